@@ -1,0 +1,97 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// EventKind says what makes a sample.
+type EventKind uint8
+
+// The kinds of event.
+const (
+	CPUTime EventKind = iota // time on a CPU
+	Cycles                   // CPU cycles, where the machine counts them
+)
+
+// Event is one thing to sample by.
+type Event struct {
+	Name string // as the user gave it: "cpu"
+	Kind EventKind
+	Unit string // of Snapshot.Weight: "nanoseconds", "count"
+}
+
+// Options is what an engine is asked for.
+type Options struct {
+	PIDs     []int         // thread groups to sample; empty with All
+	All      bool          // the whole machine
+	Children bool          // also processes that the targets start
+	Period   time.Duration // of CPU time between samples, already kept off lock-step rates
+	Events   []Event
+	MaxStack int // bytes of stack copied at most; 0 is the engine's own limit
+}
+
+// Notice is something other than a sample that happened to a target, in the
+// order in which the engine saw it.
+type Notice struct {
+	Kind     NoticeKind
+	Time     uint64 // ns, CLOCK_MONOTONIC
+	PID, TID uint32
+	Parent   uint32 // of a Fork: the parent's pid
+	Comm     string // of an Exec or a Comm
+}
+
+// NoticeKind is the kind of a Notice.
+type NoticeKind uint8
+
+// The kinds of Notice.
+const (
+	Exec NoticeKind = iota + 1 // the process became another program
+	Fork                       // a new thread (PID == Parent) or process
+	Exit                       // a thread ended
+	Comm                       // a thread was renamed
+	Mmap                       // an executable mapping was made
+)
+
+// Sink takes what an engine finds, called from one goroutine.
+type Sink interface {
+	// Sample takes one Snapshot; it may not keep it or its slices.
+	Sample(*Snapshot)
+	// Notice takes one Notice.
+	Notice(Notice)
+	// BatchEnd says that all that was waiting has been handed over. What was
+	// read from a target's memory may be trusted from one BatchEnd to the next.
+	BatchEnd()
+}
+
+// Stats is what an engine did.
+type Stats struct {
+	Samples   uint64 // handed to the Sink
+	Lost      uint64 // taken but not delivered: a ring was full
+	Throttled uint64 // periods in which the kernel held the event back
+	Bytes     uint64 // of stack copied
+}
+
+// Engine is one way to stop threads and copy their stacks. Open has taken every
+// resource; Run samples until ctx ends or no target is left.
+type Engine interface {
+	// Name is the engine's name as --engine takes it.
+	Name() string
+	// Describe is one line for the user: what is used and why.
+	Describe() string
+	// Run samples and blocks. It returns nil when ctx ended or all targets did.
+	Run(ctx context.Context, sink Sink) error
+	// AddPID makes a further process a target.
+	AddPID(pid int) error
+	Stats() Stats
+	Close() error
+}
+
+// ErrUnsupported is wrapped by every error that says that this system lacks
+// what an engine needs.
+var ErrUnsupported = errors.New("not supported here")
+
+// ErrPermission is wrapped by every error that says that the system has what an
+// engine needs, but does not permit it.
+var ErrPermission = errors.New("not permitted")

@@ -1,0 +1,52 @@
+// Package capture defines what every way of stopping a thread gives, a
+// Snapshot, and what it is asked for, an Event. The engines are the packages
+// below it.
+package capture
+
+import "github.com/candid-profiler/candid/internal/cpu"
+
+// Snapshot is one sample as it was taken: the registers and the live stack of a
+// thread. Its slices belong to the engine and are valid only until the function
+// that was handed the Snapshot returns. The stack bytes are the user's data:
+// they are never written to a file, a log or the network.
+type Snapshot struct {
+	Time   uint64 // ns, CLOCK_MONOTONIC
+	Weight uint64 // what the sample stands for, in the event's unit (ns for cpu)
+	PID    uint32 // thread group, in candid's pid namespace
+	TID    uint32
+	CPU    uint32
+	Event  uint16 // index into Options.Events
+
+	// Regs are the thread's user-mode registers. Regs.PC is 0 where the thread
+	// has none (a kernel thread).
+	Regs cpu.Registers
+
+	// Kernel is the kernel's call chain, innermost first, without the frames of
+	// the sampling interrupt; empty if the thread was in user mode.
+	Kernel []uint64
+
+	// Stack is a copy of memory from StackAddr up. StackAddr is at most the
+	// stack pointer (a red zone below it may be included).
+	StackAddr uint64
+	Stack     []byte
+
+	// StackTop is the address just above the thread's stack as the engine knows
+	// it, 0 if it does not. If StackAddr+len(Stack) < StackTop the copy was cut.
+	StackTop uint64
+	Flags    Flags
+}
+
+// Flags of a Snapshot.
+type Flags uint8
+
+const (
+	// InKernel: the thread was running kernel code.
+	InKernel Flags = 1 << iota
+	// StackCut: the engine copied as much as it could and knows that the live
+	// stack goes on.
+	StackCut
+	// StackUnread: the stack could not be read at all (paged out, no such page).
+	StackUnread
+	// NoUser: the thread has no user-mode registers.
+	NoUser
+)

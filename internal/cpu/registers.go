@@ -1,0 +1,100 @@
+// Package cpu names the registers that walking a stack needs, the same way for
+// every operating system and every engine that stops a thread.
+package cpu
+
+// Arch is a processor architecture that candid walks stacks of.
+type Arch uint8
+
+// The architectures.
+const (
+	AMD64 Arch = iota + 1
+	ARM64
+)
+
+// String gives the architecture's name as Go spells it.
+func (a Arch) String() string {
+	switch a {
+	case AMD64:
+		return "amd64"
+	case ARM64:
+		return "arm64"
+	}
+	return "unknown architecture"
+}
+
+// Registers of x86-64 by their DWARF numbers (System V AMD64 psABI, figure 3.36).
+const (
+	RAX = 0
+	RDX = 1
+	RCX = 2
+	RBX = 3
+	RSI = 4
+	RDI = 5
+	RBP = 6
+	RSP = 7
+	R8  = 8
+	R9  = 9
+	R10 = 10
+	R11 = 11
+	R12 = 12
+	R13 = 13
+	R14 = 14
+	R15 = 15
+)
+
+// Registers of AArch64 by their DWARF numbers (AADWARF64): x0 to x30 are 0 to 30.
+const (
+	X29 = 29 // frame pointer
+	X30 = 30 // link register
+	XSP = 31 // stack pointer
+)
+
+// NumRegs is how many general registers Registers holds; every DWARF number
+// below it is a valid index.
+const NumRegs = 32
+
+// Registers is a thread's general registers, indexed by DWARF number. For the
+// caller's frames only the registers in Known are meaningful.
+type Registers struct {
+	PC    uint64
+	R     [NumRegs]uint64
+	Known uint32 // bit n: R[n] holds the frame's value
+	Arch  Arch
+}
+
+// AllKnown marks every register of a thread that was just stopped.
+const AllKnown = ^uint32(0)
+
+// SP is the stack pointer.
+func (r *Registers) SP() uint64 {
+	if r.Arch == ARM64 {
+		return r.R[XSP]
+	}
+	return r.R[RSP]
+}
+
+// SetSP sets the stack pointer.
+func (r *Registers) SetSP(v uint64) {
+	if r.Arch == ARM64 {
+		r.R[XSP] = v
+		return
+	}
+	r.R[RSP] = v
+}
+
+// FP is the frame pointer register, whatever the code uses it for.
+func (r *Registers) FP() uint64 {
+	if r.Arch == ARM64 {
+		return r.R[X29]
+	}
+	return r.R[RBP]
+}
+
+// SetFP sets the frame pointer register.
+func (r *Registers) SetFP(v uint64) {
+	if r.Arch == ARM64 {
+		r.R[X29] = v
+		return
+	}
+	r.R[RBP] = v
+}

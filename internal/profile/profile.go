@@ -1,0 +1,129 @@
+// Package profile is what a recording holds in memory: samples with
+// deduplicated stacks, threads, and what was lost. It knows nothing of files,
+// screens, or how it was sampled.
+package profile
+
+import (
+	"time"
+
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// Profile is a recording.
+type Profile struct {
+	Meta      Meta
+	Events    []Event
+	Processes []Process
+	Threads   []Thread
+	Funcs     []Func
+	Frames    []Frame // logical frames, deduplicated
+	Nodes     []Node  // a trie of stacks, outermost frame first; Nodes[0] is the root
+	Samples   []Sample
+	Losses    Losses
+}
+
+// Meta says how and when the recording was made.
+type Meta struct {
+	Start    time.Time
+	Duration time.Duration
+	Host     string
+	Engine   string   // name of the engine
+	Describe string   // one line on how it sampled
+	Command  string   // what was profiled, as people write it
+	Version  string   // of candid
+	Notes    []string // what could not be had, and why
+}
+
+// Event is what a sample's weight counts.
+type Event struct {
+	Name   string // "cpu"
+	Unit   string // "nanoseconds", "count"
+	Period uint64 // nominal weight of one sample
+}
+
+// Process is one profiled process.
+type Process struct {
+	PID     int
+	Command string
+	Runtime string // "hotspot 17.0.15", "" for native programs
+}
+
+// Thread is one profiled thread.
+type Thread struct {
+	PID, TID int
+	Name     string // the runtime's name for it, else the operating system's
+	OSName   string
+	// KernelCPU is the CPU time that the kernel accounted to the thread while
+	// it was recorded, in ns; 0 if that is not known.
+	KernelCPU uint64
+}
+
+// Func is a function, method or stub.
+type Func struct {
+	Name      string // as people read it
+	Raw       string // "" if the same
+	Signature string
+	Module    string
+	File      string
+	NoName    bool // Name is only module+offset
+}
+
+// Frame is a place in a function.
+type Frame struct {
+	Func  uint32 // index into Funcs
+	Line  int32  // 0: unknown
+	BCI   int32  // -1: none
+	Kind  walk.Kind
+	Prov  walk.Provenance
+	Flags walk.FrameFlags
+	Addr  uint64
+}
+
+// Node is a frame under its caller. Its parent has a lower index.
+type Node struct {
+	Parent uint32 // index into Nodes
+	Frame  uint32 // index into Frames; meaningless for the root
+}
+
+// Sample is one sample.
+type Sample struct {
+	Time   uint64 // ns since Meta.Start
+	Weight uint64
+	Node   uint32 // innermost frame of its stack
+	Thread uint32 // index into Threads
+	Event  uint16 // index into Events
+	State  State
+	End    walk.End // how its stack ends at the outer side
+	Flags  SampleFlags
+}
+
+// SampleFlags say how certain a sample's stack is.
+type SampleFlags uint8
+
+const (
+	// Stitched: part of the stack was read after the sample was taken.
+	Stitched SampleFlags = 1 << iota
+	// Guessed: at least one frame is heuristic.
+	Guessed
+)
+
+// State is what the thread was doing.
+type State uint8
+
+// The states.
+const (
+	StateUnknown State = iota
+	StateRunning
+	StateRunnable
+	StateSleeping
+	StateBlocked
+)
+
+// Losses counts what is not in Samples.
+type Losses struct {
+	Lost      uint64 // samples that a full buffer dropped
+	Throttled uint64
+}
+
+// RootNode is the index of the trie's root: the empty stack.
+const RootNode = 0

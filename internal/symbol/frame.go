@@ -1,0 +1,38 @@
+// Package symbol says what the frames of a walked stack are called: function,
+// file and line, and the functions that were inlined there.
+package symbol
+
+import "github.com/candid-profiler/candid/internal/walk"
+
+// Frame is one logical frame: a physical frame stands for one or, with
+// inlining, for several.
+type Frame struct {
+	// Function is the name as people read it, demangled, with generated parts
+	// normalised so that stacks of different runs merge: java.util.HashMap.get,
+	// std::vector<int>::push_back, do_syscall_64.
+	Function string
+	// Raw is the name before it was demangled or normalised, "" if it is the same.
+	Raw string
+	// Signature is the method's descriptor or parameter list, "" if unknown.
+	Signature string
+	// Module is the file or the part of a runtime that the code belongs to:
+	// libjvm.so, [kernel], "" for managed code.
+	Module string
+	File   string // source file, "" if unknown
+	Line   int32  // source line, 0 if unknown
+	BCI    int32  // bytecode index, -1 if there is none
+	Kind   walk.Kind
+	Flags  walk.FrameFlags
+	// Addr identifies the place for tools that work with addresses: for native
+	// code the address as the file numbers it, else the process's address.
+	Addr uint64
+	// NoName: the file has no symbol there; Function is module+offset.
+	NoName bool
+}
+
+// Resolver names the frames that one Stepper found.
+type Resolver interface {
+	// Resolve appends what f stands for to out, innermost first, and returns it.
+	// It appends at least one frame, whatever f holds.
+	Resolve(f walk.Frame, out []Frame) []Frame
+}

@@ -1,0 +1,97 @@
+package walk
+
+import "github.com/candid-profiler/candid/internal/cpu"
+
+// Memory is what a walk may read: the copy of the stack first, then the
+// process. All reads are of memory that the target chose the content of.
+type Memory interface {
+	// Word reads the 8 bytes at addr; false if they cannot be read.
+	Word(addr uint64) (uint64, bool)
+	// Bytes fills p from addr; false unless all of it could be read.
+	Bytes(addr uint64, p []byte) bool
+}
+
+// Cursor is where a walk stands: the registers of the frame that is to be
+// stepped over. Steppers change it in place.
+type Cursor struct {
+	Regs cpu.Registers // of this frame; Regs.PC is a return address unless Leaf
+
+	// Leaf: PC is the very instruction that the thread was stopped at (the
+	// innermost frame, or one interrupted by a signal), so the frame may be half
+	// built and every register may be trusted.
+	Leaf bool
+
+	// Unextended is the frame's stack pointer as the frame itself left it, which
+	// differs from Regs.SP() where an adapter pushed arguments for its callee
+	// (HotSpot's "unextended sp"). 0 means the same as SP.
+	Unextended uint64
+
+	// LeafCallee: the frame that was just stepped over is code that its caller
+	// calls without a safepoint (a stub, a C function), so the return address
+	// need not be described by the runtime's tables.
+	LeafCallee bool
+
+	Stack *Stack // where frames are appended
+	Copy  StackCopy
+	Mem   Memory // the process, for anything outside the copy
+
+	Low, High uint64 // bounds of the thread's stack where known, else 0 and 0
+	TID       uint32
+
+	Depth int // steps taken
+}
+
+// StackCopy is the copied part of the stack.
+type StackCopy struct {
+	Base  uint64 // address of Bytes[0]
+	Bytes []byte
+}
+
+// Word reads a word of the stack, from the copy if it is there, else from the
+// process, which marks the stack as stitched.
+func (c *Cursor) Word(addr uint64) (uint64, bool) {
+	if off := addr - c.Copy.Base; off < uint64(len(c.Copy.Bytes)) && off+8 <= uint64(len(c.Copy.Bytes)) {
+		b := c.Copy.Bytes[off : off+8 : off+8]
+		return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56, true
+	}
+	if c.Mem == nil {
+		return 0, false
+	}
+	v, ok := c.Mem.Word(addr)
+	return v, ok
+}
+
+// InCopy says whether the word at addr was copied with the sample.
+func (c *Cursor) InCopy(addr uint64) bool {
+	off := addr - c.Copy.Base
+	return off < uint64(len(c.Copy.Bytes)) && off+8 <= uint64(len(c.Copy.Bytes))
+}
+
+// Verdict is what a Stepper made of a frame.
+type Verdict uint8
+
+// The verdicts.
+const (
+	// Stepped: the frame has been appended and the Cursor holds the caller's
+	// registers.
+	Stepped Verdict = iota
+	// Done: the frame has been appended and it was the thread's first.
+	Done
+	// Stuck: the frame has been appended, but its caller could not be found; the
+	// walker may guess.
+	Stuck
+	// NotMine: nothing was appended; this code is not the stepper's after all.
+	NotMine
+)
+
+// Stepper knows how to step over one kind of code.
+type Stepper interface {
+	// Step appends the frame at the Cursor (or several, where code stands for
+	// several) and moves the Cursor to the caller. It must not allocate, and
+	// must return after a bounded number of steps whatever the memory holds.
+	Step(c *Cursor) Verdict
+	// Owns says whether pc lies in this stepper's code. It is asked for every
+	// frame and must be cheap.
+	Owns(pc uint64) bool
+}
