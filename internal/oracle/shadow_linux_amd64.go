@@ -1,0 +1,157 @@
+package oracle
+
+import "golang.org/x/sys/unix"
+
+// Entry is one frame's way back, as the call that made it stored it.
+type Entry struct {
+	// SP is the address of the return address on the stack.
+	SP uint64
+	// RA is the address that the caller goes on at.
+	RA uint64
+	// Interrupted: no call made this entry but a signal; RA is the very
+	// instruction that will be executed next, and SP only an ordering.
+	Interrupted bool
+	// Region is the end of the mapping that the stack lies in.
+	Region uint64
+}
+
+// looseSteps is for how many instructions a return address that was popped
+// without a return is remembered, to be put back where it was (generated code
+// pops its own return address into a register and pushes it again).
+const looseSteps = 256
+
+// shadow is the stack of the calls that have been executed and not returned from.
+type shadow struct {
+	entries []Entry // outermost first
+	loose   []Entry // popped, but not by a return; outermost first
+	looseAt uint64  // the step that the last of them was popped at
+	whole   bool    // it was kept from the thread's first instruction on
+}
+
+// Callers are the calls that have been executed and not returned from, outermost
+// first. The slice is valid until the next step.
+func (t *Tracer) Callers() []Entry { return t.shadow.entries }
+
+// Whole says whether Callers goes back to the thread's first instruction.
+func (t *Tracer) Whole() bool { return t.shadow.whole }
+
+// Loose are return addresses that were popped by something else than a return
+// within the last few instructions, outermost first: where the program carries
+// its return address in a register, the true caller is the last of these.
+func (t *Tracer) Loose() []Entry {
+	if t.steps-t.shadow.looseAt > looseSteps {
+		return nil
+	}
+	return t.shadow.loose
+}
+
+// Caller is the innermost entry, with what its slot on the stack holds now: a
+// runtime may have patched it (HotSpot's deoptimisation does).
+func (t *Tracer) Caller() (Entry, bool) {
+	n := len(t.shadow.entries)
+	if n == 0 {
+		return Entry{}, false
+	}
+	e := t.shadow.entries[n-1]
+	if !e.Interrupted {
+		if v, ok := t.mem.Word(e.SP); ok {
+			e.RA = v
+		}
+	}
+	return e, true
+}
+
+// follow brings the shadow stack up to date after a step.
+func (t *Tracer) follow(before *unix.PtraceRegs, delivered int) {
+	s := &t.shadow
+	sp := t.regs.Rsp
+	region := t.regions.find(sp)
+
+	if delivered != 0 && t.regs.Rip != before.Rip && t.handlerEntered(before) {
+		ra, _ := t.mem.Word(sp)
+		s.entries = append(s.entries,
+			Entry{SP: before.Rsp - 1, RA: before.Rip, Interrupted: true, Region: t.regions.find(before.Rsp)},
+			Entry{SP: sp, RA: ra, Region: region})
+		return
+	}
+
+	// What lies below the stack pointer is gone: by a return, a longjmp, a
+	// handler's end. A stack pointer in another mapping is another stack; if
+	// calls on that stack are known, the thread has come back to it.
+	n := len(s.entries)
+	if n > 0 && s.entries[n-1].Region != region {
+		for back := n - 1; back >= 0; back-- {
+			if s.entries[back].Region == region {
+				n = back + 1
+				break
+			}
+		}
+	}
+	for n > 0 && s.entries[n-1].Region == region && s.entries[n-1].SP < sp {
+		n--
+	}
+	if gone := s.entries[n:]; len(gone) > 0 {
+		if !t.executed.Ret && len(gone) <= 4 {
+			if t.steps-s.looseAt > looseSteps {
+				s.loose = s.loose[:0]
+			}
+			if len(s.loose) < 16 {
+				s.loose = append(s.loose, gone...)
+			}
+			s.looseAt = t.steps
+		}
+		s.entries = s.entries[:n]
+	}
+	if len(s.loose) > 0 {
+		t.putBack(sp, region)
+	}
+
+	if t.executed.Call && sp == before.Rsp-8 {
+		ra, ok := t.mem.Word(sp)
+		// A call stores the address of the instruction after it: anything else
+		// is not what was executed (a fault, a signal in between).
+		if ok && ra-before.Rip >= 2 && ra-before.Rip <= 15 {
+			s.entries = append(s.entries, Entry{SP: sp, RA: ra, Region: region})
+		}
+	}
+}
+
+// putBack restores loose entries that are on the stack again, and forgets those
+// that have been jumped to.
+func (t *Tracer) putBack(sp, region uint64) {
+	s := &t.shadow
+	if t.steps-s.looseAt > looseSteps {
+		s.loose = s.loose[:0]
+		return
+	}
+	for len(s.loose) > 0 {
+		e := s.loose[len(s.loose)-1]
+		if t.regs.Rip == e.RA {
+			s.loose = s.loose[:0]
+			return
+		}
+		if e.Region != region || e.SP < sp {
+			return
+		}
+		v, ok := t.mem.Word(e.SP)
+		if !ok || v != e.RA {
+			return
+		}
+		s.entries = append(s.entries, e)
+		s.loose = s.loose[:len(s.loose)-1]
+	}
+}
+
+// handlerEntered says whether the step delivered a signal to a handler: the
+// kernel leaves the stack pointer 8 bytes below a 16-byte boundary, at the
+// restorer's address, with the interrupted registers in a frame above it.
+func (t *Tracer) handlerEntered(before *unix.PtraceRegs) bool {
+	if t.regs.Rsp%16 != 8 {
+		return false
+	}
+	// struct rt_sigframe: the return address, then ucontext; its registers start
+	// at 40, the stack pointer is the 16th of them and the pc the 17th.
+	sp, ok1 := t.mem.Word(t.regs.Rsp + 8 + 40 + 15*8)
+	pc, ok2 := t.mem.Word(t.regs.Rsp + 8 + 40 + 16*8)
+	return ok1 && ok2 && sp == before.Rsp && pc == before.Rip
+}

@@ -1,0 +1,261 @@
+package oracle
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/candid-profiler/candid/internal/cpu"
+)
+
+// Errors of Step.
+var (
+	// ErrExited: the thread has ended.
+	ErrExited = errors.New("the traced thread has ended")
+	// ErrBlocked: the instruction was a system call that has not returned within
+	// the Tracer's patience. The thread still runs; Step may be called again.
+	ErrBlocked = errors.New("the traced thread is blocked in a system call")
+)
+
+// Tracer steps one thread. All of its methods must be called from the OS thread
+// that called Attach or Start (runtime.LockOSThread): ptrace belongs to a thread.
+type Tracer struct {
+	// Patience is how long Step waits for a system call to return.
+	Patience time.Duration
+
+	pid, tid int
+	cmd      *exec.Cmd // of Start
+	regs     unix.PtraceRegs
+	mem      *Memory
+	shadow   shadow
+	regions  regions
+	signal   int  // to be delivered with the next step
+	running  bool // a step has been asked for and has not ended
+	steps    uint64
+	executed Instruction
+}
+
+// Instruction is what a step executed.
+type Instruction struct {
+	PC    uint64
+	Bytes [15]byte // as they were in memory just before
+	Call  bool
+	Ret   bool
+}
+
+// Attach stops the thread tid, whichever process it belongs to. What called the
+// function that it is in is not known: the shadow stack starts empty.
+func Attach(tid int) (*Tracer, error) {
+	pid, err := threadGroup(tid)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(tid), 0, 0, 0, 0); e != 0 {
+		return nil, fmt.Errorf("ptrace seize thread %d: %w", tid, e)
+	}
+	if _, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_INTERRUPT, uintptr(tid), 0, 0, 0, 0); e != 0 {
+		return nil, fmt.Errorf("ptrace interrupt thread %d: %w", tid, e)
+	}
+	t := newTracer(pid, tid)
+	t.running = true
+	if err := t.wait(); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Start launches a program and stops it before its first instruction, so that
+// the shadow stack is complete from the start.
+func Start(name string, args ...string) (*Tracer, error) {
+	cmd := exec.Command(name, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s to be traced: %w", name, err)
+	}
+	pid := cmd.Process.Pid
+	t := newTracer(pid, pid)
+	t.cmd = cmd
+	t.running = true
+	if err := t.wait(); err != nil {
+		return nil, err
+	}
+	t.signal = 0 // the SIGTRAP of the exec
+	t.shadow.whole = true
+	return t, nil
+}
+
+func newTracer(pid, tid int) *Tracer {
+	t := &Tracer{Patience: 2 * time.Second, pid: pid, tid: tid, mem: &Memory{pid: pid}}
+	t.regions.pid = pid
+	return t
+}
+
+func threadGroup(tid int) (int, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
+	if err != nil {
+		return 0, fmt.Errorf("find the process of thread %d: %w", tid, err)
+	}
+	var pid int
+	for line := range splitLines(string(b)) {
+		if n, _ := fmt.Sscanf(line, "Tgid:\t%d", &pid); n == 1 {
+			return pid, nil
+		}
+	}
+	return 0, fmt.Errorf("find the process of thread %d: no Tgid in its status", tid)
+}
+
+// PID is the process that the thread belongs to, TID the thread.
+func (t *Tracer) PID() int { return t.pid }
+
+// TID is the thread that is stepped.
+func (t *Tracer) TID() int { return t.tid }
+
+// Steps is how many instructions have been executed.
+func (t *Tracer) Steps() uint64 { return t.steps }
+
+// Executed is what the last step executed.
+func (t *Tracer) Executed() Instruction { return t.executed }
+
+// Memory reads the process as it is now.
+func (t *Tracer) Memory() *Memory { return t.mem }
+
+// PC is the instruction that will be executed next.
+func (t *Tracer) PC() uint64 { return t.regs.Rip }
+
+// SP is the stack pointer.
+func (t *Tracer) SP() uint64 { return t.regs.Rsp }
+
+// Regs are the thread's registers, before the instruction at their PC.
+func (t *Tracer) Regs() cpu.Registers {
+	r := &t.regs
+	out := cpu.Registers{PC: r.Rip, Known: 1<<16 - 1, Arch: cpu.AMD64}
+	out.R = [cpu.NumRegs]uint64{
+		cpu.RAX: r.Rax, cpu.RDX: r.Rdx, cpu.RCX: r.Rcx, cpu.RBX: r.Rbx,
+		cpu.RSI: r.Rsi, cpu.RDI: r.Rdi, cpu.RBP: r.Rbp, cpu.RSP: r.Rsp,
+		cpu.R8: r.R8, cpu.R9: r.R9, cpu.R10: r.R10, cpu.R11: r.R11,
+		cpu.R12: r.R12, cpu.R13: r.R13, cpu.R14: r.R14, cpu.R15: r.R15,
+	}
+	return out
+}
+
+// Step executes one instruction and brings the shadow stack up to date.
+func (t *Tracer) Step() error {
+	before := t.regs
+	delivered := t.signal
+	if !t.running {
+		t.executed = Instruction{PC: before.Rip}
+		t.mem.readSome(t.executed.Bytes[:], before.Rip)
+		t.executed.Call = isCall(t.executed.Bytes[:])
+		t.executed.Ret = isRet(t.executed.Bytes[:])
+		_, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SINGLESTEP, uintptr(t.tid), 0, uintptr(t.signal), 0, 0)
+		if e == unix.ESRCH {
+			return ErrExited
+		}
+		if e != 0 {
+			return fmt.Errorf("ptrace singlestep thread %d: %w", t.tid, e)
+		}
+		t.signal = 0
+		t.running = true
+	} else {
+		delivered = 0
+	}
+	if err := t.wait(); err != nil {
+		return err
+	}
+	t.steps++
+	t.follow(&before, delivered)
+	return nil
+}
+
+// Continue lets the thread run freely for d and stops it again. The shadow
+// stack is forgotten.
+func (t *Tracer) Continue(d time.Duration) error {
+	if _, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_CONT, uintptr(t.tid), 0, uintptr(t.signal), 0, 0); e != 0 {
+		return fmt.Errorf("ptrace continue thread %d: %w", t.tid, e)
+	}
+	t.signal = 0
+	time.Sleep(d)
+	if _, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_INTERRUPT, uintptr(t.tid), 0, 0, 0, 0); e != 0 {
+		return fmt.Errorf("ptrace interrupt thread %d: %w", t.tid, e)
+	}
+	t.running = true
+	t.shadow = shadow{}
+	return t.wait()
+}
+
+// wait collects the stop that a step ends in, and the registers.
+func (t *Tracer) wait() error {
+	var ws unix.WaitStatus
+	deadline := time.Time{}
+	for try := 0; ; try++ {
+		got, err := unix.Wait4(t.tid, &ws, unix.WALL|unix.WNOHANG, nil)
+		if err == unix.EINTR {
+			continue
+		}
+		if err == unix.ECHILD {
+			return ErrExited
+		}
+		if err != nil {
+			return fmt.Errorf("wait for thread %d: %w", t.tid, err)
+		}
+		if got == t.tid {
+			break
+		}
+		switch {
+		case try < 50:
+		case try < 200:
+			runtime.Gosched()
+		default:
+			now := time.Now()
+			if deadline.IsZero() {
+				deadline = now.Add(t.Patience)
+			} else if now.After(deadline) {
+				return ErrBlocked
+			}
+			time.Sleep(20 * time.Microsecond)
+		}
+	}
+	t.running = false
+	if ws.Exited() || ws.Signaled() {
+		return ErrExited
+	}
+	if ws.Stopped() && ws.StopSignal() != unix.SIGTRAP && ws.TrapCause() <= 0 {
+		t.signal = int(ws.StopSignal())
+		// A group stop or the stop of a seize carries an event above the signal.
+		if int(ws)>>16 != 0 {
+			t.signal = 0
+		}
+	}
+	if err := unix.PtraceGetRegs(t.tid, &t.regs); err != nil {
+		return fmt.Errorf("read the registers of thread %d: %w", t.tid, err)
+	}
+	return nil
+}
+
+// Detach lets the thread run on.
+func (t *Tracer) Detach() error {
+	if t.running {
+		if err := t.wait(); err != nil {
+			return err
+		}
+	}
+	_, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_DETACH, uintptr(t.tid), 0, uintptr(t.signal), 0, 0)
+	if e != 0 {
+		return fmt.Errorf("ptrace detach thread %d: %w", t.tid, e)
+	}
+	return nil
+}
+
+// Kill ends the process; for programs that Start launched.
+func (t *Tracer) Kill() {
+	_ = unix.Kill(t.pid, unix.SIGKILL)
+	if t.cmd != nil {
+		_ = t.cmd.Wait()
+	}
+}
