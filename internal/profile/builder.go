@@ -1,14 +1,13 @@
 package profile
 
-import "github.com/candid-profiler/candid/internal/walk"
-
 // Builder makes a Profile sample by sample, deduplicating as it goes. Strings,
 // functions, frames and stacks that are handed to it twice are stored once.
 type Builder struct {
 	p      *Profile
 	funcs  map[Func]uint32
 	frames map[Frame]uint32
-	nodes  map[Node]uint32
+	nodes  *trie
+	log    sampleLog
 	thread map[[2]int]uint32
 }
 
@@ -16,16 +15,29 @@ type Builder struct {
 func NewBuilder() *Builder {
 	return &Builder{
 		p:      &Profile{Nodes: make([]Node, 1)},
+		nodes:  newTrie(),
 		funcs:  make(map[Func]uint32),
 		frames: make(map[Frame]uint32),
-		nodes:  make(map[Node]uint32),
 		thread: make(map[[2]int]uint32),
 	}
 }
 
-// Profile gives the profile built so far. It belongs to the Builder until the
-// caller stops adding to it.
-func (b *Builder) Profile() *Profile { return b.p }
+// Profile gives the profile built so far, always the same one. It belongs to
+// the Builder until the caller stops adding to it. Its Nodes and Samples are
+// those that were added before the latest call of Profile: each call that finds
+// new ones copies all of them, so it is not for every sample.
+func (b *Builder) Profile() *Profile {
+	if len(b.p.Nodes) != int(b.nodes.n) {
+		b.p.Nodes = b.nodes.flat()
+	}
+	if len(b.p.Samples) != b.log.n {
+		b.p.Samples = b.log.flat()
+	}
+	return b.p
+}
+
+// Samples gives how many samples were added.
+func (b *Builder) Samples() int { return b.log.n }
 
 // Func gives the index of f in Funcs.
 func (b *Builder) Func(f Func) uint32 {
@@ -50,16 +62,8 @@ func (b *Builder) Frame(f Frame) uint32 {
 }
 
 // Node gives the index of the stack that is parent's with frame called from it.
-func (b *Builder) Node(parent, frame uint32) uint32 {
-	n := Node{parent, frame}
-	i, ok := b.nodes[n]
-	if !ok {
-		i = uint32(len(b.p.Nodes))
-		b.p.Nodes = append(b.p.Nodes, n)
-		b.nodes[n] = i
-	}
-	return i
-}
+// It does not allocate for a stack that is known. There are at most 2^32-1.
+func (b *Builder) Node(parent, frame uint32) uint32 { return b.nodes.child(parent, frame) }
 
 // Thread gives the index of a thread in Threads, adding it with name if new.
 func (b *Builder) Thread(pid, tid int, name string) uint32 {
@@ -81,40 +85,4 @@ func (b *Builder) NewThread(pid, tid int, name string) uint32 {
 }
 
 // Add appends a sample.
-func (b *Builder) Add(s Sample) { b.p.Samples = append(b.p.Samples, s) }
-
-// Quality counts how certain the stacks of a profile are. Every sample is in
-// exactly one of Complete, Stitched, Heuristic, Truncated and Broken.
-type Quality struct {
-	Samples   uint64
-	Complete  uint64 // reach the thread's first frame, nothing guessed, all from the copy
-	Stitched  uint64 // complete, but part was read after the sample was taken
-	Heuristic uint64 // complete, but at least one frame is a guess
-	Truncated uint64
-	Broken    uint64
-	Reasons   [walk.NumEnds]uint64 // of the truncated and broken ones
-}
-
-// Quality counts over all samples.
-func (p *Profile) Quality() Quality {
-	var q Quality
-	for i := range p.Samples {
-		s := &p.Samples[i]
-		q.Samples++
-		switch {
-		case s.End == walk.EndTruncated:
-			q.Truncated++
-			q.Reasons[s.End]++
-		case s.End != walk.EndComplete && s.End < walk.NumEnds:
-			q.Broken++
-			q.Reasons[s.End]++
-		case s.Flags&Guessed != 0:
-			q.Heuristic++
-		case s.Flags&Stitched != 0:
-			q.Stitched++
-		default:
-			q.Complete++
-		}
-	}
-	return q
-}
+func (b *Builder) Add(s Sample) { b.log.add(s) }

@@ -1,0 +1,39 @@
+package profile
+
+import "github.com/candid-profiler/candid/internal/walk"
+
+// Quality counts how certain the stacks of a profile are. Every sample is in
+// exactly one of Complete, Stitched, Heuristic, Truncated and Broken.
+type Quality struct {
+	Samples   uint64
+	Complete  uint64 // reach the thread's first frame, nothing guessed, all from the copy
+	Stitched  uint64 // complete, but part was read after the sample was taken
+	Heuristic uint64 // complete, but at least one frame is a guess
+	Truncated uint64
+	Broken    uint64
+	Reasons   [walk.NumEnds]uint64 // of the truncated and broken ones
+}
+
+// Quality counts over all samples.
+func (p *Profile) Quality() Quality {
+	var q Quality
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		q.Samples++
+		switch {
+		case s.End == walk.EndTruncated:
+			q.Truncated++
+			q.Reasons[s.End]++
+		case s.End != walk.EndComplete && s.End < walk.NumEnds:
+			q.Broken++
+			q.Reasons[s.End]++
+		case s.Flags&Guessed != 0:
+			q.Heuristic++
+		case s.Flags&Stitched != 0:
+			q.Stitched++
+		default:
+			q.Complete++
+		}
+	}
+	return q
+}
