@@ -1,0 +1,61 @@
+package target
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// CPUTimes reads how long each thread of the process has run, in ns by thread
+// id, as the scheduler accounts it. A thread that is running now may be behind
+// by up to one tick of the kernel. Threads that end meanwhile are left out.
+func CPUTimes(p *Process) (map[int]uint64, error) {
+	tids, err := p.tids()
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[int]uint64, len(tids))
+	var buf [1024]byte
+	for _, tid := range tids {
+		if ns, err := p.threadCPU(tid, buf[:]); err == nil {
+			out[tid] = ns
+		}
+	}
+	return out, nil
+}
+
+// threadCPU reads the time that a thread has run, ns. Kernels without
+// CONFIG_SCHED_INFO have only the coarser count in stat.
+func (p *Process) threadCPU(tid int, buf []byte) (uint64, error) {
+	t := tidPath(tid)
+	raw, err := p.readSmall(t+"schedstat", buf)
+	if err == nil {
+		if ns, ok := parseSchedstat(raw); ok {
+			return ns, nil
+		}
+	} else if !errors.Is(err, unix.ENOENT) {
+		return 0, err
+	}
+	if raw, err = p.readSmall(t+"stat", buf); err != nil {
+		return 0, err
+	}
+	st, ok := parseStat(raw)
+	if !ok {
+		return 0, ErrFormat
+	}
+	return st.CPUTicks * (1e9 / userHz), nil
+}
+
+// userHz is the unit of times in /proc/PID/stat, fixed at 100 a second on every
+// architecture that Go runs on.
+const userHz = 100
+
+// readString reads a small file of the system, "" if it cannot.
+func readString(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}

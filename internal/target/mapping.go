@@ -1,0 +1,68 @@
+package target
+
+import "strings"
+
+// Perm is what may be done with a mapping.
+type Perm uint8
+
+// The bits of Perm.
+const (
+	PermRead Perm = 1 << iota
+	PermWrite
+	PermExec
+	PermShared // writes are seen by other processes; else private
+)
+
+// String writes it as /proc/PID/maps does: r-xp.
+func (p Perm) String() string {
+	b := [4]byte{'-', '-', '-', 'p'}
+	if p&PermRead != 0 {
+		b[0] = 'r'
+	}
+	if p&PermWrite != 0 {
+		b[1] = 'w'
+	}
+	if p&PermExec != 0 {
+		b[2] = 'x'
+	}
+	if p&PermShared != 0 {
+		b[3] = 's'
+	}
+	return string(b[:])
+}
+
+// Mapping is one range of a process's address space, [Start, End).
+type Mapping struct {
+	Start, End uint64
+	Offset     uint64 // in the file, bytes
+	Perm       Perm
+	Dev        uint64 // major<<20 | minor, as /proc/PID/maps numbers it
+	Inode      uint64
+	// Path is as the kernel prints it, without " (deleted)": the file's path in
+	// the mount namespace of the target, or "[vdso]", "[heap]", "" and the like.
+	Path    string
+	Deleted bool // the file has been removed or replaced since
+}
+
+// Anonymous says that no file and no name is behind the mapping.
+func (m Mapping) Anonymous() bool { return m.Inode == 0 && !strings.HasPrefix(m.Path, "/") }
+
+// notFiles are the paths that the kernel prints for memory that no file system
+// holds: shared anonymous memory, System V segments, memfd.
+var notFiles = []string{"/memfd:", "/dev/zero", "/SYSV", "/anon_hugepage", "/[aio]", "/dmabuf", "/drm ", "/i915"}
+
+// FileBacked says that the mapping shows a file that has a path.
+func (m Mapping) FileBacked() bool {
+	if m.Inode == 0 || !strings.HasPrefix(m.Path, "/") {
+		return false
+	}
+	for _, p := range notFiles {
+		if strings.HasPrefix(m.Path, p) {
+			return false
+		}
+	}
+	return true
+}
+
+// Contains says whether addr lies in the mapping.
+func (m Mapping) Contains(addr uint64) bool { return addr-m.Start < m.End-m.Start }

@@ -1,0 +1,151 @@
+package target
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+)
+
+// Reader reads memory. Memory is one; tests and saved memory images are others.
+type Reader interface {
+	// ReadAt fills p from addr, all of it or an error that wraps ErrMemory.
+	ReadAt(p []byte, addr uint64) error
+}
+
+// Read is one range to be read by Memory.ReadV.
+type Read struct {
+	Addr uint64
+	Buf  []byte // filled from Addr
+	OK   bool   // all of Buf was filled
+}
+
+// Memory reads a process's memory. Reads never fault: memory that is not there
+// is an error or false.
+//
+// ReadAt, ReadV and Uint64, Uint32 and Uint16 go to the process each time and
+// may be called from several goroutines. Word, Bytes, Prefetch and Invalidate
+// work on a cache of pages that belongs to one goroutine; what they give is as
+// old as the last Invalidate.
+type Memory struct {
+	pages pageCache
+
+	mu      sync.Mutex // guards what follows
+	src     access
+	one     [1]Read // for a single read, so that none is allocated
+	number8 [8]byte
+}
+
+// access is how an operating system reads another process's memory.
+type access interface {
+	// readV fills the requests that it can and sets OK of all.
+	readV(reqs []Read)
+	// gone says that the process has ended, so that nothing may be read under
+	// its id any more.
+	gone() bool
+	close()
+}
+
+func newMemory(src access) *Memory { return &Memory{src: src} }
+
+// ReadAt fills p from addr. It fills all of p or gives an error that wraps
+// ErrMemory (p then holds anything).
+func (m *Memory) ReadAt(p []byte, addr uint64) error {
+	if !m.read(p, addr) {
+		return fmt.Errorf("read %d bytes at %#x: %w", len(p), addr, ErrMemory)
+	}
+	return nil
+}
+
+// read is ReadAt without an error value to allocate.
+func (m *Memory) read(p []byte, addr uint64) bool {
+	if len(p) == 0 {
+		return true
+	}
+	if addr+uint64(len(p)) < addr {
+		return false
+	}
+	m.mu.Lock()
+	m.one[0] = Read{Addr: addr, Buf: p}
+	m.src.readV(m.one[:])
+	ok := m.one[0].OK
+	m.one[0] = Read{}
+	m.mu.Unlock()
+	return ok
+}
+
+// ReadV reads many ranges with as few system calls as possible, sets OK of each
+// and returns how many could be read whole.
+func (m *Memory) ReadV(reqs []Read) int {
+	m.mu.Lock()
+	m.src.readV(reqs)
+	m.mu.Unlock()
+	n := 0
+	for i := range reqs {
+		if reqs[i].OK {
+			n++
+		}
+	}
+	return n
+}
+
+// Uint64 reads 8 bytes, little-endian, from the process itself.
+func (m *Memory) Uint64(addr uint64) (uint64, error) { return m.number(addr, 8) }
+
+// Uint32 reads 4 bytes, little-endian, from the process itself.
+func (m *Memory) Uint32(addr uint64) (uint32, error) {
+	v, err := m.number(addr, 4)
+	return uint32(v), err
+}
+
+// Uint16 reads 2 bytes, little-endian, from the process itself.
+func (m *Memory) Uint16(addr uint64) (uint16, error) {
+	v, err := m.number(addr, 2)
+	return uint16(v), err
+}
+
+// number reads size bytes as a little-endian number. It allocates nothing
+// unless it fails.
+func (m *Memory) number(addr uint64, size int) (uint64, error) {
+	m.mu.Lock()
+	m.number8 = [8]byte{}
+	m.one[0] = Read{Addr: addr, Buf: m.number8[:size]}
+	ok := addr+uint64(size) > addr
+	if ok {
+		m.src.readV(m.one[:])
+		ok = m.one[0].OK
+	}
+	v := binary.LittleEndian.Uint64(m.number8[:])
+	m.mu.Unlock()
+	if !ok {
+		return 0, fmt.Errorf("read %d bytes at %#x: %w", size, addr, ErrMemory)
+	}
+	return v, nil
+}
+
+func (m *Memory) close() {
+	m.mu.Lock()
+	m.src.close()
+	m.mu.Unlock()
+}
+
+// checkAlive stops all reading once the process has ended: its id may by then
+// be another process's.
+func (m *Memory) checkAlive() {
+	m.mu.Lock()
+	if m.src.gone() {
+		m.src.close()
+		m.src = nowhere{}
+	}
+	m.mu.Unlock()
+}
+
+// nowhere is the memory of a process that has ended.
+type nowhere struct{}
+
+func (nowhere) readV(reqs []Read) {
+	for i := range reqs {
+		reqs[i].OK = len(reqs[i].Buf) == 0
+	}
+}
+func (nowhere) gone() bool { return false }
+func (nowhere) close()     {}

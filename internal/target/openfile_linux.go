@@ -1,0 +1,90 @@
+package target
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// OpenFile opens the file behind a mapping for reading. It works for files in
+// other mount namespaces and for files that have been removed since, and never
+// gives another file that took the path over: then the error wraps ErrStale.
+func (p *Process) OpenFile(m Mapping) (*os.File, error) {
+	if m.Inode == 0 {
+		return nil, fmt.Errorf("open the file of %x-%x: no file is behind it: %w", m.Start, m.End, ErrUnsupported)
+	}
+	// map_files leads to the very file, but asks for CAP_CHECKPOINT_RESTORE or
+	// CAP_SYS_ADMIN, and for a mapping that has not been split since.
+	name := fmt.Sprintf("%smap_files/%x-%x", p.sys.view, m.Start, m.End)
+	if fd, err := p.openat(name, unix.O_PATH); err == nil {
+		f, err := regular(fd, m.Path, 0)
+		if err == nil {
+			return f, nil
+		}
+	}
+	f, err := p.openRoot(m.Path, m.Inode)
+	if err != nil {
+		return nil, fmt.Errorf("open %s of process %d: %w", m.Path, p.PID, err)
+	}
+	return f, nil
+}
+
+// OpenInRoot opens a regular file by an absolute path in the target's mount
+// namespace; symbolic links are followed inside it.
+func (p *Process) OpenInRoot(path string) (*os.File, error) {
+	f, err := p.openRoot(path, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open %s of process %d: %w", path, p.PID, err)
+	}
+	return f, nil
+}
+
+// openRoot opens path below the target's root, and fails with ErrStale if it is
+// not inode (0 means any).
+func (p *Process) openRoot(path string, inode uint64) (*os.File, error) {
+	root, err := p.openat(p.sys.view+"root", unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(root)
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
+	fd, err := unix.Openat2(root, path, &how)
+	if err == unix.ENOSYS || err == unix.EPERM { // before Linux 5.6, or filtered
+		fd, err = unix.Openat(root, "./"+path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return regular(fd, path, inode)
+}
+
+// overlayFS is OVERLAYFS_SUPER_MAGIC. Some kernels show the inode of the lower
+// layer in /proc/PID/maps and that of the overlay in stat, so that the two need
+// not agree there.
+const overlayFS = 0x794c7630
+
+// regular turns an O_PATH descriptor, which it takes over, into a file that can
+// be read. It looks before it opens: opening a device or a pipe may have effects.
+func regular(fd int, name string, inode uint64) (*os.File, error) {
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil, fmt.Errorf("not a regular file: %w", ErrUnsupported)
+	}
+	if inode != 0 && st.Ino != inode {
+		var fs unix.Statfs_t
+		if err := unix.Fstatfs(fd, &fs); err != nil || int64(fs.Type) != overlayFS {
+			return nil, ErrStale
+		}
+	}
+	real, err := unix.Open("/proc/self/fd/"+strconv.Itoa(fd), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(real), name), nil
+}

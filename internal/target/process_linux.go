@@ -1,0 +1,273 @@
+package target
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// processSystem is what Linux keeps of an open process.
+type processSystem struct {
+	mu sync.Mutex
+	// dir is /proc/PID. The kernel ties it to the process and not to the number:
+	// once the process is gone nothing can be read through it, whoever has the
+	// number then.
+	dir int
+	// pidfd is a handle for asking whether the process has ended; -1 before
+	// Linux 5.3 and where it is not permitted.
+	pidfd int
+	// view is the directory whose maps and memory stand for the process, relative
+	// to dir: "" or, where the first thread has ended and others run on, that of
+	// a living thread ("task/TID/").
+	view string
+}
+
+// Open holds a process. The errors are *AccessError and wrap ErrNoProcess,
+// ErrPermission, ErrZombie or ErrKernelThread.
+func Open(pid int) (*Process, error) {
+	if pid <= 0 {
+		return nil, &AccessError{PID: pid, Reason: ReasonNoProcess, UID: -1}
+	}
+	dir, err := unix.Open("/proc/"+strconv.Itoa(pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &AccessError{PID: pid, Reason: absentReason(pid), UID: -1}
+	}
+	p := &Process{PID: pid, uid: -1}
+	p.sys.dir, p.sys.pidfd = dir, -1
+	if err := p.load(); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// absentReason says why /proc has no entry for a pid.
+func absentReason(pid int) Reason {
+	// kill with signal 0 sends nothing; it only asks whether there is such a process.
+	if err := unix.Kill(pid, 0); err == nil || err == unix.EPERM {
+		return ReasonHidden
+	}
+	return ReasonNoProcess
+}
+
+// load reads what stays the same and checks that the process may be looked into.
+func (p *Process) load() error {
+	var buf [4096]byte
+	raw, err := p.readSmall("stat", buf[:])
+	if err != nil {
+		return &AccessError{PID: p.PID, Reason: goneReason(err), UID: -1}
+	}
+	st, ok := parseStat(raw)
+	if !ok {
+		return fmt.Errorf("/proc/%d/stat: %w", p.PID, ErrFormat)
+	}
+	p.StartTime, p.comm = st.StartTime, st.Comm
+	if raw, err = p.readSmall("status", buf[:]); err == nil {
+		s := parseStatus(raw)
+		if s.TGID > 0 && s.TGID != p.PID {
+			// /proc/TID exists for every thread, though it is not listed.
+			return fmt.Errorf("%d is a thread of process %d: %w", p.PID, s.TGID, ErrNoProcess)
+		}
+		p.uid, p.nspid = s.UID, s.NSpid
+	}
+	if st.kernelThread() {
+		return &AccessError{PID: p.PID, Reason: ReasonKernelThread, UID: p.uid}
+	}
+	if st.State == 'X' || st.State == 'x' {
+		return &AccessError{PID: p.PID, Reason: ReasonNoProcess, UID: p.uid}
+	}
+	tid := p.PID
+	if st.State == 'Z' {
+		if tid = p.livingThread(); tid == 0 {
+			return &AccessError{PID: p.PID, Reason: ReasonZombie, UID: p.uid}
+		}
+		p.sys.view = "task/" + strconv.Itoa(tid) + "/"
+	}
+	if fd, err := unix.PidfdOpen(p.PID, 0); err == nil {
+		p.sys.pidfd = fd
+		// The number may have been given away between opening dir and here.
+		if _, err := p.readSmall("stat", buf[:]); err != nil {
+			return &AccessError{PID: p.PID, Reason: ReasonNoProcess, UID: p.uid}
+		}
+	}
+	if cmd, err := p.readFile(p.sys.view+"cmdline", maxCmdline); err == nil {
+		p.cmdline = splitCmdline(cmd)
+	}
+	p.exe, _ = p.readlink(p.sys.view + "exe")
+	src, reason := openAccess(p, tid)
+	if reason != ReasonNone {
+		return &AccessError{PID: p.PID, Reason: p.refine(reason), UID: p.uid}
+	}
+	p.mem = newMemory(src)
+	return nil
+}
+
+// maxCmdline bounds a command line; the kernel's own limit on all arguments
+// is 6 MiB by default.
+const maxCmdline = 1 << 20
+
+// goneReason turns a failed read below /proc/PID into a reason.
+func goneReason(err error) Reason {
+	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
+		return ReasonHidden // hidepid=1 lets the directory be seen, but not its files
+	}
+	return ReasonNoProcess
+}
+
+// livingThread finds a thread of a process whose first thread has ended.
+func (p *Process) livingThread() int {
+	tids, err := p.tids()
+	if err != nil {
+		return 0
+	}
+	var buf [1024]byte
+	for _, tid := range tids {
+		raw, err := p.readSmall("task/"+strconv.Itoa(tid)+"/stat", buf[:])
+		if err != nil {
+			continue
+		}
+		if st, ok := parseStat(raw); ok && st.State != 'Z' && st.State != 'X' && st.State != 'x' {
+			return tid
+		}
+	}
+	return 0
+}
+
+// Close lets the process go.
+func (p *Process) Close() error {
+	if p.mem != nil {
+		p.mem.close()
+	}
+	p.sys.mu.Lock()
+	defer p.sys.mu.Unlock()
+	if p.sys.dir >= 0 {
+		unix.Close(p.sys.dir)
+		p.sys.dir = -1
+	}
+	if p.sys.pidfd >= 0 {
+		unix.Close(p.sys.pidfd)
+		p.sys.pidfd = -1
+	}
+	return nil
+}
+
+// Alive says whether the process still runs: false once it has ended, even if
+// its parent has not yet taken notice, or another process has got its id.
+func (p *Process) Alive() bool {
+	p.sys.mu.Lock()
+	dir, pidfd := p.sys.dir, p.sys.pidfd
+	p.sys.mu.Unlock()
+	if dir < 0 {
+		return false
+	}
+	if pidfd >= 0 {
+		return !ended(pidfd)
+	}
+	var buf [1024]byte
+	raw, err := p.readSmall("stat", buf[:])
+	if err != nil {
+		return false
+	}
+	st, ok := parseStat(raw)
+	return ok && st.StartTime == p.StartTime && (st.State != 'Z' || p.livingThread() != 0)
+}
+
+// ended asks a pidfd, which becomes readable when the whole thread group has ended.
+func ended(pidfd int) bool {
+	fds := [1]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
+	n, err := unix.Poll(fds[:], 0)
+	return err == nil && n == 1
+}
+
+// Mappings reads the process's mappings afresh, sorted by address.
+func (p *Process) Mappings() ([]Mapping, error) {
+	raw, err := p.readFile(p.sys.view+"maps", maxMapsBytes)
+	if err != nil {
+		return nil, p.fileError("maps", err)
+	}
+	maps, err := parseMaps(raw)
+	if err != nil {
+		return maps, fmt.Errorf("/proc/%d/maps: %w", p.PID, err)
+	}
+	if len(maps) == 0 {
+		return nil, &AccessError{PID: p.PID, Reason: ReasonZombie, UID: p.uid} // it let its memory go
+	}
+	return maps, nil
+}
+
+// maxMapsBytes bounds the text of /proc/PID/maps.
+const maxMapsBytes = 256 << 20
+
+// fileError wraps an error of reading a file of /proc/PID.
+func (p *Process) fileError(name string, err error) error {
+	switch {
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+		return fmt.Errorf("read /proc/%d/%s: %w (%v)", p.PID, name, ErrPermission, err)
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ESRCH), errors.Is(err, fs.ErrClosed), errors.Is(err, unix.EBADF):
+		return fmt.Errorf("read /proc/%d/%s: %w", p.PID, name, ErrNoProcess)
+	}
+	return fmt.Errorf("read /proc/%d/%s: %w", p.PID, name, err)
+}
+
+// Threads reads the process's threads, by ascending TID. Threads that end
+// meanwhile are left out.
+func (p *Process) Threads() ([]Thread, error) {
+	tids, err := p.tids()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Thread, 0, len(tids))
+	for _, tid := range tids {
+		if t, err := p.Thread(tid); err == nil {
+			out = append(out, t)
+		}
+	}
+	return out, nil
+}
+
+// Thread reads one thread; the error wraps ErrNoProcess if there is none.
+func (p *Process) Thread(tid int) (Thread, error) {
+	var buf [256]byte
+	t := tidPath(tid)
+	name, err := p.readSmall(t+"comm", buf[:])
+	if err != nil {
+		return Thread{}, p.fileError(t+"comm", err)
+	}
+	th := Thread{TID: tid, Name: strings.TrimSuffix(string(name), "\n")}
+	th.CPU, _ = p.threadCPU(tid, buf[:])
+	return th, nil
+}
+
+// tids lists the process's threads, sorted, at most maxThreads.
+func (p *Process) tids() ([]int, error) {
+	fd, err := p.openat("task", unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, p.fileError("task", err)
+	}
+	f := os.NewFile(uintptr(fd), "task")
+	defer f.Close()
+	var out []int
+	for len(out) < maxThreads {
+		names, err := f.Readdirnames(4096)
+		for _, n := range names {
+			if tid, err := strconv.Atoi(n); err == nil && tid > 0 {
+				out = append(out, tid)
+			}
+		}
+		if err != nil || len(names) == 0 {
+			break
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// maxThreads bounds the threads of a process: the kernel's own limit on all ids.
+const maxThreads = 1 << 22

@@ -1,0 +1,46 @@
+//go:build !linux
+
+package target
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+)
+
+// processSystem is empty: nothing is held here yet.
+type processSystem struct{}
+
+// errSystem says that this system's processes cannot be read yet.
+func errSystem(what string) error {
+	return fmt.Errorf("%s: only Linux's /proc is read so far, this is %s: %w", what, runtime.GOOS, ErrUnsupported)
+}
+
+// Open gives an error that wraps ErrUnsupported.
+func Open(pid int) (*Process, error) {
+	return nil, &AccessError{PID: pid, Reason: ReasonSystem, UID: -1}
+}
+
+// Close does nothing.
+func (p *Process) Close() error { return nil }
+
+// Alive is false.
+func (p *Process) Alive() bool { return false }
+
+// Mappings gives an error that wraps ErrUnsupported.
+func (p *Process) Mappings() ([]Mapping, error) { return nil, errSystem("list mappings") }
+
+// Threads gives an error that wraps ErrUnsupported.
+func (p *Process) Threads() ([]Thread, error) { return nil, errSystem("list threads") }
+
+// Thread gives an error that wraps ErrUnsupported.
+func (p *Process) Thread(int) (Thread, error) { return Thread{}, errSystem("read a thread") }
+
+// OpenFile gives an error that wraps ErrUnsupported.
+func (p *Process) OpenFile(Mapping) (*os.File, error) { return nil, errSystem("open a mapped file") }
+
+// OpenInRoot gives an error that wraps ErrUnsupported.
+func (p *Process) OpenInRoot(string) (*os.File, error) { return nil, errSystem("open a file") }
+
+// CPUTimes gives an error that wraps ErrUnsupported.
+func CPUTimes(*Process) (map[int]uint64, error) { return nil, errSystem("read CPU times") }

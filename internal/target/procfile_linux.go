@@ -1,0 +1,83 @@
+package target
+
+import (
+	"io"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// tidPath is where a thread's files are, below /proc/PID.
+func tidPath(tid int) string { return "task/" + strconv.Itoa(tid) + "/" }
+
+// openat opens a file below the process's /proc directory.
+func (p *Process) openat(name string, flags int) (int, error) {
+	p.sys.mu.Lock()
+	defer p.sys.mu.Unlock()
+	if p.sys.dir < 0 {
+		return -1, os.ErrClosed
+	}
+	for {
+		fd, err := unix.Openat(p.sys.dir, name, flags|unix.O_CLOEXEC, 0)
+		if err != unix.EINTR {
+			return fd, err
+		}
+	}
+}
+
+// readSmall reads a file that fits buf; what does not fit is left out.
+func (p *Process) readSmall(name string, buf []byte) ([]byte, error) {
+	fd, err := p.openat(name, unix.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	n, err := readFull(fd, buf)
+	unix.Close(fd)
+	return buf[:n], err
+}
+
+// readFull reads until buf is full or the file ends.
+func readFull(fd int, buf []byte) (int, error) {
+	total := 0
+	for total < len(buf) {
+		n, err := unix.Read(fd, buf[total:])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return total, err
+		}
+		if n == 0 {
+			break
+		}
+		total += n
+	}
+	return total, nil
+}
+
+// readFile reads a whole file of at most limit bytes; what is more is left out.
+func (p *Process) readFile(name string, limit int64) ([]byte, error) {
+	fd, err := p.openat(name, unix.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, limit))
+}
+
+// readlink reads a symbolic link below the process's /proc directory.
+func (p *Process) readlink(name string) (string, error) {
+	p.sys.mu.Lock()
+	defer p.sys.mu.Unlock()
+	if p.sys.dir < 0 {
+		return "", os.ErrClosed
+	}
+	var buf [4096]byte
+	n, err := unix.Readlinkat(p.sys.dir, name, buf[:])
+	if err != nil {
+		return "", err
+	}
+	return string(buf[:n]), nil
+}
