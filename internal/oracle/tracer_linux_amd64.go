@@ -39,6 +39,7 @@ type Tracer struct {
 	running  bool // a step has been asked for and has not ended
 	steps    uint64
 	executed Instruction
+	prompt   bool // the step that is under way cannot block
 }
 
 // Instruction is what a step executed.
@@ -162,6 +163,7 @@ func (t *Tracer) Step() error {
 		}
 		t.signal = 0
 		t.running = true
+		t.prompt = t.executed.Bytes[0] != 0x0f || t.executed.Bytes[1] != 0x05
 	} else {
 		delivered = 0
 	}
@@ -184,7 +186,7 @@ func (t *Tracer) Continue(d time.Duration) error {
 	if _, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_INTERRUPT, uintptr(t.tid), 0, 0, 0, 0); e != 0 {
 		return fmt.Errorf("ptrace interrupt thread %d: %w", t.tid, e)
 	}
-	t.running = true
+	t.running, t.prompt = true, false
 	t.shadow = shadow{}
 	return t.wait()
 }
@@ -194,7 +196,13 @@ func (t *Tracer) wait() error {
 	var ws unix.WaitStatus
 	deadline := time.Time{}
 	for try := 0; ; try++ {
-		got, err := unix.Wait4(t.tid, &ws, unix.WALL|unix.WNOHANG, nil)
+		// Only a system call can take its time; anything else is waited for
+		// without polling, which is several times faster.
+		options := unix.WALL | unix.WNOHANG
+		if t.prompt {
+			options = unix.WALL
+		}
+		got, err := unix.Wait4(t.tid, &ws, options, nil)
 		if err == unix.EINTR {
 			continue
 		}

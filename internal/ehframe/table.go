@@ -1,0 +1,203 @@
+package ehframe
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/candid-profiler/candid/internal/cpu"
+)
+
+// Table is the unwind tables of one file. It may be used by several goroutines.
+type Table struct {
+	mu    sync.Mutex
+	eh    *frames
+	debug *frames
+	// load reads .debug_frame, when an address is in no other table. Nil once
+	// that has been done.
+	load func() *frames
+}
+
+// ErrNone is returned where a file has no unwind tables.
+var ErrNone = errors.New("no unwind tables")
+
+// ErrArch is returned for files of an architecture that candid does not walk.
+var ErrArch = errors.New("unwind tables of this architecture are not read")
+
+// Arch is the architecture of a file.
+func Arch(f *elf.File) (cpu.Arch, error) {
+	switch {
+	case f.Class != elf.ELFCLASS64 || f.Data != elf.ELFDATA2LSB:
+	case f.Machine == elf.EM_X86_64:
+		return cpu.AMD64, nil
+	case f.Machine == elf.EM_AARCH64:
+		return cpu.ARM64, nil
+	}
+	return 0, fmt.Errorf("%w: %v, %v", ErrArch, f.Machine, f.Class)
+}
+
+// Open finds the tables of f. Little is read: the index, and .eh_frame itself if
+// it is not large. f must stay open as long as the Table is used.
+func Open(f *elf.File) (*Table, error) {
+	arch, err := Arch(f)
+	if err != nil {
+		return nil, err
+	}
+	t := &Table{}
+	text := uint64(0)
+	if s := f.Section(".text"); s != nil {
+		text = s.Addr
+	}
+	t.eh = openEH(f, arch, text)
+	if s := f.Section(".debug_frame"); s != nil && s.Type != elf.SHT_NOBITS {
+		t.load = func() *frames { return openDebug(s, arch, text) }
+	} else if s := f.Section(".zdebug_frame"); s != nil {
+		t.load = func() *frames { return openDebug(s, arch, text) }
+	}
+	if t.eh == nil && t.load == nil {
+		return nil, ErrNone
+	}
+	return t, nil
+}
+
+func newFrames(arch cpu.Arch) *frames {
+	return &frames{arch: arch, wide: true, cies: map[uint64]*cie{}, rules: map[string]*Rule{}, keyBytes: make([]byte, 0, 512)}
+}
+
+// openEH finds .eh_frame by its section, or by the program header of its index
+// where the sections have been stripped.
+func openEH(f *elf.File, arch cpu.Arch, text uint64) *frames {
+	fr := newFrames(arch)
+	fr.text = text
+	var hdr []byte
+	for _, p := range f.Progs {
+		const maxHeader = 64 << 20
+		if p.Type == elf.PT_GNU_EH_FRAME && p.Filesz >= 8 && p.Filesz <= maxHeader {
+			b := make([]byte, p.Filesz)
+			if n, _ := p.ReadAt(b, 0); n == len(b) {
+				hdr, fr.hdr = b, p.Vaddr
+			}
+			break
+		}
+	}
+	at := uint64(0)
+	if hdr != nil {
+		ehFrame, table, ok := parseHeader(hdr, fr.hdr, true)
+		if ok {
+			at = ehFrame
+			fr.index.table, fr.index.hdr = table, fr.hdr
+		}
+	}
+	if s := f.Section(".eh_frame"); s != nil && s.Type != elf.SHT_NOBITS && s.Size > 0 {
+		if at != s.Addr {
+			fr.index.table = nil
+		}
+		src, err := newSource(s.ReaderAt, s.Size)
+		if err != nil {
+			return nil
+		}
+		fr.addr, fr.bytes = s.Addr, src
+		return fr
+	}
+	for _, p := range f.Progs {
+		if at != 0 && p.Type == elf.PT_LOAD && at >= p.Vaddr && at-p.Vaddr < p.Filesz {
+			skip := at - p.Vaddr
+			size := p.Filesz - skip
+			src, err := newSource(io.NewSectionReader(p.ReaderAt, int64(skip), int64(size)), size)
+			if err != nil {
+				return nil
+			}
+			fr.addr, fr.bytes = at, src
+			return fr
+		}
+	}
+	return nil
+}
+
+// openDebug reads .debug_frame, which may be compressed.
+func openDebug(s *elf.Section, arch cpu.Arch, text uint64) *frames {
+	const maxDebug = 256 << 20
+	if s.Size > maxDebug {
+		return nil
+	}
+	fr := newFrames(arch)
+	fr.debug, fr.text = true, text
+	if s.Flags&elf.SHF_COMPRESSED == 0 && s.Name == ".debug_frame" {
+		src, err := newSource(s.ReaderAt, s.Size)
+		if err != nil {
+			return nil
+		}
+		fr.bytes = src
+		return fr
+	}
+	b, err := s.Data()
+	if err != nil {
+		return nil
+	}
+	fr.bytes = source{whole: b, size: uint64(len(b))}
+	return fr
+}
+
+// FromBytes makes a Table of the bytes of an .eh_frame that is at addr, and
+// perhaps of its index at hdrAddr (nil if there is none).
+func FromBytes(arch cpu.Arch, ehFrame []byte, addr uint64, hdr []byte, hdrAddr uint64) *Table {
+	fr := newFrames(arch)
+	fr.addr, fr.bytes = addr, source{whole: bytes.Clone(ehFrame), size: uint64(len(ehFrame))}
+	if at, table, ok := parseHeader(hdr, hdrAddr, true); ok && at == addr {
+		fr.hdr, fr.index.table, fr.index.hdr = hdrAddr, table, hdrAddr
+	}
+	return &Table{eh: fr}
+}
+
+// Lookup gives the rule for the instruction at addr, or nil if no table covers
+// it or its entry is damaged.
+func (t *Table) Lookup(addr uint64) *Rule {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f, e, ok := t.function(addr)
+	if !ok {
+		return nil
+	}
+	r, err := f.rule(&e, addr)
+	if err != nil || r.CFAReg == noColumn && r.CFAExpr == nil {
+		return nil
+	}
+	return r
+}
+
+// Function gives the bounds of the function, or part of one, that addr lies in.
+func (t *Table) Function(addr uint64) (start, end uint64, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, e, ok := t.function(addr)
+	return e.start, e.end, ok
+}
+
+func (t *Table) function(addr uint64) (*frames, fde, bool) {
+	if e, ok := t.eh.covering(addr); ok {
+		return t.eh, e, true
+	}
+	if t.load != nil {
+		t.debug, t.load = t.load(), nil
+	}
+	e, ok := t.debug.covering(addr)
+	return t.debug, e, ok
+}
+
+func (f *frames) covering(addr uint64) (fde, bool) {
+	if f == nil {
+		return fde{}, false
+	}
+	off, ok := f.find(addr)
+	if !ok {
+		return fde{}, false
+	}
+	e, isCIE, _, err := f.fdeAt(off)
+	if err != nil || isCIE || addr < e.start || addr >= e.end {
+		return fde{}, false
+	}
+	return e, true
+}
