@@ -1,0 +1,135 @@
+package symbol
+
+import (
+	"encoding/binary"
+	"sort"
+)
+
+const maxHeader = 64 << 20 // of .eh_frame_hdr; 8 bytes a function
+
+// bounds knows where functions begin and end from the unwind tables, which
+// stripped files keep. Only what every linker writes is read: a sorted table of
+// 32-bit offsets (DW_EH_PE_datarel|sdata4, LSB "Exception Frames").
+type bounds struct {
+	m     *image
+	base  uint64 // address of .eh_frame_hdr
+	table []byte // pairs of offsets from base: function, FDE
+}
+
+func openBounds(m *image) *bounds {
+	s := m.find(".eh_frame_hdr")
+	if s == nil || s.size < 12 {
+		return nil
+	}
+	b, err := m.raw(s, maxHeader)
+	if err != nil || b[0] != 1 || b[2] != 0x03 || b[3] != 0x3b || m.order != binary.LittleEndian {
+		return nil
+	}
+	head := 4
+	switch b[1] & 0x0f { // encoding of the pointer to .eh_frame
+	case 0x03, 0x0b:
+		head += 4
+	case 0x04, 0x0c:
+		head += 8
+	default:
+		return nil
+	}
+	if len(b) < head+4 {
+		return nil
+	}
+	n := uint64(m.order.Uint32(b[head:]))
+	t := b[head+4:]
+	if n < uint64(len(t)/8) {
+		t = t[:n*8]
+	}
+	return &bounds{m: m, base: s.addr, table: t[:len(t)/8*8]}
+}
+
+func (f *bounds) at(i int) uint64 {
+	return f.base + uint64(int64(int32(binary.LittleEndian.Uint32(f.table[i*8:]))))
+}
+
+// find gives the function that addr lies in.
+func (f *bounds) find(addr uint64) (span, bool) {
+	if f == nil {
+		return span{}, false
+	}
+	n := len(f.table) / 8
+	i := sort.Search(n, func(i int) bool { return f.at(i) > addr }) - 1
+	if i < 0 {
+		return span{}, false
+	}
+	start := f.at(i)
+	fde := f.base + uint64(int64(int32(binary.LittleEndian.Uint32(f.table[i*8+4:]))))
+	size, ok := f.length(fde)
+	if !ok || addr-start >= size {
+		return span{}, false
+	}
+	return span{start, start + size}, true
+}
+
+// length reads the pc_range of the FDE at the address.
+func (f *bounds) length(fde uint64) (uint64, bool) {
+	b, err := f.m.bytesAtAddr(fde, 24)
+	if err != nil {
+		return 0, false
+	}
+	cieOff := uint64(binary.LittleEndian.Uint32(b[4:]))
+	if binary.LittleEndian.Uint32(b) == 0xffffffff || cieOff == 0 {
+		return 0, false
+	}
+	cie, err := f.m.bytesAtAddr(fde+4-cieOff, 24)
+	if err != nil {
+		return 0, false
+	}
+	switch pointerEncoding(cie) & 0x07 {
+	case 0x03: // 4 bytes
+		return uint64(binary.LittleEndian.Uint32(b[12:])), true
+	case 0x00, 0x04: // a word, 8 bytes
+		return binary.LittleEndian.Uint64(b[16:]), true
+	}
+	return 0, false
+}
+
+// pointerEncoding finds the R byte of a CIE's augmentation. 4-byte addresses
+// (all but the large model) are assumed where it has none that we can read.
+func pointerEncoding(cie []byte) byte {
+	const usual = 0x03
+	if len(cie) < 24 || cie[9] != 'z' {
+		return 0
+	}
+	end := 9
+	for end < len(cie) && cie[end] != 0 {
+		end++
+	}
+	p := end + 1
+	for range 4 { // code alignment, data alignment, return register, length: LEB128
+		for p < len(cie) && cie[p]&0x80 != 0 {
+			p++
+		}
+		p++
+	}
+	for _, c := range cie[10:end] {
+		if p >= len(cie) {
+			return usual
+		}
+		switch c {
+		case 'R':
+			return cie[p]
+		case 'L':
+			p++
+		case 'P':
+			switch cie[p] & 0x07 {
+			case 0x03:
+				p += 5
+			case 0x00, 0x04:
+				p += 9
+			default:
+				return usual
+			}
+		default:
+			return usual
+		}
+	}
+	return usual
+}

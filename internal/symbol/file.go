@@ -1,0 +1,272 @@
+package symbol
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/ulikunitz/xz"
+
+	"github.com/candid-profiler/candid/internal/dwarfline"
+)
+
+const (
+	maxMiniDebug = 64 << 20 // unpacked .gnu_debugdata; Fedora's largest is below 10 MiB
+	maxDWARF     = 256 << 20
+)
+
+// Options say where else than in the file its symbols may be.
+type Options struct {
+	// Path of the file as the target sees it; separate debug files are looked
+	// for beside it. "" if unknown.
+	Path string
+	// OpenDebug opens a separate debug file by its path. nil: none are used.
+	OpenDebug func(path string) (*os.File, error)
+	// NoLines: do not read DWARF.
+	NoLines bool
+}
+
+// Symbol is what an address is called.
+type Symbol struct {
+	Name  string // demangled and printable
+	Raw   string // as the file has it, "" if it is the same
+	Start uint64 // where the function begins, as the file numbers addresses
+	// NoName: the file does not name the function; Start is where it begins if
+	// the unwind tables say so, else the address that was asked for.
+	NoName bool
+}
+
+// File names the code of one ELF file. Everything but the symbol tables is read
+// when first needed. It is not safe for concurrent use.
+type File struct {
+	m       *image
+	debug   *image // a separate debug file, nil if there is none
+	close   []io.Closer
+	opt     Options
+	table   table
+	named   map[int]Symbol // by index in table, filled as names are asked for
+	goTable *goTable
+
+	bounds     *bounds
+	haveBounds bool
+	lines      *dwarfline.Data
+	haveLines  bool
+	notes      []error
+}
+
+// Open reads the symbols of f and takes f over: Close closes it. If the file is
+// no ELF file, f is closed and the error wraps ErrNotELF.
+func Open(f *os.File, opt Options) (*File, error) {
+	st, err := f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = fmt.Errorf("%w: not a regular file", ErrNotELF)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	s, err := OpenReader(f, st.Size(), opt)
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("symbols of %s: %w", f.Name(), err)
+	}
+	s.close = append(s.close, f)
+	return s, nil
+}
+
+// OpenReader is Open for an image of size bytes that is not a file, such as the
+// kernel's vdso. r must stay readable until Close.
+func OpenReader(r io.ReaderAt, size int64, opt Options) (*File, error) {
+	m, err := openImage(r, size)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{m: m, opt: opt, named: map[int]Symbol{}}
+	f.load()
+	return f, nil
+}
+
+// load reads the symbol tables, the best first. Those of the better ones hold
+// everything that the lesser ones do, except that .gnu_debugdata leaves out what
+// .dynsym has.
+func (f *File) load() {
+	full := f.take(f.m, elf.SHT_SYMTAB)
+	if !full || (!f.opt.NoLines && f.m.find(".debug_info") == nil && f.m.find(".zdebug_info") == nil) {
+		if d := f.openDebugFile(); d != nil {
+			f.debug = d
+			if !full {
+				full = f.take(d, elf.SHT_SYMTAB)
+			}
+		}
+	}
+	if !full {
+		if mini := f.miniDebug(); mini != nil {
+			f.take(mini, elf.SHT_SYMTAB)
+		}
+		f.take(f.m, elf.SHT_DYNSYM)
+		f.goTable = openGoTable(f.m)
+	}
+	f.table.addPLT(f.m)
+	f.table.finish()
+}
+
+func (f *File) take(m *image, typ elf.SectionType) bool {
+	ok, err := f.table.add(m, typ)
+	if err != nil {
+		f.notes = append(f.notes, err)
+	}
+	return ok
+}
+
+// miniDebug opens .gnu_debugdata: an ELF file with the symbols that .dynsym
+// lacks, packed with xz.
+func (f *File) miniDebug() *image {
+	s := f.m.find(".gnu_debugdata")
+	if s == nil {
+		return nil
+	}
+	m, err := unpackMiniDebug(f.m, s)
+	if err != nil {
+		f.notes = append(f.notes, fmt.Errorf("section .gnu_debugdata: %w", err))
+		return nil
+	}
+	return m
+}
+
+func unpackMiniDebug(m *image, s *section) (*image, error) {
+	packed, err := m.raw(s, maxMiniDebug)
+	if err != nil {
+		return nil, err
+	}
+	// The dictionary is allocated from the header's word, so bound it first.
+	z, err := xz.ReaderConfig{DictCap: 16 << 20, SingleStream: true}.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	n, err := io.Copy(&out, io.LimitReader(z, maxMiniDebug+1))
+	if err != nil {
+		return nil, err
+	}
+	if n > maxMiniDebug {
+		return nil, fmt.Errorf("unpacked: %w", ErrTooLarge)
+	}
+	return openImage(bytes.NewReader(out.Bytes()), n)
+}
+
+// Close gives the files back.
+func (f *File) Close() error {
+	var errs []error
+	for _, c := range f.close {
+		errs = append(errs, c.Close())
+	}
+	f.close = nil
+	return errors.Join(errs...)
+}
+
+// Symbols is the number of code symbols that were found.
+func (f *File) Symbols() int { return len(f.table.syms) }
+
+// Notes are the parts of the file that could not be used, and why.
+func (f *File) Notes() []error { return f.notes }
+
+// BuildID is the file's build-id in hex, "" if it has none.
+func (f *File) BuildID() string { return f.m.buildID() }
+
+// Symbol names the function that holds addr, an address as the file numbers
+// them. It is false if there is no code there.
+func (f *File) Symbol(addr uint64) (Symbol, bool) {
+	code, ok := f.m.code(addr)
+	if !ok {
+		return Symbol{}, false
+	}
+	if i := f.table.find(addr); i >= 0 && f.table.syms[i].addr >= code.lo {
+		if s, ok := f.named[i]; ok {
+			return s, true
+		}
+		// A symbol without a size ends where the next function begins.
+		if e := &f.table.syms[i]; e.size != 0 || !f.endsBefore(e.addr, addr) {
+			if raw := f.table.nameOf(i, addr); raw != "" {
+				s := named(raw, e.addr)
+				if e.size != 0 {
+					f.named[i] = s
+				}
+				return s, true
+			}
+		}
+	}
+	if name, start, ok := f.goTable.function(addr); ok {
+		return named(name, start), true
+	}
+	s := Symbol{Start: addr, NoName: true}
+	if b, ok := f.functionBounds(addr); ok {
+		s.Start = b.lo
+	}
+	return s, true
+}
+
+func named(raw string, start uint64) Symbol {
+	s := Symbol{Name: Demangle(raw), Start: start}
+	if s.Name != raw {
+		s.Raw = Printable(raw)
+	}
+	return s
+}
+
+// endsBefore says whether the unwind tables put another function between start
+// and addr.
+func (f *File) endsBefore(start, addr uint64) bool {
+	b, ok := f.functionBounds(addr)
+	return ok && b.lo > start
+}
+
+func (f *File) functionBounds(addr uint64) (span, bool) {
+	if !f.haveBounds {
+		f.haveBounds = true
+		f.bounds = openBounds(f.m)
+	}
+	return f.bounds.find(addr)
+}
+
+// Lines appends the source places that addr stands for to out, innermost first:
+// the inlined functions and last the one that was compiled. It appends nothing
+// if the file has no line information for addr.
+func (f *File) Lines(addr uint64, out []dwarfline.Place) []dwarfline.Place {
+	if f.opt.NoLines {
+		return out
+	}
+	if !f.haveLines {
+		f.haveLines = true
+		f.lines = f.openLines()
+	}
+	if f.lines != nil {
+		return f.lines.Lookup(addr, out)
+	}
+	if file, line, ok := f.goTable.line(addr); ok {
+		return append(out, dwarfline.Place{File: file, Line: line})
+	}
+	return out
+}
+
+func (f *File) openLines() *dwarfline.Data {
+	for _, m := range []*image{f.m, f.debug} {
+		if m == nil || (m.find(".debug_info") == nil && m.find(".zdebug_info") == nil) {
+			continue
+		}
+		left := uint64(maxDWARF)
+		d, err := dwarfline.Open(m.order, func(name string) ([]byte, error) {
+			b, err := m.debugSection(name, left)
+			left -= min(left, uint64(len(b)))
+			return b, err
+		})
+		if err != nil {
+			f.notes = append(f.notes, fmt.Errorf("line information: %w", err))
+			continue
+		}
+		return d
+	}
+	return nil
+}

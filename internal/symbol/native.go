@@ -1,0 +1,247 @@
+package symbol
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/dwarfline"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+const (
+	maxCached = 1 << 16 // addresses whose names are kept
+	maxFiles  = 4096    // files held open at once
+)
+
+// FileID identifies a file for as long as it is mapped.
+type FileID struct{ Dev, Inode uint64 }
+
+// Place is where a native frame's code comes from.
+type Place struct {
+	File FileID
+	Name string // short name of the module: libjvm.so, [vdso]
+	Path string // as the target sees it, "" if unknown
+	Addr uint64 // the frame's PC as the file numbers addresses
+}
+
+// Locator says which file the code of a frame comes from.
+type Locator interface {
+	// Locate finds the file of f. It must not allocate when it succeeds.
+	Locate(f walk.Frame) (Place, bool)
+	// Open opens the file; the caller closes it.
+	Open(p Place) (*os.File, error)
+}
+
+// Native names frames of machine code that came from files. Each file is opened
+// when the first frame in it is named, each address named once. It is not safe
+// for concurrent use.
+type Native struct {
+	loc    Locator
+	root   func(path string) string
+	files  map[FileID]*nativeFile
+	cache  map[addrKey][]Frame
+	perf   *perfMap
+	places []dwarfline.Place // reused
+	// NoLines: name functions only, without source lines and inlined functions.
+	NoLines bool
+}
+
+type nativeFile struct {
+	f    *File // nil if it could not be opened
+	name string
+	err  error
+}
+
+type addrKey struct {
+	file FileID
+	addr uint64
+}
+
+// NewNative makes a resolver. root turns a path of the target's mount namespace
+// into one that can be opened here; nil if they are the same.
+func NewNative(loc Locator, root func(path string) string) *Native {
+	return &Native{loc: loc, root: root, files: map[FileID]*nativeFile{}, cache: map[addrKey][]Frame{}}
+}
+
+// UsePerfMap lets code that no file holds be named by the map that the runtime
+// itself writes to /tmp/perf-PID.map. pid is the process's id in its own
+// namespace.
+func (n *Native) UsePerfMap(pid int) {
+	path := "/tmp/perf-" + strconv.Itoa(pid) + ".map"
+	n.perf = &perfMap{open: func() (*os.File, error) { return openIn(n.rootDir(), path) }}
+}
+
+// Resolve names f: inlined functions first, then the function that was compiled.
+func (n *Native) Resolve(f walk.Frame, out []Frame) []Frame {
+	p, ok := n.loc.Locate(f)
+	if !ok {
+		return append(out, n.noFile(f))
+	}
+	key := addrKey{p.File, lookupAddr(p.Addr, f.Flags)}
+	known, ok := n.cache[key]
+	if !ok {
+		if len(n.cache) >= maxCached {
+			clear(n.cache)
+		}
+		known = n.name(p, key.addr)
+		n.cache[key] = known
+	}
+	at := len(out)
+	out = append(out, known...)
+	for i := at; i < len(out); i++ {
+		r := &out[i]
+		r.Flags, r.Addr = f.Flags, p.Addr
+		if r.Kind != walk.KindInlined {
+			r.Kind = f.Kind
+		}
+	}
+	return out
+}
+
+// lookupAddr is where the frame's own instruction is. A return address may
+// already lie in the next line or, after a call that never returns, in the next
+// function.
+func lookupAddr(addr uint64, flags walk.FrameFlags) uint64 {
+	if flags&walk.ReturnAddress != 0 && addr > 0 {
+		return addr - 1
+	}
+	return addr
+}
+
+// noFile names code that no file holds.
+func (n *Native) noFile(f walk.Frame) Frame {
+	r := Frame{Function: "[unknown]", BCI: -1, Kind: f.Kind, Flags: f.Flags, Addr: f.PC, NoName: true}
+	if n.perf == nil {
+		return r
+	}
+	if e, ok := n.perf.find(lookupAddr(f.PC, f.Flags), time.Now()); ok {
+		r.Function, r.NoName, r.Module = Demangle(e.name), false, "[jit]"
+		if r.Function != e.name {
+			r.Raw = Printable(e.name)
+		}
+		if r.Kind == walk.KindUnknown || r.Kind == walk.KindNative {
+			r.Kind = walk.KindCompiled
+		}
+	}
+	return r
+}
+
+// name makes the frames of one address.
+func (n *Native) name(p Place, addr uint64) []Frame {
+	nf := n.file(p)
+	r := Frame{Module: nf.name, BCI: -1}
+	if nf.f == nil {
+		r.Function, r.NoName = offsetName(nf.name, addr), true
+		return []Frame{r}
+	}
+	s, ok := nf.f.Symbol(addr)
+	if !ok {
+		s = Symbol{Start: addr, NoName: true}
+	}
+	r.Function, r.Raw, r.NoName = s.Name, s.Raw, s.NoName
+	if s.NoName {
+		r.Function = offsetName(nf.name, s.Start)
+	}
+	n.places = nf.f.Lines(addr, n.places[:0])
+	if len(n.places) == 0 {
+		return []Frame{r}
+	}
+	out := make([]Frame, 0, len(n.places))
+	for i, pl := range n.places {
+		fr := r
+		fr.File, fr.Line = Printable(pl.File), pl.Line
+		inlined := i < len(n.places)-1
+		if inlined {
+			fr.Kind = walk.KindInlined
+		}
+		if (inlined || r.NoName) && pl.Function != "" {
+			fr.Function, fr.Raw, fr.NoName = Demangle(pl.Function), "", false
+			if fr.Function != pl.Function {
+				fr.Raw = Printable(pl.Function)
+			}
+		}
+		out = append(out, fr)
+	}
+	return out
+}
+
+func offsetName(module string, addr uint64) string {
+	return fmt.Sprintf("%s+%#x", module, addr)
+}
+
+// file opens the file of p once.
+func (n *Native) file(p Place) *nativeFile {
+	if nf, ok := n.files[p.File]; ok {
+		return nf
+	}
+	nf := &nativeFile{name: Printable(p.Name)}
+	if len(n.files) >= maxFiles {
+		nf.err = fmt.Errorf("%s: %d files are open already", p.Name, len(n.files))
+		return nf
+	}
+	n.files[p.File] = nf
+	opt := Options{Path: p.Path, OpenDebug: n.openDebug, NoLines: n.NoLines}
+	f, err := n.loc.Open(p)
+	if err == nil {
+		nf.f, err = Open(f, opt)
+	}
+	if err != nil && strings.HasPrefix(p.Name, "[vdso") {
+		nf.f, err = ownVDSO()
+	}
+	nf.err = err
+	return nf
+}
+
+func (n *Native) rootDir() string {
+	if n.root == nil {
+		return "/"
+	}
+	return n.root("/")
+}
+
+// openDebug opens a debug file as the target sees the path, else as we do.
+func (n *Native) openDebug(path string) (*os.File, error) {
+	dir := n.rootDir()
+	f, err := openIn(dir, path)
+	if err != nil && dir != "/" {
+		return openIn("/", path)
+	}
+	return f, err
+}
+
+// Notes says which files could not be used, wholly or in part, and why.
+func (n *Native) Notes() []error {
+	var out []error
+	for _, nf := range n.files {
+		if nf.err != nil {
+			out = append(out, fmt.Errorf("%s: %w", nf.name, nf.err))
+			continue
+		}
+		for _, e := range nf.f.Notes() {
+			out = append(out, fmt.Errorf("%s: %w", nf.name, e))
+		}
+	}
+	if n.perf != nil && n.perf.problem != nil {
+		out = append(out, n.perf.problem)
+	}
+	return out
+}
+
+// Close closes every file. The resolver must not be used afterwards.
+func (n *Native) Close() error {
+	var first error
+	for _, nf := range n.files {
+		if nf.f == nil {
+			continue
+		}
+		if err := nf.f.Close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	clear(n.files)
+	clear(n.cache)
+	return first
+}

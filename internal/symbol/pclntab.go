@@ -1,0 +1,152 @@
+package symbol
+
+import (
+	"bytes"
+	"encoding/binary"
+	"sort"
+)
+
+const maxGoTable = 128 << 20
+
+// goTable is the table of functions and lines that every Go program carries for
+// its own tracebacks, even when stripped (cmd/link: pcln.go; runtime: symtab.go,
+// pcHeader and _func). Formats of Go 1.18 and later are read. It is parsed
+// where it lies; debug/gosym would build an object for every function.
+type goTable struct {
+	data    []byte
+	order   binary.ByteOrder
+	text    uint64
+	quantum uint64
+	funcs   []byte // pairs of uint32: offset from text, offset of the record
+	n       int
+	pcln    []byte // records
+	names   []byte
+	cu      []byte
+	files   []byte
+	pcs     []byte
+}
+
+// goLayouts are the formats by magic number.
+var goLayouts = map[uint32]bool{
+	0xfffffff0: true, // Go 1.18, 1.19
+	0xfffffff1: true, // Go 1.20 and later
+}
+
+func openGoTable(m *image) *goTable {
+	s := m.find(".gopclntab")
+	if s == nil {
+		s = m.find(".data.rel.ro.gopclntab")
+	}
+	if s == nil {
+		return nil
+	}
+	b, err := m.raw(s, maxGoTable)
+	if err != nil || len(b) < 8 || !goLayouts[m.order.Uint32(b)] {
+		return nil
+	}
+	ptr := int(b[7])
+	if (ptr != 4 && ptr != 8) || len(b) < 8+8*ptr {
+		return nil
+	}
+	word := func(i int) uint64 {
+		if ptr == 4 {
+			return uint64(m.order.Uint32(b[8+i*4:]))
+		}
+		return m.order.Uint64(b[8+i*8:])
+	}
+	part := func(i int) []byte {
+		if off := word(i); off < uint64(len(b)) {
+			return b[off:]
+		}
+		return nil
+	}
+	t := &goTable{data: b, order: m.order, quantum: uint64(b[6]), text: word(2),
+		names: part(3), cu: part(4), files: part(5), pcs: part(6), pcln: part(7)}
+	if t.text == 0 { // position-independent, and all of Go 1.26 and later
+		for _, s := range m.sections {
+			if s.name == ".text" {
+				t.text = s.addr
+			}
+		}
+	}
+	t.n = int(min(word(0), uint64(len(t.pcln)/8)))
+	t.funcs = t.pcln[:t.n*8]
+	if t.n == 0 || t.quantum == 0 {
+		return nil
+	}
+	return t
+}
+
+// record finds the function record for addr.
+func (t *goTable) record(addr uint64) (rec []byte, start uint64) {
+	if t == nil || addr < t.text {
+		return nil, 0
+	}
+	off := addr - t.text
+	i := sort.Search(t.n, func(i int) bool { return uint64(t.order.Uint32(t.funcs[i*8:])) > off }) - 1
+	if i < 0 {
+		return nil, 0
+	}
+	if i == t.n-1 { // the word after the table is where the last function ends
+		if len(t.pcln) < t.n*8+4 || off >= uint64(t.order.Uint32(t.pcln[t.n*8:])) {
+			return nil, 0
+		}
+	}
+	at := uint64(t.order.Uint32(t.funcs[i*8+4:]))
+	if at+40 > uint64(len(t.pcln)) {
+		return nil, 0
+	}
+	return t.pcln[at:], t.text + uint64(t.order.Uint32(t.funcs[i*8:]))
+}
+
+func (t *goTable) function(addr uint64) (name string, start uint64, ok bool) {
+	rec, start := t.record(addr)
+	if rec == nil {
+		return "", 0, false
+	}
+	name = cString(t.names, uint64(t.order.Uint32(rec[4:])), maxRawName)
+	return name, start, name != ""
+}
+
+func (t *goTable) line(addr uint64) (file string, line int32, ok bool) {
+	rec, start := t.record(addr)
+	if rec == nil {
+		return "", 0, false
+	}
+	fileNo, ok1 := t.value(t.order.Uint32(rec[20:]), start, addr)
+	line, ok2 := t.value(t.order.Uint32(rec[24:]), start, addr)
+	if !ok1 || !ok2 || fileNo < 0 || line <= 0 {
+		return "", 0, false
+	}
+	at := (uint64(t.order.Uint32(rec[32:])) + uint64(fileNo)) * 4
+	if at+4 > uint64(len(t.cu)) {
+		return "", 0, false
+	}
+	file = Printable(cString(t.files, uint64(t.order.Uint32(t.cu[at:])), 4096))
+	return file, line, file != ""
+}
+
+// value runs the table at off, pairs of (value delta, pc delta), up to addr.
+func (t *goTable) value(off uint32, pc, addr uint64) (int32, bool) {
+	if off == 0 || uint64(off) >= uint64(len(t.pcs)) {
+		return 0, false
+	}
+	b := bytes.NewReader(t.pcs[off:])
+	val := int32(-1)
+	for first := true; ; first = false {
+		d, err := binary.ReadUvarint(b)
+		if err != nil || (d == 0 && !first) {
+			return 0, false
+		}
+		step, err := binary.ReadUvarint(b)
+		if err != nil {
+			return 0, false
+		}
+		u := uint32(d)
+		val += int32(u>>1) ^ -int32(u&1)
+		pc += step * t.quantum
+		if addr < pc {
+			return val, true
+		}
+	}
+}

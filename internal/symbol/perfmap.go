@@ -1,0 +1,165 @@
+package symbol
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	maxPerfMap     = 256 << 20 // bytes read of a file
+	maxPerfEntries = 1 << 20
+	perfMapPause   = time.Second // between two looks at the file
+)
+
+// perfMap is /tmp/perf-PID.map, where runtimes that compile at run time write
+// what they generated: "START SIZE NAME" lines, hexadecimal, appended as code is
+// made (linux/tools/perf/Documentation/jit-interface.txt).
+type perfMap struct {
+	open    func() (*os.File, error)
+	looked  time.Time
+	read    int64 // bytes taken over
+	all     []perfEntry
+	sorted  []perfEntry
+	ino     os.FileInfo
+	problem error
+}
+
+type perfEntry struct {
+	addr uint64
+	size uint32
+	seq  uint32 // place in the file: of two that overlap the later is true
+	name string
+}
+
+// find names addr, after looking whether the file has grown if addr is unknown.
+func (p *perfMap) find(addr uint64, now time.Time) (perfEntry, bool) {
+	if e, ok := p.lookup(addr); ok {
+		return e, true
+	}
+	if !p.looked.IsZero() && now.Sub(p.looked) < perfMapPause {
+		return perfEntry{}, false
+	}
+	p.looked = now
+	if p.refresh() {
+		return p.lookup(addr)
+	}
+	return perfEntry{}, false
+}
+
+func (p *perfMap) lookup(addr uint64) (perfEntry, bool) {
+	i := sort.Search(len(p.sorted), func(i int) bool { return p.sorted[i].addr > addr }) - 1
+	if i < 0 || addr-p.sorted[i].addr >= uint64(p.sorted[i].size) {
+		return perfEntry{}, false
+	}
+	return p.sorted[i], true
+}
+
+// refresh reads what was appended and says whether there was anything.
+func (p *perfMap) refresh() bool {
+	f, err := p.open()
+	if err != nil {
+		if !errors.Is(err, os.ErrNotExist) {
+			p.problem = err
+		}
+		return false
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil || !st.Mode().IsRegular() {
+		p.problem = fmt.Errorf("%s is not a regular file", f.Name())
+		return false
+	}
+	if p.ino != nil && (!os.SameFile(p.ino, st) || st.Size() < p.read) {
+		p.read, p.all = 0, nil // another file, or written anew
+	}
+	p.ino = st
+	if st.Size() <= p.read || p.read >= maxPerfMap {
+		return false
+	}
+	n := p.parse(io.NewSectionReader(f, p.read, min(st.Size(), maxPerfMap)-p.read))
+	p.read += n
+	return n > 0
+}
+
+// parse takes over the whole lines of r and returns how many bytes they are.
+func (p *perfMap) parse(r io.Reader) int64 {
+	b := bufio.NewReaderSize(r, maxRawName)
+	var n int64
+	for len(p.all) < maxPerfEntries {
+		line, err := b.ReadSlice('\n')
+		length := int64(len(line))
+		skip := errors.Is(err, bufio.ErrBufferFull)
+		text := string(line)
+		for errors.Is(err, bufio.ErrBufferFull) { // an overlong line is cut
+			line, err = b.ReadSlice('\n')
+			length += int64(len(line))
+		}
+		if err != nil {
+			break // the end, or a line that is still being written
+		}
+		n += length
+		if e, ok := parsePerfLine(strings.TrimSuffix(text, "\n")); ok && !skip {
+			e.seq = uint32(len(p.all))
+			p.all = append(p.all, e)
+		}
+	}
+	p.sort()
+	return n
+}
+
+func parsePerfLine(s string) (perfEntry, bool) {
+	a, rest, ok1 := strings.Cut(s, " ")
+	b, name, ok2 := strings.Cut(rest, " ")
+	addr, err1 := strconv.ParseUint(strings.TrimPrefix(a, "0x"), 16, 64)
+	size, err2 := strconv.ParseUint(strings.TrimPrefix(b, "0x"), 16, 64)
+	name = strings.TrimSpace(name)
+	if !ok1 || !ok2 || err1 != nil || err2 != nil || size == 0 || addr+size < addr || name == "" {
+		return perfEntry{}, false
+	}
+	return perfEntry{addr: addr, size: uint32(min(size, math.MaxUint32)), name: name}, true
+}
+
+// sort makes the ranges disjoint: code that was written later lies over what
+// was there before.
+func (p *perfMap) sort() {
+	s := slices.Clone(p.all)
+	slices.SortFunc(s, func(a, b perfEntry) int {
+		if c := cmp.Compare(a.addr, b.addr); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.seq, b.seq)
+	})
+	out := s[:0]
+	for _, e := range s {
+		keep := true
+		for len(out) > 0 {
+			last := &out[len(out)-1]
+			if e.addr-last.addr >= uint64(last.size) {
+				break
+			}
+			if e.seq < last.seq {
+				keep = false
+				break
+			}
+			last.size = uint32(e.addr - last.addr)
+			if last.size > 0 {
+				break
+			}
+			out = out[:len(out)-1]
+		}
+		if keep {
+			out = append(out, e)
+		}
+	}
+	p.sorted = out
+}

@@ -1,0 +1,370 @@
+package symbol
+
+import (
+	"bytes"
+	"cmp"
+	"debug/elf"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+)
+
+const (
+	maxSymbols  = 4 << 20 // per table; 24 bytes each
+	maxStrings  = 8 << 20 // larger string tables are read name by name
+	maxAliases  = 64      // names compared for one address
+	maxLookBack = 32      // entries looked back over for an enclosing function
+	symChunk    = 1 << 20
+)
+
+// entry is one code symbol. 24 bytes: a browser has a million.
+type entry struct {
+	addr uint64
+	size uint32 // 0: up to the next symbol
+	name uint32 // offset in the source's strings
+	rank uint8
+	src  uint8
+}
+
+// Ranks of bindings, best first.
+const (
+	rankGlobal = iota
+	rankWeak
+	rankLocal
+	rankUntyped // no type: a label in assembly; after any binding
+)
+
+// strtab gives the names of one symbol table, from memory or from the file.
+type strtab struct {
+	mem []byte
+	r   io.ReaderAt
+	off int64
+	n   uint64
+}
+
+func (t *strtab) name(off uint32) string {
+	if t.mem != nil {
+		return cString(t.mem, uint64(off), maxRawName)
+	}
+	if uint64(off) >= t.n {
+		return ""
+	}
+	// Names are short; only template monsters need a second read.
+	for size := uint64(256); ; size = maxRawName {
+		b := make([]byte, min(size, t.n-uint64(off)))
+		n, err := t.r.ReadAt(b, t.off+int64(off))
+		if err != nil && err != io.EOF {
+			return ""
+		}
+		b = b[:n]
+		if i := bytes.IndexByte(b, 0); i >= 0 {
+			return string(b[:i])
+		}
+		if size == maxRawName {
+			return string(b)
+		}
+	}
+}
+
+// table is a file's code symbols, sorted by address.
+type table struct {
+	syms    []entry
+	strings []strtab
+}
+
+// add reads the symbol table of type typ of m. It says whether there was one
+// with code symbols.
+func (t *table) add(m *image, typ elf.SectionType) (bool, error) {
+	var sect *section
+	for i := range m.sections {
+		if m.sections[i].typ == typ {
+			sect = &m.sections[i]
+			break
+		}
+	}
+	if sect == nil {
+		if typ == elf.SHT_DYNSYM {
+			return t.addDynamic(m)
+		}
+		return false, nil
+	}
+	if uint64(sect.link) >= uint64(len(m.sections)) {
+		return false, fmt.Errorf("section %s: string table %d does not exist", sect.name, sect.link)
+	}
+	str := &m.sections[sect.link]
+	return t.addAt(m, sect.off, sect.size, str.off, str.size)
+}
+
+// addAt reads size bytes of symbols at off, with names at stroff.
+func (t *table) addAt(m *image, off, size, stroff, strsize uint64) (bool, error) {
+	esz := uint64(16)
+	if m.is64 {
+		esz = 24
+	}
+	if off > uint64(m.size) || size > uint64(m.size)-off || stroff > uint64(m.size) {
+		return false, fmt.Errorf("symbol table at %#x+%#x: %w", off, size, io.ErrUnexpectedEOF)
+	}
+	strsize = min(strsize, uint64(m.size)-stroff)
+	st := strtab{r: m.r, off: int64(stroff), n: strsize}
+	if strsize <= maxStrings {
+		b, err := m.readAt(stroff, strsize, maxStrings)
+		if err != nil {
+			return false, fmt.Errorf("symbol names: %w", err)
+		}
+		st.mem = b
+	}
+	if len(t.strings) > 7 {
+		return false, fmt.Errorf("symbol tables: %w", ErrTooLarge)
+	}
+	src := uint8(len(t.strings))
+	t.strings = append(t.strings, st)
+	count := min(size/esz, maxSymbols)
+	t.syms = slices.Grow(t.syms, int(min(count, 1<<16)))
+	before := len(t.syms)
+	buf := make([]byte, min(count*esz, symChunk/esz*esz))
+	var last span // consecutive symbols mostly lie in the same section
+	for done := uint64(0); done < count; {
+		b := buf[:min(uint64(len(buf)), (count-done)*esz)]
+		if _, err := m.r.ReadAt(b, int64(off+done*esz)); err != nil && err != io.EOF {
+			return len(t.syms) > before, fmt.Errorf("symbols: %w", err)
+		}
+		done += uint64(len(b)) / esz
+		for ; len(b) > 0; b = b[esz:] {
+			e, ok := m.codeSymbol(b)
+			if !ok {
+				continue
+			}
+			if e.addr-last.lo >= last.hi-last.lo {
+				if last, ok = m.code(e.addr); !ok {
+					last = span{}
+					continue
+				}
+			}
+			e.src = src
+			t.syms = append(t.syms, e)
+		}
+	}
+	return len(t.syms) > before, nil
+}
+
+// codeSymbol decodes one symbol and says whether it may name code.
+func (m *image) codeSymbol(b []byte) (entry, bool) {
+	var e entry
+	var info byte
+	var shndx uint16
+	var size uint64
+	o := m.order
+	if m.is64 {
+		info, shndx = b[4], o.Uint16(b[6:])
+		e.name, e.addr, size = o.Uint32(b), o.Uint64(b[8:]), o.Uint64(b[16:])
+	} else {
+		info, shndx = b[12], o.Uint16(b[14:])
+		e.name, e.addr, size = o.Uint32(b), uint64(o.Uint32(b[4:])), uint64(o.Uint32(b[8:]))
+	}
+	if shndx == uint16(elf.SHN_UNDEF) || e.name == 0 {
+		return e, false
+	}
+	e.size = uint32(min(size, math.MaxUint32))
+	switch elf.SymBind(info >> 4) {
+	case elf.STB_GLOBAL, elf.STB_LOOS: // LOOS is GNU_UNIQUE
+		e.rank = rankGlobal
+	case elf.STB_WEAK:
+		e.rank = rankWeak
+	default:
+		e.rank = rankLocal
+	}
+	switch elf.SymType(info & 15) {
+	case elf.STT_FUNC, elf.STT_GNU_IFUNC:
+		if m.machine == elf.EM_ARM {
+			e.addr &^= 1 // the lowest bit says Thumb
+		}
+	case elf.STT_NOTYPE:
+		if e.rank == rankLocal && (m.machine == elf.EM_AARCH64 || m.machine == elf.EM_ARM || m.machine == elf.EM_RISCV) {
+			return e, false // mapping symbols ($x, $d): they say code or data, and name nothing
+		}
+		e.rank += rankUntyped
+	default:
+		return e, false
+	}
+	return e, true
+}
+
+// addDynamic reads the dynamic symbols of a file without section headers, by
+// the DT_ entries that the dynamic linker uses.
+func (t *table) addDynamic(m *image) (bool, error) {
+	d := m.dynamic()
+	if d[elf.DT_SYMTAB] == 0 || d[elf.DT_STRTAB] == 0 {
+		return false, nil
+	}
+	sym, ok1 := m.offset(d[elf.DT_SYMTAB])
+	str, ok2 := m.offset(d[elf.DT_STRTAB])
+	if !ok1 || !ok2 {
+		return false, nil
+	}
+	// Nothing gives the number of symbols but the old hash table; the string
+	// table follows the symbols in the files of every linker we know.
+	esz := uint64(16)
+	if m.is64 {
+		esz = 24
+	}
+	var count uint64
+	if b, err := m.bytesAtAddr(d[elf.DT_HASH], 8); err == nil && d[elf.DT_HASH] != 0 {
+		count = uint64(m.order.Uint32(b[4:]))
+	} else if str > sym {
+		count = (str - sym) / esz
+	}
+	count = min(count, maxSymbols, (uint64(m.size)-min(sym, uint64(m.size)))/esz)
+	return t.addAt(m, sym, count*esz, str, d[elf.DT_STRSZ])
+}
+
+// dynamic gives the PT_DYNAMIC entries that have one value each.
+func (m *image) dynamic() map[elf.DynTag]uint64 {
+	d := map[elf.DynTag]uint64{}
+	for _, s := range m.segments {
+		if s.typ != elf.PT_DYNAMIC {
+			continue
+		}
+		b, err := m.readAt(s.off, min(s.filesz, 1<<16), 1<<16)
+		if err != nil {
+			return d
+		}
+		w := 4
+		if m.is64 {
+			w = 8
+		}
+		for ; len(b) >= 2*w; b = b[2*w:] {
+			var tag, val uint64
+			if m.is64 {
+				tag, val = m.order.Uint64(b), m.order.Uint64(b[8:])
+			} else {
+				tag, val = uint64(m.order.Uint32(b)), uint64(m.order.Uint32(b[4:]))
+			}
+			if tag == 0 {
+				break
+			}
+			if tag < 1<<31 {
+				d[elf.DynTag(tag)] = val
+			}
+		}
+	}
+	return d
+}
+
+// offset turns an address into a file offset.
+func (m *image) offset(addr uint64) (uint64, bool) {
+	for _, s := range m.segments {
+		if s.typ == elf.PT_LOAD && addr-s.addr < s.filesz {
+			off := s.off + addr - s.addr
+			return off, off < uint64(m.size)
+		}
+	}
+	return 0, false
+}
+
+// finish sorts the table and drops labels inside functions.
+func (t *table) finish() {
+	slices.SortFunc(t.syms, func(a, b entry) int {
+		if c := cmp.Compare(a.addr, b.addr); c != 0 {
+			return c
+		}
+		if c := cmp.Compare(b.size, a.size); c != 0 {
+			return c // the largest first: it encloses the others
+		}
+		return cmp.Compare(a.rank, b.rank)
+	})
+	out := t.syms[:0]
+	var end uint64 // of the functions so far
+	var prev entry
+	for i, e := range t.syms {
+		// A label without a size inside a function, or beside a sized symbol at
+		// the same address, would hide the function.
+		if e.size == 0 && e.addr < end {
+			continue
+		}
+		if i > 0 && e == prev {
+			continue
+		}
+		prev = e
+		end = max(end, e.addr+uint64(e.size))
+		out = append(out, e)
+	}
+	t.syms = slices.Clip(out)
+}
+
+// find gives the index of the symbol that addr lies in, the first of those at
+// its address, or -1. limit is the end of the code range that holds addr.
+func (t *table) find(addr uint64) int {
+	lo, hi := 0, len(t.syms)
+	for lo < hi {
+		mid := int(uint(lo+hi) / 2)
+		if t.syms[mid].addr <= addr {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	for i, n := lo-1, 0; i >= 0 && n < maxLookBack; i, n = i-1, n+1 {
+		e := &t.syms[i]
+		if e.size == 0 && i == lo-1 || addr-e.addr < uint64(e.size) {
+			for i > 0 && t.syms[i-1].addr == e.addr && (t.syms[i-1].size == 0 || addr-e.addr < uint64(t.syms[i-1].size)) {
+				i--
+			}
+			return i
+		}
+	}
+	return -1
+}
+
+// nameOf chooses among the names of the address of syms[i] that hold addr.
+//
+// Libraries give one function several names: __write, __libc_write, write.
+// People know it by the public one, so in this order: fewest leading
+// underscores (a mangled name counts as none), no dot or dollar sign, typed
+// before label, global before weak before local, the shorter, the first in the
+// alphabet.
+func (t *table) nameOf(i int, addr uint64) string {
+	best, bestName := -1, ""
+	for j := i; j < len(t.syms) && j < i+maxAliases && t.syms[j].addr == t.syms[i].addr; j++ {
+		e := &t.syms[j]
+		if e.size != 0 && addr-e.addr >= uint64(e.size) {
+			continue
+		}
+		name := t.strings[e.src].name(e.name)
+		if name == "" {
+			continue
+		}
+		if best < 0 || betterName(name, e.rank, bestName, t.syms[best].rank) {
+			best, bestName = j, name
+		}
+	}
+	return bestName
+}
+
+func betterName(a string, ra uint8, b string, rb uint8) bool {
+	if c := cmp.Compare(underscores(a), underscores(b)); c != 0 {
+		return c < 0
+	}
+	if ad, bd := strings.ContainsAny(a, ".$"), strings.ContainsAny(b, ".$"); ad != bd {
+		return !ad
+	}
+	if ra != rb {
+		return ra < rb
+	}
+	if len(a) != len(b) {
+		return len(a) < len(b)
+	}
+	return a < b
+}
+
+func underscores(s string) int {
+	if mangled(s) {
+		return 0
+	}
+	return len(s) - len(strings.TrimLeft(s, "_"))
+}
+
+func sortSpans(s []span) {
+	slices.SortFunc(s, func(a, b span) int { return cmp.Compare(a.lo, b.lo) })
+}
