@@ -1,0 +1,153 @@
+package target
+
+import (
+	"debug/elf"
+	"fmt"
+	"slices"
+)
+
+// Module is a file whose code is mapped into a process: one loaded instance of
+// it (a file that is loaded twice, at two biases, is two modules).
+type Module struct {
+	Path       string // as in Mapping
+	Dev, Inode uint64
+	Deleted    bool
+	Start, End uint64    // from the first to the last of its mappings
+	Mappings   []Mapping // of this instance, by address
+}
+
+// vdsoName is what the kernel calls the code that it maps into every process.
+const vdsoName = "[vdso]"
+
+// VDSO says that the module is the kernel's own code in user space; its image is
+// read with Process.VDSO.
+func (m Module) VDSO() bool { return m.Path == vdsoName }
+
+// Executable gives the first mapping of the module that may be executed.
+func (m Module) Executable() (Mapping, bool) {
+	for _, x := range m.Mappings {
+		if x.Perm&PermExec != 0 {
+			return x, true
+		}
+	}
+	return Mapping{}, false
+}
+
+// Modules reads the process's mappings and groups those that belong to files
+// with executable mappings, by address. The vdso is one of them.
+func (p *Process) Modules() ([]Module, error) {
+	maps, err := p.Mappings()
+	if err != nil {
+		return nil, err
+	}
+	return ModulesOf(maps), nil
+}
+
+type fileKey struct {
+	dev, inode uint64
+	path       string
+}
+
+// ModulesOf groups mappings, which must be sorted by address, into modules.
+func ModulesOf(maps []Mapping) []Module {
+	var out []Module
+	latest := make(map[fileKey]int) // the newest instance of each file
+	for _, m := range maps {
+		if m.Path == vdsoName {
+			out = append(out, Module{Path: m.Path, Start: m.Start, End: m.End, Mappings: []Mapping{m}})
+			continue
+		}
+		if !m.FileBacked() {
+			continue
+		}
+		key := fileKey{m.Dev, m.Inode, m.Path}
+		i, seen := latest[key]
+		if !seen || newInstance(out[i].Mappings, m) {
+			i = len(out)
+			latest[key] = i
+			out = append(out, Module{Path: m.Path, Dev: m.Dev, Inode: m.Inode, Deleted: m.Deleted, Start: m.Start})
+		}
+		out[i].Mappings = append(out[i].Mappings, m)
+		out[i].End = m.End
+	}
+	return slices.DeleteFunc(out, func(m Module) bool {
+		_, ok := m.Executable()
+		return !ok
+	})
+}
+
+// newInstance says whether m starts another copy of the file that have are
+// mappings of. A loader maps a file's segments by ascending offset and in one
+// reservation, so an offset that goes back is another copy, and so is the same
+// part with the same rights elsewhere.
+func newInstance(have []Mapping, m Mapping) bool {
+	last := have[len(have)-1]
+	if m.Offset != last.Offset {
+		return m.Offset < last.Offset
+	}
+	return m.Perm == last.Perm && m.Start != last.End
+}
+
+// Bias gives what has to be added to an address of the ELF file, whose program
+// headers are progs, to get the process's address; it is subtracted (modulo
+// 2^64) the other way round. It is false if no mapping shows a loadable segment.
+func (m Module) Bias(progs []elf.ProgHeader) (uint64, bool) {
+	if m.VDSO() {
+		for _, s := range progs {
+			if s.Type == elf.PT_LOAD && s.Off == 0 {
+				return m.Start - s.Vaddr, true
+			}
+		}
+		return 0, false
+	}
+	// Segments may share a page of the file, so that an offset alone can mean two
+	// of them: what is executable is compared with what is executable first, and
+	// a mapping that starts where a segment does before one that lies within.
+	for _, exact := range []bool{true, false} {
+		for _, x := range m.Mappings {
+			if x.Perm&PermExec == 0 {
+				continue
+			}
+			for _, s := range progs {
+				if s.Type != elf.PT_LOAD || s.Flags&elf.PF_X == 0 || s.Filesz == 0 {
+					continue
+				}
+				first := s.Off &^ (segmentPage - 1)
+				if exact && x.Offset != first || x.Offset < first || x.Offset-first >= s.Filesz+(s.Off-first) {
+					continue
+				}
+				return x.Start - x.Offset + s.Off - s.Vaddr, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// segmentPage is the smallest page that a loader maps by.
+const segmentPage = 4096
+
+// maxVDSO bounds the image of the vdso: 8 KiB on x86-64, 4 KiB on arm64 today.
+const maxVDSO = 1 << 20
+
+// VDSO reads the image of the vdso, a whole ELF file, from the process's memory.
+// The error wraps ErrUnsupported if the process has none.
+func (p *Process) VDSO() ([]byte, Mapping, error) {
+	maps, err := p.Mappings()
+	if err != nil {
+		return nil, Mapping{}, err
+	}
+	for _, m := range maps {
+		if m.Path != vdsoName {
+			continue
+		}
+		if m.End-m.Start > maxVDSO {
+			return nil, m, fmt.Errorf("the vdso of process %d has %d bytes: %w", p.PID, m.End-m.Start, ErrFormat)
+		}
+		image := make([]byte, m.End-m.Start)
+		if err := p.mem.ReadAt(image, m.Start); err != nil {
+			return nil, m, fmt.Errorf("vdso of process %d: %w", p.PID, err)
+		}
+		return image, m, nil
+	}
+	return nil, Mapping{}, fmt.Errorf("process %d has no vdso: %w", p.PID, ErrUnsupported)
+}

@@ -1,0 +1,504 @@
+package target
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+}
+
+func TestOpenSelf(t *testing.T) {
+	p := self(t)
+	if !p.Alive() || p.UID() != os.Geteuid() || p.StartTime == 0 {
+		t.Errorf("alive %v, uid %d, start %d", p.Alive(), p.UID(), p.StartTime)
+	}
+	if !reflect.DeepEqual(p.Cmdline(), os.Args) {
+		t.Errorf("command line %q, want %q", p.Cmdline(), os.Args)
+	}
+	if exe, _ := os.Executable(); p.Exe() != exe {
+		t.Errorf("exe %q, want %q", p.Exe(), exe)
+	}
+	base, mem := arena(t, 2, 1)
+	maps, err := p.Mappings()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, m := range maps {
+		if m.Contains(base) {
+			found = true
+			if m.End <= base || m.Perm != PermRead|PermWrite || !m.Anonymous() || m.FileBacked() {
+				t.Errorf("%+v", m)
+			}
+		}
+	}
+	if !found {
+		t.Errorf("%x is not mapped", &mem[0])
+	}
+}
+
+// A module's bias must turn a symbol's address into where the symbol really is.
+func TestModuleBiasOfSelf(t *testing.T) {
+	p := self(t)
+	mods, err := p.Modules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pc, _, _, _ := runtime.Caller(0)
+	fn := runtime.FuncForPC(pc)
+	for _, m := range mods {
+		if m.Path != p.Exe() {
+			continue
+		}
+		x, ok := m.Executable()
+		if !ok || !x.Contains(uint64(pc)) {
+			t.Fatalf("%+v does not hold %#x", m, pc)
+		}
+		f, err := p.OpenFile(x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		file, err := elf.NewFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var progs []elf.ProgHeader
+		for _, s := range file.Progs {
+			progs = append(progs, s.ProgHeader)
+		}
+		bias, ok := m.Bias(progs)
+		if !ok {
+			t.Fatal("no bias")
+		}
+		// The code at the function's entry, from the file and from memory.
+		entry := uint64(fn.Entry())
+		var inFile, inMemory [16]byte
+		for _, s := range file.Progs {
+			if v := entry - bias; s.Type == elf.PT_LOAD && v-s.Vaddr < s.Filesz {
+				s.ReadAt(inFile[:], int64(v-s.Vaddr))
+			}
+		}
+		if err := p.Memory().ReadAt(inMemory[:], entry); err != nil || inFile != inMemory {
+			t.Errorf("%x in the file, %x in memory, %v", inFile, inMemory, err)
+		}
+		return
+	}
+	t.Fatal("no module is the test itself")
+}
+
+// Every library of a dynamically linked program gets the bias that its dynamic
+// section in memory confirms.
+func TestModuleBiasOfLibraries(t *testing.T) {
+	cmd := startProgram(t, "/bin/sleep", "100")
+	p, err := Open(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	var mods []Module
+	eventually(t, "libc is mapped", func() bool {
+		mods, err = p.Modules()
+		return err == nil && len(mods) >= 4
+	})
+	checked := 0
+	for _, m := range mods {
+		var r io.ReaderAt
+		if m.VDSO() {
+			image, at, err := p.VDSO()
+			if err != nil || at.Start != m.Start {
+				t.Fatalf("vdso: %v", err)
+			}
+			r = bytes.NewReader(image)
+		} else {
+			f, err := p.OpenFile(m.Mappings[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			r = f
+		}
+		file, err := elf.NewFile(r)
+		if err != nil {
+			t.Fatalf("%s: %v", m.Path, err)
+		}
+		var progs []elf.ProgHeader
+		for _, s := range file.Progs {
+			progs = append(progs, s.ProgHeader)
+		}
+		bias, ok := m.Bias(progs)
+		if !ok {
+			t.Fatalf("%s: no bias", m.Path)
+		}
+		for _, s := range file.Progs {
+			if s.Type != elf.PT_LOAD || s.Flags&elf.PF_W != 0 || s.Filesz == 0 {
+				continue
+			}
+			want, got := make([]byte, s.Filesz), make([]byte, s.Filesz)
+			s.ReadAt(want, 0)
+			if err := p.Memory().ReadAt(got, bias+s.Vaddr); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%s: segment at %#x differs with bias %#x: %v", m.Path, s.Vaddr, bias, err)
+			}
+			checked++
+		}
+	}
+	if checked < 6 {
+		t.Errorf("only %d segments compared", checked)
+	}
+}
+
+func TestNoProcess(t *testing.T) {
+	for _, pid := range []int{0, -1, 1 << 22, 1<<31 - 1} {
+		_, err := Open(pid)
+		var a *AccessError
+		if !errors.Is(err, ErrNoProcess) || !errors.As(err, &a) || a.Reason != ReasonNoProcess {
+			t.Errorf("%d: %v", pid, err)
+		}
+	}
+}
+
+func TestThreadIsNoProcess(t *testing.T) {
+	tid := make(chan int)
+	stop := make(chan bool)
+	go func() {
+		runtime.LockOSThread()
+		tid <- unix.Gettid()
+		<-stop
+	}()
+	defer close(stop)
+	id := <-tid
+	if id == os.Getpid() {
+		t.Skip("the goroutine got the first thread")
+	}
+	if _, err := Open(id); !errors.Is(err, ErrNoProcess) || !strings.Contains(err.Error(), "thread of process") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestZombie(t *testing.T) {
+	cmd := startProgram(t, "/bin/true")
+	eventually(t, "the child has ended", func() bool {
+		_, err := Open(cmd.Process.Pid)
+		return errors.Is(err, ErrZombie)
+	})
+	listed := false
+	for _, s := range must(List()) {
+		if s.PID == cmd.Process.Pid {
+			listed = true
+			if !s.Zombie || s.Reason != ReasonZombie || s.Comm != "true" {
+				t.Errorf("%+v", s)
+			}
+		}
+	}
+	if !listed {
+		t.Error("the zombie is not listed")
+	}
+}
+
+func TestKernelThread(t *testing.T) {
+	raw, err := os.ReadFile("/proc/2/stat")
+	if err != nil || !bytes.Contains(raw, []byte("(kthreadd)")) {
+		t.Skip("process 2 is not kthreadd: inside a pid namespace")
+	}
+	if _, err := Open(2); !errors.Is(err, ErrKernelThread) {
+		t.Errorf("%v", err)
+	}
+	for _, s := range must(List()) {
+		if s.PID == 2 || s.PPID == 2 {
+			t.Errorf("a kernel thread is listed: %+v", s)
+		}
+	}
+}
+
+// The process is killed while it is read.
+func TestExitWhileReading(t *testing.T) {
+	for range 5 {
+		cmd, _ := startChild(t, "wait", nil)
+		p, err := Open(cmd.Process.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		maps, err := p.Mappings()
+		if err != nil {
+			t.Fatal(err)
+		}
+		addr := maps[0].Start
+		if err := p.Memory().ReadAt(make([]byte, 8), addr); err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(3*time.Millisecond, func() { cmd.Process.Kill() })
+		deadline := time.Now().Add(10 * time.Second)
+		for p.Alive() && time.Now().Before(deadline) {
+			p.Mappings()
+			p.Threads()
+			CPUTimes(p)
+			p.Modules()
+			p.Memory().Invalidate()
+			p.Memory().Word(addr)
+		}
+		if p.Alive() {
+			t.Fatal("still alive")
+		}
+		p.Memory().Invalidate()
+		if _, ok := p.Memory().Word(addr); ok {
+			t.Error("memory of a dead process was read")
+		}
+		if _, err := p.Mappings(); !errors.Is(err, ErrZombie) && !errors.Is(err, ErrNoProcess) {
+			t.Errorf("mappings: %v", err)
+		}
+		cmd.Wait()
+		if _, err := p.Mappings(); !errors.Is(err, ErrNoProcess) {
+			t.Errorf("mappings when it is gone: %v", err)
+		}
+		if _, err := p.Threads(); !errors.Is(err, ErrNoProcess) {
+			t.Errorf("threads when it is gone: %v", err)
+		}
+		if _, err := p.Thread(p.PID); !errors.Is(err, ErrNoProcess) {
+			t.Errorf("thread when it is gone: %v", err)
+		}
+		if _, err := p.OpenInRoot("/etc/passwd"); err == nil {
+			t.Error("a file of a dead process could be opened")
+		}
+		p.Close()
+		if _, err := p.Mappings(); !errors.Is(err, ErrNoProcess) || p.Alive() {
+			t.Errorf("after Close: %v", err)
+		}
+	}
+}
+
+// The first thread has ended, the others run on: maps and memory are still there.
+func TestFirstThreadEnded(t *testing.T) {
+	cmd, _ := startChild(t, "headless", nil)
+	pid := cmd.Process.Pid
+	eventually(t, "the first thread has ended", func() bool {
+		raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		st, ok := parseStat(raw)
+		return ok && st.State == 'Z'
+	})
+	p, err := Open(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if !p.Alive() || p.Exe() == "" {
+		t.Errorf("alive %v, exe %q", p.Alive(), p.Exe())
+	}
+	maps, err := p.Mappings()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := p.Memory().Word(maps[0].Start); !ok {
+		t.Error("memory cannot be read")
+	}
+	if f, err := p.OpenFile(maps[0]); err != nil {
+		t.Error(err)
+	} else {
+		f.Close()
+	}
+}
+
+func TestOtherNamespaces(t *testing.T) {
+	needRoot(t)
+	dir := t.TempDir()
+	cmd, _ := startChild(t, "container="+dir, &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID})
+	p, err := Open(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if p.NamespacePID() != 1 {
+		t.Errorf("in its namespace it is %d, want 1", p.NamespacePID())
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 0 {
+		t.Fatal("its mount is visible here, so this test shows nothing")
+	}
+	mods, err := p.Modules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, m := range mods {
+		name := filepath.Base(m.Path)
+		if name != "lib.so" && name != "gone.so" {
+			continue
+		}
+		seen++
+		if m.Deleted != (name == "gone.so") {
+			t.Errorf("%s: deleted %v", m.Path, m.Deleted)
+		}
+		f, err := p.OpenFile(m.Mappings[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, _ := io.ReadAll(f)
+		f.Close()
+		if string(b) != strings.Repeat(name, 2000) {
+			t.Errorf("%s holds %.20q", m.Path, b)
+		}
+		// Without map_files (as when CAP_SYS_ADMIN is missing): by path, but never
+		// another file that has taken it.
+		f, err = p.openRoot(m.Path, m.Inode)
+		if name == "gone.so" {
+			if !errors.Is(err, ErrStale) {
+				t.Errorf("a replaced file: %v", err)
+			}
+		} else if err != nil {
+			t.Error(err)
+		}
+		if err == nil {
+			f.Close()
+		}
+	}
+	if seen != 2 {
+		t.Errorf("%d of its modules seen, want 2", seen)
+	}
+	if b, err := os.ReadFile(p.RootPath(dir + "/lib.so")); err != nil || len(b) == 0 {
+		t.Errorf("through its root: %v", err)
+	}
+	f, err := p.OpenInRoot(dir + "/link.so")
+	if err != nil {
+		t.Fatalf("an absolute link inside: %v", err)
+	}
+	f.Close()
+	if _, err := p.OpenInRoot("/dev/null"); !errors.Is(err, ErrUnsupported) {
+		t.Errorf("a device: %v", err)
+	}
+}
+
+func TestOtherUser(t *testing.T) {
+	needRoot(t)
+	_, out := startChild(t, fmt.Sprintf("open=%d", os.Getpid()),
+		&syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}})
+	want := fmt.Sprintf("reason %s true 0\nlisted %s\n", ReasonOtherUser, ReasonOtherUser)
+	if out != want {
+		t.Errorf("got %q, want %q", out, want)
+	}
+}
+
+func TestReusedID(t *testing.T) {
+	needRoot(t)
+	_, out := startChild(t, "reuse", &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID})
+	if out != "reused false false true true true\n" {
+		t.Errorf("got %q", out)
+	}
+}
+
+func TestThreads(t *testing.T) {
+	p := self(t)
+	tid := make(chan int)
+	stop := make(chan bool)
+	go func() {
+		runtime.LockOSThread() // and never unlocked, so that the thread ends with its odd name
+		name := append([]byte("odd) name\n\x01"), 0)
+		unix.Prctl(unix.PR_SET_NAME, uintptr(ptr(name)), 0, 0, 0)
+		for start := time.Now(); time.Since(start) < 60*time.Millisecond; {
+		}
+		tid <- unix.Gettid()
+		<-stop
+	}()
+	id := <-tid
+	defer close(stop)
+	all, err := p.Threads()
+	if err != nil {
+		t.Fatal(err)
+	}
+	times, err := CPUTimes(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, found := 0, false
+	for _, th := range all {
+		if th.TID <= last {
+			t.Error("not sorted")
+		}
+		last = th.TID
+		if th.TID != id {
+			continue
+		}
+		if th.Name != "odd) name\n\x01" {
+			t.Errorf("name %q", th.Name)
+		}
+		if th.CPU < 5e6 || th.CPU > 10e9 || times[id] < th.CPU || times[id] > th.CPU+1e9 {
+			t.Errorf("cpu %d ns, then %d ns", th.CPU, times[id])
+		}
+		found = true
+	}
+	if !found {
+		t.Error("the thread is missing")
+	}
+	if _, ok := times[id]; !ok {
+		t.Error("the thread's time is missing")
+	}
+	if _, err := p.Thread(1 << 30); !errors.Is(err, ErrNoProcess) {
+		t.Errorf("no such thread: %v", err)
+	}
+}
+
+func TestListHasSelf(t *testing.T) {
+	for _, s := range must(List()) {
+		if s.PID == os.Getpid() {
+			p := self(t)
+			if s.UID != os.Geteuid() || s.PPID != os.Getppid() || s.StartTime != p.StartTime || s.Exe != p.Exe() ||
+				!reflect.DeepEqual(s.Cmdline, os.Args) || s.Reason != ReasonNone || s.Zombie || s.User == "" {
+				t.Errorf("%+v", s)
+			}
+			return
+		}
+	}
+	t.Error("this process is not listed")
+}
+
+func BenchmarkList(b *testing.B) {
+	n := 0
+	for b.Loop() {
+		n = len(must(List()))
+	}
+	b.ReportMetric(float64(n), "processes")
+}
+
+func BenchmarkMappings(b *testing.B) {
+	p := self(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		p.Mappings()
+	}
+}
+
+func BenchmarkCPUTimes(b *testing.B) {
+	p := self(b)
+	stop := make(chan bool)
+	for range 500 {
+		up := make(chan bool)
+		go func() {
+			runtime.LockOSThread()
+			up <- true
+			<-stop
+		}()
+		<-up
+	}
+	defer close(stop)
+	n := 0
+	for b.Loop() {
+		n = len(must(CPUTimes(p)))
+	}
+	b.ReportMetric(float64(n), "threads")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/thread")
+}
