@@ -6,7 +6,7 @@ type Builder struct {
 	p      *Profile
 	funcs  map[Func]uint32
 	frames map[Frame]uint32
-	nodes  *trie
+	nodes  *Trie
 	log    sampleLog
 	thread map[[2]int]uint32
 }
@@ -15,7 +15,7 @@ type Builder struct {
 func NewBuilder() *Builder {
 	return &Builder{
 		p:      &Profile{Nodes: make([]Node, 1)},
-		nodes:  newTrie(),
+		nodes:  NewTrie(),
 		funcs:  make(map[Func]uint32),
 		frames: make(map[Frame]uint32),
 		thread: make(map[[2]int]uint32),
@@ -63,7 +63,7 @@ func (b *Builder) Frame(f Frame) uint32 {
 
 // Node gives the index of the stack that is parent's with frame called from it.
 // It does not allocate for a stack that is known. There are at most 2^32-1.
-func (b *Builder) Node(parent, frame uint32) uint32 { return b.nodes.child(parent, frame) }
+func (b *Builder) Node(parent, frame uint32) uint32 { return b.nodes.Child(parent, frame) }
 
 // Thread gives the index of a thread in Threads, adding it with name if new.
 func (b *Builder) Thread(pid, tid int, name string) uint32 {
@@ -86,3 +86,6 @@ func (b *Builder) NewThread(pid, tid int, name string) uint32 {
 
 // Add appends a sample.
 func (b *Builder) Add(s Sample) { b.log.add(s) }
+
+// Nodes gives how many nodes the trie has, with the root.
+func (b *Builder) Nodes() int { return b.nodes.Len() }

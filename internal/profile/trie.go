@@ -10,18 +10,20 @@ const (
 	chunkMask = chunkSize - 1
 )
 
-// trie holds nodes in chunks, so that it grows without copying, and finds one
+// Trie holds nodes in chunks, so that it grows without copying, and finds one
 // by its parent and frame through an open-addressing table of indices: it is
-// asked once per frame of every sample.
-type trie struct {
+// asked once per frame of every sample. What is called a frame here may be any
+// number that tells the children of a node apart.
+type Trie struct {
 	chunks [][]Node
 	n      uint32
 	table  []uint32 // index of a node, 0 for a free place: the root is never looked up
 	shift  uint8    // 64 - log2(len(table))
 }
 
-func newTrie() *trie {
-	t := &trie{}
+// NewTrie gives a trie of nothing but its root, which has index 0.
+func NewTrie() *Trie {
+	t := &Trie{}
 	t.resize(12)
 	t.push(Node{})
 	return t
@@ -29,16 +31,20 @@ func newTrie() *trie {
 
 // slot is where a node is looked for first. The high bits of a product depend
 // on all bits of the key, so neighbouring keys spread over the table.
-func (t *trie) slot(parent, frame uint32) uint64 {
+func (t *Trie) slot(parent, frame uint32) uint64 {
 	h := (uint64(parent)<<32 | uint64(frame)) * 0x9E3779B97F4A7C15
 	h ^= h >> 29
 	return (h * 0xBF58476D1CE4E5B9) >> t.shift
 }
 
-func (t *trie) at(i uint32) Node { return t.chunks[i>>chunkBits][i&chunkMask] }
+// At gives node i.
+func (t *Trie) At(i uint32) Node { return t.chunks[i>>chunkBits][i&chunkMask] }
 
-// child gives the index of parent's child for frame, adding it if it is new.
-func (t *trie) child(parent, frame uint32) uint32 {
+// Len is the number of nodes, with the root.
+func (t *Trie) Len() int { return int(t.n) }
+
+// Child gives the index of parent's child for frame, adding it if it is new.
+func (t *Trie) Child(parent, frame uint32) uint32 {
 	mask := uint64(len(t.table) - 1)
 	for i := t.slot(parent, frame); ; i++ {
 		j := t.table[i&mask]
@@ -51,7 +57,7 @@ func (t *trie) child(parent, frame uint32) uint32 {
 	}
 }
 
-func (t *trie) insert(place uint64, parent, frame uint32) uint32 {
+func (t *Trie) insert(place uint64, parent, frame uint32) uint32 {
 	i := t.push(Node{parent, frame})
 	t.table[place] = i
 	// Beyond two thirds full the runs of taken places get long.
@@ -61,7 +67,7 @@ func (t *trie) insert(place uint64, parent, frame uint32) uint32 {
 	return i
 }
 
-func (t *trie) push(n Node) uint32 {
+func (t *Trie) push(n Node) uint32 {
 	i := t.n
 	if i&chunkMask == 0 {
 		t.chunks = append(t.chunks, make([]Node, chunkSize))
@@ -72,12 +78,12 @@ func (t *trie) push(n Node) uint32 {
 }
 
 // resize makes the table 2^log2 places large and enters every node again.
-func (t *trie) resize(log2 uint8) {
+func (t *Trie) resize(log2 uint8) {
 	t.table = make([]uint32, 1<<log2)
 	t.shift = 64 - log2
 	mask := uint64(len(t.table) - 1)
 	for i := uint32(1); i < t.n; i++ {
-		n := t.at(i)
+		n := t.At(i)
 		place := t.slot(n.Parent, n.Frame) & mask
 		for t.table[place] != 0 {
 			place = (place + 1) & mask
@@ -88,7 +94,7 @@ func (t *trie) resize(log2 uint8) {
 
 // flat gives all nodes in one slice. Full chunks then share its memory; the
 // last one, which still grows, stays by itself.
-func (t *trie) flat() []Node {
+func (t *Trie) flat() []Node {
 	all := make([]Node, t.n)
 	for c, from := 0, 0; from < len(all); c, from = c+1, from+chunkSize {
 		if copy(all[from:], t.chunks[c]) == chunkSize {
@@ -116,7 +122,7 @@ func (l *sampleLog) add(s Sample) {
 	l.n++
 }
 
-// flat gives all samples in one slice; see trie.flat.
+// flat gives all samples in one slice; see Trie.flat.
 func (l *sampleLog) flat() []Sample {
 	all := make([]Sample, l.n)
 	for c, from := 0, 0; from < len(all); c, from = c+1, from+sampleChunk {

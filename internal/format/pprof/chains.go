@@ -1,0 +1,71 @@
+package pprof
+
+import (
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// chains groups the nodes of a profile's trie to Locations: a physical frame
+// and the frames that were inlined into it, which are the nodes just below its
+// own. Equal chains anywhere in the trie are one, and frames that differ only in
+// what a file does not keep count as equal.
+type chains struct {
+	p    *profile.Profile
+	of   []uint32 // by node: its chain, which ends at that node
+	link *profile.Trie
+}
+
+func newChains(p *profile.Profile) chains {
+	c := chains{p: p, of: make([]uint32, len(p.Nodes)), link: profile.NewTrie()}
+	kept := keptFrames(p)
+	for i := 1; i < len(p.Nodes); i++ {
+		n := p.Nodes[i]
+		outer := uint32(0)
+		if p.Frames[n.Frame].Kind == walk.KindInlined {
+			outer = c.of[n.Parent]
+		}
+		c.of[i] = c.link.Child(outer, kept[n.Frame])
+	}
+	return c
+}
+
+// fileAddr is the address that a file keeps of a frame. Those of generated code
+// mean nothing after the run, and would make a Location of every return address.
+func fileAddr(f profile.Frame) uint64 {
+	if f.Kind == walk.KindNative || f.Kind == walk.KindKernel {
+		return f.Addr
+	}
+	return 0
+}
+
+// keptFrames maps every frame to the first that looks the same in a file.
+func keptFrames(p *profile.Profile) []uint32 {
+	kept := make([]uint32, len(p.Frames))
+	seen := make(map[profile.Frame]uint32, len(p.Frames))
+	for i, f := range p.Frames {
+		f.BCI = 0
+		f.Flags &= keptFlags
+		f.Addr = fileAddr(f)
+		first, ok := seen[f]
+		if !ok {
+			first = uint32(i)
+			seen[f] = first
+		}
+		kept[i] = first
+	}
+	return kept
+}
+
+func (c *chains) n() int                   { return c.link.Len() }
+func (c *chains) at(i uint32) profile.Node { return c.link.At(i) }
+
+// caller is the node that the physical frame at or above node was called from.
+func (c *chains) caller(node uint32) uint32 {
+	for {
+		n := c.p.Nodes[node]
+		if n.Parent == profile.RootNode || c.p.Frames[n.Frame].Kind != walk.KindInlined {
+			return n.Parent
+		}
+		node = n.Parent
+	}
+}

@@ -1,0 +1,344 @@
+package pprof
+
+import (
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// What a file may make a reader hold. A real recording has less than a tenth.
+const (
+	maxNodes   = 32 << 20
+	maxSamples = 16 << 20
+)
+
+// Parse reads an uncompressed profile, written by this package or by anything
+// else that writes pprof. The result has passed Check. Samples that were merged
+// when it was written are as many samples again, without times.
+func Parse(data []byte) (*profile.Profile, error) {
+	b := profile.NewBuilder()
+	r := &reader{
+		b:         b,
+		p:         b.Profile(),
+		functions: map[uint64]uint32{},
+		mappings:  map[uint64]place{},
+		locations: map[uint64][]uint32{},
+		threads:   map[threadKey]uint32{},
+	}
+	if err := r.parse(data); err != nil {
+		return nil, fmt.Errorf("read pprof: %w", err)
+	}
+	p := b.Profile()
+	if err := p.Check(); err != nil {
+		return nil, fmt.Errorf("read pprof: %w", err)
+	}
+	return p, nil
+}
+
+type threadKey struct {
+	pid, tid int
+	name     string
+}
+
+type reader struct {
+	b       *profile.Builder
+	p       *profile.Profile // b's, without nodes and samples until the end
+	ours    bool
+	strings []string
+
+	functions map[uint64]uint32   // by id: index into Funcs, module not yet set
+	funcs     []profile.Func      // as written: functions' targets
+	mappings  map[uint64]place    // by id
+	locations map[uint64][]uint32 // by id: frames, innermost first
+	threads   map[threadKey]uint32
+
+	types       []profile.Event // sample types
+	defaultType string
+	periodType  string
+	period      uint64
+	countColumn int         // column that counts samples, -1 for none
+	eventOf     map[int]int // by column: index into Events
+	merged      bool        // counts could not be unfolded
+
+	ids, values []uint64 // of the sample being read
+}
+
+func (r *reader) text(i uint64) string {
+	if i < uint64(len(r.strings)) {
+		return r.strings[i]
+	}
+	return ""
+}
+
+// parse goes over the file several times: the order of its parts is free, and
+// keeping them all would take many times the file's size.
+func (r *reader) parse(data []byte) error {
+	c := cursor{rest: data}
+	for c.next() {
+		if c.field == profileStringTable {
+			r.strings = append(r.strings, strings.ToValidUTF8(string(c.data), "\uFFFD"))
+		}
+	}
+	if c.err != nil {
+		return c.err
+	}
+	if len(r.strings) == 0 {
+		return errWire
+	}
+	if err := r.head(data); err != nil {
+		return err
+	}
+	for _, step := range []struct {
+		field int
+		read  func([]byte) error
+	}{
+		{profileMapping, r.mapping},
+		{profileFunction, r.function},
+		{profileLocation, r.location},
+		{profileSample, r.sample},
+	} {
+		for c = (cursor{rest: data}); c.next(); {
+			if c.field != step.field {
+				continue
+			}
+			if err := step.read(c.data); err != nil {
+				return err
+			}
+		}
+	}
+	if r.merged {
+		r.p.Meta.Notes = append(r.p.Meta.Notes, "the file's samples are too many to count one by one: equal ones are counted once")
+	}
+	return nil
+}
+
+// head reads what is there once, and decides what the columns of values mean.
+func (r *reader) head(data []byte) error {
+	p := r.p
+	var lines []string
+	c := cursor{rest: data}
+	for c.next() {
+		switch c.field {
+		case profileSampleType:
+			name, unit, err := r.valueType(c.data)
+			if err != nil {
+				return err
+			}
+			r.types = append(r.types, profile.Event{Name: name, Unit: unit})
+		case profilePeriodType:
+			name, _, err := r.valueType(c.data)
+			if err != nil {
+				return err
+			}
+			r.periodType = name
+		case profilePeriod:
+			r.period = c.value
+		case profileTimeNanos:
+			if c.value != 0 {
+				p.Meta.Start = time.Unix(0, int64(c.value)).UTC()
+			}
+		case profileDurationNanos:
+			p.Meta.Duration = max(time.Duration(c.value), 0)
+		case profileDefaultSampleType:
+			r.defaultType = r.text(c.value)
+		case profileComment:
+			for _, i := range c.numbers(nil) {
+				lines = append(lines, r.text(i))
+			}
+		}
+	}
+	if c.err != nil {
+		return c.err
+	}
+	r.ours = parseComments(lines, p)
+	for i, t := range p.Threads {
+		k := threadKey{t.PID, t.TID, t.Name}
+		if _, ok := r.threads[k]; !ok {
+			r.threads[k] = uint32(i)
+		}
+	}
+	r.columns(p)
+	return nil
+}
+
+const maxEvents = 1 << 10
+
+func (r *reader) columns(p *profile.Profile) {
+	r.countColumn = -1
+	r.eventOf = map[int]int{}
+	for i, t := range r.types {
+		if t.Name == "samples" && t.Unit == "count" && len(r.types) > 1 {
+			r.countColumn = i
+			break
+		}
+	}
+	var columns []int
+	for i := range r.types {
+		if i != r.countColumn && i < maxEvents {
+			columns = append(columns, i)
+		}
+	}
+	if r.ours && len(columns) == len(p.Events) {
+		for e, col := range columns {
+			r.eventOf[col] = e
+		}
+		return
+	}
+	// The event that the file's maker puts first comes first here: pprof's rule
+	// is the named one, else the last.
+	first := len(columns) - 1
+	for i, col := range columns {
+		if r.types[col].Name == r.defaultType {
+			first = i
+		}
+	}
+	p.Events = nil
+	add := func(col int) {
+		e := r.types[col]
+		if e.Name == r.periodType {
+			e.Period = r.period
+		}
+		r.eventOf[col] = len(p.Events)
+		p.Events = append(p.Events, e)
+	}
+	if first >= 0 {
+		add(columns[first])
+	}
+	for i, col := range columns {
+		if i != first {
+			add(col)
+		}
+	}
+}
+
+func (r *reader) valueType(data []byte) (name, unit string, err error) {
+	c := cursor{rest: data}
+	for c.next() {
+		switch c.field {
+		case valueTypeType:
+			name = r.text(c.value)
+		case valueTypeUnit:
+			unit = r.text(c.value)
+		}
+	}
+	return name, unit, c.err
+}
+
+func (r *reader) mapping(data []byte) error {
+	var id uint64
+	var name string
+	c := cursor{rest: data}
+	for c.next() {
+		switch c.field {
+		case mappingID:
+			id = c.value
+		case mappingFilename:
+			name = r.text(c.value)
+		}
+	}
+	r.mappings[id] = parseMapping(name)
+	return c.err
+}
+
+func (r *reader) function(data []byte) error {
+	var id uint64
+	var f profile.Func
+	var raw string
+	c := cursor{rest: data}
+	for c.next() {
+		switch c.field {
+		case functionID:
+			id = c.value
+		case functionName:
+			f.Name = r.text(c.value)
+		case functionSystemName:
+			raw = r.text(c.value)
+		case functionFilename:
+			f.File = r.text(c.value)
+		}
+	}
+	if f.Name == "" {
+		f.Name, raw = raw, ""
+	}
+	// Ours is the raw name with the signature behind it, see writer.function.
+	if rest, ok := strings.CutPrefix(raw, f.Name); r.ours && ok {
+		raw, f.Signature = "", rest
+	} else if at := strings.IndexByte(raw, '('); r.ours && at > 0 {
+		raw, f.Signature = raw[:at], raw[at:]
+	}
+	if raw != f.Name {
+		f.Raw = raw
+	}
+	if c.err == nil {
+		r.functions[id] = uint32(len(r.funcs))
+		r.funcs = append(r.funcs, f)
+	}
+	return c.err
+}
+
+func (r *reader) location(data []byte) error {
+	var id, addr uint64
+	var pl place
+	type line struct {
+		function uint64
+		line     uint64
+	}
+	var lines []line
+	c := cursor{rest: data}
+	for c.next() {
+		switch c.field {
+		case locationID:
+			id = c.value
+		case locationMapping:
+			pl = r.mappings[c.value]
+		case locationAddress:
+			addr = c.value
+		case locationLine:
+			var l line
+			lc := cursor{rest: c.data}
+			for lc.next() {
+				switch lc.field {
+				case lineFunction:
+					l.function = lc.value
+				case lineLine:
+					l.line = lc.value
+				}
+			}
+			if lc.err != nil {
+				return lc.err
+			}
+			lines = append(lines, l)
+		}
+	}
+	if c.err != nil {
+		return c.err
+	}
+	frame := profile.Frame{BCI: -1, Kind: pl.kind, Prov: pl.prov, Flags: pl.flags, Addr: addr}
+	if len(lines) == 0 {
+		frame.Func = r.b.Func(profile.Func{Name: fmt.Sprintf("%s+%#x", path.Base(pl.module), addr), Module: pl.module, NoName: true})
+		r.locations[id] = []uint32{r.b.Frame(frame)}
+		return nil
+	}
+	frames := make([]uint32, 0, len(lines))
+	for i, l := range lines {
+		f := profile.Func{Name: "[unknown]", NoName: true}
+		if at, ok := r.functions[l.function]; ok {
+			f = r.funcs[at]
+			f.NoName = f.Name == "" || r.ours && pl.module != "" && strings.HasPrefix(f.Name, path.Base(pl.module)+"+0x")
+		}
+		f.Module = pl.module
+		in := frame
+		in.Func = r.b.Func(f)
+		in.Line = int32(min(l.line, 1<<31-1))
+		if i < len(lines)-1 {
+			in.Kind = walk.KindInlined
+		}
+		frames = append(frames, r.b.Frame(in))
+	}
+	r.locations[id] = frames
+	return nil
+}

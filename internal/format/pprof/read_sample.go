@@ -1,0 +1,131 @@
+package pprof
+
+import (
+	"errors"
+
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+var errTooLarge = errors.New("the file holds more than candid reads: 32 million stack nodes or 16 million stacks")
+
+// sample reads one Sample of the file: for each of its values that is not zero,
+// as many samples as it counts.
+func (r *reader) sample(data []byte) error {
+	r.ids, r.values = r.ids[:0], r.values[:0]
+	var s profile.Sample
+	var key threadKey
+	event := ""
+	c := cursor{rest: data}
+	for c.next() {
+		switch c.field {
+		case sampleLocation:
+			r.ids = c.numbers(r.ids)
+		case sampleValue:
+			r.values = c.numbers(r.values)
+		case sampleLabel:
+			if err := r.label(c.data, &s, &key, &event); err != nil {
+				return err
+			}
+		}
+	}
+	if c.err != nil {
+		return c.err
+	}
+	node := uint32(profile.RootNode)
+	for i := len(r.ids) - 1; i >= 0; i-- {
+		frames := r.locations[r.ids[i]]
+		for j := len(frames) - 1; j >= 0; j-- {
+			node = r.b.Node(node, frames[j])
+		}
+	}
+	if r.b.Nodes() > maxNodes {
+		return errTooLarge
+	}
+	s.Node = node
+	s.Thread = r.thread(key)
+
+	count := uint64(1)
+	if r.countColumn >= 0 && r.countColumn < len(r.values) {
+		count = r.values[r.countColumn]
+	}
+	for col, v := range r.values {
+		e, ok := r.eventOf[col]
+		if !ok || int64(v) < 0 { // negative: the file is a difference of two
+			continue
+		}
+		if v == 0 && (count == 0 || len(r.eventOf) > 1 && event != r.p.Events[e].Name) {
+			continue
+		}
+		s.Event = uint16(e)
+		if err := r.add(s, count, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add adds count samples with weight in all.
+func (r *reader) add(s profile.Sample, count, weight uint64) error {
+	room := maxSamples - r.b.Samples()
+	if room <= 0 {
+		return errTooLarge
+	}
+	if count == 0 || int64(count) < 0 {
+		count = 1
+	}
+	// A quarter of the room at most: what comes after must have some too.
+	if count > 1 && count > uint64(room)/4 {
+		r.merged = true
+		count = 1
+	}
+	each, rest := weight/count, weight%count
+	for i := range count {
+		s.Weight = each
+		if i < rest {
+			s.Weight++
+		}
+		r.b.Add(s)
+	}
+	return nil
+}
+
+func (r *reader) label(data []byte, s *profile.Sample, key *threadKey, event *string) error {
+	var name, text string
+	var num uint64
+	c := cursor{rest: data}
+	for c.next() {
+		switch c.field {
+		case labelKey:
+			name = r.text(c.value)
+		case labelStr:
+			text = r.text(c.value)
+		case labelNum:
+			num = c.value
+		}
+	}
+	switch name {
+	case labelThread:
+		key.name = text
+	case labelTID, "thread_id":
+		key.tid = int(num)
+	case labelPID, "process_id":
+		key.pid = int(num)
+	case labelState:
+		s.State, _ = profile.StateByName(text)
+	case labelStack:
+		s.End, s.Flags = parseQuality(text)
+	case labelEvent:
+		*event = text
+	}
+	return c.err
+}
+
+func (r *reader) thread(k threadKey) uint32 {
+	i, ok := r.threads[k]
+	if !ok {
+		i = uint32(len(r.p.Threads))
+		r.p.Threads = append(r.p.Threads, profile.Thread{PID: k.pid, TID: k.tid, Name: k.name, OSName: k.name})
+		r.threads[k] = i
+	}
+	return i
+}

@@ -1,0 +1,60 @@
+package pprof
+
+// Field numbers of profile.proto,
+// https://github.com/google/pprof/blob/main/proto/profile.proto
+const (
+	profileSampleType        = 1
+	profileSample            = 2
+	profileMapping           = 3
+	profileLocation          = 4
+	profileFunction          = 5
+	profileStringTable       = 6
+	profileTimeNanos         = 9
+	profileDurationNanos     = 10
+	profilePeriodType        = 11
+	profilePeriod            = 12
+	profileComment           = 13
+	profileDefaultSampleType = 14
+
+	valueTypeType = 1
+	valueTypeUnit = 2
+
+	sampleLocation = 1
+	sampleValue    = 2
+	sampleLabel    = 3
+
+	labelKey     = 1
+	labelStr     = 2
+	labelNum     = 3
+	labelNumUnit = 4
+
+	mappingID             = 1
+	mappingFilename       = 5
+	mappingHasFunctions   = 7
+	mappingHasFilenames   = 8
+	mappingHasLineNumbers = 9
+	mappingHasInlines     = 10
+
+	locationID      = 1
+	locationMapping = 2
+	locationAddress = 3
+	locationLine    = 4
+
+	lineFunction = 1
+	lineLine     = 2
+
+	functionID         = 1
+	functionName       = 2
+	functionSystemName = 3
+	functionFilename   = 4
+)
+
+// The labels of a sample.
+const (
+	labelThread = "thread" // name
+	labelTID    = "tid"
+	labelPID    = "pid"
+	labelState  = "state" // profile.State
+	labelStack  = "stack" // quality, see quality.go
+	labelEvent  = "event" // only where there are several
+)

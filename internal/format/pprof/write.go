@@ -1,0 +1,299 @@
+package pprof
+
+import (
+	"bufio"
+	"cmp"
+	"compress/gzip"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// Write writes p, which must have passed Check or come from a Builder. What it
+// writes depends only on p.
+func Write(w io.Writer, p *profile.Profile) error {
+	z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriterSize(z, 64<<10)
+	wr := &writer{
+		p: p, out: out,
+		strings:   map[string]uint64{"": 0},
+		table:     []string{""},
+		mappings:  map[place]uint64{},
+		functions: make([]uint64, len(p.Funcs)),
+	}
+	wr.write()
+	if wr.err != nil {
+		return fmt.Errorf("write pprof: %w", wr.err)
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("write pprof: %w", err)
+	}
+	if err := z.Close(); err != nil {
+		return fmt.Errorf("write pprof: %w", err)
+	}
+	return nil
+}
+
+type writer struct {
+	p   *profile.Profile
+	out *bufio.Writer
+	err error
+
+	strings   map[string]uint64
+	table     []string
+	mappings  map[place]uint64 // ids
+	functions []uint64         // ids by index into Funcs, 0: not written
+	locations []uint64         // ids by chain, 0: not written
+	nextFunc  uint64
+	nextLoc   uint64
+	chains    chains
+}
+
+// field writes one field of the Profile message.
+func (w *writer) field(field int, m message) {
+	if w.err != nil {
+		return
+	}
+	head := binary.AppendUvarint(nil, uint64(field)<<3|wireBytes)
+	head = binary.AppendUvarint(head, uint64(len(m)))
+	if _, w.err = w.out.Write(head); w.err == nil {
+		_, w.err = w.out.Write(m)
+	}
+}
+
+func (w *writer) number(field int, v uint64) {
+	var m message
+	m.uint(field, v)
+	if w.err == nil {
+		_, w.err = w.out.Write(m)
+	}
+}
+
+// str gives the index of s in the string table, which is written last.
+func (w *writer) str(s string) uint64 {
+	i, ok := w.strings[s]
+	if !ok {
+		i = uint64(len(w.table))
+		w.table = append(w.table, strings.ToValidUTF8(s, "\uFFFD"))
+		w.strings[s] = i
+	}
+	return i
+}
+
+func (w *writer) valueType(name, unit string) message {
+	var m message
+	m.uint(valueTypeType, w.str(name))
+	m.uint(valueTypeUnit, w.str(unit))
+	return m
+}
+
+func (w *writer) write() {
+	p := w.p
+	w.field(profileSampleType, w.valueType("samples", "count"))
+	for _, e := range p.Events {
+		w.field(profileSampleType, w.valueType(e.Name, e.Unit))
+	}
+	w.program()
+	w.samples()
+	if !p.Meta.Start.IsZero() {
+		w.number(profileTimeNanos, uint64(p.Meta.Start.UnixNano()))
+	}
+	w.number(profileDurationNanos, uint64(max(p.Meta.Duration, 0)))
+	if len(p.Events) > 0 {
+		e := p.Events[0]
+		w.field(profilePeriodType, w.valueType(e.Name, e.Unit))
+		w.number(profilePeriod, e.Period)
+		w.number(profileDefaultSampleType, w.str(e.Name))
+	}
+	for _, c := range comments(p) {
+		w.number(profileComment, w.str(c))
+	}
+	for _, s := range w.table {
+		w.field(profileStringTable, message(s))
+	}
+}
+
+// program writes the first Mapping, which pprof shows as the file that was
+// profiled: what the first process runs.
+func (w *writer) program() {
+	name := w.p.Meta.Command
+	if len(w.p.Processes) > 0 && w.p.Processes[0].Command != "" {
+		name = w.p.Processes[0].Command
+	}
+	if fields := strings.Fields(name); len(fields) > 0 {
+		w.mapping(place{module: path.Base(fields[0]), kind: walk.KindNative})
+	}
+}
+
+// group is one Sample of pprof: all samples that differ in nothing but time.
+type group struct {
+	node   uint32
+	thread uint32
+	event  uint16
+	state  profile.State
+	end    walk.End
+	flags  profile.SampleFlags
+}
+
+func (w *writer) samples() {
+	p := w.p
+	w.chains = newChains(p)
+	w.locations = make([]uint64, w.chains.n())
+	order := make([]uint32, len(p.Samples))
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	of := func(i uint32) group {
+		s := &p.Samples[i]
+		return group{s.Node, s.Thread, s.Event, s.State, s.End, s.Flags}
+	}
+	slices.SortFunc(order, func(a, b uint32) int {
+		x, y := of(a), of(b)
+		if x == y {
+			return 0
+		}
+		return cmp.Or(cmp.Compare(x.node, y.node), cmp.Compare(x.thread, y.thread), cmp.Compare(x.event, y.event),
+			cmp.Compare(x.state, y.state), cmp.Compare(x.end, y.end), cmp.Compare(x.flags, y.flags))
+	})
+	for len(order) > 0 && w.err == nil {
+		g := of(order[0])
+		n, weight := 0, uint64(0)
+		for n < len(order) && of(order[n]) == g {
+			weight += p.Samples[order[n]].Weight
+			n++
+		}
+		order = order[n:]
+		w.sample(g, uint64(n), weight)
+	}
+}
+
+func (w *writer) sample(g group, count, weight uint64) {
+	var m, list message
+	for node := g.node; node != profile.RootNode; {
+		list = binary.AppendUvarint(list, w.location(w.chains.of[node]))
+		node = w.chains.caller(node)
+	}
+	m.bytes(sampleLocation, list)
+
+	list = binary.AppendUvarint(list[:0], count)
+	for e := range w.p.Events {
+		if e == int(g.event) {
+			list = binary.AppendUvarint(list, weight)
+		} else {
+			list = append(list, 0)
+		}
+	}
+	m.bytes(sampleValue, list)
+
+	t := w.p.Threads[g.thread]
+	w.label(&m, labelThread, t.Name)
+	w.label(&m, labelStack, qualityLabel(g.end, g.flags))
+	if g.state != profile.StateUnknown {
+		w.label(&m, labelState, g.state.String())
+	}
+	if len(w.p.Events) > 1 {
+		w.label(&m, labelEvent, w.p.Events[g.event].Name)
+	}
+	w.numLabel(&m, labelTID, t.TID)
+	w.numLabel(&m, labelPID, t.PID)
+	w.field(profileSample, m)
+}
+
+func (w *writer) label(m *message, key, value string) {
+	if value == "" {
+		return
+	}
+	var l message
+	l.uint(labelKey, w.str(key))
+	l.uint(labelStr, w.str(value))
+	m.bytes(sampleLabel, l)
+}
+
+func (w *writer) numLabel(m *message, key string, value int) {
+	var l message
+	l.uint(labelKey, w.str(key))
+	l.uint(labelNum, uint64(value))
+	// Without a unit pprof takes the key for one and guesses bytes.
+	l.uint(labelNumUnit, w.str("id"))
+	m.bytes(sampleLabel, l)
+}
+
+// location gives the id of a chain's Location, writing it first if it is new.
+func (w *writer) location(chain uint32) uint64 {
+	if id := w.locations[chain]; id != 0 {
+		return id
+	}
+	w.nextLoc++
+	id := w.nextLoc
+	w.locations[chain] = id
+	var m message
+	m.uint(locationID, id)
+	var outer profile.Frame
+	var lines message
+	for c := chain; c != 0; {
+		n := w.chains.at(c)
+		outer = w.p.Frames[n.Frame]
+		var l message
+		l.uint(lineFunction, w.function(outer.Func))
+		l.uint(lineLine, uint64(max(outer.Line, 0)))
+		lines.bytes(locationLine, l)
+		c = n.Parent
+	}
+	m.uint(locationMapping, w.mapping(placeOf(w.p, outer)))
+	m.uint(locationAddress, fileAddr(outer))
+	m = append(m, lines...)
+	w.field(profileLocation, m)
+	return id
+}
+
+func placeOf(p *profile.Profile, f profile.Frame) place {
+	return place{p.Funcs[f.Func].Module, f.Kind, f.Prov, f.Flags & keptFlags}
+}
+
+func (w *writer) function(i uint32) uint64 {
+	if id := w.functions[i]; id != 0 {
+		return id
+	}
+	w.nextFunc++
+	w.functions[i] = w.nextFunc
+	f := &w.p.Funcs[i]
+	raw := f.Raw
+	if raw == "" {
+		raw = f.Name
+	}
+	var m message
+	m.uint(functionID, w.nextFunc)
+	m.uint(functionName, w.str(f.Name))
+	m.uint(functionSystemName, w.str(raw+f.Signature))
+	m.uint(functionFilename, w.str(f.File))
+	w.field(profileFunction, m)
+	return w.nextFunc
+}
+
+func (w *writer) mapping(pl place) uint64 {
+	if id, ok := w.mappings[pl]; ok {
+		return id
+	}
+	name := pl.mappingName()
+	id := uint64(len(w.mappings) + 1)
+	w.mappings[pl] = id
+	var m message
+	m.uint(mappingID, id)
+	m.uint(mappingFilename, w.str(name))
+	// Everything is named: pprof need not open any file.
+	m.flag(mappingHasFunctions, true)
+	m.flag(mappingHasFilenames, true)
+	m.flag(mappingHasLineNumbers, true)
+	m.flag(mappingHasInlines, true)
+	w.field(profileMapping, m)
+	return id
+}
