@@ -1,0 +1,165 @@
+package launch
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// trampolineName is the first argument by which a copy of candid knows that it
+// is to wait and become another program.
+const trampolineName = "candid: waiting to run"
+
+// Descriptors of the trampoline besides stdin, stdout and stderr.
+const (
+	wordFD  = 3 // one byte comes: go; end of file: candid is gone, do not run
+	errorFD = 4 // takes the error number if the command cannot be executed
+)
+
+// Child is a command that was started.
+type Child struct {
+	PID int
+
+	proc   *os.Process
+	word   *os.File // to the child; nil once released
+	report *os.File // from the child
+	path   string
+}
+
+// Start starts argv with the given environment, stopped before its first
+// instruction. Its stdin, stdout, stderr, directory and process group are
+// candid's own. The error wraps ErrNotFound or ErrNotExecutable where that is
+// known already.
+func Start(argv []string, env []string) (*Child, error) {
+	if len(argv) == 0 {
+		return nil, fmt.Errorf("no command to start: %w", ErrNotFound)
+	}
+	path, err := exec.LookPath(argv[0])
+	switch {
+	case errors.Is(err, exec.ErrDot):
+		return nil, fmt.Errorf("start %s: it was found in the current directory only, write ./%s: %w", argv[0], argv[0], ErrNotFound)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("start %s: %w: no permission to execute it", argv[0], ErrNotExecutable)
+	case err != nil:
+		return nil, fmt.Errorf("start %s: %w", argv[0], ErrNotFound)
+	}
+	wordR, wordW, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", argv[0], err)
+	}
+	reportR, reportW, err := os.Pipe()
+	if err != nil {
+		wordR.Close()
+		wordW.Close()
+		return nil, fmt.Errorf("start %s: %w", argv[0], err)
+	}
+	proc, err := os.StartProcess("/proc/self/exe", append([]string{trampolineName, path}, argv...), &os.ProcAttr{
+		Env:   env,
+		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, wordR, reportW},
+	})
+	wordR.Close()
+	reportW.Close()
+	if err != nil {
+		wordW.Close()
+		reportR.Close()
+		return nil, fmt.Errorf("start %s: %w", argv[0], err)
+	}
+	return &Child{PID: proc.Pid, proc: proc, word: wordW, report: reportR, path: path}, nil
+}
+
+// Release lets the command run. It returns once the child has become the
+// command, or says why it could not (wrapping ErrNotExecutable or ErrNotFound).
+func (c *Child) Release() error {
+	if c.word == nil {
+		return nil
+	}
+	_, err := c.word.Write([]byte{1})
+	c.word.Close()
+	c.word = nil
+	defer c.report.Close()
+	if err != nil {
+		return fmt.Errorf("release %s: the waiting process is gone: %w", c.path, err)
+	}
+	// The descriptor closes by itself when the command is executed.
+	var b [4]byte
+	switch n, err := io.ReadFull(c.report, b[:]); {
+	case n == 0 && errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return fmt.Errorf("release %s: %w", c.path, err)
+	}
+	errno := syscall.Errno(binary.LittleEndian.Uint32(b[:]))
+	if errno == syscall.ENOENT {
+		// The file is there, so it is its interpreter that is not.
+		return fmt.Errorf("start %s: %w: its interpreter does not exist", c.path, ErrNotFound)
+	}
+	return fmt.Errorf("start %s: %w: %w", c.path, ErrNotExecutable, errno)
+}
+
+// Wait waits for the command to end and gives its exit code, 128+n if signal n
+// ended it.
+func (c *Child) Wait() (code int, err error) {
+	state, err := c.proc.Wait()
+	if err != nil {
+		return CodeFailed, fmt.Errorf("wait for %s: %w", c.path, err)
+	}
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return 128 + int(ws.Signal()), nil
+	}
+	return state.ExitCode(), nil
+}
+
+// Signal passes a signal on to the command.
+func (c *Child) Signal(sig os.Signal) error { return c.proc.Signal(sig) }
+
+// Kill gives the command up: one that was not released never runs, one that was
+// is killed. It waits for its end.
+func (c *Child) Kill() {
+	if c.word != nil {
+		c.word.Close()
+		c.word = nil
+		c.report.Close()
+	} else {
+		_ = c.proc.Kill() // it may have ended already
+	}
+	_, _ = c.proc.Wait()
+}
+
+// Trampoline must be the first thing that main does. In a copy of candid that
+// Start started it waits for Release and becomes the command; it never returns
+// there. Everywhere else it does nothing.
+func Trampoline() {
+	if len(os.Args) < 3 || os.Args[0] != trampolineName {
+		return
+	}
+	unix.CloseOnExec(wordFD)
+	unix.CloseOnExec(errorFD)
+	var b [1]byte
+	for {
+		n, err := unix.Read(wordFD, b[:])
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if n != 1 || err != nil {
+			os.Exit(CodeFailed)
+		}
+		break
+	}
+	err := syscall.Exec(os.Args[1], os.Args[2:], os.Environ())
+	errno := syscall.EIO
+	errors.As(err, &errno)
+	var report [4]byte
+	binary.LittleEndian.PutUint32(report[:], uint32(errno))
+	_, _ = unix.Write(errorFD, report[:])
+	if errno == syscall.ENOENT {
+		os.Exit(CodeNotFound)
+	}
+	os.Exit(CodeNotExecutable)
+}

@@ -1,0 +1,145 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestMain(m *testing.M) {
+	Trampoline()
+	os.Exit(m.Run())
+}
+
+func start(t *testing.T, argv ...string) *Child {
+	t.Helper()
+	c, err := Start(argv, os.Environ())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestExitCodes(t *testing.T) {
+	for _, c := range []struct {
+		script string
+		code   int
+	}{{"exit 0", 0}, {"exit 7", 7}, {"kill -TERM $$", 128 + 15}, {"kill -KILL $$", 128 + 9}} {
+		child := start(t, "sh", "-c", c.script)
+		if err := child.Release(); err != nil {
+			t.Fatal(err)
+		}
+		code, err := child.Wait()
+		if err != nil || code != c.code {
+			t.Errorf("%s: code %d, %v, want %d", c.script, code, err, c.code)
+		}
+	}
+}
+
+func TestWaitsForRelease(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ran")
+	child := start(t, "sh", "-c", "echo $$ > "+file)
+	time.Sleep(100 * time.Millisecond)
+	if _, err := os.Stat(file); err == nil {
+		t.Fatal("the command ran before it was released")
+	}
+	if err := child.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := child.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.TrimSpace(string(b)); got != fmt.Sprint(child.PID) {
+		t.Errorf("the command ran as process %s, announced as %d", got, child.PID)
+	}
+}
+
+func TestNothingLeaks(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "seen")
+	t.Setenv("ONLY_THIS", "1")
+	child, err := Start([]string{"sh", "-c", "{ tr '\\0' '\\n' < /proc/$$/cmdline; env | sort; ls /proc/self/fd; grep -E 'SigBlk|SigIgn' /proc/$$/status; ulimit -n; } > " + file}, []string{"PATH=" + os.Getenv("PATH")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := child.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := string(b)
+	for _, leak := range []string{"candid", "ONLY_THIS", "\n4\n5\n"} {
+		if strings.Contains(got, leak) {
+			t.Errorf("the command sees %q:\n%s", leak, got)
+		}
+	}
+	if !strings.Contains(got, "SigBlk:\t0000000000000000") {
+		t.Errorf("the command starts with signals blocked:\n%s", got)
+	}
+}
+
+func TestFailures(t *testing.T) {
+	dir := t.TempDir()
+	plain := filepath.Join(dir, "plain")
+	if err := os.WriteFile(plain, []byte("text"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	junk := filepath.Join(dir, "junk")
+	if err := os.WriteFile(junk, []byte("\x7fELFjunk"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	orphan := filepath.Join(dir, "orphan")
+	if err := os.WriteFile(orphan, []byte("#!/no/such/interpreter\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Start([]string{"no-such-command-here"}, nil); !errors.Is(err, ErrNotFound) {
+		t.Errorf("no such command: %v", err)
+	}
+	if _, err := Start([]string{filepath.Join(dir, "none")}, nil); !errors.Is(err, ErrNotFound) {
+		t.Errorf("no such file: %v", err)
+	}
+	if _, err := Start([]string{plain}, nil); !errors.Is(err, ErrNotExecutable) {
+		t.Errorf("not executable: %v", err)
+	}
+	if _, err := Start(nil, nil); !errors.Is(err, ErrNotFound) {
+		t.Errorf("nothing: %v", err)
+	}
+	for _, c := range []struct {
+		file string
+		is   error
+		code int
+	}{{junk, ErrNotExecutable, CodeNotExecutable}, {orphan, ErrNotFound, CodeNotFound}} {
+		child := start(t, c.file)
+		if err := child.Release(); !errors.Is(err, c.is) {
+			t.Errorf("%s: %v", c.file, err)
+		}
+		if code, err := child.Wait(); code != c.code || err != nil {
+			t.Errorf("%s: code %d, %v", c.file, code, err)
+		}
+	}
+}
+
+func TestKillBeforeRelease(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ran")
+	child := start(t, "touch", file)
+	child.Kill()
+	if _, err := os.Stat(file); err == nil {
+		t.Error("the command ran though it was never released")
+	}
+	if err := syscall.Kill(child.PID, 0); err == nil {
+		t.Error("the waiting process is still there")
+	}
+}

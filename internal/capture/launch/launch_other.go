@@ -1,0 +1,35 @@
+//go:build !linux
+
+package launch
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/candid-profiler/candid/internal/capture"
+)
+
+// Child is a command that was started.
+type Child struct {
+	PID int
+}
+
+// Start fails: starting a command stopped is built for Linux.
+func Start(argv []string, _ []string) (*Child, error) {
+	return nil, fmt.Errorf("start %v: %w: launching is built for Linux; start it yourself and use -p", argv, capture.ErrUnsupported)
+}
+
+// Release fails, as Start does.
+func (c *Child) Release() error { return capture.ErrUnsupported }
+
+// Wait fails, as Start does.
+func (c *Child) Wait() (code int, err error) { return CodeFailed, capture.ErrUnsupported }
+
+// Signal fails, as Start does.
+func (c *Child) Signal(os.Signal) error { return capture.ErrUnsupported }
+
+// Kill does nothing: nothing was started.
+func (c *Child) Kill() {}
+
+// Trampoline does nothing: nothing is started through it.
+func Trampoline() {}
