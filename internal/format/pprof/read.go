@@ -14,6 +14,9 @@ import (
 const (
 	maxNodes   = 32 << 20
 	maxSamples = 16 << 20
+	// maxUnfolded is up to how many samples counts are unfolded to that many
+	// samples: a few bytes can stand for very many.
+	maxUnfolded = 4 << 20
 )
 
 // Parse reads an uncompressed profile, written by this package or by anything

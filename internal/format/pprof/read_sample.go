@@ -66,15 +66,14 @@ func (r *reader) sample(data []byte) error {
 
 // add adds count samples with weight in all.
 func (r *reader) add(s profile.Sample, count, weight uint64) error {
-	room := maxSamples - r.b.Samples()
-	if room <= 0 {
+	if r.b.Samples() >= maxSamples {
 		return errTooLarge
 	}
 	if count == 0 || int64(count) < 0 {
 		count = 1
 	}
 	// A quarter of the room at most: what comes after must have some too.
-	if count > 1 && count > uint64(room)/4 {
+	if count > 1 && count > uint64(max(maxUnfolded-r.b.Samples(), 0))/4 {
 		r.merged = true
 		count = 1
 	}

@@ -1,0 +1,201 @@
+// Package collapsed writes and reads folded stacks: a line for each different
+// stack, its frames outermost first and joined by semicolons, a space, and a
+// number. It is what flamegraph.pl, speedscope and scripts read.
+package collapsed
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// Options say what the lines hold.
+type Options struct {
+	// Threads makes the thread the first frame: "[main tid=4712]".
+	Threads bool
+	// Kinds puts the kind of a frame behind its name, as async-profiler does:
+	// _[j] compiled, _[i] inlined, _[k] kernel, _[1] C1, _[0] interpreted.
+	Kinds bool
+	// Weights gives the event's weight in its unit instead of samples.
+	Weights bool
+	// Event is the index into Events that is written.
+	Event int
+}
+
+// suffixes are those of async-profiler, which has none for native code and stubs.
+// https://github.com/async-profiler/async-profiler/blob/master/docs/OutputFormats.md
+var suffixes = [walk.NumKinds]string{
+	walk.KindKernel:       "_[k]",
+	walk.KindInterpreted:  "_[0]",
+	walk.KindCompiled:     "_[j]",
+	walk.KindC1:           "_[1]",
+	walk.KindC2:           "_[j]",
+	walk.KindInlined:      "_[i]",
+	walk.KindNativeMethod: "_[j]",
+	walk.KindAOT:          "_[j]",
+}
+
+// kindOf is what a suffix is read as: it says less than a kind.
+func kindOf(name string) (string, walk.Kind) {
+	if len(name) <= 4 {
+		return name, walk.KindUnknown
+	}
+	cut := len(name) - 4
+	switch name[cut:] {
+	case "_[k]":
+		return name[:cut], walk.KindKernel
+	case "_[0]":
+		return name[:cut], walk.KindInterpreted
+	case "_[j]":
+		return name[:cut], walk.KindCompiled
+	case "_[1]":
+		return name[:cut], walk.KindC1
+	case "_[i]":
+		return name[:cut], walk.KindInlined
+	}
+	return name, walk.KindUnknown
+}
+
+// escape replaces what the format has no room for. Readers know no escapes, so
+// a comma stands for a semicolon, as a space does for the end of a line.
+var escape = strings.NewReplacer(";", ",", "\n", " ", "\r", " ", "\x00", " ")
+
+// Unfinished is the outermost frame of a stack that does not reach the thread's
+// first frame, with how it ended: a flame graph then shows such stacks side by
+// side and not as if a program began in their midst.
+func unfinished(end walk.End) string {
+	if end == walk.EndTruncated {
+		return "[truncated]"
+	}
+	return "[broken: " + end.String() + "]"
+}
+
+type group struct {
+	thread uint32
+	node   uint32 // of the trie of names
+	end    walk.End
+}
+
+type line struct {
+	group
+	n uint64
+}
+
+// Write writes p stack by stack. Equal stacks are one line; the lines' order
+// depends only on p.
+func Write(w io.Writer, p *profile.Profile, o Options) error {
+	names, nameOf := frameNames(p, o.Kinds)
+	merged, of := mergeNodes(p, nameOf)
+	lines := count(p, o, of)
+	threads := threadNames(p)
+
+	out := bufio.NewWriterSize(w, 64<<10)
+	var path []uint32
+	var buf []byte
+	for _, l := range lines {
+		buf = buf[:0]
+		if o.Threads {
+			buf = append(append(buf, threads[l.thread]...), ';')
+		}
+		if l.end != walk.EndComplete {
+			buf = append(append(buf, unfinished(l.end)...), ';')
+		}
+		path = path[:0]
+		for n := l.node; n != profile.RootNode; n = merged.At(n).Parent {
+			path = append(path, merged.At(n).Frame)
+		}
+		for _, name := range slices.Backward(path) {
+			buf = append(append(buf, names[name]...), ';')
+		}
+		if len(buf) == 0 {
+			buf = append(buf, "[no stack];"...)
+		}
+		buf[len(buf)-1] = ' '
+		buf = strconv.AppendUint(buf, l.n, 10)
+		buf = append(buf, '\n')
+		if _, err := out.Write(buf); err != nil {
+			return fmt.Errorf("write collapsed stacks: %w", err)
+		}
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("write collapsed stacks: %w", err)
+	}
+	return nil
+}
+
+// frameNames gives the different texts of frames, and the index of each frame's.
+func frameNames(p *profile.Profile, kinds bool) (names []string, of []uint32) {
+	seen := map[string]uint32{}
+	of = make([]uint32, len(p.Frames))
+	for i, f := range p.Frames {
+		name := escape.Replace(p.Funcs[f.Func].Name)
+		if name == "" {
+			name = "[unknown]"
+		}
+		if kinds {
+			name += suffixes[f.Kind]
+		}
+		at, ok := seen[name]
+		if !ok {
+			at = uint32(len(names))
+			names = append(names, name)
+			seen[name] = at
+		}
+		of[i] = at
+	}
+	return names, of
+}
+
+// mergeNodes makes the trie of names, in which stacks that differ only in lines
+// or addresses are one.
+func mergeNodes(p *profile.Profile, nameOf []uint32) (*profile.Trie, []uint32) {
+	merged := profile.NewTrie()
+	of := make([]uint32, len(p.Nodes))
+	for i := 1; i < len(p.Nodes); i++ {
+		n := p.Nodes[i]
+		of[i] = merged.Child(of[n.Parent], nameOf[n.Frame])
+	}
+	return merged, of
+}
+
+func count(p *profile.Profile, o Options, of []uint32) []line {
+	counts := map[group]uint64{}
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		if int(s.Event) != o.Event {
+			continue
+		}
+		g := group{node: of[s.Node], end: s.End}
+		if o.Threads {
+			g.thread = s.Thread
+		}
+		if o.Weights {
+			counts[g] += s.Weight
+		} else {
+			counts[g]++
+		}
+	}
+	lines := make([]line, 0, len(counts))
+	for g, n := range counts {
+		lines = append(lines, line{g, n})
+	}
+	slices.SortFunc(lines, func(a, b line) int {
+		return cmp.Or(cmp.Compare(a.thread, b.thread), cmp.Compare(a.node, b.node), cmp.Compare(a.end, b.end))
+	})
+	return lines
+}
+
+func threadNames(p *profile.Profile) []string {
+	names := make([]string, len(p.Threads))
+	for i, t := range p.Threads {
+		names[i] = escape.Replace(fmt.Sprintf("[%s tid=%d]", t.Name, t.TID))
+	}
+	return names
+}

@@ -1,0 +1,157 @@
+package collapsed
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/profile/profiletest"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+func written(t testing.TB, p *profile.Profile, o Options) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Write(&b, p, o); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// parse reads as flamegraph.pl and speedscope do: the last space splits a line.
+func parse(t *testing.T, text string) map[string]int {
+	t.Helper()
+	out := map[string]int{}
+	for l := range strings.Lines(text) {
+		l = strings.TrimSuffix(l, "\n")
+		at := strings.LastIndexByte(l, ' ')
+		n, err := strconv.Atoi(l[at+1:])
+		if err != nil {
+			t.Fatalf("line %q: %v", l, err)
+		}
+		if _, ok := out[l[:at]]; ok {
+			t.Errorf("stack %q is there twice", l[:at])
+		}
+		out[l[:at]] += n
+	}
+	return out
+}
+
+// want makes the lines straight from the stacks.
+func want(o Options) map[string]int {
+	suffix := map[walk.Kind]string{walk.KindKernel: "_[k]", walk.KindInterpreted: "_[0]", walk.KindC1: "_[1]",
+		walk.KindC2: "_[j]", walk.KindInlined: "_[i]", walk.KindNativeMethod: "_[j]"}
+	tids := map[string]int{}
+	out := map[string]int{}
+	for _, s := range profiletest.JavaStacks() {
+		if _, ok := tids[s.Thread]; !ok {
+			tids[s.Thread] = 4712 + len(tids)
+		}
+		var parts []string
+		if o.Threads {
+			parts = append(parts, fmt.Sprintf("[%s tid=%d]", s.Thread, tids[s.Thread]))
+		}
+		switch s.End {
+		case walk.EndComplete:
+		case walk.EndTruncated:
+			parts = append(parts, "[truncated]")
+		default:
+			parts = append(parts, "[broken: "+s.End.String()+"]")
+		}
+		for _, f := range s.Frames {
+			name := f.Name
+			if o.Kinds {
+				name += suffix[f.Kind]
+			}
+			parts = append(parts, name)
+		}
+		n := s.Count
+		if o.Weights {
+			n *= int(profiletest.Period)
+		}
+		out[strings.Join(parts, ";")] += n
+	}
+	return out
+}
+
+func TestWrite(t *testing.T) {
+	for _, o := range []Options{{}, {Threads: true}, {Kinds: true}, {Threads: true, Kinds: true, Weights: true}} {
+		text := written(t, profiletest.Java(), o)
+		if got := parse(t, text); !maps.Equal(got, want(o)) {
+			t.Errorf("%+v:\n got %v\nwant %v", o, got, want(o))
+		}
+		if text != written(t, profiletest.Java(), o) {
+			t.Errorf("%+v: two files of the same profile differ", o)
+		}
+	}
+}
+
+func TestReadsBackWhatItWrites(t *testing.T) {
+	o := Options{Threads: true, Kinds: true}
+	text := written(t, profiletest.Java(), o)
+	p, err := Read(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := parse(t, written(t, p, o)); !maps.Equal(got, want(o)) {
+		t.Errorf("\n got %v\nwant %v", got, want(o))
+	}
+	if q := p.Quality(); q.Samples != 10000 || q.Truncated != 60 || q.Broken != 40 {
+		t.Errorf("quality %+v", q)
+	}
+}
+
+func TestEscapesWhatWouldSplit(t *testing.T) {
+	b := profile.NewBuilder()
+	b.Profile().Events = []profile.Event{{Name: "cpu"}}
+	f := b.Frame(profile.Frame{Func: b.Func(profile.Func{Name: "f(a; b)\nx 7"})})
+	b.Add(profile.Sample{Node: b.Node(0, f), Thread: b.Thread(1, 1, "a;b\n")})
+	b.Add(profile.Sample{Node: 0, Thread: b.Thread(1, 1, "")})
+	got := parse(t, written(t, b.Profile(), Options{Threads: true}))
+	if !maps.Equal(got, map[string]int{"[a,b  tid=1];f(a, b) x 7": 1, "[a,b  tid=1]": 1}) {
+		t.Errorf("got %v", got)
+	}
+	if got := parse(t, written(t, b.Profile(), Options{})); got["[no stack]"] != 1 {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestReadForeign(t *testing.T) {
+	p, err := Read(strings.NewReader("# a comment\n\nmain;a b;c_[j] 3\nmain 2.0\r\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := parse(t, written(t, p, Options{Kinds: true})); !maps.Equal(got, map[string]int{"main;a b;c_[j]": 3, "main": 2}) {
+		t.Errorf("got %v", got)
+	}
+	for _, bad := range []string{"main", "main;x y", "main;x -1", "main 1\nmain;cut", "x NaN", "x 1e99"} {
+		if _, err := Read(strings.NewReader(bad)); !errors.Is(err, ErrSyntax) {
+			t.Errorf("%q: error %v", bad, err)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add("main;a;b_[j] 3\n[x tid=3];[truncated];c 4\n")
+	f.Add(written(f, profiletest.New(profiletest.JavaStacks()[10:]), Options{Threads: true, Kinds: true}))
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := Read(strings.NewReader(text))
+		if err != nil || len(p.Samples) > 10000 {
+			return
+		}
+		o := Options{Threads: true, Kinds: true}
+		once := written(t, p, o)
+		back, err := Read(strings.NewReader(once))
+		if err != nil {
+			t.Fatalf("%q: %v", once, err)
+		}
+		if len(back.Samples) != len(p.Samples) {
+			t.Fatalf("%d samples, was %d", len(back.Samples), len(p.Samples))
+		}
+	})
+}

@@ -1,0 +1,150 @@
+package collapsed
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// What a file may make a reader hold.
+const (
+	maxLine    = 16 << 20 // bytes
+	maxNodes   = 32 << 20
+	maxSamples = 16 << 20
+	// maxUnfolded is up to how many samples counts are unfolded to that many
+	// samples: a few bytes can stand for very many.
+	maxUnfolded = 4 << 20
+)
+
+// ErrSyntax is wrapped by the error for a line that is no stack.
+var ErrSyntax = errors.New("not a collapsed stack, which is FRAME;FRAME;… COUNT")
+
+// threadFrame is how Write, and async-profiler, put a thread before a stack.
+var threadFrame = regexp.MustCompile(`^\[(.*) tid=(\d{1,10})\]$`)
+
+// Read reads collapsed stacks. The counts become samples of one event,
+// "samples", each of weight 1; there are no times. The result has passed Check.
+func Read(r io.Reader) (*profile.Profile, error) {
+	b := profile.NewBuilder()
+	p := b.Profile()
+	p.Events = []profile.Event{{Name: "samples", Unit: "count", Period: 1}}
+	in := bufio.NewScanner(r)
+	in.Buffer(nil, maxLine)
+	rd := reader{b: b, frames: map[string]uint32{}}
+	for n := 1; in.Scan(); n++ {
+		text := strings.TrimSpace(in.Text())
+		if text == "" || strings.HasPrefix(text, "#") {
+			continue
+		}
+		if err := rd.line(text); err != nil {
+			return nil, fmt.Errorf("read collapsed stacks: line %d: %w", n, err)
+		}
+	}
+	if err := in.Err(); err != nil {
+		return nil, fmt.Errorf("read collapsed stacks: %w", err)
+	}
+	if rd.merged {
+		p.Meta.Notes = append(p.Meta.Notes, "the file's samples are too many to count one by one: some lines are one sample with all its weight")
+	}
+	p = b.Profile()
+	if err := p.Check(); err != nil {
+		return nil, fmt.Errorf("read collapsed stacks: %w", err)
+	}
+	return p, nil
+}
+
+type reader struct {
+	b      *profile.Builder
+	frames map[string]uint32
+	merged bool
+}
+
+func (r *reader) line(text string) error {
+	at := strings.LastIndexAny(text, " \t")
+	if at <= 0 {
+		return ErrSyntax
+	}
+	// Other tools write fractions.
+	count, err := strconv.ParseUint(text[at+1:], 10, 63)
+	if err != nil {
+		f, ferr := strconv.ParseFloat(text[at+1:], 64)
+		if ferr != nil || !(f >= 0 && f < 1<<62) {
+			return ErrSyntax
+		}
+		count = uint64(f + 0.5)
+	}
+	s := profile.Sample{Weight: 1}
+	stack := strings.TrimSpace(text[:at])
+	pid, tid, thread := 0, 0, ""
+	first, rest, more := strings.Cut(stack, ";")
+	if m := threadFrame.FindStringSubmatch(first); m != nil {
+		thread = m[1]
+		tid, _ = strconv.Atoi(m[2])
+		stack = rest
+		if !more {
+			stack = ""
+		}
+	}
+	first, rest, _ = strings.Cut(stack, ";")
+	if end, ok := parseUnfinished(first); ok {
+		s.End, stack = end, rest
+	}
+	s.Thread = r.b.Thread(pid, tid, thread)
+	if stack != "[no stack]" {
+		for name := range strings.SplitSeq(stack, ";") {
+			if name != "" {
+				s.Node = r.b.Node(s.Node, r.frame(name))
+			}
+		}
+	}
+	return r.add(s, count)
+}
+
+func parseUnfinished(frame string) (walk.End, bool) {
+	if !strings.HasPrefix(frame, "[truncated]") && !strings.HasPrefix(frame, "[broken: ") {
+		return 0, false
+	}
+	for e := walk.EndTruncated; e < walk.NumEnds; e++ {
+		if frame == unfinished(e) {
+			return e, true
+		}
+	}
+	return 0, false
+}
+
+func (r *reader) frame(text string) uint32 {
+	i, ok := r.frames[text]
+	if !ok {
+		name, kind := kindOf(strings.ToValidUTF8(text, "\uFFFD"))
+		module := ""
+		if kind == walk.KindKernel {
+			module = "[kernel]"
+		}
+		i = r.b.Frame(profile.Frame{Func: r.b.Func(profile.Func{Name: name, Module: module}), BCI: -1, Kind: kind})
+		r.frames[text] = i
+	}
+	return i
+}
+
+var errTooLarge = errors.New("the file holds more than candid reads: 32 million stack nodes or 16 million stacks")
+
+func (r *reader) add(s profile.Sample, count uint64) error {
+	if r.b.Samples() >= maxSamples || r.b.Nodes() > maxNodes {
+		return errTooLarge
+	}
+	if count > 1 && count > uint64(max(maxUnfolded-r.b.Samples(), 0))/4 {
+		s.Weight, count = count, 1
+		r.merged = true
+	}
+	for range count {
+		r.b.Add(s)
+	}
+	return nil
+}
