@@ -35,10 +35,24 @@ type Cursor struct {
 	Copy  StackCopy
 	Mem   Memory // the process, for anything outside the copy
 
-	Low, High uint64 // bounds of the thread's stack where known, else 0 and 0
+	// Low and High are the bounds of the stack that the Cursor is on, 0 and 0
+	// where they are not known. A stepper that goes over to another stack (a
+	// signal's, a virtual thread's in the heap) sets them to its bounds or to 0:
+	// a change of them says that the stack pointer may now be anywhere.
+	Low, High uint64
 	TID       uint32
 
 	Depth int // steps taken
+
+	// Prov is how sure it is that the frame at the Cursor is really on the stack.
+	// A stepper that found the caller by less than exact means raises it, and
+	// never lowers it except where something else proves the new place (an anchor
+	// that a runtime keeps). The Walker sees to it that no frame that is appended
+	// claims to be surer.
+	Prov Provenance
+
+	// Outside is set by Word when it went beyond the copy.
+	Outside bool
 }
 
 // StackCopy is the copied part of the stack.
@@ -48,7 +62,7 @@ type StackCopy struct {
 }
 
 // Word reads a word of the stack, from the copy if it is there, else from the
-// process, which marks the stack as stitched.
+// process, which marks what is found by it as stitched (see Outside).
 func (c *Cursor) Word(addr uint64) (uint64, bool) {
 	if off := addr - c.Copy.Base; off < uint64(len(c.Copy.Bytes)) && off+8 <= uint64(len(c.Copy.Bytes)) {
 		b := c.Copy.Bytes[off : off+8 : off+8]
@@ -58,8 +72,8 @@ func (c *Cursor) Word(addr uint64) (uint64, bool) {
 	if c.Mem == nil {
 		return 0, false
 	}
-	v, ok := c.Mem.Word(addr)
-	return v, ok
+	c.Outside = true
+	return c.Mem.Word(addr)
 }
 
 // InCopy says whether the word at addr was copied with the sample.

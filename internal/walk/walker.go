@@ -1,0 +1,248 @@
+package walk
+
+import (
+	"bytes"
+
+	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/cpu"
+)
+
+// Bounds of a walk. They are there for hostile and broken stacks; the deepest
+// real ones, runaway recursions, have some 10,000 frames.
+const (
+	DefaultMaxFrames = 16384
+	searchWords      = 1024    // of stack looked at for a return address
+	maxFrameSize     = 8 << 20 // bytes; a larger step is not believed
+	checkBytes       = 512     // compared where a copy was cut
+	maxOwners        = 8
+)
+
+// Walker walks the stacks of one process. It is used from one goroutine.
+type Walker struct {
+	// MaxFrames is the limit on the frames of one stack.
+	MaxFrames int
+
+	arch     cpu.Arch
+	code     Code
+	steppers [maxOwners + 1]Stepper // by owner index
+	n        int
+	cursor   Cursor
+	check    [checkBytes]byte
+}
+
+// New makes a Walker for threads of the given architecture. code may be nil;
+// then nothing is guessed.
+func New(arch cpu.Arch, code Code) *Walker {
+	return &Walker{arch: arch, code: code, MaxFrames: DefaultMaxFrames}
+}
+
+// Add puts a stepper behind those that are there and gives the index that its
+// frames will have as their Owner. Index 0 is nobody's: kernel frames and frames
+// of unknown code have it. At most 8 steppers can be added; the result is 0 for
+// those beyond.
+func (w *Walker) Add(s Stepper) uint8 {
+	if w.n == maxOwners {
+		return 0
+	}
+	w.n++
+	w.steppers[w.n] = s
+	return uint8(w.n)
+}
+
+// Stepper gives the stepper with an owner index, nil if there is none.
+func (w *Walker) Stepper(owner uint8) Stepper {
+	if int(owner) > w.n {
+		return nil
+	}
+	return w.steppers[owner]
+}
+
+// Walk fills out with the stack that the snapshot shows. mem reads the process
+// as it is now; it may be nil if only the copy is to be used.
+func (w *Walker) Walk(snap *capture.Snapshot, mem Memory, out *Stack) {
+	out.Reset()
+	for _, pc := range snap.Kernel {
+		if len(out.Frames) >= w.MaxFrames {
+			break
+		}
+		f := Frame{PC: pc, Kind: KindKernel}
+		if len(out.Frames) > 0 {
+			f.Flags = ReturnAddress
+		}
+		out.Push(f)
+	}
+	if snap.Flags&capture.NoUser != 0 {
+		return
+	}
+	c := &w.cursor
+	*c = Cursor{Regs: snap.Regs, Leaf: true, Stack: out, Mem: mem, TID: snap.TID, High: snap.StackTop,
+		Copy: StackCopy{snap.StackAddr, snap.Stack}}
+	if c.Regs.Arch == 0 {
+		c.Regs.Arch = w.arch
+	}
+	w.run(c, snap)
+	c.Stack, c.Mem, c.Copy.Bytes = nil, nil, nil
+}
+
+// run steps until the walk ends.
+func (w *Walker) run(c *Cursor, snap *capture.Snapshot) {
+	out := c.Stack
+	cut := snap.StackAddr + uint64(len(snap.Stack))
+	stitched, checked := FrameFlags(0), false
+	for {
+		if len(out.Frames) >= w.MaxFrames {
+			w.end(c, EndTruncated)
+			return
+		}
+		pc, sp, low, high, prov, leaf := c.Regs.PC, c.Regs.SP(), c.Low, c.High, c.Prov, c.Leaf
+		first := len(out.Frames)
+		c.Outside = false
+		c.Depth++
+		v, owner := w.step(c)
+		for i := first; i < len(out.Frames); i++ {
+			f := &out.Frames[i]
+			f.Owner = owner
+			f.Flags |= stitched
+			if f.Prov < prov {
+				f.Prov = prov
+			}
+			if f.Prov > out.Worst {
+				out.Worst = f.Prov
+			}
+		}
+		if v == Done {
+			out.End = EndComplete
+			return
+		}
+		if v == NotMine {
+			// Nobody's code. A call through a wild pointer has just stored where
+			// it came from.
+			if len(out.Frames) == first {
+				f := Frame{PC: pc, Kind: KindUnknown, Prov: prov, Flags: stitched}
+				if !leaf {
+					f.Flags |= ReturnAddress
+				}
+				out.Push(f)
+			}
+			if !leaf {
+				w.end(c, w.endOfBadPC(c, pc, sp))
+				return
+			}
+		}
+		if v == Stuck || v == NotMine {
+			if !w.guess(c, leaf, v == NotMine) {
+				w.end(c, w.endOfStuck(c, snap, pc, sp))
+				return
+			}
+		}
+		if c.Outside {
+			if !checked {
+				checked = true
+				if !w.unchanged(c, snap, cut) {
+					w.end(c, EndTruncated)
+					out.EndPC = pc
+					return
+				}
+			}
+			stitched = Stitched
+			out.Stitched = true
+		}
+		if c.Regs.PC == 0 {
+			// The first frame of a thread is entered with 0 for a caller, by
+			// kernels and thread libraries; only the last few words of the stack
+			// lie above it.
+			if c.High != 0 && c.High-c.Regs.SP() > 64<<10 {
+				w.end(c, EndBadPC)
+				out.EndPC = pc
+				return
+			}
+			out.End = EndComplete
+			return
+		}
+		if c.Low != low || c.High != high {
+			continue
+		}
+		if !w.progressed(c, sp, leaf) {
+			end := EndBadSP
+			if c.High != 0 && c.Regs.SP() >= c.High && c.Regs.SP()-c.High <= 64 {
+				end = EndComplete // nothing of the stack is left
+			}
+			w.end(c, end)
+			out.EndPC = pc
+			return
+		}
+	}
+}
+
+// step asks the steppers in their order.
+func (w *Walker) step(c *Cursor) (Verdict, uint8) {
+	pc := c.Regs.PC
+	for i := 1; i <= w.n; i++ {
+		s := w.steppers[i]
+		if !s.Owns(pc) {
+			continue
+		}
+		if v := s.Step(c); v != NotMine {
+			return v, uint8(i)
+		}
+	}
+	return NotMine, 0
+}
+
+// progressed says whether the stack pointer moved towards the stack's top. It
+// may stay only where a leaf function's return address is in a register.
+func (w *Walker) progressed(c *Cursor, before uint64, leaf bool) bool {
+	sp := c.Regs.SP()
+	if sp&7 != 0 || sp < before || sp-before > maxFrameSize {
+		return false
+	}
+	if sp == before && !(leaf && w.arch == cpu.ARM64) {
+		return false
+	}
+	return c.High == 0 || sp < c.High
+}
+
+func (w *Walker) end(c *Cursor, e End) {
+	out := c.Stack
+	out.End, out.EndPC = e, c.Regs.PC
+	if n := len(out.Frames); n > 0 {
+		out.EndKind = out.Frames[n-1].Kind
+	}
+}
+
+// unchanged says whether the stack around the end of the copy is still what it
+// was when the copy was made, as far as that can be told: then what lies above,
+// which only frames further out use, is very likely the same too.
+func (w *Walker) unchanged(c *Cursor, snap *capture.Snapshot, cut uint64) bool {
+	n := min(len(snap.Stack), checkBytes)
+	if n == 0 || c.Mem == nil {
+		return c.Mem != nil
+	}
+	return c.Mem.Bytes(cut-uint64(n), w.check[:n]) && bytes.Equal(w.check[:n], snap.Stack[len(snap.Stack)-n:])
+}
+
+// endOfStuck names the reason why no caller was found.
+func (w *Walker) endOfStuck(c *Cursor, snap *capture.Snapshot, pc, sp uint64) End {
+	if snap.Flags&capture.StackUnread != 0 || len(snap.Stack) == 0 {
+		return EndUnread
+	}
+	end := snap.StackAddr + uint64(len(snap.Stack))
+	switch {
+	case c.High != 0 && sp >= c.High:
+		return EndBadSP
+	case c.Outside || sp >= end:
+		if snap.StackTop == 0 || end < snap.StackTop {
+			return EndTruncated
+		}
+		return EndReadError
+	}
+	return EndNoRule
+}
+
+// endOfBadPC names the reason why a return address led nowhere.
+func (w *Walker) endOfBadPC(c *Cursor, pc, sp uint64) End {
+	if w.code != nil && !w.code.Executable(pc) {
+		return EndBadPC
+	}
+	return EndNoRule
+}
