@@ -1,0 +1,62 @@
+#!/bin/bash
+# Real Java programs as workloads, unpacked below the cache folder
+# ($CANDID_RUNTIMES/apps, default ~/.cache/candid-runtimes/apps). Nothing is
+# put into the system.
+#
+#   scripts/get-apps.sh [NAME ...]     default: all of jdksrc h2 clojure closure tomcat
+#
+#   jdksrc/src.zip     the JDK 17's own sources, for javac to compile
+#   h2/h2.jar          H2, an SQL database
+#   clojure/*.jar      the Clojure language
+#   closure/compiler.jar   Google's Closure compiler (JDK 21 or later)
+#   tomcat/*.jar       Tomcat 10, embedded
+set -uo pipefail
+DEST=${CANDID_RUNTIMES:-$HOME/.cache/candid-runtimes}/apps
+say() { printf '%s\n' "$*" >&2; }
+WANT=("$@")
+[ ${#WANT[@]} -gt 0 ] || WANT=(jdksrc h2 clojure closure tomcat)
+mkdir -p "$DEST"
+failed=()
+
+# debs DIR PACKAGE...: unpack packages of this Debian release into DIR.
+debs() {
+  local dir=$1 work
+  shift
+  work=$(mktemp -d)
+  chmod 755 "$work"
+  ( cd "$work" && { apt-get -qq download "$@" || { apt-get -qq update; apt-get -qq download "$@"; }; } ) >&2 || { rm -rf "$work"; return 1; }
+  mkdir -p "$dir"
+  for d in "$work"/*.deb; do dpkg -x "$d" "$dir" || return 1; done
+  rm -rf "$work"
+}
+
+get() {
+  case $1 in
+    jdksrc)
+      debs "$DEST/jdksrc.tmp" openjdk-17-source || return 1
+      mkdir -p "$DEST/jdksrc" && mv "$(find "$DEST/jdksrc.tmp" -name src.zip -type f | head -1)" "$DEST/jdksrc/src.zip" ;;
+    h2)
+      debs "$DEST/h2.tmp" libh2-java || return 1
+      mkdir -p "$DEST/h2" && cp -L "$(find "$DEST/h2.tmp" -name 'h2*.jar' | head -1)" "$DEST/h2/h2.jar" ;;
+    clojure)
+      debs "$DEST/clojure.tmp" libclojure-java libspec-alpha-clojure libcore-specs-alpha-clojure || return 1
+      mkdir -p "$DEST/clojure" && find "$DEST/clojure.tmp" -path '*/usr/share/java/*.jar' -type f -exec cp {} "$DEST/clojure/" \; ;;
+    tomcat)
+      debs "$DEST/tomcat.tmp" libtomcat10-java libtomcat10-embed-java libeclipse-jdt-core-java || debs "$DEST/tomcat.tmp" libtomcat10-java || return 1
+      mkdir -p "$DEST/tomcat" && find "$DEST/tomcat.tmp" -path '*/usr/share/java/*.jar' -exec cp -L {} "$DEST/tomcat/" \; ;;
+    closure)
+      command -v npm >/dev/null || { say "get-apps: closure needs npm"; return 1; }
+      local work
+      work=$(mktemp -d)
+      ( cd "$work" && npm pack --silent --ignore-scripts google-closure-compiler-java@20240317.0.0 >/dev/null && tar xzf ./*.tgz ) || return 1
+      mkdir -p "$DEST/closure" && mv "$work"/package/compiler.jar "$DEST/closure/compiler.jar"
+      rm -rf "$work" ;;
+    *) say "get-apps: no program called $1"; return 1 ;;
+  esac
+}
+for name in "${WANT[@]}"; do
+  [ -e "$DEST/$name/.ok" ] && continue
+  if get "$name"; then touch "$DEST/$name/.ok"; else say "get-apps: could not get $name"; failed+=("$name"); fi
+  rm -rf "$DEST/$name.tmp"
+done
+[ ${#failed[@]} -eq 0 ]

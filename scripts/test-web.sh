@@ -1,0 +1,7 @@
+#!/bin/bash
+# Run the page's own tests, if node is here.
+set -euo pipefail
+cd "$(dirname "$0")/../web"
+command -v node >/dev/null || { echo "test-web: node is not installed: the page's unit tests were not run" >&2; exit 0; }
+npm ci --no-audit --no-fund --silent
+npm test
