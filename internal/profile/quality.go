@@ -18,22 +18,37 @@ type Quality struct {
 func (p *Profile) Quality() Quality {
 	var q Quality
 	for i := range p.Samples {
-		s := &p.Samples[i]
-		q.Samples++
-		switch {
-		case s.End == walk.EndTruncated:
-			q.Truncated++
-			q.Reasons[s.End]++
-		case s.End != walk.EndComplete && s.End < walk.NumEnds:
-			q.Broken++
-			q.Reasons[s.End]++
-		case s.Flags&Guessed != 0:
-			q.Heuristic++
-		case s.Flags&Stitched != 0:
-			q.Stitched++
-		default:
-			q.Complete++
-		}
+		q.add(&p.Samples[i])
 	}
 	return q
+}
+
+func (q *Quality) add(s *Sample) {
+	q.Samples++
+	switch {
+	case s.End == walk.EndTruncated:
+		q.Truncated++
+		q.Reasons[s.End]++
+	case s.End != walk.EndComplete && s.End < walk.NumEnds:
+		q.Broken++
+		q.Reasons[s.End]++
+	case s.Flags&Guessed != 0:
+		q.Heuristic++
+	case s.Flags&Stitched != 0:
+		q.Stitched++
+	default:
+		q.Complete++
+	}
+}
+
+// MostFrequentEnd is why most of the broken stacks are broken, EndComplete if
+// none is.
+func (q Quality) MostFrequentEnd() walk.End {
+	best := walk.EndComplete
+	for e := walk.EndTruncated + 1; e < walk.NumEnds; e++ {
+		if q.Reasons[e] > 0 && (best == walk.EndComplete || q.Reasons[e] > q.Reasons[best]) {
+			best = e
+		}
+	}
+	return best
 }

@@ -48,20 +48,30 @@ func (r *reader) sample(data []byte) error {
 	if r.countColumn >= 0 && r.countColumn < len(r.values) {
 		count = r.values[r.countColumn]
 	}
+	added := false
 	for col, v := range r.values {
 		e, ok := r.eventOf[col]
-		if !ok || int64(v) < 0 { // negative: the file is a difference of two
-			continue
-		}
-		if v == 0 && (count == 0 || len(r.eventOf) > 1 && event != r.p.Events[e].Name) {
+		if !ok || v == 0 || int64(v) < 0 { // negative: the file is a difference of two
 			continue
 		}
 		s.Event = uint16(e)
 		if err := r.add(s, count, v); err != nil {
 			return err
 		}
+		added = true
 	}
-	return nil
+	if added || r.countColumn < 0 || count == 0 || len(r.p.Events) == 0 {
+		return nil
+	}
+	// Samples without weight count all the same.
+	s.Event = 0
+	for e := range r.p.Events {
+		if r.p.Events[e].Name == event {
+			s.Event = uint16(e)
+			break
+		}
+	}
+	return r.add(s, count, 0)
 }
 
 // add adds count samples with weight in all.

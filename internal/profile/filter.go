@@ -1,0 +1,173 @@
+package profile
+
+import (
+	"regexp"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// KindSet is a set of frame kinds.
+type KindSet uint32
+
+// Kinds makes a set.
+func Kinds(kinds ...walk.Kind) (s KindSet) {
+	for _, k := range kinds {
+		s |= 1 << k
+	}
+	return s
+}
+
+// Has says whether k is in the set.
+func (s KindSet) Has(k walk.Kind) bool { return s>>k&1 != 0 }
+
+// Filter chooses samples. The zero Filter chooses all of the first event.
+type Filter struct {
+	Event  int            // index into Events
+	Thread *regexp.Regexp // only threads whose name matches
+	Focus  *regexp.Regexp // only stacks with a function whose name matches
+	Ignore *regexp.Regexp // no stacks with a function whose name matches
+	// From and To are since the beginning of the recording; To 0 is its end.
+	From, To time.Duration
+	// Hide takes frames of these kinds out of all stacks: what they used
+	// themselves counts for their callers.
+	Hide KindSet
+	// Signatures keeps methods apart that differ only in their parameters.
+	Signatures bool
+}
+
+// Count is an amount of samples.
+type Count struct {
+	Samples uint64
+	Weight  uint64 // in the event's unit
+}
+
+// Add adds o to c.
+func (c *Count) Add(o Count) {
+	c.Samples += o.Samples
+	c.Weight += o.Weight
+}
+
+// Share is c as a part of all, by weight, or by samples where nothing has
+// weight; 0 if there is nothing.
+func (c Count) Share(all Count) float64 {
+	switch {
+	case all.Weight > 0:
+		return float64(c.Weight) / float64(all.Weight)
+	case all.Samples > 0:
+		return float64(c.Samples) / float64(all.Samples)
+	}
+	return 0
+}
+
+// Selection is what a Filter chose of a profile. All that is computed from it
+// counts only that.
+type Selection struct {
+	Profile *Profile
+	Filter  Filter
+	All     Count // of the event, before filtering
+	Chosen  Count
+	Quality Quality // of the chosen samples
+	Threads []Count // by index into Profile.Threads
+	Methods []Method
+
+	methodOf []uint32 // by index into Funcs
+	leaves   []Count  // by index into Nodes: samples that end there
+
+	threadQuality []Quality // by index into Profile.Threads
+}
+
+// Method is what functions are merged to: those of the same name and module.
+type Method struct {
+	Func uint32 // the first of them, index into Funcs
+}
+
+// HasTimes says whether the samples know when they were taken. Formats that
+// merge equal stacks lose that.
+func (p *Profile) HasTimes() bool {
+	for i := range p.Samples {
+		if p.Samples[i].Time != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Select applies a filter. It takes a time and memory in proportion to the
+// profile's nodes and samples, and makes no text.
+func (p *Profile) Select(f Filter) *Selection {
+	s := &Selection{
+		Profile: p, Filter: f,
+		Threads: make([]Count, len(p.Threads)),
+		leaves:  make([]Count, len(p.Nodes)),
+
+		threadQuality: make([]Quality, len(p.Threads)),
+	}
+	s.mergeMethods()
+	focus := p.nodesWith(f.Focus)
+	ignore := p.nodesWith(f.Ignore)
+	threads := make([]bool, len(p.Threads))
+	for i := range threads {
+		threads[i] = f.Thread == nil || f.Thread.MatchString(p.Threads[i].Name)
+	}
+	from, to := uint64(max(f.From, 0)), uint64(max(f.To, 0))
+	for i := range p.Samples {
+		sm := &p.Samples[i]
+		if int(sm.Event) != f.Event {
+			continue
+		}
+		c := Count{1, sm.Weight}
+		s.All.Add(c)
+		if !threads[sm.Thread] || sm.Time < from || to > 0 && sm.Time >= to ||
+			focus != nil && !focus[sm.Node] || ignore != nil && ignore[sm.Node] {
+			continue
+		}
+		s.Chosen.Add(c)
+		s.Quality.add(sm)
+		s.threadQuality[sm.Thread].add(sm)
+		s.Threads[sm.Thread].Add(c)
+		s.leaves[sm.Node].Add(c)
+	}
+	return s
+}
+
+// nodesWith says of every node whether a function whose name matches is on its
+// stack; nil for no expression.
+func (p *Profile) nodesWith(re *regexp.Regexp) []bool {
+	if re == nil {
+		return nil
+	}
+	funcs := make([]bool, len(p.Funcs))
+	for i := range funcs {
+		funcs[i] = re.MatchString(p.Funcs[i].Name)
+	}
+	nodes := make([]bool, len(p.Nodes))
+	for i := 1; i < len(nodes); i++ {
+		n := p.Nodes[i]
+		nodes[i] = nodes[n.Parent] || funcs[p.Frames[n.Frame].Func]
+	}
+	return nodes
+}
+
+func (s *Selection) mergeMethods() {
+	type key struct{ name, module, signature string }
+	seen := map[key]uint32{}
+	s.methodOf = make([]uint32, len(s.Profile.Funcs))
+	for i := range s.Profile.Funcs {
+		f := &s.Profile.Funcs[i]
+		k := key{name: f.Name, module: f.Module}
+		if s.Filter.Signatures {
+			k.signature = f.Signature
+		}
+		m, ok := seen[k]
+		if !ok {
+			m = uint32(len(s.Methods))
+			s.Methods = append(s.Methods, Method{Func: uint32(i)})
+			seen[k] = m
+		}
+		s.methodOf[i] = m
+	}
+}
+
+// Func is the function that stands for method m.
+func (s *Selection) Func(m uint32) *Func { return &s.Profile.Funcs[s.Methods[m].Func] }

@@ -1,0 +1,62 @@
+package profile
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// ThreadCount is a row of the thread table.
+type ThreadCount struct {
+	Thread  uint32 // index into Threads
+	Samples Count
+	Quality Quality
+	// KernelShare is the thread's part of the CPU time that the kernel accounted
+	// to all threads, 0 to 1; -1 if it is not known.
+	KernelShare float64
+	// Expected is how many samples that part would be, Disagrees whether the
+	// samples taken differ by more than chance explains: three standard
+	// deviations, and one sample.
+	Expected  float64
+	Disagrees bool
+}
+
+// ByThread is the thread table: the most weight first. Threads without a sample
+// are in it if the kernel saw them run and no filter is set.
+func (s *Selection) ByThread() []ThreadCount {
+	p := s.Profile
+	// The comparison is of whole threads, so it needs all of their samples.
+	whole := s.Chosen == s.All && s.comparable()
+	var kernel, taken float64
+	for i, t := range p.Threads {
+		if t.KernelCPU > 0 {
+			kernel += float64(t.KernelCPU)
+			taken += float64(s.Threads[i].Samples)
+		}
+	}
+	var rows []ThreadCount
+	for i, t := range p.Threads {
+		row := ThreadCount{Thread: uint32(i), Samples: s.Threads[i], Quality: s.threadQuality[i], KernelShare: -1}
+		if row.Samples.Samples == 0 && (!whole || t.KernelCPU == 0) {
+			continue
+		}
+		if whole && t.KernelCPU > 0 && taken > 0 {
+			row.KernelShare = float64(t.KernelCPU) / kernel
+			row.Expected = row.KernelShare * taken
+			deviation := math.Sqrt(row.Expected * (1 - row.KernelShare))
+			row.Disagrees = math.Abs(float64(row.Samples.Samples)-row.Expected) > 3*deviation+1
+		}
+		rows = append(rows, row)
+	}
+	slices.SortStableFunc(rows, func(a, b ThreadCount) int {
+		return cmp.Or(cmp.Compare(b.Samples.Weight, a.Samples.Weight), cmp.Compare(b.Samples.Samples, a.Samples.Samples),
+			cmp.Compare(b.KernelShare, a.KernelShare))
+	})
+	return rows
+}
+
+// comparable says whether samples of the event are taken in step with CPU time.
+func (s *Selection) comparable() bool {
+	e := s.Filter.Event
+	return e < len(s.Profile.Events) && s.Profile.Events[e].Name == "cpu"
+}
