@@ -35,6 +35,11 @@ type blob struct {
 	name               string
 	nm                 *nmethod // of blobNMethod and blobNativeMethod, else nil
 	code               []byte   // copy of [codeBegin, codeEnd), fetched by VM.codeOf on first need
+
+	cookie    cookie
+	cookieLen uint64 // bytes of its header that could be read
+	batch     uint32 // in which it was last compared with the process
+	used      uint32 // batch in which it was last asked for
 }
 
 // nmethod is what a blob of a Java method adds.
@@ -54,6 +59,9 @@ type nmethod struct {
 	origPCOffset uint64 // of the slot with the original pc, from the unextended sp
 	pcs          []pcDesc
 	enterSpecial bool // jdk.internal.vm.Continuation.enterSpecial
+
+	debug  debugInfo
+	scopes *scopeTable // decoded on first need
 }
 
 // pcDesc says what the code up to a pc stands for (FACTS B.5).

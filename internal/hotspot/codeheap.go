@@ -1,0 +1,462 @@
+package hotspot
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/candid-profiler/candid/internal/target"
+)
+
+// Bounds on what the code cache may claim.
+const (
+	maxHeaps    = 16      // VMs have one or three
+	maxReserved = 4 << 30 // bytes of one code heap; HotSpot allows 2 GiB
+	maxHops     = 4096    // steps back through the segment map
+	maxBlobs    = 1 << 20 // cached at a time
+	// keepCode is how much copied code is kept before all copies are dropped, bytes.
+	keepCode = 32 << 20
+	// maxCode is the largest piece of code that is copied, bytes.
+	maxCode = 8 << 20
+	// idleBatches is how many batches a blob that was not used is still checked
+	// together with the others.
+	idleBatches = 16
+)
+
+// segPage maps 512 segments to the ids of the blobs that lie there: 0 is not
+// looked up yet, noBlob is none.
+type segPage [512]uint32
+
+const noBlob = ^uint32(0)
+
+// codeHeap is a CodeHeap of the VM.
+type codeHeap struct {
+	addr          uint64 // of the CodeHeap
+	low, high     uint64 // committed
+	reserved      uint64 // end of what is reserved
+	segmap        uint64 // of the segment at low
+	shift         uint   // log2 of the size of a segment
+	pages         []*segPage
+	boundsInBatch uint32 // when high was last read
+}
+
+// codeCache is the code blobs decoded so far.
+type codeCache struct {
+	layout blobLayout
+	heaps  []codeHeap
+	blobs  []*blob // by id; nil where dead for long
+	live   int
+	recent []*blob // used in the last batches: checked by BeginBatch
+	none   []*uint32
+	dead   []*blob // since the last batch
+	copied int     // bytes in blob.code of all blobs
+	pcs    int     // elements in nmethod.pcs of all blobs
+	header []byte  // scratch
+	reqs   []target.Read
+	bufs   []byte
+}
+
+// openCode finds the code heaps and the interpreter.
+func (vm *VM) openCode() error {
+	t, c := vm.t, &vm.code
+	layout, err := newBlobLayout(t)
+	if err != nil {
+		return err
+	}
+	c.layout = layout
+	c.header = make([]byte, layout.headerLen)
+	c.blobs = []*blob{nil}
+
+	var heaps []uint64
+	if f := t.field("CodeCache::_heap"); f.ok {
+		if h, ok := vm.peek.static(f); ok && h != 0 {
+			heaps = append(heaps, h)
+		}
+	} else if f := t.field("CodeCache::_heaps"); f.ok {
+		array, _ := vm.peek.static(f)
+		n, ok1 := vm.peek.member(array, t.field("GrowableArrayBase::_len", "GenericGrowableArray::_len"))
+		data, ok2 := vm.peek.member(array, t.field("GrowableArray<int>::_data"))
+		if ok1 && ok2 && n <= maxHeaps {
+			for i := uint64(0); i < n; i++ {
+				if h, ok := vm.peek.u64(data + 8*i); ok && h != 0 {
+					heaps = append(heaps, h)
+				}
+			}
+		}
+	} else {
+		return fmt.Errorf("the VM does not publish its code cache: %w", ErrNotHotSpot)
+	}
+	for _, addr := range heaps {
+		h, err := vm.openHeap1(addr)
+		if err != nil {
+			return err
+		}
+		c.heaps = append(c.heaps, h)
+	}
+	if len(c.heaps) == 0 {
+		return fmt.Errorf("the code cache is not set up: %w", ErrNotReady)
+	}
+
+	queue, ok := vm.peek.static(t.field("AbstractInterpreter::_code"))
+	if !ok || queue == 0 {
+		return fmt.Errorf("the interpreter is not set up: %w", ErrNotReady)
+	}
+	base, ok1 := vm.peek.member(queue, t.field("StubQueue::_stub_buffer"))
+	size, ok2 := vm.peek.member(queue, t.field("StubQueue::_buffer_limit"))
+	if !ok1 || !ok2 || base == 0 || size == 0 || size > maxReserved {
+		return fmt.Errorf("the interpreter's code is not set up: %w", ErrNotReady)
+	}
+	vm.interpLo, vm.interpHi = base, base+size
+
+	if f := t.field("StubRoutines::_call_stub_return_address"); f.ok {
+		if vm.callStubReturn, _ = vm.peek.static(f); vm.callStubReturn == 0 {
+			return fmt.Errorf("the call stub is not set up: %w", ErrNotReady)
+		}
+	} else {
+		vm.note("the VM does not publish its call stub: stacks end at the first call from native code into Java")
+	}
+	vm.continuationReturnPC, _ = vm.peek.static(t.field("ContinuationEntry::_return_pc"))
+	return nil
+}
+
+// openHeap1 reads the geometry of a code heap.
+func (vm *VM) openHeap1(addr uint64) (codeHeap, error) {
+	t := vm.t
+	memory, segmap, shift := t.field("CodeHeap::_memory"), t.field("CodeHeap::_segmap"), t.field("CodeHeap::_log2_segment_size")
+	low, high, top := t.field("VirtualSpace::_low"), t.field("VirtualSpace::_high"), t.field("VirtualSpace::_high_boundary")
+	if !memory.ok || !segmap.ok || !shift.ok || !low.ok || !high.ok || !top.ok {
+		return codeHeap{}, fmt.Errorf("the VM does not publish the layout of its code heaps: %w", ErrNotHotSpot)
+	}
+	h := codeHeap{addr: addr}
+	var ok [5]bool
+	var sh uint64
+	h.low, ok[0] = vm.peek.member(addr+memory.offset, low)
+	h.high, ok[1] = vm.peek.member(addr+memory.offset, high)
+	h.reserved, ok[2] = vm.peek.member(addr+memory.offset, top)
+	h.segmap, ok[3] = vm.peek.member(addr+segmap.offset, low)
+	sh, ok[4] = vm.peek.member(addr, shift)
+	h.shift = uint(sh)
+	switch {
+	case slices.Contains(ok[:], false):
+		return codeHeap{}, errors.New("read the code heap's geometry: memory cannot be read")
+	case h.low == 0 || h.segmap == 0:
+		return codeHeap{}, fmt.Errorf("the code heap is not set up: %w", ErrNotReady)
+	case sh < 4 || sh > 16 || h.high < h.low || h.reserved < h.high || h.reserved-h.low > maxReserved:
+		return codeHeap{}, fmt.Errorf("the code heap [%#x, %#x) of %#x with segments of 1<<%d bytes is not plausible: %w", h.low, h.high, h.reserved, sh, ErrNotHotSpot)
+	}
+	h.pages = make([]*segPage, (h.reserved-h.low)>>h.shift/512+1)
+	return h, nil
+}
+
+// inCodeCache says whether pc lies in memory that the VM has reserved for
+// generated code.
+func (vm *VM) inCodeCache(pc uint64) bool {
+	for i := range vm.code.heaps {
+		if h := &vm.code.heaps[i]; pc-h.low < h.reserved-h.low {
+			return true
+		}
+	}
+	return false
+}
+
+// find gives the blob that pc lies in, or nil. What it gives is right for this
+// batch: whoever keeps a blob for longer asks fresh.
+func (vm *VM) find(pc uint64) *blob {
+	for i := range vm.code.heaps {
+		h := &vm.code.heaps[i]
+		if pc-h.low >= h.reserved-h.low {
+			continue
+		}
+		seg := (pc - h.low) >> h.shift
+		if page := h.pages[seg>>9]; page != nil {
+			if id := page[seg&511]; id == noBlob {
+				return nil
+			} else if id != 0 {
+				b := vm.code.blobs[id]
+				if vm.fresh(b) {
+					if pc >= b.start && pc < b.end {
+						return b
+					}
+					return nil
+				}
+			}
+		}
+		return vm.lookup(h, pc)
+	}
+	return nil
+}
+
+// fresh says whether b still is what it was when it was decoded.
+func (vm *VM) fresh(b *blob) bool {
+	if b.batch == vm.batch {
+		b.used = vm.batch
+		return !b.dead
+	}
+	return vm.recheck(b)
+}
+
+// recheck is fresh for a blob that was not checked in this batch.
+func (vm *VM) recheck(b *blob) bool {
+	if b.dead {
+		return false
+	}
+	l := &vm.code.layout
+	header := vm.code.header[:min(uint64(l.cookieLen), b.cookieLen)]
+	if vm.peek.r.ReadAt(header, b.start-l.blockHeader) != nil || !l.same(header, b) {
+		vm.kill(b)
+		return false
+	}
+	b.batch, b.used = vm.batch, vm.batch
+	vm.code.recent = append(vm.code.recent, b)
+	return true
+}
+
+// kill drops a blob whose memory holds another.
+func (vm *VM) kill(b *blob) {
+	if b.dead {
+		return
+	}
+	b.dead = true
+	vm.epoch++
+	c := &vm.code
+	c.live--
+	c.copied -= len(b.code)
+	b.code = nil
+	c.dead = append(c.dead, b)
+	for i := range c.heaps {
+		if h := &c.heaps[i]; b.start-h.low < h.reserved-h.low {
+			h.release(b)
+		}
+	}
+}
+
+// claim makes the segments of b point to it.
+func (h *codeHeap) claim(b *blob) {
+	for seg := (b.start - h.low) >> h.shift; seg <= (b.end-1-h.low)>>h.shift; seg++ {
+		*h.slot(seg) = b.id
+	}
+}
+
+// release makes the segments that still point to b unknown.
+func (h *codeHeap) release(b *blob) {
+	for seg := (b.start - h.low) >> h.shift; seg <= (b.end-1-h.low)>>h.shift; seg++ {
+		if page := h.pages[seg>>9]; page != nil && page[seg&511] == b.id {
+			page[seg&511] = 0
+		}
+	}
+}
+
+// slot is what is known of a segment.
+func (h *codeHeap) slot(seg uint64) *uint32 {
+	page := h.pages[seg>>9]
+	if page == nil {
+		page = new(segPage)
+		h.pages[seg>>9] = page
+	}
+	return &page[seg&511]
+}
+
+// lookup decodes the blob at pc, which is not cached yet.
+func (vm *VM) lookup(h *codeHeap, pc uint64) *blob {
+	if b := vm.read(h, pc); b != nil {
+		return b
+	}
+	if p := h.slot((pc - h.low) >> h.shift); *p == 0 {
+		*p = noBlob
+		vm.code.none = append(vm.code.none, p)
+	}
+	return nil
+}
+
+// read finds and decodes the blob at pc.
+func (vm *VM) read(h *codeHeap, pc uint64) *blob {
+	c, l := &vm.code, &vm.code.layout
+	if pc >= h.high {
+		if h.boundsInBatch == vm.batch && vm.batch != 0 {
+			return nil
+		}
+		h.boundsInBatch = vm.batch
+		high, ok := vm.peek.member(h.addr+vm.t.field("CodeHeap::_memory").offset, vm.t.field("VirtualSpace::_high"))
+		if !ok || high < h.low || high > h.reserved {
+			return nil
+		}
+		if h.high = high; pc >= high {
+			return nil
+		}
+	}
+	if c.live >= maxBlobs {
+		vm.note("the code cache holds more pieces of code than can be kept")
+		return nil
+	}
+	block, ok := vm.blockOf(h, (pc-h.low)>>h.shift)
+	if !ok {
+		return nil
+	}
+	start := h.low + block<<h.shift + l.blockHeader
+	if pc < start || start >= h.high {
+		return nil
+	}
+	n := min(uint64(len(c.header)), h.high-start+l.blockHeader)
+	header := c.header[:n]
+	if vm.peek.r.ReadAt(header, start-l.blockHeader) != nil {
+		return nil
+	}
+	b, ok := l.decode(header, start, h.low+block<<h.shift, h.high, h.shift)
+	if !ok || pc >= b.end {
+		return nil
+	}
+	b.cookieLen = n
+	b.name, _ = vm.peek.cstring(b.cookie.name, maxTableString)
+	b.kind = l.kindOf(b, header)
+	b.id = uint32(len(c.blobs))
+	b.batch, b.used = vm.batch, vm.batch
+	if b.kind == blobNMethod || b.kind == blobNativeMethod {
+		vm.decodeNMethod(b, slices.Clone(header[l.blockHeader:]))
+	}
+	// What was cached for any of its segments is gone.
+	for seg := (b.start - h.low) >> h.shift; seg <= (b.end-1-h.low)>>h.shift; seg++ {
+		if page := h.pages[seg>>9]; page != nil {
+			if id := page[seg&511]; id != 0 && id != noBlob {
+				vm.kill(c.blobs[id])
+			}
+		}
+	}
+	c.blobs = append(c.blobs, b)
+	c.live++
+	c.recent = append(c.recent, b)
+	h.claim(b)
+	return b
+}
+
+// blockOf walks the segment map back to the first segment of the block that
+// holds segment seg (8 share/vm/memory/heap.cpp, 25 share/memory/heap.cpp): a
+// byte says how far back to go, 0 that this is it, 255 that the segment is free.
+func (vm *VM) blockOf(h *codeHeap, seg uint64) (uint64, bool) {
+	var window [256]byte
+	first := seg + 1 // window[0] is of this segment; nothing read yet
+	for range maxHops {
+		if seg < first {
+			first = seg - min(seg, uint64(len(window)-1))
+			if vm.peek.r.ReadAt(window[:seg-first+1], h.segmap+first) != nil {
+				return 0, false
+			}
+		}
+		switch d := uint64(window[seg-first]); {
+		case d == 0:
+			return seg, true
+		case d == 255 || d > seg:
+			return 0, false
+		default:
+			seg -= d
+		}
+	}
+	return 0, false
+}
+
+// codeOf gives a copy of the blob's code. Call sites in it may have been
+// patched since. It is nil if the code cannot be read.
+func (vm *VM) codeOf(b *blob) []byte {
+	if b.code != nil || b.dead {
+		return b.code
+	}
+	n := b.codeEnd - b.codeBegin
+	if n == 0 || n > maxCode {
+		return nil
+	}
+	c := &vm.code
+	if c.copied+int(n) > keepCode {
+		for _, o := range c.blobs {
+			if o != nil {
+				o.code = nil
+			}
+		}
+		c.copied = 0
+	}
+	code := make([]byte, n)
+	if vm.peek.r.ReadAt(code, b.codeBegin) != nil {
+		return nil
+	}
+	b.code = code
+	c.copied += len(code)
+	return code
+}
+
+// beginCode checks the blobs that were used lately against the process.
+func (vm *VM) beginCode() {
+	c, l := &vm.code, &vm.code.layout
+	for _, p := range c.none {
+		if *p == noBlob {
+			*p = 0
+		}
+	}
+	c.none = c.none[:0]
+	// What died before the last batch has been named by now: keep the shell only.
+	for _, b := range c.dead {
+		vm.bury(b)
+	}
+	c.dead = c.dead[:0]
+	if vm.continuationReturnPC == 0 {
+		vm.continuationReturnPC, _ = vm.peek.static(vm.t.field("ContinuationEntry::_return_pc"))
+	}
+
+	kept, idle := c.recent[:0], false
+	for _, b := range c.recent {
+		if b.dead {
+			continue
+		}
+		if vm.batch-b.used <= idleBatches {
+			kept = append(kept, b)
+			continue
+		}
+		idle = true
+	}
+	if idle {
+		// It is not checked any more before it is asked for again, so nobody may
+		// hold on to it.
+		vm.epoch++
+	}
+	clear(c.recent[len(kept):])
+	c.recent = kept
+	if need := len(kept) * l.cookieLen; cap(c.bufs) < need {
+		c.bufs = make([]byte, need+need/2)
+	}
+	c.reqs = c.reqs[:0]
+	for i, b := range kept {
+		n := min(uint64(l.cookieLen), b.cookieLen)
+		c.reqs = append(c.reqs, target.Read{Addr: b.start - l.blockHeader, Buf: c.bufs[i*l.cookieLen:][:n]})
+	}
+	vm.peek.readV(c.reqs)
+	for i, b := range kept {
+		if c.reqs[i].OK && l.same(c.reqs[i].Buf, b) {
+			b.batch = vm.batch
+		} else {
+			vm.kill(b)
+		}
+	}
+}
+
+// bury frees what a dead blob held. Its id stays taken.
+func (vm *VM) bury(b *blob) {
+	if b.nm != nil {
+		vm.code.pcs -= len(b.nm.pcs)
+		b.nm.pcs = nil
+		b.nm.scopes = nil
+	}
+}
+
+// blobAt gives the blob with the given id, alive or dead, or nil.
+func (vm *VM) blobAt(id uint32) *blob {
+	if int(id) >= len(vm.code.blobs) {
+		return nil
+	}
+	return vm.code.blobs[id]
+}
+
+// word takes 8 bytes at off, 0 if they are not there.
+func word(b []byte, off uint64) uint64 {
+	if off > uint64(len(b)) || uint64(len(b))-off < 8 {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(b[off:])
+}

@@ -1,0 +1,121 @@
+package hotspot
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strconv"
+)
+
+const maxFlags = 1 << 13 // a product VM has about 700 to 1,300
+
+// jvmFlag is one of the VM's -XX flags.
+type jvmFlag struct {
+	addr uint64
+	kind string // type, as the VM calls it; "" where it is only a number (17+)
+}
+
+// readFlags finds the flags by name; their values are read when asked for.
+func (vm *VM) readFlags() error {
+	t := vm.t
+	class := "JVMFlag"
+	if !t.field("JVMFlag::flags").ok {
+		class = "Flag" // 8
+	}
+	table, ok1 := vm.peek.static(t.field(class + "::flags"))
+	count, ok2 := vm.peek.static(t.field(class + "::numFlags"))
+	size, name, addr, kind := t.sizes[class], t.field(class+"::_name"), t.field(class+"::_addr"), t.field(class+"::_type")
+	vm.flags = make(map[string]jvmFlag)
+	if !ok1 || !ok2 || size < 16 || size > 256 || !name.ok || !addr.ok {
+		vm.note("the VM does not publish its flags: the collector is unknown")
+		return nil
+	}
+	if table == 0 || count == 0 {
+		return fmt.Errorf("the VM's flags are not set up: %w", ErrNotReady)
+	}
+	count = min(count, maxFlags)
+	raw := make([]byte, count*size)
+	if vm.peek.r.ReadAt(raw, table) != nil {
+		vm.note("the VM's flags cannot be read: the collector is unknown")
+		return nil
+	}
+	strings := chunked{r: vm.peek.r, chunks: make(map[uint64][]byte)}
+	for ; len(raw) >= int(size); raw = raw[size:] {
+		s, ok := strings.cstring(name.load(raw))
+		if !ok || s == "" {
+			continue
+		}
+		f := jvmFlag{addr: addr.load(raw)}
+		if kind.width == 8 {
+			f.kind, _ = strings.cstring(kind.load(raw))
+		} else {
+			f.kind = flagKinds[uint32(kind.load(raw))]
+		}
+		vm.flags[s] = f
+	}
+	return nil
+}
+
+// flagKinds are the types of flags where they are numbers (17
+// share/runtime/flags/jvmFlag.hpp, in the order of its list of types).
+var flagKinds = map[uint32]string{
+	0: "bool", 1: "int", 2: "uint", 3: "intx", 4: "uintx", 5: "uint64_t", 6: "size_t", 7: "double",
+}
+
+// Flag gives the value of the VM's -XX flag as text: true, 65536. It is false if
+// there is no such flag or it cannot be read; flags that are strings are not read.
+func (vm *VM) Flag(name string) (value string, ok bool) {
+	f, ok := vm.flags[name]
+	if !ok {
+		return "", false
+	}
+	var b [8]byte
+	switch f.kind {
+	case "bool":
+		if vm.peek.r.ReadAt(b[:1], f.addr) != nil {
+			return "", false
+		}
+		return strconv.FormatBool(b[0] != 0), true
+	case "int", "uint":
+		if vm.peek.r.ReadAt(b[:4], f.addr) != nil {
+			return "", false
+		}
+		v := binary.LittleEndian.Uint32(b[:])
+		if f.kind == "int" {
+			return strconv.Itoa(int(int32(v))), true
+		}
+		return strconv.FormatUint(uint64(v), 10), true
+	case "intx", "uintx", "uint64_t", "size_t":
+		if vm.peek.r.ReadAt(b[:], f.addr) != nil {
+			return "", false
+		}
+		v := binary.LittleEndian.Uint64(b[:])
+		if f.kind == "intx" {
+			return strconv.FormatInt(int64(v), 10), true
+		}
+		return strconv.FormatUint(v, 10), true
+	}
+	return "", false
+}
+
+// flagSet says whether a flag of type bool is there and true.
+func (vm *VM) flagSet(name string) bool {
+	f, ok := vm.flags[name]
+	if !ok {
+		return false
+	}
+	v, ok := vm.peek.u8(f.addr)
+	return ok && v != 0
+}
+
+// GC names the collector, "" if it is none that is known.
+func (vm *VM) GC() string {
+	for _, c := range []struct{ flag, name string }{
+		{"UseG1GC", "G1"}, {"UseParallelGC", "Parallel"}, {"UseParallelOldGC", "Parallel"}, {"UseZGC", "ZGC"}, {"UseShenandoahGC", "Shenandoah"},
+		{"UseConcMarkSweepGC", "CMS"}, {"UseEpsilonGC", "Epsilon"}, {"UseSerialGC", "Serial"},
+	} {
+		if vm.flagSet(c.flag) {
+			return c.name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,318 @@
+package hotspot
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/candid-profiler/candid/internal/target"
+)
+
+// Bounds on methods.
+const (
+	maxMethods  = 1 << 20 // kept at a time
+	maxBad      = 1 << 14 // addresses known to be no methods, per batch
+	maxLineData = 1 << 19 // bytes of a line table: 65,535 bytecodes at 5 bytes and more
+	accNative   = 0x100   // JVM specification, table 4.6-A
+)
+
+// methodLayout is where Methods and what they lead to hold what (FACTS C.1).
+type methodLayout struct {
+	sizeofMethod, sizeofConst, sizeofPool uint64
+
+	constMethod, accessFlags field // Method
+	constants, flags         field // ConstMethod
+	codeSize                 field
+	nameIndex, sigIndex      field
+	poolLength, poolHolder   field // ConstantPool
+	poolSource               field // 17+
+	klassName                field // Klass
+	klassSource              field // InstanceKlass, up to 16
+	symbol                   symbolLayout
+	ok                       bool
+}
+
+// method is a Method of the VM, decoded once.
+type method struct {
+	id  uint32
+	ptr uint64
+	methodCookie
+	codeBase uint64 // address of its bytecodes
+	codeSize uint32 // bytes
+	native   bool
+
+	class, name, signature string // as the VM holds them: java/util/Map, get, (I)V
+	source                 string
+	function, raw          string // as people read it; raw is "" if the same
+
+	hasLines  bool
+	linesRead bool
+	lines     []lineEntry
+	batch     uint32
+	used      uint32
+}
+
+// methodCookie tells a Method from another that may take its place.
+type methodCookie struct {
+	constMethod, constants, holder, className uint64
+	nameIndex, sigIndex                       uint16
+}
+
+// methodTable is the methods decoded so far.
+type methodTable struct {
+	layout methodLayout
+	byPtr  map[uint64]uint32
+	all    []*method // by id
+	bad    map[uint64]struct{}
+	recent []*method
+	reqs   []target.Read
+	buf    []byte
+}
+
+func (vm *VM) openMethods() {
+	t, m := vm.t, &vm.methods
+	l := methodLayout{
+		sizeofMethod: t.sizes["Method"],
+		sizeofConst:  t.sizes["ConstMethod"],
+		sizeofPool:   t.sizes["ConstantPool"],
+		constMethod:  t.field("Method::_constMethod"),
+		accessFlags:  t.field("Method::_access_flags"),
+		constants:    t.field("ConstMethod::_constants"),
+		flags:        t.field("ConstMethod::_flags._flags", "ConstMethod::_flags"),
+		codeSize:     t.field("ConstMethod::_code_size"),
+		nameIndex:    t.field("ConstMethod::_name_index"),
+		sigIndex:     t.field("ConstMethod::_signature_index"),
+		poolLength:   t.field("ConstantPool::_length"),
+		poolHolder:   t.field("ConstantPool::_pool_holder"),
+		poolSource:   t.field("ConstantPool::_source_file_name_index"),
+		klassName:    t.field("Klass::_name"),
+		klassSource:  t.field("InstanceKlass::_source_file_name_index"),
+		symbol:       newSymbolLayout(t),
+	}
+	l.ok = l.constMethod.ok && l.constants.ok && l.codeSize.ok && l.nameIndex.ok && l.sigIndex.ok &&
+		l.poolHolder.ok && l.klassName.ok && l.symbol.ok
+	for _, n := range []uint64{l.sizeofMethod, l.sizeofConst, l.sizeofPool} {
+		l.ok = l.ok && n >= 16 && n <= 1024
+	}
+	if !l.ok {
+		vm.note("the VM does not publish the layout of methods: Java frames have no names")
+	}
+	if !l.poolSource.ok && !l.klassSource.ok {
+		vm.missing("ConstantPool::_source_file_name_index", "source files")
+	}
+	m.layout = l
+	m.byPtr = make(map[uint64]uint32)
+	m.bad = make(map[uint64]struct{})
+	m.all = []*method{nil}
+	m.buf = make([]byte, l.sizeofConst+24)
+}
+
+// method gives the id of the Method at ptr, which may be any address; false if
+// there is none.
+func (vm *VM) method(ptr uint64) (uint32, bool) {
+	t := &vm.methods
+	if id, ok := t.byPtr[ptr]; ok {
+		if m := t.all[id]; vm.freshMethod(m) {
+			return id, true
+		}
+	}
+	if ptr == 0 || ptr&7 != 0 || !t.layout.ok {
+		return 0, false
+	}
+	if _, bad := t.bad[ptr]; bad {
+		return 0, false
+	}
+	m := vm.readMethod(ptr)
+	if m == nil || len(t.all) >= maxMethods {
+		if len(t.bad) < maxBad {
+			t.bad[ptr] = struct{}{}
+		}
+		return 0, false
+	}
+	m.id = uint32(len(t.all))
+	m.batch, m.used = vm.batch, vm.batch
+	t.all = append(t.all, m)
+	t.byPtr[ptr] = m.id
+	t.recent = append(t.recent, m)
+	return m.id, true
+}
+
+// methodAt gives the method with an id, or nil.
+func (vm *VM) methodAt(id uint32) *method {
+	if int(id) >= len(vm.methods.all) {
+		return nil
+	}
+	return vm.methods.all[id]
+}
+
+// methodInfo gives the method with an id, or nil.
+func (vm *VM) methodInfo(id uint32) *method { return vm.methodAt(id) }
+
+// readMethod decodes the Method at ptr, nil if there is none (the tests of FACTS C.1).
+func (vm *VM) readMethod(ptr uint64) *method {
+	l := &vm.methods.layout
+	m := &method{ptr: ptr}
+	head := make([]byte, max(l.sizeofMethod, l.sizeofConst, l.sizeofPool))
+	read := func(addr, n uint64) []byte {
+		if addr == 0 || addr&7 != 0 || vm.peek.r.ReadAt(head[:n], addr) != nil {
+			return nil
+		}
+		return head[:n]
+	}
+	h := read(ptr, l.sizeofMethod)
+	if h == nil {
+		return nil
+	}
+	c := &m.methodCookie
+	c.constMethod = l.constMethod.load(h)
+	m.native = l.accessFlags.load(h)&accNative != 0
+	if h = read(c.constMethod, l.sizeofConst); h == nil {
+		return nil
+	}
+	c.constants = l.constants.load(h)
+	c.nameIndex, c.sigIndex = uint16(l.nameIndex.load(h)), uint16(l.sigIndex.load(h))
+	m.codeSize = uint32(l.codeSize.load(h))
+	m.codeBase = c.constMethod + l.sizeofConst
+	m.hasLines = l.flags.load(h)&1 != 0 && m.codeSize > 0
+	if h = read(c.constants, l.sizeofPool); h == nil {
+		return nil
+	}
+	c.holder = l.poolHolder.load(h)
+	source := l.poolSource.load(h)
+	length := uint64(math.MaxUint16 + 1)
+	if l.poolLength.ok {
+		length = l.poolLength.load(h)
+	}
+	if c.holder == 0 || c.holder&7 != 0 || uint64(c.nameIndex) >= length || uint64(c.sigIndex) >= length ||
+		c.nameIndex == 0 || c.sigIndex == 0 || length > math.MaxUint16+1 {
+		return nil
+	}
+	if !l.poolSource.ok {
+		source, _ = vm.peek.member(c.holder, l.klassSource)
+	}
+	var slots [24]byte
+	reqs := []target.Read{
+		{Addr: c.holder + l.klassName.offset, Buf: head[:8]},
+		{Addr: vm.poolSlot(c.constants, c.nameIndex), Buf: slots[0:8]},
+		{Addr: vm.poolSlot(c.constants, c.sigIndex), Buf: slots[8:16]},
+		{Addr: vm.poolSlot(c.constants, uint16(source)), Buf: slots[16:24]},
+	}
+	if source == 0 || source >= length {
+		reqs = reqs[:3]
+	}
+	vm.peek.readV(reqs)
+	if !reqs[0].OK || !reqs[1].OK || !reqs[2].OK {
+		return nil
+	}
+	c.className = binary.LittleEndian.Uint64(head)
+	addrs := [4]uint64{c.className, word(slots[:], 0), word(slots[:], 8), word(slots[:], 16)}
+	var text [4]string
+	vm.symbols(addrs[:], text[:])
+	if text[0] == "" || text[1] == "" || text[2] == "" || text[2][0] != '(' {
+		return nil
+	}
+	m.class, m.name, m.signature, m.source = text[0], text[1], text[2], text[3]
+	m.function, m.raw = functionName(m.class, m.name)
+	return m
+}
+
+// poolSlot is the address of a constant pool's slot.
+func (vm *VM) poolSlot(pool uint64, index uint16) uint64 {
+	return pool + vm.methods.layout.sizeofPool + 8*uint64(index)
+}
+
+// freshMethod says whether m still is what it was when it was decoded. Classes
+// that are loaded and unloaded again and again may put like Methods in the same
+// place, so the class's name is part of the test.
+func (vm *VM) freshMethod(m *method) bool {
+	m.used = vm.batch
+	if m.batch == vm.batch {
+		return true
+	}
+	t := &vm.methods
+	if cap(t.buf) < int(t.layout.sizeofConst)+24 {
+		return false
+	}
+	reqs := vm.methodReads(t.reqs[:0], m, t.buf)
+	t.reqs = reqs
+	vm.peek.readV(reqs)
+	if !vm.sameMethod(reqs, m) {
+		delete(t.byPtr, m.ptr)
+		vm.epoch++
+		return false
+	}
+	m.batch = vm.batch
+	t.recent = append(t.recent, m)
+	return true
+}
+
+// methodReads appends what must be read to check m, into buf.
+func (vm *VM) methodReads(reqs []target.Read, m *method, buf []byte) []target.Read {
+	l, c := &vm.methods.layout, &m.methodCookie
+	return append(reqs,
+		target.Read{Addr: m.ptr + l.constMethod.offset, Buf: buf[0:8]},
+		target.Read{Addr: c.constants + l.poolHolder.offset, Buf: buf[8:16]},
+		target.Read{Addr: c.holder + l.klassName.offset, Buf: buf[16:24]},
+		target.Read{Addr: c.constMethod, Buf: buf[24:][:l.sizeofConst]})
+}
+
+// sameMethod says whether what methodReads asked for is still m.
+func (vm *VM) sameMethod(reqs []target.Read, m *method) bool {
+	l, c := &vm.methods.layout, &m.methodCookie
+	for i := range reqs {
+		if !reqs[i].OK {
+			return false
+		}
+	}
+	h := reqs[3].Buf
+	return word(reqs[0].Buf, 0) == c.constMethod && word(reqs[1].Buf, 0) == c.holder &&
+		word(reqs[2].Buf, 0) == c.className && l.constants.load(h) == c.constants &&
+		uint16(l.nameIndex.load(h)) == c.nameIndex && uint16(l.sigIndex.load(h)) == c.sigIndex &&
+		uint32(l.codeSize.load(h)) == m.codeSize
+}
+
+// beginMethods checks the methods that were used lately.
+func (vm *VM) beginMethods() {
+	t := &vm.methods
+	clear(t.bad)
+	kept := t.recent[:0]
+	for _, m := range t.recent {
+		if vm.batch-m.used <= idleBatches && t.byPtr[m.ptr] == m.id {
+			kept = append(kept, m)
+		}
+	}
+	clear(t.recent[len(kept):])
+	t.recent = kept
+	step := int(t.layout.sizeofConst) + 24
+	if cap(t.buf) < step*len(kept) {
+		t.buf = make([]byte, step*(len(kept)+len(kept)/2))
+	}
+	t.reqs = t.reqs[:0]
+	for i, m := range kept {
+		t.reqs = vm.methodReads(t.reqs, m, t.buf[:cap(t.buf)][i*step:][:step])
+	}
+	vm.peek.readV(t.reqs)
+	for i, m := range kept {
+		if vm.sameMethod(t.reqs[4*i:][:4], m) {
+			m.batch = vm.batch
+		} else {
+			delete(t.byPtr, m.ptr)
+			vm.epoch++
+		}
+	}
+}
+
+// bciFromBCP turns the address of a bytecode into its index, -1 if it is not
+// one of the method's. Up to JDK 8 the collector leaves the index itself in the
+// frame while it runs (8 share/vm/runtime/frame.inline.hpp).
+func (vm *VM) bciFromBCP(id uint32, bcp uint64) int32 {
+	m := vm.methodAt(id)
+	switch {
+	case m == nil || m.native:
+		return -1
+	case bcp-m.codeBase < uint64(m.codeSize):
+		return int32(bcp - m.codeBase)
+	case vm.major == 8 && bcp != 0 && bcp < uint64(m.codeSize):
+		return int32(bcp)
+	}
+	return -1
+}

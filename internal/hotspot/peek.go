@@ -1,0 +1,90 @@
+package hotspot
+
+import (
+	"encoding/binary"
+
+	"github.com/candid-profiler/candid/internal/target"
+)
+
+// peek reads single values from the process itself. It belongs to one
+// goroutine.
+type peek struct {
+	r   target.Reader
+	buf [8]byte
+}
+
+func (p *peek) u64(addr uint64) (uint64, bool) {
+	if addr == 0 || p.r.ReadAt(p.buf[:], addr) != nil {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint64(p.buf[:]), true
+}
+
+func (p *peek) u32(addr uint64) (uint32, bool) {
+	if addr == 0 || p.r.ReadAt(p.buf[:4], addr) != nil {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint32(p.buf[:]), true
+}
+
+func (p *peek) u8(addr uint64) (byte, bool) {
+	if addr == 0 || p.r.ReadAt(p.buf[:1], addr) != nil {
+		return 0, false
+	}
+	return p.buf[0], true
+}
+
+// static reads the variable that a static field names.
+func (p *peek) static(f field) (uint64, bool) {
+	if !f.ok || f.addr == 0 {
+		return 0, false
+	}
+	clear(p.buf[:])
+	if p.r.ReadAt(p.buf[:f.width], f.addr) != nil {
+		return 0, false
+	}
+	return field{ok: true, width: f.width, signed: f.signed}.load(p.buf[:]), true
+}
+
+// member reads a field of the object at addr.
+func (p *peek) member(addr uint64, f field) (uint64, bool) {
+	if !f.ok || addr == 0 {
+		return 0, false
+	}
+	clear(p.buf[:])
+	if p.r.ReadAt(p.buf[:f.width], addr+f.offset) != nil {
+		return 0, false
+	}
+	return field{ok: true, width: f.width, signed: f.signed}.load(p.buf[:]), true
+}
+
+// cstring reads a string that ends with a zero byte, of at most max bytes.
+func (p *peek) cstring(addr uint64, max int) (string, bool) {
+	var s []byte
+	for len(s) < max && addr != 0 {
+		// Not across a page: the next one may not be there.
+		n := min(64, 4096-addr&4095)
+		b := make([]byte, n)
+		if p.r.ReadAt(b, addr) != nil {
+			return "", false
+		}
+		for i, c := range b {
+			if c == 0 {
+				return string(append(s, b[:i]...)), true
+			}
+		}
+		s, addr = append(s, b...), addr+n
+	}
+	return "", false
+}
+
+// readV reads many ranges, with one system call where the reader can.
+func (p *peek) readV(reqs []target.Read) {
+	if v, ok := p.r.(interface{ ReadV([]target.Read) int }); ok {
+		v.ReadV(reqs)
+		return
+	}
+	for i := range reqs {
+		reqs[i].OK = p.r.ReadAt(reqs[i].Buf, reqs[i].Addr) == nil
+	}
+}

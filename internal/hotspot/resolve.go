@@ -1,0 +1,208 @@
+package hotspot
+
+import (
+	"github.com/candid-profiler/candid/internal/symbol"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// maxResolved is how many named places are kept before all are dropped.
+const maxResolved = 1 << 16
+
+// site is what a frame's name depends on.
+type site struct {
+	ref    uint64
+	kind   walk.Kind
+	interp bool // ref is a method's, not a blob's
+}
+
+// resolver names frames.
+type resolver struct {
+	cache      map[site][]symbol.Frame
+	inlines    map[site]bool // the code of the site has inlined methods
+	chain      []scope
+	codelets   []codelet
+	scopeBytes int
+	precise    bool // DebugNonSafepoints is on
+}
+
+// codelet is a piece of the interpreter.
+type codelet struct {
+	lo, hi uint64
+	name   string
+}
+
+var _ symbol.Resolver = (*VM)(nil)
+
+func (vm *VM) openNames() {
+	vm.names.cache = make(map[site][]symbol.Frame)
+	vm.names.inlines = make(map[site]bool)
+	vm.names.precise = vm.flagSet("DebugNonSafepoints")
+}
+
+// Resolve appends the methods that a frame of this VM stands for. It must be
+// called in the batch in which the frame was walked: later its code may be gone,
+// and then only what was named before is known.
+//
+// Ref of a compiled method is its blob's id<<32 | the index of the PcDesc + 1 (0:
+// position unknown); of an interpreted frame the method's id<<32 | bci + 1; of
+// all else the blob's id<<32.
+func (vm *VM) Resolve(f walk.Frame, out []symbol.Frame) []symbol.Frame {
+	p := site{ref: f.Ref, kind: f.Kind}
+	switch f.Kind {
+	case walk.KindInterpreted:
+		p.interp = true
+	case walk.KindNativeMethod:
+		p.interp = f.PC >= vm.interpLo && f.PC < vm.interpHi
+	}
+	stub := f.Kind == walk.KindStub && f.PC >= vm.interpLo && f.PC < vm.interpHi
+	start := len(out)
+	if stub {
+		out = append(out, symbol.Frame{Function: vm.codeletAt(f.PC), BCI: -1, Kind: walk.KindStub})
+	} else {
+		frames, ok := vm.names.cache[p]
+		if !ok {
+			frames = vm.name(p)
+			if len(vm.names.cache) >= maxResolved {
+				clear(vm.names.cache)
+				clear(vm.names.inlines)
+			}
+			vm.names.cache[p] = frames
+		}
+		out = append(out, frames...)
+	}
+	flags := f.Flags
+	if flags&walk.ReturnAddress == 0 && !vm.names.precise && vm.names.inlines[p] {
+		flags |= walk.Coarse
+	}
+	for i := start; i < len(out); i++ {
+		out[i].Flags |= flags
+		out[i].Addr = f.PC
+	}
+	return out
+}
+
+// name decodes a site.
+func (vm *VM) name(p site) []symbol.Frame {
+	id, low := uint32(p.ref>>32), int32(uint32(p.ref))
+	if p.interp {
+		m := vm.methodAt(id)
+		if m == nil {
+			return unknownFrame("[interpreted method]", p.kind)
+		}
+		return []symbol.Frame{vm.methodFrame(m, low-1, p.kind)}
+	}
+	b := vm.blobAt(id)
+	if b == nil {
+		return unknownFrame("[unknown code]", p.kind)
+	}
+	if b.nm == nil {
+		return []symbol.Frame{{Function: stubName(b), BCI: -1, Kind: p.kind, NoName: b.name == ""}}
+	}
+	if low > 0 {
+		if out := vm.nameScopes(p, b, int(low-1)); out != nil {
+			return out
+		}
+	}
+	m := vm.methodAt(b.nm.methodID)
+	if m == nil {
+		return unknownFrame("[compiled method]", p.kind)
+	}
+	return []symbol.Frame{vm.methodFrame(m, -1, p.kind)}
+}
+
+// nameScopes names what a PcDesc stands for, nil if it cannot be decoded.
+func (vm *VM) nameScopes(p site, b *blob, pc int) []symbol.Frame {
+	chain, ok := vm.chain(vm.names.chain[:0], b, pc)
+	vm.names.chain = chain[:0]
+	if !ok {
+		return nil
+	}
+	if b.nm.scopes != nil && b.nm.scopes.inlines {
+		vm.names.inlines[p] = true
+	}
+	out := make([]symbol.Frame, 0, len(chain))
+	for i, s := range chain {
+		kind := walk.KindInlined
+		if i == len(chain)-1 {
+			kind = p.kind
+		}
+		id, ok := b.nm.methodID, true
+		if s.method != b.nm.method {
+			id, ok = vm.method(s.method)
+		}
+		m := vm.methodAt(id)
+		if !ok || m == nil {
+			out = append(out, unknownFrame("[inlined method]", kind)...)
+			continue
+		}
+		// A scope may say that its method has not begun (-1): its first line then.
+		out = append(out, vm.methodFrame(m, max(s.bci, 0), kind))
+	}
+	return out
+}
+
+// methodFrame is the frame of a method at a bytecode, -1 if that is not known.
+func (vm *VM) methodFrame(m *method, bci int32, kind walk.Kind) symbol.Frame {
+	f := symbol.Frame{
+		Function: m.function, Raw: m.raw, Signature: m.signature,
+		File: m.source, BCI: bci, Kind: kind,
+	}
+	if m.native || bci < 0 || uint32(bci) >= max(m.codeSize, 1) {
+		f.BCI = -1
+	} else {
+		f.Line = vm.line(m, bci)
+	}
+	return f
+}
+
+func unknownFrame(name string, kind walk.Kind) []symbol.Frame {
+	return []symbol.Frame{{Function: name, BCI: -1, Kind: kind, NoName: true}}
+}
+
+// stubName is what a blob that is no method is called.
+func stubName(b *blob) string {
+	if b.name == "" {
+		return "[unnamed stub]"
+	}
+	return b.name
+}
+
+// codeletAt names the piece of the interpreter that pc lies in.
+func (vm *VM) codeletAt(pc uint64) string {
+	if vm.names.codelets == nil {
+		vm.names.codelets = vm.readCodelets()
+	}
+	for _, c := range vm.names.codelets {
+		if pc >= c.lo && pc < c.hi {
+			return "Interpreter (" + c.name + ")"
+		}
+	}
+	return "Interpreter"
+}
+
+// readCodelets lists the pieces of the interpreter: [begin, end) of its queue,
+// each with its size first.
+func (vm *VM) readCodelets() []codelet {
+	t := vm.t
+	out := []codelet{}
+	queue, ok := vm.peek.static(t.field("AbstractInterpreter::_code"))
+	begin, ok1 := vm.peek.member(queue, t.field("StubQueue::_queue_begin"))
+	end, ok2 := vm.peek.member(queue, t.field("StubQueue::_queue_end"))
+	size, name := t.field("InterpreterCodelet::_size"), t.field("InterpreterCodelet::_description")
+	if !ok || !ok1 || !ok2 || end < begin || vm.interpLo+end > vm.interpHi || !size.ok || !name.ok {
+		return out
+	}
+	for at := vm.interpLo + begin; at < vm.interpLo+end && len(out) < 4096; {
+		n, ok := vm.peek.member(at, size)
+		if !ok || n < 8 || n > vm.interpHi-at {
+			break
+		}
+		text, _ := vm.peek.member(at, name)
+		c := codelet{lo: at, hi: at + n}
+		if c.name, ok = vm.peek.cstring(text, maxTableString); ok && c.name != "" {
+			out = append(out, c)
+		}
+		at += n
+	}
+	return out
+}

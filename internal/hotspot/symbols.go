@@ -1,0 +1,109 @@
+package hotspot
+
+import (
+	"encoding/binary"
+	"unicode/utf8"
+
+	"github.com/candid-profiler/candid/internal/target"
+)
+
+// symbolLayout is where a Symbol, the VM's string, holds what (FACTS C.3).
+type symbolLayout struct {
+	length uint64 // of the 16-bit length
+	body   uint64
+	ok     bool
+}
+
+func newSymbolLayout(t *tables) symbolLayout {
+	body := t.field("Symbol::_body")
+	if f := t.field("Symbol::_length"); f.ok {
+		return symbolLayout{length: f.offset, body: body.offset, ok: body.ok && body.offset <= 16 && f.offset <= 14}
+	}
+	// 13 to 16: the length is the upper half of a word.
+	f := t.field("Symbol::_length_and_refcount")
+	return symbolLayout{length: f.offset + 2, body: body.offset, ok: f.ok && body.ok && body.offset <= 16 && f.offset <= 12}
+}
+
+// symbols reads the Symbols at addrs into text; what cannot be read is "".
+func (vm *VM) symbols(addrs []uint64, text []string) {
+	l := &vm.methods.layout.symbol
+	var heads [8][16]byte
+	reqs := make([]target.Read, 0, len(heads))
+	index := make([]int, 0, len(heads))
+	for i, a := range addrs {
+		if a != 0 && len(reqs) < len(heads) {
+			reqs = append(reqs, target.Read{Addr: a, Buf: heads[len(reqs)][:l.length+2]})
+			index = append(index, i)
+		}
+	}
+	vm.peek.readV(reqs)
+	bodies, which := make([]target.Read, 0, len(heads)), make([]int, 0, len(heads))
+	for k := range reqs {
+		if !reqs[k].OK {
+			continue
+		}
+		if n := binary.LittleEndian.Uint16(reqs[k].Buf[l.length:]); n > 0 {
+			bodies = append(bodies, target.Read{Addr: reqs[k].Addr + l.body, Buf: make([]byte, n)})
+			which = append(which, index[k])
+		}
+	}
+	vm.peek.readV(bodies)
+	for k := range bodies {
+		if bodies[k].OK {
+			text[which[k]] = modifiedUTF8(bodies[k].Buf)
+		}
+	}
+}
+
+// symbol reads one Symbol, "" if it cannot be read.
+func (vm *VM) symbol(addr uint64) string {
+	var text [1]string
+	vm.symbols([]uint64{addr}, text[:])
+	return text[0]
+}
+
+// modifiedUTF8 decodes the JVM's variant of UTF-8: a zero takes two bytes and
+// characters beyond the basic plane are pairs of surrogates of three bytes each
+// (JVM specification 4.4.7). What is not that becomes the replacement character.
+func modifiedUTF8(b []byte) string {
+	plain := true
+	for _, c := range b {
+		if c >= 0xC0 || c < 0x20 {
+			plain = false
+			break
+		}
+	}
+	if plain && utf8.Valid(b) {
+		return string(b)
+	}
+	out := make([]byte, 0, len(b))
+	three := func(b []byte) (rune, bool) {
+		if len(b) < 3 || b[0]&0xF0 != 0xE0 || b[1]&0xC0 != 0x80 || b[2]&0xC0 != 0x80 {
+			return 0, false
+		}
+		return rune(b[0]&0xF)<<12 | rune(b[1]&0x3F)<<6 | rune(b[2]&0x3F), true
+	}
+	for len(b) > 0 {
+		c := b[0]
+		r, n := rune(utf8.RuneError), 1
+		switch {
+		case c >= 0x20 && c < 0x80:
+			r = rune(c)
+		case c&0xE0 == 0xC0 && len(b) > 1 && b[1]&0xC0 == 0x80:
+			r, n = rune(c&0x1F)<<6|rune(b[1]&0x3F), 2
+		case c&0xF0 == 0xE0:
+			if hi, ok := three(b); ok {
+				r, n = hi, 3
+				if lo, ok := three(b[3:]); ok && hi>>10 == 0xD800>>10 && lo>>10 == 0xDC00>>10 {
+					r, n = 0x10000+(hi&0x3FF)<<10+lo&0x3FF, 6
+				}
+			}
+		}
+		if r < 0x20 {
+			r = utf8.RuneError // no control characters in names
+		}
+		out = utf8.AppendRune(out, r)
+		b = b[n:]
+	}
+	return string(out)
+}

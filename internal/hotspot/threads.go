@@ -1,0 +1,218 @@
+package hotspot
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/target"
+)
+
+const (
+	maxThreads = 100_000
+	// refreshEvery is how old the list of threads may get while it is asked for.
+	refreshEvery = 100 * time.Millisecond
+	// refreshUnknown is how soon it is read again for a thread that is not in it.
+	refreshUnknown = 10 * time.Millisecond
+	// refreshShare keeps reading the list below this part of the time.
+	refreshShare = 50
+	// forgetNative is how long a thread is taken for no Java thread.
+	forgetNative = time.Second
+)
+
+// javaThread is one of the VM's threads.
+type javaThread struct {
+	addr   uint64 // JavaThread*
+	object uint64 // _threadObj as stored: an oop or an OopHandle
+	tid    uint32
+}
+
+// threadTable is the VM's threads as last read.
+type threadTable struct {
+	byTID  map[uint32]uint64
+	native map[uint32]time.Time // no Java threads when last looked
+	read   time.Time
+	cost   time.Duration // of reading the list
+
+	listField, length, array, head field
+	ok                             bool
+}
+
+func (vm *VM) openThreads() {
+	t, s := vm.t, &vm.threads
+	s.byTID = make(map[uint32]uint64)
+	s.native = make(map[uint32]time.Time)
+	s.listField = t.field("ThreadsSMRSupport::_java_thread_list")
+	s.length, s.array = t.field("ThreadsList::_length"), t.field("ThreadsList::_threads")
+	s.head = t.field("Threads::_thread_list")
+	list := s.listField.ok && s.length.ok && s.array.ok || s.head.ok && vm.off.threadNext != absent
+	if s.ok = list && vm.off.osThread != absent && vm.off.osThreadID != absent; !s.ok {
+		vm.note("the VM does not publish its list of threads: Java threads are not recognised")
+	}
+}
+
+// javaThread gives the JavaThread of an operating system thread.
+func (vm *VM) javaThread(tid uint32) (addr uint64, ok bool) {
+	s := &vm.threads
+	if !s.ok {
+		return 0, false
+	}
+	now := time.Now()
+	age, pause := now.Sub(s.read), refreshShare*s.cost
+	addr, ok = s.byTID[tid]
+	if ok && age < max(refreshEvery, pause) {
+		return addr, true
+	}
+	if !ok {
+		if since, native := s.native[tid]; native && now.Sub(since) < forgetNative {
+			return 0, false
+		}
+		if age < max(refreshUnknown, pause) {
+			return 0, false
+		}
+	}
+	vm.refreshThreads()
+	if addr, ok = s.byTID[tid]; !ok {
+		if len(s.native) > maxThreads {
+			clear(s.native)
+		}
+		s.native[tid] = now
+	}
+	return addr, ok
+}
+
+// refreshThreads reads the list of threads.
+func (vm *VM) refreshThreads() {
+	s := &vm.threads
+	began := time.Now()
+	list := vm.listThreads()
+	clear(s.byTID)
+	for _, t := range list {
+		s.byTID[t.tid] = t.addr
+	}
+	s.read = time.Now()
+	s.cost = s.read.Sub(began)
+}
+
+// listThreads reads the VM's Java threads, with the operating system's ids.
+func (vm *VM) listThreads() []javaThread {
+	s := &vm.threads
+	if !s.ok {
+		return nil
+	}
+	var addrs []uint64
+	if s.listField.ok {
+		addrs = vm.threadArray()
+	} else {
+		seen := make(map[uint64]bool)
+		at, _ := vm.peek.static(s.head)
+		for at != 0 && !seen[at] && len(addrs) < maxThreads {
+			seen[at] = true
+			addrs = append(addrs, at)
+			at, _ = vm.peek.u64(at + vm.off.threadNext)
+		}
+	}
+	// First every thread's OSThread and object, then the ids.
+	n := len(addrs)
+	buf := make([]byte, 20*n)
+	reqs := make([]target.Read, 0, 2*n)
+	for i, a := range addrs {
+		b := buf[20*i:][:20]
+		reqs = append(reqs, target.Read{Addr: a + vm.off.osThread, Buf: b[:8]})
+		if vm.off.threadObj != absent {
+			reqs = append(reqs, target.Read{Addr: a + vm.off.threadObj, Buf: b[8:16]})
+		}
+	}
+	vm.peek.readV(reqs)
+	reqs = reqs[:0]
+	for i := range addrs {
+		b := buf[20*i:][:20]
+		reqs = append(reqs, target.Read{Addr: word(b, 0) + vm.off.osThreadID, Buf: b[16:20]})
+	}
+	vm.peek.readV(reqs)
+	out := make([]javaThread, 0, n)
+	for i, a := range addrs {
+		b := buf[20*i:][:20]
+		tid := binary.LittleEndian.Uint32(b[16:])
+		if !reqs[i].OK || word(b, 0) == 0 || tid == 0 {
+			continue // not started yet, or ended
+		}
+		out = append(out, javaThread{addr: a, tid: tid, object: word(b, 8)})
+	}
+	return out
+}
+
+// threadArray reads the current ThreadsList. Lists do not change but are
+// replaced, so the pointer is read again.
+func (vm *VM) threadArray() []uint64 {
+	s := &vm.threads
+	for range 4 {
+		list, ok := vm.peek.static(s.listField)
+		n, ok1 := vm.peek.member(list, field{ok: true, offset: s.length.offset, width: 4})
+		array, ok2 := vm.peek.member(list, s.array)
+		if !ok || !ok1 || !ok2 || n > maxThreads {
+			continue
+		}
+		raw := make([]byte, 8*n)
+		if n > 0 && (array == 0 || vm.peek.r.ReadAt(raw, array) != nil) {
+			continue
+		}
+		if again, ok := vm.peek.static(s.listField); !ok || again != list {
+			continue
+		}
+		out := make([]uint64, n)
+		for i := range out {
+			out[i] = binary.LittleEndian.Uint64(raw[8*i:])
+		}
+		return out
+	}
+	return nil
+}
+
+// ThreadState says what the VM thinks a thread is doing: "new", "in native code",
+// "in the VM", "in Java", "blocked"; "" for threads that are none of Java's.
+func (vm *VM) ThreadState(tid uint32) string {
+	addr, ok := vm.javaThread(tid)
+	if !ok || vm.off.threadState == absent {
+		return ""
+	}
+	v, ok := vm.peek.u32(addr + vm.off.threadState)
+	if !ok {
+		return ""
+	}
+	// Odd states are on the way to the next one.
+	switch v &^ 1 {
+	case stateNew:
+		return "new"
+	case stateNative:
+		return "in native code"
+	case stateVM:
+		return "in the VM"
+	case stateJava:
+		return "in Java"
+	case stateBlocked:
+		return "blocked"
+	}
+	return ""
+}
+
+// ThreadNames gives the names of the Java threads, as Java knows them, by the
+// operating system's thread id. A thread whose name cannot be told for sure is
+// left out.
+func (vm *VM) ThreadNames() map[int]string {
+	out := make(map[int]string)
+	if !vm.threads.ok || vm.off.threadObj == absent || !vm.heap.ok {
+		return out
+	}
+	list := vm.listThreads()
+	vm.heap.begin()
+	for _, t := range list {
+		// The collector may move the object while it is read: eetop tells.
+		for range 3 {
+			if name, ok := vm.threadName(t); ok {
+				out[int(t.tid)] = name
+				break
+			}
+		}
+	}
+	return out
+}
