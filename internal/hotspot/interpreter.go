@@ -1,0 +1,259 @@
+package hotspot
+
+import (
+	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// interpreterSlots is the layout of an interpreter frame, in words from the frame
+// pointer (FACTS D.2; cpu/{x86,aarch64}/frame_{x86,aarch64}.hpp of each release).
+type interpreterSlots struct {
+	arch  cpu.Arch
+	since int // first JDK with this layout
+
+	method, bcp int64
+	senderSP    int64
+	locals      int64
+	bottom      int64 // the lowest of the fixed slots: initial expression sp
+
+	// registers at the entry of a method and in its bytecodes, by DWARF number
+	entryMethod, entrySender, liveBCP int
+}
+
+// interpreterRows is searched for the last row that applies. Slots that only
+// hold a pointer in some versions and a distance from fp in others (locals from
+// 21, last sp and expression sp from 25) are used for their position only.
+var interpreterRows = []interpreterSlots{
+	{cpu.AMD64, 8, -3, -7, -1, -6, -8, cpu.RBX, cpu.R13, cpu.R13},
+	{cpu.AMD64, 9, -3, -8, -1, -7, -9, cpu.RBX, cpu.R13, cpu.R13},
+	{cpu.ARM64, 8, -3, -7, -1, -6, -8, 12, 13, 22},
+	{cpu.ARM64, 9, -3, -9, -1, -8, -10, 12, 13, 22},
+	{cpu.ARM64, 21, -3, -9, -1, -8, -10, 12, 19, 22},
+}
+
+func slotsFor(arch cpu.Arch, major int) *interpreterSlots {
+	best := &interpreterRows[0]
+	for i := range interpreterRows {
+		if r := &interpreterRows[i]; r.arch == arch && r.since <= major {
+			best = r
+		}
+	}
+	return best
+}
+
+// maxInterpreted bounds an interpreter frame's expression stack, locks and what
+// native code it calls left below its fixed part, in bytes.
+const maxInterpreted = 64 << 10
+
+// maxLocals bounds the locals between a frame and its caller's stack pointer:
+// a method has at most 65,535 of them.
+const maxLocals = 65536 * 8
+
+func slot(fp uint64, words int64) uint64 { return fp + uint64(8*words) }
+
+// slots is the layout for the frame at the Cursor.
+func (vm *VM) slots(c *walk.Cursor) *interpreterSlots {
+	s := &vm.stepping
+	if s.slots == nil || s.slots.arch != c.Regs.Arch {
+		s.slots = slotsFor(c.Regs.Arch, vm.major)
+	}
+	return s.slots
+}
+
+// frameSetUp says whether fp is the frame pointer of a whole interpreter frame
+// above sp (25 cpu/x86/frame_x86.inline.hpp:57 makes the same test).
+func (vm *VM) frameSetUp(c *walk.Cursor, s *interpreterSlots) bool {
+	sp, fp := c.Regs.SP(), c.Regs.FP()
+	return fp&7 == 0 && fp > sp && sp <= slot(fp, s.bottom) && fp-sp < maxInterpreted &&
+		(c.High == 0 || fp < c.High)
+}
+
+// stepInterpreted steps over an interpreter frame that was reached by a return
+// address.
+func (vm *VM) stepInterpreted(c *walk.Cursor) walk.Verdict {
+	s := vm.slots(c)
+	if !vm.fpKnown(c) && !vm.recoverFP(c) {
+		vm.push(c, c.Regs.PC, 0, walk.KindInterpreted, walk.Exact, walk.ReturnAddress)
+		return walk.Stuck
+	}
+	fp := c.Regs.FP()
+	id, bci, ok := vm.interpreted(c, s, fp)
+	prov := walk.Exact
+	if !ok {
+		prov = walk.Derived
+	}
+	vm.push(c, c.Regs.PC, methodRef(id, bci, ok), walk.KindInterpreted, prov, walk.ReturnAddress)
+	if !ok && !vm.frameSetUp(c, s) {
+		return walk.Stuck
+	}
+	return vm.popInterpreted(c, fp)
+}
+
+// interpreted reads what an interpreter frame executes. bci is -1 in native methods.
+func (vm *VM) interpreted(c *walk.Cursor, s *interpreterSlots, fp uint64) (id uint32, bci int32, ok bool) {
+	m, ok := c.Word(slot(fp, s.method))
+	if !ok {
+		return 0, -1, false
+	}
+	if id, ok = vm.method(m); !ok {
+		return 0, -1, false
+	}
+	bcp, _ := c.Word(slot(fp, s.bcp))
+	return id, vm.bytecodeIndex(id, bcp), true
+}
+
+// bytecodeIndex is the bci that a bytecode pointer stands for, -1 if none.
+func (vm *VM) bytecodeIndex(id uint32, bcp uint64) int32 {
+	if bcp == 0 {
+		return -1
+	}
+	// While JDK 8 collects, the slot holds the index itself.
+	if vm.major == 8 && bcp < 1<<16 {
+		return int32(bcp)
+	}
+	return vm.bciFromBCP(id, bcp)
+}
+
+// methodRef is the Frame.Ref of an interpreted method.
+func methodRef(id uint32, bci int32, ok bool) uint64 {
+	if !ok {
+		return 0
+	}
+	if bci < -1 {
+		bci = -1
+	}
+	return uint64(id)<<32 | uint64(uint32(bci+1))
+}
+
+// popInterpreted makes the caller of the interpreter frame at fp the Cursor's.
+func (vm *VM) popInterpreted(c *walk.Cursor, fp uint64) walk.Verdict {
+	if fp+16 <= c.Regs.SP() {
+		return walk.Stuck
+	}
+	sender, ok := c.Word(fp - 8)
+	if !ok {
+		return walk.Stuck
+	}
+	if v := vm.popFrame(c, fp+16); v != walk.Stepped {
+		return v
+	}
+	// Where the caller is compiled, an adapter may have pushed arguments between
+	// its frame and this one.
+	if sender > fp+16 && sender-fp <= maxLocals && sender&7 == 0 {
+		c.Unextended = sender
+	}
+	return walk.Stepped
+}
+
+// stepInterpreterLeaf steps over the frame of a thread that was stopped in the
+// interpreter.
+func (vm *VM) stepInterpreterLeaf(c *walk.Cursor) walk.Verdict {
+	s := vm.slots(c)
+	if f, fpBased, ok := vm.entering(c, s); ok {
+		return vm.stepEntering(c, s, f, fpBased)
+	}
+	if !vm.frameSetUp(c, s) {
+		vm.push(c, c.Regs.PC, 0, walk.KindInterpreted, walk.Derived, 0)
+		return walk.Stuck
+	}
+	fp := c.Regs.FP()
+	id, bci, ok := vm.interpreted(c, s, fp)
+	if ok {
+		// The register is the current position, the slot the last saved one.
+		if b := vm.bciFromBCP(id, c.Regs.R[s.liveBCP]); b >= 0 {
+			bci = b
+		}
+	}
+	prov := walk.Exact
+	if !ok {
+		prov = walk.Derived
+	}
+	vm.push(c, c.Regs.PC, methodRef(id, bci, ok), walk.KindInterpreted, prov, 0)
+	return vm.popInterpreted(c, fp)
+}
+
+// entering says whether the thread is entering or leaving a method, so that its
+// frame is not there or not whole, and where its caller goes on (FACTS D.2).
+func (vm *VM) entering(c *walk.Cursor, s *interpreterSlots) (f found, fpBased, ok bool) {
+	sp, fp := c.Regs.SP(), c.Regs.FP()
+	building := fp >= sp && fp < sp-uint64(8*s.bottom) && fp&7 == 0
+	if c.Regs.Arch == cpu.ARM64 {
+		if lr := stripPC(c, c.Regs.R[cpu.X30]); !vm.frameSetUp(c, s) && !building && vm.validRA(lr) {
+			return found{ra: lr, sp: sp, fp: fp}, false, true
+		}
+	} else {
+		rax := c.Regs.R[cpu.RAX]
+		top, _ := c.Word(sp)
+		// A compiled caller's return address is never on top of a whole frame's
+		// expression stack. An interpreted caller's frame is whole itself, and is
+		// taken for the leaf's: the method that is being entered is left out.
+		if vm.javaCaller(top) || (!vm.frameSetUp(c, s) && vm.validRA(top)) {
+			return found{ra: top, sp: sp + 8, fp: fp}, false, true
+		}
+		if second, ok := c.Word(sp + 8); ok && vm.validRA(second) && vm.pushedFP(c) {
+			saved := top
+			return found{ra: second, sp: sp + 16, fp: saved}, false, true
+		}
+		if vm.javaCaller(rax) || (!vm.frameSetUp(c, s) && vm.validRA(rax)) {
+			// While the frame is built the register still holds it.
+			if w, ok := c.Word(fp + 8); !building || !ok || w != rax {
+				return found{ra: rax, sp: sp, fp: fp}, false, true
+			}
+		}
+	}
+	if !building {
+		return f, false, false
+	}
+	ra, ok1 := c.Word(fp + 8)
+	saved, ok2 := c.Word(fp)
+	if ok1 && ok2 && vm.validRA(stripPC(c, ra)) {
+		return found{ra: ra, sp: fp + 16, fp: saved}, true, true
+	}
+	return f, false, false
+}
+
+// pushedFP says whether the instruction before pc was push rbp.
+func (vm *VM) pushedFP(c *walk.Cursor) bool {
+	var b [1]byte
+	return c.Mem != nil && c.Mem.Bytes(c.Regs.PC-1, b[:]) && b[0] == 0x55
+}
+
+// javaCaller says whether ra returns into compiled code or to the call stub.
+func (vm *VM) javaCaller(ra uint64) bool {
+	e := vm.classify(ra)
+	if e == nil {
+		return false
+	}
+	switch e.how {
+	case howCallStub, howDeopt:
+		return true
+	case howFrame:
+		return e.blob.kind == blobNMethod && e.exact || e.blob.nm != nil && e.blob.nm.enterSpecial
+	}
+	return false
+}
+
+// stepEntering steps over a method whose frame is not whole. It is named by the
+// register that holds it at entry.
+func (vm *VM) stepEntering(c *walk.Cursor, s *interpreterSlots, f found, fpBased bool) walk.Verdict {
+	id, ok := vm.method(c.Regs.R[s.entryMethod])
+	bci := int32(0)
+	if !ok && fpBased {
+		if m, read := c.Word(slot(c.Regs.FP(), s.method)); read {
+			id, ok = vm.method(m)
+		}
+	}
+	vm.push(c, c.Regs.PC, methodRef(id, bci, ok), walk.KindInterpreted, walk.Exact, 0)
+	sender := c.Regs.R[s.entrySender]
+	if fpBased {
+		if w, ok := c.Word(c.Regs.FP() - 8); ok && c.Regs.SP() <= c.Regs.FP()-8 {
+			sender = w
+		}
+	}
+	if f.sp < c.Regs.SP() {
+		return walk.Stuck
+	}
+	vm.enter(c, f.ra, f.sp, f.fp)
+	vm.unextend(c, sender)
+	return walk.Stepped
+}

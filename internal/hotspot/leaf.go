@@ -1,0 +1,155 @@
+package hotspot
+
+import (
+	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// stepLeaf steps over the frame that the thread was stopped in.
+func (vm *VM) stepLeaf(c *walk.Cursor) walk.Verdict {
+	s := &vm.stepping
+	s.prov, s.flags = walk.Exact, 0
+	pc := c.Regs.PC
+	if vm.inInterpreter(pc) {
+		return vm.stepInterpreterLeaf(c)
+	}
+	b := vm.find(pc)
+	if b == nil || !b.contains(pc) {
+		return walk.NotMine
+	}
+	l := leaf{
+		vm: vm, c: c, b: b, pc: pc, off: int(pc - b.codeBegin),
+		sp: c.Regs.SP(), fp: c.Regs.FP(), fs: min(b.frameSize, maxFrame),
+		code: vm.codeOf(b),
+	}
+	vm.pushLeaf(&l)
+	var f found
+	var ok bool
+	if c.Regs.Arch == cpu.ARM64 {
+		f, ok = l.callerAArch64()
+	} else {
+		f, ok = l.callerX86()
+	}
+	if !ok {
+		return walk.Stuck
+	}
+	return vm.leave(&l, f)
+}
+
+// pushLeaf appends the stopped frame.
+func (vm *VM) pushLeaf(l *leaf) {
+	b := l.b
+	ref := uint64(b.id) << 32
+	var flags walk.FrameFlags
+	if b.kind == blobNMethod {
+		flags = walk.Coarse
+		if l.pc >= b.frameComplete {
+			pc := l.pc + 1
+			if poll, ok := l.polled(); ok {
+				pc = poll
+			}
+			ref = refOf(b, b.atOrAfter(pc))
+		}
+	}
+	vm.push(l.c, l.pc, ref, kindOf(b), walk.Exact, flags)
+}
+
+// leave makes the caller of a leaf the Cursor's frame.
+func (vm *VM) leave(l *leaf, f found) walk.Verdict {
+	c := l.c
+	if f.sp < l.sp || f.sp&7 != 0 || f.ra == 0 {
+		return walk.Stuck
+	}
+	sp := l.sp
+	f.ra = stripPC(c, f.ra)
+	kept := c.Regs.Known
+	c.Regs.PC = f.ra
+	c.Regs.SetSP(f.sp)
+	c.Regs.SetFP(f.fp)
+	c.Regs.Known = javaRegs(c.Regs.Arch)
+	c.Leaf, c.Unextended = false, 0
+	c.LeafCallee = false
+	switch l.b.kind {
+	case blobStubRoutines, blobOther, blobContinuation:
+		c.LeafCallee = true
+		// C++ calls some stubs. One that has pushed nothing has also changed
+		// none of the registers that C++ expects back.
+		if f.sp <= sp+8 && !vm.inCodeCache(f.ra) {
+			c.Regs.Known = kept & calleeSaved(c.Regs.Arch)
+		}
+	case blobAdapter:
+		// A c2i adapter makes room for the interpreter's arguments and hands the
+		// caller's stack pointer on in a register.
+		vm.unextend(c, senderSP(c))
+	}
+	return walk.Stepped
+}
+
+// unextend takes sp for the caller's own stack pointer, if it proves to be.
+func (vm *VM) unextend(c *walk.Cursor, sp uint64) {
+	if sp <= c.Regs.SP() || sp-c.Regs.SP() > 256*8 || sp&7 != 0 {
+		return
+	}
+	e := vm.classify(c.Regs.PC)
+	if e == nil || e.how != howFrame {
+		return
+	}
+	frame := uint64(e.frame)
+	if ra, ok := c.Word(sp + frame - 8); ok && vm.codeRA(stripPC(c, ra)) {
+		c.Unextended = sp
+	}
+}
+
+// senderSP is the register that a caller of the interpreter leaves its stack
+// pointer in.
+func senderSP(c *walk.Cursor) uint64 {
+	if c.Regs.Arch == cpu.ARM64 {
+		return c.Regs.R[19]
+	}
+	return c.Regs.R[cpu.R13]
+}
+
+// calleeSaved are the registers that C code expects back from what it calls.
+func calleeSaved(a cpu.Arch) uint32 {
+	if a == cpu.ARM64 {
+		return 0x7ff<<19 | 1<<cpu.XSP // x19 to x29
+	}
+	return 1<<cpu.RBX | 1<<cpu.RBP | 1<<cpu.RSP | 0xf<<cpu.R12
+}
+
+// search looks for the nearest return address from addr up. The word is a guess
+// that its PcDesc makes a good one.
+func (l *leaf) search(addr uint64, valid func(*VM, uint64) bool) (found, bool) {
+	for i := range uint64(maxSearch) {
+		at := addr + 8*i
+		w, ok := l.c.Word(at)
+		if !ok {
+			break
+		}
+		if !valid(l.vm, stripPC(l.c, w)) {
+			continue
+		}
+		fp, ok := l.c.Word(at - 8)
+		if !ok {
+			fp = l.fp
+		}
+		l.vm.stepping.prov = walk.Derived
+		return found{ra: w, sp: at + 8, fp: fp, saved: true}, true
+	}
+	return found{}, false
+}
+
+// returns says whether ra may be where a leaf of this kind returns to.
+func (l *leaf) returns(ra uint64) bool {
+	ra = stripPC(l.c, ra)
+	switch l.b.kind {
+	case blobNMethod:
+		return l.vm.validRA(ra)
+	case blobStubRoutines, blobOther:
+		return true // C++ calls stubs too
+	case blobNativeMethod:
+		// Frozen frames and native code return here as well.
+		return l.vm.codeRA(ra)
+	}
+	return l.vm.codeRA(ra)
+}

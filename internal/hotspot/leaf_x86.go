@@ -1,0 +1,391 @@
+package hotspot
+
+import (
+	"bytes"
+
+	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// This file holds what is known of x86-64 code that a thread was stopped in at
+// any instruction: by the bytes around the program counter, where the return
+// address and the caller's rbp are. All rules were found and proved by stepping
+// threads one instruction at a time (FACTS D.4.1); the oracle tests repeat it.
+
+// base is what a place is counted from.
+type base uint8
+
+const (
+	inSP        base = iota // rsp
+	inFrame                 // rsp plus the frame's size
+	inFP                    // rbp
+	inRAX                   // the return address is in a register, not on the stack
+	inRDX                   // the same
+	inException             // it is JavaThread._saved_exception_pc
+)
+
+// keepFP: the caller's rbp is still in rbp.
+const keepFP = -128
+
+// spot says where the return address and the caller's rbp are, in bytes from a base.
+type spot struct {
+	base base
+	ra   int8
+	fp   int8
+}
+
+// The places that occur.
+var (
+	onTop       = spot{inSP, 0, keepFP}     // no frame: not built yet, or gone again
+	underSaved  = spot{inSP, 8, 0}          // rbp was pushed and is on top
+	underOther  = spot{inSP, 8, keepFP}     // something else is on top
+	inBuilt     = spot{inFrame, -8, -16}    // the whole frame
+	inSubbed    = spot{inFrame, -8, keepFP} // the whole frame, rbp not stored yet
+	inPushed    = spot{inFrame, 0, -8}      // the whole frame and one word more
+	byFP        = spot{inFP, 8, 0}
+	inRAXPlace  = spot{inRAX, 0, keepFP}
+	inRDXPlace  = spot{inRDX, 0, keepFP}
+	atException = spot{inException, 0, keepFP}
+)
+
+// leafRule gives the place if the code around pc looks so and when holds.
+type leafRule struct {
+	before, at pattern
+	when       func(*leaf) bool
+	place      spot
+}
+
+// leaf is a stopped frame.
+type leaf struct {
+	vm   *VM
+	c    *walk.Cursor
+	b    *blob
+	code []byte // of the blob
+	off  int    // of pc in code
+	pc   uint64
+	sp   uint64
+	fp   uint64
+	fs   uint64
+}
+
+// moves says whether the three bytes before pc are mov rbp,rsp and rbp is rsp.
+func (l *leaf) moves() bool { return l.fp == l.sp && movRBP.before(l.code, l.off) }
+
+var (
+	movRBP  = pat("48 8B EC")
+	subImm8 = []byte{0x48, 0x83, 0xEC}
+	subImm  = []byte{0x48, 0x81, 0xEC}
+)
+
+// entered is how far pc is behind the verified entry point, negative if before it.
+func (l *leaf) entered() int64 {
+	if l.b.nm == nil || l.b.nm.verifiedEntry < l.b.codeBegin {
+		return int64(l.off)
+	}
+	return int64(l.pc - l.b.nm.verifiedEntry)
+}
+
+// subbed says where the prologue's sub rsp that was executed ends, in code, or 0.
+func (l *leaf) subbed() int {
+	n := l.entered()
+	if n <= 0 || n > int64(l.off) {
+		return 0
+	}
+	ran := l.code[l.off-int(n) : l.off]
+	i := bytes.Index(ran, subImm)
+	size := 7
+	if j := bytes.Index(ran, subImm8); j >= 0 && (i < 0 || j < i) {
+		i, size = j, 4
+	}
+	if i < 0 || i+size > len(ran) {
+		return 0
+	}
+	return l.off - int(n) + i + size
+}
+
+// prologueRules hold from the entry points to where the frame is complete.
+var prologueRules = []leafRule{
+	{when: func(l *leaf) bool { return l.entered() <= 0 }, place: onTop},
+	{at: pat("55"), place: onTop},
+	{before: pat("55"), when: func(l *leaf) bool { return l.entered() <= 15 }, place: underSaved},
+	// Small frames are made by sub rsp, then mov [rsp+fs-16],rbp: between the two
+	// the caller's rbp is in rbp only.
+	{at: pat("48 89 6C 24"), when: func(l *leaf) bool { return l.subbed() == l.off }, place: inSubbed},
+	{at: pat("48 89 AC 24"), when: func(l *leaf) bool { return l.subbed() == l.off }, place: inSubbed},
+	{when: func(l *leaf) bool { return l.subbed() > 0 }, place: inBuilt},
+	{when: (*leaf).moves, place: underSaved},
+	{place: onTop},
+}
+
+// bodyRules hold from where the frame is complete; the first that fits wins.
+var bodyRules = []leafRule{
+	{at: pat("C3"), place: onTop},
+	{at: pat("5D"), place: underSaved},
+	// Tail jumps after the frame was popped: the rethrow stub, and so on.
+	{before: pat("5D"), at: pat("E9"), place: onTop},
+	{before: pat("5D"), at: pat("FF E0"), place: onTop},
+	{before: pat("5D"), at: pat("41 FF E2"), place: onTop},
+	{before: pat("5D"), at: pat("41 FF E3"), place: onTop},
+	// The return poll: cmp rsp,[r15+x]; ja stub; ret from 17 on.
+	{before: pat("5D"), at: pat("49 3B 67"), place: onTop},
+	{before: pat("5D"), at: pat("49 3B A7"), place: onTop},
+	{at: pat("0F 87 ?? ?? ?? ?? C3"), place: onTop},
+	// mov r10,[r15+x]; test [r10],eax; ret in 11.
+	{before: pat("5D"), at: pat("4D 8B 97"), place: onTop},
+	{before: pat("5D"), at: pat("4D 8B 57"), place: onTop},
+	{at: pat("41 85 02 C3"), place: onTop},
+	// test [rip+x],eax; ret in 8 and in 11 without thread-local handshakes.
+	{at: pat("85 05 ?? ?? ?? ?? C3"), place: onTop},
+	// The return poll's stub: mov r10,pc (or lea); mov [r15+x],r10; jmp.
+	{at: pat("49 BA ?? ?? ?? ?? ?? ?? ?? ?? 4D 89 97 ?? ?? ?? ?? E9"), place: onTop},
+	{at: pat("4C 8D 15 ?? ?? ?? ?? 4D 89 97 ?? ?? ?? ?? E9"), place: onTop},
+	{before: pat("49 BA ?? ?? ?? ?? ?? ?? ?? ??"), at: pat("4D 89 97 ?? ?? ?? ?? E9"), place: onTop},
+	{before: pat("4C 8D 15 ?? ?? ?? ??"), at: pat("4D 89 97 ?? ?? ?? ?? E9"), place: onTop},
+	{before: pat("49 BA ?? ?? ?? ?? ?? ?? ?? ?? 4D 89 97 ?? ?? ?? ??"), at: pat("E9"), place: onTop},
+	{before: pat("4C 8D 15 ?? ?? ?? ?? 4D 89 97 ?? ?? ?? ??"), at: pat("E9"), place: onTop},
+	// pop [mem], the second half of C2's memory to memory move.
+	{at: pat("8F"), place: inPushed},
+	{at: pat("48 8F"), place: inPushed},
+	// Static call stubs: mov rbx,method; jmp.
+	{at: pat("48 BB ?? ?? ?? ?? ?? ?? ?? ?? E9"), when: (*leaf).inStubs, place: onTop},
+	{before: pat("48 BB ?? ?? ?? ?? ?? ?? ?? ??"), at: pat("E9"), when: (*leaf).inStubs, place: onTop},
+	// The deopt handler calls its next instruction to get its own address.
+	{at: pat("48 83 2C 24"), when: (*leaf).inStubs, place: inPushed},
+	{before: pat("48 83 2C 24 ??"), at: pat("E9"), when: (*leaf).inStubs, place: inPushed},
+	{place: inBuilt},
+}
+
+func (l *leaf) inStubs() bool { return l.b.nm != nil && l.pc >= l.b.nm.stubBegin }
+
+// wrapperRules are of the compiled wrappers of native methods.
+var wrapperRules = []leafRule{
+	{when: func(l *leaf) bool { return l.fp == l.sp+l.fs-16 }, place: inBuilt},
+	{before: pat("55"), place: underSaved},
+	{when: (*leaf).moves, place: underSaved},
+	{at: pat("C9"), place: byFP},
+	{when: func(l *leaf) bool {
+		return l.pc < l.b.frameComplete || l.fp <= l.sp || l.fp > l.sp+l.fs-16
+	}, place: onTop},
+	{place: byFP},
+}
+
+// runtimeRules are of the stubs through which compiled code calls the VM.
+var runtimeRules = []leafRule{
+	{at: pat("48 8F"), place: inPushed},
+	{at: pat("8F"), place: inPushed},
+	{at: pat("C9"), place: byFP},
+	{at: pat("C3"), place: onTop},
+	{at: pat("5D"), place: underSaved},
+	{before: pat("5D"), at: pat("E9"), place: onTop},
+	{before: pat("5D"), at: pat("FF E0"), place: onTop},
+	{before: pat("5D"), at: pat("41 FF E2"), place: onTop},
+	// The rethrow stub pops its return address: pop rbp; pop rdx; jmp r10.
+	{before: pat("5D"), at: pat("5A"), place: onTop},
+	{before: pat("5D 5A"), at: pat("41 FF E2"), place: inRDXPlace},
+	{when: func(l *leaf) bool { return l.off == 0 }, place: onTop},
+	{at: pat("55"), when: func(l *leaf) bool { return l.off < 16 }, place: onTop},
+	{before: pat("55"), when: func(l *leaf) bool { return l.off <= 16 }, place: underSaved},
+	{when: func(l *leaf) bool { return l.off <= 24 && l.moves() }, place: underSaved},
+	// C1's stubs move rsp within their frame.
+	{when: func(l *leaf) bool {
+		return l.fp > l.sp && l.fp < l.sp+l.fs-16 && l.codeAt(l.fp+8)
+	}, place: byFP},
+	{place: inBuilt},
+}
+
+// exceptionRules: the blob is entered by a jump with the return address in rdx.
+var exceptionRules = []leafRule{
+	{at: pat("52"), when: func(l *leaf) bool { return l.off == 0 }, place: inRDXPlace},
+	{before: pat("52"), when: func(l *leaf) bool { return l.off == 1 }, place: onTop},
+}
+
+// safepointRules are of the blobs that polls end up in.
+var safepointRules = []leafRule{
+	// A loop's poll: its slot for the return address is made by push rbx.
+	{at: pat("53 55"), place: atException},
+	{at: pat("55"), place: onTop},
+	{before: pat("55"), place: underSaved},
+	{at: pat("C3"), place: onTop},
+	{at: pat("5D"), place: underSaved},
+	{when: func(l *leaf) bool { return l.fp >= l.sp && l.fp < l.sp+l.fs+64 }, place: byFP},
+	{place: inBuilt},
+}
+
+// stubRules are of hand-made stubs. 41 55 is push r13, not push rbp.
+var stubRules = []leafRule{
+	{at: pat("55"), when: func(l *leaf) bool { return !pat41.before(l.code, l.off) }, place: onTop},
+	{before: pat("55"), when: func(l *leaf) bool { return !pat41.before(l.code, l.off-1) }, place: underSaved},
+	{at: pat("C3"), place: onTop},
+	{at: pat("C9"), place: byFP},
+	{when: func(l *leaf) bool { return l.fp >= l.sp && l.fp < l.sp+512 && l.codeAt(l.fp+8) }, place: byFP},
+	{place: onTop},
+}
+
+// framelessRules are of adapters, vtable stubs and inline cache buffers, of the
+// interpreter's native signature handlers, which run on its frame pointer, and of
+// JNI's fast field getters: none pushes anything that stays.
+var framelessRules = []leafRule{{place: onTop}}
+
+var pat41 = pat("41")
+
+// codeAt says whether the word at addr is a return address into generated code.
+func (l *leaf) codeAt(addr uint64) bool {
+	w, ok := l.c.Word(addr)
+	return ok && l.vm.codeRA(w)
+}
+
+// match gives the place of the first rule that fits.
+func (l *leaf) match(rules []leafRule) (spot, bool) {
+	for i := range rules {
+		r := &rules[i]
+		if r.at.at(l.code, l.off) && r.before.before(l.code, l.off) && (r.when == nil || r.when(l)) {
+			return r.place, true
+		}
+	}
+	return spot{}, false
+}
+
+// rulesX86 chooses the rules for a leaf on x86-64.
+func (l *leaf) rulesX86() []leafRule {
+	switch l.b.kind {
+	case blobNMethod:
+		if l.pc < l.b.frameComplete && !l.inStubs() {
+			return prologueRules
+		}
+		return bodyRules
+	case blobNativeMethod:
+		return wrapperRules
+	case blobSafepoint:
+		return safepointRules
+	case blobAdapter, blobVtable, blobMethodHandles, blobOther:
+		return framelessRules
+	case blobRuntimeStub, blobDeopt, blobUncommonTrap, blobException:
+		if l.fs >= 16 {
+			return runtimeRules
+		}
+	}
+	return stubRules
+}
+
+// found is where a leaf's caller goes on.
+type found struct {
+	ra, sp, fp uint64
+	saved      bool // fp was read from the stack
+}
+
+// read gets the return address and the caller's registers from a place.
+func (l *leaf) read(p spot) (f found, ok bool) {
+	var at uint64
+	f.fp = l.fp
+	switch p.base {
+	case inSP:
+		at = l.sp
+	case inFrame:
+		at = l.sp + l.fs
+	case inFP:
+		at = l.fp
+	case inRAX:
+		f.ra, f.sp = l.c.Regs.R[cpu.RAX], l.sp
+		return f, true
+	case inRDX:
+		f.ra, f.sp = l.c.Regs.R[cpu.RDX], l.sp
+		return f, true
+	case inException:
+		f.ra, ok = l.vm.savedExceptionPC(l.c.TID)
+		f.sp = l.sp
+		return f, ok
+	}
+	if f.ra, ok = l.c.Word(at + uint64(int64(p.ra))); !ok {
+		return f, false
+	}
+	if p.fp != keepFP {
+		if f.fp, ok = l.c.Word(at + uint64(int64(p.fp))); !ok {
+			return f, false
+		}
+		f.saved = true
+	}
+	f.sp = at + uint64(int64(p.ra)) + 8
+	return f, true
+}
+
+// callerX86 finds the caller of a leaf on x86-64.
+func (l *leaf) callerX86() (found, bool) {
+	if l.b.kind == blobException {
+		if p, ok := l.match(exceptionRules); ok {
+			return l.read(p)
+		}
+	}
+	p, ok := l.match(l.rulesX86())
+	if !ok {
+		return found{}, false
+	}
+	f, ok := l.read(p)
+	if ok && l.returns(f.ra) {
+		return f, true
+	}
+	switch l.b.kind {
+	case blobSafepoint:
+		// The slot of a loop's poll is made first and filled later.
+		if g, ok2 := l.read(atException); ok2 && l.vm.codeRA(g.ra) {
+			g.sp, g.fp = f.sp, f.fp
+			return g, ok
+		}
+	case blobAdapter, blobVtable, blobMethodHandles:
+		// Adapters carry the return address through rax for a few instructions.
+		if rax := l.c.Regs.R[cpu.RAX]; l.vm.validRA(rax) {
+			return l.read(inRAXPlace)
+		}
+	}
+	from := l.sp
+	if p.base == inFrame && l.b.kind == blobNMethod {
+		from = l.sp + l.fs - 8
+	}
+	if g, found := l.search(from, (*VM).validRA); found {
+		return g, true
+	}
+	return f, ok && l.vm.codeRA(f.ra)
+}
+
+var (
+	pollStubs = []struct {
+		code pattern
+		imm  int // where the poll's pc is: 8 bytes absolute, or 4 relative to the next instruction
+		rel  bool
+		size int
+	}{
+		{pat("49 BA ?? ?? ?? ?? ?? ?? ?? ?? 4D 89 97 ?? ?? ?? ?? E9"), 2, false, 10},
+		{pat("4C 8D 15 ?? ?? ?? ?? 4D 89 97 ?? ?? ?? ?? E9"), 3, true, 7},
+	}
+	pollSecond = 7 // bytes of mov [r15+x],r10
+)
+
+// polled gives the pc of the poll whose stub the leaf is in.
+func (l *leaf) polled() (uint64, bool) {
+	if l.c.Regs.Arch != cpu.AMD64 {
+		return 0, false
+	}
+	for i := range pollStubs {
+		p := &pollStubs[i]
+		for _, back := range [3]int{0, p.size, p.size + pollSecond} {
+			off := l.off - back
+			if off < 0 || !p.code.at(l.code, off) {
+				continue
+			}
+			var v uint64
+			n := 8
+			if p.rel {
+				n = 4
+			}
+			for k := n - 1; k >= 0; k-- {
+				v = v<<8 | uint64(l.code[off+p.imm+k])
+			}
+			if p.rel {
+				v = uint64(int64(int32(v))) + l.b.codeBegin + uint64(off+p.size)
+			}
+			if l.b.contains(v) {
+				return v, true
+			}
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,410 @@
+//go:build linux && amd64
+
+package hotspot
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/oracle"
+	"github.com/candid-profiler/candid/internal/target"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// The oracle steps a Java thread one instruction at a time and keeps a shadow
+// stack of its calls; at every instruction in the code cache the stepper's answer
+// must be the caller that the shadow stack holds. CANDID_ORACLE=full takes many
+// more configurations and instructions.
+
+// oracleRun is a configuration of the VM and what is stepped in it.
+type oracleRun struct {
+	jdk   int
+	mode  string
+	flags string
+	warm  time.Duration // before the first instruction
+	steps int           // in all
+	full  bool          // only with CANDID_ORACLE=full
+}
+
+func (r oracleRun) name() string {
+	n := fmt.Sprintf("%d/%s", r.jdk, r.mode)
+	if r.flags != "" {
+		n += "/" + strings.ReplaceAll(r.flags, " ", "")
+	}
+	return n
+}
+
+// oracleRuns are the configurations of one JDK.
+func oracleRuns(jdk int) []oracleRun {
+	runs := []oracleRun{
+		{jdk, "mixed", "", 3 * time.Second, 16000, false},
+		{jdk, "mixed", "-Xint", time.Second, 5000, false},
+	}
+	add := func(full bool, mode, flags string, jdks ...int) {
+		for _, j := range jdks {
+			if j == jdk {
+				runs = append(runs, oracleRun{jdk, mode, flags, 3 * time.Second, 12000, full})
+			}
+		}
+	}
+	add(false, "basic", "-XX:TieredStopAtLevel=1", 8, 25)
+	add(false, "poll", "", 11, 27)
+	add(false, "mixed", "-XX:+PreserveFramePointer", 17)
+	add(false, "mixed", "-XX:+UseZGC", 21)
+	add(true, "basic", "-XX:TieredStopAtLevel=1", 11, 17, 21, 27)
+	add(true, "poll", "", 8, 17, 21, 25)
+	add(true, "basic", "", 8, 11, 17, 21, 25, 27)
+	add(true, "intrinsics", "", 8, 11, 17, 21, 25, 27)
+	add(true, "mixed", "-XX:+PreserveFramePointer", 8, 11, 21, 25, 27)
+	add(true, "mixed", "-XX:+UseZGC", 17, 25, 27)
+	add(true, "mixed", "-XX:+UseParallelGC", 8, 11, 17, 21, 25, 27)
+	add(true, "mixed", "-XX:+UseShenandoahGC", 17, 21, 25, 27)
+	add(true, "basic", "-XX:-UseTLAB", 8, 17, 21, 25, 27)
+	add(true, "mixed", "-XX:-SegmentedCodeCache", 11, 25)
+	add(true, "mixed", "-XX:+UseCompactObjectHeaders", 25, 27)
+	add(true, "mixed", "-XX:-TieredCompilation", 8, 17, 25)
+	return runs
+}
+
+func jdkTool(t testing.TB, major int, tool string) string {
+	return filepath.Join(jdk(t, major), "bin", tool)
+}
+
+// compileJava compiles a file of testdata and gives the class path.
+func compileJava(t testing.TB, major int, file string) string {
+	t.Helper()
+	dir := t.TempDir()
+	out, err := exec.Command(jdkTool(t, major, "javac"), "-encoding", "UTF-8", "-d", dir, file).CombinedOutput()
+	if err != nil {
+		t.Fatalf("compile %s: %v\n%s", file, err, out)
+	}
+	return dir
+}
+
+// startStepped starts a program and waits until it says that it is ready.
+func startStepped(t testing.TB, major int, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(jdkTool(t, major, "java"), args...)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	sc := bufio.NewScanner(out)
+	for sc.Scan() {
+		if sc.Text() == "ready" {
+			return cmd
+		}
+	}
+	cmd.Process.Kill()
+	t.Skipf("java %v did not start: %s", args, errs.String())
+	return nil
+}
+
+// threadNamed finds a thread of a process by its name.
+func threadNamed(t testing.TB, p *target.Process, name string) int {
+	t.Helper()
+	for range 100 {
+		threads, err := p.Threads()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, th := range threads {
+			if th.Name == name {
+				return int(th.TID)
+			}
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatalf("no thread called %q", name)
+	return 0
+}
+
+func TestOracle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the oracle steps Java VMs for minutes; -short leaves it out")
+	}
+	full := os.Getenv("CANDID_ORACLE") == "full"
+	classes := compileJava(t, 8, filepath.Join("testdata", "steps", "Steps.java"))
+	total := 0
+	for _, major := range majors {
+		for _, r := range oracleRuns(major) {
+			if r.full && !full {
+				continue
+			}
+			if full {
+				r.steps *= 5
+			}
+			t.Run(r.name(), func(t *testing.T) {
+				total += runOracle(t, r, classes)
+			})
+		}
+	}
+	t.Logf("%d instructions compared in all", total)
+	if total < 100000 && !t.Skipped() && !t.Failed() && os.Getenv("CANDID_ORACLE") == "" && ranAll(t) {
+		t.Errorf("only %d instructions were compared", total)
+	}
+}
+
+// ranAll says whether no part of the test was chosen by name.
+func ranAll(t *testing.T) bool { return !strings.Contains(flagRun(), "/") }
+
+func flagRun() string {
+	for _, a := range os.Args {
+		if s, ok := strings.CutPrefix(a, "-test.run="); ok {
+			return s
+		}
+	}
+	return ""
+}
+
+// stepped is a Java thread under the oracle, with the VM that it runs in.
+type stepped struct {
+	t   *testing.T
+	vm  *VM
+	tr  *oracle.Tracer
+	low uint64
+
+	snap  capture.Snapshot
+	stack walk.Stack
+	c     walk.Cursor
+
+	compared, chains, interpreted int
+	wrong                         int
+}
+
+func runOracle(t *testing.T, r oracleRun, classes string) int {
+	args := []string{"-cp", classes, "-XX:+UnlockExperimentalVMOptions", "-Xmx128m"}
+	for i := 1; i <= 8; i++ {
+		args = append(args, fmt.Sprintf("-XX:CompileCommand=dontinline,Steps.f%d", i))
+	}
+	args = append(args, "-XX:CompileCommand=quiet")
+	args = append(args, strings.Fields(r.flags)...)
+	cmd := startStepped(t, r.jdk, append(args, "Steps", r.mode)...)
+	p, err := target.Open(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	time.Sleep(r.warm)
+	vm, err := Open(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tid := threadNamed(t, p, "stepped")
+
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	tr, err := oracle.Attach(tid)
+	if err != nil {
+		t.Skipf("cannot trace a thread here: %v", err)
+	}
+	defer tr.Detach()
+	s := &stepped{t: t, vm: vm, tr: tr}
+	const pieces = 8
+	for i := 0; i < pieces && s.wrong < 5; i++ {
+		vm.BeginBatch()
+		p.Memory().Invalidate()
+		s.run(r.steps/pieces, r.flags == "-Xint")
+		if err := tr.Continue(7 * time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%d instructions in generated code compared, %d whole chains (%d instructions in the interpreter), %d wrong", s.compared, s.chains, s.interpreted, s.wrong)
+	if s.wrong > 0 {
+		t.Fail()
+	}
+	if s.compared+s.chains < r.steps/10 {
+		t.Errorf("only %d comparisons in %d instructions", s.compared+s.chains, r.steps)
+	}
+	return s.compared + s.chains
+}
+
+// run steps n instructions in generated code.
+func (s *stepped) run(n int, interpreter bool) {
+	for i, all := 0, 0; i < n && all < 20*n && s.wrong < 5; all++ {
+		if s.vm.Owns(s.tr.PC()) {
+			i++
+			s.check(interpreter || i%8 == 0)
+		}
+		err := s.tr.Step()
+		if errors.Is(err, oracle.ErrBlocked) {
+			continue
+		}
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// cursor takes a snapshot and starts a walk of it.
+func (s *stepped) cursor(max int) *walk.Cursor {
+	s.tr.Snapshot(&s.snap, max)
+	s.stack.Reset()
+	s.c = walk.Cursor{
+		Regs: s.snap.Regs, Leaf: true, Stack: &s.stack, Mem: s.tr.Memory(), TID: uint32(s.tr.TID()),
+		Copy: walk.StackCopy{Base: s.snap.StackAddr, Bytes: s.snap.Stack}, High: s.snap.StackTop,
+	}
+	return &s.c
+}
+
+// check compares the leaf's caller with the shadow stack, and with whole the
+// whole chain.
+func (s *stepped) check(whole bool) {
+	c := s.cursor(4096)
+	pc := s.tr.PC()
+	v := s.vm.Step(c)
+	if s.vm.inInterpreter(pc) {
+		s.interpreted++
+		whole = whole || s.interpreted%4 == 0
+	} else if e, ok := s.tr.Caller(); ok && s.vm.find(pc) != nil {
+		s.compared++
+		ra := e.RA
+		loose := s.tr.Loose()
+		right := v == walk.Stepped && c.Regs.PC == ra
+		for _, l := range loose {
+			right = right || v == walk.Stepped && c.Regs.PC == l.RA
+		}
+		if !right {
+			s.bad("caller %#x (%v), shadow says %#x at %#x", c.Regs.PC, v, ra, e.SP)
+		}
+	}
+	if whole {
+		s.checkChain()
+	}
+}
+
+// bad reports a wrong answer, with the code around the pc.
+func (s *stepped) bad(format string, args ...any) {
+	s.wrong++
+	pc := s.tr.PC()
+	regs := s.tr.Regs()
+	var where string
+	if b := s.vm.find(pc); b != nil {
+		where = fmt.Sprintf("%s (%s) kind %d code+%#x frame %d complete +%#x", b.name, s.methodName(b), b.kind, pc-b.codeBegin, b.frameSize, b.frameComplete-b.codeBegin)
+		if b.nm != nil {
+			where += fmt.Sprintf(" vep +%#x stubs +%#x", b.nm.verifiedEntry-b.codeBegin, b.nm.stubBegin-b.codeBegin)
+		}
+	}
+	var code [48]byte
+	s.tr.Memory().Bytes(pc-24, code[:])
+	s.t.Errorf("step %d pc %#x %s\n  rsp %#x rbp %#x rax %#x r13 %#x\n  code % x | % x\n  %s", s.tr.Steps(), pc, where,
+		regs.SP(), regs.FP(), regs.R[0], regs.R[13], code[:24], code[24:], fmt.Sprintf(format, args...))
+	var stack strings.Builder
+	for i := range uint64(12) {
+		w, _ := s.tr.Memory().Word(regs.SP() + 8*i)
+		fmt.Fprintf(&stack, " %x", w)
+	}
+	s.t.Logf("  stack%s", stack.String())
+}
+
+func (s *stepped) methodName(b *blob) string {
+	if b.nm == nil {
+		return ""
+	}
+	return s.nameOf(b.nm.methodID)
+}
+
+func (s *stepped) nameOf(id uint32) string {
+	if int(id) >= len(s.vm.methods.all) || id == 0 {
+		return "?"
+	}
+	m := s.vm.methods.all[id]
+	return m.class + "." + m.name
+}
+
+// frameName is the physical frame's method, or its blob.
+func (s *stepped) frameName(f walk.Frame) string {
+	switch f.Kind {
+	case walk.KindInterpreted:
+		return s.nameOf(uint32(f.Ref >> 32))
+	case walk.KindNative:
+		return "native"
+	}
+	if b := s.vm.find(f.PC); b != nil {
+		if b.nm != nil {
+			return s.methodName(b)
+		}
+		return b.name
+	}
+	return "?"
+}
+
+// walkAll walks on to the end, over native code by the VM's own anchors.
+func (s *stepped) walkAll() walk.Verdict {
+	c := s.cursor(1 << 16)
+	for range 1000 {
+		v := s.vm.Step(c)
+		if v == walk.NotMine || v == walk.Stuck {
+			if !s.vm.Resume(c) {
+				return v
+			}
+			continue
+		}
+		if v != walk.Stepped {
+			return v
+		}
+		c.Depth++
+	}
+	return walk.Stuck
+}
+
+// checkChain walks the whole stack and compares its end with what the program
+// does: run, f1 … f8.
+func (s *stepped) checkChain() {
+	s.chains++
+	s.walkAll()
+	var names []string
+	for _, f := range s.stack.Frames {
+		if n := s.frameName(f); n != "" {
+			names = append(names, n)
+		}
+	}
+	want := []string{"StubRoutines", "java/lang/Thread.run", "Steps.run", "Steps.f1", "Steps.f2", "Steps.f3", "Steps.f4", "Steps.f5", "Steps.f6", "Steps.f7", "Steps.f8"}
+	i := len(names) - 1
+	for k := 0; k < len(want) && i >= 0; {
+		switch {
+		case strings.HasPrefix(names[i], want[k]):
+			k++
+			i--
+		case names[i] == "java/lang/Thread.runWith":
+			i--
+		default:
+			// The thread may just be between two of the calls, in which case the
+			// chain ends early, with the leaf's own helpers.
+			if i > 2 || k < 2 {
+				s.bad("chain %v differs at %q, wanted %s", names, names[i], want[k])
+				return
+			}
+			i--
+		}
+		if k == len(want) {
+			return
+		}
+	}
+	if len(names) < 3 {
+		s.bad("chain %v is short", names)
+	}
+}

@@ -1,0 +1,207 @@
+package hotspot
+
+import "github.com/candid-profiler/candid/internal/walk"
+
+// how says by which rule the caller of a frame is found, given a return address.
+type how uint8
+
+const (
+	howNone        how = iota // no return address points here
+	howFrame                  // the frame has a fixed size
+	howDeopt                  // a frame marked for deoptimisation: the real pc is in it
+	howInterpreter            // D.2
+	howCallStub               // the C++ side called Java
+	howBarrier                // the frames below are in heap chunks
+	howUpcall                 // native code called Java through a foreign function's upcall
+	howFramePtr               // a hand-made stub that has a frame, if any, on rbp
+)
+
+// pcEntry is all that a walk needs of a return address.
+type pcEntry struct {
+	pc    uint64
+	blob  *blob
+	ref   uint64 // for an exact PcDesc, or one just below a poll
+	near  uint64 // for a callee that is no safepoint: the next PcDesc
+	frame uint32 // bytes
+	how   how
+	kind  walk.Kind
+	exact bool // the pc has a PcDesc of its own
+	poll  bool // it has none, but a poll's PcDesc lies within 8 bytes below
+}
+
+const (
+	pcCacheBits   = 12
+	pcCacheProbes = 4
+)
+
+// pcCache maps return addresses to what they mean. Only addresses that mean
+// something are kept, because code may appear where there was none; it is
+// emptied when VM.epoch says that cached blobs died.
+type pcCache struct {
+	epoch uint32
+	slots []pcEntry
+}
+
+// pcSlot spreads pcs: return addresses differ mostly in their low bits, and
+// methods lie on 32- or 64-byte boundaries.
+func pcSlot(pc uint64) uint32 {
+	return uint32(pc * 0x9E3779B97F4A7C15 >> (64 - pcCacheBits))
+}
+
+// classify says what a return address means, nil if it is none that the VM knows.
+// The entry is valid until the next call.
+func (vm *VM) classify(pc uint64) *pcEntry {
+	pcs := &vm.stepping.pcs
+	if pcs.epoch != vm.epoch || pcs.slots == nil {
+		pcs.reset(vm.epoch)
+	}
+	const mask = 1<<pcCacheBits - 1
+	s := pcSlot(pc)
+	for i := range uint32(pcCacheProbes) {
+		e := &pcs.slots[(s+i)&mask]
+		if e.pc == pc && pc != 0 {
+			if e.blob != nil {
+				e.blob.used = vm.batch // it is to be checked with the next batch
+			}
+			return e
+		}
+		if e.pc == 0 {
+			return vm.fill(e, pc)
+		}
+	}
+	return vm.fill(&pcs.slots[s], pc)
+}
+
+func (p *pcCache) reset(epoch uint32) {
+	p.epoch = epoch
+	if p.slots == nil {
+		p.slots = make([]pcEntry, 1<<pcCacheBits)
+		return
+	}
+	clear(p.slots)
+}
+
+// fill decodes pc into e, or leaves e as it is and gives nil.
+func (vm *VM) fill(e *pcEntry, pc uint64) *pcEntry {
+	var n pcEntry
+	n.pc = pc
+	switch {
+	case pc == 0:
+		return nil
+	case pc == vm.callStubReturn:
+		n.how, n.kind = howCallStub, walk.KindStub
+		if b := vm.find(pc); b != nil {
+			n.blob, n.ref = b, uint64(b.id)<<32
+		}
+	case vm.inInterpreter(pc):
+		n.how, n.kind = howInterpreter, walk.KindInterpreted
+	default:
+		b := vm.find(pc)
+		if b == nil || !b.contains(pc) {
+			return nil
+		}
+		n.blob = b
+		n.frame = uint32(min(b.frameSize, maxFrame+1))
+		n.ref = uint64(b.id) << 32
+		n.near = n.ref
+		n.kind = kindOf(b)
+		n.how = n.rule(b)
+		if b.kind == blobNMethod {
+			vm.describe(&n)
+		}
+	}
+	// The blob may have been found to be new, which may have moved the epoch.
+	if vm.stepping.pcs.epoch != vm.epoch {
+		vm.stepping.pcs.reset(vm.epoch)
+	}
+	*e = n
+	return e
+}
+
+// rule chooses how to step over a frame of b that was reached by a return address.
+func (e *pcEntry) rule(b *blob) how {
+	switch b.kind {
+	case blobNMethod:
+		if b.isDeoptPC(e.pc) {
+			return howDeopt
+		}
+	case blobContinuation:
+		return howBarrier
+	case blobUpcall:
+		return howUpcall
+	case blobAdapter, blobVtable:
+		return howNone
+	}
+	switch {
+	case b.frameSize > maxFrame:
+		return howNone
+	case b.frameSize >= 16:
+		return howFrame
+	}
+	return howFramePtr
+}
+
+// describe finds the PcDesc of a return address in a compiled method (FACTS B.5).
+func (vm *VM) describe(e *pcEntry) {
+	b := e.blob
+	e.near = refOf(b, b.atOrAfter(e.pc))
+	if i := b.exact(e.pc); i >= 0 {
+		e.ref, e.exact = refOf(b, i), true
+		return
+	}
+	// A loop poll's return address is moved past the polling instruction, which
+	// is at most 8 bytes long, from JDK 11 on.
+	i := b.atOrAfter(e.pc)
+	if i < 0 {
+		i = len(b.nm.pcs)
+	}
+	if i > 0 {
+		if d := e.pc - b.codeBegin - uint64(uint32(b.nm.pcs[i-1].pc)); d <= 8 {
+			e.ref, e.poll = refOf(b, i-1), true
+			return
+		}
+	}
+	e.ref = e.near
+}
+
+// refOf is the Frame.Ref of the element i of a compiled method's PcDescs.
+func refOf(b *blob, i int) uint64 {
+	r := uint64(b.id) << 32
+	if i >= 0 && i < len(b.nm.pcs) && b.nm.pcs[i].scope != 0 {
+		r |= uint64(uint32(i + 1))
+	}
+	return r
+}
+
+// isDeoptPC says whether pc is where a frame marked for deoptimisation seems to
+// return to.
+func (b *blob) isDeoptPC(pc uint64) bool {
+	if b.nm == nil {
+		return false
+	}
+	for _, d := range b.nm.deopt {
+		if d != 0 && pc >= d && pc-d <= b.nm.deoptSlack {
+			return true
+		}
+	}
+	return false
+}
+
+// kindOf is the kind of the frames that run a blob's code.
+func kindOf(b *blob) walk.Kind {
+	switch b.kind {
+	case blobNativeMethod:
+		return walk.KindNativeMethod
+	case blobInterpreter:
+		return walk.KindInterpreted
+	case blobNMethod:
+		switch {
+		case b.nm == nil || b.nm.level <= 0:
+			return walk.KindCompiled
+		case b.nm.level <= 3:
+			return walk.KindC1
+		}
+		return walk.KindC2
+	}
+	return walk.KindStub
+}

@@ -1,0 +1,211 @@
+package hotspot
+
+import (
+	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+const (
+	// maxFrame bounds a compiled frame, in bytes. HotSpot's own frames are far
+	// smaller; a size beyond is a torn read.
+	maxFrame = 256 << 10
+
+	// maxSearch is how many words above the place that the rules name are looked
+	// at for a return address (the string search intrinsics move rsp).
+	maxSearch = 12
+)
+
+// stepping is what the stepper keeps between frames. A VM is used by one walk
+// at a time.
+type stepping struct {
+	pcs pcCache
+
+	// Of the call stub or upcall stub that was stepped over last: its pc, and
+	// where the anchor of the Java frames below the native frames is (Resume).
+	entryPC, below uint64
+
+	// prov and flags are put on the next frame: it was found by less than its
+	// callee's own rule.
+	prov  walk.Provenance
+	flags walk.FrameFlags
+
+	slots *interpreterSlots // of the last interpreter frame
+
+	// chunk is reused for reading the frames of virtual threads.
+	chunk chunkWalk
+}
+
+// javaRegs are the registers that survive a call between generated code.
+func javaRegs(a cpu.Arch) uint32 {
+	if a == cpu.ARM64 {
+		return 1<<cpu.XSP | 1<<cpu.X29
+	}
+	return 1<<cpu.RSP | 1<<cpu.RBP
+}
+
+// Owns says whether pc lies in code that the VM generated. It implements walk.Stepper.
+func (vm *VM) Owns(pc uint64) bool { return vm.inCodeCache(pc) }
+
+func (vm *VM) inInterpreter(pc uint64) bool { return pc >= vm.interpLo && pc < vm.interpHi }
+
+// Step steps over the frame at the Cursor. It implements walk.Stepper.
+func (vm *VM) Step(c *walk.Cursor) walk.Verdict {
+	if c.Leaf {
+		return vm.stepLeaf(c)
+	}
+	e := vm.classify(stripPC(c, c.Regs.PC))
+	if e == nil {
+		return walk.NotMine
+	}
+	if e.how == howFrame {
+		return vm.stepFrame(c, e)
+	}
+	switch e.how {
+	case howDeopt:
+		return vm.stepDeopt(c, e)
+	case howInterpreter:
+		return vm.stepInterpreted(c)
+	case howCallStub:
+		return vm.stepCallStub(c, e)
+	case howBarrier:
+		return vm.stepBarrier(c, e)
+	case howUpcall:
+		return vm.stepUpcall(c, e)
+	case howFramePtr:
+		return vm.stepFramePointer(c, e)
+	}
+	return walk.NotMine
+}
+
+// stepFrame steps over a frame whose size is fixed, reached by a return address
+// (FACTS D.3).
+func (vm *VM) stepFrame(c *walk.Cursor, e *pcEntry) walk.Verdict {
+	ref, prov, flags := e.ref, walk.Exact, walk.ReturnAddress
+	if e.blob.kind == blobNMethod && !e.exact {
+		switch {
+		case c.LeafCallee:
+			ref, flags = e.near, flags|walk.Coarse
+		case !e.poll:
+			// Every other call has a PcDesc, so this is not where a call returns to.
+			prov, flags = walk.Derived, flags|walk.Coarse
+		}
+	}
+	sp := c.Regs.SP()
+	if c.Unextended != 0 {
+		sp = c.Unextended
+	}
+	vm.push(c, e.pc, ref, e.kind, prov, flags)
+	return vm.popFrame(c, sp+uint64(e.frame))
+}
+
+// popFrame makes the caller of a frame that ends at end, where the return
+// address and below it the saved frame pointer are, the Cursor's frame.
+func (vm *VM) popFrame(c *walk.Cursor, end uint64) walk.Verdict {
+	if end <= c.Regs.SP() || end&7 != 0 {
+		return walk.Stuck
+	}
+	ra, ok := c.Word(end - 8)
+	if !ok {
+		return walk.Stuck
+	}
+	fp, ok := c.Word(end - 16)
+	if !ok {
+		return walk.Stuck
+	}
+	if !c.InCopy(end - 8) {
+		vm.stepping.flags |= walk.Stitched
+	}
+	vm.enter(c, ra, end, fp)
+	return walk.Stepped
+}
+
+// enter makes the generated code's caller the Cursor's frame.
+func (vm *VM) enter(c *walk.Cursor, ra, sp, fp uint64) {
+	c.Regs.PC = stripPC(c, ra)
+	c.Regs.SetSP(sp)
+	c.Regs.SetFP(fp)
+	c.Regs.Known = javaRegs(c.Regs.Arch)
+	c.Leaf, c.LeafCallee, c.Unextended = false, false, 0
+}
+
+// stripPC takes pointer authentication bits off a return address.
+func stripPC(c *walk.Cursor, pc uint64) uint64 {
+	if c.Regs.Arch == cpu.ARM64 {
+		return pc & (1<<48 - 1)
+	}
+	return pc
+}
+
+// stepDeopt steps over a frame whose return address was replaced by its deopt
+// handler's (FACTS B.4).
+func (vm *VM) stepDeopt(c *walk.Cursor, e *pcEntry) walk.Verdict {
+	sp := c.Regs.SP()
+	if c.Unextended != 0 {
+		sp = c.Unextended
+	}
+	b, pc0, kind := e.blob, e.pc, e.kind
+	if pc, ok := c.Word(sp + b.nm.origPCOffset); ok && b.contains(pc) && !b.isDeoptPC(pc) {
+		// The deopt handler is entered only where there was a safepoint.
+		if o := vm.classify(pc); o != nil && o.how == howFrame {
+			return vm.stepFrame(c, o)
+		}
+	}
+	vm.push(c, pc0, uint64(b.id)<<32, kind, walk.Derived, walk.ReturnAddress|walk.Coarse)
+	return vm.popFrame(c, sp+b.frameSize)
+}
+
+// stepFramePointer steps over a stub's own frame, which has no published size.
+func (vm *VM) stepFramePointer(c *walk.Cursor, e *pcEntry) walk.Verdict {
+	vm.push(c, e.pc, e.ref, e.kind, walk.Derived, walk.ReturnAddress)
+	fp := c.Regs.FP()
+	if !vm.fpKnown(c) || fp < c.Regs.SP() || fp-c.Regs.SP() > maxFrame {
+		return walk.Stuck
+	}
+	v := vm.popFrame(c, fp+16)
+	c.LeafCallee = true
+	return v
+}
+
+func (vm *VM) fpKnown(c *walk.Cursor) bool {
+	if c.Regs.Arch == cpu.ARM64 {
+		return c.Regs.Known&(1<<cpu.X29) != 0
+	}
+	return c.Regs.Known&(1<<cpu.RBP) != 0
+}
+
+// push appends a frame, with what its callee's step said about how it was found.
+// Frame.Owner is the walker's to fill: a stepper does not know its own index.
+func (vm *VM) push(c *walk.Cursor, pc, ref uint64, kind walk.Kind, prov walk.Provenance, flags walk.FrameFlags) {
+	s := &vm.stepping
+	c.Stack.Push(walk.Frame{
+		PC: pc, Ref: ref, Kind: kind,
+		Prov: max(prov, s.prov), Flags: flags | s.flags,
+	})
+	s.prov, s.flags = walk.Exact, 0
+}
+
+// validRA says whether ra is where a call from Java code returns to: it has a
+// PcDesc, or it is one of the few places that need none (FACTS D.4.1).
+func (vm *VM) validRA(ra uint64) bool {
+	e := vm.classify(ra)
+	if e == nil {
+		return false
+	}
+	switch e.how {
+	case howCallStub, howInterpreter, howDeopt, howBarrier, howUpcall:
+		return true
+	case howFrame:
+		if e.blob.kind == blobNMethod {
+			return e.exact
+		}
+		return e.blob.nm != nil && e.blob.nm.enterSpecial
+	}
+	return false
+}
+
+// codeRA says whether ra may be where a call from generated code without a
+// safepoint returns to.
+func (vm *VM) codeRA(ra uint64) bool {
+	e := vm.classify(ra)
+	return e != nil && e.how != howNone
+}

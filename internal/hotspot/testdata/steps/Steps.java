@@ -1,0 +1,196 @@
+import java.math.BigInteger;
+import java.security.MessageDigest;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.zip.Adler32;
+import java.util.zip.CRC32;
+import javax.crypto.Cipher;
+import javax.crypto.spec.SecretKeySpec;
+
+/** Code for a thread that is stepped one instruction at a time: whatever generated code can look like. */
+public class Steps implements Runnable {
+    interface Shape { int area(int x); }
+    static class A implements Shape { public int area(int x) { return x + 1; } }
+    static class B implements Shape { public int area(int x) { return x * 3; } }
+    static class C implements Shape { public int area(int x) { return x ^ 5; } }
+    static class D implements Shape { public int area(int x) { return x - 7; } }
+    static abstract class Base { abstract long step(long v, int a, int b, int c, int d, int e, int f, int g); }
+    static class S1 extends Base { long step(long v, int a, int b, int c, int d, int e, int f, int g) { return v + a + b + c + d + e + f + g; } }
+    static class S2 extends Base { long step(long v, int a, int b, int c, int d, int e, int f, int g) { return v ^ a * b - c * d + e * f - g; } }
+    static class S3 extends Base { long step(long v, int a, int b, int c, int d, int e, int f, int g) { return v - a - b - c - d - e - f - g; } }
+
+    static final Shape[] SHAPES = {new A(), new B(), new C(), new D()};
+    static final Base[] BASES = {new S1(), new S2(), new S3()};
+    static volatile long sink;
+    static volatile Object keep;
+    static long plain;
+    final String mode;
+    final boolean trace;
+    byte[] data = new byte[4096];
+    byte[] more = new byte[4096];
+    int[] ints = new int[512];
+    double[] doubles = new double[100];
+    MessageDigest sha, sha256, md5;
+    Cipher aes;
+    CRC32 crc = new CRC32();
+    Adler32 adler = new Adler32();
+    BigInteger big = new BigInteger("123456789012345678901234567890123456789012345678901234567890123456789");
+    BigInteger mod = BigInteger.ONE.shiftLeft(521).subtract(BigInteger.ONE);
+    StringBuilder text = new StringBuilder();
+
+    Steps(String mode) {
+        this.mode = mode;
+        this.trace = false;
+        for (int i = 0; i < data.length; i++) data[i] = (byte) (i * 31);
+        try {
+            sha = MessageDigest.getInstance("SHA-1");
+            sha256 = MessageDigest.getInstance("SHA-256");
+            md5 = MessageDigest.getInstance("MD5");
+            aes = Cipher.getInstance("AES/CBC/PKCS5Padding");
+            aes.init(Cipher.ENCRYPT_MODE, new SecretKeySpec(new byte[16], "AES"));
+        } catch (Throwable t) {
+            aes = null;
+        }
+    }
+
+    public void run() { long n = 0; while (true) { sink = f1(n++); } }
+    long f1(long n) { return f2(n) + 1; }
+    long f2(long n) { return f3(n, 1, 2, 3, 4, 5, 6, 7, 8) + 1; }
+    long f3(long n, int a, int b, int c, int d, int e, int f, int g, int h) { return f4(n + a + h) + b; }
+    long f4(long n) { return f5(n) + 1; }
+    long f5(long n) { synchronized (this) { return f6(n) + 1; } }
+    long f6(long n) { return f7((int) n, n) + 1; }
+    long f7(int i, long n) { return f8(n, i) + 1; }
+    long f8(long n, int i) {
+        if (mode.equals("basic")) return basic(n);
+        if (mode.equals("intrinsics")) return intrinsics(n);
+        if (mode.equals("poll")) return poll(n);
+        return (n & 1) == 0 ? basic(n) : intrinsics(n);
+    }
+
+    long basic(long n) {
+        long v = calls(n) + fib(9) + locking(n) + allocation(n) + arrays(n) + exceptions(n) + strings(n) + nativeCalls(n);
+        return v;
+    }
+    long poll(long n) {
+        long v = n;
+        for (int i = 0; i < 300; i++) v = spin(v, 40);
+        return v;
+    }
+    long spin(long v, int k) {
+        for (int i = 0; i < k; i++) { v = v * 31 + plain; if ((v & 7) == 3) v = leaf(v); }
+        return v;
+    }
+    static long leaf(long v) { return v + 3; }
+    long calls(long n) {
+        long v = 0;
+        for (int i = 0; i < 12; i++) {
+            v += SHAPES[i & 3].area(i);
+            v = BASES[i % 3].step(v, i, 2, 3, 4, 5, 6, 7);
+        }
+        return v;
+    }
+    int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+    long locking(long n) {
+        synchronized (data) { sink = n; }
+        return helper(n);
+    }
+    synchronized long helper(long n) { return n + 1; }
+    long allocation(long n) {
+        Object[] a = new Object[16];
+        for (int i = 0; i < a.length; i++) a[i] = new long[i + 1];
+        keep = a;
+        Map<Integer, String> m = new HashMap<Integer, String>();
+        for (int i = 0; i < 4; i++) m.put(i + (int) n, "x");
+        ArrayList<Object> l = new ArrayList<Object>(m.values());
+        keep = new int[3][5];
+        return l.size();
+    }
+    long arrays(long n) {
+        System.arraycopy(data, 3, more, 5, 1000);
+        System.arraycopy(data, 0, data, 8, 200);
+        System.arraycopy(ints, 1, ints, 2, 100);
+        Object[] o = new Object[40];
+        System.arraycopy(o, 0, new Object[40], 0, 40);
+        System.arraycopy(SHAPES, 0, new Object[4], 0, 4);
+        keep = data.clone();
+        Arrays.fill(ints, 7);
+        return Arrays.hashCode(ints) + (Arrays.equals(data, more) ? 1 : 0);
+    }
+    long exceptions(long n) {
+        long v = 0;
+        for (int i = 0; i < 3; i++) {
+            try { v += thrower(i, n); } catch (IllegalStateException e) { v++; } catch (RuntimeException e) { v += 2; }
+        }
+        return v;
+    }
+    long thrower(int i, long n) {
+        try {
+            if (i == 1) throw new IllegalStateException();
+            if (i == 2) { Object o = null; return n > 100 ? o.hashCode() : 0; }
+            return ints[i];
+        } finally { sink = i; }
+    }
+    long strings(long n) {
+        text.setLength(0);
+        text.append("candid ").append(n).append(' ').append(n * 7).append("é中");
+        String s = text.toString();
+        int v = s.indexOf("dong") + s.indexOf('中') + s.hashCode() + s.compareTo("candle");
+        byte[] b = s.getBytes();
+        return v + b.length + new String(b).length() + s.substring(3).replace('a', 'b').length() + (s.equals("x" + n) ? 1 : 0);
+    }
+    long nativeCalls(long n) {
+        return System.nanoTime() + System.identityHashCode(new Object()) + Thread.currentThread().getPriority()
+            + (keep.getClass() == Object.class ? 1 : 0) + Runtime.getRuntime().totalMemory() + "abc".intern().length();
+    }
+    long intrinsics(long n) {
+        long v = 0;
+        crc.update(data, 0, 1000);
+        adler.update(data, 0, 900);
+        v += crc.getValue() + adler.getValue();
+        if (aes != null) {
+            try {
+                sha.update(data, 0, 256);
+                sha256.update(data, 0, 256);
+                md5.update(data, 0, 256);
+                v += sha.digest()[0] + sha256.digest()[0] + md5.digest()[0];
+                v += aes.doFinal(data, 0, 512).length;
+            } catch (Exception e) { v++; }
+        }
+        BigInteger x = big.multiply(big).multiply(big).add(BigInteger.valueOf(n));
+        v += x.mod(mod).intValue() + x.multiply(x).bitLength();
+        if (n % 8 == 1) v += big.modPow(BigInteger.valueOf(65537), mod).intValue();
+        for (int i = 0; i < doubles.length; i++) doubles[i] = Math.sin(i) + Math.log(i + 1) + Math.pow(i, 1.5) + Math.exp(i % 5);
+        for (int i = 0; i < 200; i++) ints[i] = (int) ((i * 7919 + n) % 200);
+        Arrays.sort(ints, 0, 200);
+        byte[] b64 = java.util.Base64.getEncoder().encode(Arrays.copyOf(data, 300));
+        v += java.util.Base64.getDecoder().decode(b64).length;
+        v += new String(data, 0, 200, java.nio.charset.StandardCharsets.ISO_8859_1).indexOf("\u0001\u0002");
+        v += strings(n);
+        return v + ints[0];
+    }
+
+    public static void main(String[] args) throws Exception {
+        Steps s = new Steps(args[0]);
+        Thread t = new Thread(s, "stepped");
+        t.setDaemon(true);
+        t.start();
+        if (args[0].equals("poll")) {
+            Thread p = new Thread(new Runnable() {
+                public void run() {
+                    while (true) {
+                        Thread.getAllStackTraces();
+                        try { Thread.sleep(3); } catch (InterruptedException e) { return; }
+                    }
+                }
+            }, "poller");
+            p.setDaemon(true);
+            p.start();
+        }
+        System.out.println("ready");
+        System.out.flush();
+        while (System.in.read() >= 0) { }
+    }
+}
