@@ -1,0 +1,219 @@
+package runtimes
+
+import (
+	"debug/elf"
+	"errors"
+	"io"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/candid-profiler/candid/internal/target"
+)
+
+// Detector recognises runtimes and remembers the files that it has looked at.
+// It may not be used from several goroutines at once.
+type Detector struct {
+	files map[fileID]*fileFacts
+}
+
+type fileID struct {
+	dev, inode uint64
+	path       string
+}
+
+// NewDetector makes a Detector that has seen nothing.
+func NewDetector() *Detector { return &Detector{files: make(map[fileID]*fileFacts)} }
+
+const (
+	maxFiles   = 20000 // remembered; then all are forgotten
+	maxModules = 2000  // looked at in one process
+)
+
+// fileFacts is what one file says of the runtime in it.
+type fileFacts struct {
+	kind    Kind
+	version string // as the file tells it
+	live    *liveVersion
+	addr    uint64 // of live's symbol, as the file numbers it
+	progs   []elf.ProgHeader
+}
+
+// look opens a process for a moment.
+func (d *Detector) look(pid int) (Runtime, target.Reason) {
+	p, err := target.Open(pid)
+	if err != nil {
+		var a *target.AccessError
+		if errors.As(err, &a) {
+			return Runtime{}, a.Reason
+		}
+		return Runtime{}, target.ReasonNoProcess
+	}
+	defer p.Close()
+	r, err := d.Of(p)
+	if err != nil {
+		switch {
+		case errors.Is(err, target.ErrZombie):
+			return r, target.ReasonZombie
+		case errors.Is(err, target.ErrNoProcess):
+			return r, target.ReasonNoProcess
+		case errors.Is(err, target.ErrPermission):
+			return r, target.ReasonPolicy
+		}
+	}
+	return r, target.ReasonNone
+}
+
+// Of recognises the runtime of a process. A process without a known one is
+// Native. The errors are those of target.Process.Modules.
+func (d *Detector) Of(p *target.Process) (Runtime, error) {
+	mods, err := p.Modules()
+	if err != nil {
+		return Runtime{}, err
+	}
+	best := Runtime{Kind: Native, Path: strings.TrimSuffix(p.Exe(), " (deleted)")}
+	var at target.Module
+	var facts *fileFacts
+	for i, m := range mods {
+		if i >= maxModules {
+			break
+		}
+		if m.VDSO() {
+			continue
+		}
+		if f := d.facts(p, m); f.kind != Unknown && f.kind < best.Kind {
+			best.Kind, best.Path, best.Version = f.kind, m.Path, f.version
+			at, facts = m, f
+		}
+	}
+	if facts == nil {
+		return best, nil
+	}
+	if best.Kind == Hotspot {
+		best.Version = hotspotVersion(p, at, facts)
+	}
+	if facts.live != nil {
+		if bias, ok := at.Bias(facts.progs); ok {
+			if v := facts.live.read(p.Memory(), bias+facts.addr); v != "" {
+				best.Version = v
+			}
+		}
+	}
+	return best, nil
+}
+
+// facts looks at a module's file, unless it has been before.
+func (d *Detector) facts(p *target.Process, m target.Module) *fileFacts {
+	id := fileID{m.Dev, m.Inode, m.Path}
+	if f, ok := d.files[id]; ok {
+		return f
+	}
+	if len(d.files) >= maxFiles {
+		clear(d.files)
+	}
+	f := &fileFacts{}
+	d.files[id] = f
+	x, _ := m.Executable()
+	file, err := p.OpenFile(x)
+	if err != nil {
+		// Without the file its name has to do.
+		f.kind = kindByName(m.Path, false)
+		return f
+	}
+	defer file.Close()
+	f.learn(file, m.Path)
+	return f
+}
+
+// learn reads the file that is known as name.
+func (f *fileFacts) learn(r io.ReaderAt, name string) {
+	file, err := elf.NewFile(r)
+	if err != nil {
+		return
+	}
+	table := newSymbolTable(file)
+	for i := range signs {
+		s := &signs[i]
+		if f.kind != Unknown && s.kind > f.kind {
+			continue
+		}
+		addr, ok := uint64(0), false
+		if s.section != "" {
+			ok = file.Section(s.section) != nil
+		} else {
+			addr, ok = table.lookup(s.symbol)
+		}
+		if !ok {
+			continue
+		}
+		if s.kind < f.kind || f.kind == Unknown {
+			*f = fileFacts{kind: s.kind}
+		}
+		if s.live != nil && f.live == nil {
+			f.live, f.addr = s.live, addr
+			for _, p := range file.Progs {
+				f.progs = append(f.progs, p.ProgHeader)
+			}
+		}
+	}
+	if f.kind == Unknown {
+		f.kind = kindByName(name, true)
+	}
+	switch f.kind {
+	case Go:
+		f.version = goVersion(r)
+	case CoreCLR, Python:
+		f.version = versionInPath(name)
+	}
+}
+
+// sign is something in a file that tells a runtime.
+type sign struct {
+	kind    Kind
+	symbol  string // exported
+	section string // or a section
+	live    *liveVersion
+}
+
+// signs are looked for in every executable file of a process.
+var signs = []sign{
+	// Read by the JDK's own serviceability agent; in every JDK since 6.
+	{kind: Hotspot, symbol: "gHotSpotVMStructs"},
+	// Read by .NET's debuggers: the table of libcoreclr, and what a single-file
+	// program exports in its place (docs/design/features/single-file in
+	// dotnet/runtime).
+	{kind: CoreCLR, symbol: "g_dacTable"},
+	{kind: CoreCLR, symbol: "DotNetRuntimeInfo"},
+	{kind: NativeAOT, symbol: "DotNetRuntimeDebugHeader"},
+	{kind: NativeImage, section: ".svm_heap"},
+	{kind: NativeImage, symbol: "graal_create_isolate"},
+	{kind: Node, symbol: "_ZN4node11per_process8metadataE", live: &nodeVersion},
+	{kind: Node, symbol: "napi_create_function"},
+	{kind: Python, symbol: "Py_Version", live: &pythonVersion}, // since 3.11
+	{kind: Python, symbol: "Py_GetVersion"},
+	{kind: Ruby, symbol: "ruby_version", live: &rubyVersion},
+	{kind: Go, section: ".go.buildinfo"},
+	{kind: Go, section: ".gopclntab"},
+}
+
+// kindByName recognises what exports nothing that is known, or cannot be read:
+// what was read and exports no table of a virtual machine is none, whatever its
+// name.
+func kindByName(name string, wasRead bool) Kind {
+	base := path.Base(name)
+	switch {
+	case base == "libjvm.so" && !wasRead:
+		return Hotspot
+	case base == "libcoreclr.so" && !wasRead:
+		return CoreCLR
+	case strings.HasPrefix(base, "libj9vm"):
+		return OpenJ9
+	case base == "node" || base == "nodejs":
+		return Node
+	case pythonName.MatchString(base):
+		return Python
+	}
+	return Unknown
+}
+
+var pythonName = regexp.MustCompile(`^python([23](\.[0-9]+)?)?$`)

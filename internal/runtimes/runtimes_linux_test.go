@@ -1,0 +1,323 @@
+package runtimes
+
+import (
+	"bytes"
+	"debug/elf"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/target"
+)
+
+// start runs a program until the test ends and waits for its first line.
+func start(t testing.TB, name string, args ...string) (*target.Process, string) {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Skipf("cannot run %s: %v", name, err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	buf := make([]byte, 200)
+	n, _ := out.Read(buf)
+	p, err := target.Open(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p, strings.TrimSpace(string(buf[:n]))
+}
+
+func jdk(version string) string {
+	dir := os.Getenv("CANDID_RUNTIMES")
+	if dir == "" {
+		home, _ := os.UserHomeDir()
+		dir = filepath.Join(home, ".cache", "candid-runtimes")
+	}
+	return filepath.Join(dir, "jdks", version)
+}
+
+// A program that says what version of Java it runs on and waits.
+const sleeper = `public class Sleeper {
+  public static void main(String[] a) throws Exception {
+    System.out.println(System.getProperty("java.version"));
+    Thread.sleep(100000);
+  }
+}`
+
+func TestHotspotVersions(t *testing.T) {
+	dir := t.TempDir()
+	src := filepath.Join(dir, "Sleeper.java")
+	if err := os.WriteFile(src, []byte(sleeper), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	compiled := false
+	for _, v := range []string{"8", "11", "17", "21", "25", "27"} {
+		t.Run(v, func(t *testing.T) {
+			home := jdk(v)
+			if _, err := os.Stat(home + "/bin/java"); err != nil {
+				t.Skipf("no JDK %s: %v", v, err)
+			}
+			if !compiled { // by the oldest, so that all can run it
+				if out, err := exec.Command(home+"/bin/javac", "-d", dir, src).CombinedOutput(); err != nil {
+					t.Fatalf("javac: %v\n%s", err, out)
+				}
+				compiled = true
+			}
+			p, said := start(t, home+"/bin/java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-Xmx64m", "-cp", dir, "Sleeper")
+			r, err := Of(p)
+			if err != nil || r.Kind != Hotspot || r.Version != said || said == "" || filepath.Base(r.Path) != "libjvm.so" {
+				t.Errorf("%+v, %v; java says %q", r, err, said)
+			}
+			// What is compiled into the VM must agree, for a JDK without a release file.
+			f, err := os.Open(r.Path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			if got := compiledVersion(f); got != said {
+				t.Errorf("compiled into it: %q, java says %q", got, said)
+			}
+		})
+	}
+}
+
+// The VM is recognised by what it exports, not by its name.
+func TestHotspotByAnotherName(t *testing.T) {
+	lib := jdk("17") + "/lib/server/libjvm.so"
+	b, err := os.ReadFile(lib)
+	if err != nil {
+		t.Skipf("no JDK 17: %v", err)
+	}
+	other := filepath.Join(t.TempDir(), "other.so")
+	if err := os.WriteFile(other, b, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	release, err := os.ReadFile(jdk("17") + "/release")
+	if err != nil {
+		t.Skip(err)
+	}
+	p, said := start(t, "/usr/bin/python3", "-c", "import ctypes, time; ctypes.CDLL('"+other+"'); print('up', flush=True); time.sleep(100)")
+	if said != "up" {
+		t.Skip("python3 could not load the library")
+	}
+	r, err := Of(p)
+	if want := (Runtime{Hotspot, parseRelease(release), other}); err != nil || r != want {
+		t.Errorf("got %+v, %v, want %+v", r, err, want)
+	}
+}
+
+func TestNameAloneIsNotEnough(t *testing.T) {
+	b, err := os.ReadFile("/bin/sleep")
+	if err != nil {
+		t.Skip(err)
+	}
+	fake := filepath.Join(t.TempDir(), "libjvm.so")
+	if err := os.WriteFile(fake, b, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(fake, "100")
+	if err := cmd.Start(); err != nil {
+		t.Skip(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	p, err := target.Open(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if r, err := Of(p); err != nil || r != (Runtime{Kind: Native, Path: fake}) {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestGo(t *testing.T) {
+	p, err := target.Open(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	want, _, _ := strings.Cut(strings.TrimPrefix(runtime.Version(), "go"), " ")
+	if r, err := Of(p); err != nil || r.Kind != Go || r.Version != want || r.Path != p.Exe() {
+		t.Errorf("%+v, %v, want version %s", r, err, want)
+	}
+}
+
+func TestPython(t *testing.T) {
+	interpreters, _ := filepath.Glob("/usr/bin/python3.*[0-9]")
+	if home, err := os.UserHomeDir(); err == nil {
+		more, _ := filepath.Glob(home + "/.pyenv/versions/*/bin/python")
+		interpreters = append(interpreters, more...)
+	}
+	if len(interpreters) == 0 {
+		t.Skip("no python")
+	}
+	for _, name := range interpreters {
+		p, said := start(t, name, "-c", "import sys,time; sys.stdout.write('.'.join(str(n) for n in sys.version_info[:3])+'\\n'); sys.stdout.flush(); time.sleep(100)")
+		r, err := Of(p)
+		if err != nil || r.Kind != Python || r.Version == "" || !strings.HasPrefix(said, r.Version) {
+			t.Errorf("%s: %+v, %v, it says %s", name, r, err, said)
+		}
+	}
+}
+
+func TestNode(t *testing.T) {
+	name, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("no node")
+	}
+	p, said := start(t, name, "-e", "console.log(process.versions.node); setTimeout(() => {}, 100000)")
+	r, err := Of(p)
+	if err != nil || r.Kind != Node || r.Version != "" && r.Version != said {
+		t.Errorf("%+v, %v, it says %s", r, err, said)
+	}
+	t.Logf("%v", r)
+}
+
+func TestListHasSelf(t *testing.T) {
+	begin := time.Now()
+	all, err := List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d processes in %v", len(all), time.Since(begin))
+	for _, p := range all {
+		if p.PID == os.Getpid() {
+			if p.Runtime.Kind != Go || p.Reason != target.ReasonNone {
+				t.Errorf("%+v", p)
+			}
+			return
+		}
+	}
+	t.Error("this process is not listed")
+}
+
+// The hash tables must find what a scan of all symbols finds, and nothing else.
+func TestSymbolTable(t *testing.T) {
+	names := []string{"/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6", jdk("17") + "/lib/server/libjvm.so", "/usr/bin/node"}
+	if gcc, err := exec.LookPath("gcc"); err == nil {
+		src, lib := filepath.Join(t.TempDir(), "a.c"), filepath.Join(t.TempDir(), "old.so")
+		os.WriteFile(src, []byte("int one = 1; int two; int f(void) { return one; } int g(void) { return two; } int printf(const char*, ...); int h(void) { return printf(\"\"); }"), 0o644)
+		if out, err := exec.Command(gcc, "-shared", "-fPIC", "-Wl,--hash-style=sysv", "-o", lib, src).CombinedOutput(); err != nil {
+			t.Logf("gcc: %v %s", err, out)
+		} else {
+			names = append(names, lib)
+		}
+	}
+	checked := 0
+	for _, name := range names {
+		f, err := elf.Open(name)
+		if err != nil {
+			continue
+		}
+		defer f.Close()
+		syms, err := f.DynamicSymbols()
+		if err != nil {
+			t.Fatal(err)
+		}
+		table := newSymbolTable(f)
+		if filepath.Base(name) == "old.so" && !table.old {
+			t.Error("no old hash table in the file made for it")
+		}
+		defined := map[string]map[uint64]bool{}
+		for _, s := range syms {
+			if s.Section != elf.SHN_UNDEF {
+				if defined[s.Name] == nil {
+					defined[s.Name] = map[uint64]bool{}
+				}
+				defined[s.Name][s.Value] = true
+			}
+		}
+		n := 0
+		for s, values := range defined {
+			if n++; n > 3000 {
+				break
+			}
+			if v, ok := table.lookup(s); !ok || !values[v] {
+				t.Errorf("%s: %s is %#x, %v, want one of %v", name, s, v, ok, values)
+			}
+			if _, ok := table.lookup(s + "?"); ok {
+				t.Errorf("%s: %s? was found", name, s)
+			}
+		}
+		for _, s := range syms {
+			if s.Section == elf.SHN_UNDEF && defined[s.Name] == nil {
+				if _, ok := table.lookup(s.Name); ok {
+					t.Errorf("%s: %s is not defined, but was found", name, s.Name)
+				}
+			}
+		}
+		checked++
+	}
+	if checked == 0 {
+		t.Skip("no library to compare with")
+	}
+}
+
+func TestVersionTexts(t *testing.T) {
+	for in, want := range map[string]string{
+		"IMPLEMENTOR=\"x\"\nJAVA_VERSION=\"17.0.15\"\nJAVA_VERSION_DATE=\"2025\"\n": "17.0.15",
+		"JAVA_VERSION=\"1.8.0_412\"\r\n":                                            "1.8.0_412", "JAVA_VERSION=21": "21", "JAVA_VERSION=\"25-ea\"": "25",
+		"": "", "JAVA_VERSION=": "", "JAVA_VERSION=\"x\"": "", "XJAVA_VERSION=\"1\"": "",
+	} {
+		if got := parseRelease([]byte(in)); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+	for in, want := range map[string]string{
+		"/usr/share/dotnet/shared/Microsoft.NETCore.App/8.0.11/libcoreclr.so": "8.0.11",
+		"/usr/lib/x86_64-linux-gnu/libpython3.9.so.1.0":                       "3.9",
+		"/usr/bin/python3.6m": "3.6", "/usr/bin/python": "", "": "",
+	} {
+		if got := versionInPath(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+	for k := Kind(0); k < numKinds; k++ {
+		if k.String() == "" {
+			t.Errorf("kind %d has no name", k)
+		}
+	}
+}
+
+func FuzzLearn(f *testing.F) {
+	for _, name := range []string{"/bin/true", "/lib64/ld-linux-x86-64.so.2"} {
+		if b, err := os.ReadFile(name); err == nil && len(b) < 300<<10 {
+			f.Add(b)
+		}
+	}
+	f.Add([]byte("\x7fELF\x02\x01\x01"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var facts fileFacts
+		facts.learn(bytes.NewReader(b), "/x")
+		compiledVersion(bytes.NewReader(b))
+		if len(facts.version) > maxVersion {
+			t.Fatalf("version of %d bytes", len(facts.version))
+		}
+	})
+}
+
+func BenchmarkList(b *testing.B) {
+	n := 0
+	for b.Loop() {
+		all, err := List()
+		if err != nil {
+			b.Fatal(err)
+		}
+		n = len(all)
+	}
+	b.ReportMetric(float64(n), "processes")
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(n), "µs/process")
+}
