@@ -1,8 +1,32 @@
 // Package dwarfline reads, from DWARF 2 to 5, which source line an address
 // belongs to and which functions the compiler inlined there.
+//
+// debug/dwarf of the standard library is not used: it allocates what the header
+// of a line table asks for, whatever the file's size, and an object for every
+// debugging entry. Here only the headers of the units are read at first, and of
+// a unit that is asked for only what the answer needs.
 package dwarfline
 
-import "encoding/binary"
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+)
+
+const (
+	maxUnits      = 1 << 18
+	maxUnitSpans  = 4 << 20 // of all units together
+	maxLoaded     = 4 << 20 // rows and ranges of the units in memory, about 24 bytes each
+	maxNamesKept  = 1 << 14
+	maxOriginHops = 8
+	maxPlaces     = 128 // of one address
+)
+
+// ErrNone: the file has no usable line information.
+var ErrNone = errors.New("no usable DWARF")
 
 // Place is one source place. Of several for one address the first is the
 // innermost inlined function, the last the function that was compiled.
@@ -12,13 +36,244 @@ type Place struct {
 	Line     int32  // 0 if unknown
 }
 
-// Data is the line information of one file.
-type Data struct{}
-
-// Open reads the sections.
-func Open(order binary.ByteOrder, section func(name string) ([]byte, error)) (*Data, error) {
-	return &Data{}, nil
+type sections struct {
+	info, abbrev, line, str, lineStr, strOffsets, addr, ranges, rnglists []byte
 }
 
-// Lookup appends the places of addr to out.
-func (d *Data) Lookup(addr uint64, out []Place) []Place { return out }
+// unit is one compilation unit.
+type unit struct {
+	off, end uint64 // in .debug_info, header included
+	dies     uint64 // offset of the root
+	abbrev   uint64
+	version  uint16
+	wide     bool
+	addrSize uint8
+
+	root      bool     // the fields below are read
+	abbrevs   *abbrevs // nil until asked for
+	low       uint64
+	strBase   uint64
+	addrBase  uint64
+	rngBase   uint64
+	compDir   value
+	stmtList  uint64
+	haveLines bool
+	partial   bool // the root may not tell of all its code
+
+	code *unitCode // nil until asked for
+}
+
+type unitSpan struct {
+	span
+	unit int32
+}
+
+// Data is the line information of one file. It is not safe for concurrent use.
+type Data struct {
+	order        binary.ByteOrder
+	sect         sections
+	units        []unit
+	index        []unitSpan // sorted by lo
+	abbrevTables map[uint64]*abbrevs
+	names        map[uint64]string
+	scopes       map[uint64]uint64 // entry to the namespace or class around it, of loaded units
+	loaded       int
+	abbrevKept   int
+	abbrevWork   int
+}
+
+// Open reads the units' headers. section gives the content of a .debug_ section
+// by its name without that prefix, decompressed, nil if the file has none; it
+// bounds the size.
+func Open(order binary.ByteOrder, section func(name string) ([]byte, error)) (*Data, error) {
+	d := &Data{order: order, abbrevTables: map[uint64]*abbrevs{}, names: map[uint64]string{}, scopes: map[uint64]uint64{}}
+	for _, s := range []struct {
+		name string
+		to   *[]byte
+	}{{"info", &d.sect.info}, {"abbrev", &d.sect.abbrev}, {"line", &d.sect.line}, {"str", &d.sect.str},
+		{"line_str", &d.sect.lineStr}, {"str_offsets", &d.sect.strOffsets}, {"addr", &d.sect.addr},
+		{"ranges", &d.sect.ranges}, {"rnglists", &d.sect.rnglists}} {
+		b, err := section(s.name)
+		if err != nil {
+			return nil, err
+		}
+		*s.to = b
+	}
+	if len(d.sect.info) == 0 || len(d.sect.abbrev) == 0 {
+		return nil, fmt.Errorf("%w: .debug_info or .debug_abbrev is missing", ErrNone)
+	}
+	d.readUnits()
+	g := &budget{left: maxUnitSpans}
+	var spans []span
+	for i := range d.units {
+		u := &d.units[i]
+		spans = d.readRoot(u, g, spans[:0])
+		for _, s := range spans {
+			d.index = append(d.index, unitSpan{s, int32(i)})
+		}
+	}
+	if err := d.indexRest(section, g); err != nil {
+		return nil, err
+	}
+	if len(d.index) == 0 {
+		return nil, fmt.Errorf("%w: %d units, none with code", ErrNone, len(d.units))
+	}
+	slices.SortStableFunc(d.index, func(a, b unitSpan) int { return cmp.Compare(a.lo, b.lo) })
+	return d, nil
+}
+
+// indexRest adds to the index the units whose roots give no or not all addresses.
+func (d *Data) indexRest(section func(string) ([]byte, error), g *budget) error {
+	rest := map[uint64]int32{}
+	for i := range d.units {
+		if u := &d.units[i]; u.root && u.haveLines {
+			rest[u.off] = int32(i)
+		}
+	}
+	for _, s := range d.index {
+		if u := &d.units[s.unit]; !u.partial {
+			delete(rest, u.off)
+		}
+	}
+	if len(rest) == 0 {
+		return nil
+	}
+	b, err := section("aranges")
+	if err != nil {
+		return err
+	}
+	d.readAranges(b, g, func(off uint64, s span) {
+		if i, ok := rest[off]; ok {
+			d.index = append(d.index, unitSpan{s, i})
+		}
+	})
+	return nil
+}
+
+// readUnits finds the units. One that cannot be understood is left out.
+func (d *Data) readUnits() {
+	b := buf{b: d.sect.info, order: d.order}
+	for b.off < uint64(len(b.b)) && len(d.units) < maxUnits {
+		u := unit{off: b.off}
+		var n uint64
+		n, u.wide = b.length()
+		if b.bad || n > uint64(len(b.b))-b.off {
+			return
+		}
+		u.end = b.off + n
+		h := buf{b: b.b[:u.end], off: b.off, order: d.order}
+		b.off = u.end
+		u.version = h.u16()
+		const unitCompile, unitPartial = 1, 3
+		typ := uint8(unitCompile)
+		if u.version >= 5 {
+			typ = h.u8()
+			u.addrSize = h.u8()
+			u.abbrev = h.offset(u.wide)
+		} else {
+			u.abbrev = h.offset(u.wide)
+			u.addrSize = h.u8()
+		}
+		u.dies = h.off
+		if h.bad || u.version < 2 || u.version > 5 || (u.addrSize != 4 && u.addrSize != 8) || (typ != unitCompile && typ != unitPartial) {
+			continue // type units and skeletons have no code of their own
+		}
+		d.units = append(d.units, u)
+	}
+}
+
+// readRoot reads a unit's first entry and appends the addresses of its code.
+func (d *Data) readRoot(u *unit, g *budget, out []span) []span {
+	b := buf{b: d.sect.info[:u.end], off: u.dies, order: d.order}
+	peek := b
+	u.abbrevs = d.parseAbbrevs(u.abbrev, peek.uleb())
+	defer func() { u.abbrevs = nil }()
+	var e die
+	if !d.readDIE(&b, u, &e) {
+		return out
+	}
+	// The bases come first: other attributes are relative to them.
+	u.strBase, u.addrBase, u.rngBase = e.strBase.v, e.addrBase.v, e.rngBase.v
+	if e.strBase.form == 0 && u.version >= 5 {
+		u.strBase = 8
+		if u.wide {
+			u.strBase = 16
+		}
+	}
+	u.low, _ = d.addr(u, e.low)
+	u.compDir = e.compDir
+	u.stmtList, u.haveLines = e.stmtList.v, e.stmtList.form != 0
+	u.partial = u.version <= 3 && e.ranges.form == 0
+	u.root = true
+	return d.spans(u, &e, g, out)
+}
+
+// Lookup appends the places of addr, innermost first, to out. It appends nothing
+// if nothing is known of addr.
+func (d *Data) Lookup(addr uint64, out []Place) []Place {
+	i := sort.Search(len(d.index), func(i int) bool { return d.index[i].lo > addr }) - 1
+	// Units' ranges do not overlap, but for damaged files and some of LTO.
+	for n := 0; i >= 0 && n < 8; i, n = i-1, n+1 {
+		if s := &d.index[i]; addr < s.hi {
+			u := &d.units[s.unit]
+			c := d.load(u)
+			if got := d.places(u, c, addr, out); len(got) > len(out) {
+				return got
+			}
+		}
+	}
+	return out
+}
+
+// load reads a unit's functions and lines, forgetting others if they have become
+// too many.
+func (d *Data) load(u *unit) *unitCode {
+	if u.code != nil {
+		return u.code
+	}
+	if d.loaded > maxLoaded {
+		for i := range d.units {
+			d.units[i].code = nil
+		}
+		d.loaded = 0
+		clear(d.scopes)
+	}
+	c := d.readFunctions(u)
+	if u.haveLines {
+		c.lines = d.readLines(u)
+	}
+	d.loaded += len(c.functions) + len(c.inlined) + len(c.nodes) + c.lines.size() + 64
+	u.code = c
+	return c
+}
+
+// places makes the answer for addr from a unit.
+func (d *Data) places(u *unit, c *unitCode, addr uint64, out []Place) []Place {
+	p := Place{}
+	if file, line, ok := c.lines.find(addr); ok {
+		p.File, p.Line = d.file(c.lines, file), line
+	}
+	fn := c.function(addr)
+	if fn < 0 {
+		if p.File == "" {
+			return out
+		}
+		return append(out, p)
+	}
+	for n, hops := c.innermost(fn, addr), 0; n >= 0 && hops < maxPlaces; n, hops = c.nodes[n].parent, hops+1 {
+		node := &c.nodes[n]
+		p.Function = d.name(node.die)
+		out = append(out, p)
+		p = Place{File: d.file(c.lines, node.callFile), Line: int32(node.callLine)}
+	}
+	p.Function = d.name(c.roots[fn].die)
+	return append(out, p)
+}
+
+func (d *Data) unitOf(off uint64) *unit {
+	i := sort.Search(len(d.units), func(i int) bool { return d.units[i].off > off }) - 1
+	if i < 0 || off >= d.units[i].end {
+		return nil
+	}
+	return &d.units[i]
+}

@@ -107,10 +107,10 @@ func (f *File) load() {
 			f.take(mini, elf.SHT_SYMTAB)
 		}
 		f.take(f.m, elf.SHT_DYNSYM)
-		f.goTable = openGoTable(f.m)
 	}
 	f.table.addPLT(f.m)
 	f.table.finish()
+	f.goTable = openGoTable(f.m, &f.table)
 }
 
 func (f *File) take(m *image, typ elf.SectionType) bool {
@@ -183,6 +183,10 @@ func (f *File) Symbol(addr uint64) (Symbol, bool) {
 	if !ok {
 		return Symbol{}, false
 	}
+	// Go's own names first: its symbols carry marks of the linker (.abi0).
+	if name, start, ok := f.goTable.function(addr); ok {
+		return named(name, start), true
+	}
 	if i := f.table.find(addr); i >= 0 && f.table.syms[i].addr >= code.lo {
 		if s, ok := f.named[i]; ok {
 			return s, true
@@ -197,9 +201,6 @@ func (f *File) Symbol(addr uint64) (Symbol, bool) {
 				return s, true
 			}
 		}
-	}
-	if name, start, ok := f.goTable.function(addr); ok {
-		return named(name, start), true
 	}
 	s := Symbol{Start: addr, NoName: true}
 	if b, ok := f.functionBounds(addr); ok {

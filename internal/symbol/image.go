@@ -55,6 +55,7 @@ type image struct {
 	order    binary.ByteOrder
 	is64     bool
 	machine  elf.Machine
+	entry    uint64 // where the program starts
 	sections []section
 	segments []segment
 	exec     []span // where code lies, sorted by address
@@ -91,9 +92,9 @@ func openImage(r io.ReaderAt, size int64) (*image, error) {
 	switch elf.Class(head[elf.EI_CLASS]) {
 	case elf.ELFCLASS64:
 		m.is64 = true
-		phoff, shoff, counts = o.Uint64(head[32:]), o.Uint64(head[40:]), head[54:64]
+		m.entry, phoff, shoff, counts = o.Uint64(head[24:]), o.Uint64(head[32:]), o.Uint64(head[40:]), head[54:64]
 	case elf.ELFCLASS32:
-		phoff, shoff, counts = uint64(o.Uint32(head[28:])), uint64(o.Uint32(head[32:])), head[42:52]
+		m.entry, phoff, shoff, counts = uint64(o.Uint32(head[24:])), uint64(o.Uint32(head[28:])), uint64(o.Uint32(head[32:])), head[42:52]
 	default:
 		return nil, fmt.Errorf("%w: unknown class %d", ErrNotELF, head[elf.EI_CLASS])
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"sort"
+	"strings"
 )
 
 const maxGoTable = 128 << 20
@@ -32,7 +33,8 @@ var goLayouts = map[uint32]bool{
 	0xfffffff1: true, // Go 1.20 and later
 }
 
-func openGoTable(m *image) *goTable {
+// openGoTable gives nil if m is no Go program, or one that cannot be read here.
+func openGoTable(m *image, syms *table) *goTable {
 	s := m.find(".gopclntab")
 	if s == nil {
 		s = m.find(".data.rel.ro.gopclntab")
@@ -62,19 +64,40 @@ func openGoTable(m *image) *goTable {
 	}
 	t := &goTable{data: b, order: m.order, quantum: uint64(b[6]), text: word(2),
 		names: part(3), cu: part(4), files: part(5), pcs: part(6), pcln: part(7)}
-	if t.text == 0 { // position-independent, and all of Go 1.26 and later
-		for _, s := range m.sections {
-			if s.name == ".text" {
-				t.text = s.addr
-			}
-		}
-	}
 	t.n = int(min(word(0), uint64(len(t.pcln)/8)))
 	t.funcs = t.pcln[:t.n*8]
 	if t.n == 0 || t.quantum == 0 {
 		return nil
 	}
+	if t.text == 0 { // position-independent code, and all of Go 1.26 and later
+		t.text = t.findText(m, syms)
+	}
+	if t.text == 0 {
+		return nil
+	}
 	return t
+}
+
+// findText finds the address of runtime.text, from which functions are counted:
+// by its symbol; else it is the start of .text if that puts the program's entry
+// into the runtime's first function. (With C code linked in neither may hold.
+// Then the table cannot be used: it would give wrong names.)
+func (t *goTable) findText(m *image, syms *table) uint64 {
+	for i := range syms.syms {
+		if e := &syms.syms[i]; syms.strings[e.src].name(e.name) == "runtime.text" {
+			return e.addr
+		}
+	}
+	for _, s := range m.sections {
+		if s.name == ".text" && s.addr != 0 {
+			try := *t
+			try.text = s.addr
+			if name, start, ok := try.function(m.entry); ok && start == m.entry && strings.HasPrefix(name, "_rt0_") {
+				return s.addr
+			}
+		}
+	}
+	return 0
 }
 
 // record finds the function record for addr.
