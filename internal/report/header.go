@@ -1,0 +1,119 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+// header says what was recorded and how certain it is.
+func (pg *page) header(s *profile.Selection) {
+	p := s.Profile
+	m := &p.Meta
+	title := clean(m.Command)
+	if title == "" && len(p.Processes) > 0 {
+		title = clean(p.Processes[0].Command)
+	}
+	if title != "" {
+		if r := []rune(title); pg.width > 0 && len(r) > pg.width {
+			title = string(r[:pg.width-1]) + "…"
+		}
+		pg.line("%s", pg.paint(bold, title))
+	}
+	var facts []string
+	if n := len(p.Processes); n == 1 {
+		if p.Processes[0].Runtime != "" {
+			facts = append(facts, clean(p.Processes[0].Runtime))
+		}
+		facts = append(facts, fmt.Sprintf("pid %d", p.Processes[0].PID))
+	} else if n > 1 {
+		facts = append(facts, fmt.Sprintf("%d processes", n))
+	}
+	if m.Host != "" {
+		facts = append(facts, clean(m.Host))
+	}
+	if !m.Start.IsZero() {
+		facts = append(facts, m.Start.Format("2006-01-02 15:04:05 MST"))
+	}
+	if m.Describe != "" {
+		facts = append(facts, clean(m.Describe))
+	} else if m.Engine != "" {
+		facts = append(facts, "engine "+clean(m.Engine))
+	}
+	pg.wrapped("  ", facts)
+	pg.wrapped("  ", amounts(s))
+	if s.Chosen != s.All {
+		pg.wrapped("  ", []string{pg.paint(bold, fmt.Sprintf("shown: %s of it, %s", percent(s.Chosen.Share(s.All)), plural(s.Chosen.Samples, "sample", "samples")))})
+	}
+	pg.quality(s.Quality)
+	for _, n := range m.Notes {
+		pg.line("  note: %s", clean(n))
+	}
+	pg.line("")
+}
+
+func amounts(s *profile.Selection) []string {
+	p := s.Profile
+	facts := []string{plural(s.All.Samples, "sample", "samples")}
+	if s.Filter.Event < len(p.Events) {
+		e := p.Events[s.Filter.Event]
+		if e.Unit != "count" || e.Name != "samples" {
+			facts[0] += " of " + clean(e.Name)
+			facts = append(facts, amount(s.All.Weight, e.Unit)+" in all")
+		}
+		if e.Period > 0 && e.Unit == "nanoseconds" {
+			facts = append(facts, "one each "+amount(e.Period, e.Unit))
+		}
+	}
+	if d := p.Meta.Duration; d > 0 {
+		facts = append(facts, "recorded for "+duration(d))
+	}
+	facts = append(facts, grouped(p.Losses.Lost)+" lost")
+	if n := p.Losses.Throttled; n > 0 {
+		facts = append(facts, plural(n, "period throttled", "periods throttled"))
+	}
+	return facts
+}
+
+// qualityFacts are the shares of stacks by how certain they are.
+func qualityFacts(q profile.Quality) []string {
+	share := func(n uint64) string { return finePercent(float64(n) / float64(max(q.Samples, 1))) }
+	facts := []string{share(q.Complete) + " complete"}
+	for _, f := range []struct {
+		n    uint64
+		name string
+	}{{q.Stitched, "stitched"}, {q.Heuristic, "heuristic"}, {q.Truncated, "truncated"}} {
+		if f.n > 0 {
+			facts = append(facts, share(f.n)+" "+f.name)
+		}
+	}
+	if q.Broken > 0 {
+		facts = append(facts, fmt.Sprintf("%s broken (mostly: %s)", share(q.Broken), q.MostFrequentEnd()))
+	}
+	return facts
+}
+
+func (pg *page) quality(q profile.Quality) {
+	if q.Samples > 0 {
+		pg.line("  stacks: %s", strings.Join(qualityFacts(q), ", "))
+	}
+}
+
+// wrapped writes facts side by side, as many in a line as there is room for.
+func (pg *page) wrapped(indent string, facts []string) {
+	line := ""
+	for _, f := range facts {
+		next := line + " · " + f
+		if line == "" {
+			next = indent + f
+		} else if pg.width > 0 && len([]rune(next)) > pg.width {
+			pg.line("%s", line)
+			next = indent + f
+		}
+		line = next
+	}
+	if line != "" {
+		pg.line("%s", line)
+	}
+}

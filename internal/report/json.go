@@ -1,0 +1,220 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// Schema names the form of JSON's output. Fields are only ever added to it;
+// what would change the meaning of one makes a new name.
+const Schema = "candid.report/1"
+
+// Report is the form of JSON's output. Indices count from 0. Times are in ns.
+// A weight is in the unit of Event.
+type Report struct {
+	Schema string `json:"schema"`
+	// What was recorded, and how.
+	Command   string     `json:"command"`
+	Host      string     `json:"host"`
+	Engine    string     `json:"engine"`
+	Describe  string     `json:"describe"`
+	Version   string     `json:"version"` // of candid
+	Start     *time.Time `json:"start"`   // null if it is not known
+	Duration  int64      `json:"duration_ns"`
+	Notes     []string   `json:"notes"`
+	Processes []Process  `json:"processes"`
+
+	Event     Event   `json:"event"`
+	All       Count   `json:"all"`   // of the event, before any filter
+	Shown     Count   `json:"shown"` // what the filter left: all counts below are of that
+	Lost      uint64  `json:"lost"`
+	Throttled uint64  `json:"throttled"`
+	Quality   Quality `json:"quality"`
+
+	Threads []Thread `json:"threads"`
+	Methods []Method `json:"methods"`
+	// Calls is the call tree, Callers that of the methods asked for; null if
+	// they were not asked for. The first node is the root and has method -1 and
+	// parent -1; each other node comes after its parent.
+	Calls   []Node `json:"calls"`
+	Callers []Node `json:"callers"`
+}
+
+// Process is a profiled process.
+type Process struct {
+	PID     int    `json:"pid"`
+	Runtime string `json:"runtime"`
+	Command string `json:"command"`
+}
+
+// Event is what made the samples.
+type Event struct {
+	Name   string `json:"name"`
+	Unit   string `json:"unit"`
+	Period uint64 `json:"period"`
+}
+
+// Count is an amount of samples.
+type Count struct {
+	Samples uint64 `json:"samples"`
+	Weight  uint64 `json:"weight"`
+}
+
+// Quality counts samples by how certain their stacks are; each is in one of
+// complete, stitched, heuristic, truncated and broken.
+type Quality struct {
+	Samples   uint64            `json:"samples"`
+	Complete  uint64            `json:"complete"`
+	Stitched  uint64            `json:"stitched"`
+	Heuristic uint64            `json:"heuristic"`
+	Truncated uint64            `json:"truncated"`
+	Broken    uint64            `json:"broken"`
+	Reasons   map[string]uint64 `json:"reasons"` // of the broken ones
+}
+
+// Thread is a thread with samples, or one that the kernel saw run.
+type Thread struct {
+	PID     int     `json:"pid"`
+	TID     int     `json:"tid"`
+	Name    string  `json:"name"`
+	OSName  string  `json:"os_name"`
+	Self    Count   `json:"count"`
+	Quality Quality `json:"quality"`
+	// KernelCPU is what the kernel counted, in ns; 0 if that is not known.
+	KernelCPU uint64 `json:"kernel_cpu_ns"`
+	// KernelShare and ExpectedSamples are null where there is nothing to compare.
+	KernelShare     *float64 `json:"kernel_share"`
+	ExpectedSamples *float64 `json:"expected_samples"`
+	Disagrees       bool     `json:"disagrees"`
+}
+
+// Method is a method with its self and total.
+type Method struct {
+	Name      string            `json:"name"`
+	Module    string            `json:"module"`
+	File      string            `json:"file"`
+	Signature string            `json:"signature,omitempty"` // only if methods are told apart by it
+	Unnamed   bool              `json:"unnamed"`             // the file has no name there
+	Kind      string            `json:"kind"`                // that it had most
+	Kinds     map[string]uint64 `json:"kinds"`               // samples by kind
+	Self      Count             `json:"self"`
+	Total     Count             `json:"total"`
+	Guessed   uint64            `json:"guessed"` // samples in which its frame is a guess
+	Coarse    uint64            `json:"coarse"`  // samples whose place in inlined code is coarse
+}
+
+// Node is a node of a tree.
+type Node struct {
+	Parent int    `json:"parent"`
+	Method int    `json:"method"` // index into methods
+	Kind   string `json:"kind"`
+	Self   Count  `json:"self"`
+	Total  Count  `json:"total"`
+}
+
+// JSON writes the whole report for scripts, in the form of Report. Lists are
+// not cut: of the options only the filter, the tree views and Callers count.
+func JSON(w io.Writer, p *profile.Profile, o Options) error {
+	s, err := selection(p, o)
+	if err != nil {
+		return err
+	}
+	if err := json.NewEncoder(w).Encode(Make(s, o)); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// Make makes the report of a selection.
+func Make(s *profile.Selection, o Options) *Report {
+	p := s.Profile
+	r := &Report{
+		Schema: Schema, Command: text(p.Meta.Command), Host: text(p.Meta.Host), Engine: p.Meta.Engine, Describe: text(p.Meta.Describe),
+		Version: p.Meta.Version, Duration: int64(p.Meta.Duration), Notes: append([]string{}, p.Meta.Notes...),
+		Processes: []Process{}, All: Count(s.All), Shown: Count(s.Chosen), Lost: p.Losses.Lost, Throttled: p.Losses.Throttled,
+		Quality: quality(s.Quality), Threads: []Thread{}, Methods: []Method{},
+	}
+	if !p.Meta.Start.IsZero() {
+		r.Start = &p.Meta.Start
+	}
+	for _, pr := range p.Processes {
+		r.Processes = append(r.Processes, Process{pr.PID, text(pr.Runtime), text(pr.Command)})
+	}
+	if s.Filter.Event < len(p.Events) {
+		r.Event = Event(p.Events[s.Filter.Event])
+	}
+	for _, row := range s.ByThread() {
+		r.Threads = append(r.Threads, thread(p, row))
+	}
+	rows := s.List()
+	index := make([]int, len(s.Methods))
+	for i := range rows {
+		index[rows[i].Method] = i
+		r.Methods = append(r.Methods, method(s, &rows[i]))
+	}
+	if o.View == Tree {
+		r.Calls = nodes(s.Calls(), index)
+	}
+	if o.Callers != nil {
+		r.Callers = nodes(s.Callers(o.Callers), index)
+	}
+	return r
+}
+
+// text makes a foreign string valid UTF-8.
+func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+func quality(q profile.Quality) Quality {
+	out := Quality{q.Samples, q.Complete, q.Stitched, q.Heuristic, q.Truncated, q.Broken, map[string]uint64{}}
+	for e := walk.EndTruncated + 1; e < walk.NumEnds; e++ {
+		if q.Reasons[e] > 0 {
+			out.Reasons[e.String()] = q.Reasons[e]
+		}
+	}
+	return out
+}
+
+func thread(p *profile.Profile, row profile.ThreadCount) Thread {
+	t := p.Threads[row.Thread]
+	out := Thread{PID: t.PID, TID: t.TID, Name: text(t.Name), OSName: text(t.OSName), Self: Count(row.Samples),
+		Quality: quality(row.Quality), KernelCPU: t.KernelCPU, Disagrees: row.Disagrees}
+	if row.KernelShare >= 0 {
+		out.KernelShare, out.ExpectedSamples = &row.KernelShare, &row.Expected
+	}
+	return out
+}
+
+func method(s *profile.Selection, m *profile.MethodCount) Method {
+	f := s.Func(m.Method)
+	out := Method{Name: text(f.Name), Module: text(f.Module), File: text(f.File), Unnamed: f.NoName, Kind: profile.KindName(m.Kind()),
+		Kinds: map[string]uint64{}, Self: Count(m.Self), Total: Count(m.Total), Guessed: m.Guessed, Coarse: m.Coarse}
+	if s.Filter.Signatures {
+		out.Signature = text(f.Signature)
+	}
+	for k := range walk.NumKinds {
+		if m.Kinds[k] > 0 {
+			out.Kinds[profile.KindName(k)] = m.Kinds[k]
+		}
+	}
+	return out
+}
+
+func nodes(t *profile.Tree, index []int) []Node {
+	out := make([]Node, len(t.Nodes))
+	for i := range t.Nodes {
+		n := &t.Nodes[i]
+		out[i] = Node{Parent: int(n.Parent), Method: -1, Kind: profile.KindName(n.Kind), Self: Count(n.Self), Total: Count(n.Total)}
+		if i == 0 {
+			out[i].Parent, out[i].Kind = -1, ""
+		} else {
+			out[i].Method = index[n.Method]
+		}
+	}
+	return out
+}

@@ -1,0 +1,101 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+// percent is a share as five columns: "12.3%", " 0.1%", "100.0%" is six.
+func percent(share float64) string { return fmt.Sprintf("%.1f%%", share*100) }
+
+// finePercent has more digits where a share is close to nothing or to all, so
+// that 99.96% is not shown as all.
+func finePercent(share float64) string {
+	if share > 0 && share < 0.001 || share > 0.999 && share < 1 {
+		return fmt.Sprintf("%.3f%%", share*100)
+	}
+	return percent(share)
+}
+
+// grouped is a number with its thousands apart: 1,234,567.
+func grouped(n uint64) string {
+	s := strconv.FormatUint(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// amount is a weight in its unit, three digits of it.
+func amount(weight uint64, unit string) string {
+	switch unit {
+	case "nanoseconds":
+		return duration(time.Duration(min(weight, 1<<63-1)))
+	case "bytes":
+		return size(weight)
+	}
+	return grouped(weight)
+}
+
+func duration(d time.Duration) string {
+	digits := func(v float64, unit string) string {
+		switch {
+		case v < 9.995:
+			return fmt.Sprintf("%.2f%s", v, unit)
+		case v < 99.95:
+			return fmt.Sprintf("%.1f%s", v, unit)
+		}
+		return fmt.Sprintf("%.0f%s", v, unit)
+	}
+	switch {
+	case d == 0:
+		return "0"
+	case d < 999_500:
+		return digits(float64(d)/1e3, "µs")
+	case d < 999_500_000:
+		return digits(float64(d)/1e6, "ms")
+	case d < 10*time.Minute:
+		return digits(d.Seconds(), "s")
+	}
+	d = d.Round(time.Second)
+	if d < 100*time.Hour {
+		return fmt.Sprintf("%d:%02d:%02d", int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%dh", int(d.Hours()))
+}
+
+func size(n uint64) string {
+	v := float64(n)
+	for _, unit := range []string{"B", "KiB", "MiB", "GiB"} {
+		if v < 999.5 {
+			if unit == "B" || v >= 99.95 {
+				return fmt.Sprintf("%.0f %s", v, unit)
+			}
+			return fmt.Sprintf("%.1f %s", v, unit)
+		}
+		v /= 1024
+	}
+	return fmt.Sprintf("%.1f TiB", v)
+}
+
+func plural(n uint64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return grouped(n) + " " + many
+}
+
+// shorten cuts s to width columns. The end of a name says most, so what goes is
+// at the beginning; width 0 is no limit.
+func shorten(s string, width int) string {
+	if width <= 0 || utf8.RuneCountInString(s) <= width {
+		return s
+	}
+	if width == 1 {
+		return "…"
+	}
+	r := []rune(s)
+	return "…" + string(r[len(r)-width+1:])
+}

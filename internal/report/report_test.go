@@ -1,0 +1,242 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/profile/profiletest"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+func textOf(t *testing.T, p *profile.Profile, o Options) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Text(&b, p, o); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func same(t *testing.T, got, want string) {
+	t.Helper()
+	if strings.TrimSpace(got) != strings.TrimSpace(want) {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestMethodsText(t *testing.T) {
+	same(t, textOf(t, profiletest.Java(), Options{Top: 4, Width: 90}), `
+java -Xmx2g -jar shop.jar --port 8080
+  hotspot 17.0.15 · pid 4711 · build-7 · 2026-05-04 12:30:00 UTC
+  perf cpu-clock on 2 CPUs, live stack copied by BPF
+  10,000 samples of cpu · 10.0s in all · one each 1.00ms · recorded for 10.0s · 12 lost
+  3 periods throttled
+  stacks: 88.0% complete, 7.0% stitched, 4.0% heuristic, 0.6% truncated, 0.4% broken (mostly: bad pc)
+  note: 1000 Hz keeps step with the kernel's tick: 997 Hz is used
+
+  SELF            TOTAL           KIND     METHOD
+ 24.0%    2.40s   24.0%    2.40s  inlined  java.util.HashMap.hash
+ 15.0%    1.50s   39.0%    3.90s  inlined  java.util.HashMap.get
+ 15.0%    1.50s   15.0%    1.50s  native   …hreadState::trim_queue_to_threshold  libjvm.so
+ 12.0%    1.20s   15.0%    1.50s  C2       com.example.shop.Rules.evaluate
+ 34.0%    3.40s  and 28 methods more`)
+}
+
+func body(text string) string {
+	_, b, _ := strings.Cut(text, "\n\n")
+	return b
+}
+
+func TestFilteredTextShowsBothShares(t *testing.T) {
+	o := Options{Filter: profile.Filter{Thread: regexp.MustCompile("^GC|^C2")}, Top: 2}
+	text := textOf(t, profiletest.Java(), o)
+	if !strings.Contains(text, "shown: 18.0% of it, 1,800 samples") {
+		t.Error(text)
+	}
+	same(t, body(text), `
+  SELF  of all            TOTAL  of all           KIND    METHOD
+ 83.3%   15.0%    1.50s   83.3%   15.0%    1.50s  native  G1ParScanThreadState::trim_queue_to_threshold  libjvm.so
+ 16.7%    3.0%    300ms   16.7%    3.0%    300ms  native  PhaseIdealLoop::build_and_optimize  libjvm.so
+  0.0%    0.0%        0  and 4 methods more`)
+}
+
+func TestTreeTextBranchesAndSumsUp(t *testing.T) {
+	o := Options{View: Tree, MinShare: 0.05, Filter: profile.Filter{Ignore: regexp.MustCompile("libzip|Tree|Json"), Hide: profile.Kinds(walk.KindNative)}}
+	same(t, body(textOf(t, profiletest.Java(), o)), `
+ TOTAL  of all             SELF  CALL TREE
+ 79.2%   70.0%    7.00s          call_stub
+ 79.2%   70.0%    7.00s          java.lang.Thread.run
+ 79.2%   70.0%    7.00s          com.example.shop.Worker.loop
+ 79.2%   70.0%    7.00s          com.example.shop.Handler.handle
+ 56.6%   50.0%    5.00s          ├ com.example.shop.Index.search
+ 56.6%   50.0%    5.00s          │ com.example.shop.Index.score
+ 44.1%   39.0%    3.90s   17.0%  │ ├ java.util.HashMap.get
+ 27.1%   24.0%    2.40s   27.1%  │ │ └ java.util.HashMap.hash
+ 12.4%   11.0%    1.10s   12.4%  │ └ java.lang.Math.fma
+ 17.0%   15.0%    1.50s          ├ com.example.shop.Rules.evaluate
+ 17.0%   15.0%    1.50s          │ com.example.shop.Rules.evaluate
+ 13.6%   12.0%    1.20s          │ ├ com.example.shop.Rules.evaluate
+ 13.6%   12.0%    1.20s   13.6%  │ │ com.example.shop.Rules.evaluate
+  3.4%    3.0%    300ms          │ └ (1 more below 5.0% each)
+  5.7%    5.0%    500ms          └ com.example.shop.Image$$Lambda.apply
+  5.7%    5.0%    500ms    5.7%    jbyte_disjoint_arraycopy
+  0.3%    0.3%   30.0ms          (1 more below 5.0% each)
+
+Parts below 5.0% are summed up in lines in brackets.`)
+}
+
+func TestCallersText(t *testing.T) {
+	o := Options{View: Callers, Callers: regexp.MustCompile("HashMap"), Filter: profile.Filter{Hide: profile.Kinds(walk.KindNative, walk.KindStub)}}
+	text := body(textOf(t, profiletest.Java(), o))
+	if !strings.HasPrefix(text, " TOTAL           CALLERS OF HashMap\n 24.0%    2.40s  java.util.HashMap.hash\n 24.0%    2.40s  ← java.util.HashMap.get\n") {
+		t.Error(text)
+	}
+	o.Callers = regexp.MustCompile("nothing is called so")
+	if text := textOf(t, profiletest.Java(), o); !strings.Contains(text, "No method that was seen matches nothing is called so.") {
+		t.Error(text)
+	}
+	o.Callers = nil
+	if err := Text(&bytes.Buffer{}, profiletest.Java(), o); !errors.Is(err, ErrNoCallers) {
+		t.Error(err)
+	}
+}
+
+func TestThreadsText(t *testing.T) {
+	p := profiletest.Java()
+	if text := textOf(t, p, Options{View: Threads}); !strings.Contains(text, "Every thread's share agrees") {
+		t.Error(text)
+	}
+	p.Threads[0].KernelCPU /= 2
+	text := body(textOf(t, p, Options{View: Threads, Top: 2}))
+	same(t, text, `
+ SHARE            KERNEL  SAMPLES  COMPLETE      TID  THREAD
+ 47.0%    4.70s    30.7%    4,700    100.0%     4712  http-worker-1  ! 3,072 samples expected
+ 35.0%    3.50s    45.8%    3,500     85.7%     4713  http-worker-2  ! 4,575 samples expected
+ 18.0%    1.80s  in 2 threads more
+
+! 4 threads got more or fewer samples than the CPU time that the kernel counted explains by chance (three standard deviations).`)
+}
+
+func TestWidthIsKept(t *testing.T) {
+	p := profiletest.Java()
+	p.Meta.Notes, p.Meta.Describe = nil, ""
+	for _, v := range []View{Methods, Tree} {
+		for _, width := range []int{76, 120} {
+			for l := range strings.Lines(body(textOf(t, p, Options{View: v, Width: width, MinShare: -1}))) {
+				if n := utf8.RuneCountInString(strings.TrimSuffix(l, "\n")); n > width {
+					t.Errorf("%s, width %d: line of %d columns: %s", v, width, n, l)
+				}
+			}
+		}
+	}
+}
+
+func TestNoEscapesFromTheTarget(t *testing.T) {
+	p := profiletest.New([]profiletest.Stack{{Thread: "\x1b[31mred", Count: 1, Frames: []profiletest.Frame{{Name: "a\x1b]0;title\x07b\nc"}}}})
+	for _, v := range []View{Methods, Tree, Threads} {
+		if text := textOf(t, p, Options{View: v}); strings.ContainsAny(text, "\x1b\x07") {
+			t.Errorf("%s: %q", v, text)
+		}
+	}
+}
+
+func TestTimesAreNeededForARange(t *testing.T) {
+	p := profiletest.Java()
+	for i := range p.Samples {
+		p.Samples[i].Time = 0
+	}
+	if err := Text(&bytes.Buffer{}, p, Options{Filter: profile.Filter{To: time.Second}}); !errors.Is(err, ErrNoTimes) {
+		t.Error(err)
+	}
+}
+
+func TestEmptyProfile(t *testing.T) {
+	p := profile.NewBuilder().Profile()
+	for _, v := range []View{Methods, Tree, Threads} {
+		if text := textOf(t, p, Options{View: v}); !strings.Contains(text, "No samples.") {
+			t.Errorf("%s: %q", v, text)
+		}
+	}
+	if err := Summary(&bytes.Buffer{}, p, Costs{}, Options{}); err != nil {
+		t.Error(err)
+	}
+	if err := JSON(&bytes.Buffer{}, p, Options{View: Tree}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestJSON(t *testing.T) {
+	p := profiletest.Java()
+	var b bytes.Buffer
+	if err := JSON(&b, p, Options{View: Tree, Callers: regexp.MustCompile("HashMap.hash")}); err != nil {
+		t.Fatal(err)
+	}
+	var r Report
+	d := json.NewDecoder(&b)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Schema != "candid.report/1" || r.All.Samples != 10000 || r.Event.Unit != "nanoseconds" || r.Lost != 12 || r.Quality.Reasons["bad pc"] != 30 {
+		t.Errorf("%+v", r)
+	}
+	if m := r.Methods[0]; m.Name != "java.util.HashMap.hash" || m.Self.Weight != 2400*profiletest.Period || m.Kinds["inlined"] != 2400 {
+		t.Errorf("%+v", m)
+	}
+	var self uint64
+	for i, n := range r.Calls {
+		self += n.Self.Samples
+		if n.Parent >= i || i > 0 && (n.Method < 0 || n.Method >= len(r.Methods)) {
+			t.Errorf("node %d: %+v", i, n)
+		}
+	}
+	if self != 10000 || r.Callers[0].Total.Samples != 2400 || r.Methods[r.Callers[2].Method].Name != "java.util.HashMap.get" {
+		t.Errorf("tree has %d samples, callers %+v", self, r.Callers)
+	}
+	if len(r.Threads) != 4 || *r.Threads[0].KernelShare != 0.47 {
+		t.Errorf("%+v", r.Threads)
+	}
+}
+
+func TestSummary(t *testing.T) {
+	p := profiletest.Java()
+	p.Threads[0].KernelCPU /= 2
+	var b bytes.Buffer
+	err := Summary(&b, p, Costs{Idle: 7, Target: 31 * time.Millisecond, TargetCPU: 10 * time.Second, Profiler: 142 * time.Millisecond,
+		ProfilerBytes: 48 << 20, Files: []File{{"app.pb.gz", 123456}}}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, b.String(), `
+samples  10,000 samples of 4 threads in 10.0s · 12 lost · 3 periods throttled · 7 idle
+stacks   88.0% complete · 7.0% stitched · 4.0% heuristic · 0.6% truncated · 0.4% broken (mostly: bad pc)
+hottest    self   total
+          24.0%   24.0%  java.util.HashMap.hash
+          15.0%   39.0%  java.util.HashMap.get
+          15.0%   15.0%  G1ParScanThreadState::trim_queue_to_threshold  libjvm.so
+          12.0%   15.0%  com.example.shop.Rules.evaluate
+          11.0%   11.0%  java.lang.Math.fma
+warning  4 threads got another share of samples than of the CPU time that the kernel counted · most of all http-worker-1: 4,700 samples where 3,072 were expected
+cost     target 31.0ms of CPU (0.31% of what it used) · candid 142ms of CPU (14.2µs a sample) · 48.0 MiB of memory
+note     1000 Hz keeps step with the kernel's tick: 997 Hz is used
+written  app.pb.gz (121 KiB)`)
+}
+
+func TestNumbers(t *testing.T) {
+	for want, got := range map[string]string{
+		"0": duration(0), "1.50µs": duration(1500), "1.00ms": duration(999_999), "61.0s": duration(61 * time.Second), "0:10:00": duration(10 * time.Minute),
+		"100h": duration(100 * time.Hour), "1,234,567": grouped(1234567), "999": grouped(999), "1.0 KiB": size(1024), "512 B": size(512),
+		"99.960%": finePercent(0.9996), "100.0%": finePercent(1), "…bcd": shorten("xabcd", 4),
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

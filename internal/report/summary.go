@@ -1,0 +1,166 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+// Costs is what a recording cost, and where it went. What is 0 is not known and
+// not shown.
+type Costs struct {
+	Idle          uint64        // samples that were no one's: the CPU was idle
+	Target        time.Duration // CPU time of the targets that sampling used
+	TargetCPU     time.Duration // CPU time of the targets in all
+	Profiler      time.Duration // candid's own CPU time
+	ProfilerBytes uint64        // candid's memory at its peak
+	Files         []File
+}
+
+// File is what was written.
+type File struct {
+	Name string
+	Size int64 // bytes, -1 if it is not known
+}
+
+// Summary writes what record says at its end.
+func Summary(w io.Writer, p *profile.Profile, c Costs, o Options) error {
+	o = o.withDefaults()
+	s := p.Select(o.Filter)
+	pg := newPage(w, o)
+	threads := 0
+	for _, t := range s.Threads {
+		if t.Samples > 0 {
+			threads++
+		}
+	}
+	facts := []string{plural(s.Chosen.Samples, "sample", "samples")}
+	if threads > 0 {
+		facts[0] += " of " + plural(uint64(threads), "thread", "threads")
+	}
+	if p.Meta.Duration > 0 {
+		facts[0] += " in " + duration(p.Meta.Duration)
+	}
+	facts = append(facts, grouped(p.Losses.Lost)+" lost")
+	if p.Losses.Throttled > 0 {
+		facts = append(facts, plural(p.Losses.Throttled, "period throttled", "periods throttled"))
+	}
+	if c.Idle > 0 {
+		facts = append(facts, grouped(c.Idle)+" idle")
+	}
+	pg.item("samples", facts)
+	if s.Quality.Samples > 0 {
+		pg.item("stacks", qualityFacts(s.Quality))
+	}
+	pg.hottest(s)
+	pg.kernel(s)
+	pg.costs(c, s.Chosen.Samples)
+	for _, n := range p.Meta.Notes {
+		pg.item("note", []string{clean(n)})
+	}
+	for _, f := range c.Files {
+		name := clean(f.Name)
+		if f.Size >= 0 {
+			name += " (" + size(uint64(f.Size)) + ")"
+		}
+		pg.item("written", []string{name})
+	}
+	if err := pg.w.Flush(); err != nil {
+		return fmt.Errorf("write summary: %w", err)
+	}
+	return nil
+}
+
+const itemWidth = 9
+
+// item writes facts behind what they are about.
+func (pg *page) item(name string, facts []string) {
+	line := ""
+	indent := pg.paint(bold, left(name, itemWidth))
+	for i, f := range facts {
+		switch {
+		case i == 0:
+			line = f
+		case pg.width > 0 && itemWidth+len([]rune(line))+len([]rune(f))+3 > pg.width:
+			pg.line("%s%s", indent, line)
+			line, indent = f, left("", itemWidth)
+		default:
+			line += " · " + f
+		}
+	}
+	pg.line("%s%s", indent, line)
+}
+
+// hottestMethods is how many methods the summary names.
+const hottestMethods = 5
+
+func (pg *page) hottest(s *profile.Selection) {
+	if s.Chosen.Samples == 0 {
+		return
+	}
+	rows := s.List()
+	label := pg.paint(bold, left("hottest", itemWidth))
+	for i := range rows[:min(hottestMethods, len(rows))] {
+		m := &rows[i]
+		if m.Self.Samples == 0 {
+			break
+		}
+		if i == 0 {
+			pg.line("%s%s", label, pg.paint(dim, "  self   total"))
+			label = left("", itemWidth)
+		}
+		f := s.Func(m.Method)
+		pg.line("%s%s  %s  %s%s", label, right(percent(m.Self.Share(s.Chosen)), 6), right(percent(m.Total.Share(s.Chosen)), 6),
+			pg.named(f.Name, f.Module, kindColors[m.Kind()], pg.room(itemWidth+16+len(remark(m)))), pg.paint(dim, remark(m)))
+	}
+}
+
+// kernel warns where the samples and the kernel's clock disagree, and names the
+// thread where they do most.
+func (pg *page) kernel(s *profile.Selection) {
+	n := uint64(0)
+	var worst profile.ThreadCount
+	gap := func(r profile.ThreadCount) float64 { return math.Abs(float64(r.Samples.Samples) - r.Expected) }
+	for _, r := range s.ByThread() {
+		if r.Disagrees {
+			n++
+			if n == 1 || gap(r) > gap(worst) {
+				worst = r
+			}
+		}
+	}
+	if n > 0 {
+		pg.item("warning", []string{
+			plural(n, "thread", "threads") + " got another share of samples than of the CPU time that the kernel counted",
+			fmt.Sprintf("most of all %s: %s where %s were expected", clean(s.Profile.Threads[worst.Thread].Name),
+				plural(worst.Samples.Samples, "sample", "samples"), grouped(uint64(worst.Expected+0.5))),
+		})
+	}
+}
+
+func (pg *page) costs(c Costs, samples uint64) {
+	var facts []string
+	if c.Target > 0 {
+		f := "target " + duration(c.Target) + " of CPU"
+		if c.TargetCPU > 0 {
+			f += fmt.Sprintf(" (%.2f%% of what it used)", 100*float64(c.Target)/float64(c.TargetCPU))
+		}
+		facts = append(facts, f)
+	}
+	if c.Profiler > 0 {
+		f := "candid " + duration(c.Profiler) + " of CPU"
+		if samples > 0 {
+			f += " (" + duration(c.Profiler/time.Duration(samples)) + " a sample)"
+		}
+		facts = append(facts, f)
+	}
+	if c.ProfilerBytes > 0 {
+		facts = append(facts, size(c.ProfilerBytes)+" of memory")
+	}
+	if len(facts) > 0 {
+		pg.item("cost", facts)
+	}
+}

@@ -1,0 +1,181 @@
+package report
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+// Text writes the report for people. p must have passed Check or come from a
+// Builder.
+func Text(w io.Writer, p *profile.Profile, o Options) error {
+	o = o.withDefaults()
+	s, err := selection(p, o)
+	if err != nil {
+		return err
+	}
+	pg := newPage(w, o)
+	pg.header(s)
+	switch {
+	case s.Chosen.Samples == 0 && s.All.Samples > 0:
+		pg.line("No sample is left: the filter matches none of the %s.", grouped(s.All.Samples))
+	case s.Chosen.Samples == 0:
+		pg.line("No samples.")
+	case o.View == Methods:
+		pg.methods(s, o)
+	case o.View == Tree:
+		pg.tree(s, s.Calls(), "CALL TREE", "", o)
+	case o.View == Callers:
+		pg.callers(s, o)
+	case o.View == Threads:
+		pg.threads(s, o)
+	default:
+		return fmt.Errorf("no view is called %q: there are %s, %s, %s and %s", o.View, Methods, Tree, Callers, Threads)
+	}
+	if err := pg.w.Flush(); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+func (s shares) String() string { return right(percent(s.shown), 6) }
+
+// shares are a count's parts of what is shown and of all.
+type shares struct{ shown, all float64 }
+
+func sharesOf(c profile.Count, s *profile.Selection) shares {
+	return shares{c.Share(s.Chosen), c.Share(s.All)}
+}
+
+// unit is of the selection's weights.
+func unit(s *profile.Selection) string {
+	if s.Filter.Event < len(s.Profile.Events) {
+		return s.Profile.Events[s.Filter.Event].Unit
+	}
+	return "count"
+}
+
+// cells are the columns of one count: its share, if filtered also the share of
+// all, and the amount.
+func cells(c profile.Count, s *profile.Selection) string {
+	sh := sharesOf(c, s)
+	out := sh.String()
+	if s.Chosen != s.All {
+		out += right(percent(sh.all), 8)
+	}
+	return out + right(amount(c.Weight, unit(s)), 9)
+}
+
+func cellsHead(name string, s *profile.Selection) string {
+	out := right(name, 6)
+	if s.Chosen != s.All {
+		out += right("of all", 8)
+	}
+	return left(out, len(out)+9)
+}
+
+func (pg *page) methods(s *profile.Selection, o Options) {
+	rows := s.List()
+	shown := rows
+	if o.Top > 0 && len(rows) > o.Top {
+		shown = rows[:o.Top]
+	}
+	kindWidth := len("KIND")
+	for i := range shown {
+		kindWidth = max(kindWidth, len(profile.KindName(shown[i].Kind())))
+	}
+	head := cellsHead("SELF", s) + "  " + cellsHead("TOTAL", s) + "  " + left("KIND", kindWidth) + "  "
+	pg.line("%s", pg.paint(bold, head+"METHOD"))
+	for i := range shown {
+		m := &shown[i]
+		f := s.Func(m.Method)
+		kind := m.Kind()
+		pg.line("%s  %s  %s  %s%s", cells(m.Self, s), cells(m.Total, s),
+			pg.paint(kindColors[kind], left(profile.KindName(kind), kindWidth)),
+			pg.named(f.Name, f.Module, "", pg.room(len(head)+len(remark(m)))), pg.paint(dim, remark(m)))
+	}
+	if n := len(rows) - len(shown); n > 0 {
+		var rest profile.Count
+		for _, m := range rows[len(shown):] {
+			rest.Add(m.Self)
+		}
+		pg.line("%s", pg.paint(dim, fmt.Sprintf("%s  and %s more", cells(rest, s), plural(uint64(n), "method", "methods"))))
+	}
+}
+
+// remark says where a row is less certain than it looks.
+func remark(m *profile.MethodCount) string {
+	switch {
+	case m.Guessed*2 > m.Total.Samples:
+		return "  (guessed)"
+	case m.Coarse*2 > m.Self.Samples && m.Self.Samples > 0:
+		return "  (coarse)"
+	}
+	return ""
+}
+
+func (pg *page) threads(s *profile.Selection, o Options) {
+	rows := s.ByThread()
+	shown := rows
+	if o.Top > 0 && len(rows) > o.Top {
+		shown = rows[:o.Top]
+	}
+	compared := false
+	for i := range rows {
+		compared = compared || rows[i].KernelShare >= 0
+	}
+	head := cellsHead("SHARE", s)
+	if compared {
+		head += "   KERNEL"
+	}
+	head += "  SAMPLES  COMPLETE      TID  "
+	pg.line("%s", pg.paint(bold, head+"THREAD"))
+	disagree := 0
+	for i := range shown {
+		r := &shown[i]
+		t := s.Profile.Threads[r.Thread]
+		line := cells(r.Samples, s)
+		mark := ""
+		if compared {
+			switch {
+			case r.KernelShare < 0:
+				line += right("-", 9)
+			default:
+				line += right(percent(r.KernelShare), 9)
+			}
+		}
+		if r.Disagrees {
+			mark = fmt.Sprintf("  ! %s samples expected", grouped(uint64(r.Expected+0.5)))
+		}
+		complete := "-"
+		if q := r.Quality; q.Samples > 0 {
+			complete = percent(float64(q.Complete+q.Stitched) / float64(q.Samples))
+		}
+		line += right(grouped(r.Samples.Samples), 9) + right(complete, 10) + right(fmt.Sprint(t.TID), 9)
+		pg.line("%s  %s%s", line, shorten(clean(t.Name), pg.room(len(head)+len(mark))), pg.paint("\x1b[31m", mark))
+	}
+	if n := len(rows) - len(shown); n > 0 {
+		var rest profile.Count
+		for _, r := range rows[len(shown):] {
+			rest.Add(r.Samples)
+		}
+		pg.line("%s", pg.paint(dim, fmt.Sprintf("%s  in %s more", cells(rest, s), plural(uint64(n), "thread", "threads"))))
+	}
+	for i := range rows {
+		if rows[i].Disagrees {
+			disagree++
+		}
+	}
+	switch {
+	case disagree > 0:
+		pg.line("\n%s", pg.disagreement(disagree))
+	case compared:
+		pg.line("\nEvery thread's share agrees with the CPU time that the kernel counted for it.")
+	}
+}
+
+func (pg *page) disagreement(n int) string {
+	return fmt.Sprintf("! %s got more or fewer samples than the CPU time that the kernel counted explains by chance (three standard deviations).",
+		plural(uint64(n), "thread", "threads"))
+}

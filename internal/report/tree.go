@@ -1,0 +1,142 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+// tree writes a tree of methods. Only where it branches it is indented: what
+// has a single way on goes straight down, however deep. Parts below the least
+// share are summed up in a line of their own.
+func (pg *page) tree(s *profile.Selection, t *profile.Tree, title, arrow string, o Options) {
+	head := cellsHead("TOTAL", s) + "  " + right("SELF", 6) + "  "
+	if arrow != "" {
+		head = cellsHead("TOTAL", s) + "  "
+	}
+	pg.line("%s", pg.paint(bold, head+title))
+	tp := treePrinter{page: pg, s: s, t: t, arrow: arrow, least: o.MinShare, used: len(head)}
+	tp.children(profile.RootNode)
+	if tp.hidden > 0 {
+		pg.line("\n%s", pg.paint(dim, fmt.Sprintf("Parts below %s are summed up in lines in brackets.", percent(o.MinShare))))
+	}
+}
+
+type treePrinter struct {
+	*page
+	s      *profile.Selection
+	t      *profile.Tree
+	arrow  string
+	least  float64
+	used   int
+	hidden int
+}
+
+// todo is a node or, with rest, a sum of nodes that waits to be written.
+type todo struct {
+	node   uint32
+	indent string // of its own line, with the branch before its name
+	below  string // of the lines below it
+	rest   int
+	count  profile.Count
+}
+
+// children writes all below a node. It keeps its own stack: a tree from a file
+// may be deeper than the machine's is good for.
+func (tp *treePrinter) children(root uint32) {
+	stack := tp.below(nil, root, "", true)
+	for len(stack) > 0 {
+		next := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if next.rest > 0 {
+			tp.summed(next)
+			continue
+		}
+		tp.node(next)
+		stack = tp.below(stack, next.node, next.below, false)
+	}
+}
+
+// below puts the children of a node on the stack, the first on top.
+func (tp *treePrinter) below(stack []todo, node uint32, indent string, root bool) []todo {
+	var shown []todo
+	rest := todo{}
+	for _, c := range tp.t.Nodes[node].Children {
+		n := &tp.t.Nodes[c]
+		if n.Total.Share(tp.s.Chosen) < tp.least {
+			rest.rest++
+			rest.count.Add(n.Total)
+			continue
+		}
+		shown = append(shown, todo{node: c})
+	}
+	if rest.rest > 0 {
+		tp.hidden += rest.rest
+		shown = append(shown, rest)
+	}
+	// A child that has all of its parent's weight needs no branch.
+	straight := len(shown) == 1 && (root || tp.t.Nodes[node].Self.Samples == 0)
+	for i := range shown {
+		switch {
+		case root || straight:
+			shown[i].indent, shown[i].below = indent, indent
+		case i == len(shown)-1:
+			shown[i].indent, shown[i].below = indent+"└ ", indent+"  "
+		default:
+			shown[i].indent, shown[i].below = indent+"├ ", indent+"│ "
+		}
+	}
+	for i := len(shown) - 1; i >= 0; i-- {
+		stack = append(stack, shown[i])
+	}
+	return stack
+}
+
+// maxIndent is where a tree stops to move right. It is not cut: only the lines
+// of the branches are.
+const maxIndent = 60
+
+func indented(indent string) string {
+	r := []rune(indent)
+	if len(r) <= maxIndent {
+		return indent
+	}
+	return "… " + string(r[len(r)-maxIndent+2:])
+}
+
+func (tp *treePrinter) node(d todo) {
+	n := &tp.t.Nodes[d.node]
+	f := tp.s.Func(n.Method)
+	indent := indented(d.indent)
+	line := cells(n.Total, tp.s) + "  "
+	if tp.arrow == "" {
+		self := ""
+		if n.Self.Samples > 0 {
+			self = percent(n.Self.Share(tp.s.Chosen))
+		}
+		line += right(self, 6) + "  "
+	}
+	arrow := tp.arrow
+	if n.Parent == profile.RootNode {
+		arrow = ""
+	}
+	used := tp.used + len([]rune(indent)) + len([]rune(arrow))
+	tp.line("%s%s%s%s", line, tp.paint(dim, indent+arrow), tp.named(f.Name, f.Module, kindColors[n.Kind], tp.room(used)), "")
+}
+
+func (tp *treePrinter) summed(d todo) {
+	line := cells(d.count, tp.s) + "  "
+	if tp.arrow == "" {
+		line += right("", 6) + "  "
+	}
+	tp.line("%s%s", line, tp.paint(dim, fmt.Sprintf("%s(%d more below %s each)", indented(d.indent), d.rest, percent(tp.least))))
+}
+
+func (pg *page) callers(s *profile.Selection, o Options) {
+	t := s.Callers(o.Callers)
+	if len(t.Nodes) == 1 {
+		pg.line("No method that was seen matches %s.", o.Callers)
+		return
+	}
+	pg.tree(s, t, "CALLERS OF "+o.Callers.String(), "← ", o)
+}
