@@ -98,8 +98,7 @@ func (vm *VM) openColor() {
 	if !vm.flagSet("UseZGC") {
 		return
 	}
-	generational, has := vm.flags["ZGenerational"]
-	_ = generational
+	_, has := vm.flags["ZGenerational"]
 	switch {
 	case t.field("XGlobalsForVMStructs::_instance_p").ok && has && !vm.flagSet("ZGenerational"):
 		c.mode = colorSingle

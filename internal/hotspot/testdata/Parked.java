@@ -1,0 +1,87 @@
+import java.util.*;
+import java.util.concurrent.locks.*;
+
+/** Threads that wait in known places, after some code has been compiled. */
+public class Parked {
+    static final Object lock = new Object();
+    static volatile int sink;
+
+    static int hot(int n) {
+        int s = 0;
+        for (int i = 0; i < n; i++) s += Integer.toString(i).hashCode() + mix(i);
+        return s;
+    }
+
+    static int mix(int i) { return (i ^ i >>> 3) * 31; }
+
+    static void sorted() {
+        List<String> l = new ArrayList<>();
+        for (int i = 0; i < 2000; i++) l.add("k" + i * 7919 % 2003);
+        l.sort((a, b) -> a.length() != b.length() ? a.length() - b.length() : a.compareTo(b));
+        Map<String, Integer> m = new HashMap<>();
+        for (String s : l) m.merge(s, 1, Integer::sum);
+        sink += m.size();
+    }
+
+    static Thread start(String name, Runnable r) {
+        Thread t = new Thread(r, name);
+        t.setDaemon(true);
+        t.start();
+        return t;
+    }
+
+    static void sleeping() {
+        try {
+            Thread.sleep(3_600_000L);
+        } catch (InterruptedException e) {
+            throw new RuntimeException(e);
+        }
+    }
+
+    static int deep(int n) {
+        if (n == 0) {
+            sleeping();
+            return 0;
+        }
+        return deep(n - 1) + 1;
+    }
+
+    public static void main(String[] args) throws Exception {
+        long warm = args.length > 0 ? Long.parseLong(args[0]) : 1500;
+        long end = System.nanoTime() + warm * 1_000_000L;
+        while (System.nanoTime() < end) {
+            sink += hot(1000);
+            sorted();
+        }
+        start("sleeper-with-a-long-name-of-more-than-fifteen", Parked::sleeping);
+        start("\u00e9\u4e2d-unicode", () -> deep(20));
+        start("parked", () -> LockSupport.park(lock));
+        start("", () -> sleeping());
+        start("waiter", () -> {
+            synchronized (lock) {
+                try {
+                    lock.wait();
+                } catch (InterruptedException e) {
+                    throw new RuntimeException(e);
+                }
+            }
+        });
+        Thread.sleep(300);
+        start("holder", () -> {
+            synchronized (sorted) {
+                sleeping();
+            }
+        });
+        Thread.sleep(100);
+        start("blocked", () -> {
+            synchronized (sorted) {
+                sink++;
+            }
+        });
+        Thread.sleep(300);
+        System.out.println("ready");
+        Thread.sleep(3_600_000L);
+    }
+
+    static final Object sorted = new Object();
+}

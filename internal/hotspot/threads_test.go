@@ -1,0 +1,123 @@
+package hotspot
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// stackOfJstack is a thread as the JDK's own tool shows it.
+type stackOfJstack struct {
+	name   string
+	java   bool // it has a Java thread number
+	frames []jstackFrame
+}
+
+type jstackFrame struct{ function, file, line string }
+
+var (
+	jstackThread = regexp.MustCompile(`^"(.*)" (#\d+ )?.*nid=(0x[0-9a-f]+|\d+)`)
+	jstackLine   = regexp.MustCompile(`^\s+at (.*)\((.*)\)$`)
+)
+
+// jstack asks the JDK for all stacks, by thread id.
+func jstack(t testing.TB, major, pid int) map[int]*stackOfJstack {
+	t.Helper()
+	tool := filepath.Join(jdk(t, major), "bin", "jcmd")
+	cmd := exec.Command(tool, fmt.Sprint(pid), "Thread.print")
+	cmd.Env = append(os.Environ(), "JAVA_TOOL_OPTIONS=-Dfile.encoding=UTF-8 -Dstdout.encoding=UTF-8 -Xmx64m")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Skipf("jcmd of JDK %d does not work here: %v\n%s", major, err, out)
+	}
+	threads := make(map[int]*stackOfJstack)
+	var now *stackOfJstack
+	for _, l := range strings.Split(string(out), "\n") {
+		if m := jstackThread.FindStringSubmatch(l); m != nil {
+			tid, err := strconv.ParseInt(m[3], 0, 64)
+			if err != nil {
+				t.Fatalf("%q: %v", l, err)
+			}
+			now = &stackOfJstack{name: m[1], java: m[2] != ""}
+			threads[int(tid)] = now
+			continue
+		}
+		if m := jstackLine.FindStringSubmatch(l); m != nil && now != nil {
+			f := jstackFrame{function: m[1]}
+			// java.base@17.0.19/java.lang.Thread.sleep(Native Method)
+			if i := strings.IndexByte(f.function, '@'); i >= 0 {
+				if j := strings.IndexByte(f.function[i:], '/'); j >= 0 {
+					f.function = f.function[i+j+1:]
+				}
+			}
+			// The module's version is after the @ in both; file and line last.
+			where := m[2]
+			if i := strings.LastIndexByte(where, '/'); i >= 0 {
+				where = where[i+1:]
+			}
+			f.file, f.line, _ = strings.Cut(where, ":")
+			now.frames = append(now.frames, f)
+		}
+	}
+	return threads
+}
+
+// heapFlags are the ways in which a JDK lays out its heap.
+func heapFlags(major int) []string {
+	flags := []string{"-XX:+UseSerialGC", "-XX:+UseParallelGC", "-XX:+UseG1GC", "-XX:+UseG1GC -XX:-UseCompressedOops"}
+	switch major {
+	case 8:
+		flags = append(flags, "-XX:+UseConcMarkSweepGC", "-XX:ObjectAlignmentInBytes=16")
+	case 11:
+		flags = append(flags, "-XX:+UnlockExperimentalVMOptions -XX:+UseZGC", "-XX:-UseCompressedClassPointers")
+	case 17:
+		flags = append(flags, "-XX:+UseZGC", "-XX:+UseShenandoahGC", "-XX:-UseCompressedClassPointers")
+	case 21:
+		flags = append(flags, "-XX:+UseZGC", "-XX:+UseZGC -XX:+ZGenerational", "-XX:+UseShenandoahGC", "-XX:ObjectAlignmentInBytes=16")
+	case 25:
+		flags = append(flags, "-XX:+UseZGC", "-XX:+UseShenandoahGC", "-XX:+UseCompactObjectHeaders", "-XX:-UseCompressedClassPointers")
+	case 27:
+		flags = append(flags, "-XX:+UseZGC", "-XX:+UseShenandoahGC", "-XX:+UseCompactObjectHeaders", "-XX:-UseCompactObjectHeaders")
+	}
+	return flags
+}
+
+// The names of Java threads, read from the heap, are those that jstack prints.
+func TestThreadNames(t *testing.T) {
+	forMajors(t, func(t *testing.T, major int) {
+		for _, flags := range heapFlags(major) {
+			t.Run(flags, func(t *testing.T) {
+				t.Parallel()
+				p := startProgram(t, major, append(strings.Fields(flags), "Parked", "100")...)
+				vm := openVM(t, p)
+				want := jstack(t, major, p.PID)
+				began := time.Now()
+				got := vm.ThreadNames()
+				took := time.Since(began)
+				n := 0
+				for tid, w := range want {
+					if !w.java {
+						continue
+					}
+					n++
+					if name, ok := got[tid]; !ok || name != w.name {
+						t.Errorf("thread %d is %q (%v), jstack says %q", tid, name, ok, w.name)
+					}
+				}
+				if n < 10 {
+					t.Errorf("jstack shows only %d Java threads", n)
+				}
+				if state := vm.ThreadState(uint32(p.PID)); state != "" && p.PID > 0 {
+					t.Logf("first thread: %s", state)
+				}
+				t.Logf("%s, %d names in %v", vm.GC(), len(got), took)
+			})
+		}
+	})
+}

@@ -1,0 +1,233 @@
+package hotspot
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/target"
+)
+
+// majors are the JDKs that the tests run on.
+var majors = []int{8, 11, 17, 21, 25, 27}
+
+// jdk gives the directory of a JDK, or skips the test.
+func jdk(t testing.TB, major int) string {
+	t.Helper()
+	root := os.Getenv("CANDID_RUNTIMES")
+	if root == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			t.Skipf("no home directory and CANDID_RUNTIMES is not set: %v", err)
+		}
+		root = filepath.Join(home, ".cache", "candid-runtimes")
+	}
+	dir := filepath.Join(root, "jdks", fmt.Sprint(major))
+	if _, err := os.Stat(filepath.Join(dir, "bin", "java")); err != nil {
+		t.Skipf("no JDK %d: set CANDID_RUNTIMES to a directory with jdks/%d (%v)", major, major, err)
+	}
+	return dir
+}
+
+var classes struct {
+	sync.Once
+	dir string
+	err error
+}
+
+// testClasses compiles the Java programs in testdata once, for the oldest JDK.
+func testClasses(t testing.TB) string {
+	t.Helper()
+	javac := filepath.Join(jdk(t, 8), "bin", "javac")
+	classes.Do(func() {
+		classes.dir, classes.err = os.MkdirTemp("", "hotspot-test-")
+		if classes.err != nil {
+			return
+		}
+		out, err := exec.Command(javac, "-g", "-d", classes.dir, filepath.Join("testdata", "Parked.java")).CombinedOutput()
+		if err != nil {
+			classes.err = fmt.Errorf("javac: %v\n%s", err, out)
+		}
+	})
+	if classes.err != nil {
+		t.Fatal(classes.err)
+	}
+	return classes.dir
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if classes.dir != "" {
+		os.RemoveAll(classes.dir)
+	}
+	os.Exit(code)
+}
+
+// startProgram starts a test program and waits until it says that it is ready.
+func startProgram(t testing.TB, major int, args ...string) *target.Process {
+	t.Helper()
+	dir := jdk(t, major)
+	cmd := exec.Command(filepath.Join(dir, "bin", "java"), append([]string{"-Xmx256m", "-XX:ReservedCodeCacheSize=64m", "-cp", testClasses(t)}, args...)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	ready := make(chan error, 1)
+	go func() {
+		s := bufio.NewScanner(out)
+		for s.Scan() {
+			if strings.Contains(s.Text(), "ready") {
+				ready <- nil
+				for s.Scan() {
+				}
+				return
+			}
+		}
+		ready <- errors.New("the Java program ended before it was ready")
+	}()
+	select {
+	case err := <-ready:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(60 * time.Second):
+		t.Fatal("the Java program was not ready after 60 s")
+	}
+	p, err := target.Open(cmd.Process.Pid)
+	if err != nil {
+		t.Skipf("cannot read other processes here: %v", err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+func openVM(t testing.TB, p *target.Process) *VM {
+	t.Helper()
+	vm, err := Open(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return vm
+}
+
+// eachBlob decodes every blob of the code cache by walking the heaps' blocks.
+func eachBlob(t testing.TB, vm *VM, f func(*blob)) {
+	t.Helper()
+	length := vm.t.field("HeapBlock::Header::_length")
+	for i := range vm.code.heaps {
+		h := &vm.code.heaps[i]
+		for at := h.low; at < h.high; {
+			n, ok := vm.peek.member(at, length)
+			if !ok || n == 0 {
+				break
+			}
+			used, _ := vm.peek.member(at, vm.code.layout.used)
+			if used != 0 {
+				start := at + vm.code.layout.blockHeader
+				b := vm.find(start)
+				if b == nil || b.start != start {
+					t.Errorf("no blob at %#x", start)
+				} else {
+					f(b)
+				}
+			}
+			at += n << h.shift
+		}
+	}
+}
+
+func forMajors(t *testing.T, f func(t *testing.T, major int)) {
+	for _, n := range majors {
+		t.Run(fmt.Sprintf("jdk%d", n), func(t *testing.T) { f(t, n) })
+	}
+}
+
+// Every blob is found by its first and last byte, and every PcDesc of every
+// nmethod stands for a chain of methods that ends with the nmethod's own.
+func TestCodeCache(t *testing.T) {
+	forMajors(t, func(t *testing.T, major int) {
+		p := startProgram(t, major, "Parked")
+		began := time.Now()
+		vm := openVM(t, p)
+		took := time.Since(began)
+		if vm.Major() != major {
+			t.Errorf("major is %d, want %d", vm.Major(), major)
+		}
+		if !strings.HasPrefix(vm.Version(), fmt.Sprint(major)) {
+			t.Errorf("version %q", vm.Version())
+		}
+		for _, n := range vm.Notes() {
+			t.Errorf("note: %s", n)
+		}
+		kinds := make(map[blobKind]int)
+		names := make(map[string]blobKind)
+		pcs, scopes, depth, bad := 0, 0, 0, 0
+		var chain []scope
+		eachBlob(t, vm, func(b *blob) {
+			kinds[b.kind]++
+			names[b.name] = b.kind
+			if l := vm.find(b.end - 1); l != b && !b.dead {
+				t.Errorf("%s [%#x,%#x): its last byte is of %+v", b.name, b.start, b.end, l)
+			}
+			if b.nm == nil {
+				return
+			}
+			if b.nm.method == 0 && major == 8 {
+				return // a zombie, which is on no stack
+			}
+			if b.nm.methodID == 0 && !b.dead {
+				t.Errorf("nmethod at %#x has no method", b.start)
+				return
+			}
+			for i, d := range b.nm.pcs {
+				pcs++
+				if d.scope == 0 {
+					continue
+				}
+				var ok bool
+				chain, ok = vm.chain(chain[:0], b, i)
+				if !ok {
+					bad++
+					continue
+				}
+				depth = max(depth, len(chain))
+				for _, s := range chain {
+					scopes++
+					id, ok := vm.method(s.method)
+					m := vm.methodAt(id)
+					if !ok || m == nil {
+						bad++
+						continue
+					}
+					if !m.native && s.bci >= int32(m.codeSize) {
+						t.Errorf("%s: bci %d of %d", m.function, s.bci, m.codeSize)
+					}
+				}
+			}
+		})
+		if bad > 0 {
+			t.Errorf("%d of %d pcs (%d scopes) do not decode", bad, pcs, scopes)
+		}
+		for _, k := range []blobKind{blobNMethod, blobNativeMethod, blobInterpreter, blobStubRoutines, blobAdapter, blobRuntimeStub, blobDeopt, blobSafepoint} {
+			if kinds[k] == 0 {
+				t.Errorf("no blob of kind %d; names %v", k, names)
+			}
+		}
+		if pcs < 1000 || depth < 3 {
+			t.Errorf("only %d pcs, depth %d", pcs, depth)
+		}
+		t.Logf("%s %s: open %v; %d blobs, %d nmethods, %d pcs, %d scopes, depth %d, %d methods", vm.Version(), vm.GC(), took, vm.code.live, kinds[blobNMethod], pcs, scopes, depth, len(vm.methods.all))
+	})
+}
