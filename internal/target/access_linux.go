@@ -20,7 +20,7 @@ type vmAccess struct {
 	tid    int // a living thread of the process
 	pidfd  int // not owned
 	mem    int // /proc/PID/mem, -1 while process_vm_readv serves
-	reopen func() (int, error)
+	p      *Process
 	local  [maxIovecs]unix.Iovec
 	remote [maxIovecs]unix.RemoteIovec
 	index  [maxIovecs]int32 // which request an iovec belongs to
@@ -28,9 +28,7 @@ type vmAccess struct {
 
 // openAccess finds a way to read the process's memory.
 func openAccess(p *Process, tid int) (access, Reason) {
-	a := &vmAccess{tid: tid, pidfd: p.sys.pidfd, mem: -1}
-	name := p.sys.view + "mem"
-	a.reopen = func() (int, error) { return p.openat(name, unix.O_RDONLY) }
+	a := &vmAccess{tid: tid, pidfd: p.sys.pidfd, mem: -1, p: p}
 	// Address 0 is never mapped for a program, so that a permitted read fails with
 	// EFAULT; the permission is checked before the address.
 	var b [1]byte
@@ -56,12 +54,14 @@ func openAccess(p *Process, tid int) (access, Reason) {
 	return nil, ReasonPolicy
 }
 
+func (a *vmAccess) reopen() (int, error) { return a.p.openat(a.p.at("mem"), unix.O_RDONLY) }
+
 func (a *vmAccess) close() {
 	if a.mem >= 0 {
 		unix.Close(a.mem)
 		a.mem = -1
 	}
-	a.tid = 0
+	a.tid, a.pidfd = 0, -1
 }
 
 func (a *vmAccess) gone() bool { return a.pidfd >= 0 && ended(a.pidfd) }
@@ -83,6 +83,7 @@ func (a *vmAccess) readV(reqs []Read) {
 		}
 		return
 	}
+	moved := false
 	for next := 0; next < len(reqs); {
 		n, bytes := 0, 0
 		end := next
@@ -112,6 +113,14 @@ func (a *vmAccess) readV(reqs []Read) {
 			continue
 		}
 		got, err := unix.ProcessVMReadv(a.tid, a.local[:n], a.remote[:n], 0)
+		if err == unix.ESRCH && !moved {
+			// The thread that stands for the process has ended; others may run on.
+			moved = true
+			if tid := a.p.moveView(); tid != 0 {
+				a.tid = tid
+				continue
+			}
+		}
 		if err != nil {
 			got = 0
 		}

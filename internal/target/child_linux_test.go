@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -53,12 +54,15 @@ func ready() error {
 	return nil
 }
 
-// childHeadless ends its first thread; the others run on.
+// childHeadless ends its first thread when it is told to; the others run on.
 func childHeadless(string) error {
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, unix.SIGUSR1)
 	go func() {
 		ready()
 		os.Exit(0)
 	}()
+	<-told
 	unix.RawSyscall(unix.SYS_EXIT, 0, 0, 0)
 	return errors.New("exit returned")
 }

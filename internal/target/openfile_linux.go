@@ -17,7 +17,7 @@ func (p *Process) OpenFile(m Mapping) (*os.File, error) {
 	}
 	// map_files leads to the very file, but asks for CAP_CHECKPOINT_RESTORE or
 	// CAP_SYS_ADMIN, and for a mapping that has not been split since.
-	name := fmt.Sprintf("%smap_files/%x-%x", p.sys.view, m.Start, m.End)
+	name := p.at(fmt.Sprintf("map_files/%x-%x", m.Start, m.End))
 	if fd, err := p.openat(name, unix.O_PATH); err == nil {
 		f, err := regular(fd, m.Path, 0)
 		if err == nil {
@@ -44,7 +44,7 @@ func (p *Process) OpenInRoot(path string) (*os.File, error) {
 // openRoot opens path below the target's root, and fails with ErrStale if it is
 // not inode (0 means any).
 func (p *Process) openRoot(path string, inode uint64) (*os.File, error) {
-	root, err := p.openat(p.sys.view+"root", unix.O_PATH|unix.O_DIRECTORY)
+	root, err := p.openat(p.at("root"), unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, err
 	}

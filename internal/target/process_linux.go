@@ -25,8 +25,29 @@ type processSystem struct {
 	pidfd int
 	// view is the directory whose maps and memory stand for the process, relative
 	// to dir: "" or, where the first thread has ended and others run on, that of
-	// a living thread ("task/TID/").
+	// a living thread ("task/TID/"). It changes when the first thread ends.
 	view string
+}
+
+// at gives the path of one of the files that a whole process shares, relative to
+// dir.
+func (p *Process) at(name string) string {
+	p.sys.mu.Lock()
+	defer p.sys.mu.Unlock()
+	return p.sys.view + name
+}
+
+// moveView lets another living thread stand for the process and gives its id; 0
+// if there is none.
+func (p *Process) moveView() int {
+	tid := p.livingThread()
+	if tid == 0 {
+		return 0
+	}
+	p.sys.mu.Lock()
+	defer p.sys.mu.Unlock()
+	p.sys.view = tidPath(tid)
+	return tid
 }
 
 // Open holds a process. The errors are *AccessError and wrap ErrNoProcess,
@@ -85,10 +106,9 @@ func (p *Process) load() error {
 	}
 	tid := p.PID
 	if st.State == 'Z' {
-		if tid = p.livingThread(); tid == 0 {
+		if tid = p.moveView(); tid == 0 {
 			return &AccessError{PID: p.PID, Reason: ReasonZombie, UID: p.uid}
 		}
-		p.sys.view = "task/" + strconv.Itoa(tid) + "/"
 	}
 	if fd, err := unix.PidfdOpen(p.PID, 0); err == nil {
 		p.sys.pidfd = fd
@@ -97,10 +117,10 @@ func (p *Process) load() error {
 			return &AccessError{PID: p.PID, Reason: ReasonNoProcess, UID: p.uid}
 		}
 	}
-	if cmd, err := p.readFile(p.sys.view+"cmdline", maxCmdline); err == nil {
+	if cmd, err := p.readFile(p.at("cmdline"), maxCmdline); err == nil {
 		p.cmdline = splitCmdline(cmd)
 	}
-	p.exe, _ = p.readlink(p.sys.view + "exe")
+	p.exe, _ = p.readlink(p.at("exe"))
 	src, reason := openAccess(p, tid)
 	if reason != ReasonNone {
 		return &AccessError{PID: p.PID, Reason: p.refine(reason), UID: p.uid}
@@ -129,7 +149,7 @@ func (p *Process) livingThread() int {
 	}
 	var buf [1024]byte
 	for _, tid := range tids {
-		raw, err := p.readSmall("task/"+strconv.Itoa(tid)+"/stat", buf[:])
+		raw, err := p.readSmall(tidPath(tid)+"stat", buf[:])
 		if err != nil {
 			continue
 		}
@@ -162,14 +182,12 @@ func (p *Process) Close() error {
 // its parent has not yet taken notice, or another process has got its id.
 func (p *Process) Alive() bool {
 	p.sys.mu.Lock()
-	dir, pidfd := p.sys.dir, p.sys.pidfd
+	if p.sys.dir < 0 || p.sys.pidfd >= 0 {
+		alive := p.sys.dir >= 0 && !ended(p.sys.pidfd)
+		p.sys.mu.Unlock()
+		return alive
+	}
 	p.sys.mu.Unlock()
-	if dir < 0 {
-		return false
-	}
-	if pidfd >= 0 {
-		return !ended(pidfd)
-	}
 	var buf [1024]byte
 	raw, err := p.readSmall("stat", buf[:])
 	if err != nil {
@@ -188,7 +206,10 @@ func ended(pidfd int) bool {
 
 // Mappings reads the process's mappings afresh, sorted by address.
 func (p *Process) Mappings() ([]Mapping, error) {
-	raw, err := p.readFile(p.sys.view+"maps", maxMapsBytes)
+	raw, err := p.readFile(p.at("maps"), maxMapsBytes)
+	if len(raw) == 0 && p.moveView() != 0 { // its first thread has ended since
+		raw, err = p.readFile(p.at("maps"), maxMapsBytes)
+	}
 	if err != nil {
 		return nil, p.fileError("maps", err)
 	}

@@ -288,30 +288,44 @@ func TestExitWhileReading(t *testing.T) {
 func TestFirstThreadEnded(t *testing.T) {
 	cmd, _ := startChild(t, "headless", nil)
 	pid := cmd.Process.Pid
+	early, err := Open(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer early.Close()
+	maps, err := early.Mappings()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := maps[0].Start
+	cmd.Process.Signal(syscall.SIGUSR1) // the sign to end the first thread
 	eventually(t, "the first thread has ended", func() bool {
 		raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		st, ok := parseStat(raw)
 		return ok && st.State == 'Z'
 	})
-	p, err := Open(pid)
+	late, err := Open(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close()
-	if !p.Alive() || p.Exe() == "" {
-		t.Errorf("alive %v, exe %q", p.Alive(), p.Exe())
-	}
-	maps, err := p.Mappings()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := p.Memory().Word(maps[0].Start); !ok {
-		t.Error("memory cannot be read")
-	}
-	if f, err := p.OpenFile(maps[0]); err != nil {
-		t.Error(err)
-	} else {
-		f.Close()
+	defer late.Close()
+	for name, p := range map[string]*Process{"opened before": early, "opened after": late} {
+		if !p.Alive() || p.Exe() == "" {
+			t.Errorf("%s: alive %v, exe %q", name, p.Alive(), p.Exe())
+		}
+		var word [8]byte
+		if err := p.Memory().ReadAt(word[:], first); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		maps, err := p.Mappings()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if f, err := p.OpenFile(maps[0]); err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else {
+			f.Close()
+		}
 	}
 }
 
