@@ -15,3 +15,5 @@ require (
 	golang.org/x/arch v0.32.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 )
+
+tool github.com/cilium/ebpf/cmd/bpf2go

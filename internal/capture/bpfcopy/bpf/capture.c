@@ -1,0 +1,577 @@
+// SPDX-License-Identifier: GPL-2.0
+//go:build ignore
+
+/*
+ * What runs while a thread is stopped: copy its registers, the kernel's call
+ * chain if it was in the kernel, and exactly the live bytes of its stack into
+ * the ring buffer, then let go. Nothing here waits, and nothing of the target
+ * is written.
+ */
+#include "kernel.h"
+
+/* The kernel's own licence is asked for by most of the helpers. */
+char terms[] SEC("license") = "GPL";
+
+#define KERNEL_DEPTH 127
+#define PAGE 4096UL
+/* Farther than this from the thread's descriptor, a stack pointer is not on the
+ * stack that belongs to it. */
+#define NEAR (64UL << 20)
+
+#if defined(__TARGET_ARCH_x86)
+#define RED_ZONE 128
+#define PC(r) ((r)->ip)
+#define SP(r) ((r)->sp)
+#define FROM_USER(r) (((r)->cs & 3) == 3)
+#else
+#define RED_ZONE 0
+#define PC(r) ((r)->pc)
+#define SP(r) ((r)->sp)
+#define FROM_USER(r) (((r)->pstate & 0xf) == 0)
+#endif
+
+#define PF_KTHREAD 0x00200000
+
+/* Flags of a record; the first four are capture.Flags. */
+enum {
+	IN_KERNEL = 1,
+	STACK_CUT = 2,
+	STACK_UNREAD = 4,
+	NO_USER = 8,
+	STACK_PART = 16, /* a page of it could not be read, the copy ends there */
+};
+
+enum { KIND_SAMPLE = 1, KIND_NOTICE = 2 };
+enum { NOTICE_EXEC = 1, NOTICE_FORK = 2, NOTICE_EXIT = 3, NOTICE_COMM = 4 };
+
+/* One sample; the kernel's chain and the stack follow it. */
+struct sample {
+	__u32 kind;
+	__u32 flags;
+	__u64 time;
+	__u32 pid;
+	__u32 tid;
+	__u32 cpu;
+	__u32 kernel_len; /* words */
+	__u64 stack_addr;
+	__u64 stack_top;
+	__u32 stack_len;
+	__u32 stack_off; /* from the record's start */
+	__u64 period;
+	struct user_regs regs;
+};
+
+struct notice {
+	__u32 kind;
+	__u32 what;
+	__u64 time;
+	__u32 pid;
+	__u32 tid;
+	__u32 parent;
+	__u32 last; /* of an exit: the process's last thread */
+	char comm[16];
+};
+
+enum { TARGET_CHILDREN = 1, TARGET_TOPS = 2 };
+
+/* Set by the loader. */
+const volatile __u32 all = 0;		 /* every process */
+const volatile __u32 all_flags = 0;	 /* their target flags */
+const volatile __u32 pid_ns = 0;	 /* inode of the profiler's pid namespace, 0 for the first */
+const volatile __u32 max_stack = 0;	 /* bytes, at most 512 KiB */
+const volatile __u32 max_unknown = 0;	 /* the same, where the stack's top is not known */
+const volatile __u32 can_find_vma = 0;	 /* the kernel has bpf_find_vma */
+const volatile __u32 red_zone = RED_ZONE;
+const volatile __u64 watermark = 0;	 /* bytes waiting that wake the reader */
+
+/* Set by the reader while it runs: wake me at the next record. */
+__u32 eager = 0;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} ring SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__type(key, __u32);
+	__type(value, __u32);
+} targets SEC(".maps");
+
+/* Tops of stacks that only a runtime knows: thread id to address. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u32);
+	__type(value, __u64);
+} tops SEC(".maps");
+
+struct chain {
+	__u64 ip[KERNEL_DEPTH + 1];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct chain);
+} scratch SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} lost SEC(".maps");
+
+INLINE void count_lost(void)
+{
+	__u32 zero = 0;
+	__u64 *n = bpf_map_lookup_elem(&lost, &zero);
+	if (n)
+		*n += 1;
+}
+
+INLINE __u64 wakeup(void)
+{
+	if (eager) {
+		eager = 0;
+		return BPF_RB_FORCE_WAKEUP;
+	}
+	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > watermark)
+		return BPF_RB_FORCE_WAKEUP;
+	return BPF_RB_NO_WAKEUP;
+}
+
+/* A task's number in the profiler's pid namespace, 0 if it has none there. */
+INLINE __u32 number(struct task_struct *task)
+{
+	struct pid *pid = task->thread_pid;
+	const char *first = (const char *)&pid->numbers[0];
+	__u32 level = pid->level;
+
+	for (int i = 0; i < 8; i++) {
+		struct upid u = {};
+		__u32 inum = 0;
+		if (i > level)
+			break;
+		/* struct upid has been a number and a pointer since 2.6.24. */
+		if (bpf_probe_read_kernel(&u, sizeof(u), first + i * sizeof(u)))
+			break;
+		if (bpf_probe_read_kernel(&inum, sizeof(inum), &u.ns->ns.inum))
+			break;
+		if (inum == pid_ns)
+			return u.nr;
+	}
+	return 0;
+}
+
+INLINE void numbers(struct task_struct *task, __u32 *pid, __u32 *tid)
+{
+	if (!pid_ns) {
+		*pid = task->tgid;
+		*tid = task->pid;
+		return;
+	}
+	*tid = number(task);
+	*pid = number(task->group_leader);
+}
+
+struct found {
+	__u64 end;
+};
+
+static long vma_found(struct task_struct *task, struct vm_area_struct *vma, struct found *f)
+{
+	f->end = vma->vm_end;
+	return 0;
+}
+
+/*
+ * The address just above the current thread's stack. C libraries put a
+ * thread's descriptor, which the thread register points to, at the top of its
+ * stack (glibc, musl); the first thread's stack begins where exec left it.
+ */
+INLINE __u64 stack_top(struct task_struct *task, __u64 sp, __u32 tid, __u32 target)
+{
+	if (target & TARGET_TOPS) {
+		__u64 *top = bpf_map_lookup_elem(&tops, &tid);
+		if (top && sp < *top && *top - sp <= NEAR)
+			return *top;
+	}
+#if defined(__TARGET_ARCH_x86)
+	__u64 tp = task->thread.fsbase;
+	if (sp < tp && tp - sp <= NEAR) {
+		/* The descriptor's first word points to itself in both
+		 * libraries; other users of the register (Go) do not do so. */
+		__u64 self = 0;
+		bpf_probe_read_user(&self, sizeof(self), (void *)tp);
+		if (self == tp)
+			return tp;
+	}
+#else
+	__u64 tp = task->thread.uw.tp_value;
+	if (sp < tp && tp - sp <= NEAR)
+		return tp;
+#endif
+	struct mm_struct *mm = task->mm;
+	if (!mm)
+		return 0;
+	/* start_stack points at argc; the word above it is argv[0]. */
+	__u64 first = mm->start_stack + 16;
+	if (sp < first && first - sp <= NEAR)
+		return first;
+	return 0;
+}
+
+struct plan {
+	__u64 from; /* of the copy */
+	__u64 sp;
+	__u64 top;
+	__u32 len;
+	__u32 flags;
+};
+
+INLINE void make_plan(struct plan *p, struct task_struct *task, __u64 sp, __u32 tid, __u32 target)
+{
+	__u64 end, limit = max_stack;
+
+	p->sp = sp;
+	p->from = sp - red_zone;
+	p->len = 0;
+	p->top = 0;
+	if (sp < PAGE || sp >= 1UL << 56) {
+		p->flags |= STACK_UNREAD;
+		return;
+	}
+	p->top = end = stack_top(task, sp, tid, target);
+	if (!end) {
+		struct found f = {};
+		end = sp + max_unknown;
+		if (can_find_vma && bpf_find_vma(task, sp, vma_found, &f, 0) == 0)
+			end = f.end;
+		limit = max_unknown;
+	}
+	__u64 len = end - p->from;
+	if (len > limit) {
+		len = limit;
+		p->flags |= STACK_CUT;
+	}
+	p->len = len;
+}
+
+INLINE void fill(struct sample *s, struct bpf_perf_event_data *ctx, struct plan *p, __u32 pid, __u32 tid, __u64 time,
+		 __u32 kernel_len)
+{
+	s->kind = KIND_SAMPLE;
+	s->time = time;
+	s->pid = pid;
+	s->tid = tid;
+	s->cpu = bpf_get_smp_processor_id();
+	s->kernel_len = kernel_len;
+	s->stack_addr = p->from;
+	s->stack_top = p->top;
+	s->stack_len = 0;
+	s->stack_off = sizeof(*s);
+	s->period = ctx->sample_period;
+}
+
+/*
+ * Where a page of the stack cannot be read (it was swapped out, or lies below
+ * the stack pointer and never existed), the copy ends before it. How far that
+ * is, is found piece by piece, each half as large as the one before: as many
+ * steps as bits, which suits the verifier better than a loop over pages. The
+ * count is kept in the record, where the verifier does not follow its values:
+ * else it would go through every sum of pieces.
+ */
+#define SMALLEST 512
+
+/* After a failed copy: begin at the stack pointer if what lies below it is on
+ * another page, and note that the copy is not whole. */
+INLINE void skip_red_zone(struct plan *p, __u64 *from, __u64 *len)
+{
+	__u64 skip = p->sp - *from;
+
+	p->flags |= STACK_PART;
+	if ((*from & ~(PAGE - 1)) != (p->sp & ~(PAGE - 1)) && *len > skip) {
+		*from = p->sp;
+		*len -= skip;
+	}
+}
+
+INLINE void exact_copy(struct bpf_dynptr *ptr, struct sample *s, struct plan *p, __u32 off)
+{
+	__u64 from = p->from, len = p->len;
+	volatile __u32 *done = &s->stack_len;
+
+	if (bpf_probe_read_user_dynptr(ptr, off, len, (void *)from) == 0) {
+		s->stack_len = len;
+		return;
+	}
+	skip_red_zone(p, &from, &len);
+	s->stack_addr = from;
+#pragma unroll
+	for (__u64 piece = 262144; piece >= SMALLEST; piece /= 2) {
+		__u64 at = *done;
+		if (at + piece <= len && bpf_probe_read_user_dynptr(ptr, off + at, piece, (void *)(from + at)) == 0)
+			*done = at + piece;
+	}
+}
+
+INLINE int take_exact(struct bpf_perf_event_data *ctx, struct plan *p, struct user_regs *regs, __u32 pid, __u32 tid,
+		      __u64 time, struct chain *chain, __u32 kernel_bytes)
+{
+	struct bpf_dynptr ptr;
+	struct sample *s;
+
+	if (bpf_ringbuf_reserve_dynptr(&ring, sizeof(*s) + kernel_bytes + p->len, 0, &ptr)) {
+		bpf_ringbuf_discard_dynptr(&ptr, BPF_RB_NO_WAKEUP);
+		count_lost();
+		return 0;
+	}
+	s = bpf_dynptr_data(&ptr, 0, sizeof(*s));
+	if (!s) {
+		bpf_ringbuf_discard_dynptr(&ptr, BPF_RB_NO_WAKEUP);
+		return 0;
+	}
+	fill(s, ctx, p, pid, tid, time, kernel_bytes / 8);
+	s->regs = *regs;
+	s->stack_off = sizeof(*s) + kernel_bytes;
+	if (kernel_bytes > 0 && kernel_bytes <= sizeof(*chain))
+		bpf_dynptr_write(&ptr, sizeof(*s), chain, kernel_bytes, 0);
+	if (p->len)
+		exact_copy(&ptr, s, p, sizeof(*s) + kernel_bytes);
+	if (!s->stack_len)
+		p->flags |= STACK_UNREAD;
+	s->flags = p->flags;
+	bpf_ringbuf_submit_dynptr(&ptr, wakeup());
+	return 0;
+}
+
+/* Makes the verifier look at v anew, so that the bound after it is its own. */
+#define FORGET(v) asm volatile("" : "+r"(v))
+
+INLINE void sized_copy(struct sample *s, struct plan *p, __u8 *to, __u32 size)
+{
+	__u64 from = p->from, len = p->len;
+	volatile __u32 *done = &s->stack_len;
+
+	FORGET(len);
+	if (len > size)
+		len = size;
+	if (bpf_probe_read_user(to, len, (void *)from) == 0) {
+		s->stack_len = len;
+		return;
+	}
+	skip_red_zone(p, &from, &len);
+	s->stack_addr = from;
+#pragma unroll
+	for (__u64 piece = 262144; piece >= SMALLEST; piece /= 2) {
+		if (piece >= size)
+			continue;
+		/* What has been copied is a multiple of twice the piece. */
+		__u64 at = *done & (size - 1) & ~(2 * piece - 1);
+		if (at + piece <= len && bpf_probe_read_user(to + at, piece, (void *)(from + at)) == 0)
+			*done = at + piece;
+	}
+}
+
+#define SIZED(size)                                                                                        \
+	if (p->len <= (size)) {                                                                            \
+		struct sized_##size {                                                                      \
+			struct sample s;                                                                   \
+			struct chain chain;                                                                \
+			__u8 stack[size];                                                                  \
+		} *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);                                          \
+		if (!r) {                                                                                  \
+			count_lost();                                                                      \
+			return 0;                                                                          \
+		}                                                                                          \
+		fill(&r->s, ctx, p, pid, tid, time, kernel_bytes / 8);                                     \
+		r->s.regs = *regs;                                                                         \
+		r->s.stack_off = sizeof(struct sample) + sizeof(struct chain);                             \
+		if (kernel_bytes > 0 && kernel_bytes <= sizeof(*chain))                                    \
+			bpf_probe_read_kernel(&r->chain, kernel_bytes, chain);                             \
+		if (p->len)                                                                                \
+			sized_copy(&r->s, p, r->stack, size);                                              \
+		if (!r->s.stack_len)                                                                       \
+			p->flags |= STACK_UNREAD;                                                          \
+		r->s.flags = p->flags;                                                                     \
+		bpf_ringbuf_submit(r, wakeup());                                                           \
+		return 0;                                                                                  \
+	}
+
+INLINE int take_sized(struct bpf_perf_event_data *ctx, struct plan *p, struct user_regs *regs, __u32 pid, __u32 tid,
+		      __u64 time, struct chain *chain, __u32 kernel_bytes)
+{
+	SIZED(2048)
+	SIZED(4096)
+	SIZED(8192)
+	SIZED(16384)
+	SIZED(32768)
+	SIZED(65536)
+	SIZED(131072)
+	SIZED(262144)
+	SIZED(524288)
+	return 0;
+}
+
+/*
+ * The one program. How the stack gets into the ring differs: `exact` reserves
+ * just what is needed (6.16 and later), otherwise there are records of fixed
+ * sizes. The caller passes a constant, so that each program holds one way only.
+ */
+INLINE int take(struct bpf_perf_event_data *ctx, int exact)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct user_regs regs = {};
+	struct plan p = {};
+	struct chain *chain = 0;
+	__u32 pid, tid, zero = 0, target = all_flags;
+	__s64 kernel_bytes = 0;
+	__u64 time;
+
+	numbers(task, &pid, &tid);
+	__u32 *flags = bpf_map_lookup_elem(&targets, &pid);
+	if (flags)
+		target = *flags;
+	else if (!all)
+		return 0;
+
+	time = bpf_ktime_get_ns();
+	if (FROM_USER(&ctx->regs)) {
+		regs = ctx->regs;
+	} else {
+		p.flags |= IN_KERNEL;
+		chain = bpf_map_lookup_elem(&scratch, &zero);
+		if (!chain)
+			return 0;
+		kernel_bytes = bpf_get_stack(ctx, chain, KERNEL_DEPTH * 8, 0);
+		if (kernel_bytes < 0)
+			kernel_bytes = 0;
+		if (!(task->flags & PF_KTHREAD))
+			bpf_probe_read_kernel(&regs, sizeof(regs), bpf_task_pt_regs(task));
+	}
+	if (PC(&regs) == 0)
+		p.flags |= NO_USER;
+	else
+		make_plan(&p, task, SP(&regs), tid, target);
+	__u32 n = kernel_bytes;
+	FORGET(n);
+	if (n > KERNEL_DEPTH * 8)
+		n = 0;
+	if (exact)
+		return take_exact(ctx, &p, &regs, pid, tid, time, chain, n);
+	return take_sized(ctx, &p, &regs, pid, tid, time, chain, n);
+}
+
+SEC("perf_event")
+int sample_exact(struct bpf_perf_event_data *ctx)
+{
+	return take(ctx, 1);
+}
+
+SEC("perf_event")
+int sample_sized(struct bpf_perf_event_data *ctx)
+{
+	return take(ctx, 0);
+}
+
+/* What happens to targets. */
+
+INLINE __u32 *target_of(__u32 pid)
+{
+	return bpf_map_lookup_elem(&targets, &pid);
+}
+
+INLINE void tell(__u32 what, __u32 pid, __u32 tid, __u32 parent, __u32 last, const char *comm)
+{
+	struct notice *n = bpf_ringbuf_reserve(&ring, sizeof(*n), 0);
+	if (!n) {
+		count_lost();
+		return;
+	}
+	n->kind = KIND_NOTICE;
+	n->what = what;
+	n->time = bpf_ktime_get_ns();
+	n->pid = pid;
+	n->tid = tid;
+	n->parent = parent;
+	n->last = last;
+	n->comm[0] = 0;
+	if (comm)
+		bpf_probe_read_kernel_str(n->comm, sizeof(n->comm), comm);
+	bpf_ringbuf_submit(n, last ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+}
+
+SEC("tp_btf/sched_process_fork")
+int on_fork(__u64 *ctx)
+{
+	struct task_struct *parent = (struct task_struct *)ctx[0];
+	struct task_struct *child = (struct task_struct *)ctx[1];
+	__u32 pid, tid, child_pid, child_tid;
+
+	numbers(parent, &pid, &tid);
+	__u32 *flags = target_of(pid);
+	if (!flags && !all)
+		return 0;
+	numbers(child, &child_pid, &child_tid);
+	if (child_pid != pid) {
+		__u32 value = flags ? *flags : all_flags;
+		if (!(value & TARGET_CHILDREN) && !all)
+			return 0;
+		if (value & TARGET_CHILDREN) {
+			value &= ~TARGET_TOPS;
+			bpf_map_update_elem(&targets, &child_pid, &value, BPF_ANY);
+		}
+	}
+	tell(NOTICE_FORK, child_pid, child_tid, pid, 0, 0);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int on_exec(__u64 *ctx)
+{
+	struct task_struct *task = (struct task_struct *)ctx[0];
+	__u32 pid, tid;
+
+	numbers(task, &pid, &tid);
+	if (!target_of(pid) && !all)
+		return 0;
+	tell(NOTICE_EXEC, pid, tid, 0, 0, task->comm);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int on_exit(__u64 *ctx)
+{
+	struct task_struct *task = (struct task_struct *)ctx[0];
+	__u32 pid, tid, last;
+
+	numbers(task, &pid, &tid);
+	__u32 *flags = target_of(pid);
+	if (!flags && !all)
+		return 0;
+	if (flags && *flags & TARGET_TOPS)
+		bpf_map_delete_elem(&tops, &tid);
+	/* The count is taken down just before this. */
+	last = task->signal->live.counter == 0;
+	if (last)
+		bpf_map_delete_elem(&targets, &pid);
+	tell(NOTICE_EXIT, pid, tid, 0, last, 0);
+	return 0;
+}
+
+SEC("tp_btf/task_rename")
+int on_rename(__u64 *ctx)
+{
+	struct task_struct *task = (struct task_struct *)ctx[0];
+	__u32 pid, tid;
+
+	numbers(task, &pid, &tid);
+	if (!target_of(pid) && !all)
+		return 0;
+	tell(NOTICE_COMM, pid, tid, 0, 0, (const char *)ctx[1]);
+	return 0;
+}

@@ -1,0 +1,381 @@
+package bpfcopy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/capture/perfevent"
+)
+
+const (
+	// largestStack is the most that the programs copy of a stack, bytes.
+	largestStack = 512 << 10
+	// unknownStack is the most where the stack's top is not known.
+	unknownStack = 64 << 10
+
+	// pollEvery is how long records may wait for their reader.
+	pollEvery = 100 * time.Millisecond
+)
+
+// maxStackOf is how much of a stack is copied at most.
+func maxStackOf(opts capture.Options) int {
+	if opts.MaxStack <= 0 || opts.MaxStack > largestStack {
+		return largestStack
+	}
+	return max(opts.MaxStack, 1024)
+}
+
+// Engine is capture.Engine by BPF programs.
+type Engine struct {
+	opts   capture.Options
+	progs  *programs
+	timers *perfevent.Timers
+	mmaps  *perfevent.Mmaps // nil where it could not be had
+	ring   *ring
+	waiter *perfevent.Waiter
+
+	mu   sync.Mutex // of live
+	live map[uint32]bool
+
+	batch []item
+	snap  capture.Snapshot
+	maps  []capture.Notice
+
+	samples, bytes, malformed atomic.Uint64
+}
+
+var _ capture.Engine = (*Engine)(nil)
+
+// Open loads the programs and opens the events; nothing is sampled before Run.
+func Open(opts capture.Options, variant Variant) (*Engine, error) {
+	if len(opts.Events) > 1 {
+		return nil, fmt.Errorf("sample by %d events at once: %w: give one", len(opts.Events), capture.ErrUnsupported)
+	}
+	if opts.Period <= 0 {
+		return nil, fmt.Errorf("sample every %v: the period must be above zero", opts.Period)
+	}
+	kind := capture.CPUTime
+	if len(opts.Events) == 1 {
+		kind = opts.Events[0].Kind
+	}
+	cpus, err := perfevent.OnlineCPUs()
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{opts: opts, live: map[uint32]bool{}}
+	size := ringSize(opts.Period, len(cpus))
+	if e.progs, err = load(opts, variant, size); err != nil {
+		return nil, err
+	}
+	if err := e.open(kind, cpus, size); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+func (e *Engine) open(kind capture.EventKind, cpus []int, size int) (err error) {
+	if e.ring, err = mapRing(e.progs.coll.Maps["ring"].FD(), size); err != nil {
+		return err
+	}
+	if e.waiter, err = perfevent.NewWaiter(); err != nil {
+		return err
+	}
+	if err = e.waiter.Add(e.progs.coll.Maps["ring"].FD()); err != nil {
+		return err
+	}
+	if e.timers, err = perfevent.OpenTimers(perfevent.Attr{Kind: kind}, cpus, e.opts.Period); err != nil {
+		return err
+	}
+	err = e.timers.Each(func(cpu, fd int) error {
+		if err := unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_SET_BPF, e.progs.sample.FD()); err != nil {
+			return fmt.Errorf("put the BPF program on cpu %d's perf event: %w", cpu, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	// Without them new code is still found, only a little later.
+	e.mmaps, _ = perfevent.OpenMmaps(cpus)
+	for _, pid := range e.opts.PIDs {
+		if err := e.AddPID(pid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ringSize is room for half a second of 16 KiB stacks from every CPU, and for
+// several of the largest at least.
+func ringSize(period time.Duration, cpus int) int {
+	want := 0.5 / period.Seconds() * float64(cpus) * 16384
+	size := 4 << 20
+	for size < 64<<20 && float64(size) < want {
+		size *= 2
+	}
+	return size
+}
+
+// Name is "bpf".
+func (e *Engine) Name() string { return "bpf" }
+
+// Describe says what is used.
+func (e *Engine) Describe() string {
+	event := "cpu-clock"
+	if len(e.opts.Events) == 1 && e.opts.Events[0].Kind == capture.Cycles {
+		event = "cycles"
+	}
+	s := fmt.Sprintf("perf events + BPF stack copy (%s, %.4g Hz per CPU)", event, 1/e.opts.Period.Seconds())
+	if e.progs.why != "" {
+		s += ", " + e.progs.variant.String() + ": " + e.progs.why
+	}
+	return s
+}
+
+// Variant is how the stack's bytes are copied.
+func (e *Engine) Variant() Variant { return e.progs.variant }
+
+// AddPID makes a process a target. It may be called while Run runs.
+func (e *Engine) AddPID(pid int) error {
+	if pid <= 0 {
+		return fmt.Errorf("sample process %d: a process id is above zero", pid)
+	}
+	flags := uint32(0)
+	if e.opts.Children {
+		flags |= targetChildren
+	}
+	if err := e.progs.coll.Maps["targets"].Put(uint32(pid), flags); err != nil {
+		return fmt.Errorf("sample process %d: make it a target of the BPF program: %w", pid, err)
+	}
+	e.mu.Lock()
+	e.live[uint32(pid)] = true
+	e.mu.Unlock()
+	if err := e.waiter.AddProcess(pid); err != nil {
+		return fmt.Errorf("sample process %d: %w", pid, err)
+	}
+	return nil
+}
+
+// SetStackTop tells where the stack of a thread of a target ends, for runtimes
+// that put stacks where no C library would. The address is the first above the
+// stack; it is forgotten when the thread ends.
+func (e *Engine) SetStackTop(pid, tid int, top uint64) error {
+	if err := e.progs.coll.Maps["tops"].Put(uint32(tid), top); err != nil {
+		return fmt.Errorf("note the stack of thread %d: %w", tid, err)
+	}
+	targets := e.progs.coll.Maps["targets"]
+	var flags uint32
+	if err := targets.Lookup(uint32(pid), &flags); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("note the stack of thread %d: %w", tid, err)
+	}
+	if flags&targetTops != 0 {
+		return nil
+	}
+	if err := targets.Update(uint32(pid), flags|targetTops, ebpf.UpdateExist); err != nil {
+		return fmt.Errorf("note the stack of thread %d: process %d is no target: %w", tid, pid, err)
+	}
+	return nil
+}
+
+// item is a record of a batch: bytes in the ring, or a notice from elsewhere.
+type item struct {
+	time uint64
+	data []byte
+	note int // index into maps if data is nil
+}
+
+// Run samples until ctx ends or no target is left.
+func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
+	defer e.waiter.WakeOn(ctx)()
+	if err := e.progs.coll.Variables["eager"].Set(uint32(1)); err != nil {
+		return fmt.Errorf("ask for the first sample: %w", err)
+	}
+	if e.mmaps != nil {
+		if err := e.mmaps.Start(); err != nil {
+			return err
+		}
+	}
+	if err := e.timers.Start(); err != nil {
+		return err
+	}
+	checked := time.Now()
+	for {
+		gone, err := e.waiter.Wait(pollEvery)
+		if err != nil {
+			return err
+		}
+		for e.drain(sink) {
+			if ctx.Err() != nil {
+				break
+			}
+		}
+		e.forget(gone)
+		if now := time.Now(); now.Sub(checked) > time.Second {
+			checked = now
+			e.forgetDead()
+		}
+		if ctx.Err() != nil || e.targetsLeft() == 0 {
+			return nil
+		}
+		if err := e.timers.Retune(perfevent.Now()); err != nil {
+			return err
+		}
+	}
+}
+
+// drain hands over what is waiting, oldest first, and says whether there is more.
+func (e *Engine) drain(sink capture.Sink) bool {
+	e.batch, e.maps = e.batch[:0], e.maps[:0]
+	e.ring.begin()
+	for b := e.ring.next(); b != nil; b = e.ring.next() {
+		if len(b) < offPID {
+			e.malformed.Add(1)
+			continue
+		}
+		e.batch = append(e.batch, item{time: word(b[offTime:]), data: b})
+	}
+	if e.mmaps != nil {
+		e.maps = e.mmaps.Read(e.maps, e.isTarget)
+		for i := range e.maps {
+			e.batch = append(e.batch, item{time: e.maps[i].Time, note: i})
+		}
+	}
+	if len(e.batch) == 0 {
+		e.ring.release()
+		return false
+	}
+	slices.SortStableFunc(e.batch, func(a, b item) int { return cmp.Compare(a.time, b.time) })
+	for i := range e.batch {
+		it := &e.batch[i]
+		if it.data == nil {
+			sink.Notice(e.maps[it.note])
+			continue
+		}
+		e.deliver(it.data, sink)
+	}
+	e.ring.release()
+	sink.BatchEnd()
+	return e.ring.more()
+}
+
+func (e *Engine) deliver(b []byte, sink capture.Sink) {
+	switch b[0] {
+	case kindSample:
+		if err := decodeSample(b, &e.snap); err != nil {
+			e.malformed.Add(1)
+			return
+		}
+		e.snap.Weight = e.timers.Weight(e.snap.CPU, e.snap.Time)
+		e.samples.Add(1)
+		e.bytes.Add(uint64(len(e.snap.Stack)))
+		sink.Sample(&e.snap)
+	case kindNotice:
+		var n capture.Notice
+		last, err := decodeNotice(b, &n)
+		if err != nil {
+			e.malformed.Add(1)
+			return
+		}
+		e.mu.Lock()
+		if n.Kind == capture.Fork && n.PID != n.Parent && !e.opts.All {
+			e.live[n.PID] = true
+		}
+		if last {
+			delete(e.live, n.PID)
+		}
+		e.mu.Unlock()
+		sink.Notice(n)
+	default:
+		e.malformed.Add(1)
+	}
+}
+
+func (e *Engine) isTarget(pid uint32) bool {
+	if e.opts.All {
+		return true
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.live[pid]
+}
+
+// targetsLeft is how many targets live; with the whole machine there is always one.
+func (e *Engine) targetsLeft() int {
+	if e.opts.All {
+		return 1
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.live)
+}
+
+func (e *Engine) forget(pids []int) {
+	if len(pids) == 0 {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, pid := range pids {
+		delete(e.live, uint32(pid))
+	}
+}
+
+// forgetDead drops targets whose end was missed because the ring was full.
+func (e *Engine) forgetDead() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for pid := range e.live {
+		if errors.Is(unix.Kill(int(pid), 0), unix.ESRCH) {
+			delete(e.live, pid)
+		}
+	}
+}
+
+// Stats is what was done so far.
+func (e *Engine) Stats() capture.Stats {
+	s := capture.Stats{Samples: e.samples.Load(), Bytes: e.bytes.Load(), Lost: e.malformed.Load()}
+	if e.progs == nil {
+		return s
+	}
+	var perCPU []uint64
+	if err := e.progs.coll.Maps["lost"].Lookup(uint32(0), &perCPU); err == nil {
+		for _, n := range perCPU {
+			s.Lost += n
+		}
+	}
+	return s
+}
+
+// ProgramCost is how often the sampling program ran, for targets or not, and
+// how long in all, ns. The kernel counts only while its BPF statistics are on.
+func (e *Engine) ProgramCost() (runs, ns uint64, err error) {
+	st, err := e.progs.sample.Stats()
+	if err != nil {
+		return 0, 0, fmt.Errorf("read the BPF program's statistics: %w", err)
+	}
+	return st.RunCount, uint64(st.Runtime), nil
+}
+
+// Close frees everything; the programs and the events vanish with it.
+func (e *Engine) Close() error {
+	if e.timers != nil {
+		e.timers.Close()
+	}
+	e.mmaps.Close()
+	e.waiter.Close()
+	e.ring.close()
+	if e.progs != nil {
+		e.progs.close()
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package bpfcopy
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/features"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
+
+	"github.com/candid-profiler/candid/internal/capture"
+)
+
+// Variant is how the stack's bytes get into the ring buffer.
+type Variant uint8
+
+// The variants.
+const (
+	Auto  Variant = iota
+	Exact         // records of just the length that is needed; Linux 6.16 and later
+	Sized         // records of fixed sizes; Linux 5.15 and later
+)
+
+// String names the variant for people.
+func (v Variant) String() string {
+	switch v {
+	case Exact:
+		return "exact copies"
+	case Sized:
+		return "copies into records of fixed sizes"
+	}
+	return "any"
+}
+
+// Flags of a target, as in bpf/capture.c.
+const (
+	targetChildren = 1
+	targetTops     = 2
+)
+
+// firstPIDNamespace is the inode of the machine's first pid namespace
+// (PROC_PID_INIT_INO of linux/proc_ns.h).
+const firstPIDNamespace = 0xEFFFFFFC
+
+// programs are what was loaded.
+type programs struct {
+	coll    *ebpf.Collection
+	sample  *ebpf.Program
+	links   []link.Link
+	variant Variant
+	why     string // the exact variant was not taken
+}
+
+// load loads the programs for the options, in the variant asked for or the
+// best that the kernel takes.
+func load(opts capture.Options, variant Variant, ringSize int) (*programs, error) {
+	// Before 5.11 maps count as locked memory; where this fails, loading will
+	// say so.
+	_ = rlimit.RemoveMemlock()
+	switch variant {
+	case Exact, Sized:
+		return loadVariant(opts, variant, ringSize)
+	}
+	p, err := loadVariant(opts, Exact, ringSize)
+	if err == nil {
+		return p, nil
+	}
+	if errors.Is(err, capture.ErrPermission) {
+		return nil, err
+	}
+	p, second := loadVariant(opts, Sized, ringSize)
+	if second != nil {
+		return nil, second
+	}
+	p.why = "the kernel lacks bpf_probe_read_user_dynptr (6.16)"
+	return p, nil
+}
+
+func loadVariant(opts capture.Options, variant Variant, ringSize int) (*programs, error) {
+	spec, err := loadCapture()
+	if err != nil {
+		return nil, fmt.Errorf("read the BPF programs built into candid: %w", err)
+	}
+	name, other := "sample_exact", "sample_sized"
+	if variant == Sized {
+		name, other = other, name
+	}
+	delete(spec.Programs, other)
+	spec.Maps["ring"].MaxEntries = uint32(ringSize)
+	ns, err := pidNamespace()
+	if err != nil {
+		return nil, err
+	}
+	maxStack := maxStackOf(opts)
+	flags, all, canFind := uint32(0), uint32(0), uint32(0)
+	if opts.All {
+		all, flags = 1, targetChildren
+	}
+	if features.HaveProgramHelper(ebpf.PerfEvent, asm.FnFindVma) == nil {
+		canFind = 1
+	}
+	for name, value := range map[string]any{
+		"all":          all,
+		"all_flags":    flags,
+		"pid_ns":       ns,
+		"max_stack":    uint32(maxStack),
+		"max_unknown":  uint32(min(maxStack, unknownStack)),
+		"can_find_vma": canFind,
+		"watermark":    uint64(ringSize / 4),
+	} {
+		if err := spec.Variables[name].Set(value); err != nil {
+			return nil, fmt.Errorf("set %s of the BPF programs: %w", name, err)
+		}
+	}
+	coll, err := ebpf.NewCollection(spec)
+	if err != nil {
+		return nil, loadError(err)
+	}
+	p := &programs{coll: coll, sample: coll.Programs[name], variant: variant}
+	for _, name := range []string{"on_fork", "on_exec", "on_exit", "on_rename"} {
+		l, err := link.AttachTracing(link.TracingOptions{Program: coll.Programs[name]})
+		if err != nil {
+			p.close()
+			return nil, loadError(fmt.Errorf("attach %s: %w", name, err))
+		}
+		p.links = append(p.links, l)
+	}
+	return p, nil
+}
+
+func (p *programs) close() {
+	for _, l := range p.links {
+		_ = l.Close()
+	}
+	p.coll.Close()
+}
+
+// loadError says why the programs could not be loaded and what helps.
+func loadError(err error) error {
+	var verifier *ebpf.VerifierError
+	switch {
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES) && !errors.As(err, &verifier):
+		return fmt.Errorf("load the BPF programs: %w: BPF needs root, or CAP_BPF with CAP_PERFMON: %w", capture.ErrPermission, err)
+	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, unix.ENOSYS):
+		return fmt.Errorf("load the BPF programs: %w: Linux 5.15 with BPF is needed: %w", capture.ErrUnsupported, err)
+	case errors.Is(err, btf.ErrNotFound), errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("load the BPF programs: %w: the kernel does not describe itself fully (needs CONFIG_DEBUG_INFO_BTF): %w", capture.ErrUnsupported, err)
+	case errors.As(err, &verifier):
+		return fmt.Errorf("load the BPF programs: %w: the kernel's verifier refused: %w", capture.ErrUnsupported, err)
+	}
+	return fmt.Errorf("load the BPF programs: %w", err)
+}
+
+// pidNamespace is the inode of this process's pid namespace, 0 if it is the
+// machine's first, whose numbers need no looking up.
+func pidNamespace() (uint32, error) {
+	info, err := os.Stat("/proc/self/ns/pid")
+	if err != nil {
+		return 0, fmt.Errorf("find candid's own pid namespace: %w", err)
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || st.Ino == firstPIDNamespace {
+		return 0, nil
+	}
+	return uint32(st.Ino), nil
+}

@@ -1,0 +1,27 @@
+package bpfcopy
+
+import (
+	"encoding/binary"
+
+	"github.com/candid-profiler/candid/internal/cpu"
+)
+
+// regWords is how many words struct user_regs has.
+const regWords = 21
+
+// regOrder is struct pt_regs of x86-64 (asm/ptrace.h) by DWARF number; its
+// words 15 and 17 to 20 are orig_ax, cs, flags, sp, ss.
+var regOrder = [15]uint8{
+	cpu.R15, cpu.R14, cpu.R13, cpu.R12, cpu.RBP, cpu.RBX, cpu.R11, cpu.R10,
+	cpu.R9, cpu.R8, cpu.RAX, cpu.RCX, cpu.RDX, cpu.RSI, cpu.RDI,
+}
+
+func decodeRegs(b []byte, r *cpu.Registers) {
+	_ = b[8*regWords-1]
+	r.Arch, r.Known = cpu.AMD64, 0xffff
+	for i, n := range regOrder {
+		r.R[n] = binary.LittleEndian.Uint64(b[8*i:])
+	}
+	r.PC = binary.LittleEndian.Uint64(b[8*16:])
+	r.R[cpu.RSP] = binary.LittleEndian.Uint64(b[8*19:])
+}

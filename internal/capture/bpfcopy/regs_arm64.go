@@ -1,0 +1,20 @@
+package bpfcopy
+
+import (
+	"encoding/binary"
+
+	"github.com/candid-profiler/candid/internal/cpu"
+)
+
+// regWords is how many words struct user_regs has: x0 to x30, sp, pc, pstate
+// (asm/ptrace.h of arm64).
+const regWords = 34
+
+func decodeRegs(b []byte, r *cpu.Registers) {
+	_ = b[8*regWords-1]
+	r.Arch, r.Known = cpu.ARM64, cpu.AllKnown
+	for i := range 32 {
+		r.R[i] = binary.LittleEndian.Uint64(b[8*i:])
+	}
+	r.PC = binary.LittleEndian.Uint64(b[8*32:])
+}

@@ -1,0 +1,94 @@
+package bpfcopy
+
+import (
+	"fmt"
+	"os"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Bits of a record's length (linux/bpf.h).
+const (
+	ringBusy    = 1 << 31
+	ringDiscard = 1 << 30
+)
+
+// ringHeader is before every record: its length and where it lies.
+const ringHeader = 8
+
+// ring reads a BPF ring buffer in place: next goes over the finished records,
+// release gives their room back. The kernel maps the data twice in a row, so
+// that no record is ever split.
+type ring struct {
+	consumer []byte // one page, ours to write
+	producer []byte // one page, then the data twice
+	data     []byte
+	size     uint64
+	pos, end uint64
+}
+
+// mapRing maps a ring buffer map of size bytes.
+func mapRing(fd int, size int) (*ring, error) {
+	page := os.Getpagesize()
+	consumer, err := unix.Mmap(fd, 0, page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("map the BPF ring buffer: %w", err)
+	}
+	producer, err := unix.Mmap(fd, int64(page), page+2*size, unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		_ = unix.Munmap(consumer)
+		return nil, fmt.Errorf("map the BPF ring buffer's %d KiB: %w", size>>10, err)
+	}
+	return &ring{consumer: consumer, producer: producer, data: producer[page:], size: uint64(size)}, nil
+}
+
+func (r *ring) close() {
+	if r == nil || r.consumer == nil {
+		return
+	}
+	_ = unix.Munmap(r.consumer)
+	_ = unix.Munmap(r.producer)
+	r.consumer, r.producer, r.data = nil, nil, nil
+}
+
+// begin notes how far the kernel has written, at most half a ring at a time, so
+// that room comes back soon enough.
+func (r *ring) begin() {
+	r.pos = atomic.LoadUint64((*uint64)(unsafe.Pointer(&r.consumer[0])))
+	r.end = min(atomic.LoadUint64((*uint64)(unsafe.Pointer(&r.producer[0]))), r.pos+r.size/2)
+}
+
+// next is the next finished record; nil at the end, or where one is still
+// being written.
+func (r *ring) next() []byte {
+	for r.pos < r.end {
+		off := r.pos & (r.size - 1)
+		length := atomic.LoadUint32((*uint32)(unsafe.Pointer(&r.data[off])))
+		if length&ringBusy != 0 {
+			return nil
+		}
+		n := uint64(length &^ (ringBusy | ringDiscard))
+		if n > r.size-ringHeader {
+			// Not a record; nothing behind it can be found.
+			r.pos = r.end
+			return nil
+		}
+		r.pos += (n + ringHeader + 7) &^ 7
+		if length&ringDiscard == 0 {
+			return r.data[off+ringHeader : off+ringHeader+n]
+		}
+	}
+	return nil
+}
+
+// release gives the kernel the room of all that next went over.
+func (r *ring) release() {
+	atomic.StoreUint64((*uint64)(unsafe.Pointer(&r.consumer[0])), r.pos)
+}
+
+// more says whether the kernel has written beyond what next went over.
+func (r *ring) more() bool {
+	return atomic.LoadUint64((*uint64)(unsafe.Pointer(&r.producer[0]))) > r.pos
+}

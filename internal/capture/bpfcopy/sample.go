@@ -1,0 +1,132 @@
+package bpfcopy
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/candid-profiler/candid/internal/capture"
+)
+
+// Kinds of record in the ring, as in bpf/capture.c.
+const (
+	kindSample = 1
+	kindNotice = 2
+)
+
+// What a notice tells, as in bpf/capture.c.
+const (
+	noticeExec = 1
+	noticeFork = 2
+	noticeExit = 3
+	noticeComm = 4
+)
+
+// Offsets in struct sample of bpf/capture.c.
+const (
+	offFlags     = 4
+	offTime      = 8
+	offPID       = 16
+	offTID       = 20
+	offCPU       = 24
+	offKernelLen = 28
+	offStackAddr = 32
+	offStackTop  = 40
+	offStackLen  = 48
+	offStackOff  = 52
+	offPeriod    = 56
+	offRegs      = 64
+	sampleSize   = offRegs + 8*regWords
+)
+
+// Offsets in struct notice.
+const (
+	offNotePID    = 16
+	offNoteTID    = 20
+	offNoteParent = 24
+	offNoteLast   = 28
+	offNoteComm   = 32
+	noticeSize    = offNoteComm + 16
+)
+
+// flagPart: STACK_PART, a page of the stack could not be read.
+const flagPart = 16
+
+// maxKernel bounds the kernel's chain.
+const maxKernel = 128
+
+// errRecord says that a record is not what the program writes.
+var errRecord = errors.New("malformed record from the BPF program")
+
+// decodeSample fills a Snapshot from a record; its slices point into b, its
+// weight is the kernel's own idea of the period.
+func decodeSample(b []byte, s *capture.Snapshot) error {
+	if len(b) < sampleSize {
+		return fmt.Errorf("%w: a sample of %d bytes", errRecord, len(b))
+	}
+	le := binary.LittleEndian
+	flags := le.Uint32(b[offFlags:])
+	s.Flags = capture.Flags(flags & 15)
+	s.Time = le.Uint64(b[offTime:])
+	s.PID, s.TID, s.CPU = le.Uint32(b[offPID:]), le.Uint32(b[offTID:]), le.Uint32(b[offCPU:])
+	s.Weight = le.Uint64(b[offPeriod:])
+	kernel := uint64(le.Uint32(b[offKernelLen:]))
+	if kernel > maxKernel || sampleSize+8*kernel > uint64(len(b)) {
+		return fmt.Errorf("%w: a kernel chain of %d in %d bytes", errRecord, kernel, len(b))
+	}
+	s.Kernel = s.Kernel[:0]
+	for i := range kernel {
+		s.Kernel = append(s.Kernel, le.Uint64(b[sampleSize+8*i:]))
+	}
+	s.StackAddr, s.StackTop = le.Uint64(b[offStackAddr:]), le.Uint64(b[offStackTop:])
+	off, size := uint64(le.Uint32(b[offStackOff:])), uint64(le.Uint32(b[offStackLen:]))
+	if off > uint64(len(b)) || size > uint64(len(b))-off {
+		return fmt.Errorf("%w: a stack of %d at %d of %d bytes", errRecord, size, off, len(b))
+	}
+	s.Stack = b[off : off+size : off+size]
+	if flags&flagPart != 0 && size > 0 && (s.StackTop == 0 || s.StackAddr+size < s.StackTop) {
+		s.Flags |= capture.StackCut
+	}
+	decodeRegs(b[offRegs:sampleSize], &s.Regs)
+	if s.Flags&capture.NoUser != 0 {
+		s.Regs.PC, s.Regs.Known = 0, 0
+	}
+	return nil
+}
+
+// decodeNotice reads a notice; last says that the process's last thread ended.
+func decodeNotice(b []byte, n *capture.Notice) (last bool, err error) {
+	if len(b) < noticeSize {
+		return false, fmt.Errorf("%w: a notice of %d bytes", errRecord, len(b))
+	}
+	le := binary.LittleEndian
+	switch what := le.Uint32(b[4:]); what {
+	case noticeExec:
+		n.Kind = capture.Exec
+	case noticeFork:
+		n.Kind = capture.Fork
+	case noticeExit:
+		n.Kind = capture.Exit
+	case noticeComm:
+		n.Kind = capture.Comm
+	default:
+		return false, fmt.Errorf("%w: a notice of kind %d", errRecord, what)
+	}
+	n.Time = le.Uint64(b[offTime:])
+	n.PID, n.TID, n.Parent = le.Uint32(b[offNotePID:]), le.Uint32(b[offNoteTID:]), le.Uint32(b[offNoteParent:])
+	n.Comm = ""
+	comm := b[offNoteComm:noticeSize]
+	for i, c := range comm {
+		if c == 0 {
+			comm = comm[:i]
+			break
+		}
+	}
+	if len(comm) > 0 {
+		n.Comm = string(comm)
+	}
+	return le.Uint32(b[offNoteLast:]) != 0, nil
+}
+
+// word is the first 8 bytes of b.
+func word(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }

@@ -1,0 +1,104 @@
+// Package engines chooses how threads are stopped and copied on this system:
+// the best way that it permits, or the one that the user asked for.
+package engines
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/capture/bpfcopy"
+	"github.com/candid-profiler/candid/internal/capture/perfevent"
+)
+
+// ErrUnknown says that there is no engine of the name that was asked for.
+var ErrUnknown = errors.New("unknown engine")
+
+// rung is one way, and what it says when the one above it could not be taken.
+type rung struct {
+	name string
+	open func(opts capture.Options, why string) (capture.Engine, error)
+}
+
+// ladder is every way, best first.
+var ladder = []rung{
+	{"bpf", func(opts capture.Options, _ string) (capture.Engine, error) {
+		return engine(bpfcopy.Open(opts, bpfcopy.Auto))
+	}},
+	{"perf", func(opts capture.Options, why string) (capture.Engine, error) {
+		return engine(perfevent.OpenEngine(opts, perfevent.Machine, why))
+	}},
+	{"perf-thread", func(opts capture.Options, why string) (capture.Engine, error) {
+		return engine(perfevent.OpenEngine(opts, perfevent.Threads, why))
+	}},
+}
+
+// engine keeps a nil pointer from becoming an interface that is not nil.
+func engine[E capture.Engine](e E, err error) (capture.Engine, error) {
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// Names are the engines' names, best first, as --engine takes them besides
+// "auto".
+func Names() []string {
+	names := make([]string, len(ladder))
+	for i, r := range ladder {
+		names[i] = r.name
+	}
+	return names
+}
+
+// Open opens the engine of that name; with "auto" or "" the best that this
+// system permits, whose Describe tells why it is not a better one. A process
+// that is not there ends the search, as every engine would find the same.
+func Open(opts capture.Options, choice string) (capture.Engine, error) {
+	if choice != "" && choice != "auto" {
+		for _, r := range ladder {
+			if r.name == choice {
+				return r.open(opts, "")
+			}
+		}
+		return nil, fmt.Errorf("%w %q: there are auto, %s", ErrUnknown, choice, strings.Join(Names(), ", "))
+	}
+	var tried []error
+	why := ""
+	for _, r := range ladder {
+		e, err := r.open(opts, why)
+		if err == nil {
+			return e, nil
+		}
+		tried = append(tried, fmt.Errorf("%s: %w", r.name, err))
+		if !errors.Is(err, capture.ErrPermission) && !errors.Is(err, capture.ErrUnsupported) {
+			break
+		}
+		if why == "" {
+			why = reason(err)
+		}
+	}
+	return nil, errors.Join(tried...)
+}
+
+// reason is an engine's failure in a few words, for the line that describes the
+// next one.
+func reason(err error) string {
+	switch {
+	case errors.Is(err, capture.ErrPermission):
+		return "BPF is not permitted (needs root, or CAP_BPF with CAP_PERFMON)"
+	case errors.Is(err, capture.ErrUnsupported):
+		return "BPF does not work here: " + firstLine(err.Error())
+	}
+	return firstLine(err.Error())
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	const most = 160
+	if len(line) > most {
+		line = line[:most] + "…"
+	}
+	return line
+}

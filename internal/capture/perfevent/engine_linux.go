@@ -1,0 +1,437 @@
+package perfevent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/candid-profiler/candid/internal/capture"
+)
+
+// Scope is which events the engine opens.
+type Scope uint8
+
+// The scopes.
+const (
+	Machine Scope = iota // one per CPU; sees threads of any age
+	Threads              // one per thread and CPU; needs no privilege for one's own processes
+)
+
+const (
+	// largestStack is the most that the kernel copies (perf_event_attr.sample_stack_user).
+	largestStack = 65528
+	// defaultStack is what is copied if nothing is asked for: it holds nine of
+	// ten stacks of large Java programs at half the price of the largest.
+	defaultStack = 32 << 10
+
+	pollEvery = 100 * time.Millisecond
+	// Until the first sample the reader looks more often, for a while.
+	pollFirst  = 10 * time.Millisecond
+	firstWhile = 500 * time.Millisecond
+)
+
+// Engine is capture.Engine by the kernel's own copies.
+type Engine struct {
+	opts     capture.Options
+	attr     Attr
+	scope    Scope
+	why      string // the better engine was not taken
+	noKernel bool
+
+	cpus    []int
+	timers  *Timers // of Machine
+	fds     []int   // of Threads
+	rings   []*Ring
+	ringOf  map[int]int // cpu to the descriptor that owns its ring
+	waiter  *Waiter
+	tops    *stackTops
+	running atomic.Bool
+
+	mu   sync.Mutex // of live, fds, rings
+	live map[uint32]bool
+
+	batch   []item
+	rec     Record
+	scratch [1 << 16]byte
+	snap    capture.Snapshot
+
+	samples, bytes, lost, throttled atomic.Uint64
+}
+
+var _ capture.Engine = (*Engine)(nil)
+
+// item is a record of a batch.
+type item struct {
+	time uint64
+	ring int
+	span Span
+}
+
+// OpenEngine opens the events; nothing is sampled before Run. The reason why no
+// better engine is used, if any, goes into Describe.
+func OpenEngine(opts capture.Options, scope Scope, why string) (*Engine, error) {
+	if len(opts.Events) > 1 {
+		return nil, fmt.Errorf("sample by %d events at once: %w: give one", len(opts.Events), capture.ErrUnsupported)
+	}
+	if opts.Period <= 0 {
+		return nil, fmt.Errorf("sample every %v: the period must be above zero", opts.Period)
+	}
+	if scope == Threads && opts.All {
+		return nil, fmt.Errorf("sample the whole machine: %w: events per thread need threads to be named; use -p", capture.ErrUnsupported)
+	}
+	e := &Engine{opts: opts, scope: scope, why: why, live: map[uint32]bool{}, ringOf: map[int]int{}, tops: newStackTops()}
+	kind := capture.CPUTime
+	if len(opts.Events) == 1 {
+		kind = opts.Events[0].Kind
+	}
+	stack := defaultStack
+	if opts.MaxStack > 0 {
+		stack = min(max(opts.MaxStack, 512), largestStack) &^ 7
+	}
+	e.attr = Attr{
+		Kind: kind, Period: EventPeriod(kind, opts.Period), Samples: true, Task: true,
+		StackSize: uint32(stack), Layout: Layout{Callchain: true, RegsMask: regsMask},
+	}
+	if err := e.open(); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+func (e *Engine) open() (err error) {
+	if e.cpus, err = OnlineCPUs(); err != nil {
+		return err
+	}
+	if e.waiter, err = NewWaiter(); err != nil {
+		return err
+	}
+	size := ringSize(e.opts.Period, int(e.attr.StackSize))
+	e.attr.Wakeup = uint32(size / 4)
+	if e.scope == Machine {
+		if e.timers, err = OpenTimers(e.attr, e.cpus, e.opts.Period); err != nil {
+			return err
+		}
+		err = e.timers.Each(func(cpu, fd int) error { return e.addRing(cpu, fd, size) })
+		if err != nil {
+			return err
+		}
+	}
+	for _, pid := range e.opts.PIDs {
+		if err := e.AddPID(pid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ringSize is room for a quarter of a second of samples from one CPU.
+func ringSize(period time.Duration, stack int) int {
+	want := 0.25 / period.Seconds() * float64(stack+1024)
+	size := 256 << 10
+	for size < 16<<20 && float64(size) < want {
+		size *= 2
+	}
+	return size
+}
+
+// addRing maps a ring, a smaller one where the user's limit is met.
+func (e *Engine) addRing(cpu, fd, size int) error {
+	r, err := MapRing(fd, size)
+	for errors.Is(err, capture.ErrPermission) && size > 128<<10 {
+		size /= 2
+		r, err = MapRing(fd, size)
+	}
+	if err != nil {
+		return err
+	}
+	e.rings = append(e.rings, r)
+	e.ringOf[cpu] = fd
+	return e.waiter.Add(fd)
+}
+
+// Name is "perf" or "perf-thread".
+func (e *Engine) Name() string {
+	if e.scope == Threads {
+		return "perf-thread"
+	}
+	return "perf"
+}
+
+// Describe says what is used and why nothing better.
+func (e *Engine) Describe() string {
+	event := "cpu-clock"
+	if e.attr.Kind == capture.Cycles {
+		event = "cycles"
+	}
+	per := "CPU"
+	if e.scope == Threads {
+		per = "thread"
+	}
+	s := fmt.Sprintf("perf events, %.4g KiB stack copies (%s, %.4g Hz per %s)", float64(e.attr.StackSize)/1024, event, 1/e.opts.Period.Seconds(), per)
+	if e.noKernel {
+		s += ", without time spent in the kernel (kernel.perf_event_paranoid=" + Paranoid() + ")"
+	}
+	if e.why != "" {
+		s += ": " + e.why
+	}
+	return s
+}
+
+// AddPID makes a process a target. It may be called while Run runs.
+func (e *Engine) AddPID(pid int) error {
+	if pid <= 0 {
+		return fmt.Errorf("sample process %d: a process id is above zero", pid)
+	}
+	if err := e.waiter.AddProcess(pid); err != nil {
+		return fmt.Errorf("sample process %d: %w", pid, err)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.scope == Threads {
+		if err := e.addThreads(pid); err != nil {
+			return err
+		}
+	}
+	e.live[uint32(pid)] = true
+	return nil
+}
+
+// Run samples until ctx ends or no target is left.
+func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
+	defer e.waiter.WakeOn(ctx)()
+	if err := e.start(); err != nil {
+		return err
+	}
+	begin := time.Now()
+	checked := begin
+	for {
+		poll := pollEvery
+		if e.samples.Load() == 0 && time.Since(begin) < firstWhile {
+			poll = pollFirst
+		}
+		gone, err := e.waiter.Wait(poll)
+		if err != nil {
+			return err
+		}
+		e.drain(sink)
+		e.forget(gone)
+		if now := time.Now(); now.Sub(checked) > time.Second {
+			checked = now
+			e.forgetDead()
+		}
+		if ctx.Err() != nil || e.targetsLeft() == 0 {
+			return nil
+		}
+		if e.timers != nil {
+			if err := e.timers.Retune(Now()); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (e *Engine) start() error {
+	if e.timers != nil {
+		return e.timers.Start()
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.running.Store(true)
+	for _, fd := range e.fds {
+		if err := Enable(fd); err != nil {
+			return fmt.Errorf("start a thread's perf event: %w", err)
+		}
+	}
+	return nil
+}
+
+// drain hands over what is waiting, oldest first.
+func (e *Engine) drain(sink capture.Sink) {
+	e.mu.Lock()
+	rings := e.rings
+	e.mu.Unlock()
+	e.batch = e.batch[:0]
+	for i, r := range rings {
+		r.Begin()
+		for s, ok := r.Next(); ok; s, ok = r.Next() {
+			e.batch = append(e.batch, item{time: r.Time(s), ring: i, span: s})
+		}
+	}
+	if len(e.batch) == 0 {
+		return
+	}
+	slices.SortStableFunc(e.batch, func(a, b item) int { return cmp.Compare(a.time, b.time) })
+	for i := range e.batch {
+		it := &e.batch[i]
+		if err := e.attr.Layout.Parse(rings[it.ring].Bytes(it.span, &e.scratch), &e.rec); err != nil {
+			e.lost.Add(1)
+			continue
+		}
+		e.deliver(sink)
+	}
+	for _, r := range rings {
+		r.Release()
+	}
+	sink.BatchEnd()
+}
+
+// deliver hands over the parsed record if it is a target's.
+func (e *Engine) deliver(sink capture.Sink) {
+	r := &e.rec
+	n := capture.Notice{Time: r.Time, PID: r.PID, TID: r.TID}
+	switch r.Type {
+	case RecordLost, RecordLostSample:
+		e.lost.Add(r.Lost)
+		return
+	case RecordThrottle:
+		e.throttled.Add(1)
+		return
+	case RecordSample:
+		if e.isTarget(r.PID) {
+			e.sample(sink)
+		}
+		return
+	case RecordFork:
+		if !e.isTarget(r.Parent) || r.PID != r.Parent && !e.opts.Children && !e.opts.All {
+			return
+		}
+		if !e.opts.All {
+			e.mu.Lock()
+			e.live[r.PID] = true
+			e.mu.Unlock()
+		}
+		n.Kind, n.Parent = capture.Fork, r.Parent
+		sink.Notice(n)
+		return
+	}
+	if !e.isTarget(r.PID) {
+		return
+	}
+	switch r.Type {
+	case RecordExit:
+		n.Kind = capture.Exit
+		e.tops.forgetThread(r.TID)
+	case RecordComm:
+		n.Kind, n.Comm = capture.Comm, string(r.Comm)
+		if r.Exec {
+			n.Kind = capture.Exec
+			e.tops.forgetProcess(r.PID)
+		}
+	case RecordMmap, RecordMmap2:
+		n.Kind = capture.Mmap
+	default:
+		return
+	}
+	sink.Notice(n)
+}
+
+// sample turns the record into a Snapshot.
+func (e *Engine) sample(sink capture.Sink) {
+	r, s := &e.rec, &e.snap
+	*s = capture.Snapshot{Time: r.Time, Weight: r.Period, PID: r.PID, TID: r.TID, CPU: r.CPU, Kernel: r.Kernel}
+	if e.timers != nil {
+		s.Weight = e.timers.Weight(r.CPU, r.Time)
+	}
+	if r.InKernel {
+		s.Flags |= capture.InKernel
+	}
+	if r.ABI == 0 {
+		s.Flags |= capture.NoUser
+	} else {
+		registers(&r.Regs, &s.Regs)
+		e.stack()
+	}
+	e.samples.Add(1)
+	e.bytes.Add(uint64(len(s.Stack)))
+	sink.Sample(s)
+}
+
+// stack cuts the copy to the thread's own stack.
+func (e *Engine) stack() {
+	r, s := &e.rec, &e.snap
+	sp := s.Regs.SP()
+	s.StackAddr, s.Stack = sp, r.Stack
+	if len(r.Stack) == 0 {
+		s.Flags |= capture.StackUnread
+		return
+	}
+	s.StackTop = e.tops.top(r.PID, r.TID, sp)
+	switch {
+	case s.StackTop == 0:
+		s.Flags |= capture.StackCut
+	case s.StackTop-sp <= uint64(len(s.Stack)):
+		s.Stack = s.Stack[:s.StackTop-sp]
+	default:
+		s.Flags |= capture.StackCut
+	}
+}
+
+func (e *Engine) isTarget(pid uint32) bool {
+	if e.opts.All {
+		return true
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.live[pid]
+}
+
+// targetsLeft is how many targets live; with the whole machine there is always one.
+func (e *Engine) targetsLeft() int {
+	if e.opts.All {
+		return 1
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.live)
+}
+
+func (e *Engine) forget(pids []int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, pid := range pids {
+		delete(e.live, uint32(pid))
+		e.tops.forgetProcess(uint32(pid))
+	}
+}
+
+// forgetDead drops targets that ended without their end being seen.
+func (e *Engine) forgetDead() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for pid := range e.live {
+		if errors.Is(unix.Kill(int(pid), 0), unix.ESRCH) {
+			delete(e.live, pid)
+			e.tops.forgetProcess(pid)
+		}
+	}
+}
+
+// Stats is what was done so far.
+func (e *Engine) Stats() capture.Stats {
+	return capture.Stats{Samples: e.samples.Load(), Lost: e.lost.Load(), Throttled: e.throttled.Load(), Bytes: e.bytes.Load()}
+}
+
+// Close frees everything.
+func (e *Engine) Close() error {
+	for _, r := range e.rings {
+		_ = r.Close()
+	}
+	e.rings = nil
+	if e.timers != nil {
+		e.timers.Close()
+	}
+	for _, fd := range e.fds {
+		_ = unix.Close(fd)
+	}
+	e.fds = nil
+	e.waiter.Close()
+	e.tops.close()
+	return nil
+}

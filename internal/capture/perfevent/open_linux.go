@@ -1,0 +1,187 @@
+package perfevent
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/candid-profiler/candid/internal/capture"
+)
+
+// Attr is what an event is opened with; the zero value is a cpu-clock that
+// hands nothing to user space.
+type Attr struct {
+	Kind   capture.EventKind
+	Period uint64 // ns for CPUTime, cycles for Cycles
+
+	Layout    Layout
+	Samples   bool   // samples are written to the event's ring
+	StackSize uint32 // bytes of stack in each sample, a multiple of 8
+	Wakeup    uint32 // bytes in the ring that wake the reader
+
+	Task      bool // also forks, exits, names, executable mappings
+	Quiet     bool // a counter that never fires: only Task
+	Inherit   bool
+	NoKernel  bool // do not sample in the kernel
+	OnlyMmaps bool // with Quiet: executable mappings and nothing else
+}
+
+// Open opens an event, disabled, for a thread (-1: all) on a CPU (-1: all).
+func Open(a Attr, tid, onCPU int) (int, error) {
+	attr := unix.PerfEventAttr{
+		Type:    unix.PERF_TYPE_SOFTWARE,
+		Config:  unix.PERF_COUNT_SW_CPU_CLOCK,
+		Sample:  a.Period,
+		Bits:    unix.PerfBitDisabled | unix.PerfBitExcludeGuest | unix.PerfBitExcludeIdle | unix.PerfBitUseClockID,
+		Clockid: unix.CLOCK_MONOTONIC,
+	}
+	attr.Size = uint32(unsafe.Sizeof(attr))
+	switch {
+	case a.Quiet:
+		attr.Config = unix.PERF_COUNT_SW_DUMMY
+	case a.Kind == capture.Cycles:
+		attr.Type, attr.Config = unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CPU_CYCLES
+	}
+	if a.Samples || a.Task || a.OnlyMmaps {
+		attr.Sample_type = sampleTID | sampleTime | sampleCPU | samplePeriod
+		attr.Bits |= unix.PerfBitSampleIDAll | unix.PerfBitWatermark
+		attr.Wakeup = a.Wakeup
+	}
+	if a.Samples {
+		if a.Layout.Callchain {
+			attr.Sample_type |= sampleCallchain
+			attr.Bits |= unix.PerfBitExcludeCallchainUser
+		}
+		if a.Layout.RegsMask != 0 {
+			attr.Sample_type |= sampleRegsUser | sampleStackUser
+			attr.Sample_regs_user = a.Layout.RegsMask
+			attr.Sample_stack_user = a.StackSize
+		}
+	}
+	if a.Task {
+		attr.Bits |= unix.PerfBitTask | unix.PerfBitComm | unix.PerfBitCommExec | unix.PerfBitMmap | unix.PerfBitMmap2
+	}
+	if a.OnlyMmaps {
+		attr.Bits |= unix.PerfBitMmap | unix.PerfBitMmap2
+	}
+	if a.Inherit {
+		attr.Bits |= unix.PerfBitInherit
+	}
+	if a.NoKernel {
+		attr.Bits |= unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv
+	}
+	fd, err := unix.PerfEventOpen(&attr, tid, onCPU, -1, unix.PERF_FLAG_FD_CLOEXEC)
+	if err != nil {
+		return -1, openError(a, tid, onCPU, err)
+	}
+	return fd, nil
+}
+
+// openError says why an event could not be opened and what helps.
+func openError(a Attr, tid, onCPU int, err error) error {
+	what := "cpu-clock"
+	if a.Kind == capture.Cycles {
+		what = "cycles"
+	}
+	where := "of the whole machine"
+	if tid >= 0 {
+		where = "of thread " + strconv.Itoa(tid)
+	}
+	switch {
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+		return fmt.Errorf("open perf event %s %s: %w: kernel.perf_event_paranoid is %s; run as root, give candid CAP_PERFMON, or lower it: %w",
+			what, where, capture.ErrPermission, Paranoid(), err)
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV), errors.Is(err, unix.EOPNOTSUPP):
+		return fmt.Errorf("open perf event %s: %w: this machine does not count it (a virtual machine often has no counters), use -e cpu: %w",
+			what, capture.ErrUnsupported, err)
+	case errors.Is(err, unix.ENOSYS):
+		return fmt.Errorf("open perf event %s: %w: the kernel has no perf events, or a sandbox forbids the call: %w",
+			what, capture.ErrUnsupported, err)
+	case errors.Is(err, unix.EMFILE):
+		return fmt.Errorf("open perf event %s %s on cpu %d: too many open files (raise ulimit -n): %w", what, where, onCPU, err)
+	}
+	return fmt.Errorf("open perf event %s %s on cpu %d: %w", what, where, onCPU, err)
+}
+
+// Paranoid is kernel.perf_event_paranoid as text, "unknown" if unreadable.
+func Paranoid() string {
+	b, err := os.ReadFile("/proc/sys/kernel/perf_event_paranoid")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// OnlineCPUs are the CPUs that events are opened on.
+func OnlineCPUs() ([]int, error) {
+	b, err := os.ReadFile("/sys/devices/system/cpu/online")
+	if err != nil {
+		return nil, fmt.Errorf("find the CPUs that are online: %w", err)
+	}
+	return parseCPUs(strings.TrimSpace(string(b)))
+}
+
+// parseCPUs reads a list like "0-3,8".
+func parseCPUs(s string) ([]int, error) {
+	var cpus []int
+	for part := range strings.SplitSeq(s, ",") {
+		lo, hi, ranged := strings.Cut(part, "-")
+		a, err := strconv.Atoi(lo)
+		if err != nil {
+			return nil, fmt.Errorf("list of CPUs %q: %w", s, err)
+		}
+		b := a
+		if ranged {
+			if b, err = strconv.Atoi(hi); err != nil {
+				return nil, fmt.Errorf("list of CPUs %q: %w", s, err)
+			}
+		}
+		if a < 0 || b < a || b > 1<<16 {
+			return nil, fmt.Errorf("list of CPUs %q: a range of %d to %d", s, a, b)
+		}
+		for c := a; c <= b; c++ {
+			cpus = append(cpus, c)
+		}
+	}
+	return cpus, nil
+}
+
+// EventPeriod is how far the event of this kind counts between two samples
+// that are to lie period of CPU time apart.
+func EventPeriod(kind capture.EventKind, period time.Duration) uint64 {
+	if kind == capture.Cycles {
+		return uint64(period.Seconds() * maxHz())
+	}
+	return uint64(period)
+}
+
+// maxHz is the clock of the first CPU, 2 GHz where it is not told.
+func maxHz() float64 {
+	b, err := os.ReadFile("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq")
+	if err == nil {
+		if khz, err := strconv.ParseFloat(strings.TrimSpace(string(b)), 64); err == nil && khz > 0 {
+			return khz * 1000
+		}
+	}
+	return 2e9
+}
+
+// Enable starts an event.
+func Enable(fd int) error {
+	return unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_ENABLE, 0)
+}
+
+// Now is the clock that samples carry, in ns.
+func Now() uint64 {
+	var ts unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) != nil {
+		return 0
+	}
+	return uint64(ts.Nano())
+}

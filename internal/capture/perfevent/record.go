@@ -1,0 +1,219 @@
+package perfevent
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/bits"
+)
+
+// Types of record, PERF_RECORD_* of linux/perf_event.h.
+const (
+	RecordMmap       = 1
+	RecordLost       = 2
+	RecordComm       = 3
+	RecordExit       = 4
+	RecordThrottle   = 5
+	RecordUnthrottle = 6
+	RecordFork       = 7
+	RecordSample     = 9
+	RecordMmap2      = 10
+	RecordLostSample = 13
+)
+
+// Bits of a record's misc field that the parser looks at.
+const (
+	miscMode     = 7 // where the CPU was: 1 in the kernel, 2 in user code
+	miscKernel   = 1
+	miscCommExec = 1 << 13
+)
+
+// Parts of a sample, PERF_SAMPLE_* of linux/perf_event.h, in the order of their
+// numbers; the kernel writes them in an order of its own.
+const (
+	sampleTID       = 1 << 1
+	sampleTime      = 1 << 2
+	sampleCallchain = 1 << 5
+	sampleCPU       = 1 << 7
+	samplePeriod    = 1 << 8
+	sampleRegsUser  = 1 << 12
+	sampleStackUser = 1 << 13
+)
+
+// headerSize is of struct perf_event_header: type, misc, size.
+const headerSize = 8
+
+// trailerSize is of the identification at the end of every record but a sample:
+// pid, tid, time, cpu (sample_id_all).
+const trailerSize = 24
+
+// contextMarks: values of a call chain from here up are marks (PERF_CONTEXT_*),
+// not addresses.
+const contextMarks = ^uint64(4095) + 1
+
+// maxChain bounds a call chain (kernel.perf_event_max_stack is 127 by default).
+const maxChain = 1024
+
+// ErrRecord is wrapped by every error about a record that does not hold what
+// its type and size promise.
+var ErrRecord = errors.New("malformed perf record")
+
+// Layout says what the samples of an event hold besides pid, tid, time, cpu and
+// period, which all of this package's events ask for.
+type Layout struct {
+	Callchain bool
+	RegsMask  uint64 // registers, 0 for none; with registers comes the stack
+}
+
+// Record is a parsed record. Its slices are valid until the next Parse or until
+// the ring is released.
+type Record struct {
+	Type     uint32
+	PID, TID uint32
+	Time     uint64 // ns of the event's clock
+	CPU      uint32
+	Period   uint64
+
+	Parent uint32 // of a fork: the parent's process
+	Lost   uint64 // of a loss: how many
+	Exec   bool   // of a comm: the name changed by exec
+	Comm   []byte
+
+	InKernel bool     // of a sample
+	Kernel   []uint64 // without marks, innermost first
+	ABI      uint64   // of the registers: 0 none, 1 for 32 bits, 2 for 64
+	Regs     [64]uint64
+	Stack    []byte // as much as the kernel could read
+}
+
+// Parse reads one record, whose header says that it is len(b) long.
+func (l Layout) Parse(b []byte, r *Record) error {
+	if len(b) < headerSize {
+		return fmt.Errorf("%w: %d bytes", ErrRecord, len(b))
+	}
+	le := binary.LittleEndian
+	r.Type = le.Uint32(b)
+	misc := le.Uint16(b[4:])
+	r.Kernel, r.Stack, r.Comm = r.Kernel[:0], nil, nil
+	r.PID, r.TID, r.Time, r.CPU, r.Period = 0, 0, 0, 0, 0
+	r.Parent, r.Lost, r.Exec, r.ABI = 0, 0, false, 0
+	r.InKernel = misc&miscMode == miscKernel
+	if r.Type == RecordSample {
+		return l.sample(b[headerSize:], r)
+	}
+	if len(b) < headerSize+trailerSize {
+		return fmt.Errorf("%w: type %d of %d bytes", ErrRecord, r.Type, len(b))
+	}
+	body, trailer := b[headerSize:len(b)-trailerSize], b[len(b)-trailerSize:]
+	r.PID, r.TID = le.Uint32(trailer), le.Uint32(trailer[4:])
+	r.Time, r.CPU = le.Uint64(trailer[8:]), le.Uint32(trailer[16:])
+	need := func(n int) error {
+		if len(body) < n {
+			return fmt.Errorf("%w: type %d has %d bytes of %d", ErrRecord, r.Type, len(body), n)
+		}
+		return nil
+	}
+	switch r.Type {
+	case RecordLost: // id, lost
+		if err := need(16); err != nil {
+			return err
+		}
+		r.Lost = le.Uint64(body[8:])
+	case RecordLostSample: // lost
+		if err := need(8); err != nil {
+			return err
+		}
+		r.Lost = le.Uint64(body)
+	case RecordComm: // pid, tid, name
+		if err := need(8); err != nil {
+			return err
+		}
+		r.PID, r.TID = le.Uint32(body), le.Uint32(body[4:])
+		r.Exec = misc&miscCommExec != 0
+		r.Comm = text(body[8:])
+	case RecordFork, RecordExit: // pid, ppid, tid, ptid, time
+		if err := need(24); err != nil {
+			return err
+		}
+		r.PID, r.Parent, r.TID = le.Uint32(body), le.Uint32(body[4:]), le.Uint32(body[8:])
+	case RecordMmap, RecordMmap2: // pid, tid, …
+		if err := need(8); err != nil {
+			return err
+		}
+		r.PID, r.TID = le.Uint32(body), le.Uint32(body[4:])
+	}
+	return nil
+}
+
+// text is b up to its first zero byte.
+func text(b []byte) []byte {
+	for i, c := range b {
+		if c == 0 {
+			return b[:i]
+		}
+	}
+	return b
+}
+
+func (l Layout) sample(b []byte, r *Record) error {
+	le := binary.LittleEndian
+	short := func(what string) error {
+		return fmt.Errorf("%w: a sample ends before its %s", ErrRecord, what)
+	}
+	if len(b) < 32 {
+		return short("period")
+	}
+	r.PID, r.TID, r.Time = le.Uint32(b), le.Uint32(b[4:]), le.Uint64(b[8:])
+	r.CPU, r.Period = le.Uint32(b[16:]), le.Uint64(b[24:])
+	b = b[32:]
+	if l.Callchain {
+		if len(b) < 8 {
+			return short("call chain")
+		}
+		n := le.Uint64(b)
+		b = b[8:]
+		if n > maxChain || n*8 > uint64(len(b)) {
+			return fmt.Errorf("%w: a call chain of %d in %d bytes", ErrRecord, n, len(b))
+		}
+		for i := range int(n) {
+			if ip := le.Uint64(b[i*8:]); ip < contextMarks {
+				r.Kernel = append(r.Kernel, ip)
+			}
+		}
+		b = b[n*8:]
+	}
+	if l.RegsMask == 0 {
+		return nil
+	}
+	if len(b) < 8 {
+		return short("registers")
+	}
+	r.ABI = le.Uint64(b)
+	b = b[8:]
+	if r.ABI != 0 {
+		if len(b) < 8*bits.OnesCount64(l.RegsMask) {
+			return short("registers' end")
+		}
+		for m := l.RegsMask; m != 0; m &= m - 1 {
+			r.Regs[bits.TrailingZeros64(m)] = le.Uint64(b)
+			b = b[8:]
+		}
+	}
+	if len(b) < 8 {
+		return short("stack")
+	}
+	size := le.Uint64(b)
+	b = b[8:]
+	if size == 0 {
+		return nil
+	}
+	if size > uint64(len(b)) || uint64(len(b))-size < 8 {
+		return fmt.Errorf("%w: a stack of %d in %d bytes", ErrRecord, size, len(b))
+	}
+	got := le.Uint64(b[size:])
+	if got > size {
+		return fmt.Errorf("%w: %d bytes of a stack of %d", ErrRecord, got, size)
+	}
+	r.Stack = b[:got]
+	return nil
+}

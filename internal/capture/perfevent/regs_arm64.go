@@ -1,0 +1,14 @@
+package perfevent
+
+import "github.com/candid-profiler/candid/internal/cpu"
+
+// regsMask asks for x0 to x30, sp and pc (asm/perf_regs.h of arm64).
+const regsMask = 1<<33 - 1
+
+// registers turns perf's registers into ours.
+func registers(r *[64]uint64, to *cpu.Registers) {
+	to.Arch = cpu.ARM64
+	to.Known = cpu.AllKnown
+	copy(to.R[:], r[:32])
+	to.PC = r[32]
+}

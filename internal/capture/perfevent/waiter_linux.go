@@ -1,0 +1,116 @@
+package perfevent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Waiter sleeps until a ring asks to be read, a process ends, or a context does.
+type Waiter struct {
+	epoll, wake int
+
+	mu    sync.Mutex // of procs
+	procs map[int32]int
+}
+
+// NewWaiter makes one that waits for nothing yet.
+func NewWaiter() (*Waiter, error) {
+	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("wait for samples: %w", err)
+	}
+	ev, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		_ = unix.Close(ep)
+		return nil, fmt.Errorf("wait for samples: %w", err)
+	}
+	w := &Waiter{epoll: ep, wake: ev, procs: map[int32]int{}}
+	if err := w.add(ev, unix.EPOLLIN); err != nil {
+		w.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *Waiter) add(fd int, events uint32) error {
+	e := unix.EpollEvent{Events: events, Fd: int32(fd)}
+	if err := unix.EpollCtl(w.epoll, unix.EPOLL_CTL_ADD, fd, &e); err != nil {
+		return fmt.Errorf("wait for samples: %w", err)
+	}
+	return nil
+}
+
+// Add waits for a ring: only for what the kernel thinks worth a wakeup, not for
+// every byte in it.
+func (w *Waiter) Add(fd int) error { return w.add(fd, unix.EPOLLIN|unix.EPOLLET) }
+
+// AddProcess waits for the end of a process too. Where the kernel cannot say
+// (before 5.3), the caller must look by itself.
+func (w *Waiter) AddProcess(pid int) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	switch {
+	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EMFILE):
+		return nil
+	case errors.Is(err, unix.ESRCH):
+		return fmt.Errorf("there is no process %d: %w", pid, err)
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOENT):
+		return fmt.Errorf("%d is a thread, not a process: %w", pid, err)
+	case err != nil:
+		return fmt.Errorf("watch process %d: %w", pid, err)
+	}
+	w.mu.Lock()
+	w.procs[int32(fd)] = pid
+	w.mu.Unlock()
+	if err := w.add(fd, unix.EPOLLIN); err != nil {
+		_ = unix.Close(fd)
+		return err
+	}
+	return nil
+}
+
+// WakeOn makes Wait return when ctx ends; the function undoes it.
+func (w *Waiter) WakeOn(ctx context.Context) func() bool {
+	return context.AfterFunc(ctx, func() {
+		_, _ = unix.Write(w.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	})
+}
+
+// Wait sleeps for at most d and gives the processes that have ended.
+func (w *Waiter) Wait(d time.Duration) (gone []int, err error) {
+	var events [16]unix.EpollEvent
+	n, err := unix.EpollWait(w.epoll, events[:], int(d.Milliseconds()))
+	if err != nil {
+		if errors.Is(err, unix.EINTR) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("wait for samples: %w", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range events[:n] {
+		if pid, ok := w.procs[e.Fd]; ok {
+			gone = append(gone, pid)
+			delete(w.procs, e.Fd)
+			_ = unix.Close(int(e.Fd))
+		}
+	}
+	return gone, nil
+}
+
+// Close closes all that the Waiter opened itself.
+func (w *Waiter) Close() {
+	if w == nil {
+		return
+	}
+	_ = unix.Close(w.epoll)
+	_ = unix.Close(w.wake)
+	for fd := range w.procs {
+		_ = unix.Close(int(fd))
+	}
+	w.procs = nil
+}
