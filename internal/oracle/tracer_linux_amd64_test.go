@@ -11,13 +11,15 @@ import (
 // TestReturnsGoWhereTheShadowSays steps a whole dynamically linked program: each
 // return must go to what the shadow stack held on top.
 func TestReturnsGoWhereTheShadowSays(t *testing.T) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+	runtime.LockOSThread() // for good: the thread is pinned below
 	tr, err := Start("/bin/true")
 	if err != nil {
 		t.Skipf("cannot trace a program here: %v", err)
 	}
 	defer tr.Kill()
+	if err := tr.Pin(); err != nil {
+		t.Fatal(err)
+	}
 	var s capture.Snapshot
 	var returns, wrong int
 	for {

@@ -1,0 +1,97 @@
+// Package native steps over machine code that came from files: by the unwind
+// tables in them, by reading the code where there are none, and over the signal
+// frames that the kernel builds.
+package native
+
+import (
+	"container/list"
+	"debug/elf"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/candid-profiler/candid/internal/ehframe"
+)
+
+// File is what is known of one file with code, shared by all processes that map
+// it. It may be used by several goroutines.
+type File struct {
+	ID    FileID
+	Progs []elf.ProgHeader // nil if it is no ELF file that can be read
+	Entry uint64           // where a program starts, 0 if there is none
+	table *ehframe.Table   // nil: none
+	file  *os.File         // open as long as table may read more of it
+}
+
+// FileID identifies a file's content: the same file is shared between
+// processes, a replaced one is another.
+type FileID struct {
+	Dev, Inode uint64 // as the opened file has them
+	Size       int64
+	MTime      int64 // ns
+}
+
+// maxFiles bounds how many files are kept for processes that may come.
+const maxFiles = 512
+
+// Files keeps the Files of all processes. It may be used by several goroutines.
+type Files struct {
+	mu   sync.Mutex
+	byID map[FileID]*list.Element
+	used *list.List // of *File, the most recently used first
+}
+
+// NewFiles makes an empty cache.
+func NewFiles() *Files {
+	return &Files{byID: map[FileID]*list.Element{}, used: list.New()}
+}
+
+// of gives the File of an opened file, which it takes over. Modules keep their
+// Files alive; one that falls out of the cache is closed with the last of them.
+func (fs *Files) of(f *os.File) (*File, error) {
+	st, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	id := identity(st)
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if e := fs.byID[id]; e != nil {
+		f.Close()
+		fs.used.MoveToFront(e)
+		return e.Value.(*File), nil
+	}
+	file := openTables(f)
+	file.ID = id
+	if file.table == nil {
+		f.Close()
+	} else {
+		file.file = f
+	}
+	fs.byID[id] = fs.used.PushFront(file)
+	for fs.used.Len() > maxFiles {
+		last := fs.used.Back()
+		fs.used.Remove(last)
+		delete(fs.byID, last.Value.(*File).ID)
+	}
+	return file, nil
+}
+
+// openTables reads what walking needs of an ELF image. What is not ELF, or is
+// damaged, is a File without tables.
+func openTables(r io.ReaderAt) *File {
+	file := &File{}
+	e, err := elf.NewFile(r)
+	if err != nil {
+		return file
+	}
+	file.Entry = e.Entry
+	for _, p := range e.Progs {
+		file.Progs = append(file.Progs, p.ProgHeader)
+	}
+	if t, err := ehframe.Open(e); err == nil {
+		file.table = t
+	}
+	return file
+}

@@ -1,0 +1,277 @@
+package native
+
+import (
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/ehframe"
+	"github.com/candid-profiler/candid/internal/oracle"
+	"github.com/candid-profiler/candid/internal/target"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// build compiles testdata/walk.c; the test is skipped where that cannot be done.
+func build(t testing.TB, flags ...string) string {
+	t.Helper()
+	cc, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Skip("gcc is not installed")
+	}
+	exe := filepath.Join(t.TempDir(), "walk")
+	args := append([]string{"-g0", "-o", exe, "testdata/walk.c"}, flags...)
+	if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
+		t.Skipf("gcc %v: %v\n%s", flags, err, out)
+	}
+	return exe
+}
+
+// score counts how the walker did over all instructions of a run.
+type score struct {
+	steps, right, wrong, none int
+	whole                     int // stacks that were right from end to end
+	bad                       int // stacks with a wrong frame further out
+	guessed                   int // right, but said to be a guess
+	falseExact                int // wrong, and said to be exact
+	ends                      [walk.NumEnds]int
+}
+
+// subject is a traced process with a walker for it.
+type subject struct {
+	tr     *oracle.Tracer
+	p      *target.Process
+	native *Stepper
+	walker *walk.Walker
+	stack  walk.Stack
+	snap   capture.Snapshot
+}
+
+func newSubject(t testing.TB, exe string) *subject {
+	t.Helper()
+	runtime.LockOSThread() // for good: ptrace and Pin belong to the thread
+	tr, err := oracle.Start(exe)
+	if err != nil {
+		t.Skipf("cannot trace a program here: %v", err)
+	}
+	t.Cleanup(tr.Kill)
+	if err := tr.Pin(); err != nil {
+		t.Fatal(err)
+	}
+	return &subject{tr: tr}
+}
+
+func (s *subject) open(t testing.TB) {
+	t.Helper()
+	p, err := target.Open(s.tr.PID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	s.p = p
+	if s.native, err = New(p, NewFiles()); err != nil {
+		t.Fatal(err)
+	}
+	s.walker = walk.New(cpu.AMD64, s.native)
+	s.walker.Add(s.native)
+}
+
+// check compares one walk with the shadow stack.
+func (s *subject) check(t testing.TB, sc *score) {
+	s.tr.Snapshot(&s.snap, 1<<16)
+	s.p.Memory().Invalidate()
+	s.walker.Walk(&s.snap, s.p.Memory(), &s.stack)
+	sc.steps++
+	sc.ends[s.stack.End]++
+	truth := s.tr.Callers()
+	f := s.stack.Frames
+	if len(truth) == 0 {
+		if s.tr.Whole() && (len(f) != 1 || s.stack.End != walk.EndComplete) {
+			sc.bad++
+			if sc.bad < 5 {
+				t.Errorf("step %d at %s: %d frames above the first, end %v", s.tr.Steps(), s.where(s.tr.PC()), len(f)-1, s.stack.End)
+			}
+		}
+		return
+	}
+	if len(f) < 2 {
+		sc.none++
+		if sc.none < 5 {
+			t.Logf("step %d at %s: no caller, %v", s.tr.Steps(), s.where(s.tr.PC()), s.stack.End)
+		}
+		return
+	}
+	if f[1].PC != truth[len(truth)-1].RA {
+		sc.wrong++
+		if f[1].Prov == walk.Exact {
+			sc.falseExact++
+		}
+		if sc.wrong < 8 {
+			t.Logf("step %d at %s: caller %s (%d), truth %s", s.tr.Steps(), s.where(s.tr.PC()), s.where(f[1].PC), f[1].Prov, s.where(truth[len(truth)-1].RA))
+		}
+		return
+	}
+	sc.right++
+	if f[1].Prov != walk.Exact {
+		sc.guessed++
+	}
+	for i := range truth {
+		if i+1 >= len(f) || f[i+1].PC != truth[len(truth)-1-i].RA {
+			sc.bad++
+			if sc.bad < 5 {
+				t.Logf("step %d at %s: frame %d of %d is wrong, end %v at %s", s.tr.Steps(), s.where(s.tr.PC()), i+1, len(truth), s.stack.End, s.where(s.stack.EndPC))
+			}
+			return
+		}
+	}
+	if s.tr.Whole() && (len(f) != len(truth)+1 || s.stack.End != walk.EndComplete) {
+		sc.bad++
+		if sc.bad < 5 {
+			t.Logf("step %d at %s: %d frames, %d in truth, end %v", s.tr.Steps(), s.where(s.tr.PC()), len(f), len(truth)+1, s.stack.End)
+		}
+		return
+	}
+	sc.whole++
+}
+
+// where names an address by its module.
+func (s *subject) where(pc uint64) string {
+	a, ok := s.native.find(pc)
+	if !ok {
+		return hex(pc)
+	}
+	m := s.native.modules[a.module]
+	return m.Name() + "+" + hex(pc-m.Bias)
+}
+
+func hex(v uint64) string {
+	const digits = "0123456789abcdef"
+	b := []byte{}
+	for ; v > 0 || len(b) == 0; v >>= 4 {
+		b = append([]byte{digits[v&15]}, b...)
+	}
+	return "0x" + string(b)
+}
+
+// describesItself: glibc's longjmp says by its table that its caller is the place
+// that it jumps to, from the moment it has read it.
+func (s *subject) describesItself() bool {
+	a, ok := s.native.find(s.tr.PC())
+	if !ok {
+		return false
+	}
+	m := s.native.modules[a.module]
+	if m.File == nil || m.File.table == nil {
+		return false
+	}
+	r := m.File.table.Lookup(s.tr.PC() - m.Bias)
+	return r != nil && r.RA.How == ehframe.InReg
+}
+
+// run steps from the program's first breakpoint to its second.
+func (s *subject) run(t testing.TB, limit int) score {
+	var sc score
+	for sc.steps < limit {
+		if !s.describesItself() {
+			s.check(t, &sc)
+		}
+		err := s.tr.Step()
+		if errors.Is(err, oracle.ErrExited) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.tr.Executed().Bytes[0] == 0xcc {
+			break
+		}
+	}
+	return sc
+}
+
+// TestEveryInstructionWithTables: with unwind tables there may be no wrong
+// caller, at any instruction, in any kind of build.
+func TestEveryInstructionWithTables(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		flags []string
+	}{
+		{"O2", []string{"-O2"}},
+		{"O0", []string{"-O0"}},
+		{"O2 omit frame pointer, lazy plt", []string{"-O2", "-fomit-frame-pointer", "-Wl,-z,lazy", "-fcf-protection=none"}},
+		{"O3 no pie, frame pointer", []string{"-O3", "-no-pie", "-fno-omit-frame-pointer"}},
+		{"O2 static, stripped", []string{"-O2", "-static", "-s"}},
+		{"Os", []string{"-Os"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSubject(t, build(t, c.flags...))
+			if err := s.tr.RunToTrap(); err != nil {
+				t.Fatal(err)
+			}
+			s.open(t)
+			sc := s.run(t, 100000)
+			t.Logf("%+v", sc)
+			if sc.steps < 3000 {
+				t.Errorf("only %d instructions seen", sc.steps)
+			}
+			if sc.wrong+sc.none+sc.bad > 0 || sc.guessed > 0 {
+				t.Errorf("%d wrong callers, %d missing, %d wrong further out, %d guessed", sc.wrong, sc.none, sc.bad, sc.guessed)
+			}
+		})
+	}
+}
+
+// TestEveryInstructionFromTheFirst steps the dynamic linker and a program's
+// start: the stack must be right from end to end, and end where the thread began.
+func TestEveryInstructionFromTheFirst(t *testing.T) {
+	s := newSubject(t, build(t, "-O2"))
+	s.open(t)
+	var sc score
+	for sc.steps < 30000 {
+		s.check(t, &sc)
+		if err := s.tr.Step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%+v", sc)
+	if sc.wrong+sc.none+sc.bad > 0 {
+		t.Errorf("%d wrong callers, %d missing, %d wrong further out", sc.wrong, sc.none, sc.bad)
+	}
+}
+
+// TestEveryInstructionWithoutTables: what reading the code is good for. The
+// program's own functions have no tables, the C library has.
+func TestEveryInstructionWithoutTables(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		flags []string
+	}{
+		{"O2", []string{"-O2"}},
+		{"O0", []string{"-O0"}},
+		{"Os", []string{"-Os"}},
+		{"O3 frame pointer", []string{"-O3", "-fno-omit-frame-pointer"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSubject(t, build(t, append(c.flags, "-fno-asynchronous-unwind-tables", "-fno-exceptions")...))
+			if err := s.tr.RunToTrap(); err != nil {
+				t.Fatal(err)
+			}
+			s.open(t)
+			sc := s.run(t, 100000)
+			t.Logf("%+v: callers right %.3f %%, stacks right %.3f %%", sc,
+				100*float64(sc.right)/float64(sc.right+sc.wrong+sc.none), 100*float64(sc.whole)/float64(sc.right+sc.wrong+sc.none))
+			if sc.steps < 3000 {
+				t.Errorf("only %d instructions seen", sc.steps)
+			}
+			if sc.falseExact > 0 {
+				t.Errorf("%d wrong callers were said to be exact", sc.falseExact)
+			}
+			if total := sc.right + sc.wrong + sc.none; sc.right*1000 < total*995 {
+				t.Errorf("only %d of %d callers are right", sc.right, total)
+			}
+		})
+	}
+}

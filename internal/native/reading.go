@@ -1,0 +1,199 @@
+package native
+
+import (
+	"golang.org/x/arch/x86/x86asm"
+
+	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/ehframe"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// codeReader finds the caller in x86-64 code that no table describes. It follows
+// the code from the program counter to a return, and watches what happens to the
+// stack pointer on the way: whichever path is taken, the stack pointer at the
+// return is the address of the return address. That holds from prologues, bodies
+// and epilogues alike, and needs no knowledge of where the function starts.
+type codeReader struct {
+	visited [visitedSlots]visit
+	round   uint32
+	later   [maxBranches]branch
+	code    [16]byte
+}
+
+type visit struct {
+	addr  uint64
+	round uint32
+}
+
+// branch is a place to go on at when the path that was followed ends nowhere.
+type branch struct {
+	pc uint64
+	st pathState
+}
+
+const (
+	visitedSlots    = 1024 // more than maxInstructions, so that few are forgotten
+	maxBranches     = 64
+	maxInstructions = 800
+)
+
+// place is an address or a value relative to a register as it is at the start.
+type place struct {
+	base uint8 // cpu.RSP or cpu.RBP
+	ok   bool
+	off  int32
+}
+
+// tracked are the registers that a function has to give back.
+var tracked = [...]uint8{cpu.RBX, cpu.RBP, cpu.R12, cpu.R13, cpu.R14, cpu.R15}
+
+// origin says where a tracked register's value at the start is now.
+type origin uint8
+
+const (
+	untouched origin = iota // in the register: it is the caller's, if nothing was saved before
+	lost
+	loaded // from the stack, where it was before the start
+)
+
+// pathState is what is known on one path.
+type pathState struct {
+	sp, bp place
+	regs   [len(tracked)]struct {
+		from origin
+		at   place
+	}
+	// written are places on the stack that the path itself has stored a tracked
+	// register to; what was there before is of no use.
+	written [12]struct {
+		at  place
+		reg uint8 // index into tracked, plus one; 0: not used
+	}
+	writes int
+}
+
+// rule reads the code at pc, within [lo, hi), and gives a rule for it or nil. at
+// is pc, or lies in the call before it.
+func (r *codeReader) rule(mem walk.Memory, at, pc, lo, hi uint64) *ehframe.Rule {
+	if pc < lo || pc >= hi {
+		return nil
+	}
+	r.round++
+	st := pathState{sp: place{cpu.RSP, true, 0}, bp: place{cpu.RBP, true, 0}}
+	waiting := 0
+	var weak *ehframe.Rule // by an indirect jump, which may be a tail call or a switch
+	for n := 0; n < maxInstructions; n++ {
+		inst, ok := r.decode(mem, pc, lo, hi)
+		if ok {
+			ok = r.enter(pc)
+		}
+		end := !ok
+		next := pc + uint64(inst.Len)
+		if ok {
+			switch {
+			case inst.Op == x86asm.RET:
+				if rule := st.result(); rule != nil {
+					return rule
+				}
+				end = true
+			case inst.Op == x86asm.JMP:
+				switch a := inst.Args[0].(type) {
+				case x86asm.Rel:
+					next += uint64(int64(a))
+				case x86asm.Mem:
+					if a.Base == x86asm.RIP { // through the global offset table
+						if rule := st.result(); rule != nil && (weak == nil || n == 0) {
+							weak = rule
+						}
+					}
+					end = true
+				default:
+					if weak == nil {
+						weak = st.result()
+					}
+					end = true
+				}
+			case conditional(inst.Op):
+				if a, ok := inst.Args[0].(x86asm.Rel); ok && waiting < maxBranches {
+					r.later[waiting] = branch{next + uint64(int64(a)), st}
+					waiting++
+				}
+			case inst.Op == x86asm.UD2, inst.Op == x86asm.HLT, inst.Op == x86asm.INT, inst.Op == x86asm.ICEBP:
+				end = true
+			default:
+				st.apply(&inst)
+			}
+		}
+		if !end {
+			pc = next
+			continue
+		}
+		if waiting == 0 {
+			break
+		}
+		waiting--
+		pc, st = r.later[waiting].pc, r.later[waiting].st
+	}
+	return weak
+}
+
+// decode reads the instruction at pc.
+func (r *codeReader) decode(mem walk.Memory, pc, lo, hi uint64) (x86asm.Inst, bool) {
+	if pc < lo || pc >= hi {
+		return x86asm.Inst{}, false
+	}
+	b := r.code[:min(15, hi-pc)]
+	if !mem.Bytes(pc, b) {
+		return x86asm.Inst{}, false
+	}
+	// Marks of indirect branch targets, which the decoder does not know: endbr64.
+	if len(b) >= 4 && b[0] == 0xf3 && b[1] == 0x0f && b[2] == 0x1e && b[3] == 0xfa {
+		return x86asm.Inst{Op: x86asm.NOP, Len: 4}, true
+	}
+	if n := vectorLength(b); n > 0 {
+		return x86asm.Inst{Op: x86asm.NOP, Len: n}, true
+	}
+	inst, err := x86asm.Decode(b, 64)
+	return inst, err == nil && inst.Len > 0
+}
+
+// enter marks an address as visited; false if it was.
+func (r *codeReader) enter(pc uint64) bool {
+	v := &r.visited[pc*0x9e3779b97f4a7c15>>(64-10)]
+	if v.round == r.round && v.addr == pc {
+		return false
+	}
+	*v = visit{pc, r.round}
+	return true
+}
+
+// conditional says whether op is a conditional jump.
+func conditional(op x86asm.Op) bool {
+	switch op {
+	case x86asm.JA, x86asm.JAE, x86asm.JB, x86asm.JBE, x86asm.JCXZ, x86asm.JE, x86asm.JECXZ, x86asm.JG, x86asm.JGE,
+		x86asm.JL, x86asm.JLE, x86asm.JNE, x86asm.JNO, x86asm.JNP, x86asm.JNS, x86asm.JO, x86asm.JP, x86asm.JRCXZ, x86asm.JS,
+		x86asm.LOOP, x86asm.LOOPE, x86asm.LOOPNE:
+		return true
+	}
+	return false
+}
+
+// result makes the rule for a path that has come to a return.
+func (st *pathState) result() *ehframe.Rule {
+	if !st.sp.ok || st.sp.base == cpu.RSP && st.sp.off < 0 {
+		return nil // a return to an address that the path itself has pushed
+	}
+	r := &ehframe.Rule{CFAReg: st.sp.base, CFAOff: st.sp.off + 8}
+	r.RA = ehframe.Save{Reg: 16, How: ehframe.AtCFA, Off: -8}
+	for i, reg := range tracked {
+		g := &st.regs[i]
+		switch {
+		case g.from == untouched:
+			r.Keep |= 1 << reg
+		case g.from == loaded && g.at.base == st.sp.base && g.at.off < st.sp.off:
+			r.Saves = append(r.Saves, ehframe.Save{Reg: reg, How: ehframe.AtCFA, Off: g.at.off - r.CFAOff})
+			r.Keep |= 1 << reg
+		}
+	}
+	return r
+}

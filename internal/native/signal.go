@@ -1,0 +1,89 @@
+package native
+
+import (
+	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// trampolines are the codes that a signal handler returns to: they do nothing
+// but the system call rt_sigreturn (15 on x86-64, 139 on arm64).
+var trampolines = map[cpu.Arch][]string{
+	cpu.AMD64: {
+		"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05", // mov $15,%rax; syscall: glibc, musl, Go
+		"\xb8\x0f\x00\x00\x00\x0f\x05",         // mov $15,%eax; syscall
+	},
+	cpu.ARM64: {"\x68\x11\x80\xd2\x01\x00\x00\xd4"}, // mov x8,#139; svc #0
+}
+
+// trampoline says whether pc is the start of such code. Between its two
+// instructions the stack is the same, but a thread that is sampled just there
+// and has no table for it is left to guesses.
+func trampoline(arch cpu.Arch, mem walk.Memory, pc uint64) bool {
+	var b [9]byte
+	for _, t := range trampolines[arch] {
+		if mem.Bytes(pc, b[:len(t)]) && string(b[:len(t)]) == t {
+			return true
+		}
+	}
+	return false
+}
+
+// Registers in the frame that the kernel builds: struct rt_sigframe and struct
+// sigcontext of arch/x86/include/uapi/asm/sigcontext.h and
+// arch/arm64/include/uapi/asm/sigcontext.h. Offsets are from the stack pointer
+// of the trampoline.
+const (
+	amd64Registers = 40            // in ucontext, which lies at the stack pointer
+	arm64Registers = 128 + 168 + 8 // siginfo, then ucontext up to its regs
+)
+
+// amd64Order is the order of the registers in struct sigcontext.
+var amd64Order = [16]uint8{cpu.R8, cpu.R9, cpu.R10, cpu.R11, cpu.R12, cpu.R13, cpu.R14, cpu.R15,
+	cpu.RDI, cpu.RSI, cpu.RBP, cpu.RBX, cpu.RDX, cpu.RAX, cpu.RCX, cpu.RSP}
+
+// signalFrame restores the registers that a signal interrupted.
+func (s *Stepper) signalFrame(c *walk.Cursor) walk.Verdict {
+	regs := c.Regs
+	sp := regs.SP()
+	ok := true
+	word := func(at uint64) uint64 {
+		v, good := c.Word(at)
+		ok = ok && good
+		return v
+	}
+	if regs.Arch == cpu.ARM64 {
+		for i := range uint64(32) { // x0 to x30, then the stack pointer
+			regs.R[i] = word(sp + arm64Registers + 8*i)
+		}
+		regs.PC = word(sp + arm64Registers + 8*32)
+		regs.Known = cpu.AllKnown
+	} else {
+		for i, r := range amd64Order {
+			regs.R[r] = word(sp + amd64Registers + 8*uint64(i))
+		}
+		regs.PC = word(sp + amd64Registers + 8*16)
+		regs.Known = 1<<16 - 1
+	}
+	if !ok || !s.Executable(regs.PC) {
+		return walk.Stuck
+	}
+	c.Regs = regs
+	c.Leaf, c.Unextended, c.LeafCallee = true, 0, false
+	leaveSignalStack(c, sp)
+	return walk.Stepped
+}
+
+// leaveSignalStack forgets the stack's bounds where a signal was handled on a
+// stack of its own: the interrupted frame is then not above the handler's.
+func leaveSignalStack(c *walk.Cursor, frame uint64) {
+	sp := c.Regs.SP()
+	// The kernel leaves at most its frame (with the vector registers, some 3 to
+	// 11 KiB) and the red zone between the two.
+	if sp < frame || sp-frame > 64<<10 {
+		if c.Low|c.High == 0 {
+			c.Low = 8 // a change, which is what tells; no stack is there
+		} else {
+			c.Low, c.High = 0, 0
+		}
+	}
+}

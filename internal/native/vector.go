@@ -1,0 +1,82 @@
+package native
+
+// vectorLength gives the length of a VEX or EVEX encoded instruction at the
+// start of b, which none of the decoder's tables have, or 0. Such instructions
+// change neither the stack pointer nor, but for a few of BMI, a register that a
+// function has to give back. Source: Intel SDM volume 2, 2.3 and 2.7.
+func vectorLength(b []byte) int {
+	if len(b) < 5 {
+		return 0
+	}
+	var n int // bytes before the opcode
+	imm := 0
+	switch b[0] {
+	case 0xc5: // two-byte VEX: map 1
+		n = 2
+		imm = immediateMap1(b[2])
+	case 0xc4:
+		n = 3
+		switch b[1] & 0x1f {
+		case 1:
+			imm = immediateMap1(b[3])
+		case 2:
+		case 3:
+			imm = 1
+		default:
+			return 0
+		}
+	case 0x62:
+		n = 4
+		switch b[1] & 7 {
+		case 1:
+			imm = immediateMap1(b[4])
+		case 2, 5, 6:
+		case 3:
+			imm = 1
+		default:
+			return 0
+		}
+	default:
+		return 0
+	}
+	if b[0] == 0xc5 && b[2] == 0x77 || b[0] == 0xc4 && b[1]&0x1f == 1 && b[3] == 0x77 {
+		return n + 1 // vzeroupper, vzeroall: no ModRM
+	}
+	if len(b) < n+2 {
+		return 0
+	}
+	modrm := b[n+1]
+	n += 2
+	mod, rm := modrm>>6, modrm&7
+	if mod != 3 {
+		if rm == 4 {
+			if len(b) <= n {
+				return 0
+			}
+			if mod == 0 && b[n]&7 == 5 {
+				n += 4
+			}
+			n++
+		}
+		switch {
+		case mod == 1:
+			n++
+		case mod == 2, mod == 0 && rm == 5:
+			n += 4
+		}
+	}
+	n += imm
+	if n > len(b) {
+		return 0
+	}
+	return n
+}
+
+// immediateMap1 is how many bytes follow an instruction of opcode map 1.
+func immediateMap1(op byte) int {
+	switch op {
+	case 0x70, 0x71, 0x72, 0x73, 0xc2, 0xc4, 0xc5, 0xc6:
+		return 1
+	}
+	return 0
+}
