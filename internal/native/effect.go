@@ -30,6 +30,12 @@ func index(a x86asm.Arg) int {
 	return -1
 }
 
+// whole says whether a is all 8 bytes of a register.
+func whole(a x86asm.Arg) bool {
+	r, ok := a.(x86asm.Reg)
+	return ok && r >= x86asm.RAX && r <= x86asm.R15
+}
+
 func isSP(a x86asm.Arg) bool {
 	r, ok := a.(x86asm.Reg)
 	return ok && (r == x86asm.RSP || r == x86asm.ESP || r == x86asm.SP || r == x86asm.SPB)
@@ -163,17 +169,22 @@ func (st *pathState) store(at place, a x86asm.Arg) {
 		return
 	}
 	i := index(a)
-	if i >= 0 && st.regs[i].from != untouched {
+	if i >= 0 && !whole(a) {
 		i = -1
+	}
+	var was held
+	if i >= 0 {
+		was = st.regs[i]
 	}
 	for k := range st.written[:st.writes] {
 		if st.written[k].at == at {
-			st.written[k].reg = uint8(i + 1)
+			st.written[k].reg, st.written[k].was = uint8(i+1), was
 			return
 		}
 	}
 	if st.writes < len(st.written) {
-		st.written[st.writes].at, st.written[st.writes].reg = at, uint8(i+1)
+		w := &st.written[st.writes]
+		w.at, w.reg, w.was = at, uint8(i+1), was
 		st.writes++
 	}
 }
@@ -195,11 +206,11 @@ func (st *pathState) load(a x86asm.Arg, from place) {
 	}
 	for k := range st.written[:st.writes] {
 		if st.written[k].at == from {
-			// Saved on this path: it is still in the register at the start.
+			// Saved on this path: it gets back what it held then.
 			g.from = lost
 			if st.written[k].reg == uint8(i+1) {
-				g.from = untouched
-				if tracked[i] == cpu.RBP {
+				*g = st.written[k].was
+				if g.from == untouched && tracked[i] == cpu.RBP {
 					st.bp = place{cpu.RBP, true, 0}
 				}
 			}

@@ -217,8 +217,13 @@ func TestEveryInstructionWithTables(t *testing.T) {
 			if sc.steps < 3000 {
 				t.Errorf("only %d instructions seen", sc.steps)
 			}
-			if sc.wrong+sc.none+sc.bad > 0 || sc.guessed > 0 {
-				t.Errorf("%d wrong callers, %d missing, %d wrong further out, %d guessed", sc.wrong, sc.none, sc.bad, sc.guessed)
+			if sc.wrong+sc.none+sc.bad > 0 {
+				t.Errorf("%d wrong callers, %d missing, %d wrong further out", sc.wrong, sc.none, sc.bad)
+			}
+			// Linkers write no tables for the jumps to indirect functions of
+			// static programs; those are read.
+			if sc.guessed > 0 && (c.name != "O2 static, stripped" || sc.guessed*100 > sc.steps) {
+				t.Errorf("%d callers were not found by tables", sc.guessed)
 			}
 		})
 	}
@@ -269,8 +274,8 @@ func TestEveryInstructionWithoutTables(t *testing.T) {
 			if sc.falseExact > 0 {
 				t.Errorf("%d wrong callers were said to be exact", sc.falseExact)
 			}
-			if total := sc.right + sc.wrong + sc.none; sc.right*1000 < total*995 {
-				t.Errorf("only %d of %d callers are right", sc.right, total)
+			if total := sc.right + sc.wrong + sc.none; sc.whole*1000 < total*995 {
+				t.Errorf("only %d of %d stacks are right", sc.whole, total)
 			}
 		})
 	}

@@ -59,17 +59,21 @@ const (
 // pathState is what is known on one path.
 type pathState struct {
 	sp, bp place
-	regs   [len(tracked)]struct {
-		from origin
-		at   place
-	}
-	// written are places on the stack that the path itself has stored a tracked
-	// register to; what was there before is of no use.
+	regs   [len(tracked)]held
+	// written are places on the stack that the path itself has stored something
+	// to; what was there before is of no use.
 	written [12]struct {
 		at  place
-		reg uint8 // index into tracked, plus one; 0: not used
+		reg uint8 // index into tracked, plus one; 0: none of them
+		was held  // what the register held
 	}
 	writes int
+}
+
+// held is what a tracked register holds.
+type held struct {
+	from origin
+	at   place // if loaded
 }
 
 // rule reads the code at pc, within [lo, hi), and gives a rule for it or nil. at
