@@ -138,7 +138,7 @@ func (s *Stepper) derived(c *walk.Cursor, r *ehframe.Rule) walk.Verdict {
 		return walk.Stuck
 	}
 	// A signal's handler was not called; it returns to a trampoline.
-	if !walk.AfterCall(c.Regs.Arch, c.Mem, ra) && !trampoline(c.Regs.Arch, c.Mem, ra) {
+	if !c.AfterCall(ra) && !trampoline(c, ra) {
 		return walk.Stuck
 	}
 	v := followAny(c, r)

@@ -50,10 +50,10 @@ type subject struct {
 	snap   capture.Snapshot
 }
 
-func newSubject(t testing.TB, exe string) *subject {
+func newSubject(t testing.TB, exe string, args ...string) *subject {
 	t.Helper()
 	runtime.LockOSThread() // for good: ptrace and Pin belong to the thread
-	tr, err := oracle.Start(exe)
+	tr, err := oracle.Start(exe, args...)
 	if err != nil {
 		t.Skipf("cannot trace a program here: %v", err)
 	}

@@ -7,7 +7,7 @@ import (
 
 // trampolines are the codes that a signal handler returns to: they do nothing
 // but the system call rt_sigreturn (15 on x86-64, 139 on arm64).
-var trampolines = map[cpu.Arch][]string{
+var trampolines = [...][]string{
 	cpu.AMD64: {
 		"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05", // mov $15,%rax; syscall: glibc, musl, Go
 		"\xb8\x0f\x00\x00\x00\x0f\x05",         // mov $15,%eax; syscall
@@ -18,10 +18,12 @@ var trampolines = map[cpu.Arch][]string{
 // trampoline says whether pc is the start of such code. Between its two
 // instructions the stack is the same, but a thread that is sampled just there
 // and has no table for it is left to guesses.
-func trampoline(arch cpu.Arch, mem walk.Memory, pc uint64) bool {
-	var b [9]byte
-	for _, t := range trampolines[arch] {
-		if mem.Bytes(pc, b[:len(t)]) && string(b[:len(t)]) == t {
+func trampoline(c *walk.Cursor, pc uint64) bool {
+	if int(c.Regs.Arch) >= len(trampolines) {
+		return false
+	}
+	for _, t := range trampolines[c.Regs.Arch] {
+		if b := c.Code(pc, len(t)); string(b) == t {
 			return true
 		}
 	}

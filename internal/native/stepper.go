@@ -102,7 +102,7 @@ func (s *Stepper) Step(c *walk.Cursor) walk.Verdict {
 	}
 	e := &s.cache[at*0x9e3779b97f4a7c15>>(64-cacheBits)]
 	if e.at != at || e.generation != s.generation {
-		if !s.fill(e, at, pc) {
+		if !s.fill(c, e, at, pc) {
 			return walk.NotMine
 		}
 	}
@@ -123,7 +123,7 @@ func (s *Stepper) Step(c *walk.Cursor) walk.Verdict {
 }
 
 // fill finds out what is to be known of the instruction at an address.
-func (s *Stepper) fill(e *entry, at, pc uint64) bool {
+func (s *Stepper) fill(c *walk.Cursor, e *entry, at, pc uint64) bool {
 	a, ok := s.find(at)
 	if !ok {
 		if !s.unknown(at) {
@@ -144,22 +144,18 @@ func (s *Stepper) fill(e *entry, at, pc uint64) bool {
 			return true
 		}
 	}
-	mem := s.process.Memory()
-	if e.signal = trampoline(s.arch(), mem, pc); e.signal {
+	if e.signal = trampoline(c, pc); e.signal {
 		return true
 	}
-	if m.File != nil && m.File.Entry != 0 && s.reader.entered(s.arch(), mem, m.File.Entry+m.Bias, at) {
+	mem, arch := s.process.Memory(), c.Regs.Arch
+	if m.File != nil && m.File.Entry != 0 && s.reader.entered(arch, mem, m.File.Entry+m.Bias, at) {
 		e.first = true
 		return true
 	}
-	if s.arch() == cpu.AMD64 {
+	if arch == cpu.AMD64 {
 		if e.rule = s.reader.rule(mem, at, pc, a.start, a.end); e.rule != nil {
 			e.prov = walk.Derived
 		}
 	}
 	return true
 }
-
-// arch is the architecture of the process: that of candid itself, the only one
-// that the processes of a machine with native code have.
-func (s *Stepper) arch() cpu.Arch { return hostArch }

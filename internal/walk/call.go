@@ -8,16 +8,15 @@ type Code interface {
 	Executable(addr uint64) bool
 }
 
-// AfterCall says whether the instruction just before ra, of which mem holds the
-// bytes, is a call, so that ra may be a return address. On amd64, where
+// AfterCall says whether the instruction just before ra is a call, so that ra may be a return address. On amd64, where
 // instructions have no fixed length, a byte sequence that could be read as a
 // call ending at ra is enough: about one random address in 60 passes.
-func AfterCall(arch cpu.Arch, mem Memory, ra uint64) bool {
-	var b [8]byte
+func (c *Cursor) AfterCall(ra uint64) bool {
+	mem, b := c.Mem, c.scratch[:8]
 	if mem == nil || ra < 0x1000 {
 		return false
 	}
-	if arch == cpu.ARM64 {
+	if c.Regs.Arch == cpu.ARM64 {
 		if ra&3 != 0 || !mem.Bytes(ra-4, b[:4]) {
 			return false
 		}
@@ -25,8 +24,9 @@ func AfterCall(arch cpu.Arch, mem Memory, ra uint64) bool {
 		// BL; BLR and its authenticating forms (Arm ARM C6.2).
 		return w>>26 == 0b100101 || w&0xfefff000 == 0xd63f0000
 	}
-	if !mem.Bytes(ra-8, b[:]) {
+	if !mem.Bytes(ra-8, b) {
 		// The code may start less than 8 bytes before.
+		clear(b)
 		if !mem.Bytes(ra-5, b[3:]) {
 			return false
 		}
@@ -66,4 +66,14 @@ func indirectLength(m []byte) int {
 		n += 4
 	}
 	return n
+}
+
+// Code reads n bytes, at most 16, of the process's code. What it gives is valid
+// until the next call of Code or AfterCall; nil if the bytes cannot be read.
+func (c *Cursor) Code(addr uint64, n int) []byte {
+	b := c.scratch[:n]
+	if c.Mem == nil || !c.Mem.Bytes(addr, b) {
+		return nil
+	}
+	return b
 }

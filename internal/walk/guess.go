@@ -89,7 +89,7 @@ func StripPAC(ra uint64) uint64 { return ra & (1<<48 - 1) }
 
 // plausible says whether ra is in executable memory, after a call.
 func (w *Walker) plausible(c *Cursor, ra uint64) bool {
-	return ra >= 0x1000 && w.code.Executable(ra-1) && AfterCall(w.arch, c.Mem, ra)
+	return ra >= 0x1000 && w.code.Executable(ra-1) && c.AfterCall(ra)
 }
 
 // found puts the Cursor at a guessed caller, of which only the stack pointer is

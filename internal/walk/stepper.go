@@ -53,6 +53,8 @@ type Cursor struct {
 
 	// Outside is set by Word when it went beyond the copy.
 	Outside bool
+
+	scratch [16]byte // of AfterCall and Code, which must not allocate
 }
 
 // StackCopy is the copied part of the stack.
@@ -69,10 +71,10 @@ func (c *Cursor) Word(addr uint64) (uint64, bool) {
 		return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
 			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56, true
 	}
+	c.Outside = true
 	if c.Mem == nil {
 		return 0, false
 	}
-	c.Outside = true
 	return c.Mem.Word(addr)
 }
 

@@ -152,7 +152,19 @@ NOINLINE long work(FILE *out) {
 	return s;
 }
 
-int main(void) {
+// deep calls itself with frames of 48 bytes or more and stops at the bottom.
+NOINLINE long deep(int n) {
+	volatile long here[3] = {n, n + 1, n + 2};
+	if (n == 0) {
+		__asm__ volatile("int3");
+		return here[1];
+	}
+	return deep(n - 1) + here[sink & 1];
+}
+
+int main(int argc, char **argv) {
+	if (argc > 1)
+		return deep(atoi(argv[1]));
 	FILE *out = fopen("/dev/null", "w");
 	static char stack[65536];
 	stack_t ss = {.ss_sp = stack, .ss_size = sizeof stack};
