@@ -164,12 +164,12 @@ func compiledVersion(r io.ReaderAt) string {
 		return ""
 	}
 	s := file.Section(".rodata")
-	if s == nil || s.Type == elf.SHT_NOBITS {
+	if s == nil || s.Type == elf.SHT_NOBITS || s.ReaderAt == nil { // nil: compressed
 		return ""
 	}
 	const maxConstants = 256 << 20
 	size := min(s.Size, maxConstants)
-	buf := make([]byte, 1<<20)
+	buf := make([]byte, min(1<<20, size+maxVersion+1))
 	for off := uint64(0); off < size; off += uint64(len(buf)) - maxVersion {
 		n, _ := s.ReaderAt.ReadAt(buf[:min(uint64(len(buf)), size-off)], int64(off))
 		text := buf[:n]
