@@ -19,9 +19,10 @@ const (
 	keepCode = 32 << 20
 	// maxCode is the largest piece of code that is copied, bytes.
 	maxCode = 8 << 20
-	// idleBatches is how many batches a blob that was not used is still checked
-	// together with the others.
-	idleBatches = 16
+	// idleBatches is how often, in batches, blobs and methods that have not been
+	// asked for since are left out of those that each batch checks. That they are
+	// not checked any more costs everybody who holds on to one: see epoch.
+	idleBatches = 64
 )
 
 // segPage maps 512 segments to the ids of the blobs that lie there: 0 is not
@@ -405,7 +406,7 @@ func (vm *VM) beginCode() {
 		if b.dead {
 			continue
 		}
-		if vm.batch-b.used <= idleBatches {
+		if vm.batch%idleBatches != 0 || vm.batch-b.used <= idleBatches {
 			kept = append(kept, b)
 			continue
 		}

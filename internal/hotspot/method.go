@@ -276,7 +276,7 @@ func (vm *VM) beginMethods() {
 	clear(t.bad)
 	kept := t.recent[:0]
 	for _, m := range t.recent {
-		if vm.batch-m.used <= idleBatches && t.byPtr[m.ptr] == m.id {
+		if (vm.batch%idleBatches != 0 || vm.batch-m.used <= idleBatches) && t.byPtr[m.ptr] == m.id {
 			kept = append(kept, m)
 		}
 	}

@@ -1,4 +1,5 @@
 import java.util.*;
+import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.locks.*;
 
 /** Threads that wait in known places, after some code has been compiled. */
@@ -46,6 +47,18 @@ public class Parked {
         return deep(n - 1) + 1;
     }
 
+    static void take(SynchronousQueue<Integer> queue) {
+        while (takeOne(queue) >= 0) sink++;
+    }
+
+    static int takeOne(SynchronousQueue<Integer> queue) {
+        try {
+            return queue.take();
+        } catch (InterruptedException e) {
+            return -1;
+        }
+    }
+
     public static void main(String[] args) throws Exception {
         long warm = args.length > 0 ? Long.parseLong(args[0]) : 1500;
         long end = System.nanoTime() + warm * 1_000_000L;
@@ -78,6 +91,10 @@ public class Parked {
                 sink++;
             }
         });
+        // A thread that waits below compiled code: its loop has run often enough.
+        SynchronousQueue<Integer> queue = new SynchronousQueue<>();
+        start("taker", () -> take(queue));
+        for (int i = 0; i < 15_000; i++) queue.put(i);
         Thread.sleep(300);
         System.out.println("ready");
         Thread.sleep(3_600_000L);
