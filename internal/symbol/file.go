@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	maxMiniDebug = 64 << 20 // unpacked .gnu_debugdata; Fedora's largest is below 10 MiB
-	maxDWARF     = 256 << 20
+	maxMiniDebug = 64 << 20  // unpacked .gnu_debugdata; Fedora's largest is below 10 MiB
+	maxDWARF     = 128 << 20 // of one file; a larger one is named by its symbols only
 )
 
 // Options say where else than in the file its symbols may be.
