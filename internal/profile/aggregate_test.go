@@ -91,6 +91,18 @@ func TestMethodListAgainstTruth(t *testing.T) {
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("\n got %v\nwant %v", got, want)
 			}
+			part := profile.Apply(p, c.filter)
+			if err := part.Check(); err != nil {
+				t.Error(err)
+			}
+			got = map[string]row{}
+			again := part.Select(profile.Filter{})
+			for _, m := range again.List() {
+				got[again.Func(m.Method).Name] = row{m.Self.Samples, m.Total.Samples}
+			}
+			if !reflect.DeepEqual(got, want) || again.All.Samples != chosen || len(p.Samples) != 10000 {
+				t.Errorf("applied\n got %v\nwant %v", got, want)
+			}
 			tree := sel.Calls()
 			if tree.Nodes[0].Total != sel.Chosen {
 				t.Errorf("the tree holds %v of %v", tree.Nodes[0].Total, sel.Chosen)

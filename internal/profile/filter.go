@@ -25,8 +25,10 @@ func (s KindSet) Has(k walk.Kind) bool { return s>>k&1 != 0 }
 type Filter struct {
 	Event  int            // index into Events
 	Thread *regexp.Regexp // only threads whose name matches
-	Focus  *regexp.Regexp // only stacks with a function whose name matches
-	Ignore *regexp.Regexp // no stacks with a function whose name matches
+	// OneThread is the index of the only thread that counts; nil for all.
+	OneThread *uint32
+	Focus     *regexp.Regexp // only stacks with a function whose name matches
+	Ignore    *regexp.Regexp // no stacks with a function whose name matches
 	// From and To are since the beginning of the recording; To 0 is its end.
 	From, To time.Duration
 	// Hide takes frames of these kinds out of all stacks: what they used
@@ -104,13 +106,7 @@ func (p *Profile) Select(f Filter) *Selection {
 		threadQuality: make([]Quality, len(p.Threads)),
 	}
 	s.mergeMethods()
-	focus := p.nodesWith(f.Focus)
-	ignore := p.nodesWith(f.Ignore)
-	threads := make([]bool, len(p.Threads))
-	for i := range threads {
-		threads[i] = f.Thread == nil || f.Thread.MatchString(p.Threads[i].Name)
-	}
-	from, to := uint64(max(f.From, 0)), uint64(max(f.To, 0))
+	m := p.matcher(f)
 	for i := range p.Samples {
 		sm := &p.Samples[i]
 		if int(sm.Event) != f.Event {
@@ -118,8 +114,7 @@ func (p *Profile) Select(f Filter) *Selection {
 		}
 		c := Count{1, sm.Weight}
 		s.All.Add(c)
-		if !threads[sm.Thread] || sm.Time < from || to > 0 && sm.Time >= to ||
-			focus != nil && !focus[sm.Node] || ignore != nil && ignore[sm.Node] {
+		if !m.matches(sm) {
 			continue
 		}
 		s.Chosen.Add(c)
@@ -129,6 +124,33 @@ func (p *Profile) Select(f Filter) *Selection {
 		s.leaves[sm.Node].Add(c)
 	}
 	return s
+}
+
+// matcher is a Filter made ready for one profile.
+type matcher struct {
+	threads       []bool // by index into Threads
+	focus, ignore []bool // by index into Nodes, or nil
+	from, to      uint64
+}
+
+func (p *Profile) matcher(f Filter) matcher {
+	m := matcher{
+		threads: make([]bool, len(p.Threads)),
+		focus:   p.nodesWith(f.Focus),
+		ignore:  p.nodesWith(f.Ignore),
+		from:    uint64(max(f.From, 0)),
+		to:      uint64(max(f.To, 0)),
+	}
+	for i := range m.threads {
+		m.threads[i] = (f.Thread == nil || f.Thread.MatchString(p.Threads[i].Name)) &&
+			(f.OneThread == nil || *f.OneThread == uint32(i))
+	}
+	return m
+}
+
+func (m *matcher) matches(s *Sample) bool {
+	return m.threads[s.Thread] && s.Time >= m.from && (m.to == 0 || s.Time < m.to) &&
+		(m.focus == nil || m.focus[s.Node]) && (m.ignore == nil || !m.ignore[s.Node])
 }
 
 // nodesWith says of every node whether a function whose name matches is on its

@@ -158,7 +158,7 @@ func Make(s *profile.Selection, o Options) *Report {
 		index[rows[i].Method] = i
 		r.Methods = append(r.Methods, method(s, &rows[i]))
 	}
-	if o.View == Tree {
+	if o.View == ViewTree {
 		r.Calls = nodes(s.Calls(), index)
 	}
 	if o.Callers != nil {

@@ -4,7 +4,10 @@ package report
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/candid-profiler/candid/internal/profile"
 )
@@ -14,22 +17,39 @@ type View string
 
 // The views.
 const (
-	Methods View = "methods" // self and total of each method
-	Tree    View = "tree"    // who calls whom, from the thread's first frame on
-	Callers View = "callers" // who called the methods that Options.Callers matches
-	Threads View = "threads" // each thread, beside what the kernel says it used
+	ViewMethods View = "methods" // self and total of each method
+	ViewTree    View = "tree"    // who calls whom, from the thread's first frame on
+	ViewCallers View = "callers" // who called the methods that Options.Callers matches
+	ViewThreads View = "threads" // each thread, beside what the kernel says it used
 )
+
+// ViewNames are the views' names.
+func ViewNames() []string {
+	return []string{string(ViewMethods), string(ViewTree), string(ViewCallers), string(ViewThreads)}
+}
+
+// ParseView gives the view of a name.
+func ParseView(name string) (View, error) {
+	if !slices.Contains(ViewNames(), name) {
+		return "", fmt.Errorf("no view is called %q: there are %s", name, strings.Join(ViewNames(), ", "))
+	}
+	return View(name), nil
+}
 
 // Options say what a report shows.
 type Options struct {
-	View View // "" is Methods
+	View View // "" is ViewMethods
 	// Top is how many rows a list has at most: 0 is 30, less than 0 is all.
 	Top int
-	// MinShare hides parts of a tree below this share of what is shown, 0 to 1:
-	// 0 is 0.005, less than 0 hides none.
-	MinShare float64
-	Callers  *regexp.Regexp
-	Filter   profile.Filter
+	// MinPercent sums up the parts of a tree that are less than this percentage
+	// of what is shown; 0 shows all.
+	MinPercent float64
+	// ByThread shows the methods, tree or callers of each thread by itself.
+	ByThread bool
+	// NoMethods leaves the hottest methods out of a summary.
+	NoMethods bool
+	Callers   *regexp.Regexp
+	Filter    profile.Filter
 	// Width is of the terminal in columns; 0 is no limit.
 	Width int
 	// Color allows escape sequences.
@@ -44,13 +64,10 @@ var ErrNoCallers = errors.New("the callers of what? give a regular expression")
 
 func (o Options) withDefaults() Options {
 	if o.View == "" {
-		o.View = Methods
+		o.View = ViewMethods
 	}
 	if o.Top == 0 {
 		o.Top = 30
-	}
-	if o.MinShare == 0 {
-		o.MinShare = 0.005
 	}
 	return o
 }
@@ -60,7 +77,7 @@ func selection(p *profile.Profile, o Options) (*profile.Selection, error) {
 	if (o.Filter.From > 0 || o.Filter.To > 0) && len(p.Samples) > 0 && !p.HasTimes() {
 		return nil, ErrNoTimes
 	}
-	if o.View == Callers && o.Callers == nil {
+	if o.View == ViewCallers && o.Callers == nil {
 		return nil, ErrNoCallers
 	}
 	return p.Select(o.Filter), nil

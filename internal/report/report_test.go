@@ -68,7 +68,7 @@ func TestFilteredTextShowsBothShares(t *testing.T) {
 }
 
 func TestTreeTextBranchesAndSumsUp(t *testing.T) {
-	o := Options{View: Tree, MinShare: 0.05, Filter: profile.Filter{Ignore: regexp.MustCompile("libzip|Tree|Json"), Hide: profile.Kinds(walk.KindNative)}}
+	o := Options{View: ViewTree, MinPercent: 5, Filter: profile.Filter{Ignore: regexp.MustCompile("libzip|Tree|Json"), Hide: profile.Kinds(walk.KindNative)}}
 	same(t, body(textOf(t, profiletest.Java(), o)), `
  TOTAL  of all             SELF  CALL TREE
  79.2%   70.0%    7.00s          call_stub
@@ -93,7 +93,7 @@ Parts below 5.0% are summed up in lines in brackets.`)
 }
 
 func TestCallersText(t *testing.T) {
-	o := Options{View: Callers, Callers: regexp.MustCompile("HashMap"), Filter: profile.Filter{Hide: profile.Kinds(walk.KindNative, walk.KindStub)}}
+	o := Options{View: ViewCallers, Callers: regexp.MustCompile("HashMap"), Filter: profile.Filter{Hide: profile.Kinds(walk.KindNative, walk.KindStub)}}
 	text := body(textOf(t, profiletest.Java(), o))
 	if !strings.HasPrefix(text, " TOTAL           CALLERS OF HashMap\n 24.0%    2.40s  java.util.HashMap.hash\n 24.0%    2.40s  ← java.util.HashMap.get\n") {
 		t.Error(text)
@@ -110,11 +110,11 @@ func TestCallersText(t *testing.T) {
 
 func TestThreadsText(t *testing.T) {
 	p := profiletest.Java()
-	if text := textOf(t, p, Options{View: Threads}); !strings.Contains(text, "Every thread's share agrees") {
+	if text := textOf(t, p, Options{View: ViewThreads}); !strings.Contains(text, "Every thread's share agrees") {
 		t.Error(text)
 	}
 	p.Threads[0].KernelCPU /= 2
-	text := body(textOf(t, p, Options{View: Threads, Top: 2}))
+	text := body(textOf(t, p, Options{View: ViewThreads, Top: 2}))
 	same(t, text, `
  SHARE            KERNEL  SAMPLES  COMPLETE      TID  THREAD
  47.0%    4.70s    30.7%    4,700    100.0%     4712  http-worker-1  ! 3,072 samples expected
@@ -127,9 +127,9 @@ func TestThreadsText(t *testing.T) {
 func TestWidthIsKept(t *testing.T) {
 	p := profiletest.Java()
 	p.Meta.Notes, p.Meta.Describe = nil, ""
-	for _, v := range []View{Methods, Tree} {
+	for _, v := range []View{ViewMethods, ViewTree} {
 		for _, width := range []int{76, 120} {
-			for l := range strings.Lines(body(textOf(t, p, Options{View: v, Width: width, MinShare: -1}))) {
+			for l := range strings.Lines(body(textOf(t, p, Options{View: v, Width: width}))) {
 				if n := utf8.RuneCountInString(strings.TrimSuffix(l, "\n")); n > width {
 					t.Errorf("%s, width %d: line of %d columns: %s", v, width, n, l)
 				}
@@ -140,7 +140,7 @@ func TestWidthIsKept(t *testing.T) {
 
 func TestNoEscapesFromTheTarget(t *testing.T) {
 	p := profiletest.New([]profiletest.Stack{{Thread: "\x1b[31mred", Count: 1, Frames: []profiletest.Frame{{Name: "a\x1b]0;title\x07b\nc"}}}})
-	for _, v := range []View{Methods, Tree, Threads} {
+	for _, v := range []View{ViewMethods, ViewTree, ViewThreads} {
 		if text := textOf(t, p, Options{View: v}); strings.ContainsAny(text, "\x1b\x07") {
 			t.Errorf("%s: %q", v, text)
 		}
@@ -159,7 +159,7 @@ func TestTimesAreNeededForARange(t *testing.T) {
 
 func TestEmptyProfile(t *testing.T) {
 	p := profile.NewBuilder().Profile()
-	for _, v := range []View{Methods, Tree, Threads} {
+	for _, v := range []View{ViewMethods, ViewTree, ViewThreads} {
 		if text := textOf(t, p, Options{View: v}); !strings.Contains(text, "No samples.") {
 			t.Errorf("%s: %q", v, text)
 		}
@@ -167,7 +167,7 @@ func TestEmptyProfile(t *testing.T) {
 	if err := Summary(&bytes.Buffer{}, p, Costs{}, Options{}); err != nil {
 		t.Error(err)
 	}
-	if err := JSON(&bytes.Buffer{}, p, Options{View: Tree}); err != nil {
+	if err := JSON(&bytes.Buffer{}, p, Options{View: ViewTree}); err != nil {
 		t.Error(err)
 	}
 }
@@ -175,7 +175,7 @@ func TestEmptyProfile(t *testing.T) {
 func TestJSON(t *testing.T) {
 	p := profiletest.Java()
 	var b bytes.Buffer
-	if err := JSON(&b, p, Options{View: Tree, Callers: regexp.MustCompile("HashMap.hash")}); err != nil {
+	if err := JSON(&b, p, Options{View: ViewTree, Callers: regexp.MustCompile("HashMap.hash")}); err != nil {
 		t.Fatal(err)
 	}
 	var r Report
@@ -209,8 +209,8 @@ func TestSummary(t *testing.T) {
 	p := profiletest.Java()
 	p.Threads[0].KernelCPU /= 2
 	var b bytes.Buffer
-	err := Summary(&b, p, Costs{Idle: 7, Target: 31 * time.Millisecond, TargetCPU: 10 * time.Second, Profiler: 142 * time.Millisecond,
-		ProfilerBytes: 48 << 20, Files: []File{{"app.pb.gz", 123456}}}, Options{})
+	err := Summary(&b, p, Costs{Idle: 7, Target: 31 * time.Millisecond, TargetCPU: 10 * time.Second, OwnCPU: 142 * time.Millisecond,
+		MaxRSS: 48 << 20, File: "app.pb.gz", FileSize: 123456}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,6 +227,31 @@ warning  4 threads got another share of samples than of the CPU time that the ke
 cost     target 31.0ms of CPU (0.31% of what it used) · candid 142ms of CPU (14.2µs a sample) · 48.0 MiB of memory
 note     1000 Hz keeps step with the kernel's tick: 997 Hz is used
 written  app.pb.gz (121 KiB)`)
+}
+
+func TestByThread(t *testing.T) {
+	text := body(textOf(t, profiletest.Java(), Options{ByThread: true, Top: 1, Filter: profile.Filter{Thread: regexp.MustCompile("C2|GC")}}))
+	same(t, text, `
+GC Thread#0  tid 4714  83.3%   15.0%    1.50s
+  SELF  of all            TOTAL  of all           KIND    METHOD
+100.0%   15.0%    1.50s  100.0%   15.0%    1.50s  native  G1ParScanThreadState::trim_queue_to_threshold  libjvm.so
+  0.0%    0.0%        0  and 3 methods more
+
+C2 CompilerThread0  tid 4715  16.7%    3.0%    300ms
+  SELF  of all            TOTAL  of all           KIND    METHOD
+100.0%    3.0%    300ms  100.0%    3.0%    300ms  native  PhaseIdealLoop::build_and_optimize  libjvm.so
+  0.0%    0.0%        0  and 3 methods more`)
+}
+
+func TestViewNames(t *testing.T) {
+	for _, name := range ViewNames() {
+		if v, err := ParseView(name); err != nil || string(v) != name {
+			t.Error(name, v, err)
+		}
+	}
+	if _, err := ParseView("nope"); err == nil || !strings.Contains(err.Error(), "methods, tree, callers, threads") {
+		t.Error(err)
+	}
 }
 
 func TestNumbers(t *testing.T) {

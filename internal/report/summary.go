@@ -6,24 +6,22 @@ import (
 	"math"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// Costs is what a recording cost, and where it went. What is 0 is not known and
-// not shown.
+// Costs is what a recording cost, and where it went. What is 0 or "" is not
+// known and not shown.
 type Costs struct {
-	Idle          uint64        // samples that were no one's: the CPU was idle
-	Target        time.Duration // CPU time of the targets that sampling used
-	TargetCPU     time.Duration // CPU time of the targets in all
-	Profiler      time.Duration // candid's own CPU time
-	ProfilerBytes uint64        // candid's memory at its peak
-	Files         []File
-}
-
-// File is what was written.
-type File struct {
-	Name string
-	Size int64 // bytes, -1 if it is not known
+	Stats       capture.Stats
+	Idle        uint64        // samples that were no one's: the CPU was idle
+	Target      time.Duration // CPU time of the targets that sampling used
+	TargetCPU   time.Duration // CPU time of the targets in all
+	OwnCPU      time.Duration // candid's own CPU time
+	MaxRSS      uint64        // bytes: candid's memory at its peak
+	FirstWalked time.Duration // from the start of attaching to the first walked sample
+	File        string        // what was written
+	FileSize    int64         // bytes
 }
 
 // Summary writes what record says at its end.
@@ -55,16 +53,22 @@ func Summary(w io.Writer, p *profile.Profile, c Costs, o Options) error {
 	if s.Quality.Samples > 0 {
 		pg.item("stacks", qualityFacts(s.Quality))
 	}
-	pg.hottest(s)
+	if !o.NoMethods {
+		pg.hottest(s)
+	}
 	pg.kernel(s)
 	pg.costs(c, s.Chosen.Samples)
+	// Where the report was printed before, its header has the notes.
 	for _, n := range p.Meta.Notes {
+		if o.NoMethods {
+			break
+		}
 		pg.item("note", []string{clean(n)})
 	}
-	for _, f := range c.Files {
-		name := clean(f.Name)
-		if f.Size >= 0 {
-			name += " (" + size(uint64(f.Size)) + ")"
+	if c.File != "" {
+		name := clean(c.File)
+		if c.FileSize > 0 {
+			name += " (" + size(uint64(c.FileSize)) + ")"
 		}
 		pg.item("written", []string{name})
 	}
@@ -150,15 +154,18 @@ func (pg *page) costs(c Costs, samples uint64) {
 		}
 		facts = append(facts, f)
 	}
-	if c.Profiler > 0 {
-		f := "candid " + duration(c.Profiler) + " of CPU"
+	if c.OwnCPU > 0 {
+		f := "candid " + duration(c.OwnCPU) + " of CPU"
 		if samples > 0 {
-			f += " (" + duration(c.Profiler/time.Duration(samples)) + " a sample)"
+			f += " (" + duration(c.OwnCPU/time.Duration(samples)) + " a sample)"
 		}
 		facts = append(facts, f)
 	}
-	if c.ProfilerBytes > 0 {
-		facts = append(facts, size(c.ProfilerBytes)+" of memory")
+	if c.MaxRSS > 0 {
+		facts = append(facts, size(c.MaxRSS)+" of memory")
+	}
+	if c.FirstWalked > 0 {
+		facts = append(facts, "first sample walked after "+duration(c.FirstWalked))
 	}
 	if len(facts) > 0 {
 		pg.item("cost", facts)

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/candid-profiler/candid/internal/profile"
 )
@@ -22,21 +23,44 @@ func Text(w io.Writer, p *profile.Profile, o Options) error {
 		pg.line("No sample is left: the filter matches none of the %s.", grouped(s.All.Samples))
 	case s.Chosen.Samples == 0:
 		pg.line("No samples.")
-	case o.View == Methods:
-		pg.methods(s, o)
-	case o.View == Tree:
-		pg.tree(s, s.Calls(), "CALL TREE", "", o)
-	case o.View == Callers:
-		pg.callers(s, o)
-	case o.View == Threads:
+	case o.View == ViewThreads:
 		pg.threads(s, o)
+	case o.ByThread:
+		pg.eachThread(s, o)
 	default:
-		return fmt.Errorf("no view is called %q: there are %s, %s, %s and %s", o.View, Methods, Tree, Callers, Threads)
+		pg.view(s, o)
 	}
 	if err := pg.w.Flush(); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
+}
+
+func (pg *page) view(s *profile.Selection, o Options) {
+	switch o.View {
+	case ViewTree:
+		pg.tree(s, s.Calls(), "CALL TREE", "", o)
+	case ViewCallers:
+		pg.callers(s, o)
+	default:
+		pg.methods(s, o)
+	}
+}
+
+// eachThread shows the view of each thread, the one with most weight first.
+func (pg *page) eachThread(s *profile.Selection, o Options) {
+	between := ""
+	for _, row := range s.ByThread() {
+		if row.Samples.Samples == 0 {
+			continue
+		}
+		f := o.Filter
+		f.OneThread = &row.Thread
+		t := s.Profile.Threads[row.Thread]
+		pg.line("%s%s", between, pg.paint(bold, fmt.Sprintf("%s  tid %d  %s", clean(t.Name), t.TID, strings.TrimLeft(cells(row.Samples, s), " "))))
+		pg.view(s.Profile.Select(f), o)
+		between = "\n"
+	}
 }
 
 func (s shares) String() string { return right(percent(s.shown), 6) }

@@ -15,10 +15,10 @@ func (pg *page) tree(s *profile.Selection, t *profile.Tree, title, arrow string,
 		head = cellsHead("TOTAL", s) + "  "
 	}
 	pg.line("%s", pg.paint(bold, head+title))
-	tp := treePrinter{page: pg, s: s, t: t, arrow: arrow, least: o.MinShare, used: len(head)}
+	tp := treePrinter{page: pg, s: s, t: t, arrow: arrow, least: o.MinPercent / 100, used: len(head)}
 	tp.children(profile.RootNode)
 	if tp.hidden > 0 {
-		pg.line("\n%s", pg.paint(dim, fmt.Sprintf("Parts below %s are summed up in lines in brackets.", percent(o.MinShare))))
+		pg.line("\n%s", pg.paint(dim, fmt.Sprintf("Parts below %s are summed up in lines in brackets.", percent(o.MinPercent/100))))
 	}
 }
 

@@ -1,0 +1,49 @@
+package profile
+
+// Apply gives the part of p that a filter leaves as a profile of its own, of
+// all events, whatever f.Event is. It shares all that does not change with p,
+// which stays as it is.
+func Apply(p *Profile, f Filter) *Profile {
+	out := *p
+	out.Samples = nil
+	m := p.matcher(f)
+	n := 0
+	for i := range p.Samples {
+		if m.matches(&p.Samples[i]) {
+			n++
+		}
+	}
+	if n == len(p.Samples) && f.Hide == 0 {
+		out.Samples = p.Samples
+		return &out
+	}
+	of := out.hide(f.Hide)
+	out.Samples = make([]Sample, 0, n)
+	for i := range p.Samples {
+		if s := p.Samples[i]; m.matches(&s) {
+			if of != nil {
+				s.Node = of[s.Node]
+			}
+			out.Samples = append(out.Samples, s)
+		}
+	}
+	return &out
+}
+
+// hide gives p nodes without frames of some kinds, and where each old node went.
+func (p *Profile) hide(kinds KindSet) (of []uint32) {
+	if kinds == 0 {
+		return nil
+	}
+	trie := NewTrie()
+	of = make([]uint32, len(p.Nodes))
+	for i := 1; i < len(p.Nodes); i++ {
+		n := p.Nodes[i]
+		of[i] = of[n.Parent]
+		if !kinds.Has(p.Frames[n.Frame].Kind) {
+			of[i] = trie.Child(of[n.Parent], n.Frame)
+		}
+	}
+	p.Nodes = trie.flat()
+	return of
+}

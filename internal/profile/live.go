@@ -1,0 +1,20 @@
+package profile
+
+// What a Builder's profile is described by can be read and changed while it
+// grows, without the cost of Profile.
+
+// Meta is the profile's Meta.
+func (b *Builder) Meta() *Meta { return &b.p.Meta }
+
+// Threads are the threads so far; their names may be changed in place.
+func (b *Builder) Threads() []Thread { return b.p.Threads }
+
+// Processes are the processes so far, by the indices that AddProcess gave; they
+// may be changed in place.
+func (b *Builder) Processes() []Process { return b.p.Processes }
+
+// AddProcess appends a process and gives its index.
+func (b *Builder) AddProcess(p Process) int {
+	b.p.Processes = append(b.p.Processes, p)
+	return len(b.p.Processes) - 1
+}
