@@ -1,0 +1,159 @@
+// Package format writes profiles to the formats that people's tools read, and
+// reads those back that keep enough. Each format is a package below it.
+package format
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/candid-profiler/candid/internal/format/collapsed"
+	"github.com/candid-profiler/candid/internal/format/html"
+	"github.com/candid-profiler/candid/internal/format/pprof"
+	"github.com/candid-profiler/candid/internal/format/speedscope"
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/report"
+)
+
+// Options are for those formats that have a choice.
+type Options struct {
+	// Threads splits by thread: roots in collapsed files and flame graphs, the
+	// views of a text report.
+	Threads bool
+	// Kinds marks each frame's kind in collapsed files.
+	Kinds bool
+	// Weights counts in the event's unit in collapsed files, not in samples.
+	Weights bool
+}
+
+// entry is a row of the table of formats.
+type entry struct {
+	name       string
+	extensions []string
+	about      string
+	reads      bool
+	write      func(w io.Writer, p *profile.Profile, o Options) error
+}
+
+// entries are all formats, in the order in which help lists them.
+var entries = []entry{
+	{"pprof", []string{".pb.gz", ".pprof", ".pb"}, "go tool pprof, Pyroscope, Parca; keeps everything but single times", true,
+		func(w io.Writer, p *profile.Profile, _ Options) error { return pprof.Write(w, p) }},
+	{"html", []string{".html", ".htm"}, "a flame graph in one file that any browser opens", false,
+		func(w io.Writer, p *profile.Profile, o Options) error {
+			split := html.SplitNone
+			if o.Threads {
+				split = html.SplitThread
+			}
+			return html.Write(w, p, html.Options{Split: split})
+		}},
+	{"collapsed", []string{".collapsed", ".folded"}, "a line for each stack, for scripts, flamegraph.pl and speedscope", true,
+		func(w io.Writer, p *profile.Profile, o Options) error {
+			return collapsed.Write(w, p, collapsed.Options{Threads: o.Threads, Kinds: o.Kinds, Weights: o.Weights})
+		}},
+	{"speedscope", []string{".speedscope.json"}, "speedscope.app: each thread in the order of time", false,
+		func(w io.Writer, p *profile.Profile, _ Options) error { return speedscope.Write(w, p) }},
+	{"text", []string{".txt"}, "the report, for people", false,
+		func(w io.Writer, p *profile.Profile, o Options) error {
+			return report.Text(w, p, report.Options{ByThread: o.Threads})
+		}},
+	{"json", []string{".json"}, "the report, for scripts", false,
+		func(w io.Writer, p *profile.Profile, _ Options) error {
+			return report.JSON(w, p, report.Options{View: report.ViewTree})
+		}},
+}
+
+// ErrUnknown is wrapped by the errors for a format or an extension that there
+// is not.
+var ErrUnknown = errors.New("unknown format")
+
+// Names are the names that --format takes, for a help text.
+func Names() string {
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Help lists the formats that can be written, a line for each.
+func Help() string { return help(func(entry) bool { return true }) }
+
+// HelpRead lists the formats that can be read, a line for each.
+func HelpRead() string { return help(func(e entry) bool { return e.reads }) }
+
+func help(which func(entry) bool) string {
+	var b strings.Builder
+	for _, e := range entries {
+		if which(e) {
+			fmt.Fprintf(&b, "  %-10s %-20s %s\n", e.name, strings.Join(e.extensions, " "), e.about)
+		}
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// ForPath gives the name of the format to write: the named one if name is not
+// "", else by the extension of path.
+func ForPath(path, name string) (string, error) {
+	if name != "" {
+		e, err := byName(name)
+		return e.name, err
+	}
+	if path == "-" {
+		return "", fmt.Errorf("%w: standard output has no extension; say which with --format: %s", ErrUnknown, Names())
+	}
+	best, longest := "", 0
+	base := strings.ToLower(filepath.Base(path))
+	var known []string
+	for _, e := range entries {
+		for _, ext := range e.extensions {
+			known = append(known, ext)
+			if strings.HasSuffix(base, ext) && len(ext) > longest {
+				best, longest = e.name, len(ext)
+			}
+		}
+	}
+	if best == "" {
+		return "", fmt.Errorf("%w: no format has the extension of %s; known are %s, or say which with --format: %s",
+			ErrUnknown, path, strings.Join(known, " "), Names())
+	}
+	return best, nil
+}
+
+// byName also takes an extension for a name: --format pb.gz.
+func byName(name string) (entry, error) {
+	for _, e := range entries {
+		if e.name == name {
+			return e, nil
+		}
+		for _, ext := range e.extensions {
+			if strings.TrimPrefix(ext, ".") == strings.TrimPrefix(strings.ToLower(name), ".") {
+				return e, nil
+			}
+		}
+	}
+	return entry{}, fmt.Errorf("%w %q: there are %s", ErrUnknown, name, Names())
+}
+
+// Write writes p in the format of that name. p must have passed Check or come
+// from a Builder. What is written depends only on p and o.
+func Write(w io.Writer, name string, p *profile.Profile, o Options) error {
+	e, err := byName(name)
+	if err != nil {
+		return err
+	}
+	return e.write(w, p, o)
+}
+
+// readable names the formats that can be read, with their extensions.
+func readable() string {
+	var names []string
+	for _, e := range entries {
+		if e.reads {
+			names = append(names, e.name+" ("+strings.Join(e.extensions, " ")+")")
+		}
+	}
+	return strings.Join(names, " and ")
+}

@@ -1,0 +1,137 @@
+package format
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/candid-profiler/candid/internal/format/html"
+	"github.com/candid-profiler/candid/internal/profile/profiletest"
+)
+
+func TestForPath(t *testing.T) {
+	for _, c := range []struct{ path, name, want string }{
+		{"a.pb.gz", "", "pprof"}, {"a/b.pprof", "", "pprof"}, {"x.FOLDED", "", "collapsed"}, {"x.html", "", "html"}, {"x.txt", "", "text"},
+		{"x.json", "", "json"}, {"x.speedscope.json", "", "speedscope"}, {"x.json", "html", "html"}, {"-", "collapsed", "collapsed"}, {"-", "pb.gz", "pprof"},
+	} {
+		if got, err := ForPath(c.path, c.name); got != c.want || err != nil {
+			t.Errorf("ForPath(%q, %q) = %q, %v, want %q", c.path, c.name, got, err, c.want)
+		}
+	}
+	for _, c := range []struct{ path, name string }{{"x.xyz", ""}, {"noextension", ""}, {"-", ""}, {"x.html", "nope"}} {
+		_, err := ForPath(c.path, c.name)
+		if !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "pprof") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("ForPath(%q, %q): %v", c.path, c.name, err)
+		}
+	}
+}
+
+func written(t *testing.T, name string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Write(&b, name, profiletest.Java(), Options{Threads: true, Kinds: true}); errors.Is(err, html.ErrNotBuilt) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return b.Bytes()
+}
+
+func TestWritesAllAndReadsBack(t *testing.T) {
+	for _, e := range entries {
+		t.Run(e.name, func(t *testing.T) {
+			data := written(t, e.name)
+			path := filepath.Join(t.TempDir(), "file")
+			if err := os.WriteFile(path, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			p, err := Read(path)
+			switch {
+			case !e.reads:
+				if err == nil || strings.Contains(err.Error(), "\n") {
+					t.Errorf("reading %s: %v", e.name, err)
+				}
+			case err != nil:
+				t.Error(err)
+			case len(p.Samples) != 10000 || len(p.Threads) != 4:
+				t.Errorf("%d samples, %d threads", len(p.Samples), len(p.Threads))
+			}
+		})
+	}
+}
+
+func TestUnpackedAndPackedAlike(t *testing.T) {
+	z, err := gzip.NewReader(bytes.NewReader(written(t, "pprof")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	w.Write(written(t, "collapsed"))
+	w.Close()
+	for name, data := range map[string][]byte{"pprof": raw, "collapsed.gz": packed.Bytes()} {
+		if p, err := Decode(bytes.NewReader(data)); err != nil || len(p.Samples) != 10000 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestCutOff(t *testing.T) {
+	data := written(t, "pprof")
+	for _, n := range []int{0, 1, 2, 9, 100, len(data) / 2, len(data) - 9, len(data) - 1} {
+		_, err := Decode(bytes.NewReader(data[:n]))
+		if err == nil || strings.Contains(err.Error(), "\n") {
+			t.Errorf("cut to %d of %d bytes: %v", n, len(data), err)
+		}
+	}
+}
+
+func TestBombIsNotUnpacked(t *testing.T) {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	zeros := make([]byte, 1<<20)
+	for range 40 {
+		w.Write(zeros)
+	}
+	w.Close()
+	if _, err := decode(&b, 8<<20); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("a bomb of %d bytes: %v", b.Len(), err)
+	}
+}
+
+func TestOtherFiles(t *testing.T) {
+	for name, data := range map[string]string{"JFR": "FLR\x00\x00\x02", "HTML": "<!DOCTYPE html>", "JSON": " {}", "empty": "", "perf": "PERFILE2xxxx"} {
+		if _, err := Decode(strings.NewReader(data)); !errors.Is(err, ErrNotRead) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := Read(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+	if _, err := Read(t.TempDir()); err == nil {
+		t.Error("a directory was read")
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte("a;b 3\n"))
+	f.Add([]byte("\x1f\x8b\x08"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := decode(bytes.NewReader(data), 1<<20)
+		if err == nil {
+			err = p.Check()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,144 @@
+package format
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"unicode/utf8"
+
+	"github.com/candid-profiler/candid/internal/format/collapsed"
+	"github.com/candid-profiler/candid/internal/format/pprof"
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+// MaxUnpacked is how many bytes of a file are read at most, after it is
+// unpacked: gzip can make a gigabyte of a megabyte.
+const MaxUnpacked = 512 << 20
+
+// ErrTooLarge says that a file holds more than MaxUnpacked bytes.
+var ErrTooLarge = fmt.Errorf("it unpacks to more than %d MiB, which no profile of candid's does", MaxUnpacked>>20)
+
+// ErrNotRead is wrapped by the errors for files that are no profile that candid
+// reads.
+var ErrNotRead = errors.New("not a profile that candid reads")
+
+// Read reads a profile from a file, whatever its name: its content says which
+// format it is in. The result has passed Check.
+func Read(path string) (*profile.Profile, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		var pe *os.PathError
+		if errors.As(err, &pe) {
+			err = pe.Err
+		}
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	defer f.Close()
+	p, err := Decode(f)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return p, nil
+}
+
+// Decode reads a profile whose content says which format it is in.
+func Decode(r io.Reader) (*profile.Profile, error) {
+	return decode(r, MaxUnpacked)
+}
+
+func decode(r io.Reader, limit int64) (*profile.Profile, error) {
+	in := bufio.NewReaderSize(r, sniffed)
+	if head, _ := in.Peek(2); len(head) == 2 && head[0] == 0x1f && head[1] == 0x8b {
+		z, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, cutOff(err)
+		}
+		in = bufio.NewReaderSize(&limited{z, limit}, sniffed)
+	} else {
+		in = bufio.NewReaderSize(&limited{in, limit}, sniffed)
+	}
+	head, err := in.Peek(sniffed)
+	if err != nil && err != io.EOF {
+		return nil, cutOff(err)
+	}
+	if len(head) == 0 {
+		return nil, fmt.Errorf("%w: it is empty", ErrNotRead)
+	}
+	if what := foreign(head); what != "" {
+		return nil, fmt.Errorf("%w: it is %s; candid reads %s", ErrNotRead, what, readable())
+	}
+	if isText(head) {
+		p, err := collapsed.Read(in)
+		return p, cutOff(err)
+	}
+	data, err := io.ReadAll(in)
+	if err != nil {
+		return nil, cutOff(err)
+	}
+	return pprof.Parse(data)
+}
+
+// limited reads at most left bytes, and fails if there are more.
+type limited struct {
+	r    io.Reader
+	left int64
+}
+
+func (l *limited) Read(p []byte) (int, error) {
+	if int64(len(p)) > l.left+1 {
+		p = p[:l.left+1]
+	}
+	n, err := l.r.Read(p)
+	if int64(n) > l.left {
+		return 0, ErrTooLarge
+	}
+	l.left -= int64(n)
+	return n, err
+}
+
+// cutOff says in plain words that the end of a packed file is missing.
+func cutOff(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("it is cut off: its end is missing (%w)", err)
+	}
+	return err
+}
+
+// sniffed is how much of a file is looked at to tell its format.
+const sniffed = 4096
+
+// foreign says what a file is that is known and cannot be read, else "".
+func foreign(head []byte) string {
+	trimmed := bytes.TrimLeft(head, " \t\r\n\ufeff")
+	switch {
+	case bytes.HasPrefix(head, []byte("FLR\x00")):
+		return "a JFR recording"
+	case bytes.HasPrefix(head, []byte("PERFILE2")):
+		return "a recording of perf"
+	case bytes.HasPrefix(bytes.ToLower(trimmed), []byte("<!doctype")) || bytes.HasPrefix(bytes.ToLower(trimmed), []byte("<html")):
+		return "a page of HTML"
+	case bytes.HasPrefix(trimmed, []byte("{")):
+		return "JSON"
+	}
+	return ""
+}
+
+// isText says whether a file begins like text. A profile in protocol buffer form
+// begins with small numbers, which are control characters.
+func isText(head []byte) bool {
+	for len(head) > 0 {
+		r, n := utf8.DecodeRune(head)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			return !utf8.FullRune(head) // cut by the end of what is looked at
+		case r < ' ' && r != '\t' && r != '\n' && r != '\r':
+			return false
+		}
+		head = head[n:]
+	}
+	return true
+}

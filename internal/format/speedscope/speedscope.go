@@ -1,0 +1,182 @@
+// Package speedscope writes profiles as speedscope reads them: for each thread
+// and event the samples in the order in which they were taken.
+// https://github.com/jlfwong/speedscope/blob/main/src/lib/file-format-spec.ts
+package speedscope
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+const schema = "https://www.speedscope.app/file-format-schema.json"
+
+// Write writes p sample by sample. What it writes depends only on p.
+func Write(w io.Writer, p *profile.Profile) error {
+	out := &writer{p: p, w: bufio.NewWriterSize(w, 64<<10)}
+	out.write()
+	if err := out.w.Flush(); err != nil {
+		return fmt.Errorf("write speedscope: %w", err)
+	}
+	return nil
+}
+
+// writer leaves errors to its bufio.Writer, which keeps the first for Flush.
+type writer struct {
+	p     *profile.Profile
+	w     *bufio.Writer
+	ends  [walk.NumEnds]int // index of the frame that stands for a stack's unknown outer part
+	stack []uint32
+}
+
+func (w *writer) text(s string) {
+	b, err := json.Marshal(strings.ToValidUTF8(s, "\uFFFD"))
+	if err == nil {
+		w.w.Write(b)
+	}
+}
+
+func (w *writer) raw(s string) { w.w.WriteString(s) }
+func (w *writer) number(n uint64) {
+	w.w.Write(strconv.AppendUint(w.w.AvailableBuffer(), n, 10))
+}
+
+func (w *writer) write() {
+	p := w.p
+	w.raw(`{"$schema":"` + schema + `","exporter":`)
+	w.text("candid " + p.Meta.Version)
+	w.raw(`,"name":`)
+	w.text(p.Meta.Command)
+	w.raw(`,"activeProfileIndex":0,"shared":{"frames":[`)
+	w.frames()
+	w.raw(`]},"profiles":[`)
+	w.profiles()
+	w.raw("]}\n")
+}
+
+// frames writes all frames by their index, and behind them one for each way in
+// which a stack can be cut short.
+func (w *writer) frames() {
+	for i, f := range w.p.Frames {
+		if i > 0 {
+			w.raw(",\n")
+		}
+		fn := &w.p.Funcs[f.Func]
+		w.raw(`{"name":`)
+		w.text(fn.Name)
+		if file := cmp.Or(fn.File, fn.Module); file != "" {
+			w.raw(`,"file":`)
+			w.text(file)
+		}
+		if f.Line > 0 {
+			w.raw(`,"line":`)
+			w.number(uint64(f.Line))
+		}
+		w.raw("}")
+	}
+	for e := walk.EndTruncated; e < walk.NumEnds; e++ {
+		if len(w.p.Frames) > 0 || e > walk.EndTruncated {
+			w.raw(",\n")
+		}
+		w.ends[e] = len(w.p.Frames) + int(e-walk.EndTruncated)
+		name := "[broken: " + e.String() + "]"
+		if e == walk.EndTruncated {
+			name = "[truncated]"
+		}
+		w.raw(`{"name":`)
+		w.text(name)
+		w.raw("}")
+	}
+}
+
+type lane struct {
+	event  uint16
+	thread uint32
+}
+
+func (w *writer) profiles() {
+	p := w.p
+	lanes := map[lane][]uint32{}
+	weight := map[lane]uint64{}
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		l := lane{s.Event, s.Thread}
+		lanes[l] = append(lanes[l], uint32(i))
+		weight[l] += s.Weight
+	}
+	order := make([]lane, 0, len(lanes))
+	for l := range lanes {
+		order = append(order, l)
+	}
+	// The busiest thread is what the page opens with.
+	slices.SortFunc(order, func(a, b lane) int {
+		return cmp.Or(cmp.Compare(a.event, b.event), cmp.Compare(weight[b], weight[a]), cmp.Compare(a.thread, b.thread))
+	})
+	for i, l := range order {
+		if i > 0 {
+			w.raw(",\n")
+		}
+		samples := lanes[l]
+		slices.SortStableFunc(samples, func(a, b uint32) int { return cmp.Compare(p.Samples[a].Time, p.Samples[b].Time) })
+		w.lane(l, samples, weight[l])
+	}
+}
+
+// units are those of speedscope by the names that events have for them.
+var units = map[string]string{"nanoseconds": "nanoseconds", "bytes": "bytes"}
+
+func (w *writer) lane(l lane, samples []uint32, total uint64) {
+	t, e := w.p.Threads[l.thread], w.p.Events[l.event]
+	name := fmt.Sprintf("%s (tid %d)", t.Name, t.TID)
+	if len(w.p.Events) > 1 {
+		name += " " + e.Name
+	}
+	w.raw(`{"type":"sampled","name":`)
+	w.text(name)
+	w.raw(`,"unit":`)
+	w.text(cmp.Or(units[e.Unit], "none"))
+	w.raw(`,"startValue":0,"endValue":`)
+	w.number(total)
+	w.raw(`,"samples":[`)
+	for i, s := range samples {
+		if i > 0 {
+			w.raw(",")
+		}
+		w.sample(&w.p.Samples[s])
+	}
+	w.raw(`],"weights":[`)
+	for i, s := range samples {
+		if i > 0 {
+			w.raw(",")
+		}
+		w.number(w.p.Samples[s].Weight)
+	}
+	w.raw("]}")
+}
+
+// sample writes a stack as frame indices, the outermost first.
+func (w *writer) sample(s *profile.Sample) {
+	w.stack = w.stack[:0]
+	for n := s.Node; n != profile.RootNode; n = w.p.Nodes[n].Parent {
+		w.stack = append(w.stack, w.p.Nodes[n].Frame)
+	}
+	if s.End != walk.EndComplete {
+		w.stack = append(w.stack, uint32(w.ends[s.End]))
+	}
+	w.raw("[")
+	for i, f := range slices.Backward(w.stack) {
+		w.number(uint64(f))
+		if i > 0 {
+			w.raw(",")
+		}
+	}
+	w.raw("]")
+}
