@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"runtime"
@@ -515,4 +516,51 @@ func BenchmarkCPUTimes(b *testing.B) {
 	}
 	b.ReportMetric(float64(n), "threads")
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/thread")
+}
+
+// The process becomes another program: what is read is the new one's.
+func TestExec(t *testing.T) {
+	for _, way := range []string{"process_vm_readv", "proc_mem"} {
+		t.Run(way, func(t *testing.T) {
+			cmd := exec.Command("/bin/sh", "-c", "read x; exec /bin/sleep 100")
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Skip(err)
+			}
+			defer cmd.Wait()
+			defer cmd.Process.Kill()
+			eventually(t, "the shell runs", func() bool {
+				comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", cmd.Process.Pid))
+				return string(comm) == "sh\n"
+			})
+			p, err := Open(cmd.Process.Pid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			if way == "proc_mem" {
+				a := p.mem.src.(*vmAccess)
+				if a.mem, err = a.reopen(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			in.Write([]byte("\n"))
+			var maps []Mapping
+			eventually(t, "sleep runs", func() bool {
+				maps, _ = p.Mappings()
+				return len(maps) > 0 && strings.HasSuffix(maps[0].Path, "/sleep")
+			})
+			p.Memory().Invalidate()
+			var magic [4]byte
+			if !p.Memory().Bytes(maps[0].Start, magic[:]) || string(magic[:]) != elf.ELFMAG {
+				t.Errorf("the new program begins with %q", magic)
+			}
+			if !p.Alive() {
+				t.Error("not alive")
+			}
+		})
+	}
 }
