@@ -1,7 +1,6 @@
 package target
 
 import (
-	"io"
 	"os"
 	"strconv"
 
@@ -57,14 +56,21 @@ func readFull(fd int, buf []byte) (int, error) {
 }
 
 // readFile reads a whole file of at most limit bytes; what is more is left out.
-func (p *Process) readFile(name string, limit int64) ([]byte, error) {
+// The files of /proc have no size to go by, and give about a page a read.
+func (p *Process) readFile(name string, limit int) ([]byte, error) {
 	fd, err := p.openat(name, unix.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
-	f := os.NewFile(uintptr(fd), name)
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, limit))
+	defer unix.Close(fd)
+	buf := make([]byte, 8<<10)
+	for n := 0; ; {
+		got, err := readFull(fd, buf[n:])
+		if n += got; err != nil || n < len(buf) || n >= limit {
+			return buf[:min(n, limit)], err
+		}
+		buf = append(buf, make([]byte, len(buf))...)
+	}
 }
 
 // readlink reads a symbolic link below the process's /proc directory.
