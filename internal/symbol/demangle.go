@@ -38,13 +38,87 @@ func Demangle(raw string) string {
 		d, err := demangle.ToString(strings.TrimSuffix(name, pltSuffix),
 			demangle.NoParams, demangle.NoEnclosingParams, demangle.MaxLength(maxDemanglePow))
 		if err == nil && d != "" {
-			name = d
+			name = cutThunkParams(d)
 			if plt {
 				name += pltSuffix
 			}
 		}
 	}
+	if len(name) <= 1<<maxDemanglePow && strings.IndexByte(name, '<') > 0 {
+		name = shortTemplate(name)
+	}
 	return Printable(name)
+}
+
+// defaultArgs are template arguments that the standard library's containers have
+// by default and that nobody writes.
+var defaultArgs = []string{", std::allocator<", ", std::char_traits<", ", std::default_delete<"}
+
+// shortTemplate writes std::vector<int, std::allocator<int> > as people do:
+// std::vector<int>.
+func shortTemplate(name string) string {
+	for _, arg := range defaultArgs {
+		for i := 0; ; {
+			j := strings.Index(name[i:], arg)
+			if j < 0 {
+				break
+			}
+			i += j
+			end := closing(name, i+len(arg))
+			if end < 0 {
+				break
+			}
+			if strings.HasPrefix(name[end:], " >") {
+				end++
+			}
+			name = name[:i] + name[end:]
+		}
+	}
+	if strings.Contains(name, "> >") {
+		name = strings.ReplaceAll(name, "> >", ">>")
+		name = strings.ReplaceAll(name, "> >", ">>") // of three in a row
+	}
+	return strings.ReplaceAll(name, "std::__cxx11::basic_string<char>", "std::string")
+}
+
+// closing gives the index after the '>' that closes what was opened before i.
+func closing(s string, i int) int {
+	depth := 1
+	for ; i < len(s); i++ {
+		switch s[i] {
+		case '<', '(':
+			depth++
+		case '>', ')':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+	}
+	return -1
+}
+
+// cutThunkParams takes the parameters off a thunk's name, where the demangler
+// leaves them.
+func cutThunkParams(name string) string {
+	if !strings.Contains(name, "thunk to ") {
+		return name
+	}
+	s := strings.TrimSuffix(name, " const")
+	if !strings.HasSuffix(s, ")") {
+		return name
+	}
+	depth := 0
+	for i := len(s) - 1; i > 0; i-- {
+		switch s[i] {
+		case ')':
+			depth++
+		case '(':
+			if depth--; depth == 0 {
+				return s[:i]
+			}
+		}
+	}
+	return name
 }
 
 func mangled(name string) bool {
@@ -71,24 +145,34 @@ func Printable(s string) string {
 	if len(s) <= maxName && plainASCII(s) {
 		return s
 	}
-	cut := false
-	if len(s) > maxName {
-		n := maxName
-		for n > maxName-utf8.UTFMax && !utf8.RuneStart(s[n]) {
-			n--
-		}
-		s, cut = s[:n], true
-	}
+	whole := len(s)
+	s = cutName(s)
+	cut := len(s) < whole
 	s = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return utf8.RuneError
 		}
 		return r
 	}, s)
+	if len(s) > maxName { // the replacement is longer than what it replaces
+		s, cut = cutName(s), true
+	}
 	if cut {
 		s += "…"
 	}
 	return s
+}
+
+// cutName cuts a name at maxName bytes, before a rune rather than inside it.
+func cutName(s string) string {
+	if len(s) <= maxName {
+		return s
+	}
+	n := maxName
+	for n > maxName-utf8.UTFMax && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
 }
 
 func plainASCII(s string) bool {

@@ -44,6 +44,7 @@ type Native struct {
 	files  map[FileID]*nativeFile
 	cache  map[addrKey][]Frame
 	perf   *perfMap
+	pseudo []string          // names of mapped images that are no files
 	places []dwarfline.Place // reused
 	// NoLines: name functions only, without source lines and inlined functions.
 	NoLines bool
@@ -80,6 +81,9 @@ func (n *Native) Resolve(f walk.Frame, out []Frame) []Frame {
 	if !ok {
 		return append(out, n.noFile(f))
 	}
+	if p.File == (FileID{}) {
+		p.File = n.unnumbered(p.Name)
+	}
 	key := addrKey{p.File, lookupAddr(p.Addr, f.Flags)}
 	known, ok := n.cache[key]
 	if !ok {
@@ -99,6 +103,21 @@ func (n *Native) Resolve(f walk.Frame, out []Frame) []Frame {
 		}
 	}
 	return out
+}
+
+// unnumbered makes an id for what the kernel maps without a file, such as the
+// vdso: no device has the number 0 with the inode that the name's place gives.
+func (n *Native) unnumbered(name string) FileID {
+	for i, s := range n.pseudo {
+		if s == name {
+			return FileID{Inode: uint64(i) + 1}
+		}
+	}
+	if len(n.pseudo) >= 64 {
+		return FileID{Inode: 64}
+	}
+	n.pseudo = append(n.pseudo, name)
+	return FileID{Inode: uint64(len(n.pseudo))}
 }
 
 // lookupAddr is where the frame's own instruction is. A return address may
