@@ -1,0 +1,34 @@
+// Builds the pages: `node build.mjs` writes dist, which is committed;
+// `node build.mjs --test` bundles the unit tests for node's own test runner.
+import { build } from "esbuild";
+import { readdirSync, rmSync } from "node:fs";
+
+const here = new URL(".", import.meta.url).pathname;
+process.chdir(here);
+
+if (process.argv.includes("--test")) {
+  rmSync("dist-test", { recursive: true, force: true });
+  await build({
+    entryPoints: readdirSync("test").filter((f) => f.endsWith(".test.ts")).map((f) => `test/${f}`),
+    outdir: "dist-test",
+    outExtension: { ".js": ".mjs" },
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    target: "node20",
+    sourcemap: "inline",
+    logLevel: "warning",
+  });
+} else {
+  await build({
+    entryPoints: [{ in: "src/page/main.ts", out: "flame" }, { in: "src/page/flame.css", out: "flame" }],
+    outdir: "dist",
+    bundle: true,
+    minify: true,
+    format: "iife",
+    target: ["chrome103", "firefox113", "safari16.4"],
+    charset: "ascii",
+    legalComments: "none",
+    logLevel: "warning",
+  });
+}

@@ -1,0 +1,16 @@
+// Package web holds the pages that candid shows, as built from the sources
+// beside it by `make web`. What is built is kept with the sources, so that
+// building candid needs no node.
+package web
+
+import _ "embed"
+
+// FlameJS is the script of the flame graph's page.
+//
+//go:embed dist/flame.js
+var FlameJS string
+
+// FlameCSS is the style of the flame graph's page.
+//
+//go:embed dist/flame.css
+var FlameCSS string

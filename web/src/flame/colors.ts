@@ -1,0 +1,86 @@
+// The colours of the graph. Kinds are told apart by hue and by lightness, so
+// that they stay apart for people who see fewer hues: blues and greens are
+// managed code, the brighter the better compiled; ochre and orange lie outside
+// of it.
+
+export const KINDS = 12; // as the Go side numbers them, the last: no stack
+
+// What a kind is in: the order of the legend.
+export const LEGEND = [6, 5, 7, 4, 3, 10, 9, 8, 2, 1, 0, 11];
+
+export interface Theme {
+  readonly name: "light" | "dark";
+  readonly background: string;
+  readonly fill: readonly string[][]; // [kind][shade]
+  readonly text: string;
+  readonly dim: string;
+  readonly match: string;
+  readonly matchText: string;
+  readonly faded: readonly string[]; // [kind], while something else is looked for
+  readonly fadedText: string;
+  readonly root: string;
+  readonly hatch: string;
+  readonly focus: string;
+}
+
+type HSL = readonly [h: number, s: number, l: number];
+
+//                 unknown       kernel         native         interpreted    compiled       C1
+const light: HSL[] = [
+  [220, 6, 78], [22, 78, 68], [44, 74, 68], [258, 52, 80], [172, 40, 62], [196, 52, 70],
+  // C2          inlined         stub           native method  AOT            no stack
+  [166, 50, 52], [150, 44, 76], [320, 34, 76], [60, 38, 62], [212, 58, 66], [0, 0, 70],
+];
+const dark: HSL[] = [
+  [220, 6, 42], [18, 62, 46], [40, 58, 42], [258, 36, 56], [172, 34, 38], [200, 48, 42],
+  [168, 56, 30], [150, 32, 44], [320, 28, 46], [60, 34, 36], [216, 46, 50], [0, 0, 36],
+];
+
+export const SHADES = 3;
+
+function css([h, s, l]: HSL, add = 0, alpha = 1): string {
+  return alpha === 1 ? `hsl(${h} ${s}% ${l + add}%)` : `hsl(${h} ${s}% ${l + add}% / ${alpha})`;
+}
+
+export const LIGHT: Theme = {
+  name: "light",
+  background: "#fbfbfa",
+  fill: light.map((c) => [css(c, -2.5), css(c), css(c, 2.5)]),
+  text: "#15181c",
+  dim: "rgb(21 24 28 / 0.62)",
+  match: "#a3195b",
+  matchText: "#ffffff",
+  faded: light.map((c) => css([c[0], c[1] * 0.45, 90 + c[2] * 0.04])),
+  fadedText: "#5d646e",
+  root: "#e6e7e8",
+  hatch: "rgb(0 0 0 / 0.30)",
+  focus: "#0b0d10",
+};
+
+export const DARK: Theme = {
+  name: "dark",
+  background: "#14161a",
+  fill: dark.map((c) => [css(c, -2.5), css(c), css(c, 2.5)]),
+  text: "#f6f7f9",
+  dim: "rgb(246 247 249 / 0.68)",
+  match: "#f06aa7",
+  matchText: "#1a0710",
+  faded: dark.map((c) => css([c[0], c[1] * 0.4, 15 + c[2] * 0.12])),
+  fadedText: "#98a0ab",
+  root: "#2b2f36",
+  hatch: "rgb(0 0 0 / 0.42)",
+  focus: "#ffffff",
+};
+
+// shades gives every symbol one of a few shades by its name, so that neighbours
+// of a kind can be told apart and keep their shade from page to page.
+export function shades(names: readonly string[]): Uint8Array {
+  const out = new Uint8Array(names.length);
+  for (let i = 0; i < names.length; i++) {
+    let h = 0x811c9dc5;
+    const s = names[i];
+    for (let k = 0; k < s.length; k++) h = Math.imul(h ^ s.charCodeAt(k), 0x01000193);
+    out[i] = ((h ^ (h >>> 15)) >>> 0) % SHADES;
+  }
+  return out;
+}

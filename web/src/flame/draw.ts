@@ -1,0 +1,197 @@
+// Drawing: from typed arrays to rectangles on a canvas. Only the rows that can
+// be seen are looked at, and in each only what is at least a pixel wide: what
+// is narrower is found by binary search, one look a pixel.
+
+import { type Theme } from "./colors";
+import { firstAfter, type Layout } from "./layout";
+import { fit, type Name } from "./label";
+import type { Match } from "./search";
+import type { Tree } from "./tree";
+
+export interface View {
+  readonly x0: number; // what is seen, in the unit of the values
+  readonly x1: number;
+  readonly width: number; // of the canvas, in CSS pixels
+  readonly height: number;
+  readonly scroll: number; // how far down, in CSS pixels
+  readonly flame: boolean; // the root is at the bottom
+  readonly rowHeight: number;
+}
+
+export interface Scene {
+  readonly tree: Tree;
+  readonly layout: Layout;
+  readonly kind: Uint8Array; // by symbol
+  readonly shade: Uint8Array; // by symbol
+  readonly names: readonly Name[]; // by symbol
+  readonly rootName: string;
+  readonly guessed: Uint8Array; // by node of the unsplit tree: share that is heuristic, 0 to 255
+  readonly groups: number; // symbols from here on are roots of groups
+  readonly match: Match | null;
+  readonly theme: Theme;
+  readonly charWidth: number;
+  readonly zoomed: number; // the node that the view shows
+  readonly selected: number; // node with the keyboard's focus, or -1
+  readonly hovered: number; // node under the pointer, or -1
+}
+
+// The part of CanvasRenderingContext2D that is used, so that tests can stand in.
+export interface Canvas {
+  fillStyle: string | CanvasPattern | CanvasGradient;
+  strokeStyle: string | CanvasPattern | CanvasGradient;
+  lineWidth: number;
+  globalAlpha: number;
+  fillRect(x: number, y: number, w: number, h: number): void;
+  strokeRect(x: number, y: number, w: number, h: number): void;
+  fillText(s: string, x: number, y: number, maxWidth?: number): void;
+}
+
+// NARROW is the width, in pixels, under which frames are drawn together.
+export const NARROW = 1;
+
+// rowTop gives the upper edge of a row on the canvas.
+export function rowTop(v: View, rows: number, row: number): number {
+  if (!v.flame) return row * v.rowHeight - v.scroll;
+  const content = Math.max(rows * v.rowHeight, v.height);
+  return content - (row + 1) * v.rowHeight - v.scroll;
+}
+
+// rowOf gives the row at a height on the canvas; it may not exist.
+export function rowOf(v: View, rows: number, y: number): number {
+  if (!v.flame) return Math.floor((y + v.scroll) / v.rowHeight);
+  const content = Math.max(rows * v.rowHeight, v.height);
+  return Math.ceil((content - v.scroll - y) / v.rowHeight) - 1;
+}
+
+interface Text { readonly i: number; readonly x: number; readonly y: number; readonly w: number; readonly ink: number }
+
+const INK = 0, FADED = 1, MATCHED = 2;
+
+// draw paints the scene and returns how many rectangles that took.
+export function draw(c: Canvas, s: Scene, v: View, hatch: string | CanvasPattern): number {
+  const { layout: l, tree, theme, match } = s;
+  c.globalAlpha = 1;
+  c.fillStyle = theme.background;
+  c.fillRect(0, 0, v.width, v.height);
+  if (l.rows === 0 || v.x1 <= v.x0) return 0;
+
+  const scale = v.width / (v.x1 - v.x0);
+  const a = rowOf(v, l.rows, 0);
+  const b = rowOf(v, l.rows, v.height);
+  const top = Math.max(0, Math.min(a, b));
+  const bottom = Math.min(l.rows - 1, Math.max(a, b));
+  // Rectangles are collected by colour: changing the colour costs more than a
+  // rectangle.
+  const byColour = new Map<string, number[]>();
+  const put = (colour: string, x: number, y: number, w: number): void => {
+    let list = byColour.get(colour);
+    if (!list) byColour.set(colour, (list = []));
+    list.push(x, y, w);
+  };
+  const texts: Text[] = [];
+  const hatched: number[] = [];
+  const minText = 3 * s.charWidth + 8;
+
+  for (let row = top; row <= bottom; row++) {
+    const y = rowTop(v, l.rows, row);
+    const hi = l.rowStart[row + 1];
+    let k = firstAfter(l, l.rowStart[row], hi, v.x0);
+    while (k < hi) {
+      const i = l.rowNodes[k];
+      const left = (l.x[i] - v.x0) * scale;
+      if (left >= v.width) break;
+      const right = left + l.total[i] * scale;
+      const sym = tree.sym[i];
+      if (right - left >= NARROW) {
+        const x = Math.max(0, left);
+        const w = Math.min(v.width, right) - x;
+        let ink = INK;
+        if (match) ink = sym >= 0 && match.symbols[sym] ? MATCHED : FADED;
+        put(colourOf(s, sym, ink), x, y, w > 3 ? w - 1 : w > 1.5 ? w - 0.5 : w);
+        if (w > minText) texts.push({ i, x, y, w, ink });
+        const o = tree.origin[i];
+        if (o >= 0 && w > 2 && s.guessed[o]) hatched.push(x, y, Math.max(2, (w - 1) * Math.min(1, s.guessed[o] / 255)));
+        k++;
+        continue;
+      }
+      // One pixel for all that begins in it: in the colour of what lies at its
+      // middle, or of a match if there is one among them.
+      const px = Math.floor(left);
+      const edge = v.x0 + (px + 1) / scale;
+      let next = firstAfter(l, k + 1, hi, edge);
+      // What reaches over the edge but is narrow too belongs to the next pixel.
+      if (next <= k) next = k + 1;
+      const hit = match && match.before[next] > match.before[k];
+      const mid = l.rowNodes[Math.min(next - 1, firstAfter(l, k, next, v.x0 + (px + 0.5) / scale))];
+      const first = l.x[i];
+      const lastNode = l.rowNodes[next - 1];
+      const filled = Math.min(1, (l.x[lastNode] + l.total[lastNode] - first) * scale);
+      if (hit) put(theme.match, px, y, 1);
+      else if (filled > 0.12) put(colourOf(s, tree.sym[mid], match ? FADED : INK), px, y, filled);
+      else put(colourOf(s, tree.sym[mid], FADED), px, y, 0.5);
+      k = next;
+    }
+  }
+
+  let rects = 0;
+  const h = v.rowHeight - 1;
+  for (const [colour, list] of byColour) {
+    c.fillStyle = colour;
+    for (let k = 0; k < list.length; k += 3) c.fillRect(list[k], list[k + 1], list[k + 2], h);
+    rects += list.length / 3;
+  }
+  if (hatched.length) {
+    c.fillStyle = hatch;
+    for (let k = 0; k < hatched.length; k += 3) c.fillRect(hatched[k], hatched[k + 1], hatched[k + 2], h);
+  }
+  write(c, s, v, texts);
+  if (s.hovered >= 0 && s.hovered !== s.selected) outline(c, s, v, s.hovered, 1, scale);
+  if (s.selected >= 0) outline(c, s, v, s.selected, 2, scale);
+  return rects;
+}
+
+function colourOf(s: Scene, sym: number, ink: number): string {
+  if (ink === MATCHED) return s.theme.match;
+  if (sym < 0 || sym >= s.groups) return s.theme.root;
+  const kind = s.kind[sym];
+  return ink === FADED ? s.theme.faded[kind] : s.theme.fill[kind][s.shade[sym]];
+}
+
+// write puts the names on, first all that is dim, then all that is not.
+function write(c: Canvas, s: Scene, v: View, texts: readonly Text[]): void {
+  const { theme } = s;
+  const baseline = v.rowHeight / 2;
+  const late: { t: string; x: number; y: number; w: number; ink: number }[] = [];
+  c.fillStyle = theme.dim;
+  for (const t of texts) {
+    const sym = s.tree.sym[t.i];
+    const room = t.w - 9;
+    const n = Math.floor(room / s.charWidth);
+    const name = sym < 0 ? { full: s.rootName, short: 0, method: 0, end: s.rootName.length } : s.names[sym];
+    const label = fit(name, n);
+    if (label.text === "") continue;
+    const x = t.x + 4;
+    const y = t.y + baseline;
+    let shift = 0;
+    if (label.dim) {
+      shift = label.dim.length * s.charWidth;
+      if (t.ink === INK) c.fillText(label.dim, x, y, room);
+      else late.push({ t: label.dim, x, y, w: room, ink: t.ink });
+    }
+    late.push({ t: label.text, x: x + shift, y, w: room - shift, ink: t.ink });
+  }
+  for (const ink of [INK, FADED, MATCHED]) {
+    c.fillStyle = ink === INK ? theme.text : ink === FADED ? theme.fadedText : theme.matchText;
+    for (const t of late) if (t.ink === ink) c.fillText(t.t, t.x, t.y, t.w);
+  }
+}
+
+function outline(c: Canvas, s: Scene, v: View, i: number, width: number, scale: number): void {
+  const left = Math.max(0, (s.layout.x[i] - v.x0) * scale);
+  const right = Math.min(v.width, (s.layout.x[i] + s.layout.total[i] - v.x0) * scale);
+  if (right <= 0 || left >= v.width) return;
+  const y = rowTop(v, s.layout.rows, s.tree.depth[i]);
+  c.strokeStyle = s.theme.focus;
+  c.lineWidth = width;
+  c.strokeRect(left + width / 2, y + width / 2, Math.max(1, right - left - width - 0.5), v.rowHeight - 1 - width);
+}

@@ -1,0 +1,86 @@
+// What is written on a frame, by how much room there is: method and class
+// before everything else, then the package, then the rest.
+
+export interface Name {
+  readonly full: string;
+  readonly short: number; // where the class begins: what is before it is dimmed or left out
+  readonly method: number; // where the method begins
+  readonly end: number; // where the method ends: what follows are parameters
+}
+
+// parse finds the parts of a name: pkg.Class.method, ns::Class::method(args) or
+// one word.
+export function parse(full: string, managed: boolean): Name {
+  if (full.startsWith("[")) return { full, short: 0, method: 0, end: full.length };
+  if (managed) {
+    const paren = full.indexOf("(");
+    const end = paren > 0 ? paren : full.length;
+    const method = full.lastIndexOf(".", end - 1) + 1;
+    const short = method > 1 ? full.lastIndexOf(".", method - 2) + 1 : 0;
+    return { full, short, method, end };
+  }
+  // Outside of < > and ( ) only; "operator<" and the like end the search early,
+  // which shows more of the name, never a wrong part.
+  let round = 0;
+  let angle = 0;
+  let end = full.length;
+  let method = 0;
+  let short = 0;
+  for (let i = 0; i < full.length; i++) {
+    const c = full[i];
+    if (c === "<") angle++;
+    else if (c === ">") angle = Math.max(0, angle - 1);
+    else if (c === "(" && angle === 0) {
+      if (round++ === 0 && !full.startsWith("(anonymous", i)) {
+        end = i;
+        break;
+      }
+    } else if (c === ")") round = Math.max(0, round - 1);
+    else if (c === ":" && full[i + 1] === ":" && angle === 0 && round === 0) {
+      short = method;
+      method = i + 2;
+      i++;
+    } else if (c === " " && angle === 0 && round === 0 && !full.slice(0, i).endsWith("operator")) short = method = i + 1; // a return type
+  }
+  if (method >= full.length) return { full, short: 0, method: 0, end: full.length };
+  return { full, short, method, end };
+}
+
+export interface Label {
+  readonly dim: string; // written first, dimmed
+  readonly text: string;
+}
+
+const NONE: Label = { dim: "", text: "" };
+
+// fit gives the label for a name where there is room for n characters.
+export function fit(name: Name, n: number): Label {
+  if (n < 3) return NONE;
+  const { full, short, method, end } = name;
+  if (full.length <= n) return { dim: full.slice(0, short), text: full.slice(short) };
+  const whole = full.slice(short, end);
+  if (end <= n) return { dim: full.slice(0, short), text: whole };
+  if (whole.length <= n) {
+    const room = n - whole.length;
+    // As much of the package as there is room for, cut at its left.
+    return room >= 5 ? { dim: "…" + full.slice(short - (room - 1), short), text: whole } : { dim: "", text: whole };
+  }
+  const word = full.slice(method, end);
+  if (word.length <= n) {
+    const room = n - word.length;
+    return room >= 5 ? { dim: "", text: "…" + full.slice(method - (room - 1), end) } : { dim: "", text: word };
+  }
+  return n < 4 ? { dim: "", text: word.slice(0, n - 1) + "…" } : { dim: "", text: word.slice(0, n - 1) + "…" };
+}
+
+// columns is how many columns of a fixed-width font s takes: most signs of East
+// Asian scripts and pictographs take two.
+export function columns(s: string): number {
+  let n = 0;
+  for (const c of s) {
+    const p = c.codePointAt(0)!;
+    n += p >= 0x1100 && (p <= 0x115f || (p >= 0x2e80 && p <= 0xa4cf) || (p >= 0xac00 && p <= 0xd7a3) ||
+      (p >= 0xf900 && p <= 0xfaff) || (p >= 0xfe30 && p <= 0xfe6f) || (p >= 0xff00 && p <= 0xff60) || p >= 0x1f300) ? 2 : 1;
+  }
+  return n;
+}

@@ -1,0 +1,87 @@
+// Searching: names are matched once each, the tree is then only looked at.
+
+import type { Layout } from "./layout";
+import type { Tree } from "./tree";
+
+export interface Match {
+  readonly symbols: Uint8Array; // 1 for the symbols that match
+  readonly nodes: number; // how many frames match, of those wider than nothing
+  readonly total: number; // what they make up together, each stack counted once
+  readonly before: Int32Array; // how many of rowNodes match before each index
+}
+
+// compile gives the expression that text means, without regard to case unless
+// it holds a capital letter, or why it is none.
+export function compile(text: string): { re?: RegExp; error?: string } {
+  if (text === "") return {};
+  try {
+    return { re: new RegExp(text, /\p{Lu}/u.test(text.replace(/\\./g, "")) ? "u" : "iu") };
+  } catch {
+    // Names are full of characters that mean something in an expression:
+    // without the u flag more of them stand for themselves.
+  }
+  try {
+    return { re: new RegExp(text, /[A-Z]/.test(text.replace(/\\./g, "")) ? "" : "i") };
+  } catch (e) {
+    return { error: e instanceof Error ? e.message.replace(/^.*?: (?=[^:]*$)/, "") : "not an expression" };
+  }
+}
+
+// matching marks the symbols whose name re finds.
+export function matching(names: readonly string[], re: RegExp): Uint8Array {
+  const out = new Uint8Array(names.length);
+  for (let i = 0; i < names.length; i++) if (re.test(names[i])) out[i] = 1;
+  return out;
+}
+
+// match finds the nodes with marked symbols. A matching frame under another one
+// is found, but adds nothing to the total: its time is in there already.
+export function match(tree: Tree, l: Layout, symbols: Uint8Array): Match {
+  const { sym, end, n } = tree;
+  let total = 0;
+  for (let i = 1; i < n; ) {
+    if (symbols[sym[i]]) {
+      total += l.total[i];
+      i = end[i];
+    } else i++;
+  }
+  const rows = l.rowNodes;
+  const before = new Int32Array(rows.length + 1);
+  let nodes = 0;
+  for (let k = 0; k < rows.length; k++) {
+    const s = sym[rows[k]];
+    if (s >= 0 && symbols[s]) nodes++;
+    before[k + 1] = nodes;
+  }
+  return { symbols, nodes, total, before };
+}
+
+// within is the matched total inside the subtree of node at.
+export function within(tree: Tree, l: Layout, symbols: Uint8Array, at: number): number {
+  for (let a = at; a > 0; a = tree.parent[a]) if (symbols[tree.sym[a]]) return l.total[at];
+  let total = 0;
+  for (let i = at + 1; i < tree.end[at]; ) {
+    if (symbols[tree.sym[i]]) {
+      total += l.total[i];
+      i = tree.end[i];
+    } else i++;
+  }
+  return total;
+}
+
+// step gives the matching node after (dir 1) or before (dir -1) node from, in
+// preorder and around the end; -1 if there is none. Nodes under a matching node
+// are left out, so that a recursion is one step.
+export function step(tree: Tree, l: Layout, symbols: Uint8Array, from: number, dir: -1 | 1): number {
+  const hits: number[] = [];
+  for (let i = 1; i < tree.n; ) {
+    if (l.total[i] > 0 && symbols[tree.sym[i]]) {
+      hits.push(i);
+      i = tree.end[i];
+    } else i++;
+  }
+  if (!hits.length) return -1;
+  if (dir > 0) return hits.find((i) => i > from) ?? hits[0];
+  for (let k = hits.length - 1; k >= 0; k--) if (hits[k] < from) return hits[k];
+  return hits[hits.length - 1];
+}

@@ -1,0 +1,387 @@
+// The graph on the page: one canvas as large as its window, however deep the
+// stacks are; pointer, wheel and keyboard.
+
+import { DARK, LIGHT, type Theme } from "../flame/colors";
+import { draw, rowOf, rowTop, type Scene, type View } from "../flame/draw";
+import { deepestCovering, heaviestChild, neighbour, nodeAt } from "../flame/layout";
+import type { Match } from "../flame/search";
+import { el } from "./dom";
+import type { Model } from "./model";
+
+export interface ChartEvents {
+  zoomed(node: number): void; // the view now shows this node
+  pointed(node: number, held: boolean): void; // -1: nothing; held: it stays when the pointer leaves
+}
+
+const FONT = `ui-monospace, "SF Mono", "Cascadia Mono", "JetBrains Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace`;
+
+export class Chart {
+  readonly root: HTMLElement;
+  readonly canvas: HTMLCanvasElement;
+  zoom = 0;
+  selected = -1;
+  hovered = -1;
+  flame = true;
+  match: Match | null = null;
+  theme: Theme = LIGHT;
+  drawMillis = 0; // what the last drawing took
+  rectangles = 0;
+
+  private readonly spacer: HTMLElement;
+  private readonly context: CanvasRenderingContext2D;
+  private x0 = 0;
+  private x1 = 1;
+  private width = 0;
+  private height = 0;
+  private rowHeight = 20;
+  private charWidth = 7;
+  private font = "";
+  private frame = 0;
+  private animation = 0;
+  private hatch: CanvasPattern | string = "transparent";
+  private placed = false;
+
+  constructor(private readonly model: Model, private readonly on: ChartEvents) {
+    this.canvas = el("canvas", {
+      tabindex: 0, role: "application", "aria-roledescription": "flame graph",
+      "aria-label": "Flame graph. Arrow keys move between frames, Enter zooms, Escape goes back.",
+      "aria-describedby": "detail",
+    });
+    this.context = this.canvas.getContext("2d", { alpha: false })!;
+    this.spacer = el("div", { class: "spacer" }, this.canvas);
+    this.root = el("div", { class: "chart", tabindex: -1 }, this.spacer);
+    this.listen();
+  }
+
+  // fresh is called when tree, values or layout have changed.
+  fresh(zoom: number): void {
+    this.hovered = -1;
+    if (this.selected >= this.model.tree.n || (this.selected >= 0 && this.model.values.total[this.selected] <= 0)) this.selected = -1;
+    this.resize();
+    this.show(zoom, false);
+  }
+
+  setTheme(dark: boolean): void {
+    this.theme = dark ? DARK : LIGHT;
+    this.makeHatch();
+    this.redraw();
+  }
+
+  setFlame(flame: boolean): void {
+    if (this.flame === flame) return;
+    const row = this.model.tree.depth[this.selected >= 0 ? this.selected : this.zoom];
+    this.flame = flame;
+    this.reveal(row, true);
+    this.redraw();
+  }
+
+  // show zooms to a node.
+  show(node: number, animated = true): void {
+    const l = this.model.layout;
+    this.zoom = node;
+    const from = [this.x0, this.x1];
+    const to = [l.x[node], l.x[node] + l.total[node]];
+    if (to[1] <= to[0]) to[1] = to[0] + 1;
+    cancelAnimationFrame(this.animation);
+    this.revealSubtree(node);
+    if (!animated || matchMedia("(prefers-reduced-motion: reduce)").matches) {
+      [this.x0, this.x1] = to;
+      this.redraw();
+      return;
+    }
+    const start = performance.now();
+    const tick = (now: number): void => {
+      const t = Math.min(1, Math.max(0, (now - start) / 160));
+      const e = 1 - (1 - t) ** 3;
+      this.x0 = from[0] + (to[0] - from[0]) * e;
+      this.x1 = from[1] + (to[1] - from[1]) * e;
+      this.paint();
+      if (t < 1) this.animation = requestAnimationFrame(tick);
+    };
+    this.animation = requestAnimationFrame(tick);
+  }
+
+  // select puts the keyboard's focus on a node and makes it visible.
+  select(node: number): void {
+    this.selected = node;
+    if (node >= 0) {
+      const l = this.model.layout;
+      const mid = l.x[node] + l.total[node] / 2;
+      if (mid < this.x0 || mid > this.x1) {
+        // Outside of what is seen: zoom out to what holds both.
+        let z = this.zoom;
+        while (z > 0 && !(l.x[z] <= l.x[node] && l.x[node] + l.total[node] <= l.x[z] + l.total[z])) z = this.model.tree.parent[z];
+        this.show(z, false);
+        this.on.zoomed(z);
+      }
+      this.reveal(this.model.tree.depth[node], false);
+    }
+    this.on.pointed(node, true);
+    this.redraw();
+  }
+
+  redraw(): void {
+    if (!this.frame) this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      this.paint();
+    });
+  }
+
+  paint(): void {
+    const m = this.model;
+    const start = performance.now();
+    const c = this.context;
+    const ratio = devicePixelRatio || 1;
+    c.setTransform(ratio, 0, 0, ratio, 0, 0);
+    c.font = this.font;
+    c.textBaseline = "middle";
+    const scene: Scene = {
+      tree: m.tree, layout: m.layout, kind: m.data.kind, shade: m.shade, names: m.names, rootName: m.rootName(),
+      guessed: m.data.heuristic, groups: m.symbols, match: this.match, theme: this.theme, charWidth: this.charWidth,
+      zoomed: this.zoom, selected: this.selected, hovered: this.hovered,
+    };
+    this.rectangles = draw(c, scene, this.view(), this.hatch);
+    this.drawMillis = performance.now() - start;
+  }
+
+  view(): View {
+    return {
+      x0: this.x0, x1: this.x1, width: this.width, height: this.height, scroll: this.root.scrollTop,
+      flame: this.flame, rowHeight: this.rowHeight,
+    };
+  }
+
+  resize(): void {
+    const rem = parseFloat(getComputedStyle(document.documentElement).fontSize) || 16;
+    this.rowHeight = Math.round(rem * 1.3125);
+    this.font = `${rem * 0.78}px ${FONT}`;
+    this.context.font = this.font;
+    this.charWidth = this.context.measureText("MMMMMMMMMMMMMMMMMMMM").width / 20;
+    const ratio = devicePixelRatio || 1;
+    this.width = Math.max(1, this.root.clientWidth);
+    this.height = Math.max(1, this.root.clientHeight);
+    const content = Math.max(this.height, this.model.layout.rows * this.rowHeight);
+    const fromBottom = this.spacer.offsetHeight - this.root.scrollTop;
+    this.spacer.style.height = `${content}px`;
+    this.canvas.width = Math.round(this.width * ratio);
+    this.canvas.height = Math.round(this.height * ratio);
+    this.canvas.style.width = `${this.width}px`;
+    this.canvas.style.height = `${this.height}px`;
+    if (this.flame) this.root.scrollTop = this.placed ? content - fromBottom : content;
+    this.placed = true;
+    this.makeHatch();
+    this.paint();
+  }
+
+  private makeHatch(): void {
+    const ratio = devicePixelRatio || 1;
+    const side = Math.round(7 * ratio);
+    const tile = document.createElement("canvas");
+    tile.width = tile.height = side;
+    const t = tile.getContext("2d")!;
+    t.strokeStyle = this.theme.hatch;
+    t.lineWidth = 1.6 * ratio;
+    t.beginPath();
+    for (const o of [-side, 0, side]) {
+      t.moveTo(o - 1, side + 1);
+      t.lineTo(o + side + 1, -1);
+    }
+    t.stroke();
+    const p = this.context.createPattern(tile, "repeat");
+    p?.setTransform(new DOMMatrix().scale(1 / ratio));
+    this.hatch = p ?? "transparent";
+  }
+
+  // reveal scrolls as little as shows a row.
+  private reveal(row: number, centre: boolean): void {
+    const top = rowTop(this.view(), this.model.layout.rows, row);
+    if (centre) this.root.scrollTop += top - this.height / 2;
+    else if (top < this.rowHeight) this.root.scrollTop += top - 2 * this.rowHeight;
+    else if (top > this.height - 2 * this.rowHeight) this.root.scrollTop += top - this.height + 3 * this.rowHeight;
+  }
+
+  // revealSubtree scrolls so that a node and what it calls are seen, if they are not.
+  private revealSubtree(node: number): void {
+    const { tree, layout: l } = this.model;
+    let deepest = tree.depth[node];
+    for (let i = node; i < tree.end[node]; i++) if (l.total[i] > 0 && tree.depth[i] > deepest) deepest = tree.depth[i];
+    const v = this.view();
+    const near = rowTop(v, l.rows, tree.depth[node]);
+    const far = rowTop(v, l.rows, deepest);
+    const inside = (y: number) => y >= 0 && y + this.rowHeight <= this.height;
+    if (inside(near) && inside(far)) return;
+    this.root.scrollTop += this.flame ? near - (this.height - 4 * this.rowHeight) : near - 3 * this.rowHeight;
+  }
+
+  private nodeUnder(e: MouseEvent): number {
+    const box = this.canvas.getBoundingClientRect();
+    const v = this.view();
+    const at = this.x0 + ((e.clientX - box.left) / this.width) * (this.x1 - this.x0);
+    return nodeAt(this.model.layout, rowOf(v, this.model.layout.rows, e.clientY - box.top), at);
+  }
+
+  private hover(node: number): void {
+    if (node === this.hovered) return;
+    this.hovered = node;
+    this.canvas.style.cursor = node >= 0 ? "pointer" : "default";
+    this.on.pointed(node >= 0 ? node : this.selected, node < 0);
+    this.redraw();
+  }
+
+  // pan moves the view by a share of its width.
+  private pan(by: number): void {
+    const all = this.model.layout.total[0];
+    const w = this.x1 - this.x0;
+    const x0 = Math.max(0, Math.min(all - w, this.x0 + by * w));
+    this.free(x0, x0 + w);
+  }
+
+  // scale zooms around a place of the view, 0 to 1 from the left.
+  private scale(by: number, place: number): void {
+    const all = this.model.layout.total[0];
+    const w = Math.min(all, Math.max(all * 1e-9, (this.x1 - this.x0) * by));
+    const at = this.x0 + place * (this.x1 - this.x0);
+    const x0 = Math.max(0, Math.min(all - w, at - place * w));
+    this.free(x0, x0 + w);
+  }
+
+  private free(x0: number, x1: number): void {
+    cancelAnimationFrame(this.animation);
+    this.x0 = x0;
+    this.x1 = x1;
+    const z = deepestCovering(this.model.layout, this.model.tree, x0, x1);
+    // Of a chain of frames of the same width the one that was zoomed to stays.
+    const l = this.model.layout;
+    if (z !== this.zoom && !(l.x[z] === l.x[this.zoom] && l.total[z] === l.total[this.zoom])) {
+      this.zoom = z;
+      this.on.zoomed(z);
+    }
+    this.redraw();
+  }
+
+  private listen(): void {
+    const c = this.canvas;
+    new ResizeObserver(() => this.resize()).observe(this.root);
+    this.root.addEventListener("scroll", () => this.redraw(), { passive: true });
+
+    let from: { x: number; y: number; scroll: number; x0: number } | null = null;
+    let dragged = false;
+    c.addEventListener("pointerdown", (e) => {
+      if (e.button !== 0) return;
+      from = { x: e.clientX, y: e.clientY, scroll: this.root.scrollTop, x0: this.x0 };
+      dragged = false;
+    });
+    c.addEventListener("pointermove", (e) => {
+      if (from && e.pointerType === "mouse") {
+        const dx = e.clientX - from.x;
+        const dy = e.clientY - from.y;
+        if (!dragged && Math.hypot(dx, dy) > 4) {
+          dragged = true;
+          c.setPointerCapture(e.pointerId);
+          c.style.cursor = "grabbing";
+        }
+        if (dragged) {
+          const w = this.x1 - this.x0;
+          const all = this.model.layout.total[0];
+          const x0 = Math.max(0, Math.min(all - w, from.x0 - (dx / this.width) * w));
+          if (x0 !== this.x0) this.free(x0, x0 + w);
+          this.root.scrollTop = from.scroll - dy;
+          return;
+        }
+      }
+      this.hover(this.nodeUnder(e));
+    });
+    c.addEventListener("pointerup", () => (from = null));
+    c.addEventListener("pointercancel", () => (from = null));
+    c.addEventListener("pointerleave", () => this.hover(-1));
+    c.addEventListener("click", (e) => {
+      if (dragged) {
+        dragged = false;
+        c.style.cursor = "default";
+        return;
+      }
+      const node = this.nodeUnder(e);
+      if (node < 0) return;
+      this.selected = node;
+      this.show(node);
+      this.on.zoomed(node);
+      this.on.pointed(node, true);
+    });
+    c.addEventListener("wheel", (e) => {
+      if (e.ctrlKey || e.metaKey || e.altKey) {
+        e.preventDefault();
+        const box = c.getBoundingClientRect();
+        this.scale(Math.exp(Math.max(-60, Math.min(60, e.deltaY)) * 0.006), (e.clientX - box.left) / this.width);
+      } else if (e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY)) {
+        e.preventDefault();
+        this.pan((e.deltaX || e.deltaY) / this.width);
+      }
+    }, { passive: false });
+    c.addEventListener("keydown", (e) => {
+      if (!e.ctrlKey && !e.metaKey && !e.altKey && this.key(e.key)) e.preventDefault();
+    });
+  }
+
+  // key does what a key means in the graph and says whether it means anything.
+  private key(key: string): boolean {
+    const { tree, layout: l } = this.model;
+    const at = this.selected;
+    const outward = this.flame ? "ArrowDown" : "ArrowUp";
+    const inward = this.flame ? "ArrowUp" : "ArrowDown";
+    switch (key) {
+      case outward:
+      case inward:
+      case "ArrowLeft":
+      case "ArrowRight": {
+        if (at < 0) {
+          this.select(this.zoom);
+          return true;
+        }
+        let to = -1;
+        if (key === outward) to = tree.parent[at];
+        else if (key === inward) to = heaviestChild(l, tree, at);
+        else to = neighbour(l, tree, at, key === "ArrowLeft" ? -1 : 1);
+        if (to >= 0) this.select(to);
+        return true;
+      }
+      case "Enter":
+      case " ":
+        if (at >= 0) {
+          this.show(at);
+          this.on.zoomed(at);
+        }
+        return true;
+      case "Backspace": {
+        const up = tree.parent[this.zoom];
+        if (up >= 0) {
+          this.show(up);
+          this.on.zoomed(up);
+        }
+        return true;
+      }
+      case "Home":
+        this.select(0);
+        return true;
+      case "PageUp":
+      case "PageDown":
+        this.root.scrollTop += (key === "PageUp" ? -0.9 : 0.9) * this.height;
+        return true;
+      case "+":
+      case "=":
+        this.scale(1 / 1.5, 0.5);
+        return true;
+      case "-":
+        this.scale(1.5, 0.5);
+        return true;
+      case "<":
+      case ",":
+        this.pan(-0.2);
+        return true;
+      case ">":
+      case ".":
+        this.pan(0.2);
+        return true;
+    }
+    return false;
+  }
+}

@@ -1,0 +1,33 @@
+// Making elements. Text is only ever set as text, never as markup: names come
+// from the program that was profiled.
+
+type Child = Node | string | null | undefined | false;
+type Props = Record<string, string | number | boolean | EventListener | undefined>;
+
+export function el<K extends keyof HTMLElementTagNameMap>(tag: K, props: Props = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
+  const e = document.createElement(tag);
+  for (const [k, v] of Object.entries(props)) {
+    if (v === undefined || v === false) continue;
+    if (typeof v === "function") e.addEventListener(k, v);
+    else if (v === true) e.setAttribute(k, "");
+    else e.setAttribute(k, String(v));
+  }
+  for (const c of children) if (c !== null && c !== undefined && c !== false) e.append(c);
+  return e;
+}
+
+export interface Choice<T extends string> { readonly value: T; readonly label: string; readonly title: string }
+
+// segmented is a row of buttons of which one is pressed.
+export function segmented<T extends string>(
+  name: string, choices: readonly Choice<T>[], pick: (v: T) => void,
+): { root: HTMLElement; set(v: T): void } {
+  const buttons = choices.map((c) =>
+    el("button", { type: "button", title: c.title, "aria-pressed": "false", click: () => pick(c.value) }, c.label));
+  return {
+    root: el("div", { class: "segmented", role: "group", "aria-label": name }, ...buttons),
+    set(v) {
+      choices.forEach((c, i) => buttons[i].setAttribute("aria-pressed", String(c.value === v)));
+    },
+  };
+}

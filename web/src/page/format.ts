@@ -1,0 +1,63 @@
+// Numbers as people read them.
+
+const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+
+export function count(n: number): string {
+  return whole.format(n);
+}
+
+// percent gives a share with as many digits as tell something, and never 0 for
+// what is there, nor 100 for what is not all.
+export function percent(part: number, all: number): string {
+  if (all <= 0 || part <= 0) return "0 %";
+  const p = (100 * part) / all;
+  if (p >= 100 - 1e-9) return "100 %";
+  if (p > 99.99) return "> 99.99 %";
+  if (p < 0.01) return "< 0.01 %";
+  return `${p >= 99.9 || p < 1 ? p.toFixed(2) : p.toFixed(1)} %`;
+}
+
+export function seconds(s: number): string {
+  if (s <= 0) return "";
+  if (s < 1) return `${trim(s * 1000)} ms`;
+  if (s < 120) return `${trim(s)} s`;
+  const m = Math.floor(s / 60);
+  if (m < 120) return `${m} min ${Math.round(s % 60)} s`;
+  return `${Math.floor(m / 60)} h ${m % 60} min`;
+}
+
+// value gives an amount of an event in its unit.
+export function value(v: number, unit: string): string {
+  switch (unit) {
+    case "nanoseconds":
+    case "ns": {
+      if (v === 0) return "0 s";
+      if (v >= 1e9) return `${trim(v / 1e9)} s`;
+      if (v >= 1e6) return `${trim(v / 1e6)} ms`;
+      if (v >= 1e3) return `${trim(v / 1e3)} µs`;
+      return `${trim(v)} ns`;
+    }
+    case "bytes": {
+      for (const [n, u] of [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]] as const) {
+        if (v >= n) return `${trim(v / n)} ${u}`;
+      }
+      return `${count(v)} B`;
+    }
+    case "":
+    case "count":
+      return count(v);
+  }
+  return `${count(v)} ${unit}`;
+}
+
+function trim(v: number): string {
+  if (v >= 100) return whole.format(v);
+  return v >= 10 ? v.toFixed(1) : v.toFixed(2);
+}
+
+export function when(iso: string): string {
+  const d = new Date(iso);
+  if (!iso || Number.isNaN(d.getTime())) return "";
+  const two = (n: number) => String(n).padStart(2, "0");
+  return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
+}

@@ -1,0 +1,71 @@
+// What the page shows, as it stands in its address.
+
+import type { Split } from "../data";
+
+export interface State {
+  zoom: number; // node
+  query: string;
+  kind: number; // highlighted kind, or -1
+  flame: boolean;
+  split: Split;
+  event: number;
+  hidden: Set<number>; // threads that are left out
+}
+
+export function initial(split: Split): State {
+  return { zoom: 0, query: "", kind: -1, flame: true, split, event: 0, hidden: new Set() };
+}
+
+// write gives the part of the address after #, "" for the state the page opens with.
+export function write(s: State, base: State): string {
+  const q = new URLSearchParams();
+  if (s.event !== base.event) q.set("event", String(s.event));
+  if (s.split !== base.split) q.set("split", s.split);
+  if (s.hidden.size) q.set("without", ranges([...s.hidden].sort((a, b) => a - b)));
+  if (!s.flame) q.set("icicle", "1");
+  if (s.kind >= 0) q.set("kind", String(s.kind));
+  if (s.query) q.set("search", s.query);
+  if (s.zoom) q.set("zoom", String(s.zoom));
+  return q.toString();
+}
+
+export function read(hash: string, base: State, limits: { threads: number; events: number; kinds: number }): State {
+  const q = new URLSearchParams(hash.replace(/^#/, ""));
+  const int = (name: string, otherwise: number, below: number): number => {
+    const v = Number(q.get(name) ?? otherwise);
+    return Number.isInteger(v) && v >= 0 && v < below ? v : otherwise;
+  };
+  const split = q.get("split");
+  return {
+    zoom: int("zoom", 0, Infinity),
+    query: q.get("search") ?? "",
+    kind: int("kind", -1, limits.kinds),
+    flame: q.get("icicle") !== "1",
+    split: split === "none" || split === "process" || split === "thread" ? split : base.split,
+    event: int("event", base.event, limits.events),
+    hidden: parseRanges(q.get("without") ?? "", limits.threads),
+  };
+}
+
+// ranges writes ascending numbers as 1.4-9.12.
+export function ranges(list: readonly number[]): string {
+  const out: string[] = [];
+  for (let i = 0; i < list.length; ) {
+    let j = i;
+    while (j + 1 < list.length && list[j + 1] === list[j] + 1) j++;
+    out.push(i === j ? String(list[i]) : `${list[i]}-${list[j]}`);
+    i = j + 1;
+  }
+  return out.join(".");
+}
+
+export function parseRanges(s: string, below: number): Set<number> {
+  const out = new Set<number>();
+  for (const part of s.split(".")) {
+    const m = /^(\d{1,9})(?:-(\d{1,9}))?$/.exec(part);
+    if (!m) continue;
+    const last = Math.min(Number(m[2] ?? m[1]), below - 1);
+    for (let i = Number(m[1]); i <= last; i++) out.add(i);
+  }
+  return out;
+}
