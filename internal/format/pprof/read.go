@@ -29,7 +29,6 @@ func Parse(data []byte) (*profile.Profile, error) {
 		p:         b.Profile(),
 		functions: map[uint64]uint32{},
 		mappings:  map[uint64]place{},
-		locations: map[uint64][]uint32{},
 		threads:   map[threadKey]uint32{},
 	}
 	if err := r.parse(data); err != nil {
@@ -47,16 +46,46 @@ type threadKey struct {
 	name     string
 }
 
+// locationTable gives the frames of a Location, innermost first, by its id. It
+// is asked for every frame of every sample; ids are nearly always counted from 1.
+type locationTable struct {
+	low  [][]uint32
+	high map[uint64][]uint32
+}
+
+const lowIDs = 1 << 20
+
+func (t *locationTable) set(id uint64, frames []uint32) {
+	if id >= lowIDs {
+		if t.high == nil {
+			t.high = map[uint64][]uint32{}
+		}
+		t.high[id] = frames
+		return
+	}
+	if missing := int(id) + 1 - len(t.low); missing > 0 {
+		t.low = append(t.low, make([][]uint32, missing)...)
+	}
+	t.low[id] = frames
+}
+
+func (t *locationTable) get(id uint64) []uint32 {
+	if id < uint64(len(t.low)) {
+		return t.low[id]
+	}
+	return t.high[id]
+}
+
 type reader struct {
 	b       *profile.Builder
 	p       *profile.Profile // b's, without nodes and samples until the end
 	ours    bool
 	strings []string
 
-	functions map[uint64]uint32   // by id: index into Funcs, module not yet set
-	funcs     []profile.Func      // as written: functions' targets
-	mappings  map[uint64]place    // by id
-	locations map[uint64][]uint32 // by id: frames, innermost first
+	functions map[uint64]uint32 // by id: index into Funcs, module not yet set
+	funcs     []profile.Func    // as written: functions' targets
+	mappings  map[uint64]place  // by id
+	locations locationTable
 	threads   map[threadKey]uint32
 
 	types       []profile.Event // sample types
@@ -323,7 +352,7 @@ func (r *reader) location(data []byte) error {
 	frame := profile.Frame{BCI: -1, Kind: pl.kind, Prov: pl.prov, Flags: pl.flags, Addr: addr}
 	if len(lines) == 0 {
 		frame.Func = r.b.Func(profile.Func{Name: fmt.Sprintf("%s+%#x", path.Base(pl.module), addr), Module: pl.module, NoName: true})
-		r.locations[id] = []uint32{r.b.Frame(frame)}
+		r.locations.set(id, []uint32{r.b.Frame(frame)})
 		return nil
 	}
 	frames := make([]uint32, 0, len(lines))
@@ -342,6 +371,6 @@ func (r *reader) location(data []byte) error {
 		}
 		frames = append(frames, r.b.Frame(in))
 	}
-	r.locations[id] = frames
+	r.locations.set(id, frames)
 	return nil
 }

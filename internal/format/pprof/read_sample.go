@@ -33,7 +33,7 @@ func (r *reader) sample(data []byte) error {
 	}
 	node := uint32(profile.RootNode)
 	for i := len(r.ids) - 1; i >= 0; i-- {
-		frames := r.locations[r.ids[i]]
+		frames := r.locations.get(r.ids[i])
 		for j := len(frames) - 1; j >= 0; j-- {
 			node = r.b.Node(node, frames[j])
 		}
