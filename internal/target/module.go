@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Module is a file whose code is mapped into a process: one loaded instance of
@@ -40,7 +41,16 @@ func (p *Process) Modules() ([]Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ModulesOf(maps), nil
+	return modulesOf(maps, p.elfInMemory), nil
+}
+
+// elfInMemory says whether a mapping without a file, a memfd, begins with an ELF
+// header: programs are run from there to leave no file behind, but compilers
+// also keep the code there that they generate.
+func (p *Process) elfInMemory(m Mapping) bool {
+	var magic [len(elf.ELFMAG)]byte
+	return strings.HasPrefix(m.Path, "/memfd:") && m.Offset == 0 &&
+		p.mem.ReadAt(magic[:], m.Start) == nil && string(magic[:]) == elf.ELFMAG
 }
 
 type fileKey struct {
@@ -48,20 +58,34 @@ type fileKey struct {
 	path       string
 }
 
-// ModulesOf groups mappings, which must be sorted by address, into modules.
+// ModulesOf groups mappings, which must be sorted by address, into modules. What
+// is mapped from files that have no path, such as a memfd, is left out.
 func ModulesOf(maps []Mapping) []Module {
+	return modulesOf(maps, func(Mapping) bool { return false })
+}
+
+// modulesOf is ModulesOf with a say about what is no file: other is asked with
+// the first mapping of each.
+func modulesOf(maps []Mapping, other func(Mapping) bool) []Module {
 	var out []Module
 	latest := make(map[fileKey]int) // the newest instance of each file
+	refused := make(map[fileKey]bool)
 	for _, m := range maps {
 		if m.Path == vdsoName {
 			out = append(out, Module{Path: m.Path, Start: m.Start, End: m.End, Mappings: []Mapping{m}})
 			continue
 		}
-		if !m.FileBacked() {
+		if m.Inode == 0 {
 			continue
 		}
 		key := fileKey{m.Dev, m.Inode, m.Path}
 		i, seen := latest[key]
+		if !seen && !m.FileBacked() {
+			if refused[key] || !other(m) {
+				refused[key] = true
+				continue
+			}
+		}
 		if !seen || newInstance(out[i].Mappings, m) {
 			i = len(out)
 			latest[key] = i
