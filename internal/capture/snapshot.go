@@ -49,4 +49,7 @@ const (
 	StackUnread
 	// NoUser: the thread has no user-mode registers.
 	NoUser
+	// StackHoles: pages of the stack were not there (never written, or swapped
+	// out); the copy holds zeros for them.
+	StackHoles
 )

@@ -42,6 +42,7 @@ const (
 	captureVarPidNs        = "pid_ns"
 	captureVarRedZone      = "red_zone"
 	captureVarWatermark    = "watermark"
+	captureVarZeros        = "zeros"
 )
 
 // loadCapture returns the embedded CollectionSpec for capture.
@@ -118,6 +119,7 @@ type captureVariableSpecs struct {
 	PidNs      *ebpf.VariableSpec `ebpf:"pid_ns"`
 	RedZone    *ebpf.VariableSpec `ebpf:"red_zone"`
 	Watermark  *ebpf.VariableSpec `ebpf:"watermark"`
+	Zeros      *ebpf.VariableSpec `ebpf:"zeros"`
 }
 
 // captureObjects contains all objects after they have been loaded into the kernel.
@@ -170,6 +172,7 @@ type captureVariables struct {
 	PidNs      *ebpf.Variable `ebpf:"pid_ns"`
 	RedZone    *ebpf.Variable `ebpf:"red_zone"`
 	Watermark  *ebpf.Variable `ebpf:"watermark"`
+	Zeros      *ebpf.Variable `ebpf:"zeros"`
 }
 
 // capturePrograms contains all programs after they have been loaded into the kernel.

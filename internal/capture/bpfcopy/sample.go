@@ -49,9 +49,6 @@ const (
 	noticeSize    = offNoteComm + 16
 )
 
-// flagPart: STACK_PART, a page of the stack could not be read.
-const flagPart = 16
-
 // maxKernel bounds the kernel's chain.
 const maxKernel = 128
 
@@ -65,8 +62,7 @@ func decodeSample(b []byte, s *capture.Snapshot) error {
 		return fmt.Errorf("%w: a sample of %d bytes", errRecord, len(b))
 	}
 	le := binary.LittleEndian
-	flags := le.Uint32(b[offFlags:])
-	s.Flags = capture.Flags(flags & 15)
+	s.Flags = capture.Flags(le.Uint32(b[offFlags:]))
 	s.Time = le.Uint64(b[offTime:])
 	s.PID, s.TID, s.CPU = le.Uint32(b[offPID:]), le.Uint32(b[offTID:]), le.Uint32(b[offCPU:])
 	s.Weight = le.Uint64(b[offPeriod:])
@@ -84,9 +80,6 @@ func decodeSample(b []byte, s *capture.Snapshot) error {
 		return fmt.Errorf("%w: a stack of %d at %d of %d bytes", errRecord, size, off, len(b))
 	}
 	s.Stack = b[off : off+size : off+size]
-	if flags&flagPart != 0 && size > 0 && (s.StackTop == 0 || s.StackAddr+size < s.StackTop) {
-		s.Flags |= capture.StackCut
-	}
 	decodeRegs(b[offRegs:sampleSize], &s.Regs)
 	if s.Flags&capture.NoUser != 0 {
 		s.Regs.PC, s.Regs.Known = 0, 0

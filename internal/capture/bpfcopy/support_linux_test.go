@@ -41,3 +41,21 @@ func stackRange(t testing.TB, maps string) (lo, hi uint64) {
 	t.Fatal("no stack in the maps")
 	return 0, 0
 }
+
+// threadTimes is the CPU time of each of a process's threads, ns.
+func threadTimes(t testing.TB, pid int) map[int]uint64 {
+	t.Helper()
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	times := map[int]uint64{}
+	for _, e := range entries {
+		tid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		times[tid] = schedstat(t, pid, tid)
+	}
+	return times
+}

@@ -14,6 +14,8 @@ char terms[] SEC("license") = "GPL";
 
 #define KERNEL_DEPTH 127
 #define PAGE 4096UL
+/* Pages of the largest copy, which may begin and end inside one. */
+#define MAX_PAGES (524288 / PAGE + 1)
 /* Farther than this from the thread's descriptor, a stack pointer is not on the
  * stack that belongs to it. */
 #define NEAR (64UL << 20)
@@ -32,13 +34,13 @@ char terms[] SEC("license") = "GPL";
 
 #define PF_KTHREAD 0x00200000
 
-/* Flags of a record; the first four are capture.Flags. */
+/* Flags of a record; they are capture.Flags. */
 enum {
 	IN_KERNEL = 1,
 	STACK_CUT = 2,
 	STACK_UNREAD = 4,
 	NO_USER = 8,
-	STACK_PART = 16, /* a page of it could not be read, the copy ends there */
+	STACK_HOLES = 16,
 };
 
 enum { KIND_SAMPLE = 1, KIND_NOTICE = 2 };
@@ -273,50 +275,54 @@ INLINE void fill(struct sample *s, struct bpf_perf_event_data *ctx, struct plan 
 	s->stack_addr = p->from;
 	s->stack_top = p->top;
 	s->stack_len = 0;
+	s->flags = 0;
 	s->stack_off = sizeof(*s);
 	s->period = ctx->sample_period;
 }
 
 /*
- * Where a page of the stack cannot be read (it was swapped out, or lies below
- * the stack pointer and never existed), the copy ends before it. How far that
- * is, is found piece by piece, each half as large as the one before: as many
- * steps as bits, which suits the verifier better than a loop over pages. The
- * count is kept in the record, where the verifier does not follow its values:
- * else it would go through every sum of pieces.
+ * Where a page of the stack is not there, the copy is made page by page and
+ * holds zeros for it. Most such pages were never written: below the stack
+ * pointer, or in the unused part of a large frame. The few that were swapped
+ * out cost the walk its way, not the program.
+ *
+ * What has been copied is counted in the record, because the verifier does
+ * not follow values there: else it would go through every sum of pages.
  */
-#define SMALLEST 512
+const char zeros[PAGE] = {};
 
-/* After a failed copy: begin at the stack pointer if what lies below it is on
- * another page, and note that the copy is not whole. */
-INLINE void skip_red_zone(struct plan *p, __u64 *from, __u64 *len)
+INLINE __u64 rest_of_page(__u64 addr, __u64 left)
 {
-	__u64 skip = p->sp - *from;
-
-	p->flags |= STACK_PART;
-	if ((*from & ~(PAGE - 1)) != (p->sp & ~(PAGE - 1)) && *len > skip) {
-		*from = p->sp;
-		*len -= skip;
-	}
+	__u64 n = PAGE - (addr & (PAGE - 1));
+	return n < left ? n : left;
 }
 
 INLINE void exact_copy(struct bpf_dynptr *ptr, struct sample *s, struct plan *p, __u32 off)
 {
 	__u64 from = p->from, len = p->len;
-	volatile __u32 *done = &s->stack_len;
+	volatile __u32 *done = &s->stack_len, *got = &s->flags;
+	struct bpf_iter_num pages;
 
 	if (bpf_probe_read_user_dynptr(ptr, off, len, (void *)from) == 0) {
 		s->stack_len = len;
 		return;
 	}
-	skip_red_zone(p, &from, &len);
-	s->stack_addr = from;
-#pragma unroll
-	for (__u64 piece = 262144; piece >= SMALLEST; piece /= 2) {
+	p->flags |= STACK_HOLES;
+	bpf_iter_num_new(&pages, 0, MAX_PAGES);
+	while (bpf_iter_num_next(&pages)) {
 		__u64 at = *done;
-		if (at + piece <= len && bpf_probe_read_user_dynptr(ptr, off + at, piece, (void *)(from + at)) == 0)
-			*done = at + piece;
+		if (at >= len)
+			break;
+		__u64 n = rest_of_page(from + at, len - at);
+		if (bpf_probe_read_user_dynptr(ptr, off + at, n, (void *)(from + at)) == 0)
+			*got = 1;
+		else if (n <= sizeof(zeros))
+			bpf_dynptr_write(ptr, off + at, (void *)zeros, n, 0);
+		*done = at + n;
 	}
+	bpf_iter_num_destroy(&pages);
+	if (!*got)
+		s->stack_len = 0;
 }
 
 INLINE int take_exact(struct bpf_perf_event_data *ctx, struct plan *p, struct user_regs *regs, __u32 pid, __u32 tid,
@@ -352,10 +358,12 @@ INLINE int take_exact(struct bpf_perf_event_data *ctx, struct plan *p, struct us
 /* Makes the verifier look at v anew, so that the bound after it is its own. */
 #define FORGET(v) asm volatile("" : "+r"(v))
 
+/* The record has room for size bytes and a page more, which only the verifier
+ * needs; a read that fails leaves zeros. */
 INLINE void sized_copy(struct sample *s, struct plan *p, __u8 *to, __u32 size)
 {
 	__u64 from = p->from, len = p->len;
-	volatile __u32 *done = &s->stack_len;
+	volatile __u32 *done = &s->stack_len, *got = &s->flags;
 
 	FORGET(len);
 	if (len > size)
@@ -364,17 +372,23 @@ INLINE void sized_copy(struct sample *s, struct plan *p, __u8 *to, __u32 size)
 		s->stack_len = len;
 		return;
 	}
-	skip_red_zone(p, &from, &len);
-	s->stack_addr = from;
-#pragma unroll
-	for (__u64 piece = 262144; piece >= SMALLEST; piece /= 2) {
-		if (piece >= size)
-			continue;
-		/* What has been copied is a multiple of twice the piece. */
-		__u64 at = *done & (size - 1) & ~(2 * piece - 1);
-		if (at + piece <= len && bpf_probe_read_user(to + at, piece, (void *)(from + at)) == 0)
-			*done = at + piece;
+	p->flags |= STACK_HOLES;
+	for (int i = 0; i < size / PAGE + 2; i++) {
+		__u64 at = *done;
+		if (at >= len)
+			break;
+		__u64 n = rest_of_page(from + at, len - at);
+		FORGET(n);
+		FORGET(at);
+		at &= size - 1;
+		if (n > PAGE)
+			break;
+		if (bpf_probe_read_user(to + at, n, (void *)(from + at)) == 0)
+			*got = 1;
+		*done = at + n;
 	}
+	if (!*got)
+		s->stack_len = 0;
 }
 
 #define SIZED(size)                                                                                        \
@@ -382,7 +396,7 @@ INLINE void sized_copy(struct sample *s, struct plan *p, __u8 *to, __u32 size)
 		struct sized_##size {                                                                      \
 			struct sample s;                                                                   \
 			struct chain chain;                                                                \
-			__u8 stack[size];                                                                  \
+			__u8 stack[size + PAGE];                                                               \
 		} *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);                                          \
 		if (!r) {                                                                                  \
 			count_lost();                                                                      \

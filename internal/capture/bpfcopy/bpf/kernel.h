@@ -40,6 +40,10 @@ struct bpf_dynptr {
 	__u64 opaque[2];
 } __attribute__((aligned(8)));
 
+struct bpf_iter_num {
+	__u64 opaque[1];
+} __attribute__((aligned(8)));
+
 /* Registers as the kernel hands them to a program: the user ABI's layout,
  * which is also how struct pt_regs begins. */
 #if defined(__TARGET_ARCH_x86)
@@ -148,3 +152,8 @@ static void *(*bpf_dynptr_data)(const struct bpf_dynptr *ptr, __u32 offset, __u3
 
 /* Since 6.16: a copy of user memory of any length, straight into a record. */
 extern int bpf_probe_read_user_dynptr(struct bpf_dynptr *dst, __u64 off, __u64 size, const void *from) KFUNC;
+
+/* Since 6.4: a loop that the verifier goes through only until nothing changes. */
+extern int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end) KFUNC;
+extern int *bpf_iter_num_next(struct bpf_iter_num *it) KFUNC;
+extern void bpf_iter_num_destroy(struct bpf_iter_num *it) KFUNC;
