@@ -1,0 +1,251 @@
+package html
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// browser is a headless Chromium, driven over a pair of pipes: each message is
+// JSON and ends with a zero byte.
+type browser struct {
+	t        testing.TB
+	in       *os.File
+	messages chan message
+	next     atomic.Int64
+	session  string
+	requests []string // addresses that the page asked for
+	errors   []string // what the page's console complained of
+}
+
+type message struct {
+	ID      int64           `json:"id"`
+	Method  string          `json:"method"`
+	Params  json.RawMessage `json:"params"`
+	Result  json.RawMessage `json:"result"`
+	Error   json.RawMessage `json:"error"`
+	Session string          `json:"sessionId"`
+}
+
+const patience = 60 * time.Second
+
+func openBrowser(t testing.TB, width, height int) *browser {
+	t.Helper()
+	path := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if p, err := exec.LookPath(name); err == nil {
+			path = p
+			break
+		}
+	}
+	if path == "" {
+		t.Skip("needs a Chromium (Debian package chromium) to look at the page with")
+	}
+	toBrowser, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, fromBrowser, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cmd := exec.Command(path, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
+		"--hide-scrollbars", "--remote-debugging-pipe", "--user-data-dir="+filepath.Join(dir, "user"),
+		fmt.Sprintf("--window-size=%d,%d", width, height), "about:blank")
+	cmd.Env = append(os.Environ(), "HOME="+dir, "TZ=UTC")
+	cmd.ExtraFiles = []*os.File{toBrowser, fromBrowser} // 3 and 4
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	toBrowser.Close()
+	fromBrowser.Close()
+	b := &browser{t: t, in: in, messages: make(chan message, 1024)}
+	go func() {
+		defer close(b.messages)
+		r := bufio.NewReaderSize(out, 1<<20)
+		for {
+			raw, err := r.ReadBytes(0)
+			if err != nil {
+				return
+			}
+			var m message
+			if json.Unmarshal(raw[:len(raw)-1], &m) == nil {
+				b.messages <- m
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		in.Close() // the browser ends when its pipe does
+		done := make(chan struct{})
+		go func() {
+			for range b.messages {
+			}
+			close(done)
+		}()
+		select {
+		case <-done:
+		case <-time.After(5 * time.Second):
+			_ = cmd.Process.Kill()
+		}
+		_ = cmd.Wait()
+		out.Close()
+	})
+
+	var target struct{ TargetID string }
+	b.call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
+	var attached struct{ SessionID string }
+	b.call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
+	b.session = attached.SessionID
+	for _, domain := range []string{"Page", "Runtime", "Network", "Log"} {
+		b.call(domain+".enable", nil, nil)
+	}
+	b.size(width, height, 1)
+	return b
+}
+
+// call sends a command and waits for its answer; what else arrives is noted.
+func (b *browser) call(method string, params any, result any) {
+	b.t.Helper()
+	id := b.next.Add(1)
+	m := map[string]any{"id": id, "method": method}
+	if params != nil {
+		m["params"] = params
+	}
+	if b.session != "" {
+		m["sessionId"] = b.session
+	}
+	raw, err := json.Marshal(m)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if _, err := b.in.Write(append(raw, 0)); err != nil {
+		b.t.Fatalf("%s: %v", method, err)
+	}
+	late := time.After(patience)
+	for {
+		select {
+		case m, ok := <-b.messages:
+			if !ok {
+				b.t.Fatalf("%s: the browser is gone", method)
+			}
+			if m.ID != id {
+				b.note(m)
+				continue
+			}
+			if m.Error != nil {
+				b.t.Fatalf("%s: %s", method, m.Error)
+			}
+			if result != nil {
+				if err := json.Unmarshal(m.Result, result); err != nil {
+					b.t.Fatalf("%s: %v in %s", method, err, m.Result)
+				}
+			}
+			return
+		case <-late:
+			b.t.Fatalf("%s: no answer", method)
+		}
+	}
+}
+
+func (b *browser) note(m message) {
+	switch m.Method {
+	case "Network.requestWillBeSent":
+		var p struct{ Request struct{ URL string } }
+		if json.Unmarshal(m.Params, &p) == nil && !strings.HasPrefix(p.Request.URL, "data:") {
+			b.requests = append(b.requests, p.Request.URL)
+		}
+	case "Runtime.exceptionThrown", "Log.entryAdded":
+		b.errors = append(b.errors, string(m.Params))
+	}
+}
+
+// eval gives the value of a JavaScript expression.
+func (b *browser) eval(expression string, result any) {
+	b.t.Helper()
+	var r struct {
+		Result           struct{ Value json.RawMessage }
+		ExceptionDetails json.RawMessage
+	}
+	b.call("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &r)
+	if r.ExceptionDetails != nil {
+		b.t.Fatalf("%s: %s", expression, r.ExceptionDetails)
+	}
+	if result != nil && r.Result.Value != nil {
+		if err := json.Unmarshal(r.Result.Value, result); err != nil {
+			b.t.Fatalf("%s: %v in %s", expression, err, r.Result.Value)
+		}
+	}
+}
+
+func (b *browser) text(expression string) string {
+	b.t.Helper()
+	var s string
+	b.eval(expression, &s)
+	return s
+}
+
+// open shows a page and waits until it is drawn.
+func (b *browser) open(file, hash string) {
+	b.t.Helper()
+	b.call("Page.navigate", map[string]any{"url": "about:blank"}, nil)
+	b.call("Page.navigate", map[string]any{"url": "file://" + file + hash}, nil)
+	deadline := time.Now().Add(patience)
+	for ready := ""; ready != "1"; {
+		if time.Now().After(deadline) || ready == "failed" {
+			b.t.Fatalf("the page is not shown (%q): %s; %s", ready, b.text("document.body.innerText"), b.errors)
+		}
+		time.Sleep(20 * time.Millisecond)
+		ready = b.text("location.protocol === 'file:' && document.documentElement?.dataset.ready || ''")
+	}
+}
+
+func (b *browser) size(width, height int, scale float64) {
+	b.t.Helper()
+	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": scale, "mobile": false}, nil)
+}
+
+func (b *browser) dark(on bool) {
+	b.t.Helper()
+	value := "light"
+	if on {
+		value = "dark"
+	}
+	b.call("Emulation.setEmulatedMedia", map[string]any{"features": []any{
+		map[string]any{"name": "prefers-color-scheme", "value": value},
+		map[string]any{"name": "prefers-reduced-motion", "value": "reduce"},
+	}}, nil)
+}
+
+// key presses a key, with the text that it types.
+func (b *browser) key(key string) {
+	b.t.Helper()
+	p := map[string]any{"type": "keyDown", "key": key}
+	if len(key) == 1 {
+		p["text"] = key
+	}
+	if key == "Enter" {
+		p["text"] = "\r"
+	}
+	b.call("Input.dispatchKeyEvent", p, nil)
+	b.call("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key}, nil)
+}
+
+func (b *browser) picture(file string) {
+	b.t.Helper()
+	// What is drawn in the next frame is on the picture.
+	b.eval("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(0))))", nil)
+	var shot struct{ Data []byte }
+	b.call("Page.captureScreenshot", map[string]any{"format": "png"}, &shot)
+	if err := os.WriteFile(file, shot.Data, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+}

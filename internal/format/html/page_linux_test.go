@@ -1,0 +1,350 @@
+package html
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+func writePage(t testing.TB, p *profile.Profile) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "page.html")
+	if err := os.WriteFile(file, page(t, p), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// quiet fails the test if the page asked for anything or complained.
+func (b *browser) quiet(file string) {
+	b.t.Helper()
+	for _, r := range b.requests {
+		if !strings.HasPrefix(r, "file://"+file) && r != "about:blank" {
+			b.t.Errorf("the page asked for %s", r)
+		}
+	}
+	for _, e := range b.errors {
+		b.t.Errorf("the page complained: %s", e)
+	}
+}
+
+type sums struct{ Self, Total, Samples float64 }
+
+// TestPageNumbers compares what the page adds up with the profile, sample by sample.
+func TestPageNumbers(t *testing.T) {
+	p := synthetic(4000, 20000, 40)
+	b := openBrowser(t, 1280, 800)
+	file := writePage(t, p)
+	b.open(file, "")
+
+	var weight [2]float64
+	var count [2]float64
+	thread := make([]float64, len(p.Threads))
+	type frame struct{ total, samples float64 }
+	byPath := map[string]frame{} // by the names on the way, event 0
+	selfOf := map[string]float64{}
+	for _, s := range p.Samples {
+		weight[s.Event] += float64(s.Weight)
+		count[s.Event]++
+		if s.Event != 0 {
+			continue
+		}
+		thread[s.Thread] += float64(s.Weight)
+		var names []string
+		for n := s.Node; n != profile.RootNode; n = p.Nodes[n].Parent {
+			f := p.Frames[p.Nodes[n].Frame]
+			names = append(names, visible(p.Funcs[f.Func].Name)+"\x00"+kindNames[f.Kind])
+		}
+		if s.End != 0 {
+			names = append(names, endName(s.End)+"\x00no stack")
+		}
+		slices.Reverse(names)
+		path := ""
+		for _, n := range names {
+			path += "\x01" + n
+			f := byPath[path]
+			byPath[path] = frame{f.total + float64(s.Weight), f.samples + 1}
+		}
+		selfOf[path] += float64(s.Weight)
+	}
+
+	var got sums
+	b.eval("candid.sums()", &got)
+	if got.Total != weight[0] || got.Self != weight[0] || got.Samples != count[0] {
+		t.Errorf("the page adds up to %+v, the profile to %v in %v samples", got, weight[0], count[0])
+	}
+
+	// Every frame of the page, by its path.
+	var frames []struct {
+		Name, Kind           string
+		Depth                int
+		Self, Total, Samples float64
+	}
+	b.eval("Array.from({length: candid.nodes()}, (_, i) => candid.frame(i)).slice(1)", &frames)
+	seen := map[string]bool{}
+	var way []string
+	wrong := 0
+	for _, f := range frames {
+		way = append(way[:f.Depth-1], "\x01"+f.Name+"\x00"+f.Kind)
+		path := strings.Join(way, "")
+		want := byPath[path]
+		if seen[path] {
+			continue // two functions whose names look the same; the sums above hold them
+		}
+		seen[path] = true
+		if want != (frame{f.Total, f.Samples}) || selfOf[path] != f.Self {
+			if wrong++; wrong < 5 {
+				t.Errorf("%q: page has total %v samples %v self %v, the profile %v and %v", path, f.Total, f.Samples, f.Self, want, selfOf[path])
+			}
+		}
+	}
+	for path := range byPath {
+		if !seen[path] {
+			t.Errorf("not on the page: %q", path)
+			break
+		}
+	}
+
+	// Search: a stack counts once, however often the name is in it.
+	search := 0.0
+	for _, s := range p.Samples {
+		for n := s.Node; s.Event == 0 && n != profile.RootNode; n = p.Nodes[n].Parent {
+			if strings.Contains(p.Funcs[p.Frames[p.Nodes[n].Frame].Func].Name, "HashMap") {
+				search += float64(s.Weight)
+				break
+			}
+		}
+	}
+	b.open(file, "#search=HashMap")
+	var matched struct{ Nodes, Total float64 }
+	b.eval("candid.matched()", &matched)
+	if matched.Total != search || search == 0 {
+		t.Errorf("HashMap matches %v, want %v", matched.Total, search)
+	}
+	if found, want := b.text("document.getElementById('found').textContent"), fmt.Sprintf("%.1f %%", 100*search/weight[0]); !strings.Contains(found, want) {
+		t.Errorf("the page says %q, want %s", found, want)
+	}
+
+	// Threads: split they add up to the same; without two of them to the rest.
+	b.open(file, "#split=thread")
+	b.eval("candid.sums()", &got)
+	if got.Total != weight[0] || got.Self != weight[0] {
+		t.Errorf("by thread the page adds up to %+v, the profile to %v", got, weight[0])
+	}
+	for i, want := range thread[:3] {
+		name := fmt.Sprintf("%s · %d", visible(p.Threads[i].Name), p.Threads[i].TID)
+		raw, _ := json.Marshal([]string{name})
+		var total float64
+		b.eval(fmt.Sprintf("candid.frame(candid.node(%s)).total", raw), &total)
+		if total != want {
+			t.Errorf("thread %q has %v, want %v", name, total, want)
+		}
+	}
+	b.open(file, "#without=0.2&event=0")
+	b.eval("candid.sums()", &got)
+	if want := weight[0] - thread[0] - thread[2]; got.Total != want {
+		t.Errorf("without threads 0 and 2 the page adds up to %v, want %v", got.Total, want)
+	}
+	b.open(file, "#event=1")
+	b.eval("candid.sums()", &got)
+	if got.Total != weight[1] || got.Samples != count[1] {
+		t.Errorf("event 1 adds up to %+v, want %v in %v samples", got, weight[1], count[1])
+	}
+	b.quiet(file)
+}
+
+func TestPageHostileNames(t *testing.T) {
+	p := synthetic(2000, 8000, 30)
+	p.Meta.Command, p.Meta.Host = hostile[0], hostile[1]
+	p.Processes[0].Command = hostile[2]
+	b := openBrowser(t, 1280, 800)
+	file := writePage(t, p)
+	b.open(file, "#split=thread")
+	b.key("T") // the list of threads, where one has a hostile name
+	b.key("Escape")
+	for _, name := range hostile {
+		raw, _ := json.Marshal(visible(name))
+		var at int
+		b.eval(fmt.Sprintf("Array.from({length: candid.nodes()}, (_, i) => i).find(i => candid.frame(i).name === %s) ?? -1", raw), &at)
+		if at < 0 {
+			t.Errorf("no frame %q", name)
+			continue
+		}
+		b.eval(fmt.Sprintf("candid.show(%d); candid.select(%d)", at, at), nil)
+		if got := b.text("document.querySelector('.detail .name').innerText"); !strings.Contains(got, visible(name)) {
+			t.Errorf("the detail line shows %q for %q", got, name)
+		}
+	}
+	if got := b.text("document.querySelector('h1').textContent"); got != hostile[0] {
+		t.Errorf("the title shows %q", got)
+	}
+	if got := b.text("document.title"); strings.Contains(got, "owned") && !strings.Contains(got, "<script>") {
+		t.Errorf("a name ran: the title is %q", got)
+	}
+	var images int
+	b.eval("document.querySelectorAll('img, script[src], iframe, object, link:not([rel=icon])').length", &images)
+	if images != 0 {
+		t.Errorf("a name became %d elements", images)
+	}
+	b.quiet(file)
+}
+
+func TestPageKeyboard(t *testing.T) {
+	b := openBrowser(t, 1280, 800)
+	b.dark(false)
+	file := writePage(t, synthetic(2000, 8000, 30))
+	b.open(file, "")
+	type state struct {
+		Zoom  int
+		Flame bool
+		Split string
+		Query string
+	}
+	get := func() (s state) {
+		t.Helper()
+		b.eval("candid.state()", &s)
+		return s
+	}
+	b.key("ArrowUp") // to the root
+	b.key("ArrowUp")
+	b.key("ArrowUp")
+	b.key("Enter")
+	s := get()
+	if s.Zoom != 2 {
+		t.Errorf("zoomed to %d, want 2, the heaviest frame of the heaviest frame", s.Zoom)
+	}
+	if h := b.text("location.hash"); h != "#zoom=2" {
+		t.Errorf("the address holds %q", h)
+	}
+	if got := b.text("document.querySelector('.crumbs').innerText"); !strings.Contains(got, "all") || !strings.Contains(got, "of all") {
+		t.Errorf("the way to the zoomed frame reads %q", got)
+	}
+	b.key("Backspace")
+	if s := get(); s.Zoom != 1 {
+		t.Errorf("one step out is %d, want 1", s.Zoom)
+	}
+	b.key("Escape")
+	if s := get(); s.Zoom != 0 {
+		t.Errorf("Escape left the zoom at %d", s.Zoom)
+	}
+	b.key("i")
+	b.key("t")
+	if s := get(); s.Flame || s.Split != "thread" {
+		t.Errorf("after i and t the state is %+v", s)
+	}
+	b.key("/")
+	for _, c := range "get" {
+		b.key(string(c))
+	}
+	b.key("Enter")
+	if s := get(); s.Query != "get" {
+		t.Errorf("the search is %q", s.Query)
+	}
+	if name := b.text("document.querySelector('.detail .name').innerText"); !strings.Contains(strings.ToLower(name), "get") {
+		t.Errorf("Enter in the search went to %q", name)
+	}
+	hash := b.text("location.hash")
+	b.open(file, hash)
+	if again := get(); again.Flame || again.Split != "thread" || again.Query != "get" {
+		t.Errorf("%s brings back %+v", hash, again)
+	}
+	b.key("?")
+	var open bool
+	if b.eval("document.querySelector('dialog.help').open", &open); !open {
+		t.Error("? shows no help")
+	}
+	b.quiet(file)
+}
+
+func median(ms []float64) float64 {
+	slices.Sort(ms)
+	return ms[len(ms)/2]
+}
+
+// TestPageDeep has a stack of 10,000 frames, which is scrolled through.
+func TestPageDeep(t *testing.T) {
+	b := openBrowser(t, 1280, 800)
+	file := writePage(t, synthetic(30_000, 30_000, 10_000))
+	b.open(file, "#icicle=1")
+	var rows, height, canvas int
+	b.eval("candid.rows()", &rows)
+	b.eval("document.querySelector('.spacer').offsetHeight", &height)
+	b.eval("document.querySelector('canvas').height", &canvas)
+	if rows < 8000 || height < 8000*18 || canvas > 900 {
+		t.Errorf("%d rows are %d pixels high on a canvas of %d", rows, height, canvas)
+	}
+	b.eval("document.querySelector('.chart').scrollTop = 1e9", nil)
+	var rects int
+	b.eval("candid.redraw(1), candid.rectangles()", &rects)
+	if rects == 0 {
+		t.Error("nothing is drawn at the far end")
+	}
+	b.quiet(file)
+}
+
+// TestPageSpeed draws graphs of 200,000 and, unless -short, of 1,000,000 nodes
+// whole. The bound is far above what it takes on an idle machine.
+func TestPageSpeed(t *testing.T) {
+	for _, nodes := range []int{200_000, 1_000_000} {
+		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
+			if nodes > 200_000 && testing.Short() {
+				t.Skip("a million nodes is not for -short")
+			}
+			b := openBrowser(t, 1440, 900)
+			b.dark(false)
+			file := writePage(t, synthetic(nodes, nodes*3/2, 60))
+			b.open(file, "")
+			var n, rects int
+			b.eval("candid.nodes()", &n)
+			for _, what := range []string{"", "#search=Map"} {
+				b.open(file, what)
+				var ms []float64
+				b.eval("candid.redraw(31)", &ms)
+				b.eval("candid.rectangles()", &rects)
+				m := median(ms)
+				t.Logf("%d nodes %s: %d rectangles, median %.1f ms, slowest %.1f ms", n, what, rects, m, slices.Max(ms))
+				if m > 120 {
+					t.Errorf("a drawing takes %.1f ms", m)
+				}
+			}
+			var find float64
+			b.eval(`(() => { const f = document.getElementById('search'), t = performance.now(); f.value = 'get|Service'; f.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter'})); return performance.now() - t })()`, &find)
+			t.Logf("%d nodes: search %.0f ms", n, find)
+			b.quiet(file)
+		})
+	}
+}
+
+// TestPagePictures takes pictures for people into the directory that
+// CANDID_PICTURES names.
+func TestPagePictures(t *testing.T) {
+	dir := os.Getenv("CANDID_PICTURES")
+	if dir == "" {
+		t.Skip("set CANDID_PICTURES to a directory to have pictures taken")
+	}
+	b := openBrowser(t, 1440, 900)
+	file := writePage(t, synthetic(20000, 30000, 34))
+	for _, dark := range []bool{false, true} {
+		theme := map[bool]string{false: "light", true: "dark"}[dark]
+		b.dark(dark)
+		shot := func(name, hash, script string, width, height int, scale float64) {
+			b.size(width, height, scale)
+			b.open(file, hash)
+			b.eval(script, nil)
+			b.picture(filepath.Join(dir, name+"-"+theme+".png"))
+		}
+		shot("whole", "", "candid.select(40)", 1440, 900, 1)
+		shot("search", "#search=HashMap", "", 1440, 900, 1)
+		shot("zoom", "#icicle=1&zoom=60", "candid.select(61)", 1440, 900, 1)
+		shot("threads", "#split=thread", "dispatchEvent(new KeyboardEvent('keydown', {key: 'T'}))", 1440, 900, 1)
+		shot("narrow", "#zoom=9", "candid.select(12)", 420, 800, 2)
+		shot("twice", "", "candid.select(14)", 720, 450, 2)
+		shot("help", "", "dispatchEvent(new KeyboardEvent('keydown', {key: '?'}))", 1440, 900, 1)
+	}
+}
