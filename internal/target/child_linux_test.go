@@ -44,6 +44,7 @@ var children = map[string]func(string) error{
 	"headless":  childHeadless,
 	"container": childContainer,
 	"open":      childOpen,
+	"hidden":    childHidden,
 	"reuse":     childReuse,
 }
 
@@ -118,6 +119,24 @@ func childOpen(arg string) error {
 	}
 	fmt.Println("error", err)
 	return nil
+}
+
+// childHidden opens a process where /proc shows only one's own.
+func childHidden(arg string) error {
+	if err := unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return err
+	}
+	if err := unix.Mount("proc", "/proc", "proc", 0, "hidepid=2"); err != nil {
+		fmt.Println("cannot:", err)
+		return nil
+	}
+	if err := syscall.Setgid(65534); err != nil {
+		return err
+	}
+	if err := syscall.Setuid(65534); err != nil {
+		return err
+	}
+	return childOpen(arg)
 }
 
 func must[T any](v T, err error) T {

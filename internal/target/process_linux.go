@@ -83,7 +83,11 @@ func (p *Process) load() error {
 	var buf [4096]byte
 	raw, err := p.readSmall("stat", buf[:])
 	if err != nil {
-		return &AccessError{PID: p.PID, Reason: goneReason(err), UID: -1}
+		reason := goneReason(err)
+		if reason == ReasonNoProcess {
+			reason = absentReason(p.PID) // hidepid=2 hides the files, but lets the directory be held
+		}
+		return &AccessError{PID: p.PID, Reason: reason, UID: -1}
 	}
 	st, ok := parseStat(raw)
 	if !ok {

@@ -298,6 +298,17 @@ func TestOtherUser(t *testing.T) {
 	}
 }
 
+func TestHidden(t *testing.T) {
+	needRoot(t)
+	_, out := startChild(t, fmt.Sprintf("hidden=%d", os.Getpid()), &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS})
+	if strings.HasPrefix(out, "cannot:") {
+		t.Skipf("cannot mount /proc with hidepid: %s", out)
+	}
+	if want := fmt.Sprintf("reason %s true -1\n", ReasonHidden); out != want {
+		t.Errorf("got %q, want %q", out, want)
+	}
+}
+
 func TestReusedID(t *testing.T) {
 	needRoot(t)
 	_, out := startChild(t, "reuse", &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID})
