@@ -126,15 +126,39 @@ func (pg *page) methods(s *profile.Selection, o Options) {
 		}
 		pg.line("%s", pg.paint(dim, fmt.Sprintf("%s  and %s more", cells(rest, s), plural(uint64(n), "method", "methods"))))
 	}
+	pg.legend(shown)
 }
+
+// legend explains the remarks that rows have.
+func (pg *page) legend(rows []profile.MethodCount) {
+	var guessed, coarse bool
+	for i := range rows {
+		guessed = guessed || remark(&rows[i]) == remarkGuessed
+		coarse = coarse || remark(&rows[i]) == remarkCoarse
+	}
+	if guessed || coarse {
+		pg.line("")
+	}
+	if guessed {
+		pg.line("%s", pg.paint(dim, "(guessed): found by a search of the stack, which can be wrong"))
+	}
+	if coarse {
+		pg.line("%s", pg.paint(dim, "(coarse): samples are placed at the next safepoint or call: shares inside inlined code are rough"))
+	}
+}
+
+const (
+	remarkGuessed = "  (guessed)"
+	remarkCoarse  = "  (coarse)"
+)
 
 // remark says where a row is less certain than it looks.
 func remark(m *profile.MethodCount) string {
 	switch {
 	case m.Guessed*2 > m.Total.Samples:
-		return "  (guessed)"
+		return remarkGuessed
 	case m.Coarse*2 > m.Self.Samples && m.Self.Samples > 0:
-		return "  (coarse)"
+		return remarkCoarse
 	}
 	return ""
 }

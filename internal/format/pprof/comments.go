@@ -8,43 +8,59 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// commentPrefix begins the comments that keep what pprof has no field for.
+// commentPrefix begins the lines that keep what pprof has no field for.
 const commentPrefix = "candid: "
 
-// comments are the lines that parseComments reads: a keyword, then numbers and
-// quoted strings.
-func comments(p *profile.Profile) []string {
-	var out []string
-	add := func(format string, args ...any) {
-		out = append(out, commentPrefix+fmt.Sprintf(format, args...))
-	}
+// remarks are what pprof has no field for, as the lines that parseComments
+// reads: a keyword, then numbers and quoted strings. What a person may want to
+// read are comments, which go tool pprof prints above its lists. The rest, a
+// line for each thread, is only put in the table of strings, where it hurts no one.
+func remarks(p *profile.Profile) (comments, silent []string) {
+	line := func(format string, args ...any) string { return commentPrefix + fmt.Sprintf(format, args...) }
 	text := func(key, value string) {
 		if value != "" {
-			add("%s %q", key, value)
+			comments = append(comments, line("%s %q", key, value))
 		}
 	}
 	text("version", p.Meta.Version)
 	text("command", p.Meta.Command)
 	text("host", p.Meta.Host)
-	text("engine", p.Meta.Engine)
 	text("describe", p.Meta.Describe)
 	for _, n := range p.Meta.Notes {
 		text("note", n)
 	}
-	add("losses %d %d", p.Losses.Lost, p.Losses.Throttled)
+	comments = append(comments, line("losses %d %d", p.Losses.Lost, p.Losses.Throttled))
+	if p.Meta.Engine != "" {
+		silent = append(silent, line("engine %q", p.Meta.Engine))
+	}
 	for _, e := range p.Events {
-		add("event %q %q %d", e.Name, e.Unit, e.Period)
+		silent = append(silent, line("event %q %q %d", e.Name, e.Unit, e.Period))
 	}
 	for _, pr := range p.Processes {
-		add("process %d %q %q", pr.PID, pr.Runtime, pr.Command)
+		silent = append(silent, line("process %d %q %q", pr.PID, pr.Runtime, pr.Command))
 	}
 	for _, t := range p.Threads {
-		add("thread %d %d %d %q %q", t.PID, t.TID, t.KernelCPU, t.OSName, strings.ToValidUTF8(t.Name, "\uFFFD"))
+		silent = append(silent, line("thread %d %d %d %q %q", t.PID, t.TID, t.KernelCPU, t.OSName, strings.ToValidUTF8(t.Name, "\uFFFD")))
 	}
-	return out
+	return comments, silent
 }
 
-// parseComments reads what comments wrote into p, and gives whether there was
+// silentRemark says whether a string of a file's table is a line that is not
+// among its comments.
+func silentRemark(s string) bool {
+	rest, ok := strings.CutPrefix(s, commentPrefix)
+	if !ok {
+		return false
+	}
+	key, _, _ := strings.Cut(rest, " ")
+	switch key {
+	case "engine", "event", "process", "thread":
+		return true
+	}
+	return false
+}
+
+// parseComments reads what remarks gave into p, and gives whether there was
 // any of it: whether candid wrote the file. Other people's comments become notes.
 func parseComments(lines []string, p *profile.Profile) (ours bool) {
 	for _, line := range lines {

@@ -190,6 +190,9 @@ func TestGoToolPprofOpensIt(t *testing.T) {
 			t.Errorf("-top lacks %q:\n%s", want, top)
 		}
 	}
+	if strings.Contains(top, "candid: thread") {
+		t.Errorf("-top lists all threads:\n%s", top)
+	}
 	// Recursion counts once: 1.2 s + 0.3 s.
 	if !strings.Contains(top, "1.20s 12.00%") || !strings.Contains(top, "1.50s 15.00%  com.example.shop.Rules.evaluate") {
 		t.Errorf("-top: wrong Rules.evaluate:\n%s", top)

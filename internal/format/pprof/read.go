@@ -179,12 +179,19 @@ func (r *reader) head(data []byte) error {
 			r.defaultType = r.text(c.value)
 		case profileComment:
 			for _, i := range c.numbers(nil) {
-				lines = append(lines, r.text(i))
+				if line := r.text(i); !silentRemark(line) {
+					lines = append(lines, line)
+				}
 			}
 		}
 	}
 	if c.err != nil {
 		return c.err
+	}
+	for _, s := range r.strings {
+		if silentRemark(s) {
+			lines = append(lines, s)
+		}
 	}
 	r.ours = parseComments(lines, p)
 	for i, t := range p.Threads {

@@ -114,8 +114,12 @@ func (w *writer) write() {
 		w.number(profilePeriod, e.Period)
 		w.number(profileDefaultSampleType, w.str(e.Name))
 	}
-	for _, c := range comments(p) {
+	comments, silent := remarks(p)
+	for _, c := range comments {
 		w.number(profileComment, w.str(c))
+	}
+	for _, s := range silent {
+		w.str(s)
 	}
 	for _, s := range w.table {
 		w.field(profileStringTable, message(s))
