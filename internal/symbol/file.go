@@ -1,22 +1,16 @@
 package symbol
 
 import (
-	"bytes"
 	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 
-	"github.com/ulikunitz/xz"
-
 	"github.com/candid-profiler/candid/internal/dwarfline"
 )
 
-const (
-	maxMiniDebug = 64 << 20  // unpacked .gnu_debugdata; Fedora's largest is below 10 MiB
-	maxDWARF     = 128 << 20 // of one file; a larger one is named by its symbols only
-)
+const maxDWARF = 128 << 20 // of one file; a larger one is named by its symbols only
 
 // Options say where else than in the file its symbols may be.
 type Options struct {
@@ -119,42 +113,6 @@ func (f *File) take(m *image, typ elf.SectionType) bool {
 		f.notes = append(f.notes, err)
 	}
 	return ok
-}
-
-// miniDebug opens .gnu_debugdata: an ELF file with the symbols that .dynsym
-// lacks, packed with xz.
-func (f *File) miniDebug() *image {
-	s := f.m.find(".gnu_debugdata")
-	if s == nil {
-		return nil
-	}
-	m, err := unpackMiniDebug(f.m, s)
-	if err != nil {
-		f.notes = append(f.notes, fmt.Errorf("section .gnu_debugdata: %w", err))
-		return nil
-	}
-	return m
-}
-
-func unpackMiniDebug(m *image, s *section) (*image, error) {
-	packed, err := m.raw(s, maxMiniDebug)
-	if err != nil {
-		return nil, err
-	}
-	// The dictionary is allocated from the header's word, so bound it first.
-	z, err := xz.ReaderConfig{DictCap: 16 << 20, SingleStream: true}.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return nil, err
-	}
-	var out bytes.Buffer
-	n, err := io.Copy(&out, io.LimitReader(z, maxMiniDebug+1))
-	if err != nil {
-		return nil, err
-	}
-	if n > maxMiniDebug {
-		return nil, fmt.Errorf("unpacked: %w", ErrTooLarge)
-	}
-	return openImage(bytes.NewReader(out.Bytes()), n)
 }
 
 // Close gives the files back.

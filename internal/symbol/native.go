@@ -173,6 +173,9 @@ func (n *Native) name(p Place, addr uint64) []Frame {
 		fr := r
 		fr.File, fr.Line = Printable(pl.File), pl.Line
 		inlined := i < len(n.places)-1
+		if inlined && pl.Function == "" {
+			continue // its description lies in a file that dwz made, which is not read
+		}
 		if inlined {
 			fr.Kind = walk.KindInlined
 		}
