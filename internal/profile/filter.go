@@ -74,9 +74,21 @@ type Selection struct {
 	Methods []Method
 
 	methodOf []uint32 // by index into Funcs
-	leaves   []Count  // by index into Nodes: samples that end there
+	// A profile's nodes differ in lines and addresses, which nothing here asks
+	// for: faces are what is left of its frames, and stacks the trie of them.
+	faces  []face
+	stacks *Trie
+	leaves []Count // by index into stacks: samples that end there
 
 	threadQuality []Quality // by index into Profile.Threads
+}
+
+// face is what a Selection knows of a frame.
+type face struct {
+	method  uint32 // index into Methods
+	kind    walk.Kind
+	guessed bool
+	coarse  bool
 }
 
 // Method is what functions are merged to: those of the same name and module.
@@ -100,12 +112,12 @@ func (p *Profile) HasTimes() bool {
 func (p *Profile) Select(f Filter) *Selection {
 	s := &Selection{
 		Profile: p, Filter: f,
-		Threads: make([]Count, len(p.Threads)),
-		leaves:  make([]Count, len(p.Nodes)),
-
+		Threads:       make([]Count, len(p.Threads)),
 		threadQuality: make([]Quality, len(p.Threads)),
 	}
 	s.mergeMethods()
+	of := s.mergeStacks()
+	s.leaves = make([]Count, s.stacks.Len())
 	m := p.matcher(f)
 	for i := range p.Samples {
 		sm := &p.Samples[i]
@@ -121,7 +133,7 @@ func (p *Profile) Select(f Filter) *Selection {
 		s.Quality.add(sm)
 		s.threadQuality[sm.Thread].add(sm)
 		s.Threads[sm.Thread].Add(c)
-		s.leaves[sm.Node].Add(c)
+		s.leaves[of[sm.Node]].Add(c)
 	}
 	return s
 }
@@ -190,6 +202,37 @@ func (s *Selection) mergeMethods() {
 		s.methodOf[i] = m
 	}
 }
+
+// mergeStacks makes the faces and the trie of them, without the hidden kinds, and
+// gives the index in it of each of the profile's nodes.
+func (s *Selection) mergeStacks() (of []uint32) {
+	p := s.Profile
+	seen := map[face]uint32{}
+	faceOf := make([]uint32, len(p.Frames))
+	for i, f := range p.Frames {
+		k := face{s.methodOf[f.Func], f.Kind, f.Prov == walk.Heuristic, f.Flags&walk.Coarse != 0}
+		at, ok := seen[k]
+		if !ok {
+			at = uint32(len(s.faces))
+			s.faces = append(s.faces, k)
+			seen[k] = at
+		}
+		faceOf[i] = at
+	}
+	s.stacks = NewTrie()
+	of = make([]uint32, len(p.Nodes))
+	for i := 1; i < len(p.Nodes); i++ {
+		n := p.Nodes[i]
+		of[i] = of[n.Parent]
+		if !s.Filter.Hide.Has(p.Frames[n.Frame].Kind) {
+			of[i] = s.stacks.Child(of[n.Parent], faceOf[n.Frame])
+		}
+	}
+	return of
+}
+
+// face is that of a node of stacks other than the root.
+func (s *Selection) face(node uint32) *face { return &s.faces[s.stacks.At(node).Frame] }
 
 // Func is the function that stands for method m.
 func (s *Selection) Func(m uint32) *Func { return &s.Profile.Funcs[s.Methods[m].Func] }

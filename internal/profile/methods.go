@@ -38,7 +38,6 @@ func (m *MethodCount) Kind() walk.Kind {
 
 // List is the method list: the most self weight first, then total, then name.
 func (s *Selection) List() []MethodCount {
-	p := s.Profile
 	rows := make([]MethodCount, len(s.Methods))
 	for i := range rows {
 		rows[i].Method = uint32(i)
@@ -51,19 +50,14 @@ func (s *Selection) List() []MethodCount {
 		node  uint32
 		inner Count // of what has the method again further in
 	}
-	first, next := p.children(totals)
+	first, next := s.children(totals)
 	depth := make([]uint32, len(s.Methods)) // occurrences on the current path
-	var last []uint32                       // by method: position in path of the innermost occurrence
-	last = make([]uint32, len(s.Methods))
+	last := make([]uint32, len(s.Methods))  // by method: position in path of the innermost occurrence
 	var path []open
 	var before []uint32 // by position in path: the method's previous innermost occurrence
 	enter := func(node uint32) {
-		m := s.method(node)
+		m := s.face(node).method
 		path = append(path, open{node: node})
-		if m == hidden {
-			before = append(before, 0)
-			return
-		}
 		if depth[m] == 0 {
 			rows[m].Total.Add(totals[node])
 		} else {
@@ -76,16 +70,14 @@ func (s *Selection) List() []MethodCount {
 	leave := func() {
 		at := len(path) - 1
 		o := path[at]
-		if m := s.method(o.node); m != hidden {
-			f := &p.Frames[p.Nodes[o.node].Frame]
-			n := totals[o.node].Samples - o.inner.Samples
-			rows[m].Kinds[f.Kind] += n
-			if f.Prov == walk.Heuristic {
-				rows[m].Guessed += n
-			}
-			depth[m]--
-			last[m] = before[at]
+		f := s.face(o.node)
+		n := totals[o.node].Samples - o.inner.Samples
+		rows[f.method].Kinds[f.kind] += n
+		if f.guessed {
+			rows[f.method].Guessed += n
 		}
+		depth[f.method]--
+		last[f.method] = before[at]
 		path, before = path[:at], before[:at]
 	}
 	for node := first[RootNode]; node != 0 || len(path) > 0; {
@@ -97,7 +89,17 @@ func (s *Selection) List() []MethodCount {
 		enter(node)
 		node = first[node]
 	}
-	s.self(rows)
+	for i := 1; i < len(s.leaves); i++ {
+		c := s.leaves[i]
+		if c.Samples == 0 {
+			continue
+		}
+		f := s.face(uint32(i))
+		rows[f.method].Self.Add(c)
+		if f.coarse {
+			rows[f.method].Coarse += c.Samples
+		}
+	}
 	rows = slices.DeleteFunc(rows, func(m MethodCount) bool { return m.Total.Samples == 0 })
 	slices.SortFunc(rows, func(a, b MethodCount) int {
 		x, y := s.Func(a.Method), s.Func(b.Method)
@@ -108,44 +110,15 @@ func (s *Selection) List() []MethodCount {
 	return rows
 }
 
-const hidden = ^uint32(0)
-
-func (s *Selection) method(node uint32) uint32 {
-	f := &s.Profile.Frames[s.Profile.Nodes[node].Frame]
-	if s.Filter.Hide.Has(f.Kind) {
-		return hidden
-	}
-	return s.methodOf[f.Func]
-}
-
-// self counts what ends at each method, or at a hidden frame that it called.
-func (s *Selection) self(rows []MethodCount) {
-	p := s.Profile
-	for i, c := range s.leaves {
-		if c.Samples == 0 {
-			continue
-		}
-		for n := uint32(i); n != RootNode; n = p.Nodes[n].Parent {
-			if m := s.method(n); m != hidden {
-				rows[m].Self.Add(c)
-				if p.Frames[p.Nodes[n].Frame].Flags&walk.Coarse != 0 {
-					rows[m].Coarse += c.Samples
-				}
-				break
-			}
-		}
-	}
-}
-
-// children gives the trie's first child and next sibling of each node, 0 for
+// children gives the first child and next sibling of each node of stacks, 0 for
 // none, without nodes that count nothing.
-func (p *Profile) children(totals []Count) (first, next []uint32) {
-	first, next = make([]uint32, len(p.Nodes)), make([]uint32, len(p.Nodes))
-	for i := len(p.Nodes) - 1; i > 0; i-- {
+func (s *Selection) children(totals []Count) (first, next []uint32) {
+	first, next = make([]uint32, len(totals)), make([]uint32, len(totals))
+	for i := len(totals) - 1; i > 0; i-- {
 		if totals[i].Samples == 0 {
 			continue
 		}
-		parent := p.Nodes[i].Parent
+		parent := s.stacks.At(uint32(i)).Parent
 		next[i] = first[parent]
 		first[parent] = uint32(i)
 	}

@@ -24,67 +24,44 @@ type TreeNode struct {
 	Children []uint32
 }
 
-// Calls is the call tree from the outside in. What differs only in lines or
-// kinds is merged; a node's kind is that of most of its weight.
+// Calls is the call tree from the outside in. What differs only in kinds is
+// merged; a node's kind is that of most of its samples.
 func (s *Selection) Calls() *Tree {
-	trie, of := s.project()
-	t := &Tree{Nodes: make([]TreeNode, trie.Len())}
-	for i := range t.Nodes {
-		n := trie.At(uint32(i))
-		t.Nodes[i] = TreeNode{Parent: n.Parent, Method: n.Frame}
+	totals := s.totals()
+	trie := NewTrie()
+	of := make([]uint32, len(totals))
+	t := &Tree{Nodes: make([]TreeNode, 1)}
+	most := make([]uint64, 1)
+	for i := 1; i < len(totals); i++ {
+		if totals[i].Samples == 0 { // nothing was chosen below
+			continue
+		}
+		f, parent := s.face(uint32(i)), of[s.stacks.At(uint32(i)).Parent]
+		at := trie.Child(parent, f.method)
+		if int(at) == len(t.Nodes) {
+			t.Nodes = append(t.Nodes, TreeNode{Parent: parent, Method: f.method})
+			most = append(most, 0)
+		}
+		of[i] = at
+		t.Nodes[at].Self.Add(s.leaves[i])
+		if totals[i].Samples > most[at] {
+			most[at] = totals[i].Samples
+			t.Nodes[at].Kind = f.kind
+		}
 	}
-	for i, c := range s.leaves {
-		t.Nodes[of[i]].Self.Add(c)
-	}
+	t.Nodes[RootNode].Self = s.leaves[RootNode]
 	t.sum()
-	s.kinds(t, of)
 	t.link()
 	return t
 }
 
-// project merges the profile's nodes by method, without the hidden kinds.
-func (s *Selection) project() (trie *Trie, of []uint32) {
-	p := s.Profile
-	totals := s.totals()
-	trie, of = NewTrie(), make([]uint32, len(p.Nodes))
-	for i := 1; i < len(p.Nodes); i++ {
-		n := p.Nodes[i]
-		f := &p.Frames[n.Frame]
-		switch {
-		case totals[i].Samples == 0: // nothing chosen below
-		case s.Filter.Hide.Has(f.Kind):
-			of[i] = of[n.Parent]
-		default:
-			of[i] = trie.Child(of[n.Parent], s.methodOf[f.Func])
-		}
-	}
-	return trie, of
-}
-
-// totals gives for every node of the profile what was chosen at and below it.
+// totals gives for every node of stacks what was chosen at and below it.
 func (s *Selection) totals() []Count {
 	totals := slices.Clone(s.leaves)
 	for i := len(totals) - 1; i > 0; i-- {
-		totals[s.Profile.Nodes[i].Parent].Add(totals[i])
+		totals[s.stacks.At(uint32(i)).Parent].Add(totals[i])
 	}
 	return totals
-}
-
-// kinds gives each node of t the kind of most of what is merged in it.
-func (s *Selection) kinds(t *Tree, of []uint32) {
-	totals := s.totals()
-	most := make([]uint64, len(t.Nodes))
-	for i, c := range totals {
-		n := of[i]
-		f := &s.Profile.Frames
-		if n == RootNode || c.Samples <= most[n] {
-			continue
-		}
-		if k := (*f)[s.Profile.Nodes[i].Frame].Kind; !s.Filter.Hide.Has(k) {
-			most[n] = c.Samples
-			t.Nodes[n].Kind = k
-		}
-	}
 }
 
 // sum makes the totals from what each node has itself.
