@@ -1,0 +1,224 @@
+package engines
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/capture"
+)
+
+// recorder adds up what an engine delivers.
+type recorder struct {
+	weight  map[uint32]uint64
+	count   map[uint32]int
+	kinds   map[capture.NoticeKind]int
+	samples int
+	bytes   int
+	kernel  int
+	flags   capture.Flags
+	look    func(*capture.Snapshot)
+}
+
+func newRecorder() *recorder {
+	return &recorder{weight: map[uint32]uint64{}, count: map[uint32]int{}, kinds: map[capture.NoticeKind]int{}}
+}
+
+func (r *recorder) Sample(s *capture.Snapshot) {
+	r.weight[s.TID] += s.Weight
+	r.count[s.TID]++
+	r.samples++
+	r.bytes += len(s.Stack)
+	r.flags |= s.Flags
+	if len(s.Kernel) > 0 {
+		r.kernel++
+	}
+	if r.look != nil {
+		r.look(s)
+	}
+}
+func (r *recorder) Notice(n capture.Notice) { r.kinds[n.Kind]++ }
+func (r *recorder) BatchEnd()               {}
+
+func compile(t testing.TB, source string) string {
+	t.Helper()
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("no C compiler (cc) here")
+	}
+	bin := filepath.Join(t.TempDir(), "prog")
+	cmd := exec.Command(cc, "-O1", "-o", bin, "-x", "c", "-", "-lpthread")
+	cmd.Stdin = strings.NewReader(source)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("compile: %v\n%s", err, out)
+	}
+	return bin
+}
+
+// start starts a program and waits for its first line of output.
+func start(t testing.TB, argv ...string) (*exec.Cmd, string) {
+	t.Helper()
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("%s said nothing: %v", argv[0], err)
+	}
+	return cmd, line
+}
+
+func options(hz float64, pids ...int) capture.Options {
+	period, _, _ := capture.ChooseRate(hz)
+	return capture.Options{PIDs: pids, Period: period, Events: []capture.Event{{Name: "cpu", Unit: "nanoseconds"}}}
+}
+
+func open(t testing.TB, opts capture.Options, name string) capture.Engine {
+	t.Helper()
+	e, err := Open(opts, name)
+	if errors.Is(err, capture.ErrPermission) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	return e
+}
+
+func record(t testing.TB, e capture.Engine, r *recorder, d time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	if err := e.Run(ctx, r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// threadTimes is the CPU time of each thread by the kernel's own account, ns.
+func threadTimes(t testing.TB, pid int) map[uint32]uint64 {
+	t.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	times := map[uint32]uint64{}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			continue // the thread has ended
+		}
+		tid, _ := strconv.Atoi(filepath.Base(filepath.Dir(f)))
+		ns, err := strconv.ParseUint(strings.Fields(string(b))[0], 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		times[uint32(tid)] = ns
+	}
+	return times
+}
+
+// Two threads that work and enter the kernel, and one that starts later.
+const workSource = `
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+static void deep(int n) {
+  volatile char pad[2000]; memset((void *)pad, n, sizeof pad);
+  if (n > 0) { deep(n - 1); return; }
+  for (;;) { struct stat s; for (volatile int i = 0; i < 20000; i++); stat("/proc/self/maps", &s); }
+}
+static void *work(void *arg) { deep((long)arg); return 0; }
+int main() {
+  pthread_t a, b;
+  pthread_create(&a, 0, work, (void *)5);
+  printf("ready\n"); fflush(stdout);
+  usleep(700000);
+  pthread_create(&b, 0, work, (void *)3);
+  deep(2);
+}`
+
+func TestEveryEngine(t *testing.T) {
+	bin := compile(t, workSource)
+	for _, name := range Names() {
+		t.Run(name, func(t *testing.T) {
+			cmd, _ := start(t, bin)
+			pid := cmd.Process.Pid
+			e := open(t, options(1000, pid), name)
+			if e.Name() != name {
+				t.Errorf("the engine %s calls itself %s", name, e.Name())
+			}
+			r := newRecorder()
+			r.look = func(s *capture.Snapshot) {
+				sp := s.Regs.SP()
+				end := s.StackAddr + uint64(len(s.Stack))
+				if s.Flags&^capture.InKernel != 0 || s.Regs.PC == 0 || s.StackAddr > sp || end != s.StackTop || end-sp < 2000 || end-sp > 64<<10 {
+					t.Errorf("pc %x sp %x copy %x+%d top %x flags %x", s.Regs.PC, sp, s.StackAddr, len(s.Stack), s.StackTop, s.Flags)
+				}
+				if (len(s.Kernel) > 0) != (s.Flags&capture.InKernel != 0) {
+					t.Errorf("flags %x with %d kernel frames", s.Flags, len(s.Kernel))
+				}
+			}
+			before := threadTimes(t, pid)
+			record(t, e, r, 2*time.Second)
+			after := threadTimes(t, pid)
+			for tid, end := range after {
+				cpu := float64(end - before[tid])
+				got := float64(r.weight[tid])
+				limit := 3.5*math.Sqrt(cpu*1e6) + 10e6
+				t.Logf("thread %d: %.1f ms sampled, %.1f ms accounted", tid, got/1e6, cpu/1e6)
+				if math.Abs(got-cpu) > limit {
+					t.Errorf("thread %d: %.1f ms sampled, %.1f ms accounted, limit %.1f", tid, got/1e6, cpu/1e6, limit/1e6)
+				}
+			}
+			st := e.Stats()
+			t.Logf("%s: %d samples of %d bytes, %d in the kernel, lost %d", e.Describe(), r.samples, r.bytes/max(1, r.samples), r.kernel, st.Lost)
+			if len(after) != 3 || r.kinds[capture.Fork] != 1 || r.kernel == 0 || st.Samples != uint64(r.samples) || st.Bytes != uint64(r.bytes) {
+				t.Errorf("%d threads, notices %v, %d kernel samples, stats %+v", len(after), r.kinds, r.kernel, st)
+			}
+			// The target's end is the engine's.
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			begin := time.Now()
+			record(t, e, newRecorder(), 20*time.Second)
+			if d := time.Since(begin); d > 4*time.Second {
+				t.Errorf("Run took %v after its target's end", d)
+			}
+		})
+	}
+}
+
+func TestUnknownEngine(t *testing.T) {
+	if _, err := Open(options(99, os.Getpid()), "magic"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("engine magic: %v", err)
+	}
+}
+
+func TestNoSuchProcess(t *testing.T) {
+	for _, name := range append(Names(), "auto") {
+		if e, err := Open(options(99, 1<<22-1), name); err == nil {
+			e.Close()
+			t.Errorf("%s takes a process that is not there", name)
+		}
+	}
+}

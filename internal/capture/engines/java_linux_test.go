@@ -1,0 +1,98 @@
+package engines
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/capture/bpfcopy"
+)
+
+const deepJava = `
+public class Deep {
+  static volatile long sink;
+  static long down(int n, long x) { return n == 0 ? burn(x) : down(n - 1, x + 1) + 1; }
+  static long burn(long x) { for (int i = 0; i < 2000000; i++) x = x * 31 + i; return x; }
+  public static void main(String[] a) {
+    for (int t = 0; t < 2; t++) { Thread th = new Thread(() -> { for (;;) sink += down(100, sink); }); th.setDaemon(true); th.start(); }
+    System.out.println("ready");
+    for (;;) sink += down(50, sink);
+  }
+}`
+
+// jdk is the home of a JDK of that version, or the test is skipped.
+func jdk(t *testing.T, version string) string {
+	t.Helper()
+	root := os.Getenv("CANDID_RUNTIMES")
+	if root == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			t.Skip("no home directory to look for JDKs in; set CANDID_RUNTIMES")
+		}
+		root = filepath.Join(home, ".cache", "candid-runtimes")
+	}
+	dir := filepath.Join(root, "jdks", version)
+	if _, err := os.Stat(filepath.Join(dir, "bin", "javac")); err != nil {
+		t.Skipf("no JDK %s in %s (set CANDID_RUNTIMES)", version, root)
+	}
+	return dir
+}
+
+func TestJava(t *testing.T) {
+	home := jdk(t, "17")
+	dir := t.TempDir()
+	source := filepath.Join(dir, "Deep.java")
+	if err := os.WriteFile(source, []byte(deepJava), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(filepath.Join(home, "bin", "javac"), "-d", dir, source).CombinedOutput(); err != nil {
+		t.Fatalf("javac: %v\n%s", err, out)
+	}
+	for _, v := range []bpfcopy.Variant{bpfcopy.Exact, bpfcopy.Sized} {
+		t.Run(v.String(), func(t *testing.T) {
+			cmd, _ := start(t, filepath.Join(home, "bin", "java"), "-cp", dir, "Deep")
+			time.Sleep(500 * time.Millisecond)
+			stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
+			if err != nil {
+				t.Skipf("BPF statistics: %v", err)
+			}
+			defer stats.Close()
+			e, err := bpfcopy.Open(options(1000, cmd.Process.Pid), v)
+			if err != nil {
+				t.Skip(err)
+			}
+			defer e.Close()
+			r := newRecorder()
+			holes, cut := 0, 0
+			r.look = func(s *capture.Snapshot) {
+				end := s.StackAddr + uint64(len(s.Stack))
+				if s.Flags&capture.StackHoles != 0 {
+					holes++
+				}
+				if s.Flags&capture.StackCut != 0 {
+					cut++
+				}
+				if s.StackTop == 0 || end != s.StackTop || s.StackAddr > s.Regs.SP() {
+					t.Errorf("pc %x sp %x copy %x+%d top %x flags %x", s.Regs.PC, s.Regs.SP(), s.StackAddr, len(s.Stack), s.StackTop, s.Flags)
+				}
+			}
+			record(t, e, r, time.Second)
+			runs, ns, err := e.ProgramCost()
+			if err != nil || r.samples == 0 || runs == 0 {
+				t.Fatalf("%d samples, %d runs, %v", r.samples, runs, err)
+			}
+			st := e.Stats()
+			t.Logf("%d samples from %d threads, %d bytes each, lost %d, %d with holes; the program ran %d times, %d ns each",
+				r.samples, len(r.count), r.bytes/r.samples, st.Lost, holes, runs, ns/runs)
+			if st.Lost > 0 || cut > 0 {
+				t.Errorf("%d lost, %d cut", st.Lost, cut)
+			}
+		})
+	}
+}

@@ -1,0 +1,119 @@
+package perfevent
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+	"testing"
+)
+
+// words puts 64-bit words into bytes.
+func words(ws ...uint64) []byte {
+	var b []byte
+	for _, w := range ws {
+		b = binary.LittleEndian.AppendUint64(b, w)
+	}
+	return b
+}
+
+// withHeader puts a header before a body.
+func withHeader(kind uint32, misc uint16, body []byte) []byte {
+	b := binary.LittleEndian.AppendUint32(nil, kind)
+	b = binary.LittleEndian.AppendUint16(b, misc)
+	b = binary.LittleEndian.AppendUint16(b, uint16(headerSize+len(body)))
+	return append(b, body...)
+}
+
+func pair(lo, hi uint32) uint64 { return uint64(lo) | uint64(hi)<<32 }
+
+const testMask = 0b1001_0000_0011
+
+func sampleBytes(stack []byte) []byte {
+	body := words(pair(10, 11), 12345, pair(3, 0), 999, 4, contextMarks+127, 0xffffffff81000010, 0xffffffff81000020, contextMarks+512, 2, 1, 2, 3, 4, uint64(len(stack)+8))
+	body = append(body, stack...)
+	body = append(body, make([]byte, 8)...)
+	return withHeader(RecordSample, miscKernel, append(body, words(uint64(len(stack)))...))
+}
+
+var testLayout = Layout{Callchain: true, RegsMask: testMask}
+
+func TestParseSample(t *testing.T) {
+	var r Record
+	stack := []byte("the bytes of a stack, 32 of them")
+	if err := testLayout.Parse(sampleBytes(stack), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.PID != 10 || r.TID != 11 || r.Time != 12345 || r.CPU != 3 || r.Period != 999 || !r.InKernel || r.ABI != 2 {
+		t.Errorf("%+v", r)
+	}
+	if !slices.Equal(r.Kernel, []uint64{0xffffffff81000010, 0xffffffff81000020}) {
+		t.Errorf("kernel chain %x", r.Kernel)
+	}
+	if r.Regs[0] != 1 || r.Regs[1] != 2 || r.Regs[8] != 3 || r.Regs[11] != 4 {
+		t.Errorf("registers %v", r.Regs[:12])
+	}
+	if string(r.Stack) != string(stack) {
+		t.Errorf("stack %q", r.Stack)
+	}
+}
+
+func TestParseOthers(t *testing.T) {
+	trailer := words(pair(7, 8), 555, 2)
+	var r Record
+	for _, c := range []struct {
+		name string
+		b    []byte
+		ok   func() bool
+	}{
+		{"lost", withHeader(RecordLost, 0, append(words(1, 42), trailer...)), func() bool { return r.Lost == 42 && r.Time == 555 && r.CPU == 2 }},
+		{"fork", withHeader(RecordFork, 0, append(words(pair(20, 10), pair(21, 11), 1), trailer...)), func() bool { return r.PID == 20 && r.Parent == 10 && r.TID == 21 }},
+		{"exec", withHeader(RecordComm, miscCommExec, append(append(words(pair(5, 6)), "java\x00\x00\x00\x00"...), trailer...)), func() bool { return r.Exec && string(r.Comm) == "java" && r.PID == 5 && r.TID == 6 }},
+		{"throttle", withHeader(RecordThrottle, 0, append(words(1, 2, 3), trailer...)), func() bool { return r.PID == 7 && r.TID == 8 }},
+	} {
+		if err := (Layout{}).Parse(c.b, &r); err != nil || !c.ok() {
+			t.Errorf("%s: %v, %+v", c.name, err, r)
+		}
+	}
+}
+
+func TestParseCPUs(t *testing.T) {
+	got, err := parseCPUs("0-2,5,7-8")
+	if err != nil || !slices.Equal(got, []int{0, 1, 2, 5, 7, 8}) {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, bad := range []string{"", "a", "3-1", "0-99999999", "-1"} {
+		if _, err := parseCPUs(bad); err == nil {
+			t.Errorf("%q is a list of CPUs", bad)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(sampleBytes([]byte("12345678")), true, uint64(testMask))
+	f.Add(withHeader(RecordFork, 0, make([]byte, 48)), false, uint64(0))
+	f.Add(withHeader(RecordComm, miscCommExec, make([]byte, 40)), true, ^uint64(0))
+	f.Fuzz(func(t *testing.T, b []byte, chain bool, mask uint64) {
+		r := Record{}
+		l := Layout{Callchain: chain, RegsMask: mask}
+		if l.Parse(b, &r) != nil {
+			return
+		}
+		if len(r.Stack) > len(b) || len(r.Comm) > len(b) || len(r.Kernel)*8 > len(b) {
+			t.Errorf("more came out than went in: %+v", r)
+		}
+		if r.Type == RecordSample && mask != 0 && r.ABI != 0 && len(b) < 8*bits.OnesCount64(mask) {
+			t.Error("registers from nowhere")
+		}
+	})
+}
+
+func BenchmarkParse(b *testing.B) {
+	record := sampleBytes(make([]byte, 16384))
+	var r Record
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := testLayout.Parse(record, &r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
