@@ -14,7 +14,6 @@ const maxGoTable = 128 << 20
 // pcHeader and _func). Formats of Go 1.18 and later are read. It is parsed
 // where it lies; debug/gosym would build an object for every function.
 type goTable struct {
-	data    []byte
 	order   binary.ByteOrder
 	text    uint64
 	quantum uint64
@@ -62,7 +61,7 @@ func openGoTable(m *image, syms *table) *goTable {
 		}
 		return nil
 	}
-	t := &goTable{data: b, order: m.order, quantum: uint64(b[6]), text: word(2),
+	t := &goTable{order: m.order, quantum: uint64(b[6]), text: word(2),
 		names: part(3), cu: part(4), files: part(5), pcs: part(6), pcln: part(7)}
 	t.n = int(min(word(0), uint64(len(t.pcln)/8)))
 	t.funcs = t.pcln[:t.n*8]
