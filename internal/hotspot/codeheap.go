@@ -272,20 +272,35 @@ func (vm *VM) lookup(h *codeHeap, pc uint64) *blob {
 
 // read finds and decodes the blob at pc.
 func (vm *VM) read(h *codeHeap, pc uint64) *blob {
-	c, l := &vm.code, &vm.code.layout
-	if pc >= h.high {
-		if h.boundsInBatch == vm.batch && vm.batch != 0 {
-			return nil
-		}
-		h.boundsInBatch = vm.batch
-		high, ok := vm.peek.member(h.addr+vm.t.field("CodeHeap::_memory").offset, vm.t.field("VirtualSpace::_high"))
-		if !ok || high < h.low || high > h.reserved {
-			return nil
-		}
-		if h.high = high; pc >= high {
-			return nil
+	if pc < h.high {
+		if b := vm.readBlob(h, pc); b != nil {
+			return b
 		}
 	}
+	// The heap may have grown: pc, or the end of its blob, may lie in the new part.
+	if vm.grown(h) && pc < h.high {
+		return vm.readBlob(h, pc)
+	}
+	return nil
+}
+
+// grown reads how far the heap is committed, once a batch, and says whether that
+// has changed.
+func (vm *VM) grown(h *codeHeap) bool {
+	if h.boundsInBatch == vm.batch && vm.batch != 0 {
+		return false
+	}
+	h.boundsInBatch = vm.batch
+	high, ok := vm.peek.member(h.addr+vm.t.field("CodeHeap::_memory").offset, vm.t.field("VirtualSpace::_high"))
+	if !ok || high < h.low || high > h.reserved || high == h.high {
+		return false
+	}
+	h.high = high
+	return true
+}
+
+func (vm *VM) readBlob(h *codeHeap, pc uint64) *blob {
+	c, l := &vm.code, &vm.code.layout
 	if c.live >= maxBlobs {
 		vm.note("the code cache holds more pieces of code than can be kept")
 		return nil

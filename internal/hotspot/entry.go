@@ -43,20 +43,14 @@ func (vm *VM) callStubRow(arch cpu.Arch) *callStubRow {
 func (vm *VM) stepCallStub(c *walk.Cursor, e *pcEntry) walk.Verdict {
 	fp := c.Regs.FP()
 	vm.push(c, c.Regs.PC, e.ref, walk.KindStub, walk.Exact, walk.ReturnAddress)
-	s := &vm.stepping
-	s.entryPC, s.below = c.Regs.PC, 0
 	row := vm.callStubRow(c.Regs.Arch)
 	if !vm.fpKnown(c) || row == nil || fp <= c.Regs.SP() || fp-c.Regs.SP() > maxFrame || fp&7 != 0 {
 		return walk.Stuck
 	}
 	// A wrong frame pointer shows in the wrapper: it is an object in the frame
 	// of the C++ function that called the stub.
-	w, ok := c.Word(slot(fp, int64(row.wrapper)))
-	if !ok || w <= fp || w-fp > maxFrame || w&7 != 0 {
+	if !vm.noteEntry(c, c.Regs.PC, fp) {
 		return walk.Stuck
-	}
-	if vm.off.wrapperAnchor != absent {
-		s.below = w + vm.off.wrapperAnchor
 	}
 	ra, ok := c.Word(fp + 8)
 	if !ok {
@@ -75,8 +69,23 @@ func (vm *VM) stepCallStub(c *walk.Cursor, e *pcEntry) walk.Verdict {
 	}
 	vm.enter(c, ra, fp+16, caller)
 	c.Regs.Known = known
-	s.flags = 0
+	vm.stepping.flags = 0
 	return walk.Stepped
+}
+
+// noteEntry remembers where the anchor of the Java frames below the call stub's
+// C++ caller is; false if fp is not the call stub's frame.
+func (vm *VM) noteEntry(c *walk.Cursor, pc, fp uint64) bool {
+	s := &vm.stepping
+	s.entryPC, s.below = pc, 0
+	w, ok := c.Word(fp + uint64(vm.off.entryWrapper))
+	if !ok || w <= fp || w-fp > maxFrame || w&7 != 0 {
+		return false
+	}
+	if vm.off.wrapperAnchor != absent {
+		s.below = w + vm.off.wrapperAnchor
+	}
+	return true
 }
 
 // javaAnchor is where a thread left Java code.

@@ -195,8 +195,9 @@ func (vm *VM) entering(c *walk.Cursor, s *interpreterSlots) (f found, fpBased, o
 			return found{ra: second, sp: sp + 16, fp: saved}, false, true
 		}
 		if vm.javaCaller(rax) || (!vm.frameSetUp(c, s) && vm.validRA(rax)) {
-			// While the frame is built the register still holds it.
-			if w, ok := c.Word(fp + 8); !building || !ok || w != rax {
+			// While the frame is built, and a little longer, the register holds it.
+			near := fp >= sp && fp-sp <= uint64(-8*s.bottom)+64
+			if w, ok := c.Word(fp + 8); !near || !ok || w != rax {
 				return found{ra: rax, sp: sp, fp: fp}, false, true
 			}
 		}

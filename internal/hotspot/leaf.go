@@ -72,6 +72,9 @@ func (vm *VM) leave(l *leaf, f found) walk.Verdict {
 	switch l.b.kind {
 	case blobStubRoutines, blobOther, blobContinuation:
 		c.LeafCallee = true
+		if vm.inCallStub(l.b, l.pc) {
+			vm.noteEntry(c, l.pc, l.fp)
+		}
 		// C++ calls some stubs. One that has pushed nothing has also changed
 		// none of the registers that C++ expects back.
 		if f.sp <= sp+8 && !vm.inCodeCache(f.ra) {
@@ -147,9 +150,6 @@ func (l *leaf) returns(ra uint64) bool {
 		return l.vm.validRA(ra)
 	case blobStubRoutines, blobOther:
 		return true // C++ calls stubs too
-	case blobNativeMethod:
-		// Frozen frames and native code return here as well.
-		return l.vm.codeRA(ra)
 	}
 	return l.vm.codeRA(ra)
 }

@@ -2,6 +2,7 @@ package hotspot
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -21,6 +22,7 @@ const (
 	inFP                    // rbp
 	inRAX                   // the return address is in a register, not on the stack
 	inRDX                   // the same
+	inRCX                   // the same
 	inException             // it is JavaThread._saved_exception_pc
 )
 
@@ -45,6 +47,7 @@ var (
 	byFP        = spot{inFP, 8, 0}
 	inRAXPlace  = spot{inRAX, 0, keepFP}
 	inRDXPlace  = spot{inRDX, 0, keepFP}
+	inRCXPlace  = spot{inRCX, 0, keepFP}
 	atException = spot{inException, 0, keepFP}
 )
 
@@ -182,14 +185,21 @@ var runtimeRules = []leafRule{
 	// The rethrow stub pops its return address: pop rbp; pop rdx; jmp r10.
 	{before: pat("5D"), at: pat("5A"), place: onTop},
 	{before: pat("5D 5A"), at: pat("41 FF E2"), place: inRDXPlace},
-	{when: func(l *leaf) bool { return l.off == 0 }, place: onTop},
+	// C1's handle_exception_from_callee: leave; pop rcx; jmp rcx.
+	{before: pat("C9"), at: pat("59"), place: onTop},
+	{before: pat("C9 59"), at: pat("FF E1"), place: inRCXPlace},
+	{before: pat("C9"), at: pat("E9"), place: onTop},
+	{before: pat("C9"), at: pat("FF"), place: onTop},
 	{at: pat("55"), when: func(l *leaf) bool { return l.off < 16 }, place: onTop},
 	{before: pat("55"), when: func(l *leaf) bool { return l.off <= 16 }, place: underSaved},
 	{when: func(l *leaf) bool { return l.off <= 24 && l.moves() }, place: underSaved},
-	// C1's stubs move rsp within their frame.
+	// C1's stubs begin with a frame on rbp and move rsp within it.
+	{when: func(l *leaf) bool { return l.off >= 4 && callStubEntry.at(l.code, 0) }, place: byFP},
+	// Some are jumped to by others that have made the frame already.
 	{when: func(l *leaf) bool {
-		return l.fp > l.sp && l.fp < l.sp+l.fs-16 && l.codeAt(l.fp+8)
+		return l.fp > l.sp && l.fp <= l.sp+l.fs-16 && l.codeAt(l.fp+8)
 	}, place: byFP},
+	{when: func(l *leaf) bool { return l.off == 0 }, place: onTop},
 	{place: inBuilt},
 }
 
@@ -213,18 +223,64 @@ var safepointRules = []leafRule{
 
 // stubRules are of hand-made stubs. 41 55 is push r13, not push rbp.
 var stubRules = []leafRule{
+	// forward_exception: pop rdx; mov rax,[r15+x]; mov [r15+x],0; jmp rbx.
+	{before: pat("5A"), at: pat("49 8B 47"), place: inRDXPlace},
+	{before: pat("5A 49 8B 47 ??"), at: pat("49 C7 47"), place: inRDXPlace},
+	{before: pat("49 C7 47 ?? 00 00 00 00"), at: pat("FF E3"), place: inRDXPlace},
+	// unwind_exception of C1: pop rdx; jmp rbx.
+	{before: pat("5A"), at: pat("FF E3"), place: inRDXPlace},
 	{at: pat("55"), when: func(l *leaf) bool { return !pat41.before(l.code, l.off) }, place: onTop},
 	{before: pat("55"), when: func(l *leaf) bool { return !pat41.before(l.code, l.off-1) }, place: underSaved},
 	{at: pat("C3"), place: onTop},
 	{at: pat("C9"), place: byFP},
-	{when: func(l *leaf) bool { return l.fp >= l.sp && l.fp < l.sp+512 && l.codeAt(l.fp+8) }, place: byFP},
+	{when: (*leaf).onFP, place: byFP},
+	// A call of C code without a frame: the stack is aligned first.
+	{before: pat("48 83 EC 08"), at: pat("E8"), place: underOther},
+	{at: pat("48 83 C4 08"), place: underOther},
 	{place: onTop},
+}
+
+// onFP says whether a hand-made stub seems to have its frame on rbp.
+func (l *leaf) onFP() bool { return l.fp >= l.sp && l.fp < l.sp+512 && l.codeAt(l.fp+8) }
+
+// barrierRules are of the nmethod entry barrier's stub, which pushes -1 before it
+// makes its frame.
+var barrierRules = []leafRule{
+	{at: pat("68 FF FF FF FF"), place: onTop},
+	{at: pat("55"), place: underOther},
+	{before: pat("55"), place: spot{inSP, 16, 0}},
+	{at: pat("C3"), place: onTop},
+	{at: pat("FF 64 24 F8"), place: onTop},
+	{when: func(l *leaf) bool { return l.fp < l.sp || l.fp >= l.sp+maxStubFrame }, place: underOther},
+	{before: pat("C9"), place: underOther},
+	{before: pat("C9 48 85 24 24"), place: underOther},
+	{place: spot{inFP, 16, 0}},
+}
+
+// callStubRules are of the stub through which C++ calls Java, which its return
+// address into libjvm tells from no other stub.
+var callStubRules = []leafRule{
+	{at: pat("55"), place: onTop},
+	{before: pat("55"), place: underSaved},
+	{at: pat("C3"), place: onTop},
+	{place: byFP},
 }
 
 // framelessRules are of adapters, vtable stubs and inline cache buffers, of the
 // interpreter's native signature handlers, which run on its frame pointer, and of
 // JNI's fast field getters: none pushes anything that stays.
 var framelessRules = []leafRule{{place: onTop}}
+
+var framelessNames = []string{"native signature handlers", "Signature Handler Temp Buffer", "InlineCacheBuffer", "jni_fast_", "flush_icache"}
+
+func (b *blob) frameless() bool {
+	for _, n := range framelessNames {
+		if strings.HasPrefix(b.name, n) {
+			return true
+		}
+	}
+	return false
+}
 
 var pat41 = pat("41")
 
@@ -257,8 +313,19 @@ func (l *leaf) rulesX86() []leafRule {
 		return wrapperRules
 	case blobSafepoint:
 		return safepointRules
-	case blobAdapter, blobVtable, blobMethodHandles, blobOther:
+	case blobAdapter, blobVtable, blobMethodHandles:
 		return framelessRules
+	case blobOther:
+		if l.b.frameless() {
+			return framelessRules
+		}
+	case blobStubRoutines:
+		if l.vm.inCallStub(l.b, l.pc) {
+			return callStubRules
+		}
+		if l.vm.inBarrier(l.b, l.pc) {
+			return barrierRules
+		}
 	case blobRuntimeStub, blobDeopt, blobUncommonTrap, blobException:
 		if l.fs >= 16 {
 			return runtimeRules
@@ -289,6 +356,9 @@ func (l *leaf) read(p spot) (f found, ok bool) {
 		return f, true
 	case inRDX:
 		f.ra, f.sp = l.c.Regs.R[cpu.RDX], l.sp
+		return f, true
+	case inRCX:
+		f.ra, f.sp = l.c.Regs.R[cpu.RCX], l.sp
 		return f, true
 	case inException:
 		f.ra, ok = l.vm.savedExceptionPC(l.c.TID)
@@ -338,12 +408,42 @@ func (l *leaf) callerX86() (found, bool) {
 	}
 	from := l.sp
 	if p.base == inFrame && l.b.kind == blobNMethod {
+		if g, found := l.pushedAll(); found {
+			return g, true
+		}
 		from = l.sp + l.fs - 8
 	}
 	if g, found := l.search(from, (*VM).validRA); found {
 		return g, true
 	}
 	return f, ok && l.vm.codeRA(f.ra)
+}
+
+// maxPushed is how far above rsp the registers may begin that a math intrinsic
+// saved, in words: all general and all 512-bit vector registers.
+const maxPushed = 320
+
+// pushedAll finds the frame of code that has saved all registers on the stack
+// (up to JDK 8 C2's pow, exp and others do around a call): mov [rsp-40],rsp; sub
+// rsp,128. The saved stack pointer lies 40 bytes below what it points at.
+func (l *leaf) pushedAll() (found, bool) {
+	for i := range uint64(maxPushed) {
+		at := l.sp + 8*i
+		w, ok := l.c.Word(at)
+		if !ok {
+			break
+		}
+		if w != at+40 {
+			continue
+		}
+		inner := *l
+		inner.sp = w
+		if f, ok := inner.read(inBuilt); ok && l.vm.validRA(f.ra) {
+			l.vm.stepping.prov = walk.Derived
+			return f, true
+		}
+	}
+	return found{}, false
 }
 
 var (

@@ -10,6 +10,10 @@ const (
 	// smaller; a size beyond is a torn read.
 	maxFrame = 256 << 10
 
+	// maxStubFrame bounds the frames of hand-made stubs, in bytes; those of the
+	// entry barriers and C1's stubs hold all vector registers.
+	maxStubFrame = 4096
+
 	// maxSearch is how many words above the place that the rules name are looked
 	// at for a return address (the string search intrinsics move rsp).
 	maxSearch = 12
@@ -23,6 +27,8 @@ type stepping struct {
 	// Of the call stub or upcall stub that was stepped over last: its pc, and
 	// where the anchor of the Java frames below the native frames is (Resume).
 	entryPC, below uint64
+	callStub       codeRange
+	barrier        codeRange
 
 	// prov and flags are put on the next frame: it was found by less than its
 	// callee's own rule.
@@ -154,16 +160,33 @@ func (vm *VM) stepDeopt(c *walk.Cursor, e *pcEntry) walk.Verdict {
 	return vm.popFrame(c, sp+b.frameSize)
 }
 
-// stepFramePointer steps over a stub's own frame, which has no published size.
+// stepFramePointer steps over a stub that publishes no size of its frame: the
+// frame is on the frame pointer, or there is none, or only the stack was aligned
+// for a call of C code.
 func (vm *VM) stepFramePointer(c *walk.Cursor, e *pcEntry) walk.Verdict {
+	barrier := vm.inBarrier(e.blob, e.pc)
 	vm.push(c, e.pc, e.ref, e.kind, walk.Derived, walk.ReturnAddress)
-	fp := c.Regs.FP()
-	if !vm.fpKnown(c) || fp < c.Regs.SP() || fp-c.Regs.SP() > maxFrame {
-		return walk.Stuck
+	sp, fp := c.Regs.SP(), c.Regs.FP()
+	if vm.fpKnown(c) && fp >= sp && fp-sp <= maxStubFrame && fp&7 == 0 {
+		saved, ok := c.Word(fp)
+		at := fp + 8
+		if barrier {
+			at += 8
+		}
+		if ra, ok2 := c.Word(at); ok && ok2 && vm.codeRA(stripPC(c, ra)) {
+			vm.enter(c, ra, at+8, saved)
+			c.LeafCallee = true
+			return walk.Stepped
+		}
 	}
-	v := vm.popFrame(c, fp+16)
-	c.LeafCallee = true
-	return v
+	for _, at := range [2]uint64{sp, sp + 8} {
+		if ra, ok := c.Word(at); ok && vm.codeRA(stripPC(c, ra)) {
+			vm.enter(c, ra, at+8, fp)
+			c.LeafCallee = true
+			return walk.Stepped
+		}
+	}
+	return walk.Stuck
 }
 
 func (vm *VM) fpKnown(c *walk.Cursor) bool {
