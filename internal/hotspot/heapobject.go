@@ -16,6 +16,9 @@ const (
 	maxSupers     = 64
 	maxFieldBytes = 1 << 19
 	maxFieldCount = 1 << 16
+	// maxClassFields is how many instance fields of a class are looked at;
+	// java.lang.Thread, the largest of those that matter, has some 20.
+	maxClassFields = 128
 )
 
 // heapLayout is how objects look in this VM (FACTS E.3).
@@ -273,10 +276,12 @@ func (vm *VM) classFields(klass uint64) map[string]javaField {
 		return nil
 	}
 	out := make(map[string]javaField)
+	read := 0
 	for _, f := range raw {
-		if f.static || len(out) >= 256 {
+		if f.static || read >= maxClassFields {
 			continue
 		}
+		read++
 		var slots [16]byte
 		reqs := []target.Read{{Addr: vm.poolSlot(pool, f.name), Buf: slots[:8]}, {Addr: vm.poolSlot(pool, f.signature), Buf: slots[8:]}}
 		vm.peek.readV(reqs)

@@ -33,6 +33,8 @@ type threadTable struct {
 	read   time.Time
 	cost   time.Duration // of reading the list
 
+	tids *tidMap
+
 	listField, length, array, head field
 	ok                             bool
 }
@@ -111,6 +113,7 @@ func (vm *VM) listThreads() []javaThread {
 			at, _ = vm.peek.u64(at + vm.off.threadNext)
 		}
 	}
+	s.tids.refresh()
 	// First every thread's OSThread and object, then the ids.
 	n := len(addrs)
 	buf := make([]byte, 20*n)
@@ -136,7 +139,9 @@ func (vm *VM) listThreads() []javaThread {
 		if !reqs[i].OK || word(b, 0) == 0 || tid == 0 {
 			continue // not started yet, or ended
 		}
-		out = append(out, javaThread{addr: a, tid: tid, object: word(b, 8)})
+		if tid, ok := s.tids.of(tid); ok {
+			out = append(out, javaThread{addr: a, tid: tid, object: word(b, 8)})
+		}
 	}
 	return out
 }
@@ -206,13 +211,35 @@ func (vm *VM) ThreadNames() map[int]string {
 	list := vm.listThreads()
 	vm.heap.begin()
 	for _, t := range list {
-		// The collector may move the object while it is read: eetop tells.
-		for range 3 {
-			if name, ok := vm.threadName(t); ok {
-				out[int(t.tid)] = name
-				break
-			}
+		if name, ok := vm.steadyName(t); ok {
+			out[int(t.tid)] = name
 		}
 	}
 	return out
+}
+
+// ThreadName is ThreadNames for one thread; false if it is no Java thread or its
+// name cannot be told for sure.
+func (vm *VM) ThreadName(tid uint32) (string, bool) {
+	addr, ok := vm.javaThread(tid)
+	if !ok || vm.off.threadObj == absent || !vm.heap.ok {
+		return "", false
+	}
+	object, ok := vm.peek.u64(addr + vm.off.threadObj)
+	if !ok {
+		return "", false
+	}
+	vm.heap.begin()
+	return vm.steadyName(javaThread{addr: addr, object: object, tid: tid})
+}
+
+// steadyName reads a name again if the collector moved the object while it was
+// read, which eetop tells.
+func (vm *VM) steadyName(t javaThread) (string, bool) {
+	for range 3 {
+		if name, ok := vm.threadName(t); ok {
+			return name, true
+		}
+	}
+	return "", false
 }

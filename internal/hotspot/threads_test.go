@@ -110,6 +110,14 @@ func TestThreadNames(t *testing.T) {
 						t.Errorf("thread %d is %q (%v), jstack says %q", tid, name, ok, w.name)
 					}
 				}
+				for tid, name := range got {
+					if one, ok := vm.ThreadName(uint32(tid)); !ok || one != name {
+						t.Errorf("asked alone, thread %d is %q (%v), not %q", tid, one, ok, name)
+					}
+				}
+				if _, ok := vm.ThreadName(uint32(os.Getpid())); ok {
+					t.Error("a thread of ours has a name in Java")
+				}
 				if n < 10 {
 					t.Errorf("jstack shows only %d Java threads", n)
 				}

@@ -55,6 +55,7 @@ func Open(p *target.Process) (*VM, error) {
 		return nil, fmt.Errorf("open the Java VM of process %d (%s): %w", p.PID, file, err)
 	}
 	vm.mem, vm.file = p.Memory(), file
+	vm.threads.tids = newTIDMap(p)
 	return vm, nil
 }
 

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package hotspot
+
+// innerTID: only Linux has pid namespaces.
+func innerTID(pid, tid int) (uint32, bool) { return uint32(tid), true }
