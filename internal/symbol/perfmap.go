@@ -41,19 +41,14 @@ type perfEntry struct {
 	name string
 }
 
-// find names addr, after looking whether the file has grown if addr is unknown.
+// find names addr. Every second it looks whether the file has grown: a runtime
+// may put new code where old code was.
 func (p *perfMap) find(addr uint64, now time.Time) (perfEntry, bool) {
-	if e, ok := p.lookup(addr); ok {
-		return e, true
+	if p.looked.IsZero() || now.Sub(p.looked) >= perfMapPause {
+		p.looked = now
+		p.refresh()
 	}
-	if !p.looked.IsZero() && now.Sub(p.looked) < perfMapPause {
-		return perfEntry{}, false
-	}
-	p.looked = now
-	if p.refresh() {
-		return p.lookup(addr)
-	}
-	return perfEntry{}, false
+	return p.lookup(addr)
 }
 
 func (p *perfMap) lookup(addr uint64) (perfEntry, bool) {
@@ -64,31 +59,29 @@ func (p *perfMap) lookup(addr uint64) (perfEntry, bool) {
 	return p.sorted[i], true
 }
 
-// refresh reads what was appended and says whether there was anything.
-func (p *perfMap) refresh() bool {
+// refresh reads what was appended.
+func (p *perfMap) refresh() {
 	f, err := p.open()
 	if err != nil {
 		if !errors.Is(err, os.ErrNotExist) {
 			p.problem = err
 		}
-		return false
+		return
 	}
 	defer f.Close()
 	st, err := f.Stat()
 	if err != nil || !st.Mode().IsRegular() {
 		p.problem = fmt.Errorf("%s is not a regular file", f.Name())
-		return false
+		return
 	}
 	if p.ino != nil && (!os.SameFile(p.ino, st) || st.Size() < p.read) {
 		p.read, p.all = 0, nil // another file, or written anew
 	}
 	p.ino = st
 	if st.Size() <= p.read || p.read >= maxPerfMap {
-		return false
+		return
 	}
-	n := p.parse(io.NewSectionReader(f, p.read, min(st.Size(), maxPerfMap)-p.read))
-	p.read += n
-	return n > 0
+	p.read += p.parse(io.NewSectionReader(f, p.read, min(st.Size(), maxPerfMap)-p.read))
 }
 
 // parse takes over the whole lines of r and returns how many bytes they are.
