@@ -1,0 +1,74 @@
+# candid's commands. `make demo` and `make test` work on a fresh Debian machine
+# with only Go and make: they install what they need.
+
+export CGO_ENABLED = 0
+export GOFLAGS = -buildvcs=auto
+CACHE ?= $(HOME)/.cache/candid-runtimes
+export CANDID_RUNTIMES = $(CACHE)
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
+LDFLAGS := -s -w -X main.release=$(VERSION)
+PLATFORMS := linux/amd64 linux/arm64 windows/amd64 windows/arm64 darwin/arm64
+
+.PHONY: all candid demo test check vet bench oracle lint build generate check-generate web clean
+
+all: candid
+
+# The binary for this machine.
+candid:
+	go build -trimpath -ldflags '$(LDFLAGS)' -o candid ./cmd/candid
+
+# Profile a real Java program (javac on the JDK's own sources), write a flame
+# graph, print where the time went.
+demo:
+	scripts/demo.sh
+
+# Install what the tests need and run every test.
+test:
+	scripts/install-test-deps.sh
+	$(MAKE) --no-print-directory check
+
+check: vet
+	go test -count=1 -p 1 -timeout 30m ./...
+	scripts/test-web.sh
+
+# It must compile for every platform, and be formatted and vetted.
+vet:
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not gofmt-ed:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	go vet ./...
+	@for p in $(PLATFORMS); do echo "go vet for $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} go vet ./... || exit 1; done
+
+# The figures of the README, measured here. BENCH takes flags: make bench BENCH='-only truth -quick'
+bench: candid
+	scripts/install-test-deps.sh bench
+	go run ./bench $(BENCH)
+
+# The long run of the single-step oracle.
+oracle:
+	scripts/install-test-deps.sh
+	CANDID_ORACLE=full go test -count=1 -timeout 120m -v -run Oracle ./internal/hotspot ./internal/native
+
+lint: vet
+	go run honnef.co/go/tools/cmd/staticcheck@v0.7.0 ./...
+
+# Every platform, into dist/.
+build:
+	@mkdir -p dist
+	@for p in $(PLATFORMS); do \
+	  out=dist/candid-$${p%/*}-$${p#*/}; case $$p in windows/*) out=$$out.exe;; esac; \
+	  echo "$$out"; GOOS=$${p%/*} GOARCH=$${p#*/} go build -trimpath -ldflags '$(LDFLAGS)' -o $$out ./cmd/candid || exit 1; done
+
+# The BPF objects, from their C sources (needs clang).
+generate:
+	go generate ./internal/capture/...
+
+# The committed objects are what the sources give.
+check-generate: generate
+	git diff --exit-code -- internal/capture
+
+# The page, from web/ (needs node).
+web:
+	cd web && npm ci --no-audit --no-fund && npm run build
+
+clean:
+	rm -rf candid dist

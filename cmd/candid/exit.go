@@ -1,0 +1,60 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/target"
+)
+
+// Exit codes of every command.
+const (
+	exitOK         = 0
+	exitFailed     = 1
+	exitUsage      = 2
+	exitPermission = 3
+	exitNoTarget   = 4
+	exitNoSamples  = 5
+
+	// Of a command that launches a program, as env(1) and timeout(1) have them.
+	exitCandidFailed  = 125
+	exitNotExecutable = 126
+	exitNotFound      = 127
+)
+
+// codedError is an error with the exit code that it leads to. A nil err exits
+// without a message.
+type codedError struct {
+	code int
+	err  error
+}
+
+func (e *codedError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *codedError) Unwrap() error { return e.err }
+
+func usage(format string, args ...any) error {
+	return &codedError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// failed gives an error the exit code of its kind.
+func failed(err error) error {
+	var coded *codedError
+	if err == nil || errors.As(err, &coded) {
+		return err
+	}
+	code := exitFailed
+	switch {
+	case errors.Is(err, target.ErrPermission), errors.Is(err, capture.ErrPermission):
+		code = exitPermission
+	case errors.Is(err, target.ErrNoProcess), errors.Is(err, target.ErrZombie), errors.Is(err, target.ErrKernelThread):
+		code = exitNoTarget
+	}
+	return &codedError{code, err}
+}

@@ -1,0 +1,83 @@
+// Command candid is a sampling profiler that sees where a running program
+// spends its time, from outside the program.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/candid-profiler/candid/internal/capture/launch"
+)
+
+func main() {
+	// A launched program is started through a copy of candid that waits until
+	// it is a target; that copy never comes back from here.
+	launch.Trampoline()
+	os.Exit(run(os.Args[1:]))
+}
+
+// run executes a command line and gives the exit code.
+func run(args []string) int {
+	root := newRoot()
+	root.SetArgs(args)
+	err := root.Execute()
+	if err == nil {
+		return exitOK
+	}
+	var coded *codedError
+	if !errors.As(err, &coded) {
+		// Everything that cobra itself rejects is a wrong call.
+		coded = &codedError{code: exitUsage, err: fmt.Errorf("%w; see 'candid %s--help'", err, commandWord(root, args))}
+	}
+	if coded.err != nil {
+		fmt.Fprintln(os.Stderr, "candid: "+oneLine(coded.err.Error()))
+	}
+	return coded.code
+}
+
+func commandWord(root *cobra.Command, args []string) string {
+	if c, _, err := root.Find(args); err == nil && c != root {
+		return c.Name() + " "
+	}
+	return ""
+}
+
+func oneLine(s string) string {
+	return strings.Join(strings.Fields(strings.ReplaceAll(s, "\n", "; ")), " ")
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "candid",
+		Short: "See where a running program spends its time, from outside the program",
+		Long: `candid is a sampling profiler for Java programs and native code on Linux.
+
+It looks at a running program from outside: no agent, no restart, no flag. It
+copies the registers and the stack of a thread that is on a CPU, lets the thread
+go, and walks the copy later. What it is not sure of, it marks.
+
+Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 not permitted, 4 no such target,
+5 no samples; when it launches a program, that program's own exit code
+(128+n if signal n ended it), or 125 candid failed, 126 not executable,
+127 not found.`,
+		Example: `  candid record -p 1234 -d 30s -o flame.html    profile a running process for 30 s
+  candid record -o app.pb.gz -- java -jar app.jar
+  candid report app.pb.gz                        where the time went
+  candid ps                                      what can be profiled here`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		// Suggestions on several lines would break "one clear line".
+		DisableSuggestions: true,
+		Args:               cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cmd.Help()
+		},
+	}
+	root.AddCommand(newRecord(), newReport(), newConvert(), newPS(), newVersion())
+	root.CompletionOptions.DisableDescriptions = false
+	return root
+}

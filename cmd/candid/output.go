@@ -1,0 +1,129 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/candid-profiler/candid/internal/format"
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+// outputFlags are the flags of every command that writes a profile.
+type outputFlags struct {
+	path    string
+	format  string
+	force   bool
+	threads bool
+	suffix  bool
+}
+
+func (f *outputFlags) add(cmd *cobra.Command, optional bool) {
+	fl := cmd.Flags()
+	fl.StringVarP(&f.path, "output", "o", "", "file to write; '-' is standard output")
+	fl.StringVar(&f.format, "format", "", "format to write, whatever the extension: "+format.Names())
+	fl.BoolVar(&f.force, "force", false, "overwrite the file if it is there")
+	fl.BoolVarP(&f.threads, "threads", "t", false, "split by thread")
+	fl.BoolVar(&f.suffix, "kinds", false, "in collapsed files: mark each frame's kind (_[j] _[i] _[k] _[1])")
+	_ = optional
+}
+
+// output is a place for a profile that has been found writable.
+type output struct {
+	path  string
+	name  string // of the format
+	flags *outputFlags
+}
+
+// open checks, before anything is recorded, that the file can be written.
+func (f *outputFlags) open() (*output, error) {
+	if f.path == "" {
+		return nil, usage("give -o FILE")
+	}
+	name, err := format.ForPath(f.path, f.format)
+	if err != nil {
+		return nil, &codedError{exitUsage, err}
+	}
+	o := &output{f.path, name, f}
+	if f.path == "-" {
+		return o, nil
+	}
+	switch st, err := os.Stat(f.path); {
+	case err == nil && st.IsDir():
+		return nil, &codedError{exitFailed, fmt.Errorf("cannot write %s: it is a directory", f.path)}
+	case err == nil && st.Mode().IsRegular() && !f.force:
+		return nil, &codedError{exitFailed, fmt.Errorf("%s exists; --force overwrites it", f.path)}
+	case err == nil && !st.Mode().IsRegular():
+		return o, nil // a pipe or a device: opened when there is something to write
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(f.path), ".candid-*")
+	if err != nil {
+		return nil, failedWrite(f.path, err)
+	}
+	tmp.Close()
+	os.Remove(tmp.Name())
+	return o, nil
+}
+
+// write writes the profile and gives the name of the file. The file appears
+// whole or not at all; if its disk is full, the profile goes to the directory
+// for temporary files and the error says so.
+func (o *output) write(p *profile.Profile) (string, error) {
+	emit := func(w io.Writer) error {
+		return format.Write(w, o.name, p, format.Options{Threads: o.flags.threads, Kinds: o.flags.suffix})
+	}
+	if o.path == "-" {
+		return "standard output", emit(os.Stdout)
+	}
+	if st, err := os.Stat(o.path); err == nil && !st.Mode().IsRegular() {
+		f, err := os.OpenFile(o.path, os.O_WRONLY, 0)
+		if err != nil {
+			return "", failedWrite(o.path, err)
+		}
+		return o.path, errors.Join(emit(f), f.Close())
+	}
+	err := replaceFile(o.path, o.flags.force, emit)
+	if err == nil {
+		return o.path, nil
+	}
+	spare := filepath.Join(os.TempDir(), filepath.Base(o.path))
+	if filepath.Clean(spare) == filepath.Clean(o.path) || replaceFile(spare, false, emit) != nil {
+		return "", failedWrite(o.path, err)
+	}
+	return "", fmt.Errorf("%w; what was recorded is in %s", failedWrite(o.path, err), spare)
+}
+
+// replaceFile writes a file under another name and renames it when it is whole.
+func replaceFile(path string, force bool, emit func(io.Writer) error) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".candid-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	err = errors.Join(emit(tmp), tmp.Chmod(0o644), tmp.Close())
+	if err != nil {
+		return err
+	}
+	if !force {
+		// A link does not replace a file that has come in the meantime.
+		if err := os.Link(tmp.Name(), path); err == nil || errors.Is(err, os.ErrExist) {
+			return err
+		}
+	}
+	return os.Rename(tmp.Name(), path)
+}
+
+func failedWrite(path string, err error) error {
+	var pe *os.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	if errors.Is(err, os.ErrPermission) {
+		return &codedError{exitPermission, fmt.Errorf("cannot write %s: %w; choose another place with -o", path, err)}
+	}
+	return &codedError{exitFailed, fmt.Errorf("cannot write %s: %w; choose another place with -o", path, err)}
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/candid-profiler/candid/internal/runtimes"
+	"github.com/candid-profiler/candid/internal/target"
+)
+
+func newPS() *cobra.Command {
+	var asJSON, all bool
+	cmd := &cobra.Command{
+		Use:   "ps [REGEX]",
+		Short: "List what can be profiled here",
+		Long: `List the processes of this machine with the runtime that each is built on, and
+why one cannot be profiled. Programs without a known runtime are left out unless
+-a is given; with a REGEX, those whose command matches are listed.`,
+		Example: `  candid ps             managed programs: JVM, .NET, Go and so on
+  candid ps -a          every process
+  candid ps tomcat --json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var re *regexp.Regexp
+			if len(args) == 1 {
+				var err error
+				if re, err = regexp.Compile(args[0]); err != nil {
+					return usage("%v", err)
+				}
+			}
+			procs, err := runtimes.List()
+			if err != nil {
+				return failed(err)
+			}
+			var shown []psRow
+			for _, p := range procs {
+				r := newPSRow(p)
+				switch {
+				case re != nil && !re.MatchString(r.Command):
+				case re == nil && !all && !managed(p.Runtime.Kind):
+				default:
+					shown = append(shown, r)
+				}
+			}
+			if asJSON {
+				enc := json.NewEncoder(cmd.OutOrStdout())
+				enc.SetIndent("", "  ")
+				if shown == nil {
+					shown = []psRow{}
+				}
+				return failed(enc.Encode(shown))
+			}
+			if len(shown) == 0 {
+				fmt.Fprintln(cmd.ErrOrStderr(), "candid: no such process; 'candid ps -a' lists all")
+				return nil
+			}
+			return failed(printPS(cmd.OutOrStdout(), shown, terminalWidth(cmd.OutOrStdout())))
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "list every process")
+	return cmd
+}
+
+// managed says whether people would look for such a process first.
+func managed(k runtimes.Kind) bool { return k != runtimes.Unknown && k != runtimes.Native }
+
+// psRow is a line of the list. Its JSON form is stable.
+type psRow struct {
+	PID     int    `json:"pid"`
+	User    string `json:"user"`
+	Runtime string `json:"runtime"`
+	Threads int    `json:"threads"`
+	Command string `json:"command"`
+	WhyNot  string `json:"why_not,omitempty"` // why it cannot be profiled
+}
+
+func newPSRow(p runtimes.Process) psRow {
+	r := psRow{PID: p.PID, User: p.User, Runtime: p.Runtime.String(), Threads: p.Threads}
+	r.Command = plain(strings.Join(p.Cmdline, " "))
+	if r.Command == "" {
+		r.Command = "[" + plain(p.Comm) + "]"
+	}
+	if p.Reason != target.ReasonNone {
+		r.WhyNot = p.Reason.String()
+		r.Runtime = "-"
+	}
+	return r
+}
+
+// plain makes a target's words safe for a terminal.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, s)
+}
+
+func printPS(w io.Writer, rows []psRow, width int) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "PID\tUSER\tRUNTIME\tTHREADS\tCOMMAND")
+	for _, r := range rows {
+		text := r.Command
+		if r.WhyNot != "" {
+			text = "(" + r.WhyNot + ") " + text
+		}
+		if width > 60 {
+			if cut := []rune(text); len(cut) > width-46 {
+				text = string(cut[:width-47]) + "…"
+			}
+		}
+		fmt.Fprintf(tw, "%d\t%s\t%s\t%d\t%s\n", r.PID, r.User, r.Runtime, r.Threads, text)
+	}
+	return tw.Flush()
+}

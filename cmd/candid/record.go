@@ -1,0 +1,301 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/candid-profiler/candid/internal/capture/engines"
+	"github.com/candid-profiler/candid/internal/capture/launch"
+	"github.com/candid-profiler/candid/internal/format"
+	"github.com/candid-profiler/candid/internal/record"
+	"github.com/candid-profiler/candid/internal/report"
+)
+
+type recordFlags struct {
+	pids       []string
+	all        bool
+	children   bool
+	duration   time.Duration
+	freq       float64
+	interval   time.Duration
+	events     []string
+	out        outputFlags
+	thread     string
+	engine     string
+	noJVMFlags bool
+	json       bool
+	quiet      bool
+}
+
+func newRecord() *cobra.Command {
+	var f recordFlags
+	cmd := &cobra.Command{
+		Use:   "record [-p PID | -a | -- COMMAND ARG...]",
+		Short: "Take a profile",
+		Long: `Take a profile of running processes, of the whole machine, or of a program
+that candid launches.
+
+The targets are not stopped, changed or prepared. Without -d recording goes on
+until the targets end or Ctrl-C is pressed; what was recorded is saved then. A
+second Ctrl-C ends candid at once.
+
+The format of the file is its extension:
+` + format.Help() + `
+
+Without -o the profile goes to candid-PID-TIME.pb.gz and a report is printed.
+With '-o -' it goes to standard output.
+
+A java command that candid launches gets -XX:+DebugNonSafepoints put into its
+arguments, which makes the place of a sample inside inlined methods exact.`,
+		Example: `  candid record -p 1234 -d 30s                   profile for 30 s, print a report
+  candid record -p 1234 -d 30s -o flame.html     a flame graph in one file
+  candid record -F 999 -o app.pb.gz -- java -jar app.jar
+  candid record -a -d 10s -o machine.html        everything that runs here
+  candid record -p 1234 -d 10s -o - --format collapsed | sort -k2 -n`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runRecord(cmd, &f, args)
+		},
+	}
+	fl := cmd.Flags()
+	fl.SortFlags = false
+	fl.StringSliceVarP(&f.pids, "pid", "p", nil, "process to profile; may be repeated")
+	fl.BoolVarP(&f.all, "all", "a", false, "profile the whole machine")
+	fl.BoolVar(&f.children, "child", false, "also profile the processes that the targets start")
+	fl.DurationVarP(&f.duration, "duration", "d", 0, "how long, such as 30s or 5m (default until the targets end)")
+	fl.Float64VarP(&f.freq, "freq", "F", 99, "samples per second of CPU time")
+	fl.DurationVarP(&f.interval, "interval", "i", 0, "CPU time between samples, such as 10ms; instead of -F")
+	fl.StringSliceVarP(&f.events, "event", "e", []string{"cpu"}, "what to sample by: "+strings.Join(record.EventNames(), ", "))
+	f.out.add(cmd, true)
+	fl.StringVar(&f.thread, "thread", "", "keep only threads whose name matches this regular expression")
+	fl.StringVar(&f.engine, "engine", "auto", "how to sample: "+strings.Join(append([]string{"auto"}, engines.Names()...), ", "))
+	fl.BoolVar(&f.noJVMFlags, "no-jvm-flags", false, "launch java with just the arguments given")
+	fl.BoolVar(&f.json, "json", false, "print the summary as JSON on standard output")
+	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print errors only")
+	return cmd
+}
+
+func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
+	dash := cmd.ArgsLenAtDash()
+	if len(args) > 0 && dash != 0 {
+		return usage("unexpected argument %q: put the program to launch after '--', a process id after -p", args[0])
+	}
+	launching := len(args) > 0
+	wrap := func(err error) error { return launchFailure(launching, recordFailure(err)) }
+
+	o := record.Options{
+		All: f.all, Command: args, Children: f.children, NoJVMFlags: f.noJVMFlags,
+		Duration: f.duration, Hz: f.freq, Events: f.events, Engine: f.engine, Version: version(),
+	}
+	for _, p := range f.pids {
+		pid, err := strconv.Atoi(strings.TrimSpace(p))
+		if err != nil || pid <= 0 {
+			return usage("%q is not a process id", p)
+		}
+		o.PIDs = append(o.PIDs, pid)
+	}
+	if cmd.Flags().Changed("interval") {
+		if cmd.Flags().Changed("freq") {
+			return usage("give -F or -i, not both: they say the same thing")
+		}
+		if f.interval <= 0 {
+			return usage("interval %v is not above 0", f.interval)
+		}
+		o.Hz = float64(time.Second) / float64(f.interval)
+	}
+	if cmd.Flags().Changed("duration") && f.duration <= 0 {
+		return usage("duration %v is not above 0", f.duration)
+	}
+	if f.thread != "" {
+		re, err := regexp.Compile(f.thread)
+		if err != nil {
+			return usage("--thread: %v", err)
+		}
+		o.Threads = re
+	}
+	showReport := f.out.path == "" && !f.quiet && !f.json
+	if f.out.path == "" {
+		f.out.path = defaultName(o.PIDs, time.Now())
+	}
+	out, err := f.out.open()
+	if err != nil {
+		return wrap(err)
+	}
+
+	stderr := cmd.ErrOrStderr()
+	say := func(line string) {
+		if !f.quiet {
+			fmt.Fprintln(stderr, "candid: "+line)
+		}
+	}
+	status := newStatus(f.quiet)
+	o.Log = say
+	o.Progress = status.update
+	ctx, stop := interruptible(cmd.Context(), func() {
+		status.clear()
+		say("stopping; press Ctrl-C again to give up what was recorded")
+	})
+	defer stop()
+	res, runErr := record.Run(ctx, o)
+	status.clear()
+	if res == nil || res.Profile == nil {
+		return wrap(runErr)
+	}
+
+	// From here on there is something recorded: it is saved whatever else fails.
+	name, saveErr := out.write(res.Profile)
+	if saveErr != nil {
+		return wrap(errors.Join(saveErr, runErr))
+	}
+	costs := report.Costs{
+		Stats: res.Costs.Stats, Target: res.Costs.Target, TargetCPU: res.Costs.TargetCPU,
+		OwnCPU: res.Costs.OwnCPU, MaxRSS: res.Costs.MaxRSS, FirstWalked: res.Costs.FirstWalked, File: name,
+	}
+	if st, err := os.Stat(name); err == nil && st.Mode().IsRegular() {
+		costs.FileSize = st.Size()
+	}
+	// The program's own output is not mixed with ours.
+	printTo := os.Stdout
+	if launching || f.out.path == "-" {
+		printTo = os.Stderr
+	}
+	switch {
+	case f.json:
+		enc := json.NewEncoder(cmd.OutOrStdout())
+		enc.SetIndent("", "  ")
+		if err := enc.Encode(report.SummaryJSON(res.Profile, costs)); err != nil {
+			return wrap(err)
+		}
+	case f.quiet:
+	default:
+		if showReport {
+			if err := report.Text(printTo, res.Profile, reportOptions(printTo)); err != nil {
+				return wrap(err)
+			}
+			fmt.Fprintln(printTo)
+		}
+		o := reportOptions(os.Stderr)
+		o.NoMethods = showReport
+		if err := report.Summary(stderr, res.Profile, costs, o); err != nil {
+			return wrap(err)
+		}
+	}
+	if runErr != nil {
+		return wrap(runErr)
+	}
+	if res.Launched {
+		if res.ExitCode != 0 {
+			return &codedError{res.ExitCode, nil}
+		}
+		return nil
+	}
+	if len(res.Profile.Samples) == 0 {
+		return &codedError{exitNoSamples, fmt.Errorf("no samples: the target used no CPU while it was recorded (%s is empty)", name)}
+	}
+	return nil
+}
+
+// reportOptions fits a report to where it is printed.
+func reportOptions(f *os.File) report.Options {
+	width, color := report.Terminal(f)
+	return report.Options{Width: width, Color: color}
+}
+
+// recordFailure gives an error of recording its exit code.
+func recordFailure(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, record.ErrUsage):
+		return &codedError{exitUsage, errors.New(strings.TrimPrefix(err.Error(), record.ErrUsage.Error()+": "))}
+	case errors.Is(err, launch.ErrNotFound):
+		return &codedError{exitNotFound, err}
+	case errors.Is(err, launch.ErrNotExecutable):
+		return &codedError{exitNotExecutable, err}
+	}
+	return failed(err)
+}
+
+// launchFailure turns candid's own failures into one code that a launched
+// program is unlikely to have.
+func launchFailure(launching bool, err error) error {
+	var coded *codedError
+	if launching && errors.As(err, &coded) && coded.code < exitCandidFailed && coded.code != exitUsage {
+		return &codedError{exitCandidFailed, coded.err}
+	}
+	return err
+}
+
+func defaultName(pids []int, now time.Time) string {
+	who := "all"
+	if len(pids) > 0 {
+		who = strconv.Itoa(pids[0])
+	} else if len(os.Args) > 0 {
+		who = strconv.Itoa(os.Getpid())
+	}
+	return fmt.Sprintf("candid-%s-%s.pb.gz", who, now.Format("20060102-150405"))
+}
+
+// interruptible gives a context that the first Ctrl-C or SIGTERM ends. The
+// second one ends candid.
+func interruptible(parent context.Context, onFirst func()) (context.Context, func()) {
+	if parent == nil {
+		parent = context.Background()
+	}
+	ctx, cancel := context.WithCancel(parent)
+	ch := make(chan os.Signal, 4)
+	signal.Notify(ch, stopSignals...)
+	go func() {
+		n := 0
+		for sig := range ch {
+			if n++; n == 1 {
+				onFirst()
+				cancel()
+				continue
+			}
+			os.Exit(128 + signalNumber(sig))
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(ch)
+		cancel()
+	}
+}
+
+// status is the line on a terminal that says how far recording is.
+type status struct {
+	w     io.Writer
+	shown bool
+}
+
+func newStatus(quiet bool) *status {
+	if quiet || !isTerminal(os.Stderr) {
+		return &status{}
+	}
+	return &status{w: os.Stderr}
+}
+
+func (s *status) update(samples uint64, elapsed time.Duration) {
+	if s.w == nil {
+		return
+	}
+	s.shown = true
+	fmt.Fprintf(s.w, "\r\x1b[Krecording %s, %d samples (Ctrl-C stops and saves)", elapsed.Truncate(100*time.Millisecond), samples)
+}
+
+func (s *status) clear() {
+	if s.shown {
+		fmt.Fprint(s.w, "\r\x1b[K")
+		s.shown = false
+	}
+}

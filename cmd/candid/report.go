@@ -1,0 +1,167 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/candid-profiler/candid/internal/format"
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/report"
+)
+
+// filterFlags choose a part of a profile, the same way in every reader.
+type filterFlags struct {
+	thread   string
+	focus    string
+	ignore   string
+	from, to time.Duration
+}
+
+func (f *filterFlags) add(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.thread, "thread", "", "keep only threads whose name matches this regular expression")
+	fl.StringVar(&f.focus, "focus", "", "keep only stacks with a function that matches")
+	fl.StringVar(&f.ignore, "ignore", "", "leave out stacks with a function that matches")
+	fl.DurationVar(&f.from, "from", 0, "leave out what came before this time into the recording")
+	fl.DurationVar(&f.to, "to", 0, "leave out what came after this time into the recording")
+}
+
+func (f *filterFlags) filter() (profile.Filter, error) {
+	var out profile.Filter
+	for _, r := range []struct {
+		flag, text string
+		to         **regexp.Regexp
+	}{{"--thread", f.thread, &out.Thread}, {"--focus", f.focus, &out.Focus}, {"--ignore", f.ignore, &out.Ignore}} {
+		if r.text == "" {
+			continue
+		}
+		re, err := regexp.Compile(r.text)
+		if err != nil {
+			return out, usage("%s: %v", r.flag, err)
+		}
+		*r.to = re
+	}
+	if f.from < 0 || f.to < 0 || (f.to > 0 && f.to <= f.from) {
+		return out, usage("--from %v --to %v is no stretch of time", f.from, f.to)
+	}
+	out.From, out.To = f.from, f.to
+	return out, nil
+}
+
+func newReport() *cobra.Command {
+	var (
+		filter  filterFlags
+		view    string
+		callers string
+		top     int
+		json    bool
+		threads bool
+		minimum float64
+	)
+	cmd := &cobra.Command{
+		Use:   "report FILE",
+		Short: "Say where the time went, as text",
+		Long: `Say where the time went: which methods, called from where, in which threads.
+Self is the time in a method's own code, total includes what it called.
+
+FILE is a profile in a format that candid reads:
+` + format.HelpRead(),
+		Example: `  candid report app.pb.gz                      the hottest methods
+  candid report app.pb.gz --view tree          from the first frame down
+  candid report app.pb.gz --callers 'HashMap.get$'
+  candid report app.pb.gz --view threads
+  candid report app.pb.gz --json | jq '.methods[0]'`,
+		Args: oneFile,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			v, err := report.ParseView(view)
+			if err != nil {
+				return usage("--view: %v", err)
+			}
+			if minimum < 0 || minimum > 100 {
+				return usage("--min %g is no percentage", minimum)
+			}
+			o := reportOptions(os.Stdout)
+			o.View, o.Top, o.MinPercent, o.ByThread = v, top, minimum, threads
+			if callers != "" {
+				if o.Callers, err = regexp.Compile(callers); err != nil {
+					return usage("--callers: %v", err)
+				}
+				o.View = report.ViewCallers
+			}
+			flt, err := filter.filter()
+			if err != nil {
+				return err
+			}
+			p, err := format.Read(args[0])
+			if err != nil {
+				return failed(err)
+			}
+			o.Filter = flt
+			if json {
+				return failed(report.JSON(cmd.OutOrStdout(), p, o))
+			}
+			return failed(report.Text(cmd.OutOrStdout(), p, o))
+		},
+	}
+	fl := cmd.Flags()
+	fl.SortFlags = false
+	fl.StringVar(&view, "view", "methods", "what to print: "+strings.Join(report.ViewNames(), ", "))
+	fl.StringVar(&callers, "callers", "", "print who calls the functions that match this regular expression")
+	fl.IntVarP(&top, "top", "n", 0, "how many rows at most (default 30; -1: all)")
+	fl.Float64Var(&minimum, "min", 0.5, "in trees: leave out branches below this percentage, and say how much that was")
+	fl.BoolVarP(&threads, "threads", "t", false, "show each thread by itself")
+	fl.BoolVar(&json, "json", false, "print everything as JSON")
+	filter.add(cmd)
+	return cmd
+}
+
+func newConvert() *cobra.Command {
+	var (
+		filter filterFlags
+		out    outputFlags
+	)
+	cmd := &cobra.Command{
+		Use:   "convert IN -o OUT",
+		Short: "Turn a profile into another format",
+		Long: `Turn a profile into another format.
+
+Reads:
+` + format.HelpRead() + `
+Writes:
+` + format.Help(),
+		Example: `  candid convert app.pb.gz -o flame.html
+  candid convert app.pb.gz -o - --format collapsed | flamegraph.pl > flame.svg`,
+		Args: oneFile,
+		RunE: func(_ *cobra.Command, args []string) error {
+			flt, err := filter.filter()
+			if err != nil {
+				return err
+			}
+			o, err := out.open()
+			if err != nil {
+				return err
+			}
+			p, err := format.Read(args[0])
+			if err != nil {
+				return failed(err)
+			}
+			_, err = o.write(profile.Apply(p, flt))
+			return failed(err)
+		},
+	}
+	cmd.Flags().SortFlags = false
+	out.add(cmd, false)
+	filter.add(cmd)
+	return cmd
+}
+
+func oneFile(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usage("give one file, not %d", len(args))
+	}
+	return nil
+}

@@ -1,0 +1,180 @@
+package record
+
+import (
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/symbol"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// frameKey is what makes two physical frames of one process the same for the
+// profile.
+type frameKey struct {
+	ref   uint64
+	pc    uint64 // 0 where ref alone says it
+	owner uint8
+	kind  walk.Kind
+	prov  walk.Provenance
+	flags walk.FrameFlags
+}
+
+func (k *frameKey) hash() uint64 {
+	h := k.ref*0x9e3779b97f4a7c15 ^ k.pc*0xc2b2ae3d27d4eb4f
+	h ^= uint64(k.owner)<<24 | uint64(k.kind)<<16 | uint64(k.prov)<<8 | uint64(k.flags)
+	h *= 0xff51afd7ed558ccd
+	return h ^ h>>32
+}
+
+// interner turns the walked stacks of one process into nodes of the profile's
+// trie. Names are looked up once for each distinct physical frame; after that a
+// stack costs a comparison with the thread's last one and a hash lookup for
+// each frame that differs.
+type interner struct {
+	b         *profile.Builder
+	resolvers []symbol.Resolver // by walk.Frame.Owner; nil: nobody
+	byRef     []bool            // by owner: Ref identifies the frame, whatever its PC
+	kernel    symbol.Resolver
+
+	keys    []frameKey // of the distinct physical frames
+	logical [][]uint32 // what each stands for: profile frames, outermost first
+	table   []uint32   // open addressing over keys: index+1, 0 empty
+
+	last    map[uint32]*lastStack
+	scratch []symbol.Frame
+}
+
+// lastStack is a thread's previous stack, outermost frame first. Successive
+// stacks of a thread share most of their outer frames.
+type lastStack struct {
+	frames []frameKey
+	nodes  []uint32
+}
+
+// maxLast bounds how many threads' last stacks are kept.
+const maxLast = 256
+
+func newInterner(b *profile.Builder, kernel symbol.Resolver) *interner {
+	return &interner{b: b, kernel: kernel, table: make([]uint32, 1024), last: make(map[uint32]*lastStack)}
+}
+
+func (in *interner) key(f *walk.Frame) frameKey {
+	k := frameKey{ref: f.Ref, pc: f.PC, owner: f.Owner, kind: f.Kind, prov: f.Prov, flags: f.Flags}
+	if f.Kind != walk.KindKernel && int(f.Owner) < len(in.byRef) && in.byRef[f.Owner] {
+		k.pc = 0
+	}
+	return k
+}
+
+// node gives the trie node of a whole stack.
+func (in *interner) node(tid uint32, st *walk.Stack) uint32 {
+	l := in.last[tid]
+	if l == nil {
+		if len(in.last) >= maxLast {
+			clear(in.last)
+		}
+		l = &lastStack{}
+		in.last[tid] = l
+	}
+	n := len(st.Frames)
+	node := uint32(profile.RootNode)
+	i := 0
+	for ; i < n && i < len(l.frames); i++ {
+		if in.key(&st.Frames[n-1-i]) != l.frames[i] {
+			break
+		}
+		node = l.nodes[i]
+	}
+	l.frames, l.nodes = l.frames[:i], l.nodes[:i]
+	for ; i < n; i++ {
+		f := &st.Frames[n-1-i]
+		k := in.key(f)
+		for _, id := range in.logical[in.physical(k, f)] {
+			node = in.b.Node(node, id)
+		}
+		l.frames = append(l.frames, k)
+		l.nodes = append(l.nodes, node)
+	}
+	return node
+}
+
+// physical gives the index of a physical frame in keys, naming it if it is new.
+func (in *interner) physical(k frameKey, f *walk.Frame) uint32 {
+	mask := uint64(len(in.table) - 1)
+	for h := k.hash() & mask; ; h = (h + 1) & mask {
+		e := in.table[h]
+		if e == 0 {
+			break
+		}
+		if in.keys[e-1] == k {
+			return e - 1
+		}
+	}
+	return in.add(k, f)
+}
+
+func (in *interner) add(k frameKey, f *walk.Frame) uint32 {
+	if 2*(len(in.keys)+1) > len(in.table) {
+		in.grow()
+	}
+	id := uint32(len(in.keys))
+	in.keys = append(in.keys, k)
+	in.logical = append(in.logical, in.name(f))
+	in.insert(k, id)
+	return id
+}
+
+func (in *interner) insert(k frameKey, id uint32) {
+	mask := uint64(len(in.table) - 1)
+	h := k.hash() & mask
+	for in.table[h] != 0 {
+		h = (h + 1) & mask
+	}
+	in.table[h] = id + 1
+}
+
+func (in *interner) grow() {
+	in.table = make([]uint32, 2*len(in.table))
+	for id := range in.keys {
+		in.insert(in.keys[id], uint32(id))
+	}
+}
+
+// name resolves a physical frame and stores what it stands for.
+func (in *interner) name(f *walk.Frame) []uint32 {
+	in.scratch = in.scratch[:0]
+	switch {
+	case f.Kind == walk.KindKernel:
+		if in.kernel != nil {
+			in.scratch = in.kernel.Resolve(*f, in.scratch)
+		}
+	case int(f.Owner) < len(in.resolvers) && in.resolvers[f.Owner] != nil:
+		in.scratch = in.resolvers[f.Owner].Resolve(*f, in.scratch)
+	}
+	if len(in.scratch) == 0 {
+		in.scratch = append(in.scratch, unknownFrame(f))
+	}
+	ids := make([]uint32, len(in.scratch))
+	for i := range in.scratch {
+		ids[len(ids)-1-i] = in.b.Frame(profileFrame(in.b, &in.scratch[i], f))
+	}
+	return ids
+}
+
+// unknownFrame names code that no file and no runtime claims.
+func unknownFrame(f *walk.Frame) symbol.Frame {
+	name := "[unknown]"
+	if f.Kind == walk.KindKernel {
+		name = "[kernel]"
+	}
+	return symbol.Frame{Function: name, BCI: -1, Kind: f.Kind, Addr: f.PC, NoName: true}
+}
+
+func profileFrame(b *profile.Builder, s *symbol.Frame, f *walk.Frame) profile.Frame {
+	fn := b.Func(profile.Func{
+		Name: s.Function, Raw: s.Raw, Signature: s.Signature,
+		Module: s.Module, File: s.File, NoName: s.NoName,
+	})
+	return profile.Frame{
+		Func: fn, Line: s.Line, BCI: s.BCI, Kind: s.Kind, Prov: f.Prov,
+		Flags: s.Flags | f.Flags, Addr: s.Addr,
+	}
+}

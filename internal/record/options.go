@@ -1,0 +1,99 @@
+// Package record runs the pipeline: it opens the targets, lets an engine sample
+// them, walks and names every stack as it comes, and gives the profile.
+package record
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+// Options says what to record.
+type Options struct {
+	PIDs       []int    // processes to record, or
+	All        bool     // the whole machine, or
+	Command    []string // a program to launch
+	Children   bool     // also the processes that targets start
+	NoJVMFlags bool     // launch java with the very arguments given
+
+	Duration time.Duration  // 0: until the targets end or the context does
+	Hz       float64        // samples per second of CPU time
+	Events   []string       // names as the user gave them
+	Engine   string         // "auto" or an engine's name
+	Threads  *regexp.Regexp // keep only threads with such a name; nil: all
+
+	Version string       // of candid, for the profile
+	Log     func(string) // takes one line for the user; never nil after check
+	// Progress is called about five times a second with the samples so far; may be nil.
+	Progress func(samples uint64, elapsed time.Duration)
+}
+
+// Costs is what a recording cost.
+type Costs struct {
+	Stats       capture.Stats
+	OwnCPU      time.Duration // candid's own CPU time while recording
+	MaxRSS      uint64        // bytes, candid's own peak
+	Target      time.Duration // CPU time that copying took from the targets, as far as it is known
+	TargetCPU   time.Duration // CPU time that the targets' threads used, as far as it is known
+	FirstWalked time.Duration // from the start of attaching to the first walked sample; 0: none
+}
+
+// Result is what a recording gave.
+type Result struct {
+	Profile  *profile.Profile
+	Costs    Costs
+	ExitCode int  // of the launched program
+	Launched bool // ExitCode means something
+}
+
+// Limits of Options.Hz.
+const (
+	MinHz = 0.1
+	MaxHz = 20000
+)
+
+// ErrUsage is wrapped by errors that say that the options are wrong.
+var ErrUsage = errors.New("wrong usage")
+
+func (o *Options) check() ([]capture.Event, error) {
+	if o.Log == nil {
+		o.Log = func(string) {}
+	}
+	ways := 0
+	for _, w := range []bool{len(o.PIDs) > 0, o.All, len(o.Command) > 0} {
+		if w {
+			ways++
+		}
+	}
+	switch {
+	case ways == 0:
+		return nil, fmt.Errorf("%w: nothing to record: give -p PID, -a for the whole machine, or -- COMMAND to launch", ErrUsage)
+	case ways > 1:
+		return nil, fmt.Errorf("%w: -p, -a and -- COMMAND exclude each other", ErrUsage)
+	case o.Hz < MinHz || o.Hz > MaxHz:
+		return nil, fmt.Errorf("%w: frequency %g Hz is out of range: %g to %d samples per second", ErrUsage, o.Hz, MinHz, MaxHz)
+	case o.Duration < 0:
+		return nil, fmt.Errorf("%w: duration %v is negative", ErrUsage, o.Duration)
+	}
+	var events []capture.Event
+	for _, name := range o.Events {
+		switch name {
+		case "cpu":
+			events = append(events, capture.Event{Name: name, Kind: capture.CPUTime, Unit: "nanoseconds"})
+		default:
+			return nil, fmt.Errorf("%w: unknown event %q: this candid records %s", ErrUsage, name, strings.Join(EventNames(), ", "))
+		}
+	}
+	if len(events) != 1 {
+		return nil, fmt.Errorf("%w: give one event: %s", ErrUsage, strings.Join(EventNames(), ", "))
+	}
+	return events, nil
+}
+
+// EventNames lists the events that can be recorded.
+func EventNames() []string { return []string{"cpu"} }

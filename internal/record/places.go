@@ -1,0 +1,36 @@
+package record
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/candid-profiler/candid/internal/native"
+	"github.com/candid-profiler/candid/internal/symbol"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// places tells the symbolizer where the frames of one process's native code
+// come from.
+type places struct{ *native.Stepper }
+
+// Locate implements symbol.Locator.
+func (p places) Locate(f walk.Frame) (symbol.Place, bool) {
+	m, addr, ok := p.Stepper.Locate(f)
+	if !ok {
+		return symbol.Place{}, false
+	}
+	return symbol.Place{
+		File: symbol.FileID{Dev: m.Mapping.Dev, Inode: m.Mapping.Inode},
+		Name: m.Name(), Path: m.Mapping.Path, Addr: addr,
+	}, true
+}
+
+// Open implements symbol.Locator.
+func (p places) Open(pl symbol.Place) (*os.File, error) {
+	for _, m := range p.Modules() {
+		if m.Mapping.Dev == pl.File.Dev && m.Mapping.Inode == pl.File.Inode && m.Mapping.Path == pl.Path {
+			return m.Open()
+		}
+	}
+	return nil, fmt.Errorf("open %s: it is not mapped any more: %w", pl.Path, os.ErrNotExist)
+}

@@ -1,0 +1,283 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/hotspot"
+	"github.com/candid-profiler/candid/internal/native"
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/symbol"
+	"github.com/candid-profiler/candid/internal/target"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// process is one target: what is needed to walk and name its stacks.
+type process struct {
+	pid    int
+	index  int // in the profile's Processes
+	target *target.Process
+	walker *walk.Walker
+	native *native.Stepper
+	vm     *hotspot.VM
+	in     *interner
+
+	threads    map[uint32]uint32 // tid -> profile thread
+	newThreads bool              // one has come since the runtime was asked for names
+	named      time.Time         // when it was asked
+	startCPU   map[int]uint64    // ns by tid when recording began
+	fresh      bool              // what is cached has been checked for this batch
+	vmUntil    time.Time         // look for a runtime until then
+	gone       bool              // the process has ended
+}
+
+// vmPatience is how long after a process began to be looked at (or to run
+// another program) candid goes on looking for a runtime that is still starting.
+const vmPatience = 10 * time.Second
+
+// openProcess attaches to a process. It stops nothing.
+func (s *session) openProcess(pid int) (*process, error) {
+	t, err := target.Open(pid)
+	if err != nil {
+		return nil, err
+	}
+	p := &process{pid: pid, index: -1, target: t, threads: make(map[uint32]uint32), startCPU: map[int]uint64{}}
+	if err := s.load(p); err != nil {
+		t.Close()
+		return nil, err
+	}
+	p.index = s.b.AddProcess(profile.Process{PID: pid, Command: commandLine(t)})
+	s.describeRuntime(p)
+	if !s.launching {
+		// A thread that starts later has used nothing before.
+		if cpu, err := target.CPUTimes(t); err == nil {
+			p.startCPU = cpu
+		}
+	}
+	return p, nil
+}
+
+// load builds everything that depends on the program that the process runs. It
+// is called again when the process execs another one.
+func (s *session) load(p *process) error {
+	nat, err := native.New(p.target, s.files)
+	if err != nil {
+		return fmt.Errorf("read the modules of process %d: %w", p.pid, err)
+	}
+	p.native = nat
+	p.vm = nil
+	p.vmUntil = time.Now().Add(vmPatience)
+	p.build(s)
+	s.findVM(p)
+	return nil
+}
+
+// build makes the walker and the interner for the steppers known so far. A
+// runtime's generated code is asked for first: its tables are exact there.
+func (p *process) build(s *session) {
+	p.walker = walk.New(hostArch, p.native)
+	p.in = newInterner(s.b, s.kernel)
+	add := func(st walk.Stepper, r symbol.Resolver, byRef bool) {
+		owner := int(p.walker.Add(st))
+		for len(p.in.resolvers) <= owner {
+			p.in.resolvers = append(p.in.resolvers, nil)
+			p.in.byRef = append(p.in.byRef, false)
+		}
+		p.in.resolvers[owner], p.in.byRef[owner] = r, byRef
+	}
+	if p.vm != nil {
+		add(p.vm, p.vm, true)
+	}
+	add(p.native, symbol.NewNative(places{p.native}, p.target.RootPath), false)
+}
+
+// findVM looks for a runtime in the process, as long as one may still be starting.
+func (s *session) findVM(p *process) {
+	if p.vm != nil || p.gone || time.Now().After(p.vmUntil) {
+		return
+	}
+	vm, err := hotspot.Open(p.target)
+	switch {
+	case err == nil:
+		p.vm = vm
+		p.build(s)
+		p.newThreads = true
+		for _, n := range vm.Notes() {
+			s.note(fmt.Sprintf("process %d: %s", p.pid, n))
+		}
+		s.describeRuntime(p)
+	case errors.Is(err, hotspot.ErrNotHotSpot), errors.Is(err, hotspot.ErrNotReady):
+	default:
+		p.vmUntil = time.Time{}
+		s.note(fmt.Sprintf("process %d: its Java methods cannot be named: %v", p.pid, err))
+	}
+}
+
+func (s *session) describeRuntime(p *process) {
+	if p.vm != nil && p.index >= 0 {
+		s.b.Processes()[p.index].Runtime = "hotspot " + p.vm.Version()
+	}
+}
+
+// refresh makes sure, once a batch, that what is cached of the process still
+// holds.
+func (s *session) refresh(p *process) {
+	if p.fresh {
+		return
+	}
+	p.fresh = true
+	if p.gone || !p.target.Alive() {
+		// Its last samples are walked with what is known: there is nothing left
+		// to check that against.
+		p.gone = true
+		return
+	}
+	p.target.Memory().Invalidate()
+	if p.vm == nil {
+		s.findVM(p)
+	}
+	if p.vm != nil {
+		p.vm.BeginBatch()
+	}
+}
+
+// thread gives the profile's index of a thread.
+func (s *session) thread(p *process, tid uint32) uint32 {
+	if i, ok := p.threads[tid]; ok {
+		return i
+	}
+	name := s.comms[tid]
+	if th, err := p.target.Thread(int(tid)); err == nil {
+		name = th.Name
+	}
+	if name == "" {
+		name = p.target.Comm()
+	}
+	i := s.b.NewThread(p.pid, int(tid), name)
+	p.threads[tid] = i
+	p.newThreads = true
+	return i
+}
+
+// nameThreads asks the runtime for its threads' names, which are longer and
+// truer than the operating system's.
+func (s *session) nameThreads(p *process) {
+	if p.vm == nil || p.gone || !p.newThreads || time.Since(p.named) < 250*time.Millisecond {
+		return
+	}
+	begin := time.Now()
+	threads := s.b.Threads()
+	for tid, name := range p.vm.ThreadNames() {
+		if i, ok := p.threads[uint32(tid)]; ok && name != "" {
+			threads[i].Name = name
+		}
+	}
+	// With thousands of threads a look takes long: then look less often.
+	p.named = time.Now().Add(20 * time.Since(begin))
+	p.newThreads = false
+}
+
+// notice handles what happened to a process.
+func (s *session) notice(n capture.Notice) {
+	p := s.procs[n.PID]
+	switch n.Kind {
+	case capture.Exec:
+		s.comms[n.TID] = n.Comm
+		if p == nil {
+			return
+		}
+		s.flushNames(p)
+		if err := p.target.Close(); err == nil {
+			if t, err := target.Open(int(n.PID)); err == nil {
+				p.target, p.gone = t, false
+				s.b.Processes()[p.index].Command = commandLine(t)
+				if err := s.load(p); err != nil {
+					s.note(err.Error())
+				}
+			} else {
+				p.gone = true
+			}
+		}
+		clear(p.threads)
+		p.fresh = false
+	case capture.Comm:
+		s.comms[n.TID] = n.Comm
+		if p != nil {
+			if i, ok := p.threads[n.TID]; ok {
+				th := &s.b.Threads()[i]
+				if th.Name == th.OSName {
+					th.Name = n.Comm
+				}
+				th.OSName = n.Comm
+			}
+		}
+	case capture.Exit:
+		delete(s.comms, n.TID)
+		if p != nil {
+			// The kernel may give the number to another thread.
+			delete(p.threads, n.TID)
+			delete(p.startCPU, int(n.TID))
+		}
+	case capture.Mmap:
+		if p != nil {
+			if err := p.native.Refresh(); err != nil {
+				p.gone = !p.target.Alive()
+			}
+			if p.vm == nil {
+				p.vmUntil = time.Now().Add(vmPatience)
+			}
+		}
+	case capture.Fork:
+		if len(s.comms) > 1<<17 {
+			clear(s.comms)
+		}
+		if c, ok := s.comms[uint32(n.Parent)]; ok && s.comms[n.TID] == "" {
+			s.comms[n.TID] = c
+		}
+	}
+}
+
+// flushNames takes the names that the runtime knows now, because the process
+// is about to be forgotten.
+func (s *session) flushNames(p *process) {
+	p.named, p.newThreads = time.Time{}, true
+	s.nameThreads(p)
+}
+
+// accountCPU puts the kernel's account of each living thread's CPU time beside
+// its samples.
+func (s *session) accountCPU(p *process) {
+	end, err := target.CPUTimes(p.target)
+	if err != nil {
+		return
+	}
+	threads := s.b.Threads()
+	for tid, i := range p.threads {
+		if now, ok := end[int(tid)]; ok && now >= p.startCPU[int(tid)] {
+			threads[i].KernelCPU = now - p.startCPU[int(tid)]
+		}
+	}
+}
+
+func commandLine(t *target.Process) string {
+	const most = 512
+	c := strings.Join(t.Cmdline(), " ")
+	if c == "" {
+		c = t.Comm()
+	}
+	if len(c) > most {
+		c = strings.ToValidUTF8(c[:most], "") + "…"
+	}
+	return c
+}
+
+var hostArch = func() cpu.Arch {
+	if goarch == "arm64" {
+		return cpu.ARM64
+	}
+	return cpu.AMD64
+}()

@@ -1,0 +1,132 @@
+package record
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/kernel"
+	"github.com/candid-profiler/candid/internal/native"
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/target"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// session is a running recording. It is the engine's Sink: everything is
+// called from one goroutine.
+type session struct {
+	o         *Options
+	b         *profile.Builder
+	files     *native.Files
+	kernel    *kernel.Resolver
+	procs     map[uint32]*process
+	failed    map[uint32]bool // processes that could not be opened
+	comms     map[uint32]string
+	launching bool
+
+	began    time.Time // start of attaching
+	start    uint64    // CLOCK_MONOTONIC ns when sampling began
+	first    time.Duration
+	samples  uint64
+	progress time.Time
+	stack    walk.Stack
+}
+
+func newSession(o *Options) *session {
+	return &session{
+		o: o, b: profile.NewBuilder(), files: native.NewFiles(), kernel: kernel.NewResolver(),
+		procs: make(map[uint32]*process), failed: make(map[uint32]bool), comms: make(map[uint32]string),
+		began: time.Now(),
+	}
+}
+
+// Sample walks one snapshot and adds it to the profile.
+func (s *session) Sample(snap *capture.Snapshot) {
+	p := s.process(snap.PID)
+	out := profile.Sample{Weight: snap.Weight, Event: snap.Event, State: profile.StateRunning}
+	if snap.Time > s.start {
+		out.Time = snap.Time - s.start
+	}
+	if p == nil {
+		// It ended before it could be looked at: the time is real, the stack is lost.
+		out.Thread = s.b.Thread(int(snap.PID), int(snap.TID), s.comms[snap.TID])
+		out.End = walk.EndUnread
+		s.b.Add(out)
+		return
+	}
+	s.refresh(p)
+	out.Thread = s.thread(p, snap.TID)
+	p.walker.Walk(snap, p.target.Memory(), &s.stack)
+	out.Node = p.in.node(snap.TID, &s.stack)
+	out.End = s.stack.End
+	if s.stack.Stitched {
+		out.Flags |= profile.Stitched
+	}
+	if s.stack.Worst == walk.Heuristic {
+		out.Flags |= profile.Guessed
+	}
+	s.b.Add(out)
+	if s.samples == 0 {
+		s.first = time.Since(s.began)
+	}
+	s.samples++
+}
+
+// process gives the target with this pid, attaching to it at its first sample.
+func (s *session) process(pid uint32) *process {
+	if p := s.procs[pid]; p != nil {
+		return p
+	}
+	if s.failed[pid] {
+		return nil
+	}
+	p, err := s.openProcess(int(pid))
+	if err != nil {
+		s.failed[pid] = true
+		if !errors.Is(err, target.ErrNoProcess) && !errors.Is(err, target.ErrZombie) && !errors.Is(err, target.ErrKernelThread) {
+			s.note(err.Error())
+		}
+		return nil
+	}
+	s.procs[pid] = p
+	return p
+}
+
+// Notice takes what happened to a target.
+func (s *session) Notice(n capture.Notice) {
+	if n.Kind == capture.Fork && n.PID != n.Parent {
+		delete(s.failed, n.PID)
+	}
+	s.notice(n)
+}
+
+// BatchEnd marks everything that was read from the targets as old.
+func (s *session) BatchEnd() {
+	for _, p := range s.procs {
+		if p.fresh {
+			s.nameThreads(p)
+		}
+		p.fresh = false
+	}
+	if s.o.Progress != nil && time.Since(s.progress) > 200*time.Millisecond {
+		s.progress = time.Now()
+		s.o.Progress(s.samples, time.Since(s.began))
+	}
+}
+
+// note keeps a line about what could not be had, once.
+func (s *session) note(line string) {
+	const most = 100
+	m := s.b.Meta()
+	if len(m.Notes) < most && !slices.Contains(m.Notes, line) {
+		m.Notes = append(m.Notes, line)
+	}
+}
+
+// close lets the targets go.
+func (s *session) close() {
+	for _, p := range s.procs {
+		p.target.Close()
+	}
+}
