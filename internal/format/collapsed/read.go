@@ -35,6 +35,7 @@ func Read(r io.Reader) (*profile.Profile, error) {
 	b := profile.NewBuilder()
 	p := b.Profile()
 	p.Events = []profile.Event{{Name: "samples", Unit: "count", Period: 1}}
+	p.Meta.Notes = []string{"collapsed files do not keep what was lost, nor which stacks are stitched or guessed"}
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, maxLine)
 	rd := reader{b: b, frames: map[string]uint32{}}

@@ -193,7 +193,9 @@ func (r *reader) head(data []byte) error {
 			lines = append(lines, s)
 		}
 	}
-	r.ours = parseComments(lines, p)
+	if r.ours = parseComments(lines, p); !r.ours {
+		p.Meta.Notes = append(p.Meta.Notes, "another program wrote this file: it does not say what was lost, nor how certain the stacks are")
+	}
 	for i, t := range p.Threads {
 		k := threadKey{t.PID, t.TID, t.Name}
 		if _, ok := r.threads[k]; !ok {
