@@ -329,6 +329,8 @@ func (vm *VM) readBlob(h *codeHeap, pc uint64) *blob {
 	b.batch, b.used = vm.batch, vm.batch
 	if b.kind == blobNMethod || b.kind == blobNativeMethod {
 		vm.decodeNMethod(b, slices.Clone(header[l.blockHeader:]))
+	} else {
+		b.cookie.method, b.cookie.compileID = 0, 0 // something else lies there
 	}
 	// What was cached for any of its segments is gone.
 	for seg := (b.start - h.low) >> h.shift; seg <= (b.end-1-h.low)>>h.shift; seg++ {

@@ -207,7 +207,7 @@ func (vm *VM) readMethod(ptr uint64) *method {
 	addrs := [4]uint64{c.className, word(slots[:], 0), word(slots[:], 8), word(slots[:], 16)}
 	var text [4]string
 	vm.symbols(addrs[:], text[:])
-	if text[0] == "" || text[1] == "" || text[2] == "" || text[2][0] != '(' {
+	if !isClassName(text[0]) || !isMethodName(text[1]) || !isDescriptor(text[2]) {
 		return nil
 	}
 	m.class, m.name, m.signature, m.source = text[0], text[1], text[2], text[3]

@@ -2,6 +2,7 @@ package hotspot
 
 import (
 	"encoding/binary"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/candid-profiler/candid/internal/target"
@@ -106,4 +107,19 @@ func modifiedUTF8(b []byte) string {
 		b = b[n:]
 	}
 	return string(out)
+}
+
+// isClassName, isMethodName and isDescriptor say whether text can be a name in
+// the JVM's own form (JVM specification 4.2 and 4.3.3). Freed memory that looks
+// like a Method often keeps pointers to Symbols that hold anything by now.
+func isClassName(s string) bool {
+	return s != "" && !strings.ContainsAny(s, ".;[\uFFFD")
+}
+
+func isMethodName(s string) bool {
+	return s == "<init>" || s == "<clinit>" || s != "" && !strings.ContainsAny(s, ".;[/<>\uFFFD")
+}
+
+func isDescriptor(s string) bool {
+	return len(s) >= 3 && s[0] == '(' && strings.Count(s, ")") >= 1 && !strings.ContainsRune(s, utf8.RuneError)
 }

@@ -1,0 +1,105 @@
+package hotspot
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// What is cached is right after classes and their code have been unloaded and
+// others have taken their place: with the program stopped, a VM that has been
+// used all along says the same as one that was opened just now.
+func TestUnloading(t *testing.T) {
+	for _, major := range []int{8, 17, 21, 27} {
+		t.Run(fmt.Sprintf("jdk%d", major), func(t *testing.T) {
+			t.Parallel()
+			p := startProgram(t, major, "-XX:+UseSerialGC", "-Xmx32m", "Churn")
+			old := openVM(t, p)
+			if err := old.peek.r.ReadAt(make([]byte, 8), old.interpLo); err != nil {
+				t.Fatal(err)
+			}
+			compared, reborn := 0, 0
+			last := make(map[uint64]cookie)
+			for range 12 {
+				time.Sleep(150 * time.Millisecond)
+				stop(t, p.PID)
+				p.Memory().Invalidate()
+				old.BeginBatch()
+				now := openVM(t, p)
+				// Methods are kept by address too, as for interpreted frames. Only
+				// those of living code are: the memory of others means nothing.
+				methods := make(map[uint64]bool)
+				eachBlob(t, now, func(n *blob) {
+					o := old.find(n.start)
+					if o == nil {
+						t.Errorf("%s at %#x is not found", n.name, n.start)
+						return
+					}
+					compared++
+					if c, ok := last[n.start]; ok && c != n.cookie {
+						reborn++
+					}
+					last[n.start] = n.cookie
+					if o.cookie != n.cookie || o.kind != n.kind || o.end != n.end || o.name != n.name || o.frameSize != n.frameSize {
+						t.Errorf("%#x is %s (%+v), was taken for %s (%+v)", n.start, n.name, n.cookie, o.name, o.cookie)
+						return
+					}
+					if n.nm == nil || n.nm.method == 0 {
+						return
+					}
+					methods[n.nm.method] = true
+					if a, b := old.methodAt(o.nm.methodID), now.methodAt(n.nm.methodID); a == nil || b == nil || a.function != b.function {
+						t.Errorf("the method at %#x is %v, was taken for %v", n.start, b, a)
+					}
+					if len(o.nm.pcs) != len(n.nm.pcs) {
+						t.Errorf("%#x has %d pcs, was taken to have %d", n.start, len(n.nm.pcs), len(o.nm.pcs))
+					}
+				})
+				for ptr := range methods {
+					o, ok1 := old.method(ptr)
+					n, ok2 := now.method(ptr)
+					if ok1 != ok2 || ok1 && (old.methodAt(o).function != now.methodAt(n).function || old.methodAt(o).methodCookie != now.methodAt(n).methodCookie) {
+						t.Errorf("Method %#x is %+v (%v), was taken for %+v (%v)", ptr, now.methodAt(n), ok2, old.methodAt(o), ok1)
+					}
+				}
+				syscall.Kill(p.PID, syscall.SIGCONT)
+				if t.Failed() {
+					break
+				}
+			}
+			if reborn == 0 || old.epoch == 0 {
+				t.Errorf("no code was replaced, nothing was tested (%d compared, epoch %d)", compared, old.epoch)
+			}
+			t.Logf("%d blobs compared, %d took another's place, epoch %d", compared, reborn, old.epoch)
+		})
+	}
+}
+
+// stop stops a process of this test and waits until it stands.
+func stop(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for range 500 {
+		running := false
+		tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, task := range tasks {
+			b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/stat", pid, task.Name()))
+			if _, state, _ := strings.Cut(string(b), ") "); err == nil && !strings.HasPrefix(state, "T") {
+				running = true
+			}
+		}
+		if !running {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatal("the program does not stop")
+}
