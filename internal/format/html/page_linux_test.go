@@ -289,7 +289,8 @@ func TestPageDeep(t *testing.T) {
 }
 
 // TestPageSpeed draws graphs of 200,000 and, unless -short, of 1,000,000 nodes
-// whole. The bound is far above what it takes on an idle machine.
+// whole, and waits until they are painted. The bound is far above what it takes
+// on an idle machine: the fastest drawing of many is free of most of the noise.
 func TestPageSpeed(t *testing.T) {
 	for _, nodes := range []int{200_000, 1_000_000} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
@@ -308,9 +309,9 @@ func TestPageSpeed(t *testing.T) {
 				b.eval("candid.redraw(31)", &ms)
 				b.eval("candid.rectangles()", &rects)
 				m := median(ms)
-				t.Logf("%d nodes %s: %d rectangles, median %.1f ms, slowest %.1f ms", n, what, rects, m, slices.Max(ms))
-				if m > 120 {
-					t.Errorf("a drawing takes %.1f ms", m)
+				t.Logf("%d nodes %s: %d rectangles, fastest %.1f ms, median %.1f ms, slowest %.1f ms", n, what, rects, ms[0], m, ms[len(ms)-1])
+				if ms[0] > 60 {
+					t.Errorf("a drawing takes %.1f ms at least", ms[0])
 				}
 			}
 			var find float64

@@ -21,6 +21,12 @@ export interface Theme {
   readonly root: string;
   readonly hatch: string;
   readonly focus: string;
+  // The same as pixels, 0xAABBGGRR.
+  readonly fillPixel: Uint32Array; // [kind * SHADES + shade]
+  readonly fadedPixel: Uint32Array; // [kind]
+  readonly backgroundPixel: number;
+  readonly rootPixel: number;
+  readonly matchPixel: number;
 }
 
 type HSL = readonly [h: number, s: number, l: number];
@@ -38,39 +44,77 @@ const dark: HSL[] = [
 
 export const SHADES = 3;
 
-function css([h, s, l]: HSL, add = 0, alpha = 1): string {
-  return alpha === 1 ? `hsl(${h} ${s}% ${l + add}%)` : `hsl(${h} ${s}% ${l + add}% / ${alpha})`;
+function css([h, s, l]: HSL, add = 0): string {
+  return `hsl(${h} ${s}% ${l + add}%)`;
 }
 
-export const LIGHT: Theme = {
+// pixel gives a colour as it lies in a canvas's memory.
+function pixel([h, s, l]: HSL, add = 0): number {
+  const light = (l + add) / 100;
+  const a = (s / 100) * Math.min(light, 1 - light);
+  const part = (n: number): number => {
+    const k = (n + h / 30) % 12;
+    return Math.round(255 * (light - a * Math.max(-1, Math.min(k - 3, 9 - k, 1))));
+  };
+  return (0xff000000 | (part(4) << 16) | (part(8) << 8) | part(0)) >>> 0;
+}
+
+function hexPixel(hex: string): number {
+  const v = parseInt(hex.slice(1), 16);
+  return (0xff000000 | ((v & 0xff) << 16) | (v & 0xff00) | (v >> 16)) >>> 0;
+}
+
+// mix gives the colour between two pixels, 0 for a and 1 for b.
+export function mix(a: number, b: number, t: number): number {
+  let out = 0xff000000;
+  for (let shift = 0; shift < 24; shift += 8) {
+    const from = (a >>> shift) & 0xff;
+    out |= Math.round(from + (((b >>> shift) & 0xff) - from) * t) << shift;
+  }
+  return out >>> 0;
+}
+
+type Plain = Omit<Theme, "fill" | "faded" | "fillPixel" | "fadedPixel" | "backgroundPixel" | "rootPixel" | "matchPixel">;
+
+function theme(plain: Plain, kinds: readonly HSL[], fade: (c: HSL) => HSL): Theme {
+  const steps = [-2.5, 0, 2.5];
+  return {
+    ...plain,
+    fill: kinds.map((c) => steps.map((s) => css(c, s))),
+    faded: kinds.map((c) => css(fade(c))),
+    fillPixel: Uint32Array.from(kinds.flatMap((c) => steps.map((s) => pixel(c, s)))),
+    fadedPixel: Uint32Array.from(kinds, (c) => pixel(fade(c))),
+    backgroundPixel: hexPixel(plain.background),
+    rootPixel: hexPixel(plain.root),
+    matchPixel: hexPixel(plain.match),
+  };
+}
+
+export const LIGHT: Theme = theme({
   name: "light",
   background: "#fbfbfa",
-  fill: light.map((c) => [css(c, -2.5), css(c), css(c, 2.5)]),
   text: "#15181c",
   dim: "rgb(21 24 28 / 0.62)",
   match: "#a3195b",
   matchText: "#ffffff",
-  faded: light.map((c) => css([c[0], c[1] * 0.45, 90 + c[2] * 0.04])),
   fadedText: "#5d646e",
   root: "#e6e7e8",
   hatch: "rgb(0 0 0 / 0.30)",
   focus: "#0b0d10",
-};
+}, light, (c) => [c[0], c[1] * 0.45, 90 + c[2] * 0.04]);
 
-export const DARK: Theme = {
+export const DARK: Theme = theme({
   name: "dark",
   background: "#14161a",
-  fill: dark.map((c) => [css(c, -2.5), css(c), css(c, 2.5)]),
   text: "#f6f7f9",
   dim: "rgb(246 247 249 / 0.68)",
   match: "#f06aa7",
   matchText: "#1a0710",
-  faded: dark.map((c) => css([c[0], c[1] * 0.4, 15 + c[2] * 0.12])),
   fadedText: "#98a0ab",
   root: "#2b2f36",
   hatch: "rgb(0 0 0 / 0.42)",
   focus: "#ffffff",
-};
+}, dark, (c) => [c[0], c[1] * 0.4, 15 + c[2] * 0.12]);
 
 // shades gives every symbol one of a few shades by its name, so that neighbours
 // of a kind can be told apart and keep their shade from page to page.

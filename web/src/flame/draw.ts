@@ -2,7 +2,7 @@
 // be seen are looked at, and in each only what is at least a pixel wide: what
 // is narrower is found by binary search, one look a pixel.
 
-import { type Theme } from "./colors";
+import { mix, SHADES, type Theme } from "./colors";
 import { firstAfter, type Layout } from "./layout";
 import { fit, type Name } from "./label";
 import type { Match } from "./search";
@@ -46,6 +46,10 @@ export interface Canvas {
   fillText(s: string, x: number, y: number, maxWidth?: number): void;
 }
 
+// Stamp puts an image on the canvas of which each row of pixels (0xAABBGGRR, 0
+// for none) is stretched to the height of a row of frames.
+export type Stamp = (pixels: Uint32Array, width: number, rows: number, y: number, rowHeight: number) => void;
+
 // NARROW is the width, in pixels, under which frames are drawn together.
 export const NARROW = 1;
 
@@ -68,7 +72,7 @@ interface Text { readonly i: number; readonly x: number; readonly y: number; rea
 const INK = 0, FADED = 1, MATCHED = 2;
 
 // draw paints the scene and returns how many rectangles that took.
-export function draw(c: Canvas, s: Scene, v: View, hatch: string | CanvasPattern): number {
+export function draw(c: Canvas, s: Scene, v: View, hatch: string | CanvasPattern, stamp: Stamp): number {
   const { layout: l, tree, theme, match } = s;
   c.globalAlpha = 1;
   c.fillStyle = theme.background;
@@ -91,10 +95,17 @@ export function draw(c: Canvas, s: Scene, v: View, hatch: string | CanvasPattern
   const texts: Text[] = [];
   const hatched: number[] = [];
   const minText = 3 * s.charWidth + 8;
+  // What is narrow goes into an image, a pixel a frame wide and high: tens of
+  // thousands of rectangles would take longer than everything else.
+  const span = Math.ceil(v.width);
+  const seen = bottom - top + 1;
+  if (seen <= 0) return 0;
+  const pixels = new Uint32Array(span * seen);
 
   for (let row = top; row <= bottom; row++) {
     const y = rowTop(v, l.rows, row);
     const hi = l.rowStart[row + 1];
+    const line = (v.flame ? bottom - row : row - top) * span;
     let k = firstAfter(l, l.rowStart[row], hi, v.x0);
     while (k < hi) {
       const i = l.rowNodes[k];
@@ -126,15 +137,17 @@ export function draw(c: Canvas, s: Scene, v: View, hatch: string | CanvasPattern
       const first = l.x[i];
       const lastNode = l.rowNodes[next - 1];
       const filled = Math.min(1, (l.x[lastNode] + l.total[lastNode] - first) * scale);
-      if (hit) put(theme.match, px, y, 1);
-      else if (filled > 0.12) put(colourOf(s, tree.sym[mid], match ? FADED : INK), px, y, filled);
-      else put(colourOf(s, tree.sym[mid], FADED), px, y, 0.5);
+      if (px >= 0) pixels[line + px] = hit ? theme.matchPixel : mix(theme.backgroundPixel, pixelOf(s, tree.sym[mid]), Math.max(0.25, filled));
       k = next;
     }
   }
 
-  let rects = 0;
   const h = v.rowHeight - 1;
+  const upper = rowTop(v, l.rows, v.flame ? bottom : top);
+  stamp(pixels, span, seen, upper, v.rowHeight);
+  c.fillStyle = theme.background;
+  for (let r = 0; r < seen; r++) c.fillRect(0, upper + r * v.rowHeight + h, v.width, 1);
+  let rects = 0;
   for (const [colour, list] of byColour) {
     c.fillStyle = colour;
     for (let k = 0; k < list.length; k += 3) c.fillRect(list[k], list[k + 1], list[k + 2], h);
@@ -155,6 +168,11 @@ function colourOf(s: Scene, sym: number, ink: number): string {
   if (sym < 0 || sym >= s.groups) return s.theme.root;
   const kind = s.kind[sym];
   return ink === FADED ? s.theme.faded[kind] : s.theme.fill[kind][s.shade[sym]];
+}
+
+function pixelOf(s: Scene, sym: number): number {
+  if (sym < 0 || sym >= s.groups) return s.theme.rootPixel;
+  return s.match ? s.theme.fadedPixel[s.kind[sym]] : s.theme.fillPixel[s.kind[sym] * SHADES + s.shade[sym]];
 }
 
 // write puts the names on, first all that is dim, then all that is not.

@@ -68,9 +68,9 @@ export function fit(name: Name, n: number): Label {
   const word = full.slice(method, end);
   if (word.length <= n) {
     const room = n - word.length;
-    return room >= 5 ? { dim: "", text: "…" + full.slice(method - (room - 1), end) } : { dim: "", text: word };
+    return room >= 9 ? { dim: "", text: "…" + full.slice(method - (room - 1), end) } : { dim: "", text: word };
   }
-  return n < 4 ? { dim: "", text: word.slice(0, n - 1) + "…" } : { dim: "", text: word.slice(0, n - 1) + "…" };
+  return { dim: "", text: word.slice(0, n - 1) + "…" };
 }
 
 // columns is how many columns of a fixed-width font s takes: most signs of East

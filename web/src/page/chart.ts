@@ -2,7 +2,7 @@
 // stacks are; pointer, wheel and keyboard.
 
 import { DARK, LIGHT, type Theme } from "../flame/colors";
-import { draw, rowOf, rowTop, type Scene, type View } from "../flame/draw";
+import { draw, rowOf, rowTop, type Scene, type Stamp, type View } from "../flame/draw";
 import { deepestCovering, heaviestChild, neighbour, nodeAt } from "../flame/layout";
 import type { Match } from "../flame/search";
 import { el } from "./dom";
@@ -24,11 +24,11 @@ export class Chart {
   flame = true;
   match: Match | null = null;
   theme: Theme = LIGHT;
-  drawMillis = 0; // what the last drawing took
   rectangles = 0;
 
   private readonly spacer: HTMLElement;
   private readonly context: CanvasRenderingContext2D;
+  private readonly strip = document.createElement("canvas").getContext("2d", { willReadFrequently: true })!;
   private x0 = 0;
   private x1 = 1;
   private width = 0;
@@ -40,6 +40,7 @@ export class Chart {
   private animation = 0;
   private hatch: CanvasPattern | string = "transparent";
   private placed = false;
+  private lastHeight = 0;
 
   constructor(private readonly model: Model, private readonly on: ChartEvents) {
     this.canvas = el("canvas", {
@@ -129,7 +130,6 @@ export class Chart {
 
   paint(): void {
     const m = this.model;
-    const start = performance.now();
     const c = this.context;
     const ratio = devicePixelRatio || 1;
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -140,9 +140,19 @@ export class Chart {
       guessed: m.data.heuristic, groups: m.symbols, match: this.match, theme: this.theme, charWidth: this.charWidth,
       zoomed: this.zoom, selected: this.selected, hovered: this.hovered,
     };
-    this.rectangles = draw(c, scene, this.view(), this.hatch);
-    this.drawMillis = performance.now() - start;
+    this.rectangles = draw(c, scene, this.view(), this.hatch, this.stamp);
   }
+
+  private readonly stamp: Stamp = (pixels, width, rows, y, rowHeight) => {
+    const image = this.strip;
+    if (image.canvas.width < width || image.canvas.height < rows) {
+      image.canvas.width = width;
+      image.canvas.height = Math.max(rows, image.canvas.height);
+    }
+    image.putImageData(new ImageData(new Uint8ClampedArray(pixels.buffer as ArrayBuffer), width, rows), 0, 0);
+    this.context.imageSmoothingEnabled = false;
+    this.context.drawImage(image.canvas, 0, 0, width, rows, 0, y, width, rows * rowHeight);
+  };
 
   view(): View {
     return {
@@ -161,14 +171,16 @@ export class Chart {
     this.width = Math.max(1, this.root.clientWidth);
     this.height = Math.max(1, this.root.clientHeight);
     const content = Math.max(this.height, this.model.layout.rows * this.rowHeight);
-    const fromBottom = this.spacer.offsetHeight - this.root.scrollTop;
+    // The root of a flame stays where it is, at the bottom.
+    const fromBottom = this.placed ? this.spacer.offsetHeight - this.root.scrollTop - this.lastHeight : 0;
     this.spacer.style.height = `${content}px`;
     this.canvas.width = Math.round(this.width * ratio);
     this.canvas.height = Math.round(this.height * ratio);
     this.canvas.style.width = `${this.width}px`;
     this.canvas.style.height = `${this.height}px`;
-    if (this.flame) this.root.scrollTop = this.placed ? content - fromBottom : content;
+    if (this.flame) this.root.scrollTop = content - fromBottom - this.height;
     this.placed = true;
+    this.lastHeight = this.height;
     this.makeHatch();
     this.paint();
   }
