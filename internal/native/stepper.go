@@ -106,7 +106,8 @@ func (s *Stepper) Step(c *walk.Cursor) walk.Verdict {
 			return walk.NotMine
 		}
 	}
-	c.Stack.Push(walk.Frame{PC: pc, Ref: e.ref, Kind: e.kind, Prov: c.Prov, Flags: flags})
+	f := c.Stack.Next()
+	f.PC, f.Ref, f.Owner, f.Kind, f.Prov, f.Flags = pc, e.ref, 0, e.kind, c.Prov, flags
 	if r := e.rule; r != nil {
 		if e.prov != walk.Exact {
 			return s.derived(c, r)

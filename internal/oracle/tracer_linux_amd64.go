@@ -282,7 +282,9 @@ func (t *Tracer) wait() error {
 	return nil
 }
 
-// Detach lets the thread run on.
+// Detach lets the thread run on. It must come before the process is killed and
+// waited for by other means: a traced thread that has ended keeps its process
+// from ending until its tracer has taken note.
 func (t *Tracer) Detach() error {
 	if t.running {
 		if err := t.wait(); err != nil {

@@ -100,6 +100,19 @@ func (s *Stack) Reset() {
 	s.End, s.EndPC, s.EndKind, s.Stitched, s.Worst = EndComplete, 0, KindUnknown, false, Exact
 }
 
+// Next appends a frame without content and gives it, to be filled field by field:
+// on a hot path that is cheaper than to put a Frame together and copy it. The
+// caller sees to Worst and Stitched, as the Walker does for its steppers.
+func (s *Stack) Next() *Frame {
+	n := len(s.Frames)
+	if n == cap(s.Frames) {
+		s.Frames = append(s.Frames, Frame{})
+	} else {
+		s.Frames = s.Frames[:n+1]
+	}
+	return &s.Frames[n]
+}
+
 // Push appends a frame.
 func (s *Stack) Push(f Frame) {
 	if f.Prov > s.Worst {

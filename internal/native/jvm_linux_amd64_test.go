@@ -1,0 +1,100 @@
+package native
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/oracle"
+	"github.com/candid-profiler/candid/internal/target"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// jdk finds a JDK for tests.
+func jdk(t testing.TB, version string) string {
+	t.Helper()
+	root := os.Getenv("CANDID_RUNTIMES")
+	if root == "" {
+		home, _ := os.UserHomeDir()
+		root = filepath.Join(home, ".cache", "candid-runtimes")
+	}
+	java := filepath.Join(root, "jdks", version, "bin", "java")
+	if _, err := os.Stat(java); err != nil {
+		t.Skipf("no JDK %s: set CANDID_RUNTIMES to where jdks/%s is", version, version)
+	}
+	return java
+}
+
+// TestEveryInstructionOfACompilerThread steps a thread of the JVM that runs
+// nothing but C++: libjvm.so's tables at each instruction, a library that keeps
+// only its dynamic symbols.
+func TestEveryInstructionOfACompilerThread(t *testing.T) {
+	for _, version := range []string{"17", "25"} {
+		t.Run(version, func(t *testing.T) { stepCompiler(t, jdk(t, version)) })
+	}
+}
+
+func stepCompiler(t *testing.T, java string) {
+	src := filepath.Join(t.TempDir(), "Idle.java")
+	if err := os.WriteFile(src, []byte(`class Idle { public static void main(String[] a) throws Exception {
+		for (int i = 0; i < 2000; i++) { java.util.stream.IntStream.range(0, i).mapToObj(Integer::toString).sorted().count(); Thread.sleep(5); } } }`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(java, "-Xcomp", "-XX:TieredStopAtLevel=4", src)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	p, err := target.Open(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	tid := 0
+	for try := 0; tid == 0 && try < 200; try++ {
+		time.Sleep(25 * time.Millisecond)
+		threads, _ := p.Threads()
+		for _, th := range threads {
+			// It has compiled for a while, and so has work.
+			if strings.HasPrefix(th.Name, "C2 Compiler") && th.CPU > 20e6 {
+				tid = th.TID
+			}
+		}
+	}
+	if tid == 0 {
+		t.Skip("the JVM has no busy C2 compiler thread")
+	}
+	runtime.LockOSThread() // for good
+	tr, err := oracle.Attach(tid)
+	if err != nil {
+		t.Skipf("cannot trace a thread here: %v", err)
+	}
+	// A traced thread must be let go before its process can be waited for.
+	defer func() { _ = tr.Detach() }()
+	s := &subject{tr: tr}
+	s.open(t)
+	s.p.Memory().Invalidate()
+	var sc score
+	for sc.steps < 15000 {
+		s.check(t, &sc)
+		if sc.ends[walk.EndComplete] != sc.steps && sc.bad < 5 {
+			sc.bad++
+			t.Errorf("step %d at %s: end %v at %s", tr.Steps(), s.where(tr.PC()), s.stack.End, s.where(s.stack.EndPC))
+		}
+		if err := tr.Step(); err != nil {
+			t.Logf("stopped after %d steps: %v", sc.steps, err)
+			break
+		}
+	}
+	t.Logf("%+v", sc)
+	if sc.wrong+sc.none+sc.bad > 0 {
+		t.Errorf("%d wrong callers, %d missing, %d wrong further out", sc.wrong, sc.none, sc.bad)
+	}
+	if sc.steps < 1000 {
+		t.Errorf("only %d instructions seen", sc.steps)
+	}
+}
