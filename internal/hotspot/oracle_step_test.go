@@ -123,7 +123,8 @@ func startStepped(t testing.TB, major int, args ...string) *exec.Cmd {
 	return nil
 }
 
-// threadNamed finds a thread of a process by its name.
+// threadNamed finds a thread of a process by its name, or by how it begins if
+// name ends with *.
 func threadNamed(t testing.TB, p *target.Process, name string) int {
 	t.Helper()
 	for range 100 {
@@ -132,7 +133,7 @@ func threadNamed(t testing.TB, p *target.Process, name string) int {
 			t.Fatal(err)
 		}
 		for _, th := range threads {
-			if th.Name == name {
+			if th.Name == name || strings.HasSuffix(name, "*") && strings.HasPrefix(th.Name, name[:len(name)-1]) {
 				return int(th.TID)
 			}
 		}

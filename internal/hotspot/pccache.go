@@ -106,8 +106,11 @@ func (vm *VM) fill(e *pcEntry, pc uint64) *pcEntry {
 		n.near = n.ref
 		n.kind = kindOf(b)
 		n.how = n.rule(b)
-		if b.kind == blobNMethod {
+		switch {
+		case b.kind == blobNMethod:
 			vm.describe(&n)
+		case b.nm != nil && b.nm.enterSpecial:
+			vm.stepping.enterSpecial = pc
 		}
 	}
 	// The blob may have been found to be new, which may have moved the epoch.

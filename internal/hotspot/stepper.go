@@ -37,6 +37,9 @@ type stepping struct {
 
 	slots *interpreterSlots // of the last interpreter frame
 
+	// enterSpecial is where a call from enterSpecial was last seen to return to.
+	enterSpecial uint64
+
 	// chunk is reused for reading the frames of virtual threads.
 	chunk chunkWalk
 }
@@ -99,6 +102,10 @@ func (vm *VM) stepFrame(c *walk.Cursor, e *pcEntry) walk.Verdict {
 	sp := c.Regs.SP()
 	if c.Unextended != 0 {
 		sp = c.Unextended
+	}
+	if e.blob.kind == blobNativeMethod && e.blob.nm != nil && e.blob.nm.enterSpecial {
+		markVirtual(c)
+		flags |= walk.Virtual
 	}
 	vm.push(c, e.pc, ref, e.kind, prov, flags)
 	return vm.popFrame(c, sp+uint64(e.frame))

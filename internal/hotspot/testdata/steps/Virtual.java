@@ -1,0 +1,31 @@
+import java.util.concurrent.locks.LockSupport;
+
+/** A virtual thread whose deeper frames are in the heap: it parks at the bottom of a recursion and then works near its end. */
+public class Virtual {
+    static volatile long sink;
+    static volatile boolean stop;
+
+    static long g1(int n) { return g2(n) + 1; }
+    static long g2(int n) { return g3(n) + 1; }
+    static long g3(int n) { return g4(n) + 1; }
+    static long g4(int n) { return g5(n) + 1; }
+    static long g5(int n) { return g6(n) + 1; }
+    static long g6(int n) { return work(n) + 1; }
+    static long work(int n) {
+        long v = 0;
+        while (!stop) {
+            LockSupport.parkNanos(1000);
+            for (int i = 0; i < 3000000; i++) v = v * 31 + mix(i);
+            sink = v;
+        }
+        return v;
+    }
+    static long mix(long v) { return v ^ (v >> 3); }
+
+    public static void main(String[] args) throws Exception {
+        Thread t = Thread.ofVirtual().start(() -> { while (true) sink = g1(1); });
+        System.out.println("ready");
+        System.out.flush();
+        while (System.in.read() >= 0) { }
+    }
+}
