@@ -262,6 +262,59 @@ func TestPageKeyboard(t *testing.T) {
 	b.quiet(file)
 }
 
+// TestPagePointer points, clicks and turns the wheel.
+func TestPagePointer(t *testing.T) {
+	b := openBrowser(t, 1280, 800)
+	b.dark(false)
+	file := writePage(t, synthetic(2000, 8000, 30))
+	b.open(file, "#icicle=1")
+	var top float64
+	b.eval("document.querySelector('canvas').getBoundingClientRect().top", &top)
+	mouse := func(kind string, x, y float64, more map[string]any) {
+		t.Helper()
+		p := map[string]any{"type": kind, "x": x, "y": y}
+		for k, v := range more {
+			p[k] = v
+		}
+		b.call("Input.dispatchMouseEvent", p, nil)
+	}
+	frame := func(i int) (name string) {
+		t.Helper()
+		b.eval(fmt.Sprintf("candid.frame(%d).name", i), &name)
+		return name
+	}
+	y := top + 21*2 + 10 // the third row
+	mouse("mouseMoved", 20, y, nil)
+	if got := b.text("document.querySelector('.detail .name').innerText"); !strings.Contains(got, frame(2)) {
+		t.Errorf("over %q the detail line shows %q", frame(2), got)
+	}
+	button := map[string]any{"button": "left", "clickCount": 1}
+	mouse("mousePressed", 20, y, button)
+	mouse("mouseReleased", 20, y, button)
+	var zoom int
+	if b.eval("candid.state().zoom", &zoom); zoom != 2 {
+		t.Errorf("a click zoomed to %d, want 2", zoom)
+	}
+	mouse("mousePressed", 20, top+10, button)
+	mouse("mouseReleased", 20, top+10, button)
+	if b.eval("candid.state().zoom", &zoom); zoom != 0 {
+		t.Errorf("a click on the root zoomed to %d", zoom)
+	}
+	for range 40 {
+		mouse("mouseWheel", 20, y, map[string]any{"deltaX": 0, "deltaY": -100, "modifiers": 2})
+	}
+	if b.eval("candid.state().zoom", &zoom); zoom == 0 {
+		t.Error("the wheel zoomed nowhere")
+	}
+	for range 60 {
+		mouse("mouseWheel", 20, y, map[string]any{"deltaX": 0, "deltaY": 100, "modifiers": 2})
+	}
+	if b.eval("candid.state().zoom", &zoom); zoom != 0 {
+		t.Errorf("the wheel back left the zoom at %d", zoom)
+	}
+	b.quiet(file)
+}
+
 func median(ms []float64) float64 {
 	slices.Sort(ms)
 	return ms[len(ms)/2]

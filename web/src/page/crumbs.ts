@@ -36,9 +36,11 @@ export class Crumbs {
       add(i);
     });
     this.root.replaceChildren(list);
+    this.root.classList.toggle("whole", zoom === 0);
     if (zoom > 0) {
       this.root.append(el("span", { class: "share" }, `${percent(values.total[zoom], values.total[0])} of all`),
         el("button", { type: "button", class: "reset", title: "Show all (Escape)", click: () => this.go(0) }, "Reset zoom"));
     }
+    list.scrollLeft = list.scrollWidth; // where it is too long, its end counts
   }
 }
