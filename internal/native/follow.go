@@ -134,7 +134,7 @@ func (s *Stepper) derived(c *walk.Cursor, r *ehframe.Rule) walk.Verdict {
 		return walk.Stuck
 	}
 	ra, ok := c.Word(c.Regs.R[r.CFAReg] + uint64(int64(r.CFAOff)) - 8)
-	if !ok || !s.Executable(ra-1) {
+	if !ok || !s.Owns(ra-1) {
 		return walk.Stuck
 	}
 	// A signal's handler was not called; it returns to a trampoline.

@@ -66,7 +66,7 @@ func (s *Stepper) signalFrame(c *walk.Cursor) walk.Verdict {
 		regs.PC = word(sp + amd64Registers + 8*16)
 		regs.Known = 1<<16 - 1
 	}
-	if !ok || !s.Executable(regs.PC) {
+	if !ok || !s.Owns(regs.PC) {
 		return walk.Stuck
 	}
 	c.Regs = regs

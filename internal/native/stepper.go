@@ -61,17 +61,22 @@ func New(p *target.Process, files *Files) (*Stepper, error) {
 	return s, nil
 }
 
-// Executable says whether addr lies in memory that may be executed.
+// Executable says whether addr lies in memory that may be executed, as far as is
+// known: unlike Owns it does not look for new mappings, so that guesses may ask
+// it of any word.
 func (s *Stepper) Executable(addr uint64) bool {
-	if _, ok := s.find(addr); ok {
-		return true
-	}
-	return s.unknown(addr)
+	_, ok := s.find(addr)
+	return ok
 }
 
 // Owns says whether pc lies in executable memory. It is to be asked after the
 // steppers of runtimes, which know better what their generated code is.
-func (s *Stepper) Owns(pc uint64) bool { return s.Executable(pc) }
+func (s *Stepper) Owns(pc uint64) bool {
+	if _, ok := s.find(pc); ok {
+		return true
+	}
+	return s.unknown(pc)
+}
 
 // unknown looks whether addr has become known, if it has not done so lately.
 func (s *Stepper) unknown(addr uint64) bool {

@@ -115,23 +115,20 @@ func (w *Walker) run(c *Cursor, snap *capture.Snapshot) {
 			return
 		}
 		if v == NotMine {
-			// Nobody's code. A call through a wild pointer has just stored where
-			// it came from.
-			if len(out.Frames) == first {
-				f := Frame{PC: pc, Kind: KindUnknown, Prov: prov, Flags: stitched}
-				if !leaf {
-					f.Flags |= ReturnAddress
-				}
-				out.Push(f)
-			}
+			// Nobody's code. The thread may really be there, by a call through a
+			// wild pointer, which has just stored where it came from; a return
+			// address is an error of the walk.
 			if !leaf {
-				w.end(c, w.endOfBadPC(c, pc, sp))
+				w.end(c, w.endOfBadPC(pc))
 				return
+			}
+			if len(out.Frames) == first {
+				out.Push(Frame{PC: pc, Kind: KindUnknown, Prov: prov, Flags: stitched})
 			}
 		}
 		if v == Stuck || v == NotMine {
 			if !w.guess(c, leaf, v == NotMine) {
-				w.end(c, w.endOfStuck(c, snap, pc, sp))
+				w.end(c, w.endOfStuck(c, snap, sp))
 				return
 			}
 		}
@@ -163,11 +160,7 @@ func (w *Walker) run(c *Cursor, snap *capture.Snapshot) {
 			continue
 		}
 		if !w.progressed(c, sp, leaf) {
-			end := EndBadSP
-			if c.High != 0 && c.Regs.SP() >= c.High && c.Regs.SP()-c.High <= 64 {
-				end = EndComplete // nothing of the stack is left
-			}
-			w.end(c, end)
+			w.end(c, EndBadSP)
 			out.EndPC = pc
 			return
 		}
@@ -199,12 +192,16 @@ func (w *Walker) progressed(c *Cursor, before uint64, leaf bool) bool {
 	if sp == before && !(leaf && w.arch == cpu.ARM64) {
 		return false
 	}
-	return c.High == 0 || sp < c.High
+	return c.High == 0 || sp <= c.High
 }
 
 func (w *Walker) end(c *Cursor, e End) {
 	out := c.Stack
-	out.End, out.EndPC = e, c.Regs.PC
+	out.End = e
+	if e == EndComplete {
+		return
+	}
+	out.EndPC = c.Regs.PC
 	if n := len(out.Frames); n > 0 {
 		out.EndKind = out.Frames[n-1].Kind
 	}
@@ -222,14 +219,14 @@ func (w *Walker) unchanged(c *Cursor, snap *capture.Snapshot, cut uint64) bool {
 }
 
 // endOfStuck names the reason why no caller was found.
-func (w *Walker) endOfStuck(c *Cursor, snap *capture.Snapshot, pc, sp uint64) End {
+func (w *Walker) endOfStuck(c *Cursor, snap *capture.Snapshot, sp uint64) End {
 	if snap.Flags&capture.StackUnread != 0 || len(snap.Stack) == 0 {
 		return EndUnread
 	}
 	end := snap.StackAddr + uint64(len(snap.Stack))
 	switch {
-	case c.High != 0 && sp >= c.High:
-		return EndBadSP
+	case c.High != 0 && sp == c.High:
+		return EndComplete // nothing of the stack is left
 	case c.Outside || sp >= end:
 		if snap.StackTop == 0 || end < snap.StackTop {
 			return EndTruncated
@@ -240,7 +237,7 @@ func (w *Walker) endOfStuck(c *Cursor, snap *capture.Snapshot, pc, sp uint64) En
 }
 
 // endOfBadPC names the reason why a return address led nowhere.
-func (w *Walker) endOfBadPC(c *Cursor, pc, sp uint64) End {
+func (w *Walker) endOfBadPC(pc uint64) End {
 	if w.code != nil && !w.code.Executable(pc) {
 		return EndBadPC
 	}
