@@ -53,14 +53,17 @@ func (vm *VM) stepBarrier(c *walk.Cursor, e *pcEntry) walk.Verdict {
 	}
 	markVirtual(c)
 	// The barrier hides where enterSpecial goes on. JDK 25+ publishes it; before,
-	// it is known once a stack without a barrier was seen, and left out till then.
+	// it is known once a stack without a barrier was seen; till then the
+	// barrier stands for it.
 	at := vm.continuationReturnPC
 	if at == 0 {
 		at = vm.stepping.enterSpecial
 	}
+	kind := walk.KindStub
 	if r := vm.classify(at); r != nil && r.kind == walk.KindNativeMethod {
-		vm.push(c, r.pc, r.ref, r.kind, walk.Exact, walk.ReturnAddress|walk.Virtual)
+		pc, ref, kind = r.pc, r.ref, r.kind
 	}
+	vm.push(c, pc, ref, kind, walk.Exact, walk.ReturnAddress|walk.Virtual)
 	return vm.popFrame(c, entry+entryFrame)
 }
 

@@ -17,12 +17,14 @@ func (vm *VM) stepLeaf(c *walk.Cursor) walk.Verdict {
 	if b == nil || !b.contains(pc) {
 		return walk.NotMine
 	}
-	l := leaf{
+	// Rules are called through pointers, so a leaf of its own would be allocated.
+	l := &s.leaf
+	*l = leaf{
 		vm: vm, c: c, b: b, pc: pc, off: int(pc - b.codeBegin),
 		sp: c.Regs.SP(), fp: c.Regs.FP(), fs: min(b.frameSize, maxFrame),
 		code: vm.codeOf(b),
 	}
-	vm.pushLeaf(&l)
+	vm.pushLeaf(l)
 	var f found
 	var ok bool
 	if c.Regs.Arch == cpu.ARM64 {
@@ -33,7 +35,7 @@ func (vm *VM) stepLeaf(c *walk.Cursor) walk.Verdict {
 	if !ok {
 		return walk.Stuck
 	}
-	return vm.leave(&l, f)
+	return vm.leave(l, f)
 }
 
 // pushLeaf appends the stopped frame.

@@ -48,6 +48,20 @@ func pcSlot(pc uint64) uint32 {
 	return uint32(pc * 0x9E3779B97F4A7C15 >> (64 - pcCacheBits))
 }
 
+// cached is classify for what lies in its first place, nil if it does not.
+func (vm *VM) cached(pc uint64) *pcEntry {
+	pcs := &vm.stepping.pcs
+	if s := pcSlot(pc); pcs.epoch == vm.epoch && int(s) < len(pcs.slots) && pc != 0 {
+		if e := &pcs.slots[s]; e.pc == pc {
+			if e.blob != nil {
+				e.blob.used = vm.batch // it is to be checked with the next batch
+			}
+			return e
+		}
+	}
+	return nil
+}
+
 // classify says what a return address means, nil if it is none that the VM knows.
 // The entry is valid until the next call.
 func (vm *VM) classify(pc uint64) *pcEntry {

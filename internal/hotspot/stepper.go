@@ -1,6 +1,8 @@
 package hotspot
 
 import (
+	"encoding/binary"
+
 	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -35,6 +37,7 @@ type stepping struct {
 	prov  walk.Provenance
 	flags walk.FrameFlags
 
+	leaf  leaf
 	slots *interpreterSlots // of the last interpreter frame
 
 	// enterSpecial is where a call from enterSpecial was last seen to return to.
@@ -62,7 +65,11 @@ func (vm *VM) Step(c *walk.Cursor) walk.Verdict {
 	if c.Leaf {
 		return vm.stepLeaf(c)
 	}
-	e := vm.classify(stripPC(c, c.Regs.PC))
+	pc := c.Regs.PC
+	e := vm.cached(pc)
+	if e == nil {
+		e = vm.classify(stripPC(c, pc))
+	}
 	if e == nil {
 		return walk.NotMine
 	}
@@ -117,6 +124,11 @@ func (vm *VM) popFrame(c *walk.Cursor, end uint64) walk.Verdict {
 	if end <= c.Regs.SP() || end&7 != 0 {
 		return walk.Stuck
 	}
+	if off := end - 16 - c.Copy.Base; off < uint64(len(c.Copy.Bytes)) && uint64(len(c.Copy.Bytes))-off >= 16 {
+		pair := c.Copy.Bytes[off : off+16 : off+16]
+		vm.enter(c, binary.LittleEndian.Uint64(pair[8:]), end, binary.LittleEndian.Uint64(pair))
+		return walk.Stepped
+	}
 	ra, ok := c.Word(end - 8)
 	if !ok {
 		return walk.Stuck
@@ -125,9 +137,7 @@ func (vm *VM) popFrame(c *walk.Cursor, end uint64) walk.Verdict {
 	if !ok {
 		return walk.Stuck
 	}
-	if !c.InCopy(end - 8) {
-		vm.stepping.flags |= walk.Stitched
-	}
+	vm.stepping.flags |= walk.Stitched
 	vm.enter(c, ra, end, fp)
 	return walk.Stepped
 }

@@ -51,6 +51,8 @@ func testVirtualThread(t *testing.T, major int, flags string) {
 	defer tr.Detach()
 	s := &stepped{t: t, vm: vm, tr: tr}
 	mounted, barriers := 0, 0
+	// Until a stack without a barrier was seen, 21 does not know enterSpecial.
+	hidden := strings.NewReplacer("jdk/internal/vm/Continuation.enterSpecial ", "", "StubRoutines (continuation stubs) ", "")
 	for range 60 {
 		vm.BeginBatch()
 		s.walkAll()
@@ -67,7 +69,7 @@ func testVirtualThread(t *testing.T, major int, flags string) {
 		if strings.Contains(all, "Virtual.work") || strings.Contains(all, "Virtual.mix") {
 			mounted++
 			const want = "Virtual.g6 Virtual.g5 Virtual.g4 Virtual.g3 Virtual.g2 Virtual.g1 "
-			if !strings.Contains(all, want) || !strings.Contains(strings.Replace(all, "jdk/internal/vm/Continuation.enterSpecial ", "", 1), "jdk/internal/vm/Continuation.enter jdk/internal/vm/Continuation.run") ||
+			if !strings.Contains(all, want) || !strings.Contains(hidden.Replace(all), "jdk/internal/vm/Continuation.enter jdk/internal/vm/Continuation.run") ||
 				!strings.Contains(all, "ForkJoinWorkerThread.run StubRoutines") {
 				t.Errorf("stack %v\n flags %v", names, flags)
 				break
