@@ -16,6 +16,9 @@ test("the parts of a name", () => {
   assert.deepEqual(parts("main", true), ["", "", "main", ""]);
   assert.deepEqual(parts("std::vector<std::pair<int, A>, B>::push_back(int const&)", false), ["std::", "vector<std::pair<int, A>, B>::", "push_back", "(int const&)"]);
   assert.deepEqual(parts("Monitor::lock(Thread*)", false), ["", "Monitor::", "lock", "(Thread*)"]);
+  assert.deepEqual(parts("int ns::f<A>(int)", false), ["int ", "ns::", "f<A>", "(int)"]);
+  assert.deepEqual(parts("StubRoutines (1)", false), ["", "", "StubRoutines (1)", ""]);
+  assert.deepEqual(parts("Reference Handler stub", false), ["", "", "Reference Handler stub", ""]);
   assert.deepEqual(parts("do_syscall_64", false), ["", "", "do_syscall_64", ""]);
   assert.deepEqual(parts("(anonymous namespace)::f(int)", false), ["", "(anonymous namespace)::", "f", "(int)"]);
   for (const odd of ["", ".", "::", "a::", "<>", "(((", ">>>", "operator<", "....", "a.", "日本.語"]) {

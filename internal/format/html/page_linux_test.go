@@ -376,14 +376,17 @@ func TestPageSpeed(t *testing.T) {
 }
 
 // TestPagePictures takes pictures for people into the directory that
-// CANDID_PICTURES names.
+// CANDID_PICTURES names, of the page that CANDID_PAGE names or of a made-up one.
 func TestPagePictures(t *testing.T) {
 	dir := os.Getenv("CANDID_PICTURES")
 	if dir == "" {
 		t.Skip("set CANDID_PICTURES to a directory to have pictures taken")
 	}
 	b := openBrowser(t, 1440, 900)
-	file := writePage(t, synthetic(20000, 30000, 34))
+	file := os.Getenv("CANDID_PAGE")
+	if file == "" {
+		file = writePage(t, synthetic(20000, 30000, 34))
+	}
 	for _, dark := range []bool{false, true} {
 		theme := map[bool]string{false: "light", true: "dark"}[dark]
 		b.dark(dark)

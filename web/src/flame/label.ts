@@ -31,7 +31,7 @@ export function parse(full: string, managed: boolean): Name {
     if (c === "<") angle++;
     else if (c === ">") angle = Math.max(0, angle - 1);
     else if (c === "(" && angle === 0) {
-      if (round++ === 0 && !full.startsWith("(anonymous", i)) {
+      if (round++ === 0 && full[i - 1] !== " " && !full.startsWith("(anonymous", i)) {
         end = i;
         break;
       }
@@ -40,7 +40,9 @@ export function parse(full: string, managed: boolean): Name {
       short = method;
       method = i + 2;
       i++;
-    } else if (c === " " && angle === 0 && round === 0 && !full.slice(0, i).endsWith("operator")) short = method = i + 1; // a return type
+    } else if (c === " " && angle === 0 && round === 0 && full[i + 1] !== "(" && full.indexOf("(", i) > 0 && !full.slice(0, i).endsWith("operator")) {
+      short = method = i + 1; // after a return type, which only a name with parameters has
+    }
   }
   if (method >= full.length) return { full, short: 0, method: 0, end: full.length };
   return { full, short, method, end };

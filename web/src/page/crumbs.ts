@@ -29,7 +29,7 @@ export class Crumbs {
     path.forEach((i, k) => {
       if (path.length > 2 * ENDS + 1 && k >= ENDS && k < path.length - ENDS) {
         if (k === ENDS) {
-          list.append(el("li", {}, el("span", { class: "gap", title: path.slice(ENDS, -ENDS).map((j) => this.model.nameOf(j)).slice(0, 60).join("\n") }, `… ${path.length - 2 * ENDS} …`)));
+          list.append(el("li", { class: "gap" }, el("span", { title: path.slice(ENDS, -ENDS).map((j) => this.model.nameOf(j)).slice(0, 60).join("\n") }, `… ${path.length - 2 * ENDS} …`)));
         }
         return;
       }

@@ -20,7 +20,7 @@ export function provenance(m: Model, origin: number): string[] {
   if (d.derived[origin]) out.push(`derived from the code${part(d.derived[origin])}`);
   if (!out.length) out.push("exact");
   if (d.stitched[origin]) out.push(`read after the sample${part(d.stitched[origin])}`);
-  if (d.coarse[origin]) out.push(`line and inlining only to the next safepoint${part(d.coarse[origin])}`);
+  if (d.coarse[origin]) out.push(`line coarse${part(d.coarse[origin])}`);
   if (d.virtual[origin]) out.push(`virtual thread${part(d.virtual[origin])}`);
   return out;
 }
@@ -39,7 +39,7 @@ export function facts(m: Model, node: number, zoom: number, event: number): Fact
   if (f && kind !== MISSING) {
     const how = provenance(m, origin);
     out.push({ key: "kind", text: kind });
-    out.push({ key: "provenance", text: how.join(", "), title: "How it is known that this frame is there" });
+    out.push({ key: "provenance", text: how.join(", "), title: "How it is known that this frame is there. Coarse: inside inlined code the place is only known to the next safepoint or call." });
     if (f.module) out.push({ key: "module", text: f.module });
     if (f.file) {
       const line = m.data.line[origin];
