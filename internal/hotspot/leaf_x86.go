@@ -389,6 +389,15 @@ func (l *leaf) callerX86() (found, bool) {
 	if !ok {
 		return found{}, false
 	}
+	if p == inBuilt && l.b.kind == blobNMethod {
+		if by := l.vm.lowered(l.b, l.off); by != 0 {
+			l.fs += by
+			if f, ok := l.read(p); ok && l.returns(f.ra) {
+				return f, true
+			}
+			l.fs -= by
+		}
+	}
 	f, ok := l.read(p)
 	if ok && l.returns(f.ra) {
 		return f, true

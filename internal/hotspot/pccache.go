@@ -1,6 +1,9 @@
 package hotspot
 
-import "github.com/candid-profiler/candid/internal/walk"
+import (
+	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/walk"
+)
 
 // how says by which rule the caller of a frame is found, given a return address.
 type how uint8
@@ -20,6 +23,7 @@ const (
 type pcEntry struct {
 	pc    uint64
 	blob  *blob
+	low   uint64 // bytes that the stack pointer is below the frame's
 	ref   uint64 // for an exact PcDesc, or one just below a poll
 	near  uint64 // for a callee that is no safepoint: the next PcDesc
 	frame uint32 // bytes
@@ -179,6 +183,9 @@ func (vm *VM) describe(e *pcEntry) {
 		}
 	}
 	e.ref = e.near
+	if vm.arch == cpu.AMD64 && b.kind == blobNMethod {
+		e.low = vm.lowered(b, int(e.pc-b.codeBegin))
+	}
 }
 
 // refOf is the Frame.Ref of the element i of a compiled method's PcDescs.

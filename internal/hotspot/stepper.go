@@ -115,7 +115,7 @@ func (vm *VM) stepFrame(c *walk.Cursor, e *pcEntry) walk.Verdict {
 		flags |= walk.Virtual
 	}
 	vm.push(c, e.pc, ref, e.kind, prov, flags)
-	return vm.popFrame(c, sp+uint64(e.frame))
+	return vm.popFrame(c, sp+e.low+uint64(e.frame))
 }
 
 // popFrame makes the caller of a frame that ends at end, where the return

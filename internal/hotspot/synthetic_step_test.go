@@ -68,6 +68,9 @@ func synthVM(mem *synthMemory, major int, arch cpu.Arch, code []byte) *VM {
 	h := codeHeap{low: synthCode, high: synthBlobStart(len(kinds)), reserved: synthBlobStart(len(kinds)), shift: 7}
 	h.pages = make([]*segPage, (h.reserved-h.low)>>h.shift/512+1)
 	vm.code.blobs = []*blob{nil}
+	all := make([]byte, synthBlob)
+	for n := 0; n < len(all); n += copy(all[n:], code) {
+	}
 	for i, k := range kinds {
 		b := &blob{id: uint32(len(vm.code.blobs)), kind: k, start: synthBlobStart(i), end: synthBlobStart(i + 1)}
 		b.codeBegin, b.codeEnd = b.start, b.end
@@ -75,9 +78,7 @@ func synthVM(mem *synthMemory, major int, arch cpu.Arch, code []byte) *VM {
 		if k == blobStubRoutines || k == blobOther || k == blobInterpreter {
 			b.frameSize = 0
 		}
-		b.code = make([]byte, synthBlob)
-		for n := 0; n < len(b.code); n += copy(b.code[n:], code) {
-		}
+		b.code = all
 		if k == blobNMethod || k == blobNativeMethod {
 			b.nm = &nmethod{level: 4, entry: b.codeBegin, verifiedEntry: b.codeBegin + 16, stubBegin: b.codeEnd - 256, origPCOffset: 16,
 				deopt: [2]uint64{b.codeEnd - 64}, enterSpecial: k == blobNativeMethod, methodID: 1}

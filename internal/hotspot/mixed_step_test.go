@@ -1,0 +1,98 @@
+//go:build linux && amd64
+
+package hotspot
+
+import (
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/native"
+	"github.com/candid-profiler/candid/internal/oracle"
+	"github.com/candid-profiler/candid/internal/target"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// TestMixedStacks walks stacks of a Java thread at random moments, through
+// generated code, the VM's C++ and the C library, to the thread's first frame.
+func TestMixedStacks(t *testing.T) {
+	classes := compileJava(t, 8, filepath.Join("testdata", "steps", "Steps.java"))
+	for _, major := range majors {
+		for _, flags := range []string{"", "-Xint"} {
+			t.Run(fmt.Sprint(major, flags), func(t *testing.T) { testMixed(t, major, classes, flags) })
+		}
+	}
+}
+
+func testMixed(t *testing.T, major int, classes, flags string) {
+	args := append([]string{"-cp", classes, "-Xmx64m"}, strings.Fields(flags)...)
+	cmd := startStepped(t, major, append(args, "Steps", "mixed")...)
+	p, err := target.Open(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	time.Sleep(500 * time.Millisecond)
+	vm, err := Open(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := native.New(p, native.NewFiles())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tid := threadNamed(t, p, "stepped")
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	tr, err := oracle.Attach(tid)
+	if err != nil {
+		t.Skipf("cannot trace a thread here: %v", err)
+	}
+	defer tr.Detach()
+	w := walk.New(cpu.AMD64, n)
+	w.Add(vm)
+	w.Add(n)
+	s := &stepped{t: t, vm: vm, tr: tr}
+	var snap capture.Snapshot
+	var out walk.Stack
+	complete, inNative, exact, bad := 0, 0, 0, 0
+	const samples = 300
+	for i := range samples {
+		if err := tr.Continue(time.Duration(1000+i*37%3000) * time.Microsecond); err != nil {
+			t.Fatal(err)
+		}
+		p.Memory().Invalidate()
+		vm.BeginBatch()
+		tr.Snapshot(&snap, 256<<10)
+		w.Walk(&snap, p.Memory(), &out)
+		if !vm.Owns(snap.Regs.PC) {
+			inNative++
+		}
+		if out.Worst == walk.Exact {
+			exact++
+		}
+		var names []string
+		for _, f := range out.Frames {
+			if f.Owner == 1 {
+				names = append(names, s.frameName(f))
+			} else {
+				names = append(names, "native")
+			}
+		}
+		all := strings.Join(names, " ")
+		if out.End == walk.EndComplete && strings.Contains(all, "Steps.run java/lang/Thread.run") {
+			complete++
+		} else if bad++; bad <= 5 {
+			t.Logf("ends %v at %#x kind %d: %s", out.End, out.EndPC, out.EndKind, all)
+		}
+	}
+	t.Logf("%d of %d stacks complete, %d began in native code, %d all exact", complete, samples, inNative, exact)
+	if complete < samples-1 {
+		t.Errorf("only %d of %d stacks are complete", complete, samples)
+	}
+}
