@@ -135,7 +135,7 @@ func (e *Engine) Describe() string {
 	if len(e.opts.Events) == 1 && e.opts.Events[0].Kind == capture.Cycles {
 		event = "cycles"
 	}
-	s := fmt.Sprintf("perf events + BPF stack copy (%s, %.4g Hz per CPU)", event, 1/e.opts.Period.Seconds())
+	s := fmt.Sprintf("perf events + BPF stack copy (%s, %.4g Hz per CPU)", event, 1/e.opts.Period.Seconds()) + perfevent.RateNote(e.opts.Period)
 	if e.progs.why != "" {
 		s += ", " + e.progs.variant.String() + ": " + e.progs.why
 	}
@@ -208,6 +208,8 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	if err := e.timers.Start(); err != nil {
 		return err
 	}
+	defer e.drain(sink)
+	defer e.timers.Stop()
 	checked := time.Now()
 	for {
 		gone, err := e.waiter.Wait(pollEvery)

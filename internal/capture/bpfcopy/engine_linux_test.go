@@ -101,6 +101,7 @@ func startProg(t testing.TB, argv ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	favour(cmd.Process.Pid)
 	return cmd
 }
 

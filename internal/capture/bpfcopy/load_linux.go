@@ -146,7 +146,8 @@ func loadError(err error) error {
 	var verifier *ebpf.VerifierError
 	switch {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES) && !errors.As(err, &verifier):
-		return fmt.Errorf("load the BPF programs: %w: BPF needs root, or CAP_BPF with CAP_PERFMON: %w", capture.ErrPermission, err)
+		// The library's own text blames the limit of locked memory.
+		return fmt.Errorf("load the BPF programs: %w: BPF needs root, or CAP_BPF with CAP_PERFMON: %w", capture.ErrPermission, unix.EPERM)
 	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, unix.ENOSYS):
 		return fmt.Errorf("load the BPF programs: %w: Linux 5.15 with BPF is needed: %w", capture.ErrUnsupported, err)
 	case errors.Is(err, btf.ErrNotFound), errors.Is(err, os.ErrNotExist):

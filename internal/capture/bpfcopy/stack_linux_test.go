@@ -22,6 +22,7 @@ func startReady(t testing.TB, argv ...string) (pid int, line string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	favour(cmd.Process.Pid)
 	line, err = bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		t.Fatalf("%s said nothing: %v", argv[0], err)
@@ -116,7 +117,7 @@ func TestStackOfUnknownKind(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 			r := newRecorder()
 			r.look = func(s *capture.Snapshot) {
-				if s.Regs.SP() != sp || s.StackTop != 0 || s.StackAddr != sp-uint64(redZone) || len(s.Stack) != 4096+redZone || s.Flags&^capture.InKernel != capture.StackHoles {
+				if s.Regs.SP() != sp || s.StackTop != 0 || s.StackAddr != sp-uint64(redZone) || len(s.Stack) != 4096+redZone || s.Flags&^capture.InKernel != 0 {
 					t.Errorf("sp %x (%x), copied %x+%d, top %x, flags %x", s.Regs.SP(), sp, s.StackAddr, len(s.Stack), s.StackTop, s.Flags)
 				} else if s.Stack[redZone] != 1 || redZone > 0 && s.Stack[0] != 0 {
 					t.Errorf("the copy begins %d, the stack %d", s.Stack[0], s.Stack[redZone])

@@ -175,6 +175,7 @@ func (e *Engine) Describe() string {
 		per = "thread"
 	}
 	s := fmt.Sprintf("perf events, %.4g KiB stack copies (%s, %.4g Hz per %s)", float64(e.attr.StackSize)/1024, event, 1/e.opts.Period.Seconds(), per)
+	s += RateNote(e.opts.Period)
 	if e.noKernel {
 		s += ", without time spent in the kernel (kernel.perf_event_paranoid=" + Paranoid() + ")"
 	}
@@ -209,6 +210,8 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	if err := e.start(); err != nil {
 		return err
 	}
+	defer e.drain(sink)
+	defer e.stop()
 	begin := time.Now()
 	checked := begin
 	for {
@@ -250,6 +253,18 @@ func (e *Engine) start() error {
 		}
 	}
 	return nil
+}
+
+func (e *Engine) stop() {
+	if e.timers != nil {
+		e.timers.Stop()
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.running.Store(false)
+	for _, fd := range e.fds {
+		_ = unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_DISABLE, 0)
+	}
 }
 
 // drain hands over what is waiting, oldest first.

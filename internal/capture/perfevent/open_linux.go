@@ -118,6 +118,20 @@ func Paranoid() string {
 	return strings.TrimSpace(string(b))
 }
 
+// RateNote is a half sentence for Describe if the kernel will hold events of
+// this period back, else "".
+func RateNote(period time.Duration) string {
+	b, err := os.ReadFile("/proc/sys/kernel/perf_event_max_sample_rate")
+	if err != nil {
+		return ""
+	}
+	most, err := strconv.ParseFloat(strings.TrimSpace(string(b)), 64)
+	if err != nil || 1/period.Seconds() <= most {
+		return ""
+	}
+	return fmt.Sprintf(", held back by the kernel beyond kernel.perf_event_max_sample_rate=%.0f", most)
+}
+
 // OnlineCPUs are the CPUs that events are opened on.
 func OnlineCPUs() ([]int, error) {
 	b, err := os.ReadFile("/sys/devices/system/cpu/online")

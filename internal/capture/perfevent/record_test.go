@@ -76,18 +76,6 @@ func TestParseOthers(t *testing.T) {
 	}
 }
 
-func TestParseCPUs(t *testing.T) {
-	got, err := parseCPUs("0-2,5,7-8")
-	if err != nil || !slices.Equal(got, []int{0, 1, 2, 5, 7, 8}) {
-		t.Errorf("%v, %v", got, err)
-	}
-	for _, bad := range []string{"", "a", "3-1", "0-99999999", "-1"} {
-		if _, err := parseCPUs(bad); err == nil {
-			t.Errorf("%q is a list of CPUs", bad)
-		}
-	}
-}
-
 func FuzzParse(f *testing.F) {
 	f.Add(sampleBytes([]byte("12345678")), true, uint64(testMask))
 	f.Add(withHeader(RecordFork, 0, make([]byte, 48)), false, uint64(0))

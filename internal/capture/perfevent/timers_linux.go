@@ -87,10 +87,17 @@ func (t *Timers) Start() error {
 			return fmt.Errorf("start the perf event of cpu %d: %w", tm.cpu, err)
 		}
 		now := Now()
-		tm.past[0].since = now
+		tm.past[0].since, tm.past[0].carry = now, 0
 		tm.due = now + t.interval()
 	}
 	return nil
+}
+
+// Stop holds the events.
+func (t *Timers) Stop() {
+	for i := range t.list {
+		_ = unix.IoctlSetInt(t.list[i].fd, unix.PERF_EVENT_IOC_DISABLE, 0)
+	}
 }
 
 // interval is how long a period stays: at least a hundred ticks, so that

@@ -41,6 +41,7 @@ enum {
 	STACK_UNREAD = 4,
 	NO_USER = 8,
 	STACK_HOLES = 16,
+	GOT_PAGE = 256, /* not told: a page was read */
 };
 
 enum { KIND_SAMPLE = 1, KIND_NOTICE = 2 };
@@ -286,7 +287,7 @@ INLINE void fill(struct sample *s, struct bpf_perf_event_data *ctx, struct plan 
  * pointer, or in the unused part of a large frame. The few that were swapped
  * out cost the walk its way, not the program.
  *
- * What has been copied is counted in the record, because the verifier does
+ * What has been copied and found is noted in the record, because the verifier does
  * not follow values there: else it would go through every sum of pages.
  */
 const char zeros[PAGE] = {};
@@ -307,7 +308,6 @@ INLINE void exact_copy(struct bpf_dynptr *ptr, struct sample *s, struct plan *p,
 		s->stack_len = len;
 		return;
 	}
-	p->flags |= STACK_HOLES;
 	bpf_iter_num_new(&pages, 0, MAX_PAGES);
 	while (bpf_iter_num_next(&pages)) {
 		__u64 at = *done;
@@ -315,13 +315,16 @@ INLINE void exact_copy(struct bpf_dynptr *ptr, struct sample *s, struct plan *p,
 			break;
 		__u64 n = rest_of_page(from + at, len - at);
 		if (bpf_probe_read_user_dynptr(ptr, off + at, n, (void *)(from + at)) == 0)
-			*got = 1;
-		else if (n <= sizeof(zeros))
+			*got |= GOT_PAGE;
+		else if (n <= sizeof(zeros)) {
 			bpf_dynptr_write(ptr, off + at, (void *)zeros, n, 0);
+			if (from + at + n > p->sp)
+				*got |= STACK_HOLES;
+		}
 		*done = at + n;
 	}
 	bpf_iter_num_destroy(&pages);
-	if (!*got)
+	if (!(*got & GOT_PAGE))
 		s->stack_len = 0;
 }
 
@@ -350,7 +353,7 @@ INLINE int take_exact(struct bpf_perf_event_data *ctx, struct plan *p, struct us
 		exact_copy(&ptr, s, p, sizeof(*s) + kernel_bytes);
 	if (!s->stack_len)
 		p->flags |= STACK_UNREAD;
-	s->flags = p->flags;
+	s->flags = p->flags | (s->flags & STACK_HOLES);
 	bpf_ringbuf_submit_dynptr(&ptr, wakeup());
 	return 0;
 }
@@ -372,7 +375,6 @@ INLINE void sized_copy(struct sample *s, struct plan *p, __u8 *to, __u32 size)
 		s->stack_len = len;
 		return;
 	}
-	p->flags |= STACK_HOLES;
 	for (int i = 0; i < size / PAGE + 2; i++) {
 		__u64 at = *done;
 		if (at >= len)
@@ -384,10 +386,12 @@ INLINE void sized_copy(struct sample *s, struct plan *p, __u8 *to, __u32 size)
 		if (n > PAGE)
 			break;
 		if (bpf_probe_read_user(to + at, n, (void *)(from + at)) == 0)
-			*got = 1;
+			*got |= GOT_PAGE;
+		else if (from + at + n > p->sp)
+			*got |= STACK_HOLES;
 		*done = at + n;
 	}
-	if (!*got)
+	if (!(*got & GOT_PAGE))
 		s->stack_len = 0;
 }
 
@@ -411,7 +415,7 @@ INLINE void sized_copy(struct sample *s, struct plan *p, __u8 *to, __u32 size)
 			sized_copy(&r->s, p, r->stack, size);                                              \
 		if (!r->s.stack_len)                                                                       \
 			p->flags |= STACK_UNREAD;                                                          \
-		r->s.flags = p->flags;                                                                     \
+		r->s.flags = p->flags | (r->s.flags & STACK_HOLES);                                                                 \
 		bpf_ringbuf_submit(r, wakeup());                                                           \
 		return 0;                                                                                  \
 	}
@@ -551,8 +555,11 @@ int on_exec(__u64 *ctx)
 	__u32 pid, tid;
 
 	numbers(task, &pid, &tid);
-	if (!target_of(pid) && !all)
+	__u32 *flags = target_of(pid);
+	if (!flags && !all)
 		return 0;
+	if (flags)
+		*flags &= ~TARGET_TOPS; /* they were the old program's */
 	tell(NOTICE_EXEC, pid, tid, 0, 0, task->comm);
 	return 0;
 }
