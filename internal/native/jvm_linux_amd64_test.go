@@ -76,8 +76,15 @@ func stepCompiler(t *testing.T, java string) {
 	// A traced thread must be let go before its process can be waited for.
 	defer func() { _ = tr.Detach() }()
 	s := &subject{tr: tr}
+	start := cpuTime()
 	s.open(t)
-	s.p.Memory().Invalidate()
+	tr.Snapshot(&s.snap, 1<<16)
+	s.walker.Walk(&s.snap, s.p.Memory(), &s.stack)
+	cold := time.Duration(cpuTime() - start)
+	t.Logf("from nothing to %d walked frames in %v of CPU", len(s.stack.Frames), cold)
+	if cold > 100*time.Millisecond {
+		t.Errorf("the first walk took %v of CPU", cold)
+	}
 	var sc score
 	for sc.steps < 15000 {
 		s.check(t, &sc)

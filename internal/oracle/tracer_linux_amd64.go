@@ -183,11 +183,23 @@ func (t *Tracer) Continue(d time.Duration) error {
 	}
 	t.signal = 0
 	time.Sleep(d)
+	t.running, t.prompt = true, false
+	t.shadow = shadow{}
+	if t.cmd != nil {
+		// A thread that asked to be traced cannot be interrupted, but stopped. The
+		// signal itself it never sees.
+		if err := unix.Tgkill(t.pid, t.tid, unix.SIGSTOP); err != nil {
+			return fmt.Errorf("stop thread %d: %w", t.tid, err)
+		}
+		err := t.wait()
+		if t.signal == int(unix.SIGSTOP) {
+			t.signal = 0
+		}
+		return err
+	}
 	if _, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_INTERRUPT, uintptr(t.tid), 0, 0, 0, 0); e != 0 {
 		return fmt.Errorf("ptrace interrupt thread %d: %w", t.tid, e)
 	}
-	t.running, t.prompt = true, false
-	t.shadow = shadow{}
 	return t.wait()
 }
 
