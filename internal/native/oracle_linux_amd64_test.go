@@ -38,6 +38,7 @@ type score struct {
 	guessed                   int // right, but said to be a guess
 	falseExact                int // wrong, and said to be exact
 	ends                      [walk.NumEnds]int
+	vdso                      int // instructions in the vdso
 }
 
 // subject is a traced process with a walker for it.
@@ -85,6 +86,9 @@ func (s *subject) check(t testing.TB, sc *score) {
 	s.p.Memory().Invalidate()
 	s.walker.Walk(&s.snap, s.p.Memory(), &s.stack)
 	sc.steps++
+	if m, _, ok := s.native.Locate(s.stack.Frames[0]); ok && m.Image != nil {
+		sc.vdso++
+	}
 	sc.ends[s.stack.End]++
 	truth := s.tr.Callers()
 	f := s.stack.Frames
@@ -224,6 +228,9 @@ func TestEveryInstructionWithTables(t *testing.T) {
 			// static programs; those are read.
 			if sc.guessed > 0 && (c.name != "O2 static, stripped" || sc.guessed*100 > sc.steps) {
 				t.Errorf("%d callers were not found by tables", sc.guessed)
+			}
+			if sc.vdso == 0 {
+				t.Log("the C library made no use of the vdso")
 			}
 		})
 	}
