@@ -37,6 +37,7 @@ type blob struct {
 	code               []byte   // copy of [codeBegin, codeEnd), fetched by VM.codeOf on first need
 
 	cookie    cookie
+	segments  uint64 // of its block
 	cookieLen uint64 // bytes of its header that could be read
 	batch     uint32 // in which it was last compared with the process
 	used      uint32 // batch in which it was last asked for

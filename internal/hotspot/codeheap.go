@@ -46,11 +46,11 @@ type codeHeap struct {
 type codeCache struct {
 	layout blobLayout
 	heaps  []codeHeap
-	blobs  []*blob // by id; nil where dead for long
+	blobs  []*blob // by id; nil where dead since before the last batch
 	live   int
 	recent []*blob // used in the last batches: checked by BeginBatch
 	none   []*uint32
-	dead   []*blob // since the last batch
+	dead   []*blob // since the last batch began
 	copied int     // bytes in blob.code of all blobs
 	pcs    int     // elements in nmethod.pcs of all blobs
 	header []byte  // scratch
@@ -318,7 +318,7 @@ func (vm *VM) readBlob(h *codeHeap, pc uint64) *blob {
 	if vm.peek.r.ReadAt(header, start-l.blockHeader) != nil {
 		return nil
 	}
-	b, ok := l.decode(header, start, h.low+block<<h.shift, h.high, h.shift)
+	b, ok := l.decode(header, start, h.high, h.shift)
 	if !ok || pc >= b.end {
 		return nil
 	}
@@ -409,7 +409,7 @@ func (vm *VM) beginCode() {
 		}
 	}
 	c.none = c.none[:0]
-	// What died before the last batch has been named by now: keep the shell only.
+	// What died in the last batch has been named by now.
 	for _, b := range c.dead {
 		vm.bury(b)
 	}
@@ -454,8 +454,9 @@ func (vm *VM) beginCode() {
 	}
 }
 
-// bury frees what a dead blob held. Its id stays taken.
+// bury forgets a dead blob. Its id stays taken.
 func (vm *VM) bury(b *blob) {
+	vm.code.blobs[b.id] = nil
 	if b.nm != nil {
 		vm.code.pcs -= len(b.nm.pcs)
 		b.nm.pcs = nil

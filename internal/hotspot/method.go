@@ -9,7 +9,9 @@ import (
 
 // Bounds on methods.
 const (
-	maxMethods  = 1 << 20 // kept at a time
+	maxMethods  = 1 << 19 // kept at a time
+	sweepAt     = 1 << 14 // methods from which on those not asked for lately are dropped
+	sweepAge    = 1024    // batches
 	maxBad      = 1 << 14 // addresses known to be no methods, per batch
 	maxLineData = 1 << 19 // bytes of a line table: 65,535 bytecodes at 5 bytes and more
 	accNative   = 0x100   // JVM specification, table 4.6-A
@@ -63,6 +65,8 @@ type methodTable struct {
 	byPtr  map[uint64]uint32
 	all    []*method // by id
 	bad    map[uint64]struct{}
+	dead   []uint32 // since the last batch
+	sweep  int      // drop idle methods when there are more
 	recent []*method
 	reqs   []target.Read
 	buf    []byte
@@ -103,6 +107,7 @@ func (vm *VM) openMethods() {
 	m.byPtr = make(map[uint64]uint32)
 	m.bad = make(map[uint64]struct{})
 	m.all = []*method{nil}
+	m.sweep = sweepAt
 	m.buf = make([]byte, l.sizeofConst+24)
 }
 
@@ -122,7 +127,7 @@ func (vm *VM) method(ptr uint64) (uint32, bool) {
 		return 0, false
 	}
 	m := vm.readMethod(ptr)
-	if m == nil || len(t.all) >= maxMethods {
+	if m == nil || len(t.byPtr) >= maxMethods || len(t.all) >= math.MaxInt32 {
 		if len(t.bad) < maxBad {
 			t.bad[ptr] = struct{}{}
 		}
@@ -236,8 +241,7 @@ func (vm *VM) freshMethod(m *method) bool {
 	t.reqs = reqs
 	vm.peek.readV(reqs)
 	if !vm.sameMethod(reqs, m) {
-		delete(t.byPtr, m.ptr)
-		vm.epoch++
+		vm.killMethod(m)
 		return false
 	}
 	m.batch = vm.batch
@@ -274,6 +278,13 @@ func (vm *VM) sameMethod(reqs []target.Read, m *method) bool {
 func (vm *VM) beginMethods() {
 	t := &vm.methods
 	clear(t.bad)
+	for _, id := range t.dead {
+		t.all[id] = nil
+	}
+	t.dead = t.dead[:0]
+	if len(t.byPtr) > t.sweep {
+		vm.sweepMethods()
+	}
 	kept := t.recent[:0]
 	for _, m := range t.recent {
 		if (vm.batch%idleBatches != 0 || vm.batch-m.used <= idleBatches) && t.byPtr[m.ptr] == m.id {
@@ -295,10 +306,35 @@ func (vm *VM) beginMethods() {
 		if vm.sameMethod(t.reqs[4*i:][:4], m) {
 			m.batch = vm.batch
 		} else {
-			delete(t.byPtr, m.ptr)
-			vm.epoch++
+			vm.killMethod(m)
 		}
 	}
+}
+
+// killMethod drops a method whose memory holds another. It can be named until
+// the next batch begins.
+func (vm *VM) killMethod(m *method) {
+	t := &vm.methods
+	if t.byPtr[m.ptr] != m.id {
+		return // dead already
+	}
+	delete(t.byPtr, m.ptr)
+	t.dead = append(t.dead, m.id)
+	vm.epoch++
+}
+
+// sweepMethods forgets methods that have not been asked for lately: classes that
+// were unloaded are never asked for again.
+func (vm *VM) sweepMethods() {
+	t := &vm.methods
+	for ptr, id := range t.byPtr {
+		if m := t.all[id]; m == nil || vm.batch-m.used > sweepAge {
+			delete(t.byPtr, ptr)
+			t.all[id] = nil
+		}
+	}
+	t.sweep = max(sweepAt, 2*len(t.byPtr))
+	vm.epoch++
 }
 
 // bciFromBCP turns the address of a bytecode into its index, -1 if it is not

@@ -17,7 +17,7 @@ type blobLayout struct {
 	headerLen   int    // blockHeader and as much of the blob as is read to decode it
 	cookieLen   int    // blockHeader and as much as tells one blob from another
 
-	used field // in the HeapBlock
+	used, length field // in the HeapBlock; length in segments
 
 	name, size, frameSize, frameComplete field
 	codeBegin, codeEnd                   field // pointers, 9 to 22; or offsets:
@@ -43,6 +43,7 @@ func newBlobLayout(t *tables) (blobLayout, error) {
 	l := blobLayout{
 		blockHeader:   t.sizes["HeapBlock"],
 		used:          t.field("HeapBlock::Header::_used"),
+		length:        t.field("HeapBlock::Header::_length"),
 		name:          t.field("CodeBlob::_name"),
 		size:          t.field("CodeBlob::_size"),
 		frameSize:     t.field("CodeBlob::_frame_size"),
@@ -84,7 +85,7 @@ func newBlobLayout(t *tables) (blobLayout, error) {
 		l.afterPCs = l.scopesData // since the debug information moved out of the code cache
 	}
 	geometry := l.codeBegin.ok && l.codeEnd.ok || l.codeOffset.ok && l.dataOffset.ok
-	if l.blockHeader == 0 || l.blockHeader > 64 || !l.used.ok || !l.name.ok || !l.size.ok || !l.frameSize.ok || !geometry {
+	if l.blockHeader == 0 || l.blockHeader > 64 || !l.used.ok || !l.length.ok || !l.name.ok || !l.size.ok || !l.frameSize.ok || !geometry {
 		return l, fmt.Errorf("the VM does not publish the layout of its code blobs: %w", ErrNotHotSpot)
 	}
 	nmethod, codeBlob := t.sizes["nmethod"], t.sizes["CodeBlob"]
@@ -155,8 +156,8 @@ func (l *blobLayout) kindOf(b *blob, header []byte) blobKind {
 }
 
 // decode reads the geometry of the blob at start, whose block header and header
-// are given; the block begins at block and its heap ends at high.
-func (l *blobLayout) decode(header []byte, start, block, high uint64, shift uint) (*blob, bool) {
+// are given; its heap ends at high and has segments of 1<<shift bytes.
+func (l *blobLayout) decode(header []byte, start, high uint64, shift uint) (*blob, bool) {
 	if l.used.load(header) == 0 {
 		return nil, false
 	}
@@ -165,7 +166,7 @@ func (l *blobLayout) decode(header []byte, start, block, high uint64, shift uint
 	}
 	h := header[l.blockHeader:]
 	size := l.size.load(h)
-	if size == 0 || size > high-start {
+	if size == 0 || size > high-start || size > l.length.load(header)<<shift {
 		return nil, false
 	}
 	b := &blob{start: start, end: start + size}
@@ -187,6 +188,7 @@ func (l *blobLayout) decode(header []byte, start, block, high uint64, shift uint
 		b.frameComplete = min(b.codeBegin+n, b.codeEnd)
 	}
 	b.cookie = l.cookieOf(h)
+	b.segments = l.length.load(header)
 	return b, true
 }
 
@@ -202,7 +204,9 @@ func (l *blobLayout) cookieOf(h []byte) cookie {
 
 // same says whether the block still holds b.
 func (l *blobLayout) same(header []byte, b *blob) bool {
-	if l.used.load(header) == 0 || uint64(len(header)) <= l.blockHeader {
+	// A block that was just allocated again holds the old header still, but in
+	// another length if it is not the whole block.
+	if l.used.load(header) == 0 || uint64(len(header)) <= l.blockHeader || l.length.load(header) != b.segments {
 		return false
 	}
 	h := header[l.blockHeader:]

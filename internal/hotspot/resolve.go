@@ -103,7 +103,7 @@ func (vm *VM) name(p site) []symbol.Frame {
 			return out
 		}
 	}
-	m := vm.methodAt(b.nm.methodID)
+	m := vm.methodOf(b)
 	if m == nil {
 		return unknownFrame("[compiled method]", p.kind)
 	}
@@ -126,12 +126,13 @@ func (vm *VM) nameScopes(p site, b *blob, pc int) []symbol.Frame {
 		if i == len(chain)-1 {
 			kind = p.kind
 		}
-		id, ok := b.nm.methodID, true
-		if s.method != b.nm.method {
-			id, ok = vm.method(s.method)
+		var m *method
+		if s.method == b.nm.method {
+			m = vm.methodOf(b)
+		} else if id, ok := vm.method(s.method); ok {
+			m = vm.methodAt(id)
 		}
-		m := vm.methodAt(id)
-		if !ok || m == nil {
+		if m == nil {
 			out = append(out, unknownFrame("[inlined method]", kind)...)
 			continue
 		}
@@ -139,6 +140,17 @@ func (vm *VM) nameScopes(p site, b *blob, pc int) []symbol.Frame {
 		out = append(out, vm.methodFrame(m, max(s.bci, 0), kind))
 	}
 	return out
+}
+
+// methodOf gives the method that b was compiled from, nil if it is not known.
+func (vm *VM) methodOf(b *blob) *method {
+	m := vm.methodAt(b.nm.methodID)
+	if m == nil && !b.dead {
+		// It was forgotten because nobody asked for long.
+		b.nm.methodID, _ = vm.method(b.nm.method)
+		m = vm.methodAt(b.nm.methodID)
+	}
+	return m
 }
 
 // methodFrame is the frame of a method at a bytecode, -1 if that is not known.

@@ -1,0 +1,68 @@
+package hotspot
+
+import "encoding/binary"
+
+// VirtualThread gives the identity of the virtual thread that is mounted on an
+// operating system thread: its Java thread id, which is never 0, and its name,
+// which is often "". It is false where none is mounted or it cannot be told. In
+// the moments of mounting and unmounting it may be the one before or after.
+func (vm *VM) VirtualThread(tid uint32) (id uint64, name string, ok bool) {
+	if vm.off.vthread == absent || vm.off.threadObj == absent || !vm.heap.ok {
+		return 0, "", false
+	}
+	addr, ok := vm.javaThread(tid)
+	if !ok {
+		return 0, "", false
+	}
+	vm.heap.refresh(&vm.peek)
+	vm.heap.begin()
+	for range 3 {
+		if id, name, sure := vm.mounted(addr); sure {
+			return id, name, id != 0
+		}
+	}
+	return 0, "", false
+}
+
+// mounted reads which virtual thread a JavaThread carries; id is 0 if it carries
+// none.
+func (vm *VM) mounted(thread uint64) (id uint64, name string, sure bool) {
+	carrier, ok1 := vm.peek.u64(thread + vm.off.threadObj)
+	current, ok2 := vm.peek.u64(thread + vm.off.vthread)
+	if !ok1 || !ok2 {
+		return 0, "", false
+	}
+	own, ok1 := vm.handle(carrier)
+	oop, ok2 := vm.handle(current)
+	if !ok1 || !ok2 {
+		return 0, "", false
+	}
+	if own == oop {
+		return 0, "", true
+	}
+	// The collector may move the object while it is read: a virtual thread's
+	// carrierThread must be the thread's own object.
+	f, ok := vm.fieldOf(oop, "carrierThread")
+	if !ok {
+		return 0, "", false
+	}
+	if r, ok := vm.reference(oop + f.offset); !ok || r != own {
+		return 0, "", false
+	}
+	if f, ok = vm.fieldOf(oop, "tid"); !ok {
+		return 0, "", false
+	}
+	var b [8]byte
+	if vm.peek.r.ReadAt(b[:], oop+f.offset) != nil {
+		return 0, "", false
+	}
+	if id = binary.LittleEndian.Uint64(b[:]); id == 0 {
+		return 0, "", false
+	}
+	if f, ok = vm.fieldOf(oop, "name"); ok {
+		if s, ok := vm.reference(oop + f.offset); ok {
+			name, _ = vm.javaString(s)
+		}
+	}
+	return id, name, true
+}
