@@ -2,6 +2,7 @@ package bpfcopy
 
 import (
 	"context"
+	"io"
 	"math"
 	"os/exec"
 	"testing"
@@ -12,6 +13,23 @@ import (
 
 // command is exec.Command of a list.
 func command(argv ...string) *exec.Cmd { return exec.Command(argv[0], argv[1:]...) }
+
+// startGated starts a shell that goes on with the script when released, so that
+// it is a target before it starts anything.
+func startGated(t testing.TB, script string) (cmd *exec.Cmd, release func()) {
+	t.Helper()
+	cmd = command("sh", "-c", "read go; "+script)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	favour(cmd.Process.Pid)
+	return cmd, func() { _, _ = io.WriteString(in, "\n") }
+}
 
 // Threads that work different parts of the time, each in pieces of 1 ms.
 const threadsSource = `
@@ -111,14 +129,15 @@ func TestChildren(t *testing.T) {
 	burn := compile(t, `#include <time.h>
 int main() { while (clock() < CLOCKS_PER_SEC / 5); }`)
 	for _, children := range []bool{true, false} {
-		// The shell sleeps first, so that it is a target before it starts anything.
-		cmd := startProg(t, "sh", "-c", "sleep 0.6; "+burn+"; "+burn+"; exit 0")
+		cmd, release := startGated(t, burn+"; "+burn+"; exit 0")
 		opts := cpuOptions(1000, cmd.Process.Pid)
 		opts.Children = children
 		r := newRecorder()
 		begin := time.Now()
-		record(t, open(t, opts, Auto), r, 20*time.Second)
-		if d := time.Since(begin); d > 15*time.Second {
+		e := open(t, opts, Auto)
+		time.AfterFunc(100*time.Millisecond, release)
+		record(t, e, r, 30*time.Second)
+		if d := time.Since(begin); d > 25*time.Second {
 			t.Errorf("Run took %v after its targets had ended", d)
 		}
 		var ns uint64
@@ -146,11 +165,13 @@ int main() { while (clock() < CLOCKS_PER_SEC / 5); }`)
 func TestExecAndEnd(t *testing.T) {
 	burn := compile(t, `#include <time.h>
 int main() { while (clock() < CLOCKS_PER_SEC / 5); }`)
-	cmd := startProg(t, "sh", "-c", "sleep 0.5; exec "+burn)
+	cmd, release := startGated(t, "exec "+burn)
 	r := newRecorder()
 	begin := time.Now()
-	record(t, open(t, cpuOptions(1000, cmd.Process.Pid), Auto), r, 20*time.Second)
-	if d := time.Since(begin); d > 15*time.Second {
+	e := open(t, cpuOptions(1000, cmd.Process.Pid), Auto)
+	time.AfterFunc(100*time.Millisecond, release)
+	record(t, e, r, 30*time.Second)
+	if d := time.Since(begin); d > 25*time.Second {
 		t.Errorf("Run took %v after its target had ended", d)
 	}
 	var kinds [8]int
