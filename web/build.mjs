@@ -1,7 +1,8 @@
 // Builds the pages: `node build.mjs` writes dist, which is committed;
+// `node build.mjs --check` says whether dist is what would be built now;
 // `node build.mjs --test` bundles the unit tests for node's own test runner.
 import { build } from "esbuild";
-import { readdirSync, rmSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
 
 const here = new URL(".", import.meta.url).pathname;
 process.chdir(here);
@@ -20,7 +21,9 @@ if (process.argv.includes("--test")) {
     logLevel: "warning",
   });
 } else {
-  await build({
+  const check = process.argv.includes("--check");
+  const built = await build({
+    write: !check,
     entryPoints: [{ in: "src/page/main.ts", out: "flame" }, { in: "src/page/flame.css", out: "flame" }],
     outdir: "dist",
     bundle: true,
@@ -31,4 +34,10 @@ if (process.argv.includes("--test")) {
     legalComments: "none",
     logLevel: "warning",
   });
+  for (const f of check ? built.outputFiles : []) {
+    if (readFileSync(f.path, "utf8") !== f.text) {
+      console.error(`${f.path} is not what its sources give: run npm run build`);
+      process.exitCode = 1;
+    }
+  }
 }
