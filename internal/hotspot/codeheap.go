@@ -89,7 +89,7 @@ func (vm *VM) openCode() error {
 		return fmt.Errorf("the VM does not publish its code cache: %w", ErrNotHotSpot)
 	}
 	for _, addr := range heaps {
-		h, err := vm.openHeap1(addr)
+		h, err := vm.openCodeHeap(addr)
 		if err != nil {
 			return err
 		}
@@ -121,8 +121,8 @@ func (vm *VM) openCode() error {
 	return nil
 }
 
-// openHeap1 reads the geometry of a code heap.
-func (vm *VM) openHeap1(addr uint64) (codeHeap, error) {
+// openCodeHeap reads the geometry of a code heap.
+func (vm *VM) openCodeHeap(addr uint64) (codeHeap, error) {
 	t := vm.t
 	memory, segmap, shift := t.field("CodeHeap::_memory"), t.field("CodeHeap::_segmap"), t.field("CodeHeap::_log2_segment_size")
 	low, high, top := t.field("VirtualSpace::_low"), t.field("VirtualSpace::_high"), t.field("VirtualSpace::_high_boundary")

@@ -4,7 +4,12 @@
 // publishes about itself (gHotSpotVM*), by name, per process; nothing that is
 // published is hard-coded. All memory of the target is taken as hostile.
 //
-// vmstructs.go, codeheap.go, nmethod.go, pcdesc.go, scopes.go, method.go,
-// heapobject.go and threads.go read; stepper.go, leaf_amd64.go,
-// interpreter.go, entry.go and continuation.go step; resolve.go names.
+// module.go finds the VM and vmstructs.go its tables; codeheap.go, nmethod.go,
+// pcdesc.go, scopes.go, method.go, lines.go, heapobject.go and threads.go read;
+// stepper.go, leaf_x86.go, interpreter.go, entry.go and continuation.go step;
+// resolve.go names.
+//
+// A VM works in batches. BeginBatch compares what is cached with the process;
+// the samples that were taken before it are walked and resolved before the next.
+// Code and classes that go away are noticed then, and VM.epoch is bumped.
 package hotspot

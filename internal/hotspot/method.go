@@ -149,9 +149,6 @@ func (vm *VM) methodAt(id uint32) *method {
 	return vm.methods.all[id]
 }
 
-// methodInfo gives the method with an id, or nil.
-func (vm *VM) methodInfo(id uint32) *method { return vm.methodAt(id) }
-
 // readMethod decodes the Method at ptr, nil if there is none (the tests of FACTS C.1).
 func (vm *VM) readMethod(ptr uint64) *method {
 	l := &vm.methods.layout

@@ -56,13 +56,6 @@ func (vm *VM) symbols(addrs []uint64, text []string) {
 	}
 }
 
-// symbol reads one Symbol, "" if it cannot be read.
-func (vm *VM) symbol(addr uint64) string {
-	var text [1]string
-	vm.symbols([]uint64{addr}, text[:])
-	return text[0]
-}
-
 // modifiedUTF8 decodes the JVM's variant of UTF-8: a zero takes two bytes and
 // characters beyond the basic plane are pairs of surrogates of three bytes each
 // (JVM specification 4.4.7). What is not that becomes the replacement character.

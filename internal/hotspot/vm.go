@@ -13,9 +13,8 @@ import (
 // VM is a Java VM in another process, as read so far. It belongs to one
 // goroutine.
 type VM struct {
-	mem  *target.Memory // pages cached for the batch; nil where a test opened a bare Reader
-	peek peek           // the process itself
-	file string         // of the VM's library
+	peek peek   // the process itself
+	file string // of the VM's library
 
 	t     *tables
 	arch  cpu.Arch
@@ -54,7 +53,7 @@ func Open(p *target.Process) (*VM, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the Java VM of process %d (%s): %w", p.PID, file, err)
 	}
-	vm.mem, vm.file = p.Memory(), file
+	vm.file = file
 	vm.threads.tids = newTIDMap(p)
 	return vm, nil
 }
