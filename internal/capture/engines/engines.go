@@ -71,16 +71,29 @@ func Open(opts capture.Options, choice string) (capture.Engine, error) {
 		if err == nil {
 			return e, nil
 		}
-		tried = append(tried, fmt.Errorf("%s: %w", r.name, err))
 		if !errors.Is(err, capture.ErrPermission) && !errors.Is(err, capture.ErrUnsupported) {
-			break
+			return nil, err
 		}
+		tried = append(tried, fmt.Errorf("%s: %w", r.name, err))
 		if why == "" {
 			why = reason(err)
 		}
 	}
-	return nil, errors.Join(tried...)
+	return nil, &noneError{tried}
 }
+
+// noneError says why each engine could not be had, in one line.
+type noneError struct{ tried []error }
+
+func (e *noneError) Error() string {
+	parts := make([]string, len(e.tried))
+	for i, err := range e.tried {
+		parts[i] = firstLine(err.Error())
+	}
+	return "no way to sample here: " + strings.Join(parts, "; ")
+}
+
+func (e *noneError) Unwrap() []error { return e.tried }
 
 // reason is an engine's failure in a few words, for the line that describes the
 // next one.
@@ -96,7 +109,7 @@ func reason(err error) string {
 
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
-	const most = 160
+	const most = 240
 	if len(line) > most {
 		line = line[:most] + "…"
 	}

@@ -214,11 +214,32 @@ func TestUnknownEngine(t *testing.T) {
 	}
 }
 
+func TestNoEngine(t *testing.T) {
+	opts := options(99, os.Getpid())
+	opts.Events = append(opts.Events, opts.Events[0])
+	_, err := Open(opts, "auto")
+	if !errors.Is(err, capture.ErrUnsupported) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("two events at once: %v", err)
+	}
+	opts = options(99, os.Getpid())
+	opts.Events[0].Kind = capture.Cycles
+	e, err := Open(opts, "auto")
+	if err == nil {
+		e.Close()
+		t.Skip("this machine counts cycles")
+	}
+	if !errors.Is(err, capture.ErrUnsupported) && !errors.Is(err, capture.ErrPermission) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("cycles: %v", err)
+	}
+}
+
 func TestNoSuchProcess(t *testing.T) {
 	for _, name := range append(Names(), "auto") {
 		if e, err := Open(options(99, 1<<22-1), name); err == nil {
 			e.Close()
 			t.Errorf("%s takes a process that is not there", name)
+		} else if strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: more than a line: %v", name, err)
 		}
 	}
 }
