@@ -73,7 +73,7 @@ func (vm *VM) frameSetUp(c *walk.Cursor, s *interpreterSlots) bool {
 func (vm *VM) stepInterpreted(c *walk.Cursor) walk.Verdict {
 	s := vm.slots(c)
 	if !vm.fpKnown(c) && !vm.recoverFP(c) {
-		vm.push(c, c.Regs.PC, 0, walk.KindInterpreted, walk.Exact, walk.ReturnAddress)
+		vm.push(c, c.Regs.PC, 0, walk.KindStub, walk.Exact, walk.ReturnAddress)
 		return walk.Stuck
 	}
 	fp := c.Regs.FP()
@@ -82,7 +82,7 @@ func (vm *VM) stepInterpreted(c *walk.Cursor) walk.Verdict {
 	if !ok {
 		prov = walk.Derived
 	}
-	vm.push(c, c.Regs.PC, methodRef(id, bci, ok), walk.KindInterpreted, prov, walk.ReturnAddress)
+	vm.push(c, c.Regs.PC, methodRef(id, bci, ok), interpretedKind(ok), prov, walk.ReturnAddress)
 	if !ok && !vm.frameSetUp(c, s) {
 		return walk.Stuck
 	}
@@ -112,6 +112,15 @@ func (vm *VM) bytecodeIndex(id uint32, bcp uint64) int32 {
 		return int32(bcp)
 	}
 	return vm.bciFromBCP(id, bcp)
+}
+
+// interpretedKind is the kind of a frame in the interpreter: where the method is
+// not known, as while one is being left, the interpreter's own code is named.
+func interpretedKind(known bool) walk.Kind {
+	if known {
+		return walk.KindInterpreted
+	}
+	return walk.KindStub
 }
 
 // methodRef is the Frame.Ref of an interpreted method.
@@ -153,7 +162,7 @@ func (vm *VM) stepInterpreterLeaf(c *walk.Cursor) walk.Verdict {
 		return vm.stepEntering(c, s, f, fpBased)
 	}
 	if !vm.frameSetUp(c, s) {
-		vm.push(c, c.Regs.PC, 0, walk.KindInterpreted, walk.Derived, 0)
+		vm.push(c, c.Regs.PC, 0, walk.KindStub, walk.Derived, 0)
 		return walk.Stuck
 	}
 	fp := c.Regs.FP()
@@ -168,7 +177,7 @@ func (vm *VM) stepInterpreterLeaf(c *walk.Cursor) walk.Verdict {
 	if !ok {
 		prov = walk.Derived
 	}
-	vm.push(c, c.Regs.PC, methodRef(id, bci, ok), walk.KindInterpreted, prov, 0)
+	vm.push(c, c.Regs.PC, methodRef(id, bci, ok), interpretedKind(ok), prov, 0)
 	return vm.popInterpreted(c, fp)
 }
 
@@ -189,6 +198,15 @@ func (vm *VM) entering(c *walk.Cursor, s *interpreterSlots) (f found, fpBased, o
 		// taken for the leaf's: the method that is being entered is left out.
 		if vm.javaCaller(top) || (!vm.frameSetUp(c, s) && vm.validRA(top)) {
 			return found{ra: top, sp: sp + 8, fp: fp}, false, true
+		}
+		// Leaving, the return address is popped into r13 and the caller's stack
+		// pointer is in rbx, the frame pointer already the caller's
+		// (InterpreterMacroAssembler::remove_activation).
+		if r13, rbx := c.Regs.R[cpu.R13], c.Regs.R[cpu.RBX]; vm.javaCaller(r13) {
+			if rbx < sp || rbx-sp > maxLocals || rbx&7 != 0 {
+				rbx = sp
+			}
+			return found{ra: r13, sp: rbx, fp: fp}, false, true
 		}
 		if second, ok := c.Word(sp + 8); ok && vm.validRA(second) && vm.pushedFP(c) {
 			saved := top
@@ -244,8 +262,8 @@ func (vm *VM) stepEntering(c *walk.Cursor, s *interpreterSlots, f found, fpBased
 			id, ok = vm.method(m)
 		}
 	}
-	vm.push(c, c.Regs.PC, methodRef(id, bci, ok), walk.KindInterpreted, walk.Exact, 0)
-	sender := c.Regs.R[s.entrySender]
+	vm.push(c, c.Regs.PC, methodRef(id, bci, ok), interpretedKind(ok), walk.Exact, 0)
+	sender, leaving := c.Regs.R[s.entrySender], c.Regs.R[s.entryMethod]
 	if fpBased {
 		if w, ok := c.Word(c.Regs.FP() - 8); ok && c.Regs.SP() <= c.Regs.FP()-8 {
 			sender = w
@@ -255,6 +273,8 @@ func (vm *VM) stepEntering(c *walk.Cursor, s *interpreterSlots, f found, fpBased
 		return walk.Stuck
 	}
 	vm.enter(c, f.ra, f.sp, f.fp)
-	vm.unextend(c, sender)
+	if vm.unextend(c, sender); c.Unextended == 0 && !ok {
+		vm.unextend(c, leaving)
+	}
 	return walk.Stepped
 }

@@ -92,7 +92,51 @@ func testMixed(t *testing.T, major int, classes, flags string) {
 		}
 	}
 	t.Logf("%d of %d stacks complete, %d began in native code, %d all exact", complete, samples, inNative, exact)
-	if complete < samples-1 {
+	// JDK 11 calls interpreted methods of the CDS archive through jumps in the
+	// archive itself, which is no code cache; a sample there loses the stack.
+	if allowed := map[bool]int{true: samples / 20, false: 1}[major == 11]; complete < samples-allowed {
 		t.Errorf("only %d of %d stacks are complete", complete, samples)
 	}
+}
+
+// BenchmarkStepLive walks the Java frames of one snapshot of a live VM, from the
+// copy.
+func BenchmarkStepLive(b *testing.B) {
+	classes := compileJava(b, 8, filepath.Join("testdata", "steps", "Steps.java"))
+	cmd := startStepped(b, 25, "-cp", classes, "-Xmx64m", "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Steps.*", "Steps", "poll")
+	p, err := target.Open(cmd.Process.Pid)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer p.Close()
+	time.Sleep(2 * time.Second)
+	vm, err := Open(p)
+	if err != nil {
+		b.Fatal(err)
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	tr, err := oracle.Attach(threadNamed(b, p, "stepped"))
+	if err != nil {
+		b.Skipf("cannot trace a thread here: %v", err)
+	}
+	defer tr.Detach()
+	s := &stepped{vm: vm, tr: tr}
+	for !vm.Owns(tr.PC()) {
+		if err := tr.Continue(time.Millisecond); err != nil {
+			b.Fatal(err)
+		}
+	}
+	start := *s.cursor(64 << 10)
+	frames := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		c := &s.c
+		*c = start
+		c.Stack.Reset()
+		for vm.Owns(c.Regs.PC) && vm.Step(c) == walk.Stepped {
+		}
+		frames = len(c.Stack.Frames)
+	}
+	b.ReportMetric(float64(frames), "frames")
 }
