@@ -32,9 +32,10 @@ func run(args []string) int {
 	if !errors.As(err, &coded) {
 		// Everything that cobra itself rejects is a wrong call.
 		coded = &codedError{code: exitUsage, err: fmt.Errorf("%w; see 'candid %s--help'", err, commandWord(root, args))}
+		err = coded
 	}
 	if coded.err != nil {
-		fmt.Fprintln(os.Stderr, "candid: "+oneLine(coded.err.Error()))
+		fmt.Fprintln(os.Stderr, "candid: "+oneLine(err.Error()))
 	}
 	return coded.code
 }

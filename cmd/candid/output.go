@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -44,6 +45,9 @@ func (f *outputFlags) open() (*output, error) {
 	if f.path == "" {
 		return nil, usage("give -o FILE")
 	}
+	if st, err := os.Stat(f.path); err == nil && st.IsDir() {
+		return nil, &codedError{exitFailed, fmt.Errorf("cannot write %s: it is a directory", f.path)}
+	}
 	name, err := format.ForPath(f.path, f.format)
 	if err != nil {
 		return nil, &codedError{exitUsage, err}
@@ -53,8 +57,6 @@ func (f *outputFlags) open() (*output, error) {
 		return o, nil
 	}
 	switch st, err := os.Stat(f.path); {
-	case err == nil && st.IsDir():
-		return nil, &codedError{exitFailed, fmt.Errorf("cannot write %s: it is a directory", f.path)}
 	case err == nil && st.Mode().IsRegular() && !f.force:
 		return nil, &codedError{exitFailed, fmt.Errorf("%s exists; --force overwrites it", f.path)}
 	case err == nil && !st.Mode().IsRegular():
@@ -76,35 +78,66 @@ func (o *output) write(p *profile.Profile) (string, error) {
 	emit := func(w io.Writer) error {
 		return format.Write(w, o.name, p, format.Options{Threads: o.flags.threads, Kinds: o.flags.suffix})
 	}
-	if o.path == "-" {
-		return "standard output", emit(os.Stdout)
+	name := o.path
+	var err error
+	if st, statErr := os.Stat(o.path); o.path == "-" {
+		name = "standard output"
+		err = emit(os.Stdout)
+	} else if statErr == nil && !st.Mode().IsRegular() {
+		err = writeDevice(o.path, emit)
+	} else {
+		err = replaceFile(o.path, o.flags.force, emit)
 	}
-	if st, err := os.Stat(o.path); err == nil && !st.Mode().IsRegular() {
-		f, err := os.OpenFile(o.path, os.O_WRONLY, 0)
-		if err != nil {
-			return "", failedWrite(o.path, err)
-		}
-		return o.path, errors.Join(emit(f), f.Close())
-	}
-	err := replaceFile(o.path, o.flags.force, emit)
 	if err == nil {
-		return o.path, nil
+		return name, nil
 	}
-	spare := filepath.Join(os.TempDir(), filepath.Base(o.path))
-	if filepath.Clean(spare) == filepath.Clean(o.path) || replaceFile(spare, false, emit) != nil {
-		return "", failedWrite(o.path, err)
+	spare, spareErr := o.spare(emit)
+	if spareErr != nil {
+		return "", failedWrite(name, err)
 	}
-	return "", fmt.Errorf("%w; what was recorded is in %s", failedWrite(o.path, err), spare)
+	return "", fmt.Errorf("%w; the profile was saved as %s instead", failedWrite(name, err), spare)
+}
+
+// writeDevice writes to what is there already and is no file: a pipe, a terminal.
+func writeDevice(path string, emit func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(emit(f), f.Close())
+}
+
+// spare writes the profile to the directory for temporary files, under a name
+// that nothing has.
+func (o *output) spare(emit func(io.Writer) error) (string, error) {
+	base := filepath.Base(o.path)
+	if o.path == "-" {
+		base = "candid." + o.name
+	}
+	stem, ext, _ := strings.Cut(base, ".")
+	f, err := os.CreateTemp(os.TempDir(), stem+"-*."+ext)
+	if err != nil {
+		return "", err
+	}
+	if err := errors.Join(emit(f), f.Close()); err != nil {
+		os.Remove(f.Name())
+		return "", err
+	}
+	return f.Name(), nil
 }
 
 // replaceFile writes a file under another name and renames it when it is whole.
 func replaceFile(path string, force bool, emit func(io.Writer) error) error {
+	// Through a link it is the file that is replaced, not the link.
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".candid-*")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(tmp.Name())
-	err = errors.Join(emit(tmp), tmp.Chmod(0o644), tmp.Close())
+	err = errors.Join(emit(tmp), tmp.Chmod(newFileMode()), tmp.Close())
 	if err != nil {
 		return err
 	}

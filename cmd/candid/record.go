@@ -1,16 +1,15 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,6 +35,7 @@ type recordFlags struct {
 	noJVMFlags bool
 	json       bool
 	quiet      bool
+	report     bool // print one: no file was named
 }
 
 func newRecord() *cobra.Command {
@@ -80,7 +80,7 @@ arguments, which makes the place of a sample inside inlined methods exact.`,
 	fl.StringVar(&f.thread, "thread", "", "keep only threads whose name matches this regular expression")
 	fl.StringVar(&f.engine, "engine", "auto", "how to sample: "+strings.Join(append([]string{"auto"}, engines.Names()...), ", "))
 	fl.BoolVar(&f.noJVMFlags, "no-jvm-flags", false, "launch java with just the arguments given")
-	fl.BoolVar(&f.json, "json", false, "print the summary as JSON on standard output")
+	fl.BoolVar(&f.json, "json", false, "print the summary as JSON")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print errors only")
 	return cmd
 }
@@ -123,9 +123,12 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 		}
 		o.Threads = re
 	}
-	showReport := f.out.path == "" && !f.quiet && !f.json
-	if f.out.path == "" {
-		f.out.path = defaultName(o.PIDs, time.Now())
+	if err := o.Check(); err != nil {
+		return wrap(err)
+	}
+	f.report = f.out.path == ""
+	if f.report {
+		f.out.path = defaultName(o.PIDs, f.all, time.Now())
 	}
 	out, err := f.out.open()
 	if err != nil {
@@ -141,11 +144,12 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 	status := newStatus(f.quiet)
 	o.Log = say
 	o.Progress = status.update
-	ctx, stop := interruptible(cmd.Context(), func() {
+	ctx, signals := interruptible(cmd.Context(), launching, func() {
 		status.clear()
 		say("stopping; press Ctrl-C again to give up what was recorded")
 	})
-	defer stop()
+	defer signals.stop()
+	o.Launched = signals.passTo
 	res, runErr := record.Run(ctx, o)
 	status.clear()
 	if res == nil || res.Profile == nil {
@@ -153,9 +157,50 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 	}
 
 	// From here on there is something recorded: it is saved whatever else fails.
-	name, saveErr := out.write(res.Profile)
-	if saveErr != nil {
-		return wrap(errors.Join(saveErr, runErr))
+	err = errors.Join(f.save(cmd, out, res, launching), runErr)
+	signals.done()
+	if launching {
+		return awaitProgram(res, wrap(err), say)
+	}
+	if err != nil {
+		return wrap(err)
+	}
+	if len(res.Profile.Samples) == 0 {
+		why := "the target used no CPU while it was recorded"
+		if f.thread != "" {
+			why = "no thread whose name matches " + strconv.Quote(f.thread) + " used CPU while it was recorded"
+		}
+		return &codedError{exitNoSamples, fmt.Errorf("no samples: %s", why)}
+	}
+	return nil
+}
+
+// awaitProgram waits for the launched program, whose exit code becomes candid's
+// unless candid itself failed.
+func awaitProgram(res *record.Result, failure error, say func(string)) error {
+	if failure != nil {
+		// The program may run for long: say now what went wrong.
+		fmt.Fprintln(os.Stderr, "candid: "+oneLine(failure.Error()))
+	}
+	patience := time.AfterFunc(300*time.Millisecond, func() { say("the program goes on; waiting for it to end") })
+	code, _, err := res.Wait()
+	patience.Stop()
+	switch {
+	case failure != nil:
+		return &codedError{exitCandidFailed, nil}
+	case err != nil:
+		return &codedError{exitCandidFailed, err}
+	case code != 0:
+		return &codedError{code, nil}
+	}
+	return nil
+}
+
+// save writes what was recorded and says what it was.
+func (f *recordFlags) save(cmd *cobra.Command, out *output, res *record.Result, launching bool) error {
+	name, err := out.write(res.Profile)
+	if err != nil {
+		return err
 	}
 	costs := report.Costs{
 		Stats: res.Costs.Stats, Target: res.Costs.Target, TargetCPU: res.Costs.TargetCPU,
@@ -164,45 +209,29 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 	if st, err := os.Stat(name); err == nil && st.Mode().IsRegular() {
 		costs.FileSize = st.Size()
 	}
-	// The program's own output is not mixed with ours.
+	// What a launched program prints is not mixed with ours, nor is a profile
+	// that is written to standard output.
 	printTo := os.Stdout
 	if launching || f.out.path == "-" {
 		printTo = os.Stderr
 	}
-	switch {
-	case f.json:
-		enc := json.NewEncoder(cmd.OutOrStdout())
+	if f.json {
+		enc := json.NewEncoder(printTo)
 		enc.SetIndent("", "  ")
-		if err := enc.Encode(report.SummaryJSON(res.Profile, costs)); err != nil {
-			return wrap(err)
-		}
-	case f.quiet:
-	default:
-		if showReport {
-			if err := report.Text(printTo, res.Profile, reportOptions(printTo)); err != nil {
-				return wrap(err)
-			}
-			fmt.Fprintln(printTo)
-		}
-		o := reportOptions(os.Stderr)
-		o.NoMethods = showReport
-		if err := report.Summary(stderr, res.Profile, costs, o); err != nil {
-			return wrap(err)
-		}
+		return enc.Encode(report.SummaryJSON(res.Profile, costs))
 	}
-	if runErr != nil {
-		return wrap(runErr)
-	}
-	if res.Launched {
-		if res.ExitCode != 0 {
-			return &codedError{res.ExitCode, nil}
-		}
+	if f.quiet {
 		return nil
 	}
-	if len(res.Profile.Samples) == 0 {
-		return &codedError{exitNoSamples, fmt.Errorf("no samples: the target used no CPU while it was recorded (%s is empty)", name)}
+	if f.report {
+		if err := report.Text(printTo, res.Profile, reportOptions(printTo)); err != nil {
+			return err
+		}
+		fmt.Fprintln(printTo)
 	}
-	return nil
+	o := reportOptions(os.Stderr)
+	o.NoMethods = f.report
+	return report.Summary(cmd.ErrOrStderr(), res.Profile, costs, o)
 }
 
 // reportOptions fits a report to where it is printed.
@@ -231,50 +260,26 @@ func recordFailure(err error) error {
 func launchFailure(launching bool, err error) error {
 	var coded *codedError
 	if launching && errors.As(err, &coded) && coded.code < exitCandidFailed && coded.code != exitUsage {
-		return &codedError{exitCandidFailed, coded.err}
+		return &codedError{exitCandidFailed, err}
 	}
 	return err
 }
 
-func defaultName(pids []int, now time.Time) string {
-	who := "all"
-	if len(pids) > 0 {
+func defaultName(pids []int, all bool, now time.Time) string {
+	who := strconv.Itoa(os.Getpid())
+	switch {
+	case all:
+		who = "all"
+	case len(pids) > 0:
 		who = strconv.Itoa(pids[0])
-	} else if len(os.Args) > 0 {
-		who = strconv.Itoa(os.Getpid())
 	}
 	return fmt.Sprintf("candid-%s-%s.pb.gz", who, now.Format("20060102-150405"))
-}
-
-// interruptible gives a context that the first Ctrl-C or SIGTERM ends. The
-// second one ends candid.
-func interruptible(parent context.Context, onFirst func()) (context.Context, func()) {
-	if parent == nil {
-		parent = context.Background()
-	}
-	ctx, cancel := context.WithCancel(parent)
-	ch := make(chan os.Signal, 4)
-	signal.Notify(ch, stopSignals...)
-	go func() {
-		n := 0
-		for sig := range ch {
-			if n++; n == 1 {
-				onFirst()
-				cancel()
-				continue
-			}
-			os.Exit(128 + signalNumber(sig))
-		}
-	}()
-	return ctx, func() {
-		signal.Stop(ch)
-		cancel()
-	}
 }
 
 // status is the line on a terminal that says how far recording is.
 type status struct {
 	w     io.Writer
+	mu    sync.Mutex
 	shown bool
 }
 
@@ -289,11 +294,15 @@ func (s *status) update(samples uint64, elapsed time.Duration) {
 	if s.w == nil {
 		return
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.shown = true
 	fmt.Fprintf(s.w, "\r\x1b[Krecording %s, %d samples (Ctrl-C stops and saves)", elapsed.Truncate(100*time.Millisecond), samples)
 }
 
 func (s *status) clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.shown {
 		fmt.Fprint(s.w, "\r\x1b[K")
 		s.shown = false

@@ -13,11 +13,38 @@ import (
 // stopSignals end a recording and save it.
 var stopSignals = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 
+// passedSignals do nothing to a recording, but a launched program gets them.
+var passedSignals = []os.Signal{syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT, syscall.SIGWINCH, syscall.SIGALRM}
+
+// fromTerminal says whether a signal very likely came from a key on the
+// terminal: then a launched program, being in the same process group, has got
+// it already.
+func fromTerminal(sig os.Signal) bool {
+	if sig != os.Interrupt && sig != syscall.SIGQUIT && sig != syscall.SIGWINCH {
+		return false
+	}
+	tty, err := os.OpenFile("/dev/tty", os.O_RDONLY, 0)
+	if err != nil {
+		return false
+	}
+	defer tty.Close()
+	group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
+}
+
 func signalNumber(s os.Signal) int {
 	if n, ok := s.(syscall.Signal); ok {
 		return int(n)
 	}
 	return 2
+}
+
+// newFileMode is what a new file may be read and written by, as the user's umask
+// has it.
+func newFileMode() os.FileMode {
+	mask := unix.Umask(0)
+	unix.Umask(mask)
+	return os.FileMode(0o666 &^ mask)
 }
 
 func isTerminal(f *os.File) bool {

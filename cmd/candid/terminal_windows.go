@@ -10,7 +10,14 @@ import (
 // stopSignals end a recording and save it.
 var stopSignals = []os.Signal{os.Interrupt}
 
+// passedSignals: a console gives its signals to every program on it.
+var passedSignals []os.Signal
+
+func fromTerminal(os.Signal) bool { return true }
+
 func signalNumber(os.Signal) int { return 2 }
+
+func newFileMode() os.FileMode { return 0o666 }
 
 func isTerminal(f *os.File) bool {
 	var mode uint32

@@ -5,11 +5,15 @@ package record
 import (
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/capture/engines"
+	"github.com/candid-profiler/candid/internal/capture/launch"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
@@ -29,6 +33,9 @@ type Options struct {
 
 	Version string       // of candid, for the profile
 	Log     func(string) // takes one line for the user; never nil after check
+	// Launched is called once when the launched program has been started, with
+	// the way to pass a signal on to it; may be nil.
+	Launched func(signal func(os.Signal) error)
 	// Progress is called about five times a second with the samples so far; may be nil.
 	Progress func(samples uint64, elapsed time.Duration)
 }
@@ -45,10 +52,19 @@ type Costs struct {
 
 // Result is what a recording gave.
 type Result struct {
-	Profile  *profile.Profile
-	Costs    Costs
-	ExitCode int  // of the launched program
-	Launched bool // ExitCode means something
+	Profile *profile.Profile
+	Costs   Costs
+	child   *launch.Child // the launched program; nil: none
+}
+
+// Wait waits for the launched program to end and gives its exit code, 128+n if
+// signal n ended it; launched is false if there is none.
+func (r *Result) Wait() (code int, launched bool, err error) {
+	if r.child == nil {
+		return 0, false, nil
+	}
+	code, err = r.child.Wait()
+	return code, true, err
 }
 
 // Limits of Options.Hz.
@@ -59,6 +75,12 @@ const (
 
 // ErrUsage is wrapped by errors that say that the options are wrong.
 var ErrUsage = errors.New("wrong usage")
+
+// Check says what is wrong with the options; the error wraps ErrUsage.
+func (o *Options) Check() error {
+	_, err := o.check()
+	return err
+}
 
 func (o *Options) check() ([]capture.Event, error) {
 	if o.Log == nil {
@@ -75,8 +97,10 @@ func (o *Options) check() ([]capture.Event, error) {
 		return nil, fmt.Errorf("%w: nothing to record: give -p PID, -a for the whole machine, or -- COMMAND to launch", ErrUsage)
 	case ways > 1:
 		return nil, fmt.Errorf("%w: -p, -a and -- COMMAND exclude each other", ErrUsage)
-	case o.Hz < MinHz || o.Hz > MaxHz:
+	case !(o.Hz >= MinHz && o.Hz <= MaxHz): // NaN is neither
 		return nil, fmt.Errorf("%w: frequency %g Hz is out of range: %g to %d samples per second", ErrUsage, o.Hz, MinHz, MaxHz)
+	case o.Engine != "" && o.Engine != "auto" && !slices.Contains(engines.Names(), o.Engine):
+		return nil, fmt.Errorf("%w: unknown engine %q: there are auto, %s", ErrUsage, o.Engine, strings.Join(engines.Names(), ", "))
 	case o.Duration < 0:
 		return nil, fmt.Errorf("%w: duration %v is negative", ErrUsage, o.Duration)
 	}

@@ -3,6 +3,7 @@ package record
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -33,6 +34,14 @@ type process struct {
 	fresh      bool              // what is cached has been checked for this batch
 	vmUntil    time.Time         // look for a runtime until then
 	gone       bool              // the process has ended
+	goneAt     time.Time         // when that was seen
+}
+
+// end notes that the process has ended.
+func (p *process) end() {
+	if !p.gone {
+		p.gone, p.goneAt = true, time.Now()
+	}
 }
 
 // vmPatience is how long after a process began to be looked at (or to run
@@ -111,6 +120,8 @@ func (s *session) findVM(p *process) {
 		}
 		s.describeRuntime(p)
 	case errors.Is(err, hotspot.ErrNotHotSpot), errors.Is(err, hotspot.ErrNotReady):
+	case !p.target.Alive():
+		p.end() // whatever it was
 	default:
 		p.vmUntil = time.Time{}
 		s.note(fmt.Sprintf("process %d: its Java methods cannot be named: %v", p.pid, err))
@@ -133,7 +144,7 @@ func (s *session) refresh(p *process) {
 	if p.gone || !p.target.Alive() {
 		// Its last samples are walked with what is known: there is nothing left
 		// to check that against.
-		p.gone = true
+		p.end()
 		return
 	}
 	p.target.Memory().Invalidate()
@@ -198,8 +209,12 @@ func (s *session) notice(n capture.Notice) {
 				if err := s.load(p); err != nil {
 					s.note(err.Error())
 				}
+				// It has used time before as another program.
+				if cpu, err := target.CPUTimes(t); err == nil {
+					p.startCPU = cpu
+				}
 			} else {
-				p.gone = true
+				p.end()
 			}
 		}
 		clear(p.threads)
@@ -221,11 +236,16 @@ func (s *session) notice(n capture.Notice) {
 			// The kernel may give the number to another thread.
 			delete(p.threads, n.TID)
 			delete(p.startCPU, int(n.TID))
+			if !p.target.Alive() {
+				p.end()
+			}
 		}
 	case capture.Mmap:
 		if p != nil {
 			if err := p.native.Refresh(); err != nil {
-				p.gone = !p.target.Alive()
+				if !p.target.Alive() {
+					p.end()
+				}
 			}
 			if p.vm == nil {
 				p.vmUntil = time.Now().Add(vmPatience)
@@ -244,6 +264,7 @@ func (s *session) notice(n capture.Notice) {
 // flushNames takes the names that the runtime knows now, because the process
 // is about to be forgotten.
 func (s *session) flushNames(p *process) {
+	p.target.Memory().Invalidate()
 	p.named, p.newThreads = time.Time{}, true
 	s.nameThreads(p)
 }
@@ -261,6 +282,16 @@ func (s *session) accountCPU(p *process) {
 			threads[i].KernelCPU = now - p.startCPU[int(tid)]
 		}
 	}
+}
+
+// commOf is what the operating system calls a thread that is no target's, ""
+// if it has ended.
+func commOf(pid, tid uint32) string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/comm", pid, tid))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(string(b), "\n")
 }
 
 func commandLine(t *target.Process) string {

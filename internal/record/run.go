@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +20,7 @@ const goarch = runtime.GOARCH
 
 // Run records until the duration has passed, the targets have ended or ctx is
 // done. Whatever was recorded is in the Result, also when an error comes with
-// it. A launched program goes on when recording ends; its exit is waited for.
+// it. A launched program goes on when recording ends: Result.Wait gives its exit.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	events, err := o.check()
 	if err != nil {
@@ -28,10 +29,8 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	s := newSession(&o)
 	defer s.close()
 	period, moved, why := capture.ChooseRate(o.Hz)
-	if moved {
-		o.Log(why)
-	}
-
+	// The same process twice is one target.
+	o.PIDs = slices.Compact(slices.Sorted(slices.Values(o.PIDs)))
 	opts := capture.Options{PIDs: o.PIDs, All: o.All, Children: o.Children, Period: period, Events: events}
 	res := &Result{}
 	var child *launch.Child
@@ -47,7 +46,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 			return nil, err
 		}
 		s.launching = true
-		res.Launched = true
+		if o.Launched != nil {
+			o.Launched(child.Signal)
+		}
 		opts.PIDs = []int{child.PID}
 	} else {
 		// Attach before sampling starts, so that the first sample is walked at
@@ -68,6 +69,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	defer engine.Close()
+	if moved {
+		o.Log(why)
+	}
 	o.Log(engine.Describe())
 
 	run := ctx
@@ -78,8 +82,10 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	if child != nil {
 		if err := child.Release(); err != nil {
+			child.Kill()
 			return nil, err
 		}
+		res.child = child
 	}
 	usage := ownUsage()
 	s.start = monotonic()
@@ -121,13 +127,6 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	if s.o.Threads != nil {
 		res.Profile = profile.Apply(prof, profile.Filter{Thread: s.o.Threads})
-	}
-	if child != nil {
-		code, err := child.Wait()
-		if err != nil && runErr == nil {
-			runErr = err
-		}
-		res.ExitCode = code
 	}
 	if errors.Is(runErr, context.Canceled) || errors.Is(runErr, context.DeadlineExceeded) {
 		runErr = nil

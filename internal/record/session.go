@@ -21,7 +21,7 @@ type session struct {
 	files     *native.Files
 	kernel    *kernel.Resolver
 	procs     map[uint32]*process
-	failed    map[uint32]bool // processes that could not be opened
+	bare      map[uint32]bool // processes that could not be opened, or have no program
 	comms     map[uint32]string
 	launching bool
 
@@ -31,13 +31,18 @@ type session struct {
 	samples  uint64
 	progress time.Time
 	stack    walk.Stack
+
+	// For threads of which only the kernel's part can be seen.
+	kernelWalk *walk.Walker
+	kernelIn   *interner
 }
 
 func newSession(o *Options) *session {
+	b, k := profile.NewBuilder(), kernel.NewResolver()
 	return &session{
-		o: o, b: profile.NewBuilder(), files: native.NewFiles(), kernel: kernel.NewResolver(),
-		procs: make(map[uint32]*process), failed: make(map[uint32]bool), comms: make(map[uint32]string),
-		began: time.Now(),
+		o: o, b: b, files: native.NewFiles(), kernel: k,
+		procs: make(map[uint32]*process), bare: make(map[uint32]bool), comms: make(map[uint32]string),
+		began: time.Now(), kernelWalk: walk.New(hostArch, nil), kernelIn: newInterner(b, k),
 	}
 }
 
@@ -49,10 +54,7 @@ func (s *session) Sample(snap *capture.Snapshot) {
 		out.Time = snap.Time - s.start
 	}
 	if p == nil {
-		// It ended before it could be looked at: the time is real, the stack is lost.
-		out.Thread = s.b.Thread(int(snap.PID), int(snap.TID), s.comms[snap.TID])
-		out.End = walk.EndUnread
-		s.b.Add(out)
+		s.bareSample(snap, out)
 		return
 	}
 	s.refresh(p)
@@ -73,17 +75,40 @@ func (s *session) Sample(snap *capture.Snapshot) {
 	s.samples++
 }
 
+// bareSample adds a sample of a kernel thread, or of a process that ended
+// before it could be looked at: the time is real, and what the kernel did for
+// it can be seen.
+func (s *session) bareSample(snap *capture.Snapshot, out profile.Sample) {
+	name := s.comms[snap.TID]
+	if name == "" {
+		if name = commOf(snap.PID, snap.TID); name == "" {
+			name = "[ended]"
+		}
+		s.comms[snap.TID] = name
+	}
+	out.Thread = s.b.Thread(int(snap.PID), int(snap.TID), name)
+	only := *snap
+	only.Flags |= capture.NoUser
+	s.kernelWalk.Walk(&only, nil, &s.stack)
+	out.Node = s.kernelIn.node(snap.TID, &s.stack)
+	if snap.Flags&capture.NoUser == 0 {
+		out.End = walk.EndUnread
+	}
+	s.b.Add(out)
+	s.samples++
+}
+
 // process gives the target with this pid, attaching to it at its first sample.
 func (s *session) process(pid uint32) *process {
 	if p := s.procs[pid]; p != nil {
 		return p
 	}
-	if s.failed[pid] {
+	if s.bare[pid] {
 		return nil
 	}
 	p, err := s.openProcess(int(pid))
 	if err != nil {
-		s.failed[pid] = true
+		s.bare[pid] = true
 		if !errors.Is(err, target.ErrNoProcess) && !errors.Is(err, target.ErrZombie) && !errors.Is(err, target.ErrKernelThread) {
 			s.note(err.Error())
 		}
@@ -96,7 +121,11 @@ func (s *session) process(pid uint32) *process {
 // Notice takes what happened to a target.
 func (s *session) Notice(n capture.Notice) {
 	if n.Kind == capture.Fork && n.PID != n.Parent {
-		delete(s.failed, n.PID)
+		// The number is a new process's now.
+		delete(s.bare, n.PID)
+		if p := s.procs[n.PID]; p != nil {
+			s.forget(p)
+		}
 	}
 	s.notice(n)
 }
@@ -108,11 +137,26 @@ func (s *session) BatchEnd() {
 			s.nameThreads(p)
 		}
 		p.fresh = false
+		// Samples that other CPUs took may still be on their way.
+		if p.gone && time.Since(p.goneAt) > lateSamples {
+			s.forget(p)
+		}
 	}
 	if s.o.Progress != nil && time.Since(s.progress) > 200*time.Millisecond {
 		s.progress = time.Now()
 		s.o.Progress(s.samples, time.Since(s.began))
 	}
+}
+
+// lateSamples is how long after a process was seen to have ended samples of it
+// may still come.
+const lateSamples = 2 * time.Second
+
+// forget lets go of a process that has ended: its number may come again, and
+// on a busy machine there are many.
+func (s *session) forget(p *process) {
+	p.target.Close()
+	delete(s.procs, uint32(p.pid))
 }
 
 // note keeps a line about what could not be had, once.
