@@ -49,7 +49,7 @@ oracle:
 	CANDID_ORACLE=full go test -count=1 -timeout 120m -v -run Oracle ./internal/hotspot ./internal/native
 
 lint: vet
-	go run honnef.co/go/tools/cmd/staticcheck@v0.7.0 ./...
+	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
 
 # Every platform, into dist/.
 build:

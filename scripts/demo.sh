@@ -16,7 +16,8 @@ JAVA=$CACHE/jdks/17/bin/java
 
 WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
-(cd "$WORK" && "$JAVA" -m jdk.jartool/sun.tools.jar.Main xf "$CACHE/apps/jdksrc/src.zip" java.base/java/util java.base/java/time java.base/java/math)
+# java.util.jar of the sources may be newer than the JDK that compiles them.
+(cd "$WORK" && "$JAVA" -m jdk.jartool/sun.tools.jar.Main xf "$CACHE/apps/jdksrc/src.zip" java.base/java/util java.base/java/math java.base/java/io && rm -rf java.base/java/util/jar)
 find "$WORK/java.base" -name '*.java' > "$WORK/files"
 run=
 [ "$(id -u)" = 0 ] || [ "$(cat /proc/sys/kernel/perf_event_paranoid 2>/dev/null || echo 0)" -le -1 ] || { command -v sudo >/dev/null && run="sudo"; }
