@@ -1,0 +1,284 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The tests of this package drive the real binary, the way people do.
+
+var (
+	binary string // candid, built without cgo
+	shared string // a directory for what tests share
+)
+
+func TestMain(m *testing.M) {
+	if what := os.Getenv(actAs); what != "" {
+		act(what)
+		return
+	}
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "candid-test-*")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		if err := os.Chmod(dir, 0o755); err != nil { // other users run it too
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		shared, binary = dir, filepath.Join(dir, "candid")
+		build := exec.Command("go", "build", "-o", binary, ".")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "build candid: %v\n%s", err, out)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// result is how a run of candid ended.
+type result struct {
+	code     int
+	out, err string
+}
+
+// patience is how long one run of candid may take on a busy machine.
+const patience = 90 * time.Second
+
+// command makes a candid command that works in a directory of its own.
+func command(t testing.TB, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	c := exec.CommandContext(ctx, binary, args...)
+	c.Dir = t.TempDir()
+	return c
+}
+
+func finish(t testing.TB, c *exec.Cmd) result {
+	t.Helper()
+	var out, errs bytes.Buffer
+	c.Stdout, c.Stderr = &out, &errs
+	err := c.Run()
+	return outcome(t, c, err, &out, &errs)
+}
+
+func outcome(t testing.TB, c *exec.Cmd, err error, out, errs fmt.Stringer) result {
+	t.Helper()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%v: %v", c.Args, err)
+	}
+	ws := c.ProcessState.Sys().(syscall.WaitStatus)
+	if ws.Signaled() {
+		t.Fatalf("%v: ended by %v\n%s", c.Args, ws.Signal(), errs)
+	}
+	return result{ws.ExitStatus(), out.String(), errs.String()}
+}
+
+// candid runs it to its end.
+func candid(t testing.TB, args ...string) result {
+	t.Helper()
+	return finish(t, command(t, args...))
+}
+
+// ok runs it to its end, which must be a good one.
+func ok(t testing.TB, args ...string) result {
+	t.Helper()
+	r := candid(t, args...)
+	if r.code != exitOK {
+		t.Fatalf("candid %s: exit code %d\n%s", strings.Join(args, " "), r.code, r.err)
+	}
+	return r
+}
+
+// refused says that a run ended with the code and one clear line that holds all
+// of the words.
+func (r result) refused(t testing.TB, code int, words ...string) {
+	t.Helper()
+	if r.code != code {
+		t.Errorf("exit code %d, want %d\n%s", r.code, code, r.err)
+	}
+	if strings.Count(r.err, "\n") != 1 || !strings.HasPrefix(r.err, "candid: ") || len(r.err) < 20 {
+		t.Errorf("not one clear line:\n%s", r.err)
+	}
+	for _, w := range words {
+		if !strings.Contains(r.err, w) {
+			t.Errorf("%q is missing in: %s", w, r.err)
+		}
+	}
+	if r.out != "" {
+		t.Errorf("an error, but standard output has %q", r.out)
+	}
+}
+
+// running is a program that a test started.
+type running struct {
+	*exec.Cmd
+	lines chan string // of its standard output; closed at its end
+	in    *os.File
+}
+
+func start(t testing.TB, c *exec.Cmd) *running {
+	t.Helper()
+	pr, pw, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	inR, inW, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Stdin, c.Stdout = inR, pw
+	if c.Stderr == nil {
+		c.Stderr = os.Stderr
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pw.Close()
+	inR.Close()
+	r := &running{c, make(chan string, 1<<16), inW}
+	go func() {
+		defer close(r.lines)
+		defer pr.Close()
+		for s := bufio.NewScanner(pr); s.Scan(); {
+			select {
+			case r.lines <- s.Text():
+			default: // nobody reads
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		inW.Close()
+		c.Process.Kill()
+		c.Wait()
+	})
+	return r
+}
+
+// line waits for the next line that the program prints.
+func (r *running) line(t testing.TB) string {
+	t.Helper()
+	select {
+	case l, ok := <-r.lines:
+		if !ok {
+			t.Fatalf("%v ended", r.Args)
+		}
+		return l
+	case <-time.After(patience):
+		t.Fatalf("%v prints nothing", r.Args)
+	}
+	return ""
+}
+
+// wait waits for the next line that holds the words.
+func (r *running) wait(t testing.TB, words string) {
+	t.Helper()
+	for !strings.Contains(r.line(t), words) {
+	}
+}
+
+func (r *running) pid() string { return fmt.Sprint(r.Process.Pid) }
+
+// actAs makes the test binary one of the programs that tests profile.
+const actAs = "CANDID_TEST_ACT_AS"
+
+// program starts one of them and waits until it is ready.
+func program(t testing.TB, what string) *running {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(self)
+	c.Env = append(os.Environ(), actAs+"="+what)
+	r := start(t, c)
+	r.wait(t, "ready")
+	return r
+}
+
+// able skips the test where this machine does not let candid record.
+func able(t testing.TB) {
+	t.Helper()
+	if why := ability(); why != "" {
+		t.Skip("recording is not possible here: " + why)
+	}
+}
+
+var ability = sync.OnceValue(func() string {
+	out, err := exec.Command(binary, "record", "-q", "-o", os.DevNull, "--format", "collapsed", "--", "true").CombinedOutput()
+	if err != nil {
+		return string(out)
+	}
+	return ""
+})
+
+func root(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+}
+
+// java is the launcher of a JDK 17 and the directory of the compiled programs.
+func java(t testing.TB) (launcher, classes string) {
+	t.Helper()
+	able(t)
+	bin, why := compiled()
+	if why != "" {
+		t.Skip("needs a JDK 17: " + why)
+	}
+	return filepath.Join(bin, "java"), filepath.Join(shared, "classes")
+}
+
+var compiled = sync.OnceValues(func() (bin, why string) {
+	cache := os.Getenv("CANDID_RUNTIMES")
+	if cache == "" {
+		home, _ := os.UserHomeDir()
+		cache = filepath.Join(home, ".cache", "candid-runtimes")
+	}
+	bin = filepath.Join(cache, "jdks", "17", "bin")
+	if _, err := os.Stat(filepath.Join(bin, "javac")); err != nil {
+		path, err := exec.LookPath("javac")
+		if err != nil {
+			return "", err.Error()
+		}
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			return "", err.Error()
+		}
+		bin = filepath.Dir(path)
+	}
+	classes := filepath.Join(shared, "classes")
+	args := []string{"-d", classes, "../../workloads/Chain.java", "../../workloads/Truth.java"}
+	own, err := filepath.Glob("testdata/*.java")
+	if err != nil {
+		return "", err.Error()
+	}
+	if out, err := exec.Command(filepath.Join(bin, "javac"), append(args, own...)...).CombinedOutput(); err != nil {
+		return "", fmt.Sprintf("javac: %v: %s", err, out)
+	}
+	return bin, ""
+})
+
+// chain is the command line of the program with eight tiny methods.
+func chain(t testing.TB, seconds string, flags ...string) []string {
+	t.Helper()
+	launcher, classes := java(t)
+	cmd := append([]string{launcher, "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Chain::f*"}, flags...)
+	return append(cmd, "-cp", classes, "Chain", seconds)
+}

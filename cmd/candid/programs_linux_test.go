@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// act is the test binary as one of the programs that tests profile. All of
+// them print "ready" and end with their standard input.
+func act(what string) {
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
+	what, arg, _ := strings.Cut(what, " ")
+	switch what {
+	case "spin":
+		fmt.Println("ready")
+		spinUntil(time.Now().Add(time.Hour))
+	case "idle":
+		fmt.Println("ready")
+		select {}
+	case "tick": // uses CPU and shows that it goes on
+		fmt.Println("ready")
+		for n := 0; ; n++ {
+			spinUntil(time.Now().Add(5 * time.Millisecond))
+			fmt.Println("tick", n)
+		}
+	case "syscalls":
+		fmt.Println("ready")
+		readZeros()
+	case "threads":
+		n, _ := strconv.Atoi(arg)
+		manyThreads(n)
+	case "churn":
+		churn()
+	case "exec": // becomes a shell that counts
+		fmt.Println("ready")
+		spinUntil(time.Now().Add(400 * time.Millisecond))
+		err := syscall.Exec("/bin/sh", []string{"sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"}, os.Environ())
+		fmt.Println(err)
+	case "for": // spins that long and ends with code 3
+		d, _ := time.ParseDuration(arg)
+		fmt.Println("ready")
+		spinUntil(time.Now().Add(d))
+		os.Exit(3)
+	}
+}
+
+var spun uint64
+
+//go:noinline
+func spinUntil(end time.Time) {
+	for time.Now().Before(end) {
+		for i := range uint64(20000) {
+			spun = spun*31 + i
+		}
+	}
+}
+
+func readZeros() {
+	f, err := os.Open("/dev/zero")
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	buf := make([]byte, 1<<16)
+	for {
+		if _, err := f.Read(buf); err != nil {
+			os.Exit(1)
+		}
+	}
+}
+
+// manyThreads has n threads that each work now and then.
+func manyThreads(n int) {
+	started := make(chan bool)
+	for range n {
+		go func() {
+			runtime.LockOSThread()
+			started <- true
+			for {
+				spinUntil(time.Now().Add(100 * time.Microsecond))
+				time.Sleep(300 * time.Millisecond)
+			}
+		}()
+	}
+	for range n {
+		<-started
+	}
+	fmt.Println("ready")
+	select {}
+}
+
+// churn starts threads that live for 2 ms, one after the other.
+func churn() {
+	fmt.Println("ready")
+	for {
+		done := make(chan bool)
+		go func() {
+			runtime.LockOSThread() // without an unlock the thread ends too
+			spinUntil(time.Now().Add(2 * time.Millisecond))
+			close(done)
+		}()
+		<-done
+	}
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

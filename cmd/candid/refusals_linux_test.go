@@ -1,0 +1,176 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// What cannot be done is refused with one clear line and the right exit code,
+// before anything is recorded.
+func TestRefusals(t *testing.T) {
+	able(t)
+	target := program(t, "idle").pid()
+	dead := exec.Command("true")
+	if err := dead.Run(); err != nil {
+		t.Fatal(err)
+	}
+	zombie := exec.Command("true")
+	if err := zombie.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer zombie.Wait()
+	time.Sleep(100 * time.Millisecond)
+
+	dir := t.TempDir()
+	there := filepath.Join(dir, "there.html")
+	if err := os.WriteFile(there, []byte("mine"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := []string{"record", "-p", target}
+	for _, c := range []struct {
+		name  string
+		args  []string
+		code  int
+		words []string
+	}{
+		{"no such process", []string{"record", "-p", "4194305"}, exitNoTarget, []string{"4194305", "no such process"}},
+		{"ended process", []string{"record", "-p", itoa(dead.Process.Pid)}, exitNoTarget, []string{"no such process"}},
+		{"zombie", []string{"record", "-p", itoa(zombie.Process.Pid)}, exitNoTarget, []string{"zombie"}},
+		{"one of two", append(p, "-p", "4194305"), exitNoTarget, []string{"4194305"}},
+		{"no number", []string{"record", "-p", "java"}, exitUsage, []string{`"java"`}},
+		{"pid 0", []string{"record", "-p", "0"}, exitUsage, []string{`"0"`}},
+		{"unknown event", append(p, "-e", "cache-nonsense"), exitUsage, []string{"cache-nonsense", "cpu"}},
+		{"frequency 0", append(p, "-F", "0"), exitUsage, []string{"0 Hz"}},
+		{"frequency -1", append(p, "-F", "-1"), exitUsage, []string{"-1 Hz"}},
+		{"frequency 1e9", append(p, "-F", "1e9"), exitUsage, []string{"20000"}},
+		{"frequency nan", append(p, "-F", "nan"), exitUsage, []string{"NaN"}},
+		{"frequency text", append(p, "-F", "fast"), exitUsage, []string{"fast", "--help"}},
+		{"interval 0", append(p, "-i", "0s"), exitUsage, []string{"interval"}},
+		{"interval 1ns", append(p, "-i", "1ns"), exitUsage, []string{"out of range"}},
+		{"both rates", append(p, "-F", "99", "-i", "10ms"), exitUsage, []string{"-F", "-i"}},
+		{"duration 0", append(p, "-d", "0s"), exitUsage, []string{"duration"}},
+		{"duration without a unit", append(p, "-d", "30"), exitUsage, []string{`"30"`}},
+		{"unknown engine", append(p, "--engine", "magic"), exitUsage, []string{"magic", "bpf", "perf"}},
+		{"bad thread filter", append(p, "--thread", "("), exitUsage, []string{"--thread"}},
+		{"nothing to record", []string{"record"}, exitUsage, []string{"-p", "-a", "COMMAND"}},
+		{"two ways", append(p, "-a"), exitUsage, []string{"-p", "-a"}},
+		{"process and command", append(p, "--", "true"), exitUsage, []string{"-p", "COMMAND"}},
+		{"stray argument", append(p, "now"), exitUsage, []string{`"now"`}},
+		{"command without --", []string{"record", "true"}, exitUsage, []string{"'--'"}},
+		{"unknown flag", append(p, "--nope"), exitUsage, []string{"--nope", "--help"}},
+		{"unknown command", []string{"frobnicate"}, exitUsage, []string{"frobnicate", "--help"}},
+		{"no such directory", append(p, "-o", filepath.Join(dir, "no", "x.html")), exitFailed, []string{"no such file or directory", "-o"}},
+		{"output exists", append(p, "-o", there), exitFailed, []string{there, "--force"}},
+		{"output is a directory", append(p, "-o", dir), exitFailed, []string{"directory"}},
+		{"unknown extension", append(p, "-o", "x.bogus"), exitUsage, []string{"x.bogus", ".html", "--format"}},
+		{"unknown format", append(p, "--format", "bogus"), exitUsage, []string{"bogus", "pprof"}},
+		{"standard output without a format", append(p, "-o", "-"), exitUsage, []string{"--format"}},
+		{"report without a file", []string{"report"}, exitUsage, []string{"one file"}},
+		{"report of two", []string{"report", there, there}, exitUsage, []string{"one file"}},
+		{"report of nothing", []string{"report", filepath.Join(dir, "none.pb.gz")}, exitFailed, []string{"none.pb.gz", "no such file"}},
+		{"report of a directory", []string{"report", dir}, exitFailed, []string{"directory"}},
+		{"report with a bad view", []string{"report", there, "--view", "nice"}, exitUsage, []string{"nice", "tree"}},
+		{"report with a bad filter", []string{"report", there, "--focus", "*"}, exitUsage, []string{"--focus"}},
+		{"report with bad callers", []string{"report", there, "--callers", "["}, exitUsage, []string{"--callers"}},
+		{"report with a bad minimum", []string{"report", there, "--min", "101"}, exitUsage, []string{"--min"}},
+		{"report of an empty stretch", []string{"report", there, "--from", "2s", "--to", "1s"}, exitUsage, []string{"--from"}},
+		{"convert without an output", []string{"convert", there}, exitUsage, []string{"-o"}},
+		{"ps with a bad expression", []string{"ps", "("}, exitUsage, []string{"("}},
+		{"version of what", []string{"version", "x"}, exitUsage, []string{"x"}},
+	} {
+		t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
+			cmd := command(t, c.args...)
+			finish(t, cmd).refused(t, c.code, c.words...)
+			if left, _ := os.ReadDir(cmd.Dir); len(left) > 0 {
+				t.Errorf("it left %v behind", left)
+			}
+		})
+	}
+	if b, err := os.ReadFile(there); err != nil || string(b) != "mine" {
+		t.Errorf("the file that was there is now %q, %v", b, err)
+	}
+}
+
+func TestKernelThread(t *testing.T) {
+	able(t)
+	stat, err := os.ReadFile("/proc/2/comm")
+	if err != nil || string(stat) != "kthreadd\n" {
+		t.Skip("process 2 is no kernel thread here (a container)")
+	}
+	candid(t, "record", "-p", "2").refused(t, exitNoTarget, "kernel thread")
+}
+
+// An ordinary user is told what is missing.
+func TestNotPermitted(t *testing.T) {
+	able(t)
+	root(t)
+	nobody := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	target := program(t, "spin").pid()
+	for _, args := range [][]string{{"record", "-p", target}, {"record", "-a"}} {
+		c := command(t, args...)
+		c.Dir = public(t, 0o777)
+		c.Args = append(c.Args, "-d", "100ms", "-o", os.DevNull, "--format", "collapsed")
+		c.SysProcAttr = nobody
+		finish(t, c).refused(t, exitPermission, "CAP_")
+	}
+	c := command(t, "record", "-p", target, "-o", "x.html") // in root's directory
+	c.Dir = public(t, 0o755)
+	c.SysProcAttr = nobody
+	finish(t, c).refused(t, exitPermission, "cannot write x.html", "permission denied")
+}
+
+// public makes a directory that other users can enter, which t.TempDir is not.
+func public(t *testing.T, mode os.FileMode) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(shared, "public-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, mode); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// Broken files are refused, whichever way they are broken.
+func TestBrokenFiles(t *testing.T) {
+	able(t)
+	dir := t.TempDir()
+	good := filepath.Join(dir, "good.pb.gz")
+	ok(t, "record", "-q", "-p", program(t, "spin").pid(), "-d", "300ms", "-o", good)
+	b, err := os.ReadFile(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{
+		"half.pb.gz": b[:len(b)/2], "start.pb.gz": b[:12], "empty.pb.gz": nil, "text.pb.gz": []byte("hello\n"),
+		"zeros.pb": make([]byte, 100), "bare.pb": {0x0a, 0xff, 0xff, 0xff, 0x0f}, "text.collapsed": []byte("no count here\n"),
+	} {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		t.Run(name, func(t *testing.T) {
+			candid(t, "report", file).refused(t, exitFailed, name)
+			c := command(t, "convert", file, "-o", "x.html")
+			finish(t, c).refused(t, exitFailed, name)
+			if left, _ := os.ReadDir(c.Dir); len(left) > 0 {
+				t.Errorf("it left %v behind", left)
+			}
+		})
+	}
+}
+
+// A target that uses no CPU gives no samples, and says so.
+func TestNoSamples(t *testing.T) {
+	able(t)
+	r := candid(t, "record", "-q", "-p", program(t, "idle").pid(), "-d", "200ms", "-o", "x.html")
+	r.refused(t, exitNoSamples, "no samples", "CPU")
+	r = candid(t, "record", "-q", "-p", program(t, "spin").pid(), "-d", "200ms", "-o", "x.html", "--thread", "nobody.*")
+	r.refused(t, exitNoSamples, "nobody")
+}
