@@ -161,15 +161,6 @@ func (p *program) stop() {
 	_ = p.cmd.Wait()
 }
 
-// rest reads what the workload prints until its end.
-func (p *program) rest() (string, error) {
-	var s strings.Builder
-	for p.out.Scan() {
-		s.WriteString(p.out.Text() + "\n")
-	}
-	return s.String(), p.cmd.Wait()
-}
-
 func firstLine(b []byte) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(string(b)), "\n")
 	return line

@@ -38,12 +38,6 @@ func (m *message) bytes(field int, b []byte) {
 	*m = append(*m, b...)
 }
 
-func (m *message) string(field int, s string) {
-	*m = binary.AppendUvarint(*m, uint64(field)<<3|wireBytes)
-	*m = binary.AppendUvarint(*m, uint64(len(s)))
-	*m = append(*m, s...)
-}
-
 var errWire = errors.New("not a profile in protocol buffer form, or it is cut off")
 
 // cursor reads the fields of a message.
