@@ -119,7 +119,7 @@ func (e *Engine) open(kind capture.EventKind, cpus []int, size int) (err error) 
 // several of the largest at least.
 func ringSize(period time.Duration, cpus int) int {
 	want := 0.5 / period.Seconds() * float64(cpus) * 16384
-	size := 4 << 20
+	size := 8 << 20
 	for size < 64<<20 && float64(size) < want {
 		size *= 2
 	}

@@ -164,7 +164,7 @@ func TestDeepStack(t *testing.T) {
 			pid, _ := startReady(t, bin)
 			time.Sleep(20 * time.Millisecond)
 			for _, limit := range []int{0, 100 << 10} {
-				opts := cpuOptions(200, pid)
+				opts := cpuOptions(50, pid)
 				opts.MaxStack = limit
 				want := limit
 				if limit == 0 {
@@ -177,7 +177,7 @@ func TestDeepStack(t *testing.T) {
 					}
 				}
 				e := open(t, opts, v)
-				record(t, e, r, 200*time.Millisecond)
+				record(t, e, r, 500*time.Millisecond)
 				if r.samples == 0 || e.Stats().Lost > 0 {
 					t.Errorf("%d samples, %d lost", r.samples, e.Stats().Lost)
 				}
