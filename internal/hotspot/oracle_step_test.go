@@ -4,6 +4,7 @@ package hotspot
 
 import (
 	"bufio"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -321,13 +322,38 @@ func (s *stepped) wrongCaller() string {
 	if e.RA == s.vm.callStubReturn && s.inCallStub(pc) {
 		return ""
 	}
+	// A poll in a loop and an implicit exception enter their stub from a signal's
+	// handler, not by a call: the interrupted method is a caller that the shadow
+	// stack does not know, and its caller is the shadow stack's.
+	if b := s.vm.find(pc); b != nil && (b.kind == blobSafepoint || b.kind == blobRuntimeStub) && v == walk.Stepped && s.vm.validOrPoll(c.Regs.PC) {
+		if s.vm.Step(c) == walk.Stepped && c.Regs.PC == e.RA && c.Regs.SP() == e.SP+8 {
+			return ""
+		}
+		return fmt.Sprintf("caller of the interrupted method %#x, shadow says %#x at %#x", c.Regs.PC, e.RA, e.SP)
+	}
 	// An nmethod's entry barrier that finds the nmethod gone drops its frame and
-	// jumps to wrong_method: the barrier's call does not return. The whole chain
-	// is compared instead.
-	if b := s.vm.find(pc); b != nil && strings.Contains(b.name, "wrong_method") && s.vm.validRA(c.Regs.PC) {
-		return s.wrongChain()
+	// jumps on to the method's new code: the call of the barrier never returns.
+	if n := len(s.tr.Callers()); n > 1 && v == walk.Stepped && s.calledBarrier(e.RA) {
+		if next := s.tr.Callers()[n-2]; next.SP == c.Regs.SP()-8 && next.RA == c.Regs.PC {
+			return ""
+		}
 	}
 	return fmt.Sprintf("caller %#x (%v), shadow says %#x at %#x", c.Regs.PC, v, e.RA, e.SP)
+}
+
+// validOrPoll says whether pc has a PcDesc or is just behind a poll.
+func (vm *VM) validOrPoll(pc uint64) bool {
+	e := vm.classify(pc)
+	return e != nil && e.how == howFrame && e.blob.kind == blobNMethod && (e.exact || e.poll)
+}
+
+// calledBarrier says whether the call that returns to ra was of the entry barrier.
+func (s *stepped) calledBarrier(ra uint64) bool {
+	var b [5]byte
+	if !s.tr.Memory().Bytes(ra-5, b[:]) || b[0] != 0xe8 {
+		return false
+	}
+	return ra+uint64(int64(int32(binary.LittleEndian.Uint32(b[1:])))) == s.vm.stepping.barrier.lo
 }
 
 func (s *stepped) inCallStub(pc uint64) bool {
