@@ -73,7 +73,7 @@ func TestUnloading(t *testing.T) {
 			}
 			// Methods that nobody asked for are forgotten, and found again.
 			stop(t, p.PID)
-			for range sweepAge + 2*idleBatches {
+			for range sweepAge + 2*aheadBatches {
 				old.BeginBatch()
 			}
 			old.methods.sweep = 0
@@ -93,10 +93,10 @@ func TestUnloading(t *testing.T) {
 				t.Errorf("only %d methods are found again", named)
 			}
 			syscall.Kill(p.PID, syscall.SIGCONT)
-			if reborn == 0 || old.epoch == 0 {
-				t.Errorf("no code was replaced, nothing was tested (%d compared, epoch %d)", compared, old.epoch)
+			if reborn == 0 || old.died == 0 {
+				t.Errorf("no code was replaced, nothing was tested (%d compared, %d died)", compared, old.died)
 			}
-			t.Logf("%d blobs compared, %d took another's place, epoch %d", compared, reborn, old.epoch)
+			t.Logf("%d blobs compared, %d took another's place, %d died", compared, reborn, old.died)
 		})
 	}
 }

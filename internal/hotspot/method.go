@@ -236,8 +236,7 @@ func (vm *VM) freshMethod(m *method) bool {
 	}
 	reqs := vm.methodReads(t.reqs[:0], m, t.buf)
 	t.reqs = reqs
-	vm.peek.readV(reqs)
-	if !vm.sameMethod(reqs, m) {
+	if read := vm.peek.readV(reqs); !vm.sameMethod(reqs, m) && (read > 0 || !vm.ended()) {
 		vm.killMethod(m)
 		return false
 	}
@@ -284,7 +283,7 @@ func (vm *VM) beginMethods() {
 	}
 	kept := t.recent[:0]
 	for _, m := range t.recent {
-		if (vm.batch%idleBatches != 0 || vm.batch-m.used <= idleBatches) && t.byPtr[m.ptr] == m.id {
+		if vm.batch-m.used <= aheadBatches && t.byPtr[m.ptr] == m.id {
 			kept = append(kept, m)
 		}
 	}
@@ -298,9 +297,10 @@ func (vm *VM) beginMethods() {
 	for i, m := range kept {
 		t.reqs = vm.methodReads(t.reqs, m, t.buf[:cap(t.buf)][i*step:][:step])
 	}
-	vm.peek.readV(t.reqs)
+	read := vm.peek.readV(t.reqs)
+	ended := read == 0 && len(kept) > 0 && vm.ended()
 	for i, m := range kept {
-		if vm.sameMethod(t.reqs[4*i:][:4], m) {
+		if ended || vm.sameMethod(t.reqs[4*i:][:4], m) {
 			m.batch = vm.batch
 		} else {
 			vm.killMethod(m)
@@ -317,7 +317,7 @@ func (vm *VM) killMethod(m *method) {
 	}
 	delete(t.byPtr, m.ptr)
 	t.dead = append(t.dead, m.id)
-	vm.epoch++
+	vm.died++
 }
 
 // sweepMethods forgets methods that have not been asked for lately: classes that
@@ -331,7 +331,6 @@ func (vm *VM) sweepMethods() {
 		}
 	}
 	t.sweep = max(sweepAt, 2*len(t.byPtr))
-	vm.epoch++
 }
 
 // bciFromBCP turns the address of a bytecode into its index, -1 if it is not

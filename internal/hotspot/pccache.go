@@ -16,6 +16,8 @@ const (
 	howCallStub               // the C++ side called Java
 	howBarrier                // the frames below are in heap chunks
 	howUpcall                 // native code called Java through a foreign function's upcall
+	howAligned                // the frame has a fixed size, but the stack was aligned for the call
+	howAdapter                // an adapter that called the VM
 	howFramePtr               // a hand-made stub that has a frame, if any, on rbp
 )
 
@@ -39,10 +41,10 @@ const (
 )
 
 // pcCache maps return addresses to what they mean. Only addresses that mean
-// something are kept, because code may appear where there was none; it is
-// emptied when VM.epoch says that cached blobs died.
+// something are kept, because code may appear where there was none. An entry
+// outlives batches: whether its blob still is what it was is asked at each use
+// (holds).
 type pcCache struct {
-	epoch uint32
 	slots []pcEntry
 }
 
@@ -55,48 +57,40 @@ func pcSlot(pc uint64) uint32 {
 // cached is classify for what lies in its first place, nil if it does not.
 func (vm *VM) cached(pc uint64) *pcEntry {
 	pcs := &vm.stepping.pcs
-	if s := pcSlot(pc); pcs.epoch == vm.epoch && int(s) < len(pcs.slots) && pc != 0 {
-		if e := &pcs.slots[s]; e.pc == pc {
-			if e.blob != nil {
-				e.blob.used = vm.batch // it is to be checked with the next batch
-			}
+	if s := pcSlot(pc); int(s) < len(pcs.slots) && pc != 0 {
+		if e := &pcs.slots[s]; e.pc == pc && vm.holds(e) {
 			return e
 		}
 	}
 	return nil
 }
 
+// holds says whether what e says is still so. A blob is compared with the
+// process once a batch.
+func (vm *VM) holds(e *pcEntry) bool { return e.blob == nil || vm.fresh(e.blob) }
+
 // classify says what a return address means, nil if it is none that the VM knows.
 // The entry is valid until the next call.
 func (vm *VM) classify(pc uint64) *pcEntry {
 	pcs := &vm.stepping.pcs
-	if pcs.epoch != vm.epoch || pcs.slots == nil {
-		pcs.reset(vm.epoch)
+	if pcs.slots == nil {
+		pcs.slots = make([]pcEntry, 1<<pcCacheBits)
 	}
 	const mask = 1<<pcCacheBits - 1
 	s := pcSlot(pc)
 	for i := range uint32(pcCacheProbes) {
 		e := &pcs.slots[(s+i)&mask]
 		if e.pc == pc && pc != 0 {
-			if e.blob != nil {
-				e.blob.used = vm.batch // it is to be checked with the next batch
+			if vm.holds(e) {
+				return e
 			}
-			return e
+			*e = pcEntry{}
 		}
 		if e.pc == 0 {
 			return vm.fill(e, pc)
 		}
 	}
 	return vm.fill(&pcs.slots[s], pc)
-}
-
-func (p *pcCache) reset(epoch uint32) {
-	p.epoch = epoch
-	if p.slots == nil {
-		p.slots = make([]pcEntry, 1<<pcCacheBits)
-		return
-	}
-	clear(p.slots)
 }
 
 // fill decodes pc into e, or leaves e as it is and gives nil.
@@ -131,10 +125,6 @@ func (vm *VM) fill(e *pcEntry, pc uint64) *pcEntry {
 			vm.stepping.enterSpecial = pc
 		}
 	}
-	// The blob may have been found to be new, which may have moved the epoch.
-	if vm.stepping.pcs.epoch != vm.epoch {
-		vm.stepping.pcs.reset(vm.epoch)
-	}
 	*e = n
 	return e
 }
@@ -150,12 +140,16 @@ func (e *pcEntry) rule(b *blob) how {
 		return howBarrier
 	case blobUpcall:
 		return howUpcall
-	case blobAdapter, blobVtable:
+	case blobAdapter:
+		return howAdapter
+	case blobVtable:
 		return howNone
 	}
 	switch {
 	case b.frameSize > maxFrame:
 		return howNone
+	case b.frameSize >= 16 && (b.kind == blobDeopt || b.kind == blobUncommonTrap):
+		return howAligned
 	case b.frameSize >= 16:
 		return howFrame
 	}

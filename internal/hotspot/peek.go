@@ -79,12 +79,15 @@ func (p *peek) cstring(addr uint64, max int) (string, bool) {
 }
 
 // readV reads many ranges, with one system call where the reader can.
-func (p *peek) readV(reqs []target.Read) {
+func (p *peek) readV(reqs []target.Read) int {
 	if v, ok := p.r.(interface{ ReadV([]target.Read) int }); ok {
-		v.ReadV(reqs)
-		return
+		return v.ReadV(reqs)
 	}
+	n := 0
 	for i := range reqs {
-		reqs[i].OK = p.r.ReadAt(reqs[i].Buf, reqs[i].Addr) == nil
+		if reqs[i].OK = p.r.ReadAt(reqs[i].Buf, reqs[i].Addr) == nil; reqs[i].OK {
+			n++
+		}
 	}
+	return n
 }

@@ -27,7 +27,7 @@ type VM struct {
 	continuationReturnPC uint64 // ContinuationEntry::_return_pc; 0 if unknown
 
 	batch uint32 // number of BeginBatch calls
-	epoch uint32 // bumped when anything cached has died
+	died  uint64 // how many cached blobs and methods were found replaced
 
 	code    codeCache
 	methods methodTable
@@ -176,7 +176,7 @@ func (vm *VM) File() string { return vm.file }
 
 // BeginBatch makes what is cached safe to use for the samples that follow:
 // whatever was used lately is compared with the process in one read, and what
-// has changed is dropped. If anything was, epoch is bumped.
+// has changed is dropped. All else is compared when it is first used again.
 func (vm *VM) BeginBatch() {
 	vm.batch++
 	vm.beginCode()

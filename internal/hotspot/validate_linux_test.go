@@ -1,0 +1,167 @@
+package hotspot
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/candid-profiler/candid/internal/target"
+)
+
+// changed is a process in whose memory some words are others.
+type changed struct {
+	target.Reader
+	words map[uint64]uint64
+	gone  bool // nothing can be read
+	reads int
+}
+
+func (c *changed) ReadAt(p []byte, addr uint64) error {
+	c.reads++
+	if c.gone {
+		return target.ErrMemory
+	}
+	if err := c.Reader.ReadAt(p, addr); err != nil {
+		return err
+	}
+	var b [8]byte
+	for at, v := range c.words {
+		binary.LittleEndian.PutUint64(b[:], v)
+		for i := range b {
+			if at+uint64(i)-addr < uint64(len(p)) {
+				p[at+uint64(i)-addr] = b[i]
+			}
+		}
+	}
+	return nil
+}
+
+// A blob that another has replaced is noticed by whoever asks for it next: in
+// the next batch, or after many in which nobody asked.
+func TestReplacedCode(t *testing.T) {
+	vm := openVM(t, startProgram(t, 17, "Parked"))
+	mem := &changed{Reader: vm.peek.r, words: map[uint64]uint64{}}
+	vm.peek.r = mem
+	for _, batches := range []int{1, aheadBatches, aheadBatches + 3} {
+		vm.BeginBatch()
+		var b *blob
+		var pc uint64
+		eachBlob(t, vm, func(x *blob) {
+			if x.kind == blobNMethod && len(x.nm.pcs) > 4 && b == nil {
+				b, pc = x, x.codeBegin+uint64(uint32(x.nm.pcs[2].pc))
+			}
+		})
+		if b == nil {
+			t.Fatal("no compiled method")
+		}
+		e := vm.classify(pc)
+		if e == nil || e.blob != b || vm.cached(pc) == nil && vm.classify(pc) != e {
+			t.Fatalf("%#x is not cached", pc)
+		}
+		id, ok := vm.method(b.nm.method)
+		if !ok {
+			t.Fatal("the method is not found")
+		}
+		m := vm.methodAt(id)
+		for range batches - 1 {
+			vm.BeginBatch()
+		}
+		// The memory of the code is freed (CodeHeap marks the block unused), and
+		// that of the method holds another.
+		mem.words[b.start-vm.code.layout.blockHeader] = 0
+		mem.words[b.start-vm.code.layout.blockHeader+8] = 0
+		mem.words[m.constMethod] = ^uint64(0)
+		mem.words[m.ptr+vm.methods.layout.constMethod.offset] = 8
+		vm.BeginBatch()
+		if e := vm.cached(pc); e != nil {
+			t.Errorf("after %d batches the freed code is cached", batches)
+		}
+		if e := vm.classify(pc); e != nil && e.blob == b {
+			t.Errorf("after %d batches the freed code is found", batches)
+		}
+		if !b.dead {
+			t.Errorf("after %d batches the blob lives", batches)
+		}
+		if again, ok := vm.method(m.ptr); ok {
+			t.Errorf("after %d batches method %d is %d", batches, id, again)
+		}
+		clear(mem.words)
+		vm.BeginBatch()
+		e = vm.classify(pc)
+		if e == nil || e.blob == b || e.blob.codeBegin != b.codeBegin {
+			t.Errorf("after %d batches the code that came back is not found", batches)
+		}
+	}
+}
+
+// What was known of a process that has ended is kept for its last samples.
+func TestEnded(t *testing.T) {
+	vm := openVM(t, startProgram(t, 17, "Parked"))
+	mem := &changed{Reader: vm.peek.r}
+	vm.peek.r = mem
+	vm.BeginBatch()
+	var pcs []uint64
+	methods := map[uint64]uint32{}
+	eachBlob(t, vm, func(b *blob) {
+		if b.kind == blobNMethod && len(b.nm.pcs) > 2 && len(pcs) < 100 {
+			pc := b.codeBegin + uint64(uint32(b.nm.pcs[1].pc))
+			if vm.classify(pc) != nil {
+				pcs = append(pcs, pc)
+			}
+			if id, ok := vm.method(b.nm.method); ok {
+				methods[b.nm.method] = id
+			}
+		}
+	})
+	if len(pcs) < 50 || len(methods) < 50 {
+		t.Fatalf("only %d places in %d methods", len(pcs), len(methods))
+	}
+	mem.gone = true
+	for batch := range aheadBatches + 3 {
+		vm.BeginBatch()
+		if batch == 1 {
+			continue // in some batches nobody asks
+		}
+		for _, pc := range pcs {
+			if vm.classify(pc) == nil {
+				t.Fatalf("batch %d: %#x is not known any more", batch, pc)
+			}
+		}
+		for ptr, id := range methods {
+			if got, ok := vm.method(ptr); !ok || got != id {
+				t.Fatalf("batch %d: method %d is %d, %v", batch, id, got, ok)
+			}
+		}
+	}
+}
+
+// What is used in every batch is not read piece by piece.
+func TestChecksAreBatched(t *testing.T) {
+	vm := openVM(t, startProgram(t, 17, "Parked"))
+	var pcs []uint64
+	vm.BeginBatch()
+	eachBlob(t, vm, func(b *blob) {
+		if b.kind == blobNMethod && len(b.nm.pcs) > 2 && len(pcs) < 100 {
+			pcs = append(pcs, b.codeBegin+uint64(uint32(b.nm.pcs[1].pc)))
+		}
+	})
+	for range 3 {
+		for _, pc := range pcs {
+			vm.classify(pc)
+		}
+		vm.BeginBatch()
+	}
+	mem := &changed{Reader: vm.peek.r}
+	vm.peek.r = mem
+	for _, pc := range pcs {
+		vm.classify(pc)
+	}
+	if mem.reads > len(pcs)/10 {
+		t.Errorf("%d reads for %d places that were checked already", mem.reads, len(pcs))
+	}
+	for range aheadBatches + 2 {
+		vm.BeginBatch()
+	}
+	if n := len(vm.code.recent); n > 5 {
+		t.Errorf("%d blobs that nobody uses are still checked in every batch", n)
+	}
+}
