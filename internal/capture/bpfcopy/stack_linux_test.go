@@ -2,6 +2,7 @@ package bpfcopy
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"runtime"
 	"testing"
@@ -28,6 +29,23 @@ func startReady(t testing.TB, argv ...string) (pid int, line string) {
 		t.Fatalf("%s said nothing: %v", argv[0], err)
 	}
 	return cmd.Process.Pid, line
+}
+
+// recordSome records until there are samples enough, however busy the machine.
+func recordSome(t testing.TB, e *Engine, r *recorder) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	defer cancel()
+	look := r.look
+	r.look = func(s *capture.Snapshot) {
+		look(s)
+		if r.samples >= 10 {
+			cancel()
+		}
+	}
+	if err := e.Run(ctx, r); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // A page in the middle of the stack that is not there: the copy holds zeros.
@@ -76,7 +94,7 @@ func TestHoleInTheStack(t *testing.T) {
 					}
 				}
 			}
-			record(t, open(t, cpuOptions(500, pid), v), r, 300*time.Millisecond)
+			recordSome(t, open(t, cpuOptions(500, pid), v), r)
 			if r.samples == 0 {
 				t.Fatal("no samples")
 			}
@@ -123,7 +141,7 @@ func TestStackOfUnknownKind(t *testing.T) {
 					t.Errorf("the copy begins %d, the stack %d", s.Stack[0], s.Stack[redZone])
 				}
 			}
-			record(t, open(t, cpuOptions(500, pid), v), r, 200*time.Millisecond)
+			recordSome(t, open(t, cpuOptions(500, pid), v), r)
 			if r.samples == 0 {
 				t.Fatal("no samples")
 			}
@@ -138,7 +156,7 @@ func TestStackOfUnknownKind(t *testing.T) {
 					t.Errorf("told %x: copied %x+%d, top %x", sp+1024, s.StackAddr, len(s.Stack), s.StackTop)
 				}
 			}
-			record(t, e, told, 100*time.Millisecond)
+			recordSome(t, e, told)
 			if told.samples == 0 {
 				t.Fatal("no samples")
 			}
@@ -177,7 +195,7 @@ func TestDeepStack(t *testing.T) {
 					}
 				}
 				e := open(t, opts, v)
-				record(t, e, r, 500*time.Millisecond)
+				recordSome(t, e, r)
 				if r.samples == 0 || e.Stats().Lost > 0 {
 					t.Errorf("%d samples, %d lost", r.samples, e.Stats().Lost)
 				}
