@@ -282,3 +282,31 @@ func chain(t testing.TB, seconds string, flags ...string) []string {
 	cmd := append([]string{launcher, "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Chain::f*"}, flags...)
 	return append(cmd, "-cp", classes, "Chain", seconds)
 }
+
+// syncBuffer can be read while a process writes to it.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// await waits until something is so.
+func await(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	for begin := time.Now(); !so(); time.Sleep(5 * time.Millisecond) {
+		if time.Since(begin) > patience {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}

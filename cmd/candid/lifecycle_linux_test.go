@@ -1,0 +1,325 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+)
+
+// recording is a candid that records in the background.
+type recording struct {
+	*exec.Cmd
+	errs syncBuffer
+	out  bytes.Buffer
+	file string
+}
+
+// recorder starts one and waits until it samples.
+func recorder(t testing.TB, args ...string) *recording {
+	t.Helper()
+	r := &recording{Cmd: command(t, append([]string{"record", "-F", "500", "-o", "x.collapsed"}, args...)...)}
+	r.file = filepath.Join(r.Dir, "x.collapsed")
+	r.Stdout, r.Stderr = &r.out, &r.errs
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		r.Process.Kill()
+		r.Wait()
+	})
+	for begin := time.Now(); !strings.Contains(r.errs.String(), "perf events"); time.Sleep(5 * time.Millisecond) {
+		if time.Since(begin) > patience {
+			t.Fatalf("it does not begin:\n%s", r.errs.String())
+		}
+	}
+	return r
+}
+
+// end waits for its end and gives what it saved.
+func (r *recording) end(t testing.TB, code int) string {
+	t.Helper()
+	err := r.Wait()
+	if got := outcome(t, r.Cmd, err, &r.out, &r.errs); got.code != code {
+		t.Errorf("exit code %d, want %d\n%s", got.code, code, got.err)
+	}
+	b, err := os.ReadFile(r.file)
+	if err != nil {
+		t.Fatalf("nothing was saved: %v\n%s", err, r.errs.String())
+	}
+	return string(b)
+}
+
+func TestTargetEnds(t *testing.T) {
+	able(t)
+	for what, end := range map[string]func(*running){
+		"for 700ms": func(*running) {},
+		"spin":      func(r *running) { r.Process.Kill() },
+		"spin ":     func(r *running) { r.in.Close() },
+	} {
+		t.Run(what, func(t *testing.T) {
+			target := program(t, what)
+			r := recorder(t, "-p", target.pid())
+			time.Sleep(500 * time.Millisecond)
+			end(target)
+			if got := r.end(t, exitOK); samples(got, "candid.spinUntil") == 0 {
+				t.Errorf("saved:\n%s\n%s", got, r.errs.String())
+			}
+		})
+	}
+}
+
+func TestTargetBecomesAnother(t *testing.T) {
+	able(t)
+	target := program(t, "exec")
+	r := recorder(t, "-p", target.pid())
+	got := r.end(t, exitOK)
+	if samples(got, "candid.spinUntil") == 0 || samples(got, "sh") == 0 || !strings.Contains(got, "libc") && !strings.Contains(got, "_start") && samples(got, "dash+") == 0 {
+		t.Errorf("one of the two programs is missing:\n%s\n%s", got, r.errs.String())
+	}
+}
+
+func TestInterrupt(t *testing.T) {
+	able(t)
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		target := program(t, "tick")
+		r := recorder(t, "-p", target.pid())
+		time.Sleep(400 * time.Millisecond)
+		r.Process.Signal(sig)
+		if got := r.end(t, exitOK); samples(got, "candid.spinUntil") == 0 {
+			t.Errorf("%v: saved:\n%s", sig, got)
+		}
+		unharmed(t, target)
+	}
+}
+
+// The second one ends candid although the first is still being worked on: here
+// it saves to a pipe that no one reads.
+func TestSecondInterrupt(t *testing.T) {
+	able(t)
+	target := program(t, "tick")
+	c := command(t, "record", "-p", target.pid(), "--format", "collapsed", "-o", "pipe")
+	if err := syscall.Mkfifo(filepath.Join(c.Dir, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var errs syncBuffer
+	c.Stderr = &errs
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "sampling", func() bool { return strings.Contains(errs.String(), "perf events") })
+	time.Sleep(300 * time.Millisecond)
+	c.Process.Signal(syscall.SIGINT)
+	await(t, "the first signal", func() bool { return strings.Contains(errs.String(), "press Ctrl-C again") })
+	time.Sleep(300 * time.Millisecond)
+	begin := time.Now()
+	c.Process.Signal(syscall.SIGINT)
+	c.Wait()
+	if code := c.ProcessState.ExitCode(); code != 130 || time.Since(begin) > 5*time.Second {
+		t.Errorf("exit code %d after %v\n%s", code, time.Since(begin), errs.String())
+	}
+	unharmed(t, target)
+}
+
+// Under nohup the end of the terminal ends nothing.
+func TestNohup(t *testing.T) {
+	able(t)
+	target := program(t, "tick")
+	c := command(t, "record", "-p", target.pid(), "-o", "x.collapsed", "-d", "1500ms")
+	c.Path, c.Args = "/bin/sh", append([]string{"sh", "-c", `trap '' HUP; exec "$0" "$@"`, binary}, c.Args[1:]...)
+	var errs syncBuffer
+	c.Stderr = &errs
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "sampling", func() bool { return strings.Contains(errs.String(), "perf events") })
+	begin := time.Now()
+	time.Sleep(200 * time.Millisecond)
+	c.Process.Signal(syscall.SIGHUP)
+	if err := c.Wait(); err != nil || time.Since(begin) < 1200*time.Millisecond {
+		t.Errorf("ended after %v: %v\n%s", time.Since(begin), err, errs.String())
+	}
+}
+
+// However candid dies, the target does not notice.
+func TestCandidIsKilled(t *testing.T) {
+	able(t)
+	launcher, classes := java(t)
+	vm := exec.Command(launcher, "-cp", classes, "Ticks")
+	for _, target := range []*running{program(t, "tick"), start(t, vm)} {
+		target.wait(t, "tick")
+		r := recorder(t, "-F", "5000", "-p", target.pid())
+		time.Sleep(300 * time.Millisecond)
+		held := loaded(t, r.Process.Pid)
+		if len(held) == 0 && strings.Contains(r.errs.String(), "BPF stack copy") {
+			t.Error("no BPF program was seen while it ran")
+		}
+		r.Process.Kill()
+		r.Wait()
+		unharmed(t, target)
+		await(t, "the kernel to free the BPF programs", func() bool { return freed(held) })
+	}
+}
+
+// loaded lists the BPF programs that a process holds, by their ids.
+func loaded(t testing.TB, pid int) []ebpf.ProgramID {
+	t.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []ebpf.ProgramID
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			continue
+		}
+		for l := range strings.Lines(string(b)) {
+			if name, value, _ := strings.Cut(l, ":"); name == "prog_id" {
+				id, err := strconv.Atoi(strings.TrimSpace(value))
+				if err != nil {
+					t.Fatal(err)
+				}
+				out = append(out, ebpf.ProgramID(id))
+			}
+		}
+	}
+	return out
+}
+
+// freed says whether the kernel has none of the programs any more.
+func freed(ids []ebpf.ProgramID) bool {
+	for _, id := range ids {
+		if p, err := ebpf.NewProgramFromID(id); err == nil {
+			p.Close()
+			return false
+		}
+	}
+	return true
+}
+
+// unharmed checks that a target that prints ticks still does, that none of its
+// threads is stopped, and that nobody traces it.
+func unharmed(t testing.TB, r *running) {
+	t.Helper()
+	for len(r.lines) > 0 {
+		<-r.lines
+	}
+	for range 5 {
+		r.wait(t, "tick")
+	}
+	tasks, err := filepath.Glob("/proc/" + r.pid() + "/task/*/status")
+	if err != nil || len(tasks) == 0 {
+		t.Fatalf("no threads: %v", err)
+	}
+	for _, f := range tasks {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			continue // it ended
+		}
+		for l := range strings.Lines(string(b)) {
+			name, value, _ := strings.Cut(strings.TrimSpace(l), ":")
+			value = strings.TrimSpace(value)
+			if name == "State" && strings.ContainsAny(value[:1], "tTZX") || name == "TracerPid" && value != "0" {
+				t.Errorf("%s: %s %s", f, name, value)
+			}
+		}
+	}
+}
+
+func TestAttachAgainAndAgain(t *testing.T) {
+	launcher, classes := java(t)
+	target := start(t, exec.Command(launcher, "-cp", classes, "Ticks"))
+	target.wait(t, "tick")
+	begin, seen := time.Now(), 0
+	n := 0
+	for ; n < 20 && time.Since(begin) < 10*time.Second; n++ {
+		r := candid(t, "record", "-q", "-F", "5000", "-d", "20ms", "-p", target.pid(), "-o", "-", "--format", "collapsed")
+		switch {
+		case r.code == exitOK:
+			seen++
+		case r.code != exitNoSamples: // a busy machine may not have let it run
+			t.Fatalf("cycle %d: exit code %d\n%s", n, r.code, r.err)
+		}
+	}
+	if seen < n/2 {
+		t.Errorf("%d of %d recordings saw the target run", seen, n)
+	}
+	unharmed(t, target)
+}
+
+func TestSeveralTargets(t *testing.T) {
+	able(t)
+	a, b := program(t, "spin"), program(t, "syscalls")
+	r := ok(t, "record", "-q", "-F", "500", "-d", "1s", "-p", a.pid(), "-p", b.pid(), "-p", a.pid(), "-o", "-", "--format", "collapsed", "-t")
+	first, second := samples(r.out, "candid.spinUntil"), samples(r.out, "candid.readZeros")
+	if first == 0 || second == 0 {
+		t.Fatalf("%d and %d samples:\n%s", first, second, r.out)
+	}
+	if first > 12*second || second > 12*first {
+		t.Errorf("%d samples of one and %d of the other, which both use all they get", first, second)
+	}
+	if one := ok(t, "record", "-q", "-d", "500ms", "-F", "500", "-p", a.pid()+","+b.pid(), "-o", "-", "--format", "collapsed"); samples(one.out, "candid.readZeros") == 0 {
+		t.Errorf("with a comma:\n%s", one.out)
+	}
+}
+
+func TestWholeMachine(t *testing.T) {
+	able(t)
+	root(t)
+	program(t, "spin")
+	got := ok(t, "record", "-F", "200", "-a", "-d", "2s", "-o", "-", "--format", "collapsed", "-t")
+	if samples(got.out, "candid.spinUntil") == 0 {
+		t.Errorf("the program that spins is not seen:\n%s", got.err)
+	}
+	for _, s := range stacks(got.out) {
+		if strings.HasPrefix(s.frames[0], "[ tid=") {
+			t.Errorf("a thread has no name: %v", s.frames)
+		}
+	}
+}
+
+func TestManyThreads(t *testing.T) {
+	able(t)
+	target := program(t, "threads 600")
+	r := recorder(t, "-t", "-p", target.pid(), "-d", "3s", "-F", "2000")
+	got := r.end(t, exitOK)
+	threads := map[string]bool{}
+	for _, s := range stacks(got) {
+		threads[s.frames[0]] = true
+	}
+	if len(threads) < 100 {
+		t.Errorf("%d of 600 threads were seen\n%s", len(threads), r.errs.String())
+	}
+	if n := samples(got, "candid.manyThreads"); n < samples(got, "")/3 {
+		t.Errorf("%d of %d samples in the threads' function", n, samples(got, ""))
+	}
+}
+
+// Threads that live for 2 ms are seen, with all their callers.
+func TestShortThreads(t *testing.T) {
+	able(t)
+	r := recorder(t, "-t", "-p", program(t, "churn").pid(), "-d", "1500ms", "-F", "1000")
+	got := r.end(t, exitOK)
+	threads, whole, leaves := map[string]bool{}, 0, 0
+	for _, s := range stacks(got) {
+		if strings.Contains(strings.Join(s.frames, ";"), "candid.spinUntil") {
+			threads[s.frames[0]] = true
+			leaves += s.count
+			if strings.Contains(strings.Join(s.frames, ";"), "candid.churn.func1") {
+				whole += s.count
+			}
+		}
+	}
+	if len(threads) < 30 || whole < leaves*99/100 {
+		t.Errorf("%d threads, %d of %d samples with their caller\n%s", len(threads), whole, leaves, r.errs.String())
+	}
+}
