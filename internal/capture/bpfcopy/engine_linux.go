@@ -116,11 +116,11 @@ func (e *Engine) open(kind capture.EventKind, cpus []int, size int) (err error) 
 }
 
 // ringSize is room for half a second of 16 KiB stacks from every CPU, and for
-// several of the largest at least.
+// several of the largest at least. All of it counts as memory of candid's.
 func ringSize(period time.Duration, cpus int) int {
 	want := 0.5 / period.Seconds() * float64(cpus) * 16384
 	size := 8 << 20
-	for size < 64<<20 && float64(size) < want {
+	for size < 32<<20 && float64(size) < want {
 		size *= 2
 	}
 	return size

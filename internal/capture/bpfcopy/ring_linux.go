@@ -19,14 +19,17 @@ const (
 const ringHeader = 8
 
 // ring reads a BPF ring buffer in place: next goes over the finished records,
-// release gives their room back. The kernel maps the data twice in a row, so
-// that no record is ever split.
+// release gives their room back. The kernel offers the data twice in a row, so
+// that no record is ever split, but each mapped page counts as memory of
+// candid's: here they are mapped once, and the record that goes over the end is
+// put together.
 type ring struct {
 	consumer []byte // one page, ours to write
-	producer []byte // one page, then the data twice
+	producer []byte // one page, then the data
 	data     []byte
 	size     uint64
 	pos, end uint64
+	split    []byte // the record that went over the end: at most one of a pass
 }
 
 // mapRing maps a ring buffer map of size bytes.
@@ -36,7 +39,7 @@ func mapRing(fd int, size int) (*ring, error) {
 	if err != nil {
 		return nil, fmt.Errorf("map the BPF ring buffer: %w", err)
 	}
-	producer, err := unix.Mmap(fd, int64(page), page+2*size, unix.PROT_READ, unix.MAP_SHARED)
+	producer, err := unix.Mmap(fd, int64(page), page+size, unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
 		_ = unix.Munmap(consumer)
 		return nil, fmt.Errorf("map the BPF ring buffer's %d KiB: %w", size>>10, err)
@@ -50,7 +53,7 @@ func (r *ring) close() {
 	}
 	_ = unix.Munmap(r.consumer)
 	_ = unix.Munmap(r.producer)
-	r.consumer, r.producer, r.data = nil, nil, nil
+	r.consumer, r.producer, r.data, r.split = nil, nil, nil, nil
 }
 
 // begin notes how far the kernel has written, at most half a ring at a time, so
@@ -76,9 +79,16 @@ func (r *ring) next() []byte {
 			return nil
 		}
 		r.pos += (n + ringHeader + 7) &^ 7
-		if length&ringDiscard == 0 {
-			return r.data[off+ringHeader : off+ringHeader+n]
+		if length&ringDiscard != 0 {
+			continue
 		}
+		off += ringHeader // headers are never split: all lengths are multiples of 8
+		if off+n <= r.size {
+			return r.data[off : off+n]
+		}
+		tail := r.data[min(off, r.size):]
+		r.split = append(append(r.split[:0], tail...), r.data[:n-uint64(len(tail))]...)
+		return r.split
 	}
 	return nil
 }
