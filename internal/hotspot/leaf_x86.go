@@ -2,6 +2,7 @@ package hotspot
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/cpu"
@@ -122,6 +123,11 @@ var prologueRules = []leafRule{
 
 // bodyRules hold from where the frame is complete; the first that fits wins.
 var bodyRules = []leafRule{
+	// The entry for on-stack replacement lies behind the place that is published
+	// as the prologue's end: stack bang, push rbp, sub rsp.
+	{at: pat("89 84 24 ?? ?? ?? ?? 55"), place: onTop},
+	{before: pat("89 84 24 ?? ?? ?? ??"), at: pat("55"), place: onTop},
+	{before: pat("89 84 24 ?? ?? ?? ?? 55"), place: underSaved},
 	{at: pat("C3"), place: onTop},
 	{at: pat("5D"), place: underSaved},
 	// Tail jumps after the frame was popped: the rethrow stub, and so on.
@@ -221,14 +227,20 @@ var safepointRules = []leafRule{
 	{place: inBuilt},
 }
 
-// stubRules are of hand-made stubs. 41 55 is push r13, not push rbp.
-var stubRules = []leafRule{
+// jumpRules are of hand-made stubs that have taken their return address off the
+// stack and jump.
+var jumpRules = []leafRule{
 	// forward_exception: pop rdx; mov rax,[r15+x]; mov [r15+x],0; jmp rbx.
 	{before: pat("5A"), at: pat("49 8B 47"), place: inRDXPlace},
 	{before: pat("5A 49 8B 47 ??"), at: pat("49 C7 47"), place: inRDXPlace},
 	{before: pat("49 C7 47 ?? 00 00 00 00"), at: pat("FF E3"), place: inRDXPlace},
 	// unwind_exception of C1: pop rdx; jmp rbx.
 	{before: pat("5A"), at: pat("FF E3"), place: inRDXPlace},
+}
+
+// stubRules are of hand-made stubs whose code could not be read. 41 55 is push
+// r13, not push rbp.
+var stubRules = slices.Concat(jumpRules, []leafRule{
 	{at: pat("55"), when: func(l *leaf) bool { return !pat41.before(l.code, l.off) }, place: onTop},
 	{before: pat("55"), when: func(l *leaf) bool { return !pat41.before(l.code, l.off-1) }, place: underSaved},
 	{at: pat("C3"), place: onTop},
@@ -238,7 +250,7 @@ var stubRules = []leafRule{
 	{before: pat("48 83 EC 08"), at: pat("E8"), place: underOther},
 	{at: pat("48 83 C4 08"), place: underOther},
 	{place: onTop},
-}
+})
 
 // onFP says whether a hand-made stub seems to have its frame on rbp.
 func (l *leaf) onFP() bool { return l.fp >= l.sp && l.fp < l.sp+512 && l.codeAt(l.fp+8) }
@@ -299,6 +311,30 @@ func (l *leaf) match(rules []leafRule) (spot, bool) {
 		}
 	}
 	return spot{}, false
+}
+
+// readable says whether reading the code is the best way to find the caller: in
+// hand-made stubs, except where they do not return but jump (jumpRules), and
+// except the call stub and entry barriers, whose rules know more.
+func (l *leaf) readable() bool {
+	switch l.b.kind {
+	case blobStubRoutines:
+		if l.vm.inCallStub(l.b, l.pc) || l.vm.inBarrier(l.b, l.pc) {
+			return false
+		}
+	case blobOther:
+		if l.b.frameless() {
+			return false
+		}
+	case blobRuntimeStub:
+		if l.fs >= 16 {
+			return false
+		}
+	default:
+		return false
+	}
+	_, jumps := l.match(jumpRules)
+	return !jumps
 }
 
 // rulesX86 chooses the rules for a leaf on x86-64.
@@ -389,6 +425,14 @@ func (l *leaf) callerX86() (found, bool) {
 	if !ok {
 		return found{}, false
 	}
+	if l.b.kind == blobAdapter && !l.vm.validRA(l.top()) {
+		// A c2i adapter that has its caller's call site patched keeps rsp in r13.
+		if r13 := l.c.Regs.R[cpu.R13]; r13 > l.sp && r13-l.sp < maxStubFrame && r13&7 == 0 {
+			if ra, ok := l.c.Word(r13); ok && l.vm.validRA(ra) {
+				return found{ra: ra, sp: r13 + 8, fp: l.fp}, true
+			}
+		}
+	}
 	if p == inBuilt && l.b.kind == blobNMethod {
 		if by := l.vm.lowered(l.b, l.off); by != 0 {
 			l.fs += by
@@ -397,6 +441,13 @@ func (l *leaf) callerX86() (found, bool) {
 			}
 			l.fs -= by
 		}
+	}
+	if p == inBuilt && l.b.kind == blobNMethod && l.pushedKlasses() {
+		l.fs += 16
+		if f, ok := l.read(p); ok && l.returns(f.ra) {
+			return f, true
+		}
+		l.fs -= 16
 	}
 	f, ok := l.read(p)
 	if ok && l.returns(f.ra) {
@@ -426,6 +477,35 @@ func (l *leaf) callerX86() (found, bool) {
 		return g, true
 	}
 	return f, ok && l.vm.codeRA(f.ra)
+}
+
+// top is the word at the stack pointer.
+func (l *leaf) top() uint64 {
+	w, _ := l.c.Word(l.sp)
+	return w
+}
+
+// C1 saves two registers around the test of an array copy's element class: push
+// rsi; push rcx; mov esi,[rsi+8] … pop rcx; pop rsi.
+var (
+	pushKlasses = []byte{0x56, 0x51, 0x8B, 0x76, 0x08}
+	popKlasses  = []byte{0x59, 0x5E}
+)
+
+const maxKlassTest = 256 // bytes
+
+// pushedKlasses says whether pc lies between those.
+func (l *leaf) pushedKlasses() bool {
+	if l.b.nm.level > 3 || l.off > len(l.code) {
+		return false
+	}
+	before := l.code[max(0, l.off-maxKlassTest):min(len(l.code), l.off+3)]
+	i := bytes.LastIndex(before, pushKlasses)
+	if i < 0 {
+		return false
+	}
+	j := bytes.Index(before[i:], popKlasses)
+	return j < 0 || i+j >= len(before)-3
 }
 
 // maxPushed is how far above rsp the registers may begin that a math intrinsic

@@ -45,6 +45,8 @@ type stepping struct {
 
 	// chunk is reused for reading the frames of virtual threads.
 	chunk chunkWalk
+
+	readings readings
 }
 
 // javaRegs are the registers that survive a call between generated code.
@@ -87,6 +89,10 @@ func (vm *VM) Step(c *walk.Cursor) walk.Verdict {
 		return vm.stepBarrier(c, e)
 	case howUpcall:
 		return vm.stepUpcall(c, e)
+	case howAligned:
+		return vm.stepAligned(c, e)
+	case howAdapter:
+		return vm.stepAdapter(c, e)
 	case howFramePtr:
 		return vm.stepFramePointer(c, e)
 	}
@@ -177,6 +183,42 @@ func (vm *VM) stepDeopt(c *walk.Cursor, e *pcEntry) walk.Verdict {
 	return vm.popFrame(c, sp+b.frameSize)
 }
 
+// stepAligned steps over the blobs that replace compiled frames by interpreted
+// ones. When they call the VM to fill those in, their own frame is on rbp and the
+// stack is aligned below it (generate_deopt_blob, generate_uncommon_trap_blob in
+// cpu/x86/sharedRuntime_x86_64.cpp): then it is up to 15 bytes larger.
+func (vm *VM) stepAligned(c *walk.Cursor, e *pcEntry) walk.Verdict {
+	vm.push(c, e.pc, e.ref, e.kind, walk.Exact, walk.ReturnAddress)
+	end := c.Regs.SP() + uint64(e.frame)
+	if fp := c.Regs.FP(); vm.fpKnown(c) && fp&7 == 0 && fp+16 > end && fp+16-end < 16 {
+		end = fp + 16
+	}
+	return vm.popFrame(c, end)
+}
+
+// stepAdapter steps over an adapter from compiled to interpreted code that calls
+// the VM to have its caller's call patched (SharedRuntime::fixup_callers_callsite,
+// gen_c2i_adapter in cpu/{x86,aarch64}/sharedRuntime_*.cpp). On x86-64 it keeps
+// its stack pointer at entry, where the return address is, in r13, which the VM
+// hands back; on AArch64 it makes a frame.
+func (vm *VM) stepAdapter(c *walk.Cursor, e *pcEntry) walk.Verdict {
+	if c.Regs.Arch == cpu.ARM64 {
+		return vm.stepFramePointer(c, e)
+	}
+	vm.push(c, e.pc, e.ref, e.kind, walk.Exact, walk.ReturnAddress)
+	at, fp, known := c.Regs.R[cpu.R13], c.Regs.FP(), c.Regs.Known
+	if known&(1<<cpu.R13) == 0 || at <= c.Regs.SP() || at-c.Regs.SP() > maxStubFrame || at&7 != 0 {
+		return walk.Stuck
+	}
+	ra, ok := c.Word(at)
+	if !ok || !vm.codeRA(ra) {
+		return walk.Stuck
+	}
+	vm.enter(c, ra, at+8, fp)
+	c.Regs.Known &= known | 1<<cpu.RSP
+	return walk.Stepped
+}
+
 // stepFramePointer steps over a stub that publishes no size of its frame: the
 // frame is on the frame pointer, or there is none, or only the stack was aligned
 // for a call of C code.
@@ -195,6 +237,9 @@ func (vm *VM) stepFramePointer(c *walk.Cursor, e *pcEntry) walk.Verdict {
 			c.LeafCallee = true
 			return walk.Stepped
 		}
+	}
+	if vm.stepByReading(c, e.blob, e.pc) {
+		return walk.Stepped
 	}
 	for _, at := range [2]uint64{sp, sp + 8} {
 		if ra, ok := c.Word(at); ok && vm.codeRA(stripPC(c, ra)) {
@@ -247,5 +292,5 @@ func (vm *VM) validRA(ra uint64) bool {
 // safepoint returns to.
 func (vm *VM) codeRA(ra uint64) bool {
 	e := vm.classify(ra)
-	return e != nil && e.how != howNone
+	return e != nil && e.how != howNone && e.how != howAdapter
 }
