@@ -25,8 +25,8 @@ type outputFlags struct {
 
 func (f *outputFlags) add(cmd *cobra.Command, optional bool) {
 	fl := cmd.Flags()
-	fl.StringVarP(&f.path, "output", "o", "", "file to write; '-' is standard output")
-	fl.StringVar(&f.format, "format", "", "format to write, whatever the extension: "+format.Names())
+	fl.StringVarP(&f.path, "output", "o", "", "`FILE` to write; '-' is standard output")
+	fl.StringVar(&f.format, "format", "", "`NAME` of the format, if the extension does not say it")
 	fl.BoolVar(&f.force, "force", false, "overwrite the file if it is there")
 	fl.BoolVarP(&f.threads, "threads", "t", false, "split by thread")
 	fl.BoolVar(&f.suffix, "kinds", false, "in collapsed files: mark each frame's kind (_[j] _[i] _[k] _[1])")

@@ -62,23 +62,23 @@ arguments, which makes the place of a sample inside inlined methods exact.`,
   candid record -p 1234 -d 30s -o flame.html     a flame graph in one file
   candid record -F 999 -o app.pb.gz -- java -jar app.jar
   candid record -a -d 10s -o machine.html        everything that runs here
-  candid record -p 1234 -d 10s -o - --format collapsed | sort -k2 -n`,
+  candid record -p 1234 -d 10s -o - --format collapsed | flamegraph.pl > f.svg`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runRecord(cmd, &f, args)
 		},
 	}
 	fl := cmd.Flags()
 	fl.SortFlags = false
-	fl.StringSliceVarP(&f.pids, "pid", "p", nil, "process to profile; may be repeated")
+	fl.StringSliceVarP(&f.pids, "pid", "p", nil, "`PID` of a process to profile; may be repeated")
 	fl.BoolVarP(&f.all, "all", "a", false, "profile the whole machine")
 	fl.BoolVar(&f.children, "child", false, "also profile the processes that the targets start")
-	fl.DurationVarP(&f.duration, "duration", "d", 0, "how long, such as 30s or 5m (default until the targets end)")
-	fl.Float64VarP(&f.freq, "freq", "F", 99, "samples per second of CPU time")
-	fl.DurationVarP(&f.interval, "interval", "i", 0, "CPU time between samples, such as 10ms; instead of -F")
-	fl.StringSliceVarP(&f.events, "event", "e", []string{"cpu"}, "what to sample by: "+strings.Join(record.EventNames(), ", "))
+	fl.DurationVarP(&f.duration, "duration", "d", 0, "how long: a `TIME` such as 30s or 5m (default until the targets end)")
+	fl.Float64VarP(&f.freq, "freq", "F", 99, "samples per second of CPU time: `HZ`")
+	fl.DurationVarP(&f.interval, "interval", "i", 0, "CPU `TIME` between samples, such as 10ms; instead of -F")
+	fl.StringSliceVarP(&f.events, "event", "e", []string{"cpu"}, "`NAME` of what to sample by: "+strings.Join(record.EventNames(), ", "))
 	f.out.add(cmd, true)
-	fl.StringVar(&f.thread, "thread", "", "keep only threads whose name matches this regular expression")
-	fl.StringVar(&f.engine, "engine", "auto", "how to sample: "+strings.Join(append([]string{"auto"}, engines.Names()...), ", "))
+	fl.StringVar(&f.thread, "thread", "", "keep only threads whose name matches this `REGEX`")
+	fl.StringVar(&f.engine, "engine", "auto", "how to sample, by `NAME`: "+strings.Join(append([]string{"auto"}, engines.Names()...), ", "))
 	fl.BoolVar(&f.noJVMFlags, "no-jvm-flags", false, "launch java with just the arguments given")
 	fl.BoolVar(&f.json, "json", false, "print the summary as JSON")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print errors only")

@@ -23,11 +23,11 @@ type filterFlags struct {
 
 func (f *filterFlags) add(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringVar(&f.thread, "thread", "", "keep only threads whose name matches this regular expression")
-	fl.StringVar(&f.focus, "focus", "", "keep only stacks with a function that matches")
-	fl.StringVar(&f.ignore, "ignore", "", "leave out stacks with a function that matches")
-	fl.DurationVar(&f.from, "from", 0, "leave out what came before this time into the recording")
-	fl.DurationVar(&f.to, "to", 0, "leave out what came after this time into the recording")
+	fl.StringVar(&f.thread, "thread", "", "keep only threads whose name matches this `REGEX`")
+	fl.StringVar(&f.focus, "focus", "", "keep only stacks with a function that matches this `REGEX`")
+	fl.StringVar(&f.ignore, "ignore", "", "leave out stacks with a function that matches this `REGEX`")
+	fl.DurationVar(&f.from, "from", 0, "leave out what came before this `TIME` into the recording")
+	fl.DurationVar(&f.to, "to", 0, "leave out what came after this `TIME` into the recording")
 }
 
 func (f *filterFlags) filter() (profile.Filter, error) {
@@ -91,6 +91,8 @@ FILE is a profile in a format that candid reads:
 					return usage("--callers: %v", err)
 				}
 				o.View = report.ViewCallers
+			} else if v == report.ViewCallers {
+				return usage("the callers of what? give --callers REGEX")
 			}
 			flt, err := filter.filter()
 			if err != nil {
@@ -109,10 +111,10 @@ FILE is a profile in a format that candid reads:
 	}
 	fl := cmd.Flags()
 	fl.SortFlags = false
-	fl.StringVar(&view, "view", "methods", "what to print: "+strings.Join(report.ViewNames(), ", "))
-	fl.StringVar(&callers, "callers", "", "print who calls the functions that match this regular expression")
-	fl.IntVarP(&top, "top", "n", 0, "how many rows at most (default 30; -1: all)")
-	fl.Float64Var(&minimum, "min", 0.5, "in trees: leave out branches below this percentage, and say how much that was")
+	fl.StringVar(&view, "view", "methods", "what to print, by `NAME`: "+strings.Join(report.ViewNames(), ", "))
+	fl.StringVar(&callers, "callers", "", "print who calls the functions that match this `REGEX`")
+	fl.IntVarP(&top, "top", "n", 0, "at most `N` rows (default 30; -1: all)")
+	fl.Float64Var(&minimum, "min", 0.5, "in trees: sum up branches below this `PERCENT`")
 	fl.BoolVarP(&threads, "threads", "t", false, "show each thread by itself")
 	fl.BoolVar(&json, "json", false, "print everything as JSON")
 	filter.add(cmd)

@@ -31,10 +31,19 @@ type process struct {
 	newThreads bool              // one has come since the runtime was asked for names
 	named      time.Time         // when it was asked
 	startCPU   map[int]uint64    // ns by tid when recording began
+	used       used              // CPU time of all threads
 	fresh      bool              // what is cached has been checked for this batch
 	vmUntil    time.Time         // look for a runtime until then
 	gone       bool              // the process has ended
 	goneAt     time.Time         // when that was seen
+}
+
+// markCPU notes how much CPU time the threads have used before now. A thread
+// that starts later has used nothing.
+func (p *process) markCPU() {
+	if cpu, err := target.CPUTimes(p.target); err == nil {
+		p.startCPU = cpu
+	}
 }
 
 // end notes that the process has ended.
@@ -62,10 +71,9 @@ func (s *session) openProcess(pid int) (*process, error) {
 	p.index = s.b.AddProcess(profile.Process{PID: pid, Command: commandLine(t)})
 	s.describeRuntime(p)
 	if !s.launching {
-		// A thread that starts later has used nothing before.
-		if cpu, err := target.CPUTimes(t); err == nil {
-			p.startCPU = cpu
-		}
+		p.countCPU()
+		p.used.first = p.used.last
+		p.markCPU()
 	}
 	return p, nil
 }
@@ -209,10 +217,7 @@ func (s *session) notice(n capture.Notice) {
 				if err := s.load(p); err != nil {
 					s.note(err.Error())
 				}
-				// It has used time before as another program.
-				if cpu, err := target.CPUTimes(t); err == nil {
-					p.startCPU = cpu
-				}
+				p.markCPU() // it has used time before as another program
 			} else {
 				p.end()
 			}

@@ -87,7 +87,10 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		}
 		res.child = child
 	}
-	usage := ownUsage()
+	// Attaching took a while, in which the targets ran on unsampled.
+	for _, p := range s.procs {
+		p.markCPU()
+	}
 	s.start = monotonic()
 	start := time.Now()
 	runErr := engine.Run(run, s)
@@ -114,16 +117,13 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	stats := engine.Stats()
 	prof.Losses = profile.Losses{Lost: stats.Lost, Throttled: stats.Throttled}
 	after := ownUsage()
-	res.Costs = Costs{Stats: stats, OwnCPU: after.cpu - usage.cpu, MaxRSS: after.maxRSS, FirstWalked: s.first}
+	res.Costs = Costs{Stats: stats, OwnCPU: after.cpu - s.usage.cpu, TargetCPU: s.targetCPU(), MaxRSS: after.maxRSS, FirstWalked: s.first}
 	if c, ok := engine.(interface {
 		ProgramCost() (runs, ns uint64, err error)
 	}); ok {
 		if _, ns, err := c.ProgramCost(); err == nil {
 			res.Costs.Target = time.Duration(ns)
 		}
-	}
-	for _, t := range prof.Threads {
-		res.Costs.TargetCPU += time.Duration(t.KernelCPU)
 	}
 	if s.o.Threads != nil {
 		res.Profile = profile.Apply(prof, profile.Filter{Thread: s.o.Threads})

@@ -31,6 +31,12 @@ type session struct {
 	samples  uint64
 	progress time.Time
 	stack    walk.Stack
+	usage    usageOf // candid's own, before attaching
+	gc       collector
+
+	counted   time.Time // when the targets' CPU time was read
+	uncounted bool      // there are too many of them
+	endedCPU  uint64    // ns, of those that have ended
 
 	// For threads of which only the kernel's part can be seen.
 	kernelWalk *walk.Walker
@@ -42,7 +48,7 @@ func newSession(o *Options) *session {
 	return &session{
 		o: o, b: b, files: native.NewFiles(), kernel: k,
 		procs: make(map[uint32]*process), bare: make(map[uint32]bool), comms: make(map[uint32]string),
-		began: time.Now(), kernelWalk: walk.New(hostArch, nil), kernelIn: newInterner(b, k),
+		began: time.Now(), usage: ownUsage(), kernelWalk: walk.New(hostArch, nil), kernelIn: newInterner(b, k),
 	}
 }
 
@@ -60,6 +66,9 @@ func (s *session) Sample(snap *capture.Snapshot) {
 	s.refresh(p)
 	out.Thread = s.thread(p, snap.TID)
 	p.walker.Walk(snap, p.target.Memory(), &s.stack)
+	if s.samples == 0 {
+		s.first = time.Since(s.began)
+	}
 	out.Node = p.in.node(snap.TID, &s.stack)
 	out.End = s.stack.End
 	if s.stack.Stitched {
@@ -69,9 +78,6 @@ func (s *session) Sample(snap *capture.Snapshot) {
 		out.Flags |= profile.Guessed
 	}
 	s.b.Add(out)
-	if s.samples == 0 {
-		s.first = time.Since(s.began)
-	}
 	s.samples++
 }
 
@@ -142,6 +148,8 @@ func (s *session) BatchEnd() {
 			s.forget(p)
 		}
 	}
+	s.countAll()
+	s.gc.tune()
 	if s.o.Progress != nil && time.Since(s.progress) > 200*time.Millisecond {
 		s.progress = time.Now()
 		s.o.Progress(s.samples, time.Since(s.began))
@@ -155,6 +163,8 @@ const lateSamples = 2 * time.Second
 // forget lets go of a process that has ended: its number may come again, and
 // on a busy machine there are many.
 func (s *session) forget(p *process) {
+	p.countCPU()
+	s.endedCPU += p.used.last - p.used.first
 	p.target.Close()
 	delete(s.procs, uint32(p.pid))
 }
