@@ -30,18 +30,12 @@ func (vm *VM) stepLeaf(c *walk.Cursor) walk.Verdict {
 	if c.Regs.Arch == cpu.ARM64 {
 		f, ok = l.callerAArch64()
 	} else {
-		if l.readable() && vm.stepByReading(c, b, pc) {
-			return walk.Stepped
-		}
 		f, ok = l.callerX86()
 	}
-	if ok && l.plausible(f.ra) {
-		return vm.leave(l, f)
+	if !ok {
+		return walk.Stuck
 	}
-	if vm.stepByReading(c, b, pc) {
-		return walk.Stepped
-	}
-	return walk.Stuck
+	return vm.leave(l, f)
 }
 
 // pushLeaf appends the stopped frame.
@@ -157,13 +151,7 @@ func (l *leaf) returns(ra uint64) bool {
 	case blobNMethod:
 		return l.vm.validRA(ra)
 	case blobStubRoutines, blobOther:
-		return l.vm.afterCall(l.c, ra) // C++ calls stubs too
+		return true // C++ calls stubs too
 	}
 	return l.vm.codeRA(ra)
-}
-
-// plausible says whether ra may be where anything goes on.
-func (l *leaf) plausible(ra uint64) bool {
-	ra = stripPC(l.c, ra)
-	return l.c.Regs.Arch == cpu.ARM64 || l.vm.afterCall(l.c, ra)
 }

@@ -45,8 +45,6 @@ type stepping struct {
 
 	// chunk is reused for reading the frames of virtual threads.
 	chunk chunkWalk
-
-	readings readings
 }
 
 // javaRegs are the registers that survive a call between generated code.
@@ -237,9 +235,6 @@ func (vm *VM) stepFramePointer(c *walk.Cursor, e *pcEntry) walk.Verdict {
 			c.LeafCallee = true
 			return walk.Stepped
 		}
-	}
-	if vm.stepByReading(c, e.blob, e.pc) {
-		return walk.Stepped
 	}
 	for _, at := range [2]uint64{sp, sp + 8} {
 		if ra, ok := c.Word(at); ok && vm.codeRA(stripPC(c, ra)) {
