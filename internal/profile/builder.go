@@ -1,5 +1,7 @@
 package profile
 
+import "runtime"
+
 // Builder makes a Profile sample by sample, deduplicating as it goes. Strings,
 // functions, frames and stacks that are handed to it twice are stored once.
 type Builder struct {
@@ -34,6 +36,17 @@ func (b *Builder) Profile() *Profile {
 		b.p.Samples = b.log.flat()
 	}
 	return b.p
+}
+
+// Finish gives the profile and lets go of what only adding to it needs: nothing
+// may be added afterwards.
+func (b *Builder) Finish() *Profile {
+	b.funcs, b.frames, b.thread = nil, nil, nil
+	b.nodes.table = nil
+	// The tables together are as large as the profile: free them before it is
+	// copied into one piece.
+	runtime.GC()
+	return b.Profile()
 }
 
 // Samples gives how many samples were added.

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,21 +51,19 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 			o.Launched(child.Signal)
 		}
 		opts.PIDs = []int{child.PID}
-	} else {
-		// Attach before sampling starts, so that the first sample is walked at
-		// once and a target that cannot be read is refused with its reason.
-		for _, pid := range o.PIDs {
-			p, err := s.openProcess(pid)
-			if err != nil {
-				return nil, err
-			}
-			s.procs[uint32(pid)] = p
-		}
 	}
-	engine, err := engines.Open(opts, o.Engine)
-	if err != nil {
+	// The engine takes as long to load as the targets to be looked at.
+	loading := openEngine(opts, o.Engine)
+	if child == nil {
+		err = s.attach()
+	}
+	engine, engineErr := loading()
+	if err = cmp.Or(err, engineErr); err != nil {
 		if child != nil {
 			child.Kill()
+		}
+		if engineErr == nil {
+			err = errors.Join(err, engine.Close())
 		}
 		return nil, err
 	}
@@ -90,6 +89,8 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	// Attaching took a while, in which the targets ran on unsampled.
 	for _, p := range s.procs {
 		p.markCPU()
+		p.countCPU()
+		p.used.first = p.used.last
 	}
 	s.start = monotonic()
 	start := time.Now()
@@ -99,7 +100,10 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		s.flushNames(p)
 		s.accountCPU(p)
 	}
-	prof := s.b.Profile()
+	targetCPU := s.targetCPU()
+	// From here on the targets' tables are memory for writing what was recorded.
+	s.letGo()
+	prof := s.b.Finish()
 	res.Profile = prof
 	prof.Meta.Start = start
 	prof.Meta.Duration = time.Since(start)
@@ -117,7 +121,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	stats := engine.Stats()
 	prof.Losses = profile.Losses{Lost: stats.Lost, Throttled: stats.Throttled}
 	after := ownUsage()
-	res.Costs = Costs{Stats: stats, OwnCPU: after.cpu - s.usage.cpu, TargetCPU: s.targetCPU(), MaxRSS: after.maxRSS, FirstWalked: s.first}
+	res.Costs = Costs{Stats: stats, OwnCPU: after.cpu - s.usage.cpu, TargetCPU: targetCPU, MaxRSS: after.maxRSS, FirstWalked: s.first}
 	if c, ok := engine.(interface {
 		ProgramCost() (runs, ns uint64, err error)
 	}); ok {
@@ -132,6 +136,34 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		runErr = nil
 	}
 	return res, runErr
+}
+
+// openEngine opens the engine meanwhile; the function waits for it.
+func openEngine(opts capture.Options, name string) func() (capture.Engine, error) {
+	var engine capture.Engine
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		engine, err = engines.Open(opts, name)
+	}()
+	return func() (capture.Engine, error) {
+		<-done
+		return engine, err
+	}
+}
+
+// attach looks at the targets before sampling starts, so that the first sample
+// is walked at once and a target that cannot be read is refused with its reason.
+func (s *session) attach() error {
+	for _, pid := range s.o.PIDs {
+		p, err := s.openProcess(pid)
+		if err != nil {
+			return err
+		}
+		s.procs[uint32(pid)] = p
+	}
+	return nil
 }
 
 // what says what was recorded, as people write it.

@@ -178,6 +178,14 @@ func (s *session) note(line string) {
 	}
 }
 
+// letGo frees what only walking and naming need.
+func (s *session) letGo() {
+	s.close()
+	clear(s.procs)
+	s.files, s.kernelWalk, s.kernelIn = nil, nil, nil
+	clear(s.comms)
+}
+
 // close lets the targets go.
 func (s *session) close() {
 	for _, p := range s.procs {

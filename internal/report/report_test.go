@@ -224,7 +224,7 @@ hottest    self   total
           12.0%   15.0%  com.example.shop.Rules.evaluate
           11.0%   11.0%  java.lang.Math.fma
 warning  4 threads got another share of samples than of the CPU time that the kernel counted · most of all http-worker-1: 4,700 samples where 3,072 were expected
-cost     target 31.0ms of CPU (0.31% of what it used) · candid 142ms of CPU (14.2µs a sample) · 48.0 MiB of memory
+cost     copying 31.0ms (0.31% of the CPU time that was recorded) · candid 142ms of CPU (14.2µs a sample) · 48.0 MiB of memory
 note     1000 Hz keeps step with the kernel's tick: 997 Hz is used
 written  app.pb.gz (121 KiB)`)
 }

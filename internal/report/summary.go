@@ -15,8 +15,8 @@ import (
 type Costs struct {
 	Stats       capture.Stats
 	Idle        uint64        // samples that were no one's: the CPU was idle
-	Target      time.Duration // CPU time of the targets that sampling used
-	TargetCPU   time.Duration // CPU time of the targets in all
+	Target      time.Duration // what the copying took, without the timer's interrupt around it; 0: not known
+	TargetCPU   time.Duration // CPU time of the targets in all; 0: not known
 	OwnCPU      time.Duration // candid's own CPU time
 	MaxRSS      uint64        // bytes: candid's memory at its peak
 	FirstWalked time.Duration // from the start of attaching to the first walked sample
@@ -148,9 +148,9 @@ func (pg *page) kernel(s *profile.Selection) {
 func (pg *page) costs(c Costs, samples uint64) {
 	var facts []string
 	if c.Target > 0 {
-		f := "target " + duration(c.Target) + " of CPU"
+		f := "copying " + duration(c.Target)
 		if c.TargetCPU > 0 {
-			f += fmt.Sprintf(" (%.2f%% of what it used)", 100*float64(c.Target)/float64(c.TargetCPU))
+			f += fmt.Sprintf(" (%.2f%% of the CPU time that was recorded)", 100*float64(c.Target)/float64(c.TargetCPU))
 		}
 		facts = append(facts, f)
 	}

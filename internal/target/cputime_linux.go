@@ -25,6 +25,21 @@ func CPUTimes(p *Process) (map[int]uint64, error) {
 	return out, nil
 }
 
+// CPUTime reads how long all threads of the process have run, in ns, those that
+// have ended with them. The kernel counts it in hundredths of a second.
+func CPUTime(p *Process) (uint64, error) {
+	var buf [1024]byte
+	raw, err := p.readSmall("stat", buf[:])
+	if err != nil {
+		return 0, err
+	}
+	st, ok := parseStat(raw)
+	if !ok {
+		return 0, ErrFormat
+	}
+	return st.CPUTicks * (1e9 / userHz), nil
+}
+
 // threadCPU reads the time that a thread has run, ns. Kernels without
 // CONFIG_SCHED_INFO have only the coarser count in stat.
 func (p *Process) threadCPU(tid int, buf []byte) (uint64, error) {

@@ -45,5 +45,8 @@ func (p *Process) OpenInRoot(string) (*os.File, error) { return nil, errSystem("
 // CPUTimes gives an error that wraps ErrUnsupported.
 func CPUTimes(*Process) (map[int]uint64, error) { return nil, errSystem("read CPU times") }
 
+// CPUTime gives an error that wraps ErrUnsupported.
+func CPUTime(*Process) (uint64, error) { return 0, errSystem("read CPU times") }
+
 // List gives an error that wraps ErrUnsupported.
 func List() ([]Summary, error) { return nil, errSystem("list processes") }

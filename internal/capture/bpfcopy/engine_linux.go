@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -43,6 +44,7 @@ type Engine struct {
 	mmaps  *perfevent.Mmaps // nil where it could not be had
 	ring   *ring
 	waiter *perfevent.Waiter
+	stats  io.Closer // while open, the kernel times BPF programs; nil: not permitted
 
 	mu   sync.Mutex // of live
 	live map[uint32]bool
@@ -73,6 +75,8 @@ func Open(opts capture.Options, variant Variant) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{opts: opts, live: map[uint32]bool{}}
+	// It costs each run of a BPF program some 40 ns and tells what sampling costs.
+	e.stats, _ = ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
 	size := ringSize(opts.Period, len(cpus))
 	if e.progs, err = load(opts, variant, size); err != nil {
 		return nil, err
@@ -359,8 +363,12 @@ func (e *Engine) Stats() capture.Stats {
 }
 
 // ProgramCost is how often the sampling program ran, for targets or not, and
-// how long in all, ns. The kernel counts only while its BPF statistics are on.
+// how long in all, ns, without the timer's interrupt around it. The error wraps
+// capture.ErrPermission if the kernel may not be asked to take the time.
 func (e *Engine) ProgramCost() (runs, ns uint64, err error) {
+	if e.stats == nil {
+		return 0, 0, fmt.Errorf("time the BPF program: %w: the kernel's BPF statistics (CAP_SYS_ADMIN)", capture.ErrPermission)
+	}
 	st, err := e.progs.sample.Stats()
 	if err != nil {
 		return 0, 0, fmt.Errorf("read the BPF program's statistics: %w", err)
@@ -370,6 +378,10 @@ func (e *Engine) ProgramCost() (runs, ns uint64, err error) {
 
 // Close frees everything; the programs and the events vanish with it.
 func (e *Engine) Close() error {
+	if e.stats != nil {
+		_ = e.stats.Close()
+		e.stats = nil
+	}
 	if e.timers != nil {
 		e.timers.Close()
 	}
