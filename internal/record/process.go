@@ -182,6 +182,11 @@ func (s *session) thread(p *process, tid uint32) uint32 {
 	return i
 }
 
+// afterMain is what HotSpot calls a program's first thread once its main method
+// has returned (jni_DestroyJavaVM in prims/jni.cpp). All that it did before was
+// done as another thread, whose name stays.
+const afterMain = "DestroyJavaVM"
+
 // nameThreads asks the runtime for its threads' names, which are longer and
 // truer than the operating system's.
 func (s *session) nameThreads(p *process) {
@@ -191,7 +196,7 @@ func (s *session) nameThreads(p *process) {
 	begin := time.Now()
 	threads := s.b.Threads()
 	for tid, name := range p.vm.ThreadNames() {
-		if i, ok := p.threads[uint32(tid)]; ok && name != "" {
+		if i, ok := p.threads[uint32(tid)]; ok && name != "" && name != afterMain {
 			threads[i].Name = name
 		}
 	}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Where the disk is full, what was recorded is kept elsewhere.
+func TestFullDisk(t *testing.T) {
+	able(t)
+	root(t)
+	dir, tmp := t.TempDir(), t.TempDir()
+	pid := program(t, "spin").pid()
+	// The page alone is larger than this disk.
+	script := fmt.Sprintf(`mount -t tmpfs -o size=16k none %[1]s || exit 77
+TMPDIR=%[2]s %[3]s record -q -F 500 -d 400ms -p %[4]s -o %[1]s/x.html; code=$?; ls -A %[1]s; exit $code`, dir, tmp, binary, pid)
+	c := command(t)
+	path, err := exec.LookPath("unshare")
+	if err != nil {
+		t.Skip("needs unshare: " + err.Error())
+	}
+	c.Path, c.Args = path, []string{"unshare", "-m", "sh", "-c", script}
+	r := finish(t, c)
+	if r.code == 77 || strings.Contains(r.err, "unshare failed") {
+		t.Skip("mounting is not possible here: " + r.err)
+	}
+	r.refused(t, exitFailed, dir+"/x.html", "no space left on device", tmp)
+	kept, _ := filepath.Glob(filepath.Join(tmp, "*.html"))
+	if len(kept) != 1 || !strings.Contains(r.err, kept[0]) {
+		t.Fatalf("kept: %v\n%s", kept, r.err)
+	}
+	if b, err := os.ReadFile(kept[0]); err != nil || !strings.Contains(string(b), "</html>") {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+	if other, _ := os.ReadDir(tmp); len(other) != 1 {
+		t.Errorf("more was left: %v", other)
+	}
+}
+
+// A device that takes nothing, and standard output that does.
+func TestFullDevice(t *testing.T) {
+	able(t)
+	tmp := t.TempDir()
+	pid := program(t, "spin").pid()
+	c := command(t, "record", "-q", "-F", "500", "-d", "300ms", "-p", pid, "-o", "/dev/full", "--format", "collapsed")
+	c.Env = append(os.Environ(), "TMPDIR="+tmp)
+	finish(t, c).refused(t, exitFailed, "/dev/full", "no space left", tmp)
+	if kept, _ := filepath.Glob(filepath.Join(tmp, "*")); len(kept) != 1 {
+		t.Errorf("kept: %v", kept)
+	}
+}
