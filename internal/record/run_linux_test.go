@@ -1,0 +1,228 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/capture/launch"
+	"github.com/candid-profiler/candid/internal/target"
+)
+
+func TestMain(m *testing.M) {
+	launch.Trampoline()
+	os.Exit(m.Run())
+}
+
+// spin starts a program that uses all the CPU it gets.
+func spin(t *testing.T) *exec.Cmd {
+	t.Helper()
+	c := exec.Command("sh", "-c", "while :; do :; done")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		c.Process.Kill()
+		c.Wait()
+	})
+	return c
+}
+
+func run(t *testing.T, o Options) *Result {
+	t.Helper()
+	if o.Hz == 0 {
+		o.Hz = 997
+	}
+	if o.Events == nil {
+		o.Events = []string{"cpu"}
+	}
+	r, err := Run(t.Context(), o)
+	if errors.Is(err, capture.ErrPermission) || errors.Is(err, capture.ErrUnsupported) {
+		t.Skipf("recording is not possible here: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(fds)
+}
+
+// A recording leaves nothing behind in candid: no descriptor, no goroutine.
+func TestManyRecordings(t *testing.T) {
+	target := spin(t)
+	pid := target.Process.Pid
+	files, routines, seen := 0, 0, 0
+	begin := time.Now()
+	const cycles = 200
+	for n := range cycles {
+		engine := "perf-thread"
+		if n%20 == 0 && time.Since(begin) < 20*time.Second {
+			engine = "auto"
+		}
+		r := run(t, Options{PIDs: []int{pid}, Duration: 20 * time.Millisecond, Engine: engine})
+		if len(r.Profile.Samples) > 0 {
+			seen++
+		}
+		if n == 20 { // all that is opened once is open now
+			runtime.GC()
+			files, routines = openFiles(t), runtime.NumGoroutine()
+		}
+	}
+	runtime.GC()
+	time.Sleep(50 * time.Millisecond)
+	if f, g := openFiles(t), runtime.NumGoroutine(); f > files+1 || g > routines+1 {
+		t.Errorf("%d files and %d goroutines after 20 recordings, %d and %d after %d", files, routines, f, g, cycles)
+	}
+	if seen < cycles/3 {
+		t.Errorf("%d of %d recordings saw the target run", seen, cycles)
+	}
+	if err := syscall.Kill(pid, 0); err != nil {
+		t.Errorf("the target is gone: %v", err)
+	}
+}
+
+func TestEndsWithContext(t *testing.T) {
+	pid := spin(t).Process.Pid
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(300*time.Millisecond, cancel)
+	o := Options{PIDs: []int{pid, pid}, Hz: 500, Events: []string{"cpu"}}
+	r, err := Run(ctx, o)
+	if errors.Is(err, capture.ErrPermission) {
+		t.Skip(err)
+	}
+	if err != nil || len(r.Profile.Samples) == 0 {
+		t.Fatalf("%v", err)
+	}
+	if err := r.Profile.Check(); err != nil {
+		t.Error(err)
+	}
+	if n := len(r.Profile.Processes); n != 1 {
+		t.Errorf("%d processes for one that was named twice", n)
+	}
+}
+
+// The samples stand for the CPU time that the kernel counted.
+func TestWeightIsCPUTime(t *testing.T) {
+	pid := spin(t).Process.Pid
+	r := run(t, Options{PIDs: []int{pid}, Duration: 2 * time.Second, Hz: 2000})
+	weight, kernel := 0.0, 0.0
+	for _, s := range r.Profile.Samples {
+		weight += float64(s.Weight)
+	}
+	for _, th := range r.Profile.Threads {
+		kernel += float64(th.KernelCPU)
+	}
+	if weight < 0.85*kernel || weight > 1.15*kernel {
+		t.Errorf("%d samples stand for %.0f ms, the kernel counted %.0f ms", len(r.Profile.Samples), weight/1e6, kernel/1e6)
+	}
+}
+
+func TestThreadFilter(t *testing.T) {
+	pid := spin(t).Process.Pid
+	o := Options{PIDs: []int{pid}, Duration: 200 * time.Millisecond}
+	o.Threads = regexp.MustCompile("^no such name$")
+	if r := run(t, o); len(r.Profile.Samples) != 0 {
+		t.Errorf("%d samples of threads that do not match", len(r.Profile.Samples))
+	}
+	o.Threads = regexp.MustCompile("^sh$")
+	if r := run(t, o); len(r.Profile.Samples) == 0 {
+		t.Error("no sample of a thread that matches")
+	}
+}
+
+// The profile of a launched program is there while it runs on.
+func TestLaunch(t *testing.T) {
+	var pass func(os.Signal) error
+	r := run(t, Options{Command: []string{"sh", "-c", "while :; do :; done"}, Duration: 200 * time.Millisecond,
+		Launched: func(f func(os.Signal) error) { pass = f }})
+	if len(r.Profile.Samples) == 0 || pass == nil {
+		t.Errorf("%d samples", len(r.Profile.Samples))
+	}
+	for _, f := range r.Profile.Funcs {
+		if strings.Contains(f.Module, "record.test") || strings.HasPrefix(f.Name, "runtime.") {
+			t.Errorf("candid's own %s (%s) is in the profile", f.Name, f.Module)
+		}
+	}
+	if err := pass(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if code, launched, err := r.Wait(); code != 137 || !launched || err != nil {
+		t.Errorf("%d %v %v", code, launched, err)
+	}
+}
+
+func TestLaunchFailures(t *testing.T) {
+	orphan := filepath.Join(t.TempDir(), "orphan")
+	if err := os.WriteFile(orphan, []byte("#!/no/such/interpreter\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for command, want := range map[string]error{
+		"no-such-command-here": launch.ErrNotFound, "/etc/passwd": launch.ErrNotExecutable, orphan: launch.ErrNotFound,
+	} {
+		if _, err := Run(t.Context(), Options{Command: []string{command}, Hz: 99, Events: []string{"cpu"}}); !errors.Is(err, want) {
+			t.Errorf("%s: %v", command, err)
+		}
+	}
+	for _, pid := range []int{4194305, -1} {
+		if _, err := Run(t.Context(), Options{PIDs: []int{pid}, Hz: 99, Events: []string{"cpu"}}); !errors.Is(err, target.ErrNoProcess) {
+			t.Errorf("process %d: %v", pid, err)
+		}
+	}
+	// Nobody waits for a child that was not there.
+	if _, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); err != syscall.ECHILD {
+		t.Errorf("a child is left: %v", err)
+	}
+}
+
+// On the whole machine kernel threads and processes that come and go are seen,
+// and none of them is held on to.
+func TestWholeMachine(t *testing.T) {
+	before := openFiles(t)
+	stop := make(chan bool)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = exec.Command("sh", "-c", "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done").Run()
+			}
+		}
+	}()
+	r := run(t, Options{All: true, Duration: 1500 * time.Millisecond, Hz: 300})
+	close(stop)
+	names := map[string]bool{}
+	for _, th := range r.Profile.Threads {
+		names[th.Name] = true
+		if th.Name == "" {
+			t.Errorf("thread %d of process %d has no name", th.TID, th.PID)
+		}
+	}
+	if !names["sh"] {
+		t.Errorf("threads: %v", names)
+	}
+	if err := r.Profile.Check(); err != nil {
+		t.Error(err)
+	}
+	time.Sleep(200 * time.Millisecond)
+	if after := openFiles(t); after > before+12 { // kallsyms and others are opened once
+		t.Errorf("%d files are open, %d were before", after, before)
+	}
+}
