@@ -34,6 +34,7 @@ type blob struct {
 	frameComplete      uint64 // address after the prologue; codeEnd or more if never
 	name               string
 	nm                 *nmethod // of blobNMethod and blobNativeMethod, else nil
+	pushes             uint8    // VM.pushes: 0 not known yet, 1 no, 2 yes
 	code               []byte   // copy of [codeBegin, codeEnd), fetched by VM.codeOf on first need
 
 	cookie    cookie

@@ -30,30 +30,33 @@ func (vm *VM) stepLeaf(c *walk.Cursor) walk.Verdict {
 	if c.Regs.Arch == cpu.ARM64 {
 		f, ok = l.callerAArch64()
 	} else {
+		if l.readable() && vm.stepByReading(c, b, pc) {
+			return walk.Stepped
+		}
 		f, ok = l.callerX86()
 	}
-	if !ok {
-		return walk.Stuck
+	if ok && l.plausible(f.ra) {
+		return vm.leave(l, f)
 	}
-	return vm.leave(l, f)
+	if vm.stepByReading(c, b, pc) {
+		return walk.Stepped
+	}
+	return walk.Stuck
 }
 
 // pushLeaf appends the stopped frame.
 func (vm *VM) pushLeaf(l *leaf) {
 	b := l.b
 	ref := uint64(b.id) << 32
-	var flags walk.FrameFlags
-	if b.kind == blobNMethod {
-		flags = walk.Coarse
-		if l.pc >= b.frameComplete {
-			pc := l.pc + 1
-			if poll, ok := l.polled(); ok {
-				pc = poll
-			}
-			ref = refOf(b, b.atOrAfter(pc))
+	if b.kind == blobNMethod && l.pc >= b.frameComplete {
+		pc := l.pc + 1
+		if poll, ok := l.polled(); ok {
+			pc = poll
 		}
+		ref = refOf(b, b.atOrAfter(pc))
 	}
-	vm.push(l.c, l.pc, ref, kindOf(b), walk.Exact, flags)
+	// Whether that place is coarse depends on how the VM was started (Resolve).
+	vm.push(l.c, l.pc, ref, kindOf(b), walk.Exact, 0)
 }
 
 // leave makes the caller of a leaf the Cursor's frame.
@@ -85,7 +88,9 @@ func (vm *VM) leave(l *leaf, f found) walk.Verdict {
 	case blobAdapter:
 		// A c2i adapter makes room for the interpreter's arguments and hands the
 		// caller's stack pointer on in a register.
-		vm.unextend(c, senderSP(c))
+		if l.extended() {
+			vm.unextend(c, senderSP(c))
+		}
 	}
 	return walk.Stepped
 }
@@ -151,7 +156,13 @@ func (l *leaf) returns(ra uint64) bool {
 	case blobNMethod:
 		return l.vm.validRA(ra)
 	case blobStubRoutines, blobOther:
-		return true // C++ calls stubs too
+		return l.vm.afterCall(l.c, ra) // C++ calls stubs too
 	}
 	return l.vm.codeRA(ra)
+}
+
+// plausible says whether ra may be where anything goes on.
+func (l *leaf) plausible(ra uint64) bool {
+	ra = stripPC(l.c, ra)
+	return l.c.Regs.Arch == cpu.ARM64 || l.vm.afterCall(l.c, ra)
 }

@@ -72,11 +72,12 @@ type leaf struct {
 	fs   uint64
 }
 
-// moves says whether the three bytes before pc are mov rbp,rsp and rbp is rsp.
+// moves says whether push rbp; mov rbp,rsp was just executed. Small frames move
+// rsp into rbp too, but after sub rsp.
 func (l *leaf) moves() bool { return l.fp == l.sp && movRBP.before(l.code, l.off) }
 
 var (
-	movRBP  = pat("48 8B EC")
+	movRBP  = pat("55 48 8B EC")
 	subImm8 = []byte{0x48, 0x83, 0xEC}
 	subImm  = []byte{0x48, 0x81, 0xEC}
 )
@@ -434,7 +435,11 @@ func (l *leaf) callerX86() (found, bool) {
 		}
 	}
 	if p == inBuilt && l.b.kind == blobNMethod {
-		if by := l.vm.lowered(l.b, l.off); by != 0 {
+		by := l.vm.lowered(l.b, l.off)
+		if by == 0 {
+			by = l.vm.pushed(l.b, l.pc)
+		}
+		if by != 0 {
 			l.fs += by
 			if f, ok := l.read(p); ok && l.returns(f.ra) {
 				return f, true
@@ -477,6 +482,20 @@ func (l *leaf) callerX86() (found, bool) {
 		return g, true
 	}
 	return f, ok && l.vm.codeRA(f.ra)
+}
+
+// extendStack is where a c2i adapter notes its caller's stack pointer: pop rax;
+// mov r13,rsp. Then it makes room, and puts the return address there.
+var extendStack = []byte{0x58, 0x4C, 0x8B, 0xEC}
+
+// extended says whether an adapter may have made room for the interpreter's
+// arguments: only behind that place does the register hold the stack pointer.
+func (l *leaf) extended() bool {
+	if l.c.Regs.Arch != cpu.AMD64 {
+		return true
+	}
+	i := bytes.LastIndex(l.code, extendStack)
+	return i >= 0 && l.off >= i+len(extendStack)
 }
 
 // top is the word at the stack pointer.

@@ -45,6 +45,8 @@ type stepping struct {
 
 	// chunk is reused for reading the frames of virtual threads.
 	chunk chunkWalk
+
+	readings readings
 }
 
 // javaRegs are the registers that survive a call between generated code.
@@ -104,7 +106,9 @@ func (vm *VM) stepFrame(c *walk.Cursor, e *pcEntry) walk.Verdict {
 	if e.blob.kind == blobNMethod && !e.exact {
 		switch {
 		case c.LeafCallee:
-			ref, flags = e.near, flags|walk.Coarse
+			if ref = e.near; !vm.names.precise {
+				flags |= walk.Coarse
+			}
 		case !e.poll:
 			// Every other call has a PcDesc, so this is not where a call returns to.
 			prov, flags = walk.Derived, flags|walk.Coarse
@@ -223,6 +227,9 @@ func (vm *VM) stepAdapter(c *walk.Cursor, e *pcEntry) walk.Verdict {
 func (vm *VM) stepFramePointer(c *walk.Cursor, e *pcEntry) walk.Verdict {
 	barrier := vm.inBarrier(e.blob, e.pc)
 	vm.push(c, e.pc, e.ref, e.kind, walk.Derived, walk.ReturnAddress)
+	if !barrier && vm.stepByReading(c, e.blob, e.pc) {
+		return walk.Stepped
+	}
 	sp, fp := c.Regs.SP(), c.Regs.FP()
 	if vm.fpKnown(c) && fp >= sp && fp-sp <= maxStubFrame && fp&7 == 0 {
 		saved, ok := c.Word(fp)

@@ -18,6 +18,12 @@ type codeReader struct {
 	round   uint32
 	later   [maxBranches]branch
 	code    [16]byte
+
+	// popped: a jump to where a register says, right after the word on top of the
+	// stack was popped into a register that calls do not keep, is not a tail call:
+	// the word was the return address. Compilers of C pop such words to throw
+	// them away.
+	popped bool
 }
 
 type visit struct {
@@ -68,6 +74,10 @@ type pathState struct {
 		was held  // what the register held
 	}
 	writes int
+
+	// top is where the last instruction popped a word from into a register that
+	// calls do not keep; at other times it is not ok.
+	top place
 }
 
 // held is what a tracked register holds.
@@ -112,6 +122,9 @@ func (r *codeReader) rule(mem walk.Memory, at, pc, lo, hi uint64) *ehframe.Rule 
 					}
 					end = true
 				default:
+					if r.popped && st.top.ok {
+						st.sp = st.top
+					}
 					if weak == nil {
 						weak = st.result()
 					}
@@ -126,6 +139,9 @@ func (r *codeReader) rule(mem walk.Memory, at, pc, lo, hi uint64) *ehframe.Rule 
 				end = true
 			default:
 				st.apply(&inst)
+			}
+			if inst.Op != x86asm.JMP {
+				st.top = popped(&inst, st.sp)
 			}
 		}
 		if !end {
@@ -169,6 +185,15 @@ func (r *codeReader) enter(pc uint64) bool {
 	}
 	*v = visit{pc, r.round}
 	return true
+}
+
+// popped gives the place of the word that inst has popped into a register that
+// calls do not keep, given the stack pointer behind it.
+func popped(inst *x86asm.Inst, sp place) place {
+	if inst.Op != x86asm.POP || index(inst.Args[0]) >= 0 || isSP(inst.Args[0]) {
+		return place{}
+	}
+	return sp.plus(-8)
 }
 
 // conditional says whether op is a conditional jump.

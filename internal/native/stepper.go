@@ -36,6 +36,7 @@ type entry struct {
 	generation uint32
 	prov       walk.Provenance // of the rule
 	kind       walk.Kind
+	clones     bool // the code has just started a thread
 	signal     bool // the code is a signal's trampoline
 	first      bool // the code is where the program was entered; it has no caller
 }
@@ -115,6 +116,9 @@ func (s *Stepper) Step(c *walk.Cursor) walk.Verdict {
 	f.PC, f.Ref, f.Owner, f.Kind, f.Prov, f.Flags = pc, e.ref, 0, e.kind, c.Prov, flags
 	if r := e.rule; r != nil {
 		if e.prov != walk.Exact {
+			if e.clones && newborn(c) {
+				return walk.Done
+			}
 			return s.derived(c, r)
 		}
 		return follow(c, r)
@@ -161,6 +165,7 @@ func (s *Stepper) fill(c *walk.Cursor, e *entry, at, pc uint64) bool {
 	if arch == cpu.AMD64 {
 		if e.rule = s.reader.rule(mem, at, pc, a.start, a.end); e.rule != nil {
 			e.prov = walk.Derived
+			e.clones = clones(mem, pc)
 		}
 	}
 	return true

@@ -133,7 +133,7 @@ func (w *Walker) run(c *Cursor, snap *capture.Snapshot) {
 			}
 		}
 		if c.Outside {
-			if !checked {
+			if !checked && !c.Checked {
 				checked = true
 				if !w.unchanged(c, snap, cut) {
 					w.end(c, EndTruncated)
@@ -183,13 +183,15 @@ func (w *Walker) step(c *Cursor) (Verdict, uint8) {
 }
 
 // progressed says whether the stack pointer moved towards the stack's top. It
-// may stay only where a leaf function's return address is in a register.
+// may stay only where a leaf's return address is in a register, as adapters and
+// interpreters have it for a few instructions on amd64 too.
 func (w *Walker) progressed(c *Cursor, before uint64, leaf bool) bool {
 	sp := c.Regs.SP()
 	if sp&7 != 0 || sp < before || sp-before > maxFrameSize {
 		return false
 	}
-	if sp == before && !(leaf && w.arch == cpu.ARM64) {
+	// Only a leaf's return address can be in a register.
+	if sp == before && !leaf {
 		return false
 	}
 	return c.High == 0 || sp <= c.High

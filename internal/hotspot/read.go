@@ -1,0 +1,116 @@
+package hotspot
+
+import (
+	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/ehframe"
+	"github.com/candid-profiler/candid/internal/native"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// Hand-made stubs keep to no frame layout: some push a few registers and publish
+// no frame size, some align the stack and come back by rbp, some do all of this
+// in the middle. What they all do is to return with the stack as it was. So
+// their code is read from the program counter to a return, which tells where the
+// return address is from every instruction of it.
+
+// maxReadings bounds the places whose code was read that are remembered.
+const maxReadings = 1 << 14
+
+// reading is a place in a blob.
+type reading struct {
+	blob, off uint32
+}
+
+// readings remembers what reading code gave; nil where it gave nothing.
+type readings struct {
+	reader native.Reader
+	rules  map[reading]*ehframe.Rule
+}
+
+// readRule reads the code of b from pc on.
+func (vm *VM) readRule(b *blob, pc uint64) *ehframe.Rule {
+	r := &vm.stepping.readings
+	at := reading{b.id, uint32(pc - b.codeBegin)}
+	rule, ok := r.rules[at]
+	if ok {
+		return rule
+	}
+	if r.rules == nil || len(r.rules) >= maxReadings {
+		r.rules = make(map[reading]*ehframe.Rule)
+	}
+	if code := vm.codeOf(b); code != nil {
+		rule = r.reader.Rule(code, b.codeBegin, pc)
+	}
+	r.rules[at] = rule
+	return rule
+}
+
+// stepByReading moves the Cursor to the caller of code in b by reading the code
+// from pc on; false if that did not lead to a call.
+func (vm *VM) stepByReading(c *walk.Cursor, b *blob, pc uint64) bool {
+	if c.Regs.Arch != cpu.AMD64 {
+		return false
+	}
+	rule := vm.readRule(b, pc)
+	if rule == nil {
+		return false
+	}
+	ra, _, ok := native.Caller(c, rule)
+	if !ok || !vm.afterCall(c, ra) || !native.Follow(c, rule) {
+		return false
+	}
+	c.LeafCallee = b.nm == nil
+	if vm.inCodeCache(ra) {
+		vm.stepping.prov = walk.Derived
+		return true
+	}
+	c.Prov = max(c.Prov, walk.Derived)
+	return true
+}
+
+// maxPushedFor bounds what compiled code pushes around a call without a safepoint,
+// in bytes.
+const maxPushedFor = 256
+
+// pushed says by how many bytes the stack pointer is below the frame's at pc in a
+// compiled method, by reading the code: C1 pushes the arguments of its type
+// checks, intrinsics push registers.
+func (vm *VM) pushed(b *blob, pc uint64) uint64 {
+	if !vm.pushes(b) {
+		return 0
+	}
+	r := vm.readRule(b, pc)
+	if r == nil || r.CFAReg != cpu.RSP || r.CFAExpr != nil {
+		return 0
+	}
+	n := int64(r.CFAOff) - int64(b.frameSize)
+	if n <= 0 || n > maxPushedFor || n&7 != 0 {
+		return 0
+	}
+	return uint64(n)
+}
+
+// pushes says whether the body of a compiled method ever lowers the stack pointer.
+func (vm *VM) pushes(b *blob) bool {
+	if b.pushes == 0 {
+		b.pushes = 1
+		from := b.frameComplete - b.codeBegin
+		if code := vm.codeOf(b); from < uint64(len(code)) {
+			end := min(uint64(len(code)), b.nm.stubBegin-b.codeBegin)
+			if from < end && vm.stepping.readings.reader.Pushes(code[from:end]) {
+				b.pushes = 2
+			}
+		}
+	}
+	return b.pushes == 2
+}
+
+// afterCall says whether ra may be where a call of a stub returns to: generated
+// code that is called from, or C++ code behind a call.
+func (vm *VM) afterCall(c *walk.Cursor, ra uint64) bool {
+	if vm.inCodeCache(ra) {
+		return vm.codeRA(stripPC(c, ra))
+	}
+	// Of a process that has just ended nothing can be read any more.
+	return c.AfterCall(ra) || ra > 1<<12 && c.Code(vm.interpLo, 1) == nil
+}
