@@ -1,0 +1,78 @@
+package perfevent
+
+import (
+	"context"
+	"os/exec"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Wait sleeps as long as it is told, and ends at once when there is reason to.
+func TestWaiter(t *testing.T) {
+	w, err := NewWaiter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if w.raw == nil {
+		t.Error("the runtime does not poll for it")
+	}
+	begin := time.Now()
+	if gone, err := w.Wait(30 * time.Millisecond); err != nil || len(gone) > 0 {
+		t.Fatal(gone, err)
+	}
+	if d := time.Since(begin); d < 29*time.Millisecond {
+		t.Errorf("it slept %v", d)
+	}
+
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := w.Add(fd); err != nil {
+		t.Fatal(err)
+	}
+	// Before and while it sleeps, again and again: no edge is lost.
+	for i := range 20 {
+		wake := func() { _, _ = unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
+		if i%2 == 0 {
+			wake()
+		} else {
+			time.AfterFunc(5*time.Millisecond, wake)
+		}
+		begin = time.Now()
+		if _, err := w.Wait(10 * time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if d := time.Since(begin); d > 5*time.Second {
+			t.Fatalf("wake %d came after %v", i, d)
+		}
+	}
+
+	cmd := exec.Command("sleep", "0.05")
+	if err := cmd.Start(); err != nil {
+		t.Skip(err)
+	}
+	defer cmd.Wait()
+	if err := w.AddProcess(cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	gone, err := w.Wait(10 * time.Second)
+	if err != nil || len(gone) != 1 || gone[0] != cmd.Process.Pid {
+		t.Errorf("ended: %v, %v", gone, err)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer w.WakeOn(ctx)()
+	time.AfterFunc(5*time.Millisecond, cancel)
+	begin = time.Now()
+	if _, err := w.Wait(10 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if d := time.Since(begin); d > 5*time.Second {
+		t.Errorf("the context's end was seen after %v", d)
+	}
+}
