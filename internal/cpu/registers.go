@@ -44,6 +44,8 @@ const (
 
 // Registers of AArch64 by their DWARF numbers (AADWARF64): x0 to x30 are 0 to 30.
 const (
+	X3  = 3  // where Go keeps a return address while a stack grows
+	X28 = 28 // the running goroutine, in Go
 	X29 = 29 // frame pointer
 	X30 = 30 // link register
 	XSP = 31 // stack pointer

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/candid-profiler/candid/internal/ehframe"
+	"github.com/candid-profiler/candid/internal/golang"
 )
 
 // File is what is known of one file with code, shared by all processes that map
@@ -20,7 +21,8 @@ type File struct {
 	Progs []elf.ProgHeader // nil if it is no ELF file that can be read
 	Entry uint64           // where a program starts, 0 if there is none
 	table *ehframe.Table   // nil: none
-	file  *os.File         // open as long as table may read more of it
+	goes  *golang.Table    // nil: no Go code
+	file  *os.File         // open as long as the tables may read more of it
 }
 
 // FileID identifies a file's content: the same file is shared between
@@ -64,7 +66,7 @@ func (fs *Files) of(f *os.File) (*File, error) {
 	}
 	file := openTables(f)
 	file.ID = id
-	if file.table == nil {
+	if file.table == nil && file.goes == nil {
 		f.Close()
 	} else {
 		file.file = f
@@ -92,6 +94,9 @@ func openTables(r io.ReaderAt) *File {
 	}
 	if t, err := ehframe.Open(e); err == nil {
 		file.table = t
+	}
+	if t, err := golang.Open(e, r); err == nil {
+		file.goes = t
 	}
 	return file
 }

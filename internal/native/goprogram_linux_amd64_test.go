@@ -6,6 +6,10 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/golang"
+	"github.com/candid-profiler/candid/internal/walk"
 )
 
 const goProgram = `package main
@@ -29,22 +33,24 @@ func main() {
 }
 `
 
-// TestEveryInstructionOfAGoProgram: a static program whose tables are in a
-// compressed .debug_frame, or nowhere. Go's tables say nothing of the switches
-// between its stacks and err in some hand-written code (the swap of stacks
-// itself), and goroutines end in a way that only a stepper for Go would know, so
-// that only callers are compared, and not all can be right.
+// TestEveryInstructionOfAGoProgram: every stack must reach the first function of
+// its goroutine or of its thread's own stack, and all callers that the oracle has
+// seen on the stack that the thread is on must be there. Where a function is just
+// leaving one stack for another for good, what called last is no caller any more
+// or the next one has not been called: there only the end counts.
 func TestEveryInstructionOfAGoProgram(t *testing.T) {
 	goTool, err := exec.LookPath("go")
 	if err != nil {
 		t.Skip("the go command is not installed")
 	}
 	for _, c := range []struct {
-		name, ldflags string
-		least         int // right callers, in a thousand
+		name  string
+		flags []string
 	}{
-		{"with debug_frame", "", 990},
-		{"stripped", "-s -w", 940},
+		{"static", nil},
+		{"stripped", []string{"-ldflags=-s -w"}},
+		{"pie, stripped", []string{"-buildmode=pie", "-ldflags=-s -w"}},
+		{"not optimized", []string{"-gcflags=all=-N -l"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -52,27 +58,120 @@ func TestEveryInstructionOfAGoProgram(t *testing.T) {
 			if err := os.WriteFile(src, []byte(goProgram), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			cmd := exec.Command(goTool, "build", "-ldflags="+c.ldflags, "-o", exe, src)
+			cmd := exec.Command(goTool, append(append([]string{"build"}, c.flags...), "-o", exe, src)...)
 			cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GO111MODULE=off")
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Skipf("go build: %v\n%s", err, out)
 			}
 			t.Setenv("GOMAXPROCS", "1")
-			t.Setenv("GOGC", "off")
 			t.Setenv("GODEBUG", "asyncpreemptoff=1")
 			s := newSubject(t, exe)
 			if err := s.tr.Continue(100 * time.Millisecond); err != nil {
 				t.Fatal(err)
 			}
 			s.open(t)
-			sc := s.run(t, 10000)
+			var sc goScore
+			for range 10000 {
+				s.checkGo(t, &sc)
+				if err := s.tr.Step(); err != nil {
+					t.Fatal(err)
+				}
+			}
 			t.Logf("%+v", sc)
-			if sc.steps < 1000 {
+			total := sc.right + sc.wrong
+			if total < 1000 {
 				t.Skip("the program's first thread was idle")
 			}
-			if total := sc.right + sc.wrong + sc.none; sc.right*1000 < total*c.least {
-				t.Errorf("%d of %d callers are right", sc.right, total)
+			if sc.wrong*1000 > total {
+				t.Errorf("%d of %d stacks are right", sc.right, total)
+			}
+			if sc.endless > 0 {
+				t.Errorf("%d of 10000 stacks have no end", sc.endless)
+			}
+			if sc.leaving > 500 {
+				t.Errorf("%d of 10000 instructions were not compared", sc.leaving)
 			}
 		})
 	}
+}
+
+// goScore counts how the walker did over the instructions of a Go program.
+type goScore struct {
+	right, wrong int // stacks, as far as their calls have been seen
+	deepest      int // calls of a stack that were compared
+	leaving      int // instructions that leave a stack for another
+	crossed      int // the one that called on another stack was compared too
+	unseen       int // nothing has been called on this stack since the oracle looks
+	endless      int
+}
+
+func (s *subject) checkGo(t *testing.T, sc *goScore) {
+	s.tr.Snapshot(&s.snap, 1<<16)
+	s.p.Memory().Invalidate()
+	s.walker.Walk(&s.snap, s.p.Memory(), &s.stack)
+	at := s.where(s.tr.PC())
+	if s.stack.End != walk.EndComplete {
+		if sc.endless++; sc.endless < 6 {
+			t.Logf("step %d at %s: %v at %s", s.tr.Steps(), at, s.stack.End, s.where(s.stack.EndPC))
+		}
+	}
+	if r := s.role(s.tr.PC()); r == golang.Enter || r == golang.Leave && len(s.stack.Frames) == 1 {
+		sc.leaving++
+		return
+	}
+	// The oracle keeps the calls of all goroutines in one list: the last ones are
+	// this stack's, if they lie on it.
+	truth, f := s.tr.Callers(), s.stack.Frames
+	low, high := s.goStack()
+	n := 0
+	for n < len(truth) && (high == 0 && n == 0 || truth[len(truth)-1-n].SP >= low && truth[len(truth)-1-n].SP < high) {
+		n++
+	}
+	// What has changed stacks was called on the goroutine's.
+	if n < len(truth) && n < len(f) && s.role(f[n].PC-1) == golang.Switch {
+		n++
+		sc.crossed++
+	}
+	if n == 0 {
+		sc.unseen++
+		return
+	}
+	for i := range n {
+		if i+1 == len(f) && s.role(f[i].PC-1) == golang.Leave {
+			break // called before the goroutine was put aside
+		}
+		if ra := truth[len(truth)-1-i].RA; i+1 >= len(f) || f[i+1].PC != ra {
+			if sc.wrong++; sc.wrong < 6 {
+				t.Logf("step %d at %s: caller %d of %d is not %s; %d frames, %v", s.tr.Steps(), at, i+1, n, s.where(ra), len(f), s.stack.End)
+			}
+			return
+		}
+	}
+	sc.right++
+	sc.deepest = max(sc.deepest, n)
+}
+
+// goStack gives the bounds of the stack that the thread is on, 0 if they are not
+// known: those of the running g, if the stack pointer is within.
+func (s *subject) goStack() (low, high uint64) {
+	regs := s.tr.Regs()
+	low, ok1 := s.tr.Memory().Word(regs.R[cpu.R14])
+	high, ok2 := s.tr.Memory().Word(regs.R[cpu.R14] + 8)
+	if sp := regs.SP(); !ok1 || !ok2 || sp < low || sp >= high {
+		return 0, 0
+	}
+	return low, high
+}
+
+// role is that of the Go function at pc.
+func (s *subject) role(pc uint64) golang.Role {
+	a, ok := s.native.find(pc)
+	if !ok || s.native.modules[a.module].File == nil {
+		return golang.Plain
+	}
+	m := s.native.modules[a.module]
+	if r := m.File.goes.Lookup(pc - m.Bias); r != nil {
+		return r.Role
+	}
+	return golang.Plain
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/ehframe"
+	"github.com/candid-profiler/candid/internal/golang"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -32,7 +33,9 @@ type Stepper struct {
 type entry struct {
 	at         uint64
 	rule       *ehframe.Rule // nil: none
+	goes       *golang.Rule  // nil: no Go code
 	ref        uint64
+	bias       uint64 // of Go code
 	generation uint32
 	prov       walk.Provenance // of the rule
 	kind       walk.Kind
@@ -123,6 +126,9 @@ func (s *Stepper) Step(c *walk.Cursor) walk.Verdict {
 		}
 		return follow(c, r)
 	}
+	if r := e.goes; r != nil {
+		return r.Step(c, s, e.bias)
+	}
 	if e.signal {
 		return s.signalFrame(c)
 	}
@@ -148,6 +154,22 @@ func (s *Stepper) fill(c *walk.Cursor, e *entry, at, pc uint64) bool {
 	*e = entry{at: at, ref: uint64(a.module) << 32, generation: s.generation, kind: walk.KindNative}
 	if m.File == nil && m.Mapping.Path != vdso && !m.Mapping.FileBacked() {
 		e.kind = walk.KindUnknown
+	}
+	if m.File != nil && m.File.goes != nil && !c.Leaf {
+		// A return address that no call has left, so that what lies before it is
+		// somebody else's.
+		if e.signal = trampoline(c, pc); e.signal {
+			return true
+		}
+	}
+	if m.File != nil && m.File.goes != nil {
+		if e.goes = m.File.goes.Lookup(at - m.Bias); e.goes != nil {
+			e.bias = m.Bias
+			if e.goes.Role == golang.Trampoline {
+				e.goes, e.signal = nil, true
+			}
+			return true
+		}
 	}
 	if m.File != nil && m.File.table != nil {
 		if e.rule = m.File.table.Lookup(at - m.Bias); e.rule != nil {

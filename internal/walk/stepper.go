@@ -54,6 +54,11 @@ type Cursor struct {
 	// Outside is set by Word when it went beyond the copy.
 	Outside bool
 
+	// Checked is set by a stepper that goes over to a stack that was not copied,
+	// after it has made sure that the process is as it was when the copy was made.
+	// The Walker then does not look for itself.
+	Checked bool
+
 	scratch [16]byte // of AfterCall and Code, which must not allocate
 }
 

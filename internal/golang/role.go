@@ -1,0 +1,150 @@
+package golang
+
+import "strings"
+
+// Role is what is special about a function.
+type Role uint8
+
+// The roles.
+const (
+	// Plain functions are entered by a call and end with a return.
+	Plain Role = iota
+	// First functions are the first of a goroutine or a thread.
+	First
+	// Start is code that is also run as the first of a new thread, where what
+	// lies above it on the stack is no return address.
+	Start
+	// Switch functions go to another stack, call, and come back. As long as
+	// their frame is built, the frame pointer says where it is.
+	Switch
+	// Leave functions go to another stack for good: what calls them there goes on
+	// some other time.
+	Leave
+	// Away functions have put the goroutine aside that called on the thread's stack.
+	Away
+	// Enter is the function that goes on with a goroutine.
+	Enter
+	// Injected functions were not called: a signal's handler made it look as if
+	// the interrupted instruction had done so.
+	Injected
+	// Host functions are called by C and save what C wants to be kept.
+	Host
+	// Trampoline is what a signal's handler returns to.
+	Trampoline
+)
+
+// roles are the special functions, by name: names have been stable since Go 1.5,
+// while the numbers that the runtime has for them change with nearly each version.
+var roles = map[string]Role{
+	"runtime.goexit":               First,
+	"runtime.mstart":               First,
+	"runtime.rt0_go":               First,
+	"runtime._rt0_go":              First,
+	"_rt0_go":                      First,
+	"runtime.clone":                Start,
+	"runtime.systemstack":          Switch,
+	"runtime.asmcgocall":           Switch,
+	"runtime.asmcgocall_no_g":      Switch,
+	"runtime.nanotime1":            Switch,
+	"runtime.nanotime":             Switch,
+	"runtime.walltime":             Switch,
+	"runtime.walltime1":            Switch,
+	"time.now":                     Switch,
+	"runtime.vgetrandom1":          Switch,
+	"runtime.callCgoSigaction":     Switch,
+	"runtime.callCgoMmap":          Switch,
+	"runtime.callCgoMunmap":        Switch,
+	"runtime.sigfwd":               Switch,
+	"runtime.mcall":                Leave,
+	"runtime.morestack":            Leave,
+	"runtime.schedule":             Away,
+	"runtime.gopreempt_m":          Away,
+	"runtime.preemptPark":          Away,
+	"gogo":                         Enter,
+	"runtime.gogo":                 Enter,
+	"runtime.sigpanic":             Injected,
+	"runtime.asyncPreempt":         Injected,
+	"runtime.debugCallV1":          Injected,
+	"runtime.debugCallV2":          Injected,
+	"crosscall2":                   Host,
+	"runtime.sigtramp":             Plain, // marked as a first function, but a signal's trampoline is above
+	"runtime.cgoSigtramp":          Plain,
+	"runtime.sigreturn":            Trampoline,
+	"runtime.sigreturn__sigaction": Trampoline,
+}
+
+// topFrame is the flag of a function that is the first of its stack (internal/abi's
+// FuncFlagTopFrame, since Go 1.17).
+const topFrame = 1 << 0
+
+// roleOf tells a function's role from its name and flags.
+func roleOf(name string, flags uint8) Role {
+	if r, ok := roles[name]; ok {
+		return r
+	}
+	// Programs start at _rt0_GOARCH_GOOS; with _lib behind it, it is called when
+	// a library is loaded.
+	if strings.HasPrefix(name, "_rt0_") && !strings.HasSuffix(name, "_lib") {
+		return First
+	}
+	if flags&topFrame != 0 {
+		return First
+	}
+	return Plain
+}
+
+// Rule is how to step over a frame. Rules are shared: treat them as constants.
+type Rule struct {
+	// Size is that of the frame as it is at this instruction, in bytes, without
+	// the return address of amd64.
+	Size int32
+	Role Role
+	// Entry is the function's first instruction in the file, for roles that need
+	// it; else 0.
+	Entry uint64
+}
+
+// Lookup gives the rule for the instruction at addr, nil if there is none. A nil
+// Table has none.
+func (t *Table) Lookup(addr uint64) *Rule {
+	if t == nil || !t.Covers(addr) {
+		return nil
+	}
+	off := addr - t.text
+	i, ok := t.function(off)
+	if !ok {
+		return nil
+	}
+	f, ok := t.fields(t.r, i)
+	if !ok {
+		return nil
+	}
+	r := Rule{Role: roleOf(t.name(t.r, f.name), f.flags)}
+	if r.Role == Switch {
+		r.Entry = t.text + t.start(i)
+	}
+	if r.Size, ok = t.pcsp(f.pcsp, off-t.start(i)); !ok {
+		// Padding after a function, or code without frames such as the first
+		// function of a program.
+		if r.Role != First && r.Role != Trampoline {
+			return nil
+		}
+		r.Size = 0
+	}
+	if r.Size < 0 || r.Size > maxFrame || r.Size&7 != 0 {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known := t.rules[r]; known != nil {
+		return known
+	}
+	if len(t.rules) < maxRules {
+		t.rules[r] = &r
+	}
+	return &r
+}
+
+// maxFrame is what the compiler allows of one function, 1 GiB; the walk allows
+// much less.
+const maxFrame = 1 << 30

@@ -1,0 +1,161 @@
+package golang
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	"github.com/candid-profiler/candid/internal/cpu"
+)
+
+// locate finds the address that functions are counted from. Up to Go 1.25 the
+// table's header has it, unless the program is position-independent and the
+// linker left that to the loader; since Go 1.26 it is only in a structure whose
+// place is not published. So it is checked, and searched for if need be, by the
+// code itself: runtime.goexit does nothing but call runtime.goexit1, and the
+// table says how far apart the two are.
+func (t *Table) locate(e *elf.File, r io.ReaderAt) error {
+	if !t.layout.offsets {
+		if !inText(e, t.start(0)) {
+			return fmt.Errorf("%w: its functions are not where the code is (a position-independent program of Go 1.17 or before)", ErrNoTable)
+		}
+		return nil
+	}
+	if t.text != 0 && !inText(e, t.text+t.start(0)) {
+		t.text = 0
+	}
+	exits, targets := t.exits()
+	given := t.text
+	for _, at := range exits {
+		if given != 0 && t.callsAt(e, given, at, targets) {
+			return nil
+		}
+		for _, p := range e.Progs {
+			if p.Type != elf.PT_LOAD || p.Flags&elf.PF_X == 0 {
+				continue
+			}
+			if text, ok := t.search(r, p, at, targets); ok {
+				t.text = text
+				return nil
+			}
+		}
+	}
+	if given != 0 { // code without the runtime: a plugin
+		return nil
+	}
+	return fmt.Errorf("%w: its code was not found", ErrNoTable)
+}
+
+func inText(e *elf.File, addr uint64) bool {
+	for _, p := range e.Progs {
+		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 && addr >= p.Vaddr && addr-p.Vaddr < p.Filesz {
+			return true
+		}
+	}
+	return false
+}
+
+// exits are where runtime.goexit and runtime.goexit1 start: each may be there
+// twice, for the two calling conventions.
+func (t *Table) exits() (exits, targets []uint64) {
+	// Records and names lie nearly in the order of the functions.
+	records, names := &window{r: t.r}, &window{r: t.r}
+	for i := range t.n {
+		f, ok := t.fields(records, i)
+		if !ok {
+			continue
+		}
+		switch t.name(names, f.name) {
+		case "runtime.goexit":
+			exits = append(exits, t.start(i))
+		case "runtime.goexit1":
+			targets = append(targets, t.start(i))
+		}
+		if len(exits) >= 4 || len(targets) >= 4 || len(targets) == 2 && len(exits) > 0 {
+			break
+		}
+	}
+	return exits, targets
+}
+
+// exitSize is how much of runtime.goexit is looked at.
+const exitSize = 8
+
+// calls says whether b is the start of a runtime.goexit at an offset that calls
+// one of targets: a nop, then the call.
+func (t *Table) calls(b []byte, at uint64, targets []uint64) bool {
+	var to uint64
+	if t.arch == cpu.ARM64 {
+		w := binary.LittleEndian.Uint32(b[4:])
+		if w>>26 != 0b100101 {
+			return false
+		}
+		to = at + 4 + uint64(int64(int32(w<<6)>>6)*4)
+	} else {
+		if b[0] != 0x90 || b[1] != 0xe8 {
+			return false
+		}
+		to = at + 6 + uint64(int64(int32(binary.LittleEndian.Uint32(b[2:]))))
+	}
+	for _, target := range targets {
+		if to == target {
+			return true
+		}
+	}
+	return false
+}
+
+// callsAt says whether with this text address runtime.goexit is where the table
+// says.
+func (t *Table) callsAt(e *elf.File, text, at uint64, targets []uint64) bool {
+	for _, p := range e.Progs {
+		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 && text+at >= p.Vaddr && text+at-p.Vaddr+exitSize <= p.Filesz {
+			var b [exitSize]byte
+			_, err := p.ReadAt(b[:], int64(text+at-p.Vaddr))
+			return err == nil && t.calls(b[:], at, targets)
+		}
+	}
+	return false
+}
+
+// search looks for runtime.goexit in a segment and gives the text address.
+func (t *Table) search(r io.ReaderAt, p *elf.Prog, at uint64, targets []uint64) (uint64, bool) {
+	// Functions are aligned, to 16 bytes at least.
+	const align = 16
+	buf := make([]byte, 1<<18)
+	for off := uint64(0); off < min(p.Filesz, maxSearch); off += uint64(len(buf)) {
+		n, _ := r.ReadAt(buf[:min(uint64(len(buf)), p.Filesz-off)], int64(p.Off+off))
+		for i := int((align - (p.Vaddr+off)%align) % align); i+exitSize <= n; i += align {
+			if !t.calls(buf[i:], at, targets) {
+				continue
+			}
+			text := p.Vaddr + off + uint64(i) - at
+			if text != 0 && text+t.start(0) >= p.Vaddr && text+t.end <= p.Vaddr+p.Memsz {
+				return text, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// window reads a file in pieces, for many small reads that go mostly forwards.
+type window struct {
+	r   io.ReaderAt
+	at  int64
+	n   int
+	buf [1 << 15]byte
+}
+
+// ReadAt implements io.ReaderAt for reads that are much shorter than a piece.
+func (w *window) ReadAt(p []byte, at int64) (int, error) {
+	if at < w.at || at+int64(len(p)) > w.at+int64(w.n) {
+		w.at = at
+		w.n, _ = w.r.ReadAt(w.buf[:], at)
+	}
+	n := copy(p, w.buf[at-w.at:w.n])
+	if n < len(p) {
+		return n, io.ErrUnexpectedEOF
+	}
+	return n, nil
+}
