@@ -20,13 +20,26 @@ import (
 
 func TestMain(m *testing.M) {
 	launch.Trampoline()
+	if os.Getenv(actSpin) != "" {
+		for {
+			runtime.KeepAlive(actSpin)
+		}
+	}
 	os.Exit(m.Run())
 }
+
+// actSpin makes the test binary a program that uses all the CPU it gets.
+const actSpin = "CANDID_TEST_SPIN"
 
 // spin starts a program that uses all the CPU it gets.
 func spin(t *testing.T) *exec.Cmd {
 	t.Helper()
-	c := exec.Command("sh", "-c", "while :; do :; done")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(self)
+	c.Env = append(os.Environ(), actSpin+"=1")
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +154,7 @@ func TestThreadFilter(t *testing.T) {
 	if r := run(t, o); len(r.Profile.Samples) != 0 {
 		t.Errorf("%d samples of threads that do not match", len(r.Profile.Samples))
 	}
-	o.Threads = regexp.MustCompile("^sh$")
+	o.Threads = regexp.MustCompile("^record.test$")
 	if r := run(t, o); len(r.Profile.Samples) == 0 {
 		t.Error("no sample of a thread that matches")
 	}
