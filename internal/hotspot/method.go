@@ -59,11 +59,25 @@ type methodCookie struct {
 	nameIndex, sigIndex                       uint16
 }
 
+// nearMethod is a Method that was asked for lately: an interpreted stack asks
+// for each of its frames.
+type nearMethod struct {
+	ptr uint64
+	m   *method
+}
+
+const nearMethods = 256
+
+// nearPlace is where ptr's Method is kept. Methods lie close together, at
+// multiples of 8 bytes.
+func nearPlace(ptr uint64) uint64 { return ptr * 0x9E3779B97F4A7C15 >> (64 - 8) }
+
 // methodTable is the methods decoded so far.
 type methodTable struct {
 	layout methodLayout
 	byPtr  map[uint64]uint32
 	all    []*method // by id
+	near   [nearMethods]nearMethod
 	bad    map[uint64]struct{}
 	dead   []uint32 // since the last batch
 	sweep  int      // drop idle methods when there are more
@@ -115,8 +129,14 @@ func (vm *VM) openMethods() {
 // there is none.
 func (vm *VM) method(ptr uint64) (uint32, bool) {
 	t := &vm.methods
+	near := &t.near[nearPlace(ptr)]
+	if m := near.m; near.ptr == ptr && m != nil && m.batch == vm.batch {
+		m.used = vm.batch // what was checked in this batch is alive until the next
+		return m.id, true
+	}
 	if id, ok := t.byPtr[ptr]; ok {
 		if m := t.all[id]; vm.freshMethod(m) {
+			*near = nearMethod{ptr, m}
 			return id, true
 		}
 	}
