@@ -24,11 +24,13 @@ char terms[] SEC("license") = "GPL";
 #define RED_ZONE 128
 #define PC(r) ((r)->ip)
 #define SP(r) ((r)->sp)
+#define GO_G(r) ((r)->r14)
 #define FROM_USER(r) (((r)->cs & 3) == 3)
 #else
 #define RED_ZONE 0
 #define PC(r) ((r)->pc)
 #define SP(r) ((r)->sp)
+#define GO_G(r) ((r)->regs[28])
 #define FROM_USER(r) (((r)->pstate & 0xf) == 0)
 #endif
 
@@ -192,11 +194,39 @@ static long vma_found(struct task_struct *task, struct vm_area_struct *vma, stru
 }
 
 /*
+ * Go keeps what it runs, g, in a register in the code that its compiler makes.
+ * A g starts with the bounds of its stack and of the part that may be used without
+ * a check, which is what tells it from anything else (runtime2.go; the guards are
+ * up to 1 KiB above the lower bound, or near the end of all addresses where the
+ * goroutine is asked to stop).
+ */
+#define GO_LARGEST (1UL << 30)
+
+struct go_stack {
+	__u64 low, high, guard;
+};
+
+INLINE __u64 go_top(__u64 g, __u64 sp)
+{
+	struct go_stack s = {};
+
+	if (g < PAGE || g >= 1UL << 56 || (g & 7))
+		return 0;
+	if (bpf_probe_read_user(&s, sizeof(s), (void *)g))
+		return 0;
+	if (sp <= s.low || sp >= s.high || s.high - s.low > GO_LARGEST || ((s.low | s.high) & 7))
+		return 0;
+	if (s.guard - s.low > PAGE && s.guard < -PAGE)
+		return 0;
+	return s.high;
+}
+
+/*
  * The address just above the current thread's stack. C libraries put a
  * thread's descriptor, which the thread register points to, at the top of its
  * stack (glibc, musl); the first thread's stack begins where exec left it.
  */
-INLINE __u64 stack_top(struct task_struct *task, __u64 sp, __u32 tid, __u32 target)
+INLINE __u64 stack_top(struct task_struct *task, __u64 sp, __u32 tid, __u32 target, __u64 g)
 {
 	if (target & TARGET_TOPS) {
 		__u64 *top = bpf_map_lookup_elem(&tops, &tid);
@@ -225,7 +255,7 @@ INLINE __u64 stack_top(struct task_struct *task, __u64 sp, __u32 tid, __u32 targ
 	__u64 first = mm->start_stack + 16;
 	if (sp < first && first - sp <= NEAR)
 		return first;
-	return 0;
+	return go_top(g, sp);
 }
 
 struct plan {
@@ -236,7 +266,7 @@ struct plan {
 	__u32 flags;
 };
 
-INLINE void make_plan(struct plan *p, struct task_struct *task, __u64 sp, __u32 tid, __u32 target)
+INLINE void make_plan(struct plan *p, struct task_struct *task, __u64 sp, __u32 tid, __u32 target, __u64 g)
 {
 	__u64 end, limit = max_stack;
 
@@ -248,7 +278,7 @@ INLINE void make_plan(struct plan *p, struct task_struct *task, __u64 sp, __u32 
 		p->flags |= STACK_UNREAD;
 		return;
 	}
-	p->top = end = stack_top(task, sp, tid, target);
+	p->top = end = stack_top(task, sp, tid, target, g);
 	if (!end) {
 		struct found f = {};
 		end = sp + max_unknown;
@@ -474,7 +504,7 @@ INLINE int take(struct bpf_perf_event_data *ctx, int exact)
 	if (PC(&regs) == 0)
 		p.flags |= NO_USER;
 	else
-		make_plan(&p, task, SP(&regs), tid, target);
+		make_plan(&p, task, SP(&regs), tid, target, GO_G(&regs));
 	__u32 n = kernel_bytes;
 	FORGET(n);
 	if (n > KERNEL_DEPTH * 8)
