@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"compress/flate"
 	"compress/gzip"
+	"encoding/base64"
 	"encoding/json"
 	"io"
 	"os"
@@ -50,7 +52,13 @@ func TestFormats(t *testing.T) {
 		},
 		"x.html": func(t *testing.T, b []byte) {
 			s := string(b)
-			if !strings.HasPrefix(s, "<!") || !strings.Contains(s, "Chain.f5") || !strings.Contains(s, "</html>") {
+			_, data, _ := strings.Cut(s, `id="data">`)
+			data, _, _ = strings.Cut(data, "<")
+			raw, err := io.ReadAll(flate.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(data))))
+			if err != nil || !bytes.Contains(raw, []byte("Chain.f5")) || !bytes.Contains(raw, []byte("Chain.main")) {
+				t.Errorf("%d bytes of packed data, %v", len(raw), err)
+			}
+			if !strings.HasPrefix(s, "<!") || !strings.HasSuffix(strings.TrimSpace(s), "</html>") {
 				t.Errorf("%.200s", s)
 			}
 			for _, far := range []string{"src=\"http", "href=\"http", "src='http", "@import"} {
@@ -276,6 +284,9 @@ func TestPSJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range rows {
+		if strings.HasSuffix(r.Command, "ps -a --json") {
+			t.Errorf("it lists itself: %+v", r)
+		}
 		if itoa(r.PID) == idle.pid() {
 			if !strings.HasPrefix(r.Runtime, "go 1.") || r.Threads < 2 || r.User == "" || r.WhyNot != "" {
 				t.Errorf("%+v", r)

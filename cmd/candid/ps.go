@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"strings"
 	"text/tabwriter"
@@ -43,6 +44,7 @@ why one cannot be profiled. Programs without a known runtime are left out unless
 			for _, p := range procs {
 				r := newPSRow(p)
 				switch {
+				case p.PID == os.Getpid():
 				case re != nil && !re.MatchString(r.Command):
 				case re == nil && !all && !managed(p.Runtime.Kind):
 				default:

@@ -128,8 +128,9 @@ func (s *session) findVM(p *process) {
 		}
 		s.describeRuntime(p)
 	case errors.Is(err, hotspot.ErrNotHotSpot), errors.Is(err, hotspot.ErrNotReady):
-	case !p.target.Alive():
-		p.end() // whatever it was
+	case errors.Is(err, target.ErrZombie), errors.Is(err, target.ErrNoProcess), !p.target.Alive():
+		// It is ending: its memory goes before the rest of it does.
+		p.vmUntil = time.Time{}
 	default:
 		p.vmUntil = time.Time{}
 		s.note(fmt.Sprintf("process %d: its Java methods cannot be named: %v", p.pid, err))

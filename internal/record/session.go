@@ -45,11 +45,13 @@ type session struct {
 
 func newSession(o *Options) *session {
 	b, k := profile.NewBuilder(), kernel.NewResolver()
-	return &session{
+	s := &session{
 		o: o, b: b, files: native.NewFiles(), kernel: k,
 		procs: make(map[uint32]*process), bare: make(map[uint32]bool), comms: make(map[uint32]string),
 		began: time.Now(), usage: ownUsage(), kernelWalk: walk.New(hostArch, nil), kernelIn: newInterner(b, k),
 	}
+	s.gc.start()
+	return s
 }
 
 // Sample walks one snapshot and adds it to the profile.

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/candid-profiler/candid/internal/doctor"
+	"github.com/candid-profiler/candid/internal/report"
+)
+
+func newDoctor() *cobra.Command {
+	var asJSON bool
+	var pidText string
+	cmd := &cobra.Command{
+		Use:   "doctor [-p PID]",
+		Short: "Say what this machine permits and what to change",
+		Long: `Look at what the kernel, the privileges and the container let candid do, which
+engine record would choose and why, and what to change for a better one, as
+commands. With -p also at a process: whether it can be read, its runtime, the
+flags of its JVM, and which of its modules have symbols.
+
+Nothing is changed and nothing is sampled. candid exits with 0 if something can
+be recorded, 3 if nothing is permitted, 4 if there is no such process.
+
+The JSON has the schema ` + doctor.Schema + `: the verdict; engine, the one that record
+would choose; engines; checks, each with a stable id, a state (ok, limited or
+no), what was seen, what it means and its fix; target; fixes. Fields may be
+added, none changes its meaning.`,
+		Example: `  candid doctor                  what can be recorded here, and how well
+  candid doctor -p 1234          the same for one process
+  candid doctor --json | jq -r '.fixes[].command'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o := doctor.Options{Hz: defaultHz, Version: version()}
+			if cmd.Flags().Changed("pid") {
+				pid, err := strconv.Atoi(pidText)
+				if err != nil || pid <= 0 {
+					return usage("%q is not a process id", pidText)
+				}
+				o.PID = pid
+			}
+			r, err := doctor.Examine(o)
+			if err != nil {
+				return failed(err)
+			}
+			out := cmd.OutOrStdout()
+			if asJSON {
+				enc := json.NewEncoder(out)
+				enc.SetIndent("", "  ")
+				enc.SetEscapeHTML(false)
+				err = enc.Encode(r)
+			} else {
+				var style doctor.Style
+				style.Width, style.Color = report.Terminal(os.Stdout)
+				err = r.WriteText(out, style)
+			}
+			if err != nil {
+				return failed(err)
+			}
+			if r.Verdict.State == doctor.No {
+				return &codedError{code: exitPermission}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&pidText, "pid", "p", "", "look at this process too: `PID`")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// defaultHz is the rate of a recording unless another is asked for.
+const defaultHz = 99
