@@ -1,0 +1,79 @@
+package doctor
+
+import (
+	"bufio"
+	"io"
+	"io/fs"
+	"path"
+	"regexp"
+	"strings"
+)
+
+const (
+	dpkgInfo = "var/lib/dpkg/info"
+	// maxLists bounds how much of dpkg's lists is read, bytes; a full desktop has
+	// about 40 MiB.
+	maxLists = 256 << 20
+)
+
+// owners finds the Debian packages that files belong to, by dpkg's lists of
+// files. What belongs to none is left out.
+func owners(root fs.FS, paths []string) map[string]string {
+	out := map[string]string{}
+	if len(paths) == 0 {
+		return out
+	}
+	lists, err := fs.Glob(root, dpkgInfo+"/*.list")
+	if err != nil {
+		return out
+	}
+	// Since /lib has become a link to /usr/lib a file may be listed under either.
+	wanted := map[string]string{}
+	for _, p := range paths {
+		wanted[p] = p
+		if short, ok := strings.CutPrefix(p, "/usr"); ok {
+			wanted[short] = p
+		} else {
+			wanted["/usr"+p] = p
+		}
+	}
+	left := int64(maxLists)
+	for _, list := range lists {
+		f, err := root.Open(list)
+		if err != nil {
+			continue
+		}
+		pkg, _, _ := strings.Cut(strings.TrimSuffix(path.Base(list), ".list"), ":")
+		r := &io.LimitedReader{R: f, N: left}
+		for s := bufio.NewScanner(r); s.Scan(); {
+			if p, ok := wanted[string(s.Bytes())]; ok && packageName.MatchString(pkg) {
+				out[p] = pkg
+			}
+		}
+		left = r.N
+		f.Close()
+		if len(out) == len(paths) || left <= 0 {
+			break
+		}
+	}
+	return out
+}
+
+// packageName is what Debian allows as the name of a package (Debian Policy 5.6.1).
+var packageName = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
+
+var openJDK = regexp.MustCompile(`^openjdk-([0-9]+)-`)
+
+// debugPackage is the package that should hold the symbols of another one's
+// files: PACKAGE-dbgsym, but for the few that have one made by hand.
+func debugPackage(pkg string) string {
+	switch m := openJDK.FindStringSubmatch(pkg); {
+	case pkg == "":
+		return ""
+	case pkg == "libc6":
+		return "libc6-dbg"
+	case m != nil:
+		return "openjdk-" + m[1] + "-dbg"
+	}
+	return pkg + "-dbgsym"
+}

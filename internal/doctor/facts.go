@@ -1,0 +1,129 @@
+package doctor
+
+import "strings"
+
+// facts is what was seen of the machine and of candid's own place in it. What it
+// means is decided in functions of facts alone, so that every kind of machine
+// can be tested on one.
+type facts struct {
+	kernel       string // release
+	major, minor int
+	cpus         int
+	hz           int    // of the tick; 0: unknown
+	btf          bool   // the kernel describes its types
+	lockdown     string // "" : not built in
+	clock        string // current clock source
+	clocks       []string
+
+	self       string // path of candid
+	uid        int
+	user       string
+	effective  uint64 // capabilities
+	bounding   uint64
+	noNewPrivs bool
+	seccomp    int // 0 off, 1 strict, 2 filter
+	filters    int // number of them; -1: not told
+
+	sysctl map[string]string // what could be read, by name: kernel.kptr_restrict
+
+	perf     perfReach
+	perfErr  error // why not all of it
+	counters error // why hardware counters cannot be had
+	vmRead   error // of process_vm_readv on candid itself
+
+	names    int   // of kernel functions
+	namesErr error // why there are none
+
+	openFiles, openFilesMax uint64 // RLIMIT_NOFILE
+	locked                  uint64 // RLIMIT_MEMLOCK, bytes
+
+	pidNS, userNS bool   // candid is in a pid or user namespace other than the machine's
+	container     string // what kind of container this is by its marks; "" if none
+	pidOne        string // "same", "other" or "unknown": mount namespace of process 1
+	procOptions   string // how /proc is mounted
+	cgroup        string
+	cpuLimit      float64 // CPUs that the cgroup may use; 0: no limit
+}
+
+// perfReach is what perf events may be opened on.
+type perfReach uint8
+
+const (
+	perfNothing perfReach = iota
+	perfUser              // one's own threads, without the kernel
+	perfOwn               // one's own threads
+	perfMachine           // everything
+)
+
+// The numbers of capabilities (include/uapi/linux/capability.h).
+const (
+	capSysPtrace = 19
+	capSysAdmin  = 21
+	capSyslog    = 34
+	capPerfmon   = 38
+	capBPF       = 39
+)
+
+func (f *facts) holds(c int) bool { return f.effective>>c&1 != 0 }
+
+// canHold says whether the capability can be given to candid by its file.
+func (f *facts) canHold(c int) bool { return f.bounding>>c&1 != 0 }
+
+// perfmon says whether perf events are free of limits. The kernel asks for the
+// capability in the machine's own user namespace (perfmon_capable in
+// include/linux/capability.h).
+func (f *facts) perfmon() bool {
+	return !f.userNS && (f.holds(capPerfmon) || f.holds(capSysAdmin))
+}
+
+func (f *facts) bpf() bool { return !f.userNS && (f.holds(capBPF) || f.holds(capSysAdmin)) }
+
+// ptrace says whether processes of other users can be read, within candid's
+// user namespace.
+func (f *facts) ptrace() bool { return f.holds(capSysPtrace) }
+
+func (f *facts) inContainer() bool { return f.pidNS || f.userNS }
+
+// grant is the command that gives candid the capabilities that it lacks, nil if
+// there is none.
+func (f *facts) grant() *Fix {
+	const gain = "the full engine for all processes: perf events, BPF, names of kernel functions"
+	switch {
+	case f.userNS:
+		return nil // no capability of a user namespace counts for perf and BPF
+	case f.container == "kubernetes":
+		return &Fix{"kubectl debug -it POD --image=IMAGE --target=CONTAINER --profile=sysadmin", gain}
+	case f.pidNS || f.container != "" && !f.canHoldAll():
+		tool := "docker"
+		if f.container == "podman" {
+			tool = "sudo podman"
+		}
+		return &Fix{tool + " run --cap-add PERFMON --cap-add BPF --cap-add SYS_PTRACE --cap-add SYSLOG IMAGE", gain}
+	case !f.canHoldAll() || f.self == "":
+		// The program could not even be started with a capability that is not in
+		// the bounding set.
+		return nil
+	}
+	return &Fix{"sudo setcap cap_perfmon,cap_bpf,cap_sys_ptrace,cap_syslog+ep " + shellQuote(f.self), gain}
+}
+
+// canHoldAll says whether all capabilities of the full engine can be given.
+func (f *facts) canHoldAll() bool {
+	for _, c := range []int{capPerfmon, capBPF, capSysPtrace, capSyslog} {
+		if !f.canHold(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// shellQuote makes a word of a POSIX shell of a path.
+func shellQuote(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._+-:@%,=", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

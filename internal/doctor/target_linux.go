@@ -1,0 +1,223 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/candid-profiler/candid/internal/hotspot"
+	"github.com/candid-profiler/candid/internal/runtimes"
+	"github.com/candid-profiler/candid/internal/symbol"
+	"github.com/candid-profiler/candid/internal/target"
+)
+
+// examiner looks at one process.
+type examiner struct {
+	f      *facts
+	p      *target.Process // nil if it may not be looked into
+	t      *Target
+	checks []Check
+}
+
+func (e *examiner) add(c Check) {
+	c.Group = groupTarget
+	e.checks = append(e.checks, c)
+}
+
+// target looks at the process. denied is why it may not be looked into.
+func (e *examiner) target(pid int, denied error) {
+	e.t = &Target{PID: pid, NamespacePID: pid, UID: -1, Runtime: "unknown", Modules: []Module{}}
+	if denied != nil {
+		// Everyone may read the command line, unless /proc hides it.
+		if s, err := readSmall(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil {
+			e.t.Command = printable(strings.ReplaceAll(s, "\x00", " "))
+		}
+		e.denied(denied)
+		return
+	}
+	p := e.p
+	e.t.NamespacePID, e.t.UID = p.NamespacePID(), p.UID()
+	e.t.Command = printable(strings.Join(p.Cmdline(), " "))
+	if e.t.Command == "" {
+		e.t.Command = printable(p.Comm())
+	}
+	if threads, err := p.Threads(); err == nil {
+		e.t.Threads = len(threads)
+	}
+	e.add(Check{ID: "target.access", Name: "access", State: OK, Seen: "permitted", Means: "runs as " + userName(e.t.UID) + "; its memory can be read"})
+	e.add(e.checkRead())
+	e.add(e.checkPlace())
+	e.runtime()
+	e.modules()
+}
+
+func (e *examiner) denied(err error) {
+	c := Check{ID: "target.access", Name: "access", State: No, Seen: printable(errText(err)), Means: "candid cannot look into it"}
+	var access *target.AccessError
+	if errors.As(err, &access) {
+		e.t.UID = access.UID
+		c.Seen = access.Reason.String()
+		switch access.Reason {
+		case target.ReasonOtherUser:
+			c.Seen = "it runs as " + userName(access.UID) + ", candid as " + e.f.user
+			c.Fix = e.f.grant()
+			if c.Fix == nil || e.f.noNewPrivs {
+				break
+			}
+			c.Fix = &Fix{fmt.Sprintf("sudo candid record -p %d", e.t.PID), "this process can be recorded"}
+		case target.ReasonYama:
+			c.Fix = &Fix{"sudo sysctl kernel.yama.ptrace_scope=0", "users may read their own running processes"}
+		case target.ReasonHidden:
+			c.Fix = &Fix{"sudo mount -o remount,hidepid=0 /proc", "processes of other users are shown"}
+		case target.ReasonCapabilities:
+			c.Fix = e.f.grant()
+		}
+	}
+	e.add(c)
+}
+
+// checkRead reads the target's memory by the system call that costs least.
+func (e *examiner) checkRead() Check {
+	c := Check{ID: "target.process_vm_readv", Name: "process_vm_readv", State: OK, Seen: "works", Means: "its memory is read without stopping it"}
+	var b [1]byte
+	local := unix.Iovec{Base: &b[0]}
+	local.SetLen(1)
+	// Nothing is mapped at 0: the permission is checked before the address.
+	_, err := unix.ProcessVMReadv(e.p.PID, []unix.Iovec{local}, []unix.RemoteIovec{{Base: 0, Len: 1}}, 0)
+	if err != nil && err != unix.EFAULT {
+		c.State, c.Seen, c.Means = Limited, err.Error(), "/proc/PID/mem is read instead, which takes more calls"
+	}
+	return c
+}
+
+// checkPlace says whether the target lives in a container of its own.
+func (e *examiner) checkPlace() Check {
+	c := Check{ID: "target.namespaces", Name: "namespaces", State: OK, Seen: "same as candid's", Means: "pids and paths mean the same to both"}
+	var differ []string
+	for _, kind := range []string{"pid", "mnt", "user"} {
+		own, err1 := namespace("self", kind)
+		its, err2 := namespace(strconv.Itoa(e.p.PID), kind)
+		if err1 == nil && err2 == nil && own != its {
+			differ = append(differ, map[string]string{"pid": "pid", "mnt": "mount", "user": "user"}[kind])
+		}
+	}
+	if len(differ) > 0 {
+		c.Seen = "its own: " + strings.Join(differ, ", ")
+		c.Means = "files are read through /proc/PID/root"
+		if e.t.NamespacePID != e.t.PID {
+			c.Means += fmt.Sprintf("; it calls itself process %d", e.t.NamespacePID)
+		}
+	}
+	return c
+}
+
+// runtime looks at what the program runs on.
+func (e *examiner) runtime() {
+	c := Check{ID: "target.runtime", Name: "runtime", State: OK}
+	rt, err := runtimes.Of(e.p)
+	if err != nil {
+		c.State, c.Seen, c.Means = Limited, "unknown", "not recognised: "+printable(errText(err))
+		e.add(c)
+		return
+	}
+	e.t.Runtime = printable(rt.String())
+	c.Seen = e.t.Runtime
+	switch rt.Kind {
+	case runtimes.Hotspot:
+		vm, err := hotspot.Open(e.p)
+		if err == nil {
+			e.t.Runtime = "hotspot " + printable(vm.Version())
+			c.Seen = e.t.Runtime
+			c.Means = "Java methods are named, interpreted and compiled ones, with lines"
+			e.add(c)
+			e.jvm(vm)
+			return
+		}
+		c.State, c.Means = Limited, "its Java methods cannot be named: "+printable(errText(err))
+		if errors.Is(err, hotspot.ErrNotReady) {
+			c.Means = "it is still starting; record waits for it"
+		}
+	case runtimes.Go:
+		c.Means = "functions and lines come from Go's own tables"
+	case runtimes.Native, runtimes.Unknown, runtimes.NativeImage, runtimes.NativeAOT:
+		c.Means = "machine code from files: see the symbols below"
+	default:
+		c.State = Limited
+		c.Means = "only the runtime's own code is named, not the functions of the program that it runs"
+	}
+	e.add(c)
+}
+
+// jvm looks at the flags of a Java VM.
+func (e *examiner) jvm(vm *hotspot.VM) {
+	j := &JVM{Release: printable(vm.Release()), GC: vm.GC(), Flags: map[string]string{}, Notes: []string{}}
+	for _, n := range vm.Notes() {
+		j.Notes = append(j.Notes, printable(n))
+	}
+	for _, name := range []string{"DebugNonSafepoints", "PreserveFramePointer", "Inline", "TieredCompilation", "UseJVMCICompiler", "MaxInlineLevel"} {
+		if v, ok := vm.Flag(name); ok {
+			j.Flags[name] = v
+		}
+	}
+	e.t.JVM = j
+	e.checks = append(e.checks, jvmChecks(j)...)
+}
+
+func userName(uid int) string {
+	if uid < 0 {
+		return "an unknown user"
+	}
+	id := strconv.Itoa(uid)
+	if u, err := user.LookupId(id); err == nil {
+		return fmt.Sprintf("%s (uid %d)", printable(u.Username), uid)
+	}
+	return "uid " + id
+}
+
+// printable makes what came from a target safe to show, on one line.
+func printable(s string) string {
+	return strings.Join(strings.Fields(symbol.Printable(s)), " ")
+}
+
+// modules looks at the files whose code is mapped.
+func (e *examiner) modules() {
+	all, err := e.p.Modules()
+	if err != nil {
+		e.add(Check{ID: "target.symbols", Name: "symbols", State: Limited, Seen: "unknown", Means: "its modules cannot be read: " + printable(errText(err))})
+		return
+	}
+	type id struct{ dev, inode uint64 }
+	seen := map[id]bool{}
+	var paths []string
+	for _, m := range all {
+		if m.VDSO() || seen[id{m.Dev, m.Inode}] || len(e.t.Modules) >= maxModules {
+			continue
+		}
+		seen[id{m.Dev, m.Inode}] = true
+		row := e.module(m)
+		e.t.Modules = append(e.t.Modules, row)
+		if row.State != OK {
+			paths = append(paths, m.Path)
+		}
+	}
+	own, err1 := namespace("self", "mnt")
+	its, err2 := namespace(strconv.Itoa(e.p.PID), "mnt")
+	if err1 == nil && err2 == nil && own == its {
+		// In another mount namespace other packages would be asked for.
+		owners := owners(os.DirFS("/"), paths)
+		for i := range e.t.Modules {
+			if m := &e.t.Modules[i]; m.State != OK {
+				m.Package = debugPackage(owners[m.Path])
+			}
+		}
+	}
+	e.checks = append(e.checks, symbolCheck(e.t.Modules))
+}
+
+// maxModules bounds the list; a large desktop program has some hundreds.
+const maxModules = 1024
