@@ -205,7 +205,7 @@ func (n *Native) file(p Place) *nativeFile {
 		return nf
 	}
 	n.files[p.File] = nf
-	opt := Options{Path: p.Path, OpenDebug: n.openDebug, NoLines: n.NoLines}
+	opt := Options{Path: p.Path, OpenDebug: n.openDebug, NoLines: n.NoLines || isCLibrary(p.Name)}
 	f, err := n.loc.Open(p)
 	if err == nil {
 		nf.f, err = Open(f, opt)

@@ -395,3 +395,14 @@ func BenchmarkResolve(b *testing.B) {
 		out = n.Resolve(walk.Frame{PC: pcs[i%len(pcs)], Kind: walk.KindNative}, out[:0])
 	}
 }
+
+func TestIsCLibrary(t *testing.T) {
+	for name, want := range map[string]bool{
+		"libc.so.6": true, "/lib/x86_64-linux-gnu/libc-2.31.so": true, "ld-linux-x86-64.so.2": true, "ld-musl-x86_64.so.1": true,
+		"libc++.so.1": false, "libcurl.so.4": false, "libjvm.so": false, "": false, "libc.so": false,
+	} {
+		if isCLibrary(name) != want {
+			t.Errorf("%q: %v", name, !want)
+		}
+	}
+}
