@@ -45,6 +45,7 @@ const (
 // Registers of AArch64 by their DWARF numbers (AADWARF64): x0 to x30 are 0 to 30.
 const (
 	X3  = 3  // where Go keeps a return address while a stack grows
+	X6  = 6  // where Go goes on with a goroutine
 	X28 = 28 // the running goroutine, in Go
 	X29 = 29 // frame pointer
 	X30 = 30 // link register

@@ -37,9 +37,7 @@ func (r *Rule) Step(c *walk.Cursor, code walk.Code, bias uint64) walk.Verdict {
 	case Switch:
 		return overSwitch(c, r, code, bias)
 	case Enter:
-		if v, ok := goOn(c, code); ok {
-			return v
-		}
+		return overEnter(c, r, code)
 	case Away:
 		// No goroutine can be gone on with from there.
 		c.Regs.Known &^= 1 << gRegister(c.Regs.Arch)

@@ -173,32 +173,39 @@ func ownStack(mem walk.Memory, g uint64) (m uint64, own, ok bool) {
 	return m, g0 == g, ok1 && ok2 && m != 0
 }
 
-// goOn follows the function that goes on with a goroutine, from the moment that
-// the stack pointer is the goroutine's: there it stands where the goroutine will
-// go on. false: it still is the thread's.
-func goOn(c *walk.Cursor, code walk.Code) (walk.Verdict, bool) {
+// overEnter follows the function that goes on with a goroutine. From the moment
+// that the stack pointer is the goroutine's it stands where the goroutine will go
+// on; only its last instruction has that place in a register.
+func overEnter(c *walk.Cursor, r *Rule, code walk.Code) walk.Verdict {
 	regs := &c.Regs
 	if !c.Leaf || c.Mem == nil {
-		return 0, false
+		return step(c, r.Size)
 	}
 	g := regs.R[gRegister(regs.Arch)]
 	if _, own, ok := ownStack(c.Mem, g); !ok || own {
-		return 0, false
+		return step(c, r.Size)
 	}
 	low, ok1 := c.Mem.Word(g + gLow)
 	high, ok2 := c.Mem.Word(g + gHigh)
-	pc, ok3 := c.Mem.Word(g + gPC)
-	sp := regs.SP()
-	if !ok1 || !ok2 || !ok3 || sp <= low || sp > high || high-low > 1<<30 || !code.Executable(pc) {
-		return 0, false
+	if sp := regs.SP(); !ok1 || !ok2 || sp <= low || sp > high || high-low > 1<<30 {
+		if returns(c, r, code) {
+			return step(c, r.Size)
+		}
+		return walk.Done
+	}
+	pc := regs.R[cpu.RBX]
+	if regs.Arch == cpu.ARM64 {
+		pc = regs.R[cpu.X6]
+	}
+	if !code.Executable(pc) {
+		return walk.Done
 	}
 	regs.PC = pc
-	regs.Known = spBit(regs.Arch)
+	regs.Known = regs.Known&(1<<gRegister(regs.Arch)) | spBit(regs.Arch)
 	// The goroutine will not return to pc, it will start there.
 	c.Leaf, c.Unextended, c.LeafCallee = true, 0, false
-	c.Low, c.High = low, high
-	c.Outside, c.Checked = true, true
-	return walk.Stepped, true
+	newStack(c)
+	return walk.Stepped
 }
 
 // gRegister is the register that has the running g in all code that the compiler

@@ -45,7 +45,7 @@ var amd64Order = [16]uint8{cpu.R8, cpu.R9, cpu.R10, cpu.R11, cpu.R12, cpu.R13, c
 
 // signalFrame restores the registers that a signal interrupted.
 func (s *Stepper) signalFrame(c *walk.Cursor) walk.Verdict {
-	regs := c.Regs
+	regs, trampolineAt := c.Regs, c.Regs.PC
 	sp := regs.SP()
 	ok := true
 	word := func(at uint64) uint64 {
@@ -71,13 +71,52 @@ func (s *Stepper) signalFrame(c *walk.Cursor) walk.Verdict {
 	}
 	c.Regs = regs
 	c.Leaf, c.Unextended, c.LeafCallee = true, 0, false
-	leaveSignalStack(c, sp)
-	return walk.Stepped
+	if !leaveSignalStack(c, sp) || c.InCopy(regs.SP()) {
+		return walk.Stepped
+	}
+	if a, ok := s.find(trampolineAt); ok && s.modules[a.module].File != nil && s.modules[a.module].File.goes != nil {
+		// Go handles signals on a stack of each thread's own, and its handlers are
+		// done long before the interrupted stack can be read: theirs is complete.
+		return walk.Done
+	}
+	if sameFrame(c, sp) {
+		c.Checked = true
+		return walk.Stepped
+	}
+	a, ok := s.find(regs.PC)
+	if !ok || s.modules[a.module].File == nil || s.cutting {
+		return walk.Stepped // a runtime's code; it may know better
+	}
+	// The interrupted frame can be told, its callers cannot.
+	s.cutting = true
+	s.Step(c)
+	s.cutting = false
+	return walk.Cut
+}
+
+// sameFrame says whether the process still has the signal's frame at sp that was
+// copied, so that the interrupted stack is the same too.
+func sameFrame(c *walk.Cursor, sp uint64) bool {
+	from, n := sp+amd64Registers, uint64(8*17)
+	if c.Regs.Arch == cpu.ARM64 {
+		from, n = sp+arm64Registers, 8*33
+	}
+	for at := from; at < from+n; at += 8 {
+		if !c.InCopy(at) || c.Mem == nil {
+			return false
+		}
+		then, _ := c.Word(at)
+		if now, ok := c.Mem.Word(at); !ok || now != then {
+			return false
+		}
+	}
+	return true
 }
 
 // leaveSignalStack forgets the stack's bounds where a signal was handled on a
-// stack of its own: the interrupted frame is then not above the handler's.
-func leaveSignalStack(c *walk.Cursor, frame uint64) {
+// stack of its own: the interrupted frame is then not above the handler's. It
+// says whether that is so.
+func leaveSignalStack(c *walk.Cursor, frame uint64) bool {
 	sp := c.Regs.SP()
 	// The kernel leaves at most its frame (with the vector registers, some 3 to
 	// 11 KiB) and the red zone between the two.
@@ -87,5 +126,7 @@ func leaveSignalStack(c *walk.Cursor, frame uint64) {
 		} else {
 			c.Low, c.High = 0, 0
 		}
+		return true
 	}
+	return false
 }

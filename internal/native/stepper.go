@@ -26,6 +26,7 @@ type Stepper struct {
 	refreshed  time.Time
 	now        func() time.Time
 	reader     codeReader
+	cutting    bool // a frame is appended that a signal interrupted
 	cache      [cacheSize]entry
 }
 
@@ -44,7 +45,7 @@ type entry struct {
 	first      bool // the code is where the program was entered; it has no caller
 }
 
-// cacheSize entries of 40 bytes: a program's hot call sites and leaf addresses.
+// cacheSize entries of 56 bytes: a program's hot call sites and leaf addresses.
 const (
 	cacheBits = 12
 	cacheSize = 1 << cacheBits
@@ -130,6 +131,7 @@ func (s *Stepper) Step(c *walk.Cursor) walk.Verdict {
 		return r.Step(c, s, e.bias)
 	}
 	if e.signal {
+		f.Flags = 0 // it was not called
 		return s.signalFrame(c)
 	}
 	if e.first {

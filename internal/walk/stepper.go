@@ -104,6 +104,9 @@ const (
 	Stuck
 	// NotMine: nothing was appended; this code is not the stepper's after all.
 	NotMine
+	// Cut: the frame has been appended, but its caller is on a stack that was not
+	// copied and has changed since.
+	Cut
 )
 
 // Stepper knows how to step over one kind of code.

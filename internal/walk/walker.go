@@ -114,6 +114,10 @@ func (w *Walker) run(c *Cursor, snap *capture.Snapshot) {
 			out.End = EndComplete
 			return
 		}
+		if v == Cut {
+			w.end(c, EndTruncated)
+			return
+		}
 		if v == NotMine {
 			// Nobody's code. The thread may really be there, by a call through a
 			// wild pointer, which has just stored where it came from; a return
