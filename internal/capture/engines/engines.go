@@ -10,6 +10,7 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/capture/bpfcopy"
 	"github.com/candid-profiler/candid/internal/capture/perfevent"
+	"github.com/candid-profiler/candid/internal/capture/suspend"
 )
 
 // ErrUnknown says that there is no engine of the name that was asked for.
@@ -31,6 +32,9 @@ var ladder = []rung{
 	}},
 	{"perf-thread", func(opts capture.Options, why string) (capture.Engine, error) {
 		return engine(perfevent.OpenEngine(opts, perfevent.Threads, why))
+	}},
+	{"suspend", func(opts capture.Options, why string) (capture.Engine, error) {
+		return engine(suspend.Open(opts, why))
 	}},
 }
 

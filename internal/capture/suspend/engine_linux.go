@@ -1,0 +1,279 @@
+package suspend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/candid-profiler/candid/internal/capture"
+)
+
+// Engine is capture.Engine by ptrace.
+type Engine struct {
+	opts     capture.Options
+	why      string // no better engine was taken
+	maxStack int
+	due      uint64 // ns of CPU time after which a thread is sampled again
+	cpus     []int  // where sampling threads may run
+
+	mu  sync.Mutex // of hot and of what the threads in it hold
+	hot []*thread  // those that ran lately
+
+	// Of Run's goroutine.
+	procs   map[int]*process
+	idle    []*thread
+	notices []capture.Notice
+	others  map[int]bool // processes that are no targets
+	looked  int64        // ns, for children
+	reader  reader
+	batch   []item
+	snap    capture.Snapshot
+
+	adding  sync.Mutex // of added
+	added   []*process
+	list    []*worker
+	workers sync.WaitGroup
+
+	running, stopping          atomic.Bool
+	wake                       chan struct{}
+	samples, bytes, outOfReach atomic.Uint64
+}
+
+var _ capture.Engine = (*Engine)(nil)
+
+// Open looks whether the targets may be traced; nothing is touched before Run.
+// The reason why no better engine is used, if any, goes into Describe. Where a
+// target is being traced already the error is a *TracedError.
+func Open(opts capture.Options, why string) (*Engine, error) {
+	if len(opts.Events) > 1 {
+		return nil, fmt.Errorf("sample by %d events at once: %w: give one", len(opts.Events), capture.ErrUnsupported)
+	}
+	if len(opts.Events) == 1 && opts.Events[0].Kind != capture.CPUTime {
+		return nil, fmt.Errorf("sample by %s: %w: suspending threads samples CPU time only", opts.Events[0].Name, capture.ErrUnsupported)
+	}
+	if opts.Period <= 0 {
+		return nil, fmt.Errorf("sample every %v: the period must be above zero", opts.Period)
+	}
+	if opts.All {
+		return nil, fmt.Errorf("sample the whole machine: %w: suspending threads needs processes to be named; use -p", capture.ErrUnsupported)
+	}
+	// There is no thread of that number: the kernel gets as far as to say so
+	// unless a filter forbids the call.
+	switch errno := seize(noSuchThread); errno {
+	case unix.ESRCH:
+	case unix.ENOSYS:
+		return nil, fmt.Errorf("suspend threads: %w: a sandbox has no ptrace: %w", capture.ErrUnsupported, errno)
+	default:
+		return nil, fmt.Errorf("suspend threads: %w: a seccomp filter forbids ptrace (in a container, allow it or add CAP_SYS_PTRACE): %w", capture.ErrPermission, errno)
+	}
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return nil, fmt.Errorf("find the CPUs that candid may run on: %w", err)
+	}
+	e := &Engine{
+		opts: opts, why: why, maxStack: largestStack, due: uint64(opts.Period) / 2,
+		procs: map[int]*process{}, wake: make(chan struct{}, 1),
+	}
+	if opts.MaxStack > 0 {
+		e.maxStack = min(max(opts.MaxStack, 1024), largestStack)
+	}
+	for cpu := range len(set) * 64 {
+		if set.IsSet(cpu) {
+			e.cpus = append(e.cpus, cpu)
+		}
+	}
+	for _, pid := range opts.PIDs {
+		if err := e.AddPID(pid); err != nil {
+			return nil, errors.Join(err, e.Close())
+		}
+	}
+	return e, nil
+}
+
+// noSuchThread is above every thread's number (PID_MAX_LIMIT).
+const noSuchThread = 1<<31 - 1
+
+// Name is "suspend".
+func (e *Engine) Name() string { return "suspend" }
+
+// Describe says what is used.
+func (e *Engine) Describe() string {
+	s := fmt.Sprintf("threads suspended by ptrace (cpu time, %.4g Hz), no kernel frames", 1/e.opts.Period.Seconds())
+	if e.why != "" {
+		s += ": " + e.why
+	}
+	return s
+}
+
+// AddPID makes a process a target. It may be called while Run runs.
+func (e *Engine) AddPID(pid int) error {
+	if pid <= 0 {
+		return fmt.Errorf("sample process %d: a process id is above zero", pid)
+	}
+	p, err := openProcess(pid)
+	if err != nil {
+		return err
+	}
+	if err := p.mayTrace(); err != nil {
+		p.close()
+		return err
+	}
+	e.adding.Lock()
+	e.added = append(e.added, p)
+	e.adding.Unlock()
+	e.wakeReader()
+	return nil
+}
+
+func (e *Engine) wakeReader() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+const (
+	// roundEvery is how often Run looks after threads.
+	roundEvery = 20 * time.Millisecond
+	// pollEvery is how long samples may wait for their reader, ns.
+	pollEvery = 100e6
+)
+
+// Run samples until ctx ends or no target is left.
+func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
+	noStopSignals()
+	now := clock()
+	e.look(now)
+	if len(e.procs) == 0 {
+		return nil
+	}
+	e.begin()
+	e.start()
+	defer e.drain(sink, true)
+	defer e.workers.Wait()
+	defer e.stopping.Store(true)
+	ticker := time.NewTicker(roundEvery)
+	defer ticker.Stop()
+	drained := now
+	for {
+		full := false
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-e.wake:
+			full = true
+		case <-ticker.C:
+		}
+		now := clock()
+		e.look(now)
+		if full || now-drained >= pollEvery {
+			drained = now
+			e.drain(sink, false)
+		}
+		if len(e.procs) == 0 {
+			return nil
+		}
+	}
+}
+
+// begin makes samples account for what threads run from now on.
+func (e *Engine) begin() {
+	for _, p := range e.procs {
+		for _, th := range p.threads {
+			if a, ok := e.reader.account(th.schedFD); ok {
+				th.sampled = a.run
+			}
+		}
+	}
+}
+
+// arenaSize is room for the stacks of a fifth of a second, and for some of the
+// largest at least.
+func (e *Engine) arenaSize() int {
+	want := 0.2 / e.opts.Period.Seconds() * 32768
+	return int(min(max(want, 2<<20), 16<<20))
+}
+
+func (e *Engine) start() {
+	e.stopping.Store(false)
+	size := e.arenaSize()
+	if e.list == nil {
+		for _, cpu := range e.cpus {
+			w := &worker{e: e, cpu: cpu, samples: make([]sample, 0, max(256, size/8192))}
+			w.arena, w.spare = make([]byte, size), make([]byte, size)
+			e.list = append(e.list, w)
+		}
+	}
+	for _, w := range e.list {
+		e.workers.Add(1)
+		go w.run()
+	}
+}
+
+// Stats is what was done so far.
+func (e *Engine) Stats() capture.Stats {
+	s := capture.Stats{Samples: e.samples.Load(), Bytes: e.bytes.Load()}
+	for _, w := range e.list {
+		w.mu.Lock()
+		s.Lost += w.lost
+		s.Throttled += w.late
+		w.mu.Unlock()
+	}
+	return s
+}
+
+// Stops is how long threads were stopped so far, and what else came of it.
+func (e *Engine) Stops() Stops {
+	var all stopCounts
+	s := Stops{OutOfReach: e.outOfReach.Load()}
+	for _, w := range e.list {
+		w.mu.Lock()
+		all.addAll(&w.stops)
+		s.Raced += w.raced
+		s.Refused += w.refused
+		s.BrokenCalls += w.broken
+		s.SamplingMissed += w.late
+		w.mu.Unlock()
+	}
+	for _, n := range all.n {
+		s.Count += uint64(n)
+	}
+	s.Median, s.P99, s.Max = all.quantile(0.5), all.quantile(0.99), time.Duration(all.max)
+	return s
+}
+
+// Close closes all descriptors. Run must have returned.
+func (e *Engine) Close() error {
+	e.adopt()
+	for pid, p := range e.procs {
+		for _, th := range p.threads {
+			th.close()
+		}
+		p.stacks.close()
+		p.close()
+		delete(e.procs, pid)
+	}
+	e.hot, e.idle = nil, nil
+	return nil
+}
+
+var (
+	epoch     = time.Now()
+	epochMono = monotonic() - int64(time.Since(epoch))
+)
+
+func monotonic() int64 {
+	var ts unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) != nil {
+		return 0
+	}
+	return ts.Nano()
+}
+
+// clock is CLOCK_MONOTONIC in ns, without a system call.
+func clock() int64 { return epochMono + int64(time.Since(epoch)) }

@@ -1,0 +1,275 @@
+package suspend
+
+import (
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/candid-profiler/candid/internal/capture"
+)
+
+const (
+	listEvery   = 100e6 // ns between two lists of a process's threads
+	listAtMost  = 10e6  // ns, even where their number changes all the time
+	hotFor      = 100e6 // ns that a thread is watched after it ran last
+	firstPause  = 20e6  // ns that a thread is left alone that just fell idle
+	longestIdle = 160e6 // ns that any thread is left alone, if there are few
+	// Looking at one idle thread takes this long, ns; looking at all of them
+	// may take this part of a CPU.
+	lookCost, lookShare = 1500, 0.01
+)
+
+// look brings what is known of the targets and their threads up to date.
+func (e *Engine) look(now int64) {
+	for _, p := range e.adopt() {
+		e.list1(p, now)
+	}
+	for _, p := range e.procs {
+		var st unix.Stat_t
+		if unix.Fstat(p.task, &st) != nil {
+			st.Nlink = 0
+		}
+		since := now - p.listed
+		if since >= listEvery || uint64(st.Nlink) != p.links && since >= listAtMost {
+			p.links = uint64(st.Nlink)
+			e.list1(p, now)
+		}
+	}
+	if e.opts.Children && now-e.looked >= listEvery {
+		e.looked = now
+		e.findChildren(now)
+	}
+	e.wakeIdle(now)
+	e.sweep(now)
+	for pid, p := range e.procs {
+		if p.gone && len(p.threads) == 0 {
+			p.stacks.close()
+			p.close()
+			delete(e.procs, pid)
+		}
+	}
+}
+
+// adopt takes the processes that AddPID left.
+func (e *Engine) adopt() []*process {
+	e.adding.Lock()
+	defer e.adding.Unlock()
+	var fresh []*process
+	for _, p := range e.added {
+		if e.procs[p.pid] != nil {
+			p.close()
+			continue
+		}
+		e.procs[p.pid] = p
+		fresh = append(fresh, p)
+	}
+	e.added = e.added[:0]
+	return fresh
+}
+
+// list1 lists the threads of one process.
+func (e *Engine) list1(p *process, now int64) {
+	first := p.listed == 0 && !p.child
+	p.listed = now
+	s, ok := e.reader.status(p.stat)
+	tids, err := p.tids()
+	if !ok || err != nil || len(tids) == 0 || s.state == 'Z' && len(tids) == 1 {
+		p.gone = true
+		e.mu.Lock()
+		for _, th := range p.threads {
+			th.gone = true
+		}
+		e.mu.Unlock()
+		return
+	}
+	if s.startCode != p.startCode || s.startStack != p.startStack {
+		e.mu.Lock()
+		p.startCode, p.startStack = s.startCode, s.startStack
+		for _, th := range p.threads {
+			th.stack = stackSpan{}
+		}
+		e.mu.Unlock()
+		p.stacks.close()
+		p.stacks = stackFinder{}
+		e.notices = append(e.notices, capture.Notice{Kind: capture.Exec, Time: uint64(now), PID: uint32(p.pid), TID: uint32(p.pid), Comm: comm(p.pid)})
+	}
+	for _, tid := range tids {
+		if p.threads[tid] != nil {
+			continue
+		}
+		th := p.openThread(tid, &e.reader)
+		if th == nil {
+			continue
+		}
+		p.threads[tid] = th
+		if first {
+			th.sampled = th.seen.run
+		} else if tid != p.pid {
+			e.notices = append(e.notices, capture.Notice{Kind: capture.Fork, Time: uint64(now), PID: uint32(p.pid), TID: uint32(tid), Parent: uint32(p.pid)})
+		}
+		if first && len(tids) > 64 {
+			e.retire(th, now)
+			continue
+		}
+		e.heat(th, now)
+	}
+}
+
+// heat makes a thread one that the sampling threads look at.
+func (e *Engine) heat(th *thread, now int64) {
+	e.mu.Lock()
+	th.active, th.hot = now, true
+	e.hot = append(e.hot, th)
+	e.mu.Unlock()
+}
+
+// retire makes a thread one that is looked at now and then.
+func (e *Engine) retire(th *thread, now int64) {
+	th.hot, th.pause = false, firstPause
+	th.next = now + th.pause
+	e.idle = append(e.idle, th)
+}
+
+// wakeIdle looks which idle threads have begun to run.
+func (e *Engine) wakeIdle(now int64) {
+	longest := max(longestIdle, int64(float64(len(e.idle))*lookCost/lookShare))
+	left := e.idle[:0]
+	for _, th := range e.idle {
+		if th.gone {
+			e.drop(th, now)
+			continue
+		}
+		if now < th.next {
+			left = append(left, th)
+			continue
+		}
+		a, ok := e.reader.account(th.schedFD)
+		if !ok {
+			e.drop(th, now)
+			continue
+		}
+		if a != th.seen {
+			if s, ok := e.reader.status(th.statFD); ok {
+				th.cpu = s.cpu
+			}
+			th.seen = a
+			e.heat(th, now)
+			continue
+		}
+		th.pause = min(2*th.pause, longest)
+		th.next = now + th.pause
+		left = append(left, th)
+	}
+	clear(e.idle[len(left):])
+	e.idle = left
+}
+
+// sweep takes threads that ended or fell idle from those that are watched.
+func (e *Engine) sweep(now int64) {
+	var gone, still []*thread
+	e.mu.Lock()
+	left := e.hot[:0]
+	for _, th := range e.hot {
+		switch {
+		case th.busy:
+			left = append(left, th)
+		case th.gone:
+			gone = append(gone, th)
+		case now-th.active > hotFor:
+			still = append(still, th)
+		default:
+			if !e.inReach(th.cpu) {
+				e.follow(th, now)
+			}
+			left = append(left, th)
+		}
+	}
+	clear(e.hot[len(left):])
+	e.hot = left
+	e.mu.Unlock()
+	for _, th := range gone {
+		e.drop(th, now)
+	}
+	for _, th := range still {
+		e.retire(th, now)
+	}
+}
+
+// inReach says whether candid has a sampling thread on a CPU.
+func (e *Engine) inReach(cpu int) bool {
+	for _, c := range e.cpus {
+		if c == cpu {
+			return true
+		}
+	}
+	return false
+}
+
+// follow looks where a thread went that ran where candid may not.
+func (e *Engine) follow(th *thread, now int64) {
+	if a, ok := e.reader.account(th.schedFD); ok && a != th.seen {
+		th.seen, th.active = a, now
+		e.outOfReach.Add(1)
+	}
+	if s, ok := e.reader.status(th.statFD); ok {
+		th.cpu = s.cpu
+	}
+}
+
+// drop forgets a thread that has ended.
+func (e *Engine) drop(th *thread, now int64) {
+	th.close()
+	if th.proc.threads[th.tid] == th {
+		delete(th.proc.threads, th.tid)
+	}
+	e.notices = append(e.notices, capture.Notice{Kind: capture.Exit, Time: uint64(now), PID: uint32(th.proc.pid), TID: uint32(th.tid)})
+}
+
+// findChildren makes processes targets that targets have started.
+func (e *Engine) findChildren(now int64) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return
+	}
+	names, _ := dir.Readdirnames(-1)
+	dir.Close()
+	others := make(map[int]bool, len(names))
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil || e.procs[pid] != nil {
+			continue
+		}
+		if e.others[pid] {
+			others[pid] = true
+			continue
+		}
+		parent := parentOf(name)
+		if e.procs[parent] == nil {
+			others[pid] = true
+			continue
+		}
+		p, err := openProcess(pid)
+		if err != nil || p.mayTrace() != nil {
+			if p != nil {
+				p.close()
+			}
+			others[pid] = true
+			continue
+		}
+		p.child = true
+		e.procs[pid] = p
+		e.notices = append(e.notices, capture.Notice{Kind: capture.Fork, Time: uint64(now), PID: uint32(pid), TID: uint32(pid), Parent: uint32(parent)})
+		e.list1(p, now)
+	}
+	e.others = others
+}
+
+// parentOf is a process's parent, 0 if it has ended.
+func parentOf(pid string) int {
+	b, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		return 0
+	}
+	return int(parseParent(b))
+}

@@ -1,0 +1,116 @@
+package suspend
+
+import (
+	"bytes"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// readBytes is room for one /proc/PID/task/TID/stat: 52 numbers and a name.
+const readBytes = 1536
+
+// reader reads small files of /proc again and again without allocating.
+type reader struct{ buf [readBytes]byte }
+
+// read reads a descriptor's file from its beginning. Raw, because these files
+// never block and there may be thousands to read.
+func (r *reader) read(fd int) []byte {
+	if fd < 0 {
+		return nil
+	}
+	n, _, errno := unix.RawSyscall6(unix.SYS_PREAD64, uintptr(fd), uintptr(unsafe.Pointer(&r.buf[0])), readBytes, 0, 0, 0)
+	if errno != 0 || n > readBytes {
+		return nil
+	}
+	return r.buf[:n]
+}
+
+// account is what the kernel has counted for a thread: /proc/PID/task/TID/schedstat.
+type account struct {
+	run   uint64 // ns on a CPU, up to the last time that the scheduler looked
+	turns uint64 // how often it was given a CPU
+}
+
+func (r *reader) account(fd int) (a account, ok bool) { return parseAccount(r.read(fd)) }
+
+// parseAccount reads "run delay turns".
+func parseAccount(b []byte) (a account, ok bool) {
+	var ok1, ok2 bool
+	a.run, b, ok1 = number(b)
+	_, b, _ = number(b)
+	a.turns, _, ok2 = number(b)
+	return a, ok1 && ok2
+}
+
+// status is what is used of /proc/PID/task/TID/stat.
+type status struct {
+	state      byte
+	cpu        int    // where it runs, ran or waits to run
+	startCode  uint64 // 0 if it may not be known
+	startStack uint64 // where exec put the argument count; 0 if it may not be known
+	started    uint64 // clock ticks after boot
+}
+
+func (r *reader) status(fd int) (s status, ok bool) { return parseStatus(r.read(fd)) }
+
+// Fields of stat by proc(5); the second is a name that may hold anything.
+const (
+	fieldState      = 3
+	fieldStarted    = 22
+	fieldStartCode  = 26
+	fieldStartStack = 28
+	fieldCPU        = 39
+)
+
+func parseStatus(b []byte) (s status, ok bool) {
+	end := bytes.LastIndexByte(b, ')')
+	if end < 0 || len(b) < end+4 {
+		return s, false
+	}
+	s.state = b[end+2]
+	b = b[end+3:]
+	for field := fieldState + 1; field <= fieldCPU; field++ {
+		var n uint64
+		if len(b) > 1 && b[1] == '-' {
+			b = b[1:]
+		}
+		if n, b, ok = number(b); !ok {
+			return s, false
+		}
+		switch field {
+		case fieldStarted:
+			s.started = n
+		case fieldStartCode:
+			s.startCode = n
+		case fieldStartStack:
+			s.startStack = n
+		case fieldCPU:
+			s.cpu = int(n & 0xffff)
+		}
+	}
+	return s, true
+}
+
+// number takes a decimal number off the front of b, after one blank or minus.
+func number(b []byte) (n uint64, rest []byte, ok bool) {
+	i := 0
+	if len(b) > 0 && (b[0] == ' ' || b[0] == '-') {
+		i = 1
+	}
+	first := i
+	for ; i < len(b) && b[i] >= '0' && b[i] <= '9'; i++ {
+		n = n*10 + uint64(b[i]-'0')
+	}
+	return n, b[i:], i > first
+}
+
+// parseParent is the fourth field of stat, 0 if there is none.
+func parseParent(b []byte) uint64 {
+	end := bytes.LastIndexByte(b, ')')
+	if end < 0 || len(b) < end+4 {
+		return 0
+	}
+	n, _, _ := number(b[end+3:])
+	return n
+}

@@ -1,0 +1,46 @@
+package suspend
+
+import "github.com/candid-profiler/candid/internal/cpu"
+
+// redZone is how far below its stack pointer a leaf function may keep data.
+const redZone = 128
+
+// Words of struct user_regs_struct of x86-64 (asm/user_64.h).
+const (
+	regWords = 27
+	regRAX   = 10
+	regOrig  = 15
+	regRIP   = 16
+	regRSP   = 19
+	regFS    = 21
+)
+
+// regOrder is the first words of user_regs_struct by DWARF number.
+var regOrder = [15]uint8{
+	cpu.R15, cpu.R14, cpu.R13, cpu.R12, cpu.RBP, cpu.RBX, cpu.R11, cpu.R10,
+	cpu.R9, cpu.R8, cpu.RAX, cpu.RCX, cpu.RDX, cpu.RSI, cpu.RDI,
+}
+
+// words is a thread's registers as the kernel hands them out.
+type words [regWords]uint64
+
+func (w *words) sp() uint64 { return w[regRSP] }
+
+// threadBase is the thread register, which C libraries point at the thread's
+// descriptor.
+func (w *words) threadBase() uint64 { return w[regFS] }
+
+// inCall says whether the thread was in a system call or on its way out of one,
+// and whether that call was broken off for good.
+func (w *words) inCall() (in, broken bool) {
+	return int64(w[regOrig]) >= 0, int64(w[regOrig]) >= 0 && int64(w[regRAX]) == -eintr
+}
+
+func (w *words) decode(r *cpu.Registers) {
+	r.Arch, r.Known = cpu.AMD64, 0xffff
+	for i, n := range regOrder {
+		r.R[n] = w[i]
+	}
+	r.PC = w[regRIP]
+	r.R[cpu.RSP] = w[regRSP]
+}

@@ -1,0 +1,132 @@
+package suspend
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// eintr is the error of a call that a signal or a stop broke off.
+const eintr = int64(unix.EINTR)
+
+// Requests of ptrace. All of them are made raw: they do not block, and a thread
+// that stands still must not wait for a place in Go's scheduler.
+func ptrace(request, tid int, addr, data uintptr) unix.Errno {
+	_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, uintptr(request), uintptr(tid), addr, data, 0, 0)
+	return errno
+}
+
+// seize makes the calling OS thread the tracer of a thread, which runs on
+// undisturbed. The thread would report its own end, so that waiting for it
+// cannot last until its whole process ends. It must not be killed with candid,
+// so PTRACE_O_EXITKILL is never set.
+func seize(tid int) unix.Errno {
+	return ptrace(unix.PTRACE_SEIZE, tid, 0, unix.PTRACE_O_TRACEEXIT)
+}
+
+// interrupt asks a seized thread to stop before it executes its next
+// instruction.
+func interrupt(tid int) unix.Errno { return ptrace(unix.PTRACE_INTERRUPT, tid, 0, 0) }
+
+// release lets a stopped thread go, delivering the signal that it stopped for,
+// if any. A thread whose process is stopped stays so.
+func release(tid int, signal int) unix.Errno {
+	return ptrace(unix.PTRACE_DETACH, tid, 0, uintptr(signal))
+}
+
+func regset(tid int, set uintptr, to []uint64) unix.Errno {
+	iov := unix.Iovec{Base: (*byte)(unsafe.Pointer(&to[0])), Len: uint64(len(to) * 8)}
+	return ptrace(unix.PTRACE_GETREGSET, tid, set, uintptr(unsafe.Pointer(&iov)))
+}
+
+// stop is what wait says of a traced thread.
+type stop struct {
+	ended   bool
+	exiting bool // on its way out: no code of its own will run
+	signal  int  // to deliver at release
+}
+
+// Parts of a wait status (wait(2), ptrace(2)).
+const (
+	waitStopped    = 0x7f
+	statusEventPos = 16
+)
+
+func decodeStop(status uint32) stop {
+	switch {
+	case status&0xff != waitStopped:
+		return stop{ended: true}
+	case status>>statusEventPos != 0:
+		// The stop that was asked for, the stop of the whole process, or the
+		// thread's end: there is no signal in it to be delivered.
+		return stop{exiting: status>>statusEventPos == unix.PTRACE_EVENT_EXIT}
+	}
+	return stop{signal: int(status >> 8 & 0xff)}
+}
+
+// waitAny waits until any thread that the calling OS thread traces stops or
+// ends. It gives Go's processor away while it does, for a thread that is held
+// back (by a quota, or by busier ones) may take a while to come to its stop.
+func waitAny() (tid int, s stop, errno unix.Errno) {
+	var status uint32
+	for {
+		n, _, errno := unix.Syscall6(unix.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&status)), unix.WALL|unix.WNOTHREAD, 0, 0, 0)
+		if errno == unix.EINTR {
+			continue
+		}
+		if errno != 0 {
+			return 0, stop{}, errno
+		}
+		return int(n), decodeStop(status), 0
+	}
+}
+
+// copyStack copies from a thread's memory: the stack, and one word besides. It
+// gives how many bytes of the stack there were; the word is 0 if it or a part
+// of the stack is not there.
+func copyStack(tid int, to []byte, from, wordAt uint64) (n int, word uint64) {
+	local := [2]unix.Iovec{
+		{Base: &to[0], Len: uint64(len(to))},
+		{Base: (*byte)(unsafe.Pointer(&word)), Len: 8},
+	}
+	remote := [2]unix.RemoteIovec{
+		{Base: uintptr(from), Len: len(to)},
+		{Base: uintptr(wordAt), Len: 8},
+	}
+	pieces := uintptr(2)
+	if wordAt == 0 {
+		pieces = 1
+	}
+	got, _, errno := unix.RawSyscall6(unix.SYS_PROCESS_VM_READV, uintptr(tid), uintptr(unsafe.Pointer(&local[0])), pieces,
+		uintptr(unsafe.Pointer(&remote[0])), pieces, 0)
+	if errno != 0 {
+		return 0, 0
+	}
+	if int(got) <= len(to) {
+		return int(got), 0
+	}
+	return len(to), word
+}
+
+// sigaction is struct sigaction of the kernel on amd64 and arm64.
+type sigaction struct {
+	handler  uintptr
+	flags    uint64
+	restorer uintptr
+	mask     uint64
+}
+
+// noStopSignals keeps the kernel from sending SIGCHLD to candid at every stop
+// of a traced thread. The end of a child is told as before.
+func noStopSignals() {
+	var a sigaction
+	if _, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(unix.SIGCHLD), 0, uintptr(unsafe.Pointer(&a)), 8, 0, 0); errno != 0 {
+		return
+	}
+	const noStop = 1 // SA_NOCLDSTOP
+	if a.flags&noStop != 0 {
+		return
+	}
+	a.flags |= noStop
+	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(unix.SIGCHLD), uintptr(unsafe.Pointer(&a)), 0, 8, 0, 0)
+}

@@ -1,0 +1,236 @@
+package suspend
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/candid-profiler/candid/internal/capture"
+)
+
+// thread is one thread of a target. Which goroutine may touch it: while it is in
+// Engine.hot whoever holds Engine.mu, or the sampling thread that set busy;
+// otherwise the one of Run.
+type thread struct {
+	proc *process
+	tid  int
+
+	schedFD, statFD int // kept open; -1: no descriptor was left
+
+	seen    account
+	sampled uint64 // ns of CPU time that samples or the beginning account for
+	cpu     int    // where it ran last
+	active  int64  // ns, when it was last seen to have run
+
+	// While it is idle: when to look next and how long to leave it then, ns.
+	next, pause int64
+
+	stack stackSpan
+
+	hot, busy, gone bool
+	spared          bool // a call of its was broken off once: never again
+}
+
+// process is a target.
+type process struct {
+	pid        int
+	dir        int // /proc/PID, O_PATH
+	task       int // /proc/PID/task, O_PATH
+	stat       int // /proc/PID/stat
+	links      uint64
+	listed     int64 // ns
+	started    uint64
+	startCode  uint64
+	startStack uint64
+	threads    map[int]*thread
+	stacks     stackFinder
+	child      bool // born while recording
+	gone       bool
+}
+
+func openProcess(pid int) (*process, error) {
+	p := &process{pid: pid, dir: -1, task: -1, stat: -1, threads: map[int]*thread{}}
+	root := "/proc/" + strconv.Itoa(pid)
+	var err error
+	if p.dir, err = unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
+		return nil, processError(pid, err)
+	}
+	if p.task, err = unix.Openat(p.dir, "task", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err == nil {
+		p.stat, err = unix.Openat(p.dir, "stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	}
+	if err != nil {
+		p.close()
+		return nil, processError(pid, err)
+	}
+	var r reader
+	s, ok := r.status(p.stat)
+	if !ok {
+		p.close()
+		return nil, processError(pid, unix.ESRCH)
+	}
+	p.started, p.startCode, p.startStack = s.started, s.startCode, s.startStack
+	if s.state == 'Z' || s.state == 'X' {
+		p.close()
+		return nil, fmt.Errorf("sample process %d: it has ended: %w", pid, unix.ESRCH)
+	}
+	return p, nil
+}
+
+func processError(pid int, err error) error {
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("sample process %d: there is no such process: %w", pid, unix.ESRCH)
+	}
+	return fmt.Errorf("sample process %d: %w", pid, err)
+}
+
+func (p *process) close() {
+	for _, fd := range []int{p.dir, p.task, p.stat} {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+		}
+	}
+	p.dir, p.task, p.stat = -1, -1, -1
+}
+
+// mayTrace says why candid may not stop the process's threads, nil if it may.
+func (p *process) mayTrace() error {
+	if tracer := tracerOf(p.pid); tracer != 0 {
+		return &TracedError{PID: p.pid, Tracer: tracer, Name: comm(tracer)}
+	}
+	// The kernel asks the same for reading memory as for ptrace, and it asks
+	// before it looks at the address.
+	var b [1]byte
+	local := []unix.Iovec{{Base: &b[0], Len: 1}}
+	_, err := unix.ProcessVMReadv(p.pid, local, []unix.RemoteIovec{{Base: 0, Len: 1}}, 0)
+	switch {
+	case err == nil, errors.Is(err, unix.EFAULT):
+		return nil
+	case errors.Is(err, unix.ESRCH):
+		return processError(p.pid, err)
+	case errors.Is(err, unix.EPERM):
+		return fmt.Errorf("suspend threads of process %d: %w: %s: %w", p.pid, capture.ErrPermission, whyNot(p.pid), err)
+	}
+	return fmt.Errorf("suspend threads of process %d: %w: reading its memory is forbidden here: %w", p.pid, capture.ErrPermission, err)
+}
+
+// whyNot tells what keeps candid from tracing a process, and what to do.
+func whyNot(pid int) string {
+	if st, err := os.Stat("/proc/" + strconv.Itoa(pid) + "/"); err == nil {
+		if uid, ok := ownerOf(st); ok && uid != os.Geteuid() && os.Geteuid() != 0 {
+			return fmt.Sprintf("it belongs to uid %d or is not dumpable; run candid as that user, as root, or with CAP_SYS_PTRACE", uid)
+		}
+	}
+	if b, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil {
+		switch scope := strings.TrimSpace(string(b)); scope {
+		case "0":
+		case "1":
+			return "kernel.yama.ptrace_scope is 1: let candid start the program (candid record -- command), run with CAP_SYS_PTRACE, or set it to 0"
+		case "2":
+			return "kernel.yama.ptrace_scope is 2: run with CAP_SYS_PTRACE, or set it to 0"
+		default:
+			return "kernel.yama.ptrace_scope is " + scope + ": it forbids ptrace until the next boot"
+		}
+	}
+	return "it holds more capabilities than candid, or a security rule forbids ptrace; run candid with CAP_SYS_PTRACE"
+}
+
+// TracedError says that another program traces the target already: a thread
+// can have one tracer only.
+type TracedError struct {
+	PID, Tracer int
+	Name        string // of the tracer, "" if unknown
+}
+
+// Error names the tracer.
+func (e *TracedError) Error() string {
+	name := e.Name
+	if name != "" {
+		name = " (" + name + ")"
+	}
+	return fmt.Sprintf("suspend threads of process %d: process %d%s traces it already; end that debugger or tracer first", e.PID, e.Tracer, name)
+}
+
+// Unwrap gives capture.ErrPermission.
+func (e *TracedError) Unwrap() error { return capture.ErrPermission }
+
+// tracerOf is who traces a thread, 0 if no one does.
+func tracerOf(tid int) int {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/status")
+	if err != nil {
+		return 0
+	}
+	_, rest, ok := strings.Cut(string(b), "\nTracerPid:\t")
+	if !ok {
+		return 0
+	}
+	line, _, _ := strings.Cut(rest, "\n")
+	n, err := strconv.Atoi(line)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func comm(pid int) string {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// maxThreads bounds how many threads of a process are followed.
+const maxThreads = 1 << 17
+
+// tids lists the process's threads.
+func (p *process) tids() ([]int, error) {
+	fd, err := unix.Openat(p.dir, "task", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), "task")
+	defer f.Close()
+	names, err := f.Readdirnames(maxThreads)
+	if err != nil && len(names) == 0 {
+		return nil, err
+	}
+	tids := make([]int, 0, len(names))
+	for _, n := range names {
+		if tid, err := strconv.Atoi(n); err == nil {
+			tids = append(tids, tid)
+		}
+	}
+	return tids, nil
+}
+
+// openThread starts to follow a thread; nil if it has ended.
+func (p *process) openThread(tid int, r *reader) *thread {
+	th := &thread{proc: p, tid: tid, schedFD: -1, statFD: -1}
+	dir := "task/" + strconv.Itoa(tid)
+	var err error
+	if th.schedFD, err = unix.Openat(p.dir, dir+"/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
+		th.statFD, err = unix.Openat(p.dir, dir+"/stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	}
+	a, ok := r.account(th.schedFD)
+	s, ok2 := r.status(th.statFD)
+	if err != nil || !ok || !ok2 {
+		th.close()
+		return nil
+	}
+	th.seen, th.cpu = a, s.cpu
+	return th
+}
+
+func (th *thread) close() {
+	if th.schedFD >= 0 {
+		_ = unix.Close(th.schedFD)
+	}
+	if th.statFD >= 0 {
+		_ = unix.Close(th.statFD)
+	}
+	th.schedFD, th.statFD = -1, -1
+}
