@@ -42,7 +42,7 @@ func (b *Builder) Profile() *Profile {
 // may be added afterwards.
 func (b *Builder) Finish() *Profile {
 	b.funcs, b.frames, b.thread = nil, nil, nil
-	b.nodes.table = nil
+	b.nodes.Seal()
 	// The tables together are as large as the profile: free them before it is
 	// copied into one piece.
 	runtime.GC()

@@ -37,6 +37,10 @@ func (t *Trie) slot(parent, frame uint32) uint64 {
 	return (h * 0xBF58476D1CE4E5B9) >> t.shift
 }
 
+// Seal lets go of what only Child needs, more than half of the Trie's memory.
+// Child may not be called any more.
+func (t *Trie) Seal() { t.table = nil }
+
 // At gives node i.
 func (t *Trie) At(i uint32) Node { return t.chunks[i>>chunkBits][i&chunkMask] }
 

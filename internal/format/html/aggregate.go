@@ -18,75 +18,88 @@ type symbol struct {
 
 const noFunc = ^uint32(0)
 
-// node is a merged frame under its merged caller.
-type node struct {
-	parent, sym uint32
-	samples     uint64 // that passed through it
-	derived     uint64 // of these: found by reading code
-	heuristic   uint64 // of these: a guess
-	stitched    uint64 // of these: read after the sample
-	coarse      uint64 // of these: position only known to the next safepoint
-	virtual     uint64 // of these: on a virtual thread's own stack
-	line        int32  // the line most samples were at, 0 if unknown
-	lines       uint32 // how many different lines there are
-}
+// What of a node's samples is counted by itself.
+const (
+	derived   = iota // found by reading code
+	heuristic        // a guess
+	stitched         // read after the sample
+	coarse           // position only known to the next safepoint
+	virtual          // on a virtual thread's own stack
+	numTallies
+)
 
 // cell is what ended in one node, in one thread, for one event.
 type cell struct {
 	node, thread uint32
+	count        uint32 // samples
 	event        uint16
-	count        uint64 // samples
 	weight       uint64 // in the event's unit
 }
 
 // tree is a profile as the page needs it: nodes in the order in which a walk
 // from the root visits them, heaviest child first, so that a node's subtree
-// follows it without a gap.
+// follows it without a gap. A recording of a large program has millions of
+// nodes, so what is known of them is in columns, and those that are not needed
+// are not there.
 type tree struct {
 	symbols []symbol
-	nodes   []node // nodes[0] is the root and has no symbol
-	depth   []uint32
-	cells   []cell // sorted by node, thread, event
+	nodes   *profile.Trie // of symbols; node 0 is the root and has no symbol
+	order   []uint32      // by place on the page: index into nodes
+	depth   []uint32      // by place
+	cells   []cell        // sorted by the node's place, thread, event
+
+	// By index into nodes.
+	samples []uint32             // that passed through it
+	tallies [numTallies][]uint32 // of these; nil if all are 0
+	line    []int32              // the line most samples were at, 0 if unknown
+	lines   []uint32             // how many different lines there are
+}
+
+// tally is how many of a node's samples are of one sort.
+func (t *tree) tally(sort int, node uint32) uint64 {
+	if c := t.tallies[sort]; int(node) < len(c) {
+		return uint64(c[node])
+	}
+	return 0
 }
 
 // merger builds the tree.
 type merger struct {
-	p       *profile.Profile
-	symbols []symbol
-	symbol  map[symbol]uint32
-	nodes   []node
-	child   *profile.Trie // of symbols; its nodes have the same indices as nodes
-	// place[end][i] is the merged node of p.Nodes[i] in stacks that end so,
-	// 0 while not known. Stacks that lack their outer part stand under a frame
-	// that says so, and never merge with whole ones.
-	place [walk.NumEnds][]uint32
-	path  []uint32
+	tree
+	p      *profile.Profile
+	symbol map[symbol]uint32
+	path   []uint32
+
+	// Of the stacks that end in one way. Those that lack their outer part stand
+	// under a frame that says so, and never merge with whole ones.
+	place []uint32 // by index into p.Nodes: the merged node, 0 while not known
+	count []uint32 // by index into p.Nodes: samples that passed through it
+	group []uint32 // indices into p.Nodes, by merged node
+	first []uint32 // where a merged node's begin there
 }
 
 func aggregate(p *profile.Profile) (*tree, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	m := &merger{
-		p:      p,
-		symbol: make(map[symbol]uint32),
-		nodes:  make([]node, 1, len(p.Nodes)+1),
-		child:  profile.NewTrie(),
-	}
-	cells := make([]cell, 0, len(p.Samples))
-	var counts [walk.NumEnds][]uint64
+	m := &merger{p: p, symbol: make(map[symbol]uint32), tree: tree{nodes: profile.NewTrie()}}
+	m.cells = make([]cell, 0, len(p.Samples))
+	var ends [walk.NumEnds]bool
 	for i := range p.Samples {
-		s := &p.Samples[i]
-		end := s.End
-		at := m.find(end, s.Node)
-		if counts[end] == nil {
-			counts[end] = make([]uint64, len(p.Nodes))
-		}
-		counts[end][s.Node]++
-		cells = append(cells, cell{node: at, thread: s.Thread, event: s.Event, count: 1, weight: s.Weight})
+		ends[p.Samples[i].End] = true
 	}
-	m.attribute(counts)
-	return m.order(mergeCells(cells)), nil
+	for end, any := range ends {
+		if any {
+			m.merge(walk.End(end))
+		}
+	}
+	m.resize()
+	m.nodes.Seal()
+	m.place, m.count, m.group, m.first = nil, nil, nil, nil
+	m.cells = mergeCells(m.cells)
+	m.sort()
+	t := m.tree // without what only merging needs
+	return &t, nil
 }
 
 func (m *merger) sym(s symbol) uint32 {
@@ -99,107 +112,175 @@ func (m *merger) sym(s symbol) uint32 {
 	return i
 }
 
-func (m *merger) under(parent uint32, s symbol) uint32 {
-	sym := m.sym(s)
-	i := m.child.Child(parent, sym)
-	if int(i) == len(m.nodes) {
-		m.nodes = append(m.nodes, node{parent: parent, sym: sym})
+// merge adds the stacks that end with end.
+func (m *merger) merge(end walk.End) {
+	if m.place == nil {
+		m.place, m.count = make([]uint32, len(m.p.Nodes)), make([]uint32, len(m.p.Nodes))
+	} else {
+		clear(m.place)
+		clear(m.count)
 	}
-	return i
+	if end != walk.EndComplete {
+		m.place[0] = m.nodes.Child(0, m.sym(symbol{fn: noFunc, end: end}))
+	}
+	for i := range m.p.Samples {
+		s := &m.p.Samples[i]
+		if s.End != end {
+			continue
+		}
+		m.count[s.Node]++
+		m.cells = append(m.cells, cell{node: m.find(s.Node), thread: s.Thread, event: s.Event, count: 1, weight: s.Weight})
+	}
+	m.attribute(end)
 }
 
-// find gives the merged node for p.Nodes[n] in a stack that ends with end.
-func (m *merger) find(end walk.End, n uint32) uint32 {
-	place := m.place[end]
-	if place == nil {
-		place = make([]uint32, len(m.p.Nodes))
-		if end != walk.EndComplete {
-			place[0] = m.under(0, symbol{fn: noFunc, end: end})
-		}
-		m.place[end] = place
-	}
+// find gives the merged node for p.Nodes[n].
+func (m *merger) find(n uint32) uint32 {
 	path := m.path[:0]
-	for n != profile.RootNode && place[n] == 0 {
+	for n != profile.RootNode && m.place[n] == 0 {
 		path = append(path, n)
 		n = m.p.Nodes[n].Parent
 	}
-	at := place[n]
+	at := m.place[n]
 	for _, n := range slices.Backward(path) {
 		f := &m.p.Frames[m.p.Nodes[n].Frame]
-		at = m.under(at, symbol{fn: f.Func, kind: f.Kind})
-		place[n] = at
+		at = m.nodes.Child(at, m.sym(symbol{fn: f.Func, kind: f.Kind}))
+		m.place[n] = at
 	}
 	m.path = path
 	return at
 }
 
+// resize makes the columns as long as there are nodes.
+func (m *merger) resize() {
+	n := m.nodes.Len()
+	m.samples = grown(m.samples, n)
+	m.line = grown(m.line, n)
+	m.lines = grown(m.lines, n)
+	for i, c := range m.tallies {
+		if c != nil {
+			m.tallies[i] = grown(c, n)
+		}
+	}
+}
+
+func grown[T any](s []T, n int) []T {
+	if n <= len(s) {
+		return s
+	}
+	if s == nil {
+		return make([]T, n)
+	}
+	return append(s, make([]T, n-len(s))...)
+}
+
 // attribute counts for each merged node how its frames were found, and at which
 // line most of them were.
-func (m *merger) attribute(counts [walk.NumEnds][]uint64) {
+func (m *merger) attribute(end walk.End) {
+	m.resize()
+	for i := len(m.count) - 1; i > 0; i-- {
+		c := m.count[i]
+		if c == 0 {
+			continue
+		}
+		pn := m.p.Nodes[i]
+		m.count[pn.Parent] += c
+		f := &m.p.Frames[pn.Frame]
+		id := m.place[i]
+		m.samples[id] += c
+		switch f.Prov {
+		case walk.Exact:
+		case walk.Derived:
+			m.add(derived, id, c)
+		default:
+			m.add(heuristic, id, c)
+		}
+		if f.Flags&walk.Stitched != 0 {
+			m.add(stitched, id, c)
+		}
+		if f.Flags&walk.Coarse != 0 {
+			m.add(coarse, id, c)
+		}
+		if f.Flags&walk.Virtual != 0 {
+			m.add(virtual, id, c)
+		}
+	}
+	m.samples[0] += m.count[0]
+	if end != walk.EndComplete {
+		m.samples[m.place[0]] += m.count[0]
+	}
+	m.findLines()
+}
+
+func (m *merger) add(tally int, id, n uint32) {
+	if m.tallies[tally] == nil {
+		m.tallies[tally] = make([]uint32, m.nodes.Len())
+	}
+	m.tallies[tally][id] += n
+}
+
+// findLines finds the line of each merged node that has counts now. All stacks
+// that reach a merged node end in the same way.
+func (m *merger) findLines() {
+	m.group, m.first = groupBy(m.group, m.first, len(m.p.Nodes), m.nodes.Len(), func(i uint32) (uint32, bool) {
+		return m.place[i], i > 0 && m.count[i] > 0 && m.p.Frames[m.p.Nodes[i].Frame].Line > 0
+	})
 	type at struct {
-		node  uint32
 		line  int32
 		count uint64
 	}
 	var lines []at
-	for end, count := range counts {
-		if count == nil {
-			continue
+	for id := range m.first[:m.nodes.Len()] {
+		lines = lines[:0]
+		for _, i := range m.group[m.first[id]:m.first[id+1]] {
+			lines = append(lines, at{m.p.Frames[m.p.Nodes[i].Frame].Line, uint64(m.count[i])})
 		}
-		for i := len(count) - 1; i > 0; i-- {
-			c := count[i]
-			if c == 0 {
-				continue
-			}
-			pn := m.p.Nodes[i]
-			count[pn.Parent] += c
-			f := &m.p.Frames[pn.Frame]
-			id := m.place[end][i]
-			n := &m.nodes[id]
-			n.samples += c
-			switch f.Prov {
-			case walk.Exact:
-			case walk.Derived:
-				n.derived += c
-			default:
-				n.heuristic += c
-			}
-			if f.Flags&walk.Stitched != 0 {
-				n.stitched += c
-			}
-			if f.Flags&walk.Coarse != 0 {
-				n.coarse += c
-			}
-			if f.Flags&walk.Virtual != 0 {
-				n.virtual += c
-			}
-			if f.Line > 0 {
-				lines = append(lines, at{id, f.Line, c})
-			}
+		if len(lines) > 1 {
+			slices.SortFunc(lines, func(a, b at) int { return cmp.Compare(a.line, b.line) })
 		}
-		m.nodes[0].samples += count[0]
-		if walk.End(end) != walk.EndComplete {
-			m.nodes[m.place[end][0]].samples += count[0]
+		var best uint64
+		for i := 0; i < len(lines); {
+			line, sum := lines[i].line, uint64(0)
+			for ; i < len(lines) && lines[i].line == line; i++ {
+				sum += lines[i].count
+			}
+			m.lines[id]++
+			if sum > best {
+				best, m.line[id] = sum, line
+			}
 		}
 	}
-	slices.SortFunc(lines, func(a, b at) int {
-		return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.line, b.line))
-	})
-	var best uint64
-	for i := 0; i < len(lines); {
-		l, sum := lines[i], uint64(0)
-		n := &m.nodes[l.node]
-		if n.lines == 0 {
-			best = 0
-		}
-		for ; i < len(lines) && lines[i].node == l.node && lines[i].line == l.line; i++ {
-			sum += lines[i].count
-		}
-		n.lines++
-		if sum > best {
-			best, n.line = sum, l.line
+}
+
+// groupBy sorts the numbers below n by what of gives for them, below groups,
+// and leaves out those of which it says so. Group g is list[first[g]:first[g+1]],
+// in the order of the numbers. The slices are reused.
+func groupBy(list, first []uint32, n, groups int, of func(uint32) (group uint32, ok bool)) (_, _ []uint32) {
+	first = append(first[:0], make([]uint32, groups+1)...)
+	for i := range uint32(n) {
+		if g, ok := of(i); ok {
+			first[g+1]++
 		}
 	}
+	for g := range groups {
+		first[g+1] += first[g]
+	}
+	if need := int(first[groups]); cap(list) < need {
+		list = make([]uint32, need)
+	} else {
+		list = list[:need]
+	}
+	// Filling moves first[g+1] from where group g begins to where it ends.
+	for g := groups; g > 0; g-- {
+		first[g] = first[g-1]
+	}
+	for i := range uint32(n) {
+		if g, ok := of(i); ok {
+			list[first[g+1]] = i
+			first[g+1]++
+		}
+	}
+	return list, first
 }
 
 func mergeCells(cells []cell) []cell {
@@ -220,46 +301,38 @@ func compareCells(a, b cell) int {
 	return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.thread, b.thread), cmp.Compare(a.event, b.event))
 }
 
-// order renumbers the nodes so that each is followed by its subtree.
-func (m *merger) order(cells []cell) *tree {
-	n := len(m.nodes)
-	ids := make([]uint32, n-1)
-	for i := range ids {
-		ids[i] = uint32(i + 1)
-	}
-	slices.SortFunc(ids, func(a, b uint32) int {
-		x, y := &m.nodes[a], &m.nodes[b]
-		return cmp.Or(cmp.Compare(x.parent, y.parent), cmp.Compare(y.samples, x.samples), m.compareSymbols(x.sym, y.sym))
+// sort finds the order in which each node is followed by its subtree.
+func (m *merger) sort() {
+	n := m.nodes.Len()
+	children, first := groupBy(nil, nil, n, n, func(i uint32) (uint32, bool) {
+		return m.nodes.At(i).Parent, i > 0
 	})
-	first := make([]uint32, n+1) // children of i are ids[first[i]:first[i+1]]
-	for _, id := range ids {
-		first[m.nodes[id].parent+1]++
+	heavier := func(a, b uint32) int {
+		return cmp.Or(cmp.Compare(m.samples[b], m.samples[a]), m.compareSymbols(m.nodes.At(a).Frame, m.nodes.At(b).Frame))
 	}
-	for i := 1; i <= n; i++ {
-		first[i] += first[i-1]
+	for i := range n {
+		if of := children[first[i]:first[i+1]]; len(of) > 1 {
+			slices.SortFunc(of, heavier)
+		}
 	}
-
-	t := &tree{symbols: m.symbols, nodes: make([]node, 0, n), depth: make([]uint32, 0, n), cells: cells}
-	index := make([]uint32, n)
+	m.order, m.depth = make([]uint32, 0, n), make([]uint32, 0, n)
+	place := make([]uint32, n)
 	type visit struct{ id, depth uint32 }
 	stack := []visit{{0, 0}}
 	for len(stack) > 0 {
 		v := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		index[v.id] = uint32(len(t.nodes))
-		nd := m.nodes[v.id]
-		nd.parent = index[nd.parent]
-		t.nodes = append(t.nodes, nd)
-		t.depth = append(t.depth, v.depth)
-		for _, c := range slices.Backward(ids[first[v.id]:first[v.id+1]]) {
+		place[v.id] = uint32(len(m.order))
+		m.order = append(m.order, v.id)
+		m.depth = append(m.depth, v.depth)
+		for _, c := range slices.Backward(children[first[v.id]:first[v.id+1]]) {
 			stack = append(stack, visit{c, v.depth + 1})
 		}
 	}
-	for i := range cells {
-		cells[i].node = index[cells[i].node]
+	for i := range m.cells {
+		m.cells[i].node = place[m.cells[i].node]
 	}
-	slices.SortFunc(cells, compareCells)
-	return t
+	slices.SortFunc(m.cells, compareCells)
 }
 
 func (m *merger) compareSymbols(a, b uint32) int {

@@ -272,20 +272,21 @@ func encode(w io.Writer, p *profile.Profile, t *tree, o Options) error {
 		}
 		return uint64(min(t.symbols[i].kind, walk.NumKinds-1))
 	})
-	nodes := t.nodes[1:]
-	c.delta(len(nodes), func(i int) uint64 { return uint64(t.depth[i+1]) }) // d
-	c.plain(len(nodes), func(i int) uint64 { return uint64(nodes[i].sym) })
-	c.plain(len(nodes), func(i int) uint64 { return uint64(nodes[i].line) })
-	c.plain(len(nodes), func(i int) uint64 { return uint64(nodes[i].lines) })
-	c.plain(len(nodes), func(i int) uint64 { return share(nodes[i].derived, nodes[i].samples) })
-	c.plain(len(nodes), func(i int) uint64 { return share(nodes[i].heuristic, nodes[i].samples) })
-	c.plain(len(nodes), func(i int) uint64 { return share(nodes[i].stitched, nodes[i].samples) })
-	c.plain(len(nodes), func(i int) uint64 { return share(nodes[i].coarse, nodes[i].samples) })
-	c.plain(len(nodes), func(i int) uint64 { return share(nodes[i].virtual, nodes[i].samples) })
+	n := len(t.order) - 1                                          // without the root
+	c.delta(n, func(i int) uint64 { return uint64(t.depth[i+1]) }) // d
+	c.plain(n, func(i int) uint64 { return uint64(t.nodes.At(t.order[i+1]).Frame) })
+	c.plain(n, func(i int) uint64 { return uint64(t.line[t.order[i+1]]) })
+	c.plain(n, func(i int) uint64 { return uint64(t.lines[t.order[i+1]]) })
+	for tally := range numTallies {
+		c.plain(n, func(i int) uint64 {
+			at := t.order[i+1]
+			return share(t.tally(tally, at), uint64(t.samples[at]))
+		})
+	}
 	c.delta(len(t.cells), func(i int) uint64 { return uint64(t.cells[i].node) }) // d
 	c.plain(len(t.cells), func(i int) uint64 { return uint64(t.cells[i].thread) })
 	c.plain(len(t.cells), func(i int) uint64 { return uint64(t.cells[i].event) })
-	c.plain(len(t.cells), func(i int) uint64 { return t.cells[i].count })
+	c.plain(len(t.cells), func(i int) uint64 { return uint64(t.cells[i].count) })
 	c.plain(len(t.cells), func(i int) uint64 { return t.cells[i].weight })
 	if c.err != nil {
 		return c.err

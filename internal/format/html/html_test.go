@@ -35,24 +35,29 @@ func TestNothingIsLost(t *testing.T) {
 		count[s.Event]++
 	}
 	var gotWeight, gotCount [2]uint64
-	passed := make([]uint64, len(tr.nodes))
+	passed := make([]uint64, len(tr.order))
 	for _, c := range tr.cells {
 		gotWeight[c.event] += c.weight
-		gotCount[c.event] += c.count
-		passed[c.node] += c.count
+		gotCount[c.event] += uint64(c.count)
+		passed[c.node] += uint64(c.count)
 	}
 	if weight != gotWeight || count != gotCount {
 		t.Errorf("the cells hold weight %v of %v, samples %v of %v", gotWeight, weight, gotCount, count)
 	}
-	for i := len(tr.nodes) - 1; i > 0; i-- {
-		n := tr.nodes[i]
-		if int(n.parent) >= i || tr.depth[i] != tr.depth[n.parent]+1 {
-			t.Fatalf("node %d at depth %d has parent %d at depth %d", i, tr.depth[i], n.parent, tr.depth[n.parent])
+	place := make([]uint32, len(tr.order))
+	for i, id := range tr.order {
+		place[id] = uint32(i)
+	}
+	for i := len(tr.order) - 1; i > 0; i-- {
+		id := tr.order[i]
+		parent := place[tr.nodes.At(id).Parent]
+		if int(parent) >= i || tr.depth[i] != tr.depth[parent]+1 {
+			t.Fatalf("node %d at depth %d has parent %d at depth %d", i, tr.depth[i], parent, tr.depth[parent])
 		}
-		if passed[i] != n.samples {
-			t.Fatalf("node %d: %d samples by its cells, %d by its frames", i, passed[i], n.samples)
+		if passed[i] != uint64(tr.samples[id]) {
+			t.Fatalf("node %d: %d samples by its cells, %d by its frames", i, passed[i], tr.samples[id])
 		}
-		passed[n.parent] += passed[i]
+		passed[parent] += passed[i]
 	}
 	if passed[0] != uint64(len(p.Samples)) {
 		t.Errorf("the root has %d of %d samples", passed[0], len(p.Samples))
@@ -99,14 +104,15 @@ func TestMerge(t *testing.T) {
 		{1, 0, walk.EndTruncated, 1, 0, 0, 0},
 		{2, walk.KindC2, 0, 1, 0, 10, 1},
 	}
-	if len(tr.nodes) != len(wants) {
-		t.Fatalf("%d nodes, want %d", len(tr.nodes), len(wants))
+	if len(tr.order) != len(wants) {
+		t.Fatalf("%d nodes, want %d", len(tr.order), len(wants))
 	}
 	for i, w := range wants {
-		n := tr.nodes[i]
-		got := want{tr.depth[i], 0, 0, n.samples, n.heuristic, n.line, n.lines}
+		n := tr.order[i]
+		got := want{tr.depth[i], 0, 0, uint64(tr.samples[n]), tr.tally(heuristic, n), tr.line[n], tr.lines[n]}
 		if i > 0 {
-			got.kind, got.end = tr.symbols[n.sym].kind, tr.symbols[n.sym].end
+			sym := tr.symbols[tr.nodes.At(n).Frame]
+			got.kind, got.end = sym.kind, sym.end
 		}
 		if got != w {
 			t.Errorf("node %d is %+v, want %+v", i, got, w)
@@ -120,13 +126,13 @@ func TestSize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(tr.nodes); n < 190_000 {
+	if n := len(tr.order); n < 190_000 {
 		t.Fatalf("only %d nodes", n)
 	}
 	size := len(page(t, p))
-	t.Logf("%d nodes, %d cells: %d bytes", len(tr.nodes), len(tr.cells), size)
+	t.Logf("%d nodes, %d cells: %d bytes", len(tr.order), len(tr.cells), size)
 	if size > 2<<20 {
-		t.Errorf("%d nodes take %d bytes, want at most 2 MiB", len(tr.nodes), size)
+		t.Errorf("%d nodes take %d bytes, want at most 2 MiB", len(tr.order), size)
 	}
 }
 
