@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/target"
@@ -53,7 +54,8 @@ func failed(err error) error {
 	switch {
 	case errors.Is(err, target.ErrPermission), errors.Is(err, capture.ErrPermission):
 		code = exitPermission
-	case errors.Is(err, target.ErrNoProcess), errors.Is(err, target.ErrZombie), errors.Is(err, target.ErrKernelThread):
+	case errors.Is(err, target.ErrNoProcess), errors.Is(err, target.ErrZombie), errors.Is(err, target.ErrKernelThread),
+		errors.Is(err, syscall.ESRCH): // it ended while it was attached to
 		code = exitNoTarget
 	}
 	return &codedError{code, err}

@@ -91,6 +91,9 @@ func (in *interrupts) take(sig os.Signal) {
 		in.onFirst()
 		in.cancel()
 	default:
+		if name := unfinished.Load(); name != nil {
+			os.Remove(*name)
+		}
 		os.Exit(128 + signalNumber(sig))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -126,6 +127,10 @@ func (o *output) spare(emit func(io.Writer) error) (string, error) {
 	return f.Name(), nil
 }
 
+// unfinished is the name of a file that is being written, which goes if candid
+// is ended in the middle of it; nil: none.
+var unfinished atomic.Pointer[string]
+
 // replaceFile writes a file under another name and renames it when it is whole.
 func replaceFile(path string, force bool, emit func(io.Writer) error) error {
 	// Through a link it is the file that is replaced, not the link.
@@ -136,7 +141,10 @@ func replaceFile(path string, force bool, emit func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name())
+	name := tmp.Name()
+	unfinished.Store(&name)
+	defer unfinished.Store(nil)
+	defer os.Remove(name)
 	err = errors.Join(emit(tmp), tmp.Chmod(newFileMode()), tmp.Close())
 	if err != nil {
 		return err

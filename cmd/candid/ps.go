@@ -60,7 +60,10 @@ why one cannot be profiled. Programs without a known runtime are left out unless
 				return failed(enc.Encode(shown))
 			}
 			if len(shown) == 0 {
-				fmt.Fprintln(cmd.ErrOrStderr(), "candid: no such process; 'candid ps -a' lists all")
+				if re != nil {
+					return &codedError{exitNoTarget, fmt.Errorf("no process matches %s; 'candid ps -a' lists all", re)}
+				}
+				fmt.Fprintln(cmd.ErrOrStderr(), "candid: no program with a runtime that candid knows; 'candid ps -a' lists all")
 				return nil
 			}
 			return failed(printPS(cmd.OutOrStdout(), shown, terminalWidth(cmd.OutOrStdout())))

@@ -81,6 +81,7 @@ func TestRefusals(t *testing.T) {
 		{"report of an empty stretch", []string{"report", there, "--from", "2s", "--to", "1s"}, exitUsage, []string{"--from"}},
 		{"convert without an output", []string{"convert", there}, exitUsage, []string{"-o"}},
 		{"ps with a bad expression", []string{"ps", "("}, exitUsage, []string{"("}},
+		{"ps of nothing", []string{"ps", "no such command at all, anywhere$"}, exitNoTarget, []string{"no process matches"}},
 		{"version of what", []string{"version", "x"}, exitUsage, []string{"x"}},
 	} {
 		t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {

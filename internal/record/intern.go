@@ -58,7 +58,8 @@ func newInterner(b *profile.Builder, kernel symbol.Resolver) *interner {
 
 func (in *interner) key(f *walk.Frame) frameKey {
 	k := frameKey{ref: f.Ref, pc: f.PC, owner: f.Owner, kind: f.Kind, prov: f.Prov, flags: f.Flags}
-	if f.Kind != walk.KindKernel && int(f.Owner) < len(in.byRef) && in.byRef[f.Owner] {
+	// A runtime's stubs share a Ref: only the PC tells them apart.
+	if f.Kind != walk.KindKernel && f.Kind != walk.KindStub && int(f.Owner) < len(in.byRef) && in.byRef[f.Owner] {
 		k.pc = 0
 	}
 	return k
@@ -173,8 +174,13 @@ func profileFrame(b *profile.Builder, s *symbol.Frame, f *walk.Frame) profile.Fr
 		Name: s.Function, Raw: s.Raw, Signature: s.Signature,
 		Module: s.Module, File: s.File, NoName: s.NoName,
 	})
-	return profile.Frame{
+	out := profile.Frame{
 		Func: fn, Line: s.Line, BCI: s.BCI, Kind: s.Kind, Prov: f.Prov,
 		Flags: s.Flags | f.Flags, Addr: s.Addr,
 	}
+	if f.Kind == walk.KindStub {
+		// Nobody reads their instructions, so all of a stub is one place.
+		out.Addr = 0
+	}
+	return out
 }

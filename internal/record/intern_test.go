@@ -3,6 +3,7 @@ package record
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/candid-profiler/candid/internal/profile"
@@ -86,6 +87,30 @@ func TestInternerKeepsStacks(t *testing.T) {
 	}
 	if len(in.last) > maxLast {
 		t.Errorf("%d last stacks are kept", len(in.last))
+	}
+}
+
+// Stubs of a runtime share a Ref but not a name; what else it knows by Ref is
+// one frame at every PC.
+func TestInternerTellsStubsApart(t *testing.T) {
+	in, _, b := newTestInterner()
+	in.byRef[1] = true
+	names := func(kind walk.Kind) []string {
+		var out []string
+		for pc := range uint64(3) {
+			var st walk.Stack
+			st.Push(walk.Frame{Ref: 7, PC: pc, Owner: 1, Kind: kind})
+			node := in.node(1, &st)
+			p := b.Profile()
+			out = append(out, p.Funcs[p.Frames[p.Nodes[node].Frame].Func].Name)
+		}
+		return out
+	}
+	if got := names(walk.KindStub); !slices.Equal(got, []string{"f7.0", "f7.1", "f7.2"}) {
+		t.Errorf("stubs: %v", got)
+	}
+	if got := names(walk.KindC2); !slices.Equal(got, []string{"f7.0", "f7.0", "f7.0"}) {
+		t.Errorf("compiled: %v", got)
 	}
 }
 

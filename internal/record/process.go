@@ -34,6 +34,7 @@ type process struct {
 	used       used              // CPU time of all threads
 	fresh      bool              // what is cached has been checked for this batch
 	vmUntil    time.Time         // look for a runtime until then
+	vmNext     time.Time         // but not before then
 	gone       bool              // the process has ended
 	goneAt     time.Time         // when that was seen
 }
@@ -87,7 +88,7 @@ func (s *session) load(p *process) error {
 	}
 	p.native = nat
 	p.vm = nil
-	p.vmUntil = time.Now().Add(vmPatience)
+	p.vmUntil, p.vmNext = time.Now().Add(vmPatience), time.Time{}
 	p.build(s)
 	s.findVM(p)
 	return nil
@@ -112,9 +113,14 @@ func (p *process) build(s *session) {
 	add(p.native, symbol.NewNative(places{p.native}, p.target.RootPath), false)
 }
 
+// vmAgain is how soon a process in which no runtime is mapped is looked at
+// again, unless it maps something.
+const vmAgain = time.Second
+
 // findVM looks for a runtime in the process, as long as one may still be starting.
 func (s *session) findVM(p *process) {
-	if p.vm != nil || p.gone || time.Now().After(p.vmUntil) {
+	now := time.Now()
+	if p.vm != nil || p.gone || now.After(p.vmUntil) || now.Before(p.vmNext) {
 		return
 	}
 	vm, err := hotspot.Open(p.target)
@@ -127,7 +133,9 @@ func (s *session) findVM(p *process) {
 			s.note(fmt.Sprintf("process %d: %s", p.pid, n))
 		}
 		s.describeRuntime(p)
-	case errors.Is(err, hotspot.ErrNotHotSpot), errors.Is(err, hotspot.ErrNotReady):
+	case errors.Is(err, hotspot.ErrNotHotSpot):
+		p.vmNext = now.Add(vmAgain)
+	case errors.Is(err, hotspot.ErrNotReady):
 	case errors.Is(err, target.ErrZombie), errors.Is(err, target.ErrNoProcess), !p.target.Alive():
 		// It is ending: its memory goes before the rest of it does.
 		p.vmUntil = time.Time{}
@@ -219,7 +227,8 @@ func (s *session) notice(n capture.Notice) {
 		if err := p.target.Close(); err == nil {
 			if t, err := target.Open(int(n.PID)); err == nil {
 				p.target, p.gone = t, false
-				s.b.Processes()[p.index].Command = commandLine(t)
+				proc := &s.b.Processes()[p.index]
+				proc.Command, proc.Runtime = commandLine(t), ""
 				if err := s.load(p); err != nil {
 					s.note(err.Error())
 				}
@@ -259,7 +268,7 @@ func (s *session) notice(n capture.Notice) {
 				}
 			}
 			if p.vm == nil {
-				p.vmUntil = time.Now().Add(vmPatience)
+				p.vmUntil, p.vmNext = time.Now().Add(vmPatience), time.Time{}
 			}
 		}
 	case capture.Fork:

@@ -114,14 +114,19 @@ func TestManyRecordings(t *testing.T) {
 func TestEndsWithContext(t *testing.T) {
 	pid := spin(t).Process.Pid
 	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(300*time.Millisecond, cancel)
-	o := Options{PIDs: []int{pid, pid}, Hz: 500, Events: []string{"cpu"}}
+	defer cancel()
+	o := Options{PIDs: []int{pid, pid}, Hz: 499, Events: []string{"cpu"}}
+	o.Progress = func(samples uint64, _ time.Duration) { // the first comes with the first batch
+		if samples > 10 {
+			cancel()
+		}
+	}
 	r, err := Run(ctx, o)
 	if errors.Is(err, capture.ErrPermission) {
 		t.Skip(err)
 	}
-	if err != nil || len(r.Profile.Samples) == 0 {
-		t.Fatalf("%v", err)
+	if err != nil || len(r.Profile.Samples) <= 10 {
+		t.Fatalf("%d samples, %v", len(r.Profile.Samples), err)
 	}
 	if err := r.Profile.Check(); err != nil {
 		t.Error(err)

@@ -68,7 +68,7 @@ func (s *session) Sample(snap *capture.Snapshot) {
 	s.refresh(p)
 	out.Thread = s.thread(p, snap.TID)
 	p.walker.Walk(snap, p.target.Memory(), &s.stack)
-	if s.samples == 0 {
+	if s.first == 0 {
 		s.first = time.Since(s.began)
 	}
 	out.Node = p.in.node(snap.TID, &s.stack)
