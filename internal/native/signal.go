@@ -15,15 +15,26 @@ var trampolines = [...][]string{
 	cpu.ARM64: {"\x68\x11\x80\xd2\x01\x00\x00\xd4"}, // mov x8,#139; svc #0
 }
 
-// trampoline says whether pc is the start of such code. Between its two
-// instructions the stack is the same, but a thread that is sampled just there
-// and has no table for it is left to guesses.
+// trampoline says whether pc is the start of such code or, for a thread that was
+// stopped there, behind one of its two instructions: its frame is the same up to
+// the end of the system call.
 func trampoline(c *walk.Cursor, pc uint64) bool {
 	if int(c.Regs.Arch) >= len(trampolines) {
 		return false
 	}
 	for _, t := range trampolines[c.Regs.Arch] {
+		n := uint64(len(t))
 		if b := c.Code(pc, len(t)); string(b) == t {
+			return true
+		}
+		if !c.Leaf || pc < n {
+			continue
+		}
+		first := n - 2 // the system call's 2 bytes
+		if c.Regs.Arch == cpu.ARM64 {
+			first = n - 4
+		}
+		if string(c.Code(pc-n, len(t))) == t || string(c.Code(pc-first, len(t))) == t {
 			return true
 		}
 	}
@@ -45,7 +56,7 @@ var amd64Order = [16]uint8{cpu.R8, cpu.R9, cpu.R10, cpu.R11, cpu.R12, cpu.R13, c
 
 // signalFrame restores the registers that a signal interrupted.
 func (s *Stepper) signalFrame(c *walk.Cursor) walk.Verdict {
-	regs, trampolineAt := c.Regs, c.Regs.PC
+	regs := c.Regs
 	sp := regs.SP()
 	ok := true
 	word := func(at uint64) uint64 {
@@ -71,19 +82,28 @@ func (s *Stepper) signalFrame(c *walk.Cursor) walk.Verdict {
 	}
 	c.Regs = regs
 	c.Leaf, c.Unextended, c.LeafCallee = true, 0, false
-	if !leaveSignalStack(c, sp) || c.InCopy(regs.SP()) {
+	high := c.High
+	leaveSignalStack(c, sp)
+	return s.interrupted(c, sp, high)
+}
+
+// interrupted decides how a walk goes on at the instruction that a signal
+// interrupted, whose frame the kernel has put at sp on a stack that ends at high. The
+// interrupted stack may not have been copied, if the handler runs on one of its own.
+func (s *Stepper) interrupted(c *walk.Cursor, sp, high uint64) walk.Verdict {
+	if to := c.Regs.SP(); !elsewhere(to, sp, high) || c.InCopy(to) {
 		return walk.Stepped
 	}
-	if a, ok := s.find(trampolineAt); ok && s.modules[a.module].File != nil && s.modules[a.module].File.goes != nil {
-		// Go handles signals on a stack of each thread's own, and its handlers are
-		// done long before the interrupted stack can be read: theirs is complete.
+	if s.runsGo {
+		// Go's handlers are done long before the interrupted stack can be read. Each
+		// thread has a stack for them, which is complete.
 		return walk.Done
 	}
 	if sameFrame(c, sp) {
 		c.Checked = true
 		return walk.Stepped
 	}
-	a, ok := s.find(regs.PC)
+	a, ok := s.find(c.Regs.PC)
 	if !ok || s.modules[a.module].File == nil || s.cutting {
 		return walk.Stepped // a runtime's code; it may know better
 	}
@@ -93,6 +113,11 @@ func (s *Stepper) signalFrame(c *walk.Cursor) walk.Verdict {
 	s.cutting = false
 	return walk.Cut
 }
+
+// maxSignalFrame is the most that the kernel puts between the interrupted stack
+// pointer and the handler's: its frame, with the vector registers some 3 to 11
+// KiB, and the red zone.
+const maxSignalFrame = 64 << 10
 
 // sameFrame says whether the process still has the signal's frame at sp that was
 // copied, so that the interrupted stack is the same too.
@@ -114,19 +139,19 @@ func sameFrame(c *walk.Cursor, sp uint64) bool {
 }
 
 // leaveSignalStack forgets the stack's bounds where a signal was handled on a
-// stack of its own: the interrupted frame is then not above the handler's. It
-// says whether that is so.
-func leaveSignalStack(c *walk.Cursor, frame uint64) bool {
-	sp := c.Regs.SP()
-	// The kernel leaves at most its frame (with the vector registers, some 3 to
-	// 11 KiB) and the red zone between the two.
-	if sp < frame || sp-frame > 64<<10 {
+// stack of its own: the interrupted frame is then not above the handler's.
+func leaveSignalStack(c *walk.Cursor, frame uint64) {
+	if elsewhere(c.Regs.SP(), frame, c.High) {
 		if c.Low|c.High == 0 {
 			c.Low = 8 // a change, which is what tells; no stack is there
 		} else {
 			c.Low, c.High = 0, 0
 		}
-		return true
 	}
-	return false
+}
+
+// elsewhere says whether an interrupted stack pointer is on another stack than the
+// signal's frame, whose stack ends at high if that is not 0.
+func elsewhere(sp, frame, high uint64) bool {
+	return sp < frame || sp-frame > maxSignalFrame || high != 0 && sp > high
 }

@@ -26,6 +26,7 @@ type Stepper struct {
 	refreshed  time.Time
 	now        func() time.Time
 	reader     codeReader
+	runsGo     bool // Go code was seen
 	cutting    bool // a frame is appended that a signal interrupted
 	cache      [cacheSize]entry
 }
@@ -125,6 +126,13 @@ func (s *Stepper) Step(c *walk.Cursor) walk.Verdict {
 			}
 			return s.derived(c, r)
 		}
+		if r.Signal {
+			sp, high := c.Regs.SP(), c.High
+			if v := follow(c, r); v != walk.Stepped {
+				return v
+			}
+			return s.interrupted(c, sp, high)
+		}
 		return follow(c, r)
 	}
 	if r := e.goes; r != nil {
@@ -167,6 +175,7 @@ func (s *Stepper) fill(c *walk.Cursor, e *entry, at, pc uint64) bool {
 	if m.File != nil && m.File.goes != nil {
 		if e.goes = m.File.goes.Lookup(at - m.Bias); e.goes != nil {
 			e.bias = m.Bias
+			s.runsGo = true
 			if e.goes.Role == golang.Trampoline {
 				e.goes, e.signal = nil, true
 			}
