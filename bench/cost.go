@@ -28,7 +28,7 @@ func (b *bench) cost() {
 		fail(err)
 		return
 	}
-	rounds, window := 7, 4
+	rounds, window := 5, 3
 	if b.quick {
 		rounds, window = 2, 3
 	}
