@@ -347,12 +347,20 @@ func TestDoctorOfModules(t *testing.T) {
 		{nil, "symtab", false, true, doctor.OK},
 		{[]string{"-s"}, "dynsym only", false, true, doctor.Limited},
 		{[]string{"-static", "-s"}, "none", false, true, doctor.No},
+		{[]string{"-g", "-DSEPARATE"}, "debug file", true, true, doctor.OK},
 	} {
 		bin := filepath.Join(dir, "evil\x1b[31m name")
 		os.Remove(bin)
 		if out, err := exec.Command(cc, append(c.flags, "-o", bin, src)...).CombinedOutput(); err != nil {
 			t.Errorf("cc %v: %s", c.flags, out)
 			continue
+		}
+		if c.symbols == "debug file" {
+			cmd := exec.Command("sh", "-c", `objcopy --only-keep-debug "$1" "$1.debug" && strip "$1" && objcopy --add-gnu-debuglink="$1.debug" "$1"`, "sh", bin)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Logf("no debug file can be made here: %s", out)
+				continue
+			}
 		}
 		p := start(t, exec.Command(bin))
 		p.wait(t, "ready")

@@ -301,7 +301,8 @@ func TestHelp(t *testing.T) {
 	if out := ok(t).out; !strings.Contains(out, "Examples:") || !strings.Contains(out, "Exit codes") {
 		t.Errorf("candid alone prints\n%s", out)
 	}
-	for _, name := range []string{"record", "report", "convert", "ps"} {
+	for _, c := range newRoot().Commands() {
+		name := c.Name()
 		out := ok(t, name, "--help").out
 		if !strings.Contains(out, "Examples:") || !strings.Contains(out, "candid "+name) {
 			t.Errorf("%s --help:\n%s", name, out)

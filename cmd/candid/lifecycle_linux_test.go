@@ -169,6 +169,59 @@ func TestCandidIsKilled(t *testing.T) {
 	}
 }
 
+// A program that candid launched runs on too.
+func TestCandidIsKilledAfterLaunching(t *testing.T) {
+	able(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := command(t, "record", "-F", "5000", "-o", "x.collapsed", "--", self)
+	c.Env = append(os.Environ(), actAs+"=tick")
+	r := start(t, c)
+	r.wait(t, "tick")
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", r.Process.Pid))
+	if err != nil {
+		t.Skipf("the kernel does not list children: %v", err)
+	}
+	for threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", r.Process.Pid)); len(strings.Fields(string(children))) == 0 && len(threads) > 0; threads = threads[1:] {
+		children, _ = os.ReadFile(threads[0])
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(children)))
+	if err != nil {
+		t.Fatalf("children of candid: %q", children)
+	}
+	r.Process.Kill()
+	r.Process.Wait()
+	child, err := os.FindProcess(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer child.Kill()
+	alone := &running{&exec.Cmd{Process: child}, r.lines, r.in}
+	unharmed(t, alone)
+}
+
+// Processes that a target starts are targets with --child.
+func TestChildrenOfTarget(t *testing.T) {
+	able(t)
+	c := exec.Command("sh", "-c", `echo ready; read x; sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; true`)
+	target := start(t, c)
+	target.wait(t, "ready")
+	r := recorder(t, "-t", "--child", "-p", target.pid())
+	fmt.Fprintln(target.in)
+	got := r.end(t, exitOK)
+	others := 0
+	for _, s := range stacks(got) {
+		if !strings.Contains(s.frames[0], "tid="+target.pid()+"]") {
+			others += s.count
+		}
+	}
+	if others < 20 {
+		t.Errorf("%d samples of the process that the target started\n%s", others, r.errs.String())
+	}
+}
+
 // loaded lists the BPF programs that a process holds, by their ids.
 func loaded(t testing.TB, pid int) []ebpf.ProgramID {
 	t.Helper()

@@ -78,7 +78,7 @@ arguments, which makes the place of a sample inside inlined methods exact.`,
 	fl.StringSliceVarP(&f.events, "event", "e", []string{"cpu"}, "`NAME` of what to sample by: "+strings.Join(record.EventNames(), ", "))
 	f.out.add(cmd, true)
 	fl.StringVar(&f.thread, "thread", "", "keep only threads whose name matches this `REGEX`")
-	fl.StringVar(&f.engine, "engine", "auto", "how to sample, by `NAME`: "+strings.Join(append([]string{"auto"}, engines.Names()...), ", "))
+	fl.StringVar(&f.engine, "engine", "auto", "`HOW` to sample: "+strings.Join(append([]string{"auto"}, engines.Names()...), ", "))
 	fl.BoolVar(&f.noJVMFlags, "no-jvm-flags", false, "launch java with just the arguments given")
 	fl.BoolVar(&f.json, "json", false, "print the summary as JSON")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print errors only")

@@ -125,6 +125,43 @@ func TestNotPermitted(t *testing.T) {
 	finish(t, c).refused(t, exitPermission, "cannot write x.html", "permission denied")
 }
 
+// An ordinary user profiles what is theirs, with less where the system gives
+// less, or is told what to change.
+func TestOrdinaryUser(t *testing.T) {
+	able(t)
+	root(t)
+	nobody := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	own := exec.Command("sh", "-c", "echo ready; while :; do :; done")
+	own.SysProcAttr = nobody
+	target := start(t, own)
+	target.wait(t, "ready")
+	c := command(t, "record", "-F", "500", "-d", "700ms", "-p", target.pid(), "-o", "x.collapsed")
+	c.Dir = public(t, 0o777)
+	c.SysProcAttr = nobody
+	r := finish(t, c)
+	switch r.code {
+	case exitOK:
+		b, err := os.ReadFile(filepath.Join(c.Dir, "x.collapsed"))
+		if err != nil || samples(string(b), "") < 10 {
+			t.Errorf("%v\n%s\n%s", err, b, r.err)
+		}
+		// The best engine needs more than an ordinary user has.
+		if !strings.Contains(r.err, "BPF is not permitted") {
+			t.Errorf("it does not say why it uses what it uses:\n%s", r.err)
+		}
+	case exitPermission:
+		r.refused(t, exitPermission, "perf_event_paranoid")
+	default:
+		t.Errorf("exit code %d\n%s", r.code, r.err)
+	}
+	// The same as the target's own start.
+	c = command(t, "record", "-q", "-F", "500", "-o", "y.collapsed", "--", "sh", "-c", "exit 6")
+	c.Dir, c.SysProcAttr = public(t, 0o777), nobody
+	if r := finish(t, c); r.code != 6 && r.code != exitCandidFailed {
+		t.Errorf("launching: exit code %d\n%s", r.code, r.err)
+	}
+}
+
 // public makes a directory that other users can enter, which t.TempDir is not.
 func public(t *testing.T, mode os.FileMode) string {
 	t.Helper()

@@ -35,9 +35,11 @@ func version() string {
 
 func newVersion() *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Print candid's version",
-		Args:  cobra.NoArgs,
+		Use:     "version",
+		Short:   "Print candid's version",
+		Long:    "Print candid's version, what it was built for, and by which Go.",
+		Example: `  candid version`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "candid %s %s/%s %s\n", version(), runtime.GOOS, runtime.GOARCH, runtime.Version())
 			return err
