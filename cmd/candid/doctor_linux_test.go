@@ -158,6 +158,9 @@ func TestDoctorAsUser(t *testing.T) {
 	other := program(t, "idle").pid()
 	rep = diagnose(t, exitPermission, asNobody, "-p", other)
 	check(t, rep, "target.access", doctor.No, "runs as root")
+	if strings.Count(rep.Verdict.Text, other) != 1 {
+		t.Errorf("verdict %q", rep.Verdict.Text)
+	}
 	if rep.Engine != "" || rep.Verdict.State != doctor.No || len(rep.Target.Modules) != 0 {
 		t.Errorf("verdict %+v, target %+v", rep.Verdict, rep.Target)
 	}

@@ -34,8 +34,8 @@ type facts struct {
 	names    int   // of kernel functions
 	namesErr error // why there are none
 
-	openFiles, openFilesMax uint64 // RLIMIT_NOFILE
-	locked                  uint64 // RLIMIT_MEMLOCK, bytes
+	openFiles uint64 // RLIMIT_NOFILE; Go has raised it to the hard limit
+	locked    uint64 // RLIMIT_MEMLOCK, bytes
 
 	pidNS, userNS bool   // candid is in a pid or user namespace other than the machine's
 	container     string // what kind of container this is by its marks; "" if none
@@ -94,17 +94,26 @@ func (f *facts) grant() *Fix {
 	case f.container == "kubernetes":
 		return &Fix{"kubectl debug -it POD --image=IMAGE --target=CONTAINER --profile=sysadmin", gain}
 	case f.pidNS || f.container != "" && !f.canHoldAll():
-		tool := "docker"
-		if f.container == "podman" {
-			tool = "sudo podman"
-		}
-		return &Fix{tool + " run --cap-add PERFMON --cap-add BPF --cap-add SYS_PTRACE --cap-add SYSLOG IMAGE", gain}
+		return f.startWith("--cap-add PERFMON --cap-add BPF --cap-add SYS_PTRACE --cap-add SYSLOG", gain)
 	case !f.canHoldAll() || f.self == "":
 		// The program could not even be started with a capability that is not in
 		// the bounding set.
 		return nil
 	}
 	return &Fix{"sudo setcap cap_perfmon,cap_bpf,cap_sys_ptrace,cap_syslog+ep " + shellQuote(f.self), gain}
+}
+
+// startWith is the command that starts the container otherwise, nil if this is
+// none, or one that is not started by a command.
+func (f *facts) startWith(flags, gain string) *Fix {
+	switch {
+	case f.container == "kubernetes" || f.container == "" && !f.inContainer():
+		return nil
+	case f.container == "podman":
+		// Of one without root no capability would count.
+		return &Fix{"sudo podman run " + flags + " IMAGE", gain}
+	}
+	return &Fix{"docker run " + flags + " IMAGE", gain}
 }
 
 // canHoldAll says whether all capabilities of the full engine can be given.

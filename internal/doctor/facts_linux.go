@@ -72,7 +72,7 @@ func gather() *facts {
 	}
 	var lim unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &lim) == nil {
-		f.openFiles, f.openFilesMax = lim.Cur, lim.Max
+		f.openFiles = lim.Cur
 	}
 	if unix.Getrlimit(unix.RLIMIT_MEMLOCK, &lim) == nil {
 		f.locked = lim.Cur

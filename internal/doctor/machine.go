@@ -81,9 +81,7 @@ func (f *facts) checkPerf() Check {
 		c.State, c.Seen, c.Means = No, "none: "+errText(f.perfErr), "the kernel interrupts nobody for candid"
 		if f.paranoid() <= 2 {
 			c.Means += "; as kernel.perf_event_paranoid would permit some, a seccomp filter or security module forbids the call"
-			if f.container != "" || f.inContainer() {
-				c.Fix = &Fix{"docker run --security-opt seccomp=unconfined --cap-add PERFMON IMAGE", "perf events inside the container"}
-			}
+			c.Fix = f.startWith("--security-opt seccomp=unconfined", noFilter)
 		}
 	}
 	return c
@@ -201,6 +199,8 @@ func (f *facts) checkNoNewPrivs() Check {
 	return c
 }
 
+const noFilter = "no system call is forbidden to the container"
+
 func (f *facts) checkSeccomp() Check {
 	c := Check{ID: "privileges.seccomp", Group: groupPrivileges, Name: "seccomp", State: OK, Seen: "off", Means: "no system call is filtered"}
 	switch {
@@ -214,7 +214,7 @@ func (f *facts) checkSeccomp() Check {
 	c.Means = "it lets the calls that were tried here through"
 	if f.vmRead != nil || f.perf == perfNothing && f.paranoid() <= 2 {
 		c.State, c.Means = Limited, "it forbids calls that candid makes (see perf events, process_vm_readv)"
-		c.Fix = &Fix{"docker run --security-opt seccomp=unconfined IMAGE", "no system call is forbidden to the container"}
+		c.Fix = f.startWith("--security-opt seccomp=unconfined", noFilter)
 	}
 	return c
 }

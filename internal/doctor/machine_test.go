@@ -17,7 +17,7 @@ func ideal() *facts {
 		self: "/usr/bin/candid", user: "root", effective: 1<<41 - 1, bounding: 1<<41 - 1,
 		sysctl: map[string]string{"kernel.perf_event_paranoid": "2", "kernel.perf_event_max_sample_rate": "100000", "kernel.perf_cpu_time_max_percent": "25",
 			"kernel.perf_event_mlock_kb": "516", "kernel.kptr_restrict": "0", "kernel.unprivileged_bpf_disabled": "2", "kernel.yama.ptrace_scope": "1"},
-		perf: perfMachine, names: 100000, openFiles: 20000, openFilesMax: 20000, locked: 8 << 20, pidOne: "same", procOptions: "rw",
+		perf: perfMachine, names: 100000, openFiles: 20000, locked: 8 << 20, pidOne: "same", procOptions: "rw",
 	}
 }
 
@@ -80,6 +80,7 @@ func TestFindings(t *testing.T) {
 		{"user, paranoid 1", ordinary, func(f *facts) { f.sysctl["kernel.perf_event_paranoid"] = "1" }, "kernel.perf_event_paranoid", Limited, "own threads", "sudo sysctl kernel.perf_event_paranoid=0"},
 		{"user, paranoid 2", ordinary, func(f *facts) {}, "kernel.perf_event_paranoid", Limited, "without the time spent in the kernel", "sudo sysctl kernel.perf_event_paranoid=1"},
 		{"user, paranoid 4", ordinary, func(f *facts) { f.perf = perfNothing; f.sysctl["kernel.perf_event_paranoid"] = "4" }, "kernel.perf_event_paranoid", Limited, "nothing", "sudo sysctl kernel.perf_event_paranoid=1"},
+		{"user, paranoid 3 of a kernel that knows none", ordinary, func(f *facts) { f.sysctl["kernel.perf_event_paranoid"] = "3" }, "kernel.perf_event_paranoid", Limited, "without the time spent in the kernel", "sudo sysctl kernel.perf_event_paranoid=1"},
 		{"root, paranoid 4", ideal, func(f *facts) { f.sysctl["kernel.perf_event_paranoid"] = "4" }, "kernel.perf_event_paranoid", OK, "does not bind", ""},
 		{"filtered", ordinary, func(f *facts) { f.perf, f.seccomp, f.filters = perfNothing, 2, 1 }, "kernel.perf_events", No, "seccomp", ""},
 		{"filtered in docker", ordinary, func(f *facts) { f.perf, f.seccomp, f.pidNS, f.container = perfNothing, 2, true, "docker" }, "privileges.seccomp", Limited, "forbids", "docker run --security-opt seccomp=unconfined IMAGE"},
@@ -140,7 +141,7 @@ func TestVerdicts(t *testing.T) {
 		{"user behind yama", ordinary(), "perf-thread", nil, Limited, []string{"only the programs that it launches", "one perf event for each thread", "without the time spent in the kernel", "(-a) cannot"}},
 		{"none", ordinary(), "", nil, No, []string{"cannot record here: no luck"}},
 		{"no target", ordinary(), "", jvm, No, []string{"cannot record process 7: no luck"}},
-		{"target", ideal(), "bpf", jvm, OK, []string{"process 7 (hotspot 17) with the full engine", "DebugNonSafepoints", "1 module lacks symbols"}},
+		{"target", ideal(), "bpf", jvm, OK, []string{"process 7 (hotspot 17) with the full engine", "DebugNonSafepoints", "1 module lacks some or all symbols"}},
 		{"a new engine", ideal(), "magic", nil, Limited, []string{"engine magic"}},
 		{"perf", ideal(), "perf", nil, Limited, []string{"every process here", "fixed size"}},
 	} {

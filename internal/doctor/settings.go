@@ -25,13 +25,16 @@ func (f *facts) checkParanoid(engine string) Check {
 	case n == 1:
 		c.State, c.Means = Limited, "users may sample their own threads, one event for each of them"
 		c.Fix = &Fix{"sudo sysctl kernel.perf_event_paranoid=0", "one event per CPU instead of one per thread and CPU"}
-	case n == 2:
+	case n == 2 || f.perf == perfUser: // 3 and 4 mean more than 2 only where a distribution made them to
 		c.State, c.Means = Limited, "users may sample their own threads, without the time spent in the kernel"
 		c.Fix = lower
 	default:
 		c.State, c.Means = Limited, "users may sample nothing by perf events"
-		if engine == "" {
+		switch engine {
+		case "":
 			c.State = No
+		case "suspend":
+			c.Means += "; candid suspends threads instead"
 		}
 		c.Fix = lower
 	}
@@ -89,8 +92,8 @@ func (f *facts) checkMlock(engine string) Check {
 		c.Fix = &Fix{"sudo sysctl kernel.perf_event_mlock_kb=1028", "room for samples between two looks"}
 	default:
 		c.Means = "room for the samples of all processes of one user; with rings of other tools open it may run out"
-		if engine == "bpf" {
-			c.Means = "not used by BPF"
+		if engine == "bpf" || engine == "suspend" {
+			c.Means = "not used by engine " + engine
 		}
 	}
 	return c
@@ -225,12 +228,7 @@ func (f *facts) checkNamespaces() Check {
 	case f.pidNS:
 		c.State, c.Seen = Limited, "own pid namespace ("+what+")"
 		c.Means = "only the processes in it can be seen"
-		if f.container != "kubernetes" {
-			c.Fix = &Fix{"docker run --pid=host IMAGE", "all processes of the machine can be seen"}
-			if f.container == "podman" {
-				c.Fix.Command = "sudo podman run --pid=host IMAGE"
-			}
-		}
+		c.Fix = f.startWith("--pid=host", "all processes of the machine can be seen")
 	case f.pidOne == "other":
 		c.Seen = "the machine's own pids, other files"
 		c.Means = "every process can be seen; files of targets are read through /proc/PID/root"

@@ -65,11 +65,9 @@ func (e *examiner) denied(err error) {
 		switch access.Reason {
 		case target.ReasonOtherUser:
 			c.Seen = "it runs as " + userName(access.UID) + ", candid as " + e.f.user
-			c.Fix = e.f.grant()
-			if c.Fix == nil || e.f.noNewPrivs {
-				break
+			if c.Fix = e.f.grant(); !e.f.noNewPrivs && !e.f.inContainer() && e.f.uid != 0 {
+				c.Fix = &Fix{fmt.Sprintf("sudo %s record -p %d", shellQuote(e.f.self), e.t.PID), "this process can be recorded"}
 			}
-			c.Fix = &Fix{fmt.Sprintf("sudo candid record -p %d", e.t.PID), "this process can be recorded"}
 		case target.ReasonYama:
 			c.Fix = &Fix{"sudo sysctl kernel.yama.ptrace_scope=0", "users may read their own running processes"}
 		case target.ReasonHidden:

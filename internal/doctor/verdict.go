@@ -20,6 +20,7 @@ func (f *facts) verdict(engine string, detail string, t *Target) Verdict {
 		what := "candid cannot record here"
 		if t != nil {
 			what = fmt.Sprintf("candid cannot record process %d", t.PID)
+			detail = strings.TrimPrefix(detail, fmt.Sprintf("process %d: ", t.PID))
 		}
 		return Verdict{No, what + ": " + strings.TrimPrefix(detail, "no way to sample here: ")}
 	}
@@ -54,7 +55,7 @@ func (f *facts) verdict(engine string, detail string, t *Target) Verdict {
 	} else {
 		v.State = Limited
 		v.Text = fmt.Sprintf("candid can profile %s, by %s (not the full engine)", whose, way)
-		if engine == "perf-thread" && f.perf == perfUser {
+		if engine == "perf-thread" && f.perf == perfUser || engine == "suspend" {
 			v.Text += ", without the time spent in the kernel"
 		}
 		v.Text += "."
@@ -69,7 +70,7 @@ func (f *facts) verdict(engine string, detail string, t *Target) Verdict {
 		v.Text += " Where code is inlined, the innermost method may be its neighbour (DebugNonSafepoints is off)."
 	}
 	if poor := t.poor(); poor > 0 {
-		v.Text += fmt.Sprintf(" %s symbols.", plural(poor, "module lacks", "modules lack"))
+		v.Text += fmt.Sprintf(" %s some or all symbols.", plural(poor, "module lacks", "modules lack"))
 	}
 	return v
 }
