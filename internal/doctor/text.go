@@ -17,6 +17,8 @@ type Style struct {
 const (
 	widthDefault = 100
 	widthLeast   = 40
+	// leastText is the narrowest that running text may stand beside other columns.
+	leastText = 24
 	// rowsOfModules is how many modules are listed for people.
 	rowsOfModules = 40
 )
@@ -121,7 +123,10 @@ func (t *page) checks(rows []Check) {
 	for _, c := range rows {
 		name, seen = max(name, columns(c.Name)), max(seen, columns(c.Seen))
 	}
-	seen = min(seen, max(12, (t.width-name-13)*2/5))
+	room := t.width - name - 13
+	if seen = min(seen, max(12, room*2/5)); room-2-seen < leastText {
+		seen = max(12, room-2) // what it means goes below
+	}
 	for _, c := range rows {
 		t.row(c.State, []string{c.Name, c.Seen, c.Means}, []int{name, seen})
 	}
@@ -137,7 +142,7 @@ func (t *page) row(state State, cells []string, widths []int) {
 		at += w + gap
 	}
 	last := cells[len(cells)-1]
-	below := t.width-at < 24
+	below := t.width-at < leastText
 	if at > t.width { // not even the others fit side by side
 		cells, widths = []string{strings.Join(cells[:len(widths)], "  "), last}, []int{t.width - 11}
 	}
