@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sort"
+	"strings"
 	"sync"
 
 	"github.com/candid-profiler/candid/internal/cpu"
@@ -91,15 +92,18 @@ func Open(e *elf.File, r io.ReaderAt) (*Table, error) {
 	return t, nil
 }
 
-// place finds the table in a file: by its section, else, in files whose section
-// headers were cut off, by its first bytes.
+// place finds the table in a file: by its section, else by its first bytes, in
+// files whose section headers were cut off and in Go programs whose linker has put
+// it into another section (lld does).
 func place(e *elf.File, r io.ReaderAt) (off, size int64, ok bool) {
+	marked := len(e.Sections) == 0
 	for _, s := range e.Sections {
+		marked = marked || strings.HasPrefix(s.Name, ".go.") || strings.HasPrefix(s.Name, ".note.go.")
 		if (s.Name == ".gopclntab" || s.Name == ".data.rel.ro.gopclntab") && s.Type != elf.SHT_NOBITS {
 			return int64(s.Offset), int64(s.FileSize), s.Flags&elf.SHF_COMPRESSED == 0
 		}
 	}
-	if len(e.Sections) > 0 {
+	if !marked {
 		return 0, 0, false
 	}
 	var buf [1 << 16]byte
