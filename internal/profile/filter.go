@@ -1,7 +1,9 @@
 package profile
 
 import (
+	"cmp"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/walk"
@@ -74,14 +76,23 @@ type Selection struct {
 	Methods []Method
 
 	methodOf []uint32 // by index into Funcs
-	// A profile's nodes differ in lines and addresses, which nothing here asks
-	// for: faces are what is left of its frames, and stacks the trie of them.
+	// A profile's frames differ in lines and addresses, which nothing here asks
+	// for: faces are what is left of them.
 	faces  []face
-	stacks *Trie
-	leaves []Count // by index into stacks: samples that end there
+	faceOf []uint32 // by index into Profile.Frames; hidden where the filter hides the frame
+	ended  []ended  // by node
 
 	threadQuality []Quality // by index into Profile.Threads
 }
+
+// ended is what ended in a node of the profile.
+type ended struct {
+	node uint32
+	Count
+}
+
+// hidden stands for the face of a frame that the filter hides.
+const hidden = ^uint32(0)
 
 // face is what a Selection knows of a frame.
 type face struct {
@@ -116,8 +127,8 @@ func (p *Profile) Select(f Filter) *Selection {
 		threadQuality: make([]Quality, len(p.Threads)),
 	}
 	s.mergeMethods()
-	of := s.mergeStacks()
-	s.leaves = make([]Count, s.stacks.Len())
+	s.mergeFrames()
+	at := make([]uint32, len(p.Nodes)) // by node: index into ended, plus 1
 	m := p.matcher(f)
 	for i := range p.Samples {
 		sm := &p.Samples[i]
@@ -133,8 +144,13 @@ func (p *Profile) Select(f Filter) *Selection {
 		s.Quality.add(sm)
 		s.threadQuality[sm.Thread].add(sm)
 		s.Threads[sm.Thread].Add(c)
-		s.leaves[of[sm.Node]].Add(c)
+		if at[sm.Node] == 0 {
+			s.ended = append(s.ended, ended{node: sm.Node})
+			at[sm.Node] = uint32(len(s.ended))
+		}
+		s.ended[at[sm.Node]-1].Count.Add(c)
 	}
+	slices.SortFunc(s.ended, func(a, b ended) int { return cmp.Compare(a.node, b.node) })
 	return s
 }
 
@@ -203,13 +219,16 @@ func (s *Selection) mergeMethods() {
 	}
 }
 
-// mergeStacks makes the faces and the trie of them, without the hidden kinds, and
-// gives the index in it of each of the profile's nodes.
-func (s *Selection) mergeStacks() (of []uint32) {
+// mergeFrames finds the faces of the profile's frames.
+func (s *Selection) mergeFrames() {
 	p := s.Profile
 	seen := map[face]uint32{}
-	faceOf := make([]uint32, len(p.Frames))
+	s.faceOf = make([]uint32, len(p.Frames))
 	for i, f := range p.Frames {
+		if s.Filter.Hide.Has(f.Kind) {
+			s.faceOf[i] = hidden
+			continue
+		}
 		k := face{s.methodOf[f.Func], f.Kind, f.Prov == walk.Heuristic, f.Flags&walk.Coarse != 0}
 		at, ok := seen[k]
 		if !ok {
@@ -217,22 +236,39 @@ func (s *Selection) mergeStacks() (of []uint32) {
 			s.faces = append(s.faces, k)
 			seen[k] = at
 		}
-		faceOf[i] = at
+		s.faceOf[i] = at
 	}
-	s.stacks = NewTrie()
-	of = make([]uint32, len(p.Nodes))
+}
+
+// stacks are the stacks of a Selection as a trie of faces, and by index into it
+// the samples that end there.
+type stacks struct {
+	*Trie
+	faces  []face
+	leaves []Count
+}
+
+// stacks merges the profile's stacks. They are not kept: for a large program
+// they are as large as the profile.
+func (s *Selection) stacks() stacks {
+	p := s.Profile
+	t := stacks{Trie: NewTrie(), faces: s.faces}
+	of := make([]uint32, len(p.Nodes))
 	for i := 1; i < len(p.Nodes); i++ {
 		n := p.Nodes[i]
 		of[i] = of[n.Parent]
-		if !s.Filter.Hide.Has(p.Frames[n.Frame].Kind) {
-			of[i] = s.stacks.Child(of[n.Parent], faceOf[n.Frame])
+		if f := s.faceOf[n.Frame]; f != hidden {
+			of[i] = t.Child(of[n.Parent], f)
 		}
 	}
-	return of
+	t.Seal()
+	t.leaves = make([]Count, t.Len())
+	for _, e := range s.ended {
+		t.leaves[of[e.node]].Add(e.Count)
+	}
+	return t
 }
 
-// face is that of a node of stacks other than the root.
-func (s *Selection) face(node uint32) *face { return &s.faces[s.stacks.At(node).Frame] }
+func (t *stacks) face(node uint32) *face { return &t.faces[t.At(node).Frame] }
 
-// Func is the function that stands for method m.
 func (s *Selection) Func(m uint32) *Func { return &s.Profile.Funcs[s.Methods[m].Func] }

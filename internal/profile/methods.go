@@ -42,62 +42,35 @@ func (s *Selection) List() []MethodCount {
 	for i := range rows {
 		rows[i].Method = uint32(i)
 	}
-	totals := s.totals()
-	// A depth-first walk over the trie knows what is on the stack at every node.
-	// A method's total counts where it is outermost, its kinds where innermost:
-	// there, what is below without it again.
-	type open struct {
-		node  uint32
-		inner Count // of what has the method again further in
-	}
-	first, next := s.children(totals)
-	depth := make([]uint32, len(s.Methods)) // occurrences on the current path
-	last := make([]uint32, len(s.Methods))  // by method: position in path of the innermost occurrence
-	var path []open
-	var before []uint32 // by position in path: the method's previous innermost occurrence
-	enter := func(node uint32) {
-		m := s.face(node).method
-		path = append(path, open{node: node})
-		if depth[m] == 0 {
-			rows[m].Total.Add(totals[node])
-		} else {
-			path[last[m]].inner.Add(totals[node])
-		}
-		before = append(before, last[m])
-		last[m] = uint32(len(path) - 1)
-		depth[m]++
-	}
-	leave := func() {
-		at := len(path) - 1
-		o := path[at]
-		f := s.face(o.node)
-		n := totals[o.node].Samples - o.inner.Samples
-		rows[f.method].Kinds[f.kind] += n
-		if f.guessed {
-			rows[f.method].Guessed += n
-		}
-		depth[f.method]--
-		last[f.method] = before[at]
-		path, before = path[:at], before[:at]
-	}
-	for node := first[RootNode]; node != 0 || len(path) > 0; {
-		if node == 0 {
-			node = next[path[len(path)-1].node]
-			leave()
-			continue
-		}
-		enter(node)
-		node = first[node]
-	}
-	for i := 1; i < len(s.leaves); i++ {
-		c := s.leaves[i]
-		if c.Samples == 0 {
-			continue
-		}
-		f := s.face(uint32(i))
-		rows[f.method].Self.Add(c)
-		if f.coarse {
-			rows[f.method].Coarse += c.Samples
+	// Stack by stack, from the inside out: where a method is met first is its
+	// innermost occurrence. It takes no memory by node, of which there are many.
+	p := s.Profile
+	met := make([]uint32, len(s.Methods)) // the last stack in which a method was met
+	for i, e := range s.ended {
+		innermost := true
+		for node := e.node; node != RootNode; node = p.Nodes[node].Parent {
+			id := s.faceOf[p.Nodes[node].Frame]
+			if id == hidden {
+				continue
+			}
+			f := &s.faces[id]
+			if innermost {
+				innermost = false
+				rows[f.method].Self.Add(e.Count)
+				if f.coarse {
+					rows[f.method].Coarse += e.Samples
+				}
+			}
+			if met[f.method] == uint32(i+1) {
+				continue
+			}
+			met[f.method] = uint32(i + 1)
+			row := &rows[f.method]
+			row.Total.Add(e.Count)
+			row.Kinds[f.kind] += e.Samples
+			if f.guessed {
+				row.Guessed += e.Samples
+			}
 		}
 	}
 	rows = slices.DeleteFunc(rows, func(m MethodCount) bool { return m.Total.Samples == 0 })
@@ -108,21 +81,6 @@ func (s *Selection) List() []MethodCount {
 			cmp.Compare(x.Name, y.Name), cmp.Compare(x.Module, y.Module), cmp.Compare(a.Method, b.Method))
 	})
 	return rows
-}
-
-// children gives the first child and next sibling of each node of stacks, 0 for
-// none, without nodes that count nothing.
-func (s *Selection) children(totals []Count) (first, next []uint32) {
-	first, next = make([]uint32, len(totals)), make([]uint32, len(totals))
-	for i := len(totals) - 1; i > 0; i-- {
-		if totals[i].Samples == 0 {
-			continue
-		}
-		parent := s.stacks.At(uint32(i)).Parent
-		next[i] = first[parent]
-		first[parent] = uint32(i)
-	}
-	return first, next
 }
 
 // Callers is the tree of the callers of all methods whose name matches: those

@@ -27,7 +27,8 @@ type TreeNode struct {
 // Calls is the call tree from the outside in. What differs only in kinds is
 // merged; a node's kind is that of most of its samples.
 func (s *Selection) Calls() *Tree {
-	totals := s.totals()
+	stacks := s.stacks()
+	totals := stacks.totals()
 	trie := NewTrie()
 	of := make([]uint32, len(totals))
 	t := &Tree{Nodes: make([]TreeNode, 1)}
@@ -36,30 +37,30 @@ func (s *Selection) Calls() *Tree {
 		if totals[i].Samples == 0 { // nothing was chosen below
 			continue
 		}
-		f, parent := s.face(uint32(i)), of[s.stacks.At(uint32(i)).Parent]
+		f, parent := stacks.face(uint32(i)), of[stacks.At(uint32(i)).Parent]
 		at := trie.Child(parent, f.method)
 		if int(at) == len(t.Nodes) {
 			t.Nodes = append(t.Nodes, TreeNode{Parent: parent, Method: f.method})
 			most = append(most, 0)
 		}
 		of[i] = at
-		t.Nodes[at].Self.Add(s.leaves[i])
+		t.Nodes[at].Self.Add(stacks.leaves[i])
 		if totals[i].Samples > most[at] {
 			most[at] = totals[i].Samples
 			t.Nodes[at].Kind = f.kind
 		}
 	}
-	t.Nodes[RootNode].Self = s.leaves[RootNode]
+	t.Nodes[RootNode].Self = stacks.leaves[RootNode]
 	t.sum()
 	t.link()
 	return t
 }
 
 // totals gives for every node of stacks what was chosen at and below it.
-func (s *Selection) totals() []Count {
-	totals := slices.Clone(s.leaves)
+func (t *stacks) totals() []Count {
+	totals := slices.Clone(t.leaves)
 	for i := len(totals) - 1; i > 0; i-- {
-		totals[s.stacks.At(uint32(i)).Parent].Add(totals[i])
+		totals[t.At(uint32(i)).Parent].Add(totals[i])
 	}
 	return totals
 }

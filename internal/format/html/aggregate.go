@@ -88,14 +88,17 @@ func aggregate(p *profile.Profile) (*tree, error) {
 	for i := range p.Samples {
 		ends[p.Samples[i].End] = true
 	}
-	for end, any := range ends {
-		if any {
-			m.merge(walk.End(end))
+	// The whole stacks come last: there are most of them, and counting them no
+	// longer needs what finds nodes.
+	for end := walk.NumEnds - 1; end > walk.EndComplete; end-- {
+		if ends[end] {
+			m.merge(end)
+			m.attribute(end)
 		}
 	}
-	m.resize()
+	m.merge(walk.EndComplete)
 	m.nodes.Seal()
-	m.place, m.count, m.group, m.first = nil, nil, nil, nil
+	m.attribute(walk.EndComplete)
 	m.cells = mergeCells(m.cells)
 	m.sort()
 	t := m.tree // without what only merging needs
@@ -131,7 +134,6 @@ func (m *merger) merge(end walk.End) {
 		m.count[s.Node]++
 		m.cells = append(m.cells, cell{node: m.find(s.Node), thread: s.Thread, event: s.Event, count: 1, weight: s.Weight})
 	}
-	m.attribute(end)
 }
 
 // find gives the merged node for p.Nodes[n].
@@ -304,7 +306,7 @@ func compareCells(a, b cell) int {
 // sort finds the order in which each node is followed by its subtree.
 func (m *merger) sort() {
 	n := m.nodes.Len()
-	children, first := groupBy(nil, nil, n, n, func(i uint32) (uint32, bool) {
+	children, first := groupBy(m.group, m.first, n, n, func(i uint32) (uint32, bool) {
 		return m.nodes.At(i).Parent, i > 0
 	})
 	heavier := func(a, b uint32) int {
@@ -315,8 +317,9 @@ func (m *merger) sort() {
 			slices.SortFunc(of, heavier)
 		}
 	}
-	m.order, m.depth = make([]uint32, 0, n), make([]uint32, 0, n)
-	place := make([]uint32, n)
+	// What merging needed is not needed any more.
+	m.order, m.depth = make([]uint32, 0, n), slices.Grow(m.count[:0], n)
+	place := grown(m.place, n)
 	type visit struct{ id, depth uint32 }
 	stack := []visit{{0, 0}}
 	for len(stack) > 0 {
