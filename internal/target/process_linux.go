@@ -27,6 +27,9 @@ type processSystem struct {
 	// to dir: "" or, where the first thread has ended and others run on, that of
 	// a living thread ("task/TID/"). It changes when the first thread ends.
 	view string
+	// ourMounts: the process saw the same files under the same paths as candid,
+	// so that they can be opened also when it has ended.
+	ourMounts bool
 }
 
 // at gives the path of one of the files that a whole process shares, relative to
@@ -125,12 +128,28 @@ func (p *Process) load() error {
 		p.cmdline = splitCmdline(cmd)
 	}
 	p.exe, _ = p.readlink(p.at("exe"))
+	p.sys.ourMounts = p.seesOurFiles()
 	src, reason := openAccess(p, tid)
 	if reason != ReasonNone {
 		return &AccessError{PID: p.PID, Reason: p.refine(reason), UID: p.uid}
 	}
 	p.mem = newMemory(src)
 	return nil
+}
+
+// seesOurFiles says whether a path leads to the same file for the process as for
+// candid.
+func (p *Process) seesOurFiles() bool {
+	theirs, err := p.readlink(p.at("ns/mnt"))
+	if err != nil {
+		return false
+	}
+	ours, err := os.Readlink("/proc/self/ns/mnt")
+	if err != nil || ours != theirs {
+		return false
+	}
+	root, err := p.readlink(p.at("root"))
+	return err == nil && root == "/"
 }
 
 // maxCmdline bounds a command line; the kernel's own limit on all arguments
