@@ -45,7 +45,7 @@ func (p *Process) OpenInRoot(path string) (*os.File, error) {
 // not inode (0 means any).
 func (p *Process) openRoot(path string, inode uint64) (*os.File, error) {
 	root, err := p.openat(p.at("root"), unix.O_PATH|unix.O_DIRECTORY)
-	if err != nil && p.sys.ourMounts && !p.Alive() {
+	if err != nil && inode != 0 && p.sys.ourMounts && !p.Alive() {
 		// Programs that live shorter than candid takes to look at their samples
 		// still have names.
 		root, err = unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
