@@ -1,6 +1,10 @@
 package golang
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/candid-profiler/candid/internal/cpu"
+)
 
 // Role is what is special about a function.
 type Role uint8
@@ -29,6 +33,9 @@ const (
 	Injected
 	// Host functions are called by C and save what C wants to be kept.
 	Host
+	// Popped functions have taken their return address off the stack, into
+	// a register.
+	Popped
 	// Trampoline is what a signal's handler returns to.
 	Trampoline
 )
@@ -119,7 +126,10 @@ func (t *Table) Lookup(addr uint64) *Rule {
 	if !ok {
 		return nil
 	}
-	r := Rule{Role: roleOf(t.name(t.r, f.name), f.flags)}
+	name := t.name(t.r, f.name)
+	r := Rule{Role: roleOf(name, f.flags)}
+	// Between vfork and exec the child would overwrite it.
+	vfork := t.arch == cpu.AMD64 && name == "syscall.rawVforkSyscall"
 	if r.Role == Switch {
 		r.Entry = t.text + t.start(i)
 	}
@@ -130,6 +140,9 @@ func (t *Table) Lookup(addr uint64) *Rule {
 			return nil
 		}
 		r.Size = 0
+	}
+	if r.Size == -8 && vfork {
+		r = Rule{Role: Popped}
 	}
 	if r.Size < 0 || r.Size > maxFrame || r.Size&7 != 0 {
 		return nil
@@ -145,6 +158,6 @@ func (t *Table) Lookup(addr uint64) *Rule {
 	return &r
 }
 
-// maxFrame is what the compiler allows of one function, 1 GiB; the walk allows
-// much less.
-const maxFrame = 1 << 30
+// maxFrame is just above the largest frame in any Go program, runtime.call1073741824's;
+// the walk allows much less.
+const maxFrame = 1<<30 + 4096

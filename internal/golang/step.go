@@ -20,6 +20,7 @@ func (r *Rule) Step(c *walk.Cursor, code walk.Code, bias uint64) walk.Verdict {
 	case First:
 		return walk.Done
 	case Start:
+		// Above a new thread's first function there is nothing.
 		if !c.Leaf || !returns(c, r, code) {
 			return walk.Done
 		}
@@ -45,6 +46,8 @@ func (r *Rule) Step(c *walk.Cursor, code walk.Code, bias uint64) walk.Verdict {
 		return overInjected(c, r)
 	case Host:
 		return overHost(c, r)
+	case Popped:
+		return overPopped(c, code)
 	}
 	return step(c, r.Size)
 }
@@ -170,6 +173,27 @@ func overInjected(c *walk.Cursor, r *Rule) walk.Verdict {
 	}
 	c.Leaf = true
 	return v
+}
+
+// popped are the registers that such a return address can be in: r12 since Go 1.18,
+// r9 before.
+var popped = [...]uint8{cpu.R12, cpu.R9}
+
+// overPopped goes to the caller of a function whose return address is in a
+// register.
+func overPopped(c *walk.Cursor, code walk.Code) walk.Verdict {
+	regs := &c.Regs
+	for _, reg := range popped {
+		ra := regs.R[reg]
+		if !c.Leaf || regs.Known&(1<<reg) == 0 || !code.Executable(ra-1) || !c.AfterCall(ra) {
+			continue
+		}
+		regs.PC = ra
+		regs.Known &= 1<<cpu.RSP | 1<<cpu.RBP | 1<<cpu.R14
+		c.Leaf, c.Unextended, c.LeafCallee = false, 0, true
+		return walk.Stepped
+	}
+	return walk.Stuck
 }
 
 // hostSaves are where crosscall2 and the like save the registers that C wants to
