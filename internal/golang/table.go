@@ -21,7 +21,8 @@ var ErrNoTable = errors.New("no table of Go functions")
 // stay open.
 type Table struct {
 	r      io.ReaderAt // of the table: offset 0 is its header
-	size   int64
+	off    int64       // of the table in the file
+	size   int64       // up to its end, or that of what it lies in
 	layout *layout
 	ptr    int64 // size of a pointer
 	step   uint64
@@ -86,6 +87,7 @@ func Open(e *elf.File, r io.ReaderAt) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.off = off
 	if err := t.locate(e, r); err != nil {
 		return nil, err
 	}
@@ -216,6 +218,14 @@ func (t *Table) record(i int) int64 {
 	}
 	return t.records + int64(off)
 }
+
+// Place is where the table lies in the file. Where it has no section of its own,
+// size is what is left of the segment that it lies in.
+func (t *Table) Place() (offset, size int64) { return t.off, t.size }
+
+// Text is the address that functions are counted from, 0 if the table gives them
+// by their addresses (up to Go 1.17).
+func (t *Table) Text() uint64 { return t.text }
 
 // Covers says whether addr lies in code that the table describes.
 func (t *Table) Covers(addr uint64) bool {

@@ -2,9 +2,12 @@ package symbol
 
 import (
 	"bytes"
+	"debug/elf"
 	"encoding/binary"
 	"sort"
 	"strings"
+
+	"github.com/candid-profiler/candid/internal/golang"
 )
 
 const maxGoTable = 128 << 20
@@ -38,10 +41,17 @@ func openGoTable(m *image, syms *table) *goTable {
 	if s == nil {
 		s = m.find(".data.rel.ro.gopclntab")
 	}
-	if s == nil {
+	var b []byte
+	var err error
+	var known *golang.Table // opened at need: it searches the file
+	if s != nil {
+		b, err = m.raw(s, maxGoTable)
+	} else if known = m.openGolang(); known != nil {
+		off, size := known.Place()
+		b, err = m.readAt(uint64(off), uint64(min(size, maxGoTable)), maxGoTable)
+	} else {
 		return nil
 	}
-	b, err := m.raw(s, maxGoTable)
 	if err != nil || len(b) < 8 || !goLayouts[m.order.Uint32(b)] {
 		return nil
 	}
@@ -71,7 +81,35 @@ func openGoTable(m *image, syms *table) *goTable {
 	if t.text == 0 { // position-independent code, and all of Go 1.26 and later
 		t.text = t.findText(m, syms)
 	}
-	if t.text == 0 {
+	if t.text == 0 { // a program without symbols that starts in C
+		if known == nil {
+			known = m.openGolang()
+		}
+		if known == nil || known.Text() == 0 {
+			return nil
+		}
+		t.text = known.Text()
+	}
+	return t
+}
+
+// openGolang finds the table and the code that it describes by what they hold; nil
+// if there is none.
+func (m *image) openGolang() *golang.Table {
+	marked := len(m.sections) == 0
+	for i := range m.sections {
+		name := m.sections[i].name
+		marked = marked || strings.HasPrefix(name, ".go") || strings.HasPrefix(name, ".note.go.") || strings.HasSuffix(name, ".gopclntab")
+	}
+	if !marked {
+		return nil
+	}
+	e, err := elf.NewFile(m.r)
+	if err != nil {
+		return nil
+	}
+	t, err := golang.Open(e, m.r)
+	if err != nil {
 		return nil
 	}
 	return t
