@@ -16,6 +16,36 @@ const (
 	maxCounted = 100
 )
 
+// markCPU notes how much CPU time the threads have used before now. A thread
+// that starts later has used nothing.
+func (p *process) markCPU() {
+	p.markThreads()
+	p.countCPU()
+	p.used.first = p.used.last
+}
+
+func (p *process) markThreads() {
+	if cpu, err := target.CPUTimes(p.target); err == nil {
+		p.startCPU = cpu
+	}
+}
+
+// beginCPU finds from where on the CPU time of a process that was just opened
+// counts: from now on, or from when it began.
+func (s *session) beginCPU(p *process) {
+	before, known := s.before[uint32(p.pid)]
+	if !known {
+		p.markCPU()
+		return
+	}
+	delete(s.before, uint32(p.pid))
+	for tid, ns := range before {
+		p.startCPU[tid] = ns
+		p.used.first += ns
+	}
+	p.countCPU()
+}
+
 // countCPU reads what a process has used so far.
 func (p *process) countCPU() {
 	if now, err := target.CPUTime(p.target); err == nil && now > p.used.last {

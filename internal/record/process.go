@@ -39,14 +39,6 @@ type process struct {
 	goneAt     time.Time         // when that was seen
 }
 
-// markCPU notes how much CPU time the threads have used before now. A thread
-// that starts later has used nothing.
-func (p *process) markCPU() {
-	if cpu, err := target.CPUTimes(p.target); err == nil {
-		p.startCPU = cpu
-	}
-}
-
 // end notes that the process has ended.
 func (p *process) end() {
 	if !p.gone {
@@ -71,11 +63,7 @@ func (s *session) openProcess(pid int) (*process, error) {
 	}
 	p.index = s.b.AddProcess(profile.Process{PID: pid, Command: commandLine(t)})
 	s.describeRuntime(p)
-	if !s.launching {
-		p.countCPU()
-		p.used.first = p.used.last
-		p.markCPU()
-	}
+	s.beginCPU(p)
 	return p, nil
 }
 
@@ -232,7 +220,7 @@ func (s *session) notice(n capture.Notice) {
 				if err := s.load(p); err != nil {
 					s.note(err.Error())
 				}
-				p.markCPU() // it has used time before as another program
+				p.markThreads() // it has used time before as another program
 			} else {
 				p.end()
 			}

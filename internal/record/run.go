@@ -15,6 +15,7 @@ import (
 	"github.com/candid-profiler/candid/internal/capture/engines"
 	"github.com/candid-profiler/candid/internal/capture/launch"
 	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/target"
 )
 
 const goarch = runtime.GOARCH
@@ -46,7 +47,6 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		if child, err = launch.Start(argv, os.Environ()); err != nil {
 			return nil, err
 		}
-		s.launching = true
 		if o.Launched != nil {
 			o.Launched(child.Signal)
 		}
@@ -85,12 +85,15 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 			return nil, err
 		}
 		res.child = child
+		// What it used until here, it used as a copy of candid.
+		if t, err := target.Open(child.PID); err == nil {
+			s.before[uint32(child.PID)], _ = target.CPUTimes(t)
+			t.Close()
+		}
 	}
 	// Attaching took a while, in which the targets ran on unsampled.
 	for _, p := range s.procs {
 		p.markCPU()
-		p.countCPU()
-		p.used.first = p.used.last
 	}
 	s.start = monotonic()
 	start := time.Now()

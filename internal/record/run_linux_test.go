@@ -173,6 +173,16 @@ func TestLaunch(t *testing.T) {
 	if len(r.Profile.Samples) == 0 || pass == nil {
 		t.Errorf("%d samples", len(r.Profile.Samples))
 	}
+	weight, kernel := 0.0, 0.0
+	for _, s := range r.Profile.Samples {
+		weight += float64(s.Weight)
+	}
+	for _, th := range r.Profile.Threads {
+		kernel += float64(th.KernelCPU)
+	}
+	if kernel > 1.3*weight+3e6 || kernel < 0.7*weight-3e6 {
+		t.Errorf("samples stand for %.1f ms, the kernel counted %.1f ms of the program", weight/1e6, kernel/1e6)
+	}
 	for _, f := range r.Profile.Funcs {
 		if strings.Contains(f.Module, "record.test") || strings.HasPrefix(f.Name, "runtime.") {
 			t.Errorf("candid's own %s (%s) is in the profile", f.Name, f.Module)

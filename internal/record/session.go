@@ -16,14 +16,16 @@ import (
 // session is a running recording. It is the engine's Sink: everything is
 // called from one goroutine.
 type session struct {
-	o         *Options
-	b         *profile.Builder
-	files     *native.Files
-	kernel    *kernel.Resolver
-	procs     map[uint32]*process
-	bare      map[uint32]bool // processes that could not be opened, or have no program
-	comms     map[uint32]string
-	launching bool
+	o      *Options
+	b      *profile.Builder
+	files  *native.Files
+	kernel *kernel.Resolver
+	procs  map[uint32]*process
+	bare   map[uint32]bool // processes that could not be opened, or have no program
+	comms  map[uint32]string
+	// before is the CPU time that threads of a process which is yet to be opened
+	// had used when sampling began, or the process did; nil is none.
+	before map[uint32]map[int]uint64
 
 	began    time.Time // start of attaching
 	start    uint64    // CLOCK_MONOTONIC ns when sampling began
@@ -47,7 +49,7 @@ func newSession(o *Options) *session {
 	b, k := profile.NewBuilder(), kernel.NewResolver()
 	s := &session{
 		o: o, b: b, files: native.NewFiles(), kernel: k,
-		procs: make(map[uint32]*process), bare: make(map[uint32]bool), comms: make(map[uint32]string),
+		procs: make(map[uint32]*process), before: make(map[uint32]map[int]uint64), bare: make(map[uint32]bool), comms: make(map[uint32]string),
 		began: time.Now(), usage: ownUsage(), kernelWalk: walk.New(hostArch, nil), kernelIn: newInterner(b, k),
 	}
 	s.gc.start()
@@ -134,6 +136,10 @@ func (s *session) Notice(n capture.Notice) {
 		if p := s.procs[n.PID]; p != nil {
 			s.forget(p)
 		}
+		if len(s.before) > 1<<16 {
+			clear(s.before)
+		}
+		s.before[n.PID] = nil
 	}
 	s.notice(n)
 }
