@@ -52,4 +52,8 @@ func TestFullDevice(t *testing.T) {
 	if kept, _ := filepath.Glob(filepath.Join(tmp, "*")); len(kept) != 1 {
 		t.Errorf("kept: %v", kept)
 	}
+	// Nowhere to go: the line says so.
+	c = command(t, c.Args[1:]...)
+	c.Env = append(os.Environ(), "TMPDIR=/no/such/directory")
+	finish(t, c).refused(t, exitFailed, "/dev/full", "no space left", "/no/such/directory")
 }

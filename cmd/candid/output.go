@@ -94,7 +94,7 @@ func (o *output) write(p *profile.Profile) (string, error) {
 	}
 	spare, spareErr := o.spare(emit)
 	if spareErr != nil {
-		return "", failedWrite(name, err)
+		return "", fmt.Errorf("%w; nor could it be saved in %s: %w", failedWrite(name, err), os.TempDir(), reasonOf(spareErr))
 	}
 	return "", fmt.Errorf("%w; the profile was saved as %s instead", failedWrite(name, err), spare)
 }
@@ -158,11 +158,17 @@ func replaceFile(path string, force bool, emit func(io.Writer) error) error {
 	return os.Rename(tmp.Name(), path)
 }
 
-func failedWrite(path string, err error) error {
+// reasonOf is an error without the name of the file, which may be a passing one.
+func reasonOf(err error) error {
 	var pe *os.PathError
 	if errors.As(err, &pe) {
-		err = pe.Err
+		return pe.Err
 	}
+	return err
+}
+
+func failedWrite(path string, err error) error {
+	err = reasonOf(err)
 	if errors.Is(err, os.ErrPermission) {
 		return &codedError{exitPermission, fmt.Errorf("cannot write %s: %w; choose another place with -o", path, err)}
 	}
