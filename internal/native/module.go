@@ -126,6 +126,8 @@ func (s *Stepper) load(m *Module) {
 	case m.Mapping.FileBacked():
 		f, err := s.process.OpenFile(m.Mapping)
 		if err != nil {
+			// Addresses by the file's offsets are at least the same each time.
+			m.Bias = m.Mapping.Start - m.Mapping.Offset
 			m.Err = err
 			return
 		}
