@@ -1,5 +1,7 @@
 package hotspot
 
+import "github.com/candid-profiler/candid/internal/native"
+
 // blobKind is what a code blob holds. JDK 25 and later publish it; before, the
 // blob's name says it (FACTS B.2).
 type blobKind uint8
@@ -33,9 +35,11 @@ type blob struct {
 	frameSize          uint64 // bytes, with the saved frame pointer and the return address; 0: has none
 	frameComplete      uint64 // address after the prologue; codeEnd or more if never
 	name               string
-	nm                 *nmethod // of blobNMethod and blobNativeMethod, else nil
-	pushes             uint8    // VM.pushes: 0 not known yet, 1 no, 2 yes
-	code               []byte   // copy of [codeBegin, codeEnd), fetched by VM.codeOf on first need
+	nm                 *nmethod     // of blobNMethod and blobNativeMethod, else nil
+	pushes             uint8        // of an older VM.pushes
+	swept              bool         // pushed is known
+	pushed             native.Spans // VM.pushes
+	code               []byte       // copy of [codeBegin, codeEnd), fetched by VM.codeOf on first need
 
 	cookie    cookie
 	segments  uint64 // of its block

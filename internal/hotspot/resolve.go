@@ -6,7 +6,7 @@ import (
 )
 
 // maxResolved is how many named places are kept before all are dropped.
-const maxResolved = 1 << 16
+const maxResolved = 1 << 12
 
 // site is what a frame's name depends on.
 type site struct {
