@@ -55,7 +55,7 @@ func TestLaunchPassesStreams(t *testing.T) {
 // have been.
 func TestLaunchChangesNothing(t *testing.T) {
 	able(t)
-	look := `env -0; tr '\0' '|' < /proc/$$/cmdline; ls -l /proc/$$/fd | wc -l; grep -E '^(Sig|Shd|Cpus_allowed:|Uid|Seccomp|NoNewPrivs|CapEff)' /proc/$$/status | grep -v SigQ; ulimit -a; umask; pwd; cut -d' ' -f19 /proc/$$/stat`
+	look := `env -0; tr '\0' '|' < /proc/$$/cmdline; ls /proc/self/fd; grep -E '^(Sig|Shd|Cpus_allowed:|Uid|Seccomp|NoNewPrivs|CapEff)' /proc/self/status | grep -v SigQ; ulimit -a; umask; pwd; cut -d' ' -f19 /proc/$$/stat`
 	env := []string{"PATH=" + os.Getenv("PATH"), "EMPTY=", "ODD= a=b\nc", "GOGC=50", "JAVA_HOME=/x"}
 	dir := t.TempDir()
 	run := func(c *exec.Cmd) string {
@@ -69,6 +69,15 @@ func TestLaunchChangesNothing(t *testing.T) {
 	plain, profiled := run(exec.Command("sh", "-c", look)), run(launched(t, "sh", "-c", look))
 	if plain != profiled {
 		t.Errorf("without candid:\n%q\nwith candid:\n%q", plain, profiled)
+	}
+	// Signals that were ignored before stay ignored.
+	ignoring := func(c *exec.Cmd) *exec.Cmd {
+		return exec.Command("sh", append([]string{"-c", `trap '' INT HUP; exec "$0" "$@"`}, c.Args...)...)
+	}
+	signals := "exec grep -E '^Sig(Blk|Ign)' /proc/self/status"
+	plain, profiled = run(ignoring(exec.Command("sh", "-c", signals))), run(ignoring(launched(t, "sh", "-c", signals)))
+	if plain != profiled {
+		t.Errorf("with ignored signals, without candid:\n%s\nwith candid:\n%s", plain, profiled)
 	}
 }
 

@@ -262,6 +262,9 @@ var compiled = sync.OnceValues(func() (bin, why string) {
 			return "", err.Error()
 		}
 		bin = filepath.Dir(path)
+		if out, err := exec.Command(path, "-version").CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "javac 17.") {
+			return "", fmt.Sprintf("%s is %s %v", path, out, err)
+		}
 	}
 	classes := filepath.Join(shared, "classes")
 	args := []string{"-d", classes, "../../workloads/Chain.java", "../../workloads/Truth.java"}

@@ -48,3 +48,7 @@ func (c *collector) tune() {
 		debug.SetGCPercent(percent)
 	}
 }
+
+// PeakMemory is the most memory that candid itself has held so far, bytes; 0 if
+// that is not known.
+func PeakMemory() uint64 { return ownUsage().maxRSS }

@@ -43,7 +43,7 @@ type Options struct {
 // Costs is what a recording cost.
 type Costs struct {
 	Stats       capture.Stats
-	OwnCPU      time.Duration // candid's own CPU time while recording
+	OwnCPU      time.Duration // candid's own CPU time, attaching included
 	MaxRSS      uint64        // bytes, candid's own peak
 	Target      time.Duration // CPU time that copying took from the targets, as far as it is known
 	TargetCPU   time.Duration // CPU time that the targets' threads used, as far as it is known

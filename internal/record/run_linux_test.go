@@ -103,7 +103,7 @@ func TestManyRecordings(t *testing.T) {
 	if f, g := openFiles(t), runtime.NumGoroutine(); f > files+1 || g > routines+1 {
 		t.Errorf("%d files and %d goroutines after 20 recordings, %d and %d after %d", files, routines, f, g, cycles)
 	}
-	if seen < cycles/3 {
+	if seen < cycles/5 { // on a busy machine it does not run in every 20 ms
 		t.Errorf("%d of %d recordings saw the target run", seen, cycles)
 	}
 	if err := syscall.Kill(pid, 0); err != nil {
