@@ -16,7 +16,7 @@ const (
 	maxHops     = 4096    // steps back through the segment map
 	maxBlobs    = 1 << 20 // cached at a time
 	// keepCode is how much copied code is kept before all copies are dropped, bytes.
-	keepCode = 32 << 20
+	keepCode = 8 << 20
 	// maxCode is the largest piece of code that is copied, bytes.
 	maxCode = 8 << 20
 	// aheadBatches is for how many batches after its last use a blob or method
@@ -100,16 +100,9 @@ func (vm *VM) openCode() error {
 		return fmt.Errorf("the code cache is not set up: %w", ErrNotReady)
 	}
 
-	queue, ok := vm.peek.static(t.field("AbstractInterpreter::_code"))
-	if !ok || queue == 0 {
-		return fmt.Errorf("the interpreter is not set up: %w", ErrNotReady)
+	if vm.interpLo, vm.interpHi, err = vm.interpreterRange(); err != nil {
+		return err
 	}
-	base, ok1 := vm.peek.member(queue, t.field("StubQueue::_stub_buffer"))
-	size, ok2 := vm.peek.member(queue, t.field("StubQueue::_buffer_limit"))
-	if !ok1 || !ok2 || base == 0 || size == 0 || size > maxReserved {
-		return fmt.Errorf("the interpreter's code is not set up: %w", ErrNotReady)
-	}
-	vm.interpLo, vm.interpHi = base, base+size
 
 	if f := t.field("StubRoutines::_call_stub_return_address"); f.ok {
 		if vm.callStubReturn, _ = vm.peek.static(f); vm.callStubReturn == 0 {

@@ -1,6 +1,8 @@
 package hotspot
 
 import (
+	"bytes"
+
 	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -81,6 +83,14 @@ func (vm *VM) stepInterpreted(c *walk.Cursor) walk.Verdict {
 	prov := walk.Exact
 	if !ok {
 		prov = walk.Derived
+		// A collector's barrier may have made a frame of its own for its call.
+		ra, ok1 := c.Word(fp + 8)
+		outer, ok2 := c.Word(fp)
+		if ok1 && ok2 && !vm.codeRA(stripPC(c, ra)) && outer > fp && outer-fp < maxInterpreted && outer&7 == 0 {
+			if id, bci, ok = vm.interpreted(c, s, outer); ok {
+				fp = outer
+			}
+		}
 	}
 	vm.push(c, c.Regs.PC, methodRef(id, bci, ok), interpretedKind(ok), prov, walk.ReturnAddress)
 	if !ok && !vm.frameSetUp(c, s) {
@@ -202,7 +212,7 @@ func (vm *VM) entering(c *walk.Cursor, s *interpreterSlots) (f found, fpBased, o
 		// Leaving, the return address is popped into r13 and the caller's stack
 		// pointer is in rbx, the frame pointer already the caller's
 		// (InterpreterMacroAssembler::remove_activation).
-		if r13, rbx := c.Regs.R[cpu.R13], c.Regs.R[cpu.RBX]; vm.javaCaller(r13) {
+		if r13, rbx := c.Regs.R[cpu.R13], c.Regs.R[cpu.RBX]; leavesByR13(c) && vm.javaCaller(r13) {
 			if rbx < sp || rbx-sp > maxLocals || rbx&7 != 0 {
 				rbx = sp
 			}
@@ -229,6 +239,28 @@ func (vm *VM) entering(c *walk.Cursor, s *interpreterSlots) (f found, fpBased, o
 		return found{ra: ra, sp: fp + 16, fp: saved}, true, true
 	}
 	return f, false, false
+}
+
+// Code of the interpreter that leaves a method: pop r13; mov rsp,rbx … jmp r13.
+var (
+	popR13  = []byte{0x41, 0x5D}
+	dropsSP = []byte{0x41, 0x5D, 0x48, 0x8B, 0xE3}
+	jmpR13  = []byte{0x41, 0xFF, 0xE5}
+)
+
+// leavesByR13 says whether the thread, stopped in the interpreter, has just popped
+// its return address into r13, which elsewhere only holds what is left from what
+// the interpreter called.
+func leavesByR13(c *walk.Cursor) bool {
+	pc := c.Regs.PC
+	if b := c.Code(pc-2, 2); !bytes.Equal(b, popR13) {
+		// From 21 on it looks after a virtual thread's fast path on its way.
+		before := bytes.Contains(c.Code(pc-16, 16), dropsSP) || bytes.Contains(c.Code(pc-28, 16), dropsSP)
+		if !before {
+			return false
+		}
+	}
+	return bytes.Contains(c.Code(pc, 16), jmpR13) || bytes.Contains(c.Code(pc+12, 16), jmpR13)
 }
 
 // pushedFP says whether the instruction before pc was push rbp.

@@ -246,6 +246,10 @@ var stubRules = slices.Concat(jumpRules, []leafRule{
 	{before: pat("55"), when: func(l *leaf) bool { return !pat41.before(l.code, l.off-1) }, place: underSaved},
 	{at: pat("C3"), place: onTop},
 	{at: pat("C9"), place: byFP},
+	// A whole blob on rbp, as the collectors' stubs that save all registers are.
+	{when: func(l *leaf) bool {
+		return l.b.kind == blobRuntimeStub && l.off >= 4 && callStubEntry.at(l.code, 0) && l.fp >= l.sp && l.fp < l.sp+maxStubFrame
+	}, place: byFP},
 	{when: (*leaf).onFP, place: byFP},
 	// A call of C code without a frame: the stack is aligned first.
 	{before: pat("48 83 EC 08"), at: pat("E8"), place: underOther},
@@ -485,8 +489,9 @@ func (l *leaf) callerX86() (found, bool) {
 }
 
 // extendStack is where a c2i adapter notes its caller's stack pointer: pop rax;
-// mov r13,rsp. Then it makes room, and puts the return address there.
-var extendStack = []byte{0x58, 0x4C, 0x8B, 0xEC}
+// mov r13,rsp, or lea r13,[rsp+8]; pop rax. Then it makes room, and puts the return
+// address there.
+var extendStack = [...][]byte{{0x58, 0x4C, 0x8B, 0xEC}, {0x4C, 0x8D, 0x6C, 0x24, 0x08, 0x58}}
 
 // extended says whether an adapter may have made room for the interpreter's
 // arguments: only behind that place does the register hold the stack pointer.
@@ -494,8 +499,12 @@ func (l *leaf) extended() bool {
 	if l.c.Regs.Arch != cpu.AMD64 {
 		return true
 	}
-	i := bytes.LastIndex(l.code, extendStack)
-	return i >= 0 && l.off >= i+len(extendStack)
+	for _, e := range extendStack {
+		if i := bytes.LastIndex(l.code, e); i >= 0 && l.off >= i+len(e) {
+			return true
+		}
+	}
+	return false
 }
 
 // top is the word at the stack pointer.

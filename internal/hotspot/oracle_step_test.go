@@ -325,6 +325,13 @@ func (s *stepped) wrongCaller() string {
 		}
 		return s.wrongChain()
 	}
+	// An nmethod's entry barrier that finds the nmethod gone drops its frame and
+	// jumps on to the method's new code: the call of the barrier never returns.
+	if n := len(s.tr.Callers()); n > 1 && v == walk.Stepped && s.calledBarrier(e.RA) {
+		if next := s.tr.Callers()[n-2]; next.SP == c.Regs.SP()-8 && next.RA == c.Regs.PC {
+			return ""
+		}
+	}
 	// A poll in a loop and an implicit exception enter their stub from a signal's
 	// handler, not by a call: the interrupted method is a caller that the shadow
 	// stack does not know, and its caller is the shadow stack's.
@@ -333,13 +340,6 @@ func (s *stepped) wrongCaller() string {
 			return ""
 		}
 		return fmt.Sprintf("caller of the interrupted method %#x, shadow says %#x at %#x", c.Regs.PC, e.RA, e.SP)
-	}
-	// An nmethod's entry barrier that finds the nmethod gone drops its frame and
-	// jumps on to the method's new code: the call of the barrier never returns.
-	if n := len(s.tr.Callers()); n > 1 && v == walk.Stepped && s.calledBarrier(e.RA) {
-		if next := s.tr.Callers()[n-2]; next.SP == c.Regs.SP()-8 && next.RA == c.Regs.PC {
-			return ""
-		}
 	}
 	return fmt.Sprintf("caller %#x (%v), shadow says %#x at %#x", c.Regs.PC, v, e.RA, e.SP)
 }

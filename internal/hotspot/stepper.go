@@ -208,6 +208,11 @@ func (vm *VM) stepAdapter(c *walk.Cursor, e *pcEntry) walk.Verdict {
 		return vm.stepFramePointer(c, e)
 	}
 	vm.push(c, e.pc, e.ref, e.kind, walk.Exact, walk.ReturnAddress)
+	// A collector's barrier at its entry may call too; there the code goes on to
+	// where it would give the call up.
+	if vm.stepByReading(c, e.blob, e.pc) {
+		return walk.Stepped
+	}
 	at, fp, known := c.Regs.R[cpu.R13], c.Regs.FP(), c.Regs.Known
 	if known&(1<<cpu.R13) == 0 || at <= c.Regs.SP() || at-c.Regs.SP() > maxStubFrame || at&7 != 0 {
 		return walk.Stuck

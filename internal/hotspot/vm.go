@@ -179,6 +179,7 @@ func (vm *VM) File() string { return vm.file }
 // has changed is dropped. All else is compared when it is first used again.
 func (vm *VM) BeginBatch() {
 	vm.batch++
+	vm.beginInterpreter()
 	vm.beginCode()
 	vm.beginMethods()
 }

@@ -138,7 +138,8 @@ func (s *Stepper) derived(c *walk.Cursor, r *ehframe.Rule) walk.Verdict {
 		return walk.Stuck
 	}
 	// A signal's handler was not called; it returns to a trampoline.
-	if !c.AfterCall(ra) && !trampoline(c, ra) {
+	// A runtime's interpreter stores where it goes on itself, and jumps.
+	if !c.AfterCall(ra) && !trampoline(c, ra) && !c.Generated(ra) {
 		return walk.Stuck
 	}
 	v := followAny(c, r)

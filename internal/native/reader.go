@@ -1,8 +1,6 @@
 package native
 
 import (
-	"golang.org/x/arch/x86/x86asm"
-
 	"github.com/candid-profiler/candid/internal/ehframe"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -12,39 +10,19 @@ import (
 // what each piece of it does to the stack. It is used from one goroutine.
 type Reader struct{ code codeReader }
 
-// maxSwept bounds how many instructions Pushes looks at.
-const maxSwept = 1 << 15
+// maxRead bounds how many instructions a Reader follows: generated methods and
+// stubs for cryptography are long.
+const maxRead = 4000
 
-// Pushes says whether any instruction of a function's body lowers the stack
-// pointer, so that it is not at the same distance from the return address
-// everywhere. Calls do not count.
-func (r *Reader) Pushes(code []byte) bool {
-	m := codeCopy{0x1000, code}
-	hi := m.lo + uint64(len(code))
-	for pc, n := m.lo, 0; pc < hi && n < maxSwept; n++ {
-		inst, ok := r.code.decode(&m, pc, m.lo, hi)
-		if !ok {
-			pc++
-			continue
-		}
-		pc += uint64(inst.Len)
-		switch inst.Op {
-		case x86asm.PUSH, x86asm.PUSHFQ:
-			return true
-		case x86asm.SUB, x86asm.LEA, x86asm.AND:
-			if isSP(inst.Args[0]) {
-				return true
-			}
-		}
-	}
-	return false
-}
+// maxSwept bounds how many instructions PushSpans looks at.
+const maxSwept = 1 << 15
 
 // Rule reads code from pc to a return and gives the rule for the caller of what
 // runs at pc, nil if no return was reached. code holds the instructions from the
-// address lo on; nothing outside of it is looked at.
-func (r *Reader) Rule(code []byte, lo, pc uint64) *ehframe.Rule {
-	r.code.popped = true
+// address lo on; nothing outside of it is looked at. tails says that where it
+// jumps out of there the stack is as it was at its entry.
+func (r *Reader) Rule(code []byte, lo, pc uint64, tails bool) *ehframe.Rule {
+	r.code.popped, r.code.tails, r.code.limit = true, tails, maxRead
 	return r.code.rule(&codeCopy{lo, code}, pc, pc, lo, lo+uint64(len(code)))
 }
 

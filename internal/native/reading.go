@@ -24,6 +24,12 @@ type codeReader struct {
 	// the word was the return address. Compilers of C pop such words to throw
 	// them away.
 	popped bool
+
+	// tails: jumps out of the code are tail calls.
+	tails bool
+
+	// limit is how many instructions are followed; 0 is maxInstructions.
+	limit int
 }
 
 type visit struct {
@@ -96,7 +102,11 @@ func (r *codeReader) rule(mem walk.Memory, at, pc, lo, hi uint64) *ehframe.Rule 
 	st := pathState{sp: place{cpu.RSP, true, 0}, bp: place{cpu.RBP, true, 0}}
 	waiting := 0
 	var weak *ehframe.Rule // by an indirect jump, which may be a tail call or a switch
-	for n := 0; n < maxInstructions; n++ {
+	limit := r.limit
+	if limit == 0 {
+		limit = maxInstructions
+	}
+	for n := 0; n < limit; n++ {
 		inst, ok := r.decode(mem, pc, lo, hi)
 		if ok {
 			ok = r.enter(pc)
@@ -113,7 +123,9 @@ func (r *codeReader) rule(mem walk.Memory, at, pc, lo, hi uint64) *ehframe.Rule 
 			case inst.Op == x86asm.JMP:
 				switch a := inst.Args[0].(type) {
 				case x86asm.Rel:
-					next += uint64(int64(a))
+					if next += uint64(int64(a)); r.tails && next-lo >= hi-lo && weak == nil {
+						weak = st.result()
+					}
 				case x86asm.Mem:
 					if a.Base == x86asm.RIP { // through the global offset table
 						if rule := st.result(); rule != nil && (weak == nil || n == 0) {

@@ -1,6 +1,10 @@
 package walk
 
-import "github.com/candid-profiler/candid/internal/cpu"
+import (
+	"encoding/binary"
+
+	"github.com/candid-profiler/candid/internal/cpu"
+)
 
 // Memory is what a walk may read: the copy of the stack first, then the
 // process. All reads are of memory that the target chose the content of.
@@ -33,7 +37,8 @@ type Cursor struct {
 
 	Stack *Stack // where frames are appended
 	Copy  StackCopy
-	Mem   Memory // the process, for anything outside the copy
+	Other StackCopy // of a second stack; see capture.Snapshot
+	Mem   Memory    // the process, for anything outside the copy
 
 	// Low and High are the bounds of the stack that the Cursor is on, 0 and 0
 	// where they are not known. A stepper that goes over to another stack (a
@@ -59,6 +64,8 @@ type Cursor struct {
 	// The Walker then does not look for itself.
 	Checked bool
 
+	generated Stepper // the first stepper, if there are several
+
 	scratch [16]byte // of AfterCall and Code, which must not allocate
 }
 
@@ -68,13 +75,21 @@ type StackCopy struct {
 	Bytes []byte
 }
 
-// Word reads a word of the stack, from the copy if it is there, else from the
+// Word reads a word of the stack, from the copies if it is there, else from the
 // process, which marks what is found by it as stitched (see Outside).
 func (c *Cursor) Word(addr uint64) (uint64, bool) {
 	if off := addr - c.Copy.Base; off < uint64(len(c.Copy.Bytes)) && off+8 <= uint64(len(c.Copy.Bytes)) {
 		b := c.Copy.Bytes[off : off+8 : off+8]
 		return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
 			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56, true
+	}
+	return c.far(addr)
+}
+
+// far is Word for what is not in the first copy.
+func (c *Cursor) far(addr uint64) (uint64, bool) {
+	if c.Other.holds(addr) {
+		return binary.LittleEndian.Uint64(c.Other.Bytes[addr-c.Other.Base:]), true
 	}
 	c.Outside = true
 	if c.Mem == nil {
@@ -84,9 +99,17 @@ func (c *Cursor) Word(addr uint64) (uint64, bool) {
 }
 
 // InCopy says whether the word at addr was copied with the sample.
-func (c *Cursor) InCopy(addr uint64) bool {
-	off := addr - c.Copy.Base
-	return off < uint64(len(c.Copy.Bytes)) && off+8 <= uint64(len(c.Copy.Bytes))
+func (c *Cursor) InCopy(addr uint64) bool { return c.Copy.holds(addr) || c.Other.holds(addr) }
+
+func (s *StackCopy) holds(addr uint64) bool {
+	off := addr - s.Base
+	return off < uint64(len(s.Bytes)) && off+8 <= uint64(len(s.Bytes))
+}
+
+// Generated says whether addr lies in code that a runtime has generated: in that
+// of the first stepper, if there are several.
+func (c *Cursor) Generated(addr uint64) bool {
+	return c.generated != nil && c.generated.Owns(addr)
 }
 
 // Verdict is what a Stepper made of a frame.

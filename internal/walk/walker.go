@@ -76,12 +76,15 @@ func (w *Walker) Walk(snap *capture.Snapshot, mem Memory, out *Stack) {
 	}
 	c := &w.cursor
 	*c = Cursor{Regs: snap.Regs, Leaf: true, Stack: out, Mem: mem, TID: snap.TID, High: snap.StackTop,
-		Copy: StackCopy{snap.StackAddr, snap.Stack}}
+		Copy: StackCopy{snap.StackAddr, snap.Stack}, Other: StackCopy{snap.OtherAddr, snap.Other}}
 	if c.Regs.Arch == 0 {
 		c.Regs.Arch = w.arch
 	}
+	if w.n > 1 {
+		c.generated = w.steppers[1]
+	}
 	w.run(c, snap)
-	c.Stack, c.Mem, c.Copy.Bytes = nil, nil, nil
+	c.Stack, c.Mem, c.Copy.Bytes, c.Other.Bytes = nil, nil, nil, nil
 }
 
 // run steps until the walk ends.
@@ -123,7 +126,7 @@ func (w *Walker) run(c *Cursor, snap *capture.Snapshot) {
 			// wild pointer, which has just stored where it came from; a return
 			// address is an error of the walk.
 			if !leaf {
-				w.end(c, w.endOfBadPC(pc))
+				w.end(c, w.endOfBadPC(c, snap, pc))
 				return
 			}
 			if len(out.Frames) == first {
@@ -239,12 +242,18 @@ func (w *Walker) endOfStuck(c *Cursor, snap *capture.Snapshot, sp uint64) End {
 		}
 		return EndReadError
 	}
-	return EndNoRule
+	return w.endOfBadPC(c, snap, 0)
 }
 
-// endOfBadPC names the reason why a return address led nowhere.
-func (w *Walker) endOfBadPC(pc uint64) End {
-	if w.code != nil && !w.code.Executable(pc) {
+// endOfBadPC names the reason why a return address led nowhere; pc is 0 where it
+// led to code.
+func (w *Walker) endOfBadPC(c *Cursor, snap *capture.Snapshot, pc uint64) End {
+	// Of a process that has ended its code cannot be read any more, not even where
+	// the thread was stopped.
+	if c.Mem != nil && snap.Regs.PC != 0 && w.code != nil && w.code.Executable(snap.Regs.PC) && c.Code(snap.Regs.PC, 1) == nil {
+		return EndReadError
+	}
+	if pc != 0 && w.code != nil && !w.code.Executable(pc) {
 		return EndBadPC
 	}
 	return EndNoRule

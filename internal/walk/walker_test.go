@@ -80,7 +80,7 @@ func TestEnds(t *testing.T) {
 		{"first frame known", fake{size: 16, doneAt: 0x1025}, snapshot(0x1001, 1, 0x1015, 2, 0x1025, 3, 4), EndComplete, []uint64{0x1001, 0x1015, 0x1025}, Exact},
 		{"return address 0", fake{size: 16}, snapshot(0x1001, 1, 0x1015, 2, 0, 9), EndComplete, []uint64{0x1001, 0x1015}, Exact},
 		{"return address in no code", fake{size: 16}, snapshot(0x1001, 1, 0x1015, 2, 0x99999, 9), EndBadPC, []uint64{0x1001, 0x1015}, Exact},
-		{"stack pointer stands still", fake{size: 0}, snapshot(0x1001, 0x1015, 0x1015), EndBadSP, []uint64{0x1001}, Exact},
+		{"stack pointer stands still", fake{size: 0}, snapshot(0x1001, 0x1015, 0x1015), EndBadSP, []uint64{0x1001, 0x1015}, Exact},
 		{"misaligned stack pointer", fake{size: 12}, snapshot(0x1001, 0x1015_00000000, 0x1015, 0x1015), EndBadSP, []uint64{0x1001}, Exact},
 		{"search", fake{verdict: Stuck, doneAt: 0x1025}, snapshot(0x1001, 1, 0x1017, 7, 0x1025), EndComplete, []uint64{0x1001, 0x1025}, Heuristic},
 		{"nothing to be found", fake{verdict: Stuck}, snapshot(0x1001, 1, 2, 3, 0x1017), EndNoRule, []uint64{0x1001}, Exact},
