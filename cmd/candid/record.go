@@ -204,8 +204,8 @@ func (f *recordFlags) save(cmd *cobra.Command, out *output, res *record.Result, 
 	}
 	costs := report.Costs{
 		Stats: res.Costs.Stats, Target: res.Costs.Target, TargetCPU: res.Costs.TargetCPU,
-		OwnCPU: res.Costs.OwnCPU, MaxRSS: max(res.Costs.MaxRSS, record.PeakMemory()), // writing included
-		FirstWalked: res.Costs.FirstWalked, File: name,
+		OwnCPU: res.Costs.OwnCPU, FirstWalked: res.Costs.FirstWalked, File: name,
+		MaxRSS: max(res.Costs.MaxRSS, record.PeakMemory()), // writing may have taken more
 	}
 	if st, err := os.Stat(name); err == nil && st.Mode().IsRegular() {
 		costs.FileSize = st.Size()

@@ -3,7 +3,10 @@
 package record
 
 import (
+	"os"
 	"runtime"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,11 +23,30 @@ func ownUsage() usageOf {
 	if unix.Getrusage(unix.RUSAGE_SELF, &ru) != nil {
 		return usageOf{}
 	}
-	rss := uint64(ru.Maxrss)
-	if runtime.GOOS != "darwin" { // there it is in bytes
-		rss *= 1024
+	rss, ok := peakOf("/proc/self/status")
+	if !ok {
+		rss = uint64(ru.Maxrss)
+		if runtime.GOOS != "darwin" { // there it is in bytes
+			rss *= 1024
+		}
 	}
 	return usageOf{time.Duration(ru.Utime.Nano() + ru.Stime.Nano()), rss}
+}
+
+// peakOf reads the most memory that a Linux process has held, bytes. What
+// getrusage tells may be that of the program from which candid was started.
+func peakOf(status string) (bytes uint64, ok bool) {
+	b, err := os.ReadFile(status)
+	if err != nil {
+		return 0, false
+	}
+	for line := range strings.Lines(string(b)) {
+		if rest, found := strings.CutPrefix(line, "VmHWM:"); found {
+			kib, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 54)
+			return kib * 1024, err == nil
+		}
+	}
+	return 0, false
 }
 
 // monotonic is CLOCK_MONOTONIC in ns, the clock of Snapshot.Time.

@@ -1,0 +1,51 @@
+package record
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+func TestPeakMemory(t *testing.T) {
+	before := PeakMemory()
+	if before < 4<<20 || before > 4<<30 {
+		t.Fatalf("this process holds %d bytes", before)
+	}
+	b := make([]byte, 64<<20)
+	for i := 0; i < len(b); i += 4096 {
+		b[i] = 1
+	}
+	if after := PeakMemory(); after < before+32<<20 {
+		t.Errorf("%d bytes after %d and 64 MiB more", after, before)
+	}
+	_ = b[0]
+	file := filepath.Join(t.TempDir(), "status")
+	for text, want := range map[string]uint64{"Name:\tx\nVmHWM:\t   123 kB\nVmRSS:\t 7 kB\n": 123 << 10, "VmHWM: x kB\n": 0, "": 0} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := peakOf(file); got != want || ok != (want > 0) {
+			t.Errorf("%q: %d, %v", text, got, ok)
+		}
+	}
+}
+
+// The garbage that is let pile up stays the same as the heap grows.
+func TestCollector(t *testing.T) {
+	var c collector
+	c.start()
+	if c.percent != most {
+		t.Errorf("it begins at %d %%", c.percent)
+	}
+	hold := make([]byte, 80<<20)
+	hold[0] = 1
+	for range 3 { // a collection ends with the heap that was live in it
+		c.tuned = c.tuned.Add(-2 * tuneEvery)
+		runtime.GC()
+		c.tune()
+	}
+	if hold[0] != 1 || c.percent < least || c.percent > 25 {
+		t.Errorf("%d %% of a heap of 80 MiB", c.percent)
+	}
+}
