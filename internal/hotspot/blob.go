@@ -36,7 +36,6 @@ type blob struct {
 	frameComplete      uint64 // address after the prologue; codeEnd or more if never
 	name               string
 	nm                 *nmethod     // of blobNMethod and blobNativeMethod, else nil
-	pushes             uint8        // of an older VM.pushes
 	swept              bool         // pushed is known
 	pushed             native.Spans // VM.pushes
 	code               []byte       // copy of [codeBegin, codeEnd), fetched by VM.codeOf on first need
