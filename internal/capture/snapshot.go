@@ -34,6 +34,12 @@ type Snapshot struct {
 	// it, 0 if it does not. If StackAddr+len(Stack) < StackTop the copy was cut.
 	StackTop uint64
 	Flags    Flags
+
+	// Other is a copy of the live part of a second stack, from OtherAddr up, where
+	// the thread was running on a stack of its own on behalf of another one (a
+	// goroutine's). nil if there is none or the engine does not know of any.
+	OtherAddr uint64
+	Other     []byte
 }
 
 // Flags of a Snapshot.

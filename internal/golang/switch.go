@@ -43,10 +43,11 @@ func overSwitch(c *walk.Cursor, r *Rule, code walk.Code, bias uint64) walk.Verdi
 		up = 8 + uint64(r.Size)
 	}
 	if c.InCopy(fp) && c.InCopy(fp+8) {
-		// Copied with the sample: the same stack, or one that lies close by.
+		// Copied with the sample: the same stack, one that lies close by, or the
+		// goroutine's.
 		v1, _ := c.Word(fp)
 		v2, _ := c.Word(fp + 8)
-		if fp < regs.SP() {
+		if fp < regs.SP() || fp-c.Copy.Base >= uint64(len(c.Copy.Bytes)) {
 			newStack(c)
 		}
 		return arrive(c, v2, fp+up, v1)
@@ -182,7 +183,8 @@ func overEnter(c *walk.Cursor, r *Rule, code walk.Code) walk.Verdict {
 		return step(c, r.Size)
 	}
 	g := regs.R[gRegister(regs.Arch)]
-	if _, own, ok := ownStack(c.Mem, g); !ok || own {
+	// A goroutine that has been put aside since has no thread.
+	if _, own, ok := ownStack(c.Mem, g); ok && own {
 		return step(c, r.Size)
 	}
 	low, ok1 := c.Mem.Word(g + gLow)
@@ -229,6 +231,9 @@ func spBit(a cpu.Arch) uint32 {
 func overGrowth(c *walk.Cursor, code walk.Code) walk.Verdict {
 	regs, mem := &c.Regs, c.Mem
 	reg := gRegister(regs.Arch)
+	if regs.Known&(1<<reg) != 0 && asked(c, code) {
+		return walk.Stepped
+	}
 	if mem == nil || regs.Known&(1<<reg) == 0 || !unchanged(c) {
 		return walk.Done
 	}
@@ -249,6 +254,23 @@ func overGrowth(c *walk.Cursor, code walk.Code) walk.Verdict {
 		}
 	}
 	return walk.Done
+}
+
+// asked goes to the function that has asked for more stack if its stack was copied:
+// from the return address of its call of morestack, which is where the goroutine
+// would go on. On arm64 that is in no place of the stack.
+func asked(c *walk.Cursor, code walk.Code) bool {
+	pc, ok := c.Regs.PC, len(c.Other.Bytes) >= 16 && c.Regs.Arch == cpu.AMD64
+	if !ok {
+		return false
+	}
+	if pc, ok = c.Word(c.Other.Base); !ok || !code.Executable(pc-1) || !c.AfterCall(pc) {
+		return false
+	}
+	newStack(c)
+	arrive(c, pc, c.Other.Base+8, 0)
+	c.Regs.Known = spBit(c.Regs.Arch)
+	return true
 }
 
 // growing goes to the function in which goroutine g asked for more stack; false

@@ -35,7 +35,10 @@ const (
 	offStackLen  = 48
 	offStackOff  = 52
 	offPeriod    = 56
-	offRegs      = 64
+	offOtherAddr = 64
+	offOtherLen  = 72
+	offOtherOff  = 76
+	offRegs      = 80
 	sampleSize   = offRegs + 8*regWords
 )
 
@@ -80,6 +83,14 @@ func decodeSample(b []byte, s *capture.Snapshot) error {
 		return fmt.Errorf("%w: a stack of %d at %d of %d bytes", errRecord, size, off, len(b))
 	}
 	s.Stack = b[off : off+size : off+size]
+	s.OtherAddr, s.Other = 0, nil
+	off, size = uint64(le.Uint32(b[offOtherOff:])), uint64(le.Uint32(b[offOtherLen:]))
+	if off > uint64(len(b)) || size > uint64(len(b))-off {
+		return fmt.Errorf("%w: another stack of %d at %d of %d bytes", errRecord, size, off, len(b))
+	}
+	if size > 0 {
+		s.OtherAddr, s.Other = le.Uint64(b[offOtherAddr:]), b[off:off+size:off+size]
+	}
 	decodeRegs(b[offRegs:sampleSize], &s.Regs)
 	if s.Flags&capture.NoUser != 0 {
 		s.Regs.PC, s.Regs.Known = 0, 0

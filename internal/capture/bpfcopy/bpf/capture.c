@@ -25,12 +25,16 @@ char terms[] SEC("license") = "GPL";
 #define PC(r) ((r)->ip)
 #define SP(r) ((r)->sp)
 #define GO_G(r) ((r)->r14)
+#define GO_OLD_SP(r) ((r)->r12)
+#define FP(r) ((r)->bp)
 #define FROM_USER(r) (((r)->cs & 3) == 3)
 #else
 #define RED_ZONE 0
 #define PC(r) ((r)->pc)
 #define SP(r) ((r)->sp)
 #define GO_G(r) ((r)->regs[28])
+#define GO_OLD_SP(r) ((r)->regs[20])
+#define FP(r) ((r)->regs[29])
 #define FROM_USER(r) (((r)->pstate & 0xf) == 0)
 #endif
 
@@ -63,6 +67,9 @@ struct sample {
 	__u32 stack_len;
 	__u32 stack_off; /* from the record's start */
 	__u64 period;
+	__u64 other_addr;
+	__u32 other_len;
+	__u32 other_off;
 	struct user_regs regs;
 };
 
@@ -206,17 +213,28 @@ struct go_stack {
 	__u64 low, high, guard;
 };
 
-INLINE __u64 go_top(__u64 g, __u64 sp)
-{
-	struct go_stack s = {};
+/* Later in it: the thread's struct m, and where the goroutine will go on. */
+#define GO_RUN 48
+struct go_run {
+	__u64 m, sp;
+};
 
+INLINE int is_go(__u64 g, struct go_stack *s)
+{
 	if (g < PAGE || g >= 1UL << 56 || (g & 7))
 		return 0;
-	if (bpf_probe_read_user(&s, sizeof(s), (void *)g))
+	if (bpf_probe_read_user(s, sizeof(*s), (void *)g))
 		return 0;
-	if (sp <= s.low || sp >= s.high || s.high - s.low > GO_LARGEST || ((s.low | s.high) & 7))
+	if (s->high <= s->low || s->high - s->low > GO_LARGEST || ((s->low | s->high) & 7))
 		return 0;
-	if (s.guard - s.low > PAGE && s.guard < -PAGE)
+	return s->guard - s->low <= PAGE || s->guard >= -PAGE;
+}
+
+INLINE __u64 go_top(__u64 g, __u64 sp)
+{
+	struct go_stack s;
+
+	if (!is_go(g, &s) || sp <= s.low || sp >= s.high)
 		return 0;
 	return s.high;
 }
@@ -264,7 +282,75 @@ struct plan {
 	__u64 top;
 	__u32 len;
 	__u32 flags;
+	__u64 other; /* where the copy of a second stack starts */
+	__u32 other_len;
 };
+
+/* Where a struct m may have the goroutine that its thread runs: it has moved
+ * between versions. */
+#define CURG_FIRST 0x80
+#define CURG_WORDS 16
+
+/*
+ * Go's scheduler, collector and C code run on the thread's own stack; the
+ * goroutine that called them waits on its own, of which that part is copied too.
+ * It starts with the return address of the call that led to the change of stacks,
+ * or with the saved frame pointer.
+ */
+INLINE void plan_other(struct plan *p, struct task_struct *task, struct user_regs *regs)
+{
+	__u64 g = GO_G(regs), sp = p->sp, w = 0, from = 0, to = 0;
+	struct go_stack s;
+	struct go_run run = {};
+
+	p->other_len = 0;
+	if (p->len == 0)
+		return;
+	if (!is_go(g, &s)) {
+#if defined(__TARGET_ARCH_x86)
+		/* In C code the register holds something else. */
+		g = 0;
+		bpf_probe_read_user(&g, sizeof(g), (void *)(task->thread.fsbase - 8));
+		if (!is_go(g, &s))
+#endif
+			return;
+	}
+	if (sp <= s.low || sp >= s.high) {
+		/* A call of the vdso, which is made on the thread's stack. */
+		__u64 fp = FP(regs), old = GO_OLD_SP(regs);
+		if (fp > s.low && fp < s.high)
+			from = fp;
+		if (old > s.low && old < s.high && (!from || old < from))
+			from = old;
+		to = s.high;
+	}
+	if (!from) {
+		if (bpf_probe_read_user(&run, sizeof(run), (void *)(g + GO_RUN)))
+			return;
+		__u64 m = run.m;
+		if (bpf_probe_read_user(&w, sizeof(w), (void *)m) || w != g)
+			return;
+		for (int i = 0; i < CURG_WORDS; i++) {
+			if (bpf_probe_read_user(&w, sizeof(w), (void *)(m + CURG_FIRST + 8 * i)))
+				return;
+			if (w == g || !is_go(w, &s) || bpf_probe_read_user(&run, sizeof(run), (void *)(w + GO_RUN)))
+				continue;
+			if (run.m != m || run.sp <= s.low + 8 || run.sp >= s.high)
+				continue;
+			from = run.sp - 8;
+			to = s.high;
+			break;
+		}
+	}
+	from &= ~7UL;
+	if (!from || to <= from || (from >= p->from && from < p->from + p->len))
+		return;
+	__u64 len = to - from;
+	if (len > max_stack / 2)
+		len = max_stack / 2;
+	p->other = from;
+	p->other_len = len;
+}
 
 INLINE void make_plan(struct plan *p, struct task_struct *task, __u64 sp, __u32 tid, __u32 target, __u64 g)
 {
@@ -309,6 +395,9 @@ INLINE void fill(struct sample *s, struct bpf_perf_event_data *ctx, struct plan 
 	s->flags = 0;
 	s->stack_off = sizeof(*s);
 	s->period = ctx->sample_period;
+	s->other_addr = 0;
+	s->other_len = 0;
+	s->other_off = 0;
 }
 
 /*
@@ -364,7 +453,7 @@ INLINE int take_exact(struct bpf_perf_event_data *ctx, struct plan *p, struct us
 	struct bpf_dynptr ptr;
 	struct sample *s;
 
-	if (bpf_ringbuf_reserve_dynptr(&ring, sizeof(*s) + kernel_bytes + p->len, 0, &ptr)) {
+	if (bpf_ringbuf_reserve_dynptr(&ring, sizeof(*s) + kernel_bytes + p->len + p->other_len, 0, &ptr)) {
 		bpf_ringbuf_discard_dynptr(&ptr, BPF_RB_NO_WAKEUP);
 		count_lost();
 		return 0;
@@ -381,6 +470,14 @@ INLINE int take_exact(struct bpf_perf_event_data *ctx, struct plan *p, struct us
 		bpf_dynptr_write(&ptr, sizeof(*s), chain, kernel_bytes, 0);
 	if (p->len)
 		exact_copy(&ptr, s, p, sizeof(*s) + kernel_bytes);
+	if (p->other_len) {
+		__u32 off = sizeof(*s) + kernel_bytes + p->len;
+		if (bpf_probe_read_user_dynptr(&ptr, off, p->other_len, (void *)p->other) == 0) {
+			s->other_addr = p->other;
+			s->other_len = p->other_len;
+			s->other_off = off;
+		}
+	}
 	if (!s->stack_len)
 		p->flags |= STACK_UNREAD;
 	s->flags = p->flags | (s->flags & STACK_HOLES);
@@ -505,6 +602,8 @@ INLINE int take(struct bpf_perf_event_data *ctx, int exact)
 		p.flags |= NO_USER;
 	else
 		make_plan(&p, task, SP(&regs), tid, target, GO_G(&regs));
+	if (exact && PC(&regs))
+		plan_other(&p, task, &regs);
 	__u32 n = kernel_bytes;
 	FORGET(n);
 	if (n > KERNEL_DEPTH * 8)
