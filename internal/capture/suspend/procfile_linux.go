@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readBytes is room for one /proc/PID/task/TID/stat: 52 numbers and a name.
-const readBytes = 1536
+// readBytes is room for one /proc/PID/task/TID/status, the longest of the files:
+// some sixty lines, of which those with lists of CPUs may be long.
+const readBytes = 8192
 
 // reader reads small files of /proc again and again without allocating.
 type reader struct{ buf [readBytes]byte }
@@ -113,4 +114,19 @@ func parseParent(b []byte) uint64 {
 	}
 	n, _, _ := number(b[end+3:])
 	return n
+}
+
+var voluntaryKey = []byte("\nvoluntary_ctxt_switches:\t")
+
+// voluntary is how often a thread has given up the CPU by itself, mostly to
+// wait in a call: /proc/PID/task/TID/status.
+func (r *reader) voluntary(fd int) (n uint64, ok bool) { return parseVoluntary(r.read(fd)) }
+
+func parseVoluntary(b []byte) (n uint64, ok bool) {
+	at := bytes.LastIndex(b, voluntaryKey)
+	if at < 0 {
+		return 0, false
+	}
+	n, _, ok = number(b[at+len(voluntaryKey):])
+	return n, ok
 }

@@ -19,7 +19,8 @@ type thread struct {
 	proc *process
 	tid  int
 
-	schedFD, statFD int // kept open; -1: no descriptor was left
+	schedFD, statFD int // kept open
+	statusFD        int // opened when first needed, else -1
 
 	seen    account
 	sampled uint64 // ns of CPU time that samples or the beginning account for
@@ -28,6 +29,11 @@ type thread struct {
 
 	// While it is idle: when to look next and how long to leave it then, ns.
 	next, pause int64
+
+	// How often it had gone to sleep by itself, and how often it had been given
+	// a CPU right after that was read.
+	slept, sleptTurns uint64
+	sleptKnown        bool
 
 	stack stackSpan
 
@@ -209,7 +215,7 @@ func (p *process) tids() ([]int, error) {
 
 // openThread starts to follow a thread; nil if it has ended.
 func (p *process) openThread(tid int, r *reader) *thread {
-	th := &thread{proc: p, tid: tid, schedFD: -1, statFD: -1}
+	th := &thread{proc: p, tid: tid, schedFD: -1, statFD: -1, statusFD: -1}
 	dir := "task/" + strconv.Itoa(tid)
 	var err error
 	if th.schedFD, err = unix.Openat(p.dir, dir+"/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
@@ -232,5 +238,45 @@ func (th *thread) close() {
 	if th.statFD >= 0 {
 		_ = unix.Close(th.statFD)
 	}
-	th.schedFD, th.statFD = -1, -1
+	if th.statusFD >= 0 {
+		_ = unix.Close(th.statusFD)
+	}
+	th.schedFD, th.statFD, th.statusFD = -1, -1, -1
+}
+
+// wasPreempted says whether a thread that is runnable and has no CPU lost it
+// against its will. A thread that went to sleep in a call and was woken is
+// runnable too, but still inside of the call. Since the kernel does not tell
+// which was the last, this takes two looks: if the thread was given a CPU since
+// the first one and has not gone to sleep, then it was taken away.
+func (th *thread) wasPreempted(a account, r *reader) bool {
+	before, turns, known := th.slept, th.sleptTurns, th.sleptKnown
+	if !th.noteSleeps(r) {
+		return false
+	}
+	return known && th.slept == before && a.turns > turns
+}
+
+// noteSleeps is the first look.
+func (th *thread) noteSleeps(r *reader) bool {
+	th.sleptKnown = false
+	if th.statusFD < 0 {
+		fd, err := unix.Openat(th.proc.dir, "task/"+strconv.Itoa(th.tid)+"/status", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return false
+		}
+		th.statusFD = fd
+	}
+	n, ok := r.voluntary(th.statusFD)
+	if !ok {
+		return false
+	}
+	// In this order: a turn that is counted later than the sleeps has not ended
+	// in one of them.
+	a, ok := r.account(th.schedFD)
+	if !ok {
+		return false
+	}
+	th.slept, th.sleptTurns, th.sleptKnown = n, a.turns, true
+	return true
 }

@@ -23,6 +23,10 @@ const (
 	sliceNS = 500_000
 	// quietTicks without a thread on its CPU make a sampling thread look less often.
 	quietTicks = 16
+	// looksAtOnce is how many threads a tick looks at closely, at most.
+	looksAtOnce = 12
+	// secondLook is about how much later the second look follows, where it takes two.
+	secondLook = 150 * time.Microsecond
 )
 
 // worker is the sampling thread of one CPU.
@@ -33,6 +37,7 @@ type worker struct {
 	picked [atOnce]pick
 	n      int
 	quiet  int
+	again  bool
 
 	mu      sync.Mutex // of the rest; held while threads stand still
 	samples []sample
@@ -77,7 +82,28 @@ type sample struct {
 // run samples until the engine stops. It never unlocks its OS thread, which so
 // ends with it: whatever it was still tracing then is let go by the kernel.
 func (w *worker) run() {
+	onOwnThread(w.sample)
+}
+
+// onOwnThread runs f in a goroutine whose OS thread ends with it. The process's
+// first thread never ends, so it is not used.
+func onOwnThread(f func()) {
 	runtime.LockOSThread()
+	if unix.Gettid() != unix.Getpid() {
+		f()
+		return
+	}
+	elsewhere := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		close(elsewhere)
+		f()
+	}()
+	<-elsewhere
+	runtime.UnlockOSThread()
+}
+
+func (w *worker) sample() {
 	defer w.e.workers.Done()
 	var set unix.CPUSet
 	set.Set(w.cpu)
@@ -130,17 +156,38 @@ func (w *worker) onCPU() bool {
 // tick samples the threads that this CPU was taken from. It says whether the
 // sampling thread must end, to let go of one that it could not stop.
 func (w *worker) tick(now int64) (retire bool) {
-	if !w.onCPU() {
-		return false
-	}
-	w.choose(now)
-	if w.n == 0 {
-		return false
-	}
+	// Nothing that may sleep comes between choosing threads and stopping them.
 	w.mu.Lock()
+	if w.n, w.again = 0, false; w.onCPU() {
+		w.choose(now, false)
+	}
+	if w.n == 0 && w.again {
+		w.mu.Unlock()
+		sleepUntil(now + int64(secondLook/2+rand.N(secondLook)))
+		w.mu.Lock()
+		if w.onCPU() {
+			w.choose(clock(), true)
+		}
+	}
+	if w.n == 0 {
+		w.mu.Unlock()
+		return false
+	}
+	retire = w.suspend()
+	w.mu.Unlock()
+	w.finish()
+	return retire
+}
+
+// suspend stops the picked threads, copies and releases them. The caller holds
+// w.mu. It says what tick says.
+func (w *worker) suspend() (retire bool) {
 	waiting := 0
 	for i := range w.n {
 		p := &w.picked[i]
+		if !w.standsStill(p) {
+			continue
+		}
 		switch seize(p.tid) {
 		case 0:
 		case unix.ESRCH:
@@ -150,7 +197,7 @@ func (w *worker) tick(now int64) (retire bool) {
 			w.refused++
 			continue
 		}
-		if a, ok := w.reader.account(p.th.schedFD); !ok || a != p.account {
+		if !w.standsStill(p) {
 			// It runs, on another CPU: it may be entering a call right now.
 			w.raced++
 			retire = true
@@ -189,9 +236,13 @@ func (w *worker) tick(now int64) (retire bool) {
 			waiting--
 		}
 	}
-	w.mu.Unlock()
-	w.finish()
 	return retire
+}
+
+// standsStill says whether a thread has not run since it was picked.
+func (w *worker) standsStill(p *pick) bool {
+	a, ok := w.reader.account(p.th.schedFD)
+	return ok && a == p.account
 }
 
 func (w *worker) pickOf(tid int) *pick {
@@ -203,15 +254,22 @@ func (w *worker) pickOf(tid int) *pick {
 	return nil
 }
 
-// choose picks the threads that wait for this CPU and have run since their last
-// sample.
-func (w *worker) choose(now int64) {
+// choose picks the threads that this CPU was taken from and that have run since
+// their last sample. It notes in again whether there are some of which a second
+// look would tell.
+func (w *worker) choose(now int64, second bool) {
 	e := w.e
-	w.n = 0
-	mine := false
+	w.n, w.again = 0, false
+	mine, looks := false, 0
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, th := range e.hot {
+	if len(e.hot) == 0 {
+		return
+	}
+	// There are limits to what one tick does, so no thread shall always be first.
+	first := rand.IntN(len(e.hot))
+	for i := range e.hot {
+		th := e.hot[(first+i)%len(e.hot)]
 		if th.cpu != w.cpu || th.busy || th.gone {
 			continue
 		}
@@ -235,7 +293,18 @@ func (w *worker) choose(now int64) {
 			continue
 		}
 		th.cpu = s.cpu
-		if s.state != 'R' || s.cpu != w.cpu {
+		if s.cpu != w.cpu || looks == looksAtOnce {
+			continue
+		}
+		looks++
+		if s.state != 'R' {
+			if w.again = true; !second {
+				th.noteSleeps(&w.reader)
+			}
+			continue
+		}
+		if !th.wasPreempted(a, &w.reader) {
+			w.again = true
 			continue
 		}
 		th.busy = true
