@@ -174,7 +174,7 @@ func TestEngines(t *testing.T) {
 				t.Skip(r.err)
 			}
 			all, work := samples(r.out, ""), samples(r.out, "Ticks.work")
-			if r.code != exitOK || all < 20 || work < all*6/10 || samples(r.out, "[broken") > all/20 {
+			if r.code != exitOK || all < 8 || work < all*6/10 || samples(r.out, "[broken") > all/20 {
 				t.Errorf("exit code %d, %d samples, %d of the work\n%s%s", r.code, all, work, r.out, r.err)
 			}
 		})
