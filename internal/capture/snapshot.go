@@ -38,7 +38,10 @@ type Snapshot struct {
 	// Other is a copy of the live part of a second stack, from OtherAddr up, where
 	// the thread was running on a stack of its own on behalf of another one (a
 	// goroutine's). nil if there is none or the engine does not know of any.
+	// OtherPC is where that one will go on, with the stack pointer 8 above
+	// OtherAddr; 0 if that is not known.
 	OtherAddr uint64
+	OtherPC   uint64
 	Other     []byte
 }
 

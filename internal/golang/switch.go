@@ -257,14 +257,11 @@ func overGrowth(c *walk.Cursor, code walk.Code) walk.Verdict {
 }
 
 // asked goes to the function that has asked for more stack if its stack was copied:
-// from the return address of its call of morestack, which is where the goroutine
-// would go on. On arm64 that is in no place of the stack.
+// it goes on behind its call of morestack.
 func asked(c *walk.Cursor, code walk.Code) bool {
-	pc, ok := c.Regs.PC, len(c.Other.Bytes) >= 16 && c.Regs.Arch == cpu.AMD64
-	if !ok {
-		return false
-	}
-	if pc, ok = c.Word(c.Other.Base); !ok || !code.Executable(pc-1) || !c.AfterCall(pc) {
+	pc := c.OtherPC
+	// On arm64 its own return address is only in g.
+	if len(c.Other.Bytes) < 16 || pc == 0 || c.Regs.Arch != cpu.AMD64 || !code.Executable(pc-1) || !c.AfterCall(pc) {
 		return false
 	}
 	newStack(c)

@@ -35,10 +35,11 @@ type Cursor struct {
 	// need not be described by the runtime's tables.
 	LeafCallee bool
 
-	Stack *Stack // where frames are appended
-	Copy  StackCopy
-	Other StackCopy // of a second stack; see capture.Snapshot
-	Mem   Memory    // the process, for anything outside the copy
+	Stack   *Stack // where frames are appended
+	Copy    StackCopy
+	Other   StackCopy // of a second stack; see capture.Snapshot
+	OtherPC uint64    // where it goes on
+	Mem     Memory    // the process, for anything outside the copy
 
 	// Low and High are the bounds of the stack that the Cursor is on, 0 and 0
 	// where they are not known. A stepper that goes over to another stack (a

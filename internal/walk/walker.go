@@ -76,7 +76,7 @@ func (w *Walker) Walk(snap *capture.Snapshot, mem Memory, out *Stack) {
 	}
 	c := &w.cursor
 	*c = Cursor{Regs: snap.Regs, Leaf: true, Stack: out, Mem: mem, TID: snap.TID, High: snap.StackTop,
-		Copy: StackCopy{snap.StackAddr, snap.Stack}, Other: StackCopy{snap.OtherAddr, snap.Other}}
+		Copy: StackCopy{snap.StackAddr, snap.Stack}, Other: StackCopy{snap.OtherAddr, snap.Other}, OtherPC: snap.OtherPC}
 	if c.Regs.Arch == 0 {
 		c.Regs.Arch = w.arch
 	}

@@ -38,7 +38,8 @@ const (
 	offOtherAddr = 64
 	offOtherLen  = 72
 	offOtherOff  = 76
-	offRegs      = 80
+	offOtherPC   = 80
+	offRegs      = 88
 	sampleSize   = offRegs + 8*regWords
 )
 
@@ -83,13 +84,14 @@ func decodeSample(b []byte, s *capture.Snapshot) error {
 		return fmt.Errorf("%w: a stack of %d at %d of %d bytes", errRecord, size, off, len(b))
 	}
 	s.Stack = b[off : off+size : off+size]
-	s.OtherAddr, s.Other = 0, nil
+	s.OtherAddr, s.OtherPC, s.Other = 0, 0, nil
 	off, size = uint64(le.Uint32(b[offOtherOff:])), uint64(le.Uint32(b[offOtherLen:]))
 	if off > uint64(len(b)) || size > uint64(len(b))-off {
 		return fmt.Errorf("%w: another stack of %d at %d of %d bytes", errRecord, size, off, len(b))
 	}
 	if size > 0 {
-		s.OtherAddr, s.Other = le.Uint64(b[offOtherAddr:]), b[off:off+size:off+size]
+		s.OtherAddr, s.OtherPC = le.Uint64(b[offOtherAddr:]), le.Uint64(b[offOtherPC:])
+		s.Other = b[off : off+size : off+size]
 	}
 	decodeRegs(b[offRegs:sampleSize], &s.Regs)
 	if s.Flags&capture.NoUser != 0 {

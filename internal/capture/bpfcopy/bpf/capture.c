@@ -70,6 +70,7 @@ struct sample {
 	__u64 other_addr;
 	__u32 other_len;
 	__u32 other_off;
+	__u64 other_pc; /* where the second stack's goroutine goes on, 0: not known */
 	struct user_regs regs;
 };
 
@@ -216,7 +217,7 @@ struct go_stack {
 /* Later in it: the thread's struct m, and where the goroutine will go on. */
 #define GO_RUN 48
 struct go_run {
-	__u64 m, sp;
+	__u64 m, sp, pc;
 };
 
 INLINE int is_go(__u64 g, struct go_stack *s)
@@ -284,6 +285,7 @@ struct plan {
 	__u32 flags;
 	__u64 other; /* where the copy of a second stack starts */
 	__u32 other_len;
+	__u64 other_pc;
 };
 
 /* Where a struct m may have the goroutine that its thread runs: it has moved
@@ -294,8 +296,7 @@ struct plan {
 /*
  * Go's scheduler, collector and C code run on the thread's own stack; the
  * goroutine that called them waits on its own, of which that part is copied too.
- * It starts with the return address of the call that led to the change of stacks,
- * or with the saved frame pointer.
+ * The copy starts a word below where it will go on.
  */
 INLINE void plan_other(struct plan *p, struct task_struct *task, struct user_regs *regs)
 {
@@ -304,6 +305,7 @@ INLINE void plan_other(struct plan *p, struct task_struct *task, struct user_reg
 	struct go_run run = {};
 
 	p->other_len = 0;
+	p->other_pc = 0;
 	if (p->len == 0)
 		return;
 	if (!is_go(g, &s)) {
@@ -338,6 +340,7 @@ INLINE void plan_other(struct plan *p, struct task_struct *task, struct user_reg
 			if (run.m != m || run.sp <= s.low + 8 || run.sp >= s.high)
 				continue;
 			from = run.sp - 8;
+			p->other_pc = run.pc;
 			to = s.high;
 			break;
 		}
@@ -398,6 +401,7 @@ INLINE void fill(struct sample *s, struct bpf_perf_event_data *ctx, struct plan 
 	s->other_addr = 0;
 	s->other_len = 0;
 	s->other_off = 0;
+	s->other_pc = 0;
 }
 
 /*
@@ -476,6 +480,7 @@ INLINE int take_exact(struct bpf_perf_event_data *ctx, struct plan *p, struct us
 			s->other_addr = p->other;
 			s->other_len = p->other_len;
 			s->other_off = off;
+			s->other_pc = p->other_pc;
 		}
 	}
 	if (!s->stack_len)
