@@ -23,6 +23,11 @@ type resolver struct {
 	codelets   []codelet
 	scopeBytes int
 	precise    bool // DebugNonSafepoints is on
+
+	stubs       []stubStart // by address; nil: not read yet
+	stubVars    []stubStart // the variables that hold where stubs begin
+	stubsAll    bool        // the variables of all stubs are known
+	stubsMissed uint32      // the batch in which a stub was looked for in vain
 }
 
 // codelet is a piece of the interpreter.
@@ -56,7 +61,10 @@ func (vm *VM) Resolve(f walk.Frame, out []symbol.Frame) []symbol.Frame {
 	}
 	stub := f.Kind == walk.KindStub && f.PC >= vm.interpLo && f.PC < vm.interpHi
 	start := len(out)
-	if stub {
+	b := vm.stubsAt(f)
+	if b != nil {
+		out = append(out, symbol.Frame{Function: vm.stubNameAt(b, f.PC), BCI: -1, Kind: walk.KindStub})
+	} else if stub {
 		out = append(out, symbol.Frame{Function: vm.codeletAt(f.PC), BCI: -1, Kind: walk.KindStub})
 	} else {
 		frames, ok := vm.names.cache[p]
@@ -79,6 +87,17 @@ func (vm *VM) Resolve(f walk.Frame, out []symbol.Frame) []symbol.Frame {
 		out[i].Addr = f.PC
 	}
 	return out
+}
+
+// stubsAt gives the blob with many stubs that the frame is in, nil if it is in none.
+func (vm *VM) stubsAt(f walk.Frame) *blob {
+	if f.Kind != walk.KindStub {
+		return nil
+	}
+	if b := vm.blobAt(uint32(f.Ref >> 32)); b != nil && b.kind == blobStubRoutines {
+		return b
+	}
+	return nil
 }
 
 // name decodes a site.

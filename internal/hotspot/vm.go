@@ -36,6 +36,8 @@ type VM struct {
 	flags   map[string]jvmFlag
 	heap    heapLayout
 
+	process *target.Process // nil if only a memory image is read
+
 	notes map[string]bool
 
 	stepping stepping // of the rules for stepping over frames
@@ -53,7 +55,7 @@ func Open(p *target.Process) (*VM, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the Java VM of process %d (%s): %w", p.PID, file, err)
 	}
-	vm.file = file
+	vm.file, vm.process = file, p
 	vm.threads.tids = newTIDMap(p)
 	return vm, nil
 }

@@ -1,0 +1,215 @@
+package hotspot
+
+import (
+	"cmp"
+	"debug/elf"
+	"encoding/binary"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/candid-profiler/candid/internal/target"
+)
+
+// The blobs called StubRoutines hold dozens of stubs each: copies, checksums,
+// ciphers. Where each begins is in a static variable of class StubRoutines. Some
+// of these the VM publishes, the others its library's symbol table names.
+
+// Bounds on the symbols of a library, and on what is kept of them.
+const (
+	maxSymbolBytes = 256 << 20
+	maxStubStarts  = 4096
+	symbolSize     = 24 // of an Elf64_Sym
+)
+
+// stubStart is where a stub begins.
+type stubStart struct {
+	addr uint64
+	name string
+}
+
+// notStubs are parts of names of variables that hold the address of data, or of a
+// place in the middle of a stub.
+var notStubs = []string{"mask", "table", "adr", "addr", "return_address", "shuf", "sign_flip", "double_s", "float_s", "count", "one_", "fixup", "_L", "constant", "iota", "perm"}
+
+// stubNameAt names the stub in b, a blob of StubRoutines, that pc lies in.
+func (vm *VM) stubNameAt(b *blob, pc uint64) string {
+	n := &vm.names
+	if vm.inCallStub(b, pc) {
+		return "StubRoutines::call_stub" // nearly every stack has it
+	}
+	if n.stubs == nil || n.stubsMissed != vm.batch && vm.stubBefore(b, pc) == nil {
+		// Some stubs are made after the VM has started, so that a miss is worth a
+		// look in the next batch.
+		n.stubsMissed = vm.batch
+		n.stubs = vm.readStubs()
+	}
+	if s := vm.stubBefore(b, pc); s != nil && (n.stubsAll || vm.withinStub(b, s.addr, pc)) {
+		return "StubRoutines::" + s.name
+	}
+	return stubName(b)
+}
+
+// stubBefore gives the last stub of b that begins at or before pc.
+func (vm *VM) stubBefore(b *blob, pc uint64) *stubStart {
+	all := vm.names.stubs
+	i, _ := slices.BinarySearchFunc(all, pc+1, func(s stubStart, at uint64) int { return cmp.Compare(s.addr, at) })
+	if i == 0 || !b.contains(all[i-1].addr) {
+		return nil
+	}
+	return &all[i-1]
+}
+
+// stubAlignment is what stubs are aligned to, at least.
+const stubAlignment = 32
+
+// withinStub says whether pc lies in the stub that begins at start, where not all
+// stubs are known: no return with the begin of another stub behind it may lie
+// between. Stubs with several returns go without a name in their later parts.
+func (vm *VM) withinStub(b *blob, start, pc uint64) bool {
+	code := vm.codeOf(b)
+	if start < b.codeBegin || pc-b.codeBegin > uint64(len(code)) {
+		return false
+	}
+	for at := start; at < pc; at++ {
+		if next := (at + stubAlignment) &^ (stubAlignment - 1); code[at-b.codeBegin] == 0xC3 && next <= pc {
+			return false
+		}
+	}
+	return true
+}
+
+// readStubs reads where the stubs begin, by address.
+func (vm *VM) readStubs() []stubStart {
+	if vm.names.stubVars == nil {
+		vm.names.stubVars = vm.stubVariables()
+	}
+	vars := vm.names.stubVars
+	values := make([]byte, 8*len(vars))
+	reqs := make([]target.Read, len(vars))
+	for i := range vars {
+		reqs[i] = target.Read{Addr: vars[i].addr, Buf: values[8*i:][:8]}
+	}
+	vm.peek.readV(reqs)
+	out := make([]stubStart, 0, len(vars))
+	for i := range vars {
+		v := binary.LittleEndian.Uint64(values[8*i:])
+		if b := vm.find(v); reqs[i].OK && b != nil && b.kind == blobStubRoutines && b.contains(v) {
+			out = append(out, stubStart{v, vars[i].name})
+		}
+	}
+	// Several variables may hold one address; the shortest name says most.
+	slices.SortFunc(out, func(a, b stubStart) int {
+		return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(len(a.name), len(b.name)), cmp.Compare(a.name, b.name))
+	})
+	return slices.CompactFunc(out, func(a, b stubStart) bool { return a.addr == b.addr })
+}
+
+// stubVariables lists the variables that hold where a stub begins.
+func (vm *VM) stubVariables() []stubStart {
+	seen := make(map[uint64]bool)
+	out := []stubStart{}
+	add := func(addr uint64, name string) {
+		name = strings.TrimSuffix(strings.TrimLeft(name, "_"), "_entry")
+		for _, part := range notStubs {
+			if strings.Contains(name, part) {
+				return
+			}
+		}
+		if name != "" && !seen[addr] && len(out) < maxStubStarts {
+			seen[addr] = true
+			out = append(out, stubStart{addr, name})
+		}
+	}
+	for name, f := range vm.t.fields {
+		if s, ok := strings.CutPrefix(name, "StubRoutines::"); ok && f.addr != 0 {
+			add(f.addr, s[strings.LastIndexByte(s, ':')+1:])
+		}
+	}
+	symbols := vm.librarySymbols()
+	vm.names.stubsAll = len(symbols) > 0
+	for _, s := range symbols {
+		add(s.addr, s.name)
+	}
+	return out
+}
+
+// librarySymbols gives the static variables of StubRoutines that the VM's library
+// has in its symbol table, where that was not stripped off.
+func (vm *VM) librarySymbols() []stubStart {
+	if vm.process == nil {
+		return nil
+	}
+	maps, err := vm.process.Mappings()
+	if err != nil {
+		return nil
+	}
+	i := slices.IndexFunc(maps, func(m target.Mapping) bool { return m.Path == vm.file && m.FileBacked() })
+	if i < 0 {
+		return nil
+	}
+	f, err := vm.process.OpenFile(maps[i])
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	e, err := elf.NewFile(f)
+	if err != nil || e.Class != elf.ELFCLASS64 || e.ByteOrder != binary.LittleEndian {
+		return nil
+	}
+	bias, ok := loadBias(e, maps[i], maps)
+	table := e.SectionByType(elf.SHT_SYMTAB)
+	if !ok || table == nil || table.Size > maxSymbolBytes || int(table.Link) >= len(e.Sections) || e.Sections[table.Link].Size > maxSymbolBytes {
+		return nil
+	}
+	syms, err1 := table.Data()
+	strs, err2 := e.Sections[table.Link].Data()
+	if err1 != nil || err2 != nil {
+		return nil
+	}
+	return stubSymbols(syms, strs, bias)
+}
+
+// stubSymbols picks the variables of StubRoutines out of a symbol table.
+func stubSymbols(syms, strs []byte, bias uint64) []stubStart {
+	var out []stubStart
+	for ; len(syms) >= symbolSize && len(out) < maxStubStarts; syms = syms[symbolSize:] {
+		at := binary.LittleEndian.Uint32(syms)
+		if elf.ST_TYPE(syms[4]) != elf.STT_OBJECT || uint64(at) >= uint64(len(strs)) || binary.LittleEndian.Uint64(syms[16:]) != 8 {
+			continue
+		}
+		name := strs[at:]
+		if len(name) < len(stubPrefix) || string(name[:len(stubPrefix)]) != stubPrefix {
+			continue
+		}
+		end := slices.Index(name[:min(len(name), maxTableString)], 0)
+		if end < 0 {
+			continue
+		}
+		if last := lastPart(string(name[len(stubPrefix):end])); last != "" {
+			out = append(out, stubStart{binary.LittleEndian.Uint64(syms[8:]) + bias, last})
+		}
+	}
+	return out
+}
+
+// stubPrefix is how C++ writes the names of the members of StubRoutines: then come
+// length and text of each further part, then E.
+const stubPrefix = "_ZN12StubRoutines"
+
+// lastPart gives the last part of such a name.
+func lastPart(s string) string {
+	last := ""
+	for s != "E" {
+		digits := 0
+		for digits < len(s) && digits < 4 && s[digits] >= '0' && s[digits] <= '9' {
+			digits++
+		}
+		n, err := strconv.Atoi(s[:digits])
+		if err != nil || n > len(s)-digits {
+			return ""
+		}
+		last, s = s[digits:digits+n], s[digits+n:]
+	}
+	return last
+}
