@@ -1,0 +1,97 @@
+package native
+
+import (
+	hexadecimal "encoding/hex"
+	"strings"
+	"testing"
+
+	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+func machineCode(t *testing.T, s string) []byte {
+	t.Helper()
+	b, err := hexadecimal.DecodeString(strings.ReplaceAll(s, " ", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Stubs as HotSpot makes them, and where the caller's stack pointer is from
+// places in them: the return address lies in the word below.
+func TestReader(t *testing.T) {
+	const (
+		subtype = "57 56 51 50 48 8b 74 24 30 48 8b 44 24 28 48 8b 7e 28 8b 0f 48 83 c7 08 48 85 c0 f2 48 af " +
+			"0f 85 12 00 00 00 48 89 46 20 48 c7 44 24 30 01 00 00 00 58 59 5e 5f c3 48 c7 44 24 30 00 00 00 00 58 59 5e 5f c3"
+		// call of C code with 8 bytes for alignment; pop rdx; jmp rbx
+		unwind = "48 83 ec 08 e8 00 10 00 00 48 83 c4 08 48 8b d8 49 8b c6 5a ff e3"
+		// push rax; push rcx; test; je +5; jmp out of here; pop rcx; pop rax; … jmp rcx
+		barrier = "50 51 48 85 c0 59 58 74 05 e9 00 00 10 00 58 48 83 ec 20 50 ff e1"
+		cpuid   = "55 53 56 0f a2 89 06 5e 5b 5d c3"
+	)
+	for _, c := range []struct {
+		name  string
+		code  string
+		pc    int
+		tails bool
+		off   int32 // of the CFA from rsp; 0: no rule
+	}{
+		{"before the first push", subtype, 0, true, 8},
+		{"between pushes", subtype, 2, true, 24},
+		{"in the body", subtype, 0x1e, true, 40},
+		{"behind the branch", subtype, 0x36, true, 40},
+		{"at the return", subtype, 0x35, true, 8},
+		{"before the call's room", unwind, 0, true, 8},
+		{"behind the call", unwind, 9, true, 16},
+		{"before the return address is popped", unwind, 0x13, true, 8},
+		{"barrier", barrier, 2, true, 24},
+		{"barrier of a method", barrier, 2, false, 0},
+		{"a function", cpuid, 5, true, 32},
+		{"its epilogue", cpuid, 9, true, 16},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var r Reader
+			rule := r.Rule(machineCode(t, c.code), 0x7000, 0x7000+uint64(c.pc), c.tails)
+			switch {
+			case rule == nil && c.off != 0:
+				t.Fatalf("no rule, want the CFA at rsp+%d", c.off)
+			case rule != nil && c.off == 0:
+				t.Fatalf("rule %+v, want none", rule)
+			case rule != nil && (rule.CFAReg != cpu.RSP || rule.CFAOff != c.off):
+				t.Fatalf("CFA at register %d + %d, want rsp+%d", rule.CFAReg, rule.CFAOff, c.off)
+			}
+		})
+	}
+}
+
+// What follows the system call that starts a thread has no caller in the new
+// thread, and one in the old.
+func TestNewborn(t *testing.T) {
+	// mov $435,%eax; syscall; test %rax,%rax; jl; je; ret
+	code := machineCode(t, "90 90 90 90 90 90 90 90 90 b8 b3 01 00 00 0f 05 48 85 c0 7c 14 74 01 c3 31 ed")
+	mem := &codeCopy{0x5000, code}
+	for pc, want := range map[uint64]bool{0x5010: true, 0x5013: true, 0x5015: true, 0x5009 + 16: true, 0x501a: false} {
+		if got := clones(mem, pc); got != want {
+			t.Errorf("%#x: %v, want %v", pc, got, want)
+		}
+	}
+	c := &walk.Cursor{Leaf: true}
+	c.Regs.Arch = cpu.AMD64
+	if !newborn(c) {
+		t.Error("a thread that the system call gave 0 is not the new one")
+	}
+	c.Regs.R[cpu.RAX] = 4711
+	if newborn(c) {
+		t.Error("the old thread is taken for the new one")
+	}
+}
+
+func FuzzReader(f *testing.F) {
+	f.Add([]byte{0x55, 0x5d, 0xc3}, uint16(0))
+	f.Fuzz(func(t *testing.T, code []byte, at uint16) {
+		var r Reader
+		r.Rule(code, 0x1000, 0x1000+uint64(at), at&1 != 0)
+		r.PushSpans(code)
+	})
+}
