@@ -1,6 +1,7 @@
 package suspend
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -30,10 +31,11 @@ type thread struct {
 	// While it is idle: when to look next and how long to leave it then, ns.
 	next, pause int64
 
-	// How often it had gone to sleep by itself, and how often it had been given
-	// a CPU right after that was read.
-	slept, sleptTurns uint64
-	sleptKnown        bool
+	// How often it had gone to sleep by itself, and its account right after that
+	// was read.
+	slept      uint64
+	sleptAt    account
+	sleptKnown bool
 
 	stack stackSpan
 
@@ -163,13 +165,23 @@ func (e *TracedError) Error() string {
 // Unwrap gives capture.ErrPermission.
 func (e *TracedError) Unwrap() error { return capture.ErrPermission }
 
-// tracerOf is who traces a thread, 0 if no one does.
+// tracerOf is the process that traces a thread, 0 if no one does.
 func tracerOf(tid int) int {
+	tracer := statusNumber(tid, "TracerPid")
+	if tracer == 0 {
+		return 0
+	}
+	// What the kernel names is the thread of it that does.
+	return cmp.Or(statusNumber(tracer, "Tgid"), tracer)
+}
+
+// statusNumber is a number in /proc/TID/status, 0 if it is not there.
+func statusNumber(tid int, key string) int {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/status")
 	if err != nil {
 		return 0
 	}
-	_, rest, ok := strings.Cut(string(b), "\nTracerPid:\t")
+	_, rest, ok := strings.Cut(string(b), "\n"+key+":\t")
 	if !ok {
 		return 0
 	}
@@ -244,17 +256,23 @@ func (th *thread) close() {
 	th.schedFD, th.statFD, th.statusFD = -1, -1, -1
 }
 
+// clearOfCall is how long a thread has run, ns, once it has surely left the call
+// in which it slept, and returned from there. One that was woken may lose the
+// CPU again at once, still within the kernel's scheduler, and the time that an
+// interrupt takes counts as the thread's.
+const clearOfCall = 15e3
+
 // wasPreempted says whether a thread that is runnable and has no CPU lost it
-// against its will. A thread that went to sleep in a call and was woken is
+// in its own code. A thread that went to sleep in a call and was woken is
 // runnable too, but still inside of the call. Since the kernel does not tell
-// which was the last, this takes two looks: if the thread was given a CPU since
-// the first one and has not gone to sleep, then it was taken away.
+// which was the last, this takes two looks: if the thread has run for a while
+// since the first one and has not gone to sleep, then it was taken away.
 func (th *thread) wasPreempted(a account, r *reader) bool {
-	before, turns, known := th.slept, th.sleptTurns, th.sleptKnown
+	before, at, known := th.slept, th.sleptAt, th.sleptKnown
 	if !th.noteSleeps(r) {
 		return false
 	}
-	return known && th.slept == before && a.turns > turns
+	return known && th.slept == before && a.turns > at.turns && a.run-at.run >= clearOfCall
 }
 
 // noteSleeps is the first look.
@@ -277,6 +295,6 @@ func (th *thread) noteSleeps(r *reader) bool {
 	if !ok {
 		return false
 	}
-	th.slept, th.sleptTurns, th.sleptKnown = n, a.turns, true
+	th.slept, th.sleptAt, th.sleptKnown = n, a, true
 	return true
 }

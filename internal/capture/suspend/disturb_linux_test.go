@@ -1,0 +1,218 @@
+package suspend
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/capture"
+)
+
+// tracerEnv makes the test binary stop, or sample, the process that it names
+// and never end by itself.
+const tracerEnv = "CANDID_TEST_TRACER"
+
+func TestMain(m *testing.M) {
+	how, pid, ok := strings.Cut(os.Getenv(tracerEnv), " ")
+	if !ok {
+		os.Exit(m.Run())
+	}
+	n, err := strconv.Atoi(pid)
+	if err == nil {
+		err = trace(how, n)
+	}
+	fmt.Println("error:", err)
+	os.Exit(1)
+}
+
+func trace(how string, pid int) error {
+	if how == "sample" {
+		e, err := Open(options(5000, pid), "")
+		if err != nil {
+			return err
+		}
+		fmt.Println("sampling")
+		return e.Run(context.Background(), newCounter())
+	}
+	hold := make(chan error)
+	go onOwnThread(func() {
+		tids, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+		for _, task := range tids {
+			tid, _ := strconv.Atoi(filepath.Base(task))
+			if errno := seize(tid); errno != 0 {
+				hold <- errno
+				return
+			}
+			if how == "seize" {
+				continue
+			}
+			if errno := interrupt(tid); errno != 0 {
+				hold <- errno
+				return
+			}
+			if _, _, errno := waitAny(); errno != 0 {
+				hold <- errno
+				return
+			}
+		}
+		fmt.Println("stopped")
+		select {}
+	})
+	return <-hold
+}
+
+// tracer starts the test binary as a tracer of a process.
+func tracer(t *testing.T, how string, pid int) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d", tracerEnv, how, pid))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || strings.HasPrefix(line, "error") {
+		t.Fatalf("tracer: %s %v", line, err)
+	}
+	return cmd
+}
+
+// stoppedThreads are those of a process that are stopped or traced.
+func stoppedThreads(t *testing.T, pid int) (stopped []string) {
+	t.Helper()
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+	if len(files) == 0 {
+		t.Fatalf("process %d is gone", pid)
+	}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			continue
+		}
+		if s := string(b); strings.Contains(s, "State:\tt") || strings.Contains(s, "State:\tT") || !strings.Contains(s, "TracerPid:\t0\n") {
+			stopped = append(stopped, f)
+		}
+	}
+	return stopped
+}
+
+func TestSignalsArrive(t *testing.T) {
+	p := start(t, compile(t, "signals"))
+	e := open(t, options(1000, p.pid()))
+	c := newCounter()
+	record(t, e, c, 3*time.Second)
+	said := p.end()
+	var sent, handled, late int
+	if _, err := fmt.Sscanf(said, "%d sent %d handled %d late", &sent, &handled, &late); err != nil {
+		t.Fatalf("%q: %v", said, err)
+	}
+	t.Logf("%d samples, %s %+v", c.samples, said, e.Stops())
+	if sent != handled || late > 0 || sent == 0 || c.samples == 0 {
+		t.Errorf("%d samples; %s", c.samples, said)
+	}
+}
+
+func TestKilledTracerLeavesNothingStopped(t *testing.T) {
+	p := start(t, compile(t, "signals"))
+	// In the middle of a stop of every thread.
+	cmd := tracer(t, "stop", p.pid())
+	if n := len(stoppedThreads(t, p.pid())); n != 6 {
+		t.Errorf("%d threads are stopped, there are 6", n)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	if s := stoppedThreads(t, p.pid()); len(s) > 0 {
+		t.Errorf("still stopped: %v", s)
+	}
+	// At any moment of sampling.
+	for i := range 10 {
+		cmd := tracer(t, "sample", p.pid())
+		time.Sleep(time.Duration(30+17*i) * time.Millisecond)
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if s := stoppedThreads(t, p.pid()); len(s) > 0 {
+			t.Fatalf("still stopped: %v", s)
+		}
+	}
+	said := p.end()
+	var sent, handled, late int
+	if _, err := fmt.Sscanf(said, "%d sent %d handled %d late", &sent, &handled, &late); err != nil || sent != handled || late > 0 {
+		t.Errorf("%q: %v", said, err)
+	}
+}
+
+func TestStoppedProcessStaysStopped(t *testing.T) {
+	p := start(t, compile(t, "signals"))
+	e := open(t, options(1000, p.pid()))
+	record(t, e, newCounter(), 200*time.Millisecond)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		record(t, e, newCounter(), time.Second)
+	}()
+	for range 20 {
+		time.Sleep(20 * time.Millisecond)
+		if out, err := exec.Command("kill", "-STOP", strconv.Itoa(p.pid())).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		time.Sleep(20 * time.Millisecond)
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid()))
+		if err != nil || !strings.Contains(string(b), "State:\tT") && !strings.Contains(string(b), "State:\tt") {
+			t.Errorf("a stopped process runs: %v", err)
+		}
+		if out, err := exec.Command("kill", "-CONT", strconv.Itoa(p.pid())).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	<-done
+	if s := stoppedThreads(t, p.pid()); len(s) > 0 {
+		t.Errorf("still stopped: %v", s)
+	}
+}
+
+func TestAlreadyTraced(t *testing.T) {
+	p := start(t, compile(t, "signals"))
+	cmd := tracer(t, "seize", p.pid())
+	_, err := Open(options(99, p.pid()), "")
+	var traced *TracedError
+	if !errors.As(err, &traced) || traced.Tracer != cmd.Process.Pid || !errors.Is(err, capture.ErrPermission) {
+		t.Fatalf("%v; the tracer is %d", err, cmd.Process.Pid)
+	}
+	t.Log(err)
+}
+
+func TestThreadStorm(t *testing.T) {
+	p := start(t, compile(t, "threads"))
+	before, _ := filepath.Glob("/proc/self/fd/*")
+	e, err := Open(options(1000, p.pid()), "")
+	if err != nil {
+		t.Skip(err)
+	}
+	c := newCounter()
+	record(t, e, c, 3*time.Second)
+	said := p.end()
+	st := e.Stats()
+	t.Logf("%d samples of %d threads, %v, %s %+v %+v", c.samples, len(c.weight), c.kinds, said, st, e.Stops())
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	after, _ := filepath.Glob("/proc/self/fd/*")
+	if len(after) > len(before) {
+		t.Errorf("%d descriptors before, %d after", len(before), len(after))
+	}
+	if c.samples == 0 || c.kinds[capture.Fork] == 0 || c.kinds[capture.Exit] == 0 {
+		t.Errorf("%d samples, notices %v", c.samples, c.kinds)
+	}
+}
