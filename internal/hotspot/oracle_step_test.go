@@ -58,11 +58,11 @@ func oracleRuns(jdk int) []oracleRun {
 			}
 		}
 	}
-	add(false, "basic", "-XX:TieredStopAtLevel=1", 8, 25)
+	add(false, "basic", "-XX:TieredStopAtLevel=1", 8, 17, 25)
 	add(false, "poll", "", 11, 27)
 	add(false, "mixed", "-XX:+PreserveFramePointer", 17)
 	add(false, "mixed", "-XX:+UseZGC", 21)
-	add(true, "basic", "-XX:TieredStopAtLevel=1", 11, 17, 21, 27)
+	add(true, "basic", "-XX:TieredStopAtLevel=1", 11, 21, 27)
 	add(true, "poll", "", 8, 17, 21, 25)
 	add(true, "basic", "", 8, 11, 17, 21, 25, 27)
 	add(true, "intrinsics", "", 8, 11, 17, 21, 25, 27)

@@ -71,7 +71,7 @@ public class Steps implements Runnable {
     }
 
     long basic(long n) {
-        long v = calls(n) + fib(9) + locking(n) + allocation(n) + arrays(n) + exceptions(n) + strings(n) + nativeCalls(n);
+        long v = calls(n) + fib(9) + locking(n) + allocation(n) + arrays(n) + exceptions(n) + strings(n) + nativeCalls(n) + types(n);
         return v;
     }
     long poll(long n) {
@@ -132,6 +132,33 @@ public class Steps implements Runnable {
             if (i == 2) { Object o = null; return n > 100 ? o.hashCode() : 0; }
             return ints[i];
         } finally { sink = i; }
+    }
+    interface Left { }
+    interface Right { }
+    interface Third { }
+    static class Both implements Left, Right, Third { }
+    static final Object[] OBJECTS = {new Both(), "text", new Both(), new ArrayList<Object>()};
+    /** Type tests that the cache of the last answer never knows: the class's list is searched each time. */
+    long types(long n) {
+        long v = 0;
+        for (int i = 0; i < 8; i++) {
+            Object o = OBJECTS[i & 3];
+            if (o instanceof Left) v += ((Left) o).hashCode() & 1;
+            if (o instanceof Right) v += thrownAway((Right) o);
+            if (o instanceof Third) v++;
+            if (o instanceof java.util.RandomAccess) v += 2;
+        }
+        return v;
+    }
+    static int thrownAway(Right r) {
+        try { throw new IllegalArgumentException(); } catch (IllegalStateException e) { return 1; } catch (RuntimeException e) { return rethrown(r); }
+    }
+    static int rethrown(Object r) {
+        try { return thrower(r); } catch (ClassCastException e) { return 3; }
+    }
+    static int thrower(Object r) {
+        Object s = OBJECTS[1];
+        return r == null ? 0 : ((Left) s).hashCode();
     }
     long strings(long n) {
         text.setLength(0);
