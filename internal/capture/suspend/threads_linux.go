@@ -1,6 +1,7 @@
 package suspend
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ type thread struct {
 
 	schedFD, statFD int // kept open
 	statusFD        int // opened when first needed, else -1
+	kernelFD        int // the same, else unopened; -1: not permitted
 
 	seen    account
 	sampled uint64 // ns of CPU time that samples or the beginning account for
@@ -227,7 +229,7 @@ func (p *process) tids() ([]int, error) {
 
 // openThread starts to follow a thread; nil if it has ended.
 func (p *process) openThread(tid int, r *reader) *thread {
-	th := &thread{proc: p, tid: tid, schedFD: -1, statFD: -1, statusFD: -1}
+	th := &thread{proc: p, tid: tid, schedFD: -1, statFD: -1, statusFD: -1, kernelFD: unopened}
 	dir := "task/" + strconv.Itoa(tid)
 	var err error
 	if th.schedFD, err = unix.Openat(p.dir, dir+"/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
@@ -253,7 +255,10 @@ func (th *thread) close() {
 	if th.statusFD >= 0 {
 		_ = unix.Close(th.statusFD)
 	}
-	th.schedFD, th.statFD, th.statusFD = -1, -1, -1
+	if th.kernelFD >= 0 {
+		_ = unix.Close(th.kernelFD)
+	}
+	th.schedFD, th.statFD, th.statusFD, th.kernelFD = -1, -1, -1, -1
 }
 
 // clearOfCall is how long a thread has run, ns, once it has surely left the call
@@ -272,8 +277,32 @@ func (th *thread) wasPreempted(a account, r *reader) bool {
 	if !th.noteSleeps(r) {
 		return false
 	}
-	return known && th.slept == before && a.turns > at.turns && a.run-at.run >= clearOfCall
+	if !known || th.slept != before || a.turns <= at.turns || a.run-at.run < clearOfCall {
+		return false
+	}
+	return !th.seenInCall(r)
 }
+
+// inCall is in the name of every function that is a system call.
+var inCall = []byte("_sys_")
+
+// seenInCall says whether the kernel shows a thread to be inside of a system
+// call, which it does to CAP_SYS_ADMIN only. The time limit of a call may run out
+// just before the thread falls asleep in it, most of all where the hypervisor
+// takes its CPU for a while; then it has not slept, but is not in its own code.
+func (th *thread) seenInCall(r *reader) bool {
+	if th.kernelFD == unopened {
+		fd, err := unix.Openat(th.proc.dir, "task/"+strconv.Itoa(th.tid)+"/stack", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			fd = -1
+		}
+		th.kernelFD = fd
+	}
+	return bytes.Contains(r.read(th.kernelFD), inCall)
+}
+
+// unopened is for a file that was not tried yet.
+const unopened = -2
 
 // noteSleeps is the first look.
 func (th *thread) noteSleeps(r *reader) bool {
