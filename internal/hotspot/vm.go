@@ -52,6 +52,13 @@ func Open(p *target.Process) (*VM, error) {
 		return nil, fmt.Errorf("open the Java VM of process %d: %w", p.PID, err)
 	}
 	vm, err := open(p.Memory(), symbols)
+	if errors.Is(err, ErrNotHotSpot) {
+		// While a library is being loaded its code lies for a moment where its data
+		// will be.
+		if _, table := readTables(p.Memory(), symbols); table != nil {
+			err = fmt.Errorf("its tables are not in place: %v: %w", table, ErrNotReady)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open the Java VM of process %d (%s): %w", p.PID, file, err)
 	}

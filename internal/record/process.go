@@ -257,6 +257,7 @@ func (s *session) notice(n capture.Notice) {
 			}
 			if p.vm == nil {
 				p.vmUntil, p.vmNext = time.Now().Add(vmPatience), time.Time{}
+				p.fresh = false // samples of this very batch may be of the runtime's code
 			}
 		}
 	case capture.Fork:
