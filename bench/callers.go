@@ -26,7 +26,7 @@ func (b *bench) callers() {
 			cp, err := b.compile(jdk, "Chain.java")
 			if err == nil {
 				args := append([]string{b.java(jdk)}, m.flags...)
-				args = append(args, "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Chain::f*", "-cp", cp, "Chain", fmt.Sprint(b.seconds(10)))
+				args = append(args, "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Chain::f*", "-cp", cp, "Chain", fmt.Sprint(b.seconds(6)))
 				var rec *recording
 				rec, err = b.launch([]string{"-F", "1000"}, args...)
 				if err == nil {
