@@ -81,6 +81,8 @@ func Open(opts capture.Options, choice string) (capture.Engine, error) {
 		tried = append(tried, fmt.Errorf("%s: %w", r.name, err))
 		if why == "" {
 			why = reason(err)
+		} else if r.name == "perf-thread" {
+			why = perfReason(err)
 		}
 	}
 	return nil, &noneError{tried}
@@ -109,6 +111,14 @@ func reason(err error) string {
 		return "BPF does not work here: " + firstLine(err.Error())
 	}
 	return firstLine(err.Error())
+}
+
+// perfReason is why the kernel's perf events could not be had at all.
+func perfReason(err error) string {
+	if errors.Is(err, capture.ErrPermission) {
+		return "perf events are not permitted (kernel.perf_event_paranoid is " + perfevent.Paranoid() + "; CAP_PERFMON, or in a container its seccomp profile, would permit them)"
+	}
+	return "perf events do not work here: " + firstLine(err.Error())
 }
 
 func firstLine(s string) string {

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/candid-profiler/candid/internal/capture/perfevent"
 )
 
@@ -35,6 +37,12 @@ func recordAsUser(bin string) error {
 	}
 	defer func() { _ = cmd.Process.Kill() }()
 	time.Sleep(100 * time.Millisecond)
+	if os.Getenv(lockedEnv) != "" {
+		// No memory for rings: the kernel then permits no perf event that samples.
+		if err := unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{}); err != nil {
+			return err
+		}
+	}
 	for _, name := range []string{"bpf", "perf"} {
 		_, err := Open(options(500, cmd.Process.Pid), name)
 		fmt.Printf("%s: %v\n", name, err)
@@ -55,6 +63,28 @@ func recordAsUser(bin string) error {
 	return nil
 }
 
+// lockedEnv leaves it no memory for perf's rings.
+const lockedEnv = "CANDID_TEST_NO_RINGS"
+
+// Where no perf event is to be had, threads are suspended.
+func TestWithoutPerf(t *testing.T) {
+	const limit = "/proc/sys/kernel/perf_event_mlock_kb"
+	old, err := os.ReadFile(limit)
+	if err != nil || os.Getuid() != 0 {
+		t.Skip("becoming another user and taking perf's memory away needs root")
+	}
+	if err := os.WriteFile(limit, []byte("0"), 0o644); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { _ = os.WriteFile(limit, old, 0o644) })
+	got := runAsUser(t, lockedEnv+"=1")
+	for _, want := range []string{"threads suspended by ptrace", "perf events are not permitted", "engine suspend", "threads 3"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in what it said", want)
+		}
+	}
+}
+
 func TestUnprivileged(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("becoming another user needs root")
@@ -62,6 +92,17 @@ func TestUnprivileged(t *testing.T) {
 	if p := perfevent.Paranoid(); p != "2" && p != "1" {
 		t.Skipf("kernel.perf_event_paranoid is %s: users may do either everything or nothing", p)
 	}
+	got := runAsUser(t)
+	for _, want := range []string{"bpf: load the BPF programs: not permitted", "perf: open perf event cpu-clock of the whole machine: not permitted", "BPF is not permitted", "engine perf-thread", "threads 3"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in what it said", want)
+		}
+	}
+}
+
+// runAsUser runs recordAsUser as nobody and gives what it said.
+func runAsUser(t *testing.T, env ...string) string {
+	t.Helper()
 	bin := compile(t, workSource)
 	dir := t.TempDir()
 	self := filepath.Join(dir, "engines.test")
@@ -74,19 +115,14 @@ func TestUnprivileged(t *testing.T) {
 	}
 	cmd := exec.Command(self, filepath.Join(dir, "work"))
 	cmd.Dir = "/"
-	cmd.Env = append(os.Environ(), helperEnv+"=1")
+	cmd.Env = append(append(os.Environ(), helperEnv+"=1"), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := string(out)
-	for _, want := range []string{"bpf: load the BPF programs: not permitted", "perf: open perf event cpu-clock of the whole machine: not permitted", "BPF is not permitted", "engine perf-thread", "threads 3"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q in what it said", want)
-		}
-	}
+	return string(out)
 }
 
 func copyFile(t *testing.T, from, to string) {

@@ -3,22 +3,34 @@ package suspend
 import (
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// BenchmarkStops reports how long threads stand still and how many samples a
-// second there are, of a program that uses every CPU, at the highest rate.
+// BenchmarkStops reports how long threads stand still, how many samples a second
+// there are, of a program that uses every CPU, at the highest rate, and how many
+// one core could take: a second by the CPU time of a sample.
 func BenchmarkStops(b *testing.B) {
 	p := start(b, compile(b, "signals"))
 	e := open(b, options(20000, p.pid()))
 	for b.Loop() {
 		c := newCounter()
-		begin := time.Now()
+		begin, used := time.Now(), cpuTime(b)
 		record(b, e, c, 2*time.Second)
 		b.ReportMetric(float64(c.samples)/time.Since(begin).Seconds(), "samples/s")
+		b.ReportMetric(float64(c.samples)/(cpuTime(b)-used).Seconds(), "samples/cpu-s")
 	}
 	s := e.Stops()
 	b.ReportMetric(float64(s.Median)/1e3, "median-us")
 	b.ReportMetric(float64(s.P99)/1e3, "p99-us")
 	b.ReportMetric(float64(s.Max)/1e3, "max-us")
 	b.ReportMetric(float64(s.BrokenCalls), "broken")
+}
+
+func cpuTime(b *testing.B) time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
