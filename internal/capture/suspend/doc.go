@@ -14,7 +14,8 @@
 // before its next instruction. A count of the times that it got a CPU, read
 // before and after, tells that nothing moved it in between.
 //
-// What a thread does between its last look and falling asleep in the kernel is
-// not seen where it happens. The CPU time is not lost: a sample weighs what the
-// thread has run since its last one.
+// The price is that threads which never run for clearOfCall without sleeping are
+// not sampled, and what others do just after and before they sleep is not seen
+// where it happens. The CPU time is not lost: a sample weighs what the thread has
+// run since its last one.
 package suspend

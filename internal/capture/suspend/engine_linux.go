@@ -103,7 +103,7 @@ func (e *Engine) Name() string { return "suspend" }
 
 // Describe says what is used.
 func (e *Engine) Describe() string {
-	s := fmt.Sprintf("threads suspended by ptrace (cpu time, %.4g Hz), no kernel frames", 1/e.opts.Period.Seconds())
+	s := fmt.Sprintf("threads suspended by ptrace (cpu time, %.4g Hz), no kernel frames, no threads that never run %v without waiting", 1/e.opts.Period.Seconds(), time.Duration(clearOfCall))
 	if e.why != "" {
 		s += ": " + e.why
 	}

@@ -261,11 +261,14 @@ func (th *thread) close() {
 	th.schedFD, th.statFD, th.statusFD, th.kernelFD = -1, -1, -1, -1
 }
 
-// clearOfCall is how long a thread has run, ns, once it has surely left the call
-// in which it slept, and returned from there. One that was woken may lose the
-// CPU again at once, still within the kernel's scheduler, and the time that an
-// interrupt takes counts as the thread's.
-const clearOfCall = 15e3
+// clearOfCall is how long a thread must have run without going to sleep, ns of
+// CPU time, before it may be stopped. It has then surely left the call in which
+// it slept last. And a thread that keeps on running for so long rarely enters the
+// next such call in the microsecond between the last look at it and the stop,
+// in which it may get a CPU after all: that of threads that work for 0.2 ms
+// between two calls, one stop in some hundred broke a call on a virtual machine
+// whose CPUs were often taken away.
+const clearOfCall = 2e6
 
 // wasPreempted says whether a thread that is runnable and has no CPU lost it
 // in its own code. A thread that went to sleep in a call and was woken is
@@ -273,7 +276,8 @@ const clearOfCall = 15e3
 // which was the last, this takes two looks: if the thread has run for a while
 // since the first one and has not gone to sleep, then it was taken away.
 func (th *thread) wasPreempted(a account, r *reader) bool {
-	before, at, known := th.slept, th.sleptAt, th.sleptKnown
+	known := th.sleptKnown
+	before, at := th.slept, th.sleptAt
 	if !th.noteSleeps(r) {
 		return false
 	}
@@ -304,8 +308,10 @@ func (th *thread) seenInCall(r *reader) bool {
 // unopened is for a file that was not tried yet.
 const unopened = -2
 
-// noteSleeps is the first look.
+// noteSleeps is the first look, and keeps what an earlier one saw if the thread
+// has not slept since.
 func (th *thread) noteSleeps(r *reader) bool {
+	known := th.sleptKnown
 	th.sleptKnown = false
 	if th.statusFD < 0 {
 		fd, err := unix.Openat(th.proc.dir, "task/"+strconv.Itoa(th.tid)+"/status", unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -317,6 +323,10 @@ func (th *thread) noteSleeps(r *reader) bool {
 	n, ok := r.voluntary(th.statusFD)
 	if !ok {
 		return false
+	}
+	if known && n == th.slept {
+		th.sleptKnown = true
+		return true
 	}
 	// In this order: a turn that is counted later than the sleeps has not ended
 	// in one of them.

@@ -25,8 +25,9 @@ const (
 	quietTicks = 16
 	// looksAtOnce is how many threads a tick looks at closely, at most.
 	looksAtOnce = 12
-	// secondLook is about how much later the second look follows, where it takes two.
-	secondLook = 150 * time.Microsecond
+	// secondLook is about how much later the second look follows, where it takes
+	// two and the next tick is far.
+	secondLook = 2500 * time.Microsecond
 )
 
 // worker is the sampling thread of one CPU.
@@ -161,7 +162,7 @@ func (w *worker) tick(now int64) (retire bool) {
 	if w.n, w.again = 0, false; w.onCPU() {
 		w.choose(now, false)
 	}
-	if w.n == 0 && w.again {
+	if w.n == 0 && w.again && w.e.opts.Period > 2*secondLook {
 		w.mu.Unlock()
 		sleepUntil(now + int64(secondLook/2+rand.N(secondLook)))
 		w.mu.Lock()
