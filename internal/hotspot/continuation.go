@@ -13,6 +13,7 @@ import (
 const (
 	entryParent       = 8
 	entryContinuation = 16
+	entryFlags        = 32
 	entryFrame        = 80
 )
 
@@ -44,6 +45,17 @@ func (k *chunkWalk) word(addr uint64) (uint64, bool) {
 func (vm *VM) stepBarrier(c *walk.Cursor, e *pcEntry) walk.Verdict {
 	pc, ref := e.pc, e.ref
 	entry, ok := vm.continuationEntry(c)
+	if !ok && c.LeafCallee {
+		// The stub has called the VM to bring frames back from the heap: it is a
+		// frame of its own, somewhere below the entry, and which of the virtual
+		// thread's frames are where just now cannot be told.
+		if entry, ok = vm.entryAbove(c); ok {
+			vm.push(c, pc, ref, walk.KindStub, walk.Exact, walk.ReturnAddress)
+			v := vm.popFrame(c, entry+entryFrame)
+			vm.stepping.prov = max(vm.stepping.prov, walk.Derived)
+			return v
+		}
+	}
 	if !ok {
 		vm.push(c, pc, ref, walk.KindStub, walk.Exact, walk.ReturnAddress)
 		return walk.Stuck
@@ -79,6 +91,23 @@ func (vm *VM) continuationEntry(c *walk.Cursor) (uint64, bool) {
 	}
 	if thread, ok := vm.javaThread(c.TID); ok && vm.off.contEntry != absent {
 		if at, ok := vm.peek.u64(thread + vm.off.contEntry); ok && at > sp && at-sp < maxFrame && vm.isContinuationEntry(c, at) {
+			return at, true
+		}
+	}
+	return 0, false
+}
+
+// maxThawed bounds the room that is made on a stack for frames from the heap, in
+// bytes.
+const maxThawed = 64 << 10
+
+// entryAbove looks for the ContinuationEntry above the Cursor.
+func (vm *VM) entryAbove(c *walk.Cursor) (uint64, bool) {
+	sp := c.Regs.SP()
+	for at := (sp + 7) &^ 7; at < sp+maxThawed && c.InCopy(at+entryFrame-8); at += 8 {
+		flags, _ := c.Word(at + entryFlags)
+		ra, _ := c.Word(at + entryFrame - 8)
+		if uint32(flags) <= 1 && vm.isContinuationEntry(c, at) && vm.validRA(stripPC(c, ra)) {
 			return at, true
 		}
 	}
