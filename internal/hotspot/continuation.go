@@ -105,9 +105,16 @@ const maxThawed = 64 << 10
 func (vm *VM) entryAbove(c *walk.Cursor) (uint64, bool) {
 	sp := c.Regs.SP()
 	for at := (sp + 7) &^ 7; at < sp+maxThawed && c.InCopy(at+entryFrame-8); at += 8 {
+		// All of it has to look so: two objects, the flag of virtual threads and the
+		// size of arguments, a place on the stack or none, a small number.
+		cont, _ := c.Word(at + entryContinuation)
+		chunk, _ := c.Word(at + entryContinuation + 8)
 		flags, _ := c.Word(at + entryFlags)
+		path, _ := c.Word(at + entryFlags + 8)
+		count, _ := c.Word(at + entryFlags + 16)
 		ra, _ := c.Word(at + entryFrame - 8)
-		if uint32(flags) <= 1 && vm.isContinuationEntry(c, at) && vm.validRA(stripPC(c, ra)) {
+		if cont&7 == 0 && chunk&7 == 0 && cont > 1<<12 && uint32(flags) <= 1 && flags>>32 < 1<<12 &&
+			(path == 0 || path > at) && uint32(count) < 1<<12 && vm.isContinuationEntry(c, at) && vm.validRA(stripPC(c, ra)) && !vm.inCodeCache(cont) && !vm.inCodeCache(chunk) {
 			return at, true
 		}
 	}
