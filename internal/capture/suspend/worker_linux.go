@@ -334,6 +334,7 @@ func (w *worker) finish() {
 		p.th.busy = false
 		if p.took {
 			p.th.sampled = p.account.run
+			p.th.slept++ // the stop counts as one
 		}
 		if p.broken {
 			p.th.spared = true
