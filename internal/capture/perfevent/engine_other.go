@@ -21,3 +21,6 @@ const (
 func OpenEngine(capture.Options, Scope, string) (capture.Engine, error) {
 	return nil, fmt.Errorf("sample with perf events: %w: they are Linux's", capture.ErrUnsupported)
 }
+
+// Paranoid is "unknown": only Linux has kernel.perf_event_paranoid.
+func Paranoid() string { return "unknown" }
