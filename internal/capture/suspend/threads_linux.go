@@ -268,7 +268,7 @@ func (th *thread) close() {
 // in which it may get a CPU after all: that of threads that work for 0.2 ms
 // between two calls, one stop in some hundred broke a call on a virtual machine
 // whose CPUs were often taken away.
-const clearOfCall = 2e6
+const clearOfCall = 500e3
 
 // wasPreempted says whether a thread that is runnable and has no CPU lost it
 // in its own code. A thread that went to sleep in a call and was woken is
