@@ -93,7 +93,8 @@ func (b *bench) launch(candid []string, program ...string) (*recording, error) {
 	if err != nil {
 		return nil, err
 	}
-	return readRecording(file, stdout.Bytes(), string(out))
+	// The program's output has standard output, so the summary is on standard error.
+	return readRecording(file, stderr.Bytes(), string(out))
 }
 
 // attach records a running process for some time.
@@ -112,6 +113,9 @@ func (b *bench) attachTo(pid int, d time.Duration, candid ...string) (*recording
 
 func readRecording(file string, stdout []byte, programOut string) (*recording, error) {
 	r := &recording{stdout: programOut}
+	if i := bytes.IndexByte(stdout, '{'); i > 0 {
+		stdout = stdout[i:]
+	}
 	if err := json.Unmarshal(stdout, &r.summary); err != nil {
 		return nil, fmt.Errorf("candid's summary: %w: %s", err, firstLine(stdout))
 	}

@@ -35,10 +35,11 @@ type blob struct {
 	frameSize          uint64 // bytes, with the saved frame pointer and the return address; 0: has none
 	frameComplete      uint64 // address after the prologue; codeEnd or more if never
 	name               string
-	nm                 *nmethod     // of blobNMethod and blobNativeMethod, else nil
-	swept              bool         // pushed is known
-	pushed             native.Spans // VM.pushes
-	code               []byte       // copy of [codeBegin, codeEnd), fetched by VM.codeOf on first need
+	nm                 *nmethod      // of blobNMethod and blobNativeMethod, else nil
+	swept              bool          // pushed is known
+	pushed             native.Spans  // VM.pushes
+	depths             native.Depths // how far the body has lowered the stack pointer; nil if not followed
+	code               []byte        // copy of [codeBegin, codeEnd), fetched by VM.codeOf on first need
 
 	cookie    cookie
 	segments  uint64 // of its block

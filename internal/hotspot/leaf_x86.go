@@ -2,8 +2,6 @@ package hotspot
 
 import (
 	"bytes"
-	"slices"
-	"strings"
 
 	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -76,10 +74,17 @@ type leaf struct {
 // rsp into rbp too, but after sub rsp.
 func (l *leaf) moves() bool { return l.fp == l.sp && movRBP.before(l.code, l.off) }
 
+// entering says whether pc is before the place where the blob says that the frame
+// is complete.
+func (l *leaf) entering() bool {
+	return l.pc < l.b.frameComplete && l.b.frameComplete < l.b.codeEnd
+}
+
 var (
-	movRBP  = pat("55 48 8B EC")
-	subImm8 = []byte{0x48, 0x83, 0xEC}
-	subImm  = []byte{0x48, 0x81, 0xEC}
+	movRBP   = pat("55 48 8B EC")
+	pushMove = []byte{0x55, 0x48, 0x8B, 0xEC}
+	subImm8  = []byte{0x48, 0x83, 0xEC}
+	subImm   = []byte{0x48, 0x81, 0xEC}
 )
 
 // entered is how far pc is behind the verified entry point, negative if before it.
@@ -167,140 +172,6 @@ var bodyRules = []leafRule{
 
 func (l *leaf) inStubs() bool { return l.b.nm != nil && l.pc >= l.b.nm.stubBegin }
 
-// wrapperRules are of the compiled wrappers of native methods.
-var wrapperRules = []leafRule{
-	{when: func(l *leaf) bool { return l.fp == l.sp+l.fs-16 }, place: inBuilt},
-	{before: pat("55"), place: underSaved},
-	{when: (*leaf).moves, place: underSaved},
-	{at: pat("C9"), place: byFP},
-	{when: func(l *leaf) bool {
-		return l.pc < l.b.frameComplete || l.fp <= l.sp || l.fp > l.sp+l.fs-16
-	}, place: onTop},
-	{place: byFP},
-}
-
-// runtimeRules are of the stubs through which compiled code calls the VM.
-var runtimeRules = []leafRule{
-	{at: pat("48 8F"), place: inPushed},
-	{at: pat("8F"), place: inPushed},
-	{at: pat("C9"), place: byFP},
-	{at: pat("C3"), place: onTop},
-	{at: pat("5D"), place: underSaved},
-	{before: pat("5D"), at: pat("E9"), place: onTop},
-	{before: pat("5D"), at: pat("FF E0"), place: onTop},
-	{before: pat("5D"), at: pat("41 FF E2"), place: onTop},
-	// The rethrow stub pops its return address: pop rbp; pop rdx; jmp r10.
-	{before: pat("5D"), at: pat("5A"), place: onTop},
-	{before: pat("5D 5A"), at: pat("41 FF E2"), place: inRDXPlace},
-	// C1's handle_exception_from_callee: leave; pop rcx; jmp rcx.
-	{before: pat("C9"), at: pat("59"), place: onTop},
-	{before: pat("C9 59"), at: pat("FF E1"), place: inRCXPlace},
-	{before: pat("C9"), at: pat("E9"), place: onTop},
-	{before: pat("C9"), at: pat("FF"), place: onTop},
-	{at: pat("55"), when: func(l *leaf) bool { return l.off < 16 }, place: onTop},
-	{before: pat("55"), when: func(l *leaf) bool { return l.off <= 16 }, place: underSaved},
-	{when: func(l *leaf) bool { return l.off <= 24 && l.moves() }, place: underSaved},
-	// C1's stubs begin with a frame on rbp and move rsp within it.
-	{when: func(l *leaf) bool { return l.off >= 4 && callStubEntry.at(l.code, 0) }, place: byFP},
-	// Some are jumped to by others that have made the frame already.
-	{when: func(l *leaf) bool {
-		return l.fp > l.sp && l.fp <= l.sp+l.fs-16 && l.codeAt(l.fp+8)
-	}, place: byFP},
-	{when: func(l *leaf) bool { return l.off == 0 }, place: onTop},
-	{place: inBuilt},
-}
-
-// exceptionRules: the blob is entered by a jump with the return address in rdx.
-var exceptionRules = []leafRule{
-	{at: pat("52"), when: func(l *leaf) bool { return l.off == 0 }, place: inRDXPlace},
-	{before: pat("52"), when: func(l *leaf) bool { return l.off == 1 }, place: onTop},
-}
-
-// safepointRules are of the blobs that polls end up in.
-var safepointRules = []leafRule{
-	// A loop's poll: its slot for the return address is made by push rbx.
-	{at: pat("53 55"), place: atException},
-	{at: pat("55"), place: onTop},
-	{before: pat("55"), place: underSaved},
-	{at: pat("C3"), place: onTop},
-	{at: pat("5D"), place: underSaved},
-	{when: func(l *leaf) bool { return l.fp >= l.sp && l.fp < l.sp+l.fs+64 }, place: byFP},
-	{place: inBuilt},
-}
-
-// jumpRules are of hand-made stubs that have taken their return address off the
-// stack and jump.
-var jumpRules = []leafRule{
-	// forward_exception: pop rdx; mov rax,[r15+x]; mov [r15+x],0; jmp rbx.
-	{before: pat("5A"), at: pat("49 8B 47"), place: inRDXPlace},
-	{before: pat("5A 49 8B 47 ??"), at: pat("49 C7 47"), place: inRDXPlace},
-	{before: pat("49 C7 47 ?? 00 00 00 00"), at: pat("FF E3"), place: inRDXPlace},
-	// unwind_exception of C1: pop rdx; jmp rbx.
-	{before: pat("5A"), at: pat("FF E3"), place: inRDXPlace},
-}
-
-// stubRules are of hand-made stubs whose code could not be read. 41 55 is push
-// r13, not push rbp.
-var stubRules = slices.Concat(jumpRules, []leafRule{
-	{at: pat("55"), when: func(l *leaf) bool { return !pat41.before(l.code, l.off) }, place: onTop},
-	{before: pat("55"), when: func(l *leaf) bool { return !pat41.before(l.code, l.off-1) }, place: underSaved},
-	{at: pat("C3"), place: onTop},
-	{at: pat("C9"), place: byFP},
-	// A whole blob on rbp, as the collectors' stubs that save all registers are.
-	{when: func(l *leaf) bool {
-		return l.b.kind == blobRuntimeStub && l.off >= 4 && callStubEntry.at(l.code, 0) && l.fp >= l.sp && l.fp < l.sp+maxStubFrame
-	}, place: byFP},
-	{when: (*leaf).onFP, place: byFP},
-	// A call of C code without a frame: the stack is aligned first.
-	{before: pat("48 83 EC 08"), at: pat("E8"), place: underOther},
-	{at: pat("48 83 C4 08"), place: underOther},
-	{place: onTop},
-})
-
-// onFP says whether a hand-made stub seems to have its frame on rbp.
-func (l *leaf) onFP() bool { return l.fp >= l.sp && l.fp < l.sp+512 && l.codeAt(l.fp+8) }
-
-// barrierRules are of the nmethod entry barrier's stub, which pushes -1 before it
-// makes its frame.
-var barrierRules = []leafRule{
-	{at: pat("68 FF FF FF FF"), place: onTop},
-	{at: pat("55"), place: underOther},
-	{before: pat("55"), place: spot{inSP, 16, 0}},
-	{at: pat("C3"), place: onTop},
-	{at: pat("FF 64 24 F8"), place: onTop},
-	{when: func(l *leaf) bool { return l.fp < l.sp || l.fp >= l.sp+maxStubFrame }, place: underOther},
-	{before: pat("C9"), place: underOther},
-	{before: pat("C9 48 85 24 24"), place: underOther},
-	{place: spot{inFP, 16, 0}},
-}
-
-// callStubRules are of the stub through which C++ calls Java, which its return
-// address into libjvm tells from no other stub.
-var callStubRules = []leafRule{
-	{at: pat("55"), place: onTop},
-	{before: pat("55"), place: underSaved},
-	{at: pat("C3"), place: onTop},
-	{place: byFP},
-}
-
-// framelessRules are of adapters, vtable stubs and inline cache buffers, of the
-// interpreter's native signature handlers, which run on its frame pointer, and of
-// JNI's fast field getters: none pushes anything that stays.
-var framelessRules = []leafRule{{place: onTop}}
-
-var framelessNames = []string{"native signature handlers", "Signature Handler Temp Buffer", "InlineCacheBuffer", "jni_fast_", "flush_icache"}
-
-func (b *blob) frameless() bool {
-	for _, n := range framelessNames {
-		if strings.HasPrefix(b.name, n) {
-			return true
-		}
-	}
-	return false
-}
-
-var pat41 = pat("41")
-
 // codeAt says whether the word at addr is a return address into generated code.
 func (l *leaf) codeAt(addr uint64) bool {
 	w, ok := l.c.Word(addr)
@@ -317,6 +188,26 @@ func (l *leaf) match(rules []leafRule) (spot, bool) {
 	}
 	return spot{}, false
 }
+
+// putAside says by how many bytes rsp is lower where a string search intrinsic
+// has put a short string on the stack: it keeps the old rsp on top, for a pop rsp
+// at its end (macroAssembler_x86 string_indexof, 8 and later). 0: it did not.
+func (l *leaf) putAside() uint64 {
+	old := l.top()
+	if old <= l.sp || old-l.sp > maxPutAside || old&7 != 0 {
+		return 0
+	}
+	// pop rsp is one byte, 5C.
+	if bytes.IndexByte(l.code[l.off:min(len(l.code), l.off+popRSPWithin)], 0x5C) < 0 {
+		return 0
+	}
+	return old - l.sp
+}
+
+const (
+	maxPutAside  = 256 // bytes: the string is shorter than a vector register
+	popRSPWithin = 2048
+)
 
 // readable says whether reading the code is the best way to find the caller: in
 // hand-made stubs, except where they do not return but jump (jumpRules), and
@@ -440,6 +331,9 @@ func (l *leaf) callerX86() (found, bool) {
 	}
 	if p == inBuilt && l.b.kind == blobNMethod {
 		by := l.vm.lowered(l.b, l.off)
+		if by == 0 {
+			by = l.putAside()
+		}
 		if by == 0 {
 			by = l.vm.pushed(l.b, l.pc)
 		}

@@ -79,6 +79,9 @@ func (vm *VM) pushed(b *blob, pc uint64) uint64 {
 	if !vm.pushes(b, pc) {
 		return 0
 	}
+	if b.depths != nil {
+		return b.depths.At(pc - b.frameComplete)
+	}
 	if n := vm.popsAt(b, pc); n != 0 {
 		return n
 	}
@@ -122,9 +125,15 @@ func (vm *VM) pushes(b *blob, pc uint64) bool {
 		from := body - b.codeBegin
 		if code := vm.codeOf(b); from < uint64(len(code)) {
 			if end := min(uint64(len(code)), b.nm.stubBegin-b.codeBegin); from < end {
-				b.pushed = vm.stepping.readings.reader.PushSpans(code[from:end])
+				var ok bool
+				if b.depths, ok = vm.stepping.readings.reader.Depths(code[from:end]); !ok {
+					b.pushed = vm.stepping.readings.reader.PushSpans(code[from:end])
+				}
 			}
 		}
+	}
+	if b.depths != nil {
+		return pc >= body && b.depths.At(pc-body) > 0
 	}
 	return len(b.pushed) > 0 && pc >= body && b.pushed.Inside(pc-body)
 }

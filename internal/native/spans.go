@@ -60,6 +60,8 @@ func (r *Reader) PushSpans(code []byte) Spans {
 			depth += 8
 		case x86asm.POP, x86asm.POPFQ:
 			switch {
+			case isSP(inst.Args[0]):
+				return whole
 			case depth > 0:
 				depth -= 8
 			case inst.Args[0] != x86asm.Arg(x86asm.RBP): // all that an epilogue pops

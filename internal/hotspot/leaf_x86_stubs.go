@@ -1,0 +1,155 @@
+package hotspot
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// This file holds the rules for code that is no compiled Java method: wrappers of
+// native methods, runtime stubs, polls, adapters and hand-made stubs.
+
+// wrapperRules are of the compiled wrappers of native methods.
+var wrapperRules = []leafRule{
+	// Where the code tells, it decides: the caller's rbp may by chance be just
+	// where the wrapper's would be (PreserveFramePointer makes that likely).
+	{before: pat("55"), when: (*leaf).entering, place: underSaved},
+	{before: pat("55 48 8B EC"), when: (*leaf).entering, place: underSaved},
+	{when: func(l *leaf) bool { return l.entering() && !bytes.Contains(l.code[:l.off], pushMove) }, place: onTop},
+	// leave; cmp [r15+pending_exception],0; jne; ret; jmp forward_exception.
+	{at: pat("C3"), place: onTop},
+	{at: pat("0F 85 ?? ?? ?? ?? C3"), place: onTop},
+	{before: pat("C9"), at: pat("49 81 7F ?? ?? ?? ?? ?? 0F 85 ?? ?? ?? ?? C3"), place: onTop},
+	{before: pat("C9"), at: pat("49 83 7F ?? ?? 0F 85 ?? ?? ?? ?? C3"), place: onTop},
+	{before: pat("0F 85 ?? ?? ?? ?? C3"), at: pat("E9"), place: onTop},
+	{when: func(l *leaf) bool { return l.fp == l.sp+l.fs-16 }, place: inBuilt},
+	{before: pat("55"), place: underSaved},
+	{when: (*leaf).moves, place: underSaved},
+	{at: pat("C9"), place: byFP},
+	{when: func(l *leaf) bool {
+		return l.pc < l.b.frameComplete || l.fp <= l.sp || l.fp > l.sp+l.fs-16
+	}, place: onTop},
+	{place: byFP},
+}
+
+// runtimeRules are of the stubs through which compiled code calls the VM.
+var runtimeRules = []leafRule{
+	{at: pat("48 8F"), place: inPushed},
+	{at: pat("8F"), place: inPushed},
+	{at: pat("C9"), place: byFP},
+	{at: pat("C3"), place: onTop},
+	{at: pat("5D"), place: underSaved},
+	{before: pat("5D"), at: pat("E9"), place: onTop},
+	{before: pat("5D"), at: pat("FF E0"), place: onTop},
+	{before: pat("5D"), at: pat("41 FF E2"), place: onTop},
+	// The rethrow stub pops its return address: pop rbp; pop rdx; jmp r10.
+	{before: pat("5D"), at: pat("5A"), place: onTop},
+	{before: pat("5D 5A"), at: pat("41 FF E2"), place: inRDXPlace},
+	// C1's handle_exception_from_callee: leave; pop rcx; jmp rcx.
+	{before: pat("C9"), at: pat("59"), place: onTop},
+	{before: pat("C9 59"), at: pat("FF E1"), place: inRCXPlace},
+	{before: pat("C9"), at: pat("E9"), place: onTop},
+	{before: pat("C9"), at: pat("FF"), place: onTop},
+	{at: pat("55"), when: func(l *leaf) bool { return l.off < 16 }, place: onTop},
+	{before: pat("55"), when: func(l *leaf) bool { return l.off <= 16 }, place: underSaved},
+	{when: func(l *leaf) bool { return l.off <= 24 && l.moves() }, place: underSaved},
+	// C1's stubs begin with a frame on rbp and move rsp within it.
+	{when: func(l *leaf) bool { return l.off >= 4 && callStubEntry.at(l.code, 0) }, place: byFP},
+	// Some are jumped to by others that have made the frame already.
+	{when: func(l *leaf) bool {
+		return l.fp > l.sp && l.fp <= l.sp+l.fs-16 && l.codeAt(l.fp+8)
+	}, place: byFP},
+	{when: func(l *leaf) bool { return l.off == 0 }, place: onTop},
+	{place: inBuilt},
+}
+
+// exceptionRules: the blob is entered by a jump with the return address in rdx.
+var exceptionRules = []leafRule{
+	{at: pat("52"), when: func(l *leaf) bool { return l.off == 0 }, place: inRDXPlace},
+	{before: pat("52"), when: func(l *leaf) bool { return l.off == 1 }, place: onTop},
+}
+
+// safepointRules are of the blobs that polls end up in.
+var safepointRules = []leafRule{
+	// A loop's poll: its slot for the return address is made by push rbx.
+	{at: pat("53 55"), place: atException},
+	{at: pat("55"), place: onTop},
+	{before: pat("55"), place: underSaved},
+	{at: pat("C3"), place: onTop},
+	{at: pat("5D"), place: underSaved},
+	{when: func(l *leaf) bool { return l.fp >= l.sp && l.fp < l.sp+l.fs+64 }, place: byFP},
+	{place: inBuilt},
+}
+
+// jumpRules are of hand-made stubs that have taken their return address off the
+// stack and jump.
+var jumpRules = []leafRule{
+	// forward_exception: pop rdx; mov rax,[r15+x]; mov [r15+x],0; jmp rbx.
+	{before: pat("5A"), at: pat("49 8B 47"), place: inRDXPlace},
+	{before: pat("5A 49 8B 47 ??"), at: pat("49 C7 47"), place: inRDXPlace},
+	{before: pat("49 C7 47 ?? 00 00 00 00"), at: pat("FF E3"), place: inRDXPlace},
+	// unwind_exception of C1: pop rdx; jmp rbx.
+	{before: pat("5A"), at: pat("FF E3"), place: inRDXPlace},
+}
+
+// stubRules are of hand-made stubs whose code could not be read. 41 55 is push
+// r13, not push rbp.
+var stubRules = slices.Concat(jumpRules, []leafRule{
+	{at: pat("55"), when: func(l *leaf) bool { return !pat41.before(l.code, l.off) }, place: onTop},
+	{before: pat("55"), when: func(l *leaf) bool { return !pat41.before(l.code, l.off-1) }, place: underSaved},
+	{at: pat("C3"), place: onTop},
+	{at: pat("C9"), place: byFP},
+	// A whole blob on rbp, as the collectors' stubs that save all registers are.
+	{when: func(l *leaf) bool {
+		return l.b.kind == blobRuntimeStub && l.off >= 4 && callStubEntry.at(l.code, 0) && l.fp >= l.sp && l.fp < l.sp+maxStubFrame
+	}, place: byFP},
+	{when: (*leaf).onFP, place: byFP},
+	// A call of C code without a frame: the stack is aligned first.
+	{before: pat("48 83 EC 08"), at: pat("E8"), place: underOther},
+	{at: pat("48 83 C4 08"), place: underOther},
+	{place: onTop},
+})
+
+// onFP says whether a hand-made stub seems to have its frame on rbp.
+func (l *leaf) onFP() bool { return l.fp >= l.sp && l.fp < l.sp+512 && l.codeAt(l.fp+8) }
+
+// barrierRules are of the nmethod entry barrier's stub, which pushes -1 before it
+// makes its frame.
+var barrierRules = []leafRule{
+	{at: pat("68 FF FF FF FF"), place: onTop},
+	{at: pat("55"), place: underOther},
+	{before: pat("55"), place: spot{inSP, 16, 0}},
+	{at: pat("C3"), place: onTop},
+	{at: pat("FF 64 24 F8"), place: onTop},
+	{when: func(l *leaf) bool { return l.fp < l.sp || l.fp >= l.sp+maxStubFrame }, place: underOther},
+	{before: pat("C9"), place: underOther},
+	{before: pat("C9 48 85 24 24"), place: underOther},
+	{place: spot{inFP, 16, 0}},
+}
+
+// callStubRules are of the stub through which C++ calls Java, which its return
+// address into libjvm tells from no other stub.
+var callStubRules = []leafRule{
+	{at: pat("55"), place: onTop},
+	{before: pat("55"), place: underSaved},
+	{at: pat("C3"), place: onTop},
+	{place: byFP},
+}
+
+// framelessRules are of adapters, vtable stubs and inline cache buffers, of the
+// interpreter's native signature handlers, which run on its frame pointer, and of
+// JNI's fast field getters: none pushes anything that stays.
+var framelessRules = []leafRule{{place: onTop}}
+
+var framelessNames = []string{"native signature handlers", "Signature Handler Temp Buffer", "InlineCacheBuffer", "jni_fast_", "flush_icache"}
+
+func (b *blob) frameless() bool {
+	for _, n := range framelessNames {
+		if strings.HasPrefix(b.name, n) {
+			return true
+		}
+	}
+	return false
+}
+
+var pat41 = pat("41")
