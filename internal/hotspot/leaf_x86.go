@@ -193,8 +193,19 @@ func (l *leaf) match(rules []leafRule) (spot, bool) {
 // has put a short string on the stack: it keeps the old rsp on top, for a pop rsp
 // at its end (macroAssembler_x86 string_indexof, 8 and later). 0: it did not.
 func (l *leaf) putAside() uint64 {
+	if l.b.nm.level != 4 { // only C2 has these intrinsics
+		return 0
+	}
 	old := l.top()
 	if old <= l.sp || old-l.sp > maxPutAside || old&7 != 0 {
+		return 0
+	}
+	// It has kept rsp in a register before: mov reg,rsp.
+	kept := false
+	for i := max(l.off-keptRSPWithin, 0); i+3 <= l.off && !kept; i++ {
+		kept = l.code[i]&0xFB == 0x48 && l.code[i+1] == 0x8B && l.code[i+2]&0xC7 == 0xC4
+	}
+	if !kept {
 		return 0
 	}
 	// pop rsp is one byte, 5C.
@@ -207,6 +218,8 @@ func (l *leaf) putAside() uint64 {
 const (
 	maxPutAside  = 256 // bytes: the string is shorter than a vector register
 	popRSPWithin = 2048
+	// keptRSPWithin is how far behind mov reg,rsp the string may be looked at, bytes of code.
+	keptRSPWithin = 512
 )
 
 // readable says whether reading the code is the best way to find the caller: in

@@ -42,6 +42,11 @@ var runtimeRules = []leafRule{
 	{before: pat("5D"), at: pat("E9"), place: onTop},
 	{before: pat("5D"), at: pat("FF E0"), place: onTop},
 	{before: pat("5D"), at: pat("41 FF E2"), place: onTop},
+	// A pending exception is forwarded with the frame gone: mov [r15+result],0;
+	// mov rax,[r15+exception]; jmp.
+	{before: pat("5D"), at: pat("49 C7 87"), place: onTop},
+	{before: pat("5D 49 C7 87 ?? ?? ?? ?? ?? ?? ?? ??"), at: pat("49 8B 47"), place: onTop},
+	{before: pat("5D 49 C7 87 ?? ?? ?? ?? ?? ?? ?? ?? 49 8B 47 ??"), at: pat("E9"), place: onTop},
 	// The rethrow stub pops its return address: pop rbp; pop rdx; jmp r10.
 	{before: pat("5D"), at: pat("5A"), place: onTop},
 	{before: pat("5D 5A"), at: pat("41 FF E2"), place: inRDXPlace},

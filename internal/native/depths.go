@@ -126,7 +126,7 @@ func depthAfter(inst x86asm.Inst, depth int64, saved bool) (int64, bool) {
 		depth += 8
 	case x86asm.POP, x86asm.POPFQ:
 		if isSP(inst.Args[0]) {
-			return 0, false
+			return 0, true // the old one, which was kept where the frame was as it was made
 		}
 		if depth > 0 {
 			depth -= 8
