@@ -70,6 +70,9 @@ type leaf struct {
 	fs   uint64
 }
 
+// known says whether the code around pc could be read.
+func (l *leaf) known() bool { return l.off <= len(l.code) }
+
 // moves says whether push rbp; mov rbp,rsp was just executed. Small frames move
 // rsp into rbp too, but after sub rsp.
 func (l *leaf) moves() bool { return l.fp == l.sp && movRBP.before(l.code, l.off) }
@@ -98,7 +101,7 @@ func (l *leaf) entered() int64 {
 // subbed says where the prologue's sub rsp that was executed ends, in code, or 0.
 func (l *leaf) subbed() int {
 	n := l.entered()
-	if n <= 0 || n > int64(l.off) {
+	if n <= 0 || n > int64(l.off) || !l.known() {
 		return 0
 	}
 	ran := l.code[l.off-int(n) : l.off]
@@ -193,7 +196,7 @@ func (l *leaf) match(rules []leafRule) (spot, bool) {
 // has put a short string on the stack: it keeps the old rsp on top, for a pop rsp
 // at its end (macroAssembler_x86 string_indexof, 8 and later). 0: it did not.
 func (l *leaf) putAside() uint64 {
-	if l.b.nm.level != 4 { // only C2 has these intrinsics
+	if l.b.nm.level != 4 || !l.known() { // only C2 has these intrinsics
 		return 0
 	}
 	old := l.top()

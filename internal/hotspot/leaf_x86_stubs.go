@@ -15,7 +15,7 @@ var wrapperRules = []leafRule{
 	// where the wrapper's would be (PreserveFramePointer makes that likely).
 	{before: pat("55"), when: (*leaf).entering, place: underSaved},
 	{before: pat("55 48 8B EC"), when: (*leaf).entering, place: underSaved},
-	{when: func(l *leaf) bool { return l.entering() && !bytes.Contains(l.code[:l.off], pushMove) }, place: onTop},
+	{when: func(l *leaf) bool { return l.entering() && l.known() && !bytes.Contains(l.code[:l.off], pushMove) }, place: onTop},
 	// leave; cmp [r15+pending_exception],0; jne; ret; jmp forward_exception.
 	{at: pat("C3"), place: onTop},
 	{at: pat("0F 85 ?? ?? ?? ?? C3"), place: onTop},

@@ -2,6 +2,7 @@ package record
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -67,13 +68,7 @@ func (s *session) Sample(snap *capture.Snapshot) {
 		s.bareSample(snap, out)
 		return
 	}
-	s.refresh(p)
-	out.Thread = s.thread(p, snap.TID)
-	p.walker.Walk(snap, p.target.Memory(), &s.stack)
-	if s.first == 0 {
-		s.first = time.Since(s.began)
-	}
-	out.Node = p.in.node(snap.TID, &s.stack)
+	s.walk(p, snap, &out)
 	out.End = s.stack.End
 	if s.stack.Stitched {
 		out.Flags |= profile.Stitched
@@ -106,6 +101,26 @@ func (s *session) bareSample(snap *capture.Snapshot, out profile.Sample) {
 	}
 	s.b.Add(out)
 	s.samples++
+}
+
+// walk walks and names the stack of one snapshot. A fault of candid's own costs
+// that one stack, which is counted as broken, and is told; never the recording.
+func (s *session) walk(p *process, snap *capture.Snapshot, out *profile.Sample) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.note(fmt.Sprintf("candid has a fault, please report it: walking a stack of process %d: %v", p.pid, r))
+			s.stack.Reset()
+			s.stack.End = walk.EndNoRule
+			out.Node = profile.RootNode
+		}
+	}()
+	s.refresh(p)
+	out.Thread = s.thread(p, snap.TID)
+	p.walker.Walk(snap, p.target.Memory(), &s.stack)
+	if s.first == 0 {
+		s.first = time.Since(s.began)
+	}
+	out.Node = p.in.node(snap.TID, &s.stack)
 }
 
 // process gives the target with this pid, attaching to it at its first sample.
