@@ -24,14 +24,13 @@ type outputFlags struct {
 	suffix  bool
 }
 
-func (f *outputFlags) add(cmd *cobra.Command, optional bool) {
+func (f *outputFlags) add(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVarP(&f.path, "output", "o", "", "`FILE` to write; '-' is standard output")
 	fl.StringVar(&f.format, "format", "", "`NAME` of the format, if the extension does not say it")
 	fl.BoolVar(&f.force, "force", false, "overwrite the file if it is there")
 	fl.BoolVarP(&f.threads, "threads", "t", false, "split by thread")
 	fl.BoolVar(&f.suffix, "kinds", false, "in collapsed files: mark each frame's kind (_[j] _[i] _[k] _[1])")
-	_ = optional
 }
 
 // output is a place for a profile that has been found writable.

@@ -76,7 +76,7 @@ arguments, which makes the place of a sample inside inlined methods exact.`,
 	fl.Float64VarP(&f.freq, "freq", "F", 99, "samples per second of CPU time: `HZ`")
 	fl.DurationVarP(&f.interval, "interval", "i", 0, "CPU `TIME` between samples, such as 10ms; instead of -F")
 	fl.StringSliceVarP(&f.events, "event", "e", []string{"cpu"}, "`NAME` of what to sample by: "+strings.Join(record.EventNames(), ", "))
-	f.out.add(cmd, true)
+	f.out.add(cmd)
 	fl.StringVar(&f.thread, "thread", "", "keep only threads whose name matches this `REGEX`")
 	fl.StringVar(&f.engine, "engine", "auto", "`HOW` to sample: "+strings.Join(append([]string{"auto"}, engines.Names()...), ", "))
 	fl.BoolVar(&f.noJVMFlags, "no-jvm-flags", false, "launch java with just the arguments given")

@@ -156,7 +156,7 @@ Writes:
 		},
 	}
 	cmd.Flags().SortFlags = false
-	out.add(cmd, false)
+	out.add(cmd)
 	filter.add(cmd)
 	return cmd
 }
