@@ -171,6 +171,11 @@ func TestEveryEngine(t *testing.T) {
 			r.look = func(s *capture.Snapshot) {
 				sp := s.Regs.SP()
 				end := s.StackAddr + uint64(len(s.Stack))
+				if s.Flags&capture.StackCut != 0 && end%4096 == 0 && end < s.StackTop && (name == "perf" || name == "perf-thread") {
+					// The kernel's own copy ends before a page that it had taken out of
+					// the process meanwhile; the engine says so, and the walk goes on there.
+					return
+				}
 				if s.Flags&^capture.InKernel != 0 || s.Regs.PC == 0 || s.StackAddr > sp || end != s.StackTop || end-sp < 2000 || end-sp > 64<<10 {
 					t.Errorf("pc %x sp %x copy %x+%d top %x flags %x", s.Regs.PC, sp, s.StackAddr, len(s.Stack), s.StackTop, s.Flags)
 				}
