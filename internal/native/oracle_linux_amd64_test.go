@@ -18,14 +18,19 @@ import (
 // build compiles testdata/walk.c; the test is skipped where that cannot be done.
 func build(t testing.TB, flags ...string) string {
 	t.Helper()
-	cc, err := exec.LookPath("gcc")
+	return buildWith(t, "gcc", flags...)
+}
+
+func buildWith(t testing.TB, compiler string, flags ...string) string {
+	t.Helper()
+	cc, err := exec.LookPath(compiler)
 	if err != nil {
-		t.Skip("gcc is not installed")
+		t.Skip(compiler + " is not installed")
 	}
 	exe := filepath.Join(t.TempDir(), "walk")
 	args := append([]string{"-g0", "-o", exe, "testdata/walk.c"}, flags...)
 	if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
-		t.Skipf("gcc %v: %v\n%s", flags, err, out)
+		t.Skipf("%s %v: %v\n%s", compiler, flags, err, out)
 	}
 	return exe
 }
@@ -258,16 +263,20 @@ func TestEveryInstructionFromTheFirst(t *testing.T) {
 // program's own functions have no tables, the C library has.
 func TestEveryInstructionWithoutTables(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		flags []string
+		name     string
+		compiler string
+		flags    []string
 	}{
-		{"O2", []string{"-O2"}},
-		{"O0", []string{"-O0"}},
-		{"Os", []string{"-Os"}},
-		{"O3 frame pointer", []string{"-O3", "-fno-omit-frame-pointer"}},
+		{"O2", "gcc", []string{"-O2"}},
+		{"O0", "gcc", []string{"-O0"}},
+		{"Os", "gcc", []string{"-Os"}},
+		{"O3 frame pointer", "gcc", []string{"-O3", "-fno-omit-frame-pointer"}},
+		// musl has no tables either.
+		{"musl", "musl-gcc", []string{"-O2"}},
+		{"musl static, stripped", "musl-gcc", []string{"-O2", "-static", "-s"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newSubject(t, build(t, append(c.flags, "-fno-asynchronous-unwind-tables", "-fno-exceptions")...))
+			s := newSubject(t, buildWith(t, c.compiler, append(c.flags, "-fno-asynchronous-unwind-tables", "-fno-exceptions")...))
 			if err := s.tr.RunToTrap(); err != nil {
 				t.Fatal(err)
 			}
