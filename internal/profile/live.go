@@ -18,3 +18,12 @@ func (b *Builder) AddProcess(p Process) int {
 	b.p.Processes = append(b.p.Processes, p)
 	return len(b.p.Processes) - 1
 }
+
+// Funcs are the functions so far.
+func (b *Builder) Funcs() []Func { return b.p.Funcs }
+
+// Frames are the frames so far.
+func (b *Builder) Frames() []Frame { return b.p.Frames }
+
+// At gives a node of the trie.
+func (b *Builder) At(node uint32) Node { return b.nodes.At(node) }

@@ -38,6 +38,7 @@ type Options struct {
 	Launched func(signal func(os.Signal) error)
 	// Progress is called about five times a second with the samples so far; may be nil.
 	Progress func(samples uint64, elapsed time.Duration)
+	Live     Live // takes the samples while they come; nil: the profile does
 }
 
 // Costs is what a recording cost.

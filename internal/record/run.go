@@ -53,6 +53,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		opts.PIDs = []int{child.PID}
 	}
 	// The engine takes as long to load as the targets to be looked at.
+	for _, e := range events {
+		s.events = append(s.events, profile.Event{Name: e.Name, Unit: e.Unit, Period: uint64(period)})
+	}
 	loading := openEngine(opts, o.Engine)
 	if child == nil {
 		err = s.attach()
@@ -97,12 +100,15 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	s.start = monotonic()
 	start := time.Now()
+	s.begin(engine)
 	runErr := engine.Run(run, s)
 
 	for _, p := range s.procs {
 		s.flushNames(p)
 		s.accountCPU(p)
 	}
+	s.told = time.Time{}
+	s.liveBatch()
 	targetCPU := s.targetCPU()
 	// From here on the targets' tables are memory for writing what was recorded.
 	s.letGo()
@@ -115,9 +121,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	prof.Meta.Version = o.Version
 	prof.Meta.Host, _ = os.Hostname()
 	prof.Meta.Command = s.what()
-	for _, e := range events {
-		prof.Events = append(prof.Events, profile.Event{Name: e.Name, Unit: e.Unit, Period: uint64(period)})
-	}
+	prof.Events = s.events
 	if err := s.kernel.Err(); err != nil {
 		s.note(fmt.Sprintf("kernel functions have no names: %v", err))
 	}

@@ -19,6 +19,7 @@ import (
 type session struct {
 	o      *Options
 	b      *profile.Builder
+	events []profile.Event
 	files  *native.Files
 	kernel *kernel.Resolver
 	procs  map[uint32]*process
@@ -40,6 +41,11 @@ type session struct {
 	counted   time.Time // when the targets' CPU time was read
 	uncounted bool      // there are too many of them
 	endedCPU  uint64    // ns, of those that have ended
+
+	// For Options.Live.
+	stats      func() capture.Stats
+	told       time.Time
+	progressed Progress
 
 	// For threads of which only the kernel's part can be seen.
 	kernelWalk *walk.Walker
@@ -76,8 +82,7 @@ func (s *session) Sample(snap *capture.Snapshot) {
 	if s.stack.Worst == walk.Heuristic {
 		out.Flags |= profile.Guessed
 	}
-	s.b.Add(out)
-	s.samples++
+	s.add(out)
 }
 
 // bareSample adds a sample of a kernel thread, or of a process that ended
@@ -99,8 +104,7 @@ func (s *session) bareSample(snap *capture.Snapshot, out profile.Sample) {
 	if snap.Flags&capture.NoUser == 0 {
 		out.End = walk.EndUnread
 	}
-	s.b.Add(out)
-	s.samples++
+	s.add(out)
 }
 
 // walk walks and names the stack of one snapshot. A fault of candid's own costs
@@ -173,6 +177,7 @@ func (s *session) BatchEnd() {
 	}
 	s.countAll()
 	s.gc.tune()
+	s.liveBatch()
 	if s.o.Progress != nil && time.Since(s.progress) > 200*time.Millisecond {
 		s.progress = time.Now()
 		s.o.Progress(s.samples, time.Since(s.began))

@@ -1,0 +1,110 @@
+package record
+
+import (
+	"time"
+
+	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+// Live takes samples as they come, in place of the profile, which then has
+// none. Everything is called from one goroutine, and what is handed over may
+// only be read before the call returns.
+type Live interface {
+	// Begin says that sampling begins now, at time 0 of all samples.
+	Begin(Begun)
+	// Sample takes one sample. Its indices are b's: another b has others.
+	Sample(b *profile.Builder, s profile.Sample)
+	// Batch is called after each batch of samples, also after an empty one, a
+	// few times a second.
+	Batch(b *profile.Builder, now Progress)
+}
+
+// Begun is what is known of a recording when it begins.
+type Begun struct {
+	Engine   string // its name
+	Describe string // one line on how it samples
+	Events   []profile.Event
+}
+
+// Progress is how far a recording has come.
+type Progress struct {
+	Elapsed time.Duration // since Begin
+	Stats   capture.Stats // of the engine, up to half a second old
+	OwnCPU  time.Duration // candid's own CPU time since before attaching, as old
+}
+
+// liveLimits are how large the tables behind samples may get before they are
+// begun anew: names and stacks that a program once had come to more over days
+// than those that it has.
+var liveLimits = struct{ nodes, frames, keys, threads, processes int }{1 << 18, 1 << 17, 1 << 18, 1 << 14, 1 << 12}
+
+// liveEvery is how often Stats are asked for: that costs system calls.
+const liveEvery = 500 * time.Millisecond
+
+// add hands a sample to whoever wants it.
+func (s *session) add(out profile.Sample) {
+	if s.o.Live != nil {
+		s.o.Live.Sample(s.b, out)
+	} else {
+		s.b.Add(out)
+	}
+	s.samples++
+}
+
+// begin tells the taker that sampling begins.
+func (s *session) begin(engine capture.Engine) {
+	if s.o.Live == nil {
+		return
+	}
+	s.stats = engine.Stats
+	s.o.Live.Begin(Begun{engine.Name(), engine.Describe(), s.events})
+}
+
+// liveBatch ends a batch for the taker.
+func (s *session) liveBatch() {
+	if s.o.Live == nil {
+		return
+	}
+	if now := time.Now(); now.Sub(s.told) >= liveEvery {
+		s.told = now
+		s.progressed.Stats, s.progressed.OwnCPU = s.stats(), ownUsage().cpu-s.usage.cpu
+	}
+	s.progressed.Elapsed = time.Duration(monotonic() - s.start)
+	s.o.Live.Batch(s.b, s.progressed)
+	if s.outgrown() {
+		s.renew()
+	}
+}
+
+func (s *session) outgrown() bool {
+	l := &liveLimits
+	if s.b.Nodes() > l.nodes || len(s.b.Frames()) > l.frames || len(s.b.Threads()) > l.threads || len(s.b.Processes()) > l.processes {
+		return true
+	}
+	keys := len(s.kernelIn.keys)
+	for _, p := range s.procs {
+		keys += len(p.in.keys)
+	}
+	return keys > l.keys
+}
+
+// renew begins the tables behind samples anew. What lives on is entered again as
+// it is met.
+func (s *session) renew() {
+	old := s.b
+	s.b = profile.NewBuilder()
+	*s.b.Meta() = *old.Meta()
+	s.kernelIn = newInterner(s.b, s.kernel)
+	for _, p := range s.procs {
+		p.index = s.b.AddProcess(old.Processes()[p.index])
+		in := newInterner(s.b, s.kernel)
+		in.resolvers, in.byRef = p.in.resolvers, p.in.byRef
+		p.in = in
+		for tid, i := range p.threads {
+			t := old.Threads()[i]
+			p.threads[tid] = s.b.NewThread(t.PID, t.TID, t.Name)
+			s.b.Threads()[p.threads[tid]].OSName = t.OSName
+		}
+	}
+}
