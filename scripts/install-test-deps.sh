@@ -36,6 +36,8 @@ if [ ${#need[@]} -gt 0 ]; then
     say "not a Debian system: please install ${need[*]}"
   fi
 fi
+# The page's own tools, and speedscope, which reads what candid writes.
+if have npm; then (cd web && npm ci --no-audit --no-fund --silent) || say "could not install the page's tools: tests that need them will say so"; fi
 scripts/get-jdks.sh || say "some JDKs are missing: their tests will say so"
 if [ "${1:-}" = bench ]; then scripts/get-apps.sh || say "some programs are missing: the bench will say so"; fi
 exit 0

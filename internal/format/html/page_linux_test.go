@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/candid-profiler/candid/internal/chromium"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
@@ -21,15 +22,34 @@ func writePage(t testing.TB, p *profile.Profile) string {
 	return file
 }
 
-// quiet fails the test if the page asked for anything or complained.
-func (b *browser) quiet(file string) {
+// flamePage is a browser that shows a page of ours.
+type flamePage struct {
+	*chromium.Browser
+	t testing.TB
+}
+
+func openPage(t testing.TB, width, height int) *flamePage {
+	return &flamePage{chromium.Open(t, width, height), t}
+}
+
+// open shows a page and waits until it is drawn.
+func (b *flamePage) open(file, hash string) {
 	b.t.Helper()
-	for _, r := range b.requests {
+	b.Show("file://"+file+hash, "document.documentElement?.dataset.ready")
+	if got := b.Text("document.documentElement.dataset.ready"); got != "1" {
+		b.t.Fatalf("the page is not shown (%q): %s; %s", got, b.Text("document.body.innerText"), b.Errors)
+	}
+}
+
+// quiet fails the test if the page asked for anything or complained.
+func (b *flamePage) quiet(file string) {
+	b.t.Helper()
+	for _, r := range b.Requests {
 		if !strings.HasPrefix(r, "file://"+file) && r != "about:blank" {
 			b.t.Errorf("the page asked for %s", r)
 		}
 	}
-	for _, e := range b.errors {
+	for _, e := range b.Errors {
 		b.t.Errorf("the page complained: %s", e)
 	}
 }
@@ -39,7 +59,7 @@ type sums struct{ Self, Total, Samples float64 }
 // TestPageNumbers compares what the page adds up with the profile, sample by sample.
 func TestPageNumbers(t *testing.T) {
 	p := synthetic(4000, 20000, 40)
-	b := openBrowser(t, 1280, 800)
+	b := openPage(t, 1280, 800)
 	file := writePage(t, p)
 	b.open(file, "")
 
@@ -75,7 +95,7 @@ func TestPageNumbers(t *testing.T) {
 	}
 
 	var got sums
-	b.eval("candid.sums()", &got)
+	b.Eval("candid.sums()", &got)
 	if got.Total != weight[0] || got.Self != weight[0] || got.Samples != count[0] {
 		t.Errorf("the page adds up to %+v, the profile to %v in %v samples", got, weight[0], count[0])
 	}
@@ -86,7 +106,7 @@ func TestPageNumbers(t *testing.T) {
 		Depth                int
 		Self, Total, Samples float64
 	}
-	b.eval("Array.from({length: candid.nodes()}, (_, i) => candid.frame(i)).slice(1)", &frames)
+	b.Eval("Array.from({length: candid.nodes()}, (_, i) => candid.frame(i)).slice(1)", &frames)
 	seen := map[string]bool{}
 	var way []string
 	wrong := 0
@@ -123,17 +143,17 @@ func TestPageNumbers(t *testing.T) {
 	}
 	b.open(file, "#search=HashMap")
 	var matched struct{ Nodes, Total float64 }
-	b.eval("candid.matched()", &matched)
+	b.Eval("candid.matched()", &matched)
 	if matched.Total != search || search == 0 {
 		t.Errorf("HashMap matches %v, want %v", matched.Total, search)
 	}
-	if found, want := b.text("document.getElementById('found').textContent"), fmt.Sprintf("%.1f %%", 100*search/weight[0]); !strings.Contains(found, want) {
+	if found, want := b.Text("document.getElementById('found').textContent"), fmt.Sprintf("%.1f %%", 100*search/weight[0]); !strings.Contains(found, want) {
 		t.Errorf("the page says %q, want %s", found, want)
 	}
 
 	// Threads: split they add up to the same; without two of them to the rest.
 	b.open(file, "#split=thread")
-	b.eval("candid.sums()", &got)
+	b.Eval("candid.sums()", &got)
 	if got.Total != weight[0] || got.Self != weight[0] {
 		t.Errorf("by thread the page adds up to %+v, the profile to %v", got, weight[0])
 	}
@@ -141,18 +161,18 @@ func TestPageNumbers(t *testing.T) {
 		name := fmt.Sprintf("%s · %d", visible(p.Threads[i].Name), p.Threads[i].TID)
 		raw, _ := json.Marshal([]string{name})
 		var total float64
-		b.eval(fmt.Sprintf("candid.frame(candid.node(%s)).total", raw), &total)
+		b.Eval(fmt.Sprintf("candid.frame(candid.node(%s)).total", raw), &total)
 		if total != want {
 			t.Errorf("thread %q has %v, want %v", name, total, want)
 		}
 	}
 	b.open(file, "#without=0.2&event=0")
-	b.eval("candid.sums()", &got)
+	b.Eval("candid.sums()", &got)
 	if want := weight[0] - thread[0] - thread[2]; got.Total != want {
 		t.Errorf("without threads 0 and 2 the page adds up to %v, want %v", got.Total, want)
 	}
 	b.open(file, "#event=1")
-	b.eval("candid.sums()", &got)
+	b.Eval("candid.sums()", &got)
 	if got.Total != weight[1] || got.Samples != count[1] {
 		t.Errorf("event 1 adds up to %+v, want %v in %v samples", got, weight[1], count[1])
 	}
@@ -163,32 +183,32 @@ func TestPageHostileNames(t *testing.T) {
 	p := synthetic(2000, 8000, 30)
 	p.Meta.Command, p.Meta.Host = hostile[0], hostile[1]
 	p.Processes[0].Command = hostile[2]
-	b := openBrowser(t, 1280, 800)
+	b := openPage(t, 1280, 800)
 	file := writePage(t, p)
 	b.open(file, "#split=thread")
-	b.key("T") // the list of threads, where one has a hostile name
-	b.key("Escape")
+	b.Key("T") // the list of threads, where one has a hostile name
+	b.Key("Escape")
 	for _, name := range hostile {
 		raw, _ := json.Marshal(visible(name))
 		var at int
-		b.eval(fmt.Sprintf("Array.from({length: candid.nodes()}, (_, i) => i).find(i => candid.frame(i).name === %s) ?? -1", raw), &at)
+		b.Eval(fmt.Sprintf("Array.from({length: candid.nodes()}, (_, i) => i).find(i => candid.frame(i).name === %s) ?? -1", raw), &at)
 		if at < 0 {
 			t.Errorf("no frame %q", name)
 			continue
 		}
-		b.eval(fmt.Sprintf("candid.show(%d); candid.select(%d)", at, at), nil)
-		if got := b.text("document.querySelector('.detail .name').innerText"); !strings.Contains(got, visible(name)) {
+		b.Eval(fmt.Sprintf("candid.show(%d); candid.select(%d)", at, at), nil)
+		if got := b.Text("document.querySelector('.detail .name').innerText"); !strings.Contains(got, visible(name)) {
 			t.Errorf("the detail line shows %q for %q", got, name)
 		}
 	}
-	if got := b.text("document.querySelector('h1').textContent"); got != hostile[0] {
+	if got := b.Text("document.querySelector('h1').textContent"); got != hostile[0] {
 		t.Errorf("the title shows %q", got)
 	}
-	if got := b.text("document.title"); strings.Contains(got, "owned") && !strings.Contains(got, "<script>") {
+	if got := b.Text("document.title"); strings.Contains(got, "owned") && !strings.Contains(got, "<script>") {
 		t.Errorf("a name ran: the title is %q", got)
 	}
 	var images int
-	b.eval("document.querySelectorAll('img, script[src], iframe, object, link:not([rel=icon])').length", &images)
+	b.Eval("document.querySelectorAll('img, script[src], iframe, object, link:not([rel=icon])').length", &images)
 	if images != 0 {
 		t.Errorf("a name became %d elements", images)
 	}
@@ -196,8 +216,8 @@ func TestPageHostileNames(t *testing.T) {
 }
 
 func TestPageKeyboard(t *testing.T) {
-	b := openBrowser(t, 1280, 800)
-	b.dark(false)
+	b := openPage(t, 1280, 800)
+	b.Dark(false)
 	file := writePage(t, synthetic(2000, 8000, 30))
 	b.open(file, "")
 	type state struct {
@@ -208,55 +228,55 @@ func TestPageKeyboard(t *testing.T) {
 	}
 	get := func() (s state) {
 		t.Helper()
-		b.eval("candid.state()", &s)
+		b.Eval("candid.state()", &s)
 		return s
 	}
-	b.key("ArrowUp") // to the root
-	b.key("ArrowUp")
-	b.key("ArrowUp")
-	b.key("Enter")
+	b.Key("ArrowUp") // to the root
+	b.Key("ArrowUp")
+	b.Key("ArrowUp")
+	b.Key("Enter")
 	s := get()
 	if s.Zoom != 2 {
 		t.Errorf("zoomed to %d, want 2, the heaviest frame of the heaviest frame", s.Zoom)
 	}
-	if h := b.text("location.hash"); h != "#zoom=2" {
+	if h := b.Text("location.hash"); h != "#zoom=2" {
 		t.Errorf("the address holds %q", h)
 	}
-	if got := b.text("document.querySelector('.crumbs').innerText"); !strings.Contains(got, "all") || !strings.Contains(got, "of all") {
+	if got := b.Text("document.querySelector('.crumbs').innerText"); !strings.Contains(got, "all") || !strings.Contains(got, "of all") {
 		t.Errorf("the way to the zoomed frame reads %q", got)
 	}
-	b.key("Backspace")
+	b.Key("Backspace")
 	if s := get(); s.Zoom != 1 {
 		t.Errorf("one step out is %d, want 1", s.Zoom)
 	}
-	b.key("Escape")
+	b.Key("Escape")
 	if s := get(); s.Zoom != 0 {
 		t.Errorf("Escape left the zoom at %d", s.Zoom)
 	}
-	b.key("i")
-	b.key("t")
+	b.Key("i")
+	b.Key("t")
 	if s := get(); s.Flame || s.Split != "thread" {
 		t.Errorf("after i and t the state is %+v", s)
 	}
-	b.key("/")
+	b.Key("/")
 	for _, c := range "get" {
-		b.key(string(c))
+		b.Key(string(c))
 	}
-	b.key("Enter")
+	b.Key("Enter")
 	if s := get(); s.Query != "get" {
 		t.Errorf("the search is %q", s.Query)
 	}
-	if name := b.text("document.querySelector('.detail .name').innerText"); !strings.Contains(strings.ToLower(name), "get") {
+	if name := b.Text("document.querySelector('.detail .name').innerText"); !strings.Contains(strings.ToLower(name), "get") {
 		t.Errorf("Enter in the search went to %q", name)
 	}
-	hash := b.text("location.hash")
+	hash := b.Text("location.hash")
 	b.open(file, hash)
 	if again := get(); again.Flame || again.Split != "thread" || again.Query != "get" {
 		t.Errorf("%s brings back %+v", hash, again)
 	}
-	b.key("?")
+	b.Key("?")
 	var open bool
-	if b.eval("document.querySelector('dialog.help').open", &open); !open {
+	if b.Eval("document.querySelector('dialog.help').open", &open); !open {
 		t.Error("? shows no help")
 	}
 	b.quiet(file)
@@ -264,52 +284,52 @@ func TestPageKeyboard(t *testing.T) {
 
 // TestPagePointer points, clicks and turns the wheel.
 func TestPagePointer(t *testing.T) {
-	b := openBrowser(t, 1280, 800)
-	b.dark(false)
+	b := openPage(t, 1280, 800)
+	b.Dark(false)
 	file := writePage(t, synthetic(2000, 8000, 30))
 	b.open(file, "#icicle=1")
 	var top float64
-	b.eval("document.querySelector('canvas').getBoundingClientRect().top", &top)
+	b.Eval("document.querySelector('canvas').getBoundingClientRect().top", &top)
 	mouse := func(kind string, x, y float64, more map[string]any) {
 		t.Helper()
 		p := map[string]any{"type": kind, "x": x, "y": y}
 		for k, v := range more {
 			p[k] = v
 		}
-		b.call("Input.dispatchMouseEvent", p, nil)
+		b.Call("Input.dispatchMouseEvent", p, nil)
 	}
 	frame := func(i int) (name string) {
 		t.Helper()
-		b.eval(fmt.Sprintf("candid.frame(%d).name", i), &name)
+		b.Eval(fmt.Sprintf("candid.frame(%d).name", i), &name)
 		return name
 	}
 	y := top + 21*2 + 10 // the third row
 	mouse("mouseMoved", 20, y, nil)
-	if got := b.text("document.querySelector('.detail .name').innerText"); !strings.Contains(got, frame(2)) {
+	if got := b.Text("document.querySelector('.detail .name').innerText"); !strings.Contains(got, frame(2)) {
 		t.Errorf("over %q the detail line shows %q", frame(2), got)
 	}
 	button := map[string]any{"button": "left", "clickCount": 1}
 	mouse("mousePressed", 20, y, button)
 	mouse("mouseReleased", 20, y, button)
 	var zoom int
-	if b.eval("candid.state().zoom", &zoom); zoom != 2 {
+	if b.Eval("candid.state().zoom", &zoom); zoom != 2 {
 		t.Errorf("a click zoomed to %d, want 2", zoom)
 	}
 	mouse("mousePressed", 20, top+10, button)
 	mouse("mouseReleased", 20, top+10, button)
-	if b.eval("candid.state().zoom", &zoom); zoom != 0 {
+	if b.Eval("candid.state().zoom", &zoom); zoom != 0 {
 		t.Errorf("a click on the root zoomed to %d", zoom)
 	}
 	for range 40 {
 		mouse("mouseWheel", 20, y, map[string]any{"deltaX": 0, "deltaY": -100, "modifiers": 2})
 	}
-	if b.eval("candid.state().zoom", &zoom); zoom == 0 {
+	if b.Eval("candid.state().zoom", &zoom); zoom == 0 {
 		t.Error("the wheel zoomed nowhere")
 	}
 	for range 60 {
 		mouse("mouseWheel", 20, y, map[string]any{"deltaX": 0, "deltaY": 100, "modifiers": 2})
 	}
-	if b.eval("candid.state().zoom", &zoom); zoom != 0 {
+	if b.Eval("candid.state().zoom", &zoom); zoom != 0 {
 		t.Errorf("the wheel back left the zoom at %d", zoom)
 	}
 	b.quiet(file)
@@ -322,19 +342,19 @@ func TestPagePictures(t *testing.T) {
 	if dir == "" {
 		t.Skip("set CANDID_PICTURES to a directory to have pictures taken")
 	}
-	b := openBrowser(t, 1440, 900)
+	b := openPage(t, 1440, 900)
 	file := os.Getenv("CANDID_PAGE")
 	if file == "" {
 		file = writePage(t, synthetic(20000, 30000, 34))
 	}
 	for _, dark := range []bool{false, true} {
 		theme := map[bool]string{false: "light", true: "dark"}[dark]
-		b.dark(dark)
+		b.Dark(dark)
 		shot := func(name, hash, script string, width, height int, scale float64) {
-			b.size(width, height, scale)
+			b.Size(width, height, scale)
 			b.open(file, hash)
-			b.eval(script, nil)
-			b.picture(filepath.Join(dir, name+"-"+theme+".png"))
+			b.Eval(script, nil)
+			b.Picture(filepath.Join(dir, name+"-"+theme+".png"))
 		}
 		shot("whole", "", "candid.select(40)", 1440, 900, 1)
 		shot("search", "#search=HashMap", "", 1440, 900, 1)

@@ -13,19 +13,19 @@ func median(ms []float64) float64 {
 
 // TestPageDeep has a stack of 10,000 frames, which is scrolled through.
 func TestPageDeep(t *testing.T) {
-	b := openBrowser(t, 1280, 800)
+	b := openPage(t, 1280, 800)
 	file := writePage(t, synthetic(30_000, 30_000, 10_000))
 	b.open(file, "#icicle=1")
 	var rows, height, canvas int
-	b.eval("candid.rows()", &rows)
-	b.eval("document.querySelector('.spacer').offsetHeight", &height)
-	b.eval("document.querySelector('canvas').height", &canvas)
+	b.Eval("candid.rows()", &rows)
+	b.Eval("document.querySelector('.spacer').offsetHeight", &height)
+	b.Eval("document.querySelector('canvas').height", &canvas)
 	if rows < 8000 || height < 8000*18 || canvas > 900 {
 		t.Errorf("%d rows are %d pixels high on a canvas of %d", rows, height, canvas)
 	}
-	b.eval("document.querySelector('.chart').scrollTop = 1e9", nil)
+	b.Eval("document.querySelector('.chart').scrollTop = 1e9", nil)
 	var colours int
-	b.eval(`(() => {
+	b.Eval(`(() => {
 		candid.redraw();
 		const c = document.querySelector('canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
 		return new Set(new Uint32Array(d.buffer)).size;
@@ -45,17 +45,17 @@ func TestPageSpeed(t *testing.T) {
 			if nodes > 200_000 && testing.Short() {
 				t.Skip("a million nodes is not for -short")
 			}
-			b := openBrowser(t, 1440, 900)
-			b.dark(false)
+			b := openPage(t, 1440, 900)
+			b.Dark(false)
 			file := writePage(t, synthetic(nodes, nodes*3/2, 60))
 			b.open(file, "")
 			var n, rects int
-			b.eval("candid.nodes()", &n)
+			b.Eval("candid.nodes()", &n)
 			for _, what := range []string{"", "#search=Map"} {
 				b.open(file, what)
 				var ms []float64
-				b.eval("candid.redraw(15)", &ms)
-				b.eval("candid.rectangles()", &rects)
+				b.Eval("candid.redraw(15)", &ms)
+				b.Eval("candid.rectangles()", &rects)
 				m := median(ms)
 				t.Logf("%d nodes %s: %d rectangles, fastest %.1f ms, median %.1f ms, slowest %.1f ms", n, what, rects, ms[0], m, ms[len(ms)-1])
 				if ms[0] > 60 {
@@ -63,7 +63,7 @@ func TestPageSpeed(t *testing.T) {
 				}
 			}
 			var find float64
-			b.eval(`(() => { const f = document.getElementById('search'), t = performance.now(); f.value = 'get|Service'; f.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter'})); return performance.now() - t })()`, &find)
+			b.Eval(`(() => { const f = document.getElementById('search'), t = performance.now(); f.value = 'get|Service'; f.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter'})); return performance.now() - t })()`, &find)
 			t.Logf("%d nodes: search %.0f ms", n, find)
 			b.quiet(file)
 		})

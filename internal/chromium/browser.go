@@ -1,4 +1,6 @@
-package html
+// Package chromium drives a headless Chromium, for tests that look at what a
+// user sees. Only tests use it.
+package chromium
 
 import (
 	"bufio"
@@ -13,16 +15,16 @@ import (
 	"time"
 )
 
-// browser is a headless Chromium, driven over a pair of pipes: each message is
+// Browser is a headless Chromium, driven over a pair of pipes: each message is
 // JSON and ends with a zero byte.
-type browser struct {
+type Browser struct {
 	t        testing.TB
 	in       *os.File
 	messages chan message
 	next     atomic.Int64
 	session  string
-	requests []string // addresses that the page asked for
-	errors   []string // what the page's console complained of
+	Requests []string // addresses that the page asked for
+	Errors   []string // what the page's console complained of
 }
 
 type message struct {
@@ -36,7 +38,9 @@ type message struct {
 
 const patience = 60 * time.Second
 
-func openBrowser(t testing.TB, width, height int) *browser {
+// Open starts a browser with one page. It ends with the test, which is skipped
+// where there is no Chromium.
+func Open(t testing.TB, width, height int) *Browser {
 	t.Helper()
 	path := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -68,7 +72,7 @@ func openBrowser(t testing.TB, width, height int) *browser {
 	}
 	toBrowser.Close()
 	fromBrowser.Close()
-	b := &browser{t: t, in: in, messages: make(chan message, 1024)}
+	b := &Browser{t: t, in: in, messages: make(chan message, 1024)}
 	go func() {
 		defer close(b.messages)
 		r := bufio.NewReaderSize(out, 1<<20)
@@ -101,19 +105,19 @@ func openBrowser(t testing.TB, width, height int) *browser {
 	})
 
 	var target struct{ TargetID string }
-	b.call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
+	b.Call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
 	var attached struct{ SessionID string }
-	b.call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
+	b.Call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
 	b.session = attached.SessionID
 	for _, domain := range []string{"Page", "Runtime", "Network", "Log"} {
-		b.call(domain+".enable", nil, nil)
+		b.Call(domain+".enable", nil, nil)
 	}
-	b.size(width, height, 1)
+	b.Size(width, height, 1)
 	return b
 }
 
-// call sends a command and waits for its answer; what else arrives is noted.
-func (b *browser) call(method string, params any, result any) {
+// Call sends a command and waits for its answer; what else arrives is noted.
+func (b *Browser) Call(method string, params any, result any) {
 	b.t.Helper()
 	id := b.next.Add(1)
 	m := map[string]any{"id": id, "method": method}
@@ -156,29 +160,29 @@ func (b *browser) call(method string, params any, result any) {
 	}
 }
 
-func (b *browser) note(m message) {
+func (b *Browser) note(m message) {
 	switch m.Method {
 	case "Network.requestWillBeSent":
 		var p struct{ Request struct{ URL string } }
 		if json.Unmarshal(m.Params, &p) == nil && !strings.HasPrefix(p.Request.URL, "data:") {
-			b.requests = append(b.requests, p.Request.URL)
+			b.Requests = append(b.Requests, p.Request.URL)
 		}
 	case "Runtime.exceptionThrown", "Log.entryAdded":
 		if strings.Contains(string(m.Params), "readback operations") {
 			return // the tests read the canvas back, the page does not
 		}
-		b.errors = append(b.errors, string(m.Params))
+		b.Errors = append(b.Errors, string(m.Params))
 	}
 }
 
-// eval gives the value of a JavaScript expression.
-func (b *browser) eval(expression string, result any) {
+// Eval gives the value of a JavaScript expression.
+func (b *Browser) Eval(expression string, result any) {
 	b.t.Helper()
 	var r struct {
 		Result           struct{ Value json.RawMessage }
 		ExceptionDetails json.RawMessage
 	}
-	b.call("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &r)
+	b.Call("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &r)
 	if r.ExceptionDetails != nil {
 		b.t.Fatalf("%s: %s", expression, r.ExceptionDetails)
 	}
@@ -189,47 +193,59 @@ func (b *browser) eval(expression string, result any) {
 	}
 }
 
-func (b *browser) text(expression string) string {
+// Text gives the value of a JavaScript expression that is a string.
+func (b *Browser) Text(expression string) string {
 	b.t.Helper()
 	var s string
-	b.eval(expression, &s)
+	b.Eval(expression, &s)
 	return s
 }
 
-// open shows a page and waits until it is drawn.
-func (b *browser) open(file, hash string) {
+// Show opens an address and waits until the expression is true there.
+func (b *Browser) Show(url, ready string) {
 	b.t.Helper()
-	b.call("Page.navigate", map[string]any{"url": "about:blank"}, nil)
-	b.call("Page.navigate", map[string]any{"url": "file://" + file + hash}, nil)
+	b.Call("Page.navigate", map[string]any{"url": "about:blank"}, nil)
+	b.Call("Page.navigate", map[string]any{"url": url}, nil)
+	b.Until("location.protocol !== 'about:' && (" + ready + ")")
+}
+
+// Until waits until the expression is true.
+func (b *Browser) Until(expression string) {
+	b.t.Helper()
 	deadline := time.Now().Add(patience)
-	for ready := ""; ready != "1"; {
-		if time.Now().After(deadline) || ready == "failed" {
-			b.t.Fatalf("the page is not shown (%q): %s; %s", ready, b.text("document.body.innerText"), b.errors)
+	for {
+		if b.Text("String(!!("+expression+"))") == "true" {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.t.Fatalf("%s never came: %s; %s", expression, b.Text("document.body?.innerText ?? ''"), b.Errors)
 		}
 		time.Sleep(20 * time.Millisecond)
-		ready = b.text("location.protocol === 'file:' && document.documentElement?.dataset.ready || ''")
 	}
 }
 
-func (b *browser) size(width, height int, scale float64) {
+// Size sets the window's size in CSS pixels, and the device's pixels per one of
+// those.
+func (b *Browser) Size(width, height int, scale float64) {
 	b.t.Helper()
-	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": scale, "mobile": false}, nil)
+	b.Call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": scale, "mobile": false}, nil)
 }
 
-func (b *browser) dark(on bool) {
+// Dark says whether the user prefers dark pages; motion is never wanted.
+func (b *Browser) Dark(on bool) {
 	b.t.Helper()
 	value := "light"
 	if on {
 		value = "dark"
 	}
-	b.call("Emulation.setEmulatedMedia", map[string]any{"features": []any{
+	b.Call("Emulation.setEmulatedMedia", map[string]any{"features": []any{
 		map[string]any{"name": "prefers-color-scheme", "value": value},
 		map[string]any{"name": "prefers-reduced-motion", "value": "reduce"},
 	}}, nil)
 }
 
-// key presses a key, with the text that it types.
-func (b *browser) key(key string) {
+// Key presses a key, with the text that it types.
+func (b *Browser) Key(key string) {
 	b.t.Helper()
 	p := map[string]any{"type": "keyDown", "key": key}
 	if len(key) == 1 {
@@ -238,16 +254,17 @@ func (b *browser) key(key string) {
 	if key == "Enter" {
 		p["text"] = "\r"
 	}
-	b.call("Input.dispatchKeyEvent", p, nil)
-	b.call("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key}, nil)
+	b.Call("Input.dispatchKeyEvent", p, nil)
+	b.Call("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key}, nil)
 }
 
-func (b *browser) picture(file string) {
+// Picture writes what is shown to a PNG file.
+func (b *Browser) Picture(file string) {
 	b.t.Helper()
 	// What is drawn in the next frame is on the picture.
-	b.eval("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(0))))", nil)
+	b.Eval("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(0))))", nil)
 	var shot struct{ Data []byte }
-	b.call("Page.captureScreenshot", map[string]any{"format": "png"}, &shot)
+	b.Call("Page.captureScreenshot", map[string]any{"format": "png"}, &shot)
 	if err := os.WriteFile(file, shot.Data, 0o644); err != nil {
 		b.t.Fatal(err)
 	}
