@@ -54,6 +54,7 @@ var sections = []struct {
 	{"attach", (*bench).attach},
 	{"threads", (*bench).shortThreads},
 	{"timers", (*bench).timers},
+	{"suspend", (*bench).suspend},
 }
 
 func main() {

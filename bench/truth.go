@@ -38,9 +38,30 @@ func truthDistance(rec *recording) (float64, string, error) {
 	if err := json.Unmarshal([]byte(lastLine(rec.stdout)), &truth); err != nil {
 		return 0, "", fmt.Errorf("the program's truth: %w", err)
 	}
-	p := rec.profile
-	seen := map[string]float64{}
-	var all, lost float64
+	seen, all, lost := phases(rec.profile)
+	if all == 0 {
+		return 0, "", fmt.Errorf("no sample shows a phase")
+	}
+	var total, distance float64
+	for _, v := range truth {
+		total += v
+	}
+	worst, worstBy := "", 0.0
+	for phase, v := range truth {
+		d := seen[phase]/all - v/total
+		distance += math.Abs(d) / 2
+		if math.Abs(d) > math.Abs(worstBy) {
+			worst, worstBy = phase, d
+		}
+	}
+	note := fmt.Sprintf("%d samples; furthest off: %s by %+.2f points; stacks cut below the phase: %.3f %%", len(rec.profile.Samples), worst, 100*worstBy, 100*lost/(all+lost))
+	return 100 * distance, note, nil
+}
+
+// phases adds up what a profile of Truth shows below Truth.measured by phase;
+// lost is the weight of stacks that show a phase but not where it was called from.
+func phases(p *profile.Profile) (seen map[string]float64, all, lost float64) {
+	seen = map[string]float64{}
 	for _, s := range p.Samples {
 		phase, measured, main := "", false, false
 		for n := s.Node; n != profile.RootNode; n = p.Nodes[n].Parent {
@@ -58,27 +79,10 @@ func truthDistance(rec *recording) (float64, string, error) {
 			seen[phase] += float64(s.Weight)
 			all += float64(s.Weight)
 		case !main && (phase != "" || measured):
-			// A stack that shows a phase but not where it was called from.
 			lost += float64(s.Weight)
 		}
 	}
-	if all == 0 {
-		return 0, "", fmt.Errorf("no sample shows a phase")
-	}
-	var total, distance float64
-	for _, v := range truth {
-		total += v
-	}
-	worst, worstBy := "", 0.0
-	for phase, v := range truth {
-		d := seen[phase]/all - v/total
-		distance += math.Abs(d) / 2
-		if math.Abs(d) > math.Abs(worstBy) {
-			worst, worstBy = phase, d
-		}
-	}
-	note := fmt.Sprintf("%d samples; furthest off: %s by %+.2f points; stacks cut below the phase: %.3f %%", len(p.Samples), worst, 100*worstBy, 100*lost/(all+lost))
-	return 100 * distance, note, nil
+	return seen, all, lost
 }
 
 // inline checks the split of two methods that are inlined into one.
