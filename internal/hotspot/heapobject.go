@@ -37,6 +37,7 @@ type heapLayout struct {
 	color           oopColor
 
 	fields map[uint64]map[string]javaField // by Klass
+	thread threadFields
 }
 
 // javaField is where an object holds a field.

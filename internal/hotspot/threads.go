@@ -173,33 +173,6 @@ func (vm *VM) threadArray() []uint64 {
 	return nil
 }
 
-// ThreadState says what the VM thinks a thread is doing: "new", "in native code",
-// "in the VM", "in Java", "blocked"; "" for threads that are none of Java's.
-func (vm *VM) ThreadState(tid uint32) string {
-	addr, ok := vm.javaThread(tid)
-	if !ok || vm.off.threadState == absent {
-		return ""
-	}
-	v, ok := vm.peek.u32(addr + vm.off.threadState)
-	if !ok {
-		return ""
-	}
-	// Odd states are on the way to the next one.
-	switch v &^ 1 {
-	case stateNew:
-		return "new"
-	case stateNative:
-		return "in native code"
-	case stateVM:
-		return "in the VM"
-	case stateJava:
-		return "in Java"
-	case stateBlocked:
-		return "blocked"
-	}
-	return ""
-}
-
 // ThreadNames gives the names of the Java threads, as Java knows them, by the
 // operating system's thread id. A thread whose name cannot be told for sure is
 // left out.

@@ -16,6 +16,8 @@ import (
 type stackOfJstack struct {
 	name   string
 	java   bool // it has a Java thread number
+	header string
+	state  string // "WAITING (parking)"
 	frames []jstackFrame
 }
 
@@ -44,9 +46,12 @@ func jstack(t testing.TB, major, pid int) map[int]*stackOfJstack {
 			if err != nil {
 				t.Fatalf("%q: %v", l, err)
 			}
-			now = &stackOfJstack{name: m[1], java: m[2] != ""}
+			now = &stackOfJstack{name: m[1], java: m[2] != "", header: l}
 			threads[int(tid)] = now
 			continue
+		}
+		if state, ok := strings.CutPrefix(l, "   java.lang.Thread.State: "); ok && now != nil {
+			now.state = state
 		}
 		if m := jstackLine.FindStringSubmatch(l); m != nil && now != nil {
 			f := jstackFrame{function: m[1]}
@@ -120,9 +125,6 @@ func TestThreadNames(t *testing.T) {
 				}
 				if n < 10 {
 					t.Errorf("jstack shows only %d Java threads", n)
-				}
-				if state := vm.ThreadState(uint32(p.PID)); state != "" && p.PID > 0 {
-					t.Logf("first thread: %s", state)
 				}
 				t.Logf("%s, %d names in %v", vm.GC(), len(got), took)
 			})

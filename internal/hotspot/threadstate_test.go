@@ -1,0 +1,50 @@
+package hotspot
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// What threads do is what jstack prints, in every layout of the heap.
+func TestThreadState(t *testing.T) {
+	forMajors(t, func(t *testing.T, major int) {
+		for _, flags := range heapFlags(major) {
+			t.Run(flags, func(t *testing.T) {
+				t.Parallel()
+				p := startProgram(t, major, append(strings.Fields(flags), "Locks")...)
+				vm := openVM(t, p)
+				seen := make(map[JavaState]int)
+				for tid, w := range jstack(t, major, p.PID) {
+					if !w.java || w.name == "Attach Listener" || strings.Contains(w.name, "CompilerThread") {
+						continue
+					}
+					s, ok := vm.ThreadState(uint32(tid))
+					if !ok || s.Java.String() != w.state {
+						t.Errorf("%q is %q, jstack says %q", w.name, s.Java, w.state)
+					}
+					// Threads in park and in monitors are blocked for the VM, and a
+					// sleeping one is not in Java code.
+					if s.VM == VMUnknown || s.VM == VMInJava {
+						t.Errorf("%q is %s for the VM", w.name, s.VM)
+					}
+					seen[s.Java]++
+				}
+				for _, s := range []JavaState{JavaRunnable, JavaSleeping, JavaWaiting, JavaTimedWait, JavaParked, JavaTimedParked, JavaBlocked} {
+					if seen[s] == 0 {
+						t.Errorf("no thread is %s", s)
+					}
+				}
+				if _, ok := vm.ThreadState(1); ok {
+					t.Error("a thread of another process has a state")
+				}
+				const n = 200
+				began := time.Now()
+				for range n {
+					vm.ThreadState(uint32(p.PID) + 1)
+				}
+				t.Logf("%v a look", time.Since(began)/n)
+			})
+		}
+	})
+}
