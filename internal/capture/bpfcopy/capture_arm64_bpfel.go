@@ -13,9 +13,31 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-type captureChain struct {
-	_  structs.HostLayout
-	Ip [128]uint64
+type captureWork struct {
+	_    structs.HostLayout
+	Plan struct {
+		_        structs.HostLayout
+		From     uint64
+		Sp       uint64
+		Top      uint64
+		Len      uint32
+		Flags    uint32
+		Other    uint64
+		OtherLen uint32
+		_        [4]byte
+		OtherPc  uint64
+	}
+	Regs struct {
+		_      structs.HostLayout
+		Regs   [31]uint64
+		Sp     uint64
+		Pc     uint64
+		Pstate uint64
+	}
+	Chain struct {
+		_  structs.HostLayout
+		Ip [128]uint64
+	}
 }
 
 // Names of all BPF objects in the ELF.

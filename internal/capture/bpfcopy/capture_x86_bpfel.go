@@ -13,9 +13,48 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-type captureChain struct {
-	_  structs.HostLayout
-	Ip [128]uint64
+type captureWork struct {
+	_    structs.HostLayout
+	Plan struct {
+		_        structs.HostLayout
+		From     uint64
+		Sp       uint64
+		Top      uint64
+		Len      uint32
+		Flags    uint32
+		Other    uint64
+		OtherLen uint32
+		_        [4]byte
+		OtherPc  uint64
+	}
+	Regs struct {
+		_      structs.HostLayout
+		R15    uint64
+		R14    uint64
+		R13    uint64
+		R12    uint64
+		Bp     uint64
+		Bx     uint64
+		R11    uint64
+		R10    uint64
+		R9     uint64
+		R8     uint64
+		Ax     uint64
+		Cx     uint64
+		Dx     uint64
+		Si     uint64
+		Di     uint64
+		OrigAx uint64
+		Ip     uint64
+		Cs     uint64
+		Flags  uint64
+		Sp     uint64
+		Ss     uint64
+	}
+	Chain struct {
+		_  structs.HostLayout
+		Ip [128]uint64
+	}
 }
 
 // Names of all BPF objects in the ELF.

@@ -124,11 +124,35 @@ struct chain {
 	__u64 ip[KERNEL_DEPTH + 1];
 };
 
+struct plan {
+	__u64 from; /* of the copy */
+	__u64 sp;
+	__u64 top;
+	__u32 len;
+	__u32 flags;
+	__u64 other; /* where the copy of a second stack starts */
+	__u32 other_len;
+	__u64 other_pc;
+};
+
+/*
+ * What is worked out about a sample before it is copied. It lies in a map and not
+ * on the BPF stack, because the verifier does not follow values there: what comes
+ * after each step is then gone through once and not for every way that led to it,
+ * which is most of the time that loading takes. The kernel runs one program of a
+ * CPU's perf events at a time, so each CPU has one of these.
+ */
+struct work {
+	struct plan plan;
+	struct user_regs regs;
+	struct chain chain;
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct chain);
+	__type(value, struct work);
 } scratch SEC(".maps");
 
 struct {
@@ -277,17 +301,6 @@ INLINE __u64 stack_top(struct task_struct *task, __u64 sp, __u32 tid, __u32 targ
 	return go_top(g, sp);
 }
 
-struct plan {
-	__u64 from; /* of the copy */
-	__u64 sp;
-	__u64 top;
-	__u32 len;
-	__u32 flags;
-	__u64 other; /* where the copy of a second stack starts */
-	__u32 other_len;
-	__u64 other_pc;
-};
-
 /* Where a struct m may have the goroutine that its thread runs: it has moved
  * between versions. */
 #define CURG_FIRST 0x80
@@ -332,9 +345,12 @@ INLINE void plan_other(struct plan *p, struct task_struct *task, struct user_reg
 		__u64 m = run.m;
 		if (bpf_probe_read_user(&w, sizeof(w), (void *)m) || w != g)
 			return;
-		for (int i = 0; i < CURG_WORDS; i++) {
-			if (bpf_probe_read_user(&w, sizeof(w), (void *)(m + CURG_FIRST + 8 * i)))
-				return;
+		struct bpf_iter_num words;
+		int *i;
+		bpf_iter_num_new(&words, 0, CURG_WORDS);
+		while ((i = bpf_iter_num_next(&words))) {
+			if (bpf_probe_read_user(&w, sizeof(w), (void *)(m + CURG_FIRST + 8 * *i)))
+				break;
 			if (w == g || !is_go(w, &s) || bpf_probe_read_user(&run, sizeof(run), (void *)(w + GO_RUN)))
 				continue;
 			if (run.m != m || run.sp <= s.low + 8 || run.sp >= s.high)
@@ -344,6 +360,7 @@ INLINE void plan_other(struct plan *p, struct task_struct *task, struct user_reg
 			to = s.high;
 			break;
 		}
+		bpf_iter_num_destroy(&words);
 	}
 	from &= ~7UL;
 	if (!from || to <= from || (from >= p->from && from < p->from + p->len))
@@ -575,9 +592,6 @@ INLINE int take_sized(struct bpf_perf_event_data *ctx, struct plan *p, struct us
 INLINE int take(struct bpf_perf_event_data *ctx, int exact)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct user_regs regs = {};
-	struct plan p = {};
-	struct chain *chain = 0;
 	__u32 pid, tid, zero = 0, target = all_flags;
 	__s64 kernel_bytes = 0;
 	__u64 time;
@@ -589,33 +603,37 @@ INLINE int take(struct bpf_perf_event_data *ctx, int exact)
 	else if (!all)
 		return 0;
 
+	struct work *w = bpf_map_lookup_elem(&scratch, &zero);
+	if (!w)
+		return 0;
+	struct plan *p = &w->plan;
+	struct user_regs *regs = &w->regs;
+	__builtin_memset(p, 0, sizeof(*p));
 	time = bpf_ktime_get_ns();
 	if (FROM_USER(&ctx->regs)) {
-		regs = ctx->regs;
+		*regs = ctx->regs;
 	} else {
-		p.flags |= IN_KERNEL;
-		chain = bpf_map_lookup_elem(&scratch, &zero);
-		if (!chain)
-			return 0;
-		kernel_bytes = bpf_get_stack(ctx, chain, KERNEL_DEPTH * 8, 0);
+		p->flags |= IN_KERNEL;
+		kernel_bytes = bpf_get_stack(ctx, &w->chain, KERNEL_DEPTH * 8, 0);
 		if (kernel_bytes < 0)
 			kernel_bytes = 0;
+		__builtin_memset(regs, 0, sizeof(*regs));
 		if (!(task->flags & PF_KTHREAD))
-			bpf_probe_read_kernel(&regs, sizeof(regs), bpf_task_pt_regs(task));
+			bpf_probe_read_kernel(regs, sizeof(*regs), bpf_task_pt_regs(task));
 	}
-	if (PC(&regs) == 0)
-		p.flags |= NO_USER;
+	if (PC(regs) == 0)
+		p->flags |= NO_USER;
 	else
-		make_plan(&p, task, SP(&regs), tid, target, GO_G(&regs));
-	if (exact && PC(&regs))
-		plan_other(&p, task, &regs);
+		make_plan(p, task, SP(regs), tid, target, GO_G(regs));
+	if (exact && PC(regs))
+		plan_other(p, task, regs);
 	__u32 n = kernel_bytes;
 	FORGET(n);
 	if (n > KERNEL_DEPTH * 8)
 		n = 0;
 	if (exact)
-		return take_exact(ctx, &p, &regs, pid, tid, time, chain, n);
-	return take_sized(ctx, &p, &regs, pid, tid, time, chain, n);
+		return take_exact(ctx, p, regs, pid, tid, time, &w->chain, n);
+	return take_sized(ctx, p, regs, pid, tid, time, &w->chain, n);
 }
 
 SEC("perf_event")
