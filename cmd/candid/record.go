@@ -14,7 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/capture/engines"
+	"github.com/candid-profiler/candid/internal/capture/event"
 	"github.com/candid-profiler/candid/internal/capture/launch"
 	"github.com/candid-profiler/candid/internal/format"
 	"github.com/candid-profiler/candid/internal/record"
@@ -29,6 +31,7 @@ type recordFlags struct {
 	freq       float64
 	interval   time.Duration
 	events     []string
+	minSleep   time.Duration
 	out        outputFlags
 	thread     string
 	engine     string
@@ -49,6 +52,9 @@ that candid launches.
 The targets are not stopped, changed or prepared. Without -d recording goes on
 until the targets end or Ctrl-C is pressed; what was recorded is saved then. A
 second Ctrl-C ends candid at once.
+
+Events, which say what to sample by (-e, several with commas):
+` + event.Help + `
 
 The format of the file is its extension:
 ` + format.Help() + `
@@ -75,7 +81,8 @@ arguments, which makes the place of a sample inside inlined methods exact.`,
 	fl.DurationVarP(&f.duration, "duration", "d", 0, "how long: a `TIME` such as 30s or 5m (default until the targets end)")
 	fl.Float64VarP(&f.freq, "freq", "F", 99, "samples per second of CPU time: `HZ`")
 	fl.DurationVarP(&f.interval, "interval", "i", 0, "CPU `TIME` between samples, such as 10ms; instead of -F")
-	fl.StringSliceVarP(&f.events, "event", "e", []string{"cpu"}, "`NAME` of what to sample by: "+strings.Join(record.EventNames(), ", "))
+	fl.DurationVar(&f.minSleep, "min-sleep", capture.DefaultMinSleep, "of off-cpu: each sleep of this `TIME` is a sample; shorter ones are summed up")
+	fl.StringSliceVarP(&f.events, "event", "e", []string{"cpu"}, "`NAME` of what to sample by, several with commas; see above")
 	f.out.add(cmd)
 	fl.StringVar(&f.thread, "thread", "", "keep only threads whose name matches this `REGEX`")
 	fl.StringVar(&f.engine, "engine", "auto", "`HOW` to sample: "+strings.Join(append([]string{"auto"}, engines.Names()...), ", "))
@@ -95,7 +102,7 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 
 	o := record.Options{
 		All: f.all, Command: args, Children: f.children, NoJVMFlags: f.noJVMFlags,
-		Duration: f.duration, Hz: f.freq, Events: f.events, Engine: f.engine, Version: version(),
+		Duration: f.duration, Hz: f.freq, Events: f.events, MinSleep: f.minSleep, Engine: f.engine, Version: version(),
 	}
 	for _, p := range f.pids {
 		pid, err := strconv.Atoi(strings.TrimSpace(p))

@@ -6,31 +6,22 @@ import (
 	"time"
 )
 
-// EventKind says what makes a sample.
-type EventKind uint8
-
-// The kinds of event.
-const (
-	CPUTime EventKind = iota // time on a CPU
-	Cycles                   // CPU cycles, where the machine counts them
-)
-
-// Event is one thing to sample by.
-type Event struct {
-	Name string // as the user gave it: "cpu"
-	Kind EventKind
-	Unit string // of Snapshot.Weight: "nanoseconds", "count"
-}
-
 // Options is what an engine is asked for.
 type Options struct {
 	PIDs     []int         // thread groups to sample; empty with All
 	All      bool          // the whole machine
 	Children bool          // also processes that the targets start
 	Period   time.Duration // of CPU time between samples, already kept off lock-step rates
-	Events   []Event
+	Events   []Event       // none: CPUTime
+	// MinSleep is from how long on every sleep is a sample of OffCPU. Shorter ones
+	// are sampled in proportion: one for each time that they sum up to it. 0 is
+	// DefaultMinSleep.
+	MinSleep time.Duration
 	MaxStack int // bytes of stack copied at most; 0 is the engine's own limit
 }
+
+// DefaultMinSleep is what a MinSleep of 0 stands for.
+const DefaultMinSleep = time.Millisecond
 
 // Notice is something other than a sample that happened to a target, in the
 // order in which the engine saw it.
@@ -91,6 +82,11 @@ type Engine interface {
 // ErrUnsupported is wrapped by every error that says that this system lacks
 // what an engine needs.
 var ErrUnsupported = errors.New("not supported here")
+
+// ErrNoEvent is wrapped by every error that says that this machine, or the
+// target, has no such event: a counter, a tracepoint, a function. No other
+// engine would find it.
+var ErrNoEvent = errors.New("no such event here")
 
 // ErrPermission is wrapped by every error that says that the system has what an
 // engine needs, but does not permit it.

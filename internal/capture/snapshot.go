@@ -16,6 +16,10 @@ type Snapshot struct {
 	TID    uint32
 	CPU    uint32
 	Event  uint16 // index into Options.Events
+	State  State  // of the thread
+	// Syscall is the number of the system call that the thread is in, plus 1; 0 is
+	// none, or not known.
+	Syscall uint32
 
 	// Regs are the thread's user-mode registers. Regs.PC is 0 where the thread
 	// has none (a kernel thread).

@@ -223,7 +223,7 @@ func tryEvent(a perfevent.Attr, tid, cpu int) error {
 
 // hardwareCounters says why this machine's CPUs cannot count cycles for us.
 func hardwareCounters() error {
-	return tryEvent(perfevent.Attr{Kind: capture.Cycles, Period: 1 << 40, NoKernel: true}, 0, -1)
+	return tryEvent(perfevent.Attr{Kind: capture.Counter, Name: "cycles", Type: capture.TypeHardware, Period: 1 << 40, NoKernel: true}, 0, -1)
 }
 
 // marker is what readSelf reads. On the stack it might move meanwhile.

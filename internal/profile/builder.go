@@ -11,6 +11,7 @@ type Builder struct {
 	nodes  *Trie
 	log    sampleLog
 	thread map[[2]int]uint32
+	calls  map[string]uint16
 }
 
 // NewBuilder starts an empty profile.
@@ -51,6 +52,29 @@ func (b *Builder) Finish() *Profile {
 
 // Samples gives how many samples were added.
 func (b *Builder) Samples() int { return b.log.n }
+
+// Syscall gives the index of a system call's name in Syscalls; 0 for "", and
+// where there are more than any system has.
+func (b *Builder) Syscall(name string) uint16 {
+	if name == "" {
+		return 0
+	}
+	i, ok := b.calls[name]
+	if !ok {
+		const most = 4096
+		if len(b.calls) >= most {
+			return 0
+		}
+		if b.calls == nil {
+			b.calls = make(map[string]uint16)
+			b.p.Syscalls = []string{""}
+		}
+		i = uint16(len(b.p.Syscalls))
+		b.p.Syscalls = append(b.p.Syscalls, name)
+		b.calls[name] = i
+	}
+	return i
+}
 
 // Func gives the index of f in Funcs.
 func (b *Builder) Func(f Func) uint32 {

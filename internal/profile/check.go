@@ -42,6 +42,8 @@ func (p *Profile) Check() error {
 			return fmt.Errorf("%w: sample %d: thread %d of %d", ErrInvalid, i, s.Thread, len(p.Threads))
 		case int(s.Event) >= len(p.Events):
 			return fmt.Errorf("%w: sample %d: event %d of %d", ErrInvalid, i, s.Event, len(p.Events))
+		case int(s.Syscall) >= max(len(p.Syscalls), 1):
+			return fmt.Errorf("%w: sample %d: system call %d of %d", ErrInvalid, i, s.Syscall, len(p.Syscalls))
 		case s.End >= walk.NumEnds || int(s.State) >= len(stateNames):
 			return fmt.Errorf("%w: sample %d: end %d, state %d", ErrInvalid, i, s.End, s.State)
 		}

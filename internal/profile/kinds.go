@@ -40,6 +40,9 @@ var stateNames = [...]string{
 	StateRunnable: "runnable",
 	StateSleeping: "sleeping",
 	StateBlocked:  "blocked",
+	StateParked:   "parked",
+	StateWaiting:  "waiting",
+	StateDisk:     "disk",
 }
 
 // String names the state for people and files.

@@ -20,6 +20,9 @@ type Profile struct {
 	Nodes     []Node  // a trie of stacks, outermost frame first; Nodes[0] is the root
 	Samples   []Sample
 	Losses    Losses
+	// Syscalls are the names of system calls that samples are in; the first is
+	// none. nil is the same as only that.
+	Syscalls []string
 }
 
 // Meta says how and when the recording was made.
@@ -92,9 +95,11 @@ type Sample struct {
 	Node   uint32 // innermost frame of its stack
 	Thread uint32 // index into Threads
 	Event  uint16 // index into Events
-	State  State
-	End    walk.End // how its stack ends at the outer side
-	Flags  SampleFlags
+	// Syscall is the index into Syscalls of the system call that the thread is in; 0: none.
+	Syscall uint16
+	State   State
+	End     walk.End // how its stack ends at the outer side
+	Flags   SampleFlags
 }
 
 // SampleFlags say how certain a sample's stack is.
@@ -112,11 +117,14 @@ type State uint8
 
 // The states.
 const (
-	StateUnknown State = iota
-	StateRunning
-	StateRunnable
-	StateSleeping
-	StateBlocked
+	StateUnknown  State = iota
+	StateRunning        // on a CPU
+	StateRunnable       // ready to run, waiting for a CPU
+	StateSleeping       // in a system call that waits
+	StateBlocked        // at a monitor that another thread holds
+	StateParked         // by LockSupport.park: most locks and pools of java.util.concurrent
+	StateWaiting        // in Object.wait
+	StateDisk           // in a sleep that no signal ends: a disk or a page, mostly
 )
 
 // Losses counts what is not in Samples.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/capture/engines"
+	"github.com/candid-profiler/candid/internal/capture/event"
 	"github.com/candid-profiler/candid/internal/capture/launch"
 	"github.com/candid-profiler/candid/internal/profile"
 )
@@ -27,7 +28,8 @@ type Options struct {
 
 	Duration time.Duration  // 0: until the targets end or the context does
 	Hz       float64        // samples per second of CPU time
-	Events   []string       // names as the user gave them
+	Events   []string       // what to sample by, as package event reads it
+	MinSleep time.Duration  // capture.Options.MinSleep
 	Engine   string         // "auto" or an engine's name
 	Threads  *regexp.Regexp // keep only threads with such a name; nil: all
 
@@ -102,23 +104,30 @@ func (o *Options) check() ([]capture.Event, error) {
 		return nil, fmt.Errorf("%w: frequency %g Hz is out of range: %g to %d samples per second", ErrUsage, o.Hz, MinHz, MaxHz)
 	case o.Engine != "" && o.Engine != "auto" && !slices.Contains(engines.Names(), o.Engine):
 		return nil, fmt.Errorf("%w: unknown engine %q: there are auto, %s", ErrUsage, o.Engine, strings.Join(engines.Names(), ", "))
+	case o.MinSleep < 0:
+		return nil, fmt.Errorf("%w: the least sleep %v is negative", ErrUsage, o.MinSleep)
 	case o.Duration < 0:
 		return nil, fmt.Errorf("%w: duration %v is negative", ErrUsage, o.Duration)
 	}
 	var events []capture.Event
 	for _, name := range o.Events {
-		switch name {
-		case "cpu":
-			events = append(events, capture.Event{Name: name, Kind: capture.CPUTime, Unit: "nanoseconds"})
-		default:
-			return nil, fmt.Errorf("%w: unknown event %q: this candid records %s", ErrUsage, name, strings.Join(EventNames(), ", "))
+		e, err := event.Parse(name)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrUsage, err)
 		}
+		if slices.ContainsFunc(events, func(other capture.Event) bool { return other.Name == e.Name }) {
+			return nil, fmt.Errorf("%w: event %s is there twice", ErrUsage, e.Name)
+		}
+		events = append(events, e)
 	}
-	if len(events) != 1 {
-		return nil, fmt.Errorf("%w: give one event: %s", ErrUsage, strings.Join(EventNames(), ", "))
+	switch {
+	case len(events) == 0:
+		return nil, fmt.Errorf("%w: no event to sample by: -e cpu is the default", ErrUsage)
+	case len(events) > maxEvents:
+		return nil, fmt.Errorf("%w: %d events at once, more than %d", ErrUsage, len(events), maxEvents)
 	}
 	return events, nil
 }
 
-// EventNames lists the events that can be recorded.
-func EventNames() []string { return []string{"cpu"} }
+// maxEvents bounds how many events one recording has.
+const maxEvents = 32

@@ -24,8 +24,8 @@ func TestCheck(t *testing.T) {
 		"+Inf Hz":           func(o *Options) { o.Hz = math.Inf(1) },
 		"20001 Hz":          func(o *Options) { o.Hz = MaxHz + 1 },
 		"negative":          func(o *Options) { o.Duration = -time.Second },
-		`event "wall"`:      func(o *Options) { o.Events = []string{"wall"} },
-		"one event":         func(o *Options) { o.Events = nil },
+		`event "wal"`:       func(o *Options) { o.Events = []string{"wal"} },
+		"no event":          func(o *Options) { o.Events = nil },
 		`engine "x"`:        func(o *Options) { o.Engine = "x" },
 	} {
 		o := good

@@ -33,7 +33,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	period, moved, why := capture.ChooseRate(o.Hz)
 	// The same process twice is one target.
 	o.PIDs = slices.Compact(slices.Sorted(slices.Values(o.PIDs)))
-	opts := capture.Options{PIDs: o.PIDs, All: o.All, Children: o.Children, Period: period, Events: events}
+	opts := capture.Options{PIDs: o.PIDs, All: o.All, Children: o.Children, Period: period, Events: events, MinSleep: o.MinSleep}
 	res := &Result{}
 	var child *launch.Child
 	if len(o.Command) > 0 {
@@ -54,7 +54,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	// The engine takes as long to load as the targets to be looked at.
 	for _, e := range events {
-		s.events = append(s.events, profile.Event{Name: e.Name, Unit: e.Unit, Period: uint64(period)})
+		s.events = append(s.events, profileEvent(e, opts))
 	}
 	loading := openEngine(opts, o.Engine)
 	if child == nil {
@@ -143,6 +143,18 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		runErr = nil
 	}
 	return res, runErr
+}
+
+// profileEvent is how the profile tells of an event.
+func profileEvent(e capture.Event, o capture.Options) profile.Event {
+	out := profile.Event{Name: e.Name, Unit: e.Unit, Period: max(e.Period, 1)}
+	switch e.Kind {
+	case capture.CPUTime, capture.Wall:
+		out.Period = uint64(o.Period)
+	case capture.OffCPU:
+		out.Period = uint64(cmp.Or(o.MinSleep, capture.DefaultMinSleep))
+	}
+	return out
 }
 
 // openEngine opens the engine meanwhile; the function waits for it.

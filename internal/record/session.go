@@ -66,7 +66,10 @@ func newSession(o *Options) *session {
 // Sample walks one snapshot and adds it to the profile.
 func (s *session) Sample(snap *capture.Snapshot) {
 	p := s.process(snap.PID)
-	out := profile.Sample{Weight: snap.Weight, Event: snap.Event, State: profile.StateRunning}
+	out := profile.Sample{Weight: snap.Weight, Event: snap.Event, State: states[snap.State]}
+	if snap.Syscall != 0 {
+		out.Syscall = s.b.Syscall(kernel.SyscallName(int(snap.Syscall - 1)))
+	}
 	if snap.Time > s.start {
 		out.Time = snap.Time - s.start
 	}
@@ -83,6 +86,14 @@ func (s *session) Sample(snap *capture.Snapshot) {
 		out.Flags |= profile.Guessed
 	}
 	s.add(out)
+}
+
+// states are the profile's by the kernel's.
+var states = [...]profile.State{
+	capture.Running:         profile.StateRunning,
+	capture.Runnable:        profile.StateRunnable,
+	capture.Sleeping:        profile.StateSleeping,
+	capture.Uninterruptible: profile.StateDisk,
 }
 
 // bareSample adds a sample of a kernel thread, or of a process that ended

@@ -66,9 +66,12 @@ func Open(opts capture.Options, variant Variant) (*Engine, error) {
 	if opts.Period <= 0 {
 		return nil, fmt.Errorf("sample every %v: the period must be above zero", opts.Period)
 	}
-	kind := capture.CPUTime
+	event := capture.Event{Name: "cpu"}
 	if len(opts.Events) == 1 {
-		kind = opts.Events[0].Kind
+		event = opts.Events[0]
+	}
+	if event.Kind != capture.CPUTime && event.Kind != capture.Counter {
+		return nil, fmt.Errorf("sample by %s: %w", event.Name, capture.ErrUnsupported)
 	}
 	cpus, err := perfevent.OnlineCPUs()
 	if err != nil {
@@ -81,13 +84,13 @@ func Open(opts capture.Options, variant Variant) (*Engine, error) {
 	if e.progs, err = load(opts, variant, size); err != nil {
 		return nil, err
 	}
-	if err := e.open(kind, cpus, size); err != nil {
+	if err := e.open(event, cpus, size); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
 	return e, nil
 }
 
-func (e *Engine) open(kind capture.EventKind, cpus []int, size int) (err error) {
+func (e *Engine) open(event capture.Event, cpus []int, size int) (err error) {
 	if e.ring, err = mapRing(e.progs.coll.Maps["ring"].FD(), size); err != nil {
 		return err
 	}
@@ -97,7 +100,9 @@ func (e *Engine) open(kind capture.EventKind, cpus []int, size int) (err error) 
 	if err = e.waiter.Add(e.progs.coll.Maps["ring"].FD()); err != nil {
 		return err
 	}
-	if e.timers, err = perfevent.OpenTimers(perfevent.Attr{Kind: kind}, cpus, e.opts.Period); err != nil {
+	var attr perfevent.Attr
+	attr.For(event, e.opts.Period)
+	if e.timers, err = perfevent.OpenTimers(attr, cpus, e.opts.Period); err != nil {
 		return err
 	}
 	err = e.timers.Each(func(cpu, fd int) error {
@@ -136,8 +141,8 @@ func (e *Engine) Name() string { return "bpf" }
 // Describe says what is used.
 func (e *Engine) Describe() string {
 	event := "cpu-clock"
-	if len(e.opts.Events) == 1 && e.opts.Events[0].Kind == capture.Cycles {
-		event = "cycles"
+	if len(e.opts.Events) == 1 && e.opts.Events[0].Kind == capture.Counter {
+		event = e.opts.Events[0].Name
 	}
 	s := fmt.Sprintf("perf events + BPF stack copy (%s, %.4g Hz per CPU)", event, 1/e.opts.Period.Seconds()) + perfevent.RateNote(e.opts.Period)
 	if e.progs.why != "" {
@@ -281,7 +286,9 @@ func (e *Engine) deliver(b []byte, sink capture.Sink) {
 			e.malformed.Add(1)
 			return
 		}
-		e.snap.Weight = e.timers.Weight(e.snap.CPU, e.snap.Time)
+		if len(e.opts.Events) == 0 || e.opts.Events[0].Kind == capture.CPUTime {
+			e.snap.Weight = e.timers.Weight(e.snap.CPU, e.snap.Time)
+		}
 		e.samples.Add(1)
 		e.bytes.Add(uint64(len(e.snap.Stack)))
 		sink.Sample(&e.snap)

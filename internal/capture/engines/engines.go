@@ -57,8 +57,8 @@ func Names() []string {
 }
 
 // Open opens the engine of that name; with "auto" or "" the best that this
-// system permits, whose Describe tells why it is not a better one. A process
-// that is not there ends the search, as every engine would find the same.
+// system permits, whose Describe tells why it is not a better one. A process or
+// an event that is not there ends the search, as every engine would find the same.
 func Open(opts capture.Options, choice string) (capture.Engine, error) {
 	if choice != "" && choice != "auto" {
 		for _, r := range ladder {
@@ -75,7 +75,7 @@ func Open(opts capture.Options, choice string) (capture.Engine, error) {
 		if err == nil {
 			return e, nil
 		}
-		if !errors.Is(err, capture.ErrPermission) && !errors.Is(err, capture.ErrUnsupported) {
+		if errors.Is(err, capture.ErrNoEvent) || !errors.Is(err, capture.ErrPermission) && !errors.Is(err, capture.ErrUnsupported) {
 			return nil, err
 		}
 		tried = append(tried, fmt.Errorf("%s: %w", r.name, err))

@@ -227,7 +227,7 @@ func TestNoEngine(t *testing.T) {
 		t.Errorf("two events at once: %v", err)
 	}
 	opts = options(99, os.Getpid())
-	opts.Events[0].Kind = capture.Cycles
+	opts.Events[0] = capture.Event{Name: "cycles", Kind: capture.Counter, Unit: "count"}
 	e, err := Open(opts, "auto")
 	if err == nil {
 		e.Close()

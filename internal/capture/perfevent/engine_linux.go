@@ -87,18 +87,23 @@ func OpenEngine(opts capture.Options, scope Scope, why string) (*Engine, error) 
 		return nil, fmt.Errorf("sample the whole machine: %w: events per thread need threads to be named; use -p", capture.ErrUnsupported)
 	}
 	e := &Engine{opts: opts, scope: scope, why: why, live: map[uint32]bool{}, ringOf: map[int]int{}, tops: newStackTops()}
-	kind := capture.CPUTime
+	event := capture.Event{Name: "cpu"}
 	if len(opts.Events) == 1 {
-		kind = opts.Events[0].Kind
+		event = opts.Events[0]
+	}
+	if event.Kind != capture.CPUTime && event.Kind != capture.Counter {
+		return nil, fmt.Errorf("sample by %s: %w: it needs BPF", event.Name, capture.ErrUnsupported)
 	}
 	stack := defaultStack
 	if opts.MaxStack > 0 {
 		stack = min(max(opts.MaxStack, 512), largestStack) &^ 7
 	}
 	e.attr = Attr{
-		Kind: kind, Period: EventPeriod(kind, opts.Period), Samples: true, Task: true,
+		Samples: true, Task: true,
 		StackSize: uint32(stack), Layout: Layout{Callchain: true, RegsMask: regsMask},
 	}
+	e.attr.For(event, opts.Period)
+	e.noKernel = event.NoKernel
 	if err := e.open(); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -167,8 +172,8 @@ func (e *Engine) Name() string {
 // Describe says what is used and why nothing better.
 func (e *Engine) Describe() string {
 	event := "cpu-clock"
-	if e.attr.Kind == capture.Cycles {
-		event = "cycles"
+	if e.attr.Kind == capture.Counter {
+		event = e.attr.Name
 	}
 	per := "CPU"
 	if e.scope == Threads {
@@ -351,7 +356,7 @@ func (e *Engine) deliver(sink capture.Sink) {
 func (e *Engine) sample(sink capture.Sink) {
 	r, s := &e.rec, &e.snap
 	*s = capture.Snapshot{Time: r.Time, Weight: r.Period, PID: r.PID, TID: r.TID, CPU: r.CPU, Kernel: r.Kernel}
-	if e.timers != nil {
+	if e.timers != nil && e.attr.Kind == capture.CPUTime {
 		s.Weight = e.timers.Weight(r.CPU, r.Time)
 	}
 	if r.InKernel {

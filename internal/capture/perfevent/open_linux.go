@@ -1,6 +1,7 @@
 package perfevent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -17,8 +18,12 @@ import (
 // Attr is what an event is opened with; the zero value is a cpu-clock that
 // hands nothing to user space.
 type Attr struct {
-	Kind   capture.EventKind
-	Period uint64 // ns for CPUTime, cycles for Cycles
+	Kind   capture.EventKind // CPUTime or Counter
+	Name   string            // for errors; "": cpu-clock
+	Type   uint32            // of a Counter
+	Config uint64            // of a Counter
+	Period uint64            // ns for CPUTime, else a count
+	Freq   uint64            // instead of Period: samples per second of each CPU
 
 	Layout    Layout
 	Samples   bool   // samples are written to the event's ring
@@ -29,6 +34,7 @@ type Attr struct {
 	Quiet     bool // a counter that never fires: only Task
 	Inherit   bool
 	NoKernel  bool // do not sample in the kernel
+	NoUser    bool // only there
 	OnlyMmaps bool // with Quiet: executable mappings and nothing else
 }
 
@@ -45,8 +51,12 @@ func Open(a Attr, tid, onCPU int) (int, error) {
 	switch {
 	case a.Quiet:
 		attr.Config = unix.PERF_COUNT_SW_DUMMY
-	case a.Kind == capture.Cycles:
-		attr.Type, attr.Config = unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CPU_CYCLES
+	case a.Kind == capture.Counter:
+		attr.Type, attr.Config = a.Type, a.Config
+	}
+	if a.Freq > 0 {
+		attr.Sample = a.Freq
+		attr.Bits |= unix.PerfBitFreq
 	}
 	if a.Samples || a.Task || a.OnlyMmaps {
 		attr.Sample_type = sampleTID | sampleTime | sampleCPU | samplePeriod
@@ -73,6 +83,9 @@ func Open(a Attr, tid, onCPU int) (int, error) {
 	if a.Inherit {
 		attr.Bits |= unix.PerfBitInherit
 	}
+	if a.NoUser {
+		attr.Bits |= unix.PerfBitExcludeUser
+	}
 	if a.NoKernel {
 		attr.Bits |= unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv
 	}
@@ -85,10 +98,7 @@ func Open(a Attr, tid, onCPU int) (int, error) {
 
 // openError says why an event could not be opened and what helps.
 func openError(a Attr, tid, onCPU int, err error) error {
-	what := "cpu-clock"
-	if a.Kind == capture.Cycles {
-		what = "cycles"
-	}
+	what := cmp.Or(a.Name, "cpu-clock")
 	where := "of the whole machine"
 	if tid >= 0 {
 		where = "of thread " + strconv.Itoa(tid)
@@ -98,8 +108,12 @@ func openError(a Attr, tid, onCPU int, err error) error {
 		return fmt.Errorf("open perf event %s %s: %w: kernel.perf_event_paranoid is %s; run as root, give candid CAP_PERFMON, or lower it: %w",
 			what, where, capture.ErrPermission, Paranoid(), err)
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV), errors.Is(err, unix.EOPNOTSUPP):
-		return fmt.Errorf("open perf event %s: %w: this machine does not count it (a virtual machine often has no counters), use -e cpu: %w",
-			what, capture.ErrUnsupported, err)
+		why := "this kernel does not"
+		if a.Kind == capture.Counter && a.Type != capture.TypeSoftware {
+			why = "no hardware counters: virtual machine?"
+		}
+		return fmt.Errorf("%w, %w: this machine does not count %s (%s); use -e cpu: %w",
+			capture.ErrUnsupported, capture.ErrNoEvent, what, why, err)
 	case errors.Is(err, unix.ENOSYS):
 		return fmt.Errorf("open perf event %s: %w: the kernel has no perf events, or a sandbox forbids the call: %w",
 			what, capture.ErrUnsupported, err)
@@ -166,24 +180,19 @@ func parseCPUs(s string) ([]int, error) {
 	return cpus, nil
 }
 
-// EventPeriod is how far the event of this kind counts between two samples
-// that are to lie period of CPU time apart.
-func EventPeriod(kind capture.EventKind, period time.Duration) uint64 {
-	if kind == capture.Cycles {
-		return uint64(period.Seconds() * maxHz())
+// For says what to open for an event of which a CPU shall take a sample each
+// period of its time.
+func (a *Attr) For(e capture.Event, period time.Duration) {
+	a.Kind, a.Name, a.Type, a.Config = e.Kind, e.Name, e.Type, e.Config
+	a.NoUser, a.NoKernel = e.NoUser, e.NoKernel
+	switch {
+	case e.Kind != capture.Counter:
+		a.Period = uint64(period)
+	case e.Period > 0:
+		a.Period = e.Period
+	default:
+		a.Freq = uint64(max(1, 1/period.Seconds()+0.5))
 	}
-	return uint64(period)
-}
-
-// maxHz is the clock of the first CPU, 2 GHz where it is not told.
-func maxHz() float64 {
-	b, err := os.ReadFile("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq")
-	if err == nil {
-		if khz, err := strconv.ParseFloat(strings.TrimSpace(string(b)), 64); err == nil && khz > 0 {
-			return khz * 1000
-		}
-	}
-	return 2e9
 }
 
 // Enable starts an event.

@@ -50,11 +50,9 @@ func OpenTimers(a Attr, cpus []int, period time.Duration) (*Timers, error) {
 		t.byCPU[i] = -1
 	}
 	for _, c := range cpus {
-		first := uint64(period)
 		if a.Kind == capture.CPUTime {
-			first = uint64(capture.Jitter(period))
+			a.Period = uint64(capture.Jitter(period))
 		}
-		a.Period = EventPeriod(a.Kind, time.Duration(first))
 		fd, err := Open(a, -1, c)
 		if err != nil {
 			t.Close()
@@ -148,10 +146,11 @@ func setPeriod(fd int, period uint64) error {
 	return nil
 }
 
-// Weight is what a sample of this CPU and time stands for, in the event's unit.
+// Weight is what a sample of this CPU and time stands for, ns. It is for CPUTime:
+// the samples of a counter carry their own.
 func (t *Timers) Weight(cpu uint32, at uint64) uint64 {
 	if int(cpu) >= len(t.byCPU) || t.byCPU[cpu] < 0 {
-		return EventPeriod(t.kind, t.base)
+		return uint64(t.base)
 	}
 	tm := &t.list[t.byCPU[cpu]]
 	tm.ticked = true
@@ -165,7 +164,7 @@ func (t *Timers) Weight(cpu uint32, at uint64) uint64 {
 		}
 		return r.period
 	}
-	return EventPeriod(t.kind, t.base)
+	return uint64(t.base)
 }
 
 // Close closes the events.

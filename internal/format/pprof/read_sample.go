@@ -121,6 +121,8 @@ func (r *reader) label(data []byte, s *profile.Sample, key *threadKey, event *st
 		key.pid = int(num)
 	case labelState:
 		s.State, _ = profile.StateByName(text)
+	case labelCall:
+		s.Syscall = r.b.Syscall(text)
 	case labelStack:
 		s.End, s.Flags = parseQuality(text)
 	case labelEvent:

@@ -55,6 +55,7 @@ const (
 	labelTID    = "tid"
 	labelPID    = "pid"
 	labelState  = "state" // profile.State
+	labelCall   = "syscall"
 	labelStack  = "stack" // quality, see quality.go
 	labelEvent  = "event" // only where there are several
 )

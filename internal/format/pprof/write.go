@@ -144,6 +144,7 @@ type group struct {
 	thread uint32
 	event  uint16
 	state  profile.State
+	call   uint16
 	end    walk.End
 	flags  profile.SampleFlags
 }
@@ -158,7 +159,7 @@ func (w *writer) samples() {
 	}
 	of := func(i uint32) group {
 		s := &p.Samples[i]
-		return group{s.Node, s.Thread, s.Event, s.State, s.End, s.Flags}
+		return group{s.Node, s.Thread, s.Event, s.State, s.Syscall, s.End, s.Flags}
 	}
 	slices.SortFunc(order, func(a, b uint32) int {
 		x, y := of(a), of(b)
@@ -166,7 +167,7 @@ func (w *writer) samples() {
 			return 0
 		}
 		return cmp.Or(cmp.Compare(x.node, y.node), cmp.Compare(x.thread, y.thread), cmp.Compare(x.event, y.event),
-			cmp.Compare(x.state, y.state), cmp.Compare(x.end, y.end), cmp.Compare(x.flags, y.flags))
+			cmp.Compare(x.state, y.state), cmp.Compare(x.call, y.call), cmp.Compare(x.end, y.end), cmp.Compare(x.flags, y.flags))
 	})
 	for len(order) > 0 && w.err == nil {
 		g := of(order[0])
@@ -203,6 +204,9 @@ func (w *writer) sample(g group, count, weight uint64) {
 	w.label(&m, labelStack, qualityLabel(g.end, g.flags))
 	if g.state != profile.StateUnknown {
 		w.label(&m, labelState, g.state.String())
+	}
+	if g.call != 0 {
+		w.label(&m, labelCall, w.p.Syscalls[g.call])
 	}
 	if len(w.p.Events) > 1 {
 		w.label(&m, labelEvent, w.p.Events[g.event].Name)
