@@ -109,7 +109,7 @@ func parseName(name string) (capture.Event, error) {
 	if colon && isWord(base) && isWord(modes) && times[base] == 0 && base != "cpu" {
 		return capture.Event{Name: name, Kind: capture.Tracepoint, Unit: "count", Point: capture.Point{System: base, Name: modes}}, nil
 	}
-	hint := "; 'candid record --help' tells of them all"
+	hint := ": there are cpu, wall, off-cpu, and perf's counters, tracepoints and probes ('candid record --help')"
 	if names := near(name); len(names) > 0 {
 		hint = ": did you mean " + strings.Join(names, ", ") + "?"
 	}
