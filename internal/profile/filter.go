@@ -141,8 +141,8 @@ func (p *Profile) Select(f Filter) *Selection {
 			continue
 		}
 		s.Chosen.Add(c)
-		s.Quality.add(sm)
-		s.threadQuality[sm.Thread].add(sm)
+		s.Quality.Add(sm)
+		s.threadQuality[sm.Thread].Add(sm)
 		s.Threads[sm.Thread].Add(c)
 		if at[sm.Node] == 0 {
 			s.ended = append(s.ended, ended{node: sm.Node})

@@ -18,12 +18,13 @@ type Quality struct {
 func (p *Profile) Quality() Quality {
 	var q Quality
 	for i := range p.Samples {
-		q.add(&p.Samples[i])
+		q.Add(&p.Samples[i])
 	}
 	return q
 }
 
-func (q *Quality) add(s *Sample) {
+// Add counts one more sample.
+func (q *Quality) Add(s *Sample) {
 	q.Samples++
 	switch {
 	case s.End == walk.EndTruncated:
@@ -51,4 +52,17 @@ func (q Quality) MostFrequentEnd() walk.End {
 		}
 	}
 	return best
+}
+
+// Merge adds what o counted.
+func (q *Quality) Merge(o Quality) {
+	q.Samples += o.Samples
+	q.Complete += o.Complete
+	q.Stitched += o.Stitched
+	q.Heuristic += o.Heuristic
+	q.Truncated += o.Truncated
+	q.Broken += o.Broken
+	for i, n := range o.Reasons {
+		q.Reasons[i] += n
+	}
 }
