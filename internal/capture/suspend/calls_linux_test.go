@@ -1,6 +1,7 @@
 package suspend
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/candid-profiler/candid/internal/capture/asleep"
 )
 
 // callSeconds is how long the calls are watched; CANDID_CALLS_SECONDS asks for more.
@@ -25,11 +28,16 @@ func callSeconds(t *testing.T) time.Duration {
 
 func TestNoCallIsBroken(t *testing.T) {
 	bin := compile(t, "calls")
-	for _, rounds := range []string{"0", "100000", "10000000"} {
+	for _, rounds := range []string{"0", "100000", "10000000", "wary"} {
+		wary := rounds == "wary"
+		if wary {
+			rounds = "10000000"
+		}
 		p := start(t, bin, rounds)
 		e := open(t, options(1000, p.pid()))
+		e.wary = e.wary || wary
 		c := newCounter()
-		record(t, e, c, callSeconds(t)/3)
+		record(t, e, c, callSeconds(t)/4)
 		said := p.end()
 		var broken, calls int
 		if _, err := fmt.Sscanf(said, "%d of %d broken", &broken, &calls); err != nil {
@@ -40,15 +48,16 @@ func TestNoCallIsBroken(t *testing.T) {
 		if broken > 0 || s.BrokenCalls > 0 {
 			t.Errorf("%d of %d calls were broken, the engine saw %d", broken, calls, s.BrokenCalls)
 		}
-		if c.samples == 0 && rounds == "10000000" || calls == 0 {
+		if c.samples == 0 || calls == 0 {
 			t.Errorf("%d samples, %d calls", c.samples, calls)
 		}
 	}
 }
 
-// The program of TestNoCallIsBroken notices threads that are stopped whatever
-// they do.
-func TestBlindStopsBreakCalls(t *testing.T) {
+// stopBlindly stops every thread of the program again and again, whatever it
+// does, and gives what the program says of it.
+func stopBlindly(t *testing.T, each func(tid int)) (broken, calls int) {
+	t.Helper()
 	p := start(t, compile(t, "calls"), "0")
 	noStopSignals()
 	done := make(chan struct{})
@@ -62,6 +71,7 @@ func TestBlindStopsBreakCalls(t *testing.T) {
 					continue
 				}
 				if got, s, errno := waitAny(); errno == 0 {
+					each(got)
 					_ = release(got, s.signal)
 				}
 			}
@@ -70,15 +80,90 @@ func TestBlindStopsBreakCalls(t *testing.T) {
 	})
 	<-done
 	said := p.end()
-	var broken, calls int
 	if _, err := fmt.Sscanf(said, "%d of %d broken", &broken, &calls); err != nil {
 		t.Fatalf("%q: %v", said, err)
 	}
 	t.Log(said)
-	if broken == 0 {
+	return broken, calls
+}
+
+// The program of TestNoCallIsBroken notices threads that are stopped whatever
+// they do.
+func TestBlindStopsBreakCalls(t *testing.T) {
+	if broken, _ := stopBlindly(t, func(int) {}); broken == 0 {
 		t.Errorf("no call was broken: the program does not notice what it should")
 	}
-	if unix.Kill(p.pid(), 0) != nil {
-		t.Error("the program is gone")
+}
+
+// Of the same stops no call breaks if it is mended.
+func TestMendedCallsGoOn(t *testing.T) {
+	if !mends {
+		t.Skip("calls cannot be mended on this processor")
+	}
+	mended := 0
+	broken, calls := stopBlindly(t, func(tid int) {
+		var w words
+		if errno := w.read(tid); errno != 0 {
+			t.Error(errno)
+		} else if _, b := w.inCall(); b {
+			if !w.mend(tid) {
+				t.Error("a call was not mended")
+			}
+			mended++
+		}
+	})
+	if broken > 0 || mended < 100 {
+		t.Errorf("%d of %d calls were broken, %d mended", broken, calls, mended)
+	}
+}
+
+// A signal breaks a mended call off as it would any other.
+func TestSignalBreaksMendedCall(t *testing.T) {
+	if !mends {
+		t.Skip("calls cannot be mended on this processor")
+	}
+	p := start(t, compile(t, "waits"))
+	waits := func() {
+		for {
+			b, err := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", p.pid()))
+			if place, ok := asleep.Parse(b); err != nil || !ok || !place.Running {
+				return
+			}
+			time.Sleep(100 * time.Microsecond)
+		}
+	}
+	done := make(chan error)
+	go onOwnThread(func() {
+		var w words
+		for range 20 {
+			waits()
+			if errno := seize(p.pid()); errno != 0 {
+				done <- errno
+				return
+			}
+			_ = interrupt(p.pid())
+			_, s, _ := waitAny()
+			if errno := w.read(p.pid()); errno != 0 {
+				done <- errno
+				return
+			}
+			if _, b := w.inCall(); !b || !w.mend(p.pid()) {
+				done <- errors.New("the call was not broken by the stop, or not mended")
+				return
+			}
+			// Now while it stands still on its way out, and the next time in the call.
+			_ = unix.Kill(p.pid(), unix.SIGUSR1)
+			_ = release(p.pid(), s.signal)
+			waits()
+			_ = unix.Kill(p.pid(), unix.SIGUSR1)
+			time.Sleep(20 * time.Millisecond)
+		}
+		done <- nil
+	})
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if said := p.end(); said != "40 handled 40 broken 0 ended\n" {
+		t.Errorf("%q", said)
 	}
 }

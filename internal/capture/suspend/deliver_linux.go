@@ -70,6 +70,9 @@ func (e *Engine) deliver(sink capture.Sink, s *sample, arena []byte) {
 		StackAddr: s.at, StackTop: s.top, Flags: s.flags,
 	}
 	s.regs.decode(&out.Regs)
+	if s.asleep {
+		out.Regs.Known = placeKnown
+	}
 	out.Stack = arena[s.off : s.off+s.len]
 	if s.top == 0 && s.len > 0 {
 		e.findTop(th, out, s.time)

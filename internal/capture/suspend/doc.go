@@ -2,20 +2,31 @@
 // it stops a thread with ptrace for as long as it takes to copy its registers
 // and its stack, and lets it go at once.
 //
-// An interrupted thread must not notice. Many system calls (epoll_wait, semop,
-// sigtimedwait, recv with a timeout, see signal(7)) return EINTR to a thread that
-// ptrace interrupts inside them, and nothing outside of the thread can undo
-// that. So a thread is interrupted only where it cannot be inside of one: there
-// is a sampling thread bound to each CPU, and it looks only at threads that wait
-// for this very CPU. Such a thread does not run while the sampling thread does.
-// It is runnable, so it does not sleep in a call; and it lost the CPU on its way
-// back to its own code, which is the only place where kernels take it away
-// (those that are not built or booted for full preemption). The kernel stops it
-// before its next instruction. A count of the times that it got a CPU, read
-// before and after, tells that nothing moved it in between.
+// # Which thread
 //
-// The price is that threads which never run for clearOfCall without sleeping are
-// not sampled, and what others do just after and before they sleep is not seen
-// where it happens. The CPU time is not lost: a sample weighs what the thread has
-// run since its last one.
+// There is a sampling thread bound to each CPU. It wakes at times that keep step
+// with nothing and looks whom the CPU was taken from: the scheduler notes when a
+// thread lost the CPU and when another got it, and shows both in
+// /proc/…/task/TID/sched. So a thread is seen as often as it has a CPU, however
+// short its turns are. One that was running code of the program does not run
+// while the sampling thread does, and is stopped before its next instruction.
+// One that was in a system call and fell asleep there before the sampling thread
+// had the CPU is not stopped: its stack does not change until it runs again, and
+// /proc/…/task/TID/syscall tells where it is.
+//
+// A sample weighs what the thread has run since its last one.
+//
+// # What the thread notices
+//
+// Nothing. Many system calls (epoll_wait, semop, sigtimedwait, recv with a time
+// limit, see signal(7)) return EINTR to a thread that ptrace interrupts inside of
+// them. A thread that is stopped was in its own code when it lost the CPU, but it
+// may get another CPU a microsecond before it is interrupted and enter such a
+// call. Its registers show that, and the kernel, which has yet to decide whether
+// the call returns EINTR or is made again, is told to make it again (mend). Where
+// that cannot be done only threads are stopped that have run for a while without
+// entering a call (wary); those which never do are not sampled then.
+//
+// A thread is seized, stopped and detached in each tick, so that candid's end
+// leaves none stopped.
 package suspend

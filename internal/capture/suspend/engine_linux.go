@@ -18,8 +18,8 @@ type Engine struct {
 	opts     capture.Options
 	why      string // no better engine was taken
 	maxStack int
-	due      uint64 // ns of CPU time after which a thread is sampled again
-	cpus     []int  // where sampling threads may run
+	wary     bool  // calls that a stop breaks off cannot be mended: stop only where there is none
+	cpus     []int // where sampling threads may run
 
 	mu  sync.Mutex // of hot and of what the threads in it hold
 	hot []*thread  // those that ran lately
@@ -39,9 +39,10 @@ type Engine struct {
 	list    []*worker
 	workers sync.WaitGroup
 
-	running, stopping          atomic.Bool
-	wake                       chan struct{}
-	samples, bytes, outOfReach atomic.Uint64
+	running, stopping      atomic.Bool
+	wake                   chan struct{}
+	samples, bytes         atomic.Uint64
+	outOfReach, unfollowed atomic.Uint64
 }
 
 var _ capture.Engine = (*Engine)(nil)
@@ -76,7 +77,7 @@ func Open(opts capture.Options, why string) (*Engine, error) {
 		return nil, fmt.Errorf("find the CPUs that candid may run on: %w", err)
 	}
 	e := &Engine{
-		opts: opts, why: why, maxStack: largestStack, due: uint64(opts.Period) / 2,
+		opts: opts, why: why, maxStack: largestStack, wary: !mends,
 		procs: map[int]*process{}, wake: make(chan struct{}, 1),
 	}
 	if opts.MaxStack > 0 {
@@ -103,7 +104,10 @@ func (e *Engine) Name() string { return "suspend" }
 
 // Describe says what is used.
 func (e *Engine) Describe() string {
-	s := fmt.Sprintf("threads suspended by ptrace (cpu time, %.4g Hz), no kernel frames, no threads that never run %v without waiting", 1/e.opts.Period.Seconds(), time.Duration(clearOfCall))
+	s := fmt.Sprintf("threads suspended by ptrace (cpu time, %.4g Hz), no kernel frames", 1/e.opts.Period.Seconds())
+	if e.wary {
+		s += fmt.Sprintf(", no threads that never run %v without waiting", time.Duration(clearOfCall))
+	}
 	if e.why != "" {
 		s += ": " + e.why
 	}
@@ -220,8 +224,8 @@ func (e *Engine) Stats() capture.Stats {
 	s := capture.Stats{Samples: e.samples.Load(), Bytes: e.bytes.Load()}
 	for _, w := range e.list {
 		w.mu.Lock()
-		s.Lost += w.lost
-		s.Throttled += w.late
+		s.Lost += w.counts.lost
+		s.Throttled += w.counts.late
 		w.mu.Unlock()
 	}
 	return s
@@ -230,15 +234,16 @@ func (e *Engine) Stats() capture.Stats {
 // Stops is how long threads were stopped so far, and what else came of it.
 func (e *Engine) Stops() Stops {
 	var all stopCounts
-	s := Stops{OutOfReach: e.outOfReach.Load()}
+	var c counts
 	for _, w := range e.list {
 		w.mu.Lock()
 		all.addAll(&w.stops)
-		s.Raced += w.raced
-		s.Refused += w.refused
-		s.BrokenCalls += w.broken
-		s.SamplingMissed += w.late
+		c.add(&w.counts)
 		w.mu.Unlock()
+	}
+	s := Stops{
+		OutOfReach: e.outOfReach.Load(), Unfollowed: e.unfollowed.Load(), Raced: c.raced, Refused: c.refused,
+		BrokenCalls: c.broken, MendedCalls: c.mended, Asleep: c.asleep, SamplingMissed: c.late,
 	}
 	for _, n := range all.n {
 		s.Count += uint64(n)

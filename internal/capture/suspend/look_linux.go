@@ -1,6 +1,7 @@
 package suspend
 
 import (
+	"errors"
 	"os"
 	"strconv"
 
@@ -98,8 +99,11 @@ func (e *Engine) list1(p *process, now int64) {
 		if p.threads[tid] != nil {
 			continue
 		}
-		th := p.openThread(tid, &e.reader)
-		if th == nil {
+		th, err := p.openThread(tid, &e.reader)
+		if err != nil {
+			if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
+				e.unfollowed.Add(1)
+			}
 			continue
 		}
 		p.threads[tid] = th
@@ -126,7 +130,8 @@ func (e *Engine) heat(th *thread, now int64) {
 
 // retire makes a thread one that is looked at now and then.
 func (e *Engine) retire(th *thread, now int64) {
-	th.hot, th.pause = false, firstPause
+	th.rest()
+	th.pause = firstPause
 	th.next = now + th.pause
 	e.idle = append(e.idle, th)
 }
@@ -150,7 +155,7 @@ func (e *Engine) wakeIdle(now int64) {
 			continue
 		}
 		if a != th.seen {
-			if s, ok := e.reader.status(th.statFD); ok {
+			if s, ok := e.reader.status(th.open(&th.statFD, "stat")); ok {
 				th.cpu = s.cpu
 			}
 			th.seen = a
@@ -175,8 +180,10 @@ func (e *Engine) sweep(now int64) {
 		case th.busy:
 			left = append(left, th)
 		case th.gone:
+			th.hot = false
 			gone = append(gone, th)
 		case now-th.active > hotFor:
+			th.hot = false
 			still = append(still, th)
 		default:
 			if !e.inReach(th.cpu) {
@@ -212,7 +219,7 @@ func (e *Engine) follow(th *thread, now int64) {
 		th.seen, th.active = a, now
 		e.outOfReach.Add(1)
 	}
-	if s, ok := e.reader.status(th.statFD); ok {
+	if s, ok := e.reader.status(th.open(&th.statFD, "stat")); ok {
 		th.cpu = s.cpu
 	}
 }

@@ -130,3 +130,25 @@ func parseVoluntary(b []byte) (n uint64, ok bool) {
 	n, _, ok = number(b[at+len(voluntaryKey):])
 	return n, ok
 }
+
+var startKey = []byte("\nse.exec_start")
+
+// parseStart is when the scheduler last accounted a thread's time, ns on the
+// scheduler's clock: a line of /proc/PID/task/TID/sched, in ms with six decimals.
+// The file is there with CONFIG_SCHED_DEBUG, and in Linux 6.15 and later.
+func parseStart(b []byte) (ns uint64, ok bool) {
+	at := bytes.Index(b, startKey)
+	if at < 0 {
+		return 0, false
+	}
+	b = b[at+len(startKey):]
+	for len(b) > 0 && (b[0] == ' ' || b[0] == ':') {
+		b = b[1:]
+	}
+	ms, b, ok := number(b)
+	if !ok || len(b) < 7 || b[0] != '.' {
+		return 0, false
+	}
+	rest, b, ok := number(b[1:7])
+	return ms*1e6 + rest, ok && len(b) == 0
+}

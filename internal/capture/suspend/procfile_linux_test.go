@@ -42,6 +42,18 @@ func TestParseVoluntary(t *testing.T) {
 	}
 }
 
+func TestParseStart(t *testing.T) {
+	line := "x (1, #threads: 1)\n---\nse.exec_start                                :      11604035.607469\nse.vruntime   :  127.479270\n"
+	if n, ok := parseStart([]byte(line)); !ok || n != 11604035607469 {
+		t.Errorf("%d %v", n, ok)
+	}
+	for _, s := range []string{"", "\nse.exec_start", "\nse.exec_start : 12", "\nse.exec_start : 12.34", "\nse.exec_start : 12.34x678"} {
+		if n, ok := parseStart([]byte(s)); ok {
+			t.Errorf("%q: %d", s, n)
+		}
+	}
+}
+
 func FuzzProcFiles(f *testing.F) {
 	f.Add([]byte("17 (a) R 1 17 17 0 -1 4194304 95"))
 	f.Add([]byte("1 2 3"))
@@ -51,6 +63,7 @@ func FuzzProcFiles(f *testing.F) {
 		parseAccount(b)
 		parseVoluntary(b)
 		parseParent(b)
+		parseStart(b)
 	})
 }
 

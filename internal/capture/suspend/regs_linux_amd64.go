@@ -44,3 +44,11 @@ func (w *words) decode(r *cpu.Registers) {
 	r.PC = w[regRIP]
 	r.R[cpu.RSP] = w[regRSP]
 }
+
+// place makes the registers those of a thread of which only these are known.
+func (w *words) place(pc, sp uint64) {
+	*w = words{regRIP: pc, regRSP: sp, regOrig: 1<<64 - 1}
+}
+
+// placeKnown is the registers that place sets.
+const placeKnown = 1 << cpu.RSP

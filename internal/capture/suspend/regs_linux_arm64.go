@@ -37,3 +37,11 @@ func (w *words) decode(r *cpu.Registers) {
 	copy(r.R[:], w[:32])
 	r.PC = w[regPC]
 }
+
+// place makes the registers those of a thread of which only these are known.
+func (w *words) place(pc, sp uint64) {
+	*w = words{regPC: pc, regSP: sp, regCall: 1<<32 - 1}
+}
+
+// placeKnown is the registers that place sets.
+const placeKnown = 1 << cpu.XSP

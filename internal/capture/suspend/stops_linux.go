@@ -45,9 +45,12 @@ type Stops struct {
 	Count          uint64
 	Median, P99    time.Duration // a thread stood still from its stop to its release
 	Max            time.Duration
-	Raced          uint64 // left alone: they got another CPU just before they would have been interrupted
+	Raced          uint64 // left alone: they ran again just before they would have been interrupted
 	Refused        uint64 // the kernel did not let candid trace them: a debugger did, or they were ending
 	BrokenCalls    uint64 // system calls that returned EINTR because of a stop
+	MendedCalls    uint64 // system calls that would have, and go on instead
+	Asleep         uint64 // samples of threads that fell asleep just before they would have been stopped
+	Unfollowed     uint64 // threads that there was no descriptor for
 	OutOfReach     uint64 // looks at running threads on CPUs where candid may not run
 	SamplingMissed uint64 // periods that the sampling threads got no CPU in
 }

@@ -1,7 +1,6 @@
 package suspend
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -21,9 +20,10 @@ type thread struct {
 	proc *process
 	tid  int
 
-	schedFD, statFD int // kept open
-	statusFD        int // opened when first needed, else -1
-	kernelFD        int // the same, else unopened; -1: not permitted
+	schedFD int // schedstat, kept open
+	// Of stat, sched, syscall, status and stack; unopened until they are needed
+	// and while the thread is idle, -1 where that is not permitted.
+	statFD, noteFD, placeFD, statusFD, kernelFD int
 
 	seen    account
 	sampled uint64 // ns of CPU time that samples or the beginning account for
@@ -227,113 +227,42 @@ func (p *process) tids() ([]int, error) {
 	return tids, nil
 }
 
-// openThread starts to follow a thread; nil if it has ended.
-func (p *process) openThread(tid int, r *reader) *thread {
-	th := &thread{proc: p, tid: tid, schedFD: -1, statFD: -1, statusFD: -1, kernelFD: unopened}
-	dir := "task/" + strconv.Itoa(tid)
+// openThread starts to follow a thread.
+func (p *process) openThread(tid int, r *reader) (*thread, error) {
+	th := &thread{proc: p, tid: tid, statFD: unopened, noteFD: unopened, placeFD: unopened, statusFD: unopened, kernelFD: unopened}
 	var err error
-	if th.schedFD, err = unix.Openat(p.dir, dir+"/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
-		th.statFD, err = unix.Openat(p.dir, dir+"/stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	th.schedFD, err = unix.Openat(p.dir, "task/"+strconv.Itoa(tid)+"/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
 	}
 	a, ok := r.account(th.schedFD)
-	s, ok2 := r.status(th.statFD)
-	if err != nil || !ok || !ok2 {
+	s, ok2 := r.status(th.open(&th.statFD, "stat"))
+	if !ok || !ok2 {
 		th.close()
-		return nil
+		return nil, unix.ESRCH
 	}
 	th.seen, th.cpu = a, s.cpu
-	return th
-}
-
-func (th *thread) close() {
-	if th.schedFD >= 0 {
-		_ = unix.Close(th.schedFD)
-	}
-	if th.statFD >= 0 {
-		_ = unix.Close(th.statFD)
-	}
-	if th.statusFD >= 0 {
-		_ = unix.Close(th.statusFD)
-	}
-	if th.kernelFD >= 0 {
-		_ = unix.Close(th.kernelFD)
-	}
-	th.schedFD, th.statFD, th.statusFD, th.kernelFD = -1, -1, -1, -1
-}
-
-// clearOfCall is how long a thread must have run without going to sleep, ns of
-// CPU time, before it may be stopped. It has then surely left the call in which
-// it slept last. And a thread that keeps on running for so long rarely enters the
-// next such call in the microsecond between the last look at it and the stop,
-// in which it may get a CPU after all: that of threads that work for 0.2 ms
-// between two calls, one stop in some hundred broke a call on a virtual machine
-// whose CPUs were often taken away.
-const clearOfCall = 500e3
-
-// wasPreempted says whether a thread that is runnable and has no CPU lost it
-// in its own code. A thread that went to sleep in a call and was woken is
-// runnable too, but still inside of the call. Since the kernel does not tell
-// which was the last, this takes two looks: if the thread has run for a while
-// since the first one and has not gone to sleep, then it was taken away.
-func (th *thread) wasPreempted(a account, r *reader) bool {
-	known := th.sleptKnown
-	before, at := th.slept, th.sleptAt
-	if !th.noteSleeps(r) {
-		return false
-	}
-	if !known || th.slept != before || a.turns <= at.turns || a.run-at.run < clearOfCall {
-		return false
-	}
-	return !th.seenInCall(r)
-}
-
-// inCall is in the name of every function that is a system call.
-var inCall = []byte("_sys_")
-
-// seenInCall says whether the kernel shows a thread to be inside of a system
-// call, which it does to CAP_SYS_ADMIN only. The time limit of a call may run out
-// just before the thread falls asleep in it, most of all where the hypervisor
-// takes its CPU for a while; then it has not slept, but is not in its own code.
-func (th *thread) seenInCall(r *reader) bool {
-	if th.kernelFD == unopened {
-		fd, err := unix.Openat(th.proc.dir, "task/"+strconv.Itoa(th.tid)+"/stack", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			fd = -1
-		}
-		th.kernelFD = fd
-	}
-	return bytes.Contains(r.read(th.kernelFD), inCall)
+	return th, nil
 }
 
 // unopened is for a file that was not tried yet.
 const unopened = -2
 
-// noteSleeps is the first look, and keeps what an earlier one saw if the thread
-// has not slept since.
-func (th *thread) noteSleeps(r *reader) bool {
-	known := th.sleptKnown
-	th.sleptKnown = false
-	if th.statusFD < 0 {
-		fd, err := unix.Openat(th.proc.dir, "task/"+strconv.Itoa(th.tid)+"/status", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return false
+// close closes all of a thread's files.
+func (th *thread) close() {
+	th.rest()
+	if th.schedFD >= 0 {
+		_ = unix.Close(th.schedFD)
+	}
+	th.schedFD = -1
+}
+
+// rest closes the files that are not needed while the thread is idle.
+func (th *thread) rest() {
+	for _, fd := range []*int{&th.statFD, &th.noteFD, &th.placeFD, &th.statusFD, &th.kernelFD} {
+		if *fd >= 0 {
+			_ = unix.Close(*fd)
 		}
-		th.statusFD = fd
+		*fd = unopened
 	}
-	n, ok := r.voluntary(th.statusFD)
-	if !ok {
-		return false
-	}
-	if known && n == th.slept {
-		th.sleptKnown = true
-		return true
-	}
-	// In this order: a turn that is counted later than the sleeps has not ended
-	// in one of them.
-	a, ok := r.account(th.schedFD)
-	if !ok {
-		return false
-	}
-	th.slept, th.sleptAt, th.sleptKnown = n, a, true
-	return true
 }

@@ -1,0 +1,149 @@
+package suspend
+
+import (
+	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/capture/asleep"
+)
+
+// add makes room for a sample; nil if there is none. The caller holds w.mu.
+func (w *worker) add() *sample {
+	if len(w.samples) == cap(w.samples) {
+		w.counts.lost++
+		w.e.wakeReader()
+		return nil
+	}
+	w.samples = w.samples[:len(w.samples)+1]
+	return &w.samples[len(w.samples)-1]
+}
+
+// drop takes the last sample back.
+func (w *worker) drop() { w.samples = w.samples[:len(w.samples)-1] }
+
+// begin fills in what does not depend on how the thread was found.
+func (w *worker) begin(s *sample, p *pick, now int64) {
+	s.th, s.time, s.cpu, s.weight = p.th, now, w.cpu, p.account.run-p.th.sampled
+	s.asleep, s.flags, s.top, s.off, s.len = p.asleep, 0, 0, w.used, 0
+	p.took = true
+}
+
+// end accounts for the room that a sample took.
+func (w *worker) end(s *sample) {
+	w.used += (s.len + 7) &^ 7
+	if w.used > len(w.arena)/2 || len(w.samples) > cap(w.samples)/2 {
+		w.e.wakeReader()
+	}
+}
+
+// copyAsleep takes the sample of a thread that fell asleep in the kernel before
+// the sampling thread had the CPU, so that it was in that call when the sampling
+// thread's time came. It is not stopped, for its stack does not change until it
+// runs again. The caller holds w.mu.
+func (w *worker) copyAsleep(p *pick) {
+	s := w.add()
+	if s == nil {
+		return
+	}
+	place, ok := asleep.Parse(w.reader.read(p.th.open(&p.th.placeFD, "syscall")))
+	if !ok || place.Running {
+		w.drop()
+		w.counts.raced++
+		return
+	}
+	s.regs.place(place.PC, place.SP)
+	w.begin(s, p, clock())
+	s.flags |= capture.InKernel
+	if w.copyStack(p, s); p.took && !w.standsStill(p) {
+		// It ran on another CPU meanwhile, and its stack changed.
+		w.drop()
+		p.took = false
+		w.counts.raced++
+		return
+	}
+	if p.took {
+		w.counts.asleep++
+		w.end(s)
+	}
+}
+
+// copy takes the sample of a stopped thread. The caller holds w.mu.
+func (w *worker) copy(p *pick, now int64) {
+	s := w.add()
+	if s == nil {
+		return
+	}
+	if s.regs.read(p.tid) != 0 {
+		w.drop()
+		w.counts.refused++
+		return
+	}
+	in, broken := s.regs.inCall()
+	switch {
+	case !broken:
+	case s.regs.mend(p.tid):
+		w.counts.mended++
+	default:
+		p.broken = true
+		w.counts.broken++
+	}
+	w.begin(s, p, now)
+	if in {
+		s.flags |= capture.InKernel
+	}
+	if w.copyStack(p, s); p.took {
+		w.end(s)
+	}
+}
+
+// copyStack copies the thread's stack; if there is no room for it the sample is
+// dropped and p.took is false.
+func (w *worker) copyStack(p *pick, s *sample) {
+	sp := s.regs.sp()
+	s.at = sp - redZone
+	if sp < 4096 || sp >= 1<<56 {
+		s.flags |= capture.StackUnread
+		return
+	}
+	base := s.regs.threadBase()
+	limit, known := uint64(w.e.maxStack), p.stack.top(sp)
+	var end, wordAt uint64
+	switch {
+	case known != 0:
+		end = known
+	case base > sp && base-sp <= near:
+		end, wordAt = base, base
+	case p.first > sp && p.first-sp <= near:
+		end, known = p.first, p.first
+	default:
+		limit = min(limit, unknownStack)
+		end = sp + limit
+	}
+	size := min(end-s.at, limit)
+	if uint64(len(w.arena)-w.used) < size {
+		w.counts.lost++
+		p.took = false
+		w.drop()
+		w.e.wakeReader()
+		return
+	}
+	to := w.arena[w.used : w.used+int(size)]
+	n, word := copyStack(p.tid, to, s.at, wordAt)
+	if n == 0 && redZone > 0 {
+		// The page below the stack pointer may be a guard.
+		s.at = sp
+		n, word = copyStack(p.tid, to[:size-redZone], s.at, wordAt)
+	}
+	if wordAt != 0 {
+		if baseIsTop(base, word) {
+			known = base
+		} else {
+			n = min(n, unknownStack)
+		}
+	}
+	s.len, s.top = n, known
+	switch {
+	case n == 0:
+		s.flags |= capture.StackUnread
+	case known == 0 || s.at+uint64(n) < known:
+		s.flags |= capture.StackCut
+	}
+}

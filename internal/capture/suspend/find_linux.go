@@ -1,0 +1,152 @@
+package suspend
+
+import (
+	"math/rand/v2"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// looksAtOnce is how many threads a tick looks at, at most.
+	looksAtOnce = 96
+	// closeLooks is at how many of them it looks closely, at most.
+	closeLooks = 12
+	// switchSlack is how far apart two notes of the scheduler about one switch
+	// between threads may be, ns.
+	switchSlack = 20e3
+)
+
+// find looks for the thread that this CPU was taken from when the sampling
+// thread woke, and puts it into w.pick. The caller holds w.mu.
+//
+// The scheduler notes when it accounted a thread's time last: of one that does
+// not run, when it lost the CPU; of one that runs, when it got it, unless it was
+// accounted since. That the one is the other's predecessor shows in both notes
+// being the same.
+func (w *worker) find(woke int64) bool {
+	e := w.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := search{w: w, woke: woke}
+	found := s.look(w.last)
+	if n := len(e.hot); !found && n > 0 {
+		// There are limits to what one tick does, so no thread shall always be first.
+		first := rand.IntN(n)
+		for i := 0; i < n && !found && s.looks < looksAtOnce && s.close < closeLooks; i++ {
+			if th := e.hot[(first+i)%n]; th != w.last {
+				found = s.look(th)
+			}
+		}
+	}
+	if w.quiet++; s.ran {
+		w.quiet = 0
+	}
+	if !found {
+		return false
+	}
+	th := w.pick.th
+	th.busy = true
+	w.last = th
+	return true
+}
+
+// search is the state of one find.
+type search struct {
+	w            *worker
+	woke         int64
+	mine         uint64 // when the sampling thread got the CPU, on the scheduler's clock; 0: not read yet
+	looks, close int
+	ran          bool // one of them ran lately where the sampling thread is
+}
+
+// look says whether th is the thread, and picks it if so.
+func (s *search) look(th *thread) bool {
+	w := s.w
+	if th == nil || !th.hot || th.busy || th.gone || th.spared {
+		return false
+	}
+	s.looks++
+	// The account is read first: if it is the same later, then the thread has
+	// not run since it was found.
+	a, ok := w.reader.account(th.schedFD)
+	if !ok {
+		th.gone = true
+		return false
+	}
+	if a == th.seen && th != w.last {
+		return false
+	}
+	if a != th.seen {
+		th.seen, th.active = a, s.woke
+	}
+	if a.run == th.sampled {
+		return false
+	}
+	s.close++
+	if w.selfFD >= 0 && !s.precedes(th) {
+		return false
+	}
+	st, ok := w.reader.status(th.open(&th.statFD, "stat"))
+	if !ok {
+		th.gone = true
+		return false
+	}
+	if th.cpu = st.cpu; st.cpu != w.cpu {
+		return false
+	}
+	s.ran = true
+	asleep := false
+	switch st.state {
+	case 'R':
+		if w.e.wary && !th.wasPreempted(a, &w.reader) {
+			return false
+		}
+	case 'S', 'D':
+		if w.selfFD < 0 {
+			if w.e.wary {
+				th.noteSleeps(&w.reader)
+			}
+			return false
+		}
+		asleep = true
+	default:
+		return false
+	}
+	w.pick = pick{th: th, tid: th.tid, account: a, stack: th.stack, asleep: asleep}
+	if th.proc.startStack != 0 {
+		// The argument count is there, and the first argument above it.
+		w.pick.first = th.proc.startStack + 16
+	}
+	return true
+}
+
+// precedes says whether the sampling thread got the CPU from th.
+func (s *search) precedes(th *thread) bool {
+	w := s.w
+	if s.mine == 0 {
+		var ok bool
+		if s.mine, ok = parseStart(w.reader.read(w.selfFD)); !ok {
+			_ = unix.Close(w.selfFD)
+			w.selfFD = -1
+			return true
+		}
+	}
+	left, ok := parseStart(w.reader.read(th.open(&th.noteFD, "sched")))
+	if !ok || left > s.mine {
+		return false // it has ended, or runs elsewhere
+	}
+	// The sampling thread's time may have been accounted since it got the CPU.
+	return s.mine-left <= uint64(max(clock()-s.woke, 0))+switchSlack
+}
+
+// open opens a file of a thread when it is needed first.
+func (th *thread) open(fd *int, name string) int {
+	if *fd == unopened {
+		var err error
+		if *fd, err = unix.Openat(th.proc.dir, "task/"+strconv.Itoa(th.tid)+"/"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+			*fd = -1
+		}
+	}
+	return *fd
+}
