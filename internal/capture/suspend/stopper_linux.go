@@ -1,0 +1,199 @@
+package suspend
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/candid-profiler/candid/internal/capture"
+)
+
+// Stopper copies single threads of one process, for a look at what each does
+// now. It keeps the engine's rule: a thread is stopped only where it cannot be
+// inside of a system call. It belongs to one goroutine.
+type Stopper struct {
+	proc    *process
+	w       *worker
+	threads map[int]*thread
+	snap    capture.Snapshot
+	cpus    unix.CPUSet
+}
+
+// NewStopper opens a process. The errors are the engine's: a *TracedError where
+// a debugger has the process, others wrap capture.ErrPermission.
+func NewStopper(pid int) (*Stopper, error) {
+	p, err := openProcess(pid)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.mayTrace(); err != nil {
+		p.close()
+		return nil, err
+	}
+	s := &Stopper{proc: p, threads: make(map[int]*thread)}
+	if err := unix.SchedGetaffinity(0, &s.cpus); err != nil {
+		p.close()
+		return nil, fmt.Errorf("find the CPUs that candid may run on: %w", err)
+	}
+	s.w = &worker{e: &Engine{maxStack: largestStack}, samples: make([]sample, 0, 1), arena: make([]byte, largestStack+4096)}
+	noStopSignals()
+	return s, nil
+}
+
+// Close gives the descriptors back.
+func (s *Stopper) Close() {
+	for _, th := range s.threads {
+		th.close()
+	}
+	s.proc.stacks.close()
+	s.proc.close()
+	clear(s.threads)
+}
+
+// betweenLooks is how long a running thread is left to run between two looks.
+const betweenLooks = 2500 * time.Microsecond
+
+// Why a thread was not copied.
+var (
+	// ErrAsleep: it waits in a call, where its stack can be read without a stop.
+	ErrAsleep = errors.New("the thread sleeps")
+	// ErrElusive: it was not met outside of a call where it could be stopped
+	// without being noticed. It may be next time.
+	ErrElusive = errors.New("the thread was not met where it can be stopped unnoticed")
+	// ErrRefused: the kernel does not let it be traced.
+	ErrRefused = errors.New("the kernel does not let the thread be traced")
+)
+
+// Copy tries once to stop each of the threads, and hands a Snapshot of each that
+// it could to f, with how long it stood still; the Snapshot is valid only until
+// f returns. It takes some 3 ms, which are for the threads to run. What it gives
+// says of each thread why it was not copied; threads that ended, and those that
+// were copied, are not in it.
+func (s *Stopper) Copy(tids []int, f func(snap *capture.Snapshot, stood time.Duration)) map[int]error {
+	left := make(map[int]error)
+	for rest := tids; len(rest) > 0; {
+		// The OS thread ends with the goroutine, and with it whatever it still
+		// traces is let go: then another one goes on.
+		next := make(chan int)
+		go func() {
+			onOwnThread(func() { next <- s.round(rest, left, f) })
+		}()
+		rest = rest[<-next:]
+	}
+	return left
+}
+
+// round tries the threads, and gives how many it got done before its OS thread
+// had to end.
+func (s *Stopper) round(tids []int, left map[int]error, f func(*capture.Snapshot, time.Duration)) int {
+	for _, tid := range tids {
+		if th := s.thread(tid); th != nil && s.displace(th) == nil {
+			th.noteSleeps(&s.w.reader)
+		}
+	}
+	sleepUntil(clock() + int64(betweenLooks))
+	for i, tid := range tids {
+		th := s.thread(tid)
+		if th == nil {
+			continue
+		}
+		err, retire := s.one(th, f)
+		if err != nil && !errors.Is(err, unix.ESRCH) {
+			left[tid] = err
+		}
+		if retire {
+			return i + 1
+		}
+	}
+	return len(tids)
+}
+
+// displace takes the CPU from a thread that runs, by going there: while candid
+// has the CPU that the thread ran on, the thread has none. It does nothing about
+// one whose whole process is stopped (SIGSTOP): that is in no call any more.
+func (s *Stopper) displace(th *thread) error {
+	st, ok := s.w.reader.status(th.statFD)
+	switch {
+	case !ok:
+		return unix.ESRCH
+	case st.state == 'T':
+		return nil
+	case st.state != 'R':
+		return ErrAsleep
+	case st.cpu >= len(s.cpus)*64 || !s.cpus.IsSet(st.cpu):
+		return fmt.Errorf("%w: it runs on CPU %d, where candid may not", ErrElusive, st.cpu)
+	}
+	var only unix.CPUSet
+	only.Set(st.cpu)
+	if s.w.cpu = st.cpu; unix.SchedSetaffinity(0, &only) != nil {
+		return ErrElusive
+	}
+	return nil
+}
+
+// thread follows a thread; nil if it has ended.
+func (s *Stopper) thread(tid int) *thread {
+	th := s.threads[tid]
+	if th == nil {
+		if th = s.proc.openThread(tid, &s.w.reader); th != nil {
+			s.threads[tid] = th
+		}
+	}
+	return th
+}
+
+// one stops one thread. retire is worker.suspend's.
+func (s *Stopper) one(th *thread, f func(*capture.Snapshot, time.Duration)) (err error, retire bool) {
+	if err := s.displace(th); err != nil {
+		return err, false
+	}
+	w := s.w
+	// The account is read before the state: if it is the same later, then the
+	// thread has not run since it was found waiting.
+	a, ok := w.reader.account(th.schedFD)
+	st, ok2 := w.reader.status(th.statFD)
+	switch {
+	case !ok || !ok2:
+		return unix.ESRCH, false
+	case st.state == 'T':
+	case st.state != 'R':
+		return ErrAsleep, false
+	case st.cpu != w.cpu || !w.onCPU() || !th.wasPreempted(a, &w.reader):
+		return ErrElusive, false
+	}
+	w.n, w.samples, w.used = 1, w.samples[:0], 0
+	w.stops = stopCounts{}
+	w.refused = 0
+	w.picked[0] = pick{th: th, tid: th.tid, account: a, stack: th.stack}
+	if th.proc.startStack != 0 {
+		w.picked[0].first = th.proc.startStack + 16
+	}
+	retire = w.suspend()
+	switch {
+	case w.picked[0].ended:
+		return nil, retire
+	case w.refused > 0:
+		return ErrRefused, retire
+	case len(w.samples) == 0:
+		return ErrElusive, retire
+	}
+	s.hand(&w.samples[0], f)
+	return nil, retire
+}
+
+// hand makes a sample a Snapshot, as Engine.deliver does.
+func (s *Stopper) hand(from *sample, f func(*capture.Snapshot, time.Duration)) {
+	th := from.th
+	s.snap = capture.Snapshot{
+		Time: uint64(from.time), PID: uint32(th.proc.pid), TID: uint32(th.tid), CPU: uint32(s.w.cpu),
+		StackAddr: from.at, StackTop: from.top, Flags: from.flags,
+	}
+	from.regs.decode(&s.snap.Regs)
+	s.snap.Stack = s.w.arena[from.off : from.off+from.len]
+	if from.top == 0 && from.len > 0 {
+		s.w.e.findTop(th, &s.snap, from.time)
+	}
+	f(&s.snap, time.Duration(s.w.stops.max))
+}
