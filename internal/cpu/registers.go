@@ -2,6 +2,8 @@
 // every operating system and every engine that stops a thread.
 package cpu
 
+import "runtime"
+
 // Arch is a processor architecture that candid walks stacks of.
 type Arch uint8
 
@@ -20,6 +22,14 @@ func (a Arch) String() string {
 		return "arm64"
 	}
 	return "unknown architecture"
+}
+
+// Host is the architecture of this machine; what is neither counts as AMD64.
+func Host() Arch {
+	if runtime.GOARCH == "arm64" {
+		return ARM64
+	}
+	return AMD64
 }
 
 // Registers of x86-64 by their DWARF numbers (System V AMD64 psABI, figure 3.36).

@@ -3,7 +3,6 @@ package hotspot
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"sort"
 
 	"github.com/candid-profiler/candid/internal/cpu"
@@ -78,7 +77,7 @@ func open(r target.Reader, symbols map[string]uint64) (*VM, error) {
 	if err != nil {
 		return nil, err
 	}
-	vm := &VM{peek: peek{r: r}, t: t, arch: hostArch(), notes: make(map[string]bool)}
+	vm := &VM{peek: peek{r: r}, t: t, arch: cpu.Host(), notes: make(map[string]bool)}
 	vm.off = newOffsets(t, vm.arch, vm.missing)
 	if err := vm.readVersion(); err != nil {
 		return nil, err
@@ -94,14 +93,6 @@ func open(r target.Reader, symbols map[string]uint64) (*VM, error) {
 	vm.openThreads()
 	vm.openHeap()
 	return vm, nil
-}
-
-// hostArch is the architecture of this machine, which is the target's too.
-func hostArch() cpu.Arch {
-	if runtime.GOARCH == "arm64" {
-		return cpu.ARM64
-	}
-	return cpu.AMD64
 }
 
 // note keeps a sentence about something that cannot be done with this VM.

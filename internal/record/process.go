@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/attach"
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/hotspot"
@@ -98,7 +99,7 @@ func (p *process) build(s *session) {
 	if p.vm != nil {
 		add(p.vm, p.vm, true)
 	}
-	add(p.native, symbol.NewNative(places{p.native}, p.target.RootPath), false)
+	add(p.native, symbol.NewNative(attach.Places{Stepper: p.native}, p.target.RootPath), false)
 }
 
 // vmAgain is how soon a process in which no runtime is mapped is looked at
@@ -315,9 +316,4 @@ func commandLine(t *target.Process) string {
 	return c
 }
 
-var hostArch = func() cpu.Arch {
-	if goarch == "arm64" {
-		return cpu.ARM64
-	}
-	return cpu.AMD64
-}()
+var hostArch = cpu.Host()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -17,8 +16,6 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/target"
 )
-
-const goarch = runtime.GOARCH
 
 // Run records until the duration has passed, the targets have ended or ctx is
 // done. Whatever was recorded is in the Result, also when an error comes with

@@ -1,4 +1,4 @@
-package record
+package attach
 
 import (
 	"fmt"
@@ -9,12 +9,12 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// places tells the symbolizer where the frames of one process's native code
+// Places tells the symbolizer where the frames of one process's native code
 // come from.
-type places struct{ *native.Stepper }
+type Places struct{ *native.Stepper }
 
 // Locate implements symbol.Locator.
-func (p places) Locate(f walk.Frame) (symbol.Place, bool) {
+func (p Places) Locate(f walk.Frame) (symbol.Place, bool) {
 	m, addr, ok := p.Stepper.Locate(f)
 	if !ok {
 		return symbol.Place{}, false
@@ -26,7 +26,7 @@ func (p places) Locate(f walk.Frame) (symbol.Place, bool) {
 }
 
 // Open implements symbol.Locator.
-func (p places) Open(pl symbol.Place) (*os.File, error) {
+func (p Places) Open(pl symbol.Place) (*os.File, error) {
 	for _, m := range p.Modules() {
 		if m.Mapping.Dev == pl.File.Dev && m.Mapping.Inode == pl.File.Inode && m.Mapping.Path == pl.Path {
 			return m.Open()

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/candid-profiler/candid/internal/dump"
+)
+
+func newDump() *cobra.Command {
+	var (
+		pids     []string
+		thread   string
+		asJSON   bool
+		repeat   int
+		interval time.Duration
+	)
+	cmd := &cobra.Command{
+		Use:   "dump -p PID",
+		Short: "Show every thread's stack now, without stopping the program",
+		Long: `Show what every thread does now: its stack with kernel, native and Java frames,
+its state, the CPU time that it has used, and in a Java program what it waits for
+and who holds that.
+
+Threads that sleep are read from outside and not stopped; one that runs stands
+still for the microseconds that copying its stack takes. The program is asked
+for nothing, so this works where jstack hangs: a JVM that does not come to a
+safepoint, one that is stopped, one without an attach socket.
+
+The threads are looked at one after the other, not at the very same moment. The
+JSON has the schema ` + dump.Schema + `: processes, each with threads, each with its
+frames, innermost first; a line for each look with --repeat.`,
+		Example: `  candid dump -p 1234                        every thread of a process
+  candid dump -p 1234 --thread 'http-.*'     those with such a name
+  candid dump -p 1234 --repeat 10 --interval 1s
+  candid dump -p 1234 --json | jq '.processes[0].threads[] | select(.java.state=="RUNNABLE") | .name'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o := dump.Options{}
+			for _, p := range pids {
+				pid, err := strconv.Atoi(strings.TrimSpace(p))
+				if err != nil || pid <= 0 {
+					return usage("%q is not a process id", p)
+				}
+				o.PIDs = append(o.PIDs, pid)
+			}
+			switch {
+			case len(o.PIDs) == 0:
+				return usage("the threads of what? give -p PID ('candid ps' lists processes)")
+			case repeat < 1:
+				return usage("--repeat %d is not above 0", repeat)
+			case interval < 0:
+				return usage("--interval %v is below 0", interval)
+			}
+			if thread != "" {
+				var err error
+				if o.Threads, err = regexp.Compile(thread); err != nil {
+					return usage("--thread: %v", err)
+				}
+			}
+			d, err := dump.New(o)
+			if err != nil {
+				return failed(err)
+			}
+			defer d.Close()
+			return failed(dumps(d, cmd.OutOrStdout(), repeat, interval, asJSON))
+		},
+	}
+	fl := cmd.Flags()
+	fl.SortFlags = false
+	fl.StringSliceVarP(&pids, "pid", "p", nil, "`PID` of a process to look at; may be repeated")
+	fl.StringVar(&thread, "thread", "", "show only threads whose name matches this `REGEX`")
+	fl.IntVar(&repeat, "repeat", 1, "look `N` times")
+	fl.DurationVar(&interval, "interval", time.Second, "`TIME` between two looks")
+	fl.BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// dumps looks as often as asked, until a signal comes.
+func dumps(d *dump.Dumper, out io.Writer, repeat int, interval time.Duration, asJSON bool) error {
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, stopSignals...)
+	defer signal.Stop(stop)
+	next := time.Now()
+	for i := range repeat {
+		if i > 0 {
+			next = next.Add(interval)
+			select {
+			case <-stop:
+				return nil
+			case <-time.After(time.Until(next)):
+			}
+			if !asJSON {
+				fmt.Fprintln(out)
+			}
+		}
+		look, err := d.Take()
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			enc := json.NewEncoder(out)
+			enc.SetEscapeHTML(false)
+			if repeat == 1 {
+				enc.SetIndent("", "  ")
+			}
+			err = enc.Encode(look)
+		} else {
+			err = look.WriteText(out)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

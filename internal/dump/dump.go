@@ -1,0 +1,130 @@
+// Package dump shows what every thread of a process does now: its stack, its
+// state, what it waits for and who holds that. Threads that sleep are not
+// stopped; running ones are for the microseconds in which their registers and
+// their stack are copied.
+package dump
+
+import (
+	"regexp"
+	"time"
+)
+
+// Schema names the JSON form of a Dump. Fields may be added, none changes its
+// meaning.
+const Schema = "candid.dump/1"
+
+// Options says what to look at.
+type Options struct {
+	PIDs     []int          // processes, at least one
+	Threads  *regexp.Regexp // keep only threads with such a name; nil: all
+	Patience time.Duration  // how long to try for a thread that runs; 0 is 200 ms
+}
+
+// Dump is one look at all threads. The threads of a process are looked at one
+// after the other, so their stacks are not of the very same moment.
+type Dump struct {
+	Schema    string    `json:"schema"`
+	Time      time.Time `json:"time"`
+	Host      string    `json:"host"`
+	TookMS    float64   `json:"took_ms"` // of this look, without attaching
+	Processes []Process `json:"processes"`
+}
+
+// Process is one process.
+type Process struct {
+	PID       int        `json:"pid"`
+	Command   string     `json:"command"`
+	Runtime   string     `json:"runtime,omitempty"` // "hotspot 17.0.15"
+	Threads   []Thread   `json:"threads"`
+	Shown     int        `json:"-"`     // threads that were asked for
+	Count     int        `json:"count"` // all threads
+	Stops     Stops      `json:"stops"`
+	Safepoint *Safepoint `json:"safepoint,omitempty"`
+	Deadlocks [][]int    `json:"deadlocks,omitempty"` // tids, each waits for the next, the last for the first
+	Notes     []string   `json:"notes,omitempty"`     // what could not be had, and why
+}
+
+// Stops is how long threads stood still for this look.
+type Stops struct {
+	Count    int     `json:"count"`
+	MedianUS float64 `json:"median_us"`
+	MaxUS    float64 `json:"max_us"`
+}
+
+// Safepoint is a pause of the Java VM that goes on or is about to begin.
+type Safepoint struct {
+	State     string  `json:"state"`               // "synchronizing", "synchronized"
+	SinceMS   float64 `json:"since_ms,omitempty"`  // 0: not known
+	Operation string  `json:"operation,omitempty"` // the VM's class for it: VM_G1CollectForAllocation
+	WaitsFor  []int   `json:"waits_for,omitempty"` // tids of threads that are still in Java code
+}
+
+// How a thread was read.
+const (
+	ReadAsleep  = "asleep"  // from outside; it was not stopped and did not move
+	ReadStopped = "stopped" // stopped, copied and let go
+	ReadNot     = "not"     // see Error
+)
+
+// Thread is one thread.
+type Thread struct {
+	TID    int    `json:"tid"`
+	Name   string `json:"name"`              // the runtime's name, else the kernel's
+	OSName string `json:"os_name,omitempty"` // the kernel's, if it differs
+	Kind   string `json:"kind"`              // java, compiler, gc, vm, native
+	CPU    uint64 `json:"cpu_ns"`            // time it has run
+
+	State   string `json:"state"`             // running, runnable, sleeping, uninterruptible, stopped, traced, ended
+	Syscall string `json:"syscall,omitempty"` // that it is in
+
+	Java *Java `json:"java,omitempty"`
+
+	Read      string  `json:"read"`                 // asleep, stopped, not
+	StoppedUS float64 `json:"stopped_us,omitempty"` // how long it stood still
+	Error     string  `json:"error,omitempty"`      // why there is no stack, or not all of it
+	End       string  `json:"end,omitempty"`        // how the stack ends, if not at the thread's first frame
+	Frames    []Frame `json:"frames"`               // innermost first
+}
+
+// Java is what the Java VM says of a thread.
+type Java struct {
+	ID       int64  `json:"id,omitempty"` // Thread.threadId
+	Daemon   bool   `json:"daemon"`
+	Priority int    `json:"priority,omitempty"`
+	State    string `json:"state,omitempty"`    // as jstack has it: WAITING (parking)
+	VMState  string `json:"vm_state,omitempty"` // in Java, in native code, in the VM, blocked in the VM
+
+	WaitsFor *Lock  `json:"waits_for,omitempty"`
+	Holds    []Lock `json:"holds,omitempty"` // monitors whose owner the VM names
+
+	Virtual   *Virtual `json:"virtual,omitempty"`   // the virtual thread that it carries
+	Compiling string   `json:"compiling,omitempty"` // the method that a compiler thread is at
+	Tier      int      `json:"tier,omitempty"`      // that it is compiled for
+}
+
+// Lock is an object that threads wait for.
+type Lock struct {
+	How      string `json:"how"`             // to lock, waiting on, parking, held
+	Class    string `json:"class"`           // of the object
+	Address  uint64 `json:"address"`         // of the object now; the collector may move it
+	Owner    string `json:"owner,omitempty"` // name of the thread that holds it
+	OwnerTID int    `json:"owner_tid,omitempty"`
+}
+
+// Virtual is a virtual thread.
+type Virtual struct {
+	ID   uint64 `json:"id"`
+	Name string `json:"name,omitempty"`
+}
+
+// Frame is one function on a stack.
+type Frame struct {
+	Function string `json:"function"`
+	Raw      string `json:"raw,omitempty"` // before generated parts were left out
+	Module   string `json:"module,omitempty"`
+	File     string `json:"file,omitempty"`
+	Line     int32  `json:"line,omitempty"`
+	BCI      *int32 `json:"bci,omitempty"`
+	Kind     string `json:"kind"`              // kernel, native, interpreted, C1, C2, inlined, stub and so on
+	Guessed  bool   `json:"guessed,omitempty"` // it may not be on the stack
+}

@@ -1,0 +1,113 @@
+package dump
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/attach"
+	"github.com/candid-profiler/candid/internal/capture/suspend"
+	"github.com/candid-profiler/candid/internal/native"
+	"github.com/candid-profiler/candid/internal/target"
+)
+
+// Dumper is attached to processes and looks at their threads as often as it is
+// asked. It belongs to one goroutine.
+type Dumper struct {
+	o     Options
+	procs []*process
+}
+
+// New attaches to the processes; nothing is stopped. The errors are those of
+// target.Open.
+func New(o Options) (*Dumper, error) {
+	if o.Patience <= 0 {
+		o.Patience = 200 * time.Millisecond
+	}
+	d := &Dumper{o: o}
+	files := native.NewFiles()
+	for _, pid := range slices.Compact(slices.Sorted(slices.Values(o.PIDs))) {
+		p, err := openProcess(pid, files)
+		if err != nil {
+			return nil, errors.Join(err, d.Close())
+		}
+		d.procs = append(d.procs, p)
+	}
+	return d, nil
+}
+
+// Close lets the processes go.
+func (d *Dumper) Close() error {
+	var err error
+	for _, p := range d.procs {
+		err = errors.Join(err, p.close())
+	}
+	d.procs = nil
+	return err
+}
+
+// Take looks at all threads once. A process that has ended meanwhile is an error
+// that wraps target.ErrNoProcess.
+func (d *Dumper) Take() (*Dump, error) {
+	out := &Dump{Schema: Schema, Time: time.Now()}
+	out.Host, _ = os.Hostname()
+	for _, p := range d.procs {
+		r, err := p.take(&d.o)
+		if err != nil {
+			return nil, err
+		}
+		out.Processes = append(out.Processes, *r)
+	}
+	out.TookMS = float64(time.Since(out.Time).Microseconds()) / 1000
+	return out, nil
+}
+
+// process is an attached process.
+type process struct {
+	*attach.Process
+	pid     int
+	files   *taskFiles
+	stopper *suspend.Stopper
+	cannot  string // why there is no stopper
+
+	look look
+}
+
+func openProcess(pid int, files *native.Files) (*process, error) {
+	a, err := attach.Open(pid, files)
+	if err != nil {
+		return nil, err
+	}
+	p := &process{Process: a, pid: pid}
+	if p.files, err = openTasks(pid); err != nil {
+		return nil, errors.Join(fmt.Errorf("list the threads of process %d: %w (%v)", pid, target.ErrNoProcess, err), a.Close())
+	}
+	if p.stopper, err = suspend.NewStopper(pid); err != nil {
+		p.cannot = err.Error()
+	}
+	return p, nil
+}
+
+func (p *process) close() error {
+	if p.stopper != nil {
+		p.stopper.Close()
+	}
+	p.files.close()
+	return p.Process.Close()
+}
+
+// commandLine is the command as people write it.
+func commandLine(t *target.Process) string {
+	const most = 512
+	c := strings.Join(t.Cmdline(), " ")
+	if c == "" {
+		c = "[" + t.Comm() + "]"
+	}
+	if len(c) > most {
+		c = strings.ToValidUTF8(c[:most], "") + "…"
+	}
+	return c
+}

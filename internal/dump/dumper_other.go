@@ -1,0 +1,23 @@
+//go:build !linux
+
+package dump
+
+import (
+	"fmt"
+
+	"github.com/candid-profiler/candid/internal/capture"
+)
+
+// Dumper looks at the threads of processes, where that can be done.
+type Dumper struct{}
+
+// New fails: the state of sleeping threads is read from Linux's /proc.
+func New(Options) (*Dumper, error) {
+	return nil, fmt.Errorf("look at the threads of a process: %w: candid dumps threads in Linux only so far", capture.ErrUnsupported)
+}
+
+// Take is never reached.
+func (*Dumper) Take() (*Dump, error) { return nil, capture.ErrUnsupported }
+
+// Close does nothing.
+func (*Dumper) Close() error { return nil }

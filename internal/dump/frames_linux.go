@@ -1,0 +1,42 @@
+package dump
+
+import (
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// frames names what a frame of the walk stands for, innermost first.
+func (p *process) frames(f walk.Frame) []Frame {
+	l := &p.look
+	key := frameKey{pc: f.PC, ref: f.Ref, owner: f.Owner, kind: f.Kind, returned: f.Flags&walk.ReturnAddress != 0, provenGuess: f.Prov == walk.Heuristic}
+	if out, ok := l.named[key]; ok {
+		return out
+	}
+	l.syms = p.Resolve(f, l.syms[:0])
+	out := make([]Frame, 0, len(l.syms))
+	for _, s := range l.syms {
+		d := Frame{
+			Function: s.Function, Raw: s.Raw, Module: s.Module, File: s.File, Line: s.Line,
+			Kind: profile.KindName(s.Kind), Guessed: f.Prov == walk.Heuristic,
+		}
+		if s.BCI >= 0 {
+			bci := s.BCI
+			d.BCI = &bci
+		}
+		out = append(out, d)
+	}
+	l.named[key] = out
+	return out
+}
+
+// java fills in what the Java VM says of a thread.
+func (p *process) java(t *Thread) {
+	if p.VM == nil {
+		return
+	}
+	s, ok := p.VM.ThreadState(uint32(t.TID))
+	if !ok {
+		return
+	}
+	t.Java = &Java{State: s.Java.String(), VMState: s.VM.String()}
+}

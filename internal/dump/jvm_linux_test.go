@@ -1,0 +1,254 @@
+package dump
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// majors are the JDKs that the tests run on.
+var majors = []int{8, 11, 17, 21, 25, 27}
+
+// jdk gives the directory of a JDK, or skips the test.
+func jdk(t testing.TB, major int) string {
+	t.Helper()
+	root := os.Getenv("CANDID_RUNTIMES")
+	if root == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			t.Skipf("no home directory and CANDID_RUNTIMES is not set: %v", err)
+		}
+		root = filepath.Join(home, ".cache", "candid-runtimes")
+	}
+	dir := filepath.Join(root, "jdks", fmt.Sprint(major))
+	if _, err := os.Stat(filepath.Join(dir, "bin", "java")); err != nil {
+		t.Skipf("no JDK %d: set CANDID_RUNTIMES to a directory with jdks/%d (%v)", major, major, err)
+	}
+	return dir
+}
+
+var classes struct {
+	sync.Once
+	dir string
+	err error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if classes.dir != "" {
+		os.RemoveAll(classes.dir)
+	}
+	os.Exit(code)
+}
+
+// java starts one of the Java programs and waits until it is ready.
+func java(t testing.TB, major int, args ...string) int {
+	t.Helper()
+	classes.Do(func() {
+		if classes.dir, classes.err = os.MkdirTemp("", "dump-test-"); classes.err != nil {
+			return
+		}
+		sources := []string{filepath.Join("..", "hotspot", "testdata", "Locks.java")}
+		own, _ := filepath.Glob(filepath.Join("testdata", "*.java"))
+		out, err := exec.Command(filepath.Join(jdk(t, 8), "bin", "javac"), append([]string{"-g", "-d", classes.dir}, append(sources, own...)...)...).CombinedOutput()
+		if err != nil {
+			classes.err = fmt.Errorf("javac: %v\n%s", err, out)
+		}
+	})
+	if classes.err != nil {
+		t.Fatal(classes.err)
+	}
+	return startUntilReady(t, filepath.Join(jdk(t, major), "bin", "java"), append([]string{"-Xmx256m", "-Xss512k", "-cp", classes.dir}, args...)...)
+}
+
+// startUntilReady starts a program and waits until it prints "ready".
+func startUntilReady(t testing.TB, name string, args ...string) int {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	ready := make(chan bool, 1)
+	go func() {
+		s := bufio.NewScanner(out)
+		for s.Scan() {
+			if strings.Contains(s.Text(), "ready") {
+				ready <- true
+			}
+		}
+		close(ready)
+	}()
+	select {
+	case ok := <-ready:
+		if !ok {
+			t.Fatalf("%s ended before it was ready", name)
+		}
+	case <-time.After(60 * time.Second):
+		t.Fatalf("%s was not ready after 60 s", name)
+	}
+	return cmd.Process.Pid
+}
+
+// take looks once at a process.
+func take(t testing.TB, o Options) *Process {
+	t.Helper()
+	d, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	out, err := d.Take()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &out.Processes[0]
+}
+
+func (p *Process) byTID(tid int) *Thread {
+	for i := range p.Threads {
+		if p.Threads[i].TID == tid {
+			return &p.Threads[i]
+		}
+	}
+	return nil
+}
+
+// printed is a thread as the JDK's own tool prints it.
+type printed struct {
+	name, header, state string
+	frames              []string // "pkg.Class.method(File.java:12)"
+	locks               []string // "- parking to wait for  <0x...> (a ...)"
+}
+
+var printedThread = regexp.MustCompile(`^"(.*)" (#\d+ )?.*nid=(0x[0-9a-f]+|\d+)`)
+
+// jstack asks the JDK for all Java threads, by thread id.
+func jstack(t testing.TB, major, pid int) map[int]*printed {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(jdk(t, major), "bin", "jcmd"), fmt.Sprint(pid), "Thread.print")
+	cmd.Env = append(os.Environ(), "JAVA_TOOL_OPTIONS=-Xmx64m")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("jcmd of JDK %d: %v\n%s", major, err, out)
+	}
+	threads := make(map[int]*printed)
+	var now *printed
+	for _, l := range strings.Split(string(out), "\n") {
+		if m := printedThread.FindStringSubmatch(l); m != nil {
+			if now = nil; m[2] != "" {
+				tid, err := strconv.ParseInt(m[3], 0, 64)
+				if err != nil {
+					t.Fatalf("%q: %v", l, err)
+				}
+				now = &printed{name: m[1], header: l}
+				threads[int(tid)] = now
+			}
+			continue
+		}
+		if now == nil {
+			continue
+		}
+		text := strings.TrimSpace(l)
+		if s, ok := strings.CutPrefix(text, "java.lang.Thread.State: "); ok {
+			now.state = s
+		} else if s, ok := strings.CutPrefix(text, "at "); ok {
+			now.frames = append(now.frames, withoutModule(s))
+		} else if strings.HasPrefix(text, "- ") {
+			now.locks = append(now.locks, text)
+		}
+	}
+	return threads
+}
+
+// withoutModule takes java.base@17.0.19/ off the front of a frame.
+func withoutModule(s string) string {
+	function, place, _ := strings.Cut(s, "(")
+	if i := strings.IndexByte(function, '@'); i >= 0 {
+		if j := strings.IndexByte(function[i:], '/'); j >= 0 {
+			function = function[i+j+1:]
+		}
+	}
+	if i := strings.LastIndexByte(place, '/'); i >= 0 {
+		place = place[i+1:]
+	}
+	return function + "(" + place
+}
+
+var generatedName = regexp.MustCompile(`\$\$Lambda(\$\d+)?(/[0-9a-fx]+)?\.`)
+
+// javaFrames are the Java frames of a thread in the way of jstack.
+func javaFrames(th *Thread) []string {
+	var out []string
+	for _, f := range th.Frames {
+		if f.java() {
+			out = append(out, f.javaText())
+		}
+	}
+	return out
+}
+
+// Java threads that wait are the JDK's: frames, states and names, on all JDKs.
+func TestEqualsJstack(t *testing.T) {
+	for _, major := range majors {
+		t.Run(fmt.Sprintf("jdk%d", major), func(t *testing.T) {
+			t.Parallel()
+			pid := java(t, major, "Locks", "20", "spin")
+			want := jstack(t, major, pid)
+			got := take(t, Options{PIDs: []int{pid}})
+			compared, running := 0, 0
+			for tid, w := range want {
+				th := got.byTID(tid)
+				if w.name == "Attach Listener" || strings.Contains(w.name, "CompilerThread") {
+					continue
+				}
+				if th == nil || th.Java == nil {
+					t.Errorf("%q is missing: %+v", w.name, th)
+					continue
+				}
+				if th.Name != w.name || th.Java.State != w.state {
+					t.Errorf("%q %s: the JDK says %q %s", th.Name, th.Java.State, w.name, w.state)
+				}
+				if th.Error != "" || th.End != "" {
+					t.Errorf("%q: error %q, end %q", th.Name, th.Error, th.End)
+				}
+				if w.name == "spinning" {
+					running++
+					if th.Read != ReadStopped || th.State != "running" {
+						t.Errorf("the running thread is %s, read %s", th.State, th.Read)
+					}
+				} else if th.Read != ReadAsleep {
+					t.Errorf("%q was read %s", th.Name, th.Read)
+				}
+				for i, f := range w.frames {
+					w.frames[i] = generatedName.ReplaceAllString(f, "$$$$Lambda.")
+				}
+				if a, b := strings.Join(javaFrames(th), "\n"), strings.Join(w.frames, "\n"); a != b {
+					t.Errorf("%q is\n%s\nand not\n%s", w.name, a, b)
+				}
+				compared++
+			}
+			if compared < 30 || running != 1 {
+				t.Errorf("%d threads compared, %d running", compared, running)
+			}
+			for i := range got.Threads {
+				if th := &got.Threads[i]; th.Error != "" || th.End != "" || len(th.Frames) < 3 {
+					t.Errorf("%q: error %q, end %q, %d frames", th.Name, th.Error, th.End, len(th.Frames))
+				}
+			}
+		})
+	}
+}

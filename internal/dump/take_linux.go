@@ -1,0 +1,281 @@
+package dump
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/capture/suspend"
+	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/symbol"
+	"github.com/candid-profiler/candid/internal/target"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// look is what one look at a process keeps while it lasts.
+type look struct {
+	maps  []target.Mapping
+	names map[int]string // of Java threads
+	named map[frameKey][]Frame
+	stack walk.Stack
+	copy  []byte
+	syms  []symbol.Frame
+	stood []time.Duration
+}
+
+// frameKey is what makes two frames the same.
+type frameKey struct {
+	pc, ref     uint64
+	owner       uint8
+	kind        walk.Kind
+	returned    bool
+	provenGuess bool
+}
+
+// stackBytes is how much of a sleeping thread's stack is copied at once; what is
+// beyond is read as the walk gets there.
+const stackBytes = 64 << 10
+
+// take looks at all threads of the process.
+func (p *process) take(o *Options) (*Process, error) {
+	if !p.Target.Alive() {
+		return nil, fmt.Errorf("look at process %d: it has ended: %w", p.pid, target.ErrNoProcess)
+	}
+	out := &Process{PID: p.pid, Command: commandLine(p.Target), Runtime: p.Runtime(), Notes: slices.Clone(p.Notes)}
+	l := &p.look
+	*l = look{named: make(map[frameKey][]Frame), copy: l.copy}
+	if l.copy == nil {
+		l.copy = make([]byte, stackBytes)
+	}
+	var err error
+	if err = p.Native.Refresh(); err == nil {
+		l.maps, err = p.Target.Mappings()
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.fresh()
+	tids, err := p.files.tids()
+	if err != nil {
+		return nil, fmt.Errorf("list the threads of process %d: %w (%v)", p.pid, target.ErrNoProcess, err)
+	}
+	out.Count = len(tids)
+	if p.VM != nil {
+		l.names = p.VM.ThreadNames()
+	}
+	var running []int // indices of threads that were not read yet
+	out.Threads = make([]Thread, 0, len(tids))
+	for _, tid := range tids {
+		t, ok := p.thread(tid)
+		if !ok || o.Threads != nil && !o.Threads.MatchString(t.Name) {
+			continue
+		}
+		out.Threads = append(out.Threads, t)
+		if !p.asleep(&out.Threads[len(out.Threads)-1]) {
+			running = append(running, len(out.Threads)-1)
+		}
+	}
+	p.running(out, running, time.Now().Add(o.Patience))
+	out.Stops = stopsOf(l.stood)
+	return out, nil
+}
+
+// fresh makes what is cached of the process's memory be read anew.
+func (p *process) fresh() {
+	p.Target.Memory().Invalidate()
+	if p.VM != nil {
+		p.VM.BeginBatch()
+	}
+}
+
+// thread begins the entry of a thread; false if it has ended.
+func (p *process) thread(tid int) (Thread, bool) {
+	name, state, ok := parseStat(p.files.read(tid, "stat"))
+	if !ok || state == 'Z' || state == 'X' || state == 'x' {
+		return Thread{}, false
+	}
+	t := Thread{TID: tid, Name: name, State: stateNames[state], Kind: "native", Read: ReadNot, Frames: []Frame{}}
+	if java, ok := p.look.names[tid]; ok {
+		t.Kind = "java"
+		if java != name {
+			t.Name, t.OSName = java, name
+		}
+	}
+	return t, true
+}
+
+// tries is how often a thread that moves while it is read is read again at once.
+const tries = 4
+
+// asleep reads a thread that sleeps, from outside: it is false if the thread
+// runs, or moved each time while it was read.
+func (p *process) asleep(t *Thread) bool {
+	var before, after [512]byte
+	for try := range tries {
+		run := p.files.read(t.TID, "schedstat")
+		n := copy(before[:], run)
+		t.CPU = parseRun(run)
+		entry := p.files.read(t.TID, "syscall")
+		n += copy(before[n:], entry)
+		pl, ok := parsePlace(entry)
+		if !ok {
+			if entry == nil {
+				t.Error = "where it sleeps cannot be read: the kernel keeps /proc/PID/task/TID/syscall from candid"
+			} else {
+				t.Error = "the kernel's account of where it sleeps makes no sense"
+			}
+			return true
+		}
+		if pl.running {
+			return false
+		}
+		if t.State == "stopped" && p.stopper != nil {
+			return false // it is in no call: all of its registers can be had
+		}
+		if try > 0 {
+			p.fresh()
+		}
+		t.Syscall = pl.callName()
+		kernel := parseKernelStack(p.files.read(t.TID, "stack"))
+		p.walkFrom(t, pl)
+		p.java(t)
+		m := copy(after[:], p.files.read(t.TID, "schedstat"))
+		m += copy(after[m:], p.files.read(t.TID, "syscall"))
+		if m == n && bytes.Equal(before[:n], after[:m]) {
+			t.Read = ReadAsleep
+			if t.State == "runnable" {
+				t.State = "sleeping" // it has fallen asleep since its state was read
+			}
+			t.Frames = append(kernel, t.Frames...)
+			return true
+		}
+	}
+	return false
+}
+
+// walkFrom walks the stack of a thread of which only the place is known where it
+// entered the kernel.
+func (p *process) walkFrom(t *Thread, pl place) {
+	snap := capture.Snapshot{PID: uint32(p.pid), TID: uint32(t.TID), Flags: capture.InKernel, StackAddr: pl.sp}
+	snap.Regs.Arch = cpu.Host()
+	snap.Regs.PC = pl.pc
+	snap.Regs.SetSP(pl.sp)
+	snap.Regs.Known = knownSP
+	if i, ok := slices.BinarySearchFunc(p.look.maps, pl.sp, compareMapping); ok {
+		snap.StackTop = p.look.maps[i].End
+		n := min(snap.StackTop-pl.sp, stackBytes)
+		if b := p.look.copy[:n]; p.Target.Memory().ReadAt(b, pl.sp) == nil {
+			snap.Stack = b
+		} else {
+			snap.Flags |= capture.StackUnread
+		}
+		if pl.sp+n < snap.StackTop {
+			snap.Flags |= capture.StackCut
+		}
+	}
+	p.walk(t, &snap)
+}
+
+// compareMapping finds the mapping that holds an address.
+func compareMapping(m target.Mapping, addr uint64) int {
+	switch {
+	case addr < m.Start:
+		return 1
+	case addr >= m.End:
+		return -1
+	}
+	return 0
+}
+
+// walk walks a copy of a stack and names its frames.
+func (p *process) walk(t *Thread, snap *capture.Snapshot) {
+	st := &p.look.stack
+	p.Walker.Walk(snap, p.Target.Memory(), st)
+	t.Frames, t.End = []Frame{}, ""
+	if st.End != walk.EndComplete {
+		t.End = st.End.String()
+	}
+	for _, f := range st.Frames {
+		t.Frames = append(t.Frames, p.frames(f)...)
+	}
+}
+
+// running stops the threads that run, until all have been read or it is time.
+func (p *process) running(out *Process, left []int, until time.Time) {
+	for len(left) > 0 && time.Now().Before(until) {
+		var again []int
+		stopped := make(map[int]*copied)
+		var why map[int]error
+		if p.stopper != nil {
+			tids := make([]int, len(left))
+			for i, at := range left {
+				tids[i] = out.Threads[at].TID
+			}
+			why = p.stopper.Copy(tids, func(s *capture.Snapshot, stood time.Duration) { stopped[int(s.TID)] = cloned(s, stood) })
+		}
+		p.fresh()
+		for _, at := range left {
+			t := &out.Threads[at]
+			c, err := stopped[t.TID], why[t.TID]
+			switch {
+			case c != nil:
+				p.standing(t, c)
+			case p.asleep(t):
+			case err == nil && p.stopper != nil:
+				t.State, t.Error = "ended", "it has ended meanwhile"
+			case errors.Is(err, suspend.ErrRefused):
+				t.Error = err.Error()
+			default:
+				if err != nil {
+					t.Error = err.Error()
+				}
+				again = append(again, at)
+			}
+		}
+		if left = again; p.stopper == nil {
+			time.Sleep(2 * time.Millisecond)
+		}
+	}
+	for _, at := range left {
+		if t := &out.Threads[at]; p.stopper == nil {
+			t.Error = "it runs, and cannot be stopped: " + p.cannot
+		}
+	}
+}
+
+// copied is a thread that was stopped.
+type copied struct {
+	snap  capture.Snapshot
+	stood time.Duration
+}
+
+func cloned(s *capture.Snapshot, stood time.Duration) *copied {
+	c := &copied{*s, stood}
+	c.snap.Stack, c.snap.Other, c.snap.Kernel = slices.Clone(s.Stack), slices.Clone(s.Other), slices.Clone(s.Kernel)
+	return c
+}
+
+// standing makes the entry of a thread that was stopped.
+func (p *process) standing(t *Thread, c *copied) {
+	t.Read, t.Error, t.Syscall = ReadStopped, "", ""
+	if t.State != "stopped" {
+		t.State = "running"
+	}
+	t.StoppedUS = float64(c.stood.Nanoseconds()) / 1000
+	p.look.stood = append(p.look.stood, c.stood)
+	t.CPU = parseRun(p.files.read(t.TID, "schedstat"))
+	p.walk(t, &c.snap)
+	p.java(t)
+}
+
+func stopsOf(d []time.Duration) Stops {
+	if len(d) == 0 {
+		return Stops{}
+	}
+	slices.Sort(d)
+	us := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+	return Stops{Count: len(d), MedianUS: us(d[len(d)/2]), MaxUS: us(d[len(d)-1])}
+}
