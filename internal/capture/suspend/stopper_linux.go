@@ -37,7 +37,7 @@ func NewStopper(pid int) (*Stopper, error) {
 		p.close()
 		return nil, fmt.Errorf("find the CPUs that candid may run on: %w", err)
 	}
-	s.w = &worker{e: &Engine{maxStack: largestStack}, samples: make([]sample, 0, 1), arena: make([]byte, largestStack+4096)}
+	s.w = &worker{e: &Engine{maxStack: largestStack, wary: true}, samples: make([]sample, 0, 1), arena: make([]byte, largestStack+4096)}
 	noStopSignals()
 	return s, nil
 }
@@ -137,9 +137,11 @@ func (s *Stopper) displace(th *thread) error {
 func (s *Stopper) thread(tid int) *thread {
 	th := s.threads[tid]
 	if th == nil {
-		if th = s.proc.openThread(tid, &s.w.reader); th != nil {
-			s.threads[tid] = th
+		var err error
+		if th, err = s.proc.openThread(tid, &s.w.reader); err != nil {
+			return nil
 		}
+		s.threads[tid] = th
 	}
 	return th
 }
@@ -163,18 +165,17 @@ func (s *Stopper) one(th *thread, f func(*capture.Snapshot, time.Duration)) (err
 	case st.cpu != w.cpu || !w.onCPU() || !th.wasPreempted(a, &w.reader):
 		return ErrElusive, false
 	}
-	w.n, w.samples, w.used = 1, w.samples[:0], 0
-	w.stops = stopCounts{}
-	w.refused = 0
-	w.picked[0] = pick{th: th, tid: th.tid, account: a, stack: th.stack}
+	w.samples, w.used = w.samples[:0], 0
+	w.stops, w.counts = stopCounts{}, counts{}
+	w.pick = pick{th: th, tid: th.tid, account: a, stack: th.stack}
 	if th.proc.startStack != 0 {
-		w.picked[0].first = th.proc.startStack + 16
+		w.pick.first = th.proc.startStack + 16
 	}
-	retire = w.suspend()
+	retire = w.suspend(&w.pick)
 	switch {
-	case w.picked[0].ended:
-		return nil, retire
-	case w.refused > 0:
+	case w.pick.ended:
+		return unix.ESRCH, retire
+	case w.counts.refused > 0:
 		return ErrRefused, retire
 	case len(w.samples) == 0:
 		return ErrElusive, retire
