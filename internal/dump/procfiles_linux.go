@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/candid-profiler/candid/internal/capture/asleep"
 	"github.com/candid-profiler/candid/internal/kernel"
 )
 
@@ -80,37 +81,12 @@ func parseStat(b []byte) (name string, state byte, ok bool) {
 	return string(b[open+1 : end]), b[end+2], true
 }
 
-// place is where a thread entered the kernel: /proc/PID/task/TID/syscall.
-type place struct {
-	running bool // it is on a CPU, or waits for one: nothing else is known
-	call    int  // number of the system call that it is in, -1: none
-	sp, pc  uint64
-}
-
-// parsePlace reads "running", "-1 SP PC" or "NR six arguments SP PC" (proc(5)).
-func parsePlace(b []byte) (p place, ok bool) {
-	f := strings.Fields(string(b))
-	switch {
-	case len(f) == 1 && f[0] == "running":
-		return place{running: true, call: -1}, true
-	case len(f) != 3 && len(f) != 9:
-		return p, false
-	}
-	nr, err := strconv.ParseInt(f[0], 10, 32)
-	sp, err1 := strconv.ParseUint(strings.TrimPrefix(f[len(f)-2], "0x"), 16, 64)
-	pc, err2 := strconv.ParseUint(strings.TrimPrefix(f[len(f)-1], "0x"), 16, 64)
-	if err != nil || err1 != nil || err2 != nil || nr < -1 {
-		return p, false
-	}
-	return place{call: int(nr), sp: sp, pc: pc}, true
-}
-
-// callName is the system call that a thread is in, "" if it is in none.
-func (p place) callName() string {
-	if p.call < 0 {
+// callName is the system call that a thread sleeps in, "" if it is in none.
+func callName(pl asleep.Place) string {
+	if pl.Call == asleep.NoCall {
 		return ""
 	}
-	return kernel.SyscallName(p.call)
+	return kernel.SyscallName(pl.Call)
 }
 
 // parseRun takes the time that a thread has run, in ns, out of its schedstat.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/capture/asleep"
 	"github.com/candid-profiler/candid/internal/capture/suspend"
 	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/symbol"
@@ -120,7 +121,7 @@ func (p *process) asleep(t *Thread) bool {
 		t.CPU = parseRun(run)
 		entry := p.files.read(t.TID, "syscall")
 		n += copy(before[n:], entry)
-		pl, ok := parsePlace(entry)
+		pl, ok := asleep.Parse(entry)
 		if !ok {
 			if entry == nil {
 				t.Error = "where it sleeps cannot be read: the kernel keeps /proc/PID/task/TID/syscall from candid"
@@ -129,7 +130,7 @@ func (p *process) asleep(t *Thread) bool {
 			}
 			return true
 		}
-		if pl.running {
+		if pl.Running {
 			return false
 		}
 		if t.State == "stopped" && p.stopper != nil {
@@ -138,7 +139,7 @@ func (p *process) asleep(t *Thread) bool {
 		if try > 0 {
 			p.fresh()
 		}
-		t.Syscall = pl.callName()
+		t.Syscall = callName(pl)
 		kernel := parseKernelStack(p.files.read(t.TID, "stack"))
 		p.walkFrom(t, pl)
 		p.java(t)
@@ -158,21 +159,21 @@ func (p *process) asleep(t *Thread) bool {
 
 // walkFrom walks the stack of a thread of which only the place is known where it
 // entered the kernel.
-func (p *process) walkFrom(t *Thread, pl place) {
-	snap := capture.Snapshot{PID: uint32(p.pid), TID: uint32(t.TID), Flags: capture.InKernel, StackAddr: pl.sp}
+func (p *process) walkFrom(t *Thread, pl asleep.Place) {
+	snap := capture.Snapshot{PID: uint32(p.pid), TID: uint32(t.TID), Flags: capture.InKernel, StackAddr: pl.SP}
 	snap.Regs.Arch = cpu.Host()
-	snap.Regs.PC = pl.pc
-	snap.Regs.SetSP(pl.sp)
+	snap.Regs.PC = pl.PC
+	snap.Regs.SetSP(pl.SP)
 	snap.Regs.Known = knownSP
-	if i, ok := slices.BinarySearchFunc(p.look.maps, pl.sp, compareMapping); ok {
+	if i, ok := slices.BinarySearchFunc(p.look.maps, pl.SP, compareMapping); ok {
 		snap.StackTop = p.look.maps[i].End
-		n := min(snap.StackTop-pl.sp, stackBytes)
-		if b := p.look.copy[:n]; p.Target.Memory().ReadAt(b, pl.sp) == nil {
+		n := min(snap.StackTop-pl.SP, stackBytes)
+		if b := p.look.copy[:n]; p.Target.Memory().ReadAt(b, pl.SP) == nil {
 			snap.Stack = b
 		} else {
 			snap.Flags |= capture.StackUnread
 		}
-		if pl.sp+n < snap.StackTop {
+		if pl.SP+n < snap.StackTop {
 			snap.Flags |= capture.StackCut
 		}
 	}

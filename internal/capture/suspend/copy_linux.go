@@ -78,7 +78,7 @@ func (w *worker) copy(p *pick, now int64) {
 	}
 	in, broken := s.regs.inCall()
 	switch {
-	case !broken:
+	case !broken || p.settled:
 	case s.regs.mend(p.tid):
 		w.counts.mended++
 	default:

@@ -11,8 +11,8 @@ import (
 )
 
 // Stopper copies single threads of one process, for a look at what each does
-// now. It keeps the engine's rule: a thread is stopped only where it cannot be
-// inside of a system call. It belongs to one goroutine.
+// now. It keeps the engine's rules, so that a thread does not notice that it was
+// stopped. It belongs to one goroutine.
 type Stopper struct {
 	proc    *process
 	w       *worker
@@ -37,7 +37,7 @@ func NewStopper(pid int) (*Stopper, error) {
 		p.close()
 		return nil, fmt.Errorf("find the CPUs that candid may run on: %w", err)
 	}
-	s.w = &worker{e: &Engine{maxStack: largestStack, wary: true}, samples: make([]sample, 0, 1), arena: make([]byte, largestStack+4096)}
+	s.w = &worker{e: &Engine{maxStack: largestStack, wary: !mends}, samples: make([]sample, 0, 1), arena: make([]byte, largestStack+4096)}
 	noStopSignals()
 	return s, nil
 }
@@ -68,9 +68,9 @@ var (
 
 // Copy tries once to stop each of the threads, and hands a Snapshot of each that
 // it could to f, with how long it stood still; the Snapshot is valid only until
-// f returns. It takes some 3 ms, which are for the threads to run. What it gives
-// says of each thread why it was not copied; threads that ended, and those that
-// were copied, are not in it.
+// f returns. Where calls that a stop breaks off cannot be mended it takes some
+// 3 ms, which are for the threads to run. What it gives says of each thread why it
+// was not copied; threads that ended, and those that were copied, are not in it.
 func (s *Stopper) Copy(tids []int, f func(snap *capture.Snapshot, stood time.Duration)) map[int]error {
 	left := make(map[int]error)
 	for rest := tids; len(rest) > 0; {
@@ -88,12 +88,14 @@ func (s *Stopper) Copy(tids []int, f func(snap *capture.Snapshot, stood time.Dur
 // round tries the threads, and gives how many it got done before its OS thread
 // had to end.
 func (s *Stopper) round(tids []int, left map[int]error, f func(*capture.Snapshot, time.Duration)) int {
-	for _, tid := range tids {
-		if th := s.thread(tid); th != nil && s.displace(th) == nil {
-			th.noteSleeps(&s.w.reader)
+	if s.w.e.wary {
+		for _, tid := range tids {
+			if th := s.thread(tid); th != nil && s.displace(th) == nil {
+				th.noteSleeps(&s.w.reader)
+			}
 		}
+		sleepUntil(clock() + int64(betweenLooks))
 	}
-	sleepUntil(clock() + int64(betweenLooks))
 	for i, tid := range tids {
 		th := s.thread(tid)
 		if th == nil {
@@ -162,12 +164,12 @@ func (s *Stopper) one(th *thread, f func(*capture.Snapshot, time.Duration)) (err
 	case st.state == 'T':
 	case st.state != 'R':
 		return ErrAsleep, false
-	case st.cpu != w.cpu || !w.onCPU() || !th.wasPreempted(a, &w.reader):
+	case st.cpu != w.cpu || !w.onCPU() || w.e.wary && !th.wasPreempted(a, &w.reader):
 		return ErrElusive, false
 	}
 	w.samples, w.used = w.samples[:0], 0
 	w.stops, w.counts = stopCounts{}, counts{}
-	w.pick = pick{th: th, tid: th.tid, account: a, stack: th.stack}
+	w.pick = pick{th: th, tid: th.tid, account: a, stack: th.stack, settled: st.state == 'T'}
 	if th.proc.startStack != 0 {
 		w.pick.first = th.proc.startStack + 16
 	}

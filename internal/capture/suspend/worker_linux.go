@@ -72,6 +72,7 @@ type pick struct {
 	first   uint64 // end of the stack that exec made
 	stack   stackSpan
 	asleep  bool // it went to sleep just before the sampling thread got the CPU
+	settled bool // its process is stopped (SIGSTOP), so it is in no call that a stop could break off
 	took    bool // a sample was made
 	broken  bool
 	ended   bool
