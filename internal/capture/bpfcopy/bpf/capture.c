@@ -291,11 +291,15 @@ INLINE __u64 stack_top(struct task_struct *task, __u64 sp, __u32 tid, __u32 targ
 	if (sp < tp && tp - sp <= NEAR)
 		return tp;
 #endif
-	struct mm_struct *mm = task->mm;
-	if (!mm)
+	/* By a helper: where a program follows a pointer by itself, the verifier looks
+	 * through all types of the kernel for what it may be trusted with. */
+	struct mm_struct *mm = 0;
+	__u64 first = 0;
+	if (bpf_probe_read_kernel(&mm, sizeof(mm), &task->mm) || !mm ||
+	    bpf_probe_read_kernel(&first, sizeof(first), &mm->start_stack))
 		return 0;
 	/* start_stack points at argc; the word above it is argv[0]. */
-	__u64 first = mm->start_stack + 16;
+	first += 16;
 	if (sp < first && first - sp <= NEAR)
 		return first;
 	return go_top(g, sp);
@@ -729,7 +733,11 @@ int on_exit(__u64 *ctx)
 	if (flags && *flags & TARGET_TOPS)
 		bpf_map_delete_elem(&tops, &tid);
 	/* The count is taken down just before this. */
-	last = task->signal->live.counter == 0;
+	struct signal_struct *signal = 0;
+	__s32 live = 1;
+	bpf_probe_read_kernel(&signal, sizeof(signal), &task->signal);
+	bpf_probe_read_kernel(&live, sizeof(live), &signal->live.counter);
+	last = live == 0;
 	if (last)
 		bpf_map_delete_elem(&targets, &pid);
 	tell(NOTICE_EXIT, pid, tid, 0, last, 0);
