@@ -198,6 +198,44 @@ func TestRunningKernel(t *testing.T) {
 	}
 }
 
+func TestParseAnswer(t *testing.T) {
+	const addr = 0xffffffff81000010
+	for _, c := range []struct {
+		text string
+		want answer
+		ok   bool
+	}{
+		{"vfs_read+0x10/0x200", answer{"vfs_read", image, addr - 0x10, addr + 0x1f0}, true},
+		{"ext4_read+0x0/0x8 [ext4]", answer{"ext4_read", "[ext4]", addr, addr + 8}, true},
+		{"bpf_trampoline_6442 [extra]+0x1/0x80 [bpf]", answer{"bpf_trampoline_6442 [extra]", "[bpf]", addr - 1, addr + 0x7f}, true},
+		{"ftrace_trampoline+0x1/0x80 [__builtin__ftrace]", answer{"ftrace_trampoline", image, addr - 1, addr + 0x7f}, true},
+		{"bpf_prog_6deef7357e7b4530_sd_fw+0x1/0x80", answer{"bpf_prog_6deef7357e7b4530_sd_fw", "[bpf]", addr - 1, addr + 0x7f}, true},
+		{"bpf_trampoline_6442+0x1/0x80", answer{"bpf_trampoline_6442", "[bpf]", addr - 1, addr + 0x7f}, true},
+		{"bpf_prog_load+0x1/0x80", answer{"bpf_prog_load", image, addr - 1, addr + 0x7f}, true},
+		{"bpf_trampoline_link_prog+0x1/0x80", answer{"bpf_trampoline_link_prog", image, addr - 1, addr + 0x7f}, true},
+		{"0xffffffff81000010", answer{}, false},
+		{"", answer{}, false},
+		{"+0x1/0x80", answer{}, false},
+		{"f+0x80/0x80", answer{}, false},
+		{"f+0x1", answer{}, false},
+		{"f+0xffffffffffffffff/0xffffffffffffffff", answer{}, false},
+	} {
+		if got, ok := parseAnswer(c.text, addr); got != c.want || ok != c.ok {
+			t.Errorf("%q: %+v %v", c.text, got, ok)
+		}
+	}
+}
+
+func FuzzParseAnswer(f *testing.F) {
+	f.Add("ext4_read+0x0/0x8 [ext4]", uint64(0xffffffffc0400000))
+	f.Add("bpf_trampoline_6442 [extra]+0x1/0x80 [bpf]", uint64(1))
+	f.Fuzz(func(t *testing.T, s string, addr uint64) {
+		if a, ok := parseAnswer(s, addr); ok && (a.name == "" || a.from > addr || a.to <= addr) {
+			t.Errorf("%q at %#x: %+v", s, addr, a)
+		}
+	})
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(sample))
 	f.Add([]byte("0000000000000000 T _stext\n"))
@@ -232,7 +270,7 @@ func BenchmarkLoad(b *testing.B) {
 }
 
 func BenchmarkResolve(b *testing.B) {
-	r := NewResolver()
+	r := &Resolver{load: Load, now: time.Now}
 	r.Resolve(walk.Frame{PC: 1<<64 - 1}, nil)
 	if r.syms == nil {
 		b.Skip(r.Err())

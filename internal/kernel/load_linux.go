@@ -17,12 +17,17 @@ func Load() (*Symbols, error) {
 	defer f.Close()
 	s, err := Parse(f)
 	if errors.Is(err, ErrRestricted) {
-		return nil, &RestrictedError{KptrRestrict: sysctl("kernel/kptr_restrict"), Paranoid: sysctl("kernel/perf_event_paranoid")}
+		return nil, restricted()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("kernel symbols: /proc/kallsyms: %w", err)
 	}
 	return s, nil
+}
+
+// restricted is the error of a kernel that hides its addresses.
+func restricted() error {
+	return &RestrictedError{KptrRestrict: sysctl("kernel/kptr_restrict"), Paranoid: sysctl("kernel/perf_event_paranoid")}
 }
 
 func sysctl(name string) string {

@@ -1,7 +1,9 @@
 package kernel
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -10,15 +12,20 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Resolver names kernel frames (walk.KindKernel). It reads the kernel's symbols
-// when the first frame asks for them, and again, seldom, when a frame lies in
-// code that came later: a module, a BPF program. It may be used from several
-// goroutines.
+// Resolver names kernel frames (walk.KindKernel). It asks the kernel about each
+// function when its first frame comes. Where that is not to be had, it reads the
+// kernel's symbols when the first frame comes, and again, seldom, when a frame
+// lies in code that came later: a module, a BPF program. It may be used from
+// several goroutines.
 type Resolver struct {
+	open func() (*asker, error)
 	load func() (*Symbols, error)
 	now  func() time.Time
 
 	mu     sync.Mutex
+	asking *asker
+	opened bool
+	known  []function // of the kernel's image, by address; their code stays
 	syms   *Symbols
 	err    error
 	loaded time.Time
@@ -28,13 +35,21 @@ type Resolver struct {
 
 type names struct{ function, raw string }
 
+// function is one that was asked for.
+type function struct {
+	from, to uint64
+	names
+}
+
 const (
 	reloadAfter = 10 * time.Second // reading takes about 0.1 s of CPU time
 	maxLoads    = 20
+	maxKnown    = 1 << 16
 )
 
 // NewResolver makes a Resolver for the running kernel. It reads nothing yet.
-func NewResolver() *Resolver { return &Resolver{load: Load, now: time.Now} }
+// Close frees what it holds.
+func NewResolver() *Resolver { return &Resolver{open: openAsker, load: Load, now: time.Now} }
 
 var _ symbol.Resolver = (*Resolver)(nil)
 
@@ -44,6 +59,17 @@ func (r *Resolver) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
+}
+
+// Close frees what asking the kernel takes. Frames that are named afterwards get
+// the names of functions that are known already.
+func (r *Resolver) Close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.asking != nil {
+		r.asking.close()
+		r.asking, r.loads = nil, maxLoads
+	}
 }
 
 // Resolve appends the one function that f stands for. Without a symbol its name
@@ -60,22 +86,73 @@ func (r *Resolver) Resolve(f walk.Frame, out []symbol.Frame) []symbol.Frame {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	i := r.find(pc)
-	if i < 0 {
+	n, module, ok := r.lookup(pc)
+	if !ok {
 		fr.Function, fr.NoName = fmt.Sprintf("%s+%#x", image, f.PC), true
 		return append(out, fr)
 	}
-	n, ok := r.names[i]
-	if !ok {
-		raw := r.syms.name(i)
-		n.function = normal(raw)
-		if n.function != raw {
-			n.raw = raw
+	fr.Function, fr.Raw, fr.Module = n.function, n.raw, module
+	return append(out, fr)
+}
+
+// lookup names the function that pc lies in. The lock is held.
+func (r *Resolver) lookup(pc uint64) (n names, module string, ok bool) {
+	if pc < 1<<63 { // no address of the kernel's
+		return names{}, "", false
+	}
+	if !r.opened && r.open != nil {
+		r.opened = true
+		asking, err := r.open()
+		switch {
+		case err == nil:
+			r.asking = asking
+		case errors.Is(err, ErrRestricted), errors.Is(err, ErrUnsupported):
+			r.err = err
 		}
+	}
+	at, found := slices.BinarySearchFunc(r.known, pc, func(f function, pc uint64) int {
+		switch {
+		case f.to <= pc:
+			return -1
+		case f.from > pc:
+			return 1
+		}
+		return 0
+	})
+	if found {
+		return r.known[at].names, image, true
+	}
+	if r.asking != nil {
+		a, ok := r.asking.ask(pc)
+		if !ok {
+			return names{}, "", false
+		}
+		n := namesOf(a.name)
+		if a.module == image && len(r.known) < maxKnown {
+			r.known = slices.Insert(r.known, at, function{a.from, a.to, n})
+		}
+		return n, a.module, true
+	}
+	i := r.find(pc)
+	if i < 0 {
+		return names{}, "", false
+	}
+	n, ok = r.names[i]
+	if !ok {
+		n = namesOf(r.syms.name(i))
 		r.names[i] = n
 	}
-	fr.Function, fr.Raw, fr.Module = n.function, n.raw, r.syms.modules[r.syms.module[i]]
-	return append(out, fr)
+	return n, r.syms.modules[r.syms.module[i]], true
+}
+
+// namesOf are a function's name as people know it and, if that differs, as the
+// kernel has it.
+func namesOf(raw string) names {
+	n := names{function: normal(raw)}
+	if n.function != raw {
+		n.raw = raw
+	}
+	return n
 }
 
 // find looks pc up, reading the symbols if that may help. The lock is held.
@@ -84,9 +161,6 @@ func (r *Resolver) find(pc uint64) int {
 		if i := r.syms.find(pc); i >= 0 {
 			return i
 		}
-	}
-	if pc < 1<<63 { // no kernel address: reading again would not help
-		return -1
 	}
 	if r.err != nil || r.loads >= maxLoads || r.loads > 0 && r.now().Sub(r.loaded) < reloadAfter {
 		return -1
