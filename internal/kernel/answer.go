@@ -62,10 +62,8 @@ func generatedForBPF(name string) bool {
 		number, _, _ = strings.Cut(number, " ")
 		return digits(number, "0123456789")
 	}
-	if strings.HasPrefix(rest, "dispatcher_") {
-		return !strings.HasSuffix(rest, "_func")
-	}
-	return strings.HasPrefix(rest, "_") // the operations of a struct_ops
+	// The one dispatcher that there is, and the operations of a struct_ops.
+	return rest == "dispatcher_xdp" || strings.HasPrefix(rest, "_")
 }
 
 func digits(s, of string) bool { return s != "" && strings.Trim(s, of) == "" }

@@ -227,6 +227,7 @@ func (s *session) letGo() {
 
 // close lets the targets go.
 func (s *session) close() {
+	s.kernel.Close()
 	for _, p := range s.procs {
 		p.target.Close()
 	}
