@@ -158,7 +158,11 @@ func TestOneThread(t *testing.T) {
 	for i, th := range p.Threads {
 		one := uint32(i)
 		tab := m.Table(Query{Window: 20 * time.Second, Thread: &ThreadID{th.PID, th.TID}})
-		same(t, th.Name, tab.Rows, recent, p.Select(profile.Filter{OneThread: &one}))
+		s := p.Select(profile.Filter{OneThread: &one})
+		same(t, th.Name, tab.Rows, recent, s)
+		if tab.Shown != s.Chosen {
+			t.Errorf("%s: %v shown, want %v", th.Name, tab.Shown, s.Chosen)
+		}
 	}
 	if tab := m.Table(Query{Window: MaxWindow, Thread: &ThreadID{1, 1}}); len(tab.Rows) != 0 {
 		t.Errorf("a thread that is not there has %d methods", len(tab.Rows))

@@ -34,6 +34,8 @@ type Table struct {
 	Window    time.Duration // that the counts of the window cover
 
 	Recent, Since Sums
+	// Shown is what Rows are of in the window: Recent.Count, or the one thread's.
+	Shown profile.Count
 	// Load is the weight in each Interval that is over, the oldest first.
 	Load []uint64
 
@@ -98,12 +100,15 @@ func (m *Model) Table(q Query) *Table {
 	t.Load = m.load(func(s *slot) uint64 { return s.all.count.Weight })
 	all := func(entry) bool { return true }
 	if q.Thread == nil {
-		t.Rows = m.rows(in)
+		t.Rows, t.Shown = m.rows(in), recent.count
 	} else {
 		id, ok := m.find(*q.Thread)
 		all = func(e entry) bool { return ok && e.thread == id }
 		if ok {
 			t.Rows = m.threadRows(in, id)
+			for _, s := range in {
+				t.Shown.Add(s.thread[id])
+			}
 		}
 	}
 	if q.Threads {

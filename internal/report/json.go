@@ -138,7 +138,7 @@ func Make(s *profile.Selection, o Options) *Report {
 		Schema: Schema, Command: text(p.Meta.Command), Host: text(p.Meta.Host), Engine: p.Meta.Engine, Describe: text(p.Meta.Describe),
 		Version: p.Meta.Version, Duration: int64(p.Meta.Duration), Notes: append([]string{}, p.Meta.Notes...),
 		Processes: []Process{}, All: Count(s.All), Shown: Count(s.Chosen), Lost: p.Losses.Lost, Throttled: p.Losses.Throttled,
-		Quality: quality(s.Quality), Threads: []Thread{}, Methods: []Method{},
+		Quality: QualityOf(s.Quality), Threads: []Thread{}, Methods: []Method{},
 	}
 	if !p.Meta.Start.IsZero() {
 		r.Start = &p.Meta.Start
@@ -170,7 +170,8 @@ func Make(s *profile.Selection, o Options) *Report {
 // text makes a foreign string valid UTF-8.
 func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-func quality(q profile.Quality) Quality {
+// QualityOf is q as JSON has it.
+func QualityOf(q profile.Quality) Quality {
 	out := Quality{q.Samples, q.Complete, q.Stitched, q.Heuristic, q.Truncated, q.Broken, map[string]uint64{}}
 	for e := walk.EndTruncated + 1; e < walk.NumEnds; e++ {
 		if q.Reasons[e] > 0 {
@@ -183,7 +184,7 @@ func quality(q profile.Quality) Quality {
 func thread(p *profile.Profile, row profile.ThreadCount) Thread {
 	t := p.Threads[row.Thread]
 	out := Thread{PID: t.PID, TID: t.TID, Name: text(t.Name), OSName: text(t.OSName), Self: Count(row.Samples),
-		Quality: quality(row.Quality), KernelCPU: t.KernelCPU, Disagrees: row.Disagrees}
+		Quality: QualityOf(row.Quality), KernelCPU: t.KernelCPU, Disagrees: row.Disagrees}
 	if row.KernelShare >= 0 {
 		out.KernelShare, out.ExpectedSamples = &row.KernelShare, &row.Expected
 	}

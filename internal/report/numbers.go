@@ -19,6 +19,13 @@ func finePercent(share float64) string {
 	return percent(share)
 }
 
+// Percent is a share, 0 to 1, as people read it, with more digits where it is
+// close to nothing or to all.
+func Percent(share float64) string { return finePercent(share) }
+
+// Amount is a weight in its unit ("nanoseconds", "bytes", "count"), three digits of it.
+func Amount(weight uint64, unit string) string { return amount(weight, unit) }
+
 // grouped is a number with its thousands apart: 1,234,567.
 func grouped(n uint64) string {
 	s := strconv.FormatUint(n, 10)

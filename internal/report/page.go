@@ -70,6 +70,10 @@ func clean(s string) string {
 	return s
 }
 
+// Clean makes a string from a foreign program safe for a terminal: whatever is
+// not printable becomes a question mark.
+func Clean(s string) string { return clean(s) }
+
 // left and right pad to n columns.
 func left(s string, n int) string {
 	return s + strings.Repeat(" ", max(n-utf8.RuneCountInString(s), 0))

@@ -1,0 +1,122 @@
+package live
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/report"
+)
+
+// Schema names the form of JSON's output. Fields are only ever added to it;
+// what would change the meaning of one makes a new name.
+const Schema = "candid.top/1"
+
+// Report is a Table as JSON. Times are in ns, shares from 0 to 1, a weight is in
+// the unit of Event.
+type Report struct {
+	Schema    string           `json:"schema"`
+	Version   string           `json:"version"` // of candid
+	Engine    string           `json:"engine"`
+	Describe  string           `json:"describe"`
+	Duration  int64            `json:"duration_ns"`
+	Processes []report.Process `json:"processes"`
+	Event     report.Event     `json:"event"`
+	All       report.Count     `json:"all"`
+	Lost      uint64           `json:"lost"`
+	// Unkept are the samples of which only the methods are known, and that are
+	// missing in the threads' hottest methods.
+	Unkept    uint64           `json:"unkept"`
+	Forgotten report.Count     `json:"forgotten"` // self of methods that were given up to save memory
+	Quality   report.Quality   `json:"quality"`
+	OwnCPU    int64            `json:"own_cpu_ns"` // candid's own, attaching included
+	Notes     []string         `json:"notes"`
+	Methods   []MethodReport   `json:"methods"` // the most self first
+	Threads   []ThreadReport   `json:"threads"` // the most weight first
+}
+
+// MethodReport is a row of the method table.
+type MethodReport struct {
+	Name   string `json:"name"`
+	Module string `json:"module"`
+	Kind   string `json:"kind"` // that it had most
+	Self   Share  `json:"self"`
+	Total  Share  `json:"total"`
+}
+
+// ThreadReport is a row of the thread table.
+type ThreadReport struct {
+	PID   int    `json:"pid"`
+	TID   int    `json:"tid"`
+	Name  string `json:"name"`
+	Count Share  `json:"count"`
+	// CPU is how much of one CPU it used; null if the event does not tell.
+	CPU     *float64 `json:"cpu"`
+	Hottest *Hottest `json:"hottest"` // null if there is none
+}
+
+// Hottest is the method with the most self of a thread.
+type Hottest struct {
+	Name   string  `json:"name"`
+	Module string  `json:"module"`
+	Share  float64 `json:"share"` // of the thread's samples
+}
+
+// Share is an amount and its part of all.
+type Share struct {
+	Samples uint64  `json:"samples"`
+	Weight  uint64  `json:"weight"`
+	Share   float64 `json:"share"`
+}
+
+func shareOf(c, all profile.Count) Share {
+	return Share{Samples: c.Samples, Weight: c.Weight, Share: c.Share(all)}
+}
+
+// Report is everything since the start. The table must have been asked for with
+// Threads, and be of a window that reaches back to the start.
+func (t *Table) Report(version string) *Report {
+	all := t.Since.Count
+	r := &Report{
+		Schema: Schema, Version: version, Engine: t.Begun.Engine, Describe: t.Begun.Describe, Duration: int64(t.Elapsed),
+		All: report.Count(all), Lost: t.Since.Lost, Unkept: t.Since.Unkept, Forgotten: report.Count(t.Forgotten),
+		Quality: report.QualityOf(t.Since.Quality), OwnCPU: int64(t.Since.Own),
+		Processes: []report.Process{}, Notes: append([]string{}, t.Notes...), Methods: []MethodReport{}, Threads: []ThreadReport{},
+	}
+	unit := ""
+	if len(t.Begun.Events) > 0 {
+		e := t.Begun.Events[0]
+		r.Event, unit = report.Event{Name: e.Name, Unit: e.Unit, Period: e.Period}, e.Unit
+	}
+	for _, p := range t.Processes {
+		r.Processes = append(r.Processes, report.Process{PID: p.PID, Runtime: p.Runtime, Command: p.Command})
+	}
+	for i := range t.Rows {
+		m := &t.Rows[i]
+		r.Methods = append(r.Methods, MethodReport{
+			Name: m.Name, Module: m.Module, Kind: profile.KindName(m.Kind),
+			Self: shareOf(m.SinceSelf, all), Total: shareOf(m.SinceTotal, all),
+		})
+	}
+	slices.SortFunc(r.Methods, func(a, b MethodReport) int {
+		return cmp.Or(cmp.Compare(b.Self.Weight, a.Self.Weight), cmp.Compare(b.Self.Samples, a.Self.Samples),
+			cmp.Compare(b.Total.Weight, a.Total.Weight), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Module, b.Module))
+	})
+	for i := range t.Threads {
+		th := &t.Threads[i]
+		out := ThreadReport{PID: th.PID, TID: th.TID, Name: th.Name, Count: shareOf(th.Since, all)}
+		if unit == "nanoseconds" && t.Elapsed > 0 {
+			cpu := float64(th.Since.Weight) / float64(t.Elapsed)
+			out.CPU = &cpu
+		}
+		if th.Hottest != (Method{}) {
+			out.Hottest = &Hottest{th.Hottest.Name, th.Hottest.Module, th.HottestShare}
+		}
+		r.Threads = append(r.Threads, out)
+	}
+	slices.SortFunc(r.Threads, func(a, b ThreadReport) int {
+		return cmp.Or(cmp.Compare(b.Count.Weight, a.Count.Weight), cmp.Compare(b.Count.Samples, a.Count.Samples),
+			cmp.Compare(a.PID, b.PID), cmp.Compare(a.TID, b.TID))
+	})
+	return r
+}

@@ -1,0 +1,168 @@
+package screen
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/live"
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/report"
+)
+
+const title = "candid top"
+
+// Target says in a few words what is looked at.
+func Target(t *live.Table) string {
+	switch n := len(t.Processes); {
+	case n == 0:
+		return "nothing has run yet"
+	case n == 1:
+		return name(t.Processes[0].Command)
+	default:
+		return fmt.Sprintf("%d processes, the first: %s", n, name(t.Processes[0].Command))
+	}
+}
+
+// status is what stands at the right of the first line.
+func (s *Screen) status() string {
+	at := clock(s.table.Elapsed)
+	switch {
+	case s.ended != nil && s.ended.Err != nil:
+		return paint(reverse+red, " STOPPED at "+at+": q quits ")
+	case s.ended != nil:
+		return paint(reverse, " TARGET ENDED at "+at+": q quits ")
+	case s.frozen:
+		return paint(reverse, " FROZEN at "+at+" ")
+	}
+	return at
+}
+
+// clock is a time since the start.
+func clock(d time.Duration) string {
+	d = d.Truncate(time.Second)
+	if d < time.Hour {
+		return fmt.Sprintf("%d:%02d", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%d:%02d:%02d", int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60)
+}
+
+// header is the lines above the table; fewer where there is little room.
+func (s *Screen) header() []string {
+	t := s.table
+	status := s.status()
+	first := paint(bold, title) + "  "
+	room := s.width - width(title) - 2 - width(status) - 1
+	if room < 8 {
+		first, room = "", s.width-width(status)-1
+	}
+	lines := []string{first + left(Target(t), room) + " " + status}
+	if s.height >= 9 {
+		lines = append(lines, s.facts())
+	}
+	if s.ended != nil && s.ended.Err != nil {
+		return append(lines, paint(red, cut(name(s.ended.Err.Error()), s.width)))
+	}
+	return append(lines, s.honesty())
+}
+
+// facts are the target, the way of sampling, and the load.
+func (s *Screen) facts() string {
+	t := s.table
+	var facts []string
+	if len(t.Processes) == 1 {
+		if r := t.Processes[0].Runtime; r != "" {
+			facts = append(facts, name(r))
+		}
+		facts = append(facts, fmt.Sprint("pid ", t.Processes[0].PID))
+	}
+	rate := ""
+	if t.Window > 0 {
+		rate = fmt.Sprintf("%.0f samples/s", float64(t.Recent.Count.Samples)/t.Window.Seconds())
+	}
+	facts = append(facts, t.Begun.Engine, rate)
+	text := strings.Join(slices.DeleteFunc(facts, func(f string) bool { return f == "" }), " · ")
+	load, full := s.load()
+	text += " · " + load + " "
+	line := text + sparkline(t.Load, min(s.width-width(text), 60), full)
+	return cut(line, s.width)
+}
+
+// load is the weight per second in words, and what fills a sparkline.
+func (s *Screen) load() (words string, full float64) {
+	t := s.table
+	e := event(t)
+	perSecond := 0.0
+	if t.Window > 0 {
+		perSecond = float64(t.Recent.Count.Weight) / t.Window.Seconds()
+	}
+	if len(t.Load) > 0 {
+		full = float64(slices.Max(t.Load))
+	}
+	if e.Unit == "nanoseconds" {
+		return fmt.Sprintf("%.2f CPUs", perSecond/1e9), max(full, float64(live.Interval))
+	}
+	return report.Amount(uint64(perSecond), e.Unit) + " " + name(e.Name) + "/s", full
+}
+
+func event(t *live.Table) profile.Event {
+	if len(t.Begun.Events) > 0 {
+		return t.Begun.Events[0]
+	}
+	return profile.Event{}
+}
+
+// honesty is how far the table can be trusted, and what it costs.
+func (s *Screen) honesty() string {
+	t := s.table
+	facts := append([]string{"last " + s.windowName()}, s.narrowed()...)
+	facts = append(facts, stacks(t.Recent.Quality)...)
+	if n := t.Recent.Lost; n > 0 {
+		facts = append(facts, paint(red, fmt.Sprintf("%s lost", share(float64(n)/float64(n+t.Recent.Count.Samples)))))
+	} else if n := t.Since.Lost; n > 0 {
+		facts = append(facts, paint(yellow, fmt.Sprintf("%d lost since the start", n)))
+	} else {
+		facts = append(facts, "0 lost")
+	}
+	if t.Recent.Unkept > 0 {
+		facts = append(facts, paint(yellow, fmt.Sprintf("callers of %s not kept", share(float64(t.Recent.Unkept)/float64(max(t.Recent.Count.Samples, 1))))))
+	}
+	if t.Window > 0 {
+		facts = append(facts, fmt.Sprintf("candid %s of a CPU", share(t.Recent.Own.Seconds()/t.Window.Seconds())))
+	}
+	return cut(strings.Join(facts, " · "), s.width)
+}
+
+// narrowed says what keeps things out of the table.
+func (s *Screen) narrowed() []string {
+	var facts []string
+	if s.page == methodsPage && s.thread != nil {
+		facts = append(facts, paint(bold, fmt.Sprintf("only thread %s (%d)", name(s.named), s.thread.TID)))
+	}
+	if s.filter != nil && !s.editing {
+		facts = append(facts, paint(bold, "only /"+name(s.filter.String())+"/"))
+	}
+	return facts
+}
+
+// stacks says how certain stacks are.
+func stacks(q profile.Quality) []string {
+	if q.Samples == 0 {
+		return nil
+	}
+	part := func(n uint64) string { return report.Percent(float64(n) / float64(q.Samples)) }
+	facts := []string{part(q.Complete+q.Stitched) + " complete"}
+	if q.Heuristic > 0 {
+		facts = append(facts, part(q.Heuristic)+" guessed")
+	}
+	if q.Truncated > 0 {
+		facts = append(facts, paint(yellow, part(q.Truncated)+" truncated"))
+	}
+	if q.Broken > 0 {
+		facts = append(facts, paint(red, part(q.Broken)+" broken"))
+	} else {
+		facts = append(facts, "0 broken")
+	}
+	return facts
+}

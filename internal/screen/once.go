@@ -1,0 +1,111 @@
+package screen
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/candid-profiler/candid/internal/live"
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/report"
+)
+
+// Style says how Once prints.
+type Style struct {
+	Width int  // columns; 0: as wide as it gets
+	Color bool // and other attributes
+	Rows  int  // of methods, and of threads
+}
+
+// Once prints a table of everything since the start, methods and then threads.
+// The table must have been asked for with Threads.
+func Once(w io.Writer, t *live.Table, style Style) error {
+	out := bufio.NewWriter(w)
+	put := func(line string) {
+		if style.Width > 0 {
+			line = cut(line, style.Width)
+		}
+		if !style.Color {
+			line = ansi.Strip(line)
+		}
+		fmt.Fprintln(out, strings.TrimRight(line, " "))
+	}
+	room := func(used int) int {
+		if style.Width == 0 {
+			return 1 << 16
+		}
+		return max(style.Width-used, 12)
+	}
+	all := t.Since.Count
+	put(paint(bold, Target(t)))
+	facts := []string{}
+	if len(t.Processes) == 1 {
+		if r := t.Processes[0].Runtime; r != "" {
+			facts = append(facts, name(r))
+		}
+		facts = append(facts, fmt.Sprint("pid ", t.Processes[0].PID))
+	}
+	facts = append(facts, "engine "+t.Begun.Engine, fmt.Sprintf("%d samples in %.1fs", all.Samples, t.Elapsed.Seconds()))
+	unit := event(t).Unit
+	if unit == "nanoseconds" && t.Elapsed > 0 {
+		facts = append(facts, fmt.Sprintf("%.2f CPUs", float64(all.Weight)/float64(t.Elapsed)))
+	} else {
+		facts = append(facts, report.Amount(all.Weight, unit)+" "+name(event(t).Name))
+	}
+	put("  " + strings.Join(facts, " · "))
+	facts = append(stacks(t.Since.Quality), fmt.Sprintf("%d lost", t.Since.Lost))
+	if t.Since.Unkept > 0 {
+		facts = append(facts, fmt.Sprintf("threads' methods of %d not kept", t.Since.Unkept))
+	}
+	put("  " + strings.Join(facts, " · "))
+	for _, n := range t.Notes {
+		put("  note: " + name(n))
+	}
+	put("")
+
+	plain := func(_, text string) string { return text }
+	s := &Screen{table: t}
+	put(paint(bold, right("SELF", 7)+right("TOTAL", 8)+"  "+left("KIND", kindWidth)+"  METHOD"))
+	rows := slices.Clone(t.Rows)
+	for i := range rows { // everything is the window
+		rows[i].Self, rows[i].Total = rows[i].SinceSelf, rows[i].SinceTotal
+	}
+	slices.SortFunc(rows, func(a, b live.Row) int { return live.BySelf(&a, &b) })
+	for i := range rows[:min(len(rows), style.Rows)] {
+		r := &rows[i]
+		head := right(share(r.Self.Share(all)), 7) + right(share(r.Total.Share(all)), 8) + "  " +
+			paint(kindColors[r.Kind], left(profile.KindName(r.Kind), kindWidth)) + "  "
+		put(head + s.method(r.Method, room(width(head)), plain))
+	}
+	if n := len(rows) - style.Rows; n > 0 {
+		put(paint(dim, fmt.Sprintf("  and %d more; --json has all", n)))
+	}
+	put("")
+	threads := slices.Clone(t.Threads)
+	slices.SortFunc(threads, func(a, b live.ThreadRow) int { return compareThreads(&a, &b, bySecond) })
+	put(paint(bold, right("CPU", 7)+right("TID", 9)+"  "+left("THREAD", 24)+"  HOTTEST METHOD"))
+	for i := range threads[:min(len(threads), style.Rows)] {
+		th := &threads[i]
+		part := th.Since.Share(all)
+		if unit == "nanoseconds" && t.Elapsed > 0 {
+			part = float64(th.Since.Weight) / float64(t.Elapsed)
+		}
+		head := right(share(part), 7) + right(itoa(th.TID), 9) + "  " + left(name(th.Name), 24) + "  "
+		if th.Hottest != (live.Method{}) {
+			head += right(share(th.HottestShare), 6) + "  "
+			head += s.method(th.Hottest, room(width(head)), plain)
+		}
+		put(head)
+	}
+	if n := len(threads) - style.Rows; n > 0 {
+		put(paint(dim, fmt.Sprintf("  and %d more; --json has all", n)))
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("write the table: %w", err)
+	}
+	return nil
+}
