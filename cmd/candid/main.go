@@ -79,7 +79,7 @@ Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 not permitted, 4 no such target,
 			return cmd.Help()
 		},
 	}
-	root.AddCommand(newRecord(), newReport(), newConvert(), newDump(), newPS(), newDoctor(), newVersion())
+	root.AddCommand(newRecord(), newTop(), newReport(), newConvert(), newDump(), newPS(), newDoctor(), newVersion())
 	root.CompletionOptions.DisableDescriptions = false
 	return root
 }

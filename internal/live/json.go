@@ -26,13 +26,13 @@ type Report struct {
 	Lost      uint64           `json:"lost"`
 	// Unkept are the samples of which only the methods are known, and that are
 	// missing in the threads' hottest methods.
-	Unkept    uint64           `json:"unkept"`
-	Forgotten report.Count     `json:"forgotten"` // self of methods that were given up to save memory
-	Quality   report.Quality   `json:"quality"`
-	OwnCPU    int64            `json:"own_cpu_ns"` // candid's own, attaching included
-	Notes     []string         `json:"notes"`
-	Methods   []MethodReport   `json:"methods"` // the most self first
-	Threads   []ThreadReport   `json:"threads"` // the most weight first
+	Unkept    uint64         `json:"unkept"`
+	Forgotten report.Count   `json:"forgotten"` // self of methods that were given up to save memory
+	Quality   report.Quality `json:"quality"`
+	OwnCPU    int64          `json:"own_cpu_ns"` // candid's own, attaching included
+	Notes     []string       `json:"notes"`
+	Methods   []MethodReport `json:"methods"` // the most self first
+	Threads   []ThreadReport `json:"threads"` // the most weight first
 }
 
 // MethodReport is a row of the method table.

@@ -174,22 +174,14 @@ func (m *Model) Batch(b *profile.Builder, p record.Progress) {
 	m.describe(b)
 }
 
-// Tell adds a line about what could not be had.
-func (m *Model) Tell(note string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	const most = 20
-	if len(m.notes) < most {
-		m.notes = append(m.notes, note)
-	}
-}
-
 // describe takes what the Builder says of processes and threads, which changes
-// in place.
+// in place, and what could not be had.
 func (m *Model) describe(b *profile.Builder) {
-	const most = 1000
+	const mostNotes, mostProcs = 20, 1000
+	notes := b.Meta().Notes
+	m.notes = append(m.notes[:0], notes[:min(len(notes), mostNotes)]...)
 	procs := b.Processes()
-	m.procs = append(m.procs[:0], procs[:min(len(procs), most)]...)
+	m.procs = append(m.procs[:0], procs[:min(len(procs), mostProcs)]...)
 	threads := b.Threads()
 	for i, id := range m.of.threads {
 		if id != 0 {
@@ -204,9 +196,10 @@ func (m *Model) Clone() *Model {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := &Model{
-		limits: m.limits, begun: m.begun, notes: m.notes[:len(m.notes):len(m.notes)],
+		limits: m.limits, begun: m.begun,
 		now: m.now, state: m.state, newest: m.newest, allOf: m.allOf, forgotten: m.forgotten,
 	}
+	c.notes = append(c.notes, m.notes...)
 	c.procs = append(c.procs, m.procs...)
 	c.threads = append(c.threads, m.threads...)
 	c.since = append(c.since, m.since...)

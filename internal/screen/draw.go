@@ -30,6 +30,9 @@ func (s *Screen) room() int {
 	if s.detailed() {
 		n--
 	}
+	if s.noted() {
+		n--
+	}
 	return max(n, 1)
 }
 

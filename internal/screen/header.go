@@ -31,6 +31,8 @@ func (s *Screen) status() string {
 	switch {
 	case s.ended != nil && s.ended.Err != nil:
 		return paint(reverse+red, " STOPPED at "+at+": q quits ")
+	case s.ended != nil && s.ended.Over:
+		return paint(reverse, " DONE at "+at+": q quits ")
 	case s.ended != nil:
 		return paint(reverse, " TARGET ENDED at "+at+": q quits ")
 	case s.frozen:
@@ -64,7 +66,20 @@ func (s *Screen) header() []string {
 	if s.ended != nil && s.ended.Err != nil {
 		return append(lines, paint(red, cut(name(s.ended.Err.Error()), s.width)))
 	}
-	return append(lines, s.honesty())
+	lines = append(lines, s.honesty())
+	if s.noted() {
+		note := "note: " + name(t.Notes[0])
+		if n := len(t.Notes) - 1; n > 0 {
+			note = fmt.Sprintf("note (%d more): %s", n, name(t.Notes[0]))
+		}
+		lines = append(lines, paint(yellow, cut(note, s.width)))
+	}
+	return lines
+}
+
+// noted says whether there is a line about what could not be had.
+func (s *Screen) noted() bool {
+	return len(s.table.Notes) > 0 && s.height >= 12 && (s.ended == nil || s.ended.Err == nil)
 }
 
 // facts are the target, the way of sampling, and the load.

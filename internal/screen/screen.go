@@ -22,7 +22,8 @@ type Options struct {
 
 // Ended is the message that sampling has ended.
 type Ended struct {
-	Err error // why, if that is not that the targets ended
+	Err  error // that ended it; nil: it ended as it should
+	Over bool  // the time that was asked for is over; else the targets have ended
 }
 
 // windows can be chosen by turns.

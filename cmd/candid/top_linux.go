@@ -1,0 +1,29 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+)
+
+// stateWords are what proc_pid_stat(5) means by its letters.
+var stateWords = map[byte]string{
+	'R': "running", 'S': "sleeping", 'D': "disk", 'T': "stopped", 't': "traced", 'Z': "ended", 'X': "ended", 'I': "idle", 'P': "parked",
+}
+
+// threadState says what a thread does now.
+func threadState(pid, tid int) string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/stat", pid, tid))
+	if err != nil {
+		return "ended"
+	}
+	// The name, in parentheses, may hold anything.
+	at := bytes.LastIndexByte(b, ')')
+	if at < 0 || at+2 >= len(b) {
+		return "-"
+	}
+	if w, known := stateWords[b[at+2]]; known {
+		return w
+	}
+	return "-"
+}
