@@ -29,6 +29,17 @@ func paint(style, s string) string {
 	return style + s + off
 }
 
+func plain(_, text string) string { return text }
+
+// styleOf is how the parts of a line are painted: the chosen one is shown in
+// reverse, which is of one colour.
+func styleOf(chosen bool) func(style, text string) string {
+	if chosen {
+		return plain
+	}
+	return paint
+}
+
 func itoa(n int) string { return strconv.Itoa(n) }
 
 // width is how many columns a string takes.

@@ -94,7 +94,7 @@ func (s *Screen) nothing() string {
 // Columns of numbers, in both tables.
 const (
 	selfWidth, totalWidth = 9, 10
-	kindWidth             = 13
+	kindWidth, kindNarrow = 13, 8
 )
 
 // since says whether there is room for the columns since the start: 0 to 2.
@@ -108,8 +108,31 @@ func (s *Screen) since() int {
 	return 2
 }
 
-// kinds says whether there is room for the kind of code.
-func (s *Screen) kinds() bool { return s.width >= 56 }
+// kind is the column of a kind of code, or of its heading: none, short words or
+// those of reports, as there is room.
+func (s *Screen) kind(k walk.Kind, style func(style, text string) string) string {
+	switch {
+	case s.width < 56:
+		return ""
+	case s.width < 110:
+		return "  " + style(kindColors[k], left(shortKinds[k], kindNarrow))
+	}
+	return "  " + style(kindColors[k], left(profile.KindName(k), kindWidth))
+}
+
+var shortKinds = [walk.NumKinds]string{
+	walk.KindUnknown:      "unknown",
+	walk.KindKernel:       "kernel",
+	walk.KindNative:       "native",
+	walk.KindInterpreted:  "interp",
+	walk.KindCompiled:     "compiled",
+	walk.KindC1:           "C1",
+	walk.KindC2:           "C2",
+	walk.KindInlined:      "inlined",
+	walk.KindStub:         "stub",
+	walk.KindNativeMethod: "JNI",
+	walk.KindAOT:          "AOT",
+}
 
 func (s *Screen) windowName() string {
 	return fmt.Sprintf("%ds", int(windows[s.window].Seconds()))
@@ -138,8 +161,8 @@ func (s *Screen) columns() string {
 	case 2:
 		out += right("SELF/ALL", totalWidth) + right("TOTAL/ALL", totalWidth+1)
 	}
-	if s.kinds() {
-		out += "  " + left("KIND", kindWidth)
+	if n := width(s.kind(0, plain)); n > 0 {
+		out += "  " + left("KIND", n-2)
 	}
 	return out + "  " + mark(byName, "METHOD")
 }
@@ -160,12 +183,7 @@ func (s *Screen) line(l *line, chosen bool) string {
 
 func (s *Screen) methodLine(l *line, chosen bool) string {
 	t := s.table
-	style := func(style, text string) string {
-		if chosen { // what is shown in reverse is of one colour
-			return text
-		}
-		return paint(style, text)
-	}
+	style := styleOf(chosen)
 	var out string
 	method, kind, rails := l.path[len(l.path)-1], walk.KindUnknown, l.rails
 	if l.caller != nil {
@@ -193,10 +211,10 @@ func (s *Screen) methodLine(l *line, chosen bool) string {
 			out += style(dim, right(sinceSelf, totalWidth)+right(sinceTotal, totalWidth+1))
 		}
 	}
-	if s.kinds() {
-		out += "  " + style(kindColors[kind], left(profile.KindName(kind), kindWidth))
+	out += s.kind(kind, style) + "  " + style(dim, rails)
+	if kind == walk.KindKernel {
+		method.Module = "" // the kind says it
 	}
-	out += "  " + style(dim, rails)
 	return out + s.method(method, s.width-width(out), style)
 }
 
@@ -204,17 +222,14 @@ func (s *Screen) sinceWidth() int {
 	return [...]int{0, totalWidth + 1, 2*totalWidth + 1}[s.since()]
 }
 
-// method is a method's name and, where there is room, its module.
+// method is a method's name and, where there is room for both, its module.
 func (s *Screen) method(m live.Method, room int, style func(style, text string) string) string {
 	text, module := name(m.Name), name(base(m.Module))
 	// The name already begins with the module where there is no symbol.
-	if module == "" || strings.HasPrefix(text, module+"+") {
+	if module == "" || strings.HasPrefix(text, module+"+") || width(text)+2+width(module) > room {
 		return tail(text, room)
 	}
-	if rest := room - width(module) - 2; rest >= 12 && rest >= width(text)/2 {
-		return tail(text, rest) + "  " + style(dim, module)
-	}
-	return tail(text, room)
+	return text + "  " + style(dim, module)
 }
 
 // heat marks what is worth looking at.

@@ -19,10 +19,19 @@ func Target(t *live.Table) string {
 	case n == 0:
 		return "nothing has run yet"
 	case n == 1:
-		return name(t.Processes[0].Command)
+		return command(t.Processes[0].Command)
 	default:
-		return fmt.Sprintf("%d processes, the first: %s", n, name(t.Processes[0].Command))
+		return fmt.Sprintf("%d processes, the first: %s", n, command(t.Processes[0].Command))
 	}
+}
+
+// command is a command line without the directories of its program.
+func command(line string) string {
+	program, rest, more := strings.Cut(line, " ")
+	if program = base(program); more {
+		program += " "
+	}
+	return name(program + rest)
 }
 
 // status is what stands at the right of the first line.
@@ -100,7 +109,7 @@ func (s *Screen) facts() string {
 	text := strings.Join(slices.DeleteFunc(facts, func(f string) bool { return f == "" }), " · ")
 	load, full := s.load()
 	text += " · " + load + " "
-	line := text + sparkline(t.Load, min(s.width-width(text), 60), full)
+	line := text + sparkline(t.Load, min(s.width-width(text), len(t.Load)), full)
 	return cut(line, s.width)
 }
 

@@ -3,7 +3,7 @@ package screen
 import "strings"
 
 const helpWords = `SELF is the part of samples with the method innermost, TOTAL of those with it
-anywhere on the stack: of the window (the last seconds) and of ALL since the start.
+anywhere on the stack: in the last seconds, and in ALL since the start.
 
   up down pgup pgdn   move; home and end, or g and G, go to the ends
   enter               show or hide the callers of a method; + has more of them

@@ -67,7 +67,6 @@ func Once(w io.Writer, t *live.Table, style Style) error {
 	}
 	put("")
 
-	plain := func(_, text string) string { return text }
 	s := &Screen{table: t}
 	put(paint(bold, right("SELF", 7)+right("TOTAL", 8)+"  "+left("KIND", kindWidth)+"  METHOD"))
 	rows := slices.Clone(t.Rows)

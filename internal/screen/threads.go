@@ -11,46 +11,34 @@ const (
 	tidWidth   = 8
 )
 
-// sparkWidth is how wide a thread's load over time is drawn.
-func (s *Screen) sparkWidth() int {
+// threadLayout is the widths of columns; 0 is none.
+type threadLayout struct {
+	recent, since, state, spark, name int
+	share                             bool // of the hottest method
+}
+
+func (s *Screen) threadLayout() threadLayout {
+	l := threadLayout{recent: selfWidth}
 	switch {
-	case s.width < 70:
-		return 0
+	case s.width < 60:
+		l.name = max(s.width-selfWidth-tidWidth-3, 8)
+	case s.width < 80:
+		l.spark, l.name = 10, 14
 	case s.width < 110:
-		return 10
+		l.state, l.spark, l.name = stateWidth, 10, 18
 	case s.width < 160:
-		return 20
+		l.since, l.state, l.spark, l.name, l.share = totalWidth, stateWidth, 20, 26, true
+	default:
+		l.since, l.state, l.spark, l.name, l.share = totalWidth, stateWidth, 40, 40, true
 	}
-	return 40
-}
-
-// threadNameWidth is what a thread's name may take.
-func (s *Screen) threadNameWidth() int {
-	if s.width < 70 {
-		return max(s.width-selfWidth-s.sinceThreads()-s.stateWidth()-s.spark()-tidWidth-6, 8)
+	if l.since == 0 && s.order[threadsPage] == bySecond {
+		// What the table is sorted by has to be seen.
+		l.recent, l.since = 0, totalWidth
 	}
-	return min(max(s.width/4, 14), 40)
-}
-
-func (s *Screen) stateWidth() int {
-	if s.o.State == nil || s.width < 60 {
-		return 0
+	if s.o.State == nil {
+		l.state = 0
 	}
-	return stateWidth + 2
-}
-
-func (s *Screen) spark() int {
-	if n := s.sparkWidth(); n > 0 {
-		return n + 2
-	}
-	return 0
-}
-
-func (s *Screen) sinceThreads() int {
-	if s.width < 64 {
-		return 0
-	}
-	return totalWidth
+	return l
 }
 
 func (s *Screen) threadColumns() string {
@@ -60,31 +48,23 @@ func (s *Screen) threadColumns() string {
 		}
 		return text
 	}
-	out := right(mark(byFirst, "CPU/"+s.windowName()), selfWidth)
+	l := s.threadLayout()
+	first := "CPU/"
 	if event(s.table).Unit != "nanoseconds" {
-		out = right(mark(byFirst, "PART/"+s.windowName()), selfWidth)
+		first = "PART/"
 	}
-	if n := s.sinceThreads(); n > 0 {
-		out += right(mark(bySecond, "PART/ALL"), n)
+	out := right(mark(byFirst, first+s.windowName()), l.recent) + right(mark(bySecond, "PART/ALL"), l.since) + right("TID", tidWidth+1)
+	if l.state > 0 {
+		out += "  " + left("STATE", l.state)
 	}
-	out += right("TID", tidWidth+1)
-	if s.stateWidth() > 0 {
-		out += "  " + left("STATE", stateWidth)
+	if l.spark > 0 {
+		out += "  " + left("LOAD", l.spark)
 	}
-	if n := s.sparkWidth(); n > 0 {
-		out += "  " + left("LOAD", n)
-	}
-	out += "  " + left(mark(byName, "THREAD"), s.threadNameWidth())
-	return out + "  HOTTEST METHOD"
+	return out + "  " + left(mark(byName, "THREAD"), l.name) + "  HOTTEST METHOD"
 }
 
 func (s *Screen) threadLine(r *live.ThreadRow, chosen bool) string {
-	style := func(style, text string) string {
-		if chosen {
-			return text
-		}
-		return paint(style, text)
-	}
+	style := styleOf(chosen)
 	t := s.table
 	part, full := r.Recent.Share(t.Recent.Count), 0.0
 	if event(t).Unit == "nanoseconds" {
@@ -98,26 +78,28 @@ func (s *Screen) threadLine(r *live.ThreadRow, chosen bool) string {
 			full = max(full, float64(v))
 		}
 	}
-	out := style(heat(part/4), right(share(part), selfWidth))
-	if n := s.sinceThreads(); n > 0 {
-		out += style(dim, right(share(r.Since.Share(t.Since.Count)), n))
-	}
+	l := s.threadLayout()
+	out := style(heat(part/4), right(share(part), l.recent))
+	out += style(dim, right(share(r.Since.Share(t.Since.Count)), l.since))
 	out += right(itoa(r.TID), tidWidth+1)
-	if s.stateWidth() > 0 {
-		out += "  " + left(s.state(r), stateWidth)
+	if l.state > 0 {
+		out += "  " + left(s.state(r), l.state)
 	}
-	if n := s.sparkWidth(); n > 0 {
-		out += "  " + style(green, sparkline(r.Load, n, full))
+	if l.spark > 0 {
+		out += "  " + style(green, sparkline(r.Load, l.spark, full))
 	}
 	thread := name(r.Name)
 	if len(t.Processes) > 1 {
 		thread = fmt.Sprintf("%d/%s", r.PID, thread)
 	}
-	out += "  " + left(thread, s.threadNameWidth())
+	out += "  " + left(thread, l.name)
 	if r.Hottest == (live.Method{}) {
 		return out
 	}
-	out += style(dim, right(share(r.HottestShare), 8)) + " "
+	if l.share {
+		out += style(dim, right(share(r.HottestShare), 8))
+	}
+	out += "  "
 	return out + s.method(r.Hottest, s.width-width(out), style)
 }
 
