@@ -21,6 +21,12 @@ type offsets struct {
 	threadObj        uint64 // oop up to JDK 11 (or so), OopHandle after
 	threadNext       uint64 // up to JDK 11
 
+	pendingMonitor uint64 // ObjectMonitor that the thread waits to enter, 0 for none
+	waitingMonitor uint64 // ObjectMonitor that it waits on
+	lockStack      uint64 // LockStack of the objects that it locked without a monitor; 21+
+	ownerID        uint64 // what monitors call it by; 25+
+	compilerEnv    uint64 // of a CompilerThread: ciEnv of what it compiles, 0 for nothing
+
 	osThreadID uint64 // int32 in an OSThread
 
 	// In a JavaFrameAnchor.
@@ -70,6 +76,11 @@ var offsetRows = []offsetRow{
 	{func(o *offsets) *uint64 { return &o.threadNext }, []string{"JavaThread::_next"}, ""},
 	{func(o *offsets) *uint64 { return &o.vthread }, []string{"JavaThread::_vthread"}, ""},
 	{func(o *offsets) *uint64 { return &o.contEntry }, []string{"JavaThread::_cont_entry"}, ""},
+	{func(o *offsets) *uint64 { return &o.pendingMonitor }, []string{"JavaThread::_current_pending_monitor", "Thread::_current_pending_monitor"}, "monitors that threads wait for"},
+	{func(o *offsets) *uint64 { return &o.waitingMonitor }, []string{"JavaThread::_current_waiting_monitor", "Thread::_current_waiting_monitor"}, "monitors that threads wait on"},
+	{func(o *offsets) *uint64 { return &o.lockStack }, []string{"JavaThread::_lock_stack"}, ""},
+	{func(o *offsets) *uint64 { return &o.ownerID }, []string{"JavaThread::_monitor_owner_id"}, ""},
+	{func(o *offsets) *uint64 { return &o.compilerEnv }, []string{"CompilerThread::_env"}, ""},
 	{func(o *offsets) *uint64 { return &o.upcallFrameData }, []string{"UpcallStub::_frame_data_offset"}, ""},
 }
 

@@ -17,7 +17,8 @@ type stackOfJstack struct {
 	name   string
 	java   bool // it has a Java thread number
 	header string
-	state  string // "WAITING (parking)"
+	state  string   // "WAITING (parking)"
+	locks  []string // "- waiting to lock <0x...> (a java.lang.Object)"
 	frames []jstackFrame
 }
 
@@ -52,6 +53,9 @@ func jstack(t testing.TB, major, pid int) map[int]*stackOfJstack {
 		}
 		if state, ok := strings.CutPrefix(l, "   java.lang.Thread.State: "); ok && now != nil {
 			now.state = state
+		}
+		if text := strings.TrimSpace(l); now != nil && strings.HasPrefix(text, "- ") {
+			now.locks = append(now.locks, text)
 		}
 		if m := jstackLine.FindStringSubmatch(l); m != nil && now != nil {
 			f := jstackFrame{function: m[1]}

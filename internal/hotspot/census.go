@@ -1,0 +1,215 @@
+package hotspot
+
+import (
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	"github.com/candid-profiler/candid/internal/target"
+)
+
+// Census is the VM's threads at one moment, with what tells who holds a lock. Of
+// a thread that waits, what it says stays true for as long as it waits.
+type Census struct {
+	vm      *VM
+	threads []censusThread
+	byTID   map[uint32]int    // index into threads
+	byAddr  map[uint64]uint32 // JavaThread to tid
+	byOwner map[uint64]uint32 // 25+: what monitors call an owner to tid
+	holds   map[uint32][]Object
+}
+
+type censusThread struct {
+	javaThread
+	low, high uint64 // stack
+	state     VMState
+}
+
+// Census reads the VM's list of threads and who owns which monitor. It costs
+// some microseconds a thread.
+func (vm *VM) Census() *Census {
+	c := &Census{
+		vm: vm, byTID: make(map[uint32]int), byAddr: make(map[uint64]uint32),
+		byOwner: make(map[uint64]uint32), holds: make(map[uint32][]Object),
+	}
+	list := vm.listThreads()
+	vm.heap.begin()
+	vm.heap.refresh(&vm.peek)
+	const size = 32
+	buf := make([]byte, size*len(list))
+	reqs := make([]target.Read, 0, 4*len(list))
+	want := func(t *javaThread, off uint64, to []byte) {
+		if off != absent {
+			reqs = append(reqs, target.Read{Addr: t.addr + off, Buf: to})
+		}
+	}
+	for i := range list {
+		b := buf[size*i:][:size]
+		want(&list[i], vm.off.stackBase, b[:8])
+		want(&list[i], vm.off.stackSize, b[8:16])
+		want(&list[i], vm.off.ownerID, b[16:24])
+		want(&list[i], vm.off.threadState, b[24:28])
+	}
+	vm.peek.readV(reqs)
+	for i, t := range list {
+		b := buf[size*i:]
+		th := censusThread{javaThread: t, high: word(b, 0), state: vmState(binary.LittleEndian.Uint32(b[24:]))}
+		th.low = th.high - min(word(b, 8), th.high)
+		c.byTID[t.tid] = len(c.threads)
+		c.threads = append(c.threads, th)
+		c.byAddr[t.addr] = t.tid
+		if vm.off.ownerID != absent {
+			c.byOwner[word(b, 16)] = t.tid
+		}
+	}
+	if vm.heap.ok {
+		c.readLockStacks()
+		c.readMonitors()
+	}
+	return c
+}
+
+// maxLockStack bounds the objects of one lock stack; HotSpot's have room for 8.
+const maxLockStack = 64
+
+// readLockStacks notes which objects each thread has locked without a monitor.
+func (c *Census) readLockStacks() {
+	vm := c.vm
+	top, base := vm.t.field("LockStack::_top"), vm.t.field("LockStack::_base[0]")
+	if vm.off.lockStack == absent || !top.ok || !base.ok {
+		return
+	}
+	// The top is an offset from the thread's own start.
+	first := vm.off.lockStack + base.offset
+	tops := make([]byte, 4*len(c.threads))
+	reqs := make([]target.Read, len(c.threads))
+	for i, t := range c.threads {
+		reqs[i] = target.Read{Addr: t.addr + vm.off.lockStack + top.offset, Buf: tops[4*i:][:4]}
+	}
+	vm.peek.readV(reqs)
+	for i, t := range c.threads {
+		end := uint64(binary.LittleEndian.Uint32(tops[4*i:]))
+		if !reqs[i].OK || end <= first || end-first > 8*maxLockStack || (end-first)%8 != 0 {
+			continue
+		}
+		raw := make([]byte, end-first)
+		if vm.peek.r.ReadAt(raw, t.addr+first) != nil {
+			continue
+		}
+		for ; len(raw) >= 8; raw = raw[8:] {
+			// References that a thread itself holds have no colour in generational ZGC.
+			oop := word(raw, 0)
+			if vm.heap.color.mode != colorGenerational {
+				oop = vm.heap.address(oop)
+			}
+			if o, ok := vm.object(oop); ok {
+				c.hold(t.tid, o)
+			}
+		}
+	}
+}
+
+// maxMonitors bounds how many monitors are looked at for their owners.
+const maxMonitors = 50_000
+
+// readMonitors notes who owns which monitor.
+func (c *Census) readMonitors() {
+	t := c.vm.t
+	if head := t.field("ObjectSynchronizer::_in_use_list"); head.ok {
+		at, ok := c.vm.peek.u64(head.addr + t.field("MonitorList::_head").offset)
+		next := t.field("ObjectMonitor::_next_om")
+		for n := 0; ok && at != 0 && n < maxMonitors && next.ok; n++ {
+			c.noteMonitor(at)
+			at, ok = c.vm.peek.member(at, next)
+		}
+		return
+	}
+	// Up to 11 they stand in blocks, whose first element only links the blocks.
+	size := t.sizes["PaddedObjectMonitor"]
+	if size == 0 {
+		size = t.sizes["ObjectMonitor"]
+	}
+	block, next := t.ints["ObjectSynchronizer::_BLOCKSIZE"], t.field("ObjectMonitor::FreeNext")
+	at, ok := c.vm.peek.static(t.field("ObjectSynchronizer::gBlockList"))
+	if size == 0 || size > 4096 || block < 2 || block > 4096 || !next.ok {
+		return
+	}
+	owner, object := t.field("ObjectMonitor::_owner"), t.field("ObjectMonitor::_object")
+	raw := make([]byte, size*uint64(block))
+	for n := 0; ok && at != 0 && n < maxMonitors; n += int(block) {
+		if c.vm.peek.r.ReadAt(raw, at) != nil {
+			return
+		}
+		for i := uint64(1); i < uint64(block); i++ {
+			if m := raw[i*size:][:size]; owner.load(m) != 0 && object.load(m) != 0 {
+				c.noteMonitor(at + i*size)
+			}
+		}
+		at, ok = next.load(raw[:size]), true
+	}
+}
+
+func (c *Census) noteMonitor(at uint64) {
+	o, ok := c.vm.monitorObject(at)
+	if !ok {
+		return
+	}
+	if tid := c.owner(at, o); tid != 0 {
+		c.hold(tid, o)
+	}
+}
+
+// maxHolds bounds the objects that are listed of one thread.
+const maxHolds = 1000
+
+func (c *Census) hold(tid uint32, o Object) {
+	if h := c.holds[tid]; len(h) < maxHolds && !slices.Contains(h, o) {
+		c.holds[tid] = append(h, o)
+	}
+}
+
+// owner is the thread that owns a monitor of an object, 0 if none does or it
+// cannot be told.
+func (c *Census) owner(monitor uint64, o Object) uint32 {
+	f := c.vm.t.field("ObjectMonitor::_owner")
+	v, ok := c.vm.peek.member(monitor, f)
+	if !ok || v == 0 {
+		return 0
+	}
+	if anonymous, has := c.vm.t.longs["ObjectMonitor::ANONYMOUS_OWNER"]; has && v == anonymous {
+		// Another thread made the monitor, of an object that its owner had locked
+		// without one and has on its lock stack still.
+		for tid, held := range c.holds {
+			if slices.Contains(held, o) {
+				return tid
+			}
+		}
+		return 0
+	}
+	if c.vm.off.ownerID != absent && strings.HasPrefix(f.typ, "int64") {
+		return c.byOwner[v]
+	}
+	if tid, ok := c.byAddr[v]; ok {
+		return tid
+	}
+	// The owner had locked the object by a word on its own stack, before another
+	// thread made a monitor of it.
+	for i := range c.threads {
+		if t := &c.threads[i]; v >= t.low && v < t.high {
+			return t.tid
+		}
+	}
+	return 0
+}
+
+// InJava lists the threads that a safepoint would have to wait for: those in
+// Java code or in the VM.
+func (c *Census) InJava() []uint32 {
+	var out []uint32
+	for i := range c.threads {
+		if s := c.threads[i].state; s == VMInJava || s == VMInVM {
+			out = append(out, c.threads[i].tid)
+		}
+	}
+	return out
+}

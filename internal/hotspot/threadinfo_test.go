@@ -1,0 +1,120 @@
+package hotspot
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// owners are what the threads of Locks.java wait for, and who has it.
+var owners = map[string]struct {
+	kind         WaitKind
+	class, owner string
+}{
+	"blocked":       {WaitsToLock, "Locks$Plain", "owner"},
+	"blocked-too":   {WaitsToLock, "Locks$Fat", "owner"},
+	"waiting":       {WaitsOn, "Locks$Waited", ""},
+	"timed-waiting": {WaitsOn, "Locks$Waited", ""},
+	"locking":       {WaitsParked, "java.util.concurrent.locks.ReentrantLock$NonfairSync", "owner"},
+	"reading":       {WaitsParked, "java.util.concurrent.locks.ReentrantReadWriteLock$NonfairSync", "owner"},
+	"parked":        {WaitsParked, "Locks$Blocker", ""},
+	"timed-parked":  {WaitsParked, "Locks$Blocker", ""},
+	"sleeping":      {},
+	"owner":         {},
+	"dead-left":     {WaitsToLock, "java.lang.Object", "dead-right"},
+	"dead-right":    {WaitsToLock, "java.lang.Object", "dead-left"},
+}
+
+var (
+	lockOfJstack = regexp.MustCompile(`^- (waiting to lock|waiting on|waiting to re-lock in wait\(\)|parking to wait for) +<(0x[0-9a-f]+)> \(a (.*)\)$`)
+	headOfJstack = regexp.MustCompile(`^".*" #(\d+) (?:\[\d+\] )?(daemon )?(?:prio=(\d+) )?`)
+)
+
+// What threads wait for, who has it and what threads are is what jstack prints
+// and what the program does, in every layout of the heap.
+func TestThreadInfo(t *testing.T) {
+	forMajors(t, func(t *testing.T, major int) {
+		layouts := heapFlags(major)
+		if major == 21 {
+			layouts = append(layouts, "-XX:LockingMode=2") // the way of later releases
+		}
+		for _, flags := range layouts {
+			t.Run(flags, func(t *testing.T) {
+				t.Parallel()
+				p := startProgram(t, major, append(strings.Fields(flags), "Locks")...)
+				vm := openVM(t, p)
+				for _, n := range vm.Notes() {
+					t.Errorf("note: %s", n)
+				}
+				want := jstack(t, major, p.PID)
+				vm.BeginBatch()
+				began := time.Now()
+				c := vm.Census()
+				names, took := make(map[uint32]string), time.Since(began)
+				for tid, w := range want {
+					names[uint32(tid)] = w.name
+				}
+				moved, locks := 0, 0
+				for tid, w := range want {
+					if !w.java || w.name == "Attach Listener" {
+						continue
+					}
+					info, ok := c.Thread(uint32(tid))
+					h := headOfJstack.FindStringSubmatch(w.header)
+					if h == nil {
+						t.Fatalf("%q", w.header)
+					}
+					if !ok || info.Name != w.name || fmt.Sprint(info.ID) != h[1] || info.Daemon != (h[2] != "") || h[3] != "" && fmt.Sprint(info.Priority) != h[3] {
+						t.Errorf("%v %+v; jstack says %s", ok, info, w.header)
+					}
+					wantKind := KindJava
+					switch {
+					case strings.Contains(w.name, "CompilerThread"):
+						wantKind = KindCompiler
+					case slices.Contains([]string{"Signal Dispatcher", "Service Thread", "Monitor Deflation Thread", "Notification Thread"}, w.name):
+						wantKind = KindVM
+					}
+					if info.Kind != wantKind || vm.KindOfThread(uint32(tid), "G1 Conc#0") != wantKind {
+						t.Errorf("%q is of kind %s", w.name, info.Kind)
+					}
+					if o, ok := owners[w.name]; ok {
+						if got := info.Wait; got.Kind != o.kind || got.Object.Class != o.class || names[got.Owner] != o.owner {
+							t.Errorf("%q waits by %d for %s of %q; it should be %+v", w.name, got.Kind, got.Object.Class, names[got.Owner], o)
+						}
+					}
+					for _, l := range w.locks {
+						m := lockOfJstack.FindStringSubmatch(l)
+						if m == nil {
+							continue
+						}
+						locks++
+						if info.Wait.Object.Class != m[3] {
+							t.Errorf("%q waits for %s, jstack says %s", w.name, info.Wait.Object.Class, l)
+						}
+						if fmt.Sprintf("0x%016x", info.Wait.Object.Addr) != m[2] {
+							moved++
+						}
+					}
+				}
+				if locks < 10 || moved > 0 && !strings.Contains(flags, "Z") {
+					t.Errorf("%d objects compared, %d were elsewhere", locks, moved)
+				}
+				// The owner has two monitors that others wait for.
+				for tid, w := range want {
+					info, _ := c.Thread(uint32(tid))
+					var held []string
+					for _, o := range info.Holds {
+						held = append(held, o.Class)
+					}
+					if w.name == "owner" && (!slices.Contains(held, "Locks$Plain") || !slices.Contains(held, "Locks$Fat")) {
+						t.Errorf("the owner holds %v", held)
+					}
+				}
+				t.Logf("%v for the census of %d, %d objects, %d elsewhere", took, len(c.threads), locks, moved)
+			})
+		}
+	})
+}
