@@ -19,10 +19,14 @@ func (p Places) Locate(f walk.Frame) (symbol.Place, bool) {
 	if !ok {
 		return symbol.Place{}, false
 	}
-	return symbol.Place{
+	pl := symbol.Place{
 		File: symbol.FileID{Dev: m.Mapping.Dev, Inode: m.Mapping.Inode},
 		Name: m.Name(), Path: m.Mapping.Path, Addr: addr,
-	}, true
+	}
+	if m.File != nil {
+		pl.Content = symbol.ContentID(m.File.ID)
+	}
+	return pl, true
 }
 
 // Open implements symbol.Locator.

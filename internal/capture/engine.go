@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/candid-profiler/candid/internal/target"
 )
 
 // Options is what an engine is asked for.
@@ -31,6 +33,12 @@ type Notice struct {
 	PID, TID uint32
 	Parent   uint32 // of a Fork: the parent's pid
 	Comm     string // of an Exec or a Comm
+
+	// Last says of an Exit that the whole process has ended. Not every engine knows.
+	Last bool
+	// Mapping is of an Mmap. It is empty where the engine only knows that something
+	// was mapped; with PID 0 as well, mappings of any process went by unseen.
+	Mapping target.Mapping
 }
 
 // NoticeKind is the kind of a Notice.
@@ -62,6 +70,14 @@ type Stats struct {
 	Lost      uint64 // taken but not delivered: a ring was full
 	Throttled uint64 // periods in which the kernel held the event back
 	Bytes     uint64 // of stack copied
+}
+
+// Hurrier is a Sink that cannot always wait as long as an engine would let
+// samples lie.
+type Hurrier interface {
+	// Hurry is how soon after a batch the next one is wanted; 0 leaves it to the
+	// engine. It is asked after each batch.
+	Hurry() time.Duration
 }
 
 // Engine is one way to stop threads and copy their stacks. Open has taken every

@@ -22,7 +22,7 @@ type File struct {
 	Entry uint64           // where a program starts, 0 if there is none
 	table *ehframe.Table   // nil: none
 	goes  *golang.Table    // nil: no Go code
-	file  *os.File         // open as long as the tables may read more of it
+	file  *os.File         // nil if it is no ELF file
 }
 
 // FileID identifies a file's content: the same file is shared between
@@ -66,7 +66,7 @@ func (fs *Files) of(f *os.File) (*File, error) {
 	}
 	file := openTables(f)
 	file.ID = id
-	if file.table == nil && file.goes == nil {
+	if file.Progs == nil {
 		f.Close()
 	} else {
 		file.file = f

@@ -3,6 +3,7 @@
 package native
 
 import (
+	"fmt"
 	"os"
 	"syscall"
 )
@@ -13,4 +14,11 @@ func identity(st os.FileInfo) FileID {
 		id.Dev, id.Inode = uint64(s.Dev), s.Ino
 	}
 	return id
+}
+
+// reopen opens an open file once more, where the system can do that; it may have
+// lost its name.
+func reopen(f *os.File) (*os.File, bool) {
+	again, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+	return again, err == nil
 }

@@ -3,6 +3,7 @@ package native
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"slices"
@@ -42,8 +43,17 @@ func (m *Module) Name() string {
 
 // Open opens the module's file, which the caller closes. It works for removed
 // files and files in other mount namespaces for as long as the process lives
-// and has the file mapped; afterwards only while the path leads to the same file.
-func (m *Module) Open() (*os.File, error) { return m.process.OpenFile(m.Mapping) }
+// and has the file mapped; afterwards while the path leads to the same file, or
+// candid has it open.
+func (m *Module) Open() (*os.File, error) {
+	f, err := m.process.OpenFile(m.Mapping)
+	if err != nil && m.File != nil && m.File.file != nil {
+		if again, ok := reopen(m.File.file); ok {
+			return again, nil
+		}
+	}
+	return f, err
+}
 
 // key says which mappings belong to the same Module: those of the same file
 // whose distance between address and offset is the same.
@@ -70,6 +80,7 @@ const vdso = "[vdso]"
 type area struct {
 	start, end uint64
 	module     uint32
+	constant   bool // nobody writes there: it holds what the file does
 }
 
 // maxModules bounds what is remembered of a process that maps and unmaps code
@@ -83,30 +94,100 @@ func (s *Stepper) Refresh() error {
 	if err != nil {
 		return fmt.Errorf("read the mappings of %v: %w", s.process, err)
 	}
+	s.take(maps)
+	return nil
+}
+
+// Map takes note of a mapping that was just made, over whatever was there.
+func (s *Stepper) Map(m target.Mapping) {
+	if m.Perm&target.PermExec == 0 || m.End <= m.Start {
+		return
+	}
+	a, ok := s.areaOf(m)
+	if !ok {
+		return
+	}
+	areas := make([]area, 0, len(s.areas)+2)
+	for i, old := range s.areas {
+		if old.start < a.start {
+			cut := old
+			cut.end = min(cut.end, a.start)
+			areas = append(areas, cut)
+		}
+		if old.end > a.end {
+			cut := old
+			cut.start = max(cut.start, a.end)
+			s.use(append(append(areas, a, cut), s.areas[i+1:]...))
+			return
+		}
+	}
+	s.use(append(areas, a))
+}
+
+// take makes the mappings those of the process.
+func (s *Stepper) take(maps []target.Mapping) {
 	areas := make([]area, 0, len(s.areas)+8)
 	for _, m := range maps {
 		if m.Perm&target.PermExec == 0 {
 			continue
 		}
-		id, ok := s.byKey[keyOf(m)]
-		if !ok {
-			if len(s.modules) >= maxModules {
-				continue
-			}
-			id = uint32(len(s.modules))
-			s.modules = append(s.modules, &Module{Mapping: m, process: s.process})
-			s.byKey[keyOf(m)] = id
+		if a, ok := s.areaOf(m); ok {
+			areas = append(areas, a)
 		}
-		areas = append(areas, area{m.Start, m.End, id})
 	}
+	s.use(areas)
+}
+
+func (s *Stepper) use(areas []area) {
 	if slices.Equal(areas, s.areas) {
-		return nil
+		return
 	}
 	s.areas = areas
 	s.last = area{}
 	s.generation++
-	return nil
 }
+
+// areaOf finds or makes the Module of a mapping; false if there are too many.
+func (s *Stepper) areaOf(m target.Mapping) (area, bool) {
+	id, ok := s.byKey[keyOf(m)]
+	if !ok {
+		if len(s.modules) >= maxModules {
+			return area{}, false
+		}
+		id = uint32(len(s.modules))
+		s.modules = append(s.modules, &Module{Mapping: m, process: s.process})
+		s.byKey[keyOf(m)] = id
+	}
+	return area{m.Start, m.End, id, m.Perm&target.PermWrite == 0}, true
+}
+
+// fromFile reads code of the process from the file that it was mapped from.
+func (s *Stepper) fromFile(p []byte, addr uint64) bool {
+	i := sort.Search(len(s.areas), func(i int) bool { return s.areas[i].end > addr })
+	if i == len(s.areas) || s.areas[i].start > addr || s.areas[i].end-addr < uint64(len(p)) || !s.areas[i].constant {
+		return false
+	}
+	m := s.modules[s.areas[i].module]
+	if !m.loaded {
+		s.load(m)
+	}
+	if off := addr - m.Mapping.Start; m.Image != nil {
+		return off < uint64(len(m.Image)) && copy(p, m.Image[off:]) == len(p)
+	}
+	if m.File == nil || m.File.file == nil {
+		return false
+	}
+	off := int64(addr - m.Mapping.Start + m.Mapping.Offset)
+	n, err := m.File.file.ReadAt(p, off)
+	if err != nil && (err != io.EOF || n == 0 || len(p)-n >= page) {
+		return false
+	}
+	clear(p[n:]) // behind the file's end the last page is empty
+	return true
+}
+
+// page is the smallest that memory is mapped by.
+const page = 4096
 
 // load finds a module's file and its tables.
 func (s *Stepper) load(m *Module) {
@@ -119,7 +200,13 @@ func (s *Stepper) load(m *Module) {
 		}
 		image := make([]byte, m.Mapping.End-m.Mapping.Start)
 		if m.Err = s.process.Memory().ReadAt(image, m.Mapping.Start); m.Err != nil {
-			return
+			if image, m.Err = target.OwnVDSO(); m.Err != nil {
+				return
+			}
+			if uint64(len(image)) != m.Mapping.End-m.Mapping.Start {
+				m.Err = fmt.Errorf("the vdso of %v is not ours: %w", s.process, target.ErrUnsupported)
+				return
+			}
 		}
 		m.Image = image
 		m.File = openTables(bytes.NewReader(image))
@@ -141,7 +228,7 @@ func (s *Stepper) load(m *Module) {
 	bias, ok := seen.Bias(m.File.Progs)
 	if !ok {
 		m.Bias = m.Mapping.Start - m.Mapping.Offset
-		m.File = &File{ID: m.File.ID} // its tables' addresses mean nothing here
+		m.File = &File{ID: m.File.ID, file: m.File.file} // its tables' addresses mean nothing here
 		return
 	}
 	m.Bias = bias

@@ -25,10 +25,12 @@ type Stepper struct {
 	generation uint32
 	refreshed  time.Time
 	now        func() time.Time
-	reader     codeReader
-	runsGo     bool // Go code was seen
-	cutting    bool // a frame is appended that a signal interrupted
-	cache      [cacheSize]entry
+	reader     *codeReader // nil until code has to be read
+	runsGo     bool        // Go code was seen
+	cutting    bool        // a frame is appended that a signal interrupted
+	cache      []entry     // a power of two
+	shift      uint8       // 64 minus its logarithm
+	fills      int         // since it grew
 }
 
 // entry is what is known of one address.
@@ -46,10 +48,11 @@ type entry struct {
 	first      bool // the code is where the program was entered; it has no caller
 }
 
-// cacheSize entries of 56 bytes: a program's hot call sites and leaf addresses.
+// The cache has a program's hot call sites and leaf addresses, entries of 64
+// bytes. Most programs are small and short.
 const (
+	firstBits = 7
 	cacheBits = 12
-	cacheSize = 1 << cacheBits
 )
 
 // refreshInterval is how often unknown addresses may have the mappings read
@@ -60,11 +63,22 @@ const refreshInterval = 100 * time.Millisecond
 // Steppers of all processes.
 func New(p *target.Process, files *Files) (*Stepper, error) {
 	s := &Stepper{process: p, files: files, byKey: map[key]uint32{}, generation: 1, now: time.Now}
-	if err := s.Refresh(); err != nil {
+	s.cache, s.shift = make([]entry, 1<<firstBits), 64-firstBits
+	if sp := p.Space(); sp != nil && sp.Whole {
+		s.take(sp.Mappings())
+	} else if err := s.Refresh(); err != nil {
 		return nil, err
 	}
 	s.refreshed = s.now()
+	p.Memory().FallBack(s.fromFile)
 	return s, nil
+}
+
+// grow makes the cache larger.
+func (s *Stepper) grow() {
+	const times = 3 // as a power of two
+	bits := min(64-s.shift+times, cacheBits)
+	s.cache, s.shift, s.fills = make([]entry, 1<<bits), 64-bits, 0
 }
 
 // Executable says whether addr lies in memory that may be executed, as far as is
@@ -111,8 +125,12 @@ func (s *Stepper) Step(c *walk.Cursor) walk.Verdict {
 		at--
 		flags = walk.ReturnAddress
 	}
-	e := &s.cache[at*0x9e3779b97f4a7c15>>(64-cacheBits)]
+	e := &s.cache[at*0x9e3779b97f4a7c15>>s.shift&uint64(len(s.cache)-1)]
 	if e.at != at || e.generation != s.generation {
+		if s.fills++; s.fills > 2*len(s.cache) && s.shift > 64-cacheBits {
+			s.grow()
+			e = &s.cache[at*0x9e3779b97f4a7c15>>s.shift&uint64(len(s.cache)-1)]
+		}
 		if !s.fill(c, e, at, pc) {
 			return walk.NotMine
 		}
@@ -189,6 +207,9 @@ func (s *Stepper) fill(c *walk.Cursor, e *entry, at, pc uint64) bool {
 	}
 	if e.signal = trampoline(c, pc); e.signal {
 		return true
+	}
+	if s.reader == nil {
+		s.reader = new(codeReader)
 	}
 	mem, arch := s.process.Memory(), c.Regs.Arch
 	if m.File != nil && m.File.Entry != 0 && s.reader.entered(arch, mem, m.File.Entry+m.Bias, at) {

@@ -9,6 +9,15 @@ import (
 // used is the CPU time that a process has used, ns, by the kernel's count.
 type used struct{ first, last uint64 }
 
+// sum is what was used while it was recorded; 0 if the process ended before it
+// could be counted.
+func (u used) sum() uint64 {
+	if u.last < u.first {
+		return 0
+	}
+	return u.last - u.first
+}
+
 const (
 	// countEvery is how often it is read: a process that ends takes it along.
 	countEvery = time.Second
@@ -76,7 +85,7 @@ func (s *session) targetCPU() time.Duration {
 	sum := s.endedCPU
 	for _, p := range s.procs {
 		p.countCPU()
-		sum += p.used.last - p.used.first
+		sum += p.used.sum()
 	}
 	return time.Duration(sum)
 }

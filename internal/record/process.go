@@ -38,6 +38,9 @@ type process struct {
 	vmNext     time.Time         // but not before then
 	gone       bool              // the process has ended
 	goneAt     time.Time         // when that was seen
+	unseen     bool              // it had ended before it was looked at
+	missed     bool              // mappings may have been made that nobody told of
+	looked     time.Time         // when its mappings were last read
 }
 
 // end notes that the process has ended.
@@ -51,13 +54,42 @@ func (p *process) end() {
 // another program) candid goes on looking for a runtime that is still starting.
 const vmPatience = 10 * time.Second
 
+// late is how long samples of the process may come when it has ended.
+func (p *process) late() time.Duration {
+	if p.unseen {
+		// There are many of them, and their samples come in one batch, or two.
+		return lateSamples / 4
+	}
+	return lateSamples
+}
+
+// hold takes hold of a process, or of what is known of it if it has ended.
+func (s *session) hold(pid int) (t *target.Process, unseen bool, err error) {
+	space := s.spaces.of(uint32(pid))
+	t, err = target.Open(pid)
+	switch {
+	case err == nil:
+		if space != nil {
+			t.Remember(space)
+		}
+	case space == nil:
+		return nil, false, err
+	case errors.Is(err, target.ErrNoProcess), errors.Is(err, target.ErrZombie):
+		return target.Ended(pid, s.comms[uint32(pid)], space), true, nil
+	}
+	return t, false, err
+}
+
 // openProcess attaches to a process. It stops nothing.
 func (s *session) openProcess(pid int) (*process, error) {
-	t, err := target.Open(pid)
+	t, unseen, err := s.hold(pid)
 	if err != nil {
 		return nil, err
 	}
-	p := &process{pid: pid, index: -1, target: t, threads: make(map[uint32]uint32), startCPU: map[int]uint64{}}
+	p := &process{pid: pid, index: -1, target: t, threads: make(map[uint32]uint32), startCPU: map[int]uint64{}, unseen: unseen}
+	if unseen {
+		p.end()
+	}
 	if err := s.load(p); err != nil {
 		t.Close()
 		return nil, err
@@ -75,7 +107,7 @@ func (s *session) load(p *process) error {
 	if err != nil {
 		return fmt.Errorf("read the modules of process %d: %w", p.pid, err)
 	}
-	p.native = nat
+	p.native, p.looked, p.missed = nat, time.Now(), false
 	p.vm = nil
 	p.vmUntil, p.vmNext = time.Now().Add(vmPatience), time.Time{}
 	p.build(s)
@@ -99,7 +131,9 @@ func (p *process) build(s *session) {
 	if p.vm != nil {
 		add(p.vm, p.vm, true)
 	}
-	add(p.native, symbol.NewNative(attach.Places{Stepper: p.native}, p.target.RootPath), false)
+	names := symbol.NewNative(attach.Places{Stepper: p.native}, p.target.RootPath)
+	names.Share(s.names)
+	add(p.native, names, false)
 }
 
 // vmAgain is how soon a process in which no runtime is mapped is looked at
@@ -147,6 +181,10 @@ func (s *session) refresh(p *process) {
 		return
 	}
 	p.fresh = true
+	if p.missed {
+		p.missed, p.looked = false, time.Now()
+		_ = p.native.Refresh() // it stays as it was where that fails
+	}
 	if p.gone || !p.target.Alive() {
 		// Its last samples are walked with what is known: there is nothing left
 		// to check that against.
@@ -209,13 +247,17 @@ func (s *session) notice(n capture.Notice) {
 	switch n.Kind {
 	case capture.Exec:
 		s.comms[n.TID] = n.Comm
+		delete(s.bare, n.PID) // it may be looked at now
 		if p == nil {
 			return
 		}
 		s.flushNames(p)
 		if err := p.target.Close(); err == nil {
-			if t, err := target.Open(int(n.PID)); err == nil {
-				p.target, p.gone = t, false
+			if t, unseen, err := s.hold(int(n.PID)); err == nil {
+				p.target, p.gone, p.unseen = t, false, unseen
+				if unseen {
+					p.end()
+				}
 				proc := &s.b.Processes()[p.index]
 				proc.Command, proc.Runtime = commandLine(t), ""
 				if err := s.load(p); err != nil {
@@ -250,16 +292,13 @@ func (s *session) notice(n capture.Notice) {
 			}
 		}
 	case capture.Mmap:
+		if n.PID == 0 {
+			for _, p := range s.procs {
+				p.missed, p.fresh = true, false
+			}
+		}
 		if p != nil {
-			if err := p.native.Refresh(); err != nil {
-				if !p.target.Alive() {
-					p.end()
-				}
-			}
-			if p.vm == nil {
-				p.vmUntil, p.vmNext = time.Now().Add(vmPatience), time.Time{}
-				p.fresh = false // samples of this very batch may be of the runtime's code
-			}
+			s.mapped(p, &n.Mapping)
 		}
 	case capture.Fork:
 		if len(s.comms) > 1<<17 {
@@ -268,6 +307,31 @@ func (s *session) notice(n capture.Notice) {
 		if c, ok := s.comms[uint32(n.Parent)]; ok && s.comms[n.TID] == "" {
 			s.comms[n.TID] = c
 		}
+	}
+}
+
+// lookAgain is how often the mappings of a process are read whole although it is
+// told what is mapped: nobody tells what is taken away.
+const lookAgain = time.Second
+
+// mapped takes note of a mapping that a process made.
+func (s *session) mapped(p *process, m *target.Mapping) {
+	known := m.End > m.Start
+	if known {
+		p.native.Map(*m)
+	}
+	if sp := p.target.Space(); p.unseen && sp != nil && sp.Program == m.Path && known {
+		s.b.Processes()[p.index].Command = sp.Program
+	}
+	if now := time.Now(); !p.unseen && (!known || now.Sub(p.looked) > lookAgain) {
+		p.looked = now
+		if err := p.native.Refresh(); err != nil && !p.target.Alive() {
+			p.end()
+		}
+	}
+	if p.vm == nil {
+		p.vmUntil, p.vmNext = time.Now().Add(vmPatience), time.Time{}
+		p.fresh = false // samples of this very batch may be of the runtime's code
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/candid-profiler/candid/internal/kernel"
 	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -21,6 +22,8 @@ type session struct {
 	b      *profile.Builder
 	events []profile.Event
 	files  *native.Files
+	names  *symbol.Shared
+	spaces *spaces
 	kernel *kernel.Resolver
 	procs  map[uint32]*process
 	bare   map[uint32]bool // processes that could not be opened, or have no program
@@ -55,7 +58,7 @@ type session struct {
 func newSession(o *Options) *session {
 	b, k := profile.NewBuilder(), kernel.NewResolver()
 	s := &session{
-		o: o, b: b, files: native.NewFiles(), kernel: k,
+		o: o, b: b, files: native.NewFiles(), names: symbol.NewShared(), spaces: newSpaces(), kernel: k,
 		procs: make(map[uint32]*process), before: make(map[uint32]map[int]uint64), bare: make(map[uint32]bool), comms: make(map[uint32]string),
 		began: time.Now(), usage: ownUsage(), kernelWalk: walk.New(hostArch, nil), kernelIn: newInterner(b, k),
 	}
@@ -171,21 +174,24 @@ func (s *session) Notice(n capture.Notice) {
 		}
 		s.before[n.PID] = nil
 	}
+	s.spaces.notice(&n)
 	s.notice(n)
 }
 
 // BatchEnd marks everything that was read from the targets as old.
 func (s *session) BatchEnd() {
+	now := time.Now()
 	for _, p := range s.procs {
 		if p.fresh {
 			s.nameThreads(p)
 		}
 		p.fresh = false
 		// Samples that other CPUs took may still be on their way.
-		if p.gone && time.Since(p.goneAt) > lateSamples {
+		if p.gone && now.Sub(p.goneAt) > p.late() {
 			s.forget(p)
 		}
 	}
+	s.spaces.sweep(now)
 	s.countAll()
 	s.gc.tune()
 	s.liveBatch()
@@ -203,7 +209,7 @@ const lateSamples = 2 * time.Second
 // on a busy machine there are many.
 func (s *session) forget(p *process) {
 	p.countCPU()
-	s.endedCPU += p.used.last - p.used.first
+	s.endedCPU += p.used.sum()
 	p.target.Close()
 	delete(s.procs, uint32(p.pid))
 }
@@ -221,7 +227,7 @@ func (s *session) note(line string) {
 func (s *session) letGo() {
 	s.close()
 	clear(s.procs)
-	s.files, s.kernelWalk, s.kernelIn = nil, nil, nil
+	s.files, s.names, s.spaces, s.kernelWalk, s.kernelIn = nil, nil, nil, nil, nil
 	clear(s.comms)
 }
 

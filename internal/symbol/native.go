@@ -12,19 +12,29 @@ import (
 )
 
 const (
-	maxCached = 1 << 16 // addresses whose names are kept
+	maxCached = 1 << 16 // addresses of a file whose names are kept
 	maxFiles  = 4096    // files held open at once
 )
 
 // FileID identifies a file for as long as it is mapped.
 type FileID struct{ Dev, Inode uint64 }
 
+// ContentID identifies a file's content, whichever process maps it. The zero value
+// is for what is not shared.
+type ContentID struct {
+	Dev, Inode uint64
+	Size       int64
+	MTime      int64 // ns
+}
+
 // Place is where a native frame's code comes from.
 type Place struct {
 	File FileID
-	Name string // short name of the module: libjvm.so, [vdso]
-	Path string // as the target sees it, "" if unknown
-	Addr uint64 // the frame's PC as the file numbers addresses
+	// Content is for what is the same in other processes, and is named once for all.
+	Content ContentID
+	Name    string // short name of the module: libjvm.so, [vdso]
+	Path    string // as the target sees it, "" if unknown
+	Addr    uint64 // the frame's PC as the file numbers addresses
 }
 
 // Locator says which file the code of a frame comes from.
@@ -42,7 +52,7 @@ type Native struct {
 	loc    Locator
 	root   func(path string) string
 	files  map[FileID]*nativeFile
-	cache  map[addrKey][]Frame
+	shared *Shared
 	perf   *perfMap
 	pseudo []string          // names of mapped images that are no files
 	places []dwarfline.Place // reused
@@ -50,22 +60,24 @@ type Native struct {
 	NoLines bool
 }
 
+// nativeFile is a file of code, with the names of the addresses that were asked for.
 type nativeFile struct {
-	f    *File // nil if it could not be opened
-	name string
-	err  error
-}
-
-type addrKey struct {
-	file FileID
-	addr uint64
+	f      *File // nil if it could not be opened
+	name   string
+	err    error
+	shared bool
+	frames map[uint64][]Frame
 }
 
 // NewNative makes a resolver. root turns a path of the target's mount namespace
 // into one that can be opened here; nil if they are the same.
 func NewNative(loc Locator, root func(path string) string) *Native {
-	return &Native{loc: loc, root: root, files: map[FileID]*nativeFile{}, cache: map[addrKey][]Frame{}}
+	return &Native{loc: loc, root: root, files: map[FileID]*nativeFile{}}
 }
+
+// Share lets the resolver use what others have read of files. shared belongs to
+// the goroutine that uses all of them.
+func (n *Native) Share(shared *Shared) { n.shared = shared }
 
 // UsePerfMap lets code that no file holds be named by the map that the runtime
 // itself writes to /tmp/perf-PID.map. pid is the process's id in its own
@@ -84,14 +96,14 @@ func (n *Native) Resolve(f walk.Frame, out []Frame) []Frame {
 	if p.File == (FileID{}) {
 		p.File = n.unnumbered(p.Name)
 	}
-	key := addrKey{p.File, lookupAddr(p.Addr, f.Flags)}
-	known, ok := n.cache[key]
+	nf, addr := n.file(p), lookupAddr(p.Addr, f.Flags)
+	known, ok := nf.frames[addr]
 	if !ok {
-		if len(n.cache) >= maxCached {
-			clear(n.cache)
+		if nf.frames == nil || len(nf.frames) >= maxCached {
+			nf.frames = map[uint64][]Frame{}
 		}
-		known = n.name(p, key.addr)
-		n.cache[key] = known
+		known = n.name(nf, addr)
+		nf.frames[addr] = known
 	}
 	at := len(out)
 	out = append(out, known...)
@@ -149,8 +161,7 @@ func (n *Native) noFile(f walk.Frame) Frame {
 }
 
 // name makes the frames of one address.
-func (n *Native) name(p Place, addr uint64) []Frame {
-	nf := n.file(p)
+func (n *Native) name(nf *nativeFile, addr uint64) []Frame {
 	r := Frame{Module: nf.name, BCI: -1}
 	if nf.f == nil {
 		r.Function, r.NoName = offsetName(nf.name, addr), true
@@ -204,6 +215,10 @@ func (n *Native) file(p Place) *nativeFile {
 		nf.err = fmt.Errorf("%s: %d files are open already", p.Name, len(n.files))
 		return nf
 	}
+	if known := n.shared.find(p); known != nil {
+		n.files[p.File] = known
+		return known
+	}
 	n.files[p.File] = nf
 	opt := Options{Path: p.Path, OpenDebug: n.openDebug, NoLines: n.NoLines || isCLibrary(p.Name)}
 	f, err := n.loc.Open(p)
@@ -213,7 +228,9 @@ func (n *Native) file(p Place) *nativeFile {
 	if err != nil && strings.HasPrefix(p.Name, "[vdso") {
 		nf.f, err = ownVDSO()
 	}
-	nf.err = err
+	if nf.err = err; err == nil {
+		n.shared.keep(p, nf)
+	}
 	return nf
 }
 
@@ -252,11 +269,11 @@ func (n *Native) Notes() []error {
 	return out
 }
 
-// Close closes every file. The resolver must not be used afterwards.
+// Close closes every file that is not shared. The resolver must not be used afterwards.
 func (n *Native) Close() error {
 	var first error
 	for _, nf := range n.files {
-		if nf.f == nil {
+		if nf.f == nil || nf.shared {
 			continue
 		}
 		if err := nf.f.Close(); err != nil && first == nil {
@@ -264,6 +281,5 @@ func (n *Native) Close() error {
 		}
 	}
 	clear(n.files)
-	clear(n.cache)
 	return first
 }

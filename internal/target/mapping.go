@@ -42,6 +42,8 @@ type Mapping struct {
 	// the mount namespace of the target, or "[vdso]", "[heap]", "" and the like.
 	Path    string
 	Deleted bool // the file has been removed or replaced since
+	// Made is when it was mapped, ns of CLOCK_MONOTONIC; 0 if that is not known.
+	Made uint64
 }
 
 // Anonymous says that no file and no name is behind the mapping.

@@ -29,6 +29,9 @@ type Read struct {
 type Memory struct {
 	pages pageCache
 
+	// fallBack gives what the process's files hold; nil: nothing does.
+	fallBack func(p []byte, addr uint64) bool
+
 	mu      sync.Mutex // guards what follows
 	src     access
 	one     [1]Read // for a single read, so that none is allocated
@@ -56,6 +59,12 @@ func (m *Memory) ReadAt(p []byte, addr uint64) error {
 	return nil
 }
 
+// FallBack has f asked for memory that cannot be read, above all once the process
+// has ended: what a file holds was in the process's memory too, where that was
+// mapped read-only. f fills all of p or says false, and is called from the
+// goroutine that reads. Uint64, Uint32 and Uint16 do not ask it.
+func (m *Memory) FallBack(f func(p []byte, addr uint64) bool) { m.fallBack = f }
+
 // read is ReadAt without an error value to allocate.
 func (m *Memory) read(p []byte, addr uint64) bool {
 	if len(p) == 0 {
@@ -70,6 +79,9 @@ func (m *Memory) read(p []byte, addr uint64) bool {
 	ok := m.one[0].OK
 	m.one[0] = Read{}
 	m.mu.Unlock()
+	if !ok && m.fallBack != nil {
+		ok = m.fallBack(p, addr)
+	}
 	return ok
 }
 
@@ -81,6 +93,9 @@ func (m *Memory) ReadV(reqs []Read) int {
 	m.mu.Unlock()
 	n := 0
 	for i := range reqs {
+		if r := &reqs[i]; !r.OK && m.fallBack != nil {
+			r.OK = m.fallBack(r.Buf, r.Addr)
+		}
 		if reqs[i].OK {
 			n++
 		}

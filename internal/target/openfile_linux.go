@@ -19,12 +19,12 @@ func (p *Process) OpenFile(m Mapping) (*os.File, error) {
 	// CAP_SYS_ADMIN, and for a mapping that has not been split since.
 	name := p.at(fmt.Sprintf("map_files/%x-%x", m.Start, m.End))
 	if fd, err := p.openat(name, unix.O_PATH); err == nil {
-		f, err := regular(fd, m.Path, 0)
+		f, err := regular(fd, m.Path, nil, false)
 		if err == nil {
 			return f, nil
 		}
 	}
-	f, err := p.openRoot(m.Path, m.Inode)
+	f, err := p.openRoot(m.Path, &m)
 	if err != nil {
 		return nil, fmt.Errorf("open %s of process %d: %w", m.Path, p.PID, err)
 	}
@@ -34,7 +34,7 @@ func (p *Process) OpenFile(m Mapping) (*os.File, error) {
 // OpenInRoot opens a regular file by an absolute path in the target's mount
 // namespace; symbolic links are followed inside it.
 func (p *Process) OpenInRoot(path string) (*os.File, error) {
-	f, err := p.openRoot(path, 0)
+	f, err := p.openRoot(path, nil)
 	if err != nil {
 		return nil, fmt.Errorf("open %s of process %d: %w", path, p.PID, err)
 	}
@@ -42,13 +42,15 @@ func (p *Process) OpenInRoot(path string) (*os.File, error) {
 }
 
 // openRoot opens path below the target's root, and fails with ErrStale if it is
-// not inode (0 means any).
-func (p *Process) openRoot(path string, inode uint64) (*os.File, error) {
+// not the file of the mapping m (nil means any).
+func (p *Process) openRoot(path string, m *Mapping) (*os.File, error) {
 	root, err := p.openat(p.at("root"), unix.O_PATH|unix.O_DIRECTORY)
-	if err != nil && inode != 0 && p.sys.ourMounts && !p.Alive() {
+	ended := false
+	if err != nil && m != nil && !p.Alive() {
 		// Programs that live shorter than candid takes to look at their samples
-		// still have names.
+		// still have names, if we see the very files that they saw.
 		root, err = unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		ended = true
 	}
 	if err != nil {
 		return nil, err
@@ -62,7 +64,18 @@ func (p *Process) openRoot(path string, inode uint64) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return regular(fd, path, inode)
+	return regular(fd, path, m, ended)
+}
+
+// changedSince says whether a file was changed, or got its number, later than at a
+// time of CLOCK_MONOTONIC: file systems give the number of a file that was removed
+// to the next one.
+func changedSince(st *unix.Stat_t, made uint64) bool {
+	var wall, mono unix.Timespec
+	if made == 0 || unix.ClockGettime(unix.CLOCK_REALTIME, &wall) != nil || unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono) != nil {
+		return false
+	}
+	return st.Ctim.Nano()-(wall.Nano()-mono.Nano()) > int64(made)
 }
 
 // overlayFS is OVERLAYFS_SUPER_MAGIC. Some kernels show the inode of the lower
@@ -72,7 +85,9 @@ const overlayFS = 0x794c7630
 
 // regular turns an O_PATH descriptor, which it takes over, into a file that can
 // be read. It looks before it opens: opening a device or a pipe may have effects.
-func regular(fd int, name string, inode uint64) (*os.File, error) {
+// The file must be that of the mapping m, unless that is nil; strict says that the
+// path is not the target's, so that the inode alone does not prove it.
+func regular(fd int, name string, m *Mapping, strict bool) (*os.File, error) {
 	defer unix.Close(fd)
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -81,15 +96,24 @@ func regular(fd int, name string, inode uint64) (*os.File, error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return nil, fmt.Errorf("not a regular file: %w", ErrUnsupported)
 	}
-	if inode != 0 && st.Ino != inode {
+	if m != nil && !strict && st.Ino != m.Inode {
 		var fs unix.Statfs_t
 		if err := unix.Fstatfs(fd, &fs); err != nil || int64(fs.Type) != overlayFS {
 			return nil, ErrStale
 		}
 	}
+	if m != nil && strict && changedSince(&st, m.Made) {
+		return nil, ErrStale
+	}
 	real, err := unix.Open("/proc/self/fd/"+strconv.Itoa(fd), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil, err
+	}
+	if m != nil && strict && (st.Ino != m.Inode || numberOf(st.Dev) != m.Dev) {
+		if dev, inode := mappedAs(real, &st); dev != m.Dev || inode != m.Inode {
+			unix.Close(real)
+			return nil, ErrStale
+		}
 	}
 	return os.NewFile(uintptr(real), name), nil
 }

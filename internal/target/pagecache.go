@@ -10,7 +10,7 @@ const (
 	cacheWays = 4
 	cacheSets = 256
 	// cachePages bounds the cache: 1,024 pages, 4 MiB, of which only what is used
-	// is allocated, slabPages at a time.
+	// is allocated, first 2, then up to slabPages at a time.
 	cachePages = cacheWays * cacheSets
 	slabPages  = 32
 )
@@ -23,13 +23,19 @@ type pageCache struct {
 	epoch uint64 // a slot is valid if its epoch is this one; starts at 0 with no slots valid
 	last  pageTag
 	bytes *[pageSize]byte // of last
-	tags  [cacheSets][cacheWays]pageTag
-	next  [cacheSets]uint8 // the way to be replaced next
-	slot  [cacheSets][cacheWays]*[pageSize]byte
+	*pageSlots
 	free  []*[pageSize]byte // allocated, never used yet
+	slab  int               // pages allocated last
 	batch []Read            // of Prefetch
 
 	hits, misses uint64
+}
+
+// pageSlots are 33 KiB, which many processes never need.
+type pageSlots struct {
+	tags [cacheSets][cacheWays]pageTag
+	next [cacheSets]uint8 // the way to be replaced next
+	slot [cacheSets][cacheWays]*[pageSize]byte
 }
 
 // pageTag says which page a slot holds. valid is epoch+1 so that the zero tag
@@ -59,6 +65,9 @@ func (m *Memory) Invalidate() {
 // be read.
 func (m *Memory) page(page uint64) *[pageSize]byte {
 	c := &m.pages
+	if c.pageSlots == nil {
+		c.pageSlots = new(pageSlots)
+	}
 	set := setOf(page)
 	for w := range c.tags[set] {
 		if t := &c.tags[set][w]; t.page == page && t.valid == c.epoch+1 {
@@ -99,7 +108,8 @@ func (c *pageCache) victim(set uint64) uint64 {
 	}
 	if c.slot[set][w] == nil {
 		if len(c.free) == 0 {
-			slab := new([slabPages][pageSize]byte)
+			c.slab = min(max(2*c.slab, 2), slabPages)
+			slab := make([][pageSize]byte, c.slab)
 			for i := range slab {
 				c.free = append(c.free, &slab[i])
 			}
@@ -159,6 +169,9 @@ func (m *Memory) Bytes(addr uint64, p []byte) bool {
 // system call for up to 1,024 of them. It is a hint: nothing is reported.
 func (m *Memory) Prefetch(addrs []uint64) {
 	c := &m.pages
+	if c.pageSlots == nil {
+		c.pageSlots = new(pageSlots)
+	}
 	c.batch = c.batch[:0]
 	for _, addr := range addrs {
 		if len(c.batch) == cachePages/2 {

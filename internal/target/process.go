@@ -19,6 +19,8 @@ type Process struct {
 	nspid   []int
 	mem     *Memory
 	sys     processSystem
+	space   *Space // what is known without looking; nil: nothing
+	unseen  bool   // space is all that was ever known
 }
 
 // Memory gives the reader of the process's memory.

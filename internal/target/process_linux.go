@@ -27,10 +27,10 @@ type processSystem struct {
 	// to dir: "" or, where the first thread has ended and others run on, that of
 	// a living thread ("task/TID/"). It changes when the first thread ends.
 	view string
-	// ourMounts: the process saw the same files under the same paths as candid,
-	// so that they can be opened also when it has ended.
-	ourMounts bool
 }
+
+// holdNothing is for a process that was never looked at.
+func (s *processSystem) holdNothing() { s.dir, s.pidfd = -1, -1 }
 
 // at gives the path of one of the files that a whole process shares, relative to
 // dir.
@@ -128,28 +128,12 @@ func (p *Process) load() error {
 		p.cmdline = splitCmdline(cmd)
 	}
 	p.exe, _ = p.readlink(p.at("exe"))
-	p.sys.ourMounts = p.seesOurFiles()
 	src, reason := openAccess(p, tid)
 	if reason != ReasonNone {
 		return &AccessError{PID: p.PID, Reason: p.refine(reason), UID: p.uid}
 	}
 	p.mem = newMemory(src)
 	return nil
-}
-
-// seesOurFiles says whether a path leads to the same file for the process as for
-// candid.
-func (p *Process) seesOurFiles() bool {
-	theirs, err := p.readlink(p.at("ns/mnt"))
-	if err != nil {
-		return false
-	}
-	ours, err := os.Readlink("/proc/self/ns/mnt")
-	if err != nil || ours != theirs {
-		return false
-	}
-	root, err := p.readlink(p.at("root"))
-	return err == nil && root == "/"
 }
 
 // maxCmdline bounds a command line; the kernel's own limit on all arguments
@@ -227,8 +211,19 @@ func ended(pidfd int) bool {
 	return err == nil && n == 1
 }
 
-// Mappings reads the process's mappings afresh, sorted by address.
+// Mappings reads the process's mappings afresh, sorted by address. Of a process
+// that has ended it gives those that its Space remembers, if it has one.
 func (p *Process) Mappings() ([]Mapping, error) {
+	maps, err := p.mappings()
+	if err != nil && !p.Alive() {
+		if known, ok := p.remembered(); ok {
+			return known, nil
+		}
+	}
+	return maps, err
+}
+
+func (p *Process) mappings() ([]Mapping, error) {
 	raw, err := p.readFile(p.at("maps"), maxMapsBytes)
 	if len(raw) == 0 && p.moveView() != 0 { // its first thread has ended since
 		raw, err = p.readFile(p.at("maps"), maxMapsBytes)

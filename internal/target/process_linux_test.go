@@ -260,7 +260,7 @@ func TestOtherNamespaces(t *testing.T) {
 		}
 		// Without map_files (as when CAP_SYS_ADMIN is missing): by path, but never
 		// another file that has taken it.
-		f, err = p.openRoot(m.Path, m.Inode)
+		f, err = p.openRoot(m.Path, &m.Mappings[0])
 		if name == "gone.so" {
 			if !errors.Is(err, ErrStale) {
 				t.Errorf("a replaced file: %v", err)

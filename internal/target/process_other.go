@@ -11,6 +11,8 @@ import (
 // processSystem is empty: nothing is held here yet.
 type processSystem struct{}
 
+func (*processSystem) holdNothing() {}
+
 // errSystem says that this system's processes cannot be read yet.
 func errSystem(what string) error {
 	return fmt.Errorf("%s: only Linux's /proc is read so far, this is %s: %w", what, runtime.GOOS, ErrUnsupported)
@@ -27,8 +29,13 @@ func (p *Process) Close() error { return nil }
 // Alive is false.
 func (p *Process) Alive() bool { return false }
 
-// Mappings gives an error that wraps ErrUnsupported.
-func (p *Process) Mappings() ([]Mapping, error) { return nil, errSystem("list mappings") }
+// Mappings gives what the Space remembers, else an error that wraps ErrUnsupported.
+func (p *Process) Mappings() ([]Mapping, error) {
+	if known, ok := p.remembered(); ok {
+		return known, nil
+	}
+	return nil, errSystem("list mappings")
+}
 
 // Threads gives an error that wraps ErrUnsupported.
 func (p *Process) Threads() ([]Thread, error) { return nil, errSystem("list threads") }

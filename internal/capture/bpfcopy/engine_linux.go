@@ -23,9 +23,6 @@ const (
 	largestStack = 512 << 10
 	// unknownStack is the most where the stack's top is not known.
 	unknownStack = 64 << 10
-
-	// pollEvery is how long records may wait for their reader.
-	pollEvery = 100 * time.Millisecond
 )
 
 // maxStackOf is how much of a stack is copied at most.
@@ -49,9 +46,10 @@ type Engine struct {
 	mu   sync.Mutex // of live
 	live map[uint32]bool
 
-	batch []item
-	snap  capture.Snapshot
-	maps  []capture.Notice
+	batch  []item
+	snap   capture.Snapshot
+	maps   []capture.Notice
+	execed map[uint32]bool // an Exec was told by mmaps and not yet by the programs
 
 	samples, bytes, malformed atomic.Uint64
 }
@@ -77,7 +75,7 @@ func Open(opts capture.Options, variant Variant) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{opts: opts, live: map[uint32]bool{}}
+	e := &Engine{opts: opts, live: map[uint32]bool{}, execed: map[uint32]bool{}}
 	// It costs each run of a BPF program some 40 ns and tells what sampling costs.
 	e.stats, _ = ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
 	size := ringSize(opts.Period, len(cpus))
@@ -115,7 +113,11 @@ func (e *Engine) open(event capture.Event, cpus []int, size int) (err error) {
 		return err
 	}
 	// Without them new code is still found, only a little later.
-	e.mmaps, _ = perfevent.OpenMmaps(cpus)
+	if e.mmaps, _ = perfevent.OpenMmaps(cpus); e.mmaps != nil {
+		if err := e.mmaps.WakeBy(e.waiter); err != nil {
+			return err
+		}
+	}
 	for _, pid := range e.opts.PIDs {
 		if err := e.AddPID(pid); err != nil {
 			return err
@@ -209,11 +211,6 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	if err := e.progs.coll.Variables["eager"].Set(uint32(1)); err != nil {
 		return fmt.Errorf("ask for the first sample: %w", err)
 	}
-	if e.mmaps != nil {
-		if err := e.mmaps.Start(); err != nil {
-			return err
-		}
-	}
 	if err := e.timers.Start(); err != nil {
 		return err
 	}
@@ -221,7 +218,7 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	defer e.timers.Stop()
 	checked := time.Now()
 	for {
-		gone, err := e.waiter.Wait(pollEvery)
+		gone, err := e.waiter.Wait(perfevent.Patience(sink))
 		if err != nil {
 			return err
 		}
@@ -247,6 +244,9 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 // drain hands over what is waiting, oldest first, and says whether there is more.
 func (e *Engine) drain(sink capture.Sink) bool {
 	e.batch, e.maps = e.batch[:0], e.maps[:0]
+	// What comes while the ring is read waits for the next time, so that nothing is
+	// taken before its cause.
+	until := perfevent.Now()
 	e.ring.begin()
 	for b := e.ring.next(); b != nil; b = e.ring.next() {
 		if len(b) < offPID {
@@ -254,9 +254,13 @@ func (e *Engine) drain(sink capture.Sink) bool {
 			continue
 		}
 		e.batch = append(e.batch, item{time: word(b[offTime:]), data: b})
+		e.expect(b)
+	}
+	if n := len(e.batch); n > 0 && e.ring.more() {
+		until = min(until, e.batch[n-1].time) // the rest of the ring comes first
 	}
 	if e.mmaps != nil {
-		e.maps = e.mmaps.Read(e.maps, e.isTarget)
+		e.maps = e.mmaps.Read(e.maps, until, e.isTarget)
 		for i := range e.maps {
 			e.batch = append(e.batch, item{time: e.maps[i].Time, note: i})
 		}
@@ -269,7 +273,14 @@ func (e *Engine) drain(sink capture.Sink) bool {
 	for i := range e.batch {
 		it := &e.batch[i]
 		if it.data == nil {
-			sink.Notice(e.maps[it.note])
+			n := &e.maps[it.note]
+			if n.Kind == capture.Exec {
+				if len(e.execed) >= maxExeced {
+					clear(e.execed)
+				}
+				e.execed[n.PID] = true
+			}
+			sink.Notice(*n)
 			continue
 		}
 		e.deliver(it.data, sink)
@@ -277,6 +288,23 @@ func (e *Engine) drain(sink capture.Sink) bool {
 	e.ring.release()
 	sink.BatchEnd()
 	return e.ring.more()
+}
+
+// maxExeced bounds what is remembered of processes whose end was missed.
+const maxExeced = 1 << 16
+
+// expect makes a new process a target before its mappings are looked through,
+// which lie in other rings.
+func (e *Engine) expect(b []byte) {
+	var n capture.Notice
+	if b[0] != kindNotice || b[4] != noticeFork || e.opts.All {
+		return
+	}
+	if _, err := decodeNotice(b, &n); err == nil && n.Kind == capture.Fork && n.PID != n.Parent {
+		e.mu.Lock()
+		e.live[n.PID] = true
+		e.mu.Unlock()
+	}
 }
 
 func (e *Engine) deliver(b []byte, sink capture.Sink) {
@@ -307,6 +335,15 @@ func (e *Engine) deliver(b []byte, sink capture.Sink) {
 			delete(e.live, n.PID)
 		}
 		e.mu.Unlock()
+		if n.Last = last; last || n.Kind == capture.Exec {
+			// The kernel tells of an Exec here when the program is in place, there before
+			// it is mapped.
+			told := e.execed[n.PID]
+			delete(e.execed, n.PID)
+			if told && n.Kind == capture.Exec {
+				return
+			}
+		}
 		sink.Notice(n)
 	default:
 		e.malformed.Add(1)

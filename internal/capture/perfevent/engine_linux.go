@@ -47,7 +47,7 @@ type Engine struct {
 
 	cpus    []int
 	timers  *Timers // of Machine
-	fds     []int   // of Threads
+	fds     []int   // of Threads, and those that listen
 	rings   []*Ring
 	ringOf  map[int]int // cpu to the descriptor that owns its ring
 	waiter  *Waiter
@@ -61,6 +61,7 @@ type Engine struct {
 	rec     Record
 	scratch [1 << 16]byte
 	snap    capture.Snapshot
+	paths   paths
 
 	samples, bytes, lost, throttled atomic.Uint64
 }
@@ -99,7 +100,7 @@ func OpenEngine(opts capture.Options, scope Scope, why string) (*Engine, error) 
 		stack = min(max(opts.MaxStack, 512), largestStack) &^ 7
 	}
 	e.attr = Attr{
-		Samples: true, Task: true,
+		Samples:   true,
 		StackSize: uint32(stack), Layout: Layout{Callchain: true, RegsMask: regsMask},
 	}
 	e.attr.For(event, opts.Period)
@@ -123,7 +124,12 @@ func (e *Engine) open() (err error) {
 		if e.timers, err = OpenTimers(e.attr, e.cpus, e.opts.Period); err != nil {
 			return err
 		}
-		err = e.timers.Each(func(cpu, fd int) error { return e.addRing(cpu, fd, size) })
+		err = e.timers.Each(func(cpu, fd int) error {
+			if err := e.addRing(cpu, fd, size); err != nil {
+				return err
+			}
+			return e.listen(Attr{}, -1, cpu)
+		})
 		if err != nil {
 			return err
 		}
@@ -159,6 +165,25 @@ func (e *Engine) addRing(cpu, fd, size int) error {
 	e.rings = append(e.rings, r)
 	e.ringOf[cpu] = fd
 	return e.waiter.Add(fd)
+}
+
+// listen opens an event that counts nothing and hears, from now on, what happens
+// to a thread (-1: to all) on a CPU. A program that is launched runs before it is
+// sampled, and what it maps then has to be known.
+func (e *Engine) listen(a Attr, tid, cpu int) error {
+	a.Quiet, a.Task = true, true
+	fd, err := Open(a, tid, cpu)
+	if err != nil {
+		return err
+	}
+	e.fds = append(e.fds, fd)
+	if err := unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_SET_OUTPUT, e.ringOf[cpu]); err != nil {
+		return fmt.Errorf("lead what happens on cpu %d into its ring: %w", cpu, err)
+	}
+	if err := Enable(fd); err != nil {
+		return fmt.Errorf("listen to what happens on cpu %d: %w", cpu, err)
+	}
+	return nil
 }
 
 // Name is "perf" or "perf-thread".
@@ -220,7 +245,7 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	begin := time.Now()
 	checked := begin
 	for {
-		poll := pollEvery
+		poll := Patience(sink)
 		if e.samples.Load() == 0 && time.Since(begin) < firstWhile {
 			poll = pollFirst
 		}
@@ -243,6 +268,16 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 			}
 		}
 	}
+}
+
+// Patience is how long records may wait for their reader.
+func Patience(sink capture.Sink) time.Duration {
+	if h, ok := sink.(capture.Hurrier); ok {
+		if d := h.Hurry(); d > 0 {
+			return min(d, pollEvery)
+		}
+	}
+	return pollEvery
 }
 
 func (e *Engine) start() error {
@@ -278,10 +313,18 @@ func (e *Engine) drain(sink capture.Sink) {
 	rings := e.rings
 	e.mu.Unlock()
 	e.batch = e.batch[:0]
+	// What comes while the rings are read waits for the next time, so that nothing
+	// is taken before its cause.
+	until := Now()
 	for i, r := range rings {
 		r.Begin()
 		for s, ok := r.Next(); ok; s, ok = r.Next() {
-			e.batch = append(e.batch, item{time: r.Time(s), ring: i, span: s})
+			at := r.Time(s)
+			if at > until {
+				r.Back(s)
+				break
+			}
+			e.batch = append(e.batch, item{time: at, ring: i, span: s})
 		}
 	}
 	if len(e.batch) == 0 {
@@ -309,6 +352,7 @@ func (e *Engine) deliver(sink capture.Sink) {
 	switch r.Type {
 	case RecordLost, RecordLostSample:
 		e.lost.Add(r.Lost)
+		sink.Notice(capture.Notice{Kind: capture.Mmap, Time: r.Time})
 		return
 	case RecordThrottle:
 		e.throttled.Add(1)
@@ -345,7 +389,7 @@ func (e *Engine) deliver(sink capture.Sink) {
 			e.tops.forgetProcess(r.PID)
 		}
 	case RecordMmap, RecordMmap2:
-		n.Kind = capture.Mmap
+		n.Kind, n.Mapping = capture.Mmap, e.paths.mapping(r)
 	default:
 		return
 	}

@@ -8,24 +8,26 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 )
 
-// Mmaps hears of executable mappings through an event per CPU that counts
-// nothing. The kernel cannot filter these by process, but they are rare; the
-// reader is never woken for them.
+// Mmaps hears of executable mappings, and of programs that become others, through
+// an event per CPU that counts nothing. The kernel cannot filter these by process,
+// but they are rare.
 type Mmaps struct {
 	fds     []int
 	rings   []*Ring
 	rec     Record
+	paths   paths
 	scratch [1 << 16]byte
 }
 
-// mmapsRing is room for a few hundred mappings between two looks, bytes.
+// mmapsRing is room for a few hundred mappings between two looks, bytes; the
+// reader is woken when it is half full.
 const mmapsRing = 64 << 10
 
-// OpenMmaps opens the events, disabled.
+// OpenMmaps opens the events, which listen from then on.
 func OpenMmaps(cpus []int) (*Mmaps, error) {
 	m := &Mmaps{}
 	for _, c := range cpus {
-		fd, err := Open(Attr{Quiet: true, OnlyMmaps: true, Wakeup: 1 << 30}, -1, c)
+		fd, err := Open(Attr{Quiet: true, OnlyMmaps: true, Wakeup: mmapsRing / 2}, -1, c)
 		if err != nil {
 			m.Close()
 			return nil, err
@@ -37,35 +39,52 @@ func OpenMmaps(cpus []int) (*Mmaps, error) {
 			return nil, err
 		}
 		m.rings = append(m.rings, r)
+		if err := Enable(fd); err != nil {
+			m.Close()
+			return nil, fmt.Errorf("listen for mappings: %w", err)
+		}
 	}
 	return m, nil
 }
 
-// Start lets the events run.
-func (m *Mmaps) Start() error {
+// WakeBy lets a Waiter wake when much is waiting.
+func (m *Mmaps) WakeBy(w *Waiter) error {
 	for _, fd := range m.fds {
-		if err := Enable(fd); err != nil {
-			return fmt.Errorf("start listening for mappings: %w", err)
+		if err := w.Add(fd); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// Read appends a notice for each mapping of a process that wanted agrees to,
-// one for several in a row.
-func (m *Mmaps) Read(to []capture.Notice, wanted func(pid uint32) bool) []capture.Notice {
+// Read appends a notice for each mapping and each Exec, up to the given time, of a
+// process that wanted agrees to. What came later waits for the next time.
+func (m *Mmaps) Read(to []capture.Notice, until uint64, wanted func(pid uint32) bool) []capture.Notice {
 	for _, r := range m.rings {
 		r.Begin()
-		last := uint32(0)
 		for s, ok := r.Next(); ok; s, ok = r.Next() {
+			if r.Time(s) > until {
+				r.Back(s)
+				break
+			}
 			if m.rec.Type = 0; (Layout{}).Parse(r.Bytes(s, &m.scratch), &m.rec) != nil {
 				continue
 			}
-			if m.rec.Type != RecordMmap && m.rec.Type != RecordMmap2 || m.rec.PID == last || !wanted(m.rec.PID) {
+			n := capture.Notice{Time: m.rec.Time, PID: m.rec.PID, TID: m.rec.TID}
+			switch {
+			case m.rec.Type == RecordLost:
+				to = append(to, capture.Notice{Kind: capture.Mmap, Time: m.rec.Time})
+				continue
+			case !wanted(m.rec.PID):
+				continue
+			case m.rec.Type == RecordMmap || m.rec.Type == RecordMmap2:
+				n.Kind, n.Mapping = capture.Mmap, m.paths.mapping(&m.rec)
+			case m.rec.Type == RecordComm && m.rec.Exec:
+				n.Kind, n.Comm = capture.Exec, string(m.rec.Comm)
+			default:
 				continue
 			}
-			last = m.rec.PID
-			to = append(to, capture.Notice{Kind: capture.Mmap, Time: m.rec.Time, PID: m.rec.PID, TID: m.rec.TID})
+			to = append(to, n)
 		}
 		r.Release()
 	}

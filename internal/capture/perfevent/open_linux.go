@@ -35,7 +35,7 @@ type Attr struct {
 	Inherit   bool
 	NoKernel  bool // do not sample in the kernel
 	NoUser    bool // only there
-	OnlyMmaps bool // with Quiet: executable mappings and nothing else
+	OnlyMmaps bool // with Quiet: executable mappings and names, nothing else
 }
 
 // Open opens an event, disabled, for a thread (-1: all) on a CPU (-1: all).
@@ -78,7 +78,7 @@ func Open(a Attr, tid, onCPU int) (int, error) {
 		attr.Bits |= unix.PerfBitTask | unix.PerfBitComm | unix.PerfBitCommExec | unix.PerfBitMmap | unix.PerfBitMmap2
 	}
 	if a.OnlyMmaps {
-		attr.Bits |= unix.PerfBitMmap | unix.PerfBitMmap2
+		attr.Bits |= unix.PerfBitMmap | unix.PerfBitMmap2 | unix.PerfBitComm | unix.PerfBitCommExec
 	}
 	if a.Inherit {
 		attr.Bits |= unix.PerfBitInherit

@@ -26,6 +26,7 @@ const (
 	miscMode     = 7 // where the CPU was: 1 in the kernel, 2 in user code
 	miscKernel   = 1
 	miscCommExec = 1 << 13
+	miscBuildID  = 1 << 14 // of a mapping: a build-id takes the place of the device and inode
 )
 
 // Parts of a sample, PERF_SAMPLE_* of linux/perf_event.h, in the order of their
@@ -79,11 +80,23 @@ type Record struct {
 	Exec   bool   // of a comm: the name changed by exec
 	Comm   []byte
 
+	Map  Mmap   // of a mapping
+	Path []byte // of a mapping's file, as the kernel names it
+
 	InKernel bool     // of a sample
 	Kernel   []uint64 // without marks, innermost first
 	ABI      uint64   // of the registers: 0 none, 1 for 32 bits, 2 for 64
 	Regs     [64]uint64
 	Stack    []byte // as much as the kernel could read
+}
+
+// Mmap is an executable mapping that was made. Of a RecordMmap the parts behind
+// Offset are 0.
+type Mmap struct {
+	Addr, Len, Offset uint64
+	Major, Minor      uint32
+	Inode             uint64
+	Prot, Flags       uint32 // as mmap takes them
 }
 
 // Parse reads one record, whose header says that it is len(b) long.
@@ -94,9 +107,9 @@ func (l Layout) Parse(b []byte, r *Record) error {
 	le := binary.LittleEndian
 	r.Type = le.Uint32(b)
 	misc := le.Uint16(b[4:])
-	r.Kernel, r.Stack, r.Comm = r.Kernel[:0], nil, nil
+	r.Kernel, r.Stack, r.Comm, r.Path = r.Kernel[:0], nil, nil, nil
 	r.PID, r.TID, r.Time, r.CPU, r.Period = 0, 0, 0, 0, 0
-	r.Parent, r.Lost, r.Exec, r.ABI = 0, 0, false, 0
+	r.Parent, r.Lost, r.Exec, r.ABI, r.Map = 0, 0, false, 0, Mmap{}
 	r.InKernel = misc&miscMode == miscKernel
 	if r.Type == RecordSample {
 		return l.sample(b[headerSize:], r)
@@ -136,11 +149,24 @@ func (l Layout) Parse(b []byte, r *Record) error {
 			return err
 		}
 		r.PID, r.Parent, r.TID = le.Uint32(body), le.Uint32(body[4:]), le.Uint32(body[8:])
-	case RecordMmap, RecordMmap2: // pid, tid, …
-		if err := need(8); err != nil {
+	case RecordMmap, RecordMmap2: // pid, tid, address, length, offset, …
+		if err := need(32); err != nil {
 			return err
 		}
 		r.PID, r.TID = le.Uint32(body), le.Uint32(body[4:])
+		r.Map.Addr, r.Map.Len, r.Map.Offset = le.Uint64(body[8:]), le.Uint64(body[16:]), le.Uint64(body[24:])
+		if r.Type == RecordMmap {
+			r.Path = text(body[32:])
+			break
+		}
+		if err := need(64); err != nil { // major, minor, inode, generation, protection, flags
+			return err
+		}
+		if misc&miscBuildID == 0 {
+			r.Map.Major, r.Map.Minor, r.Map.Inode = le.Uint32(body[32:]), le.Uint32(body[36:]), le.Uint64(body[40:])
+		}
+		r.Map.Prot, r.Map.Flags = le.Uint32(body[56:]), le.Uint32(body[60:])
+		r.Path = text(body[64:])
 	}
 	return nil
 }

@@ -89,6 +89,9 @@ func (r *Ring) Next() (Span, bool) {
 	return s, true
 }
 
+// Back gives the last record back, which Next is to give again.
+func (r *Ring) Back(s Span) { r.pos = s.At }
+
 // Bytes are a record's, in place, or in scratch if it goes around the ring's end.
 func (r *Ring) Bytes(s Span, scratch *[1 << 16]byte) []byte {
 	off := s.At & uint64(len(r.data)-1)

@@ -34,7 +34,7 @@ func (e *Engine) addThreads(pid int) error {
 			}
 			done[th.TID] = true
 			fresh++
-			if err := e.addThread(th.TID); err != nil {
+			if err := e.addThread(th.TID, len(threads) == 1); err != nil {
 				if errors.Is(err, unix.ESRCH) {
 					continue // it ended meanwhile
 				}
@@ -48,10 +48,11 @@ func (e *Engine) addThreads(pid int) error {
 	return nil
 }
 
-// addThread opens an event per CPU for a thread; those of one CPU share a ring.
-func (e *Engine) addThread(tid int) error {
+// addThread opens an event per CPU for a thread; those of one CPU share a ring. A
+// thread that is alone has another one that listens from now on.
+func (e *Engine) addThread(tid int, alone bool) error {
 	a := e.attr
-	a.Inherit, a.NoKernel = true, e.noKernel
+	a.Inherit, a.NoKernel, a.Task = true, e.noKernel, !alone
 	for _, c := range e.cpus {
 		fd, err := Open(a, tid, c)
 		if errors.Is(err, capture.ErrPermission) && !a.NoKernel && len(e.fds) == 0 {
@@ -72,6 +73,11 @@ func (e *Engine) addThread(tid int) error {
 			}
 		} else if err := e.addRing(c, fd, ringSize(e.opts.Period, int(a.StackSize))); err != nil {
 			return err
+		}
+		if alone {
+			if err := e.listen(Attr{Inherit: true, NoKernel: a.NoKernel}, tid, c); err != nil {
+				return err
+			}
 		}
 		if e.running.Load() {
 			if err := Enable(fd); err != nil {

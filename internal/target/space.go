@@ -1,0 +1,134 @@
+package target
+
+import (
+	"slices"
+	"sort"
+)
+
+// Space is what is known of a process's executable mappings by what the kernel
+// told as they were made, without looking at the process: it can be asked when
+// the process is gone. A Space belongs to one goroutine; the zero value is an
+// address space of which nothing is known yet.
+type Space struct {
+	// Whole: the address space was seen from its beginning, so that no mapping is
+	// missing. Mappings that were taken away may still be there.
+	Whole bool
+	// Program is the path of the file that was mapped first: the program. "" if
+	// that was not seen.
+	Program string
+
+	list   []Mapping // by address, not overlapping
+	shared bool      // another Space has list too
+	origin *Origin   // what was there before anything was told, nil: nothing
+}
+
+// maxSpace bounds the mappings of one Space.
+const maxSpace = 1 << 14
+
+// Origin is the mappings of a process from before it was heard of. They are read
+// when they are first asked for.
+type Origin struct {
+	pid  int
+	done bool
+	list []Mapping
+}
+
+// Known makes the Space of a process that was there before anything was told of
+// it.
+func Known(pid int) *Space { return &Space{origin: &Origin{pid: pid}} }
+
+// Lose says that the process is about to become another program, or has ended:
+// what was not read before cannot be read any more. Those who were forked from it
+// share its Origin.
+func (s *Space) Lose() {
+	if s != nil && s.origin != nil {
+		s.origin.done = true
+	}
+}
+
+// load reads the mappings.
+func (o *Origin) load() []Mapping {
+	if o == nil {
+		return nil
+	}
+	if !o.done {
+		o.done = true
+		if p, err := Open(o.pid); err == nil {
+			if maps, err := p.Mappings(); err == nil {
+				o.list = executable(maps)
+			}
+			p.Close()
+		}
+	}
+	return o.list
+}
+
+func executable(maps []Mapping) []Mapping {
+	var out []Mapping
+	for _, m := range maps {
+		if m.Perm&PermExec != 0 && len(out) < maxSpace {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// Fork gives the Space of a process that was forked from this one's.
+func (s *Space) Fork() *Space {
+	s.shared = true
+	c := *s
+	return &c
+}
+
+// Map adds a mapping, which takes the place of what was there.
+func (s *Space) Map(m Mapping) {
+	if m.End <= m.Start {
+		return
+	}
+	if s.Whole && s.Program == "" && m.FileBacked() {
+		s.Program = m.Path
+	}
+	if s.shared {
+		s.list, s.shared = slices.Clone(s.list), false
+	}
+	s.list = PutOver(s.list, m)
+	if len(s.list) > maxSpace {
+		s.list = slices.Delete(s.list, 0, len(s.list)-maxSpace)
+	}
+}
+
+// Mappings gives the executable mappings by address. The slice stays the Space's.
+func (s *Space) Mappings() []Mapping {
+	first := s.origin.load()
+	if len(first) == 0 {
+		return s.list
+	}
+	out := slices.Clone(first)
+	for _, m := range s.list {
+		out = PutOver(out, m)
+	}
+	return out
+}
+
+// PutOver puts a mapping into a list by address, over whatever lies there: what
+// is partly covered is cut. It changes the list in place where it can.
+func PutOver(list []Mapping, m Mapping) []Mapping {
+	from := sort.Search(len(list), func(i int) bool { return list[i].End > m.Start })
+	to := from
+	put := make([]Mapping, 0, 3)
+	if from < len(list) && list[from].Start < m.Start {
+		left := list[from]
+		left.End = m.Start
+		put = append(put, left)
+	}
+	put = append(put, m)
+	for ; to < len(list) && list[to].Start < m.End; to++ {
+		if list[to].End > m.End {
+			right := list[to]
+			right.Offset += m.End - right.Start
+			right.Start = m.End
+			put = append(put, right)
+		}
+	}
+	return slices.Replace(list, from, to, put...)
+}
