@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -212,6 +213,12 @@ func (s *session) thread(p *process, tid uint32) uint32 {
 	if name == "" {
 		name = p.target.Comm()
 	}
+	if name == "" {
+		if sp := p.target.Space(); sp != nil {
+			name = sp.Name()
+		}
+		name = cmp.Or(name, "[ended]")
+	}
 	i := s.b.NewThread(p.pid, int(tid), name)
 	p.threads[tid] = i
 	p.newThreads = true
@@ -275,7 +282,7 @@ func (s *session) notice(n capture.Notice) {
 		if p != nil {
 			if i, ok := p.threads[n.TID]; ok {
 				th := &s.b.Threads()[i]
-				if th.Name == th.OSName {
+				if th.Name == th.OSName && n.Comm != "" {
 					th.Name = n.Comm
 				}
 				th.OSName = n.Comm

@@ -201,6 +201,14 @@ func (s *session) BatchEnd() {
 	}
 }
 
+// Hurry implements capture.Hurrier.
+func (s *session) Hurry() time.Duration {
+	if time.Now().Before(s.spaces.hurry) {
+		return hurriedly
+	}
+	return 0
+}
+
 // lateSamples is how long after a process was seen to have ended samples of it
 // may still come.
 const lateSamples = 2 * time.Second

@@ -46,9 +46,10 @@ func (p *Process) OpenInRoot(path string) (*os.File, error) {
 func (p *Process) openRoot(path string, m *Mapping) (*os.File, error) {
 	root, err := p.openat(p.at("root"), unix.O_PATH|unix.O_DIRECTORY)
 	ended := false
-	if err != nil && m != nil && !p.Alive() {
+	if err != nil && m != nil {
 		// Programs that live shorter than candid takes to look at their samples
-		// still have names, if we see the very files that they saw.
+		// still have names, if we see the very files that they saw. (A process that
+		// is ending has let go of its files before it counts as ended.)
 		root, err = unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		ended = true
 	}

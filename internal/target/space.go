@@ -1,6 +1,7 @@
 package target
 
 import (
+	"path"
 	"slices"
 	"sort"
 )
@@ -31,6 +32,7 @@ type Origin struct {
 	pid  int
 	done bool
 	list []Mapping
+	comm string
 }
 
 // Known makes the Space of a process that was there before anything was told of
@@ -55,7 +57,7 @@ func (o *Origin) load() []Mapping {
 		o.done = true
 		if p, err := Open(o.pid); err == nil {
 			if maps, err := p.Mappings(); err == nil {
-				o.list = executable(maps)
+				o.list, o.comm = executable(maps), p.comm
 			}
 			p.Close()
 		}
@@ -108,6 +110,19 @@ func (s *Space) Mappings() []Mapping {
 		out = PutOver(out, m)
 	}
 	return out
+}
+
+// Name is what a process with this Space may be called for lack of anything better:
+// its program's file, or what it was called that it was forked from; "" if neither
+// is known.
+func (s *Space) Name() string {
+	if s.Program != "" {
+		return path.Base(s.Program)
+	}
+	if s.origin != nil {
+		return s.origin.comm
+	}
+	return ""
 }
 
 // PutOver puts a mapping into a list by address, over whatever lies there: what

@@ -81,6 +81,7 @@ const (
 	captureVarPidNs        = "pid_ns"
 	captureVarRedZone      = "red_zone"
 	captureVarWatermark    = "watermark"
+	captureVarWoken        = "woken"
 	captureVarZeros        = "zeros"
 )
 
@@ -158,6 +159,7 @@ type captureVariableSpecs struct {
 	PidNs      *ebpf.VariableSpec `ebpf:"pid_ns"`
 	RedZone    *ebpf.VariableSpec `ebpf:"red_zone"`
 	Watermark  *ebpf.VariableSpec `ebpf:"watermark"`
+	Woken      *ebpf.VariableSpec `ebpf:"woken"`
 	Zeros      *ebpf.VariableSpec `ebpf:"zeros"`
 }
 
@@ -211,6 +213,7 @@ type captureVariables struct {
 	PidNs      *ebpf.Variable `ebpf:"pid_ns"`
 	RedZone    *ebpf.Variable `ebpf:"red_zone"`
 	Watermark  *ebpf.Variable `ebpf:"watermark"`
+	Woken      *ebpf.Variable `ebpf:"woken"`
 	Zeros      *ebpf.Variable `ebpf:"zeros"`
 }
 

@@ -45,6 +45,7 @@ type Engine struct {
 
 	mu   sync.Mutex // of live
 	live map[uint32]bool
+	dead map[uint32]bool // of live: those that were gone at the last look
 
 	batch  []item
 	snap   capture.Snapshot
@@ -384,11 +385,19 @@ func (e *Engine) forget(pids []int) {
 func (e *Engine) forgetDead() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	dead := map[uint32]bool{}
 	for pid := range e.live {
-		if errors.Is(unix.Kill(int(pid), 0), unix.ESRCH) {
-			delete(e.live, pid)
+		if !errors.Is(unix.Kill(int(pid), 0), unix.ESRCH) {
+			continue
 		}
+		// What it did last may still lie in the rings: wait until they were read.
+		if !e.dead[pid] {
+			dead[pid] = true
+			continue
+		}
+		delete(e.live, pid)
 	}
+	e.dead = dead
 }
 
 // Stats is what was done so far.

@@ -659,7 +659,24 @@ INLINE __u32 *target_of(__u32 pid)
 	return bpf_map_lookup_elem(&targets, &pid);
 }
 
-INLINE void tell(__u32 what, __u32 pid, __u32 tid, __u32 parent, __u32 last, const char *comm)
+#define SIGNAL_GROUP_EXIT 4
+#define WAKE_EVERY 5000000 /* ns */
+
+__u64 woken = 0;
+
+/*
+ * A program that begins, or ends, should be looked at before its memory is gone.
+ * Where they come and go all the time the reader is not woken for each.
+ */
+INLINE __u64 soon(__u64 now)
+{
+	if (now - woken < WAKE_EVERY)
+		return BPF_RB_NO_WAKEUP;
+	woken = now;
+	return BPF_RB_FORCE_WAKEUP;
+}
+
+INLINE void tell(__u32 what, __u32 pid, __u32 tid, __u32 parent, __u32 last, __u32 urgent, const char *comm)
 {
 	struct notice *n = bpf_ringbuf_reserve(&ring, sizeof(*n), 0);
 	if (!n) {
@@ -674,9 +691,10 @@ INLINE void tell(__u32 what, __u32 pid, __u32 tid, __u32 parent, __u32 last, con
 	n->parent = parent;
 	n->last = last;
 	n->comm[0] = 0;
+	__u64 wake = urgent ? soon(n->time) : BPF_RB_NO_WAKEUP;
 	if (comm)
 		bpf_probe_read_kernel_str(n->comm, sizeof(n->comm), comm);
-	bpf_ringbuf_submit(n, last ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+	bpf_ringbuf_submit(n, wake);
 }
 
 SEC("tp_btf/sched_process_fork")
@@ -700,7 +718,7 @@ int on_fork(__u64 *ctx)
 			bpf_map_update_elem(&targets, &child_pid, &value, BPF_ANY);
 		}
 	}
-	tell(NOTICE_FORK, child_pid, child_tid, pid, 0, 0);
+	tell(NOTICE_FORK, child_pid, child_tid, pid, 0, 0, 0);
 	return 0;
 }
 
@@ -716,7 +734,7 @@ int on_exec(__u64 *ctx)
 		return 0;
 	if (flags)
 		*flags &= ~TARGET_TOPS; /* they were the old program's */
-	tell(NOTICE_EXEC, pid, tid, 0, 0, task->comm);
+	tell(NOTICE_EXEC, pid, tid, 0, 0, 1, task->comm);
 	return 0;
 }
 
@@ -740,7 +758,7 @@ int on_exit(__u64 *ctx)
 	last = live == 0;
 	if (last)
 		bpf_map_delete_elem(&targets, &pid);
-	tell(NOTICE_EXIT, pid, tid, 0, last, 0);
+	tell(NOTICE_EXIT, pid, tid, 0, last, last || task->signal->flags & SIGNAL_GROUP_EXIT, 0);
 	return 0;
 }
 
@@ -753,6 +771,6 @@ int on_rename(__u64 *ctx)
 	numbers(task, &pid, &tid);
 	if (!target_of(pid) && !all)
 		return 0;
-	tell(NOTICE_COMM, pid, tid, 0, 0, (const char *)ctx[1]);
+	tell(NOTICE_COMM, pid, tid, 0, 0, 0, (const char *)ctx[1]);
 	return 0;
 }

@@ -97,6 +97,7 @@ typedef struct {
 
 struct signal_struct {
 	atomic_t live;
+	unsigned int flags;
 } RELOCATED;
 
 #if defined(__TARGET_ARCH_x86)
