@@ -38,7 +38,9 @@ const (
 // maxSpaces bounds the processes that are followed.
 const maxSpaces = 1 << 16
 
-func newSpaces() *spaces { return &spaces{byPID: map[uint32]*target.Space{}, young: map[uint32]time.Time{}} }
+func newSpaces() *spaces {
+	return &spaces{byPID: map[uint32]*target.Space{}, young: map[uint32]time.Time{}}
+}
 
 // of gives what is known of a process, nil for nothing.
 func (s *spaces) of(pid uint32) *target.Space { return s.byPID[pid] }
