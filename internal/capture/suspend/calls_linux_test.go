@@ -70,9 +70,9 @@ func stopBlindly(t *testing.T, each func(tid int)) (broken, calls int) {
 				if seize(tid) != 0 || interrupt(tid) != 0 {
 					continue
 				}
-				if got, s, errno := waitAny(); errno == 0 {
-					each(got)
-					_ = release(got, s.signal)
+				if s, errno := waitStop(tid); errno == 0 {
+					each(tid)
+					_ = release(tid, s.signal)
 				}
 			}
 			time.Sleep(time.Millisecond)
@@ -142,7 +142,7 @@ func TestSignalBreaksMendedCall(t *testing.T) {
 				return
 			}
 			_ = interrupt(p.pid())
-			_, s, _ := waitAny()
+			s, _ := waitStop(p.pid())
 			if errno := w.read(p.pid()); errno != 0 {
 				done <- errno
 				return

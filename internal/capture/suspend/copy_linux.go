@@ -21,7 +21,7 @@ func (w *worker) drop() { w.samples = w.samples[:len(w.samples)-1] }
 
 // begin fills in what does not depend on how the thread was found.
 func (w *worker) begin(s *sample, p *pick, now int64) {
-	s.th, s.time, s.cpu, s.weight = p.th, now, w.cpu, p.account.run-p.th.sampled
+	s.th, s.time, s.cpu, s.weight = p.th, now, w.cpu, p.account.run-p.th.sampled+p.backlog
 	s.asleep, s.flags, s.top, s.off, s.len = p.asleep, 0, 0, w.used, 0
 	p.took = true
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -58,7 +59,7 @@ func trace(how string, pid int) error {
 				hold <- errno
 				return
 			}
-			if _, _, errno := waitAny(); errno != 0 {
+			if _, errno := waitStop(tid); errno != 0 {
 				hold <- errno
 				return
 			}
@@ -167,10 +168,19 @@ func TestStoppedProcessStaysStopped(t *testing.T) {
 		if out, err := exec.Command("kill", "-STOP", strconv.Itoa(p.pid())).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		time.Sleep(20 * time.Millisecond)
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid()))
-		if err != nil || !strings.Contains(string(b), "State:\tT") && !strings.Contains(string(b), "State:\tt") {
-			t.Errorf("a stopped process runs: %v", err)
+		stopped := false
+		for range 200 {
+			time.Sleep(10 * time.Millisecond)
+			b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if stopped = strings.Contains(string(b), "State:\tT") || strings.Contains(string(b), "State:\tt"); stopped {
+				break
+			}
+		}
+		if !stopped {
+			t.Errorf("a stopped process runs")
 		}
 		if out, err := exec.Command("kill", "-CONT", strconv.Itoa(p.pid())).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
@@ -201,8 +211,14 @@ func TestThreadStorm(t *testing.T) {
 		t.Skip(err)
 	}
 	c := newCounter()
+	used := cpuClock(p.pid())
 	record(t, e, c, 3*time.Second)
+	used = cpuClock(p.pid()) - used
 	said := p.end()
+	var made int
+	if _, err := fmt.Sscanf(said, "%d threads", &made); err != nil {
+		t.Fatalf("%q: %v", said, err)
+	}
 	st := e.Stats()
 	t.Logf("%d samples of %d threads, %v, %s %+v %+v", c.samples, len(c.weight), c.kinds, said, st, e.Stops())
 	if err := e.Close(); err != nil {
@@ -214,5 +230,21 @@ func TestThreadStorm(t *testing.T) {
 	}
 	if c.samples == 0 || c.kinds[capture.Fork] == 0 || c.kinds[capture.Exit] == 0 {
 		t.Errorf("%d samples, notices %v", c.samples, c.kinds)
+	}
+	// Most of the threads are never seen, but others like them stand for them.
+	var brief, all uint64
+	for _, w := range c.weight {
+		all += w
+	}
+	var steady uint64
+	for _, w := range c.weight {
+		steady = max(steady, w)
+	}
+	brief = all - steady
+	if off := float64(all)/float64(used) - 1; math.Abs(off) > 0.03 {
+		t.Errorf("samples stand for %v of CPU, the process has used %v", time.Duration(all), time.Duration(used))
+	}
+	if want := float64(made) * 2e5; float64(brief) < 0.8*want || float64(brief) > 2*want {
+		t.Errorf("%d brief threads of at least 0.2 ms show with %v", made, time.Duration(brief))
 	}
 }

@@ -14,7 +14,9 @@
 // had the CPU is not stopped: its stack does not change until it runs again, and
 // /proc/…/task/TID/syscall tells where it is.
 //
-// A sample weighs what the thread has run since its last one.
+// A sample weighs what the thread has run since its last one. The first sample of
+// a thread that is born while recording weighs, besides, what other threads of the
+// process have run that ended without one.
 //
 // # What the thread notices
 //

@@ -21,8 +21,10 @@ type Engine struct {
 	wary     bool  // calls that a stop breaks off cannot be mended: stop only where there is none
 	cpus     []int // where sampling threads may run
 
-	mu  sync.Mutex // of hot and of what the threads in it hold
-	hot []*thread  // those that ran lately
+	mu       sync.Mutex // of hot and of what the threads in it hold
+	hot      []*thread  // those that ran lately
+	churning []*process // those whose threads come and go
+	born     []*thread  // found by sampling threads, not told of yet
 
 	// Of Run's goroutine.
 	procs   map[int]*process
@@ -159,7 +161,7 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	e.begin()
 	e.start()
 	defer e.drain(sink, true)
-	defer e.workers.Wait()
+	defer e.rest()
 	defer e.stopping.Store(true)
 	ticker := time.NewTicker(roundEvery)
 	defer ticker.Stop()
@@ -174,6 +176,7 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 		case <-ticker.C:
 		}
 		now := clock()
+		e.remind(now)
 		e.look(now)
 		if full || now-drained >= pollEvery {
 			drained = now
@@ -185,9 +188,29 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	}
 }
 
+// rest waits until all sampling threads have ended.
+func (e *Engine) rest() {
+	done := make(chan struct{})
+	go func() {
+		e.workers.Wait()
+		close(done)
+	}()
+	ticker := time.NewTicker(roundEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-ticker.C:
+			e.remind(clock())
+		}
+	}
+}
+
 // begin makes samples account for what threads run from now on.
 func (e *Engine) begin() {
 	for _, p := range e.procs {
+		p.clock = cpuClock(p.pid)
 		for _, th := range p.threads {
 			if a, ok := e.reader.account(th.schedFD); ok {
 				th.sampled = a.run
@@ -243,7 +266,7 @@ func (e *Engine) Stops() Stops {
 	}
 	s := Stops{
 		OutOfReach: e.outOfReach.Load(), Unfollowed: e.unfollowed.Load(), Raced: c.raced, Refused: c.refused,
-		BrokenCalls: c.broken, MendedCalls: c.mended, Asleep: c.asleep, SamplingMissed: c.late,
+		BrokenCalls: c.broken, MendedCalls: c.mended, Asleep: c.asleep, SamplingMissed: c.late, Stuck: c.stuck,
 	}
 	for _, n := range all.n {
 		s.Count += uint64(n)

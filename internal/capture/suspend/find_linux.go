@@ -39,6 +39,7 @@ func (w *worker) find(woke int64) bool {
 			}
 		}
 	}
+	found = found || s.findNewborn()
 	if w.quiet++; s.ran {
 		w.quiet = 0
 	}
@@ -114,6 +115,9 @@ func (s *search) look(th *thread) bool {
 		return false
 	}
 	w.pick = pick{th: th, tid: th.tid, account: a, stack: th.stack, asleep: asleep}
+	if th.newborn {
+		w.pick.backlog = th.proc.backlog
+	}
 	if th.proc.startStack != 0 {
 		// The argument count is there, and the first argument above it.
 		w.pick.first = th.proc.startStack + 16

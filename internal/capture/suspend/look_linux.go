@@ -32,6 +32,9 @@ func (e *Engine) look(now int64) {
 			st.Nlink = 0
 		}
 		since := now - p.listed
+		if p.links != 0 && uint64(st.Nlink) != p.links {
+			p.churned = now
+		}
 		if since >= listEvery || uint64(st.Nlink) != p.links && since >= listAtMost {
 			p.links = uint64(st.Nlink)
 			e.list1(p, now)
@@ -41,8 +44,10 @@ func (e *Engine) look(now int64) {
 		e.looked = now
 		e.findChildren(now)
 	}
+	e.tellBirths(now)
 	e.wakeIdle(now)
 	e.sweep(now)
+	e.churn(now)
 	for pid, p := range e.procs {
 		if p.gone && len(p.threads) == 0 {
 			p.stacks.close()
@@ -96,7 +101,10 @@ func (e *Engine) list1(p *process, now int64) {
 		e.notices = append(e.notices, capture.Notice{Kind: capture.Exec, Time: uint64(now), PID: uint32(p.pid), TID: uint32(p.pid), Comm: comm(p.pid)})
 	}
 	for _, tid := range tids {
-		if p.threads[tid] != nil {
+		e.mu.Lock()
+		known := p.threads[tid] != nil
+		e.mu.Unlock()
+		if known {
 			continue
 		}
 		th, err := p.openThread(tid, &e.reader)
@@ -106,10 +114,19 @@ func (e *Engine) list1(p *process, now int64) {
 			}
 			continue
 		}
-		p.threads[tid] = th
+		e.mu.Lock()
+		if known = p.threads[tid] != nil; !known {
+			p.threads[tid] = th
+		}
+		e.mu.Unlock()
+		if known { // found by a sampling thread just now
+			th.close()
+			continue
+		}
 		if first {
 			th.sampled = th.seen.run
-		} else if tid != p.pid {
+		} else if th.newborn = true; tid != p.pid {
+			p.churned = now
 			e.notices = append(e.notices, capture.Notice{Kind: capture.Fork, Time: uint64(now), PID: uint32(p.pid), TID: uint32(tid), Parent: uint32(p.pid)})
 		}
 		if first && len(tids) > 64 {
@@ -123,9 +140,13 @@ func (e *Engine) list1(p *process, now int64) {
 // heat makes a thread one that the sampling threads look at.
 func (e *Engine) heat(th *thread, now int64) {
 	e.mu.Lock()
+	e.heatLocked(th, now)
+	e.mu.Unlock()
+}
+
+func (e *Engine) heatLocked(th *thread, now int64) {
 	th.active, th.hot = now, true
 	e.hot = append(e.hot, th)
-	e.mu.Unlock()
 }
 
 // retire makes a thread one that is looked at now and then.
@@ -227,9 +248,11 @@ func (e *Engine) follow(th *thread, now int64) {
 // drop forgets a thread that has ended.
 func (e *Engine) drop(th *thread, now int64) {
 	th.close()
+	e.mu.Lock()
 	if th.proc.threads[th.tid] == th {
 		delete(th.proc.threads, th.tid)
 	}
+	e.mu.Unlock()
 	e.notices = append(e.notices, capture.Notice{Kind: capture.Exit, Time: uint64(now), PID: uint32(th.proc.pid), TID: uint32(th.tid)})
 }
 

@@ -64,6 +64,7 @@ func FuzzProcFiles(f *testing.F) {
 		parseVoluntary(b)
 		parseParent(b)
 		parseStart(b)
+		parseThreads(b, make([]int, 4))
 	})
 }
 

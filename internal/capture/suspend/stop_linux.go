@@ -64,21 +64,56 @@ func decodeStop(status uint32) stop {
 	return stop{signal: int(status >> 8 & 0xff)}
 }
 
-// waitAny waits until any thread that the calling OS thread traces stops or
-// ends. It gives Go's processor away while it does, for a thread that is held
-// back (by a quota, or by busier ones) may take a while to come to its stop.
-func waitAny() (tid int, s stop, errno unix.Errno) {
-	var status uint32
-	for {
-		n, _, errno := unix.Syscall6(unix.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&status)), unix.WALL|unix.WNOTHREAD, 0, 0, 0)
-		if errno == unix.EINTR {
-			continue
-		}
-		if errno != 0 {
-			return 0, stop{}, errno
-		}
-		return int(n), decodeStop(status), 0
+// childInfo is siginfo_t as waitid fills it in.
+type childInfo struct {
+	signo, errno, code, _ int32
+	pid, uid, status      int32
+	_                     [100]byte
+}
+
+// Values of childInfo.code (asm-generic/siginfo.h).
+const (
+	childExited = 1
+	childDumped = 3
+)
+
+// waitStop waits until a thread that the calling OS thread traces stops or ends.
+// It gives Go's processor away while it does, for a thread that is held back (by
+// a quota, or by busier ones) may take a while to come to its stop. A signal to
+// the OS thread ends it with EINTR. What it tells stays to be told again, so that
+// whoever waits for the same process as its parent finds its end.
+func waitStop(tid int) (s stop, errno unix.Errno) {
+	var info childInfo
+	const what = unix.WEXITED | unix.WSTOPPED | unix.WNOWAIT | unix.WALL | unix.WNOTHREAD
+	if _, _, errno = unix.Syscall6(unix.SYS_WAITID, unix.P_PID, uintptr(tid), uintptr(unsafe.Pointer(&info)), what, 0, 0); errno != 0 {
+		return stop{}, errno
 	}
+	if info.code >= childExited && info.code <= childDumped {
+		return stop{ended: true}, 0
+	}
+	return decodeStop(uint32(info.status)<<8 | waitStopped), 0
+}
+
+// bury makes the kernel forget a thread that ended while it was traced, or tell
+// its parent.
+func bury(tid int) {
+	_, _, _ = unix.RawSyscall6(unix.SYS_WAIT4, uintptr(tid), 0, unix.WALL|unix.WNOTHREAD|unix.WNOHANG, 0, 0, 0)
+}
+
+// stopOf is the stop in which a thread is. ok is false if it is in none.
+func stopOf(tid int) (s stop, ok bool) {
+	var info childInfo
+	switch ptrace(unix.PTRACE_GETSIGINFO, tid, 0, uintptr(unsafe.Pointer(&info))) {
+	case 0:
+	case unix.EINVAL:
+		return stop{}, true // its whole process is stopped
+	default:
+		return stop{}, false
+	}
+	if event := info.code >> 8; event > 0 && info.signo == int32(unix.SIGTRAP) {
+		return stop{exiting: event == unix.PTRACE_EVENT_EXIT}, true
+	}
+	return stop{signal: int(info.signo)}, true
 }
 
 // copyStack copies from a thread's memory: the stack, and one word besides. It

@@ -42,6 +42,7 @@ type thread struct {
 	stack stackSpan
 
 	hot, busy, gone bool
+	newborn         bool // no sample was taken yet, and its whole life was recorded
 	spared          bool // a call of its was broken off once: never again
 }
 
@@ -50,20 +51,28 @@ type process struct {
 	pid        int
 	dir        int // /proc/PID, O_PATH
 	task       int // /proc/PID/task, O_PATH
+	list       int // the same, to be listed; of whoever holds Engine.mu
 	stat       int // /proc/PID/stat
 	links      uint64
 	listed     int64 // ns
 	started    uint64
 	startCode  uint64
 	startStack uint64
-	threads    map[int]*thread
+	threads    map[int]*thread // changed with Engine.mu held
 	stacks     stackFinder
+	own        bool // a child of candid's
 	child      bool // born while recording
 	gone       bool
+
+	// Of whoever holds Engine.mu, ns.
+	clock   uint64 // CPU time when recording began
+	given   uint64 // what samples stand for
+	backlog uint64 // CPU time of threads that ended unsampled, for the next newborn's sample
+	churned int64  // when threads came or went last
 }
 
 func openProcess(pid int) (*process, error) {
-	p := &process{pid: pid, dir: -1, task: -1, stat: -1, threads: map[int]*thread{}}
+	p := &process{pid: pid, dir: -1, task: -1, stat: -1, list: -1, threads: map[int]*thread{}}
 	root := "/proc/" + strconv.Itoa(pid)
 	var err error
 	if p.dir, err = unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
@@ -71,6 +80,9 @@ func openProcess(pid int) (*process, error) {
 	}
 	if p.task, err = unix.Openat(p.dir, "task", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err == nil {
 		p.stat, err = unix.Openat(p.dir, "stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	}
+	if err == nil {
+		p.list, err = unix.Openat(p.dir, "task", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	}
 	if err != nil {
 		p.close()
@@ -83,6 +95,7 @@ func openProcess(pid int) (*process, error) {
 		return nil, processError(pid, unix.ESRCH)
 	}
 	p.started, p.startCode, p.startStack = s.started, s.startCode, s.startStack
+	p.own = parentOf(strconv.Itoa(pid)) == os.Getpid()
 	if s.state == 'Z' || s.state == 'X' {
 		p.close()
 		return nil, fmt.Errorf("sample process %d: it has ended: %w", pid, unix.ESRCH)
@@ -98,12 +111,12 @@ func processError(pid int, err error) error {
 }
 
 func (p *process) close() {
-	for _, fd := range []int{p.dir, p.task, p.stat} {
+	for _, fd := range []int{p.dir, p.task, p.stat, p.list} {
 		if fd >= 0 {
 			_ = unix.Close(fd)
 		}
 	}
-	p.dir, p.task, p.stat = -1, -1, -1
+	p.dir, p.task, p.stat, p.list = -1, -1, -1, -1
 }
 
 // mayTrace says why candid may not stop the process's threads, nil if it may.
@@ -229,20 +242,30 @@ func (p *process) tids() ([]int, error) {
 
 // openThread starts to follow a thread.
 func (p *process) openThread(tid int, r *reader) (*thread, error) {
-	th := &thread{proc: p, tid: tid, statFD: unopened, noteFD: unopened, placeFD: unopened, statusFD: unopened, kernelFD: unopened}
-	var err error
-	th.schedFD, err = unix.Openat(p.dir, "task/"+strconv.Itoa(tid)+"/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	th := newThread(p, tid)
+	return th, th.follow(r)
+}
+
+func newThread(p *process, tid int) *thread {
+	return &thread{proc: p, tid: tid, schedFD: -1, statFD: unopened, noteFD: unopened, placeFD: unopened, statusFD: unopened, kernelFD: unopened}
+}
+
+// follow opens what is needed to see a thread run. It closes all of its files
+// where it fails.
+func (th *thread) follow(r *reader) (err error) {
+	th.schedFD, err = unix.Openat(th.proc.dir, "task/"+strconv.Itoa(th.tid)+"/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		th.close()
+		return err
 	}
 	a, ok := r.account(th.schedFD)
 	s, ok2 := r.status(th.open(&th.statFD, "stat"))
 	if !ok || !ok2 {
 		th.close()
-		return nil, unix.ESRCH
+		return unix.ESRCH
 	}
 	th.seen, th.cpu = a, s.cpu
-	return th, nil
+	return nil
 }
 
 // unopened is for a file that was not tried yet.

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -32,6 +33,10 @@ type worker struct {
 	last   *thread // the one that it found last
 	pick   pick
 	quiet  int
+	tids   [newestThreads]int
+
+	thread  atomic.Int32 // its number
+	waiting atomic.Int64 // ns, since when it waits for a stop; 0: it does not
 
 	mu      sync.Mutex // of the rest; held while a thread stands still
 	samples []sample
@@ -52,6 +57,7 @@ type counts struct {
 	mended  uint64
 	refused uint64
 	asleep  uint64
+	stuck   uint64
 }
 
 func (c *counts) add(o *counts) {
@@ -62,6 +68,7 @@ func (c *counts) add(o *counts) {
 	c.mended += o.mended
 	c.refused += o.refused
 	c.asleep += o.asleep
+	c.stuck += o.stuck
 }
 
 // pick is a thread that is being sampled.
@@ -71,9 +78,10 @@ type pick struct {
 	account account
 	first   uint64 // end of the stack that exec made
 	stack   stackSpan
-	asleep  bool // it went to sleep just before the sampling thread got the CPU
-	settled bool // its process is stopped (SIGSTOP), so it is in no call that a stop could break off
-	took    bool // a sample was made
+	backlog uint64 // ns of others that the sample stands for too
+	asleep  bool   // it went to sleep just before the sampling thread got the CPU
+	took    bool   // a sample was made
+	settled bool   // its process is stopped (SIGSTOP), so it is in no call that a stop could break off
 	broken  bool
 	ended   bool
 }
@@ -118,6 +126,7 @@ func onOwnThread(f func()) {
 
 func (w *worker) sample() {
 	defer w.e.workers.Done()
+	w.thread.Store(int32(unix.Gettid()))
 	var set unix.CPUSet
 	set.Set(w.cpu)
 	if unix.SchedSetaffinity(0, &set) != nil {
@@ -215,28 +224,67 @@ func (w *worker) suspend(p *pick) (retire bool) {
 	if interrupt(p.tid) != 0 {
 		return true
 	}
+	st, ok := w.await(p)
+	if !ok {
+		w.counts.stuck++
+		return true
+	}
+	stopped := clock()
+	if st.ended {
+		p.ended = true
+		if p.tid != p.th.proc.pid || !p.th.proc.own {
+			bury(p.tid)
+		}
+		return false
+	}
+	if !st.exiting {
+		w.copy(p, stopped)
+	}
+	retire = release(p.tid, st.signal) != 0 // it was killed
+	w.stops.add(clock() - stopped)
+	return retire
+}
+
+const (
+	// slowStop is how long a thread may take to come to its stop before the
+	// sampling thread that waits for it is reminded, ns.
+	slowStop = 100e6
+	// longestStop is when that is given up.
+	longestStop = 2e9
+)
+
+// await waits for the stop. It is not ok if that never comes; the sampling thread
+// must end then, and the kernel lets the thread go.
+func (w *worker) await(p *pick) (stop, bool) {
+	begin := clock()
+	w.waiting.Store(begin)
+	defer w.waiting.Store(0)
 	for {
-		tid, s, errno := waitAny()
-		if errno != 0 {
-			return false // none is left
-		}
-		if s.ended {
-			p.ended = p.ended || tid == p.tid
-			if tid == p.tid {
-				return false
+		s, errno := waitStop(p.tid)
+		switch errno {
+		case 0:
+			return s, true
+		case unix.EINTR:
+			// Someone else in this process who waits for it may have been told
+			// in place of this thread.
+			if s, ok := stopOf(p.tid); ok {
+				return s, true
 			}
-			continue
+			if clock()-begin > longestStop {
+				return stop{}, false
+			}
+		default:
+			return stop{ended: true}, true
 		}
-		stopped := clock()
-		if tid == p.tid && !s.exiting {
-			w.copy(p, stopped)
-		}
-		if release(tid, s.signal) != 0 {
-			continue // it was killed, which will be told
-		}
-		w.stops.add(clock() - stopped)
-		if tid == p.tid {
-			return false
+	}
+}
+
+// remind wakes sampling threads that wait long for a stop.
+func (e *Engine) remind(now int64) {
+	for _, w := range e.list {
+		if t := w.waiting.Load(); t != 0 && now-t > slowStop {
+			// It is the signal that Go sends to its own threads, and means nothing.
+			_ = unix.Tgkill(unix.Getpid(), int(w.thread.Load()), unix.SIGURG)
 		}
 	}
 }
@@ -254,6 +302,11 @@ func (w *worker) finish(p *pick) {
 	defer e.mu.Unlock()
 	p.th.busy = false
 	if p.took {
+		if p.th.newborn {
+			p.th.newborn = false
+			p.th.proc.backlog -= min(p.backlog, p.th.proc.backlog)
+		}
+		p.th.proc.given += p.account.run - p.th.sampled + p.backlog
 		p.th.sampled = p.account.run
 		p.th.slept++ // the stop counts as one
 	}

@@ -1,0 +1,152 @@
+package suspend
+
+import (
+	"bytes"
+	"encoding/binary"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/candid-profiler/candid/internal/capture"
+)
+
+// Where threads come and go, most of them are never listed: they live for less
+// than the time between two lists. So a sampling thread that finds nobody it
+// knows looks among the process's newest threads too.
+
+const (
+	// newestThreads is how many of a process's newest threads are looked at.
+	newestThreads = 32
+	// churnFor is how long a process counts as one whose threads come and go
+	// after that was seen last, ns.
+	churnFor = 500e6
+)
+
+// findNewborn looks for the thread among those that are not known yet. The caller
+// holds e.mu.
+func (s *search) findNewborn() bool {
+	w := s.w
+	if w.selfFD < 0 {
+		return false
+	}
+	for _, p := range w.e.churning {
+		if p.gone {
+			continue
+		}
+		for _, tid := range w.newest(p) {
+			if tid == 0 || p.threads[tid] != nil {
+				continue
+			}
+			th := newThread(p, tid)
+			if !s.precedes(th) {
+				th.close()
+				continue
+			}
+			if th.follow(&w.reader) != nil {
+				return false
+			}
+			p.threads[tid] = th
+			th.seen, th.newborn = account{}, true
+			w.e.heatLocked(th, s.woke)
+			w.e.born = append(w.e.born, th)
+			return s.look(th)
+		}
+	}
+	return false
+}
+
+// newest gives the numbers of the process's newest threads, unused places 0.
+func (w *worker) newest(p *process) *[newestThreads]int {
+	w.tids = [newestThreads]int{}
+	var st unix.Stat_t
+	if unix.Fstat(p.list, &st) != nil || st.Nlink < 2 {
+		return &w.tids
+	}
+	// The kernel lists threads in the order of their birth, from any place on;
+	// the first two places are the folder itself and the one above it.
+	if _, err := unix.Seek(p.list, max(2, int64(st.Nlink)-newestThreads), unix.SEEK_SET); err != nil {
+		return &w.tids
+	}
+	n, _, errno := unix.RawSyscall(unix.SYS_GETDENTS64, uintptr(p.list), uintptr(unsafe.Pointer(&w.reader.buf[0])), readBytes)
+	if errno != 0 || n > readBytes {
+		return &w.tids
+	}
+	parseThreads(w.reader.buf[:n], w.tids[:])
+	return &w.tids
+}
+
+// parseThreads takes the names that are numbers out of what getdents64 gave.
+func parseThreads(b []byte, tids []int) {
+	const nameAt = 19 // struct linux_dirent64: inode, offset, length, type, name
+	for i := 0; i < len(tids) && len(b) > nameAt; {
+		size := int(binary.NativeEndian.Uint16(b[16:]))
+		if size <= nameAt || size > len(b) {
+			return
+		}
+		name, _, _ := bytes.Cut(b[nameAt:size], []byte{0})
+		if n, rest, ok := number(name); ok && len(rest) == 0 && n <= noSuchThread {
+			tids[i] = int(n)
+			i++
+		}
+		b = b[size:]
+	}
+}
+
+// churn notes which processes' threads come and go, and what they have run that
+// is not in any sample: threads that ended unseen, and those parts of others'
+// lives. The next sample of a thread that is found newly born stands for it too.
+func (e *Engine) churn(now int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.churning = e.churning[:0]
+	for _, p := range e.procs {
+		if p.churned != 0 && now-p.churned < churnFor && !p.gone {
+			e.churning = append(e.churning, p)
+		}
+	}
+	if len(e.churning) == 0 {
+		return
+	}
+	for _, p := range e.churning {
+		p.backlog = p.unsampled()
+	}
+	for _, th := range e.hot {
+		if due := th.seen.run - min(th.sampled, th.seen.run); th.proc.backlog > due {
+			th.proc.backlog -= due
+		} else {
+			th.proc.backlog = 0
+		}
+	}
+}
+
+// unsampled is the CPU time of a process that no sample stands for, ns.
+func (p *process) unsampled() uint64 {
+	total := cpuClock(p.pid)
+	if total < p.clock+p.given {
+		return 0
+	}
+	return total - p.clock - p.given
+}
+
+// cpuClock is the CPU time of a process with all its threads, those that have
+// ended too, ns; 0 if it is gone. The clock's number is made of the process's
+// (clock_getcpuclockid(3)).
+func cpuClock(pid int) uint64 {
+	const scheduled = 2 // CPUCLOCK_SCHED
+	var ts unix.Timespec
+	if unix.ClockGettime(int32(^pid<<3|scheduled), &ts) != nil {
+		return 0
+	}
+	return uint64(ts.Nano())
+}
+
+// tellBirths tells of the threads that sampling threads found.
+func (e *Engine) tellBirths(now int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, th := range e.born {
+		e.notices = append(e.notices, capture.Notice{Kind: capture.Fork, Time: uint64(now), PID: uint32(th.proc.pid), TID: uint32(th.tid), Parent: uint32(th.proc.pid)})
+	}
+	clear(e.born)
+	e.born = e.born[:0]
+}
