@@ -265,15 +265,7 @@ func (m *image) offset(addr uint64) (uint64, bool) {
 
 // finish sorts the table and drops labels inside functions.
 func (t *table) finish() {
-	slices.SortFunc(t.syms, func(a, b entry) int {
-		if c := cmp.Compare(a.addr, b.addr); c != 0 {
-			return c
-		}
-		if c := cmp.Compare(b.size, a.size); c != 0 {
-			return c // the largest first: it encloses the others
-		}
-		return cmp.Compare(a.rank, b.rank)
-	})
+	t.syms = sortEntries(t.syms)
 	out := t.syms[:0]
 	var end uint64 // of the functions so far
 	var prev entry
