@@ -6,8 +6,8 @@ import "runtime"
 // functions, frames and stacks that are handed to it twice are stored once.
 type Builder struct {
 	p      *Profile
-	funcs  map[Func]uint32
-	frames map[Frame]uint32
+	funcs  index[Func]
+	frames index[Frame]
 	nodes  *Trie
 	log    sampleLog
 	thread map[[2]int]uint32
@@ -19,8 +19,6 @@ func NewBuilder() *Builder {
 	return &Builder{
 		p:      &Profile{Nodes: make([]Node, 1)},
 		nodes:  NewTrie(),
-		funcs:  make(map[Func]uint32),
-		frames: make(map[Frame]uint32),
 		thread: make(map[[2]int]uint32),
 	}
 }
@@ -42,7 +40,7 @@ func (b *Builder) Profile() *Profile {
 // Finish gives the profile and lets go of what only adding to it needs: nothing
 // may be added afterwards.
 func (b *Builder) Finish() *Profile {
-	b.funcs, b.frames, b.thread = nil, nil, nil
+	b.funcs, b.frames, b.thread = index[Func]{}, index[Frame]{}, nil
 	b.nodes.Seal()
 	// The tables together are as large as the profile: free them before it is
 	// copied into one piece.
@@ -77,26 +75,10 @@ func (b *Builder) Syscall(name string) uint16 {
 }
 
 // Func gives the index of f in Funcs.
-func (b *Builder) Func(f Func) uint32 {
-	i, ok := b.funcs[f]
-	if !ok {
-		i = uint32(len(b.p.Funcs))
-		b.p.Funcs = append(b.p.Funcs, f)
-		b.funcs[f] = i
-	}
-	return i
-}
+func (b *Builder) Func(f Func) uint32 { return b.funcs.place(&b.p.Funcs, f) }
 
 // Frame gives the index of f in Frames.
-func (b *Builder) Frame(f Frame) uint32 {
-	i, ok := b.frames[f]
-	if !ok {
-		i = uint32(len(b.p.Frames))
-		b.p.Frames = append(b.p.Frames, f)
-		b.frames[f] = i
-	}
-	return i
-}
+func (b *Builder) Frame(f Frame) uint32 { return b.frames.place(&b.p.Frames, f) }
 
 // Node gives the index of the stack that is parent's with frame called from it.
 // It does not allocate for a stack that is known. There are at most 2^32-1.

@@ -1,6 +1,8 @@
 package record
 
 import (
+	"slices"
+
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -35,7 +37,8 @@ type interner struct {
 	kernel    symbol.Resolver
 
 	keys    []frameKey // of the distinct physical frames
-	logical [][]uint32 // what each stands for: profile frames, outermost first
+	ends    []uint32   // where in logical what each stands for ends; the one before is its begin
+	logical []uint32   // profile frames, of one physical frame outermost first
 	table   []uint32   // open addressing over keys: index+1, 0 empty
 
 	last    map[uint32]*lastStack
@@ -45,7 +48,7 @@ type interner struct {
 // lastStack is a thread's previous stack, outermost frame first. Successive
 // stacks of a thread share most of their outer frames.
 type lastStack struct {
-	frames []frameKey
+	frames []walk.Frame
 	nodes  []uint32
 }
 
@@ -79,22 +82,33 @@ func (in *interner) node(tid uint32, st *walk.Stack) uint32 {
 	node := uint32(profile.RootNode)
 	i := 0
 	for ; i < n && i < len(l.frames); i++ {
-		if in.key(&st.Frames[n-1-i]) != l.frames[i] {
+		f, known := &st.Frames[n-1-i], &l.frames[i]
+		if *f != *known && in.key(f) != in.key(known) {
 			break
 		}
-		node = l.nodes[i]
+	}
+	if i > 0 {
+		node = l.nodes[i-1]
 	}
 	l.frames, l.nodes = l.frames[:i], l.nodes[:i]
 	for ; i < n; i++ {
 		f := &st.Frames[n-1-i]
-		k := in.key(f)
-		for _, id := range in.logical[in.physical(k, f)] {
+		for _, id := range in.standsFor(in.physical(in.key(f), f)) {
 			node = in.b.Node(node, id)
 		}
-		l.frames = append(l.frames, k)
+		l.frames = append(l.frames, *f)
 		l.nodes = append(l.nodes, node)
 	}
 	return node
+}
+
+// standsFor gives the profile frames of the physical frame with an index in keys.
+func (in *interner) standsFor(i uint32) []uint32 {
+	from := uint32(0)
+	if i > 0 {
+		from = in.ends[i-1]
+	}
+	return in.logical[from:in.ends[i]]
 }
 
 // physical gives the index of a physical frame in keys, naming it if it is new.
@@ -117,8 +131,9 @@ func (in *interner) add(k frameKey, f *walk.Frame) uint32 {
 		in.grow()
 	}
 	id := uint32(len(in.keys))
+	in.name(f)
 	in.keys = append(in.keys, k)
-	in.logical = append(in.logical, in.name(f))
+	in.ends = append(in.ends, uint32(len(in.logical)))
 	in.insert(k, id)
 	return id
 }
@@ -139,8 +154,8 @@ func (in *interner) grow() {
 	}
 }
 
-// name resolves a physical frame and stores what it stands for.
-func (in *interner) name(f *walk.Frame) []uint32 {
+// name resolves a physical frame and appends what it stands for to logical.
+func (in *interner) name(f *walk.Frame) {
 	in.scratch = in.scratch[:0]
 	switch {
 	case f.Kind == walk.KindKernel:
@@ -153,11 +168,12 @@ func (in *interner) name(f *walk.Frame) []uint32 {
 	if len(in.scratch) == 0 {
 		in.scratch = append(in.scratch, unknownFrame(f))
 	}
-	ids := make([]uint32, len(in.scratch))
+	// The order in which frames are made known is that in which they are named.
+	from := len(in.logical)
 	for i := range in.scratch {
-		ids[len(ids)-1-i] = in.b.Frame(profileFrame(in.b, &in.scratch[i], f))
+		in.logical = append(in.logical, in.b.Frame(profileFrame(in.b, &in.scratch[i], f)))
 	}
-	return ids
+	slices.Reverse(in.logical[from:])
 }
 
 // unknownFrame names code that no file and no runtime claims.
