@@ -2,7 +2,7 @@ package profile
 
 import "math/bits"
 
-// chunkBits is the size of a chunk of nodes: 2^14 of 8 bytes are 128 KiB, small
+// chunkBits is the size of a chunk of nodes: 2^14 of them take 67 KiB, small
 // beside a recording and large beside what allocating it costs.
 const (
 	chunkBits = 14
@@ -10,22 +10,37 @@ const (
 	chunkMask = chunkSize - 1
 )
 
-// Trie holds nodes in chunks, so that it grows without copying, and finds one
-// by its parent and frame through an open-addressing table of indices: it is
-// asked once per frame of every sample. What is called a frame here may be any
-// number that tells the children of a node apart.
+// Trie holds nodes in chunks, so that it grows without copying. It is asked once
+// per frame of every sample, and large programs have millions of nodes. A stack
+// that is new is entered in one go, so that nearly all nodes come right after
+// their parent: for those the parent need not be kept, nor looked up in a table.
+// Only the others, the starts of runs, cost more than four bytes.
+//
+// What is called a frame here may be any number that tells the children of a
+// node apart.
 type Trie struct {
-	chunks [][]Node
+	chunks []*chunk
 	n      uint32
-	table  []uint32 // index of a node, 0 for a free place: the root is never looked up
+	runs   []run    // in order of their nodes
+	table  []uint32 // of runs, by parent and frame, open addressing: index+1, 0 is free
 	shift  uint8    // 64 - log2(len(table))
 }
+
+// chunk is a piece of the nodes.
+type chunk struct {
+	frames [chunkSize]uint32
+	starts [chunkSize / 64]uint64 // bits: which nodes start a run
+	before [chunkSize / 64]uint32 // how many runs start before the nodes of such a word
+}
+
+// run is a node whose parent is not the node before it.
+type run struct{ node, parent uint32 }
 
 // NewTrie gives a trie of nothing but its root, which has index 0.
 func NewTrie() *Trie {
 	t := &Trie{}
-	t.resize(12)
-	t.push(Node{})
+	t.resize(10)
+	t.push(0)
 	return t
 }
 
@@ -37,109 +52,102 @@ func (t *Trie) slot(parent, frame uint32) uint64 {
 	return (h * 0xBF58476D1CE4E5B9) >> t.shift
 }
 
-// Seal lets go of what only Child needs, more than half of the Trie's memory.
-// Child may not be called any more.
+// Seal lets go of what only Child needs. Child may not be called any more.
 func (t *Trie) Seal() { t.table = nil }
 
 // At gives node i.
-func (t *Trie) At(i uint32) Node { return t.chunks[i>>chunkBits][i&chunkMask] }
+func (t *Trie) At(i uint32) Node {
+	c := t.chunks[i>>chunkBits]
+	at := i & chunkMask
+	starts, bit := c.starts[at>>6], uint64(1)<<(at&63)
+	switch {
+	case i == RootNode:
+		return Node{}
+	case starts&bit == 0:
+		return Node{i - 1, c.frames[at]}
+	}
+	r := c.before[at>>6] + uint32(bits.OnesCount64(starts&(bit-1)))
+	return Node{t.runs[r].parent, c.frames[at]}
+}
 
 // Len is the number of nodes, with the root.
 func (t *Trie) Len() int { return int(t.n) }
 
 // Child gives the index of parent's child for frame, adding it if it is new.
 func (t *Trie) Child(parent, frame uint32) uint32 {
-	// A stack that was new was entered in one go: most nodes' first child comes
-	// right after them, on the same line of the CPU's cache.
 	if j := parent + 1; j < t.n {
-		if n := &t.chunks[j>>chunkBits][j&chunkMask]; n.Frame == frame && n.Parent == parent {
+		c, at := t.chunks[j>>chunkBits], j&chunkMask
+		if c.frames[at] == frame && c.starts[at>>6]>>(at&63)&1 == 0 {
 			return j
 		}
+	} else {
+		return t.push(frame) // nothing comes after the last node yet
 	}
 	mask := uint64(len(t.table) - 1)
 	for i := t.slot(parent, frame); ; i++ {
-		j := t.table[i&mask]
-		if j == 0 {
-			return t.insert(i&mask, parent, frame)
+		r := t.table[i&mask]
+		if r == 0 {
+			return t.start(i&mask, parent, frame)
 		}
-		if n := &t.chunks[j>>chunkBits][j&chunkMask]; n.Frame == frame && n.Parent == parent {
-			return j
+		if r := t.runs[r-1]; r.parent == parent && t.frame(r.node) == frame {
+			return r.node
 		}
 	}
 }
 
-func (t *Trie) insert(place uint64, parent, frame uint32) uint32 {
-	i := t.push(Node{parent, frame})
-	t.table[place] = i
-	// Beyond two thirds full the runs of taken places get long.
-	if uint64(t.n)*3 > uint64(len(t.table))*2 {
+func (t *Trie) frame(i uint32) uint32 { return t.chunks[i>>chunkBits].frames[i&chunkMask] }
+
+// start adds a node that does not come right after its parent.
+func (t *Trie) start(place uint64, parent, frame uint32) uint32 {
+	i := t.push(frame)
+	t.chunks[i>>chunkBits].starts[i&chunkMask>>6] |= 1 << (i & 63)
+	t.runs = append(t.runs, run{i, parent})
+	t.table[place] = uint32(len(t.runs))
+	// Beyond two thirds full the lines of taken places get long.
+	if len(t.runs)*3 > len(t.table)*2 {
 		t.resize(uint8(bits.Len(uint(len(t.table)))))
 	}
 	return i
 }
 
-func (t *Trie) push(n Node) uint32 {
+func (t *Trie) push(frame uint32) uint32 {
 	i := t.n
 	if i&chunkMask == 0 {
-		t.chunks = append(t.chunks, make([]Node, chunkSize))
+		t.chunks = append(t.chunks, &chunk{})
 	}
-	t.chunks[i>>chunkBits][i&chunkMask] = n
+	c, at := t.chunks[i>>chunkBits], i&chunkMask
+	if at&63 == 0 {
+		c.before[at>>6] = uint32(len(t.runs))
+	}
+	c.frames[at] = frame
 	t.n++
 	return i
 }
 
-// resize makes the table 2^log2 places large and enters every node again.
+// resize makes the table 2^log2 places large and enters every run again.
 func (t *Trie) resize(log2 uint8) {
 	t.table = make([]uint32, 1<<log2)
 	t.shift = 64 - log2
 	mask := uint64(len(t.table) - 1)
-	for i := uint32(1); i < t.n; i++ {
-		n := t.At(i)
-		place := t.slot(n.Parent, n.Frame) & mask
+	for i, r := range t.runs {
+		place := t.slot(r.parent, t.frame(r.node)) & mask
 		for t.table[place] != 0 {
 			place = (place + 1) & mask
 		}
-		t.table[place] = i
+		t.table[place] = uint32(i) + 1
 	}
 }
 
-// flat gives all nodes in one slice. Full chunks then share its memory; the
-// last one, which still grows, stays by itself.
+// flat gives all nodes in one slice.
 func (t *Trie) flat() []Node {
 	all := make([]Node, t.n)
-	for c, from := 0, 0; from < len(all); c, from = c+1, from+chunkSize {
-		if copy(all[from:], t.chunks[c]) == chunkSize {
-			t.chunks[c] = all[from : from+chunkSize : from+chunkSize]
+	runs := t.runs
+	for i := range all {
+		all[i] = Node{uint32(i) - 1, t.frame(uint32(i))}
+		if len(runs) > 0 && runs[0].node == uint32(i) {
+			all[i].Parent, runs = runs[0].parent, runs[1:]
 		}
 	}
-	return all
-}
-
-// sampleChunk is how many samples are allocated at once: 32 bytes each.
-const sampleChunk = 4096
-
-// sampleLog holds samples in chunks, so that it grows without copying.
-type sampleLog struct {
-	chunks [][]Sample
-	n      int
-}
-
-func (l *sampleLog) add(s Sample) {
-	at := l.n % sampleChunk
-	if at == 0 {
-		l.chunks = append(l.chunks, make([]Sample, sampleChunk))
-	}
-	l.chunks[len(l.chunks)-1][at] = s
-	l.n++
-}
-
-// flat gives all samples in one slice; see Trie.flat.
-func (l *sampleLog) flat() []Sample {
-	all := make([]Sample, l.n)
-	for c, from := 0, 0; from < len(all); c, from = c+1, from+sampleChunk {
-		if copy(all[from:], l.chunks[c]) == sampleChunk {
-			l.chunks[c] = all[from : from+sampleChunk : from+sampleChunk]
-		}
-	}
+	all[RootNode] = Node{}
 	return all
 }

@@ -194,8 +194,10 @@ func profileFrame(b *profile.Builder, s *symbol.Frame, f *walk.Frame) profile.Fr
 		Func: fn, Line: s.Line, BCI: s.BCI, Kind: s.Kind, Prov: f.Prov,
 		Flags: s.Flags | f.Flags, Addr: s.Addr,
 	}
-	if f.Kind == walk.KindStub {
-		// Nobody reads their instructions, so all of a stub is one place.
+	switch out.Kind {
+	case walk.KindInterpreted, walk.KindCompiled, walk.KindC1, walk.KindC2, walk.KindNativeMethod, walk.KindStub:
+		// Addresses of generated code mean nothing after the run, and would make
+		// many frames of one place.
 		out.Addr = 0
 	}
 	return out
