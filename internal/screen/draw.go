@@ -81,8 +81,8 @@ func (s *Screen) text() string {
 // nothing says why there is no line.
 func (s *Screen) nothing() string {
 	switch {
-	case s.filter != nil && s.table.Since.Count.Samples > 0:
-		return "nothing matches /" + name(s.filter.String()) + "/"
+	case s.filter() != nil && s.table.Since.Count.Samples > 0:
+		return "nothing matches /" + name(s.filter().String()) + "/"
 	case s.ended != nil:
 		return "no samples: the target used no CPU"
 	case s.thread != nil:
@@ -134,6 +134,25 @@ var shortKinds = [walk.NumKinds]string{
 	walk.KindAOT:          "AOT",
 }
 
+// numbers is which columns of the window there are.
+type numbers int
+
+const (
+	both numbers = iota
+	onlySelf
+	onlyTotal
+)
+
+func (s *Screen) numbers() numbers {
+	switch {
+	case s.width >= 44:
+		return both
+	case s.order[methodsPage] == bySecond:
+		return onlyTotal
+	}
+	return onlySelf
+}
+
 func (s *Screen) windowName() string {
 	return fmt.Sprintf("%ds", int(windows[s.window].Seconds()))
 }
@@ -150,7 +169,14 @@ func (s *Screen) columns() string {
 		return text
 	}
 	w := s.windowName()
-	out := right(mark(byFirst, "SELF/"+w), selfWidth) + right(mark(bySecond, "TOTAL/"+w), totalWidth+1)
+	selfHead, totalHead := right(mark(byFirst, "SELF/"+w), selfWidth), right(mark(bySecond, "TOTAL/"+w), totalWidth+1)
+	out := selfHead + totalHead
+	switch s.numbers() {
+	case onlySelf:
+		out = selfHead
+	case onlyTotal:
+		out = totalHead
+	}
 	switch s.since() {
 	case 1:
 		if s.order[methodsPage] == bySecond {
@@ -188,18 +214,29 @@ func (s *Screen) methodLine(l *line, chosen bool) string {
 	method, kind, rails := l.path[len(l.path)-1], walk.KindUnknown, l.rails
 	if l.caller != nil {
 		kind = l.caller.Kind
-		out = strings.Repeat(" ", selfWidth) + right(share(l.caller.Count.Share(t.Shown)), totalWidth+1) + strings.Repeat(" ", s.sinceWidth())
-		switch {
-		case l.caller.More:
+		part := share(l.caller.Count.Share(t.Shown))
+		out = strings.Repeat(" ", selfWidth) + right(part, totalWidth+1) + strings.Repeat(" ", s.sinceWidth())
+		if s.numbers() == onlySelf {
+			out = strings.Repeat(" ", selfWidth)
+		} else if s.numbers() == onlyTotal {
+			out = right(part, totalWidth+1)
+		}
+		if l.caller.More {
 			rails += "+"
-		default:
+		} else {
 			rails += " "
 		}
 	} else {
 		r := l.row
 		kind = r.Kind
 		self, total := r.Self.Share(t.Shown), r.Total.Share(t.Shown)
-		out = style(heat(self), right(share(self), selfWidth)) + right(share(total), totalWidth+1)
+		selfCell, totalCell := style(heat(self), right(share(self), selfWidth)), right(share(total), totalWidth+1)
+		out = selfCell + totalCell
+		if s.numbers() == onlySelf {
+			out = selfCell
+		} else if s.numbers() == onlyTotal {
+			out = totalCell
+		}
 		sinceSelf, sinceTotal := share(r.SinceSelf.Share(t.Since.Count)), share(r.SinceTotal.Share(t.Since.Count))
 		switch s.since() {
 		case 1:

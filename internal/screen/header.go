@@ -140,15 +140,17 @@ func event(t *live.Table) profile.Event {
 // honesty is how far the table can be trusted, and what it costs.
 func (s *Screen) honesty() string {
 	t := s.table
-	facts := append([]string{"last " + s.windowName()}, s.narrowed()...)
-	facts = append(facts, stacks(t.Recent.Quality)...)
-	if n := t.Recent.Lost; n > 0 {
-		facts = append(facts, paint(red, fmt.Sprintf("%s lost", share(float64(n)/float64(n+t.Recent.Count.Samples)))))
-	} else if n := t.Since.Lost; n > 0 {
-		facts = append(facts, paint(yellow, fmt.Sprintf("%d lost since the start", n)))
-	} else {
+	facts := broken(t.Recent.Quality)
+	switch recent := t.Recent.Lost; {
+	case recent > 0:
+		facts = append(facts, paint(red, share(float64(recent)/float64(recent+t.Recent.Count.Samples))+" lost"))
+	case t.Since.Lost > 0:
+		facts = append(facts, paint(yellow, fmt.Sprintf("%d lost since the start", t.Since.Lost)))
+	default:
 		facts = append(facts, "0 lost")
 	}
+	facts = append(facts, s.narrowed()...)
+	facts = append(facts, certain(t.Recent.Quality)...)
 	if t.Recent.Unkept > 0 {
 		facts = append(facts, paint(yellow, fmt.Sprintf("callers of %s not kept", share(float64(t.Recent.Unkept)/float64(max(t.Recent.Count.Samples, 1))))))
 	}
@@ -164,29 +166,36 @@ func (s *Screen) narrowed() []string {
 	if s.page == methodsPage && s.thread != nil {
 		facts = append(facts, paint(bold, fmt.Sprintf("only thread %s (%d)", name(s.named), s.thread.TID)))
 	}
-	if s.filter != nil && !s.editing {
-		facts = append(facts, paint(bold, "only /"+name(s.filter.String())+"/"))
+	if s.filter() != nil && !s.editing {
+		facts = append(facts, paint(bold, "only /"+name(s.filter().String())+"/"))
 	}
 	return facts
 }
 
-// stacks says how certain stacks are.
-func stacks(q profile.Quality) []string {
+// broken says how many stacks are not whole.
+func broken(q profile.Quality) []string {
+	facts := []string{"0 broken"}
+	if q.Broken > 0 {
+		facts[0] = paint(red, partOf(q.Broken, q)+" broken")
+	}
+	if q.Truncated > 0 {
+		facts = append(facts, paint(yellow, partOf(q.Truncated, q)+" truncated"))
+	}
+	return facts
+}
+
+// certain says how certain the others are.
+func certain(q profile.Quality) []string {
 	if q.Samples == 0 {
 		return nil
 	}
-	part := func(n uint64) string { return report.Percent(float64(n) / float64(q.Samples)) }
-	facts := []string{part(q.Complete+q.Stitched) + " complete"}
+	facts := []string{partOf(q.Complete+q.Stitched, q) + " complete"}
 	if q.Heuristic > 0 {
-		facts = append(facts, part(q.Heuristic)+" guessed")
-	}
-	if q.Truncated > 0 {
-		facts = append(facts, paint(yellow, part(q.Truncated)+" truncated"))
-	}
-	if q.Broken > 0 {
-		facts = append(facts, paint(red, part(q.Broken)+" broken"))
-	} else {
-		facts = append(facts, "0 broken")
+		facts = append(facts, partOf(q.Heuristic, q)+" guessed")
 	}
 	return facts
+}
+
+func partOf(n uint64, q profile.Quality) string {
+	return report.Percent(float64(n) / float64(q.Samples))
 }

@@ -71,8 +71,8 @@ var actions = map[string]func(*Screen) tea.Cmd{
 	"tab":   func(s *Screen) tea.Cmd { s.show(1 - s.page); return nil },
 	"/": func(s *Screen) tea.Cmd {
 		s.editing, s.typed, s.wrong = true, "", ""
-		if s.filter != nil {
-			s.typed = s.filter.String()
+		if s.filter() != nil {
+			s.typed = s.filter().String()
 		}
 		return nil
 	},
@@ -113,8 +113,8 @@ func (s *Screen) show(p page) {
 // back undoes what narrows the view, the latest first.
 func (s *Screen) back() {
 	switch {
-	case s.filter != nil:
-		s.filter = nil
+	case s.filter() != nil:
+		s.filters[s.page] = nil
 		s.layout()
 	case s.page == methodsPage && s.thread != nil:
 		s.thread, s.named = nil, ""
@@ -133,7 +133,7 @@ func (s *Screen) enter() {
 	}
 	if l.thread != nil {
 		id := l.thread.ThreadID
-		s.thread, s.named, s.filter = &id, l.thread.Name, nil
+		s.thread, s.named = &id, l.thread.Name
 		s.show(methodsPage)
 		return
 	}
@@ -195,7 +195,7 @@ func (s *Screen) typing(k tea.KeyPressMsg) {
 		}
 	case "esc":
 		s.editing, s.wrong = false, ""
-		s.filter = nil
+		s.filters[s.page] = nil
 		s.layout()
 	case "backspace":
 		if r := []rune(s.typed); len(r) > 0 {
@@ -220,11 +220,11 @@ func (s *Screen) edit(typed string) {
 	}
 	s.typed, s.wrong = string(clean), ""
 	if s.typed == "" {
-		s.filter = nil
+		s.filters[s.page] = nil
 	} else if re, err := regexp.Compile(s.typed); err != nil {
 		s.wrong = "not a regular expression"
 	} else {
-		s.filter = re
+		s.filters[s.page] = re
 	}
 	s.moved, s.top = false, 0
 	s.layout()

@@ -31,7 +31,7 @@ func methodKey(path []live.Method) string {
 }
 
 func (s *Screen) matches(words ...string) bool {
-	return s.filter == nil || slices.ContainsFunc(words, s.filter.MatchString)
+	return s.filter() == nil || slices.ContainsFunc(words, s.filter().MatchString)
 }
 
 func (s *Screen) methodLines() []line {

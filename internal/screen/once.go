@@ -57,7 +57,8 @@ func Once(w io.Writer, t *live.Table, style Style) error {
 		facts = append(facts, report.Amount(all.Weight, unit)+" "+name(event(t).Name))
 	}
 	put("  " + strings.Join(facts, " · "))
-	facts = append(stacks(t.Since.Quality), fmt.Sprintf("%d lost", t.Since.Lost))
+	facts = append(broken(t.Since.Quality), fmt.Sprintf("%d lost", t.Since.Lost))
+	facts = append(facts, certain(t.Since.Quality)...)
 	if t.Since.Unkept > 0 {
 		facts = append(facts, fmt.Sprintf("threads' methods of %d not kept", t.Since.Unkept))
 	}

@@ -62,7 +62,7 @@ type Screen struct {
 	named  string // of thread
 	open   map[live.Method]*live.Open
 
-	filter  *regexp.Regexp
+	filters [2]*regexp.Regexp // by page
 	editing bool
 	typed   string
 	wrong   string // why typed is no expression
@@ -138,6 +138,9 @@ func (s *Screen) refresh() {
 	})
 	s.layout()
 }
+
+// filter is that of the page.
+func (s *Screen) filter() *regexp.Regexp { return s.filters[s.page] }
 
 // layout makes the lines from the table.
 func (s *Screen) layout() {
