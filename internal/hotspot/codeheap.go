@@ -16,7 +16,7 @@ const (
 	maxHops     = 4096    // steps back through the segment map
 	maxBlobs    = 1 << 20 // cached at a time
 	// keepCode is how much copied code is kept before all copies are dropped, bytes.
-	keepCode = 8 << 20
+	keepCode = 2 << 20
 	// maxCode is the largest piece of code that is copied, bytes.
 	maxCode = 8 << 20
 	// aheadBatches is for how many batches after its last use a blob or method

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	maxCached = 1 << 16 // addresses of a file whose names are kept
+	maxCached = 1 << 12 // addresses of a file whose names are kept; who asks keeps them too
 	maxFiles  = 4096    // files held open at once
 )
 
