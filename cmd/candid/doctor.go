@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/candid-profiler/candid/internal/doctor"
+	"github.com/candid-profiler/candid/internal/record"
 	"github.com/candid-profiler/candid/internal/report"
 )
 
@@ -34,7 +35,7 @@ added, none changes its meaning.`,
   candid doctor --json | jq -r '.fixes[].command'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o := doctor.Options{Hz: defaultHz, Version: version()}
+			o := doctor.Options{Hz: record.DefaultHz, Version: version()}
 			if cmd.Flags().Changed("pid") {
 				pid, err := strconv.Atoi(pidText)
 				if err != nil || pid <= 0 {
@@ -70,6 +71,3 @@ added, none changes its meaning.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
-
-// defaultHz is the rate of a recording unless another is asked for.
-const defaultHz = 99

@@ -79,7 +79,7 @@ arguments, which makes the place of a sample inside inlined methods exact.`,
 	fl.BoolVarP(&f.all, "all", "a", false, "profile the whole machine")
 	fl.BoolVar(&f.children, "child", false, "also profile the processes that the targets start")
 	fl.DurationVarP(&f.duration, "duration", "d", 0, "how long: a `TIME` such as 30s or 5m (default until the targets end)")
-	fl.Float64VarP(&f.freq, "freq", "F", 99, "samples per second of CPU time: `HZ`")
+	fl.Float64VarP(&f.freq, "freq", "F", record.DefaultHz, "samples per second of CPU time: `HZ`")
 	fl.DurationVarP(&f.interval, "interval", "i", 0, "CPU `TIME` between samples, such as 10ms; instead of -F")
 	fl.DurationVar(&f.minSleep, "min-sleep", capture.DefaultMinSleep, "of off-cpu: each sleep of this `TIME` is a sample; shorter ones are summed up")
 	fl.StringSliceVarP(&f.events, "event", "e", []string{"cpu"}, "`NAME` of what to sample by, several with commas; see above")

@@ -70,6 +70,10 @@ func (r *Result) Wait() (code int, launched bool, err error) {
 	return code, true, err
 }
 
+// DefaultHz is the Options.Hz of a recording for which no other is asked. It is low
+// enough to be left on, and keeps step with nothing.
+const DefaultHz = 99
+
 // Limits of Options.Hz.
 const (
 	MinHz = 0.1
