@@ -22,6 +22,14 @@ type Options struct {
 	MaxStack int // bytes of stack copied at most; 0 is the engine's own limit
 }
 
+// LeastSleep is MinSleep, or what it stands for.
+func (o Options) LeastSleep() time.Duration {
+	if o.MinSleep > 0 {
+		return o.MinSleep
+	}
+	return DefaultMinSleep
+}
+
 // DefaultMinSleep is what a MinSleep of 0 stands for.
 const DefaultMinSleep = time.Millisecond
 

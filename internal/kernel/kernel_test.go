@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -281,5 +282,33 @@ func BenchmarkResolve(b *testing.B) {
 	for b.Loop() {
 		r.Resolve(walk.Frame{PC: r.syms.addrs[i%1000*17%r.syms.Len()]}, out[:0])
 		i++
+	}
+}
+
+func TestBelowScheduler(t *testing.T) {
+	syms, err := Parse(strings.NewReader(`ffffffff81000000 T _stext
+ffffffff81000100 t __schedule
+ffffffff81000200 T schedule
+ffffffff81000300 t futex_do_wait
+ffffffff81000400 T do_syscall_64
+ffffffff81000500 T _etext
+ffffffffc0000000 t bpf_prog_e2df0bc52715fd03_back_exact	[bpf]
+ffffffffc0000100 t other	[bpf]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Resolver{load: func() (*Symbols, error) { return syms, nil }, now: time.Now}
+	waits := []uint64{0xffffffff81000310, 0xffffffff81000410}
+	for _, chain := range [][]uint64{
+		append([]uint64{0xffffffffc0000010, 0xffffffff81000110, 0xffffffff81000210}, waits...),
+		waits,
+	} {
+		if got := r.BelowScheduler(chain); !slices.Equal(got, waits) {
+			t.Errorf("BelowScheduler(%x) = %x", chain, got)
+		}
+	}
+	if got := r.BelowScheduler(nil); len(got) != 0 {
+		t.Errorf("of nothing it makes %x", got)
 	}
 }

@@ -31,6 +31,8 @@ type Resolver struct {
 	loaded time.Time
 	loads  int
 	names  map[int]names // of syms
+
+	switches map[uint64]bool // of BelowScheduler: whether a place is the scheduler's
 }
 
 type names struct{ function, raw string }

@@ -70,6 +70,9 @@ func newSession(o *Options) *session {
 func (s *session) Sample(snap *capture.Snapshot) {
 	p := s.process(snap.PID)
 	out := profile.Sample{Weight: snap.Weight, Event: snap.Event, State: states[snap.State]}
+	if snap.State != capture.Running {
+		snap.Kernel = s.kernel.BelowScheduler(snap.Kernel)
+	}
 	if snap.Syscall != 0 {
 		out.Syscall = s.b.Syscall(kernel.SyscallName(int(snap.Syscall - 1)))
 	}

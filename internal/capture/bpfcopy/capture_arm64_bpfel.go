@@ -27,6 +27,19 @@ type captureWork struct {
 		_        [4]byte
 		OtherPc  uint64
 	}
+	Head struct {
+		_       structs.HostLayout
+		Time    uint64
+		Pid     uint32
+		Tid     uint32
+		Weight  uint64
+		Event   uint32
+		Syscall uint32
+		State   uint32
+		Pad     uint32
+		Asleep  uint64
+		Ready   uint64
+	}
 	Regs struct {
 		_      structs.HostLayout
 		Regs   [31]uint64

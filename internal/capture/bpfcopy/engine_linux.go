@@ -37,8 +37,10 @@ func maxStackOf(opts capture.Options) int {
 type Engine struct {
 	opts   capture.Options
 	progs  *programs
-	timers *perfevent.Timers
-	mmaps  *perfevent.Mmaps // nil where it could not be had
+	events *events
+	timers *perfevent.Timers // nil: nothing is sampled by a clock
+	ticks  []int             // links of the program to the timers' events
+	mmaps  *perfevent.Mmaps  // nil where it could not be had
 	ring   *ring
 	waiter *perfevent.Waiter
 	stats  io.Closer // while open, the kernel times BPF programs; nil: not permitted
@@ -52,6 +54,8 @@ type Engine struct {
 	maps   []capture.Notice
 	execed map[uint32]bool // an Exec was told by mmaps and not yet by the programs
 
+	seen asleep // threads that sleep at the end
+
 	samples, bytes, malformed atomic.Uint64
 }
 
@@ -59,37 +63,31 @@ var _ capture.Engine = (*Engine)(nil)
 
 // Open loads the programs and opens the events; nothing is sampled before Run.
 func Open(opts capture.Options, variant Variant) (*Engine, error) {
-	if len(opts.Events) > 1 {
-		return nil, fmt.Errorf("sample by %d events at once: %w: give one", len(opts.Events), capture.ErrUnsupported)
-	}
 	if opts.Period <= 0 {
 		return nil, fmt.Errorf("sample every %v: the period must be above zero", opts.Period)
 	}
-	event := capture.Event{Name: "cpu"}
-	if len(opts.Events) == 1 {
-		event = opts.Events[0]
-	}
-	if event.Kind != capture.CPUTime && event.Kind != capture.Counter {
-		return nil, fmt.Errorf("sample by %s: %w", event.Name, capture.ErrUnsupported)
+	events, err := sortEvents(opts.Events)
+	if err != nil {
+		return nil, err
 	}
 	cpus, err := perfevent.OnlineCPUs()
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{opts: opts, live: map[uint32]bool{}, execed: map[uint32]bool{}}
+	e := &Engine{opts: opts, events: events, live: map[uint32]bool{}, execed: map[uint32]bool{}}
 	// It costs each run of a BPF program some 40 ns and tells what sampling costs.
 	e.stats, _ = ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
 	size := ringSize(opts.Period, len(cpus))
-	if e.progs, err = load(opts, variant, size); err != nil {
+	if e.progs, err = load(opts, events, variant, size); err != nil {
 		return nil, err
 	}
-	if err := e.open(event, cpus, size); err != nil {
+	if err := e.open(cpus, size); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
 	return e, nil
 }
 
-func (e *Engine) open(event capture.Event, cpus []int, size int) (err error) {
+func (e *Engine) open(cpus []int, size int) (err error) {
 	if e.ring, err = mapRing(e.progs.coll.Maps["ring"].FD(), size); err != nil {
 		return err
 	}
@@ -99,19 +97,10 @@ func (e *Engine) open(event capture.Event, cpus []int, size int) (err error) {
 	if err = e.waiter.Add(e.progs.coll.Maps["ring"].FD()); err != nil {
 		return err
 	}
-	var attr perfevent.Attr
-	attr.For(event, e.opts.Period)
-	if e.timers, err = perfevent.OpenTimers(attr, cpus, e.opts.Period); err != nil {
-		return err
-	}
-	err = e.timers.Each(func(cpu, fd int) error {
-		if err := unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_SET_BPF, e.progs.sample.FD()); err != nil {
-			return fmt.Errorf("put the BPF program on cpu %d's perf event: %w", cpu, err)
+	if len(e.events.ticks) > 0 {
+		if err = e.openTimers(cpus); err != nil {
+			return err
 		}
-		return nil
-	})
-	if err != nil {
-		return err
 	}
 	// Without them new code is still found, only a little later.
 	if e.mmaps, _ = perfevent.OpenMmaps(cpus); e.mmaps != nil {
@@ -125,6 +114,20 @@ func (e *Engine) open(event capture.Event, cpus []int, size int) (err error) {
 		}
 	}
 	return nil
+}
+
+func (e *Engine) openTimers(cpus []int) (err error) {
+	if e.timers, err = perfevent.OpenTimers(perfevent.Attr{}, cpus, e.opts.Period); err != nil {
+		return err
+	}
+	return e.timers.Each(func(cpu, fd int) error {
+		l, err := attachEvent(e.progs.sample, fd, eventTick)
+		if err != nil {
+			return fmt.Errorf("put the BPF program on cpu %d's perf event: %w", cpu, err)
+		}
+		e.ticks = append(e.ticks, l)
+		return nil
+	})
 }
 
 // ringSize is room for half a second of 16 KiB stacks from every CPU, and for
@@ -143,11 +146,10 @@ func (e *Engine) Name() string { return "bpf" }
 
 // Describe says what is used.
 func (e *Engine) Describe() string {
-	event := "cpu-clock"
-	if len(e.opts.Events) == 1 && e.opts.Events[0].Kind == capture.Counter {
-		event = e.opts.Events[0].Name
+	s := "perf events + BPF stack copy (" + e.events.describe(e.opts) + ")"
+	if len(e.events.ticks) > 0 {
+		s += perfevent.RateNote(e.opts.Period)
 	}
-	s := fmt.Sprintf("perf events + BPF stack copy (%s, %.4g Hz per CPU)", event, 1/e.opts.Period.Seconds()) + perfevent.RateNote(e.opts.Period)
 	if e.progs.why != "" {
 		s += ", " + e.progs.variant.String() + ": " + e.progs.why
 	}
@@ -212,11 +214,15 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	if err := e.progs.coll.Variables["eager"].Set(uint32(1)); err != nil {
 		return fmt.Errorf("ask for the first sample: %w", err)
 	}
-	if err := e.timers.Start(); err != nil {
+	if e.timers != nil {
+		if err := e.timers.Start(); err != nil {
+			return err
+		}
+	}
+	if err := e.progs.away.start(); err != nil {
 		return err
 	}
-	defer e.drain(sink)
-	defer e.timers.Stop()
+	defer e.finish(sink)
 	checked := time.Now()
 	for {
 		gone, err := e.waiter.Wait(perfevent.Patience(sink))
@@ -236,9 +242,25 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 		if ctx.Err() != nil || e.targetsLeft() == 0 {
 			return nil
 		}
+		if e.timers == nil {
+			continue
+		}
 		if err := e.timers.Retune(perfevent.Now()); err != nil {
 			return err
 		}
+	}
+}
+
+// finish hands over what is left when nothing more shall be sampled.
+func (e *Engine) finish(sink capture.Sink) {
+	if e.timers != nil {
+		e.timers.Stop()
+	}
+	end := perfevent.Now()
+	for e.drain(sink) {
+	}
+	if e.progs.away != nil && e.lookAsleep(end, sink) {
+		sink.BatchEnd()
 	}
 }
 
@@ -315,12 +337,8 @@ func (e *Engine) deliver(b []byte, sink capture.Sink) {
 			e.malformed.Add(1)
 			return
 		}
-		if len(e.opts.Events) == 0 || e.opts.Events[0].Kind == capture.CPUTime {
-			e.snap.Weight = e.timers.Weight(e.snap.CPU, e.snap.Time)
-		}
-		e.samples.Add(1)
 		e.bytes.Add(uint64(len(e.snap.Stack)))
-		sink.Sample(&e.snap)
+		e.hand(b, sink)
 	case kindNotice:
 		var n capture.Notice
 		last, err := decodeNotice(b, &n)
@@ -348,6 +366,43 @@ func (e *Engine) deliver(b []byte, sink capture.Sink) {
 		sink.Notice(n)
 	default:
 		e.malformed.Add(1)
+	}
+}
+
+// hand gives a sample to every event that it is one of.
+func (e *Engine) hand(b []byte, sink capture.Sink) {
+	switch s := &e.snap; s.Event {
+	case eventTick:
+		if e.timers == nil {
+			return
+		}
+		weight := e.timers.Weight(s.CPU, s.Time)
+		for _, i := range e.events.ticks {
+			e.give(sink, i, weight, capture.Running)
+		}
+	case eventAway:
+		state := max(s.State, capture.Sleeping)
+		e.giveAway(sink, e.events.off, s.Weight, state)
+		e.giveAway(sink, e.events.wall, word(b[offAsleep:]), state)
+		e.giveAway(sink, e.events.wall, word(b[offReady:]), capture.Runnable)
+	default:
+		if int(s.Event) < len(e.opts.Events) {
+			e.give(sink, s.Event, s.Weight, s.State)
+		}
+	}
+}
+
+func (e *Engine) give(sink capture.Sink, event uint16, weight uint64, state capture.State) {
+	e.snap.Event, e.snap.Weight, e.snap.State = event, weight, state
+	e.samples.Add(1)
+	sink.Sample(&e.snap)
+}
+
+// giveAway gives a sample of time off the CPU to an event, if there is one and
+// it stands for anything.
+func (e *Engine) giveAway(sink capture.Sink, event int, weight uint64, state capture.State) {
+	if event >= 0 && weight > 0 {
+		e.give(sink, uint16(event), weight, state)
 	}
 }
 
@@ -435,6 +490,10 @@ func (e *Engine) Close() error {
 		_ = e.stats.Close()
 		e.stats = nil
 	}
+	for _, fd := range e.ticks {
+		_ = unix.Close(fd)
+	}
+	e.ticks = nil
 	if e.timers != nil {
 		e.timers.Close()
 	}

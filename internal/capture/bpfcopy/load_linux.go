@@ -52,6 +52,7 @@ const firstPIDNamespace = 0xEFFFFFFC
 type programs struct {
 	coll    *ebpf.Collection
 	sample  *ebpf.Program
+	away    *away // nil: time off the CPU is not asked for
 	links   []link.Link
 	variant Variant
 	why     string // the exact variant was not taken
@@ -59,22 +60,22 @@ type programs struct {
 
 // load loads the programs for the options, in the variant asked for or the
 // best that the kernel takes.
-func load(opts capture.Options, variant Variant, ringSize int) (*programs, error) {
+func load(opts capture.Options, ev *events, variant Variant, ringSize int) (*programs, error) {
 	// Before 5.11 maps count as locked memory; where this fails, loading will
 	// say so.
 	_ = rlimit.RemoveMemlock()
 	switch variant {
 	case Exact, Sized:
-		return loadVariant(opts, variant, ringSize)
+		return loadVariant(opts, ev, variant, ringSize)
 	}
-	p, err := loadVariant(opts, Exact, ringSize)
+	p, err := loadVariant(opts, ev, Exact, ringSize)
 	if err == nil {
 		return p, nil
 	}
-	if errors.Is(err, capture.ErrPermission) {
+	if errors.Is(err, capture.ErrPermission) || errors.Is(err, capture.ErrNoEvent) {
 		return nil, err
 	}
-	p, second := loadVariant(opts, Sized, ringSize)
+	p, second := loadVariant(opts, ev, Sized, ringSize)
 	if second != nil {
 		return nil, second
 	}
@@ -82,7 +83,7 @@ func load(opts capture.Options, variant Variant, ringSize int) (*programs, error
 	return p, nil
 }
 
-func loadVariant(opts capture.Options, variant Variant, ringSize int) (*programs, error) {
+func loadVariant(opts capture.Options, ev *events, variant Variant, ringSize int) (*programs, error) {
 	spec, err := loadCapture()
 	if err != nil {
 		return nil, fmt.Errorf("read the BPF programs built into candid: %w", err)
@@ -92,10 +93,38 @@ func loadVariant(opts capture.Options, variant Variant, ringSize int) (*programs
 		name, other = other, name
 	}
 	delete(spec.Programs, other)
+	if err := configure(spec, opts, ringSize); err != nil {
+		return nil, err
+	}
+	cache := btf.NewCache()
+	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Cache: cache})
+	if err != nil {
+		return nil, loadError(err)
+	}
+	p := &programs{coll: coll, sample: coll.Programs[name], variant: variant}
+	for _, name := range []string{"on_fork", "on_exec", "on_exit", "on_rename"} {
+		l, err := link.AttachTracing(link.TracingOptions{Program: coll.Programs[name]})
+		if err != nil {
+			p.close()
+			return nil, loadError(fmt.Errorf("attach %s: %w", name, err))
+		}
+		p.links = append(p.links, l)
+	}
+	if ev.wall >= 0 || ev.off >= 0 {
+		if p.away, err = openAway(coll, opts, ev, variant, ringSize, cache); err != nil {
+			p.close()
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// configure sets what the programs of one of the objects cannot know.
+func configure(spec *ebpf.CollectionSpec, opts capture.Options, ringSize int) error {
 	spec.Maps["ring"].MaxEntries = uint32(ringSize)
 	ns, err := pidNamespace()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	maxStack := maxStackOf(opts)
 	flags, all, canFind := uint32(0), uint32(0), uint32(0)
@@ -115,26 +144,17 @@ func loadVariant(opts capture.Options, variant Variant, ringSize int) (*programs
 		"watermark":    uint64(ringSize / 4),
 	} {
 		if err := spec.Variables[name].Set(value); err != nil {
-			return nil, fmt.Errorf("set %s of the BPF programs: %w", name, err)
+			return fmt.Errorf("set %s of the BPF programs: %w", name, err)
 		}
 	}
-	coll, err := ebpf.NewCollection(spec)
-	if err != nil {
-		return nil, loadError(err)
-	}
-	p := &programs{coll: coll, sample: coll.Programs[name], variant: variant}
-	for _, name := range []string{"on_fork", "on_exec", "on_exit", "on_rename"} {
-		l, err := link.AttachTracing(link.TracingOptions{Program: coll.Programs[name]})
-		if err != nil {
-			p.close()
-			return nil, loadError(fmt.Errorf("attach %s: %w", name, err))
-		}
-		p.links = append(p.links, l)
-	}
-	return p, nil
+	return nil
 }
 
+// shared are the maps that all objects' programs use.
+var shared = []string{"ring", "targets", "tops", "scratch", "lost"}
+
 func (p *programs) close() {
+	p.away.close()
 	for _, l := range p.links {
 		_ = l.Close()
 	}

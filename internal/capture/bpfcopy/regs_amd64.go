@@ -25,3 +25,10 @@ func decodeRegs(b []byte, r *cpu.Registers) {
 	r.PC = binary.LittleEndian.Uint64(b[8*16:])
 	r.R[cpu.RSP] = binary.LittleEndian.Uint64(b[8*19:])
 }
+
+// belowSP is how far below its stack pointer a leaf function may keep data.
+const belowSP = 128
+
+// baseIsTop says whether a thread's descriptor, which C libraries begin with a
+// pointer to itself, is at base.
+func baseIsTop(base, self uint64) bool { return self == base }

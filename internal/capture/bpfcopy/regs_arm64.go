@@ -18,3 +18,9 @@ func decodeRegs(b []byte, r *cpu.Registers) {
 	}
 	r.PC = binary.LittleEndian.Uint64(b[8*32:])
 }
+
+// belowSP is how far below its stack pointer a leaf function may keep data.
+const belowSP = 0
+
+// baseIsTop says whether a thread's descriptor is at base: nothing tells it here.
+func baseIsTop(_, _ uint64) bool { return true }

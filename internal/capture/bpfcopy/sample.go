@@ -34,12 +34,17 @@ const (
 	offStackTop  = 40
 	offStackLen  = 48
 	offStackOff  = 52
-	offPeriod    = 56
+	offWeight    = 56
 	offOtherAddr = 64
 	offOtherLen  = 72
 	offOtherOff  = 76
 	offOtherPC   = 80
-	offRegs      = 88
+	offEvent     = 88
+	offSyscall   = 92
+	offState     = 96
+	offAsleep    = 104
+	offReady     = 112
+	offRegs      = 120
 	sampleSize   = offRegs + 8*regWords
 )
 
@@ -53,11 +58,33 @@ const (
 	noticeSize    = offNoteComm + 16
 )
 
+// Offsets in struct look of bpf/away.c.
+const (
+	offLookSince      = 0
+	offLookPID        = 8
+	offLookTID        = 12
+	offLookState      = 16
+	offLookSyscall    = 20
+	offLookThreadBase = 24
+	offLookFirstStack = 32
+	offLookKernelLen  = 40
+	offLookRegs       = 48
+	offLookKernel     = offLookRegs + 8*regWords
+	lookDepth         = 32
+	lookSize          = offLookKernel + 8*lookDepth
+)
+
 // maxKernel bounds the kernel's chain.
 const maxKernel = 128
 
 // errRecord says that a record is not what the program writes.
 var errRecord = errors.New("malformed record from the BPF program")
+
+// Events of a sample that are not an index into Options.Events.
+const (
+	eventTick = 0xfffe // of a CPU's clock
+	eventAway = 0xffff // of time that a thread was off the CPU
+)
 
 // decodeSample fills a Snapshot from a record; its slices point into b, its
 // weight is the kernel's own idea of the period.
@@ -69,7 +96,9 @@ func decodeSample(b []byte, s *capture.Snapshot) error {
 	s.Flags = capture.Flags(le.Uint32(b[offFlags:]))
 	s.Time = le.Uint64(b[offTime:])
 	s.PID, s.TID, s.CPU = le.Uint32(b[offPID:]), le.Uint32(b[offTID:]), le.Uint32(b[offCPU:])
-	s.Weight = le.Uint64(b[offPeriod:])
+	s.Weight = le.Uint64(b[offWeight:])
+	s.Event, s.Syscall = uint16(le.Uint32(b[offEvent:])), le.Uint32(b[offSyscall:])
+	s.State = min(capture.State(le.Uint32(b[offState:])), capture.Uninterruptible)
 	kernel := uint64(le.Uint32(b[offKernelLen:]))
 	if kernel > maxKernel || sampleSize+8*kernel > uint64(len(b)) {
 		return fmt.Errorf("%w: a kernel chain of %d in %d bytes", errRecord, kernel, len(b))

@@ -28,9 +28,12 @@ enum {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
 enum {
 	BPF_ANY = 0,
+	BPF_F_NO_PREALLOC = 1,
+	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
 	BPF_RB_NO_WAKEUP = 1,
 	BPF_RB_FORCE_WAKEUP = 2,
 	BPF_RB_AVAIL_DATA = 0,
@@ -67,7 +70,13 @@ struct bpf_perf_event_data {
 };
 
 /* Fields of kernel structures. */
+#if defined(__TARGET_ARCH_x86)
 struct pt_regs;
+#else
+struct pt_regs {
+	__s32 syscallno;
+} RELOCATED;
+#endif
 
 struct ns_common {
 	__u32 inum;
@@ -112,8 +121,14 @@ struct thread_struct {
 } RELOCATED;
 #endif
 
+struct sched_info {
+	unsigned long long run_delay;
+} RELOCATED;
+
 struct task_struct {
+	unsigned int __state;
 	unsigned int flags;
+	struct sched_info sched_info;
 	__s32 pid;
 	__s32 tgid;
 	struct mm_struct *mm;
@@ -129,20 +144,36 @@ struct vm_area_struct {
 	unsigned long vm_end;
 } RELOCATED;
 
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+} RELOCATED;
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+} RELOCATED;
+
 /* Helpers, by their numbers in linux/bpf.h, with the kernel that brought them. */
 static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*bpf_map_update_elem)(void *map, const void *key, const void *value, __u64 flags) = (void *)2;
 static long (*bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
 static __u64 (*bpf_ktime_get_ns)(void) = (void *)5;
+static __u32 (*bpf_get_prandom_u32)(void) = (void *)7;
 static __u32 (*bpf_get_smp_processor_id)(void) = (void *)8;
 static long (*bpf_get_stack)(void *ctx, void *buf, __u32 size, __u64 flags) = (void *)67;		    /* 4.18 */
 static long (*bpf_probe_read_user)(void *dst, __u32 size, const void *from) = (void *)112;		    /* 5.5 */
 static long (*bpf_probe_read_kernel)(void *dst, __u32 size, const void *from) = (void *)113;		    /* 5.5 */
 static long (*bpf_probe_read_kernel_str)(void *dst, __u32 size, const void *from) = (void *)115;	    /* 5.5 */
+static long (*bpf_seq_write)(struct seq_file *seq, const void *data, __u32 len) = (void *)127;		    /* 5.7 */
 static void *(*bpf_ringbuf_reserve)(void *ring, __u64 size, __u64 flags) = (void *)131;			    /* 5.8 */
 static void (*bpf_ringbuf_submit)(void *data, __u64 flags) = (void *)132;				    /* 5.8 */
 static __u64 (*bpf_ringbuf_query)(void *ring, __u64 flags) = (void *)134;				    /* 5.8 */
+static long (*bpf_get_task_stack)(struct task_struct *task, void *buf, __u32 size, __u64 flags) = (void *)141; /* 5.9 */
+static void *(*bpf_task_storage_get)(void *map, struct task_struct *task, void *value, __u64 flags) = (void *)156; /* 5.11 */
 static struct task_struct *(*bpf_get_current_task_btf)(void) = (void *)158;				    /* 5.11 */
+static __u64 (*bpf_get_attach_cookie)(void *ctx) = (void *)174;						    /* 5.15 */
 static struct pt_regs *(*bpf_task_pt_regs)(struct task_struct *task) = (void *)175;			    /* 5.15 */
 static long (*bpf_find_vma)(struct task_struct *task, __u64 addr, void *fn, void *ctx, __u64 flags) = (void *)180; /* 5.17 */
 static long (*bpf_ringbuf_reserve_dynptr)(void *ring, __u32 size, __u64 flags, struct bpf_dynptr *ptr) = (void *)198; /* 5.19 */

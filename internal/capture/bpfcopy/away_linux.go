@@ -1,0 +1,174 @@
+package bpfcopy
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/link"
+
+	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/capture/perfevent"
+)
+
+// away watches time that threads are off the CPU.
+type away struct {
+	coll  *ebpf.Collection
+	links []link.Link
+	all   *link.Iter // over the threads of all targets
+}
+
+// openAway loads the programs beside those of main, whose maps they use.
+func openAway(main *ebpf.Collection, opts capture.Options, ev *events, variant Variant, ringSize int, cache *btf.Cache) (*away, error) {
+	a, err := openAwayWith(main, opts, ev, variant, ringSize, cache, false)
+	if err == nil || errors.Is(err, capture.ErrPermission) {
+		return a, err
+	}
+	a, second := openAwayWith(main, opts, ev, variant, ringSize, cache, true)
+	if second != nil {
+		return nil, fmt.Errorf("watch threads sleep: %w: this kernel has neither the tracepoint sched_exit_tp (Linux 6.14) nor kprobes: %w",
+			capture.ErrUnsupported, err)
+	}
+	return a, nil
+}
+
+func openAwayWith(main *ebpf.Collection, opts capture.Options, ev *events, variant Variant, ringSize int, cache *btf.Cache, probe bool) (*away, error) {
+	spec, err := loadAway()
+	if err != nil {
+		return nil, fmt.Errorf("read the BPF programs built into candid: %w", err)
+	}
+	names := map[string]bool{"on_leave": true, "on_birth": true, "each": true}
+	back := "back_"
+	if probe {
+		back = "back_probe_"
+	}
+	if variant == Sized {
+		back += "sized"
+	} else {
+		back += "exact"
+	}
+	names[back] = true
+	for name := range spec.Programs {
+		if !names[name] {
+			delete(spec.Programs, name)
+		}
+	}
+	if err := configure(spec, opts, ringSize); err != nil {
+		return nil, err
+	}
+	var min, wall uint64
+	if ev.off >= 0 {
+		min = uint64(opts.LeastSleep())
+	}
+	if ev.wall >= 0 {
+		wall = uint64(opts.Period)
+	}
+	for name, value := range map[string]uint64{"min_sleep": min, "wall_period": wall} {
+		if err := spec.Variables[name].Set(value); err != nil {
+			return nil, fmt.Errorf("set %s of the BPF programs: %w", name, err)
+		}
+	}
+	use := map[string]*ebpf.Map{}
+	for _, name := range shared {
+		use[name] = main.Maps[name]
+	}
+	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: use, Cache: cache})
+	if err != nil {
+		return nil, loadError(err)
+	}
+	a := &away{coll: coll}
+	if err := a.attach(back, probe); err != nil {
+		a.close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// switchers are the names that compilers give the end of a switch.
+var switchers = []string{"finish_task_switch", "finish_task_switch.isra.0", "finish_task_switch.constprop.0"}
+
+func (a *away) attach(back string, probe bool) error {
+	attach := func(name string) error {
+		l, err := link.AttachTracing(link.TracingOptions{Program: a.coll.Programs[name]})
+		if err != nil {
+			return loadError(fmt.Errorf("attach %s: %w", name, err))
+		}
+		a.links = append(a.links, l)
+		return nil
+	}
+	for _, name := range []string{"on_birth", "on_leave"} {
+		if err := attach(name); err != nil {
+			return err
+		}
+	}
+	var err error
+	if a.all, err = link.AttachIter(link.IterOptions{Program: a.coll.Programs["each"]}); err != nil {
+		return loadError(fmt.Errorf("attach each: %w", err))
+	}
+	if !probe {
+		return attach(back)
+	}
+	for _, symbol := range switchers {
+		l, failed := link.Kprobe(symbol, a.coll.Programs[back], nil)
+		if failed == nil {
+			a.links = append(a.links, l)
+			return nil
+		}
+		err = cmp.Or(err, failed)
+	}
+	return loadError(fmt.Errorf("attach %s: %w", back, err))
+}
+
+// start begins to count time off the CPU, also that of threads that sleep already.
+func (a *away) start() error {
+	if a == nil {
+		return nil
+	}
+	if err := a.coll.Variables["started"].Set(perfevent.Now()); err != nil {
+		return fmt.Errorf("begin to watch threads sleep: %w", err)
+	}
+	return a.each(func([]byte) {})
+}
+
+// each calls f with a record of every thread of the targets, and makes candid
+// follow those that it does not follow yet.
+func (a *away) each(f func(look []byte)) error {
+	r, err := a.all.Open()
+	if err != nil {
+		return fmt.Errorf("go over the targets' threads: %w", err)
+	}
+	defer r.Close()
+	var b [256 * lookSize]byte
+	have := 0
+	for {
+		n, err := r.Read(b[have:])
+		have += n
+		used := 0
+		for ; have-used >= lookSize; used += lookSize {
+			f(b[used : used+lookSize])
+		}
+		have = copy(b[:], b[used:have])
+		if errors.Is(err, io.EOF) || n == 0 && err == nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("go over the targets' threads: %w", err)
+		}
+	}
+}
+
+func (a *away) close() {
+	if a == nil {
+		return
+	}
+	for _, l := range a.links {
+		_ = l.Close()
+	}
+	if a.all != nil {
+		_ = a.all.Close()
+	}
+	a.coll.Close()
+}

@@ -1,0 +1,695 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * How a thread's registers, the kernel's call chain if it is in the kernel, and
+ * exactly the live bytes of its stack get into the ring buffer. Nothing here
+ * waits, and nothing of the target is written.
+ */
+#pragma once
+#include "kernel.h"
+
+/* The kernel's own licence is asked for by most of the helpers. */
+char terms[] SEC("license") = "GPL";
+
+#define KERNEL_DEPTH 127
+#define PAGE 4096UL
+/* Pages of the largest copy, which may begin and end inside one. */
+#define MAX_PAGES (524288 / PAGE + 1)
+/* Farther than this from the thread's descriptor, a stack pointer is not on the
+ * stack that belongs to it. */
+#define NEAR (64UL << 20)
+
+#if defined(__TARGET_ARCH_x86)
+#define RED_ZONE 128
+#define PC(r) ((r)->ip)
+#define SP(r) ((r)->sp)
+#define GO_G(r) ((r)->r14)
+#define GO_OLD_SP(r) ((r)->r12)
+#define FP(r) ((r)->bp)
+#define FROM_USER(r) (((r)->cs & 3) == 3)
+#else
+#define RED_ZONE 0
+#define PC(r) ((r)->pc)
+#define SP(r) ((r)->sp)
+#define GO_G(r) ((r)->regs[28])
+#define GO_OLD_SP(r) ((r)->regs[20])
+#define FP(r) ((r)->regs[29])
+#define FROM_USER(r) (((r)->pstate & 0xf) == 0)
+#endif
+
+#define PF_KTHREAD 0x00200000
+
+/* Flags of a record; they are capture.Flags. */
+enum {
+	IN_KERNEL = 1,
+	STACK_CUT = 2,
+	STACK_UNREAD = 4,
+	NO_USER = 8,
+	STACK_HOLES = 16,
+	GOT_PAGE = 256, /* not told: a page was read */
+};
+
+enum { KIND_SAMPLE = 1, KIND_NOTICE = 2 };
+enum { NOTICE_EXEC = 1, NOTICE_FORK = 2, NOTICE_EXIT = 3, NOTICE_COMM = 4 };
+
+/* One sample; the kernel's chain and the stack follow it. */
+struct sample {
+	__u32 kind;
+	__u32 flags;
+	__u64 time;
+	__u32 pid;
+	__u32 tid;
+	__u32 cpu;
+	__u32 kernel_len; /* words */
+	__u64 stack_addr;
+	__u64 stack_top;
+	__u32 stack_len;
+	__u32 stack_off; /* from the record's start */
+	__u64 weight;
+	__u64 other_addr;
+	__u32 other_len;
+	__u32 other_off;
+	__u64 other_pc; /* where the second stack's goroutine goes on, 0: not known */
+	__u32 event;   /* as the program was attached; AWAY */
+	__u32 syscall; /* the number of the call that the thread is in, plus 1 */
+	__u32 state;
+	__u32 pad;
+	__u64 asleep; /* of AWAY: what the sample stands for in wall time, asleep */
+	__u64 ready;  /* and waiting for a CPU */
+	struct user_regs regs;
+};
+
+/* The event of a sample of time that a thread was off the CPU: its weight is for
+ * off-cpu. */
+#define AWAY 0xffff
+
+/* States of a thread; they are capture.State. */
+enum { RUNNING, RUNNABLE, SLEEPING, UNINTERRUPTIBLE };
+
+struct notice {
+	__u32 kind;
+	__u32 what;
+	__u64 time;
+	__u32 pid;
+	__u32 tid;
+	__u32 parent;
+	__u32 last; /* of an exit: the process's last thread */
+	char comm[16];
+};
+
+enum { TARGET_CHILDREN = 1, TARGET_TOPS = 2 };
+
+/* Set by the loader. */
+const volatile __u32 all = 0;		 /* every process */
+const volatile __u32 all_flags = 0;	 /* their target flags */
+const volatile __u32 pid_ns = 0;	 /* inode of the profiler's pid namespace, 0 for the first */
+const volatile __u32 max_stack = 0;	 /* bytes, at most 512 KiB */
+const volatile __u32 max_unknown = 0;	 /* the same, where the stack's top is not known */
+const volatile __u32 can_find_vma = 0;	 /* the kernel has bpf_find_vma */
+const volatile __u32 red_zone = RED_ZONE;
+const volatile __u64 watermark = 0;	 /* bytes waiting that wake the reader */
+
+/* Set by the reader while it runs: wake me at the next record. */
+__u32 eager = 0;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} ring SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__type(key, __u32);
+	__type(value, __u32);
+} targets SEC(".maps");
+
+/* Tops of stacks that only a runtime knows: thread id to address. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u32);
+	__type(value, __u64);
+} tops SEC(".maps");
+
+struct chain {
+	__u64 ip[KERNEL_DEPTH + 1];
+};
+
+struct plan {
+	__u64 from; /* of the copy */
+	__u64 sp;
+	__u64 top;
+	__u32 len;
+	__u32 flags;
+	__u64 other; /* where the copy of a second stack starts */
+	__u32 other_len;
+	__u64 other_pc;
+};
+
+/* What a program knows of a sample besides its stack. */
+struct head {
+	__u64 time;
+	__u32 pid;
+	__u32 tid;
+	__u64 weight;
+	__u32 event;
+	__u32 syscall;
+	__u32 state;
+	__u32 pad;
+	__u64 asleep;
+	__u64 ready;
+};
+
+/*
+ * What is worked out about a sample before it is copied. It lies in a map and not
+ * on the BPF stack, because the verifier does not follow values there: what comes
+ * after each step is then gone through once and not for every way that led to it,
+ * which is most of the time that loading takes. On each CPU the kernel runs one
+ * program of a kind at a time, so each CPU has one of these for each kind: a
+ * sampling event can interrupt the others.
+ */
+enum { SLOT_EVENT, SLOT_AWAY, SLOT_POINT, SLOTS };
+
+struct work {
+	struct plan plan;
+	struct head head;
+	struct user_regs regs;
+	struct chain chain;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SLOTS);
+	__type(key, __u32);
+	__type(value, struct work);
+} scratch SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} lost SEC(".maps");
+
+/* Makes the verifier look at v anew, so that the bound after it is its own. */
+#define FORGET(v) asm volatile("" : "+r"(v))
+
+INLINE void count_lost(void)
+{
+	__u32 zero = 0;
+	__u64 *n = bpf_map_lookup_elem(&lost, &zero);
+	if (n)
+		*n += 1;
+}
+
+INLINE __u64 wakeup(void)
+{
+	if (eager) {
+		eager = 0;
+		return BPF_RB_FORCE_WAKEUP;
+	}
+	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > watermark)
+		return BPF_RB_FORCE_WAKEUP;
+	return BPF_RB_NO_WAKEUP;
+}
+
+/* A task's number in the profiler's pid namespace, 0 if it has none there. */
+INLINE __u32 number(struct task_struct *task)
+{
+	struct pid *pid = task->thread_pid;
+	const char *first = (const char *)&pid->numbers[0];
+	__u32 level = pid->level;
+
+	for (int i = 0; i < 8; i++) {
+		struct upid u = {};
+		__u32 inum = 0;
+		if (i > level)
+			break;
+		/* struct upid has been a number and a pointer since 2.6.24. */
+		if (bpf_probe_read_kernel(&u, sizeof(u), first + i * sizeof(u)))
+			break;
+		if (bpf_probe_read_kernel(&inum, sizeof(inum), &u.ns->ns.inum))
+			break;
+		if (inum == pid_ns)
+			return u.nr;
+	}
+	return 0;
+}
+
+INLINE void numbers(struct task_struct *task, __u32 *pid, __u32 *tid)
+{
+	if (!pid_ns) {
+		*pid = task->tgid;
+		*tid = task->pid;
+		return;
+	}
+	*tid = number(task);
+	*pid = number(task->group_leader);
+}
+
+struct found {
+	__u64 end;
+};
+
+static long vma_found(struct task_struct *task, struct vm_area_struct *vma, struct found *f)
+{
+	f->end = vma->vm_end;
+	return 0;
+}
+
+/*
+ * Go keeps what it runs, g, in a register in the code that its compiler makes.
+ * A g starts with the bounds of its stack and of the part that may be used without
+ * a check, which is what tells it from anything else (runtime2.go; the guards are
+ * up to 1 KiB above the lower bound, or near the end of all addresses where the
+ * goroutine is asked to stop).
+ */
+#define GO_LARGEST (1UL << 30)
+
+struct go_stack {
+	__u64 low, high, guard;
+};
+
+/* Later in it: the thread's struct m, and where the goroutine will go on. */
+#define GO_RUN 48
+struct go_run {
+	__u64 m, sp, pc;
+};
+
+INLINE int is_go(__u64 g, struct go_stack *s)
+{
+	if (g < PAGE || g >= 1UL << 56 || (g & 7))
+		return 0;
+	if (bpf_probe_read_user(s, sizeof(*s), (void *)g))
+		return 0;
+	if (s->high <= s->low || s->high - s->low > GO_LARGEST || ((s->low | s->high) & 7))
+		return 0;
+	return s->guard - s->low <= PAGE || s->guard >= -PAGE;
+}
+
+INLINE __u64 go_top(__u64 g, __u64 sp)
+{
+	struct go_stack s;
+
+	if (!is_go(g, &s) || sp <= s.low || sp >= s.high)
+		return 0;
+	return s.high;
+}
+
+/*
+ * The address just above the current thread's stack. C libraries put a
+ * thread's descriptor, which the thread register points to, at the top of its
+ * stack (glibc, musl); the first thread's stack begins where exec left it.
+ */
+INLINE __u64 stack_top(struct task_struct *task, __u64 sp, __u32 tid, __u32 target, __u64 g)
+{
+	if (target & TARGET_TOPS) {
+		__u64 *top = bpf_map_lookup_elem(&tops, &tid);
+		if (top && sp < *top && *top - sp <= NEAR)
+			return *top;
+	}
+#if defined(__TARGET_ARCH_x86)
+	__u64 tp = task->thread.fsbase;
+	if (sp < tp && tp - sp <= NEAR) {
+		/* The descriptor's first word points to itself in both
+		 * libraries; other users of the register (Go) do not do so. */
+		__u64 self = 0;
+		bpf_probe_read_user(&self, sizeof(self), (void *)tp);
+		if (self == tp)
+			return tp;
+	}
+#else
+	__u64 tp = task->thread.uw.tp_value;
+	if (sp < tp && tp - sp <= NEAR)
+		return tp;
+#endif
+	/* By a helper: where a program follows a pointer by itself, the verifier looks
+	 * through all types of the kernel for what it may be trusted with. */
+	struct mm_struct *mm = 0;
+	__u64 first = 0;
+	if (bpf_probe_read_kernel(&mm, sizeof(mm), &task->mm) || !mm ||
+	    bpf_probe_read_kernel(&first, sizeof(first), &mm->start_stack))
+		return 0;
+	/* start_stack points at argc; the word above it is argv[0]. */
+	first += 16;
+	if (sp < first && first - sp <= NEAR)
+		return first;
+	return go_top(g, sp);
+}
+
+/* Where a struct m may have the goroutine that its thread runs: it has moved
+ * between versions. */
+#define CURG_FIRST 0x80
+#define CURG_WORDS 16
+
+/*
+ * Go's scheduler, collector and C code run on the thread's own stack; the
+ * goroutine that called them waits on its own, of which that part is copied too.
+ * The copy starts a word below where it will go on.
+ */
+INLINE void plan_other(struct plan *p, struct task_struct *task, struct user_regs *regs)
+{
+	__u64 g = GO_G(regs), sp = p->sp, w = 0, from = 0, to = 0;
+	struct go_stack s;
+	struct go_run run = {};
+
+	p->other_len = 0;
+	p->other_pc = 0;
+	if (p->len == 0)
+		return;
+	if (!is_go(g, &s)) {
+#if defined(__TARGET_ARCH_x86)
+		/* In C code the register holds something else. */
+		g = 0;
+		bpf_probe_read_user(&g, sizeof(g), (void *)(task->thread.fsbase - 8));
+		if (!is_go(g, &s))
+#endif
+			return;
+	}
+	if (sp <= s.low || sp >= s.high) {
+		/* A call of the vdso, which is made on the thread's stack. */
+		__u64 fp = FP(regs), old = GO_OLD_SP(regs);
+		if (fp > s.low && fp < s.high)
+			from = fp;
+		if (old > s.low && old < s.high && (!from || old < from))
+			from = old;
+		to = s.high;
+	}
+	if (!from) {
+		if (bpf_probe_read_user(&run, sizeof(run), (void *)(g + GO_RUN)))
+			return;
+		__u64 m = run.m;
+		if (bpf_probe_read_user(&w, sizeof(w), (void *)m) || w != g)
+			return;
+		struct bpf_iter_num words;
+		int *i;
+		bpf_iter_num_new(&words, 0, CURG_WORDS);
+		while ((i = bpf_iter_num_next(&words))) {
+			if (bpf_probe_read_user(&w, sizeof(w), (void *)(m + CURG_FIRST + 8 * *i)))
+				break;
+			if (w == g || !is_go(w, &s) || bpf_probe_read_user(&run, sizeof(run), (void *)(w + GO_RUN)))
+				continue;
+			if (run.m != m || run.sp <= s.low + 8 || run.sp >= s.high)
+				continue;
+			from = run.sp - 8;
+			p->other_pc = run.pc;
+			to = s.high;
+			break;
+		}
+		bpf_iter_num_destroy(&words);
+	}
+	from &= ~7UL;
+	if (!from || to <= from || (from >= p->from && from < p->from + p->len))
+		return;
+	__u64 len = to - from;
+	if (len > max_stack / 2)
+		len = max_stack / 2;
+	p->other = from;
+	p->other_len = len;
+}
+
+INLINE void make_plan(struct plan *p, struct task_struct *task, __u64 sp, __u32 tid, __u32 target, __u64 g)
+{
+	__u64 end, limit = max_stack;
+
+	p->sp = sp;
+	p->from = sp - red_zone;
+	p->len = 0;
+	p->top = 0;
+	if (sp < PAGE || sp >= 1UL << 56) {
+		p->flags |= STACK_UNREAD;
+		return;
+	}
+	p->top = end = stack_top(task, sp, tid, target, g);
+	if (!end) {
+		struct found f = {};
+		end = sp + max_unknown;
+		if (can_find_vma && bpf_find_vma(task, sp, vma_found, &f, 0) == 0)
+			end = f.end;
+		limit = max_unknown;
+	}
+	__u64 len = end - p->from;
+	if (len > limit) {
+		len = limit;
+		p->flags |= STACK_CUT;
+	}
+	p->len = len;
+}
+
+INLINE void fill(struct sample *s, struct plan *p, struct head *h, struct user_regs *regs, __u32 kernel_bytes)
+{
+	s->kind = KIND_SAMPLE;
+	s->time = h->time;
+	s->pid = h->pid;
+	s->tid = h->tid;
+	s->cpu = bpf_get_smp_processor_id();
+	s->kernel_len = kernel_bytes / 8;
+	s->stack_addr = p->from;
+	s->stack_top = p->top;
+	s->stack_len = 0;
+	s->flags = 0;
+	s->stack_off = sizeof(*s);
+	s->weight = h->weight;
+	s->other_addr = 0;
+	s->other_len = 0;
+	s->other_off = 0;
+	s->other_pc = 0;
+	s->event = h->event;
+	s->syscall = h->syscall;
+	s->state = h->state;
+	s->pad = 0;
+	s->asleep = h->asleep;
+	s->ready = h->ready;
+	s->regs = *regs;
+}
+
+/*
+ * Where a page of the stack is not there, the copy is made page by page and
+ * holds zeros for it. Most such pages were never written: below the stack
+ * pointer, or in the unused part of a large frame. The few that were swapped
+ * out cost the walk its way, not the program.
+ *
+ * What has been copied and found is noted in the record, because the verifier does
+ * not follow values there: else it would go through every sum of pages.
+ */
+const char zeros[PAGE] = {};
+
+INLINE __u64 rest_of_page(__u64 addr, __u64 left)
+{
+	__u64 n = PAGE - (addr & (PAGE - 1));
+	return n < left ? n : left;
+}
+
+INLINE void exact_copy(struct bpf_dynptr *ptr, struct sample *s, struct plan *p, __u32 off)
+{
+	__u64 from = p->from, len = p->len;
+	volatile __u32 *done = &s->stack_len, *got = &s->flags;
+	struct bpf_iter_num pages;
+
+	if (bpf_probe_read_user_dynptr(ptr, off, len, (void *)from) == 0) {
+		s->stack_len = len;
+		return;
+	}
+	bpf_iter_num_new(&pages, 0, MAX_PAGES);
+	while (bpf_iter_num_next(&pages)) {
+		__u64 at = *done;
+		if (at >= len)
+			break;
+		__u64 n = rest_of_page(from + at, len - at);
+		if (bpf_probe_read_user_dynptr(ptr, off + at, n, (void *)(from + at)) == 0)
+			*got |= GOT_PAGE;
+		else if (n <= sizeof(zeros)) {
+			bpf_dynptr_write(ptr, off + at, (void *)zeros, n, 0);
+			if (from + at + n > p->sp)
+				*got |= STACK_HOLES;
+		}
+		*done = at + n;
+	}
+	bpf_iter_num_destroy(&pages);
+	if (!(*got & GOT_PAGE))
+		s->stack_len = 0;
+}
+
+INLINE int take_exact(struct plan *p, struct head *h, struct user_regs *regs, struct chain *chain, __u32 kernel_bytes)
+{
+	struct bpf_dynptr ptr;
+	struct sample *s;
+
+	if (bpf_ringbuf_reserve_dynptr(&ring, sizeof(*s) + kernel_bytes + p->len + p->other_len, 0, &ptr)) {
+		bpf_ringbuf_discard_dynptr(&ptr, BPF_RB_NO_WAKEUP);
+		count_lost();
+		return 0;
+	}
+	s = bpf_dynptr_data(&ptr, 0, sizeof(*s));
+	if (!s) {
+		bpf_ringbuf_discard_dynptr(&ptr, BPF_RB_NO_WAKEUP);
+		return 0;
+	}
+	fill(s, p, h, regs, kernel_bytes);
+	s->stack_off = sizeof(*s) + kernel_bytes;
+	__u64 kernel_size = kernel_bytes;
+	FORGET(kernel_size);
+	if (kernel_size > 0 && kernel_size <= sizeof(*chain))
+		bpf_dynptr_write(&ptr, sizeof(*s), chain, kernel_size, 0);
+	if (p->len)
+		exact_copy(&ptr, s, p, sizeof(*s) + kernel_bytes);
+	if (p->other_len) {
+		__u32 off = sizeof(*s) + kernel_bytes + p->len;
+		if (bpf_probe_read_user_dynptr(&ptr, off, p->other_len, (void *)p->other) == 0) {
+			s->other_addr = p->other;
+			s->other_len = p->other_len;
+			s->other_off = off;
+			s->other_pc = p->other_pc;
+		}
+	}
+	if (!s->stack_len)
+		p->flags |= STACK_UNREAD;
+	s->flags = p->flags | (s->flags & STACK_HOLES);
+	bpf_ringbuf_submit_dynptr(&ptr, wakeup());
+	return 0;
+}
+
+/* The record has room for size bytes and a page more, which only the verifier
+ * needs; a read that fails leaves zeros. */
+INLINE void sized_copy(struct sample *s, struct plan *p, __u8 *to, __u32 size)
+{
+	__u64 from = p->from, len = p->len;
+	volatile __u32 *done = &s->stack_len, *got = &s->flags;
+
+	FORGET(len);
+	if (len > size)
+		len = size;
+	if (bpf_probe_read_user(to, len, (void *)from) == 0) {
+		s->stack_len = len;
+		return;
+	}
+	for (int i = 0; i < size / PAGE + 2; i++) {
+		__u64 at = *done;
+		if (at >= len)
+			break;
+		__u64 n = rest_of_page(from + at, len - at);
+		FORGET(n);
+		FORGET(at);
+		at &= size - 1;
+		if (n > PAGE)
+			break;
+		if (bpf_probe_read_user(to + at, n, (void *)(from + at)) == 0)
+			*got |= GOT_PAGE;
+		else if (from + at + n > p->sp)
+			*got |= STACK_HOLES;
+		*done = at + n;
+	}
+	if (!(*got & GOT_PAGE))
+		s->stack_len = 0;
+}
+
+#define SIZED(size)                                                                                        \
+	if (p->len <= (size)) {                                                                            \
+		struct sized_##size {                                                                      \
+			struct sample s;                                                                   \
+			struct chain chain;                                                                \
+			__u8 stack[size + PAGE];                                                               \
+		} *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);                                          \
+		if (!r) {                                                                                  \
+			count_lost();                                                                      \
+			return 0;                                                                          \
+		}                                                                                          \
+		fill(&r->s, p, h, regs, kernel_bytes);                                                    \
+		r->s.stack_off = sizeof(struct sample) + sizeof(struct chain);                             \
+		__u64 kernel_size = kernel_bytes;                                                          \
+		FORGET(kernel_size);                                                                       \
+		if (kernel_size > 0 && kernel_size <= sizeof(*chain))                                      \
+			bpf_probe_read_kernel(&r->chain, kernel_size, chain);                              \
+		if (p->len)                                                                                \
+			sized_copy(&r->s, p, r->stack, size);                                              \
+		if (!r->s.stack_len)                                                                       \
+			p->flags |= STACK_UNREAD;                                                          \
+		r->s.flags = p->flags | (r->s.flags & STACK_HOLES);                                                                 \
+		bpf_ringbuf_submit(r, wakeup());                                                           \
+		return 0;                                                                                  \
+	}
+
+INLINE int take_sized(struct plan *p, struct head *h, struct user_regs *regs, struct chain *chain, __u32 kernel_bytes)
+{
+	SIZED(2048)
+	SIZED(4096)
+	SIZED(8192)
+	SIZED(16384)
+	SIZED(32768)
+	SIZED(65536)
+	SIZED(131072)
+	SIZED(262144)
+	SIZED(524288)
+	return 0;
+}
+
+/* The number of the system call that registers are of, plus 1; 0: of none. */
+INLINE __u32 syscall_of(struct task_struct *task, struct user_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	/* Interrupts and faults put something below zero there. */
+	__s64 nr = regs->orig_ax;
+#else
+	__s32 nr = -1;
+	bpf_probe_read_kernel(&nr, sizeof(nr), &bpf_task_pt_regs(task)->syscallno);
+#endif
+	return nr < 0 || nr > 0xffff ? 0 : nr + 1;
+}
+
+/*
+ * Copies and lets go. How the stack gets into the ring differs: `exact` reserves
+ * just what is needed (6.16 and later), otherwise there are records of fixed
+ * sizes. The caller passes a constant, so that each program holds one way only.
+ */
+INLINE int take(struct task_struct *task, struct work *w, __s64 kernel_bytes, __u32 target, int exact)
+{
+	struct plan *p = &w->plan;
+	struct user_regs *regs = &w->regs;
+
+	if (PC(regs) == 0)
+		p->flags |= NO_USER;
+	else
+		make_plan(p, task, SP(regs), w->head.tid, target, GO_G(regs));
+	if (exact && PC(regs))
+		plan_other(p, task, regs);
+	__u32 n = kernel_bytes;
+	FORGET(n);
+	if (n > KERNEL_DEPTH * 8)
+		n = 0;
+	if (exact)
+		return take_exact(p, &w->head, regs, &w->chain, n);
+	return take_sized(p, &w->head, regs, &w->chain, n);
+}
+
+/* Where to work out a sample that comes of itself, 0: nowhere. */
+INLINE struct work *work_at(__u32 slot, struct head *h)
+{
+	struct work *w = bpf_map_lookup_elem(&scratch, &slot);
+	if (!w)
+		return 0;
+	__builtin_memset(&w->plan, 0, sizeof(w->plan));
+	w->head = *h;
+	return w;
+}
+
+/* The same for a thread that is in the kernel: with its user registers. */
+INLINE struct work *work_in_kernel(__u32 slot, struct head *h, struct task_struct *task)
+{
+	struct work *w = work_at(slot, h);
+	if (!w)
+		return 0;
+	w->plan.flags |= IN_KERNEL;
+	__builtin_memset(&w->regs, 0, sizeof(w->regs));
+	if (task->flags & PF_KTHREAD)
+		return w;
+	bpf_probe_read_kernel(&w->regs, sizeof(w->regs), bpf_task_pt_regs(task));
+	w->head.syscall = syscall_of(task, &w->regs);
+	return w;
+}
+
+/* The kernel's part of the current thread's stack, bytes. */
+#define KERNEL_CHAIN(ctx, w, skip)                                                                         \
+	({                                                                                                 \
+		__s64 got = bpf_get_stack((ctx), &(w)->chain, KERNEL_DEPTH * 8, (skip));                   \
+		got > 0 ? got : 0;                                                                         \
+	})

@@ -1,0 +1,71 @@
+package bpfcopy
+
+import (
+	"fmt"
+	"strings"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/candid-profiler/candid/internal/capture"
+)
+
+// events are Options.Events by how they are sampled.
+type events struct {
+	ticks []uint16 // those that a CPU's clock samples: cpu, and the running part of wall
+	wall  int      // index, -1: not asked for
+	off   int      // the same
+}
+
+// sort finds out how to sample by what was asked for.
+func sortEvents(list []capture.Event) (*events, error) {
+	ev := &events{wall: -1, off: -1}
+	if len(list) == 0 {
+		ev.ticks = []uint16{0}
+	}
+	for i, e := range list {
+		switch e.Kind {
+		case capture.CPUTime:
+			ev.ticks = append(ev.ticks, uint16(i))
+		case capture.Wall:
+			ev.ticks = append(ev.ticks, uint16(i))
+			ev.wall = i
+		case capture.OffCPU:
+			ev.off = i
+		default:
+			return nil, fmt.Errorf("sample by %s: %w", e.Name, capture.ErrUnsupported)
+		}
+	}
+	return ev, nil
+}
+
+// describe says what is sampled by, for people.
+func (ev *events) describe(opts capture.Options) string {
+	var parts []string
+	if len(ev.ticks) > 0 {
+		parts = append(parts, fmt.Sprintf("cpu-clock, %.4g Hz per CPU", 1/opts.Period.Seconds()))
+	}
+	if ev.wall >= 0 {
+		parts = append(parts, "and the scheduler's switches")
+	}
+	if ev.off >= 0 {
+		parts = append(parts, "sleeps of "+opts.LeastSleep().String()+" and longer one by one")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// attachEvent puts a program on a perf event: it gets cookie with each call. The
+// link that comes back takes it off when it is closed.
+func attachEvent(prog *ebpf.Program, event int, cookie uint64) (fd int, err error) {
+	const linkCreate, perfEvent = 28, 41 // BPF_LINK_CREATE, BPF_PERF_EVENT of linux/bpf.h
+	attr := struct {
+		prog, target, kind, flags uint32
+		cookie                    uint64
+	}{uint32(prog.FD()), uint32(event), perfEvent, 0, cookie}
+	n, _, errno := unix.Syscall(unix.SYS_BPF, linkCreate, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr))
+	if errno != 0 {
+		return -1, errno
+	}
+	return int(n), nil
+}

@@ -1,0 +1,206 @@
+package bpfcopy
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/target"
+)
+
+// asleep is what was read of threads that sleep while a recording ends. Their
+// registers come from the kernel, their stacks are read from outside: neither
+// changes while they sleep, and whether they did all the time is asked afterwards.
+type asleep struct {
+	looks  []byte // records of bpf/away.c
+	stacks []byte
+	copies []stackCopy
+	maps   map[uint32][]target.Mapping // by process
+	still  map[uint32]uint64           // since when each thread sleeps, by its number
+}
+
+// stackCopy is a copy in asleep.stacks.
+type stackCopy struct {
+	look     int // index into looks
+	at, top  uint64
+	off, len int
+}
+
+const (
+	// lookArena is how many bytes of stacks are read before they are handed over.
+	lookArena = 4 << 20
+	// nearStack is how far from its thread's descriptor a stack pointer may be.
+	nearStack = 64 << 20
+)
+
+// lookAsleep hands over the sleeps that the end of the recording cuts off. It
+// says whether there were any.
+func (e *Engine) lookAsleep(end uint64, sink capture.Sink) bool {
+	a := &e.seen
+	a.looks, a.maps = a.looks[:0], map[uint32][]target.Mapping{}
+	var started uint64
+	if e.progs.away.coll.Variables["started"].Get(&started) != nil {
+		return false
+	}
+	err := e.progs.away.each(func(b []byte) {
+		if word(b[offLookSince:]) != 0 {
+			a.looks = append(a.looks, b...)
+		}
+	})
+	if err != nil || len(a.looks) == 0 {
+		return false
+	}
+	for next := 0; next < len(a.looks); {
+		next = a.read(next, maxStackOf(e.opts))
+		a.still = map[uint32]uint64{}
+		if e.progs.away.each(func(b []byte) {
+			a.still[binary.LittleEndian.Uint32(b[offLookTID:])] = word(b[offLookSince:])
+		}) != nil {
+			break
+		}
+		for _, c := range a.copies {
+			e.handAsleep(c, started, end, sink)
+		}
+	}
+	return true
+}
+
+// read copies stacks from record next on, as many as there is room for, and
+// gives the record to go on with.
+func (a *asleep) read(next, maxStack int) int {
+	a.stacks, a.copies = a.stacks[:0], a.copies[:0]
+	for next < len(a.looks) && len(a.stacks) < lookArena {
+		a.copies = append(a.copies, a.copyStack(next, maxStack))
+		next += lookSize
+	}
+	return next
+}
+
+func (a *asleep) copyStack(look, maxStack int) stackCopy {
+	b := a.looks[look : look+lookSize]
+	le := binary.LittleEndian
+	pid := le.Uint32(b[offLookPID:])
+	var snap capture.Snapshot
+	decodeRegs(b[offLookRegs:offLookKernel], &snap.Regs)
+	sp := snap.Regs.SP()
+	c := stackCopy{look: look, at: sp - belowSP, off: len(a.stacks)}
+	if sp < 4096 || sp >= 1<<56 {
+		return c
+	}
+	limit := uint64(maxStack)
+	end := a.top(int(pid), sp, le.Uint64(b[offLookThreadBase:]), le.Uint64(b[offLookFirstStack:])+16)
+	c.top = end
+	if end == 0 {
+		limit = min(limit, unknownStack)
+		end = a.mappingEnd(pid, sp)
+	}
+	if end <= sp {
+		return c
+	}
+	size := min(end-c.at, limit)
+	from := len(a.stacks)
+	a.stacks = append(a.stacks, make([]byte, size)...)
+	n := readMemory(int(pid), a.stacks[from:], c.at)
+	if n == 0 {
+		// The page below the stack pointer may be a guard.
+		c.at = sp
+		n = readMemory(int(pid), a.stacks[from:from+int(size-belowSP)], sp)
+	}
+	a.stacks = a.stacks[:from+n]
+	c.len = n
+	return c
+}
+
+// top is the end of a thread's stack where C libraries or exec put it, else 0.
+func (a *asleep) top(pid int, sp, base, first uint64) uint64 {
+	if sp < base && base-sp <= nearStack {
+		var word [8]byte
+		if readMemory(pid, word[:], base) == len(word) && baseIsTop(base, binary.LittleEndian.Uint64(word[:])) {
+			return base
+		}
+	}
+	if sp < first && first-sp <= nearStack {
+		return first
+	}
+	return 0
+}
+
+// mappingEnd is where the mapping ends that holds an address, 0 if there is none.
+func (a *asleep) mappingEnd(pid uint32, addr uint64) uint64 {
+	maps, ok := a.maps[pid]
+	if !ok {
+		if p, err := target.Open(int(pid)); err == nil {
+			maps, _ = p.Mappings()
+			_ = p.Close()
+		}
+		a.maps[pid] = maps
+	}
+	for i := range maps {
+		if maps[i].Contains(addr) {
+			return maps[i].End
+		}
+	}
+	return 0
+}
+
+// readMemory reads what it can from an address of a process on.
+func readMemory(pid int, to []byte, addr uint64) int {
+	if len(to) == 0 {
+		return 0
+	}
+	local := []unix.Iovec{{Base: &to[0], Len: uint64(len(to))}}
+	n, err := unix.ProcessVMReadv(pid, local, []unix.RemoteIovec{{Base: uintptr(addr), Len: len(to)}}, 0)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
+
+// handAsleep hands over one thread's sleep, if it still lasts.
+func (e *Engine) handAsleep(c stackCopy, started, end uint64, sink capture.Sink) {
+	b := e.seen.looks[c.look : c.look+lookSize]
+	le, s := binary.LittleEndian, &e.snap
+	since, tid := le.Uint64(b[offLookSince:]), le.Uint32(b[offLookTID:])
+	if e.seen.still[tid] != since {
+		return // it has woken up, and was sampled
+	}
+	since = max(since, started)
+	if since >= end {
+		return
+	}
+	*s = capture.Snapshot{
+		Time: end, PID: le.Uint32(b[offLookPID:]), TID: tid, Flags: capture.InKernel,
+		Syscall: le.Uint32(b[offLookSyscall:]), Kernel: s.Kernel[:0],
+	}
+	for i := range min(le.Uint64(b[offLookKernelLen:]), lookDepth) {
+		s.Kernel = append(s.Kernel, le.Uint64(b[offLookKernel+8*i:]))
+	}
+	decodeRegs(b[offLookRegs:offLookKernel], &s.Regs)
+	s.StackAddr, s.StackTop, s.Stack = c.at, c.top, e.seen.stacks[c.off:c.off+c.len]
+	switch {
+	case c.len == 0:
+		s.Flags |= capture.StackUnread
+	case c.top == 0 || c.at+uint64(c.len) < c.top:
+		s.Flags |= capture.StackCut
+	}
+	e.bytes.Add(uint64(c.len))
+	time, state := end-since, min(capture.State(le.Uint32(b[offLookState:])), capture.Uninterruptible)
+	if state >= capture.Sleeping {
+		e.giveAway(sink, e.events.off, cutOff(time, uint64(e.opts.LeastSleep())), state)
+	}
+	e.giveAway(sink, e.events.wall, cutOff(time, uint64(e.opts.Period)), state)
+}
+
+// cutOff is what a stretch of time stands for whose end is not known: itself if
+// it is long, else a period as often as makes up for the others.
+func cutOff(time, period uint64) uint64 {
+	switch {
+	case time >= period:
+		return time
+	case rand.Uint64N(period) < time:
+		return period
+	}
+	return 0
+}

@@ -1,0 +1,169 @@
+package record
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+// compile builds a C program of testdata.
+func compile(t *testing.T, name string, flags ...string) string {
+	t.Helper()
+	exe := filepath.Join(t.TempDir(), name)
+	args := append([]string{"-O1", "-g", "-o", exe, "testdata/" + name + ".c", "-lpthread"}, flags...)
+	if out, err := exec.Command("cc", args...).CombinedOutput(); err != nil {
+		t.Fatalf("cc: %v\n%s", err, out)
+	}
+	return exe
+}
+
+// output makes what launched programs print go to the buffer that it gives.
+func output(t *testing.T) func() string {
+	t.Helper()
+	f, err := os.CreateTemp(t.TempDir(), "out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := os.Stdout
+	os.Stdout = f
+	return func() string {
+		os.Stdout = old
+		f.Close()
+		b, err := os.ReadFile(f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+}
+
+// known is what a thread of testdata/shares.c says of itself, ns.
+type known struct {
+	name, function          string
+	tid                     int
+	asleep, wall, run, wait float64
+}
+
+func (k known) sleep() float64 { return k.wall - k.run - k.wait }
+
+func parseKnown(t *testing.T, text string) []known {
+	t.Helper()
+	var list []known
+	for line := range strings.Lines(text) {
+		var k known
+		if _, err := fmt.Sscan(line, &k.name, &k.tid, &k.function, &k.asleep, &k.wall, &k.run, &k.wait); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		list = append(list, k)
+	}
+	if len(list) != 5 {
+		t.Fatalf("%d threads tell of themselves:\n%s", len(list), text)
+	}
+	return list
+}
+
+// amounts sums up an event's weights by thread and state, and by thread for
+// stacks with the function.
+func amounts(p *profile.Profile, event int, tid int, function string) (states map[profile.State]float64, in float64) {
+	states = map[profile.State]float64{}
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		if int(s.Event) != event || p.Threads[s.Thread].TID != tid {
+			continue
+		}
+		states[s.State] += float64(s.Weight)
+		for n := s.Node; n != profile.RootNode; n = p.Nodes[n].Parent {
+			if p.Funcs[p.Frames[p.Nodes[n].Frame].Func].Name == function {
+				in += float64(s.Weight)
+				break
+			}
+		}
+	}
+	return states, in
+}
+
+// recordShares runs testdata/shares.c and records it from its first instruction
+// to its end.
+func recordShares(t *testing.T, o Options) (*profile.Profile, []known) {
+	t.Helper()
+	exe := compile(t, "shares")
+	out := output(t)
+	defer out()
+	o.Command = []string{exe, "6"}
+	r := run(t, o)
+	if _, _, err := r.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	list := parseKnown(t, out())
+	if n := r.Profile.Losses.Lost; n > 0 {
+		t.Errorf("%d samples lost", n)
+	}
+	if err := r.Profile.Check(); err != nil {
+		t.Fatal(err)
+	}
+	return r.Profile, list
+}
+
+// off says by what part of whole the two differ.
+func off(got, want, whole float64) float64 { return math.Abs(got-want) / whole }
+
+// Time asleep is what the program itself measured, within 2 % of the recording
+// for each thread and for each function that waits.
+func TestOffCPUTruth(t *testing.T) {
+	p, list := recordShares(t, Options{Events: []string{"off-cpu"}})
+	for _, k := range list {
+		states, in := amounts(p, 0, k.tid, k.function)
+		slept := states[profile.StateSleeping] + states[profile.StateDisk]
+		t.Logf("%-8s slept %.1f ms, %.1f of them in %s; truth %.1f, %.1f", k.name, slept/1e6, in/1e6, k.function, k.sleep()/1e6, k.asleep/1e6)
+		if off(slept, k.sleep(), k.wall) > 0.02 {
+			t.Errorf("%s slept %.1f ms of %.1f, not %.1f", k.name, k.sleep()/1e6, k.wall/1e6, slept/1e6)
+		}
+		if off(in, k.asleep, k.wall) > 0.02 {
+			t.Errorf("%s slept %.1f ms of %.1f in %s, not %.1f", k.name, k.asleep/1e6, k.wall/1e6, k.function, in/1e6)
+		}
+		if states[profile.StateRunnable]+states[profile.StateRunning] > 0 {
+			t.Errorf("%s: off-cpu has time in which the thread ran or could: %v", k.name, states)
+		}
+	}
+	checkSleepers(t, p)
+}
+
+// checkSleepers looks at what the samples of sleepers say besides their weight.
+func checkSleepers(t *testing.T, p *profile.Profile) {
+	t.Helper()
+	calls, inner := map[string]bool{}, map[string]int{}
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		if s.State != profile.StateSleeping {
+			continue
+		}
+		calls[p.Syscalls[s.Syscall]] = true
+		if s.Node != profile.RootNode {
+			inner[p.Funcs[p.Frames[p.Nodes[s.Node].Frame].Func].Name]++
+		}
+	}
+	for _, want := range []string{"clock_nanosleep", "futex", "read"} {
+		if !calls[want] {
+			t.Errorf("no thread sleeps in %s: %v", want, calls)
+		}
+	}
+	for name := range inner {
+		if strings.Contains(name, "bpf") || strings.HasSuffix(name, "schedule") {
+			t.Errorf("a stack begins with %s: %v", name, inner)
+		}
+	}
+	var b bytes.Buffer
+	q := p.Quality()
+	fmt.Fprintf(&b, "%d stacks: %d complete, %d truncated, %d broken", q.Samples, q.Complete+q.Stitched, q.Truncated, q.Broken)
+	if q.Complete+q.Stitched < q.Samples*98/100 {
+		t.Error(b.String())
+	}
+	t.Log(b.String())
+}
