@@ -39,7 +39,7 @@ func TestThreadInfo(t *testing.T) {
 	forMajors(t, func(t *testing.T, major int) {
 		layouts := heapFlags(major)
 		if major == 21 {
-			layouts = append(layouts, "-XX:LockingMode=2") // the way of later releases
+			layouts = append(layouts, "-XX:+UnlockExperimentalVMOptions -XX:LockingMode=2") // the way of later releases
 		}
 		for _, flags := range layouts {
 			t.Run(flags, func(t *testing.T) {

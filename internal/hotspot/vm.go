@@ -37,6 +37,10 @@ type VM struct {
 
 	process *target.Process // nil if only a memory image is read
 
+	safepoint      safepointVars
+	safepointTried bool
+	safepointErr   error
+
 	notes map[string]bool
 
 	stepping stepping // of the rules for stepping over frames

@@ -51,7 +51,7 @@ func testClasses(t testing.TB) string {
 		if classes.err != nil {
 			return
 		}
-		out, err := exec.Command(javac, "-g", "-d", classes.dir, filepath.Join("testdata", "Parked.java"), filepath.Join("testdata", "Churn.java"), filepath.Join("testdata", "Locks.java")).CombinedOutput()
+		out, err := exec.Command(javac, "-g", "-d", classes.dir, filepath.Join("testdata", "Parked.java"), filepath.Join("testdata", "Churn.java"), filepath.Join("testdata", "Locks.java"), filepath.Join("testdata", "Unsafepoint.java")).CombinedOutput()
 		if err != nil {
 			classes.err = fmt.Errorf("javac: %v\n%s", err, out)
 		}

@@ -1,0 +1,71 @@
+package hotspot
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// While a thread does not come to a safepoint, the VM is seen to wait for it.
+func TestSafepoint(t *testing.T) {
+	forMajors(t, func(t *testing.T, major int) {
+		t.Parallel()
+		flags := []string{"-XX:-UseCountedLoopSafepoints"}
+		if major >= 11 {
+			flags = append(flags, "-XX:LoopStripMiningIter=0")
+		}
+		p := startProgram(t, major, append(flags, "Unsafepoint")...)
+		vm := openVM(t, p)
+		var looping uint32
+		for tid, name := range vm.ThreadNames() {
+			if name == "looping" {
+				looping = uint32(tid)
+			}
+		}
+		if major == 8 { // its library has no symbols
+			if _, err := vm.Safepoint(); err == nil || !strings.Contains(err.Error(), "symbols") {
+				t.Errorf("the state of a safepoint that cannot be seen: %v", err)
+			}
+		} else {
+			waited, since := 0, time.Duration(0)
+			for end := time.Now().Add(60 * time.Second); waited < 20; time.Sleep(10 * time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatalf("a wait for a safepoint was seen %d times", waited)
+				}
+				s, err := vm.Safepoint()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if s.State != Synchronizing {
+					continue
+				}
+				waited++
+				in := vm.Census().InJava()
+				if again, _ := vm.Safepoint(); again != s {
+					continue // it is over
+				}
+				if !slices.Equal(in, []uint32{looping}) {
+					t.Errorf("it waits for %v, it should for %d", in, looping)
+				}
+				if s.Operation != "VM_G1CollectFull" {
+					t.Errorf("it is for %q", s.Operation)
+				}
+				var now unix.Timespec
+				if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+					t.Fatal(err)
+				}
+				since = max(since, s.Since(now.Nano()))
+			}
+			if major >= 17 && (since < 20*time.Millisecond || since > time.Minute) {
+				t.Errorf("it waited for %v at most", since)
+			}
+			t.Logf("%d looks while it waited, for %v at most", waited, since)
+		}
+		if s, ok := vm.ThreadState(looping); !ok || s.VM != VMInJava {
+			t.Errorf("the thread in the loop is %s", s.VM)
+		}
+	})
+}
