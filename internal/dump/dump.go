@@ -17,7 +17,7 @@ const Schema = "candid.dump/1"
 type Options struct {
 	PIDs     []int          // processes, at least one
 	Threads  *regexp.Regexp // keep only threads with such a name; nil: all
-	Patience time.Duration  // how long to try for a thread that runs; 0 is 200 ms
+	Patience time.Duration  // how long to try for a thread that runs; 0 is half a second
 }
 
 // Dump is one look at all threads. The threads of a process are looked at one

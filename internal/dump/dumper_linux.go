@@ -25,7 +25,7 @@ type Dumper struct {
 // target.Open.
 func New(o Options) (*Dumper, error) {
 	if o.Patience <= 0 {
-		o.Patience = 200 * time.Millisecond
+		o.Patience = 500 * time.Millisecond
 	}
 	d := &Dumper{o: o}
 	files := native.NewFiles()

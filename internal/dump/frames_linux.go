@@ -28,15 +28,3 @@ func (p *process) frames(f walk.Frame) []Frame {
 	l.named[key] = out
 	return out
 }
-
-// java fills in what the Java VM says of a thread.
-func (p *process) java(t *Thread) {
-	if p.VM == nil {
-		return
-	}
-	s, ok := p.VM.ThreadState(uint32(t.TID))
-	if !ok {
-		return
-	}
-	t.Java = &Java{State: s.Java.String(), VMState: s.VM.String()}
-}

@@ -11,6 +11,7 @@ import (
 	"github.com/candid-profiler/candid/internal/capture/asleep"
 	"github.com/candid-profiler/candid/internal/capture/suspend"
 	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/hotspot"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -18,13 +19,13 @@ import (
 
 // look is what one look at a process keeps while it lasts.
 type look struct {
-	maps  []target.Mapping
-	names map[int]string // of Java threads
-	named map[frameKey][]Frame
-	stack walk.Stack
-	copy  []byte
-	syms  []symbol.Frame
-	stood []time.Duration
+	maps   []target.Mapping
+	census *hotspot.Census // nil: no Java VM
+	named  map[frameKey][]Frame
+	stack  walk.Stack
+	copy   []byte
+	syms   []symbol.Frame
+	stood  []time.Duration
 }
 
 // frameKey is what makes two frames the same.
@@ -65,7 +66,8 @@ func (p *process) take(o *Options) (*Process, error) {
 	}
 	out.Count = len(tids)
 	if p.VM != nil {
-		l.names = p.VM.ThreadNames()
+		l.census = p.VM.Census()
+		p.safepoint(out)
 	}
 	var running []int // indices of threads that were not read yet
 	out.Threads = make([]Thread, 0, len(tids))
@@ -80,6 +82,7 @@ func (p *process) take(o *Options) (*Process, error) {
 		}
 	}
 	p.running(out, running, time.Now().Add(o.Patience))
+	p.nameOwners(out)
 	out.Stops = stopsOf(l.stood)
 	return out, nil
 }
@@ -99,9 +102,9 @@ func (p *process) thread(tid int) (Thread, bool) {
 		return Thread{}, false
 	}
 	t := Thread{TID: tid, Name: name, State: stateNames[state], Kind: "native", Read: ReadNot, Frames: []Frame{}}
-	if java, ok := p.look.names[tid]; ok {
-		t.Kind = "java"
-		if java != name {
+	if c := p.look.census; c != nil {
+		t.Kind = c.Kind(uint32(tid), name).String()
+		if java, ok := c.Name(uint32(tid)); ok && java != name {
 			t.Name, t.OSName = java, name
 		}
 	}

@@ -121,7 +121,7 @@ func (j *Java) text(b *bufio.Writer) {
 
 // text says what a thread has to do with an object, as jstack does.
 func (l *Lock) text() string {
-	s := fmt.Sprintf("- %s <%#x> (a %s)", l.How, l.Address, plain(l.Class))
+	s := fmt.Sprintf("- %s <0x%016x> (a %s)", l.How, l.Address, plain(l.Class))
 	if l.Owner != "" || l.OwnerTID != 0 {
 		s += fmt.Sprintf(" held by %q tid=%d", plain(l.Owner), l.OwnerTID)
 	}
@@ -205,7 +205,7 @@ func (p *Process) deadlockText(b *bufio.Writer, cycle []int) {
 			t := &p.Threads[j]
 			if t.TID == tid && t.Java != nil && t.Java.WaitsFor != nil {
 				l := t.Java.WaitsFor
-				fmt.Fprintf(b, "  %s waits for <%#x> (a %s), which %s holds\n", p.name(tid), l.Address, plain(l.Class), p.name(cycle[(i+1)%len(cycle)]))
+				fmt.Fprintf(b, "  %s waits for <0x%016x> (a %s), which %s holds\n", p.name(tid), l.Address, plain(l.Class), p.name(cycle[(i+1)%len(cycle)]))
 			}
 		}
 	}

@@ -17,6 +17,8 @@ type Census struct {
 	byAddr  map[uint64]uint32 // JavaThread to tid
 	byOwner map[uint64]uint32 // 25+: what monitors call an owner to tid
 	holds   map[uint32][]Object
+	names   map[uint32]string // by tid, as far as they were asked for
+	classes map[uint64]string // by Klass
 }
 
 type censusThread struct {
@@ -31,6 +33,7 @@ func (vm *VM) Census() *Census {
 	c := &Census{
 		vm: vm, byTID: make(map[uint32]int), byAddr: make(map[uint64]uint32),
 		byOwner: make(map[uint64]uint32), holds: make(map[uint32][]Object),
+		names: make(map[uint32]string), classes: make(map[uint64]string),
 	}
 	list := vm.listThreads()
 	vm.heap.begin()
@@ -102,7 +105,7 @@ func (c *Census) readLockStacks() {
 			if vm.heap.color.mode != colorGenerational {
 				oop = vm.heap.address(oop)
 			}
-			if o, ok := vm.object(oop); ok {
+			if o, ok := c.object(oop); ok {
 				c.hold(t.tid, o)
 			}
 		}
@@ -150,7 +153,7 @@ func (c *Census) readMonitors() {
 }
 
 func (c *Census) noteMonitor(at uint64) {
-	o, ok := c.vm.monitorObject(at)
+	o, ok := c.monitorObject(at)
 	if !ok {
 		return
 	}
@@ -200,6 +203,45 @@ func (c *Census) owner(monitor uint64, o Object) uint32 {
 		}
 	}
 	return 0
+}
+
+// Name is what Java calls a thread; false if it is none of Java's or its name
+// cannot be told for sure. It is read once.
+func (c *Census) Name(tid uint32) (string, bool) {
+	if name, ok := c.names[tid]; ok {
+		return name, true
+	}
+	i, ok := c.byTID[tid]
+	if !ok || c.vm.off.threadObj == absent || !c.vm.heap.ok {
+		return "", false
+	}
+	name, ok := c.vm.steadyName(c.threads[i].javaThread)
+	if ok {
+		c.names[tid] = name
+	}
+	return name, ok
+}
+
+// object gives an object with the name of its class; false if what is there is
+// none.
+func (c *Census) object(oop uint64) (Object, bool) {
+	if oop == 0 || oop&7 != 0 {
+		return Object{}, false
+	}
+	klass, ok := c.vm.klassOf(oop)
+	if !ok || klass == 0 || klass&7 != 0 {
+		return Object{}, false
+	}
+	name, ok := c.classes[klass]
+	if !ok {
+		if name = c.vm.className(klass); name == "" {
+			return Object{}, false
+		}
+		_, name = className(name)
+		name = printable(name)
+		c.classes[klass] = name
+	}
+	return Object{Addr: oop, Class: name}, true
 }
 
 // InJava lists the threads that a safepoint would have to wait for: those in

@@ -177,6 +177,19 @@ func (vm *VM) reference(addr uint64) (uint64, bool) {
 	return h.oopBase + uint64(v)<<h.oopShift, true
 }
 
+// referenceIn is reference for an object that has been read.
+func (h *heapLayout) referenceIn(object []byte, offset uint64) (uint64, bool) {
+	if offset > uint64(len(object)) || uint64(len(object))-offset < 8 {
+		return 0, false
+	}
+	if !h.compressedOops {
+		v := binary.LittleEndian.Uint64(object[offset:])
+		return h.address(v), v != 0
+	}
+	v := binary.LittleEndian.Uint32(object[offset:])
+	return h.oopBase + uint64(v)<<h.oopShift, v != 0
+}
+
 // handle follows a reference that the VM itself holds.
 func (vm *VM) handle(v uint64) (oop uint64, ok bool) {
 	if v == 0 {

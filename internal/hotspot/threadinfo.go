@@ -1,6 +1,11 @@
 package hotspot
 
-import "strings"
+import (
+	"encoding/binary"
+	"strings"
+
+	"github.com/candid-profiler/candid/internal/target"
+)
 
 // Object is an object of the Java heap. The collector may move it at any time.
 type Object struct {
@@ -50,81 +55,78 @@ func (c *Census) Thread(tid uint32) (info ThreadInfo, ok bool) {
 		return info, false
 	}
 	vm, t := c.vm, &c.threads[i]
-	if vm.off.threadState != absent {
-		if v, ok := vm.peek.u32(t.addr + vm.off.threadState); ok {
-			info.State.VM = vmState(v)
-		}
-	}
 	info.Kind = KindJava
 	info.Holds = c.holds[tid]
+	var words [3][8]byte // state, monitor to enter, monitor waited on
+	offsets := [len(words)]uint64{vm.off.threadState, vm.off.pendingMonitor, vm.off.waitingMonitor}
+	reqs := make([]target.Read, 0, len(words))
+	for i, off := range offsets {
+		if off != absent {
+			reqs = append(reqs, target.Read{Addr: t.addr + off, Buf: words[i][:]})
+		}
+	}
+	vm.peek.readV(reqs)
+	if vm.off.threadState != absent {
+		info.State.VM = vmState(binary.LittleEndian.Uint32(words[0][:]))
+	}
 	if vm.off.threadObj == absent || !vm.heap.ok {
 		return info, true
 	}
+	info.Name, _ = c.Name(tid)
+	info.Kind = kindOfJava(info.Name)
 	vm.heap.refresh(&vm.peek)
+	blocker := uint64(0)
 	for range 3 { // the collector may move the object meanwhile
-		if vm.readThread(&info, t) {
+		if b, ok := vm.readThread(&info, t); ok {
+			blocker = b
 			break
 		}
 	}
-	info.Kind = kindOfJava(info.Name)
 	if info.Kind == KindCompiler {
 		vm.compiling(&info, t.addr)
 	}
-	c.wait(&info, t)
+	info.Wait = c.wait(info.State.Java, word(words[1][:], 0), word(words[2][:], 0), blocker)
 	return info, true
 }
 
-// readThread reads a thread's object; false unless it points back to the thread, before
-// and after.
-func (vm *VM) readThread(info *ThreadInfo, t *censusThread) bool {
-	status, ok := vm.threadStatus(t.addr, t.object)
-	if !ok {
-		return false
-	}
+// readThread reads a thread's object, and gives the object that it is parked for
+// with it; false unless the object points back to the thread and stays where it
+// is.
+func (vm *VM) readThread(info *ThreadInfo, t *censusThread) (blocker uint64, ok bool) {
 	oop, ok := vm.handle(t.object)
+	if !ok {
+		return 0, false
+	}
 	f := vm.threadLayout(oop)
-	if !ok || !f.ok {
-		return false
+	if !f.ok {
+		return 0, false
 	}
-	info.State.Java = javaStates[status]
-	info.Name, _ = vm.threadName(t.javaThread)
+	b := make([]byte, f.span)
+	if vm.peek.r.ReadAt(b, oop) != nil || word(b, f.eetop) != t.addr {
+		return 0, false
+	}
 	if f.id != absent {
-		info.ID, _ = vm.i64(oop + f.id)
+		info.ID = int64(word(b, f.id))
 	}
-	in := oop
+	if f.parkBlocker != absent {
+		blocker, _ = vm.heap.referenceIn(b, f.parkBlocker)
+	}
+	in := b
 	if f.holder != absent {
-		if in, ok = vm.reference(oop + f.holder); !ok {
-			return false
+		holder, ok := vm.heap.referenceIn(b, f.holder)
+		if in = make([]byte, f.holderSpan); !ok || vm.peek.r.ReadAt(in, holder) != nil {
+			return 0, false
 		}
 	}
+	info.State.Java = javaStates[binary.LittleEndian.Uint32(in[f.status:])]
 	if f.prio != absent {
-		p, _ := vm.i32(in + f.prio)
-		info.Priority = int(p)
+		info.Priority = int(int32(binary.LittleEndian.Uint32(in[f.prio:])))
 	}
 	if f.daemon != absent {
-		d, _ := vm.peek.u8(in + f.daemon)
-		info.Daemon = d != 0
+		info.Daemon = in[f.daemon] != 0
 	}
-	back, ok := vm.peek.u64(oop + f.eetop)
-	return ok && back == t.addr
-}
-
-// object gives an object with the name of its class; false if what is there is
-// none.
-func (vm *VM) object(oop uint64) (Object, bool) {
-	if oop == 0 || oop&7 != 0 {
-		return Object{}, false
-	}
-	klass, ok := vm.klassOf(oop)
-	if !ok || klass == 0 || klass&7 != 0 {
-		return Object{}, false
-	}
-	name := vm.className(klass)
-	if name == "" {
-		return Object{}, false
-	}
-	_, exact := className(name)
-	return Object{Addr: oop, Class: printable(exact)}, true
+	again, ok := vm.handle(t.object)
+	return blocker, ok && again == oop
 }
 
 // weakSince is the release in which an ObjectMonitor began to keep its object by
@@ -132,7 +134,8 @@ func (vm *VM) object(oop uint64) (Object, bool) {
 const weakSince = 16
 
 // monitorObject is the object that a monitor belongs to.
-func (vm *VM) monitorObject(monitor uint64) (Object, bool) {
+func (c *Census) monitorObject(monitor uint64) (Object, bool) {
+	vm := c.vm
 	v, ok := vm.peek.member(monitor, vm.t.field("ObjectMonitor::_object"))
 	if !ok || v == 0 {
 		return Object{}, false
@@ -142,48 +145,32 @@ func (vm *VM) monitorObject(monitor uint64) (Object, bool) {
 			return Object{}, false
 		}
 	}
-	return vm.object(vm.heap.address(v))
+	return c.object(vm.heap.address(v))
 }
 
-// wait finds what a thread waits for.
-func (c *Census) wait(info *ThreadInfo, t *censusThread) {
-	vm, w := c.vm, &info.Wait
-	monitor := func(off uint64) (uint64, bool) {
-		if off == absent {
-			return 0, false
+// wait finds what a thread waits for, by the monitors that it waits to enter and
+// on, and by what it is parked for; each may be 0.
+func (c *Census) wait(state JavaState, pending, waiting, blocker uint64) Wait {
+	kind, monitor := WaitsOn, waiting
+	switch {
+	case pending != 0 && state != JavaRunnable:
+		kind, monitor = WaitsToLock, pending
+	case waiting != 0 && state == JavaBlocked: // it was notified and wants the lock back
+		kind = WaitsToLock
+	case waiting != 0:
+	case blocker != 0 && (state == JavaParked || state == JavaTimedParked):
+		if o, ok := c.object(blocker); ok {
+			return Wait{WaitsParked, o, c.exclusiveOwner(blocker)}
 		}
-		m, ok := vm.peek.u64(t.addr + off)
-		return m, ok && m != 0
+		return Wait{}
+	default:
+		return Wait{}
 	}
-	if m, ok := monitor(vm.off.pendingMonitor); ok && info.State.Java != JavaRunnable {
-		if o, ok := vm.monitorObject(m); ok {
-			*w = Wait{WaitsToLock, o, c.owner(m, o)}
-		}
-		return
-	}
-	if m, ok := monitor(vm.off.waitingMonitor); ok {
-		if o, ok := vm.monitorObject(m); ok {
-			*w = Wait{WaitsOn, o, c.owner(m, o)}
-			if info.State.Java == JavaBlocked { // it was notified and wants the lock back
-				w.Kind = WaitsToLock
-			}
-		}
-		return
-	}
-	if info.State.Java != JavaParked && info.State.Java != JavaTimedParked {
-		return
-	}
-	oop, ok := vm.handle(t.object)
-	if !ok || vm.heap.thread.parkBlocker == absent {
-		return
-	}
-	blocker, ok := vm.reference(oop + vm.heap.thread.parkBlocker)
+	o, ok := c.monitorObject(monitor)
 	if !ok {
-		return
+		return Wait{}
 	}
-	if o, ok := vm.object(blocker); ok {
-		*w = Wait{WaitsParked, o, c.exclusiveOwner(blocker)}
-	}
+	return Wait{kind, o, c.owner(monitor, o)}
 }
 
 // exclusiveOwner is the thread that holds a lock of java.util.concurrent, by the
@@ -230,8 +217,8 @@ func (vm *VM) compiling(info *ThreadInfo, thread uint64) {
 		return
 	}
 	info.Compiling, info.Tier = m.function, int(tier)
-	if bci, ok := vm.i32(task + t.field("CompileTask::_osr_bci").offset); ok && t.field("CompileTask::_osr_bci").ok {
-		info.Loop = bci >= 0
+	if bci, ok := vm.peek.member(task, field{ok: true, offset: t.field("CompileTask::_osr_bci").offset, width: 4, signed: true}); ok {
+		info.Loop = int64(bci) >= 0
 	}
 }
 
@@ -271,7 +258,7 @@ var namedThreads = []struct {
 	{"ZUnmapp", KindGC}, {"XDriver", KindGC}, {"XWorker", KindGC}, {"XDirect", KindGC}, {"XStat", KindGC}, {"XUncomm", KindGC},
 	{"XUnmapp", KindGC}, {"Shenand", KindGC}, {"StrDedup", KindGC}, {"RuntimeWorker", KindGC}, {"Epsilon", KindGC},
 	{"VM Thre", KindVM}, {"VM Peri", KindVM}, {"Signal Dispatcher", KindVM}, {"Service Thread", KindVM}, {"Monitor Deflation Thread", KindVM},
-	{"Notification Thread", KindVM}, {"Attach Listener", KindVM}, {"JFR Sam", KindVM}, {"JFR Peri", KindVM}, {"AsyncLo", KindVM},
+	{"Notification Thread", KindVM}, {"Sweeper thread", KindVM}, {"Attach Listener", KindVM}, {"JFR Sam", KindVM}, {"JFR Peri", KindVM}, {"AsyncLo", KindVM},
 }
 
 // kindOfJava tells a thread in the VM's list from the program's own: only names
@@ -288,15 +275,13 @@ func kindOfJava(name string) ThreadKind {
 	return KindJava
 }
 
-// KindOfThread says what a thread is for; comm is what the kernel calls it.
-func (vm *VM) KindOfThread(tid uint32, comm string) ThreadKind {
-	if _, ok := vm.javaThread(tid); ok {
-		if name, ok := vm.ThreadName(tid); ok {
-			return kindOfJava(name)
-		}
-		return KindJava
+// Kind says what a thread is for; comm is what the kernel calls it.
+func (c *Census) Kind(tid uint32, comm string) ThreadKind {
+	if _, ok := c.byTID[tid]; !ok {
+		return kindOfNative(comm)
 	}
-	return kindOfNative(comm)
+	name, _ := c.Name(tid)
+	return kindOfJava(name)
 }
 
 func kindOfNative(comm string) ThreadKind {

@@ -74,10 +74,10 @@ func TestThreadInfo(t *testing.T) {
 					switch {
 					case strings.Contains(w.name, "CompilerThread"):
 						wantKind = KindCompiler
-					case slices.Contains([]string{"Signal Dispatcher", "Service Thread", "Monitor Deflation Thread", "Notification Thread"}, w.name):
+					case slices.Contains([]string{"Signal Dispatcher", "Service Thread", "Monitor Deflation Thread", "Notification Thread", "Sweeper thread"}, w.name):
 						wantKind = KindVM
 					}
-					if info.Kind != wantKind || vm.KindOfThread(uint32(tid), "G1 Conc#0") != wantKind {
+					if info.Kind != wantKind || c.Kind(uint32(tid), "G1 Conc#0") != wantKind {
 						t.Errorf("%q is of kind %s", w.name, info.Kind)
 					}
 					if o, ok := owners[w.name]; ok {

@@ -105,6 +105,8 @@ type threadFields struct {
 	daemon uint64
 
 	parkBlocker uint64
+
+	span, holderSpan int // bytes of the object, and of its holder, that have all of these
 }
 
 // threadLayout finds java.lang.Thread's fields, from any thread's object.
@@ -146,8 +148,28 @@ func (vm *VM) threadLayout(oop uint64) *threadFields {
 		fields = vm.classFields(klass)
 	}
 	f.status, f.prio, f.daemon = at(fields, "threadStatus", "I"), at(fields, "priority", "I"), at(fields, "daemon", "Z")
-	f.ok = f.eetop != absent && f.status != absent
+	own := []uint64{f.eetop, f.id, f.name.offset, f.holder, f.parkBlocker}
+	inner := []uint64{f.status, f.prio, f.daemon}
+	if f.holder == absent {
+		own = append(own, inner...)
+	}
+	f.span, f.holderSpan = spanOf(own), spanOf(inner)
+	f.ok = f.eetop != absent && f.status != absent && f.name.signature != "" && f.span <= maxThreadObject && f.holderSpan <= maxThreadObject
 	return f
+}
+
+// maxThreadObject bounds the part of a thread's object that is read, bytes.
+const maxThreadObject = 1 << 10
+
+// spanOf is the end of the last of some fields, of 8 bytes at most each.
+func spanOf(offsets []uint64) int {
+	end := uint64(0)
+	for _, o := range offsets {
+		if o != absent {
+			end = max(end, o+8)
+		}
+	}
+	return int(min(end, maxThreadObject+1))
 }
 
 // className is the name of a class as the VM has it, "" if it cannot be read.
@@ -216,12 +238,6 @@ func (vm *VM) threadStatus(addr, ref uint64) (uint32, bool) {
 	}
 	back, ok := vm.peek.u64(oop + f.eetop)
 	return v, ok && back == addr
-}
-
-// i32 reads a Java int.
-func (vm *VM) i32(addr uint64) (int32, bool) {
-	v, ok := vm.peek.u32(addr)
-	return int32(v), ok
 }
 
 // i64 reads a Java long.

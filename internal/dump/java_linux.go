@@ -1,0 +1,111 @@
+package dump
+
+import (
+	"maps"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/candid-profiler/candid/internal/hotspot"
+)
+
+// java fills in what the Java VM says of a thread now.
+func (p *process) java(t *Thread) {
+	c := p.look.census
+	if c == nil {
+		return
+	}
+	info, ok := c.Thread(uint32(t.TID))
+	if !ok {
+		return
+	}
+	t.Kind = info.Kind.String()
+	j := &Java{
+		ID: info.ID, Daemon: info.Daemon, Priority: info.Priority, State: info.State.Java.String(), VMState: info.State.VM.String(),
+		Compiling: info.Compiling, Tier: info.Tier,
+	}
+	if how, ok := waitNames[info.Wait.Kind]; ok {
+		j.WaitsFor = &Lock{How: how, Class: info.Wait.Object.Class, Address: info.Wait.Object.Addr, OwnerTID: int(info.Wait.Owner)}
+	}
+	for _, o := range info.Holds {
+		if info.Wait.Kind == hotspot.WaitsOn && o == info.Wait.Object {
+			continue // it lets go of it while it waits
+		}
+		j.Holds = append(j.Holds, Lock{How: "locked", Class: o.Class, Address: o.Addr})
+	}
+	if id, name, ok := p.VM.VirtualThread(uint32(t.TID)); ok {
+		j.Virtual = &Virtual{ID: id, Name: name}
+	}
+	t.Java = j
+}
+
+// waitNames are jstack's words.
+var waitNames = map[hotspot.WaitKind]string{
+	hotspot.WaitsToLock: "waiting to lock", hotspot.WaitsOn: "waiting on", hotspot.WaitsParked: "parking to wait for",
+}
+
+// safepoint says what the VM's safepoint is at, nil if there is none.
+func (p *process) safepoint(out *Process) {
+	if p.VM == nil {
+		return
+	}
+	s, err := p.VM.Safepoint()
+	if err != nil {
+		out.Notes = append(out.Notes, "safepoints are not seen: "+err.Error())
+		return
+	}
+	if s.State == hotspot.SafepointNone {
+		return
+	}
+	sp := &Safepoint{State: s.State.String(), Operation: s.Operation}
+	var now unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) == nil {
+		sp.SinceMS = float64(s.Since(now.Nano()).Microseconds()) / 1000
+	}
+	if s.State == hotspot.Synchronizing {
+		for _, tid := range p.look.census.InJava() {
+			sp.WaitsFor = append(sp.WaitsFor, int(tid))
+		}
+	}
+	out.Safepoint = sp
+}
+
+// nameOwners puts names to the threads that hold what others wait for, and finds
+// those that wait for each other.
+func (p *process) nameOwners(out *Process) {
+	next := make(map[int]int) // whom a thread waits for
+	for i := range out.Threads {
+		t := &out.Threads[i]
+		if t.Java == nil || t.Java.WaitsFor == nil || t.Java.WaitsFor.OwnerTID == 0 {
+			continue
+		}
+		l := t.Java.WaitsFor
+		l.Owner, _ = p.look.census.Name(uint32(l.OwnerTID))
+		if l.How != "waiting on" && t.Read == ReadAsleep {
+			next[t.TID] = l.OwnerTID
+		}
+	}
+	out.Deadlocks = cycles(next)
+}
+
+// cycles finds the rings of a map in which each entry leads to at most one other.
+func cycles(next map[int]int) [][]int {
+	var out [][]int
+	done := make(map[int]int) // the start from which an entry was first come to
+	for _, start := range slices.Sorted(maps.Keys(next)) {
+		at, ok := start, true
+		for ok && done[at] == 0 {
+			done[at] = start
+			at, ok = next[at]
+		}
+		if !ok || done[at] != start {
+			continue
+		}
+		ring := []int{at}
+		for n := next[at]; n != at; n = next[n] {
+			ring = append(ring, n)
+		}
+		out = append(out, ring)
+	}
+	return out
+}
