@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -231,13 +230,6 @@ func children(t *testing.T, pid string) string {
 // A filter as containers have it is told from missing privileges.
 func TestDoctorBehindFilter(t *testing.T) {
 	root(t)
-	forbidden := []uint32{unix.SYS_PERF_EVENT_OPEN, unix.SYS_BPF, unix.SYS_PROCESS_VM_READV}
-	prog := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}} // the call's number
-	for i, nr := range forbidden {
-		prog = append(prog, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: uint8(len(forbidden) - i), K: nr})
-	}
-	prog = append(prog, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: 0x7fff0000}, // SECCOMP_RET_ALLOW
-		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: 0x00050000 | uint32(unix.EPERM)}) // SECCOMP_RET_ERRNO
 	c := command(t, "doctor", "--json")
 	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	if err != nil {
@@ -245,21 +237,7 @@ func TestDoctorBehindFilter(t *testing.T) {
 	}
 	defer out.Close()
 	c.Stdout = out
-	started := make(chan error)
-	go func() {
-		// The thread, which the filter is for, ends with the goroutine.
-		runtime.LockOSThread()
-		fprog := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}
-		err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-		if err == nil {
-			err = unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&fprog)), 0, 0)
-		}
-		if err == nil {
-			err = c.Start()
-		}
-		started <- err
-	}()
-	if err := <-started; err != nil {
+	if err := filtered(c, unix.SYS_PERF_EVENT_OPEN, unix.SYS_BPF, unix.SYS_PROCESS_VM_READV); err != nil {
 		t.Fatal(err)
 	}
 	err = c.Wait()

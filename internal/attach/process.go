@@ -50,7 +50,9 @@ func Open(pid int, files *native.Files) (*Process, error) {
 	if p.VM != nil {
 		p.add(p.VM, p.VM)
 	}
-	p.add(p.Native, symbol.NewNative(Places{p.Native}, t.RootPath))
+	names := symbol.NewNative(Places{p.Native}, t.RootPath)
+	names.UsePerfMap(t.NamespacePID())
+	p.add(p.Native, names)
 	return p, nil
 }
 

@@ -134,6 +134,7 @@ func (p *process) build(s *session) {
 	}
 	names := symbol.NewNative(attach.Places{Stepper: p.native}, p.target.RootPath)
 	names.Share(s.names)
+	names.UsePerfMap(p.target.NamespacePID())
 	add(p.native, names, false)
 }
 

@@ -94,6 +94,11 @@ func (n *Native) Resolve(f walk.Frame, out []Frame) []Frame {
 		return append(out, n.noFile(f))
 	}
 	if p.File == (FileID{}) {
+		if p.Path == "" && n.perf != nil { // memory that no file is behind
+			if r := n.noFile(f); !r.NoName {
+				return append(out, r)
+			}
+		}
 		p.File = n.unnumbered(p.Name)
 	}
 	nf, addr := n.file(p), lookupAddr(p.Addr, f.Flags)

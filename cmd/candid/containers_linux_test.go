@@ -1,0 +1,89 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// contained starts a program in pid, mount and user namespaces of its own, with a
+// root folder that holds nothing but it, and gives its number out here.
+func contained(t *testing.T) string {
+	t.Helper()
+	root(t)
+	if err := exec.Command("unshare", "-Urpf", "--mount-proc", "true").Run(); err != nil {
+		t.Skipf("namespaces cannot be made here: %v", err)
+	}
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("no C compiler (cc) here")
+	}
+	dir := public(t, 0o755)
+	for _, d := range []string{"tmp", "app", "proc"} {
+		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := exec.Command(cc, "-O1", "-static", "-o", filepath.Join(dir, "app", "inside"), "testdata/inside.c").CombinedOutput(); err != nil {
+		t.Fatalf("compile: %v\n%s", err, out)
+	}
+	p := start(t, exec.Command("unshare", "-Urpfm", "--mount-proc", "chroot", dir, "/app/inside"))
+	p.wait(t, "ready")
+	kid := children(t, p.pid())
+	t.Cleanup(func() { _ = exec.Command("kill", "-9", kid).Run() })
+	return kid
+}
+
+// A program in a container is seen from outside as it would be inside: its file
+// and what it wrote are found in its own root, by its own number.
+func TestTargetInContainer(t *testing.T) {
+	able(t)
+	pid := contained(t)
+	for _, engine := range []string{"auto", "perf", "suspend"} {
+		t.Run(engine, func(t *testing.T) {
+			r := ok(t, "record", "-F", "500", "-d", "1s", "-p", pid, "-o", "-", "--format", "collapsed", "--engine", engine)
+			all, inside, generated := samples(r.out, ""), samples(r.out, "main;inTheContainer"), samples(r.out, "main;generatedInside")
+			if all < 10 || inside+generated < all*9/10 || inside == 0 || generated == 0 {
+				t.Errorf("%d samples, %d in the program's function, %d in the one that it made\n%s%s", all, inside, generated, r.out, r.err)
+			}
+		})
+	}
+}
+
+// Inside of a container, without a capability that counts, candid profiles what
+// is there, and says what is missing.
+func TestCandidInContainer(t *testing.T) {
+	able(t)
+	root(t)
+	if err := exec.Command("unshare", "-Urpf", "--mount-proc", "true").Run(); err != nil {
+		t.Skipf("namespaces cannot be made here: %v", err)
+	}
+	script := `trap 'kill $s' EXIT
+sh -c 'while :; do :; done' & s=$!
+"$0" record -F 500 -d 1s -p $s -o - --format collapsed "$@"`
+	inside := func(t *testing.T, below []string, args ...string) result {
+		c := exec.Command(below[0], append(append(below[1:], "sh", "-c", script, binary), args...)...)
+		c.Dir = public(t, 0o777)
+		return finish(t, c)
+	}
+	t.Run("no capabilities", func(t *testing.T) {
+		r := inside(t, []string{"unshare", "-Urpf", "--mount-proc"})
+		if r.code != exitOK || samples(r.out, "") < 10 || !strings.Contains(r.err, "BPF is not permitted") {
+			t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
+		}
+	})
+	t.Run("own pid namespace, smallest capabilities", func(t *testing.T) {
+		r := inside(t, []string{"unshare", "-pf", "--mount-proc", "setpriv", "--bounding-set", "-all,+perfmon,+bpf,+sys_ptrace", "--inh-caps", "-all"})
+		if r.code != exitOK || samples(r.out, "") < 10 || !strings.Contains(r.err, "BPF stack copy") {
+			t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
+		}
+	})
+	t.Run("suspend", func(t *testing.T) {
+		r := inside(t, []string{"unshare", "-Urpf", "--mount-proc"}, "--engine", "suspend")
+		if r.code != exitOK || samples(r.out, "") < 10 || !strings.Contains(r.err, "threads suspended by ptrace") {
+			t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
+		}
+	})
+}
