@@ -81,6 +81,9 @@ func drawOf(t testing.TB, c *exec.Cmd, w, h int, environ []string) *drawn {
 	d.before = *termios
 	d.Env = append(append(os.Environ(), "TERM=xterm-256color", "NO_COLOR="), environ...)
 	d.Stdin, d.Stdout, d.Stderr = d.tty, d.tty, &d.errs
+	if c.Path != binary { // a shell prompts there
+		d.Stderr = d.tty
+	}
 	d.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	go func() { _, _ = io.Copy(d.screen, d.keys) }()
 	if err := d.Start(); err != nil {
