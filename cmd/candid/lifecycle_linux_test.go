@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/candid-profiler/candid/internal/offspring"
 )
 
 // recording is a candid that records in the background.
@@ -29,7 +31,7 @@ func recorder(t testing.TB, args ...string) *recording {
 	r := &recording{Cmd: command(t, append([]string{"record", "-F", "500", "-o", "x.collapsed"}, args...)...)}
 	r.file = filepath.Join(r.Dir, "x.collapsed")
 	r.Stdout, r.Stderr = &r.out, &r.errs
-	if err := r.Start(); err != nil {
+	if err := offspring.Start(r.Cmd); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -112,7 +114,7 @@ func TestSecondInterrupt(t *testing.T) {
 	}
 	var errs syncBuffer
 	c.Stderr = &errs
-	if err := c.Start(); err != nil {
+	if err := offspring.Start(c); err != nil {
 		t.Fatal(err)
 	}
 	await(t, "sampling", func() bool { return strings.Contains(errs.String(), "perf events") })
@@ -137,7 +139,7 @@ func TestNohup(t *testing.T) {
 	c.Path, c.Args = "/bin/sh", append([]string{"sh", "-c", `trap '' HUP; exec "$0" "$@"`, binary}, c.Args[1:]...)
 	var errs syncBuffer
 	c.Stderr = &errs
-	if err := c.Start(); err != nil {
+	if err := offspring.Start(c); err != nil {
 		t.Fatal(err)
 	}
 	await(t, "sampling", func() bool { return strings.Contains(errs.String(), "perf events") })
@@ -158,7 +160,7 @@ func TestInterruptInBackground(t *testing.T) {
 	c.Path, c.Args = "/bin/sh", append([]string{"sh", "-c", `trap '' INT; exec "$0" "$@"`, binary}, c.Args[1:]...)
 	var errs syncBuffer
 	c.Stderr = &errs
-	if err := c.Start(); err != nil {
+	if err := offspring.Start(c); err != nil {
 		t.Fatal(err)
 	}
 	await(t, "sampling", func() bool { return strings.Contains(errs.String(), "perf events") })

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/candid-profiler/candid/internal/offspring"
 )
 
 // The tests of this package drive the real binary, the way people do.
@@ -147,7 +149,7 @@ func start(t testing.TB, c *exec.Cmd) *running {
 	if c.Stderr == nil {
 		c.Stderr = os.Stderr
 	}
-	if err := c.Start(); err != nil {
+	if err := offspring.Start(c); err != nil {
 		t.Fatal(err)
 	}
 	pw.Close()

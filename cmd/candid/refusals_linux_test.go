@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/candid-profiler/candid/internal/offspring"
 )
 
 // What cannot be done is refused with one clear line and the right exit code,
@@ -20,7 +22,7 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	zombie := exec.Command("true")
-	if err := zombie.Start(); err != nil {
+	if err := offspring.Start(zombie); err != nil {
 		t.Fatal(err)
 	}
 	defer zombie.Wait()

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/candid-profiler/candid/internal/offspring"
 )
 
 // Browser is a headless Chromium, driven over a pair of pipes: each message is
@@ -67,7 +69,7 @@ func Open(t testing.TB, width, height int) *Browser {
 		fmt.Sprintf("--window-size=%d,%d", width, height), "about:blank")
 	cmd.Env = append(os.Environ(), "HOME="+dir, "TZ=UTC")
 	cmd.ExtraFiles = []*os.File{toBrowser, fromBrowser} // 3 and 4
-	if err := cmd.Start(); err != nil {
+	if err := offspring.Start(cmd); err != nil {
 		t.Fatal(err)
 	}
 	toBrowser.Close()

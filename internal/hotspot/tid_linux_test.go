@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/offspring"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -23,7 +24,7 @@ func TestThreadNamesInPIDNamespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := offspring.Start(cmd); err != nil {
 		t.Skipf("cannot make a pid namespace here: %v", err)
 	}
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })

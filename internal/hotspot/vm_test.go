@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/offspring"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -80,7 +81,7 @@ func startProgram(t testing.TB, major int, args ...string) *target.Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := offspring.Start(cmd); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })

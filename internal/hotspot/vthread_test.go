@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/candid-profiler/candid/internal/offspring"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -28,7 +29,7 @@ func TestMountedVirtualThreads(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := cmd.Start(); err != nil {
+			if err := offspring.Start(cmd); err != nil {
 				t.Fatal(err)
 			}
 			defer func() { cmd.Process.Kill(); cmd.Wait() }()

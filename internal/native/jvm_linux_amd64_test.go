@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/offspring"
 	"github.com/candid-profiler/candid/internal/oracle"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -45,7 +46,7 @@ func stepCompiler(t *testing.T, java string) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(java, "-Xcomp", "-XX:TieredStopAtLevel=4", src)
-	if err := cmd.Start(); err != nil {
+	if err := offspring.Start(cmd); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/capture/launch"
+	"github.com/candid-profiler/candid/internal/offspring"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -40,7 +41,7 @@ func spin(t *testing.T) *exec.Cmd {
 	}
 	c := exec.Command(self)
 	c.Env = append(os.Environ(), actSpin+"=1")
-	if err := c.Start(); err != nil {
+	if err := offspring.Start(c); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

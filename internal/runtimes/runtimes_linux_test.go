@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/offspring"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -22,7 +23,7 @@ func start(t testing.TB, name string, args ...string) (*target.Process, string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := offspring.Start(cmd); err != nil {
 		t.Skipf("cannot run %s: %v", name, err)
 	}
 	t.Cleanup(func() {
@@ -128,7 +129,7 @@ func TestNameAloneIsNotEnough(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(fake, "100")
-	if err := cmd.Start(); err != nil {
+	if err := offspring.Start(cmd); err != nil {
 		t.Skip(err)
 	}
 	defer cmd.Wait()

@@ -18,6 +18,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/candid-profiler/candid/internal/offspring"
 )
 
 // childEnv tells the test binary, run again, what to be.
@@ -157,7 +159,7 @@ func childReuse(string) error {
 	}
 	start := func() (*exec.Cmd, error) {
 		cmd := exec.Command("/bin/sleep", "100")
-		return cmd, cmd.Start()
+		return cmd, offspring.Start(cmd)
 	}
 	first, err := start()
 	if err != nil {
@@ -234,7 +236,7 @@ func startChild(t testing.TB, role string, attr *syscall.SysProcAttr) (*exec.Cmd
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := offspring.Start(cmd); err != nil {
 		if errors.Is(err, unix.EPERM) {
 			t.Skipf("cannot start a child as wanted (%v): run the tests as root", err)
 		}
@@ -262,7 +264,7 @@ func startChild(t testing.TB, role string, attr *syscall.SysProcAttr) (*exec.Cmd
 func startProgram(t testing.TB, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(name, args...)
-	if err := cmd.Start(); err != nil {
+	if err := offspring.Start(cmd); err != nil {
 		t.Skipf("cannot run %s: %v", name, err)
 	}
 	t.Cleanup(func() {

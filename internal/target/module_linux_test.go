@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/candid-profiler/candid/internal/offspring"
 )
 
 // A module's bias must turn a symbol's address into where the symbol really is.
@@ -162,7 +164,7 @@ func TestProgramInMemory(t *testing.T) {
 	}
 	cmd := exec.Command("/proc/self/fd/3", "100")
 	cmd.ExtraFiles = []*os.File{f}
-	if err := cmd.Start(); err != nil {
+	if err := offspring.Start(cmd); err != nil {
 		t.Skipf("cannot run a memfd: %v", err)
 	}
 	defer cmd.Wait()

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/candid-profiler/candid/internal/offspring"
 )
 
 func needRoot(t *testing.T) {
@@ -428,7 +430,7 @@ func TestExec(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := cmd.Start(); err != nil {
+			if err := offspring.Start(cmd); err != nil {
 				t.Skip(err)
 			}
 			defer cmd.Wait()

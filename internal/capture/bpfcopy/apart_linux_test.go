@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/offspring"
 )
 
 // helperEnv makes the test binary play a part in a process of its own.
@@ -48,7 +49,7 @@ func recordInNamespace(bin string) error {
 		return err
 	}
 	cmd := exec.Command("sh", "-c", "sleep 1; "+bin+" & "+bin+" & wait")
-	if err := cmd.Start(); err != nil {
+	if err := offspring.Start(cmd); err != nil {
 		return err
 	}
 	opts := cpuOptions(500, cmd.Process.Pid)
@@ -61,7 +62,7 @@ func recordInNamespace(bin string) error {
 	// One in a namespace below ours.
 	inner := exec.Command(bin)
 	inner.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
-	if err := inner.Start(); err != nil {
+	if err := offspring.Start(inner); err != nil {
 		return err
 	}
 	if err := e.AddPID(inner.Process.Pid); err != nil {
@@ -142,7 +143,7 @@ func TestKilledProfilerLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := offspring.Start(cmd); err != nil {
 		t.Fatal(err)
 	}
 	line, _ := bufio.NewReader(out).ReadString('\n')

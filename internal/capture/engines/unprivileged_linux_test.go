@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/candid-profiler/candid/internal/capture/perfevent"
+	"github.com/candid-profiler/candid/internal/offspring"
 )
 
 // helperEnv makes the test binary record its argument as an ordinary user.
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 
 func recordAsUser(bin string) error {
 	cmd := exec.Command(bin)
-	if err := cmd.Start(); err != nil {
+	if err := offspring.Start(cmd); err != nil {
 		return err
 	}
 	defer func() { _ = cmd.Process.Kill() }()

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/candid-profiler/candid/internal/offspring"
 )
 
 // Wait sleeps as long as it is told, and ends at once when there is reason to.
@@ -53,7 +55,7 @@ func TestWaiter(t *testing.T) {
 	}
 
 	cmd := exec.Command("sleep", "0.05")
-	if err := cmd.Start(); err != nil {
+	if err := offspring.Start(cmd); err != nil {
 		t.Skip(err)
 	}
 	defer cmd.Wait()

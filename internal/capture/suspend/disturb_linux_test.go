@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/offspring"
 )
 
 // tracerEnv makes the test binary stop, or sample, the process that it names
@@ -79,7 +80,7 @@ func tracer(t *testing.T, how string, pid int) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := offspring.Start(cmd); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
