@@ -43,10 +43,12 @@ bench: candid
 	scripts/install-test-deps.sh bench
 	go run ./bench $(BENCH)
 
-# The long run of the single-step oracle.
+# The long run of the single-step oracle; ORACLE=20000 steps so many instructions
+# of each configuration instead.
+ORACLE ?= full
 oracle:
 	scripts/install-test-deps.sh
-	CANDID_ORACLE=full go test -count=1 -timeout 120m -v -run Oracle ./internal/hotspot ./internal/native
+	CANDID_ORACLE=$(ORACLE) go test -count=1 -timeout 120m -v -run Oracle ./internal/hotspot ./internal/native
 
 lint: vet
 	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...

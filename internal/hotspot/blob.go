@@ -36,9 +36,9 @@ type blob struct {
 	frameComplete      uint64 // address after the prologue; codeEnd or more if never
 	name               string
 	nm                 *nmethod      // of blobNMethod and blobNativeMethod, else nil
-	swept              bool          // pushed is known
-	pushed             native.Spans  // VM.pushes
-	depths             native.Depths // how far the body has lowered the stack pointer; nil if not followed
+	followed           bool          // depths are known, if followable
+	followable         bool          // VM.depth
+	depths             native.Depths // where the stack pointer is in the body
 	code               []byte        // copy of [codeBegin, codeEnd), fetched by VM.codeOf on first need
 
 	cookie    cookie

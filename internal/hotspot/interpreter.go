@@ -1,8 +1,6 @@
 package hotspot
 
 import (
-	"bytes"
-
 	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -92,6 +90,14 @@ func (vm *VM) stepInterpreted(c *walk.Cursor) walk.Verdict {
 			}
 		}
 	}
+	if !ok {
+		// Some methods that the interpreter calls a stub for have no frame at all.
+		if f, left := vm.leaving(c); left {
+			vm.push(c, c.Regs.PC, 0, walk.KindStub, walk.Derived, walk.ReturnAddress)
+			vm.enter(c, f.ra, f.sp, f.fp)
+			return walk.Stepped
+		}
+	}
 	vm.push(c, c.Regs.PC, methodRef(id, bci, ok), interpretedKind(ok), prov, walk.ReturnAddress)
 	if !ok && !vm.frameSetUp(c, s) {
 		return walk.Stuck
@@ -168,6 +174,12 @@ func (vm *VM) popInterpreted(c *walk.Cursor, fp uint64) walk.Verdict {
 // interpreter.
 func (vm *VM) stepInterpreterLeaf(c *walk.Cursor) walk.Verdict {
 	s := vm.slots(c)
+	if f, ok := vm.leaving(c); ok {
+		id, ok := vm.method(c.Regs.R[s.entryMethod])
+		vm.push(c, c.Regs.PC, methodRef(id, -1, ok), interpretedKind(ok), walk.Exact, 0)
+		vm.enter(c, f.ra, f.sp, f.fp)
+		return walk.Stepped
+	}
 	if f, fpBased, ok := vm.entering(c, s); ok {
 		return vm.stepEntering(c, s, f, fpBased)
 	}
@@ -201,22 +213,16 @@ func (vm *VM) entering(c *walk.Cursor, s *interpreterSlots) (f found, fpBased, o
 			return found{ra: lr, sp: sp, fp: fp}, false, true
 		}
 	} else {
+		// While a bytecode is executed, what is on the stack may be old.
+		if vm.frameSetUp(c, s) && vm.inBytecode(c.Regs.PC) {
+			return f, false, false
+		}
 		rax := c.Regs.R[cpu.RAX]
 		top, _ := c.Word(sp)
-		// A compiled caller's return address is never on top of a whole frame's
-		// expression stack. An interpreted caller's frame is whole itself, and is
-		// taken for the leaf's: the method that is being entered is left out.
+		// An interpreted caller's frame is whole itself, and is taken for the leaf's:
+		// the method that is being entered is left out.
 		if vm.javaCaller(top) || (!vm.frameSetUp(c, s) && vm.validRA(top)) {
 			return found{ra: top, sp: sp + 8, fp: fp}, false, true
-		}
-		// Leaving, the return address is popped into r13 and the caller's stack
-		// pointer is in rbx, the frame pointer already the caller's
-		// (InterpreterMacroAssembler::remove_activation).
-		if r13, rbx := c.Regs.R[cpu.R13], c.Regs.R[cpu.RBX]; leavesByR13(c) && vm.javaCaller(r13) {
-			if rbx < sp || rbx-sp > maxLocals || rbx&7 != 0 {
-				rbx = sp
-			}
-			return found{ra: r13, sp: rbx, fp: fp}, false, true
 		}
 		if second, ok := c.Word(sp + 8); ok && vm.validRA(second) && vm.pushedFP(c) {
 			saved := top
@@ -239,28 +245,6 @@ func (vm *VM) entering(c *walk.Cursor, s *interpreterSlots) (f found, fpBased, o
 		return found{ra: ra, sp: fp + 16, fp: saved}, true, true
 	}
 	return f, false, false
-}
-
-// Code of the interpreter that leaves a method: pop r13; mov rsp,rbx … jmp r13.
-var (
-	popR13  = []byte{0x41, 0x5D}
-	dropsSP = []byte{0x41, 0x5D, 0x48, 0x8B, 0xE3}
-	jmpR13  = []byte{0x41, 0xFF, 0xE5}
-)
-
-// leavesByR13 says whether the thread, stopped in the interpreter, has just popped
-// its return address into r13, which elsewhere only holds what is left from what
-// the interpreter called.
-func leavesByR13(c *walk.Cursor) bool {
-	pc := c.Regs.PC
-	if b := c.Code(pc-2, 2); !bytes.Equal(b, popR13) {
-		// From 21 on it looks after a virtual thread's fast path on its way.
-		before := bytes.Contains(c.Code(pc-16, 16), dropsSP) || bytes.Contains(c.Code(pc-28, 16), dropsSP)
-		if !before {
-			return false
-		}
-	}
-	return bytes.Contains(c.Code(pc, 16), jmpR13) || bytes.Contains(c.Code(pc+12, 16), jmpR13)
 }
 
 // pushedFP says whether the instruction before pc was push rbp.

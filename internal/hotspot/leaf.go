@@ -72,8 +72,10 @@ func (vm *VM) leave(l *leaf, f found) walk.Verdict {
 	c.Regs.SetSP(f.sp)
 	c.Regs.SetFP(f.fp)
 	c.Regs.Known = javaRegs(c.Regs.Arch)
-	c.Leaf, c.Unextended = false, 0
-	c.LeafCallee = false
+	c.Leaf, c.LeafCallee, c.Unextended = false, false, 0
+	if f.own > f.sp {
+		c.Unextended = f.own
+	}
 	switch l.b.kind {
 	case blobStubRoutines, blobOther, blobContinuation:
 		c.LeafCallee = true

@@ -192,39 +192,6 @@ func (l *leaf) match(rules []leafRule) (spot, bool) {
 	return spot{}, false
 }
 
-// putAside says by how many bytes rsp is lower where a string search intrinsic
-// has put a short string on the stack: it keeps the old rsp on top, for a pop rsp
-// at its end (macroAssembler_x86 string_indexof, 8 and later). 0: it did not.
-func (l *leaf) putAside() uint64 {
-	if l.b.nm.level != 4 || !l.known() { // only C2 has these intrinsics
-		return 0
-	}
-	old := l.top()
-	if old <= l.sp || old-l.sp > maxPutAside || old&7 != 0 {
-		return 0
-	}
-	// It has kept rsp in a register before: mov reg,rsp.
-	kept := false
-	for i := max(l.off-keptRSPWithin, 0); i+3 <= l.off && !kept; i++ {
-		kept = l.code[i]&0xFB == 0x48 && l.code[i+1] == 0x8B && l.code[i+2]&0xC7 == 0xC4
-	}
-	if !kept {
-		return 0
-	}
-	// pop rsp is one byte, 5C.
-	if bytes.IndexByte(l.code[l.off:min(len(l.code), l.off+popRSPWithin)], 0x5C) < 0 {
-		return 0
-	}
-	return old - l.sp
-}
-
-const (
-	maxPutAside  = 256 // bytes: the string is shorter than a vector register
-	popRSPWithin = 2048
-	// keptRSPWithin is how far behind mov reg,rsp the string may be looked at, bytes of code.
-	keptRSPWithin = 512
-)
-
 // readable says whether reading the code is the best way to find the caller: in
 // hand-made stubs, except where they do not return but jump (jumpRules), and
 // except the call stub and entry barriers, whose rules know more.
@@ -239,7 +206,8 @@ func (l *leaf) readable() bool {
 			return false
 		}
 	case blobRuntimeStub:
-		if l.fs >= 16 {
+		// C1's allocation stubs try without a frame first.
+		if l.fs >= 16 && (!l.known() || l.off > bytes.Index(l.code, pushMove)) {
 			return false
 		}
 	default:
@@ -261,7 +229,9 @@ func (l *leaf) rulesX86() []leafRule {
 		return wrapperRules
 	case blobSafepoint:
 		return safepointRules
-	case blobAdapter, blobVtable, blobMethodHandles:
+	case blobAdapter:
+		return adapterRules
+	case blobVtable, blobMethodHandles:
 		return framelessRules
 	case blobOther:
 		if l.b.frameless() {
@@ -285,7 +255,8 @@ func (l *leaf) rulesX86() []leafRule {
 // found is where a leaf's caller goes on.
 type found struct {
 	ra, sp, fp uint64
-	saved      bool // fp was read from the stack
+	own        uint64 // the caller's own stack pointer, if its callee has put arguments below it
+	saved      bool   // fp was read from the stack
 }
 
 // read gets the return address and the caller's registers from a place.
@@ -333,6 +304,11 @@ func (l *leaf) callerX86() (found, bool) {
 			return l.read(p)
 		}
 	}
+	if l.b.kind == blobDeopt || l.b.kind == blobUncommonTrap {
+		if f, ok := l.rebuilding(); ok {
+			return f, true
+		}
+	}
 	p, ok := l.match(l.rulesX86())
 	if !ok {
 		return found{}, false
@@ -345,28 +321,10 @@ func (l *leaf) callerX86() (found, bool) {
 			}
 		}
 	}
-	if p == inBuilt && l.b.kind == blobNMethod {
-		by := l.vm.lowered(l.b, l.off)
-		if by == 0 {
-			by = l.putAside()
-		}
-		if by == 0 {
-			by = l.vm.pushed(l.b, l.pc)
-		}
-		if by != 0 {
-			l.fs += by
-			if f, ok := l.read(p); ok && l.returns(f.ra) {
-				return f, true
-			}
-			l.fs -= by
-		}
-	}
-	if p == inBuilt && l.b.kind == blobNMethod && l.pushedKlasses() {
-		l.fs += 16
-		if f, ok := l.read(p); ok && l.returns(f.ra) {
+	if l.b.kind == blobNMethod {
+		if f, ok := l.byDepth(p); ok {
 			return f, true
 		}
-		l.fs -= 16
 	}
 	f, ok := l.read(p)
 	if ok && l.returns(f.ra) {
@@ -421,29 +379,6 @@ func (l *leaf) extended() bool {
 func (l *leaf) top() uint64 {
 	w, _ := l.c.Word(l.sp)
 	return w
-}
-
-// C1 saves two registers around the test of an array copy's element class: push
-// rsi; push rcx; mov esi,[rsi+8] … pop rcx; pop rsi.
-var (
-	pushKlasses = []byte{0x56, 0x51, 0x8B, 0x76, 0x08}
-	popKlasses  = []byte{0x59, 0x5E}
-)
-
-const maxKlassTest = 256 // bytes
-
-// pushedKlasses says whether pc lies between those.
-func (l *leaf) pushedKlasses() bool {
-	if l.b.nm.level > 3 || l.off > len(l.code) {
-		return false
-	}
-	before := l.code[max(0, l.off-maxKlassTest):min(len(l.code), l.off+3)]
-	i := bytes.LastIndex(before, pushKlasses)
-	if i < 0 {
-		return false
-	}
-	j := bytes.Index(before[i:], popKlasses)
-	return j < 0 || i+j >= len(before)-3
 }
 
 // maxPushed is how far above rsp the registers may begin that a math intrinsic

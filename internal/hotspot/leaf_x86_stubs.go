@@ -95,7 +95,35 @@ var jumpRules = []leafRule{
 	{before: pat("49 C7 47 ?? 00 00 00 00"), at: pat("FF E3"), place: inRDXPlace},
 	// unwind_exception of C1: pop rdx; jmp rbx.
 	{before: pat("5A"), at: pat("FF E3"), place: inRDXPlace},
+	// forward_exception before that: it calls C++, with the stack aligned.
+	{before: pat("48 83 EC 08"), at: pat("E8"), when: (*leaf).forwards, place: underOther},
+	{at: pat("48 83 C4 08"), when: (*leaf).forwards, place: underOther},
+	{when: (*leaf).forwards, place: onTop},
 }
+
+// forwards says whether the code from pc on pops its return address into rdx, as
+// forward_exception does at its end.
+func (l *leaf) forwards() bool {
+	const within = 80 // bytes: one call with its alignment
+	if !l.known() {
+		return false
+	}
+	rest := l.code[l.off:min(len(l.code), l.off+within)]
+	for i := 0; ; i++ {
+		n := bytes.Index(rest[i:], forwardPops)
+		if n < 0 {
+			return false
+		}
+		if i += n; forwardEnd.at(rest, i) {
+			return true
+		}
+	}
+}
+
+var (
+	forwardPops = []byte{0x5A, 0x49, 0x8B, 0x47}
+	forwardEnd  = pat("5A 49 8B 47 ?? 49 C7 47 ?? 00 00 00 00 FF E3")
+)
 
 // stubRules are of hand-made stubs whose code could not be read. 41 55 is push
 // r13, not push rbp.
@@ -145,6 +173,64 @@ var callStubRules = []leafRule{
 // interpreter's native signature handlers, which run on its frame pointer, and of
 // JNI's fast field getters: none pushes anything that stays.
 var framelessRules = []leafRule{{place: onTop}}
+
+// adapterRules: adapters take the return address off the stack while they move
+// what lies around it; what is on top then may be an old one.
+var adapterRules = []leafRule{
+	// To the interpreter: pop rax; mov r13,rsp; sub rsp,n; mov [rsp],rax. From 21
+	// on r13 is made first.
+	{when: (*leaf).madeRoom, place: inRAXPlace},
+	{when: (*leaf).aligning, place: inRAXPlace},
+	{place: onTop},
+}
+
+// aligning says whether an adapter from the interpreter holds its return address in
+// rax: mov rax,[rsp]; mov r11,rsp, or mov r11,rsp; pop rax from 21 on; sub rsp,n if
+// there are arguments; and rsp,-16; push rax.
+func (l *leaf) aligning() bool {
+	for _, e := range alignStack {
+		from := bytes.Index(l.code, e)
+		if from < 0 {
+			continue
+		}
+		if from += len(e); l.off < from {
+			continue
+		}
+		for i := from; i < len(l.code); {
+			switch rest := l.code[i:]; {
+			case rest[0] == 0x50:
+				return l.off <= i
+			case bytes.HasPrefix(rest, subImm):
+				i += 7
+			case bytes.HasPrefix(rest, subImm8), bytes.HasPrefix(rest, andRSP):
+				i += 4
+			default:
+				i = len(l.code)
+			}
+		}
+	}
+	return false
+}
+
+var (
+	alignStack = [...][]byte{{0x48, 0x8B, 0x04, 0x24, 0x4C, 0x8B, 0xDC}, {0x4C, 0x8B, 0xDC, 0x58}}
+	andRSP     = []byte{0x48, 0x83, 0xE4, 0xF0}
+)
+
+// madeRoom says whether an adapter holds its return address in rax.
+func (l *leaf) madeRoom() bool {
+	for _, e := range extendStack {
+		if i := bytes.LastIndex(l.code, e); i >= 0 {
+			from := i + bytes.IndexByte(e, 0x58) + 1
+			n := bytes.Index(l.code[from:], putBackRA)
+			return n >= 0 && l.off >= from && l.off <= from+n
+		}
+	}
+	return false
+}
+
+// putBackRA is mov [rsp],rax.
+var putBackRA = []byte{0x48, 0x89, 0x04, 0x24}
 
 var framelessNames = []string{"native signature handlers", "Signature Handler Temp Buffer", "InlineCacheBuffer", "jni_fast_", "flush_icache"}
 

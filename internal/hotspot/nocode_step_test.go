@@ -33,7 +33,7 @@ func TestLeafWithoutCode(t *testing.T) {
 				l := &leaf{vm: vm, c: c, b: b, off: int(off), pc: c.Regs.PC, sp: 0x8000, fp: 0x8040, fs: 80}
 				l.match(l.rulesX86())
 				if b.nm != nil {
-					l.putAside()
+					l.byDepth(inBuilt)
 				}
 			}
 		}

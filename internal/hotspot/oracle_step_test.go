@@ -8,16 +8,19 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/offspring"
 	"github.com/candid-profiler/candid/internal/oracle"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -26,7 +29,8 @@ import (
 // The oracle steps a Java thread one instruction at a time and keeps a shadow
 // stack of its calls; at every instruction in the code cache the stepper's answer
 // must be the caller that the shadow stack holds. CANDID_ORACLE=full takes many
-// more configurations and instructions.
+// more configurations and instructions, a number that many instructions of each
+// of them, and CANDID_ORACLE_SEED the same moments to start at.
 
 // oracleRun is a configuration of the VM and what is stepped in it.
 type oracleRun struct {
@@ -35,7 +39,7 @@ type oracleRun struct {
 	flags string
 	warm  time.Duration // before the first instruction
 	steps int           // in all
-	full  bool          // only with CANDID_ORACLE=full
+	full  bool          // only with CANDID_ORACLE set
 }
 
 func (r oracleRun) name() string {
@@ -49,7 +53,7 @@ func (r oracleRun) name() string {
 // oracleRuns are the configurations of one JDK.
 func oracleRuns(jdk int) []oracleRun {
 	runs := []oracleRun{
-		{jdk, "mixed", "", 3 * time.Second, 16000, false},
+		{jdk, "mixed", "", 3 * time.Second, 24000, false},
 		{jdk, "mixed", "-Xint", time.Second, 5000, false},
 	}
 	add := func(full bool, mode, flags string, jdks ...int) {
@@ -65,16 +69,38 @@ func oracleRuns(jdk int) []oracleRun {
 	add(false, "mixed", "-XX:+UseZGC", 21)
 	add(true, "basic", "-XX:TieredStopAtLevel=1", 11, 21, 27)
 	add(true, "poll", "", 8, 17, 21, 25)
-	add(true, "basic", "", 8, 11, 17, 21, 25, 27)
-	add(true, "intrinsics", "", 8, 11, 17, 21, 25, 27)
+	for _, mode := range []string{"basic", "intrinsics", "vectors", "handles"} {
+		add(true, mode, "", 8, 11, 17, 21, 25, 27)
+	}
 	add(true, "mixed", "-XX:+PreserveFramePointer", 8, 11, 21, 25, 27)
 	add(true, "mixed", "-XX:+UseZGC", 17, 25, 27)
 	add(true, "mixed", "-XX:+UseParallelGC", 8, 11, 17, 21, 25, 27)
+	add(true, "mixed", "-XX:+UseSerialGC", 8, 11, 17, 21, 25, 27)
+	add(true, "mixed", "-XX:+UseG1GC -Xmx512m -XX:+AlwaysActAsServerClassMachine", 8, 11, 17, 21, 25, 27)
 	add(true, "mixed", "-XX:+UseShenandoahGC", 17, 21, 25, 27)
 	add(true, "basic", "-XX:-UseTLAB", 8, 17, 21, 25, 27)
 	add(true, "mixed", "-XX:-SegmentedCodeCache", 11, 25)
 	add(true, "mixed", "-XX:+UseCompactObjectHeaders", 25, 27)
-	add(true, "mixed", "-XX:-TieredCompilation", 8, 17, 25)
+	add(true, "mixed", "-XX:-TieredCompilation", 8, 11, 17, 21, 25, 27)
+	add(true, "mixed", "-XX:TieredStopAtLevel=2", 8, 17, 25)
+	add(true, "mixed", "-XX:TieredStopAtLevel=3", 8, 11, 21, 27)
+	add(true, "mixed", "-XX:TieredStopAtLevel=1 -XX:+PreserveFramePointer", 11, 21, 25)
+	add(true, "mixed", "-Xcomp", 8, 11, 17, 21, 25, 27)
+	add(true, "mixed", "-XX:-UseCompressedOops", 8, 11, 17, 21, 25, 27)
+	add(true, "poll", "-XX:+UseCountedLoopSafepoints -XX:LoopStripMiningIter=1", 11, 17, 21, 25, 27)
+	add(true, "vectors", "-XX:UseAVX=0", 8, 11, 17, 21, 25, 27)
+	add(true, "vectors", "-XX:UseAVX=1", 11, 25)
+	add(true, "mixed", "-XX:UseSSE=2 -XX:UseAVX=0", 8, 17, 25)
+	add(true, "mixed", "-XX:+UnlockDiagnosticVMOptions -XX:+StressLCM -XX:+StressGCM", 17, 21, 25, 27)
+	add(true, "mixed", "-XX:+UnlockDiagnosticVMOptions -XX:+StressIGVN -XX:+StressCCP", 21, 25, 27)
+	add(true, "mixed", "-XX:+UnlockDiagnosticVMOptions -XX:+GuaranteedSafepointInterval=1", 8, 17)
+	add(true, "mixed", "-XX:-UseOnStackReplacement", 8, 17, 25)
+	add(true, "mixed", "-XX:-Inline", 8, 11, 17, 21, 25, 27)
+	add(true, "mixed", "-XX:+UnlockDiagnosticVMOptions -XX:-UseSHA -XX:-UseAES", 8, 25)
+	add(true, "mixed", "-XX:LockingMode=1", 21, 25)
+	add(true, "mixed", "-XX:-UseBiasedLocking", 8, 11)
+	add(true, "mixed", "-XX:-UseOptoBiasInlining -XX:+UseBiasedLocking -XX:BiasedLockingStartupDelay=0", 8, 11)
+	add(true, "mixed", "-XX:-ImplicitNullChecks -XX:-DoEscapeAnalysis", 8, 17, 25)
 	return runs
 }
 
@@ -107,7 +133,7 @@ func startStepped(t testing.TB, major int, args ...string) *exec.Cmd {
 	}
 	var errs strings.Builder
 	cmd.Stderr = &errs
-	if err := cmd.Start(); err != nil {
+	if err := offspring.Start(cmd); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -150,15 +176,18 @@ func TestOracle(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the oracle steps Java VMs for minutes; -short leaves it out")
 	}
-	full := os.Getenv("CANDID_ORACLE") == "full"
+	wanted := os.Getenv("CANDID_ORACLE")
+	each, _ := strconv.Atoi(wanted)
 	classes := compileJava(t, 8, filepath.Join("testdata", "steps", "Steps.java"))
 	total := 0
 	for _, major := range majors {
 		for _, r := range oracleRuns(major) {
-			if r.full && !full {
+			if r.full && wanted == "" {
 				continue
 			}
-			if full {
+			if each > 0 {
+				r.steps = each
+			} else if wanted != "" {
 				r.steps *= 5
 			}
 			t.Run(r.name(), func(t *testing.T) {
@@ -167,7 +196,7 @@ func TestOracle(t *testing.T) {
 		}
 	}
 	t.Logf("%d instructions compared in all", total)
-	if total < 100000 && !t.Skipped() && !t.Failed() && os.Getenv("CANDID_ORACLE") == "" && ranAll(t) {
+	if total < 100000 && !t.Skipped() && !t.Failed() && wanted == "" && ranAll(t) {
 		t.Errorf("only %d instructions were compared", total)
 	}
 }
@@ -176,6 +205,14 @@ func TestOracle(t *testing.T) {
 func ranAll(t *testing.T) bool { return !strings.Contains(flagRun(), "/") }
 
 func flagRun() string { return flag.Lookup("test.run").Value.String() }
+
+// oracleSeed chooses the moments at which a thread is stopped and stepped from.
+func oracleSeed() uint64 {
+	if n, err := strconv.ParseUint(os.Getenv("CANDID_ORACLE_SEED"), 10, 64); err == nil {
+		return n
+	}
+	return uint64(time.Now().UnixNano())
+}
 
 // stepped is a Java thread under the oracle, with the VM that it runs in.
 type stepped struct {
@@ -188,6 +225,7 @@ type stepped struct {
 	stack walk.Stack
 	c     walk.Cursor
 
+	instructions                  int // in generated code, with something compared at each
 	compared, chains, interpreted int
 	wrong                         int
 }
@@ -220,36 +258,53 @@ func runOracle(t *testing.T, r oracleRun, classes string) int {
 	}
 	defer tr.Detach()
 	s := &stepped{t: t, vm: vm, tr: tr}
-	const pieces = 8
-	for i := 0; i < pieces && s.wrong < giveUp; i++ {
+	seed := oracleSeed()
+	chance := rand.New(rand.NewPCG(seed, 1))
+	const piece = 1000
+	for i := 0; s.instructions < r.steps && i < 4*r.steps/piece && s.wrong < giveUp; i++ {
 		vm.BeginBatch()
 		p.Memory().Invalidate()
-		s.run(r.steps/pieces, r.flags == "-Xint")
-		if err := tr.Continue(7 * time.Millisecond); err != nil {
+		s.run(piece, r.flags == "-Xint")
+		if err := tr.Continue(time.Duration(500+chance.IntN(8000)) * time.Microsecond); err != nil {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("%d instructions in generated code compared, %d whole chains (%d instructions in the interpreter), %d wrong", s.compared, s.chains, s.interpreted, s.wrong)
+	t.Logf("%d instructions in generated code, %d callers and %d whole chains compared (%d instructions in the interpreter), %d wrong; seed %d, %d steps",
+		s.instructions, s.compared, s.chains, s.interpreted, s.wrong, seed, tr.Steps())
 	if s.wrong > 0 {
 		t.Fail()
 	}
-	if s.compared+s.chains < r.steps/10 {
-		t.Errorf("only %d comparisons in %d instructions", s.compared+s.chains, r.steps)
+	if s.instructions < r.steps/2 {
+		t.Errorf("only %d of %d instructions compared", s.instructions, r.steps)
 	}
-	return s.compared + s.chains
+	return s.instructions
 }
 
 // giveUp ends a run that is hopeless.
 const giveUp = 5
 
+// stepInto is how many calls into the VM's C++ are stepped over for one that is
+// stepped into: what it calls back is generated code too, but it is mostly C++.
+const stepInto = 24
+
 // run steps n instructions in generated code.
 func (s *stepped) run(n int, interpreter bool) {
-	for i, all := 0, 0; i < n && all < 20*n && s.wrong < giveUp; all++ {
-		if s.vm.Owns(s.tr.PC()) {
+	for i, calls, all := 0, 0, 0; i < n && all < 40*n && s.wrong < giveUp; all++ {
+		var err error
+		switch {
+		case s.vm.Owns(s.tr.PC()):
 			i++
 			s.check(interpreter || i%8 == 0)
+			err = s.tr.Step()
+		case s.vm.Owns(s.tr.Executed().PC) && s.tr.InCall():
+			if calls++; calls%stepInto != 0 {
+				err = s.tr.StepOut()
+				break
+			}
+			fallthrough
+		default:
+			err = s.tr.Step()
 		}
-		err := s.tr.Step()
 		if errors.Is(err, oracle.ErrBlocked) {
 			continue
 		}
@@ -270,34 +325,41 @@ func (s *stepped) cursor(max int) *walk.Cursor {
 	return &s.c
 }
 
-// check compares the leaf's caller with the shadow stack, and with whole the
-// whole chain. What is cached may be out of date by now, so a wrong answer is
-// asked for again in a new batch.
+// check compares the leaf's caller with the shadow stack, and with whole, or where
+// the shadow stack knows no caller, the whole chain. What is cached may be out of
+// date by now, so a wrong answer is asked for again in a new batch.
 func (s *stepped) check(whole bool) {
 	pc := s.tr.PC()
 	interpreter := s.vm.inInterpreter(pc)
+	compared := false
 	if interpreter {
 		s.interpreted++
 		whole = whole || s.interpreted%4 == 0
 	} else if _, ok := s.tr.Caller(); ok && s.vm.find(pc) != nil {
 		s.compared++
+		compared = true
 		if s.wrongCaller() != "" {
 			s.vm.BeginBatch()
 			if why := s.wrongCaller(); why != "" {
 				s.bad("%s", why)
 			}
 		}
+	} else {
+		whole = true
 	}
 	// Code that C++ called has C++ code below, which is not walked here.
-	if c := s.cursor(4096); !whole || !interpreter && (s.vm.Step(c) == walk.Stepped && !s.vm.Owns(c.Regs.PC)) {
-		return
-	}
-	s.chains++
-	if s.wrongChain() != "" {
-		s.vm.BeginBatch()
-		if why := s.wrongChain(); why != "" {
-			s.bad("%s", why)
+	if c := s.cursor(4096); whole && (interpreter || s.vm.Step(c) != walk.Stepped || s.vm.Owns(c.Regs.PC)) {
+		s.chains++
+		compared = true
+		if s.wrongChain() != "" {
+			s.vm.BeginBatch()
+			if why := s.wrongChain(); why != "" {
+				s.bad("%s", why)
+			}
 		}
+	}
+	if compared {
+		s.instructions++
 	}
 }
 
@@ -329,6 +391,9 @@ func (s *stepped) wrongCaller() string {
 		}
 		return s.wrongChain()
 	}
+	if v == walk.Stepped && s.vm.inInterpreter(c.Regs.PC) && c.Regs.SP()-8 < e.SP && s.tr.SP() <= c.Regs.SP() {
+		return s.wrongChain()
+	}
 	// An nmethod's entry barrier that finds the nmethod gone drops its frame and
 	// jumps on to the method's new code: the call of the barrier never returns.
 	if n := len(s.tr.Callers()); n > 1 && v == walk.Stepped && s.calledBarrier(e.RA) {
@@ -339,7 +404,7 @@ func (s *stepped) wrongCaller() string {
 	// C1's exception stub has popped the handler's address and jumps to it: that is
 	// where the program goes next, in the method whose call the shadow stack has
 	// seen returned, and that method's caller is the shadow stack's.
-	if b := s.vm.find(pc); b != nil && v == walk.Stepped && pat("FF E1").at(s.vm.codeOf(b), int(pc-b.codeBegin)) && c.Regs.PC == s.cursor(4096).Regs.R[cpu.RCX] {
+	if b := s.vm.find(pc); b != nil && v == walk.Stepped && pat("FF E1").at(s.vm.codeOf(b), int(pc-b.codeBegin)) && c.Regs.PC == s.tr.Regs().R[cpu.RCX] {
 		if s.vm.Step(c) == walk.Stepped && c.Regs.PC == e.RA && c.Regs.SP() == e.SP+8 {
 			return ""
 		}
@@ -374,30 +439,6 @@ func (s *stepped) calledBarrier(ra uint64) bool {
 
 func (s *stepped) inCallStub(pc uint64) bool {
 	return s.vm.stepping.callStub.contains(pc)
-}
-
-// bad reports a wrong answer, with the code around the pc.
-func (s *stepped) bad(format string, args ...any) {
-	s.wrong++
-	pc := s.tr.PC()
-	regs := s.tr.Regs()
-	var where string
-	if b := s.vm.find(pc); b != nil {
-		where = fmt.Sprintf("%s (%s) kind %d code+%#x frame %d complete +%#x", b.name, s.methodName(b), b.kind, pc-b.codeBegin, b.frameSize, b.frameComplete-b.codeBegin)
-		if b.nm != nil {
-			where += fmt.Sprintf(" vep +%#x stubs +%#x", b.nm.verifiedEntry-b.codeBegin, b.nm.stubBegin-b.codeBegin)
-		}
-	}
-	var code [48]byte
-	s.tr.Memory().Bytes(pc-24, code[:])
-	s.t.Errorf("step %d pc %#x %s\n  rsp %#x rbp %#x rax %#x r13 %#x\n  code % x | % x\n  %s", s.tr.Steps(), pc, where,
-		regs.SP(), regs.FP(), regs.R[0], regs.R[13], code[:24], code[24:], fmt.Sprintf(format, args...))
-	var stack strings.Builder
-	for i := range uint64(12) {
-		w, _ := s.tr.Memory().Word(regs.SP() + 8*i)
-		fmt.Fprintf(&stack, " %x", w)
-	}
-	s.t.Logf("  stack%s", stack.String())
 }
 
 func (s *stepped) methodName(b *blob) string {

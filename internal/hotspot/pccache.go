@@ -178,9 +178,7 @@ func (vm *VM) describe(e *pcEntry) {
 	}
 	e.ref = e.near
 	if vm.arch == cpu.AMD64 && b.kind == blobNMethod {
-		if e.low = vm.lowered(b, int(e.pc-b.codeBegin)); e.low == 0 {
-			e.low = vm.pushed(b, e.pc)
-		}
+		e.low = vm.pushed(b, e.pc)
 	}
 }
 

@@ -72,18 +72,37 @@ func (vm *VM) stepByReading(c *walk.Cursor, b *blob, pc uint64) bool {
 // in bytes.
 const maxPushedFor = 256
 
+// depth says where the stack pointer is at pc in the body of a compiled method,
+// against its place in the frame: C1 pushes the arguments of its type checks,
+// intrinsics and collectors' barriers push registers, an epilogue takes the frame
+// off. The whole body is followed once.
+func (vm *VM) depth(b *blob, pc uint64) native.Depth {
+	body := b.frameComplete
+	if pc < body || pc >= b.codeEnd {
+		return native.Depth{}
+	}
+	if !b.followed {
+		code := vm.codeOf(b)
+		b.followed = true
+		if from := body - b.codeBegin; from < uint64(len(code)) {
+			b.depths, b.followable = vm.stepping.readings.reader.Depths(code[from:])
+		}
+	}
+	if !b.followable {
+		return native.Depth{}
+	}
+	return b.depths.At(pc - body)
+}
+
 // pushed says by how many bytes the stack pointer is below the frame's at pc in a
-// compiled method, by reading the code: C1 pushes the arguments of its type
-// checks, intrinsics push registers.
+// compiled method, where that is the same each time.
 func (vm *VM) pushed(b *blob, pc uint64) uint64 {
-	if !vm.pushes(b, pc) {
+	switch d := vm.depth(b, pc); d.Kind {
+	case native.DepthBytes:
+		return uint64(max(d.Bytes, 0))
+	case native.DepthUnknown:
+	default:
 		return 0
-	}
-	if b.depths != nil {
-		return b.depths.At(pc - b.frameComplete)
-	}
-	if n := vm.popsAt(b, pc); n != 0 {
-		return n
 	}
 	r := vm.readRule(b, pc)
 	if r == nil || r.CFAReg != cpu.RSP || r.CFAExpr != nil {
@@ -94,48 +113,6 @@ func (vm *VM) pushed(b *blob, pc uint64) uint64 {
 		return 0
 	}
 	return uint64(n)
-}
-
-// popsAt says how many bytes the instructions at pc pop at once: C1 takes the
-// arguments of its type checks off so. An epilogue pops rbp only.
-func (vm *VM) popsAt(b *blob, pc uint64) uint64 {
-	code := vm.codeOf(b)
-	var n uint64
-	for i := int(pc - b.codeBegin); i < len(code); i++ {
-		if code[i] == 0x41 && i+1 < len(code) {
-			i++
-		} else if code[i] == 0x5D {
-			break
-		}
-		if code[i]&0xF8 != 0x58 {
-			break
-		}
-		n += 8
-	}
-	return n
-}
-
-// pushes says whether the stack pointer may be lower at pc than elsewhere in the
-// body of a compiled method. Reading the code costs some 20 µs, and hardly any
-// instruction needs it.
-func (vm *VM) pushes(b *blob, pc uint64) bool {
-	body := b.frameComplete
-	if !b.swept {
-		b.swept = true
-		from := body - b.codeBegin
-		if code := vm.codeOf(b); from < uint64(len(code)) {
-			if end := min(uint64(len(code)), b.nm.stubBegin-b.codeBegin); from < end {
-				var ok bool
-				if b.depths, ok = vm.stepping.readings.reader.Depths(code[from:end]); !ok {
-					b.pushed = vm.stepping.readings.reader.PushSpans(code[from:end])
-				}
-			}
-		}
-	}
-	if b.depths != nil {
-		return pc >= body && b.depths.At(pc-body) > 0
-	}
-	return len(b.pushed) > 0 && pc >= body && b.pushed.Inside(pc-body)
 }
 
 // afterCall says whether ra may be where a call of a stub returns to: generated

@@ -1,6 +1,9 @@
 package hotspot
 
 import (
+	"sort"
+	"strings"
+
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -32,8 +35,9 @@ type resolver struct {
 
 // codelet is a piece of the interpreter.
 type codelet struct {
-	lo, hi uint64
-	name   string
+	lo, hi   uint64
+	name     string
+	bytecode bool
 }
 
 var _ symbol.Resolver = (*VM)(nil)
@@ -200,15 +204,30 @@ func stubName(b *blob) string {
 
 // codeletAt names the piece of the interpreter that pc lies in.
 func (vm *VM) codeletAt(pc uint64) string {
+	if c := vm.codelet(pc); c != nil {
+		return "Interpreter (" + c.name + ")"
+	}
+	return "Interpreter"
+}
+
+// codelet finds the piece of the interpreter that pc lies in, or nil.
+func (vm *VM) codelet(pc uint64) *codelet {
 	if vm.names.codelets == nil {
 		vm.names.codelets = vm.readCodelets()
 	}
-	for _, c := range vm.names.codelets {
-		if pc >= c.lo && pc < c.hi {
-			return "Interpreter (" + c.name + ")"
-		}
+	all := vm.names.codelets
+	i := sort.Search(len(all), func(i int) bool { return all[i].hi > pc })
+	if i < len(all) && all[i].lo <= pc {
+		return &all[i]
 	}
-	return "Interpreter"
+	return nil
+}
+
+// inBytecode says whether pc lies in the code of a bytecode, whose piece of the
+// interpreter is named by one word; all others have longer descriptions.
+func (vm *VM) inBytecode(pc uint64) bool {
+	c := vm.codelet(pc)
+	return c != nil && c.bytecode
 }
 
 // readCodelets lists the pieces of the interpreter: [begin, end) of its queue,
@@ -231,6 +250,7 @@ func (vm *VM) readCodelets() []codelet {
 		text, _ := vm.peek.member(at, name)
 		c := codelet{lo: at, hi: at + n}
 		if c.name, ok = vm.peek.cstring(text, maxTableString); ok && c.name != "" {
+			c.bytecode = !strings.Contains(c.name, " ")
 			out = append(out, c)
 		}
 		at += n

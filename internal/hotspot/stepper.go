@@ -38,7 +38,9 @@ type stepping struct {
 	flags walk.FrameFlags
 
 	leaf  leaf
-	slots *interpreterSlots // of the last interpreter frame
+	ahead [maxLeavingCode]byte // of the interpreter's code
+	stays [staysSlots]uint64   // places in it from which it does not leave a method
+	slots *interpreterSlots    // of the last interpreter frame
 
 	// enterSpecial is where a call from enterSpecial was last seen to return to.
 	enterSpecial uint64

@@ -27,5 +27,6 @@ func (vm *VM) beginInterpreter() {
 	}
 	vm.interpLo, vm.interpHi = lo, hi
 	clear(vm.stepping.pcs.slots)
+	clear(vm.stepping.stays[:])
 	vm.names.codelets = nil
 }

@@ -20,7 +20,7 @@ const (
 )
 
 // synthMemory is the whole memory of the synthetic process.
-type synthMemory struct{ stack, thread []byte }
+type synthMemory struct{ stack, thread, code []byte }
 
 var errSynth = errors.New("no such memory")
 
@@ -35,7 +35,7 @@ func (m *synthMemory) Bytes(addr uint64, p []byte) bool {
 	for _, r := range []struct {
 		base uint64
 		b    []byte
-	}{{synthStack, m.stack}, {synthThread, m.thread}} {
+	}{{synthStack, m.stack}, {synthThread, m.thread}, {synthCode, m.code}} {
 		if off := addr - r.base; off < uint64(len(r.b)) && uint64(len(r.b))-off >= uint64(len(p)) {
 			copy(p, r.b[off:])
 			return true

@@ -1,159 +1,295 @@
 package native
 
 import (
+	"math/bits"
 	"sort"
-
-	"golang.org/x/arch/x86/x86asm"
 )
 
-// Depth says by how many bytes the stack pointer is below the frame's own place,
-// from the instruction at From to the next Depth.
-type Depth struct{ From, Bytes uint32 }
+// DepthKind says how the place of a frame follows from the registers.
+type DepthKind uint8
+
+const (
+	// DepthUnknown: code that was not followed, or paths that disagree.
+	DepthUnknown DepthKind = iota
+	// DepthBytes: the stack pointer is Bytes below its place in the frame;
+	// negative where an epilogue has taken the frame off.
+	DepthBytes
+	// DepthOnStack: the stack pointer's value in the frame, less Less, lies on the
+	// stack, Bytes above the stack pointer.
+	DepthOnStack
+	// DepthInRegister: the register Reg holds it, less Less.
+	DepthInRegister
+)
+
+// Depth says where the stack pointer is, against its place in the body of the
+// frame, from the instruction at From to the next Depth.
+type Depth struct {
+	From  uint32
+	Bytes int32
+	Less  int32
+	Kind  DepthKind
+	Reg   uint8 // DWARF number
+}
 
 // Depths are in order of From. Before the first one the depth is 0.
 type Depths []Depth
 
 // At gives the depth at the instruction at off.
-func (d Depths) At(off uint64) uint64 {
+func (d Depths) At(off uint64) Depth {
 	i := sort.Search(len(d), func(i int) bool { return uint64(d[i].From) > off })
 	if i == 0 {
-		return 0
+		return Depth{Kind: DepthBytes}
 	}
-	return uint64(d[i-1].Bytes)
+	return d[i-1]
 }
 
 const (
-	depthPasses = 3       // jumps lead backwards too
-	maxDepth    = 1 << 12 // bytes
-	maxDepths   = 1024    // kept of one function
+	maxDepth  = 1 << 12 // bytes that a body lowers the stack pointer by
+	maxDepths = 4096    // kept of one function
+	maxVisits = 8       // of one instruction, on average
 )
 
-// Depths follows the pushes and pops in the body of a function whose frame has a
-// fixed size, along its jumps; false if it contradicts itself or moves the stack
-// pointer in other ways. Code behind a jump that nothing leads to by a direct
-// jump is taken to be where the frame is as it was made.
+// Depths follows the stack pointer through the body of a function whose frame has
+// a fixed size, along its jumps. It begins at the start of code, where the frame
+// is as it was made; so is it taken to be in code that no direct jump leads to,
+// which runtimes enter from outside, unless that begins like a function. nil,
+// true: nothing moves the stack pointer; false: too much code.
 func (r *Reader) Depths(code []byte) (Depths, bool) {
-	if len(code) > 1<<31 {
+	moves, ok := r.moves(code)
+	if !ok || len(moves) == 0 {
+		return nil, ok
+	}
+	f := depthFlow{moves: moves, at: make([]depthState, len(moves)), index: make([]int32, len(code))}
+	for i := range moves {
+		f.index[moves[i].at] = int32(i + 1)
+	}
+	f.start(0, depthState{seen: true, known: true})
+	for i := range moves {
+		if f.at[i].seen {
+			continue
+		}
+		f.weak = true
+		if n := f.entry(i); n > 0 {
+			for k := i; k < i+n; k++ {
+				f.at[k] = depthState{seen: true, weak: true}
+			}
+			i += n
+			if i >= len(moves) || f.at[i].seen {
+				continue
+			}
+		}
+		f.start(i, depthState{seen: true, known: true, weak: true})
+	}
+	if f.visits > maxVisits*len(moves) {
 		return nil, false
 	}
-	s := depthSweep{r: r, m: codeCopy{0x1000, code}, targets: make(map[uint32]int64)}
-	for pass := range depthPasses {
-		s.last = pass == depthPasses-1
-		if !s.sweep() {
+	return f.result()
+}
+
+// depthState is what is known before an instruction.
+type depthState struct {
+	seen, weak bool
+	known      bool      // depth is
+	stacked    bool      // the old stack pointer lies on the stack
+	depth      int32     // bytes
+	above      int32     // if stacked: how far above the stack pointer
+	stackedAt  int32     // if stacked: the depth that it holds
+	kept       uint16    // registers that hold an old stack pointer
+	keptAt     [16]int16 // the depths that they hold
+}
+
+// meet keeps of two ways to one place what both say.
+func (s *depthState) meet(o *depthState) (changed bool) {
+	was := *s
+	if s.known && (!o.known || o.depth != s.depth) {
+		s.known, s.depth = false, 0
+	}
+	if s.stacked && (!o.stacked || o.above != s.above || o.stackedAt != s.stackedAt) {
+		s.unstack()
+	}
+	for left := s.kept; left != 0; left &= left - 1 {
+		r := bits.TrailingZeros16(left)
+		if o.kept>>r&1 == 0 || o.keptAt[r] != s.keptAt[r] {
+			s.drop(uint8(r))
+		}
+	}
+	return *s != was
+}
+
+// depthFlow is the analysis of one function.
+type depthFlow struct {
+	moves  []move
+	at     []depthState // before each of them
+	index  []int32      // of moves, plus one, by offset
+	todo   []int32
+	weak   bool
+	visits int
+}
+
+// start follows the code from the instruction i on.
+func (f *depthFlow) start(i int, s depthState) {
+	f.at[i] = s
+	f.todo = append(f.todo[:0], int32(i))
+	for len(f.todo) > 0 {
+		if f.visits++; f.visits > maxVisits*len(f.moves) {
+			return
+		}
+		i := f.todo[len(f.todo)-1]
+		f.todo = f.todo[:len(f.todo)-1]
+		m, s := &f.moves[i], f.at[i]
+		s.apply(m)
+		if m.jump && m.to < uint32(len(f.index)) && f.index[m.to] != 0 {
+			f.reach(f.index[m.to]-1, &s)
+		}
+		if !m.end && int(i)+1 < len(f.moves) {
+			f.reach(i+1, &s)
+		}
+	}
+}
+
+// reach brings a state to an instruction. What is only thought to be entered from
+// outside tells nothing about code that is known to be reached.
+func (f *depthFlow) reach(i int32, s *depthState) {
+	t := &f.at[i]
+	if !t.seen {
+		*t = *s
+		t.seen, t.weak = true, f.weak
+		f.todo = append(f.todo, i)
+		return
+	}
+	if f.weak && !t.weak {
+		return
+	}
+	if t.meet(s) {
+		f.todo = append(f.todo, i)
+	}
+}
+
+// entry says how many instructions from i on make a frame, as a second entry's do:
+// push rbp, perhaps mov rbp,rsp, and sub rsp, and what is before that without a
+// move of the stack pointer. 0: none do.
+func (f *depthFlow) entry(i int) int {
+	const before = 4 // a stack bang, and what else may come first
+	for k := i; k < len(f.moves) && k < i+before; k++ {
+		m := &f.moves[k]
+		if m.op == moveNone && !m.jump && !m.end {
+			continue
+		}
+		if m.op != movePush || m.reg != regRBP {
+			return 0
+		}
+		if k++; k < len(f.moves) && f.moves[k].op == moveFromSP && f.moves[k].reg == regRBP {
+			k++
+		}
+		if k < len(f.moves) && f.moves[k].op == moveAdd && f.moves[k].n < 0 {
+			return k + 1 - i
+		}
+		return 0
+	}
+	return 0
+}
+
+// result lists where the depth changes.
+func (f *depthFlow) result() (Depths, bool) {
+	var out Depths
+	last := Depth{Kind: DepthBytes}
+	for i := range f.moves {
+		d := f.at[i].place()
+		d.From = last.From
+		if d == last {
+			continue
+		}
+		d.From = f.moves[i].at
+		if out, last = append(out, d), d; len(out) > maxDepths {
 			return nil, false
 		}
 	}
-	return s.out, true
+	return out, true
 }
 
-// depthSweep is one pass over the code.
-type depthSweep struct {
-	r       *Reader
-	m       codeCopy
-	targets map[uint32]int64 // depth where jumps lead
-	last    bool
-	out     Depths
+// place is the best that a state says.
+func (s *depthState) place() Depth {
+	switch {
+	case s.known:
+		return Depth{Kind: DepthBytes, Bytes: s.depth}
+	case s.stacked:
+		return Depth{Kind: DepthOnStack, Bytes: s.above, Less: s.stackedAt}
+	case s.kept != 0:
+		reg := bits.TrailingZeros16(s.kept)
+		return Depth{Kind: DepthInRegister, Reg: dwarfNumber[reg], Less: int32(s.keptAt[reg])}
+	}
+	return Depth{}
 }
 
-func (s *depthSweep) sweep() bool {
-	lo, hi := s.m.lo, s.m.lo+uint64(len(s.m.code))
-	depth, known, n := int64(0), true, 0
-	saved := false // the instruction before was push rbp at depth 0
-	for pc := lo; pc < hi; {
-		if n++; n > maxSwept {
-			return false
+// apply does what an instruction does to the stack pointer.
+func (s *depthState) apply(m *move) {
+	if m.call {
+		s.kept, s.keptAt = 0, [16]int16{}
+	}
+	switch m.op {
+	case movePush:
+		s.add(-8)
+		// The old stack pointer, to be popped later.
+		if m.reg != nowhereReg && s.kept>>m.reg&1 != 0 {
+			s.stacked, s.above, s.stackedAt = true, 0, int32(s.keptAt[m.reg])
 		}
-		at := uint32(pc - lo)
-		if to, ok := s.targets[at]; ok {
-			if known && to != depth {
-				return false
-			}
-			depth, known = to, true
-		} else if !known && s.last {
-			depth, known = 0, true
+	case movePop:
+		s.add(8)
+		s.drop(m.reg)
+	case movePopSP:
+		// If nothing was seen to put it there, what would it be but the one that
+		// the frame was made with?
+		s.known, s.depth = true, 0
+		if s.stacked && s.above == 0 {
+			s.depth = s.stackedAt
 		}
-		inst, ok := s.r.code.decode(&s.m, pc, lo, hi)
-		if !ok {
-			if known && depth != 0 {
-				return false
-			}
-			pc++
-			continue
+		s.unstack()
+	case moveAdd:
+		s.add(m.n)
+	case moveFromSP:
+		s.drop(m.reg)
+		if s.known && s.depth >= 0 {
+			s.kept, s.keptAt[m.reg] = s.kept|1<<m.reg, int16(s.depth)
 		}
-		pc += uint64(inst.Len)
-		if s.last && !s.note(at, depth) {
-			return false
+	case moveToSP:
+		s.known = s.kept>>m.reg&1 != 0
+		if s.depth = 0; s.known {
+			s.depth = int32(s.keptAt[m.reg]) - m.n
 		}
-		switch next, fine := depthAfter(inst, depth, saved); {
-		case !fine:
-			if known {
-				return false
-			}
-		default:
-			saved = depth == 0 && inst.Op == x86asm.PUSH && inst.Args[0] == x86asm.Arg(x86asm.RBP)
-			depth = next
-		}
-		rel, direct := inst.Args[0].(x86asm.Rel)
-		if to := int64(pc) + int64(rel) - int64(lo); direct && inst.Op != x86asm.CALL && known && to >= 0 && to < int64(len(s.m.code)) {
-			if d, ok := s.targets[uint32(to)]; ok && d != depth {
-				return false
-			}
-			s.targets[uint32(to)] = depth
-		}
-		switch inst.Op {
-		case x86asm.JMP, x86asm.RET, x86asm.UD2, x86asm.HLT, x86asm.INT:
-			known = false
+		s.unstack()
+	case moveLost:
+		s.known, s.depth = false, 0
+		s.unstack()
+	case moveNone:
+		s.drop(m.reg)
+	}
+	for _, r := range m.also {
+		s.drop(r)
+	}
+	if s.known && (s.depth > maxDepth || s.depth < -1<<20) {
+		s.known, s.depth = false, 0
+	}
+}
+
+// add moves the stack pointer up.
+func (s *depthState) add(n int32) {
+	if s.known {
+		s.depth -= n
+	}
+	if s.stacked {
+		if s.above -= n; s.above < 0 || s.above > maxDepth {
+			s.unstack()
 		}
 	}
-	return true
 }
 
-// note keeps the depth at an instruction.
-func (s *depthSweep) note(at uint32, depth int64) bool {
-	if n := len(s.out); n == 0 && depth == 0 || n > 0 && s.out[n-1].Bytes == uint32(depth) {
-		return true
-	}
-	s.out = append(s.out, Depth{at, uint32(depth)})
-	return len(s.out) <= maxDepths
-}
+// unstack forgets the old stack pointer on the stack.
+func (s *depthState) unstack() { s.stacked, s.above, s.stackedAt = false, 0, 0 }
 
-// depthAfter is the depth behind an instruction; false for one that moves the
-// stack pointer in a way that is not followed.
-func depthAfter(inst x86asm.Inst, depth int64, saved bool) (int64, bool) {
-	imm, fixed := inst.Args[1].(x86asm.Imm)
-	switch inst.Op {
-	case x86asm.PUSH, x86asm.PUSHFQ:
-		depth += 8
-	case x86asm.POP, x86asm.POPFQ:
-		if isSP(inst.Args[0]) {
-			return 0, true // the old one, which was kept where the frame was as it was made
-		}
-		if depth > 0 {
-			depth -= 8
-		} else if inst.Args[0] != x86asm.Arg(x86asm.RBP) { // all that an epilogue pops
-			return 0, false
-		}
-	case x86asm.SUB:
-		if isSP(inst.Args[0]) {
-			if !fixed || imm <= 0 {
-				return 0, false
-			}
-			if saved {
-				return 0, true // a second entry makes the frame: push rbp; sub rsp
-			}
-			depth += int64(imm)
-		}
-	case x86asm.ADD:
-		if isSP(inst.Args[0]) && depth > 0 {
-			if !fixed || imm < 0 || int64(imm) > depth {
-				return 0, false
-			}
-			depth -= int64(imm)
-		}
-	case x86asm.LEA, x86asm.AND, x86asm.MOV, x86asm.XCHG:
-		if isSP(inst.Args[0]) {
-			return 0, false
-		}
+// drop notes that a register gets another value.
+func (s *depthState) drop(reg uint8) {
+	if reg != nowhereReg {
+		s.kept &^= 1 << reg
+		s.keptAt[reg] = 0
 	}
-	return depth, depth <= maxDepth
 }

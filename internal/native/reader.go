@@ -8,14 +8,14 @@ import (
 // Reader finds the callers of x86-64 code that no table describes by reading the
 // code, for runtimes that know where the code is that they generated but not
 // what each piece of it does to the stack. It is used from one goroutine.
-type Reader struct{ code codeReader }
+type Reader struct {
+	code  codeReader
+	swept []move // reused by Depths
+}
 
 // maxRead bounds how many instructions a Reader follows: generated methods and
 // stubs for cryptography are long.
 const maxRead = 4000
-
-// maxSwept bounds how many instructions PushSpans looks at.
-const maxSwept = 1 << 15
 
 // Rule reads code from pc to a return and gives the rule for the caller of what
 // runs at pc, nil if no return was reached. code holds the instructions from the

@@ -92,6 +92,5 @@ func FuzzReader(f *testing.F) {
 	f.Fuzz(func(t *testing.T, code []byte, at uint16) {
 		var r Reader
 		r.Rule(code, 0x1000, 0x1000+uint64(at), at&1 != 0)
-		r.PushSpans(code)
 	})
 }

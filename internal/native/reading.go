@@ -186,6 +186,11 @@ func (r *codeReader) decode(mem walk.Memory, pc, lo, hi uint64) (x86asm.Inst, bo
 		return x86asm.Inst{Op: x86asm.NOP, Len: n}, true
 	}
 	inst, err := x86asm.Decode(b, 64)
+	if err != nil {
+		if n := threeByteLength(b); n > 0 {
+			return x86asm.Inst{Op: x86asm.NOP, Len: n}, true
+		}
+	}
 	return inst, err == nil && inst.Len > 0
 }
 

@@ -45,26 +45,7 @@ func vectorLength(b []byte) int {
 	if len(b) < n+2 {
 		return 0
 	}
-	modrm := b[n+1]
-	n += 2
-	mod, rm := modrm>>6, modrm&7
-	if mod != 3 {
-		if rm == 4 {
-			if len(b) <= n {
-				return 0
-			}
-			if mod == 0 && b[n]&7 == 5 {
-				n += 4
-			}
-			n++
-		}
-		switch {
-		case mod == 1:
-			n++
-		case mod == 2, mod == 0 && rm == 5:
-			n += 4
-		}
-	}
+	n += 1 + operandLength(b[n+1:])
 	n += imm
 	if n > len(b) {
 		return 0
@@ -79,4 +60,47 @@ func immediateMap1(op byte) int {
 		return 1
 	}
 	return 0
+}
+
+// threeByteLength gives the length of an instruction of the opcode maps 0F 38 and
+// 0F 3A, or 0. All of them are encoded alike; those that the decoder's tables do
+// not have (SHA, ADX and others) neither change the stack pointer nor are they used
+// for registers that a function has to give back.
+func threeByteLength(b []byte) int {
+	n := 0
+	for n < len(b) && (b[n] == 0x66 || b[n] == 0xf2 || b[n] == 0xf3) {
+		n++
+	}
+	if n < len(b) && b[n]&0xf0 == 0x40 {
+		n++
+	}
+	if len(b) < n+4 || b[n] != 0x0f || b[n+1] != 0x38 && b[n+1] != 0x3a {
+		return 0
+	}
+	imm := int(b[n+1]&2) >> 1
+	n += 3 + operandLength(b[n+3:])
+	if n += imm; n > len(b) {
+		return 0
+	}
+	return n
+}
+
+// operandLength is the length of ModRM, SIB and displacement at the start of b,
+// which holds the first of them.
+func operandLength(b []byte) int {
+	mod, rm := b[0]>>6, b[0]&7
+	n := 1
+	if mod != 3 && rm == 4 {
+		if mod == 0 && len(b) > 1 && b[1]&7 == 5 {
+			n += 4
+		}
+		n++
+	}
+	switch {
+	case mod == 1:
+		n++
+	case mod == 2, mod == 0 && rm == 5:
+		n += 4
+	}
+	return n
 }

@@ -25,6 +25,7 @@ type shadow struct {
 	entries []Entry // outermost first
 	loose   []Entry // popped, but not by a return; outermost first
 	looseAt uint64  // the step that the last of them was popped at
+	backAt  uint64  // the step that the last of them was put back at; 0: something was called since
 	whole   bool    // it was kept from the thread's first instruction on
 }
 
@@ -104,6 +105,8 @@ func (t *Tracer) follow(before *unix.PtraceRegs, delivered int) {
 	}
 	if len(s.loose) > 0 {
 		t.putBack(sp, region)
+	} else if s.backAt != 0 {
+		t.moveDown(sp, region)
 	}
 
 	if t.executed.Call && sp == before.Rsp-8 {
@@ -112,7 +115,28 @@ func (t *Tracer) follow(before *unix.PtraceRegs, delivered int) {
 		// is not what was executed (a fault, a signal in between).
 		if ok && ra-before.Rip >= 2 && ra-before.Rip <= 15 {
 			s.entries = append(s.entries, Entry{SP: sp, RA: ra, Region: region})
+			s.backAt = 0
 		}
+	}
+}
+
+// movedWithin is how many steps after its old place is on the stack again a return
+// address may be stored to its new place.
+const movedWithin = 32
+
+// moveDown notes that a return address that was popped into a register was stored
+// below where it was, to make room. Its old place still holds it for a while.
+func (t *Tracer) moveDown(sp, region uint64) {
+	s := &t.shadow
+	n := len(s.entries)
+	if n == 0 || t.steps-s.backAt > movedWithin || s.entries[n-1].Region != region {
+		s.backAt = 0
+		return
+	}
+	e := &s.entries[n-1]
+	if v, ok := t.mem.Word(sp); ok && sp < e.SP && v == e.RA {
+		e.SP = sp
+		s.backAt = 0
 	}
 }
 
@@ -139,6 +163,7 @@ func (t *Tracer) putBack(sp, region uint64) {
 		}
 		s.entries = append(s.entries, e)
 		s.loose = s.loose[:len(s.loose)-1]
+		s.backAt = t.steps
 	}
 }
 

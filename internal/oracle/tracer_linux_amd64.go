@@ -57,25 +57,51 @@ func Attach(tid int) (*Tracer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(tid), 0, 0, 0, 0); e != 0 {
+	// A program that is stepped ends with its tracer: left alone in the middle of
+	// a step it would be of no use to anyone.
+	if _, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(tid), 0, unix.PTRACE_O_EXITKILL, 0, 0); e != 0 {
 		return nil, fmt.Errorf("ptrace seize thread %d: %w", tid, e)
-	}
-	if _, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_INTERRUPT, uintptr(tid), 0, 0, 0, 0); e != 0 {
-		return nil, fmt.Errorf("ptrace interrupt thread %d: %w", tid, e)
 	}
 	t := newTracer(pid, tid)
 	t.running = true
-	if err := t.wait(); err != nil {
+	if err := t.interrupt(); err != nil {
+		t.abandon()
 		return nil, err
 	}
 	return t, nil
+}
+
+// interrupt stops the running thread.
+func (t *Tracer) interrupt() error {
+	if _, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_INTERRUPT, uintptr(t.tid), 0, 0, 0, 0); e != 0 {
+		return fmt.Errorf("ptrace interrupt thread %d: %w", t.tid, e)
+	}
+	t.prompt = false
+	return t.wait()
+}
+
+// abandon gives up a thread that cannot be detached from because it does not
+// stop. Its end must still be taken note of: until then its process would not
+// end, and who waits for that would wait for ever.
+func (t *Tracer) abandon() {
+	tid := t.tid
+	go func() {
+		var ws unix.WaitStatus
+		for {
+			switch _, err := unix.Wait4(tid, &ws, unix.WALL, nil); {
+			case err == unix.EINTR:
+			case err != nil || ws.Exited() || ws.Signaled():
+				return
+			}
+		}
+	}()
 }
 
 // Start launches a program and stops it before its first instruction, so that
 // the shadow stack is complete from the start.
 func Start(name string, args ...string) (*Tracer, error) {
 	cmd := exec.Command(name, args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s to be traced: %w", name, err)
 	}
@@ -84,6 +110,7 @@ func Start(name string, args ...string) (*Tracer, error) {
 	t.cmd = cmd
 	t.running = true
 	if err := t.wait(); err != nil {
+		t.Kill()
 		return nil, err
 	}
 	t.signal = 0 // the SIGTRAP of the exec
@@ -197,10 +224,7 @@ func (t *Tracer) Continue(d time.Duration) error {
 		}
 		return err
 	}
-	if _, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_INTERRUPT, uintptr(t.tid), 0, 0, 0, 0); e != 0 {
-		return fmt.Errorf("ptrace interrupt thread %d: %w", t.tid, e)
-	}
-	return t.wait()
+	return t.interrupt()
 }
 
 // RunToTrap lets the thread run freely until it executes a breakpoint
@@ -299,7 +323,12 @@ func (t *Tracer) wait() error {
 // from ending until its tracer has taken note.
 func (t *Tracer) Detach() error {
 	if t.running {
-		if err := t.wait(); err != nil {
+		err := t.wait()
+		if errors.Is(err, ErrBlocked) && t.cmd == nil {
+			err = t.interrupt()
+		}
+		if err != nil {
+			t.abandon()
 			return err
 		}
 	}

@@ -67,7 +67,14 @@ public class Steps implements Runnable {
         if (mode.equals("basic")) return basic(n);
         if (mode.equals("intrinsics")) return intrinsics(n);
         if (mode.equals("poll")) return poll(n);
-        return (n & 1) == 0 ? basic(n) : intrinsics(n);
+        if (mode.equals("vectors")) return vectors(n);
+        if (mode.equals("handles")) return handles(n);
+        switch ((int) n & 3) {
+            case 0: return basic(n);
+            case 1: return intrinsics(n);
+            case 2: return vectors(n);
+            default: return handles(n);
+        }
     }
 
     long basic(long n) {
@@ -197,6 +204,107 @@ public class Steps implements Runnable {
         v += new String(data, 0, 200, java.nio.charset.StandardCharsets.ISO_8859_1).indexOf("\u0001\u0002");
         v += strings(n);
         return v + ints[0];
+    }
+
+    long[] longs = new long[300];
+    float[] floats = new float[300];
+    char[] chars = new char[300];
+    MessageDigest sha512, sha3;
+    Cipher ctr, gcm;
+    java.util.zip.Checksum crc32c;
+    {
+        try {
+            sha512 = MessageDigest.getInstance("SHA-512");
+            ctr = Cipher.getInstance("AES/CTR/NoPadding");
+            ctr.init(Cipher.ENCRYPT_MODE, new SecretKeySpec(new byte[16], "AES"), new javax.crypto.spec.IvParameterSpec(new byte[16]));
+            gcm = Cipher.getInstance("AES/GCM/NoPadding");
+        } catch (Exception e) { ctr = null; }
+        try { sha3 = MessageDigest.getInstance("SHA3-256"); } catch (Exception e) { sha3 = null; }
+        try { crc32c = (java.util.zip.Checksum) Class.forName("java.util.zip.CRC32C").getConstructor().newInstance(); } catch (Exception e) { crc32c = null; }
+    }
+    /** Loops and library calls that are compiled to vector code. */
+    long vectors(long n) {
+        Arrays.fill(longs, n);
+        Arrays.fill(floats, 1.5f);
+        Arrays.fill(chars, (char) ('a' + (n & 15)));
+        Arrays.fill(more, 10, 3000, (byte) n);
+        for (int i = 0; i < longs.length; i++) longs[i] = longs[i] * 3 + i;
+        float f = 0;
+        for (int i = 0; i < floats.length; i++) { floats[i] = floats[i] * 2f + i; f += floats[i]; }
+        int v = 0;
+        for (int i = 0; i < ints.length; i++) v += ints[i] * 31;
+        for (int i = 0; i < data.length; i++) more[i] = (byte) (data[i] ^ more[i]);
+        double d = 0;
+        for (int i = 0; i < doubles.length; i++) d += Math.sqrt(doubles[i]) + Math.abs(doubles[i]);
+        String s = new String(chars);
+        String w = s.substring(0, 120) + "\u4e2d" + s.substring(121);
+        v += s.compareTo(w) + (s.equalsIgnoreCase(w) ? 1 : 0) + (s.regionMatches(3, w, 3, 100) ? 1 : 0) + w.indexOf("\u4e2d" + "ab") + s.lastIndexOf('z');
+        v += w.getBytes(java.nio.charset.StandardCharsets.UTF_8).length + s.getBytes(java.nio.charset.StandardCharsets.ISO_8859_1).length;
+        v += new StringBuilder(w).reverse().length() + w.toCharArray().length + s.toUpperCase().hashCode() + s.trim().length();
+        v += (Arrays.equals(longs, longs.clone()) ? 1 : 0) + (Arrays.equals(chars, s.toCharArray()) ? 2 : 0) + Arrays.hashCode(chars) + (Arrays.equals(data, more) ? 4 : 0);
+        v += Long.bitCount(n) + Long.numberOfLeadingZeros(n) + Integer.reverse(v) + Integer.highestOneBit(v);
+        if (sha512 != null) { sha512.update(data, 0, 256); v += sha512.digest()[0]; }
+        if (sha3 != null) { sha3.update(data, 0, 272); v += sha3.digest()[0]; }
+        if (crc32c != null) { crc32c.update(data, 0, 1500); v += (int) crc32c.getValue(); }
+        if (ctr != null) {
+            try {
+                v += ctr.update(data, 0, 500).length;
+                byte[] iv = new byte[12];
+                iv[0] = (byte) n; iv[1] = (byte) (n >> 8); iv[2] = (byte) (n >> 16);
+                gcm.init(Cipher.ENCRYPT_MODE, new SecretKeySpec(new byte[16], "AES"), new javax.crypto.spec.GCMParameterSpec(128, iv));
+                v += gcm.doFinal(data, 0, 700).length;
+            } catch (Exception e) { v++; }
+        }
+        return v + (long) d + (long) f;
+    }
+    interface Fold { int fold(int a, int b); default int twice(int a) { return fold(a, fold(a, 1)); } }
+    static final java.lang.invoke.MethodHandle PLUS, LENGTH, GUARD;
+    static int plus(int a, int b) { return a + b; }
+    static int minus(int a, int b) { return a - b; }
+    static boolean even(int a, int b) { return (a & 1) == 0; }
+    static {
+        try {
+            java.lang.invoke.MethodHandles.Lookup l = java.lang.invoke.MethodHandles.lookup();
+            java.lang.invoke.MethodType t = java.lang.invoke.MethodType.methodType(int.class, int.class, int.class);
+            PLUS = l.findStatic(Steps.class, "plus", t);
+            LENGTH = l.findVirtual(String.class, "length", java.lang.invoke.MethodType.methodType(int.class));
+            GUARD = java.lang.invoke.MethodHandles.guardWithTest(l.findStatic(Steps.class, "even", t.changeReturnType(boolean.class)), PLUS, l.findStatic(Steps.class, "minus", t));
+        } catch (Exception e) { throw new Error(e); }
+    }
+    static java.lang.invoke.MethodHandle moving = null;
+    /** Method handles, lambdas, default methods, deep recursion, nested monitors. */
+    long handles(long n) {
+        long v = 0;
+        int k = (int) n;
+        Fold[] folds = {(a, b) -> a + b, (a, b) -> a * b + k, Steps::minus, Math::max, Integer::compare};
+        for (int i = 0; i < 10; i++) v += folds[i % folds.length].twice(i);
+        try {
+            moving = (n & 8) == 0 ? PLUS : GUARD;
+            for (int i = 0; i < 6; i++) v += (int) PLUS.invokeExact(i, k) + (int) GUARD.invokeExact(i, k) + (int) moving.invokeExact(k, i) + (int) LENGTH.invokeExact("text");
+            v += (int) PLUS.invokeWithArguments(1, 2);
+        } catch (Throwable t) { v++; }
+        v += java.util.stream.IntStream.range(0, 20).map(i -> i * k).filter(i -> (i & 1) == 0).sum();
+        v += Arrays.asList("b", "a", "c").stream().sorted(java.util.Comparator.reverseOrder()).map(String::length).reduce(0, Integer::sum);
+        v += deep(120, n) + nested(n, this, data) + (n % 16 == 3 ? down(40) : 0) + switches("word" + (n & 3), n);
+        keep = Steps.class.getDeclaredClasses().length;
+        try { v += (Integer) Steps.class.getDeclaredMethod("plus", int.class, int.class).invoke(null, 1, k); } catch (Exception e) { v++; }
+        Runnable r = () -> sink = n;
+        r.run();
+        return v;
+    }
+    static long deep(int d, long n) { return d == 0 ? n : deep(d - 1, n * 3) + d; }
+    static int down(int d) {
+        if (d == 0) throw new UnsupportedOperationException();
+        try { return down(d - 1) + 1; } catch (UnsupportedOperationException e) { if (d > 35) return d; throw e; } finally { plain++; }
+    }
+    static long nested(long n, Object a, Object b) {
+        synchronized (a) { synchronized (b) { synchronized (a) { if ((n & 7) == 2) { try { throw new RuntimeException(); } catch (RuntimeException e) { n++; } } return n + plain; } } }
+    }
+    static int switches(String s, long n) {
+        int v;
+        switch (s) { case "word0": v = 1; break; case "word1": v = 2; break; case "word2": v = 3; break; default: v = 4; }
+        switch ((int) n % 9) { case 0: v += 5; break; case 1: v += 6; break; case 2: v *= 7; break; case 3: v -= 8; break; case 4: v ^= 9; break; default: v++; }
+        return v;
     }
 
     public static void main(String[] args) throws Exception {

@@ -1,0 +1,231 @@
+package hotspot
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"strings"
+	"testing"
+
+	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// Rules for places that only single-stepping found, on the bytes that were met.
+
+// stopped is a thread that was stopped in a blob whose code is the given bytes.
+type stopped struct {
+	t   *testing.T
+	mem *synthMemory
+	vm  *VM
+	c   *walk.Cursor
+}
+
+// ra and stale are return addresses into compiled Java code.
+const (
+	rightRA = synthCode + 1*synthBlob + 128 + 16
+	staleRA = synthCode + 2*synthBlob + 128 + 16
+)
+
+// blobOf is the number of the synthetic blob of a kind.
+func blobOf(vm *VM, kind blobKind) int {
+	for i, b := range vm.code.blobs {
+		if b != nil && b.kind == kind {
+			return i
+		}
+	}
+	return 0
+}
+
+// stopIn stops a thread at the instruction off in code, which is written in
+// hexadecimal digits.
+func stopIn(t *testing.T, kind blobKind, code string, off int) *stopped {
+	t.Helper()
+	bytes, err := hex.DecodeString(strings.ReplaceAll(code, " ", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stopped{t: t, mem: &synthMemory{stack: make([]byte, 4096), thread: make([]byte, 512)}}
+	s.vm = synthVM(s.mem, 17, cpu.AMD64, nil)
+	b := s.vm.code.blobs[blobOf(s.vm, kind)]
+	b.code = append(bytes, make([]byte, 256)...)
+	b.frameComplete = b.codeBegin
+	s.c = &walk.Cursor{Leaf: true, Stack: &walk.Stack{}, Mem: s.mem, TID: 7,
+		Copy: walk.StackCopy{Base: synthStack, Bytes: s.mem.stack}, High: synthStack + 4096}
+	s.c.Regs = cpu.Registers{Arch: cpu.AMD64, PC: b.codeBegin + uint64(off), Known: cpu.AllKnown}
+	s.c.Regs.SetSP(synthStack + 1024)
+	s.c.Regs.SetFP(synthStack + 2048)
+	return s
+}
+
+// put writes a word, at a distance from the stack pointer.
+func (s *stopped) put(off int, v uint64) {
+	binary.LittleEndian.PutUint64(s.mem.stack[1024+off:], v)
+}
+
+// goesTo says that the caller goes on at ra with the stack pointer at a distance
+// from the one at the stop.
+func (s *stopped) goesTo(ra uint64, off int) {
+	s.t.Helper()
+	sp := s.c.Regs.SP()
+	if v := s.vm.Step(s.c); v != walk.Stepped || s.c.Regs.PC != ra || s.c.Regs.SP() != sp+uint64(off) {
+		s.t.Errorf("verdict %d, caller %#x, stack pointer +%#x; want %#x and +%#x", v, s.c.Regs.PC, s.c.Regs.SP()-sp, ra, off)
+	}
+}
+
+// An adapter to the interpreter has made room and has yet to put its return
+// address there: what is on top is an old one.
+func TestAdapterMakesRoom(t *testing.T) {
+	const code = "498be5 58 4c8bec 4883ec20 48890424 4889742410 ffe1"
+	for _, off := range []int{4, 7, 11} {
+		s := stopIn(t, blobAdapter, code, off)
+		s.put(0, staleRA)
+		s.c.Regs.R[cpu.RAX] = rightRA
+		s.goesTo(rightRA, 0)
+	}
+	s := stopIn(t, blobAdapter, code, 15)
+	s.put(0, rightRA)
+	s.c.Regs.R[cpu.RAX] = staleRA
+	s.goesTo(rightRA, 8)
+}
+
+// An adapter from the interpreter aligns the stack and pushes its return address
+// again.
+func TestAdapterAligns(t *testing.T) {
+	for _, c := range []struct {
+		code   string
+		inRAX  []int
+		onTop  []int
+		before []int
+	}{
+		{"4c8bdc 58 4883e4f0 50 498bc3 4c8b5b40", []int{4, 8}, []int{0, 3, 9, 12}, nil},
+		{"488b0424 4c8bdc 4883ec50 4883e4f0 50 498bc3", []int{7, 11, 15}, []int{0, 4, 16}, nil},
+	} {
+		for _, off := range c.inRAX {
+			s := stopIn(t, blobAdapter, c.code, off)
+			s.put(0, staleRA)
+			s.c.Regs.R[cpu.RAX] = rightRA
+			s.goesTo(rightRA, 0)
+		}
+		for _, off := range c.onTop {
+			s := stopIn(t, blobAdapter, c.code, off)
+			s.put(0, rightRA)
+			s.c.Regs.R[cpu.RAX] = staleRA
+			s.goesTo(rightRA, 8)
+		}
+	}
+}
+
+// forward_exception, called from the interpreter, whose frame on rbp looks like
+// the stub's own.
+func TestForwardException(t *testing.T) {
+	const code = "488b3c24 488bf7 498bff 40f6c40f 0f8412000000 4883ec08 e803432104 4883c408 e905000000 e8f5422104 488bd8 5a 498b4708 49c7470800000000 ffe3"
+	for off, where := range map[int]int{0: 0, 10: 0, 14: 0, 24: 8, 29: 8, 33: 0, 38: 0, 43: 0, 46: 0} {
+		s := stopIn(t, blobStubRoutines, code, off)
+		s.put(where, rightRA)
+		s.c.Regs.SetFP(s.c.Regs.SP() + 80)
+		s.put(88, staleRA)
+		s.goesTo(rightRA, where+8)
+	}
+	for _, off := range []int{47, 51, 59} {
+		s := stopIn(t, blobStubRoutines, code, off)
+		s.c.Regs.R[cpu.RDX] = rightRA
+		s.c.Regs.SetFP(s.c.Regs.SP() + 80)
+		s.put(88, staleRA)
+		s.goesTo(rightRA, 0)
+	}
+}
+
+// C1's new_type_array of JDK 8 allocates without a frame; the caller's rbp may
+// point at its own frame (PreserveFramePointer).
+func TestStubWithoutFrameYet(t *testing.T) {
+	const code = "81fbffffff00 7708 498b4760 4889c1 c3 90 55488bec 4881ecd0010000"
+	for _, off := range []int{0, 6, 8, 12, 15} {
+		s := stopIn(t, blobRuntimeStub, code, off)
+		s.vm.code.blobs[blobOf(s.vm, blobRuntimeStub)].frameSize = 480
+		s.put(0, rightRA)
+		s.c.Regs.SetFP(s.c.Regs.SP() + 88)
+		s.put(96, staleRA)
+		s.goesTo(rightRA, 8)
+	}
+}
+
+// The interpreter's way out of a native method of JDK 8: the return address is
+// popped into rdi, and r11 holds the caller's stack pointer. rbp is the caller's
+// already, which means nothing where that is compiled.
+func TestInterpreterLeaves(t *testing.T) {
+	leaving := func(code string, off int) *stopped {
+		s := stopIn(t, blobInterpreter, code, off)
+		s.mem.code = s.vm.code.blobs[blobOf(s.vm, blobInterpreter)].code
+		s.c.Regs.SetFP(0xfdfe48e8)
+		s.c.Regs.R[cpu.R11] = s.c.Regs.SP() + 32
+		s.c.Regs.R[cpu.RBX] = s.c.Regs.SP() + 32
+		return s
+	}
+	s := leaving("4c8b5df8 c9 5f 498be3 ffe7", 5)
+	s.put(0, rightRA)
+	s.goesTo(rightRA, 32)
+	s = leaving("4c8b5df8 c9 5f 498be3 ffe7", 6)
+	s.c.Regs.R[cpu.RDI] = rightRA
+	s.put(0, staleRA)
+	s.goesTo(rightRA, 32)
+	// remove_activation: leave; pop r13; mov rsp,rbx; jmp r13.
+	s = leaving("488b5df8 c9 415d 488be3 41ffe5", 5)
+	s.put(0, rightRA)
+	s.goesTo(rightRA, 32)
+	s = leaving("488b5df8 c9 415d 488be3 41ffe5", 7)
+	s.c.Regs.R[cpu.R13] = rightRA
+	s.put(0, staleRA)
+	s.goesTo(rightRA, 32)
+	s = leaving("488b5df8 c9 415d 488be3 41ffe5", 10)
+	s.c.Regs.R[cpu.R13] = rightRA
+	s.put(0, staleRA)
+	s.goesTo(rightRA, 0)
+}
+
+// C1's deoptimisation handler of JDK 11 pushes its own address: mov r10,imm64; push
+// r10; jmp.
+func TestDeoptHandler(t *testing.T) {
+	for off, ra := range map[int]int{1: 88, 11: 88, 13: 96} {
+		s := stopIn(t, blobNMethod, "f4 49ba7901c998b47f0000 4152 e996909bff f4", off)
+		b := s.vm.code.blobs[blobOf(s.vm, blobNMethod)]
+		b.frameSize, b.nm.stubBegin = 96, b.codeBegin
+		s.put(ra, rightRA)
+		s.put(184-ra, staleRA)
+		s.goesTo(rightRA, ra+8)
+	}
+}
+
+// A deoptimisation blob of JDK 8 between the frame that it has taken off and its
+// new own one: the return address lies where it was, is below the stack pointer
+// for a while, and then is the outermost new frame's.
+func TestRebuilding(t *testing.T) {
+	const code = "4803e1 488b6f30 488b4f18 4883c408 488b7710 8b5708 4c8bc4 8b5f04 482be3" +
+		"488b1e 4883eb10 48ff31 55 488bec 482be3 48c745f000000000 4c8945f8 4c8bc4 4883c608 4883c108 ffca 75d4" +
+		"48ff31 55 488bec 4881ec90020000"
+	const pcs, adjust = 64, 48
+	at := func(off, ra int) *stopped {
+		s := stopIn(t, blobDeopt, code, off)
+		s.vm.code.blobs[blobOf(s.vm, blobDeopt)].frameSize = 672
+		s.c.Regs.R[cpu.RDI] = synthThread
+		s.c.Regs.R[cpu.RDX] = 1
+		for i, v := range map[int]uint64{0: adjust << 32, 8: 200 << 32, unrollPCs: synthThread + pcs, unrollCallerFP: synthStack + 3000, pcs: rightRA} {
+			binary.LittleEndian.PutUint64(s.mem.thread[i:], v)
+		}
+		s.put(ra, rightRA)
+		return s
+	}
+	for _, off := range []int{3, 7, 11} {
+		at(off, 0).goesTo(rightRA, 8)
+	}
+	for _, off := range []int{15, 19, 22, 25} {
+		at(off, -8).goesTo(rightRA, 0) // below the stack pointer
+	}
+	for off, ra := range map[int]int{34: 0, 41: 16, 45: 64, 78: 64, 81: 64} {
+		s := at(off, ra)
+		s.put(ra+adjust, rightRA)
+		s.goesTo(rightRA, ra+8)
+		if want := synthStack + 1024 + uint64(ra) + adjust + 8; s.c.Unextended != want || s.c.Regs.FP() != synthStack+3000 {
+			t.Errorf("+%d: the caller's own stack pointer %#x, want %#x; frame pointer %#x", off, s.c.Unextended, want, s.c.Regs.FP())
+		}
+	}
+}

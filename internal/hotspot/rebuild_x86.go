@@ -1,0 +1,81 @@
+package hotspot
+
+import (
+	"bytes"
+
+	"github.com/candid-profiler/candid/internal/cpu"
+)
+
+// A compiled frame that is given up is replaced by interpreted ones in its place
+// (generate_deopt_blob and generate_uncommon_trap_blob in
+// cpu/x86/{sharedRuntime,runtime}_x86_64.cpp): add rsp,rcx takes it off, then a
+// loop makes the new frames, still empty, the outermost first, and at last the
+// blob makes a frame for itself to call what fills them in. In between the thread
+// has no frame of a known size, but rdi points at what the VM says is to be done.
+
+// Deoptimization::UnrollBlock, the same in all releases (runtime/deoptimization.hpp).
+const (
+	unrollAdjustment = 4  // int32: by how much the caller's frame is made longer, bytes
+	unrollTotal      = 12 // int32: bytes of the new frames
+	unrollPCs        = 24 // pointer to their return addresses: the first is the caller's
+	unrollCallerFP   = 48
+)
+
+// maxRebuilt bounds the frames that replace one compiled frame, in bytes.
+const maxRebuilt = 1 << 20
+
+// rebuilding finds the caller of the frame that is being replaced, where the
+// thread is between those two places of such a blob.
+func (l *leaf) rebuilding() (f found, ok bool) {
+	if !l.betweenFrames() {
+		return f, false
+	}
+	block := l.c.Regs.R[cpu.RDI]
+	pcs, ok1 := l.vm.peek.u64(block + unrollPCs)
+	ra, ok2 := l.vm.peek.u64(pcs)
+	sizes, ok3 := l.vm.peek.u64(block + unrollTotal - 4)
+	adjust, ok4 := l.vm.peek.u64(block)
+	fp, ok5 := l.vm.peek.u64(block + unrollCallerFP)
+	total, longer := sizes>>32, adjust>>32
+	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || total > maxRebuilt || longer > maxLocals || longer&7 != 0 || !l.vm.validRA(ra) {
+		return f, false
+	}
+	// The return address lies where it was, which is just below the stack pointer
+	// for a while, or lower in the outermost new frame.
+	for at := l.sp - 8; at < l.sp+total+longer+64; at += 8 {
+		w, ok := l.c.Word(at)
+		if !ok {
+			return f, false
+		}
+		if w != ra {
+			continue
+		}
+		f = found{ra: ra, sp: max(at+8, l.sp), fp: fp, saved: true}
+		if old, ok := l.c.Word(at + longer); ok && longer != 0 && old == ra {
+			f.own = at + longer + 8
+		}
+		return f, true
+	}
+	return f, false
+}
+
+// betweenFrames says whether pc lies behind add rsp,rcx and before the sub rsp of
+// the blob's new frame.
+func (l *leaf) betweenFrames() bool {
+	i := bytes.Index(l.code, []byte{0x48, 0x03, 0xE1})
+	if i < 0 || l.off < i+3 {
+		return false
+	}
+	for k := i + 3; ; {
+		n := bytes.Index(l.code[k:], movRBPRSP)
+		if n < 0 {
+			return false
+		}
+		k += n + len(movRBPRSP)
+		if rest := l.code[k:]; bytes.HasPrefix(rest, subImm) || bytes.HasPrefix(rest, subImm8) {
+			return l.off <= k
+		}
+	}
+}
+
+var movRBPRSP = []byte{0x48, 0x8B, 0xEC}

@@ -1,0 +1,98 @@
+package oracle
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// Where the debug registers are in struct user (sys/user.h): u_debugreg.
+const (
+	debugRegisters = 848
+	debugControl   = debugRegisters + 7*8
+)
+
+// InCall says whether the thread has just executed a call: StepOut may follow.
+func (t *Tracer) InCall() bool {
+	n := len(t.shadow.entries)
+	return !t.running && t.executed.Call && n > 0 && t.shadow.entries[n-1].SP == t.regs.Rsp && t.signal == 0
+}
+
+// StepOut lets the thread run freely until the call that it has just executed has
+// returned, by a breakpoint in a debug register, and counts as one step. A thread
+// that does not return within the Tracer's patience is stopped where it is, and
+// stepping goes on there.
+func (t *Tracer) StepOut() error {
+	if !t.InCall() {
+		return t.Step()
+	}
+	top := t.shadow.entries[len(t.shadow.entries)-1]
+	if err := t.pokeUser(debugRegisters, top.RA); err != nil {
+		return err
+	}
+	for {
+		// Enabled for this thread; 0 in the upper bits: when executed.
+		if err := t.pokeUser(debugControl, 1); err != nil {
+			return err
+		}
+		err := t.resume()
+		if errors.Is(err, ErrBlocked) {
+			err = t.interrupt()
+			top.RA = 0 // wherever it stopped
+		}
+		if err != nil {
+			return err
+		}
+		if err := t.pokeUser(debugControl, 0); err != nil {
+			return err
+		}
+		switch {
+		case t.signal != 0: // to be delivered
+		case top.RA == 0 || t.regs.Rip != top.RA:
+			return t.leftCall()
+		case t.regs.Rsp > top.SP:
+			return t.leftCall()
+		default: // the same place in a deeper call
+			if err := t.single(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// leftCall brings the shadow stack up to date after StepOut.
+func (t *Tracer) leftCall() error {
+	t.steps++
+	t.executed = Instruction{PC: t.regs.Rip}
+	before := t.regs
+	t.executed.Ret = true // nothing of what is gone was popped into a register
+	t.follow(&before, 0)
+	return nil
+}
+
+// resume lets the thread run until it stops by itself.
+func (t *Tracer) resume() error {
+	if _, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_CONT, uintptr(t.tid), 0, uintptr(t.signal), 0, 0); e != 0 {
+		return fmt.Errorf("ptrace continue thread %d: %w", t.tid, e)
+	}
+	t.signal = 0
+	t.running, t.prompt = true, false
+	return t.wait()
+}
+
+// single executes one instruction without a look at what it is.
+func (t *Tracer) single() error {
+	if _, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SINGLESTEP, uintptr(t.tid), 0, 0, 0, 0); e != 0 {
+		return fmt.Errorf("ptrace singlestep thread %d: %w", t.tid, e)
+	}
+	t.running, t.prompt = true, false
+	return t.wait()
+}
+
+func (t *Tracer) pokeUser(offset int, v uint64) error {
+	if _, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_POKEUSR, uintptr(t.tid), uintptr(offset), uintptr(v), 0, 0); e != 0 {
+		return fmt.Errorf("set a debug register of thread %d: %w", t.tid, e)
+	}
+	return nil
+}
