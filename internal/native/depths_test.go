@@ -104,3 +104,19 @@ func FuzzDepths(f *testing.F) {
 		}
 	})
 }
+
+// BenchmarkDepths follows 10,000 instructions.
+func BenchmarkDepths(b *testing.B) {
+	piece := []byte{0x48, 0x8b, 0x44, 0x24, 0x10, 0x48, 0x3b, 0xc1, 0x74, 0x04, 0x52, 0x58, 0x90, 0x90, 0x8b, 0x48, 0x08, 0x03, 0xca}
+	var code []byte
+	for n := 0; n < 10000; n += 9 {
+		code = append(code, piece...)
+	}
+	var r Reader
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, ok := r.Depths(code); !ok {
+			b.Fatal("not followed")
+		}
+	}
+}
