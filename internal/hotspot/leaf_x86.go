@@ -313,7 +313,7 @@ func (l *leaf) callerX86() (found, bool) {
 	if !ok {
 		return found{}, false
 	}
-	if l.b.kind == blobAdapter && !l.vm.validRA(l.top()) {
+	if l.b.kind == blobAdapter && p == onTop && !l.vm.validRA(l.top()) {
 		// A c2i adapter that has its caller's call site patched keeps rsp in r13.
 		if r13 := l.c.Regs.R[cpu.R13]; r13 > l.sp && r13-l.sp < maxStubFrame && r13&7 == 0 {
 			if ra, ok := l.c.Word(r13); ok && l.vm.validRA(ra) {

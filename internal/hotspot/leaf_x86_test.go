@@ -86,6 +86,11 @@ func TestAdapterMakesRoom(t *testing.T) {
 	s.put(0, rightRA)
 	s.c.Regs.R[cpu.RAX] = staleRA
 	s.goesTo(rightRA, 8)
+	// Nothing like a return address is on top, and r13 points at an old one.
+	s = stopIn(t, blobAdapter, code, 11)
+	s.put(32, staleRA)
+	s.c.Regs.R[cpu.RAX], s.c.Regs.R[cpu.R13] = rightRA, s.c.Regs.SP()+32
+	s.goesTo(rightRA, 0)
 }
 
 // An adapter from the interpreter aligns the stack and pushes its return address

@@ -77,7 +77,7 @@ func (st *pathState) apply(inst *x86asm.Inst) {
 		from := st.sp
 		st.sp = st.sp.plus(8)
 		if isSP(a) {
-			st.sp = place{}
+			st.fromMemory(from)
 			return
 		}
 		st.load(a, from)
@@ -95,7 +95,10 @@ func (st *pathState) apply(inst *x86asm.Inst) {
 	case x86asm.ENTER:
 		st.sp, st.bp = place{}, place{}
 		return
-	case x86asm.CMP, x86asm.TEST, x86asm.CALL, x86asm.NOP, x86asm.BT:
+	case x86asm.CALL:
+		st.touched |= callTouches
+		return
+	case x86asm.CMP, x86asm.TEST, x86asm.NOP, x86asm.BT:
 		return // these change no register that counts
 	case x86asm.XCHG:
 		st.clobber(b)
@@ -103,6 +106,14 @@ func (st *pathState) apply(inst *x86asm.Inst) {
 	if isSP(a) {
 		st.setSP(inst)
 		return
+	}
+	if n := number(a); n != nowhereReg {
+		if inst.Op == x86asm.MOV && whole(a) && isSP(b) {
+			st.copy, st.copied = n, st.sp
+		} else if n == st.copy {
+			st.copied = place{}
+		}
+		st.touched |= 1 << n
 	}
 	if _, isMem := a.(x86asm.Mem); isMem {
 		if inst.Op == x86asm.MOV {
@@ -146,11 +157,52 @@ func (st *pathState) setSP(inst *x86asm.Inst) {
 		st.sp = st.sp.plus(-int64(imm))
 	case inst.Op == x86asm.LEA:
 		st.sp = st.address(b)
+	case inst.Op == x86asm.AND && st.sp.ok && st.sp.base != alignedBase:
+		st.sp = place{alignedBase, true, 0}
+	case inst.Op == x86asm.MOV && whole(b):
+		st.sp = st.copyIn(b)
 	case inst.Op == x86asm.MOV && b == x86asm.RBP:
 		st.sp = st.bp
+	case inst.Op == x86asm.MOV && inst.MemBytes == 8:
+		st.fromMemory(st.address(b))
 	default:
 		st.sp = place{}
 	}
+}
+
+// copyIn is the old stack pointer that a register holds: one that was copied on the
+// path, or before it, if the register has not changed since.
+func (st *pathState) copyIn(a x86asm.Arg) place {
+	n := number(a)
+	switch {
+	case n == st.copy && st.copied.ok:
+		return st.copied
+	case n != nowhereReg && st.touched>>n&1 == 0:
+		return place{dwarfNumber[n], true, 0}
+	}
+	return place{}
+}
+
+// callTouches are the registers that a call may change: rax, rcx, rdx, rsi, rdi
+// and r8 to r11.
+const callTouches = 1<<0 | 1<<1 | 1<<2 | 1<<6 | 1<<7 | 0xf<<8
+
+// fromMemory sets the stack pointer to a word that the stack held at the start.
+func (st *pathState) fromMemory(from place) {
+	st.sp = place{}
+	if !from.ok || from.base == memoryBase || st.slot.ok && st.slot != from || from.base == cpu.RSP && from.off < 0 {
+		return
+	}
+	for k := range st.written[:st.writes] {
+		if st.written[k].at == from {
+			st.sp = st.written[k].sp
+			return
+		}
+	}
+	if from.base == alignedBase {
+		return
+	}
+	st.slot, st.sp = from, place{memoryBase, true, 0}
 }
 
 // clobber gives a register a value that is not followed.
@@ -176,15 +228,19 @@ func (st *pathState) store(at place, a x86asm.Arg) {
 	if i >= 0 {
 		was = st.regs[i]
 	}
+	var sp place
+	if whole(a) && at.base == alignedBase {
+		sp = st.copyIn(a)
+	}
 	for k := range st.written[:st.writes] {
 		if st.written[k].at == at {
-			st.written[k].reg, st.written[k].was = uint8(i+1), was
+			st.written[k].reg, st.written[k].was, st.written[k].sp = uint8(i+1), was, sp
 			return
 		}
 	}
 	if st.writes < len(st.written) {
 		w := &st.written[st.writes]
-		w.at, w.reg, w.was = at, uint8(i+1), was
+		w.at, w.reg, w.was, w.sp = at, uint8(i+1), was, sp
 		st.writes++
 	}
 }

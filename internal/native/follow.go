@@ -130,10 +130,7 @@ func value(c *walk.Cursor, regs *cpu.Registers, s *ehframe.Save, cfa uint64) (ui
 // derived is follow for a rule that was found by reading code: what it gives is
 // believed only if the caller's place is after a call.
 func (s *Stepper) derived(c *walk.Cursor, r *ehframe.Rule) walk.Verdict {
-	if c.Regs.Known&(1<<r.CFAReg) == 0 {
-		return walk.Stuck
-	}
-	ra, ok := c.Word(c.Regs.R[r.CFAReg] + uint64(int64(r.CFAOff)) - 8)
+	ra, _, ok := Caller(c, r)
 	if !ok || !s.Owns(ra-1) {
 		return walk.Stuck
 	}

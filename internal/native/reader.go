@@ -28,10 +28,16 @@ func (r *Reader) Rule(code []byte, lo, pc uint64, tails bool) *ehframe.Rule {
 
 // Caller gives the return address that a rule leads to and where it was stored.
 func Caller(c *walk.Cursor, r *ehframe.Rule) (ra, at uint64, ok bool) {
-	if r.CFAExpr != nil || c.Regs.Known&(1<<r.CFAReg) == 0 || r.RA.How != ehframe.AtCFA {
+	if c.Regs.Known&(1<<r.CFAReg) == 0 || r.RA.How != ehframe.AtCFA {
 		return 0, 0, false
 	}
-	at = c.Regs.R[r.CFAReg] + uint64(int64(r.CFAOff)) + uint64(int64(r.RA.Off))
+	at = c.Regs.R[r.CFAReg] + uint64(int64(r.CFAOff))
+	if r.CFAExpr != nil {
+		if at, ok = ehframe.Eval(r.CFAExpr, &c.Regs, c, 0, false); !ok || at <= c.Regs.SP() {
+			return 0, 0, false
+		}
+	}
+	at += uint64(int64(r.RA.Off))
 	ra, ok = c.Word(at)
 	return ra, at, ok
 }

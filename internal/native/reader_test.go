@@ -65,6 +65,53 @@ func TestReader(t *testing.T) {
 	}
 }
 
+// Stubs of SHA-512 align the stack, and keep the old stack pointer on it.
+func TestReaderAligned(t *testing.T) {
+	// push rbp; push r15; mov rax,rsp; sub rsp,0x98; and rsp,-32; mov [rsp+0x90],rax;
+	// nop; mov rsp,[rsp+0x90]; pop r15; pop rbp; ret
+	const code = "55 41 57 48 8b c4 48 81 ec 98 00 00 00 48 83 e4 e0 48 89 84 24 90 00 00 00 90 48 8b a4 24 90 00 00 00 41 5f 5d c3"
+	for _, c := range []struct {
+		pc   int
+		off  int32 // of the CFA from rsp, or from the word at slot
+		slot uint64
+	}{
+		{0, 8, 0}, {1, 16, 0}, {3, 24, 0}, {6, 24, 0}, {25, 24, 0x90}, {26, 24, 0x90}, {34, 24, 0}, {36, 16, 0}, {37, 8, 0},
+	} {
+		const sp = synthStackBase
+		mem := wordsAt{sp + 0x90: sp + 0x100}
+		cur := &walk.Cursor{Mem: mem}
+		cur.Regs.Arch, cur.Regs.Known = cpu.AMD64, cpu.AllKnown
+		cur.Regs.SetSP(sp)
+		cur.Regs.R[cpu.RAX] = sp // what mov rax,rsp may have left
+		want := uint64(sp) + uint64(c.off)
+		if c.slot != 0 {
+			want = sp + 0x100 + uint64(c.off)
+		}
+		mem[want-8] = 0x1234
+		var r Reader
+		rule := r.Rule(machineCode(t, code), 0x7000, 0x7000+uint64(c.pc), true)
+		if rule == nil {
+			t.Errorf("+%d: no rule", c.pc)
+			continue
+		}
+		ra, at, ok := Caller(cur, rule)
+		if !ok || ra != 0x1234 || at != want-8 {
+			t.Errorf("+%d: %#x at %#x (%v), want %#x", c.pc, ra, at, ok, want-8)
+		}
+		if !Follow(cur, rule) || cur.Regs.SP() != want || cur.Regs.Known&(1<<cpu.R15|1<<cpu.RBP) == 0 {
+			t.Errorf("+%d: followed to stack pointer %#x, want %#x", c.pc, cur.Regs.SP(), want)
+		}
+	}
+}
+
+const synthStackBase = 0x7fff_0000_0000
+
+// wordsAt is memory with a few words in it, and else 0.
+type wordsAt map[uint64]uint64
+
+func (m wordsAt) Word(addr uint64) (uint64, bool) { return m[addr], true }
+func (m wordsAt) Bytes(uint64, []byte) bool       { return false }
+
 // What follows the system call that starts a thread has no caller in the new
 // thread, and one in the old.
 func TestNewborn(t *testing.T) {

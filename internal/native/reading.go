@@ -1,6 +1,8 @@
 package native
 
 import (
+	"encoding/binary"
+
 	"golang.org/x/arch/x86/x86asm"
 
 	"github.com/candid-profiler/candid/internal/cpu"
@@ -49,12 +51,20 @@ const (
 	maxInstructions = 800
 )
 
-// place is an address or a value relative to a register as it is at the start.
+// place is an address or a value relative to another.
 type place struct {
-	base uint8 // cpu.RSP or cpu.RBP
+	base uint8 // a register, as it is at the start, memoryBase or alignedBase
 	ok   bool
 	off  int32
 }
+
+// memoryBase is the base of places relative to an old stack pointer that the stack
+// holds (pathState.slot): code that aligns its stack keeps one there.
+const memoryBase = 0xfe
+
+// alignedBase is the base of places relative to the stack pointer as the path
+// itself has aligned it, which is not known from the start.
+const alignedBase = 0xfd
 
 // tracked are the registers that a function has to give back.
 var tracked = [...]uint8{cpu.RBX, cpu.RBP, cpu.R12, cpu.R13, cpu.R14, cpu.R15}
@@ -78,8 +88,18 @@ type pathState struct {
 		at  place
 		reg uint8 // index into tracked, plus one; 0: none of them
 		was held  // what the register held
+		sp  place // the stack pointer that was stored, if it was one
 	}
 	writes int
+
+	// slot is where the stack held, at the start, what memoryBase stands for.
+	slot place
+
+	// copied is the stack pointer that the register copy holds (hardware number).
+	copied place
+	copy   uint8
+
+	touched uint16 // registers that do not hold what they did at the start (hardware numbers)
 
 	// top is where the last instruction popped a word from into a register that
 	// calls do not keep; at other times it is not ok.
@@ -226,10 +246,16 @@ func conditional(op x86asm.Op) bool {
 
 // result makes the rule for a path that has come to a return.
 func (st *pathState) result() *ehframe.Rule {
-	if !st.sp.ok || st.sp.base == cpu.RSP && st.sp.off < 0 {
+	if !st.sp.ok || st.sp.base == alignedBase || st.sp.base == cpu.RSP && st.sp.off < 0 {
 		return nil // a return to an address that the path itself has pushed
 	}
 	r := &ehframe.Rule{CFAReg: st.sp.base, CFAOff: st.sp.off + 8}
+	if st.sp.base == memoryBase {
+		if r.CFAReg = st.slot.base; r.CFAOff < 0 {
+			return nil
+		}
+		r.CFAExpr = wordAt(st.slot, r.CFAOff)
+	}
 	r.RA = ehframe.Save{Reg: 16, How: ehframe.AtCFA, Off: -8}
 	for i, reg := range tracked {
 		g := &st.regs[i]
@@ -243,3 +269,24 @@ func (st *pathState) result() *ehframe.Rule {
 	}
 	return r
 }
+
+// wordAt is the DWARF expression of the word at a place, plus n.
+func wordAt(p place, n int32) []byte {
+	e := []byte{opBreg0 + p.base}
+	for off := p.off; ; off >>= 7 {
+		b := byte(off & 0x7f)
+		if off>>7 == 0 && b&0x40 == 0 || off>>7 == -1 && b&0x40 != 0 {
+			e = append(e, b, opDeref, opPlusConst)
+			break
+		}
+		e = append(e, b|0x80)
+	}
+	return binary.AppendUvarint(e, uint64(n))
+}
+
+// DWARF 5, 7.7.1.
+const (
+	opDeref     = 0x06
+	opPlusConst = 0x23
+	opBreg0     = 0x70
+)
