@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/candid-profiler/candid/internal/offspring"
 )
 
 // majors are the JDKs that the tests run on.
@@ -78,7 +80,7 @@ func startUntilReady(t testing.TB, name string, args ...string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := offspring.Start(cmd); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
