@@ -20,6 +20,7 @@ func (b *bench) suspend() {
 		r.Failed = err.Error()
 	}
 	b.add(r)
+	b.stops()
 }
 
 func (b *bench) suspendDistance(d time.Duration) (float64, string, error) {
