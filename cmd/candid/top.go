@@ -144,7 +144,11 @@ func (f *topFlags) runOnce(cmd *cobra.Command, o record.Options) error {
 	}
 	t := model.Table(live.Query{Window: live.MaxWindow, Threads: true})
 	if t.Since.Count.Samples == 0 {
-		return &codedError{exitNoSamples, errors.New("no samples: the target used no CPU while it was looked at")}
+		why := "the target used no CPU while it was looked at"
+		if !t.CPUTime() {
+			why = "nothing of " + f.event + " happened in the target while it was looked at"
+		}
+		return &codedError{exitNoSamples, errors.New("no samples: " + why)}
 	}
 	if f.json {
 		enc := json.NewEncoder(cmd.OutOrStdout())

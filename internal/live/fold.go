@@ -34,7 +34,7 @@ func (f *folder) grow(faces, methods int) {
 }
 
 func (f *folder) add(at uint32, c selfTotal) {
-	if f.sum[at].total.Samples == 0 {
+	if f.sum[at].total == (profile.Count{}) {
 		f.touched = append(f.touched, at)
 	}
 	f.sum[at].add(c)

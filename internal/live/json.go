@@ -30,9 +30,11 @@ type Report struct {
 	Forgotten report.Count   `json:"forgotten"` // self of methods that were given up to save memory
 	Quality   report.Quality `json:"quality"`
 	OwnCPU    int64          `json:"own_cpu_ns"` // candid's own, attaching included
-	Notes     []string       `json:"notes"`
-	Methods   []MethodReport `json:"methods"` // the most self first
-	Threads   []ThreadReport `json:"threads"` // the most weight first
+	// States are shares of all by what the threads were doing.
+	States  map[string]float64 `json:"states"`
+	Notes   []string           `json:"notes"`
+	Methods []MethodReport     `json:"methods"` // the most self first
+	Threads []ThreadReport     `json:"threads"` // the most weight first
 }
 
 // MethodReport is a row of the method table.
@@ -49,6 +51,7 @@ type ThreadReport struct {
 	PID   int    `json:"pid"`
 	TID   int    `json:"tid"`
 	Name  string `json:"name"`
+	State string `json:"state"` // in its latest sample
 	Count Share  `json:"count"`
 	// CPU is how much of one CPU it used; null if the event does not tell.
 	CPU     *float64 `json:"cpu"`
@@ -59,7 +62,7 @@ type ThreadReport struct {
 type Hottest struct {
 	Name   string  `json:"name"`
 	Module string  `json:"module"`
-	Share  float64 `json:"share"` // of the thread's samples
+	Share  float64 `json:"share"` // of the thread's weight
 }
 
 // Share is an amount and its part of all.
@@ -81,12 +84,16 @@ func (t *Table) Report(version string) *Report {
 		Schema: Schema, Version: version, Engine: t.Begun.Engine, Describe: t.Begun.Describe, Duration: int64(t.Elapsed),
 		All: report.Count(all), Lost: t.Since.Lost, Unkept: t.Since.Unkept, Forgotten: report.Count(t.Forgotten),
 		Quality: report.QualityOf(t.Since.Quality), OwnCPU: int64(t.Since.Own),
-		Processes: []report.Process{}, Notes: append([]string{}, t.Notes...), Methods: []MethodReport{}, Threads: []ThreadReport{},
+		Processes: []report.Process{}, States: map[string]float64{}, Notes: append([]string{}, t.Notes...), Methods: []MethodReport{}, Threads: []ThreadReport{},
 	}
-	unit := ""
 	if len(t.Begun.Events) > 0 {
 		e := t.Begun.Events[0]
-		r.Event, unit = report.Event{Name: e.Name, Unit: e.Unit, Period: e.Period}, e.Unit
+		r.Event = report.Event{Name: e.Name, Unit: e.Unit, Period: e.Period}
+	}
+	for i, w := range t.Since.States {
+		if w > 0 {
+			r.States[profile.State(i).String()] += float64(w) / float64(max(all.Weight, 1))
+		}
 	}
 	for _, p := range t.Processes {
 		r.Processes = append(r.Processes, report.Process{PID: p.PID, Runtime: p.Runtime, Command: p.Command})
@@ -104,8 +111,8 @@ func (t *Table) Report(version string) *Report {
 	})
 	for i := range t.Threads {
 		th := &t.Threads[i]
-		out := ThreadReport{PID: th.PID, TID: th.TID, Name: th.Name, Count: shareOf(th.Since, all)}
-		if unit == "nanoseconds" && t.Elapsed > 0 {
+		out := ThreadReport{PID: th.PID, TID: th.TID, Name: th.Name, State: th.State.String(), Count: shareOf(th.Since, all)}
+		if t.CPUTime() && t.Elapsed > 0 {
 			cpu := float64(th.Since.Weight) / float64(t.Elapsed)
 			out.CPU = &cpu
 		}

@@ -51,6 +51,7 @@ type Model struct {
 	procs  []profile.Process
 	now    uint64 // ns since the start
 	state  record.Progress
+	spans  bool // a sample's weight is the time before it, which may be long
 
 	names
 	ring    [slots]slot
@@ -81,7 +82,11 @@ type totals struct {
 	lost    uint64
 	unkept  uint64 // samples of which only the methods are known: no callers
 	own     time.Duration
+	states  States
 }
+
+// States is weight by profile.State.
+type States [16]uint64
 
 func (t *totals) add(o *totals) {
 	t.count.Add(o.count)
@@ -89,6 +94,9 @@ func (t *totals) add(o *totals) {
 	t.lost += o.lost
 	t.unkept += o.unkept
 	t.own += o.own
+	for i, w := range o.states {
+		t.states[i] += w
+	}
 }
 
 // thread is a thread that was seen.
@@ -112,6 +120,7 @@ func (m *Model) Begin(b record.Begun) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.begun = b
+	m.spans = len(b.Events) > 0 && b.Events[0].Unit == "nanoseconds" && !cpuTime(b.Events)
 }
 
 // Begun is what was said when sampling began.
@@ -126,24 +135,55 @@ func (m *Model) Sample(b *profile.Builder, s profile.Sample) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.follow(b)
-	sl := m.slot(s.Time)
 	th := m.thread(b, s.Thread)
 	c := profile.Count{Samples: 1, Weight: s.Weight}
-	sl.all.count.Add(c)
-	sl.all.quality.Add(&s)
-	m.allOf.count.Add(c)
-	m.allOf.quality.Add(&s)
+	m.allOf.add(totalsOf(&s, c))
 	m.threads[th].since.Add(c)
 	m.threads[th].state = s.State
-	sl.addThread(th, c)
-	sl.dirty = true
-	if node, ok := m.node(b, s.Node); ok {
-		if sl.addStack(entry{th, node}, c, m.limits.entries) {
-			return
+	sl := m.slot(s.Time)
+	sl.all.quality.Add(&s)
+	if !m.spans || s.Weight <= uint64(Interval)/4 {
+		m.put(sl, b, &s, th, c)
+		return
+	}
+	// It stands for the time until now, of which each slot gets its part; what is
+	// longer ago than the ring goes is its oldest slot's.
+	at, left := s.Time, s.Weight
+	for n := sl.number; left > 0; n-- {
+		part := left
+		if begin := uint64(n) * uint64(Interval); n > 0 && n > m.newest-slots+1 && at >= begin {
+			part = min(left, at-begin)
+			at = begin
+		} else {
+			left = part
+		}
+		m.put(m.slot(uint64(n)*uint64(Interval)), b, &s, th, profile.Count{Samples: c.Samples, Weight: part})
+		left -= part
+		c.Samples = 0
+		if n == 0 {
+			break
 		}
 	}
-	sl.all.unkept++
-	m.allOf.unkept++
+}
+
+func totalsOf(s *profile.Sample, c profile.Count) *totals {
+	t := &totals{count: c}
+	t.quality.Add(s)
+	t.states[int(s.State)%len(t.states)] = c.Weight
+	return t
+}
+
+// put adds what a sample counts in a slot.
+func (m *Model) put(sl *slot, b *profile.Builder, s *profile.Sample, th uint32, c profile.Count) {
+	sl.all.count.Add(c)
+	sl.all.states[int(s.State)%len(States{})] += c.Weight
+	sl.addThread(th, c)
+	sl.dirty = true
+	if node, ok := m.node(b, s.Node); ok && sl.addStack(entry{th, node}, c, m.limits.entries) {
+		return
+	}
+	sl.all.unkept += c.Samples
+	m.allOf.unkept += c.Samples
 	m.scratch.begin(len(m.faces), len(m.methods))
 	m.scratch.stack(c, func(yield func(uint32, face) bool) {
 		for n := s.Node; n != profile.RootNode; n = b.At(n).Parent {

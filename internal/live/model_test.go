@@ -378,3 +378,36 @@ func BenchmarkTable(b *testing.B) {
 		m.Table(Query{Window: MaxWindow})
 	}
 }
+
+// A sample of a long sleep counts for the time before it, when it was slept.
+func TestLongSleeps(t *testing.T) {
+	m := New()
+	m.Begin(record.Begun{Events: []profile.Event{{Name: "wall", Unit: "nanoseconds"}}})
+	b := profile.NewBuilder()
+	node := b.Node(profile.RootNode, b.Frame(profile.Frame{Func: b.Func(profile.Func{Name: "sleep"})}))
+	th := b.Thread(1, 2, "t")
+	for i := range uint64(5) { // shorter ones before
+		m.Sample(b, profile.Sample{Time: i*1e9 + 1, Weight: 1e8, Node: node, Thread: th, State: profile.StateSleeping})
+	}
+	m.Batch(b, record.Progress{Elapsed: 12 * time.Second})
+	m.Sample(b, profile.Sample{Time: 12.25e9, Weight: 7.75e9, Node: node, Thread: th, State: profile.StateSleeping})
+	m.Batch(b, record.Progress{Elapsed: 12500 * time.Millisecond})
+	tab := m.Table(Query{Window: MaxWindow, Threads: true})
+	want := []uint64{1e8, 1e8, 1e8, 1e8, 6e8, 1e9, 1e9, 1e9, 1e9, 1e9, 1e9, 1e9}
+	if !slices.Equal(tab.Load, want) || !slices.Equal(tab.Threads[0].Load, want) {
+		t.Errorf("load %v and %v, want %v", tab.Load, tab.Threads[0].Load, want)
+	}
+	if w := uint64(8.25e9); tab.Rows[0].SinceSelf != (profile.Count{Samples: 6, Weight: w}) || tab.Since.Count.Weight != w || tab.Recent.States[profile.StateSleeping] != w || tab.Recent.Quality.Samples != 6 {
+		t.Errorf("%+v %+v", tab.Rows[0], tab.Since)
+	}
+	if tab = m.Table(Query{Window: 2 * time.Second}); tab.Rows[0].Self.Weight != 2.25e9 || tab.Recent.Count.Weight != 2.25e9 {
+		t.Errorf("of the last two seconds %v, %v", tab.Rows[0].Self, tab.Recent.Count)
+	}
+	// Longer than anything is kept.
+	m.Batch(b, record.Progress{Elapsed: 200 * time.Second})
+	m.Sample(b, profile.Sample{Time: 200e9, Weight: 187e9, Node: node, Thread: th, State: profile.StateSleeping})
+	tab = m.Table(Query{Window: MaxWindow})
+	if w := uint64(8.25e9 + 187e9); tab.Rows[0].SinceSelf.Weight != w || tab.Since.Count.Weight != w || tab.Recent.Count.Weight != 60e9 || tab.Rows[0].Self.Weight != 60e9 {
+		t.Errorf("%+v, recent %v", tab.Rows[0], tab.Recent.Count)
+	}
+}

@@ -3,6 +3,7 @@ package live
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/profile"
@@ -48,6 +49,17 @@ type Table struct {
 	Forgotten profile.Count
 }
 
+// CPUTime says whether what is sampled by is time on a CPU.
+func (t *Table) CPUTime() bool { return cpuTime(t.Begun.Events) }
+
+func cpuTime(events []profile.Event) bool {
+	if len(events) == 0 || events[0].Unit != "nanoseconds" {
+		return false
+	}
+	name, _, _ := strings.Cut(events[0].Name, ":")
+	return name == "cpu" || name == "cpu-clock" || name == "task-clock"
+}
+
 // Sums are of all samples.
 type Sums struct {
 	Count   profile.Count
@@ -55,6 +67,7 @@ type Sums struct {
 	Lost    uint64        // samples
 	Unkept  uint64        // samples whose callers and threads are not known: there were too many stacks
 	Own     time.Duration // candid's own CPU time
+	States  States
 }
 
 // Row is a method.
@@ -74,12 +87,12 @@ type ThreadRow struct {
 	State         profile.State // of its latest sample
 	Recent, Since profile.Count
 	Hottest       Method   // by self in the window; zero if there is none
-	HottestShare  float64  // of the thread's samples
+	HottestShare  float64  // of the thread's weight
 	Load          []uint64 // as Table.Load
 }
 
 func (t *totals) sums() Sums {
-	return Sums{Count: t.count, Quality: t.quality, Lost: t.lost, Unkept: t.unkept, Own: t.own}
+	return Sums{Count: t.count, Quality: t.quality, Lost: t.lost, Unkept: t.unkept, Own: t.own, States: t.states}
 }
 
 // Table answers a query as things are now.
@@ -183,7 +196,7 @@ func (m *Model) merge(sums faceSums) []Row {
 	most := make([]uint64, len(m.methods))
 	for i, f := range m.faces {
 		recent, since := sums.recent[i], sums.since[i]
-		if recent.total.Samples == 0 && since.total.Samples == 0 {
+		if recent.total == (profile.Count{}) && since.total == (profile.Count{}) {
 			continue
 		}
 		if at[f.method] == 0 {
@@ -214,7 +227,7 @@ func (m *Model) threadTable(in []*slot) []ThreadRow {
 		}
 		for e, c := range s.stacks {
 			if e.node != profile.RootNode {
-				self[key{e.thread, m.faces[m.trie.At(e.node).Frame].method}] += c.Samples
+				self[key{e.thread, m.faces[m.trie.At(e.node).Frame].method}] += c.Weight
 			}
 		}
 	}
@@ -233,7 +246,7 @@ func (m *Model) threadTable(in []*slot) []ThreadRow {
 		*r = ThreadRow{ThreadID: ThreadID{t.pid, t.tid}, Name: t.name, State: t.state, Recent: recent[i], Since: t.since}
 		if h := hottest[i]; h.method != 0 {
 			r.Hottest = m.methods[h.method]
-			r.HottestShare = float64(self[h]) / float64(max(recent[i].Samples, 1))
+			r.HottestShare = float64(self[h]) / float64(max(recent[i].Weight, 1))
 		}
 		index[uint32(i)] = r
 	}

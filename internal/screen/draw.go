@@ -84,11 +84,14 @@ func (s *Screen) nothing() string {
 	case s.filter() != nil && s.table.Since.Count.Samples > 0:
 		return "nothing matches /" + name(s.filter().String()) + "/"
 	case s.ended != nil:
-		return "no samples: the target used no CPU"
+		return "no samples were taken"
 	case s.thread != nil:
 		return "no samples of this thread in this window"
 	}
-	return "no samples yet: the target uses no CPU"
+	if s.table.CPUTime() {
+		return "no samples yet: the target uses no CPU"
+	}
+	return "no samples yet"
 }
 
 // Columns of numbers, in both tables.

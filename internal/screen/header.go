@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -125,9 +126,37 @@ func (s *Screen) load() (words string, full float64) {
 		full = float64(slices.Max(t.Load))
 	}
 	if e.Unit == "nanoseconds" {
-		return fmt.Sprintf("%.2f CPUs", perSecond/1e9), max(full, float64(live.Interval))
+		return fmt.Sprintf("%.2f %s", perSecond/1e9, who(t)), max(full, float64(live.Interval))
 	}
 	return report.Amount(uint64(perSecond), e.Unit) + " " + name(e.Name) + "/s", full
+}
+
+// who is what time is of.
+func who(t *live.Table) string {
+	if t.CPUTime() {
+		return "CPUs"
+	}
+	return "threads " + name(event(t).Name)
+}
+
+// doing is what the threads were doing, where that was not the same all the
+// time, the most first.
+func doing(t *live.Table, states live.States, all profile.Count) []string {
+	if t.CPUTime() || all.Weight == 0 {
+		return nil
+	}
+	var of []int
+	for i, w := range states {
+		if w > 0 && w < all.Weight {
+			of = append(of, i)
+		}
+	}
+	slices.SortFunc(of, func(a, b int) int { return cmp.Compare(states[b], states[a]) })
+	facts := make([]string, len(of))
+	for i, at := range of {
+		facts[i] = share(float64(states[at])/float64(all.Weight)) + " " + profile.State(at).String()
+	}
+	return facts
 }
 
 func event(t *live.Table) profile.Event {
@@ -150,6 +179,7 @@ func (s *Screen) honesty() string {
 		facts = append(facts, "0 lost")
 	}
 	facts = append(facts, s.narrowed()...)
+	facts = append(facts, doing(t, t.Recent.States, t.Recent.Count)...)
 	facts = append(facts, certain(t.Recent.Quality)...)
 	if t.Recent.Unkept > 0 {
 		facts = append(facts, paint(yellow, fmt.Sprintf("callers of %s not kept", share(float64(t.Recent.Unkept)/float64(max(t.Recent.Count.Samples, 1))))))

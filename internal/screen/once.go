@@ -52,7 +52,7 @@ func Once(w io.Writer, t *live.Table, style Style) error {
 	facts = append(facts, "engine "+t.Begun.Engine, fmt.Sprintf("%d samples in %.1fs", all.Samples, t.Elapsed.Seconds()))
 	unit := event(t).Unit
 	if unit == "nanoseconds" && t.Elapsed > 0 {
-		facts = append(facts, fmt.Sprintf("%.2f CPUs", float64(all.Weight)/float64(t.Elapsed)))
+		facts = append(facts, fmt.Sprintf("%.2f %s", float64(all.Weight)/float64(t.Elapsed), who(t)))
 	} else {
 		facts = append(facts, report.Amount(all.Weight, unit)+" "+name(event(t).Name))
 	}
@@ -63,6 +63,9 @@ func Once(w io.Writer, t *live.Table, style Style) error {
 		facts = append(facts, fmt.Sprintf("threads' methods of %d not kept", t.Since.Unkept))
 	}
 	put("  " + strings.Join(facts, " · "))
+	if states := doing(t, t.Since.States, all); len(states) > 0 {
+		put("  " + strings.Join(states, " · "))
+	}
 	for _, n := range t.Notes {
 		put("  note: " + name(n))
 	}
@@ -87,7 +90,13 @@ func Once(w io.Writer, t *live.Table, style Style) error {
 	put("")
 	threads := slices.Clone(t.Threads)
 	slices.SortFunc(threads, func(a, b live.ThreadRow) int { return compareThreads(&a, &b, bySecond) })
-	put(paint(bold, right("CPU", 7)+right("TID", 9)+"  "+left("THREAD", 24)+"  HOTTEST METHOD"))
+	first := "PART"
+	if t.CPUTime() {
+		first = "CPU"
+	} else if unit == "nanoseconds" {
+		first = "TIME"
+	}
+	put(paint(bold, right(first, 7)+right("TID", 9)+"  "+left("THREAD", 24)+"  HOTTEST METHOD"))
 	for i := range threads[:min(len(threads), style.Rows)] {
 		th := &threads[i]
 		part := th.Since.Share(all)

@@ -35,7 +35,7 @@ func (s *Screen) threadLayout() threadLayout {
 		// What the table is sorted by has to be seen.
 		l.recent, l.since = 0, totalWidth
 	}
-	if s.o.State == nil {
+	if s.o.State == nil && s.table.CPUTime() {
 		l.state = 0
 	}
 	return l
@@ -50,8 +50,11 @@ func (s *Screen) threadColumns() string {
 	}
 	l := s.threadLayout()
 	first := "CPU/"
-	if event(s.table).Unit != "nanoseconds" {
+	if !s.table.CPUTime() {
 		first = "PART/"
+		if event(s.table).Unit == "nanoseconds" {
+			first = "TIME/"
+		}
 	}
 	out := right(mark(byFirst, first+s.windowName()), l.recent) + right(mark(bySecond, "PART/ALL"), l.since) + right("TID", tidWidth+1)
 	if l.state > 0 {
@@ -68,7 +71,7 @@ func (s *Screen) threadLine(r *live.ThreadRow, chosen bool) string {
 	t := s.table
 	part, full := r.Recent.Share(t.Recent.Count), 0.0
 	if event(t).Unit == "nanoseconds" {
-		// Of one CPU: more than that no thread can use.
+		// Of the time that there was: more than that no thread can use.
 		if t.Window > 0 {
 			part = float64(r.Recent.Weight) / float64(t.Window)
 		}
@@ -103,9 +106,13 @@ func (s *Screen) threadLine(r *live.ThreadRow, chosen bool) string {
 	return out + s.method(r.Hottest, s.width-width(out), style)
 }
 
-// state is what a thread does now. It is asked for the lines that are seen only.
+// state is what a thread does now. Who samples by CPU time has only seen it
+// running, so the system is asked, for the lines that are seen only.
 func (s *Screen) state(r *live.ThreadRow) string {
-	if s.frozen || s.ended != nil {
+	switch {
+	case !s.table.CPUTime() && r.Recent.Weight > 0:
+		return r.State.String()
+	case s.frozen || s.ended != nil || s.o.State == nil:
 		return "-"
 	}
 	return s.o.State(r.PID, r.TID)
