@@ -43,6 +43,7 @@ type interner struct {
 
 	last    map[uint32]*lastStack
 	scratch []symbol.Frame
+	patient bool // names are waited for
 }
 
 // lastStack is a thread's previous stack, outermost frame first. Successive
@@ -68,8 +69,9 @@ func (in *interner) key(f *walk.Frame) frameKey {
 	return k
 }
 
-// node gives the trie node of a whole stack.
-func (in *interner) node(tid uint32, st *walk.Stack) uint32 {
+// node gives the trie node of a whole stack. It is false where a frame cannot be
+// named yet; then all others have been named.
+func (in *interner) node(tid uint32, st *walk.Stack) (uint32, bool) {
 	l := in.last[tid]
 	if l == nil {
 		if len(in.last) >= maxLast {
@@ -93,13 +95,21 @@ func (in *interner) node(tid uint32, st *walk.Stack) uint32 {
 	l.frames, l.nodes = l.frames[:i], l.nodes[:i]
 	for ; i < n; i++ {
 		f := &st.Frames[n-1-i]
-		for _, id := range in.standsFor(in.physical(in.key(f), f)) {
+		id, ok := in.physical(in.key(f), f)
+		if !ok {
+			for j := range st.Frames[:n-1-i] {
+				f := &st.Frames[j]
+				in.physical(in.key(f), f)
+			}
+			return 0, false
+		}
+		for _, id := range in.standsFor(id) {
 			node = in.b.Node(node, id)
 		}
 		l.frames = append(l.frames, *f)
 		l.nodes = append(l.nodes, node)
 	}
-	return node
+	return node, true
 }
 
 // standsFor gives the profile frames of the physical frame with an index in keys.
@@ -111,8 +121,9 @@ func (in *interner) standsFor(i uint32) []uint32 {
 	return in.logical[from:in.ends[i]]
 }
 
-// physical gives the index of a physical frame in keys, naming it if it is new.
-func (in *interner) physical(k frameKey, f *walk.Frame) uint32 {
+// physical gives the index of a physical frame in keys, naming it if it is new;
+// false if it cannot be named yet.
+func (in *interner) physical(k frameKey, f *walk.Frame) (uint32, bool) {
 	mask := uint64(len(in.table) - 1)
 	for h := k.hash() & mask; ; h = (h + 1) & mask {
 		e := in.table[h]
@@ -120,10 +131,22 @@ func (in *interner) physical(k frameKey, f *walk.Frame) uint32 {
 			break
 		}
 		if in.keys[e-1] == k {
-			return e - 1
+			return e - 1, true
 		}
 	}
-	return in.add(k, f)
+	if p := in.preparer(f); p != nil && !in.patient && !p.Prepare(*f) {
+		return 0, false
+	}
+	return in.add(k, f), true
+}
+
+// preparer is f's resolver if it may need a while before it can name it.
+func (in *interner) preparer(f *walk.Frame) symbol.Preparer {
+	if f.Kind == walk.KindKernel || int(f.Owner) >= len(in.resolvers) {
+		return nil
+	}
+	p, _ := in.resolvers[f.Owner].(symbol.Preparer)
+	return p
 }
 
 func (in *interner) add(k frameKey, f *walk.Frame) uint32 {

@@ -66,7 +66,7 @@ func TestInternerKeepsStacks(t *testing.T) {
 				distinct[fmt.Sprint(f.Ref, f.PC)] = true
 			}
 		}
-		node := in.node(uint32(r.IntN(400)), &stack)
+		node, _ := in.node(uint32(r.IntN(400)), &stack)
 		if old, ok := want[node]; ok && old != text {
 			t.Fatalf("node %d stands for\n%s\nand\n%s", node, old, text)
 		}
@@ -100,7 +100,7 @@ func TestInternerTellsStubsApart(t *testing.T) {
 		for pc := range uint64(3) {
 			var st walk.Stack
 			st.Push(walk.Frame{Ref: 7, PC: pc, Owner: 1, Kind: kind})
-			node := in.node(1, &st)
+			node, _ := in.node(1, &st)
 			p := b.Profile()
 			out = append(out, p.Funcs[p.Frames[p.Nodes[node].Frame].Func].Name)
 		}

@@ -92,6 +92,7 @@ func (s *session) outgrown() bool {
 // renew begins the tables behind samples anew. What lives on is entered again as
 // it is met.
 func (s *session) renew() {
+	s.name(true)
 	old := s.b
 	s.b = profile.NewBuilder()
 	*s.b.Meta() = *old.Meta()

@@ -259,6 +259,7 @@ func (s *session) notice(n capture.Notice) {
 		if p == nil {
 			return
 		}
+		s.nameAllOf(p)
 		s.flushNames(p)
 		if err := p.target.Close(); err == nil {
 			if t, unseen, err := s.hold(int(n.PID)); err == nil {
@@ -306,6 +307,7 @@ func (s *session) notice(n capture.Notice) {
 			}
 		}
 		if p != nil {
+			s.nameAllOf(p)
 			s.mapped(p, &n.Mapping)
 		}
 	case capture.Fork:

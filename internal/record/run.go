@@ -100,6 +100,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	s.begin(engine)
 	runErr := engine.Run(run, s)
 
+	s.name(true)
 	for _, p := range s.procs {
 		s.flushNames(p)
 		s.accountCPU(p)

@@ -40,6 +40,7 @@ type session struct {
 	stack    walk.Stack
 	usage    usageOf // candid's own, before attaching
 	gc       collector
+	later    later
 
 	counted   time.Time // when the targets' CPU time was read
 	uncounted bool      // there are too many of them
@@ -83,7 +84,7 @@ func (s *session) Sample(snap *capture.Snapshot) {
 		s.bareSample(snap, out)
 		return
 	}
-	s.walk(p, snap, &out)
+	named := s.walk(p, snap, &out)
 	out.End = s.stack.End
 	if s.stack.Stitched {
 		out.Flags |= profile.Stitched
@@ -91,7 +92,11 @@ func (s *session) Sample(snap *capture.Snapshot) {
 	if s.stack.Worst == walk.Heuristic {
 		out.Flags |= profile.Guessed
 	}
-	s.add(out)
+	if named {
+		s.add(out)
+	} else {
+		s.putOff(p, snap.TID, out)
+	}
 }
 
 // states are the profile's by the kernel's.
@@ -117,22 +122,23 @@ func (s *session) bareSample(snap *capture.Snapshot, out profile.Sample) {
 	only := *snap
 	only.Flags |= capture.NoUser
 	s.kernelWalk.Walk(&only, nil, &s.stack)
-	out.Node = s.kernelIn.node(snap.TID, &s.stack)
+	out.Node, _ = s.kernelIn.node(snap.TID, &s.stack)
 	if snap.Flags&capture.NoUser == 0 {
 		out.End = walk.EndUnread
 	}
 	s.add(out)
 }
 
-// walk walks and names the stack of one snapshot. A fault of candid's own costs
-// that one stack, which is counted as broken, and is told; never the recording.
-func (s *session) walk(p *process, snap *capture.Snapshot, out *profile.Sample) {
+// walk walks and names the stack of one snapshot; false if it cannot be named yet.
+// A fault of candid's own costs that one stack, which is counted as broken, and is
+// told; never the recording.
+func (s *session) walk(p *process, snap *capture.Snapshot, out *profile.Sample) (named bool) {
 	defer func() {
 		if r := recover(); r != nil {
 			s.note(fmt.Sprintf("candid has a fault, please report it: walking a stack of process %d: %v", p.pid, r))
 			s.stack.Reset()
 			s.stack.End = walk.EndNoRule
-			out.Node = profile.RootNode
+			out.Node, named = profile.RootNode, true
 		}
 	}()
 	s.refresh(p)
@@ -141,7 +147,8 @@ func (s *session) walk(p *process, snap *capture.Snapshot, out *profile.Sample) 
 	if s.first == 0 {
 		s.first = time.Since(s.began)
 	}
-	out.Node = p.in.node(snap.TID, &s.stack)
+	out.Node, named = p.in.node(snap.TID, &s.stack)
+	return named
 }
 
 // process gives the target with this pid, attaching to it at its first sample.
@@ -195,6 +202,7 @@ func (s *session) BatchEnd() {
 		}
 	}
 	s.spaces.sweep(now)
+	s.name(false)
 	s.countAll()
 	s.gc.tune()
 	s.liveBatch()
@@ -219,6 +227,7 @@ const lateSamples = 2 * time.Second
 // forget lets go of a process that has ended: its number may come again, and
 // on a busy machine there are many.
 func (s *session) forget(p *process) {
+	s.nameAllOf(p)
 	p.countCPU()
 	s.endedCPU += p.used.sum()
 	p.target.Close()

@@ -197,17 +197,21 @@ func (f *File) Lines(addr uint64, out []dwarfline.Place) []dwarfline.Place {
 	if f.opt.NoLines {
 		return out
 	}
-	if !f.haveLines {
-		f.haveLines = true
-		f.lines = f.openLines()
-	}
-	if f.lines != nil {
+	if f.readLines(); f.lines != nil {
 		return f.lines.Lookup(addr, out)
 	}
 	if file, line, ok := f.goTable.line(addr); ok {
 		return append(out, dwarfline.Place{File: file, Line: line})
 	}
 	return out
+}
+
+// readLines reads the line information, once.
+func (f *File) readLines() {
+	if !f.haveLines && !f.opt.NoLines {
+		f.haveLines = true
+		f.lines = f.openLines()
+	}
 }
 
 func (f *File) openLines() *dwarfline.Data {

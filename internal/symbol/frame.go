@@ -36,3 +36,12 @@ type Resolver interface {
 	// It appends at least one frame, whatever f holds.
 	Resolve(f walk.Frame, out []Frame) []Frame
 }
+
+// Preparer is a Resolver that may have to read a file before it can name a frame,
+// which can take a second of a large one.
+type Preparer interface {
+	Resolver
+	// Prepare says whether Resolve would name f at once. If it would not, what it
+	// needs is read meanwhile, by another goroutine.
+	Prepare(f walk.Frame) bool
+}

@@ -60,13 +60,41 @@ type Native struct {
 	NoLines bool
 }
 
+var _ Preparer = (*Native)(nil)
+
 // nativeFile is a file of code, with the names of the addresses that were asked for.
 type nativeFile struct {
-	f      *File // nil if it could not be opened
+	coming chan opened // where it will come from while it is being read, else nil
+	opened
 	name   string
-	err    error
 	shared bool
 	frames map[uint64][]Frame
+}
+
+// opened is what reading a file gave.
+type opened struct {
+	f   *File // nil if it could not be opened
+	err error
+}
+
+// here says whether the file has been read.
+func (nf *nativeFile) here() bool {
+	if nf.coming != nil {
+		select {
+		case nf.opened = <-nf.coming:
+			nf.coming = nil
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// wait waits until the file has been read.
+func (nf *nativeFile) wait() {
+	if nf.coming != nil {
+		nf.opened, nf.coming = <-nf.coming, nil
+	}
 }
 
 // NewNative makes a resolver. root turns a path of the target's mount namespace
@@ -102,6 +130,7 @@ func (n *Native) Resolve(f walk.Frame, out []Frame) []Frame {
 		p.File = n.unnumbered(p.Name)
 	}
 	nf, addr := n.file(p), lookupAddr(p.Addr, f.Flags)
+	nf.wait()
 	known, ok := nf.frames[addr]
 	if !ok {
 		if nf.frames == nil || len(nf.frames) >= maxCached {
@@ -120,6 +149,13 @@ func (n *Native) Resolve(f walk.Frame, out []Frame) []Frame {
 		}
 	}
 	return out
+}
+
+// Prepare implements Preparer. What is no file is read at once, or named in
+// another way.
+func (n *Native) Prepare(f walk.Frame) bool {
+	p, ok := n.loc.Locate(f)
+	return !ok || p.File == (FileID{}) || n.file(p).here()
 }
 
 // unnumbered makes an id for what the kernel maps without a file, such as the
@@ -210,7 +246,7 @@ func offsetName(module string, addr uint64) string {
 	return fmt.Sprintf("%s+%#x", module, addr)
 }
 
-// file opens the file of p once.
+// file opens the file of p once, and begins to read it.
 func (n *Native) file(p Place) *nativeFile {
 	if nf, ok := n.files[p.File]; ok {
 		return nf
@@ -226,17 +262,35 @@ func (n *Native) file(p Place) *nativeFile {
 	}
 	n.files[p.File] = nf
 	opt := Options{Path: p.Path, OpenDebug: n.openDebug, NoLines: n.NoLines || isCLibrary(p.Name)}
+	// The process may end before the file has been read, so it is opened now.
 	f, err := n.loc.Open(p)
-	if err == nil {
-		nf.f, err = Open(f, opt)
+	if err != nil {
+		if nf.err = err; strings.HasPrefix(p.Name, "[vdso") {
+			nf.f, nf.err = ownVDSO()
+		}
+		return nf
 	}
-	if err != nil && strings.HasPrefix(p.Name, "[vdso") {
-		nf.f, err = ownVDSO()
-	}
-	if nf.err = err; err == nil {
-		n.shared.keep(p, nf)
-	}
+	n.shared.keep(p, nf)
+	nf.coming = make(chan opened, 1)
+	go read(f, opt, strings.HasPrefix(p.Name, "[vdso"), nf.coming)
 	return nf
+}
+
+// read reads a file's symbols and lines and sends what came of it.
+func read(f *os.File, opt Options, vdso bool, to chan<- opened) {
+	var o opened
+	defer func() {
+		if r := recover(); r != nil {
+			o = opened{err: fmt.Errorf("candid has a fault, please report it: reading symbols: %v", r)}
+		}
+		to <- o
+	}()
+	if o.f, o.err = Open(f, opt); o.err != nil && vdso {
+		o.f, o.err = ownVDSO()
+	}
+	if o.err == nil {
+		o.f.readLines()
+	}
 }
 
 func (n *Native) rootDir() string {
@@ -260,6 +314,7 @@ func (n *Native) openDebug(path string) (*os.File, error) {
 func (n *Native) Notes() []error {
 	var out []error
 	for _, nf := range n.files {
+		nf.wait()
 		if nf.err != nil {
 			out = append(out, fmt.Errorf("%s: %w", nf.name, nf.err))
 			continue
@@ -278,7 +333,10 @@ func (n *Native) Notes() []error {
 func (n *Native) Close() error {
 	var first error
 	for _, nf := range n.files {
-		if nf.f == nil || nf.shared {
+		if nf.shared {
+			continue
+		}
+		if nf.wait(); nf.f == nil {
 			continue
 		}
 		if err := nf.f.Close(); err != nil && first == nil {

@@ -1,0 +1,82 @@
+package record
+
+import (
+	"fmt"
+
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// Reading the symbols of a large file takes longer than an engine's buffer holds
+// samples at a high rate. Stacks with frames of a file that is still being read
+// are put aside, walked, and named when it has been.
+type later struct {
+	stacks []unnamed
+	frames int // of all of them
+}
+
+// unnamed is a walked stack that cannot be named yet.
+type unnamed struct {
+	p      *process
+	in     *interner // p's when the stack was walked
+	tid    uint32
+	frames []walk.Frame
+	out    profile.Sample
+}
+
+// maxLater bounds the frames that are put aside: 24 bytes each.
+const maxLater = 1 << 18
+
+// putOff keeps the stack that was just walked until it can be named.
+func (s *session) putOff(p *process, tid uint32, out profile.Sample) {
+	l := &s.later
+	l.stacks = append(l.stacks, unnamed{p, p.in, tid, append([]walk.Frame(nil), s.stack.Frames...), out})
+	if l.frames += len(s.stack.Frames); l.frames > maxLater {
+		s.name(true)
+	}
+}
+
+// name adds the stacks that can be named now; with wait, all of them.
+func (s *session) name(wait bool) {
+	l := &s.later
+	if len(l.stacks) == 0 {
+		return
+	}
+	kept := l.stacks[:0]
+	l.frames = 0
+	for i := range l.stacks {
+		if u := &l.stacks[i]; !s.nameOne(u, wait) {
+			l.frames += len(u.frames)
+			kept = append(kept, *u)
+		}
+	}
+	clear(l.stacks[len(kept):])
+	l.stacks = kept
+}
+
+// nameAllOf names what was put aside of a process before what is known of it
+// changes.
+func (s *session) nameAllOf(p *process) {
+	for i := range s.later.stacks {
+		if s.later.stacks[i].p == p {
+			s.name(true)
+			return
+		}
+	}
+}
+
+func (s *session) nameOne(u *unnamed, wait bool) (named bool) {
+	defer func() {
+		u.in.patient = false
+		if r := recover(); r != nil {
+			s.note(fmt.Sprintf("candid has a fault, please report it: naming a stack of thread %d: %v", u.tid, r))
+			u.out.Node, u.out.End, named = profile.RootNode, walk.EndNoRule, true
+		}
+		if named {
+			s.add(u.out)
+		}
+	}()
+	u.in.patient = wait
+	u.out.Node, named = u.in.node(u.tid, &walk.Stack{Frames: u.frames})
+	return named
+}
