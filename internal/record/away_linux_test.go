@@ -167,3 +167,34 @@ func checkSleepers(t *testing.T, p *profile.Profile) {
 	}
 	t.Log(b.String())
 }
+
+// Wall time is all of each thread's life, split by what it did as the kernel
+// counts it, and off-cpu beside it the same sleeps.
+func TestWallTruth(t *testing.T) {
+	p, list := recordShares(t, Options{Events: []string{"wall", "off-cpu"}, Hz: 499})
+	for _, k := range list {
+		states, in := amounts(p, 0, k.tid, k.function)
+		ran, ready := states[profile.StateRunning], states[profile.StateRunnable]
+		slept := states[profile.StateSleeping] + states[profile.StateDisk]
+		t.Logf("%-8s %.0f ms: ran %.1f, ready %.1f, slept %.1f; truth %.1f, %.1f, %.1f; in %s %.1f", k.name, (ran+ready+slept)/1e6,
+			ran/1e6, ready/1e6, slept/1e6, k.run/1e6, k.wait/1e6, k.sleep()/1e6, k.function, in/1e6)
+		for _, c := range []struct {
+			what      string
+			got, want float64
+		}{{"ran", ran, k.run}, {"waited for a CPU", ready, k.wait}, {"slept", slept, k.sleep()}, {"lived", ran + ready + slept, k.wall}} {
+			// Time on a CPU is sampled: what chance does is allowed, three deviations.
+			chance := 0.0
+			if c.what == "ran" || c.what == "lived" {
+				chance = 3 * math.Sqrt(k.run*2e6) / k.wall
+			}
+			if off(c.got, c.want, k.wall) > 0.02+chance {
+				t.Errorf("%s %s %.1f ms of %.1f, not %.1f", k.name, c.what, c.want/1e6, k.wall/1e6, c.got/1e6)
+			}
+		}
+		again, _ := amounts(p, 1, k.tid, k.function)
+		if other := again[profile.StateSleeping] + again[profile.StateDisk]; off(other, slept, k.wall) > 0.02 {
+			t.Errorf("%s slept %.1f ms by wall, %.1f by off-cpu", k.name, slept/1e6, other/1e6)
+		}
+	}
+	checkSleepers(t, p)
+}
