@@ -45,8 +45,9 @@ type awayLook struct {
 }
 
 type awayWork struct {
-	_    structs.HostLayout
-	Plan struct {
+	_     structs.HostLayout
+	Users uint64
+	Plan  struct {
 		_        structs.HostLayout
 		From     uint64
 		Sp       uint64

@@ -14,8 +14,9 @@ import (
 )
 
 type captureWork struct {
-	_    structs.HostLayout
-	Plan struct {
+	_     structs.HostLayout
+	Users uint64
+	Plan  struct {
 		_        structs.HostLayout
 		From     uint64
 		Sp       uint64

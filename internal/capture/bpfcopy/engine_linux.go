@@ -54,6 +54,8 @@ type Engine struct {
 	maps   []capture.Notice
 	execed map[uint32]bool // an Exec was told by mmaps and not yet by the programs
 
+	running atomic.Bool
+
 	seen asleep // threads that sleep at the end
 
 	samples, bytes, malformed atomic.Uint64
@@ -66,7 +68,7 @@ func Open(opts capture.Options, variant Variant) (*Engine, error) {
 	if opts.Period <= 0 {
 		return nil, fmt.Errorf("sample every %v: the period must be above zero", opts.Period)
 	}
-	events, err := sortEvents(opts.Events)
+	events, err := sortEvents(opts)
 	if err != nil {
 		return nil, err
 	}
@@ -99,6 +101,11 @@ func (e *Engine) open(cpus []int, size int) (err error) {
 	}
 	if len(e.events.ticks) > 0 {
 		if err = e.openTimers(cpus); err != nil {
+			return err
+		}
+	}
+	if e.progs.points != nil {
+		if err = e.progs.points.open(e.opts, e.events, e.progs.sample, cpus); err != nil {
 			return err
 		}
 	}
@@ -177,6 +184,13 @@ func (e *Engine) AddPID(pid int) error {
 	if err := e.waiter.AddProcess(pid); err != nil {
 		return fmt.Errorf("sample process %d: %w", pid, err)
 	}
+	running := e.running.Load()
+	if err := e.progs.points.addProcess(pid, e.opts, e.events, running); err != nil {
+		return err
+	}
+	if running && e.progs.away != nil {
+		return e.progs.away.each(func([]byte) {})
+	}
 	return nil
 }
 
@@ -222,6 +236,10 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	if err := e.progs.away.start(); err != nil {
 		return err
 	}
+	if err := e.progs.points.start(); err != nil {
+		return err
+	}
+	e.running.Store(true)
 	defer e.finish(sink)
 	checked := time.Now()
 	for {
@@ -256,6 +274,7 @@ func (e *Engine) finish(sink capture.Sink) {
 	if e.timers != nil {
 		e.timers.Stop()
 	}
+	e.progs.points.stop()
 	end := perfevent.Now()
 	for e.drain(sink) {
 	}

@@ -16,10 +16,13 @@ type events struct {
 	ticks []uint16 // those that a CPU's clock samples: cpu, and the running part of wall
 	wall  int      // index, -1: not asked for
 	off   int      // the same
+	// points are the indices of counters, tracepoints and probes.
+	points []int
 }
 
-// sort finds out how to sample by what was asked for.
-func sortEvents(list []capture.Event) (*events, error) {
+// sortEvents finds out how to sample by what was asked for.
+func sortEvents(opts capture.Options) (*events, error) {
+	list := opts.Events
 	ev := &events{wall: -1, off: -1}
 	if len(list) == 0 {
 		ev.ticks = []uint16{0}
@@ -33,8 +36,14 @@ func sortEvents(list []capture.Event) (*events, error) {
 			ev.wall = i
 		case capture.OffCPU:
 			ev.off = i
+		case capture.Probe:
+			if opts.All {
+				return nil, fmt.Errorf("sample the whole machine by %s: %w, %w: a probe is put into the processes that are named; use -p or -- COMMAND",
+					e.Name, capture.ErrUnsupported, capture.ErrNoEvent)
+			}
+			ev.points = append(ev.points, i)
 		default:
-			return nil, fmt.Errorf("sample by %s: %w", e.Name, capture.ErrUnsupported)
+			ev.points = append(ev.points, i)
 		}
 	}
 	return ev, nil
@@ -52,7 +61,18 @@ func (ev *events) describe(opts capture.Options) string {
 	if ev.off >= 0 {
 		parts = append(parts, "sleeps of "+opts.LeastSleep().String()+" and longer one by one")
 	}
-	return strings.Join(parts, ", ")
+	for _, i := range ev.points {
+		e := opts.Events[i]
+		switch {
+		case e.Kind == capture.Counter && e.Period == 0:
+			parts = append(parts, fmt.Sprintf("%s, about %.4g Hz per CPU", e.Name, 1/opts.Period.Seconds()))
+		case e.Period > 1:
+			parts = append(parts, fmt.Sprintf("each %dth of %s", e.Period, e.Name))
+		default:
+			parts = append(parts, "each "+e.Name)
+		}
+	}
+	return strings.Join(parts, "; ")
 }
 
 // attachEvent puts a program on a perf event: it gets cookie with each call. The

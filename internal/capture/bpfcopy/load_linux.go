@@ -52,7 +52,8 @@ const firstPIDNamespace = 0xEFFFFFFC
 type programs struct {
 	coll    *ebpf.Collection
 	sample  *ebpf.Program
-	away    *away // nil: time off the CPU is not asked for
+	away    *away   // nil: time off the CPU is not asked for
+	points  *points // nil: only time is asked for
 	links   []link.Link
 	variant Variant
 	why     string // the exact variant was not taken
@@ -116,6 +117,12 @@ func loadVariant(opts capture.Options, ev *events, variant Variant, ringSize int
 			return nil, err
 		}
 	}
+	if len(ev.points) > 0 {
+		if p.points, err = loadPoints(coll, opts, ev, variant, ringSize, cache); err != nil {
+			p.close()
+			return nil, err
+		}
+	}
 	return p, nil
 }
 
@@ -155,6 +162,7 @@ var shared = []string{"ring", "targets", "tops", "scratch", "lost"}
 
 func (p *programs) close() {
 	p.away.close()
+	p.points.close()
 	for _, l := range p.links {
 		_ = l.Close()
 	}

@@ -93,7 +93,9 @@ func OpenEngine(opts capture.Options, scope Scope, why string) (*Engine, error) 
 	if len(opts.Events) == 1 {
 		event = opts.Events[0]
 	}
-	if event.Kind != capture.CPUTime && event.Kind != capture.Counter {
+	switch event.Kind {
+	case capture.CPUTime, capture.Counter, capture.Tracepoint:
+	default:
 		return nil, fmt.Errorf("sample by %s: %w: it needs BPF", event.Name, capture.ErrUnsupported)
 	}
 	stack := defaultStack
@@ -105,6 +107,13 @@ func OpenEngine(opts capture.Options, scope Scope, why string) (*Engine, error) 
 		StackSize: uint32(stack), Layout: Layout{Callchain: true, RegsMask: regsMask},
 	}
 	e.attr.For(event, opts.Period)
+	if event.Kind == capture.Tracepoint {
+		var err error
+		if e.attr.Config, err = TracepointID(event.Point); err != nil {
+			return nil, err
+		}
+		e.attr.Period = max(event.Period, 1)
+	}
 	e.noKernel = event.NoKernel
 	if err := e.open(); err != nil {
 		return nil, errors.Join(err, e.Close())
@@ -198,14 +207,18 @@ func (e *Engine) Name() string {
 // Describe says what is used and why nothing better.
 func (e *Engine) Describe() string {
 	event := "cpu-clock"
-	if e.attr.Kind == capture.Counter {
+	if e.attr.Kind != capture.CPUTime {
 		event = e.attr.Name
 	}
 	per := "CPU"
 	if e.scope == Threads {
 		per = "thread"
 	}
-	s := fmt.Sprintf("perf events, %.4g KiB stack copies (%s, %.4g Hz per %s)", float64(e.attr.StackSize)/1024, event, 1/e.opts.Period.Seconds(), per)
+	rate := fmt.Sprintf("%.4g Hz", 1/e.opts.Period.Seconds())
+	if e.attr.Kind != capture.CPUTime && e.attr.Freq == 0 {
+		rate = fmt.Sprintf("each %d", e.attr.Period)
+	}
+	s := fmt.Sprintf("perf events, %.4g KiB stack copies (%s, %s per %s)", float64(e.attr.StackSize)/1024, event, rate, per)
 	s += RateNote(e.opts.Period)
 	if e.noKernel {
 		s += ", without time spent in the kernel (kernel.perf_event_paranoid=" + Paranoid() + ")"

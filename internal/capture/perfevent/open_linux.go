@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -18,10 +19,11 @@ import (
 // Attr is what an event is opened with; the zero value is a cpu-clock that
 // hands nothing to user space.
 type Attr struct {
-	Kind   capture.EventKind // CPUTime or Counter
+	Kind   capture.EventKind // CPUTime, Counter, Tracepoint or Probe
 	Name   string            // for errors; "": cpu-clock
 	Type   uint32            // of a Counter
-	Config uint64            // of a Counter
+	Config uint64            // of a Counter, and the number of a Tracepoint
+	Place  Found             // of a Probe
 	Period uint64            // ns for CPUTime, else a count
 	Freq   uint64            // instead of Period: samples per second of each CPU
 
@@ -53,6 +55,20 @@ func Open(a Attr, tid, onCPU int) (int, error) {
 		attr.Config = unix.PERF_COUNT_SW_DUMMY
 	case a.Kind == capture.Counter:
 		attr.Type, attr.Config = a.Type, a.Config
+	case a.Kind == capture.Tracepoint:
+		attr.Type, attr.Config = unix.PERF_TYPE_TRACEPOINT, a.Config
+	case a.Kind == capture.Probe:
+		var err error
+		if attr.Type, err = probeType(); err != nil {
+			return -1, err
+		}
+		if a.Place.Return {
+			attr.Config = 1 // retprobe in the format directory of the device
+		}
+		// Through the descriptor it is the very file, whatever namespace it is in.
+		path := append([]byte(fmt.Sprintf("/proc/self/fd/%d", a.Place.File.Fd())), 0)
+		attr.Ext1, attr.Ext2 = uint64(uintptr(unsafe.Pointer(&path[0]))), a.Place.Offset
+		defer runtime.KeepAlive(path)
 	}
 	if a.Freq > 0 {
 		attr.Sample = a.Freq
@@ -94,6 +110,20 @@ func Open(a Attr, tid, onCPU int) (int, error) {
 		return -1, openError(a, tid, onCPU, err)
 	}
 	return fd, nil
+}
+
+// probeType is the type of event that user probes are.
+func probeType() (uint32, error) {
+	b, err := os.ReadFile("/sys/bus/event_source/devices/uprobe/type")
+	if err != nil {
+		return 0, fmt.Errorf("put a probe into a program: %w, %w: this kernel has no user probes (CONFIG_UPROBE_EVENTS): %w",
+			capture.ErrUnsupported, capture.ErrNoEvent, err)
+	}
+	n, err := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("put a probe into a program: %w", err)
+	}
+	return uint32(n), nil
 }
 
 // openError says why an event could not be opened and what helps.

@@ -168,9 +168,10 @@ struct head {
  * program of a kind at a time, so each CPU has one of these for each kind: a
  * sampling event can interrupt the others.
  */
-enum { SLOT_EVENT, SLOT_AWAY, SLOT_POINT, SLOTS };
+enum { SLOT_EVENT, SLOT_AWAY, SLOT_POINT, SLOT_PROBE, SLOTS = SLOT_PROBE + 2 };
 
 struct work {
+	__u64 users; /* of a slot for probes */
 	struct plan plan;
 	struct head head;
 	struct user_regs regs;

@@ -1,0 +1,99 @@
+package record
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+// byFunction sums up an event's samples and weights of stacks that hold each of
+// the functions; "" is all of them.
+func byFunction(p *profile.Profile, event int, functions ...string) map[string]profile.Count {
+	sums := map[string]profile.Count{}
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		if int(s.Event) != event {
+			continue
+		}
+		seen := map[string]bool{"": true}
+		for n := s.Node; n != profile.RootNode; n = p.Nodes[n].Parent {
+			seen[p.Funcs[p.Frames[p.Nodes[n].Frame].Func].Name] = true
+		}
+		for _, f := range append(functions, "") {
+			if seen[f] {
+				c := sums[f]
+				c.Add(profile.Count{Samples: 1, Weight: s.Weight})
+				sums[f] = c
+			}
+		}
+	}
+	return sums
+}
+
+// One recording of several events at once: each tells how often things happened
+// that the program did a known number of times, and who did them.
+func TestCountsAreTrue(t *testing.T) {
+	out := output(t)
+	defer out()
+	r := run(t, Options{Command: []string{compile(t, "hits")}, Events: []string{
+		"page-faults/period=32/", "uprobe:libc.so.6:malloc", "syscalls:sys_enter_getppid", "cpu",
+	}})
+	if code, _, err := r.Wait(); code != 0 || err != nil {
+		t.Fatalf("the program: %d, %v", code, err)
+	}
+	p := r.Profile
+	if err := p.Check(); err != nil || p.Losses.Lost > 0 {
+		t.Fatalf("%v, %d lost", err, p.Losses.Lost)
+	}
+	faults := byFunction(p, 0, "touch_pages")
+	if got := float64(faults["touch_pages"].Weight); math.Abs(got-200000) > 4000 {
+		t.Errorf("%.0f page faults in touch_pages, not 200,000", got)
+	}
+	mallocs := byFunction(p, 1, "allocate_few", "allocate_many")
+	if few, many := mallocs["allocate_few"], mallocs["allocate_many"]; few != (profile.Count{Samples: 1000, Weight: 1000}) || many != (profile.Count{Samples: 4000, Weight: 4000}) {
+		t.Errorf("%v calls of malloc from allocate_few, not 1000; %v from allocate_many, not 4000", few, many)
+	}
+	calls := byFunction(p, 2, "call_kernel")
+	if calls["call_kernel"].Weight != 3000 || calls[""] != calls["call_kernel"] {
+		t.Errorf("%v calls of the kernel, %v of them from call_kernel, not 3000", calls[""], calls["call_kernel"])
+	}
+	for i := range p.Samples {
+		if s := &p.Samples[i]; s.Event == 2 && p.Syscalls[s.Syscall] != "getppid" {
+			t.Errorf("a sample of getppid is in %q", p.Syscalls[s.Syscall])
+			break
+		}
+	}
+	t.Logf("%v page faults, %v mallocs, %v calls", faults, mallocs, calls)
+	q := p.Quality()
+	if q.Complete < q.Samples*99/100 {
+		t.Errorf("of %d stacks %d are complete, %d broken", q.Samples, q.Complete, q.Broken)
+	}
+}
+
+// What there is not is told in one line that says so.
+func TestNoSuchEvent(t *testing.T) {
+	pid := spin(t).Process.Pid
+	for name, want := range map[string]string{
+		"cycles":                    "no hardware counters",
+		"L1-dcache-load-misses":     "this machine does not count L1-dcache-load-misses",
+		"sched:sched_swich":         "did you mean sched:sched_switch",
+		"nonsense:nonsense":         "no tracepoint nonsense:nonsense",
+		"uprobe:libnone.so:f":       "has mapped no file of that name",
+		"uprobe:/none:f":            "put a probe into /none",
+		"uprobe:/proc/self/maps:f":  "put a probe",
+		"uprobe:libc.so.6:mallocc":  "libc.so.6",
+		"uprobe:libc.so.6:malloc_i": "libc.so.6",
+	} {
+		r, err := Run(t.Context(), Options{PIDs: []int{pid}, Hz: 99, Events: []string{name}, Duration: 1})
+		if name == "cycles" && err == nil {
+			continue // this machine counts them
+		}
+		if err == nil {
+			t.Errorf("%s is recorded: %d samples", name, len(r.Profile.Samples))
+		} else if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+}
