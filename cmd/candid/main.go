@@ -68,6 +68,7 @@ Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 not permitted, 4 no such target,
 		Example: `  candid record -p 1234 -d 30s -o flame.html    profile a running process for 30 s
   candid record -o app.pb.gz -- java -jar app.jar
   candid report app.pb.gz                        where the time went
+  candid top -p 1234                             the same live, in the terminal
   candid ps                                      what can be profiled here
   candid doctor                                  what this machine permits, what to change`,
 		SilenceErrors: true,

@@ -78,18 +78,28 @@ func (s *Screen) header() []string {
 	}
 	lines = append(lines, s.honesty())
 	if s.noted() {
-		note := "note: " + name(t.Notes[0])
-		if n := len(t.Notes) - 1; n > 0 {
-			note = fmt.Sprintf("note (%d more): %s", n, name(t.Notes[0]))
+		notes := s.notes()
+		text := "note: "
+		if n := len(notes) - 1; n > 0 {
+			text = fmt.Sprintf("note (%d more): ", n)
 		}
-		lines = append(lines, paint(yellow, cut(note, s.width)))
+		lines = append(lines, paint(yellow, cut(text+name(notes[0]), s.width)))
 	}
 	return lines
 }
 
+// notes are what could not be had.
+func (s *Screen) notes() []string {
+	notes := s.table.Notes
+	if s.ended == nil && event(s.table).Unit == "nanoseconds" && !s.table.CPUTime() {
+		notes = append(notes[:len(notes):len(notes)], "a sleep is counted when it is over: threads that sleep on are missing until then")
+	}
+	return notes
+}
+
 // noted says whether there is a line about what could not be had.
 func (s *Screen) noted() bool {
-	return len(s.table.Notes) > 0 && s.height >= 12 && (s.ended == nil || s.ended.Err == nil)
+	return s.height >= 12 && (s.ended == nil || s.ended.Err == nil) && len(s.notes()) > 0
 }
 
 // facts are the target, the way of sampling, and the load.
@@ -136,7 +146,7 @@ func who(t *live.Table) string {
 	if t.CPUTime() {
 		return "CPUs"
 	}
-	return "threads " + name(event(t).Name)
+	return "threads (" + name(event(t).Name) + ")"
 }
 
 // doing is what the threads were doing, where that was not the same all the

@@ -420,7 +420,7 @@ func TestWall(t *testing.T) {
 	}
 	p.passes(time.Second)
 	s := show(p, 120, 20)
-	has(t, "header", text(t, s), "2.00 threads wall", "0 broken", "75.0% parked", "25.0% running", "100.0% complete")
+	has(t, "header", text(t, s), "2.00 threads (wall)", "0 broken", "75.0% parked", "25.0% running", "100.0% complete", "note: a sleep is counted when it is over")
 	press(s, "tab")
 	has(t, "threads", text(t, s), "↓TIME/10s", "150.0%", "parked", "worker 1", "50.0%", "running", "worker 2")
 	var out strings.Builder
@@ -428,7 +428,7 @@ func TestWall(t *testing.T) {
 	if err := Once(&out, table, Style{Rows: 5}); err != nil {
 		t.Fatal(err)
 	}
-	has(t, "once", out.String(), "2.00 threads wall", "75.0% parked · 25.0% running", "TIME")
+	has(t, "once", out.String(), "2.00 threads (wall)", "75.0% parked · 25.0% running", "TIME")
 	r := table.Report("v")
 	if r.States["parked"] != 0.75 || r.Threads[0].State != "parked" || r.Threads[0].CPU != nil {
 		t.Errorf("%+v", r)
