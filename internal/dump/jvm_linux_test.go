@@ -7,11 +7,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/candid-profiler/candid/internal/offspring"
 )
@@ -43,7 +46,23 @@ var classes struct {
 	err error
 }
 
+// actAsIdle makes this program one that a test looks at.
+const actAsIdle = "CANDID_DUMP_TEST_IDLE"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(actAsIdle) != "" {
+		r, _, err := os.Pipe()
+		if err != nil {
+			panic(err)
+		}
+		go func() {
+			runtime.LockOSThread()
+			_, _ = unix.Read(int(r.Fd()), make([]byte, 1)) // for ever
+		}()
+		time.Sleep(100 * time.Millisecond)
+		fmt.Println("ready")
+		time.Sleep(time.Hour)
+	}
 	code := m.Run()
 	if classes.dir != "" {
 		os.RemoveAll(classes.dir)
@@ -58,9 +77,8 @@ func java(t testing.TB, major int, args ...string) int {
 		if classes.dir, classes.err = os.MkdirTemp("", "dump-test-"); classes.err != nil {
 			return
 		}
-		sources := []string{filepath.Join("..", "hotspot", "testdata", "Locks.java")}
-		own, _ := filepath.Glob(filepath.Join("testdata", "*.java"))
-		out, err := exec.Command(filepath.Join(jdk(t, 8), "bin", "javac"), append([]string{"-g", "-d", classes.dir}, append(sources, own...)...)...).CombinedOutput()
+		sources := []string{filepath.Join("..", "hotspot", "testdata", "Locks.java"), filepath.Join("..", "hotspot", "testdata", "Unsafepoint.java")}
+		out, err := exec.Command(filepath.Join(jdk(t, 8), "bin", "javac"), append([]string{"-g", "-d", classes.dir}, sources...)...).CombinedOutput()
 		if err != nil {
 			classes.err = fmt.Errorf("javac: %v\n%s", err, out)
 		}

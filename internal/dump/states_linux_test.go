@@ -1,0 +1,235 @@
+package dump
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func (p *Process) named(name string) *Thread {
+	for i := range p.Threads {
+		if p.Threads[i].Name == name {
+			return &p.Threads[i]
+		}
+	}
+	return nil
+}
+
+func (t *Thread) has(function string) bool {
+	return t != nil && slices.ContainsFunc(t.Frames, func(f Frame) bool { return f.Function == function })
+}
+
+// What the threads of Locks.java wait for, and who waits for whom in a ring.
+func TestLocks(t *testing.T) {
+	pid := java(t, 25, "Locks", "0")
+	p := take(t, Options{PIDs: []int{pid}})
+	for name, want := range map[string]Lock{
+		"blocked": {How: "waiting to lock", Class: "Locks$Plain", Owner: "owner"},
+		"waiting": {How: "waiting on", Class: "Locks$Waited"},
+		"locking": {How: "parking to wait for", Class: "java.util.concurrent.locks.ReentrantLock$NonfairSync", Owner: "owner"},
+	} {
+		th := p.named(name)
+		if th == nil || th.Java == nil || th.Java.WaitsFor == nil {
+			t.Errorf("%q waits for nothing: %+v", name, th)
+			continue
+		}
+		got := *th.Java.WaitsFor
+		if owner := p.named("owner"); want.Owner != "" && got.OwnerTID != owner.TID {
+			t.Errorf("%q waits for %+v", name, got)
+		}
+		if got.OwnerTID = 0; got.Address == 0 {
+			t.Errorf("%q: no address", name)
+		}
+		got.Address = 0
+		if got != want {
+			t.Errorf("%q waits for %+v, not %+v", name, got, want)
+		}
+	}
+	left, right := p.named("dead-left"), p.named("dead-right")
+	if len(p.Deadlocks) != 1 || !slices.Equal(p.Deadlocks[0], []int{left.TID, right.TID}) {
+		t.Errorf("deadlocks %v, they should be of %d and %d", p.Deadlocks, left.TID, right.TID)
+	}
+	kinds := make(map[string]int)
+	for i := range p.Threads {
+		kinds[p.Threads[i].Kind]++
+	}
+	for _, k := range []string{"java", "gc", "compiler", "vm", "native"} {
+		if kinds[k] == 0 {
+			t.Errorf("no thread of kind %s: %v", k, kinds)
+		}
+	}
+	if p.Safepoint != nil || p.Stops.Count > 5 {
+		t.Errorf("safepoint %+v, stops %+v", p.Safepoint, p.Stops)
+	}
+	one := take(t, Options{PIDs: []int{pid}, Threads: regexp.MustCompile("^dead-")})
+	if len(one.Threads) != 2 || one.Count != p.Count || len(one.Deadlocks) != 1 {
+		t.Errorf("%d of %d threads, deadlocks %v", len(one.Threads), one.Count, one.Deadlocks)
+	}
+}
+
+// A program that is stopped, where jstack hangs, is shown as it stands, its
+// running threads too, and it stays stopped.
+func TestStoppedProgram(t *testing.T) {
+	pid := java(t, 17, "Locks", "5", "spin")
+	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	awaitState(t, pid, 'T')
+	p := take(t, Options{PIDs: []int{pid}})
+	for name, function := range map[string]string{"owner": "Locks.sleep", "blocked": "java.lang.Thread.run", "spinning": "java.lang.Thread.run", "idle-3": "java.util.concurrent.SynchronousQueue.take"} {
+		th := p.named(name)
+		if !th.has(function) || th.State != "stopped" || th.End != "" || th.Error != "" {
+			t.Errorf("%q: %+v", name, th)
+		}
+	}
+	awaitState(t, pid, 'T')
+	if err := unix.Kill(pid, unix.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if again := take(t, Options{PIDs: []int{pid}}); again.named("spinning").State != "running" {
+		t.Errorf("when it may go on: %+v", again.named("spinning"))
+	}
+}
+
+func awaitState(t *testing.T, pid int, want byte) {
+	t.Helper()
+	for range 5000 {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if _, state, ok := parseStat(b); err == nil && ok && state == want {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatalf("process %d does not come to state %c", pid, want)
+}
+
+// While the VM waits for a thread that does not come to a safepoint, where
+// jstack hangs, all of it is seen.
+func TestUnsafepoint(t *testing.T) {
+	pid := java(t, 21, "-XX:-UseCountedLoopSafepoints", "-XX:LoopStripMiningIter=0", "Unsafepoint")
+	d, err := New(Options{PIDs: []int{pid}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); {
+		out, err := d.Take()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &out.Processes[0]
+		looping := p.named("looping")
+		s := p.Safepoint
+		if s == nil || s.State != "synchronizing" || looping == nil || looping.Read != ReadStopped {
+			continue
+		}
+		var text strings.Builder
+		if err := out.WriteText(&text); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(s.WaitsFor, []int{looping.TID}) || s.Operation != "VM_G1CollectFull" || looping.Java.VMState != "in Java" ||
+			!looping.has("Unsafepoint.loop") || !strings.Contains(text.String(), fmt.Sprintf("waiting for \"looping\" tid=%d\n", looping.TID)) {
+			t.Errorf("%+v, %+v", s, looping)
+		}
+		if collecting := p.named("collecting"); !collecting.has("java.lang.System.gc") {
+			t.Errorf("%+v", collecting)
+		}
+		return
+	}
+	t.Fatal("no look met the VM waiting for a safepoint")
+}
+
+// A native program: what its threads wait in, by the kernel's and its own
+// functions.
+func TestNativeProgram(t *testing.T) {
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("no C compiler (cc) here")
+	}
+	bin := filepath.Join(t.TempDir(), "waits")
+	if out, err := exec.Command(cc, "-O1", "-g", "-o", bin, filepath.Join("testdata", "waits.c"), "-lpthread").CombinedOutput(); err != nil {
+		t.Fatalf("compile: %v\n%s", err, out)
+	}
+	p := take(t, Options{PIDs: []int{startUntilReady(t, bin)}})
+	if len(p.Threads) != 5 || p.Runtime != "" || p.Stops.Count != 1 {
+		t.Errorf("%d threads, runtime %q, stops %+v", len(p.Threads), p.Runtime, p.Stops)
+	}
+	for name, want := range map[string]struct{ function, call, state string }{
+		"reads": {"reads", "read", "sleeping"}, "polls": {"polls", "poll", "sleeping"},
+		"sleeps": {"sleeps", "clock_nanosleep", "sleeping"}, "locks": {"locks", "futex", "sleeping"}, "spins": {"spins", "", "running"},
+	} {
+		th := p.named(name)
+		if !th.has(want.function) || th.Syscall != want.call || th.State != want.state || th.End != "" || th.Kind != "native" || th.Java != nil {
+			t.Errorf("%q: %+v", name, th)
+		}
+	}
+}
+
+// The threads of a Go program, on their own stacks and on goroutines'.
+func TestGoProgram(t *testing.T) {
+	t.Setenv(actAsIdle, "1")
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := take(t, Options{PIDs: []int{startUntilReady(t, exe)}})
+	reading, waiting := 0, 0
+	for i := range p.Threads {
+		th := &p.Threads[i]
+		if th.Read == ReadAsleep && (th.End != "" || th.Error != "" || len(th.Frames) < 3) {
+			t.Errorf("%q ends by %q %q: %+v", th.Name, th.End, th.Error, th.Frames)
+		}
+		switch {
+		case th.Syscall == "read" && th.has("github.com/candid-profiler/candid/internal/dump.TestMain.func1") && th.has("runtime.goexit"):
+			reading++
+		case th.Syscall == "futex" && th.has("runtime.stopm"), th.Syscall == "epoll_pwait" && th.has("runtime.netpoll"):
+			waiting++
+		}
+	}
+	if reading != 1 || waiting < 2 {
+		t.Errorf("%d threads read, %d of %d wait", reading, waiting, len(p.Threads))
+	}
+}
+
+// A program that another one traces: its sleeping threads are shown all the
+// same, and why the running one is not.
+func TestTracedProgram(t *testing.T) {
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("no C compiler (cc) here")
+	}
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("no strace here, which is used as the other tracer")
+	}
+	bin := filepath.Join(t.TempDir(), "waits")
+	if out, err := exec.Command(cc, "-O1", "-o", bin, filepath.Join("testdata", "waits.c"), "-lpthread").CombinedOutput(); err != nil {
+		t.Fatalf("compile: %v\n%s", err, out)
+	}
+	pid := startUntilReady(t, bin)
+	tracer := exec.Command(strace, "-f", "-o", "/dev/null", "-p", fmt.Sprint(pid))
+	if err := tracer.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tracer.Process.Kill(); _ = tracer.Wait() })
+	for traced := false; !traced; time.Sleep(5 * time.Millisecond) {
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		traced = strings.Contains(string(b), fmt.Sprintf("TracerPid:\t%d\n", tracer.Process.Pid))
+	}
+	time.Sleep(200 * time.Millisecond) // for all of the threads
+	p := take(t, Options{PIDs: []int{pid}, Patience: 50 * time.Millisecond})
+	if th := p.named("sleeps"); !th.has("sleeps") || th.Error != "" {
+		t.Errorf("%+v", th)
+	}
+	if th := p.named("spins"); th == nil || th.Read != ReadNot || !strings.Contains(th.Error, fmt.Sprintf("%d (strace) traces it", tracer.Process.Pid)) {
+		t.Errorf("%+v", th)
+	}
+}
