@@ -121,7 +121,8 @@ func (c *Census) readMonitors() {
 	if head := t.field("ObjectSynchronizer::_in_use_list"); head.ok {
 		at, ok := c.vm.peek.u64(head.addr + t.field("MonitorList::_head").offset)
 		next := t.field("ObjectMonitor::_next_om")
-		for n := 0; ok && at != 0 && n < maxMonitors && next.ok; n++ {
+		for seen := make(map[uint64]bool); ok && at != 0 && !seen[at] && len(seen) < maxMonitors && next.ok; {
+			seen[at] = true
 			c.noteMonitor(at)
 			at, ok = c.vm.peek.member(at, next)
 		}

@@ -81,8 +81,13 @@ func exercise(vm *VM, pcs []uint64) {
 		}
 		vm.codeletAt(vm.interpLo + 1000)
 	}
+	c := vm.Census()
+	c.InJava()
 	for tid := range vm.ThreadNames() {
 		vm.ThreadState(uint32(tid))
+		c.Thread(uint32(tid))
+		c.Kind(uint32(tid), "G1 Conc#0")
+		vm.VirtualThread(uint32(tid))
 	}
 	vm.Version()
 	vm.GC()
@@ -135,6 +140,22 @@ func FuzzVM(f *testing.F) {
 			exercise(vm, r.pcs)
 		}
 	})
+}
+
+// FuzzSymbols scans broken symbol tables for the variables of the safepoint.
+func FuzzSymbols(f *testing.F) {
+	table := make([]byte, 3*symbolSize)
+	names := []byte("\x00_ZN20SafepointSynchronize6_stateE\x00_ZTV7VM_Halt\x00_ZTV")
+	binary.LittleEndian.PutUint32(table, 1)
+	binary.LittleEndian.PutUint64(table[8:], 0x1000)
+	binary.LittleEndian.PutUint32(table[symbolSize:], 35)
+	binary.LittleEndian.PutUint64(table[symbolSize+8:], 0x2000)
+	binary.LittleEndian.PutUint32(table[2*symbolSize:], 50)
+	if v := scanSymbols(table, names, 16); v.state != 0x1010 || v.vtables[0x2020] != "VM_Halt" || len(v.vtables) != 1 {
+		f.Fatalf("%+v", v)
+	}
+	f.Add(table, names)
+	f.Fuzz(func(t *testing.T, symbols, names []byte) { scanSymbols(symbols, names, 0) })
 }
 
 func FuzzLines(f *testing.F) {

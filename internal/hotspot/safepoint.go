@@ -2,10 +2,9 @@ package hotspot
 
 import (
 	"bytes"
-	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -62,11 +61,7 @@ func (vm *VM) Safepoint() (s Safepoint, err error) {
 	v := &vm.safepoint
 	if !vm.safepointTried {
 		vm.safepointTried = true
-		if vm.process == nil {
-			vm.safepointErr = fmt.Errorf("look for the VM's safepoint: there is only an image of memory")
-		} else {
-			*v, vm.safepointErr = findSafepoint(vm.process, vm.file)
-		}
+		*v, vm.safepointErr = vm.findSafepoint()
 	}
 	if vm.safepointErr != nil {
 		return s, vm.safepointErr
@@ -103,56 +98,23 @@ func (s Safepoint) Since(now int64) time.Duration {
 	return time.Duration(now - s.Began)
 }
 
-// findSafepoint looks the variables up in the symbol table of the VM's library.
-func findSafepoint(p *target.Process, file string) (v safepointVars, err error) {
-	maps, err := p.Mappings()
+// findSafepoint looks the variables up.
+func (vm *VM) findSafepoint() (v safepointVars, err error) {
+	syms, strs, bias, err := vm.librarySymbols()
 	if err != nil {
-		return v, fmt.Errorf("look for the VM's safepoint: %w", err)
+		return v, err
 	}
-	for _, m := range maps {
-		if m.Path != file || !m.FileBacked() {
-			continue
-		}
-		f, err := p.OpenFile(m)
-		if err != nil {
-			return v, fmt.Errorf("look for the VM's safepoint: %w", err)
-		}
-		defer f.Close()
-		e, err := elf.NewFile(f)
-		if err != nil {
-			return v, fmt.Errorf("look for the VM's safepoint in %s: %w", file, err)
-		}
-		bias, ok := loadBias(e, m, maps)
-		if !ok {
-			return v, fmt.Errorf("look for the VM's safepoint in %s: no mapping matches its segments", file)
-		}
-		return readSafepointVars(e, bias)
+	if v = scanSymbols(syms, strs, bias); v.state == 0 {
+		return v, errors.New("the VM's library has no symbol that tells of its safepoint")
 	}
-	return v, fmt.Errorf("look for the VM's safepoint: %s is not mapped any more", file)
+	return v, nil
 }
 
-// maxSymbolTable bounds a symbol table; libjvm's has 1.6 MB, its names 4 MB.
-const maxSymbolTable = 64 << 20
-
-// readSafepointVars scans the symbols in their raw form, which is much quicker
-// than to decode all 70,000.
-func readSafepointVars(e *elf.File, bias uint64) (v safepointVars, err error) {
-	none := fmt.Errorf("the VM's library has no symbols that tell of its safepoint")
-	section := e.Section(".symtab")
-	if section == nil || e.Class != elf.ELFCLASS64 || e.ByteOrder != binary.LittleEndian || int(section.Link) >= len(e.Sections) {
-		return v, none
-	}
-	symbols, err := sectionBytes(section)
-	if err != nil {
-		return v, err
-	}
-	names, err := sectionBytes(e.Sections[section.Link])
-	if err != nil {
-		return v, err
-	}
+// scanSymbols looks through a symbol table in its raw form, which is much quicker
+// than to decode all of its 70,000 symbols.
+func scanSymbols(symbols, names []byte, bias uint64) (v safepointVars) {
 	v.vtables = make(map[uint64]string)
-	const size = 24 // of an Elf64_Sym: name, info, other, section, value, size
-	for ; len(symbols) >= size; symbols = symbols[size:] {
+	for ; len(symbols) >= symbolSize; symbols = symbols[symbolSize:] {
 		at := binary.LittleEndian.Uint32(symbols)
 		if uint64(at) >= uint64(len(names)) || !bytes.HasPrefix(names[at:], []byte("_Z")) {
 			continue
@@ -174,10 +136,7 @@ func readSafepointVars(e *elf.File, bias uint64) (v safepointVars, err error) {
 			}
 		}
 	}
-	if v.state == 0 {
-		return v, none
-	}
-	return v, nil
+	return v
 }
 
 // operationClass gives the class of a VM operation's table of virtual functions:
@@ -189,15 +148,4 @@ func operationClass(name string) (string, bool) {
 	}
 	class := strings.TrimLeft(rest, "0123456789")
 	return class, class != rest && strings.HasPrefix(class, "VM_")
-}
-
-func sectionBytes(s *elf.Section) ([]byte, error) {
-	if s.Type == elf.SHT_NOBITS || s.Size > maxSymbolTable {
-		return nil, fmt.Errorf("the VM's library has a symbol table of %d bytes", s.Size)
-	}
-	b := make([]byte, s.Size)
-	if _, err := io.ReadFull(s.Open(), b); err != nil {
-		return nil, fmt.Errorf("read the symbols of the VM's library: %w", err)
-	}
-	return b, nil
 }

@@ -15,12 +15,8 @@ import (
 // ciphers. Where each begins is in a static variable of class StubRoutines. Some
 // of these the VM publishes, the others its library's symbol table names.
 
-// Bounds on the symbols of a library, and on what is kept of them.
-const (
-	maxSymbolBytes = 256 << 20
-	maxStubStarts  = 4096
-	symbolSize     = 24 // of an Elf64_Sym
-)
+// maxStubStarts bounds how many variables are kept.
+const maxStubStarts = 4096
 
 // stubStart is where a stub begins.
 type stubStart struct {
@@ -126,48 +122,15 @@ func (vm *VM) stubVariables() []stubStart {
 			add(f.addr, s[strings.LastIndexByte(s, ':')+1:])
 		}
 	}
-	symbols := vm.librarySymbols()
+	var symbols []stubStart
+	if syms, strs, bias, err := vm.librarySymbols(); err == nil {
+		symbols = stubSymbols(syms, strs, bias)
+	}
 	vm.names.stubsAll = len(symbols) > 0
 	for _, s := range symbols {
 		add(s.addr, s.name)
 	}
 	return out
-}
-
-// librarySymbols gives the static variables of StubRoutines that the VM's library
-// has in its symbol table, where that was not stripped off.
-func (vm *VM) librarySymbols() []stubStart {
-	if vm.process == nil {
-		return nil
-	}
-	maps, err := vm.process.Mappings()
-	if err != nil {
-		return nil
-	}
-	i := slices.IndexFunc(maps, func(m target.Mapping) bool { return m.Path == vm.file && m.FileBacked() })
-	if i < 0 {
-		return nil
-	}
-	f, err := vm.process.OpenFile(maps[i])
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	e, err := elf.NewFile(f)
-	if err != nil || e.Class != elf.ELFCLASS64 || e.ByteOrder != binary.LittleEndian {
-		return nil
-	}
-	bias, ok := loadBias(e, maps[i], maps)
-	table := e.SectionByType(elf.SHT_SYMTAB)
-	if !ok || table == nil || table.Size > maxSymbolBytes || int(table.Link) >= len(e.Sections) || e.Sections[table.Link].Size > maxSymbolBytes {
-		return nil
-	}
-	syms, err1 := table.Data()
-	strs, err2 := e.Sections[table.Link].Data()
-	if err1 != nil || err2 != nil {
-		return nil
-	}
-	return stubSymbols(syms, strs, bias)
 }
 
 // stubSymbols picks the variables of StubRoutines out of a symbol table.

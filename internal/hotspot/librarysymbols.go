@@ -1,0 +1,67 @@
+package hotspot
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/candid-profiler/candid/internal/target"
+)
+
+const (
+	// maxSymbolBytes bounds a symbol table, and its names; libjvm's have 1.6 and
+	// 4 MB.
+	maxSymbolBytes = 256 << 20
+	// symbolSize is of an Elf64_Sym: name, info, other, section, value, size.
+	symbolSize = 24
+)
+
+// librarySymbols gives the symbol table of the VM's library in its raw form, with
+// its names and what to add to its addresses. Distributions of JDK 9 and later
+// mostly leave it in; where it was stripped off that is an error.
+func (vm *VM) librarySymbols() (syms, strs []byte, bias uint64, err error) {
+	fail := func(err error) ([]byte, []byte, uint64, error) {
+		return nil, nil, 0, fmt.Errorf("read the symbols of the VM's library %s: %w", vm.file, err)
+	}
+	if vm.process == nil {
+		return fail(errors.New("there is only an image of memory"))
+	}
+	maps, err := vm.process.Mappings()
+	if err != nil {
+		return fail(err)
+	}
+	i := slices.IndexFunc(maps, func(m target.Mapping) bool { return m.Path == vm.file && m.FileBacked() })
+	if i < 0 {
+		return fail(errors.New("it is not mapped any more"))
+	}
+	f, err := vm.process.OpenFile(maps[i])
+	if err != nil {
+		return fail(err)
+	}
+	defer f.Close()
+	e, err := elf.NewFile(f)
+	if err != nil {
+		return fail(err)
+	}
+	bias, ok := loadBias(e, maps[i], maps)
+	table := e.SectionByType(elf.SHT_SYMTAB)
+	switch {
+	case !ok:
+		return fail(errors.New("no mapping matches its segments"))
+	case table == nil:
+		return fail(errors.New("it has been stripped"))
+	case e.Class != elf.ELFCLASS64 || e.ByteOrder != binary.LittleEndian || int(table.Link) >= len(e.Sections):
+		return fail(errors.New("they are of no known form"))
+	case table.Size > maxSymbolBytes || e.Sections[table.Link].Size > maxSymbolBytes:
+		return fail(fmt.Errorf("they have %d bytes", table.Size))
+	}
+	if syms, err = table.Data(); err != nil {
+		return fail(err)
+	}
+	if strs, err = e.Sections[table.Link].Data(); err != nil {
+		return fail(err)
+	}
+	return syms, strs, bias, nil
+}
