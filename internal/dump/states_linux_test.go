@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/candid-profiler/candid/internal/offspring"
 )
 
 func (p *Process) named(name string) *Thread {
@@ -216,7 +218,7 @@ func TestTracedProgram(t *testing.T) {
 	}
 	pid := startUntilReady(t, bin)
 	tracer := exec.Command(strace, "-f", "-o", "/dev/null", "-p", fmt.Sprint(pid))
-	if err := tracer.Start(); err != nil {
+	if err := offspring.Start(tracer); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = tracer.Process.Kill(); _ = tracer.Wait() })
