@@ -15,10 +15,10 @@ func BenchmarkStops(b *testing.B) {
 	e := open(b, options(20000, p.pid()))
 	for b.Loop() {
 		c := newCounter()
-		begin, used := time.Now(), cpuTime(b)
+		begin, used := time.Now(), processCPU(b)
 		record(b, e, c, 2*time.Second)
 		b.ReportMetric(float64(c.samples)/time.Since(begin).Seconds(), "samples/s")
-		b.ReportMetric(float64(c.samples)/(cpuTime(b)-used).Seconds(), "samples/cpu-s")
+		b.ReportMetric(float64(c.samples)/(processCPU(b)-used).Seconds(), "samples/cpu-s")
 	}
 	s := e.Stops()
 	b.ReportMetric(float64(s.Median)/1e3, "median-us")
@@ -27,7 +27,7 @@ func BenchmarkStops(b *testing.B) {
 	b.ReportMetric(float64(s.BrokenCalls), "broken")
 }
 
-func cpuTime(b *testing.B) time.Duration {
+func processCPU(b testing.TB) time.Duration {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
 		b.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,23 +29,21 @@ func callSeconds(t *testing.T) time.Duration {
 
 func TestNoCallIsBroken(t *testing.T) {
 	bin := compile(t, "calls")
-	for _, rounds := range []string{"0", "100000", "10000000", "wary"} {
-		wary := rounds == "wary"
-		if wary {
-			rounds = "10000000"
-		}
+	for _, how := range []string{"0", "100000", "10000000", "10000000 wary", "10000000 blind"} {
+		rounds, how, _ := strings.Cut(how, " ")
 		p := start(t, bin, rounds)
 		e := open(t, options(1000, p.pid()))
-		e.wary = e.wary || wary
+		e.wary = e.wary || how == "wary"
+		e.blind = how == "blind"
 		c := newCounter()
-		record(t, e, c, callSeconds(t)/4)
+		record(t, e, c, callSeconds(t)/5)
 		said := p.end()
 		var broken, calls int
 		if _, err := fmt.Sscanf(said, "%d of %d broken", &broken, &calls); err != nil {
 			t.Fatalf("%q: %v", said, err)
 		}
 		s := e.Stops()
-		t.Logf("work of %s rounds: %d samples, %+v\n%s", rounds, c.samples, s, said)
+		t.Logf("work of %s rounds, %s: %d samples, %+v\n%s", rounds, how, c.samples, s, said)
 		if broken > 0 || s.BrokenCalls > 0 {
 			t.Errorf("%d of %d calls were broken, the engine saw %d", broken, calls, s.BrokenCalls)
 		}

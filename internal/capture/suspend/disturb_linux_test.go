@@ -193,6 +193,34 @@ func TestStoppedProcessStaysStopped(t *testing.T) {
 	}
 }
 
+// A process becomes another one while its threads are stopped, from its first
+// thread or from another one, and the rest of them end.
+func TestExecWhileSampled(t *testing.T) {
+	p := start(t, compile(t, "execs"), "-150")
+	e := open(t, options(5000, p.pid()))
+	c := newCounter()
+	done := make(chan string)
+	go func() { done <- p.line() }()
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	go func() {
+		if said := <-done; said != "done\n" {
+			t.Errorf("%q", said)
+		}
+		cancel()
+	}()
+	if err := e.Run(ctx, c); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d samples, %v %+v", c.samples, c.kinds, e.Stops())
+	if c.samples < 100 || c.kinds[capture.Exec] < 10 || e.Stops().Stuck > 0 {
+		t.Errorf("%d samples, notices %v, %+v", c.samples, c.kinds, e.Stops())
+	}
+	if s := stoppedThreads(t, p.pid()); len(s) > 0 {
+		t.Errorf("still stopped: %v", s)
+	}
+}
+
 func TestAlreadyTraced(t *testing.T) {
 	p := start(t, compile(t, "signals"))
 	cmd := tracer(t, "seize", p.pid())

@@ -19,6 +19,7 @@ type Engine struct {
 	why      string // no better engine was taken
 	maxStack int
 	wary     bool  // calls that a stop breaks off cannot be mended: stop only where there is none
+	blind    bool  // for tests: as where the kernel does not show the scheduler's notes
 	cpus     []int // where sampling threads may run
 
 	mu       sync.Mutex // of hot and of what the threads in it hold

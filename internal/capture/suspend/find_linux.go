@@ -131,8 +131,7 @@ func (s *search) precedes(th *thread) bool {
 	if s.mine == 0 {
 		var ok bool
 		if s.mine, ok = parseStart(w.reader.read(w.selfFD)); !ok {
-			_ = unix.Close(w.selfFD)
-			w.selfFD = -1
+			w.selfFD = -1 // the file is closed when the thread ends
 			return true
 		}
 	}

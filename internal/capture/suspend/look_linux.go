@@ -12,6 +12,7 @@ import (
 
 const (
 	listEvery   = 100e6 // ns between two lists of a process's threads
+	listShare   = 200e3 // ns for each thread: a longer list is made less often, if their number does not change
 	listAtMost  = 10e6  // ns, even where their number changes all the time
 	hotFor      = 100e6 // ns that a thread is watched after it ran last
 	firstPause  = 20e6  // ns that a thread is left alone that just fell idle
@@ -35,7 +36,7 @@ func (e *Engine) look(now int64) {
 		if p.links != 0 && uint64(st.Nlink) != p.links {
 			p.churned = now
 		}
-		if since >= listEvery || uint64(st.Nlink) != p.links && since >= listAtMost {
+		if since >= max(listEvery, listShare*int64(len(p.threads))) || uint64(st.Nlink) != p.links && since >= listAtMost {
 			p.links = uint64(st.Nlink)
 			e.list1(p, now)
 		}
@@ -176,9 +177,6 @@ func (e *Engine) wakeIdle(now int64) {
 			continue
 		}
 		if a != th.seen {
-			if s, ok := e.reader.status(th.open(&th.statFD, "stat")); ok {
-				th.cpu = s.cpu
-			}
 			th.seen = a
 			e.heat(th, now)
 			continue

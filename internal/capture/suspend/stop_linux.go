@@ -36,7 +36,13 @@ func release(tid int, signal int) unix.Errno {
 
 func regset(tid int, set uintptr, to []uint64) unix.Errno {
 	iov := unix.Iovec{Base: (*byte)(unsafe.Pointer(&to[0])), Len: uint64(len(to) * 8)}
-	return ptrace(unix.PTRACE_GETREGSET, tid, set, uintptr(unsafe.Pointer(&iov)))
+	if errno := ptrace(unix.PTRACE_GETREGSET, tid, set, uintptr(unsafe.Pointer(&iov))); errno != 0 {
+		return errno
+	}
+	if int(iov.Len) != len(to)*8 {
+		return unix.EOPNOTSUPP // a 32-bit program's are others
+	}
+	return 0
 }
 
 // stop is what wait says of a traced thread.

@@ -134,11 +134,10 @@ func (w *worker) sample() {
 	}
 	// Refused by older kernels, which let waking threads run soon anyway.
 	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Runtime: sliceNS}, 0)
-	var err error
-	if w.selfFD, err = unix.Open("/proc/thread-self/sched", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
-		w.selfFD = -1
-	} else {
-		defer unix.Close(w.selfFD)
+	w.selfFD = -1
+	if fd, err := unix.Open("/proc/thread-self/sched", unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil && !w.e.blind {
+		w.selfFD = fd
+		defer unix.Close(fd)
 	}
 	period := int64(w.e.opts.Period)
 	next := clock() + rand.Int64N(period)

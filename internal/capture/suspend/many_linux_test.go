@@ -1,0 +1,50 @@
+package suspend
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/capture"
+)
+
+// Thousands of threads that wait cost little, and hide those that work from
+// nobody; a stack that is deeper than what is copied is marked so.
+func TestManyThreads(t *testing.T) {
+	p := start(t, compile(t, "many"))
+	if fds, _ := filepath.Glob("/proc/self/fd/*"); len(fds) > 1000 {
+		t.Fatalf("%d descriptors are open already", len(fds))
+	}
+	e := open(t, options(99, p.pid()))
+	c := newCounter()
+	record(t, e, c, 500*time.Millisecond) // finds the threads
+	cut := 0
+	c = newCounter()
+	c.look = func(s *capture.Snapshot) {
+		if s.Flags&capture.StackCut != 0 && len(s.Stack) > 500<<10 {
+			cut++
+		}
+	}
+	used, own := cpuClock(p.pid()), processCPU(t)
+	const d = 4 * time.Second
+	record(t, e, c, d)
+	used, own = cpuClock(p.pid())-used, processCPU(t)-own
+	var all uint64
+	for _, w := range c.weight {
+		all += w
+	}
+	t.Logf("%d samples of %d threads for %v of %v; %v of CPU; %+v", c.samples, len(c.weight), time.Duration(all), time.Duration(used), own, e.Stops())
+	if s := e.Stops(); s.Unfollowed > 0 || c.samples < 20 {
+		t.Errorf("%d samples, %+v", c.samples, s)
+	}
+	if all < used*8/10 || all > used*12/10 {
+		t.Errorf("samples stand for %v, the process used %v", time.Duration(all), time.Duration(used))
+	}
+	if cut < 5 {
+		t.Errorf("%d samples of the deep stack", cut)
+	}
+	if own > d*15/100 { // finding them again included
+		t.Errorf("%v of CPU in %v", own, d)
+	}
+	p.end()
+}
