@@ -161,7 +161,7 @@ func (s *session) findVM(p *process) {
 	case errors.Is(err, hotspot.ErrNotHotSpot):
 		p.vmNext = now.Add(vmAgain)
 	case errors.Is(err, hotspot.ErrNotReady):
-	case errors.Is(err, target.ErrZombie), errors.Is(err, target.ErrNoProcess), !p.target.Alive():
+	case errors.Is(err, target.ErrZombie), errors.Is(err, target.ErrNoProcess), p.target.Memory().Released(), !p.target.Alive():
 		// It is ending: its memory goes before the rest of it does.
 		p.vmUntil = time.Time{}
 	default:
@@ -259,7 +259,6 @@ func (s *session) notice(n capture.Notice) {
 		if p == nil {
 			return
 		}
-		s.nameAllOf(p)
 		s.flushNames(p)
 		if err := p.target.Close(); err == nil {
 			if t, unseen, err := s.hold(int(n.PID)); err == nil {
@@ -307,7 +306,6 @@ func (s *session) notice(n capture.Notice) {
 			}
 		}
 		if p != nil {
-			s.nameAllOf(p)
 			s.mapped(p, &n.Mapping)
 		}
 	case capture.Fork:

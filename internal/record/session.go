@@ -122,10 +122,12 @@ func (s *session) bareSample(snap *capture.Snapshot, out profile.Sample) {
 	only := *snap
 	only.Flags |= capture.NoUser
 	s.kernelWalk.Walk(&only, nil, &s.stack)
-	out.Node, _ = s.kernelIn.node(snap.TID, &s.stack)
 	if snap.Flags&capture.NoUser == 0 {
-		out.End = walk.EndUnread
+		s.stack.End = walk.EndUnread
+		s.kernelIn.execs(&s.stack)
 	}
+	out.Node, _ = s.kernelIn.node(snap.TID, &s.stack)
+	out.End = s.stack.End
 	s.add(out)
 }
 
@@ -147,6 +149,7 @@ func (s *session) walk(p *process, snap *capture.Snapshot, out *profile.Sample) 
 	if s.first == 0 {
 		s.first = time.Since(s.began)
 	}
+	p.in.execs(&s.stack)
 	out.Node, named = p.in.node(snap.TID, &s.stack)
 	return named
 }

@@ -23,6 +23,7 @@ type vmAccess struct {
 	p      *Process
 	local  [maxIovecs]unix.Iovec
 	remote [maxIovecs]unix.RemoteIovec
+	let    bool             // the process has let its memory go
 	index  [maxIovecs]int32 // which request an iovec belongs to
 }
 
@@ -63,6 +64,8 @@ func (a *vmAccess) close() {
 	}
 	a.tid, a.pidfd = 0, -1
 }
+
+func (a *vmAccess) released() bool { return a.let || a.tid == 0 }
 
 func (a *vmAccess) gone() bool { return a.pidfd >= 0 && ended(a.pidfd) }
 
@@ -136,6 +139,7 @@ func (a *vmAccess) readV(reqs []Read) {
 		}
 		clear(a.local[:n]) // so that no buffer is kept alive
 		if err == unix.ESRCH || err == unix.EPERM {
+			a.let = a.let || err == unix.ESRCH
 			return
 		}
 	}

@@ -45,6 +45,8 @@ type access interface {
 	// gone says that the process has ended, so that nothing may be read under
 	// its id any more.
 	gone() bool
+	// released says that the process was seen to have no memory any more.
+	released() bool
 	close()
 }
 
@@ -137,6 +139,14 @@ func (m *Memory) number(addr uint64, size int) (uint64, error) {
 	return v, nil
 }
 
+// Released says that a read found the process without memory: it is ending, though
+// it may not count as ended yet.
+func (m *Memory) Released() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.src.released()
+}
+
 func (m *Memory) close() {
 	m.mu.Lock()
 	m.src.close()
@@ -162,5 +172,6 @@ func (nowhere) readV(reqs []Read) {
 		reqs[i].OK = len(reqs[i].Buf) == 0
 	}
 }
-func (nowhere) gone() bool { return false }
-func (nowhere) close()     {}
+func (nowhere) gone() bool     { return false }
+func (nowhere) released() bool { return true }
+func (nowhere) close()         {}
