@@ -77,9 +77,10 @@ func (s *session) countAll() {
 }
 
 // targetCPU is what all targets have used while they were recorded, those that
-// have ended up to a second before; 0 if that was not counted.
+// have ended up to a second before; 0 if that was not counted, or more than a
+// hundredth of the samples are of processes that had ended before they could be.
 func (s *session) targetCPU() time.Duration {
-	if s.uncounted {
+	if s.uncounted || s.unseen*100 > s.samples {
 		return 0
 	}
 	sum := s.endedCPU

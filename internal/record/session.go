@@ -36,6 +36,7 @@ type session struct {
 	start    uint64    // CLOCK_MONOTONIC ns when sampling began
 	first    time.Duration
 	samples  uint64
+	unseen   uint64 // of those: of processes that had ended before they were looked at
 	progress time.Time
 	stack    walk.Stack
 	usage    usageOf // candid's own, before attaching
@@ -86,6 +87,9 @@ func (s *session) Sample(snap *capture.Snapshot) {
 	}
 	named := s.walk(p, snap, &out)
 	out.End = s.stack.End
+	if p.unseen {
+		s.unseen++
+	}
 	if s.stack.Stitched {
 		out.Flags |= profile.Stitched
 	}

@@ -253,7 +253,7 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 			}
 		}
 		e.forget(gone)
-		if now := time.Now(); now.Sub(checked) > time.Second {
+		if now := time.Now(); now.Sub(checked) > time.Second || len(e.dead) > 0 && now.Sub(checked) > 100*time.Millisecond {
 			checked = now
 			e.forgetDead()
 		}

@@ -103,7 +103,7 @@ func open(t testing.TB, opts capture.Options, name string) capture.Engine {
 	return e
 }
 
-func record(t testing.TB, e capture.Engine, r *recorder, d time.Duration) {
+func record(t testing.TB, e capture.Engine, r capture.Sink, d time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()

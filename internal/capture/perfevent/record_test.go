@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"slices"
 	"testing"
+
+	"github.com/candid-profiler/candid/internal/target"
 )
 
 // words puts 64-bit words into bytes.
@@ -76,15 +78,64 @@ func TestParseOthers(t *testing.T) {
 	}
 }
 
+// mmap2 is a record of a mapping as the kernel writes it.
+func mmap2(prot, flags uint32, path string) []byte {
+	body := words(pair(30, 31), 0x7f0000001000, 0x2000, 0x3000, pair(8, 5), 1234, 77, pair(prot, flags))
+	body = append(body, path...)
+	body = append(body, make([]byte, 8-len(path)%8)...)
+	return withHeader(RecordMmap2, 2, append(body, words(pair(30, 31), 999, 1)...))
+}
+
+func TestMapping(t *testing.T) {
+	var r Record
+	var ps paths
+	for _, c := range []struct {
+		prot, flags uint32
+		path        string
+		want        target.Mapping
+	}{
+		{5, 2, "/usr/lib/libc.so.6", target.Mapping{Perm: target.PermRead | target.PermExec, Path: "/usr/lib/libc.so.6"}},
+		{7, 1, "/memfd:jit (deleted)", target.Mapping{Perm: target.PermRead | target.PermWrite | target.PermExec | target.PermShared, Path: "/memfd:jit", Deleted: true}},
+		{4, 2, "//anon", target.Mapping{Perm: target.PermExec}},
+		{5, 0, "[vdso]", target.Mapping{Perm: target.PermRead | target.PermExec, Path: "[vdso]"}},
+	} {
+		if err := (Layout{}).Parse(mmap2(c.prot, c.flags, c.path), &r); err != nil {
+			t.Fatal(err)
+		}
+		c.want.Start, c.want.End, c.want.Offset, c.want.Dev, c.want.Inode, c.want.Made = 0x7f0000001000, 0x7f0000003000, 0x3000, 8<<20|5, 1234, 999
+		if got := ps.mapping(&r); got != c.want || r.PID != 30 || r.TID != 31 {
+			t.Errorf("%q: %+v", c.path, got)
+		}
+	}
+	// A mapping that wraps around, or of a record that does not say which file it
+	// is, is none.
+	r.Map.Len = ^uint64(0)
+	if got := ps.mapping(&r); got.End != 0 {
+		t.Errorf("%+v", got)
+	}
+	r.Map.Len, r.Type = 4096, RecordMmap
+	if got := ps.mapping(&r); got.End != 0 {
+		t.Errorf("%+v", got)
+	}
+	if n := testing.AllocsPerRun(10, func() { ps.mapping(&r) }); n != 0 {
+		t.Errorf("%v allocations for a path that is known", n)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add(sampleBytes([]byte("12345678")), true, uint64(testMask))
 	f.Add(withHeader(RecordFork, 0, make([]byte, 48)), false, uint64(0))
 	f.Add(withHeader(RecordComm, miscCommExec, make([]byte, 40)), true, ^uint64(0))
+	f.Add(mmap2(5, 2, "/usr/bin/program"), false, uint64(0))
 	f.Fuzz(func(t *testing.T, b []byte, chain bool, mask uint64) {
 		r := Record{}
 		l := Layout{Callchain: chain, RegsMask: mask}
 		if l.Parse(b, &r) != nil {
 			return
+		}
+		var ps paths
+		if m := ps.mapping(&r); m.End < m.Start || len(r.Path) > len(b) {
+			t.Errorf("mapping %+v", m)
 		}
 		if len(r.Stack) > len(b) || len(r.Comm) > len(b) || len(r.Kernel)*8 > len(b) {
 			t.Errorf("more came out than went in: %+v", r)

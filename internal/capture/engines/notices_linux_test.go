@@ -1,0 +1,105 @@
+package engines
+
+import (
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/target"
+)
+
+// follower keeps what is told of each process in its order.
+type follower struct {
+	*recorder
+	notices []capture.Notice
+}
+
+func (f *follower) Notice(n capture.Notice) { f.notices = append(f.notices, n) }
+
+// Every engine that hears of processes tells of their mappings, after the Exec that
+// they belong to, and which file each shows.
+func TestNoticesOfMappings(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip(err)
+	}
+	program, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Skip(err)
+	}
+	if program, err = filepath.EvalSymlinks(program); err != nil {
+		t.Fatal(err)
+	}
+	var st syscall.Stat_t
+	if err := syscall.Stat(program, &st); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"bpf", "perf", "perf-thread"} {
+		t.Run(name, func(t *testing.T) {
+			c := exec.Command(sh, "-c", "read x; sleep 0.01; sleep 0.02; exit 0")
+			in, err := c.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+			opts := options(99, c.Process.Pid)
+			opts.Children = true
+			f := &follower{recorder: newRecorder()}
+			e := open(t, opts, name)
+			go func() {
+				time.Sleep(50 * time.Millisecond)
+				in.Write([]byte("go\n"))
+			}()
+			go c.Wait()
+			record(t, e, f, 3*time.Second)
+			whole := 0
+			for pid, of := range f.byProcess() {
+				if pid == uint32(c.Process.Pid) {
+					continue
+				}
+				var execs, ours, linker, vdso int
+				for _, n := range of {
+					switch {
+					case n.Kind == capture.Exec:
+						execs++
+					case n.Kind != capture.Mmap || execs == 0:
+					case n.Mapping.Path == program:
+						ours++
+						if m := n.Mapping; m.Inode != st.Ino || m.Perm != target.PermRead|target.PermExec || m.End <= m.Start || m.Made != n.Time {
+							t.Errorf("%+v is not inode %d", m, st.Ino)
+						}
+						if linker+vdso > 0 {
+							t.Error("the program is not the first")
+						}
+					case n.Mapping.Path == "[vdso]":
+						vdso++
+					case n.Mapping.FileBacked():
+						linker++
+					}
+				}
+				if execs == 1 && ours >= 1 && linker >= 1 && vdso == 1 {
+					whole++
+				} else {
+					t.Errorf("process %d: %d execs, %d of the program, %d of libraries, %d of the vdso", pid, execs, ours, linker, vdso)
+				}
+			}
+			if whole != 2 {
+				t.Errorf("%d processes of 2", whole)
+			}
+		})
+	}
+}
+
+func (f *follower) byProcess() map[uint32][]capture.Notice {
+	out := map[uint32][]capture.Notice{}
+	for _, n := range f.notices {
+		out[n.PID] = append(out[n.PID], n)
+	}
+	return out
+}

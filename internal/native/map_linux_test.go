@@ -1,0 +1,92 @@
+package native
+
+import (
+	"math/rand/v2"
+	"os"
+	"testing"
+
+	"github.com/candid-profiler/candid/internal/target"
+)
+
+// What Map makes of mappings one by one is what the list of all of them says.
+func TestMap(t *testing.T) {
+	p, err := target.Open(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 100 {
+		one, err := New(p, NewFiles())
+		if err != nil {
+			t.Fatal(err)
+		}
+		one.take(nil)
+		var list []target.Mapping
+		for range 30 {
+			from := 1 + r.Uint64N(60)
+			m := target.Mapping{Start: from << 12, End: (from + 1 + r.Uint64N(10)) << 12, Inode: 1 + r.Uint64N(3), Path: "/f", Perm: target.PermRead | target.PermExec}
+			m.Offset = m.Start
+			if r.IntN(4) == 0 {
+				m.Perm |= target.PermWrite
+			}
+			one.Map(m)
+			list = target.PutOver(list, m)
+			if len(one.areas) != len(list) {
+				t.Fatalf("%d areas, want %d", len(one.areas), len(list))
+			}
+			for i, a := range one.areas {
+				m := one.modules[a.module].Mapping
+				if a.start != list[i].Start || a.end != list[i].End || m.Inode != list[i].Inode || a.constant != (list[i].Perm&target.PermWrite == 0) {
+					t.Fatalf("area %d is %+v of %d, want %+v", i, a, m.Inode, list[i])
+				}
+			}
+		}
+	}
+}
+
+// Code of a process that has ended is read from its files, as it was in memory.
+func TestCodeFromFile(t *testing.T) {
+	p, err := target.Open(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	space := &target.Space{Whole: true}
+	maps, err := p.Mappings()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range maps {
+		if m.Perm&target.PermExec != 0 {
+			space.Map(m)
+		}
+	}
+	ended := target.Ended(p.PID, "test", space)
+	if _, err := New(ended, NewFiles()); err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, m := range space.Mappings() {
+		if m.Path == "[vsyscall]" || !m.FileBacked() && m.Path != vdso {
+			continue
+		}
+		for addr := m.Start; addr < m.End; addr += 4096 {
+			var then, now [64]byte
+			if !ended.Memory().Bytes(addr+100, then[:]) {
+				t.Fatalf("no code at %#x of %s", addr, m.Path)
+			}
+			if err := p.Memory().ReadAt(now[:], addr+100); err != nil || now != then {
+				t.Fatalf("code at %#x of %s differs, %v", addr, m.Path, err)
+			}
+			seen++
+		}
+	}
+	if seen < 100 {
+		t.Errorf("%d pages compared", seen)
+	}
+	var b [8]byte
+	if ended.Memory().Bytes(space.Mappings()[0].Start-4096, b[:]) {
+		t.Error("read what is not mapped")
+	}
+}

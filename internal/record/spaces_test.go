@@ -1,0 +1,70 @@
+package record
+
+import (
+	"testing"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/target"
+)
+
+func mapped(pid uint32, start uint64, path string) capture.Notice {
+	m := target.Mapping{Start: start, End: start + 0x1000, Perm: target.PermRead | target.PermExec, Path: path}
+	if path != "" {
+		m.Inode = 1
+	}
+	return capture.Notice{Kind: capture.Mmap, PID: pid, TID: pid, Mapping: m}
+}
+
+func TestSpaces(t *testing.T) {
+	s := newSpaces()
+	tell := func(ns ...capture.Notice) {
+		for i := range ns {
+			s.notice(&ns[i])
+		}
+	}
+	tell(capture.Notice{Kind: capture.Exec, PID: 1, TID: 1}, mapped(1, 0x1000, "/bin/sh"),
+		capture.Notice{Kind: capture.Fork, PID: 2, TID: 2, Parent: 1})
+	if sp := s.of(2); sp == nil || len(sp.Mappings()) != 1 || !sp.Whole || sp.Program != "/bin/sh" {
+		t.Fatalf("after the fork: %+v", sp)
+	}
+	tell(capture.Notice{Kind: capture.Exec, PID: 2, TID: 2}, mapped(2, 0x5000, "/bin/gzip"), mapped(2, 0x7000, "/lib/libc.so"))
+	if sp := s.of(2); len(sp.Mappings()) != 2 || sp.Program != "/bin/gzip" || len(s.of(1).Mappings()) != 1 {
+		t.Fatalf("after the exec: %+v", sp)
+	}
+	if !time.Now().Before(s.hurry) || time.Until(s.hurry) > unclear {
+		t.Errorf("hurry for %v after an exec", time.Until(s.hurry))
+	}
+	// Code without a file is worth a longer one.
+	tell(mapped(2, 0x9000, ""))
+	if time.Until(s.hurry) < youth/2 {
+		t.Errorf("hurry for %v with generated code", time.Until(s.hurry))
+	}
+	// Others' lost mappings make all of them uncertain.
+	tell(capture.Notice{Kind: capture.Mmap})
+	if s.of(1).Whole || s.of(2).Whole {
+		t.Error("still whole")
+	}
+	// One that has ended is kept a while, and one that took its number is kept.
+	tell(capture.Notice{Kind: capture.Exit, PID: 2, TID: 2, Last: true}, capture.Notice{Kind: capture.Exit, PID: 1, TID: 1, Last: true},
+		capture.Notice{Kind: capture.Fork, PID: 2, TID: 2, Parent: 7})
+	s.sweep(time.Now())
+	if s.of(1) == nil {
+		t.Error("forgotten at once")
+	}
+	s.sweep(time.Now().Add(lateSamples + time.Second))
+	if s.of(1) != nil || s.of(2) == nil || len(s.ended) != 0 {
+		t.Errorf("after the sweep: %v %v, %d wait", s.of(1), s.of(2), len(s.ended))
+	}
+}
+
+// However many processes come, what is known of them is bounded.
+func TestSpacesBounded(t *testing.T) {
+	s := newSpaces()
+	for pid := range uint32(3 * maxSpaces) {
+		s.notice(&capture.Notice{Kind: capture.Exec, PID: pid, TID: pid})
+		if len(s.byPID) > maxSpaces || len(s.young) > maxYoung {
+			t.Fatalf("%d spaces, %d young", len(s.byPID), len(s.young))
+		}
+	}
+}
