@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -19,11 +20,15 @@ type filterFlags struct {
 	focus    string
 	ignore   string
 	from, to time.Duration
+	event    string
+	states   []string
 }
 
 func (f *filterFlags) add(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.thread, "thread", "", "keep only threads whose name matches this `REGEX`")
+	fl.StringVarP(&f.event, "event", "e", "", "the `NAME` of the event to show (default the first of the recording)")
+	fl.StringSliceVar(&f.states, "state", nil, "keep only threads in this `STATE`: "+strings.Join(profile.StateNames()[1:], ", ")+", waits (all but running)")
 	fl.StringVar(&f.focus, "focus", "", "keep only stacks with a function that matches this `REGEX`")
 	fl.StringVar(&f.ignore, "ignore", "", "leave out stacks with a function that matches this `REGEX`")
 	fl.DurationVar(&f.from, "from", 0, "leave out what came before this `TIME` into the recording")
@@ -49,7 +54,37 @@ func (f *filterFlags) filter() (profile.Filter, error) {
 		return out, usage("--from %v --to %v is no stretch of time", f.from, f.to)
 	}
 	out.From, out.To = f.from, f.to
+	for _, name := range f.states {
+		if name == "waits" {
+			for s := profile.StateSleeping; int(s) < profile.NumStates; s++ {
+				out.States = out.States.With(s)
+			}
+			continue
+		}
+		s, ok := profile.StateByName(name)
+		if !ok {
+			return out, usage("--state %q: there are %s, waits", name, strings.Join(profile.StateNames(), ", "))
+		}
+		out.States = out.States.With(s)
+	}
 	return out, nil
+}
+
+// choose finds the event that was asked for in a profile; the first if none was.
+func (f *filterFlags) choose(p *profile.Profile, out *profile.Filter) error {
+	if f.event == "" {
+		return nil
+	}
+	i, ok := p.EventByName(f.event)
+	if !ok {
+		var names []string
+		for _, e := range p.Events {
+			names = append(names, e.Name)
+		}
+		return usage("--event %q: the recording has %s", f.event, strings.Join(names, ", "))
+	}
+	out.Event = i
+	return nil
 }
 
 func newReport() *cobra.Command {
@@ -74,6 +109,9 @@ FILE is a profile in a format that candid reads:
   candid report app.pb.gz --view tree          from the first frame down
   candid report app.pb.gz --callers 'HashMap.get$'
   candid report app.pb.gz --view threads
+  candid report wall.pb.gz --view states       what threads were doing
+  candid report wall.pb.gz --state sleeping    where they slept
+  candid report app.pb.gz --event page-faults  another event of the recording
   candid report app.pb.gz --json | jq '.methods[0]'`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -101,6 +139,9 @@ FILE is a profile in a format that candid reads:
 			p, err := format.Read(args[0])
 			if err != nil {
 				return failed(err)
+			}
+			if err := filter.choose(p, &flt); err != nil {
+				return err
 			}
 			o.Filter = flt
 			if json {
@@ -138,7 +179,7 @@ Writes:
 		Example: `  candid convert app.pb.gz -o flame.html
   candid convert app.pb.gz -o - --format collapsed | flamegraph.pl > flame.svg`,
 		Args: oneFile,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			flt, err := filter.filter()
 			if err != nil {
 				return err
@@ -151,7 +192,17 @@ Writes:
 			if err != nil {
 				return failed(err)
 			}
-			_, err = o.write(profile.Apply(p, flt))
+			if err := filter.choose(p, &flt); err != nil {
+				return err
+			}
+			p = profile.Apply(p, flt)
+			if filter.event != "" {
+				p = profile.Only(p, flt.Event)
+			}
+			_, err = o.write(p)
+			if err == nil && len(p.Events) > 1 && format.OneEvent(o.name) {
+				fmt.Fprintf(cmd.ErrOrStderr(), "candid: %s holds one event: %s; choose with --event\n", o.name, p.Events[0].Name)
+			}
 			return failed(err)
 		},
 	}

@@ -25,6 +25,7 @@ type Options struct {
 	// Kinds marks each frame's kind in collapsed files.
 	Kinds bool
 	// Weights counts in the event's unit in collapsed files, not in samples.
+	// Where samples stand for different amounts they do so anyway.
 	Weights bool
 }
 
@@ -51,7 +52,7 @@ var entries = []entry{
 		}},
 	{"collapsed", []string{".collapsed", ".folded"}, "a line for each stack, for scripts, flamegraph.pl and speedscope", true,
 		func(w io.Writer, p *profile.Profile, o Options) error {
-			return collapsed.Write(w, p, collapsed.Options{Threads: o.Threads, Kinds: o.Kinds, Weights: o.Weights})
+			return collapsed.Write(w, p, collapsed.Options{Threads: o.Threads, Kinds: o.Kinds, Weights: o.Weights || weighs(p)})
 		}},
 	{"speedscope", []string{".speedscope.json"}, "speedscope.app: each thread in the order of time", false,
 		func(w io.Writer, p *profile.Profile, _ Options) error { return speedscope.Write(w, p) }},
@@ -63,6 +64,19 @@ var entries = []entry{
 		func(w io.Writer, p *profile.Profile, _ Options) error {
 			return report.JSON(w, p, report.Options{View: report.ViewTree})
 		}},
+}
+
+// OneEvent says whether files of that format hold one event only.
+func OneEvent(name string) bool { return name == "collapsed" || name == "text" || name == "json" }
+
+// weighs says whether samples of the profile's first event do not all stand for
+// about the same, so that their number says little.
+func weighs(p *profile.Profile) bool {
+	if len(p.Events) == 0 {
+		return false
+	}
+	e := p.Events[0]
+	return e.Unit == "nanoseconds" && (e.Name == "wall" || e.Name == "off-cpu") || e.Unit == "count" && e.Name != "samples"
 }
 
 // ErrUnknown is wrapped by the errors for a format or an extension that there

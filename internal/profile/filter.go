@@ -29,6 +29,7 @@ type Filter struct {
 	Thread *regexp.Regexp // only threads whose name matches
 	// OneThread is the index of the only thread that counts; nil for all.
 	OneThread *uint32
+	States    StateSet       // only threads in these states; empty: in any
 	Focus     *regexp.Regexp // only stacks with a function whose name matches
 	Ignore    *regexp.Regexp // no stacks with a function whose name matches
 	// From and To are since the beginning of the recording; To 0 is its end.
@@ -83,6 +84,8 @@ type Selection struct {
 	ended  []ended  // by node
 
 	threadQuality []Quality // by index into Profile.Threads
+	doing         []Count   // by state, and for each by system call
+	threadStates  []Count   // by index into Profile.Threads, and for each by state
 }
 
 // ended is what ended in a node of the profile.
@@ -130,6 +133,9 @@ func (p *Profile) Select(f Filter) *Selection {
 	s.mergeFrames()
 	at := make([]uint32, len(p.Nodes)) // by node: index into ended, plus 1
 	m := p.matcher(f)
+	calls := max(len(p.Syscalls), 1)
+	s.doing = make([]Count, NumStates*calls)
+	s.threadStates = make([]Count, NumStates*len(p.Threads))
 	for i := range p.Samples {
 		sm := &p.Samples[i]
 		if int(sm.Event) != f.Event {
@@ -144,6 +150,8 @@ func (p *Profile) Select(f Filter) *Selection {
 		s.Quality.Add(sm)
 		s.threadQuality[sm.Thread].Add(sm)
 		s.Threads[sm.Thread].Add(c)
+		s.doing[int(sm.State)*calls+int(sm.Syscall)].Add(c)
+		s.threadStates[int(sm.Thread)*NumStates+int(sm.State)].Add(c)
 		if at[sm.Node] == 0 {
 			s.ended = append(s.ended, ended{node: sm.Node})
 			at[sm.Node] = uint32(len(s.ended))
@@ -157,6 +165,7 @@ func (p *Profile) Select(f Filter) *Selection {
 // matcher is a Filter made ready for one profile.
 type matcher struct {
 	threads       []bool // by index into Threads
+	states        StateSet
 	focus, ignore []bool // by index into Nodes, or nil
 	from, to      uint64
 }
@@ -164,6 +173,7 @@ type matcher struct {
 func (p *Profile) matcher(f Filter) matcher {
 	m := matcher{
 		threads: make([]bool, len(p.Threads)),
+		states:  f.States,
 		focus:   p.nodesWith(f.Focus),
 		ignore:  p.nodesWith(f.Ignore),
 		from:    uint64(max(f.From, 0)),
@@ -177,7 +187,7 @@ func (p *Profile) matcher(f Filter) matcher {
 }
 
 func (m *matcher) matches(s *Sample) bool {
-	return m.threads[s.Thread] && s.Time >= m.from && (m.to == 0 || s.Time < m.to) &&
+	return m.threads[s.Thread] && m.states.Has(s.State) && s.Time >= m.from && (m.to == 0 || s.Time < m.to) &&
 		(m.focus == nil || m.focus[s.Node]) && (m.ignore == nil || !m.ignore[s.Node])
 }
 

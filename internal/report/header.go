@@ -43,6 +43,21 @@ func (pg *page) header(s *profile.Selection) {
 	}
 	pg.wrapped("  ", facts)
 	pg.wrapped("  ", amounts(s))
+	if len(p.Events) > 1 {
+		var names []string
+		for i, e := range p.Events {
+			name := clean(e.Name)
+			if i == s.Filter.Event {
+				name += " (shown)"
+			}
+			names = append(names, name)
+		}
+		pg.wrapped("  events: ", names)
+	}
+	if s.HasStates() {
+		states := s.States()
+		pg.line("  states: %s", statesOf(states[:], s.Chosen))
+	}
 	if s.Chosen != s.All {
 		pg.wrapped("  ", []string{pg.paint(bold, fmt.Sprintf("shown: %s of it, %s", percent(s.Chosen.Share(s.All)), plural(s.Chosen.Samples, "sample", "samples")))})
 	}

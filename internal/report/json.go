@@ -30,7 +30,10 @@ type Report struct {
 	Notes     []string   `json:"notes"`
 	Processes []Process  `json:"processes"`
 
-	Event     Event   `json:"event"`
+	Event  Event   `json:"event"`
+	Events []Event `json:"events"` // all that the recording has
+	// States is what threads were doing, by state and system call.
+	States    []State `json:"states"`
 	All       Count   `json:"all"`   // of the event, before any filter
 	Shown     Count   `json:"shown"` // what the filter left: all counts below are of that
 	Lost      uint64  `json:"lost"`
@@ -58,6 +61,13 @@ type Event struct {
 	Name   string `json:"name"`
 	Unit   string `json:"unit"`
 	Period uint64 `json:"period"`
+}
+
+// State is what threads were doing.
+type State struct {
+	State   string `json:"state"`
+	Syscall string `json:"syscall"` // that they were in; "": none
+	Self    Count  `json:"count"`
 }
 
 // Count is an amount of samples.
@@ -88,6 +98,8 @@ type Thread struct {
 	Quality Quality `json:"quality"`
 	// KernelCPU is what the kernel counted, in ns; 0 if that is not known.
 	KernelCPU uint64 `json:"kernel_cpu_ns"`
+	// States are the thread's, by name.
+	States map[string]Count `json:"states"`
 	// KernelShare and ExpectedSamples are null where there is nothing to compare.
 	KernelShare     *float64 `json:"kernel_share"`
 	ExpectedSamples *float64 `json:"expected_samples"`
@@ -149,8 +161,21 @@ func Make(s *profile.Selection, o Options) *Report {
 	if s.Filter.Event < len(p.Events) {
 		r.Event = Event(p.Events[s.Filter.Event])
 	}
+	r.Events, r.States = []Event{}, []State{}
+	for _, e := range p.Events {
+		r.Events = append(r.Events, Event(e))
+	}
+	for _, st := range s.ByState() {
+		r.States = append(r.States, State{st.State.String(), text(st.Syscall), Count(st.Count)})
+	}
 	for _, row := range s.ByThread() {
-		r.Threads = append(r.Threads, thread(p, row))
+		t := thread(p, row)
+		for state, c := range s.ThreadStates(row.Thread) {
+			if c.Samples > 0 {
+				t.States[profile.State(state).String()] = Count(c)
+			}
+		}
+		r.Threads = append(r.Threads, t)
 	}
 	rows := s.List()
 	index := make([]int, len(s.Methods))
@@ -184,7 +209,7 @@ func QualityOf(q profile.Quality) Quality {
 func thread(p *profile.Profile, row profile.ThreadCount) Thread {
 	t := p.Threads[row.Thread]
 	out := Thread{PID: t.PID, TID: t.TID, Name: text(t.Name), OSName: text(t.OSName), Self: Count(row.Samples),
-		Quality: QualityOf(row.Quality), KernelCPU: t.KernelCPU, Disagrees: row.Disagrees}
+		Quality: QualityOf(row.Quality), KernelCPU: t.KernelCPU, Disagrees: row.Disagrees, States: map[string]Count{}}
 	if row.KernelShare >= 0 {
 		out.KernelShare, out.ExpectedSamples = &row.KernelShare, &row.Expected
 	}

@@ -20,12 +20,13 @@ const (
 	ViewMethods View = "methods" // self and total of each method
 	ViewTree    View = "tree"    // who calls whom, from the thread's first frame on
 	ViewCallers View = "callers" // who called the methods that Options.Callers matches
+	ViewStates  View = "states"  // what threads were doing: running, asleep in which call
 	ViewThreads View = "threads" // each thread, beside what the kernel says it used
 )
 
 // ViewNames are the views' names.
 func ViewNames() []string {
-	return []string{string(ViewMethods), string(ViewTree), string(ViewCallers), string(ViewThreads)}
+	return []string{string(ViewMethods), string(ViewTree), string(ViewCallers), string(ViewThreads), string(ViewStates)}
 }
 
 // ParseView gives the view of a name.

@@ -25,6 +25,8 @@ func Text(w io.Writer, p *profile.Profile, o Options) error {
 		pg.line("No samples.")
 	case o.View == ViewThreads:
 		pg.threads(s, o)
+	case o.View == ViewStates && !o.ByThread:
+		pg.states(s, o)
 	case o.ByThread:
 		pg.eachThread(s, o)
 	default:
@@ -42,6 +44,8 @@ func (pg *page) view(s *profile.Selection, o Options) {
 		pg.tree(s, s.Calls(), "CALL TREE", "", o)
 	case ViewCallers:
 		pg.callers(s, o)
+	case ViewStates:
+		pg.states(s, o)
 	default:
 		pg.methods(s, o)
 	}
@@ -180,6 +184,7 @@ func (pg *page) threads(s *profile.Selection, o Options) {
 	head += "  SAMPLES  COMPLETE      TID  "
 	pg.line("%s", pg.paint(bold, head+"THREAD"))
 	disagree := 0
+	states := s.HasStates()
 	for i := range shown {
 		r := &shown[i]
 		t := s.Profile.Threads[r.Thread]
@@ -200,8 +205,12 @@ func (pg *page) threads(s *profile.Selection, o Options) {
 		if q := r.Quality; q.Samples > 0 {
 			complete = percent(float64(q.Complete+q.Stitched) / float64(q.Samples))
 		}
+		doing := ""
+		if states {
+			doing = "  " + statesOf(s.ThreadStates(r.Thread), r.Samples)
+		}
 		line += right(grouped(r.Samples.Samples), 9) + right(complete, 10) + right(fmt.Sprint(t.TID), 9)
-		pg.line("%s  %s%s", line, shorten(clean(t.Name), pg.room(len(head)+len(mark))), pg.paint("\x1b[31m", mark))
+		pg.line("%s  %s%s", line, shorten(clean(t.Name), pg.room(len(head)+len(mark)+len(doing))), pg.paint(dim, doing)+pg.paint("\x1b[31m", mark))
 	}
 	if n := len(rows) - len(shown); n > 0 {
 		var rest profile.Count

@@ -1,0 +1,93 @@
+package profile
+
+import (
+	"cmp"
+	"slices"
+)
+
+// NumStates is how many states there are.
+const NumStates = int(StateDisk) + 1
+
+// StateSet is a set of states; the empty one stands for all.
+type StateSet uint16
+
+// Has says whether s is in the set.
+func (set StateSet) Has(s State) bool { return set == 0 || set>>s&1 != 0 }
+
+// With is the set with s.
+func (set StateSet) With(s State) StateSet { return set | 1<<s }
+
+// StateNames are the names of all states, as StateByName takes them.
+func StateNames() []string { return slices.Clone(stateNames[:]) }
+
+// StateCount is a row of what threads were doing.
+type StateCount struct {
+	State   State
+	Syscall string // that they were in, "" for none
+	Count
+}
+
+// ByState is what threads were doing, by state and system call: the most weight first.
+func (s *Selection) ByState() []StateCount {
+	calls := max(len(s.Profile.Syscalls), 1)
+	var rows []StateCount
+	for i, c := range s.doing {
+		if c.Samples == 0 {
+			continue
+		}
+		row := StateCount{State: State(i / calls), Count: c}
+		if call := i % calls; call > 0 {
+			row.Syscall = s.Profile.Syscalls[call]
+		}
+		rows = append(rows, row)
+	}
+	slices.SortStableFunc(rows, func(a, b StateCount) int {
+		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(b.Samples, a.Samples))
+	})
+	return rows
+}
+
+// States are the counts of each state.
+func (s *Selection) States() [NumStates]Count {
+	var out [NumStates]Count
+	for _, row := range s.ByState() {
+		out[row.State].Add(row.Count)
+	}
+	return out
+}
+
+// ThreadStates are the counts of each state of a thread.
+func (s *Selection) ThreadStates(thread uint32) []Count {
+	return s.threadStates[int(thread)*NumStates:][:NumStates]
+}
+
+// HasStates says whether threads were seen in other states than running.
+func (s *Selection) HasStates() bool {
+	for state, c := range s.States() {
+		if c.Samples > 0 && State(state) != StateRunning && State(state) != StateUnknown {
+			return true
+		}
+	}
+	return false
+}
+
+// EventByName is the index of the event of that name.
+func (p *Profile) EventByName(name string) (int, bool) {
+	i := slices.IndexFunc(p.Events, func(e Event) bool { return e.Name == name })
+	return i, i >= 0
+}
+
+// Only gives the part of p that is of one event, as a profile of its own. It
+// shares all that does not change with p, which stays as it is.
+func Only(p *Profile, event int) *Profile {
+	out := *p
+	out.Events = p.Events[event : event+1]
+	out.Samples = nil
+	for _, s := range p.Samples {
+		if int(s.Event) == event {
+			s.Event = 0
+			out.Samples = append(out.Samples, s)
+		}
+	}
+	return &out
+}
