@@ -157,6 +157,9 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 	})
 	defer signals.stop()
 	o.Launched = signals.passTo
+	if len(f.events) > 1 && format.OneEvent(out.name) {
+		say(out.name + " files hold one event: " + f.events[0] + "; .pb.gz and .html hold all")
+	}
 	res, runErr := record.Run(ctx, o)
 	status.clear()
 	if res == nil || res.Profile == nil {

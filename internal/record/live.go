@@ -44,6 +44,9 @@ const liveEvery = 500 * time.Millisecond
 
 // add hands a sample to whoever wants it.
 func (s *session) add(out profile.Sample) {
+	if out.State == profile.StateSleeping {
+		out.State = s.waiting(out.Node)
+	}
 	if s.o.Live != nil {
 		s.o.Live.Sample(s.b, out)
 	} else {
@@ -94,7 +97,7 @@ func (s *session) outgrown() bool {
 func (s *session) renew() {
 	s.name(true)
 	old := s.b
-	s.b = profile.NewBuilder()
+	s.b, s.waits = profile.NewBuilder(), nil
 	*s.b.Meta() = *old.Meta()
 	s.kernelIn = newInterner(s.b, s.kernel)
 	for _, p := range s.procs {

@@ -21,6 +21,7 @@ type session struct {
 	o      *Options
 	b      *profile.Builder
 	events []profile.Event
+	waits  map[uint32]profile.State // what sleepers with the stack of a node do
 	files  *native.Files
 	names  *symbol.Shared
 	spaces *spaces
