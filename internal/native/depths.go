@@ -59,7 +59,8 @@ func (r *Reader) Depths(code []byte) (Depths, bool) {
 	if !ok || len(moves) == 0 {
 		return nil, ok
 	}
-	f := depthFlow{moves: moves, at: make([]depthState, len(moves)), index: make([]int32, len(code))}
+	f := depthFlow{moves: moves, at: emptied(&r.states, len(moves)), index: emptied(&r.index, len(code)), todo: r.todo}
+	defer func() { r.todo = f.todo[:0] }()
 	for i := range moves {
 		f.index[moves[i].at] = int32(i + 1)
 	}
@@ -84,6 +85,16 @@ func (r *Reader) Depths(code []byte) (Depths, bool) {
 		return nil, false
 	}
 	return f.result()
+}
+
+// emptied gives n zero values in memory that is used again.
+func emptied[T any](kept *[]T, n int) []T {
+	if cap(*kept) < n {
+		*kept = make([]T, n+n/4)
+	}
+	out := (*kept)[:n]
+	clear(out)
+	return out
 }
 
 // depthState is what is known before an instruction.

@@ -63,8 +63,14 @@ func (r *Reader) moves(code []byte) (out []move, ok bool) {
 		if len(out) == maxSwept {
 			return nil, false
 		}
+		var v move
+		if n := v.quick(code[pc-m.lo:], uint32(pc-m.lo)); n > 0 {
+			out = append(out, v)
+			pc += uint64(n)
+			continue
+		}
 		inst, decoded := r.code.decode(&m, pc, m.lo, hi)
-		v := move{at: uint32(pc - m.lo), to: nowhere, reg: nowhereReg, also: [3]uint8{nowhereReg, nowhereReg, nowhereReg}}
+		v = move{at: uint32(pc - m.lo), to: nowhere, reg: nowhereReg, also: [3]uint8{nowhereReg, nowhereReg, nowhereReg}}
 		if !decoded {
 			// Data, or what the decoder does not know: it is not run through.
 			v.end = true

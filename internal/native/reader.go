@@ -9,8 +9,13 @@ import (
 // code, for runtimes that know where the code is that they generated but not
 // what each piece of it does to the stack. It is used from one goroutine.
 type Reader struct {
-	code  codeReader
-	swept []move // reused by Depths
+	code codeReader
+
+	// Reused by Depths.
+	swept  []move
+	states []depthState
+	index  []int32
+	todo   []int32
 }
 
 // maxRead bounds how many instructions a Reader follows: generated methods and

@@ -38,14 +38,22 @@ func (b *Builder) Profile() *Profile {
 }
 
 // Finish gives the profile and lets go of what only adding to it needs: nothing
-// may be added afterwards.
+// may be added afterwards, and of the Builder only the profile may be asked for.
 func (b *Builder) Finish() *Profile {
 	b.funcs, b.frames, b.thread = index[Func]{}, index[Frame]{}, nil
 	b.nodes.Seal()
-	// The tables together are as large as the profile: free them before it is
-	// copied into one piece.
+	// What is let go of is as large as the profile: it is freed before the profile
+	// is put together, a part at a time, so that no part is there twice beside all
+	// of the others.
 	runtime.GC()
-	return b.Profile()
+	b.p.Nodes = b.nodes.flat()
+	b.nodes = &Trie{n: b.nodes.n}
+	if len(b.p.Nodes) > 1<<18 {
+		runtime.GC()
+	}
+	b.p.Samples = b.log.flat()
+	b.log = sampleLog{n: b.log.n}
+	return b.p
 }
 
 // Samples gives how many samples were added.

@@ -1,0 +1,190 @@
+package native
+
+import "encoding/binary"
+
+// What compilers mostly emit is told without the general decoder, which takes a
+// hundred nanoseconds for each instruction: bodies of methods are decoded whole,
+// one for almost every new method that a sample shows.
+
+// form is how the instructions of an opcode are encoded and what they write.
+type form uint8
+
+const (
+	slow      form = iota
+	toReg          // ModRM; the register operand is written
+	toRM           // ModRM; the other operand is written, where it is a register
+	toRMImm8       // the same, with an immediate of a byte
+	toRMImm32      // the same, of four bytes
+	compare        // ModRM; nothing general is written
+	byteStore      // ModRM; a byte is written, to memory
+)
+
+// quickOne are opcodes of one byte whose operands have 4 or 8 bytes.
+var quickOne = [256]form{
+	0x01: toRM, 0x09: toRM, 0x11: toRM, 0x19: toRM, 0x21: toRM, 0x29: toRM, 0x31: toRM, 0x39: compare,
+	0x03: toReg, 0x0b: toReg, 0x13: toReg, 0x1b: toReg, 0x23: toReg, 0x2b: toReg, 0x33: toReg, 0x3b: compare,
+	0x63: toReg, 0x81: toRMImm32, 0x83: toRMImm8, 0x85: compare, 0x88: byteStore, 0x89: toRM, 0x8b: toReg, 0x8d: toReg,
+	0xc1: toRMImm8, 0xc7: toRMImm32, 0xd1: toRM, 0xd3: toRM,
+}
+
+// Legacy prefixes, as bits.
+const (
+	bare = 1 << iota
+	with66
+	withF2
+	withF3
+)
+
+// quickTwo are opcodes behind 0F: how they are encoded, and with which prefixes.
+var quickTwo = func() (t [256]struct {
+	form     form
+	prefixes uint8
+}) {
+	set := func(f form, prefixes uint8, ops ...byte) {
+		for _, op := range ops {
+			t[op].form, t[op].prefixes = f, prefixes
+		}
+	}
+	for op := byte(0x40); op < 0x50; op++ {
+		set(toReg, bare, op) // cmov
+	}
+	set(toReg, bare, 0xb6, 0xb7, 0xbe, 0xbf) // movzx, movsx
+	set(compare, bare, 0x1f)                 // nop
+	// Vector registers.
+	set(compare, bare|with66|withF2|withF3, 0x10, 0x11, 0x51, 0x58, 0x59, 0x5a, 0x5c, 0x5d, 0x5e, 0x5f)
+	set(compare, bare|with66, 0x28, 0x29, 0x2e, 0x2f, 0x54, 0x55, 0x56, 0x57, 0xef)
+	set(compare, bare|with66|withF3, 0x6f, 0x7f)
+	return t
+}()
+
+// quick fills in the instruction that b begins with, at offset at of the code,
+// and gives its length; 0 where the general decoder has to be asked, as for all
+// that names the stack pointer.
+func (v *move) quick(b []byte, at uint32) int {
+	if len(b) < 16 {
+		return 0
+	}
+	*v = move{at: at, to: nowhere, reg: nowhereReg, also: [3]uint8{nowhereReg, nowhereReg, nowhereReg}}
+	n, prefix, rex := 0, uint8(bare), byte(0)
+	switch b[0] {
+	case 0x66:
+		n, prefix = 1, with66
+	case 0xf2:
+		n, prefix = 1, withF2
+	case 0xf3:
+		n, prefix = 1, withF3
+	}
+	if b[n]&0xf0 == 0x40 {
+		rex = b[n]
+		n++
+	}
+	op := b[n]
+	n++
+	if op == 0x0f {
+		op = b[n]
+		n++
+		if op&0xf0 == 0x80 && prefix == bare && rex == 0 {
+			v.jump = true
+			return v.leads(n+4, int32(binary.LittleEndian.Uint32(b[n:])))
+		}
+		if f := quickTwo[op]; f.prefixes&prefix != 0 {
+			return v.operands(b, n, f.form, op, rex)
+		}
+		return 0
+	}
+	if prefix != bare {
+		return 0
+	}
+	switch {
+	case op&0xf0 == 0x50:
+		if op&7 == regRSP || rex&^1 != 0 && rex != 0x41 || rex == 0x40 {
+			return 0
+		}
+		if v.op = movePush; op >= 0x58 {
+			v.op = movePop
+		}
+		v.reg = op&7 | rex&1<<3
+		return n
+	case op&0xf8 == 0xb8 && op&7 != regRSP:
+		v.reg = op&7 | rex&1<<3
+		if rex&8 != 0 {
+			return n + 8
+		}
+		return n + 4
+	case rex != 0:
+	case op&0xf0 == 0x70:
+		v.jump = true
+		return v.leads(n+1, int32(int8(b[n])))
+	case op == 0xeb:
+		v.jump, v.end = true, true
+		return v.leads(n+1, int32(int8(b[n])))
+	case op == 0xe9:
+		v.jump, v.end = true, true
+		return v.leads(n+4, int32(binary.LittleEndian.Uint32(b[n:])))
+	case op == 0xe8 && binary.LittleEndian.Uint32(b[n:]) != 0:
+		v.call = true
+		return n + 4
+	case op == 0xc3:
+		v.end = true
+		return n
+	case op == 0x90:
+		return n
+	}
+	return v.operands(b, n, quickOne[op], op, rex)
+}
+
+// leads fills in where a jump of n bytes goes.
+func (v *move) leads(n int, rel int32) int {
+	if to := int64(v.at) + int64(n) + int64(rel); to >= 0 && to < nowhere {
+		v.to = uint32(to)
+	}
+	return n
+}
+
+// operands reads the operands at b[n:].
+func (v *move) operands(b []byte, n int, f form, op, rex byte) int {
+	if f == slow {
+		return 0
+	}
+	modrm := b[n]
+	reg, rm, memory := modrm>>3&7|rex&4<<1, modrm&7|rex&1<<3, modrm>>6 != 3
+	if reg == regRSP || rm == regRSP && !memory {
+		return 0 // or an opcode's extension, which is as well asked for
+	}
+	n += operandLength(b[n:])
+	switch f {
+	case toReg:
+		if op == 0x8d && !memory {
+			return 0
+		}
+		v.reg = reg
+	case toRM, toRMImm8, toRMImm32:
+		if !memory {
+			v.reg = rm
+		}
+		switch extension := modrm >> 3 & 7; {
+		case op == 0x81 || op == 0x83:
+			if extension == 7 { // cmp
+				v.reg = nowhereReg
+			}
+		case op == 0xc7 && extension != 0, op == 0xc1 || op == 0xd1 || op == 0xd3:
+			if extension == 6 || op == 0xc7 {
+				return 0 // not one that is known
+			}
+		}
+		if f == toRMImm8 {
+			n++
+		} else if f == toRMImm32 {
+			n += 4
+		}
+	case byteStore:
+		if !memory {
+			return 0
+		}
+	case compare:
+		if op == 0x1f && modrm>>3&7 != 0 {
+			return 0 // not one that is known
+		}
+	}
+	return n
+}
