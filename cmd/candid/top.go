@@ -156,7 +156,7 @@ func (f *topFlags) runOnce(cmd *cobra.Command, o record.Options) error {
 		enc.SetEscapeHTML(false)
 		return failed(enc.Encode(t.Report(version())))
 	}
-	style := screen.Style{Rows: f.rows}
+	style := screen.Style{Rows: f.rows, Whole: f.all}
 	style.Width, style.Color = report.Terminal(os.Stdout)
 	return failed(screen.Once(cmd.OutOrStdout(), t, style))
 }
@@ -197,7 +197,7 @@ func watch(parent context.Context, o record.Options) error {
 		cancel()
 		return recordFailure(<-ended)
 	}
-	program := screen.New(screen.Options{Model: model, State: threadState}).Program()
+	program := screen.New(screen.Options{Model: model, Whole: o.All, State: threadState}).Program()
 	last := make(chan error, 1)
 	go func() {
 		err := <-ended

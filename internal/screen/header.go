@@ -14,9 +14,11 @@ import (
 
 const title = "candid top"
 
-// Target says in a few words what is looked at.
-func Target(t *live.Table) string {
+// target says in a few words what is looked at.
+func target(t *live.Table, whole bool) string {
 	switch n := len(t.Processes); {
+	case whole:
+		return fmt.Sprintf("the whole machine: %s", processes(n))
 	case n == 0:
 		return "nothing has run yet"
 	case n == 1:
@@ -69,7 +71,7 @@ func (s *Screen) header() []string {
 	if room < 8 {
 		first, room = "", s.width-width(status)-1
 	}
-	lines := []string{first + left(Target(t), room) + " " + status}
+	lines := []string{first + left(target(t, s.o.Whole), room) + " " + status}
 	if s.height >= 9 {
 		lines = append(lines, s.facts())
 	}
@@ -106,7 +108,7 @@ func (s *Screen) noted() bool {
 func (s *Screen) facts() string {
 	t := s.table
 	var facts []string
-	if len(t.Processes) == 1 {
+	if len(t.Processes) == 1 && !s.o.Whole {
 		if r := t.Processes[0].Runtime; r != "" {
 			facts = append(facts, name(r))
 		}
@@ -238,4 +240,11 @@ func certain(q profile.Quality) []string {
 
 func partOf(n uint64, q profile.Quality) string {
 	return report.Percent(float64(n) / float64(q.Samples))
+}
+
+func processes(n int) string {
+	if n == 1 {
+		return "1 process so far"
+	}
+	return fmt.Sprintf("%d processes so far", n)
 }

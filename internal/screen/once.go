@@ -18,6 +18,7 @@ import (
 type Style struct {
 	Width int  // columns; 0: as wide as it gets
 	Color bool // and other attributes
+	Whole bool // the target is the whole machine
 	Rows  int  // of methods, and of threads
 }
 
@@ -41,9 +42,9 @@ func Once(w io.Writer, t *live.Table, style Style) error {
 		return max(style.Width-used, 12)
 	}
 	all := t.Since.Count
-	put(paint(bold, Target(t)))
+	put(paint(bold, target(t, style.Whole)))
 	facts := []string{}
-	if len(t.Processes) == 1 {
+	if len(t.Processes) == 1 && !style.Whole {
 		if r := t.Processes[0].Runtime; r != "" {
 			facts = append(facts, name(r))
 		}

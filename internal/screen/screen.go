@@ -14,6 +14,8 @@ import (
 // Options say what to show.
 type Options struct {
 	Model *live.Model
+	// Whole says that the target is the whole machine.
+	Whole bool
 	// Every is how often the table is made anew; 0 is the default, half a second.
 	Every time.Duration
 	// State says what a thread does now, in a word; nil if that cannot be known.

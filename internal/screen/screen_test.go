@@ -376,6 +376,14 @@ func TestNothingYet(t *testing.T) {
 	text(t, s)
 }
 
+func TestWholeMachine(t *testing.T) {
+	p := server()
+	s := New(Options{Model: p.Model, Whole: true})
+	out := text(t, s)
+	has(t, "header", out, "the whole machine: 1 process so far", "0:01")
+	lacks(t, "header", out, "pid 77", "app.jar")
+}
+
 func TestOnce(t *testing.T) {
 	var out strings.Builder
 	table := server().Table(live.Query{Window: live.MaxWindow, Threads: true})
