@@ -72,6 +72,12 @@ var runtimeRules = []leafRule{
 var exceptionRules = []leafRule{
 	{at: pat("52"), when: func(l *leaf) bool { return l.off == 0 }, place: inRDXPlace},
 	{before: pat("52"), when: func(l *leaf) bool { return l.off == 1 }, place: onTop},
+	// It leaves so too: pop rdx; mov r8,rax; … jmp r8.
+	{at: pat("5A 4C 8B C0"), place: onTop},
+	{when: func(l *leaf) bool {
+		i := bytes.LastIndex(l.code, []byte{0x5A, 0x4C, 0x8B, 0xC0})
+		return i >= 0 && l.off > i
+	}, place: inRDXPlace},
 }
 
 // safepointRules are of the blobs that polls end up in.

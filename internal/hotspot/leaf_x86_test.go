@@ -187,6 +187,24 @@ func TestInterpreterLeaves(t *testing.T) {
 	s.goesTo(rightRA, 0)
 }
 
+// The exception blob of JDK 21 has popped the exception's pc into rdx, and jumps.
+func TestExceptionBlobLeaves(t *testing.T) {
+	const code = "52 4883ec08 48892c24 488b2c24 4883c408 5a 4c8bc0 498b8700050000 498b9708050000 49c7870005000000000000 41ffe0"
+	for off, where := range map[int]int{0: -1, 1: 0, 9: 8, 17: 0, 18: -1, 21: -1, 28: -1, 35: -1, 46: -1} {
+		s := stopIn(t, blobException, code, off)
+		s.vm.code.blobs[blobOf(s.vm, blobException)].frameSize = 16
+		s.put(0, staleRA)
+		s.put(8, staleRA)
+		if where < 0 {
+			s.c.Regs.R[cpu.RDX] = rightRA
+			s.goesTo(rightRA, 0)
+			continue
+		}
+		s.put(where, rightRA)
+		s.goesTo(rightRA, where+8)
+	}
+}
+
 // C1's deoptimisation handler of JDK 11 pushes its own address: mov r10,imm64; push
 // r10; jmp.
 func TestDeoptHandler(t *testing.T) {

@@ -411,9 +411,10 @@ func (s *stepped) wrongCaller() string {
 		return fmt.Sprintf("caller of the exception's handler %#x, shadow says %#x at %#x", c.Regs.PC, e.RA, e.SP)
 	}
 	// A poll in a loop and an implicit exception enter their stub from a signal's
-	// handler, not by a call: the interrupted method is a caller that the shadow
-	// stack does not know, and its caller is the shadow stack's.
-	if b := s.vm.find(pc); b != nil && (b.kind == blobSafepoint || b.kind == blobRuntimeStub) && v == walk.Stepped && s.vm.validOrPoll(c.Regs.PC) {
+	// handler, not by a call, a method's handlers jump to the blobs for exceptions
+	// and deoptimisation: the method is a caller that the shadow stack does not
+	// know, and its caller is the shadow stack's.
+	if b := s.vm.find(pc); b != nil && enteredAskew[b.kind] && v == walk.Stepped && s.vm.validOrPoll(c.Regs.PC) {
 		if s.vm.Step(c) == walk.Stepped && c.Regs.PC == e.RA && c.Regs.SP() == e.SP+8 {
 			return ""
 		}
@@ -422,10 +423,14 @@ func (s *stepped) wrongCaller() string {
 	return fmt.Sprintf("caller %#x (%v), shadow says %#x at %#x", c.Regs.PC, v, e.RA, e.SP)
 }
 
-// validOrPoll says whether pc has a PcDesc or is just behind a poll.
+// enteredAskew are the kinds of blobs that are not only called.
+var enteredAskew = map[blobKind]bool{blobSafepoint: true, blobRuntimeStub: true, blobException: true, blobDeopt: true}
+
+// validOrPoll says whether pc has a PcDesc, is a handler's for deoptimisation, or
+// is just behind a poll.
 func (vm *VM) validOrPoll(pc uint64) bool {
 	e := vm.classify(pc)
-	return e != nil && e.how == howFrame && e.blob.kind == blobNMethod && (e.exact || e.poll)
+	return e != nil && e.how == howDeopt || e != nil && e.how == howFrame && e.blob.kind == blobNMethod && (e.exact || e.poll)
 }
 
 // calledBarrier says whether the call that returns to ra was of the entry barrier.
