@@ -1,6 +1,7 @@
 package hotspot
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"github.com/candid-profiler/candid/internal/walk"
@@ -120,6 +121,32 @@ func (vm *VM) entryAbove(c *walk.Cursor) (uint64, bool) {
 	}
 	return 0, false
 }
+
+// thawing finds the caller of the stub that brings frames back from the heap while
+// it has made room for them: sub rsp,rbx; … call; …; mov rsp,rbx. None of the
+// virtual thread's frames is where it will be, so that is the carrier's.
+func (l *leaf) thawing() (f found, ok bool) {
+	if !l.known() {
+		return f, false
+	}
+	made := bytes.LastIndex(l.code[:l.off], []byte{0x48, 0x2B, 0xE3})
+	if made < 0 || bytes.Contains(l.code[made:l.off], setRSP) || !bytes.Contains(l.code[l.off:], setRSP) {
+		return f, false
+	}
+	entry, ok := l.vm.entryAbove(l.c)
+	if !ok {
+		return f, false
+	}
+	f.sp, f.saved = entry+entryFrame, true
+	var ok1 bool
+	f.ra, ok = l.c.Word(f.sp - 8)
+	f.fp, ok1 = l.c.Word(f.sp - 16)
+	l.vm.stepping.prov = walk.Derived
+	return f, ok && ok1
+}
+
+// setRSP is mov rsp,rbx.
+var setRSP = []byte{0x48, 0x8B, 0xE3}
 
 func (vm *VM) isContinuationEntry(c *walk.Cursor, at uint64) bool {
 	if at&7 != 0 {

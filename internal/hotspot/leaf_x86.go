@@ -205,6 +205,7 @@ func (l *leaf) readable() bool {
 		if l.b.frameless() {
 			return false
 		}
+	case blobContinuation:
 	case blobRuntimeStub:
 		// C1's allocation stubs try without a frame first.
 		if l.fs >= 16 && (!l.known() || l.off > bytes.Index(l.code, pushMove)) {
@@ -304,8 +305,13 @@ func (l *leaf) callerX86() (found, bool) {
 			return l.read(p)
 		}
 	}
-	if l.b.kind == blobDeopt || l.b.kind == blobUncommonTrap {
+	switch l.b.kind {
+	case blobDeopt, blobUncommonTrap:
 		if f, ok := l.rebuilding(); ok {
+			return f, true
+		}
+	case blobContinuation:
+		if f, ok := l.thawing(); ok {
 			return f, true
 		}
 	}

@@ -77,7 +77,7 @@ func (st *pathState) apply(inst *x86asm.Inst) {
 		from := st.sp
 		st.sp = st.sp.plus(8)
 		if isSP(a) {
-			st.fromMemory(from)
+			st.sp = st.memory(from)
 			return
 		}
 		st.load(a, from)
@@ -108,9 +108,16 @@ func (st *pathState) apply(inst *x86asm.Inst) {
 		return
 	}
 	if n := number(a); n != nowhereReg {
-		if inst.Op == x86asm.MOV && whole(a) && isSP(b) {
-			st.copy, st.copied = n, st.sp
-		} else if n == st.copy {
+		old := place{}
+		if inst.Op == x86asm.MOV && whole(a) && whole(b) {
+			if old = st.sp; !isSP(b) {
+				old = st.copyIn(b)
+			}
+		}
+		switch {
+		case old.ok && (isSP(b) || !st.copied.ok || n == st.copy):
+			st.copy, st.copied = n, old
+		case n == st.copy:
 			st.copied = place{}
 		}
 		st.touched |= 1 << n
@@ -164,7 +171,7 @@ func (st *pathState) setSP(inst *x86asm.Inst) {
 	case inst.Op == x86asm.MOV && b == x86asm.RBP:
 		st.sp = st.bp
 	case inst.Op == x86asm.MOV && inst.MemBytes == 8:
-		st.fromMemory(st.address(b))
+		st.sp = st.memory(st.address(b))
 	default:
 		st.sp = place{}
 	}
@@ -175,6 +182,8 @@ func (st *pathState) setSP(inst *x86asm.Inst) {
 func (st *pathState) copyIn(a x86asm.Arg) place {
 	n := number(a)
 	switch {
+	case n == regRBP:
+		return st.bp
 	case n == st.copy && st.copied.ok:
 		return st.copied
 	case n != nowhereReg && st.touched>>n&1 == 0:
@@ -187,22 +196,26 @@ func (st *pathState) copyIn(a x86asm.Arg) place {
 // and r8 to r11.
 const callTouches = 1<<0 | 1<<1 | 1<<2 | 1<<6 | 1<<7 | 0xf<<8
 
-// fromMemory sets the stack pointer to a word that the stack held at the start.
-func (st *pathState) fromMemory(from place) {
-	st.sp = place{}
-	if !from.ok || from.base == memoryBase || st.slot.ok && st.slot != from || from.base == cpu.RSP && from.off < 0 {
-		return
+// memory is the old stack or frame pointer that the stack holds at a place.
+func (st *pathState) memory(from place) place {
+	if !from.ok || from.inMemory() || from.base == cpu.RSP && from.off < 0 {
+		return place{}
 	}
 	for k := range st.written[:st.writes] {
 		if st.written[k].at == from {
-			st.sp = st.written[k].sp
-			return
+			return st.written[k].old
 		}
 	}
 	if from.base == alignedBase {
-		return
+		return place{}
 	}
-	st.slot, st.sp = from, place{memoryBase, true, 0}
+	for i := range st.slots {
+		if !st.slots[i].ok || st.slots[i] == from {
+			st.slots[i] = from
+			return place{memoryBase + uint8(i), true, 0}
+		}
+	}
+	return place{}
 }
 
 // clobber gives a register a value that is not followed.
@@ -228,19 +241,19 @@ func (st *pathState) store(at place, a x86asm.Arg) {
 	if i >= 0 {
 		was = st.regs[i]
 	}
-	var sp place
+	var old place
 	if whole(a) && at.base == alignedBase {
-		sp = st.copyIn(a)
+		old = st.copyIn(a)
 	}
 	for k := range st.written[:st.writes] {
 		if st.written[k].at == at {
-			st.written[k].reg, st.written[k].was, st.written[k].sp = uint8(i+1), was, sp
+			st.written[k].reg, st.written[k].was, st.written[k].old = uint8(i+1), was, old
 			return
 		}
 	}
 	if st.writes < len(st.written) {
 		w := &st.written[st.writes]
-		w.at, w.reg, w.was, w.sp = at, uint8(i+1), was, sp
+		w.at, w.reg, w.was, w.old = at, uint8(i+1), was, old
 		st.writes++
 	}
 }
@@ -252,7 +265,7 @@ func (st *pathState) load(a x86asm.Arg, from place) {
 		return
 	}
 	if tracked[i] == cpu.RBP {
-		st.bp = place{}
+		st.bp = st.memory(from)
 	}
 	g := &st.regs[i]
 	g.from, g.at = loaded, from

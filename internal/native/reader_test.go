@@ -49,15 +49,23 @@ func TestReader(t *testing.T) {
 		{"barrier of a method", barrier, 2, false, 0},
 		{"a function", cpuid, 5, true, 32},
 		{"its epilogue", cpuid, 9, true, 16},
+		// mov rsp,rbx; sub rsp,16; pop rbp; ret, behind the first: a virtual thread goes
+		// on where its frames were brought back from the heap.
+		{"another stack", "488be3 4883ec10 5d c3", 3, true, 0},
+		{"another stack's address, moved", "488bd8 4833c0 488be3 4883ec10 5d c3", 0, true, -1},
+		{"another stack's address", "488bd8 4833c0 488be3 4883ec10 5d c3", 6, true, -2},
+		{"a pushed address", "68 00 10 00 00 c3", 0, true, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var r Reader
 			rule := r.Rule(machineCode(t, c.code), 0x7000, 0x7000+uint64(c.pc), c.tails)
 			switch {
-			case rule == nil && c.off != 0:
+			case rule == nil && (c.off != 0 || c.name == "another stack"):
 				t.Fatalf("no rule, want the CFA at rsp+%d", c.off)
-			case rule != nil && c.off == 0:
+			case rule != nil && c.off == 0 && c.name != "another stack":
 				t.Fatalf("rule %+v, want none", rule)
+			case c.off == -1 && rule.CFAReg == cpu.RAX && rule.CFAOff == 0:
+			case c.off == -2 && rule.CFAReg == cpu.RBX && rule.CFAOff == 0:
 			case rule != nil && (rule.CFAReg != cpu.RSP || rule.CFAOff != c.off):
 				t.Fatalf("CFA at register %d + %d, want rsp+%d", rule.CFAReg, rule.CFAOff, c.off)
 			}
@@ -111,6 +119,40 @@ type wordsAt map[uint64]uint64
 
 func (m wordsAt) Word(addr uint64) (uint64, bool) { return m[addr], true }
 func (m wordsAt) Bytes(uint64, []byte) bool       { return false }
+
+// Those of JDK 25 have a frame on rbp besides, which they keep there too.
+func TestReaderAlignedFrame(t *testing.T) {
+	// push rbp; mov rbp,rsp; push rdx; push rcx; mov rax,rsp; sub rsp,0x70; and
+	// rsp,-32; mov [rsp+0x38],rax; mov [rsp+0x40],rbp; mov rbp,7; nop; mov
+	// rbp,[rsp+0x40]; mov rsp,[rsp+0x38]; pop rcx; pop rdx; leave; ret
+	const code = "55 488bec 52 51 488bc4 4883ec70 4883e4e0 4889442438 48896c2440 48c7c507000000 90 488b6c2440 488b642438 59 5a c9 c3"
+	const sp, old, frame = synthStackBase, synthStackBase + 0x90, synthStackBase + 0xa0
+	for _, pc := range []int{0, 1, 4, 5, 6, 9, 13, 17, 22, 27, 34, 35, 40, 45, 46, 47, 48} {
+		mem := wordsAt{sp + 0x38: old, sp + 0x40: frame, frame: 0x5555, frame + 8: 0x1234}
+		cur := &walk.Cursor{Mem: mem}
+		cur.Regs.Arch, cur.Regs.Known = cpu.AMD64, cpu.AllKnown
+		for reg := range cur.Regs.R {
+			cur.Regs.R[reg] = 0x7777 // of no use
+		}
+		cur.Regs.SetSP(map[int]uint64{0: frame + 8, 1: frame, 4: frame, 5: frame - 8, 6: old, 9: old, 13: old - 0x70, 45: old, 46: old + 8, 47: old + 16, 48: frame + 8}[pc])
+		if cur.Regs.SP() == 0 {
+			cur.Regs.SetSP(sp)
+		}
+		if pc >= 4 && pc < 34 || pc >= 40 && pc < 48 {
+			cur.Regs.SetFP(frame)
+		}
+		cur.Regs.R[cpu.RAX] = old
+		var r Reader
+		rule := r.Rule(machineCode(t, code), 0x7000, 0x7000+uint64(pc), true)
+		if rule == nil {
+			t.Errorf("+%d: no rule", pc)
+			continue
+		}
+		if ra, at, ok := Caller(cur, rule); !ok || ra != 0x1234 || at != frame+8 {
+			t.Errorf("+%d: %#x at %#x (%v), want %#x", pc, ra, at, ok, frame+8)
+		}
+	}
+}
 
 // What follows the system call that starts a thread has no caller in the new
 // thread, and one in the old.

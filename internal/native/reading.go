@@ -53,18 +53,23 @@ const (
 
 // place is an address or a value relative to another.
 type place struct {
-	base uint8 // a register, as it is at the start, memoryBase or alignedBase
+	base uint8 // a register, as it is at the start, or memoryBase and so on
 	ok   bool
 	off  int32
 }
 
-// memoryBase is the base of places relative to an old stack pointer that the stack
-// holds (pathState.slot): code that aligns its stack keeps one there.
-const memoryBase = 0xfe
+// memoryBase and what follows are the bases of places relative to an old stack or
+// frame pointer that the stack holds (pathState.slots): code that aligns its stack
+// keeps them there.
+const memoryBase = 0xf0
+
+const maxSlots = 2
+
+func (p place) inMemory() bool { return p.base >= memoryBase && p.base < memoryBase+maxSlots }
 
 // alignedBase is the base of places relative to the stack pointer as the path
 // itself has aligned it, which is not known from the start.
-const alignedBase = 0xfd
+const alignedBase = 0xff
 
 // tracked are the registers that a function has to give back.
 var tracked = [...]uint8{cpu.RBX, cpu.RBP, cpu.R12, cpu.R13, cpu.R14, cpu.R15}
@@ -88,12 +93,13 @@ type pathState struct {
 		at  place
 		reg uint8 // index into tracked, plus one; 0: none of them
 		was held  // what the register held
-		sp  place // the stack pointer that was stored, if it was one
+		old place // the old stack or frame pointer that was stored, if it was one
 	}
 	writes int
 
-	// slot is where the stack held, at the start, what memoryBase stands for.
-	slot place
+	// slots are where the stack held, at the start, what memoryBase and what follows
+	// stand for.
+	slots [maxSlots]place
 
 	// copied is the stack pointer that the register copy holds (hardware number).
 	copied place
@@ -136,7 +142,7 @@ func (r *codeReader) rule(mem walk.Memory, at, pc, lo, hi uint64) *ehframe.Rule 
 		if ok {
 			switch {
 			case inst.Op == x86asm.RET:
-				if rule := st.result(); rule != nil {
+				if rule := st.result(r.popped); rule != nil {
 					return rule
 				}
 				end = true
@@ -144,11 +150,11 @@ func (r *codeReader) rule(mem walk.Memory, at, pc, lo, hi uint64) *ehframe.Rule 
 				switch a := inst.Args[0].(type) {
 				case x86asm.Rel:
 					if next += uint64(int64(a)); r.tails && next-lo >= hi-lo && weak == nil {
-						weak = st.result()
+						weak = st.result(r.popped)
 					}
 				case x86asm.Mem:
 					if a.Base == x86asm.RIP { // through the global offset table
-						if rule := st.result(); rule != nil && (weak == nil || n == 0) {
+						if rule := st.result(r.popped); rule != nil && (weak == nil || n == 0) {
 							weak = rule
 						}
 					}
@@ -158,7 +164,7 @@ func (r *codeReader) rule(mem walk.Memory, at, pc, lo, hi uint64) *ehframe.Rule 
 						st.sp = st.top
 					}
 					if weak == nil {
-						weak = st.result()
+						weak = st.result(r.popped)
 					}
 					end = true
 				}
@@ -245,16 +251,22 @@ func conditional(op x86asm.Op) bool {
 }
 
 // result makes the rule for a path that has come to a return.
-func (st *pathState) result() *ehframe.Rule {
-	if !st.sp.ok || st.sp.base == alignedBase || st.sp.base == cpu.RSP && st.sp.off < 0 {
-		return nil // a return to an address that the path itself has pushed
+func (st *pathState) result(below bool) *ehframe.Rule {
+	if !st.sp.ok || st.sp.base == alignedBase {
+		return nil
+	}
+	// A return to an address that the path itself has pushed. A stack that was just
+	// switched to may begin with its return address.
+	if st.sp.base == cpu.RSP && st.sp.off < 0 && (st.sp.off != -8 || !below || st.wrote(st.sp)) {
+		return nil
 	}
 	r := &ehframe.Rule{CFAReg: st.sp.base, CFAOff: st.sp.off + 8}
-	if st.sp.base == memoryBase {
-		if r.CFAReg = st.slot.base; r.CFAOff < 0 {
+	if st.sp.inMemory() {
+		slot := st.slots[st.sp.base-memoryBase]
+		if r.CFAReg = slot.base; r.CFAOff < 0 {
 			return nil
 		}
-		r.CFAExpr = wordAt(st.slot, r.CFAOff)
+		r.CFAExpr = wordAt(slot, r.CFAOff)
 	}
 	r.RA = ehframe.Save{Reg: 16, How: ehframe.AtCFA, Off: -8}
 	for i, reg := range tracked {
@@ -268,6 +280,16 @@ func (st *pathState) result() *ehframe.Rule {
 		}
 	}
 	return r
+}
+
+// wrote says whether the path may have stored something to a place.
+func (st *pathState) wrote(at place) bool {
+	for k := range st.written[:st.writes] {
+		if st.written[k].at == at {
+			return true
+		}
+	}
+	return st.writes == len(st.written)
 }
 
 // wordAt is the DWARF expression of the word at a place, plus n.

@@ -4,6 +4,7 @@ import java.util.concurrent.locks.LockSupport;
 public class Virtual {
     static volatile long sink;
     static volatile boolean stop;
+    static int turns = 3000000;
 
     static long g1(int n) { return g2(n) + 1; }
     static long g2(int n) { return g3(n) + 1; }
@@ -15,7 +16,7 @@ public class Virtual {
         long v = 0;
         while (!stop) {
             LockSupport.parkNanos(1000);
-            for (int i = 0; i < 3000000; i++) v = v * 31 + mix(i);
+            for (int i = 0; i < turns; i++) v = v * 31 + mix(i);
             sink = v;
         }
         return v;
@@ -23,6 +24,7 @@ public class Virtual {
     static long mix(long v) { return v ^ (v >> 3); }
 
     public static void main(String[] args) throws Exception {
+        if (args.length > 0) turns = Integer.parseInt(args[0]);
         Thread t = Thread.ofVirtual().start(() -> { while (true) sink = g1(1); });
         System.out.println("ready");
         System.out.flush();

@@ -1,0 +1,132 @@
+//go:build linux && amd64
+
+package hotspot
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/oracle"
+	"github.com/candid-profiler/candid/internal/target"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// TestOracleVirtual steps the carrier of a virtual thread that parks and goes on
+// all the time: at every instruction the chain must reach the carrier's first
+// frame, and pass the virtual thread's frames while it works.
+func TestOracleVirtual(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the oracle steps Java VMs for a long time; -short leaves it out")
+	}
+	steps := 12000
+	switch wanted := os.Getenv("CANDID_ORACLE"); {
+	case wanted == "full":
+		steps = 60000
+	case wanted != "":
+		steps, _ = strconv.Atoi(wanted)
+	}
+	for _, major := range []int{21, 25, 27} {
+		for _, flags := range []string{"", "-Xint", "-XX:TieredStopAtLevel=1"} {
+			t.Run(fmt.Sprintf("%d/%s", major, flags), func(t *testing.T) { runVirtualOracle(t, major, flags, steps) })
+		}
+	}
+}
+
+func runVirtualOracle(t *testing.T, major int, flags string, steps int) {
+	dir := compileJava(t, major, filepath.Join("testdata", "steps", "Virtual.java"))
+	args := []string{"-cp", dir, "-Xmx128m", "-Djdk.virtualThreadScheduler.parallelism=1", "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Virtual.*"}
+	args = append(args, strings.Fields(flags)...)
+	const turns = "100" // of its loop, between parking
+	cmd := startStepped(t, major, append(args, "Virtual", turns)...)
+	p, err := target.Open(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	time.Sleep(2 * time.Second)
+	vm, err := Open(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tid := threadNamed(t, p, "ForkJoi*")
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	tr, err := oracle.Attach(tid)
+	if err != nil {
+		t.Skipf("cannot trace a thread here: %v", err)
+	}
+	defer tr.Detach()
+	s := &stepped{t: t, vm: vm, tr: tr}
+	seed := oracleSeed()
+	chance := rand.New(rand.NewPCG(seed, 2))
+	working := 0
+	least := steps / 50 // of the thread at work, which is not there all the time
+	for (s.chains < steps || working < least) && s.chains < 8*steps && s.wrong < giveUp {
+		vm.BeginBatch()
+		p.Memory().Invalidate()
+		for n, all := 0, 0; n < 3000 && all < 60000 && s.wrong < giveUp; all++ {
+			var err error
+			switch {
+			case vm.Owns(tr.PC()):
+				n++
+				work, why := s.wrongVirtual()
+				if why != "" {
+					vm.BeginBatch()
+					_, why = s.wrongVirtual()
+				}
+				if why != "" {
+					s.bad("%s", why)
+				}
+				if s.chains++; work {
+					working++
+				}
+				err = tr.Step()
+			case vm.Owns(tr.Executed().PC) && tr.InCall():
+				err = tr.StepOut()
+			default:
+				err = tr.Step()
+			}
+			if err != nil && !errors.Is(err, oracle.ErrBlocked) {
+				t.Fatal(err)
+			}
+		}
+		if err := tr.Continue(time.Duration(100+chance.IntN(3000)) * time.Microsecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%d whole chains compared, %d of them of the working virtual thread, %d wrong; seed %d, %d steps", s.chains, working, s.wrong, seed, tr.Steps())
+	if s.chains < steps || working < least {
+		t.Errorf("only %d of %d chains, %d of them of the working thread", s.chains, steps, working)
+	}
+}
+
+// wrongVirtual says whether the virtual thread is at work, and how the chain
+// differs from what it does.
+func (s *stepped) wrongVirtual() (working bool, why string) {
+	// Code that C++ called has C++ code below, which is not walked here.
+	if c := s.cursor(4096); s.vm.Step(c) == walk.Stepped && !s.vm.Owns(c.Regs.PC) {
+		return false, ""
+	}
+	s.walkAll()
+	var names []string
+	for _, f := range s.stack.Frames {
+		names = append(names, s.frameName(f))
+	}
+	all := strings.Join(names, " ")
+	// The carrier's own chain ends in the call stub.
+	if !strings.Contains(all, "java/util/concurrent/ForkJoinWorkerThread.run") || !strings.HasPrefix(names[len(names)-1], "StubRoutines") {
+		return false, fmt.Sprintf("chain %v does not reach the carrier's end", names)
+	}
+	if working = strings.Contains(all, "Virtual.work "); working && !strings.Contains(all, "Virtual.work Virtual.g6 Virtual.g5 Virtual.g4 Virtual.g3 Virtual.g2 Virtual.g1 ") {
+		return true, fmt.Sprintf("chain %v leaves out callers of the virtual thread", names)
+	}
+	return working, ""
+}
