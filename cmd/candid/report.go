@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 // filterFlags choose a part of a profile, the same way in every reader.
 type filterFlags struct {
 	thread   string
+	kinds    []string
 	focus    string
 	ignore   string
 	from, to time.Duration
@@ -29,6 +31,7 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 	fl.StringVar(&f.thread, "thread", "", "keep only threads whose name matches this `REGEX`")
 	fl.StringVarP(&f.event, "event", "e", "", "the `NAME` of the event to show (default the first of the recording)")
 	fl.StringSliceVar(&f.states, "state", nil, "keep only threads in this `STATE`: "+strings.Join(profile.StateNames()[1:], ", ")+", waits (all but running)")
+	fl.StringSliceVar(&f.kinds, "thread-kind", nil, "keep only threads of this `KIND`: "+strings.Join(profile.ThreadKinds(), ", ")+"; may be repeated")
 	fl.StringVar(&f.focus, "focus", "", "keep only stacks with a function that matches this `REGEX`")
 	fl.StringVar(&f.ignore, "ignore", "", "leave out stacks with a function that matches this `REGEX`")
 	fl.DurationVar(&f.from, "from", 0, "leave out what came before this `TIME` into the recording")
@@ -50,6 +53,12 @@ func (f *filterFlags) filter() (profile.Filter, error) {
 		}
 		*r.to = re
 	}
+	for _, k := range f.kinds {
+		if !slices.Contains(profile.ThreadKinds(), k) {
+			return out, usage("--thread-kind: no kind of thread is called %q: there are %s", k, strings.Join(profile.ThreadKinds(), ", "))
+		}
+	}
+	out.ThreadKinds = f.kinds
 	if f.from < 0 || f.to < 0 || (f.to > 0 && f.to <= f.from) {
 		return out, usage("--from %v --to %v is no stretch of time", f.from, f.to)
 	}

@@ -275,6 +275,15 @@ func kindOfJava(name string) ThreadKind {
 	return KindJava
 }
 
+// ThreadKind says what a thread is for: name is what Java calls it, "" if that is
+// not known, comm what the kernel does.
+func (vm *VM) ThreadKind(tid uint32, name, comm string) ThreadKind {
+	if _, ok := vm.threads.byTID[tid]; ok || name != "" {
+		return kindOfJava(name)
+	}
+	return kindOfNative(comm)
+}
+
 // Kind says what a thread is for; comm is what the kernel calls it.
 func (c *Census) Kind(tid uint32, comm string) ThreadKind {
 	if _, ok := c.byTID[tid]; !ok {

@@ -63,6 +63,7 @@ func TestMethodListAgainstTruth(t *testing.T) {
 		keep   func(profiletest.Stack) bool
 	}{
 		{"all", profile.Filter{}, func(profiletest.Stack) bool { return true }},
+		{"thread kind", profile.Filter{ThreadKinds: []string{"gc", "compiler"}}, func(s profiletest.Stack) bool { return s.Thread == "GC Thread#0" || s.Thread == "C2 CompilerThread0" }},
 		{"thread", profile.Filter{Thread: regexp.MustCompile("^GC")}, func(s profiletest.Stack) bool { return s.Thread == "GC Thread#0" }},
 		{"focus", profile.Filter{Focus: regexp.MustCompile("HashMap")}, func(s profiletest.Stack) bool { return has(s, "HashMap") }},
 		{"ignore", profile.Filter{Ignore: regexp.MustCompile("HashMap")}, func(s profiletest.Stack) bool { return !has(s, "HashMap") }},

@@ -27,6 +27,8 @@ func (s KindSet) Has(k walk.Kind) bool { return s>>k&1 != 0 }
 type Filter struct {
 	Event  int            // index into Events
 	Thread *regexp.Regexp // only threads whose name matches
+	// ThreadKinds chooses threads by what they are for; nil for all.
+	ThreadKinds []string
 	// OneThread is the index of the only thread that counts; nil for all.
 	OneThread *uint32
 	States    StateSet       // only threads in these states; empty: in any
@@ -181,6 +183,7 @@ func (p *Profile) matcher(f Filter) matcher {
 	}
 	for i := range m.threads {
 		m.threads[i] = (f.Thread == nil || f.Thread.MatchString(p.Threads[i].Name)) &&
+			(f.ThreadKinds == nil || slices.Contains(f.ThreadKinds, p.Threads[i].Kind)) &&
 			(f.OneThread == nil || *f.OneThread == uint32(i))
 	}
 	return m

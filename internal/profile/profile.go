@@ -56,6 +56,8 @@ type Thread struct {
 	PID, TID int
 	Name     string // the runtime's name for it, else the operating system's
 	OSName   string
+	// Kind is what the thread is for, one of ThreadKinds; "" if that is not known.
+	Kind string
 	// KernelCPU is the CPU time that the kernel accounted to the thread while
 	// it was recorded, in ns; 0 if that is not known.
 	KernelCPU uint64

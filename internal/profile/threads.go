@@ -6,6 +6,11 @@ import (
 	"slices"
 )
 
+// ThreadKinds are what threads are for: those that a program started by itself are
+// native where its runtime does not know of them, the others run or compile
+// managed code, collect its garbage or do something else for the runtime.
+func ThreadKinds() []string { return []string{"java", "compiler", "gc", "vm", "native"} }
+
 // ThreadCount is a row of the thread table.
 type ThreadCount struct {
 	Thread  uint32 // index into Threads

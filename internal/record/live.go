@@ -108,7 +108,8 @@ func (s *session) renew() {
 		for tid, i := range p.threads {
 			t := old.Threads()[i]
 			p.threads[tid] = s.b.NewThread(t.PID, t.TID, t.Name)
-			s.b.Threads()[p.threads[tid]].OSName = t.OSName
+			now := &s.b.Threads()[p.threads[tid]]
+			now.OSName, now.Kind = t.OSName, t.Kind
 		}
 	}
 }

@@ -239,10 +239,13 @@ func (s *session) nameThreads(p *process) {
 	}
 	begin := time.Now()
 	threads := s.b.Threads()
-	for tid, name := range p.vm.ThreadNames() {
-		if i, ok := p.threads[uint32(tid)]; ok && name != "" && name != afterMain {
+	names := p.vm.ThreadNames()
+	for tid, i := range p.threads {
+		name, java := names[int(tid)]
+		if java && name != "" && name != afterMain {
 			threads[i].Name = name
 		}
+		threads[i].Kind = p.vm.ThreadKind(tid, name, threads[i].OSName).String()
 	}
 	// With thousands of threads a look takes long: then look less often.
 	p.named = time.Now().Add(20 * time.Since(begin))

@@ -94,6 +94,7 @@ type Thread struct {
 	TID     int     `json:"tid"`
 	Name    string  `json:"name"`
 	OSName  string  `json:"os_name"`
+	Kind    string  `json:"kind,omitempty"` // what it is for; absent if that is not known
 	Self    Count   `json:"count"`
 	Quality Quality `json:"quality"`
 	// KernelCPU is what the kernel counted, in ns; 0 if that is not known.
@@ -208,7 +209,7 @@ func QualityOf(q profile.Quality) Quality {
 
 func thread(p *profile.Profile, row profile.ThreadCount) Thread {
 	t := p.Threads[row.Thread]
-	out := Thread{PID: t.PID, TID: t.TID, Name: text(t.Name), OSName: text(t.OSName), Self: Count(row.Samples),
+	out := Thread{PID: t.PID, TID: t.TID, Name: text(t.Name), OSName: text(t.OSName), Kind: text(t.Kind), Self: Count(row.Samples),
 		Quality: QualityOf(row.Quality), KernelCPU: t.KernelCPU, Disagrees: row.Disagrees, States: map[string]Count{}}
 	if row.KernelShare >= 0 {
 		out.KernelShare, out.ExpectedSamples = &row.KernelShare, &row.Expected

@@ -116,9 +116,9 @@ func TestThreadsText(t *testing.T) {
 	p.Threads[0].KernelCPU /= 2
 	text := body(textOf(t, p, Options{View: ViewThreads, Top: 2}))
 	same(t, text, `
- SHARE            KERNEL  SAMPLES  COMPLETE      TID  THREAD
- 47.0%    4.70s    30.7%    4,700    100.0%     4712  http-worker-1  ! 3,072 samples expected
- 35.0%    3.50s    45.8%    3,500     85.7%     4713  http-worker-2  ! 4,575 samples expected
+ SHARE            KERNEL  SAMPLES  COMPLETE      TID  KIND      THREAD
+ 47.0%    4.70s    30.7%    4,700    100.0%     4712  java      http-worker-1  ! 3,072 samples expected
+ 35.0%    3.50s    45.8%    3,500     85.7%     4713  java      http-worker-2  ! 4,575 samples expected
  18.0%    1.80s  in 2 threads more
 
 ! 4 threads got more or fewer samples than the CPU time that the kernel counted explains by chance (three standard deviations).`)

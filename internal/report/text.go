@@ -1,8 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/profile"
@@ -181,7 +183,11 @@ func (pg *page) threads(s *profile.Selection, o Options) {
 	if compared {
 		head += "   KERNEL"
 	}
+	kinds := slices.ContainsFunc(rows, func(r profile.ThreadCount) bool { return s.Profile.Threads[r.Thread].Kind != "" })
 	head += "  SAMPLES  COMPLETE      TID  "
+	if kinds {
+		head += "KIND      "
+	}
 	pg.line("%s", pg.paint(bold, head+"THREAD"))
 	disagree := 0
 	states := s.HasStates()
@@ -210,7 +216,10 @@ func (pg *page) threads(s *profile.Selection, o Options) {
 			doing = "  " + statesOf(s.ThreadStates(r.Thread), r.Samples)
 		}
 		line += right(grouped(r.Samples.Samples), 9) + right(complete, 10) + right(fmt.Sprint(t.TID), 9)
-		pg.line("%s  %s%s", line, shorten(clean(t.Name), pg.room(len(head)+len(mark)+len(doing))), pg.paint(dim, doing)+pg.paint("\x1b[31m", mark))
+		if line += "  "; kinds {
+			line += fmt.Sprintf("%-10s", clean(cmp.Or(t.Kind, "-")))
+		}
+		pg.line("%s%s%s", line, shorten(clean(t.Name), pg.room(len(head)+len(mark)+len(doing))), pg.paint(dim, doing)+pg.paint("\x1b[31m", mark))
 	}
 	if n := len(rows) - len(shown); n > 0 {
 		var rest profile.Count

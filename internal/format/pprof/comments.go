@@ -40,7 +40,7 @@ func remarks(p *profile.Profile) (comments, silent []string) {
 		silent = append(silent, line("process %d %q %q", pr.PID, pr.Runtime, pr.Command))
 	}
 	for _, t := range p.Threads {
-		silent = append(silent, line("thread %d %d %d %q %q", t.PID, t.TID, t.KernelCPU, t.OSName, strings.ToValidUTF8(t.Name, "\uFFFD")))
+		silent = append(silent, line("thread %d %d %d %q %q %q", t.PID, t.TID, t.KernelCPU, t.OSName, strings.ToValidUTF8(t.Name, "\uFFFD"), t.Kind))
 	}
 	return comments, silent
 }
@@ -93,7 +93,7 @@ func parseComments(lines []string, p *profile.Profile) (ours bool) {
 			p.Processes = append(p.Processes, profile.Process{PID: int(args.number()), Runtime: args.text(), Command: args.text()})
 		case "thread":
 			p.Threads = append(p.Threads, profile.Thread{
-				PID: int(args.number()), TID: int(args.number()), KernelCPU: args.number(), OSName: args.text(), Name: args.text(),
+				PID: int(args.number()), TID: int(args.number()), KernelCPU: args.number(), OSName: args.text(), Name: args.text(), Kind: args.text(),
 			})
 		}
 	}

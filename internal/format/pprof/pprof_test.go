@@ -46,7 +46,7 @@ func stacks(p *profile.Profile) map[string][2]uint64 {
 	out := map[string][2]uint64{}
 	for _, s := range p.Samples {
 		th := p.Threads[s.Thread]
-		key := []string{th.Name, p.Events[s.Event].Name, s.State.String(), qualityLabel(s.End, s.Flags)}
+		key := []string{th.Name, th.Kind, p.Events[s.Event].Name, s.State.String(), qualityLabel(s.End, s.Flags)}
 		for n := s.Node; n != profile.RootNode; n = p.Nodes[n].Parent {
 			f := p.Frames[p.Nodes[n].Frame]
 			fn := p.Funcs[f.Func]

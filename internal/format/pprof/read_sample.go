@@ -2,6 +2,7 @@ package pprof
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/candid-profiler/candid/internal/profile"
 )
@@ -14,7 +15,7 @@ func (r *reader) sample(data []byte) error {
 	r.ids, r.values = r.ids[:0], r.values[:0]
 	var s profile.Sample
 	var key threadKey
-	event := ""
+	var event, kind string
 	c := cursor{rest: data}
 	for c.next() {
 		switch c.field {
@@ -23,7 +24,7 @@ func (r *reader) sample(data []byte) error {
 		case sampleValue:
 			r.values = c.numbers(r.values)
 		case sampleLabel:
-			if err := r.label(c.data, &s, &key, &event); err != nil {
+			if err := r.label(c.data, &s, &key, &event, &kind); err != nil {
 				return err
 			}
 		}
@@ -43,6 +44,9 @@ func (r *reader) sample(data []byte) error {
 	}
 	s.Node = node
 	s.Thread = r.thread(key)
+	if t := &r.p.Threads[s.Thread]; t.Kind == "" && slices.Contains(profile.ThreadKinds(), kind) {
+		t.Kind = kind
+	}
 
 	count := uint64(1)
 	if r.countColumn >= 0 && r.countColumn < len(r.values) {
@@ -98,7 +102,7 @@ func (r *reader) add(s profile.Sample, count, weight uint64) error {
 	return nil
 }
 
-func (r *reader) label(data []byte, s *profile.Sample, key *threadKey, event *string) error {
+func (r *reader) label(data []byte, s *profile.Sample, key *threadKey, event, kind *string) error {
 	var name, text string
 	var num uint64
 	c := cursor{rest: data}
@@ -115,6 +119,8 @@ func (r *reader) label(data []byte, s *profile.Sample, key *threadKey, event *st
 	switch name {
 	case labelThread:
 		key.name = text
+	case labelKind:
+		*kind = text
 	case labelTID, "thread_id":
 		key.tid = int(num)
 	case labelPID, "process_id":

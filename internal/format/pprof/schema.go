@@ -51,7 +51,8 @@ const (
 
 // The labels of a sample.
 const (
-	labelThread = "thread" // name
+	labelThread = "thread"      // name
+	labelKind   = "thread_kind" // one of profile.ThreadKinds
 	labelTID    = "tid"
 	labelPID    = "pid"
 	labelState  = "state" // profile.State

@@ -201,6 +201,7 @@ func (w *writer) sample(g group, count, weight uint64) {
 
 	t := w.p.Threads[g.thread]
 	w.label(&m, labelThread, t.Name)
+	w.label(&m, labelKind, t.Kind)
 	w.label(&m, labelStack, qualityLabel(g.end, g.flags))
 	if g.state != profile.StateUnknown {
 		w.label(&m, labelState, g.state.String())

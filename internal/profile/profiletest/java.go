@@ -4,6 +4,7 @@ package profiletest
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/profile"
@@ -139,8 +140,20 @@ func New(stacks []Stack) *profile.Profile {
 			}
 			th := b.Thread(4711, tid, s.Thread)
 			p.Threads[th].KernelCPU += Period
+			p.Threads[th].Kind = threadKind(s.Thread)
 			b.Add(profile.Sample{Time: now, Weight: Period, Node: node, Thread: th, State: profile.StateRunning, End: s.End, Flags: s.Flags})
 		}
 	}
 	return b.Profile()
+}
+
+// threadKind is what a thread of Java is for.
+func threadKind(name string) string {
+	switch {
+	case strings.HasPrefix(name, "GC "):
+		return "gc"
+	case strings.Contains(name, "Compiler"):
+		return "compiler"
+	}
+	return "java"
 }
