@@ -1,0 +1,142 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/candid-profiler/candid/internal/dump"
+	"github.com/candid-profiler/candid/internal/offspring"
+)
+
+// On a terminal: every thread of a Java program, as often as asked, and Ctrl-C
+// ends it.
+func TestDump(t *testing.T) {
+	launcher, classes := java(t)
+	target := start(t, exec.Command(launcher, "-cp", classes, "Ticks"))
+	target.wait(t, "tick")
+	d := drawOf(t, command(t, "dump", "-p", target.pid(), "--thread", "^main$|^GC Thread"), 120, 60, nil)
+	d.sees(`process ` + target.pid() + `, hotspot 17\.[0-9.]+, \d+ threads: .*java -cp`)
+	d.sees(`"main" #1 prio=5 tid=\d+ cpu=[\d.]+m?s .*\n   java.lang.Thread.State: [A-Z_]+`)
+	d.sees(`(?s)"GC Thread#0" gc tid=\d+ .* sleeping in futex\n.*\tat |GC Thread#0`)
+	d.sees(`at Ticks\.main\(Ticks\.java:\d+\) \[(interpreted|C1|C2)\]`)
+	text := d.sees(`\d threads shown of \d+ in [\d.]+ ms`)
+	if strings.Contains(text, "Signal Dispatcher") {
+		t.Errorf("a thread that was not asked for:\n%s", text)
+	}
+	d.ends(exitOK)
+
+	again := drawOf(t, command(t, "dump", "-p", target.pid(), "--thread", "^main$", "--repeat", "1000", "--interval", "50ms"), 120, 60, nil)
+	again.sees(`(?s)1 thread shown .*1 thread shown `)
+	again.press("\x03")
+	again.ends(exitOK)
+	unharmed(t, target)
+}
+
+func TestDumpJSON(t *testing.T) {
+	launcher, classes := java(t)
+	target := start(t, exec.Command(launcher, "-cp", classes, "Ticks"))
+	target.wait(t, "tick")
+	other := program(t, "spin")
+	r := ok(t, "dump", "-p", target.pid(), "-p", other.pid(), "--json", "--repeat", "3", "--interval", "1ms")
+	dec := json.NewDecoder(strings.NewReader(r.out))
+	for n := range 3 {
+		var look dump.Dump
+		if err := dec.Decode(&look); err != nil {
+			t.Fatalf("look %d: %v", n, err)
+		}
+		if look.Schema != "candid.dump/1" || len(look.Processes) != 2 || look.Time.IsZero() {
+			t.Fatalf("%+v", look)
+		}
+		i := slices.IndexFunc(look.Processes, func(p dump.Process) bool { return fmt.Sprint(p.PID) == target.pid() })
+		p, q := look.Processes[i], look.Processes[1-i]
+		main := slices.IndexFunc(p.Threads, func(t dump.Thread) bool { return t.Name == "main" })
+		if main < 0 || p.Threads[main].Java.ID != 1 || p.Threads[main].Kind != "java" || len(p.Threads) != p.Count || !strings.HasPrefix(p.Runtime, "hotspot 17") {
+			t.Errorf("%+v", p)
+		}
+		if q.Stops.Count == 0 || q.Stops.MedianUS <= 0 {
+			t.Errorf("no thread of the busy program was stopped: %+v", q.Stops)
+		}
+	}
+	unharmed(t, target)
+}
+
+func TestDumpRefusals(t *testing.T) {
+	able(t)
+	for _, c := range []struct {
+		code  int
+		args  []string
+		words []string
+	}{
+		{exitUsage, []string{"dump"}, []string{"-p PID"}},
+		{exitUsage, []string{"dump", "-p", "x"}, []string{`"x" is not a process id`}},
+		{exitUsage, []string{"dump", "-p", "1", "--repeat", "0"}, []string{"--repeat"}},
+		{exitUsage, []string{"dump", "-p", "1", "--thread", "("}, []string{"--thread"}},
+		{exitNoTarget, []string{"dump", "-p", strconv.Itoa(1<<31 - 1)}, []string{"2147483647"}},
+	} {
+		candid(t, c.args...).refused(t, c.code, c.words...)
+	}
+	target := program(t, "idle")
+	root(t)
+	stranger := exec.Command("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", binary, "dump", "-p", target.pid())
+	stranger.Dir = "/"
+	finish(t, stranger).refused(t, exitPermission, target.pid())
+}
+
+// An ordinary user looks at a program of their own.
+func TestDumpUnprivileged(t *testing.T) {
+	able(t)
+	root(t)
+	nobody := []string{"--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"}
+	sleep := exec.Command("setpriv", append(nobody, "sleep", "60")...)
+	sleep.Dir = "/"
+	if err := offspring.Start(sleep); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sleep.Process.Kill(); _ = sleep.Wait() })
+	pid := fmt.Sprint(sleep.Process.Pid)
+	for range 100 { // until it is sleep
+		c := exec.Command("setpriv", append(nobody, binary, "dump", "-p", pid)...)
+		c.Dir = "/"
+		r := finish(t, c)
+		if r.code == exitOK && regexp.MustCompile(`"sleep" native tid=`+pid+` .* sleeping in clock_nanosleep\n(.*\[kernel\]\n)*.*nanosleep`).MatchString(r.out) {
+			return
+		}
+		if r.code != exitOK && r.code != exitPermission {
+			t.Fatalf("exit code %d\n%s", r.code, r.err)
+		}
+	}
+	t.Error("the user's own program is not shown")
+}
+
+// What threads are for is in a recording, and chooses of it.
+func TestThreadKinds(t *testing.T) {
+	launcher, classes := java(t)
+	target := start(t, exec.Command(launcher, "-cp", classes, "Ticks"))
+	target.wait(t, "tick")
+	c := command(t, "record", "-q", "-F", "999", "-d", "1s", "-p", target.pid(), "-o", "k.pb.gz")
+	if r := finish(t, c); r.code != exitOK {
+		t.Fatal(r.err)
+	}
+	in := func(args ...string) result {
+		r := command(t, args...)
+		r.Dir = c.Dir
+		return finish(t, r)
+	}
+	all := in("report", "k.pb.gz", "--view", "threads")
+	if !regexp.MustCompile(`(?m)TID  KIND +THREAD$(.*\n)+.* java +main$`).MatchString(all.out) {
+		t.Errorf("%s", all.out)
+	}
+	if java := in("report", "k.pb.gz", "--thread-kind", "java", "--view", "threads"); !strings.Contains(java.out, "main") || strings.Contains(java.out, "VM Periodic") {
+		t.Errorf("%s", java.out)
+	}
+	if gc := in("report", "k.pb.gz", "--thread-kind", "gc", "--view", "threads"); strings.Contains(gc.out, "main") {
+		t.Errorf("%s", gc.out)
+	}
+	in("report", "k.pb.gz", "--thread-kind", "fast").refused(t, exitUsage, "fast", "compiler")
+}
