@@ -77,8 +77,11 @@ func Open(opts capture.Options, variant Variant) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{opts: opts, events: events, live: map[uint32]bool{}, execed: map[uint32]bool{}}
-	// It costs each run of a BPF program some 40 ns and tells what sampling costs.
-	e.stats, _ = ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
+	// It costs each run of a BPF program some 40 ns and tells what sampling costs:
+	// too much for programs that run at each switch of the machine.
+	if events.wall < 0 && events.off < 0 {
+		e.stats, _ = ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
+	}
 	size := ringSize(opts.Period, len(cpus))
 	if e.progs, err = load(opts, events, variant, size); err != nil {
 		return nil, err
