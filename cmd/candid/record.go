@@ -55,6 +55,8 @@ second Ctrl-C ends candid at once.
 
 Events, which say what to sample by (-e, several with commas):
 ` + event.Help + `
+A probe is a breakpoint that the kernel puts into the target's own copy of the code,
+and takes out when candid ends, however it ends. No other event touches the target's code.
 
 The format of the file is its extension:
 ` + format.Help() + `
