@@ -33,7 +33,7 @@ func (p *process) java(t *Thread) {
 		}
 		j.Holds = append(j.Holds, Lock{How: "locked", Class: o.Class, Address: o.Addr})
 	}
-	if id, name, ok := p.VM.VirtualThread(uint32(t.TID)); ok {
+	if id, name, ok := c.Virtual(uint32(t.TID)); ok {
 		j.Virtual = &Virtual{ID: id, Name: name}
 	}
 	t.Java = j

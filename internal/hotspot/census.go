@@ -223,6 +223,21 @@ func (c *Census) Name(tid uint32) (string, bool) {
 	return name, ok
 }
 
+// Virtual is VM.VirtualThread with what the Census knows of classes.
+func (c *Census) Virtual(tid uint32) (id uint64, name string, ok bool) {
+	vm := c.vm
+	i, ok := c.byTID[tid]
+	if !ok || vm.off.vthread == absent || vm.off.threadObj == absent || !vm.heap.ok {
+		return 0, "", false
+	}
+	for range 3 {
+		if id, name, sure := vm.mounted(c.threads[i].addr); sure {
+			return id, name, id != 0
+		}
+	}
+	return 0, "", false
+}
+
 // object gives an object with the name of its class; false if what is there is
 // none.
 func (c *Census) object(oop uint64) (Object, bool) {
