@@ -42,7 +42,7 @@ frames, innermost first; a line for each look with --repeat.`,
 		Example: `  candid dump -p 1234                        every thread of a process
   candid dump -p 1234 --thread 'http-.*'     those with such a name
   candid dump -p 1234 --repeat 10 --interval 1s
-  candid dump -p 1234 --json | jq '.processes[0].threads[] | select(.java.state=="RUNNABLE") | .name'`,
+  candid dump -p 1234 --json | jq '.processes[0].threads[] | select(.java.state=="BLOCKED").name'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o := dump.Options{}

@@ -83,7 +83,7 @@ arguments, which makes the place of a sample inside inlined methods exact.`,
 	fl.DurationVarP(&f.duration, "duration", "d", 0, "how long: a `TIME` such as 30s or 5m (default until the targets end)")
 	fl.Float64VarP(&f.freq, "freq", "F", record.DefaultHz, "samples per second of CPU time: `HZ`")
 	fl.DurationVarP(&f.interval, "interval", "i", 0, "CPU `TIME` between samples, such as 10ms; instead of -F")
-	fl.DurationVar(&f.minSleep, "min-sleep", capture.DefaultMinSleep, "of off-cpu: each sleep of this `TIME` is a sample; shorter ones are summed up")
+	fl.DurationVar(&f.minSleep, "min-sleep", capture.DefaultMinSleep, "of off-cpu: sleeps of this `TIME` or more are samples")
 	fl.StringSliceVarP(&f.events, "event", "e", []string{"cpu"}, "`NAME` of what to sample by, several with commas; see above")
 	f.out.add(cmd)
 	fl.StringVar(&f.thread, "thread", "", "keep only threads whose name matches this `REGEX`")

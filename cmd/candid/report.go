@@ -30,8 +30,8 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.thread, "thread", "", "keep only threads whose name matches this `REGEX`")
 	fl.StringVarP(&f.event, "event", "e", "", "the `NAME` of the event to show (default the first of the recording)")
-	fl.StringSliceVar(&f.states, "state", nil, "keep only threads in this `STATE`: "+strings.Join(profile.StateNames()[1:], ", ")+", waits (all but running)")
-	fl.StringSliceVar(&f.kinds, "thread-kind", nil, "keep only threads of this `KIND`: "+strings.Join(profile.ThreadKinds(), ", ")+"; may be repeated")
+	fl.StringSliceVar(&f.states, "state", nil, "keep only threads in this `STATE`, such as sleeping; waits is any wait")
+	fl.StringSliceVar(&f.kinds, "thread-kind", nil, "keep only threads of this `KIND`: "+strings.Join(profile.ThreadKinds(), ", "))
 	fl.StringVar(&f.focus, "focus", "", "keep only stacks with a function that matches this `REGEX`")
 	fl.StringVar(&f.ignore, "ignore", "", "leave out stacks with a function that matches this `REGEX`")
 	fl.DurationVar(&f.from, "from", 0, "leave out what came before this `TIME` into the recording")
@@ -161,7 +161,7 @@ FILE is a profile in a format that candid reads:
 	}
 	fl := cmd.Flags()
 	fl.SortFlags = false
-	fl.StringVar(&view, "view", "methods", "what to print, by `NAME`: "+strings.Join(report.ViewNames(), ", "))
+	fl.StringVar(&view, "view", "methods", "`NAME`: "+strings.Join(report.ViewNames(), ", "))
 	fl.StringVar(&callers, "callers", "", "print who calls the functions that match this `REGEX`")
 	fl.IntVarP(&top, "top", "n", 0, "at most `N` rows (default 30; -1: all)")
 	fl.Float64Var(&minimum, "min", 0.5, "in trees: sum up branches below this `PERCENT`")
