@@ -55,6 +55,7 @@ var sections = []struct {
 	{"threads", (*bench).shortThreads},
 	{"timers", (*bench).timers},
 	{"suspend", (*bench).suspend},
+	{"events", (*bench).events},
 }
 
 func main() {
