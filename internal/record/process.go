@@ -91,9 +91,19 @@ func (s *session) openProcess(pid int) (*process, error) {
 	if unseen {
 		p.end()
 	}
-	if err := s.load(p); err != nil {
+	if err = s.load(p); err != nil {
 		t.Close()
-		return nil, err
+		space := s.spaces.of(uint32(pid))
+		if unseen || space == nil || t.Alive() && !errors.Is(err, target.ErrZombie) && !errors.Is(err, target.ErrNoProcess) {
+			return nil, err
+		}
+		// It ended while it was looked at.
+		t = target.Ended(pid, t.Comm(), space)
+		p.target, p.unseen = t, true
+		p.end()
+		if err := s.load(p); err != nil {
+			return nil, err
+		}
 	}
 	p.index = s.b.AddProcess(profile.Process{PID: pid, Command: commandLine(t)})
 	s.describeRuntime(p)

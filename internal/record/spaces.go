@@ -53,7 +53,7 @@ func (s *spaces) notice(n *capture.Notice) {
 			s.put(n.PID, s.have(n.Parent).Fork())
 		}
 	case capture.Exec:
-		s.byPID[n.PID].Lose()
+		s.byPID[n.PID].Lose(int(n.PID))
 		s.put(n.PID, &target.Space{Whole: true})
 		s.began(n.PID, time.Now())
 	case capture.Mmap:
@@ -72,7 +72,7 @@ func (s *spaces) notice(n *capture.Notice) {
 		}
 		if sp := s.byPID[n.PID]; sp != nil && (n.Last || n.TID == n.PID) {
 			if n.Last {
-				sp.Lose()
+				sp.Lose(int(n.PID))
 			}
 			s.ended = append(s.ended, endedSpace{n.PID, sp, time.Now()})
 		}

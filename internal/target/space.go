@@ -39,11 +39,11 @@ type Origin struct {
 // it.
 func Known(pid int) *Space { return &Space{origin: &Origin{pid: pid}} }
 
-// Lose says that the process is about to become another program, or has ended:
-// what was not read before cannot be read any more. Those who were forked from it
-// share its Origin.
-func (s *Space) Lose() {
-	if s != nil && s.origin != nil {
+// Lose says that the process pid, whose Space this is, is about to become another
+// program, or has ended: what it had before it was heard of cannot be read any more.
+// Those who were forked from it share its Origin; they do not lose it.
+func (s *Space) Lose(pid int) {
+	if s != nil && s.origin != nil && s.origin.pid == pid {
 		s.origin.done = true
 	}
 }

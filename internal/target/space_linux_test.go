@@ -90,13 +90,19 @@ func TestSpaceOrigin(t *testing.T) {
 	if slices.ContainsFunc(maps, func(m Mapping) bool { return m.Perm&PermExec == 0 }) {
 		t.Error("data among them")
 	}
-	s.Lose()
+	s.Lose(os.Getpid())
 	if len(s.Mappings()) != len(maps)-1 {
 		t.Error("what was read is forgotten")
 	}
+	// A child that ends takes nothing from its parent.
+	known := Known(os.Getpid())
+	known.Fork().Lose(os.Getpid() + 1)
+	if len(known.Mappings()) == 0 {
+		t.Error("lost with a child")
+	}
 	lost := Known(os.Getpid())
 	d := lost.Fork()
-	lost.Lose()
+	lost.Lose(os.Getpid())
 	if n := len(d.Mappings()); n != 0 {
 		t.Errorf("%d mappings of another program", n)
 	}
