@@ -56,6 +56,7 @@ var sections = []struct {
 	{"timers", (*bench).timers},
 	{"suspend", (*bench).suspend},
 	{"events", (*bench).events},
+	{"dump", (*bench).dump},
 }
 
 func main() {

@@ -23,7 +23,8 @@ engine record would choose and why, and what to change for a better one, as
 commands. With -p also at a process: whether it can be read, its runtime, the
 flags of its JVM, and which of its modules have symbols.
 
-Nothing is changed and nothing is sampled. candid exits with 0 if something can
+What can be read of a process here, candid dump can show too; it needs no perf
+events. Nothing is changed and nothing is sampled. candid exits with 0 if something can
 be recorded, 3 if nothing is permitted, 4 if there is no such process.
 
 The JSON has the schema ` + doctor.Schema + `: the verdict; engine, the one that record

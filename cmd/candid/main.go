@@ -69,6 +69,7 @@ Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 not permitted, 4 no such target,
   candid record -o app.pb.gz -- java -jar app.jar
   candid report app.pb.gz                        where the time went
   candid top -p 1234                             the same live, in the terminal
+  candid dump -p 1234                            every thread's stack now
   candid ps                                      what can be profiled here
   candid doctor                                  what this machine permits, what to change`,
 		SilenceErrors: true,
