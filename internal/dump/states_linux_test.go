@@ -236,3 +236,38 @@ func TestTracedProgram(t *testing.T) {
 		t.Errorf("%+v", th)
 	}
 }
+
+// What compiler threads compile while a program starts that has every method
+// compiled before it runs.
+func TestCompiling(t *testing.T) {
+	_ = java(t, 17, "Locks") // compiles the classes
+	for _, major := range majors {
+		t.Run(fmt.Sprintf("jdk%d", major), func(t *testing.T) {
+			cmd := exec.Command(filepath.Join(jdk(t, major), "bin", "java"), "-Xcomp", "-cp", classes.dir, "Locks")
+			if err := offspring.Start(cmd); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+			for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+				d, err := New(Options{PIDs: []int{cmd.Process.Pid}, Threads: regexp.MustCompile("CompilerThread")})
+				if err != nil {
+					continue // it is starting
+				}
+				out, err := d.Take()
+				if d.Close(); err != nil {
+					t.Fatal(err)
+				}
+				for _, th := range out.Processes[0].Threads {
+					if th.Java == nil || th.Java.Compiling == "" {
+						continue
+					}
+					if th.Kind != "compiler" || !strings.Contains(th.Java.Compiling, ".") || th.Java.Tier < 1 || th.Java.Tier > 4 {
+						t.Errorf("%+v", th.Java)
+					}
+					return
+				}
+			}
+			t.Error("no compiler thread was seen at work")
+		})
+	}
+}
