@@ -125,7 +125,7 @@ func TestSignalBreaksMendedCall(t *testing.T) {
 	waits := func() {
 		for {
 			b, err := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", p.pid()))
-			if place, ok := asleep.Parse(b); err != nil || !ok || !place.Running {
+			if place, ok := asleep.Parse(b); err != nil || !ok || !place.Running && place.Call != asleep.NoCall {
 				return
 			}
 			time.Sleep(100 * time.Microsecond)

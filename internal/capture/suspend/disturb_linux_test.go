@@ -199,15 +199,13 @@ func TestExecWhileSampled(t *testing.T) {
 	p := start(t, compile(t, "execs"), "-150")
 	e := open(t, options(5000, p.pid()))
 	c := newCounter()
-	done := make(chan string)
-	go func() { done <- p.line() }()
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
 	go func() {
-		if said := <-done; said != "done\n" {
-			t.Errorf("%q", said)
+		defer cancel()
+		if said, err := p.out.ReadString('\n'); said != "done\n" {
+			t.Errorf("%q, %v: %v", said, err, p.cmd.Wait())
 		}
-		cancel()
 	}()
 	if err := e.Run(ctx, c); err != nil {
 		t.Fatal(err)

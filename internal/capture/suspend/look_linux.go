@@ -75,13 +75,22 @@ func (e *Engine) adopt() []*process {
 	return fresh
 }
 
+// endingLooks is how often a process must look ended, listAtMost apart, to be so.
+const endingLooks = 3
+
 // list1 lists the threads of one process.
 func (e *Engine) list1(p *process, now int64) {
 	first := p.listed == 0 && !p.child
 	p.listed = now
 	s, ok := e.reader.status(p.stat)
 	tids, err := p.tids()
-	if !ok || err != nil || len(tids) == 0 || s.state == 'Z' && len(tids) == 1 {
+	if s.state == 'Z' && len(tids) <= 1 && p.ending < endingLooks {
+		// Its end, or a moment of an exec by another thread than the first.
+		p.ending++
+		p.listed = now - listEvery + listAtMost
+		return
+	}
+	if p.ending = 0; !ok || err != nil || len(tids) == 0 || s.state == 'Z' && len(tids) == 1 {
 		p.gone = true
 		e.mu.Lock()
 		for _, th := range p.threads {

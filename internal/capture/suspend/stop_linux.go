@@ -9,7 +9,7 @@ import (
 // eintr is the error of a call that a signal or a stop broke off.
 const eintr = int64(unix.EINTR)
 
-// Requests of ptrace. All of them are made raw: they do not block, and a thread
+// Requests of ptrace. All but the first are made raw: they do not block, and a thread
 // that stands still must not wait for a place in Go's scheduler.
 func ptrace(request, tid int, addr, data uintptr) unix.Errno {
 	_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, uintptr(request), uintptr(tid), addr, data, 0, 0)
@@ -20,8 +20,14 @@ func ptrace(request, tid int, addr, data uintptr) unix.Errno {
 // undisturbed. The thread would report its own end, so that waiting for it
 // cannot last until its whole process ends. It must not be killed with candid,
 // so PTRACE_O_EXITKILL is never set.
+//
+// This request may block, for as long as a thread of the same process is in
+// exec, which waits for all other threads to end and, if one of them is traced,
+// for its tracer to take note: for another sampling thread, which must not lack
+// Go's processor for it.
 func seize(tid int) unix.Errno {
-	return ptrace(unix.PTRACE_SEIZE, tid, 0, unix.PTRACE_O_TRACEEXIT)
+	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(tid), 0, unix.PTRACE_O_TRACEEXIT, 0, 0)
+	return errno
 }
 
 // interrupt asks a seized thread to stop before it executes its next
@@ -101,9 +107,14 @@ func waitStop(tid int) (s stop, errno unix.Errno) {
 }
 
 // bury makes the kernel forget a thread that ended while it was traced, or tell
-// its parent.
-func bury(tid int) {
-	_, _, _ = unix.RawSyscall6(unix.SYS_WAIT4, uintptr(tid), 0, unix.WALL|unix.WNOTHREAD|unix.WNOHANG, 0, 0, 0)
+// its parent. It says whether that was done; not so of a child of candid's, whose
+// end is for whoever started it.
+func bury(tid int, own bool) bool {
+	if own {
+		return false
+	}
+	n, _, errno := unix.RawSyscall6(unix.SYS_WAIT4, uintptr(tid), 0, unix.WALL|unix.WNOTHREAD|unix.WNOHANG, 0, 0, 0)
+	return errno == 0 && int(n) == tid
 }
 
 // stopOf is the stop in which a thread is. ok is false if it is in none.

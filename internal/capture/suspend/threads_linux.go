@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -63,6 +64,7 @@ type process struct {
 	own        bool // a child of candid's
 	child      bool // born while recording
 	gone       bool
+	ending     int // how often it looked as if it had ended
 
 	// Of whoever holds Engine.mu, ns.
 	clock   uint64 // CPU time when recording began
@@ -90,6 +92,14 @@ func openProcess(pid int) (*process, error) {
 	}
 	var r reader
 	s, ok := r.status(p.stat)
+	for range 20 {
+		if s.state != 'Z' {
+			break
+		}
+		// Its end, or a moment of an exec by another thread than the first.
+		time.Sleep(time.Millisecond)
+		s, ok = r.status(p.stat)
+	}
 	if !ok {
 		p.close()
 		return nil, processError(pid, unix.ESRCH)

@@ -228,14 +228,13 @@ func (w *worker) suspend(p *pick) (retire bool) {
 		w.counts.stuck++
 		return true
 	}
-	stopped := clock()
+	// Nothing may stay traced by this OS thread that it does not know of: exec
+	// would wait for it for ever, and it for exec.
 	if st.ended {
 		p.ended = true
-		if p.tid != p.th.proc.pid || !p.th.proc.own {
-			bury(p.tid)
-		}
-		return false
+		return !bury(p.tid, p.tid == p.th.proc.pid && p.th.proc.own)
 	}
+	stopped := clock()
 	if !st.exiting {
 		w.copy(p, stopped)
 	}
@@ -273,6 +272,8 @@ func (w *worker) await(p *pick) (stop, bool) {
 				return stop{}, false
 			}
 		default:
+			// It has another number now, its process's, being the thread that exec
+			// leaves; or it is gone.
 			return stop{ended: true}, true
 		}
 	}

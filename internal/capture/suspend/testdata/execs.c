@@ -41,10 +41,15 @@ int main(int argc, char **argv)
 	}
 	snprintf(left, sizeof left, "%d", n - 1);
 	args = (char *[]){argv[0], left, 0};
-	pthread_create(&t, 0, spin, 0);
-	pthread_create(&t, 0, spin, 0);
+	if (pthread_create(&t, 0, spin, 0) || pthread_create(&t, 0, spin, 0)) {
+		perror("pthread_create");
+		return 1;
+	}
 	if (n % 2)
 		again(0);
-	pthread_create(&t, 0, again, 0);
+	if (pthread_create(&t, 0, again, 0)) {
+		perror("pthread_create");
+		return 1;
+	}
 	pthread_join(t, 0);
 }
