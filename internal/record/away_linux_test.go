@@ -169,7 +169,8 @@ func checkSleepers(t *testing.T, p *profile.Profile) {
 }
 
 // Wall time is all of each thread's life, split by what it did as the kernel
-// counts it, and off-cpu beside it the same sleeps.
+// counts it, and off-cpu beside it the same sleeps. One of the threads keeps step
+// with the sampling: a nap may end early when a timer interrupts anyway.
 func TestWallTruth(t *testing.T) {
 	p, list := recordShares(t, Options{Events: []string{"wall", "off-cpu"}, Hz: 499})
 	for _, k := range list {
@@ -182,12 +183,7 @@ func TestWallTruth(t *testing.T) {
 			what      string
 			got, want float64
 		}{{"ran", ran, k.run}, {"waited for a CPU", ready, k.wait}, {"slept", slept, k.sleep()}, {"lived", ran + ready + slept, k.wall}} {
-			// Time on a CPU is sampled: what chance does is allowed, three deviations.
-			chance := 0.0
-			if c.what == "ran" || c.what == "lived" {
-				chance = 3 * math.Sqrt(k.run*2e6) / k.wall
-			}
-			if off(c.got, c.want, k.wall) > 0.02+chance {
+			if off(c.got, c.want, k.wall) > 0.02 {
 				t.Errorf("%s %s %.1f ms of %.1f, not %.1f", k.name, c.what, c.want/1e6, k.wall/1e6, c.got/1e6)
 			}
 		}

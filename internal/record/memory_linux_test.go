@@ -12,12 +12,12 @@ func TestPeakMemory(t *testing.T) {
 	if before < 4<<20 || before > 4<<30 {
 		t.Fatalf("this process holds %d bytes", before)
 	}
-	b := make([]byte, 64<<20)
+	b := make([]byte, before+64<<20) // what was held at the peak may be free by now
 	for i := 0; i < len(b); i += 4096 {
 		b[i] = 1
 	}
-	if after := PeakMemory(); after < before+32<<20 {
-		t.Errorf("%d bytes after %d and 64 MiB more", after, before)
+	if after := PeakMemory(); after < before+64<<20 {
+		t.Errorf("%d bytes with 64 MiB more in use than ever before, which were %d", after, before)
 	}
 	_ = b[0]
 	file := filepath.Join(t.TempDir(), "status")

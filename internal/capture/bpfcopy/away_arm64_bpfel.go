@@ -16,7 +16,12 @@ import (
 type awayAway struct {
 	_         structs.HostLayout
 	Since     uint64
+	Back      uint64
+	Charged   uint64
 	Delay     uint64
+	On        uint64
+	Ran       uint64
+	Early     uint64
 	SleepRest uint64
 	WallRest  uint64
 	ReadyRest uint64

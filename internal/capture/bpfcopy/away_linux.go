@@ -75,6 +75,9 @@ func openAwayWith(main *ebpf.Collection, opts capture.Options, ev *events, varia
 	for _, name := range shared {
 		use[name] = main.Maps[name]
 	}
+	if ev.wall >= 0 {
+		use["aways"] = main.Maps["aways"]
+	}
 	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: use, Cache: cache})
 	if err != nil {
 		return nil, loadError(err)

@@ -13,6 +13,22 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type captureAway struct {
+	_         structs.HostLayout
+	Since     uint64
+	Back      uint64
+	Charged   uint64
+	Delay     uint64
+	On        uint64
+	Ran       uint64
+	Early     uint64
+	SleepRest uint64
+	WallRest  uint64
+	ReadyRest uint64
+	State     uint32
+	Pad       uint32
+}
+
 type captureWork struct {
 	_     structs.HostLayout
 	Users uint64
@@ -58,28 +74,31 @@ type captureWork struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	captureMapLost         = "lost"
-	captureMapRing         = "ring"
-	captureMapScratch      = "scratch"
-	captureMapTargets      = "targets"
-	captureMapTops         = "tops"
-	captureProgOnExec      = "on_exec"
-	captureProgOnExit      = "on_exit"
-	captureProgOnFork      = "on_fork"
-	captureProgOnRename    = "on_rename"
-	captureProgSampleExact = "sample_exact"
-	captureProgSampleSized = "sample_sized"
-	captureVarAll          = "all"
-	captureVarAllFlags     = "all_flags"
-	captureVarCanFindVma   = "can_find_vma"
-	captureVarEager        = "eager"
-	captureVarMaxStack     = "max_stack"
-	captureVarMaxUnknown   = "max_unknown"
-	captureVarPidNs        = "pid_ns"
-	captureVarRedZone      = "red_zone"
-	captureVarWatermark    = "watermark"
-	captureVarWoken        = "woken"
-	captureVarZeros        = "zeros"
+	captureMapAways            = "aways"
+	captureMapLost             = "lost"
+	captureMapRing             = "ring"
+	captureMapScratch          = "scratch"
+	captureMapTargets          = "targets"
+	captureMapTops             = "tops"
+	captureProgOnExec          = "on_exec"
+	captureProgOnExit          = "on_exit"
+	captureProgOnFork          = "on_fork"
+	captureProgOnRename        = "on_rename"
+	captureProgSampleExact     = "sample_exact"
+	captureProgSampleSized     = "sample_sized"
+	captureProgSampleWallExact = "sample_wall_exact"
+	captureProgSampleWallSized = "sample_wall_sized"
+	captureVarAll              = "all"
+	captureVarAllFlags         = "all_flags"
+	captureVarCanFindVma       = "can_find_vma"
+	captureVarEager            = "eager"
+	captureVarMaxStack         = "max_stack"
+	captureVarMaxUnknown       = "max_unknown"
+	captureVarPidNs            = "pid_ns"
+	captureVarRedZone          = "red_zone"
+	captureVarWatermark        = "watermark"
+	captureVarWoken            = "woken"
+	captureVarZeros            = "zeros"
 )
 
 // loadCapture returns the embedded CollectionSpec for capture.
@@ -124,18 +143,21 @@ type captureSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type captureProgramSpecs struct {
-	OnExec      *ebpf.ProgramSpec `ebpf:"on_exec"`
-	OnExit      *ebpf.ProgramSpec `ebpf:"on_exit"`
-	OnFork      *ebpf.ProgramSpec `ebpf:"on_fork"`
-	OnRename    *ebpf.ProgramSpec `ebpf:"on_rename"`
-	SampleExact *ebpf.ProgramSpec `ebpf:"sample_exact"`
-	SampleSized *ebpf.ProgramSpec `ebpf:"sample_sized"`
+	OnExec          *ebpf.ProgramSpec `ebpf:"on_exec"`
+	OnExit          *ebpf.ProgramSpec `ebpf:"on_exit"`
+	OnFork          *ebpf.ProgramSpec `ebpf:"on_fork"`
+	OnRename        *ebpf.ProgramSpec `ebpf:"on_rename"`
+	SampleExact     *ebpf.ProgramSpec `ebpf:"sample_exact"`
+	SampleSized     *ebpf.ProgramSpec `ebpf:"sample_sized"`
+	SampleWallExact *ebpf.ProgramSpec `ebpf:"sample_wall_exact"`
+	SampleWallSized *ebpf.ProgramSpec `ebpf:"sample_wall_sized"`
 }
 
 // captureMapSpecs contains maps before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type captureMapSpecs struct {
+	Aways   *ebpf.MapSpec `ebpf:"aways"`
 	Lost    *ebpf.MapSpec `ebpf:"lost"`
 	Ring    *ebpf.MapSpec `ebpf:"ring"`
 	Scratch *ebpf.MapSpec `ebpf:"scratch"`
@@ -180,6 +202,7 @@ func (o *captureObjects) Close() error {
 //
 // It can be passed to loadCaptureObjects or ebpf.CollectionSpec.LoadAndAssign.
 type captureMaps struct {
+	Aways   *ebpf.Map `ebpf:"aways"`
 	Lost    *ebpf.Map `ebpf:"lost"`
 	Ring    *ebpf.Map `ebpf:"ring"`
 	Scratch *ebpf.Map `ebpf:"scratch"`
@@ -189,6 +212,7 @@ type captureMaps struct {
 
 func (m *captureMaps) Close() error {
 	return _CaptureClose(
+		m.Aways,
 		m.Lost,
 		m.Ring,
 		m.Scratch,
@@ -218,12 +242,14 @@ type captureVariables struct {
 //
 // It can be passed to loadCaptureObjects or ebpf.CollectionSpec.LoadAndAssign.
 type capturePrograms struct {
-	OnExec      *ebpf.Program `ebpf:"on_exec"`
-	OnExit      *ebpf.Program `ebpf:"on_exit"`
-	OnFork      *ebpf.Program `ebpf:"on_fork"`
-	OnRename    *ebpf.Program `ebpf:"on_rename"`
-	SampleExact *ebpf.Program `ebpf:"sample_exact"`
-	SampleSized *ebpf.Program `ebpf:"sample_sized"`
+	OnExec          *ebpf.Program `ebpf:"on_exec"`
+	OnExit          *ebpf.Program `ebpf:"on_exit"`
+	OnFork          *ebpf.Program `ebpf:"on_fork"`
+	OnRename        *ebpf.Program `ebpf:"on_rename"`
+	SampleExact     *ebpf.Program `ebpf:"sample_exact"`
+	SampleSized     *ebpf.Program `ebpf:"sample_sized"`
+	SampleWallExact *ebpf.Program `ebpf:"sample_wall_exact"`
+	SampleWallSized *ebpf.Program `ebpf:"sample_wall_sized"`
 }
 
 func (p *capturePrograms) Close() error {
@@ -234,6 +260,8 @@ func (p *capturePrograms) Close() error {
 		p.OnRename,
 		p.SampleExact,
 		p.SampleSized,
+		p.SampleWallExact,
+		p.SampleWallSized,
 	)
 }
 

@@ -399,7 +399,12 @@ func (e *Engine) hand(b []byte, sink capture.Sink) {
 			return
 		}
 		weight := e.timers.Weight(s.CPU, s.Time)
+		ran := word(b[offAsleep:])
 		for _, i := range e.events.ticks {
+			if int(i) == e.events.wall && ran > 0 {
+				e.give(sink, i, ran, capture.Running)
+				continue
+			}
 			e.give(sink, i, weight, capture.Running)
 		}
 	case eventAway:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 
 	"github.com/cilium/ebpf"
@@ -89,11 +90,22 @@ func loadVariant(opts capture.Options, ev *events, variant Variant, ringSize int
 	if err != nil {
 		return nil, fmt.Errorf("read the BPF programs built into candid: %w", err)
 	}
-	name, other := "sample_exact", "sample_sized"
-	if variant == Sized {
-		name, other = other, name
+	name := "sample_"
+	if ev.wall >= 0 {
+		name += "wall_"
+	} else {
+		delete(spec.Maps, "aways")
 	}
-	delete(spec.Programs, other)
+	if variant == Sized {
+		name += "sized"
+	} else {
+		name += "exact"
+	}
+	for other := range spec.Programs {
+		if strings.HasPrefix(other, "sample_") && other != name {
+			delete(spec.Programs, other)
+		}
+	}
 	if err := configure(spec, opts, ringSize); err != nil {
 		return nil, err
 	}

@@ -94,7 +94,7 @@ func TestUnprivileged(t *testing.T) {
 		t.Skipf("kernel.perf_event_paranoid is %s: users may do either everything or nothing", p)
 	}
 	got := runAsUser(t)
-	for _, want := range []string{"bpf: load the BPF programs: not permitted", "perf: open perf event cpu-clock of the whole machine: not permitted", "BPF is not permitted", "engine perf-thread", "threads 3"} {
+	for _, want := range []string{"bpf: load the BPF programs: not permitted", "perf: open perf event cpu of the whole machine: not permitted", "BPF is not permitted", "engine perf-thread", "threads 3"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in what it said", want)
 		}

@@ -9,7 +9,7 @@
  * How much of that time it waited for a CPU is the kernel's own account
  * (sched_info), so wakeups need not be watched.
  */
-#include "copy.h"
+#include "away.h"
 
 /* Set by the loader. */
 const volatile __u64 min_sleep = 0;   /* of off-cpu, ns; 0: it is not asked for */
@@ -18,24 +18,6 @@ const volatile __u32 skip = 0;	      /* frames between a program and the schedul
 
 /* Set by the reader: CLOCK_MONOTONIC, ns; threads that sleep already do so from then on. */
 __u64 started = 0;
-
-/* A thread's time off the CPU. The rests are time that is yet to make a sample. */
-struct away {
-	__u64 since;	  /* 0: it is on a CPU */
-	__u64 delay;	  /* what it had waited for a CPU before */
-	__u64 sleep_rest; /* of off-cpu */
-	__u64 wall_rest;
-	__u64 ready_rest;
-	__u32 state;
-	__u32 pad;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct away);
-} aways SEC(".maps");
 
 /* A part of least to begin with, so that what is left at the end is made good on average. */
 INLINE __u64 part(__u64 least)
@@ -56,6 +38,7 @@ INLINE struct away *track(struct task_struct *task)
 	a->sleep_rest = part(min_sleep);
 	a->wall_rest = part(wall_period);
 	a->ready_rest = part(wall_period);
+	a->ran = part(wall_period);
 	return a;
 }
 
@@ -67,21 +50,36 @@ INLINE __u32 state_of(struct task_struct *task)
 	return state & 2 ? UNINTERRUPTIBLE : SLEEPING; /* TASK_UNINTERRUPTIBLE */
 }
 
+/* ns; a wakeup is not longer before its switch, or its thread has waited. */
+#define EARLY 10000000
+
 SEC("tp_btf/sched_switch")
 int on_leave(__u64 *ctx)
 {
 	struct task_struct *prev = (struct task_struct *)ctx[1];
+	struct task_struct *next = (struct task_struct *)ctx[2];
+	__u64 now = bpf_ktime_get_ns();
 	struct away *a;
 
-	if (prev->flags & PF_KTHREAD)
-		return 0;
-	a = bpf_task_storage_get(&aways, prev, 0, 0);
-	if (!a)
-		return 0;
-	/* What is preempted on its way to sleep does not sleep yet. */
-	a->state = ctx[0] & 1 ? RUNNABLE : state_of(prev);
-	a->delay = prev->sched_info.run_delay;
-	a->since = bpf_ktime_get_ns();
+	if (!(prev->flags & PF_KTHREAD) && (a = bpf_task_storage_get(&aways, prev, 0, 0))) {
+		/* What is preempted on its way to sleep does not sleep yet. */
+		a->state = ctx[0] & 1 ? RUNNABLE : state_of(prev);
+		a->delay = prev->sched_info.run_delay;
+		a->since = now;
+		if (a->on && a->on < now)
+			a->ran += now - a->on;
+		a->on = 0;
+		__u64 charged = prev->se.sum_exec_runtime - a->charged;
+		if (a->back && charged < EARLY + (now - a->back) && charged > now - a->back) {
+			a->ran += charged - (now - a->back);
+			a->early += charged - (now - a->back);
+		}
+	}
+	if (!(next->flags & PF_KTHREAD) && (a = bpf_task_storage_get(&aways, next, 0, 0))) {
+		a->back = now;
+		a->on = now;
+		a->charged = next->se.sum_exec_runtime;
+	}
 	return 0;
 }
 
@@ -136,17 +134,21 @@ INLINE int on_back(void *ctx, int exact)
 	if (!a || !a->since)
 		return 0;
 	h.time = bpf_ktime_get_ns();
-	__u64 since = a->since;
+	__u64 since = a->since, back = a->back;
 	a->since = 0;
 	if (since < started)
 		since = started;
-	if (!started || h.time <= since)
+	if (!started || back <= since)
 		return 0;
-	__u64 time = h.time - since, ready = task->sched_info.run_delay - a->delay;
+	__u64 time = back - since, ready = task->sched_info.run_delay - a->delay;
 	if (a->state == RUNNABLE || ready > time)
 		ready = time;
-	h.weight = due(time - ready, min_sleep, &a->sleep_rest);
-	h.asleep = due(time - ready, wall_period, &a->wall_rest);
+	__u64 slept = time - ready;
+	__u64 early = slept < a->early ? slept : a->early;
+	slept -= early;
+	a->early -= early;
+	h.weight = due(slept, min_sleep, &a->sleep_rest);
+	h.asleep = due(slept, wall_period, &a->wall_rest);
 	h.ready = due(ready, wall_period, &a->ready_rest);
 	if (!h.weight && !h.asleep && !h.ready)
 		return 0;
@@ -238,6 +240,8 @@ int each(struct bpf_iter__task *ctx)
 			a->delay = task->sched_info.run_delay;
 			a->state = state_of(task);
 			a->since = bpf_ktime_get_ns();
+		} else if (task->on_cpu && !a->on) {
+			a->on = bpf_ktime_get_ns();
 		}
 	}
 	struct look *l = bpf_map_lookup_elem(&looks, &zero);

@@ -5,9 +5,9 @@
  * What runs while a thread is stopped by a perf event, and what tells of
  * threads and processes that begin and end.
  */
-#include "copy.h"
+#include "away.h"
 
-INLINE int on_event(struct bpf_perf_event_data *ctx, int exact)
+INLINE int on_event(struct bpf_perf_event_data *ctx, int exact, int wall)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct head h = {};
@@ -23,6 +23,18 @@ INLINE int on_event(struct bpf_perf_event_data *ctx, int exact)
 	h.time = bpf_ktime_get_ns();
 	h.weight = ctx->sample_period;
 	h.event = bpf_get_attach_cookie(ctx);
+	if (wall) {
+		/*
+		 * Of wall time, the sample stands for what the thread ran since the last: its
+		 * samples are all the time that it ran, also if it keeps step with the timer.
+		 */
+		struct away *a = bpf_task_storage_get(&aways, task, 0, 0);
+		if (a && a->on && a->on < h.time) {
+			h.asleep = a->ran + h.time - a->on;
+			a->ran = 0;
+			a->on = h.time;
+		}
+	}
 	struct work *w;
 	__s64 kernel_bytes = 0;
 	if (FROM_USER(&ctx->regs)) {
@@ -42,13 +54,26 @@ INLINE int on_event(struct bpf_perf_event_data *ctx, int exact)
 SEC("perf_event")
 int sample_exact(struct bpf_perf_event_data *ctx)
 {
-	return on_event(ctx, 1);
+	return on_event(ctx, 1, 0);
 }
 
 SEC("perf_event")
 int sample_sized(struct bpf_perf_event_data *ctx)
 {
-	return on_event(ctx, 0);
+	return on_event(ctx, 0, 0);
+}
+
+/* The same where wall time is asked for. */
+SEC("perf_event")
+int sample_wall_exact(struct bpf_perf_event_data *ctx)
+{
+	return on_event(ctx, 1, 1);
+}
+
+SEC("perf_event")
+int sample_wall_sized(struct bpf_perf_event_data *ctx)
+{
+	return on_event(ctx, 0, 1);
 }
 
 /* What happens to targets. */

@@ -73,7 +73,7 @@ struct sample {
 	__u32 syscall; /* the number of the call that the thread is in, plus 1 */
 	__u32 state;
 	__u32 pad;
-	__u64 asleep; /* of AWAY: what the sample stands for in wall time, asleep */
+	__u64 asleep; /* what the sample stands for in wall time; of AWAY, asleep */
 	__u64 ready;  /* and waiting for a CPU */
 	struct user_regs regs;
 };

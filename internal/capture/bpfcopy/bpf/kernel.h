@@ -125,14 +125,20 @@ struct sched_info {
 	unsigned long long run_delay;
 } RELOCATED;
 
+struct sched_entity {
+	unsigned long long sum_exec_runtime;
+} RELOCATED;
+
 struct task_struct {
 	unsigned int __state;
 	unsigned int flags;
+	struct sched_entity se;
 	struct sched_info sched_info;
 	__s32 pid;
 	__s32 tgid;
 	struct mm_struct *mm;
 	struct signal_struct *signal;
+	int on_cpu;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	char comm[16];
