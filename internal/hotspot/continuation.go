@@ -102,9 +102,15 @@ func (vm *VM) continuationEntry(c *walk.Cursor) (uint64, bool) {
 // bytes.
 const maxThawed = 64 << 10
 
-// entryAbove looks for the ContinuationEntry above the Cursor.
+// entryAbove looks for the ContinuationEntry above the Cursor: where the thread
+// says that it is, else in the copy, where an old one may still lie about.
 func (vm *VM) entryAbove(c *walk.Cursor) (uint64, bool) {
 	sp := c.Regs.SP()
+	if thread, ok := vm.javaThread(c.TID); ok && vm.off.contEntry != absent {
+		if at, ok := vm.peek.u64(thread + vm.off.contEntry); ok && at >= sp && at-sp < maxThawed && vm.isContinuationEntry(c, at) {
+			return at, true
+		}
+	}
 	for at := (sp + 7) &^ 7; at < sp+maxThawed && c.InCopy(at+entryFrame-8); at += 8 {
 		// All of it has to look so: two objects, the flag of virtual threads and the
 		// size of arguments, a place on the stack or none, a small number.
@@ -133,6 +139,9 @@ func (l *leaf) thawing() (f found, ok bool) {
 	if made < 0 || bytes.Contains(l.code[made:l.off], setRSP) || !bytes.Contains(l.code[l.off:], setRSP) {
 		return f, false
 	}
+	if l.vm.off.contEntry == absent {
+		l.learnEntry()
+	}
 	entry, ok := l.vm.entryAbove(l.c)
 	if !ok {
 		return f, false
@@ -143,6 +152,18 @@ func (l *leaf) thawing() (f found, ok bool) {
 	f.fp, ok1 = l.c.Word(f.sp - 16)
 	l.vm.stepping.prov = walk.Derived
 	return f, ok && ok1
+}
+
+// learnEntry reads where a thread has its innermost ContinuationEntry out of the
+// return barrier, which switches to it: mov rsp,[r15+n]. JDK 25+ publishes it.
+func (l *leaf) learnEntry() {
+	at := bytes.Index(l.code, []byte{0x49, 0x8B, 0xA7})
+	if at < 0 || len(l.code) < at+7 {
+		return
+	}
+	if n := binary.LittleEndian.Uint32(l.code[at+3:]); n < 1<<14 && n&7 == 0 {
+		l.vm.off.contEntry = uint64(n)
+	}
 }
 
 // setRSP is mov rsp,rbx.

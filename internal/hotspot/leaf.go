@@ -34,6 +34,11 @@ func (vm *VM) stepLeaf(c *walk.Cursor) walk.Verdict {
 			return walk.Stepped
 		}
 		f, ok = l.callerX86()
+		// The wrapper of Continuation.yield switches stacks on its way out, where only
+		// its code tells what it returns by.
+		if l.guessed && b.kind == blobNativeMethod && vm.stepByReading(c, b, pc) {
+			return walk.Stepped
+		}
 	}
 	if ok && l.plausible(f.ra) {
 		return vm.leave(l, f)

@@ -68,6 +68,8 @@ type leaf struct {
 	sp   uint64
 	fp   uint64
 	fs   uint64
+
+	guessed bool // the caller is the next word that may be a return address
 }
 
 // known says whether the code around pc could be read.
@@ -357,6 +359,7 @@ func (l *leaf) callerX86() (found, bool) {
 		from = l.sp + l.fs - 8
 	}
 	if g, found := l.search(from, (*VM).validRA); found {
+		l.guessed = true
 		return g, true
 	}
 	return f, ok && l.vm.codeRA(f.ra)

@@ -14,7 +14,7 @@ type offsets struct {
 	savedExceptionPC uint64
 	vframeArrayHead  uint64 // not null while frames are being replaced by deoptimization
 	vthread          uint64 // OopHandle of the mounted virtual thread's object; JDK 21+
-	contEntry        uint64 // innermost ContinuationEntry; JDK 25+
+	contEntry        uint64 // innermost ContinuationEntry; published by JDK 25+, learnEntry before
 	stackBase        uint64 // highest address of the stack
 	stackSize        uint64
 	osThread         uint64

@@ -286,7 +286,4 @@ func (st *pathState) load(a x86asm.Arg, from place) {
 			return
 		}
 	}
-	if from.base == cpu.RSP && from.off < 0 {
-		g.from = lost // below the stack at the start: nothing is there yet
-	}
 }

@@ -74,6 +74,21 @@ func TestReader(t *testing.T) {
 }
 
 // Stubs of SHA-512 align the stack, and keep the old stack pointer on it.
+// Where the stack was switched to one that begins below its pointer, the caller's
+// frame pointer lies there too.
+func TestReaderSwitched(t *testing.T) {
+	var r Reader
+	rule := r.Rule(machineCode(t, "488be3 4883ec10 5d c3"), 0x1000, 0x1003, true)
+	if rule == nil || rule.CFAReg != cpu.RSP || rule.CFAOff != 0 || len(rule.Saves) != 1 || rule.Saves[0].Reg != cpu.RBP || rule.Saves[0].Off != -16 {
+		t.Errorf("%+v", rule)
+	}
+	// pop rbp; ret behind it, with nothing below the pointer.
+	rule = r.Rule(machineCode(t, "488be3 5d c3"), 0x1000, 0x1003, true)
+	if rule == nil || rule.CFAOff != 16 || len(rule.Saves) != 1 || rule.Saves[0].Off != -16 {
+		t.Errorf("%+v", rule)
+	}
+}
+
 func TestReaderAligned(t *testing.T) {
 	// push rbp; push r15; mov rax,rsp; sub rsp,0x98; and rsp,-32; mov [rsp+0x90],rax;
 	// nop; mov rsp,[rsp+0x90]; pop r15; pop rbp; ret

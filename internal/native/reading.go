@@ -274,6 +274,8 @@ func (st *pathState) result(below bool) *ehframe.Rule {
 		switch {
 		case g.from == untouched:
 			r.Keep |= 1 << reg
+		case g.from == loaded && g.at.base == cpu.RSP && g.at.off < 0 && st.sp.off >= 0:
+			// Below the stack at the start: nothing is there yet.
 		case g.from == loaded && g.at.base == st.sp.base && g.at.off < st.sp.off:
 			r.Saves = append(r.Saves, ehframe.Save{Reg: reg, How: ehframe.AtCFA, Off: g.at.off - r.CFAOff})
 			r.Keep |= 1 << reg
