@@ -299,7 +299,7 @@ func TestTopRefusals(t *testing.T) {
 	}
 	defer func() { idle.Process.Kill(); idle.Wait() }()
 	time.Sleep(200 * time.Millisecond) // for its start
-	program(t, "spin") // something runs on an idle machine too
+	program(t, "spin")                 // something runs on an idle machine too
 	if out := ok(t, "top", "--once", "-a", "-d", "1s", "--rows", "3").out; !strings.HasPrefix(out, "the whole machine: ") {
 		t.Errorf("of the whole machine:\n%s", out)
 	}
