@@ -208,6 +208,11 @@ func (l *leaf) readable() bool {
 			return false
 		}
 	case blobContinuation:
+	case blobNativeMethod:
+		// Intrinsics of method handles have no frame and jump to what they find.
+		if l.fs != 0 {
+			return false
+		}
 	case blobRuntimeStub:
 		// C1's allocation stubs try without a frame first.
 		if l.fs >= 16 && (!l.known() || l.off > bytes.Index(l.code, pushMove)) {

@@ -22,6 +22,7 @@ var wrapperRules = []leafRule{
 	{before: pat("C9"), at: pat("49 81 7F ?? ?? ?? ?? ?? 0F 85 ?? ?? ?? ?? C3"), place: onTop},
 	{before: pat("C9"), at: pat("49 83 7F ?? ?? 0F 85 ?? ?? ?? ?? C3"), place: onTop},
 	{before: pat("0F 85 ?? ?? ?? ?? C3"), at: pat("E9"), place: onTop},
+	{when: (*leaf).pollsLeft, place: onTop},
 	{when: func(l *leaf) bool { return l.fp == l.sp+l.fs-16 }, place: inBuilt},
 	{before: pat("55"), place: underSaved},
 	{when: (*leaf).moves, place: underSaved},
@@ -32,6 +33,23 @@ var wrapperRules = []leafRule{
 	{place: byFP},
 }
 
+// pollsLeft says whether a wrapper has left its frame before it polls for its
+// return (25+): leave; test byte [r15+n],1; je; mov r10,pc; mov [r15+saved],r10; jmp;
+// cmp [r15+pending_exception],0; jne; ret; jmp.
+func (l *leaf) pollsLeft() bool {
+	if !l.known() {
+		return false
+	}
+	for i := l.off - 1; i >= max(0, l.off-48); i-- {
+		if leftAndPolls.at(l.code, i) {
+			return true
+		}
+	}
+	return false
+}
+
+var leftAndPolls = pat("C9 41 F6 47 ?? 01 74")
+
 // runtimeRules are of the stubs through which compiled code calls the VM.
 var runtimeRules = []leafRule{
 	{at: pat("48 8F"), place: inPushed},
@@ -41,15 +59,15 @@ var runtimeRules = []leafRule{
 	{at: pat("5D"), place: underSaved},
 	{before: pat("5D"), at: pat("E9"), place: onTop},
 	{before: pat("5D"), at: pat("FF E0"), place: onTop},
-	{before: pat("5D"), at: pat("41 FF E2"), place: onTop},
+	{before: pat("5D"), at: pat("41 FF"), place: onTop},
 	// A pending exception is forwarded with the frame gone: mov [r15+result],0;
 	// mov rax,[r15+exception]; jmp.
 	{before: pat("5D"), at: pat("49 C7 87"), place: onTop},
 	{before: pat("5D 49 C7 87 ?? ?? ?? ?? ?? ?? ?? ??"), at: pat("49 8B 47"), place: onTop},
 	{before: pat("5D 49 C7 87 ?? ?? ?? ?? ?? ?? ?? ?? 49 8B 47 ??"), at: pat("E9"), place: onTop},
-	// The rethrow stub pops its return address: pop rbp; pop rdx; jmp r10.
+	// The rethrow stub pops its return address: pop rbp; pop rdx; jmp r10, or r11.
 	{before: pat("5D"), at: pat("5A"), place: onTop},
-	{before: pat("5D 5A"), at: pat("41 FF E2"), place: inRDXPlace},
+	{before: pat("5D 5A"), at: pat("41 FF"), place: inRDXPlace},
 	// C1's handle_exception_from_callee: leave; pop rcx; jmp rcx.
 	{before: pat("C9"), at: pat("59"), place: onTop},
 	{before: pat("C9 59"), at: pat("FF E1"), place: inRCXPlace},

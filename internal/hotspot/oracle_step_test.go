@@ -93,14 +93,14 @@ func oracleRuns(jdk int) []oracleRun {
 	add(true, "mixed", "-XX:UseSSE=2 -XX:UseAVX=0", 8, 17, 25)
 	add(true, "mixed", "-XX:+UnlockDiagnosticVMOptions -XX:+StressLCM -XX:+StressGCM", 17, 21, 25, 27)
 	add(true, "mixed", "-XX:+UnlockDiagnosticVMOptions -XX:+StressIGVN -XX:+StressCCP", 21, 25, 27)
-	add(true, "mixed", "-XX:+UnlockDiagnosticVMOptions -XX:+GuaranteedSafepointInterval=1", 8, 17)
+	add(true, "mixed", "-XX:+UnlockDiagnosticVMOptions -XX:GuaranteedSafepointInterval=1", 8, 17)
 	add(true, "mixed", "-XX:-UseOnStackReplacement", 8, 17, 25)
 	add(true, "mixed", "-XX:-Inline", 8, 11, 17, 21, 25, 27)
 	add(true, "mixed", "-XX:+UnlockDiagnosticVMOptions -XX:-UseSHA -XX:-UseAES", 8, 25)
 	add(true, "mixed", "-XX:LockingMode=1", 21, 25)
 	add(true, "mixed", "-XX:-UseBiasedLocking", 8, 11)
 	add(true, "mixed", "-XX:-UseOptoBiasInlining -XX:+UseBiasedLocking -XX:BiasedLockingStartupDelay=0", 8, 11)
-	add(true, "mixed", "-XX:-ImplicitNullChecks -XX:-DoEscapeAnalysis", 8, 17, 25)
+	add(true, "mixed", "-XX:-DoEscapeAnalysis", 8, 17, 25)
 	return runs
 }
 
@@ -148,8 +148,25 @@ func startStepped(t testing.TB, major int, args ...string) *exec.Cmd {
 		}
 	}
 	cmd.Process.Kill()
-	t.Skipf("java %v did not start: %s", args, errs.String())
+	cmd.Wait()
+	if strings.Contains(errs.String(), "VM option") || strings.Contains(errs.String(), "not supported") {
+		t.Skipf("this JVM does not take %v: %s", args, errs.String())
+	}
+	t.Fatalf("java %v did not start: %s", args, errs.String())
 	return nil
+}
+
+// trace stops a thread to step it.
+func trace(t *testing.T, tid int) *oracle.Tracer {
+	t.Helper()
+	tr, err := oracle.Attach(tid)
+	if errors.Is(err, os.ErrPermission) && os.Getuid() != 0 {
+		t.Skipf("cannot trace a thread here: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
 }
 
 // threadNamed finds a thread of a process by its name, or by how it begins if
@@ -252,10 +269,7 @@ func runOracle(t *testing.T, r oracleRun, classes string) int {
 
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	tr, err := oracle.Attach(tid)
-	if err != nil {
-		t.Skipf("cannot trace a thread here: %v", err)
-	}
+	tr := trace(t, tid)
 	defer tr.Detach()
 	s := &stepped{t: t, vm: vm, tr: tr}
 	seed := oracleSeed()

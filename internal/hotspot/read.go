@@ -39,7 +39,8 @@ func (vm *VM) readRule(b *blob, pc uint64) *ehframe.Rule {
 		r.rules = make(map[reading]*ehframe.Rule)
 	}
 	if code := vm.codeOf(b); code != nil {
-		rule = r.reader.Rule(code, b.codeBegin, pc, b.nm == nil)
+		tails := b.nm == nil || b.kind == blobNativeMethod && b.frameSize == 0
+		rule = r.reader.Rule(code, b.codeBegin, pc, tails)
 	}
 	r.rules[at] = rule
 	return rule

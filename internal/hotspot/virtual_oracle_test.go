@@ -59,10 +59,7 @@ func runVirtualOracle(t *testing.T, major int, flags string, steps int) {
 	tid := threadNamed(t, p, "ForkJoi*")
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	tr, err := oracle.Attach(tid)
-	if err != nil {
-		t.Skipf("cannot trace a thread here: %v", err)
-	}
+	tr := trace(t, tid)
 	defer tr.Detach()
 	s := &stepped{t: t, vm: vm, tr: tr}
 	seed := oracleSeed()
