@@ -169,8 +169,8 @@ func checkSleepers(t *testing.T, p *profile.Profile) {
 }
 
 // Wall time is all of each thread's life, split by what it did as the kernel
-// counts it, and off-cpu beside it the same sleeps. One of the threads keeps step
-// with the sampling: a nap may end early when a timer interrupts anyway.
+// counts it, and off-cpu beside it the same sleeps. One of the threads naps so often
+// that much of what the kernel charges to it lies before its switches.
 func TestWallTruth(t *testing.T) {
 	p, list := recordShares(t, Options{Events: []string{"wall", "off-cpu"}, Hz: 499})
 	for _, k := range list {

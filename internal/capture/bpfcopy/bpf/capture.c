@@ -26,7 +26,7 @@ INLINE int on_event(struct bpf_perf_event_data *ctx, int exact, int wall)
 	if (wall) {
 		/*
 		 * Of wall time, the sample stands for what the thread ran since the last: its
-		 * samples are all the time that it ran, also if it keeps step with the timer.
+		 * samples are all the time that it ran by the kernel's account, as its sleeps are.
 		 */
 		struct away *a = bpf_task_storage_get(&aways, task, 0, 0);
 		if (a && a->on && a->on < h.time) {
