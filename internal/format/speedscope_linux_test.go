@@ -99,7 +99,7 @@ func TestSpeedscopeReadsThem(t *testing.T) {
 				t.Fatal(err)
 			}
 			b := chromium.Open(t, 1600, 4000) // all rows are on the page
-			b.Show("file://"+app+"#localProfilePath="+script, "document.body.innerText.includes('Sandwich')")
+			b.Show("file://"+app+"#localProfilePath="+script, "document.body && document.body.innerText.includes('Sandwich')")
 			b.Key("3")
 			b.Until("document.body.innerText.includes('Symbol Name\\n')")
 			got := table(t, b.Text("document.body.innerText"))

@@ -128,16 +128,16 @@ func (vm *VM) entryAbove(c *walk.Cursor) (uint64, bool) {
 	return 0, false
 }
 
-// thawing finds the caller of the stub that brings frames back from the heap while
-// it has made room for them: sub rsp,rbx; … call; …; mov rsp,rbx. None of the
-// virtual thread's frames is where it will be, so that is the carrier's.
+// thawing finds the caller of the stubs that bring frames back from the heap, up to
+// where they have switched to them: mov rsp,rbx. Before, room is made on the stack
+// (sub rsp,rbx), and none of the virtual thread's frames is where it will be, so
+// that is the carrier's.
 func (l *leaf) thawing() (f found, ok bool) {
-	if !l.known() {
+	if !l.known() || l.switched() {
 		return f, false
 	}
-	made := bytes.LastIndex(l.code[:l.off], []byte{0x48, 0x2B, 0xE3})
-	if made < 0 || bytes.Contains(l.code[made:l.off], setRSP) || !bytes.Contains(l.code[l.off:], setRSP) {
-		return f, false
+	if popRCX.at(l.code, l.off) {
+		return l.read(onTop) // as it was called
 	}
 	if l.vm.off.contEntry == absent {
 		l.learnEntry()
@@ -154,10 +154,26 @@ func (l *leaf) thawing() (f found, ok bool) {
 	return f, ok && ok1
 }
 
+// switched says whether the last of those stubs has switched to the frames. All but
+// the first begin with mov rsp,[r15+n].
+func (l *leaf) switched() bool {
+	done := bytes.LastIndex(l.code[:l.off], setRSP)
+	return done >= 0 && !fromEntry.at(l.code, l.off) && bytes.LastIndex(l.code[:l.off], entrySP) < done
+}
+
+// popRCX begins the first: it takes its return address off the stack.
+var popRCX = pat("59 49 8B FF")
+
+// entrySP is mov rsp,[r15+n] without n.
+var (
+	entrySP   = []byte{0x49, 0x8B, 0xA7}
+	fromEntry = pat("49 8B A7")
+)
+
 // learnEntry reads where a thread has its innermost ContinuationEntry out of the
 // return barrier, which switches to it: mov rsp,[r15+n]. JDK 25+ publishes it.
 func (l *leaf) learnEntry() {
-	at := bytes.Index(l.code, []byte{0x49, 0x8B, 0xA7})
+	at := bytes.Index(l.code, entrySP)
 	if at < 0 || len(l.code) < at+7 {
 		return
 	}

@@ -30,10 +30,15 @@ func (vm *VM) stepLeaf(c *walk.Cursor) walk.Verdict {
 	if c.Regs.Arch == cpu.ARM64 {
 		f, ok = l.callerAArch64()
 	} else {
-		if l.readable() && vm.stepByReading(c, b, pc) {
+		if b.kind == blobContinuation {
+			f, ok = l.thawing()
+		}
+		if !ok && l.readable() && vm.stepByReading(c, b, pc) {
 			return walk.Stepped
 		}
-		f, ok = l.callerX86()
+		if !ok {
+			f, ok = l.callerX86()
+		}
 		// The wrapper of Continuation.yield switches stacks on its way out, where only
 		// its code tells what it returns by.
 		if l.guessed && b.kind == blobNativeMethod && vm.stepByReading(c, b, pc) {

@@ -317,10 +317,6 @@ func (l *leaf) callerX86() (found, bool) {
 		if f, ok := l.rebuilding(); ok {
 			return f, true
 		}
-	case blobContinuation:
-		if f, ok := l.thawing(); ok {
-			return f, true
-		}
 	}
 	p, ok := l.match(l.rulesX86())
 	if !ok {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -132,11 +133,23 @@ func (c *Child) Kill() {
 	_, _ = c.proc.Wait()
 }
 
+// What executes the command must be the first thread: perf events and probes that
+// were put on it would stay behind with it, as the kernel lets the thread that
+// executes a program take its place.
+func init() {
+	if waiting() {
+		runtime.LockOSThread() // the main goroutine is on it while packages begin
+	}
+}
+
+// waiting says whether this is the copy of candid that becomes the command.
+func waiting() bool { return len(os.Args) >= 3 && os.Args[0] == trampolineName }
+
 // Trampoline must be the first thing that main does. In a copy of candid that
 // Start started it waits for Release and becomes the command; it never returns
 // there. Everywhere else it does nothing.
 func Trampoline() {
-	if len(os.Args) < 3 || os.Args[0] != trampolineName {
+	if !waiting() {
 		return
 	}
 	unix.CloseOnExec(wordFD)

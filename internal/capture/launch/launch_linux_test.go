@@ -12,6 +12,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	for range 20 {
+		time.Sleep(50 * time.Microsecond) // goroutines come back on any thread
+	}
 	Trampoline()
 	os.Exit(m.Run())
 }
@@ -143,5 +146,26 @@ func TestKillBeforeRelease(t *testing.T) {
 	}
 	if err := syscall.Kill(child.PID, 0); err == nil {
 		t.Error("the waiting process is still there")
+	}
+}
+
+// It is the first thread that waits, and that becomes the command: what was put on
+// it stays.
+func TestFirstThreadWaits(t *testing.T) {
+	for range 20 {
+		child := start(t, "true")
+		var what []byte
+		for range 500 {
+			// The first thread is in read(3): nothing else is waited for like that.
+			what, _ = os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", child.PID, child.PID))
+			if strings.HasPrefix(string(what), fmt.Sprintf("%d 0x%x ", syscall.SYS_READ, wordFD)) {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if !strings.HasPrefix(string(what), fmt.Sprintf("%d 0x%x ", syscall.SYS_READ, wordFD)) {
+			t.Errorf("the first thread is in %q", what)
+		}
+		child.Kill()
 	}
 }
