@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/golang"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -152,12 +151,17 @@ func (s *subject) checkGo(t *testing.T, sc *goScore) {
 }
 
 // goStack gives the bounds of the stack that the thread is on, 0 if they are not
-// known: those of the running g, if the stack pointer is within.
+// known: those of the running g, if the stack pointer is within. The g is read
+// from the thread's own storage, just below its base: R14 holds something else
+// while it is loaded anew after a call of assembler code.
 func (s *subject) goStack() (low, high uint64) {
-	regs := s.tr.Regs()
-	low, ok1 := s.tr.Memory().Word(regs.R[cpu.R14])
-	high, ok2 := s.tr.Memory().Word(regs.R[cpu.R14] + 8)
-	if sp := regs.SP(); !ok1 || !ok2 || sp < low || sp >= high {
+	g, ok := s.tr.Memory().Word(s.tr.ThreadPointer() - 8)
+	if !ok {
+		return 0, 0
+	}
+	low, ok1 := s.tr.Memory().Word(g)
+	high, ok2 := s.tr.Memory().Word(g + 8)
+	if sp := s.tr.SP(); !ok1 || !ok2 || sp < low || sp >= high {
 		return 0, 0
 	}
 	return low, high

@@ -159,6 +159,9 @@ func (t *Tracer) PC() uint64 { return t.regs.Rip }
 // SP is the stack pointer.
 func (t *Tracer) SP() uint64 { return t.regs.Rsp }
 
+// ThreadPointer is the base of the thread's own storage: the FS register's.
+func (t *Tracer) ThreadPointer() uint64 { return t.regs.Fs_base }
+
 // Regs are the thread's registers, before the instruction at their PC.
 func (t *Tracer) Regs() cpu.Registers {
 	r := &t.regs
