@@ -59,7 +59,7 @@ func jstack(t testing.TB, major, pid int) map[int]*stackOfJstack {
 	cmd.Env = append(os.Environ(), "JAVA_TOOL_OPTIONS=-Dfile.encoding=UTF-8 -Dstdout.encoding=UTF-8 -Xmx64m")
 	out, err := cmd.Output()
 	if err != nil {
-		t.Skipf("jcmd of JDK %d does not work here: %v\n%s", major, err, out)
+		t.Fatalf("jcmd of JDK %d does not work here: %v\n%s", major, err, out)
 	}
 	threads := make(map[int]*stackOfJstack)
 	var now *stackOfJstack

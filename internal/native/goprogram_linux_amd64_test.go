@@ -64,34 +64,41 @@ func TestEveryInstructionOfAGoProgram(t *testing.T) {
 			}
 			t.Setenv("GOMAXPROCS", "1")
 			t.Setenv("GODEBUG", "asyncpreemptoff=1")
-			s := newSubject(t, exe)
-			if err := s.tr.Continue(100 * time.Millisecond); err != nil {
-				t.Fatal(err)
-			}
-			s.open(t)
-			var sc goScore
-			for range 10000 {
-				s.checkGo(t, &sc)
-				if err := s.tr.Step(); err != nil {
-					t.Fatal(err)
+			// The scheduler may leave the first thread idle: then another is tried.
+			for range 10 {
+				sc := stepGo(t, exe)
+				t.Logf("%+v", sc)
+				if sc.wrong > 0 {
+					t.Errorf("%d of %d stacks are right", sc.right, sc.right+sc.wrong)
+				}
+				if sc.endless > 0 {
+					t.Errorf("%d of 10000 stacks have no end", sc.endless)
+				}
+				if sc.right+sc.wrong >= 5000 || t.Failed() {
+					return
 				}
 			}
-			t.Logf("%+v", sc)
-			total := sc.right + sc.wrong
-			if total < 1000 {
-				t.Skip("the program's first thread was idle")
-			}
-			if sc.wrong*1000 > total {
-				t.Errorf("%d of %d stacks are right", sc.right, total)
-			}
-			if sc.endless > 0 {
-				t.Errorf("%d of 10000 stacks have no end", sc.endless)
-			}
-			if sc.leaving > 1000 {
-				t.Errorf("%d of 10000 instructions were not compared", sc.leaving)
-			}
+			t.Error("the program's first thread was idle ten times")
 		})
 	}
+}
+
+// stepGo steps a program that was just started 10,000 times.
+func stepGo(t *testing.T, exe string) (sc goScore) {
+	t.Helper()
+	s := newSubject(t, exe)
+	s.tr.StaysPopped = true
+	if err := s.tr.Continue(100 * time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	s.open(t)
+	for range 10000 {
+		s.checkGo(t, &sc)
+		if err := s.tr.Step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return sc
 }
 
 // goScore counts how the walker did over the instructions of a Go program.

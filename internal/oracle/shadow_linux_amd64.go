@@ -92,7 +92,7 @@ func (t *Tracer) follow(before *unix.PtraceRegs, delivered int) {
 		n--
 	}
 	if gone := s.entries[n:]; len(gone) > 0 {
-		if !t.executed.Ret && len(gone) <= 4 {
+		if !t.StaysPopped && !t.executed.Ret && len(gone) <= 4 {
 			if t.steps-s.looseAt > looseSteps {
 				s.loose = s.loose[:0]
 			}

@@ -28,6 +28,10 @@ var (
 type Tracer struct {
 	// Patience is how long Step waits for a system call to return.
 	Patience time.Duration
+	// StaysPopped: the program never carries a return address in a register to
+	// push it again. Set it where stacks are left and entered again at the same
+	// place, with old return addresses still lying there (Go's system stack).
+	StaysPopped bool
 
 	pid, tid int
 	cmd      *exec.Cmd // of Start
