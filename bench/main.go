@@ -57,6 +57,7 @@ var sections = []struct {
 	{"suspend", (*bench).suspend},
 	{"events", (*bench).events},
 	{"dump", (*bench).dump},
+	{"edges", (*bench).edges},
 }
 
 func main() {

@@ -269,7 +269,10 @@ var compiled = sync.OnceValues(func() (bin, why string) {
 		}
 	}
 	classes := filepath.Join(shared, "classes")
-	args := []string{"-d", classes, "../../workloads/Chain.java", "../../workloads/Truth.java"}
+	args := []string{"-d", classes}
+	for _, w := range []string{"Chain", "Truth", "Deep", "Crowd", "Births"} {
+		args = append(args, filepath.Join("..", "..", "workloads", w+".java"))
+	}
 	own, err := filepath.Glob("testdata/*.java")
 	if err != nil {
 		return "", err.Error()
