@@ -11,6 +11,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/format/collapsed"
 	"github.com/candid-profiler/candid/internal/format/html"
+	"github.com/candid-profiler/candid/internal/format/jfr"
 	"github.com/candid-profiler/candid/internal/format/pprof"
 	"github.com/candid-profiler/candid/internal/format/speedscope"
 	"github.com/candid-profiler/candid/internal/profile"
@@ -40,6 +41,8 @@ type entry struct {
 
 // entries are all formats, in the order in which help lists them.
 var entries = []entry{
+	{"jfr", []string{".jfr"}, "the JDK's jfr, JMC, IntelliJ, async-profiler; keeps everything", true,
+		func(w io.Writer, p *profile.Profile, _ Options) error { return jfr.Write(w, p) }},
 	{"pprof", []string{".pb.gz", ".pprof", ".pb"}, "go tool pprof, Pyroscope, Parca; keeps everything but single times", true,
 		func(w io.Writer, p *profile.Profile, _ Options) error { return pprof.Write(w, p) }},
 	{"html", []string{".html", ".htm"}, "a flame graph in one file that any browser opens", false,
@@ -169,5 +172,14 @@ func readable() string {
 			names = append(names, e.name+" ("+strings.Join(e.extensions, " ")+")")
 		}
 	}
-	return strings.Join(names, " and ")
+	return list(names)
+}
+
+// list joins names as people do.
+func list(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }

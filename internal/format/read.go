@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/candid-profiler/candid/internal/format/collapsed"
+	"github.com/candid-profiler/candid/internal/format/jfr"
 	"github.com/candid-profiler/candid/internal/format/pprof"
 	"github.com/candid-profiler/candid/internal/profile"
 )
@@ -38,11 +39,23 @@ func Read(path string) (*profile.Profile, error) {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	defer f.Close()
-	p, err := Decode(f)
+	p, err := decodeFile(f)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	return p, nil
+}
+
+// decodeFile reads a file, piece by piece if that is possible.
+func decodeFile(f *os.File) (*profile.Profile, error) {
+	st, err := f.Stat()
+	var head [4]byte
+	if err == nil && st.Mode().IsRegular() {
+		if n, _ := f.ReadAt(head[:], 0); jfr.Is(head[:n]) {
+			return jfr.Read(f, st.Size())
+		}
+	}
+	return Decode(f)
 }
 
 // Decode reads a profile whose content says which format it is in.
@@ -78,6 +91,9 @@ func decode(r io.Reader, limit int64) (*profile.Profile, error) {
 	data, err := io.ReadAll(in)
 	if err != nil {
 		return nil, cutOff(err)
+	}
+	if jfr.Is(data) {
+		return jfr.Read(bytes.NewReader(data), int64(len(data)))
 	}
 	return pprof.Parse(data)
 }
@@ -115,8 +131,6 @@ const sniffed = 4096
 func foreign(head []byte) string {
 	trimmed := bytes.TrimLeft(head, " \t\r\n\ufeff")
 	switch {
-	case bytes.HasPrefix(head, []byte("FLR\x00")):
-		return "a JFR recording"
 	case bytes.HasPrefix(head, []byte("PERFILE2")):
 		return "a recording of perf"
 	case bytes.HasPrefix(bytes.ToLower(trimmed), []byte("<!doctype")) || bytes.HasPrefix(bytes.ToLower(trimmed), []byte("<html")):

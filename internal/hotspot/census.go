@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/candid-profiler/candid/internal/javaname"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -253,7 +254,7 @@ func (c *Census) object(oop uint64) (Object, bool) {
 		if name = c.vm.className(klass); name == "" {
 			return Object{}, false
 		}
-		_, name = className(name)
+		_, name = javaname.Class(name)
 		name = printable(name)
 		c.classes[klass] = name
 	}

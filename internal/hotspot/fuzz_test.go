@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/candid-profiler/candid/internal/javaname"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -228,7 +229,7 @@ func FuzzNames(f *testing.F) {
 		if !utf8.ValidString(s) {
 			t.Fatalf("%q", s)
 		}
-		functionName(s, method)
+		javaname.Function(s, method)
 	})
 }
 

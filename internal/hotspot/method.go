@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/candid-profiler/candid/internal/javaname"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -233,7 +234,7 @@ func (vm *VM) readMethod(ptr uint64) *method {
 		return nil
 	}
 	m.class, m.name, m.signature, m.source = text[0], text[1], text[2], text[3]
-	m.function, m.raw = functionName(m.class, m.name)
+	m.function, m.raw = javaname.Function(m.class, m.name)
 	return m
 }
 

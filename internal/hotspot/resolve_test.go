@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/candid-profiler/candid/internal/javaname"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -108,7 +109,7 @@ func differs(major int, got []symbol.Frame, want []jstackFrame) string {
 		w := want[i]
 		dot := strings.LastIndexByte(w.function, '.')
 		// Up to 8 the JDK adds an identity hash to the names of anonymous classes.
-		plain, _ := className(decimalHash.ReplaceAllString(w.function[:dot], ""))
+		plain, _ := javaname.Class(decimalHash.ReplaceAllString(w.function[:dot], ""))
 		if name := plain + w.function[dot:]; g.Function != name {
 			return fmt.Sprintf("frame %d is %s, not %s", i, g.Function, name)
 		}

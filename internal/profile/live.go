@@ -27,3 +27,6 @@ func (b *Builder) Frames() []Frame { return b.p.Frames }
 
 // At gives a node of the trie.
 func (b *Builder) At(node uint32) Node { return b.nodes.At(node) }
+
+// Syscalls are the names of system calls so far; the first is none.
+func (b *Builder) Syscalls() []string { return b.p.Syscalls }

@@ -1,13 +1,15 @@
-package hotspot
+// Package javaname makes the names of classes and methods that people read of
+// those that a JVM has.
+package javaname
 
 import "strings"
 
-// functionName makes the name that people read from a class's internal name and
+// Function makes the name that people read from a class's internal name and
 // a method's: pkg.Class.method. Parts that the VM or the JDK generate and number
 // anew in each run are left out, so that stacks of different runs merge; raw is
 // the name with them, "" if there are none (FACTS C.5).
-func functionName(class, method string) (function, raw string) {
-	plain, exact := className(class)
+func Function(class, method string) (function, raw string) {
+	plain, exact := Class(class)
 	function = plain + "." + method
 	if exact != plain {
 		raw = exact + "." + method
@@ -15,8 +17,8 @@ func functionName(class, method string) (function, raw string) {
 	return function, raw
 }
 
-// className gives a class's name without and with its generated parts.
-func className(class string) (plain, exact string) {
+// Class gives a class's name without and with its generated parts.
+func Class(class string) (plain, exact string) {
 	base, suffix := class, ""
 	// Hidden classes: the name ends with + (15 and later; tools print /) and a number.
 	if i := strings.LastIndexAny(class, "+/"); i > 0 && strings.HasPrefix(class[i+1:], "0x") && isHex(class[i+3:]) {

@@ -1,0 +1,543 @@
+package jfr
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"strings"
+
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// Source is what samples refer to by number; a profile.Builder is one. What it
+// gave once does not change, but for threads and processes.
+type Source interface {
+	At(node uint32) profile.Node
+	Frames() []profile.Frame
+	Funcs() []profile.Func
+	Threads() []profile.Thread
+	Processes() []profile.Process
+	Syscalls() []string
+}
+
+// pool collects constants of one type until they are written.
+type pool struct {
+	typ int
+	n   int
+	b   []byte
+}
+
+// entry begins a constant.
+func (p *pool) entry(id uint64) {
+	p.n++
+	p.b = appendLong(p.b, id)
+}
+
+func (p *pool) long(v uint64) { p.b = appendLong(p.b, v) }
+func (p *pool) int(v int32)   { p.b = appendInt(p.b, v) }
+
+func (p *pool) flag(v bool) {
+	if v {
+		p.b = append(p.b, 1)
+	} else {
+		p.b = append(p.b, 0)
+	}
+}
+
+// constants are the tables of one chunk: what is in the file already, and what is
+// new since the last checkpoint. No number ever means something else: not later in
+// the file either, because readers keep constants from one chunk to the next.
+type constants struct {
+	src Source
+
+	symbols, classes, packages, methods pool
+	functions, frames, nodes, kinds     pool
+	traces, threads, syscalls           pool
+	fixed                               bool // what never changes is in the file
+
+	symbolOf, classOf, packageOf map[string]uint32
+	nextSymbol, nextClass        uint32
+	nextPackage                  uint32
+
+	haveFunc, haveFrame []bool   // by index in the source
+	nodeOf              []uint32 // by node of the source: its number in the file, 0: none yet
+	traceOf             []uint32 // the same of whole stacks
+	nextNode, nextTrace uint32
+	traceByHash         map[[2]uint64]uint32
+	kindOf              map[kind]uint32
+	nextKind            uint32
+	haveCall            []bool
+	threadOf            []uint32
+	nextThread          uint32
+
+	run     []byte   // nodes that are not in a pool yet
+	path    []uint32 // scratch
+	runFrom uint32
+}
+
+// kind is everything about a sample that few samples differ in.
+type kind struct {
+	event, call uint16
+	state       profile.State
+	end         walk.End
+	flags       profile.SampleFlags
+}
+
+func newConstants(src Source) *constants {
+	c := &constants{src: src, kindOf: map[kind]uint32{}}
+	c.symbols.typ, c.classes.typ, c.packages.typ, c.methods.typ = typeSymbol, typeClass, typePackage, typeMethod
+	c.functions.typ, c.frames.typ, c.nodes.typ, c.kinds.typ = typeFunction, typeFrame, typeNodes, typeKind
+	c.traces.typ, c.threads.typ, c.syscalls.typ = typeStackTrace, typeThread, typeSyscall
+	c.renew()
+	return c
+}
+
+// renew forgets what is in the file: a chunk has all constants that it needs.
+func (c *constants) renew() {
+	c.symbolOf, c.classOf, c.packageOf = map[string]uint32{}, map[string]uint32{}, map[string]uint32{}
+	c.traceByHash = map[[2]uint64]uint32{}
+	clear(c.haveFunc)
+	clear(c.haveFrame)
+	clear(c.nodeOf)
+	clear(c.traceOf)
+	clear(c.haveCall)
+	clear(c.threadOf)
+	clear(c.kindOf)
+	c.fixed = false
+}
+
+// at makes list long enough for index i.
+func at[T any](list []T, i uint32) []T {
+	if n := int(i) + 1 - len(list); n > 0 {
+		list = append(list, make([]T, n)...)
+	}
+	return list
+}
+
+// symbol gives the number of a text, 0 for none.
+func (c *constants) symbol(s string) uint64 {
+	if s == "" {
+		return 0
+	}
+	return c.named(s)
+}
+
+// named gives the number of a text, also of an empty one: where other readers look
+// they take no 0.
+func (c *constants) named(s string) uint64 {
+	id, ok := c.symbolOf[s]
+	if !ok {
+		c.nextSymbol++
+		id = c.nextSymbol
+		c.symbolOf[s] = id
+		c.symbols.entry(uint64(id))
+		c.symbols.b = appendSymbol(c.symbols.b, s)
+	}
+	return uint64(id)
+}
+
+// class gives the number of a class by its name with slashes.
+func (c *constants) class(name string) uint64 {
+	id, ok := c.classOf[name]
+	if !ok {
+		c.nextClass++
+		id = c.nextClass
+		c.classOf[name] = id
+		pkg := uint64(0)
+		if i := strings.LastIndexByte(name, '/'); i > 0 {
+			pkg = c.pkg(name[:i])
+		}
+		symbol := c.named(name)
+		c.classes.entry(uint64(id))
+		c.classes.long(0) // class loader
+		c.classes.long(symbol)
+		c.classes.long(pkg)
+		c.classes.int(0) // modifiers
+	}
+	return uint64(id)
+}
+
+func (c *constants) pkg(name string) uint64 {
+	id, ok := c.packageOf[name]
+	if !ok {
+		c.nextPackage++
+		id = c.nextPackage
+		c.packageOf[name] = id
+		symbol := c.symbol(name)
+		c.packages.entry(uint64(id))
+		c.packages.long(symbol)
+	}
+	return uint64(id)
+}
+
+// split gives a function as a class, with slashes, and a method. Native code's
+// class is its module.
+func split(f *profile.Func) (class, method string) {
+	if f.Module != "" {
+		return strings.Trim(f.Module, "[]"), f.Name
+	}
+	name := f.Name
+	if i := strings.IndexAny(name, "( "); i >= 0 {
+		name = name[:i]
+	}
+	i := strings.LastIndexByte(name, '.')
+	if i <= 0 || i+1 == len(f.Name) {
+		return "", f.Name
+	}
+	return strings.ReplaceAll(f.Name[:i], ".", "/"), f.Name[i+1:]
+}
+
+// joined is the name that a class and a method stand for.
+func joined(class, method string) string {
+	if class == "" {
+		return method
+	}
+	return strings.ReplaceAll(class, "/", ".") + "." + method
+}
+
+// nativeDescriptor stands where there are no parameters to tell of; what other
+// profilers write there, too.
+const nativeDescriptor = "()L;"
+
+// function gives the number of a function, as a method and as a function.
+func (c *constants) function(i uint32) uint64 {
+	id := uint64(i) + 1
+	c.haveFunc = at(c.haveFunc, i)
+	if c.haveFunc[i] {
+		return id
+	}
+	c.haveFunc[i] = true
+	f := &c.src.Funcs()[i]
+	class, method := split(f)
+	descriptor := f.Signature
+	if !strings.HasPrefix(descriptor, "(") {
+		descriptor = nativeDescriptor
+		if f.Module == "" && class != "" {
+			descriptor = "()" // a method whose parameters nobody told
+		}
+	}
+	classID, methodName, desc := c.class(class), c.named(method), c.named(descriptor)
+	c.methods.entry(id)
+	c.methods.long(classID)
+	c.methods.long(methodName)
+	c.methods.long(desc)
+	c.methods.int(0) // modifiers
+	c.methods.flag(false)
+
+	name := uint64(0)
+	if f.Module != "" || f.Name == "" || joined(class, method) != f.Name {
+		name = c.symbol(f.Name)
+	}
+	raw, signature, module, file := c.symbol(f.Raw), c.symbol(f.Signature), c.symbol(f.Module), c.symbol(f.File)
+	c.functions.entry(id)
+	c.functions.long(name)
+	c.functions.long(raw)
+	c.functions.long(signature)
+	c.functions.long(module)
+	c.functions.long(file)
+	c.functions.flag(f.NoName)
+	return id
+}
+
+func (c *constants) frame(i uint32) uint64 {
+	id := uint64(i) + 1
+	c.haveFrame = at(c.haveFrame, i)
+	if c.haveFrame[i] {
+		return id
+	}
+	c.haveFrame[i] = true
+	f := &c.src.Frames()[i]
+	function := c.function(f.Func)
+	c.frames.entry(id)
+	c.frames.long(function)
+	c.frames.int(f.Line)
+	c.frames.int(f.BCI + 1)
+	c.frames.long(uint64(f.Kind) + 1)
+	c.frames.long(uint64(f.Prov) + 1)
+	c.frames.int(int32(f.Flags))
+	c.frames.long(f.Addr)
+	return id
+}
+
+// maxRun is how many bytes of nodes are one constant.
+const maxRun = 64 << 10
+
+// node gives the number of a node of the trie; the root's is 0. New nodes get
+// the next numbers, callers before whom they call.
+func (c *constants) node(node uint32) uint32 {
+	c.nodeOf = at(c.nodeOf, node)
+	c.path = c.path[:0]
+	for ; node != profile.RootNode && c.nodeOf[node] == 0; node = c.src.At(node).Parent {
+		c.path = append(c.path, node)
+	}
+	parent := c.nodeOf[node] // of the root always 0
+	if len(c.path) == 0 {
+		return parent
+	}
+	if len(c.run) > maxRun {
+		c.endRun()
+	}
+	if len(c.run) == 0 {
+		c.runFrom = c.nextNode + 1
+	}
+	// A run: its first node's caller, how long it is, and each node's frame. All
+	// but the first are called by the node before.
+	for i := len(c.path) - 1; i >= 0; i-- {
+		id := c.frame(c.src.At(c.path[i]).Frame)
+		if i == len(c.path)-1 {
+			c.run = binary.AppendUvarint(c.run, uint64(parent))
+			c.run = binary.AppendUvarint(c.run, uint64(len(c.path)))
+		}
+		c.run = binary.AppendUvarint(c.run, id)
+		c.nextNode++
+		c.nodeOf[c.path[i]] = c.nextNode
+	}
+	return c.nextNode
+}
+
+// endRun makes a constant of the nodes since the last one. Its number is that
+// of the first of them.
+func (c *constants) endRun() {
+	if len(c.run) == 0 {
+		return
+	}
+	c.nodes.entry(uint64(c.runFrom))
+	c.nodes.b = appendBytes(c.nodes.b, c.run)
+	c.run = c.run[:0]
+}
+
+// frameTypes are what other readers know of a frame's kind: their numbers are
+// the same everywhere.
+const (
+	frameInterpreted = iota
+	frameJIT
+	frameInlined
+	frameNative
+	frameCPP
+	frameKernel
+	frameC1
+)
+
+var frameTypeNames = []string{"Interpreted", "JIT compiled", "Inlined", "Native", "C++", "Kernel", "C1 compiled"}
+
+var frameTypeOf = [walk.NumKinds]byte{
+	walk.KindUnknown:      frameNative,
+	walk.KindKernel:       frameKernel,
+	walk.KindNative:       frameNative,
+	walk.KindInterpreted:  frameInterpreted,
+	walk.KindCompiled:     frameJIT,
+	walk.KindC1:           frameC1,
+	walk.KindC2:           frameJIT,
+	walk.KindInlined:      frameInlined,
+	walk.KindStub:         frameNative,
+	walk.KindNativeMethod: frameNative,
+	walk.KindAOT:          frameJIT,
+}
+
+// frameType is the type of a frame as other readers know it.
+func (c *constants) frameType(f *profile.Frame) byte {
+	if f.Kind == walk.KindNative && strings.HasPrefix(c.src.Funcs()[f.Func].Raw, "_Z") {
+		return frameCPP
+	}
+	return frameTypeOf[min(f.Kind, walk.NumKinds-1)]
+}
+
+// trace gives the number of the stack that ends in a node, as other readers
+// know it: many stacks differ only in what they have no field for.
+func (c *constants) trace(node uint32, truncated bool) uint64 {
+	c.traceOf = at(c.traceOf, node)
+	if id := c.traceOf[node]; id != 0 {
+		return uint64(id)
+	}
+	frames := c.src.Frames()
+	depth := 0
+	h := [2]uint64{0x9e3779b97f4a7c15, 0xc2b2ae3d27d4eb4f}
+	if truncated {
+		h[0]++
+	}
+	for n := node; n != profile.RootNode; depth++ {
+		nd := c.src.At(n)
+		f := &frames[nd.Frame]
+		h = mix(h, uint64(f.Func)<<32|uint64(uint32(f.Line)), uint64(uint32(f.BCI))<<8|uint64(f.Kind))
+		n = nd.Parent
+	}
+	id, ok := c.traceByHash[h]
+	if !ok {
+		c.nextTrace++
+		id = c.nextTrace
+		c.traceByHash[h] = id
+		c.traces.entry(uint64(id))
+		c.traces.flag(truncated)
+		c.traces.int(int32(depth))
+		for n := node; n != profile.RootNode; {
+			nd := c.src.At(n)
+			f := &frames[nd.Frame]
+			c.traces.long(c.function(f.Func))
+			c.traces.int(max(f.Line, 0))
+			c.traces.int(max(f.BCI, 0))
+			c.traces.b = append(c.traces.b, c.frameType(f))
+			n = nd.Parent
+		}
+	}
+	c.traceOf[node] = id
+	return uint64(id)
+}
+
+func mix(h [2]uint64, a, b uint64) [2]uint64 {
+	hi, lo := bits.Mul64(h[0]^a, 0xd6e8feb86659fd93)
+	hi2, lo2 := bits.Mul64(h[1]^b^bits.RotateLeft64(a, 23), 0xff51afd7ed558ccd)
+	return [2]uint64{hi ^ lo2 + 0x632be59bd9b4e019, hi2 ^ lo}
+}
+
+func (c *constants) kind(k kind, events []profile.Event) uint64 {
+	id, ok := c.kindOf[k]
+	if !ok {
+		for c.nextKind++; isEvent(c.nextKind); c.nextKind++ {
+			// See own.
+		}
+		id = c.nextKind
+		c.kindOf[k] = id
+		call := c.syscall(k.call)
+		name := ""
+		if int(k.event) < len(events) {
+			name = events[k.event].Name
+		}
+		c.kinds.entry(uint64(id))
+		c.kinds.b = appendString(c.kinds.b, name)
+		c.kinds.long(uint64(k.state) + 1)
+		c.kinds.long(call)
+		c.kinds.long(uint64(k.end) + 1)
+		c.kinds.flag(k.flags&profile.Stitched != 0)
+		c.kinds.flag(k.flags&profile.Guessed != 0)
+		c.kinds.int(int32(k.event))
+	}
+	return uint64(id)
+}
+
+// isEvent says whether a number is the type of an event.
+func isEvent(n uint32) bool { return n >= typeExecutionSample && n <= typeLosses }
+
+// syscall gives the number of a system call's name, which is its index; 0: none.
+func (c *constants) syscall(i uint16) uint64 {
+	if i == 0 {
+		return 0
+	}
+	c.haveCall = at(c.haveCall, uint32(i))
+	if !c.haveCall[i] {
+		c.haveCall[i] = true
+		c.syscalls.entry(uint64(i))
+		c.syscalls.b = appendString(c.syscalls.b, c.src.Syscalls()[i])
+	}
+	return uint64(i)
+}
+
+// thread gives the number of a thread under the name that it has now.
+func (c *constants) thread(i uint32) uint64 {
+	c.threadOf = at(c.threadOf, i)
+	if c.threadOf[i] == 0 {
+		c.nextThread++
+		c.threadOf[i] = c.nextThread
+		t := &c.src.Threads()[i]
+		p := &c.threads
+		p.entry(uint64(c.nextThread))
+		p.b = appendString(p.b, t.Name)
+		p.long(uint64(t.TID))
+		if t.Kind == "java" {
+			p.b = appendString(p.b, t.Name)
+		} else {
+			p.b = append(p.b, stringNull)
+		}
+		p.long(0) // the Java thread's number, which only the program knows
+		p.long(uint64(t.PID))
+		p.long(uint64(i))
+	}
+	return uint64(c.threadOf[i])
+}
+
+// renamed makes the next sample of a thread tell its name anew.
+func (c *constants) renamed(i int) {
+	if i < len(c.threadOf) {
+		c.threadOf[i] = 0
+	}
+}
+
+// names makes a pool of constants that are their own numbers, from first on.
+func names(typ int, first uint64, list []string) pool {
+	p := pool{typ: typ}
+	for i, s := range list {
+		p.entry(first + uint64(i))
+		p.b = appendString(p.b, s)
+	}
+	return p
+}
+
+// fixedPools are the constants that never change. Those of other readers have the
+// numbers that readers rely on; candid's own begin at 1, since 0 is no constant.
+func fixedPools() []pool {
+	var kinds, ends []string
+	for k := range walk.NumKinds {
+		kinds = append(kinds, profile.KindName(k))
+	}
+	for e := range walk.NumEnds {
+		ends = append(ends, e.String())
+	}
+	return []pool{
+		names(typeFrameType, 0, frameTypeNames),
+		names(typeThreadState, 0, threadStateNames),
+		names(typeFrameKind, 1, kinds),
+		names(typeProvenance, 1, provenanceNames),
+		names(typeState, 1, profile.StateNames()),
+		names(typeEnd, 1, ends),
+	}
+}
+
+var provenanceNames = []string{walk.Exact: "exact", walk.Derived: "derived", walk.Heuristic: "heuristic"}
+
+// The states that other readers know.
+const (
+	stateDefault = iota
+	stateRunnable
+	stateSleeping
+)
+
+var threadStateNames = []string{"STATE_DEFAULT", "STATE_RUNNABLE", "STATE_SLEEPING"}
+
+func threadState(s profile.State) byte {
+	switch s {
+	case profile.StateUnknown:
+		return stateDefault
+	case profile.StateRunning, profile.StateRunnable:
+		return stateRunnable
+	}
+	return stateSleeping
+}
+
+// take gives the pools with new constants, the stacks of other readers apart, and
+// begins new ones.
+func (c *constants) take() (rest, traces []pool) {
+	c.endRun()
+	if !c.fixed {
+		c.fixed = true
+		rest = append(rest, fixedPools()...)
+	}
+	for _, p := range []*pool{&c.threads, &c.symbols, &c.packages, &c.classes, &c.methods, &c.functions, &c.frames, &c.nodes, &c.syscalls, &c.kinds} {
+		if p.n > 0 {
+			rest = append(rest, *p)
+			p.n, p.b = 0, nil
+		}
+	}
+	if c.traces.n > 0 {
+		traces = append(traces, c.traces)
+		c.traces.n, c.traces.b = 0, nil
+	}
+	return rest, traces
+}
+
+// size is how many bytes of constants are to be written.
+func (c *constants) size() int {
+	n := len(c.run)
+	for _, p := range []*pool{&c.threads, &c.symbols, &c.packages, &c.classes, &c.methods, &c.functions, &c.frames, &c.nodes, &c.syscalls, &c.kinds, &c.traces} {
+		n += len(p.b)
+	}
+	return n
+}

@@ -1,0 +1,82 @@
+package jfr
+
+import "github.com/candid-profiler/candid/internal/profile"
+
+// event appends an event of candid's own with what fields appends to it.
+func (s *Stream) event(typ uint64, fields func(b []byte) []byte) {
+	from := len(s.b)
+	s.b = reserveSize(s.b)
+	s.b = appendLong(s.b, typ)
+	s.b = appendLong(s.b, tick(s.latest))
+	s.b = fields(s.b)
+	putSize(s.b, from)
+}
+
+// tell writes what has changed of the recording as a whole since it was last
+// told.
+func (s *Stream) tell(info *Info) {
+	t, m := &s.told, info.Meta
+	now := *m
+	now.Notes = nil
+	if !s.begun || !sameMeta(&now, &t.meta) {
+		t.meta = now
+		s.event(typeRecording, func(b []byte) []byte {
+			for _, text := range []string{m.Version, m.Engine, m.Describe, m.Command, m.Host} {
+				b = appendString(b, text)
+			}
+			began := uint64(0)
+			if !m.Start.IsZero() {
+				began = uint64(m.Start.UnixMilli())
+			}
+			return appendLong(appendLong(b, began), uint64(m.Duration))
+		})
+	}
+	for ; t.events < len(info.Events); t.events++ {
+		e := &info.Events[t.events]
+		s.event(typeEvent, func(b []byte) []byte {
+			b = appendString(appendString(appendInt(b, int32(t.events)), e.Name), e.Unit)
+			return appendLong(b, e.Period)
+		})
+	}
+	for ; t.notes < len(m.Notes); t.notes++ {
+		s.event(typeNote, func(b []byte) []byte {
+			return appendString(appendInt(b, int32(t.notes)), m.Notes[t.notes])
+		})
+	}
+	for i, p := range s.c.src.Processes() {
+		if i < len(t.processes) && t.processes[i] == p {
+			continue
+		}
+		t.processes = at(t.processes, uint32(i))
+		t.processes[i] = p
+		s.event(typeProcess, func(b []byte) []byte {
+			b = appendLong(appendInt(b, int32(i)), uint64(p.PID))
+			return appendString(appendString(b, p.Command), p.Runtime)
+		})
+	}
+	for i, th := range s.c.src.Threads() {
+		if i < len(t.threads) && t.threads[i] == th {
+			continue
+		}
+		if i < len(t.threads) && (t.threads[i].Name != th.Name || t.threads[i].Kind != th.Kind) {
+			s.c.renamed(i)
+		}
+		t.threads = at(t.threads, uint32(i))
+		t.threads[i] = th
+		s.event(typeThreadInfo, func(b []byte) []byte {
+			b = appendLong(appendLong(appendLong(b, uint64(i)), uint64(th.PID)), uint64(th.TID))
+			b = appendString(appendString(appendString(b, th.Name), th.OSName), th.Kind)
+			return appendLong(b, th.KernelCPU)
+		})
+	}
+	if l := info.Losses; t.losses == nil || *t.losses != l {
+		t.losses = &l
+		s.event(typeLosses, func(b []byte) []byte { return appendLong(appendLong(b, l.Lost), l.Throttled) })
+	}
+}
+
+// sameMeta says whether two descriptions without notes are the same.
+func sameMeta(a, b *profile.Meta) bool {
+	return a.Start.Equal(b.Start) && a.Duration == b.Duration && a.Host == b.Host && a.Engine == b.Engine &&
+		a.Describe == b.Describe && a.Command == b.Command && a.Version == b.Version
+}

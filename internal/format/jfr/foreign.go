@@ -1,0 +1,308 @@
+package jfr
+
+import (
+	"cmp"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// eventReader reads events of one type.
+type eventReader struct {
+	slots slots
+	row   int // of foreignEvents
+	read  func(r *reader, c *chunk, h *eventReader, cur *cursor) error
+}
+
+// Where foreignSample finds what it needs.
+const (
+	foreignTime = iota
+	foreignThread
+	foreignTrace
+	foreignThreadState
+	foreignWeight
+	foreignFailed
+)
+
+// unit says what the weight of a foreign event is.
+type unit uint8
+
+const (
+	counted  unit = iota // each is one sample of a period that a setting may tell
+	inTicks              // a length of time
+	inBytes              // bytes
+	repeated             // as many samples of that period
+)
+
+// foreignEvents are the samples of others: of the JDK (jdk.jfr's metadata.xml
+// describes them) and of async-profiler (src/jfrMetadata.cpp). An event in the
+// order in which a profile lists them; several types may be the same one.
+var foreignEvents = []struct {
+	typ, event     string
+	thread, weight string
+	unit           unit
+	state          profile.State // unless the event tells
+}{
+	{"jdk.CPUTimeSample", "cpu", "eventThread", "samplingPeriod", inTicks, profile.StateRunning},
+	{nameExecutionSample, "execution", "sampledThread", "", counted, profile.StateUnknown},
+	{nameWallClockSample, "wall", "sampledThread", "samples", repeated, profile.StateUnknown},
+	{"jdk.NativeMethodSample", "native-method", "sampledThread", "", counted, profile.StateUnknown},
+	{"jdk.ObjectAllocationSample", "alloc", "eventThread", "weight", inBytes, profile.StateRunning},
+	{"jdk.ObjectAllocationInNewTLAB", "alloc-tlab", "eventThread", "tlabSize", inBytes, profile.StateRunning},
+	{"jdk.ObjectAllocationOutsideTLAB", "alloc-tlab", "eventThread", "allocationSize", inBytes, profile.StateRunning},
+	{"jdk.JavaMonitorEnter", "lock", "eventThread", "duration", inTicks, profile.StateBlocked},
+	{"jdk.ThreadPark", "park", "eventThread", "duration", inTicks, profile.StateParked},
+	{"jdk.JavaMonitorWait", "wait", "eventThread", "duration", inTicks, profile.StateWaiting},
+	{"jdk.ThreadSleep", "sleep", "eventThread", "duration", inTicks, profile.StateSleeping},
+	{"profiler.NativeLock", "native-lock", "eventThread", "duration", inTicks, profile.StateBlocked},
+	{"profiler.Malloc", "malloc", "eventThread", "size", inBytes, profile.StateRunning},
+	{"profiler.LiveObject", "live", "eventThread", "allocationSize", inBytes, profile.StateUnknown},
+}
+
+// foreignState is what is known of a recording that candid did not write.
+type foreignState struct {
+	events  []int // the profile's, while it is read: rows
+	eventOf map[string]uint16
+	threads map[foreignID]uint32
+	periods map[string]uint64 // ns, by event and setting
+	sampled string            // async-profiler's setting event: what ExecutionSamples are of
+	pid     int
+	lost    uint64
+}
+
+// eventReaders makes the readers of the events that candid asks for.
+func (s *schema) eventReaders(rs *readers) error {
+	rs.events = map[uint64]*eventReader{}
+	add := func(name string, numbers, texts []string, h eventReader) error {
+		t := s.byName[name]
+		if t == nil || t.super != superEvent {
+			return nil
+		}
+		var err error
+		if h.slots, err = s.slotsOf(t, numbers, texts); err != nil {
+			return err
+		}
+		if t.id < uint64(len(rs.few)) {
+			rs.few[t.id] = &h
+		}
+		rs.events[t.id] = &h
+		return nil
+	}
+	type want struct {
+		name           string
+		numbers, texts []string
+		read           func(r *reader, c *chunk, h *eventReader, cur *cursor) error
+	}
+	var list []want
+	if rs.ours {
+		fields := []string{"startTime", "sampledThread", "weight", "node", "kind"}
+		list = []want{
+			{nameExecutionSample, fields, nil, ownSample},
+			{nameWallClockSample, fields, nil, ownSample},
+			{nameSample, fields, nil, ownSample},
+			{nameRecording, []string{"began", "recorded"}, []string{"version", "engine", "description", "command", "host"}, ownRecording},
+			{nameNote, []string{"number"}, []string{"text"}, ownNote},
+			{nameEvent, []string{"number", "period"}, []string{"name", "unit"}, ownEvent},
+			{nameProcess, []string{"number", "pid"}, []string{"command", "runtime"}, ownProcess},
+			{nameThreadInfo, []string{"number", "pid", "tid", "cpuTime"}, []string{"name", "osName", "kind"}, ownThreadInfo},
+			{nameLosses, []string{"lost", "throttled"}, nil, ownLosses},
+		}
+	} else {
+		list = []want{
+			{"jdk.JVMInformation", []string{"pid"}, []string{"jvmName", "jvmVersion", "jvmArguments", "javaArguments"}, jvmInformation},
+			{"jdk.ActiveSetting", []string{"id"}, []string{"name", "value"}, activeSetting},
+			{"jdk.CPUTimeSamplesLost", []string{"lostSamples"}, nil, samplesLost},
+		}
+		for i, e := range foreignEvents {
+			fields := []string{"startTime", e.thread, "stackTrace", "state", cmp.Or(e.weight, "weight"), "failed"}
+			if err := add(e.typ, fields, nil, eventReader{row: i, read: foreignSample}); err != nil {
+				return err
+			}
+		}
+		if t := s.byName[nameExecutionSample]; t != nil {
+			rs.executionSampleType = t.id
+		}
+	}
+	for _, w := range list {
+		if err := add(w.name, w.numbers, w.texts, eventReader{read: w.read}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// foreignSample reads a sample of another profiler.
+func foreignSample(r *reader, c *chunk, h *eventReader, cur *cursor) error {
+	var rec record
+	h.slots.read(cur, &rec)
+	if cur.err != nil {
+		return cur.err
+	}
+	row := &foreignEvents[h.row]
+	s := profile.Sample{Time: c.ns(rec.n[foreignTime]), Weight: rec.n[foreignWeight], State: row.state, Event: r.foreignEvent(h.row)}
+	switch row.unit {
+	case counted:
+		s.Weight = 1
+	case inTicks:
+		s.Weight = c.span(s.Weight)
+	case repeated:
+		s.Weight = max(s.Weight, 1)
+	}
+	if st := r.threadState(c, rec.n[foreignThreadState]); st != profile.StateUnknown && row.state == profile.StateUnknown {
+		s.State = st
+	}
+	s.Thread = r.foreignThread(c, rec.n[foreignThread])
+	var truncated bool
+	var err error
+	if s.Node, truncated, err = r.foreignStack(c, rec.n[foreignTrace]); err != nil {
+		return err
+	}
+	switch {
+	case s.Node == root || rec.n[foreignFailed] != 0:
+		s.End = walk.EndUnread
+	case truncated:
+		s.End = walk.EndTruncated
+	}
+	r.latest = max(r.latest, s.Time)
+	r.b.Add(s)
+	return nil
+}
+
+// foreignEvent gives the event of a row, for now by the order in which they are
+// met.
+func (r *reader) foreignEvent(row int) uint16 {
+	f := &r.foreign
+	name := foreignEvents[row].event
+	i, ok := f.eventOf[name]
+	if !ok {
+		if f.eventOf == nil {
+			f.eventOf = map[string]uint16{}
+		}
+		i = uint16(len(f.events))
+		f.events = append(f.events, row)
+		f.eventOf[name] = i
+	}
+	return i
+}
+
+// threadState is a thread's state by a constant.
+func (r *reader) threadState(c *chunk, id uint64) profile.State {
+	t, ok := c.pools.states.get(id)
+	if !ok {
+		return profile.StateUnknown
+	}
+	name := c.pools.text(t)
+	for _, s := range []struct {
+		prefix string
+		state  profile.State
+	}{
+		{"STATE_RUNNABLE", profile.StateRunning},
+		{"STATE_SLEEPING", profile.StateSleeping},
+		{"STATE_IN_OBJECT_WAIT", profile.StateWaiting},
+		{"STATE_PARKED", profile.StateParked},
+		{"STATE_BLOCKED_ON_MONITOR_ENTER", profile.StateBlocked},
+	} {
+		if strings.HasPrefix(name, s.prefix) {
+			return s.state
+		}
+	}
+	return profile.StateUnknown
+}
+
+// foreignID tells threads apart.
+type foreignID struct {
+	osID, javaID uint64
+	name         string
+}
+
+func (r *reader) foreignThread(c *chunk, id uint64) uint32 {
+	t, ok := c.pools.threads.get(id)
+	if ok && t.known {
+		return t.index
+	}
+	osName, javaName := c.pools.text(t.osName), c.pools.text(t.javaName)
+	name := cmp.Or(javaName, osName, "[unknown]")
+	k := foreignID{t.osID, t.javaID, name}
+	f := &r.foreign
+	i, seen := f.threads[k]
+	if !seen {
+		if f.threads == nil {
+			f.threads = map[foreignID]uint32{}
+		}
+		i = r.b.NewThread(f.pid, int(int32(t.osID)), name)
+		th := &r.b.Threads()[i]
+		th.OSName = cmp.Or(osName, name)
+		if javaName != "" {
+			th.Kind = "java"
+		}
+		f.threads[k] = i
+	}
+	if ok {
+		t.known, t.index = true, i
+		c.pools.threads.put(id, t)
+	}
+	return i
+}
+
+func jvmInformation(r *reader, c *chunk, h *eventReader, cur *cursor) error {
+	var rec record
+	h.slots.read(cur, &rec)
+	if cur.err != nil || len(r.b.Processes()) > 0 {
+		return cur.err
+	}
+	args := strings.TrimSpace("java " + c.pools.text(rec.t[2]))
+	p := profile.Process{PID: int(int32(rec.n[0])), Command: strings.TrimSpace(args + " " + c.pools.text(rec.t[3]))}
+	// "OpenJDK 64-Bit Server VM (17.0.15+6-Debian) for linux-amd64 JRE (17.0.15+6), built on ..."
+	if _, rest, ok := strings.Cut(c.pools.text(rec.t[1]), "JRE ("); ok {
+		version, _, _ := strings.Cut(rest, ")")
+		version, _, _ = strings.Cut(version, "+")
+		p.Runtime = "hotspot " + version
+	}
+	r.b.AddProcess(p)
+	r.b.Meta().Command = p.Command
+	r.foreign.pid = p.PID
+	return nil
+}
+
+// activeSetting keeps what samples stand for.
+func activeSetting(r *reader, c *chunk, h *eventReader, cur *cursor) error {
+	var rec record
+	h.slots.read(cur, &rec)
+	name, value := c.pools.text(rec.t[0]), c.pools.text(rec.t[1])
+	f := &r.foreign
+	if f.periods == nil {
+		f.periods = map[string]uint64{}
+	}
+	// The JDK says "20 ms" of each event, async-profiler of all a number of ns.
+	if ns, err := strconv.ParseUint(value, 10, 63); err == nil {
+		if name == "interval" || name == "wall" {
+			f.periods[name] = ns
+		}
+		return nil
+	}
+	switch name {
+	case "event":
+		f.sampled = value
+	case "period":
+		d, err := time.ParseDuration(strings.ReplaceAll(value, " ", ""))
+		if t := r.schema.byID[rec.n[0]]; t != nil && err == nil && d > 0 {
+			for i := range foreignEvents {
+				if foreignEvents[i].typ == t.name {
+					f.periods[foreignEvents[i].event] = uint64(d)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func samplesLost(r *reader, c *chunk, h *eventReader, cur *cursor) error {
+	var rec record
+	h.slots.read(cur, &rec)
+	r.foreign.lost += min(rec.n[0], math.MaxUint32)
+	return nil
+}

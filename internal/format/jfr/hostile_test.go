@@ -1,0 +1,187 @@
+package jfr
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/profile/profiletest"
+)
+
+// small is a recording of candid's with a little of everything.
+func small(t testing.TB) []byte {
+	t.Helper()
+	p := *profiletest.Java()
+	p.Samples = p.Samples[:60]
+	var b bytes.Buffer
+	if err := Write(&b, &p); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// foreignFile is a recording as others write it, made of the same pieces: candid's
+// own types have other names, so that their content means nothing.
+func foreignFile(t testing.TB) []byte {
+	return bytes.ReplaceAll(small(t), []byte("candid.types."), []byte("unknown.type."))
+}
+
+// What others see of a file of candid's is read where candid's own parts are not
+// known.
+func TestForeignStacks(t *testing.T) {
+	p, err := parse(foreignFile(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := counts(part(profiletest.Java(), 60))
+	got := counts(p)
+	for name, n := range want {
+		if got[name] != n {
+			t.Errorf("%s: %d, want %d", name, got[name], n)
+		}
+	}
+	if len(p.Samples) != 60 || p.Events[0].Name != "execution" || p.Samples[59].Time == 0 {
+		t.Errorf("%d samples of %v", len(p.Samples), p.Events)
+	}
+}
+
+func TestCutAnywhere(t *testing.T) {
+	data := small(t)
+	for n := range len(data) {
+		if p, err := parse(data[:n]); err == nil && len(p.Samples) > 60 {
+			t.Fatalf("%d bytes: %d samples", n, len(p.Samples))
+		}
+	}
+	p, err := parse(append(bytes.Clone(data), "FLR\x00torn"...))
+	if err != nil || len(p.Samples) != 60 || len(p.Meta.Notes) != 2 || !strings.Contains(p.Meta.Notes[1], "8 bytes") {
+		t.Errorf("%v, %v", p, err)
+	}
+}
+
+// Two recordings one after the other are one file, which the format allows.
+func TestTwoFilesInOne(t *testing.T) {
+	data := small(t)
+	p, err := parse(append(bytes.Clone(data), data...))
+	if err != nil || len(p.Samples) != 120 {
+		t.Fatal(err)
+	}
+	for name, n := range counts(part(profiletest.Java(), 60)) {
+		if got := counts(p)[name]; got[0] != 2*n[0] || got[1] != 2*n[1] {
+			t.Errorf("%s: %d, want twice %d", name, got, n)
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	data := small(t)
+	for name, c := range map[string]struct {
+		at    int
+		bytes string
+		says  string
+	}{
+		"version":      {atVersion, "\x00\x01", "version 1.0"},
+		"uncompressed": {atFlags + 3, "\x00", "not compressed"},
+		"no size":      {atSize, strings.Repeat("\x00", 8), "cut off"},
+		"no types":     {atMetadata, strings.Repeat("\xff", 8), "cut off"},
+		"other place":  {atMetadata, "\x00\x00\x00\x00\x00\x00\x00\x45", ""},
+		"loop":         {atCheckpoint, "\x00\x00\x00\x00\x00\x00\x00\x44", "no checkpoint"},
+	} {
+		bad := bytes.Clone(data)
+		copy(bad[c.at:], c.bytes)
+		if _, err := parse(bad); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := parse([]byte("FLR\x00")); !errors.Is(err, ErrMalformed) {
+		t.Error(err)
+	}
+}
+
+// A type that contains itself, or twice what contains twice and so on, is refused
+// before it is read.
+func TestHostileTypes(t *testing.T) {
+	s := &schema{byID: map[uint64]*class{}, byName: map[string]*class{}}
+	s.byID[1] = &class{id: 1, name: "self", fields: []field{{name: "f", typ: 1}}}
+	if _, err := s.planOf(s.byID[1]); !errors.Is(err, ErrMalformed) {
+		t.Error(err)
+	}
+	s.byID[10] = &class{id: 10, name: "int"}
+	for i := uint64(11); i < 60; i++ {
+		s.byID[i] = &class{id: i, name: "t", fields: []field{{name: "a", typ: i - 1}, {name: "b", typ: i - 1}}}
+	}
+	if _, err := s.planOf(s.byID[59]); !errors.Is(err, ErrMalformed) {
+		t.Error(err)
+	}
+}
+
+func TestStringsInEveryForm(t *testing.T) {
+	for name, c := range map[string]struct {
+		data string
+		want text
+	}{
+		"null":     {"\x00", text{}},
+		"empty":    {"\x01", text{}},
+		"constant": {"\x02\x85\x01", text{ref: 133}},
+		"utf8":     {"\x03\x03\xe2\x82\xac", text{s: "€"}},
+		"chars":    {"\x04\x03\x61\xac\x41\x62", text{s: "a\u20acb"}},
+		"latin1":   {"\x05\x02\xe4b", text{s: "äb"}},
+	} {
+		cur := &cursor{b: []byte(c.data)}
+		if got := cur.text(); got != c.want || cur.err != nil || cur.left() != 0 {
+			t.Errorf("%s: %+v, %v", name, got, cur.err)
+		}
+		cur = &cursor{b: []byte(c.data)}
+		if cur.skipText(); cur.err != nil || cur.left() != 0 {
+			t.Errorf("%s: %d bytes left, %v", name, cur.left(), cur.err)
+		}
+	}
+	for _, bad := range []string{"", "\x06", "\x03\x02a", "\x04\xff\xff\xff\xff\x0f", "\x05"} {
+		cur := &cursor{b: []byte(bad)}
+		if cur.text(); cur.err == nil {
+			t.Errorf("%q was read", bad)
+		}
+	}
+}
+
+func TestIntegers(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for i := range 10000 {
+		v := r.Uint64() >> r.IntN(64)
+		if i == 0 {
+			v = 1<<64 - 1
+		}
+		b := appendLong(nil, v)
+		cur := &cursor{b: b}
+		if got := cur.long(); got != v || cur.left() != 0 || len(b) > maxLong {
+			t.Fatalf("%d came back as %d of %d bytes", v, got, len(b))
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	own, other := small(f), foreignFile(f)
+	f.Add(own)
+	f.Add(other)
+	// Bytes changed in the parts that matter: the header, and the constants at the end.
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 20 {
+		bad := bytes.Clone(own)
+		end := int(binary.BigEndian.Uint64(bad[atCheckpoint:]))
+		bad[end+r.IntN(len(bad)-end)] ^= byte(1 << r.IntN(8))
+		f.Add(bad)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := parse(data)
+		if err != nil {
+			return
+		}
+		if err := p.Check(); err != nil {
+			t.Fatal(err)
+		}
+		p.Select(profile.Filter{}).List()
+	})
+}

@@ -1,0 +1,233 @@
+package jfr_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/candid-profiler/candid/internal/format/jfr"
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/profile/profiletest"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// tool gives a program of a JDK, or skips the test.
+func tool(t testing.TB, major int, name string) string {
+	t.Helper()
+	dir := os.Getenv("CANDID_RUNTIMES")
+	if dir == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			t.Skipf("no home directory and CANDID_RUNTIMES is not set: %v", err)
+		}
+		dir = filepath.Join(home, ".cache", "candid-runtimes")
+	}
+	path := filepath.Join(dir, "jdks", strconv.Itoa(major), "bin", name)
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("no JDK %d: set CANDID_RUNTIMES to a directory with jdks/%d (%v)", major, major, err)
+	}
+	return path
+}
+
+func run(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	c := exec.Command(name, args...)
+	var stderr strings.Builder
+	c.Stderr = &stderr
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("%s %q: %v\n%s%s", name, args, err, out, stderr.String())
+	}
+	return string(out)
+}
+
+// stacksOf is what the JDK's reader makes of a file: how often each stack is in it,
+// by type of event and thread.
+func stacksOf(t testing.TB, major int, file string) map[string]int {
+	t.Helper()
+	out := map[string]int{}
+	for line := range strings.Lines(run(t, tool(t, major, "java"), "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", filepath.Join("testdata", "Stacks.java"), file)) {
+		n, stack, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		count, err := strconv.Atoi(n)
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		out[stack] += count
+	}
+	return out
+}
+
+// stacks are the stacks of a profile in the same words.
+func stacks(p *profile.Profile, typeOf func(event string) string, frame func(f profile.Frame, fn profile.Func) string) map[string]int {
+	out := map[string]int{}
+	for _, s := range p.Samples {
+		var b strings.Builder
+		fmt.Fprintf(&b, "%s\t%s\t", typeOf(p.Events[s.Event].Name), p.Threads[s.Thread].Name)
+		for n := s.Node; n != profile.RootNode; n = p.Nodes[n].Parent {
+			f := p.Frames[p.Nodes[n].Frame]
+			b.WriteString(frame(f, p.Funcs[f.Func]) + ";")
+		}
+		out[b.String()]++
+	}
+	return out
+}
+
+func differ(t *testing.T, got, want map[string]int) {
+	t.Helper()
+	if maps.Equal(got, want) {
+		return
+	}
+	shown := 0
+	for k, n := range want {
+		if got[k] != n && shown < 5 {
+			shown++
+			t.Errorf("%d times, want %d: %s", got[k], n, k)
+		}
+	}
+	for k, n := range got {
+		if want[k] == 0 && shown < 10 {
+			shown++
+			t.Errorf("%d times, want none: %s", n, k)
+		}
+	}
+}
+
+// What the JDK reads of a recording of candid's is what is in it.
+func TestJDKReadsIt(t *testing.T) {
+	types := map[walk.Kind]string{
+		walk.KindInterpreted: "Interpreted", walk.KindC1: "C1 compiled", walk.KindC2: "JIT compiled", walk.KindCompiled: "JIT compiled", walk.KindAOT: "JIT compiled",
+		walk.KindInlined: "Inlined", walk.KindNative: "Native", walk.KindStub: "Native", walk.KindNativeMethod: "Native", walk.KindUnknown: "Native", walk.KindKernel: "Kernel",
+	}
+	rich := everything(500)
+	for name, p := range map[string]*profile.Profile{"java": profiletest.Java(), "everything": rich} {
+		file := filepath.Join(t.TempDir(), name+".jfr")
+		if err := os.WriteFile(file, written(t, p), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		want := stacks(p, func(event string) string {
+			return map[string]string{"cpu": "jdk.ExecutionSample", "wall": "profiler.WallClockSample", "sched:sched_switch": "candid.Sample"}[event]
+		}, func(f profile.Frame, fn profile.Func) string {
+			class, method := strings.Trim(fn.Module, "[]"), fn.Name
+			if i := strings.LastIndexByte(fn.Name, '.'); fn.Module == "" && i > 0 && i+1 < len(fn.Name) {
+				class, method = fn.Name[:i], fn.Name[i+1:]
+			}
+			kind := types[f.Kind]
+			if f.Kind == walk.KindNative && strings.HasPrefix(fn.Raw, "_Z") {
+				kind = "C++"
+			}
+			return fmt.Sprintf("%s|%s|%s|%d", class, method, kind, f.Line)
+		})
+		for _, major := range []int{17, 25} {
+			t.Run(fmt.Sprintf("%s/%d", name, major), func(t *testing.T) {
+				differ(t, stacksOf(t, major, file), want)
+				summary := run(t, tool(t, major, "jfr"), "summary", file)
+				counts := regexp.MustCompile(`jdk\.ExecutionSample +(\d+)`).FindStringSubmatch(summary)
+				n := 0
+				for i := range p.Samples {
+					if p.Events[p.Samples[i].Event].Name == "cpu" {
+						n++
+					}
+				}
+				if counts == nil || counts[1] != strconv.Itoa(n) {
+					t.Errorf("%d samples:\n%s", n, summary)
+				}
+				// Everything can be printed, candid's own events too.
+				printed := run(t, tool(t, major, "jfr"), "print", "--stack-depth", "2", file)
+				if n := strings.Count(printed, "\njdk.ExecutionSample {"); counts != nil && strconv.Itoa(n) != counts[1] {
+					t.Errorf("%d samples are printed", n)
+				}
+				for _, text := range []string{"candid.Recording {", "candid.Thread {", "candid.Losses {", `end = "complete"`} {
+					if !strings.Contains(printed, text) {
+						t.Errorf("%q is not printed", text)
+					}
+				}
+				if major >= 21 {
+					view := run(t, tool(t, major, "jfr"), "view", "--width", "200", "hot-methods", file)
+					if name == "java" && !regexp.MustCompile(`java\.util\.HashMap\.hash\(\) +2,?400`).MatchString(view) {
+						t.Errorf("hot methods:\n%s", view)
+					}
+				}
+			})
+		}
+	}
+}
+
+// recordJDK records Busy with the JVM's own recorder.
+func recordJDK(t *testing.T, major int, settings string) string {
+	t.Helper()
+	dir := t.TempDir()
+	run(t, tool(t, major, "javac"), "-d", dir, filepath.Join("testdata", "Busy.java"))
+	file := filepath.Join(dir, "jdk.jfr")
+	run(t, tool(t, major, "java"), "-XX:StartFlightRecording=filename="+file+",settings=profile"+settings, "-Xlog:disable", "-cp", dir, "Busy", "700")
+	return file
+}
+
+// What candid reads of a JVM's own recording is what the JDK's reader does.
+func TestReadsJDK(t *testing.T) {
+	types := map[string]string{
+		"cpu": "jdk.CPUTimeSample", "execution": "jdk.ExecutionSample", "native-method": "jdk.NativeMethodSample", "alloc": "jdk.ObjectAllocationSample",
+		"lock": "jdk.JavaMonitorEnter", "park": "jdk.ThreadPark", "sleep": "jdk.ThreadSleep", "wait": "jdk.JavaMonitorWait",
+	}
+	known := map[string]bool{}
+	for _, typ := range types {
+		known[typ] = true
+	}
+	kinds := map[walk.Kind]string{
+		walk.KindInterpreted: "Interpreted", walk.KindCompiled: "JIT compiled", walk.KindInlined: "Inlined", walk.KindNativeMethod: "Native",
+	}
+	for major, more := range map[int]string{17: "", 25: ",jdk.CPUTimeSample#enabled=true"} {
+		t.Run(strconv.Itoa(major), func(t *testing.T) {
+			file := recordJDK(t, major, more)
+			f, err := os.Open(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			st, _ := f.Stat()
+			p, err := jfr.Read(f, st.Size())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := stacks(p, func(event string) string { return types[event] }, func(f profile.Frame, fn profile.Func) string {
+				name := fn.Raw
+				if name == "" {
+					name = fn.Name
+				}
+				i := strings.LastIndexByte(name, '.')
+				return plainLambda(fmt.Sprintf("%s|%s|%s|%d", name[:i], name[i+1:], kinds[f.Kind], f.Line))
+			})
+			want := map[string]int{}
+			for stack, n := range stacksOf(t, major, file) {
+				if typ, _, _ := strings.Cut(stack, "\t"); known[typ] {
+					want[plainLambda(stack)] += n
+				}
+			}
+			differ(t, got, want)
+			wanted := []string{"execution", "alloc", "lock", "park", "sleep"}
+			if major == 25 {
+				wanted = append(wanted, "cpu")
+			}
+			for _, name := range wanted {
+				i, ok := p.EventByName(name)
+				if sel := p.Select(profile.Filter{Event: i}); !ok || sel.All.Samples == 0 || sel.All.Weight == 0 {
+					t.Errorf("no samples of %s: %+v", name, p.Events)
+				}
+			}
+			if pr := p.Processes; len(pr) != 1 || pr[0].PID == 0 || !strings.HasPrefix(pr[0].Runtime, fmt.Sprintf("hotspot %d", major)) || !strings.Contains(pr[0].Command, "Busy") {
+				t.Errorf("%+v", pr)
+			}
+		})
+	}
+}
+
+// plainLambda leaves out what hidden classes' names end with, for which the JDK's
+// tools have other separators.
+func plainLambda(s string) string {
+	return regexp.MustCompile(`[+./]0x[0-9a-f]+([./][0-9]+)?`).ReplaceAllString(s, "")
+}

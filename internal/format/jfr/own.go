@@ -1,0 +1,347 @@
+package jfr
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// ownPools are the constants of a chunk that candid wrote.
+type ownPools struct {
+	frameKinds, provenances table[text]
+	states, ends, syscalls  table[text]
+	functions               table[[6]uint64]
+	frames                  table[[7]uint64]
+	kinds                   table[ownKind]
+	samples                 table[profile.Sample] // what kinds mean, once they were met
+	runs                    []run
+
+	funcOf, frameOf table[uint32] // of the profile
+	first           uint64        // number of the first node in nodes
+	nodes           []uint32      // of the profile
+	rest            map[uint64]uint32
+}
+
+// run is a constant of many nodes: the first one's number, and what
+// constants.node wrote.
+type run struct {
+	first uint64
+	data  []byte
+}
+
+type ownKind struct {
+	numbers [6]uint64 // as wanted names them
+	event   text
+}
+
+// ownState is what is known from events of candid's own.
+type ownState struct {
+	events   []profile.Event
+	losses   profile.Losses
+	syscalls []string
+	threads  map[threadKey]uint32
+}
+
+type threadKey struct{ number, pid, tid uint64 }
+
+// ownConstants makes functions, frames and nodes of the constants of a chunk.
+func (r *reader) ownConstants(c *chunk) error {
+	o := &c.pools.own
+	kinds := named(c, &o.frameKinds, profile.KindByName)
+	provs := named(c, &o.provenances, provenanceByName)
+	o.functions.each(func(id uint64, f [6]uint64) { o.funcOf.put(id, r.ownFunction(c, id, &f)) })
+	var err error
+	o.frames.each(func(id uint64, f [7]uint64) {
+		fn, ok := o.funcOf.get(f[0])
+		if !ok {
+			err = fmt.Errorf("%w: frame %d is of function %d, which is not there", ErrMalformed, id, f[0])
+			return
+		}
+		o.frameOf.put(id, r.b.Frame(profile.Frame{
+			Func: fn, Line: int32(f[1]), BCI: int32(f[2]) - 1, Kind: kinds[f[3]], Prov: provs[f[4]], Flags: walk.FrameFlags(f[5]), Addr: f[6],
+		}))
+	})
+	if err != nil {
+		return err
+	}
+	for i := range o.runs {
+		if err := r.nodes(o, &o.runs[i]); err != nil {
+			return err
+		}
+	}
+	o.syscalls.each(func(id uint64, name text) {
+		const most = 4096 // as a Builder has
+		if id > 0 && id <= most {
+			r.own.syscalls = at(r.own.syscalls, uint32(id))
+			r.own.syscalls[id] = c.pools.text(name)
+		}
+	})
+	o.functions, o.frames, o.runs = table[[6]uint64]{}, table[[7]uint64]{}, nil
+	return nil
+}
+
+// named reads a pool of names as what they stand for, by number.
+func named[T any](c *chunk, t *table[text], by func(string) (T, bool)) map[uint64]T {
+	m := map[uint64]T{}
+	t.each(func(id uint64, name text) {
+		if v, ok := by(c.pools.text(name)); ok {
+			m[id] = v
+		}
+	})
+	return m
+}
+
+func provenanceByName(name string) (walk.Provenance, bool) {
+	for p, n := range provenanceNames {
+		if n == name {
+			return walk.Provenance(p), true
+		}
+	}
+	return walk.Heuristic, false
+}
+
+func endByName(name string) (walk.End, bool) {
+	for e := range walk.NumEnds {
+		if e.String() == name {
+			return e, true
+		}
+	}
+	return walk.EndNoRule, false
+}
+
+func (r *reader) ownFunction(c *chunk, id uint64, f *[6]uint64) uint32 {
+	p := &c.pools
+	fn := profile.Func{
+		Name: p.symbol(f[0]), Raw: p.symbol(f[1]), Signature: p.symbol(f[2]), Module: p.symbol(f[3]), File: p.symbol(f[4]), NoName: f[5] != 0,
+	}
+	if f[0] == 0 {
+		m, _ := p.methods.get(id)
+		class, _ := p.classes.get(m.class)
+		fn.Name = joined(p.symbol(class), p.symbol(m.name))
+	}
+	return r.b.Func(fn)
+}
+
+// nodes reads a run of nodes.
+func (r *reader) nodes(o *ownPools, u *run) error {
+	b := u.data
+	number := func() uint64 {
+		v, n := binary.Uvarint(b)
+		if n <= 0 {
+			b = nil
+			return math.MaxUint64
+		}
+		b = b[n:]
+		return v
+	}
+	if len(o.nodes) == 0 {
+		o.first = u.first
+	}
+	for id := u.first; len(b) > 0; {
+		parent, ok := o.node(number())
+		n := number()
+		if !ok || n > uint64(len(b)) {
+			return fmt.Errorf("%w: the stacks from %d on have no caller, or no end", ErrMalformed, u.first)
+		}
+		for range n {
+			f, ok := o.frameOf.get(number())
+			if !ok {
+				return fmt.Errorf("%w: node %d has a frame that is not there", ErrMalformed, id)
+			}
+			parent = r.b.Node(parent, f)
+			if id == o.first+uint64(len(o.nodes)) {
+				o.nodes = append(o.nodes, parent)
+			} else {
+				if o.rest == nil {
+					o.rest = map[uint64]uint32{}
+				}
+				o.rest[id] = parent
+			}
+			id++
+		}
+	}
+	return nil
+}
+
+// node gives the profile's node by its number in the file.
+func (o *ownPools) node(id uint64) (uint32, bool) {
+	if id == 0 {
+		return root, true
+	}
+	if i := id - o.first; i < uint64(len(o.nodes)) {
+		return o.nodes[i], true
+	}
+	n, ok := o.rest[id]
+	return n, ok
+}
+
+// The numbers of a sample of candid's own.
+const (
+	sampleTime = iota
+	sampleThread
+	sampleWeight
+	sampleNode
+	sampleKind
+)
+
+// ownSample reads a sample that candid wrote.
+func ownSample(r *reader, c *chunk, h *eventReader, cur *cursor) error {
+	var rec record
+	h.slots.read(cur, &rec)
+	o := &c.pools.own
+	s, ok := o.samples.get(rec.n[sampleKind])
+	if !ok {
+		var err error
+		if s, err = r.ownKind(c, rec.n[sampleKind]); err != nil {
+			return err
+		}
+	}
+	if s.Node, ok = o.node(rec.n[sampleNode]); !ok {
+		return fmt.Errorf("%w: its stack, %d, is not there", ErrMalformed, rec.n[sampleNode])
+	}
+	if s.Thread, ok = r.ownThread(c, rec.n[sampleThread]); !ok {
+		return fmt.Errorf("%w: its thread, %d, is not there", ErrMalformed, rec.n[sampleThread])
+	}
+	s.Time, s.Weight = c.ns(rec.n[sampleTime]), rec.n[sampleWeight]
+	r.latest = max(r.latest, s.Time)
+	r.b.Add(s)
+	return nil
+}
+
+// ownKind finds out what a kind of samples means.
+func (r *reader) ownKind(c *chunk, id uint64) (s profile.Sample, err error) {
+	o := &c.pools.own
+	k, ok := o.kinds.get(id)
+	if !ok {
+		return s, fmt.Errorf("%w: its kind, %d, is not there", ErrMalformed, id)
+	}
+	text := func(t *table[text], id uint64) string {
+		v, _ := t.get(id)
+		return c.pools.text(v)
+	}
+	s.State, _ = profile.StateByName(text(&o.states, k.numbers[0]))
+	if call := k.numbers[1]; call < uint64(len(r.own.syscalls)) {
+		s.Syscall = uint16(call)
+	}
+	s.End, _ = endByName(text(&o.ends, k.numbers[2]))
+	if k.numbers[3] != 0 {
+		s.Flags |= profile.Stitched
+	}
+	if k.numbers[4] != 0 {
+		s.Flags |= profile.Guessed
+	}
+	s.Event = r.ownEvent(c.pools.text(k.event), k.numbers[5])
+	o.samples.put(id, s)
+	return s, nil
+}
+
+// maxEvents bounds how many events a recording samples by.
+const maxEvents = 1024
+
+// ownEvent gives the index of an event by its name and its number in the file.
+func (r *reader) ownEvent(name string, number uint64) uint16 {
+	events := r.own.events
+	if number < uint64(len(events)) && events[number].Name == name {
+		return uint16(number)
+	}
+	for i := range events {
+		if events[i].Name == name || i == maxEvents {
+			return uint16(i)
+		}
+	}
+	r.own.events = append(events, profile.Event{Name: name, Unit: "count", Period: 1})
+	return uint16(len(events))
+}
+
+// ownThread gives the profile's thread for a constant.
+func (r *reader) ownThread(c *chunk, id uint64) (uint32, bool) {
+	t, ok := c.pools.threads.get(id)
+	if !ok {
+		return 0, false
+	}
+	if !t.known {
+		name := c.pools.text(t.osName)
+		t.known, t.index = true, r.threadBy(threadKey{t.number, t.process, t.osID}, name)
+		c.pools.threads.put(id, t)
+	}
+	return t.index, true
+}
+
+// threadBy gives the profile's thread, which may be new.
+func (r *reader) threadBy(k threadKey, name string) uint32 {
+	i, ok := r.own.threads[k]
+	if !ok {
+		if r.own.threads == nil {
+			r.own.threads = map[threadKey]uint32{}
+		}
+		i = r.b.NewThread(int(k.pid), int(k.tid), name)
+		r.own.threads[k] = i
+	}
+	return i
+}
+
+func ownRecording(r *reader, c *chunk, h *eventReader, cur *cursor) error {
+	var rec record
+	h.slots.read(cur, &rec)
+	m, text := r.b.Meta(), c.pools.text
+	m.Version, m.Engine, m.Describe, m.Command, m.Host = text(rec.t[0]), text(rec.t[1]), text(rec.t[2]), text(rec.t[3]), text(rec.t[4])
+	if rec.n[0] != 0 {
+		m.Start = time.Unix(0, r.start)
+	}
+	m.Duration = time.Duration(max(m.Duration, time.Duration(min(rec.n[1], math.MaxInt64))))
+	return nil
+}
+
+func ownNote(r *reader, c *chunk, h *eventReader, cur *cursor) error {
+	var rec record
+	h.slots.read(cur, &rec)
+	if m := r.b.Meta(); rec.n[0] == uint64(len(m.Notes)) {
+		m.Notes = append(m.Notes, c.pools.text(rec.t[0]))
+	}
+	return nil
+}
+
+func ownEvent(r *reader, c *chunk, h *eventReader, cur *cursor) error {
+	var rec record
+	h.slots.read(cur, &rec)
+	if i := r.ownEvent(c.pools.text(rec.t[0]), rec.n[0]); i < maxEvents {
+		e := &r.own.events[i]
+		e.Unit, e.Period = c.pools.text(rec.t[1]), rec.n[1]
+	}
+	return nil
+}
+
+func ownProcess(r *reader, c *chunk, h *eventReader, cur *cursor) error {
+	var rec record
+	h.slots.read(cur, &rec)
+	p := profile.Process{PID: int(rec.n[1]), Command: c.pools.text(rec.t[0]), Runtime: c.pools.text(rec.t[1])}
+	switch all := r.b.Processes(); {
+	case rec.n[0] < uint64(len(all)):
+		all[rec.n[0]] = p
+	case rec.n[0] == uint64(len(all)):
+		r.b.AddProcess(p)
+	}
+	return nil
+}
+
+func ownThreadInfo(r *reader, c *chunk, h *eventReader, cur *cursor) error {
+	var rec record
+	h.slots.read(cur, &rec)
+	name := c.pools.text(rec.t[0])
+	i := r.threadBy(threadKey{rec.n[0], rec.n[1], rec.n[2]}, name)
+	t := &r.b.Threads()[i]
+	t.Name, t.OSName, t.Kind, t.KernelCPU = name, c.pools.text(rec.t[1]), c.pools.text(rec.t[2]), cmp.Or(rec.n[3], t.KernelCPU)
+	return nil
+}
+
+func ownLosses(r *reader, c *chunk, h *eventReader, cur *cursor) error {
+	var rec record
+	h.slots.read(cur, &rec)
+	r.own.losses = profile.Losses{Lost: rec.n[0], Throttled: rec.n[1]}
+	return nil
+}

@@ -1,0 +1,289 @@
+package jfr
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+// Read reads a recording of size bytes, whoever wrote it: one of candid's gives
+// back the profile that was written, one of the JDK or of async-profiler its
+// samples. What comes after the last whole part of a file that was cut off is left
+// out, and a note says so. The result has passed Check.
+func Read(in io.ReaderAt, size int64) (*profile.Profile, error) {
+	r := &reader{in: in, size: size, b: profile.NewBuilder(), window: window{in: in}}
+	if err := r.all(); err != nil {
+		return nil, fmt.Errorf("read jfr: %w", err)
+	}
+	p := r.finish()
+	if err := p.Check(); err != nil {
+		return nil, fmt.Errorf("read jfr: %w", err)
+	}
+	return p, nil
+}
+
+// Is says whether a file that begins like that is a recording.
+func Is(head []byte) bool { return bytes.HasPrefix(head, magic[:]) }
+
+// reader reads a file into a Builder.
+type reader struct {
+	in   io.ReaderAt
+	size int64
+	b    *profile.Builder
+
+	metadata []byte // of the schema
+	schema   *schema
+	readers  readers
+	window   window
+
+	start  int64  // of the first chunk, ns since 1970
+	latest uint64 // ns since then
+	cut    int64  // bytes that are left out
+
+	own     ownState
+	foreign foreignState
+}
+
+// chunk is one of a file's chunks.
+type chunk struct {
+	base, size           int64
+	checkpoint, metadata int64
+	startNanos           int64
+	duration             uint64
+	startTicks, tickRate uint64
+	offset               int64 // ns from the recording's start to the chunk's
+
+	pools pools
+}
+
+var errNoChunk = fmt.Errorf("%w: no chunk begins there", ErrMalformed)
+
+func (r *reader) all() error {
+	for base := int64(0); base < r.size; {
+		c, err := r.header(base)
+		if err != nil {
+			if base == 0 || !errors.Is(err, ErrMalformed) {
+				return err
+			}
+			r.cut = r.size - base
+			return nil
+		}
+		if base == 0 {
+			r.start = c.startNanos
+		}
+		c.offset = c.startNanos - r.start
+		if err := r.chunk(c); err != nil {
+			return fmt.Errorf("the chunk at byte %d: %w", base, err)
+		}
+		base += c.size
+	}
+	return nil
+}
+
+func (r *reader) header(base int64) (*chunk, error) {
+	var h [headerSize]byte
+	if _, err := r.in.ReadAt(h[:], base); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, errNoChunk
+		}
+		return nil, err
+	}
+	be := binary.BigEndian
+	if !Is(h[:]) {
+		return nil, errNoChunk
+	}
+	if major, minor := be.Uint16(h[atVersion:]), be.Uint16(h[atVersion+2:]); major != majorVersion {
+		return nil, fmt.Errorf("it is of version %d.%d: candid reads %d, which JDK 11 and later write", major, minor, majorVersion)
+	}
+	if h[atFlags+3]&flagCompressed == 0 {
+		return nil, errors.New("its integers are not compressed, which no JDK writes and candid does not read")
+	}
+	number := func(at int) int64 { return int64(be.Uint64(h[at:])) }
+	c := &chunk{
+		base: base, size: number(atSize), checkpoint: number(atCheckpoint), metadata: number(atMetadata),
+		startNanos: number(atStartNanos), duration: be.Uint64(h[atDuration:]),
+		startTicks: be.Uint64(h[atStartTicks:]), tickRate: cmp.Or(be.Uint64(h[atTickRate:]), uint64(time.Second)),
+	}
+	left := r.size - base
+	switch {
+	case c.size < headerSize || c.metadata < headerSize || c.metadata >= min(c.size, left) || c.checkpoint < 0 || c.checkpoint >= min(c.size, left):
+		return nil, fmt.Errorf("%w: it is cut off, or never was finished", ErrMalformed)
+	case c.size > left:
+		r.cut = c.size - left
+		c.size = left
+	}
+	return c, nil
+}
+
+// event gives the event at a place of the chunk, behind its size, and how long it
+// is; at most limit bytes.
+func (r *reader) event(c *chunk, at int64, limit int64) ([]byte, int64, error) {
+	if at < headerSize || at >= c.size {
+		return nil, 0, fmt.Errorf("%w: an event at byte %d of %d", ErrMalformed, at, c.size)
+	}
+	head := cursor{b: make([]byte, min(maxLong, c.size-at))}
+	if _, err := r.in.ReadAt(head.b, c.base+at); err != nil {
+		return nil, 0, err
+	}
+	size := int64(head.long())
+	if head.err != nil || size <= int64(head.pos) || size > c.size-at {
+		return nil, 0, fmt.Errorf("%w: the event at byte %d has %d bytes", ErrMalformed, at, size)
+	}
+	b := make([]byte, max(min(size, limit)-int64(head.pos), 0))
+	if _, err := r.in.ReadAt(b, c.base+at+int64(head.pos)); err != nil {
+		return nil, 0, err
+	}
+	return b, size, nil
+}
+
+// maxMetadata is how large the description of a file's types may be: those of
+// the JDK have 200 KB.
+const maxMetadata = 64 << 20
+
+func (r *reader) chunk(c *chunk) error {
+	b, size, err := r.event(c, c.metadata, maxMetadata)
+	if err != nil {
+		return fmt.Errorf("its types: %w", err)
+	}
+	if size > maxMetadata {
+		return fmt.Errorf("%w: %d bytes of types", ErrMalformed, size)
+	}
+	if !bytes.Equal(b, r.metadata) {
+		if r.schema, err = readMetadata(b); err != nil {
+			return err
+		}
+		r.metadata = b
+		if r.readers, err = r.schema.readers(); err != nil {
+			return err
+		}
+	}
+	if err := r.constants(c); err != nil {
+		return fmt.Errorf("its constants: %w", err)
+	}
+	if r.readers.ours {
+		if err := r.ownConstants(c); err != nil {
+			return err
+		}
+	}
+	return r.events(c)
+}
+
+// maxOfInterest is how long an event may be that is looked into.
+const maxOfInterest = 64 << 20
+
+// events reads the events of a chunk, one after the other.
+func (r *reader) events(c *chunk) error {
+	r.window.end = c.base + c.size
+	var cur cursor
+	for at := int64(headerSize); at < c.size; {
+		head, err := r.window.at(c.base+at, int(min(c.size-at, 2*maxLong)))
+		if err != nil {
+			return err
+		}
+		cur = cursor{b: head}
+		size := int64(cur.long())
+		typ := cur.long()
+		if cur.err != nil || size < int64(cur.pos) || size > c.size-at {
+			if r.cut > 0 {
+				return nil // the last one, of which a part is missing
+			}
+			return fmt.Errorf("%w: the event at byte %d has %d bytes", ErrMalformed, at, size)
+		}
+		if h := r.readers.event(typ); h != nil && size <= maxOfInterest {
+			b, err := r.window.at(c.base+at, int(size))
+			if err != nil {
+				return err
+			}
+			pos := cur.pos
+			cur = cursor{b: b, pos: pos}
+			if err := h.read(r, c, h, &cur); err != nil {
+				return fmt.Errorf("the event at byte %d: %w", at, err)
+			}
+			if cur.err != nil {
+				return fmt.Errorf("the event at byte %d: %w", at, cur.err)
+			}
+		}
+		at += size
+	}
+	return nil
+}
+
+// ns gives a time of a chunk in ns since the recording's start.
+func (c *chunk) ns(ticks uint64) uint64 {
+	var since int64
+	if ticks >= c.startTicks {
+		since = int64(min(c.span(ticks-c.startTicks), 1<<62))
+	} else {
+		since = -int64(min(c.span(c.startTicks-ticks), 1<<62))
+	}
+	return uint64(max(since+min(max(c.offset, -1<<61), 1<<61), 0))
+}
+
+// span gives a number of ticks in ns.
+func (c *chunk) span(ticks uint64) uint64 {
+	if c.tickRate == uint64(time.Second) {
+		return ticks
+	}
+	hi, lo := bits.Mul64(ticks, uint64(time.Second))
+	if hi >= c.tickRate {
+		return 1<<63 - 1
+	}
+	ns, _ := bits.Div64(hi, lo, c.tickRate)
+	return ns
+}
+
+// finish gives the profile.
+func (r *reader) finish() *profile.Profile {
+	r.finishForeign()
+	if r.cut > 0 {
+		m := r.b.Meta()
+		m.Notes = append(m.Notes, fmt.Sprintf("the file is cut off: %d bytes at its end are missing, or belong to nothing", r.cut))
+	}
+	p := r.b.Finish()
+	if len(r.own.events) > 0 {
+		p.Events, p.Losses, p.Syscalls = r.own.events, r.own.losses, r.own.syscalls
+	}
+	if p.Meta.Duration <= 0 {
+		p.Meta.Duration = time.Duration(r.latest)
+	}
+	if len(r.own.events) == 0 {
+		r.foreignFinal(p)
+	}
+	return p
+}
+
+// window is a piece of the file.
+type window struct {
+	in  io.ReaderAt
+	off int64 // in the file, of buf
+	buf []byte
+	end int64 // nothing is read from there on
+}
+
+const windowSize = 1 << 20
+
+// at gives n bytes of the file, which lie before the window's end, until it is
+// called again.
+func (w *window) at(off int64, n int) ([]byte, error) {
+	if off >= w.off && off+int64(n) <= w.off+int64(len(w.buf)) {
+		i := int(off - w.off)
+		return w.buf[i : i+n], nil
+	}
+	size := int(min(int64(max(n, windowSize)), w.end-off))
+	if cap(w.buf) < size {
+		w.buf = make([]byte, size)
+	}
+	w.buf, w.off = w.buf[:size], off
+	if _, err := w.in.ReadAt(w.buf, off); err != nil {
+		w.buf = w.buf[:0]
+		return nil, err
+	}
+	return w.buf[:n], nil
+}

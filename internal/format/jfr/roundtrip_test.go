@@ -1,0 +1,177 @@
+package jfr_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/format/jfr"
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/profile/profiletest"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// everything is a profile with every value that a field can have.
+func everything(samples int) *profile.Profile {
+	r := rand.New(rand.NewPCG(7, 8))
+	b := profile.NewBuilder()
+	p := b.Profile()
+	p.Meta = profile.Meta{
+		Start: time.Unix(1_700_000_000, 123_456_789), Duration: 90 * time.Minute, Host: "höst", Engine: "bpf",
+		Describe: "a line", Command: "java -jar \"x\" \u202e\x01", Version: "1.2", Notes: []string{"one", "two \n lines"},
+	}
+	p.Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1_001_001}, {Name: "wall", Unit: "nanoseconds", Period: 10}, {Name: "sched:sched_switch", Unit: "count", Period: 1}}
+	p.Losses = profile.Losses{Lost: 1 << 60, Throttled: 7}
+	b.AddProcess(profile.Process{PID: 1, Command: "init"})
+	b.AddProcess(profile.Process{PID: 4711, Command: "java", Runtime: "hotspot 21"})
+	var threads []uint32
+	for i := range 40 {
+		th := b.NewThread(4711+i/30, 100+i%25, fmt.Sprintf("worker %d", i))
+		t := &b.Threads()[th]
+		t.Kind, t.OSName, t.KernelCPU = append(profile.ThreadKinds(), "")[i%6], "os", uint64(i)<<33
+		threads = append(threads, th)
+	}
+	var calls []uint16
+	for _, name := range []string{"", "futex", "epoll_wait", "read"} {
+		calls = append(calls, b.Syscall(name))
+	}
+	var frames []uint32
+	for i := range 300 {
+		fn := b.Func([]profile.Func{
+			{Name: fmt.Sprintf("com.example.A%d.run", i), Signature: "(I[Ljava/lang/String;)V", File: "A.java"},
+			{Name: fmt.Sprintf("com.example.B$$Lambda.get%d", i), Raw: fmt.Sprintf("com.example.B$$Lambda$%d/0x1.get%d", i, i), Signature: "()V"},
+			{Name: fmt.Sprintf("std::vector<int, std::allocator<int> >::at%d(unsigned long)", i), Raw: "_ZNSt6vector", Module: "libstdc++.so.6", File: "/usr/include/c++/vector"},
+			{Name: fmt.Sprintf("libz.so+0x%x", i), Module: "libz.so", NoName: true},
+			{Name: "ksys_read", Module: "[kernel]"},
+			{Name: fmt.Sprintf("call_stub %d", i)},
+			{Name: ".x." + string(rune('a'+i%26)) + "."},
+			{Name: ""},
+		}[i%8])
+		f := profile.Frame{
+			Func: fn, Line: int32(i % 3 * 1000), BCI: int32(i%5) - 1, Kind: walk.Kind(i) % walk.NumKinds, Prov: walk.Provenance(i % 3),
+			Flags: walk.FrameFlags(i % 16), Addr: uint64(i%4) << 62,
+		}
+		frames = append(frames, b.Frame(f))
+	}
+	for i := range samples {
+		node := uint32(profile.RootNode)
+		for range r.IntN(40) {
+			node = b.Node(node, frames[r.IntN(len(frames))])
+		}
+		s := profile.Sample{
+			Time: uint64(i) * 1e6, Weight: 1_001_001, Node: node, Thread: threads[r.IntN(len(threads))], Event: uint16(r.IntN(3)),
+			Syscall: calls[r.IntN(len(calls))], State: profile.State(r.IntN(profile.NumStates)), End: walk.End(r.IntN(int(walk.NumEnds))), Flags: profile.SampleFlags(r.IntN(4)),
+		}
+		switch r.IntN(20) {
+		case 0:
+			s.Time = 0
+		case 1:
+			s.Weight = r.Uint64()
+		case 2:
+			s.Node = profile.RootNode
+		}
+		b.Add(s)
+	}
+	return b.Profile()
+}
+
+// flatSample is a sample without numbers that only its profile understands.
+type flatSample struct {
+	profile.Sample
+	thread profile.Thread
+	event  profile.Event
+	call   string
+	frames string
+}
+
+// flat says which stacks a profile's samples have, in full.
+func flat(p *profile.Profile) []flatSample {
+	text := make([]string, len(p.Nodes))
+	for i, n := range p.Nodes[1:] {
+		f := p.Frames[n.Frame]
+		fn := p.Funcs[f.Func]
+		f.Func = 0
+		text[i+1] = text[n.Parent] + fmt.Sprintf("%q %v\n", fmt.Sprint(fn), f)
+	}
+	var out []flatSample
+	for _, s := range p.Samples {
+		x := flatSample{Sample: s, thread: p.Threads[s.Thread], event: p.Events[s.Event], frames: text[s.Node]}
+		if s.Syscall > 0 {
+			x.call = p.Syscalls[s.Syscall]
+		}
+		x.Node = 0
+		out = append(out, x)
+	}
+	return out
+}
+
+// same fails where two profiles differ.
+func same(t *testing.T, got, want *profile.Profile) {
+	t.Helper()
+	if !got.Meta.Start.Equal(want.Meta.Start) {
+		t.Errorf("began %v, want %v", got.Meta.Start, want.Meta.Start)
+	}
+	a, b := got.Meta, want.Meta
+	a.Start, b.Start = time.Time{}, time.Time{}
+	if !reflect.DeepEqual(a, b) {
+		t.Errorf("meta\n%+v\nwant\n%+v", a, b)
+	}
+	for _, c := range []struct {
+		name      string
+		got, want any
+	}{
+		{"events", got.Events, want.Events}, {"processes", got.Processes, want.Processes}, {"threads", got.Threads, want.Threads},
+		{"losses", got.Losses, want.Losses}, {"system calls", got.Syscalls, want.Syscalls},
+	} {
+		if !reflect.DeepEqual(c.got, c.want) {
+			t.Errorf("%s\n%+v\nwant\n%+v", c.name, c.got, c.want)
+		}
+	}
+	x, y := flat(got), flat(want)
+	if len(x) != len(y) {
+		t.Fatalf("%d samples, want %d", len(x), len(y))
+	}
+	for i := range x {
+		if x[i] != y[i] {
+			t.Fatalf("sample %d\n%+v\nwant\n%+v", i, x[i], y[i])
+		}
+	}
+}
+
+func written(t testing.TB, p *profile.Profile) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := jfr.Write(&b, p); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func read(t testing.TB, data []byte) *profile.Profile {
+	t.Helper()
+	p, err := jfr.Read(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// What is written is read back whole, and written again is the same file.
+func TestRoundTrip(t *testing.T) {
+	empty := profile.NewBuilder().Profile()
+	empty.Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 5}}
+	for name, p := range map[string]*profile.Profile{"java": profiletest.Java(), "everything": everything(50_000), "nothing": empty} {
+		t.Run(name, func(t *testing.T) {
+			data := written(t, p)
+			got := read(t, data)
+			same(t, got, p)
+			if again := written(t, got); len(again) != len(data) {
+				t.Errorf("%d bytes when written again, %d before", len(again), len(data))
+			}
+			t.Logf("%d bytes, %.1f each of %d samples", len(data), float64(len(data))/float64(max(len(p.Samples), 1)), len(p.Samples))
+		})
+	}
+}

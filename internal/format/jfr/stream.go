@@ -1,0 +1,263 @@
+package jfr
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// Output is where a Stream writes: an *os.File.
+type Output interface {
+	io.WriterAt
+	Truncate(size int64) error
+}
+
+// Info is what is known of a recording as a whole.
+type Info struct {
+	Meta   *profile.Meta
+	Events []profile.Event
+	Losses profile.Losses
+}
+
+// A tick is one nanosecond since the recording began. None is ever 0, which
+// readers take for no time.
+const firstTick = 1
+
+func tick(ns uint64) uint64 { return firstTick + ns }
+
+// Stream writes a recording while it is made. After each Flush, and only then, the
+// output is a whole file.
+type Stream struct {
+	out   Output
+	info  func() Info
+	c     *constants
+	start int64 // of the recording, ns since 1970
+
+	base, size int64 // of the chunk: where it begins, and how long it is as far as it is written
+	begun      bool  // the chunk has a header
+	from       uint64
+	checkpoint int64 // the last one, from base
+	latest     uint64
+
+	pending []profile.Sample
+	b       []byte // events and checkpoints that are not written yet
+	told    told
+	// MaxChunk is how many bytes a chunk has before the next one is begun.
+	MaxChunk int64
+	err      error
+}
+
+// told is what the events of this chunk say already.
+type told struct {
+	meta      profile.Meta
+	notes     int
+	events    int
+	processes []profile.Process
+	threads   []profile.Thread
+	losses    *profile.Losses
+}
+
+// Limits of a Stream.
+const (
+	// maxChunk is small enough for readers that hold a whole chunk in memory.
+	maxChunk = 128 << 20
+	// maxPending is how many samples wait for Flush at most, and maxConstants how
+	// many bytes of constants.
+	maxPending   = 1 << 15
+	maxConstants = 8 << 20
+)
+
+// NewStream begins a recording: out must be empty. info is asked at each Flush.
+func NewStream(out Output, src Source, info func() Info) *Stream {
+	return &Stream{out: out, info: info, c: newConstants(src), MaxChunk: maxChunk}
+}
+
+// Add takes a sample, whose numbers are the Source's. It is in the file after the
+// next Flush.
+func (s *Stream) Add(sample profile.Sample) error {
+	if s.err != nil {
+		return s.err
+	}
+	s.pending = append(s.pending, sample)
+	if len(s.pending) >= maxPending {
+		return s.Flush()
+	}
+	return nil
+}
+
+// Flush writes everything that was added. When it fails the file is as it was
+// after the Flush before, and every later call gives the same error.
+func (s *Stream) Flush() error {
+	if s.err != nil {
+		return s.err
+	}
+	if s.err = s.flush(); s.err != nil {
+		s.pending, s.b = nil, nil
+	}
+	return s.err
+}
+
+func (s *Stream) flush() error {
+	info := s.info()
+	s.tell(&info)
+	for i := range s.pending {
+		s.sample(&s.pending[i], info.Events)
+		if i%1024 == 0 && s.c.size() > maxConstants {
+			if err := s.write(&info); err != nil {
+				return err
+			}
+		}
+	}
+	s.pending = s.pending[:0]
+	return s.write(&info)
+}
+
+// write appends the events and the new constants to the chunk, and then says so
+// in its header.
+func (s *Stream) write(info *Info) error {
+	if !s.begun && !info.Meta.Start.IsZero() {
+		s.start = info.Meta.Start.UnixNano()
+	}
+	var head []byte
+	if !s.begun {
+		head = append(make([]byte, headerSize), metadataEvent()...)
+	}
+	// Where the file is now longer than it says, readers would take the rest for
+	// another chunk: so little time as can be passes until the header is right.
+	at := s.size + int64(len(head))
+	rest, traces := s.c.take()
+	checkpoint := s.checkpoint
+	for _, pools := range [][]pool{traces, rest} {
+		if len(pools) > 0 {
+			here := at + int64(len(s.b))
+			if err := s.constants(pools, here, checkpoint); err != nil {
+				return err
+			}
+			checkpoint = here
+		}
+	}
+	size := at + int64(len(s.b))
+	if size == s.size {
+		return nil
+	}
+	h := s.header(size, checkpoint, info)
+	var err error
+	if s.begun {
+		_, err = s.out.WriteAt(s.b, s.base+at)
+		if err == nil {
+			_, err = s.out.WriteAt(h[:], s.base)
+		}
+	} else {
+		copy(head, h[:])
+		_, err = s.out.WriteAt(append(head, s.b...), s.base)
+	}
+	if err != nil {
+		// What was written stays readable.
+		if cut := s.out.Truncate(s.base + s.size); cut != nil {
+			err = fmt.Errorf("%w; and cut off what was written of it: %w", err, cut)
+		}
+		return err
+	}
+	s.begun, s.size, s.checkpoint = true, size, checkpoint
+	s.b = s.b[:0]
+	if s.size > s.MaxChunk {
+		s.next()
+	}
+	return nil
+}
+
+// next begins another chunk with the next write.
+func (s *Stream) next() {
+	s.base += s.size
+	s.size, s.checkpoint, s.begun = 0, 0, false
+	s.from = s.latest
+	s.c.renew()
+	s.told = told{}
+}
+
+func (s *Stream) header(size, checkpoint int64, info *Info) (h [headerSize]byte) {
+	end := max(s.latest, s.from, uint64(max(info.Meta.Duration, 0)))
+	copy(h[:], magic[:])
+	be := binary.BigEndian
+	be.PutUint16(h[atVersion:], majorVersion)
+	be.PutUint64(h[atSize:], uint64(size))
+	be.PutUint64(h[atCheckpoint:], uint64(checkpoint))
+	be.PutUint64(h[atMetadata:], headerSize)
+	be.PutUint64(h[atStartNanos:], uint64(s.start)+s.from)
+	be.PutUint64(h[atDuration:], end-s.from)
+	be.PutUint64(h[atStartTicks:], tick(s.from))
+	be.PutUint64(h[atTickRate:], uint64(time.Second))
+	be.PutUint32(h[atFlags:], flagCompressed)
+	return h
+}
+
+// constants appends a checkpoint event that lies at here in the chunk.
+func (s *Stream) constants(pools []pool, here, before int64) error {
+	from := len(s.b)
+	s.b = reserveSize(s.b)
+	s.b = appendLong(s.b, typeCheckpoint)
+	s.b = appendLong(s.b, tick(s.latest))
+	s.b = appendLong(s.b, 0) // duration
+	if before == 0 {
+		s.b = appendLong(s.b, 0)
+	} else {
+		s.b = appendLong(s.b, uint64(before-here))
+	}
+	s.b = append(s.b, 0) // of no special kind
+	s.b = binary.AppendUvarint(s.b, uint64(len(pools)))
+	for _, p := range pools {
+		s.b = appendLong(s.b, uint64(p.typ))
+		s.b = binary.AppendUvarint(s.b, uint64(p.n))
+		s.b = append(s.b, p.b...)
+	}
+	if len(s.b)-from > maxEvent {
+		return fmt.Errorf("%d bytes of names and stacks at once, more than %d", len(s.b)-from, maxEvent)
+	}
+	putSize(s.b, from)
+	return nil
+}
+
+// eventType is the type of event that other readers expect of a sampled event.
+func eventType(name string) byte {
+	switch name {
+	case "cpu", "samples", "execution":
+		return typeExecutionSample
+	case "wall":
+		return typeWallClockSample
+	}
+	return typeSample
+}
+
+func (s *Stream) sample(p *profile.Sample, events []profile.Event) {
+	s.latest = max(s.latest, p.Time)
+	typ := byte(typeSample)
+	if int(p.Event) < len(events) {
+		typ = eventType(events[p.Event].Name)
+	}
+	thread := s.c.thread(p.Thread)
+	node := s.c.node(p.Node)
+	trace := s.c.trace(p.Node, p.End != walk.EndComplete)
+	kind := s.c.kind(kind{p.Event, p.Syscall, p.State, p.End, p.Flags}, events)
+	from := len(s.b)
+	b := append(s.b, 0, typ)
+	b = appendLong(b, tick(p.Time))
+	b = appendLong(b, thread)
+	b = appendLong(b, trace)
+	if typ == typeWallClockSample {
+		b = append(b, threadState(p.State), 1)
+	} else {
+		b = append(b, stateDefault) // which is how others tell CPU time from wall time
+	}
+	rest := len(b)
+	b = append(b, 0)
+	b = appendLong(b, kind)
+	b = appendLong(b, p.Weight)
+	b = appendLong(b, uint64(node))
+	b[rest] = byte(len(b) - rest)
+	b[from] = byte(len(b) - from) // always less than 128
+	s.b = b
+}

@@ -1,0 +1,141 @@
+package jfr
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/profile/profiletest"
+)
+
+// file is an Output in memory.
+type file struct {
+	b     []byte
+	limit int // bytes that it takes; 0: any
+	saw   func(b []byte)
+}
+
+var errFull = errors.New("no space left")
+
+func (f *file) WriteAt(p []byte, off int64) (n int, err error) {
+	if f.limit > 0 && int(off)+len(p) > f.limit {
+		p, err = p[:max(f.limit-int(off), 0)], errFull
+	}
+	if end := int(off) + len(p); end > len(f.b) {
+		f.b = append(f.b, make([]byte, end-len(f.b))...)
+	}
+	n = copy(f.b[off:], p)
+	if f.saw != nil {
+		f.saw(f.b)
+	}
+	return n, err
+}
+
+func (f *file) Truncate(size int64) error {
+	f.b = f.b[:size]
+	return nil
+}
+
+func parse(b []byte) (*profile.Profile, error) { return Read(bytes.NewReader(b), int64(len(b))) }
+
+// counts are the samples of each method, and how often it is innermost.
+func counts(p *profile.Profile) map[string][2]uint64 {
+	out := map[string][2]uint64{}
+	s := p.Select(profile.Filter{})
+	for _, m := range s.List() {
+		out[s.Func(m.Method).Name] = [2]uint64{m.Self.Samples, m.Total.Samples}
+	}
+	return out
+}
+
+// part is a profile of the first n samples.
+func part(p *profile.Profile, n int) *profile.Profile {
+	out := *p
+	out.Samples = p.Samples[:n]
+	return &out
+}
+
+// Whenever writing stops, what was flushed is there: in many chunks, with
+// constants that come later than their samples.
+func TestStreamIsWholeAtAnyTime(t *testing.T) {
+	p := profiletest.Java()
+	out, flushed := &file{}, 0
+	steps := 0
+	out.saw = func(b []byte) {
+		if steps++; steps%5 != 0 {
+			return
+		}
+		got, err := parse(b)
+		if err != nil {
+			t.Fatalf("after %d samples: %v", flushed, err)
+		}
+		// The samples of this flush are there or not, never a part of them.
+		if n := len(got.Samples); n != flushed && n != flushed+100 {
+			t.Fatalf("%d samples after %d", n, flushed)
+		}
+		if a, b := counts(got), counts(part(p, len(got.Samples))); len(a) != len(b) {
+			t.Fatalf("%d methods, want %d", len(a), len(b))
+		}
+	}
+	s := NewStream(out, whole{p}, func() Info { return Info{&p.Meta, p.Events, p.Losses} })
+	s.MaxChunk = 20_000
+	if err := s.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for i, sample := range p.Samples {
+		if i%100 == 0 && i > 0 {
+			if err := s.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			flushed = i
+		}
+		if err := s.Add(sample); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if s.base == 0 {
+		t.Error("there is one chunk only")
+	}
+	got, err := parse(out.b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Samples) != len(p.Samples) || len(got.Threads) != len(p.Threads) || len(got.Meta.Notes) != len(p.Meta.Notes) {
+		t.Errorf("%d samples, %d threads, notes %q", len(got.Samples), len(got.Threads), got.Meta.Notes)
+	}
+	a, b := counts(got), counts(p)
+	for name, n := range b {
+		if a[name] != n {
+			t.Errorf("%s: %d, want %d", name, a[name], n)
+		}
+	}
+}
+
+// A full disk costs what did not fit, and is told.
+func TestFullOutput(t *testing.T) {
+	p := profiletest.Java()
+	whole := whole{p}
+	for limit := 9_000; limit < 60_000; limit += 7_001 {
+		out := &file{limit: limit}
+		s := NewStream(out, whole, func() Info { return Info{&p.Meta, p.Events, p.Losses} })
+		flushed, err := 0, s.Flush()
+		for i := 0; err == nil && i < len(p.Samples); i++ {
+			if err = s.Add(p.Samples[i]); i%50 == 0 && err == nil {
+				if err = s.Flush(); err == nil {
+					flushed = i + 1
+				}
+			}
+		}
+		if !errors.Is(err, errFull) || !errors.Is(s.Flush(), errFull) {
+			t.Fatalf("limit %d: %v", limit, err)
+		}
+		got, err := parse(out.b)
+		if err != nil || len(got.Samples) != flushed {
+			t.Fatalf("limit %d: %d samples, want %d: %v", limit, len(got.Samples), flushed, err)
+		}
+	}
+}
