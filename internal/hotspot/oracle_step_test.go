@@ -233,10 +233,9 @@ func oracleSeed() uint64 {
 
 // stepped is a Java thread under the oracle, with the VM that it runs in.
 type stepped struct {
-	t   *testing.T
-	vm  *VM
-	tr  *oracle.Tracer
-	low uint64
+	t  *testing.T
+	vm *VM
+	tr *oracle.Tracer
 
 	snap  capture.Snapshot
 	stack walk.Stack

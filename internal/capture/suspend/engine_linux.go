@@ -42,7 +42,7 @@ type Engine struct {
 	list    []*worker
 	workers sync.WaitGroup
 
-	running, stopping      atomic.Bool
+	stopping               atomic.Bool
 	wake                   chan struct{}
 	samples, bytes         atomic.Uint64
 	outOfReach, unfollowed atomic.Uint64
