@@ -24,7 +24,10 @@ if (process.argv.includes("--test")) {
   const check = process.argv.includes("--check");
   const built = await build({
     write: !check,
-    entryPoints: [{ in: "src/page/main.ts", out: "flame" }, { in: "src/page/flame.css", out: "flame" }],
+    entryPoints: [
+      { in: "src/page/main.ts", out: "flame" }, { in: "src/page/flame.css", out: "flame" },
+      { in: "src/view/main.ts", out: "view" }, { in: "src/view/view.css", out: "view" },
+    ],
     outdir: "dist",
     bundle: true,
     minify: true,

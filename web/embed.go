@@ -14,3 +14,13 @@ var FlameJS string
 //
 //go:embed dist/flame.css
 var FlameCSS string
+
+// ViewJS is the script of the page that `candid view` serves.
+//
+//go:embed dist/view.js
+var ViewJS string
+
+// ViewCSS is the style of that page.
+//
+//go:embed dist/view.css
+var ViewCSS string

@@ -68,6 +68,7 @@ Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 not permitted, 4 no such target,
 		Example: `  candid record -p 1234 -d 30s -o flame.html    profile a running process for 30 s
   candid record -o app.pb.gz -- java -jar app.jar
   candid report app.pb.gz                        where the time went
+  candid view app.jfr                            the same in a browser
   candid top -p 1234                             the same live, in the terminal
   candid dump -p 1234                            every thread's stack now
   candid ps                                      what can be profiled here
@@ -81,7 +82,7 @@ Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 not permitted, 4 no such target,
 			return cmd.Help()
 		},
 	}
-	root.AddCommand(newRecord(), newTop(), newReport(), newConvert(), newDump(), newPS(), newDoctor(), newVersion())
+	root.AddCommand(newRecord(), newTop(), newReport(), newView(), newConvert(), newDump(), newPS(), newDoctor(), newVersion())
 	root.CompletionOptions.DisableDescriptions = false
 	return root
 }

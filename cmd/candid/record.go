@@ -21,6 +21,7 @@ import (
 	"github.com/candid-profiler/candid/internal/format"
 	"github.com/candid-profiler/candid/internal/record"
 	"github.com/candid-profiler/candid/internal/report"
+	"github.com/candid-profiler/candid/internal/view"
 )
 
 type recordFlags struct {
@@ -38,6 +39,7 @@ type recordFlags struct {
 	noJVMFlags bool
 	json       bool
 	quiet      bool
+	view       bool // show it in a browser afterwards
 	report     bool // print one: no file was named
 }
 
@@ -67,6 +69,7 @@ With '-o -' it goes to standard output.
 A java command that candid launches gets -XX:+DebugNonSafepoints put into its
 arguments, which makes the place of a sample inside inlined methods exact.`,
 		Example: `  candid record -p 1234 -d 30s                   profile for 30 s, print a report
+  candid record -p 1234 -d 30s --view            look at it in the browser
   candid record -p 1234 -d 30s -o flame.html     a flame graph in one file
   candid record -F 999 -o app.pb.gz -- java -jar app.jar
   candid record -a -d 10s -o machine.html        everything that runs here
@@ -90,6 +93,7 @@ arguments, which makes the place of a sample inside inlined methods exact.`,
 	fl.StringVar(&f.engine, "engine", "auto", "`HOW` to sample: "+strings.Join(append([]string{"auto"}, engines.Names()...), ", "))
 	fl.BoolVar(&f.noJVMFlags, "no-jvm-flags", false, "launch java with just the arguments given")
 	fl.BoolVar(&f.json, "json", false, "print the summary as JSON")
+	fl.BoolVar(&f.view, "view", false, "show it in a browser afterwards, as 'candid view' does")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print errors only")
 	return cmd
 }
@@ -172,7 +176,9 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 	err = errors.Join(f.save(cmd, out, res, launching), runErr)
 	signals.done()
 	if launching {
-		return awaitProgram(res, wrap(err), say)
+		if err := awaitProgram(res, wrap(err), say); err != nil || !f.view {
+			return err
+		}
 	}
 	if err != nil {
 		return wrap(err)
@@ -184,7 +190,21 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 		}
 		return &codedError{exitNoSamples, fmt.Errorf("no samples: %s", why)}
 	}
+	if f.view {
+		signals.stop() // Ctrl-C ends the page from here on
+		return f.show(cmd, res)
+	}
 	return nil
+}
+
+// show serves the page of what was recorded. It knows when each sample was taken
+// even if the format of the file does not keep that.
+func (f *recordFlags) show(cmd *cobra.Command, res *record.Result) error {
+	r, err := view.Open(f.out.path, res.Profile)
+	if err != nil {
+		return failed(err)
+	}
+	return serve(cmd, 0, true, r)
 }
 
 // awaitProgram waits for the launched program, whose exit code becomes candid's

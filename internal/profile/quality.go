@@ -24,21 +24,24 @@ func (p *Profile) Quality() Quality {
 }
 
 // Add counts one more sample.
-func (q *Quality) Add(s *Sample) {
-	q.Samples++
+func (q *Quality) Add(s *Sample) { q.AddTimes(s.End, s.Flags, 1) }
+
+// AddTimes counts n more samples whose stacks end in that way and have those flags.
+func (q *Quality) AddTimes(end walk.End, flags SampleFlags, n uint64) {
+	q.Samples += n
 	switch {
-	case s.End == walk.EndTruncated:
-		q.Truncated++
-		q.Reasons[s.End]++
-	case s.End != walk.EndComplete && s.End < walk.NumEnds:
-		q.Broken++
-		q.Reasons[s.End]++
-	case s.Flags&Guessed != 0:
-		q.Heuristic++
-	case s.Flags&Stitched != 0:
-		q.Stitched++
+	case end == walk.EndTruncated:
+		q.Truncated += n
+		q.Reasons[end] += n
+	case end != walk.EndComplete && end < walk.NumEnds:
+		q.Broken += n
+		q.Reasons[end] += n
+	case flags&Guessed != 0:
+		q.Heuristic += n
+	case flags&Stitched != 0:
+		q.Stitched += n
 	default:
-		q.Complete++
+		q.Complete += n
 	}
 }
 

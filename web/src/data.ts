@@ -61,7 +61,7 @@ export interface Data {
   readonly stitched: Uint8Array;
   readonly coarse: Uint8Array;
   readonly virtual: Uint8Array;
-  readonly cells: Cells;
+  cells: Cells;
 }
 
 export async function inflate(base64: string): Promise<Uint8Array> {
@@ -148,6 +148,12 @@ export function decode(bytes: Uint8Array): Data {
   const cells: Cells = {
     n: node.length, node, thread: r.column(i32), event: r.column(i32), count: r.column(f64), weight: r.column(f64),
   };
+  const { funcs, names } = named(header, func, kind);
+  return { header, funcs, names, kind, tree: fromDepth(depth, sym), line, lines, derived, heuristic, stitched, coarse, virtual, cells };
+}
+
+// named gives each symbol its function and the parts of its name.
+export function named(header: Header, func: ArrayLike<number>, kind: Uint8Array): { funcs: Func[]; names: Name[] } {
   const all: Func[] = [];
   const s = header.strings;
   for (let i = 0; i < header.funcs.length; i += 6) {
@@ -155,8 +161,7 @@ export function decode(bytes: Uint8Array): Data {
     all.push({ name: s[name], raw: s[raw], signature: s[signature], module: s[module], file: s[file], noName: noName !== 0 });
   }
   const funcs = Array.from(func, (f) => all[f - 1]);
-  const names = funcs.map((f, i) => parse(f.name, managed(kind[i], f)));
-  return { header, funcs, names, kind, tree: fromDepth(depth, sym), line, lines, derived, heuristic, stitched, coarse, virtual, cells };
+  return { funcs, names: funcs.map((f, i) => parse(f.name, managed(kind[i], f))) };
 }
 
 // managed says whether a name is written pkg.Class.method.

@@ -9,6 +9,7 @@ import (
 	"html"
 	"io"
 
+	"github.com/candid-profiler/candid/internal/flame"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/web"
 )
@@ -88,13 +89,13 @@ func Write(w io.Writer, p *profile.Profile, o Options) error {
 	if web.FlameJS == "" || web.FlameCSS == "" {
 		return ErrNotBuilt
 	}
-	t, err := aggregate(p)
+	t, err := flame.Merge(p)
 	if err != nil {
 		return fmt.Errorf("write HTML: %w", err)
 	}
 	b := bufio.NewWriterSize(w, 1<<16)
 	if _, err := fmt.Fprintf(b, before, hash(web.FlameJS), hash(web.FlameCSS),
-		html.EscapeString(visible(title(p, o))), web.FlameCSS); err != nil {
+		html.EscapeString(flame.Visible(title(p, o))), web.FlameCSS); err != nil {
 		return fmt.Errorf("write HTML: %w", err)
 	}
 	if err := encode(b, p, t, o); err != nil {

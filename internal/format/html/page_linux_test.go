@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/candid-profiler/candid/internal/chromium"
+	"github.com/candid-profiler/candid/internal/flame"
 	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
 func writePage(t testing.TB, p *profile.Profile) string {
@@ -58,7 +60,7 @@ type sums struct{ Self, Total, Samples float64 }
 
 // TestPageNumbers compares what the page adds up with the profile, sample by sample.
 func TestPageNumbers(t *testing.T) {
-	p := synthetic(4000, 20000, 40)
+	p := profiletest.Server(4000, 20000, 40)
 	b := openPage(t, 1280, 800)
 	file := writePage(t, p)
 	b.open(file, "")
@@ -79,10 +81,10 @@ func TestPageNumbers(t *testing.T) {
 		var names []string
 		for n := s.Node; n != profile.RootNode; n = p.Nodes[n].Parent {
 			f := p.Frames[p.Nodes[n].Frame]
-			names = append(names, visible(p.Funcs[f.Func].Name)+"\x00"+kindNames[f.Kind])
+			names = append(names, flame.Visible(p.Funcs[f.Func].Name)+"\x00"+flame.KindNames[f.Kind])
 		}
 		if s.End != 0 {
-			names = append(names, endName(s.End)+"\x00no stack")
+			names = append(names, flame.EndName(s.End)+"\x00no stack")
 		}
 		slices.Reverse(names)
 		path := ""
@@ -158,7 +160,7 @@ func TestPageNumbers(t *testing.T) {
 		t.Errorf("by thread the page adds up to %+v, the profile to %v", got, weight[0])
 	}
 	for i, want := range thread[:3] {
-		name := fmt.Sprintf("%s · %d", visible(p.Threads[i].Name), p.Threads[i].TID)
+		name := fmt.Sprintf("%s · %d", flame.Visible(p.Threads[i].Name), p.Threads[i].TID)
 		raw, _ := json.Marshal([]string{name})
 		var total float64
 		b.Eval(fmt.Sprintf("candid.frame(candid.node(%s)).total", raw), &total)
@@ -180,16 +182,16 @@ func TestPageNumbers(t *testing.T) {
 }
 
 func TestPageHostileNames(t *testing.T) {
-	p := synthetic(2000, 8000, 30)
-	p.Meta.Command, p.Meta.Host = hostile[0], hostile[1]
-	p.Processes[0].Command = hostile[2]
+	p := profiletest.Server(2000, 8000, 30)
+	p.Meta.Command, p.Meta.Host = profiletest.Hostile[0], profiletest.Hostile[1]
+	p.Processes[0].Command = profiletest.Hostile[2]
 	b := openPage(t, 1280, 800)
 	file := writePage(t, p)
 	b.open(file, "#split=thread")
 	b.Key("T") // the list of threads, where one has a hostile name
 	b.Key("Escape")
-	for _, name := range hostile {
-		raw, _ := json.Marshal(visible(name))
+	for _, name := range profiletest.Hostile {
+		raw, _ := json.Marshal(flame.Visible(name))
 		var at int
 		b.Eval(fmt.Sprintf("Array.from({length: candid.nodes()}, (_, i) => i).find(i => candid.frame(i).name === %s) ?? -1", raw), &at)
 		if at < 0 {
@@ -197,11 +199,11 @@ func TestPageHostileNames(t *testing.T) {
 			continue
 		}
 		b.Eval(fmt.Sprintf("candid.show(%d); candid.select(%d)", at, at), nil)
-		if got := b.Text("document.querySelector('.detail .name').innerText"); !strings.Contains(got, visible(name)) {
+		if got := b.Text("document.querySelector('.detail .name').innerText"); !strings.Contains(got, flame.Visible(name)) {
 			t.Errorf("the detail line shows %q for %q", got, name)
 		}
 	}
-	if got := b.Text("document.querySelector('h1').textContent"); got != hostile[0] {
+	if got := b.Text("document.querySelector('h1').textContent"); got != profiletest.Hostile[0] {
 		t.Errorf("the title shows %q", got)
 	}
 	if got := b.Text("document.title"); strings.Contains(got, "owned") && !strings.Contains(got, "<script>") {
@@ -218,7 +220,7 @@ func TestPageHostileNames(t *testing.T) {
 func TestPageKeyboard(t *testing.T) {
 	b := openPage(t, 1280, 800)
 	b.Dark(false)
-	file := writePage(t, synthetic(2000, 8000, 30))
+	file := writePage(t, profiletest.Server(2000, 8000, 30))
 	b.open(file, "")
 	type state struct {
 		Zoom  int
@@ -286,7 +288,7 @@ func TestPageKeyboard(t *testing.T) {
 func TestPagePointer(t *testing.T) {
 	b := openPage(t, 1280, 800)
 	b.Dark(false)
-	file := writePage(t, synthetic(2000, 8000, 30))
+	file := writePage(t, profiletest.Server(2000, 8000, 30))
 	b.open(file, "#icicle=1")
 	var top float64
 	b.Eval("document.querySelector('canvas').getBoundingClientRect().top", &top)
@@ -345,7 +347,7 @@ func TestPagePictures(t *testing.T) {
 	b := openPage(t, 1440, 900)
 	file := os.Getenv("CANDID_PAGE")
 	if file == "" {
-		file = writePage(t, synthetic(20000, 30000, 34))
+		file = writePage(t, profiletest.Server(20000, 30000, 34))
 	}
 	for _, dark := range []bool{false, true} {
 		theme := map[bool]string{false: "light", true: "dark"}[dark]

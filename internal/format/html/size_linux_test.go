@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
 func median(ms []float64) float64 {
@@ -14,7 +16,7 @@ func median(ms []float64) float64 {
 // TestPageDeep has a stack of 10,000 frames, which is scrolled through.
 func TestPageDeep(t *testing.T) {
 	b := openPage(t, 1280, 800)
-	file := writePage(t, synthetic(30_000, 30_000, 10_000))
+	file := writePage(t, profiletest.Server(30_000, 30_000, 10_000))
 	b.open(file, "#icicle=1")
 	var rows, height, canvas int
 	b.Eval("candid.rows()", &rows)
@@ -47,7 +49,7 @@ func TestPageSpeed(t *testing.T) {
 			}
 			b := openPage(t, 1440, 900)
 			b.Dark(false)
-			file := writePage(t, synthetic(nodes, nodes*3/2, 60))
+			file := writePage(t, profiletest.Server(nodes, nodes*3/2, 60))
 			b.open(file, "")
 			var n, rects int
 			b.Eval("candid.nodes()", &n)

@@ -25,6 +25,7 @@ export interface Cells {
 export interface Values {
   readonly self: Float64Array;
   readonly total: Float64Array;
+  readonly count: Float64Array; // self, in samples
   readonly samples: Float64Array; // total, in samples
 }
 
@@ -53,19 +54,20 @@ export function fromDepth(depth: Int32Array, sym: Int32Array, origin?: Int32Arra
 // threads for which threads[t] is not 0.
 export function addUp(tree: Tree, cells: Cells, event: number, threads: Uint8Array): Values {
   const self = new Float64Array(tree.n);
-  const samples = new Float64Array(tree.n);
+  const count = new Float64Array(tree.n);
   for (let i = 0; i < cells.n; i++) {
     if (cells.event[i] !== event || !threads[cells.thread[i]]) continue;
     self[cells.node[i]] += cells.weight[i];
-    samples[cells.node[i]] += cells.count[i];
+    count[cells.node[i]] += cells.count[i];
   }
   const total = self.slice();
+  const samples = count.slice();
   const parent = tree.parent;
   for (let i = tree.n - 1; i > 0; i--) {
     total[parent[i]] += total[i];
     samples[parent[i]] += samples[i];
   }
-  return { self, total, samples };
+  return { self, total, count, samples };
 }
 
 // split gives a tree in which every group of threads has a root of its own, and

@@ -129,6 +129,7 @@ export class Chart {
   }
 
   paint(): void {
+    if (!this.width || !this.height) return; // not on the page yet
     const m = this.model;
     const c = this.context;
     const ratio = devicePixelRatio || 1;

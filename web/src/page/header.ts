@@ -30,7 +30,8 @@ export function header(h: Header, weights: readonly number[], controls: HTMLElem
 
 interface Part { readonly name: string; readonly samples: number; readonly title: string }
 
-function quality(h: Header): HTMLElement {
+// quality says how far the stacks can be trusted.
+export function quality(h: Pick<Header, "quality" | "lost" | "throttled" | "notes">): HTMLElement {
   const q = h.quality;
   const reasons = q.reasons.map((r) => `${r.name} ${count(r.samples)}`).join(", ");
   const parts: Part[] = [

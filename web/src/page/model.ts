@@ -32,7 +32,19 @@ export class Model {
     });
     this.shade = shades(this.names.map((n) => n.full));
     this.threadWeight = h.events.map(() => new Float64Array(h.threads.length));
-    const c = data.cells;
+    this.weigh();
+  }
+
+  // take replaces what is added up; the tree stays.
+  take(cells: Cells): void {
+    this.data.cells = cells;
+    this.trees.clear();
+    this.weigh();
+  }
+
+  private weigh(): void {
+    for (const w of this.threadWeight) w.fill(0);
+    const c = this.data.cells;
     for (let i = 0; i < c.n; i++) this.threadWeight[c.event[i]][c.thread[i]] += c.weight[i];
   }
 

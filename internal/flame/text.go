@@ -1,4 +1,4 @@
-package html
+package flame
 
 import (
 	"fmt"
@@ -7,21 +7,21 @@ import (
 	"unicode/utf8"
 )
 
-// maxText bounds one string on the page, in bytes. Java allows names of 65,535
+// MaxText bounds one string on the page, in bytes. Java allows names of 65,535
 // bytes and C++ knows no limit; nobody reads that much in a line.
-const maxText = 4096
+const MaxText = 4096
 
-// visible makes text that a target chose safe to read: bytes that are no UTF-8,
+// Visible makes text that a target chose safe to read: bytes that are no UTF-8,
 // control characters and characters that change the direction or the width of
 // what follows are spelled out, so that a name can neither hide nor disguise
 // itself. Markup needs no care here: the page only ever shows text as text.
-func visible(s string) string {
-	if len(s) <= maxText && plain(s) {
+func Visible(s string) string {
+	if len(s) <= MaxText && plain(s) {
 		return s
 	}
 	var b strings.Builder
 	for i := 0; i < len(s); {
-		if b.Len() > maxText {
+		if b.Len() > MaxText {
 			b.WriteString("…")
 			break
 		}

@@ -1,4 +1,4 @@
-package html
+package profiletest
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// hostile are names as no sane program has them. They must show as text.
-var hostile = []string{
+// Hostile are names as no sane program has them. They must show as text.
+var Hostile = []string{
 	`</script><script>document.title="owned"</script>`,
 	`<img src=x onerror='document.title="owned"'>`,
 	"line\nbreak\x00nul\x1b[31mred\u202Eesrever\u200b",
@@ -19,11 +19,11 @@ var hostile = []string{
 	"日本語クラス.メソッド",
 }
 
-// synthetic makes a profile as a Java server would give it: threads whose stacks
+// Server makes a profile as a Java server would give it: threads whose stacks
 // go from native start code through interpreted and compiled Java, with inlined
 // methods, into stubs, native libraries and the kernel. It has about as many
 // nodes as are asked for, and depth bounds the frames of a stack.
-func synthetic(nodes, samples, depth int) *profile.Profile {
+func Server(nodes, samples, depth int) *profile.Profile {
 	r := rand.New(rand.NewPCG(7, 11))
 	b := profile.NewBuilder()
 	p := b.Profile()
@@ -70,7 +70,7 @@ func synthetic(nodes, samples, depth int) *profile.Profile {
 	for _, n := range []string{"entry_SYSCALL_64_after_hwframe", "do_syscall_64", "__x64_sys_futex", "futex_wait", "schedule", "tcp_sendmsg", "copy_user_generic"} {
 		kernel = append(kernel, frame(profile.Func{Name: n, Module: "[kernel]"}, walk.KindKernel, walk.Exact, 0, 0))
 	}
-	for _, n := range hostile {
+	for _, n := range Hostile {
 		java = append(java, frame(profile.Func{Name: n, File: n, Module: n, Signature: n}, walk.KindC2, walk.Exact, 0, 1))
 	}
 	stub := frame(profile.Func{Name: "jlong_disjoint_arraycopy"}, walk.KindStub, walk.Exact, 0, 0)
@@ -88,7 +88,7 @@ func synthetic(nodes, samples, depth int) *profile.Profile {
 		}
 		threads = append(threads, b.Thread(4242, 4242+i, n))
 	}
-	threads = append(threads, b.Thread(4242, 5000, hostile[0]))
+	threads = append(threads, b.Thread(4242, 5000, Hostile[0]))
 
 	// Stacks: a random walk down a tree whose branches get ever less likely.
 	var leaves []uint32

@@ -1,4 +1,6 @@
-package html
+// Package flame merges the stacks of a recording to the tree that pages draw,
+// and describes the recording for them.
+package flame
 
 import (
 	"cmp"
@@ -8,55 +10,56 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// A symbol is what a frame of the graph is: a function, in one kind of code.
+// A Symbol is what a frame of the graph is: a function, in one kind of code.
 // The same method interpreted and compiled is two symbols.
-type symbol struct {
-	fn   uint32 // index into Funcs, or noFunc with end set
-	kind walk.Kind
-	end  walk.End // for the frames that stand for a missing outer part
+type Symbol struct {
+	Func uint32 // index into Funcs, or NoFunc with End set
+	Kind walk.Kind
+	End  walk.End // for the frames that stand for a missing outer part
 }
 
-const noFunc = ^uint32(0)
+// NoFunc is the Func of a symbol that stands for what is missing.
+const NoFunc = ^uint32(0)
 
 // What of a node's samples is counted by itself.
 const (
-	derived   = iota // found by reading code
-	heuristic        // a guess
-	stitched         // read after the sample
-	coarse           // position only known to the next safepoint
-	virtual          // on a virtual thread's own stack
-	numTallies
+	Derived   = iota // found by reading code
+	Heuristic        // a guess
+	Stitched         // read after the sample
+	Coarse           // position only known to the next safepoint
+	Virtual          // on a virtual thread's own stack
+	NumTallies
 )
 
-// cell is what ended in one node, in one thread, for one event.
-type cell struct {
-	node, thread uint32
-	count        uint32 // samples
-	event        uint16
-	weight       uint64 // in the event's unit
+// Cell is what ended in one node, in one thread, for one event.
+type Cell struct {
+	Node, Thread uint32
+	Count        uint32 // samples
+	Event        uint16
+	Weight       uint64 // in the event's unit
 }
 
-// tree is a profile as the page needs it: nodes in the order in which a walk
+// Tree is a profile as the page needs it: nodes in the order in which a walk
 // from the root visits them, heaviest child first, so that a node's subtree
 // follows it without a gap. A recording of a large program has millions of
 // nodes, so what is known of them is in columns, and those that are not needed
 // are not there.
-type tree struct {
-	symbols []symbol
-	nodes   *profile.Trie // of symbols; node 0 is the root and has no symbol
-	order   []uint32      // by place on the page: index into nodes
-	depth   []uint32      // by place
-	cells   []cell        // sorted by the node's place, thread, event
+type Tree struct {
+	Symbols []Symbol
+	Nodes   *profile.Trie // of symbols; node 0 is the root and has no symbol
+	Order   []uint32      // by place on the page: index into nodes
+	Depth   []uint32      // by place
+	Cells   []Cell        // sorted by the node's place, thread, event
 
 	// By index into nodes.
-	samples []uint32             // that passed through it
-	tallies [numTallies][]uint32 // of these; nil if all are 0
-	line    []int32              // the line most samples were at, 0 if unknown
-	lines   []uint32             // how many different lines there are
+	Samples []uint32             // that passed through it
+	tallies [NumTallies][]uint32 // of these; nil if all are 0
+	Line    []int32              // the line most samples were at, 0 if unknown
+	Lines   []uint32             // how many different lines there are
 }
 
-// tally is how many of a node's samples are of one sort.
-func (t *tree) tally(sort int, node uint32) uint64 {
+// Tally is how many of a node's samples are of one sort.
+func (t *Tree) Tally(sort int, node uint32) uint64 {
 	if c := t.tallies[sort]; int(node) < len(c) {
 		return uint64(c[node])
 	}
@@ -65,10 +68,11 @@ func (t *tree) tally(sort int, node uint32) uint64 {
 
 // merger builds the tree.
 type merger struct {
-	tree
+	Tree
 	p      *profile.Profile
-	symbol map[symbol]uint32
+	symbol map[Symbol]uint32
 	path   []uint32
+	at     []uint32 // by sample: the merged node; nil if cells are wanted
 
 	// Of the stacks that end in one way. Those that lack their outer part stand
 	// under a frame that says so, and never merge with whole ones.
@@ -78,12 +82,51 @@ type merger struct {
 	first []uint32 // where a merged node's begin there
 }
 
-func aggregate(p *profile.Profile) (*tree, error) {
+// Merge makes the tree of a profile. The error wraps profile.ErrInvalid if p
+// refers to what it does not hold.
+func Merge(p *profile.Profile) (*Tree, error) {
+	m, err := newMerger(p)
+	if err != nil {
+		return nil, err
+	}
+	m.Cells = make([]Cell, 0, len(p.Samples))
+	m.mergeAll()
+	m.Cells = mergeCells(m.Cells)
+	place := m.sort()
+	for i := range m.Cells {
+		m.Cells[i].Node = place[m.Cells[i].Node]
+	}
+	slices.SortFunc(m.Cells, compareCells)
+	t := m.Tree // without what only merging needs
+	return &t, nil
+}
+
+// MergeSamples makes the tree of a profile without cells, and gives for each
+// sample the place in it where its stack ends.
+func MergeSamples(p *profile.Profile) (*Tree, []uint32, error) {
+	m, err := newMerger(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	m.at = make([]uint32, len(p.Samples))
+	m.mergeAll()
+	place := m.sort()
+	for i, id := range m.at {
+		m.at[i] = place[id]
+	}
+	t := m.Tree
+	return &t, m.at, nil
+}
+
+func newMerger(p *profile.Profile) (*merger, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	m := &merger{p: p, symbol: make(map[symbol]uint32), tree: tree{nodes: profile.NewTrie()}}
-	m.cells = make([]cell, 0, len(p.Samples))
+	return &merger{p: p, symbol: make(map[Symbol]uint32), Tree: Tree{Nodes: profile.NewTrie()}}, nil
+}
+
+func (m *merger) mergeAll() {
+	p := m.p
 	var ends [walk.NumEnds]bool
 	for i := range p.Samples {
 		ends[p.Samples[i].End] = true
@@ -97,19 +140,15 @@ func aggregate(p *profile.Profile) (*tree, error) {
 		}
 	}
 	m.merge(walk.EndComplete)
-	m.nodes.Seal()
+	m.Nodes.Seal()
 	m.attribute(walk.EndComplete)
-	m.cells = mergeCells(m.cells)
-	m.sort()
-	t := m.tree // without what only merging needs
-	return &t, nil
 }
 
-func (m *merger) sym(s symbol) uint32 {
+func (m *merger) sym(s Symbol) uint32 {
 	i, ok := m.symbol[s]
 	if !ok {
-		i = uint32(len(m.symbols))
-		m.symbols = append(m.symbols, s)
+		i = uint32(len(m.Symbols))
+		m.Symbols = append(m.Symbols, s)
 		m.symbol[s] = i
 	}
 	return i
@@ -124,7 +163,7 @@ func (m *merger) merge(end walk.End) {
 		clear(m.count)
 	}
 	if end != walk.EndComplete {
-		m.place[0] = m.nodes.Child(0, m.sym(symbol{fn: noFunc, end: end}))
+		m.place[0] = m.Nodes.Child(0, m.sym(Symbol{Func: NoFunc, End: end}))
 	}
 	for i := range m.p.Samples {
 		s := &m.p.Samples[i]
@@ -132,7 +171,12 @@ func (m *merger) merge(end walk.End) {
 			continue
 		}
 		m.count[s.Node]++
-		m.cells = append(m.cells, cell{node: m.find(s.Node), thread: s.Thread, event: s.Event, count: 1, weight: s.Weight})
+		at := m.find(s.Node)
+		if m.at != nil {
+			m.at[i] = at
+			continue
+		}
+		m.Cells = append(m.Cells, Cell{Node: at, Thread: s.Thread, Event: s.Event, Count: 1, Weight: s.Weight})
 	}
 }
 
@@ -146,7 +190,7 @@ func (m *merger) find(n uint32) uint32 {
 	at := m.place[n]
 	for _, n := range slices.Backward(path) {
 		f := &m.p.Frames[m.p.Nodes[n].Frame]
-		at = m.nodes.Child(at, m.sym(symbol{fn: f.Func, kind: f.Kind}))
+		at = m.Nodes.Child(at, m.sym(Symbol{Func: f.Func, Kind: f.Kind}))
 		m.place[n] = at
 	}
 	m.path = path
@@ -155,10 +199,10 @@ func (m *merger) find(n uint32) uint32 {
 
 // resize makes the columns as long as there are nodes.
 func (m *merger) resize() {
-	n := m.nodes.Len()
-	m.samples = grown(m.samples, n)
-	m.line = grown(m.line, n)
-	m.lines = grown(m.lines, n)
+	n := m.Nodes.Len()
+	m.Samples = grown(m.Samples, n)
+	m.Line = grown(m.Line, n)
+	m.Lines = grown(m.Lines, n)
 	for i, c := range m.tallies {
 		if c != nil {
 			m.tallies[i] = grown(c, n)
@@ -189,34 +233,34 @@ func (m *merger) attribute(end walk.End) {
 		m.count[pn.Parent] += c
 		f := &m.p.Frames[pn.Frame]
 		id := m.place[i]
-		m.samples[id] += c
+		m.Samples[id] += c
 		switch f.Prov {
 		case walk.Exact:
 		case walk.Derived:
-			m.add(derived, id, c)
+			m.add(Derived, id, c)
 		default:
-			m.add(heuristic, id, c)
+			m.add(Heuristic, id, c)
 		}
 		if f.Flags&walk.Stitched != 0 {
-			m.add(stitched, id, c)
+			m.add(Stitched, id, c)
 		}
 		if f.Flags&walk.Coarse != 0 {
-			m.add(coarse, id, c)
+			m.add(Coarse, id, c)
 		}
 		if f.Flags&walk.Virtual != 0 {
-			m.add(virtual, id, c)
+			m.add(Virtual, id, c)
 		}
 	}
-	m.samples[0] += m.count[0]
+	m.Samples[0] += m.count[0]
 	if end != walk.EndComplete {
-		m.samples[m.place[0]] += m.count[0]
+		m.Samples[m.place[0]] += m.count[0]
 	}
 	m.findLines()
 }
 
 func (m *merger) add(tally int, id, n uint32) {
 	if m.tallies[tally] == nil {
-		m.tallies[tally] = make([]uint32, m.nodes.Len())
+		m.tallies[tally] = make([]uint32, m.Nodes.Len())
 	}
 	m.tallies[tally][id] += n
 }
@@ -224,7 +268,7 @@ func (m *merger) add(tally int, id, n uint32) {
 // findLines finds the line of each merged node that has counts now. All stacks
 // that reach a merged node end in the same way.
 func (m *merger) findLines() {
-	m.group, m.first = groupBy(m.group, m.first, len(m.p.Nodes), m.nodes.Len(), func(i uint32) (uint32, bool) {
+	m.group, m.first = groupBy(m.group, m.first, len(m.p.Nodes), m.Nodes.Len(), func(i uint32) (uint32, bool) {
 		return m.place[i], i > 0 && m.count[i] > 0 && m.p.Frames[m.p.Nodes[i].Frame].Line > 0
 	})
 	type at struct {
@@ -232,7 +276,7 @@ func (m *merger) findLines() {
 		count uint64
 	}
 	var lines []at
-	for id := range m.first[:m.nodes.Len()] {
+	for id := range m.first[:m.Nodes.Len()] {
 		lines = lines[:0]
 		for _, i := range m.group[m.first[id]:m.first[id+1]] {
 			lines = append(lines, at{m.p.Frames[m.p.Nodes[i].Frame].Line, uint64(m.count[i])})
@@ -246,9 +290,9 @@ func (m *merger) findLines() {
 			for ; i < len(lines) && lines[i].line == line; i++ {
 				sum += lines[i].count
 			}
-			m.lines[id]++
+			m.Lines[id]++
 			if sum > best {
-				best, m.line[id] = sum, line
+				best, m.Line[id] = sum, line
 			}
 		}
 	}
@@ -285,13 +329,13 @@ func groupBy(list, first []uint32, n, groups int, of func(uint32) (group uint32,
 	return list, first
 }
 
-func mergeCells(cells []cell) []cell {
+func mergeCells(cells []Cell) []Cell {
 	slices.SortFunc(cells, compareCells)
 	out := cells[:0]
 	for _, c := range cells {
 		if k := len(out) - 1; k >= 0 && compareCells(out[k], c) == 0 {
-			out[k].count += c.count
-			out[k].weight += c.weight
+			out[k].Count += c.Count
+			out[k].Weight += c.Weight
 			continue
 		}
 		out = append(out, c)
@@ -299,18 +343,19 @@ func mergeCells(cells []cell) []cell {
 	return out
 }
 
-func compareCells(a, b cell) int {
-	return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.thread, b.thread), cmp.Compare(a.event, b.event))
+func compareCells(a, b Cell) int {
+	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Thread, b.Thread), cmp.Compare(a.Event, b.Event))
 }
 
 // sort finds the order in which each node is followed by its subtree.
-func (m *merger) sort() {
-	n := m.nodes.Len()
+// It gives for each node its place in that order.
+func (m *merger) sort() []uint32 {
+	n := m.Nodes.Len()
 	children, first := groupBy(m.group, m.first, n, n, func(i uint32) (uint32, bool) {
-		return m.nodes.At(i).Parent, i > 0
+		return m.Nodes.At(i).Parent, i > 0
 	})
 	heavier := func(a, b uint32) int {
-		return cmp.Or(cmp.Compare(m.samples[b], m.samples[a]), m.compareSymbols(m.nodes.At(a).Frame, m.nodes.At(b).Frame))
+		return cmp.Or(cmp.Compare(m.Samples[b], m.Samples[a]), m.compareSymbols(m.Nodes.At(a).Frame, m.Nodes.At(b).Frame))
 	}
 	for i := range n {
 		if of := children[first[i]:first[i+1]]; len(of) > 1 {
@@ -318,36 +363,33 @@ func (m *merger) sort() {
 		}
 	}
 	// What merging needed is not needed any more.
-	m.order, m.depth = make([]uint32, 0, n), slices.Grow(m.count[:0], n)
+	m.Order, m.Depth = make([]uint32, 0, n), slices.Grow(m.count[:0], n)
 	place := grown(m.place, n)
 	type visit struct{ id, depth uint32 }
 	stack := []visit{{0, 0}}
 	for len(stack) > 0 {
 		v := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		place[v.id] = uint32(len(m.order))
-		m.order = append(m.order, v.id)
-		m.depth = append(m.depth, v.depth)
+		place[v.id] = uint32(len(m.Order))
+		m.Order = append(m.Order, v.id)
+		m.Depth = append(m.Depth, v.depth)
 		for _, c := range slices.Backward(children[first[v.id]:first[v.id+1]]) {
 			stack = append(stack, visit{c, v.depth + 1})
 		}
 	}
-	for i := range m.cells {
-		m.cells[i].node = place[m.cells[i].node]
-	}
-	slices.SortFunc(m.cells, compareCells)
+	return place
 }
 
 func (m *merger) compareSymbols(a, b uint32) int {
-	x, y := m.symbols[a], m.symbols[b]
-	if x.fn == noFunc || y.fn == noFunc || x.fn == y.fn {
-		return cmp.Or(cmp.Compare(x.fn, y.fn), cmp.Compare(x.end, y.end), cmp.Compare(x.kind, y.kind))
+	x, y := m.Symbols[a], m.Symbols[b]
+	if x.Func == NoFunc || y.Func == NoFunc || x.Func == y.Func {
+		return cmp.Or(cmp.Compare(x.Func, y.Func), cmp.Compare(x.End, y.End), cmp.Compare(x.Kind, y.Kind))
 	}
-	return cmp.Or(cmp.Compare(m.p.Funcs[x.fn].Name, m.p.Funcs[y.fn].Name), cmp.Compare(x.fn, y.fn))
+	return cmp.Or(cmp.Compare(m.p.Funcs[x.Func].Name, m.p.Funcs[y.Func].Name), cmp.Compare(x.Func, y.Func))
 }
 
-// endName is what the frame says that stands where the outer part is missing.
-func endName(e walk.End) string {
+// EndName is what the frame says that stands where the outer part is missing.
+func EndName(e walk.End) string {
 	switch e {
 	case walk.EndTruncated:
 		return "[truncated: the copy of the stack or the limit on frames ended first]"

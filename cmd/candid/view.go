@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/candid-profiler/candid/internal/format"
+	"github.com/candid-profiler/candid/internal/view"
+)
+
+func newView() *cobra.Command {
+	var (
+		port int
+		open bool
+	)
+	cmd := &cobra.Command{
+		Use:   "view FILE...",
+		Short: "Look at profiles in a browser",
+		Long: `Look at profiles in a browser: flame graph, call tree, methods, callers, threads
+over time, and how far all of it can be trusted. Every view shows what the filters
+leave: a stretch of time, threads, states, methods.
+
+The page is served to this machine only, at an address with a random token that is
+printed. It is in this program whole and asks for nothing from elsewhere. Ctrl-C ends it.
+
+FILE is a profile in a format that candid reads:
+` + format.HelpRead(),
+		Example: `  candid view app.jfr                   prints where the page is
+  candid view app.jfr --open            opens it in the browser
+  candid view before.jfr after.jfr      two to switch between`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage("give a file to look at")
+			}
+			if port < 0 || port > 65535 {
+				return usage("--port %d is no port", port)
+			}
+			var recordings []*view.Recording
+			for _, file := range args {
+				p, err := format.Read(file)
+				if err != nil {
+					return failed(err)
+				}
+				r, err := view.Open(file, p)
+				if err != nil {
+					return failed(fmt.Errorf("view %s: %w", file, err))
+				}
+				recordings = append(recordings, r)
+			}
+			return serve(cmd, port, open, recordings...)
+		},
+	}
+	fl := cmd.Flags()
+	fl.SortFlags = false
+	fl.IntVar(&port, "port", 0, fmt.Sprintf("`PORT` on 127.0.0.1 (default the next free one from %d on)", view.FirstPort))
+	fl.BoolVar(&open, "open", false, "open the page in the browser")
+	return cmd
+}
+
+// serve shows recordings until Ctrl-C.
+func serve(cmd *cobra.Command, port int, open bool, recordings ...*view.Recording) error {
+	l, err := view.Listen(port)
+	if err != nil {
+		return failed(err)
+	}
+	s, err := view.NewServer(l, recordings...)
+	if err != nil {
+		return failed(err)
+	}
+	ctx, signals := interruptible(cmd.Context(), false, func() {})
+	defer signals.stop()
+	fmt.Fprintln(cmd.OutOrStdout(), s.URL())
+	fmt.Fprintln(cmd.ErrOrStderr(), "candid: the page is there until Ctrl-C is pressed")
+	if open {
+		if err := openBrowser(s.URL()); err != nil {
+			fmt.Fprintf(cmd.ErrOrStderr(), "candid: no browser could be opened (%v): open the address above yourself\n", err)
+		}
+	}
+	return failed(s.Serve(ctx))
+}
+
+// openBrowser asks the desktop to show an address.
+func openBrowser(url string) error {
+	command := []string{"xdg-open"}
+	switch runtime.GOOS {
+	case "darwin":
+		command = []string{"open"}
+	case "windows":
+		command = []string{"rundll32", "url.dll,FileProtocolHandler"}
+	}
+	if runtime.GOOS == "linux" && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
+		return fmt.Errorf("there is no desktop here: neither DISPLAY nor WAYLAND_DISPLAY is set")
+	}
+	c := exec.Command(command[0], append(command[1:], url)...)
+	if err := c.Start(); err != nil {
+		return err
+	}
+	go func() { _ = c.Wait() }() // it says what it has to say in its own window
+	return nil
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/candid-profiler/candid/internal/chromium"
+	"github.com/candid-profiler/candid/internal/report"
+)
+
+// TestView opens a recording the way people do, compares the page with the
+// report, and ends it with Ctrl-C.
+func TestView(t *testing.T) {
+	file := recorded(t)
+	v := start(t, exec.Command(binary, "view", file))
+	url := v.line(t)
+	if !strings.HasPrefix(url, "http://127.0.0.1:") {
+		t.Fatalf("it prints %q", url)
+	}
+	// A second one takes another port and another token.
+	other := start(t, exec.Command(binary, "view", file))
+	if second := other.line(t); second == url || second[:strings.LastIndex(second, ":")] != url[:strings.LastIndex(url, ":")] {
+		t.Errorf("two pages are at %s and %s", url, second)
+	}
+	res, err := http.Get(url[:strings.LastIndex(strings.TrimSuffix(url, "/"), "/")+1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(res.Body)
+	res.Body.Close()
+	if res.StatusCode != http.StatusNotFound || strings.Contains(string(body), "<script") {
+		t.Errorf("without the token: %s, %s", res.Status, body)
+	}
+
+	var want report.Report
+	if err := json.Unmarshal([]byte(ok(t, "report", file, "--json").out), &want); err != nil {
+		t.Fatal(err)
+	}
+	b := chromium.Open(t, 1280, 800)
+	b.Show(url+"#tab=methods", "document.documentElement?.dataset.ready")
+	var got []struct {
+		Name, Module                      string
+		Self, Total, SelfSamples, Samples uint64
+	}
+	b.Eval("candid.methods()", &got)
+	methods := map[string]report.Method{}
+	for _, m := range want.Methods {
+		methods[m.Name+"\x00"+m.Module] = m
+	}
+	if len(got) != len(methods) || len(got) == 0 {
+		t.Errorf("the page has %d methods, the report %d", len(got), len(methods))
+	}
+	for _, m := range got {
+		w := methods[m.Name+"\x00"+m.Module]
+		if m.Self != w.Self.Weight || m.Total != w.Total.Weight || m.SelfSamples != w.Self.Samples || m.Samples != w.Total.Samples {
+			t.Errorf("the page has %+v, the report %+v", m, w)
+		}
+	}
+	for _, r := range b.Requests {
+		if !strings.HasPrefix(r, url) && r != "about:blank" {
+			t.Errorf("the page asked for %s", r)
+		}
+	}
+	if len(b.Errors) > 0 {
+		t.Errorf("the page complained: %s", b.Errors)
+	}
+
+	if err := v.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Wait(); err != nil {
+		t.Errorf("after Ctrl-C: %v", err)
+	}
+	if _, err := http.Get(url); err == nil {
+		t.Error("the page is still there")
+	}
+}
+
+func TestViewRefusals(t *testing.T) {
+	file := recorded(t)
+	candid(t, "view").refused(t, exitUsage, "file")
+	candid(t, "view", "/nonexistent.pb.gz").refused(t, exitFailed, "/nonexistent.pb.gz")
+	candid(t, "view", "--port", "99999", file).refused(t, exitUsage, "99999")
+	first := start(t, exec.Command(binary, "view", file))
+	url := first.line(t)
+	port := url[len("http://127.0.0.1:"):strings.LastIndex(strings.TrimSuffix(url, "/"), "/")]
+	candid(t, "view", "--port", port, file).refused(t, exitFailed, port, "--port")
+}

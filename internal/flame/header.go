@@ -1,0 +1,192 @@
+package flame
+
+import (
+	"slices"
+
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// Header is what a page knows of a recording beside its tree, as JSON.
+type Header struct {
+	Version  int       `json:"version"` // of this format
+	Title    string    `json:"title"`
+	Command  string    `json:"command"`
+	Host     string    `json:"host"`
+	Start    string    `json:"start"`    // RFC 3339, "" if unknown
+	Duration float64   `json:"duration"` // seconds
+	Engine   string    `json:"engine"`
+	Describe string    `json:"describe"`
+	Candid   string    `json:"candid"` // version of candid
+	Notes    []string  `json:"notes"`
+	Events   []Event   `json:"events"`
+	Process  []Process `json:"processes"`
+	Threads  []Thread  `json:"threads"`
+	Quality  Quality   `json:"quality"`
+	Lost     uint64    `json:"lost"`
+	Throttle uint64    `json:"throttled"`
+	Kinds    []string  `json:"kinds"`
+	Strings  []string  `json:"strings"`
+	// Funcs holds six indices into Strings for each function: name, raw name,
+	// signature, module, file, and whether it has no name (0 or 1).
+	Funcs []uint32 `json:"funcs"`
+	Split string   `json:"split"`
+}
+
+// Event is what a sample counts.
+type Event struct {
+	Name   string `json:"name"`
+	Unit   string `json:"unit"`
+	Period uint64 `json:"period"`
+}
+
+// Process is one profiled process.
+type Process struct {
+	PID     int    `json:"pid"`
+	Command string `json:"command"`
+	Runtime string `json:"runtime"`
+}
+
+// Thread is one profiled thread.
+type Thread struct {
+	PID  int    `json:"pid"`
+	TID  int    `json:"tid"`
+	Name string `json:"name"`
+	OS   string `json:"os"`
+}
+
+// Quality counts samples by how certain their stacks are.
+type Quality struct {
+	Samples   uint64   `json:"samples"`
+	Complete  uint64   `json:"complete"`
+	Stitched  uint64   `json:"stitched"`
+	Heuristic uint64   `json:"heuristic"`
+	Truncated uint64   `json:"truncated"`
+	Broken    uint64   `json:"broken"`
+	Reasons   []Reason `json:"reasons"` // most frequent first
+}
+
+// Reason is why stacks are broken, and how many.
+type Reason struct {
+	Name    string `json:"name"`
+	Samples uint64 `json:"samples"`
+}
+
+// KindNames are the names of the legend, by walk.Kind. The last is for frames
+// that stand for the missing part of a stack.
+var KindNames = [walk.NumKinds + 1]string{
+	walk.KindUnknown:      "unknown",
+	walk.KindKernel:       "kernel",
+	walk.KindNative:       "native",
+	walk.KindInterpreted:  "interpreted",
+	walk.KindCompiled:     "compiled",
+	walk.KindC1:           "C1",
+	walk.KindC2:           "C2",
+	walk.KindInlined:      "inlined",
+	walk.KindStub:         "stub",
+	walk.KindNativeMethod: "native method",
+	walk.KindAOT:          "AOT",
+	walk.NumKinds:         "no stack",
+}
+
+// stringTable stores each string once.
+type stringTable struct {
+	list  []string
+	index map[string]uint32
+}
+
+func (t *stringTable) add(s string) uint32 {
+	i, ok := t.index[s]
+	if !ok {
+		i = uint32(len(t.list))
+		t.list = append(t.list, Visible(s))
+		t.index[s] = i
+	}
+	return i
+}
+
+// NewHeader describes a recording for a page, and gives for each symbol of its
+// tree the function in Funcs, counted from 1.
+func NewHeader(p *profile.Profile, t *Tree, title, split string) (*Header, []uint32) {
+	h := &Header{
+		Version: 1, Title: Visible(title), Command: Visible(p.Meta.Command), Host: Visible(p.Meta.Host),
+		Duration: p.Meta.Duration.Seconds(), Engine: Visible(p.Meta.Engine), Describe: Visible(p.Meta.Describe),
+		Candid: Visible(p.Meta.Version), Notes: []string{}, Lost: p.Losses.Lost, Throttle: p.Losses.Throttled,
+		Kinds: KindNames[:], Split: split,
+		Events: []Event{}, Process: []Process{}, Threads: []Thread{},
+	}
+	if !p.Meta.Start.IsZero() {
+		h.Start = p.Meta.Start.Format("2006-01-02T15:04:05Z07:00")
+	}
+	for _, n := range p.Meta.Notes {
+		h.Notes = append(h.Notes, Visible(n))
+	}
+	for _, e := range p.Events {
+		h.Events = append(h.Events, Event{Visible(e.Name), Visible(e.Unit), e.Period})
+	}
+	for _, x := range p.Processes {
+		h.Process = append(h.Process, Process{x.PID, Visible(x.Command), Visible(x.Runtime)})
+	}
+	for _, x := range p.Threads {
+		h.Threads = append(h.Threads, Thread{x.PID, x.TID, Visible(x.Name), Visible(x.OSName)})
+	}
+	h.Quality = NewQuality(p.Quality())
+
+	// Only functions that are in the graph are written, in the order of the symbols.
+	table := &stringTable{index: make(map[string]uint32)}
+	table.add("")
+	funcs := make([]uint32, len(t.Symbols)) // per symbol, 1-based
+	known := make(map[uint32]uint32)
+	for i, s := range t.Symbols {
+		if s.Func == NoFunc {
+			h.Funcs = append(h.Funcs, table.add(EndName(s.End)), 0, 0, 0, 0, 0)
+			funcs[i] = uint32(len(h.Funcs) / 6)
+			continue
+		}
+		if known[s.Func] == 0 {
+			f := &p.Funcs[s.Func]
+			noName := uint32(0)
+			if f.NoName {
+				noName = 1
+			}
+			h.Funcs = append(h.Funcs, table.add(f.Name), table.add(f.Raw), table.add(f.Signature),
+				table.add(f.Module), table.add(f.File), noName)
+			known[s.Func] = uint32(len(h.Funcs) / 6)
+		}
+		funcs[i] = known[s.Func]
+	}
+	h.Strings = table.list
+	return h, funcs
+}
+
+// NewQuality is q as pages read it.
+func NewQuality(q profile.Quality) Quality {
+	h := Quality{Samples: q.Samples, Complete: q.Complete, Stitched: q.Stitched, Heuristic: q.Heuristic,
+		Truncated: q.Truncated, Broken: q.Broken, Reasons: []Reason{}}
+	for e, n := range q.Reasons {
+		if n > 0 {
+			h.Reasons = append(h.Reasons, Reason{walk.End(e).String(), n})
+		}
+	}
+	slices.SortStableFunc(h.Reasons, func(a, b Reason) int {
+		switch {
+		case a.Samples > b.Samples:
+			return -1
+		case a.Samples < b.Samples:
+			return 1
+		}
+		return 0
+	})
+	return h
+}
+
+// Share is part of all as 0 to 255: 0 only for nothing, 255 only for all.
+func Share(part, all uint64) uint64 {
+	switch {
+	case part == 0 || all == 0:
+		return 0
+	case part >= all:
+		return 255
+	}
+	return min(254, max(1, uint64(float64(part)/float64(all)*255)))
+}

@@ -1,0 +1,186 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+
+	"github.com/candid-profiler/candid/internal/flame"
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+// answer is a way to answer one sort of question about a recording.
+type answer func(ctx context.Context, r *Recording, v url.Values) ([]byte, error)
+
+var answers = map[string]answer{
+	"tree":     func(_ context.Context, r *Recording, _ url.Values) ([]byte, error) { return r.treeMessage() },
+	"counts":   countsMessage,
+	"overview": overviewMessage,
+	"lanes":    lanesMessage,
+	"heatmap":  heatmapMessage,
+	"about":    aboutMessage,
+}
+
+type stateJSON struct {
+	State   string `json:"state"`
+	Syscall string `json:"syscall"`
+	countJSON
+}
+
+func countsMessage(ctx context.Context, r *Recording, v url.Values) ([]byte, error) {
+	q, err := r.query(v)
+	if err != nil {
+		return nil, err
+	}
+	c, err := r.Count(ctx, &q)
+	if err != nil {
+		return nil, err
+	}
+	head := struct {
+		All     countJSON     `json:"all"`
+		Chosen  countJSON     `json:"chosen"`
+		Quality flame.Quality `json:"quality"`
+		States  []stateJSON   `json:"states"`
+	}{countJSON(c.All), countJSON(c.Chosen), flame.NewQuality(c.Quality), []stateJSON{}}
+	for _, s := range c.States {
+		head.States = append(head.States, stateJSON{s.State.String(), flame.Visible(s.Syscall), countJSON(s.Count)})
+	}
+	m := &message{}
+	m.u32("node", len(c.Cells), func(i int) uint32 { return c.Cells[i].Place })
+	if q.ByThread {
+		m.u32("thread", len(c.Cells), func(i int) uint32 { return c.Cells[i].Thread })
+	}
+	m.f64("count", len(c.Cells), func(i int) float64 { return float64(c.Cells[i].Samples) })
+	m.f64("weight", len(c.Cells), func(i int) float64 { return float64(c.Cells[i].Weight) })
+	m.f64("threadCount", len(c.Threads), func(i int) float64 { return float64(c.Threads[i].Samples) })
+	m.f64("threadWeight", len(c.Threads), func(i int) float64 { return float64(c.Threads[i].Weight) })
+	return m.finish(head)
+}
+
+// window reads from which to which time, in how many bins, a timeline is asked
+// for: w0, w1 (ns), bins.
+func window(r *Recording, v url.Values) (Window, error) {
+	number := func(name string, otherwise uint64) (uint64, error) {
+		if v.Get(name) == "" {
+			return otherwise, nil
+		}
+		n, err := strconv.ParseUint(v.Get(name), 10, 62)
+		if err != nil {
+			return 0, fmt.Errorf("%w: %s is no number", ErrQuery, name)
+		}
+		return n, nil
+	}
+	from, err := number("w0", 0)
+	if err != nil {
+		return Window{}, err
+	}
+	to, err := number("w1", max(r.end, 1))
+	if err != nil {
+		return Window{}, err
+	}
+	bins, err := number("bins", 1000)
+	if err != nil {
+		return Window{}, err
+	}
+	w := Window{from, to, int(min(bins, maxBins+1))}
+	return w, w.check()
+}
+
+func overviewMessage(ctx context.Context, r *Recording, v url.Values) ([]byte, error) {
+	q, err := r.query(v)
+	if err != nil {
+		return nil, err
+	}
+	w, err := window(r, v)
+	if err != nil {
+		return nil, err
+	}
+	sums, err := r.Overview(ctx, &q, w)
+	if err != nil {
+		return nil, err
+	}
+	m := &message{}
+	m.f64("weight", len(sums), func(i int) float64 { return sums[i] })
+	return m.finish(map[string]int{"bins": w.Bins, "states": profile.NumStates})
+}
+
+func lanesMessage(ctx context.Context, r *Recording, v url.Values) ([]byte, error) {
+	q, err := r.query(v)
+	if err != nil {
+		return nil, err
+	}
+	w, err := window(r, v)
+	if err != nil {
+		return nil, err
+	}
+	set := make([]bool, len(r.p.Threads))
+	if err := ranges(v.Get("lanes"), set); err != nil {
+		return nil, err
+	}
+	var threads []uint32
+	for t, on := range set {
+		if on {
+			threads = append(threads, uint32(t))
+		}
+	}
+	l, err := r.Lanes(ctx, &q, w, threads)
+	if err != nil {
+		return nil, err
+	}
+	m := &message{}
+	m.u32("thread", len(threads), func(i int) uint32 { return threads[i] })
+	m.f32("weight", l.Weight)
+	m.u8("state", len(l.State), func(i int) uint8 { return l.State[i] })
+	return m.finish(map[string]int{"bins": w.Bins})
+}
+
+func heatmapMessage(ctx context.Context, r *Recording, v url.Values) ([]byte, error) {
+	q, err := r.query(v)
+	if err != nil {
+		return nil, err
+	}
+	w, err := window(r, v)
+	if err != nil {
+		return nil, err
+	}
+	cell, err1 := strconv.ParseUint(v.Get("cell"), 10, 62)
+	rows, err2 := strconv.Atoi(v.Get("rows"))
+	if err1 != nil || err2 != nil {
+		return nil, fmt.Errorf("%w: cell and rows are numbers", ErrQuery)
+	}
+	cells, err := r.Heatmap(ctx, &q, w.From, w.To, cell, rows)
+	if err != nil {
+		return nil, err
+	}
+	m := &message{}
+	m.f32("weight", cells)
+	return m.finish(map[string]int{"rows": rows, "columns": len(cells) / rows})
+}
+
+type threadAccount struct {
+	Thread      uint32        `json:"thread"`
+	KernelShare *float64      `json:"kernelShare"`
+	Expected    *float64      `json:"expected"`
+	Disagrees   bool          `json:"disagrees"`
+	Samples     uint64        `json:"samples"`
+	Quality     flame.Quality `json:"quality"`
+}
+
+// aboutMessage compares the samples of each thread with what the kernel counted,
+// over the whole recording: a part of it cannot be compared.
+func aboutMessage(_ context.Context, r *Recording, v url.Values) ([]byte, error) {
+	q, err := r.query(v)
+	if err != nil {
+		return nil, err
+	}
+	rows := []threadAccount{}
+	for _, t := range r.p.Select(profile.Filter{Event: q.Event}).ByThread() {
+		row := threadAccount{Thread: t.Thread, Disagrees: t.Disagrees, Samples: t.Samples.Samples, Quality: flame.NewQuality(t.Quality)}
+		if t.KernelShare >= 0 {
+			row.KernelShare, row.Expected = &t.KernelShare, &t.Expected
+		}
+		rows = append(rows, row)
+	}
+	return (&message{}).finish(map[string]any{"threads": rows})
+}

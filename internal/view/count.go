@@ -1,0 +1,191 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// Cell is what ended in one place of the tree.
+type Cell struct {
+	Place  uint32
+	Thread uint32 // 0 unless threads are kept apart
+	profile.Count
+}
+
+// Counts are what a Query chose.
+type Counts struct {
+	All     profile.Count // of the event, before filtering
+	Chosen  profile.Count
+	Quality profile.Quality
+	Threads []profile.Count // by index into Threads
+	States  []profile.StateCount
+	Cells   []Cell // by place, then thread
+}
+
+// step is how many samples are added up between two looks at whether anybody
+// still waits for the result.
+const step = 1 << 15
+
+// partial is what one worker adds up. Places are dense: a sample costs one
+// access to memory there, and few recordings have more than some million places.
+type partial struct {
+	places  []profile.Count
+	threads []profile.Count
+	states  []profile.Count // by state, and for each by system call
+	ends    [int(walk.NumEnds) * flagSets]uint64
+}
+
+const flagSets = 4 // of profile.SampleFlags
+
+// Count adds up what q chooses. The error is the context's.
+func (r *Recording) Count(ctx context.Context, q *Query) (*Counts, error) {
+	c := r.choose(q)
+	lo, hi := 0, len(r.p.Samples)
+	if q.From > 0 || q.To > 0 {
+		lo, hi = r.span(q.From, q.To)
+	}
+	workers := max(1, min(runtime.GOMAXPROCS(0), (hi-lo)/(4*step)))
+	parts := make([]*partial, workers)
+	var wg sync.WaitGroup
+	for w := range workers {
+		from, to := lo+(hi-lo)*w/workers, lo+(hi-lo)*(w+1)/workers
+		parts[w] = r.newPartial()
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for at := from; at < to && ctx.Err() == nil; at += step {
+				r.add(parts[w], &c, at, min(at+step, to))
+			}
+		}()
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	sum := parts[0]
+	for _, p := range parts[1:] {
+		sum.merge(p)
+	}
+	out := r.finish(sum, q)
+	if !q.ByThread {
+		for place, n := range sum.places {
+			if n.Samples > 0 {
+				out.Cells = append(out.Cells, Cell{Place: uint32(place), Count: n})
+			}
+		}
+		return out, nil
+	}
+	return out, r.split(ctx, out, &c)
+}
+
+func (r *Recording) newPartial() *partial {
+	return &partial{
+		places: make([]profile.Count, len(r.parent)), threads: make([]profile.Count, len(r.p.Threads)),
+		states: make([]profile.Count, profile.NumStates*r.calls()),
+	}
+}
+
+func (r *Recording) calls() int { return max(len(r.p.Syscalls), 1) }
+
+// add adds up the samples from from up to to.
+func (r *Recording) add(p *partial, c *chosen, from, to int) {
+	samples, places, calls := r.p.Samples[from:to], r.at[from:to], r.calls()
+	for i := range samples {
+		s, at := &samples[i], places[i]
+		if !c.takes(s, at) {
+			continue
+		}
+		n := &p.places[at]
+		n.Samples++
+		n.Weight += s.Weight
+		t := &p.threads[s.Thread]
+		t.Samples++
+		t.Weight += s.Weight
+		d := &p.states[int(s.State)*calls+int(s.Syscall)]
+		d.Samples++
+		d.Weight += s.Weight
+		p.ends[int(s.End)*flagSets+int(s.Flags)%flagSets]++
+	}
+}
+
+func (p *partial) merge(o *partial) {
+	sum := func(a, b []profile.Count) {
+		for i := range b {
+			a[i].Add(b[i])
+		}
+	}
+	sum(p.places, o.places)
+	sum(p.threads, o.threads)
+	sum(p.states, o.states)
+	for i, n := range o.ends {
+		p.ends[i] += n
+	}
+}
+
+// finish puts together all but the cells.
+func (r *Recording) finish(p *partial, q *Query) *Counts {
+	out := &Counts{Threads: p.threads}
+	if q.Event < len(r.all) {
+		out.All = r.all[q.Event]
+	}
+	for _, t := range p.threads {
+		out.Chosen.Add(t)
+	}
+	for i, n := range p.ends {
+		if n > 0 {
+			out.Quality.AddTimes(walk.End(i/flagSets), profile.SampleFlags(i%flagSets), n)
+		}
+	}
+	calls := r.calls()
+	for i, n := range p.states {
+		if n.Samples == 0 {
+			continue
+		}
+		row := profile.StateCount{State: profile.State(i / calls), Count: n}
+		if call := i % calls; call > 0 {
+			row.Syscall = r.p.Syscalls[call]
+		}
+		out.States = append(out.States, row)
+	}
+	slices.SortStableFunc(out.States, func(a, b profile.StateCount) int {
+		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(b.Samples, a.Samples))
+	})
+	return out
+}
+
+// split makes cells for each thread by itself.
+func (r *Recording) split(ctx context.Context, out *Counts, c *chosen) error {
+	places := make([]profile.Count, len(r.parent))
+	var touched []uint32
+	for t := range r.p.Threads {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if out.Threads[t].Samples == 0 {
+			continue
+		}
+		for _, i := range r.of(uint32(t), c.q.From, c.q.To) {
+			s, at := &r.p.Samples[i], r.at[i]
+			if !c.takes(s, at) {
+				continue
+			}
+			if places[at].Samples == 0 {
+				touched = append(touched, at)
+			}
+			places[at].Add(profile.Count{Samples: 1, Weight: s.Weight})
+		}
+		for _, at := range touched {
+			out.Cells = append(out.Cells, Cell{at, uint32(t), places[at]})
+			places[at] = profile.Count{}
+		}
+		touched = touched[:0]
+	}
+	slices.SortFunc(out.Cells, func(a, b Cell) int { return cmp.Or(cmp.Compare(a.Place, b.Place), cmp.Compare(a.Thread, b.Thread)) })
+	return nil
+}

@@ -1,0 +1,80 @@
+package view
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"github.com/candid-profiler/candid/internal/format"
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+// exports are the formats that the page offers, with the extension of each. Any
+// that candid writes is given when it is asked for.
+var exports = map[string]string{
+	"pprof": ".pb.gz", "collapsed": ".collapsed", "speedscope": ".speedscope.json", "html": ".html", "text": ".txt", "json": ".json", "jfr": ".jfr",
+}
+
+// part gives what q chooses as a profile of its own, which shares all but the
+// samples with the recording's.
+func (r *Recording) part(ctx context.Context, q *Query) (*profile.Profile, error) {
+	c := r.choose(q)
+	lo, hi := r.span(q.From, q.To)
+	out := *r.p
+	out.Samples = nil
+	for at := lo; at < hi; at += step {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		for i := at; i < min(at+step, hi); i++ {
+			if s := &r.p.Samples[i]; c.takes(s, r.at[i]) {
+				out.Samples = append(out.Samples, *s)
+			}
+		}
+	}
+	if q.Event < len(out.Events) {
+		return profile.Only(&out, q.Event), nil
+	}
+	return &out, nil
+}
+
+// export writes what the page shows as a file, and gives a name for it.
+func (r *Recording) export(ctx context.Context, v url.Values) (name string, data []byte, err error) {
+	q, err := r.query(v)
+	if err != nil {
+		return "", nil, err
+	}
+	to := v.Get("format")
+	extension, ok := exports[to]
+	if !ok {
+		return "", nil, fmt.Errorf("%w: no export is called %q", ErrQuery, to)
+	}
+	p, err := r.part(ctx, &q)
+	if err != nil {
+		return "", nil, err
+	}
+	var b bytes.Buffer
+	if err := format.Write(&b, to, p, format.Options{}); err != nil {
+		return "", nil, fmt.Errorf("export as %s: %w", to, err)
+	}
+	return fileStem(r.name) + extension, b.Bytes(), nil
+}
+
+// fileStem makes a name for a downloaded file of the recording's: it goes into a
+// header, and into somebody's file system.
+func fileStem(name string) string {
+	base, _, _ := strings.Cut(filepath.Base(name), ".")
+	base = strings.Map(func(c rune) rune {
+		if c == '-' || c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' {
+			return c
+		}
+		return '_'
+	}, base)
+	if base == "" || len(base) > 100 {
+		base = "candid"
+	}
+	return base + "-part"
+}

@@ -1,0 +1,398 @@
+package view
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/chromium"
+	"github.com/candid-profiler/candid/internal/flame"
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/profile/profiletest"
+	"github.com/candid-profiler/candid/internal/report"
+)
+
+// viewPage is a browser that shows a page of ours.
+type viewPage struct {
+	*chromium.Browser
+	t   testing.TB
+	url string
+	r   *Recording
+}
+
+func openView(t testing.TB, s *Server) *viewPage {
+	b := &viewPage{chromium.Open(t, 1280, 800), t, s.URL(), s.recordings[0]}
+	b.Dark(false)
+	return b
+}
+
+// open shows the page and waits until it is there.
+func (b *viewPage) open(hash string) {
+	b.t.Helper()
+	b.Show(b.url+hash, "document.documentElement?.dataset.ready")
+	if got := b.Text("document.documentElement.dataset.ready"); got != "1" {
+		b.t.Fatalf("the page is not shown (%q): %s; %s", got, b.Text("document.body.innerText"), b.Errors)
+	}
+	b.settled()
+}
+
+// settled waits until nothing more is asked for.
+func (b *viewPage) settled() { b.t.Helper(); b.Until("!candid.busy()") }
+
+// quiet fails the test if the page asked anybody else for anything, or complained.
+func (b *viewPage) quiet() {
+	b.t.Helper()
+	for _, r := range b.Requests {
+		if !strings.HasPrefix(r, b.url) && r != "about:blank" {
+			b.t.Errorf("the page asked for %s", r)
+		}
+	}
+	for _, e := range b.Errors {
+		b.t.Errorf("the page complained: %s", e)
+	}
+	if got := b.Text("document.querySelector('.alert').textContent"); got != "" {
+		b.t.Errorf("the page says %q", got)
+	}
+}
+
+// drag moves the mouse over an element, with the button down, between two shares
+// of its width, at a share of its height.
+func (b *viewPage) drag(selector string, from, to, height float64) {
+	b.t.Helper()
+	var box struct{ X, Y, W, H float64 }
+	raw, _ := json.Marshal(selector)
+	b.Eval(fmt.Sprintf("(() => { const r = document.querySelector(%s).getBoundingClientRect(); return {x: r.x, y: r.y, w: r.width, h: r.height}; })()", raw), &box)
+	at := func(kind string, share float64, buttons int) {
+		b.Call("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": box.X + share*box.W, "y": box.Y + height*box.H, "button": "left", "buttons": buttons, "clickCount": 1}, nil)
+	}
+	at("mousePressed", from, 1)
+	at("mouseMoved", (from+to)/2, 1)
+	at("mouseMoved", to, 1)
+	at("mouseReleased", to, 0)
+	b.settled()
+}
+
+type pageCount struct{ Samples, Weight float64 }
+
+type pageMethod struct {
+	Name, Module, Kind                string
+	Self, Total, SelfSamples, Samples float64
+}
+
+// same compares every number of the page's method list, and its sums, with what
+// `candid report --json` says of the same filter.
+func (b *viewPage) same(what string, f profile.Filter) *report.Report {
+	b.t.Helper()
+	sel := b.r.p.Select(f)
+	rep := report.Make(sel, report.Options{Filter: f})
+	var sums struct {
+		All, Chosen pageCount
+		Quality     report.Quality
+	}
+	b.Eval("(() => { const c = candid.chosen(); return {all: c.all, chosen: c.chosen, quality: {...c.quality, reasons: {}}}; })()", &sums)
+	count := func(c report.Count) pageCount { return pageCount{float64(c.Samples), float64(c.Weight)} }
+	if sums.All != count(rep.All) || sums.Chosen != count(rep.Shown) {
+		b.t.Errorf("%s: the page has %+v of %+v, the report %+v of %+v", what, sums.Chosen, sums.All, rep.Shown, rep.All)
+	}
+	if q := rep.Quality; sums.Quality.Complete != q.Complete || sums.Quality.Heuristic != q.Heuristic || sums.Quality.Broken != q.Broken || sums.Quality.Truncated != q.Truncated || sums.Quality.Stitched != q.Stitched {
+		b.t.Errorf("%s: the page has quality %+v, the report %+v", what, sums.Quality, q)
+	}
+	want := map[string]pageMethod{}
+	for i, m := range sel.List() {
+		row := rep.Methods[i]
+		name, module := flame.Visible(sel.Func(m.Method).Name), flame.Visible(sel.Func(m.Method).Module)
+		want[name+"\x00"+module] = pageMethod{name, module, row.Kind, float64(row.Self.Weight), float64(row.Total.Weight), float64(row.Self.Samples), float64(row.Total.Samples)}
+	}
+	var got []pageMethod
+	b.Eval("candid.methods()", &got)
+	wrong := 0
+	for _, m := range got {
+		w := want[m.Name+"\x00"+m.Module]
+		if m != w {
+			if wrong++; wrong < 4 {
+				b.t.Errorf("%s: the page has %+v, the report %+v", what, m, w)
+			}
+		}
+	}
+	if len(got) != len(want) {
+		b.t.Errorf("%s: the page has %d methods, the report %d", what, len(got), len(want))
+	}
+	return rep
+}
+
+// chips are the texts of the filters.
+func (b *viewPage) chips() (list []string) {
+	b.t.Helper()
+	b.Eval("[...document.querySelectorAll('.chip .text')].map(e => e.textContent)", &list)
+	return list
+}
+
+func TestPageNumbers(t *testing.T) {
+	r := busy(t, 4000, 40_000)
+	s := served(t, r)
+	b := openView(t, s)
+	for _, c := range questions(r) {
+		if c.name == "many" {
+			c.ask.Del("split")
+			c.ask.Set("split", "thread")
+		}
+		b.open("#" + c.ask.Encode())
+		b.same(c.name, c.filter)
+	}
+	b.quiet()
+}
+
+// TestPageBrush draws a stretch of time with the mouse: every number becomes that
+// of `candid report --from --to`, and comes back when the chip is removed.
+func TestPageBrush(t *testing.T) {
+	r := busy(t, 2000, 20_000)
+	b := openView(t, served(t, r))
+	b.open("#tab=methods")
+	all := b.same("before", profile.Filter{})
+	chosen := func() (f profile.Filter) {
+		t.Helper()
+		var st struct{ From, To int64 }
+		b.Eval("({from: candid.state().from, to: candid.state().to})", &st)
+		return profile.Filter{From: time.Duration(st.From), To: time.Duration(st.To)}
+	}
+	b.drag(".strip", 0.25, 0.5, 0.4)
+	f := chosen()
+	end := float64(r.end)
+	if from, to := float64(f.From)/end, float64(f.To)/end; from < 0.24 || from > 0.26 || to < 0.49 || to > 0.51 {
+		t.Errorf("a drag from 25%% to 50%% chose %v to %v", from, to)
+	}
+	rep := b.same("strip", f)
+	if rep.Shown.Samples == 0 || rep.Shown.Samples > all.Shown.Samples/3 {
+		t.Errorf("a quarter of the time has %d of %d samples", rep.Shown.Samples, all.Shown.Samples)
+	}
+	if text := b.Text("document.querySelector('.shown').textContent"); !strings.Contains(text, "Shown: ") {
+		t.Errorf("the page says %q", text)
+	}
+	// The rows of the table are those numbers.
+	first := b.Text("document.querySelector('.grid-row .name').textContent")
+	if want := flame.Visible(rep.Methods[0].Name); first != want {
+		t.Errorf("the hottest method is %q, the report says %q", first, want)
+	}
+	if hash := b.Text("location.hash"); !strings.Contains(hash, fmt.Sprintf("from=%d", int64(f.From))) {
+		t.Errorf("the address %q does not hold the stretch of time", hash)
+	}
+	if got := b.chips(); len(got) != 1 {
+		t.Errorf("filters are %q", got)
+	}
+	b.Eval("document.querySelector('.chip button').click()", nil)
+	b.Until("candid.state().to === 0 && !candid.busy()")
+	b.same("after", profile.Filter{})
+
+	// The same over the lanes of the timeline, whose left part are names.
+	b.open("#tab=timeline")
+	b.Until("document.querySelector('.lanes canvas').clientHeight > 100")
+	b.drag(".lanes canvas", 0.4, 0.8, 0.5)
+	f = chosen()
+	if f.To <= f.From {
+		t.Fatalf("a drag over the lanes chose %v to %v", f.From, f.To)
+	}
+	b.same("lanes", f)
+	b.open("#tab=heatmap")
+	b.Until("document.querySelector('.heatmap .pane-title').textContent !== ''")
+	b.drag(".heatmap canvas", 0.1, 0.3, 0.5)
+	f = chosen()
+	if f.To <= f.From {
+		t.Fatalf("a drag over the heatmap chose %v to %v", f.From, f.To)
+	}
+	b.same("heatmap", f)
+	b.quiet()
+}
+
+// TestPageTabs opens every tab and looks for what it must say.
+func TestPageTabs(t *testing.T) {
+	r := busy(t, 2000, 20_000)
+	b := openView(t, served(t, r))
+	sel := r.p.Select(profile.Filter{})
+	hottest := flame.Visible(sel.Func(sel.List()[0].Method).Name)
+	for tab, words := range map[string]string{
+		"tree": "start_thread", "methods": hottest, "callers": hottest, "timeline": "threads with samples", "heatmap": "Each column is",
+		"threads": "http-nio-8080-exec-", "events": "alloc", "about": "perf+bpf", "flame": "all",
+	} {
+		b.open("#tab=" + tab)
+		raw, _ := json.Marshal(words)
+		b.Until(fmt.Sprintf("document.querySelector('main > .pane:not([hidden])').innerText.includes(%s)", raw))
+		if got := b.Text("document.querySelector('[role=tab][aria-selected=true]').id"); got != "tab-"+tab {
+			t.Errorf("tab %s: %s is chosen", tab, got)
+		}
+		// Everything that can be pressed has a name.
+		var nameless int
+		b.Eval("[...document.querySelectorAll('button, input, select, [tabindex=\"0\"], [role=grid], [role=treegrid]')].filter(e => !e.closest('[hidden]') && !(e.textContent.trim() || e.ariaLabel || e.title || e.classList.contains('grid-scroll'))).length", &nameless)
+		if nameless != 0 {
+			t.Errorf("tab %s: %d controls have no name", tab, nameless)
+		}
+	}
+	if about := b.Text("(location.hash = 'tab=about', '')"); about != "" {
+		t.Fatal(about)
+	}
+	b.Until("document.querySelector('#pane-about:not([hidden])')?.innerText.includes('kernel symbols are hidden')")
+	text := b.Text("document.querySelector('#pane-about').innerText")
+	for _, want := range []string{"hotspot 17.0.15", "12 samples were lost", "DebugNonSafepoints", "99 Hz"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("about this recording lacks %q", want)
+		}
+	}
+	b.quiet()
+}
+
+// TestPageTrees compares the call tree and the callers with those of a report.
+func TestPageTrees(t *testing.T) {
+	r := busy(t, 1500, 10_000)
+	b := openView(t, served(t, r))
+	b.open("#tab=tree")
+	rows := func(pane string) map[string][2]string {
+		t.Helper()
+		var list [][3]string
+		b.Eval(fmt.Sprintf("[...document.querySelectorAll('#pane-%s .grid-row')].map(e => { const c = [...e.children]; return [c[0].querySelector('.name').textContent, c[c.length-2].textContent, c[c.length-1].textContent]; })", pane), &list)
+		out := map[string][2]string{}
+		for _, l := range list {
+			if _, twice := out[l[0]]; !twice {
+				out[l[0]] = [2]string{l[1], l[2]}
+			}
+		}
+		return out
+	}
+	// Stacks that are cut have roots of their own on the page; the report has
+	// them among the others, so those that are whole are compared.
+	samples := map[string]uint64{}
+	for i := range r.p.Samples {
+		s := &r.p.Samples[i]
+		if s.Event != 0 || s.End != 0 || s.Node == profile.RootNode {
+			continue
+		}
+		n := s.Node
+		for r.p.Nodes[n].Parent != profile.RootNode {
+			n = r.p.Nodes[n].Parent
+		}
+		samples[flame.Visible(r.p.Funcs[r.p.Frames[r.p.Nodes[n].Frame].Func].Name)]++
+	}
+	got := rows("tree")
+	for name, n := range samples {
+		if got[name][1] != grouped(n) {
+			t.Errorf("the call tree has %q samples under %s, want %d", got[name][1], name, n)
+		}
+	}
+	if len(samples) == 0 {
+		t.Fatal("no whole stack")
+	}
+
+	// Callers of the hottest method: the first row is the method with all of its
+	// total, counted once a stack; below it those that called it.
+	sel := r.p.Select(profile.Filter{})
+	top := sel.List()[0]
+	name := flame.Visible(sel.Func(top.Method).Name)
+	raw, _ := json.Marshal(name)
+	b.Eval(fmt.Sprintf("candid.set({tab: 'callers', of: %s})", raw), nil)
+	b.Until(fmt.Sprintf("document.querySelector('#pane-callers .grid-row .name')?.textContent === %s", raw))
+	if got := rows("callers")[name]; got[1] != grouped(top.Total.Samples) {
+		t.Errorf("callers of %s begin with %q samples, want %d", name, got[1], top.Total.Samples)
+	}
+	b.quiet()
+}
+
+func grouped(n uint64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// TestPageHostile has names full of markup and control characters everywhere.
+func TestPageHostile(t *testing.T) {
+	p := profiletest.Server(1500, 8000, 30)
+	p.Meta.Command, p.Meta.Host, p.Meta.Engine = profiletest.Hostile[0], profiletest.Hostile[1], profiletest.Hostile[2]
+	p.Meta.Notes = profiletest.Hostile
+	p.Processes[0].Command, p.Processes[0].Runtime = profiletest.Hostile[1], profiletest.Hostile[2]
+	for i := range p.Threads {
+		p.Threads[i].Name, p.Threads[i].Kind = profiletest.Hostile[i%len(profiletest.Hostile)], profiletest.Hostile[0]
+	}
+	p.Events[1].Name, p.Events[1].Unit = profiletest.Hostile[1], profiletest.Hostile[0]
+	p.Syscalls = []string{"", profiletest.Hostile[1]}
+	for i := range p.Samples {
+		p.Samples[i].Syscall = 1
+	}
+	r, err := Open(profiletest.Hostile[1]+".jfr", p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := openView(t, served(t, r, r))
+	for _, tab := range []string{"flame", "tree", "methods", "callers", "timeline", "heatmap", "threads", "events", "about"} {
+		b.open("#event=1&tab=" + tab)
+		for _, name := range profiletest.Hostile {
+			shown := flame.Visible(name)
+			raw, _ := json.Marshal(shown)
+			if tab == "methods" {
+				b.Eval(fmt.Sprintf("candid.set({query: '', focus: ['^' + %s.replace(/[\\\\.+*?()|[\\]{}^$]/g, '\\\\$&') + '$']})", raw), nil)
+				b.settled()
+				if got := b.chips(); len(got) != 1 || got[0] != shown {
+					t.Errorf("the filter for %q shows as %q", shown, got)
+				}
+				var n float64
+				b.Eval("candid.chosen().chosen.samples", &n)
+				if n == 0 {
+					t.Errorf("focus on %q leaves nothing", shown)
+				}
+				b.Eval("candid.set({focus: []})", nil)
+				b.settled()
+			}
+		}
+		var bad int
+		b.Eval("document.querySelectorAll('img, iframe, object, script:not([src=\"view.js\"]), link:not([rel=icon]):not([href=\"view.css\"])').length", &bad)
+		if bad != 0 {
+			t.Errorf("tab %s: a name became %d elements", tab, bad)
+		}
+		if got := b.Text("document.title"); got == "owned" {
+			t.Errorf("tab %s: a name ran", tab)
+		}
+		var control bool
+		b.Eval(`/[\u0000-\u0008\u000b-\u001f\u007f\u202a-\u202e\u200b]/.test(document.body.innerText)`, &control)
+		if control {
+			t.Errorf("tab %s shows control characters", tab)
+		}
+	}
+	b.quiet()
+}
+
+// TestPageKeyboard goes through the page without a pointer.
+func TestPageKeyboard(t *testing.T) {
+	r := busy(t, 1500, 10_000)
+	b := openView(t, served(t, r))
+	b.open("")
+	b.Key("3")
+	b.Until("candid.state().tab === 'methods'")
+	b.Key("ArrowDown")
+	b.Key("m")
+	b.Until("!document.querySelector('.menu[aria-label=\"With this method\"]').hidden")
+	name := b.Text("document.querySelector('.menu-title').textContent")
+	b.Key("Enter") // focus
+	b.Until("candid.state().focus.length === 1 && !candid.busy()")
+	if got := b.chips(); len(got) != 1 || got[0] != name {
+		t.Errorf("filters are %q, want %q", got, name)
+	}
+	b.Key("/")
+	for _, k := range "HashMap" {
+		b.Key(string(k))
+	}
+	b.Key("Enter")
+	b.Until("candid.state().query === 'HashMap'")
+	b.Key("Escape")
+	b.Until("candid.state().query === ''")
+	b.Key("5")
+	b.Until("candid.state().tab === 'timeline'")
+	b.Key("ArrowRight")
+	b.Until("candid.state().to > 0 && !candid.busy()")
+	b.Key("Escape")
+	b.Until("candid.state().to === 0 && !candid.busy()")
+	b.Key("d")
+	b.Until("document.documentElement.dataset.theme === 'dark'")
+	b.Key("?")
+	b.Until("document.querySelector('dialog[open]')")
+	b.quiet()
+}

@@ -1,0 +1,212 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/candid-profiler/candid/internal/flame"
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+// ErrQuery is wrapped by the errors for what the page may not ask.
+var ErrQuery = errors.New("bad query")
+
+// Query chooses samples, in the sense of profile.Filter. The zero Query chooses
+// all of the first event.
+type Query struct {
+	Event    int    // index into Events
+	From, To uint64 // ns since the beginning; To 0 is the end
+	Threads  []bool // by index into Threads: those that count; nil for all
+	States   profile.StateSet
+	Focus    []*regexp.Regexp // each must match a function of a stack
+	Ignore   []*regexp.Regexp // none may
+	ByThread bool             // keep threads apart in the cells
+}
+
+// What a query may hold at most: the page never has more, and each costs time.
+const (
+	maxExpressions = 16
+	maxExpression  = 8 << 10 // bytes; names have up to flame.MaxText
+)
+
+// query reads what the page asks: event, from, to (ns), threads (0.2-5), states
+// (names with commas), focus and ignore (expressions, each may be repeated), split.
+func (r *Recording) query(v url.Values) (Query, error) {
+	var q Query
+	number := func(name string) (uint64, error) {
+		s := v.Get(name)
+		if s == "" {
+			return 0, nil
+		}
+		n, err := strconv.ParseUint(s, 10, 63)
+		if err != nil {
+			return 0, fmt.Errorf("%w: %s is no number", ErrQuery, name)
+		}
+		return n, nil
+	}
+	event, err := number("event")
+	if err != nil {
+		return q, err
+	}
+	if event > 0 && event >= uint64(len(r.p.Events)) {
+		return q, fmt.Errorf("%w: there are %d events", ErrQuery, len(r.p.Events))
+	}
+	q.Event = int(event)
+	if q.From, err = number("from"); err != nil {
+		return q, err
+	}
+	if q.To, err = number("to"); err != nil {
+		return q, err
+	}
+	if s, ok := v["threads"]; ok {
+		q.Threads = make([]bool, len(r.p.Threads))
+		if err := ranges(s[0], q.Threads); err != nil {
+			return q, err
+		}
+	}
+	for _, name := range strings.Split(v.Get("states"), ",") {
+		if name == "" {
+			continue
+		}
+		s, ok := profile.StateByName(name)
+		if !ok {
+			return q, fmt.Errorf("%w: there is no state %q", ErrQuery, name)
+		}
+		q.States = q.States.With(s)
+	}
+	if q.Focus, err = expressions(v["focus"]); err != nil {
+		return q, err
+	}
+	if q.Ignore, err = expressions(v["ignore"]); err != nil {
+		return q, err
+	}
+	q.ByThread = v.Get("split") == "1"
+	return q, nil
+}
+
+func expressions(list []string) ([]*regexp.Regexp, error) {
+	if len(list) > maxExpressions {
+		return nil, fmt.Errorf("%w: more than %d expressions", ErrQuery, maxExpressions)
+	}
+	var out []*regexp.Regexp
+	for _, s := range list {
+		if len(s) > maxExpression {
+			return nil, fmt.Errorf("%w: an expression of %d bytes", ErrQuery, len(s))
+		}
+		re, err := regexp.Compile(s)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrQuery, err)
+		}
+		out = append(out, re)
+	}
+	return out, nil
+}
+
+// ranges sets what a list such as 0.2-5 names.
+func ranges(s string, set []bool) error {
+	for _, part := range strings.Split(s, ".") {
+		if part == "" {
+			continue
+		}
+		a, b, isRange := strings.Cut(part, "-")
+		if !isRange {
+			b = a
+		}
+		from, err1 := strconv.ParseUint(a, 10, 32)
+		to, err2 := strconv.ParseUint(b, 10, 32)
+		if err1 != nil || err2 != nil {
+			return fmt.Errorf("%w: %q is no list of numbers", ErrQuery, part)
+		}
+		for i := from; i <= to && i < uint64(len(set)); i++ {
+			set[i] = true
+		}
+	}
+	return nil
+}
+
+// wanted says of every place whether its stack passes the expressions; nil if
+// all do.
+func (r *Recording) wanted(q *Query) []bool {
+	if len(q.Focus)+len(q.Ignore) == 0 {
+		return nil
+	}
+	out := make([]bool, len(r.parent))
+	for i := range out {
+		out[i] = true
+	}
+	for _, re := range q.Focus {
+		for i, m := range r.matching(re) {
+			out[i] = out[i] && m
+		}
+	}
+	for _, re := range q.Ignore {
+		for i, m := range r.matching(re) {
+			out[i] = out[i] && !m
+		}
+	}
+	return out
+}
+
+// keptMatches is how many expressions are remembered: dragging over the time
+// asks the same ones again and again.
+const keptMatches = 8
+
+// matching says of every place whether a function whose name matches is on its
+// stack.
+func (r *Recording) matching(re *regexp.Regexp) []bool {
+	r.mu.Lock()
+	known := r.matches[re.String()]
+	r.mu.Unlock()
+	if known != nil {
+		return known
+	}
+	funcs := make(map[uint32]bool)
+	symbols := make([]bool, len(r.tree.Symbols))
+	for i, s := range r.tree.Symbols {
+		if int(s.Func) >= len(r.p.Funcs) {
+			continue // stands for what is missing
+		}
+		m, ok := funcs[s.Func]
+		if !ok {
+			name := r.p.Funcs[s.Func].Name
+			// The page knows names as they are shown, and sends them back so.
+			m = re.MatchString(name) || re.MatchString(flame.Visible(name))
+			funcs[s.Func] = m
+		}
+		symbols[i] = m
+	}
+	out := make([]bool, len(r.parent))
+	for i := 1; i < len(out); i++ {
+		out[i] = out[r.parent[i]] || symbols[r.sym[i]]
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.matches[re.String()] == nil {
+		if len(r.tried) == keptMatches {
+			delete(r.matches, r.tried[0])
+			r.tried = r.tried[1:]
+		}
+		r.matches[re.String()] = out
+		r.tried = append(r.tried, re.String())
+	}
+	return out
+}
+
+// chosen is a Query made ready for one recording.
+type chosen struct {
+	q    *Query
+	keep []bool // by place; nil for all
+}
+
+func (r *Recording) choose(q *Query) chosen { return chosen{q, r.wanted(q)} }
+
+// takes says whether a sample that ends at a place is chosen; its time is not
+// looked at.
+func (c *chosen) takes(s *profile.Sample, at uint32) bool {
+	return int(s.Event) == c.q.Event && c.q.States.Has(s.State) &&
+		(c.q.Threads == nil || c.q.Threads[s.Thread]) && (c.keep == nil || c.keep[at])
+}

@@ -1,0 +1,126 @@
+// Package view serves the page that shows a recording: it adds up what a filter
+// chooses, over millions of samples and on all CPUs, and hands it to the browser
+// as columns of numbers. The page itself is in web/src/view.
+package view
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"github.com/candid-profiler/candid/internal/flame"
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+// Recording is a profile made ready to be asked many questions. Everything that
+// no filter changes is worked out once: the merged tree, where in it each sample
+// ends, and which samples are of which thread.
+type Recording struct {
+	name string
+	p    *profile.Profile
+	tree *flame.Tree
+	// Of the tree, by place in its order: the root is 0.
+	parent []uint32
+	sym    []uint32 // index into tree.Symbols; meaningless for the root
+	// By sample, which are in the order of time.
+	at       []uint32 // place in the tree
+	byThread []uint32 // samples, thread by thread
+	first    []uint32 // by thread: where its samples begin there, and one more
+	// By event.
+	all   []profile.Count
+	timed bool   // samples know when they were taken
+	end   uint64 // ns since the beginning: after all samples, at least the duration
+
+	mu      sync.Mutex
+	matches map[string][]bool // by expression: places whose stack holds a match
+	tried   []string          // its keys, the oldest first
+}
+
+// Open makes a recording of a profile that has passed Check or come from a
+// Builder. name is what people call it, mostly its file. The profile is the
+// recording's from then on: its samples are sorted by time.
+func Open(name string, p *profile.Profile) (*Recording, error) {
+	byTime := func(a, b profile.Sample) int { return cmp.Compare(a.Time, b.Time) }
+	if !slices.IsSortedFunc(p.Samples, byTime) {
+		slices.SortStableFunc(p.Samples, byTime)
+	}
+	tree, at, err := flame.MergeSamples(p)
+	if err != nil {
+		return nil, err
+	}
+	r := &Recording{
+		name: name, p: p, tree: tree, at: at, timed: p.HasTimes(), end: uint64(max(p.Meta.Duration, 0)),
+		all: make([]profile.Count, len(p.Events)), matches: make(map[string][]bool),
+	}
+	if n := len(p.Samples); n > 0 && r.timed {
+		r.end = max(r.end, p.Samples[n-1].Time+1)
+	}
+	r.shape()
+	r.index()
+	return r, nil
+}
+
+// shape writes the tree down by place.
+func (r *Recording) shape() {
+	n := len(r.tree.Order)
+	r.parent, r.sym = make([]uint32, n), make([]uint32, n)
+	var open []uint32 // the way to the node before, by depth
+	for i := range n {
+		d := int(r.tree.Depth[i])
+		open = append(open[:d], uint32(i))
+		if d > 0 {
+			r.parent[i] = open[d-1]
+			r.sym[i] = r.tree.Nodes.At(r.tree.Order[i]).Frame
+		}
+	}
+}
+
+// index sorts the samples by thread and adds them up by event.
+func (r *Recording) index() {
+	samples := r.p.Samples
+	r.first = make([]uint32, len(r.p.Threads)+1)
+	for i := range samples {
+		s := &samples[i]
+		r.first[s.Thread+1]++
+		r.all[s.Event].Add(profile.Count{Samples: 1, Weight: s.Weight})
+	}
+	for t := range r.p.Threads {
+		r.first[t+1] += r.first[t]
+	}
+	next := slices.Clone(r.first)
+	r.byThread = make([]uint32, len(samples))
+	for i := range samples {
+		t := samples[i].Thread
+		r.byThread[next[t]] = uint32(i)
+		next[t]++
+	}
+}
+
+// span gives the samples that were taken from from up to to, as indices; to 0 is
+// the end.
+func (r *Recording) span(from, to uint64) (lo, hi int) {
+	samples := r.p.Samples
+	at := func(t uint64) int {
+		i, _ := slices.BinarySearchFunc(samples, t, func(s profile.Sample, t uint64) int { return cmp.Compare(s.Time, t) })
+		return i
+	}
+	lo, hi = at(from), len(samples)
+	if to > 0 {
+		hi = at(to)
+	}
+	return lo, max(lo, hi)
+}
+
+// of gives the thread's samples from from up to to, as indices into p.Samples.
+func (r *Recording) of(thread uint32, from, to uint64) []uint32 {
+	list := r.byThread[r.first[thread]:r.first[thread+1]]
+	at := func(t uint64) int {
+		i, _ := slices.BinarySearchFunc(list, t, func(s uint32, t uint64) int { return cmp.Compare(r.p.Samples[s].Time, t) })
+		return i
+	}
+	lo, hi := at(from), len(list)
+	if to > 0 {
+		hi = at(to)
+	}
+	return list[lo:max(lo, hi)]
+}

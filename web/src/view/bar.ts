@@ -1,0 +1,167 @@
+// What stands above every tab: search, filters as chips, and how much of the
+// recording they leave.
+
+import { compile, matching } from "../flame/search";
+import { el } from "../page/dom";
+import { count, percent, value } from "../page/format";
+import type { App } from "./app";
+import { readable } from "./state";
+import { spanText } from "./time";
+
+const FORMATS: [string, string][] = [
+  ["jfr", "JFR (.jfr)"], ["pprof", "pprof (.pb.gz)"], ["collapsed", "collapsed stacks"], ["speedscope", "speedscope (.json)"], ["html", "one HTML file"], ["json", "report as JSON"], ["text", "report as text"],
+];
+
+export class Bar {
+  readonly root: HTMLElement;
+  readonly field = el("input", {
+    type: "search", id: "search", placeholder: "Search (regular expression)", "aria-label": "Search by regular expression", "aria-describedby": "found", spellcheck: "false", autocomplete: "off",
+  });
+  private readonly found = el("output", { id: "found", class: "found", for: "search", "aria-live": "polite" });
+  private readonly chips = el("div", { class: "chips", role: "list", "aria-label": "Filters" });
+  private readonly shown = el("span", { class: "shown", "aria-live": "polite" });
+  private readonly events: HTMLSelectElement;
+  private readonly states: HTMLSelectElement;
+  private readonly exports = el("div", { class: "menu", role: "menu", "aria-label": "Save what is shown as a file", hidden: true });
+  private typing = 0;
+
+  constructor(private readonly app: App, private readonly next: (dir: -1 | 1) => void, copyLink: () => void) {
+    const h = app.header;
+    this.events = el("select", { "aria-label": "Event", change: () => app.set({ event: Number(this.events.value), zoom: 0 }) }, ...h.events.map((e, i) => el("option", { value: i }, e.name)));
+    this.states = el("select", { "aria-label": "Thread states", change: () => app.set({ states: new Set(this.states.value ? this.states.value.split(",") : []), zoom: 0 }) },
+      el("option", { value: "" }, "Any state"), el("option", { value: "sleeping,blocked,parked,waiting,disk" }, "waiting at all"), ...h.states.map((s) => el("option", { value: s }, s)));
+    const save = el("button", { type: "button", "aria-haspopup": "menu", title: "Save what is shown as a file", click: () => {
+      this.exports.hidden = !this.exports.hidden;
+      if (this.exports.hidden) return;
+      this.exports.replaceChildren(...FORMATS.map(([f, label]) => {
+        const q = app.query();
+        q.set("format", f);
+        return el("a", { role: "menuitem", href: app.path("export", q), download: "", click: () => (this.exports.hidden = true) }, label);
+      }));
+      this.exports.querySelector("a")!.focus();
+    } }, "Export");
+    this.exports.addEventListener("keydown", (e) => {
+      const items = [...this.exports.querySelectorAll("a")];
+      const i = items.indexOf(document.activeElement as HTMLAnchorElement);
+      if (e.key === "Escape") {
+        this.exports.hidden = true;
+        save.focus();
+      } else if (e.key === "ArrowDown") items[(i + 1) % items.length].focus();
+      else if (e.key === "ArrowUp") items[(i + items.length - 1) % items.length].focus();
+      else return;
+      e.preventDefault();
+      e.stopPropagation();
+    });
+    addEventListener("pointerdown", (e) => {
+      if (!this.exports.hidden && !this.exports.contains(e.target as Node) && e.target !== save) this.exports.hidden = true;
+    });
+    const step = (dir: -1 | 1, sign: string, title: string): HTMLElement => el("button", { type: "button", class: "quiet step", title, "aria-label": title, click: () => this.next(dir) }, sign);
+    this.root = el("div", { class: "bar-area" },
+      el("div", { class: "tools", role: "toolbar", "aria-label": "Search and filters" },
+        el("div", { class: "search" }, this.field, step(-1, "‹", "Previous match (Shift+N)"), step(1, "›", "Next match (N)"), this.found),
+        h.events.length > 1 ? this.events : "", this.states,
+        el("button", { type: "button", title: "Copy the address of exactly this view; it works as long as candid view runs", click: copyLink }, "Copy link"),
+        el("span", { class: "holder" }, save, this.exports)),
+      el("div", { class: "chip-line" }, this.shown, this.chips));
+    this.field.addEventListener("input", () => {
+      clearTimeout(this.typing);
+      this.typing = window.setTimeout(() => this.typed(), 80);
+    });
+    this.field.addEventListener("keydown", (e) => {
+      if (e.key === "Enter") {
+        this.typed();
+        this.next(e.shiftKey ? -1 : 1);
+      } else if (e.key === "Escape") {
+        if (this.field.value) {
+          this.field.value = "";
+          this.typed();
+        }
+        this.field.blur();
+      } else return;
+      e.preventDefault();
+      e.stopPropagation();
+    });
+  }
+
+  private typed(): void {
+    if (this.field.value !== this.app.state.query) this.app.set({ query: this.field.value });
+  }
+
+  update(): void {
+    const { app } = this;
+    const { state, chosen } = app;
+    if (document.activeElement !== this.field) this.field.value = state.query;
+    this.events.value = String(state.event);
+    const states = [...state.states].join(",");
+    this.states.hidden = !app.hasStates && !state.states.size;
+    this.states.value = [...this.states.options].find((o) => o.value.split(",").sort().join(",") === states.split(",").sort().join(","))?.value ?? "";
+    this.chips.replaceChildren(...this.list());
+    const part = chosen.chosen, all = chosen.all;
+    const whole = part.samples === all.samples && part.weight === all.weight;
+    this.shown.replaceChildren(...(whole
+      ? [`All: ${value(all.weight, app.unit)}, ${count(all.samples)} samples`]
+      : [el("b", {}, `Shown: ${percent(part.weight, all.weight)}`), ` of all · ${value(part.weight, app.unit)} of ${value(all.weight, app.unit)}, ${count(part.samples)} samples`]));
+    this.shown.dataset.samples = String(part.samples);
+    this.shown.dataset.weight = String(part.weight);
+  }
+
+  // tell says what the search came to: found is what the flame graph says.
+  tell(found: string): void {
+    const { app } = this;
+    const { error } = compile(app.state.query);
+    this.field.setAttribute("aria-invalid", String(!!error));
+    this.found.classList.toggle("none", found === "no match");
+    this.found.textContent = error ?? found;
+  }
+
+  // share is the part of what is shown that has a match, each stack once.
+  share(): string {
+    const { app } = this;
+    const re = app.pattern;
+    if (!re) return "";
+    const { tree, values, searchable } = app.model;
+    const symbols = matching(searchable, re);
+    let total = 0;
+    for (let i = 1; i < tree.n; ) {
+      if (symbols[tree.sym[i]]) {
+        total += values.total[i];
+        i = tree.end[i];
+      } else i++;
+    }
+    return total > 0 ? `${percent(total, values.total[0])} · ${value(total, app.unit)}` : "no match";
+  }
+
+  private list(): HTMLElement[] {
+    const { app } = this;
+    const { state, header: h } = app;
+    const chip = (what: string, text: string, remove: () => void): HTMLElement =>
+      el("span", { class: "chip", role: "listitem" }, el("span", { class: "what" }, what), el("span", { class: "text", title: text }, text),
+        el("button", { type: "button", class: "quiet", "aria-label": `Remove the filter: ${what} ${text}`, title: "Remove", click: remove }, "✕"));
+    const out: HTMLElement[] = [];
+    if (state.from || state.to) out.push(chip("time", spanText(state.from, state.to || h.end), () => app.set({ from: 0, to: 0 })));
+    if (state.threads.size) {
+      const names = [...state.threads];
+      out.push(chip("threads", names.length === 1 ? app.model.threadName(names[0]) : `${count(names.length)} of ${count(h.threads.length)}`, () => app.set({ threads: new Set() })));
+    }
+    if (state.states.size) out.push(chip("state", [...state.states].join(", "), () => app.set({ states: new Set() })));
+    for (const f of state.focus) out.push(chip("focus", readable(f), () => app.set({ focus: state.focus.filter((x) => x !== f), zoom: 0 })));
+    for (const f of state.ignore) out.push(chip("without", readable(f), () => app.set({ ignore: state.ignore.filter((x) => x !== f), zoom: 0 })));
+    if (state.kind >= 0) out.push(chip("highlight", h.kinds[state.kind], () => app.set({ kind: -1 })));
+    if (state.query && app.pattern) {
+      const re = state.query;
+      out.push(el("span", { class: "offers" },
+        el("button", { type: "button", class: "quiet", title: "Keep only stacks with a function that the search finds", click: () => app.set({ focus: [...state.focus, goPattern(re)], query: "", zoom: 0 }) }, "Keep only these"),
+        el("button", { type: "button", class: "quiet", title: "Leave out stacks with a function that the search finds", click: () => app.set({ ignore: [...state.ignore, goPattern(re)], query: "", zoom: 0 }) }, "Leave these out")));
+    }
+    if (out.filter((e) => e.classList.contains("chip")).length > 1) {
+      out.push(el("button", { type: "button", class: "quiet", click: () => app.set({ from: 0, to: 0, threads: new Set(), states: new Set(), focus: [], ignore: [], kind: -1, zoom: 0 }) }, "Clear all"));
+    }
+    return out;
+  }
+}
+
+// goPattern is a search as candid reads expressions: case counts there, and does
+// here only if there is a capital letter.
+export function goPattern(text: string): string {
+  return /\p{Lu}/u.test(text.replace(/\\./g, "")) ? text : `(?i)${text}`;
+}

@@ -1,0 +1,165 @@
+// The flame graph's tab: the drawing of the one-file page, over what the filters
+// chose.
+
+import type { Split } from "../data";
+import { match, matching, step, within } from "../flame/search";
+import { Chart } from "../page/chart";
+import { Crumbs } from "../page/crumbs";
+import { Detail } from "../page/detail";
+import { el, segmented } from "../page/dom";
+import { count, percent, value } from "../page/format";
+import { Legend } from "../page/legend";
+import type { App } from "./app";
+import type { Menu } from "./menu";
+import type { Pane } from "./pane";
+
+export class FlamePane implements Pane {
+  readonly root: HTMLElement;
+  readonly chart: Chart;
+  private readonly detail: Detail;
+  private readonly crumbs: Crumbs;
+  private readonly legend: Legend;
+  private readonly orientation: { root: HTMLElement; set(v: "flame" | "icicle"): void };
+  private readonly splits: { root: HTMLElement; set(v: Split): void };
+  found = ""; // what the search came to
+
+  constructor(private readonly app: App, menu: Menu, copy: (text: string) => void) {
+    const model = app.model;
+    this.chart = new Chart(model, {
+      zoomed: (node) => {
+        app.set({ zoom: node });
+        this.around();
+      },
+      pointed: (node, held) => this.detail.show(node, app.state.zoom, app.state.event, held),
+    });
+    this.detail = new Detail(model, () => this.detail.node >= 0 && copy(model.nameOf(this.detail.node)));
+    this.crumbs = new Crumbs(model, (node) => this.zoomTo(node));
+    this.legend = new Legend(model, (kind) => app.set({ kind }));
+    this.orientation = segmented("Orientation", [
+      { value: "flame", label: "Flame", title: "Callers below (i)" }, { value: "icicle", label: "Icicle", title: "Callers above (i)" },
+    ], (v) => app.set({ flame: v === "flame" }));
+    this.splits = segmented<Split>("Roots", [
+      { value: "none", label: "Merged", title: "All threads together (t)" },
+      ...(app.header.processes.length > 1 ? [{ value: "process" as const, label: "By process", title: "A root for each process (t)" }] : []),
+      { value: "thread", label: "By thread", title: "A root for each thread (t)" },
+    ], (split) => app.set({ split, zoom: 0 }));
+    const bar = el("div", { class: "pane-bar" }, this.crumbs.root, this.splits.root, this.orientation.root);
+    this.root = el("div", { class: "pane flame" }, bar, el("div", { class: "stage" }, this.chart.root), el("footer", {}, this.detail.root, this.legend.root));
+    this.chart.canvas.addEventListener("contextmenu", (e) => {
+      const node = this.chart.hovered;
+      if (node <= 0) return;
+      e.preventDefault();
+      menu.open(model.tree.sym[node], e.clientX, e.clientY, this.stack(node));
+    });
+    this.chart.canvas.addEventListener("keydown", (e) => {
+      const node = this.chart.selected;
+      if (e.key !== "m" || node <= 0) return;
+      const box = this.chart.canvas.getBoundingClientRect();
+      menu.open(model.tree.sym[node], box.left + 80, box.top + 80, this.stack(node));
+      e.preventDefault();
+    });
+  }
+
+  // stack is the way to a node as text, the innermost first, as Java prints it.
+  private stack(node: number): string {
+    const { tree } = this.app.model;
+    const out: string[] = [];
+    for (let i = node; i > 0; i = tree.parent[i]) out.push(this.app.model.nameOf(i));
+    return out.join("\n");
+  }
+
+  theme(dark: boolean): void {
+    this.chart.setTheme(dark);
+    this.legend.paint(this.chart.theme);
+  }
+
+  update(fresh: boolean): void {
+    const { state } = this.app;
+    this.orientation.set(state.flame ? "flame" : "icicle");
+    this.splits.set(state.split);
+    if (fresh) {
+      this.chart.flame = state.flame;
+      this.chart.fresh(state.zoom);
+    } else this.chart.setFlame(state.flame);
+    this.search();
+  }
+
+  private search(): void {
+    const { app } = this;
+    const { model, state } = app;
+    const re = app.pattern;
+    let symbols: Uint8Array | null = re ? matching(model.searchable, re) : null;
+    if (state.kind >= 0) {
+      symbols ??= new Uint8Array(model.names.length).fill(1);
+      symbols.forEach((_, s, a) => {
+        if (s >= model.symbols || model.data.kind[s] !== state.kind) a[s] = 0;
+      });
+    }
+    this.chart.match = symbols && match(model.tree, model.layout, symbols);
+    this.around();
+    this.chart.redraw();
+  }
+
+  private around(): void {
+    const { state, model, unit } = this.app;
+    this.crumbs.show(state.zoom);
+    this.legend.show(state.zoom, state.event, state.kind);
+    this.detail.show(this.chart.hovered >= 0 ? this.chart.hovered : this.chart.selected, state.zoom, state.event, false);
+    const m = this.chart.match;
+    this.found = "";
+    if (m) {
+      this.found = m.nodes === 0 ? "no match" : `${percent(m.total, model.values.total[0])} · ${value(m.total, unit)} in ${count(m.nodes)} frame${m.nodes === 1 ? "" : "s"}`;
+      if (state.zoom > 0 && m.nodes) this.found += ` · ${percent(within(model.tree, model.layout, m.symbols, state.zoom), model.values.total[state.zoom])} of zoomed`;
+    }
+  }
+
+  zoomTo(node: number): void {
+    this.chart.show(node);
+    this.app.set({ zoom: node });
+  }
+
+  next(dir: -1 | 1): void {
+    const { model } = this.app;
+    if (!this.chart.match?.nodes) return;
+    const from = this.chart.selected >= 0 ? this.chart.selected : dir > 0 ? 0 : model.tree.n;
+    const to = step(model.tree, model.layout, this.chart.match.symbols, from, dir);
+    if (to >= 0) this.chart.select(to);
+  }
+
+  focus(): void {
+    this.chart.canvas.focus();
+  }
+
+  // key does what a key means anywhere on this tab.
+  key(key: string): boolean {
+    const { state, header } = this.app;
+    switch (key) {
+      case "Escape":
+        if (state.zoom > 0) this.zoomTo(0);
+        else if (state.query || state.kind >= 0) this.app.set({ query: "", kind: -1 });
+        else this.chart.select(-1);
+        return true;
+      case "0":
+        this.zoomTo(0);
+        return true;
+      case "i":
+        this.app.set({ flame: !state.flame });
+        return true;
+      case "t": {
+        const order: Split[] = header.processes.length > 1 ? ["none", "process", "thread"] : ["none", "thread"];
+        this.app.set({ split: order[(order.indexOf(state.split) + 1) % order.length], zoom: 0 });
+        return true;
+      }
+      case "n":
+      case "N":
+        this.next(key === "n" ? 1 : -1);
+        return true;
+    }
+    if (/^(Arrow|Page|Home|[-+=<>,.]$)/.test(key)) {
+      this.chart.canvas.focus();
+      this.chart.canvas.dispatchEvent(new KeyboardEvent("keydown", { key }));
+      return true;
+    }
+    return false;
+  }
+}

@@ -1,0 +1,210 @@
+// A table of any length: only the rows that can be seen are there. Browsers cap
+// the height of what is scrolled near 33 million pixels; longer tables are
+// scrolled faster than they are long.
+
+import { el } from "../page/dom";
+
+export interface ColumnSpec {
+  readonly id: string;
+  readonly label: string;
+  readonly title?: string;
+  readonly numeric?: boolean;
+  readonly sortable?: boolean;
+  readonly width: string; // of the grid's template
+}
+
+export interface RowSpec {
+  readonly cells: readonly (Node | string)[];
+  readonly level?: number; // of a tree
+  readonly open?: boolean | null; // null: nothing below
+  readonly checked?: boolean;
+}
+
+export interface GridSpec {
+  readonly label: string;
+  readonly columns: readonly ColumnSpec[];
+  readonly empty: string;
+  count(): number;
+  row(i: number): RowSpec;
+  toggle?(i: number, open: boolean): void;
+  act?(i: number): void; // Enter or a double click
+  menu?(i: number, x: number, y: number): void;
+  sort?(id: string): void;
+}
+
+const CAP = 24e6;
+
+export class Grid {
+  readonly root: HTMLElement;
+  selected = -1;
+  private readonly scroller = el("div", { class: "grid-scroll", tabindex: 0 });
+  private readonly body = el("div", { class: "grid-body" });
+  private readonly head: HTMLElement;
+  private readonly nothing: HTMLElement;
+  private rowHeight = 24;
+  private frame = 0;
+
+  constructor(private readonly spec: GridSpec) {
+    const template = spec.columns.map((c) => c.width).join(" ");
+    this.head = el("div", { class: "grid-head", role: "row" }, ...spec.columns.map((c) => el("div", {
+      role: "columnheader", class: c.numeric ? "cell numeric" : "cell", title: c.title, "data-id": c.id,
+    }, c.sortable ? el("button", { type: "button", class: "quiet", click: () => spec.sort?.(c.id) }, c.label) : c.label)));
+    this.nothing = el("p", { class: "grid-empty" }, spec.empty);
+    this.scroller.append(this.body);
+    this.root = el("div", { class: "grid", role: spec.toggle ? "treegrid" : "grid", "aria-label": spec.label }, this.head, this.scroller, this.nothing);
+    this.root.style.setProperty("--columns", template);
+    this.scroller.addEventListener("scroll", () => this.later(), { passive: true });
+    new ResizeObserver(() => this.later()).observe(this.scroller);
+    this.listen();
+  }
+
+  // sorted marks the column that the rows are sorted by.
+  sorted(id: string, descending: boolean): void {
+    for (const h of this.head.children) {
+      if ((h as HTMLElement).dataset.id === id) h.setAttribute("aria-sort", descending ? "descending" : "ascending");
+      else h.removeAttribute("aria-sort");
+    }
+  }
+
+  select(i: number): void {
+    this.selected = Math.max(-1, Math.min(this.spec.count() - 1, i));
+    if (this.selected >= 0) this.reveal(this.selected);
+    this.paint();
+  }
+
+  focus(): void {
+    this.scroller.focus();
+  }
+
+  // refresh draws the rows anew; top also goes to the first.
+  refresh(top = false): void {
+    if (top) this.scroller.scrollTop = 0;
+    this.selected = Math.min(this.selected, this.spec.count() - 1);
+    this.paint();
+  }
+
+  private later(): void {
+    this.frame ||= requestAnimationFrame(() => {
+      this.frame = 0;
+      this.paint();
+    });
+  }
+
+  // offset is how far down in the whole table the first visible pixel is.
+  private offset(): { top: number; height: number } {
+    const all = this.spec.count() * this.rowHeight;
+    const height = Math.min(all, CAP);
+    const room = this.scroller.clientHeight;
+    return { top: all === height ? this.scroller.scrollTop : (this.scroller.scrollTop * (all - room)) / Math.max(1, height - room), height };
+  }
+
+  private reveal(i: number): void {
+    const { top, height } = this.offset();
+    const room = this.scroller.clientHeight;
+    const y = i * this.rowHeight;
+    if (y >= top && y + this.rowHeight <= top + room) return;
+    const all = this.spec.count() * this.rowHeight;
+    const to = y < top ? y : y + this.rowHeight - room;
+    this.scroller.scrollTop = all === height ? to : (to * (height - room)) / Math.max(1, all - room);
+  }
+
+  paint(): void {
+    const rem = parseFloat(getComputedStyle(document.documentElement).fontSize) || 16;
+    this.rowHeight = Math.round(rem * 1.5);
+    const n = this.spec.count();
+    this.nothing.hidden = n > 0;
+    this.scroller.hidden = n === 0;
+    const { top, height } = this.offset();
+    this.body.style.height = `${height}px`;
+    const room = this.scroller.clientHeight || 600;
+    const first = Math.max(0, Math.floor(top / this.rowHeight) - 2);
+    const last = Math.min(n, Math.ceil((top + room) / this.rowHeight) + 2);
+    const shift = this.scroller.scrollTop - top;
+    const rows: HTMLElement[] = [];
+    for (let i = first; i < last; i++) rows.push(this.row(i, i * this.rowHeight + shift));
+    this.body.replaceChildren(...rows);
+    this.root.setAttribute("aria-rowcount", String(n));
+    if (this.selected >= 0) this.scroller.setAttribute("aria-activedescendant", `${this.id}-${this.selected}`);
+    else this.scroller.removeAttribute("aria-activedescendant");
+  }
+
+  private readonly id = `grid${++ids}`;
+
+  private row(i: number, y: number): HTMLElement {
+    const r = this.spec.row(i);
+    const e = el("div", { class: i === this.selected ? "grid-row selected" : "grid-row", role: "row", id: `${this.id}-${i}`, "aria-rowindex": i + 1, "aria-selected": String(i === this.selected), "data-row": i });
+    if (r.level !== undefined) e.setAttribute("aria-level", String(r.level + 1));
+    if (r.open !== undefined && r.open !== null) e.setAttribute("aria-expanded", String(r.open));
+    r.cells.forEach((c, k) => {
+      const cell = el("div", { role: "gridcell", class: this.spec.columns[k].numeric ? "cell numeric" : "cell" });
+      if (k === 0 && r.level !== undefined) {
+        cell.style.paddingLeft = `${0.5 + Math.min(r.level, 60) * 0.75}rem`;
+        cell.append(el("span", { class: r.open === null ? "twist none" : r.open ? "twist open" : "twist", "aria-hidden": "true" }));
+      }
+      cell.append(c);
+      e.append(cell);
+    });
+    e.style.transform = `translateY(${y}px)`;
+    return e;
+  }
+
+  private at(e: Event): number {
+    const row = (e.target as Element).closest<HTMLElement>("[data-row]");
+    return row ? Number(row.dataset.row) : -1;
+  }
+
+  private listen(): void {
+    const s = this.spec;
+    this.body.addEventListener("click", (e) => {
+      const i = this.at(e);
+      if (i < 0 || (e.target as Element).closest("input, button")) return;
+      this.selected = i;
+      const open = s.row(i).open;
+      if (s.toggle && open !== null && open !== undefined && (e.target as Element).classList.contains("twist")) s.toggle(i, !open);
+      else this.paint();
+    });
+    this.body.addEventListener("dblclick", (e) => {
+      const i = this.at(e);
+      if (i < 0 || (e.target as Element).closest("input, button, .twist")) return;
+      const open = s.row(i).open;
+      if (s.toggle && open !== null && open !== undefined) s.toggle(i, !open);
+      else s.act?.(i);
+    });
+    this.body.addEventListener("contextmenu", (e) => {
+      const i = this.at(e);
+      if (i < 0 || !s.menu) return;
+      e.preventDefault();
+      this.select(i);
+      s.menu(i, e.clientX, e.clientY);
+    });
+    this.scroller.addEventListener("keydown", (e) => {
+      if (e.target !== this.scroller || e.ctrlKey || e.metaKey || e.altKey) return;
+      const page = Math.max(1, Math.floor(this.scroller.clientHeight / this.rowHeight) - 1);
+      const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -1e9, End: 1e9 };
+      const i = this.selected;
+      if (e.key in steps) this.select(Math.max(0, i < 0 ? 0 : i + steps[e.key]));
+      else if (i < 0) return;
+      else if (e.key === "ArrowRight" || e.key === "ArrowLeft") {
+        const r = s.row(i);
+        if (!s.toggle || r.level === undefined) return;
+        if (e.key === "ArrowRight") {
+          if (r.open === false) s.toggle(i, true);
+          else if (r.open) this.select(i + 1);
+        } else if (r.open) s.toggle(i, false);
+        else {
+          let up = i - 1;
+          while (up >= 0 && s.row(up).level! >= r.level) up--;
+          if (up >= 0) this.select(up);
+        }
+      } else if (e.key === "Enter" || e.key === " ") s.act?.(i);
+      else if (e.key === "m" || e.key === "ContextMenu") {
+        const box = this.body.querySelector(".selected")?.getBoundingClientRect();
+        s.menu?.(i, (box?.left ?? 0) + 60, (box?.bottom ?? 0));
+      } else return;
+      e.preventDefault();
+      e.stopPropagation();
+    });
+  }
+}
+
+let ids = 0;

@@ -1,0 +1,28 @@
+import { el } from "../page/dom";
+
+const KEYS: [string, string][] = [
+  ["1 … 9", "the tabs"],
+  ["/", "search; Enter goes to the next match, Esc leaves"],
+  ["Tab", "from control to control; arrow keys within tabs, tables and graphs"],
+  ["← → ↑ ↓", "between frames or rows; → opens a row, ← closes it"],
+  ["Enter", "zoom to a frame; callers of a row"],
+  ["m", "what can be done with the method: focus, leave out, callers, copy"],
+  ["Backspace", "zoom out by one frame"],
+  ["Esc", "one step back: zoom, search, a stretch of time"],
+  ["+  −  <  >", "zoom and move in the flame graph"],
+  ["n  N", "next and previous match"],
+  ["i", "flame or icicle"],
+  ["t", "threads merged, or a root for each"],
+  ["d", "light or dark"],
+  ["?", "these keys"],
+];
+
+export function help(): HTMLDialogElement {
+  const d = el("dialog", { class: "help", "aria-label": "Keys" },
+    el("div", { class: "head" }, el("h2", {}, "Keys"),
+      el("button", { type: "button", class: "quiet close", "aria-label": "Close", click: () => d.close() }, "✕")),
+    el("dl", {}, ...KEYS.flatMap(([k, what]) => [el("dt", {}, el("kbd", {}, k)), el("dd", {}, what)])),
+    el("p", {}, "Drag over the strip of time, the timeline or the heatmap to choose a stretch of time: every view then shows only that. A right click on a method, anywhere, says what can be done with it. Every filter is a chip that can be removed, and the address holds all of it."));
+  d.addEventListener("click", (e) => e.target === d && d.close());
+  return d;
+}

@@ -1,0 +1,213 @@
+// The page of candid view: tabs over one recording, kept in step by the app.
+
+import { el } from "../page/dom";
+import { count, seconds } from "../page/format";
+import { AboutPane } from "./about";
+import { App, type Change } from "./app";
+import { Bar } from "./bar";
+import { EventsPane } from "./events";
+import { FlamePane } from "./flame";
+import { HeatmapPane } from "./heatmap";
+import { help } from "./help";
+import { Menu } from "./menu";
+import type { Pane } from "./pane";
+import { recordingOf, TABS, type Tab } from "./state";
+import { Strip } from "./strip";
+import { CallersPane, CallTreePane, MethodsPane } from "./tables";
+import { ThreadsPane } from "./threads";
+import { TimelinePane } from "./timeline";
+import { ask } from "./wire";
+
+const LABELS: Record<Tab, string> = {
+  flame: "Flame graph", tree: "Call tree", methods: "Methods", callers: "Callers", timeline: "Timeline", heatmap: "Heatmap", threads: "Threads", events: "Events", about: "About this recording",
+};
+
+const toast = el("div", { class: "toast", role: "status", hidden: true });
+const alert = el("div", { class: "alert", role: "alert", hidden: true });
+
+async function copy(text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const area = el("textarea", { class: "offscreen" });
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+  toast.textContent = "Copied";
+  toast.hidden = false;
+  setTimeout(() => (toast.hidden = true), 1500);
+}
+
+function stored(): string | null {
+  try {
+    return localStorage.getItem("candid-theme");
+  } catch {
+    return null;
+  }
+}
+
+// build makes the page for the recording that the app holds.
+function build(app: App): void {
+  const h = app.header;
+  const menu = new Menu(app, (text) => void copy(text));
+  const keys = help();
+  const flame = new FlamePane(app, menu, (text) => void copy(text));
+  const panes: Record<Tab, Pane> = {
+    flame, tree: new CallTreePane(app, menu), methods: new MethodsPane(app, menu), callers: new CallersPane(app, menu),
+    timeline: new TimelinePane(app), heatmap: new HeatmapPane(app), threads: new ThreadsPane(app), events: new EventsPane(app), about: new AboutPane(app),
+  };
+  const bar = new Bar(app, (dir) => flame.next(dir), () => void copy(location.href));
+  const strip = new Strip(app);
+  const drawn = new Map<Tab, number>(); // the generation that a tab shows
+
+  const tabs = TABS.map((t) => el("button", { type: "button", role: "tab", id: `tab-${t}`, "aria-controls": `pane-${t}`, click: () => app.set({ tab: t }) }, LABELS[t]));
+  const list = el("div", { class: "tabs", role: "tablist", "aria-label": "Views" }, ...tabs);
+  list.addEventListener("keydown", (e) => {
+    const i = TABS.indexOf(app.state.tab);
+    const to = e.key === "ArrowRight" ? i + 1 : e.key === "ArrowLeft" ? i - 1 : e.key === "Home" ? 0 : e.key === "End" ? TABS.length - 1 : -1;
+    if (to < 0 && e.key !== "ArrowLeft") return;
+    const n = (to + TABS.length) % TABS.length;
+    app.set({ tab: TABS[n] });
+    tabs[n].focus();
+    e.preventDefault();
+    e.stopPropagation();
+  });
+  const stage = el("main", {});
+  for (const t of TABS) {
+    const p = panes[t].root;
+    p.id = `pane-${t}`;
+    p.setAttribute("role", "tabpanel");
+    p.setAttribute("aria-labelledby", `tab-${t}`);
+    p.hidden = true;
+    stage.append(p);
+  }
+
+  const prefers = matchMedia("(prefers-color-scheme: dark)");
+  let dark = (stored() ?? (prefers.matches ? "dark" : "light")) === "dark";
+  const setDark = (on: boolean, keep = true): void => {
+    dark = on;
+    document.documentElement.dataset.theme = on ? "dark" : "light";
+    flame.theme(on);
+    strip.paint();
+    for (const t of TABS) if (t !== "flame") panes[t].theme?.(on);
+    if (!keep) return;
+    try {
+      localStorage.setItem("candid-theme", on ? "dark" : "light");
+    } catch {
+      // A browser that keeps nothing: the choice lasts as long as the page.
+    }
+  };
+  prefers.onchange = () => stored() === null && setDark(prefers.matches, false);
+
+  const facts = [h.processes.length === 1 ? [h.processes[0].runtime, `pid ${h.processes[0].pid}`].filter(Boolean).join(" · ") : `${count(h.processes.length)} processes`,
+    h.host, seconds(h.duration), h.engine, h.lost ? `${count(h.lost)} lost` : ""].filter(Boolean);
+  const recordings = el("select", { "aria-label": "Recording", change: () => {
+    location.hash = `recording=${recordings.value}&tab=${app.state.tab}`;
+  } }, ...app.names.map((n, i) => el("option", { value: i }, n)));
+  recordings.value = String(app.state.recording);
+
+  document.body.replaceChildren(
+    el("header", { class: "slim" },
+      el("h1", { title: h.command || h.title }, h.title),
+      app.names.length > 1 ? recordings : "",
+      el("p", { class: "facts" }, ...facts.map((f) => el("span", { class: "fact" }, f))),
+      el("div", { class: "corner" },
+        el("button", { type: "button", class: "quiet icon", title: "Light or dark (d)", "aria-label": "Switch between light and dark", click: () => setDark(!dark) }, "◐"),
+        el("button", { type: "button", class: "quiet icon", title: "Keys (?)", "aria-label": "Show the keys", click: () => keys.showModal() }, "?"))),
+    list, bar.root, strip.root, alert, stage, menu.root, keys, toast);
+
+  const show = (): void => {
+    const { tab } = app.state;
+    TABS.forEach((t, i) => {
+      const on = t === tab;
+      tabs[i].setAttribute("aria-selected", String(on));
+      tabs[i].tabIndex = on ? 0 : -1;
+      panes[t].root.hidden = !on;
+    });
+    const fresh = drawn.get(tab) !== app.generation;
+    drawn.set(tab, app.generation);
+    panes[tab].update(fresh);
+    bar.update();
+    bar.tell(tab === "flame" ? flame.found : bar.share());
+    void strip.update();
+    document.documentElement.dataset.generation = String(app.generation);
+  };
+  app.onChange = (_: Change) => show();
+
+  app.onKey = (e: KeyboardEvent): void => {
+    if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector("dialog[open]") || !menu.root.hidden) return;
+    const typing = e.target instanceof HTMLInputElement && e.target.type !== "checkbox" && e.target.type !== "radio";
+    if (typing || e.target instanceof HTMLSelectElement || e.target instanceof HTMLTextAreaElement) return;
+    if (e.key === "/") {
+      bar.field.focus();
+      bar.field.select();
+    } else if (e.key === "d") setDark(!dark);
+    else if (e.key === "?") keys.showModal();
+    else if (e.key >= "1" && e.key <= String(TABS.length)) {
+      app.set({ tab: TABS[Number(e.key) - 1] });
+      panes[app.state.tab].focus();
+    } else if ((e.target === document.body || panes[app.state.tab].root.contains(e.target as Node)) && panes[app.state.tab].key?.(e.key)) {
+      // The tab knew what to do.
+    } else if (e.key === "Escape" && app.state.query) app.set({ query: "" });
+    else return;
+    e.preventDefault();
+  };
+  setDark(dark, false);
+  show();
+  expose(app, flame);
+}
+
+// expose lets scripts and tests ask the page what it shows.
+function expose(app: App, flame: FlamePane): void {
+  const view = {
+    state: () => ({ ...app.state, hidden: [], threads: [...app.state.threads], states: [...app.state.states] }),
+    set: (change: Record<string, unknown>) => app.set({
+      ...change, ...(change.threads ? { threads: new Set(change.threads as number[]) } : {}), ...(change.states ? { states: new Set(change.states as string[]) } : {}),
+    }),
+    busy: () => app.busy,
+    generation: () => app.generation,
+    chosen: () => ({ all: app.chosen.all, chosen: app.chosen.chosen, quality: app.chosen.quality, states: app.chosen.states }),
+    methods: () => Array.from(app.methods.symbol, (s, m) => ({
+      name: app.nameOf(s), module: app.model.data.funcs[s].module, kind: app.header.kinds[app.sums.kind[m]],
+      self: app.sums.self[m], total: app.sums.total[m], selfSamples: app.sums.count[m], samples: app.sums.samples[m],
+    })).filter((m) => m.samples > 0),
+    threads: () => app.header.threads.map((t, i) => ({ name: t.name, tid: t.tid, samples: app.chosen.threadCount[i], weight: app.chosen.threadWeight[i] })),
+    nodes: () => app.model.tree.n,
+    matched: () => flame.chart.match && { nodes: flame.chart.match.nodes, total: flame.chart.match.total },
+    select: (i: number) => flame.chart.select(i),
+    name: (i: number) => app.model.nameOf(i),
+    // paint draws the flame graph at once, n times, and gives the milliseconds of each.
+    paint: (n = 1) => Array.from({ length: n }, () => {
+      const start = performance.now();
+      flame.chart.paint();
+      flame.chart.canvas.getContext("2d")!.getImageData(0, 0, 1, 1);
+      return performance.now() - start;
+    }),
+  };
+  (window as unknown as { candid: typeof view }).candid = view;
+}
+
+async function main(): Promise<void> {
+  alert.hidden = true;
+  document.body.append(el("p", { class: "loading", role: "status" }, "Reading the recording…"));
+  try {
+    const app = new App((await ask<string[]>("recordings")).head);
+    app.onError = (message) => {
+      alert.textContent = message;
+      alert.hidden = !message;
+    };
+    app.onLoad = () => build(app);
+    addEventListener("hashchange", () => void app.moved());
+    addEventListener("keydown", (e) => app.onKey(e));
+    await app.load(Math.min(recordingOf(location.hash), app.names.length - 1), location.hash);
+    document.documentElement.dataset.ready = "1";
+  } catch (e) {
+    document.body.replaceChildren(el("p", { class: "failed", role: "alert" }, e instanceof Error ? e.message : String(e)));
+    document.documentElement.dataset.ready = "failed";
+  }
+}
+
+void main();

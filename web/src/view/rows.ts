@@ -1,0 +1,244 @@
+// Method list, call tree and callers, out of the tree in typed arrays. Rows are
+// made level by level, when they are opened.
+
+import type { Tree, Values } from "../flame/tree";
+
+// Methods says which symbol is of which method.
+export interface Methods {
+  readonly n: number;
+  readonly of: Int32Array; // by symbol: the method, -1 for what stands for missing frames
+  readonly symbol: Int32Array; // by method: one of its symbols
+}
+
+export function methodsOf(of: Int32Array): Methods {
+  let n = 0;
+  for (const m of of) if (m >= n) n = m + 1;
+  const symbol = new Int32Array(n).fill(-1);
+  of.forEach((m, s) => {
+    if (m >= 0 && symbol[m] < 0) symbol[m] = s;
+  });
+  return { n, of, symbol };
+}
+
+export interface Sums {
+  readonly self: Float64Array; // by method
+  readonly total: Float64Array; // a stack counts once, however often the method is on it
+  readonly count: Float64Array; // self, in samples
+  readonly samples: Float64Array; // total, in samples
+  readonly kind: Uint8Array; // that its innermost frames mostly were
+}
+
+// sums adds up by method, as profile.Selection.List does.
+export function sums(tree: Tree, v: Values, methods: Methods, kindOf: Uint8Array, kinds: number): Sums {
+  const { n, of } = methods;
+  const self = new Float64Array(n), total = new Float64Array(n), count = new Float64Array(n), samples = new Float64Array(n);
+  const byKind = new Float64Array(n * kinds);
+  const open = new Int32Array(n).fill(-1); // the innermost node of the method on the way to here
+  const before = new Int32Array(tree.n); // what that was outside of a node
+  const way: number[] = [];
+  const leave = (): void => {
+    const i = way.pop()!;
+    open[of[tree.sym[i]]] = before[i];
+  };
+  for (let i = 1; i < tree.n; ) {
+    while (way.length && tree.end[way[way.length - 1]] <= i) leave();
+    if (v.samples[i] === 0) {
+      i = tree.end[i];
+      continue;
+    }
+    const s = tree.sym[i];
+    const m = s < of.length ? of[s] : -1;
+    if (m >= 0) {
+      const outer = open[m];
+      self[m] += v.self[i];
+      count[m] += v.count[i];
+      if (outer < 0) {
+        total[m] += v.total[i];
+        samples[m] += v.samples[i];
+      } else byKind[m * kinds + kindOf[tree.sym[outer]]] -= v.samples[i];
+      byKind[m * kinds + kindOf[s]] += v.samples[i];
+      before[i] = outer;
+      open[m] = i;
+      way.push(i);
+    }
+    i++;
+  }
+  const kind = new Uint8Array(n);
+  for (let m = 0; m < n; m++) {
+    for (let k = 1; k < kinds; k++) if (byKind[m * kinds + k] > byKind[m * kinds + kind[m]]) kind[m] = k;
+  }
+  return { self, total, count, samples, kind };
+}
+
+// Row is a line of a tree of methods.
+export interface Row {
+  readonly symbol: number; // one of those it stands for
+  readonly method: number; // -1: what stands for missing frames, a thread or a process
+  readonly level: number; // from 0
+  readonly parent: Row | null;
+  readonly self: number;
+  readonly total: number;
+  readonly samples: number; // total
+  readonly at: readonly number[]; // nodes of the tree
+  readonly weight?: readonly number[]; // callers: how much of each counts
+  readonly count?: readonly number[];
+  open: boolean;
+  children: Row[] | null; // null: not made yet
+}
+
+// Forest makes the rows of a tree.
+export interface Forest {
+  roots(): Row[];
+  children(r: Row): Row[];
+  leaf(r: Row): boolean; // nothing below
+}
+
+const heavier = (a: Row, b: Row): number => b.total - a.total || b.samples - a.samples || a.symbol - b.symbol;
+
+// key tells the rows below one row apart.
+function key(methods: Methods, symbol: number): number {
+  const m = symbol < methods.of.length ? methods.of[symbol] : -1;
+  return m >= 0 ? m : -2 - symbol;
+}
+
+// Calls is the call tree: what differs only in kinds of code is one row.
+export class Calls implements Forest {
+  constructor(private readonly tree: Tree, private readonly v: Values, private readonly methods: Methods) {}
+
+  roots(): Row[] {
+    return this.below([0], null);
+  }
+
+  children(r: Row): Row[] {
+    return (r.children ??= this.below(r.at, r));
+  }
+
+  leaf(r: Row): boolean {
+    const { tree, v } = this;
+    for (const i of r.at) for (let c = i + 1; c < tree.end[i]; c = tree.end[c]) if (v.samples[c] > 0) return false;
+    return true;
+  }
+
+  private below(at: readonly number[], parent: Row | null): Row[] {
+    const { tree, v, methods } = this;
+    const groups = new Map<number, number[]>();
+    for (const i of at) {
+      for (let c = i + 1; c < tree.end[i]; c = tree.end[c]) {
+        if (v.samples[c] === 0) continue;
+        const k = key(methods, tree.sym[c]);
+        const g = groups.get(k);
+        if (g) g.push(c);
+        else groups.set(k, [c]);
+      }
+    }
+    const out: Row[] = [];
+    for (const [k, nodes] of groups) {
+      let self = 0, total = 0, samples = 0;
+      for (const i of nodes) {
+        self += v.self[i];
+        total += v.total[i];
+        samples += v.samples[i];
+      }
+      out.push({ symbol: tree.sym[nodes[0]], method: k >= 0 ? k : -1, level: parent ? parent.level + 1 : 0, parent, self, total, samples, at: nodes, open: false, children: null });
+    }
+    return out.sort(heavier);
+  }
+}
+
+// Callers is who called a method, from the inside out; or, without a method, who
+// called each one in which samples ended. A stack counts once, for the innermost
+// frame of the method.
+export class Callers implements Forest {
+  constructor(private readonly tree: Tree, private readonly v: Values, private readonly methods: Methods, private readonly method = -1) {}
+
+  roots(): Row[] {
+    const { tree, v, methods, method } = this;
+    const start = new Float64Array(tree.n);
+    const count = new Float64Array(tree.n);
+    const near = new Int32Array(tree.n); // the innermost frame of the method on the way to a node
+    for (let i = 1; i < tree.n; i++) {
+      const s = tree.sym[i];
+      const own = method < 0 || (s < methods.of.length && methods.of[s] === method);
+      near[i] = own ? i : near[tree.parent[i]];
+      if (v.count[i] > 0 && near[i] > 0) {
+        start[near[i]] += v.self[i];
+        count[near[i]] += v.count[i];
+      }
+    }
+    const at: number[] = [], weight: number[] = [], n: number[] = [];
+    for (let i = 1; i < tree.n; i++) {
+      if (count[i] > 0) {
+        at.push(i);
+        weight.push(start[i]);
+        n.push(count[i]);
+      }
+    }
+    return this.group(at, weight, n, null);
+  }
+
+  children(r: Row): Row[] {
+    if (r.children) return r.children;
+    const at: number[] = [], weight: number[] = [], n: number[] = [];
+    r.at.forEach((i, k) => {
+      const p = this.tree.parent[i];
+      if (p <= 0) return;
+      at.push(p);
+      weight.push(r.weight![k]);
+      n.push(r.count![k]);
+    });
+    return (r.children = this.group(at, weight, n, r));
+  }
+
+  leaf(r: Row): boolean {
+    return r.at.every((i) => this.tree.parent[i] <= 0);
+  }
+
+  private group(at: readonly number[], weight: readonly number[], n: readonly number[], parent: Row | null): Row[] {
+    const { tree, methods } = this;
+    interface Group { at: number[]; weight: number[]; count: number[]; total: number; samples: number; ends: number }
+    const groups = new Map<number, Group>();
+    at.forEach((i, j) => {
+      const k = key(methods, tree.sym[i]);
+      let g = groups.get(k);
+      if (!g) groups.set(k, (g = { at: [], weight: [], count: [], total: 0, samples: 0, ends: 0 }));
+      g.at.push(i);
+      g.weight.push(weight[j]);
+      g.count.push(n[j]);
+      g.total += weight[j];
+      g.samples += n[j];
+      if (tree.parent[i] <= 0) g.ends += weight[j];
+    });
+    const out: Row[] = [];
+    for (const [k, g] of groups) {
+      out.push({
+        symbol: tree.sym[g.at[0]], method: k >= 0 ? k : -1, level: parent ? parent.level + 1 : 0, parent,
+        self: g.ends, total: g.total, samples: g.samples, at: g.at, weight: g.weight, count: g.count, open: false, children: null,
+      });
+    }
+    return out.sort(heavier);
+  }
+}
+
+// flatten gives the rows that can be seen: those under open ones.
+export function flatten(roots: readonly Row[]): Row[] {
+  const out: Row[] = [];
+  const stack = [...roots].reverse();
+  while (stack.length) {
+    const r = stack.pop()!;
+    out.push(r);
+    if (r.open && r.children) for (let i = r.children.length - 1; i >= 0; i--) stack.push(r.children[i]);
+  }
+  return out;
+}
+
+// unfold opens a row and goes on below as long as there is only one way, or one
+// with nearly everything.
+export function unfold(f: Forest, r: Row, most = 200): void {
+  let at: Row | undefined = r;
+  for (let i = 0; at && i < most; i++) {
+    if (f.leaf(at)) return;
+    at.open = true;
+    const below: Row[] = f.children(at);
+    at = below.length && below[0].total >= 0.9 * at.total ? below[0] : undefined;
+  }
+}

@@ -1,0 +1,100 @@
+// What the page shows and of what, as it stands in its address.
+
+import type { Split } from "../data";
+import { initial as flameInitial, parseRanges, ranges, type State as FlameState } from "../page/state";
+
+export const TABS = ["flame", "tree", "methods", "callers", "timeline", "heatmap", "threads", "events", "about"] as const;
+export type Tab = (typeof TABS)[number];
+
+export interface State extends FlameState {
+  recording: number;
+  tab: Tab;
+  from: number; // ns since the beginning
+  to: number; // 0: the end
+  threads: Set<number>; // those that count; empty: all
+  states: Set<string>; // the same
+  focus: string[]; // expressions, as candid report --focus takes them
+  ignore: string[];
+  of: string; // the method whose callers are shown: its name; "": of every method
+}
+
+export function initial(): State {
+  return { ...flameInitial("none"), recording: 0, tab: "flame", from: 0, to: 0, threads: new Set(), states: new Set(), focus: [], ignore: [], of: "" };
+}
+
+export interface Limits { readonly threads: number; readonly events: number; readonly kinds: number; readonly states: readonly string[]; readonly end: number }
+
+export function write(s: State): string {
+  const q = new URLSearchParams();
+  if (s.recording) q.set("recording", String(s.recording));
+  if (s.tab !== "flame") q.set("tab", s.tab);
+  filters(s).forEach((v, k) => q.append(k, v));
+  if (s.of) q.set("of", s.of);
+  if (s.split !== "none") q.set("split", s.split);
+  if (!s.flame) q.set("icicle", "1");
+  if (s.kind >= 0) q.set("kind", String(s.kind));
+  if (s.query) q.set("search", s.query);
+  if (s.zoom) q.set("zoom", String(s.zoom));
+  return q.toString();
+}
+
+// filters are the part of the state that chooses samples, in the words that
+// internal/view/query.go reads.
+export function filters(s: State): URLSearchParams {
+  const q = new URLSearchParams();
+  if (s.event) q.set("event", String(s.event));
+  if (s.from) q.set("from", String(s.from));
+  if (s.to) q.set("to", String(s.to));
+  if (s.threads.size) q.set("threads", ranges([...s.threads].sort((a, b) => a - b)));
+  if (s.states.size) q.set("states", [...s.states].sort().join(","));
+  for (const f of s.focus) q.append("focus", f);
+  for (const f of s.ignore) q.append("ignore", f);
+  return q;
+}
+
+export function recordingOf(hash: string): number {
+  const n = Number(new URLSearchParams(hash.replace(/^#/, "")).get("recording") ?? 0);
+  return Number.isInteger(n) && n >= 0 ? n : 0;
+}
+
+export function read(hash: string, l: Limits): State {
+  const q = new URLSearchParams(hash.replace(/^#/, ""));
+  const s = initial();
+  const int = (name: string, otherwise: number, below: number): number => {
+    const v = Number(q.get(name) ?? otherwise);
+    return Number.isInteger(v) && v >= 0 && v < below ? v : otherwise;
+  };
+  const tab = q.get("tab");
+  const split = q.get("split");
+  s.recording = recordingOf(hash);
+  s.tab = TABS.find((t) => t === tab) ?? "flame";
+  s.event = int("event", 0, l.events);
+  s.from = int("from", 0, l.end + 1);
+  s.to = int("to", 0, Infinity);
+  if (s.to && s.to <= s.from) s.from = s.to = 0;
+  s.threads = parseRanges(q.get("threads") ?? "", l.threads);
+  s.states = new Set((q.get("states") ?? "").split(",").filter((n) => l.states.includes(n)));
+  s.focus = q.getAll("focus").slice(0, 16);
+  s.ignore = q.getAll("ignore").slice(0, 16);
+  s.of = q.get("of") ?? "";
+  s.split = (["none", "process", "thread"] as Split[]).find((x) => x === split) ?? "none";
+  s.flame = q.get("icicle") !== "1";
+  s.kind = int("kind", -1, l.kinds);
+  s.query = q.get("search") ?? "";
+  s.zoom = int("zoom", 0, Infinity);
+  return s;
+}
+
+// exactly is the expression, for candid, that only this name matches.
+export function exactly(name: string): string {
+  return `^${name.replace(/[\\.+*?()|[\]{}^$]/g, "\\$&")}$`;
+}
+
+// readable is an expression as a chip shows it: a name without the signs that
+// make it an expression.
+export function readable(expression: string): string {
+  if (!/^\^.*\$$/s.test(expression)) return expression;
+  const inner = expression.slice(1, -1);
+  const plain = inner.replace(/\\([\\.+*?()|[\]{}^$])/g, "$1");
+  return exactly(plain) === expression ? plain : expression;
+}

@@ -1,0 +1,128 @@
+// The strip above every tab: what happened over the whole recording, and the
+// stretch of it that everything shows.
+
+import { el } from "../page/dom";
+import type { App } from "./app";
+import { brush, color, spanText, STATE_COLORS, surface, ticks, type Span } from "./time";
+import { ask } from "./wire";
+
+export class Strip {
+  readonly root: HTMLElement;
+  private readonly canvas = el("canvas", { "aria-hidden": "true" });
+  private sums: Float64Array = new Float64Array(0);
+  private bins = 0;
+  private asked = "";
+  private running: AbortController | null = null;
+
+  constructor(private readonly app: App) {
+    this.root = el("div", {
+      class: "strip", tabindex: 0, role: "slider", "aria-label": "Time. Arrow keys move the chosen stretch, with Shift its end; Escape shows all.",
+      "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": 0, title: "Drag to choose a stretch of time; every view shows only that. A click shows all.",
+    }, this.canvas);
+    brush(this.root, { window: () => this.window(), chosen: () => this.chosen(), choose: (s) => choose(app, s) });
+    new ResizeObserver(() => void this.update()).observe(this.root);
+  }
+
+  window(): Span {
+    return { from: 0, to: Math.max(1, this.app.header.end) };
+  }
+
+  chosen(): Span | null {
+    return chosenSpan(this.app);
+  }
+
+  async update(): Promise<void> {
+    const { app } = this;
+    this.root.hidden = !app.header.timed;
+    if (!app.header.timed) return;
+    const c = this.chosen();
+    this.root.setAttribute("aria-valuetext", c ? spanText(c.from, c.to) : "all");
+    this.root.setAttribute("aria-valuenow", String(Math.round((100 * app.state.from) / this.window().to)));
+    const q = app.query(["from", "to"]);
+    q.set("bins", String(Math.max(10, Math.min(4000, Math.floor(this.root.clientWidth / 2)))));
+    const path = app.path("overview", q);
+    if (path !== this.asked) {
+      this.asked = path;
+      this.running?.abort();
+      const mine = (this.running = new AbortController());
+      try {
+        const m = await ask<{ bins: number }>(path, mine.signal);
+        if (this.running !== mine) return;
+        this.sums = m.f64("weight");
+        this.bins = m.head.bins;
+      } catch (e) {
+        if (mine.signal.aborted) return;
+        this.asked = "";
+        app.onError(e instanceof Error ? e.message : String(e));
+      }
+    }
+    this.paint();
+  }
+
+  paint(): void {
+    const { g, width, height } = surface(this.canvas);
+    const theme = document.documentElement.dataset.theme === "dark" ? "dark" : "light";
+    drawBins(g, this.sums, this.bins, this.app.header.states, STATE_COLORS[theme], width, height - 14, 0);
+    const w = this.window();
+    g.font = "10px system-ui, sans-serif";
+    g.fillStyle = color("--soft");
+    g.textBaseline = "bottom";
+    for (const t of ticks(w, Math.max(2, width / 110))) {
+      const x = (t.at / w.to) * width;
+      g.fillRect(Math.round(x), height - 14, 1, 3);
+      if (x < width - 40) g.fillText(t.text, x + 3, height - 1);
+    }
+    shade(g, this.chosen(), w, 0, width, height);
+  }
+}
+
+// drawBins draws what is stacked by state in each bin.
+function drawBins(g: CanvasRenderingContext2D, sums: Float64Array, bins: number, states: readonly string[], colors: Record<string, string>, width: number, height: number, top: number): void {
+  if (!bins) return;
+  const n = states.length;
+  let most = 0;
+  for (let b = 0; b < bins; b++) {
+    let s = 0;
+    for (let k = 0; k < n; k++) s += sums[b * n + k];
+    if (s > most) most = s;
+  }
+  if (most <= 0) return;
+  const at = new Float64Array(bins);
+  for (const k of [1, 2, 7, 4, 0, 5, 6, 3]) {
+    if (k >= n) continue;
+    g.fillStyle = colors[states[k]] ?? colors.unknown;
+    g.beginPath();
+    for (let b = 0; b < bins; b++) {
+      const v = (sums[b * n + k] / most) * (height - 2);
+      if (v <= 0) continue;
+      const x = (b * width) / bins;
+      g.rect(x, top + height - at[b] - v, width / bins + 0.3, v);
+      at[b] += v;
+    }
+    g.fill();
+  }
+}
+
+// shade dims what is not chosen.
+export function shade(g: CanvasRenderingContext2D, c: Span | null, w: Span, left: number, width: number, height: number): void {
+  if (!c) return;
+  const x = (t: number): number => left + Math.max(0, Math.min(1, (t - w.from) / (w.to - w.from))) * (width - left);
+  const [a, b] = [x(c.from), x(c.to)];
+  g.fillStyle = color("--veil");
+  g.fillRect(left, 0, a - left, height);
+  g.fillRect(b, 0, width - b, height);
+  g.fillStyle = color("--accent");
+  g.fillRect(a - 1, 0, 2, height);
+  g.fillRect(b - 1, 0, 2, height);
+}
+
+export function chosenSpan(app: App): Span | null {
+  const { from, to } = app.state;
+  return from || to ? { from, to: to || app.header.end } : null;
+}
+
+// choose makes everything show a stretch of time only; null: all.
+export function choose(app: App, s: Span | null): void {
+  if (!s) app.set({ from: 0, to: 0 });
+  else app.set({ from: Math.max(0, Math.floor(s.from)), to: Math.min(app.header.end, Math.max(Math.floor(s.from) + 1, Math.ceil(s.to))) });
+}

@@ -1,0 +1,256 @@
+// The tabs that are tables of methods: the list, the call tree, the callers.
+
+import { el, segmented } from "../page/dom";
+import { count, percent, value } from "../page/format";
+import type { App } from "./app";
+import { Grid, type ColumnSpec } from "./grid";
+import type { Menu } from "./menu";
+import type { Pane } from "./pane";
+import { flatten, unfold, type Forest, type Row } from "./rows";
+
+// nameCell is a name with the package dimmed, and a mark of its kind of code.
+export function nameCell(app: App, symbol: number, kind: number): Node {
+  const n = app.model.names[symbol];
+  const f = app.model.data.funcs[symbol];
+  const own = symbol < app.model.symbols;
+  return el("span", { class: "name", title: n.full + (f?.module ? `\n${f.module}` : "") + (f?.file ? `\n${f.file}` : "") },
+    el("i", { class: own ? `swatch kind-${kind}` : "swatch", title: own ? app.header.kinds[kind] : "" }),
+    el("span", { class: "package" }, n.full.slice(0, n.short)), el("b", {}, n.full.slice(n.short, n.end)), el("span", { class: "package" }, n.full.slice(n.end)));
+}
+
+// gauge is a share as a number over a bar.
+export function gauge(part: number, all: number, of = all): Node {
+  const bar = el("i", { class: "gauge", "aria-hidden": "true" });
+  bar.style.width = `${of > 0 ? Math.max(0, Math.min(100, (100 * part) / of)) : 0}%`;
+  return el("span", { class: "gauged" }, bar, el("span", {}, percent(part, all)));
+}
+
+const NUMBERS: ColumnSpec[] = [
+  { id: "self", label: "Self", title: "In the method's own code, as a share of what is shown", numeric: true, sortable: true, width: "6.5rem" },
+  { id: "selfValue", label: "", numeric: true, width: "5.5rem" },
+  { id: "total", label: "Total", title: "In it and in what it calls; a stack counts once", numeric: true, sortable: true, width: "6.5rem" },
+  { id: "totalValue", label: "", numeric: true, width: "5.5rem" },
+  { id: "samples", label: "Samples", title: "Total, in samples", numeric: true, sortable: true, width: "5.5rem" },
+];
+const TREE_NUMBERS = NUMBERS.map((c) => ({ ...c, sortable: false }));
+
+export class MethodsPane implements Pane {
+  readonly root: HTMLElement;
+  private readonly grid: Grid;
+  private order: number[] = []; // methods
+  private by: "self" | "total" | "samples" | "name" = "self";
+  private descending = true;
+  private mostSelf = 0; // what the bars are relative to: the numbers stay shares of all that is shown
+  private mostTotal = 0;
+
+  constructor(private readonly app: App, menu: Menu) {
+    const symbol = (i: number): number => app.methods.symbol[this.order[i]];
+    this.grid = new Grid({
+      label: "Methods", empty: "No method is left: no sample passes the filters, or the search finds nothing.",
+      columns: [...NUMBERS, { id: "name", label: "Method", sortable: true, width: "minmax(16rem, 3fr)" }, { id: "module", label: "Module", width: "minmax(4rem, 1fr)" }, { id: "file", label: "File", width: "minmax(4rem, 1fr)" }],
+      count: () => this.order.length,
+      row: (i) => {
+        const m = this.order[i];
+        const s = app.sums;
+        const f = app.model.data.funcs[app.methods.symbol[m]];
+        const all = app.chosen.chosen.weight;
+        return { cells: [
+          gauge(s.self[m], all, this.mostSelf), value(s.self[m], app.unit), gauge(s.total[m], all, this.mostTotal), value(s.total[m], app.unit), count(s.samples[m]),
+          nameCell(app, app.methods.symbol[m], s.kind[m]), f.module, f.file,
+        ] };
+      },
+      act: (i) => app.go("callers", { of: app.nameOf(symbol(i)) }),
+      menu: (i, x, y) => menu.open(symbol(i), x, y),
+      sort: (id) => {
+        this.descending = id === this.by ? !this.descending : id !== "name";
+        this.by = id as typeof this.by;
+        this.update(true);
+      },
+    });
+    this.root = el("div", { class: "pane" }, this.grid.root);
+  }
+
+  update(fresh: boolean): void {
+    const { app } = this;
+    const s = app.sums;
+    const re = app.pattern;
+    this.order = [];
+    this.mostSelf = s.self.reduce((a, b) => Math.max(a, b), 0);
+    this.mostTotal = s.total.reduce((a, b) => Math.max(a, b), 0);
+    for (let m = 0; m < app.methods.n; m++) if (s.samples[m] > 0 && (!re || re.test(app.searchable[m]))) this.order.push(m);
+    const names = app.methods.symbol;
+    const name = (a: number, b: number): number => {
+      const [x, y] = [app.nameOf(names[a]), app.nameOf(names[b])];
+      return x < y ? -1 : x > y ? 1 : a - b;
+    };
+    const keys = this.by === "self" ? [s.self, s.count, s.total] : this.by === "total" ? [s.total, s.samples, s.self] : [s.samples];
+    this.order.sort(this.by === "name" ? name : (a, b) => {
+      for (const k of keys) if (k[a] !== k[b]) return k[b] - k[a];
+      return name(a, b);
+    });
+    if (this.descending === (this.by === "name")) this.order.reverse(); // names come from a to z, numbers from the largest
+    this.grid.sorted(this.by, this.descending);
+    this.grid.refresh(fresh);
+  }
+
+  focus(): void {
+    this.grid.focus();
+  }
+}
+
+// TreePane is a table of rows that open.
+abstract class TreePane implements Pane {
+  readonly root: HTMLElement;
+  protected readonly grid: Grid;
+  protected forest!: Forest;
+  protected roots: Row[] = [];
+  protected rows: Row[] = [];
+  private opened = new Set<string>(); // by the names on the way, so that what is open stays open
+
+  constructor(protected readonly app: App, menu: Menu, label: string, firstColumn: string, ...above: HTMLElement[]) {
+    this.grid = new Grid({
+      label, empty: "Nothing is left: no sample passes the filters.",
+      columns: [{ id: "name", label: firstColumn, width: "minmax(20rem, 1fr)" }, ...this.columns()],
+      count: () => this.rows.length,
+      row: (i) => {
+        const r = this.rows[i];
+        const leaf = this.forest.leaf(r);
+        return { level: r.level, open: leaf ? null : r.open, cells: [nameCell(app, r.symbol, app.model.data.kind[r.symbol] ?? 0), ...this.numbers(r)] };
+      },
+      toggle: (i, open) => {
+        const r = this.rows[i];
+        if (open) unfold(this.forest, r);
+        else r.open = false;
+        this.remember(r);
+        this.rows = flatten(this.roots);
+        this.grid.refresh();
+      },
+      act: (i) => app.go("callers", { of: this.rows[i].method >= 0 ? app.nameOf(this.rows[i].symbol) : "" }),
+      menu: (i, x, y) => menu.open(this.rows[i].symbol, x, y, this.stack(this.rows[i])),
+    });
+    this.root = el("div", { class: "pane" }, ...above, this.grid.root);
+  }
+
+  protected columns(): ColumnSpec[] {
+    return TREE_NUMBERS;
+  }
+
+  protected numbers(r: Row): (Node | string)[] {
+    const all = this.app.chosen.chosen.weight;
+    const { unit } = this.app;
+    return [gauge(r.self, all), value(r.self, unit), gauge(r.total, all), value(r.total, unit), count(r.samples)];
+  }
+
+  protected abstract make(): Forest;
+  protected abstract stack(r: Row): string;
+
+  protected way(r: Row): string[] {
+    const out: string[] = [];
+    for (let at: Row | null = r; at; at = at.parent) out.push(this.app.nameOf(at.symbol));
+    return out;
+  }
+
+  private remember(r: Row): void {
+    for (let at: Row | undefined = r; at; at = at.open ? at.children?.[0] : undefined) {
+      const k = this.way(at).join("\n");
+      if (at.open) this.opened.add(k);
+      else this.opened.delete(k);
+    }
+  }
+
+  update(fresh: boolean): void {
+    if (fresh) {
+      this.forest = this.make();
+      this.roots = this.forest.roots();
+      const visit = (list: readonly Row[]): void => {
+        for (const r of list) {
+          if (!this.opened.has(this.way(r).join("\n")) || this.forest.leaf(r)) continue;
+          r.open = true;
+          visit(this.forest.children(r));
+        }
+      };
+      if (this.opened.size) visit(this.roots);
+      else this.begin();
+      this.rows = flatten(this.roots);
+    }
+    this.grid.refresh();
+  }
+
+  // begin opens what most of the time goes through, as far as it fits a page.
+  private begin(): void {
+    const all = this.app.chosen.chosen.weight;
+    let left = 40;
+    const visit = (list: readonly Row[]): void => {
+      for (const r of list) {
+        if (r.total < 0.2 * all || left-- <= 0 || this.forest.leaf(r)) continue;
+        r.open = true;
+        this.opened.add(this.way(r).join("\n"));
+        visit(this.forest.children(r));
+      }
+    };
+    visit(this.roots);
+  }
+
+  focus(): void {
+    this.grid.focus();
+  }
+}
+
+export class CallTreePane extends TreePane {
+  constructor(app: App, menu: Menu) {
+    super(app, menu, "Call tree", "Calls, from the thread's first frame down");
+  }
+
+  protected make(): Forest {
+    return this.app.calls();
+  }
+
+  protected stack(r: Row): string {
+    return this.way(r).join("\n");
+  }
+}
+
+export class CallersPane extends TreePane {
+  private readonly title: HTMLElement;
+  private readonly mode: { root: HTMLElement; set(v: "one" | "all"): void };
+  private shown = "";
+
+  constructor(app: App, menu: Menu) {
+    const title = el("span", { class: "pane-title" });
+    const mode = segmented<"one" | "all">("Callers of", [
+      { value: "all", label: "All methods", title: "Where time was spent, and who called that" },
+      { value: "one", label: "This method", title: "Choose a method by a double click in another table" },
+    ], (v) => v === "all" && app.set({ of: "" }));
+    super(app, menu, "Callers", "Callers, from the inside out", el("div", { class: "pane-bar" }, mode.root, title));
+    this.title = title;
+    this.mode = mode;
+  }
+
+  protected columns(): ColumnSpec[] {
+    return TREE_NUMBERS.filter((c) => !c.id.startsWith("self"));
+  }
+
+  protected numbers(r: Row): (Node | string)[] {
+    return super.numbers(r).slice(2);
+  }
+
+  protected make(): Forest {
+    const { app } = this;
+    return app.callers(app.methodNamed(app.state.of));
+  }
+
+  protected stack(r: Row): string {
+    return this.way(r).reverse().join("\n");
+  }
+
+  update(fresh: boolean): void {
+    const { of } = this.app.state;
+    const known = this.app.methodNamed(of) >= 0;
+    this.mode.set(known ? "one" : "all");
+    (this.mode.root.lastElementChild as HTMLButtonElement).disabled = !known;
+    this.title.textContent = known ? of : "Where time was spent itself, and who called that. Open a method from any table or frame to see its callers only.";
+    this.title.classList.toggle("is-name", known);
+    super.update(fresh || of !== this.shown);
+    this.shown = of;
+  }
+}

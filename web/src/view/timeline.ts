@@ -1,0 +1,253 @@
+// Threads over time, a lane for each.
+
+import { el } from "../page/dom";
+import { percent } from "../page/format";
+import type { App } from "./app";
+import type { Pane } from "./pane";
+import { choose, chosenSpan, shade } from "./strip";
+import { brush, color, spanText, STATE_COLORS, surface, ticks, type Span } from "./time";
+import { ask } from "./wire";
+
+const LABEL = 230; // px for names
+const AXIS = 18;
+
+interface Lane { readonly weight: Float32Array; readonly state: Uint8Array }
+
+export class TimelinePane implements Pane {
+  readonly root: HTMLElement;
+  private readonly canvas = el("canvas", { tabindex: 0, role: "application", "aria-label": "Threads over time. Drag to choose a stretch of time; arrow keys move it, with Shift its end. A click on a name chooses that thread." });
+  private readonly scroller: HTMLElement;
+  private readonly spacer: HTMLElement;
+  private readonly nothing = el("p", { class: "grid-empty" }, "This recording does not know when its samples were taken: its format merges equal stacks. Record to a format that keeps times to see threads over time.");
+  private readonly status = el("span", { class: "pane-title" });
+  private readonly legend = el("div", { class: "states" });
+  private win: Span = { from: 0, to: 1 };
+  private order: number[] = [];
+  private lanes = new Map<number, Lane>();
+  private shownKey = "";
+  private most = 1;
+  private running: AbortController | null = null;
+  private frame = 0;
+  private readonly base: Float64Array; // weight by thread, without filters of threads and time
+
+  constructor(private readonly app: App) {
+    const zoomIn = el("button", { type: "button", title: "Show the chosen stretch as large as the page", click: () => this.zoom(chosenSpan(app)) }, "Zoom to selection");
+    const zoomOut = el("button", { type: "button", click: () => this.zoom(null) }, "Whole recording");
+    this.spacer = el("div", { class: "lanes-space" }, this.canvas);
+    this.scroller = el("div", { class: "lanes" }, this.spacer);
+    this.base = new Float64Array(app.header.threads.length);
+    this.win = { from: 0, to: Math.max(1, app.header.end) };
+    this.root = el("div", { class: "pane timeline" }, el("div", { class: "pane-bar" }, this.legend, this.status, zoomIn, zoomOut), this.scroller, this.nothing);
+    brush(this.canvas, { window: () => this.win, chosen: () => chosenSpan(app), choose: (s) => choose(app, s), left: () => LABEL });
+    this.canvas.addEventListener("click", (e) => {
+      const box = this.canvas.getBoundingClientRect();
+      if (e.clientX - box.left >= LABEL) return;
+      const t = this.laneAt(e.clientY - box.top);
+      if (t < 0) return;
+      const threads = new Set(e.ctrlKey || e.metaKey || e.shiftKey ? app.state.threads : []);
+      if (app.state.threads.has(t) && (app.state.threads.size === 1 || threads.size > 0)) threads.delete(t);
+      else threads.add(t);
+      app.set({ threads });
+    });
+    this.canvas.addEventListener("pointermove", (e) => {
+      const box = this.canvas.getBoundingClientRect();
+      const t = this.laneAt(e.clientY - box.top);
+      this.canvas.style.cursor = e.clientX - box.left < LABEL ? (t >= 0 ? "pointer" : "default") : "col-resize";
+      this.canvas.title = t >= 0 && e.clientX - box.left < LABEL ? app.model.threadName(t) : "";
+    });
+    this.canvas.addEventListener("wheel", (e) => {
+      if (!e.ctrlKey && !e.metaKey && !e.altKey) return;
+      e.preventDefault();
+      const box = this.canvas.getBoundingClientRect();
+      const share = Math.max(0, Math.min(1, (e.clientX - box.left - LABEL) / Math.max(1, box.width - LABEL)));
+      const w = this.win.to - this.win.from;
+      const by = Math.exp(Math.max(-60, Math.min(60, e.deltaY)) * 0.01);
+      const width = Math.max(1e6, Math.min(app.header.end, w * by));
+      const from = Math.max(0, Math.min(app.header.end - width, this.win.from + share * (w - width)));
+      this.zoom({ from: Math.floor(from), to: Math.ceil(from + width) });
+    }, { passive: false });
+    this.scroller.addEventListener("scroll", () => this.later(), { passive: true });
+    new ResizeObserver(() => this.later()).observe(this.scroller);
+  }
+
+  private rowHeight(): number {
+    return Math.round((parseFloat(getComputedStyle(document.documentElement).fontSize) || 16) * 1.375);
+  }
+
+  private laneAt(y: number): number {
+    if (y < AXIS) return -1;
+    return this.order[Math.floor((y - AXIS + this.scroller.scrollTop) / this.rowHeight())] ?? -1;
+  }
+
+  private zoom(s: Span | null): void {
+    this.win = s ?? { from: 0, to: Math.max(1, this.app.header.end) };
+    this.later();
+  }
+
+  update(fresh: boolean): void {
+    const { app } = this;
+    const timed = app.header.timed;
+    this.nothing.hidden = timed;
+    this.scroller.hidden = this.root.querySelector<HTMLElement>(".pane-bar")!.hidden = !timed;
+    if (!timed) return;
+    if (fresh) this.count();
+    this.later();
+  }
+
+  private async count(): Promise<void> {
+    const { app } = this;
+    // Lanes stay where they are while a stretch of time or threads are chosen.
+    const m = await ask(app.path("counts", app.query(["from", "to", "threads"]))).catch(() => null);
+    if (!m) return;
+    this.base.set(m.f64("threadWeight"));
+    const samples = m.f64("threadCount");
+    this.order = Array.from(this.base.keys()).filter((t) => samples[t] > 0).sort((a, b) => this.base[b] - this.base[a] || a - b);
+    this.later();
+  }
+
+  private later(): void {
+    this.frame ||= requestAnimationFrame(() => {
+      this.frame = 0;
+      void this.paint();
+    });
+  }
+
+  // visible are the lanes that can be seen, and some around them.
+  private visible(): number[] {
+    const row = this.rowHeight();
+    const first = Math.max(0, Math.floor(this.scroller.scrollTop / row) - 5);
+    return this.order.slice(first, Math.min(first + 200, first + Math.ceil(this.scroller.clientHeight / row) + 12));
+  }
+
+  private async fetch(): Promise<void> {
+    const { app } = this;
+    const q = app.query(["from", "to", "threads"]);
+    const bins = Math.max(10, Math.min(4000, Math.floor((this.scroller.clientWidth - LABEL) / 2)));
+    q.set("w0", String(this.win.from));
+    q.set("w1", String(this.win.to));
+    q.set("bins", String(bins));
+    const key = q.toString();
+    if (key !== this.shownKey) {
+      this.shownKey = key;
+      this.lanes.clear();
+      this.running?.abort();
+      this.running = null;
+    }
+    const missing = this.visible().filter((t) => !this.lanes.has(t));
+    if (!missing.length || this.running) return;
+    const mine = (this.running = new AbortController());
+    q.set("lanes", missing.join("."));
+    try {
+      const m = await ask<{ bins: number }>(app.path("lanes", q), mine.signal);
+      if (this.running !== mine) return;
+      const n = m.head.bins;
+      const weight = m.f32("weight");
+      const state = m.u8("state");
+      m.u32("thread").forEach((t, i) => this.lanes.set(t, { weight: weight.subarray(i * n, (i + 1) * n), state: state.subarray(i * n, (i + 1) * n) }));
+      this.most = 1;
+      for (const l of this.lanes.values()) for (const v of l.weight) if (v > this.most) this.most = v;
+      this.running = null;
+      this.later();
+    } catch (e) {
+      if (mine.signal.aborted) return;
+      this.running = null;
+      app.onError(e instanceof Error ? e.message : String(e));
+    }
+  }
+
+  private async paint(): Promise<void> {
+    if (!this.root.isConnected || this.root.hidden || !this.app.header.timed) return;
+    const { app } = this;
+    const row = this.rowHeight();
+    const height = this.scroller.clientHeight;
+    this.spacer.style.height = `${Math.max(height, this.order.length * row + AXIS)}px`;
+    this.canvas.style.height = `${height}px`;
+    void this.fetch();
+    const { g, width } = surface(this.canvas);
+    const theme = document.documentElement.dataset.theme === "dark" ? "dark" : "light";
+    const colors = app.header.states.map((s) => STATE_COLORS[theme][s] ?? STATE_COLORS[theme].unknown);
+    const ink = color("--ink"), soft = color("--soft"), line = color("--line"), on = color("--on");
+    // A bin in which a thread did nothing else all the time is as high as its lane.
+    const full = Math.max(1, Math.min(this.most, this.app.unit === "nanoseconds" ? Math.max((this.win.to - this.win.from) / Math.max(1, this.binsShown()), app.header.events[app.state.event]?.period ?? 0) : this.most));
+    const all = app.chosen.all.weight;
+    g.textBaseline = "middle";
+    g.font = `${0.75 * (row / 1.375)}px system-ui, sans-serif`;
+    const first = Math.max(0, Math.floor(this.scroller.scrollTop / row));
+    for (let k = first; k < this.order.length; k++) {
+      const y = AXIS + k * row - this.scroller.scrollTop;
+      if (y > height) break;
+      const t = this.order[k];
+      const chosen = app.state.threads.size === 0 || app.state.threads.has(t);
+      if (app.state.threads.has(t)) {
+        g.fillStyle = on;
+        g.fillRect(0, y, LABEL, row - 1);
+      }
+      g.fillStyle = line;
+      g.fillRect(0, y + row - 1, width, 1);
+      const lane = this.lanes.get(t);
+      if (lane) {
+        g.globalAlpha = chosen ? 1 : 0.35;
+        const n = lane.weight.length;
+        const bw = (width - LABEL) / n;
+        for (let b = 0; b < n; b++) {
+          const v = lane.weight[b];
+          if (v <= 0) continue;
+          g.fillStyle = colors[lane.state[b]];
+          const h = Math.max(2, Math.min(1, v / full) * (row - 3));
+          g.fillRect(LABEL + b * bw, y + row - 1 - h, bw + 0.3, h);
+        }
+        g.globalAlpha = 1;
+      }
+      g.fillStyle = chosen ? ink : soft;
+      const share = percent(this.base[t], all);
+      g.fillText(clip(g, app.model.threadName(t), LABEL - 80), 8, y + row / 2);
+      g.fillStyle = soft;
+      g.textAlign = "right";
+      g.fillText(share, LABEL - 8, y + row / 2);
+      g.textAlign = "left";
+    }
+    g.fillStyle = color("--panel");
+    g.fillRect(0, 0, width, AXIS);
+    g.fillStyle = soft;
+    g.font = "10px system-ui, sans-serif";
+    for (const t of ticks(this.win, Math.max(2, (width - LABEL) / 110))) {
+      const x = LABEL + ((t.at - this.win.from) / (this.win.to - this.win.from)) * (width - LABEL);
+      g.fillRect(Math.round(x), AXIS - 5, 1, 5);
+      if (x < width - 40) g.fillText(t.text, x + 3, AXIS / 2);
+    }
+    shade(g, chosenSpan(app), this.win, LABEL, width, height);
+    const c = chosenSpan(app);
+    this.status.textContent = `${this.order.length} thread${this.order.length === 1 ? "" : "s"} with samples${c ? ` · ${spanText(c.from, c.to)}` : ""}`;
+    this.states(theme);
+  }
+
+  private binsShown(): number {
+    for (const l of this.lanes.values()) return l.weight.length;
+    return 1;
+  }
+
+  private states(theme: "light" | "dark"): void {
+    const present = [...new Set(this.app.chosen.states.map((s) => s.state))];
+    this.legend.replaceChildren(...present.map((s) => {
+      const swatch = el("i", { class: "swatch" });
+      swatch.style.background = STATE_COLORS[theme][s] ?? "";
+      return el("span", { class: "fact" }, swatch, ` ${s}`);
+    }));
+  }
+
+  theme(): void {
+    this.later();
+  }
+
+  focus(): void {
+    this.canvas.focus();
+  }
+}
+
+// clip shortens text to a width.
+function clip(g: CanvasRenderingContext2D, s: string, width: number): string {
+  if (g.measureText(s).width <= width) return s;
+  let n = s.length;
+  while (n > 1 && g.measureText(s.slice(0, n) + "…").width > width) n = Math.min(n - 1, Math.ceil(n * 0.9));
+  return s.slice(0, n) + "…";
+}

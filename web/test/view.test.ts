@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { addUp, fromDepth, type Cells } from "../src/flame/tree";
+import { goPattern } from "../src/view/bar";
+import { Calls, Callers, flatten, methodsOf, sums, unfold } from "../src/view/rows";
+import { exactly, initial, read, readable, write } from "../src/view/state";
+import { spanText, ticks, time } from "../src/view/time";
+import { decode } from "../src/view/wire";
+
+// root ─ a(0) ─ b(1) ─ a(0)
+//      │      └ b'(2), the method b in other code
+//      └ b(1)
+const tree = fromDepth(Int32Array.of(0, 1, 2, 3, 2, 1), Int32Array.of(-1, 0, 1, 0, 2, 1));
+const cells: Cells = {
+  n: 4, node: Int32Array.of(1, 3, 4, 5), thread: Int32Array.of(0, 0, 0, 0), event: Int32Array.of(0, 0, 0, 0),
+  count: Float64Array.of(1, 2, 3, 4), weight: Float64Array.of(10, 20, 30, 40),
+};
+const values = addUp(tree, cells, 0, Uint8Array.of(1));
+const methods = methodsOf(Int32Array.of(0, 1, 1));
+
+test("methods are added up once a stack", () => {
+  const s = sums(tree, values, methods, Uint8Array.of(6, 5, 3), 12);
+  assert.deepEqual([...s.self], [30, 70]);
+  assert.deepEqual([...s.total], [60, 90]); // a: 60, not 80
+  assert.deepEqual([...s.count], [3, 7]);
+  assert.deepEqual([...s.samples], [6, 9]);
+  assert.deepEqual([...s.kind], [6, 5]); // b: 6 samples in C1, 3 interpreted
+});
+
+test("the call tree merges what differs in the kind of code", () => {
+  const f = new Calls(tree, values, methods);
+  const roots = f.roots();
+  assert.deepEqual(roots.map((r) => [r.method, r.total, r.self]), [[0, 60, 10], [1, 40, 40]]);
+  assert.deepEqual(f.children(roots[0]).map((r) => [r.method, r.total, r.self, r.samples]), [[1, 50, 30, 5]]);
+  assert.ok(f.leaf(roots[1]) && !f.leaf(roots[0]));
+  unfold(f, roots[0]);
+  assert.deepEqual(flatten(roots).map((r) => r.level), [0, 1, 0]);
+});
+
+test("callers count a stack for the innermost frame", () => {
+  const f = new Callers(tree, values, methods, 1);
+  const roots = f.roots();
+  assert.deepEqual(roots.map((r) => [r.method, r.total]), [[1, 90]]);
+  assert.deepEqual(f.children(roots[0]).map((r) => [r.method, r.total]), [[0, 50]]);
+  assert.equal(roots[0].self, 40); // what nobody called
+  const all = new Callers(tree, values, methods).roots();
+  assert.deepEqual(all.map((r) => [r.method, r.total]), [[1, 70], [0, 30]]); // where it ended
+});
+
+test("the address brings the view back", () => {
+  const limits = { threads: 9, events: 2, kinds: 12, states: ["running", "sleeping"], end: 1e10 };
+  const s = { ...initial(), tab: "threads" as const, from: 5, to: 900, threads: new Set([1, 2, 3, 7]), states: new Set(["sleeping"]), focus: ["^a\\.b$", "c&d=#"], ignore: ["x y"], event: 1, query: "q", of: "m" };
+  assert.deepEqual(read("#" + write(s), limits), s);
+  assert.equal(write(initial()), "");
+  const bad = read("#tab=x&from=9&to=3&threads=99&states=asleep&event=7&recording=-1&kind=-3", limits);
+  assert.deepEqual(bad, initial());
+});
+
+test("names as expressions", () => {
+  for (const name of ["a.B$C.<init>", "operator()(int*)", "^x$", "[k]|{}", "back\\slash", "plain"]) {
+    assert.ok(new RegExp(exactly(name)).test(name));
+    assert.ok(!new RegExp(exactly(name)).test("x" + name));
+    assert.equal(readable(exactly(name)), name);
+  }
+  assert.equal(readable("^a.*b$"), "^a.*b$");
+  assert.equal(goPattern("hashmap"), "(?i)hashmap");
+  assert.equal(goPattern("HashMap"), "HashMap");
+});
+
+test("times", () => {
+  assert.deepEqual(ticks({ from: 0, to: 10e9 }, 5).map((t) => t.text), ["0 s", "2 s", "4 s", "6 s", "8 s", "10 s"]);
+  assert.equal(ticks({ from: 0, to: 3600e9 }, 6).length, 7);
+  assert.ok(ticks({ from: 0, to: 1 }, 10).length <= 11);
+  assert.equal(time(3_725e9, 1e9), "1:02:05");
+  assert.equal(spanText(1e9, 3.5e9), "1.00 s – 3.50 s");
+  assert.equal(spanText(0, 20e6), "0.0000 s – 0.0200 s");
+});
+
+test("a message", () => {
+  const json = JSON.stringify({ head: { x: 1 }, columns: [{ name: "a", type: "u8", length: 2, at: 0 }, { name: "b", type: "f64", length: 1, at: 8 }] });
+  const length = Math.ceil((4 + json.length) / 8) * 8 - 4;
+  const buffer = new ArrayBuffer(4 + length + 16);
+  new DataView(buffer).setUint32(0, length, true);
+  new Uint8Array(buffer, 4).set(new TextEncoder().encode(json.padEnd(length)));
+  new Uint8Array(buffer, 4 + length).set([7, 8]);
+  new Float64Array(buffer, 4 + length + 8, 1)[0] = 2.5;
+  const m = decode<{ x: number }>(buffer);
+  assert.equal(m.head.x, 1);
+  assert.deepEqual([...m.u8("a")], [7, 8]);
+  assert.deepEqual([...m.f64("b")], [2.5]);
+  assert.throws(() => m.u32("c"));
+});
