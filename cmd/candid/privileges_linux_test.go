@@ -130,7 +130,11 @@ func TestDefaultContainer(t *testing.T) {
 	}
 	noPerf := []uint32{unix.SYS_PERF_EVENT_OPEN, unix.SYS_BPF}
 	for _, args := range [][]string{{"-p", target, "-d", "700ms"}, {"--", "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done >&2"}} {
+		// On a busy machine neither may get the CPU for so long.
 		r := run(noPerf, args...)
+		for tries := 0; tries < 9 && (r.code == exitNoSamples || r.code == exitOK && samples(r.out, "") < 10); tries++ {
+			r = run(noPerf, args...)
+		}
 		if r.code != exitOK || samples(r.out, "") < 10 {
 			t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 		}

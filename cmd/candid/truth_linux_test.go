@@ -20,31 +20,36 @@ func TestCallersArePresent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			argv := append([]string{"record", "-q", "-F", "1500", "-o", "-", "--kinds", "--format", "collapsed", "--"}, chain(t, "2", flags...)...)
-			got := ok(t, argv...).out
 			all, whole := 0, 0
 			kinds := map[string]int{}
-			for _, s := range stacks(got) {
-				at := slices.IndexFunc(s.frames, func(f string) bool { return strings.HasPrefix(f, "Chain.f1_[") })
-				inChain := slices.ContainsFunc(s.frames, func(f string) bool {
-					return strings.HasPrefix(f, "Chain.f") && strings.Contains(f, "_[")
-				})
-				if !inChain {
-					continue
-				}
-				all += s.count
-				good := at > 1 && strings.HasPrefix(s.frames[at-1], "Chain.run_[") && strings.HasPrefix(s.frames[at-2], "Chain.main_[")
-				for i, f := range s.frames[max(at, 0):] {
-					if !strings.HasPrefix(f, "Chain.") {
-						break // an interrupt, or a stub of the VM
+			count := func(got string) {
+				for _, s := range stacks(got) {
+					at := slices.IndexFunc(s.frames, func(f string) bool { return strings.HasPrefix(f, "Chain.f1_[") })
+					inChain := slices.ContainsFunc(s.frames, func(f string) bool {
+						return strings.HasPrefix(f, "Chain.f") && strings.Contains(f, "_[")
+					})
+					if !inChain {
+						continue
 					}
-					good = good && strings.HasPrefix(f, fmt.Sprintf("Chain.f%d_[", i+1))
-					kinds[f[len(f)-2:len(f)-1]] += s.count
+					all += s.count
+					good := at > 1 && strings.HasPrefix(s.frames[at-1], "Chain.run_[") && strings.HasPrefix(s.frames[at-2], "Chain.main_[")
+					for i, f := range s.frames[max(at, 0):] {
+						if !strings.HasPrefix(f, "Chain.") {
+							break // an interrupt, or a stub of the VM
+						}
+						good = good && strings.HasPrefix(f, fmt.Sprintf("Chain.f%d_[", i+1))
+						kinds[f[len(f)-2:len(f)-1]] += s.count
+					}
+					if good {
+						whole += s.count
+					} else {
+						t.Logf("%d times %s", s.count, strings.Join(s.frames, ";"))
+					}
 				}
-				if good {
-					whole += s.count
-				} else {
-					t.Logf("%d times %s", s.count, strings.Join(s.frames, ";"))
-				}
+			}
+			// On a busy machine the program may not run much in two seconds.
+			for tries := 0; tries < 10 && all < 150; tries++ {
+				count(ok(t, argv...).out)
 			}
 			if all < 150 || float64(whole) < 0.995*float64(all) {
 				t.Errorf("%d of %d samples have all their callers", whole, all)
