@@ -225,7 +225,7 @@ func TestRecordPrints(t *testing.T) {
 	pid := program(t, "spin").pid()
 	c := command(t, "record", "-F", "500", "-p", pid, "-d", "400ms")
 	r := finish(t, c)
-	files, _ := filepath.Glob(filepath.Join(c.Dir, "candid-"+pid+"-*.pb.gz"))
+	files, _ := filepath.Glob(filepath.Join(c.Dir, "candid-"+pid+"-*.jfr"))
 	if r.code != exitOK || len(files) != 1 || !strings.Contains(r.out, "spinUntil") || !strings.Contains(r.err, filepath.Base(files[0])) {
 		t.Errorf("without -o: code %d, files %v\n%s\n%s", r.code, files, r.out, r.err)
 	}

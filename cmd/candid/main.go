@@ -66,8 +66,8 @@ Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 not permitted, 4 no such target,
 (128+n if signal n ended it), or 125 candid failed, 126 not executable,
 127 not found.`,
 		Example: `  candid record -p 1234 -d 30s -o flame.html    profile a running process for 30 s
-  candid record -o app.pb.gz -- java -jar app.jar
-  candid report app.pb.gz                        where the time went
+  candid record -o app.jfr -- java -jar app.jar
+  candid report app.jfr                          where the time went
   candid view app.jfr                            the same in a browser
   candid top -p 1234                             the same live, in the terminal
   candid dump -p 1234                            every thread's stack now

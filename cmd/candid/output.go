@@ -75,9 +75,7 @@ func (f *outputFlags) open() (*output, error) {
 // whole or not at all; if its disk is full, the profile goes to the directory
 // for temporary files and the error says so.
 func (o *output) write(p *profile.Profile) (string, error) {
-	emit := func(w io.Writer) error {
-		return format.Write(w, o.name, p, format.Options{Threads: o.flags.threads, Kinds: o.flags.suffix})
-	}
+	emit := o.emitter(p)
 	name := o.path
 	var err error
 	if st, statErr := os.Stat(o.path); o.path == "-" {
@@ -96,6 +94,13 @@ func (o *output) write(p *profile.Profile) (string, error) {
 		return "", fmt.Errorf("%w; nor could it be saved in %s: %w", failedWrite(name, err), os.TempDir(), reasonOf(spareErr))
 	}
 	return "", fmt.Errorf("%w; the profile was saved as %s instead", failedWrite(name, err), spare)
+}
+
+// emitter writes a profile in the output's format.
+func (o *output) emitter(p *profile.Profile) func(io.Writer) error {
+	return func(w io.Writer) error {
+		return format.Write(w, o.name, p, format.Options{Threads: o.flags.threads, Kinds: o.flags.suffix})
+	}
 }
 
 // writeDevice writes to what is there already and is no file: a pipe, a terminal.
@@ -148,13 +153,18 @@ func replaceFile(path string, force bool, emit func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
+	return place(name, path, force)
+}
+
+// place gives a file its name.
+func place(tmp, path string, force bool) error {
 	if !force {
 		// A link does not replace a file that has come in the meantime.
-		if err := os.Link(tmp.Name(), path); err == nil || errors.Is(err, os.ErrExist) {
+		if err := os.Link(tmp, path); err == nil || errors.Is(err, os.ErrExist) {
 			return err
 		}
 	}
-	return os.Rename(tmp.Name(), path)
+	return os.Rename(tmp, path)
 }
 
 // reasonOf is an error without the name of the file, which may be a passing one.

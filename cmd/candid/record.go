@@ -63,15 +63,19 @@ and takes out when candid ends, however it ends. No other event touches the targ
 The format of the file is its extension:
 ` + format.Help() + `
 
-Without -o the profile goes to candid-PID-TIME.pb.gz and a report is printed.
+Without -o the profile goes to candid-PID-TIME.jfr and a report is printed.
 With '-o -' it goes to standard output.
+
+A .jfr file is written while it is recorded, at least every second: if candid is
+killed or the disk is full, the file holds what was recorded until then. All other
+formats are written at the end.
 
 A java command that candid launches gets -XX:+DebugNonSafepoints put into its
 arguments, which makes the place of a sample inside inlined methods exact.`,
 		Example: `  candid record -p 1234 -d 30s                   profile for 30 s, print a report
   candid record -p 1234 -d 30s --view            look at it in the browser
   candid record -p 1234 -d 30s -o flame.html     a flame graph in one file
-  candid record -F 999 -o app.pb.gz -- java -jar app.jar
+  candid record -F 999 -o app.jfr -- java -jar app.jar
   candid record -a -d 10s -o machine.html        everything that runs here
   candid record -p 1234 -d 10s -o - --format collapsed | flamegraph.pl > f.svg`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -159,12 +163,17 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 	o.Progress = status.update
 	ctx, signals := interruptible(cmd.Context(), launching, func() {
 		status.clear()
-		say("stopping; press Ctrl-C again to give up what was recorded")
+		say(stopping(out))
 	})
 	defer signals.stop()
 	o.Launched = signals.passTo
+	var stream *streaming
+	if out.streams() {
+		stream = newStreaming(out, func(line string) { status.clear(); say(line) })
+		o.Beside = stream
+	}
 	if len(f.events) > 1 && format.OneEvent(out.name) {
-		say(out.name + " files hold one event: " + f.events[0] + "; .pb.gz and .html hold all")
+		say(out.name + " files hold one event: " + f.events[0] + "; .jfr, .pb.gz and .html hold all")
 	}
 	res, runErr := record.Run(ctx, o)
 	status.clear()
@@ -173,7 +182,7 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 	}
 
 	// From here on there is something recorded: it is saved whatever else fails.
-	err = errors.Join(f.save(cmd, out, res, launching), runErr)
+	err = errors.Join(f.save(cmd, out, stream, res, launching), runErr)
 	signals.done()
 	if launching {
 		if err := awaitProgram(res, wrap(err), say); err != nil || !f.view {
@@ -207,6 +216,14 @@ func (f *recordFlags) show(cmd *cobra.Command, res *record.Result) error {
 	return serve(cmd, 0, true, r)
 }
 
+// stopping says that recording ends, and what another Ctrl-C would do.
+func stopping(out *output) string {
+	if out.streams() {
+		return "stopping; press Ctrl-C again to end at once, with what is written already"
+	}
+	return "stopping; press Ctrl-C again to give up what was recorded"
+}
+
 // awaitProgram waits for the launched program, whose exit code becomes candid's
 // unless candid itself failed.
 func awaitProgram(res *record.Result, failure error, say func(string)) error {
@@ -229,8 +246,15 @@ func awaitProgram(res *record.Result, failure error, say func(string)) error {
 }
 
 // save writes what was recorded and says what it was.
-func (f *recordFlags) save(cmd *cobra.Command, out *output, res *record.Result, launching bool) error {
-	name, err := out.write(res.Profile)
+func (f *recordFlags) save(cmd *cobra.Command, out *output, stream *streaming, res *record.Result, launching bool) error {
+	write := out.write
+	if stream != nil {
+		write = stream.finish
+	}
+	name, err := write(res.Profile)
+	if err == nil && stream != nil && f.thread != "" {
+		err = stream.replace(res.Profile)
+	}
 	if err != nil {
 		return err
 	}
@@ -306,7 +330,7 @@ func defaultName(pids []int, all bool, now time.Time) string {
 	case len(pids) > 0:
 		who = strconv.Itoa(pids[0])
 	}
-	return fmt.Sprintf("candid-%s-%s.pb.gz", who, now.Format("20060102-150405"))
+	return fmt.Sprintf("candid-%s-%s.jfr", who, now.Format("20060102-150405"))
 }
 
 // status is the line on a terminal that says how far recording is.

@@ -114,14 +114,14 @@ Self is the time in a method's own code, total includes what it called.
 
 FILE is a profile in a format that candid reads:
 ` + format.HelpRead(),
-		Example: `  candid report app.pb.gz                      the hottest methods
-  candid report app.pb.gz --view tree          from the first frame down
-  candid report app.pb.gz --callers 'HashMap.get$'
-  candid report app.pb.gz --view threads
-  candid report wall.pb.gz --view states       what threads were doing
-  candid report wall.pb.gz --state sleeping    where they slept
-  candid report app.pb.gz --event page-faults  another event of the recording
-  candid report app.pb.gz --json | jq '.methods[0]'`,
+		Example: `  candid report app.jfr                        the hottest methods
+  candid report app.jfr --view tree            from the first frame down
+  candid report app.jfr --callers 'HashMap.get$'
+  candid report app.jfr --view threads
+  candid report wall.jfr --view states         what threads were doing
+  candid report wall.jfr --state sleeping      where they slept
+  candid report app.jfr --event page-faults    another event of the recording
+  candid report app.jfr --json | jq '.methods[0]'`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			v, err := report.ParseView(view)
@@ -185,8 +185,9 @@ Reads:
 ` + format.HelpRead() + `
 Writes:
 ` + format.Help(),
-		Example: `  candid convert app.pb.gz -o flame.html
-  candid convert app.pb.gz -o - --format collapsed | flamegraph.pl > flame.svg`,
+		Example: `  candid convert app.jfr -o flame.html
+  candid convert app.jfr --from 10s --to 20s -o part.pb.gz
+  candid convert app.jfr -o - --format collapsed | flamegraph.pl > flame.svg`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			flt, err := filter.filter()

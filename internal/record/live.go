@@ -1,19 +1,21 @@
 package record
 
 import (
+	"os"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// Live takes samples as they come, in place of the profile, which then has
-// none. Everything is called from one goroutine, and what is handed over may
-// only be read before the call returns.
+// Live takes samples as they come: as Options.Live in place of the profile, which
+// then has none. Everything is called from one goroutine, and what is handed over
+// may only be read before the call returns.
 type Live interface {
 	// Begin says that sampling begins now, at time 0 of all samples.
 	Begin(Begun)
-	// Sample takes one sample. Its indices are b's: another b has others.
+	// Sample takes one sample. Its indices are b's: another b has others. Beside a
+	// profile there is one b only, and the profile has the same indices.
 	Sample(b *profile.Builder, s profile.Sample)
 	// Batch is called after each batch of samples, also after an empty one, a
 	// few times a second.
@@ -22,6 +24,7 @@ type Live interface {
 
 // Begun is what is known of a recording when it begins.
 type Begun struct {
+	Start    time.Time
 	Engine   string // its name
 	Describe string // one line on how it samples
 	Events   []profile.Event
@@ -47,26 +50,42 @@ func (s *session) add(out profile.Sample) {
 	if out.State == profile.StateSleeping {
 		out.State = s.waiting(out.Node)
 	}
-	if s.o.Live != nil {
+	switch {
+	case s.o.Live != nil:
 		s.o.Live.Sample(s.b, out)
-	} else {
+	case s.o.Beside != nil:
+		s.b.Add(out)
+		s.o.Beside.Sample(s.b, out)
+	default:
 		s.b.Add(out)
 	}
 	s.samples++
 }
 
 // begin tells the taker that sampling begins.
-func (s *session) begin(engine capture.Engine) {
-	if s.o.Live == nil {
-		return
-	}
+func (s *session) begin(engine capture.Engine, start time.Time) {
+	m := s.b.Meta()
+	m.Start, m.Engine, m.Describe = start, engine.Name(), engine.Describe()
+	m.Version, m.Command = s.o.Version, s.what()
+	m.Host, _ = os.Hostname()
 	s.stats = engine.Stats
-	s.o.Live.Begin(Begun{engine.Name(), engine.Describe(), s.events})
+	if t := s.taker(); t != nil {
+		t.Begin(Begun{start, engine.Name(), engine.Describe(), s.events})
+	}
+}
+
+// taker is who takes the samples as they come, nil if nobody does.
+func (s *session) taker() Live {
+	if s.o.Live != nil {
+		return s.o.Live
+	}
+	return s.o.Beside
 }
 
 // liveBatch ends a batch for the taker.
 func (s *session) liveBatch() {
-	if s.o.Live == nil {
+	taker := s.taker()
+	if taker == nil {
 		return
 	}
 	if now := time.Now(); now.Sub(s.told) >= liveEvery {
@@ -74,8 +93,8 @@ func (s *session) liveBatch() {
 		s.progressed.Stats, s.progressed.OwnCPU = s.stats(), ownUsage().cpu-s.usage.cpu
 	}
 	s.progressed.Elapsed = time.Duration(monotonic() - s.start)
-	s.o.Live.Batch(s.b, s.progressed)
-	if s.outgrown() {
+	taker.Batch(s.b, s.progressed)
+	if s.o.Live != nil && s.outgrown() {
 		s.renew()
 	}
 }

@@ -41,6 +41,7 @@ type Options struct {
 	// Progress is called about five times a second with the samples so far; may be nil.
 	Progress func(samples uint64, elapsed time.Duration)
 	Live     Live // takes the samples while they come; nil: the profile does
+	Beside   Live // takes the samples while they come beside the profile, where there is no Live; may be nil
 }
 
 // Costs is what a recording cost.

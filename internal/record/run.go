@@ -97,7 +97,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	s.start = monotonic()
 	start := time.Now()
-	s.begin(engine)
+	s.begin(engine, start)
 	runErr := engine.Run(run, s)
 
 	s.name(true)
@@ -112,12 +112,8 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	s.letGo()
 	prof := s.b.Finish()
 	res.Profile = prof
-	prof.Meta.Start = start
 	prof.Meta.Duration = time.Since(start)
-	prof.Meta.Engine = engine.Name()
 	prof.Meta.Describe = engine.Describe()
-	prof.Meta.Version = o.Version
-	prof.Meta.Host, _ = os.Hostname()
 	prof.Meta.Command = s.what()
 	prof.Events = s.events
 	if err := s.kernel.Err(); err != nil {

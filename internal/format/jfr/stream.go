@@ -101,6 +101,14 @@ func (s *Stream) Flush() error {
 	return s.err
 }
 
+// Finish flushes what is left of a recording that has become the profile p, which
+// has the Source's numbers and takes its place.
+func (s *Stream) Finish(p *profile.Profile) error {
+	s.c.src = whole{p}
+	s.info = func() Info { return Info{&p.Meta, p.Events, p.Losses} }
+	return s.Flush()
+}
+
 func (s *Stream) flush() error {
 	info := s.info()
 	s.tell(&info)

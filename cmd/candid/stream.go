@@ -1,0 +1,155 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/format/jfr"
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/record"
+)
+
+// flushEvery is how long samples wait before they are written: with what a batch
+// takes it is less than a second.
+const flushEvery = 700 * time.Millisecond
+
+// streaming writes a recording to its file while it is made. If candid is ended, or
+// the disk is full, what was written until then is a whole file.
+type streaming struct {
+	out  *output
+	say  func(string)
+	path string // of the file, behind links
+
+	begun   record.Begun
+	losses  profile.Losses
+	file    *os.File
+	stream  *jfr.Stream
+	flushed time.Time
+	until   time.Duration // what was flushed
+	placed  bool          // the file has its name
+	err     error
+}
+
+// streams says whether a recording can be written there as it comes: to a file, in
+// the one format that grows.
+func (o *output) streams() bool {
+	if o.name != "jfr" || o.path == "-" {
+		return false
+	}
+	st, err := os.Stat(o.path)
+	return err != nil || st.Mode().IsRegular()
+}
+
+func newStreaming(o *output, say func(string)) *streaming {
+	s := &streaming{out: o, say: say, path: o.path}
+	if real, err := filepath.EvalSymlinks(s.path); err == nil {
+		s.path = real
+	}
+	return s
+}
+
+// Begin implements record.Live.
+func (s *streaming) Begin(b record.Begun) { s.begun = b }
+
+// Sample implements record.Live.
+func (s *streaming) Sample(b *profile.Builder, sample profile.Sample) {
+	if s.ready(b) {
+		s.check(s.stream.Add(sample))
+	}
+}
+
+// Batch implements record.Live.
+func (s *streaming) Batch(b *profile.Builder, now record.Progress) {
+	s.losses = profile.Losses{Lost: now.Stats.Lost, Throttled: now.Stats.Throttled}
+	if t := time.Now(); t.Sub(s.flushed) >= flushEvery && s.ready(b) {
+		s.flushed = t
+		if s.check(s.stream.Flush()); s.err == nil {
+			s.until = now.Elapsed
+			s.check(s.place())
+		}
+	}
+}
+
+// ready opens the file, under a passing name; false if there is none.
+func (s *streaming) ready(b *profile.Builder) bool {
+	if s.err != nil {
+		return false
+	}
+	if s.file != nil {
+		return true
+	}
+	f, err := os.CreateTemp(filepath.Dir(s.path), ".candid-*")
+	if err != nil {
+		s.check(err)
+		return false
+	}
+	name := f.Name()
+	unfinished.Store(&name)
+	s.file = f
+	s.check(f.Chmod(newFileMode()))
+	s.stream = jfr.NewStream(f, b, func() jfr.Info { return jfr.Info{Meta: b.Meta(), Events: s.begun.Events, Losses: s.losses} })
+	return s.err == nil
+}
+
+// place gives the file its name, once it is one that can be read.
+func (s *streaming) place() error {
+	if s.placed {
+		return nil
+	}
+	err := place(s.file.Name(), s.path, s.out.flags.force)
+	s.placed = err == nil
+	os.Remove(s.file.Name()) // the other name, or one that nobody asked for
+	unfinished.Store(nil)
+	return err
+}
+
+// check keeps the first error and tells it.
+func (s *streaming) check(err error) {
+	if err == nil || s.err != nil {
+		return
+	}
+	s.err = err
+	s.say(failedWrite(s.out.path, err).Error() + "; recording goes on and is saved elsewhere when it ends")
+}
+
+// finish writes the rest of what was recorded and gives the file's name.
+func (s *streaming) finish(p *profile.Profile) (string, error) {
+	if s.file == nil && s.err == nil {
+		return s.out.write(p) // there was not even a batch
+	}
+	if s.err == nil {
+		if s.err = s.stream.Finish(p); s.err == nil {
+			s.err = s.place()
+		}
+	}
+	if s.file != nil {
+		s.err = errors.Join(s.err, s.file.Close())
+		if !s.placed {
+			os.Remove(s.file.Name())
+			unfinished.Store(nil)
+		}
+	}
+	if s.err == nil {
+		return s.out.path, nil
+	}
+	failure := failedWrite(s.out.path, s.err)
+	if s.placed {
+		failure = fmt.Errorf("%w (it holds the first %v)", failure, s.until.Round(100*time.Millisecond))
+	}
+	spare, err := s.out.spare(s.out.emitter(p))
+	if err != nil {
+		return "", fmt.Errorf("%w; nor could it be saved in %s: %w", failure, os.TempDir(), reasonOf(err))
+	}
+	return "", fmt.Errorf("%w; the profile was saved as %s instead", failure, spare)
+}
+
+// replace writes the file anew, with a part of what was recorded.
+func (s *streaming) replace(p *profile.Profile) error {
+	if err := replaceFile(s.path, true, s.out.emitter(p)); err != nil {
+		return failedWrite(s.out.path, err)
+	}
+	return nil
+}

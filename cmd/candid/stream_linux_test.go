@@ -1,0 +1,165 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/format"
+	"github.com/candid-profiler/candid/internal/offspring"
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/record"
+)
+
+// in gives how many samples a file has, 0 if it cannot be read.
+func in(file string) int {
+	p, err := format.Read(file)
+	if err != nil {
+		return 0
+	}
+	return len(p.Samples)
+}
+
+// What was recorded until candid is killed is in the file, for candid and for the
+// JDK's tool.
+func TestKilledRecording(t *testing.T) {
+	able(t)
+	target := program(t, "tick")
+	c := command(t, "record", "-q", "-F", "500", "-p", target.pid(), "-o", "x.jfr")
+	if err := offspring.Start(c); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(c.Dir, "x.jfr")
+	await(t, "a second flush", func() bool {
+		n := in(file)
+		return n > 0 && c.ProcessState == nil && grown(file, n)
+	})
+	seen := in(file)
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	c.Wait()
+	unharmed(t, target)
+	if left, _ := filepath.Glob(filepath.Join(c.Dir, ".candid*")); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+	n := in(file)
+	if n == 0 || n < seen {
+		t.Fatalf("%d samples, %d were there before", n, seen)
+	}
+	if r := ok(t, "report", file); !strings.Contains(r.out, "spinUntil") || !strings.Contains(r.out, "perf events") {
+		t.Errorf("%s", r.out)
+	}
+	if bin, why := compiled(); why == "" {
+		out, err := exec.Command(filepath.Join(bin, "jfr"), "summary", file).CombinedOutput()
+		if m := regexp.MustCompile(`jdk\.ExecutionSample +(\d+)`).FindSubmatch(out); err != nil || m == nil || string(m[1]) != strconv.Itoa(n) {
+			t.Errorf("%d samples, but the JDK says %v\n%s", n, err, out)
+		}
+	}
+}
+
+// grown waits a moment for a file to have more than n samples.
+func grown(file string, n int) bool {
+	for range 50 {
+		if in(file) > n {
+			return true
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return false
+}
+
+// The file grows while it is recorded, less than a second behind.
+func TestStreamingKeepsUp(t *testing.T) {
+	out := &output{path: filepath.Join(t.TempDir(), "x.jfr"), name: "jfr", flags: &outputFlags{}}
+	s := newStreaming(out, func(line string) { t.Error(line) })
+	b := profile.NewBuilder()
+	s.Begin(record.Begun{Start: time.Now(), Events: []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1e6}}})
+	thread := b.Thread(1, 1, "main")
+	for i := range 100 {
+		s.Sample(b, profile.Sample{Time: uint64(i) * 1e6, Weight: 1e6, Thread: thread, State: profile.StateRunning})
+		if i%10 == 9 {
+			s.flushed = time.Now().Add(-flushEvery) // as after a while
+			s.Batch(b, record.Progress{})
+			if n := in(out.path); n != i+1 {
+				t.Fatalf("%d samples are in the file, %d were taken", n, i+1)
+			}
+		}
+	}
+	if flushEvery > 800*time.Millisecond {
+		t.Error("with what a batch takes this is more than a second")
+	}
+	if _, err := s.finish(b.Finish()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A file that came in the meantime is not overwritten.
+func TestStreamingOverwritesNothing(t *testing.T) {
+	able(t)
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	out := &output{path: filepath.Join(t.TempDir(), "x.jfr"), name: "jfr", flags: &outputFlags{}}
+	told := ""
+	s := newStreaming(out, func(line string) { told += line })
+	if err := os.WriteFile(out.path, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := profile.NewBuilder()
+	s.Begin(record.Begun{Start: time.Now()})
+	s.Batch(b, record.Progress{})
+	_, err := s.finish(b.Finish())
+	if data, _ := os.ReadFile(out.path); err == nil || string(data) != "mine" || !strings.Contains(told, "exists") || !strings.Contains(err.Error(), dir) {
+		t.Errorf("%q, %v, told %q", data, err, told)
+	}
+}
+
+// Only some threads are kept, but nothing is lost if candid is killed before it
+// knows their names.
+func TestStreamingOfSomeThreads(t *testing.T) {
+	able(t)
+	pid := program(t, "spin").pid()
+	c := command(t, "record", "-q", "-F", "500", "-d", "500ms", "-p", pid, "--thread", "no such thread", "-o", "x.jfr")
+	if r := finish(t, c); r.code != exitNoSamples {
+		t.Fatalf("exit code %d\n%s", r.code, r.err)
+	}
+	p, err := format.Read(filepath.Join(c.Dir, "x.jfr"))
+	if err != nil || len(p.Samples) != 0 {
+		t.Errorf("%v, %v", p, err)
+	}
+}
+
+// Where the disk fills up, the file holds what fitted, and everything is saved
+// elsewhere.
+func TestDiskFillsUp(t *testing.T) {
+	able(t)
+	root(t)
+	dir, tmp := t.TempDir(), t.TempDir()
+	pid := program(t, "spin").pid()
+	script := fmt.Sprintf(`mount -t tmpfs -o size=96k none %[1]s || exit 77
+TMPDIR=%[2]s %[3]s record -q -F 5000 -d 4s -p %[4]s -o %[1]s/x.jfr; code=$?; cp %[1]s/x.jfr %[2]s/part; exit $code`, dir, tmp, binary, pid)
+	c := command(t)
+	path, err := exec.LookPath("unshare")
+	if err != nil {
+		t.Skip("needs unshare: " + err.Error())
+	}
+	c.Path, c.Args = path, []string{"unshare", "-m", "sh", "-c", script}
+	r := finish(t, c)
+	if r.code == 77 || strings.Contains(r.err, "unshare failed") {
+		t.Skip("mounting is not possible here: " + r.err)
+	}
+	r.refused(t, exitFailed, dir+"/x.jfr", "no space left on device", "it holds the first", tmp)
+	kept, _ := filepath.Glob(filepath.Join(tmp, "*.jfr"))
+	if len(kept) != 1 {
+		t.Fatalf("kept: %v\n%s", kept, r.err)
+	}
+	if part, all := in(filepath.Join(tmp, "part")), in(kept[0]); part == 0 || all <= part {
+		t.Errorf("%d samples in the file, %d in all", part, all)
+	}
+}
