@@ -20,6 +20,9 @@ type Options struct {
 	// DefaultMinSleep.
 	MinSleep time.Duration
 	MaxStack int // bytes of stack copied at most; 0 is the engine's own limit
+	// Tell is how long a sleep that goes on may be kept back at most. 0: until it
+	// ends, or the recording does.
+	Tell time.Duration
 }
 
 // LeastSleep is MinSleep, or what it stands for.
@@ -86,6 +89,16 @@ type Hurrier interface {
 	// Hurry is how soon after a batch the next one is wanted; 0 leaves it to the
 	// engine. It is asked after each batch.
 	Hurry() time.Duration
+}
+
+// Repeater is a Sink that remembers where threads sleep, so that a sleep that goes
+// on need not be copied and walked again.
+type Repeater interface {
+	// Again takes one more sample of a sleep that Sample was given with the same
+	// TID and Sleep. Only these, Time, Weight, Event and State are set. It was not
+	// taken if the Sink does not know that sleep any more. If it wants the stack
+	// again, it gets it with the next sample of the sleep.
+	Again(*Snapshot) (taken, want bool)
 }
 
 // Engine is one way to stop threads and copy their stacks. Open has taken every

@@ -20,6 +20,8 @@ type Snapshot struct {
 	// Syscall is the number of the system call that the thread is in, plus 1; 0 is
 	// none, or not known.
 	Syscall uint32
+	// Sleep tells sleeps of a thread apart, for Repeater; 0: nothing is repeated.
+	Sleep uint64
 
 	// Regs are the thread's user-mode registers. Regs.PC is 0 where the thread
 	// has none (a kernel thread).

@@ -45,6 +45,9 @@ var liveLimits = struct{ nodes, frames, keys, threads, processes int }{1 << 18, 
 // liveEvery is how often Stats are asked for: that costs system calls.
 const liveEvery = 500 * time.Millisecond
 
+// liveTell is how long the taker waits for a sleep that goes on.
+const liveTell = time.Second
+
 // add hands a sample to whoever wants it.
 func (s *session) add(out profile.Sample) {
 	if out.State == profile.StateSleeping {
@@ -117,6 +120,7 @@ func (s *session) renew() {
 	s.name(true)
 	old := s.b
 	s.b, s.waits = profile.NewBuilder(), nil
+	clear(s.sleeps)
 	*s.b.Meta() = *old.Meta()
 	s.kernelIn = newInterner(s.b, s.kernel)
 	for _, p := range s.procs {

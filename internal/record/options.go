@@ -25,6 +25,9 @@ type Options struct {
 	Command    []string // a program to launch
 	Children   bool     // also the processes that targets start
 	NoJVMFlags bool     // launch java with the very arguments given
+	// Output is where what a launched program prints goes; it then has no terminal,
+	// and no input. nil: the program has candid's own.
+	Output *os.File
 
 	Duration time.Duration  // 0: until the targets end or the context does
 	Hz       float64        // samples per second of CPU time
@@ -59,6 +62,15 @@ type Result struct {
 	Profile *profile.Profile
 	Costs   Costs
 	child   *launch.Child // the launched program; nil: none
+}
+
+// Signal sends the launched program a signal, all of its process group if it has
+// Options.Output. It may have ended already, then that is the error.
+func (r *Result) Signal(sig os.Signal) error {
+	if r.child == nil {
+		return nil
+	}
+	return r.child.Signal(sig)
 }
 
 // Wait waits for the launched program to end and gives its exit code, 128+n if

@@ -304,6 +304,7 @@ func (s *session) notice(n capture.Notice) {
 		}
 	case capture.Exit:
 		delete(s.comms, n.TID)
+		delete(s.sleeps, n.TID)
 		if p != nil {
 			// The kernel may give the number to another thread.
 			delete(p.threads, n.TID)

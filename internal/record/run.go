@@ -31,6 +31,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	// The same process twice is one target.
 	o.PIDs = slices.Compact(slices.Sorted(slices.Values(o.PIDs)))
 	opts := capture.Options{PIDs: o.PIDs, All: o.All, Children: o.Children, Period: period, Events: events, MinSleep: o.MinSleep}
+	if o.Live != nil {
+		opts.Tell = liveTell
+	}
 	res := &Result{}
 	var child *launch.Child
 	if len(o.Command) > 0 {
@@ -41,7 +44,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 				o.Log("added " + strings.Join(jvmFlags, " ") + " to the java command, so that inlined code is placed exactly (--no-jvm-flags to leave it alone)")
 			}
 		}
-		if child, err = launch.Start(argv, os.Environ()); err != nil {
+		if child, err = o.launch(argv); err != nil {
 			return nil, err
 		}
 		if o.Launched != nil {
@@ -137,6 +140,14 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		runErr = nil
 	}
 	return res, runErr
+}
+
+// launch starts the program, stopped.
+func (o *Options) launch(argv []string) (*launch.Child, error) {
+	if o.Output != nil {
+		return launch.StartApart(argv, os.Environ(), o.Output)
+	}
+	return launch.Start(argv, os.Environ())
 }
 
 // profileEvent is how the profile tells of an event.

@@ -22,6 +22,7 @@ type session struct {
 	b      *profile.Builder
 	events []profile.Event
 	waits  map[uint32]profile.State // what sleepers with the stack of a node do
+	sleeps sleeps
 	files  *native.Files
 	names  *symbol.Shared
 	spaces *spaces
@@ -62,7 +63,7 @@ func newSession(o *Options) *session {
 	b, k := profile.NewBuilder(), kernel.NewResolver()
 	s := &session{
 		o: o, b: b, files: native.NewFiles(), names: symbol.NewShared(), spaces: newSpaces(), kernel: k,
-		procs: make(map[uint32]*process), before: make(map[uint32]map[int]uint64), bare: make(map[uint32]bool), comms: make(map[uint32]string),
+		procs: make(map[uint32]*process), before: make(map[uint32]map[int]uint64), bare: make(map[uint32]bool), comms: make(map[uint32]string), sleeps: make(sleeps),
 		began: time.Now(), usage: ownUsage(), kernelWalk: walk.New(hostArch, nil), kernelIn: newInterner(b, k),
 	}
 	s.gc.start()
@@ -98,6 +99,7 @@ func (s *session) Sample(snap *capture.Snapshot) {
 		out.Flags |= profile.Guessed
 	}
 	if named {
+		s.sleeps.remember(snap, out)
 		s.add(out)
 	} else {
 		s.putOff(p, snap.TID, out)
@@ -133,6 +135,7 @@ func (s *session) bareSample(snap *capture.Snapshot, out profile.Sample) {
 	}
 	out.Node, _ = s.kernelIn.node(snap.TID, &s.stack)
 	out.End = s.stack.End
+	s.sleeps.remember(snap, out)
 	s.add(out)
 }
 

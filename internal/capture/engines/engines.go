@@ -28,14 +28,21 @@ var ladder = []rung{
 		return engine(bpfcopy.Open(opts, bpfcopy.Auto))
 	}},
 	{"perf", func(opts capture.Options, why string) (capture.Engine, error) {
-		return engine(perfevent.OpenEngine(opts, perfevent.Machine, why))
+		return perf(opts, perfevent.Machine, why)
 	}},
 	{"perf-thread", func(opts capture.Options, why string) (capture.Engine, error) {
-		return engine(perfevent.OpenEngine(opts, perfevent.Threads, why))
+		return perf(opts, perfevent.Threads, why)
 	}},
 	{"suspend", func(opts capture.Options, why string) (capture.Engine, error) {
 		return engine(suspend.Open(opts, why))
 	}},
+}
+
+func perf(opts capture.Options, scope perfevent.Scope, why string) (capture.Engine, error) {
+	if err := notByPerf(opts); err != nil {
+		return nil, err
+	}
+	return engine(perfevent.OpenEngine(opts, scope, why))
 }
 
 // engine keeps a nil pointer from becoming an interface that is not nil.
@@ -60,9 +67,13 @@ func Names() []string {
 // system permits, whose Describe tells why it is not a better one. A process or
 // an event that is not there ends the search, as every engine would find the same.
 func Open(opts capture.Options, choice string) (capture.Engine, error) {
+	what, instead := onlyBPF(opts)
 	if choice != "" && choice != "auto" {
 		for _, r := range ladder {
 			if r.name == choice {
+				if what != "" && r.name != "bpf" {
+					return nil, needsBPF(what, instead, fmt.Errorf("--engine %s: %w", choice, capture.ErrUnsupported))
+				}
 				return r.open(opts, "")
 			}
 		}
@@ -78,10 +89,15 @@ func Open(opts capture.Options, choice string) (capture.Engine, error) {
 		if errors.Is(err, capture.ErrNoEvent) || !errors.Is(err, capture.ErrPermission) && !errors.Is(err, capture.ErrUnsupported) {
 			return nil, err
 		}
+		if what != "" {
+			return nil, needsBPF(what, instead, bpfReason(err))
+		}
 		tried = append(tried, fmt.Errorf("%s: %w", r.name, err))
-		if why == "" {
+		switch {
+		case why == "":
 			why = reason(err)
-		} else if r.name == "perf-thread" {
+		case notByPerf(opts) != nil: // it is for want of BPF that no better engine is used
+		case r.name == "perf-thread":
 			why = perfReason(err)
 		}
 	}
@@ -111,6 +127,14 @@ func reason(err error) string {
 		return "BPF does not work here: " + firstLine(err.Error())
 	}
 	return firstLine(err.Error())
+}
+
+// bpfReason is why BPF could not be had, with what to do.
+func bpfReason(err error) error {
+	if errors.Is(err, capture.ErrPermission) {
+		return fmt.Errorf("BPF is %w: run candid as root, or with CAP_BPF and CAP_PERFMON ('candid doctor' says how)", capture.ErrPermission)
+	}
+	return err
 }
 
 // perfReason is why the kernel's perf events could not be had at all.

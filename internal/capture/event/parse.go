@@ -16,7 +16,7 @@ var ErrUnknown = errors.New("unknown event")
 // Help says in a few lines what Parse takes.
 const Help = `  cpu                      time on a CPU, -F samples per second (default)
   wall                     every thread, running or not, with its state
-  off-cpu                  where threads sleep, by the time slept; see --min-sleep
+  off-cpu                  where threads sleep, by the time slept; see --min-sleep; needs BPF
   page-faults, cs, ...     the kernel's counters by perf's names: page-faults,
                            minor-faults, major-faults, context-switches (cs),
                            migrations, cycles, instructions, cache-misses,

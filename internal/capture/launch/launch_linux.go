@@ -32,6 +32,7 @@ type Child struct {
 	word   *os.File // to the child; nil once released
 	report *os.File // from the child
 	path   string
+	apart  bool // it leads a session of its own
 }
 
 // Start starts argv with the given environment, stopped before its first
@@ -39,6 +40,26 @@ type Child struct {
 // candid's own. The error wraps ErrNotFound or ErrNotExecutable where that is
 // known already.
 func Start(argv []string, env []string) (*Child, error) {
+	return begin(argv, env, [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, nil)
+}
+
+// StartApart starts argv as Start does, but away from candid's terminal: in a session
+// of its own, without input, and with what it prints going to output. Signal and Kill
+// are for all of its process group then.
+func StartApart(argv []string, env []string, output *os.File) (*Child, error) {
+	nothing, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, fmt.Errorf("start %s without input: %w", argv, err)
+	}
+	defer nothing.Close()
+	c, err := begin(argv, env, [3]*os.File{nothing, output, output}, &syscall.SysProcAttr{Setsid: true})
+	if err == nil {
+		c.apart = true
+	}
+	return c, err
+}
+
+func begin(argv []string, env []string, files [3]*os.File, attr *syscall.SysProcAttr) (*Child, error) {
 	if len(argv) == 0 {
 		return nil, fmt.Errorf("no command to start: %w", ErrNotFound)
 	}
@@ -63,7 +84,8 @@ func Start(argv []string, env []string) (*Child, error) {
 	}
 	proc, err := os.StartProcess("/proc/self/exe", append([]string{trampolineName, path}, argv...), &os.ProcAttr{
 		Env:   env,
-		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, wordR, reportW},
+		Files: append(files[:], wordR, reportW),
+		Sys:   attr,
 	})
 	wordR.Close()
 	reportW.Close()
@@ -118,7 +140,21 @@ func (c *Child) Wait() (code int, err error) {
 }
 
 // Signal passes a signal on to the command.
-func (c *Child) Signal(sig os.Signal) error { return c.proc.Signal(sig) }
+func (c *Child) Signal(sig os.Signal) error {
+	if s, ok := sig.(syscall.Signal); ok && c.apart {
+		return c.signalGroup(s)
+	}
+	return c.proc.Signal(sig)
+}
+
+// signalGroup signals the group that the command leads. Its number stays taken until
+// Wait has told of the command's end, and as long as one of the group lives.
+func (c *Child) signalGroup(sig syscall.Signal) error {
+	if err := syscall.Kill(-c.PID, sig); err != nil {
+		return fmt.Errorf("signal %s: %w", c.path, err)
+	}
+	return nil
+}
 
 // Kill gives the command up: one that was not released never runs, one that was
 // is killed. It waits for its end.
@@ -128,7 +164,7 @@ func (c *Child) Kill() {
 		c.word = nil
 		c.report.Close()
 	} else {
-		_ = c.proc.Kill() // it may have ended already
+		_ = c.Signal(os.Kill) // it may have ended already
 	}
 	_, _ = c.proc.Wait()
 }

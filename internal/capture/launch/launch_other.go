@@ -19,6 +19,9 @@ func Start(argv []string, _ []string) (*Child, error) {
 	return nil, fmt.Errorf("start %v: %w: launching is built for Linux; start it yourself and use -p", argv, capture.ErrUnsupported)
 }
 
+// StartApart fails, as Start does.
+func StartApart(argv []string, env []string, _ *os.File) (*Child, error) { return Start(argv, env) }
+
 // Release fails, as Start does.
 func (c *Child) Release() error { return capture.ErrUnsupported }
 

@@ -29,14 +29,18 @@ func callSeconds(t *testing.T) time.Duration {
 
 func TestNoCallIsBroken(t *testing.T) {
 	bin := compile(t, "calls")
-	for _, how := range []string{"0", "100000", "10000000", "10000000 wary", "10000000 blind"} {
+	for _, how := range []string{"0", "100000", "10000000", "10000000 wary", "10000000 blind", "0 wall", "10000000 wall"} {
 		rounds, how, _ := strings.Cut(how, " ")
 		p := start(t, bin, rounds)
-		e := open(t, options(1000, p.pid()))
+		opts := options(1000, p.pid())
+		if how == "wall" {
+			opts = wallOptions(1000, p.pid())
+		}
+		e := open(t, opts)
 		e.wary = e.wary || how == "wary"
 		e.blind = how == "blind"
 		c := newCounter()
-		record(t, e, c, callSeconds(t)/5)
+		record(t, e, c, callSeconds(t)/7)
 		said := p.end()
 		var broken, calls int
 		if _, err := fmt.Sscanf(said, "%d of %d broken", &broken, &calls); err != nil {

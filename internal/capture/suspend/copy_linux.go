@@ -7,29 +7,26 @@ import (
 
 // add makes room for a sample; nil if there is none. The caller holds w.mu.
 func (w *worker) add() *sample {
-	if len(w.samples) == cap(w.samples) {
+	s := w.next()
+	if s == nil {
 		w.counts.lost++
 		w.e.wakeReader()
-		return nil
 	}
-	w.samples = w.samples[:len(w.samples)+1]
-	return &w.samples[len(w.samples)-1]
+	return s
 }
-
-// drop takes the last sample back.
-func (w *worker) drop() { w.samples = w.samples[:len(w.samples)-1] }
 
 // begin fills in what does not depend on how the thread was found.
 func (w *worker) begin(s *sample, p *pick, now int64) {
-	s.th, s.time, s.cpu, s.weight = p.th, now, w.cpu, p.account.run-p.th.sampled+p.backlog
-	s.asleep, s.flags, s.top, s.off, s.len = p.asleep, 0, 0, w.used, 0
+	*s = sample{th: p.th, time: now, cpu: w.cpu, weight: p.account.run - p.th.sampled + p.backlog, regs: s.regs, asleep: p.asleep, off: w.used}
 	p.took = true
 }
 
 // end accounts for the room that a sample took.
 func (w *worker) end(s *sample) {
-	w.used += (s.len + 7) &^ 7
-	if w.used > len(w.arena)/2 || len(w.samples) > cap(w.samples)/2 {
+	if w.e.looker != nil {
+		s.ready = s.th.takeWaited(w.pick.late, uint64(w.e.opts.Period))
+	}
+	if w.keep(s) {
 		w.e.wakeReader()
 	}
 }

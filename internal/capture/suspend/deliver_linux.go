@@ -19,26 +19,22 @@ type item struct {
 // that is at work is left for the next time, unless it has to be all.
 func (e *Engine) drain(sink capture.Sink, all bool) {
 	e.batch = e.batch[:0]
-	held := make([]*worker, 0, len(e.list))
-	for _, w := range e.list {
+	held := make([]*buffer, 0, len(e.list)+1)
+	for _, b := range e.buffers() {
 		if all {
-			w.mu.Lock()
-		} else if !w.mu.TryLock() {
+			b.mu.Lock()
+		} else if !b.mu.TryLock() {
 			continue
 		}
-		if len(w.samples) == 0 {
-			w.mu.Unlock()
+		if len(b.samples) == 0 {
+			b.mu.Unlock()
 			continue
 		}
-		// The samples are taken away under the lock; the stacks stay where they
-		// are, in the arena that the sampling thread now leaves.
-		w.ready = append(w.ready[:0], w.samples...)
-		w.arena, w.spare = w.spare, w.arena
-		w.samples, w.used = w.samples[:0], 0
-		w.mu.Unlock()
-		held = append(held, w)
-		for i := range w.ready {
-			e.batch = append(e.batch, item{time: w.ready[i].time, sample: &w.ready[i], arena: w.spare})
+		ready := b.take()
+		b.mu.Unlock()
+		held = append(held, b)
+		for i := range ready {
+			e.batch = append(e.batch, item{time: ready[i].time, sample: &ready[i], arena: b.spare})
 		}
 	}
 	for i := range e.notices {
@@ -56,10 +52,22 @@ func (e *Engine) drain(sink capture.Sink, all bool) {
 		}
 	}
 	e.notices = e.notices[:0]
-	for _, w := range held {
-		clear(w.ready)
+	for _, b := range held {
+		clear(b.ready)
 	}
 	sink.BatchEnd()
+}
+
+// buffers are where samples come from.
+func (e *Engine) buffers() []*buffer {
+	list := make([]*buffer, 0, len(e.list)+1)
+	for _, w := range e.list {
+		list = append(list, &w.buffer)
+	}
+	if e.looker != nil {
+		list = append(list, &e.looker.buffer)
+	}
+	return list
 }
 
 func (e *Engine) deliver(sink capture.Sink, s *sample, arena []byte) {
@@ -67,7 +75,14 @@ func (e *Engine) deliver(sink capture.Sink, s *sample, arena []byte) {
 	out := &e.snap
 	*out = capture.Snapshot{
 		Time: uint64(s.time), Weight: s.weight, PID: uint32(th.proc.pid), TID: uint32(th.tid), CPU: uint32(s.cpu),
-		StackAddr: s.at, StackTop: s.top, Flags: s.flags,
+		State: s.state, Syscall: s.call, Sleep: s.sleep, StackAddr: s.at, StackTop: s.top, Flags: s.flags,
+	}
+	if s.sleeper != nil {
+		out.Event = uint16(e.wall)
+	}
+	if s.again {
+		e.repeat(sink, s)
+		return
 	}
 	s.regs.decode(&out.Regs)
 	if s.asleep {
@@ -77,9 +92,52 @@ func (e *Engine) deliver(sink capture.Sink, s *sample, arena []byte) {
 	if s.top == 0 && s.len > 0 {
 		e.findTop(th, out, s.time)
 	}
-	e.samples.Add(1)
 	e.bytes.Add(uint64(len(out.Stack)))
-	sink.Sample(out)
+	if s.sleeper != nil {
+		e.give(sink)
+	} else {
+		for _, i := range e.ticks {
+			out.Event = i
+			e.give(sink)
+		}
+	}
+	if s.ready > 0 {
+		out.Event, out.State, out.Weight, out.Sleep = uint16(e.wall), capture.Runnable, s.ready, 0
+		e.give(sink)
+	}
+}
+
+func (e *Engine) give(sink capture.Sink) {
+	e.samples.Add(1)
+	sink.Sample(&e.snap)
+}
+
+// repeat hands over more time of a sleep that the sink knows. The stack is copied
+// again if the sink wants it.
+func (e *Engine) repeat(sink capture.Sink, s *sample) {
+	out := &e.snap
+	taken, want := false, true
+	r, ok := sink.(capture.Repeater)
+	if ok {
+		taken, want = r.Again(out)
+	}
+	if !taken {
+		e.refused = true
+		s.sleeper.back.Add(int64(s.weight))
+	}
+	if want {
+		s.sleeper.wanted.Store(true)
+	}
+	if !taken {
+		return
+	}
+	e.samples.Add(1)
+	if s.ready > 0 {
+		out.State, out.Weight = capture.Runnable, s.ready
+		if taken, _ = r.Again(out); taken {
+			e.samples.Add(1)
+		}
+	}
 }
 
 // findTop looks up where a stack ends whose thread register does not tell, and

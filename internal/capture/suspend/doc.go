@@ -18,6 +18,12 @@
 // a thread that is born while recording weighs, besides, what other threads of the
 // process have run that ended without one.
 //
+// # Threads that sleep
+//
+// For wall time one more thread of candid's, the looker, looks at all threads of the
+// targets. Those that sleep are read from outside; the kernel's accounts say for how
+// long each did, and which of them have not run since the last look.
+//
 // # What the thread notices
 //
 // Nothing. Many system calls (epoll_wait, semop, sigtimedwait, recv with a time

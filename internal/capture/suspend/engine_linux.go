@@ -16,7 +16,9 @@ import (
 // Engine is capture.Engine by ptrace.
 type Engine struct {
 	opts     capture.Options
-	why      string // no better engine was taken
+	wall     int      // index of that event, -1: it is not asked for
+	ticks    []uint16 // indices of the events that time on a CPU is a sample of
+	why      string   // no better engine was taken
 	maxStack int
 	wary     bool  // calls that a stop breaks off cannot be mended: stop only where there is none
 	blind    bool  // for tests: as where the kernel does not show the scheduler's notes
@@ -33,13 +35,16 @@ type Engine struct {
 	notices []capture.Notice
 	others  map[int]bool // processes that are no targets
 	looked  int64        // ns, for children
+	began   int64        // ns, when Run began
 	reader  reader
 	batch   []item
+	refused bool // a sleep's sample, since last cleared
 	snap    capture.Snapshot
 
 	adding  sync.Mutex // of added
 	added   []*process
 	list    []*worker
+	looker  *looker // of wall time; nil: it is not asked for
 	workers sync.WaitGroup
 
 	stopping               atomic.Bool
@@ -54,11 +59,18 @@ var _ capture.Engine = (*Engine)(nil)
 // The reason why no better engine is used, if any, goes into Describe. Where a
 // target is being traced already the error is a *TracedError.
 func Open(opts capture.Options, why string) (*Engine, error) {
-	if len(opts.Events) > 1 {
-		return nil, fmt.Errorf("sample by %d events at once: %w: give one", len(opts.Events), capture.ErrUnsupported)
-	}
-	if len(opts.Events) == 1 && opts.Events[0].Kind != capture.CPUTime {
-		return nil, fmt.Errorf("sample by %s: %w: suspending threads samples CPU time only", opts.Events[0].Name, capture.ErrUnsupported)
+	wall, ticks := -1, []uint16{0}
+	for i, ev := range opts.Events {
+		switch ev.Kind {
+		case capture.CPUTime:
+		case capture.Wall:
+			wall = i
+		default:
+			return nil, fmt.Errorf("sample by %s: %w: suspending threads samples by cpu and wall only", ev.Name, capture.ErrUnsupported)
+		}
+		if i > 0 {
+			ticks = append(ticks, uint16(i))
+		}
 	}
 	if opts.Period <= 0 {
 		return nil, fmt.Errorf("sample every %v: the period must be above zero", opts.Period)
@@ -80,11 +92,14 @@ func Open(opts capture.Options, why string) (*Engine, error) {
 		return nil, fmt.Errorf("find the CPUs that candid may run on: %w", err)
 	}
 	e := &Engine{
-		opts: opts, why: why, maxStack: largestStack, wary: !mends,
+		opts: opts, wall: wall, ticks: ticks, why: why, maxStack: largestStack, wary: !mends,
 		procs: map[int]*process{}, wake: make(chan struct{}, 1),
 	}
 	if opts.MaxStack > 0 {
 		e.maxStack = min(max(opts.MaxStack, 1024), largestStack)
+	}
+	if wall >= 0 {
+		e.looker = newLooker(e)
 	}
 	for cpu := range len(set) * 64 {
 		if set.IsSet(cpu) {
@@ -107,7 +122,14 @@ func (e *Engine) Name() string { return "suspend" }
 
 // Describe says what is used.
 func (e *Engine) Describe() string {
-	s := fmt.Sprintf("threads suspended by ptrace (cpu time, %.4g Hz), no kernel frames", 1/e.opts.Period.Seconds())
+	what := "cpu time"
+	if e.looker != nil {
+		what = "where they run; read from outside where they sleep"
+		if len(e.ticks) > 1 {
+			what = "cpu and wall time: " + what
+		}
+	}
+	s := fmt.Sprintf("threads suspended by ptrace (%s, %.4g Hz), no kernel frames", what, 1/e.opts.Period.Seconds())
 	if e.wary {
 		s += fmt.Sprintf(", no threads that never run %v without waiting", time.Duration(clearOfCall))
 	}
@@ -155,13 +177,14 @@ const (
 func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	noStopSignals()
 	now := clock()
+	e.began = now
 	e.look(now)
 	if len(e.procs) == 0 {
 		return nil
 	}
 	e.begin()
 	e.start()
-	defer e.drain(sink, true)
+	defer e.finish(sink)
 	defer e.rest()
 	defer e.stopping.Store(true)
 	ticker := time.NewTicker(roundEvery)
@@ -189,6 +212,23 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	}
 }
 
+// finish hands over what is left when all sampling threads have ended.
+func (e *Engine) finish(sink capture.Sink) {
+	e.drain(sink, true)
+	// What does not fit in at once, or has to be copied again, comes with the next round.
+	const most = 1 << 10
+	for range most {
+		if e.looker == nil {
+			return
+		}
+		more := e.looker.last()
+		e.refused = false
+		if e.drain(sink, true); !more && !e.refused {
+			return
+		}
+	}
+}
+
 // rest waits until all sampling threads have ended.
 func (e *Engine) rest() {
 	done := make(chan struct{})
@@ -210,11 +250,19 @@ func (e *Engine) rest() {
 
 // begin makes samples account for what threads run from now on.
 func (e *Engine) begin() {
+	if e.looker != nil {
+		e.looker.begin()
+	}
 	for _, p := range e.procs {
 		p.clock = cpuClock(p.pid)
 		for _, th := range p.threads {
-			if a, ok := e.reader.account(th.schedFD); ok {
-				th.sampled = a.run
+			a, late, ok := e.reader.accountAndDelay(th.schedFD)
+			if !ok {
+				continue
+			}
+			th.sampled = a.run
+			if th.sleeper != nil {
+				th.sleeper.count(clock(), a, late)
 			}
 		}
 	}
@@ -232,14 +280,16 @@ func (e *Engine) start() {
 	size := e.arenaSize()
 	if e.list == nil {
 		for _, cpu := range e.cpus {
-			w := &worker{e: e, cpu: cpu, samples: make([]sample, 0, max(256, size/8192))}
-			w.arena, w.spare = make([]byte, size), make([]byte, size)
-			e.list = append(e.list, w)
+			e.list = append(e.list, &worker{e: e, cpu: cpu, buffer: makeBuffer(size)})
 		}
 	}
 	for _, w := range e.list {
 		e.workers.Add(1)
 		go w.run()
+	}
+	if e.looker != nil {
+		e.workers.Add(1)
+		go e.looker.run()
 	}
 }
 
@@ -279,6 +329,9 @@ func (e *Engine) Stops() Stops {
 // Close closes all descriptors. Run must have returned.
 func (e *Engine) Close() error {
 	e.adopt()
+	if e.looker != nil {
+		e.looker.close()
+	}
 	for pid, p := range e.procs {
 		for _, th := range p.threads {
 			th.close()

@@ -70,7 +70,7 @@ func (s *search) look(th *thread) bool {
 	s.looks++
 	// The account is read first: if it is the same later, then the thread has
 	// not run since it was found.
-	a, ok := w.reader.account(th.schedFD)
+	a, late, ok := w.reader.accountAndDelay(th.schedFD)
 	if !ok {
 		th.gone = true
 		return false
@@ -114,13 +114,9 @@ func (s *search) look(th *thread) bool {
 	default:
 		return false
 	}
-	w.pick = pick{th: th, tid: th.tid, account: a, stack: th.stack, asleep: asleep}
+	w.pick = pick{th: th, tid: th.tid, account: a, late: late, stack: th.stack, first: th.proc.firstStack(), asleep: asleep}
 	if th.newborn {
 		w.pick.backlog = th.proc.backlog
-	}
-	if th.proc.startStack != 0 {
-		// The argument count is there, and the first argument above it.
-		w.pick.first = th.proc.startStack + 16
 	}
 	return true
 }

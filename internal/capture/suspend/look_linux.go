@@ -80,7 +80,7 @@ const endingLooks = 3
 
 // list1 lists the threads of one process.
 func (e *Engine) list1(p *process, now int64) {
-	first := p.listed == 0 && !p.child
+	first, before := p.listed == 0 && !p.child, p.listed
 	p.listed = now
 	s, ok := e.reader.status(p.stat)
 	tids, err := p.tids()
@@ -92,6 +92,9 @@ func (e *Engine) list1(p *process, now int64) {
 	}
 	if p.ending = 0; !ok || err != nil || len(tids) == 0 || s.state == 'Z' && len(tids) == 1 {
 		p.gone = true
+		if e.looker != nil {
+			e.looker.news.Store(true)
+		}
 		e.mu.Lock()
 		for _, th := range p.threads {
 			th.gone = true
@@ -108,7 +111,10 @@ func (e *Engine) list1(p *process, now int64) {
 		e.mu.Unlock()
 		p.stacks.close()
 		p.stacks = stackFinder{}
-		e.notices = append(e.notices, capture.Notice{Kind: capture.Exec, Time: uint64(now), PID: uint32(p.pid), TID: uint32(p.pid), Comm: comm(p.pid)})
+		e.notices = append(e.notices,
+			capture.Notice{Kind: capture.Exec, Time: uint64(now), PID: uint32(p.pid), TID: uint32(p.pid), Comm: comm(p.pid)},
+			// What it maps from now on is told by nobody.
+			capture.Notice{Kind: capture.Mmap, Time: uint64(now)})
 	}
 	for _, tid := range tids {
 		e.mu.Lock()
@@ -139,6 +145,7 @@ func (e *Engine) list1(p *process, now int64) {
 			p.churned = now
 			e.notices = append(e.notices, capture.Notice{Kind: capture.Fork, Time: uint64(now), PID: uint32(p.pid), TID: uint32(tid), Parent: uint32(p.pid)})
 		}
+		e.follow(th, before, now)
 		if first && len(tids) > 64 {
 			e.retire(th, now)
 			continue
@@ -156,6 +163,7 @@ func (e *Engine) heat(th *thread, now int64) {
 
 func (e *Engine) heatLocked(th *thread, now int64) {
 	th.active, th.hot = now, true
+	th.idle.Store(false)
 	e.hot = append(e.hot, th)
 }
 
@@ -165,15 +173,44 @@ func (e *Engine) retire(th *thread, now int64) {
 	th.pause = firstPause
 	th.next = now + th.pause
 	e.idle = append(e.idle, th)
+	th.stirred.Store(false)
+	th.idle.Store(true)
+}
+
+// follow makes the looker look at a thread, whose birth was since before.
+func (e *Engine) follow(th *thread, before, now int64) {
+	if e.looker == nil {
+		return
+	}
+	if th.newborn {
+		e.looker.add(th, birth(th.started, max(before, e.began), now), account{}, 0)
+		return
+	}
+	if a, late, ok := e.reader.accountAndDelay(th.schedFD); ok {
+		e.looker.add(th, now, a, late)
+	}
 }
 
 // wakeIdle looks which idle threads have begun to run.
 func (e *Engine) wakeIdle(now int64) {
+	if e.looker != nil && !e.looker.news.Swap(false) {
+		return
+	}
 	longest := max(longestIdle, int64(float64(len(e.idle))*lookCost/lookShare))
 	left := e.idle[:0]
 	for _, th := range e.idle {
-		if th.gone {
+		if th.gone || th.over.Load() {
 			e.drop(th, now)
+			continue
+		}
+		if e.looker != nil {
+			// It is the one that looks at idle threads.
+			if th.stirred.Swap(false) {
+				th.seen, _ = e.reader.account(th.schedFD)
+				e.heat(th, now)
+			} else {
+				left = append(left, th)
+			}
 			continue
 		}
 		if now < th.next {
@@ -215,7 +252,7 @@ func (e *Engine) sweep(now int64) {
 			still = append(still, th)
 		default:
 			if !e.inReach(th.cpu) {
-				e.follow(th, now)
+				e.track(th, now)
 			}
 			left = append(left, th)
 		}
@@ -241,8 +278,8 @@ func (e *Engine) inReach(cpu int) bool {
 	return false
 }
 
-// follow looks where a thread went that ran where candid may not.
-func (e *Engine) follow(th *thread, now int64) {
+// track looks where a thread went that ran where candid may not.
+func (e *Engine) track(th *thread, now int64) {
 	if a, ok := e.reader.account(th.schedFD); ok && a != th.seen {
 		th.seen, th.active = a, now
 		e.outOfReach.Add(1)
@@ -254,7 +291,12 @@ func (e *Engine) follow(th *thread, now int64) {
 
 // drop forgets a thread that has ended.
 func (e *Engine) drop(th *thread, now int64) {
-	th.close()
+	if e.looker != nil && th.sleeper != nil {
+		th.rest()
+		e.looker.forget(th)
+	} else {
+		th.close()
+	}
 	e.mu.Lock()
 	if th.proc.threads[th.tid] == th {
 		delete(th.proc.threads, th.tid)

@@ -146,6 +146,7 @@ func (e *Engine) tellBirths(now int64) {
 	defer e.mu.Unlock()
 	for _, th := range e.born {
 		e.notices = append(e.notices, capture.Notice{Kind: capture.Fork, Time: uint64(now), PID: uint32(th.proc.pid), TID: uint32(th.tid), Parent: uint32(th.proc.pid)})
+		e.follow(th, th.proc.listed, now)
 	}
 	clear(e.born)
 	e.born = e.born[:0]

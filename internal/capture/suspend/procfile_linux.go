@@ -33,15 +33,24 @@ type account struct {
 	turns uint64 // how often it was given a CPU
 }
 
-func (r *reader) account(fd int) (a account, ok bool) { return parseAccount(r.read(fd)) }
+func (r *reader) account(fd int) (a account, ok bool) {
+	a, _, ok = parseAccount(r.read(fd))
+	return a, ok
+}
+
+// accountAndDelay gives besides for how long the thread has waited for a CPU, ns.
+// That may grow although it has not run.
+func (r *reader) accountAndDelay(fd int) (a account, delay uint64, ok bool) {
+	return parseAccount(r.read(fd))
+}
 
 // parseAccount reads "run delay turns".
-func parseAccount(b []byte) (a account, ok bool) {
+func parseAccount(b []byte) (a account, delay uint64, ok bool) {
 	var ok1, ok2 bool
 	a.run, b, ok1 = number(b)
-	_, b, _ = number(b)
+	delay, b, _ = number(b)
 	a.turns, _, ok2 = number(b)
-	return a, ok1 && ok2
+	return a, delay, ok1 && ok2
 }
 
 // status is what is used of /proc/PID/task/TID/stat.

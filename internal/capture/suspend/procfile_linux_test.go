@@ -21,10 +21,10 @@ func TestParseStatus(t *testing.T) {
 }
 
 func TestParseAccount(t *testing.T) {
-	if a, ok := parseAccount([]byte("690320 1520016 3\n")); !ok || a != (account{690320, 3}) {
+	if a, delay, ok := parseAccount([]byte("690320 1520016 3\n")); !ok || a != (account{690320, 3}) || delay != 1520016 {
 		t.Errorf("%+v %v", a, ok)
 	}
-	if _, ok := parseAccount([]byte("690320")); ok {
+	if _, _, ok := parseAccount([]byte("690320")); ok {
 		t.Error("half a line is taken")
 	}
 }

@@ -72,6 +72,22 @@ func (f *stackFinder) close() {
 	f.proc = nil
 }
 
+// firstStack is where the stack ends that exec made for a process, 0 if that may not
+// be known.
+func (e *Engine) firstStack(p *process) uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return p.firstStack()
+}
+
+func (p *process) firstStack() uint64 {
+	if p.startStack == 0 {
+		return 0
+	}
+	// The argument count is there, and the first argument above it.
+	return p.startStack + 16
+}
+
 func ownerOf(info fs.FileInfo) (uid int, ok bool) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -37,7 +37,7 @@ func NewStopper(pid int) (*Stopper, error) {
 		p.close()
 		return nil, fmt.Errorf("find the CPUs that candid may run on: %w", err)
 	}
-	s.w = &worker{e: &Engine{maxStack: largestStack, wary: !mends}, samples: make([]sample, 0, 1), arena: make([]byte, largestStack+4096)}
+	s.w = &worker{e: &Engine{maxStack: largestStack, wary: !mends}, buffer: buffer{samples: make([]sample, 0, 1), arena: make([]byte, largestStack+4096)}}
 	noStopSignals()
 	return s, nil
 }
@@ -169,10 +169,7 @@ func (s *Stopper) one(th *thread, f func(*capture.Snapshot, time.Duration)) (err
 	}
 	w.samples, w.used = w.samples[:0], 0
 	w.stops, w.counts = stopCounts{}, counts{}
-	w.pick = pick{th: th, tid: th.tid, account: a, stack: th.stack, settled: st.state == 'T'}
-	if th.proc.startStack != 0 {
-		w.pick.first = th.proc.startStack + 16
-	}
+	w.pick = pick{th: th, tid: th.tid, account: a, stack: th.stack, first: th.proc.firstStack(), settled: st.state == 'T'}
 	retire = w.suspend(&w.pick)
 	switch {
 	case w.pick.ended:

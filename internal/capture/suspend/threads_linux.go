@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -41,6 +42,14 @@ type thread struct {
 	sleptKnown bool
 
 	stack stackSpan
+
+	// Of wall time.
+	started uint64        // clock ticks after boot
+	sleeper *sleeper      // the looker's
+	waited  atomic.Uint64 // ns of waiting for a CPU that samples, or the beginning, account for
+	idle    atomic.Bool   // it is in Engine.idle
+	stirred atomic.Bool   // and has run since
+	over    atomic.Bool   // it has ended, as the looker saw
 
 	hot, busy, gone bool
 	newborn         bool // no sample was taken yet, and its whole life was recorded
@@ -274,7 +283,7 @@ func (th *thread) follow(r *reader) (err error) {
 		th.close()
 		return unix.ESRCH
 	}
-	th.seen, th.cpu = a, s.cpu
+	th.seen, th.cpu, th.started = a, s.cpu, s.started
 	return nil
 }
 

@@ -3,14 +3,11 @@ package suspend
 import (
 	"math/rand/v2"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/candid-profiler/candid/internal/capture"
 )
 
 const (
@@ -38,14 +35,10 @@ type worker struct {
 	thread  atomic.Int32 // its number
 	waiting atomic.Int64 // ns, since when it waits for a stop; 0: it does not
 
-	mu      sync.Mutex // of the rest; held while a thread stands still
-	samples []sample
-	arena   []byte // the stacks of samples
-	used    int
-	spare   []byte   // the other arena, of the reader
-	ready   []sample // of the reader
-	stops   stopCounts
-	counts  counts
+	buffer // its mu is held while a thread stands still
+	// Of whoever holds mu.
+	stops  stopCounts
+	counts counts
 }
 
 // counts are what else came of a worker's ticks.
@@ -76,6 +69,7 @@ type pick struct {
 	th      *thread
 	tid     int
 	account account
+	late    uint64 // ns that it had waited for a CPU
 	first   uint64 // end of the stack that exec made
 	stack   stackSpan
 	backlog uint64 // ns of others that the sample stands for too
@@ -84,20 +78,6 @@ type pick struct {
 	settled bool   // its process is stopped (SIGSTOP), so it is in no call that a stop could break off
 	broken  bool
 	ended   bool
-}
-
-// sample is a Snapshot before it is handed over.
-type sample struct {
-	th       *thread
-	time     int64
-	weight   uint64
-	cpu      int
-	regs     words
-	asleep   bool   // only the stack pointer and the program counter are known
-	at       uint64 // address of the copy
-	off, len int    // of the copy in the arena
-	top      uint64
-	flags    capture.Flags
 }
 
 // run samples until the engine stops. It never unlocks its OS thread, which so

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// Without BPF wall time is sampled by suspending threads, whatever perf events are
+// permitted; what takes BPF is refused with a line that says so and what to do.
+func TestWaitsWithoutBPF(t *testing.T) {
+	able(t)
+	root(t)
+	asUser := func(t *testing.T, args ...string) result {
+		t.Helper()
+		c := exec.Command("setpriv", append(append(asNobody[1:], binary), args...)...)
+		c.Dir = "/"
+		return finish(t, c)
+	}
+	sleeper := []string{"-o", "-", "--format", "collapsed", "--", "sleep", "0.7"}
+	for _, events := range []string{"wall", "cpu,wall"} {
+		r := asUser(t, append([]string{"record", "-e", events}, sleeper...)...)
+		if r.code != exitOK || !strings.Contains(r.err, "threads suspended by ptrace") || !strings.Contains(r.err, "no kernel frames: BPF is not permitted") {
+			t.Errorf("-e %s: exit code %d\n%s", events, r.code, r.err)
+		}
+		if events == "wall" && samples(r.out, "nanosleep") < 400e6 {
+			t.Errorf("it slept 0.7 s:\n%s", r.out)
+		}
+	}
+	for _, c := range []struct {
+		args  []string
+		words []string
+	}{
+		{[]string{"-e", "off-cpu"}, []string{"sample by off-cpu", "-e wall", "BPF is not permitted", "CAP_BPF"}},
+		{[]string{"-e", "cpu,page-faults"}, []string{"sample by cpu and page-faults at once", "one after the other", "BPF is not permitted"}},
+		{[]string{"-e", "off-cpu", "--engine", "suspend"}, []string{"sample by off-cpu", "bpf engine", "--engine suspend"}},
+		{[]string{"-e", "off-cpu", "--engine", "perf-thread"}, []string{"sample by off-cpu", "-e wall", "--engine perf-thread"}},
+		{[]string{"-e", "wall", "--engine", "perf"}, []string{"sample by wall", "bpf and suspend", "leave --engine away"}},
+	} {
+		asUser(t, append(append([]string{"record"}, c.args...), "-o", os.DevNull, "--format", "pprof", "--", "sleep", "0.1")...).refused(t, exitCandidFailed, c.words...)
+	}
+	asUser(t, "record", "-e", "wall", "-a", "-d", "1s", "-o", os.DevNull, "--format", "pprof").refused(t, exitPermission, "whole machine by wall", "-p names", "BPF is not permitted")
+}

@@ -1,0 +1,293 @@
+package suspend
+
+import (
+	"slices"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/capture/asleep"
+	"github.com/candid-profiler/candid/internal/target"
+)
+
+// look looks at one thread, and says whether it has run since the last look.
+func (l *looker) look(sl *sleeper) (ran bool) {
+	if sl.wanted.Load() {
+		sl.wanted.Store(false)
+		sl.gave -= sl.back.Swap(0)
+		sl.asleep = false
+	}
+	now := clock()
+	if l.end != 0 {
+		now = l.end
+	}
+	a, late, ok := l.reader.accountAndDelay(sl.th.schedFD)
+	if !ok {
+		l.over(sl)
+		return false
+	}
+	ran = a != sl.seen
+	if sl.asleep {
+		if !ran {
+			sl.same, sl.due = now, sl.slept(now, a, late)-sl.gave
+			if now-sl.told >= sl.tell || l.end != 0 {
+				l.again(sl, now, late)
+				sl.tell = min(2*sl.tell, l.tellEvery)
+			}
+			return false
+		}
+		sl.lasted()
+		if !l.again(sl, sl.same, 0) {
+			return true // what was before is told first
+		}
+		sl.asleep = false
+	}
+	if ran && sl.th.idle.Load() {
+		sl.th.stirred.Store(true)
+		l.news.Store(true)
+	}
+	// Also of a thread that has not run: it may have been on its way to sleep.
+	if sl.seen = a; ran {
+		sl.tell = tellFirst
+	}
+	l.copyAsleep(sl, now, a, late)
+	return ran
+}
+
+// lasted makes up for looks at a sleep that were not needed.
+func (sl *sleeper) lasted() {
+	if still := sl.group.still; still > sl.same && sl.quiet {
+		sl.due += still - sl.same
+		sl.same = still
+	}
+}
+
+// again makes a sample of a sleep that goes on, or is over; false if there is no
+// room for it.
+func (l *looker) again(sl *sleeper, now int64, late uint64) bool {
+	if sl.due <= 0 {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.next()
+	if s == nil {
+		l.crowd()
+		return false
+	}
+	*s = sample{th: sl.th, sleeper: sl, sleep: sl.sleep, again: true, time: now, weight: uint64(sl.due), state: capture.Sleeping, off: l.used}
+	s.ready = sl.th.takeWaited(late, uint64(l.e.opts.Period))
+	l.made(sl, s, now)
+	return true
+}
+
+// crowd notes that there was no room. The caller holds l.mu.
+func (l *looker) crowd() {
+	l.crowded = true
+	l.e.wakeReader()
+}
+
+// made accounts for a sample. The caller holds l.mu.
+func (l *looker) made(sl *sleeper, s *sample, now int64) {
+	sl.gave += int64(s.weight)
+	sl.due, sl.told = 0, now
+	if l.keep(s) {
+		l.e.wakeReader()
+	}
+}
+
+// copyAsleep makes a sample of a thread, if it sleeps.
+func (l *looker) copyAsleep(sl *sleeper, now int64, a account, late uint64) {
+	weight := sl.slept(now, a, late) - sl.gave
+	if weight <= 0 || l.crowded {
+		return
+	}
+	place, ok := asleep.Parse(l.read(sl, &sl.placeFD, "syscall"))
+	if !ok || place.Running {
+		return
+	}
+	top, limit := l.top(sl, place.SP)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.next()
+	if s == nil {
+		l.crowd()
+		return
+	}
+	l.sleeps++
+	*s = sample{
+		th: sl.th, sleeper: sl, sleep: l.sleeps, time: now, weight: uint64(weight), asleep: true,
+		flags: capture.InKernel, off: l.used, call: uint32(place.Call + 1),
+	}
+	s.regs.place(place.PC, place.SP)
+	if !l.copyStack(s, place.SP, top, limit) {
+		l.drop()
+		l.crowd()
+		return
+	}
+	s.state = l.stateOf(sl, place.Call)
+	if again, ok := l.reader.account(sl.th.schedFD); !ok || again != a {
+		l.drop() // it ran meanwhile, and its stack changed
+		return
+	}
+	s.ready = sl.th.takeWaited(late, uint64(l.e.opts.Period))
+	sl.asleep, sl.sleep, sl.same = true, l.sleeps, now
+	l.made(sl, s, now)
+}
+
+// stateOf says how a thread sleeps in a system call.
+func (l *looker) stateOf(sl *sleeper, call int) capture.State {
+	if call >= 0 && call < len(interruptible) && interruptible[call] {
+		return capture.Sleeping
+	}
+	if st, _ := parseStatus(l.read(sl, &sl.statFD, "stat")); st.state == 'D' {
+		return capture.Uninterruptible
+	}
+	return capture.Sleeping
+}
+
+// copyStack copies a sleeper's stack; false if there is no room for it.
+func (l *looker) copyStack(s *sample, sp, top, limit uint64) bool {
+	s.at, s.top = sp-redZone, top
+	if sp < 4096 || sp >= 1<<56 {
+		s.flags |= capture.StackUnread
+		return true
+	}
+	size := limit
+	if top != 0 {
+		size = min(top-s.at, limit)
+	}
+	if uint64(len(l.arena)-l.used) < size {
+		return false
+	}
+	to := l.arena[l.used : l.used+int(size)]
+	if s.len, _ = copyStack(s.th.tid, to, s.at, 0); s.len == 0 && redZone > 0 {
+		// The page below the stack pointer may be a guard.
+		s.at = sp
+		s.len, _ = copyStack(s.th.tid, to[:size-redZone], sp, 0)
+	}
+	switch {
+	case s.len == 0:
+		s.flags |= capture.StackUnread
+	case top == 0 || s.at+uint64(s.len) < top:
+		s.flags |= capture.StackCut
+	}
+	return true
+}
+
+// largestKnown is how large a mapping may be that is one thread's stack, bytes:
+// a larger one holds other things too.
+const largestKnown = 64 << 20
+
+// top is where the stack ends that a stack pointer is in, 0 if that is not known,
+// and how much of it is copied at most.
+func (l *looker) top(sl *sleeper, sp uint64) (top, limit uint64) {
+	limit = uint64(l.e.maxStack)
+	if top = sl.stack.top(sp); top != 0 {
+		return top, limit
+	}
+	p := sl.th.proc
+	if first := l.e.firstStack(p); first > sp && first-sp <= near {
+		return first, limit
+	}
+	if span := sl.group.maps.find(p.pid, sp, sl.began); span.high-span.low <= largestKnown && span.high > sp {
+		sl.stack = span
+		return span.high, limit
+	}
+	return 0, min(limit, unknownStack)
+}
+
+// read reads a file of a thread, which is kept open if there are not too many.
+func (l *looker) read(sl *sleeper, fd *int, name string) []byte {
+	if *fd >= 0 {
+		return l.reader.read(*fd)
+	}
+	f, err := unix.Openat(sl.th.proc.task, strconv.Itoa(sl.th.tid)+"/"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	b := l.reader.read(f)
+	if l.kept >= 2*mostKept {
+		_ = unix.Close(f)
+		return b
+	}
+	*fd = f
+	l.kept++
+	return b
+}
+
+func (l *looker) closeFiles(sl *sleeper) {
+	for _, fd := range []*int{&sl.placeFD, &sl.statFD} {
+		if *fd >= 0 {
+			_ = unix.Close(*fd)
+			l.kept--
+		}
+		*fd = unopened
+	}
+}
+
+// stackMap is where a process's mappings lie, so that all stacks of it are found
+// by reading them once.
+type stackMap struct {
+	proc   *target.Process
+	failed bool
+	spans  []stackSpan // in order
+	read   int64       // ns, when
+	cost   int64       // ns that it took
+}
+
+// find is the mapping that holds a stack pointer of a thread that is as old as
+// that. Mappings that are older than the thread are read again, if that was not
+// done just now.
+func (m *stackMap) find(pid int, sp uint64, since int64) stackSpan {
+	span := m.holds(sp)
+	if m.failed || span.high != 0 && m.read > since {
+		return span
+	}
+	now := clock()
+	if m.read != 0 && now-m.read < max(findEvery, 50*m.cost) {
+		return span
+	}
+	if m.proc == nil {
+		p, err := target.Open(pid)
+		if err != nil {
+			m.failed = true
+			return span
+		}
+		m.proc = p
+	}
+	maps, err := m.proc.Mappings()
+	m.read, m.cost = clock(), clock()-now
+	if err != nil {
+		return span
+	}
+	m.spans = m.spans[:0]
+	for i := range maps {
+		m.spans = append(m.spans, stackSpan{maps[i].Start, maps[i].End})
+	}
+	return m.holds(sp)
+}
+
+func (m *stackMap) holds(sp uint64) stackSpan {
+	i, ok := slices.BinarySearchFunc(m.spans, sp, func(s stackSpan, sp uint64) int {
+		switch {
+		case sp < s.low:
+			return 1
+		case sp >= s.high:
+			return -1
+		}
+		return 0
+	})
+	if !ok {
+		return stackSpan{}
+	}
+	return m.spans[i]
+}
+
+func (m *stackMap) close() {
+	if m.proc != nil {
+		_ = m.proc.Close()
+	}
+	m.proc = nil
+}

@@ -1,0 +1,120 @@
+package suspend
+
+// group is the threads of one process that sleep on and on, for a looker.
+//
+// Looking at each costs a microsecond, every time. The CPU time of the whole
+// process costs a fiftieth of that a thread: as long as it is no more than that of
+// the threads which are looked at anyway, none of the others has run.
+type group struct {
+	proc    *process
+	threads int // those of the process that the looker has, quiet or not
+	quiet   []*sleeper
+	cursor  int     // where in quiet to go on
+	credit  float64 // looks that may be taken
+	tell    float64 // looks that are due although none has run, to tell of them
+	maps    stackMap
+
+	begin  uint64 // CPU time of the process when the round began, ns; 0: not asked for
+	ours   uint64 // what lively threads have run, ns, as far as they were looked at
+	vague  bool   // one of them was not
+	lively bool   // there are any
+	rest   uint64 // what all others have: quiet ones, and those that ended
+	left   int    // how many of quiet have to be looked at before rest says that none has run
+	still  int64  // ns, until when surely none has run
+}
+
+// fewQuiet is from how many threads on their process's CPU time is asked for.
+const fewQuiet = 64
+
+// beginRound is to be called before the lively threads are looked at.
+func (g *group) beginRound() {
+	g.begin, g.ours, g.vague = 0, 0, false
+	if g.lively = g.threads > len(g.quiet); g.lively && len(g.quiet) >= fewQuiet {
+		g.begin = cpuClock(g.proc.pid)
+	}
+}
+
+// met notes that a lively thread was looked at.
+func (g *group) met(sl *sleeper) {
+	if sl.seen == never {
+		g.vague = true
+		return
+	}
+	g.ours += sl.seen.run
+}
+
+// settle says, after the lively threads were looked at, whether all quiet ones have
+// slept on until now.
+func (g *group) settle(now int64) bool {
+	if len(g.quiet) < fewQuiet || g.vague {
+		return false
+	}
+	total := cpuClock(g.proc.pid)
+	if g.lively && total != g.begin {
+		return false // something ran meanwhile
+	}
+	if rest := total - g.ours; rest != g.rest {
+		g.rest, g.left = rest, len(g.quiet)
+	}
+	if g.left > 0 {
+		return false
+	}
+	g.still = now
+	return true
+}
+
+// calm takes a thread that sleeps among the quiet ones.
+func (g *group) calm(sl *sleeper) {
+	sl.quiet = true
+	g.quiet = append(g.quiet, sl)
+	g.rest += sl.seen.run
+}
+
+// stir takes the quiet thread at the cursor out, whose account was before.
+func (g *group) stir(before account) {
+	g.quiet[g.cursor].quiet = false
+	last := len(g.quiet) - 1
+	g.quiet[g.cursor], g.quiet[last] = g.quiet[last], nil
+	g.quiet = g.quiet[:last]
+	g.rest -= before.run
+}
+
+// lookQuiet looks at as many of the quiet threads as are due when each may be
+// looked at once in so many ns, and gives how many they were. Looks that were not
+// needed while all slept on are there when one of them has run.
+func (l *looker) lookQuiet(g *group, now, since int64, interval float64) (looks int) {
+	all := float64(len(g.quiet))
+	g.credit = min(g.credit+all*float64(since)/interval, all)
+	g.tell = min(g.tell+2*all*float64(since)/float64(l.tellEvery), all)
+	due := g.credit
+	if g.settle(now) {
+		due = min(due, g.tell)
+	}
+	for ; due >= 1 && len(g.quiet) > 0; due-- {
+		g.credit--
+		g.tell = max(g.tell-1, 0)
+		if g.cursor >= len(g.quiet) {
+			g.cursor = 0
+		}
+		sl := g.quiet[g.cursor]
+		before := sl.seen
+		ran := false
+		if !sl.gone {
+			looks++
+			ran = l.look(sl)
+			g.left--
+		}
+		if sl.asleep && !ran && !sl.gone {
+			g.cursor++
+			continue
+		}
+		g.stir(before)
+		if sl.gone {
+			g.rest += before.run // the process has still run it
+			continue
+		}
+		sl.lively = now + livelyFor
+		l.lively = append(l.lively, sl)
+	}
+	return looks
+}

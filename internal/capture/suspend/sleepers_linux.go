@@ -1,0 +1,345 @@
+package suspend
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// Looking after threads that sleep on may take this part of a CPU, and after
+	// those that run now and then: beyond it they are looked at less often.
+	quietShare, livelyShare = 0.02, 0.10
+	// livelyFor is how long after it ran a thread is looked at with every round, ns.
+	livelyFor = 1e9
+	// freshFor is how long it is after it was met first.
+	freshFor = 250e6
+	// fastestRound is the least time between two rounds, ns.
+	fastestRound = 1e6
+	// tellFirst is how long a sleep that goes on is kept back at first, ns. Code that
+	// nobody knew when its stack was walked may be known then.
+	tellFirst = 100e6
+	// tellAnyway is how long a sleep that goes on is kept back, ns, so that a
+	// recording shows roughly when threads slept.
+	tellAnyway = 10e9
+	// lookerArena is room for the stacks of sleepers, bytes.
+	lookerArena = 8 << 20
+	// mostKept is how many threads' files are kept open besides schedstat.
+	mostKept = 512
+)
+
+// sleeper is what a looker knows of a thread. It is the looker's, except for what
+// is atomic.
+type sleeper struct {
+	th    *thread
+	group *group // nil until the looker has taken it
+
+	// The time that is accounted for begins then, with these accounts, ns.
+	began           int64
+	ranBefore, late uint64
+
+	gave    int64   // ns of sleep that samples stand for
+	seen    account // at the last look
+	asleep  bool    // then, and since seen: a sample was made of this sleep
+	sleep   uint64  // its number
+	same    int64   // ns, when it was last seen to last
+	due     int64   // ns of sleep until then that no sample stands for
+	told    int64   // ns, when the last sample was made
+	tell    int64   // ns from then to the next one
+	lively  int64   // ns, until when it is looked at with every round
+	quiet   bool    // it is in its group's list
+	gone    bool
+	stack   stackSpan
+	placeFD int // syscall, unopened unless it is lively
+	statFD  int
+
+	back   atomic.Int64 // ns of sleep in samples that were not taken
+	wanted atomic.Bool  // the stack has to be copied again
+}
+
+// never is no thread's account.
+var never = account{turns: 1<<64 - 1}
+
+// slept is for how long the thread has slept since it began to count.
+func (sl *sleeper) slept(now int64, a account, late uint64) int64 {
+	return now - sl.began - int64(a.run-sl.ranBefore) - int64(late-sl.late)
+}
+
+// count begins to count at a time.
+func (sl *sleeper) count(now int64, a account, late uint64) {
+	sl.began, sl.ranBefore, sl.late = now, a.run, late
+	sl.gave, sl.seen, sl.asleep, sl.lively = 0, never, false, now+freshFor
+	sl.quiet = false
+	sl.th.waited.Store(late)
+}
+
+// looker looks at all threads of the targets, for wall time, and makes samples of
+// those that sleep. A thread whose account is the same as at the last look has
+// slept on where it was, so only its time is added up; the stack of one that has
+// run is read anew, from outside. Time that passes between two looks at a thread
+// that ran meanwhile goes to where it is found asleep next: the kernel's account
+// says how much of it was sleep.
+type looker struct {
+	e *Engine
+	buffer
+	reader reader
+	groups map[*process]*group
+
+	box struct {
+		sync.Mutex
+		added []*sleeper
+		ended []*thread
+	}
+	news atomic.Bool // a thread that was idle has run, or one has ended
+
+	lively                []*sleeper
+	livelyCost, quietCost float64 // ns of one look
+	kept                  int     // files that are open
+	sleeps                uint64
+	tellEvery             int64
+	crowded               bool  // there was no room for a sample
+	end                   int64 // ns, when recording ended; 0: it has not
+}
+
+func newLooker(e *Engine) *looker {
+	return &looker{e: e, groups: map[*process]*group{}, livelyCost: 20e3, quietCost: lookCost}
+}
+
+// begin makes the time of all threads that there are count from now on, anew.
+func (l *looker) begin() {
+	l.open()
+	for _, g := range l.groups {
+		l.lively = append(l.lively, g.quiet...)
+		g.quiet, g.still = nil, 0
+	}
+	l.end, l.tellEvery = 0, int64(l.e.opts.Tell)
+	if l.tellEvery == 0 {
+		l.tellEvery = tellAnyway
+	}
+	if l.arena == nil {
+		l.buffer = makeBuffer(lookerArena)
+	}
+}
+
+// add makes the looker look at a thread, whose time counts from a moment on.
+func (l *looker) add(th *thread, from int64, a account, late uint64) {
+	th.sleeper = &sleeper{th: th, seen: never, placeFD: unopened, statFD: unopened}
+	th.sleeper.count(from, a, late)
+	l.box.Lock()
+	l.box.added = append(l.box.added, th.sleeper)
+	l.box.Unlock()
+}
+
+// forget makes it let go of a thread, and close what is open of it.
+func (l *looker) forget(th *thread) {
+	l.box.Lock()
+	l.box.ended = append(l.box.ended, th)
+	l.box.Unlock()
+}
+
+// open takes what add and forget left.
+func (l *looker) open() {
+	l.box.Lock()
+	defer l.box.Unlock()
+	for _, sl := range l.box.added {
+		l.lively = append(l.lively, sl)
+		if sl.group = l.groups[sl.th.proc]; sl.group == nil {
+			sl.group = &group{proc: sl.th.proc}
+			l.groups[sl.th.proc] = sl.group
+		}
+		sl.group.threads++
+	}
+	for _, th := range l.box.ended {
+		if th.sleeper != nil {
+			l.over(th.sleeper)
+		}
+		_ = unix.Close(th.schedFD)
+		th.schedFD = -1
+	}
+	clear(l.box.added)
+	clear(l.box.ended)
+	l.box.added, l.box.ended = l.box.added[:0], l.box.ended[:0]
+}
+
+// over tells what is left to be told of a thread that has ended.
+func (l *looker) over(sl *sleeper) {
+	if sl.gone {
+		return
+	}
+	if sl.gone = true; sl.asleep {
+		sl.lasted()
+		l.again(sl, sl.same, 0)
+	}
+	l.closeFiles(sl)
+	if g := sl.group; g != nil {
+		if g.threads--; g.threads == 0 {
+			g.maps.close()
+			delete(l.groups, g.proc)
+		}
+	}
+	sl.th.over.Store(true)
+	l.news.Store(true)
+}
+
+// run looks until the engine stops.
+func (l *looker) run() {
+	defer l.e.workers.Done()
+	runtime.LockOSThread() // its CPU time is taken
+	defer runtime.UnlockOSThread()
+	last := clock()
+	next := last
+	for !l.e.stopping.Load() {
+		now := clock()
+		if now < next {
+			sleepUntil(min(next, now+int64(longestSleep)))
+			continue
+		}
+		l.round(now, now-last)
+		last = now
+		// The intervals differ, so as not to keep step with anything.
+		step := max(int64(l.e.opts.Period), fastestRound, int64(float64(len(l.lively))*l.livelyCost/livelyShare))
+		step += rand.Int64N(step/2+1) - step/4
+		if next += step; next < clock() {
+			next = clock() + step
+		}
+	}
+}
+
+// round looks at the threads whose turn it is, having done so some ns ago.
+func (l *looker) round(now, since int64) {
+	l.open()
+	l.crowded = false
+	for _, g := range l.groups {
+		g.beginRound()
+	}
+	begin, n := threadClock(), len(l.lively)
+	lively := l.lively[:0]
+	for _, sl := range l.lively {
+		if sl.gone {
+			continue
+		}
+		if l.look(sl) {
+			sl.lively = now + livelyFor
+		}
+		if sl.gone {
+			sl.group.rest += sl.seen.run // the process has still run it
+			continue
+		}
+		sl.group.met(sl)
+		lively = append(lively, sl)
+	}
+	clear(l.lively[len(lively):])
+	l.lively = lively
+	if n > 0 {
+		l.livelyCost += (float64(threadClock()-begin)/float64(n) - l.livelyCost) / 8
+	}
+	l.roundQuiet(now, since)
+	l.calm(now)
+}
+
+// roundQuiet looks at quiet threads.
+func (l *looker) roundQuiet(now, since int64) {
+	all := 0
+	for _, g := range l.groups {
+		all += len(g.quiet)
+	}
+	interval := max(float64(l.e.opts.Period), fastestRound, float64(all)*l.quietCost/quietShare)
+	begin, looks := threadClock(), 0
+	for _, g := range l.groups {
+		looks += l.lookQuiet(g, now, since, interval)
+	}
+	if looks > 0 {
+		l.quietCost += (float64(threadClock()-begin)/float64(looks) - l.quietCost) / 8
+	}
+}
+
+// calm makes those threads quiet that have not run for a while.
+func (l *looker) calm(now int64) {
+	lively := l.lively[:0]
+	for _, sl := range l.lively {
+		if sl.asleep && now >= sl.lively {
+			l.closeFiles(sl)
+			sl.group.calm(sl)
+			continue
+		}
+		lively = append(lively, sl)
+	}
+	clear(l.lively[len(lively):])
+	l.lively = lively
+}
+
+// last tells of all threads that sleep when recording ends; the sampling threads
+// and run have ended. It says whether there was no room for some of it.
+func (l *looker) last() (more bool) {
+	l.open()
+	if l.end == 0 {
+		l.end = clock()
+	}
+	l.crowded = false
+	l.each(func(sl *sleeper) {
+		if !sl.gone {
+			l.look(sl)
+		}
+	})
+	return l.crowded
+}
+
+// close closes what is open of threads; those of the engine's processes it closes.
+func (l *looker) close() {
+	l.open()
+	l.each(l.closeFiles)
+	for _, g := range l.groups {
+		g.maps.close()
+	}
+}
+
+func (l *looker) each(f func(*sleeper)) {
+	for _, sl := range l.lively {
+		f(sl)
+	}
+	for _, g := range l.groups {
+		for _, sl := range g.quiet {
+			f(sl)
+		}
+	}
+}
+
+// threadClock is the CPU time of the calling OS thread, ns.
+func threadClock() int64 {
+	var ts unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts) != nil {
+		return 0
+	}
+	return ts.Nano()
+}
+
+// birth is when a thread that is new in a list began, ns: later than the list
+// before.
+func birth(ticks uint64, before, now int64) int64 {
+	var boot unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot) != nil {
+		return now
+	}
+	const tick = int64(time.Second / 100) // USER_HZ
+	// It is rounded down to a tick.
+	t := int64(min(ticks, 1<<40))*tick + tick/2 - (boot.Nano() - clock())
+	return max(before, min(t, now))
+}
+
+// takeWaited is how long a thread has waited for a CPU, ns, that no sample stands
+// for yet, if it is at least so long; then a sample has to.
+func (th *thread) takeWaited(late, least uint64) uint64 {
+	for {
+		told := th.waited.Load()
+		if late <= told || late-told < least {
+			return 0
+		}
+		if th.waited.CompareAndSwap(told, late) {
+			return late - told
+		}
+	}
+}

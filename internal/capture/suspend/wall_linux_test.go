@@ -1,0 +1,134 @@
+package suspend
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/candid-profiler/candid/internal/capture"
+)
+
+// wallSink adds up wall time by thread, and by the call that each sleeps in.
+type wallSink struct {
+	*counter
+	calls map[uint32]map[uint32]uint64 // by thread, then by Snapshot.Syscall
+	last  map[uint32]capture.Snapshot  // the last whole sample
+	again int
+	deaf  time.Time // until then it knows no sleep
+}
+
+func newWallSink() *wallSink {
+	s := &wallSink{counter: newCounter(), calls: map[uint32]map[uint32]uint64{}, last: map[uint32]capture.Snapshot{}}
+	s.look = func(snap *capture.Snapshot) {
+		s.add(snap, snap.Syscall)
+		s.last[snap.TID] = *snap
+	}
+	return s
+}
+
+func (s *wallSink) add(snap *capture.Snapshot, call uint32) {
+	if snap.State == capture.Running || snap.State == capture.Runnable {
+		call = 0
+	}
+	if s.calls[snap.TID] == nil {
+		s.calls[snap.TID] = map[uint32]uint64{}
+	}
+	s.calls[snap.TID][call] += snap.Weight
+}
+
+func (s *wallSink) Again(snap *capture.Snapshot) (taken, want bool) {
+	known := s.last[snap.TID]
+	if time.Now().Before(s.deaf) || known.Sleep == 0 || known.Sleep != snap.Sleep {
+		return false, true
+	}
+	s.again++
+	s.weight[snap.TID] += snap.Weight
+	s.add(snap, known.Syscall)
+	return true, false
+}
+
+func wallOptions(hz float64, pids ...int) capture.Options {
+	o := options(hz, pids...)
+	o.Events = []capture.Event{{Name: "wall", Kind: capture.Wall, Unit: "nanoseconds"}}
+	return o
+}
+
+// A thread among many that changes its place rarely is where it is, and all others'
+// time is told whole, also to a sink that forgets.
+func TestWallOfCrowd(t *testing.T) {
+	for _, deaf := range []bool{false, true} {
+		p := start(t, compile(t, "crowd"))
+		e := open(t, wallOptions(99, p.pid()))
+		ctx, stop := context.WithCancel(context.Background())
+		defer stop()
+		c, ended := newWallSink(), make(chan error, 1)
+		began := time.Now()
+		if deaf {
+			c.deaf = began.Add(time.Second)
+		}
+		go func() { ended <- e.Run(ctx, c) }()
+		time.Sleep(500 * time.Millisecond)
+		if _, err := io.WriteString(p.in.(io.Writer), "x"); err != nil {
+			t.Fatal(err)
+		}
+		p.line()
+		time.Sleep(4500 * time.Millisecond)
+		var naps, selects uint64
+		if _, err := fmt.Sscan(p.end(), &naps, &selects); err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		all, wanderers := time.Since(began), 0
+		for tid, calls := range c.calls {
+			slept := calls[unix.SYS_CLOCK_NANOSLEEP+1]
+			if slept == 0 {
+				if got := time.Duration(c.weight[tid]); got < all*8/10 || got > all {
+					t.Errorf("thread %d: %v of wall time in %v: %v", tid, got, all, calls)
+				}
+				continue
+			}
+			wanderers++
+			other := calls[unix.SYS_PSELECT6+1] + calls[selectCall+1]
+			t.Logf("deaf %v: napped %v, selected %v; truth %v, %v; %d samples, %d again", deaf, time.Duration(slept), time.Duration(other),
+				time.Duration(naps), time.Duration(selects), c.samples, c.again)
+			const most = 400e6 // of 5.6 s, on a busy machine
+			if d := int64(slept) - int64(naps); d < -most || d > most {
+				t.Errorf("it napped %v, not %v", time.Duration(naps), time.Duration(slept))
+			}
+			if d := int64(other) - int64(selects); d < -most || d > most {
+				t.Errorf("it was in select for %v, not %v", time.Duration(selects), time.Duration(other))
+			}
+		}
+		if wanderers != 1 || len(c.calls) < 1002 {
+			t.Errorf("%d threads napped of %d", wanderers, len(c.calls))
+		}
+		if !deaf && c.again < 1000 {
+			t.Errorf("%d sleeps were repeated", c.again)
+		}
+	}
+}
+
+// Threads in their thousands that do not run cost next to nothing.
+func TestIdleThreadsAreCheap(t *testing.T) {
+	p := start(t, compile(t, "crowd"))
+	e := open(t, wallOptions(20, p.pid()))
+	c := newWallSink()
+	record(t, e, c, time.Second) // attaches
+	before := c.samples
+	own := processCPU(t)
+	const d = 3 * time.Second
+	record(t, e, newWallSink(), d)
+	own = processCPU(t) - own
+	t.Logf("%d samples, then %v of CPU in %v for 1,001 threads", before, own, d)
+	// Most of it is for copying each thread's stack once.
+	if own > d*15/100 {
+		t.Errorf("%v of CPU in %v", own, d)
+	}
+}

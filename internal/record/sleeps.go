@@ -1,0 +1,46 @@
+package record
+
+import (
+	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// sleep is a sample of a thread that slept, kept because its sleep may go on.
+type sleep struct {
+	id  uint64 // capture.Snapshot.Sleep
+	out profile.Sample
+}
+
+// maxSleeps bounds how many sleeps are remembered.
+const maxSleeps = 1 << 17
+
+// sleeps is by thread number.
+type sleeps map[uint32]sleep
+
+// remember keeps a named sample in case that its sleep goes on.
+func (m sleeps) remember(snap *capture.Snapshot, out profile.Sample) {
+	if snap.Sleep == 0 {
+		return
+	}
+	if len(m) >= maxSleeps {
+		clear(m)
+	}
+	m[snap.TID] = sleep{snap.Sleep, out}
+}
+
+// Again implements capture.Repeater.
+func (s *session) Again(snap *capture.Snapshot) (taken, want bool) {
+	known, ok := s.sleeps[snap.TID]
+	if !ok || known.id != snap.Sleep {
+		return false, true
+	}
+	out := known.out
+	out.Weight, out.Event, out.State = snap.Weight, snap.Event, states[snap.State]
+	if out.Time = 0; snap.Time > s.start {
+		out.Time = snap.Time - s.start
+	}
+	s.add(out)
+	// Where a stack was broken, code that was not known may be known by now.
+	return true, out.End > walk.EndTruncated
+}
