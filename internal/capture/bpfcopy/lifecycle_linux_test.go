@@ -67,9 +67,9 @@ func TestThreadsAgainstTheKernelsAccount(t *testing.T) {
 			for tid, end := range after {
 				cpu := float64(end - before[tid])
 				got := float64(r.weight[uint32(tid)])
-				// Three deviations of counting, and the microseconds around the
-				// recording.
-				limit := 3*math.Sqrt(cpu*1e6) + 5e6
+				// Four deviations of counting, which chance exceeds once in 2,000 runs of
+				// this test, and the milliseconds around the recording.
+				limit := 4*math.Sqrt(cpu*1e6) + 5e6
 				t.Logf("thread %d: %.1f ms sampled, %.1f ms accounted, %d samples", tid, got/1e6, cpu/1e6, r.byTID[uint32(tid)])
 				if math.Abs(got-cpu) > limit {
 					t.Errorf("thread %d: %.1f ms sampled, %.1f ms accounted, limit %.1f", tid, got/1e6, cpu/1e6, limit/1e6)
@@ -104,7 +104,7 @@ func TestThreadsThatLiveThreeMilliseconds(t *testing.T) {
 		}
 	}
 	share := float64(short) / float64(total)
-	limit := 3 * math.Sqrt(0.25/float64(r.samples))
+	limit := 4 * math.Sqrt(0.25/float64(r.samples))
 	t.Logf("%d samples, share of the short threads %.3f ± %.3f", r.samples, share, limit)
 	if r.samples < 10 || math.Abs(share-0.5) > limit+0.03 {
 		t.Errorf("short threads have %.3f of %d samples, want half ± %.3f", share, r.samples, limit+0.03)

@@ -194,7 +194,8 @@ func TestEveryEngine(t *testing.T) {
 			for tid, end := range after {
 				cpu := float64(end - before[tid])
 				got := float64(r.weight[tid])
-				limit := 3.5*math.Sqrt(cpu*1e6) + 10e6
+				// A dozen comparisons each time: 4.5 standard deviations come once in some 10,000 runs.
+				limit := 4.5*math.Sqrt(cpu*1e6) + 10e6
 				t.Logf("thread %d: %.1f ms sampled, %.1f ms accounted", tid, got/1e6, cpu/1e6)
 				if math.Abs(got-cpu) > limit {
 					t.Errorf("thread %d: %.1f ms sampled, %.1f ms accounted, limit %.1f", tid, got/1e6, cpu/1e6, limit/1e6)
