@@ -80,7 +80,7 @@ func (b *bench) cost() {
 
 	candid := func(name string, hz float64, flags ...string) tool {
 		return tool{name, hz, func(pid int) (func(), error) {
-			args := append([]string{"record", "-q", "--force", "-p", fmt.Sprint(pid), "-F", fmt.Sprint(hz), "-o", filepath.Join(b.work, "cost.pb.gz")}, flags...)
+			args := append([]string{"record", "-q", "--force", "-p", fmt.Sprint(pid), "-F", fmt.Sprint(hz), "-o", filepath.Join(b.work, "cost.jfr")}, flags...)
 			return run(exec.Command(b.candid, args...))
 		}}
 	}

@@ -73,7 +73,7 @@ type summary struct {
 func (b *bench) launch(candid []string, program ...string) (*recording, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	file := filepath.Join(b.work, fmt.Sprintf("r%d.pb.gz", time.Now().UnixNano()))
+	file := filepath.Join(b.work, fmt.Sprintf("r%d.jfr", time.Now().UnixNano()))
 	defer os.Remove(file)
 	outFile := file + ".out"
 	defer os.Remove(outFile)
@@ -99,7 +99,7 @@ func (b *bench) launch(candid []string, program ...string) (*recording, error) {
 
 // attach records a running process for some time.
 func (b *bench) attachTo(pid int, d time.Duration, candid ...string) (*recording, error) {
-	file := filepath.Join(b.work, fmt.Sprintf("r%d.pb.gz", time.Now().UnixNano()))
+	file := filepath.Join(b.work, fmt.Sprintf("r%d.jfr", time.Now().UnixNano()))
 	defer os.Remove(file)
 	args := append([]string{"record", "-q", "--json", "-o", file, "-d", d.String(), "-p", fmt.Sprint(pid)}, candid...)
 	cmd := exec.Command(b.candid, args...)
