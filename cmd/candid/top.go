@@ -31,6 +31,8 @@ type topFlags struct {
 	once     bool
 	json     bool
 	rows     int
+	output   string
+	noFlags  bool
 }
 
 // onceDuration is how long --once samples unless it is told.
@@ -39,7 +41,7 @@ const onceDuration = 2 * time.Second
 func newTop() *cobra.Command {
 	var f topFlags
 	cmd := &cobra.Command{
-		Use:   "top [-p PID | -a]",
+		Use:   "top [-p PID | -a | -- COMMAND ARG...]",
 		Short: "Show live where the time goes, in the terminal",
 		Long: `Show the methods and threads that use a running process's time, live: self and
 total of the last seconds and since the start, with sorting, a filter, callers,
@@ -48,6 +50,12 @@ and a view that can be frozen. Press ? for the keys, q to quit.
 The targets are not stopped, changed or prepared. Memory is bounded however long
 candid looks on. When the target ends the last table stays until q is pressed.
 
+A program that candid launches has neither the terminal nor input, and what it
+prints is discarded, or added to the file that --output names. If it still runs
+when you have seen enough it is asked to end (SIGTERM), and candid waits for that.
+The exit code is the program's own if it ended by itself. To watch a program that
+needs the terminal start it elsewhere and use -p.
+
 With --once nothing is drawn: candid samples for -d, prints one table and exits.
 The JSON has the schema ` + live.Schema + `: event, all, quality, lost; methods, each
 with self and total; threads, each with its hottest method. Fields may be added,
@@ -55,13 +63,14 @@ none changes its meaning.`,
 		Example: `  candid top -p 1234                          watch a process
   candid top -a                               watch the whole machine
   candid top -p 1234 -e wall                  also threads that wait
+  candid top --output app.log -- java -jar app.jar
   candid top -p 1234 --once                   one table of the next two seconds
   candid top -p 1234 --once -d 10s --json | jq -r '.methods[0].name'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usage("top looks at what runs already: give -p PID; 'candid record -- %s' launches a program", args[0])
+			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
+				return usage("unexpected argument %q: put the program to launch after '--', a process id after -p", args[0])
 			}
-			return runTop(cmd, &f)
+			return runTop(cmd, &f, args)
 		},
 	}
 	fl := cmd.Flags()
@@ -76,12 +85,14 @@ none changes its meaning.`,
 	fl.BoolVar(&f.once, "once", false, "print one table and exit")
 	fl.BoolVar(&f.json, "json", false, "print JSON; with --once")
 	fl.IntVar(&f.rows, "rows", 20, "`N` methods and threads at most; with --once, not for JSON")
+	fl.StringVar(&f.output, "output", "", "add what a launched program prints to this `FILE`")
+	fl.BoolVar(&f.noFlags, "no-jvm-flags", false, "launch java with just the arguments given")
 	return cmd
 }
 
-func (f *topFlags) options(cmd *cobra.Command) (record.Options, error) {
+func (f *topFlags) options(cmd *cobra.Command, command []string) (record.Options, error) {
 	o := record.Options{
-		All: f.all, Children: f.children, Duration: f.duration, Hz: f.freq,
+		All: f.all, Command: command, NoJVMFlags: f.noFlags, Children: f.children, Duration: f.duration, Hz: f.freq,
 		Events: []string{f.event}, Engine: f.engine, Version: version(),
 	}
 	for _, p := range f.pids {
@@ -92,8 +103,10 @@ func (f *topFlags) options(cmd *cobra.Command) (record.Options, error) {
 		o.PIDs = append(o.PIDs, pid)
 	}
 	switch {
-	case len(o.PIDs) == 0 && !o.All:
-		return o, usage("nothing to look at: give -p PID, or -a for the whole machine")
+	case len(o.PIDs) == 0 && !o.All && len(command) == 0:
+		return o, usage("nothing to look at: give -p PID, -a for the whole machine, or -- COMMAND to launch")
+	case f.output != "" && len(command) == 0:
+		return o, usage("--output is for what a launched program prints: give -- COMMAND too")
 	case cmd.Flags().Changed("duration") && f.duration <= 0:
 		return o, usage("duration %v is not above 0", f.duration)
 	case f.json && !f.once:
@@ -107,18 +120,31 @@ func (f *topFlags) options(cmd *cobra.Command) (record.Options, error) {
 	return o, recordFailure(o.Check())
 }
 
-func runTop(cmd *cobra.Command, f *topFlags) error {
-	o, err := f.options(cmd)
+func runTop(cmd *cobra.Command, f *topFlags, command []string) error {
+	o, err := f.options(cmd, command)
 	if err != nil {
 		return err
 	}
-	if f.once {
-		return f.runOnce(cmd, o)
-	}
-	if why := notDrawable(); why != "" {
+	if why := notDrawable(); why != "" && !f.once {
 		return usage("%s; 'candid top --once' prints one table instead", why)
 	}
-	return watch(cmd.Context(), o)
+	say := func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), "candid: "+line) }
+	if len(command) > 0 {
+		if o.Output, err = f.openOutput(); err != nil {
+			return launchFailure(true, err)
+		}
+		defer o.Output.Close()
+		if f.output == "" {
+			say("what the program prints is discarded; --output FILE keeps it")
+		}
+	}
+	var end ending
+	if f.once {
+		end, err = f.runOnce(cmd, o, say)
+	} else {
+		end, err = watch(cmd.Context(), o)
+	}
+	return endProgram(&o, end, err, say)
 }
 
 // notDrawable says why there can be no live table, "" if there can.
@@ -133,14 +159,14 @@ func notDrawable() string {
 }
 
 // runOnce samples for a while and prints one table.
-func (f *topFlags) runOnce(cmd *cobra.Command, o record.Options) error {
+func (f *topFlags) runOnce(cmd *cobra.Command, o record.Options, say func(string)) (end ending, err error) {
 	model := live.New()
 	o.Live = model
-	o.Log = func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), "candid: "+line) }
+	o.Log = say
 	ctx, signals := interruptible(cmd.Context(), false, func() {})
 	defer signals.stop()
-	if _, err := record.Run(ctx, o); err != nil {
-		return recordFailure(err)
+	if end.res, end.err = record.Run(ctx, o); end.err != nil {
+		return end, recordFailure(end.err)
 	}
 	t := model.Table(live.Query{Window: live.MaxWindow, Threads: true})
 	if t.Since.Count.Samples == 0 {
@@ -148,17 +174,17 @@ func (f *topFlags) runOnce(cmd *cobra.Command, o record.Options) error {
 		if !t.CPUTime() {
 			why = "nothing of " + f.event + " happened in the target while it was looked at"
 		}
-		return &codedError{exitNoSamples, errors.New("no samples: " + why)}
+		return end, &codedError{exitNoSamples, errors.New("no samples: " + why)}
 	}
 	if f.json {
 		enc := json.NewEncoder(cmd.OutOrStdout())
 		enc.SetIndent("", "  ")
 		enc.SetEscapeHTML(false)
-		return failed(enc.Encode(t.Report(version())))
+		return end, failed(enc.Encode(t.Report(version())))
 	}
 	style := screen.Style{Rows: f.rows, Whole: f.all}
 	style.Width, style.Color = report.Terminal(os.Stdout)
-	return failed(screen.Once(cmd.OutOrStdout(), t, style))
+	return end, failed(screen.Once(cmd.OutOrStdout(), t, style))
 }
 
 // beginning is a model that tells when sampling begins.
@@ -174,7 +200,7 @@ func (b beginning) Begin(x record.Begun) {
 
 // watch draws the live table until the user has seen enough. What keeps candid
 // from sampling is told before anything is drawn.
-func watch(parent context.Context, o record.Options) error {
+func watch(parent context.Context, o record.Options) (end ending, err error) {
 	if parent == nil {
 		parent = context.Background()
 	}
@@ -187,22 +213,27 @@ func watch(parent context.Context, o record.Options) error {
 	stop := make(chan os.Signal, 4)
 	signal.Notify(stop, stopSignals...)
 	defer signal.Stop(stop)
-	ended := make(chan error, 1)
-	go func() { ended <- guarded(func() error { _, err := record.Run(ctx, o); return err }) }()
+	ended := make(chan ending, 1)
+	go func() {
+		var out ending
+		out.err = guarded(func() (err error) { out.res, err = record.Run(ctx, o); return err })
+		ended <- out
+	}()
 	select {
 	case <-start.begun:
-	case err := <-ended:
-		return recordFailure(err)
+	case end = <-ended:
+		return end, recordFailure(end.err)
 	case <-stop:
 		cancel()
-		return recordFailure(<-ended)
+		end = <-ended
+		return end, recordFailure(end.err)
 	}
 	program := screen.New(screen.Options{Model: model, Whole: o.All, State: threadState}).Program()
-	last := make(chan error, 1)
+	last := make(chan ending, 1)
 	go func() {
-		err := <-ended
-		program.Send(screen.Ended{Err: err, Over: o.Duration > 0 && model.Table(live.Query{}).Elapsed >= o.Duration})
-		last <- err
+		out := <-ended
+		program.Send(screen.Ended{Err: out.err, Over: o.Duration > 0 && model.Table(live.Query{}).Elapsed >= o.Duration})
+		last <- out
 	}()
 	signalled := make(chan struct{})
 	go func() {
@@ -210,18 +241,18 @@ func watch(parent context.Context, o record.Options) error {
 		close(signalled)
 		program.Quit()
 	}()
-	_, err := program.Run()
+	_, err = program.Run()
 	cancel()
-	sampling := <-last
+	end = <-last
 	select {
 	case <-signalled:
 		err = nil // the terminal may have gone first
 	default:
 	}
 	if err != nil {
-		return failed(fmt.Errorf("draw on the terminal: %w; 'candid top --once' prints one table instead", err))
+		return end, failed(fmt.Errorf("draw on the terminal: %w; 'candid top --once' prints one table instead", err))
 	}
-	return recordFailure(sampling)
+	return end, recordFailure(end.err)
 }
 
 // guarded makes a fault an error: a terminal that is drawn on has to be given

@@ -135,7 +135,7 @@ func (d *drawn) ends(code int) {
 	if left := d.screen.changed(); len(left) > 0 {
 		d.t.Errorf("of the terminal's modes are left: %v", left)
 	}
-	if errs := d.errs.String(); code == exitOK && errs != "" {
+	if errs := strings.ReplaceAll(d.errs.String(), "candid: "+waitingFor+"\n", ""); code == exitOK && errs != "" {
 		d.t.Errorf("it says %s", errs)
 	}
 }
@@ -283,7 +283,7 @@ func TestTopRefusals(t *testing.T) {
 		{[]string{"top"}, exitUsage, []string{"-p", "-a"}},
 		{[]string{"top", "-p", "x"}, exitUsage, []string{`"x"`}},
 		{[]string{"top", "-p", "1", "--json"}, exitUsage, []string{"--once"}},
-		{[]string{"top", "-p", "1", "--", "sleep", "1"}, exitUsage, []string{"-p PID", "candid record -- sleep"}},
+		{[]string{"top", "-p", "1", "sleep", "1"}, exitUsage, []string{`"sleep"`, "after '--'"}},
 		{[]string{"top", "-p", itoa(os.Getpid())}, exitUsage, []string{"terminal", "--once"}},
 		{[]string{"top", "-p", itoa(os.Getpid()), "-F", "0"}, exitUsage, []string{"frequency"}},
 		{[]string{"top", "-p", itoa(os.Getpid()), "-d", "0s"}, exitUsage, []string{"duration"}},

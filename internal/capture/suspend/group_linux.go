@@ -21,15 +21,24 @@ type group struct {
 	rest   uint64 // what all others have: quiet ones, and those that ended
 	left   int    // how many of quiet have to be looked at before rest says that none has run
 	still  int64  // ns, until when surely none has run
+	asked  int64  // ns, when settle asked last
+	cost   int64  // ns that it takes
+	ask    bool   // it is time to ask
+	sure   bool   // what settle said last
 }
 
-// fewQuiet is from how many threads on their process's CPU time is asked for.
-const fewQuiet = 64
+const (
+	// fewQuiet is from how many threads on their process's CPU time is asked for.
+	fewQuiet = 64
+	// settleShare is the part of a CPU that asking may take.
+	settleShare = 0.01
+)
 
 // beginRound is to be called before the lively threads are looked at.
-func (g *group) beginRound() {
+func (g *group) beginRound(now int64) {
 	g.begin, g.ours, g.vague = 0, 0, false
-	if g.lively = g.threads > len(g.quiet); g.lively && len(g.quiet) >= fewQuiet {
+	g.ask = len(g.quiet) >= fewQuiet && now-g.asked >= int64(float64(g.cost)/settleShare)
+	if g.lively = g.threads > len(g.quiet); g.lively && g.ask {
 		g.begin = cpuClock(g.proc.pid)
 	}
 }
@@ -43,13 +52,16 @@ func (g *group) met(sl *sleeper) {
 	g.ours += sl.seen.run
 }
 
-// settle says, after the lively threads were looked at, whether all quiet ones have
-// slept on until now.
+// settle says, after the lively threads were looked at, whether all quiet ones had
+// slept on when that was asked last.
 func (g *group) settle(now int64) bool {
-	if len(g.quiet) < fewQuiet || g.vague {
-		return false
+	if !g.ask || g.vague {
+		return g.sure
 	}
+	g.sure = false
+	begin := clock()
 	total := cpuClock(g.proc.pid)
+	g.asked, g.cost = now, clock()-begin
 	if g.lively && total != g.begin {
 		return false // something ran meanwhile
 	}
@@ -59,7 +71,7 @@ func (g *group) settle(now int64) bool {
 	if g.left > 0 {
 		return false
 	}
-	g.still = now
+	g.still, g.sure = now, true
 	return true
 }
 

@@ -38,6 +38,15 @@ func (e *Engine) look(now int64) {
 		}
 		if since >= max(listEvery, listShare*int64(len(p.threads))) || uint64(st.Nlink) != p.links && since >= listAtMost {
 			p.links = uint64(st.Nlink)
+			if len(p.threads) >= fewQuiet {
+				// Where nothing has run, nothing was begun either.
+				ran := cpuClock(p.pid)
+				if ran == p.ranThen && ran != 0 && !p.gone {
+					p.listed = now
+					continue
+				}
+				p.ranThen = ran
+			}
 			e.list1(p, now)
 		}
 	}

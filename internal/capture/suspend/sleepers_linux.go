@@ -214,7 +214,7 @@ func (l *looker) round(now, since int64) {
 	l.open()
 	l.crowded = false
 	for _, g := range l.groups {
-		g.beginRound()
+		g.beginRound(now)
 	}
 	begin, n := threadClock(), len(l.lively)
 	lively := l.lively[:0]

@@ -64,7 +64,8 @@ type process struct {
 	list       int // the same, to be listed; of whoever holds Engine.mu
 	stat       int // /proc/PID/stat
 	links      uint64
-	listed     int64 // ns
+	listed     int64  // ns
+	ranThen    uint64 // CPU time before it was listed, ns; 0: not asked for
 	started    uint64
 	startCode  uint64
 	startStack uint64
