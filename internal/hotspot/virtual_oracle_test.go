@@ -56,7 +56,7 @@ func runVirtualOracle(t *testing.T, major int, flags string, steps int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tid := threadNamed(t, p, "ForkJoi*")
+	tid := carrier(t, vm)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	tr := trace(t, tid)
