@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -37,30 +38,8 @@ func TestView(t *testing.T) {
 		t.Errorf("without the token: %s, %s", res.Status, body)
 	}
 
-	var want report.Report
-	if err := json.Unmarshal([]byte(ok(t, "report", file, "--json").out), &want); err != nil {
-		t.Fatal(err)
-	}
 	b := chromium.Open(t, 1280, 800)
-	b.Show(url+"#tab=methods", "document.documentElement?.dataset.ready")
-	var got []struct {
-		Name, Module                      string
-		Self, Total, SelfSamples, Samples uint64
-	}
-	b.Eval("candid.methods()", &got)
-	methods := map[string]report.Method{}
-	for _, m := range want.Methods {
-		methods[m.Name+"\x00"+m.Module] = m
-	}
-	if len(got) != len(methods) || len(got) == 0 {
-		t.Errorf("the page has %d methods, the report %d", len(got), len(methods))
-	}
-	for _, m := range got {
-		w := methods[m.Name+"\x00"+m.Module]
-		if m.Self != w.Self.Weight || m.Total != w.Total.Weight || m.SelfSamples != w.Self.Samples || m.Samples != w.Total.Samples {
-			t.Errorf("the page has %+v, the report %+v", m, w)
-		}
-	}
+	sameAsReport(t, b, url, file, "#tab=methods")
 	for _, r := range b.Requests {
 		if !strings.HasPrefix(r, url) && r != "about:blank" {
 			t.Errorf("the page asked for %s", r)
@@ -78,6 +57,51 @@ func TestView(t *testing.T) {
 	}
 	if _, err := http.Get(url); err == nil {
 		t.Error("the page is still there")
+	}
+}
+
+// sameAsReport compares every row of the page's method list with the report's.
+func sameAsReport(t *testing.T, b *chromium.Browser, url, file, hash string, filter ...string) {
+	t.Helper()
+	var want report.Report
+	if err := json.Unmarshal([]byte(ok(t, append([]string{"report", file, "--json"}, filter...)...).out), &want); err != nil {
+		t.Fatal(err)
+	}
+	b.Show(url+hash, "document.documentElement?.dataset.ready")
+	var got []struct {
+		Name, Module                      string
+		Self, Total, SelfSamples, Samples uint64
+	}
+	b.Eval("candid.methods()", &got)
+	methods := map[string]report.Method{}
+	for _, m := range want.Methods {
+		methods[m.Name+"\x00"+m.Module] = m
+	}
+	if len(got) != len(methods) || len(got) == 0 {
+		t.Errorf("%v: the page has %d methods, the report %d", filter, len(got), len(methods))
+	}
+	for _, m := range got {
+		w := methods[m.Name+"\x00"+m.Module]
+		if m.Self != w.Self.Weight || m.Total != w.Total.Weight || m.SelfSamples != w.Self.Samples || m.Samples != w.Total.Samples {
+			t.Errorf("%v: the page has %+v, the report %+v", filter, m, w)
+		}
+	}
+}
+
+// TestViewTime looks at a stretch of time of a recording that keeps times, and at
+// one thread of it.
+func TestViewTime(t *testing.T) {
+	launcher, classes := java(t)
+	file := filepath.Join(t.TempDir(), "chain.jfr")
+	ok(t, "record", "-q", "-F", "997", "-o", file, "--", launcher, "-cp", classes, "Chain", "2")
+	v := start(t, exec.Command(binary, "view", file))
+	url := v.line(t)
+	b := chromium.Open(t, 1280, 800)
+	sameAsReport(t, b, url, file, "")
+	sameAsReport(t, b, url, file, "#from=500000000&to=1300000000&tab=timeline", "--from", "500ms", "--to", "1300ms")
+	sameAsReport(t, b, url, file, "#from=500000000&focus=f3%24&tab=tree", "--from", "500ms", "--focus", "f3$")
+	if len(b.Errors) > 0 {
+		t.Errorf("the page complained: %s", b.Errors)
 	}
 }
 
