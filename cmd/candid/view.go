@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/candid-profiler/candid/internal/format"
+	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/view"
 )
 
@@ -16,13 +17,15 @@ func newView() *cobra.Command {
 	var (
 		port int
 		open bool
+		diff bool
 	)
 	cmd := &cobra.Command{
 		Use:   "view FILE...",
 		Short: "Look at profiles in a browser",
 		Long: `Look at profiles in a browser: flame graph, call tree, methods, callers, threads
 over time, and how far all of it can be trusted. Every view shows what the filters
-leave: a stretch of time, threads, states, methods.
+leave: a stretch of time, threads, states, methods. With --diff two files are one page
+that shows what changed, also what has vanished.
 
 The page is served to this machine only, at an address with a random token that is
 printed. It is in this program whole and asks for nothing from elsewhere. Ctrl-C ends it.
@@ -31,7 +34,8 @@ FILE is a profile in a format that candid reads:
 ` + format.HelpRead(),
 		Example: `  candid view app.jfr                   prints where the page is
   candid view app.jfr --open            opens it in the browser
-  candid view before.jfr after.jfr      two to switch between`,
+  candid view a.jfr b.jfr               two to switch between
+  candid view --diff before.jfr after.jfr`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usage("give a file to look at")
@@ -39,15 +43,29 @@ FILE is a profile in a format that candid reads:
 			if port < 0 || port > 65535 {
 				return usage("--port %d is no port", port)
 			}
-			var recordings []*view.Recording
+			if diff && len(args) != 2 {
+				return usage("--diff compares two files, not %d", len(args))
+			}
+			var profiles []*profile.Profile
 			for _, file := range args {
 				p, err := format.Read(file)
 				if err != nil {
 					return failed(err)
 				}
-				r, err := view.Open(file, p)
+				profiles = append(profiles, p)
+			}
+			if diff {
+				r, err := view.OpenPair(args[0]+" → "+args[1], profiles[0], profiles[1])
 				if err != nil {
-					return failed(fmt.Errorf("view %s: %w", file, err))
+					return failed(fmt.Errorf("compare %s and %s: %w", args[0], args[1], err))
+				}
+				return serve(cmd, port, open, r)
+			}
+			var recordings []*view.Recording
+			for i, p := range profiles {
+				r, err := view.Open(args[i], p)
+				if err != nil {
+					return failed(fmt.Errorf("view %s: %w", args[i], err))
 				}
 				recordings = append(recordings, r)
 			}
@@ -57,6 +75,7 @@ FILE is a profile in a format that candid reads:
 	fl := cmd.Flags()
 	fl.SortFlags = false
 	fl.IntVar(&port, "port", 0, fmt.Sprintf("`PORT` on 127.0.0.1 (default the next free one from %d on)", view.FirstPort))
+	fl.BoolVar(&diff, "diff", false, "compare two files: what went up and down, as shares of each")
 	fl.BoolVar(&open, "open", false, "open the page in the browser")
 	return cmd
 }

@@ -109,6 +109,7 @@ func TestViewRefusals(t *testing.T) {
 	file := recorded(t)
 	candid(t, "view").refused(t, exitUsage, "file")
 	candid(t, "view", "/nonexistent.pb.gz").refused(t, exitFailed, "/nonexistent.pb.gz")
+	candid(t, "view", "--diff", file).refused(t, exitUsage, "--diff", "two")
 	candid(t, "view", "--port", "99999", file).refused(t, exitUsage, "99999")
 	first := start(t, exec.Command(binary, "view", file))
 	url := first.line(t)

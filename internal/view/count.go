@@ -65,6 +65,7 @@ func (r *Recording) Count(ctx context.Context, q *Query) (*Counts, error) {
 		}()
 	}
 	wg.Wait()
+	defer r.keep(parts)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -74,6 +75,13 @@ func (r *Recording) Count(ctx context.Context, q *Query) (*Counts, error) {
 	}
 	out := r.finish(sum, q)
 	if !q.ByThread {
+		ends := 0
+		for i := range sum.places {
+			if sum.places[i].Samples > 0 {
+				ends++
+			}
+		}
+		out.Cells = make([]Cell, 0, ends)
 		for place, n := range sum.places {
 			if n.Samples > 0 {
 				out.Cells = append(out.Cells, Cell{Place: uint32(place), Count: n})
@@ -84,10 +92,36 @@ func (r *Recording) Count(ctx context.Context, q *Query) (*Counts, error) {
 	return out, r.split(ctx, out, &c)
 }
 
+// newPartial gives an empty one, mostly one that was used before: while a stretch
+// of time is drawn, the memory of new ones costs more than the adding up.
 func (r *Recording) newPartial() *partial {
+	r.mu.Lock()
+	var p *partial
+	if n := len(r.spare); n > 0 {
+		p, r.spare = r.spare[n-1], r.spare[:n-1]
+	}
+	r.mu.Unlock()
+	if p != nil {
+		clear(p.places)
+		clear(p.states)
+		p.threads = make([]profile.Count, len(r.p.Threads)) // the last ones were given away
+		p.ends = [len(p.ends)]uint64{}
+		return p
+	}
 	return &partial{
 		places: make([]profile.Count, len(r.parent)), threads: make([]profile.Count, len(r.p.Threads)),
 		states: make([]profile.Count, profile.NumStates*r.calls()),
+	}
+}
+
+// keep takes back partials that are not needed any more.
+func (r *Recording) keep(parts []*partial) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range parts {
+		if len(r.spare) < 2*runtime.GOMAXPROCS(0) {
+			r.spare = append(r.spare, p)
+		}
 	}
 }
 
@@ -131,8 +165,12 @@ func (p *partial) merge(o *partial) {
 // finish puts together all but the cells.
 func (r *Recording) finish(p *partial, q *Query) *Counts {
 	out := &Counts{Threads: p.threads}
-	if q.Event < len(r.all) {
-		out.All = r.all[q.Event]
+	all := r.all
+	if q.Side != Both {
+		all = r.sides[q.Side-Before]
+	}
+	if q.Event < len(all) {
+		out.All = all[q.Event]
 	}
 	for _, t := range p.threads {
 		out.Chosen.Add(t)

@@ -296,6 +296,12 @@ func TestPageTrees(t *testing.T) {
 	b.quiet()
 }
 
+// quoted is a text as a script has it.
+func quoted(s string) string {
+	raw, _ := json.Marshal(s)
+	return string(raw)
+}
+
 func grouped(n uint64) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {

@@ -25,7 +25,18 @@ type Query struct {
 	Focus    []*regexp.Regexp // each must match a function of a stack
 	Ignore   []*regexp.Regexp // none may
 	ByThread bool             // keep threads apart in the cells
+	Side     Side             // of two recordings that are compared
 }
+
+// Side is one of two recordings that are compared.
+type Side uint8
+
+// The sides.
+const (
+	Both Side = iota
+	Before
+	After
+)
 
 // What a query may hold at most: the page never has more, and each costs time.
 const (
@@ -85,6 +96,15 @@ func (r *Recording) query(v url.Values) (Query, error) {
 		return q, err
 	}
 	q.ByThread = v.Get("split") == "1"
+	switch side := v.Get("side"); {
+	case side == "":
+	case side == "before" && r.pair:
+		q.Side = Before
+	case side == "after" && r.pair:
+		q.Side = After
+	default:
+		return q, fmt.Errorf("%w: there is no side %q", ErrQuery, side)
+	}
 	return q, nil
 }
 
@@ -198,15 +218,28 @@ func (r *Recording) matching(re *regexp.Regexp) []bool {
 
 // chosen is a Query made ready for one recording.
 type chosen struct {
-	q    *Query
-	keep []bool // by place; nil for all
+	q           *Query
+	keep        []bool // by place; nil for all
+	first, last uint32 // threads of the side
 }
 
-func (r *Recording) choose(q *Query) chosen { return chosen{q, r.wanted(q)} }
+func (r *Recording) choose(q *Query) chosen {
+	c := chosen{q: q, keep: r.wanted(q), last: ^uint32(0)}
+	switch q.Side {
+	case Before:
+		c.last = r.second - 1 // there are none if that is no thread
+		if r.second == 0 {
+			c.first, c.last = 1, 0
+		}
+	case After:
+		c.first = r.second
+	}
+	return c
+}
 
 // takes says whether a sample that ends at a place is chosen; its time is not
 // looked at.
 func (c *chosen) takes(s *profile.Sample, at uint32) bool {
-	return int(s.Event) == c.q.Event && c.q.States.Has(s.State) &&
+	return int(s.Event) == c.q.Event && c.q.States.Has(s.State) && s.Thread >= c.first && s.Thread <= c.last &&
 		(c.q.Threads == nil || c.q.Threads[s.Thread]) && (c.keep == nil || c.keep[at])
 }

@@ -27,11 +27,18 @@ type Recording struct {
 	byThread []uint32 // samples, thread by thread
 	first    []uint32 // by thread: where its samples begin there, and one more
 	// By event.
-	all   []profile.Count
+	all []profile.Count
+	// Of two that are compared: whether it is that, the first thread of the second,
+	// and what each has of each event.
+	pair   bool
+	second uint32
+	sides  [2][]profile.Count
+
 	timed bool   // samples know when they were taken
 	end   uint64 // ns since the beginning: after all samples, at least the duration
 
 	mu      sync.Mutex
+	spare   []*partial
 	matches map[string][]bool // by expression: places whose stack holds a match
 	tried   []string          // its keys, the oldest first
 }

@@ -17,6 +17,7 @@ type treeHead struct {
 	Kinds  []string    `json:"threadKinds"` // by thread, "" if not known
 	Kernel []float64   `json:"kernelCPU"`   // by thread, ns; 0 if not known
 	Sums   []countJSON `json:"sums"`        // by event
+	Pair   bool        `json:"pair"`        // two that are compared
 }
 
 type countJSON struct {
@@ -28,7 +29,7 @@ type countJSON struct {
 func (r *Recording) treeMessage() ([]byte, error) {
 	p, t := r.p, r.tree
 	header, funcs := flame.NewHeader(p, t, r.title(), "none")
-	head := treeHead{Header: header, Name: flame.Visible(r.name), Timed: r.timed, End: r.end, States: profile.StateNames()}
+	head := treeHead{Header: header, Name: flame.Visible(r.name), Timed: r.timed, End: r.end, States: profile.StateNames(), Pair: r.pair}
 	for i := range p.Threads {
 		head.Kinds = append(head.Kinds, flame.Visible(p.Threads[i].Kind))
 		head.Kernel = append(head.Kernel, float64(p.Threads[i].KernelCPU))

@@ -30,7 +30,7 @@ function wide(n: number): Scene {
   const tree = fromDepth(depth, sym);
   return {
     tree, layout: layout(tree, total), kind: Uint8Array.of(6), shade: shades(["a.B.c"]), names: [parse("a.B.c", true)], rootName: "all",
-    guessed: new Uint8Array(n + 1), groups: 1, match: null, theme: LIGHT, charWidth: 7, zoomed: 0, selected: -1, hovered: -1,
+    guessed: new Uint8Array(n + 1), groups: 1, match: null, change: null, theme: LIGHT, charWidth: 7, zoomed: 0, selected: -1, hovered: -1,
   };
 }
 

@@ -21,13 +21,18 @@ export interface Theme {
   readonly root: string;
   readonly hatch: string;
   readonly focus: string;
+  readonly change: readonly string[]; // from all gone over the same to all new, CHANGES of them
   // The same as pixels, 0xAABBGGRR.
   readonly fillPixel: Uint32Array; // [kind * SHADES + shade]
   readonly fadedPixel: Uint32Array; // [kind]
   readonly backgroundPixel: number;
   readonly rootPixel: number;
   readonly matchPixel: number;
+  readonly changePixel: Uint32Array;
 }
+
+// CHANGES is how many steps there are from what is gone to what is new.
+export const CHANGES = 21;
 
 type HSL = readonly [h: number, s: number, l: number];
 
@@ -77,12 +82,20 @@ export function mix(a: number, b: number, t: number): number {
   return out >>> 0;
 }
 
-type Plain = Omit<Theme, "fill" | "faded" | "fillPixel" | "fadedPixel" | "backgroundPixel" | "rootPixel" | "matchPixel">;
+type Plain = Omit<Theme, "change" | "changePixel" | "fill" | "faded" | "fillPixel" | "fadedPixel" | "backgroundPixel" | "rootPixel" | "matchPixel">;
 
 function theme(plain: Plain, kinds: readonly HSL[], fade: (c: HSL) => HSL): Theme {
   const steps = [-2.5, 0, 2.5];
+  // Less is blue and more is orange, which all eyes tell apart; the same is grey.
+  const changes = Array.from({ length: CHANGES }, (_, i): HSL => {
+    const d = (2 * i) / (CHANGES - 1) - 1;
+    const l = plain.name === "light" ? 90 - 22 * Math.abs(d) : 24 + 12 * Math.abs(d);
+    return [d < 0 ? 214 : 26, 80 * Math.sqrt(Math.abs(d)), l];
+  });
   return {
     ...plain,
+    change: changes.map((c) => css(c)),
+    changePixel: Uint32Array.from(changes, (c) => pixel(c)),
     fill: kinds.map((c) => steps.map((s) => css(c, s))),
     faded: kinds.map((c) => css(fade(c))),
     fillPixel: Uint32Array.from(kinds.flatMap((c) => steps.map((s) => pixel(c, s)))),

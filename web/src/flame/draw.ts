@@ -28,6 +28,7 @@ export interface Scene {
   readonly guessed: Uint8Array; // by node of the unsplit tree: share that is heuristic, 0 to 255
   readonly groups: number; // symbols from here on are roots of groups
   readonly match: Match | null;
+  readonly change: Uint8Array | null; // by node: step of the theme's changes; null: nothing is compared
   readonly theme: Theme;
   readonly charWidth: number;
   readonly zoomed: number; // the node that the view shows
@@ -118,7 +119,7 @@ export function draw(c: Canvas, s: Scene, v: View, hatch: string | CanvasPattern
         const w = Math.min(v.width, right) - x;
         let ink = INK;
         if (match) ink = sym >= 0 && match.symbols[sym] ? MATCHED : FADED;
-        put(colourOf(s, sym, ink), x, y, w > 3 ? w - 1 : w > 1.5 ? w - 0.5 : w);
+        put(colourOf(s, i, sym, ink), x, y, w > 3 ? w - 1 : w > 1.5 ? w - 0.5 : w);
         if (w > minText) texts.push({ i, x, y, w, ink });
         const o = tree.origin[i];
         if (o >= 0 && w > 2 && s.guessed[o]) hatched.push(x, y, Math.max(2, (w - 1) * Math.min(1, s.guessed[o] / 255)));
@@ -137,7 +138,7 @@ export function draw(c: Canvas, s: Scene, v: View, hatch: string | CanvasPattern
       const first = l.x[i];
       const lastNode = l.rowNodes[next - 1];
       const filled = Math.min(1, (l.x[lastNode] + l.total[lastNode] - first) * scale);
-      if (px >= 0) pixels[line + px] = hit ? theme.matchPixel : mix(theme.backgroundPixel, pixelOf(s, tree.sym[mid]), Math.max(0.25, filled));
+      if (px >= 0) pixels[line + px] = hit ? theme.matchPixel : mix(theme.backgroundPixel, pixelOf(s, mid, tree.sym[mid]), Math.max(0.25, filled));
       k = next;
     }
   }
@@ -163,14 +164,16 @@ export function draw(c: Canvas, s: Scene, v: View, hatch: string | CanvasPattern
   return rects;
 }
 
-function colourOf(s: Scene, sym: number, ink: number): string {
+function colourOf(s: Scene, i: number, sym: number, ink: number): string {
   if (ink === MATCHED) return s.theme.match;
+  if (s.change && ink === INK && sym >= 0) return s.theme.change[s.change[i]];
   if (sym < 0 || sym >= s.groups) return s.theme.root;
   const kind = s.kind[sym];
   return ink === FADED ? s.theme.faded[kind] : s.theme.fill[kind][s.shade[sym]];
 }
 
-function pixelOf(s: Scene, sym: number): number {
+function pixelOf(s: Scene, i: number, sym: number): number {
+  if (s.change && !s.match && sym >= 0) return s.theme.changePixel[s.change[i]];
   if (sym < 0 || sym >= s.groups) return s.theme.rootPixel;
   return s.match ? s.theme.fadedPixel[s.kind[sym]] : s.theme.fillPixel[s.kind[sym] * SHADES + s.shade[sym]];
 }

@@ -23,6 +23,7 @@ export class Chart {
   hovered = -1;
   flame = true;
   match: Match | null = null;
+  change: Uint8Array | null = null;
   theme: Theme = LIGHT;
   rectangles = 0;
 
@@ -41,6 +42,7 @@ export class Chart {
   private hatch: CanvasPattern | string = "transparent";
   private placed = false;
   private lastHeight = 0;
+  private lastTop = 0;
 
   constructor(private readonly model: Model, private readonly on: ChartEvents) {
     this.canvas = el("canvas", {
@@ -138,7 +140,7 @@ export class Chart {
     c.textBaseline = "middle";
     const scene: Scene = {
       tree: m.tree, layout: m.layout, kind: m.data.kind, shade: m.shade, names: m.names, rootName: m.rootName(),
-      guessed: m.data.heuristic, groups: m.symbols, match: this.match, theme: this.theme, charWidth: this.charWidth,
+      guessed: m.data.heuristic, groups: m.symbols, match: this.match, change: this.change, theme: this.theme, charWidth: this.charWidth,
       zoomed: this.zoom, selected: this.selected, hovered: this.hovered,
     };
     this.rectangles = draw(c, scene, this.view(), this.hatch, this.stamp);
@@ -173,7 +175,8 @@ export class Chart {
     this.height = Math.max(1, this.root.clientHeight);
     const content = Math.max(this.height, this.model.layout.rows * this.rowHeight);
     // The root of a flame stays where it is, at the bottom.
-    const fromBottom = this.placed ? this.spacer.offsetHeight - this.root.scrollTop - this.lastHeight : 0;
+    // A window that grew has been scrolled already, as far as its content reaches.
+    const fromBottom = this.placed ? Math.max(0, this.spacer.offsetHeight - Math.max(this.root.scrollTop, this.lastTop) - this.lastHeight) : 0;
     this.spacer.style.height = `${content}px`;
     this.canvas.width = Math.round(this.width * ratio);
     this.canvas.height = Math.round(this.height * ratio);
@@ -182,6 +185,7 @@ export class Chart {
     if (this.flame) this.root.scrollTop = content - fromBottom - this.height;
     this.placed = true;
     this.lastHeight = this.height;
+    this.lastTop = this.root.scrollTop;
     this.makeHatch();
     this.paint();
   }
@@ -275,7 +279,10 @@ export class Chart {
   private listen(): void {
     const c = this.canvas;
     new ResizeObserver(() => this.resize()).observe(this.root);
-    this.root.addEventListener("scroll", () => this.redraw(), { passive: true });
+    this.root.addEventListener("scroll", () => {
+      this.lastTop = this.root.scrollTop;
+      this.redraw();
+    }, { passive: true });
 
     let from: { x: number; y: number; scroll: number; x0: number } | null = null;
     let dragged = false;

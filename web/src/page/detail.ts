@@ -67,6 +67,7 @@ export class Detail {
   private readonly live = el("div", { class: "offscreen", "aria-live": "polite" });
   private readonly copyButton: HTMLButtonElement;
   node = -1;
+  extra: (node: number) => readonly Fact[] = () => []; // what else is known of a node
 
   constructor(private readonly model: Model, copy: () => void) {
     this.copyButton = el("button", { type: "button", class: "quiet", title: "Copy the name (c)", click: copy }, "Copy name");
@@ -94,7 +95,7 @@ export class Detail {
         ? [el("span", { class: "package" }, full.slice(0, n.short)), el("b", {}, full.slice(n.short, n.end)), el("span", { class: "package" }, full.slice(n.end))]
         : [el("b", {}, full)]),
       f?.signature && !full.endsWith(f.signature) ? el("span", { class: "package signature" }, " " + f.signature) : "");
-    const list = facts(m, node, zoom, event);
+    const list = [...facts(m, node, zoom, event), ...this.extra(node)];
     this.list.replaceChildren(...list.map((x) => el("span", { class: `fact ${x.key}`, title: x.title || undefined }, x.text)));
     if (speak) this.live.textContent = [full, ...list.map((x) => x.text)].join(", ");
   }

@@ -2,11 +2,11 @@
 
 import { named, type Data, type Header, type Quality } from "../data";
 import { compile } from "../flame/search";
-import { fromDepth, type Cells } from "../flame/tree";
+import { addUp, fromDepth, type Cells, type Values } from "../flame/tree";
 import { Model } from "../page/model";
 import { Calls, Callers, methodsOf, sums, type Methods, type Sums } from "./rows";
 import { filters, initial, read, write, type Limits, type State, type Tab } from "./state";
-import { ask } from "./wire";
+import { ask, type Message } from "./wire";
 
 export interface ViewHeader extends Header {
   readonly name: string;
@@ -16,6 +16,7 @@ export interface ViewHeader extends Header {
   readonly threadKinds: readonly string[];
   readonly kernelCPU: readonly number[];
   readonly sums: readonly Count[]; // by event
+  readonly pair: boolean; // two that are compared
 }
 
 export interface Count { readonly samples: number; readonly weight: number }
@@ -29,6 +30,7 @@ export interface Chosen {
   readonly states: readonly StateRow[];
   readonly threadCount: Float64Array;
   readonly threadWeight: Float64Array;
+  readonly before: { readonly all: Count; readonly chosen: Count } | null; // of two that are compared
 }
 
 interface CountsHead { all: Count; chosen: Count; quality: Quality; states: StateRow[] }
@@ -45,8 +47,12 @@ export class App {
   chosen!: Chosen;
   generation = 0; // of the counts
   busy = false;
+  after!: Values; // by node of the unsplit tree, unless threads have roots of their own
+  before: Values | null = null;
+  private cells: { after: Cells; before: Cells } | null = null;
   private sumsAt = -1;
   private sumsNow!: Sums;
+  private sumsBefore: Sums | null = null;
   private running: AbortController | null = null;
   private saved = "";
   hasStates = false; // threads were seen in other states than running
@@ -91,9 +97,10 @@ export class App {
     this.methods = methodsOf(m.i32("method"));
     this.searchable = Array.from(this.methods.symbol, (s) => this.model.searchable[s]);
     this.state = read(hash, this.limits);
+    if (h.pair) this.state.split = "none";
     this.state.recording = n;
     this.saved = hash.replace(/^#/, "");
-    document.title = `${h.title} · candid`;
+    document.title = `${h.pair ? h.name : h.title} · candid`;
     this.onChange = () => {};
     await this.refilter();
     if (!this.generation) return;
@@ -103,7 +110,13 @@ export class App {
   // set changes the state; what chooses samples is asked for anew.
   set(change: Partial<State>): void {
     const before = this.asked();
+    const side = this.state.before;
     Object.assign(this.state, change);
+    if (this.header.pair) this.state.split = "none";
+    if (this.state.before !== side && this.cells) {
+      this.take();
+      this.generation++;
+    }
     this.save();
     if (this.asked() !== before) void this.refilter();
     else this.tell("look");
@@ -127,17 +140,41 @@ export class App {
     const split = this.state.split !== "none";
     const q = this.query();
     if (split) q.set("split", "1");
+    const side = (which: string): Promise<Message<CountsHead>> => {
+      const p = new URLSearchParams(q);
+      if (which) p.set("side", which);
+      return ask<CountsHead>(this.path("counts", p), mine.signal);
+    };
     try {
-      const m = await ask<CountsHead>(this.path("counts", q), mine.signal);
+      const { pair } = this.header;
+      const [m, first] = await Promise.all([side(pair ? "after" : ""), pair ? side("before") : null]);
       if (this.running !== mine) return;
-      const node = new Int32Array(m.u32("node"));
-      const n = node.length;
-      this.model.take({
-        n, node, thread: m.has("thread") ? new Int32Array(m.u32("thread")) : new Int32Array(n),
-        event: new Int32Array(n).fill(this.state.event), count: m.f64("count"), weight: m.f64("weight"),
-      });
-      this.model.show(this.state);
-      this.chosen = { ...m.head, threadCount: m.f64("threadCount"), threadWeight: m.f64("threadWeight") };
+      const cellsOf = (c: Message<CountsHead>): Cells => {
+        const node = new Int32Array(c.u32("node"));
+        const n = node.length;
+        return {
+          n, node, thread: c.has("thread") ? new Int32Array(c.u32("thread")) : new Int32Array(n),
+          event: new Int32Array(n).fill(this.state.event), count: c.f64("count"), weight: c.f64("weight"),
+        };
+      };
+      const threadCount = m.f64("threadCount"), threadWeight = m.f64("threadWeight");
+      this.cells = null;
+      if (first) {
+        this.cells = { after: cellsOf(m), before: cellsOf(first) };
+        const threads = new Uint8Array(this.header.threads.length).fill(1);
+        this.after = addUp(this.model.data.tree, this.cells.after, this.state.event, threads);
+        this.before = addUp(this.model.data.tree, this.cells.before, this.state.event, threads);
+        // A thread is of one of the two.
+        first.f64("threadCount").forEach((v, t) => (threadCount[t] += v));
+        first.f64("threadWeight").forEach((v, t) => (threadWeight[t] += v));
+        this.take();
+      } else {
+        this.model.take(cellsOf(m));
+        this.model.show(this.state);
+        this.after = this.model.values;
+        this.before = null;
+      }
+      this.chosen = { ...m.head, threadCount, threadWeight, before: first && { all: first.head.all, chosen: first.head.chosen } };
       this.hasStates ||= m.head.states.some((s) => s.state !== "running" && s.state !== "unknown");
       this.generation++;
       this.busy = false;
@@ -151,20 +188,39 @@ export class App {
     }
   }
 
+  // take gives the flame graph the one of two that it shows.
+  private take(): void {
+    this.model.take(this.state.before ? this.cells!.before : this.cells!.after);
+    this.model.show(this.state);
+  }
+
   get sums(): Sums {
     if (this.sumsAt !== this.generation) {
       this.sumsAt = this.generation;
-      this.sumsNow = sums(this.model.tree, this.model.values, this.methods, this.model.data.kind, this.header.kinds.length);
+      const add = (v: Values): Sums => sums(this.model.tree, v, this.methods, this.model.data.kind, this.header.kinds.length);
+      this.sumsNow = add(this.after);
+      this.sumsBefore = this.before && add(this.before);
     }
     return this.sumsNow;
   }
 
+  get baseSums(): Sums | null {
+    return this.sums && this.sumsBefore;
+  }
+
+  // change is by how much a share of all went up, from before to after.
+  change(after: number, before: number): number {
+    const b = this.chosen.before;
+    const share = (part: number, all: number): number => (all > 0 ? part / all : 0);
+    return b ? share(after, this.chosen.chosen.weight) - share(before, b.chosen.weight) : 0;
+  }
+
   calls(): Calls {
-    return new Calls(this.model.tree, this.model.values, this.methods);
+    return new Calls(this.model.tree, this.after, this.methods, this.before);
   }
 
   callers(method = -1): Callers {
-    return new Callers(this.model.tree, this.model.values, this.methods, method);
+    return new Callers(this.model.tree, this.after, this.methods, method, this.before);
   }
 
   nameOf(symbol: number): string {

@@ -98,7 +98,11 @@ export class Bar {
     this.chips.replaceChildren(...this.list());
     const part = chosen.chosen, all = chosen.all;
     const whole = part.samples === all.samples && part.weight === all.weight;
-    this.shown.replaceChildren(...(whole
+    const b = chosen.before;
+    this.shown.replaceChildren(...(b
+      ? [el("b", {}, "Before: "), `${value(b.chosen.weight, app.unit)}, ${count(b.chosen.samples)} samples (${percent(b.chosen.weight, b.all.weight)} of all)`, el("b", {}, " · After: "),
+        `${value(part.weight, app.unit)}, ${count(part.samples)} samples (${percent(part.weight, all.weight)} of all). Shares are of each.`]
+      : whole
       ? [`All: ${value(all.weight, app.unit)}, ${count(all.samples)} samples`]
       : [el("b", {}, `Shown: ${percent(part.weight, all.weight)}`), ` of all · ${value(part.weight, app.unit)} of ${value(all.weight, app.unit)}, ${count(part.samples)} samples`]));
     this.shown.dataset.samples = String(part.samples);

@@ -2,16 +2,18 @@
 // chose.
 
 import type { Split } from "../data";
+import { CHANGES } from "../flame/colors";
 import { match, matching, step, within } from "../flame/search";
 import { Chart } from "../page/chart";
 import { Crumbs } from "../page/crumbs";
-import { Detail } from "../page/detail";
+import { Detail, type Fact } from "../page/detail";
 import { el, segmented } from "../page/dom";
 import { count, percent, value } from "../page/format";
 import { Legend } from "../page/legend";
 import type { App } from "./app";
 import type { Menu } from "./menu";
 import type { Pane } from "./pane";
+import { points } from "./tables";
 
 export class FlamePane implements Pane {
   readonly root: HTMLElement;
@@ -21,6 +23,7 @@ export class FlamePane implements Pane {
   private readonly legend: Legend;
   private readonly orientation: { root: HTMLElement; set(v: "flame" | "icicle"): void };
   private readonly splits: { root: HTMLElement; set(v: Split): void };
+  private readonly sides: { root: HTMLElement; set(v: "before" | "after"): void };
   found = ""; // what the search came to
 
   constructor(private readonly app: App, menu: Menu, copy: (text: string) => void) {
@@ -43,7 +46,12 @@ export class FlamePane implements Pane {
       ...(app.header.processes.length > 1 ? [{ value: "process" as const, label: "By process", title: "A root for each process (t)" }] : []),
       { value: "thread", label: "By thread", title: "A root for each thread (t)" },
     ], (split) => app.set({ split, zoom: 0 }));
-    const bar = el("div", { class: "pane-bar" }, this.crumbs.root, this.splits.root, this.orientation.root);
+    this.sides = segmented<"before" | "after">("Side", [
+      { value: "before", label: "Before", title: "As wide as they were before: what is gone is there" },
+      { value: "after", label: "After", title: "As wide as they are after: what is new is there" },
+    ], (v) => app.set({ before: v === "before" }));
+    this.detail.extra = (node) => this.compared(node);
+    const bar = el("div", { class: "pane-bar" }, this.crumbs.root, app.header.pair ? el("span", { class: "soft" }, "blue: less, orange: more") : "", app.header.pair ? this.sides.root : this.splits.root, this.orientation.root);
     this.root = el("div", { class: "pane flame" }, bar, el("div", { class: "stage" }, this.chart.root), el("footer", {}, this.detail.root, this.legend.root));
     this.chart.canvas.addEventListener("contextmenu", (e) => {
       const node = this.chart.hovered;
@@ -77,11 +85,37 @@ export class FlamePane implements Pane {
     const { state } = this.app;
     this.orientation.set(state.flame ? "flame" : "icicle");
     this.splits.set(state.split);
+    this.sides.set(state.before ? "before" : "after");
     if (fresh) {
+      this.chart.change = this.changes();
       this.chart.flame = state.flame;
       this.chart.fresh(state.zoom);
     } else this.chart.setFlame(state.flame);
     this.search();
+  }
+
+  // changes is for each node by which part of itself it went up or down.
+  private changes(): Uint8Array | null {
+    const { app } = this;
+    const { before, after } = app;
+    if (!before || !app.chosen.before) return null;
+    const [a, b] = [app.chosen.chosen.weight || 1, app.chosen.before.chosen.weight || 1];
+    const out = new Uint8Array(app.model.tree.n);
+    for (let i = 0; i < out.length; i++) {
+      const [x, y] = [after.total[i] / a, before.total[i] / b];
+      const most = Math.max(x, y);
+      out[i] = Math.round(((most > 0 ? (x - y) / most : 0) + 1) * ((CHANGES - 1) / 2));
+    }
+    return out;
+  }
+
+  // compared says of a node how it was before and after.
+  private compared(node: number): Fact[] {
+    const { app } = this;
+    const { before, after } = app;
+    if (!before || !app.chosen.before) return [];
+    const text = `${percent(before.total[node], app.chosen.before.chosen.weight)} before, ${percent(after.total[node], app.chosen.chosen.weight)} after: ${points(app.change(after.total[node], before.total[node]))}`;
+    return [{ key: "total", text }];
   }
 
   private search(): void {

@@ -111,7 +111,7 @@ function build(app: App): void {
 
   document.body.replaceChildren(
     el("header", { class: "slim" },
-      el("h1", { title: h.command || h.title }, h.title),
+      el("h1", { title: h.command || h.title }, h.pair ? h.name : h.title),
       app.names.length > 1 ? recordings : "",
       el("p", { class: "facts" }, ...facts.map((f) => el("span", { class: "fact" }, f))),
       el("div", { class: "corner" },
@@ -174,6 +174,11 @@ function expose(app: App, flame: FlamePane): void {
       name: app.nameOf(s), module: app.model.data.funcs[s].module, kind: app.header.kinds[app.sums.kind[m]],
       self: app.sums.self[m], total: app.sums.total[m], selfSamples: app.sums.count[m], samples: app.sums.samples[m],
     })).filter((m) => m.samples > 0),
+    before: () => ({
+      chosen: app.chosen.before, methods: Array.from(app.methods.symbol, (s, m) => ({
+        name: app.nameOf(s), module: app.model.data.funcs[s].module, self: app.baseSums?.self[m] ?? 0, total: app.baseSums?.total[m] ?? 0, samples: app.baseSums?.samples[m] ?? 0,
+      })).filter((m) => m.samples > 0),
+    }),
     threads: () => app.header.threads.map((t, i) => ({ name: t.name, tid: t.tid, samples: app.chosen.threadCount[i], weight: app.chosen.threadWeight[i] })),
     nodes: () => app.model.tree.n,
     matched: () => flame.chart.match && { nodes: flame.chart.match.nodes, total: flame.chart.match.total },

@@ -79,9 +79,11 @@ export interface Row {
   readonly self: number;
   readonly total: number;
   readonly samples: number; // total
+  readonly before: number; // total before, where two are compared
   readonly at: readonly number[]; // nodes of the tree
   readonly weight?: readonly number[]; // callers: how much of each counts
   readonly count?: readonly number[];
+  readonly was?: readonly number[]; // callers: how much of each counted before
   open: boolean;
   children: Row[] | null; // null: not made yet
 }
@@ -93,7 +95,7 @@ export interface Forest {
   leaf(r: Row): boolean; // nothing below
 }
 
-const heavier = (a: Row, b: Row): number => b.total - a.total || b.samples - a.samples || a.symbol - b.symbol;
+const heavier = (a: Row, b: Row): number => b.total - a.total || b.before - a.before || b.samples - a.samples || a.symbol - b.symbol;
 
 // key tells the rows below one row apart.
 function key(methods: Methods, symbol: number): number {
@@ -103,7 +105,11 @@ function key(methods: Methods, symbol: number): number {
 
 // Calls is the call tree: what differs only in kinds of code is one row.
 export class Calls implements Forest {
-  constructor(private readonly tree: Tree, private readonly v: Values, private readonly methods: Methods) {}
+  constructor(private readonly tree: Tree, private readonly v: Values, private readonly methods: Methods, private readonly base: Values | null = null) {}
+
+  private empty(i: number): boolean {
+    return this.v.samples[i] === 0 && !(this.base && this.base.samples[i] > 0);
+  }
 
   roots(): Row[] {
     return this.below([0], null);
@@ -114,8 +120,8 @@ export class Calls implements Forest {
   }
 
   leaf(r: Row): boolean {
-    const { tree, v } = this;
-    for (const i of r.at) for (let c = i + 1; c < tree.end[i]; c = tree.end[c]) if (v.samples[c] > 0) return false;
+    const { tree } = this;
+    for (const i of r.at) for (let c = i + 1; c < tree.end[i]; c = tree.end[c]) if (!this.empty(c)) return false;
     return true;
   }
 
@@ -124,7 +130,7 @@ export class Calls implements Forest {
     const groups = new Map<number, number[]>();
     for (const i of at) {
       for (let c = i + 1; c < tree.end[i]; c = tree.end[c]) {
-        if (v.samples[c] === 0) continue;
+        if (this.empty(c)) continue;
         const k = key(methods, tree.sym[c]);
         const g = groups.get(k);
         if (g) g.push(c);
@@ -133,13 +139,14 @@ export class Calls implements Forest {
     }
     const out: Row[] = [];
     for (const [k, nodes] of groups) {
-      let self = 0, total = 0, samples = 0;
+      let self = 0, total = 0, samples = 0, before = 0;
       for (const i of nodes) {
         self += v.self[i];
         total += v.total[i];
         samples += v.samples[i];
+        if (this.base) before += this.base.total[i];
       }
-      out.push({ symbol: tree.sym[nodes[0]], method: k >= 0 ? k : -1, level: parent ? parent.level + 1 : 0, parent, self, total, samples, at: nodes, open: false, children: null });
+      out.push({ before, symbol: tree.sym[nodes[0]], method: k >= 0 ? k : -1, level: parent ? parent.level + 1 : 0, parent, self, total, samples, at: nodes, open: false, children: null });
     }
     return out.sort(heavier);
   }
@@ -149,12 +156,14 @@ export class Calls implements Forest {
 // called each one in which samples ended. A stack counts once, for the innermost
 // frame of the method.
 export class Callers implements Forest {
-  constructor(private readonly tree: Tree, private readonly v: Values, private readonly methods: Methods, private readonly method = -1) {}
+  constructor(private readonly tree: Tree, private readonly v: Values, private readonly methods: Methods, private readonly method = -1, private readonly base: Values | null = null) {}
 
   roots(): Row[] {
     const { tree, v, methods, method } = this;
     const start = new Float64Array(tree.n);
     const count = new Float64Array(tree.n);
+    const was = new Float64Array(tree.n);
+    const { base } = this;
     const near = new Int32Array(tree.n); // the innermost frame of the method on the way to a node
     for (let i = 1; i < tree.n; i++) {
       const s = tree.sym[i];
@@ -164,46 +173,51 @@ export class Callers implements Forest {
         start[near[i]] += v.self[i];
         count[near[i]] += v.count[i];
       }
+      if (base && base.count[i] > 0 && near[i] > 0) was[near[i]] += base.self[i];
     }
-    const at: number[] = [], weight: number[] = [], n: number[] = [];
+    const at: number[] = [], weight: number[] = [], n: number[] = [], before: number[] = [];
     for (let i = 1; i < tree.n; i++) {
-      if (count[i] > 0) {
+      if (count[i] > 0 || was[i] > 0) {
         at.push(i);
         weight.push(start[i]);
         n.push(count[i]);
+        before.push(was[i]);
       }
     }
-    return this.group(at, weight, n, null);
+    return this.group(at, weight, n, before, null);
   }
 
   children(r: Row): Row[] {
     if (r.children) return r.children;
-    const at: number[] = [], weight: number[] = [], n: number[] = [];
+    const at: number[] = [], weight: number[] = [], n: number[] = [], before: number[] = [];
     r.at.forEach((i, k) => {
       const p = this.tree.parent[i];
       if (p <= 0) return;
       at.push(p);
       weight.push(r.weight![k]);
       n.push(r.count![k]);
+      before.push(r.was![k]);
     });
-    return (r.children = this.group(at, weight, n, r));
+    return (r.children = this.group(at, weight, n, before, r));
   }
 
   leaf(r: Row): boolean {
     return r.at.every((i) => this.tree.parent[i] <= 0);
   }
 
-  private group(at: readonly number[], weight: readonly number[], n: readonly number[], parent: Row | null): Row[] {
+  private group(at: readonly number[], weight: readonly number[], n: readonly number[], before: readonly number[], parent: Row | null): Row[] {
     const { tree, methods } = this;
-    interface Group { at: number[]; weight: number[]; count: number[]; total: number; samples: number; ends: number }
+    interface Group { at: number[]; weight: number[]; count: number[]; was: number[]; before: number; total: number; samples: number; ends: number }
     const groups = new Map<number, Group>();
     at.forEach((i, j) => {
       const k = key(methods, tree.sym[i]);
       let g = groups.get(k);
-      if (!g) groups.set(k, (g = { at: [], weight: [], count: [], total: 0, samples: 0, ends: 0 }));
+      if (!g) groups.set(k, (g = { at: [], weight: [], count: [], was: [], before: 0, total: 0, samples: 0, ends: 0 }));
       g.at.push(i);
       g.weight.push(weight[j]);
       g.count.push(n[j]);
+      g.was.push(before[j]);
+      g.before += before[j];
       g.total += weight[j];
       g.samples += n[j];
       if (tree.parent[i] <= 0) g.ends += weight[j];
@@ -212,7 +226,7 @@ export class Callers implements Forest {
     for (const [k, g] of groups) {
       out.push({
         symbol: tree.sym[g.at[0]], method: k >= 0 ? k : -1, level: parent ? parent.level + 1 : 0, parent,
-        self: g.ends, total: g.total, samples: g.samples, at: g.at, weight: g.weight, count: g.count, open: false, children: null,
+        self: g.ends, total: g.total, samples: g.samples, at: g.at, weight: g.weight, count: g.count, was: g.was, before: g.before, open: false, children: null,
       });
     }
     return out.sort(heavier);

@@ -15,11 +15,12 @@ export interface State extends FlameState {
   states: Set<string>; // the same
   focus: string[]; // expressions, as candid report --focus takes them
   ignore: string[];
+  before: boolean; // of two that are compared: the flame graph shows the first
   of: string; // the method whose callers are shown: its name; "": of every method
 }
 
 export function initial(): State {
-  return { ...flameInitial("none"), recording: 0, tab: "flame", from: 0, to: 0, threads: new Set(), states: new Set(), focus: [], ignore: [], of: "" };
+  return { ...flameInitial("none"), recording: 0, tab: "flame", from: 0, to: 0, threads: new Set(), states: new Set(), focus: [], ignore: [], before: false, of: "" };
 }
 
 export interface Limits { readonly threads: number; readonly events: number; readonly kinds: number; readonly states: readonly string[]; readonly end: number }
@@ -30,6 +31,7 @@ export function write(s: State): string {
   if (s.tab !== "flame") q.set("tab", s.tab);
   filters(s).forEach((v, k) => q.append(k, v));
   if (s.of) q.set("of", s.of);
+  if (s.before) q.set("before", "1");
   if (s.split !== "none") q.set("split", s.split);
   if (!s.flame) q.set("icicle", "1");
   if (s.kind >= 0) q.set("kind", String(s.kind));
@@ -77,6 +79,7 @@ export function read(hash: string, l: Limits): State {
   s.focus = q.getAll("focus").slice(0, 16);
   s.ignore = q.getAll("ignore").slice(0, 16);
   s.of = q.get("of") ?? "";
+  s.before = q.get("before") === "1";
   s.split = (["none", "process", "thread"] as Split[]).find((x) => x === split) ?? "none";
   s.flame = q.get("icicle") !== "1";
   s.kind = int("kind", -1, l.kinds);

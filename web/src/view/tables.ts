@@ -18,6 +18,18 @@ export function nameCell(app: App, symbol: number, kind: number): Node {
     el("span", { class: "package" }, n.full.slice(0, n.short)), el("b", {}, n.full.slice(n.short, n.end)), el("span", { class: "package" }, n.full.slice(n.end)));
 }
 
+// points is a change of a share, in percentage points.
+export function points(d: number): string {
+  const p = 100 * d;
+  if (Math.abs(p) < 0.005) return p === 0 ? "±0" : p > 0 ? "+ < 0.01" : "− < 0.01";
+  return `${p > 0 ? "+" : "−"}${Math.abs(p).toFixed(2)}`;
+}
+
+// delta is a change, in its colour.
+function delta(d: number): Node {
+  return el("span", { class: d > 0 ? "more" : d < 0 ? "less" : "soft" }, points(d));
+}
+
 // gauge is a share as a number over a bar.
 export function gauge(part: number, all: number, of = all): Node {
   const bar = el("i", { class: "gauge", "aria-hidden": "true" });
@@ -32,28 +44,46 @@ const NUMBERS: ColumnSpec[] = [
   { id: "totalValue", label: "", numeric: true, width: "5.5rem" },
   { id: "samples", label: "Samples", title: "Total, in samples", numeric: true, sortable: true, width: "5.5rem" },
 ];
+const CHANGE: ColumnSpec[] = [
+  { id: "selfChange", label: "Self ±", title: "By how many percentage points its share went up or down, in its own code", numeric: true, sortable: true, width: "5.5rem" },
+  { id: "selfBefore", label: "Before", numeric: true, width: "5rem" },
+  { id: "self", label: "After", numeric: true, sortable: true, width: "5rem" },
+  { id: "totalChange", label: "Total ±", title: "By how many percentage points its share went up or down, with what it calls", numeric: true, sortable: true, width: "5.5rem" },
+  { id: "totalBefore", label: "Before", numeric: true, width: "5rem" },
+  { id: "total", label: "After", numeric: true, sortable: true, width: "5rem" },
+];
 const TREE_NUMBERS = NUMBERS.map((c) => ({ ...c, sortable: false }));
 
 export class MethodsPane implements Pane {
   readonly root: HTMLElement;
   private readonly grid: Grid;
   private order: number[] = []; // methods
-  private by: "self" | "total" | "samples" | "name" = "self";
+  private by: "self" | "total" | "samples" | "name" | "selfChange" | "totalChange";
   private descending = true;
   private mostSelf = 0; // what the bars are relative to: the numbers stay shares of all that is shown
   private mostTotal = 0;
 
   constructor(private readonly app: App, menu: Menu) {
     const symbol = (i: number): number => app.methods.symbol[this.order[i]];
+    this.by = app.header.pair ? "selfChange" : "self";
     this.grid = new Grid({
       label: "Methods", empty: "No method is left: no sample passes the filters, or the search finds nothing.",
-      columns: [...NUMBERS, { id: "name", label: "Method", sortable: true, width: "minmax(16rem, 3fr)" }, { id: "module", label: "Module", width: "minmax(4rem, 1fr)" }, { id: "file", label: "File", width: "minmax(4rem, 1fr)" }],
+      columns: [...(app.header.pair ? CHANGE : NUMBERS), { id: "name", label: "Method", sortable: true, width: "minmax(16rem, 3fr)" }, { id: "module", label: "Module", width: "minmax(4rem, 1fr)" }, { id: "file", label: "File", width: "minmax(4rem, 1fr)" }],
       count: () => this.order.length,
       row: (i) => {
         const m = this.order[i];
         const s = app.sums;
         const f = app.model.data.funcs[app.methods.symbol[m]];
         const all = app.chosen.chosen.weight;
+        const b = app.baseSums;
+        if (b && app.chosen.before) {
+          const was = app.chosen.before.chosen.weight;
+          const kind = s.samples[m] > 0 ? s.kind[m] : b.kind[m];
+          return { cells: [
+            delta(app.change(s.self[m], b.self[m])), percent(b.self[m], was), percent(s.self[m], all), delta(app.change(s.total[m], b.total[m])), percent(b.total[m], was), percent(s.total[m], all),
+            nameCell(app, app.methods.symbol[m], kind), f.module, f.file,
+          ] };
+        }
         return { cells: [
           gauge(s.self[m], all, this.mostSelf), value(s.self[m], app.unit), gauge(s.total[m], all, this.mostTotal), value(s.total[m], app.unit), count(s.samples[m]),
           nameCell(app, app.methods.symbol[m], s.kind[m]), f.module, f.file,
@@ -75,15 +105,17 @@ export class MethodsPane implements Pane {
     const s = app.sums;
     const re = app.pattern;
     this.order = [];
+    const base = app.baseSums;
     this.mostSelf = s.self.reduce((a, b) => Math.max(a, b), 0);
     this.mostTotal = s.total.reduce((a, b) => Math.max(a, b), 0);
-    for (let m = 0; m < app.methods.n; m++) if (s.samples[m] > 0 && (!re || re.test(app.searchable[m]))) this.order.push(m);
+    for (let m = 0; m < app.methods.n; m++) if ((s.samples[m] > 0 || (base && base.samples[m] > 0)) && (!re || re.test(app.searchable[m]))) this.order.push(m);
     const names = app.methods.symbol;
     const name = (a: number, b: number): number => {
       const [x, y] = [app.nameOf(names[a]), app.nameOf(names[b])];
       return x < y ? -1 : x > y ? 1 : a - b;
     };
-    const keys = this.by === "self" ? [s.self, s.count, s.total] : this.by === "total" ? [s.total, s.samples, s.self] : [s.samples];
+    const change = (after: Float64Array, before: Float64Array): Float64Array => after.map((v, m) => Math.abs(app.change(v, before[m])));
+    const keys = base && this.by === "selfChange" ? [change(s.self, base.self)] : base && this.by === "totalChange" ? [change(s.total, base.total)] : this.by === "self" ? [s.self, s.count, s.total] : this.by === "total" ? [s.total, s.samples, s.self] : [s.samples];
     this.order.sort(this.by === "name" ? name : (a, b) => {
       for (const k of keys) if (k[a] !== k[b]) return k[b] - k[a];
       return name(a, b);
@@ -132,11 +164,13 @@ abstract class TreePane implements Pane {
   }
 
   protected columns(): ColumnSpec[] {
-    return TREE_NUMBERS;
+    return this.app.header.pair ? CHANGE.slice(3).map((c) => ({ ...c, sortable: false })) : TREE_NUMBERS;
   }
 
   protected numbers(r: Row): (Node | string)[] {
     const all = this.app.chosen.chosen.weight;
+    const b = this.app.chosen.before;
+    if (b) return [delta(this.app.change(r.total, r.before)), percent(r.before, b.chosen.weight), percent(r.total, all)];
     const { unit } = this.app;
     return [gauge(r.self, all), value(r.self, unit), gauge(r.total, all), value(r.total, unit), count(r.samples)];
   }
@@ -227,11 +261,11 @@ export class CallersPane extends TreePane {
   }
 
   protected columns(): ColumnSpec[] {
-    return TREE_NUMBERS.filter((c) => !c.id.startsWith("self"));
+    return super.columns().filter((c) => !c.id.startsWith("self"));
   }
 
   protected numbers(r: Row): (Node | string)[] {
-    return super.numbers(r).slice(2);
+    return super.numbers(r).slice(this.app.header.pair ? 0 : 2);
   }
 
   protected make(): Forest {
