@@ -138,5 +138,15 @@ func TestThreadKinds(t *testing.T) {
 	if gc := in("report", "k.pb.gz", "--thread-kind", "gc", "--view", "threads"); strings.Contains(gc.out, "main") {
 		t.Errorf("%s", gc.out)
 	}
+	// Choosing while recording gives the same.
+	some := command(t, "record", "-q", "-F", "999", "-d", "1s", "-p", target.pid(), "--thread-kind", "java", "-o", "j.jfr")
+	some.Dir = c.Dir
+	if r := finish(t, some); r.code != exitOK {
+		t.Fatal(r.err)
+	}
+	if java := in("report", "j.jfr", "--view", "threads"); !strings.Contains(java.out, "main") || regexp.MustCompile(`(?m) (compiler|gc|vm|native) +\S+$`).MatchString(java.out) {
+		t.Errorf("%s", java.out)
+	}
+	in("record", "-p", target.pid(), "--thread-kind", "fast").refused(t, exitUsage, "fast", "compiler")
 	in("report", "k.pb.gz", "--thread-kind", "fast").refused(t, exitUsage, "fast", "compiler")
 }

@@ -35,6 +35,7 @@ type recordFlags struct {
 	minSleep   time.Duration
 	out        outputFlags
 	thread     string
+	kinds      []string
 	engine     string
 	noJVMFlags bool
 	json       bool
@@ -94,6 +95,7 @@ arguments, which makes the place of a sample inside inlined methods exact.`,
 	fl.StringSliceVarP(&f.events, "event", "e", []string{"cpu"}, "`NAME` of what to sample by, several with commas; see above")
 	f.out.add(cmd)
 	fl.StringVar(&f.thread, "thread", "", "keep only threads whose name matches this `REGEX`")
+	fl.StringSliceVar(&f.kinds, "thread-kind", nil, threadKindHelp)
 	fl.StringVar(&f.engine, "engine", "auto", "`HOW` to sample: "+strings.Join(append([]string{"auto"}, engines.Names()...), ", "))
 	fl.BoolVar(&f.noJVMFlags, "no-jvm-flags", false, "launch java with just the arguments given")
 	fl.BoolVar(&f.json, "json", false, "print the summary as JSON")
@@ -140,6 +142,10 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 		}
 		o.Threads = re
 	}
+	if err := checkThreadKinds(f.kinds); err != nil {
+		return err
+	}
+	o.ThreadKinds = f.kinds
 	if err := o.Check(); err != nil {
 		return wrap(err)
 	}
@@ -194,8 +200,11 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 	}
 	if len(res.Profile.Samples) == 0 {
 		why := "the target used no CPU while it was recorded"
-		if f.thread != "" {
+		switch {
+		case f.thread != "":
 			why = "no thread whose name matches " + strconv.Quote(f.thread) + " used CPU while it was recorded"
+		case f.kinds != nil:
+			why = "no thread of kind " + strings.Join(f.kinds, ", ") + " used CPU while it was recorded"
 		}
 		return &codedError{exitNoSamples, fmt.Errorf("no samples: %s", why)}
 	}
@@ -252,7 +261,7 @@ func (f *recordFlags) save(cmd *cobra.Command, out *output, stream *streaming, r
 		write = stream.finish
 	}
 	name, err := write(res.Profile)
-	if err == nil && stream != nil && f.thread != "" {
+	if err == nil && stream != nil && (f.thread != "" || f.kinds != nil) {
 		err = stream.replace(res.Profile)
 	}
 	if err != nil {

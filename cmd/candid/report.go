@@ -31,7 +31,7 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 	fl.StringVar(&f.thread, "thread", "", "keep only threads whose name matches this `REGEX`")
 	fl.StringVarP(&f.event, "event", "e", "", "the `NAME` of the event to show (default the first of the recording)")
 	fl.StringSliceVar(&f.states, "state", nil, "keep only threads in this `STATE`, such as sleeping; waits is any wait")
-	fl.StringSliceVar(&f.kinds, "thread-kind", nil, "keep only threads of this `KIND`: "+strings.Join(profile.ThreadKinds(), ", "))
+	fl.StringSliceVar(&f.kinds, "thread-kind", nil, threadKindHelp)
 	fl.StringVar(&f.focus, "focus", "", "keep only stacks with a function that matches this `REGEX`")
 	fl.StringVar(&f.ignore, "ignore", "", "leave out stacks with a function that matches this `REGEX`")
 	fl.DurationVar(&f.from, "from", 0, "leave out what came before this `TIME` into the recording")
@@ -53,10 +53,8 @@ func (f *filterFlags) filter() (profile.Filter, error) {
 		}
 		*r.to = re
 	}
-	for _, k := range f.kinds {
-		if !slices.Contains(profile.ThreadKinds(), k) {
-			return out, usage("--thread-kind: no kind of thread is called %q: there are %s", k, strings.Join(profile.ThreadKinds(), ", "))
-		}
+	if err := checkThreadKinds(f.kinds); err != nil {
+		return out, err
 	}
 	out.ThreadKinds = f.kinds
 	if f.from < 0 || f.to < 0 || (f.to > 0 && f.to <= f.from) {
@@ -77,6 +75,18 @@ func (f *filterFlags) filter() (profile.Filter, error) {
 		out.States = out.States.With(s)
 	}
 	return out, nil
+}
+
+var threadKindHelp = "keep only threads of this `KIND`: " + strings.Join(profile.ThreadKinds(), ", ")
+
+// checkThreadKinds says which of --thread-kind there is not.
+func checkThreadKinds(kinds []string) error {
+	for _, k := range kinds {
+		if !slices.Contains(profile.ThreadKinds(), k) {
+			return usage("--thread-kind: no kind of thread is called %q: there are %s", k, strings.Join(profile.ThreadKinds(), ", "))
+		}
+	}
+	return nil
 }
 
 // choose finds the event that was asked for in a profile; the first if none was.

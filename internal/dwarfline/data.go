@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"unsafe"
 )
 
 const (
@@ -276,4 +277,15 @@ func (d *Data) unitOf(off uint64) *unit {
 		return nil
 	}
 	return &d.units[i]
+}
+
+// Memory is about how many bytes of memory d takes, without what looking up
+// addresses adds.
+func (d *Data) Memory() int {
+	n := len(d.units)*int(unsafe.Sizeof(unit{})) + len(d.index)*int(unsafe.Sizeof(unitSpan{}))
+	for _, b := range [][]byte{d.sect.info, d.sect.abbrev, d.sect.line, d.sect.str, d.sect.lineStr,
+		d.sect.strOffsets, d.sect.addr, d.sect.ranges, d.sect.rnglists} {
+		n += len(b)
+	}
+	return n
 }

@@ -35,6 +35,8 @@ type Options struct {
 	MinSleep time.Duration  // capture.Options.MinSleep
 	Engine   string         // "auto" or an engine's name
 	Threads  *regexp.Regexp // keep only threads with such a name; nil: all
+	// ThreadKinds keeps only threads of these kinds, of profile.ThreadKinds; nil: all.
+	ThreadKinds []string
 
 	Version string       // of candid, for the profile
 	Log     func(string) // takes one line for the user; never nil after check

@@ -133,8 +133,8 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 			res.Costs.Target = time.Duration(ns)
 		}
 	}
-	if s.o.Threads != nil {
-		res.Profile = profile.Apply(prof, profile.Filter{Thread: s.o.Threads})
+	if s.o.Threads != nil || s.o.ThreadKinds != nil {
+		res.Profile = profile.Apply(prof, profile.Filter{Thread: s.o.Threads, ThreadKinds: s.o.ThreadKinds})
 	}
 	if errors.Is(runErr, context.Canceled) || errors.Is(runErr, context.DeadlineExceeded) {
 		runErr = nil
