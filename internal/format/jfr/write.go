@@ -3,38 +3,74 @@ package jfr
 import (
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
 // Write writes p, which must have passed Check or come from a Builder. What it
-// writes depends only on p.
+// writes depends only on p, and on whether w is a file: chunks that go elsewhere
+// are held in memory until they are whole, so they are shorter.
 func Write(w io.Writer, p *profile.Profile) error {
-	out := &chunks{w: w}
-	s := NewStream(out, whole{p}, func() Info { return Info{&p.Meta, p.Events, p.Losses} })
-	s.MaxChunk = heldChunk
-	if err := write(s, out, p); err != nil {
+	write := held
+	if f, ok := w.(*os.File); ok && fresh(f) {
+		write = direct
+	}
+	if err := write(w, p); err != nil {
 		return fmt.Errorf("write jfr: %w", err)
 	}
 	return nil
 }
 
-// heldChunk is how long chunks are that are held in memory until they are whole.
-const heldChunk = 32 << 20
+// fresh says whether a file can be written at any place: one that is not the
+// shell's, and empty.
+func fresh(f *os.File) bool {
+	if f == os.Stdout || f == os.Stderr {
+		return false
+	}
+	st, err := f.Stat()
+	return err == nil && st.Mode().IsRegular() && st.Size() == 0
+}
 
-func write(s *Stream, out *chunks, p *profile.Profile) error {
+// direct writes to a file.
+func direct(w io.Writer, p *profile.Profile) error {
+	f := w.(*os.File)
+	if err := addAll(stream(f, p), p, func(int64) error { return nil }); err != nil {
+		return err
+	}
+	_, err := f.Seek(0, io.SeekEnd)
+	return err
+}
+
+// heldChunk is how long chunks are that are held in memory until they are whole.
+const heldChunk = 64 << 20
+
+// held writes to where no one can go back.
+func held(w io.Writer, p *profile.Profile) error {
+	out := &chunks{w: w}
+	s := stream(out, p)
+	s.MaxChunk = heldChunk
+	if err := addAll(s, p, out.emit); err != nil {
+		return err
+	}
+	return out.emit(out.base + int64(len(out.b)))
+}
+
+func stream(out Output, p *profile.Profile) *Stream {
+	return NewStream(out, whole{p}, func() Info { return Info{&p.Meta, p.Events, p.Losses} })
+}
+
+// addAll adds all samples, and tells up to where the output will not change any more.
+func addAll(s *Stream, p *profile.Profile, done func(end int64) error) error {
 	for i := range p.Samples {
 		if err := s.Add(p.Samples[i]); err != nil {
 			return err
 		}
-		if err := out.emit(s.base); err != nil {
+		if err := done(s.base); err != nil {
 			return err
 		}
 	}
-	if err := s.Flush(); err != nil {
-		return err
-	}
-	return out.emit(out.base + int64(len(out.b)))
+	return s.Flush()
 }
 
 // chunks holds what was written last, and hands on what will not change any more.
