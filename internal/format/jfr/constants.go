@@ -54,6 +54,7 @@ type constants struct {
 	functions, frames, nodes, kinds     pool
 	traces, threads, syscalls           pool
 	fixed                               bool // what never changes is in the file
+	haveNoStack                         bool
 
 	symbolOf, classOf, packageOf map[string]uint32
 	nextSymbol, nextClass        uint32
@@ -103,7 +104,7 @@ func (c *constants) renew() {
 	clear(c.haveCall)
 	clear(c.threadOf)
 	clear(c.kindOf)
-	c.fixed = false
+	c.fixed, c.haveNoStack = false, false
 }
 
 // at makes list long enough for index i.
@@ -368,7 +369,16 @@ func (c *constants) trace(node uint32, truncated bool) uint64 {
 		c.traceByHash[h] = id
 		c.traces.entry(uint64(id))
 		c.traces.flag(truncated)
-		c.traces.int(int32(depth))
+		if depth == 0 {
+			// Some readers leave out a sample without frames.
+			c.traces.int(1)
+			c.traces.long(c.noStack())
+			c.traces.int(0)
+			c.traces.int(0)
+			c.traces.b = append(c.traces.b, frameNative)
+		} else {
+			c.traces.int(int32(depth))
+		}
 		for n := node; n != profile.RootNode; {
 			nd := c.src.At(n)
 			f := &frames[nd.Frame]
@@ -381,6 +391,23 @@ func (c *constants) trace(node uint32, truncated bool) uint64 {
 	}
 	c.traceOf[node] = id
 	return uint64(id)
+}
+
+// noStack gives the number of a method that stands for a stack of which nothing is
+// known.
+func (c *constants) noStack() uint64 {
+	const id = 1<<31 - 1 // more than there are functions
+	if !c.haveNoStack {
+		c.haveNoStack = true
+		class, name, desc := c.class(""), c.named("[no stack]"), c.named(nativeDescriptor)
+		c.methods.entry(id)
+		c.methods.long(class)
+		c.methods.long(name)
+		c.methods.long(desc)
+		c.methods.int(0)
+		c.methods.flag(false)
+	}
+	return id
 }
 
 func mix(h [2]uint64, a, b uint64) [2]uint64 {

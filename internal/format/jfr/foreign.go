@@ -3,6 +3,7 @@ package jfr
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -77,9 +78,9 @@ type foreignState struct {
 // eventReaders makes the readers of the events that candid asks for.
 func (s *schema) eventReaders(rs *readers) error {
 	rs.events = map[uint64]*eventReader{}
-	add := func(name string, numbers, texts []string, h eventReader) error {
+	add := func(name string, numbers, texts, needed []string, h eventReader) error {
 		t := s.byName[name]
-		if t == nil || t.super != superEvent {
+		if t == nil || t.super != superEvent || !t.hasAll(needed) {
 			return nil
 		}
 		var err error
@@ -119,7 +120,7 @@ func (s *schema) eventReaders(rs *readers) error {
 		}
 		for i, e := range foreignEvents {
 			fields := []string{"startTime", e.thread, "stackTrace", "state", cmp.Or(e.weight, "weight"), "failed"}
-			if err := add(e.typ, fields, nil, eventReader{row: i, read: foreignSample}); err != nil {
+			if err := add(e.typ, fields, nil, fields[:3], eventReader{row: i, read: foreignSample}); err != nil {
 				return err
 			}
 		}
@@ -128,11 +129,22 @@ func (s *schema) eventReaders(rs *readers) error {
 		}
 	}
 	for _, w := range list {
-		if err := add(w.name, w.numbers, w.texts, eventReader{read: w.read}); err != nil {
+		if err := add(w.name, w.numbers, w.texts, w.numbers, eventReader{read: w.read}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// hasAll says whether the type has fields of all these names. One that is a sample
+// must: a sample of no bytes would take memory for nothing.
+func (t *class) hasAll(names []string) bool {
+	for _, name := range names {
+		if !slices.ContainsFunc(t.fields, func(f field) bool { return f.name == name }) {
+			return false
+		}
+	}
+	return true
 }
 
 // foreignSample reads a sample of another profiler.

@@ -118,6 +118,34 @@ func TestHostileTypes(t *testing.T) {
 	}
 }
 
+// Numbers that only grow take no more memory than there are constants.
+func TestTableOfWideNumbers(t *testing.T) {
+	var tb table[[7]uint64]
+	ids := []uint64{0, 1, 1 << 63}
+	for i := range uint64(200) {
+		ids = append(ids, uint64(len(tb.list))*2+1000+i, uint64(len(tb.list)))
+		for _, id := range ids[len(ids)-2:] {
+			tb.put(id, [7]uint64{id})
+		}
+	}
+	if len(tb.list) > 2*len(ids)+1024 {
+		t.Errorf("%d places for %d constants", len(tb.list), len(ids))
+	}
+	for _, id := range ids[3:] {
+		if v, ok := tb.get(id); !ok || v[0] != id {
+			t.Errorf("%d: %v, %v", id, v, ok)
+		}
+	}
+	if _, ok := tb.get(1 << 63); ok {
+		t.Error("there is what was not put")
+	}
+	n := 0
+	tb.each(func(uint64, [7]uint64) { n++ })
+	if n == 0 || n > len(ids) {
+		t.Errorf("%d constants", n)
+	}
+}
+
 func TestStringsInEveryForm(t *testing.T) {
 	for name, c := range map[string]struct {
 		data string

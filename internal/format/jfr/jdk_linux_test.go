@@ -63,12 +63,15 @@ func stacksOf(t testing.TB, major int, file string) map[string]int {
 	return out
 }
 
-// stacks are the stacks of a profile in the same words.
-func stacks(p *profile.Profile, typeOf func(event string) string, frame func(f profile.Frame, fn profile.Func) string) map[string]int {
+// stacks are the stacks of a profile in the same words; none is one without frames.
+func stacks(p *profile.Profile, none string, typeOf func(event string) string, frame func(f profile.Frame, fn profile.Func) string) map[string]int {
 	out := map[string]int{}
 	for _, s := range p.Samples {
 		var b strings.Builder
 		fmt.Fprintf(&b, "%s\t%s\t", typeOf(p.Events[s.Event].Name), p.Threads[s.Thread].Name)
+		if s.Node == profile.RootNode {
+			b.WriteString(none)
+		}
 		for n := s.Node; n != profile.RootNode; n = p.Nodes[n].Parent {
 			f := p.Frames[p.Nodes[n].Frame]
 			b.WriteString(frame(f, p.Funcs[f.Func]) + ";")
@@ -110,7 +113,7 @@ func TestJDKReadsIt(t *testing.T) {
 		if err := os.WriteFile(file, written(t, p), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		want := stacks(p, func(event string) string {
+		want := stacks(p, "|[no stack]|Native|0;", func(event string) string {
 			return map[string]string{"cpu": "jdk.ExecutionSample", "wall": "profiler.WallClockSample", "sched:sched_switch": "candid.Sample"}[event]
 		}, func(f profile.Frame, fn profile.Func) string {
 			class, method := strings.Trim(fn.Module, "[]"), fn.Name
@@ -194,7 +197,7 @@ func TestReadsJDK(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := stacks(p, func(event string) string { return types[event] }, func(f profile.Frame, fn profile.Func) string {
+			got := stacks(p, "", func(event string) string { return types[event] }, func(f profile.Frame, fn profile.Func) string {
 				name := fn.Raw
 				if name == "" {
 					name = fn.Name

@@ -6,15 +6,17 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// table holds constants by number. Numbers mostly run from 1 on.
+// table holds constants by number. Numbers mostly run from 1 on: a list holds
+// those that do, and is never much longer than there are constants.
 type table[T any] struct {
 	list []T
 	have []bool
 	rest map[uint64]T
+	n    uint64 // constants that were put
 }
 
 func (t *table[T]) put(id uint64, v T) {
-	if id < uint64(2*len(t.list)+1024) {
+	if t.n++; id < 2*t.n+1024 {
 		for uint64(len(t.list)) <= id {
 			var zero T
 			t.list, t.have = append(t.list, zero), append(t.have, false)
@@ -180,6 +182,9 @@ func (s *schema) readers() (readers, error) {
 	return rs, s.eventReaders(&rs)
 }
 
+// maxCheckpoint is how large a checkpoint may be, which is held in memory.
+const maxCheckpoint = 1 << 30
+
 // constants reads the constants of a chunk: the last checkpoint says where the
 // one before is, and so on to the first.
 func (r *reader) constants(c *chunk) error {
@@ -189,6 +194,9 @@ func (r *reader) constants(c *chunk) error {
 		head, size, err := r.event(c, at, 9*maxLong)
 		if err != nil {
 			return err
+		}
+		if size > maxCheckpoint {
+			return fmt.Errorf("%w: %d bytes of constants at once", ErrMalformed, size)
 		}
 		if size > end-at {
 			return fmt.Errorf("%w: checkpoints overlap", ErrMalformed)
@@ -210,7 +218,7 @@ func (r *reader) constants(c *chunk) error {
 		at += before
 	}
 	for i := len(places) - 1; i >= 0; i-- {
-		b, _, err := r.event(c, places[i], c.size)
+		b, _, err := r.event(c, places[i], maxCheckpoint)
 		if err == nil {
 			err = r.checkpoint(c, b)
 		}
