@@ -56,7 +56,10 @@ type Engine struct {
 
 	running atomic.Bool
 
-	seen asleep // threads that sleep at the end
+	seen    asleep // threads that sleep at the end
+	told    told
+	started uint64    // CLOCK_MONOTONIC, ns, from when on time off the CPU counts
+	telling time.Time // when sleeps that go on were told of last
 
 	samples, bytes, malformed atomic.Uint64
 }
@@ -256,6 +259,9 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 			}
 		}
 		e.forget(gone)
+		if e.tellDue() && e.lookAsleep(perfevent.Now(), false, sink) {
+			sink.BatchEnd()
+		}
 		if now := time.Now(); now.Sub(checked) > time.Second || len(e.dead) > 0 && now.Sub(checked) > 100*time.Millisecond {
 			checked = now
 			e.forgetDead()
@@ -272,6 +278,15 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	}
 }
 
+// tellDue says whether it is time to tell of sleeps that go on.
+func (e *Engine) tellDue() bool {
+	if e.progs.away == nil || e.opts.Tell <= 0 || time.Since(e.telling) < e.opts.Tell {
+		return false
+	}
+	e.telling = time.Now()
+	return true
+}
+
 // finish hands over what is left when nothing more shall be sampled.
 func (e *Engine) finish(sink capture.Sink) {
 	if e.timers != nil {
@@ -281,8 +296,11 @@ func (e *Engine) finish(sink capture.Sink) {
 	end := perfevent.Now()
 	for e.drain(sink) {
 	}
-	if e.progs.away != nil && e.lookAsleep(end, sink) {
+	if e.progs.away != nil && e.lookAsleep(end, true, sink) {
 		sink.BatchEnd()
+		// Those that woke up meanwhile were left to tell of themselves.
+		for e.drain(sink) {
+		}
 	}
 }
 
@@ -409,9 +427,18 @@ func (e *Engine) hand(b []byte, sink capture.Sink) {
 		}
 	case eventAway:
 		state := max(s.State, capture.Sleeping)
-		e.giveAway(sink, e.events.off, s.Weight, state)
-		e.giveAway(sink, e.events.wall, word(b[offAsleep:]), state)
-		e.giveAway(sink, e.events.wall, word(b[offReady:]), capture.Runnable)
+		off, asleep, ready := s.Weight, word(b[offAsleep:]), word(b[offReady:])
+		if len(e.told) > 0 {
+			before, over := e.told.rest(s.TID, s.Time, max(off, asleep), ready, e.started)
+			if over {
+				return
+			}
+			off -= min(off, before)
+			asleep -= min(asleep, before)
+		}
+		e.giveAway(sink, e.events.off, off, state)
+		e.giveAway(sink, e.events.wall, asleep, state)
+		e.giveAway(sink, e.events.wall, ready, capture.Runnable)
 	default:
 		if int(s.Event) < len(e.opts.Events) {
 			e.give(sink, s.Event, s.Weight, s.State)

@@ -35,21 +35,26 @@ const (
 	nearStack = 64 << 20
 )
 
-// lookAsleep hands over the sleeps that the end of the recording cuts off. It
-// says whether there were any.
-func (e *Engine) lookAsleep(end uint64, sink capture.Sink) bool {
+// lookAsleep hands over sleeps that go on: those that the end of the recording
+// cuts off, with last, else the part of them until now. It says whether there were
+// any.
+func (e *Engine) lookAsleep(end uint64, last bool, sink capture.Sink) bool {
 	a := &e.seen
 	a.looks, a.maps = a.looks[:0], map[uint32][]target.Mapping{}
 	var started uint64
 	if e.progs.away.coll.Variables["started"].Get(&started) != nil {
 		return false
 	}
+	e.started = started
+	if e.told == nil {
+		e.told = told{}
+	}
 	err := e.progs.away.each(func(b []byte) {
-		if word(b[offLookSince:]) != 0 {
+		if word(b[offLookSince:]) != 0 && !e.repeat(b, started, end, sink) {
 			a.looks = append(a.looks, b...)
 		}
 	})
-	if err != nil || len(a.looks) == 0 {
+	if err != nil {
 		return false
 	}
 	for next := 0; next < len(a.looks); {
@@ -61,10 +66,40 @@ func (e *Engine) lookAsleep(end uint64, sink capture.Sink) bool {
 			break
 		}
 		for _, c := range a.copies {
-			e.handAsleep(c, started, end, sink)
+			e.handAsleep(c, started, end, last, sink)
 		}
 	}
 	return true
+}
+
+// repeat hands over more time of a sleep that the sink knows; false if it has to be
+// told of whole. That the thread has not left that sleep is what the look says.
+func (e *Engine) repeat(b []byte, started, end uint64, sink capture.Sink) bool {
+	le, s := binary.LittleEndian, &e.snap
+	since, tid := le.Uint64(b[offLookSince:]), le.Uint32(b[offLookTID:])
+	from, known := e.told.until(tid, since, started)
+	r, ok := sink.(capture.Repeater)
+	state := min(capture.State(le.Uint32(b[offLookState:])), capture.Uninterruptible)
+	if !ok || !known || from >= end || state < capture.Sleeping {
+		return false
+	}
+	*s = capture.Snapshot{Sleep: since, Time: end, PID: le.Uint32(b[offLookPID:]), TID: tid, Weight: end - from, State: state, Kernel: s.Kernel[:0]}
+	again := false
+	for _, event := range [...]int{e.events.off, e.events.wall} {
+		if event < 0 {
+			continue
+		}
+		s.Event = uint16(event)
+		if taken, _ := r.Again(s); !taken {
+			return again // both are known, or neither
+		}
+		again = true
+		e.samples.Add(1)
+	}
+	if again {
+		e.told.tell(tid, since, end)
+	}
+	return again
 }
 
 // read copies stacks from record next on, as many as there is room for, and
@@ -159,19 +194,19 @@ func readMemory(pid int, to []byte, addr uint64) int {
 }
 
 // handAsleep hands over one thread's sleep, if it still lasts.
-func (e *Engine) handAsleep(c stackCopy, started, end uint64, sink capture.Sink) {
+func (e *Engine) handAsleep(c stackCopy, started, end uint64, last bool, sink capture.Sink) {
 	b := e.seen.looks[c.look : c.look+lookSize]
 	le, s := binary.LittleEndian, &e.snap
 	since, tid := le.Uint64(b[offLookSince:]), le.Uint32(b[offLookTID:])
 	if e.seen.still[tid] != since {
 		return // it has woken up, and was sampled
 	}
-	since = max(since, started)
-	if since >= end {
+	from, known := e.told.until(tid, since, started)
+	if from >= end {
 		return
 	}
 	*s = capture.Snapshot{
-		Time: end, PID: le.Uint32(b[offLookPID:]), TID: tid, Flags: capture.InKernel,
+		Sleep: since, Time: end, PID: le.Uint32(b[offLookPID:]), TID: tid, Flags: capture.InKernel,
 		Syscall: le.Uint32(b[offLookSyscall:]), Kernel: s.Kernel[:0],
 	}
 	for i := range min(le.Uint64(b[offLookKernelLen:]), lookDepth) {
@@ -186,11 +221,25 @@ func (e *Engine) handAsleep(c stackCopy, started, end uint64, sink capture.Sink)
 		s.Flags |= capture.StackCut
 	}
 	e.bytes.Add(uint64(c.len))
-	time, state := end-since, min(capture.State(le.Uint32(b[offLookState:])), capture.Uninterruptible)
-	if state >= capture.Sleeping {
-		e.giveAway(sink, e.events.off, cutOff(time, uint64(e.opts.LeastSleep())), state)
+	time, state := end-from, min(capture.State(le.Uint32(b[offLookState:])), capture.Uninterruptible)
+	least, period := uint64(e.opts.LeastSleep()), uint64(e.opts.Period)
+	switch {
+	case last:
+		if !known {
+			least, period = cutOff(time, least), cutOff(time, period)
+		} else {
+			least, period = time, time
+		}
+		if state >= capture.Sleeping {
+			e.giveAway(sink, e.events.off, least, state)
+		}
+		e.giveAway(sink, e.events.wall, period, state)
+		e.told.over(tid)
+	case state >= capture.Sleeping && time >= max(least, period):
+		e.giveAway(sink, e.events.off, time, state)
+		e.giveAway(sink, e.events.wall, time, state)
+		e.told.tell(tid, since, end)
 	}
-	e.giveAway(sink, e.events.wall, cutOff(time, uint64(e.opts.Period)), state)
 }
 
 // cutOff is what a stretch of time stands for whose end is not known: itself if

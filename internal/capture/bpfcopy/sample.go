@@ -93,7 +93,7 @@ func decodeSample(b []byte, s *capture.Snapshot) error {
 		return fmt.Errorf("%w: a sample of %d bytes", errRecord, len(b))
 	}
 	le := binary.LittleEndian
-	s.Flags = capture.Flags(le.Uint32(b[offFlags:]))
+	s.Flags, s.Sleep = capture.Flags(le.Uint32(b[offFlags:])), 0
 	s.Time = le.Uint64(b[offTime:])
 	s.PID, s.TID, s.CPU = le.Uint32(b[offPID:]), le.Uint32(b[offTID:]), le.Uint32(b[offCPU:])
 	s.Weight = le.Uint64(b[offWeight:])
