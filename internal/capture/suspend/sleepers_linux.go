@@ -195,7 +195,7 @@ func (l *looker) run() {
 	for !l.e.stopping.Load() {
 		now := clock()
 		if now < next {
-			sleepUntil(min(next, now+int64(longestSleep)))
+			time.Sleep(min(time.Duration(next-now), longestSleep)) // no hurry: a system call would keep Go's scheduler awake
 			continue
 		}
 		l.round(now, now-last)
