@@ -55,9 +55,6 @@ func (c *cursor) long() uint64 {
 	return v
 }
 
-// int reads an int, which may be negative.
-func (c *cursor) int() int32 { return int32(uint32(c.long())) }
-
 // count reads how many elements follow that take at least one byte each.
 func (c *cursor) count() int {
 	n := c.long()
