@@ -124,7 +124,13 @@ func (w *worker) sample() {
 	for !w.e.stopping.Load() {
 		now := clock()
 		if now < next {
-			sleepUntil(min(next, now+int64(longestSleep)))
+			if w.quiet > quietTicks {
+				// Nobody is there to be precise for, and a thread in a system call keeps
+				// Go's scheduler awake.
+				time.Sleep(min(time.Duration(next-now), longestSleep))
+			} else {
+				sleepUntil(min(next, now+int64(longestSleep)))
+			}
 			continue
 		}
 		if retire := w.tick(now); retire {
