@@ -43,8 +43,10 @@ func TestManyThreads(t *testing.T) {
 	if cut < 5 {
 		t.Errorf("%d samples of the deep stack", cut)
 	}
-	if own > d*15/100 { // finding them again included
-		t.Errorf("%v of CPU in %v", own, d)
+	// Finding them again is in it. Half a megabyte of a stack is written and read for
+	// each sample of the deep one, which is as slow as the machine's memory.
+	if limit := d*15/100 + time.Duration(cut)*500*time.Microsecond; own > limit {
+		t.Errorf("%v of CPU in %v, limit %v", own, d, limit)
 	}
 	p.end()
 }
