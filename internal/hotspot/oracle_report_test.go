@@ -36,9 +36,15 @@ func (s *stepped) bad(format string, args ...any) {
 			fmt.Fprintf(&out, " level %d osr %v vep +%#x stubs +%#x", b.nm.level, b.nm.osr, b.nm.verifiedEntry-b.codeBegin, b.nm.stubBegin-b.codeBegin)
 		}
 		out.WriteByte('\n')
-		for i, v := range s.stack.Frames {
-			fmt.Fprintf(&out, "  answered %d: %s pc %#x kind %d prov %d\n", i, s.frameName(v), v.PC, v.Kind, v.Prov)
+	}
+	for i, v := range s.stack.Frames {
+		fmt.Fprintf(&out, "  answered %d: %s pc %#x kind %d prov %d\n", i, s.frameName(v), v.PC, v.Kind, v.Prov)
+	}
+	if n := len(s.stack.Frames); n > 0 {
+		if b := s.vm.find(s.stack.Frames[n-1].PC); b != nil {
+			fmt.Fprintf(&out, "  the last in %s (%s) code %#x..%#x frame %d", b.name, s.methodName(b), b.codeBegin, b.codeEnd, b.frameSize)
 		}
+		fmt.Fprintf(&out, "  goes on at pc %#x sp %#x fp %#x\n", s.c.Regs.PC, s.c.Regs.SP(), s.c.Regs.FP())
 	}
 	for r := range 16 {
 		fmt.Fprintf(&out, " %s %#x", registerNames[r], regs.R[r])
