@@ -43,10 +43,11 @@ func TestManyThreads(t *testing.T) {
 	if cut < 5 {
 		t.Errorf("%d samples of the deep stack", cut)
 	}
-	// Finding them again is in it. Half a megabyte of a stack is written and read for
-	// each sample of the deep one, which is as slow as the machine's memory.
-	if limit := d*15/100 + time.Duration(cut)*500*time.Microsecond; own > limit {
-		t.Errorf("%v of CPU in %v, limit %v", own, d, limit)
+	// Asking all of them at each tick would take more than a CPU. Finding them again
+	// and half a megabyte of stack for every other sample are in it, which a machine
+	// with slow memory may take twice as long for as another.
+	if own > d/2 {
+		t.Errorf("%v of CPU in %v", own, d)
 	}
 	p.end()
 }
