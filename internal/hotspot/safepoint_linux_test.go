@@ -30,10 +30,12 @@ func TestSafepoint(t *testing.T) {
 				t.Errorf("the state of a safepoint that cannot be seen: %v", err)
 			}
 		} else {
-			waited, since := 0, time.Duration(0)
-			for end := time.Now().Add(60 * time.Second); waited < 20; time.Sleep(10 * time.Millisecond) {
+			// On a busy machine another thread may still be on its way to the safepoint,
+			// waiting for a CPU: then the VM does wait for that one too.
+			waited, exact, since := 0, 0, time.Duration(0)
+			for end := time.Now().Add(60 * time.Second); waited < 20 || exact == 0; time.Sleep(10 * time.Millisecond) {
 				if time.Now().After(end) {
-					t.Fatalf("a wait for a safepoint was seen %d times", waited)
+					t.Fatalf("a wait for a safepoint was seen %d times, %d of them for the loop alone", waited, exact)
 				}
 				s, err := vm.Safepoint()
 				if err != nil {
@@ -47,8 +49,11 @@ func TestSafepoint(t *testing.T) {
 				if again, _ := vm.Safepoint(); again != s {
 					continue // it is over
 				}
-				if !slices.Equal(in, []uint32{looping}) {
+				if !slices.Contains(in, looping) {
 					t.Errorf("it waits for %v, it should for %d", in, looping)
+				}
+				if len(in) == 1 {
+					exact++
 				}
 				if s.Operation != "VM_G1CollectFull" {
 					t.Errorf("it is for %q", s.Operation)
