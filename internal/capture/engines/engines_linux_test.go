@@ -170,6 +170,10 @@ func TestEveryEngine(t *testing.T) {
 			}
 			r := newRecorder()
 			shallow := 0 // while the program starts its second thread
+			// A thread's first touch of a page of its stack is a fault, and a sample
+			// within it finds no page there; so does one while the kernel moves a page.
+			// The engine says so by a flag, and it happens to a few samples at most.
+			holes := 0
 			r.look = func(s *capture.Snapshot) {
 				sp := s.Regs.SP()
 				end := s.StackAddr + uint64(len(s.Stack))
@@ -178,7 +182,10 @@ func TestEveryEngine(t *testing.T) {
 					// the process meanwhile; the engine says so, and the walk goes on there.
 					return
 				}
-				if s.Flags&^capture.InKernel != 0 || s.Regs.PC == 0 || s.StackAddr > sp || end != s.StackTop || end-sp > 64<<10 {
+				if s.Flags&capture.StackHoles != 0 {
+					holes++
+				}
+				if s.Flags&^(capture.InKernel|capture.StackHoles) != 0 || s.Regs.PC == 0 || s.StackAddr > sp || end != s.StackTop || end-sp > 64<<10 {
 					t.Errorf("pc %x sp %x copy %x+%d top %x flags %x", s.Regs.PC, sp, s.StackAddr, len(s.Stack), s.StackTop, s.Flags)
 				}
 				if end-sp < 2000 {
@@ -203,6 +210,9 @@ func TestEveryEngine(t *testing.T) {
 			}
 			if shallow > 5 {
 				t.Errorf("%d stacks are not as deep as their thread", shallow)
+			}
+			if holes > 5 {
+				t.Errorf("%d of %d stacks have holes", holes, r.samples)
 			}
 			st := e.Stats()
 			t.Logf("%s: %d samples of %d bytes, %d in the kernel, lost %d", e.Describe(), r.samples, r.bytes/max(1, r.samples), r.kernel, st.Lost)
