@@ -35,6 +35,20 @@ type Meta struct {
 	Command  string   // what was profiled, as people write it
 	Version  string   // of candid
 	Notes    []string // what could not be had, and why
+	Cost     Cost
+}
+
+// Cost is what a recording cost while it was made. What is 0 is not known.
+type Cost struct {
+	// Copying is what copying stacks took in the targets' time, without the
+	// timer's interrupt around it.
+	Copying time.Duration
+	// TargetCPU is the CPU time that the targets used, the copying in it.
+	TargetCPU time.Duration
+	OwnCPU    time.Duration // candid's own CPU time, attaching in it
+	Memory    uint64        // bytes: candid's own memory at its peak
+	// FirstWalked is how long after attaching began the first sample was walked.
+	FirstWalked time.Duration
 }
 
 // Event is what a sample's weight counts.

@@ -80,12 +80,21 @@ func (s *session) countAll() {
 // have ended up to a second before; 0 if that was not counted, or more than a
 // hundredth of the samples are of processes that had ended before they could be.
 func (s *session) targetCPU() time.Duration {
+	for _, p := range s.procs {
+		if !s.uncounted {
+			p.countCPU()
+		}
+	}
+	return s.targetSoFar()
+}
+
+// targetSoFar is targetCPU as it was last counted.
+func (s *session) targetSoFar() time.Duration {
 	if s.uncounted || s.unseen*100 > s.samples {
 		return 0
 	}
 	sum := s.endedCPU
 	for _, p := range s.procs {
-		p.countCPU()
 		sum += p.used.sum()
 	}
 	return time.Duration(sum)

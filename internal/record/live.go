@@ -71,9 +71,27 @@ func (s *session) begin(engine capture.Engine, start time.Time) {
 	m.Start, m.Engine, m.Describe = start, engine.Name(), engine.Describe()
 	m.Version, m.Command = s.o.Version, s.what()
 	m.Host, _ = os.Hostname()
-	s.stats = engine.Stats
+	s.stats, s.copying = engine.Stats, copyingOf(engine)
 	if t := s.taker(); t != nil {
 		t.Begin(Begun{start, engine.Name(), engine.Describe(), s.events})
+	}
+}
+
+// copyingOf gives what asks an engine how long it was in the targets' way, which
+// only the BPF engine knows.
+func copyingOf(engine capture.Engine) func() time.Duration {
+	c, ok := engine.(interface {
+		ProgramCost() (runs, ns uint64, err error)
+	})
+	return func() time.Duration {
+		if !ok {
+			return 0
+		}
+		_, ns, err := c.ProgramCost()
+		if err != nil {
+			return 0
+		}
+		return time.Duration(ns)
 	}
 }
 
@@ -93,7 +111,11 @@ func (s *session) liveBatch() {
 	}
 	if now := time.Now(); now.Sub(s.told) >= liveEvery {
 		s.told = now
-		s.progressed.Stats, s.progressed.OwnCPU = s.stats(), ownUsage().cpu-s.usage.cpu
+		usage := ownUsage()
+		s.progressed.Stats, s.progressed.OwnCPU = s.stats(), usage.cpu-s.usage.cpu
+		s.b.Meta().Cost = profile.Cost{
+			Copying: s.copying(), TargetCPU: s.targetSoFar(), OwnCPU: s.progressed.OwnCPU, Memory: usage.maxRSS, FirstWalked: s.first,
+		}
 	}
 	s.progressed.Elapsed = time.Duration(monotonic() - s.start)
 	taker.Batch(s.b, s.progressed)

@@ -59,6 +59,11 @@ type Costs struct {
 	FirstWalked time.Duration // from the start of attaching to the first walked sample; 0: none
 }
 
+// kept is what a file keeps of it.
+func (c *Costs) kept() profile.Cost {
+	return profile.Cost{Copying: c.Target, TargetCPU: c.TargetCPU, OwnCPU: c.OwnCPU, Memory: c.MaxRSS, FirstWalked: c.FirstWalked}
+}
+
 // Result is what a recording gave.
 type Result struct {
 	Profile *profile.Profile

@@ -125,14 +125,10 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	stats := engine.Stats()
 	prof.Losses = profile.Losses{Lost: stats.Lost, Throttled: stats.Throttled}
 	after := ownUsage()
-	res.Costs = Costs{Stats: stats, OwnCPU: after.cpu - s.usage.cpu, TargetCPU: targetCPU, MaxRSS: after.maxRSS, FirstWalked: s.first}
-	if c, ok := engine.(interface {
-		ProgramCost() (runs, ns uint64, err error)
-	}); ok {
-		if _, ns, err := c.ProgramCost(); err == nil {
-			res.Costs.Target = time.Duration(ns)
-		}
+	res.Costs = Costs{
+		Stats: stats, Target: s.copying(), OwnCPU: after.cpu - s.usage.cpu, TargetCPU: targetCPU, MaxRSS: after.maxRSS, FirstWalked: s.first,
 	}
+	prof.Meta.Cost = res.Costs.kept()
 	if s.o.Threads != nil || s.o.ThreadKinds != nil {
 		res.Profile = profile.Apply(prof, profile.Filter{Thread: s.o.Threads, ThreadKinds: s.o.ThreadKinds})
 	}

@@ -51,6 +51,7 @@ type session struct {
 
 	// For Options.Live.
 	stats      func() capture.Stats
+	copying    func() time.Duration
 	told       time.Time
 	progressed Progress
 

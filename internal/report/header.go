@@ -62,6 +62,9 @@ func (pg *page) header(s *profile.Selection) {
 		pg.wrapped("  ", []string{pg.paint(bold, fmt.Sprintf("shown: %s of it, %s", percent(s.Chosen.Share(s.All)), plural(s.Chosen.Samples, "sample", "samples")))})
 	}
 	pg.quality(s.Quality)
+	if cost := costFacts(m.Cost, uint64(len(p.Samples))); len(cost) > 0 {
+		pg.wrapped("  cost: ", cost)
+	}
 	for _, n := range m.Notes {
 		pg.line("  note: %s", clean(n))
 	}
@@ -124,6 +127,7 @@ func (pg *page) wrapped(indent string, facts []string) {
 			next = indent + f
 		} else if pg.width > 0 && len([]rune(next)) > pg.width {
 			pg.line("%s", line)
+			indent = left("", len([]rune(indent)))
 			next = indent + f
 		}
 		line = next

@@ -29,6 +29,7 @@ type Report struct {
 	Duration  int64      `json:"duration_ns"`
 	Notes     []string   `json:"notes"`
 	Processes []Process  `json:"processes"`
+	Cost      Cost       `json:"cost"`
 
 	Event  Event   `json:"event"`
 	Events []Event `json:"events"` // all that the recording has
@@ -47,6 +48,15 @@ type Report struct {
 	// parent -1; each other node comes after its parent.
 	Calls   []Node `json:"calls"`
 	Callers []Node `json:"callers"`
+}
+
+// Cost is what the recording cost; what is 0 is not known.
+type Cost struct {
+	Copying     int64  `json:"copying_ns"`    // in the targets' time
+	TargetCPU   int64  `json:"target_cpu_ns"` // that the targets used in all
+	OwnCPU      int64  `json:"own_cpu_ns"`    // of candid itself
+	Memory      uint64 `json:"memory_bytes"`  // of candid itself at its peak
+	FirstWalked int64  `json:"first_walked_ns"`
 }
 
 // Process is a profiled process.
@@ -153,6 +163,8 @@ func Make(s *profile.Selection, o Options) *Report {
 		Processes: []Process{}, All: Count(s.All), Shown: Count(s.Chosen), Lost: p.Losses.Lost, Throttled: p.Losses.Throttled,
 		Quality: QualityOf(s.Quality), Threads: []Thread{}, Methods: []Method{},
 	}
+	c := &p.Meta.Cost
+	r.Cost = Cost{int64(c.Copying), int64(c.TargetCPU), int64(c.OwnCPU), c.Memory, int64(c.FirstWalked)}
 	if !p.Meta.Start.IsZero() {
 		r.Start = &p.Meta.Start
 	}

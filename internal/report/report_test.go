@@ -39,6 +39,9 @@ java -Xmx2g -jar shop.jar --port 8080
   10,000 samples of cpu · 10.0s in all · one each 1.00ms · recorded for 10.0s · 12 lost
   3 periods throttled
   stacks: 88.0% complete, 7.0% stitched, 4.0% heuristic, 0.6% truncated, 0.4% broken (mostly: bad pc)
+  cost: copying 31.0ms (0.31% of the CPU time that was recorded)
+        candid 142ms of CPU (14.2µs a sample) · 48.0 MiB of memory
+        first sample walked after 60.0ms
   note: 1000 Hz keeps step with the kernel's tick: 997 Hz is used
 
   SELF            TOTAL           KIND     METHOD

@@ -146,11 +146,19 @@ func (pg *page) kernel(s *profile.Selection) {
 }
 
 func (pg *page) costs(c Costs, samples uint64) {
-	var facts []string
-	if c.Target > 0 {
-		f := "copying " + duration(c.Target)
+	facts := costFacts(profile.Cost{Copying: c.Target, TargetCPU: c.TargetCPU, OwnCPU: c.OwnCPU, Memory: c.MaxRSS, FirstWalked: c.FirstWalked}, samples)
+	if len(facts) > 0 {
+		pg.item("cost", facts)
+	}
+}
+
+// costFacts are what a recording cost, as far as it is known; samples are all of
+// it.
+func costFacts(c profile.Cost, samples uint64) (facts []string) {
+	if c.Copying > 0 {
+		f := "copying " + duration(c.Copying)
 		if c.TargetCPU > 0 {
-			f += fmt.Sprintf(" (%.2f%% of the CPU time that was recorded)", 100*float64(c.Target)/float64(c.TargetCPU))
+			f += fmt.Sprintf(" (%.2f%% of the CPU time that was recorded)", 100*float64(c.Copying)/float64(c.TargetCPU))
 		}
 		facts = append(facts, f)
 	}
@@ -161,13 +169,11 @@ func (pg *page) costs(c Costs, samples uint64) {
 		}
 		facts = append(facts, f)
 	}
-	if c.MaxRSS > 0 {
-		facts = append(facts, size(c.MaxRSS)+" of memory")
+	if c.Memory > 0 {
+		facts = append(facts, size(c.Memory)+" of memory")
 	}
 	if c.FirstWalked > 0 {
 		facts = append(facts, "first sample walked after "+duration(c.FirstWalked))
 	}
-	if len(facts) > 0 {
-		pg.item("cost", facts)
-	}
+	return facts
 }

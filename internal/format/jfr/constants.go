@@ -442,7 +442,7 @@ func (c *constants) kind(k kind, events []profile.Event) uint64 {
 }
 
 // isEvent says whether a number is the type of an event.
-func isEvent(n uint32) bool { return n >= typeExecutionSample && n <= typeLosses }
+func isEvent(n uint32) bool { return n >= typeExecutionSample && n <= typeCost }
 
 // syscall gives the number of a system call's name, which is its index; 0: none.
 func (c *constants) syscall(i uint16) uint64 {

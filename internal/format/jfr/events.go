@@ -18,6 +18,16 @@ func (s *Stream) tell(info *Info) {
 	t, m := &s.told, info.Meta
 	now := *m
 	now.Notes = nil
+	if m.Cost != t.cost {
+		t.cost = m.Cost
+		s.event(typeCost, func(b []byte) []byte {
+			c := &m.Cost
+			for _, v := range []uint64{uint64(c.Copying), uint64(c.TargetCPU), uint64(c.OwnCPU), c.Memory, uint64(c.FirstWalked)} {
+				b = appendLong(b, v)
+			}
+			return b
+		})
+	}
 	if !s.begun || !sameMeta(&now, &t.meta) {
 		t.meta = now
 		s.event(typeRecording, func(b []byte) []byte {

@@ -111,6 +111,7 @@ func (s *schema) eventReaders(rs *readers) error {
 			{nameProcess, []string{"number", "pid"}, []string{"command", "runtime"}, ownProcess},
 			{nameThreadInfo, []string{"number", "pid", "tid", "cpuTime"}, []string{"name", "osName", "kind"}, ownThreadInfo},
 			{nameLosses, []string{"lost", "throttled"}, nil, ownLosses},
+			{nameCost, []string{"copying", "targetCpu", "ownCpu", "memory", "firstWalked"}, nil, ownCost},
 		}
 	} else {
 		list = []want{

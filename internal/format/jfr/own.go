@@ -339,6 +339,14 @@ func ownThreadInfo(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 	return nil
 }
 
+func ownCost(r *reader, c *chunk, h *eventReader, cur *cursor) error {
+	var rec record
+	h.slots.read(cur, &rec)
+	ns := func(i int) time.Duration { return time.Duration(min(rec.n[i], math.MaxInt64)) }
+	r.b.Meta().Cost = profile.Cost{Copying: ns(0), TargetCPU: ns(1), OwnCPU: ns(2), Memory: rec.n[3], FirstWalked: ns(4)}
+	return nil
+}
+
 func ownLosses(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 	var rec record
 	h.slots.read(cur, &rec)

@@ -22,6 +22,7 @@ func everything(samples int) *profile.Profile {
 	p.Meta = profile.Meta{
 		Start: time.Unix(1_700_000_000, 123_456_789), Duration: 90 * time.Minute, Host: "höst", Engine: "bpf",
 		Describe: "a line", Command: "java -jar \"x\" \u202e\x01", Version: "1.2", Notes: []string{"one", "two \n lines"},
+		Cost: profile.Cost{Copying: time.Second, TargetCPU: time.Hour, OwnCPU: 3, Memory: 1 << 40, FirstWalked: 7},
 	}
 	p.Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1_001_001}, {Name: "wall", Unit: "nanoseconds", Period: 10}, {Name: "sched:sched_switch", Unit: "count", Period: 1}}
 	p.Losses = profile.Losses{Lost: 1 << 60, Throttled: 7}

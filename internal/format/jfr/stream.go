@@ -59,6 +59,7 @@ type told struct {
 	processes []profile.Process
 	threads   []profile.Thread
 	losses    *profile.Losses
+	cost      profile.Cost
 }
 
 // Limits of a Stream.

@@ -43,6 +43,7 @@ const (
 	typeProcess
 	typeThreadInfo
 	typeLosses
+	typeCost
 
 	typeLabel
 	typeDescription
@@ -52,6 +53,7 @@ const (
 	typeTimespan
 	typeUnsigned
 	typeMemoryAddress
+	typeDataAmount
 )
 
 // Names of types that are looked for when a file is read.
@@ -85,6 +87,7 @@ const (
 	nameProcess         = "candid.Process"
 	nameThreadInfo      = "candid.Thread"
 	nameLosses          = "candid.Losses"
+	nameCost            = "candid.Cost"
 )
 
 const (
@@ -112,7 +115,7 @@ type fieldDef struct {
 	flags fieldFlags
 }
 
-type fieldFlags uint8
+type fieldFlags uint16
 
 const (
 	constant fieldFlags = 1 << iota // the number of a constant
@@ -123,6 +126,7 @@ const (
 	epoch    // ms since 1970
 	unsigned
 	address
+	dataSize // bytes
 )
 
 // contentTypes are the annotations that fieldFlags stand for.
@@ -137,6 +141,7 @@ var contentTypes = []struct {
 	{epoch, typeTimestamp, "MILLISECONDS_SINCE_EPOCH"},
 	{unsigned, typeUnsigned, ""},
 	{address, typeMemoryAddress, ""},
+	{dataSize, typeDataAmount, "BYTES"},
 }
 
 var profiling = []string{"Java Virtual Machine", "Profiling"}
@@ -285,6 +290,12 @@ var typeDefs = []typeDef{
 		startTime(), {"lost", typeLong, "Samples Lost", unsigned}, {"throttled", typeLong, "Times Throttled", unsigned},
 	}},
 
+	{id: typeCost, name: nameCost, super: superEvent, label: "Cost of the Recording so far", category: candidEvents, fields: []fieldDef{
+		startTime(), {"copying", typeLong, "Copying Stacks, in the Targets' Time", nanos}, {"targetCpu", typeLong, "CPU Time of the Targets", nanos},
+		{"ownCpu", typeLong, "CPU Time of candid", nanos}, {"memory", typeLong, "Memory of candid at its Peak", dataSize},
+		{"firstWalked", typeLong, "First Sample Walked After", nanos},
+	}},
+
 	{id: typeLabel, name: "jdk.jfr.Label", super: superAnnotation, fields: []fieldDef{{"value", typeString, "", 0}}},
 	{id: typeDescription, name: "jdk.jfr.Description", super: superAnnotation, fields: []fieldDef{{"value", typeString, "", 0}}},
 	{id: typeCategory, name: "jdk.jfr.Category", super: superAnnotation, fields: []fieldDef{{"value", typeString, "", array}}},
@@ -293,4 +304,5 @@ var typeDefs = []typeDef{
 	{id: typeTimespan, name: "jdk.jfr.Timespan", super: superAnnotation, label: "Timespan", contentType: true, fields: []fieldDef{{"value", typeString, "", 0}}},
 	{id: typeUnsigned, name: "jdk.jfr.Unsigned", super: superAnnotation, label: "Unsigned Value", contentType: true},
 	{id: typeMemoryAddress, name: "jdk.jfr.MemoryAddress", super: superAnnotation, label: "Memory Address", contentType: true},
+	{id: typeDataAmount, name: "jdk.jfr.DataAmount", super: superAnnotation, label: "Data Amount", contentType: true, fields: []fieldDef{{"value", typeString, "", 0}}},
 }

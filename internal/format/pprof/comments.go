@@ -2,8 +2,10 @@ package pprof
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/candid-profiler/candid/internal/profile"
 )
@@ -33,6 +35,9 @@ func remarks(p *profile.Profile) (comments, silent []string) {
 	if p.Meta.Engine != "" {
 		silent = append(silent, line("engine %q", p.Meta.Engine))
 	}
+	if c := p.Meta.Cost; c != (profile.Cost{}) {
+		silent = append(silent, line("cost %d %d %d %d %d", c.Copying, c.TargetCPU, c.OwnCPU, c.Memory, c.FirstWalked))
+	}
 	for _, e := range p.Events {
 		silent = append(silent, line("event %q %q %d", e.Name, e.Unit, e.Period))
 	}
@@ -54,7 +59,7 @@ func silentRemark(s string) bool {
 	}
 	key, _, _ := strings.Cut(rest, " ")
 	switch key {
-	case "engine", "event", "process", "thread":
+	case "engine", "cost", "event", "process", "thread":
 		return true
 	}
 	return false
@@ -87,6 +92,10 @@ func parseComments(lines []string, p *profile.Profile) (ours bool) {
 			p.Meta.Notes = append(p.Meta.Notes, args.text())
 		case "losses":
 			p.Losses.Lost, p.Losses.Throttled = args.number(), args.number()
+		case "cost":
+			p.Meta.Cost = profile.Cost{
+				Copying: args.duration(), TargetCPU: args.duration(), OwnCPU: args.duration(), Memory: args.number(), FirstWalked: args.duration(),
+			}
 		case "event":
 			p.Events = append(p.Events, profile.Event{Name: args.text(), Unit: args.text(), Period: args.number()})
 		case "process":
@@ -112,6 +121,11 @@ func (a *arguments) number() uint64 {
 		return 0
 	}
 	return n
+}
+
+// duration reads a number of ns.
+func (a *arguments) duration() time.Duration {
+	return time.Duration(min(a.number(), math.MaxInt64))
 }
 
 func (a *arguments) text() string {

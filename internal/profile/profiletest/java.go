@@ -94,6 +94,7 @@ func Java() *profile.Profile {
 	p.Meta.Describe = "perf cpu-clock on 2 CPUs, live stack copied by BPF"
 	p.Meta.Command = "java -Xmx2g -jar shop.jar --port 8080"
 	p.Meta.Version = "0.1.0"
+	p.Meta.Cost = profile.Cost{Copying: 31 * time.Millisecond, TargetCPU: 10 * time.Second, OwnCPU: 142 * time.Millisecond, Memory: 48 << 20, FirstWalked: 60 * time.Millisecond}
 	p.Meta.Notes = []string{"1000 Hz keeps step with the kernel's tick: 997 Hz is used"}
 	p.Processes = []profile.Process{{PID: 4711, Command: "java -Xmx2g -jar shop.jar --port 8080", Runtime: "hotspot 17.0.15"}}
 	p.Losses = profile.Losses{Lost: 12, Throttled: 3}
