@@ -36,7 +36,7 @@ type entry struct {
 	extensions []string
 	about      string
 	reads      bool
-	write      func(w io.Writer, p *profile.Profile, o Options) error
+	write      func(w io.Writer, p *profile.Profile, o Options) error // nil: it is only read
 }
 
 // entries are all formats, in the order in which help lists them.
@@ -59,6 +59,7 @@ var entries = []entry{
 		}},
 	{"speedscope", []string{".speedscope.json"}, "speedscope.app: each thread in the order of time", false,
 		func(w io.Writer, p *profile.Profile, _ Options) error { return speedscope.Write(w, p) }},
+	{name: "perf script", about: "what perf script prints", reads: true},
 	{"text", []string{".txt"}, "the report, for people", false,
 		func(w io.Writer, p *profile.Profile, o Options) error {
 			return report.Text(w, p, report.Options{ByThread: o.Threads})
@@ -90,13 +91,15 @@ var ErrUnknown = errors.New("unknown format")
 func Names() string {
 	var names []string
 	for _, e := range entries {
-		names = append(names, e.name)
+		if e.write != nil {
+			names = append(names, e.name)
+		}
 	}
 	return strings.Join(names, ", ")
 }
 
 // Help lists the formats that can be written, a line for each.
-func Help() string { return help(func(entry) bool { return true }) }
+func Help() string { return help(func(e entry) bool { return e.write != nil }) }
 
 // HelpRead lists the formats that can be read, a line for each.
 func HelpRead() string { return help(func(e entry) bool { return e.reads }) }
@@ -105,7 +108,7 @@ func help(which func(entry) bool) string {
 	var b strings.Builder
 	for _, e := range entries {
 		if which(e) {
-			fmt.Fprintf(&b, "  %-10s %-20s %s\n", e.name, strings.Join(e.extensions, " "), e.about)
+			fmt.Fprintf(&b, "  %-11s %-20s %s\n", e.name, strings.Join(e.extensions, " "), e.about)
 		}
 	}
 	return strings.TrimSuffix(b.String(), "\n")
@@ -125,6 +128,9 @@ func ForPath(path, name string) (string, error) {
 	base := strings.ToLower(filepath.Base(path))
 	var known []string
 	for _, e := range entries {
+		if e.write == nil {
+			continue
+		}
 		for _, ext := range e.extensions {
 			known = append(known, ext)
 			if strings.HasSuffix(base, ext) && len(ext) > longest {
@@ -142,6 +148,9 @@ func ForPath(path, name string) (string, error) {
 // byName also takes an extension for a name: --format pb.gz.
 func byName(name string) (entry, error) {
 	for _, e := range entries {
+		if e.write == nil {
+			continue
+		}
 		if e.name == name {
 			return e, nil
 		}
@@ -169,7 +178,11 @@ func readable() string {
 	var names []string
 	for _, e := range entries {
 		if e.reads {
-			names = append(names, e.name+" ("+strings.Join(e.extensions, " ")+")")
+			name := e.name
+			if len(e.extensions) > 0 {
+				name += " (" + strings.Join(e.extensions, " ") + ")"
+			}
+			names = append(names, name)
 		}
 	}
 	return list(names)

@@ -44,6 +44,9 @@ func written(t *testing.T, name string) []byte {
 
 func TestWritesAllAndReadsBack(t *testing.T) {
 	for _, e := range entries {
+		if e.write == nil {
+			continue
+		}
 		t.Run(e.name, func(t *testing.T) {
 			data := written(t, e.name)
 			path := filepath.Join(t.TempDir(), "file")

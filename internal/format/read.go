@@ -12,13 +12,18 @@ import (
 
 	"github.com/candid-profiler/candid/internal/format/collapsed"
 	"github.com/candid-profiler/candid/internal/format/jfr"
+	"github.com/candid-profiler/candid/internal/format/perfscript"
 	"github.com/candid-profiler/candid/internal/format/pprof"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// MaxUnpacked is how many bytes of a file are read at most, after it is
-// unpacked: gzip can make a gigabyte of a megabyte.
+// MaxUnpacked is how many bytes are read at most, after it is unpacked, of a file
+// that has to be in memory as a whole: gzip can make a gigabyte of a megabyte.
 const MaxUnpacked = 512 << 20
+
+// maxText is the same for text, which is read line by line: what it takes in
+// memory is bounded by what it says, not by its length.
+const maxText = 1 << 40
 
 // ErrTooLarge says that a file holds more than MaxUnpacked bytes.
 var ErrTooLarge = fmt.Errorf("it unpacks to more than %d MiB, which no profile of candid's does", MaxUnpacked>>20)
@@ -70,9 +75,7 @@ func decode(r io.Reader, limit int64) (*profile.Profile, error) {
 		if err != nil {
 			return nil, cutOff(err)
 		}
-		in = bufio.NewReaderSize(&limited{z, limit}, sniffed)
-	} else {
-		in = bufio.NewReaderSize(&limited{in, limit}, sniffed)
+		in = bufio.NewReaderSize(z, sniffed)
 	}
 	head, err := in.Peek(sniffed)
 	if err != nil && err != io.EOF {
@@ -85,10 +88,14 @@ func decode(r io.Reader, limit int64) (*profile.Profile, error) {
 		return nil, fmt.Errorf("%w: it is %s; candid reads %s", ErrNotRead, what, readable())
 	}
 	if isText(head) {
-		p, err := collapsed.Read(in)
+		read := collapsed.Read
+		if perfscript.Is(head) {
+			read = perfscript.Read
+		}
+		p, err := read(&limited{in, maxText})
 		return p, cutOff(err)
 	}
-	data, err := io.ReadAll(in)
+	data, err := io.ReadAll(&limited{in, limit})
 	if err != nil {
 		return nil, cutOff(err)
 	}
