@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,8 +33,7 @@ type recordFlags struct {
 	events     []string
 	minSleep   time.Duration
 	out        outputFlags
-	thread     string
-	kinds      []string
+	filter     filterFlags
 	engine     string
 	noJVMFlags bool
 	json       bool
@@ -71,6 +69,10 @@ A .jfr file is written while it is recorded, at least every second: if candid is
 killed or the disk is full, the file holds what was recorded until then. All other
 formats are written at the end.
 
+` + filterHelp + `
+They choose what is reported and what is in the file when recording ends; while it is
+recorded, the file has all.
+
 A java command that candid launches gets -XX:+DebugNonSafepoints put into its
 arguments, which makes the place of a sample inside inlined methods exact.`,
 		Example: `  candid record -p 1234 -d 30s                   profile for 30 s, print a report
@@ -78,6 +80,7 @@ arguments, which makes the place of a sample inside inlined methods exact.`,
   candid record -p 1234 -d 30s -o flame.html     a flame graph in one file
   candid record -F 999 -o app.jfr -- java -jar app.jar
   candid record -a -d 10s -o machine.html        everything that runs here
+  candid record -o app.jfr --from 30s -- java -jar app.jar    without the warm-up
   candid record -p 1234 -d 10s -o - --format collapsed | flamegraph.pl > f.svg`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runRecord(cmd, &f, args)
@@ -94,8 +97,7 @@ arguments, which makes the place of a sample inside inlined methods exact.`,
 	fl.DurationVar(&f.minSleep, "min-sleep", capture.DefaultMinSleep, "of off-cpu: sleeps of this `TIME` or more are samples")
 	fl.StringSliceVarP(&f.events, "event", "e", []string{"cpu"}, "`NAME` of what to sample by, several with commas; see above")
 	f.out.add(cmd)
-	fl.StringVar(&f.thread, "thread", "", "keep only threads whose name matches this `REGEX`")
-	fl.StringSliceVar(&f.kinds, "thread-kind", nil, threadKindHelp)
+	f.filter.add(cmd)
 	fl.StringVar(&f.engine, "engine", "auto", "`HOW` to sample: "+strings.Join(append([]string{"auto"}, engines.Names()...), ", "))
 	fl.BoolVar(&f.noJVMFlags, "no-jvm-flags", false, "launch java with just the arguments given")
 	fl.BoolVar(&f.json, "json", false, "print the summary as JSON")
@@ -135,17 +137,10 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 	if cmd.Flags().Changed("duration") && f.duration <= 0 {
 		return usage("duration %v is not above 0", f.duration)
 	}
-	if f.thread != "" {
-		re, err := regexp.Compile(f.thread)
-		if err != nil {
-			return usage("--thread: %v", err)
-		}
-		o.Threads = re
-	}
-	if err := checkThreadKinds(f.kinds); err != nil {
+	var err error
+	if o.Filter, err = f.filter.spec(); err != nil {
 		return err
 	}
-	o.ThreadKinds = f.kinds
 	if err := o.Check(); err != nil {
 		return wrap(err)
 	}
@@ -191,6 +186,9 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 	err = errors.Join(f.save(cmd, out, stream, res, launching), runErr)
 	signals.done()
 	if launching {
+		if res.Filtered != nil {
+			say(res.Filtered.Error())
+		}
 		if err := awaitProgram(res, wrap(err), say); err != nil || !f.view {
 			return err
 		}
@@ -198,15 +196,11 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 	if err != nil {
 		return wrap(err)
 	}
+	if res.Filtered != nil {
+		return wrap(filterFailure("", res.Filtered))
+	}
 	if len(res.Profile.Samples) == 0 {
-		why := "the target used no CPU while it was recorded"
-		switch {
-		case f.thread != "":
-			why = "no thread whose name matches " + strconv.Quote(f.thread) + " used CPU while it was recorded"
-		case f.kinds != nil:
-			why = "no thread of kind " + strings.Join(f.kinds, ", ") + " used CPU while it was recorded"
-		}
-		return &codedError{exitNoSamples, fmt.Errorf("no samples: %s", why)}
+		return &codedError{exitNoSamples, errors.New("no samples: the target used no CPU while it was recorded")}
 	}
 	if f.view {
 		signals.stop() // Ctrl-C ends the page from here on
@@ -222,7 +216,7 @@ func (f *recordFlags) show(cmd *cobra.Command, res *record.Result) error {
 	if err != nil {
 		return failed(err)
 	}
-	return serve(cmd, 0, true, r)
+	return serve(cmd, 0, true, "", r)
 }
 
 // stopping says that recording ends, and what another Ctrl-C would do.
@@ -261,7 +255,7 @@ func (f *recordFlags) save(cmd *cobra.Command, out *output, stream *streaming, r
 		write = stream.finish
 	}
 	name, err := write(res.Profile)
-	if err == nil && stream != nil && (f.thread != "" || f.kinds != nil) {
+	if err == nil && stream != nil && len(res.Profile.Samples) < int(res.Passed.All) {
 		err = stream.replace(res.Profile)
 	}
 	if err != nil {
@@ -288,6 +282,9 @@ func (f *recordFlags) save(cmd *cobra.Command, out *output, stream *streaming, r
 	}
 	if f.quiet {
 		return nil
+	}
+	if n := res.Passed; n.Left < n.All {
+		fmt.Fprintf(cmd.ErrOrStderr(), "candid: %v\n", n)
 	}
 	if f.report {
 		if err := report.Text(printTo, res.Profile, reportOptions(printTo)); err != nil {

@@ -15,9 +15,11 @@ import (
 
 func newView() *cobra.Command {
 	var (
-		port int
-		open bool
-		diff bool
+		filter  filterFlags
+		port    int
+		open    bool
+		diff    bool
+		threads bool
 	)
 	cmd := &cobra.Command{
 		Use:   "view FILE...",
@@ -27,6 +29,10 @@ over time, and how far all of it can be trusted. Every view shows what the filte
 leave: a stretch of time, threads, states, methods. With --diff two files are one page
 that shows what changed, also what has vanished.
 
+` + filterHelp + `
+Of one file they stand in the page, where they can be taken away and changed; of
+several, and with --diff, only what passes is shown.
+
 The page is served to this machine only, at an address with a random token that is
 printed. It is in this program whole and asks for nothing from elsewhere. Ctrl-C ends it.
 
@@ -34,6 +40,7 @@ FILE is a profile in a format that candid reads:
 ` + format.HelpRead(),
 		Example: `  candid view app.jfr                   prints where the page is
   candid view app.jfr --open            opens it in the browser
+  candid view app.jfr --thread '^http-' --from 30s
   candid view a.jfr b.jfr               two to switch between
   candid view --diff before.jfr after.jfr`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -46,11 +53,27 @@ FILE is a profile in a format that candid reads:
 			if diff && len(args) != 2 {
 				return usage("--diff compares two files, not %d", len(args))
 			}
+			spec, err := filter.spec()
+			if err != nil {
+				return err
+			}
 			var profiles []*profile.Profile
+			page := ""
 			for _, file := range args {
 				p, err := format.Read(file)
 				if err != nil {
 					return failed(err)
+				}
+				if len(args) == 1 {
+					f, err := spec.Choose(p)
+					if err != nil {
+						return filterFailure(file, err)
+					}
+					page = view.Address(p, f, threads)
+				} else if p, err = filter.apply(cmd.ErrOrStderr(), spec, file, p); err != nil {
+					return err
+				} else if f := spec.String(); f != "" {
+					p.Meta.Notes = append([]string{"only what passes is shown: " + f}, p.Meta.Notes...)
 				}
 				profiles = append(profiles, p)
 			}
@@ -59,7 +82,7 @@ FILE is a profile in a format that candid reads:
 				if err != nil {
 					return failed(fmt.Errorf("compare %s and %s: %w", args[0], args[1], err))
 				}
-				return serve(cmd, port, open, r)
+				return serve(cmd, port, open, page, r)
 			}
 			var recordings []*view.Recording
 			for i, p := range profiles {
@@ -69,7 +92,7 @@ FILE is a profile in a format that candid reads:
 				}
 				recordings = append(recordings, r)
 			}
-			return serve(cmd, port, open, recordings...)
+			return serve(cmd, port, open, page, recordings...)
 		},
 	}
 	fl := cmd.Flags()
@@ -77,11 +100,14 @@ FILE is a profile in a format that candid reads:
 	fl.IntVar(&port, "port", 0, fmt.Sprintf("`PORT` on 127.0.0.1 (default the next free one from %d on)", view.FirstPort))
 	fl.BoolVar(&diff, "diff", false, "compare two files: what went up and down, as shares of each")
 	fl.BoolVar(&open, "open", false, "open the page in the browser")
+	fl.BoolVarP(&threads, "threads", "t", false, "give each thread a root of its own in the flame graph")
+	filter.addReader(cmd, "the `NAME` of the event to show first (default the first of the recording)")
 	return cmd
 }
 
-// serve shows recordings until Ctrl-C.
-func serve(cmd *cobra.Command, port int, open bool, recordings ...*view.Recording) error {
+// serve shows recordings until Ctrl-C; page is what the page shows first, as it
+// stands in its address.
+func serve(cmd *cobra.Command, port int, open bool, page string, recordings ...*view.Recording) error {
 	l, err := view.Listen(port)
 	if err != nil {
 		return failed(err)
@@ -92,10 +118,10 @@ func serve(cmd *cobra.Command, port int, open bool, recordings ...*view.Recordin
 	}
 	ctx, signals := interruptible(cmd.Context(), false, func() {})
 	defer signals.stop()
-	fmt.Fprintln(cmd.OutOrStdout(), s.URL())
+	fmt.Fprintln(cmd.OutOrStdout(), s.URL()+page)
 	fmt.Fprintln(cmd.ErrOrStderr(), "candid: the page is there until Ctrl-C is pressed")
 	if open {
-		if err := openBrowser(s.URL()); err != nil {
+		if err := openBrowser(s.URL() + page); err != nil {
 			fmt.Fprintf(cmd.ErrOrStderr(), "candid: no browser could be opened (%v): open the address above yourself\n", err)
 		}
 	}

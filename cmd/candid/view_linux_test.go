@@ -100,6 +100,14 @@ func TestViewTime(t *testing.T) {
 	sameAsReport(t, b, url, file, "")
 	sameAsReport(t, b, url, file, "#from=500000000&to=1300000000&tab=timeline", "--from", "500ms", "--to", "1300ms")
 	sameAsReport(t, b, url, file, "#from=500000000&focus=f3%24&tab=tree", "--from", "500ms", "--focus", "f3$")
+	// The flags of the filters stand in the address that is printed.
+	for _, filter := range [][]string{
+		{"--from", "300ms", "--to", "-200ms", "--focus", "f[1-3]$", "--ignore", "f8"},
+		{"--thread", "^main$|Compiler", "--thread-kind", "java", "--state", "running"},
+	} {
+		v := start(t, exec.Command(binary, append([]string{"view", file}, filter...)...))
+		sameAsReport(t, b, v.line(t), file, "", filter...)
+	}
 	if len(b.Errors) > 0 {
 		t.Errorf("the page complained: %s", b.Errors)
 	}
@@ -111,6 +119,9 @@ func TestViewRefusals(t *testing.T) {
 	candid(t, "view", "/nonexistent.pb.gz").refused(t, exitFailed, "/nonexistent.pb.gz")
 	candid(t, "view", "--diff", file).refused(t, exitUsage, "--diff", "two")
 	candid(t, "view", "--port", "99999", file).refused(t, exitUsage, "99999")
+	candid(t, "view", "--thread", "nobody", file).refused(t, exitNoSamples, "nobody")
+	candid(t, "view", "--thread", "nobody", "--diff", file, file).refused(t, exitNoSamples, "nobody")
+	candid(t, "view", "--focus", "(", file).refused(t, exitUsage, "--focus")
 	first := start(t, exec.Command(binary, "view", file))
 	url := first.line(t)
 	port := url[len("http://127.0.0.1:"):strings.LastIndex(strings.TrimSuffix(url, "/"), "/")]

@@ -164,6 +164,21 @@ func (p *Profile) Select(f Filter) *Selection {
 	return s
 }
 
+// Passing counts what a filter chooses of its event, without the rest of Select.
+func (p *Profile) Passing(f Filter) (all, chosen Count) {
+	m := p.matcher(f)
+	for i := range p.Samples {
+		if sm := &p.Samples[i]; int(sm.Event) == f.Event {
+			c := Count{1, sm.Weight}
+			all.Add(c)
+			if m.matches(sm) {
+				chosen.Add(c)
+			}
+		}
+	}
+	return all, chosen
+}
+
 // matcher is a Filter made ready for one profile.
 type matcher struct {
 	threads       []bool // by index into Threads
@@ -173,20 +188,25 @@ type matcher struct {
 }
 
 func (p *Profile) matcher(f Filter) matcher {
-	m := matcher{
-		threads: make([]bool, len(p.Threads)),
+	return matcher{
+		threads: p.ThreadsOf(f),
 		states:  f.States,
 		focus:   p.nodesWith(f.Focus),
 		ignore:  p.nodesWith(f.Ignore),
 		from:    uint64(max(f.From, 0)),
 		to:      uint64(max(f.To, 0)),
 	}
-	for i := range m.threads {
-		m.threads[i] = (f.Thread == nil || f.Thread.MatchString(p.Threads[i].Name)) &&
+}
+
+// ThreadsOf says of every thread whether the filter takes it.
+func (p *Profile) ThreadsOf(f Filter) []bool {
+	takes := make([]bool, len(p.Threads))
+	for i := range takes {
+		takes[i] = (f.Thread == nil || f.Thread.MatchString(p.Threads[i].Name)) &&
 			(f.ThreadKinds == nil || slices.Contains(f.ThreadKinds, p.Threads[i].Kind)) &&
 			(f.OneThread == nil || *f.OneThread == uint32(i))
 	}
-	return m
+	return takes
 }
 
 func (m *matcher) matches(s *Sample) bool {

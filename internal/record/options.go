@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/candid-profiler/candid/internal/capture/engines"
 	"github.com/candid-profiler/candid/internal/capture/event"
 	"github.com/candid-profiler/candid/internal/capture/launch"
+	"github.com/candid-profiler/candid/internal/filter"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
@@ -29,14 +29,12 @@ type Options struct {
 	// and no input. nil: the program has candid's own.
 	Output *os.File
 
-	Duration time.Duration  // 0: until the targets end or the context does
-	Hz       float64        // samples per second of CPU time
-	Events   []string       // what to sample by, as package event reads it
-	MinSleep time.Duration  // capture.Options.MinSleep
-	Engine   string         // "auto" or an engine's name
-	Threads  *regexp.Regexp // keep only threads with such a name; nil: all
-	// ThreadKinds keeps only threads of these kinds, of profile.ThreadKinds; nil: all.
-	ThreadKinds []string
+	Duration time.Duration // 0: until the targets end or the context does
+	Hz       float64       // samples per second of CPU time
+	Events   []string      // what to sample by, as package event reads it
+	MinSleep time.Duration // capture.Options.MinSleep
+	Engine   string        // "auto" or an engine's name
+	Filter   *filter.Spec  // what of the samples is kept when recording ends; nil: all
 
 	Version string       // of candid, for the profile
 	Log     func(string) // takes one line for the user; never nil after check
@@ -67,8 +65,12 @@ func (c *Costs) kept() profile.Cost {
 // Result is what a recording gave.
 type Result struct {
 	Profile *profile.Profile
-	Costs   Costs
-	child   *launch.Child // the launched program; nil: none
+	Passed  filter.Passed // of what was recorded, in Profile
+	// Filtered is why Options.Filter left nothing of what was recorded, or could not be
+	// applied, and then all is left. It wraps an error of package filter.
+	Filtered error
+	Costs    Costs
+	child    *launch.Child // the launched program; nil: none
 }
 
 // Signal sends the launched program a signal, all of its process group if it has

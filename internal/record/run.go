@@ -13,6 +13,7 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/capture/engines"
 	"github.com/candid-profiler/candid/internal/capture/launch"
+	"github.com/candid-profiler/candid/internal/filter"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/target"
 )
@@ -129,13 +130,31 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		Stats: stats, Target: s.copying(), OwnCPU: after.cpu - s.usage.cpu, TargetCPU: targetCPU, MaxRSS: after.maxRSS, FirstWalked: s.first,
 	}
 	prof.Meta.Cost = res.Costs.kept()
-	if s.o.Threads != nil || s.o.ThreadKinds != nil {
-		res.Profile = profile.Apply(prof, profile.Filter{Thread: s.o.Threads, ThreadKinds: s.o.ThreadKinds})
-	}
+	res.filter(s.o.Filter)
 	if errors.Is(runErr, context.Canceled) || errors.Is(runErr, context.DeadlineExceeded) {
 		runErr = nil
 	}
 	return res, runErr
+}
+
+// filter leaves of the profile what was asked for.
+func (r *Result) filter(spec *filter.Spec) {
+	r.Passed = filter.Passed{All: uint64(len(r.Profile.Samples)), Left: uint64(len(r.Profile.Samples))}
+	if spec == nil {
+		return
+	}
+	p, n, err := spec.Apply(r.Profile)
+	switch {
+	case errors.Is(err, filter.ErrUsage):
+		// That it cannot be asked shows when it is too late to ask something else.
+		r.Filtered = fmt.Errorf("%w; all that was recorded is kept", err)
+		return
+	case err != nil:
+		none := *r.Profile
+		none.Samples = nil
+		p, n, r.Filtered = &none, filter.Passed{All: r.Passed.All}, err
+	}
+	r.Profile, r.Passed = p, n
 }
 
 // launch starts the program, stopped.

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 	"syscall"
@@ -15,7 +14,9 @@ import (
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/capture/launch"
+	"github.com/candid-profiler/candid/internal/filter"
 	"github.com/candid-profiler/candid/internal/offspring"
+	"github.com/candid-profiler/candid/internal/profile/profiletest"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -156,13 +157,27 @@ func TestWeightIsCPUTime(t *testing.T) {
 func TestThreadFilter(t *testing.T) {
 	pid := spin(t).Process.Pid
 	o := Options{PIDs: []int{pid}, Duration: 200 * time.Millisecond}
-	o.Threads = regexp.MustCompile("^no such name$")
-	if r := run(t, o); len(r.Profile.Samples) != 0 {
-		t.Errorf("%d samples of threads that do not match", len(r.Profile.Samples))
+	parsed := func(w filter.Words) *filter.Spec {
+		s, err := filter.Parse(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
 	}
-	o.Threads = regexp.MustCompile("^record.test$")
-	if r := run(t, o); len(r.Profile.Samples) == 0 {
-		t.Error("no sample of a thread that matches")
+	o.Filter = parsed(filter.Words{Thread: "^no such name$"})
+	if r := run(t, o); len(r.Profile.Samples) != 0 || r.Passed.All == 0 || !errors.Is(r.Filtered, filter.ErrEmpty) {
+		t.Errorf("%d samples of threads that do not match, of %d; %v", len(r.Profile.Samples), r.Passed.All, r.Filtered)
+	}
+	o.Filter = parsed(filter.Words{Thread: "^record.test$"})
+	if r := run(t, o); len(r.Profile.Samples) == 0 || r.Passed.Left != r.Passed.All || r.Filtered != nil {
+		t.Errorf("no sample of a thread that matches: %v, %v", r.Passed, r.Filtered)
+	}
+	// What cannot be asked of what came out leaves all of it.
+	r := Result{Profile: profiletest.Java()}
+	n := len(r.Profile.Samples)
+	r.filter(parsed(filter.Words{From: (r.Profile.Meta.Duration - time.Millisecond).String(), To: "-1s"}))
+	if len(r.Profile.Samples) != n || !errors.Is(r.Filtered, filter.ErrUsage) {
+		t.Errorf("%d of %d samples, %v", len(r.Profile.Samples), n, r.Filtered)
 	}
 }
 

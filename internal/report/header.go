@@ -59,7 +59,7 @@ func (pg *page) header(s *profile.Selection) {
 		pg.line("  states: %s", statesOf(states[:], s.Chosen))
 	}
 	if s.Chosen != s.All {
-		pg.wrapped("  ", []string{pg.paint(bold, fmt.Sprintf("shown: %s of it, %s", percent(s.Chosen.Share(s.All)), plural(s.Chosen.Samples, "sample", "samples")))})
+		pg.line("  %s", pg.paint(bold, passing(s)))
 	}
 	pg.quality(s.Quality)
 	if cost := costFacts(m.Cost, uint64(len(p.Samples))); len(cost) > 0 {
@@ -92,6 +92,20 @@ func amounts(s *profile.Selection) []string {
 		facts = append(facts, plural(n, "period throttled", "periods throttled"))
 	}
 	return facts
+}
+
+// passing says what part of the event's samples the filter leaves.
+func passing(s *profile.Selection) string {
+	verb := "pass"
+	if s.Chosen.Samples == 1 {
+		verb = "passes"
+	}
+	share := percent(float64(s.Chosen.Samples) / float64(max(s.All.Samples, 1)))
+	text := fmt.Sprintf("of %s, %s (%s) %s", plural(s.All.Samples, "sample", "samples"), grouped(s.Chosen.Samples), share, verb)
+	if w := percent(s.Chosen.Share(s.All)); w != share {
+		text += fmt.Sprintf(": %s (%s) of %s", amount(s.Chosen.Weight, unit(s)), w, amount(s.All.Weight, unit(s)))
+	}
+	return text
 }
 
 // qualityFacts are the shares of stacks by how certain they are.

@@ -60,7 +60,7 @@ func body(text string) string {
 func TestFilteredTextShowsBothShares(t *testing.T) {
 	o := Options{Filter: profile.Filter{Thread: regexp.MustCompile("^GC|^C2")}, Top: 2}
 	text := textOf(t, profiletest.Java(), o)
-	if !strings.Contains(text, "shown: 18.0% of it, 1,800 samples") {
+	if !strings.Contains(text, "of 10,000 samples, 1,800 (18.0%) pass") {
 		t.Error(text)
 	}
 	same(t, body(text), `

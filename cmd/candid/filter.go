@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/candid-profiler/candid/internal/filter"
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+// filterFlags choose a part of a recording, the same way in every command.
+type filterFlags struct{ words filter.Words }
+
+// add adds the flags that every command has that shows or writes a recording.
+func (f *filterFlags) add(cmd *cobra.Command) {
+	fl, w := cmd.Flags(), &f.words
+	fl.StringVar(&w.Thread, "thread", "", "keep only threads whose name matches this `REGEX`")
+	fl.StringSliceVar(&w.ThreadKinds, "thread-kind", nil, "keep only threads of this `KIND`: "+strings.Join(profile.ThreadKinds(), ", "))
+	fl.StringSliceVar(&w.States, "state", nil, "keep only threads in this `STATE`: "+strings.Join(profile.StateNames(), ", ")+"; "+filter.Waits+" is any wait")
+	fl.StringVar(&w.Focus, "focus", "", "keep only stacks with a function that matches this `REGEX`")
+	fl.StringVar(&w.Ignore, "ignore", "", "leave out stacks with a function that matches this `REGEX`")
+	fl.StringVar(&w.From, "from", "", "leave out what came before this `TIME`: since the beginning (90s, 1m30s), before the end (-10s), or by the clock (14:03:20)")
+	fl.StringVar(&w.To, "to", "", "leave out what came at this `TIME` or later, written as for --from")
+}
+
+// addReader adds them and --event, which chooses among the events of a recording
+// that is there.
+func (f *filterFlags) addReader(cmd *cobra.Command, event string) {
+	cmd.Flags().StringVarP(&f.words.Event, "event", "e", "", event)
+	f.add(cmd)
+}
+
+// filterHelp says in a command's help what the flags mean together.
+const filterHelp = `Filters (--thread, --thread-kind, --state, --focus, --ignore, --from, --to) mean the
+same in record, report, convert, view and diff: a sample is left if it passes all of
+them, and what part that is of all is printed. Expressions (RE2) match anywhere in a
+name: '^main$' is just main. If nothing is left, the exit code is 5.`
+
+// spec reads the flags.
+func (f *filterFlags) spec() (*filter.Spec, error) {
+	s, err := filter.Parse(f.words)
+	return s, filterFailure("", err)
+}
+
+// apply is what is left of a profile, and tells w how much that is.
+func (f *filterFlags) apply(w io.Writer, s *filter.Spec, path string, p *profile.Profile) (*profile.Profile, error) {
+	out, n, err := s.Apply(p)
+	if err != nil {
+		return nil, filterFailure(path, err)
+	}
+	if s.Filters() {
+		fmt.Fprintf(w, "candid: %s: %v\n", path, n)
+	}
+	return out, nil
+}
+
+// filterFailure gives an error of a filter its exit code.
+func filterFailure(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	code := exitFailed
+	switch {
+	case errors.Is(err, filter.ErrUsage):
+		code = exitUsage
+	case errors.Is(err, filter.ErrEmpty):
+		code = exitNoSamples
+	}
+	if path != "" {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return &codedError{code, err}
+}

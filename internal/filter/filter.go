@@ -1,0 +1,258 @@
+// Package filter is the part of a recording that a user asks for, in the words of
+// the command line: the same words mean the same in every command.
+package filter
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+// ErrUsage is wrapped by the errors for what cannot be asked, at all or of this
+// recording; their text says so in one line and names the flag.
+var ErrUsage = errors.New("wrong filter")
+
+// usageError keeps the sentinel out of its text.
+type usageError struct{ text string }
+
+func (e *usageError) Error() string        { return e.text }
+func (e *usageError) Is(target error) bool { return target == ErrUsage }
+
+func wrong(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+
+// ErrEmpty is wrapped by the error for a filter that no sample passes.
+var ErrEmpty = errors.New("no samples")
+
+// Words are what a user wrote, each "" or nil where nothing was.
+type Words struct {
+	Event       string
+	Thread      string   // expression
+	ThreadKinds []string // of profile.ThreadKinds
+	States      []string // of profile.StateNames, and Waits
+	Focus       string   // expression
+	Ignore      string   // expression
+	From, To    string   // as ParseMoment reads them
+}
+
+// Waits stands for every state in which a thread waits for something.
+const Waits = "waits"
+
+// Spec is what was asked for, not yet of any recording. The zero Spec asks for all.
+type Spec struct {
+	words    Words
+	filter   profile.Filter // without Event, From and To
+	from, to Moment
+}
+
+// Parse reads what a user wrote. The error wraps ErrUsage.
+func Parse(w Words) (*Spec, error) {
+	s := &Spec{words: w}
+	for _, e := range []struct {
+		flag, text string
+		to         **regexp.Regexp
+	}{{"--thread", w.Thread, &s.filter.Thread}, {"--focus", w.Focus, &s.filter.Focus}, {"--ignore", w.Ignore, &s.filter.Ignore}} {
+		if e.text == "" {
+			continue
+		}
+		re, err := regexp.Compile(e.text)
+		if err != nil {
+			return nil, wrong("%s: %v", e.flag, err)
+		}
+		*e.to = re
+	}
+	for _, k := range w.ThreadKinds {
+		if !slices.Contains(profile.ThreadKinds(), k) {
+			return nil, wrong("--thread-kind: no kind of thread is called %q: there are %s", k, strings.Join(profile.ThreadKinds(), ", "))
+		}
+	}
+	s.filter.ThreadKinds = w.ThreadKinds
+	for _, name := range w.States {
+		if name == Waits {
+			for st := profile.StateSleeping; int(st) < profile.NumStates; st++ {
+				s.filter.States = s.filter.States.With(st)
+			}
+			continue
+		}
+		st, ok := profile.StateByName(name)
+		if !ok {
+			return nil, wrong("--state %q: there are %s, %s", name, strings.Join(profile.StateNames(), ", "), Waits)
+		}
+		s.filter.States = s.filter.States.With(st)
+	}
+	var err error
+	if s.from, err = ParseMoment(w.From); err != nil {
+		return nil, wrong("--from %q: %v", w.From, err)
+	}
+	if s.to, err = ParseMoment(w.To); err != nil {
+		return nil, wrong("--to %q: %v", w.To, err)
+	}
+	if s.from.kind == s.to.kind && (s.from.kind == sinceStart || s.from.kind == beforeEnd) && s.to.since <= s.from.since {
+		return nil, s.noStretch()
+	}
+	return s, nil
+}
+
+func (s *Spec) noStretch() error {
+	return wrong("--from %s --to %s is no stretch of time", s.words.From, s.words.To)
+}
+
+// Filters says whether anything but the event is asked for.
+func (s *Spec) Filters() bool {
+	w := s.words
+	return w.Thread != "" || w.ThreadKinds != nil || w.States != nil || w.Focus != "" || w.Ignore != "" || s.from.kind != unset || s.to.kind != unset
+}
+
+// String is the filter as flags, "" for none; the event is not in it.
+func (s *Spec) String() string {
+	var out []string
+	add := func(flag, text string) {
+		if text != "" {
+			out = append(out, flag+" "+quoted(text))
+		}
+	}
+	w := s.words
+	add("--thread", w.Thread)
+	add("--thread-kind", strings.Join(w.ThreadKinds, ","))
+	add("--state", strings.Join(w.States, ","))
+	add("--focus", w.Focus)
+	add("--ignore", w.Ignore)
+	add("--from", w.From)
+	add("--to", w.To)
+	return strings.Join(out, " ")
+}
+
+// quoted is a word as a shell takes it.
+func quoted(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool {
+		return !strings.ContainsRune("+-_.,:/@%=^", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}) {
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	return s
+}
+
+// For is the filter of one recording: it knows which events there are, and when it
+// began and ended. The error wraps ErrUsage if this recording cannot be asked that,
+// and ErrEmpty if nothing can be left.
+func (s *Spec) For(p *profile.Profile) (profile.Filter, error) {
+	f := s.filter
+	if s.words.Event != "" {
+		i, ok := p.EventByName(s.words.Event)
+		if !ok {
+			var names []string
+			for _, e := range p.Events {
+				names = append(names, e.Name)
+			}
+			return f, wrong("--event %q: the recording has %s", s.words.Event, strings.Join(names, ", "))
+		}
+		f.Event = i
+	}
+	if s.from.kind == unset && s.to.kind == unset {
+		return f, nil
+	}
+	if len(p.Samples) > 0 && !p.HasTimes() {
+		return f, wrong("--from and --to: this profile has no times of single samples (pprof and collapsed files merge equal stacks): it cannot be cut by time")
+	}
+	end := length(p)
+	from, err := s.from.in(p, end, 0)
+	if err != nil {
+		return f, wrong("--from %s: %v", s.words.From, err)
+	}
+	to, err := s.to.in(p, end, 0)
+	if err != nil {
+		return f, wrong("--to %s: %v", s.words.To, err)
+	}
+	switch {
+	case s.to.kind != unset && to <= 0, s.from.kind != unset && from > end:
+		return f, fmt.Errorf("%w: %s is outside of the recording, which is %v long%s", ErrEmpty, s.stretch(), end.Round(time.Millisecond), began(p))
+	case s.to.kind != unset && to <= from:
+		return f, s.noStretch()
+	}
+	f.From, f.To = max(from, 0), max(to, 0)
+	return f, nil
+}
+
+// stretch is the time that is asked for, as flags.
+func (s *Spec) stretch() string {
+	return (&Spec{words: Words{From: s.words.From, To: s.words.To}}).String()
+}
+
+// Apply gives what is left of a recording, as one of its own, which shares all
+// that does not change with p. If an event is asked for, only that is left. The
+// error wraps ErrUsage or, where nothing is left of something, ErrEmpty.
+func (s *Spec) Apply(p *profile.Profile) (*profile.Profile, Passed, error) {
+	f, err := s.For(p)
+	if err != nil {
+		return nil, Passed{}, err
+	}
+	if s.words.Event != "" {
+		p = profile.Only(p, f.Event)
+	}
+	out := p
+	if s.Filters() {
+		out = profile.Apply(p, f)
+	}
+	n := Passed{All: count(p), Left: count(out)}
+	return out, n, s.check(p, n)
+}
+
+// Choose is the filter of one recording, of which it leaves something: the errors
+// are those of Apply.
+func (s *Spec) Choose(p *profile.Profile) (profile.Filter, error) {
+	f, err := s.For(p)
+	if err != nil || !s.Filters() {
+		return f, err
+	}
+	all, left := p.Passing(f)
+	return f, s.check(p, Passed{all.Samples, left.Samples})
+}
+
+// check gives an error that wraps ErrEmpty if there are samples and none passes.
+func (s *Spec) check(p *profile.Profile, n Passed) error {
+	if n.Left > 0 || n.All == 0 || !s.Filters() {
+		return nil
+	}
+	why := ""
+	if s.words.States != nil {
+		var seen profile.StateSet
+		for i := range p.Samples {
+			seen = seen.With(p.Samples[i].State)
+		}
+		var names []string
+		for st := range profile.State(profile.NumStates) {
+			if seen != 0 && seen.Has(st) {
+				names = append(names, st.String())
+			}
+		}
+		why = "; the states in it are " + strings.Join(names, ", ")
+	}
+	return fmt.Errorf("%w: none of %s passes %s%s", ErrEmpty, grouped(n.All), s, why)
+}
+
+func count(p *profile.Profile) uint64 { return uint64(len(p.Samples)) }
+
+// Passed is how much of a recording a filter leaves, in samples.
+type Passed struct{ All, Left uint64 }
+
+// String says it: "of 12,345 samples, 3,210 (26.0%) pass".
+func (n Passed) String() string {
+	verb := "pass"
+	if n.Left == 1 {
+		verb = "passes"
+	}
+	return fmt.Sprintf("of %s samples, %s (%.1f%%) %s", grouped(n.All), grouped(n.Left), 100*float64(n.Left)/float64(max(n.All, 1)), verb)
+}
+
+// grouped is a number with its thousands apart.
+func grouped(n uint64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

@@ -1,0 +1,105 @@
+package filter
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+// Moment is a point of time as users write it: since the beginning (10s, 1m30s),
+// before the end (-5s) or by the clock (14:03:20, 2026-03-01T14:03:20Z).
+type Moment struct {
+	kind  momentKind
+	since time.Duration // since the beginning, or since the end, where it is negative
+	clock time.Time     // in the local zone if the text has none; of year 0 if it has no date
+}
+
+type momentKind uint8
+
+const (
+	unset momentKind = iota
+	sinceStart
+	beforeEnd
+	byClock
+	byDate
+)
+
+var clocks = []string{"15:04", "15:04:05"} // fractions of a second are read too
+
+var dates = []string{
+	"2006-01-02T15:04:05Z07:00", "2006-01-02 15:04:05Z07:00", "2006-01-02T15:04:05", "2006-01-02 15:04:05",
+	"2006-01-02T15:04", "2006-01-02 15:04",
+}
+
+// ParseMoment reads a Moment; "" is none.
+func ParseMoment(s string) (Moment, error) {
+	if s == "" {
+		return Moment{}, nil
+	}
+	if d, err := time.ParseDuration(s); err == nil {
+		if d < 0 || s[0] == '-' {
+			return Moment{kind: beforeEnd, since: d}, nil
+		}
+		return Moment{kind: sinceStart, since: d}, nil
+	}
+	for _, form := range clocks {
+		if t, err := time.ParseInLocation(form, s, time.Local); err == nil {
+			return Moment{kind: byClock, clock: t}, nil
+		}
+	}
+	for _, form := range dates {
+		if t, err := time.ParseInLocation(form, s, time.Local); err == nil {
+			return Moment{kind: byDate, clock: t}, nil
+		}
+	}
+	return Moment{}, errors.New("no time: write it since the beginning (90s, 1m30s), before the end (-10s), or by the clock (14:03:20, 2026-03-01T14:03:20Z)")
+}
+
+// in is the moment since the recording's beginning, which has length end;
+// otherwise where there is none.
+func (m Moment) in(p *profile.Profile, end, otherwise time.Duration) (time.Duration, error) {
+	start := p.Meta.Start
+	switch m.kind {
+	case unset:
+		return otherwise, nil
+	case sinceStart:
+		return m.since, nil
+	case beforeEnd:
+		return end + m.since, nil
+	}
+	if start.IsZero() {
+		return 0, fmt.Errorf("the recording does not say when it began: give the time since its beginning, such as 90s")
+	}
+	if m.kind == byDate {
+		return m.clock.Sub(start), nil
+	}
+	// The day is that of the beginning, or a later one that the recording reaches.
+	day := start.In(m.clock.Location())
+	c := m.clock
+	for days := 0; ; days++ {
+		at := time.Date(day.Year(), day.Month(), day.Day()+days, c.Hour(), c.Minute(), c.Second(), c.Nanosecond(), c.Location()).Sub(start)
+		next := time.Date(day.Year(), day.Month(), day.Day()+days+1, c.Hour(), c.Minute(), c.Second(), c.Nanosecond(), c.Location()).Sub(start)
+		if at >= 0 || next > end {
+			return at, nil
+		}
+	}
+}
+
+// length is how long a recording is: at least until its last sample.
+func length(p *profile.Profile) time.Duration {
+	end := max(p.Meta.Duration, 0)
+	for i := range p.Samples {
+		end = max(end, time.Duration(min(p.Samples[i].Time, 1<<62)))
+	}
+	return end
+}
+
+// began says when a recording began, if it is known.
+func began(p *profile.Profile) string {
+	if p.Meta.Start.IsZero() {
+		return ""
+	}
+	return " and began at " + p.Meta.Start.Format("2006-01-02 15:04:05 MST")
+}
