@@ -11,6 +11,9 @@ import (
 // whose parts do not fit together.
 var ErrMalformed = errors.New("malformed recording")
 
+// errNotThere is wrapped by the errors for what refers to a constant that is not there.
+var errNotThere = fmt.Errorf("%w: a constant is not there", ErrMalformed)
+
 var errShort = fmt.Errorf("%w: an event ends in the middle of a value", ErrMalformed)
 
 // cursor reads values. After a failure it gives zeros, and keeps the error.

@@ -44,7 +44,11 @@ func describe() *element {
 	for i := range typeDefs {
 		all.with(typeDefs[i].element())
 	}
-	return node("root").with(all, node("region", "locale", "en_US", "gmtOffset", "0", "ticksToMillis", "1000000"))
+	return node("root").with(all, region())
+}
+
+func region() *element {
+	return node("region", "locale", "en_US", "gmtOffset", "0", "ticksToMillis", "1000000")
 }
 
 func (t *typeDef) element() *element {
@@ -94,7 +98,9 @@ func (t *typeDef) element() *element {
 
 // metadataEvent is the metadata of files that candid writes, as an event. Its
 // time is that of the first tick.
-var metadataEvent = sync.OnceValue(func() []byte {
+var metadataEvent = sync.OnceValue(func() []byte { return encodeMetadata(describe()) })
+
+func encodeMetadata(root *element) []byte {
 	index := map[string]int{}
 	var table []string
 	var tree []byte
@@ -119,7 +125,7 @@ var metadataEvent = sync.OnceValue(func() []byte {
 			write(c)
 		}
 	}
-	write(describe())
+	write(root)
 	b := reserveSize(nil)
 	b = appendLong(b, typeMetadata)
 	b = appendLong(b, firstTick)
@@ -132,4 +138,4 @@ var metadataEvent = sync.OnceValue(func() []byte {
 	b = append(b, tree...)
 	putSize(b, 0)
 	return b
-})
+}

@@ -202,10 +202,10 @@ func ownSample(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 		}
 	}
 	if s.Node, ok = o.node(rec.n[sampleNode]); !ok {
-		return fmt.Errorf("%w: its stack, %d, is not there", ErrMalformed, rec.n[sampleNode])
+		return fmt.Errorf("%w: its stack, %d", errNotThere, rec.n[sampleNode])
 	}
 	if s.Thread, ok = r.ownThread(c, rec.n[sampleThread]); !ok {
-		return fmt.Errorf("%w: its thread, %d, is not there", ErrMalformed, rec.n[sampleThread])
+		return fmt.Errorf("%w: its thread, %d", errNotThere, rec.n[sampleThread])
 	}
 	s.Time, s.Weight = c.ns(rec.n[sampleTime]), rec.n[sampleWeight]
 	r.latest = max(r.latest, s.Time)
@@ -218,7 +218,7 @@ func (r *reader) ownKind(c *chunk, id uint64) (s profile.Sample, err error) {
 	o := &c.pools.own
 	k, ok := o.kinds.get(id)
 	if !ok {
-		return s, fmt.Errorf("%w: its kind, %d, is not there", ErrMalformed, id)
+		return s, fmt.Errorf("%w: its kind, %d", errNotThere, id)
 	}
 	text := func(t *table[text], id uint64) string {
 		v, _ := t.get(id)

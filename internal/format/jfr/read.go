@@ -156,10 +156,14 @@ func (r *reader) chunk(c *chunk) error {
 		return fmt.Errorf("%w: %d bytes of types", ErrMalformed, size)
 	}
 	if !bytes.Equal(b, r.metadata) {
-		if r.schema, err = readMetadata(b); err != nil {
+		schema, err := readMetadata(b)
+		if err != nil {
 			return err
 		}
-		r.metadata = b
+		if len(schema.byID) == 0 {
+			return nil // a page that candid appended, and was ended
+		}
+		r.schema, r.metadata = schema, b
 		if r.readers, err = r.schema.readers(); err != nil {
 			return err
 		}
@@ -191,8 +195,10 @@ func (r *reader) events(c *chunk) error {
 		size := int64(cur.long())
 		typ := cur.long()
 		if cur.err != nil || size < int64(cur.pos) || size > c.size-at {
-			if r.cut > 0 {
-				return nil // the last one, of which a part is missing
+			if r.cut > 0 || r.readers.ours && at > c.checkpoint {
+				// The last one, of which a part is missing; or what was written since the
+				// header was read.
+				return nil
 			}
 			return fmt.Errorf("%w: the event at byte %d has %d bytes", ErrMalformed, at, size)
 		}
@@ -204,6 +210,9 @@ func (r *reader) events(c *chunk) error {
 			pos := cur.pos
 			cur = cursor{b: b, pos: pos}
 			if err := h.read(r, c, h, &cur); err != nil {
+				if r.readers.ours && at > c.checkpoint && errors.Is(err, errNotThere) {
+					return nil
+				}
 				return fmt.Errorf("the event at byte %d: %w", at, err)
 			}
 			if cur.err != nil {

@@ -29,18 +29,20 @@ const firstTick = 1
 
 func tick(ns uint64) uint64 { return firstTick + ns }
 
-// Stream writes a recording while it is made. After each Flush, and only then, the
-// output is a whole file.
+// Stream writes a recording while it is made. From the first Flush on the output is
+// a whole file at any time, whatever ends candid, and holds what was flushed.
 type Stream struct {
 	out   Output
 	info  func() Info
 	c     *constants
 	start int64 // of the recording, ns since 1970
 
-	base, size int64 // of the chunk: where it begins, and how long it is as far as it is written
-	begun      bool  // the chunk has a header
+	base, size int64 // of the chunk: where it begins, and how long it is with what is not used yet
+	begun      bool  // the chunk is there
+	gate       int64 // where its events end so far, from base
+	metadata   int64 // from base; 0: it has none of its own yet
+	checkpoint int64 // the last one, from base; 0: none
 	from       uint64
-	checkpoint int64 // the last one, from base
 	latest     uint64
 
 	pending []profile.Sample
@@ -48,6 +50,7 @@ type Stream struct {
 	told    told
 	// MaxChunk is how many bytes a chunk has before the next one is begun.
 	MaxChunk int64
+	careful  bool // the file is whole between any two writes
 	err      error
 }
 
@@ -74,7 +77,7 @@ const (
 
 // NewStream begins a recording: out must be empty. info is asked at each Flush.
 func NewStream(out Output, src Source, info func() Info) *Stream {
-	return &Stream{out: out, info: info, c: newConstants(src), MaxChunk: maxChunk}
+	return &Stream{out: out, info: info, c: newConstants(src), MaxChunk: maxChunk, careful: true}
 }
 
 // Add takes a sample, whose numbers are the Source's. It is in the file after the
@@ -125,53 +128,23 @@ func (s *Stream) flush() error {
 	return s.write(&info)
 }
 
-// write appends the events and the new constants to the chunk, and then says so
-// in its header.
+// write appends the events and the new constants to the chunk.
 func (s *Stream) write(info *Info) error {
 	if !s.begun && !info.Meta.Start.IsZero() {
 		s.start = info.Meta.Start.UnixNano()
 	}
-	var head []byte
-	if !s.begun {
-		head = append(make([]byte, headerSize), metadataEvent()...)
-	}
-	// Where the file is now longer than it says, readers would take the rest for
-	// another chunk: so little time as can be passes until the header is right.
-	at := s.size + int64(len(head))
 	rest, traces := s.c.take()
-	checkpoint := s.checkpoint
-	for _, pools := range [][]pool{traces, rest} {
-		if len(pools) > 0 {
-			here := at + int64(len(s.b))
-			if err := s.constants(pools, here, checkpoint); err != nil {
-				return err
-			}
-			checkpoint = here
-		}
-	}
-	size := at + int64(len(s.b))
-	if size == s.size {
+	if len(s.b)+len(rest)+len(traces) == 0 {
 		return nil
 	}
-	h := s.header(size, checkpoint, info)
-	var err error
-	if s.begun {
-		_, err = s.out.WriteAt(s.b, s.base+at)
-		if err == nil {
-			_, err = s.out.WriteAt(h[:], s.base)
-		}
-	} else {
-		copy(head, h[:])
-		_, err = s.out.WriteAt(append(head, s.b...), s.base)
-	}
+	err := s.step(info, rest, traces)
 	if err != nil {
-		// What was written stays readable.
+		// What is not in use yet readers need not see.
 		if cut := s.out.Truncate(s.base + s.size); cut != nil {
 			err = fmt.Errorf("%w; and cut off what was written of it: %w", err, cut)
 		}
 		return err
 	}
-	s.begun, s.size, s.checkpoint = true, size, checkpoint
 	s.b = s.b[:0]
 	if s.size > s.MaxChunk {
 		s.next()
@@ -179,23 +152,80 @@ func (s *Stream) write(info *Info) error {
 	return nil
 }
 
+// step is write, of which only the last call shows.
+func (s *Stream) step(info *Info, rest, traces []pool) error {
+	if !s.begun {
+		if err := s.begin(); err != nil {
+			return err
+		}
+	}
+	events := len(s.b)
+	metadata, checkpoint, err := s.lay(rest, traces)
+	if err != nil {
+		return err
+	}
+	if !s.room(int64(len(s.b))) {
+		if err := s.grow(int64(len(s.b))); err != nil {
+			return err
+		}
+		// The gate may lie elsewhere now.
+		s.b = s.b[:events]
+		if metadata, checkpoint, err = s.lay(rest, traces); err != nil {
+			return err
+		}
+	}
+	at := s.gate + gateOpen
+	end := at + int64(len(s.b))
+	g := gate(end, s.size)
+	if _, err := s.out.WriteAt(append(s.b, g[:]...), s.base+at); err != nil {
+		return err
+	}
+	h := s.header(metadata, checkpoint, info)
+	if _, err := s.out.WriteAt(h[:], s.base); err != nil {
+		return err
+	}
+	s.metadata, s.checkpoint = metadata, checkpoint
+	return s.open(end)
+}
+
+// lay appends to the events what else belongs behind the gate, and tells where in
+// the chunk the metadata and the last checkpoint are then.
+func (s *Stream) lay(rest, traces []pool) (metadata, checkpoint int64, err error) {
+	at := s.gate + gateOpen
+	metadata, checkpoint = s.metadata, s.checkpoint
+	if metadata == 0 {
+		metadata = at + int64(len(s.b))
+		s.b = append(s.b, metadataEvent()...)
+	}
+	for _, pools := range [][]pool{traces, rest} {
+		if len(pools) > 0 {
+			here := at + int64(len(s.b))
+			if err := s.constants(pools, here, checkpoint); err != nil {
+				return 0, 0, err
+			}
+			checkpoint = here
+		}
+	}
+	return metadata, checkpoint, nil
+}
+
 // next begins another chunk with the next write.
 func (s *Stream) next() {
 	s.base += s.size
-	s.size, s.checkpoint, s.begun = 0, 0, false
+	s.begun, s.size = false, 0
 	s.from = s.latest
 	s.c.renew()
 	s.told = told{}
 }
 
-func (s *Stream) header(size, checkpoint int64, info *Info) (h [headerSize]byte) {
+func (s *Stream) header(metadata, checkpoint int64, info *Info) (h [headerSize]byte) {
 	end := max(s.latest, s.from, uint64(max(info.Meta.Duration, 0)))
 	copy(h[:], magic[:])
 	be := binary.BigEndian
 	be.PutUint16(h[atVersion:], majorVersion)
-	be.PutUint64(h[atSize:], uint64(size))
+	be.PutUint64(h[atSize:], uint64(s.size))
 	be.PutUint64(h[atCheckpoint:], uint64(checkpoint))
-	be.PutUint64(h[atMetadata:], headerSize)
+	be.PutUint64(h[atMetadata:], uint64(metadata))
 	be.PutUint64(h[atStartNanos:], uint64(s.start)+s.from)
 	be.PutUint64(h[atDuration:], end-s.from)
 	be.PutUint64(h[atStartTicks:], tick(s.from))

@@ -57,7 +57,9 @@ func held(w io.Writer, p *profile.Profile) error {
 }
 
 func stream(out Output, p *profile.Profile) *Stream {
-	return NewStream(out, whole{p}, func() Info { return Info{&p.Meta, p.Events, p.Losses} })
+	s := NewStream(out, whole{p}, func() Info { return Info{&p.Meta, p.Events, p.Losses} })
+	s.careful = false // it gets its name when it is whole
+	return s
 }
 
 // addAll adds all samples, and tells up to where the output will not change any more.
@@ -91,7 +93,11 @@ func (c *chunks) WriteAt(p []byte, off int64) (int, error) {
 
 // Truncate implements Output.
 func (c *chunks) Truncate(size int64) error {
-	c.b = c.b[:size-c.base]
+	if n := int(size - c.base); n > len(c.b) {
+		c.b = append(c.b, make([]byte, n-len(c.b))...)
+	} else {
+		c.b = c.b[:n]
+	}
 	return nil
 }
 

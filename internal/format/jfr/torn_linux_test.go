@@ -1,0 +1,52 @@
+package jfr_test
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/candid-profiler/candid/internal/format/jfr"
+)
+
+// Whenever candid is ended, the JDK's own reader opens the file and finds all that
+// was flushed, with its stacks.
+func TestJDKReadsWhenEndedAnywhere(t *testing.T) {
+	dir := t.TempDir()
+	const n = 200
+	files, some := 0, ""
+	jfr.TornFiles(t, n, 1777, func(name string, b []byte) {
+		files++
+		path := filepath.Join(dir, name+".jfr")
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if files == 60 {
+			some = path
+		}
+	})
+	for _, major := range []int{17, 25} {
+		t.Run(strconv.Itoa(major), func(t *testing.T) {
+			last, seen := 0, 0
+			for line := range strings.Lines(run(t, tool(t, major, "java"), filepath.Join("testdata", "Openable.java"), dir)) {
+				name, count, _ := strings.Cut(strings.TrimSpace(line), "\t")
+				seen++
+				k, err := strconv.Atoi(count)
+				if err != nil || k < last || k%20 != 0 {
+					t.Errorf("%s: %s after %d samples", name, count, last)
+				}
+				last = max(last, k)
+			}
+			if seen != files || last != n {
+				t.Errorf("%d of %d files were read, %d samples in the last", seen, files, last)
+			}
+			// The tool has its own reader of chunks.
+			summary := run(t, tool(t, major, "jfr"), "summary", some)
+			if !strings.Contains(summary, "jdk.ExecutionSample") {
+				t.Error(summary)
+			}
+
+		})
+	}
+}

@@ -1,0 +1,160 @@
+package jfr
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/profile/profiletest"
+)
+
+// journal is an Output that keeps each change of the file.
+type journal struct {
+	file
+	changes []change
+	named   int // how many there were when the file got its name
+}
+
+type change struct {
+	at   int64
+	data []byte // nil: the file is cut off there
+}
+
+func (j *journal) WriteAt(p []byte, off int64) (int, error) {
+	j.changes = append(j.changes, change{off, bytes.Clone(p)})
+	return j.file.WriteAt(p, off)
+}
+
+func (j *journal) Truncate(size int64) error {
+	j.changes = append(j.changes, change{at: size})
+	return j.file.Truncate(size)
+}
+
+// recordedInSteps is what a recording of n samples does to its file, in steps of
+// 20 samples and chunks that are soon full.
+func recordedInSteps(t testing.TB, n int) (*profile.Profile, *journal) {
+	t.Helper()
+	p := part(profiletest.Java(), n)
+	out := &journal{}
+	s := NewStream(out, whole{p}, func() Info { return Info{&p.Meta, p.Events, p.Losses} })
+	s.MaxChunk = 12_000
+	for i, sample := range p.Samples {
+		if i%20 == 0 {
+			if err := s.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				out.named = len(out.changes)
+			}
+		}
+		if err := s.Add(sample); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if s.base == 0 {
+		t.Fatal("there is one chunk only")
+	}
+	return p, out
+}
+
+// tornFiles visits every file that such a recording leaves if it is ended at any
+// time from its first whole step on. What a kill cannot tear is done or not: a
+// write of up to a page that does not cross one. Any other is torn anywhere.
+func tornFiles(t testing.TB, n int, stride int, visit func(name string, b []byte)) {
+	t.Helper()
+	_, j := recordedInSteps(t, n)
+	var f file
+	for i, c := range j.changes {
+		if c.data == nil {
+			t.Fatal("the file was made shorter")
+		}
+		whole := c.at/pageSize == (c.at+int64(len(c.data))-1)/pageSize
+		if int(c.at)+len(c.data) > len(f.b) && (len(c.data) != pageSize || !whole || int(c.at) != len(f.b)) {
+			t.Fatalf("change %d, %d bytes at %d, makes a file of %d bytes longer by more or less than a page", i, len(c.data), c.at, len(f.b))
+		}
+		if !whole && i >= j.named {
+			before := bytes.Clone(f.b)
+			for cut := stride; cut < len(c.data); cut += stride {
+				copy(f.b[c.at:], c.data[:cut])
+				visit(fmt.Sprintf("%04d-%05d", i, cut), f.b)
+			}
+			f.b = before
+		}
+		if _, err := f.WriteAt(c.data, c.at); err != nil {
+			t.Fatal(err)
+		}
+		if i+1 >= j.named {
+			visit(fmt.Sprintf("%04d", i), f.b)
+		}
+	}
+}
+
+// Whenever candid is ended the file is whole, without a note that something is
+// missing, and no sample is ever lost again.
+func TestEndedAnywhere(t *testing.T) {
+	const n = 400
+	p := part(profiletest.Java(), n)
+	last, files := 0, 0
+	tornFiles(t, n, 97, func(name string, b []byte) {
+		files++
+		got, err := parse(b)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if k := len(got.Samples); k < last || k%20 != 0 || len(got.Meta.Notes) != len(p.Meta.Notes) {
+			t.Fatalf("%s: %d samples after %d, notes %q", name, k, last, got.Meta.Notes)
+		}
+		if len(got.Samples) != last {
+			last = len(got.Samples)
+			a, b := counts(got), counts(part(p, last))
+			for m, c := range b {
+				if a[m] != c {
+					t.Fatalf("%s: %s: %v, want %v", name, m, a[m], c)
+				}
+			}
+		}
+	})
+	if last != n || files < 100 {
+		t.Errorf("%d samples in the last of %d files", last, files)
+	}
+}
+
+// A file that grows while it is read is no malformed one: the header is what it was,
+// the rest what was written meanwhile.
+func TestReadWhileItGrows(t *testing.T) {
+	_, j := recordedInSteps(t, 200)
+	var f file
+	var headers [][]byte
+	for _, c := range j.changes {
+		f.WriteAt(c.data, c.at)
+		headers = append(headers, bytes.Clone(f.b[:headerSize]))
+	}
+	for i, h := range headers {
+		b := append(bytes.Clone(h), f.b[headerSize:]...)
+		// The header is old, all else is new.
+		_, err := parse(b)
+		if i+1 >= j.named && err != nil {
+			t.Fatalf("with the header of change %d: %v", i, err)
+		}
+	}
+}
+
+// A page that is read as an event ends where its filler begins, and is of no type
+// that there is.
+func TestPageAsEvent(t *testing.T) {
+	if magic[0] != pageAsEvent || magic[1] != typeOfPage {
+		t.Errorf("a header begins with %q", magic)
+	}
+	for i := range typeDefs {
+		if typeDefs[i].id == typeOfPage {
+			t.Errorf("%s is of the type that pages seem to have", typeDefs[i].name)
+		}
+	}
+	if n := len(emptyPage().b); n != pageSize {
+		t.Error(n)
+	}
+}
