@@ -21,10 +21,8 @@ have node || need+=(nodejs)
 have npm || need+=(npm)
 have chromium || need+=(chromium)
 have tmux || need+=(tmux)
+have perf || need+=(linux-perf)
 [ -e /usr/lib/x86_64-linux-gnu/libc.a ] || [ -e /usr/lib/aarch64-linux-gnu/libc.a ] || need+=(libc6-dev)
-if [ "${1:-}" = bench ]; then
-  have perf || need+=(linux-perf)
-fi
 if [ ${#need[@]} -gt 0 ]; then
   if have apt-get; then
     say "installing: ${need[*]}"

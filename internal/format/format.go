@@ -59,6 +59,7 @@ var entries = []entry{
 		}},
 	{"speedscope", []string{".speedscope.json"}, "speedscope.app: each thread in the order of time", false,
 		func(w io.Writer, p *profile.Profile, _ Options) error { return speedscope.Write(w, p) }},
+	{name: "perf.data", extensions: []string{".data"}, about: "what perf record writes; frames are named from the files of this machine", reads: true},
 	{name: "perf script", about: "what perf script prints", reads: true},
 	{"text", []string{".txt"}, "the report, for people", false,
 		func(w io.Writer, p *profile.Profile, o Options) error {

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 	"unicode/utf8"
 
 	"github.com/candid-profiler/candid/internal/format/collapsed"
 	"github.com/candid-profiler/candid/internal/format/jfr"
+	"github.com/candid-profiler/candid/internal/format/perfdata"
 	"github.com/candid-profiler/candid/internal/format/perfscript"
 	"github.com/candid-profiler/candid/internal/format/pprof"
 	"github.com/candid-profiler/candid/internal/profile"
@@ -54,10 +56,14 @@ func Read(path string) (*profile.Profile, error) {
 // decodeFile reads a file, piece by piece if that is possible.
 func decodeFile(f *os.File) (*profile.Profile, error) {
 	st, err := f.Stat()
-	var head [4]byte
+	var head [8]byte
 	if err == nil && st.Mode().IsRegular() {
-		if n, _ := f.ReadAt(head[:], 0); jfr.Is(head[:n]) {
+		n, _ := f.ReadAt(head[:], 0)
+		switch {
+		case jfr.Is(head[:n]):
 			return jfr.Read(f, st.Size())
+		case perfdata.Is(head[:n]):
+			return perfdata.Read(f, st.Size(), st.ModTime())
 		}
 	}
 	return Decode(f)
@@ -87,6 +93,9 @@ func decode(r io.Reader, limit int64) (*profile.Profile, error) {
 	if what := foreign(head); what != "" {
 		return nil, fmt.Errorf("%w: it is %s; candid reads %s", ErrNotRead, what, readable())
 	}
+	if perfdata.Piped(head) {
+		return perfdata.ReadStream(&limited{in, maxText}, time.Time{})
+	}
 	if isText(head) {
 		read := collapsed.Read
 		if perfscript.Is(head) {
@@ -99,8 +108,11 @@ func decode(r io.Reader, limit int64) (*profile.Profile, error) {
 	if err != nil {
 		return nil, cutOff(err)
 	}
-	if jfr.Is(data) {
+	switch {
+	case jfr.Is(data):
 		return jfr.Read(bytes.NewReader(data), int64(len(data)))
+	case perfdata.Is(data):
+		return perfdata.Read(bytes.NewReader(data), int64(len(data)), time.Time{})
 	}
 	return pprof.Parse(data)
 }
@@ -138,8 +150,6 @@ const sniffed = 4096
 func foreign(head []byte) string {
 	trimmed := bytes.TrimLeft(head, " \t\r\n\ufeff")
 	switch {
-	case bytes.HasPrefix(head, []byte("PERFILE2")):
-		return "a recording of perf"
 	case bytes.HasPrefix(bytes.ToLower(trimmed), []byte("<!doctype")) || bytes.HasPrefix(bytes.ToLower(trimmed), []byte("<html")):
 		return "a page of HTML"
 	case bytes.HasPrefix(trimmed, []byte("{")):

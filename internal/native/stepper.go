@@ -98,6 +98,29 @@ func (s *Stepper) Owns(pc uint64) bool {
 	return s.unknown(pc)
 }
 
+// Frame gives the frame of an address that somebody else's walk found; false if no
+// executable memory that is known holds it. flags may say that it is a return
+// address.
+func (s *Stepper) Frame(pc uint64, flags walk.FrameFlags) (walk.Frame, bool) {
+	at := pc
+	if flags&walk.ReturnAddress != 0 {
+		at--
+	}
+	a, ok := s.find(at)
+	if !ok {
+		return walk.Frame{PC: pc, Flags: flags}, false
+	}
+	m := s.modules[a.module]
+	if !m.loaded {
+		s.load(m)
+	}
+	f := walk.Frame{PC: pc, Ref: uint64(a.module) << 32, Kind: walk.KindNative, Flags: flags}
+	if m.File == nil && m.Mapping.Path != vdso && !m.Mapping.FileBacked() {
+		f.Kind = walk.KindUnknown
+	}
+	return f, true
+}
+
 // unknown looks whether addr has become known, if it has not done so lately.
 func (s *Stepper) unknown(addr uint64) bool {
 	if addr < 4096 || addr >= 1<<56 {

@@ -146,7 +146,7 @@ func (pg *page) legend(rows []profile.MethodCount) {
 		pg.line("")
 	}
 	if guessed {
-		pg.line("%s", pg.paint(dim, "(guessed): found by a search of the stack, which can be wrong"))
+		pg.line("%s", pg.paint(dim, "(guessed): by frame pointers or a search of the stack, which can be wrong"))
 	}
 	if coarse {
 		pg.line("%s", pg.paint(dim, "(coarse): samples are placed at the next safepoint or call: shares inside inlined code are rough"))

@@ -2,6 +2,7 @@ package symbol
 
 import (
 	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -133,6 +134,23 @@ func (f *File) Notes() []error { return f.notes }
 
 // BuildID is the file's build-id in hex, "" if it has none.
 func (f *File) BuildID() string { return f.m.buildID() }
+
+// BuildID reads the build-id of an ELF file of size bytes, in hex, and nothing
+// else of it; "" if it has none.
+func BuildID(r io.ReaderAt, size int64) (string, error) {
+	m, err := openImage(r, size)
+	if err != nil {
+		return "", err
+	}
+	return m.buildID(), nil
+}
+
+// NoteBuildID is the build-id in a list of notes, as the kernel shows its own in
+// /sys/kernel/notes; "" if there is none.
+func NoteBuildID(notes []byte) string {
+	m := image{order: binary.LittleEndian}
+	return m.noteBuildID(notes)
+}
 
 // Symbol names the function that holds addr, an address as the file numbers
 // them. It is false if there is no code there.

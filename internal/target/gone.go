@@ -19,6 +19,15 @@ func Ended(pid int, comm string, space *Space) *Process {
 	return p
 }
 
+// Recorded gives a process of a recording that somebody made, perhaps on another
+// machine: it has the mappings of its Space, and open opens the files behind them.
+// Nothing of it is looked for on this machine otherwise.
+func Recorded(pid int, comm string, space *Space, open func(Mapping) (*os.File, error)) *Process {
+	p := Ended(pid, comm, space)
+	p.opener = open
+	return p
+}
+
 // Remember gives the process a Space to go by when it has ended. It stays the
 // caller's.
 func (p *Process) Remember(s *Space) { p.space = s }

@@ -12,6 +12,9 @@ import (
 // other mount namespaces and for files that have been removed since, and never
 // gives another file that took the path over: then the error wraps ErrStale.
 func (p *Process) OpenFile(m Mapping) (*os.File, error) {
+	if p.opener != nil {
+		return p.opener(m)
+	}
 	if m.Inode == 0 {
 		return nil, fmt.Errorf("open the file of %x-%x: no file is behind it: %w", m.Start, m.End, ErrUnsupported)
 	}

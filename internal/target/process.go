@@ -2,6 +2,7 @@ package target
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 )
 
@@ -19,8 +20,9 @@ type Process struct {
 	nspid   []int
 	mem     *Memory
 	sys     processSystem
-	space   *Space // what is known without looking; nil: nothing
-	unseen  bool   // space is all that was ever known
+	space   *Space                          // what is known without looking; nil: nothing
+	unseen  bool                            // space is all that was ever known
+	opener  func(Mapping) (*os.File, error) // of a recording's files; nil: those of the system
 }
 
 // Memory gives the reader of the process's memory.

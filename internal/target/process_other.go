@@ -43,8 +43,14 @@ func (p *Process) Threads() ([]Thread, error) { return nil, errSystem("list thre
 // Thread gives an error that wraps ErrUnsupported.
 func (p *Process) Thread(int) (Thread, error) { return Thread{}, errSystem("read a thread") }
 
-// OpenFile gives an error that wraps ErrUnsupported.
-func (p *Process) OpenFile(Mapping) (*os.File, error) { return nil, errSystem("open a mapped file") }
+// OpenFile opens a file of a recording; else it gives an error that wraps
+// ErrUnsupported.
+func (p *Process) OpenFile(m Mapping) (*os.File, error) {
+	if p.opener != nil {
+		return p.opener(m)
+	}
+	return nil, errSystem("open a mapped file")
+}
 
 // OpenInRoot gives an error that wraps ErrUnsupported.
 func (p *Process) OpenInRoot(string) (*os.File, error) { return nil, errSystem("open a file") }

@@ -28,6 +28,10 @@ func (r *reader) comment(text string) {
 // first are the events that a profile with several begins with: where the time went.
 var first = []string{"cycles", "cpu-clock", "task-clock"}
 
+// OnCPU says whether samples of perf's event of that name are of threads that are
+// running, whatever else they show.
+func OnCPU(name string) bool { return rank(name) < len(first) }
+
 func rank(name string) int {
 	base, _, _ := strings.Cut(name, ":")
 	base = strings.Trim(strings.TrimPrefix(strings.TrimPrefix(base, "cpu_core/"), "cpu_atom/"), "/")
@@ -37,8 +41,8 @@ func rank(name string) int {
 	return len(first)
 }
 
-// inTime says whether an event's period is a length of time in ns.
-func inTime(name string) bool {
+// InTime says whether the period of perf's event of that name is a length of time in ns.
+func InTime(name string) bool {
 	base, _, _ := strings.Cut(name, ":")
 	return base == "cpu-clock" || base == "task-clock" || base == "offcpu-time"
 }
@@ -58,7 +62,7 @@ func (r *reader) finish() *profile.Profile {
 		e := profile.Event{Name: k.name, Unit: "count", Period: 1}
 		if k.weighed {
 			e.Period = k.weight / max(k.samples, 1)
-			if inTime(k.name) {
+			if InTime(k.name) {
 				e.Unit = "nanoseconds"
 			}
 		}
@@ -70,6 +74,9 @@ func (r *reader) finish() *profile.Profile {
 	for i := range p.Samples {
 		s := &p.Samples[i]
 		s.Event = place[s.Event]
+		if OnCPU(p.Events[s.Event].Name) {
+			s.State = profile.StateRunning
+		}
 		if r.timed {
 			s.Time -= min(r.first, s.Time)
 		}

@@ -1,0 +1,136 @@
+package perfdata
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/symbol"
+	"github.com/candid-profiler/candid/internal/target"
+)
+
+// files finds the files that were mapped.
+type files struct {
+	ids     map[string]string // build ids by path
+	numbers map[file]uint64
+	list    []file
+	same    bool      // the recording was made on this machine
+	written time.Time // when the recording was finished; zero: not known
+	missing map[string]string
+}
+
+// file is what a recording says of a file.
+type file struct {
+	path, id   string
+	dev, inode uint64
+}
+
+func (fs *files) init() {
+	fs.ids, fs.numbers, fs.missing = map[string]string{}, map[file]uint64{}, map[string]string{}
+}
+
+// ofRecordings is the device that files of recordings are given, which no system
+// has: their own numbers may be of another machine, or unknown.
+const ofRecordings = 1 << 40
+
+// number gives a mapping numbers that stand for the file that the recording names.
+func (fs *files) number(m *target.Mapping, dev, inode uint64, id string) {
+	if path, gone := strings.CutSuffix(m.Path, " (deleted)"); gone {
+		m.Path, m.Deleted = path, true
+	}
+	if !strings.HasPrefix(m.Path, "/") || strings.HasPrefix(m.Path, "//") { // //anon
+		if strings.HasPrefix(m.Path, "//") {
+			m.Path = ""
+		}
+		return
+	}
+	f := file{m.Path, id, dev, inode}
+	n, ok := fs.numbers[f]
+	if !ok {
+		if len(fs.list) >= maxFiles {
+			return
+		}
+		fs.list = append(fs.list, f)
+		n = uint64(len(fs.list))
+		fs.numbers[f] = n
+	}
+	m.Dev, m.Inode = ofRecordings, n
+}
+
+// open opens the file of a mapping, if it is what was mapped then.
+func (fs *files) open(m target.Mapping) (*os.File, error) {
+	if m.Dev != ofRecordings || m.Inode == 0 || m.Inode > uint64(len(fs.list)) {
+		return nil, fmt.Errorf("open %s: %w", m.Path, os.ErrNotExist)
+	}
+	want := fs.list[m.Inode-1]
+	if want.id == "" {
+		want.id = fs.ids[want.path]
+	}
+	paths := []string{want.path}
+	if home, err := os.UserHomeDir(); err == nil && len(want.id) > 2 {
+		// perf keeps copies of what it has seen.
+		paths = append(paths, filepath.Join(home, ".debug", ".build-id", want.id[:2], want.id[2:], "elf"))
+	}
+	var first error
+	for _, path := range paths {
+		f, err := fs.try(path, want)
+		if err == nil {
+			return f, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	if len(fs.missing) < 64 {
+		fs.missing[want.path] = first.Error()
+	}
+	return nil, first
+}
+
+func (fs *files) try(path string, want file) (*os.File, error) {
+	clean := filepath.Clean(path)
+	for _, dir := range []string{"/proc/", "/sys/", "/dev/"} {
+		if strings.HasPrefix(clean, dir) {
+			return nil, fmt.Errorf("%s is no file with code: %w", path, target.ErrStale)
+		}
+	}
+	// Opening a device or a pipe may have effects, so it is looked at first.
+	if st, err := os.Stat(clean); err != nil {
+		return nil, err
+	} else if !st.Mode().IsRegular() || st.Size() == 0 {
+		return nil, fmt.Errorf("%s is no file with code: %w", path, target.ErrStale)
+	}
+	f, err := os.Open(clean)
+	if err != nil {
+		return nil, err
+	}
+	if err := fs.check(f, want); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
+}
+
+// check says whether f is the file that was mapped.
+func (fs *files) check(f *os.File, want file) error {
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if want.id != "" {
+		id, err := symbol.BuildID(f, st.Size())
+		if err != nil || id != want.id {
+			return fmt.Errorf("it is not the file that was recorded: %w", target.ErrStale)
+		}
+		return nil
+	}
+	switch {
+	case !fs.same:
+		return fmt.Errorf("the recording is of another machine and has no build id of it: %w", target.ErrStale)
+	case fs.written.IsZero() || st.ModTime().After(fs.written):
+		return fmt.Errorf("it was changed after the recording: %w", target.ErrStale)
+	}
+	return nil
+}

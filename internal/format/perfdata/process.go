@@ -1,0 +1,195 @@
+package perfdata
+
+import (
+	"cmp"
+
+	"github.com/candid-profiler/candid/internal/attach"
+	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/native"
+	"github.com/candid-profiler/candid/internal/symbol"
+	"github.com/candid-profiler/candid/internal/target"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// process is one program of the recording, from when it was begun to when the
+// process ended or became another.
+type process struct {
+	pid     uint32
+	space   *target.Space
+	index   int // into the profile's Processes, -1: no sample yet
+	threads map[uint32]uint32
+
+	// Made at the first sample.
+	target *target.Process
+	native *native.Stepper
+	walker *walk.Walker
+	names  *symbol.Native
+	frames map[frameKey][]uint32 // of the profile, the outermost first
+}
+
+// frameKey tells physical frames of a process apart.
+type frameKey struct {
+	pc, ref uint64
+	kind    walk.Kind
+	prov    walk.Provenance
+	flags   walk.FrameFlags
+}
+
+// processes are those that there are at the moment of the recording.
+type processes struct {
+	r      *reader
+	live   map[uint32]*process
+	comms  map[uint32]string // names of threads
+	files  *native.Files
+	shared *symbol.Shared
+	open   int // of those that have a stepper
+}
+
+// maxProcesses bounds the processes, and maxOpen those of which samples were seen:
+// their tables take memory.
+const (
+	maxProcesses = 1 << 16
+	maxOpen      = 1 << 12
+	maxComms     = 1 << 20
+	maxFrames    = 1 << 20 // of a process that are remembered
+)
+
+func (ps *processes) init(r *reader) {
+	*ps = processes{r: r, live: map[uint32]*process{}, comms: map[uint32]string{}, files: native.NewFiles(),
+		shared: symbol.NewShared()}
+}
+
+func (ps *processes) close() {
+	for _, p := range ps.live {
+		ps.drop(p)
+	}
+}
+
+// drop lets go of what naming needs.
+func (ps *processes) drop(p *process) {
+	if p.names != nil {
+		p.names.Close()
+		ps.open--
+	}
+	p.names, p.native, p.walker, p.target, p.frames = nil, nil, nil, nil, nil
+}
+
+// of gives a process; one that is not known begins now.
+func (ps *processes) of(pid uint32) *process {
+	p := ps.live[pid]
+	if p == nil {
+		p = ps.begin(pid, &target.Space{Whole: true})
+	}
+	return p
+}
+
+func (ps *processes) begin(pid uint32, space *target.Space) *process {
+	if old := ps.live[pid]; old != nil {
+		ps.drop(old)
+	} else if len(ps.live) >= maxProcesses {
+		ps.close()
+		clear(ps.live)
+	}
+	p := &process{pid: pid, space: space, index: -1}
+	ps.live[pid] = p
+	return p
+}
+
+func (ps *processes) named(pid, tid uint32, name string, exec bool) {
+	if len(ps.comms) >= maxComms {
+		clear(ps.comms)
+	}
+	ps.comms[tid] = name
+	if exec {
+		ps.begin(pid, &target.Space{Whole: true})
+		return
+	}
+	if p := ps.live[pid]; p != nil {
+		if i, ok := p.threads[tid]; ok && name != "" {
+			t := &ps.r.b.Threads()[i]
+			t.Name, t.OSName = name, name
+		}
+	}
+}
+
+func (ps *processes) forked(pid, parent, tid, parentTID uint32) {
+	if name, ok := ps.comms[parentTID]; ok {
+		ps.comms[tid] = name
+	} else {
+		delete(ps.comms, tid)
+	}
+	if pid != parent {
+		ps.begin(pid, ps.of(parent).space.Fork())
+	} else if p := ps.live[pid]; p != nil {
+		delete(p.threads, tid) // the number is a new thread's
+	}
+}
+
+func (ps *processes) exited(pid, tid uint32) {
+	// Samples may still come: what is known of it stays until the number is used
+	// again.
+	if p := ps.live[pid]; p != nil && pid == tid && ps.open > maxOpen {
+		ps.drop(p)
+	}
+}
+
+func (ps *processes) mapped(pid uint32, m target.Mapping) {
+	p := ps.of(pid)
+	p.space.Map(m)
+	if p.native != nil {
+		p.native.Map(m)
+	}
+}
+
+// prepare makes what walking and naming of a process need.
+func (ps *processes) prepare(p *process) error {
+	if p.native != nil {
+		return nil
+	}
+	if ps.open >= 2*maxOpen {
+		for _, other := range ps.live {
+			ps.drop(other)
+		}
+	}
+	p.target = target.Recorded(int(p.pid), ps.comms[p.pid], p.space, ps.r.files.open)
+	n, err := native.New(p.target, ps.files)
+	if err != nil {
+		return err
+	}
+	p.native, p.frames = n, map[frameKey][]uint32{}
+	p.walker = walk.New(ps.r.arch(), n)
+	p.walker.Add(n)
+	p.names = symbol.NewNative(attach.Places{Stepper: n}, nil)
+	p.names.Share(ps.shared)
+	if ps.r.files.same {
+		p.names.UsePerfMap(int(p.pid))
+	}
+	ps.open++
+	return nil
+}
+
+// arch is that of the machine that was recorded.
+func (r *reader) arch() cpu.Arch {
+	if r.about.arch == "aarch64" {
+		return cpu.ARM64
+	}
+	return cpu.AMD64
+}
+
+// thread gives the profile's index of a thread.
+func (ps *processes) thread(p *process, tid uint32) uint32 {
+	if i, ok := p.threads[tid]; ok {
+		return i
+	}
+	name := ps.comms[tid]
+	if tid == 0 {
+		name = "swapper"
+	}
+	name = cmp.Or(name, ps.comms[p.pid], p.space.Name(), "[unknown]")
+	i := ps.r.b.NewThread(int(int32(p.pid)), int(int32(tid)), name)
+	if p.threads == nil {
+		p.threads = map[uint32]uint32{}
+	}
+	p.threads[tid] = i
+	return i
+}
