@@ -331,4 +331,3 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
-
