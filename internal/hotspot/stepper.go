@@ -64,6 +64,12 @@ func (vm *VM) Owns(pc uint64) bool { return vm.inCodeCache(pc) }
 
 func (vm *VM) inInterpreter(pc uint64) bool { return pc >= vm.interpLo && pc < vm.interpHi }
 
+// Settled says whether the next frame's step depends on nothing that the last one
+// left. It implements walk.Settler.
+func (vm *VM) Settled() bool {
+	return vm.stepping.prov == walk.Exact && vm.stepping.flags == 0
+}
+
 // Step steps over the frame at the Cursor. It implements walk.Stepper.
 func (vm *VM) Step(c *walk.Cursor) walk.Verdict {
 	if c.Leaf {

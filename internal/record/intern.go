@@ -82,7 +82,7 @@ func (in *interner) node(tid uint32, st *walk.Stack) (uint32, bool) {
 	}
 	n := len(st.Frames)
 	node := uint32(profile.RootNode)
-	i := 0
+	i := min(st.Same, len(l.frames))
 	for ; i < n && i < len(l.frames); i++ {
 		f, known := &st.Frames[n-1-i], &l.frames[i]
 		if *f != *known && in.key(f) != in.key(known) {

@@ -16,6 +16,7 @@ import (
 	"github.com/candid-profiler/candid/internal/capture/launch"
 	"github.com/candid-profiler/candid/internal/filter"
 	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/walk"
 )
 
 // Options says what to record.
@@ -45,6 +46,8 @@ type Options struct {
 	Progress func(samples uint64, elapsed time.Duration)
 	Live     Live // takes the samples while they come; nil: the profile does
 	Beside   Live // takes the samples while they come beside the profile, where there is no Live; may be nil
+
+	walked func(*walk.Walker, *capture.Snapshot, walk.Memory, *walk.Stack) // looks at each walk; for tests
 }
 
 // Costs is what a recording cost.

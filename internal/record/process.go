@@ -130,6 +130,7 @@ func (s *session) load(p *process) error {
 // runtime's generated code is asked for first: its tables are exact there.
 func (p *process) build(s *session) {
 	p.walker = walk.New(hostArch, p.native)
+	p.walker.Trails = s.trails
 	p.in = newInterner(s.b, s.kernel)
 	add := func(st walk.Stepper, r symbol.Resolver, byRef bool) {
 		owner := int(p.walker.Add(st))
@@ -193,6 +194,7 @@ func (s *session) refresh(p *process) {
 		return
 	}
 	p.fresh = true
+	p.walker.Renew()
 	if p.missed {
 		p.missed, p.looked = false, time.Now()
 		_ = p.native.Refresh() // it stays as it was where that fails

@@ -41,6 +41,7 @@ type session struct {
 	unseen   uint64 // of those: of processes that had ended before they were looked at
 	progress time.Time
 	stack    walk.Stack
+	trails   *walk.Trails
 	usage    usageOf // candid's own, before attaching
 	gc       collector
 	later    later
@@ -65,7 +66,7 @@ func newSession(o *Options) *session {
 	s := &session{
 		o: o, b: b, files: native.NewFiles(), names: symbol.NewShared(), spaces: newSpaces(), kernel: k,
 		procs: make(map[uint32]*process), before: make(map[uint32]map[int]uint64), bare: make(map[uint32]bool), comms: make(map[uint32]string), sleeps: make(sleeps),
-		began: time.Now(), usage: ownUsage(), kernelWalk: walk.New(hostArch, nil), kernelIn: newInterner(b, k),
+		began: time.Now(), usage: ownUsage(), trails: walk.NewTrails(), kernelWalk: walk.New(hostArch, nil), kernelIn: newInterner(b, k),
 	}
 	s.gc.start()
 	return s
@@ -155,6 +156,9 @@ func (s *session) walk(p *process, snap *capture.Snapshot, out *profile.Sample) 
 	s.refresh(p)
 	out.Thread = s.thread(p, snap.TID)
 	p.walker.Walk(snap, p.target.Memory(), &s.stack)
+	if s.o.walked != nil {
+		s.o.walked(p.walker, snap, p.target.Memory(), &s.stack)
+	}
 	if s.first == 0 {
 		s.first = time.Since(s.began)
 	}
@@ -259,7 +263,7 @@ func (s *session) note(line string) {
 func (s *session) letGo() {
 	s.close()
 	clear(s.procs)
-	s.files, s.names, s.spaces, s.kernelWalk, s.kernelIn = nil, nil, nil, nil, nil
+	s.trails, s.files, s.names, s.spaces, s.kernelWalk, s.kernelIn = nil, nil, nil, nil, nil, nil
 	clear(s.comms)
 }
 

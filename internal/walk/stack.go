@@ -92,12 +92,13 @@ type Stack struct {
 	EndKind  Kind       // kind of the code at EndPC
 	Stitched bool       // part was read from the process after the copy
 	Worst    Provenance // of any frame
+	Same     int        // of the outermost frames, how many surely are those of the thread's last walk
 }
 
 // Reset empties the stack for the next walk and keeps its memory.
 func (s *Stack) Reset() {
 	s.Frames = s.Frames[:0]
-	s.End, s.EndPC, s.EndKind, s.Stitched, s.Worst = EndComplete, 0, KindUnknown, false, Exact
+	s.End, s.EndPC, s.EndKind, s.Stitched, s.Worst, s.Same = EndComplete, 0, KindUnknown, false, Exact, 0
 }
 
 // Next appends a frame without content and gives it, to be filled field by field:

@@ -143,3 +143,10 @@ type Stepper interface {
 	// frame and must be cheap.
 	Owns(pc uint64) bool
 }
+
+// Settler is a Stepper that may carry something over from one frame to the next
+// beside the Cursor.
+type Settler interface {
+	// Settled says that it does not at the moment.
+	Settled() bool
+}

@@ -2,6 +2,7 @@ package walk
 
 import (
 	"bytes"
+	"sync/atomic"
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/cpu"
@@ -22,18 +23,30 @@ type Walker struct {
 	// MaxFrames is the limit on the frames of one stack.
 	MaxFrames int
 
-	arch     cpu.Arch
-	code     Code
-	steppers [maxOwners + 1]Stepper // by owner index
-	n        int
-	cursor   Cursor
-	check    [checkBytes]byte
+	// Trails, if not nil, keeps walks so that the next one of the same thread can
+	// go on with the outer part of the last. Renew must then be called whenever
+	// what the steppers know of the process may have changed.
+	Trails *Trails
+
+	id    uint64 // of all Walkers
+	epoch uint64
+	marks []mark // of the walk that is under way, innermost first
+
+	arch      cpu.Arch
+	code      Code
+	steppers  [maxOwners + 1]Stepper // by owner index
+	unsettled [maxOwners + 1]Settler // those of them that are
+	n         int
+	cursor    Cursor
+	check     [checkBytes]byte
 }
+
+var walkers atomic.Uint64
 
 // New makes a Walker for threads of the given architecture. code may be nil;
 // then nothing is guessed.
 func New(arch cpu.Arch, code Code) *Walker {
-	return &Walker{arch: arch, code: code, MaxFrames: DefaultMaxFrames}
+	return &Walker{arch: arch, code: code, MaxFrames: DefaultMaxFrames, id: walkers.Add(1)}
 }
 
 // Add puts a stepper behind those that are there and gives the index that its
@@ -46,6 +59,7 @@ func (w *Walker) Add(s Stepper) uint8 {
 	}
 	w.n++
 	w.steppers[w.n] = s
+	w.unsettled[w.n], _ = s.(Settler)
 	return uint8(w.n)
 }
 
@@ -83,12 +97,36 @@ func (w *Walker) Walk(snap *capture.Snapshot, mem Memory, out *Stack) {
 	if w.n > 1 {
 		c.generated = w.steppers[1]
 	}
-	w.run(c, snap)
+	var r *trail
+	if w.Trails != nil {
+		r = w.Trails.of(w, snap)
+	}
+	if r == nil {
+		w.run(c, snap, nil, 0)
+	} else {
+		w.follow(c, snap, r)
+	}
 	c.Stack, c.Mem, c.Copy.Bytes, c.Other.Bytes = nil, nil, nil, nil
 }
 
-// run steps until the walk ends.
-func (w *Walker) run(c *Cursor, snap *capture.Snapshot) {
+// follow walks with what is known of the thread's last walk, and keeps this one.
+func (w *Walker) follow(c *Cursor, snap *capture.Snapshot, r *trail) {
+	out, same := c.Stack, r.same(snap)
+	w.marks = w.marks[:0]
+	w.run(c, snap, r, same)
+	if out.Same == 0 {
+		r.frames, r.marks = r.frames[:0], r.marks[:0]
+	}
+	if out.End != EndComplete || out.Stitched || c.Outside || c.Low != 0 || c.High != snap.StackTop {
+		r.forget()
+		return
+	}
+	w.Trails.keep(r, snap, same, out, w.marks)
+}
+
+// run steps until the walk ends, or comes to where it goes on as the thread's last,
+// r, whose stack was the same from same on. r may be nil.
+func (w *Walker) run(c *Cursor, snap *capture.Snapshot, r *trail, same uint64) {
 	out := c.Stack
 	cut := snap.StackAddr + uint64(len(snap.Stack))
 	stitched, checked := FrameFlags(0), false
@@ -96,6 +134,18 @@ func (w *Walker) run(c *Cursor, snap *capture.Snapshot) {
 		if len(out.Frames) >= w.MaxFrames {
 			w.end(c, EndTruncated)
 			return
+		}
+		if r != nil {
+			if m, ok := c.marked(snap.StackTop); ok && w.settled() {
+				if i := r.meet(&m, same); i >= 0 && len(out.Frames)+int(r.marks[i].frames) <= w.MaxFrames {
+					r.takeOver(i, out)
+					return
+				}
+				if len(w.marks) < trailMarks {
+					m.frames = uint32(len(out.Frames))
+					w.marks = append(w.marks, m)
+				}
+			}
 		}
 		pc, sp, low, high, prov, leaf := c.Regs.PC, c.Regs.SP(), c.Low, c.High, c.Prov, c.Leaf
 		first := len(out.Frames)
@@ -172,6 +222,17 @@ func (w *Walker) run(c *Cursor, snap *capture.Snapshot) {
 			return
 		}
 	}
+}
+
+// settled says whether no stepper carries anything over from the last frame to the
+// next but in the Cursor.
+func (w *Walker) settled() bool {
+	for i := 1; i <= w.n; i++ {
+		if u := w.unsettled[i]; u != nil && !u.Settled() {
+			return false
+		}
+	}
+	return true
 }
 
 // step asks the steppers in their order.

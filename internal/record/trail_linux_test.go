@@ -1,0 +1,84 @@
+package record
+
+import (
+	"bufio"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// What is taken over from a thread's last walk is what a whole walk of the same
+// snapshot finds.
+func TestTrailsAreTrue(t *testing.T) {
+	for _, c := range []struct {
+		major int
+		args  []string
+	}{
+		{17, []string{"Deep"}},
+		{17, []string{"-Xint", "Deep"}},
+		{8, []string{"-XX:TieredStopAtLevel=1", "Deep"}},
+		{25, []string{"-XX:+UseZGC", "Deep", "virtual"}},
+	} {
+		name := strconv.Itoa(c.major)
+		for _, a := range c.args {
+			name += " " + a
+		}
+		t.Run(name, func(t *testing.T) {
+			home, classes := jdk(t, c.major), t.TempDir()
+			if out, err := exec.Command(filepath.Join(home, "bin", "javac"), "-nowarn", "-d", classes, "testdata/Deep.java").CombinedOutput(); err != nil {
+				t.Fatalf("javac: %v\n%s", err, out)
+			}
+			cmd := exec.Command(filepath.Join(home, "bin", "java"), append([]string{"-cp", classes}, c.args...)...)
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				cmd.Process.Kill()
+				cmd.Wait()
+			})
+			if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+				t.Fatalf("it says %q, %v", line, err)
+			}
+			walks, frames, same := 0, 0, 0
+			var whole walk.Stack
+			o := Options{
+				PIDs: []int{cmd.Process.Pid}, Duration: 2 * time.Second, Hz: 3000,
+				walked: func(w *walk.Walker, snap *capture.Snapshot, mem walk.Memory, got *walk.Stack) {
+					walks, frames, same = walks+1, frames+len(got.Frames), same+got.Same
+					if got.Same == 0 {
+						return
+					}
+					trails := w.Trails
+					w.Trails = nil
+					w.Walk(snap, mem, &whole)
+					w.Trails = trails
+					if !slices.Equal(whole.Frames, got.Frames) || whole.End != got.End || whole.Worst != got.Worst {
+						t.Errorf("walk %d: %d frames, %v, whole %d, %v; %d taken over", walks, len(got.Frames), got.End, len(whole.Frames), whole.End, got.Same)
+						for i := range min(len(whole.Frames), len(got.Frames)) {
+							if whole.Frames[i] != got.Frames[i] {
+								t.Errorf("frame %d is %+v, whole %+v", i, got.Frames[i], whole.Frames[i])
+								break
+							}
+						}
+					}
+				},
+			}
+			run(t, o)
+			t.Logf("%d walks, %d frames, %.0f %% of them taken over", walks, frames, 100*float64(same)/float64(max(1, frames)))
+			// How much can be shared depends on the machine's load too, which makes batches of few samples.
+			if walks < 100 || same == 0 {
+				t.Errorf("%d walks, %d of %d frames taken over", walks, same, frames)
+			}
+		})
+	}
+}

@@ -1,0 +1,214 @@
+package walk
+
+import (
+	"bytes"
+	"math/bits"
+
+	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/cpu"
+)
+
+// Bounds of Trails.
+const (
+	trailBits  = 6       // 64 threads at a time
+	trailBytes = 8 << 20 // of stack, in all trails
+	trailMarks = 1 << 15
+)
+
+// Trails keeps how threads were walked last, so that the outer part of a stack,
+// which is mostly the same from sample to sample, is not walked again.
+//
+// What a walk finds from one frame outwards, if all of it is exact, follows from the registers in that
+// frame, from the stack above it and from what is known of the process. Where
+// the registers and the stack are, byte by byte, what they were in the thread's
+// last walk, and nothing that is known of the process has been looked at anew in
+// between (Walker.Renew), the rest of that walk is the rest of this one.
+//
+// One Trails may serve several Walkers that are used from one goroutine. It holds
+// copies of stacks, at most 8 MB: they are the target's data, and stay in memory.
+type Trails struct {
+	slots [1 << trailBits]trail
+	held  int // bytes in all slots
+}
+
+// trail is the last walk of one thread.
+type trail struct {
+	walker uint64 // 0: the slot is free
+	epoch  uint64
+	tid    uint32
+	count  uint32 // walks in this epoch
+	often  bool   // more than one in this epoch, or in the last in which there was one
+
+	top    uint64 // address of the copy's end
+	base   uint64 // and of its begin; what was kept of it is the end of kept
+	kept   []byte
+	frames []Frame // outermost first
+	marks  []mark  // outermost first: of ever lower stack pointers
+}
+
+// mark is a place in a walk at which all that the rest depends on is in the
+// registers and the stack above.
+type mark struct {
+	sp, pc uint64
+	regs   uint64 // digest of the known ones
+	known  uint32
+	frames uint32 // from here to the thread's first frame; while walking, those inside
+}
+
+// NewTrails makes an empty Trails.
+func NewTrails() *Trails { return &Trails{} }
+
+// Renew says that what is known of the process may have changed since the last
+// walk: what was kept of earlier ones no longer holds.
+func (w *Walker) Renew() { w.epoch++ }
+
+// of gives the trail to use for a snapshot, nil for none.
+func (t *Trails) of(w *Walker, snap *capture.Snapshot) *trail {
+	r := &t.slots[snap.TID*0x9E3779B1>>(32-trailBits)]
+	if r.walker != w.id || r.tid != snap.TID {
+		t.drop(r)
+		*r = trail{walker: w.id, tid: snap.TID, epoch: w.epoch, kept: r.kept, frames: r.frames[:0], marks: r.marks[:0]}
+	}
+	if r.epoch != w.epoch {
+		r.epoch, r.often, r.count = w.epoch, r.count > 1, 0
+		r.forget()
+	}
+	// A thread that is seen once between two changes is not worth the copy.
+	if r.count++; r.count > 1 {
+		r.often = true
+	}
+	whole := snap.Flags&^capture.InKernel == 0 && len(snap.Stack) > 0 && len(snap.Other) == 0 &&
+		snap.StackTop == snap.StackAddr+uint64(len(snap.Stack))
+	if !r.often || !whole {
+		r.forget()
+		return nil
+	}
+	return r
+}
+
+// drop gives a slot's memory back if it is much.
+func (t *Trails) drop(r *trail) {
+	if len(r.kept) > 64<<10 {
+		t.held -= len(r.kept)
+		r.kept, r.frames, r.marks = nil, nil, nil
+	}
+}
+
+// forget drops what was kept of the last walk.
+func (r *trail) forget() { r.frames, r.marks, r.top, r.base = r.frames[:0], r.marks[:0], 0, 0 }
+
+// same gives the lowest address from which on the snapshot's stack is what it
+// was at the last walk; the top if nothing is.
+func (r *trail) same(snap *capture.Snapshot) uint64 {
+	if r.top != snap.StackTop || r.top == r.base {
+		return snap.StackTop
+	}
+	old := r.kept[uint64(len(r.kept))-(r.top-r.base):]
+	n := min(len(old), len(snap.Stack))
+	a, b := old[len(old)-n:], snap.Stack[len(snap.Stack)-n:]
+	const block = 4096
+	for n > 0 {
+		from := max(0, n-block)
+		if !bytes.Equal(a[from:n], b[from:n]) {
+			break
+		}
+		n = from
+	}
+	if n > 0 {
+		for from := max(0, n-block); n-8 >= from && [8]byte(a[n-8:n]) == [8]byte(b[n-8:n]); n -= 8 {
+		}
+	}
+	return snap.StackTop - uint64(min(len(old), len(snap.Stack))-n)
+}
+
+// keep remembers a whole walk of the snapshot, whose stack is as it was from
+// same on. Of the frames and marks the outermost that the last walk shared with
+// this are there; marks are the others, innermost first, with how many frames are
+// inside of each.
+func (t *Trails) keep(r *trail, snap *capture.Snapshot, same uint64, out *Stack, marks []mark) {
+	need := len(snap.Stack)
+	if need > len(r.kept) {
+		size := max(need+need/2, 4096)
+		if t.held+size-len(r.kept) > trailBytes {
+			r.forget()
+			return
+		}
+		t.held += size - len(r.kept)
+		grown := make([]byte, size)
+		copy(grown[size-len(r.kept):], r.kept)
+		r.kept = grown
+	}
+	r.base, r.top = snap.StackAddr, snap.StackTop
+	old := r.kept[len(r.kept)-need:]
+	copy(old, snap.Stack[:same-snap.StackAddr])
+	n := len(out.Frames)
+	// Further in than a frame that was found by less than exact means nothing is
+	// kept: it may depend on more than the stack.
+	i := n - 1 - out.Same
+	for ; i >= 0; i-- {
+		f := &out.Frames[i]
+		if f.Prov != Exact || f.Flags&(Virtual|Stitched) != 0 || f.Kind == KindKernel {
+			break
+		}
+		r.frames = append(r.frames, *f)
+	}
+	for j := len(marks) - 1; j >= 0 && int(marks[j].frames) > i; j-- {
+		m := marks[j]
+		m.frames = uint32(n) - m.frames
+		r.marks = append(r.marks, m)
+	}
+}
+
+// marked says whether the Cursor is at a place from which the rest of a walk
+// depends on nothing else than its registers and the stack above, and gives it.
+func (c *Cursor) marked(top uint64) (m mark, ok bool) {
+	if c.Leaf || c.LeafCallee || c.Unextended != 0 || c.Prov != Exact || c.Outside || c.Checked || c.Low != 0 || c.High != top {
+		return m, false
+	}
+	m.sp, m.pc, m.known = c.Regs.SP(), c.Regs.PC, c.Regs.Known
+	sp := uint32(1) << cpu.RSP
+	if c.Regs.Arch == cpu.ARM64 {
+		sp = 1 << cpu.XSP
+	}
+	for rest := m.known &^ sp; rest != 0; rest &= rest - 1 {
+		m.regs = (bits.RotateLeft64(m.regs, 29) ^ c.Regs.R[bits.TrailingZeros32(rest)]) * 0x9E3779B97F4A7C15
+	}
+	return m, true
+}
+
+// redZone is what code may use below its stack pointer (System V AMD64 psABI 3.2.2).
+const redZone = 128
+
+// meet gives the index of the mark that the Cursor has come to, -1 if there is none
+// that the stack from same on allows to take over.
+func (r *trail) meet(m *mark, same uint64) int {
+	if m.sp < same+redZone {
+		return -1
+	}
+	i := len(r.marks)
+	for i > 0 && r.marks[i-1].sp < m.sp {
+		i--
+	}
+	r.marks = r.marks[:i]
+	if i > 0 {
+		if k := &r.marks[i-1]; k.sp == m.sp && k.pc == m.pc && k.known == m.known && k.regs == m.regs {
+			return i - 1
+		}
+	}
+	return -1
+}
+
+// takeOver appends the rest of the last walk from a mark on.
+func (r *trail) takeOver(i int, out *Stack) {
+	n := int(r.marks[i].frames)
+	r.marks, r.frames = r.marks[:i+1], r.frames[:n]
+	for j := n - 1; j >= 0; j-- {
+		f := out.Next()
+		*f = r.frames[j]
+		if f.Prov > out.Worst {
+			out.Worst = f.Prov
+		}
+	}
+	out.Same = n
+	out.End = EndComplete
+}
