@@ -69,6 +69,7 @@ Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 not permitted, 4 no such target,
   candid record -o app.jfr -- java -jar app.jar
   candid report app.jfr                          where the time went
   candid view app.jfr                            the same in a browser
+  candid diff before.jfr after.jfr               what got slower, what got faster
   candid top -p 1234                             the same live, in the terminal
   candid dump -p 1234                            every thread's stack now
   candid ps                                      what can be profiled here
@@ -82,7 +83,7 @@ Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 not permitted, 4 no such target,
 			return cmd.Help()
 		},
 	}
-	root.AddCommand(newRecord(), newTop(), newReport(), newView(), newConvert(), newDump(), newPS(), newDoctor(), newVersion())
+	root.AddCommand(newRecord(), newTop(), newReport(), newView(), newDiff(), newConvert(), newDump(), newPS(), newDoctor(), newVersion())
 	root.CompletionOptions.DisableDescriptions = false
 	return root
 }

@@ -74,8 +74,10 @@ func (f *outputFlags) open() (*output, error) {
 // write writes the profile and gives the name of the file. The file appears
 // whole or not at all; if its disk is full, the profile goes to the directory
 // for temporary files and the error says so.
-func (o *output) write(p *profile.Profile) (string, error) {
-	emit := o.emitter(p)
+func (o *output) write(p *profile.Profile) (string, error) { return o.put(o.emitter(p)) }
+
+// put writes what emit gives, as write does.
+func (o *output) put(emit func(io.Writer) error) (string, error) {
 	name := o.path
 	var err error
 	if st, statErr := os.Stat(o.path); o.path == "-" {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // act is the test binary as one of the programs that tests profile. All of
@@ -45,6 +47,11 @@ func act(what string) {
 		spinUntil(time.Now().Add(400 * time.Millisecond))
 		err := syscall.Exec("/bin/sh", []string{"sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"}, os.Environ())
 		fmt.Println(err)
+	case "split": // two functions share its CPU time in that ratio, and it says how
+		red, blue, _ := strings.Cut(arg, ":")
+		r, _ := strconv.Atoi(red)
+		b, _ := strconv.Atoi(blue)
+		split(r, b)
 	case "for": // spins that long and ends with code 3
 		d, _ := time.ParseDuration(arg)
 		fmt.Println("ready")
@@ -61,6 +68,44 @@ func spinUntil(end time.Time) {
 		for i := range uint64(20000) {
 			spun = spun*31 + i
 		}
+	}
+}
+
+// split runs until it has used a second of CPU time and prints what each function used by
+// the thread's own clock, in ns.
+func split(red, blue int) {
+	runtime.LockOSThread()
+	clock := func() time.Duration {
+		var now unix.Timespec
+		if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		return time.Duration(now.Nano())
+	}
+	var used [2]time.Duration
+	for begin := clock(); clock()-begin < time.Second; {
+		t := clock()
+		spinRed(red)
+		u := clock()
+		spinBlue(blue)
+		used[0], used[1] = used[0]+u-t, used[1]+clock()-u
+	}
+	fmt.Println(int64(used[0]), int64(used[1]))
+	os.Exit(0)
+}
+
+//go:noinline
+func spinRed(n int) {
+	for i := range uint64(n) * 20000 {
+		spun = spun*31 + i
+	}
+}
+
+//go:noinline
+func spinBlue(n int) {
+	for i := range uint64(n) * 20000 {
+		spun = spun*31 + i
 	}
 }
 

@@ -107,6 +107,9 @@ func (s *Spec) Filters() bool {
 	return w.Thread != "" || w.ThreadKinds != nil || w.States != nil || w.Focus != "" || w.Ignore != "" || s.from.kind != unset || s.to.kind != unset
 }
 
+// Event is the name of the event that is asked for, "" for none.
+func (s *Spec) Event() string { return s.words.Event }
+
 // String is the filter as flags, "" for none; the event is not in it.
 func (s *Spec) String() string {
 	var out []string
@@ -158,7 +161,7 @@ func (s *Spec) For(p *profile.Profile) (profile.Filter, error) {
 	if len(p.Samples) > 0 && !p.HasTimes() {
 		return f, wrong("--from and --to: this profile has no times of single samples (pprof and collapsed files merge equal stacks): it cannot be cut by time")
 	}
-	end := length(p)
+	end := Length(p)
 	from, err := s.from.in(p, end, 0)
 	if err != nil {
 		return f, wrong("--from %s: %v", s.words.From, err)

@@ -146,7 +146,7 @@ func FuzzParseMoment(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, err := m.in(p, length(p), 0); err != nil {
+		if _, err := m.in(p, Length(p), 0); err != nil {
 			t.Errorf("%q: %v", s, err)
 		}
 	})

@@ -87,8 +87,8 @@ func (m Moment) in(p *profile.Profile, end, otherwise time.Duration) (time.Durat
 	}
 }
 
-// length is how long a recording is: at least until its last sample.
-func length(p *profile.Profile) time.Duration {
+// Length is how long a recording is: at least until its last sample.
+func Length(p *profile.Profile) time.Duration {
 	end := max(p.Meta.Duration, 0)
 	for i := range p.Samples {
 		end = max(end, time.Duration(min(p.Samples[i].Time, 1<<62)))

@@ -1,0 +1,99 @@
+package diff
+
+import "math"
+
+// Unlikely is how often a difference may come about by chance, in two recordings of
+// one program, before it is taken for more than chance: three standard deviations.
+const Unlikely = 0.0027
+
+// tally is what samples a side has: how many, and their weights' squares. Samples
+// of different weight tell less than as many of the same.
+type tally struct {
+	samples uint64
+	weight  float64
+	squares float64
+}
+
+// effective is how many samples of the same weight would tell as much (Kish):
+// the square of the sum over the sum of the squares.
+func (t tally) effective() float64 {
+	if t.squares <= 0 {
+		return float64(t.samples)
+	}
+	return t.weight * t.weight / t.squares
+}
+
+// shares is the probability that two recordings of one program differ at least as
+// much as k1 of n1 samples do from k2 of n2: Fisher's exact test of both sides, by
+// the normal distribution where that is close to it.
+func shares(k1, n1, k2, n2 float64) float64 {
+	if n1 <= 0 || n2 <= 0 || k1+k2 <= 0 || k1+k2 >= n1+n2 {
+		return 1
+	}
+	// The rarer of the two outcomes tells the same with less to add up.
+	if k1+k2 > (n1+n2)/2 {
+		k1, k2 = n1-k1, n2-k2
+	}
+	k, n := k1+k2, n1+n2
+	if least := min(n1, n2) * k / n; least > 50 {
+		p := k / n
+		z := math.Abs(k1/n1-k2/n2) / math.Sqrt(p*(1-p)*(1/n1+1/n2))
+		return math.Erfc(z / math.Sqrt2)
+	}
+	// The side with less than is to be expected is summed up to what it has.
+	if k1/n1 < k2/n2 {
+		n1, k2, n2 = n2, k1, n1
+	}
+	k, n1, n2 = math.Round(k), math.Round(n1), math.Round(n2)
+	n = n1 + n2
+	return min(1, 2*lowerTail(math.Round(k2), k, func(x float64) float64 {
+		return choose(n2, x) + choose(n1, k-x) - choose(n, k)
+	}))
+}
+
+// rates is the same of k1 samples where t1 was looked at and k2 where t2 was: for
+// rates by time, t is how many samples the same time would give.
+func rates(k1, t1, k2, t2 float64) float64 {
+	if t1 <= 0 || t2 <= 0 || k1+k2 <= 0 {
+		return 1
+	}
+	k, part := k1+k2, t2/(t1+t2)
+	if least := k * min(part, 1-part); least > 50 {
+		return math.Erfc(math.Abs(k2-k*part) / math.Sqrt(2*k*part*(1-part)))
+	}
+	if k2 > k*part {
+		k2, part = k1, 1-part
+	}
+	k = math.Round(k)
+	return min(1, 2*lowerTail(math.Round(k2), k, func(x float64) float64 {
+		return choose(k, x) + x*math.Log(part) + (k-x)*math.Log1p(-part)
+	}))
+}
+
+// lowerTail adds up probabilities, of which at gives the logarithm, from x down to
+// 0, or until what is added does not matter.
+func lowerTail(x, most float64, at func(float64) float64) float64 {
+	sum := 0.0
+	for x = min(x, most); x >= 0; x-- {
+		p := math.Exp(at(x))
+		if math.IsNaN(p) {
+			p = 0 // there are not so many
+		}
+		sum += p
+		if p < sum*1e-9 {
+			break
+		}
+	}
+	return sum
+}
+
+// choose is the logarithm of the binomial coefficient.
+func choose(n, k float64) float64 {
+	if k < 0 || k > n {
+		return math.Inf(-1)
+	}
+	a, _ := math.Lgamma(n + 1)
+	b, _ := math.Lgamma(k + 1)
+	c, _ := math.Lgamma(n - k + 1)
+	return a - b - c
+}

@@ -1,0 +1,75 @@
+package diff
+
+import (
+	"fmt"
+
+	"github.com/candid-profiler/candid/internal/filter"
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+// Choose takes of two recordings the event that is asked for, or else the first that
+// both have, and of that what the filter leaves. The error wraps ErrIncomparable or
+// one of package filter.
+func Choose(names [2]string, recordings [2]*profile.Profile, spec *filter.Spec) (sides [2]Side, err error) {
+	events, err := common(names, recordings, spec.Event())
+	if err != nil {
+		return sides, err
+	}
+	for i, p := range recordings {
+		if len(p.Events) > 1 {
+			p = profile.Only(p, events[i])
+		}
+		if len(p.Samples) == 0 {
+			return sides, fmt.Errorf("%s: %w of %s", names[i], filter.ErrEmpty, p.Events[0].Name)
+		}
+		f, err := spec.For(p)
+		if err != nil {
+			return sides, fmt.Errorf("%s: %w", names[i], err)
+		}
+		left, n, err := spec.Apply(p)
+		if err != nil {
+			return sides, fmt.Errorf("%s: %w", names[i], err)
+		}
+		end := filter.Length(p)
+		if f.To > 0 {
+			end = min(end, f.To)
+		}
+		sides[i] = Side{Name: names[i], Profile: left, Passed: n.Left, All: n.All, Span: end - f.From}
+	}
+	return sides, nil
+}
+
+// common gives for both the index of the event to compare.
+func common(names [2]string, recordings [2]*profile.Profile, name string) (at [2]int, err error) {
+	for i, p := range recordings {
+		if len(p.Events) == 0 {
+			return at, fmt.Errorf("%s: %w", names[i], filter.ErrEmpty)
+		}
+	}
+	if name != "" {
+		for i, p := range recordings {
+			ok := false
+			if at[i], ok = p.EventByName(name); !ok {
+				return at, fmt.Errorf("%w: %s has no event %q: it has %s", ErrIncomparable, names[i], name, eventNames(p))
+			}
+		}
+		return at, nil
+	}
+	for i, e := range recordings[0].Events {
+		if k, ok := recordings[1].EventByName(e.Name); ok && sameEvent(e, recordings[1].Events[k]) {
+			return [2]int{i, k}, nil
+		}
+	}
+	return at, nil
+}
+
+func eventNames(p *profile.Profile) string {
+	out := ""
+	for i, e := range p.Events {
+		if i > 0 {
+			out += ", "
+		}
+		out += e.Name
+	}
+	return out
+}

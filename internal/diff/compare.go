@@ -1,0 +1,297 @@
+package diff
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/flame"
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// Normalize says how two recordings of different length are made comparable.
+type Normalize string
+
+// The ways.
+const (
+	Total Normalize = "total" // each as a share of all that it has
+	Time  Normalize = "time"  // by the second of recording
+	None  Normalize = "none"  // as they are
+)
+
+// ParseNormalize gives the way of a name.
+func ParseNormalize(name string) (Normalize, error) {
+	if n := Normalize(name); n == Total || n == Time || n == None {
+		return n, nil
+	}
+	return "", fmt.Errorf("%q: there are %s, %s, %s", name, Total, Time, None)
+}
+
+// ErrIncomparable is wrapped by the error for two recordings that cannot be compared.
+var ErrIncomparable = errors.New("they cannot be compared")
+
+// Side is one of the two.
+type Side struct {
+	Name    string // what people call it: its file
+	Profile *profile.Profile
+	Passed  uint64        // samples that the filter left
+	All     uint64        // samples before
+	Span    time.Duration // of what is compared; 0: not known
+}
+
+// Counts are of base and new.
+type Counts [2]profile.Count
+
+// Method is a function with what it takes on both sides.
+type Method struct {
+	Func        uint32 // index into Comparison.Funcs
+	Kind        walk.Kind
+	Self, Total Counts
+}
+
+// Node is a function with a way to it.
+type Node struct {
+	Parent      uint32 // index into the nodes; a parent comes before its children
+	Func        uint32 // index into Comparison.Funcs; meaningless for the root
+	Self, Total Counts
+	// Children are the nodes below, those that changed most first.
+	Children []uint32
+	// Most is the largest change in it or below it.
+	Most float64
+}
+
+// Comparison is two recordings side by side.
+type Comparison struct {
+	Sides     [2]Side
+	Event     profile.Event
+	Note      string // what is to be known of how they were made comparable; mostly ""
+	Normalize Normalize
+	Pair      *profile.Profile // both, as Join gives them
+	Second    uint32           // the first thread of the new one
+	// Funcs are those of Pair, and behind them what stands at the root of stacks that
+	// lack their outer part, as their names say.
+	Funcs   []profile.Func
+	All     Counts
+	Methods []Method
+
+	trie   *profile.Trie // of Funcs
+	leaves []Counts      // by node of trie
+	tally  [2]tally
+}
+
+// Compare compares. The sides' profiles have one event each and have passed Check;
+// Choose makes them so. The error wraps ErrIncomparable.
+func Compare(base, new Side, how Normalize) (*Comparison, error) {
+	c := &Comparison{Sides: [2]Side{base, new}, Normalize: how}
+	for _, s := range c.Sides {
+		if len(s.Profile.Events) != 1 {
+			return nil, fmt.Errorf("%w: %s has %d events", ErrIncomparable, s.Name, len(s.Profile.Events))
+		}
+		if how == Time && s.Span <= 0 {
+			return nil, fmt.Errorf("%w by time: %s does not say how long it was recorded; compare shares", ErrIncomparable, s.Name)
+		}
+	}
+	b, n := base.Profile, new.Profile
+	if sameEvent(b.Events[0], n.Events[0]) {
+		c.Event = n.Events[0]
+	} else if how == Total && (unnamed(b.Events[0]) || unnamed(n.Events[0])) {
+		// A file of collapsed stacks does not say what its samples are of.
+		c.Note = fmt.Sprintf("%s has %s, %s has %s: compared by shares of samples", base.Name, b.Events[0].Name, new.Name, n.Events[0].Name)
+		c.Event = profile.Event{Name: "samples", Unit: "count", Period: 1}
+		b, n = inSamples(b, c.Event), inSamples(n, c.Event)
+	} else {
+		return nil, fmt.Errorf("%w: %s has %s, %s has %s", ErrIncomparable, base.Name, eventName(b.Events[0]), new.Name, eventName(n.Events[0]))
+	}
+	c.Pair, c.Second = Join(b, n)
+	c.Pair.Meta = new.Profile.Meta
+	c.merge()
+	c.count()
+	return c, nil
+}
+
+func sameEvent(a, b profile.Event) bool { return a.Name == b.Name && a.Unit == b.Unit }
+
+// unnamed says whether an event is just samples, of whatever.
+func unnamed(e profile.Event) bool { return e.Name == "samples" && e.Unit == "count" }
+
+func eventName(e profile.Event) string {
+	if e.Unit == "count" {
+		return e.Name
+	}
+	return e.Name + " in " + e.Unit
+}
+
+// inSamples gives a profile in which every sample weighs the same, unless it has
+// been counted in samples before.
+func inSamples(p *profile.Profile, e profile.Event) *profile.Profile {
+	out := *p
+	out.Events = []profile.Event{e}
+	if !unnamed(p.Events[0]) {
+		out.Samples = slices.Clone(p.Samples)
+		for i := range out.Samples {
+			out.Samples[i].Weight = 1
+		}
+	}
+	return &out
+}
+
+// merge makes the trie of functions and sorts the samples into it.
+func (c *Comparison) merge() {
+	p := c.Pair
+	c.Funcs = slices.Clip(p.Funcs)
+	for end := range walk.NumEnds {
+		c.Funcs = append(c.Funcs, profile.Func{Name: flame.EndName(end)})
+	}
+	c.trie = profile.NewTrie()
+	var place [walk.NumEnds][]uint32 // by node of p: that of trie, and 1
+	var path []uint32
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		if place[s.End] == nil {
+			place[s.End] = make([]uint32, len(p.Nodes))
+			place[s.End][profile.RootNode] = 1
+			if s.End != walk.EndComplete {
+				place[s.End][profile.RootNode] = 1 + c.trie.Child(profile.RootNode, uint32(len(p.Funcs))+uint32(s.End))
+			}
+		}
+		known := place[s.End]
+		path = path[:0]
+		at := s.Node
+		for ; known[at] == 0; at = p.Nodes[at].Parent {
+			path = append(path, at)
+		}
+		node := known[at] - 1
+		for _, at := range slices.Backward(path) {
+			node = c.trie.Child(node, p.Frames[p.Nodes[at].Frame].Func)
+			known[at] = node + 1
+		}
+		if n := int(node) + 1; n > len(c.leaves) {
+			c.leaves = append(c.leaves, make([]Counts, n-len(c.leaves))...)
+		}
+		side := 0
+		if s.Thread >= c.Second {
+			side = 1
+		}
+		one := profile.Count{Samples: 1, Weight: s.Weight}
+		c.leaves[node][side].Add(one)
+		c.All[side].Add(one)
+		t, w := &c.tally[side], float64(s.Weight)
+		t.samples++
+		t.weight += w
+		t.squares += w * w
+	}
+	c.leaves = append(c.leaves, make([]Counts, c.trie.Len()-len(c.leaves))...)
+}
+
+// missing says whether a function stands for the outer part that stacks lack.
+func (c *Comparison) missing(fn uint32) bool { return int(fn) >= len(c.Pair.Funcs) }
+
+// count makes the method list, in no order.
+func (c *Comparison) count() {
+	c.Methods = make([]Method, len(c.Pair.Funcs))
+	for i := range c.Methods {
+		c.Methods[i].Func = uint32(i)
+	}
+	for i := range c.Pair.Frames {
+		f := &c.Pair.Frames[i]
+		c.Methods[f.Func].Kind = f.Kind
+	}
+	met := make([]uint32, len(c.Funcs)) // the last stack in which a function was met
+	for i, n := range c.leaves {
+		if n[0].Samples+n[1].Samples == 0 || i == profile.RootNode {
+			continue
+		}
+		if fn := c.trie.At(uint32(i)).Frame; !c.missing(fn) {
+			c.Methods[fn].Self.add(n)
+		}
+		for at := uint32(i); at != profile.RootNode; at = c.trie.At(at).Parent {
+			fn := c.trie.At(at).Frame
+			if c.missing(fn) || met[fn] == uint32(i) {
+				continue
+			}
+			met[fn] = uint32(i)
+			c.Methods[fn].Total.add(n)
+		}
+	}
+	c.Methods = slices.DeleteFunc(c.Methods, func(m Method) bool { return m.Total[0].Samples+m.Total[1].Samples == 0 })
+}
+
+func (n *Counts) add(o Counts) {
+	n[0].Add(o[0])
+	n[1].Add(o[1])
+}
+
+// Value is a count of a side as it is compared: a share from 0 to 1 (Total), weight
+// by the second (Time) or weight (None).
+func (c *Comparison) Value(side int, n profile.Count) float64 {
+	switch c.Normalize {
+	case Time:
+		return float64(n.Weight) / c.Sides[side].Span.Seconds()
+	case None:
+		return float64(n.Weight)
+	}
+	return n.Share(c.All[side])
+}
+
+// Change is by how much a count went up.
+func (c *Comparison) Change(n Counts) float64 { return c.Value(1, n[1]) - c.Value(0, n[0]) }
+
+// Full is what Value gives for all of the side that has more.
+func (c *Comparison) Full() float64 { return max(c.Value(0, c.All[0]), c.Value(1, c.All[1])) }
+
+// Chance is how often two recordings of one program would differ that much or more,
+// from 0 to 1: what sampling does, not how much the program itself differs from run
+// to run. Samples of different weight count for as many as tell the same.
+func (c *Comparison) Chance(n Counts) float64 {
+	var k, of [2]float64
+	for side := range k {
+		of[side] = c.tally[side].effective()
+		k[side] = n[side].Share(c.All[side]) * of[side]
+	}
+	if c.Normalize != Total {
+		// What a sample weighs may differ: at twice the rate as many say half as much.
+		var seen [2]float64
+		for side, t := range c.tally {
+			seen[side] = c.Value(side, profile.Count{Weight: 1}) * t.weight / t.effective()
+			if seen[side] > 0 {
+				seen[side] = 1 / seen[side]
+			}
+		}
+		return rates(k[0], seen[0], k[1], seen[1])
+	}
+	return shares(k[0], of[0], k[1], of[1])
+}
+
+// WithinChance says whether chance alone explains a difference.
+func (c *Comparison) WithinChance(n Counts) bool { return c.Chance(n) > Unlikely }
+
+// List is the method list, sorted by the change of self, or of total: the largest
+// first, then what takes most, then by name.
+func (c *Comparison) List(byTotal bool) []Method {
+	type row struct {
+		m            Method
+		change, most float64
+		name         string
+	}
+	rows := make([]row, len(c.Methods))
+	for i, m := range c.Methods {
+		n := m.Self
+		if byTotal {
+			n = m.Total
+		}
+		rows[i] = row{m, math.Abs(c.Change(n)), max(c.Value(0, m.Total[0]), c.Value(1, m.Total[1])), c.Funcs[m.Func].Name}
+	}
+	slices.SortFunc(rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(b.change, a.change), cmp.Compare(b.most, a.most), strings.Compare(a.name, b.name), cmp.Compare(a.m.Func, b.m.Func))
+	})
+	out := make([]Method, len(rows))
+	for i := range rows {
+		out[i] = rows[i].m
+	}
+	return out
+}

@@ -1,0 +1,89 @@
+package diff
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+// escape replaces what the format has no room for, as package collapsed does.
+var escape = strings.NewReplacer(";", ",", "\n", " ", "\r", " ", "\x00", " ")
+
+// Folded writes both as flamegraph.pl and inferno take two that are compared: a line
+// for each different stack, its frames outermost first, what base has of it and what
+// new has. Base is scaled to new's total, or to new's time, unless both are taken as
+// they are.
+func (c *Comparison) Folded(w io.Writer) error {
+	names := make([]string, len(c.Funcs))
+	for i := range names {
+		if names[i] = escape.Replace(c.Funcs[i].Name); names[i] == "" {
+			names[i] = "[unknown]"
+		}
+	}
+	// Samples that all weigh the same are counted, as they are in collapsed files.
+	value := func(n profile.Count) float64 { return float64(n.Weight) }
+	if c.even() {
+		value = func(n profile.Count) float64 { return float64(n.Samples) }
+	}
+	scale := 1.0
+	switch all := value(c.All[0]); {
+	case c.Normalize == Time:
+		scale = c.Sides[1].Span.Seconds() / c.Sides[0].Span.Seconds()
+	case c.Normalize == Total && all > 0:
+		scale = value(c.All[1]) / all
+	}
+	out := bufio.NewWriterSize(w, 64<<10)
+	var path []uint32
+	var buf []byte
+	for i, n := range c.leaves {
+		if n[0].Samples+n[1].Samples == 0 {
+			continue
+		}
+		path = path[:0]
+		for at := uint32(i); at != profile.RootNode; at = c.trie.At(at).Parent {
+			path = append(path, c.trie.At(at).Frame)
+		}
+		buf = buf[:0]
+		for _, fn := range slices.Backward(path) {
+			buf = append(append(buf, names[fn]...), ';')
+		}
+		if len(buf) == 0 {
+			buf = append(buf, "[no stack];"...)
+		}
+		buf[len(buf)-1] = ' '
+		buf = appendNumber(buf, scale*value(n[0]))
+		buf = append(buf, ' ')
+		buf = append(appendNumber(buf, value(n[1])), '\n')
+		if _, err := out.Write(buf); err != nil {
+			return fmt.Errorf("write folded stacks: %w", err)
+		}
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("write folded stacks: %w", err)
+	}
+	return nil
+}
+
+// even says whether all samples of both weigh the same.
+func (c *Comparison) even() bool {
+	for i := range c.Pair.Samples {
+		if c.Pair.Samples[i].Weight != c.Pair.Samples[0].Weight {
+			return false
+		}
+	}
+	return true
+}
+
+// appendNumber writes whole numbers as such, and so what is so large that the rest
+// does not matter; small ones have three digits behind the point.
+func appendNumber(b []byte, v float64) []byte {
+	if whole := uint64(v + 0.5); v == float64(whole) || v >= 1e6 {
+		return strconv.AppendUint(b, whole, 10)
+	}
+	return strconv.AppendFloat(b, v, 'f', 3, 64)
+}

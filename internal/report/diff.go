@@ -1,0 +1,317 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+
+	"github.com/candid-profiler/candid/internal/diff"
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+// DiffOptions say what a report of two recordings shows.
+type DiffOptions struct {
+	View View // ViewMethods ("" too), ViewTree or ViewCallers
+	// Top is how many rows the list has at most: 0 is 30, less than 0 is all.
+	Top int
+	// ByTotal sorts the list by the change of total, not of self.
+	ByTotal bool
+	// MinPercent sums up the parts of a tree in which nothing changed by this
+	// percentage of all; 0 shows all.
+	MinPercent float64
+	Callers    *regexp.Regexp
+	Width      int // of the terminal in columns; 0 is no limit
+	Color      bool
+}
+
+// DiffText writes for people what changed from one recording to another.
+func DiffText(w io.Writer, c *diff.Comparison, o DiffOptions) error {
+	if o.View == ViewCallers && o.Callers == nil {
+		return ErrNoCallers
+	}
+	pg := &diffPage{page: newPage(w, Options{Width: o.Width, Color: o.Color}), c: c}
+	pg.head()
+	switch o.View {
+	case ViewTree:
+		pg.tree(c.Calls(), "CALL TREE", "", o)
+	case ViewCallers:
+		if nodes := c.Callers(o.Callers); len(nodes) > 1 {
+			pg.tree(nodes, "CALLERS OF "+o.Callers.String(), "← ", o)
+		} else {
+			pg.line("No method that was seen matches %s.", o.Callers)
+		}
+	default:
+		pg.methods(o)
+	}
+	pg.foot()
+	if err := pg.w.Flush(); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// diffPage is a page with columns of two recordings.
+type diffPage struct {
+	*page
+	c      *diff.Comparison
+	chance bool // a change was marked as within chance
+}
+
+const (
+	moreColor = "\x1b[31m" // it takes more than before
+	lessColor = "\x1b[32m"
+)
+
+func (pg *diffPage) head() {
+	c := pg.c
+	for i, side := range c.Sides {
+		name := [2]string{"base", "new "}[i]
+		facts := []string{pg.paint(bold, clean(side.Name)), plural(c.All[i].Samples, "sample", "samples") + " of " + clean(c.Event.Name)}
+		if c.Event.Unit != "count" {
+			facts = append(facts, amount(c.All[i].Weight, c.Event.Unit))
+		}
+		if side.Span > 0 {
+			facts = append(facts, "in "+duration(side.Span))
+		}
+		q := side.Profile.Quality()
+		if bad := q.Broken + q.Truncated; bad > 0 {
+			facts = append(facts, finePercent(float64(bad)/float64(q.Samples))+" of the stacks lack their outer part")
+		}
+		pg.wrapped(name+"  ", facts)
+		if side.Passed < side.All {
+			pg.line("      of %s, %s (%s) pass the filter", plural(side.All, "sample", "samples"), grouped(side.Passed), percent(float64(side.Passed)/float64(side.All)))
+		}
+	}
+	if c.Note != "" {
+		pg.line("note  %s", clean(c.Note))
+	}
+	pg.line("%s", pg.paint(dim, map[diff.Normalize]string{
+		diff.Total: "Shares of all that each side shows; changes in percentage points.",
+		diff.Time:  "By the second of recording.",
+		diff.None:  "Amounts as they are, however long each side was recorded.",
+	}[c.Normalize]))
+	pg.line("")
+}
+
+// foot explains the marks.
+func (pg *diffPage) foot() {
+	if pg.chance {
+		pg.line("\n%s", pg.paint(dim, fmt.Sprintf("~ within chance: two recordings of one and the same program would differ that much more often than once in %.0f times.", 1/diff.Unlikely)))
+	}
+}
+
+// digits is how wide a change is, and an amount with the blank before it.
+const digits = 10
+
+// cell is what one side has; nothing is a dash.
+func (pg *diffPage) cell(side int, n profile.Count) string {
+	if n.Samples == 0 {
+		return right("-", digits)
+	}
+	v := pg.c.Value(side, n)
+	if pg.c.Normalize == diff.Total {
+		return right(fmt.Sprintf("%.2f%%", 100*v), digits)
+	}
+	return right(pg.amount(v), digits)
+}
+
+func (pg *diffPage) amount(v float64) string {
+	s := amount(uint64(min(math.Round(v), 1<<62)), pg.c.Event.Unit)
+	if pg.c.Normalize == diff.Time {
+		s += "/s"
+	}
+	return s
+}
+
+// change is by how much a count went up, with the mark of what chance explains.
+func (pg *diffPage) change(n diff.Counts) string {
+	v := pg.c.Change(n)
+	text, mark := "", " "
+	switch {
+	case pg.c.Normalize == diff.Total:
+		text = fmt.Sprintf("%+.2f", 100*v)
+		if text == "+0.00" || text == "-0.00" {
+			text = "0.00"
+		}
+	case math.Abs(v) < 0.5:
+		text = "0"
+	case v < 0:
+		text = "-" + pg.amount(-v)
+	default:
+		text = "+" + pg.amount(v)
+	}
+	color := ""
+	switch {
+	case n[0].Samples+n[1].Samples == 0:
+		return right("", digits) + " "
+	case pg.c.WithinChance(n):
+		if v != 0 {
+			mark, pg.chance = "~", true
+		}
+		color = dim
+	case v > 0:
+		color = moreColor
+	case v < 0:
+		color = lessColor
+	}
+	return pg.paint(color, right(text, digits)+mark)
+}
+
+// cells are the columns of one count of both.
+func (pg *diffPage) cells(n diff.Counts) string {
+	return pg.change(n) + pg.cell(0, n[0]) + pg.cell(1, n[1])
+}
+
+func diffHead(name string) string {
+	return right(name+" CHANGE", digits+1) + right("BASE", digits) + right("NEW", digits)
+}
+
+// status says whether one side has nothing of it.
+func status(n diff.Counts) string {
+	switch {
+	case n[0].Samples == 0 && n[1].Samples > 0:
+		return "new"
+	case n[1].Samples == 0 && n[0].Samples > 0:
+		return "gone"
+	}
+	return ""
+}
+
+func remarkOf(n diff.Counts) string {
+	if s := status(n); s != "" {
+		return "  (" + s + ")"
+	}
+	return ""
+}
+
+func (pg *diffPage) methods(o DiffOptions) {
+	c := pg.c
+	rows := c.List(o.ByTotal)
+	if len(rows) == 0 {
+		pg.line("No stack of either has a method.")
+		return
+	}
+	top := o.Top
+	if top == 0 {
+		top = 30
+	}
+	shown := rows
+	if top > 0 && len(rows) > top {
+		shown = rows[:top]
+	}
+	head := diffHead("SELF") + " " + diffHead("TOTAL") + "  "
+	pg.line("%s", pg.paint(bold, head+"METHOD"))
+	for i := range shown {
+		m := &shown[i]
+		f := &c.Funcs[m.Func]
+		remark := remarkOf(m.Total)
+		pg.line("%s %s  %s%s", pg.cells(m.Self), pg.cells(m.Total), pg.named(f.Name, f.Module, kindColors[m.Kind], pg.room(len(head)+len(remark))), pg.paint(dim, remark))
+	}
+	if n := len(rows) - len(shown); n > 0 {
+		last := &rows[len(shown)]
+		most := last.Self
+		if o.ByTotal {
+			most = last.Total
+		}
+		text := fmt.Sprintf("and %s more, of which none changed", plural(uint64(n), "method", "methods"))
+		if c.Change(most) != 0 {
+			text += " by more than " + pg.plain(most)
+		}
+		pg.line("%s", pg.paint(dim, text))
+	}
+}
+
+// plain is a change without colours and marks.
+func (pg *diffPage) plain(n diff.Counts) string {
+	v := math.Abs(pg.c.Change(n))
+	if pg.c.Normalize == diff.Total {
+		return fmt.Sprintf("%.2f points", 100*v)
+	}
+	return pg.amount(v)
+}
+
+// tree writes a tree of both; parts in which nothing changed are summed up.
+func (pg *diffPage) tree(nodes []diff.Node, title, arrow string, o DiffOptions) {
+	head := diffHead("TOTAL") + "  "
+	pg.line("%s", pg.paint(bold, head+title))
+	least := o.MinPercent / 100 * pg.c.Full()
+	type todo struct {
+		node   uint32
+		indent string // of its own line, with the branch before its name
+		below  string // of the lines below it
+		rest   int
+		count  diff.Counts
+	}
+	// It keeps its own stack: a tree from a file may be deeper than the machine's is good for.
+	below := func(stack []todo, node uint32, indent string) []todo {
+		var shown []todo
+		rest := todo{}
+		for _, child := range nodes[node].Children {
+			n := &nodes[child]
+			if n.Most < least {
+				rest.rest++
+				for side := range rest.count {
+					rest.count[side].Add(n.Total[side])
+				}
+				continue
+			}
+			shown = append(shown, todo{node: child})
+		}
+		if rest.rest > 0 && len(shown) > 0 {
+			shown = append(shown, rest)
+		}
+		root := node == profile.RootNode
+		own := nodes[node].Self
+		straight := len(shown) == 1 && (root || own[0].Samples+own[1].Samples == 0)
+		for i := range shown {
+			switch {
+			case root || straight:
+				shown[i].indent, shown[i].below = indent, indent
+			case i == len(shown)-1:
+				shown[i].indent, shown[i].below = indent+"└ ", indent+"  "
+			default:
+				shown[i].indent, shown[i].below = indent+"├ ", indent+"│ "
+			}
+		}
+		for i := len(shown) - 1; i >= 0; i-- {
+			stack = append(stack, shown[i])
+		}
+		return stack
+	}
+	hidden := false
+	stack := below(nil, profile.RootNode, "")
+	for len(stack) > 0 {
+		d := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		indent := indented(d.indent)
+		if d.rest > 0 {
+			hidden = true
+			pg.line("%s  %s", pg.cells(d.count), pg.paint(dim, fmt.Sprintf("%s(%d more without a change of %s)", indent, d.rest, pg.least(least))))
+			continue
+		}
+		n := &nodes[d.node]
+		f := &pg.c.Funcs[n.Func]
+		a := arrow
+		if n.Parent == profile.RootNode {
+			a = ""
+		}
+		remark := remarkOf(n.Total)
+		if status(n.Total) == status(nodes[n.Parent].Total) {
+			remark = "" // its caller has it already
+		}
+		used := len(head) + len([]rune(indent)) + len([]rune(a)) + len(remark)
+		pg.line("%s  %s%s%s", pg.cells(n.Total), pg.paint(dim, indent+a), pg.named(f.Name, f.Module, "", pg.room(used)), pg.paint(dim, remark))
+		stack = below(stack, d.node, d.below)
+	}
+	if hidden {
+		pg.line("\n%s", pg.paint(dim, "Parts in which nothing changed by "+pg.least(least)+" are summed up in lines in brackets (--min)."))
+	}
+}
+
+func (pg *diffPage) least(v float64) string {
+	if pg.c.Normalize == diff.Total {
+		return fmt.Sprintf("%g points", 100*v)
+	}
+	return pg.amount(v)
+}
