@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -76,7 +77,7 @@ recorded, the file has all.
 A java command that candid launches gets -XX:+DebugNonSafepoints put into its
 arguments, which makes the place of a sample inside inlined methods exact.`,
 		Example: `  candid record -p 1234 -d 30s                   profile for 30 s, print a report
-  candid record -p 1234 -d 30s --view            look at it in the browser
+  candid record --view -- java -jar app.jar      look at it in the browser while it runs
   candid record -p 1234 -d 30s -o flame.html     a flame graph in one file
   candid record -F 999 -o app.jfr -- java -jar app.jar
   candid record -a -d 10s -o machine.html        everything that runs here
@@ -101,7 +102,7 @@ arguments, which makes the place of a sample inside inlined methods exact.`,
 	fl.StringVar(&f.engine, "engine", "auto", "`HOW` to sample: "+strings.Join(append([]string{"auto"}, engines.Names()...), ", "))
 	fl.BoolVar(&f.noJVMFlags, "no-jvm-flags", false, "launch java with just the arguments given")
 	fl.BoolVar(&f.json, "json", false, "print the summary as JSON")
-	fl.BoolVar(&f.view, "view", false, "show it in a browser afterwards, as 'candid view' does")
+	fl.BoolVar(&f.view, "view", false, "show it in a browser, as 'candid view' does: a .jfr while it is recorded, others afterwards")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print errors only")
 	return cmd
 }
@@ -169,9 +170,18 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 	defer signals.stop()
 	o.Launched = signals.passTo
 	var stream *streaming
+	var page *livePage
 	if out.streams() {
-		stream = newStreaming(out, func(line string) { status.clear(); say(line) })
+		tell := func(line string) { status.clear(); say(line) }
+		stream = newStreaming(out, tell)
 		o.Beside = stream
+		if f.view {
+			if page, err = newLivePage(cmd, out.path, tell); err != nil {
+				return wrap(failed(err))
+			}
+			defer page.close()
+			stream.named = func() { page.follow(stream.path) }
+		}
 	}
 	if len(f.events) > 1 && format.OneEvent(out.name) {
 		say(out.name + " files hold one event: " + f.events[0] + "; .jfr, .pb.gz and .html hold all")
@@ -185,16 +195,18 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 	// From here on there is something recorded: it is saved whatever else fails.
 	err = errors.Join(f.save(cmd, out, stream, res, launching), runErr)
 	signals.done()
+	var outcome error // of the launched program
 	if launching {
 		if res.Filtered != nil {
 			say(res.Filtered.Error())
 		}
-		if err := awaitProgram(res, wrap(err), say); err != nil || !f.view {
-			return err
-		}
+		outcome = awaitProgram(res, wrap(err), say)
 	}
 	if err != nil {
-		return wrap(err)
+		return cmp.Or(outcome, wrap(err))
+	}
+	if launching && !f.view {
+		return outcome
 	}
 	if res.Filtered != nil {
 		return wrap(filterFailure("", res.Filtered))
@@ -204,7 +216,12 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 	}
 	if f.view {
 		signals.stop() // Ctrl-C ends the page from here on
-		return f.show(cmd, res)
+		show := f.show
+		if page != nil {
+			show = page.keep
+		}
+		shown := show(cmd, res)
+		return cmp.Or(outcome, shown)
 	}
 	return nil
 }

@@ -30,6 +30,7 @@ type streaming struct {
 	flushed time.Time
 	until   time.Duration // what was flushed
 	placed  bool          // the file has its name
+	named   func()        // called when it has; may be nil
 	err     error
 }
 
@@ -89,6 +90,7 @@ func (s *streaming) ready(b *profile.Builder) bool {
 	name := f.Name()
 	unfinished.Store(&name)
 	s.file = f
+	markWritten(f)
 	s.check(f.Chmod(newFileMode()))
 	s.stream = jfr.NewStream(f, b, func() jfr.Info { return jfr.Info{Meta: b.Meta(), Events: s.begun.Events, Losses: s.losses} })
 	return s.err == nil
@@ -101,6 +103,9 @@ func (s *streaming) place() error {
 	}
 	err := place(s.file.Name(), s.path, s.out.flags.force)
 	s.placed = err == nil
+	if s.placed && s.named != nil {
+		s.named()
+	}
 	os.Remove(s.file.Name()) // the other name, or one that nobody asked for
 	unfinished.Store(nil)
 	return err

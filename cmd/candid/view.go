@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -27,7 +28,8 @@ func newView() *cobra.Command {
 		Long: `Look at profiles in a browser: flame graph, call tree, methods, callers, threads
 over time, and how far all of it can be trusted. Every view shows what the filters
 leave: a stretch of time, threads, states, methods. With --diff two files are one page
-that shows what changed, also what has vanished.
+that shows what changed, also what has vanished. A .jfr file that candid is still
+recording is followed: what is new is on the page within two seconds.
 
 ` + filterHelp + `
 Of one file they stand in the page, where they can be taken away and changed; of
@@ -42,6 +44,8 @@ FILE is a profile in a format that candid reads:
   candid view app.jfr --open            opens it in the browser
   candid view app.jfr --thread '^http-' --from 30s
   candid view a.jfr b.jfr               two to switch between
+  candid record -p 1234 -o app.jfr &    and, while it is recorded:
+  candid view app.jfr                   the page follows
   candid view --diff before.jfr after.jfr`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -57,9 +61,16 @@ FILE is a profile in a format that candid reads:
 			if err != nil {
 				return err
 			}
-			var profiles []*profile.Profile
+			profiles := make([]*profile.Profile, len(args))
+			growing := make([]*view.Recording, len(args))
 			page := ""
-			for _, file := range args {
+			for i, file := range args {
+				if !diff && (len(args) == 1 || !spec.Filters()) {
+					growing[i] = follows(file)
+				}
+				if growing[i] != nil && !spec.Filters() && !threads && !cmd.Flags().Changed("event") {
+					continue // nothing needs to be known of it
+				}
 				p, err := format.Read(file)
 				if err != nil {
 					return failed(err)
@@ -75,7 +86,7 @@ FILE is a profile in a format that candid reads:
 				} else if f := spec.String(); f != "" {
 					p.Meta.Notes = append([]string{"only what passes is shown: " + f}, p.Meta.Notes...)
 				}
-				profiles = append(profiles, p)
+				profiles[i] = p
 			}
 			if diff {
 				r, err := view.OpenPair(args[0]+" → "+args[1], profiles[0], profiles[1])
@@ -84,8 +95,15 @@ FILE is a profile in a format that candid reads:
 				}
 				return serve(cmd, port, open, page, r)
 			}
+			ctx, stop := context.WithCancel(cmd.Context())
+			defer stop()
 			var recordings []*view.Recording
 			for i, p := range profiles {
+				if r := growing[i]; r != nil {
+					recordings = append(recordings, r)
+					go follow(ctx, r, args[i], func() bool { return writtenNow(args[i]) }, func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), "candid: "+line) })
+					continue
+				}
 				r, err := view.Open(args[i], p)
 				if err != nil {
 					return failed(fmt.Errorf("view %s: %w", args[i], err))
@@ -108,24 +126,34 @@ FILE is a profile in a format that candid reads:
 // serve shows recordings until Ctrl-C; page is what the page shows first, as it
 // stands in its address.
 func serve(cmd *cobra.Command, port int, open bool, page string, recordings ...*view.Recording) error {
-	l, err := view.Listen(port)
-	if err != nil {
-		return failed(err)
-	}
-	s, err := view.NewServer(l, recordings...)
+	s, err := newServer(port, recordings...)
 	if err != nil {
 		return failed(err)
 	}
 	ctx, signals := interruptible(cmd.Context(), false, func() {})
 	defer signals.stop()
 	fmt.Fprintln(cmd.OutOrStdout(), s.URL()+page)
-	fmt.Fprintln(cmd.ErrOrStderr(), "candid: the page is there until Ctrl-C is pressed")
+	fmt.Fprintln(cmd.ErrOrStderr(), untilCtrlC)
 	if open {
-		if err := openBrowser(s.URL() + page); err != nil {
-			fmt.Fprintf(cmd.ErrOrStderr(), "candid: no browser could be opened (%v): open the address above yourself\n", err)
-		}
+		showBrowser(cmd, s.URL()+page)
 	}
 	return failed(s.Serve(ctx))
+}
+
+const untilCtrlC = "candid: the page is there until Ctrl-C is pressed"
+
+func newServer(port int, recordings ...*view.Recording) (*view.Server, error) {
+	l, err := view.Listen(port)
+	if err != nil {
+		return nil, err
+	}
+	return view.NewServer(l, recordings...)
+}
+
+func showBrowser(cmd *cobra.Command, url string) {
+	if err := openBrowser(url); err != nil {
+		fmt.Fprintf(cmd.ErrOrStderr(), "candid: no browser could be opened (%v): open the address above yourself\n", err)
+	}
 }
 
 // openBrowser asks the desktop to show an address.

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -126,4 +129,63 @@ func TestViewRefusals(t *testing.T) {
 	url := first.line(t)
 	port := url[len("http://127.0.0.1:"):strings.LastIndex(strings.TrimSuffix(url, "/"), "/")]
 	candid(t, "view", "--port", port, file).refused(t, exitFailed, port, "--port")
+}
+
+// TestViewFollows looks at a recording while it is made, on the page of record
+// --view and on one of its own, until it is ended.
+func TestViewFollows(t *testing.T) {
+	launcher, classes := java(t)
+	file := filepath.Join(t.TempDir(), "chain.jfr")
+	chain := start(t, exec.Command(launcher, "-cp", classes, "Chain", "100"))
+	told, stderr, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer told.Close()
+	c := exec.Command(binary, "record", "-p", strconv.Itoa(chain.Process.Pid), "--view", "-F", "997", "-o", file)
+	c.Stderr = stderr
+	rec := start(t, c)
+	stderr.Close()
+	url := ""
+	lines := bufio.NewScanner(told)
+	for url == "" && lines.Scan() {
+		if _, at, ok := strings.Cut(lines.Text(), "the page is at "); ok {
+			url = at
+		}
+	}
+	go func() {
+		for lines.Scan() { // so that it can go on telling
+		}
+	}()
+	first := chromium.Open(t, 1280, 800)
+	first.Show(url+"#tab=methods", "document.documentElement?.dataset.ready")
+	first.Until("candid.chosen().all.samples > 50")
+	if facts := first.Text("document.querySelector('.facts').textContent"); !strings.Contains(facts, "recording, ") {
+		t.Errorf("the page says %q while it is recorded", facts)
+	}
+	// The file is there now: it can be followed too.
+	v := start(t, exec.Command(binary, "view", file))
+	second := chromium.Open(t, 1280, 800)
+	other := v.line(t)
+	second.Show(other+"#focus=run%24&tab=methods", "document.documentElement?.dataset.ready")
+	for _, b := range []*chromium.Browser{first, second} {
+		b.Eval("window.before = candid.chosen().chosen.samples", nil)
+		b.Until("candid.chosen().chosen.samples > window.before")
+	}
+	if err := rec.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range []*chromium.Browser{first, second} {
+		b.Until("!document.querySelector('.facts').textContent.includes('recording, ') && !candid.busy()")
+	}
+	sameAsReport(t, first, url, file, "#tab=methods")
+	sameAsReport(t, second, other, file, "#focus=run%24&tab=methods", "--focus", "run$")
+	for _, r := range []*running{rec, v} {
+		if err := r.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Wait(); err != nil {
+			t.Errorf("after Ctrl-C: %v", err)
+		}
+	}
 }

@@ -113,7 +113,7 @@ func NewHeader(p *profile.Profile, t *Tree, title, split string) (*Header, []uin
 		Duration: p.Meta.Duration.Seconds(), Engine: Visible(p.Meta.Engine), Describe: Visible(p.Meta.Describe),
 		Candid: Visible(p.Meta.Version), Notes: []string{}, Lost: p.Losses.Lost, Throttle: p.Losses.Throttled,
 		Kinds: KindNames[:], Split: split,
-		Events: []Event{}, Process: []Process{}, Threads: []Thread{},
+		Events: []Event{}, Process: []Process{}, Threads: []Thread{}, Funcs: []uint32{},
 	}
 	if !p.Meta.Start.IsZero() {
 		h.Start = p.Meta.Start.Format("2006-01-02T15:04:05Z07:00")

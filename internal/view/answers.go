@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -14,12 +15,24 @@ import (
 type answer func(ctx context.Context, r *Recording, v url.Values) ([]byte, error)
 
 var answers = map[string]answer{
-	"tree":     func(_ context.Context, r *Recording, _ url.Values) ([]byte, error) { return r.treeMessage() },
+	"tree":     treeMessage,
 	"counts":   countsMessage,
 	"overview": overviewMessage,
 	"lanes":    lanesMessage,
 	"heatmap":  heatmapMessage,
 	"about":    aboutMessage,
+}
+
+// errGrown says that the page asks about an earlier version of the recording,
+// whose places were others.
+var errGrown = errors.New("the recording has grown")
+
+func (r *Recording) isVersion(v url.Values) error {
+	version, err := number(v, "version", uint64(r.version))
+	if err == nil && version != uint64(r.version) {
+		err = errGrown
+	}
+	return err
 }
 
 type stateJSON struct {
@@ -29,6 +42,9 @@ type stateJSON struct {
 }
 
 func countsMessage(ctx context.Context, r *Recording, v url.Values) ([]byte, error) {
+	if err := r.isVersion(v); err != nil {
+		return nil, err
+	}
 	q, err := r.query(v)
 	if err != nil {
 		return nil, err
@@ -61,25 +77,15 @@ func countsMessage(ctx context.Context, r *Recording, v url.Values) ([]byte, err
 // window reads from which to which time, in how many bins, a timeline is asked
 // for: w0, w1 (ns), bins.
 func window(r *Recording, v url.Values) (Window, error) {
-	number := func(name string, otherwise uint64) (uint64, error) {
-		if v.Get(name) == "" {
-			return otherwise, nil
-		}
-		n, err := strconv.ParseUint(v.Get(name), 10, 62)
-		if err != nil {
-			return 0, fmt.Errorf("%w: %s is no number", ErrQuery, name)
-		}
-		return n, nil
-	}
-	from, err := number("w0", 0)
+	from, err := number(v, "w0", 0)
 	if err != nil {
 		return Window{}, err
 	}
-	to, err := number("w1", max(r.end, 1))
+	to, err := number(v, "w1", max(r.end, 1))
 	if err != nil {
 		return Window{}, err
 	}
-	bins, err := number("bins", 1000)
+	bins, err := number(v, "bins", 1000)
 	if err != nil {
 		return Window{}, err
 	}

@@ -73,23 +73,47 @@ func (r *Recording) Count(ctx context.Context, q *Query) (*Counts, error) {
 	for _, p := range parts[1:] {
 		sum.merge(p)
 	}
+	s, err := r.shapeFor(q.rewrite)
+	if err != nil {
+		return nil, err
+	}
 	out := r.finish(sum, q)
 	if !q.ByThread {
-		ends := 0
-		for i := range sum.places {
-			if sum.places[i].Samples > 0 {
-				ends++
-			}
-		}
-		out.Cells = make([]Cell, 0, ends)
-		for place, n := range sum.places {
-			if n.Samples > 0 {
-				out.Cells = append(out.Cells, Cell{Place: uint32(place), Count: n})
-			}
-		}
+		out.Cells = cells(s.placed(sum.places))
 		return out, nil
 	}
-	return out, r.split(ctx, out, &c)
+	return out, r.split(ctx, out, &c, s)
+}
+
+// cells are those counts by place that are not nothing.
+func cells(places []profile.Count) []Cell {
+	ends := 0
+	for i := range places {
+		if places[i].Samples > 0 {
+			ends++
+		}
+	}
+	out := make([]Cell, 0, ends)
+	for place, n := range places {
+		if n.Samples > 0 {
+			out = append(out, Cell{Place: uint32(place), Count: n})
+		}
+	}
+	return out
+}
+
+// placed gives counts by node as counts by place.
+func (s *shape) placed(nodes []profile.Count) []profile.Count {
+	if s.place == nil {
+		return nodes
+	}
+	out := make([]profile.Count, len(s.tree.Order))
+	for i, n := range nodes {
+		if n.Samples > 0 {
+			out[s.place[i]].Add(n)
+		}
+	}
+	return out
 }
 
 // newPartial gives an empty one, mostly one that was used before: while a stretch
@@ -198,8 +222,8 @@ func (r *Recording) finish(p *partial, q *Query) *Counts {
 }
 
 // split makes cells for each thread by itself.
-func (r *Recording) split(ctx context.Context, out *Counts, c *chosen) error {
-	places := make([]profile.Count, len(r.parent))
+func (r *Recording) split(ctx context.Context, out *Counts, c *chosen, to *shape) error {
+	places := make([]profile.Count, len(to.tree.Order))
 	var touched []uint32
 	for t := range r.p.Threads {
 		if ctx.Err() != nil {
@@ -212,6 +236,9 @@ func (r *Recording) split(ctx context.Context, out *Counts, c *chosen) error {
 			s, at := &r.p.Samples[i], r.at[i]
 			if !c.takes(s, at) {
 				continue
+			}
+			if to.place != nil {
+				at = to.place[at]
 			}
 			if places[at].Samples == 0 {
 				touched = append(touched, at)

@@ -35,10 +35,18 @@ func (r *Recording) part(ctx context.Context, q *Query) (*profile.Profile, error
 			}
 		}
 	}
-	if q.Event < len(out.Events) {
-		return profile.Only(&out, q.Event), nil
+	part := &out
+	if q.rewrite != nil {
+		w, err := q.rewrite.rewriting(r.p)
+		if err != nil {
+			return nil, err
+		}
+		part = w.Apply(part)
 	}
-	return &out, nil
+	if q.Event < len(part.Events) {
+		part = profile.Only(part, q.Event)
+	}
+	return part, nil
 }
 
 // export writes what the page shows as a file, and gives a name for it.

@@ -402,3 +402,6 @@ func TestPageKeyboard(t *testing.T) {
 	b.Until("document.querySelector('dialog[open]')")
 	b.quiet()
 }
+
+// number0 is a number as a script has it.
+func number0(n int) string { return fmt.Sprint(n) }

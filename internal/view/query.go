@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/candid-profiler/candid/internal/flame"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
@@ -26,6 +25,7 @@ type Query struct {
 	Ignore   []*regexp.Regexp // none may
 	ByThread bool             // keep threads apart in the cells
 	Side     Side             // of two recordings that are compared
+	rewrite  *rewrite         // how the stacks are shown; nil: as they were taken
 }
 
 // Side is one of two recordings that are compared.
@@ -45,21 +45,11 @@ const (
 )
 
 // query reads what the page asks: event, from, to (ns), threads (0.2-5), states
-// (names with commas), focus and ignore (expressions, each may be repeated), split.
+// (names with commas), focus and ignore (expressions, each may be repeated), split,
+// and what rewriteOf reads.
 func (r *Recording) query(v url.Values) (Query, error) {
 	var q Query
-	number := func(name string) (uint64, error) {
-		s := v.Get(name)
-		if s == "" {
-			return 0, nil
-		}
-		n, err := strconv.ParseUint(s, 10, 63)
-		if err != nil {
-			return 0, fmt.Errorf("%w: %s is no number", ErrQuery, name)
-		}
-		return n, nil
-	}
-	event, err := number("event")
+	event, err := number(v, "event", 0)
 	if err != nil {
 		return q, err
 	}
@@ -67,10 +57,10 @@ func (r *Recording) query(v url.Values) (Query, error) {
 		return q, fmt.Errorf("%w: there are %d events", ErrQuery, len(r.p.Events))
 	}
 	q.Event = int(event)
-	if q.From, err = number("from"); err != nil {
+	if q.From, err = number(v, "from", 0); err != nil {
 		return q, err
 	}
-	if q.To, err = number("to"); err != nil {
+	if q.To, err = number(v, "to", 0); err != nil {
 		return q, err
 	}
 	if s, ok := v["threads"]; ok {
@@ -95,6 +85,9 @@ func (r *Recording) query(v url.Values) (Query, error) {
 	if q.Ignore, err = expressions(v["ignore"]); err != nil {
 		return q, err
 	}
+	if q.rewrite, err = rewriteOf(v); err != nil {
+		return q, err
+	}
 	q.ByThread = v.Get("split") == "1"
 	switch side := v.Get("side"); {
 	case side == "":
@@ -106,6 +99,18 @@ func (r *Recording) query(v url.Values) (Query, error) {
 		return q, fmt.Errorf("%w: there is no side %q", ErrQuery, side)
 	}
 	return q, nil
+}
+
+// number reads a number that the page gives, or says otherwise if it gives none.
+func number(v url.Values, name string, otherwise uint64) (uint64, error) {
+	if v.Get(name) == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.ParseUint(v.Get(name), 10, 62)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %s is no number", ErrQuery, name)
+	}
+	return n, nil
 }
 
 func expressions(list []string) ([]*regexp.Regexp, error) {
@@ -185,16 +190,14 @@ func (r *Recording) matching(re *regexp.Regexp) []bool {
 		return known
 	}
 	funcs := make(map[uint32]bool)
-	symbols := make([]bool, len(r.tree.Symbols))
-	for i, s := range r.tree.Symbols {
+	symbols := make([]bool, len(r.base.tree.Symbols))
+	for i, s := range r.base.tree.Symbols {
 		if int(s.Func) >= len(r.p.Funcs) {
 			continue // stands for what is missing
 		}
 		m, ok := funcs[s.Func]
 		if !ok {
-			name := r.p.Funcs[s.Func].Name
-			// The page knows names as they are shown, and sends them back so.
-			m = re.MatchString(name) || re.MatchString(flame.Visible(name))
+			m = named(re, &r.p.Funcs[s.Func])
 			funcs[s.Func] = m
 		}
 		symbols[i] = m

@@ -18,12 +18,13 @@ import (
 type Recording struct {
 	name string
 	p    *profile.Profile
-	tree *flame.Tree
-	// Of the tree, by place in its order: the root is 0.
+	base *shape // the tree as the stacks were taken
+	// By node of the recording, in which a node's parent comes before it; the root
+	// is 0. They are places in the tree, unless the recording grows.
 	parent []uint32
-	sym    []uint32 // index into tree.Symbols; meaningless for the root
+	sym    []uint32 // index into the tree's symbols; meaningless for the root
 	// By sample, which are in the order of time.
-	at       []uint32 // place in the tree
+	at       []uint32 // node
 	byThread []uint32 // samples, thread by thread
 	first    []uint32 // by thread: where its samples begin there, and one more
 	// By event.
@@ -37,8 +38,16 @@ type Recording struct {
 	timed bool   // samples know when they were taken
 	end   uint64 // ns since the beginning: after all samples, at least the duration
 
+	// A recording that grows: whoever reads it holds lock meanwhile.
+	lock    sync.RWMutex
+	grower  *flame.Grower
+	growing bool
+	version uint32        // how often it has grown
+	grew    chan struct{} // closed when it does
+
 	mu      sync.Mutex
 	spare   []*partial
+	shapes  map[string]*shape // rewritten trees
 	matches map[string][]bool // by expression: places whose stack holds a match
 	tried   []string          // its keys, the oldest first
 }
@@ -55,36 +64,39 @@ func Open(name string, p *profile.Profile) (*Recording, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Recording{
-		name: name, p: p, tree: tree, at: at, timed: p.HasTimes(), end: uint64(max(p.Meta.Duration, 0)),
-		all: make([]profile.Count, len(p.Events)), matches: make(map[string][]bool),
-	}
+	r := newRecording(name, p)
+	r.base, r.at, r.timed, r.end = newShape(tree, p.Funcs, nil), at, p.HasTimes(), uint64(max(p.Meta.Duration, 0))
+	r.sym = r.base.sym
 	if n := len(p.Samples); n > 0 && r.timed {
 		r.end = max(r.end, p.Samples[n-1].Time+1)
 	}
-	r.shape()
+	r.parent = parents(tree)
 	r.index()
 	return r, nil
 }
 
-// shape writes the tree down by place.
-func (r *Recording) shape() {
-	n := len(r.tree.Order)
-	r.parent, r.sym = make([]uint32, n), make([]uint32, n)
+func newRecording(name string, p *profile.Profile) *Recording {
+	return &Recording{name: name, p: p, matches: make(map[string][]bool), shapes: make(map[string]*shape), grew: make(chan struct{})}
+}
+
+// parents gives for each place of a tree that of its parent.
+func parents(t *flame.Tree) []uint32 {
+	out := make([]uint32, len(t.Order))
 	var open []uint32 // the way to the node before, by depth
-	for i := range n {
-		d := int(r.tree.Depth[i])
+	for i := range out {
+		d := int(t.Depth[i])
 		open = append(open[:d], uint32(i))
 		if d > 0 {
-			r.parent[i] = open[d-1]
-			r.sym[i] = r.tree.Nodes.At(r.tree.Order[i]).Frame
+			out[i] = open[d-1]
 		}
 	}
+	return out
 }
 
 // index sorts the samples by thread and adds them up by event.
 func (r *Recording) index() {
 	samples := r.p.Samples
+	r.all = make([]profile.Count, len(r.p.Events))
 	r.first = make([]uint32, len(r.p.Threads)+1)
 	for i := range samples {
 		s := &samples[i]

@@ -82,6 +82,7 @@ func (s *Server) URL() string { return "http://" + s.hosts[0] + "/" + s.token + 
 // Serve answers until ctx ends, and lets answers that are under way finish for a
 // moment.
 func (s *Server) Serve(ctx context.Context) error {
+	s.http.BaseContext = func(net.Listener) context.Context { return ctx } // pages that wait end with it
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(stopped)
@@ -174,21 +175,14 @@ func (s *Server) answer(w http.ResponseWriter, req *http.Request, path string) {
 		return
 	}
 	r := s.recordings[n]
-	var data []byte
-	if question == "export" {
-		var name string
-		if name, data, err = r.export(req.Context(), req.URL.Query()); err == nil {
-			w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
-		}
-	} else if a := answers[question]; a != nil {
-		data, err = a(req.Context(), r, req.URL.Query())
-	} else {
-		http.Error(w, "no such question", http.StatusNotFound)
-		return
-	}
+	data, err := r.about(w, req, question)
 	switch {
 	case req.Context().Err() != nil:
 		// Nobody waits for it any more.
+	case errors.Is(err, errNoQuestion):
+		http.Error(w, err.Error(), http.StatusNotFound)
+	case errors.Is(err, errGrown):
+		http.Error(w, err.Error(), http.StatusConflict)
 	case errors.Is(err, ErrQuery):
 		http.Error(w, err.Error(), http.StatusBadRequest)
 	case err != nil:
@@ -196,6 +190,29 @@ func (s *Server) answer(w http.ResponseWriter, req *http.Request, path string) {
 	default:
 		send(w, "application/octet-stream", data)
 	}
+}
+
+var errNoQuestion = errors.New("no such question")
+
+// about gives the answer to a question about the recording.
+func (r *Recording) about(w http.ResponseWriter, req *http.Request, question string) ([]byte, error) {
+	ctx, values := req.Context(), req.URL.Query()
+	if question == "wait" {
+		return waitMessage(ctx, r, values)
+	}
+	r.lock.RLock()
+	defer r.lock.RUnlock()
+	if question == "export" {
+		name, data, err := r.export(ctx, values)
+		if err == nil {
+			w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
+		}
+		return data, err
+	}
+	if a := answers[question]; a != nil {
+		return a(ctx, r, values)
+	}
+	return nil, errNoQuestion
 }
 
 const page = `<!DOCTYPE html>

@@ -1,6 +1,10 @@
 package view
 
 import (
+	"context"
+	"net/url"
+	"time"
+
 	"github.com/candid-profiler/candid/internal/flame"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -18,6 +22,12 @@ type treeHead struct {
 	Kernel []float64   `json:"kernelCPU"`   // by thread, ns; 0 if not known
 	Sums   []countJSON `json:"sums"`        // by event
 	Pair   bool        `json:"pair"`        // two that are compared
+	// Of a recording that grows: how often it has, whether it goes on, and how many
+	// symbols the page has already.
+	Version uint32 `json:"version"`
+	Growing bool   `json:"growing"`
+	Skipped int    `json:"skipped"`
+	Elapsed int64  `json:"elapsed"` // ns since it began
 }
 
 type countJSON struct {
@@ -25,11 +35,36 @@ type countJSON struct {
 	Weight  uint64 `json:"weight"`
 }
 
-// treeMessage is what no filter changes: names, and the tree by place.
-func (r *Recording) treeMessage() ([]byte, error) {
-	p, t := r.p, r.tree
-	header, funcs := flame.NewHeader(p, t, r.title(), "none")
-	head := treeHead{Header: header, Name: flame.Visible(r.name), Timed: r.timed, End: r.end, States: profile.StateNames(), Pair: r.pair}
+// treeMessage is what no filter changes: names, and the tree by place. Of the
+// symbols only those are sent that the page does not say it has.
+func treeMessage(_ context.Context, r *Recording, v url.Values) ([]byte, error) {
+	w, err := rewriteOf(v)
+	if err != nil {
+		return nil, err
+	}
+	has, err := number(v, "symbols", 0)
+	if err != nil {
+		return nil, err
+	}
+	s, err := r.shapeFor(w)
+	if err != nil {
+		return nil, err
+	}
+	p, t := *r.p, s.tree
+	p.Funcs = s.funcs
+	if w != nil || !r.growing {
+		has = 0
+	}
+	skip := int(min(has, uint64(len(t.Symbols))))
+	fresh := *t
+	fresh.Symbols = t.Symbols[skip:]
+	header, funcs := flame.NewHeader(&p, &fresh, r.title(), "none")
+	head := treeHead{Header: header, Name: flame.Visible(r.name), Timed: r.timed, End: r.end, States: profile.StateNames(), Pair: r.pair,
+		Version: r.version, Growing: r.growing, Skipped: skip,
+		Kinds: []string{}, Kernel: []float64{}, Sums: []countJSON{}}
+	if r.growing && !p.Meta.Start.IsZero() {
+		head.Elapsed = int64(max(time.Since(p.Meta.Start), 0))
+	}
 	for i := range p.Threads {
 		head.Kinds = append(head.Kinds, flame.Visible(p.Threads[i].Kind))
 		head.Kernel = append(head.Kernel, float64(p.Threads[i].KernelCPU))
@@ -37,23 +72,23 @@ func (r *Recording) treeMessage() ([]byte, error) {
 	for _, c := range r.all {
 		head.Sums = append(head.Sums, countJSON(c))
 	}
-	methods := r.methods()
+	methods := methods(&p, t)
 	n := len(t.Order)
 	m := &message{}
-	m.u32("func", len(t.Symbols), func(i int) uint32 { return funcs[i] })
-	m.u8("kind", len(t.Symbols), func(i int) uint8 {
-		if t.Symbols[i].Func == flame.NoFunc {
+	m.u32("func", len(fresh.Symbols), func(i int) uint32 { return funcs[i] })
+	m.u8("kind", len(fresh.Symbols), func(i int) uint8 {
+		if fresh.Symbols[i].Func == flame.NoFunc {
 			return uint8(walk.NumKinds)
 		}
-		return uint8(min(t.Symbols[i].Kind, walk.NumKinds-1))
+		return uint8(min(fresh.Symbols[i].Kind, walk.NumKinds-1))
 	})
-	m.i32("method", len(t.Symbols), func(i int) int32 { return methods[i] })
+	m.i32("method", len(fresh.Symbols), func(i int) int32 { return methods[skip+i] })
 	m.u32("depth", n, func(i int) uint32 { return t.Depth[i] })
 	m.i32("sym", n, func(i int) int32 {
 		if i == 0 {
 			return -1
 		}
-		return int32(r.sym[i])
+		return int32(s.sym[i])
 	})
 	m.i32("line", n, func(i int) int32 { return t.Line[t.Order[i]] })
 	m.u32("lines", n, func(i int) uint32 { return t.Lines[t.Order[i]] })
@@ -78,16 +113,16 @@ func (r *Recording) title() string {
 
 // methods gives for each symbol the method it is of: functions of one name and
 // module are one, as in reports. What stands for missing frames is none, -1.
-func (r *Recording) methods() []int32 {
+func methods(p *profile.Profile, t *flame.Tree) []int32 {
 	type key struct{ name, module string }
 	known := make(map[key]int32)
-	out := make([]int32, len(r.tree.Symbols))
-	for i, s := range r.tree.Symbols {
+	out := make([]int32, len(t.Symbols))
+	for i, s := range t.Symbols {
 		if s.Func == flame.NoFunc {
 			out[i] = -1
 			continue
 		}
-		f := &r.p.Funcs[s.Func]
+		f := &p.Funcs[s.Func]
 		k := key{f.Name, f.Module}
 		m, ok := known[k]
 		if !ok {

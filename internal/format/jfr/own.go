@@ -209,7 +209,11 @@ func ownSample(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 	}
 	s.Time, s.Weight = c.ns(rec.n[sampleTime]), rec.n[sampleWeight]
 	r.latest = max(r.latest, s.Time)
-	r.b.Add(s)
+	if r.take != nil {
+		r.take(s)
+	} else {
+		r.b.Add(s)
+	}
 	return nil
 }
 

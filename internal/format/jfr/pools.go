@@ -186,11 +186,13 @@ func (s *schema) readers() (readers, error) {
 const maxCheckpoint = 1 << 30
 
 // constants reads the constants of a chunk: the last checkpoint says where the
-// one before is, and so on to the first.
+// one before is, and so on to the first, or to those that were read before.
 func (r *reader) constants(c *chunk) error {
-	c.pools.nodes = map[uint64]uint32{}
+	if c.pools.nodes == nil {
+		c.pools.nodes = map[uint64]uint32{}
+	}
 	var places []int64
-	for at, end := c.checkpoint, c.size; at != 0; {
+	for at, end := c.checkpoint, c.size; at > c.known; {
 		head, size, err := r.event(c, at, 9*maxLong)
 		if err != nil {
 			return err
@@ -226,6 +228,7 @@ func (r *reader) constants(c *chunk) error {
 			return fmt.Errorf("the checkpoint at byte %d: %w", places[i], err)
 		}
 	}
+	c.known = c.checkpoint
 	return nil
 }
 

@@ -49,6 +49,7 @@ type reader struct {
 
 	own     ownState
 	foreign foreignState
+	take    func(profile.Sample) // takes candid's samples; nil: the Builder
 }
 
 // chunk is one of a file's chunks.
@@ -59,6 +60,7 @@ type chunk struct {
 	duration             uint64
 	startTicks, tickRate uint64
 	offset               int64 // ns from the recording's start to the chunk's
+	known                int64 // the last checkpoint that was read; 0: none
 
 	pools pools
 }
@@ -176,17 +178,17 @@ func (r *reader) chunk(c *chunk) error {
 			return err
 		}
 	}
-	return r.events(c)
+	return r.events(c, headerSize)
 }
 
 // maxOfInterest is how long an event may be that is looked into.
 const maxOfInterest = 64 << 20
 
-// events reads the events of a chunk, one after the other.
-func (r *reader) events(c *chunk) error {
+// events reads the events of a chunk from a place on, one after the other.
+func (r *reader) events(c *chunk, from int64) error {
 	r.window.end = c.base + c.size
 	var cur cursor
-	for at := int64(headerSize); at < c.size; {
+	for at := from; at < c.size; {
 		head, err := r.window.at(c.base+at, int(min(c.size-at, 2*maxLong)))
 		if err != nil {
 			return err

@@ -9,11 +9,12 @@ import { addUp, split, type Cells, type Tree, type Values } from "../flame/tree"
 import type { State } from "./state";
 
 export class Model {
-  readonly names: Name[]; // data.names and after them those of processes and threads
-  readonly searchable: string[];
-  readonly shade: Uint8Array;
-  readonly symbols: number; // how many of them are functions
-  readonly threadWeight: Float64Array[]; // by event and thread
+  data!: Data;
+  names!: Name[]; // data.names and after them those of processes and threads
+  searchable!: string[];
+  shade!: Uint8Array;
+  symbols = 0; // how many of them are functions
+  threadWeight!: Float64Array[]; // by event and thread
   private readonly trees = new Map<Split, { tree: Tree; cells: Cells }>();
 
   tree!: Tree;
@@ -21,8 +22,15 @@ export class Model {
   values!: Values;
   layout!: Layout;
 
-  constructor(readonly data: Data) {
+  constructor(data: Data) {
+    this.reset(data);
+  }
+
+  // reset replaces everything.
+  reset(data: Data): void {
     const h = data.header;
+    this.data = data;
+    this.trees.clear();
     this.symbols = data.names.length;
     const word = (full: string): Name => ({ full, short: 0, method: 0, end: full.length });
     this.names = [...data.names, ...h.threads.map((_, i) => word(this.threadName(i))), ...h.processes.map((_, i) => word(this.processName(i)))];

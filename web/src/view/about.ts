@@ -5,7 +5,7 @@ import { count, percent, seconds, value, when } from "../page/format";
 import { quality } from "../page/header";
 import type { App } from "./app";
 import type { Pane } from "./pane";
-import { ask } from "./wire";
+import { ask, Grown } from "./wire";
 
 interface Account { thread: number; kernelShare: number | null; expected: number | null; disagrees: boolean; samples: number }
 
@@ -71,7 +71,7 @@ export class AboutPane implements Pane {
             el("td", {}, app.model.threadName(t.thread)), el("td", {}, count(t.samples)), el("td", {}, count(Math.round(t.expected ?? 0))), el("td", {}, value(app.header.kernelCPU[t.thread], "nanoseconds")))))));
     } catch (e) {
       this.asked = -1;
-      app.onError(e instanceof Error ? e.message : String(e));
+      if (!(e instanceof Grown)) app.onError(e instanceof Error ? e.message : String(e));
     }
   }
 

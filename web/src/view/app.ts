@@ -5,8 +5,8 @@ import { compile } from "../flame/search";
 import { addUp, fromDepth, type Cells, type Values } from "../flame/tree";
 import { Model } from "../page/model";
 import { Calls, Callers, methodsOf, sums, type Methods, type Sums } from "./rows";
-import { filters, initial, read, write, type Limits, type State, type Tab } from "./state";
-import { ask, type Message } from "./wire";
+import { filters, initial, read, rewriting, write, type Limits, type State, type Tab } from "./state";
+import { ask, Grown, type Message } from "./wire";
 
 export interface ViewHeader extends Header {
   readonly name: string;
@@ -17,6 +17,10 @@ export interface ViewHeader extends Header {
   readonly kernelCPU: readonly number[];
   readonly sums: readonly Count[]; // by event
   readonly pair: boolean; // two that are compared
+  readonly version: number; // how often it has grown
+  readonly growing: boolean; // it is still being made
+  readonly skipped: number; // symbols that were sent before
+  readonly elapsed: number; // ns, of one that grows
 }
 
 export interface Count { readonly samples: number; readonly weight: number }
@@ -55,6 +59,15 @@ export class App {
   private sumsBefore: Sums | null = null;
   private running: AbortController | null = null;
   private saved = "";
+  private following: AbortController | null = null;
+  private asOf = 0; // when the header came
+  private has = 0; // symbols of a recording that grows, none of which stands for a package
+  private next: { header: ViewHeader; data: Data; methods: Methods; shape: string; asOf: number } | null = null; // loaded, and not shown yet
+  private stale = false; // the last question was about an earlier state
+  private shape = ""; // how the stacks are shown
+  private ways: (string[] | null)[] | null = null; // to be found again: the zoom, and what is held
+  steady = false; // what is shown changes because the recording grew, not because of anybody
+  held: { get(): number; set(node: number): void }[] = []; // nodes that are kept
   hasStates = false; // threads were seen in other states than running
   onError: (message: string) => void = () => {};
   onChange: (c: Change) => void = () => {};
@@ -77,34 +90,168 @@ export class App {
   }
 
   path(question: string, query: URLSearchParams): string {
+    const { version } = this.next?.header ?? this.header;
+    if (version) query.set("version", String(version));
     const q = query.toString();
     return `${this.state.recording}/${question}${q ? `?${q}` : ""}`;
   }
 
   async load(n: number, hash: string): Promise<void> {
-    const m = await ask<ViewHeader>(`${n}/tree`);
+    this.following?.abort();
+    this.next = null;
+    this.has = 0;
+    // What the address says of other stacks than were taken must be known first.
+    const asked = new URLSearchParams(hash.replace(/^#/, ""));
+    const early = initial();
+    early.merge = asked.getAll("merge").slice(0, 16);
+    early.collapse = asked.getAll("collapse").filter((c) => /^(package|module) /.test(c)).slice(0, 16);
+    early.recursion = asked.getAll("recursion").slice(0, 16);
+    const other = (): void => {
+      const { data } = this.next!;
+      this.model = new Model(data);
+      this.adopt();
+    };
+    await this.fetchTree(n, rewriting(early));
+    other();
+    const h = this.header;
+    this.state = read(hash, this.limits);
+    this.shape = rewriting(this.state).toString();
+    if (this.compared) this.state.split = "none";
+    this.state.recording = n;
+    this.saved = hash.replace(/^#/, "");
+    document.title = `${h.pair ? h.name : h.title} · candid`;
+    this.onChange = () => {};
+    const { generation } = this;
+    for (let tries = 0; ; tries++) {
+      await this.refilter();
+      if (this.generation !== generation) break;
+      if (!this.stale || tries > 50) return;
+      await this.fetchTree(n, rewriting(this.state)); // it has grown between the two
+      other();
+    }
+    this.onLoad();
+    void this.follow(n);
+  }
+
+  // fetchTree asks for the tree and what is known of the recording. Of a recording
+  // that grows only the names are sent that are new.
+  private async fetchTree(n: number, shape: URLSearchParams, signal?: AbortSignal): Promise<void> {
+    const q = new URLSearchParams(shape);
+    const old = this.model?.data;
+    if (this.has && !q.size) q.set("symbols", String(this.has));
+    const m = await ask<ViewHeader>(`${n}/tree?${q.toString()}`, signal);
     const h = m.head;
-    const kind = m.u8("kind");
-    const { funcs, names } = named(h, m.u32("func"), kind);
+    let kind = m.u8("kind");
+    let { funcs, names } = named(h, m.u32("func"), kind);
+    let method = m.i32("method");
+    if (h.skipped) {
+      funcs = [...old.funcs.slice(0, h.skipped), ...funcs];
+      names = [...old.names.slice(0, h.skipped), ...names];
+      const join = <T extends Uint8Array | Int32Array>(a: T, b: T): T => {
+        const out = new (a.constructor as { new (n: number): T })(h.skipped + b.length);
+        out.set(a.subarray(0, h.skipped));
+        out.set(b, h.skipped);
+        return out;
+      };
+      kind = join(old.kind, m.u8("kind"));
+      method = join(this.methods.of, method);
+    }
     const none = new Int32Array(0);
     const cells: Cells = { n: 0, node: none, thread: none, event: none, count: new Float64Array(0), weight: new Float64Array(0) };
     const data: Data = {
       header: h, funcs, names, kind, tree: fromDepth(new Int32Array(m.u32("depth")), m.i32("sym")), line: m.i32("line"), lines: new Int32Array(m.u32("lines")),
       derived: m.u8("derived"), heuristic: m.u8("heuristic"), stitched: m.u8("stitched"), coarse: m.u8("coarse"), virtual: m.u8("virtual"), cells,
     };
-    this.header = h;
-    this.model = new Model(data);
-    this.methods = methodsOf(m.i32("method"));
+    this.next = { header: h, data, methods: methodsOf(method), shape: shape.toString(), asOf: performance.now() };
+  }
+
+  // adopt makes the tree that was loaded last the one that is shown.
+  private adopt(): void {
+    const { next } = this;
+    if (!next) return;
+    this.next = null;
+    this.header = next.header;
+    this.asOf = next.asOf;
+    this.has = next.header.growing && !next.shape ? next.data.names.length : 0;
+    if (this.model.data !== next.data) this.model.reset(next.data);
+    this.methods = next.methods;
     this.searchable = Array.from(this.methods.symbol, (s) => this.model.searchable[s]);
-    this.state = read(hash, this.limits);
-    if (h.pair) this.state.split = "none";
-    this.state.recording = n;
-    this.saved = hash.replace(/^#/, "");
-    document.title = `${h.pair ? h.name : h.title} · candid`;
-    this.onChange = () => {};
+    this.shape = next.shape;
+  }
+
+  // compared says whether two recordings, or two stretches of time, are.
+  get compared(): boolean {
+    return this.header.pair || !!this.state.base;
+  }
+
+  // elapsed is how long a recording that grows has been made, in ns.
+  get elapsed(): number {
+    return this.header.elapsed + (performance.now() - this.asOf) * 1e6;
+  }
+
+  // structure is what the page is built for: when it changes, it is built anew.
+  private structure(): string {
+    const h = this.header;
+    return JSON.stringify([h.events, h.processes.length > 1, h.kernelCPU.some((v) => v > 0), h.growing, h.title]);
+  }
+
+  // follow keeps up with a recording that is still being made.
+  private async follow(n: number): Promise<void> {
+    const mine = (this.following = new AbortController());
+    while (this.header.growing) {
+      try {
+        const m: Message<{ version: number; growing: boolean }> = await ask(`${n}/wait?version=${this.header.version}`, mine.signal);
+        if (mine.signal.aborted) return;
+        if (m.head.version === this.header.version) continue;
+        const before = this.structure();
+        await this.reshape(mine.signal, true);
+        if (mine.signal.aborted) return;
+        if (this.structure() !== before) this.onLoad();
+      } catch (e) {
+        if (mine.signal.aborted) return;
+        this.onError(e instanceof Error ? e.message : String(e));
+        return;
+      }
+    }
+  }
+
+  // reshape loads the tree anew; what was zoomed to and pointed at stays, where it
+  // is there still. steady: what is shown stays where it is on the page.
+  private async reshape(signal?: AbortSignal, steady = false): Promise<void> {
+    const held = [this.state.zoom, ...this.held.map((h) => h.get())].map((i) => this.wayOf(i));
+    await this.fetchTree(this.state.recording, rewriting(this.state), signal);
+    if (signal?.aborted) return;
+    this.ways = held;
+    this.steady = steady;
     await this.refilter();
-    if (!this.generation) return;
-    this.onLoad();
+    this.steady = false;
+  }
+
+  // wayOf is the names on the way to a node.
+  private wayOf(node: number): string[] | null {
+    const { tree } = this.model;
+    if (node <= 0 || node >= tree.n) return node === 0 ? [] : null;
+    const out: string[] = [];
+    for (let i = node; i > 0; i = tree.parent[i]) out.push(this.nameKind(tree.sym[i]));
+    return out.reverse();
+  }
+
+  private nameKind(symbol: number): string {
+    return `${symbol < this.model.symbols ? this.model.data.kind[symbol] : ""} ${this.nameOf(symbol)}`;
+  }
+
+  // nodeAt is the node that a way leads to, -1 if it is not there.
+  private nodeAt(way: readonly string[] | null): number {
+    if (!way) return -1;
+    const { tree } = this.model;
+    let at = 0;
+    for (const name of way) {
+      let c = at + 1;
+      while (c < tree.end[at] && this.nameKind(tree.sym[c]) !== name) c = tree.end[c];
+      if (c >= tree.end[at]) return -1;
+      at = c;
+    }
+    return at;
   }
 
   // set changes the state; what chooses samples is asked for anew.
@@ -112,18 +259,38 @@ export class App {
     const before = this.asked();
     const side = this.state.before;
     Object.assign(this.state, change);
-    if (this.header.pair) this.state.split = "none";
+    if (this.compared) this.state.split = "none";
     if (this.state.before !== side && this.cells) {
       this.take();
       this.generation++;
     }
     this.save();
-    if (this.asked() !== before) void this.refilter();
+    if ((this.next?.shape ?? this.shape) !== rewriting(this.state).toString()) void this.reshaped();
+    else if (this.asked() !== before) void this.refilter();
     else this.tell("look");
   }
 
+  // reshaped brings the tree to what the state asks for.
+  private async reshaped(): Promise<void> {
+    this.running?.abort();
+    this.reshaping?.abort();
+    const mine = (this.reshaping = new AbortController());
+    this.busy = true;
+    const wanted = this.state.zoom;
+    try {
+      await this.reshape(mine.signal);
+    } catch (e) {
+      if (mine.signal.aborted) return;
+      this.busy = false;
+      this.state.zoom = wanted;
+      this.onError(e instanceof Error ? e.message : String(e));
+    }
+  }
+
+  private reshaping: AbortController | null = null;
+
   private asked(): string {
-    return `${filters(this.state)}&${this.state.split}`;
+    return `${filters(this.state)}&${this.state.split}&${this.state.base}`;
   }
 
   // filters without some of them.
@@ -140,15 +307,22 @@ export class App {
     const split = this.state.split !== "none";
     const q = this.query();
     if (split) q.set("split", "1");
+    this.stale = false;
+    const { pair } = this.header;
+    const { base } = this.state;
     const side = (which: string): Promise<Message<CountsHead>> => {
       const p = new URLSearchParams(q);
-      if (which) p.set("side", which);
+      if (pair) p.set("side", which);
+      else if (base && which === "before") {
+        p.set("from", String(base[0]));
+        p.set("to", String(base[1]));
+      }
       return ask<CountsHead>(this.path("counts", p), mine.signal);
     };
     try {
-      const { pair } = this.header;
-      const [m, first] = await Promise.all([side(pair ? "after" : ""), pair ? side("before") : null]);
+      const [m, first] = await Promise.all([side("after"), pair || base ? side("before") : null]);
       if (this.running !== mine) return;
+      this.adopt();
       const cellsOf = (c: Message<CountsHead>): Cells => {
         const node = new Int32Array(c.u32("node"));
         const n = node.length;
@@ -164,9 +338,11 @@ export class App {
         const threads = new Uint8Array(this.header.threads.length).fill(1);
         this.after = addUp(this.model.data.tree, this.cells.after, this.state.event, threads);
         this.before = addUp(this.model.data.tree, this.cells.before, this.state.event, threads);
-        // A thread is of one of the two.
-        first.f64("threadCount").forEach((v, t) => (threadCount[t] += v));
-        first.f64("threadWeight").forEach((v, t) => (threadWeight[t] += v));
+        this.threadBefore = first.f64("threadWeight");
+        if (pair) { // A thread is of one of the two.
+          first.f64("threadCount").forEach((v, t) => (threadCount[t] += v));
+          this.threadBefore.forEach((v, t) => (threadWeight[t] += v));
+        }
         this.take();
       } else {
         this.model.take(cellsOf(m));
@@ -174,6 +350,7 @@ export class App {
         this.after = this.model.values;
         this.before = null;
       }
+      this.restore();
       this.chosen = { ...m.head, threadCount, threadWeight, before: first && { all: first.head.all, chosen: first.head.chosen } };
       this.hasStates ||= m.head.states.some((s) => s.state !== "running" && s.state !== "unknown");
       this.generation++;
@@ -183,9 +360,21 @@ export class App {
       this.tell("counts");
     } catch (e) {
       if (this.running !== mine) return;
+      if ((this.stale = e instanceof Grown)) return; // the tree that fits comes at once
       this.busy = false;
       this.onError(e instanceof Error ? e.message : String(e));
     }
+  }
+
+  threadBefore: Float64Array = new Float64Array(0); // weight by thread of what is compared with
+
+  // restore finds again what was zoomed to and pointed at.
+  private restore(): void {
+    if (!this.ways) return;
+    const [zoom, ...held] = this.ways.map((w) => this.nodeAt(w));
+    this.ways = null;
+    this.state.zoom = zoom > 0 && this.model.values.total[zoom] > 0 ? zoom : 0;
+    this.held.forEach((h, k) => h.set(k < held.length ? held[k] : -1));
   }
 
   // take gives the flame graph the one of two that it shows.
@@ -255,6 +444,7 @@ export class App {
     if (next.recording !== this.state.recording) return this.load(Math.min(next.recording, this.names.length - 1), hash);
     this.saved = hash;
     this.state = next;
-    await this.refilter();
+    if (this.shape !== rewriting(next).toString()) await this.reshaped();
+    else await this.refilter();
   }
 }

@@ -50,6 +50,7 @@ export class FlamePane implements Pane {
       { value: "before", label: "Before", title: "As wide as they were before: what is gone is there" },
       { value: "after", label: "After", title: "As wide as they are after: what is new is there" },
     ], (v) => app.set({ before: v === "before" }));
+    app.held = [{ get: () => this.chart.selected, set: (node) => (this.chart.selected = node) }];
     this.detail.extra = (node) => this.compared(node);
     const bar = el("div", { class: "pane-bar" }, this.crumbs.root, app.header.pair ? el("span", { class: "soft" }, "blue: less, orange: more") : "", app.header.pair ? this.sides.root : this.splits.root, this.orientation.root);
     this.root = el("div", { class: "pane flame" }, bar, el("div", { class: "stage" }, this.chart.root), el("footer", {}, this.detail.root, this.legend.root));

@@ -25,6 +25,12 @@ const LABELS: Record<Tab, string> = {
 const toast = el("div", { class: "toast", role: "status", hidden: true });
 const alert = el("div", { class: "alert", role: "alert", hidden: true });
 
+// clock is a length of time in whole seconds.
+function clock(s: number): string {
+  const n = Math.max(0, Math.floor(s));
+  return n < 120 ? `${n} s` : seconds(n);
+}
+
 async function copy(text: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
@@ -48,6 +54,8 @@ function stored(): string | null {
     return null;
   }
 }
+
+let ticking = 0; // tells how long the recording has been made
 
 // build makes the page for the recording that the app holds.
 function build(app: App): void {
@@ -102,8 +110,17 @@ function build(app: App): void {
   };
   prefers.onchange = () => stored() === null && setDark(prefers.matches, false);
 
-  const facts = [h.processes.length === 1 ? [h.processes[0].runtime, `pid ${h.processes[0].pid}`].filter(Boolean).join(" · ") : `${count(h.processes.length)} processes`,
-    h.host, seconds(h.duration), h.engine, h.lost ? `${count(h.lost)} lost` : ""].filter(Boolean);
+  // Of a recording that grows the header is another one each time.
+  const facts = (): string[] => {
+    const h = app.header;
+    return [h.growing ? `recording, ${clock(app.elapsed / 1e9)}` : "", h.processes.length === 1 ? [h.processes[0].runtime, `pid ${h.processes[0].pid}`].filter(Boolean).join(" · ") : `${count(h.processes.length)} processes`,
+    h.host, h.growing ? "" : seconds(h.duration), h.engine, h.lost ? `${count(h.lost)} lost` : ""].filter(Boolean);
+  };
+  const factLine = el("p", { class: "facts", "aria-live": "off" });
+  const tellFacts = (): void => factLine.replaceChildren(...facts().map((f) => el("span", { class: f.startsWith("recording, ") ? "fact live" : "fact" }, f)));
+  clearInterval(ticking);
+  if (h.growing) ticking = window.setInterval(tellFacts, 1000);
+  tellFacts();
   const recordings = el("select", { "aria-label": "Recording", change: () => {
     location.hash = `recording=${recordings.value}&tab=${app.state.tab}`;
   } }, ...app.names.map((n, i) => el("option", { value: i }, n)));
@@ -113,7 +130,7 @@ function build(app: App): void {
     el("header", { class: "slim" },
       el("h1", { title: h.command || h.title }, h.pair ? h.name : h.title),
       app.names.length > 1 ? recordings : "",
-      el("p", { class: "facts" }, ...facts.map((f) => el("span", { class: "fact" }, f))),
+      factLine,
       el("div", { class: "corner" },
         el("button", { type: "button", class: "quiet icon", title: "Light or dark (d)", "aria-label": "Switch between light and dark", click: () => setDark(!dark) }, "◐"),
         el("button", { type: "button", class: "quiet icon", title: "Keys (?)", "aria-label": "Show the keys", click: () => keys.showModal() }, "?"))),

@@ -15,12 +15,17 @@ export interface State extends FlameState {
   states: Set<string>; // the same
   focus: string[]; // expressions, as candid report --focus takes them
   ignore: string[];
+  merge: string[]; // expressions: functions whose frames are left out of their stacks
+  collapse: string[]; // "package X" or "module X": one frame
+  recursion: string[]; // expressions: functions whose recursion is one frame
+  base: [number, number] | null; // ns: the stretch of time that the other one is compared with
+  sandwich: boolean; // callers and callees of one method, not a table of callers
   before: boolean; // of two that are compared: the flame graph shows the first
   of: string; // the method whose callers are shown: its name; "": of every method
 }
 
 export function initial(): State {
-  return { ...flameInitial("none"), recording: 0, tab: "flame", from: 0, to: 0, threads: new Set(), states: new Set(), focus: [], ignore: [], before: false, of: "" };
+  return { ...flameInitial("none"), recording: 0, tab: "flame", from: 0, to: 0, threads: new Set(), states: new Set(), focus: [], ignore: [], merge: [], collapse: [], recursion: [], base: null, sandwich: false, before: false, of: "" };
 }
 
 export interface Limits { readonly threads: number; readonly events: number; readonly kinds: number; readonly states: readonly string[]; readonly end: number }
@@ -30,7 +35,9 @@ export function write(s: State): string {
   if (s.recording) q.set("recording", String(s.recording));
   if (s.tab !== "flame") q.set("tab", s.tab);
   filters(s).forEach((v, k) => q.append(k, v));
+  if (s.base) q.set("base", `${s.base[0]}-${s.base[1]}`);
   if (s.of) q.set("of", s.of);
+  if (s.sandwich) q.set("sandwich", "1");
   if (s.before) q.set("before", "1");
   if (s.split !== "none") q.set("split", s.split);
   if (!s.flame) q.set("icicle", "1");
@@ -51,6 +58,17 @@ export function filters(s: State): URLSearchParams {
   if (s.states.size) q.set("states", [...s.states].sort().join(","));
   for (const f of s.focus) q.append("focus", f);
   for (const f of s.ignore) q.append("ignore", f);
+  rewriting(s).forEach((v, k) => q.append(k, v));
+  return q;
+}
+
+// rewriting is the part of the state that shows stacks otherwise than they were
+// taken, in the words that internal/view/shape.go reads.
+export function rewriting(s: State): URLSearchParams {
+  const q = new URLSearchParams();
+  for (const f of s.merge) q.append("merge", f);
+  for (const f of s.collapse) q.append("collapse", f);
+  for (const f of s.recursion) q.append("recursion", f);
   return q;
 }
 
@@ -78,6 +96,12 @@ export function read(hash: string, l: Limits): State {
   s.states = new Set((q.get("states") ?? "").split(",").filter((n) => l.states.includes(n)));
   s.focus = q.getAll("focus").slice(0, 16);
   s.ignore = q.getAll("ignore").slice(0, 16);
+  s.merge = q.getAll("merge").slice(0, 16);
+  s.collapse = q.getAll("collapse").filter((c) => /^(package|module) /.test(c)).slice(0, 16);
+  s.recursion = q.getAll("recursion").slice(0, 16);
+  const base = (q.get("base") ?? "").split("-").map(Number);
+  if (base.length === 2 && base.every((n) => Number.isInteger(n) && n >= 0) && base[0] < base[1]) s.base = [base[0], base[1]];
+  s.sandwich = q.get("sandwich") === "1";
   s.of = q.get("of") ?? "";
   s.before = q.get("before") === "1";
   s.split = (["none", "process", "thread"] as Split[]).find((x) => x === split) ?? "none";

@@ -104,6 +104,7 @@ export class MethodsPane implements Pane {
     const { app } = this;
     const s = app.sums;
     const re = app.pattern;
+    const selected = this.order[this.grid.selected] ?? -1;
     this.order = [];
     const base = app.baseSums;
     this.mostSelf = s.self.reduce((a, b) => Math.max(a, b), 0);
@@ -122,7 +123,8 @@ export class MethodsPane implements Pane {
     });
     if (this.descending === (this.by === "name")) this.order.reverse(); // names come from a to z, numbers from the largest
     this.grid.sorted(this.by, this.descending);
-    this.grid.refresh(fresh);
+    if (app.steady) this.grid.selected = this.order.indexOf(selected);
+    this.grid.refresh(fresh && !app.steady);
   }
 
   focus(): void {
@@ -194,6 +196,7 @@ abstract class TreePane implements Pane {
 
   update(fresh: boolean): void {
     if (fresh) {
+      const selected = this.rows[this.grid.selected];
       this.forest = this.make();
       this.roots = this.forest.roots();
       const visit = (list: readonly Row[]): void => {
@@ -206,6 +209,10 @@ abstract class TreePane implements Pane {
       if (this.opened.size) visit(this.roots);
       else this.begin();
       this.rows = flatten(this.roots);
+      if (selected && this.app.steady) {
+        const way = this.way(selected).join("\n");
+        this.grid.selected = this.rows.findIndex((r) => this.app.nameOf(r.symbol) === this.app.nameOf(selected.symbol) && this.way(r).join("\n") === way);
+      }
     }
     this.grid.refresh();
   }

@@ -6,7 +6,7 @@ import type { App } from "./app";
 import { Grid } from "./grid";
 import type { Pane } from "./pane";
 import { gauge } from "./tables";
-import { ask } from "./wire";
+import { ask, Grown } from "./wire";
 
 type Key = "name" | "id" | "kind" | "weight" | "samples" | "kernel";
 
@@ -85,7 +85,7 @@ export class ThreadsPane implements Pane {
     const generation = app.generation;
     ask(app.path("counts", app.query(["threads"]))).then((m) => {
       if (generation === app.generation) this.take(m.f64("threadWeight"), m.f64("threadCount"));
-    }, (e: Error) => app.onError(e.message));
+    }, (e: Error) => e instanceof Grown || app.onError(e.message));
   }
 
   private take(weight: Float64Array, samples: Float64Array): void {

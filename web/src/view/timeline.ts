@@ -11,7 +11,7 @@ import { ask } from "./wire";
 const LABEL = 230; // px for names
 const AXIS = 18;
 
-interface Lane { readonly weight: Float32Array; readonly state: Uint8Array }
+interface Lane { readonly key: string; readonly weight: Float32Array; readonly state: Uint8Array }
 
 export class TimelinePane implements Pane {
   readonly root: HTMLElement;
@@ -28,7 +28,8 @@ export class TimelinePane implements Pane {
   private most = 1;
   private running: AbortController | null = null;
   private frame = 0;
-  private readonly base: Float64Array; // weight by thread, without filters of threads and time
+  private whole = true; // what is shown is all of the recording, also when it grows
+  private base: Float64Array; // weight by thread, without filters of threads and time
 
   constructor(private readonly app: App) {
     const zoomIn = el("button", { type: "button", title: "Show the chosen stretch as large as the page", click: () => this.zoom(chosenSpan(app)) }, "Zoom to selection");
@@ -80,6 +81,7 @@ export class TimelinePane implements Pane {
   }
 
   private zoom(s: Span | null): void {
+    this.whole = !s;
     this.win = s ?? { from: 0, to: Math.max(1, this.app.header.end) };
     this.later();
   }
@@ -90,6 +92,7 @@ export class TimelinePane implements Pane {
     this.nothing.hidden = timed;
     this.scroller.hidden = this.root.querySelector<HTMLElement>(".pane-bar")!.hidden = !timed;
     if (!timed) return;
+    if (this.whole) this.win = { from: 0, to: Math.max(1, app.header.end) };
     if (fresh) this.count();
     this.later();
   }
@@ -99,7 +102,7 @@ export class TimelinePane implements Pane {
     // Lanes stay where they are while a stretch of time or threads are chosen.
     const m = await ask(app.path("counts", app.query(["from", "to", "threads"]))).catch(() => null);
     if (!m) return;
-    this.base.set(m.f64("threadWeight"));
+    this.base = m.f64("threadWeight");
     const samples = m.f64("threadCount");
     this.order = Array.from(this.base.keys()).filter((t) => samples[t] > 0).sort((a, b) => this.base[b] - this.base[a] || a - b);
     this.later();
@@ -126,14 +129,14 @@ export class TimelinePane implements Pane {
     q.set("w0", String(this.win.from));
     q.set("w1", String(this.win.to));
     q.set("bins", String(bins));
-    const key = q.toString();
+    const key = `${app.header.version} ${q.toString()}`;
     if (key !== this.shownKey) {
       this.shownKey = key;
-      this.lanes.clear();
+      if (!this.whole || !app.header.growing) this.lanes.clear(); // else those from before stand until they are replaced
       this.running?.abort();
       this.running = null;
     }
-    const missing = this.visible().filter((t) => !this.lanes.has(t));
+    const missing = this.visible().filter((t) => this.lanes.get(t)?.key !== key);
     if (!missing.length || this.running) return;
     const mine = (this.running = new AbortController());
     q.set("lanes", missing.join("."));
@@ -143,7 +146,7 @@ export class TimelinePane implements Pane {
       const n = m.head.bins;
       const weight = m.f32("weight");
       const state = m.u8("state");
-      m.u32("thread").forEach((t, i) => this.lanes.set(t, { weight: weight.subarray(i * n, (i + 1) * n), state: state.subarray(i * n, (i + 1) * n) }));
+      m.u32("thread").forEach((t, i) => this.lanes.set(t, { key, weight: weight.subarray(i * n, (i + 1) * n), state: state.subarray(i * n, (i + 1) * n) }));
       this.most = 1;
       for (const l of this.lanes.values()) for (const v of l.weight) if (v > this.most) this.most = v;
       this.running = null;

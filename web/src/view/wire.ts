@@ -41,6 +41,9 @@ export function decode<H>(buffer: ArrayBuffer): Message<H> {
   };
 }
 
+// Grown says that the question was about an earlier state of the recording.
+export class Grown extends Error {}
+
 // ask asks candid. A question that is aborted costs candid nothing any more.
 export async function ask<H>(path: string, signal?: AbortSignal): Promise<Message<H>> {
   let answer: Response;
@@ -50,6 +53,7 @@ export async function ask<H>(path: string, signal?: AbortSignal): Promise<Messag
     if (signal?.aborted) throw e;
     throw new Error("candid does not answer: it may have been ended. Start candid view again, and open the address that it prints.");
   }
+  if (answer.status === 409) throw new Grown("the recording has grown");
   if (!answer.ok) throw new Error((await answer.text()).trim() || `candid answered ${answer.status}`);
   return decode<H>(await answer.arrayBuffer());
 }

@@ -1,0 +1,75 @@
+package flame
+
+import (
+	"slices"
+
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// Grower merges the stacks of a recording that is still being made. A sample is
+// looked at once; nodes keep their index.
+type Grower struct {
+	m    merger
+	ends [walk.NumEnds]growing
+}
+
+// growing is what is known of the stacks that end in one way.
+type growing struct {
+	place []uint32 // by index into p.Nodes: the merged node, 0 while not known
+	own   []uint32 // by index into p.Nodes: samples that ended in it
+}
+
+// NewGrower starts with no samples.
+func NewGrower() *Grower {
+	return &Grower{m: merger{symbol: make(map[Symbol]uint32), Tree: Tree{Nodes: profile.NewTrie()}}}
+}
+
+// Add merges the stacks of samples that refer to p, whose tables have at most
+// grown since the call before, and gives the merged node of each.
+func (g *Grower) Add(p *profile.Profile, samples []profile.Sample) []uint32 {
+	m := &g.m
+	m.p = p
+	at := make([]uint32, len(samples))
+	for i := range samples {
+		s := &samples[i]
+		e := &g.ends[s.End]
+		if len(e.place) < len(p.Nodes) {
+			e.place, e.own = grown(e.place, len(p.Nodes)), grown(e.own, len(p.Nodes))
+			if s.End != walk.EndComplete && e.place[0] == 0 {
+				e.place[0] = m.Nodes.Child(0, m.sym(Symbol{Func: NoFunc, End: s.End}))
+			}
+		}
+		m.place = e.place
+		e.own[s.Node]++
+		at[i] = m.find(s.Node)
+	}
+	m.place = nil
+	return at
+}
+
+// Node gives the parent and the symbol of a merged node; Len how many there are.
+func (g *Grower) Node(i uint32) profile.Node { return g.m.Nodes.At(i) }
+
+// Len is the number of merged nodes, with the root.
+func (g *Grower) Len() int { return g.m.Nodes.Len() }
+
+// Tree is what was added until now, and gives for each merged node its place. It
+// is valid until the next Add.
+func (g *Grower) Tree() (*Tree, []uint32) {
+	m := &g.m
+	m.Samples, m.Line, m.Lines, m.tallies = nil, nil, nil, [NumTallies][]uint32{}
+	m.resize()
+	for end := range g.ends {
+		e := &g.ends[end]
+		if len(e.place) == 0 {
+			continue
+		}
+		m.place, m.count = e.place, slices.Clone(e.own)
+		m.attribute(walk.End(end))
+	}
+	m.place, m.count = nil, nil
+	place := m.sort()
+	t := m.Tree
+	return &t, place
+}

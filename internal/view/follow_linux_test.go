@@ -1,0 +1,168 @@
+package view
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/format/jfr"
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/profile/profiletest"
+)
+
+// writer writes a recording to a file, as record does.
+type writer struct {
+	t      *testing.T
+	p      *profile.Profile
+	path   string
+	stream *jfr.Stream
+	done   int // samples
+	ended  atomic.Bool
+}
+
+// whole gives the profile's tables as a recording that is made has them.
+type whole struct{ p *profile.Profile }
+
+func (w whole) At(n uint32) profile.Node     { return w.p.Nodes[n] }
+func (w whole) Frames() []profile.Frame      { return w.p.Frames }
+func (w whole) Funcs() []profile.Func        { return w.p.Funcs }
+func (w whole) Threads() []profile.Thread    { return w.p.Threads }
+func (w whole) Processes() []profile.Process { return w.p.Processes }
+func (w whole) Syscalls() []string           { return w.p.Syscalls }
+
+func newWriter(t *testing.T, p *profile.Profile) *writer {
+	w := &writer{t: t, p: p, path: filepath.Join(t.TempDir(), "app.jfr")}
+	f, err := os.Create(w.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	w.stream = jfr.NewStream(f, whole{p}, func() jfr.Info { return jfr.Info{Meta: &p.Meta, Events: p.Events, Losses: p.Losses} })
+	return w
+}
+
+// to writes up to so many samples.
+func (w *writer) to(n int) {
+	w.t.Helper()
+	for ; w.done < n; w.done++ {
+		if err := w.stream.Add(w.p.Samples[w.done]); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	if err := w.stream.Flush(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// followed is a recording that follows the file until the test or the writer ends.
+func (w *writer) followed() *Recording {
+	r := OpenGrowing("app.jfr")
+	ctx, cancel := context.WithCancel(context.Background())
+	over := make(chan error, 1)
+	go func() { over <- Follow(ctx, r, w.path, func() bool { return !w.ended.Load() }) }()
+	w.t.Cleanup(func() {
+		cancel()
+		if err := <-over; err != nil {
+			w.t.Errorf("following ended with %v", err)
+		}
+	})
+	return r
+}
+
+// TestPageFollows looks at a recording while it is written: every number on the
+// page is that of a report of what was written until then, what somebody chose
+// stays chosen, and the end is noticed.
+func TestPageFollows(t *testing.T) {
+	p := profiletest.Server(3000, 30_000, 30)
+	p.Meta.Start = time.Now()
+	w := newWriter(t, p)
+	r := w.followed()
+	b := openView(t, served(t, r))
+	b.open("#tab=methods") // before there is a sample
+	w.to(5000)
+	here := func(samples int) {
+		t.Helper()
+		of := 0
+		for _, s := range p.Samples[:samples] {
+			if s.Event == 0 {
+				of++
+			}
+		}
+		b.Until("candid.chosen().all.samples === " + number0(of) + " && !candid.busy()")
+	}
+	here(5000)
+	b.same("the first", profile.Filter{})
+	if text := b.Text("document.querySelector('.facts').textContent"); text[:len("recording, ")] != "recording, " {
+		t.Errorf("the page says %q", text)
+	}
+	// A stretch of time, an expression and a row stay chosen.
+	cut := p.Samples[4000].Time
+	b.Eval("candid.set({from: 1000, to: "+number0(int(cut))+", focus: ['HashMap']})", nil)
+	b.settled()
+	b.Key("3")
+	b.Key("ArrowDown")
+	b.Key("ArrowDown")
+	row := "document.querySelector('#pane-methods .grid-row.selected .name').textContent"
+	chosen, focus := b.Text(row), b.Text("document.activeElement.className")
+	for _, n := range []int{12_000, 20_000, 29_000} {
+		w.to(n)
+		here(n)
+		f := profile.Filter{From: 1000, To: time.Duration(cut), Focus: questions(r)[6].filter.Focus}
+		if rep := b.same("filtered", f); rep.Shown.Samples == 0 {
+			t.Error("the filter chooses nothing")
+		}
+		if got := b.Text(row); got != chosen || b.Text("document.activeElement.className") != focus {
+			t.Errorf("row %q is chosen, and %q has the focus; before it was %q and %q", got, b.Text("document.activeElement.className"), chosen, focus)
+		}
+	}
+	// Zoom stays on its frame, though the tree is another one.
+	b.Eval("candid.set({from: 0, to: 0, focus: [], tab: 'flame'})", nil)
+	b.settled()
+	b.Eval("(() => { let n = 1; for (let i = 2; i < candid.nodes(); i++) if (candid.name(i) === 'java.lang.Thread.run') { n = i; break; } candid.set({zoom: n}); })()", nil)
+	name := b.Text("candid.name(candid.state().zoom)")
+	w.to(len(p.Samples))
+	here(len(p.Samples))
+	if got := b.Text("candid.name(candid.state().zoom)"); got != name || name == "" {
+		t.Errorf("it is zoomed to %q, before to %q", got, name)
+	}
+	b.same("all", profile.Filter{})
+	b.Eval("candid.set({split: 'thread'})", nil)
+	b.settled()
+	b.same("by thread", profile.Filter{})
+	b.Eval("candid.set({split: 'none', event: 1})", nil)
+	b.settled()
+	b.same("alloc", profile.Filter{Event: 1})
+
+	if err := w.stream.Finish(p); err != nil {
+		t.Fatal(err)
+	}
+	w.ended.Store(true)
+	b.Until("!document.querySelector('.facts').textContent.includes('recording, ') && !candid.busy()")
+	b.same("the end", profile.Filter{Event: 1})
+	b.Eval("candid.set({event: 0, from: 1000, to: "+number0(int(cut))+"})", nil)
+	b.settled()
+	b.same("part of the end", profile.Filter{From: 1000, To: time.Duration(cut)})
+	b.quiet()
+}
+
+// TestFollowEnds gives what a reader of the whole file has.
+func TestFollowEnds(t *testing.T) {
+	p := profiletest.Server(2000, 9000, 30)
+	w := newWriter(t, p)
+	w.to(3000)
+	w.ended.Store(true)
+	w.to(len(p.Samples))
+	r := OpenGrowing("app.jfr")
+	if err := Follow(t.Context(), r, w.path, func() bool { return false }); err != nil {
+		t.Fatal(err)
+	}
+	if r.growing || len(r.p.Samples) != len(p.Samples) {
+		t.Errorf("it has %d samples, growing: %v", len(r.p.Samples), r.growing)
+	}
+	if err := Follow(t.Context(), OpenGrowing("x"), filepath.Join(t.TempDir(), "none.jfr"), func() bool { return true }); !os.IsNotExist(err) {
+		t.Errorf("of a file that is not there: %v", err)
+	}
+}

@@ -1,0 +1,166 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/flame"
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+// OpenGrowing makes a recording that is still being made: it has what Grow gave
+// it, until Finish.
+func OpenGrowing(name string) *Recording {
+	p := &profile.Profile{Nodes: make([]profile.Node, 1)}
+	r := newRecording(name, p)
+	r.grower, r.growing, r.timed = flame.NewGrower(), true, true
+	r.parent, r.sym = make([]uint32, 1), make([]uint32, 1)
+	tree, place := r.grower.Tree()
+	r.base = newShape(tree, nil, place)
+	r.index()
+	return r
+}
+
+// Source is where a growing recording's tables are: those of a profile.Builder,
+// which only grow.
+type Source interface {
+	At(node uint32) profile.Node
+	Nodes() int
+	Meta() *profile.Meta
+	Frames() []profile.Frame
+	Funcs() []profile.Func
+	Threads() []profile.Thread
+	Processes() []profile.Process
+}
+
+// Grown is what a growing recording has come to.
+type Grown struct {
+	Source   Source
+	Events   []profile.Event
+	Syscalls []string
+	Losses   profile.Losses
+	Samples  []profile.Sample // that are new; they refer to the source
+}
+
+// Grow adds samples. What it takes from the source it copies, or the source does
+// not change any more.
+func (r *Recording) Grow(g Grown) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	p, src := r.p, g.Source
+	p.Meta = *src.Meta()
+	p.Meta.Notes = slices.Clone(p.Meta.Notes)
+	p.Events, p.Syscalls, p.Losses = slices.Clone(g.Events), slices.Clone(g.Syscalls), g.Losses
+	p.Processes, p.Threads = slices.Clone(src.Processes()), slices.Clone(src.Threads())
+	p.Funcs, p.Frames = slices.Clip(src.Funcs()), slices.Clip(src.Frames())
+	for i := len(p.Nodes); i < src.Nodes(); i++ {
+		p.Nodes = append(p.Nodes, src.At(uint32(i)))
+	}
+	at := r.grower.Add(p, g.Samples)
+	r.insert(g.Samples, at)
+	for i := len(r.parent); i < r.grower.Len(); i++ {
+		n := r.grower.Node(uint32(i))
+		r.parent, r.sym = append(r.parent, n.Parent), append(r.sym, n.Frame)
+	}
+	tree, place := r.grower.Tree()
+	r.base = newShape(tree, p.Funcs, place)
+	r.end = uint64(max(p.Meta.Duration, 0))
+	if n := len(p.Samples); n > 0 {
+		r.end = max(r.end, p.Samples[n-1].Time+1)
+	}
+	r.changed()
+}
+
+// insert puts new samples among the others, by time: those of a batch are from
+// about the end.
+func (r *Recording) insert(samples []profile.Sample, at []uint32) {
+	if len(samples) == 0 {
+		return
+	}
+	first := samples[0].Time
+	for i := range samples {
+		first = min(first, samples[i].Time)
+	}
+	from, _ := slices.BinarySearchFunc(r.p.Samples, first, func(s profile.Sample, t uint64) int { return cmp.Compare(s.Time, t) })
+	r.p.Samples, r.at = append(r.p.Samples, samples...), append(r.at, at...)
+	tail, places := r.p.Samples[from:], r.at[from:]
+	order := make([]int, len(tail))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(tail[a].Time, tail[b].Time) })
+	sorted, sortedPlaces := make([]profile.Sample, len(tail)), make([]uint32, len(tail))
+	for i, k := range order {
+		sorted[i], sortedPlaces[i] = tail[k], places[k]
+	}
+	copy(tail, sorted)
+	copy(places, sortedPlaces)
+}
+
+// changed forgets what was worked out for the recording as it was, and wakes the
+// pages that wait.
+func (r *Recording) changed() {
+	r.index()
+	r.mu.Lock()
+	r.spare, r.matches, r.tried = nil, make(map[string][]bool), nil
+	clear(r.shapes)
+	r.mu.Unlock()
+	r.version++
+	close(r.grew)
+	r.grew = make(chan struct{})
+}
+
+// Finish says that a recording does not grow any more. whole is what it has
+// become, which may be read better than piece by piece; nil: what it is.
+func (r *Recording) Finish(whole *profile.Profile) error {
+	if whole == nil {
+		r.lock.Lock()
+		defer r.lock.Unlock()
+		r.growing = false
+		r.changed()
+		return nil
+	}
+	next, err := Open(r.name, whole)
+	if err != nil {
+		return err
+	}
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	r.p, r.base, r.parent, r.sym, r.at = next.p, next.base, next.parent, next.sym, next.at
+	r.timed, r.end, r.grower, r.growing = next.timed, next.end, nil, false
+	r.changed()
+	return nil
+}
+
+// patience is how long a page waits for a recording to grow before it is told
+// that it did not.
+const patience = 20 * time.Second
+
+// waitMessage answers when the recording is not the version any more that the
+// page has.
+func waitMessage(ctx context.Context, r *Recording, v url.Values) ([]byte, error) {
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	for {
+		r.lock.RLock()
+		version, growing, grew := r.version, r.growing, r.grew
+		r.lock.RUnlock()
+		have, err := number(v, "version", 0)
+		if err != nil {
+			return nil, err
+		}
+		if uint64(version) != have || !growing {
+			return (&message{}).finish(map[string]any{"version": version, "growing": growing})
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-grew:
+		case <-late.C:
+			return (&message{}).finish(map[string]any{"version": version, "growing": growing})
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package view
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/candid-profiler/candid/internal/flame"
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+// shape is a tree as the page shows it.
+type shape struct {
+	tree  *flame.Tree
+	funcs []profile.Func // that the tree's symbols refer to
+	place []uint32       // by node of the recording: place in the tree; nil if they are the same
+	sym   []uint32       // by place: index into the tree's symbols; meaningless for the root
+}
+
+func newShape(tree *flame.Tree, funcs []profile.Func, place []uint32) *shape {
+	s := &shape{tree: tree, funcs: funcs, place: place, sym: make([]uint32, len(tree.Order))}
+	for i, id := range tree.Order[1:] {
+		s.sym[i+1] = tree.Nodes.At(id).Frame
+	}
+	return s
+}
+
+// rewrite are the ways in which the page asks for other stacks than were taken.
+type rewrite struct {
+	merge    []*regexp.Regexp // functions whose frames are left out
+	fold     []*regexp.Regexp // functions whose recursion is one frame
+	collapse []string         // "package X", "module X", or an expression
+	key      string
+}
+
+// rewriteOf reads what the page asks: merge and recursion (expressions), collapse
+// (as rewrite has it), each may be repeated. It is nil for none.
+func rewriteOf(v url.Values) (*rewrite, error) {
+	if len(v["merge"])+len(v["recursion"])+len(v["collapse"]) == 0 {
+		return nil, nil
+	}
+	var w rewrite
+	var err error
+	if w.merge, err = expressions(v["merge"]); err != nil {
+		return nil, err
+	}
+	if w.fold, err = expressions(v["recursion"]); err != nil {
+		return nil, err
+	}
+	if w.collapse = v["collapse"]; len(w.collapse) > maxExpressions {
+		return nil, fmt.Errorf("%w: more than %d libraries and packages", ErrQuery, maxExpressions)
+	}
+	for _, c := range w.collapse {
+		if len(c) > maxExpression {
+			return nil, fmt.Errorf("%w: a name of %d bytes", ErrQuery, len(c))
+		}
+	}
+	w.key = url.Values{"m": v["merge"], "r": v["recursion"], "c": v["collapse"]}.Encode()
+	return &w, nil
+}
+
+// group is what is shown as one frame: functions of a package or of a module.
+func groupOf(c string) (name string, has func(f *profile.Func) bool, err error) {
+	kind, of, _ := strings.Cut(c, " ")
+	switch kind {
+	case "package":
+		prefix := of + "."
+		return prefix + "*", func(f *profile.Func) bool { return strings.HasPrefix(flame.Visible(f.Name), prefix) }, nil
+	case "module":
+		return "[" + of + "]", func(f *profile.Func) bool { return flame.Visible(f.Module) == of }, nil
+	}
+	return "", nil, fmt.Errorf("%w: %q is neither a package nor a module", ErrQuery, c)
+}
+
+// rewriting is what that means for the functions of a recording.
+func (w *rewrite) rewriting(p *profile.Profile) (*flame.Rewriting, error) {
+	n := len(p.Funcs)
+	out := &flame.Rewriting{Drop: make([]bool, n), Group: make([]uint32, n), Fold: make([]bool, n)}
+	mark := func(list []*regexp.Regexp, to []bool) {
+		for _, re := range list {
+			for i := range p.Funcs {
+				to[i] = to[i] || named(re, &p.Funcs[i])
+			}
+		}
+	}
+	mark(w.merge, out.Drop)
+	mark(w.fold, out.Fold)
+	for _, c := range w.collapse {
+		name, has, err := groupOf(c)
+		if err != nil {
+			return nil, err
+		}
+		out.Names = append(out.Names, profile.Func{Name: name})
+		for i := range p.Funcs {
+			if out.Group[i] == 0 && has(&p.Funcs[i]) {
+				out.Group[i] = uint32(len(out.Names))
+			}
+		}
+	}
+	return out, nil
+}
+
+// named says whether an expression of the page's matches a function. The page
+// knows names as they are shown, and sends them back so.
+func named(re *regexp.Regexp, f *profile.Func) bool {
+	return re.MatchString(f.Name) || re.MatchString(flame.Visible(f.Name))
+}
+
+// keptShapes is how many rewritten trees are remembered.
+const keptShapes = 3
+
+// shapeFor gives the tree that the page asks for.
+func (r *Recording) shapeFor(w *rewrite) (*shape, error) {
+	if w == nil {
+		return r.base, nil
+	}
+	r.mu.Lock()
+	known := r.shapes[w.key]
+	r.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	rw, err := w.rewriting(r.p)
+	if err != nil {
+		return nil, err
+	}
+	tree, to, funcs := r.base.tree.Rewrite(r.p, rw)
+	if r.base.place != nil {
+		by := make([]uint32, len(r.base.place))
+		for node, place := range r.base.place {
+			by[node] = to[place]
+		}
+		to = by
+	}
+	s := newShape(tree, funcs, to)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.shapes) >= keptShapes {
+		clear(r.shapes)
+	}
+	r.shapes[w.key] = s
+	return s, nil
+}
