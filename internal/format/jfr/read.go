@@ -150,25 +150,8 @@ func (r *reader) event(c *chunk, at int64, limit int64) ([]byte, int64, error) {
 const maxMetadata = 64 << 20
 
 func (r *reader) chunk(c *chunk) error {
-	b, size, err := r.event(c, c.metadata, maxMetadata)
-	if err != nil {
-		return fmt.Errorf("its types: %w", err)
-	}
-	if size > maxMetadata {
-		return fmt.Errorf("%w: %d bytes of types", ErrMalformed, size)
-	}
-	if !bytes.Equal(b, r.metadata) {
-		schema, err := readMetadata(b)
-		if err != nil {
-			return err
-		}
-		if len(schema.byID) == 0 {
-			return nil // a page that candid appended, and was ended
-		}
-		r.schema, r.metadata = schema, b
-		if r.readers, err = r.schema.readers(); err != nil {
-			return err
-		}
+	if any, err := r.types(c); !any {
+		return err // nothing, if it is a page that candid appended, and was ended
 	}
 	if err := r.constants(c); err != nil {
 		return fmt.Errorf("its constants: %w", err)
@@ -178,17 +161,39 @@ func (r *reader) chunk(c *chunk) error {
 			return err
 		}
 	}
-	return r.events(c, headerSize)
+	return r.events(c, headerSize, c.size)
+}
+
+// types reads the description of a chunk's types, and says whether there are any.
+func (r *reader) types(c *chunk) (bool, error) {
+	b, size, err := r.event(c, c.metadata, maxMetadata)
+	if err != nil {
+		return false, fmt.Errorf("its types: %w", err)
+	}
+	if size > maxMetadata {
+		return false, fmt.Errorf("%w: %d bytes of types", ErrMalformed, size)
+	}
+	if !bytes.Equal(b, r.metadata) {
+		schema, err := readMetadata(b)
+		if err != nil || len(schema.byID) == 0 {
+			return false, err
+		}
+		r.schema, r.metadata = schema, b
+		if r.readers, err = r.schema.readers(); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // maxOfInterest is how long an event may be that is looked into.
 const maxOfInterest = 64 << 20
 
-// events reads the events of a chunk from a place on, one after the other.
-func (r *reader) events(c *chunk, from int64) error {
+// events reads the events of a chunk from a place up to another, one after the other.
+func (r *reader) events(c *chunk, from, to int64) error {
 	r.window.end = c.base + c.size
 	var cur cursor
-	for at := from; at < c.size; {
+	for at := from; at < to; {
 		head, err := r.window.at(c.base+at, int(min(c.size-at, 2*maxLong)))
 		if err != nil {
 			return err

@@ -18,7 +18,7 @@ var ErrOthers = errors.New("the recording is not one of candid's")
 type Tail struct {
 	r     reader
 	c     *chunk // the one that is read; nil before the first
-	base  int64  // where the next one begins
+	at    int64  // what comes next in it
 	fresh []profile.Sample
 }
 
@@ -61,19 +61,14 @@ func (t *Tail) Next() ([]profile.Sample, error) {
 // more reads the rest of the chunk as it is now, or goes on to the next one; false
 // if there is neither.
 func (t *Tail) more() (bool, error) {
+	var base int64
 	if t.c != nil {
-		now, err := t.header(t.c.base)
-		if err != nil {
-			return false, err
+		if more, err := t.read(); more || err != nil {
+			return more, err
 		}
-		if now.size > t.c.size {
-			from := t.c.size
-			t.c.size, t.c.checkpoint, t.c.duration = now.size, now.checkpoint, now.duration
-			t.base = t.c.base + t.c.size
-			return true, t.read(from)
-		}
+		base = t.c.base + t.c.size
 	}
-	c, err := t.header(t.base)
+	c, err := t.header(base)
 	if errors.Is(err, ErrMalformed) {
 		return false, nil // nothing begins there, until now
 	}
@@ -81,39 +76,88 @@ func (t *Tail) more() (bool, error) {
 		return false, err
 	}
 	var last [1]byte
-	if _, err := t.r.in.ReadAt(last[:], t.base+c.size-1); errors.Is(err, io.EOF) {
-		return false, nil // a chunk's first part is written in one go with its header
+	if _, err := t.r.in.ReadAt(last[:], base+c.size-1); errors.Is(err, io.EOF) {
+		return false, nil
 	}
-	if t.base == 0 {
-		t.r.start = c.startNanos
-	}
-	c.offset = c.startNanos - t.r.start
-	t.base += c.size
-	if err := t.r.chunk(c); err != nil {
-		return false, fmt.Errorf("the chunk at byte %d: %w", c.base, err)
+	// A page without types may become a part of the chunk before it.
+	if any, err := t.r.types(c); !any {
+		return false, err
 	}
 	if !t.r.readers.ours {
 		return false, ErrOthers
 	}
-	t.c = c
+	if t.c != nil {
+		// What was written to it before this one was begun.
+		if more, err := t.read(); more || err != nil {
+			return more, err
+		}
+	}
+	if base == 0 {
+		t.r.start = c.startNanos
+	}
+	c.offset = c.startNanos - t.r.start
+	t.c, t.at = c, headerSize
 	return true, nil
 }
 
-// read reads what was added to the chunk.
-func (t *Tail) read(from int64) error {
-	// What the window holds may end in the middle of what has come since.
-	t.r.window.buf = t.r.window.buf[:0]
-	err := t.r.constants(t.c)
+// read reads what was added to the chunk; false if nothing was.
+func (t *Tail) read() (bool, error) {
+	fail := func(err error) (bool, error) {
+		return false, fmt.Errorf("the chunk at byte %d: %w", t.c.base, err)
+	}
+	now, err := t.header(t.c.base)
+	if err != nil {
+		return fail(err)
+	}
+	t.c.size = now.size
+	t.r.window.buf = t.r.window.buf[:0] // it may have changed
+	end, err := t.gate()
+	if err != nil || end == t.at {
+		return false, err
+	}
+	// The header tells of the constants of an event before the event is let in.
+	if now, err = t.header(t.c.base); err != nil {
+		return fail(err)
+	}
+	t.c.checkpoint, t.c.metadata, t.c.duration = now.checkpoint, now.metadata, now.duration
+	if _, err = t.r.types(t.c); err == nil {
+		err = t.r.constants(t.c)
+	}
 	if err == nil {
 		err = t.r.ownConstants(t.c)
 	}
 	if err == nil {
-		err = t.r.events(t.c, from)
+		err = t.r.events(t.c, t.at, end)
 	}
 	if err != nil {
-		return fmt.Errorf("the chunk at byte %d: %w", t.c.base, err)
+		return fail(err)
 	}
-	return nil
+	t.at = end
+	return true, nil
+}
+
+// gate finds where the events of the chunk end now: at a gate that is shut, or
+// where the chunk does.
+func (t *Tail) gate() (int64, error) {
+	r, c := &t.r, t.c
+	r.window.end = c.base + c.size
+	at := t.at
+	for at < c.size {
+		head, err := r.window.at(c.base+at, int(min(c.size-at, 2*maxLong)))
+		if err != nil {
+			return 0, err
+		}
+		cur := cursor{b: head}
+		size, typ := int64(cur.long()), cur.long()
+		if cur.err != nil || size < int64(cur.pos) || size > c.size-at {
+			return 0, fmt.Errorf("%w: the event at byte %d has %d bytes", ErrMalformed, at, size)
+		}
+		if size == gateShut && typ == typeMetadata && at > headerSize {
+			break
+		}
+		at += size
+	}
+	return at, nil
 }
 
 // header reads a header that may be written to meanwhile.
