@@ -57,7 +57,7 @@ var entries = []entry{
 		func(w io.Writer, p *profile.Profile, o Options) error {
 			return collapsed.Write(w, p, collapsed.Options{Threads: o.Threads, Kinds: o.Kinds, Weights: o.Weights || weighs(p)})
 		}},
-	{"speedscope", []string{".speedscope.json"}, "speedscope.app: each thread in the order of time", false,
+	{"speedscope", []string{".speedscope.json"}, "speedscope.app: each thread in the order of time", true,
 		func(w io.Writer, p *profile.Profile, _ Options) error { return speedscope.Write(w, p) }},
 	{name: "perf.data", extensions: []string{".data"}, about: "what perf record writes; frames are named from the files of this machine", reads: true},
 	{name: "perf script", about: "what perf script prints", reads: true},
@@ -81,7 +81,7 @@ func weighs(p *profile.Profile) bool {
 		return false
 	}
 	e := p.Events[0]
-	return e.Unit == "nanoseconds" && (e.Name == "wall" || e.Name == "off-cpu") || e.Unit == "count" && e.Name != "samples"
+	return e.Unit == "nanoseconds" && (e.Name == "wall" || e.Name == "off-cpu" || e.Name == "time") || e.Unit == "count" && e.Name != "samples"
 }
 
 // ErrUnknown is wrapped by the errors for a format or an extension that there

@@ -16,6 +16,7 @@ import (
 	"github.com/candid-profiler/candid/internal/format/perfdata"
 	"github.com/candid-profiler/candid/internal/format/perfscript"
 	"github.com/candid-profiler/candid/internal/format/pprof"
+	"github.com/candid-profiler/candid/internal/format/speedscope"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
@@ -98,8 +99,11 @@ func decode(r io.Reader, limit int64) (*profile.Profile, error) {
 	}
 	if isText(head) {
 		read := collapsed.Read
-		if perfscript.Is(head) {
+		switch {
+		case perfscript.Is(head):
 			read = perfscript.Read
+		case speedscope.Is(head):
+			read = speedscope.Read
 		}
 		p, err := read(&limited{in, maxText})
 		return p, cutOff(err)
@@ -152,8 +156,8 @@ func foreign(head []byte) string {
 	switch {
 	case bytes.HasPrefix(bytes.ToLower(trimmed), []byte("<!doctype")) || bytes.HasPrefix(bytes.ToLower(trimmed), []byte("<html")):
 		return "a page of HTML"
-	case bytes.HasPrefix(trimmed, []byte("{")):
-		return "JSON"
+	case bytes.HasPrefix(trimmed, []byte("{")) && !speedscope.Is(head):
+		return "JSON, but not speedscope's"
 	}
 	return ""
 }

@@ -1,5 +1,6 @@
-// Package speedscope writes profiles as speedscope reads them: for each thread
-// and event the samples in the order in which they were taken.
+// Package speedscope writes profiles as speedscope reads them, for each thread and
+// event the samples in the order in which they were taken, and reads what others
+// write for it. What speedscope has no place for is in keys that it passes over.
 // https://github.com/jlfwong/speedscope/blob/main/src/lib/file-format-spec.ts
 package speedscope
 
@@ -59,7 +60,35 @@ func (w *writer) write() {
 	w.frames()
 	w.raw(`]},"profiles":[`)
 	w.profiles()
-	w.raw("]}\n")
+	w.raw(`],"candid":{"events":[`)
+	for i, e := range p.Events {
+		if i > 0 {
+			w.raw(",")
+		}
+		w.raw(`{"name":`)
+		w.text(e.Name)
+		w.raw(`,"unit":`)
+		w.text(e.Unit)
+		w.raw(`,"period":`)
+		w.number(e.Period)
+		w.raw("}")
+	}
+	w.raw(`],"duration":`)
+	w.number(uint64(max(p.Meta.Duration, 0)))
+	if !p.Meta.Start.IsZero() {
+		w.raw(`,"start":`)
+		w.text(strconv.FormatInt(p.Meta.Start.UnixNano(), 10))
+	}
+	w.raw(`,"lost":`)
+	w.number(p.Losses.Lost)
+	w.raw(`,"notes":[`)
+	for i, note := range p.Meta.Notes {
+		if i > 0 {
+			w.raw(",")
+		}
+		w.text(note)
+	}
+	w.raw("]}}\n")
 }
 
 // frames writes all frames by their index, and behind them one for each way in
@@ -80,6 +109,20 @@ func (w *writer) frames() {
 			w.raw(`,"line":`)
 			w.number(uint64(f.Line))
 		}
+		if fn.Module != "" {
+			w.raw(`,"module":`)
+			w.text(fn.Module)
+		}
+		if f.Kind != walk.KindUnknown {
+			w.raw(`,"kind":`)
+			w.text(profile.KindName(f.Kind))
+		}
+		switch f.Prov {
+		case walk.Derived:
+			w.raw(`,"provenance":"derived"`)
+		case walk.Heuristic:
+			w.raw(`,"provenance":"heuristic"`)
+		}
 		w.raw("}")
 	}
 	for e := walk.EndTruncated; e < walk.NumEnds; e++ {
@@ -87,14 +130,18 @@ func (w *writer) frames() {
 			w.raw(",\n")
 		}
 		w.ends[e] = len(w.p.Frames) + int(e-walk.EndTruncated)
-		name := "[broken: " + e.String() + "]"
-		if e == walk.EndTruncated {
-			name = "[truncated]"
-		}
 		w.raw(`{"name":`)
-		w.text(name)
+		w.text(endName(e))
 		w.raw("}")
 	}
+}
+
+// endName is the frame that stands for a stack's unknown outer part.
+func endName(e walk.End) string {
+	if e == walk.EndTruncated {
+		return "[truncated]"
+	}
+	return "[broken: " + e.String() + "]"
 }
 
 type lane struct {
@@ -159,7 +206,22 @@ func (w *writer) lane(l lane, samples []uint32, total uint64) {
 		}
 		w.number(w.p.Samples[s].Weight)
 	}
-	w.raw("]}")
+	w.raw(fmt.Sprintf(`],"candid":{"event":%d,"pid":%d,"tid":%d,"thread":`, l.event, t.PID, t.TID))
+	w.text(t.Name)
+	w.raw(`,"osName":`)
+	w.text(t.OSName)
+	w.raw(`,"kind":`)
+	w.text(t.Kind)
+	w.raw(`,"times":[`)
+	last := uint64(0)
+	for i, s := range samples {
+		if i > 0 {
+			w.raw(",")
+		}
+		w.number(w.p.Samples[s].Time - last)
+		last = w.p.Samples[s].Time
+	}
+	w.raw("]}}")
 }
 
 // sample writes a stack as frame indices, the outermost first.

@@ -1,0 +1,540 @@
+package speedscope
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// What a file may make a reader hold.
+const (
+	maxNodes    = 32 << 20
+	maxSamples  = 16 << 20
+	maxFrames   = 8 << 20
+	maxProfiles = 1 << 16
+	maxStack    = 1 << 16
+)
+
+var errTooLarge = errors.New("the file holds more than candid reads: 32 million stack nodes, 16 million samples, 8 million frames")
+
+// Is says whether a file that begins like that is one of speedscope's.
+func Is(head []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n\ufeff"), []byte("{")) && bytes.Contains(head, []byte("speedscope.app/file-format-schema"))
+}
+
+// Read reads a file of speedscope's: each of its profiles as a thread. What Write
+// wrote gives back the samples that were written. The result has passed Check.
+func Read(in io.Reader) (*profile.Profile, error) {
+	r := &reader{b: profile.NewBuilder(), raw: profile.NewTrie()}
+	r.s.in = bufio.NewReaderSize(in, 1<<16)
+	if b, err := r.s.in.Peek(3); err == nil && string(b) == "\ufeff" {
+		r.s.in.Discard(3)
+	}
+	r.s.object(r.top)
+	if r.s.err != nil {
+		return nil, fmt.Errorf("read speedscope: %w", r.s.err)
+	}
+	p, err := r.finish()
+	if err == nil {
+		err = p.Check()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read speedscope: %w", err)
+	}
+	return p, nil
+}
+
+type reader struct {
+	s scanner
+	b *profile.Builder
+	// raw has the stacks by the file's own indices of frames: these may be told
+	// after the profiles.
+	raw    *profile.Trie
+	frames []frame
+	ours   bool
+	extra  extra
+
+	units  []string  // of the events, by which they are told apart where the file does not name them
+	counts []uint64  // samples, by event
+	totals []float64 // weights
+}
+
+// frame is one of the file's, with what candid adds to it.
+type frame struct {
+	name, file, module, kind, prov string
+	line                           int32
+}
+
+// extra is what candid adds to a file about the recording.
+type extra struct {
+	events   []profile.Event
+	start    int64 // ns since 1970, 0: not known
+	duration int64
+	lost     uint64
+	notes    []string
+}
+
+func (r *reader) top(key string) {
+	s := &r.s
+	switch key {
+	case "exporter":
+		text := s.string()
+		r.ours = strings.HasPrefix(text, "candid ")
+		if r.ours {
+			r.b.Meta().Version = strings.TrimPrefix(text, "candid ")
+		}
+	case "name":
+		r.b.Meta().Command = s.string()
+	case "shared":
+		s.object(func(key string) {
+			if key == "frames" {
+				s.array(r.frame)
+			} else {
+				s.skip()
+			}
+		})
+	case "profiles":
+		n := 0
+		s.array(func() {
+			if n++; n > maxProfiles {
+				s.err = errTooLarge
+			}
+			r.profile()
+		})
+	case "candid":
+		s.object(r.about)
+	default:
+		s.skip()
+	}
+}
+
+// about reads what candid says of the recording.
+func (r *reader) about(key string) {
+	s := &r.s
+	switch key {
+	case "events":
+		s.array(func() {
+			var e profile.Event
+			s.object(func(key string) {
+				switch key {
+				case "name":
+					e.Name = s.string()
+				case "unit":
+					e.Unit = s.string()
+				case "period":
+					e.Period = r.count(s.number())
+				default:
+					s.skip()
+				}
+			})
+			if len(r.extra.events) < 1<<12 {
+				r.extra.events = append(r.extra.events, e)
+			}
+		})
+	case "start":
+		r.extra.start, _ = strconv.ParseInt(s.string(), 10, 64) // as text: it has more digits than a float
+	case "duration":
+		r.extra.duration = int64(r.count(s.number()))
+	case "lost":
+		r.extra.lost = r.count(s.number())
+	case "notes":
+		s.array(func() {
+			if note := s.string(); len(r.extra.notes) < 100 {
+				r.extra.notes = append(r.extra.notes, note)
+			}
+		})
+	default:
+		s.skip()
+	}
+}
+
+func (r *reader) frame() {
+	s := &r.s
+	var f frame
+	s.object(func(key string) {
+		switch key {
+		case "name":
+			f.name = s.string()
+		case "file":
+			f.file = s.string()
+		case "line":
+			f.line = int32(min(max(s.number(), 0), math.MaxInt32))
+		case "module":
+			f.module = s.string()
+		case "kind":
+			f.kind = s.string()
+		case "provenance":
+			f.prov = s.string()
+		default:
+			s.skip()
+		}
+	})
+	if len(r.frames) >= maxFrames {
+		s.err = cmp.Or(s.err, errTooLarge)
+		return
+	}
+	r.frames = append(r.frames, f)
+}
+
+// scales are how many ns, bytes or single things the file's units are.
+var scales = map[string]struct {
+	unit  string
+	times float64
+}{
+	"nanoseconds": {"nanoseconds", 1}, "microseconds": {"nanoseconds", 1e3}, "milliseconds": {"nanoseconds", 1e6},
+	"seconds": {"nanoseconds", 1e9}, "bytes": {"bytes", 1}, "none": {"count", 1}, "": {"count", 1},
+}
+
+// count rounds a weight; no sample weighs less than nothing.
+func (r *reader) count(f float64) uint64 {
+	if !(f > 0) {
+		return 0
+	}
+	return uint64(min(f+0.5, 1<<62))
+}
+
+// list is one of the file's profiles while it is read. Its fields may come in any
+// order.
+type list struct {
+	typ, name, unit string
+	start           float64
+	nodes           []uint32
+	weights         []float64
+	times           []uint64 // candid's, ns
+	changes         []change
+	event, pid, tid int
+	named           bool // candid says which thread and event
+	thread          string
+	osName, kind    string
+}
+
+// change is a function that is entered or left.
+type change struct {
+	at    float64
+	frame uint32
+	close bool
+}
+
+func (r *reader) profile() {
+	s := &r.s
+	var l list
+	s.object(func(key string) {
+		switch key {
+		case "type":
+			l.typ = s.string()
+		case "name":
+			l.name = s.string()
+		case "unit":
+			l.unit = s.string()
+		case "startValue":
+			l.start = s.number()
+		case "samples":
+			s.array(func() { l.nodes = append(l.nodes, r.stack()) })
+		case "weights":
+			s.array(func() {
+				if len(l.weights) >= maxSamples {
+					s.err = cmp.Or(s.err, errTooLarge)
+				}
+				l.weights = append(l.weights, s.number())
+			})
+		case "events":
+			s.array(func() { r.change(&l) })
+		case "candid":
+			s.object(func(key string) { r.own(&l, key) })
+		default:
+			s.skip()
+		}
+	})
+	if s.err == nil {
+		r.add(&l)
+	}
+}
+
+// own reads what candid says of a thread.
+func (r *reader) own(l *list, key string) {
+	s := &r.s
+	switch key {
+	case "event":
+		l.event, l.named = int(s.index()), true
+	case "pid":
+		l.pid = int(int32(s.number()))
+	case "tid":
+		l.tid = int(int32(s.number()))
+	case "thread":
+		l.thread = s.string()
+	case "osName":
+		l.osName = s.string()
+	case "kind":
+		l.kind = s.string()
+	case "times":
+		last := uint64(0)
+		s.array(func() {
+			if len(l.times) >= maxSamples {
+				s.err = cmp.Or(s.err, errTooLarge)
+			}
+			last += r.count(s.number())
+			l.times = append(l.times, last)
+		})
+	default:
+		s.skip()
+	}
+}
+
+// stack reads a stack of indices, the outermost first.
+func (r *reader) stack() uint32 {
+	node, depth := uint32(profile.RootNode), 0
+	r.s.array(func() {
+		frame := r.s.index()
+		if r.s.err != nil {
+			return
+		}
+		if depth++; depth > maxStack || r.raw.Len() > maxNodes || r.b.Samples() > maxSamples {
+			r.s.err = errTooLarge
+			return
+		}
+		node = r.raw.Child(node, frame)
+	})
+	return node
+}
+
+func (r *reader) change(l *list) {
+	s := &r.s
+	var c change
+	s.object(func(key string) {
+		switch key {
+		case "type":
+			c.close = s.string() == "C"
+		case "frame":
+			c.frame = s.index()
+		case "at":
+			c.at = s.number()
+		default:
+			s.skip()
+		}
+	})
+	if len(l.changes) >= 2*maxSamples {
+		s.err = cmp.Or(s.err, errTooLarge)
+		return
+	}
+	l.changes = append(l.changes, c)
+}
+
+// numbered is how candid, and others, name a thread.
+var numbered = regexp.MustCompile(`^(.*) \(tid (\d{1,10})\)`)
+
+// add makes samples of a profile.
+func (r *reader) add(l *list) {
+	name, tid := cmp.Or(l.thread, l.name, "[unknown]"), l.tid
+	if m := numbered.FindStringSubmatch(l.name); m != nil && !l.named {
+		name = m[1]
+		tid, _ = strconv.Atoi(m[2])
+	}
+	var thread uint32
+	if l.named {
+		thread = r.b.Thread(l.pid, tid, name)
+	} else {
+		thread = r.b.NewThread(0, tid, name)
+	}
+	if th := &r.b.Threads()[thread]; l.named {
+		th.OSName, th.Kind = cmp.Or(l.osName, name), l.kind
+	}
+	switch l.typ {
+	case "sampled":
+		r.sampled(l, thread)
+	case "evented":
+		r.evented(l, thread)
+	default:
+		r.s.err = fmt.Errorf("%w: a profile of type %q", ErrMalformed, l.typ)
+	}
+}
+
+// event gives the index of a profile's event, and what a unit of its weights is.
+func (r *reader) event(l *list) (uint16, float64, bool) {
+	scale, ok := scales[l.unit]
+	if !ok {
+		r.s.err = fmt.Errorf("%w: weights in %q", ErrMalformed, l.unit)
+		return 0, 0, false
+	}
+	inTime := scale.unit == "nanoseconds"
+	if l.named {
+		for len(r.counts) <= l.event && len(r.counts) < 1<<12 {
+			r.counts, r.totals, r.units = append(r.counts, 0), append(r.totals, 0), append(r.units, "")
+		}
+		if l.event >= len(r.counts) {
+			r.s.err = errTooLarge
+			return 0, 0, false
+		}
+		return uint16(l.event), scale.times, inTime
+	}
+	for i, u := range r.units {
+		if u == scale.unit {
+			return uint16(i), scale.times, inTime
+		}
+	}
+	r.units = append(r.units, scale.unit)
+	r.counts, r.totals = append(r.counts, 0), append(r.totals, 0)
+	return uint16(len(r.units) - 1), scale.times, inTime
+}
+
+func (r *reader) put(s profile.Sample) {
+	if r.b.Samples() >= maxSamples {
+		r.s.err = errTooLarge
+		return
+	}
+	r.counts[s.Event]++
+	r.totals[s.Event] += float64(s.Weight)
+	r.b.Add(s)
+}
+
+func (r *reader) sampled(l *list, thread uint32) {
+	event, times, inTime := r.event(l)
+	if r.s.err != nil {
+		return
+	}
+	if len(l.weights) != 0 && len(l.weights) != len(l.nodes) || len(l.times) != 0 && len(l.times) != len(l.nodes) {
+		r.s.err = fmt.Errorf("%w: %d samples with %d weights", ErrMalformed, len(l.nodes), len(l.weights))
+		return
+	}
+	at := 0.0
+	for i, node := range l.nodes {
+		weight := 1.0
+		if len(l.weights) > 0 {
+			weight = l.weights[i] * times
+		}
+		s := profile.Sample{Thread: thread, Event: event, Node: node, Weight: r.count(weight)}
+		switch {
+		case len(l.times) > 0:
+			s.Time = l.times[i]
+		case inTime && !l.named:
+			s.Time = r.count(at)
+		}
+		at += weight
+		r.put(s)
+	}
+}
+
+// evented makes a sample of each stretch of time between two changes of the stack.
+func (r *reader) evented(l *list, thread uint32) {
+	event, times, _ := r.event(l)
+	var stack []change
+	nodes := []uint32{profile.RootNode}
+	last := l.start
+	for _, c := range l.changes {
+		if r.s.err != nil {
+			return
+		}
+		if c.at > last {
+			if len(stack) > 0 {
+				r.put(profile.Sample{Time: r.count((last - l.start) * times), Weight: r.count((c.at - last) * times), Thread: thread, Event: event, Node: nodes[len(nodes)-1]})
+			}
+			last = c.at
+		}
+		switch n := len(stack); {
+		case !c.close && (n >= maxStack || r.raw.Len() > maxNodes):
+			r.s.err = errTooLarge
+		case !c.close:
+			stack = append(stack, c)
+			nodes = append(nodes, r.raw.Child(nodes[n], c.frame))
+		case n == 0 || stack[n-1].frame != c.frame:
+			r.s.err = fmt.Errorf("%w: %q leaves frame %d, which is not the innermost", ErrMalformed, l.name, c.frame)
+		default:
+			stack, nodes = stack[:n-1], nodes[:n]
+		}
+	}
+}
+
+// finish gives the stacks their frames.
+func (r *reader) finish() (*profile.Profile, error) {
+	node, end, guessed, err := r.stacks()
+	if err != nil {
+		return nil, err
+	}
+	p := r.b.Finish()
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		if guessed[s.Node] {
+			s.Flags = profile.Guessed
+		}
+		s.Node, s.End = node[s.Node], end[s.Node]
+	}
+	p.Events = r.extra.events
+	for i := len(p.Events); i < len(r.units); i++ {
+		names := map[string]string{"nanoseconds": "time", "bytes": "bytes", "count": "samples", "": "samples"}
+		e := profile.Event{Name: names[r.units[i]], Unit: cmp.Or(r.units[i], "count")}
+		e.Period = r.count(r.totals[i] / float64(max(r.counts[i], 1)))
+		p.Events = append(p.Events, e)
+	}
+	if len(p.Events) == 0 {
+		p.Events = []profile.Event{{Name: "samples", Unit: "count", Period: 1}}
+	}
+	m := &p.Meta
+	if r.extra.start != 0 {
+		m.Start = time.Unix(0, r.extra.start).UTC()
+	}
+	m.Duration, m.Notes, p.Losses.Lost = time.Duration(r.extra.duration), r.extra.notes, r.extra.lost
+	if !r.ours {
+		m.Notes = append(m.Notes, "speedscope's files do not keep what was lost, nor which stacks are complete")
+	}
+	return p, nil
+}
+
+// stacks makes the profile's nodes of those of the file, and says how stacks end
+// and which have a guessed frame.
+func (r *reader) stacks() (node []uint32, end []walk.End, guessed []bool, err error) {
+	frames := make([]uint32, len(r.frames))
+	ends := make([]walk.End, len(r.frames))
+	for i, f := range r.frames {
+		if ends[i] = endOf(f.name); r.ours && ends[i] != walk.EndComplete {
+			continue
+		}
+		ends[i] = walk.EndComplete
+		fn := profile.Func{Name: cmp.Or(f.name, "[unknown]"), Module: f.module, File: f.file, NoName: f.name == "" || f.name == "[unknown]"}
+		if f.file == f.module {
+			fn.File = ""
+		}
+		pf := profile.Frame{Line: f.line, BCI: -1}
+		pf.Kind, _ = profile.KindByName(f.kind)
+		pf.Prov = provenances[f.prov]
+		pf.Func = r.b.Func(fn)
+		frames[i] = r.b.Frame(pf)
+	}
+	n := r.raw.Len()
+	node, end, guessed = make([]uint32, n), make([]walk.End, n), make([]bool, n)
+	for i := 1; i < n; i++ {
+		of := r.raw.At(uint32(i))
+		switch {
+		case int(of.Frame) >= len(frames):
+			return nil, nil, nil, fmt.Errorf("%w: frame %d of %d", ErrMalformed, of.Frame, len(frames))
+		case of.Parent == profile.RootNode && ends[of.Frame] != walk.EndComplete:
+			node[i], end[i] = profile.RootNode, ends[of.Frame]
+		default:
+			node[i], end[i] = r.b.Node(node[of.Parent], frames[of.Frame]), end[of.Parent]
+			guessed[i] = guessed[of.Parent] || r.b.Frames()[frames[of.Frame]].Prov == walk.Heuristic
+		}
+	}
+	return node, end, guessed, nil
+}
+
+// provenances are by the names that files have for them.
+var provenances = map[string]walk.Provenance{"derived": walk.Derived, "heuristic": walk.Heuristic}
+
+// endOf is how a stack ends that begins with a frame of that name.
+func endOf(name string) walk.End {
+	for e := walk.EndTruncated; e < walk.NumEnds; e++ {
+		if name == endName(e) {
+			return e
+		}
+	}
+	return walk.EndComplete
+}
