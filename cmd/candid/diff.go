@@ -13,6 +13,7 @@ import (
 	"github.com/candid-profiler/candid/internal/diff"
 	"github.com/candid-profiler/candid/internal/filter"
 	"github.com/candid-profiler/candid/internal/format"
+	"github.com/candid-profiler/candid/internal/format/html"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/report"
 )
@@ -60,6 +61,7 @@ that says so.
 They are applied to both.
 
 With -o the comparison is written, by the extension of the file:
+  html       .html .htm           a flame graph of both in one file that any browser opens
   html       .html .htm           a flame graph of both in one file that any browser opens
   collapsed  .collapsed .folded   stack, base, new: for flamegraph.pl and inferno
   text       .txt                 what is printed otherwise
@@ -200,6 +202,9 @@ func runDiff(cmd *cobra.Command, f *diffFlags, files [2]string) error {
 
 // diffWriters are the formats of a comparison, by the names of package format.
 var diffWriters = map[string]func(io.Writer, *diff.Comparison, report.DiffOptions) error{
+	"html": func(w io.Writer, c *diff.Comparison, _ report.DiffOptions) error {
+		return html.WriteDiff(w, c)
+	},
 	"collapsed": func(w io.Writer, c *diff.Comparison, _ report.DiffOptions) error {
 		return c.Folded(w)
 	},

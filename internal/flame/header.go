@@ -31,6 +31,18 @@ type Header struct {
 	// signature, module, file, and whether it has no name (0 or 1).
 	Funcs []uint32 `json:"funcs"`
 	Split string   `json:"split"`
+	// Compared is there if the recording is two that are compared.
+	Compared *Compared `json:"compared,omitempty"`
+}
+
+// Compared says of two recordings in one which is which.
+type Compared struct {
+	Names     [2]string  `json:"names"`
+	Second    uint32     `json:"second"` // the first thread of the new one
+	Normalize string     `json:"normalize"`
+	Scale     [2]float64 `json:"scale"` // makes what is compared of a weight, unless shares are
+	Samples   [2]uint64  `json:"samples"`
+	Seconds   [2]float64 `json:"seconds"` // 0: not known
 }
 
 // Event is what a sample counts.

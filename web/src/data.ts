@@ -24,6 +24,17 @@ export interface Header {
   readonly strings: readonly string[];
   readonly funcs: readonly number[];
   readonly split: Split;
+  readonly compared?: Compared;
+}
+
+// Compared says of two recordings in one file which is which.
+export interface Compared {
+  readonly names: readonly [string, string];
+  readonly second: number; // the first thread of the new one
+  readonly normalize: "total" | "time" | "none";
+  readonly scale: readonly [number, number]; // of a weight, unless shares are compared
+  readonly samples: readonly [number, number];
+  readonly seconds: readonly [number, number]; // 0: not known
 }
 
 export type Split = "none" | "process" | "thread";
@@ -61,6 +72,7 @@ export interface Data {
   readonly stitched: Uint8Array;
   readonly coarse: Uint8Array;
   readonly virtual: Uint8Array;
+  readonly certain?: Uint8Array; // of two that are compared: 1 if its total changed by more than chance, 2 if its self did
   cells: Cells;
 }
 
@@ -148,8 +160,9 @@ export function decode(bytes: Uint8Array): Data {
   const cells: Cells = {
     n: node.length, node, thread: r.column(i32), event: r.column(i32), count: r.column(f64), weight: r.column(f64),
   };
+  const certain = header.compared ? rooted(r.column(u8), 0) : undefined;
   const { funcs, names } = named(header, func, kind);
-  return { header, funcs, names, kind, tree: fromDepth(depth, sym), line, lines, derived, heuristic, stitched, coarse, virtual, cells };
+  return { header, funcs, names, kind, tree: fromDepth(depth, sym), line, lines, derived, heuristic, stitched, coarse, virtual, certain, cells };
 }
 
 // named gives each symbol its function and the parts of its name.

@@ -23,7 +23,8 @@ import (
 //
 // in this order: symbols (function, kind), nodes without the root (depth, symbol,
 // line, lines, derived, heuristic, stitched, coarse, virtual), cells (node,
-// thread, event, count, weight). Columns marked with a d below hold the zigzag
+// thread, event, count, weight), and of two recordings that are compared which nodes
+// without the root changed by more than chance (1: their total, 2: self). Columns marked with a d below hold the zigzag
 // difference to the value before. A missing function is 0, function i is i+1.
 //
 // The five shares of a node are 0 to 255: 0 only if no sample, 255 only if all.
@@ -78,6 +79,9 @@ const manyNodes = 250_000
 // encode writes the page's data to w.
 func encode(w io.Writer, p *profile.Profile, t *flame.Tree, o Options) error {
 	h, funcs := flame.NewHeader(p, t, title(p, o), o.Split.String())
+	if o.compared != nil {
+		h.Compared = o.compared.header()
+	}
 	var head bytes.Buffer
 	js := json.NewEncoder(&head)
 	if err := js.Encode(h); err != nil {
@@ -124,6 +128,10 @@ func encode(w io.Writer, p *profile.Profile, t *flame.Tree, o Options) error {
 	c.plain(len(t.Cells), func(i int) uint64 { return uint64(t.Cells[i].Event) })
 	c.plain(len(t.Cells), func(i int) uint64 { return uint64(t.Cells[i].Count) })
 	c.plain(len(t.Cells), func(i int) uint64 { return t.Cells[i].Weight })
+	if o.compared != nil {
+		certain := o.compared.certain(t)
+		c.plain(n, func(i int) uint64 { return uint64(certain[i+1]) })
+	}
 	if c.err != nil {
 		return c.err
 	}

@@ -40,6 +40,8 @@ func (s Split) String() string {
 type Options struct {
 	Title string // of the page; by default what was profiled
 	Split Split
+
+	compared *compared // two recordings in one; nil: it is one
 }
 
 // ErrNotBuilt is returned if the page's script was not built into this program.

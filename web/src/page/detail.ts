@@ -27,10 +27,9 @@ export function provenance(m: Model, origin: number): string[] {
 
 export interface Fact { readonly key: string; readonly text: string; readonly title?: string }
 
-// facts is what is known of a node.
-export function facts(m: Model, node: number, zoom: number, event: number): Fact[] {
+// facts is what is known of a node beside its numbers.
+export function facts(m: Model, node: number): Fact[] {
   const { header, funcs } = m.data;
-  const unit = header.events[event]?.unit ?? "count";
   const sym = m.tree.sym[node];
   const origin = m.tree.origin[node];
   const out: Fact[] = [];
@@ -51,6 +50,13 @@ export function facts(m: Model, node: number, zoom: number, event: number): Fact
     }
     if (f.noName) out.push({ key: "noname", text: "no symbol in the file" });
   }
+  return out;
+}
+
+// numbers are what a node has itself and in all.
+export function numbers(m: Model, node: number, zoom: number, event: number): Fact[] {
+  const unit = m.data.header.events[event]?.unit ?? "count";
+  const out: Fact[] = [];
   const { self, total, samples } = m.values;
   const all = total[0];
   out.push({ key: "self", text: `self ${value(self[node], unit)} · ${percent(self[node], all)}` });
@@ -67,9 +73,11 @@ export class Detail {
   private readonly live = el("div", { class: "offscreen", "aria-live": "polite" });
   private readonly copyButton: HTMLButtonElement;
   node = -1;
+  numbers: (node: number, zoom: number, event: number) => readonly Fact[];
   extra: (node: number) => readonly Fact[] = () => []; // what else is known of a node
 
   constructor(private readonly model: Model, copy: () => void) {
+    this.numbers = (node, zoom, event) => numbers(model, node, zoom, event);
     this.copyButton = el("button", { type: "button", class: "quiet", title: "Copy the name (c)", click: copy }, "Copy name");
     this.root = el("section", { class: "detail", id: "detail", "aria-label": "Frame" },
       el("div", { class: "line" }, this.name, this.copyButton), this.list, this.live);
@@ -95,7 +103,7 @@ export class Detail {
         ? [el("span", { class: "package" }, full.slice(0, n.short)), el("b", {}, full.slice(n.short, n.end)), el("span", { class: "package" }, full.slice(n.end))]
         : [el("b", {}, full)]),
       f?.signature && !full.endsWith(f.signature) ? el("span", { class: "package signature" }, " " + f.signature) : "");
-    const list = [...facts(m, node, zoom, event), ...this.extra(node)];
+    const list = [...facts(m, node), ...this.numbers(node, zoom, event), ...this.extra(node)];
     this.list.replaceChildren(...list.map((x) => el("span", { class: `fact ${x.key}`, title: x.title || undefined }, x.text)));
     if (speak) this.live.textContent = [full, ...list.map((x) => x.text)].join(", ");
   }

@@ -18,11 +18,14 @@ const KEYS: [string, string][] = [
   ["?", "these keys"],
 ];
 
-export function help(): HTMLDialogElement {
+const PAIR: [string, string][] = [["b", "as wide as base, as the middle of both, as new"]];
+
+export function help(pair = false): HTMLDialogElement {
+  const keys = pair ? [...KEYS.filter(([k]) => k.toLowerCase() !== "t"), ...PAIR] : KEYS;
   const d = el("dialog", { class: "help", "aria-label": "Keys" },
     el("div", { class: "head" }, el("h2", {}, "Keys"),
       el("button", { type: "button", class: "quiet close", "aria-label": "Close", click: () => d.close() }, "✕")),
-    el("dl", {}, ...KEYS.flatMap(([k, what]) => [el("dt", {}, el("kbd", {}, k)), el("dd", {}, what)])),
+    el("dl", {}, ...keys.flatMap(([k, what]) => [el("dt", {}, el("kbd", {}, k)), el("dd", {}, what)])),
     el("p", {}, "A frame is as wide as what was sampled in it and in what it calls. Frames under a pixel are drawn together, none is left out. The hatched part of a frame is a guess."));
   d.addEventListener("click", (e) => e.target === d && d.close());
   return d;

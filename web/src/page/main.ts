@@ -11,12 +11,14 @@ import { header } from "./header";
 import { help } from "./help";
 import { Legend } from "./legend";
 import { Model } from "./model";
-import { initial, read, write, type State } from "./state";
+import { Key, PairModel, SIDES } from "./pair";
+import { initial, read, write, type Side, type State } from "./state";
 import { Threads } from "./threads";
 
 function start(model: Model): void {
   const h = model.data.header;
-  const base = initial(h.split);
+  const pair = model instanceof PairModel ? model : null;
+  const base = initial(pair ? "none" : h.split);
   const limits = { threads: h.threads.length, events: h.events.length, kinds: h.kinds.length };
   let state: State = read(location.hash, base, limits);
   let pattern: RegExp | undefined;
@@ -30,6 +32,7 @@ function start(model: Model): void {
     pointed: (node, held) => detail.show(node, state.zoom, state.event, held),
   });
   const detail = new Detail(model, () => void copyName());
+  if (pair) detail.numbers = (node) => pair.numbers(node);
   const crumbs = new Crumbs(model, (node) => zoomTo(node));
   const legend = new Legend(model, (kind) => {
     state.kind = kind;
@@ -41,7 +44,8 @@ function start(model: Model): void {
     rebuild();
     save();
   });
-  const keys = help();
+  const key = new Key();
+  const keys = help(!!pair);
 
   // The tools.
   const field = el("input", {
@@ -59,6 +63,11 @@ function start(model: Model): void {
     ...(h.processes.length > 1 ? [{ value: "process" as const, label: "By process", title: "A root for each process (t)" }] : []),
     { value: "thread", label: "By thread", title: "A root for each thread (t)" },
   ], setSplit);
+  const sides = segmented<Side>("Side", [
+    { value: "base", label: "Base", title: "As wide as before: what is gone is there (b)" },
+    { value: "both", label: "Both", title: "As wide as the middle of both: what is gone and what is new is there (b)" },
+    { value: "new", label: "New", title: "As wide as after: what is new is there (b)" },
+  ], setSide);
   const threadButton = el("button", { type: "button", title: "Choose threads (Shift+T)", click: () => threads.open(state.hidden, state.event) });
   const events = el("select", { "aria-label": "Event", change: () => {
     state.event = Number(events.value);
@@ -71,13 +80,13 @@ function start(model: Model): void {
 
   const weights = h.events.map((_, e) => model.threadWeight[e].reduce((a, b) => a + b, 0));
   document.body.append(
-    header(h, weights, el("div", { class: "corner" }, themeButton, helpButton)),
+    pair ? pair.header(el("div", { class: "corner" }, themeButton, helpButton)) : header(h, weights, el("div", { class: "corner" }, themeButton, helpButton)),
     el("div", { class: "tools", role: "toolbar", "aria-label": "View" },
       el("div", { class: "search" }, field, previous, following, found),
-      h.events.length > 1 ? events : "", splits.root, h.threads.length > 1 ? threadButton : "", orientation.root),
+      ...(pair ? [sides.root] : [h.events.length > 1 ? events : "", splits.root, h.threads.length > 1 ? threadButton : ""]), orientation.root),
     crumbs.root,
     el("main", {}, chart.root),
-    el("footer", {}, detail.root, legend.root),
+    el("footer", {}, detail.root, pair ? key.root : legend.root),
     threads.root, keys);
 
   // Theme: what the system prefers, until it is switched here.
@@ -88,6 +97,7 @@ function start(model: Model): void {
     document.documentElement.dataset.theme = on ? "dark" : "light";
     chart.setTheme(on);
     legend.paint(chart.theme);
+    key.paint(chart.theme);
     if (keep) store("candid-theme", on ? "dark" : "light");
   }
   prefers.addEventListener("change", () => stored("candid-theme") === null && setDark(prefers.matches, false));
@@ -105,6 +115,12 @@ function start(model: Model): void {
     state.split = how;
     state.zoom = 0;
     chart.selected = -1;
+    rebuild();
+    save();
+  }
+
+  function setSide(side: Side): void {
+    state.side = side;
     rebuild();
     save();
   }
@@ -127,6 +143,8 @@ function start(model: Model): void {
   // rebuild brings everything up to date after threads, event or split changed.
   function rebuild(): void {
     model.show(state);
+    if (pair) chart.change = pair.change;
+    sides.set(state.side);
     splits.set(state.split);
     const n = h.threads.length;
     threadButton.textContent = state.hidden.size ? `Threads ${count(n - state.hidden.size)} of ${count(n)}` : `Threads ${count(n)}`;
@@ -271,12 +289,18 @@ function start(model: Model): void {
       case "i":
         setFlame(!state.flame);
         break;
+      case "b":
+        if (!pair) return;
+        setSide(SIDES[(SIDES.indexOf(state.side) + 1) % SIDES.length]);
+        break;
       case "t": {
+        if (pair) return;
         const order: Split[] = h.processes.length > 1 ? ["none", "process", "thread"] : ["none", "thread"];
         setSplit(order[(order.indexOf(state.split) + 1) % order.length]);
         break;
       }
       case "T":
+        if (pair) return;
         threads.open(state.hidden, state.event);
         break;
       case "d":
@@ -316,6 +340,7 @@ function start(model: Model): void {
 
 // expose lets scripts and tests ask the page what it shows.
 function expose(model: Model, chart: Chart, state: () => State): void {
+  const pair = model instanceof PairModel ? model : null;
   const view = {
     nodes: () => model.tree.n,
     rows: () => model.layout.rows,
@@ -339,6 +364,10 @@ function expose(model: Model, chart: Chart, state: () => State): void {
       let self = 0;
       for (const v of model.values.self) self += v;
       return { self, total: model.values.total[0], samples: model.values.samples[0] };
+    },
+    // sides is what a node has of each of two that are compared.
+    sides: (i: number) => pair && {
+      base: pair.sides[0].total[i], baseSelf: pair.sides[0].self[i], new: pair.sides[1].total[i], newSelf: pair.sides[1].self[i], change: pair.change[i], numbers: pair.numbers(i).map((f) => f.text),
     },
     matched: () => chart.match && { nodes: chart.match.nodes, total: chart.match.total },
     // redraw draws at once, n times, and gives the milliseconds of each.
@@ -378,7 +407,8 @@ async function main(): Promise<void> {
     const data = document.getElementById("data")!;
     const bytes = await inflate(data.textContent ?? "");
     data.remove();
-    start(new Model(decode(bytes)));
+    const decoded = decode(bytes);
+    start(decoded.header.compared ? new PairModel(decoded) : new Model(decoded));
     document.documentElement.dataset.ready = "1";
   } catch (e) {
     document.body.append(el("p", { class: "failed", role: "alert" },

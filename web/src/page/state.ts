@@ -2,6 +2,9 @@
 
 import type { Split } from "../data";
 
+// Side is which of two recordings that are compared the graph is as wide as.
+export type Side = "base" | "both" | "new";
+
 export interface State {
   zoom: number; // node
   query: string;
@@ -10,10 +13,11 @@ export interface State {
   split: Split;
   event: number;
   hidden: Set<number>; // threads that are left out
+  side: Side;
 }
 
 export function initial(split: Split): State {
-  return { zoom: 0, query: "", kind: -1, flame: true, split, event: 0, hidden: new Set() };
+  return { zoom: 0, query: "", kind: -1, flame: true, split, event: 0, hidden: new Set(), side: "both" };
 }
 
 // write gives the part of the address after #, "" for the state the page opens with.
@@ -26,6 +30,7 @@ export function write(s: State, base: State): string {
   if (s.kind >= 0) q.set("kind", String(s.kind));
   if (s.query) q.set("search", s.query);
   if (s.zoom) q.set("zoom", String(s.zoom));
+  if (s.side !== base.side) q.set("side", s.side);
   return q.toString();
 }
 
@@ -36,6 +41,7 @@ export function read(hash: string, base: State, limits: { threads: number; event
     return Number.isInteger(v) && v >= 0 && v < below ? v : otherwise;
   };
   const split = q.get("split");
+  const side = q.get("side");
   return {
     zoom: int("zoom", 0, Infinity),
     query: q.get("search") ?? "",
@@ -44,6 +50,7 @@ export function read(hash: string, base: State, limits: { threads: number; event
     split: split === "none" || split === "process" || split === "thread" ? split : base.split,
     event: int("event", base.event, limits.events),
     hidden: parseRanges(q.get("without") ?? "", limits.threads),
+    side: side === "base" || side === "new" || side === "both" ? side : base.side,
   };
 }
 
