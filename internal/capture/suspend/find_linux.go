@@ -43,6 +43,7 @@ func (w *worker) find(woke int64) bool {
 	if w.quiet++; s.ran {
 		w.quiet = 0
 	}
+	w.idle.Store(!s.ran)
 	if !found {
 		return false
 	}

@@ -30,7 +30,11 @@ type worker struct {
 	last   *thread // the one that it found last
 	pick   pick
 	quiet  int
+	idle   atomic.Bool // nobody's thread ran on this CPU lately
 	tids   [newestThreads]int
+
+	aside      bool  // it has left its CPU
+	asideAfter int64 // ns, when it may do so again
 
 	thread  atomic.Int32 // its number
 	waiting atomic.Int64 // ns, since when it waits for a stop; 0: it does not
@@ -107,9 +111,7 @@ func onOwnThread(f func()) {
 func (w *worker) sample() {
 	defer w.e.workers.Done()
 	w.thread.Store(int32(unix.Gettid()))
-	var set unix.CPUSet
-	set.Set(w.cpu)
-	if unix.SchedSetaffinity(0, &set) != nil {
+	if !w.goHome() {
 		return // the CPU was taken away
 	}
 	// Refused by older kernels, which let waking threads run soon anyway.
@@ -133,6 +135,12 @@ func (w *worker) sample() {
 			}
 			continue
 		}
+		if w.aside {
+			if !w.goHome() {
+				return
+			}
+			now = clock()
+		}
 		if retire := w.tick(now); retire {
 			w.e.workers.Add(1)
 			go w.run()
@@ -152,6 +160,37 @@ func (w *worker) sample() {
 			next += missed * period
 		}
 	}
+}
+
+// slowAside is how long a stop may take that a sampling thread waits for on
+// another CPU, ns. If it takes longer, others have work there.
+const slowAside = 300e3
+
+// stepAside leaves the CPU to the thread that is about to stop there, if another
+// CPU is idle. The kernel wakes a thread on the CPU where it was if that is idle
+// then, but on any idle one if the sampling thread is in its place: each sample would
+// move the thread, away from the caches that hold its data.
+func (w *worker) stepAside() {
+	if clock() < w.asideAfter {
+		return
+	}
+	var others unix.CPUSet
+	for _, o := range w.e.list {
+		if o != w && o.idle.Load() {
+			others.Set(o.cpu)
+		}
+	}
+	if others.Count() > 0 {
+		w.aside = unix.SchedSetaffinity(0, &others) == nil
+	}
+}
+
+// goHome binds the calling thread to the worker's CPU; false if that is gone.
+func (w *worker) goHome() bool {
+	var home unix.CPUSet
+	home.Set(w.cpu)
+	w.aside = false
+	return unix.SchedSetaffinity(0, &home) == nil
 }
 
 func sleepUntil(t int64) {
@@ -209,6 +248,7 @@ func (w *worker) suspend(p *pick) (retire bool) {
 	if interrupt(p.tid) != 0 {
 		return true
 	}
+	w.stepAside()
 	st, ok := w.await(p)
 	if !ok {
 		w.counts.stuck++
@@ -247,6 +287,9 @@ func (w *worker) await(p *pick) (stop, bool) {
 		s, errno := waitStop(p.tid)
 		switch errno {
 		case 0:
+			if now := clock(); w.aside && now-begin > slowAside {
+				w.asideAfter = now + int64(time.Second)
+			}
 			return s, true
 		case unix.EINTR:
 			// Someone else in this process who waits for it may have been told
