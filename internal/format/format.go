@@ -12,6 +12,7 @@ import (
 	"github.com/candid-profiler/candid/internal/format/collapsed"
 	"github.com/candid-profiler/candid/internal/format/html"
 	"github.com/candid-profiler/candid/internal/format/jfr"
+	"github.com/candid-profiler/candid/internal/format/otlp"
 	"github.com/candid-profiler/candid/internal/format/pprof"
 	"github.com/candid-profiler/candid/internal/format/speedscope"
 	"github.com/candid-profiler/candid/internal/profile"
@@ -59,6 +60,8 @@ var entries = []entry{
 		}},
 	{"speedscope", []string{".speedscope.json"}, "speedscope.app: each thread in the order of time", true,
 		func(w io.Writer, p *profile.Profile, _ Options) error { return speedscope.Write(w, p) }},
+	{"otlp", []string{".otlp"}, "OpenTelemetry's collectors (ProfilesData, v1development)", false,
+		func(w io.Writer, p *profile.Profile, _ Options) error { return otlp.Write(w, p) }},
 	{name: "perf.data", extensions: []string{".data"}, about: "what perf record writes; frames are named from the files of this machine", reads: true},
 	{name: "perf script", about: "what perf script prints", reads: true},
 	{"text", []string{".txt"}, "the report, for people", false,

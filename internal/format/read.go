@@ -13,6 +13,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/format/collapsed"
 	"github.com/candid-profiler/candid/internal/format/jfr"
+	"github.com/candid-profiler/candid/internal/format/otlp"
 	"github.com/candid-profiler/candid/internal/format/perfdata"
 	"github.com/candid-profiler/candid/internal/format/perfscript"
 	"github.com/candid-profiler/candid/internal/format/pprof"
@@ -158,6 +159,8 @@ func foreign(head []byte) string {
 		return "a page of HTML"
 	case bytes.HasPrefix(trimmed, []byte("{")) && !speedscope.Is(head):
 		return "JSON, but not speedscope's"
+	case otlp.Is(head):
+		return "a profile of OpenTelemetry's"
 	}
 	return ""
 }

@@ -62,10 +62,6 @@ type place struct {
 	flags  walk.FrameFlags // only keptFlags
 }
 
-// keptFlags are the frame flags that a file keeps. That a frame's address is a
-// return address matters only until it is named.
-const keptFlags = walk.Virtual | walk.Stitched | walk.Coarse
-
 var flagWords = []struct {
 	flag walk.FrameFlags
 	word string

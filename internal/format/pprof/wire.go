@@ -14,30 +14,6 @@ const (
 	wireI32    = 5
 )
 
-// message is a protocol buffer message being written.
-type message []byte
-
-func (m *message) uint(field int, v uint64) {
-	if v == 0 {
-		return
-	}
-	*m = binary.AppendUvarint(*m, uint64(field)<<3|wireVarint)
-	*m = binary.AppendUvarint(*m, v)
-}
-
-func (m *message) flag(field int, v bool) {
-	if v {
-		m.uint(field, 1)
-	}
-}
-
-// bytes writes b as a string, a packed list or a message inside this one.
-func (m *message) bytes(field int, b []byte) {
-	*m = binary.AppendUvarint(*m, uint64(field)<<3|wireBytes)
-	*m = binary.AppendUvarint(*m, uint64(len(b)))
-	*m = append(*m, b...)
-}
-
 var errWire = errors.New("not a profile in protocol buffer form, or it is cut off")
 
 // cursor reads the fields of a message.

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/candid-profiler/candid/internal/format/locations"
+	"github.com/candid-profiler/candid/internal/format/protobuf"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -55,11 +57,11 @@ type writer struct {
 	locations []uint64         // ids by chain, 0: not written
 	nextFunc  uint64
 	nextLoc   uint64
-	chains    chains
+	chains    locations.Chains
 }
 
 // field writes one field of the Profile message.
-func (w *writer) field(field int, m message) {
+func (w *writer) field(field int, m protobuf.Message) {
 	if w.err != nil {
 		return
 	}
@@ -71,8 +73,8 @@ func (w *writer) field(field int, m message) {
 }
 
 func (w *writer) number(field int, v uint64) {
-	var m message
-	m.uint(field, v)
+	var m protobuf.Message
+	m.Uint(field, v)
 	if w.err == nil {
 		_, w.err = w.out.Write(m)
 	}
@@ -89,10 +91,10 @@ func (w *writer) str(s string) uint64 {
 	return i
 }
 
-func (w *writer) valueType(name, unit string) message {
-	var m message
-	m.uint(valueTypeType, w.str(name))
-	m.uint(valueTypeUnit, w.str(unit))
+func (w *writer) valueType(name, unit string) protobuf.Message {
+	var m protobuf.Message
+	m.Uint(valueTypeType, w.str(name))
+	m.Uint(valueTypeUnit, w.str(unit))
 	return m
 }
 
@@ -122,7 +124,7 @@ func (w *writer) write() {
 		w.str(s)
 	}
 	for _, s := range w.table {
-		w.field(profileStringTable, message(s))
+		w.field(profileStringTable, protobuf.Message(s))
 	}
 }
 
@@ -151,8 +153,8 @@ type group struct {
 
 func (w *writer) samples() {
 	p := w.p
-	w.chains = newChains(p)
-	w.locations = make([]uint64, w.chains.n())
+	w.chains = locations.New(p)
+	w.locations = make([]uint64, w.chains.Len())
 	order := make([]uint32, len(p.Samples))
 	for i := range order {
 		order[i] = uint32(i)
@@ -182,12 +184,12 @@ func (w *writer) samples() {
 }
 
 func (w *writer) sample(g group, count, weight uint64) {
-	var m, list message
+	var m, list protobuf.Message
 	for node := g.node; node != profile.RootNode; {
-		list = binary.AppendUvarint(list, w.location(w.chains.of[node]))
-		node = w.chains.caller(node)
+		list = binary.AppendUvarint(list, w.location(w.chains.Of(node)))
+		node = w.chains.Caller(node)
 	}
-	m.bytes(sampleLocation, list)
+	m.Bytes(sampleLocation, list)
 
 	list = binary.AppendUvarint(list[:0], count)
 	for e := range w.p.Events {
@@ -197,7 +199,7 @@ func (w *writer) sample(g group, count, weight uint64) {
 			list = append(list, 0)
 		}
 	}
-	m.bytes(sampleValue, list)
+	m.Bytes(sampleValue, list)
 
 	t := w.p.Threads[g.thread]
 	w.label(&m, labelThread, t.Name)
@@ -217,23 +219,23 @@ func (w *writer) sample(g group, count, weight uint64) {
 	w.field(profileSample, m)
 }
 
-func (w *writer) label(m *message, key, value string) {
+func (w *writer) label(m *protobuf.Message, key, value string) {
 	if value == "" {
 		return
 	}
-	var l message
-	l.uint(labelKey, w.str(key))
-	l.uint(labelStr, w.str(value))
-	m.bytes(sampleLabel, l)
+	var l protobuf.Message
+	l.Uint(labelKey, w.str(key))
+	l.Uint(labelStr, w.str(value))
+	m.Bytes(sampleLabel, l)
 }
 
-func (w *writer) numLabel(m *message, key string, value int) {
-	var l message
-	l.uint(labelKey, w.str(key))
-	l.uint(labelNum, uint64(value))
+func (w *writer) numLabel(m *protobuf.Message, key string, value int) {
+	var l protobuf.Message
+	l.Uint(labelKey, w.str(key))
+	l.Uint(labelNum, uint64(value))
 	// Without a unit pprof takes the key for one and guesses bytes.
-	l.uint(labelNumUnit, w.str("id"))
-	m.bytes(sampleLabel, l)
+	l.Uint(labelNumUnit, w.str("id"))
+	m.Bytes(sampleLabel, l)
 }
 
 // location gives the id of a chain's Location, writing it first if it is new.
@@ -244,28 +246,28 @@ func (w *writer) location(chain uint32) uint64 {
 	w.nextLoc++
 	id := w.nextLoc
 	w.locations[chain] = id
-	var m message
-	m.uint(locationID, id)
+	var m protobuf.Message
+	m.Uint(locationID, id)
 	var outer profile.Frame
-	var lines message
+	var lines protobuf.Message
 	for c := chain; c != 0; {
-		n := w.chains.at(c)
+		n := w.chains.At(c)
 		outer = w.p.Frames[n.Frame]
-		var l message
-		l.uint(lineFunction, w.function(outer.Func))
-		l.uint(lineLine, uint64(max(outer.Line, 0)))
-		lines.bytes(locationLine, l)
+		var l protobuf.Message
+		l.Uint(lineFunction, w.function(outer.Func))
+		l.Uint(lineLine, uint64(max(outer.Line, 0)))
+		lines.Bytes(locationLine, l)
 		c = n.Parent
 	}
-	m.uint(locationMapping, w.mapping(placeOf(w.p, outer)))
-	m.uint(locationAddress, fileAddr(outer))
+	m.Uint(locationMapping, w.mapping(placeOf(w.p, outer)))
+	m.Uint(locationAddress, locations.FileAddr(outer))
 	m = append(m, lines...)
 	w.field(profileLocation, m)
 	return id
 }
 
 func placeOf(p *profile.Profile, f profile.Frame) place {
-	return place{p.Funcs[f.Func].Module, f.Kind, f.Prov, f.Flags & keptFlags}
+	return place{p.Funcs[f.Func].Module, f.Kind, f.Prov, f.Flags & locations.KeptFlags}
 }
 
 func (w *writer) function(i uint32) uint64 {
@@ -279,11 +281,11 @@ func (w *writer) function(i uint32) uint64 {
 	if raw == "" {
 		raw = f.Name
 	}
-	var m message
-	m.uint(functionID, w.nextFunc)
-	m.uint(functionName, w.str(f.Name))
-	m.uint(functionSystemName, w.str(raw+f.Signature))
-	m.uint(functionFilename, w.str(f.File))
+	var m protobuf.Message
+	m.Uint(functionID, w.nextFunc)
+	m.Uint(functionName, w.str(f.Name))
+	m.Uint(functionSystemName, w.str(raw+f.Signature))
+	m.Uint(functionFilename, w.str(f.File))
 	w.field(profileFunction, m)
 	return w.nextFunc
 }
@@ -295,14 +297,14 @@ func (w *writer) mapping(pl place) uint64 {
 	name := pl.mappingName()
 	id := uint64(len(w.mappings) + 1)
 	w.mappings[pl] = id
-	var m message
-	m.uint(mappingID, id)
-	m.uint(mappingFilename, w.str(name))
+	var m protobuf.Message
+	m.Uint(mappingID, id)
+	m.Uint(mappingFilename, w.str(name))
 	// Everything is named: pprof need not open any file.
-	m.flag(mappingHasFunctions, true)
-	m.flag(mappingHasFilenames, true)
-	m.flag(mappingHasLineNumbers, true)
-	m.flag(mappingHasInlines, true)
+	m.Flag(mappingHasFunctions, true)
+	m.Flag(mappingHasFilenames, true)
+	m.Flag(mappingHasLineNumbers, true)
+	m.Flag(mappingHasInlines, true)
 	w.field(profileMapping, m)
 	return id
 }

@@ -1,0 +1,95 @@
+package otlp
+
+import (
+	"encoding/binary"
+	"strings"
+
+	"github.com/candid-profiler/candid/internal/format/protobuf"
+)
+
+// table is one of the dictionary's: its messages, each once. The first is the zero
+// value, so that 0 means none.
+type table struct {
+	field int
+	out   protobuf.Message
+	known map[string]uint64
+	n     uint64
+}
+
+func newTable(field int) table {
+	t := table{field: field, known: map[string]uint64{}}
+	t.put(nil)
+	return t
+}
+
+// put gives the index of a message.
+func (t *table) put(m protobuf.Message) uint64 {
+	i, ok := t.known[string(m)]
+	if !ok {
+		i = t.n
+		t.known[string(m)] = i
+		t.append(m)
+	}
+	return i
+}
+
+// append adds a message that is known to be new.
+func (t *table) append(m protobuf.Message) uint64 {
+	t.n++
+	t.out.Bytes(t.field, m)
+	return t.n - 1
+}
+
+// dictionary has what samples of all profiles refer to.
+type dictionary struct {
+	mappings, locations, functions, strings, attributes, stacks table
+}
+
+func newDictionary() *dictionary {
+	return &dictionary{newTable(dictMapping), newTable(dictLocation), newTable(dictFunction), newTable(dictString), newTable(dictAttribute), newTable(dictStack)}
+}
+
+// str gives the index of a string.
+func (d *dictionary) str(s string) uint64 {
+	return d.strings.put(protobuf.Message(strings.ToValidUTF8(s, "\uFFFD")))
+}
+
+// attribute gives the index of a key with a text, or with a number if that is "".
+func (d *dictionary) attribute(key, text string, number int64) uint64 {
+	var m protobuf.Message
+	m.Uint(keyValueKey, d.str(key))
+	m.Bytes(keyValueValue, value(text, number))
+	return d.attributes.put(m)
+}
+
+// value is an AnyValue.
+func value(text string, number int64) protobuf.Message {
+	var m protobuf.Message
+	if text != "" {
+		m.Text(anyString, strings.ToValidUTF8(text, "\uFFFD"))
+	} else {
+		// One of several: it is there also if it is 0.
+		m = binary.AppendUvarint(m, anyInt<<3|protobuf.Varint)
+		m = binary.AppendUvarint(m, uint64(number))
+	}
+	return m
+}
+
+// packed is a list of numbers.
+func packed(list []uint64) protobuf.Message {
+	var m protobuf.Message
+	for _, v := range list {
+		m = binary.AppendUvarint(m, v)
+	}
+	return m
+}
+
+// parts are the dictionary's tables as they are written.
+func (d *dictionary) parts() []protobuf.Message {
+	var links protobuf.Message
+	var none protobuf.Message
+	none.Bytes(1, make([]byte, 16)) // no trace
+	none.Bytes(2, make([]byte, 8))  // no span
+	links.Bytes(dictLink, none)
+	return []protobuf.Message{d.mappings.out, d.locations.out, d.functions.out, links, d.strings.out, d.attributes.out, d.stacks.out}
+}

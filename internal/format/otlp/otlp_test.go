@@ -1,0 +1,323 @@
+package otlp
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	common "go.opentelemetry.io/proto/otlp/common/v1"
+	profiles "go.opentelemetry.io/proto/otlp/profiles/v1development"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/profile/profiletest"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+func written(t *testing.T, p *profile.Profile) []byte {
+	t.Helper()
+	var b, again bytes.Buffer
+	if err := Write(&b, p); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(&again, p); err != nil || !bytes.Equal(b.Bytes(), again.Bytes()) {
+		t.Errorf("two files of the same profile differ, %v", err)
+	}
+	return b.Bytes()
+}
+
+// decoded reads a file by OpenTelemetry's own package.
+func decoded(t *testing.T, b []byte) *profiles.ProfilesData {
+	t.Helper()
+	var data profiles.ProfilesData
+	if err := proto.Unmarshal(b, &data); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(data.ProtoReflect().GetUnknown()) + len(data.Dictionary.ProtoReflect().GetUnknown()); n > 0 {
+		t.Errorf("%d bytes that the schema does not know", n)
+	}
+	return &data
+}
+
+func text(v *common.AnyValue) string {
+	switch v := v.GetValue().(type) {
+	case *common.AnyValue_StringValue:
+		return v.StringValue
+	case *common.AnyValue_IntValue:
+		return fmt.Sprint(v.IntValue)
+	}
+	return "?"
+}
+
+func attributes(d *profiles.ProfilesDictionary, list []int32) string {
+	var out []string
+	for _, i := range list {
+		kv := d.AttributeTable[i]
+		out = append(out, d.StringTable[kv.KeyStrindex]+"="+text(kv.Value))
+	}
+	return strings.Join(out, ",")
+}
+
+// theirs are the samples of a file, one for each value.
+func theirs(data *profiles.ProfilesData) []string {
+	var out []string
+	d := data.Dictionary
+	for _, rp := range data.ResourceProfiles {
+		pid := ""
+		for _, kv := range rp.Resource.Attributes {
+			if kv.Key == "process.pid" {
+				pid = text(kv.Value)
+			}
+		}
+		for _, sp := range rp.ScopeProfiles {
+			for _, p := range sp.Profiles {
+				for _, s := range p.Samples {
+					stack := ""
+					for _, l := range d.StackTable[s.StackIndex].LocationIndices {
+						loc := d.LocationTable[l]
+						for i, line := range loc.Lines {
+							f := d.FunctionTable[line.FunctionIndex]
+							inlined := ""
+							if i < len(loc.Lines)-1 {
+								inlined = "inlined"
+							}
+							stack += fmt.Sprintf(" %s|%s|%d|%s", d.StringTable[f.NameStrindex], d.StringTable[f.FilenameStrindex], line.Line, inlined)
+						}
+						stack += fmt.Sprintf(" at %#x of %q (%s)", loc.Address, d.StringTable[d.MappingTable[loc.MappingIndex].FilenameStrindex], attributes(d, loc.AttributeIndices))
+					}
+					for i, v := range s.Values {
+						at := uint64(0)
+						if len(s.TimestampsUnixNano) > 0 {
+							at = s.TimestampsUnixNano[i]
+						}
+						out = append(out, fmt.Sprintf("%s/%s %d pid=%s %s %d%s", d.StringTable[p.SampleType.TypeStrindex], d.StringTable[p.SampleType.UnitStrindex],
+							at, pid, attributes(d, s.AttributeIndices), v, stack))
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// ours says the same of a profile.
+func ours(p *profile.Profile) []string {
+	var out []string
+	for _, s := range p.Samples {
+		t := p.Threads[s.Thread]
+		attrs := []string{fmt.Sprintf("thread.id=%d", t.TID), "thread.name=" + t.Name}
+		if t.Kind != "" {
+			attrs = append(attrs, "candid.thread.kind="+t.Kind)
+		}
+		if s.State != 0 {
+			attrs = append(attrs, "candid.thread.state="+s.State.String())
+		}
+		if s.Syscall != 0 {
+			attrs = append(attrs, "candid.syscall="+p.Syscalls[s.Syscall])
+		}
+		switch {
+		case s.End == walk.EndTruncated:
+			attrs = append(attrs, "candid.stack=truncated")
+		case s.End != 0:
+			attrs = append(attrs, "candid.stack=broken: "+s.End.String())
+		case s.Flags&profile.Guessed != 0:
+			attrs = append(attrs, "candid.stack=heuristic")
+		case s.Flags&profile.Stitched != 0:
+			attrs = append(attrs, "candid.stack=stitched")
+		}
+		stack := ""
+		for n := s.Node; n != profile.RootNode; n = p.Nodes[n].Parent {
+			f := p.Frames[p.Nodes[n].Frame]
+			fn := p.Funcs[f.Func]
+			inlined := ""
+			if f.Kind == walk.KindInlined {
+				inlined = "inlined"
+			}
+			stack += fmt.Sprintf(" %s|%s|%d|%s", fn.Name, fn.File, f.Line, inlined)
+			if inlined != "" {
+				continue
+			}
+			frame := "candid.frame.kind=" + profile.KindName(f.Kind)
+			switch f.Kind {
+			case walk.KindKernel:
+				frame = "profile.frame.type=kernel," + frame
+			case walk.KindNative:
+				frame = "profile.frame.type=native," + frame
+			case walk.KindInterpreted, walk.KindC1, walk.KindC2, walk.KindNativeMethod:
+				frame = "profile.frame.type=jvm," + frame
+			}
+			switch f.Prov {
+			case walk.Derived:
+				frame += ",candid.frame.provenance=derived"
+			case walk.Heuristic:
+				frame += ",candid.frame.provenance=heuristic"
+			}
+			addr := f.Addr
+			if f.Kind != walk.KindNative && f.Kind != walk.KindKernel {
+				addr = 0
+			}
+			stack += fmt.Sprintf(" at %#x of %q (%s)", addr, fn.Module, frame)
+		}
+		at := uint64(0)
+		if !p.Meta.Start.IsZero() {
+			at = uint64(p.Meta.Start.UnixNano()) + s.Time
+		}
+		e := p.Events[s.Event]
+		out = append(out, fmt.Sprintf("%s/%s %d pid=%d %s %d%s", e.Name, e.Unit, at, t.PID, strings.Join(attrs, ","), s.Weight, stack))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// several is a profile of two processes and two events, in all states.
+func several() *profile.Profile {
+	b := profile.NewBuilder()
+	p := b.Profile()
+	p.Meta = profile.Meta{Start: time.Unix(1700000000, 5), Host: "box", Version: "1.0"}
+	p.Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 10}, {Name: "page-faults", Unit: "count", Period: 1}}
+	b.AddProcess(profile.Process{PID: 1, Command: "/usr/bin/one -x"})
+	b.AddProcess(profile.Process{PID: 2, Command: "two", Runtime: "hotspot 17"})
+	node := uint32(0)
+	for i := range 6 {
+		fn := b.Func(profile.Func{Name: fmt.Sprintf("f%d\xff", i), Raw: "raw", File: "f.c", Module: "lib.so"})
+		kind := walk.KindNative
+		if i%3 == 1 {
+			kind = walk.KindInlined
+		}
+		node = b.Node(node, b.Frame(profile.Frame{Func: fn, Line: int32(i), Kind: kind, Addr: uint64(i) << 4, Prov: walk.Provenance(i % 3), BCI: -1}))
+		for j := range 20 {
+			b.Add(profile.Sample{Time: uint64(i*100 + j), Weight: uint64(j % 4), Node: node, Thread: b.Thread(1+j%2, j%3, "t"), Event: uint16(j % 5 / 4),
+				State: profile.State(j % profile.NumStates), End: walk.End(j) % walk.NumEnds, Syscall: b.Syscall([]string{"", "read"}[j%2])})
+		}
+	}
+	b.Add(profile.Sample{Thread: b.Thread(0, 0, "")})
+	p = b.Profile()
+	for i := range p.Funcs {
+		p.Funcs[i].Name = strings.ToValidUTF8(p.Funcs[i].Name, "\uFFFD")
+	}
+	return p
+}
+
+// TestDecodedByOpenTelemetry: every sample that was written is in the file, with
+// its time, weight, stack, thread and what else is known of it.
+func TestDecodedByOpenTelemetry(t *testing.T) {
+	java := profiletest.Java()
+	java.Meta.Start = time.Unix(1700000000, 0)
+	for name, p := range map[string]*profile.Profile{"Java": java, "several processes and events": several()} {
+		t.Run(name, func(t *testing.T) {
+			b := written(t, p)
+			got, want := theirs(decoded(t, b)), ours(p)
+			want = slices.Clone(want)
+			for i := range want { // a thread without a name has no attribute for it
+				want[i] = strings.Replace(want[i], ",thread.name= ", " ", 1)
+				want[i] = strings.Replace(want[i], "pid=0", "pid=", 1)
+			}
+			slices.Sort(want)
+			if len(got) != len(want) {
+				t.Fatalf("%d samples, want %d", len(got), len(want))
+			}
+			for i := range got {
+				if got[i] != want[i] {
+					t.Fatalf("sample %d:\n got %s\nwant %s", i, got[i], want[i])
+				}
+			}
+			if !Is(b) {
+				t.Error("it is not recognised")
+			}
+		})
+	}
+}
+
+// TestRules are what the schema demands of a file.
+func TestRules(t *testing.T) {
+	data := decoded(t, written(t, several()))
+	d := data.Dictionary
+	for name, empty := range map[string]bool{
+		"mapping": proto.Size(d.MappingTable[0]) == 0, "location": proto.Size(d.LocationTable[0]) == 0, "function": proto.Size(d.FunctionTable[0]) == 0,
+		"string": d.StringTable[0] == "", "attribute": proto.Size(d.AttributeTable[0]) == 0, "stack": proto.Size(d.StackTable[0]) == 0,
+		"link": len(d.LinkTable[0].TraceId) == 16 && len(d.LinkTable[0].SpanId) == 8,
+	} {
+		if !empty {
+			t.Errorf("the first %s is not the zero value", name)
+		}
+	}
+	if len(data.ResourceProfiles) != 3 {
+		t.Fatalf("%d resources", len(data.ResourceProfiles))
+	}
+	strs := slices.Clone(d.StringTable)
+	slices.Sort(strs)
+	if len(slices.Compact(strs)) != len(d.StringTable) {
+		t.Error("a string is there twice")
+	}
+	for _, rp := range data.ResourceProfiles {
+		for _, p := range rp.ScopeProfiles[0].Profiles {
+			seen := map[string]bool{}
+			for _, s := range p.Samples {
+				id := fmt.Sprint(s.StackIndex, s.AttributeIndices)
+				if seen[id] {
+					t.Errorf("two samples are the same: %s", id)
+				}
+				seen[id] = true
+				if len(s.Values) == 0 || len(s.Values) != len(s.TimestampsUnixNano) {
+					t.Errorf("%d values at %d times", len(s.Values), len(s.TimestampsUnixNano))
+				}
+				for _, at := range s.TimestampsUnixNano {
+					if at < p.TimeUnixNano || at >= p.TimeUnixNano+p.DurationNano {
+						t.Errorf("a sample at %d of a profile from %d, %d long", at, p.TimeUnixNano, p.DurationNano)
+					}
+				}
+			}
+		}
+	}
+	first := data.ResourceProfiles[0]
+	var attrs []string
+	for _, kv := range first.Resource.Attributes {
+		attrs = append(attrs, kv.Key+"="+text(kv.Value))
+	}
+	want := []string{"service.name=unknown_service:one", "host.name=box", "process.pid=1", "process.command_line=/usr/bin/one -x"}
+	if !slices.Equal(attrs, want) || first.ScopeProfiles[0].Scope.Name != "candid" || first.ScopeProfiles[0].Scope.Version != "1.0" {
+		t.Errorf("%q, scope %v", attrs, first.ScopeProfiles[0].Scope)
+	}
+}
+
+// TestWithoutTimes: where it is not known when the recording began, samples are
+// summed up instead of getting times of 1970.
+func TestWithoutTimes(t *testing.T) {
+	p := several()
+	p.Meta.Start = time.Time{}
+	sums := map[uint16]int64{}
+	for _, s := range p.Samples {
+		sums[s.Event] += int64(s.Weight)
+	}
+	for _, rp := range decoded(t, written(t, p)).ResourceProfiles {
+		for _, pr := range rp.ScopeProfiles[0].Profiles {
+			for _, s := range pr.Samples {
+				if len(s.Values) != 1 || len(s.TimestampsUnixNano) != 0 {
+					t.Fatalf("%v", s)
+				}
+				sums[uint16(cmp.Compare(pr.Period, 10)&1)] -= s.Values[0]
+			}
+			if pr.TimeUnixNano != 0 {
+				t.Error("it has a time")
+			}
+		}
+	}
+	if sums[0] != 0 || sums[1] != 0 {
+		t.Errorf("missing: %v", sums)
+	}
+}
+
+func TestEmpty(t *testing.T) {
+	b := written(t, profile.NewBuilder().Profile())
+	if data := decoded(t, b); len(data.ResourceProfiles) != 0 || len(data.Dictionary.StringTable) != 1 {
+		t.Errorf("%v", data)
+	}
+	if Is(b) {
+		t.Error("nothing is taken for a profile")
+	}
+}

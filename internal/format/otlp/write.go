@@ -1,0 +1,359 @@
+// Package otlp writes profiles as OpenTelemetry has them: a ProfilesData message
+// of the profiles signal, which is in development, so that receivers take the
+// versions that they were made for. Samples keep their times where it is known when
+// the recording began, else they are summed up.
+package otlp
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/candid-profiler/candid/internal/format/locations"
+	"github.com/candid-profiler/candid/internal/format/protobuf"
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// Is says whether a file that begins like that is a ProfilesData message, and not
+// a profile in pprof's format, whose first field is a message of two numbers.
+func Is(head []byte) bool {
+	if len(head) < 3 || head[0] != dataResourceProfiles<<3|protobuf.Bytes {
+		return false
+	}
+	_, n := binary.Uvarint(head[1:])
+	if n <= 0 || 1+n >= len(head) {
+		return false
+	}
+	first := head[1+n]
+	return first == resourceProfilesResource<<3|protobuf.Bytes || first == resourceProfilesScope<<3|protobuf.Bytes
+}
+
+// Write writes p, which must have passed Check or come from a Builder. What it
+// writes depends only on p.
+func Write(w io.Writer, p *profile.Profile) error {
+	wr := &writer{p: p, d: newDictionary(), chains: locations.New(p), functions: make([]uint64, len(p.Funcs)), stacks: map[uint32]uint64{}}
+	wr.places = make([]uint64, wr.chains.Len())
+	out := bufio.NewWriterSize(w, 64<<10)
+	// A bufio.Writer keeps its first error for Flush.
+	for _, m := range wr.resources() {
+		out.Write(m)
+	}
+	size := 0
+	tables := wr.d.parts()
+	for _, t := range tables {
+		size += len(t)
+	}
+	var head protobuf.Message
+	head.Head(dataDictionary, size)
+	out.Write(head)
+	for _, t := range tables {
+		out.Write(t)
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("write otlp: %w", err)
+	}
+	return nil
+}
+
+type writer struct {
+	p         *profile.Profile
+	d         *dictionary
+	chains    locations.Chains
+	places    []uint64          // locations by chain, 0: not written
+	functions []uint64          // by index into Funcs, 0: not written
+	stacks    map[uint32]uint64 // by node
+	timed     bool
+	list      []uint64
+}
+
+// group is one Sample: samples that differ in nothing but time and weight.
+type group struct {
+	pid    int
+	event  uint16
+	node   uint32
+	thread uint32
+	state  profile.State
+	call   uint16
+	end    walk.End
+	flags  profile.SampleFlags
+}
+
+func (g group) compare(o group) int {
+	return cmp.Or(cmp.Compare(g.node, o.node), cmp.Compare(g.thread, o.thread), cmp.Compare(g.state, o.state),
+		cmp.Compare(g.call, o.call), cmp.Compare(g.end, o.end), cmp.Compare(g.flags, o.flags))
+}
+
+// resources writes the ResourceProfiles: one for each process, that with most
+// samples first, for that is what viewers show.
+func (w *writer) resources() []protobuf.Message {
+	p := w.p
+	counts := map[int]int{}
+	last := uint64(0)
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		counts[p.Threads[s.Thread].PID]++
+		last = max(last, s.Time)
+	}
+	w.timed = last > 0 && !p.Meta.Start.IsZero()
+	of := func(i uint32) group {
+		s := &p.Samples[i]
+		return group{p.Threads[s.Thread].PID, s.Event, s.Node, s.Thread, s.State, s.Syscall, s.End, s.Flags}
+	}
+	order := make([]uint32, len(p.Samples))
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	slices.SortFunc(order, func(a, b uint32) int {
+		x, y := of(a), of(b)
+		return cmp.Or(cmp.Compare(counts[y.pid], counts[x.pid]), cmp.Compare(x.pid, y.pid), cmp.Compare(x.event, y.event), x.compare(y),
+			cmp.Compare(p.Samples[a].Time, p.Samples[b].Time), cmp.Compare(a, b))
+	})
+	var out []protobuf.Message
+	for len(order) > 0 {
+		pid := of(order[0]).pid
+		var scope protobuf.Message
+		var own protobuf.Message
+		own.Text(scopeName, "candid")
+		own.Text(scopeVersion, strings.ToValidUTF8(p.Meta.Version, "\uFFFD"))
+		scope.Bytes(scopeProfilesScope, own)
+		for len(order) > 0 && of(order[0]).pid == pid {
+			event := of(order[0]).event
+			n := 0
+			for n < len(order) && of(order[n]).pid == pid && of(order[n]).event == event {
+				n++
+			}
+			scope.Bytes(scopeProfilesProfiles, w.profile(order[:n], event, last, of))
+			order = order[n:]
+		}
+		var rp, m protobuf.Message
+		rp.Bytes(resourceProfilesResource, w.resource(pid))
+		rp.Bytes(resourceProfilesScope, scope)
+		m.Head(dataResourceProfiles, len(rp))
+		out = append(out, m, rp)
+	}
+	return out
+}
+
+// resource says which process it is.
+func (w *writer) resource(pid int) protobuf.Message {
+	var m protobuf.Message
+	add := func(key, text string, number int64) {
+		if text == "" && number == 0 {
+			return
+		}
+		var kv protobuf.Message
+		kv.Text(keyValueKey, key)
+		kv.Bytes(keyValueValue, value(text, number))
+		m.Bytes(resourceAttributes, kv)
+	}
+	command, runtime := "", ""
+	for _, p := range w.p.Processes {
+		if p.PID == pid {
+			command, runtime = p.Command, p.Runtime // the last, if the number came again
+		}
+	}
+	if program, _, _ := strings.Cut(command, " "); program != "" {
+		// What OpenTelemetry has services be called that nobody has named.
+		add(attrService, "unknown_service:"+path.Base(program), 0)
+	}
+	add(attrHost, w.p.Meta.Host, 0)
+	add(attrPID, "", int64(pid))
+	add(attrCommand, command, 0)
+	add(attrRuntime, runtime, 0)
+	return m
+}
+
+func (w *writer) valueType(e profile.Event) protobuf.Message {
+	var m protobuf.Message
+	m.Uint(valueTypeType, w.d.str(e.Name))
+	m.Uint(valueTypeUnit, w.d.str(e.Unit))
+	return m
+}
+
+// profile writes the Profile of one event of one process.
+func (w *writer) profile(order []uint32, event uint16, last uint64, of func(uint32) group) protobuf.Message {
+	e := w.p.Events[event]
+	var m protobuf.Message
+	m.Bytes(profileSampleType, w.valueType(e))
+	for len(order) > 0 {
+		g := of(order[0])
+		n := 1
+		for n < len(order) && of(order[n]) == g {
+			n++
+		}
+		m.Bytes(profileSamples, w.sample(g, order[:n]))
+		order = order[n:]
+	}
+	if start := w.p.Meta.Start; !start.IsZero() {
+		m.Fixed64(profileTime, uint64(start.UnixNano()))
+	}
+	// Times of samples lie before the end.
+	m.Uint(profileDuration, max(uint64(max(w.p.Meta.Duration, 0)), last+1))
+	m.Bytes(profilePeriodType, w.valueType(e))
+	m.Uint(profilePeriod, e.Period)
+	if lost := w.p.Losses.Lost; lost > 0 {
+		m.Bytes(profileAttributes, packed([]uint64{w.d.attribute(attrLost, "", int64(min(lost, 1<<62)))}))
+	}
+	return m
+}
+
+// sample writes the Sample of a group.
+func (w *writer) sample(g group, of []uint32) protobuf.Message {
+	p := w.p
+	var m protobuf.Message
+	m.Uint(sampleStack, w.stack(g.node))
+	m.Bytes(sampleAttributes, w.sampleAttributes(g))
+	if !w.timed {
+		sum := uint64(0)
+		for _, i := range of {
+			sum += p.Samples[i].Weight
+		}
+		m.Bytes(sampleValues, packed([]uint64{sum}))
+		return m
+	}
+	w.list = w.list[:0]
+	for _, i := range of {
+		w.list = append(w.list, p.Samples[i].Weight)
+	}
+	m.Bytes(sampleValues, packed(w.list))
+	m.Head(sampleTimestamps, 8*len(of))
+	start := uint64(p.Meta.Start.UnixNano())
+	for _, i := range of {
+		m = binary.LittleEndian.AppendUint64(m, start+p.Samples[i].Time)
+	}
+	return m
+}
+
+// sampleAttributes are the thread, what it was doing, and how certain the stack is.
+func (w *writer) sampleAttributes(g group) protobuf.Message {
+	t := w.p.Threads[g.thread]
+	w.list = append(w.list[:0], w.d.attribute(attrTID, "", int64(t.TID)))
+	add := func(key, text string) {
+		if text != "" {
+			w.list = append(w.list, w.d.attribute(key, text, 0))
+		}
+	}
+	add(attrThread, t.Name)
+	add(attrThreadKind, t.Kind)
+	if g.state != profile.StateUnknown {
+		add(attrState, g.state.String())
+	}
+	if g.call != 0 {
+		add(attrSyscall, w.p.Syscalls[g.call])
+	}
+	switch {
+	case g.end == walk.EndTruncated:
+		add(attrStack, "truncated")
+	case g.end != walk.EndComplete:
+		add(attrStack, "broken: "+g.end.String())
+	case g.flags&profile.Guessed != 0:
+		add(attrStack, "heuristic")
+	case g.flags&profile.Stitched != 0:
+		add(attrStack, "stitched")
+	}
+	return packed(w.list)
+}
+
+// stack gives the index of a node's stack.
+func (w *writer) stack(node uint32) uint64 {
+	if node == profile.RootNode {
+		return 0
+	}
+	i, ok := w.stacks[node]
+	if !ok {
+		w.list = w.list[:0]
+		for n := node; n != profile.RootNode; n = w.chains.Caller(n) {
+			w.list = append(w.list, w.location(w.chains.Of(n)))
+		}
+		var m protobuf.Message
+		m.Bytes(stackLocations, packed(w.list))
+		i = w.d.stacks.put(m)
+		w.stacks[node] = i
+	}
+	return i
+}
+
+// location gives the index of a chain's Location.
+func (w *writer) location(chain uint32) uint64 {
+	if i := w.places[chain]; i != 0 {
+		return i
+	}
+	var outer profile.Frame
+	var lines protobuf.Message
+	for c := chain; c != 0; {
+		n := w.chains.At(c)
+		outer = w.p.Frames[n.Frame]
+		var l protobuf.Message
+		l.Uint(lineFunction, w.function(outer.Func))
+		l.Uint(lineLine, uint64(max(outer.Line, 0)))
+		lines.Bytes(locationLines, l)
+		c = n.Parent
+	}
+	var m protobuf.Message
+	if module := w.p.Funcs[outer.Func].Module; module != "" {
+		var mapping protobuf.Message
+		mapping.Uint(mappingFilename, w.d.str(module))
+		m.Uint(locationMapping, w.d.mappings.put(mapping))
+	}
+	m.Uint(locationAddress, locations.FileAddr(outer))
+	m = append(m, lines...)
+	if list := w.frameAttributes(outer); len(list) > 0 {
+		m.Bytes(locationAttributes, packed(list))
+	}
+	i := w.d.locations.put(m)
+	w.places[chain] = i
+	return i
+}
+
+// frameType is the value that OpenTelemetry has for profile.frame.type, "" if none
+// is right: what candid calls interpreted or C2 is the JVM's.
+func frameType(k walk.Kind) string {
+	switch k {
+	case walk.KindKernel:
+		return "kernel"
+	case walk.KindNative:
+		return "native"
+	case walk.KindInterpreted, walk.KindC1, walk.KindC2, walk.KindNativeMethod:
+		return "jvm"
+	}
+	return ""
+}
+
+func (w *writer) frameAttributes(f profile.Frame) []uint64 {
+	var list []uint64
+	if typ := frameType(f.Kind); typ != "" {
+		list = append(list, w.d.attribute(attrFrameType, typ, 0))
+	}
+	if f.Kind != walk.KindUnknown {
+		list = append(list, w.d.attribute(attrFrameKind, profile.KindName(f.Kind), 0))
+	}
+	switch f.Prov {
+	case walk.Derived:
+		list = append(list, w.d.attribute(attrProvenance, "derived", 0))
+	case walk.Heuristic:
+		list = append(list, w.d.attribute(attrProvenance, "heuristic", 0))
+	}
+	return list
+}
+
+func (w *writer) function(i uint32) uint64 {
+	if n := w.functions[i]; n != 0 {
+		return n
+	}
+	f := &w.p.Funcs[i]
+	var m protobuf.Message
+	m.Uint(functionName, w.d.str(cmp.Or(f.Name, "[unknown]")))
+	if system := cmp.Or(f.Raw, f.Name) + f.Signature; system != f.Name {
+		m.Uint(functionSystemName, w.d.str(system))
+	}
+	m.Uint(functionFilename, w.d.str(f.File))
+	n := w.d.functions.put(m)
+	w.functions[i] = n
+	return n
+}
