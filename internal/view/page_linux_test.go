@@ -85,7 +85,13 @@ type pageMethod struct {
 // `candid report --json` says of the same filter.
 func (b *viewPage) same(what string, f profile.Filter) *report.Report {
 	b.t.Helper()
-	sel := b.r.p.Select(f)
+	return b.sameAs(b.r.p, what, f)
+}
+
+// sameAs is same for a report of another recording.
+func (b *viewPage) sameAs(p *profile.Profile, what string, f profile.Filter) *report.Report {
+	b.t.Helper()
+	sel := p.Select(f)
 	rep := report.Make(sel, report.Options{Filter: f})
 	var sums struct {
 		All, Chosen pageCount

@@ -22,12 +22,22 @@ type treeHead struct {
 	Kernel []float64   `json:"kernelCPU"`   // by thread, ns; 0 if not known
 	Sums   []countJSON `json:"sums"`        // by event
 	Pair   bool        `json:"pair"`        // two that are compared
+	Cost   costJSON    `json:"cost"`
 	// Of a recording that grows: how often it has, whether it goes on, and how many
 	// symbols the page has already.
 	Version uint32 `json:"version"`
 	Growing bool   `json:"growing"`
 	Skipped int    `json:"skipped"`
 	Elapsed int64  `json:"elapsed"` // ns since it began
+}
+
+// costJSON is profile.Cost: ns and bytes, 0 for what is not known.
+type costJSON struct {
+	Copying     int64  `json:"copying"`
+	TargetCPU   int64  `json:"targetCPU"`
+	OwnCPU      int64  `json:"ownCPU"`
+	Memory      uint64 `json:"memory"`
+	FirstWalked int64  `json:"firstWalked"`
 }
 
 type countJSON struct {
@@ -62,6 +72,8 @@ func treeMessage(_ context.Context, r *Recording, v url.Values) ([]byte, error) 
 	head := treeHead{Header: header, Name: flame.Visible(r.name), Timed: r.timed, End: r.end, States: profile.StateNames(), Pair: r.pair,
 		Version: r.version, Growing: r.growing, Skipped: skip,
 		Kinds: []string{}, Kernel: []float64{}, Sums: []countJSON{}}
+	c := p.Meta.Cost
+	head.Cost = costJSON{int64(c.Copying), int64(c.TargetCPU), int64(c.OwnCPU), c.Memory, int64(c.FirstWalked)}
 	if r.growing && !p.Meta.Start.IsZero() {
 		head.Elapsed = int64(max(time.Since(p.Meta.Start), 0))
 	}

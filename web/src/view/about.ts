@@ -28,7 +28,8 @@ export class AboutPane implements Pane {
       el("h2", {}, "Recording"), list(facts),
       el("h2", {}, "How far the stacks can be trusted"),
       quality({ quality: h.quality, lost: h.lost, throttled: h.throttled, notes: [] }),
-      ...(whole ? [] : [el("p", { class: "soft" }, "Of what the filters leave:"), quality({ quality: app.chosen.quality, lost: 0, throttled: 0, notes: [] })]),
+      ...(app.chosen.before ? [el("p", { class: "soft" }, "Of what is compared with:"), quality({ quality: app.chosen.before.quality, lost: 0, throttled: 0, notes: [] })] : []),
+      ...(whole && !app.chosen.before ? [] : [el("p", { class: "soft" }, "Of what the filters leave:"), quality({ quality: app.chosen.quality, lost: 0, throttled: 0, notes: [] })]),
       el("dl", {}, ...[
         ["complete", "reach the thread's first frame, nothing was guessed"], ["stitched", "complete, but a part was read after the sample was taken"],
         ["heuristic", "complete, with at least one frame that is a guess; such frames are hatched"],
@@ -39,6 +40,7 @@ export class AboutPane implements Pane {
       el("p", {}, h.lost || h.throttled
         ? `${count(h.lost)} samples were lost (${percent(h.lost, h.lost + h.quality.samples)}): a full buffer dropped them, and nothing here counts them. Sampling was throttled ${count(h.throttled)} times.`
         : "No sample was lost, and sampling was never throttled."),
+      el("h2", {}, "What recording cost"), ...this.cost(),
       ...(h.notes.length ? [el("h2", {}, "Notes"), el("ul", {}, ...h.notes.map((n) => el("li", {}, n)))] : []),
       el("h2", {}, "Processes"), el("ul", {}, ...h.processes.map((p) => el("li", {}, `${p.pid} · ${p.command}${p.runtime ? ` · ${p.runtime}` : ""}`))),
       el("h2", {}, "Samples against the kernel's account"), this.accounts);
@@ -46,6 +48,22 @@ export class AboutPane implements Pane {
       this.asked = app.state.event;
       void this.account();
     }
+  }
+
+  // cost says what recording took from the target and from the machine.
+  private cost(): HTMLElement[] {
+    const { cost: c, sums } = this.app.header;
+    const samples = sums.reduce((a, s) => a + s.samples, 0);
+    const ns = (v: number): string => value(v, "nanoseconds");
+    const rows: [string, string][] = [
+      ["To the target", c.copying ? `${ns(c.copying)} copying stacks${c.targetCPU ? `, ${percent(c.copying, c.targetCPU)} of the ${ns(c.targetCPU)} of CPU time that it used` : ""}` : ""],
+      ["candid's own CPU", c.ownCPU ? `${ns(c.ownCPU)}${samples ? `, ${ns(c.ownCPU / samples)} a sample` : ""}` : ""],
+      ["candid's memory", c.memory ? `${value(c.memory, "bytes")} at its peak` : ""],
+      ["First sample", c.firstWalked ? `walked ${ns(c.firstWalked)} after attaching began` : ""],
+    ];
+    if (this.app.header.growing) return [el("p", { class: "soft" }, "It is told when the recording ends.")];
+    if (rows.every(([, v]) => !v)) return [el("p", { class: "soft" }, "Not recorded: the file does not hold what recording it cost.")];
+    return [el("dl", {}, ...rows.flatMap(([k, v]) => [el("dt", {}, k), el("dd", {}, v || "not recorded")]))];
   }
 
   // account compares each thread's samples with the CPU time that the kernel

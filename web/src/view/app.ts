@@ -17,6 +17,7 @@ export interface ViewHeader extends Header {
   readonly kernelCPU: readonly number[];
   readonly sums: readonly Count[]; // by event
   readonly pair: boolean; // two that are compared
+  readonly cost: { readonly copying: number; readonly targetCPU: number; readonly ownCPU: number; readonly memory: number; readonly firstWalked: number }; // ns and bytes; 0: not known
   readonly version: number; // how often it has grown
   readonly growing: boolean; // it is still being made
   readonly skipped: number; // symbols that were sent before
@@ -34,7 +35,7 @@ export interface Chosen {
   readonly states: readonly StateRow[];
   readonly threadCount: Float64Array;
   readonly threadWeight: Float64Array;
-  readonly before: { readonly all: Count; readonly chosen: Count } | null; // of two that are compared
+  readonly before: { readonly all: Count; readonly chosen: Count; readonly quality: Quality; readonly states: readonly StateRow[] } | null; // of two that are compared
 }
 
 interface CountsHead { all: Count; chosen: Count; quality: Quality; states: StateRow[] }
@@ -66,6 +67,7 @@ export class App {
   private stale = false; // the last question was about an earlier state
   private shape = ""; // how the stacks are shown
   private ways: (string[] | null)[] | null = null; // to be found again: the zoom, and what is held
+  built = false; // what the page is built for: a comparison
   steady = false; // what is shown changes because the recording grew, not because of anybody
   held: { get(): number; set(node: number): void }[] = []; // nodes that are kept
   hasStates = false; // threads were seen in other states than running
@@ -117,6 +119,7 @@ export class App {
     this.state = read(hash, this.limits);
     this.shape = rewriting(this.state).toString();
     if (this.compared) this.state.split = "none";
+    this.built = this.compared;
     this.state.recording = n;
     this.saved = hash.replace(/^#/, "");
     document.title = `${h.pair ? h.name : h.title} · candid`;
@@ -351,13 +354,18 @@ export class App {
         this.before = null;
       }
       this.restore();
-      this.chosen = { ...m.head, threadCount, threadWeight, before: first && { all: first.head.all, chosen: first.head.chosen } };
+      this.chosen = { ...m.head, threadCount, threadWeight, before: first && first.head };
       this.hasStates ||= m.head.states.some((s) => s.state !== "running" && s.state !== "unknown");
       this.generation++;
       this.busy = false;
       this.onError("");
       this.save();
-      this.tell("counts");
+      const compared = this.compared;
+      if (compared !== this.built) {
+        this.built = compared;
+        this.onLoad(); // the columns are others
+      }
+      else this.tell("counts");
     } catch (e) {
       if (this.running !== mine) return;
       if ((this.stale = e instanceof Grown)) return; // the tree that fits comes at once
@@ -418,6 +426,18 @@ export class App {
 
   methodNamed(name: string): number {
     return name ? this.methods.symbol.findIndex((s) => this.model.names[s].full === name) : -1;
+  }
+
+  reveal = -1; // a node that the call tree shall show
+
+  // heaviest is the node of a method with the most in it, -1 if it is nowhere.
+  heaviest(method: number): number {
+    const { tree } = this.model.data;
+    let best = -1;
+    for (let i = 1; i < tree.n; i++) {
+      if (tree.sym[i] < this.methods.of.length && this.methods.of[tree.sym[i]] === method && (best < 0 || this.after.total[i] > this.after.total[best])) best = i;
+    }
+    return best;
   }
 
   // pattern is what is searched for; null: nothing, or no expression.

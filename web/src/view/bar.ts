@@ -142,7 +142,8 @@ export class Bar {
       el("span", { class: "chip", role: "listitem" }, el("span", { class: "what" }, what), el("span", { class: "text", title: text }, text),
         el("button", { type: "button", class: "quiet", "aria-label": `Remove the filter: ${what} ${text}`, title: "Remove", click: remove }, "✕"));
     const out: HTMLElement[] = [];
-    if (state.from || state.to) out.push(chip("time", spanText(state.from, state.to || h.end), () => app.set({ from: 0, to: 0 })));
+    if (state.base && !h.pair) out.push(chip("compared with", spanText(...state.base), () => app.set({ base: null })));
+    if (state.from || state.to) out.push(chip(state.base && !h.pair ? "after" : "time", spanText(state.from, state.to || h.end), () => app.set({ from: 0, to: 0 })));
     if (state.threads.size) {
       const names = [...state.threads];
       out.push(chip("threads", names.length === 1 ? app.model.threadName(names[0]) : `${count(names.length)} of ${count(h.threads.length)}`, () => app.set({ threads: new Set() })));
@@ -150,6 +151,9 @@ export class Bar {
     if (state.states.size) out.push(chip("state", [...state.states].join(", "), () => app.set({ states: new Set() })));
     for (const f of state.focus) out.push(chip("focus", readable(f), () => app.set({ focus: state.focus.filter((x) => x !== f), zoom: 0 })));
     for (const f of state.ignore) out.push(chip("without", readable(f), () => app.set({ ignore: state.ignore.filter((x) => x !== f), zoom: 0 })));
+    for (const f of state.merge) out.push(chip("merged", readable(f), () => app.set({ merge: state.merge.filter((x) => x !== f) })));
+    for (const f of state.collapse) out.push(chip("one frame", f, () => app.set({ collapse: state.collapse.filter((x) => x !== f) })));
+    for (const f of state.recursion) out.push(chip("recursion", f === "." ? "of every method" : readable(f), () => app.set({ recursion: state.recursion.filter((x) => x !== f) })));
     if (state.kind >= 0) out.push(chip("highlight", h.kinds[state.kind], () => app.set({ kind: -1 })));
     if (state.query && app.pattern) {
       const re = state.query;
@@ -157,8 +161,14 @@ export class Bar {
         el("button", { type: "button", class: "quiet", title: "Keep only stacks with a function that the search finds", click: () => app.set({ focus: [...state.focus, goPattern(re)], query: "", zoom: 0 }) }, "Keep only these"),
         el("button", { type: "button", class: "quiet", title: "Leave out stacks with a function that the search finds", click: () => app.set({ ignore: [...state.ignore, goPattern(re)], query: "", zoom: 0 }) }, "Leave these out")));
     }
+    if ((state.from || state.to) && !h.pair) {
+      const now: [number, number] = [state.from, state.to || h.end];
+      out.push(el("span", { class: "offers" }, state.base
+        ? el("button", { type: "button", class: "quiet", title: "Take the one for the other", click: () => app.set({ base: now, from: state.base![0], to: state.base![1], zoom: 0 }) }, "Swap")
+        : el("button", { type: "button", class: "quiet", title: "Keep this stretch of time as what another one is compared with: then drag over the other", click: () => app.set({ base: now, from: 0, to: 0, zoom: 0 }) }, "Compare with another stretch…")));
+    } else if (state.base && !h.pair) out.push(el("span", { class: "soft" }, "now with all of the recording: drag over the time to choose what to compare"));
     if (out.filter((e) => e.classList.contains("chip")).length > 1) {
-      out.push(el("button", { type: "button", class: "quiet", click: () => app.set({ from: 0, to: 0, threads: new Set(), states: new Set(), focus: [], ignore: [], kind: -1, zoom: 0 }) }, "Clear all"));
+      out.push(el("button", { type: "button", class: "quiet", click: () => app.set({ from: 0, to: 0, threads: new Set(), states: new Set(), focus: [], ignore: [], merge: [], collapse: [], recursion: [], base: null, kind: -1, zoom: 0 }) }, "Clear all"));
     }
     return out;
   }

@@ -1,10 +1,10 @@
 // What was sampled by, and what threads were doing when they were.
 
 import { el } from "../page/dom";
-import { count, value } from "../page/format";
+import { count, percent, value } from "../page/format";
 import type { App } from "./app";
 import type { Pane } from "./pane";
-import { gauge } from "./tables";
+import { gauge, points } from "./tables";
 
 export class EventsPane implements Pane {
   readonly root = el("div", { class: "pane page" });
@@ -22,20 +22,23 @@ export class EventsPane implements Pane {
       radio.checked = i === state.event;
       return [radio, e.name, count(h.sums[i].samples), value(h.sums[i].weight, e.unit), e.period ? value(e.period, e.unit) : "varies"];
     });
-    const states = chosen.states.map((s) => {
+    const gone = chosen.before?.states.filter((b) => !chosen.states.some((s) => s.state === b.state && s.syscall === b.syscall)).map((b) => ({ ...b, weight: 0, samples: 0 })) ?? [];
+    const states = [...chosen.states, ...gone].map((s) => {
       const box = el("input", { type: "checkbox", "aria-label": `Only threads that are ${s.state}`, change: () => {
         const states = new Set(state.states);
         if (!states.delete(s.state)) states.add(s.state);
         app.set({ states, zoom: 0 });
       } });
       box.checked = state.states.has(s.state);
-      return [box, s.state, s.syscall, gauge(s.weight, chosen.chosen.weight), value(s.weight, app.unit), count(s.samples)];
+      const was = chosen.before?.states.find((b) => b.state === s.state && b.syscall === s.syscall)?.weight ?? 0;
+      return [box, s.state, s.syscall, gauge(s.weight, chosen.chosen.weight), value(s.weight, app.unit), count(s.samples),
+        ...(chosen.before ? [percent(was, chosen.before.chosen.weight), points(app.change(s.weight, was))] : [])];
     });
     this.root.replaceChildren(
       el("h2", {}, "Events"), el("p", { class: "soft" }, "What samples were taken by. Every view shows one event."),
       table("Events", ["", "Event", "Samples", "In all", "A sample stands for"], events),
       el("h2", {}, "States"), el("p", { class: "soft" }, "What threads were doing, of what the filters leave. Choose states to show only those."),
-      states.length ? table("States", ["", "State", "System call", "Share", "", "Samples"], states) : el("p", {}, "Nothing is left."));
+      states.length ? table("States", ["", "State", "System call", "Share", "", "Samples", ...(chosen.before ? ["Before", "±"] : [])], states) : el("p", {}, "Nothing is left."));
   }
 
   focus(): void {

@@ -52,19 +52,19 @@ export class FlamePane implements Pane {
     ], (v) => app.set({ before: v === "before" }));
     app.held = [{ get: () => this.chart.selected, set: (node) => (this.chart.selected = node) }];
     this.detail.extra = (node) => this.compared(node);
-    const bar = el("div", { class: "pane-bar" }, this.crumbs.root, app.header.pair ? el("span", { class: "soft" }, "blue: less, orange: more") : "", app.header.pair ? this.sides.root : this.splits.root, this.orientation.root);
+    const bar = el("div", { class: "pane-bar" }, this.crumbs.root, app.compared ? el("span", { class: "soft" }, "blue: less, orange: more") : "", app.compared ? this.sides.root : this.splits.root, this.orientation.root);
     this.root = el("div", { class: "pane flame" }, bar, el("div", { class: "stage" }, this.chart.root), el("footer", {}, this.detail.root, this.legend.root));
     this.chart.canvas.addEventListener("contextmenu", (e) => {
       const node = this.chart.hovered;
       if (node <= 0) return;
       e.preventDefault();
-      menu.open(model.tree.sym[node], e.clientX, e.clientY, this.stack(node));
+      menu.open(model.tree.sym[node], e.clientX, e.clientY, this.stack(node), app.state.split === "none" ? node : -1);
     });
     this.chart.canvas.addEventListener("keydown", (e) => {
       const node = this.chart.selected;
       if (e.key !== "m" || node <= 0) return;
       const box = this.chart.canvas.getBoundingClientRect();
-      menu.open(model.tree.sym[node], box.left + 80, box.top + 80, this.stack(node));
+      menu.open(model.tree.sym[node], box.left + 80, box.top + 80, this.stack(node), app.state.split === "none" ? node : -1);
       e.preventDefault();
     });
   }

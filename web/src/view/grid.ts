@@ -109,6 +109,7 @@ export class Grid {
   }
 
   paint(): void {
+    if (!this.root.isConnected) return; // of a page that was built anew
     const rem = parseFloat(getComputedStyle(document.documentElement).fontSize) || 16;
     this.rowHeight = Math.round(rem * 1.5);
     const n = this.spec.count();

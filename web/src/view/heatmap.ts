@@ -6,7 +6,7 @@ import { value } from "../page/format";
 import type { App } from "./app";
 import type { Pane } from "./pane";
 import { choose, chosenSpan } from "./strip";
-import { color, spanText, surface, ticks } from "./time";
+import { color, spanText, surface, ticks, type Span } from "./time";
 import { ask } from "./wire";
 
 const ROWS = 50;
@@ -16,7 +16,7 @@ const COLUMNS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600].map((s) => 
 
 export class HeatmapPane implements Pane {
   readonly root: HTMLElement;
-  private readonly canvas = el("canvas", { tabindex: 0, role: "application", "aria-label": "Heatmap. Drag from one cell to another to choose what lies between; Escape shows all." });
+  private readonly canvas = el("canvas", { tabindex: 0, role: "application", "aria-label": "Heatmap. Drag from one cell to another to choose what lies between; Escape shows all. Plus and minus zoom, less and greater move." });
   private readonly nothing = el("p", { class: "grid-empty" }, "This recording does not know when its samples were taken, so there is nothing to lay out over time.");
   private readonly status = el("span", { class: "pane-title" });
   private cells: Float32Array = new Float32Array(0);
@@ -25,10 +25,23 @@ export class HeatmapPane implements Pane {
   private asked = "";
   private running: AbortController | null = null;
   private from = -1; // the cell a drag began in
+  private win: Span | null = null; // what is shown; null: all
+  private begin = 0; // of the first cell, in ns
 
   constructor(private readonly app: App) {
-    this.root = el("div", { class: "pane heatmap" }, el("div", { class: "pane-bar" }, this.status), this.canvas, this.nothing);
+    const button = (label: string, title: string, click: () => void): HTMLElement => el("button", { type: "button", title, "aria-label": title, click }, label);
+    this.root = el("div", { class: "pane heatmap" }, el("div", { class: "pane-bar" }, this.status,
+      button("‹", "Earlier (<)", () => this.pan(-0.5)), button("›", "Later (>)", () => this.pan(0.5)), button("−", "Longer columns (-)", () => this.scale(2, 0.5)), button("+", "Shorter columns, down to cells of 20 ms (+)", () => this.scale(0.5, 0.5)),
+      el("button", { type: "button", title: "Show the chosen stretch as large as the page", click: () => this.zoom(chosenSpan(app)) }, "Zoom to selection"),
+      el("button", { type: "button", click: () => this.zoom(null) }, "Whole recording")), this.canvas, this.nothing);
     const c = this.canvas;
+    c.addEventListener("wheel", (e) => {
+      const box = c.getBoundingClientRect();
+      if (e.ctrlKey || e.metaKey || e.altKey) this.scale(Math.exp(Math.max(-60, Math.min(60, e.deltaY)) * 0.01), (e.clientX - box.left) / box.width);
+      else if (this.win && (e.deltaX || e.deltaY)) this.pan((e.deltaX || e.deltaY) / box.width);
+      else return;
+      e.preventDefault();
+    }, { passive: false });
     c.addEventListener("pointerdown", (e) => {
       if (e.button !== 0) return;
       this.from = this.cellAt(e);
@@ -47,8 +60,12 @@ export class HeatmapPane implements Pane {
     c.addEventListener("pointercancel", () => (this.from = -1));
     c.addEventListener("keydown", (e) => {
       if (e.key === "Escape" && chosenSpan(app)) choose(app, null);
+      else if (e.key === "+" || e.key === "=") this.scale(0.5, 0.5);
+      else if (e.key === "-") this.scale(2, 0.5);
+      else if (e.key === "<" || e.key === ",") this.pan(-0.5);
+      else if (e.key === ">" || e.key === ".") this.pan(0.5);
       else if (e.key === "ArrowRight" || e.key === "ArrowLeft") {
-        const s = chosenSpan(app) ?? { from: 0, to: this.column };
+        const s = chosenSpan(app) ?? { from: this.begin, to: this.begin + this.column };
         const d = e.key === "ArrowRight" ? this.column : -this.column;
         if (e.shiftKey) choose(app, { from: s.from, to: Math.max(s.from + 1, s.to + d) });
         else if (s.from + d >= 0 && s.from + d < app.header.end) choose(app, { from: s.from + d, to: s.to + d });
@@ -63,8 +80,40 @@ export class HeatmapPane implements Pane {
     return this.column / ROWS;
   }
 
+  // time is when a cell begins.
+  private time(cell: number): number {
+    return this.begin + cell * this.cell;
+  }
+
   private take(a: number, b: number): void {
-    choose(this.app, { from: Math.min(a, b) * this.cell, to: (Math.max(a, b) + 1) * this.cell });
+    choose(this.app, { from: this.time(Math.min(a, b)), to: this.time(Math.max(a, b) + 1) });
+  }
+
+  private whole(): Span {
+    return { from: 0, to: Math.max(1, this.app.header.end) };
+  }
+
+  private zoom(s: Span | null): void {
+    this.win = s;
+    void this.update();
+  }
+
+  private pan(by: number): void {
+    const w = this.win;
+    if (!w) return;
+    const width = w.to - w.from;
+    const from = Math.max(0, Math.min(this.app.header.end - width, w.from + by * width));
+    this.zoom({ from, to: from + width });
+  }
+
+  // scale shows a longer or a shorter stretch around a place of the picture.
+  private scale(by: number, place: number): void {
+    const w = this.win ?? this.whole();
+    const { end } = this.app.header;
+    const width = Math.max(10 * COLUMNS[0], (w.to - w.from) * by);
+    if (width >= end) return this.zoom(null);
+    const from = Math.max(0, Math.min(end - width, w.from + place * (w.to - w.from - width)));
+    this.zoom({ from, to: from + width });
   }
 
   private cellAt(e: PointerEvent): number {
@@ -76,7 +125,7 @@ export class HeatmapPane implements Pane {
 
   private tell(at: number): void {
     const v = this.cells[at] ?? 0;
-    this.status.textContent = `${this.caption()} · ${spanText(at * this.cell, (at + 1) * this.cell)}: ${value(v, this.app.unit)}`;
+    this.status.textContent = `${this.caption()} · ${spanText(this.time(at), this.time(at + 1))}: ${value(v, this.app.unit)}`;
   }
 
   private caption(): string {
@@ -90,8 +139,12 @@ export class HeatmapPane implements Pane {
     this.canvas.hidden = this.status.hidden = !timed;
     if (!timed) return;
     const widest = Math.max(50, Math.floor(this.canvas.clientWidth / 4));
-    this.column = COLUMNS.find((c) => app.header.end / c <= widest) ?? COLUMNS[COLUMNS.length - 1];
+    const win = this.win ?? this.whole();
+    this.column = COLUMNS.find((c) => (win.to - win.from) / c <= widest) ?? COLUMNS[COLUMNS.length - 1];
+    const begin = Math.floor(win.from / this.column) * this.column;
     const q = app.query(["from", "to"]);
+    q.set("w0", String(begin));
+    q.set("w1", String(Math.min(Math.max(1, app.header.end), Math.ceil(win.to / this.column) * this.column)));
     q.set("cell", String(this.cell));
     q.set("rows", String(ROWS));
     const path = app.path("heatmap", q);
@@ -104,6 +157,7 @@ export class HeatmapPane implements Pane {
         if (this.running !== mine) return;
         this.cells = m.f32("weight");
         this.columns = m.head.columns;
+        this.begin = begin;
         this.status.textContent = this.caption();
       } catch (e) {
         if (mine.signal.aborted) return;
@@ -130,7 +184,7 @@ export class HeatmapPane implements Pane {
       for (let y = 0; y < ROWS; y++) {
         const i = x * ROWS + y;
         const v = this.cells[i] / most;
-        const t = i * this.cell;
+        const t = this.time(i);
         if (t >= this.app.header.end) break;
         const inside = !c || (t + this.cell > c.from && t < c.to);
         g.globalAlpha = inside ? 1 : 0.25;
@@ -145,10 +199,15 @@ export class HeatmapPane implements Pane {
     g.font = "10px system-ui, sans-serif";
     g.textBaseline = "middle";
     const span = this.columns * this.column;
-    for (const t of ticks({ from: 0, to: span }, Math.max(2, width / 110))) {
-      const x = (t.at / span) * width;
+    for (const t of ticks({ from: this.begin, to: this.begin + span }, Math.max(2, width / 110))) {
+      const x = ((t.at - this.begin) / span) * width;
       if (x < width - 30) g.fillText(t.text, x + 2, bottom + AXIS / 2);
     }
+  }
+
+  // shown is what is drawn, for tests: times in ns.
+  shown(): { begin: number; cell: number; columns: number; sum: number } {
+    return { begin: this.begin, cell: this.cell, columns: this.columns, sum: this.cells.reduce((a, b) => a + b, 0) };
   }
 
   theme(): void {

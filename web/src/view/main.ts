@@ -31,7 +31,10 @@ function clock(s: number): string {
   return n < 120 ? `${n} s` : seconds(n);
 }
 
+let lastCopied = "";
+
 async function copy(text: string): Promise<void> {
+  lastCopied = text;
   try {
     await navigator.clipboard.writeText(text);
   } catch {
@@ -65,8 +68,9 @@ function build(app: App): void {
   const flame = new FlamePane(app, menu, (text) => void copy(text));
   const panes: Record<Tab, Pane> = {
     flame, tree: new CallTreePane(app, menu), methods: new MethodsPane(app, menu), callers: new CallersPane(app, menu),
-    timeline: new TimelinePane(app), heatmap: new HeatmapPane(app), threads: new ThreadsPane(app), events: new EventsPane(app), about: new AboutPane(app),
+    timeline: new TimelinePane(app), heatmap: new HeatmapPane(app), threads: new ThreadsPane(app, menu), events: new EventsPane(app), about: new AboutPane(app),
   };
+  const callers = panes.callers as CallersPane;
   const bar = new Bar(app, (dir) => flame.next(dir), () => void copy(location.href));
   const strip = new Strip(app);
   const drawn = new Map<Tab, number>(); // the generation that a tab shows
@@ -174,11 +178,11 @@ function build(app: App): void {
   };
   setDark(dark, false);
   show();
-  expose(app, flame);
+  expose(app, flame, callers, panes.heatmap as HeatmapPane);
 }
 
 // expose lets scripts and tests ask the page what it shows.
-function expose(app: App, flame: FlamePane): void {
+function expose(app: App, flame: FlamePane, callers: CallersPane, heatmap: HeatmapPane): void {
   const view = {
     state: () => ({ ...app.state, hidden: [], threads: [...app.state.threads], states: [...app.state.states] }),
     set: (change: Record<string, unknown>) => app.set({
@@ -197,6 +201,9 @@ function expose(app: App, flame: FlamePane): void {
       })).filter((m) => m.samples > 0),
     }),
     threads: () => app.header.threads.map((t, i) => ({ name: t.name, tid: t.tid, samples: app.chosen.threadCount[i], weight: app.chosen.threadWeight[i] })),
+    sandwich: () => callers.sandwich.halves(),
+    heatmap: () => heatmap.shown(),
+    copied: () => lastCopied,
     nodes: () => app.model.tree.n,
     matched: () => flame.chart.match && { nodes: flame.chart.match.nodes, total: flame.chart.match.total },
     select: (i: number) => flame.chart.select(i),

@@ -2,7 +2,7 @@
 
 import { el } from "../page/dom";
 import type { App } from "./app";
-import { exactly } from "./state";
+import { exactly, type Tab } from "./state";
 
 export class Menu {
   readonly root = el("div", { class: "menu", role: "menu", "aria-label": "With this method", hidden: true });
@@ -33,31 +33,75 @@ export class Menu {
   }
 
   // open shows it for the method of a symbol; stack is the text of the stack it
-  // was opened on.
-  open(symbol: number, x: number, y: number, stack = ""): void {
+  // was opened on, and node the frame, if it was one.
+  open(symbol: number, x: number, y: number, stack = "", node = -1): void {
     const { app } = this;
     if (symbol < 0) return;
     const name = app.nameOf(symbol);
     const method = symbol < app.methods.of.length && app.methods.of[symbol] >= 0;
-    const item = (label: string, act: () => void): HTMLElement =>
-      el("button", { type: "button", role: "menuitem", tabindex: -1, click: () => {
-        this.close();
-        act();
-      } }, label);
+    const item = this.item;
     const { state } = app;
-    const add = (list: readonly string[]): string[] => [...list.filter((e) => e !== exactly(name)), exactly(name)];
-    this.back = document.activeElement;
-    this.root.replaceChildren(
-      el("div", { class: "menu-title", title: name }, name),
+    const with_ = (list: readonly string[], e: string): string[] => [...list.filter((x) => x !== e), e];
+    const add = (list: readonly string[]): string[] => with_(list, exactly(name));
+    const n = app.model.names[symbol];
+    const pack = method && n.short > 1 ? name.slice(0, n.short).replace(/\.$/, "") : "";
+    const module = method ? app.model.data.funcs[symbol].module : "";
+    const there = (): number => (node > 0 ? node : app.heaviest(app.methods.of[symbol]));
+    this.show(name, x, y, [
       ...(method ? [
         item("Focus: only stacks with it", () => app.set({ focus: add(state.focus), zoom: 0 })),
         item("Leave out stacks with it", () => app.set({ ignore: add(state.ignore), zoom: 0 })),
-        item("Who calls it", () => app.go("callers", { of: name })),
-        item("Find it in the flame graph", () => app.go("flame", { query: exactly(name), zoom: 0 })),
-        item("Show it in the method list", () => app.go("methods", { query: exactly(name) })),
+        item("Merge it into its callers", () => app.set({ merge: add(state.merge) })),
+        item("Show its recursion as one frame", () => app.set({ recursion: add(state.recursion) })),
+        item("Show all recursion as one frame", () => app.set({ recursion: ["."] })),
+        ...(pack ? [item(`Show package ${pack} as one frame`, () => app.set({ collapse: with_(state.collapse, `package ${pack}`) }))] : []),
+        ...(module ? [item(`Show ${module} as one frame`, () => app.set({ collapse: with_(state.collapse, `module ${module}`) }))] : []),
+        el("div", { class: "menu-title", role: "presentation" }, "Show it in"),
+        item("Flame graph", () => (node > 0 && state.split === "none" ? app.go("flame", { zoom: node, query: "" }) : app.go("flame", { query: exactly(name), zoom: 0 }))),
+        item("Call tree", () => {
+          app.reveal = there();
+          app.go("tree");
+        }),
+        item("Methods", () => app.go("methods", { query: exactly(name) })),
+        item("Callers", () => app.go("callers", { of: name, sandwich: false })),
+        item("Callers and callees (sandwich)", () => app.go("callers", { of: name, sandwich: true })),
+        ...(app.header.timed ? [
+          item("Timeline: when it ran, by thread", () => app.go("timeline", { focus: add(state.focus), zoom: 0 })),
+          item("Heatmap: when it ran", () => app.go("heatmap", { focus: add(state.focus), zoom: 0 })),
+        ] : []),
+        item("Threads: which ran it", () => app.go("threads", { focus: add(state.focus), zoom: 0 })),
+        el("div", { class: "menu-line", role: "separator" }),
       ] : []),
       item("Copy the name", () => this.copy(name)),
-      ...(stack ? [item("Copy the stack", () => this.copy(stack))] : []));
+      ...(stack ? [item("Copy the stack", () => this.copy(stack))] : [])]);
+  }
+
+  // openThread says what can be done with a thread.
+  openThread(t: number, x: number, y: number): void {
+    const { app, item } = this;
+    const only = { threads: new Set([t]), zoom: 0 };
+    const views: [Tab, string][] = [["flame", "Flame graph"], ["tree", "Call tree"], ["methods", "Methods"], ["callers", "Callers"], ["timeline", "Timeline"], ["heatmap", "Heatmap"], ["events", "Events and states"]];
+    this.show(app.model.threadName(t), x, y, [
+      el("div", { class: "menu-title", role: "presentation" }, "Only this thread in"),
+      ...views.filter(([v]) => app.header.timed || (v !== "timeline" && v !== "heatmap")).map(([v, label]) => item(label, () => app.go(v, v === "callers" ? { ...only, of: "" } : only))),
+      el("div", { class: "menu-line", role: "separator" }),
+      item("Leave it out", () => {
+        const rest = new Set(app.state.threads.size ? app.state.threads : app.header.threads.keys());
+        rest.delete(t);
+        app.set({ threads: rest, zoom: 0 });
+      }),
+      item("Copy the name", () => this.copy(app.model.threadName(t)))]);
+  }
+
+  private readonly item = (label: string, act: () => void): HTMLElement =>
+    el("button", { type: "button", role: "menuitem", tabindex: -1, click: () => {
+      this.close();
+      act();
+    } }, label);
+
+  private show(title: string, x: number, y: number, items: readonly HTMLElement[]): void {
+    this.back = document.activeElement;
+    this.root.replaceChildren(el("div", { class: "menu-title", title }, title), ...items);
     this.root.hidden = false;
     const box = this.root.getBoundingClientRect();
     this.root.style.left = `${Math.max(4, Math.min(x, innerWidth - box.width - 4))}px`;

@@ -97,8 +97,8 @@ export interface Forest {
 
 const heavier = (a: Row, b: Row): number => b.total - a.total || b.before - a.before || b.samples - a.samples || a.symbol - b.symbol;
 
-// key tells the rows below one row apart.
-function key(methods: Methods, symbol: number): number {
+// keyOf tells the rows below one row apart.
+export function keyOf(methods: Methods, symbol: number): number {
   const m = symbol < methods.of.length ? methods.of[symbol] : -1;
   return m >= 0 ? m : -2 - symbol;
 }
@@ -131,7 +131,7 @@ export class Calls implements Forest {
     for (const i of at) {
       for (let c = i + 1; c < tree.end[i]; c = tree.end[c]) {
         if (this.empty(c)) continue;
-        const k = key(methods, tree.sym[c]);
+        const k = keyOf(methods, tree.sym[c]);
         const g = groups.get(k);
         if (g) g.push(c);
         else groups.set(k, [c]);
@@ -210,7 +210,7 @@ export class Callers implements Forest {
     interface Group { at: number[]; weight: number[]; count: number[]; was: number[]; before: number; total: number; samples: number; ends: number }
     const groups = new Map<number, Group>();
     at.forEach((i, j) => {
-      const k = key(methods, tree.sym[i]);
+      const k = keyOf(methods, tree.sym[i]);
       let g = groups.get(k);
       if (!g) groups.set(k, (g = { at: [], weight: [], count: [], was: [], before: 0, total: 0, samples: 0, ends: 0 }));
       g.at.push(i);

@@ -73,6 +73,7 @@ export class Strip {
       if (x < width - 40) g.fillText(t.text, x + 3, height - 1);
     }
     shade(g, this.chosen(), w, 0, width, height);
+    mark(g, this.app.state.base, w, 0, width, height);
   }
 }
 
@@ -114,6 +115,25 @@ export function shade(g: CanvasRenderingContext2D, c: Span | null, w: Span, left
   g.fillStyle = color("--accent");
   g.fillRect(a - 1, 0, 2, height);
   g.fillRect(b - 1, 0, 2, height);
+}
+
+// mark shows the stretch of time that the chosen one is compared with.
+export function mark(g: CanvasRenderingContext2D, base: readonly [number, number] | null, w: Span, left: number, width: number, height: number): void {
+  if (!base) return;
+  const x = (t: number): number => left + Math.max(0, Math.min(1, (t - w.from) / (w.to - w.from))) * (width - left);
+  const [a, b] = base.map(x);
+  g.fillStyle = g.strokeStyle = color("--less");
+  g.globalAlpha = 0.15;
+  g.fillRect(a, 0, b - a, height);
+  g.globalAlpha = 1;
+  g.setLineDash([4, 3]);
+  g.strokeRect(a + 0.5, 0.5, Math.max(1, b - a - 1), height - 1);
+  g.setLineDash([]);
+  if (b - a > 50) {
+    g.font = "10px system-ui, sans-serif";
+    g.textBaseline = "top";
+    g.fillText("before", a + 4, 3);
+  }
 }
 
 export function chosenSpan(app: App): Span | null {

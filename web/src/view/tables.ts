@@ -6,6 +6,7 @@ import type { App } from "./app";
 import { Grid, type ColumnSpec } from "./grid";
 import type { Menu } from "./menu";
 import type { Pane } from "./pane";
+import { Sandwich } from "./sandwich";
 import { flatten, unfold, type Forest, type Row } from "./rows";
 
 // nameCell is a name with the package dimmed, and a mark of its kind of code.
@@ -65,10 +66,10 @@ export class MethodsPane implements Pane {
 
   constructor(private readonly app: App, menu: Menu) {
     const symbol = (i: number): number => app.methods.symbol[this.order[i]];
-    this.by = app.header.pair ? "selfChange" : "self";
+    this.by = app.compared ? "selfChange" : "self";
     this.grid = new Grid({
       label: "Methods", empty: "No method is left: no sample passes the filters, or the search finds nothing.",
-      columns: [...(app.header.pair ? CHANGE : NUMBERS), { id: "name", label: "Method", sortable: true, width: "minmax(16rem, 3fr)" }, { id: "module", label: "Module", width: "minmax(4rem, 1fr)" }, { id: "file", label: "File", width: "minmax(4rem, 1fr)" }],
+      columns: [...(app.compared ? CHANGE : NUMBERS), { id: "name", label: "Method", sortable: true, width: "minmax(16rem, 3fr)" }, { id: "module", label: "Module", width: "minmax(4rem, 1fr)" }, { id: "file", label: "File", width: "minmax(4rem, 1fr)" }],
       count: () => this.order.length,
       row: (i) => {
         const m = this.order[i];
@@ -160,13 +161,13 @@ abstract class TreePane implements Pane {
         this.grid.refresh();
       },
       act: (i) => app.go("callers", { of: this.rows[i].method >= 0 ? app.nameOf(this.rows[i].symbol) : "" }),
-      menu: (i, x, y) => menu.open(this.rows[i].symbol, x, y, this.stack(this.rows[i])),
+      menu: (i, x, y) => menu.open(this.rows[i].symbol, x, y, this.stack(this.rows[i]), this.place(this.rows[i])),
     });
     this.root = el("div", { class: "pane" }, ...above, this.grid.root);
   }
 
   protected columns(): ColumnSpec[] {
-    return this.app.header.pair ? CHANGE.slice(3).map((c) => ({ ...c, sortable: false })) : TREE_NUMBERS;
+    return this.app.compared ? CHANGE.slice(3).map((c) => ({ ...c, sortable: false })) : TREE_NUMBERS;
   }
 
   protected numbers(r: Row): (Node | string)[] {
@@ -178,7 +179,28 @@ abstract class TreePane implements Pane {
   }
 
   protected abstract make(): Forest;
+  protected abstract place(r: Row): number; // the node of the tree that a row is, -1 if it is none
   protected abstract stack(r: Row): string;
+
+  // show opens the rows on the way to a node and chooses the last one.
+  protected show(node: number): void {
+    const { tree } = this.app.model.data;
+    const way: number[] = [];
+    for (let i = node; i > 0; i = tree.parent[i]) way.push(i);
+    let list = this.roots;
+    let row: Row | undefined;
+    for (const i of way.reverse()) {
+      row = list.find((r) => r.at.includes(i));
+      if (!row || this.forest.leaf(row) || i === node) break;
+      row.open = true;
+      this.opened.add(this.way(row).join("\n"));
+      list = this.forest.children(row);
+    }
+    this.rows = flatten(this.roots);
+    this.grid.refresh();
+    if (row) this.grid.select(this.rows.indexOf(row));
+    this.grid.focus();
+  }
 
   protected way(r: Row): string[] {
     const out: string[] = [];
@@ -246,25 +268,65 @@ export class CallTreePane extends TreePane {
     return this.app.calls();
   }
 
+  protected place(r: Row): number {
+    return r.at.reduce((a, b) => (this.app.after.total[b] > this.app.after.total[a] ? b : a));
+  }
+
+  update(fresh: boolean): void {
+    super.update(fresh);
+    const { reveal } = this.app;
+    this.app.reveal = -1;
+    if (reveal > 0) this.show(reveal);
+  }
+
   protected stack(r: Row): string {
     return this.way(r).join("\n");
   }
 }
 
+type Mode = "one" | "all" | "sandwich";
+
 export class CallersPane extends TreePane {
   private readonly title: HTMLElement;
-  private readonly mode: { root: HTMLElement; set(v: "one" | "all"): void };
+  private readonly mode: { root: HTMLElement; set(v: Mode): void };
   private shown = "";
+  private shownIn = ""; // the same, of the sandwich
+  readonly sandwich: Sandwich;
 
   constructor(app: App, menu: Menu) {
     const title = el("span", { class: "pane-title" });
-    const mode = segmented<"one" | "all">("Callers of", [
+    const mode = segmented<Mode>("Callers of", [
       { value: "all", label: "All methods", title: "Where time was spent, and who called that" },
-      { value: "one", label: "This method", title: "Choose a method by a double click in another table" },
-    ], (v) => v === "all" && app.set({ of: "" }));
+      { value: "one", label: "This method", title: "Who called it. Choose a method by a double click in another table" },
+      { value: "sandwich", label: "Sandwich", title: "All of the method's callers above it, all that it calls below" },
+    ], (v) => app.set(v === "all" ? { of: "", sandwich: false } : { of: this.method(), sandwich: v === "sandwich" }));
     super(app, menu, "Callers", "Callers, from the inside out", el("div", { class: "pane-bar" }, mode.root, title));
     this.title = title;
     this.mode = mode;
+    this.sandwich = new Sandwich(app, menu);
+    this.sandwich.root.hidden = true;
+    this.root.append(this.sandwich.root);
+  }
+
+  // method is the one that is shown, or else the chosen row's, or the hottest.
+  private method(): string {
+    const { app } = this;
+    if (app.methodNamed(app.state.of) >= 0) return app.state.of;
+    const row = this.rows[this.grid.selected] ?? this.rows.find((r) => r.method >= 0);
+    return row ? app.nameOf(row.symbol) : "";
+  }
+
+  theme(dark: boolean): void {
+    this.sandwich.theme(dark);
+  }
+
+  focus(): void {
+    if (this.sandwich.root.hidden) super.focus();
+    else this.sandwich.focus();
+  }
+
+  protected place(): number {
+    return -1;
   }
 
   protected columns(): ColumnSpec[] {
@@ -272,7 +334,7 @@ export class CallersPane extends TreePane {
   }
 
   protected numbers(r: Row): (Node | string)[] {
-    return super.numbers(r).slice(this.app.header.pair ? 0 : 2);
+    return super.numbers(r).slice(this.app.compared ? 0 : 2);
   }
 
   protected make(): Forest {
@@ -286,9 +348,17 @@ export class CallersPane extends TreePane {
 
   update(fresh: boolean): void {
     const { of } = this.app.state;
-    const known = this.app.methodNamed(of) >= 0;
-    this.mode.set(known ? "one" : "all");
-    (this.mode.root.lastElementChild as HTMLButtonElement).disabled = !known;
+    const method = this.app.methodNamed(of);
+    const known = method >= 0;
+    const sandwich = known && this.app.state.sandwich;
+    this.mode.set(sandwich ? "sandwich" : known ? "one" : "all");
+    const appeared = this.sandwich.root.hidden;
+    this.sandwich.root.hidden = !sandwich;
+    this.grid.root.hidden = sandwich;
+    if (sandwich && (fresh || appeared || this.shownIn !== of)) {
+      this.shownIn = of;
+      this.sandwich.update(method);
+    }
     this.title.textContent = known ? of : "Where time was spent itself, and who called that. Open a method from any table or frame to see its callers only.";
     this.title.classList.toggle("is-name", known);
     super.update(fresh || of !== this.shown);

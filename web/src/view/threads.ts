@@ -5,10 +5,11 @@ import { count, percent, value } from "../page/format";
 import type { App } from "./app";
 import { Grid } from "./grid";
 import type { Pane } from "./pane";
-import { gauge } from "./tables";
+import type { Menu } from "./menu";
+import { gauge, points } from "./tables";
 import { ask, Grown } from "./wire";
 
-type Key = "name" | "id" | "kind" | "weight" | "samples" | "kernel";
+type Key = "name" | "id" | "kind" | "weight" | "samples" | "kernel" | "change";
 
 export class ThreadsPane implements Pane {
   readonly root: HTMLElement;
@@ -22,8 +23,12 @@ export class ThreadsPane implements Pane {
   private samples: Float64Array;
   private sum = 0;
 
-  constructor(private readonly app: App) {
+  private was: Float64Array | null = null; // weight in the other stretch of time
+  private wasSum = 0;
+
+  constructor(private readonly app: App, menu: Menu) {
     const n = app.header.threads.length;
+    const stretch = !app.header.pair && app.compared;
     this.weight = new Float64Array(n);
     this.samples = new Float64Array(n);
     const kernel = app.header.kernelCPU.some((v) => v > 0);
@@ -35,6 +40,7 @@ export class ThreadsPane implements Pane {
         { id: "weight", label: "Share", title: "Of what passes all filters but that of threads", numeric: true, sortable: true, width: "6.5rem" },
         { id: "value", label: "", numeric: true, width: "5.5rem" },
         { id: "samples", label: "Samples", numeric: true, sortable: true, width: "5.5rem" },
+        ...(stretch ? [{ id: "before", label: "Before", title: "Its share of the other stretch of time", numeric: true, width: "5rem" }, { id: "change", label: "±", title: "By how many percentage points its share went up or down", numeric: true, sortable: true, width: "5.5rem" }] : []),
         { id: "name", label: "Thread", sortable: true, width: "minmax(14rem, 2fr)" },
         { id: "id", label: many ? "PID / TID" : "TID", numeric: true, sortable: true, width: "8rem" },
         { id: "kind", label: "Kind", title: "What the thread is for", sortable: true, width: "6rem" },
@@ -51,11 +57,13 @@ export class ThreadsPane implements Pane {
         const only = el("button", { type: "button", class: "quiet only", tabindex: -1, click: () => app.set({ threads: new Set([t]) }) }, "Only");
         return { checked: box.checked, cells: [
           box, gauge(this.weight[t], this.sum), value(this.weight[t], app.unit), count(this.samples[t]),
+          ...(stretch ? [percent(this.was?.[t] ?? 0, this.wasSum), el("span", { class: this.change(t) > 0 ? "more" : this.change(t) < 0 ? "less" : "soft" }, points(this.change(t)))] : []),
           el("span", { title: x.os && x.os !== x.name ? `${x.name}\n${x.os}` : x.name }, x.name || x.os || "thread"),
           many ? `${x.pid} / ${x.tid}` : String(x.tid), h.threadKinds[t], ...(kernel ? [h.kernelCPU[t] ? value(h.kernelCPU[t], "nanoseconds") : ""] : []), only,
         ] };
       },
       act: (i) => this.toggle(this.order[i]),
+      menu: (i, x, y) => menu.openThread(this.order[i], x, y),
       sort: (id) => {
         this.descending = id === this.by ? !this.descending : id !== "name" && id !== "kind" && id !== "id";
         this.by = id as Key;
@@ -69,6 +77,11 @@ export class ThreadsPane implements Pane {
     this.field.addEventListener("input", () => this.refresh(true));
   }
 
+  // change is by how much a thread's share went up.
+  private change(t: number): number {
+    return (this.sum > 0 ? this.weight[t] / this.sum : 0) - (this.wasSum > 0 && this.was ? this.was[t] / this.wasSum : 0);
+  }
+
   private toggle(t: number): void {
     const threads = new Set(this.app.state.threads);
     if (!threads.delete(t)) threads.add(t);
@@ -78,6 +91,19 @@ export class ThreadsPane implements Pane {
   update(fresh: boolean): void {
     if (!fresh) return this.refresh(false);
     const { app } = this;
+    const { base } = app.state;
+    if (base && !app.header.pair) {
+      const q = app.query(["threads", "from", "to"]);
+      q.set("from", String(base[0]));
+      q.set("to", String(base[1]));
+      const generation = app.generation;
+      ask(app.path("counts", q)).then((m) => {
+        if (generation !== app.generation) return;
+        this.was = m.f64("threadWeight");
+        this.wasSum = this.was.reduce((a, b) => a + b, 0);
+        this.refresh(false);
+      }, (e: Error) => e instanceof Grown || app.onError(e.message));
+    }
     if (!app.state.threads.size) {
       this.take(app.chosen.threadWeight, app.chosen.threadCount);
       return;
@@ -100,7 +126,7 @@ export class ThreadsPane implements Pane {
     const h = app.header;
     const q = this.field.value.toLowerCase();
     const found = (t: number): boolean => !q || `${h.threads[t].name} ${h.threads[t].os} ${h.threads[t].tid}`.toLowerCase().includes(q);
-    this.order = h.threads.map((_, t) => t).filter((t) => (this.samples[t] > 0 || app.state.threads.has(t)) && found(t));
+    this.order = h.threads.map((_, t) => t).filter((t) => (this.samples[t] > 0 || (this.was?.[t] ?? 0) > 0 || app.state.threads.has(t)) && found(t));
     const text = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
     const by: Record<Key, (a: number, b: number) => number> = {
       name: (a, b) => text(h.threads[a].name, h.threads[b].name),
@@ -109,6 +135,7 @@ export class ThreadsPane implements Pane {
       weight: (a, b) => this.weight[a] - this.weight[b],
       samples: (a, b) => this.samples[a] - this.samples[b],
       kernel: (a, b) => h.kernelCPU[a] - h.kernelCPU[b],
+      change: (a, b) => Math.abs(this.change(a)) - Math.abs(this.change(b)),
     };
     this.order.sort((a, b) => (this.descending ? -1 : 1) * by[this.by](a, b) || a - b);
     this.grid.sorted(this.by, this.descending);

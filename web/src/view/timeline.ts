@@ -4,7 +4,7 @@ import { el } from "../page/dom";
 import { percent } from "../page/format";
 import type { App } from "./app";
 import type { Pane } from "./pane";
-import { choose, chosenSpan, shade } from "./strip";
+import { choose, chosenSpan, mark, shade } from "./strip";
 import { brush, color, spanText, STATE_COLORS, surface, ticks, type Span } from "./time";
 import { ask } from "./wire";
 
@@ -219,6 +219,7 @@ export class TimelinePane implements Pane {
       if (x < width - 40) g.fillText(t.text, x + 3, AXIS / 2);
     }
     shade(g, chosenSpan(app), this.win, LABEL, width, height);
+    mark(g, app.state.base, this.win, LABEL, width, height);
     const c = chosenSpan(app);
     this.status.textContent = `${this.order.length} thread${this.order.length === 1 ? "" : "s"} with samples${c ? ` · ${spanText(c.from, c.to)}` : ""}`;
     this.states(theme);
