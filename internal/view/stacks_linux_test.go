@@ -207,7 +207,7 @@ func TestPageStretches(t *testing.T) {
 	}
 	hash := b.Text("location.hash")
 	b.Eval("[...document.querySelectorAll('.offers button')].find(e => e.textContent === 'Swap').click()", nil)
-	b.Until("candid.state().from === "+number0(int(first.From))+" && !candid.busy()")
+	b.Until("candid.state().from === " + number0(int(first.From)) + " && !candid.busy()")
 	check("swapped", second, first)
 	// Each tab shows it.
 	for tab, what := range map[string]string{

@@ -139,7 +139,7 @@ export class Sandwich {
     if (node < 0) node = 0;
     const all = app.chosen.chosen.weight, whole = m.values.total[0], v = m.values.total[node];
     const s = node > 0 ? m.tree.sym[node] : app.methods.symbol[this.method];
-    const known = node > 0 ? facts(m, node, 0, app.state.event).filter((f) => ["kind", "provenance", "module", "source"].includes(f.key)).map((f) => f.text) : [];
+    const known = node > 0 ? facts(m, node).filter((f) => ["kind", "provenance", "module", "source"].includes(f.key)).map((f) => f.text) : [];
     this.line.replaceChildren(el("b", {}, app.nameOf(s)), ` ${[value(v, app.unit), `${percent(v, all)} of what is shown`, ...(node > 0 ? [`${percent(v, whole)} of the method's`] : []), ...known].join(" · ")}`);
   }
 
