@@ -3,7 +3,10 @@ package hotspot
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 const maxFlags = 1 << 13 // a product VM has about 700 to 1,300
@@ -12,6 +15,7 @@ const maxFlags = 1 << 13 // a product VM has about 700 to 1,300
 type jvmFlag struct {
 	addr uint64
 	kind string // type, as the VM calls it; "" where it is only a number (17+)
+	from uint8  // who set it: index into flagOrigins
 }
 
 // readFlags finds the flags by name; their values are read when asked for.
@@ -23,6 +27,7 @@ func (vm *VM) readFlags() error {
 	}
 	table, ok1 := vm.peek.static(t.field(class + "::flags"))
 	count, ok2 := vm.peek.static(t.field(class + "::numFlags"))
+	origin := t.field(class + "::_flags")
 	size, name, addr, kind := t.sizes[class], t.field(class+"::_name"), t.field(class+"::_addr"), t.field(class+"::_type")
 	vm.flags = make(map[string]jvmFlag)
 	if !ok1 || !ok2 || size < 16 || size > 256 || !name.ok || !addr.ok {
@@ -38,27 +43,75 @@ func (vm *VM) readFlags() error {
 		vm.note("the VM's flags cannot be read: the collector is unknown")
 		return nil
 	}
-	strings := chunked{r: vm.peek.r, chunks: make(map[uint64][]byte)}
+	texts := chunked{r: vm.peek.r, chunks: make(map[uint64][]byte)}
 	for ; len(raw) >= int(size); raw = raw[size:] {
-		s, ok := strings.cstring(name.load(raw))
+		s, ok := texts.cstring(name.load(raw))
 		if !ok || s == "" {
 			continue
 		}
 		f := jvmFlag{addr: addr.load(raw)}
 		if kind.width == 8 {
-			f.kind, _ = strings.cstring(kind.load(raw))
+			f.kind, _ = texts.cstring(kind.load(raw))
 		} else {
 			f.kind = flagKinds[uint32(kind.load(raw))]
+		}
+		if origin.ok {
+			f.from = uint8(origin.load(raw) & originMask)
 		}
 		vm.flags[s] = f
 	}
 	return nil
 }
 
+// originMask are the bits of a flag that say who set it, and flagOrigins who that is
+// (17 share/runtime/flags/jvmFlag.hpp, JVMFlagOrigin; 8 share/runtime/globals.hpp), in
+// the words of the Flight Recorder.
+const originMask = 15
+
+var flagOrigins = []string{
+	"Default", "Command line", "Environment variable", "Config file", "Management", "Ergonomic", "Attach on demand", "Internal", "JImage resource",
+}
+
+// SetFlag is a flag that has not the value that it has by default.
+type SetFlag struct {
+	Name   string
+	Kind   string // type, as the VM calls it
+	Value  string
+	Origin string // who set it: "Command line"
+}
+
+// SetFlags gives the flags that someone has set, the user or the VM itself, by name.
+func (vm *VM) SetFlags() []SetFlag {
+	if vm.readFlags() != nil {
+		return nil
+	}
+	var out []SetFlag
+	for name, f := range vm.flags {
+		if f.from == 0 || int(f.from) >= len(flagOrigins) {
+			continue
+		}
+		s := SetFlag{Name: name, Kind: f.kind, Origin: flagOrigins[f.from]}
+		var ok bool
+		if f.kind == "ccstr" || f.kind == "ccstrlist" {
+			var at uint64
+			if at, ok = vm.peek.u64(f.addr); ok && at != 0 {
+				s.Value, ok = vm.peek.cstring(at, maxTableString)
+			}
+		} else {
+			s.Value, ok = vm.Flag(name)
+		}
+		if ok {
+			out = append(out, s)
+		}
+	}
+	slices.SortFunc(out, func(a, b SetFlag) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
 // flagKinds are the types of flags where they are numbers (17
 // share/runtime/flags/jvmFlag.hpp, in the order of its list of types).
 var flagKinds = map[uint32]string{
-	0: "bool", 1: "int", 2: "uint", 3: "intx", 4: "uintx", 5: "uint64_t", 6: "size_t", 7: "double",
+	0: "bool", 1: "int", 2: "uint", 3: "intx", 4: "uintx", 5: "uint64_t", 6: "size_t", 7: "double", 8: "ccstr", 9: "ccstrlist",
 }
 
 // Flag gives the value of the VM's -XX flag as text: true, 65536. It is false if
@@ -84,6 +137,11 @@ func (vm *VM) Flag(name string) (value string, ok bool) {
 			return strconv.Itoa(int(int32(v))), true
 		}
 		return strconv.FormatUint(uint64(v), 10), true
+	case "double":
+		if vm.peek.r.ReadAt(b[:], f.addr) != nil {
+			return "", false
+		}
+		return strconv.FormatFloat(math.Float64frombits(binary.LittleEndian.Uint64(b[:])), 'g', -1, 64), true
 	case "intx", "uintx", "uint64_t", "size_t":
 		if vm.peek.r.ReadAt(b[:], f.addr) != nil {
 			return "", false

@@ -48,5 +48,11 @@ func (p *Profile) Check() error {
 			return fmt.Errorf("%w: sample %d: end %d, state %d", ErrInvalid, i, s.End, s.State)
 		}
 	}
+	for i := range p.Observations {
+		o := &p.Observations[i]
+		if int(o.Kind) >= len(ObservationKinds) || int(o.Process) >= len(p.Processes) || len(o.Values) != len(ObservationKinds[o.Kind].Fields) {
+			return fmt.Errorf("%w: observation %d: kind %d, process %d of %d, %d values", ErrInvalid, i, o.Kind, o.Process, len(p.Processes), len(o.Values))
+		}
+	}
 	return nil
 }

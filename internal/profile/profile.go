@@ -23,6 +23,8 @@ type Profile struct {
 	// Syscalls are the names of system calls that samples are in; the first is
 	// none. nil is the same as only that.
 	Syscalls []string
+	// Observations are what was seen beside the samples.
+	Observations []Observation
 }
 
 // Meta says how and when the recording was made.

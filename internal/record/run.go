@@ -15,6 +15,7 @@ import (
 	"github.com/candid-profiler/candid/internal/capture/launch"
 	"github.com/candid-profiler/candid/internal/filter"
 	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/secret"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -109,6 +110,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		s.flushNames(p)
 		s.accountCPU(p)
 	}
+	s.observe(true)
 	s.told = time.Time{}
 	s.liveBatch()
 	targetCPU := s.targetCPU()
@@ -212,7 +214,7 @@ func (s *session) what() string {
 	case s.o.All:
 		return "the whole machine"
 	case len(procs) == 0:
-		return strings.Join(s.o.Command, " ")
+		return strings.Join(secret.Args(s.o.Command), " ")
 	case len(procs) == 1:
 		return procs[0].Command
 	}

@@ -44,6 +44,7 @@ type session struct {
 	trails   *walk.Trails
 	usage    usageOf // candid's own, before attaching
 	gc       collector
+	observer observer
 	later    later
 
 	counted   time.Time // when the targets' CPU time was read
@@ -221,6 +222,7 @@ func (s *session) BatchEnd() {
 	s.name(false)
 	s.countAll()
 	s.gc.tune()
+	s.observe(false)
 	s.liveBatch()
 	if s.o.Progress != nil && time.Since(s.progress) > 200*time.Millisecond {
 		s.progress = time.Now()

@@ -18,6 +18,7 @@ type Source interface {
 	Threads() []profile.Thread
 	Processes() []profile.Process
 	Syscalls() []string
+	Observations() []profile.Observation
 }
 
 // pool collects constants of one type until they are written.
@@ -442,7 +443,9 @@ func (c *constants) kind(k kind, events []profile.Event) uint64 {
 }
 
 // isEvent says whether a number is the type of an event.
-func isEvent(n uint32) bool { return n >= typeExecutionSample && n <= typeCost }
+func isEvent(n uint32) bool {
+	return n >= typeExecutionSample && n <= typeCost || n >= typeObservation && n < uint32(typeObservation+len(profile.ObservationKinds))
+}
 
 // syscall gives the number of a system call's name, which is its index; 0: none.
 func (c *constants) syscall(i uint16) uint64 {

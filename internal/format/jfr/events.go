@@ -79,6 +79,7 @@ func (s *Stream) tell(info *Info) {
 			return appendLong(b, th.KernelCPU)
 		})
 	}
+	s.observations()
 	if l := info.Losses; t.losses == nil || *t.losses != l {
 		t.losses = &l
 		s.event(typeLosses, func(b []byte) []byte { return appendLong(appendLong(b, l.Lost), l.Throttled) })

@@ -15,7 +15,8 @@ import (
 // eventReader reads events of one type.
 type eventReader struct {
 	slots slots
-	row   int // of foreignEvents
+	seen  *observationPlan
+	row   int // of foreignEvents, or of profile.ObservationKinds
 	read  func(r *reader, c *chunk, h *eventReader, cur *cursor) error
 }
 
@@ -134,7 +135,7 @@ func (s *schema) eventReaders(rs *readers) error {
 			return err
 		}
 	}
-	return nil
+	return s.observationReaders(rs)
 }
 
 // hasAll says whether the type has fields of all these names. One that is a sample

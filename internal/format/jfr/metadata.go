@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"strconv"
 	"sync"
+
+	"github.com/candid-profiler/candid/internal/profile"
 )
 
 // element is a piece of metadata, which is a tree with names and values in a
@@ -43,6 +45,10 @@ func describe() *element {
 	all := node("metadata")
 	for i := range typeDefs {
 		all.with(typeDefs[i].element())
+	}
+	for i := range profile.ObservationKinds {
+		def := observationType(i)
+		all.with(def.element())
 	}
 	return node("root").with(all, region())
 }

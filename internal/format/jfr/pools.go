@@ -62,7 +62,8 @@ type pools struct {
 	nodes      map[uint64]uint32 // of the profile, by the numbers of traces
 	funcs      table[uint32]     // of the profile, by the numbers of methods
 
-	checkpoints [][]byte // those that hold traces
+	checkpoints [][]byte           // those that hold traces
+	names       map[[2]uint64]text // by type and number: what observations call things
 	own         ownPools
 }
 
@@ -98,6 +99,7 @@ func (p *pools) symbol(id uint64) string {
 type poolReader struct {
 	slots slots
 	put   func(p *pools, id uint64, r *record)
+	name  bool // it is kept in names
 }
 
 // wanted are the types of constants that are read, and their fields.
@@ -164,7 +166,7 @@ func (s *schema) readers() (readers, error) {
 		if err != nil {
 			return rs, err
 		}
-		rs.pools[t.id] = &poolReader{sl, w.put}
+		rs.pools[t.id] = &poolReader{sl, w.put, false}
 	}
 	if t := s.byName[nameString]; t != nil {
 		rs.strings = t.id

@@ -48,6 +48,7 @@ type reader struct {
 	cut    int64  // bytes that are left out
 
 	own     ownState
+	pids    []uint64 // of each observation; 0: none is told
 	foreign foreignState
 	take    func(profile.Sample) // takes candid's samples; nil: the Builder
 }
@@ -263,6 +264,7 @@ func (r *reader) finish() *profile.Profile {
 		m.Notes = append(m.Notes, fmt.Sprintf("the file is cut off: %d bytes at its end are missing, or belong to nothing", r.cut))
 	}
 	p := r.b.Finish()
+	r.placeObservations(p)
 	if len(r.own.events) > 0 {
 		p.Events, p.Losses, p.Syscalls = r.own.events, r.own.losses, r.own.syscalls
 	}

@@ -76,6 +76,32 @@ func everything(samples int) *profile.Profile {
 		}
 		b.Add(s)
 	}
+	for i := range 3 * len(profile.ObservationKinds) {
+		k := i % len(profile.ObservationKinds)
+		o := profile.Observation{Kind: uint16(k), Process: int32(i%3) - 1, Time: uint64(i) * 1e6}
+		if profile.ObservationKinds[k].Lasts {
+			o.Duration = r.Uint64N(1e9)
+		}
+		for _, f := range profile.ObservationKinds[k].Fields {
+			v := profile.Number(r.Uint64N(1 << 50))
+			switch f.Type {
+			case profile.ValueText:
+				v = profile.Text([]string{"", "a text \u202e", "Default"}[r.IntN(3)])
+			case profile.ValueFlag:
+				v = profile.Flag(r.IntN(2) == 0)
+			case profile.ValueShare:
+				v = profile.Share(float64(r.IntN(65)) / 64)
+			case profile.ValueSigned:
+				v = profile.Number(-r.Uint64N(1000))
+			case profile.ValueBytes:
+				if r.IntN(4) == 0 {
+					v = profile.Number(profile.UnknownNumber)
+				}
+			}
+			o.Values = append(o.Values, v)
+		}
+		b.Observe(o)
+	}
 	return b.Profile()
 }
 
@@ -125,7 +151,7 @@ func same(t *testing.T, got, want *profile.Profile) {
 		got, want any
 	}{
 		{"events", got.Events, want.Events}, {"processes", got.Processes, want.Processes}, {"threads", got.Threads, want.Threads},
-		{"losses", got.Losses, want.Losses}, {"system calls", got.Syscalls, want.Syscalls},
+		{"observations", got.Observations, want.Observations}, {"losses", got.Losses, want.Losses}, {"system calls", got.Syscalls, want.Syscalls},
 	} {
 		if !reflect.DeepEqual(c.got, c.want) {
 			t.Errorf("%s\n%+v\nwant\n%+v", c.name, c.got, c.want)

@@ -48,6 +48,9 @@ type Stream struct {
 	pending []profile.Sample
 	b       []byte // events and checkpoints that are not written yet
 	told    told
+	// observed is how many observations are in the file: unlike what told holds they
+	// are told once, not in each chunk.
+	observed int
 	// MaxChunk is how many bytes a chunk has before the next one is begun.
 	MaxChunk int64
 	careful  bool // the file is whole between any two writes

@@ -54,6 +54,10 @@ const (
 	typeUnsigned
 	typeMemoryAddress
 	typeDataAmount
+	typePercentage
+
+	// typeObservation and what follows are profile.ObservationKinds.
+	typeObservation = 100
 )
 
 // Names of types that are looked for when a file is read.
@@ -127,6 +131,8 @@ const (
 	unsigned
 	address
 	dataSize // bytes
+	millis   // a length of time in ms
+	share    // 0 to 1
 )
 
 // contentTypes are the annotations that fieldFlags stand for.
@@ -142,6 +148,8 @@ var contentTypes = []struct {
 	{unsigned, typeUnsigned, ""},
 	{address, typeMemoryAddress, ""},
 	{dataSize, typeDataAmount, "BYTES"},
+	{millis, typeTimespan, "MILLISECONDS"},
+	{share, typePercentage, ""},
 }
 
 var profiling = []string{"Java Virtual Machine", "Profiling"}
@@ -305,4 +313,5 @@ var typeDefs = []typeDef{
 	{id: typeUnsigned, name: "jdk.jfr.Unsigned", super: superAnnotation, label: "Unsigned Value", contentType: true},
 	{id: typeMemoryAddress, name: "jdk.jfr.MemoryAddress", super: superAnnotation, label: "Memory Address", contentType: true},
 	{id: typeDataAmount, name: "jdk.jfr.DataAmount", super: superAnnotation, label: "Data Amount", contentType: true, fields: []fieldDef{{"value", typeString, "", 0}}},
+	{id: typePercentage, name: "jdk.jfr.Percentage", super: superAnnotation, label: "Percentage", contentType: true},
 }

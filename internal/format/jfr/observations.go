@@ -1,0 +1,86 @@
+package jfr
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+var jvmEvents = []string{"Java Virtual Machine"}
+
+// fieldTypes are what values are in a file.
+var fieldTypes = [...]struct {
+	typ   int
+	flags fieldFlags
+}{
+	profile.ValueCount:  {typeLong, 0},
+	profile.ValueBytes:  {typeLong, dataSize},
+	profile.ValueNanos:  {typeLong, timespan}, // a tick is 1 ns
+	profile.ValueMillis: {typeLong, millis},
+	profile.ValueEpoch:  {typeLong, epoch},
+	profile.ValueSigned: {typeLong, 0},
+	profile.ValueShare:  {typeFloat, share},
+	profile.ValueFloat:  {typeDouble, 0},
+	profile.ValueFlag:   {typeBoolean, 0},
+	profile.ValueText:   {typeString, 0},
+}
+
+// observationType is the type of the observations of a kind: the JDK's fields, in its
+// order, and which process it is of.
+func observationType(kind int) typeDef {
+	k := &profile.ObservationKinds[kind]
+	t := typeDef{id: typeObservation + kind, name: k.Name, super: superEvent, label: k.Label, category: jvmEvents, fields: []fieldDef{startTime()}}
+	if k.Name[0] == 'c' {
+		t.category = candidEvents
+	}
+	if k.Lasts {
+		t.fields = append(t.fields, fieldDef{"duration", typeLong, "Duration", timespan})
+	}
+	for _, f := range k.Fields {
+		of := fieldTypes[f.Type]
+		t.fields = append(t.fields, fieldDef{f.Name, of.typ, f.Label, of.flags})
+	}
+	t.fields = append(t.fields, fieldDef{"process", typeLong, "Process Id, 0: the Machine", 0})
+	return t
+}
+
+// observations writes those that are new.
+func (s *Stream) observations() {
+	all, processes := s.c.src.Observations(), s.c.src.Processes()
+	for ; s.observed < len(all); s.observed++ {
+		o := &all[s.observed]
+		if int(o.Kind) >= len(profile.ObservationKinds) {
+			continue
+		}
+		k := &profile.ObservationKinds[o.Kind]
+		s.latest = max(s.latest, o.Time)
+		from := len(s.b)
+		s.b = reserveSize(s.b)
+		s.b = appendLong(s.b, uint64(typeObservation+int(o.Kind)))
+		s.b = appendLong(s.b, tick(o.Time))
+		if k.Lasts {
+			s.b = appendLong(s.b, o.Duration)
+		}
+		for i, v := range o.Values {
+			switch k.Fields[i].Type {
+			case profile.ValueText:
+				s.b = appendString(s.b, v.Text)
+			case profile.ValueFlag:
+				s.b = append(s.b, byte(v.Number))
+			case profile.ValueShare:
+				s.b = binary.BigEndian.AppendUint32(s.b, math.Float32bits(float32(v.Share())))
+			case profile.ValueFloat:
+				s.b = binary.BigEndian.AppendUint64(s.b, v.Number)
+			default:
+				s.b = appendLong(s.b, v.Number)
+			}
+		}
+		pid := uint64(0)
+		if o.Process >= 0 && int(o.Process) < len(processes) {
+			pid = uint64(processes[o.Process].PID)
+		}
+		s.b = appendLong(s.b, pid)
+		putSize(s.b, from)
+	}
+}

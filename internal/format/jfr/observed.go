@@ -1,0 +1,214 @@
+package jfr
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+// observationPlan is how events of a kind are read: which of the kind's fields each
+// of the type's is.
+type observationPlan struct {
+	plan  *plan
+	field []int    // by step: index into the kind's fields, or one of these
+	names []uint64 // by step: the type of constants that are names; 0: it is none
+	short []bool   // by step: an integer of 32 bits, which may be negative
+}
+
+const (
+	fieldNone     = -1
+	fieldTime     = -2
+	fieldDuration = -3
+	fieldProcess  = -4
+)
+
+// observationReaders makes the readers of observations, of whoever wrote the file:
+// the JDK's own events have the same names and fields.
+func (s *schema) observationReaders(rs *readers) error {
+	for i := range profile.ObservationKinds {
+		k := &profile.ObservationKinds[i]
+		t := s.byName[k.Name]
+		if t == nil || t.super != superEvent || rs.events[t.id] != nil || !t.hasAll([]string{"startTime", k.Fields[0].Name}) {
+			continue
+		}
+		p, err := s.planOf(t)
+		if err != nil {
+			return err
+		}
+		seen := &observationPlan{plan: p, field: make([]int, len(p.steps)), names: make([]uint64, len(p.steps)), short: make([]bool, len(p.steps))}
+		for j := range p.steps {
+			f := &t.fields[p.steps[j].field]
+			of := s.byID[f.typ]
+			seen.field[j] = fieldOf(k, f, &p.steps[j])
+			seen.short[j] = of != nil && of.name == "int" && !f.constant
+			if f.constant && seen.field[j] >= 0 {
+				if !rs.name(s, of) {
+					seen.field[j] = fieldNone
+				}
+				seen.names[j] = f.typ
+			}
+		}
+		h := &eventReader{seen: seen, row: i, read: observation}
+		if t.id < uint64(len(rs.few)) {
+			rs.few[t.id] = h
+		}
+		rs.events[t.id] = h
+	}
+	return nil
+}
+
+// fieldOf says what a field of a type is for a kind.
+func fieldOf(k *profile.ObservationKind, f *field, st *step) int {
+	if st.array {
+		return fieldNone
+	}
+	if st.op == opLong && !f.constant {
+		switch f.name {
+		case "startTime":
+			return fieldTime
+		case "duration":
+			return fieldDuration
+		case "process":
+			return fieldProcess
+		}
+	}
+	for i := range k.Fields {
+		if k.Fields[i].Name != f.name {
+			continue
+		}
+		fits := false
+		switch k.Fields[i].Type {
+		case profile.ValueText:
+			fits = st.op == opText || f.constant
+		case profile.ValueShare:
+			fits = st.op == opFour
+		case profile.ValueFloat:
+			fits = st.op == opEight
+		case profile.ValueFlag:
+			fits = st.op == opByte
+		default:
+			fits = (st.op == opLong || st.op == opByte) && !f.constant
+		}
+		if fits {
+			return i
+		}
+	}
+	return fieldNone
+}
+
+// name makes the constants of a type be read as names, if they are nothing else.
+func (rs *readers) name(s *schema, t *class) bool {
+	if t == nil || len(t.fields) != 1 {
+		return false
+	}
+	if rs.pools[t.id] != nil {
+		return rs.pools[t.id].name
+	}
+	sl, err := s.slotsOf(t, nil, []string{t.fields[0].name})
+	if err != nil {
+		return false
+	}
+	id := t.id
+	rs.pools[id] = &poolReader{sl, func(p *pools, n uint64, r *record) {
+		if p.names == nil {
+			p.names = map[[2]uint64]text{}
+		}
+		p.names[[2]uint64{id, n}] = r.t[0]
+	}, true}
+	return true
+}
+
+// maxObservations bounds how many are kept of a file: an hour of 16 processes has
+// half a million.
+const maxObservations = 1 << 22
+
+// observation reads one.
+func observation(r *reader, c *chunk, h *eventReader, cur *cursor) error {
+	k := &profile.ObservationKinds[h.row]
+	o := profile.Observation{Kind: uint16(h.row), Process: -1, Values: make([]profile.Value, len(k.Fields))}
+	for i := range k.Fields {
+		if k.Fields[i].Type < profile.ValueShare {
+			o.Values[i].Number = profile.UnknownNumber
+		}
+	}
+	pid := uint64(0)
+	for i := range h.seen.plan.steps {
+		st, to := &h.seen.plan.steps[i], h.seen.field[i]
+		switch {
+		case st.array:
+			for range st.count(cur) {
+				if st.skip(cur); cur.err != nil {
+					return cur.err
+				}
+			}
+		case to == fieldNone:
+			st.skip(cur)
+		case to == fieldTime:
+			o.Time = c.ns(cur.long())
+		case to == fieldDuration:
+			o.Duration = c.span(cur.long())
+		case to == fieldProcess:
+			pid = cur.long()
+		default:
+			o.Values[to] = h.seen.value(c, cur, i, k.Fields[to].Type)
+		}
+	}
+	if cur.err != nil || len(r.pids) >= maxObservations {
+		return cur.err
+	}
+	r.latest = max(r.latest, o.Time)
+	r.b.Observe(o)
+	r.pids = append(r.pids, pid)
+	return nil
+}
+
+func (p *observationPlan) value(c *chunk, cur *cursor, i int, t profile.ValueType) profile.Value {
+	switch op := p.plan.steps[i].op; {
+	case p.names[i] != 0:
+		return profile.Text(c.pools.text(c.pools.names[[2]uint64{p.names[i], cur.long()}]))
+	case op == opText:
+		return profile.Text(c.pools.text(cur.text()))
+	case op == opFour:
+		if cur.left() < 4 {
+			cur.fail(errShort)
+			return profile.Value{}
+		}
+		cur.pos += 4
+		v := math.Float32frombits(binary.BigEndian.Uint32(cur.b[cur.pos-4:]))
+		return profile.Share(float64(v))
+	case op == opEight:
+		if cur.left() < 8 {
+			cur.fail(errShort)
+			return profile.Value{}
+		}
+		cur.pos += 8
+		return profile.Number(binary.BigEndian.Uint64(cur.b[cur.pos-8:]))
+	case op == opByte:
+		return profile.Number(uint64(cur.byte()))
+	}
+	v := cur.long()
+	if p.short[i] {
+		v = uint64(int64(int32(v)))
+	}
+	if t == profile.ValueNanos && v != profile.UnknownNumber {
+		v = c.span(v)
+	}
+	return profile.Number(v)
+}
+
+// placeObservations finds the processes that observations are of, now that all are
+// known: the JDK's are of the only one there is.
+func (r *reader) placeObservations(p *profile.Profile) {
+	of := map[uint64]int32{}
+	for i := range p.Processes {
+		of[uint64(p.Processes[i].PID)] = int32(i)
+	}
+	for i := range p.Observations {
+		if index, ok := of[r.pids[i]]; ok && r.pids[i] != 0 {
+			p.Observations[i].Process = index
+		} else if !r.readers.ours && len(p.Processes) == 1 {
+			p.Observations[i].Process = 0
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package hotspot
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// Counters are what the VM counts for jstat, in a piece of its memory that it calls
+// PerfData: collections, compilations, classes, threads, and properties as text. It
+// belongs to one goroutine.
+type Counters struct {
+	vm    *VM
+	start uint64 // of the memory
+	raw   []byte
+	at    map[string]counter
+	used  uint32 // of raw, when names were last read
+}
+
+// counter is where in the memory a value is.
+type counter struct {
+	off, size uint32
+	text      bool
+}
+
+// maxCounters bounds the memory of counters: a VM has 32 KB unless it is told
+// otherwise (-XX:PerfDataMemorySize).
+const maxCounters = 1 << 20
+
+// The head of the memory and of each entry (share/runtime/perfMemory.hpp:
+// PerfDataPrologue and PerfDataEntry, the same from 8 on).
+const (
+	counterMagic     = 0xcafec0c0 // big-endian
+	prologueSize     = 32
+	prologueUsed     = 8
+	prologueEntries  = 24 // where they begin
+	prologueCount    = 28
+	entrySize        = 20
+	entryName        = 4
+	entryVector      = 8
+	entryType        = 12 // one letter, as in signatures
+	entryData        = 16
+	mostCounterNames = 1 << 13
+)
+
+// Counters gives the VM's counters. The error wraps ErrNotReady if there are none
+// yet; with -XX:-UsePerfData there never are.
+func (vm *VM) Counters() (*Counters, error) {
+	start, ok := vm.peek.static(vm.t.field("PerfMemory::_start"))
+	if !ok {
+		return nil, errors.New("the VM does not publish where its counters are")
+	}
+	if !vm.flagSet("UsePerfData") {
+		return nil, errors.New("the VM counts nothing: -XX:-UsePerfData")
+	}
+	c := &Counters{vm: vm, start: start}
+	if start == 0 || !c.Read() {
+		return nil, fmt.Errorf("the VM's counters are not set up: %w", ErrNotReady)
+	}
+	return c, nil
+}
+
+// Read reads all values anew; false if that is not possible.
+func (c *Counters) Read() bool {
+	r := c.vm.peek.r
+	if len(c.raw) < prologueSize {
+		c.raw = make([]byte, prologueSize)
+	}
+	le := binary.LittleEndian
+	// What was in use the last time and what is now, mostly with one read.
+	for range 2 {
+		if r.ReadAt(c.raw, c.start) != nil || binary.BigEndian.Uint32(c.raw) != counterMagic {
+			return false
+		}
+		used := le.Uint32(c.raw[prologueUsed:])
+		if used < prologueSize || used > maxCounters {
+			return false
+		}
+		if int(used) <= len(c.raw) {
+			if used != c.used {
+				c.used = used
+				c.names()
+			}
+			return true
+		}
+		c.raw = make([]byte, used)
+	}
+	return false
+}
+
+// names finds where each value is.
+func (c *Counters) names() {
+	c.at = map[string]counter{}
+	le := binary.LittleEndian
+	off, n := le.Uint32(c.raw[prologueEntries:]), min(le.Uint32(c.raw[prologueCount:]), mostCounterNames)
+	for range n {
+		if off > c.used || c.used-off < entrySize {
+			return
+		}
+		e := c.raw[off:c.used]
+		size, name, data, vector := le.Uint32(e), le.Uint32(e[entryName:]), le.Uint32(e[entryData:]), le.Uint32(e[entryVector:])
+		if size < entrySize || int64(size) > int64(len(e)) || name >= size || data >= size {
+			return
+		}
+		e = e[:size]
+		text, _, ok := bytes.Cut(e[name:], []byte{0})
+		switch {
+		case !ok:
+		case e[entryType] == 'J' && vector == 0 && size-data >= 8:
+			c.at[string(text)] = counter{off: off + data, size: 8}
+		case e[entryType] == 'B':
+			c.at[string(text)] = counter{off: off + data, size: min(vector, size-data), text: true}
+		}
+		off += size
+	}
+}
+
+// Number gives a counter as it was last read; false if there is none.
+func (c *Counters) Number(name string) (int64, bool) {
+	k, ok := c.at[name]
+	if !ok || k.text || int(k.off+k.size) > len(c.raw) {
+		return 0, false
+	}
+	return int64(binary.LittleEndian.Uint64(c.raw[k.off:])), true
+}
+
+// Text gives a text as it was last read, "" if there is none.
+func (c *Counters) Text(name string) string {
+	k, ok := c.at[name]
+	if !ok || !k.text || int(k.off+k.size) > len(c.raw) {
+		return ""
+	}
+	text, _, _ := bytes.Cut(c.raw[k.off:k.off+k.size], []byte{0})
+	return string(text)
+}
+
+// Each visits the texts whose names begin with a prefix, by what follows it.
+func (c *Counters) Each(prefix string, visit func(name, text string)) {
+	for name := range c.at {
+		if len(name) > len(prefix) && name[:len(prefix)] == prefix {
+			visit(name[len(prefix):], c.Text(name))
+		}
+	}
+}

@@ -1,0 +1,32 @@
+// Package machine tells what the machine is and how busy it and a process on it are,
+// from what the operating system shows to all.
+package machine
+
+import "errors"
+
+// ErrUnsupported is wrapped by the errors for what this system does not show, or
+// candid does not read there.
+var ErrUnsupported = errors.New("not supported on this system")
+
+// Info is what does not change.
+type Info struct {
+	OS      string // name and version, and the kernel's
+	CPU     string // its model
+	CPUs    string // more of it, in words
+	Sockets int
+	Cores   int
+	Threads int // that run at once: logical CPUs
+}
+
+// Load is how much was used of the machine's CPUs since it began, in ticks of no
+// particular length, and its memory now.
+type Load struct {
+	Busy, All          uint64 // of all CPUs
+	Memory, MemoryUsed uint64 // bytes
+}
+
+// Use is what a process has used.
+type Use struct {
+	User, System   uint64 // ticks like Load's
+	Resident, Peak uint64 // bytes of memory; 0: not known
+}

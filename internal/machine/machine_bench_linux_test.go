@@ -1,0 +1,26 @@
+package machine
+
+import (
+	"os"
+	"testing"
+)
+
+// BenchmarkNow and BenchmarkOf are what a look at the machine and at a process takes,
+// once a second.
+func BenchmarkNow(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Now(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkOf(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Of(os.Getpid()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package machine
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Look reads what the machine is.
+func Look() (Info, error) {
+	var out Info
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return out, fmt.Errorf("ask for the kernel's version: %w", err)
+	}
+	kernel := unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:]) + " " + unix.ByteSliceToString(u.Machine[:])
+	if b, err := os.ReadFile("/etc/os-release"); err == nil {
+		out.OS = prettyName(b)
+	}
+	out.OS = strings.TrimPrefix(out.OS+", "+kernel, ", ")
+	out.Threads = runtime.NumCPU()
+	b, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return out, err
+	}
+	out.cpuinfo(b)
+	return out, nil
+}
+
+// prettyName is what a distribution calls itself.
+func prettyName(osRelease []byte) string {
+	for line := range strings.Lines(string(osRelease)) {
+		if v, ok := strings.CutPrefix(strings.TrimSpace(line), "PRETTY_NAME="); ok {
+			if s, err := strconv.Unquote(v); err == nil {
+				return s
+			}
+			return strings.Trim(v, `'"`)
+		}
+	}
+	return ""
+}
+
+// cpuinfo reads /proc/cpuinfo. That of arm64 has neither a model's name nor cores.
+func (i *Info) cpuinfo(b []byte) {
+	sockets, cores := map[string]bool{}, map[string]bool{}
+	n, socket := 0, ""
+	for line := range strings.Lines(string(b)) {
+		key, value, _ := strings.Cut(line, ":")
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		switch key {
+		case "processor":
+			n++
+		case "model name":
+			i.CPU = value
+		case "physical id":
+			socket = value
+			sockets[value] = true
+		case "core id":
+			cores[socket+" "+value] = true
+		}
+	}
+	if i.CPU == "" {
+		i.CPU = runtime.GOARCH
+	}
+	i.Sockets, i.Cores = len(sockets), len(cores)
+	if n > 0 {
+		i.Threads = n
+	}
+	i.CPUs = fmt.Sprintf("%s, %d logical CPUs", i.CPU, i.Threads)
+}
+
+// Now reads how busy the machine is.
+func Now() (Load, error) {
+	var out Load
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return out, err
+	}
+	if out.Busy, out.All, err = busy(b); err != nil {
+		return out, err
+	}
+	if b, err = os.ReadFile("/proc/meminfo"); err != nil {
+		return out, nil
+	}
+	total, _ := kib(b, "MemTotal:")
+	available, ok := kib(b, "MemAvailable:")
+	if ok && available <= total {
+		out.Memory, out.MemoryUsed = total, total-available
+	}
+	return out, nil
+}
+
+// busy adds up the first line of /proc/stat (proc_stat(5)): user, nice, system, idle,
+// iowait, irq, softirq, steal; what guests used is in user already.
+func busy(b []byte) (used, all uint64, err error) {
+	line, _, _ := bytes.Cut(b, []byte{'\n'})
+	words := strings.Fields(string(line))
+	if len(words) < 5 || words[0] != "cpu" {
+		return 0, 0, fmt.Errorf("/proc/stat begins with %.40q", line)
+	}
+	for i, w := range words[1:min(len(words), 9)] {
+		v, err := strconv.ParseUint(w, 10, 62)
+		if err != nil {
+			return 0, 0, fmt.Errorf("/proc/stat: %w", err)
+		}
+		all += v
+		if i != 3 && i != 4 {
+			used += v
+		}
+	}
+	return used, all, nil
+}
+
+// kib gives a number of KiB from a line that begins with key, in bytes.
+func kib(b []byte, key string) (uint64, bool) {
+	i := bytes.Index(b, []byte(key))
+	if i < 0 || i > 0 && b[i-1] != '\n' {
+		return 0, false
+	}
+	words := bytes.Fields(b[i+len(key) : min(len(b), i+len(key)+64)])
+	if len(words) < 2 || string(words[1]) != "kB" {
+		return 0, false
+	}
+	v, err := strconv.ParseUint(string(words[0]), 10, 53)
+	return v << 10, err == nil
+}
+
+// Of reads what a process has used.
+func Of(pid int) (Use, error) {
+	dir := "/proc/" + strconv.Itoa(pid)
+	b, err := os.ReadFile(dir + "/stat")
+	if err != nil {
+		return Use{}, err
+	}
+	var out Use
+	var ok bool
+	if out.User, out.System, ok = cpuOf(b); !ok {
+		return out, fmt.Errorf("%s/stat reads %.60q", dir, b)
+	}
+	if b, err = os.ReadFile(dir + "/status"); err == nil {
+		out.Resident, _ = kib(b, "VmRSS:")
+		out.Peak, _ = kib(b, "VmHWM:")
+	}
+	return out, nil
+}
+
+// cpuOf reads utime and stime of /proc/PID/stat (proc_pid_stat(5)): the 14th and the
+// 15th word, of which the second may hold anything and ends with the last parenthesis.
+func cpuOf(b []byte) (user, system uint64, ok bool) {
+	words := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	if len(words) < 13 {
+		return 0, 0, false
+	}
+	user, err := strconv.ParseUint(string(words[11]), 10, 62)
+	system, err2 := strconv.ParseUint(string(words[12]), 10, 62)
+	return user, system, err == nil && err2 == nil
+}

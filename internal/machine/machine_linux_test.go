@@ -1,0 +1,85 @@
+package machine
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+func TestFiles(t *testing.T) {
+	if got := prettyName([]byte("NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n")); got != "Debian GNU/Linux 12 (bookworm)" {
+		t.Error(got)
+	}
+	var i Info
+	i.cpuinfo([]byte("processor\t: 0\nmodel name\t: A CPU @ 1 GHz\nphysical id\t: 0\ncore id\t\t: 0\n\nprocessor\t: 1\nmodel name\t: A CPU @ 1 GHz\nphysical id\t: 0\ncore id\t\t: 0\n"))
+	if i.CPU != "A CPU @ 1 GHz" || i.Sockets != 1 || i.Cores != 1 || i.Threads != 2 {
+		t.Errorf("%+v", i)
+	}
+	if used, all, err := busy([]byte("cpu  10 1 5 100 20 1 2 3 7 7\ncpu0 1")); used != 22 || all != 142 || err != nil {
+		t.Error(used, all, err)
+	}
+	for _, bad := range []string{"", "cpu", "cpu a b c d e", "intr 1 2 3 4 5 6"} {
+		if _, _, err := busy([]byte(bad)); err == nil {
+			t.Errorf("%q is accepted", bad)
+		}
+	}
+	if u, s, ok := cpuOf([]byte("1 (a) b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14")); u != 11 || s != 12 || !ok {
+		t.Error(u, s, ok)
+	}
+	if v, ok := kib([]byte("A: 1 kB\nVmRSS:\t  12 kB\n"), "VmRSS:"); v != 12<<10 || !ok {
+		t.Error(v, ok)
+	}
+}
+
+// What this very process uses shows.
+func TestThisMachine(t *testing.T) {
+	i, err := Look()
+	if err != nil || i.OS == "" || i.CPU == "" || i.Threads < 1 {
+		t.Fatalf("%+v, %v", i, err)
+	}
+	before, err := Of(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	load, err := Now()
+	if err != nil || load.Memory == 0 || load.MemoryUsed == 0 || load.MemoryUsed >= load.Memory {
+		t.Fatalf("%+v, %v", load, err)
+	}
+	x := 0
+	for begin := time.Now(); ; x++ {
+		if x%(1<<20) != 0 {
+			continue
+		}
+		after, err := Of(os.Getpid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, err := Now()
+		if err != nil {
+			t.Fatal(err)
+		}
+		used := after.User + after.System - before.User - before.System
+		if used >= 3 && now.Busy-load.Busy >= 3 && now.All > load.All {
+			if after.Resident == 0 || after.Peak < after.Resident {
+				t.Errorf("%+v", after)
+			}
+			return
+		}
+		if time.Since(begin) > 2*time.Minute {
+			t.Fatalf("%d ticks of this process, %d of the machine in two minutes of work", used, now.Busy-load.Busy)
+		}
+	}
+}
+
+func FuzzFiles(f *testing.F) {
+	f.Add([]byte("1 (a) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14"))
+	f.Add([]byte("cpu  10 1 5 100 20 1 2 3 7 7\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var i Info
+		i.cpuinfo(b)
+		busy(b)
+		cpuOf(b)
+		kib(b, "a")
+		prettyName(b)
+	})
+}

@@ -1,0 +1,21 @@
+//go:build !linux
+
+package machine
+
+import (
+	"fmt"
+	"runtime"
+)
+
+var errSystem = fmt.Errorf("read what the machine does on %s: only Linux's /proc is read so far: %w", runtime.GOOS, ErrUnsupported)
+
+// Look gives what the program itself knows.
+func Look() (Info, error) {
+	return Info{OS: runtime.GOOS, CPU: runtime.GOARCH, Threads: runtime.NumCPU()}, nil
+}
+
+// Now gives an error that wraps ErrUnsupported.
+func Now() (Load, error) { return Load{}, errSystem }
+
+// Of gives an error that wraps ErrUnsupported.
+func Of(int) (Use, error) { return Use{}, errSystem }

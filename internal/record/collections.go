@@ -1,0 +1,234 @@
+package record
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/candid-profiler/candid/internal/hotspot"
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+// collections is what was last seen of a VM's collectors. The VM keeps of each how
+// often it ran, how long in all, and when the last run began and ended, by its own
+// clock. So of a run that is the only one since the VM was last looked at, some 100 ms
+// before, everything is known; of others only how many and how long they were.
+type collections struct {
+	begun  bool
+	of     []collectorSeen
+	clock  vmClock
+	looked uint64 // monotonic ns: before the counters were last read
+	ids    uint64
+}
+
+type collectorSeen struct {
+	name                           string // the VM's
+	invocations, time, entry, exit string // names of counters
+	count, told                    int64  // runs
+}
+
+// maxCollectors is more than any VM has.
+const maxCollectors = 8
+
+// collectorNames are the collectors each of whose runs is a collection that stops
+// the program, by the VM's counter, and what the Flight Recorder calls them. What
+// others count are pauses of something longer (share/gc/*/: CollectorCounters).
+var collectorNames = map[string]string{
+	"Copy":                               "DefNew", // 8, 11
+	"MSC":                                "SerialOld",
+	"Serial young collection pauses":     "DefNew",
+	"Serial full collection pauses":      "SerialOld",
+	"PCopy":                              "ParNew",
+	"PSScavenge":                         "ParallelScavenge", // 8, 11
+	"PSMarkSweep":                        "PSMarkSweep",
+	"PSParallelCompact":                  "ParallelOld",
+	"Parallel young collection pauses":   "ParallelScavenge",
+	"Parallel full collection pauses":    "ParallelOld",
+	"G1 incremental collections":         "G1New", // 8, 11
+	"G1 stop-the-world full collections": "G1Full",
+	"G1 young collection pauses":         "G1New",
+	"G1 full collection pauses":          "G1Full",
+}
+
+// young are those that collect the young generation only.
+var young = map[string]bool{"DefNew": true, "ParNew": true, "ParallelScavenge": true, "G1New": true}
+
+// collected tells of collections since the counters were read the last time. They
+// were read after before.
+func (s *session) collected(p *process, seen *observed, before uint64) {
+	c, g := seen.counters, &seen.gc
+	if !g.begun {
+		g.begin(c)
+	}
+	after := monotonic()
+	var ran []collection
+	for i := range g.of {
+		k := &g.of[i]
+		count, _ := c.Number(k.invocations)
+		entry, _ := c.Number(k.entry)
+		exit, _ := c.Number(k.exit)
+		if count <= k.count || exit < entry || exit <= 0 {
+			continue // nothing new, or one is running now
+		}
+		g.ids += uint64(count - k.count)
+		k.count = count
+		entry, exit = ticksToNs(c, entry), ticksToNs(c, exit)
+		g.clock.bound(int64(g.looked)-exit, int64(after)-exit)
+		ran = append(ran, collection{name: k.name, entry: entry, exit: exit})
+	}
+	slices.SortFunc(ran, func(a, b collection) int { return cmp.Compare(a.exit, b.exit) })
+	for i := range ran {
+		k := &ran[i]
+		begin := g.clock.zero() + k.entry - int64(s.start)
+		if begin < 0 {
+			continue
+		}
+		// The last that ran is the one that the VM's number and cause are of.
+		k.begin, k.id, k.last = uint64(begin), g.ids-uint64(len(ran)-i), i == len(ran)-1
+		s.collection(p, c, k)
+	}
+	g.looked = before
+}
+
+// tellCollectors tells how often each collector ran, where that has changed.
+func (s *session) tellCollectors(p *process, seen *observed) {
+	c := seen.counters
+	for i := range seen.gc.of {
+		k := &seen.gc.of[i]
+		if k.told == k.count {
+			continue
+		}
+		k.told = k.count
+		time, _ := c.Number(k.time)
+		s.seen(profile.CollectorStatistics, p.index, profile.Text(k.name), profile.Number(uint64(k.count)), profile.Number(uint64(ticksToNs(c, time))))
+	}
+}
+
+// collection is one run of a collector.
+type collection struct {
+	name        string // the VM's
+	entry, exit int64  // ns by the VM's clock
+	begin, id   uint64
+	last        bool
+}
+
+// noCause is what the VM says while it collects.
+const noCause = "No GC"
+
+// collection adds one run of a collector.
+func (s *session) collection(p *process, c *hotspot.Counters, k *collection) {
+	id, ns := profile.Number(k.id), uint64(k.exit-k.entry)
+	o := profile.Observation{Kind: profile.GCPhasePause, Process: int32(p.index), Time: k.begin, Duration: ns, Values: []profile.Value{id, profile.Text(k.name)}}
+	usual, ok := collectorNames[k.name]
+	if !ok {
+		s.b.Observe(o)
+		return
+	}
+	cause, pause := "", profile.Number(ns)
+	if k.last {
+		cause = strings.TrimPrefix(c.Text("sun.gc.lastCause"), noCause)
+	}
+	o.Kind, o.Values = profile.GarbageCollection, []profile.Value{id, profile.Text(usual), profile.Text(cause), pause, pause}
+	s.b.Observe(o)
+	o.Kind, o.Values = profile.OldGarbageCollection, []profile.Value{id}
+	if young[usual] {
+		o.Kind = profile.YoungGarbageCollection
+	}
+	s.b.Observe(o)
+	if used, _, ok := heap(c, false); ok && k.last {
+		s.b.Observe(profile.Observation{Kind: profile.GCHeapSummary, Process: int32(p.index), Time: k.begin + ns, Values: []profile.Value{
+			id, profile.Text("After GC"), profile.Number(used),
+		}})
+	}
+}
+
+// begin finds the collectors. A collection that ran before now is none of the
+// recording's.
+func (g *collections) begin(c *hotspot.Counters) {
+	g.begun = true
+	for i := range maxCollectors {
+		prefix := fmt.Sprintf("sun.gc.collector.%d.", i)
+		name := c.Text(prefix + "name")
+		if _, ok := c.Number(prefix + "invocations"); !ok || name == "" {
+			continue
+		}
+		g.of = append(g.of, collectorSeen{
+			name: name, invocations: prefix + "invocations", time: prefix + "time", entry: prefix + "lastEntryTime", exit: prefix + "lastExitTime",
+		})
+	}
+	for i := range g.of {
+		k := &g.of[i]
+		k.count, _ = c.Number(k.invocations)
+		if entry, _ := c.Number(k.entry); k.count > 0 {
+			if exit, _ := c.Number(k.exit); exit < entry {
+				k.count-- // one is running
+			}
+		}
+		g.ids += uint64(max(k.count, 0))
+	}
+	g.clock.begin(c)
+}
+
+// ticksToNs gives a length of time by the VM's clock in ns.
+func ticksToNs(c *hotspot.Counters, ticks int64) int64 {
+	f, ok := c.Number("sun.os.hrt.frequency")
+	if !ok || f <= 0 || f == 1e9 {
+		return ticks
+	}
+	return int64(float64(ticks) * (1e9 / float64(f)))
+}
+
+// vmClock is when a VM's clock was 0, in monotonic ns: it begins when the VM does.
+type vmClock struct {
+	guess    int64
+	low, top int64 // what is certain
+}
+
+// begin guesses by when the VM began, which it keeps in ms of the calendar: that is
+// as good as the calendar's clock has been since.
+func (k *vmClock) begin(c *hotspot.Counters) {
+	k.low, k.top = math.MinInt64, math.MaxInt64
+	ms, _ := c.Number("sun.rt.createVmBeginTime")
+	k.guess = sinceEpoch(ms)
+}
+
+// bound says what is certain: a collection that was not there at one time, and was
+// at another, ended between them.
+func (k *vmClock) bound(low, top int64) {
+	low, top = max(low, k.low), min(top, k.top)
+	if low <= top {
+		k.low, k.top = low, top
+	}
+}
+
+func (k *vmClock) zero() int64 { return min(max(k.guess, k.low), k.top) }
+
+// Generations and spaces of a heap: no collector has more.
+const (
+	maxGenerations = 3
+	maxHeapSpaces  = 6
+)
+
+// heap adds up the spaces of a VM's heap; without eden it is what survived, since a
+// collection empties that and the program fills it again at once.
+func heap(c *hotspot.Counters, eden bool) (used, committed uint64, ok bool) {
+	for i := range maxGenerations {
+		prefix := fmt.Sprintf("sun.gc.generation.%d.", i)
+		if n, have := c.Number(prefix + "capacity"); have && n > 0 {
+			committed += uint64(n)
+		}
+		for j := range maxHeapSpaces {
+			space := fmt.Sprintf("%sspace.%d.", prefix, j)
+			n, have := c.Number(space + "used")
+			if have && n >= 0 {
+				ok = true
+				if eden || c.Text(space+"name") != "eden" {
+					used += uint64(n)
+				}
+			}
+		}
+	}
+	return used, committed, ok
+}

@@ -1,0 +1,113 @@
+package record
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/hotspot"
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/secret"
+)
+
+// sinceEpoch gives a time of the calendar as monotonic ns.
+func sinceEpoch(ms int64) int64 {
+	return ms*1e6 - time.Now().UnixNano() + int64(monotonic())
+}
+
+// propertyPrefixes are the counters that hold properties.
+var propertyPrefixes = []string{"java.property.", "sun.property."}
+
+// describeVM tells what a VM is and how it is set, as far as that can be seen from
+// outside and is fit for a file that people send to others: no environment, and no
+// value whose name is that of a secret. Without counters it has only its flags.
+func (s *session) describeVM(p *process, c *hotspot.Counters) {
+	vm := p.vm
+	if c != nil {
+		began, _ := c.Number("sun.rt.createVmBeginTime")
+		s.seen(profile.JVMInformation, p.index,
+			profile.Text(c.Text("java.property.java.vm.name")), profile.Text(c.Text("sun.rt.internalVersion")),
+			profile.Text(secret.Line(c.Text("java.rt.vmArgs"))), profile.Text(secret.Line(c.Text("java.rt.vmFlags"))),
+			profile.Text(secret.Line(c.Text("sun.rt.javaCommand"))), profile.Number(uint64(max(began, 0))), profile.Number(uint64(p.pid)))
+		var properties [][2]string
+		for _, prefix := range propertyPrefixes {
+			c.Each(prefix, func(name, text string) { properties = append(properties, [2]string{name, secret.Value(name, text)}) })
+		}
+		slices.SortFunc(properties, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
+		for _, kv := range properties {
+			s.seen(profile.InitialSystemProperty, p.index, profile.Text(kv[0]), profile.Text(kv[1]))
+		}
+	}
+	for _, f := range vm.SetFlags() {
+		s.flag(p.index, f)
+	}
+	flag := func(name string) profile.Value { return flagValue(vm, name) }
+	youngOne, old := collectorsOf(vm)
+	if old != "" {
+		s.seen(profile.GCConfiguration, p.index, profile.Text(youngOne), profile.Text(old), flag("ParallelGCThreads"), flag("ConcGCThreads"),
+			flag("UseDynamicNumberOfGCThreads"), flag("ExplicitGCInvokesConcurrent"), flag("DisableExplicitGC"), flag("GCTimeRatio"))
+	}
+	s.seen(profile.GCHeapConfiguration, p.index, flag("MinHeapSize"), flag("MaxHeapSize"), flag("InitialHeapSize"), flag("UseCompressedOops"), flag("ObjectAlignmentInBytes"))
+	s.seen(profile.CompilerConfiguration, p.index, flag("CICompilerCount"), flag("TieredCompilation"), flag("UseDynamicNumberOfCompilerThreads"))
+}
+
+// flag tells of one flag.
+func (s *session) flag(process int, f hotspot.SetFlag) {
+	kind, value := uint16(profile.StringFlag), profile.Text(secret.Value(f.Name, f.Value))
+	switch f.Kind {
+	case "bool":
+		kind, value = profile.BooleanFlag, profile.Flag(f.Value == "true")
+	case "int", "intx":
+		n, _ := strconv.ParseInt(f.Value, 10, 64)
+		kind, value = profile.LongFlag, profile.Number(uint64(n))
+	case "uint", "uintx", "uint64_t", "size_t":
+		n, _ := strconv.ParseUint(f.Value, 10, 64)
+		kind, value = profile.UnsignedLongFlag, profile.Number(n)
+	case "double":
+		n, _ := strconv.ParseFloat(f.Value, 64)
+		kind, value = profile.DoubleFlag, profile.Share(n)
+	}
+	switch f.Kind {
+	case "int":
+		kind = profile.IntFlag
+	case "uint":
+		kind = profile.UnsignedIntFlag
+	}
+	s.seen(kind, process, profile.Text(f.Name), value, profile.Text(f.Origin))
+}
+
+// flagValue gives a flag's value; the VM may not have it.
+func flagValue(vm *hotspot.VM, name string) profile.Value {
+	text, ok := vm.Flag(name)
+	if text == "true" || text == "false" {
+		return profile.Flag(text == "true")
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if !ok || err != nil {
+		return profile.Number(profile.UnknownNumber)
+	}
+	return profile.Number(n)
+}
+
+// collectorsOf gives the collectors of a VM in the Flight Recorder's words
+// (share/gc/shared/gcConfiguration.cpp).
+func collectorsOf(vm *hotspot.VM) (young, old string) {
+	switch vm.GC() {
+	case "G1":
+		return "G1New", "G1Old"
+	case "Parallel":
+		return "ParallelScavenge", "ParallelOld"
+	case "Serial":
+		return "DefNew", "SerialOld"
+	case "CMS":
+		return "ParNew", "ConcurrentMarkSweep"
+	case "ZGC":
+		if v, ok := vm.Flag("ZGenerational"); ok && v == "true" || !ok && vm.Major() >= 24 {
+			return "ZGC Minor", "ZGC Major"
+		}
+		return "N/A", "Z"
+	case "Shenandoah":
+		return "N/A", "Shenandoah"
+	}
+	return "", ""
+}

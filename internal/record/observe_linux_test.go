@@ -1,0 +1,190 @@
+package record
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/offspring"
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+// collects runs Collects while it is recorded, and gives the VM's own log too.
+func collects(t *testing.T, major int, flags ...string) (p *profile.Profile, pid int, log string) {
+	t.Helper()
+	dir := t.TempDir()
+	java := jdk(t, major)
+	out, err := exec.Command(filepath.Join(java, "bin", "javac"), "-d", dir, filepath.Join("testdata", "Collects.java")).CombinedOutput()
+	if err != nil {
+		t.Fatalf("javac: %v\n%s", err, out)
+	}
+	logFile := filepath.Join(dir, "gc.log")
+	args := append([]string{"-Xmx64m", "-Dsome.password=hunter2", "-Dplain=shown"}, flags...)
+	if major >= 11 {
+		args = append(args, "-Xlog:gc:file="+logFile)
+	}
+	cmd := exec.Command(filepath.Join(java, "bin", "java"), append(args, "-cp", dir, "Collects", "--token", "hunter2")...)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := offspring.Start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	lines := bufio.NewScanner(stdout)
+	if !lines.Scan() || lines.Text() != "ready" {
+		t.Fatalf("it says %q", lines.Text())
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() {
+		fmt.Fprintln(in) // it is sampled from its first collection on, or a little later
+		lines.Scan()
+		time.AfterFunc(1200*time.Millisecond, stop) // and looked at once more
+	}()
+	r, err := Run(ctx, Options{PIDs: []int{cmd.Process.Pid}, Hz: 97, Events: []string{"cpu"}})
+	if err != nil {
+		t.Skipf("recording is not possible here: %v", err)
+	}
+	b, _ := os.ReadFile(logFile)
+	return r.Profile, cmd.Process.Pid, string(b)
+}
+
+// text gives a value of the first observation of a kind whose first value is key, ""
+// for any.
+func observedText(t *testing.T, p *profile.Profile, kind uint16, key string, value int) string {
+	t.Helper()
+	for _, o := range p.Observations {
+		if o.Kind == kind && (key == "" || o.Values[0].Text == key) {
+			return o.Values[value].Text
+		}
+	}
+	t.Errorf("no %s %s", profile.ObservationKinds[kind].Name, key)
+	return ""
+}
+
+// Collections of garbage that are told of are the VM's, and what it is and how it is
+// set is there, without its secrets.
+func TestObservesJVM(t *testing.T) {
+	for major, flags := range map[int][]string{8: {"-XX:+UseParallelGC"}, 17: {"-XX:+UseG1GC"}, 25: {"-XX:+UseSerialGC"}} {
+		t.Run(strconv.Itoa(major), func(t *testing.T) {
+			p, pid, log := collects(t, major, flags...)
+			// [1.234s][info][gc] GC(3) Pause Full (System.gc()) 2M->1M(64M) 12.345ms
+			logged := map[uint64]float64{}
+			for _, m := range regexp.MustCompile(`GC\((\d+)\) Pause.* ([0-9.]+)ms`).FindAllStringSubmatch(log, -1) {
+				id, _ := strconv.ParseUint(m[1], 10, 64)
+				ms, _ := strconv.ParseFloat(m[2], 64)
+				logged[id] = ms
+			}
+			seen, last, counts := 0, uint64(0), map[string]uint64{}
+			for _, o := range p.Observations {
+				switch o.Kind {
+				case profile.GarbageCollection:
+					seen++
+					id, name, cause := o.Values[0].Number, o.Values[1].Text, o.Values[2].Text
+					if o.Time < last || o.Time+o.Duration > uint64(p.Meta.Duration) || o.Duration == 0 || cause != "" && !strings.HasPrefix(cause, "System.gc()") {
+						t.Errorf("%s %d at %d for %d ns, because of %q", name, id, o.Time, o.Duration, cause)
+					}
+					last = o.Time
+					ms, ok := logged[id]
+					if major >= 11 && (!ok || float64(o.Duration)/1e6 > ms+0.001) {
+						t.Errorf("%s %d takes %.3f ms; logged are %v", name, id, float64(o.Duration)/1e6, logged)
+					}
+				case profile.CollectorStatistics:
+					counts[o.Values[0].Text] = o.Values[1].Number
+				}
+			}
+			told := uint64(0)
+			for _, n := range counts {
+				told += n
+			}
+			// Those that came at once, because the machine was busy, are only counted. The
+			// last ones may come when nobody looks any more.
+			if seen == 0 || told < uint64(seen) || major >= 11 && told > uint64(len(logged)) {
+				t.Errorf("%d collections seen, %d told, %d logged", seen, told, len(logged))
+			}
+			for _, kind := range []uint16{
+				profile.CPULoad, profile.ResidentSetSize, profile.PhysicalMemory, profile.CPUInformation, profile.GCConfiguration, profile.GCHeapConfiguration,
+				profile.ClassLoadingStatistics, profile.JavaThreadStatistics, profile.CompilerStatistics, profile.HeapStatistics, profile.SafepointStatistics,
+			} {
+				found := false
+				for _, o := range p.Observations {
+					if o.Kind == kind {
+						found = true
+						for i, v := range o.Values {
+							if f := profile.ObservationKinds[kind].Fields[i]; v.Number == profile.UnknownNumber && f.Type != profile.ValueFlag && major > 8 {
+								t.Errorf("%s: %s is not known", profile.ObservationKinds[kind].Name, f.Name)
+							}
+						}
+					}
+				}
+				if !found {
+					t.Errorf("no %s", profile.ObservationKinds[kind].Name)
+				}
+			}
+			for _, o := range p.Observations {
+				for _, v := range o.Values {
+					if strings.Contains(v.Text, "hunter2") {
+						t.Errorf("%s tells a secret: %q", profile.ObservationKinds[o.Kind].Name, v.Text)
+					}
+				}
+			}
+			if c := p.Processes[0].Command; strings.Contains(c, "hunter2") || !strings.Contains(c, "-Dplain=shown") {
+				t.Errorf("the command is %q", c)
+			}
+			if args := observedText(t, p, profile.JVMInformation, "", 2); !strings.Contains(args, "-Dplain=shown") || !strings.Contains(args, "-Dsome.password=***") {
+				t.Errorf("the VM's arguments are %q", args)
+			}
+			if v := observedText(t, p, profile.InitialSystemProperty, "java.vm.name", 1); !strings.Contains(v, "VM") {
+				t.Errorf("the VM is %q", v)
+			}
+			if o := observedText(t, p, profile.UnsignedLongFlag, "MaxHeapSize", 2); o != "Command line" {
+				t.Errorf("MaxHeapSize was set by %q", o)
+			}
+			for _, o := range p.Observations {
+				if o.Kind == profile.JVMInformation && (o.Values[6].Number != uint64(pid) || o.Process != 0) {
+					t.Errorf("%+v", o)
+				}
+			}
+		})
+	}
+}
+
+// A native program has load and memory, and the machine has a name.
+func TestObservesAnyProgram(t *testing.T) {
+	c := spin(t)
+	r := run(t, Options{PIDs: []int{c.Process.Pid}, Duration: 2500 * time.Millisecond})
+	loads := 0
+	for _, o := range r.Profile.Observations {
+		switch o.Kind {
+		case profile.CPULoad:
+			loads++
+			if user := o.Values[0].Share(); user <= 0 || user > 1 || o.Values[2].Share() < user-0.05 {
+				t.Errorf("load %v of %v", user, o.Values[2].Share())
+			}
+		case profile.ResidentSetSize:
+			if o.Values[0].Number < 1<<20 || o.Values[1].Number < o.Values[0].Number {
+				t.Errorf("%+v", o)
+			}
+		case profile.JVMInformation, profile.GarbageCollection:
+			t.Errorf("%+v", o)
+		}
+	}
+	if loads == 0 || observedText(t, r.Profile, profile.OSInformation, "", 0) == "" {
+		t.Errorf("%d loads", loads)
+	}
+}

@@ -1,0 +1,46 @@
+package secret
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestArgs(t *testing.T) {
+	args := []string{
+		"java", "-Xmx2g", "-Ddb.password=hunter2", "-Djavax.net.ssl.keyStorePassword=a b", "-Duser.dir=/x", "--api-key", "abc", "--port", "80",
+		"--spring.datasource.url=jdbc:postgresql://me:pw@host/db", "https://u:pw@host/x?a=b", "API_TOKEN=1", "-XX:+UseG1GC", "-Dpin=1", "-Dspin=2", "--passport-dir=/p", "-Dempty.secret=",
+	}
+	want := []string{
+		"java", "-Xmx2g", "-Ddb.password=***", "-Djavax.net.ssl.keyStorePassword=***", "-Duser.dir=/x", "--api-key", "***", "--port", "80",
+		"--spring.datasource.url=jdbc:postgresql://me:***@host/db", "https://u:***@host/x?a=b", "API_TOKEN=***", "-XX:+UseG1GC", "-Dpin=***", "-Dspin=2", "--passport-dir=/p", "-Dempty.secret=",
+	}
+	if got := Args(args); !slices.Equal(got, want) {
+		t.Errorf("\n%q\nwant\n%q", got, want)
+	}
+}
+
+// Where a line was joined, all of a secret goes, and all that follows stays.
+func TestLine(t *testing.T) {
+	for line, want := range map[string]string{
+		"-Xmx1g -Ddb.password=my secret words -Dx=y Main 1": "-Xmx1g -Ddb.password=*** -Dx=y Main 1",
+		"Main --token abc def --verbose":                    "Main --token *** --verbose",
+		"Main --token":                                      "Main --token ***",
+		"":                                                  "",
+		"Main a  b":                                         "Main a  b",
+		"Main http://u:p@h/ x":                              "Main http://u:***@h/ x",
+	} {
+		if got := Line(line); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}
+
+func FuzzLine(f *testing.F) {
+	f.Add("-Da.password=x --token y z")
+	f.Fuzz(func(t *testing.T, s string) {
+		if strings.Contains(Line("-Dpassword=qzqzq "+s), "qzqzq") && !strings.Contains(s, "qzqzq") {
+			t.Error(s)
+		}
+	})
+}
