@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/candid-profiler/candid/internal/filter"
+	"github.com/candid-profiler/candid/internal/format"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
@@ -46,9 +47,14 @@ func (f *filterFlags) spec() (*filter.Spec, error) {
 	return s, filterFailure("", err)
 }
 
-// apply is what is left of a profile, and tells w how much that is.
-func (f *filterFlags) apply(w io.Writer, s *filter.Spec, path string, p *profile.Profile) (*profile.Profile, error) {
-	out, n, err := s.Apply(p)
+// read reads a file, of which it leaves out while reading what it can; the rest of
+// the filter is applied, and w is told how much is left.
+func (f *filterFlags) read(w io.Writer, s *filter.Spec, path string) (*profile.Profile, error) {
+	p, left, err := format.ReadPart(path, s.Certain())
+	if err != nil {
+		return nil, failed(err)
+	}
+	out, n, err := s.Apply(p, left)
 	if err != nil {
 		return nil, filterFailure(path, err)
 	}

@@ -128,11 +128,8 @@ Writes:
 			if err != nil {
 				return err
 			}
-			p, err := format.Read(args[0])
+			p, err := filter.read(cmd.ErrOrStderr(), spec, args[0])
 			if err != nil {
-				return failed(err)
-			}
-			if p, err = filter.apply(cmd.ErrOrStderr(), spec, args[0], p); err != nil {
 				return err
 			}
 			_, err = o.write(p)

@@ -71,19 +71,22 @@ FILE is a profile in a format that candid reads:
 				if growing[i] != nil && !spec.Filters() && !threads && !cmd.Flags().Changed("event") {
 					continue // nothing needs to be known of it
 				}
-				p, err := format.Read(file)
-				if err != nil {
-					return failed(err)
-				}
 				if len(args) == 1 {
-					f, err := spec.Choose(p)
+					if profiles[i], err = format.Read(file); err != nil {
+						return failed(err)
+					}
+					f, err := spec.Choose(profiles[i])
 					if err != nil {
 						return filterFailure(file, err)
 					}
-					page = view.Address(p, f, threads)
-				} else if p, err = filter.apply(cmd.ErrOrStderr(), spec, file, p); err != nil {
+					page = view.Address(profiles[i], f, threads)
+					continue
+				}
+				p, err := filter.read(cmd.ErrOrStderr(), spec, file)
+				if err != nil {
 					return err
-				} else if f := spec.String(); f != "" {
+				}
+				if f := spec.String(); f != "" {
 					p.Meta.Notes = append([]string{"only what passes is shown: " + f}, p.Meta.Notes...)
 				}
 				profiles[i] = p

@@ -26,7 +26,7 @@ func Choose(names [2]string, recordings [2]*profile.Profile, spec *filter.Spec) 
 		if err != nil {
 			return sides, fmt.Errorf("%s: %w", names[i], err)
 		}
-		left, n, err := spec.Apply(p)
+		left, n, err := spec.Apply(p, 0)
 		if err != nil {
 			return sides, fmt.Errorf("%s: %w", names[i], err)
 		}

@@ -185,10 +185,27 @@ func (s *Spec) stretch() string {
 	return (&Spec{words: Words{From: s.words.From, To: s.words.To}}).String()
 }
 
+// Certain is what of the filter is known before a recording was read: samples that it
+// does not choose may be left out while reading. The number of those is Apply's left.
+func (s *Spec) Certain() profile.Filter {
+	f := profile.Filter{States: s.filter.States, Focus: s.filter.Focus, Ignore: s.filter.Ignore}
+	if s.words.Event != "" {
+		return profile.Filter{} // what is left is told of the event only
+	}
+	if s.from.kind == sinceStart {
+		f.From = s.from.since
+	}
+	if s.to.kind == sinceStart {
+		f.To = s.to.since
+	}
+	return f
+}
+
 // Apply gives what is left of a recording, as one of its own, which shares all
 // that does not change with p. If an event is asked for, only that is left. The
-// error wraps ErrUsage or, where nothing is left of something, ErrEmpty.
-func (s *Spec) Apply(p *profile.Profile) (*profile.Profile, Passed, error) {
+// error wraps ErrUsage or, where nothing is left of something, ErrEmpty. left is how
+// many samples were left out while p was read.
+func (s *Spec) Apply(p *profile.Profile, left uint64) (*profile.Profile, Passed, error) {
 	f, err := s.For(p)
 	if err != nil {
 		return nil, Passed{}, err
@@ -200,7 +217,7 @@ func (s *Spec) Apply(p *profile.Profile) (*profile.Profile, Passed, error) {
 	if s.Filters() {
 		out = profile.Apply(p, f)
 	}
-	n := Passed{All: count(p), Left: count(out)}
+	n := Passed{All: count(p) + left, Left: count(out)}
 	return out, n, s.check(p, n)
 }
 
@@ -221,7 +238,7 @@ func (s *Spec) check(p *profile.Profile, n Passed) error {
 		return nil
 	}
 	why := ""
-	if s.words.States != nil {
+	if s.words.States != nil && n.All == count(p) { // otherwise some were not even read
 		var seen profile.StateSet
 		for i := range p.Samples {
 			seen = seen.With(p.Samples[i].State)

@@ -103,7 +103,7 @@ func TestRefusals(t *testing.T) {
 
 func TestApply(t *testing.T) {
 	p := profiletest.Java()
-	out, n, err := parsed(t, Words{Thread: "^GC|^C2"}).Apply(p)
+	out, n, err := parsed(t, Words{Thread: "^GC|^C2"}).Apply(p, 0)
 	if err != nil || n.String() != "of 10,000 samples, 1,800 (18.0%) pass" || len(out.Samples) != 1800 {
 		t.Errorf("%v, %v, %d", n, err, len(out.Samples))
 	}
@@ -112,18 +112,18 @@ func TestApply(t *testing.T) {
 		{ThreadKinds: []string{"java"}}, {Focus: "HashMap", Ignore: "Rules"}, {From: "1s", To: "-1s", States: []string{"running"}}, {},
 	} {
 		s := parsed(t, w)
-		out, n, err := s.Apply(p)
+		out, n, err := s.Apply(p, 0)
 		f, err2 := s.Choose(p)
 		if err != nil || err2 != nil || p.Select(f).Chosen != out.Select(profile.Filter{}).Chosen || n.Left != uint64(len(out.Samples)) || n.Left == 0 {
 			t.Errorf("%v: %v, %v, %v", s, n, err, err2)
 		}
 	}
-	_, _, err = parsed(t, Words{States: []string{"sleeping", Waits}, Thread: "no one's"}).Apply(p)
+	_, _, err = parsed(t, Words{States: []string{"sleeping", Waits}, Thread: "no one's"}).Apply(p, 0)
 	if !errors.Is(err, ErrEmpty) || err.Error() != `no samples: none of 10,000 passes --thread 'no one'\''s' --state sleeping,waits; the states in it are running` {
 		t.Error(err)
 	}
 	server := profiletest.Server(500, 2000, 10)
-	out, n, err = parsed(t, Words{Event: server.Events[1].Name}).Apply(server)
+	out, n, err = parsed(t, Words{Event: server.Events[1].Name}).Apply(server, 0)
 	if err != nil || len(out.Events) != 1 || out.Events[0] != server.Events[1] || n.Left != n.All || n.All == 0 || n.All == 2000 {
 		t.Errorf("%v, %v, %v", out.Events, n, err)
 	}
@@ -131,7 +131,7 @@ func TestApply(t *testing.T) {
 		t.Error(err)
 	}
 	// Nothing to choose from is no fault of the filter.
-	if _, _, err := parsed(t, Words{Thread: "x"}).Apply(profile.NewBuilder().Profile()); err != nil {
+	if _, _, err := parsed(t, Words{Thread: "x"}).Apply(profile.NewBuilder().Profile(), 0); err != nil {
 		t.Error(err)
 	}
 }

@@ -39,31 +39,41 @@ var ErrNotRead = errors.New("not a profile that candid reads")
 // Read reads a profile from a file, whatever its name: its content says which
 // format it is in. The result has passed Check.
 func Read(path string) (*profile.Profile, error) {
+	p, _, err := ReadPart(path, profile.Filter{})
+	return p, err
+}
+
+// ReadPart is Read, but leaves out already while it reads, where the format lets it,
+// what the filter certainly does not choose (profile.Builder.LeaveOut), and says how
+// many samples that were. The filter is still to be applied.
+func ReadPart(path string, filter profile.Filter) (p *profile.Profile, left uint64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		var pe *os.PathError
 		if errors.As(err, &pe) {
 			err = pe.Err
 		}
-		return nil, fmt.Errorf("read %s: %w", path, err)
+		return nil, 0, fmt.Errorf("read %s: %w", path, err)
 	}
 	defer f.Close()
-	p, err := decodeFile(f)
+	b := profile.NewBuilder()
+	b.LeaveOut(filter)
+	p, err = decodeFile(f, b)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
+		return nil, 0, fmt.Errorf("read %s: %w", path, err)
 	}
-	return p, nil
+	return p, b.LeftOut(), nil
 }
 
-// decodeFile reads a file, piece by piece if that is possible.
-func decodeFile(f *os.File) (*profile.Profile, error) {
+// decodeFile reads a file, piece by piece and into b if that is possible.
+func decodeFile(f *os.File, b *profile.Builder) (*profile.Profile, error) {
 	st, err := f.Stat()
 	var head [8]byte
 	if err == nil && st.Mode().IsRegular() {
 		n, _ := f.ReadAt(head[:], 0)
 		switch {
 		case jfr.Is(head[:n]):
-			return jfr.Read(f, st.Size())
+			return jfr.ReadInto(b, f, st.Size())
 		case perfdata.Is(head[:n]):
 			return perfdata.Read(f, st.Size(), st.ModTime())
 		}

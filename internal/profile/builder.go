@@ -12,6 +12,7 @@ type Builder struct {
 	log    sampleLog
 	thread map[[2]int]uint32
 	calls  map[string]uint16
+	early  *early // leaves samples out; nil: none
 }
 
 // NewBuilder starts an empty profile.
@@ -111,8 +112,12 @@ func (b *Builder) NewThread(pid, tid int, name string) uint32 {
 	return b.Thread(pid, tid, name)
 }
 
-// Add appends a sample.
-func (b *Builder) Add(s Sample) { b.log.add(s) }
+// Add appends a sample, unless LeaveOut leaves it out.
+func (b *Builder) Add(s Sample) {
+	if b.early == nil || b.early.takes(b, &s) {
+		b.log.add(s)
+	}
+}
 
 // Nodes gives how many nodes the trie has, with the root.
 func (b *Builder) Nodes() int { return b.nodes.Len() }

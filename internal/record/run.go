@@ -145,7 +145,7 @@ func (r *Result) filter(spec *filter.Spec) {
 	if spec == nil {
 		return
 	}
-	p, n, err := spec.Apply(r.Profile)
+	p, n, err := spec.Apply(r.Profile, 0)
 	switch {
 	case errors.Is(err, filter.ErrUsage):
 		// That it cannot be asked shows when it is too late to ask something else.

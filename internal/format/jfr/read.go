@@ -18,7 +18,12 @@ import (
 // samples. What comes after the last whole part of a file that was cut off is left
 // out, and a note says so. The result has passed Check.
 func Read(in io.ReaderAt, size int64) (*profile.Profile, error) {
-	r := &reader{in: in, size: size, b: profile.NewBuilder(), window: window{in: in}}
+	return ReadInto(profile.NewBuilder(), in, size)
+}
+
+// ReadInto is Read with an empty Builder of the caller's, which may leave samples out.
+func ReadInto(b *profile.Builder, in io.ReaderAt, size int64) (*profile.Profile, error) {
+	r := &reader{in: in, size: size, b: b, window: window{in: in}}
 	if err := r.all(); err != nil {
 		return nil, fmt.Errorf("read jfr: %w", err)
 	}
