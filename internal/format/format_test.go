@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/candid-profiler/candid/internal/format/html"
+	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
@@ -65,6 +68,53 @@ func TestWritesAllAndReadsBack(t *testing.T) {
 				t.Errorf("%d samples, %d threads", len(p.Samples), len(p.Threads))
 			}
 		})
+	}
+}
+
+// TestEveryWay: what is written in one format that can be read, and from there in
+// another, still has every sample, with its stack, and every thread.
+func TestEveryWay(t *testing.T) {
+	counts := func(p *profile.Profile) map[string]int {
+		n := map[string]int{}
+		for _, s := range p.Samples {
+			key := fmt.Sprintf("%d %v", p.Threads[s.Thread].TID, s.End)
+			for at := s.Node; at != profile.RootNode; at = p.Nodes[at].Parent {
+				key += ";" + p.Funcs[p.Frames[p.Nodes[at].Frame].Func].Name
+			}
+			n[key]++
+		}
+		return n
+	}
+	want := counts(profiletest.Java())
+	for _, from := range entries {
+		if !from.reads || from.write == nil {
+			continue
+		}
+		first, err := Decode(bytes.NewReader(written(t, from.name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, to := range entries {
+			if to.write == nil {
+				continue
+			}
+			var out bytes.Buffer
+			err := Write(&out, to.name, first, Options{Threads: true, Kinds: true})
+			if errors.Is(err, html.ErrNotBuilt) {
+				continue
+			} else if err != nil {
+				t.Errorf("%s to %s: %v", from.name, to.name, err)
+			}
+			if !to.reads {
+				continue
+			}
+			second, err := Decode(&out)
+			if err != nil {
+				t.Errorf("%s to %s and back: %v", from.name, to.name, err)
+			} else if got := counts(second); !maps.Equal(got, want) {
+				t.Errorf("%s to %s: %d different stacks, want %d", from.name, to.name, len(got), len(want))
+			}
+		}
 	}
 }
 

@@ -37,7 +37,7 @@ var ErrTooLarge = fmt.Errorf("it unpacks to more than %d MiB, which no profile o
 var ErrNotRead = errors.New("not a profile that candid reads")
 
 // Read reads a profile from a file, whatever its name: its content says which
-// format it is in. The result has passed Check.
+// format it is in. "-" is standard input. The result has passed Check.
 func Read(path string) (*profile.Profile, error) {
 	p, _, err := ReadPart(path, profile.Filter{})
 	return p, err
@@ -47,6 +47,12 @@ func Read(path string) (*profile.Profile, error) {
 // what the filter certainly does not choose (profile.Builder.LeaveOut), and says how
 // many samples that were. The filter is still to be applied.
 func ReadPart(path string, filter profile.Filter) (p *profile.Profile, left uint64, err error) {
+	if path == "-" {
+		if p, err = Decode(os.Stdin); err != nil {
+			err = fmt.Errorf("read standard input: %w", err)
+		}
+		return p, 0, err
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		var pe *os.PathError
@@ -106,7 +112,7 @@ func decode(r io.Reader, limit int64) (*profile.Profile, error) {
 		return nil, fmt.Errorf("%w: it is %s; candid reads %s", ErrNotRead, what, readable())
 	}
 	if perfdata.Piped(head) {
-		return perfdata.ReadStream(&limited{in, maxText}, time.Time{})
+		return perfdata.ReadStream(&limited{in, maxText}, time.Now()) // it is being recorded
 	}
 	if isText(head) {
 		read := collapsed.Read

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/dwarfline"
+	"github.com/candid-profiler/candid/internal/javaname"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
@@ -191,7 +192,9 @@ func (n *Native) noFile(f walk.Frame) Frame {
 	}
 	if e, ok := n.perf.find(lookupAddr(f.PC, f.Flags), time.Now()); ok {
 		r.Function, r.NoName, r.Module = Demangle(e.name), false, "[jit]"
-		if r.Function != e.name {
+		if f, raw, signature, ok := javaname.PerfMap(e.name); ok {
+			r.Function, r.Raw, r.Signature = Printable(f), Printable(raw), Printable(signature)
+		} else if r.Function != e.name {
 			r.Raw = Printable(e.name)
 		}
 		if r.Kind == walk.KindUnknown || r.Kind == walk.KindNative {

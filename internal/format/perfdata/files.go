@@ -129,7 +129,7 @@ func (fs *files) check(f *os.File, want file) error {
 	switch {
 	case !fs.same:
 		return fmt.Errorf("the recording is of another machine and has no build id of it: %w", target.ErrStale)
-	case fs.written.IsZero() || st.ModTime().After(fs.written):
+	case fs.written.IsZero() || changedAt(st).After(fs.written):
 		return fmt.Errorf("it was changed after the recording: %w", target.ErrStale)
 	}
 	return nil

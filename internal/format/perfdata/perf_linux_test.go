@@ -381,15 +381,25 @@ func TestKernelFunctions(t *testing.T) {
 // lend it its names.
 func TestChangedFile(t *testing.T) {
 	binary := built(t)
-	file := recorded(t, "-c", "1000000", "-e", "cpu-clock:u", "-g", binary)
-	other := strings.ReplaceAll(program, "3000", "3001")
+	testChangedFile(t, binary, "3001", "-B") // without build ids
+	testChangedFile(t, binary, "3002")
+}
+
+func testChangedFile(t *testing.T, binary, loops string, args ...string) {
+	t.Helper()
+	file := recorded(t, append(args, "-c", "1000000", "-e", "cpu-clock:u", "-g", binary)...)
+	known := read(t, file)
+	if !slices.ContainsFunc(known.Funcs, func(fn profile.Func) bool { return fn.Name == "outer" }) {
+		t.Errorf("%v: before the change there were no names either: %d samples, %q, %v", args, len(known.Samples), known.Meta.Notes, known.Funcs)
+	}
+	other := strings.ReplaceAll(program, "3000", loops)
 	if err := os.WriteFile(binary+".c", []byte(other), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := exec.Command("gcc", "-g", "-o", binary, binary+".c", "-lpthread").CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, text)
 	}
-	// As if it had been there all the time.
+	// As if it had been there all the time, which a package manager does too.
 	if err := os.Chtimes(binary, time.Time{}, time.Now().Add(-time.Hour)); err != nil {
 		t.Fatal(err)
 	}

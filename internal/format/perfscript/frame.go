@@ -5,6 +5,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/candid-profiler/candid/internal/javaname"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -20,12 +21,14 @@ type line struct {
 
 // frame is what a line means.
 type frame struct {
-	name   string
-	module string
-	file   string
-	addr   uint64
-	line   int32
-	kind   walk.Kind
+	name      string
+	raw       string // "" if the same
+	signature string
+	module    string
+	file      string
+	addr      uint64
+	line      int32
+	kind      walk.Kind
 }
 
 // parseFrame reads a frame, with or without an address, an offset and a module.
@@ -112,6 +115,9 @@ func (r *reader) intern(l line) frame {
 		}
 	case isPerfMap(module):
 		f.kind, f.module, f.addr = walk.KindCompiled, "[jit]", 0
+		if name, raw, signature, ok := javaname.PerfMap(f.name); ok {
+			f.name, f.raw, f.signature = name, raw, signature
+		}
 	case module == "" || module == "[unknown]":
 		if f.name == "" || f.name == "[unknown]" {
 			f.kind = walk.KindUnknown
@@ -136,6 +142,6 @@ func isPerfMap(module string) bool {
 
 // place gives the profile's frame.
 func (r *reader) place(f *frame) uint32 {
-	fn := profile.Func{Name: f.name, Module: f.module, File: f.file, NoName: f.name == "[unknown]"}
+	fn := profile.Func{Name: f.name, Raw: f.raw, Signature: f.signature, Module: f.module, File: f.file, NoName: f.name == "[unknown]"}
 	return r.b.Frame(profile.Frame{Func: r.b.Func(fn), Line: f.line, BCI: -1, Kind: f.kind, Addr: f.addr})
 }

@@ -43,7 +43,7 @@ func TestReads(t *testing.T) {
 			"\tffffffffc0001000 ext4_read+0x28 ([ext4])\n" +
 			"\t            1304 inl+0x14 (inlined)\n" +
 			"\t            1304 std::vector<int, A<int> >::push(int const&)+0x14 (/opt/my app/lib (x).so)\n" +
-			"\t    7f0012345678 java.util.HashMap.get+0x10 (/tmp/perf-11.map)\n" +
+			"\t    7f0012345678 java.lang.Object java.util.HashMap.get(java.lang.Object)+0x10 (/tmp/perf-11.map)\n" +
 			"\t    7f0012345679 [unknown] (/usr/lib/libc.so.6 (deleted))\n" +
 			"\t    7f001234567a [unknown] ([unknown])\n\n" +
 			"my thread 2 11/13 46167.100001:    2004008 cpu-clock:ppp: \n\t 12be leaf+0x2e (/w)\n\n",

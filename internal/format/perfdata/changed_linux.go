@@ -1,0 +1,16 @@
+package perfdata
+
+import (
+	"os"
+	"syscall"
+	"time"
+)
+
+// changedAt is when a file's content, or its name, was last changed: package
+// managers give a file that they install the time at which it was made.
+func changedAt(st os.FileInfo) time.Time {
+	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
+		return time.Unix(sys.Ctim.Unix())
+	}
+	return st.ModTime()
+}

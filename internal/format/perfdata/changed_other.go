@@ -1,0 +1,11 @@
+//go:build !linux
+
+package perfdata
+
+import (
+	"os"
+	"time"
+)
+
+// changedAt is when a file's content was last changed.
+func changedAt(st os.FileInfo) time.Time { return st.ModTime() }
