@@ -107,7 +107,7 @@ func Compare(base, new Side, how Normalize) (*Comparison, error) {
 	} else {
 		return nil, fmt.Errorf("%w: %s has %s, %s has %s", ErrIncomparable, base.Name, eventName(b.Events[0]), new.Name, eventName(n.Events[0]))
 	}
-	c.Pair, c.Second = Join(b, n)
+	c.Pair, c.Second = Join(b, n, true)
 	c.Pair.Meta = new.Profile.Meta
 	c.merge()
 	c.count()

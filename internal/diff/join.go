@@ -19,8 +19,8 @@ import (
 // of its frames, the one it had most: how much of it was compiled when differs from
 // run to run, and would make two stacks of one. The profiles must have passed Check
 // or come from a Builder; they stay as they are.
-func Join(before, after *profile.Profile) (p *profile.Profile, second uint32) {
-	j := joiner{b: profile.NewBuilder(), seen: map[funcKey]uint32{}, several: map[string]bool{}}
+func Join(before, after *profile.Profile, oneKind bool) (p *profile.Profile, second uint32) {
+	j := joiner{oneKind: oneKind, b: profile.NewBuilder(), seen: map[funcKey]uint32{}, several: map[string]bool{}}
 	j.findSeveral(before)
 	j.findSeveral(after)
 	of := [2][]uint32{j.functions(before), j.functions(after)}
@@ -40,6 +40,7 @@ type joiner struct {
 	funcs   []profile.Func
 	kinds   [][walk.NumKinds]uint64 // by function: samples
 	several map[string]bool         // names that are in several modules of one recording
+	oneKind bool
 }
 
 type funcKey struct{ name, module string }
@@ -167,7 +168,9 @@ func (j *joiner) add(p *profile.Profile, of []uint32) {
 	frames := make([]uint32, len(p.Frames))
 	for i, f := range p.Frames {
 		merged := of[f.Func]
-		f.Func, f.Kind = b.Func(j.funcs[merged]), j.kind(merged)
+		if f.Func = b.Func(j.funcs[merged]); j.oneKind {
+			f.Kind = j.kind(merged)
+		}
 		frames[i] = b.Frame(f)
 	}
 	nodes := make([]uint32, len(p.Nodes))
