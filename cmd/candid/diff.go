@@ -62,7 +62,6 @@ They are applied to both.
 
 With -o the comparison is written, by the extension of the file:
   html       .html .htm           a flame graph of both in one file that any browser opens
-  html       .html .htm           a flame graph of both in one file that any browser opens
   collapsed  .collapsed .folded   stack, base, new: for flamegraph.pl and inferno
   text       .txt                 what is printed otherwise
   json       .json                the same for scripts

@@ -9,8 +9,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/candid-profiler/candid/internal/capture/launch"
+	"github.com/candid-profiler/candid/internal/report"
 )
 
 func main() {
@@ -83,7 +85,25 @@ Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 not permitted, 4 no such target,
 			return cmd.Help()
 		},
 	}
-	root.AddCommand(newRecord(), newTop(), newReport(), newView(), newDiff(), newConvert(), newDump(), newPS(), newDoctor(), newVersion())
+	cobra.EnableCommandSorting = false // in the order in which they are needed
+	root.AddCommand(newRecord(), newReport(), newView(), newDiff(), newConvert(), newTop(), newDump(), newPS(), newDoctor(), newVersion())
+	wrapFlags(root)
 	root.CompletionOptions.DisableDescriptions = false
 	return root
+}
+
+// wrapFlags breaks the help of flags into lines as wide as the terminal.
+func wrapFlags(root *cobra.Command) {
+	cobra.AddTemplateFunc("wrapped", func(flags *pflag.FlagSet) string {
+		width, _ := report.Terminal(os.Stdout)
+		if width == 0 {
+			width = 100
+		}
+		return strings.TrimRight(flags.FlagUsagesWrapped(max(width, 60)), "\n ")
+	})
+	t := root.UsageTemplate()
+	for _, flags := range []string{"LocalFlags", "InheritedFlags"} {
+		t = strings.ReplaceAll(t, "{{."+flags+".FlagUsages | trimTrailingWhitespaces}}", "{{wrapped ."+flags+"}}")
+	}
+	root.SetUsageTemplate(t)
 }

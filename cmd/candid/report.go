@@ -20,6 +20,8 @@ func newReport() *cobra.Command {
 		top     int
 		json    bool
 		threads bool
+		lines   bool
+		sigs    bool
 		minimum float64
 	)
 	cmd := &cobra.Command{
@@ -35,6 +37,7 @@ FILE is a profile in a format that candid reads:
 		Example: `  candid report app.jfr                        the hottest methods
   candid report app.jfr --view tree            from the first frame down
   candid report app.jfr --callers 'HashMap.get$'
+  candid report app.jfr --lines --top 10       the hottest source lines
   candid report app.jfr --view threads
   candid report wall.jfr --view states         what threads were doing
   candid report wall.jfr --state sleeping      where they slept
@@ -73,6 +76,7 @@ FILE is a profile in a format that candid reads:
 			if o.Filter, err = spec.Choose(p); err != nil {
 				return filterFailure(args[0], err)
 			}
+			o.Filter.Lines, o.Filter.Signatures = lines, sigs
 			write := report.Text
 			if json {
 				write = report.JSON
@@ -93,6 +97,8 @@ FILE is a profile in a format that candid reads:
 	fl.IntVarP(&top, "top", "n", 0, "at most `N` rows (default 30; -1: all)")
 	fl.Float64Var(&minimum, "min", 0.5, "in trees: sum up branches below this `PERCENT`")
 	fl.BoolVarP(&threads, "threads", "t", false, "show each thread by itself")
+	fl.BoolVar(&lines, "lines", false, "keep the source lines of a method apart: METHOD:LINE")
+	fl.BoolVar(&sigs, "signatures", false, "keep methods apart that differ only in their parameters")
 	fl.BoolVar(&json, "json", false, "print everything as JSON")
 	filter.addReader(cmd, "the `NAME` of the event to show (default the first of the recording)")
 	return cmd

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"regexp"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/walk"
@@ -41,6 +42,8 @@ type Filter struct {
 	Hide KindSet
 	// Signatures keeps methods apart that differ only in their parameters.
 	Signatures bool
+	// Lines keeps the source lines of a method apart, where they are known.
+	Lines bool
 }
 
 // Count is an amount of samples.
@@ -110,6 +113,7 @@ type face struct {
 // Method is what functions are merged to: those of the same name and module.
 type Method struct {
 	Func uint32 // the first of them, index into Funcs
+	Line int32  // of Filter.Lines; 0: not known, or all of them
 }
 
 // HasTimes says whether the samples know when they were taken. Formats that
@@ -256,13 +260,28 @@ func (s *Selection) mergeMethods() {
 func (s *Selection) mergeFrames() {
 	p := s.Profile
 	seen := map[face]uint32{}
+	type place struct {
+		method uint32
+		line   int32
+	}
+	places := map[place]uint32{}
 	s.faceOf = make([]uint32, len(p.Frames))
 	for i, f := range p.Frames {
 		if s.Filter.Hide.Has(f.Kind) {
 			s.faceOf[i] = hidden
 			continue
 		}
-		k := face{s.methodOf[f.Func], f.Kind, f.Prov == walk.Heuristic, f.Flags&walk.Coarse != 0}
+		method := s.methodOf[f.Func]
+		if s.Filter.Lines && f.Line > 0 {
+			at, ok := places[place{method, f.Line}]
+			if !ok {
+				at = uint32(len(s.Methods))
+				s.Methods = append(s.Methods, Method{s.Methods[method].Func, f.Line})
+				places[place{method, f.Line}] = at
+			}
+			method = at
+		}
+		k := face{method, f.Kind, f.Prov == walk.Heuristic, f.Flags&walk.Coarse != 0}
 		at, ok := seen[k]
 		if !ok {
 			at = uint32(len(s.faces))
@@ -303,5 +322,18 @@ func (s *Selection) stacks() stacks {
 }
 
 func (t *stacks) face(node uint32) *face { return &t.faces[t.At(node).Frame] }
+
+// Name is a method's name as people read it, with what the filter keeps apart.
+func (s *Selection) Name(m uint32) string {
+	f := s.Func(m)
+	name := f.Name
+	if s.Filter.Signatures {
+		name += f.Signature
+	}
+	if line := s.Methods[m].Line; line > 0 {
+		name += ":" + strconv.Itoa(int(line))
+	}
+	return name
+}
 
 func (s *Selection) Func(m uint32) *Func { return &s.Profile.Funcs[s.Methods[m].Func] }

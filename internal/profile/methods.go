@@ -78,7 +78,7 @@ func (s *Selection) List() []MethodCount {
 		x, y := s.Func(a.Method), s.Func(b.Method)
 		return cmp.Or(cmp.Compare(b.Self.Weight, a.Self.Weight), cmp.Compare(b.Self.Samples, a.Self.Samples),
 			cmp.Compare(b.Total.Weight, a.Total.Weight), cmp.Compare(b.Total.Samples, a.Total.Samples),
-			cmp.Compare(x.Name, y.Name), cmp.Compare(x.Module, y.Module), cmp.Compare(a.Method, b.Method))
+			cmp.Compare(x.Name, y.Name), cmp.Compare(x.Module, y.Module), cmp.Compare(s.Methods[a.Method].Line, s.Methods[b.Method].Line), cmp.Compare(a.Method, b.Method))
 	})
 	return rows
 }

@@ -123,6 +123,7 @@ type Method struct {
 	Module    string            `json:"module"`
 	File      string            `json:"file"`
 	Signature string            `json:"signature,omitempty"` // only if methods are told apart by it
+	Line      int32             `json:"line,omitempty"`      // only if lines are told apart, where it is known
 	Unnamed   bool              `json:"unnamed"`             // the file has no name there
 	Kind      string            `json:"kind"`                // that it had most
 	Kinds     map[string]uint64 `json:"kinds"`               // samples by kind
@@ -231,7 +232,7 @@ func thread(p *profile.Profile, row profile.ThreadCount) Thread {
 
 func method(s *profile.Selection, m *profile.MethodCount) Method {
 	f := s.Func(m.Method)
-	out := Method{Name: text(f.Name), Module: text(f.Module), File: text(f.File), Unnamed: f.NoName, Kind: profile.KindName(m.Kind()),
+	out := Method{Line: s.Methods[m.Method].Line, Name: text(f.Name), Module: text(f.Module), File: text(f.File), Unnamed: f.NoName, Kind: profile.KindName(m.Kind()),
 		Kinds: map[string]uint64{}, Self: Count(m.Self), Total: Count(m.Total), Guessed: m.Guessed, Coarse: m.Coarse}
 	if s.Filter.Signatures {
 		out.Signature = text(f.Signature)

@@ -123,7 +123,7 @@ func (pg *page) methods(s *profile.Selection, o Options) {
 		kind := m.Kind()
 		pg.line("%s  %s  %s  %s%s", cells(m.Self, s), cells(m.Total, s),
 			pg.paint(kindColors[kind], left(profile.KindName(kind), kindWidth)),
-			pg.named(f.Name, f.Module, "", pg.room(len(head)+len(remark(m)))), pg.paint(dim, remark(m)))
+			pg.named(s.Name(m.Method), f.Module, "", pg.room(len(head)+len(remark(m)))), pg.paint(dim, remark(m)))
 	}
 	if n := len(rows) - len(shown); n > 0 {
 		var rest profile.Count

@@ -121,7 +121,7 @@ func (tp *treePrinter) node(d todo) {
 		arrow = ""
 	}
 	used := tp.used + len([]rune(indent)) + len([]rune(arrow))
-	tp.line("%s%s%s%s", line, tp.paint(dim, indent+arrow), tp.named(f.Name, f.Module, kindColors[n.Kind], tp.room(used)), "")
+	tp.line("%s%s%s%s", line, tp.paint(dim, indent+arrow), tp.named(tp.s.Name(n.Method), f.Module, kindColors[n.Kind], tp.room(used)), "")
 }
 
 func (tp *treePrinter) summed(d todo) {
