@@ -44,7 +44,7 @@ type entry struct {
 var entries = []entry{
 	{"jfr", []string{".jfr"}, "the JDK's jfr, JMC, IntelliJ, async-profiler; keeps everything", true,
 		func(w io.Writer, p *profile.Profile, _ Options) error { return jfr.Write(w, p) }},
-	{"pprof", []string{".pb.gz", ".pprof", ".pb"}, "go tool pprof, Pyroscope, Parca; keeps everything but single times", true,
+	{"pprof", []string{".pb.gz", ".pprof", ".pb"}, "go tool pprof, Pyroscope, Parca; all but single times", true,
 		func(w io.Writer, p *profile.Profile, _ Options) error { return pprof.Write(w, p) }},
 	{"html", []string{".html", ".htm"}, "a flame graph in one file that any browser opens", false,
 		func(w io.Writer, p *profile.Profile, o Options) error {
@@ -62,7 +62,7 @@ var entries = []entry{
 		func(w io.Writer, p *profile.Profile, _ Options) error { return speedscope.Write(w, p) }},
 	{"otlp", []string{".otlp"}, "OpenTelemetry's collectors (ProfilesData, v1development)", false,
 		func(w io.Writer, p *profile.Profile, _ Options) error { return otlp.Write(w, p) }},
-	{name: "perf.data", extensions: []string{".data"}, about: "what perf record writes; frames are named from the files of this machine", reads: true},
+	{name: "perf.data", extensions: []string{".data"}, about: "what perf record writes; names come from files of this machine", reads: true},
 	{name: "perf script", about: "what perf script prints", reads: true},
 	{"text", []string{".txt"}, "the report, for people", false,
 		func(w io.Writer, p *profile.Profile, o Options) error {
