@@ -32,7 +32,7 @@ Self is the time in a method's own code, total includes what it called.
 
 ` + filterHelp + `
 
-FILE is a profile in a format that candid reads:
+FILE is a profile in a format that candid reads, '-' is standard input:
 ` + format.HelpRead(),
 		Example: `  candid report app.jfr                        the hottest methods
   candid report app.jfr --view tree            from the first frame down
@@ -123,7 +123,9 @@ Writes:
 		Example: `  candid convert app.jfr -o flame.html
   candid convert app.jfr --from 10s --to 20s -o part.pb.gz
   candid convert app.jfr --thread '^http-' --state running -o http.jfr
-  candid convert app.jfr -o - --format collapsed | flamegraph.pl > flame.svg`,
+  candid convert app.jfr -o - --format collapsed | flamegraph.pl > flame.svg
+  candid convert perf.data -o flame.html
+  perf script | candid convert - -o flame.html`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			spec, err := filter.spec()

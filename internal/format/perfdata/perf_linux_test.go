@@ -71,15 +71,20 @@ func built(t *testing.T) string {
 	return out
 }
 
-// recorded runs perf record and gives the file. HOME is a directory of the test:
-// perf keeps copies of files there.
+// recorded runs perf record and gives the file.
 func recorded(t *testing.T, args ...string) string {
+	t.Helper()
+	return recordedKeeping(t, append([]string{"-N"}, args...)...)
+}
+
+// recordedKeeping is recorded, but perf keeps copies of files below HOME.
+func recordedKeeping(t *testing.T, args ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath("perf"); err != nil {
 		t.Skip("perf is not installed (apt-get install linux-perf)")
 	}
 	file := filepath.Join(t.TempDir(), "perf.data")
-	args = append([]string{"record", "-N"}, args...)
+	args = append([]string{"record"}, args...)
 	var out *os.File
 	if !slices.Contains(args, "-") {
 		args = slices.Insert(args, 1, "-o", file)
@@ -373,6 +378,29 @@ func TestKernelFunctions(t *testing.T) {
 		// Of several names for one address any may be chosen.
 		if got[i] != want[i] && (at[got[i]] == "" || at[got[i]] != at[want[i]]) {
 			t.Errorf("sample %d is in %s, perf says %s", i, got[i], want[i])
+		}
+	}
+}
+
+// TestKeptFile: a program that is gone is named by the copy that perf kept.
+func TestKeptFile(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	binary := built(t)
+	file := recordedKeeping(t, "-c", "1000000", "-e", "cpu-clock:u", "--call-graph", "dwarf,4096", binary)
+	if err := os.Remove(binary); err != nil {
+		t.Fatal(err)
+	}
+	p := read(t, file)
+	for _, name := range []string{"leaf", "woven", "middle", "outer", "main", "run"} {
+		if !slices.ContainsFunc(p.Funcs, func(fn profile.Func) bool { return fn.Name == name && fn.Module == filepath.Base(binary) }) {
+			t.Errorf("no %s: %q", name, p.Meta.Notes)
+		}
+	}
+	t.Setenv("HOME", t.TempDir())
+	p = read(t, file)
+	for _, fn := range p.Funcs {
+		if fn.Module == filepath.Base(binary) && !fn.NoName {
+			t.Errorf("%s has a name without a file", fn.Name)
 		}
 	}
 }

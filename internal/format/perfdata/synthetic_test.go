@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +14,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/target"
+	"github.com/candid-profiler/candid/internal/walk"
 )
 
 // words puts numbers together: uint64, uint32, uint16, and text as it is.
@@ -279,6 +283,31 @@ func TestRefused(t *testing.T) {
 	}
 	if _, err := Read(bytes.NewReader([]byte(magic)), 8, time.Time{}); !errors.Is(err, ErrMalformed) {
 		t.Error(err)
+	}
+}
+
+// TestKeptKernel: the kernel that was recorded lay elsewhere than when perf kept its
+// symbols; its modules did not move with it.
+func TestKeptKernel(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kallsyms")
+	text := "ffffffff81000000 T _text\nffffffff81000100 T do_it\nffffffff81000200 T after.isra.0\nffffffff81000300 T _etext\nffffffffc0000100 t in_module\t[ext4]\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for moved, want := range map[uint64][]string{
+		0:         {"do_it/[kernel]", "after/[kernel]", "in_module/[ext4]"},
+		0x3000000: {"do_it/[kernel]", "after/[kernel]", "[ext4]+0xffffffffc0000110/[ext4]"},
+	} {
+		k := kernelNames{chosen: true}
+		k.mapped(target.Mapping{Path: kernelImage + "_text", Offset: 0xffffffff81000000 + moved})
+		k.mapped(target.Mapping{Path: "/lib/modules/6/ext4.ko.xz", Start: 0xffffffffc0000000, End: 0xffffffffc0001000})
+		k.load(file)
+		for i, pc := range []uint64{0xffffffff81000110 + moved, 0xffffffff81000200 + moved, 0xffffffffc0000110} {
+			fr := k.resolve(walk.Frame{PC: pc, Kind: walk.KindKernel}, nil)[0]
+			if got := fr.Function + "/" + fr.Module; got != want[i] {
+				t.Errorf("moved by %#x: %s, want %s", moved, got, want[i])
+			}
+		}
 	}
 }
 
