@@ -58,6 +58,7 @@ var sections = []struct {
 	{"events", (*bench).events},
 	{"dump", (*bench).dump},
 	{"edges", (*bench).edges},
+	{"view", (*bench).view},
 }
 
 func main() {

@@ -1,5 +1,5 @@
 // Package chromium drives a headless Chromium, for tests that look at what a
-// user sees. Only tests use it.
+// user sees. Only tests and the benchmark use it.
 package chromium
 
 import (
@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/offspring"
@@ -20,13 +19,23 @@ import (
 // Browser is a headless Chromium, driven over a pair of pipes: each message is
 // JSON and ends with a zero byte.
 type Browser struct {
-	t        testing.TB
+	t        TB
 	in       *os.File
 	messages chan message
 	next     atomic.Int64
 	session  string
 	Requests []string // addresses that the page asked for
 	Errors   []string // what the page's console complained of
+}
+
+// TB is what a browser needs of whoever uses it: a testing.TB has it.
+type TB interface {
+	Helper()
+	TempDir() string
+	Cleanup(func())
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+	Skip(args ...any)
 }
 
 type message struct {
@@ -38,11 +47,12 @@ type message struct {
 	Session string          `json:"sessionId"`
 }
 
-const patience = 60 * time.Second
+// Patience is how long the browser may take for anything.
+var Patience = 60 * time.Second
 
 // Open starts a browser with one page. It ends with the test, which is skipped
 // where there is no Chromium.
-func Open(t testing.TB, width, height int) *Browser {
+func Open(t TB, width, height int) *Browser {
 	t.Helper()
 	path := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -136,7 +146,7 @@ func (b *Browser) Call(method string, params any, result any) {
 	if _, err := b.in.Write(append(raw, 0)); err != nil {
 		b.t.Fatalf("%s: %v", method, err)
 	}
-	late := time.After(patience)
+	late := time.After(Patience)
 	for {
 		select {
 		case m, ok := <-b.messages:
@@ -214,7 +224,7 @@ func (b *Browser) Show(url, ready string) {
 // Until waits until the expression is true.
 func (b *Browser) Until(expression string) {
 	b.t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(Patience)
 	for {
 		if b.Text("String(!!("+expression+"))") == "true" {
 			return

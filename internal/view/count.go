@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/candid-profiler/candid/internal/profile"
-	"github.com/candid-profiler/candid/internal/walk"
 )
 
 // Cell is what ended in one place of the tree.
@@ -32,16 +31,12 @@ type Counts struct {
 // still waits for the result.
 const step = 1 << 15
 
-// partial is what one worker adds up. Places are dense: a sample costs one
-// access to memory there, and few recordings have more than some million places.
+// partial is what one worker adds up.
 type partial struct {
-	places  []profile.Count
+	ends    []profile.Count // by index into ends
 	threads []profile.Count
-	states  []profile.Count // by state, and for each by system call
-	ends    [int(walk.NumEnds) * flagSets]uint64
+	sorts   []profile.Count
 }
-
-const flagSets = 4 // of profile.SampleFlags
 
 // Count adds up what q chooses. The error is the context's.
 func (r *Recording) Count(ctx context.Context, q *Query) (*Counts, error) {
@@ -79,41 +74,44 @@ func (r *Recording) Count(ctx context.Context, q *Query) (*Counts, error) {
 	}
 	out := r.finish(sum, q)
 	if !q.ByThread {
-		out.Cells = cells(s.placed(sum.places))
+		out.Cells = r.cells(sum.ends, s)
 		return out, nil
 	}
 	return out, r.split(ctx, out, &c, s)
 }
 
-// cells are those counts by place that are not nothing.
-func cells(places []profile.Count) []Cell {
-	ends := 0
-	for i := range places {
-		if places[i].Samples > 0 {
-			ends++
+// cells are those counts that are not nothing, by place.
+func (r *Recording) cells(ends []profile.Count, s *shape) []Cell {
+	some := 0
+	for i := range ends {
+		if ends[i].Samples > 0 {
+			some++
 		}
 	}
-	out := make([]Cell, 0, ends)
-	for place, n := range places {
-		if n.Samples > 0 {
-			out = append(out, Cell{Place: uint32(place), Count: n})
+	out := make([]Cell, 0, some)
+	for i, n := range ends {
+		if n.Samples == 0 {
+			continue
 		}
+		place := r.cols.ends[i]
+		if s.place != nil {
+			place = s.place[place]
+		}
+		out = append(out, Cell{Place: place, Count: n})
 	}
-	return out
-}
-
-// placed gives counts by node as counts by place.
-func (s *shape) placed(nodes []profile.Count) []profile.Count {
 	if s.place == nil {
-		return nodes
+		return out // ends are in their order
 	}
-	out := make([]profile.Count, len(s.tree.Order))
-	for i, n := range nodes {
-		if n.Samples > 0 {
-			out[s.place[i]].Add(n)
+	slices.SortFunc(out, func(a, b Cell) int { return cmp.Compare(a.Place, b.Place) })
+	merged := out[:0]
+	for _, c := range out {
+		if k := len(merged) - 1; k >= 0 && merged[k].Place == c.Place {
+			merged[k].Add(c.Count)
+		} else {
+			merged = append(merged, c)
 		}
 	}
-	return out
+	return merged
 }
 
 // newPartial gives an empty one, mostly one that was used before: while a stretch
@@ -126,15 +124,13 @@ func (r *Recording) newPartial() *partial {
 	}
 	r.mu.Unlock()
 	if p != nil {
-		clear(p.places)
-		clear(p.states)
+		clear(p.ends)
+		clear(p.sorts)
 		p.threads = make([]profile.Count, len(r.p.Threads)) // the last ones were given away
-		p.ends = [len(p.ends)]uint64{}
 		return p
 	}
 	return &partial{
-		places: make([]profile.Count, len(r.parent)), threads: make([]profile.Count, len(r.p.Threads)),
-		states: make([]profile.Count, profile.NumStates*r.calls()),
+		ends: make([]profile.Count, len(r.cols.ends)), threads: make([]profile.Count, len(r.p.Threads)), sorts: make([]profile.Count, len(r.cols.sorts)),
 	}
 }
 
@@ -153,22 +149,19 @@ func (r *Recording) calls() int { return max(len(r.p.Syscalls), 1) }
 
 // add adds up the samples from from up to to.
 func (r *Recording) add(p *partial, c *chosen, from, to int) {
-	samples, places, calls := r.p.Samples[from:to], r.at[from:to], r.calls()
-	for i := range samples {
-		s, at := &samples[i], places[i]
-		if !c.takes(s, at) {
+	sorts, lasts, threads := r.cols.sort[from:to], r.cols.last[from:to], r.cols.thread[from:to]
+	for i, k := range sorts {
+		if !c.sorts[k] {
 			continue
 		}
-		n := &p.places[at]
-		n.Samples++
-		n.Weight += s.Weight
-		t := &p.threads[s.Thread]
-		t.Samples++
-		t.Weight += s.Weight
-		d := &p.states[int(s.State)*calls+int(s.Syscall)]
-		d.Samples++
-		d.Weight += s.Weight
-		p.ends[int(s.End)*flagSets+int(s.Flags)%flagSets]++
+		last, t := lasts[i], threads[i]
+		if !c.passes(last, t) {
+			continue
+		}
+		n := profile.Count{Samples: 1, Weight: r.weightOf(from + i)}
+		p.ends[last].Add(n)
+		p.threads[t].Add(n)
+		p.sorts[k].Add(n)
 	}
 }
 
@@ -178,12 +171,9 @@ func (p *partial) merge(o *partial) {
 			a[i].Add(b[i])
 		}
 	}
-	sum(p.places, o.places)
+	sum(p.ends, o.ends)
 	sum(p.threads, o.threads)
-	sum(p.states, o.states)
-	for i, n := range o.ends {
-		p.ends[i] += n
-	}
+	sum(p.sorts, o.sorts)
 }
 
 // finish puts together all but the cells.
@@ -199,13 +189,16 @@ func (r *Recording) finish(p *partial, q *Query) *Counts {
 	for _, t := range p.threads {
 		out.Chosen.Add(t)
 	}
-	for i, n := range p.ends {
-		if n > 0 {
-			out.Quality.AddTimes(walk.End(i/flagSets), profile.SampleFlags(i%flagSets), n)
+	calls := r.calls()
+	states := make([]profile.Count, profile.NumStates*calls) // by state, and for each by system call
+	for k, n := range p.sorts {
+		s := &r.cols.sorts[k]
+		if n.Samples > 0 {
+			out.Quality.AddTimes(s.end, s.flags, n.Samples)
+			states[int(s.state)*calls+int(s.syscall)].Add(n)
 		}
 	}
-	calls := r.calls()
-	for i, n := range p.states {
+	for i, n := range states {
 		if n.Samples == 0 {
 			continue
 		}
@@ -233,17 +226,17 @@ func (r *Recording) split(ctx context.Context, out *Counts, c *chosen, to *shape
 			continue
 		}
 		for _, i := range r.of(uint32(t), c.q.From, c.q.To) {
-			s, at := &r.p.Samples[i], r.at[i]
-			if !c.takes(s, at) {
+			if !c.takes(r, int(i)) {
 				continue
 			}
+			at := r.at[i]
 			if to.place != nil {
 				at = to.place[at]
 			}
 			if places[at].Samples == 0 {
 				touched = append(touched, at)
 			}
-			places[at].Add(profile.Count{Samples: 1, Weight: s.Weight})
+			places[at].Add(profile.Count{Samples: 1, Weight: r.weightOf(int(i))})
 		}
 		for _, at := range touched {
 			out.Cells = append(out.Cells, Cell{at, uint32(t), places[at]})

@@ -30,7 +30,7 @@ func (r *Recording) part(ctx context.Context, q *Query) (*profile.Profile, error
 			return nil, err
 		}
 		for i := at; i < min(at+step, hi); i++ {
-			if s := &r.p.Samples[i]; c.takes(s, r.at[i]) {
+			if s := &r.p.Samples[i]; c.takes(r, i) {
 				out.Samples = append(out.Samples, *s)
 			}
 		}

@@ -47,7 +47,7 @@ func (r *Recording) Overview(ctx context.Context, q *Query, w Window) ([]float64
 			return nil, err
 		}
 		for i := at; i < min(at+step, hi); i++ {
-			if s := &r.p.Samples[i]; c.takes(s, r.at[i]) {
+			if s := &r.p.Samples[i]; c.takes(r, i) {
 				out[w.bin(s.Time)*profile.NumStates+int(s.State)] += float64(s.Weight)
 			}
 		}
@@ -84,7 +84,7 @@ func (r *Recording) Lanes(ctx context.Context, q *Query, w Window, threads []uin
 		}
 		clear(sums)
 		for _, i := range r.of(t, w.From, w.To) {
-			if s := &r.p.Samples[i]; c.takes(s, r.at[i]) {
+			if s := &r.p.Samples[i]; c.takes(r, int(i)) {
 				sums[w.bin(s.Time)*profile.NumStates+int(s.State)] += float64(s.Weight)
 			}
 		}
@@ -121,7 +121,7 @@ func (r *Recording) Heatmap(ctx context.Context, q *Query, from, to, cell uint64
 			return nil, err
 		}
 		for i := at; i < min(at+step, hi); i++ {
-			if s := &r.p.Samples[i]; c.takes(s, r.at[i]) {
+			if s := &r.p.Samples[i]; c.takes(r, i) {
 				out[(s.Time-from)/cell] += float32(s.Weight)
 			}
 		}

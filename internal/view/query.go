@@ -222,12 +222,23 @@ func (r *Recording) matching(re *regexp.Regexp) []bool {
 // chosen is a Query made ready for one recording.
 type chosen struct {
 	q           *Query
-	keep        []bool // by place; nil for all
+	sorts       []bool // of samples
+	keep        []bool // by index into ends; nil for all
+	threads     []bool // nil for all
 	first, last uint32 // threads of the side
 }
 
 func (r *Recording) choose(q *Query) chosen {
-	c := chosen{q: q, keep: r.wanted(q), last: ^uint32(0)}
+	c := chosen{q: q, threads: q.Threads, last: ^uint32(0), sorts: make([]bool, len(r.cols.sorts))}
+	for i, s := range r.cols.sorts {
+		c.sorts[i] = int(s.event) == q.Event && q.States.Has(s.state)
+	}
+	if keep := r.wanted(q); keep != nil {
+		c.keep = make([]bool, len(r.cols.ends))
+		for i, node := range r.cols.ends {
+			c.keep[i] = keep[node]
+		}
+	}
 	switch q.Side {
 	case Before:
 		c.last = r.second - 1 // there are none if that is no thread
@@ -240,9 +251,12 @@ func (r *Recording) choose(q *Query) chosen {
 	return c
 }
 
-// takes says whether a sample that ends at a place is chosen; its time is not
-// looked at.
-func (c *chosen) takes(s *profile.Sample, at uint32) bool {
-	return int(s.Event) == c.q.Event && c.q.States.Has(s.State) && s.Thread >= c.first && s.Thread <= c.last &&
-		(c.q.Threads == nil || c.q.Threads[s.Thread]) && (c.keep == nil || c.keep[at])
+// takes says whether a sample is chosen; its time is not looked at.
+func (c *chosen) takes(r *Recording, i int) bool {
+	return c.sorts[r.cols.sort[i]] && c.passes(r.cols.last[i], r.cols.thread[i])
+}
+
+// passes says whether samples of a thread that end so are chosen.
+func (c *chosen) passes(last, thread uint32) bool {
+	return (c.keep == nil || c.keep[last]) && (c.threads == nil || c.threads[thread]) && thread >= c.first && thread <= c.last
 }

@@ -27,6 +27,7 @@ type Recording struct {
 	at       []uint32 // node
 	byThread []uint32 // samples, thread by thread
 	first    []uint32 // by thread: where its samples begin there, and one more
+	cols     columns
 	// By event.
 	all []profile.Count
 	// Of two that are compared: whether it is that, the first thread of the second,
@@ -106,6 +107,7 @@ func (r *Recording) index() {
 	for t := range r.p.Threads {
 		r.first[t+1] += r.first[t]
 	}
+	r.cols = newColumns(samples, r.at, len(r.parent))
 	next := slices.Clone(r.first)
 	r.byThread = make([]uint32, len(samples))
 	for i := range samples {

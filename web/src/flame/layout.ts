@@ -9,35 +9,54 @@ export interface Layout {
   readonly rowStart: Int32Array; // row d holds rowNodes[rowStart[d]] up to rowNodes[rowStart[d+1]]
   readonly rowNodes: Int32Array; // nodes wider than nothing, row by row, left to right
   readonly rows: number;
+  rowSym?: Int32Array; // the symbols of rowNodes, once somebody searched
 }
 
-export function layout(tree: Tree, total: Float64Array): Layout {
-  const { n, depth, parent } = tree;
-  const x = new Float64Array(n);
-  const next = new Float64Array(n); // where the node's next child begins
-  let rows = 0;
+// layout lays the frames out. The arrays of old are used again if they are as long:
+// it is not valid any more.
+export function layout(tree: Tree, total: Float64Array, old?: Layout): Layout {
+  const { n, depth } = tree;
+  const x = old && old.x.length === n ? old.x : new Float64Array(n);
+  // By depth: where the next node begins. That of a node's children is the node's own.
+  let deepest = 0;
+  for (let i = 0; i < n; i++) if (depth[i] > deepest) deepest = depth[i];
+  const next = new Float64Array(deepest + 2);
+  const inRow = new Int32Array(deepest + 1);
   for (let i = 0; i < n; i++) {
-    if (i > 0) {
-      const p = parent[i];
-      x[i] = next[p];
-      next[p] += total[i];
+    const d = depth[i];
+    const at = next[d];
+    const t = total[i];
+    x[i] = at;
+    next[d + 1] = at;
+    if (t > 0) {
+      next[d] = at + t;
+      inRow[d]++;
     }
-    next[i] = x[i];
-    if (total[i] > 0 && depth[i] >= rows) rows = depth[i] + 1;
   }
+  let rows = 0;
+  for (let d = 0; d <= deepest; d++) if (inRow[d]) rows = d + 1;
   const rowStart = new Int32Array(rows + 1);
-  for (let i = 0; i < n; i++) if (total[i] > 0) rowStart[depth[i] + 1]++;
-  for (let d = 0; d < rows; d++) rowStart[d + 1] += rowStart[d];
-  const rowNodes = new Int32Array(rows ? rowStart[rows] : 0);
+  for (let d = 0; d < rows; d++) rowStart[d + 1] = rowStart[d] + inRow[d];
+  const wide = rows ? rowStart[rows] : 0;
+  const rowNodes = old && old.rowNodes.buffer.byteLength >= 4 * wide ? new Int32Array(old.rowNodes.buffer, 0, wide) : new Int32Array(wide);
   const fill = rowStart.slice();
   for (let i = 0; i < n; i++) if (total[i] > 0) rowNodes[fill[depth[i]]++] = i;
   return { x, total, rowStart, rowNodes, rows };
 }
 
 // firstAfter gives the index into rowNodes, from lo up to hi, of the first node
-// whose right edge lies right of at; hi if there is none.
+// whose right edge lies right of at; hi if there is none. It is mostly near lo.
 export function firstAfter(l: Layout, lo: number, hi: number, at: number): number {
   const { x, total, rowNodes } = l;
+  for (let step = 1; lo < hi; step *= 2) {
+    const probe = Math.min(hi - 1, lo + step - 1);
+    const i = rowNodes[probe];
+    if (x[i] + total[i] > at) {
+      hi = probe;
+      break;
+    }
+    lo = probe + 1;
+  }
   while (lo < hi) {
     const mid = (lo + hi) >>> 1;
     const i = rowNodes[mid];

@@ -46,11 +46,16 @@ export function match(tree: Tree, l: Layout, symbols: Uint8Array): Match {
     } else i++;
   }
   const rows = l.rowNodes;
+  let rowSym = l.rowSym;
+  if (!rowSym) {
+    rowSym = l.rowSym = new Int32Array(rows.length);
+    for (let k = 0; k < rows.length; k++) rowSym[k] = sym[rows[k]];
+  }
   const before = new Int32Array(rows.length + 1);
   let nodes = 0;
   for (let k = 0; k < rows.length; k++) {
-    const s = sym[rows[k]];
-    if (s >= 0 && symbols[s]) nodes++;
+    const s = rowSym[k];
+    if (s >= 0) nodes += symbols[s];
     before[k + 1] = nodes;
   }
   return { symbols, nodes, total, before };

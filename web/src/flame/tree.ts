@@ -51,21 +51,35 @@ export function fromDepth(depth: Int32Array, sym: Int32Array, origin?: Int32Arra
 }
 
 // addUp gives each node what ended in it and under it, of one event and of the
-// threads for which threads[t] is not 0.
-export function addUp(tree: Tree, cells: Cells, event: number, threads: Uint8Array): Values {
-  const self = new Float64Array(tree.n);
-  const count = new Float64Array(tree.n);
+// threads for which threads[t] is not 0. The arrays of old are used again if they
+// are as long: it is not valid any more.
+export function addUp(tree: Tree, cells: Cells, event: number, threads: Uint8Array, old?: Values): Values {
+  const { n, depth } = tree;
+  const again = old && old.self.length === n;
+  const self = again ? old.self.fill(0) : new Float64Array(n);
+  const count = again ? old.count.fill(0) : new Float64Array(n);
   for (let i = 0; i < cells.n; i++) {
     if (cells.event[i] !== event || !threads[cells.thread[i]]) continue;
     self[cells.node[i]] += cells.weight[i];
     count[cells.node[i]] += cells.count[i];
   }
-  const total = self.slice();
-  const samples = count.slice();
-  const parent = tree.parent;
-  for (let i = tree.n - 1; i > 0; i--) {
-    total[parent[i]] += total[i];
-    samples[parent[i]] += samples[i];
+  const total = again ? old.total : new Float64Array(n);
+  const samples = again ? old.samples : new Float64Array(n);
+  // From the last node to the first: what lies below a node has been met, and waits
+  // for it at its depth. Millions of nodes are added up each time that somebody
+  // moves the mouse, and their parents lie far apart.
+  let deepest = 0;
+  for (let i = 0; i < n; i++) if (depth[i] > deepest) deepest = depth[i];
+  const weights = new Float64Array(deepest + 2), counts = new Float64Array(deepest + 2);
+  for (let i = n - 1; i >= 0; i--) {
+    const d = depth[i];
+    const w = self[i] + weights[d + 1];
+    const c = count[i] + counts[d + 1];
+    weights[d + 1] = counts[d + 1] = 0;
+    weights[d] += w;
+    counts[d] += c;
+    total[i] = w;
+    samples[i] = c;
   }
   return { self, total, count, samples };
 }

@@ -74,8 +74,8 @@ export class Model {
     for (const t of s.hidden) threads[t] = 0;
     this.tree = tree;
     this.cells = cells;
-    this.values = addUp(tree, cells, s.event, threads);
-    this.layout = layout(tree, this.values.total);
+    this.values = addUp(tree, cells, s.event, threads, this.values);
+    this.layout = layout(tree, this.values.total, this.layout);
     if (s.zoom >= tree.n || this.values.total[s.zoom] <= 0) s.zoom = 0;
   }
 

@@ -202,6 +202,7 @@ function expose(app: App, flame: FlamePane, callers: CallersPane, heatmap: Heatm
     }),
     threads: () => app.header.threads.map((t, i) => ({ name: t.name, tid: t.tid, samples: app.chosen.threadCount[i], weight: app.chosen.threadWeight[i] })),
     sandwich: () => callers.sandwich.halves(),
+    end: () => app.header.end,
     heatmap: () => heatmap.shown(),
     copied: () => lastCopied,
     nodes: () => app.model.tree.n,

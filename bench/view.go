@@ -1,0 +1,244 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/chromium"
+	"github.com/candid-profiler/candid/internal/format"
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/profile/profiletest"
+)
+
+// speedscope is the version of its published package that is compared with.
+const speedscope = "1.25.0"
+
+// view measures the page in headless Chromium, which draws without a GPU: how long
+// it takes to load, and to answer to what people do. speedscope is given the same
+// samples.
+func (b *bench) view() {
+	sizes := []struct {
+		name           string
+		samples, nodes int
+	}{{"200,000 samples", 200_000, 100_000}, {"1 million samples", 1_000_000, 300_000}, {"5 million samples", 5_000_000, 1_000_000}}
+	if b.quick {
+		sizes = sizes[:1]
+	}
+	for _, s := range sizes {
+		p := profiletest.Server(s.nodes, s.samples, 60)
+		what := fmt.Sprintf("%s, %.1f million nodes", s.name, float64(len(p.Nodes))/1e6)
+		file := filepath.Join(b.work, "view.jfr")
+		if err := writeProfile(file, "jfr", p); err != nil {
+			b.add(row{Section: "view", What: what, Failed: err.Error()})
+			continue
+		}
+		b.ours(what, file)
+		b.theirs(what, p)
+	}
+}
+
+func writeProfile(file, kind string, p *profile.Profile) error {
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriterSize(f, 1<<20)
+	return errors.Join(format.Write(w, kind, p, format.Options{}), w.Flush(), f.Close())
+}
+
+// browsing is what a browser needs of a benchmark; it fails with a panic.
+type browsing struct {
+	dir   string
+	after []func()
+}
+
+type failure string
+
+func (x *browsing) Helper()                   {}
+func (x *browsing) TempDir() string           { return x.dir }
+func (x *browsing) Cleanup(f func())          { x.after = append(x.after, f) }
+func (x *browsing) Fatal(args ...any)         { panic(failure(fmt.Sprint(args...))) }
+func (x *browsing) Fatalf(f string, a ...any) { panic(failure(fmt.Sprintf(f, a...))) }
+func (x *browsing) Skip(args ...any)          { panic(failure(fmt.Sprint(args...))) }
+
+// browse does something with a browser and gives why it could not.
+func (b *bench) browse(do func(c *chromium.Browser)) (err error) {
+	dir, err := os.MkdirTemp(b.work, "browser-")
+	if err != nil {
+		return err
+	}
+	x := &browsing{dir: dir}
+	defer func() {
+		for _, f := range slices.Backward(x.after) {
+			f()
+		}
+		if f, failed := recover().(failure); failed {
+			err = errors.New(string(f[:min(len(f), 200)]))
+		}
+	}()
+	do(chromium.Open(x, 1400, 900))
+	return nil
+}
+
+// What the page is asked: each gives milliseconds, until what changed is drawn.
+const measures = `
+window.settle = async () => {
+  do await new Promise(r => setTimeout(r, 0)); while (candid.busy());
+  await new Promise(r => requestAnimationFrame(() => setTimeout(r, 0)));
+};
+window.timed = async (change) => {
+  const start = performance.now();
+  candid.set(change);
+  await settle();
+  return performance.now() - start;
+};
+window.drawn = (change) => {
+  const start = performance.now();
+  candid.set(change);
+  candid.paint(1);
+  return performance.now() - start;
+};
+window.several = async (n, f) => { const out = []; for (let i = 0; i < n; i++) out.push(await f(i)); return out; };
+`
+
+func (b *bench) ours(what, file string) {
+	begun := time.Now()
+	cmd := exec.Command(b.candid, "view", file)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		b.add(row{Section: "view", What: "candid view of " + what, Failed: err.Error()})
+		return
+	}
+	defer func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait()
+	}()
+	url, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		b.add(row{Section: "view", What: "candid view of " + what, Failed: err.Error()})
+		return
+	}
+	url = strings.TrimSpace(url)
+	served := time.Since(begun)
+	failed := b.browse(func(c *chromium.Browser) {
+		add := func(name, bar, script string) {
+			var ms []float64
+			c.Eval(script, &ms)
+			slices.Sort(ms)
+			b.add(row{Section: "view", What: name + ", " + what, Value: ms[len(ms)/2], Min: ms[0], Max: ms[len(ms)-1], Runs: len(ms), Unit: "ms", Bar: bar})
+		}
+		start := time.Now()
+		c.Show(url, "document.documentElement?.dataset.ready && !candid.busy()")
+		loaded := served + time.Since(start)
+		b.add(row{Section: "view", What: "load, " + what, Value: loaded.Seconds(), Unit: "s", Note: fmt.Sprintf("%.2f s of it until candid serves", served.Seconds())})
+		c.Eval(measures, nil)
+		end := "const end = candid.end();"
+		brush := "(async () => { " + end + " return several(15, (i) => timed({from: Math.floor(end * (0.05 + 0.02 * i)), to: Math.floor(end * (0.6 + 0.02 * i))})); })()"
+		add("brush on the flame graph", "< 200 ms", brush)
+		c.Eval("timed({from: 0, to: 0})", nil)
+		add("flame graph, a frame", "≤ 30 ms", "(async () => candid.paint(30).slice(5))()")
+		add("search in the flame graph", "≤ 50 ms", "several(12, (i) => drawn({query: ['HashMap', 'Order.*get', 'a', 'java.util'][i % 4]}))")
+		c.Eval("timed({query: '', tab: 'methods'})", nil)
+		add("brush on the method list", "< 200 ms", brush)
+		c.Eval("timed({from: 0, to: 0})", nil)
+		add("invert: callers of all methods", "", "several(5, async () => { await timed({tab: 'flame'}); candid.set({from: 1, to: 0}); await settle(); candid.set({from: 0}); await settle(); return timed({tab: 'callers', of: ''}); })")
+		add("sandwich of a method", "", "several(5, async (i) => timed({tab: 'callers', sandwich: true, of: candid.methods()[i].name}))")
+		var heap float64
+		c.Eval("performance.memory.usedJSHeapSize / 2 ** 20", &heap)
+		b.add(row{Section: "view", What: "memory of the page, " + what, Value: heap, Unit: "MiB"})
+	})
+	if failed != nil {
+		b.add(row{Section: "view", What: "candid view of " + what, Failed: failed.Error()})
+	}
+}
+
+// fetchSpeedscope gives where the published package is, fetching it once.
+func fetchSpeedscope() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(cache, "candid-bench", "speedscope-"+speedscope)
+	release := filepath.Join(dir, "node_modules", "speedscope", "dist", "release")
+	if _, err := os.Stat(filepath.Join(release, "index.html")); err == nil {
+		return release, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	out, err := exec.Command("npm", "install", "--prefix", dir, "--ignore-scripts", "--no-audit", "--no-fund", "speedscope@"+speedscope).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("npm install speedscope: %w: %s", err, out[:min(len(out), 200)])
+	}
+	return release, nil
+}
+
+// theirs measures speedscope: its file is of the same samples, in their order.
+func (b *bench) theirs(what string, p *profile.Profile) {
+	name := "speedscope " + speedscope + ": load, " + what
+	fail := func(err error) { b.add(row{Section: "view", What: name, Failed: err.Error()}) }
+	release, err := fetchSpeedscope()
+	if err != nil {
+		fail(err)
+		return
+	}
+	file := filepath.Join(b.work, "view.speedscope.json")
+	if err := writeProfile(file, "speedscope", p); err != nil {
+		fail(err)
+		return
+	}
+	st, err := os.Stat(file)
+	if err != nil {
+		fail(err)
+		return
+	}
+	size := fmt.Sprintf("a file of %.0f MB", float64(st.Size())/1e6)
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		fail(err)
+		return
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", http.FileServer(http.Dir(release)))
+	mux.HandleFunc("/view.speedscope.json", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, file) })
+	server := &http.Server{Handler: mux}
+	go func() { _ = server.Serve(l) }()
+	defer server.Close()
+	base := "http://" + l.Addr().String() + "/"
+	before := chromium.Patience
+	chromium.Patience = 3 * time.Minute
+	defer func() { chromium.Patience = before }()
+	err = b.browse(func(c *chromium.Browser) {
+		start := time.Now()
+		c.Show(base+"#profileURL="+base+"view.speedscope.json", "document.body?.innerText.includes('Sandwich') || document.body?.innerText.includes('Something went wrong')")
+		if strings.Contains(c.Text("document.body.innerText"), "Something went wrong") {
+			panic(failure("it says that something went wrong with " + size))
+		}
+		b.add(row{Section: "view", What: name, Value: time.Since(start).Seconds(), Unit: "s", Note: size})
+		press := func(key, until string) float64 {
+			start := time.Now()
+			c.Key(key)
+			c.Until(until)
+			return float64(time.Since(start).Microseconds()) / 1000
+		}
+		b.add(row{Section: "view", What: "speedscope: table of methods, " + what, Value: press("3", "document.body.innerText.includes('Symbol Name\\n')"), Unit: "ms"})
+		var heap float64
+		c.Eval("performance.memory.usedJSHeapSize / 2 ** 20", &heap)
+		b.add(row{Section: "view", What: "speedscope: memory of the page, " + what, Value: heap, Unit: "MiB"})
+	})
+	if err != nil {
+		fail(fmt.Errorf("%w (%s)", err, size))
+	}
+}
