@@ -45,8 +45,10 @@ func (b *Builder) Finish() *Profile {
 	b.nodes.Seal()
 	// What is let go of is as large as the profile: it is freed before the profile
 	// is put together, a part at a time, so that no part is there twice beside all
-	// of the others.
-	runtime.GC()
+	// of the others. Collecting waits for CPUs, which a small one is not worth.
+	if len(b.p.Frames) > 1<<12 || b.nodes.n > 1<<16 {
+		runtime.GC()
+	}
 	b.p.Nodes = b.nodes.flat()
 	b.nodes = &Trie{n: b.nodes.n}
 	if len(b.p.Nodes) > 1<<18 {

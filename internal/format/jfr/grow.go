@@ -3,6 +3,7 @@ package jfr
 import (
 	"encoding/binary"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -16,7 +17,7 @@ import (
 // cross a page. Then the size in the header of the chunk that grows is set to take
 // them in. Events can be read in them, too: the first bytes of a page, FLR, are an
 // event of 70 bytes (0x46) of a type that is none, and behind it lie the page's own
-// types, which are none, and a filler to its end.
+// types and a filler to its end.
 //
 // Within the chunk, what is not used yet is one event, a filler. In front of it is a
 // gate, an event of two bytes. New events are written into the filler, behind its
@@ -48,7 +49,7 @@ func gate(at, end int64) [gateOpen]byte {
 var emptyPage = sync.OnceValue(func() emptied {
 	b := make([]byte, headerSize, pageSize)
 	b = append(b, pageAsEvent-headerSize, typeMetadata)
-	b = append(b, encodeMetadata(node("root").with(node("metadata"), region()))...)
+	b = append(b, encodeMetadata(node("root").with(bareTypes(), region()))...)
 	checkpoint := len(b)
 	b = append(b, 7, typeCheckpoint, firstTick, 0, 0, 0, 0)
 	firstGate := int64(len(b))
@@ -64,6 +65,18 @@ var emptyPage = sync.OnceValue(func() emptied {
 	be.PutUint32(b[atFlags:], flagCompressed)
 	return emptied{[pageSize]byte(b), firstGate}
 })
+
+// bareTypes are the types that some readers ask for in every chunk, without any
+// field: there is nothing of them in a page.
+func bareTypes() *element {
+	all := node("metadata")
+	for i := range typeDefs {
+		if t := &typeDefs[i]; t.id <= typeSymbol {
+			all.with(node("class", "id", strconv.Itoa(t.id), "name", t.name))
+		}
+	}
+	return all
+}
 
 type emptied struct {
 	b    [pageSize]byte

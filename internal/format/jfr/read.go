@@ -181,7 +181,7 @@ func (r *reader) types(c *chunk) (bool, error) {
 	}
 	if !bytes.Equal(b, r.metadata) {
 		schema, err := readMetadata(b)
-		if err != nil || len(schema.byID) == 0 {
+		if err != nil || !schema.hasEvents() { // a page that candid appended
 			return false, err
 		}
 		r.schema, r.metadata = schema, b

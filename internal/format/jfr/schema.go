@@ -101,6 +101,16 @@ func (m *metadataReader) element(depth int) *element {
 	return e
 }
 
+// hasEvents says whether there can be any event.
+func (s *schema) hasEvents() bool {
+	for _, t := range s.byID {
+		if t.super == superEvent {
+			return true
+		}
+	}
+	return false
+}
+
 func (s *schema) add(e *element) error {
 	if e.name != "class" {
 		return nil

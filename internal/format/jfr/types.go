@@ -168,7 +168,7 @@ func own(usual ...fieldDef) []fieldDef {
 		{"stackTrace", typeStackTrace, "Stack Trace", constant},
 		{"state", typeThreadState, "Thread State", constant},
 	}, usual...),
-		fieldDef{"length", typeByte, "Bytes From Here On", 0},
+		fieldDef{"length", typeInt, "Bytes From Here On", 0},
 		fieldDef{"kind", typeKind, "Event, State and Certainty", constant},
 		fieldDef{"weight", typeLong, "Weight in the Event's Unit", unsigned},
 		fieldDef{"node", typeLong, "Stack in candid's Own Table", unsigned})

@@ -81,9 +81,10 @@ func appendSymbol(b []byte, s string) []byte {
 	return append(b, s...)
 }
 
-// appendBytes writes bytes as a string that every reader can step over.
+// appendBytes writes bytes as a string that every reader can step over. They are said
+// to be UTF-8, which they are not: some readers know no other bytes, and none looks.
 func appendBytes(b, data []byte) []byte {
-	b = append(b, stringLatin1)
+	b = append(b, stringUTF8)
 	b = binary.AppendUvarint(b, uint64(len(data)))
 	return append(b, data...)
 }

@@ -1,0 +1,5 @@
+module grafana
+
+go 1.25
+
+require github.com/grafana/jfr-parser v0.8.0
