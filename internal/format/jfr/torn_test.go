@@ -96,10 +96,10 @@ func tornFiles(t testing.TB, n int, stride int, visit func(name string, b []byte
 // Whenever candid is ended the file is whole, without a note that something is
 // missing, and no sample is ever lost again.
 func TestEndedAnywhere(t *testing.T) {
-	const n = 400
+	const n = 200
 	p := part(profiletest.Java(), n)
 	last, files := 0, 0
-	tornFiles(t, n, 97, func(name string, b []byte) {
+	tornFiles(t, n, 211, func(name string, b []byte) {
 		files++
 		got, err := parse(b)
 		if err != nil {
