@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/format/collapsed"
+	"github.com/candid-profiler/candid/internal/format/firefox"
 	"github.com/candid-profiler/candid/internal/format/html"
 	"github.com/candid-profiler/candid/internal/format/jfr"
 	"github.com/candid-profiler/candid/internal/format/otlp"
@@ -60,6 +61,8 @@ var entries = []entry{
 		}},
 	{"speedscope", []string{".speedscope.json"}, "speedscope.app: each thread in the order of time", true,
 		func(w io.Writer, p *profile.Profile, _ Options) error { return speedscope.Write(w, p) }},
+	{"firefox", []string{".firefox.json"}, "the Firefox Profiler, profiler.firefox.com: threads over time", false,
+		func(w io.Writer, p *profile.Profile, _ Options) error { return firefox.Write(w, p) }},
 	{"otlp", []string{".otlp"}, "OpenTelemetry's collectors (ProfilesData, v1development)", false,
 		func(w io.Writer, p *profile.Profile, _ Options) error { return otlp.Write(w, p) }},
 	{name: "perf.data", extensions: []string{".data"}, about: "what perf record writes; names come from files of this machine", reads: true},
