@@ -24,6 +24,8 @@ export class Bar {
   private readonly states: HTMLSelectElement;
   private readonly exports = el("div", { class: "menu", role: "menu", "aria-label": "Save what is shown as a file", hidden: true });
   private typing = 0;
+  private readonly hottest = el("span", { class: "hottest" });
+  private thinking = 0;
 
   constructor(private readonly app: App, private readonly next: (dir: -1 | 1) => void, copyLink: () => void) {
     const h = app.header;
@@ -62,7 +64,7 @@ export class Bar {
         h.events.length > 1 ? this.events : "", this.states,
         el("button", { type: "button", title: "Copy the address of exactly this view; it works as long as candid view runs", click: copyLink }, "Copy link"),
         el("span", { class: "holder" }, save, this.exports)),
-      el("div", { class: "chip-line" }, this.shown, this.chips));
+      el("div", { class: "chip-line" }, this.shown, this.hottest, this.chips));
     this.field.addEventListener("input", () => {
       clearTimeout(this.typing);
       this.typing = window.setTimeout(() => this.typed(), 80);
@@ -105,8 +107,25 @@ export class Bar {
       : whole
       ? [`All: ${value(all.weight, app.unit)}, ${count(all.samples)} samples`]
       : [el("b", {}, `Shown: ${percent(part.weight, all.weight)}`), ` of all · ${value(part.weight, app.unit)} of ${value(all.weight, app.unit)}, ${count(part.samples)} samples`]));
+    clearTimeout(this.thinking);
+    if (chosen.before || !part.samples) this.hottest.replaceChildren();
+    else this.thinking = window.setTimeout(() => this.heat(), 250); // it takes as long as a table does
     this.shown.dataset.samples = String(part.samples);
     this.shown.dataset.weight = String(part.weight);
+  }
+
+  // heat names the method that most of the time was spent in.
+  private heat(): void {
+    const { app } = this;
+    if (!this.root.isConnected || app.busy) return;
+    const { self } = app.sums;
+    let best = -1;
+    for (let m = 0; m < self.length; m++) if (self[m] > 0 && (best < 0 || self[m] > self[best])) best = m;
+    if (best < 0) return this.hottest.replaceChildren();
+    const symbol = app.methods.symbol[best];
+    const n = app.model.names[symbol];
+    this.hottest.replaceChildren("Hottest: ", el("button", { type: "button", class: "quiet", title: `${n.full}\nShow who calls it`, click: () => app.go("callers", { of: n.full, sandwich: false }) }, n.full.slice(n.short, n.end)),
+      ` ${percent(self[best], app.chosen.chosen.weight)}`);
   }
 
   // tell says what the search came to: found is what the flame graph says.

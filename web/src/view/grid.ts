@@ -30,6 +30,7 @@ export interface GridSpec {
   act?(i: number): void; // Enter or a double click
   menu?(i: number, x: number, y: number): void;
   sort?(id: string): void;
+  detail?(i: number): readonly string[]; // what else is known of a row, the name first
 }
 
 const CAP = 24e6;
@@ -41,6 +42,8 @@ export class Grid {
   private readonly body = el("div", { class: "grid-body" });
   private readonly head: HTMLElement;
   private readonly nothing: HTMLElement;
+  private readonly line = el("div", { class: "grid-detail", role: "status", "aria-live": "polite" });
+  private told = -1; // the row that the line is about
   private rowHeight = 24;
   private frame = 0;
 
@@ -52,6 +55,7 @@ export class Grid {
     this.nothing = el("p", { class: "grid-empty" }, spec.empty);
     this.scroller.append(this.body);
     this.root = el("div", { class: "grid", role: spec.toggle ? "treegrid" : "grid", "aria-label": spec.label }, this.head, this.scroller, this.nothing);
+    if (spec.detail) this.root.append(this.line);
     this.root.style.setProperty("--columns", template);
     this.scroller.addEventListener("scroll", () => this.later(), { passive: true });
     new ResizeObserver(() => this.later()).observe(this.scroller);
@@ -76,8 +80,17 @@ export class Grid {
     this.scroller.focus();
   }
 
+  // tell says all that is known of a row in the line below.
+  private tell(i: number): void {
+    if (!this.spec.detail) return;
+    this.told = i;
+    const [name, ...rest] = i >= 0 && i < this.spec.count() ? this.spec.detail(i) : [];
+    this.line.replaceChildren(...(name === undefined ? [el("span", { class: "soft" }, "Point at a row, or press an arrow key. A right click, or m, says what can be done with it.")] : [el("b", {}, name), ...rest.filter(Boolean).map((t) => el("span", { class: "fact" }, t))]));
+  }
+
   // refresh draws the rows anew; top also goes to the first.
   refresh(top = false): void {
+    this.told = -1; // the numbers are others
     if (top) this.scroller.scrollTop = 0;
     this.selected = Math.min(this.selected, this.spec.count() - 1);
     this.paint();
@@ -125,6 +138,7 @@ export class Grid {
     for (let i = first; i < last; i++) rows.push(this.row(i, i * this.rowHeight + shift));
     this.body.replaceChildren(...rows);
     this.root.setAttribute("aria-rowcount", String(n));
+    if (this.told < 0 || this.told >= n || this.told !== this.selected) this.tell(this.selected);
     if (this.selected >= 0) this.scroller.setAttribute("aria-activedescendant", `${this.id}-${this.selected}`);
     else this.scroller.removeAttribute("aria-activedescendant");
   }
@@ -171,6 +185,11 @@ export class Grid {
       if (s.toggle && open !== null && open !== undefined) s.toggle(i, !open);
       else s.act?.(i);
     });
+    this.body.addEventListener("pointerover", (e) => {
+      const i = this.at(e);
+      if (i >= 0 && i !== this.told) this.tell(i);
+    });
+    this.body.addEventListener("pointerleave", () => this.tell(this.selected));
     this.body.addEventListener("contextmenu", (e) => {
       const i = this.at(e);
       if (i < 0 || !s.menu) return;

@@ -6,10 +6,10 @@ const KEYS: [string, string][] = [
   ["Tab", "from control to control; arrow keys within tabs, tables and graphs"],
   ["← → ↑ ↓", "between frames or rows; → opens a row, ← closes it"],
   ["Enter", "zoom to a frame; callers of a row"],
-  ["m", "what can be done with the method: focus, leave out, callers, copy"],
+  ["m", "what can be done with the method: focus, leave out, merge, one frame for its package, show it in any view, copy"],
   ["Backspace", "zoom out by one frame"],
   ["Esc", "one step back: zoom, search, a stretch of time"],
-  ["+  −  <  >", "zoom and move in the flame graph"],
+  ["+  −  <  >", "zoom and move in the flame graph and the heatmap"],
   ["n  N", "next and previous match"],
   ["i", "flame or icicle"],
   ["t", "threads merged, or a root for each"],
@@ -22,7 +22,7 @@ export function help(): HTMLDialogElement {
     el("div", { class: "head" }, el("h2", {}, "Keys"),
       el("button", { type: "button", class: "quiet close", "aria-label": "Close", click: () => d.close() }, "✕")),
     el("dl", {}, ...KEYS.flatMap(([k, what]) => [el("dt", {}, el("kbd", {}, k)), el("dd", {}, what)])),
-    el("p", {}, "Drag over the strip of time, the timeline or the heatmap to choose a stretch of time: every view then shows only that. A right click on a method, anywhere, says what can be done with it. Every filter is a chip that can be removed, and the address holds all of it."));
+    el("p", {}, "Drag over the strip of time, the timeline or the heatmap to choose a stretch of time: every view then shows only that. A right click on a method, anywhere, says what can be done with it. Every filter is a chip that can be removed, and the address holds all of it. A chosen stretch of time can be kept as what another one is compared with."));
   d.addEventListener("click", (e) => e.target === d && d.close());
   return d;
 }

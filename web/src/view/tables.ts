@@ -1,6 +1,7 @@
 // The tabs that are tables of methods: the list, the call tree, the callers.
 
 import { el, segmented } from "../page/dom";
+import { provenance } from "../page/detail";
 import { count, percent, value } from "../page/format";
 import type { App } from "./app";
 import { Grid, type ColumnSpec } from "./grid";
@@ -29,6 +30,19 @@ export function points(d: number): string {
 // delta is a change, in its colour.
 function delta(d: number): Node {
   return el("span", { class: d > 0 ? "more" : d < 0 ? "less" : "soft" }, points(d));
+}
+
+// known is all that is known of a method at a place of the tree: as the flame graph
+// says it of a frame.
+function known(app: App, symbol: number, node: number, self: number, total: number): string[] {
+  const { data } = app.model;
+  const f = data.funcs[symbol];
+  const all = app.chosen.chosen.weight;
+  const own = symbol < app.methods.of.length && app.methods.of[symbol] >= 0;
+  const line = node > 0 ? data.line[node] : 0;
+  return [app.nameOf(symbol),
+    ...(own ? [app.header.kinds[data.kind[symbol]], node > 0 ? provenance(app.model, node).join(", ") : "", f.module, f.file ? (line ? `${f.file}:${line}` : f.file) : "", f.signature] : []),
+    `self ${value(self, app.unit)} · ${percent(self, all)}`, `total ${value(total, app.unit)} · ${percent(total, all)}`];
 }
 
 // gauge is a share as a number over a bar.
@@ -89,6 +103,11 @@ export class MethodsPane implements Pane {
           gauge(s.self[m], all, this.mostSelf), value(s.self[m], app.unit), gauge(s.total[m], all, this.mostTotal), value(s.total[m], app.unit), count(s.samples[m]),
           nameCell(app, app.methods.symbol[m], s.kind[m]), f.module, f.file,
         ] };
+      },
+      detail: (i) => {
+        const m = this.order[i];
+        const node = app.heaviest(m);
+        return known(app, node > 0 ? app.model.data.tree.sym[node] : symbol(i), node, app.sums.self[m], app.sums.total[m]);
       },
       act: (i) => app.go("callers", { of: app.nameOf(symbol(i)) }),
       menu: (i, x, y) => menu.open(symbol(i), x, y),
@@ -159,6 +178,10 @@ abstract class TreePane implements Pane {
         this.remember(r);
         this.rows = flatten(this.roots);
         this.grid.refresh();
+      },
+      detail: (i) => {
+        const r = this.rows[i];
+        return known(app, r.symbol, r.at.length ? r.at.reduce((a, b) => (app.after.total[b] > app.after.total[a] ? b : a)) : -1, r.self, r.total);
       },
       act: (i) => app.go("callers", { of: this.rows[i].method >= 0 ? app.nameOf(this.rows[i].symbol) : "" }),
       menu: (i, x, y) => menu.open(this.rows[i].symbol, x, y, this.stack(this.rows[i]), this.place(this.rows[i])),
