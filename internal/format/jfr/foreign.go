@@ -274,6 +274,10 @@ func jvmInformation(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 	if _, rest, ok := strings.Cut(c.pools.text(rec.t[1]), "JRE ("); ok {
 		version, _, _ := strings.Cut(rest, ")")
 		version, _, _ = strings.Cut(version, "+")
+		if old, ok := strings.CutPrefix(version, "1."); ok { // 1.8.0_504-8u504-ga-1-b01
+			old, _, _ = strings.Cut(old, "-")
+			version = strings.ReplaceAll(old, "_", ".")
+		}
 		p.Runtime = "hotspot " + version
 	}
 	r.b.AddProcess(p)

@@ -222,6 +222,19 @@ func TestReadsJDK(t *testing.T) {
 					t.Errorf("no samples of %s: %+v", name, p.Events)
 				}
 			}
+			// What was seen beside the samples, by the constants that the JDK has for it too.
+			texts := map[uint16]string{}
+			for _, o := range p.Observations {
+				if o.Process != 0 {
+					t.Errorf("%+v is of no process", o)
+				}
+				texts[o.Kind] += o.Values[0].Text
+			}
+			for _, kind := range []uint16{profile.OSInformation, profile.CPUInformation, profile.GCConfiguration, profile.LongFlag, profile.InitialSystemProperty} {
+				if texts[kind] == "" {
+					t.Errorf("no %s", profile.ObservationKinds[kind].Name)
+				}
+			}
 			if pr := p.Processes; len(pr) != 1 || pr[0].PID == 0 || !strings.HasPrefix(pr[0].Runtime, fmt.Sprintf("hotspot %d", major)) || !strings.Contains(pr[0].Command, "Busy") {
 				t.Errorf("%+v", pr)
 			}

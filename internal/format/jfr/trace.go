@@ -175,10 +175,10 @@ func (r *reader) foreignFunction(c *chunk, id uint64) (fn uint32, native bool) {
 }
 
 // withoutHash takes the number off that the JDK's recorder puts behind the names of
-// hidden classes, which have one already.
+// hidden classes, and of those without a name in 8 and 11. No class is called a number.
 func withoutHash(class string) string {
 	i := strings.LastIndexByte(class, '/')
-	if i > 0 && strings.Contains(class[:i], "+0x") && strings.Trim(class[i+1:], "0123456789") == "" {
+	if i > 0 && i+1 < len(class) && strings.Trim(class[i+1:], "0123456789") == "" {
 		return class[:i]
 	}
 	return class
