@@ -3,6 +3,7 @@ package diff
 import (
 	"math"
 	"math/big"
+	"math/rand/v2"
 	"testing"
 )
 
@@ -69,5 +70,44 @@ func TestRates(t *testing.T) {
 		if p := rates(c[0], c[1], c[2], c[3]); p != 1 {
 			t.Errorf("%v: %g", c, p)
 		}
+	}
+}
+
+// TestFalseAlarms draws two recordings of one program again and again: as seldom as is
+// promised they are told apart, and two of different programs nearly always. The
+// draws are the same each time.
+func TestFalseAlarms(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 5))
+	draw := func(n int, p float64) (k float64) {
+		for range n {
+			if r.Float64() < p {
+				k++
+			}
+		}
+		return k
+	}
+	const times, n1, n2 = 1500, 500, 2000
+	for _, p := range []float64{0.002, 0.01, 0.1, 0.5, 0.97} {
+		alarms, found := 0, 0
+		for range times {
+			k1, k2 := draw(n1, p), draw(n2, p)
+			if shares(k1, n1, k2, n2) <= Unlikely {
+				alarms++
+			}
+			if rates(k1, n1, k2, n2) <= Unlikely {
+				alarms++ // it asks less of large shares, never more
+			}
+			if shares(k1, n1, draw(n2, min(p+0.15, 1)), n2) <= Unlikely {
+				found++
+			}
+		}
+		// of both together 8 are expected; an exact test has fewer where few are drawn.
+		if alarms > 24 {
+			t.Errorf("share %v: %d false alarms in %d", p, alarms, 2*times)
+		}
+		if p < 0.9 && found < times*95/100 {
+			t.Errorf("share %v: %d of %d real differences found", p, found, times)
+		}
+		t.Logf("share %v: %d false alarms in %d, %d of %d real differences found", p, alarms, 2*times, found, times)
 	}
 }
