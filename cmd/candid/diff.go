@@ -55,7 +55,7 @@ itself differs from run to run, nobody can know from two recordings.
 
 Names that a JVM makes anew in each run (lambdas, proxies, hidden classes) are
 compared without their numbers. Stacks whose outer part is missing stand under a root
-that says so.
+that says so. 'candid view --diff BASE NEW' shows the same in the browser, in every tab.
 
 ` + filterHelp + `
 They are applied to both.
