@@ -102,6 +102,18 @@ func TestFormats(t *testing.T) {
 				t.Errorf("%d samples in %d profiles", n, len(v.Profiles))
 			}
 		},
+		"x.otlp": func(t *testing.T, b []byte) {
+			for _, want := range []string{"Chain.f5", "thread.name", "profile.frame.type", "process.pid"} {
+				if !bytes.Contains(b, []byte(want)) {
+					t.Errorf("no %s in %d bytes", want, len(b))
+				}
+			}
+		},
+		"x.firefox.json": func(t *testing.T, b []byte) {
+			if !json.Valid(b) || !bytes.Contains(b, []byte(`"Chain.f5"`)) || !bytes.Contains(b, []byte(`"preprocessedProfileVersion":61`)) {
+				t.Errorf("%.300s", b)
+			}
+		},
 		"x.txt": func(t *testing.T, b []byte) {
 			if s := string(b); !strings.Contains(s, "Chain.f5") || !strings.Contains(s, "hotspot 17") || strings.Contains(s, "\x1b") {
 				t.Errorf("%s", s)

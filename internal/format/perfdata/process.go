@@ -18,6 +18,7 @@ type process struct {
 	space   *target.Space
 	index   int // into the profile's Processes, -1: no sample yet
 	threads map[uint32]uint32
+	held    int // mappings that are its own
 
 	// Made at the first sample.
 	target *target.Process
@@ -43,6 +44,7 @@ type processes struct {
 	files  *native.Files
 	shared *symbol.Shared
 	open   int // of those that have a stepper
+	held   int // mappings of all
 }
 
 // maxProcesses bounds the processes, and maxOpen those of which samples were seen:
@@ -52,6 +54,7 @@ const (
 	maxOpen      = 1 << 12
 	maxComms     = 1 << 20
 	maxFrames    = 1 << 20 // of a process that are remembered
+	maxMappings  = 4 << 20 // of all processes: each that is forked may get a list of its own
 )
 
 func (ps *processes) init(r *reader) {
@@ -86,9 +89,11 @@ func (ps *processes) of(pid uint32) *process {
 func (ps *processes) begin(pid uint32, space *target.Space) *process {
 	if old := ps.live[pid]; old != nil {
 		ps.drop(old)
-	} else if len(ps.live) >= maxProcesses {
+		ps.held -= old.held
+	} else if len(ps.live) >= maxProcesses || ps.held > maxMappings {
 		ps.close()
 		clear(ps.live)
+		ps.held = 0
 	}
 	p := &process{pid: pid, space: space, index: -1}
 	ps.live[pid] = p
@@ -136,6 +141,9 @@ func (ps *processes) exited(pid, tid uint32) {
 func (ps *processes) mapped(pid uint32, m target.Mapping) {
 	p := ps.of(pid)
 	p.space.Map(m)
+	now := len(p.space.Mappings())
+	ps.held += now - p.held
+	p.held = now
 	if p.native != nil {
 		p.native.Map(m)
 	}

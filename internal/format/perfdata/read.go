@@ -17,9 +17,12 @@ const (
 	maxNodes   = 32 << 20
 	maxSamples = 16 << 20
 	maxThreads = 1 << 20
+	// maxAllFrames bounds the different places in code: real programs have some
+	// hundred thousand.
+	maxAllFrames = 4 << 20
 )
 
-var errTooLarge = errors.New("the file holds more than candid reads: 32 million stack nodes, 16 million samples, a million threads")
+var errTooLarge = errors.New("the file holds more than candid reads: 32 million stack nodes, 16 million samples, 4 million frames, a million threads")
 
 const magic, magicSwapped = "PERFILE2", "2ELIFREP"
 

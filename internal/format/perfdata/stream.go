@@ -97,6 +97,10 @@ func cut(err error) error {
 // 8 MiB, the highest of zstd 128.
 const maxWindow = 128 << 20
 
+// maxUnpacked bounds what compressed records hold in all: a few bytes can stand
+// for very many.
+const maxUnpacked = 64 << 30
+
 // unpacker gives what compressed records hold as one stream. What else stands
 // between them is kept until it is asked for.
 type unpacker struct {
@@ -172,7 +176,7 @@ func (u *unpacker) each(f func(record) error) (cutOff bool, err error) {
 		return false, err
 	}
 	defer z.Close()
-	inner := newRecordReader(z)
+	inner := newRecordReader(io.LimitReader(z, maxUnpacked))
 	for {
 		rec, err := inner.next()
 		if err == nil {
@@ -191,7 +195,7 @@ func (u *unpacker) each(f func(record) error) (cutOff bool, err error) {
 		case err == nil:
 		case u.err == io.EOF && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
 			return false, nil
-		case u.err == io.ErrUnexpectedEOF:
+		case u.err == io.ErrUnexpectedEOF, err == io.EOF, err == io.ErrUnexpectedEOF:
 			return true, nil
 		default:
 			return false, err

@@ -25,13 +25,15 @@ const (
 	maxThreads = 1 << 20
 	maxDepth   = 1 << 14 // frames of a stack; perf's own limit is kernel.perf_event_max_stack
 	maxCached  = 1 << 20 // lines that are remembered with what they mean
+	maxKey     = 1 << 10 // bytes of a line that is
+	maxFrames  = 4 << 20 // different places in code
 	maxEvents  = 1 << 10
 )
 
 // ErrSyntax is wrapped by the error for a line that perf script does not print.
 var ErrSyntax = errors.New("not a line of perf script")
 
-var errTooLarge = errors.New("the file holds more than candid reads: 32 million stack nodes, 16 million samples, a million threads")
+var errTooLarge = errors.New("the file holds more than candid reads: 32 million stack nodes, 16 million samples, 4 million frames, a million threads")
 
 // Is says whether a file that begins like that is the output of perf script.
 // head may end in the middle of a line.
@@ -210,7 +212,9 @@ func (r *reader) frame(line []byte) error {
 		if len(r.frames) >= maxCached {
 			clear(r.frames)
 		}
-		r.frames[string(line)] = f
+		if len(line) <= maxKey {
+			r.frames[string(line)] = f
+		}
 	}
 	r.stack = append(r.stack, f)
 	return nil
@@ -237,7 +241,7 @@ func (r *reader) flush() error {
 	if !r.open {
 		return nil
 	}
-	if r.b.Samples() >= maxSamples || r.b.Nodes() > maxNodes || len(r.b.Threads()) > maxThreads {
+	if r.b.Samples() >= maxSamples || r.b.Nodes() > maxNodes || len(r.b.Threads()) > maxThreads || len(r.b.Frames()) > maxFrames {
 		return errTooLarge
 	}
 	s := profile.Sample{Time: r.head.time, Thread: r.head.thread, Event: uint16(r.head.kind), Weight: 1}

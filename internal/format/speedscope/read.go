@@ -21,12 +21,12 @@ import (
 const (
 	maxNodes    = 32 << 20
 	maxSamples  = 16 << 20
-	maxFrames   = 8 << 20
+	maxFrames   = 2 << 20
 	maxProfiles = 1 << 16
 	maxStack    = 1 << 16
 )
 
-var errTooLarge = errors.New("the file holds more than candid reads: 32 million stack nodes, 16 million samples, 8 million frames")
+var errTooLarge = errors.New("the file holds more than candid reads: 32 million stack nodes, 16 million samples, 2 million frames")
 
 // Is says whether a file that begins like that is one of speedscope's.
 func Is(head []byte) bool {
@@ -240,7 +240,12 @@ func (r *reader) profile() {
 		case "startValue":
 			l.start = s.number()
 		case "samples":
-			s.array(func() { l.nodes = append(l.nodes, r.stack()) })
+			s.array(func() {
+				if len(l.nodes) >= maxSamples {
+					s.err = cmp.Or(s.err, errTooLarge)
+				}
+				l.nodes = append(l.nodes, r.stack())
+			})
 		case "weights":
 			s.array(func() {
 				if len(l.weights) >= maxSamples {
@@ -323,7 +328,7 @@ func (r *reader) change(l *list) {
 			s.skip()
 		}
 	})
-	if len(l.changes) >= 2*maxSamples {
+	if len(l.changes) >= maxSamples {
 		s.err = cmp.Or(s.err, errTooLarge)
 		return
 	}
