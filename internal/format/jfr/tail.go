@@ -75,10 +75,6 @@ func (t *Tail) more() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	var last [1]byte
-	if _, err := t.r.in.ReadAt(last[:], base+c.size-1); errors.Is(err, io.EOF) {
-		return false, nil
-	}
 	// A page without types may become a part of the chunk before it.
 	if any, err := t.r.types(c); !any {
 		return false, err
@@ -170,10 +166,24 @@ func (t *Tail) header(base int64) (*chunk, error) {
 		}
 		before := c
 		if c, err = t.r.header(base); err == nil && c.size == before.size && c.checkpoint == before.checkpoint {
-			return c, nil
+			return c, t.there(c)
 		}
 	}
 	return nil, fmt.Errorf("%w: its header changes all the time", ErrMalformed)
+}
+
+// there says whether the file is as long as a chunk's header says: nothing else
+// bounds what is read of it.
+func (t *Tail) there(c *chunk) error {
+	var last [1]byte
+	if c.base > math.MaxInt64/4 || c.size > math.MaxInt64/4 {
+		return errNoChunk
+	}
+	_, err := t.r.in.ReadAt(last[:], c.base+c.size-1)
+	if errors.Is(err, io.EOF) {
+		return errNoChunk
+	}
+	return err
 }
 
 // check is profile.Check for the samples that are new.

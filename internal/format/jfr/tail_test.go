@@ -143,3 +143,29 @@ func TestTailRefuses(t *testing.T) {
 		t.Error("no damage was noticed")
 	}
 }
+
+// FuzzTail reads any bytes as they come, in two pieces, while the first may change.
+func FuzzTail(f *testing.F) {
+	own := small(f)
+	f.Add(own, uint16(len(own)/2), uint16(0), byte(0))
+	f.Add(own, uint16(0), uint16(atSize+6), byte(1))
+	f.Add(foreignFile(f), uint16(100), uint16(0), byte(0))
+	f.Fuzz(func(t *testing.T, data []byte, first, at uint16, change byte) {
+		out := &file{b: data[:min(int(first), len(data))]}
+		c := &collected{tail: NewTail(growing{out})}
+		for range 3 {
+			fresh, err := c.tail.Next()
+			c.samples = append(c.samples, fresh...)
+			if err != nil {
+				break
+			}
+			out.b = bytes.Clone(data)
+			if int(at) < len(data) {
+				out.b[at] ^= change
+			}
+		}
+		if err := c.profile().Check(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
