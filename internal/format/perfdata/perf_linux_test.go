@@ -133,7 +133,7 @@ func perf(t *testing.T, file string, args ...string) string {
 	t.Helper()
 	args = slices.Insert(args, 1, "-i", file)
 	cmd := exec.Command("perf", args...)
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "DEBUGINFOD_URLS=")
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("perf %v: %v", args, err)
@@ -151,7 +151,7 @@ type one struct {
 }
 
 var (
-	headLine  = regexp.MustCompile(`^\s*.*?\s+(\d+)/(\d+)\s+(\d+)\.(\d{9}):\s+(\d+)\s+(\S+):\s*(.*)$`)
+	headLine  = regexp.MustCompile(`^\s*.*?\s+(-?\d+)/(-?\d+)\s+(\d+)\.(\d{9}):\s+(\d+)\s+(\S+):\s*(.*)$`)
 	frameLine = regexp.MustCompile(`^\s*([0-9a-f]+) (.*) \((.*)\)$`)
 )
 
@@ -179,7 +179,10 @@ func told(t *testing.T, text, binary string) []one {
 				}
 				return v
 			}
-			out = append(out, one{pid: int(n(1)), tid: int(n(2)), time: n(3)*1e9 + n(4), period: n(5), event: m[6]})
+			// A thread that is ending has no numbers any more: -1.
+			pid, _ := strconv.Atoi(m[1])
+			tid, _ := strconv.Atoi(m[2])
+			out = append(out, one{pid: pid, tid: tid, time: n(3)*1e9 + n(4), period: n(5), event: m[6]})
 			if f := frameLine.FindStringSubmatch(m[7]); f != nil {
 				add(&out[len(out)-1], f)
 			}

@@ -176,8 +176,8 @@ func splitWho(text []byte) (name string, pid, tid int) {
 		}
 		pid, _ = strconv.Atoi(p)
 		tid, _ = strconv.Atoi(t)
-		if two && pid <= 0 { // perf prints -1 for what it does not know
-			pid = max(tid, 0)
+		if two && pid < 0 && tid > 0 { // perf prints -1 for what it does not know
+			pid = tid
 		}
 	}
 	if s == "" {
