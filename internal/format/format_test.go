@@ -118,6 +118,27 @@ func TestEveryWay(t *testing.T) {
 	}
 }
 
+func TestStandardInput(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, written(t, "collapsed"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	stdin := os.Stdin
+	defer func() { os.Stdin = stdin }()
+	os.Stdin = f
+	if p, err := Read("-"); err != nil || len(p.Samples) != 10000 {
+		t.Error(err)
+	}
+	if _, err := Read("-"); !errors.Is(err, ErrNotRead) || !strings.Contains(err.Error(), "standard input") {
+		t.Error(err)
+	}
+}
+
 func TestUnpackedAndPackedAlike(t *testing.T) {
 	z, err := gzip.NewReader(bytes.NewReader(written(t, "pprof")))
 	if err != nil {

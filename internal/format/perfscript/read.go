@@ -38,11 +38,13 @@ var errTooLarge = errors.New("the file holds more than candid reads: 32 million 
 // Is says whether a file that begins like that is the output of perf script.
 // head may end in the middle of a line.
 func Is(head []byte) bool {
+	described := false // by --header, which may be longer than head
 	for len(head) > 0 {
 		line, rest, whole := bytes.Cut(head, []byte("\n"))
 		head = rest
 		trimmed := bytes.TrimSpace(line)
 		if len(trimmed) == 0 || trimmed[0] == '#' {
+			described = described || bytes.HasPrefix(trimmed, []byte("# captured on")) || bytes.HasPrefix(trimmed, []byte("# perf version"))
 			continue
 		}
 		if line[0] == '\t' { // perf script -F ip,sym has no line for the sample itself
@@ -52,7 +54,7 @@ func Is(head []byte) bool {
 		_, ok := parseHeader(line)
 		return ok && (whole || bytes.HasSuffix(trimmed, []byte(":")))
 	}
-	return false
+	return described
 }
 
 // Read reads the output of perf script, with any of its fields that have a place

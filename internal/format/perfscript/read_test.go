@@ -99,6 +99,13 @@ func TestReads(t *testing.T) {
 	}
 }
 
+func TestLongHeader(t *testing.T) {
+	head := "# ========\n# captured on    : Sat Nov 21 10:24:49 2026\n# missing features: " + strings.Repeat("X", 5000)
+	if !Is([]byte(head[:4096])) {
+		t.Error("it is not recognised")
+	}
+}
+
 func TestHeaderOfTheFile(t *testing.T) {
 	p, err := Read(strings.NewReader("# ========\n# hostname : box\n# perf version : 6.1\n# cmdline : /usr/bin/perf record ./w \n# ========\n#\nw 1/1 1.0: 3 cycles: \n\t12 a (/w)\n"))
 	if err != nil {
