@@ -265,14 +265,7 @@ func (pg *diffPage) tree(nodes []diff.Node, title, arrow string, o DiffOptions) 
 		own := nodes[node].Self
 		straight := len(shown) == 1 && (root || own[0].Samples+own[1].Samples == 0)
 		for i := range shown {
-			switch {
-			case root || straight:
-				shown[i].indent, shown[i].below = indent, indent
-			case i == len(shown)-1:
-				shown[i].indent, shown[i].below = indent+"└ ", indent+"  "
-			default:
-				shown[i].indent, shown[i].below = indent+"├ ", indent+"│ "
-			}
+			shown[i].indent, shown[i].below = branch(indent, i, len(shown), root || straight)
 		}
 		for i := len(shown) - 1; i >= 0; i-- {
 			stack = append(stack, shown[i])

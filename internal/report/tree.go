@@ -77,19 +77,23 @@ func (tp *treePrinter) below(stack []todo, node uint32, indent string, root bool
 	// A child that has all of its parent's weight needs no branch.
 	straight := len(shown) == 1 && (root || tp.t.Nodes[node].Self.Samples == 0)
 	for i := range shown {
-		switch {
-		case root || straight:
-			shown[i].indent, shown[i].below = indent, indent
-		case i == len(shown)-1:
-			shown[i].indent, shown[i].below = indent+"└ ", indent+"  "
-		default:
-			shown[i].indent, shown[i].below = indent+"├ ", indent+"│ "
-		}
+		shown[i].indent, shown[i].below = branch(indent, i, len(shown), root || straight)
 	}
 	for i := len(shown) - 1; i >= 0; i-- {
 		stack = append(stack, shown[i])
 	}
 	return stack
+}
+
+// branch is what stands before the ith of n children, and before what is below it.
+func branch(indent string, i, n int, straight bool) (line, below string) {
+	switch {
+	case straight:
+		return indent, indent
+	case i == n-1:
+		return indent + "└ ", indent + "  "
+	}
+	return indent + "├ ", indent + "│ "
 }
 
 // maxIndent is where a tree stops to move right. It is not cut: only the lines
