@@ -99,8 +99,9 @@ func Compare(base, new Side, how Normalize) (*Comparison, error) {
 	b, n := base.Profile, new.Profile
 	if sameEvent(b.Events[0], n.Events[0]) {
 		c.Event = n.Events[0]
-	} else if how == Total && (unnamed(b.Events[0]) || unnamed(n.Events[0])) {
-		// A file of collapsed stacks does not say what its samples are of.
+	} else if how == Total && (unnamed(b.Events[0]) || unnamed(n.Events[0]) || onCPU(b.Events[0]) && onCPU(n.Events[0])) {
+		// A file of collapsed stacks does not say what its samples are of, and CPU time
+		// has a name for each way to sample it.
 		c.Note = fmt.Sprintf("%s has %s, %s has %s: compared by shares of samples", base.Name, b.Events[0].Name, new.Name, n.Events[0].Name)
 		c.Event = profile.Event{Name: "samples", Unit: "count", Period: 1}
 		b, n = inSamples(b, c.Event), inSamples(n, c.Event)
@@ -115,6 +116,15 @@ func Compare(base, new Side, how Normalize) (*Comparison, error) {
 }
 
 func sameEvent(a, b profile.Event) bool { return a.Name == b.Name && a.Unit == b.Unit }
+
+// cpuEvents are what profilers call events that come in step with time on a CPU;
+// perf puts modifiers behind a colon.
+var cpuEvents = []string{"cpu", "cpu-clock", "task-clock", "cpu-time", "cycles", "cpu-cycles", "itimer", "ctimer"}
+
+func onCPU(e profile.Event) bool {
+	name, _, _ := strings.Cut(e.Name, ":")
+	return slices.Contains(cpuEvents, name)
+}
 
 // unnamed says whether an event is just samples, of whatever.
 func unnamed(e profile.Event) bool { return e.Name == "samples" && e.Unit == "count" }

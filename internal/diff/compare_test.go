@@ -279,6 +279,15 @@ func TestNamesMerge(t *testing.T) {
 	if len(c.Methods) != 2 || c.Note == "" || c.Event.Name != "samples" || c.All[1].Weight != 10 {
 		t.Errorf("%d methods; %q; %+v of %v", len(c.Methods), c.Note, c.All, c.Event)
 	}
+	// CPU time has many names.
+	perf := before()
+	perf.Events = []profile.Event{{Name: "cycles:P", Unit: "count", Period: 1}}
+	c = compared(t, perf, after(), Total)
+	for _, m := range c.Methods {
+		if c.Funcs[m.Func].Name == "b" && (!near(c.Value(0, m.Self[0]), 0.3) || !near(c.Value(1, m.Self[1]), 0.5)) || !strings.Contains(c.Note, "cycles:P") {
+			t.Errorf("%q: %+v", c.Note, m)
+		}
+	}
 	// A program may be renamed; only what one of the two has in several modules is
 	// told apart by them.
 	in := func(main, y string, more ...string) *profile.Profile {
