@@ -67,7 +67,11 @@ func (pg *diffPage) head() {
 	c := pg.c
 	for i, side := range c.Sides {
 		name := [2]string{"base", "new "}[i]
-		facts := []string{pg.paint(bold, clean(side.Name)), plural(c.All[i].Samples, "sample", "samples") + " of " + clean(c.Event.Name)}
+		samples := plural(c.All[i].Samples, "sample", "samples")
+		if c.Event.Name != "samples" {
+			samples += " of " + clean(c.Event.Name)
+		}
+		facts := []string{pg.paint(bold, clean(side.Name)), samples}
 		if c.Event.Unit != "count" {
 			facts = append(facts, amount(c.All[i].Weight, c.Event.Unit))
 		}
