@@ -101,7 +101,7 @@ func (s *schema) eventReaders(rs *readers) error {
 	}
 	var list []want
 	if rs.ours {
-		fields := []string{"startTime", "sampledThread", "weight", "node", "kind"}
+		fields := []string{"startTime", "sampledThread", "weight", "node", "kind", "stackTrace"}
 		list = []want{
 			{nameExecutionSample, fields, nil, ownSample},
 			{nameWallClockSample, fields, nil, ownSample},

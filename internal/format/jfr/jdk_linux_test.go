@@ -161,6 +161,28 @@ func TestJDKReadsIt(t *testing.T) {
 	}
 }
 
+// What jfr scrub leaves of a recording of candid's is read as far as it is there.
+func TestScrubbed(t *testing.T) {
+	p := profiletest.Java()
+	dir := t.TempDir()
+	in, out := filepath.Join(dir, "in.jfr"), filepath.Join(dir, "out.jfr")
+	if err := os.WriteFile(in, written(t, p), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, tool(t, 25, "jfr"), "scrub", "--exclude-events", "candid.Process", in, out)
+	data, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := read(t, data)
+	method := func(string) string { return "" }
+	name := func(f profile.Frame, fn profile.Func) string { return fmt.Sprintf("%s|%d;", fn.Name, f.Line) }
+	differ(t, stacks(got, "[no stack]|0;", method, name), stacks(p, "[no stack]|0;", method, name))
+	if len(got.Processes) != 0 || len(got.Meta.Notes) != len(p.Meta.Notes)+1 || got.Meta.Engine != p.Meta.Engine || got.Samples[9].State != p.Samples[9].State {
+		t.Errorf("%+v", got.Meta)
+	}
+}
+
 // recordJDK records Busy with the JVM's own recorder.
 func recordJDK(t *testing.T, major int, settings string) string {
 	t.Helper()

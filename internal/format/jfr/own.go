@@ -187,6 +187,7 @@ const (
 	sampleWeight
 	sampleNode
 	sampleKind
+	sampleTrace
 )
 
 // ownSample reads a sample that candid wrote.
@@ -201,7 +202,14 @@ func ownSample(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 			return err
 		}
 	}
-	if s.Node, ok = o.node(rec.n[sampleNode]); !ok {
+	switch s.Node, ok = o.node(rec.n[sampleNode]); {
+	case !ok && c.bare:
+		var err error
+		if s.Node, _, err = r.foreignStack(c, rec.n[sampleTrace]); err != nil {
+			return err
+		}
+		r.bare = true
+	case !ok:
 		return fmt.Errorf("%w: its stack, %d", errNotThere, rec.n[sampleNode])
 	}
 	if s.Thread, ok = r.ownThread(c, rec.n[sampleThread]); !ok {

@@ -212,7 +212,7 @@ func (r *reader) constants(c *chunk) error {
 			return cur.err
 		}
 		// What other readers need is not asked for in candid's own files.
-		if !r.readers.ours || pools != 1 || typ != r.readers.traces {
+		if !r.readers.ours || c.bare || pools != 1 || typ != r.readers.traces {
 			places = append(places, at)
 		}
 		if before >= 0 {
@@ -280,7 +280,7 @@ func (r *reader) checkpoint(c *chunk, b []byte) error {
 				p.own.runs = append(p.own.runs, run{id, data})
 			}
 			continue
-		case typ == rs.traces && !rs.ours:
+		case typ == rs.traces && (!rs.ours || c.bare):
 			for range n {
 				id := cur.long()
 				p.traces.put(id, place{uint32(len(p.checkpoints)), uint32(cur.pos)})

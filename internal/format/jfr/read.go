@@ -52,6 +52,7 @@ type reader struct {
 	latest uint64 // ns since then
 	cut    int64  // bytes that are left out
 
+	bare    bool // some stacks are what other readers see
 	own     ownState
 	pids    []uint64 // of each observation; 0: none is told
 	foreign foreignState
@@ -69,6 +70,7 @@ type chunk struct {
 	known                int64 // the last checkpoint that was read; 0: none
 
 	pools pools
+	bare  bool // candid's own stacks are not there
 }
 
 var errNoChunk = fmt.Errorf("%w: no chunk begins there", ErrMalformed)
@@ -161,6 +163,14 @@ func (r *reader) chunk(c *chunk) error {
 	}
 	if err := r.constants(c); err != nil {
 		return fmt.Errorf("its constants: %w", err)
+	}
+	if r.readers.ours && len(c.pools.own.runs) == 0 {
+		// There are no samples, or the JDK's tools have written the file anew without
+		// what only candid refers to: then stacks are what other readers see.
+		c.pools, c.known, c.bare = pools{}, 0, true
+		if err := r.constants(c); err != nil {
+			return fmt.Errorf("its constants: %w", err)
+		}
 	}
 	if r.readers.ours {
 		if err := r.ownConstants(c); err != nil {
@@ -264,6 +274,10 @@ func (c *chunk) span(ticks uint64) uint64 {
 // finish gives the profile.
 func (r *reader) finish() *profile.Profile {
 	r.finishForeign()
+	if r.bare {
+		m := r.b.Meta()
+		m.Notes = append(m.Notes, "another program wrote the file anew, without candid's own stacks: kinds and certainty of frames are gone, and addresses")
+	}
 	if r.cut > 0 {
 		m := r.b.Meta()
 		m.Notes = append(m.Notes, fmt.Sprintf("the file is cut off: %d bytes at its end are missing, or belong to nothing", r.cut))
