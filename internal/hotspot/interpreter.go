@@ -72,6 +72,11 @@ func (vm *VM) frameSetUp(c *walk.Cursor, s *interpreterSlots) bool {
 // address.
 func (vm *VM) stepInterpreted(c *walk.Cursor) walk.Verdict {
 	s := vm.slots(c)
+	if f, ok := vm.frameless(c); ok {
+		vm.push(c, c.Regs.PC, 0, walk.KindStub, walk.Exact, walk.ReturnAddress)
+		vm.enter(c, f.ra, f.sp, f.fp)
+		return walk.Stepped
+	}
 	if !vm.fpKnown(c) && !vm.recoverFP(c) {
 		vm.push(c, c.Regs.PC, 0, walk.KindStub, walk.Exact, walk.ReturnAddress)
 		return walk.Stuck
@@ -174,6 +179,12 @@ func (vm *VM) popInterpreted(c *walk.Cursor, fp uint64) walk.Verdict {
 // interpreter.
 func (vm *VM) stepInterpreterLeaf(c *walk.Cursor) walk.Verdict {
 	s := vm.slots(c)
+	if f, ok := vm.frameless(c); ok {
+		id, ok := vm.method(c.Regs.R[s.entryMethod])
+		vm.push(c, c.Regs.PC, methodRef(id, 0, ok), interpretedKind(ok), walk.Exact, 0)
+		vm.enter(c, f.ra, f.sp, f.fp)
+		return walk.Stepped
+	}
 	if f, ok := vm.leaving(c); ok {
 		id, ok := vm.method(c.Regs.R[s.entryMethod])
 		vm.push(c, c.Regs.PC, methodRef(id, -1, ok), interpretedKind(ok), walk.Exact, 0)
@@ -217,6 +228,9 @@ func (vm *VM) entering(c *walk.Cursor, s *interpreterSlots) (f found, fpBased, o
 		if vm.frameSetUp(c, s) && vm.inBytecode(c.Regs.PC) {
 			return f, false, false
 		}
+		if f, ok := vm.built(c, s); ok {
+			return f, true, true
+		}
 		rax := c.Regs.R[cpu.RAX]
 		top, _ := c.Word(sp)
 		// An interpreted caller's frame is whole itself, and is taken for the leaf's:
@@ -245,6 +259,33 @@ func (vm *VM) entering(c *walk.Cursor, s *interpreterSlots) (f found, fpBased, o
 		return found{ra: ra, sp: fp + 16, fp: saved}, true, true
 	}
 	return f, false, false
+}
+
+// maxSaved bounds what a collector's barrier saves of the registers, in bytes.
+const maxSaved = 1024
+
+// built says whether the frame of a method that is being entered is there as far as
+// its method, and where its caller goes on. The class's mirror is the next to be put
+// into it, from 17 on by way of a collector's barrier, which may push much, the return
+// address that is still in a register among it.
+func (vm *VM) built(c *walk.Cursor, s *interpreterSlots) (f found, ok bool) {
+	sp, fp := c.Regs.SP(), c.Regs.FP()
+	ptr := c.Regs.R[s.entryMethod]
+	if fp&7 != 0 || slot(fp, s.method) < sp || slot(fp, s.method)-sp > maxSaved || ptr == 0 {
+		return f, false
+	}
+	if w, ok := c.Word(slot(fp, s.method)); !ok || w != ptr {
+		return f, false
+	}
+	// Before the method, the register for the bytecodes held the caller's stack
+	// pointer: so this is not an outer frame of the same method.
+	id, ok := vm.method(ptr)
+	if m := vm.methodAt(id); !ok || m == nil || c.Regs.R[s.liveBCP] != m.codeBase {
+		return f, false
+	}
+	ra, ok1 := c.Word(fp + 8)
+	saved, ok2 := c.Word(fp)
+	return found{ra: ra, sp: fp + 16, fp: saved}, ok1 && ok2 && vm.validRA(ra)
 }
 
 // pushedFP says whether the instruction before pc was push rbp.

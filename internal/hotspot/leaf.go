@@ -65,6 +65,10 @@ func (vm *VM) pushLeaf(l *leaf) {
 		}
 		ref = refOf(b, b.atOrAfter(pc))
 	}
+	if l.inStaticCall() {
+		vm.push(l.c, l.pc, uint64(b.id)<<32, walk.KindStub, walk.Exact, 0)
+		return
+	}
 	// Whether that place is coarse depends on how the VM was started (Resolve).
 	vm.push(l.c, l.pc, ref, kindOf(b), walk.Exact, 0)
 }

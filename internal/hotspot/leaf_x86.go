@@ -175,6 +175,16 @@ var bodyRules = []leafRule{
 	{place: inBuilt},
 }
 
+// staticCall is a compiled method's stub for a call of what is interpreted; mov
+// rbx,method; jmp.
+var staticCall = pat("48 BB ?? ?? ?? ?? ?? ?? ?? ?? E9")
+
+// inStaticCall says whether the leaf is in such a stub: then the return address is
+// the call's in the same code, which has not been called once more.
+func (l *leaf) inStaticCall() bool {
+	return l.c.Regs.Arch == cpu.AMD64 && l.b.kind == blobNMethod && l.inStubs() && (staticCall.at(l.code, l.off) || staticCall.at(l.code, l.off-10))
+}
+
 func (l *leaf) inStubs() bool { return l.b.nm != nil && l.pc >= l.b.nm.stubBegin }
 
 // codeAt says whether the word at addr is a return address into generated code.

@@ -67,6 +67,13 @@ func oracleRuns(jdk int) []oracleRun {
 	add(false, "poll", "", 11, 27)
 	add(false, "mixed", "-XX:+PreserveFramePointer", 17)
 	add(false, "mixed", "-XX:+UseZGC", 21)
+	const entries = "-XX:+UnlockDiagnosticVMOptions -XX:+UnlockExperimentalVMOptions -XX:DisableIntrinsic=_Reference_get,_dsin,_dcos,_dpow,_dsqrt,_dabs,_updateCRC32,_updateBytesCRC32 " +
+		"-XX:CompileCommand=quiet -XX:CompileCommand=exclude,java.lang.ref.Reference::get -XX:CompileCommand=exclude,java.lang.Math::* -XX:CompileCommand=exclude,java.util.zip.CRC32::*"
+	add(false, "entries", entries+" -XX:+UseZGC", 17)
+	add(true, "entries", entries+" -XX:+UseZGC", 11, 21, 25)
+	add(true, "entries", entries+" -XX:+UseShenandoahGC", 11, 17, 21, 25)
+	add(true, "entries", entries+" -XX:+UseG1GC", 8, 11, 17, 21, 25)
+	add(true, "entries", "-Xint", 8, 11, 17, 21, 25, 27)
 	add(true, "basic", "-XX:TieredStopAtLevel=1", 11, 21, 27)
 	add(true, "poll", "", 8, 17, 21, 25)
 	for _, mode := range []string{"basic", "intrinsics", "vectors", "handles"} {
@@ -308,6 +315,10 @@ func (s *stepped) run(n int, interpreter bool) {
 		case s.vm.Owns(s.tr.PC()):
 			i++
 			s.check(interpreter || i%8 == 0)
+			// These take a frame off for good and build others in its place, in parts
+			// of which what was there still lies.
+			b := s.vm.find(s.tr.PC())
+			s.tr.StaysPopped = b != nil && (b.kind == blobDeopt || b.kind == blobUncommonTrap)
 			err = s.tr.Step()
 		case s.vm.Owns(s.tr.Executed().PC) && s.tr.InCall():
 			if calls++; calls%stepInto != 0 {

@@ -38,6 +38,8 @@ type codelet struct {
 	lo, hi   uint64
 	name     string
 	bytecode bool
+	// frameless: the entry of a method that has no frame in the interpreter.
+	frameless bool
 }
 
 var _ symbol.Resolver = (*VM)(nil)
@@ -120,6 +122,9 @@ func (vm *VM) name(p site) []symbol.Frame {
 	}
 	if b.nm == nil {
 		return []symbol.Frame{{Function: stubName(b), BCI: -1, Kind: p.kind, NoName: b.name == ""}}
+	}
+	if p.kind == walk.KindStub {
+		return []symbol.Frame{{Function: "static call stub", BCI: -1, Kind: p.kind}}
 	}
 	if low > 0 {
 		if out := vm.nameScopes(p, b, int(low-1)); out != nil {
@@ -210,12 +215,27 @@ func (vm *VM) codeletAt(pc uint64) string {
 	return "Interpreter"
 }
 
-// codelet finds the piece of the interpreter that pc lies in, or nil.
-func (vm *VM) codelet(pc uint64) *codelet {
+// codelets are the pieces of the interpreter, in the order of their addresses.
+func (vm *VM) codelets() []codelet {
 	if vm.names.codelets == nil {
 		vm.names.codelets = vm.readCodelets()
+		s := &vm.stepping
+		s.framelessLo, s.framelessHi = 0, 0
+		for i := range vm.names.codelets {
+			if c := &vm.names.codelets[i]; c.frameless {
+				if s.framelessHi == 0 {
+					s.framelessLo = c.lo
+				}
+				s.framelessHi = c.hi
+			}
+		}
 	}
-	all := vm.names.codelets
+	return vm.names.codelets
+}
+
+// codelet finds the piece of the interpreter that pc lies in, or nil.
+func (vm *VM) codelet(pc uint64) *codelet {
+	all := vm.codelets()
 	i := sort.Search(len(all), func(i int) bool { return all[i].hi > pc })
 	if i < len(all) && all[i].lo <= pc {
 		return &all[i]
@@ -251,6 +271,7 @@ func (vm *VM) readCodelets() []codelet {
 		c := codelet{lo: at, hi: at + n}
 		if c.name, ok = vm.peek.cstring(text, maxTableString); ok && c.name != "" {
 			c.bytecode = !strings.Contains(c.name, " ")
+			c.frameless = strings.Contains(c.name, ownEntry)
 			out = append(out, c)
 		}
 		at += n

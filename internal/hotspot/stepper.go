@@ -42,6 +42,9 @@ type stepping struct {
 	stays [staysSlots]uint64   // places in it from which it does not leave a method
 	slots *interpreterSlots    // of the last interpreter frame
 
+	framelessLo, framelessHi uint64                 // around the entries without frames
+	entry                    [maxFramelessCode]byte // the code of one
+
 	// enterSpecial is where a call from enterSpecial was last seen to return to.
 	enterSpecial uint64
 

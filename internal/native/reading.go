@@ -208,7 +208,7 @@ func (r *codeReader) decode(mem walk.Memory, pc, lo, hi uint64) (x86asm.Inst, bo
 	if len(b) >= 4 && b[0] == 0xf3 && b[1] == 0x0f && b[2] == 0x1e && b[3] == 0xfa {
 		return x86asm.Inst{Op: x86asm.NOP, Len: 4}, true
 	}
-	if n := vectorLength(b); n > 0 {
+	if n := VectorLength(b); n > 0 {
 		return x86asm.Inst{Op: x86asm.NOP, Len: n}, true
 	}
 	inst, err := x86asm.Decode(b, 64)

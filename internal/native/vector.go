@@ -1,10 +1,10 @@
 package native
 
-// vectorLength gives the length of a VEX or EVEX encoded instruction at the
+// VectorLength gives the length of a VEX or EVEX encoded instruction at the
 // start of b, which none of the decoder's tables have, or 0. Such instructions
 // change neither the stack pointer nor, but for a few of BMI, a register that a
 // function has to give back. Source: Intel SDM volume 2, 2.3 and 2.7.
-func vectorLength(b []byte) int {
+func VectorLength(b []byte) int {
 	if len(b) < 5 {
 		return 0
 	}

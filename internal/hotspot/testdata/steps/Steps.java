@@ -69,6 +69,7 @@ public class Steps implements Runnable {
         if (mode.equals("poll")) return poll(n);
         if (mode.equals("vectors")) return vectors(n);
         if (mode.equals("handles")) return handles(n);
+        if (mode.equals("entries")) return entries(n);
         switch ((int) n & 3) {
             case 0: return basic(n);
             case 1: return intrinsics(n);
@@ -80,6 +81,21 @@ public class Steps implements Runnable {
     long basic(long n) {
         long v = calls(n) + fib(9) + locking(n) + allocation(n) + arrays(n) + exceptions(n) + strings(n) + nativeCalls(n) + types(n);
         return v;
+    }
+    // Methods that have an entry of their own in the interpreter, without a frame.
+    final java.lang.ref.WeakReference<?>[] refs = new java.lang.ref.WeakReference<?>[200];
+    final Object[] referents = new Object[200];
+    long entries(long n) {
+        long v = n;
+        for (int i = 0; i < 40; i++) {
+            int at = (int) (n * 40 + i) % refs.length;
+            if (refs[at] == null || (n & 63) == 5) refs[at] = new java.lang.ref.WeakReference<Object>(referents[at] = new Object());
+            if (refs[at].get() != null) v++;
+            v += (long) (Math.sin(i) + Math.cos(v) + Math.pow(i, 1.5) + Math.sqrt(i) + Math.abs(-1.5 * i));
+            crc.update(i);
+        }
+        crc.update(data, 0, 9);
+        return v + crc.getValue() + Thread.currentThread().getId();
     }
     long poll(long n) {
         long v = n;
@@ -312,6 +328,15 @@ public class Steps implements Runnable {
         Thread t = new Thread(s, "stepped");
         t.setDaemon(true);
         t.start();
+        if (args[0].equals("entries")) {
+            Thread p = new Thread(new Runnable() {
+                public void run() {
+                    while (true) System.gc();
+                }
+            }, "collecting");
+            p.setDaemon(true);
+            p.start();
+        }
         if (args[0].equals("poll")) {
             Thread p = new Thread(new Runnable() {
                 public void run() {
