@@ -201,8 +201,8 @@ var framelessRules = []leafRule{{place: onTop}}
 // adapterRules: adapters take the return address off the stack while they move
 // what lies around it; what is on top then may be an old one.
 var adapterRules = []leafRule{
-	// To the interpreter: pop rax; mov r13,rsp; sub rsp,n; mov [rsp],rax. From 21
-	// on r13 is made first.
+	// To the interpreter: pop rax; mov r13,rsp; sub rsp,n; mov [rsp],rax, or push rax.
+	// From 21 on r13 is made first.
 	{when: (*leaf).madeRoom, place: inRAXPlace},
 	{when: (*leaf).aligning, place: inRAXPlace},
 	{place: onTop},
@@ -246,6 +246,16 @@ func (l *leaf) madeRoom() bool {
 	for _, e := range extendStack {
 		if i := bytes.LastIndex(l.code, e); i >= 0 {
 			from := i + bytes.IndexByte(e, 0x58) + 1
+			// sub rsp,n; push rax.
+			at := max(from, i+len(e))
+			if bytes.HasPrefix(l.code[at:], subImm8) {
+				at += 4
+			} else if bytes.HasPrefix(l.code[at:], subImm) {
+				at += 7
+			}
+			if at < len(l.code) && l.code[at] == 0x50 {
+				return l.off >= from && l.off <= at
+			}
 			n := bytes.Index(l.code[from:], putBackRA)
 			return n >= 0 && l.off >= from && l.off <= from+n
 		}

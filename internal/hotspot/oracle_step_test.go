@@ -69,7 +69,9 @@ func oracleRuns(jdk int) []oracleRun {
 	add(false, "mixed", "-XX:+UseZGC", 21)
 	const entries = "-XX:+UnlockDiagnosticVMOptions -XX:+UnlockExperimentalVMOptions -XX:DisableIntrinsic=_Reference_get,_dsin,_dcos,_dpow,_dsqrt,_dabs,_updateCRC32,_updateBytesCRC32 " +
 		"-XX:CompileCommand=quiet -XX:CompileCommand=exclude,java.lang.ref.Reference::get -XX:CompileCommand=exclude,java.lang.Math::* -XX:CompileCommand=exclude,java.util.zip.CRC32::*"
-	add(false, "entries", entries+" -XX:+UseZGC", 17)
+	if jdk == 17 {
+		runs = append(runs, oracleRun{jdk, "entries", entries + " -XX:+UseZGC", 3 * time.Second, 4000, false})
+	}
 	add(true, "entries", entries+" -XX:+UseZGC", 11, 21, 25)
 	add(true, "entries", entries+" -XX:+UseShenandoahGC", 11, 17, 21, 25)
 	add(true, "entries", entries+" -XX:+UseG1GC", 8, 11, 17, 21, 25)
