@@ -173,7 +173,7 @@ func TestRoundTrip(t *testing.T) {
 // Others read what candid writes.
 func TestGoToolPprof(t *testing.T) {
 	file := recorded(t)
-	c := exec.Command("go", "tool", "pprof", "-top", "-nodecount=50", file)
+	c := exec.Command("go", "tool", "pprof", "-top", "-nodecount=500", file)
 	c.Env = append(os.Environ(), "PPROF_TMPDIR="+t.TempDir())
 	out, err := c.CombinedOutput()
 	if err != nil {

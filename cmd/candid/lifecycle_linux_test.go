@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -92,6 +93,9 @@ func TestTargetBecomesAnother(t *testing.T) {
 func TestInterrupt(t *testing.T) {
 	able(t)
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		if signal.Ignored(sig) {
+			continue // the tests run under nohup, so candid does too
+		}
 		target := program(t, "tick")
 		r := recorder(t, "-p", target.pid())
 		time.Sleep(400 * time.Millisecond)
