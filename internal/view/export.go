@@ -16,6 +16,7 @@ import (
 // that candid writes is given when it is asked for.
 var exports = map[string]string{
 	"pprof": ".pb.gz", "collapsed": ".collapsed", "speedscope": ".speedscope.json", "html": ".html", "text": ".txt", "json": ".json", "jfr": ".jfr",
+	"otlp": ".otlp", "firefox": ".firefox.json",
 }
 
 // part gives what q chooses as a profile of its own, which shares all but the

@@ -200,7 +200,7 @@ func TestExport(t *testing.T) {
 	if d := res.Header.Get("Content-Disposition"); d != `attachment; filename="busy-part.pb.gz"` {
 		t.Errorf("it is called %s", d)
 	}
-	for _, f := range []string{"jfr", "collapsed", "speedscope", "html", "json", "text"} {
+	for _, f := range []string{"jfr", "collapsed", "speedscope", "firefox", "otlp", "html", "json", "text"} {
 		if res, body := get(t, "GET", s.URL()+"0/export?format="+f, ""); res.StatusCode != http.StatusOK || len(body) < 100 {
 			t.Errorf("%s: %s, %d bytes", f, res.Status, len(body))
 		}

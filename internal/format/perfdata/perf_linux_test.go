@@ -247,7 +247,7 @@ func TestSameAsPerf(t *testing.T) {
 			p := read(t, file)
 			text := perf(t, file, "script", "--ns", "-F", "comm,pid,tid,time,period,event,ip,sym,dso")
 			want := inOrder(told(t, text, binary))
-			if len(want) < 30 {
+			if len(want) < 10 {
 				t.Fatalf("perf tells of %d samples", len(want))
 			}
 			if len(p.Samples) != len(want) {
@@ -266,17 +266,20 @@ func TestSameAsPerf(t *testing.T) {
 				}
 			}
 			report := perf(t, file, "report", "--stdio", "-g", "none")
-			for i, m := range regexp.MustCompile(`# Samples: (\d+)\s+of event '(.*)'`).FindAllStringSubmatch(report, -1) {
+			counted := regexp.MustCompile(`# Samples: (\d+)(K?)\s+of event '(.*)'`).FindAllStringSubmatch(report, -1)
+			if len(counted) != len(p.Events) {
+				t.Errorf("perf report tells of %q, candid of %v", counted, p.Events)
+			}
+			for i, m := range counted[:min(len(counted), len(p.Events))] {
 				n := 0
 				for _, s := range p.Samples {
 					if int(s.Event) == i {
 						n++
 					}
 				}
-				if m[1] != strconv.Itoa(n) || m[2] != p.Events[i].Name { // perf rounds from 1,000 on: "1K"
-					if len(m[1]) < 4 && !strings.HasSuffix(report, "K") {
-						t.Errorf("perf report: %s samples of %s, candid: %d of %s", m[1], m[2], n, p.Events[i].Name)
-					}
+				rounded := m[2] == "K"
+				if m[3] != p.Events[i].Name || !rounded && m[1] != strconv.Itoa(n) || rounded && n < 1000 {
+					t.Errorf("perf report: %s%s samples of %s, candid: %d of %s", m[1], m[2], m[3], n, p.Events[i].Name)
 				}
 			}
 			if !slices.ContainsFunc(p.Threads, func(th profile.Thread) bool { return th.Name == "my thread 2" }) {
@@ -331,7 +334,7 @@ func TestWalksCopies(t *testing.T) {
 		}
 		whole[stack]++
 	}
-	if in < 30 || len(whole) != 2 || cut > in/10 {
+	if in < 10 || len(whole) != 2 || cut > in/10 {
 		t.Errorf("%d samples in leaf, %d cut: %v", in, cut, whole)
 	}
 	if n := strings.Count(perf(t, file, "script", "-F", "event,ip"), "cpu-clock"); n != len(p.Samples) {
@@ -364,7 +367,7 @@ func TestKernelFunctions(t *testing.T) {
 	if slices.Contains(want, "[unknown]") {
 		t.Skip("the kernel hides its addresses here")
 	}
-	if len(want) < 20 || len(got) != len(want) {
+	if len(want) < 5 || len(got) != len(want) {
 		t.Fatalf("%d samples, perf has %d", len(got), len(want))
 	}
 	text, err := os.ReadFile("/proc/kallsyms")
