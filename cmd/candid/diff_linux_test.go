@@ -63,7 +63,7 @@ func TestDiffIsTrue(t *testing.T) {
 	for name, want := range map[string]float64{"spinRed": is - was, "spinBlue": was - is} {
 		m, ok := rows["github.com/candid-profiler/candid/cmd/candid."+name]
 		n := float64(min(m.Total.Base.Samples, m.Total.New.Samples))
-		if !ok || n < 300 {
+		if !ok || n < 100 {
 			t.Fatalf("%s: %+v of %+v, %+v", name, m, d.Base, d.New)
 		}
 		// Five standard deviations of both, and what interrupts take in between.
