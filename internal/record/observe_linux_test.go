@@ -168,13 +168,16 @@ func TestObservesJVM(t *testing.T) {
 func TestObservesAnyProgram(t *testing.T) {
 	c := spin(t)
 	r := run(t, Options{PIDs: []int{c.Process.Pid}, Duration: 2500 * time.Millisecond})
-	loads := 0
+	loads, most := 0, 0.0
 	for _, o := range r.Profile.Observations {
 		switch o.Kind {
 		case profile.CPULoad:
 			loads++
-			if user := o.Values[0].Share(); user <= 0 || user > 1 || o.Values[2].Share() < user-0.05 {
-				t.Errorf("load %v of %v", user, o.Values[2].Share())
+			most = max(most, o.Values[0].Share()) // on a busy machine it does not run in every stretch
+			for _, v := range o.Values {
+				if v.Share() < 0 || v.Share() > 1 {
+					t.Errorf("load %v", v.Share())
+				}
 			}
 		case profile.ResidentSetSize:
 			if o.Values[0].Number < 1<<20 || o.Values[1].Number < o.Values[0].Number {
@@ -184,7 +187,7 @@ func TestObservesAnyProgram(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 	}
-	if loads == 0 || observedText(t, r.Profile, profile.OSInformation, "", 0) == "" {
-		t.Errorf("%d loads", loads)
+	if loads == 0 || most == 0 || observedText(t, r.Profile, profile.OSInformation, "", 0) == "" {
+		t.Errorf("%d loads, of %v at most", loads, most)
 	}
 }
