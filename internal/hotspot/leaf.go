@@ -13,6 +13,9 @@ func (vm *VM) stepLeaf(c *walk.Cursor) walk.Verdict {
 	if vm.inInterpreter(pc) {
 		return vm.stepInterpreterLeaf(c)
 	}
+	if vm.archive.contains(pc) {
+		return vm.stepTrampoline(c)
+	}
 	b := vm.find(pc)
 	if b == nil || !b.contains(pc) {
 		return walk.NotMine

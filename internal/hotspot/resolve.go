@@ -70,6 +70,8 @@ func (vm *VM) Resolve(f walk.Frame, out []symbol.Frame) []symbol.Frame {
 	b := vm.stubsAt(f)
 	if b != nil {
 		out = append(out, symbol.Frame{Function: vm.stubNameAt(b, f.PC), BCI: -1, Kind: walk.KindStub})
+	} else if vm.archive.contains(f.PC) {
+		out = append(out, symbol.Frame{Function: "class data archive", BCI: -1, Kind: walk.KindStub})
 	} else if stub {
 		out = append(out, symbol.Frame{Function: vm.codeletAt(f.PC), BCI: -1, Kind: walk.KindStub})
 	} else {

@@ -63,7 +63,7 @@ func javaRegs(a cpu.Arch) uint32 {
 }
 
 // Owns says whether pc lies in code that the VM generated. It implements walk.Stepper.
-func (vm *VM) Owns(pc uint64) bool { return vm.inCodeCache(pc) }
+func (vm *VM) Owns(pc uint64) bool { return vm.inCodeCache(pc) || vm.archive.contains(pc) }
 
 func (vm *VM) inInterpreter(pc uint64) bool { return pc >= vm.interpLo && pc < vm.interpHi }
 

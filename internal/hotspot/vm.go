@@ -35,6 +35,7 @@ type VM struct {
 	flags   map[string]jvmFlag
 	heap    heapLayout
 
+	archive archive
 	process *target.Process // nil if only a memory image is read
 
 	safepoint      safepointVars
@@ -67,6 +68,7 @@ func Open(p *target.Process) (*VM, error) {
 	}
 	vm.file, vm.process = file, p
 	vm.threads.tids = newTIDMap(p)
+	vm.openArchive(p)
 	return vm, nil
 }
 
