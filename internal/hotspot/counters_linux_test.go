@@ -91,8 +91,10 @@ func FuzzCounters(f *testing.F) {
 	f.Add([]byte(whole))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c := &Counters{vm: &VM{peek: peek{r: memoryOf(b)}}, start: 4096}
-		if !c.Read() || !c.Read() {
-			return
+		for range 2 { // the second time from what the first has learned
+			if !c.Read() {
+				return
+			}
 		}
 		for name := range c.at {
 			c.Number(name)

@@ -62,6 +62,16 @@ func TestTrailsAreTrue(t *testing.T) {
 					w.Trails = nil
 					w.Walk(snap, mem, &whole)
 					w.Trails = trails
+					// What a virtual thread has in the heap is read from the running process,
+					// so twice is not always the same.
+					live := func(f walk.Frame) bool { return f.Flags&walk.Stitched != 0 }
+					if slices.ContainsFunc(whole.Frames, live) || slices.ContainsFunc(got.Frames, live) {
+						n, m := len(whole.Frames), len(got.Frames)
+						if got.Same > n || !slices.Equal(whole.Frames[n-got.Same:], got.Frames[m-got.Same:]) {
+							t.Errorf("walk %d: the %d frames taken over are others", walks, got.Same)
+						}
+						return
+					}
 					if !slices.Equal(whole.Frames, got.Frames) || whole.End != got.End || whole.Worst != got.Worst {
 						t.Errorf("walk %d: %d frames, %v, whole %d, %v; %d taken over", walks, len(got.Frames), got.End, len(whole.Frames), whole.End, got.Same)
 						for i := range min(len(whole.Frames), len(got.Frames)) {

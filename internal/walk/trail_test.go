@@ -13,8 +13,7 @@ import (
 // chained is code whose frames are linked by the frame pointer and whose looks
 // depend on what the stack holds, on registers and on what is known of the process.
 type chained struct {
-	known uint64 // what is known
-	prov  Provenance
+	known uint64     // what is known
 	next  Provenance // put on the next frame
 }
 
