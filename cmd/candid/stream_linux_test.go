@@ -152,6 +152,7 @@ func TestDiskFillsUp(t *testing.T) {
 	script := fmt.Sprintf(`mount -t tmpfs -o size=1m none %[1]s || exit 77
 TMPDIR=%[2]s %[3]s record -q -F 5000 -d 4s -p %[4]s -o %[1]s/x.jfr & recording=$!
 until [ "$(stat -c %%s %[1]s/x.jfr 2> /dev/null || echo 0)" -gt 30000 ]; do kill -0 $recording || break; sleep 0.02; done
+sleep 0.3 # for the step to be whole; the next comes after 0.7 s
 cat /dev/zero > %[1]s/fill 2> /dev/null
 wait $recording; code=$?; cp %[1]s/x.jfr %[2]s/part; exit $code`, dir, tmp, binary, pid)
 	c := command(t)
