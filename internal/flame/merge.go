@@ -268,7 +268,9 @@ func (m *merger) add(tally int, id, n uint32) {
 // findLines finds the line of each merged node that has counts now. All stacks
 // that reach a merged node end in the same way.
 func (m *merger) findLines() {
-	m.group, m.first = groupBy(m.group, m.first, len(m.p.Nodes), m.Nodes.Len(), func(i uint32) (uint32, bool) {
+	// Of stacks that grow there may be nodes that none of these counts has come to yet.
+	nodes := min(len(m.p.Nodes), len(m.place), len(m.count))
+	m.group, m.first = groupBy(m.group, m.first, nodes, m.Nodes.Len(), func(i uint32) (uint32, bool) {
 		return m.place[i], i > 0 && m.count[i] > 0 && m.p.Frames[m.p.Nodes[i].Frame].Line > 0
 	})
 	type at struct {
