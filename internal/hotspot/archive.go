@@ -3,34 +3,28 @@ package hotspot
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"strings"
 
-	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// archive is the code in the class data archive (classes.jsa), which is there up to
-// JDK 16: methods of archived classes are entered by way of it.
+// archive is the code in the class data archive (classes.jsa): methods of archived
+// classes are entered by way of it. From JDK 17 on the archive holds no code.
 type archive struct{ lo, hi uint64 }
 
 func (a archive) contains(pc uint64) bool { return pc-a.lo < a.hi-a.lo }
 
-// openArchive looks for the archive's code among the mappings; it stays where it is.
-func (vm *VM) openArchive(p *target.Process) {
-	if vm.arch != cpu.AMD64 || vm.major > 16 {
-		return
+// archiveIn finds the archive's code among the mappings; it stays where it is.
+func archiveIn(maps []target.Mapping) archive {
+	i := slices.IndexFunc(maps, func(m target.Mapping) bool {
+		return m.Perm&target.PermExec != 0 && strings.HasSuffix(m.Path, ".jsa")
+	})
+	if i < 0 {
+		return archive{}
 	}
-	maps, err := p.Mappings()
-	if err != nil {
-		return
-	}
-	for i := range maps {
-		if m := &maps[i]; m.Perm&target.PermExec != 0 && strings.HasSuffix(m.Path, ".jsa") {
-			vm.archive = archive{m.Start, m.End}
-			return
-		}
-	}
+	return archive{maps[i].Start, maps[i].End}
 }
 
 // trampoline is mov r10,target; jmp r10 (11 cpu/x86/sharedRuntime_x86_64.cpp,

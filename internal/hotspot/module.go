@@ -21,11 +21,10 @@ const maxModules = 512
 const maxStrings = 64 << 20
 
 // findVM looks for the file among p's mappings that exports the VM's tables and
-// gives the addresses of its symbols in the process.
-func findVM(p *target.Process) (symbols map[string]uint64, file string, err error) {
-	maps, err := p.Mappings()
-	if err != nil {
-		return nil, "", err
+// gives the addresses of its symbols in the process, the file and the mappings.
+func findVM(p *target.Process) (symbols map[string]uint64, file string, maps []target.Mapping, err error) {
+	if maps, err = p.Mappings(); err != nil {
+		return nil, "", nil, err
 	}
 	// The first mapping of each file, the likely ones first: most processes are
 	// no Java, and opening every library they have would be slow.
@@ -49,15 +48,15 @@ func findVM(p *target.Process) (symbols map[string]uint64, file string, err erro
 		symbols, err := vmSymbols(p, m, maps)
 		switch {
 		case err == nil:
-			return symbols, m.Path, nil
+			return symbols, m.Path, maps, nil
 		case likely(m) && !errors.Is(err, ErrNotHotSpot):
 			denied = err
 		}
 	}
 	if denied != nil {
-		return nil, "", fmt.Errorf("look for the Java VM's tables: %w", denied)
+		return nil, "", nil, fmt.Errorf("look for the Java VM's tables: %w", denied)
 	}
-	return nil, "", fmt.Errorf("look for gHotSpotVMStructs in %d mapped files: %w", len(files), ErrNotHotSpot)
+	return nil, "", nil, fmt.Errorf("look for gHotSpotVMStructs in %d mapped files: %w", len(files), ErrNotHotSpot)
 }
 
 // vmSymbols gives the addresses of the VM's tables if the file of mapping m

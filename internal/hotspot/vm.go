@@ -51,7 +51,7 @@ type VM struct {
 // ErrNotHotSpot if there is none and ErrNotReady if it is still starting.
 // p stays the caller's and must outlive the VM.
 func Open(p *target.Process) (*VM, error) {
-	symbols, file, err := findVM(p)
+	symbols, file, maps, err := findVM(p)
 	if err != nil {
 		return nil, fmt.Errorf("open the Java VM of process %d: %w", p.PID, err)
 	}
@@ -68,7 +68,9 @@ func Open(p *target.Process) (*VM, error) {
 	}
 	vm.file, vm.process = file, p
 	vm.threads.tids = newTIDMap(p)
-	vm.openArchive(p)
+	if vm.arch == cpu.AMD64 { // what the archive's code looks like elsewhere is not known
+		vm.archive = archiveIn(maps)
+	}
 	return vm, nil
 }
 
