@@ -95,14 +95,6 @@ func (vm *VM) stepInterpreted(c *walk.Cursor) walk.Verdict {
 			}
 		}
 	}
-	if !ok {
-		// Some methods that the interpreter calls a stub for have no frame at all.
-		if f, left := vm.leaving(c); left {
-			vm.push(c, c.Regs.PC, 0, walk.KindStub, walk.Derived, walk.ReturnAddress)
-			vm.enter(c, f.ra, f.sp, f.fp)
-			return walk.Stepped
-		}
-	}
 	vm.push(c, c.Regs.PC, methodRef(id, bci, ok), interpretedKind(ok), prov, walk.ReturnAddress)
 	if !ok && !vm.frameSetUp(c, s) {
 		return walk.Stuck

@@ -38,12 +38,13 @@ type stepping struct {
 	flags walk.FrameFlags
 
 	leaf  leaf
-	ahead [maxLeavingCode]byte // of the interpreter's code
-	stays [staysSlots]uint64   // places in it from which it does not leave a method
-	slots *interpreterSlots    // of the last interpreter frame
+	slots *interpreterSlots // of the last interpreter frame
 
-	framelessLo, framelessHi uint64                 // around the entries without frames
-	entry                    [maxFramelessCode]byte // the code of one
+	code  [maxFramelessCode]byte // of the interpreter, from where a thread is
+	ahead ahead
+	stays [staysSlots]uint64 // places in it from which it does not leave a method
+
+	framelessLo, framelessHi uint64 // around the entries without frames
 
 	// enterSpecial is where a call from enterSpecial was last seen to return to.
 	enterSpecial uint64

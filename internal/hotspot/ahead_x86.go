@@ -1,0 +1,212 @@
+package hotspot
+
+import (
+	"golang.org/x/arch/x86/x86asm"
+
+	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// ahead does a few instructions of the interpreter's code that a thread is yet to
+// do, on the registers and the stack that were copied, to see where it goes on.
+type ahead struct {
+	c     *walk.Cursor
+	regs  [cpu.NumRegs]uint64 // as they will be
+	known uint32
+	// What will be on the stack: what lies below fresh is yet to be written, so only
+	// the stores count there.
+	fresh  uint64
+	stores []storedWord
+}
+
+// storedWord is a word that is put on the stack.
+type storedWord struct {
+	at, value uint64
+	ok        bool // it is known
+}
+
+// maxStores is how many words are put on the stack.
+const maxStores = 64
+
+// look begins where the thread was stopped. It is good until the next look.
+func (vm *VM) look(c *walk.Cursor) *ahead {
+	x := &vm.stepping.ahead
+	x.c, x.regs, x.known, x.fresh, x.stores = c, c.Regs.R, c.Regs.Known, c.Regs.SP(), x.stores[:0]
+	return x
+}
+
+func (x *ahead) has(reg uint8) bool { return x.known>>reg&1 != 0 }
+
+func (x *ahead) put(reg uint8, v uint64, ok bool) {
+	if x.known &^= 1 << reg; ok {
+		x.regs[reg] = v
+		x.known |= 1 << reg
+	}
+}
+
+// store puts a register on the stack; false if there are too many.
+func (x *ahead) store(at uint64, reg uint8, isReg bool) bool {
+	if !x.has(cpu.RSP) || len(x.stores) == maxStores {
+		return false
+	}
+	x.stores = append(x.stores, storedWord{at: at, value: x.regs[reg], ok: isReg && x.has(reg)})
+	return true
+}
+
+// word is a word of the stack as it will be.
+func (x *ahead) word(at uint64) (uint64, bool) {
+	for i := len(x.stores) - 1; i >= 0; i-- {
+		if w := &x.stores[i]; w.at == at {
+			return w.value, w.ok
+		}
+	}
+	if at >= x.fresh {
+		return x.c.Word(at)
+	}
+	return 0, false
+}
+
+// jump is where a jump by register goes, with the stack that it leaves.
+func (x *ahead) jump(inst *x86asm.Inst) (f found, ok bool) {
+	reg, isReg := registerOf(inst.Args[0])
+	if !isReg || !x.has(reg) {
+		return f, false
+	}
+	return x.goesOn(x.regs[reg], x.regs[cpu.RSP])
+}
+
+// ret is where a return goes.
+func (x *ahead) ret() (f found, ok bool) {
+	if ra, read := x.word(x.regs[cpu.RSP]); read {
+		return x.goesOn(ra, x.regs[cpu.RSP]+8)
+	}
+	return f, false
+}
+
+func (x *ahead) goesOn(ra, sp uint64) (f found, ok bool) {
+	from := x.c.Regs.SP()
+	ok = x.has(cpu.RSP) && x.has(cpu.RBP) && sp >= from && sp-from <= maxLocals && sp&7 == 0
+	return found{ra: ra, sp: sp, fp: x.regs[cpu.RBP]}, ok
+}
+
+// do does one instruction that is no jump or return; false if it does something to
+// the stack or the frame pointer that is not understood. Branches are not taken: what
+// is rare is elsewhere.
+func (x *ahead) do(inst *x86asm.Inst) bool {
+	to, isReg := registerOf(inst.Args[0])
+	switch inst.Op {
+	case x86asm.CMP, x86asm.TEST:
+		return true
+	case x86asm.XCHG, x86asm.XADD:
+		return x.forget(inst.Args[0]) && x.forget(inst.Args[1])
+	case x86asm.CALL:
+		// What is called gives these back.
+		x.known &= calleeSaved(cpu.AMD64) | 1<<cpu.RSP
+		return x.has(cpu.RSP)
+	case x86asm.PUSH:
+		x.regs[cpu.RSP] -= 8
+		return x.store(x.regs[cpu.RSP], to, isReg)
+	case x86asm.PUSHFQ:
+		x.regs[cpu.RSP] -= 8
+		return x.store(x.regs[cpu.RSP], 0, false)
+	case x86asm.POPFQ:
+		x.regs[cpu.RSP] += 8
+		return x.has(cpu.RSP)
+	case x86asm.POP:
+		if !isReg || to == cpu.RSP || !x.has(cpu.RSP) {
+			return false
+		}
+		v, ok := x.word(x.regs[cpu.RSP])
+		x.regs[cpu.RSP] += 8
+		x.put(to, v, ok)
+		return true
+	case x86asm.LEAVE:
+		if !x.has(cpu.RBP) {
+			return false
+		}
+		v, ok := x.word(x.regs[cpu.RBP])
+		x.put(cpu.RSP, x.regs[cpu.RBP]+8, true)
+		x.put(cpu.RBP, v, ok)
+		return ok
+	case x86asm.SUB, x86asm.ADD, x86asm.LEA:
+		if isReg && to == cpu.RSP {
+			return x.moveStack(inst)
+		}
+	case x86asm.MOV:
+		from, fromReg := registerOf(inst.Args[1])
+		if isReg && fromReg {
+			x.put(to, x.regs[from], x.has(from))
+			return true
+		}
+		if at, ok := x.onStack(inst.Args[1]); ok && isReg && to != cpu.RSP {
+			v, ok := x.word(at)
+			x.put(to, v, ok)
+			return true
+		}
+		if at, ok := x.onStack(inst.Args[0]); ok && inst.MemBytes == 8 {
+			return x.store(at, from, fromReg)
+		}
+	}
+	return x.forget(inst.Args[0])
+}
+
+// moveStack does an instruction that moves the stack pointer by a number.
+func (x *ahead) moveStack(inst *x86asm.Inst) bool {
+	n, ok := inst.Args[1].(x86asm.Imm)
+	if m, isMem := inst.Args[1].(x86asm.Mem); isMem && m.Base == x86asm.RSP && m.Index == 0 {
+		n, ok = x86asm.Imm(m.Disp), true
+	}
+	if !ok || !x.has(cpu.RSP) || n > maxStubFrame || n < -maxStubFrame {
+		return false
+	}
+	if inst.Op == x86asm.SUB {
+		n = -n
+	}
+	x.regs[cpu.RSP] += uint64(n)
+	return true
+}
+
+// onStack is the place of an operand that lies at a distance from the stack pointer.
+func (x *ahead) onStack(a x86asm.Arg) (at uint64, ok bool) {
+	m, ok := a.(x86asm.Mem)
+	if !ok || m.Base != x86asm.RSP || m.Index != 0 || !x.has(cpu.RSP) {
+		return 0, false
+	}
+	return x.regs[cpu.RSP] + uint64(m.Disp), true
+}
+
+// forget notes that a register, or a part of it, holds something that is not known.
+// false for those that must be known.
+func (x *ahead) forget(a x86asm.Arg) bool {
+	r, ok := a.(x86asm.Reg)
+	var to uint8
+	switch {
+	case !ok || r > x86asm.R15:
+		return true // memory or a vector
+	case r >= x86asm.AX:
+		to = dwarfNumbers[(r-x86asm.AX)%16]
+	case r >= x86asm.SPB:
+		to = dwarfNumbers[r-x86asm.SPB+4]
+	default:
+		to = dwarfNumbers[(r-x86asm.AL)%4]
+	}
+	if to == cpu.RSP || to == cpu.RBP {
+		return false
+	}
+	x.put(to, 0, false)
+	return true
+}
+
+// registerOf is the DWARF number of a whole general register.
+func registerOf(a x86asm.Arg) (uint8, bool) {
+	r, ok := a.(x86asm.Reg)
+	if !ok || r < x86asm.RAX || r > x86asm.R15 {
+		return 0, false
+	}
+	return dwarfNumbers[r-x86asm.RAX], true
+}
+
+var dwarfNumbers = [16]uint8{
+	cpu.RAX, cpu.RCX, cpu.RDX, cpu.RBX, cpu.RSP, cpu.RBP, cpu.RSI, cpu.RDI,
+	cpu.R8, cpu.R9, cpu.R10, cpu.R11, cpu.R12, cpu.R13, cpu.R14, cpu.R15,
+}
