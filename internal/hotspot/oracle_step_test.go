@@ -282,8 +282,10 @@ func runOracle(t *testing.T, r oracleRun, classes string) int {
 	s := &stepped{t: t, vm: vm, tr: tr}
 	seed := oracleSeed()
 	chance := rand.New(rand.NewPCG(seed, 1))
+	// Pieces are short and many: one may begin in a C++ function that takes very long
+	// to step.
 	const piece = 1000
-	for i := 0; s.instructions < r.steps && i < 4*r.steps/piece && s.wrong < giveUp; i++ {
+	for i := 0; s.instructions < r.steps && i < 16*r.steps/piece && s.wrong < giveUp; i++ {
 		vm.BeginBatch()
 		p.Memory().Invalidate()
 		s.run(piece, r.flags == "-Xint")
@@ -311,7 +313,7 @@ const stepInto = 24
 
 // run steps n instructions in generated code.
 func (s *stepped) run(n int, interpreter bool) {
-	for i, calls, all := 0, 0, 0; i < n && all < 40*n && s.wrong < giveUp; all++ {
+	for i, calls, all := 0, 0, 0; i < n && all < 10*n && s.wrong < giveUp; all++ {
 		var err error
 		switch {
 		case s.vm.Owns(s.tr.PC()):
