@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/candid-profiler/candid/internal/dump"
+	"github.com/candid-profiler/candid/internal/priority"
 )
 
 func newDump() *cobra.Command {
@@ -67,6 +68,11 @@ frames, innermost first; a line for each look with --repeat.`,
 					return usage("--thread: %v", err)
 				}
 			}
+			defer priority.Keep(func(t priority.Told) {
+				if t.Refused() {
+					fmt.Fprintln(cmd.ErrOrStderr(), "candid: "+t.String())
+				}
+			})()
 			d, err := dump.New(o)
 			if err != nil {
 				return failed(err)

@@ -161,7 +161,8 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 		}
 	}
 	status := newStatus(f.quiet)
-	o.Log = say
+	tell := func(line string) { status.clear(); say(line) }
+	o.Log = tell
 	o.Progress = status.update
 	ctx, signals := interruptible(cmd.Context(), launching, func() {
 		status.clear()
@@ -172,7 +173,6 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 	var stream *streaming
 	var page *livePage
 	if out.streams() {
-		tell := func(line string) { status.clear(); say(line) }
 		stream = newStreaming(out, tell)
 		o.Beside = stream
 		if f.view {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/candid-profiler/candid/internal/format"
+	"github.com/candid-profiler/candid/internal/priority"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/view"
 )
@@ -175,6 +176,7 @@ func openBrowser(url string) error {
 	if err := c.Start(); err != nil {
 		return err
 	}
+	priority.Child(c.Process.Pid)
 	go func() { _ = c.Wait() }() // it says what it has to say in its own window
 	return nil
 }

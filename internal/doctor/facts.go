@@ -36,6 +36,9 @@ type facts struct {
 
 	openFiles uint64 // RLIMIT_NOFILE; Go has raised it to the hard limit
 	locked    uint64 // RLIMIT_MEMLOCK, bytes
+	nice      int    // candid's nice level,
+	bestNice  int    // and the best that it may have
+	runnable  int    // threads that want a CPU now
 
 	pidNS, userNS bool   // candid is in a pid or user namespace other than the machine's
 	container     string // what kind of container this is by its marks; "" if none

@@ -18,6 +18,7 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/capture/perfevent"
 	"github.com/candid-profiler/candid/internal/kernel"
+	"github.com/candid-profiler/candid/internal/priority"
 )
 
 // sysctls are the settings that are looked at.
@@ -77,6 +78,8 @@ func gather() *facts {
 	if unix.Getrlimit(unix.RLIMIT_MEMLOCK, &lim) == nil {
 		f.locked = lim.Cur
 	}
+	f.nice, f.bestNice = priority.Own(), priority.Best()
+	f.runnable, _, _ = priority.Runnable()
 	f.cgroup, f.cpuLimit = ownCgroup()
 	return f
 }

@@ -31,7 +31,7 @@ func (f *facts) machine(engine string, hz float64) []Check {
 	add(f.checkCapabilities()...)
 	add(f.checkNoNewPrivs(), f.checkSeccomp(), f.checkRead())
 	add(f.checkParanoid(engine), f.checkRate(hz), f.checkTime(), f.checkMlock(engine), f.checkNames(), f.checkUnprivilegedBPF(), f.checkYama())
-	add(f.checkFiles(engine, 0), f.checkLocked(), f.checkCPULimit())
+	add(f.checkFiles(engine, 0), f.checkLocked(), f.checkNice(), f.checkCPULimit())
 	add(f.checkNamespaces(), f.checkProc())
 	return out
 }

@@ -17,7 +17,7 @@ func ideal() *facts {
 		self: "/usr/bin/candid", user: "root", effective: 1<<41 - 1, bounding: 1<<41 - 1,
 		sysctl: map[string]string{"kernel.perf_event_paranoid": "2", "kernel.perf_event_max_sample_rate": "100000", "kernel.perf_cpu_time_max_percent": "25",
 			"kernel.perf_event_mlock_kb": "516", "kernel.kptr_restrict": "0", "kernel.unprivileged_bpf_disabled": "2", "kernel.yama.ptrace_scope": "1"},
-		perf: perfMachine, names: 100000, openFiles: 20000, locked: 8 << 20, pidOne: "same", procOptions: "rw",
+		perf: perfMachine, names: 100000, openFiles: 20000, locked: 8 << 20, bestNice: -20, runnable: 1, pidOne: "same", procOptions: "rw",
 	}
 }
 
@@ -26,7 +26,7 @@ func ordinary() *facts {
 	f := ideal()
 	f.uid, f.user, f.effective, f.perf = 1000, "ann", 0, perfUser
 	f.perfErr = errors.New("permission denied")
-	f.names, f.namesErr = 0, errors.New("hidden")
+	f.names, f.namesErr, f.bestNice = 0, errors.New("hidden"), 0
 	return f
 }
 
@@ -106,6 +106,12 @@ func TestFindings(t *testing.T) {
 		{"hidepid as root", ideal, func(f *facts) { f.procOptions = "rw,hidepid=2" }, "container.proc", OK, "does not bind", ""},
 		{"pid namespace", ideal, func(f *facts) { f.pidNS, f.container = true, "podman" }, "container.namespaces", Limited, "only the processes in it", "sudo podman run --pid=host IMAGE"},
 		{"few files", ideal, func(f *facts) { f.openFiles = 32 }, "limits.open_files", No, "one event per thread", "sudo prlimit --pid $$ --nofile=102:102"},
+		{"crowd", ideal, func(f *facts) { f.runnable = 1600 }, "limits.nice", OK, "keeps its time", ""},
+		{"user, no crowd", ordinary, func(f *facts) { f.runnable = 31 }, "limits.nice", OK, "CAP_SYS_NICE", ""},
+		{"user, crowd", ordinary, func(f *facts) { f.runnable = 32 }, "limits.nice", Limited, "32 threads want 4 CPUs now", "sudo prlimit --pid $$ --nice=40:40"},
+		{"docker, crowd", ordinary, func(f *facts) { f.runnable, f.pidNS, f.container = 1600, true, "docker" }, "limits.nice", Limited, "ends late", "docker run --cap-add SYS_NICE IMAGE"},
+		{"podman without root, crowd", ideal, func(f *facts) { f.runnable, f.bestNice, f.userNS, f.container = 1600, 0, true, "podman" }, "limits.nice", Limited, "ends late", "sudo podman run --cap-add SYS_NICE IMAGE"},
+		{"started nice", ideal, func(f *facts) { f.nice, f.runnable = 10, 1600 }, "limits.nice", OK, "was started with it", ""},
 		{"little CPU", ideal, func(f *facts) { f.cpuLimit = 0.1 }, "limits.cpu", Limited, "too late", ""},
 		{"process_vm_readv filtered", ideal, func(f *facts) { f.vmRead = errors.New("operation not permitted") }, "privileges.process_vm_readv", Limited, "/proc/PID/mem", ""},
 		{"nothing known", ideal, func(f *facts) { f.sysctl = map[string]string{}; f.clock, f.hz = "", 0 }, "kernel.perf_event_max_sample_rate", OK, "not known", ""},

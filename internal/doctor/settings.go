@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+
+	"github.com/candid-profiler/candid/internal/priority"
 )
 
 func (f *facts) checkParanoid(engine string) Check {
@@ -198,6 +200,31 @@ func count(n uint64) string {
 	}
 	return strconv.FormatUint(n, 10)
 }
+
+// checkNice says whether candid keeps its time where many threads want each CPU.
+func (f *facts) checkNice() Check {
+	c := Check{ID: "limits.nice", Group: groupLimits, Name: "nice level", State: OK, Seen: fmt.Sprintf("%d, at best %d", f.nice, f.bestNice),
+		Means: "where many threads want each CPU candid takes a better one, so that it keeps its time"}
+	const enough = -20 // for any crowd
+	crowded := f.runnable >= priority.Crowded*max(f.cpus, 1)
+	switch {
+	case f.nice > 0:
+		c.Seen = strconv.Itoa(f.nice)
+		c.Means = "candid was started with it and keeps it: on a busy machine samples may be missed"
+	case f.bestNice <= enough:
+	case !crowded:
+		c.Means = "where many threads want each CPU candid misses samples and ends late; CAP_SYS_NICE would help"
+	default:
+		c.State, c.Means = Limited, fmt.Sprintf("%d threads want %s now: candid misses samples and ends late", f.runnable, plural(f.cpus, "CPU", "CPUs"))
+		c.Fix = f.startWith("--cap-add SYS_NICE", keepsTime)
+		if !f.inContainer() && f.container == "" {
+			c.Fix = &Fix{"sudo prlimit --pid $$ --nice=40:40", keepsTime}
+		}
+	}
+	return c
+}
+
+const keepsTime = "samples and the end of a recording in time on a crowded machine"
 
 func (f *facts) checkCPULimit() Check {
 	c := Check{ID: "limits.cpu", Group: groupLimits, Name: "CPU limit of the cgroup", State: OK, Seen: "none", Means: "candid gets the CPU that it needs"}

@@ -8,12 +8,14 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/capture/engines"
 	"github.com/candid-profiler/candid/internal/capture/launch"
 	"github.com/candid-profiler/candid/internal/filter"
+	"github.com/candid-profiler/candid/internal/priority"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/secret"
 	"github.com/candid-profiler/candid/internal/target"
@@ -29,6 +31,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	s := newSession(&o)
 	defer s.close()
+	if len(o.Command) == 0 {
+		defer s.keepTime()()
+	}
 	period, moved, why := capture.ChooseRate(o.Hz)
 	// The same process twice is one target.
 	o.PIDs = slices.Compact(slices.Sorted(slices.Values(o.PIDs)))
@@ -53,6 +58,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 			o.Launched(child.Signal)
 		}
 		opts.PIDs = []int{child.PID}
+		defer s.keepTime()() // not before: the program would have candid's priority
 	}
 	// The engine takes as long to load as the targets to be looked at.
 	for _, e := range events {
@@ -122,6 +128,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	prof.Meta.Describe = engine.Describe()
 	prof.Meta.Command = s.what()
 	prof.Events = s.events
+	if t := s.late.Load(); t != nil {
+		s.note(t.String())
+	}
 	if err := s.kernel.Err(); err != nil {
 		s.note(fmt.Sprintf("kernel functions have no names: %v", err))
 	}
@@ -137,6 +146,23 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		runErr = nil
 	}
 	return res, runErr
+}
+
+// keepTime keeps candid in time on a crowded machine until stop is called.
+func (s *session) keepTime() (stop func()) {
+	var mu sync.Mutex // lines come from two goroutines now
+	log := s.o.Log
+	s.o.Log = func(line string) {
+		mu.Lock()
+		defer mu.Unlock()
+		log(line)
+	}
+	return priority.Keep(func(t priority.Told) {
+		s.o.Log(t.String())
+		if t.Refused() {
+			s.late.Store(&t)
+		}
+	})
 }
 
 // filter leaves of the profile what was asked for.

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/kernel"
 	"github.com/candid-profiler/candid/internal/native"
+	"github.com/candid-profiler/candid/internal/priority"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
@@ -46,6 +48,7 @@ type session struct {
 	gc       collector
 	observer observer
 	later    later
+	late     atomic.Pointer[priority.Told] // candid gets a CPU late, and may not change that
 
 	counted   time.Time // when the targets' CPU time was read
 	uncounted bool      // there are too many of them

@@ -114,8 +114,7 @@ func (w *worker) sample() {
 	if !w.goHome() {
 		return // the CPU was taken away
 	}
-	// Refused by older kernels, which let waking threads run soon anyway.
-	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Runtime: sliceNS}, 0)
+	askForSlice(sliceNS)
 	w.selfFD = -1
 	if fd, err := unix.Open("/proc/thread-self/sched", unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil && !w.e.blind {
 		w.selfFD = fd
@@ -160,6 +159,17 @@ func (w *worker) sample() {
 			next += missed * period
 		}
 	}
+}
+
+// askForSlice asks for time slices of so many ns, at the nice level that the thread
+// has. Refused by kernels before 6.12, which let waking threads run soon anyway.
+func askForSlice(ns uint64) {
+	a, err := unix.SchedGetAttr(0, 0)
+	if err != nil || a.Policy != unix.SCHED_NORMAL {
+		return // somebody chose another policy for candid
+	}
+	a.Flags, a.Runtime = 0, ns
+	_ = unix.SchedSetAttr(0, a, 0)
 }
 
 // slowAside is how long a stop may take that a sampling thread waits for on

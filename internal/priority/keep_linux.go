@@ -1,0 +1,203 @@
+package priority
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/candid-profiler/candid/internal/capture/perfevent"
+)
+
+// lookEvery is how often the crowd is looked at.
+const lookEvery = time.Second
+
+// base is one more than the level that candid's children shall have, as the
+// kernel writes levels (20 less the nice level); 0: candid's own is that.
+var base atomic.Int32
+
+// Keep looks after candid's level until stop is called, which gives back the one
+// that it had. tell is called when the level is changed or cannot be, at most once
+// for each of both; it may be called from another goroutine before stop returns.
+// There is one such at a time.
+//
+// A candid that was started with a worse level than 0 keeps it: somebody wanted
+// it so.
+func Keep(tell func(Told)) (stop func()) {
+	k := &keeper{tell: tell, runnable: Runnable, set: setAll, end: make(chan struct{})}
+	p, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil || p < levelZero || !base.CompareAndSwap(0, int32(p)+1) {
+		return func() {}
+	}
+	k.base = levelZero - p
+	k.now = k.base
+	k.look()
+	var done sync.WaitGroup
+	done.Go(k.run)
+	return func() {
+		close(k.end)
+		done.Wait()
+		if k.now != k.base {
+			_, _ = setAll(k.base)
+		}
+		base.Store(0)
+	}
+}
+
+// levelZero is nice level 0 as the system call gives it.
+const levelZero = 20
+
+// Child gives a process that candid has started the level that candid had itself.
+// What cannot be done is left: the process has ended, or its level is the right one.
+func Child(pid int) {
+	if b := base.Load(); b != 0 {
+		_ = unix.Setpriority(unix.PRIO_PROCESS, pid, levelZero-int(b-1))
+	}
+}
+
+type keeper struct {
+	tell      func(Told)
+	runnable  func() (threads, cpus int, err error)
+	set       func(nice int) (got int, err error)
+	base, now int
+	raised    bool // was told
+	refused   bool // was told
+	end       chan struct{}
+}
+
+func (k *keeper) run() {
+	t := time.NewTicker(lookEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-k.end:
+			return
+		case <-t.C:
+			k.look()
+		}
+	}
+}
+
+// look looks at the crowd and changes the level where that helps.
+func (k *keeper) look() {
+	n, cpus, err := k.runnable()
+	if err != nil {
+		return
+	}
+	want := min(next(k.now, n, cpus), k.base)
+	if want == k.now && want == k.base {
+		return
+	}
+	// Also where nothing changes: threads may have been begun by one that was not
+	// reached yet.
+	got, err := k.set(want)
+	if k.now = got; want >= k.base {
+		return
+	}
+	t := Told{n, cpus, want, got}
+	if told := &k.raised; !t.Refused() && !*told {
+		*told = true
+		k.tell(t)
+	} else if told := &k.refused; t.Refused() && err != nil && !*told {
+		*told = true
+		k.tell(t)
+	}
+}
+
+// Runnable is how many threads want a CPU on this machine now, those that have one
+// counted, and how many CPUs there are.
+func Runnable() (threads, cpus int, err error) {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0, 0, err
+	}
+	n, ok := parseRunnable(b)
+	if !ok {
+		return 0, 0, errors.New("/proc/loadavg makes no sense")
+	}
+	list, err := perfevent.OnlineCPUs()
+	return n, max(len(list), 1), err
+}
+
+// Own is the level that candid has.
+func Own() int {
+	p, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		return 0
+	}
+	return levelZero - p
+}
+
+// Best is the best level that candid may have.
+func Best() int {
+	best := Own()
+	var lim unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NICE, &lim) == nil {
+		best = min(best, max(levelZero-int(min(lim.Cur, 40)), -20))
+	}
+	// There is no asking for a capability but by its effect; it shows in status.
+	const sysNice = 23 // CAP_SYS_NICE
+	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if unix.Capget(&hdr, &data[0]) == nil && data[0].Effective>>sysNice&1 != 0 && inFirstUserNS() {
+		best = -20
+	}
+	return best
+}
+
+// inFirstUserNS says whether capabilities that candid holds count for levels: the
+// kernel asks for them in the machine's own user namespace, whose inode is always
+// the same (include/linux/proc_ns.h).
+func inFirstUserNS() bool {
+	const first = 0xEFFFFFFD
+	var st unix.Stat_t
+	return unix.Stat("/proc/self/ns/user", &st) == nil && st.Ino == first
+}
+
+// setAll gives all of candid's threads a level, or the best that they may have
+// where that is refused, which is the error then.
+func setAll(nice int) (int, error) {
+	best := Best()
+	var refused error
+	if best > nice {
+		nice, refused = best, unix.EACCES
+	}
+	// Threads that are begun meanwhile have the level of the one that began them.
+	for range 3 {
+		changed, err := setOnce(nice)
+		if err != nil {
+			refused = err
+		}
+		if !changed {
+			break
+		}
+	}
+	return Own(), refused
+}
+
+// setOnce goes over the threads once and says whether any had another level.
+func setOnce(nice int) (changed bool, err error) {
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return false, err
+	}
+	for _, t := range tasks {
+		tid, e := strconv.Atoi(t.Name())
+		if e != nil {
+			continue
+		}
+		if p, e := unix.Getpriority(unix.PRIO_PROCESS, tid); e != nil || levelZero-p == nice {
+			continue
+		}
+		if e := unix.Setpriority(unix.PRIO_PROCESS, tid, nice); e == nil {
+			changed = true
+		} else if !errors.Is(e, unix.ESRCH) {
+			err = e
+		}
+	}
+	return changed, err
+}

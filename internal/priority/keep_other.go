@@ -1,0 +1,20 @@
+//go:build !linux
+
+package priority
+
+import (
+	"fmt"
+
+	"github.com/candid-profiler/candid/internal/capture"
+)
+
+// Keep does nothing: crowds are looked at on Linux only.
+func Keep(func(Told)) (stop func()) { return func() {} }
+
+// Child does nothing: Keep has changed no level.
+func Child(int) {}
+
+// Runnable is not known here.
+func Runnable() (threads, cpus int, err error) {
+	return 0, 0, fmt.Errorf("count runnable threads: %w: Linux only", capture.ErrUnsupported)
+}
