@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -200,6 +201,46 @@ func TestGoProgram(t *testing.T) {
 	}
 	if reading != 1 || waiting < 2 {
 		t.Errorf("%d threads read, %d of %d wait", reading, waiting, len(p.Threads))
+	}
+}
+
+// Of a thread that sleeps only two registers can be had, which are not those that the
+// tables of code with frame pointers go by.
+func TestFramePointers(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("tables of other processors find frames by the stack pointer")
+	}
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("no C compiler (cc) here")
+	}
+	bin := filepath.Join(t.TempDir(), "frames")
+	args := []string{"-O2", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-o", bin, filepath.Join("testdata", "frames.c"), "-lpthread"}
+	if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
+		t.Fatalf("compile: %v\n%s", err, out)
+	}
+	pid := startUntilReady(t, bin)
+	for name, functions := range map[string][]string{"large": {"large_leaf", "caller", "large"}, "later": {"sized_later", "caller", "later"}} {
+		// The thread may still be on its way to where it sleeps.
+		var th *Thread
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			if th = take(t, Options{PIDs: []int{pid}}).named(name); th != nil && th.Syscall == "poll" {
+				break
+			}
+		}
+		if th == nil || th.Read != ReadAsleep || th.Syscall != "poll" || th.End != "" {
+			t.Errorf("%q: %+v", name, th)
+			continue
+		}
+		var got []string
+		for _, f := range th.Frames {
+			if slices.Contains(functions, f.Function) {
+				got = append(got, f.Function)
+			}
+		}
+		if !slices.Equal(got, functions) {
+			t.Errorf("%q: %v of %+v", name, got, th.Frames)
+		}
 	}
 }
 

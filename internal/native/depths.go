@@ -44,7 +44,7 @@ func (d Depths) At(off uint64) Depth {
 }
 
 const (
-	maxDepth  = 1 << 12 // bytes that a body lowers the stack pointer by
+	maxDepth  = 1 << 14 // bytes that a body lowers the stack pointer by
 	maxDepths = 4096    // kept of one function
 	maxVisits = 8       // of one instruction, on average
 )

@@ -42,6 +42,7 @@ type score struct {
 	bad                       int // stacks with a wrong frame further out
 	guessed                   int // right, but said to be a guess
 	falseExact                int // wrong, and said to be exact
+	falseDerived              int // wrong, and not said to be a guess
 	ends                      [walk.NumEnds]int
 	vdso                      int // instructions in the vdso
 }
@@ -54,6 +55,7 @@ type subject struct {
 	walker *walk.Walker
 	stack  walk.Stack
 	snap   capture.Snapshot
+	asleep bool // only what the kernel tells of a sleeping thread is used
 }
 
 func newSubject(t testing.TB, exe string, args ...string) *subject {
@@ -88,6 +90,9 @@ func (s *subject) open(t testing.TB) {
 // check compares one walk with the shadow stack.
 func (s *subject) check(t testing.TB, sc *score) {
 	s.tr.Snapshot(&s.snap, 1<<16)
+	if s.asleep {
+		s.snap.Regs.Known = 1 << cpu.RSP
+	}
 	s.p.Memory().Invalidate()
 	s.walker.Walk(&s.snap, s.p.Memory(), &s.stack)
 	sc.steps++
@@ -117,6 +122,9 @@ func (s *subject) check(t testing.TB, sc *score) {
 		sc.wrong++
 		if f[1].Prov == walk.Exact {
 			sc.falseExact++
+		}
+		if f[1].Prov != walk.Heuristic {
+			sc.falseDerived++
 		}
 		if sc.wrong < 8 {
 			t.Logf("step %d at %s: caller %s (%d), truth %s", s.tr.Steps(), s.where(s.tr.PC()), s.where(f[1].PC), f[1].Prov, s.where(truth[len(truth)-1].RA))
@@ -292,6 +300,61 @@ func TestEveryInstructionWithoutTables(t *testing.T) {
 			}
 			if total := sc.right + sc.wrong + sc.none; sc.whole*1000 < total*995 {
 				t.Errorf("only %d of %d stacks are right", sc.whole, total)
+			}
+		})
+	}
+}
+
+// TestEveryInstructionOfFewRegisters: of a sleeping thread only the program counter
+// and the stack pointer are known. Where the table finds the frame by another
+// register the code must tell its size, and a wrong one must be said to be a guess.
+func TestEveryInstructionOfFewRegisters(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		flags []string
+	}{
+		{"O0", []string{"-O0"}},
+		{"O2 frame pointer", []string{"-O2", "-fno-omit-frame-pointer"}},
+		{"O2", []string{"-O2"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			// Where symbols are looked up while it runs, the linker's code aligns its stack.
+			s := newSubject(t, build(t, append(c.flags, "-Wl,-z,now")...))
+			s.asleep = true
+			if err := s.tr.RunToTrap(); err != nil {
+				t.Fatal(err)
+			}
+			s.open(t)
+			var sc, own score // own: in the program's functions
+			for sc.steps < 100000 {
+				if !s.describesItself() {
+					count := &sc
+					if a, ok := s.native.find(s.tr.PC()); ok && s.native.modules[a.module].Name() == "walk" {
+						count = &own
+					}
+					s.check(t, count)
+				}
+				err := s.tr.Step()
+				if errors.Is(err, oracle.ErrExited) {
+					break
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if s.tr.Executed().Bytes[0] == 0xcc {
+					break
+				}
+			}
+			t.Logf("its own code %+v", own)
+			t.Logf("other code %+v", sc)
+			if own.steps < 500 {
+				t.Errorf("only %d instructions seen", own.steps)
+			}
+			if sc.falseDerived+own.falseDerived > 0 {
+				t.Errorf("%d wrong callers were not said to be guesses", sc.falseDerived+own.falseDerived)
+			}
+			if own.whole*100 < own.steps*99 {
+				t.Errorf("only %d of %d stacks are right", own.whole, own.steps)
 			}
 		})
 	}

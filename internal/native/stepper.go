@@ -25,12 +25,14 @@ type Stepper struct {
 	generation uint32
 	refreshed  time.Time
 	now        func() time.Time
-	reader     *codeReader // nil until code has to be read
-	runsGo     bool        // Go code was seen
-	cutting    bool        // a frame is appended that a signal interrupted
-	cache      []entry     // a power of two
-	shift      uint8       // 64 minus its logarithm
-	fills      int         // since it grew
+	reader     *codeReader      // nil until code has to be read
+	runsGo     bool             // Go code was seen
+	cutting    bool             // a frame is appended that a signal interrupted
+	cache      []entry          // a power of two
+	shift      uint8            // 64 minus its logarithm
+	fills      int              // since it grew
+	sizes      map[uint64]int32 // of frames, by the address that they stopped at; see frameSize
+	sizesOf    uint32           // the generation that they are of
 }
 
 // entry is what is known of one address.
@@ -174,7 +176,10 @@ func (s *Stepper) Step(c *walk.Cursor) walk.Verdict {
 			}
 			return s.interrupted(c, sp, high)
 		}
-		return follow(c, r)
+		if v := follow(c, r); v != walk.Stuck {
+			return v
+		}
+		return s.sized(c, e, r)
 	}
 	if r := e.goes; r != nil {
 		return r.Step(c, s, e.bias)
