@@ -3,6 +3,7 @@
  * how many handled, how many took longer than ten seconds. */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>
@@ -13,12 +14,14 @@ static pthread_t threads[THREADS];
 static volatile long sent[THREADS], handled[THREADS], late;
 static volatile int stop;
 static __thread long self;
+static volatile int running;
 
 static void on_signal(int sig) { handled[self]++; }
 
 static void *work(void *arg)
 {
 	self = (long)arg;
+	__sync_fetch_and_add(&running, 1);
 	while (!stop)
 		for (volatile int i = 0; i < 1000; i++);
 	return 0;
@@ -26,6 +29,9 @@ static void *work(void *arg)
 
 static void *storm(void *arg)
 {
+	// A signal is counted for the thread that knows which it is.
+	while (running < THREADS)
+		sched_yield();
 	for (long i = 0; !stop; i = (i + 1) % THREADS) {
 		sent[i]++;
 		pthread_kill(threads[i], SIGUSR1);
