@@ -6,20 +6,16 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 // contained starts a program in pid, mount and user namespaces of its own, with a
 // root folder that holds nothing but it, and gives its number out here.
 func contained(t *testing.T) string {
 	t.Helper()
-	root(t)
-	if err := exec.Command("unshare", "-Urpf", "--mount-proc", "true").Run(); err != nil {
-		t.Skipf("namespaces cannot be made here: %v", err)
-	}
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler (cc) here")
-	}
+	namespaces(t)
+	cc := fixture.Tool(t, "cc")
 	dir := public(t, 0o755)
 	for _, d := range []string{"tmp", "app", "proc"} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
@@ -56,10 +52,7 @@ func TestTargetInContainer(t *testing.T) {
 // is there, and says what is missing.
 func TestCandidInContainer(t *testing.T) {
 	able(t)
-	root(t)
-	if err := exec.Command("unshare", "-Urpf", "--mount-proc", "true").Run(); err != nil {
-		t.Skipf("namespaces cannot be made here: %v", err)
-	}
+	namespaces(t)
 	script := `trap 'kill $s' EXIT
 sh -c 'while :; do :; done' & s=$!
 "$0" record -F 500 -d 1s -p $s -o - --format collapsed "$@"`

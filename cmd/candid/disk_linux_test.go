@@ -3,10 +3,11 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 // Where the disk is full, what was recorded is kept elsewhere.
@@ -19,10 +20,7 @@ func TestFullDisk(t *testing.T) {
 	script := fmt.Sprintf(`mount -t tmpfs -o size=16k none %[1]s || exit 77
 TMPDIR=%[2]s %[3]s record -q -F 500 -d 400ms -p %[4]s -o %[1]s/x.html; code=$?; ls -A %[1]s; exit $code`, dir, tmp, binary, pid)
 	c := command(t)
-	path, err := exec.LookPath("unshare")
-	if err != nil {
-		t.Skip("needs unshare: " + err.Error())
-	}
+	path := fixture.Tool(t, "unshare")
 	c.Path, c.Args = path, []string{"unshare", "-m", "sh", "-c", script}
 	r := finish(t, c)
 	if r.code == 77 || strings.Contains(r.err, "unshare failed") {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/capture/perfevent"
 	"github.com/candid-profiler/candid/internal/doctor"
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 // diagnose runs candid doctor below other commands and reads its JSON.
@@ -22,10 +23,7 @@ func diagnose(t *testing.T, code int, below []string, args ...string) *doctor.Re
 	c := command(t, append([]string{"doctor", "--json"}, args...)...)
 	c.Dir = "/"
 	if len(below) > 0 {
-		path, err := exec.LookPath(below[0])
-		if err != nil {
-			t.Skipf("%s is not here", below[0])
-		}
+		path := fixture.Tool(t, below[0])
 		c.Path, c.Args = path, append(below, append([]string{binary}, c.Args[1:]...)...)
 	}
 	return parseReport(t, finish(t, c), code)
@@ -187,9 +185,7 @@ func TestDoctorWithoutCapabilities(t *testing.T) {
 
 func TestDoctorInNamespaces(t *testing.T) {
 	userEvents(t)
-	if err := exec.Command("unshare", "-Urpf", "--mount-proc", "true").Run(); err != nil {
-		t.Skipf("namespaces cannot be made here: %v", err)
-	}
+	namespaces(t)
 	rep := diagnose(t, exitOK, []string{"unshare", "-Urpf", "--mount-proc"})
 	check(t, rep, "container.namespaces", doctor.Limited, "user")
 	check(t, rep, "privileges.cap_bpf", doctor.Limited, "does not count")
@@ -308,10 +304,7 @@ func TestDoctorOfJava(t *testing.T) {
 
 // Symbols are told by what a file has: the same library whole, and stripped.
 func TestDoctorOfModules(t *testing.T) {
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler (cc) here")
-	}
+	cc := fixture.Tool(t, "cc")
 	dir := t.TempDir()
 	src := filepath.Join(dir, "p.c")
 	if err := os.WriteFile(src, []byte("#include <unistd.h>\n#include <stdio.h>\nstatic int inner(void){return getpid();}\nint main(void){puts(\"ready\");fflush(stdout);while(inner())sleep(100);}\n"), 0o644); err != nil {

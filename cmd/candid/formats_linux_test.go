@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -18,24 +19,24 @@ import (
 // recorded is a recording of a real Java program, made once.
 func recorded(t testing.TB) string {
 	t.Helper()
-	java(t)
-	file, why := recordedOnce()
-	if why != "" {
-		t.Fatal(why)
+	argv := chain(t, "2")
+	file := filepath.Join(shared, "chain.pb.gz")
+	recordOnce.Do(func() {
+		args := append([]string{"record", "-q", "-F", "997", "-o", file, "--"}, argv...)
+		if out, err := exec.Command(binary, args...).CombinedOutput(); err != nil {
+			recordError = fmt.Errorf("%w\n%s", err, out)
+		}
+	})
+	if recordError != nil {
+		t.Fatal(recordError)
 	}
 	return file
 }
 
-var recordedOnce = sync.OnceValues(func() (file, why string) {
-	bin, _ := compiled()
-	file = filepath.Join(shared, "chain.pb.gz")
-	c := exec.Command(binary, "record", "-q", "-F", "997", "-o", file, "--", filepath.Join(bin, "java"),
-		"-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Chain::f*", "-cp", filepath.Join(shared, "classes"), "Chain", "2")
-	if out, err := c.CombinedOutput(); err != nil {
-		return "", err.Error() + "\n" + string(out)
-	}
-	return file, ""
-})
+var (
+	recordOnce  sync.Once
+	recordError error
+)
 
 func TestFormats(t *testing.T) {
 	file := recorded(t)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/offspring"
 )
 
@@ -237,51 +238,41 @@ func root(t testing.TB) {
 	}
 }
 
+// namespaces skips the test where this machine does not let root make namespaces, as
+// in most containers.
+func namespaces(t testing.TB) {
+	t.Helper()
+	root(t)
+	if err := exec.Command("unshare", "-Urpf", "--mount-proc", "true").Run(); err != nil {
+		t.Skipf("namespaces cannot be made here: %v", err)
+	}
+}
+
 // java is the launcher of a JDK 17 and the directory of the compiled programs.
 func java(t testing.TB) (launcher, classes string) {
 	t.Helper()
 	able(t)
-	bin, why := compiled()
-	if why != "" {
-		t.Skip("needs a JDK 17: " + why)
+	javac := fixture.JDKTool(t, 17, "javac")
+	compiled.Do(func() {
+		args := []string{"-d", filepath.Join(shared, "classes")}
+		for _, w := range []string{"Chain", "Truth", "Deep", "Crowd", "Births"} {
+			args = append(args, filepath.Join("..", "..", "workloads", w+".java"))
+		}
+		own, err := filepath.Glob("testdata/*.java")
+		if compileError = err; err == nil {
+			compileError = fixture.Compile(javac, append(args, own...)...)
+		}
+	})
+	if compileError != nil {
+		t.Fatal(compileError)
 	}
-	return filepath.Join(bin, "java"), filepath.Join(shared, "classes")
+	return filepath.Join(filepath.Dir(javac), "java"), filepath.Join(shared, "classes")
 }
 
-var compiled = sync.OnceValues(func() (bin, why string) {
-	cache := os.Getenv("CANDID_RUNTIMES")
-	if cache == "" {
-		home, _ := os.UserHomeDir()
-		cache = filepath.Join(home, ".cache", "candid-runtimes")
-	}
-	bin = filepath.Join(cache, "jdks", "17", "bin")
-	if _, err := os.Stat(filepath.Join(bin, "javac")); err != nil {
-		path, err := exec.LookPath("javac")
-		if err != nil {
-			return "", err.Error()
-		}
-		if path, err = filepath.EvalSymlinks(path); err != nil {
-			return "", err.Error()
-		}
-		bin = filepath.Dir(path)
-		if out, err := exec.Command(path, "-version").CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "javac 17.") {
-			return "", fmt.Sprintf("%s is %s %v", path, out, err)
-		}
-	}
-	classes := filepath.Join(shared, "classes")
-	args := []string{"-d", classes}
-	for _, w := range []string{"Chain", "Truth", "Deep", "Crowd", "Births"} {
-		args = append(args, filepath.Join("..", "..", "workloads", w+".java"))
-	}
-	own, err := filepath.Glob("testdata/*.java")
-	if err != nil {
-		return "", err.Error()
-	}
-	if out, err := exec.Command(filepath.Join(bin, "javac"), append(args, own...)...).CombinedOutput(); err != nil {
-		return "", fmt.Sprintf("javac: %v: %s", err, out)
-	}
-	return bin, ""
-})
+var (
+	compiled     sync.Once
+	compileError error
+)
 
 // chain is the command line of the program with eight tiny methods.
 func chain(t testing.TB, seconds string, flags ...string) []string {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/format"
 	"github.com/candid-profiler/candid/internal/offspring"
 	"github.com/candid-profiler/candid/internal/profile"
@@ -62,11 +63,9 @@ func TestKilledRecording(t *testing.T) {
 		ok(t, "convert", file, "-o", whole)
 		file = whole
 	}
-	if bin, why := compiled(); why == "" {
-		out, err := exec.Command(filepath.Join(bin, "jfr"), "summary", file).CombinedOutput()
-		if m := regexp.MustCompile(`jdk\.ExecutionSample +(\d+)`).FindSubmatch(out); err != nil || m == nil || string(m[1]) != strconv.Itoa(n) {
-			t.Errorf("%d samples, but the JDK says %v\n%s", n, err, out)
-		}
+	out, err := exec.Command(fixture.JDKTool(t, 17, "jfr"), "summary", file).CombinedOutput()
+	if m := regexp.MustCompile(`jdk\.ExecutionSample +(\d+)`).FindSubmatch(out); err != nil || m == nil || string(m[1]) != strconv.Itoa(n) {
+		t.Errorf("%d samples, but the JDK says %v\n%s", n, err, out)
 	}
 }
 
@@ -156,10 +155,7 @@ sleep 0.3 # for the step to be whole; the next comes after 0.7 s
 cat /dev/zero > %[1]s/fill 2> /dev/null
 wait $recording; code=$?; cp %[1]s/x.jfr %[2]s/part; exit $code`, dir, tmp, binary, pid)
 	c := command(t)
-	path, err := exec.LookPath("unshare")
-	if err != nil {
-		t.Skip("needs unshare: " + err.Error())
-	}
+	path := fixture.Tool(t, "unshare")
 	c.Path, c.Args = path, []string{"unshare", "-m", "sh", "-c", script}
 	r := finish(t, c)
 	if r.code == 77 || strings.Contains(r.err, "unshare failed") {

@@ -13,29 +13,20 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/offspring"
 )
 
 // Browser is a headless Chromium, driven over a pair of pipes: each message is
 // JSON and ends with a zero byte.
 type Browser struct {
-	t        TB
+	t        fixture.TB
 	in       *os.File
 	messages chan message
 	next     atomic.Int64
 	session  string
 	Requests []string // addresses that the page asked for
 	Errors   []string // what the page's console complained of
-}
-
-// TB is what a browser needs of whoever uses it: a testing.TB has it.
-type TB interface {
-	Helper()
-	TempDir() string
-	Cleanup(func())
-	Fatal(args ...any)
-	Fatalf(format string, args ...any)
-	Skip(args ...any)
 }
 
 type message struct {
@@ -50,20 +41,10 @@ type message struct {
 // Patience is how long the browser may take for anything.
 var Patience = 60 * time.Second
 
-// Open starts a browser with one page. It ends with the test, which is skipped
-// where there is no Chromium.
-func Open(t TB, width, height int) *Browser {
+// Open starts a browser with one page. It ends with the test.
+func Open(t fixture.TB, width, height int) *Browser {
 	t.Helper()
-	path := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if p, err := exec.LookPath(name); err == nil {
-			path = p
-			break
-		}
-	}
-	if path == "" {
-		t.Skip("needs a Chromium (Debian package chromium) to look at the page with")
-	}
+	path := fixture.Tool(t, "chromium", "chromium-browser", "google-chrome")
 	toBrowser, in, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

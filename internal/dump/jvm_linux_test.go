@@ -1,7 +1,6 @@
 package dump
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,29 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/candid-profiler/candid/internal/offspring"
+	"github.com/candid-profiler/candid/internal/fixture"
 )
-
-// majors are the JDKs that the tests run on.
-var majors = []int{8, 11, 17, 21, 25, 27}
-
-// jdk gives the directory of a JDK, or skips the test.
-func jdk(t testing.TB, major int) string {
-	t.Helper()
-	root := os.Getenv("CANDID_RUNTIMES")
-	if root == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			t.Skipf("no home directory and CANDID_RUNTIMES is not set: %v", err)
-		}
-		root = filepath.Join(home, ".cache", "candid-runtimes")
-	}
-	dir := filepath.Join(root, "jdks", fmt.Sprint(major))
-	if _, err := os.Stat(filepath.Join(dir, "bin", "java")); err != nil {
-		t.Skipf("no JDK %d: set CANDID_RUNTIMES to a directory with jdks/%d (%v)", major, major, err)
-	}
-	return dir
-}
 
 var classes struct {
 	sync.Once
@@ -78,49 +56,20 @@ func java(t testing.TB, major int, args ...string) int {
 			return
 		}
 		sources := []string{filepath.Join("..", "hotspot", "testdata", "Locks.java"), filepath.Join("..", "hotspot", "testdata", "Unsafepoint.java")}
-		out, err := exec.Command(filepath.Join(jdk(t, 8), "bin", "javac"), append([]string{"-g", "-d", classes.dir}, sources...)...).CombinedOutput()
-		if err != nil {
-			classes.err = fmt.Errorf("javac: %v\n%s", err, out)
-		}
+		classes.err = fixture.Compile(fixture.JDKTool(t, 8, "javac"), append([]string{"-g", "-d", classes.dir}, sources...)...)
 	})
 	if classes.err != nil {
 		t.Fatal(classes.err)
 	}
-	return startUntilReady(t, filepath.Join(jdk(t, major), "bin", "java"), append([]string{"-Xmx256m", "-Xss512k", "-cp", classes.dir}, args...)...)
+	return startUntilReady(t, fixture.JDKTool(t, major, "java"), append([]string{"-Xmx256m", "-Xss512k", "-cp", classes.dir}, args...)...)
 }
 
 // startUntilReady starts a program and waits until it prints "ready".
 func startUntilReady(t testing.TB, name string, args ...string) int {
 	t.Helper()
-	cmd := exec.Command(name, args...)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := offspring.Start(cmd); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	ready := make(chan bool, 1)
-	go func() {
-		s := bufio.NewScanner(out)
-		for s.Scan() {
-			if strings.Contains(s.Text(), "ready") {
-				ready <- true
-			}
-		}
-		close(ready)
-	}()
-	select {
-	case ok := <-ready:
-		if !ok {
-			t.Fatalf("%s ended before it was ready", name)
-		}
-	case <-time.After(60 * time.Second):
-		t.Fatalf("%s was not ready after 60 s", name)
-	}
-	return cmd.Process.Pid
+	p := fixture.Start(t, exec.Command(name, args...))
+	p.Await("ready")
+	return p.PID()
 }
 
 // take looks once at a process.
@@ -159,7 +108,7 @@ var printedThread = regexp.MustCompile(`^"(.*)" (#\d+ )?.*nid=(0x[0-9a-f]+|\d+)`
 // jstack asks the JDK for all Java threads, by thread id.
 func jstack(t testing.TB, major, pid int) map[int]*printed {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(jdk(t, major), "bin", "jcmd"), fmt.Sprint(pid), "Thread.print")
+	cmd := exec.Command(fixture.JDKTool(t, major, "jcmd"), fmt.Sprint(pid), "Thread.print")
 	cmd.Env = append(os.Environ(), "JAVA_TOOL_OPTIONS=-Xmx64m")
 	out, err := cmd.Output()
 	if err != nil {
@@ -223,7 +172,7 @@ func javaFrames(th *Thread) []string {
 
 // Java threads that wait are the JDK's: frames, states and names, on all JDKs.
 func TestEqualsJstack(t *testing.T) {
-	for _, major := range majors {
+	for _, major := range fixture.Majors {
 		t.Run(fmt.Sprintf("jdk%d", major), func(t *testing.T) {
 			t.Parallel()
 			pid := java(t, major, "Locks", "20", "spin")

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/offspring"
 )
 
@@ -155,14 +156,7 @@ func TestUnsafepoint(t *testing.T) {
 // A native program: what its threads wait in, by the kernel's and its own
 // functions.
 func TestNativeProgram(t *testing.T) {
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler (cc) here")
-	}
-	bin := filepath.Join(t.TempDir(), "waits")
-	if out, err := exec.Command(cc, "-O1", "-g", "-o", bin, filepath.Join("testdata", "waits.c"), "-lpthread").CombinedOutput(); err != nil {
-		t.Fatalf("compile: %v\n%s", err, out)
-	}
+	bin := fixture.C(t, filepath.Join("testdata", "waits.c"), "-g")
 	p := take(t, Options{PIDs: []int{startUntilReady(t, bin)}})
 	if len(p.Threads) != 5 || p.Runtime != "" || p.Stops.Count != 1 {
 		t.Errorf("%d threads, runtime %q, stops %+v", len(p.Threads), p.Runtime, p.Stops)
@@ -247,18 +241,8 @@ func TestFramePointers(t *testing.T) {
 // A program that another one traces: its sleeping threads are shown all the
 // same, and why the running one is not.
 func TestTracedProgram(t *testing.T) {
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler (cc) here")
-	}
-	strace, err := exec.LookPath("strace")
-	if err != nil {
-		t.Skip("no strace here, which is used as the other tracer")
-	}
-	bin := filepath.Join(t.TempDir(), "waits")
-	if out, err := exec.Command(cc, "-O1", "-o", bin, filepath.Join("testdata", "waits.c"), "-lpthread").CombinedOutput(); err != nil {
-		t.Fatalf("compile: %v\n%s", err, out)
-	}
+	strace := fixture.Tool(t, "strace") // the other tracer
+	bin := fixture.C(t, filepath.Join("testdata", "waits.c"), "-g")
 	pid := startUntilReady(t, bin)
 	tracer := exec.Command(strace, "-f", "-o", "/dev/null", "-p", fmt.Sprint(pid))
 	if err := offspring.Start(tracer); err != nil {
@@ -283,9 +267,9 @@ func TestTracedProgram(t *testing.T) {
 // compiled before it runs.
 func TestCompiling(t *testing.T) {
 	_ = java(t, 17, "Locks") // compiles the classes
-	for _, major := range majors {
+	for _, major := range fixture.Majors {
 		t.Run(fmt.Sprintf("jdk%d", major), func(t *testing.T) {
-			cmd := exec.Command(filepath.Join(jdk(t, major), "bin", "java"), "-Xcomp", "-cp", classes.dir, "Locks")
+			cmd := exec.Command(fixture.JDKTool(t, major, "java"), "-Xcomp", "-cp", classes.dir, "Locks")
 			if err := offspring.Start(cmd); err != nil {
 				t.Fatal(err)
 			}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/offspring"
 )
 
@@ -41,10 +42,7 @@ func described(s Save) string {
 // TestAgainstReadelf looks up every row of whole libraries and compares it with
 // what binutils makes of the same bytes.
 func TestAgainstReadelf(t *testing.T) {
-	readelf, err := exec.LookPath("readelf")
-	if err != nil {
-		t.Skip("readelf (binutils) is not installed")
-	}
+	readelf := fixture.Tool(t, "readelf")
 	patterns := []string{
 		"/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6",
 		"/usr/lib/x86_64-linux-gnu/libstdc++.so.6", "/lib/x86_64-linux-gnu/libm.so.6",

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/candid-profiler/candid/internal/chromium"
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
@@ -73,7 +74,7 @@ func TestSpeedscopeReadsThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(app); err != nil {
-		t.Skipf("speedscope is not installed (npm ci in web/): %v", err)
+		fixture.Missing(t, app)
 	}
 	p := profiletest.Java()
 	for _, c := range []struct {

@@ -27,23 +27,18 @@ func main() {
 }
 `
 
-// build compiles a program for linux; the test is skipped where that cannot be
-// done.
+// build compiles a program for linux.
 func build(t testing.TB, arch string, flags ...string) []byte {
 	t.Helper()
-	goTool, err := exec.LookPath("go")
-	if err != nil {
-		t.Skip("the go command is not installed")
-	}
 	dir := t.TempDir()
 	src, exe := filepath.Join(dir, "main.go"), filepath.Join(dir, "main")
 	if err := os.WriteFile(src, []byte(program), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(goTool, append(append([]string{"build"}, flags...), "-o", exe, src)...)
+	cmd := exec.Command("go", append(append([]string{"build"}, flags...), "-o", exe, src)...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GO111MODULE=off", "GOOS=linux", "GOARCH="+arch)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Skipf("go build %v for %s: %v\n%s", flags, arch, err, out)
+		t.Fatalf("go build %v for %s: %v\n%s", flags, arch, err, out)
 	}
 	b, err := os.ReadFile(exe)
 	if err != nil {
@@ -167,11 +162,11 @@ func TestRoles(t *testing.T) {
 func TestOldFormat(t *testing.T) {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
-		t.Skipf("the go command does not say where its sources are: %v", err)
+		t.Fatalf("the go command does not say where its sources are: %v", err)
 	}
 	f, err := os.Open(filepath.Join(strings.TrimSpace(string(root)), "src/debug/gosym/testdata/pcln115.gz"))
 	if err != nil {
-		t.Skipf("no old table: %v", err)
+		t.Fatalf("no old table: %v", err)
 	}
 	defer f.Close()
 	z, err := gzip.NewReader(f)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -26,7 +27,7 @@ func countersOf(t testing.TB, vm *VM) *Counters {
 
 // The VM's counters are those that its program shows, in every version.
 func TestCounters(t *testing.T) {
-	for _, major := range majors {
+	for _, major := range fixture.Majors {
 		t.Run(fmt.Sprint(major), func(t *testing.T) {
 			vm, err := Open(startProgram(t, major, "Parked"))
 			if err != nil {

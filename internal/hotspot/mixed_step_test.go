@@ -12,6 +12,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/oracle"
 	"github.com/candid-profiler/candid/internal/target"
@@ -21,8 +22,8 @@ import (
 // TestMixedStacks walks stacks of a Java thread at random moments, through
 // generated code, the VM's C++ and the C library, to the thread's first frame.
 func TestMixedStacks(t *testing.T) {
-	classes := compileJava(t, 8, filepath.Join("testdata", "steps", "Steps.java"))
-	for _, major := range majors {
+	classes := fixture.Classes(t, 8, filepath.Join("testdata", "steps", "Steps.java"))
+	for _, major := range fixture.Majors {
 		for _, flags := range []string{"", "-Xint"} {
 			t.Run(fmt.Sprint(major, flags), func(t *testing.T) { testMixed(t, major, classes, flags) })
 		}
@@ -102,7 +103,7 @@ func testMixed(t *testing.T, major int, classes, flags string) {
 // BenchmarkStepLive walks the Java frames of one snapshot of a live VM, from the
 // copy.
 func BenchmarkStepLive(b *testing.B) {
-	classes := compileJava(b, 8, filepath.Join("testdata", "steps", "Steps.java"))
+	classes := fixture.Classes(b, 8, filepath.Join("testdata", "steps", "Steps.java"))
 	cmd := startStepped(b, 25, "-cp", classes, "-Xmx64m", "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Steps.*", "Steps", "poll")
 	p, err := target.Open(cmd.Process.Pid)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/offspring"
 	"github.com/candid-profiler/candid/internal/oracle"
 	"github.com/candid-profiler/candid/internal/target"
@@ -113,25 +114,10 @@ func oracleRuns(jdk int) []oracleRun {
 	return runs
 }
 
-func jdkTool(t testing.TB, major int, tool string) string {
-	return filepath.Join(jdk(t, major), "bin", tool)
-}
-
-// compileJava compiles a file of testdata and gives the class path.
-func compileJava(t testing.TB, major int, file string) string {
-	t.Helper()
-	dir := t.TempDir()
-	out, err := exec.Command(jdkTool(t, major, "javac"), "-encoding", "UTF-8", "-d", dir, file).CombinedOutput()
-	if err != nil {
-		t.Fatalf("compile %s: %v\n%s", file, err, out)
-	}
-	return dir
-}
-
 // startStepped starts a program and waits until it says that it is ready.
 func startStepped(t testing.TB, major int, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command(jdkTool(t, major, "java"), args...)
+	cmd := exec.Command(fixture.JDKTool(t, major, "java"), args...)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -204,9 +190,9 @@ func TestOracle(t *testing.T) {
 	}
 	wanted := os.Getenv("CANDID_ORACLE")
 	each, _ := strconv.Atoi(wanted)
-	classes := compileJava(t, 8, filepath.Join("testdata", "steps", "Steps.java"))
+	classes := fixture.Classes(t, 8, filepath.Join("testdata", "steps", "Steps.java"))
 	total := 0
-	for _, major := range majors {
+	for _, major := range fixture.Majors {
 		for _, r := range oracleRuns(major) {
 			if r.full && wanted == "" {
 				continue

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
@@ -42,7 +43,7 @@ func FuzzStubSymbols(f *testing.F) {
 
 // The stubs of real VMs have names, and each lies where its variable says.
 func TestStubNames(t *testing.T) {
-	for _, major := range majors {
+	for _, major := range fixture.Majors {
 		t.Run(fmt.Sprint(major), func(t *testing.T) {
 			vm := openVM(t, startProgram(t, major, "Parked"))
 			vm.BeginBatch()

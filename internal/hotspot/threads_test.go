@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 // stackOfJstack is a thread as the JDK's own tool shows it.
@@ -54,7 +55,7 @@ func (s *stackOfJstack) named(name string) bool {
 // jstack asks the JDK for all stacks, by thread id.
 func jstack(t testing.TB, major, pid int) map[int]*stackOfJstack {
 	t.Helper()
-	tool := filepath.Join(jdk(t, major), "bin", "jcmd")
+	tool := fixture.JDKTool(t, major, "jcmd")
 	cmd := exec.Command(tool, fmt.Sprint(pid), "Thread.print")
 	cmd.Env = append(os.Environ(), "JAVA_TOOL_OPTIONS=-Dfile.encoding=UTF-8 -Dstdout.encoding=UTF-8 -Xmx64m")
 	out, err := cmd.Output()

@@ -1,8 +1,6 @@
 package hotspot
 
 import (
-	"bufio"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,30 +8,19 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
-	"github.com/candid-profiler/candid/internal/offspring"
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
 // In a pid namespace of its own the VM knows other thread ids than we do.
 func TestThreadNamesInPIDNamespace(t *testing.T) {
-	cmd := exec.Command(filepath.Join(jdk(t, 17), "bin", "java"), "-Xmx64m", "-cp", testClasses(t), "Parked", "100")
+	cmd := exec.Command(fixture.JDKTool(t, 17, "java"), "-Xmx64m", "-cp", testClasses(t), "Parked", "100")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
+	if os.Geteuid() != 0 {
+		t.Skip("making a pid namespace needs root")
 	}
-	if err := offspring.Start(cmd); err != nil {
-		t.Skipf("cannot make a pid namespace here: %v", err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	guard := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
-	defer guard.Stop()
-	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.Contains(line, "ready") {
-		t.Fatalf("%q, %v", line, err)
-	}
-	go io.Copy(io.Discard, out)
+	fixture.Start(t, cmd).Await("ready")
 	p, err := target.Open(cmd.Process.Pid)
 	if err != nil {
 		t.Fatal(err)

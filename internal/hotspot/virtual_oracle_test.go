@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/oracle"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -51,7 +52,7 @@ func TestOracleVirtual(t *testing.T) {
 
 // runVirtualOracle is false if the virtual thread was not seen at work.
 func runVirtualOracle(t *testing.T, major int, flags string, steps int) bool {
-	dir := compileJava(t, major, filepath.Join("testdata", "steps", "Virtual.java"))
+	dir := fixture.Classes(t, major, filepath.Join("testdata", "steps", "Virtual.java"))
 	args := []string{"-cp", dir, "-Xmx128m", "-Djdk.virtualThreadScheduler.parallelism=1", "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Virtual.*"}
 	args = append(args, strings.Fields(flags)...)
 	turns := "100" // of its loop, between parking

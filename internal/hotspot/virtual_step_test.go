@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/oracle"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -27,7 +28,7 @@ func TestVirtualThread(t *testing.T) {
 }
 
 func testVirtualThread(t *testing.T, major int, flags string) {
-	dir := compileJava(t, major, filepath.Join("testdata", "steps", "Virtual.java"))
+	dir := fixture.Classes(t, major, filepath.Join("testdata", "steps", "Virtual.java"))
 	args := []string{"-cp", dir, "-Xmx128m", "-Djdk.virtualThreadScheduler.parallelism=1", "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Virtual.*"}
 	args = append(args, strings.Fields(flags)...)
 	cmd := startStepped(t, major, append(args, "Virtual")...)

@@ -1,41 +1,17 @@
 package hotspot
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/candid-profiler/candid/internal/offspring"
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/target"
 )
-
-// majors are the JDKs that the tests run on.
-var majors = []int{8, 11, 17, 21, 25, 27}
-
-// jdk gives the directory of a JDK, or skips the test.
-func jdk(t testing.TB, major int) string {
-	t.Helper()
-	root := os.Getenv("CANDID_RUNTIMES")
-	if root == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			t.Skipf("no home directory and CANDID_RUNTIMES is not set: %v", err)
-		}
-		root = filepath.Join(home, ".cache", "candid-runtimes")
-	}
-	dir := filepath.Join(root, "jdks", fmt.Sprint(major))
-	if _, err := os.Stat(filepath.Join(dir, "bin", "java")); err != nil {
-		t.Skipf("no JDK %d: set CANDID_RUNTIMES to a directory with jdks/%d (%v)", major, major, err)
-	}
-	return dir
-}
 
 var classes struct {
 	sync.Once
@@ -46,16 +22,13 @@ var classes struct {
 // testClasses compiles the Java programs in testdata once, for the oldest JDK.
 func testClasses(t testing.TB) string {
 	t.Helper()
-	javac := filepath.Join(jdk(t, 8), "bin", "javac")
+	javac := fixture.JDKTool(t, 8, "javac")
 	classes.Do(func() {
 		classes.dir, classes.err = os.MkdirTemp("", "hotspot-test-")
 		if classes.err != nil {
 			return
 		}
-		out, err := exec.Command(javac, "-g", "-d", classes.dir, filepath.Join("testdata", "Parked.java"), filepath.Join("testdata", "Churn.java"), filepath.Join("testdata", "Locks.java"), filepath.Join("testdata", "Unsafepoint.java")).CombinedOutput()
-		if err != nil {
-			classes.err = fmt.Errorf("javac: %v\n%s", err, out)
-		}
+		classes.err = fixture.Compile(javac, "-g", "-d", classes.dir, "testdata/Parked.java", "testdata/Churn.java", "testdata/Locks.java", "testdata/Unsafepoint.java")
 	})
 	if classes.err != nil {
 		t.Fatal(classes.err)
@@ -74,41 +47,12 @@ func TestMain(m *testing.M) {
 // startProgram starts a test program and waits until it says that it is ready.
 func startProgram(t testing.TB, major int, args ...string) *target.Process {
 	t.Helper()
-	dir := jdk(t, major)
-	cmd := exec.Command(filepath.Join(dir, "bin", "java"), append([]string{"-Xmx256m", "-XX:ReservedCodeCacheSize=64m", "-cp", testClasses(t)}, args...)...)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
+	args = append([]string{"-Xmx256m", "-XX:ReservedCodeCacheSize=64m", "-cp", testClasses(t)}, args...)
+	started := fixture.Start(t, exec.Command(fixture.JDKTool(t, major, "java"), args...))
+	started.Await("ready")
+	p, err := target.Open(started.PID())
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := offspring.Start(cmd); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	ready := make(chan error, 1)
-	go func() {
-		s := bufio.NewScanner(out)
-		for s.Scan() {
-			if strings.Contains(s.Text(), "ready") {
-				ready <- nil
-				for s.Scan() {
-				}
-				return
-			}
-		}
-		ready <- errors.New("the Java program ended before it was ready")
-	}()
-	select {
-	case err := <-ready:
-		if err != nil {
-			t.Fatal(err)
-		}
-	case <-time.After(60 * time.Second):
-		t.Fatal("the Java program was not ready after 60 s")
-	}
-	p, err := target.Open(cmd.Process.Pid)
-	if err != nil {
-		t.Skipf("cannot read other processes here: %v", err)
+		t.Fatal(err) // it is a child
 	}
 	t.Cleanup(func() { p.Close() })
 	return p
@@ -153,7 +97,7 @@ func eachBlob(t testing.TB, vm *VM, f func(*blob)) (missing int) {
 }
 
 func forMajors(t *testing.T, f func(t *testing.T, major int)) {
-	for _, n := range majors {
+	for _, n := range fixture.Majors {
 		t.Run(fmt.Sprintf("jdk%d", n), func(t *testing.T) { f(t, n) })
 	}
 }

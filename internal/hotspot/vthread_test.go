@@ -1,46 +1,34 @@
 package hotspot
 
 import (
-	"bufio"
 	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/candid-profiler/candid/internal/offspring"
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
 // The virtual threads that are mounted are known by their Java ids and names.
 func TestMountedVirtualThreads(t *testing.T) {
-	classes := t.TempDir()
-	if out, err := exec.Command(filepath.Join(jdk(t, 21), "bin", "javac"), "-encoding", "UTF-8", "-d", classes, filepath.Join("testdata", "Mounted.java")).CombinedOutput(); err != nil {
-		t.Fatalf("javac: %v\n%s", err, out)
-	}
+	classes := fixture.Classes(t, 21, filepath.Join("testdata", "Mounted.java"))
 	for _, c := range []struct {
 		major int
 		flags string
 	}{{21, ""}, {21, "-XX:+UseZGC -XX:+ZGenerational"}, {25, ""}, {25, "-XX:+UseZGC"}, {27, ""}} {
 		t.Run(fmt.Sprintf("jdk%d%s", c.major, c.flags), func(t *testing.T) {
 			args := append(strings.Fields(c.flags), "-Xmx64m", "-Djdk.virtualThreadScheduler.parallelism=2", "-cp", classes, "Mounted")
-			cmd := exec.Command(filepath.Join(jdk(t, c.major), "bin", "java"), args...)
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := offspring.Start(cmd); err != nil {
-				t.Fatal(err)
-			}
-			defer func() { cmd.Process.Kill(); cmd.Wait() }()
+			program := fixture.Start(t, exec.Command(fixture.JDKTool(t, c.major, "java"), args...))
 			var a, b uint64
-			line, err := bufio.NewReader(out).ReadString('\n')
-			if _, err2 := fmt.Sscanf(line, "ids %d %d ready", &a, &b); err != nil || err2 != nil {
-				t.Fatalf("%q: %v, %v", line, err, err2)
+			line := program.Line()
+			if _, err := fmt.Sscanf(line, "ids %d %d ready", &a, &b); err != nil {
+				t.Fatalf("%q: %v", line, err)
 			}
-			p, err := target.Open(cmd.Process.Pid)
+			p, err := target.Open(program.PID())
 			if err != nil {
-				t.Skipf("cannot read other processes here: %v", err)
+				t.Fatal(err)
 			}
 			defer p.Close()
 			vm := openVM(t, p)

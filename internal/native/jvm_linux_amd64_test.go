@@ -5,37 +5,24 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/offspring"
 	"github.com/candid-profiler/candid/internal/oracle"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// jdk finds a JDK for tests.
-func jdk(t testing.TB, version string) string {
-	t.Helper()
-	root := os.Getenv("CANDID_RUNTIMES")
-	if root == "" {
-		home, _ := os.UserHomeDir()
-		root = filepath.Join(home, ".cache", "candid-runtimes")
-	}
-	java := filepath.Join(root, "jdks", version, "bin", "java")
-	if _, err := os.Stat(java); err != nil {
-		t.Skipf("no JDK %s: set CANDID_RUNTIMES to where jdks/%s is", version, version)
-	}
-	return java
-}
-
 // TestEveryInstructionOfACompilerThread steps a thread of the JVM that runs
 // nothing but C++: libjvm.so's tables at each instruction, a library that keeps
 // only its dynamic symbols.
 func TestEveryInstructionOfACompilerThread(t *testing.T) {
-	for _, version := range []string{"17", "25"} {
-		t.Run(version, func(t *testing.T) { stepCompiler(t, jdk(t, version)) })
+	for _, version := range []int{17, 25} {
+		t.Run(strconv.Itoa(version), func(t *testing.T) { stepCompiler(t, fixture.JDKTool(t, version, "java")) })
 	}
 }
 

@@ -2,7 +2,6 @@ package native
 
 import (
 	"errors"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"testing"
@@ -10,12 +9,13 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/ehframe"
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/oracle"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// build compiles testdata/walk.c; the test is skipped where that cannot be done.
+// build compiles testdata/walk.c.
 func build(t testing.TB, flags ...string) string {
 	t.Helper()
 	return buildWith(t, "gcc", flags...)
@@ -23,14 +23,9 @@ func build(t testing.TB, flags ...string) string {
 
 func buildWith(t testing.TB, compiler string, flags ...string) string {
 	t.Helper()
-	cc, err := exec.LookPath(compiler)
-	if err != nil {
-		t.Skip(compiler + " is not installed")
-	}
 	exe := filepath.Join(t.TempDir(), "walk")
-	args := append([]string{"-g0", "-o", exe, "testdata/walk.c"}, flags...)
-	if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
-		t.Skipf("%s %v: %v\n%s", compiler, flags, err, out)
+	if err := fixture.Compile(fixture.Tool(t, compiler), append([]string{"-g0", "-o", exe, "testdata/walk.c"}, flags...)...); err != nil {
+		t.Fatal(err)
 	}
 	return exe
 }

@@ -5,24 +5,19 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
 // compile builds a C program of testdata.
 func compile(t *testing.T, name string, flags ...string) string {
 	t.Helper()
-	exe := filepath.Join(t.TempDir(), name)
-	args := append([]string{"-O1", "-g", "-o", exe, "testdata/" + name + ".c", "-lpthread"}, flags...)
-	if out, err := exec.Command("cc", args...).CombinedOutput(); err != nil {
-		t.Fatalf("cc: %v\n%s", err, out)
-	}
-	return exe
+	return fixture.C(t, filepath.Join("testdata", name+".c"), append([]string{"-g"}, flags...)...)
 }
 
 // output makes what launched programs print go to the buffer that it gives.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/offspring"
 	"github.com/candid-profiler/candid/internal/profile"
 )
@@ -20,18 +21,13 @@ import (
 // collects runs Collects while it is recorded, and gives the VM's own log too.
 func collects(t *testing.T, major int, flags ...string) (p *profile.Profile, pid int, log string) {
 	t.Helper()
-	dir := t.TempDir()
-	java := jdk(t, major)
-	out, err := exec.Command(filepath.Join(java, "bin", "javac"), "-d", dir, filepath.Join("testdata", "Collects.java")).CombinedOutput()
-	if err != nil {
-		t.Fatalf("javac: %v\n%s", err, out)
-	}
+	dir := fixture.Classes(t, major, filepath.Join("testdata", "Collects.java"))
 	logFile := filepath.Join(dir, "gc.log")
 	args := append([]string{"-Xmx64m", "-Dsome.password=hunter2", "-Dplain=shown"}, flags...)
 	if major >= 11 {
 		args = append(args, "-Xlog:gc:file="+logFile)
 	}
-	cmd := exec.Command(filepath.Join(java, "bin", "java"), append(args, "-cp", dir, "Collects", "--token", "hunter2")...)
+	cmd := exec.Command(fixture.JDKTool(t, major, "java"), append(args, "-cp", dir, "Collects", "--token", "hunter2")...)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package record
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -69,21 +69,6 @@ func functions(p *profile.Profile, node uint32) string {
 	return strings.Join(names, " < ")
 }
 
-func compileC(t *testing.T, name, source string) string {
-	t.Helper()
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler (cc) here")
-	}
-	bin := filepath.Join(t.TempDir(), name)
-	c := exec.Command(cc, "-O1", "-o", bin, "-x", "c", "-")
-	c.Stdin = strings.NewReader(source)
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("compile: %v\n%s", err, out)
-	}
-	return bin
-}
-
 // brief is a program whose function FUNCTION works for 30 ms of CPU time, or for as
 // many as it is told.
 const brief = `
@@ -96,7 +81,7 @@ int main(int n, char **v) { double b = used(), x = 1, ms = n > 1 ? atoi(v[1]) : 
 `
 
 func briefC(t *testing.T, function string) string {
-	return compileC(t, function, strings.ReplaceAll(brief, "FUNCTION", function))
+	return fixture.C(t, strings.ReplaceAll(brief, "FUNCTION", function))
 }
 
 // Programs that have ended before the first look at their samples are walked and
@@ -129,10 +114,7 @@ func TestShortPrograms(t *testing.T) {
 
 // A Java VM is looked at while it lives, however short that is.
 func TestShortJava(t *testing.T) {
-	java, err := exec.LookPath("java")
-	if err != nil {
-		t.Skip(err)
-	}
+	java := fixture.JDKTool(t, 17, "java")
 	best := ""
 	for range 5 { // a busy machine may not let candid run in time
 		var s stacks
@@ -151,11 +133,6 @@ func TestShortJava(t *testing.T) {
 // Each sample of a script goes to the program that it was taken of, and is whole.
 func TestShortChildren(t *testing.T) {
 	dir := t.TempDir()
-	for _, tool := range []string{"gzip", "sha256sum"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip(err)
-		}
-	}
 	data := filepath.Join(dir, "data")
 	content := make([]byte, 300<<10)
 	for i := range content {

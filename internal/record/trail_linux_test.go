@@ -1,7 +1,6 @@
 package record
 
 import (
-	"bufio"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
@@ -30,29 +30,13 @@ func TestTrailsAreTrue(t *testing.T) {
 			name += " " + a
 		}
 		t.Run(name, func(t *testing.T) {
-			home, classes := jdk(t, c.major), t.TempDir()
-			if out, err := exec.Command(filepath.Join(home, "bin", "javac"), "-nowarn", "-d", classes, "testdata/Deep.java").CombinedOutput(); err != nil {
-				t.Fatalf("javac: %v\n%s", err, out)
-			}
-			cmd := exec.Command(filepath.Join(home, "bin", "java"), append([]string{"-cp", classes}, c.args...)...)
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				cmd.Process.Kill()
-				cmd.Wait()
-			})
-			if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
-				t.Fatalf("it says %q, %v", line, err)
-			}
+			classes := fixture.Classes(t, c.major, "-nowarn", filepath.Join("testdata", "Deep.java"))
+			program := fixture.Start(t, exec.Command(fixture.JDKTool(t, c.major, "java"), append([]string{"-cp", classes}, c.args...)...))
+			program.Await("ready")
 			walks, frames, same := 0, 0, 0
 			var whole walk.Stack
 			o := Options{
-				PIDs: []int{cmd.Process.Pid}, Duration: 2 * time.Second, Hz: 3000,
+				PIDs: []int{program.PID()}, Duration: 2 * time.Second, Hz: 3000,
 				walked: func(w *walk.Walker, snap *capture.Snapshot, mem walk.Memory, got *walk.Stack) {
 					walks, frames, same = walks+1, frames+len(got.Frames), same+got.Same
 					if got.Same == 0 {

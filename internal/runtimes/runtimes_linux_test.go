@@ -7,10 +7,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/offspring"
 	"github.com/candid-profiler/candid/internal/target"
 )
@@ -18,35 +20,14 @@ import (
 // start runs a program until the test ends and waits for its first line.
 func start(t testing.TB, name string, args ...string) (*target.Process, string) {
 	t.Helper()
-	cmd := exec.Command(name, args...)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := offspring.Start(cmd); err != nil {
-		t.Skipf("cannot run %s: %v", name, err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
-	buf := make([]byte, 200)
-	n, _ := out.Read(buf)
-	p, err := target.Open(cmd.Process.Pid)
+	started := fixture.Start(t, exec.Command(name, args...))
+	said := started.Line()
+	p, err := target.Open(started.PID())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Close() })
-	return p, strings.TrimSpace(string(buf[:n]))
-}
-
-func jdk(version string) string {
-	dir := os.Getenv("CANDID_RUNTIMES")
-	if dir == "" {
-		home, _ := os.UserHomeDir()
-		dir = filepath.Join(home, ".cache", "candid-runtimes")
-	}
-	return filepath.Join(dir, "jdks", version)
+	return p, said
 }
 
 // A program that says what version of Java it runs on and waits.
@@ -63,20 +44,10 @@ func TestHotspotVersions(t *testing.T) {
 	if err := os.WriteFile(src, []byte(sleeper), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	compiled := false
-	for _, v := range []string{"8", "11", "17", "21", "25", "27"} {
-		t.Run(v, func(t *testing.T) {
-			home := jdk(v)
-			if _, err := os.Stat(home + "/bin/java"); err != nil {
-				t.Skipf("no JDK %s: %v", v, err)
-			}
-			if !compiled { // by the oldest, so that all can run it
-				if out, err := exec.Command(home+"/bin/javac", "-d", dir, src).CombinedOutput(); err != nil {
-					t.Fatalf("javac: %v\n%s", err, out)
-				}
-				compiled = true
-			}
-			p, said := start(t, home+"/bin/java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-Xmx64m", "-cp", dir, "Sleeper")
+	classes := fixture.Classes(t, 8, src) // all can run it
+	for _, v := range fixture.Majors {
+		t.Run(strconv.Itoa(v), func(t *testing.T) {
+			p, said := start(t, fixture.JDKTool(t, v, "java"), "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-Xmx64m", "-cp", classes, "Sleeper")
 			r, err := Of(p)
 			if err != nil || r.Kind != Hotspot || r.Version != said || said == "" || filepath.Base(r.Path) != "libjvm.so" {
 				t.Errorf("%+v, %v; java says %q", r, err, said)
@@ -96,22 +67,22 @@ func TestHotspotVersions(t *testing.T) {
 
 // The VM is recognised by what it exports, not by its name.
 func TestHotspotByAnotherName(t *testing.T) {
-	lib := jdk("17") + "/lib/server/libjvm.so"
-	b, err := os.ReadFile(lib)
+	home := fixture.JDK(t, 17)
+	b, err := os.ReadFile(home + "/lib/server/libjvm.so")
 	if err != nil {
-		t.Skipf("no JDK 17: %v", err)
+		t.Fatal(err)
 	}
 	other := filepath.Join(t.TempDir(), "other.so")
 	if err := os.WriteFile(other, b, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	release, err := os.ReadFile(jdk("17") + "/release")
+	release, err := os.ReadFile(home + "/release")
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
-	p, said := start(t, "/usr/bin/python3", "-c", "import ctypes, time; ctypes.CDLL('"+other+"'); print('up', flush=True); time.sleep(100)")
+	p, said := start(t, fixture.Tool(t, "/usr/bin/python3", "python3"), "-c", "import ctypes, time; ctypes.CDLL('"+other+"'); print('up', flush=True); time.sleep(100)")
 	if said != "up" {
-		t.Skip("python3 could not load the library")
+		t.Fatalf("python3, which loads the library, says %q", said)
 	}
 	r, err := Of(p)
 	if want := (Runtime{Hotspot, parseRelease(release), other}); err != nil || r != want {
@@ -122,7 +93,7 @@ func TestHotspotByAnotherName(t *testing.T) {
 func TestNameAloneIsNotEnough(t *testing.T) {
 	b, err := os.ReadFile("/bin/sleep")
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	fake := filepath.Join(t.TempDir(), "libjvm.so")
 	if err := os.WriteFile(fake, b, 0o755); err != nil {
@@ -130,7 +101,7 @@ func TestNameAloneIsNotEnough(t *testing.T) {
 	}
 	cmd := exec.Command(fake, "100")
 	if err := offspring.Start(cmd); err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
@@ -163,7 +134,7 @@ func TestPython(t *testing.T) {
 		interpreters = append(interpreters, more...)
 	}
 	if len(interpreters) == 0 {
-		t.Skip("no python")
+		fixture.Missing(t, "a python")
 	}
 	for _, name := range interpreters {
 		p, said := start(t, name, "-c", "import sys,time; sys.stdout.write('.'.join(str(n) for n in sys.version_info[:3])+'\\n'); sys.stdout.flush(); time.sleep(100)")
@@ -175,10 +146,7 @@ func TestPython(t *testing.T) {
 }
 
 func TestNode(t *testing.T) {
-	name, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("no node")
-	}
+	name := fixture.Tool(t, "node")
 	p, said := start(t, name, "-e", "console.log(process.versions.node); setTimeout(() => {}, 100000)")
 	r, err := Of(p)
 	if err != nil || r.Kind != Node || r.Version != "" && r.Version != said {
@@ -207,17 +175,15 @@ func TestListHasSelf(t *testing.T) {
 
 // The hash tables must find what a scan of all symbols finds, and nothing else.
 func TestSymbolTable(t *testing.T) {
-	names := []string{"/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6", jdk("17") + "/lib/server/libjvm.so", "/usr/bin/node"}
-	if gcc, err := exec.LookPath("gcc"); err == nil {
-		src, lib := filepath.Join(t.TempDir(), "a.c"), filepath.Join(t.TempDir(), "old.so")
-		os.WriteFile(src, []byte("int one = 1; int two; int f(void) { return one; } int g(void) { return two; } int printf(const char*, ...); int h(void) { return printf(\"\"); }"), 0o644)
-		if out, err := exec.Command(gcc, "-shared", "-fPIC", "-Wl,--hash-style=sysv", "-o", lib, src).CombinedOutput(); err != nil {
-			t.Logf("gcc: %v %s", err, out)
-		} else {
-			names = append(names, lib)
-		}
+	names := []string{"/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6", fixture.JDK(t, 17) + "/lib/server/libjvm.so", "/usr/bin/node"}
+	src, lib := filepath.Join(t.TempDir(), "a.c"), filepath.Join(t.TempDir(), "old.so")
+	if err := os.WriteFile(src, []byte("int one = 1; int two; int f(void) { return one; } int g(void) { return two; } int printf(const char*, ...); int h(void) { return printf(\"\"); }"), 0o644); err != nil {
+		t.Fatal(err)
 	}
-	checked := 0
+	if err := fixture.Compile(fixture.Tool(t, "gcc"), "-shared", "-fPIC", "-Wl,--hash-style=sysv", "-o", lib, src); err != nil {
+		t.Fatal(err)
+	}
+	names = append(names, lib)
 	for _, name := range names {
 		f, err := elf.Open(name)
 		if err != nil {
@@ -260,10 +226,6 @@ func TestSymbolTable(t *testing.T) {
 				}
 			}
 		}
-		checked++
-	}
-	if checked == 0 {
-		t.Skip("no library to compare with")
 	}
 }
 

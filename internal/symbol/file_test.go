@@ -12,21 +12,13 @@ import (
 	"strings"
 	"testing"
 	"time"
-)
 
-// need gives the path of a program that a test cannot do without.
-func need(t testing.TB, tool string) string {
-	t.Helper()
-	p, err := exec.LookPath(tool)
-	if err != nil {
-		t.Skipf("needs %s: %v", tool, err)
-	}
-	return p
-}
+	"github.com/candid-profiler/candid/internal/fixture"
+)
 
 func run(t testing.TB, dir, tool string, args ...string) string {
 	t.Helper()
-	cmd := exec.Command(need(t, tool), args...)
+	cmd := exec.Command(fixture.Tool(t, tool), args...)
 	cmd.Dir = dir
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -54,18 +46,7 @@ func openTest(t testing.TB, path string, opt Options) *File {
 // libjvm finds a libjvm.so with symbols.
 func libjvm(t testing.TB) string {
 	t.Helper()
-	dir := os.Getenv("CANDID_RUNTIMES")
-	if dir == "" {
-		home, _ := os.UserHomeDir()
-		dir = filepath.Join(home, ".cache", "candid-runtimes")
-	}
-	for _, p := range []string{filepath.Join(dir, "jdks/17/lib/server/libjvm.so"), "/usr/lib/jvm/java-17-openjdk-amd64/lib/server/libjvm.so"} {
-		if _, err := os.Stat(p); err == nil {
-			return p
-		}
-	}
-	t.Skip("needs a JDK 17 with libjvm.so")
-	return ""
+	return filepath.Join(fixture.JDK(t, 17), "lib", "server", "libjvm.so")
 }
 
 type nmSym struct {

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/candid-profiler/candid/internal/dwarfline"
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 const tinySource = `
@@ -143,7 +144,7 @@ func FuzzGoTable(f *testing.F) {
 // TestDamagedFiles changes words and bytes of real programs at random, mostly in
 // their headers and debug sections, where it matters.
 func TestDamagedFiles(t *testing.T) {
-	need(t, "gcc")
+	fixture.Tool(t, "gcc")
 	rng := rand.New(rand.NewPCG(7, 8))
 	all := seeds(t)
 	end := time.Now().Add(8 * time.Second)

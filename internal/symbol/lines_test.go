@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 const cppSource = `
@@ -68,7 +70,7 @@ func main() { fmt.Println(work(1000), strings.Repeat("x", 3)) }
 
 func compile(t testing.TB, file, src, tool string, args ...string) string {
 	t.Helper()
-	need(t, tool)
+	fixture.Tool(t, tool)
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, file), []byte(src), 0o600); err != nil {
 		t.Fatal(err)
@@ -112,7 +114,7 @@ var startup = map[string]bool{"_start": true, "_init": true, "_fini": true, "fra
 // againstAddr2line compares chains of functions and lines for random addresses
 // of the program; min is the share that must agree wholly.
 func againstAddr2line(t *testing.T, tool, path string, min float64) {
-	need(t, tool)
+	fixture.Tool(t, tool)
 	f := openTest(t, path, Options{})
 	rng := rand.New(rand.NewPCG(3, 4))
 	var addrs []uint64
@@ -204,6 +206,9 @@ func TestLinesAgainstAddr2line(t *testing.T) {
 		})
 	}
 	t.Run("rust", func(t *testing.T) {
+		if _, err := exec.LookPath("rustc"); err != nil {
+			t.Skip("needs rustc, which is too large to be installed for this alone")
+		}
 		againstAddr2line(t, "addr2line", compile(t, "prog.rs", rustSource, "rustc", "-g", "-O"), 0.98)
 	})
 }
@@ -214,7 +219,7 @@ func TestCompressedLines(t *testing.T) {
 	plain := openTest(t, path, Options{})
 	for _, how := range []string{"zlib", "zlib-gnu", "zstd"} {
 		packed := path + "." + how
-		if out, err := exec.Command(need(t, "objcopy"), "--compress-debug-sections="+how, path, packed).CombinedOutput(); err != nil {
+		if out, err := exec.Command(fixture.Tool(t, "objcopy"), "--compress-debug-sections="+how, path, packed).CombinedOutput(); err != nil {
 			t.Logf("objcopy cannot pack with %s: %s", how, out)
 			continue
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -242,9 +241,6 @@ func TestStubsARM64(t *testing.T) {
 }
 
 func TestStaticMusl(t *testing.T) {
-	if _, err := exec.LookPath("musl-gcc"); err != nil {
-		t.Skip("needs musl-gcc")
-	}
 	path := compile(t, "t.c", tinySource, "musl-gcc", "-static", "-O2")
 	at := addresses(t, path)
 	want(t, openTest(t, path, Options{}), at)

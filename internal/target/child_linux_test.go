@@ -265,7 +265,7 @@ func startProgram(t testing.TB, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(name, args...)
 	if err := offspring.Start(cmd); err != nil {
-		t.Skipf("cannot run %s: %v", name, err)
+		t.Fatalf("run %s: %v", name, err)
 	}
 	t.Cleanup(func() {
 		cmd.Process.Kill()

@@ -8,16 +8,14 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/offspring"
 )
 
 // A file can be opened after the process has ended, if its path still leads to
 // that very file.
 func TestOpenFileOfEndedProcess(t *testing.T) {
-	sleep, err := exec.LookPath("sleep")
-	if err != nil {
-		t.Skip(err)
-	}
+	sleep := fixture.Tool(t, "sleep")
 	program := filepath.Join(t.TempDir(), "program")
 	copyFile(t, program, sleep)
 	c := exec.Command(program, "100")
@@ -33,19 +31,19 @@ func TestOpenFileOfEndedProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	maps, err := p.Mappings()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var m Mapping
-	for _, x := range maps {
-		if x.Path == program {
-			m = x
+	eventually(t, "mapping of the program", func() bool { // a little after its exec
+		maps, err := p.Mappings()
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if m.Path == "" {
-		t.Skip("the program was not mapped yet")
-	}
+		for _, x := range maps {
+			if x.Path == program {
+				m = x
+			}
+		}
+		return m.Path != ""
+	})
 	c.Process.Kill()
 	c.Wait()
 	f, err := p.OpenFile(m)

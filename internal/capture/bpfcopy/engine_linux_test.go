@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/offspring"
 )
 
@@ -59,17 +59,7 @@ func (r *recorder) BatchEnd()               { r.batches++ }
 // compile builds a C program for a test.
 func compile(t testing.TB, source string) string {
 	t.Helper()
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler (cc) here")
-	}
-	bin := filepath.Join(t.TempDir(), "prog")
-	cmd := exec.Command(cc, "-O1", "-g", "-fno-omit-frame-pointer", "-o", bin, "-x", "c", "-", "-lpthread", "-lm")
-	cmd.Stdin = stringReader(source)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("compile: %v\n%s", err, out)
-	}
-	return bin
+	return fixture.C(t, source, "-g", "-fno-omit-frame-pointer", "-lm")
 }
 
 // open opens an engine or skips where BPF is not permitted.

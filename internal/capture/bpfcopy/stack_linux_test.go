@@ -1,7 +1,6 @@
 package bpfcopy
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"runtime"
@@ -9,27 +8,15 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
-	"github.com/candid-profiler/candid/internal/offspring"
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 // startReady starts a program and waits for its first line of output.
 func startReady(t testing.TB, argv ...string) (pid int, line string) {
 	t.Helper()
-	cmd := command(argv...)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := offspring.Start(cmd); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	favour(cmd.Process.Pid)
-	line, err = bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatalf("%s said nothing: %v", argv[0], err)
-	}
-	return cmd.Process.Pid, line
+	p := fixture.Start(t, command(argv...))
+	favour(p.PID())
+	return p.PID(), p.Line()
 }
 
 // recordSome records until there are samples enough, however busy the machine.

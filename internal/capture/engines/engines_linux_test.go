@@ -1,7 +1,6 @@
 package engines
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +14,7 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
-	"github.com/candid-profiler/candid/internal/offspring"
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 // recorder adds up what an engine delivers.
@@ -50,39 +49,12 @@ func (r *recorder) Sample(s *capture.Snapshot) {
 func (r *recorder) Notice(n capture.Notice) { r.kinds[n.Kind]++ }
 func (r *recorder) BatchEnd()               {}
 
-func compile(t testing.TB, source string) string {
-	t.Helper()
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler (cc) here")
-	}
-	bin := filepath.Join(t.TempDir(), "prog")
-	cmd := exec.Command(cc, "-O1", "-o", bin, "-x", "c", "-", "-lpthread")
-	cmd.Stdin = strings.NewReader(source)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("compile: %v\n%s", err, out)
-	}
-	return bin
-}
-
 // start starts a program and waits for its first line of output.
-func start(t testing.TB, argv ...string) (*exec.Cmd, string) {
+func start(t testing.TB, argv ...string) *fixture.Program {
 	t.Helper()
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := offspring.Start(cmd); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatalf("%s said nothing: %v", argv[0], err)
-	}
-	return cmd, line
+	p := fixture.Start(t, exec.Command(argv[0], argv[1:]...))
+	p.Line()
+	return p
 }
 
 func options(hz float64, pids ...int) capture.Options {
@@ -159,11 +131,11 @@ int main() {
 }`
 
 func TestEveryEngine(t *testing.T) {
-	bin := compile(t, workSource)
+	bin := fixture.C(t, workSource)
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
-			cmd, _ := start(t, bin)
-			pid := cmd.Process.Pid
+			p := start(t, bin)
+			pid := p.PID()
 			e := open(t, options(1000, pid), name)
 			if e.Name() != name {
 				t.Errorf("the engine %s calls itself %s", name, e.Name())
@@ -220,7 +192,7 @@ func TestEveryEngine(t *testing.T) {
 				t.Errorf("%d threads, notices %v, %d kernel samples, stats %+v", len(after), r.kinds, r.kernel, st)
 			}
 			// The target's end is the engine's.
-			if err := cmd.Process.Kill(); err != nil {
+			if err := p.Cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
 			begin := time.Now()

@@ -2,7 +2,6 @@ package engines
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/capture/bpfcopy"
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 const deepJava = `
@@ -26,44 +26,22 @@ public class Deep {
   }
 }`
 
-// jdk is the home of a JDK of that version, or the test is skipped.
-func jdk(t *testing.T, version string) string {
-	t.Helper()
-	root := os.Getenv("CANDID_RUNTIMES")
-	if root == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			t.Skip("no home directory to look for JDKs in; set CANDID_RUNTIMES")
-		}
-		root = filepath.Join(home, ".cache", "candid-runtimes")
-	}
-	dir := filepath.Join(root, "jdks", version)
-	if _, err := os.Stat(filepath.Join(dir, "bin", "javac")); err != nil {
-		t.Skipf("no JDK %s in %s (set CANDID_RUNTIMES)", version, root)
-	}
-	return dir
-}
-
 func TestJava(t *testing.T) {
-	home := jdk(t, "17")
-	dir := t.TempDir()
-	source := filepath.Join(dir, "Deep.java")
+	source := filepath.Join(t.TempDir(), "Deep.java")
 	if err := os.WriteFile(source, []byte(deepJava), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command(filepath.Join(home, "bin", "javac"), "-d", dir, source).CombinedOutput(); err != nil {
-		t.Fatalf("javac: %v\n%s", err, out)
-	}
+	classes := fixture.Classes(t, 17, source)
 	for _, v := range []bpfcopy.Variant{bpfcopy.Exact, bpfcopy.Sized} {
 		t.Run(v.String(), func(t *testing.T) {
-			cmd, _ := start(t, filepath.Join(home, "bin", "java"), "-cp", dir, "Deep")
+			p := start(t, fixture.JDKTool(t, 17, "java"), "-cp", classes, "Deep")
 			time.Sleep(500 * time.Millisecond)
 			stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
 			if err != nil {
 				t.Skipf("BPF statistics: %v", err)
 			}
 			defer stats.Close()
-			e, err := bpfcopy.Open(options(1000, cmd.Process.Pid), v)
+			e, err := bpfcopy.Open(options(1000, p.PID()), v)
 			if err != nil {
 				t.Skip(err)
 			}

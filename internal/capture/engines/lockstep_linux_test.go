@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 // A thread for each of the periods 4, 5, 10 and 20 ms at three phases, each
@@ -38,10 +40,10 @@ int main() {
 }`
 
 func TestTimersGetTheirTrueShare(t *testing.T) {
-	bin := compile(t, timersSource)
+	bin := fixture.C(t, timersSource)
 	for _, hz := range []float64{100, 250, 1000} {
-		cmd, _ := start(t, bin)
-		pid := cmd.Process.Pid
+		p := start(t, bin)
+		pid := p.PID()
 		time.Sleep(100 * time.Millisecond)
 		e := open(t, options(hz, pid), "auto")
 		r := newRecorder()
@@ -67,7 +69,7 @@ func TestTimersGetTheirTrueShare(t *testing.T) {
 		if math.Abs(z) > 4 {
 			t.Errorf("%g Hz: all threads have %.1f ms of %.1f", hz, gotAll/1e6, cpuAll/1e6)
 		}
-		_ = cmd.Process.Kill()
+		_ = p.Cmd.Process.Kill()
 		_ = e.Close()
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -22,15 +23,9 @@ func (f *follower) Notice(n capture.Notice) { f.notices = append(f.notices, n) }
 // Every engine that hears of processes tells of their mappings, after the Exec that
 // they belong to, and which file each shows.
 func TestNoticesOfMappings(t *testing.T) {
-	sh, err := exec.LookPath("sh")
+	sh := fixture.Tool(t, "sh")
+	program, err := filepath.EvalSymlinks(fixture.Tool(t, "sleep"))
 	if err != nil {
-		t.Skip(err)
-	}
-	program, err := exec.LookPath("sleep")
-	if err != nil {
-		t.Skip(err)
-	}
-	if program, err = filepath.EvalSymlinks(program); err != nil {
 		t.Fatal(err)
 	}
 	var st syscall.Stat_t

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/candid-profiler/candid/internal/capture/perfevent"
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/offspring"
 )
 
@@ -104,7 +105,7 @@ func TestUnprivileged(t *testing.T) {
 // runAsUser runs recordAsUser as nobody and gives what it said.
 func runAsUser(t *testing.T, env ...string) string {
 	t.Helper()
-	bin := compile(t, workSource)
+	bin := fixture.C(t, workSource)
 	dir := t.TempDir()
 	self := filepath.Join(dir, "engines.test")
 	copyFile(t, "/proc/self/exe", self)

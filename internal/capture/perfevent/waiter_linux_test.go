@@ -56,7 +56,7 @@ func TestWaiter(t *testing.T) {
 
 	cmd := exec.Command("sleep", "0.05")
 	if err := offspring.Start(cmd); err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	defer cmd.Wait()
 	if err := w.AddProcess(cmd.Process.Pid); err != nil {

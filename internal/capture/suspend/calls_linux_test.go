@@ -166,7 +166,7 @@ func TestSignalBreaksMendedCall(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if said := p.end(); said != "40 handled 40 broken 0 ended\n" {
+	if said := p.end(); said != "40 handled 40 broken 0 ended" {
 		t.Errorf("%q", said)
 	}
 }

@@ -203,8 +203,8 @@ func TestExecWhileSampled(t *testing.T) {
 	defer cancel()
 	go func() {
 		defer cancel()
-		if said, err := p.out.ReadString('\n'); said != "done\n" {
-			t.Errorf("%q, %v: %v", said, err, p.cmd.Wait())
+		if said, err := bufio.NewReader(p).ReadString('\n'); said != "done\n" {
+			t.Errorf("%q, %v: %v", said, err, p.Cmd.Wait())
 		}
 	}()
 	if err := e.Run(ctx, c); err != nil {

@@ -18,7 +18,7 @@ import (
 // process is stopped is copied and stays stopped.
 func TestStopper(t *testing.T) {
 	p := start(t, compile(t, "spin"))
-	pid := p.cmd.Process.Pid
+	pid := p.pid()
 	s, err := NewStopper(pid)
 	if err != nil {
 		t.Fatal(err)

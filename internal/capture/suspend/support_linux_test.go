@@ -1,18 +1,15 @@
 package suspend
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
-	"github.com/candid-profiler/candid/internal/offspring"
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 // counter adds up what the engine delivers.
@@ -37,65 +34,29 @@ func (c *counter) Sample(s *capture.Snapshot) {
 func (c *counter) Notice(n capture.Notice) { c.kinds[n.Kind]++ }
 func (c *counter) BatchEnd()               {}
 
+// program is a running program of a test.
+type program struct{ *fixture.Program }
+
 // compile compiles a program of testdata.
 func compile(t testing.TB, name string) string {
 	t.Helper()
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler (cc) here")
-	}
-	bin := filepath.Join(t.TempDir(), name)
-	if out, err := exec.Command(cc, "-O1", "-o", bin, filepath.Join("testdata", name+".c"), "-lpthread").CombinedOutput(); err != nil {
-		t.Fatalf("compile: %v\n%s", err, out)
-	}
-	return bin
-}
-
-// program is a running program of a test.
-type program struct {
-	t   testing.TB
-	cmd *exec.Cmd
-	in  io.Closer
-	out *bufio.Reader
+	return fixture.C(t, filepath.Join("testdata", name+".c"))
 }
 
 // start starts a program and waits for its first line.
 func start(t testing.TB, argv ...string) *program {
 	t.Helper()
-	p := &program{t: t, cmd: exec.Command(argv[0], argv[1:]...)}
-	p.cmd.Stderr = os.Stderr
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p.in, err = p.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	if err := offspring.Start(p.cmd); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.cmd.Process.Kill(); _ = p.cmd.Wait() })
-	p.out = bufio.NewReader(out)
-	p.line()
+	p := &program{fixture.Start(t, exec.Command(argv[0], argv[1:]...))}
+	p.Line()
 	return p
 }
 
-func (p *program) pid() int { return p.cmd.Process.Pid }
-
-func (p *program) line() string {
-	p.t.Helper()
-	line, err := p.out.ReadString('\n')
-	if err != nil {
-		p.t.Fatalf("%s said nothing: %v", p.cmd.Path, err)
-	}
-	return line
-}
+func (p *program) pid() int { return p.PID() }
 
 // end closes the program's input and gives what it says then.
 func (p *program) end() string {
-	p.t.Helper()
-	_ = p.in.Close()
-	return p.line()
+	p.CloseInput()
+	return p.Line()
 }
 
 func options(hz float64, pids ...int) capture.Options {

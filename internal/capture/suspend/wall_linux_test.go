@@ -72,10 +72,10 @@ func TestWallOfCrowd(t *testing.T) {
 		}
 		go func() { ended <- e.Run(ctx, c) }()
 		time.Sleep(500 * time.Millisecond)
-		if _, err := io.WriteString(p.in.(io.Writer), "x"); err != nil {
+		if _, err := io.WriteString(p, "x"); err != nil {
 			t.Fatal(err)
 		}
-		p.line()
+		p.Line()
 		time.Sleep(4500 * time.Millisecond)
 		var naps, selects uint64
 		if _, err := fmt.Sscan(p.end(), &naps, &selects); err != nil {

@@ -11,29 +11,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/format/jfr"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 	"github.com/candid-profiler/candid/internal/walk"
 )
-
-// tool gives a program of a JDK, or skips the test.
-func tool(t testing.TB, major int, name string) string {
-	t.Helper()
-	dir := os.Getenv("CANDID_RUNTIMES")
-	if dir == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			t.Skipf("no home directory and CANDID_RUNTIMES is not set: %v", err)
-		}
-		dir = filepath.Join(home, ".cache", "candid-runtimes")
-	}
-	path := filepath.Join(dir, "jdks", strconv.Itoa(major), "bin", name)
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("no JDK %d: set CANDID_RUNTIMES to a directory with jdks/%d (%v)", major, major, err)
-	}
-	return path
-}
 
 func run(t testing.TB, name string, args ...string) string {
 	t.Helper()
@@ -52,7 +35,7 @@ func run(t testing.TB, name string, args ...string) string {
 func stacksOf(t testing.TB, major int, file string) map[string]int {
 	t.Helper()
 	out := map[string]int{}
-	for line := range strings.Lines(run(t, tool(t, major, "java"), "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", filepath.Join("testdata", "Stacks.java"), file)) {
+	for line := range strings.Lines(run(t, fixture.JDKTool(t, major, "java"), "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", filepath.Join("testdata", "Stacks.java"), file)) {
 		n, stack, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
 		count, err := strconv.Atoi(n)
 		if err != nil {
@@ -129,7 +112,7 @@ func TestJDKReadsIt(t *testing.T) {
 		for _, major := range []int{17, 25} {
 			t.Run(fmt.Sprintf("%s/%d", name, major), func(t *testing.T) {
 				differ(t, stacksOf(t, major, file), want)
-				summary := run(t, tool(t, major, "jfr"), "summary", file)
+				summary := run(t, fixture.JDKTool(t, major, "jfr"), "summary", file)
 				counts := regexp.MustCompile(`jdk\.ExecutionSample +(\d+)`).FindStringSubmatch(summary)
 				n := 0
 				for i := range p.Samples {
@@ -141,7 +124,7 @@ func TestJDKReadsIt(t *testing.T) {
 					t.Errorf("%d samples:\n%s", n, summary)
 				}
 				// Everything can be printed, candid's own events too.
-				printed := run(t, tool(t, major, "jfr"), "print", "--stack-depth", "2", file)
+				printed := run(t, fixture.JDKTool(t, major, "jfr"), "print", "--stack-depth", "2", file)
 				if n := strings.Count(printed, "\njdk.ExecutionSample {"); counts != nil && strconv.Itoa(n) != counts[1] {
 					t.Errorf("%d samples are printed", n)
 				}
@@ -151,7 +134,7 @@ func TestJDKReadsIt(t *testing.T) {
 					}
 				}
 				if major >= 21 {
-					view := run(t, tool(t, major, "jfr"), "view", "--width", "200", "hot-methods", file)
+					view := run(t, fixture.JDKTool(t, major, "jfr"), "view", "--width", "200", "hot-methods", file)
 					if name == "java" && !regexp.MustCompile(`java\.util\.HashMap\.hash\(\) +2,?400`).MatchString(view) {
 						t.Errorf("hot methods:\n%s", view)
 					}
@@ -169,7 +152,7 @@ func TestScrubbed(t *testing.T) {
 	if err := os.WriteFile(in, written(t, p), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run(t, tool(t, 25, "jfr"), "scrub", "--exclude-events", "candid.Process", in, out)
+	run(t, fixture.JDKTool(t, 25, "jfr"), "scrub", "--exclude-events", "candid.Process", in, out)
 	data, err := os.ReadFile(out)
 	if err != nil {
 		t.Fatal(err)
@@ -187,9 +170,9 @@ func TestScrubbed(t *testing.T) {
 func recordJDK(t *testing.T, major int, settings string) string {
 	t.Helper()
 	dir := t.TempDir()
-	run(t, tool(t, major, "javac"), "-d", dir, filepath.Join("testdata", "Busy.java"))
+	run(t, fixture.JDKTool(t, major, "javac"), "-d", dir, filepath.Join("testdata", "Busy.java"))
 	file := filepath.Join(dir, "jdk.jfr")
-	run(t, tool(t, major, "java"), "-XX:StartFlightRecording=filename="+file+",settings=profile"+settings, "-Xlog:disable", "-cp", dir, "Busy", "700")
+	run(t, fixture.JDKTool(t, major, "java"), "-XX:StartFlightRecording=filename="+file+",settings=profile"+settings, "-Xlog:disable", "-cp", dir, "Busy", "700")
 	return file
 }
 

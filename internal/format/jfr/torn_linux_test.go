@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/format/jfr"
 )
 
@@ -29,7 +30,7 @@ func TestJDKReadsWhenEndedAnywhere(t *testing.T) {
 	for _, major := range []int{17, 25} {
 		t.Run(strconv.Itoa(major), func(t *testing.T) {
 			last, seen := 0, 0
-			for line := range strings.Lines(run(t, tool(t, major, "java"), filepath.Join("testdata", "Openable.java"), dir)) {
+			for line := range strings.Lines(run(t, fixture.JDKTool(t, major, "java"), filepath.Join("testdata", "Openable.java"), dir)) {
 				name, count, _ := strings.Cut(strings.TrimSpace(line), "\t")
 				seen++
 				k, err := strconv.Atoi(count)
@@ -42,7 +43,7 @@ func TestJDKReadsWhenEndedAnywhere(t *testing.T) {
 				t.Errorf("%d of %d files were read, %d samples in the last", seen, files, last)
 			}
 			// The tool has its own reader of chunks.
-			summary := run(t, tool(t, major, "jfr"), "summary", some)
+			summary := run(t, fixture.JDKTool(t, major, "jfr"), "summary", some)
 			if !strings.Contains(summary, "jdk.ExecutionSample") {
 				t.Error(summary)
 			}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/format/perfscript"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -80,9 +81,7 @@ func recorded(t *testing.T, args ...string) string {
 // recordedKeeping is recorded, but perf keeps copies of files below HOME.
 func recordedKeeping(t *testing.T, args ...string) string {
 	t.Helper()
-	if _, err := exec.LookPath("perf"); err != nil {
-		t.Skip("perf is not installed (apt-get install linux-perf)")
-	}
+	fixture.Tool(t, "perf")
 	file := filepath.Join(t.TempDir(), "perf.data")
 	args = append([]string{"record"}, args...)
 	var out *os.File

@@ -162,16 +162,12 @@ func TestGoogleLibraryReadsIt(t *testing.T) {
 }
 
 func TestGoToolPprofOpensIt(t *testing.T) {
-	goTool, err := exec.LookPath("go")
-	if err != nil {
-		t.Skip("no go command to run go tool pprof with")
-	}
 	file := filepath.Join(t.TempDir(), "java.pb.gz")
 	if err := os.WriteFile(file, written(t, profiletest.Java()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	run := func(args ...string) string {
-		cmd := exec.Command(goTool, append([]string{"tool", "pprof"}, append(args, file)...)...)
+		cmd := exec.Command("go", append([]string{"tool", "pprof"}, append(args, file)...)...)
 		cmd.Env = append(os.Environ(), "PPROF_TMPDIR="+t.TempDir())
 		var errs bytes.Buffer
 		cmd.Stderr = &errs
