@@ -103,16 +103,23 @@ func TestStoppedProgram(t *testing.T) {
 	}
 }
 
+// awaitState waits for all threads of a process: when the first one has stopped for a
+// signal, others may not have noticed yet.
 func awaitState(t *testing.T, pid int, want byte) {
 	t.Helper()
 	for range 5000 {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if _, state, ok := parseStat(b); err == nil && ok && state == want {
+		stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		other := slices.ContainsFunc(stats, func(file string) bool {
+			b, err := os.ReadFile(file)
+			_, state, ok := parseStat(b)
+			return err != nil || !ok || state != want
+		})
+		if len(stats) > 0 && !other {
 			return
 		}
 		time.Sleep(time.Millisecond)
 	}
-	t.Fatalf("process %d does not come to state %c", pid, want)
+	t.Fatalf("the threads of process %d do not come to state %c", pid, want)
 }
 
 // While the VM waits for a thread that does not come to a safepoint, where
