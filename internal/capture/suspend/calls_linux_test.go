@@ -159,7 +159,7 @@ func TestSignalBreaksMendedCall(t *testing.T) {
 			_ = release(p.pid(), s.signal)
 			waits()
 			_ = unix.Kill(p.pid(), unix.SIGUSR1)
-			time.Sleep(20 * time.Millisecond)
+			waits() // or the end of input may come in before it
 		}
 		done <- nil
 	})
