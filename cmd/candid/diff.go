@@ -85,6 +85,9 @@ BASE and NEW are profiles in formats that candid reads:
 			if len(args) != 2 {
 				return usage("give two files, BASE and NEW, not %d", len(args))
 			}
+			if args[0] == "-" && args[1] == "-" {
+				return usage("only one of BASE and NEW can be standard input")
+			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return runDiff(cmd, &f, [2]string(args)) },
@@ -135,7 +138,7 @@ func (f *diffFlags) options(cmd *cobra.Command) (o report.DiffOptions, how diff.
 	switch changed := cmd.Flags().Changed("fail-above"); {
 	case f.by != "self" && f.by != "total":
 		return o, how, usage("--by %q: there are self, total", f.by)
-	case f.minimum < 0 || f.minimum > 100:
+	case !(f.minimum >= 0 && f.minimum <= 100):
 		return o, how, usage("--min %g is no percentage", f.minimum)
 	case changed && !(f.failAbove >= 0 && f.failAbove <= 100):
 		return o, how, usage("--fail-above %g are no percentage points", f.failAbove)
@@ -143,6 +146,8 @@ func (f *diffFlags) options(cmd *cobra.Command) (o report.DiffOptions, how diff.
 		return o, how, usage("--fail-above is of shares: it goes with --normalize total")
 	case f.json && f.out.path != "":
 		return o, how, usage("give --json or -o FILE, not both")
+	case f.out.path == "" && (f.out.format != "" || f.out.force):
+		return o, how, usage("--format and --force are of the file that -o FILE names; --json prints JSON")
 	}
 	return o, how, nil
 }
@@ -214,7 +219,7 @@ var diffWriters = map[string]func(io.Writer, *diff.Comparison, report.DiffOption
 // diffFailure gives an error of a comparison its exit code.
 func diffFailure(files [2]string, err error) error {
 	if errors.Is(err, diff.ErrIncomparable) {
-		return usage("compare %s and %s: %v; choose an event that both have with --event", files[0], files[1], err)
+		return usage("compare %s and %s: %v", files[0], files[1], err)
 	}
 	return filterFailure("", err)
 }

@@ -121,8 +121,11 @@ func (o *output) spare(emit func(io.Writer) error) (string, error) {
 	if o.path == "-" {
 		base = "candid." + o.name
 	}
-	stem, ext, _ := strings.Cut(base, ".")
-	f, err := os.CreateTemp(os.TempDir(), stem+"-*."+ext)
+	name := base + "-*"
+	if stem, ext, ok := strings.Cut(base, "."); ok {
+		name = stem + "-*." + ext
+	}
+	f, err := os.CreateTemp(os.TempDir(), name)
 	if err != nil {
 		return "", err
 	}

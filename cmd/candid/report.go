@@ -52,7 +52,7 @@ FILE is a profile in a format that candid reads, '-' is standard input:
 			if err != nil {
 				return usage("--view: %v", err)
 			}
-			if minimum < 0 || minimum > 100 {
+			if !(minimum >= 0 && minimum <= 100) {
 				return usage("--min %g is no percentage", minimum)
 			}
 			o := reportOptions(os.Stdout)

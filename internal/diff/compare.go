@@ -93,7 +93,7 @@ func Compare(base, new Side, how Normalize) (*Comparison, error) {
 			return nil, fmt.Errorf("%w: %s has %d events", ErrIncomparable, s.Name, len(s.Profile.Events))
 		}
 		if how == Time && s.Span <= 0 {
-			return nil, fmt.Errorf("%w by time: %s does not say how long it was recorded; compare shares", ErrIncomparable, s.Name)
+			return nil, fmt.Errorf("%w by time: %s does not say how long it was recorded; --normalize total compares shares", ErrIncomparable, s.Name)
 		}
 	}
 	b, n := base.Profile, new.Profile
@@ -106,7 +106,7 @@ func Compare(base, new Side, how Normalize) (*Comparison, error) {
 		c.Event = profile.Event{Name: "samples", Unit: "count", Period: 1}
 		b, n = inSamples(b, c.Event), inSamples(n, c.Event)
 	} else {
-		return nil, fmt.Errorf("%w: %s has %s, %s has %s", ErrIncomparable, base.Name, eventName(b.Events[0]), new.Name, eventName(n.Events[0]))
+		return nil, fmt.Errorf("%w: %s has %s, %s has %s; --event chooses one that both have", ErrIncomparable, base.Name, eventName(b.Events[0]), new.Name, eventName(n.Events[0]))
 	}
 	c.Pair, c.Second = Join(b, n, true)
 	c.Pair.Meta = new.Profile.Meta

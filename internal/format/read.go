@@ -75,6 +75,9 @@ func ReadPart(path string, filter profile.Filter) (p *profile.Profile, left uint
 func decodeFile(f *os.File, b *profile.Builder) (*profile.Profile, error) {
 	st, err := f.Stat()
 	var head [8]byte
+	if err == nil && st.IsDir() {
+		return nil, fmt.Errorf("%w: it is a directory", ErrNotRead)
+	}
 	if err == nil && st.Mode().IsRegular() {
 		n, _ := f.ReadAt(head[:], 0)
 		switch {
@@ -123,6 +126,9 @@ func decode(r io.Reader, limit int64) (*profile.Profile, error) {
 			read = speedscope.Read
 		}
 		p, err := read(&limited{in, maxText})
+		if errors.Is(err, collapsed.ErrSyntax) { // what all other text is taken for
+			err = fmt.Errorf("%w; candid reads %s", err, readable())
+		}
 		return p, cutOff(err)
 	}
 	data, err := io.ReadAll(&limited{in, limit})
