@@ -92,13 +92,12 @@ func main() {
 		if wanted(s.name) {
 			fmt.Fprintf(os.Stderr, "%s %s\n", time.Now().Format("15:04:05"), s.name)
 			s.run(b)
+			if !*quick { // what is measured stays if a later section is cut off
+				check(b.save(start))
+			}
 		}
 	}
-	table := b.table(time.Since(start))
-	fmt.Print(table)
-	if !*quick {
-		check(b.save(table))
-	}
+	fmt.Print(b.table(time.Since(start)))
 }
 
 func (b *bench) add(r row) {
@@ -147,13 +146,13 @@ func (b *bench) table(took time.Duration) string {
 	return s.String()
 }
 
-// save keeps the table and the rows under bench/results.
-func (b *bench) save(table string) error {
-	base := filepath.Join("bench", "results", time.Now().UTC().Format("20060102-1504"))
+// save keeps the table and the rows under bench/results, by when the run began.
+func (b *bench) save(start time.Time) error {
+	base := filepath.Join("bench", "results", start.UTC().Format("20060102-1504"))
 	if err := os.MkdirAll(filepath.Dir(base), 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(base+".md", []byte(table), 0o644); err != nil {
+	if err := os.WriteFile(base+".md", []byte(b.table(time.Since(start))), 0o644); err != nil {
 		return err
 	}
 	j, err := json.MarshalIndent(b.rows, "", "  ")
