@@ -50,7 +50,7 @@ func common(names [2]string, recordings [2]*profile.Profile, name string) (at [2
 		for i, p := range recordings {
 			ok := false
 			if at[i], ok = p.EventByName(name); !ok {
-				return at, fmt.Errorf("%w: %s has no event %q: it has %s", ErrIncomparable, names[i], name, eventNames(p))
+				return at, fmt.Errorf("%w: %s has no event %q: it has %s", ErrIncomparable, names[i], name, p.EventNames())
 			}
 		}
 		return at, nil
@@ -61,15 +61,4 @@ func common(names [2]string, recordings [2]*profile.Profile, name string) (at [2
 		}
 	}
 	return at, nil
-}
-
-func eventNames(p *profile.Profile) string {
-	out := ""
-	for i, e := range p.Events {
-		if i > 0 {
-			out += ", "
-		}
-		out += e.Name
-	}
-	return out
 }

@@ -6,13 +6,10 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 
+	"github.com/candid-profiler/candid/internal/format/collapsed"
 	"github.com/candid-profiler/candid/internal/profile"
 )
-
-// escape replaces what the format has no room for, as package collapsed does.
-var escape = strings.NewReplacer(";", ",", "\n", " ", "\r", " ", "\x00", " ")
 
 // Folded writes both as flamegraph.pl and inferno take two that are compared: a line
 // for each different stack, its frames outermost first, what base has of it and what
@@ -21,9 +18,7 @@ var escape = strings.NewReplacer(";", ",", "\n", " ", "\r", " ", "\x00", " ")
 func (c *Comparison) Folded(w io.Writer) error {
 	names := make([]string, len(c.Funcs))
 	for i := range names {
-		if names[i] = escape.Replace(c.Funcs[i].Name); names[i] == "" {
-			names[i] = "[unknown]"
-		}
+		names[i] = collapsed.Name(c.Funcs[i].Name)
 	}
 	// Samples that all weigh the same are counted, as they are in collapsed files.
 	value := func(n profile.Count) float64 { return float64(n.Weight) }

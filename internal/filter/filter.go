@@ -147,11 +147,7 @@ func (s *Spec) For(p *profile.Profile) (profile.Filter, error) {
 	if s.words.Event != "" {
 		i, ok := p.EventByName(s.words.Event)
 		if !ok {
-			var names []string
-			for _, e := range p.Events {
-				names = append(names, e.Name)
-			}
-			return f, wrong("--event %q: the recording has %s", s.words.Event, strings.Join(names, ", "))
+			return f, wrong("--event %q: the recording has %s", s.words.Event, p.EventNames())
 		}
 		f.Event = i
 	}

@@ -3,6 +3,7 @@ package profile
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // NumStates is how many states there are.
@@ -75,6 +76,15 @@ func (s *Selection) HasStates() bool {
 func (p *Profile) EventByName(name string) (int, bool) {
 	i := slices.IndexFunc(p.Events, func(e Event) bool { return e.Name == name })
 	return i, i >= 0
+}
+
+// EventNames are the names of all events, for people.
+func (p *Profile) EventNames() string {
+	names := make([]string, len(p.Events))
+	for i, e := range p.Events {
+		names[i] = e.Name
+	}
+	return strings.Join(names, ", ")
 }
 
 // Only gives the part of p that is of one event, as a profile of its own. It

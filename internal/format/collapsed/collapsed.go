@@ -67,6 +67,14 @@ func kindOf(name string) (string, walk.Kind) {
 // a comma stands for a semicolon, as a space does for the end of a line.
 var escape = strings.NewReplacer(";", ",", "\n", " ", "\r", " ", "\x00", " ")
 
+// Name is a function's name as the format has it.
+func Name(name string) string {
+	if name = escape.Replace(name); name == "" {
+		return "[unknown]"
+	}
+	return name
+}
+
 // Unfinished is the outermost frame of a stack that does not reach the thread's
 // first frame, with how it ended: a flame graph then shows such stacks side by
 // side and not as if a program began in their midst.
@@ -135,10 +143,7 @@ func frameNames(p *profile.Profile, kinds bool) (names []string, of []uint32) {
 	seen := map[string]uint32{}
 	of = make([]uint32, len(p.Frames))
 	for i, f := range p.Frames {
-		name := escape.Replace(p.Funcs[f.Func].Name)
-		if name == "" {
-			name = "[unknown]"
-		}
+		name := Name(p.Funcs[f.Func].Name)
 		if kinds {
 			name += suffixes[f.Kind]
 		}
