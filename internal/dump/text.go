@@ -156,10 +156,11 @@ func (f *Frame) java() bool {
 	return f.Kind == "inlined" && f.BCI != nil
 }
 
-// javaText is a Java frame as jstack prints it.
+// javaText is a Java frame as jstack prints it. Compiled code that stands between two
+// places that its debug information knows has no place in the method either.
 func (f *Frame) javaText() string {
 	switch {
-	case f.BCI == nil:
+	case f.BCI == nil && (f.Kind == "interpreted" || f.Kind == "native method"):
 		return f.Function + "(Native Method)"
 	case f.File == "":
 		return f.Function + "(Unknown Source)"

@@ -208,6 +208,32 @@ func TestJSON(t *testing.T) {
 	}
 }
 
+// Of several events the summary says how many samples each has: the first may
+// have none.
+func TestSummaryOfEvents(t *testing.T) {
+	p := profiletest.Server(500, 2000, 10)
+	var b bytes.Buffer
+	if err := Summary(&b, p, Costs{OwnCPU: time.Second}, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	n := map[string]uint64{}
+	for _, s := range p.Samples {
+		n[p.Events[s.Event].Name]++
+	}
+	for i, e := range p.Events {
+		want := e.Name + " " + grouped(n[e.Name])
+		if i == 0 {
+			want += " (shown)"
+		}
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is missing in:\n%s", want, b.String())
+		}
+	}
+	if want := duration(time.Second/time.Duration(len(p.Samples))) + " a sample"; len(p.Events) < 2 || !strings.Contains(b.String(), want) {
+		t.Errorf("%d events, %q is missing in:\n%s", len(p.Events), want, b.String())
+	}
+}
+
 func TestSummary(t *testing.T) {
 	p := profiletest.Java()
 	p.Threads[0].KernelCPU /= 2

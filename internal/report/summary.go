@@ -50,6 +50,9 @@ func Summary(w io.Writer, p *profile.Profile, c Costs, o Options) error {
 		facts = append(facts, grouped(c.Idle)+" idle")
 	}
 	pg.item("samples", facts)
+	if len(p.Events) > 1 {
+		pg.item("events", eventCounts(p, o.Filter.Event))
+	}
 	if s.Quality.Samples > 0 {
 		pg.item("stacks", qualityFacts(s.Quality))
 	}
@@ -57,7 +60,7 @@ func Summary(w io.Writer, p *profile.Profile, c Costs, o Options) error {
 		pg.hottest(s)
 	}
 	pg.kernel(s)
-	pg.costs(c, s.Chosen.Samples)
+	pg.costs(c, uint64(len(p.Samples)))
 	// Where the report was printed before, its header has the notes.
 	for _, n := range p.Meta.Notes {
 		if o.NoMethods {
@@ -76,6 +79,23 @@ func Summary(w io.Writer, p *profile.Profile, c Costs, o Options) error {
 		return fmt.Errorf("write summary: %w", err)
 	}
 	return nil
+}
+
+// eventCounts says how many samples each event has, and of which one all else is
+// that is shown.
+func eventCounts(p *profile.Profile, shown int) []string {
+	n := make([]uint64, len(p.Events))
+	for i := range p.Samples {
+		n[p.Samples[i].Event]++
+	}
+	facts := make([]string, len(n))
+	for i, e := range p.Events {
+		facts[i] = clean(e.Name) + " " + grouped(n[i])
+		if i == shown {
+			facts[i] += " (shown)"
+		}
+	}
+	return facts
 }
 
 const itemWidth = 9
