@@ -253,10 +253,9 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 		if err != nil {
 			return err
 		}
-		for e.drain(sink) {
-			if ctx.Err() != nil {
-				break
-			}
+		// What came while a batch was walked is a batch of its own only if it is much:
+		// each costs as much as a hundred samples, whatever is in it.
+		for e.drain(sink) && e.ring.waiting() > watermark(e.ring.size) && ctx.Err() == nil {
 		}
 		e.forget(gone)
 		if e.tellDue() && e.lookAsleep(perfevent.Now(), false, sink) {

@@ -160,7 +160,7 @@ func configure(spec *ebpf.CollectionSpec, opts capture.Options, ringSize int) er
 		"max_stack":    uint32(maxStack),
 		"max_unknown":  uint32(min(maxStack, unknownStack)),
 		"can_find_vma": canFind,
-		"watermark":    uint64(ringSize / 4),
+		"watermark":    watermark(uint64(ringSize)),
 	} {
 		if err := spec.Variables[name].Set(value); err != nil {
 			return fmt.Errorf("set %s of the BPF programs: %w", name, err)

@@ -99,6 +99,12 @@ func (r *ring) release() {
 }
 
 // more says whether the kernel has written beyond what next went over.
-func (r *ring) more() bool {
-	return atomic.LoadUint64((*uint64)(unsafe.Pointer(&r.producer[0]))) > r.pos
+func (r *ring) more() bool { return r.waiting() > 0 }
+
+// waiting is how many bytes the kernel has written beyond what next went over.
+func (r *ring) waiting() uint64 {
+	return atomic.LoadUint64((*uint64)(unsafe.Pointer(&r.producer[0]))) - r.pos
 }
+
+// watermark is how many bytes that wait wake the reader of a ring of size bytes.
+func watermark(size uint64) uint64 { return size / 4 }
