@@ -51,10 +51,12 @@ type codeCache struct {
 	live   int
 	recent []*blob // used in the last batches: BeginBatch checks them all at once
 	none   []*uint32
-	dead   []*blob // since the last batch began
-	copied int     // bytes in blob.code of all blobs
-	pcs    int     // elements in nmethod.pcs of all blobs
-	header []byte  // scratch
+	dead   []*blob           // since the last batch began
+	jvmci  bool              // compilers may be written in Java; no VM changes that after its start
+	names  map[uint64]string // of kinds, which are constants in the VM's library, by address
+	copied int               // bytes in blob.code of all blobs
+	pcs    int               // elements in nmethod.pcs of all blobs
+	header []byte            // scratch
 	reqs   []target.Read
 	bufs   []byte
 }
@@ -69,6 +71,7 @@ func (vm *VM) openCode() error {
 	c.layout = layout
 	c.header = make([]byte, layout.headerLen)
 	c.blobs = []*blob{nil}
+	c.names = make(map[uint64]string)
 
 	var heaps []uint64
 	if f := t.field("CodeCache::_heap"); f.ok {
@@ -112,6 +115,7 @@ func (vm *VM) openCode() error {
 		vm.note("the VM does not publish its call stub: stacks end at the first call from native code into Java")
 	}
 	vm.continuationReturnPC, _ = vm.peek.static(t.field("ContinuationEntry::_return_pc"))
+	c.jvmci = vm.flagSet("EnableJVMCI")
 	return nil
 }
 
@@ -329,7 +333,7 @@ func (vm *VM) readBlob(h *codeHeap, pc uint64) *blob {
 		return nil
 	}
 	b.cookieLen = n
-	b.name, _ = vm.peek.cstring(b.cookie.name, maxTableString)
+	b.name = vm.blobName(b.cookie.name)
 	b.kind = l.kindOf(b, header)
 	b.id = uint32(len(c.blobs))
 	b.batch, b.used = vm.batch, vm.batch
@@ -351,6 +355,19 @@ func (vm *VM) readBlob(h *codeHeap, pc uint64) *blob {
 	c.recent = append(c.recent, b)
 	h.claim(b)
 	return b
+}
+
+// blobName reads the name of a blob, which for most is that of their kind.
+func (vm *VM) blobName(addr uint64) string {
+	c := &vm.code
+	if name, ok := c.names[addr]; ok {
+		return name
+	}
+	name, _ := vm.peek.cstring(addr, maxTableString)
+	if _, ok := kindNames[name]; ok && len(c.names) < len(kindNames) {
+		c.names[addr] = name
+	}
+	return name
 }
 
 // blockOf walks the segment map back to the first segment of the block that

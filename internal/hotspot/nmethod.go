@@ -255,14 +255,14 @@ func (vm *VM) decodeNMethod(b *blob, h []byte) {
 			nm.deopt[i] = inCode(b.start+l.deoptOff[i].load(h), 0)
 		}
 	}
-	if vm.flagSet("EnableJVMCI") {
+	if vm.code.jvmci {
 		nm.deoptSlack = jvmciSlack
 	}
 	if nm.origPCOffset >= b.frameSize {
 		nm.origPCOffset = 0
 	}
 	vm.locateDebugInfo(b, h)
-	vm.readPCs(b)
+	vm.readDebugInfo(b)
 	nm.methodID, _ = vm.method(nm.method)
 	if b.kind == blobNativeMethod && nm.methodID != 0 {
 		m := vm.methods.all[nm.methodID]

@@ -1,6 +1,10 @@
 package hotspot
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/candid-profiler/candid/internal/target"
+)
 
 // Bounds on the tables of pcs.
 const (
@@ -16,25 +20,47 @@ type debugInfo struct {
 	metadata           uint64
 }
 
-// readPCs reads the table of pcs of b. The first element and those at the end
-// whose pc lies outside the code are sentinels and are left out.
-func (vm *VM) readPCs(b *blob) {
-	nm := b.nm
-	lo, hi := nm.debug.pcsLo, nm.debug.pcsHi
-	if lo == 0 || hi < lo || (hi-lo)/sizeofPCDesc > maxPCDescs {
+// size is how many bytes the table of pcs has; 0 if it cannot be one.
+func (d *debugInfo) size() uint64 {
+	n := (d.pcsHi - d.pcsLo) / sizeofPCDesc
+	if d.pcsLo == 0 || d.pcsHi < d.pcsLo || n > maxPCDescs {
+		return 0
+	}
+	return n * sizeofPCDesc
+}
+
+// readDebugInfo reads the table of pcs of b, and with it what naming it needs next:
+// its scopes, and the methods in them where these lie before the scopes. The first
+// pc and those at the end that lie outside the code are sentinels and are left out.
+func (vm *VM) readDebugInfo(b *blob) {
+	nm, d := b.nm, &b.nm.debug
+	size := d.size()
+	if size == 0 {
 		return
 	}
-	n := int((hi - lo) / sizeofPCDesc)
-	if vm.code.pcs+n > maxAllPCDescs {
+	if vm.code.pcs+int(size/sizeofPCDesc) > maxAllPCDescs {
 		vm.note("the compiled methods have more debug information than can be kept: positions in new ones are unknown")
 		return
 	}
-	raw := make([]byte, n*sizeofPCDesc)
-	if n == 0 || vm.peek.r.ReadAt(raw, lo) != nil {
+	reqs := [3]target.Read{{Addr: d.pcsLo, Buf: make([]byte, size)}}
+	if n := d.scopesSize(); n > 0 {
+		reqs[1] = target.Read{Addr: d.scopesLo, Buf: make([]byte, n)}
+		if n := d.scopesLo - d.metadata; d.metadata < d.scopesLo && n <= 8*maxMetadata {
+			reqs[2] = target.Read{Addr: d.metadata, Buf: make([]byte, n&^7)}
+		}
+	}
+	vm.peek.readV(reqs[:])
+	if !reqs[0].OK {
 		return
 	}
-	nm.pcs = decodePCs(raw, b.codeEnd-b.codeBegin)
+	nm.pcs = decodePCs(reqs[0].Buf, b.codeEnd-b.codeBegin)
 	vm.code.pcs += len(nm.pcs)
+	if len(reqs[1].Buf) > 0 && reqs[1].OK {
+		vm.keepScopes(nm, reqs[1].Buf)
+		if reqs[2].OK {
+			nm.scopes.addMethods(reqs[2].Buf)
+		}
+	}
 }
 
 // decodePCs decodes a table of pcs of code of the given size. It stops where

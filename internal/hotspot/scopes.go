@@ -1,16 +1,35 @@
 package hotspot
 
+import "encoding/binary"
+
 // Bounds on scopes.
 const (
 	maxScopes    = 4 << 20  // bytes of one nmethod's scopes
 	maxAllScopes = 64 << 20 // bytes of all that are kept
 	maxInlining  = 512      // depth; the compilers stop long before
+	maxMetadata  = 1 << 16  // words of one nmethod's metadata; the largest seen have some 1,000
 )
 
 // scopeTable is an nmethod's scopes data.
 type scopeTable struct {
 	data    []byte
-	inlines bool // some pc stands for more than one method
+	inlines bool     // some pc stands for more than one method
+	methods []uint64 // the first words of the nmethod's metadata: where scopes refer to, Method* for good
+}
+
+// addMethods appends words of the metadata.
+func (s *scopeTable) addMethods(raw []byte) {
+	for ; len(raw) >= 8; raw = raw[8:] {
+		s.methods = append(s.methods, binary.LittleEndian.Uint64(raw))
+	}
+}
+
+// scopesSize is how many bytes the scopes data has; 0 if it cannot be any.
+func (d *debugInfo) scopesSize() uint64 {
+	if d.scopesLo == 0 || d.scopesHi <= d.scopesLo || d.scopesHi-d.scopesLo > maxScopes {
+		return 0
+	}
+	return d.scopesHi - d.scopesLo
 }
 
 // scope is one method at a pc: itself or one that was inlined there.
@@ -26,14 +45,21 @@ func (vm *VM) scopesOf(b *blob) *scopeTable {
 	if nm.scopes != nil {
 		return nm.scopes
 	}
-	d := &nm.debug
-	if b.dead || d.scopesLo == 0 || d.scopesHi <= d.scopesLo || d.scopesHi-d.scopesLo > maxScopes {
+	n := nm.debug.scopesSize()
+	if b.dead || n == 0 {
 		return nil
 	}
-	s := &scopeTable{data: make([]byte, d.scopesHi-d.scopesLo)}
-	if vm.peek.r.ReadAt(s.data, d.scopesLo) != nil {
+	data := make([]byte, n)
+	if vm.peek.r.ReadAt(data, nm.debug.scopesLo) != nil {
 		return nil
 	}
+	vm.keepScopes(nm, data)
+	return nm.scopes
+}
+
+// keepScopes keeps the scopes data of an nmethod whose pcs are known.
+func (vm *VM) keepScopes(nm *nmethod, data []byte) {
+	s := &scopeTable{data: data}
 	if vm.names.scopeBytes += len(s.data); vm.names.scopeBytes > maxAllScopes {
 		for _, o := range vm.code.blobs {
 			if o != nil && o.nm != nil {
@@ -53,7 +79,23 @@ func (vm *VM) scopesOf(b *blob) *scopeTable {
 		}
 	}
 	nm.scopes = s
-	return s
+}
+
+// metadata gives a word of the nmethod's metadata, from 1; 0 if it has none there or
+// it cannot be read.
+func (vm *VM) metadata(nm *nmethod, index uint64) uint64 {
+	s := nm.scopes
+	if index == 0 || index > maxMetadata {
+		return 0
+	}
+	if have := uint64(len(s.methods)); index > have {
+		raw := make([]byte, 8*(index-have))
+		if vm.peek.r.ReadAt(raw, nm.debug.metadata+8*have) != nil {
+			return 0
+		}
+		s.addMethods(raw)
+	}
+	return s.methods[index-1]
 }
 
 // decodeScopes appends the chain of scopes that begins at offset at, innermost
@@ -95,11 +137,7 @@ func (vm *VM) chain(out []scope, b *blob, i int) ([]scope, bool) {
 		return out[:start], false
 	}
 	for k := start; k < len(out); k++ {
-		index := out[k].method
-		if out[k].method = 0; index == 0 || index > 1<<24 {
-			continue
-		}
-		out[k].method, _ = vm.peek.u64(b.nm.debug.metadata + 8*(index-1))
+		out[k].method = vm.metadata(b.nm, out[k].method)
 	}
 	if out[len(out)-1].method != b.nm.method {
 		return out[:start], false
