@@ -379,7 +379,7 @@ func (vm *VM) blockOf(h *codeHeap, seg uint64) (uint64, bool) {
 	for range maxHops {
 		if seg < first {
 			first = seg - min(seg, uint64(len(window)-1))
-			if vm.peek.r.ReadAt(window[:seg-first+1], h.segmap+first) != nil {
+			if !vm.peek.near(window[:seg-first+1], h.segmap+first) {
 				return 0, false
 			}
 		}

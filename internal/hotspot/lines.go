@@ -62,9 +62,9 @@ func (vm *VM) readLines(m *method) []lineEntry {
 	// Most tables are short; the next page need not be there.
 	for n := uint64(256); n <= maxLineData; n *= 4 {
 		data := make([]byte, n)
-		if vm.peek.r.ReadAt(data, addr) != nil {
+		if !vm.peek.near(data, addr) {
 			data = data[:min(n, 4096-addr&4095)]
-			if vm.peek.r.ReadAt(data, addr) != nil {
+			if !vm.peek.near(data, addr) {
 				return nil
 			}
 		}

@@ -176,7 +176,7 @@ func (vm *VM) readMethod(ptr uint64) *method {
 	m := &method{ptr: ptr}
 	head := make([]byte, max(l.sizeofMethod, l.sizeofConst, l.sizeofPool))
 	read := func(addr, n uint64) []byte {
-		if addr == 0 || addr&7 != 0 || vm.peek.r.ReadAt(head[:n], addr) != nil {
+		if addr == 0 || addr&7 != 0 || !vm.peek.near(head[:n], addr) {
 			return nil
 		}
 		return head[:n]
@@ -196,6 +196,7 @@ func (vm *VM) readMethod(ptr uint64) *method {
 	m.codeSize = uint32(l.codeSize.load(h))
 	m.codeBase = c.constMethod + l.sizeofConst
 	m.hasLines = l.flags.load(h)&1 != 0 && m.codeSize > 0
+	vm.peek.expect(c.constants, vm.poolSlot(c.constants, c.nameIndex), vm.poolSlot(c.constants, c.sigIndex))
 	if h = read(c.constants, l.sizeofPool); h == nil {
 		return nil
 	}
@@ -212,22 +213,23 @@ func (vm *VM) readMethod(ptr uint64) *method {
 	if !l.poolSource.ok {
 		source, _ = vm.peek.member(c.holder, l.klassSource)
 	}
-	var slots [24]byte
-	reqs := []target.Read{
-		{Addr: c.holder + l.klassName.offset, Buf: head[:8]},
-		{Addr: vm.poolSlot(c.constants, c.nameIndex), Buf: slots[0:8]},
-		{Addr: vm.poolSlot(c.constants, c.sigIndex), Buf: slots[8:16]},
-		{Addr: vm.poolSlot(c.constants, uint16(source)), Buf: slots[16:24]},
+	var slots [4][8]byte
+	at := [4]uint64{c.holder + l.klassName.offset, vm.poolSlot(c.constants, c.nameIndex), vm.poolSlot(c.constants, c.sigIndex)}
+	n := 3
+	if source != 0 && source < length {
+		at[3], n = vm.poolSlot(c.constants, uint16(source)), 4
 	}
-	if source == 0 || source >= length {
-		reqs = reqs[:3]
+	vm.peek.expect(at[:n]...)
+	for i, addr := range at[:n] {
+		if !vm.peek.near(slots[i][:], addr) && i < 3 {
+			return nil
+		}
 	}
-	vm.peek.readV(reqs)
-	if !reqs[0].OK || !reqs[1].OK || !reqs[2].OK {
-		return nil
+	var addrs [4]uint64
+	for i := range addrs {
+		addrs[i] = binary.LittleEndian.Uint64(slots[i][:])
 	}
-	c.className = binary.LittleEndian.Uint64(head)
-	addrs := [4]uint64{c.className, word(slots[:], 0), word(slots[:], 8), word(slots[:], 16)}
+	c.className = addrs[0]
 	var text [4]string
 	vm.symbols(addrs[:], text[:])
 	if !isClassName(text[0]) || !isMethodName(text[1]) || !isDescriptor(text[2]) {

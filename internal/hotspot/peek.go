@@ -78,6 +78,37 @@ func (p *peek) cstring(addr uint64, max int) (string, bool) {
 	return "", false
 }
 
+// pageReader is a Reader that keeps whole pages until Invalidate: what a VM made at
+// one time, such as the methods of a class and their names, lies side by side.
+type pageReader interface {
+	Bytes(addr uint64, p []byte) bool
+	Prefetch(addrs []uint64)
+	Invalidate()
+}
+
+// near reads what others of its kind lie beside. Of a process that can be read by
+// pages it is as old as the batch.
+func (p *peek) near(b []byte, addr uint64) bool {
+	if pages, ok := p.r.(pageReader); ok && pages.Bytes(addr, b) {
+		return true
+	}
+	return p.r.ReadAt(b, addr) == nil
+}
+
+// expect says what near will be asked for, so that it is read in one go.
+func (p *peek) expect(addrs ...uint64) {
+	if pages, ok := p.r.(pageReader); ok {
+		pages.Prefetch(addrs)
+	}
+}
+
+// renew makes near read anew.
+func (p *peek) renew() {
+	if pages, ok := p.r.(pageReader); ok {
+		pages.Invalidate()
+	}
+}
+
 // readV reads many ranges, with one system call where the reader can.
 func (p *peek) readV(reqs []target.Read) int {
 	if v, ok := p.r.(interface{ ReadV([]target.Read) int }); ok {

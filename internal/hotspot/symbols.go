@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/candid-profiler/candid/internal/target"
 )
 
 // symbolLayout is where a Symbol, the VM's string, holds what (FACTS C.3).
@@ -28,30 +26,15 @@ func newSymbolLayout(t *tables) symbolLayout {
 // symbols reads the Symbols at addrs into text; what cannot be read is "".
 func (vm *VM) symbols(addrs []uint64, text []string) {
 	l := &vm.methods.layout.symbol
-	var heads [8][16]byte
-	reqs := make([]target.Read, 0, len(heads))
-	index := make([]int, 0, len(heads))
+	vm.peek.expect(addrs...)
 	for i, a := range addrs {
-		if a != 0 && len(reqs) < len(heads) {
-			reqs = append(reqs, target.Read{Addr: a, Buf: heads[len(reqs)][:l.length+2]})
-			index = append(index, i)
-		}
-	}
-	vm.peek.readV(reqs)
-	bodies, which := make([]target.Read, 0, len(heads)), make([]int, 0, len(heads))
-	for k := range reqs {
-		if !reqs[k].OK {
+		var head [16]byte
+		if a == 0 || !vm.peek.near(head[:l.length+2], a) {
 			continue
 		}
-		if n := binary.LittleEndian.Uint16(reqs[k].Buf[l.length:]); n > 0 {
-			bodies = append(bodies, target.Read{Addr: reqs[k].Addr + l.body, Buf: make([]byte, n)})
-			which = append(which, index[k])
-		}
-	}
-	vm.peek.readV(bodies)
-	for k := range bodies {
-		if bodies[k].OK {
-			text[which[k]] = modifiedUTF8(bodies[k].Buf)
+		n := binary.LittleEndian.Uint16(head[l.length:])
+		if body := make([]byte, n); n > 0 && vm.peek.near(body, a+l.body) {
+			text[i] = modifiedUTF8(body)
 		}
 	}
 }

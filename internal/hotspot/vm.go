@@ -23,6 +23,7 @@ type VM struct {
 
 	callStubReturn       uint64 // where the call stub goes on after Java code returns; 0 if unknown
 	interpLo, interpHi   uint64 // the template interpreter
+	interpWords          interpreterWords
 	continuationReturnPC uint64 // ContinuationEntry::_return_pc; 0 if unknown
 
 	batch uint32 // number of BeginBatch calls
@@ -187,6 +188,7 @@ func (vm *VM) File() string { return vm.file }
 // has changed is dropped. All else is compared when it is first used again.
 func (vm *VM) BeginBatch() {
 	vm.batch++
+	vm.peek.renew()
 	vm.beginInterpreter()
 	vm.beginCode()
 	vm.beginMethods()

@@ -229,7 +229,7 @@ func TestPrefetch(t *testing.T) {
 		}
 	}
 	m.Invalidate()
-	m.Prefetch([]uint64{base, base + 7*pageSize, base + 3*pageSize})
+	m.Prefetch([]uint64{0, base, base + 7*pageSize, base + 3*pageSize})
 	misses := m.pages.misses
 	for _, pg := range []int{0, 7, 3} {
 		m.Word(base + uint64(pg)*pageSize)

@@ -178,6 +178,9 @@ func (m *Memory) Prefetch(addrs []uint64) {
 			break
 		}
 		page := addr >> pageShift
+		if page == 0 {
+			continue // null and what is near it: never a program's, and it would end the call
+		}
 		set := setOf(page)
 		found := false
 		for w := range c.tags[set] {

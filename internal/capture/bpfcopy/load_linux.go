@@ -66,18 +66,19 @@ func load(opts capture.Options, ev *events, variant Variant, ringSize int) (*pro
 	// Before 5.11 maps count as locked memory; where this fails, loading will
 	// say so.
 	_ = rlimit.RemoveMemlock()
+	kernel := btf.NewCache() // to read the kernel's description takes longer than all else
 	switch variant {
 	case Exact, Sized:
-		return loadVariant(opts, ev, variant, ringSize)
+		return loadVariant(opts, ev, variant, ringSize, kernel)
 	}
-	p, err := loadVariant(opts, ev, Exact, ringSize)
+	p, err := loadVariant(opts, ev, Exact, ringSize, kernel)
 	if err == nil {
 		return p, nil
 	}
 	if errors.Is(err, capture.ErrPermission) || errors.Is(err, capture.ErrNoEvent) {
 		return nil, err
 	}
-	p, second := loadVariant(opts, ev, Sized, ringSize)
+	p, second := loadVariant(opts, ev, Sized, ringSize, kernel)
 	if second != nil {
 		return nil, second
 	}
@@ -85,7 +86,7 @@ func load(opts capture.Options, ev *events, variant Variant, ringSize int) (*pro
 	return p, nil
 }
 
-func loadVariant(opts capture.Options, ev *events, variant Variant, ringSize int) (*programs, error) {
+func loadVariant(opts capture.Options, ev *events, variant Variant, ringSize int, kernel *btf.Cache) (*programs, error) {
 	spec, err := loadCapture()
 	if err != nil {
 		return nil, fmt.Errorf("read the BPF programs built into candid: %w", err)
@@ -109,8 +110,7 @@ func loadVariant(opts capture.Options, ev *events, variant Variant, ringSize int
 	if err := configure(spec, opts, ringSize); err != nil {
 		return nil, err
 	}
-	cache := btf.NewCache()
-	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Cache: cache})
+	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Cache: kernel})
 	if err != nil {
 		return nil, loadError(err)
 	}
@@ -124,13 +124,13 @@ func loadVariant(opts capture.Options, ev *events, variant Variant, ringSize int
 		p.links = append(p.links, l)
 	}
 	if ev.wall >= 0 || ev.off >= 0 {
-		if p.away, err = openAway(coll, opts, ev, variant, ringSize, cache); err != nil {
+		if p.away, err = openAway(coll, opts, ev, variant, ringSize, kernel); err != nil {
 			p.close()
 			return nil, err
 		}
 	}
 	if len(ev.points) > 0 {
-		if p.points, err = loadPoints(coll, opts, ev, variant, ringSize, cache); err != nil {
+		if p.points, err = loadPoints(coll, opts, ev, variant, ringSize, kernel); err != nil {
 			p.close()
 			return nil, err
 		}
