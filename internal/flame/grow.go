@@ -14,7 +14,8 @@ type Grower struct {
 	ends [walk.NumEnds]growing
 }
 
-// growing is what is known of the stacks that end in one way.
+// growing is what is known of the stacks that end in one way: of the nodes that were
+// there when the last of them was added.
 type growing struct {
 	place []uint32 // by index into p.Nodes: the merged node, 0 while not known
 	own   []uint32 // by index into p.Nodes: samples that ended in it

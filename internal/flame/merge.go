@@ -76,6 +76,8 @@ type merger struct {
 
 	// Of the stacks that end in one way. Those that lack their outer part stand
 	// under a frame that says so, and never merge with whole ones.
+	// Both know as many of p.Nodes: of a recording that grows those that were there
+	// when such a stack came last.
 	place []uint32 // by index into p.Nodes: the merged node, 0 while not known
 	count []uint32 // by index into p.Nodes: samples that passed through it
 	group []uint32 // indices into p.Nodes, by merged node
@@ -268,9 +270,7 @@ func (m *merger) add(tally int, id, n uint32) {
 // findLines finds the line of each merged node that has counts now. All stacks
 // that reach a merged node end in the same way.
 func (m *merger) findLines() {
-	// Of stacks that grow there may be nodes that none of these counts has come to yet.
-	nodes := min(len(m.p.Nodes), len(m.place), len(m.count))
-	m.group, m.first = groupBy(m.group, m.first, nodes, m.Nodes.Len(), func(i uint32) (uint32, bool) {
+	m.group, m.first = groupBy(m.group, m.first, len(m.count), m.Nodes.Len(), func(i uint32) (uint32, bool) {
 		return m.place[i], i > 0 && m.count[i] > 0 && m.p.Frames[m.p.Nodes[i].Frame].Line > 0
 	})
 	type at struct {
