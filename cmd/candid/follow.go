@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"os"
 	"time"
 
@@ -18,9 +17,21 @@ func changedLately(f *os.File) bool {
 	return err == nil && time.Since(st.ModTime()) < lately
 }
 
+// othersRest is how long other profilers write nothing to a recording before it
+// counts as ended: the JDK's writes at least every second, others when they have
+// something.
+const othersRest = 20 * time.Second
+
+// growing is a file that is being written, as a page follows it.
+type growing struct {
+	r       *view.Recording
+	path    string
+	written func() bool // still
+}
+
 // follows opens a file that is being written as one that grows; nil if it is none
 // of those.
-func follows(path string) *view.Recording {
+func follows(path string) *growing {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil
@@ -30,21 +41,31 @@ func follows(path string) *view.Recording {
 	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
 		return nil
 	}
-	if n, _ := f.ReadAt(head[:], 0); !jfr.Is(head[:n]) || !writtenNow(path) {
+	if n, _ := f.ReadAt(head[:], 0); !jfr.Is(head[:n]) {
 		return nil
 	}
-	if _, err := jfr.NewTail(f).Next(); errors.Is(err, jfr.ErrOthers) {
+	g := &growing{path: path, written: func() bool { return writtenNow(path) }}
+	switch {
+	case g.written():
+	case changedLately(f) && jfr.NewTail(f).Others():
+		// Nothing but its changes tells of those.
+		g.written = func() bool {
+			st, err := os.Stat(path)
+			return err == nil && time.Since(st.ModTime()) < othersRest
+		}
+	default:
 		return nil
 	}
-	return view.OpenGrowing(path)
+	g.r = view.OpenGrowing(path)
+	return g
 }
 
 // follow keeps a page in step with a file and says when that is over.
-func follow(ctx context.Context, r *view.Recording, path string, written func() bool, say func(string)) {
-	err := view.Follow(ctx, r, path, written)
+func (g *growing) follow(ctx context.Context, say func(string)) {
+	err := view.Follow(ctx, g.r, g.path, g.written)
 	switch {
 	case err != nil:
-		say("the page of " + path + " goes on without what comes now: " + err.Error())
+		say("the page of " + g.path + " goes on without what comes now: " + err.Error())
 	case ctx.Err() == nil:
 		say("the recording has ended; the page shows all of it")
 	}

@@ -30,7 +30,9 @@ func newView() *cobra.Command {
 over time, and how far all of it can be trusted. Every view shows what the filters
 leave: a stretch of time, threads, states, methods. With --diff two files are one page
 that shows what changed, also what has vanished. A .jfr file that candid is still
-recording is followed: what is new is on the page within two seconds.
+recording is followed: what is new is on the page within two seconds. So is one that a
+JVM writes to its repository (jcmd PID JFR.configure tells where that is) or that
+async-profiler writes, as often as these finish a part of it (asprof --chunktime 5s).
 
 ` + filterHelp + `
 Of one file they stand in the page, where they can be taken away and changed; of
@@ -63,7 +65,7 @@ FILE is a profile in a format that candid reads:
 				return err
 			}
 			profiles := make([]*profile.Profile, len(args))
-			growing := make([]*view.Recording, len(args))
+			growing := make([]*growing, len(args))
 			page := ""
 			for i, file := range args {
 				if !diff && (len(args) == 1 || !spec.Filters()) {
@@ -103,9 +105,9 @@ FILE is a profile in a format that candid reads:
 			defer stop()
 			var recordings []*view.Recording
 			for i, p := range profiles {
-				if r := growing[i]; r != nil {
-					recordings = append(recordings, r)
-					go follow(ctx, r, args[i], func() bool { return writtenNow(args[i]) }, func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), "candid: "+line) })
+				if g := growing[i]; g != nil {
+					recordings = append(recordings, g.r)
+					go g.follow(ctx, func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), "candid: "+line) })
 					continue
 				}
 				r, err := view.Open(args[i], p)

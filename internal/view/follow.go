@@ -3,6 +3,7 @@ package view
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -17,33 +18,42 @@ const (
 	followShare = 4
 )
 
-// Follow keeps r in step with a file of candid's that is being written, until
-// written says that nobody writes it any more or ctx ends. Then r is what a reader
-// of the whole file has. r is of OpenGrowing.
-func Follow(ctx context.Context, r *Recording, path string, written func() bool) error {
+// Follow keeps r in step with a JFR file that is being written, until written says
+// that nobody writes it any more or ctx ends. Then r is what a reader of the whole
+// file has. r is of OpenGrowing. candid's own files are read piece by piece, those of
+// others from the beginning each time that they have changed: only at the end of a
+// chunk do they say what is in it. If following fails, r keeps what it has and says
+// why it does not grow; a fault of candid's is an error too, and costs no more.
+func Follow(ctx context.Context, r *Recording, path string, written func() bool) (err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("candid has a fault, please report it: following %s: %v", path, fault)
+		}
+		if err != nil {
+			r.stop(err)
+		}
+	}()
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	tail := jfr.NewTail(f)
+	look := pieces(r, jfr.NewTail(f))
 	for {
 		last := !written() // asked first: what came before is read then
 		begun := time.Now()
-		samples, err := tail.Next()
-		if err != nil {
-			if errors.Is(err, jfr.ErrOthers) {
-				return err
-			}
-			return errors.Join(err, r.Finish(nil))
+		err := look()
+		if errors.Is(err, jfr.ErrOthers) {
+			look = others(r, f, path)
+			err = look()
 		}
-		if len(samples) > 0 || len(tail.Events()) != r.events() {
-			r.Grow(Grown{Source: tail.Builder(), Events: tail.Events(), Syscalls: tail.Syscalls(), Losses: tail.Losses(), Samples: samples})
+		if err != nil {
+			return err
 		}
 		if last {
 			p, err := format.Read(path)
 			if err != nil {
-				return errors.Join(err, r.Finish(nil))
+				return err
 			}
 			return r.Finish(p)
 		}
@@ -54,6 +64,39 @@ func Follow(ctx context.Context, r *Recording, path string, written func() bool)
 			return nil
 		case <-pause.C:
 		}
+	}
+}
+
+// pieces gives what reads on in a file of candid's.
+func pieces(r *Recording, tail *jfr.Tail) func() error {
+	return func() error {
+		samples, err := tail.Next()
+		if err != nil {
+			return err
+		}
+		if len(samples) > 0 || len(tail.Events()) != r.events() {
+			r.Grow(Grown{Source: tail.Builder(), Events: tail.Events(), Syscalls: tail.Syscalls(), Losses: tail.Losses(), Samples: samples})
+		}
+		return nil
+	}
+}
+
+// others gives what reads the file of another profiler, if it has changed. That it
+// cannot be read is no error: it may be in the middle of a change.
+func others(r *Recording, f *os.File, path string) func() error {
+	var size int64
+	var changed time.Time
+	return func() error {
+		st, err := f.Stat()
+		if err != nil || st.Size() == size && st.ModTime().Equal(changed) {
+			return err
+		}
+		size, changed = st.Size(), st.ModTime()
+		p, err := format.Read(path)
+		if err != nil {
+			return nil
+		}
+		return r.replace(p, true)
 	}
 }
 

@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -146,6 +147,35 @@ func TestPageFollows(t *testing.T) {
 	b.Eval("candid.set({event: 0, from: 1000, to: "+number0(int(cut))+"})", nil)
 	b.settled()
 	b.same("part of the end", profile.Filter{From: 1000, To: time.Duration(cut)})
+	b.quiet()
+}
+
+// TestPageTellsWhyItStopped: where following ends before the recording does, the page
+// says why and goes on with what it has, until it gets the rest.
+func TestPageTellsWhyItStopped(t *testing.T) {
+	p := profiletest.Server(1000, 6000, 30)
+	r := OpenGrowing("app.jfr")
+	r.Grow(Grown{Source: source{p, len(p.Nodes)}, Events: p.Events, Samples: p.Samples[:3000]})
+	b := openView(t, served(t, r))
+	b.open("#tab=methods")
+	r.stop(errors.New("the disk was taken away"))
+	b.Until("document.querySelector('.alert').textContent.includes('the disk was taken away') && !document.querySelector('.alert').hidden && !candid.busy()")
+	b.Until("!document.querySelector('.facts').textContent.includes('recording, ') && document.querySelector('.facts').textContent.includes('not followed to its end')")
+	b.Eval("candid.set({focus: ['HashMap']})", nil)
+	b.settled()
+	if rep := b.same("filtered", profile.Filter{Focus: questions(r)[6].filter.Focus}); rep.Shown.Samples == 0 {
+		t.Error("the filter chooses nothing")
+	}
+	if b.Text("String(document.querySelector('.alert').hidden)") != "false" {
+		t.Error("after a filter the page does not say any more that it stands still")
+	}
+	if err := r.Finish(p); err != nil {
+		t.Fatal(err)
+	}
+	b.Until("document.querySelector('.alert').hidden && !candid.busy()")
+	b.Eval("candid.set({focus: []})", nil)
+	b.settled()
+	b.same("the whole", profile.Filter{})
 	b.quiet()
 }
 

@@ -46,11 +46,12 @@ type Grown struct {
 }
 
 // Grow adds samples. What it takes from the source it copies, or the source does
-// not change any more.
+// not change any more. Should it panic, the recording is what it was before, and can
+// be asked as before.
 func (r *Recording) Grow(g Grown) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	p, src := r.p, g.Source
+	p, src := *r.p, g.Source
 	p.Meta = *src.Meta()
 	p.Meta.Notes = slices.Clone(p.Meta.Notes)
 	p.Events, p.Syscalls, p.Losses = slices.Clone(g.Events), slices.Clone(g.Syscalls), g.Losses
@@ -59,14 +60,16 @@ func (r *Recording) Grow(g Grown) {
 	for i := len(p.Nodes); i < src.Nodes(); i++ {
 		p.Nodes = append(p.Nodes, src.At(uint32(i)))
 	}
-	at := r.grower.Add(p, g.Samples)
-	r.insert(g.Samples, at)
-	for i := len(r.parent); i < r.grower.Len(); i++ {
+	at := r.grower.Add(&p, g.Samples)
+	parent, sym := r.parent, r.sym
+	for i := len(parent); i < r.grower.Len(); i++ {
 		n := r.grower.Node(uint32(i))
-		r.parent, r.sym = append(r.parent, n.Parent), append(r.sym, n.Frame)
+		parent, sym = append(parent, n.Parent), append(sym, n.Frame)
 	}
 	tree, place := r.grower.Tree()
-	r.base = newShape(tree, p.Funcs, place)
+	base := newShape(tree, p.Funcs, place)
+	r.p, r.base, r.parent, r.sym = &p, base, parent, sym
+	r.insert(g.Samples, at)
 	r.end = uint64(max(p.Meta.Duration, 0))
 	if n := len(p.Samples); n > 0 {
 		r.end = max(r.end, p.Samples[n-1].Time+1)
@@ -100,7 +103,7 @@ func (r *Recording) insert(samples []profile.Sample, at []uint32) {
 	copy(places, sortedPlaces)
 }
 
-// changed forgets what was worked out for the recording as it was, and wakes the
+// changed works out anew what belongs to the recording as it is now, and wakes the
 // pages that wait.
 func (r *Recording) changed() {
 	r.index()
@@ -109,6 +112,11 @@ func (r *Recording) changed() {
 	clear(r.shapes)
 	r.mu.Unlock()
 	r.version++
+	r.wake()
+}
+
+// wake tells the pages that wait.
+func (r *Recording) wake() {
 	close(r.grew)
 	r.grew = make(chan struct{})
 }
@@ -116,13 +124,18 @@ func (r *Recording) changed() {
 // Finish says that a recording does not grow any more. whole is what it has
 // become, which may be read better than piece by piece; nil: what it is.
 func (r *Recording) Finish(whole *profile.Profile) error {
-	if whole == nil {
-		r.lock.Lock()
-		defer r.lock.Unlock()
-		r.growing = false
-		r.changed()
-		return nil
+	if whole != nil {
+		return r.replace(whole, false)
 	}
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	r.growing, r.stopped = false, ""
+	r.changed()
+	return nil
+}
+
+// replace makes the recording another one; growing says that this is not its end.
+func (r *Recording) replace(whole *profile.Profile, growing bool) error {
 	next, err := Open(r.name, whole)
 	if err != nil {
 		return err
@@ -130,9 +143,19 @@ func (r *Recording) Finish(whole *profile.Profile) error {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	r.p, r.base, r.parent, r.sym, r.at = next.p, next.base, next.parent, next.sym, next.at
-	r.timed, r.end, r.grower, r.growing = next.timed, next.end, nil, false
+	r.timed, r.end, r.grower, r.growing, r.stopped = next.timed, next.end, nil, growing, ""
 	r.changed()
 	return nil
+}
+
+// stop says that a recording does not grow any more although it has not ended, and
+// why. What was read of it stays, until somebody has more of it.
+func (r *Recording) stop(why error) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	r.growing, r.stopped = false, why.Error()
+	r.version++
+	r.wake()
 }
 
 // patience is how long a page waits for a recording to grow before it is told
@@ -146,13 +169,13 @@ func waitMessage(ctx context.Context, r *Recording, v url.Values) ([]byte, error
 	defer late.Stop()
 	for {
 		r.lock.RLock()
-		version, growing, grew := r.version, r.growing, r.grew
+		version, growing, ended, grew := r.version, r.growing, !r.growing && r.stopped == "", r.grew
 		r.lock.RUnlock()
 		have, err := number(v, "version", 0)
 		if err != nil {
 			return nil, err
 		}
-		if uint64(version) != have || !growing {
+		if uint64(version) != have || ended {
 			return (&message{}).finish(map[string]any{"version": version, "growing": growing})
 		}
 		select {

@@ -43,6 +43,7 @@ type Recording struct {
 	lock    sync.RWMutex
 	grower  *flame.Grower
 	growing bool
+	stopped string        // why it is not followed any more, although it has not ended
 	version uint32        // how often it has grown
 	grew    chan struct{} // closed when it does
 

@@ -27,6 +27,7 @@ type treeHead struct {
 	// symbols the page has already.
 	Version uint32 `json:"version"`
 	Growing bool   `json:"growing"`
+	Stopped string `json:"stopped"` // why it does not, though it has not ended; "" otherwise
 	Skipped int    `json:"skipped"`
 	Elapsed int64  `json:"elapsed"` // ns since it began
 }
@@ -62,7 +63,7 @@ func treeMessage(_ context.Context, r *Recording, v url.Values) ([]byte, error) 
 	}
 	p, t := *r.p, s.tree
 	p.Funcs = s.funcs
-	if w != nil || !r.growing {
+	if w != nil || r.grower == nil {
 		has = 0
 	}
 	skip := int(min(has, uint64(len(t.Symbols))))
@@ -70,7 +71,7 @@ func treeMessage(_ context.Context, r *Recording, v url.Values) ([]byte, error) 
 	fresh.Symbols = t.Symbols[skip:]
 	header, funcs := flame.NewHeader(&p, &fresh, r.title(), "none")
 	head := treeHead{Header: header, Name: flame.Visible(r.name), Timed: r.timed, End: r.end, States: profile.StateNames(), Pair: r.pair,
-		Version: r.version, Growing: r.growing, Skipped: skip,
+		Version: r.version, Growing: r.growing, Stopped: flame.Visible(r.stopped), Skipped: skip,
 		Kinds: []string{}, Kernel: []float64{}, Sums: []countJSON{}}
 	c := p.Meta.Cost
 	head.Cost = costJSON{int64(c.Copying), int64(c.TargetCPU), int64(c.OwnCPU), c.Memory, int64(c.FirstWalked)}

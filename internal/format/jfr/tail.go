@@ -30,6 +30,17 @@ func NewTail(in io.ReaderAt) *Tail {
 	return t
 }
 
+// Others says of a file of which nothing was read yet whether it is somebody
+// else's recording, which Next refuses. It says no while nobody can tell.
+func (t *Tail) Others() bool {
+	c, err := t.header(0)
+	if err != nil {
+		return false
+	}
+	known, err := t.r.types(c)
+	return err == nil && known && !t.r.readers.ours
+}
+
 // Builder has everything but the samples: what they refer to. It is the Tail's.
 func (t *Tail) Builder() *profile.Builder { return t.r.b }
 

@@ -20,6 +20,7 @@ export interface ViewHeader extends Header {
   readonly cost: { readonly copying: number; readonly targetCPU: number; readonly ownCPU: number; readonly memory: number; readonly firstWalked: number }; // ns and bytes; 0: not known
   readonly version: number; // how often it has grown
   readonly growing: boolean; // it is still being made
+  readonly stopped: string; // why it is not followed any more, though it has not ended
   readonly skipped: number; // symbols that were sent before
   readonly elapsed: number; // ns, of one that grows
 }
@@ -195,13 +196,13 @@ export class App {
   // structure is what the page is built for: when it changes, it is built anew.
   private structure(): string {
     const h = this.header;
-    return JSON.stringify([h.events, h.processes.length > 1, h.kernelCPU.some((v) => v > 0), h.growing, h.title]);
+    return JSON.stringify([h.events, h.processes.length > 1, h.kernelCPU.some((v) => v > 0), h.growing, h.stopped, h.title]);
   }
 
   // follow keeps up with a recording that is still being made.
   private async follow(n: number): Promise<void> {
     const mine = (this.following = new AbortController());
-    while (this.header.growing) {
+    while (this.header.growing || this.header.stopped) {
       try {
         const m: Message<{ version: number; growing: boolean }> = await ask(`${n}/wait?version=${this.header.version}`, mine.signal);
         if (mine.signal.aborted) return;

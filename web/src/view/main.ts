@@ -117,7 +117,7 @@ function build(app: App): void {
   // Of a recording that grows the header is another one each time.
   const facts = (): string[] => {
     const h = app.header;
-    return [h.growing ? `recording, ${clock(app.elapsed / 1e9)}` : "", h.processes.length === 1 ? [h.processes[0].runtime, `pid ${h.processes[0].pid}`].filter(Boolean).join(" · ") : `${count(h.processes.length)} processes`,
+    return [h.growing ? `recording, ${clock(app.elapsed / 1e9)}` : h.stopped ? "not followed to its end" : "", h.processes.length === 1 ? [h.processes[0].runtime, `pid ${h.processes[0].pid}`].filter(Boolean).join(" · ") : `${count(h.processes.length)} processes`,
     h.host, h.growing ? "" : seconds(h.duration), h.engine, h.lost ? `${count(h.lost)} lost` : ""].filter(Boolean);
   };
   const factLine = el("p", { class: "facts", "aria-live": "off" });
@@ -226,8 +226,9 @@ async function main(): Promise<void> {
   try {
     const app = new App((await ask<string[]>("recordings")).head);
     app.onError = (message) => {
-      alert.textContent = message;
-      alert.hidden = !message;
+      const stopped = app.header?.stopped;
+      alert.textContent = message || (stopped ? `What is recorded from now on does not come to this page: ${stopped}` : "");
+      alert.hidden = !alert.textContent;
     };
     app.onLoad = () => build(app);
     addEventListener("hashchange", () => void app.moved());
