@@ -44,6 +44,7 @@ func (b *bench) view() {
 		b.ours(what, file)
 		b.theirs(what, p)
 	}
+	b.tables()
 }
 
 func writeProfile(file, kind string, p *profile.Profile) error {
@@ -110,7 +111,10 @@ window.drawn = (change) => {
 window.several = async (n, f) => { const out = []; for (let i = 0; i < n; i++) out.push(await f(i)); return out; };
 `
 
-func (b *bench) ours(what, file string) {
+// page shows a file in the browser and measures there; show loads the page and gives
+// how long that took, and how long candid took until it served.
+func (b *bench) page(what, file string, do func(c *chromium.Browser, show func() (loaded, served time.Duration))) {
+	failed := func(err error) { b.add(row{Section: "view", What: "candid view of " + what, Failed: err.Error()}) }
 	begun := time.Now()
 	cmd := exec.Command(b.candid, "view", file)
 	out, err := cmd.StdoutPipe()
@@ -118,7 +122,7 @@ func (b *bench) ours(what, file string) {
 		err = cmd.Start()
 	}
 	if err != nil {
-		b.add(row{Section: "view", What: "candid view of " + what, Failed: err.Error()})
+		failed(err)
 		return
 	}
 	defer func() {
@@ -127,23 +131,42 @@ func (b *bench) ours(what, file string) {
 	}()
 	url, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		b.add(row{Section: "view", What: "candid view of " + what, Failed: err.Error()})
+		failed(err)
 		return
 	}
-	url = strings.TrimSpace(url)
 	served := time.Since(begun)
-	failed := b.browse(func(c *chromium.Browser) {
-		add := func(name, bar, script string) {
-			var ms []float64
-			c.Eval(script, &ms)
-			slices.Sort(ms)
-			b.add(row{Section: "view", What: name + ", " + what, Value: ms[len(ms)/2], Min: ms[0], Max: ms[len(ms)-1], Runs: len(ms), Unit: "ms", Bar: bar})
-		}
-		start := time.Now()
-		c.Show(url, "document.documentElement?.dataset.ready && !candid.busy()")
-		loaded := served + time.Since(start)
+	err = b.browse(func(c *chromium.Browser) {
+		do(c, func() (time.Duration, time.Duration) {
+			start := time.Now()
+			c.Show(strings.TrimSpace(url), "document.documentElement?.dataset.ready && !candid.busy()")
+			c.Eval(measures, nil)
+			return served + time.Since(start), served
+		})
+	})
+	if err != nil {
+		failed(err)
+	}
+}
+
+// timed adds a row of what a script gives as a list of milliseconds.
+func (b *bench) timed(c *chromium.Browser, name, bar, script string) {
+	var ms []float64
+	c.Eval(script, &ms)
+	slices.Sort(ms)
+	b.add(row{Section: "view", What: name, Value: ms[len(ms)/2], Min: ms[0], Max: ms[len(ms)-1], Runs: len(ms), Unit: "ms", Bar: bar})
+}
+
+func (b *bench) heap(c *chromium.Browser, name string) {
+	var heap float64
+	c.Eval("performance.memory.usedJSHeapSize / 2 ** 20", &heap)
+	b.add(row{Section: "view", What: name, Value: heap, Unit: "MiB"})
+}
+
+func (b *bench) ours(what, file string) {
+	b.page(what, file, func(c *chromium.Browser, show func() (time.Duration, time.Duration)) {
+		add := func(name, bar, script string) { b.timed(c, name+", "+what, bar, script) }
+		loaded, served := show()
 		b.add(row{Section: "view", What: "load, " + what, Value: loaded.Seconds(), Unit: "s", Note: fmt.Sprintf("%.2f s of it until candid serves", served.Seconds())})
-		c.Eval(measures, nil)
 		end := "const end = candid.end();"
 		brush := "(async () => { " + end + " return several(15, (i) => timed({from: Math.floor(end * (0.05 + 0.02 * i)), to: Math.floor(end * (0.6 + 0.02 * i))})); })()"
 		add("brush on the flame graph", "< 200 ms", brush)
@@ -155,13 +178,8 @@ func (b *bench) ours(what, file string) {
 		c.Eval("timed({from: 0, to: 0})", nil)
 		add("invert: callers of all methods", "", "several(5, async () => { await timed({tab: 'flame'}); candid.set({from: 1, to: 0}); await settle(); candid.set({from: 0}); await settle(); return timed({tab: 'callers', of: ''}); })")
 		add("sandwich of a method", "", "several(5, async (i) => timed({tab: 'callers', sandwich: true, of: candid.methods()[i].name}))")
-		var heap float64
-		c.Eval("performance.memory.usedJSHeapSize / 2 ** 20", &heap)
-		b.add(row{Section: "view", What: "memory of the page, " + what, Value: heap, Unit: "MiB"})
+		b.heap(c, "memory of the page, "+what)
 	})
-	if failed != nil {
-		b.add(row{Section: "view", What: "candid view of " + what, Failed: failed.Error()})
-	}
 }
 
 // fetchSpeedscope gives where the published package is, fetching it once.
@@ -234,9 +252,7 @@ func (b *bench) theirs(what string, p *profile.Profile) {
 			return float64(time.Since(start).Microseconds()) / 1000
 		}
 		b.add(row{Section: "view", What: "speedscope: table of methods, " + what, Value: press("3", "document.body.innerText.includes('Symbol Name\\n')"), Unit: "ms"})
-		var heap float64
-		c.Eval("performance.memory.usedJSHeapSize / 2 ** 20", &heap)
-		b.add(row{Section: "view", What: "speedscope: memory of the page, " + what, Value: heap, Unit: "MiB"})
+		b.heap(c, "speedscope: memory of the page, "+what)
 	})
 	if err != nil {
 		fail(fmt.Errorf("%w (%s)", err, size))

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/chromium"
+	"github.com/candid-profiler/candid/internal/profile/profiletest"
+)
+
+// What tables are asked: each gives milliseconds. frames are those between two
+// pictures while something scrolls in each; what they show is laid out.
+const tableMeasures = `
+window.pane = (tab) => document.getElementById('pane-' + tab);
+window.frames = async (n, e, by) => {
+  const out = [];
+  let last = 0;
+  for (let i = 0; i <= n; i++) {
+    const now = await new Promise(r => requestAnimationFrame(r));
+    if (last) out.push(now - last);
+    last = now;
+    e.scrollTop += by;
+  }
+  return out;
+};
+window.laid = (tab, f) => {
+  const start = performance.now();
+  f();
+  pane(tab).getBoundingClientRect();
+  return performance.now() - start;
+};
+window.press = (tab, column) => laid(tab, () => pane(tab).querySelector('[data-id="' + column + '"] button').click());
+window.type = (tab, text) => laid(tab, () => {
+  const f = pane(tab).querySelector('input[type=search]');
+  f.value = text;
+  f.dispatchEvent(new Event('input'));
+});
+`
+
+// tables measures tables and lanes of the length that large programs make them.
+func (b *bench) tables() {
+	const what = "100,000 methods, 10,000 threads"
+	file := filepath.Join(b.work, "wide.jfr")
+	if err := writeProfile(file, "jfr", profiletest.Wide(100_000, 10_000, 400_000)); err != nil {
+		b.add(row{Section: "view", What: what, Failed: err.Error()})
+		return
+	}
+	b.page(what, file, func(c *chromium.Browser, show func() (time.Duration, time.Duration)) {
+		add := func(name, bar, script string) { b.timed(c, name+", "+what, bar, script) }
+		loaded, _ := show()
+		b.add(row{Section: "view", What: "load, " + what, Value: loaded.Seconds(), Unit: "s"})
+		c.Eval(tableMeasures, nil)
+		const frame = "≤ 30 ms"
+		c.Eval("timed({tab: 'methods'})", nil)
+		add("scrolling methods by rows, a frame", frame, "frames(40, pane('methods').querySelector('.grid-scroll'), 120)")
+		add("scrolling methods by thousands, a frame", frame, "frames(40, pane('methods').querySelector('.grid-scroll'), 40000)")
+		add("sorting methods by a number", "", "several(5, (i) => press('methods', ['total', 'self'][i % 2]))")
+		add("sorting methods by name", "", "several(5, () => press('methods', 'name'))")
+		add("searching the methods", "", "several(8, (i) => laid('methods', () => candid.set({query: ['Service12', 'method.*7$', 'part3', ''][i % 4]})))")
+		c.Eval("timed({query: '', tab: 'tree'})", nil)
+		add("scrolling the call tree, a frame", frame, "frames(40, pane('tree').querySelector('.grid-scroll'), 120)")
+		c.Eval("timed({tab: 'callers', of: ''})", nil)
+		add("scrolling the callers, a frame", frame, "frames(40, pane('callers').querySelector('.grid-scroll'), 1200)")
+		c.Eval("timed({tab: 'threads'})", nil)
+		add("scrolling threads, a frame", frame, "frames(40, pane('threads').querySelector('.grid-scroll'), 1200)")
+		add("sorting threads by a number", "", "several(6, (i) => press('threads', ['samples', 'weight'][i % 2]))")
+		add("sorting threads by name", "", "several(6, () => press('threads', 'name'))")
+		add("searching the threads", "", "several(8, (i) => type('threads', ['pool-7', 'thread-99', '', '4300'][i % 4]))")
+		add("choosing a thread", "< 200 ms", "several(6, (i) => timed({threads: [i]}))")
+		c.Eval("timed({threads: [], tab: 'timeline'})", nil)
+		add("scrolling the lanes of threads, a frame", frame, "frames(60, pane('timeline').querySelector('.lanes'), 240)")
+		b.heap(c, "memory of the page, "+what)
+	})
+}
