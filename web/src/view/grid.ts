@@ -11,6 +11,7 @@ export interface ColumnSpec {
   readonly numeric?: boolean;
   readonly sortable?: boolean;
   readonly width: string; // of the grid's template
+  readonly spare?: boolean; // left out where the window is narrow
 }
 
 export interface RowSpec {
@@ -35,6 +36,8 @@ export interface GridSpec {
 
 const CAP = 24e6;
 
+const classOf = (c: ColumnSpec): string => `cell${c.numeric ? " numeric" : ""}${c.spare ? " spare" : ""}`;
+
 export class Grid {
   readonly root: HTMLElement;
   selected = -1;
@@ -48,15 +51,16 @@ export class Grid {
   private frame = 0;
 
   constructor(private readonly spec: GridSpec) {
-    const template = spec.columns.map((c) => c.width).join(" ");
+    const template = (columns: readonly ColumnSpec[]): string => columns.map((c) => c.width).join(" ");
     this.head = el("div", { class: "grid-head", role: "row" }, ...spec.columns.map((c) => el("div", {
-      role: "columnheader", class: c.numeric ? "cell numeric" : "cell", title: c.title, "data-id": c.id,
+      role: "columnheader", class: classOf(c), title: c.title, "data-id": c.id,
     }, c.sortable ? el("button", { type: "button", class: "quiet", click: () => spec.sort?.(c.id) }, c.label) : c.label)));
     this.nothing = el("p", { class: "grid-empty" }, spec.empty);
     this.scroller.append(this.body);
     this.root = el("div", { class: "grid", role: spec.toggle ? "treegrid" : "grid", "aria-label": spec.label }, this.head, this.scroller, this.nothing);
     if (spec.detail) this.root.append(this.line);
-    this.root.style.setProperty("--columns", template);
+    this.root.style.setProperty("--columns", template(spec.columns));
+    this.root.style.setProperty("--few", template(spec.columns.filter((c) => !c.spare)));
     this.scroller.addEventListener("scroll", () => this.later(), { passive: true });
     new ResizeObserver(() => this.later()).observe(this.scroller);
     this.listen();
@@ -151,7 +155,7 @@ export class Grid {
     if (r.level !== undefined) e.setAttribute("aria-level", String(r.level + 1));
     if (r.open !== undefined && r.open !== null) e.setAttribute("aria-expanded", String(r.open));
     r.cells.forEach((c, k) => {
-      const cell = el("div", { role: "gridcell", class: this.spec.columns[k].numeric ? "cell numeric" : "cell" });
+      const cell = el("div", { role: "gridcell", class: classOf(this.spec.columns[k]) });
       if (k === 0 && r.level !== undefined) {
         cell.style.paddingLeft = `${0.5 + Math.min(r.level, 60) * 0.75}rem`;
         cell.append(el("span", { class: r.open === null ? "twist none" : r.open ? "twist open" : "twist", "aria-hidden": "true" }));

@@ -54,20 +54,20 @@ export function gauge(part: number, all: number, of = all): Node {
 
 const NUMBERS: ColumnSpec[] = [
   { id: "self", label: "Self", title: "In the method's own code, as a share of what is shown", numeric: true, sortable: true, width: "6.5rem" },
-  { id: "selfValue", label: "", numeric: true, width: "5.5rem" },
+  { id: "selfValue", label: "", numeric: true, width: "5.5rem", spare: true },
   { id: "total", label: "Total", title: "In it and in what it calls; a stack counts once", numeric: true, sortable: true, width: "6.5rem" },
-  { id: "totalValue", label: "", numeric: true, width: "5.5rem" },
-  { id: "samples", label: "Samples", title: "Total, in samples", numeric: true, sortable: true, width: "5.5rem" },
+  { id: "totalValue", label: "", numeric: true, width: "5.5rem", spare: true },
+  { id: "samples", label: "Samples", title: "Total, in samples", numeric: true, sortable: true, width: "5.5rem", spare: true },
 ];
 const CHANGE: ColumnSpec[] = [
   { id: "selfChange", label: "Self ±", title: "By how many percentage points its share went up or down, in its own code", numeric: true, sortable: true, width: "5.5rem" },
-  { id: "selfBefore", label: "Before", numeric: true, width: "5rem" },
-  { id: "self", label: "After", numeric: true, sortable: true, width: "5rem" },
+  { id: "selfBefore", label: "Before", numeric: true, width: "5rem", spare: true },
+  { id: "self", label: "After", numeric: true, sortable: true, width: "5rem", spare: true },
   { id: "totalChange", label: "Total ±", title: "By how many percentage points its share went up or down, with what it calls", numeric: true, sortable: true, width: "5.5rem" },
-  { id: "totalBefore", label: "Before", numeric: true, width: "5rem" },
-  { id: "total", label: "After", numeric: true, sortable: true, width: "5rem" },
+  { id: "totalBefore", label: "Before", numeric: true, width: "5rem", spare: true },
+  { id: "total", label: "After", numeric: true, sortable: true, width: "5rem", spare: true },
 ];
-const TREE_NUMBERS = NUMBERS.map((c) => ({ ...c, sortable: false }));
+const TREE_NUMBERS = NUMBERS.map((c) => ({ ...c, sortable: false, spare: c.spare || c.id === "self" }));
 
 export class MethodsPane implements Pane {
   readonly root: HTMLElement;
@@ -83,7 +83,7 @@ export class MethodsPane implements Pane {
     this.by = app.compared ? "selfChange" : "self";
     this.grid = new Grid({
       label: "Methods", empty: "No method is left: no sample passes the filters, or the search finds nothing.",
-      columns: [...(app.compared ? CHANGE : NUMBERS), { id: "name", label: "Method", sortable: true, width: "minmax(16rem, 3fr)" }, { id: "module", label: "Module", width: "minmax(4rem, 1fr)" }, { id: "file", label: "File", width: "minmax(4rem, 1fr)" }],
+      columns: [...(app.compared ? CHANGE : NUMBERS), { id: "name", label: "Method", sortable: true, width: "minmax(16rem, 3fr)" }, { id: "module", label: "Module", width: "minmax(4rem, 1fr)", spare: true }, { id: "file", label: "File", width: "minmax(4rem, 1fr)", spare: true }],
       count: () => this.order.length,
       row: (i) => {
         const m = this.order[i];
@@ -164,7 +164,7 @@ abstract class TreePane implements Pane {
   constructor(protected readonly app: App, menu: Menu, label: string, firstColumn: string, ...above: HTMLElement[]) {
     this.grid = new Grid({
       label, empty: "Nothing is left: no sample passes the filters.",
-      columns: [{ id: "name", label: firstColumn, width: "minmax(20rem, 1fr)" }, ...this.columns()],
+      columns: [{ id: "name", label: firstColumn, width: "minmax(16rem, 1fr)" }, ...this.columns()],
       count: () => this.rows.length,
       row: (i) => {
         const r = this.rows[i];
@@ -198,7 +198,12 @@ abstract class TreePane implements Pane {
     const b = this.app.chosen.before;
     if (b) return [delta(this.app.change(r.total, r.before)), percent(r.before, b.chosen.weight), percent(r.total, all)];
     const { unit } = this.app;
-    return [gauge(r.self, all), value(r.self, unit), gauge(r.total, all), value(r.total, unit), count(r.samples)];
+    return [gauge(r.self, all), value(r.self, unit), gauge(r.total, all, this.widest(all)), value(r.total, unit), count(r.samples)];
+  }
+
+  // widest is what has the longest bar: the numbers are shares of all.
+  protected widest(all: number): number {
+    return all;
   }
 
   protected abstract make(): Forest;
@@ -358,6 +363,10 @@ export class CallersPane extends TreePane {
 
   protected numbers(r: Row): (Node | string)[] {
     return super.numbers(r).slice(this.app.compared ? 0 : 2);
+  }
+
+  protected widest(all: number): number {
+    return this.roots[0]?.total || all; // the heaviest is the first
   }
 
   protected make(): Forest {

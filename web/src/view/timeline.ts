@@ -203,7 +203,7 @@ export class TimelinePane implements Pane {
       }
       g.fillStyle = chosen ? ink : soft;
       const share = percent(this.base[t], all);
-      g.fillText(clip(g, app.model.threadName(t), LABEL - 80), 8, y + row / 2);
+      g.fillText(label(g, app.model.threadName(t), app.header.threads[t].name, LABEL - 80), 8, y + row / 2);
       g.fillStyle = soft;
       g.textAlign = "right";
       g.fillText(share, LABEL - 8, y + row / 2);
@@ -246,6 +246,11 @@ export class TimelinePane implements Pane {
   focus(): void {
     this.canvas.focus();
   }
+}
+
+// label is a thread's name, with its number where there is room.
+function label(g: CanvasRenderingContext2D, full: string, name: string, width: number): string {
+  return !name || g.measureText(full).width <= width ? clip(g, full, width) : clip(g, name, width);
 }
 
 // clip shortens text to a width.
