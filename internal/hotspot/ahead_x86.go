@@ -17,6 +17,8 @@ type ahead struct {
 	// the stores count there.
 	fresh  uint64
 	stores []storedWord
+	// aligned: the stack pointer was rounded down to 16, which moves it by a word.
+	aligned bool
 }
 
 // storedWord is a word that is put on the stack.
@@ -31,7 +33,7 @@ const maxStores = 64
 // look begins where the thread was stopped. It is good until the next look.
 func (vm *VM) look(c *walk.Cursor) *ahead {
 	x := &vm.stepping.ahead
-	x.c, x.regs, x.known, x.fresh, x.stores = c, c.Regs.R, c.Regs.Known, c.Regs.SP(), x.stores[:0]
+	x.c, x.regs, x.known, x.fresh, x.stores, x.aligned = c, c.Regs.R, c.Regs.Known, c.Regs.SP(), x.stores[:0], false
 	return x
 }
 
@@ -85,6 +87,9 @@ func (x *ahead) ret() (f found, ok bool) {
 
 func (x *ahead) goesOn(ra, sp uint64) (f found, ok bool) {
 	from := x.c.Regs.SP()
+	if x.aligned && sp+8 == from {
+		sp = from
+	}
 	ok = x.has(cpu.RSP) && x.has(cpu.RBP) && sp >= from && sp-from <= maxLocals && sp&7 == 0
 	return found{ra: ra, sp: sp, fp: x.regs[cpu.RBP]}, ok
 }
@@ -131,6 +136,12 @@ func (x *ahead) do(inst *x86asm.Inst) bool {
 	case x86asm.SUB, x86asm.ADD, x86asm.LEA:
 		if isReg && to == cpu.RSP {
 			return x.moveStack(inst)
+		}
+	case x86asm.AND:
+		if mask, isImm := inst.Args[1].(x86asm.Imm); isReg && to == cpu.RSP && isImm && mask == -16 {
+			x.regs[cpu.RSP] &^= 15
+			x.aligned = true
+			return x.has(cpu.RSP)
 		}
 	case x86asm.MOV:
 		from, fromReg := registerOf(inst.Args[1])

@@ -187,6 +187,34 @@ func TestInterpreterLeaves(t *testing.T) {
 	s.goesTo(rightRA, 0)
 }
 
+// A loop goes on compiled: leave; pop rcx; mov rsp,rdx; and rsp,-16; push rcx; jmp
+// [rbx+n]. What the caller's stack pointer was is lost with the alignment.
+func TestInterpreterMigrates(t *testing.T) {
+	for off, at := range map[int]struct {
+		rcx, sp bool // set already
+		pushed  bool
+	}{8: {}, 9: {rcx: true}, 12: {rcx: true, sp: true}, 16: {rcx: true, sp: true}, 17: {pushed: true}} {
+		s := stopIn(t, blobInterpreter, "488bf0 488b55f8 c9 59 488be2 4883e4f0 51 ffa308010000", off)
+		s.mem.code = s.vm.code.blobs[blobOf(s.vm, blobInterpreter)].code
+		s.c.Regs.SetFP(0xfdfe48e8)
+		s.c.Regs.R[cpu.RDX] = s.c.Regs.SP() + 32
+		s.put(0, rightRA)
+		if at.rcx {
+			s.c.Regs.R[cpu.RCX] = rightRA
+			s.put(0, staleRA)
+		}
+		switch {
+		case at.pushed:
+			s.put(0, rightRA)
+			s.goesTo(rightRA, 8)
+		case at.sp:
+			s.goesTo(rightRA, 0)
+		default:
+			s.goesTo(rightRA, 32)
+		}
+	}
+}
+
 // The exception blob of JDK 21 has popped the exception's pc into rdx, and jumps.
 func TestExceptionBlobLeaves(t *testing.T) {
 	const code = "52 4883ec08 48892c24 488b2c24 4883c408 5a 4c8bc0 498b8700050000 498b9708050000 49c7870005000000000000 41ffe0"

@@ -1,6 +1,8 @@
 package hotspot
 
 import (
+	"bytes"
+
 	"golang.org/x/arch/x86/x86asm"
 
 	"github.com/candid-profiler/candid/internal/cpu"
@@ -12,6 +14,10 @@ import (
 // was read from the frame before; jump to that register. Which registers depends
 // on the release and on whether the method is native. So the few instructions to
 // the jump are done here, on the registers and the stack that were copied.
+//
+// A method that goes on compiled, in the middle of a loop, leaves its frame likewise,
+// but its caller's address is put back on an aligned stack for the compiled code
+// (cpu/x86/templateTable_x86.cpp, TemplateTable::branch).
 
 // Bounds on what is followed to the jump.
 const (
@@ -33,15 +39,19 @@ func (vm *VM) leaving(c *walk.Cursor) (f found, ok bool) {
 		return f, false
 	}
 	code := vm.stepping.code[:min(maxLeavingCode, vm.interpHi-c.Regs.PC)]
-	if c.Mem == nil || !c.Mem.Bytes(c.Regs.PC, code) || !jumpsByRegister(code) {
+	if c.Mem == nil || !c.Mem.Bytes(c.Regs.PC, code) || !jumpsAway(code) {
 		*stays = c.Regs.PC
 		return f, false
 	}
-	x, set := vm.look(c), false
+	x, set, at := vm.look(c), false, c.Regs.PC
 	for range maxLeaving {
 		inst, err := x86asm.Decode(code, 64)
 		if err != nil || inst.Len > len(code) {
 			return f, false
+		}
+		if inst.Op == x86asm.JMP && vm.migrates(c, at) {
+			f, ok = x.ret()
+			return f, ok && vm.validRA(f.ra)
 		}
 		if inst.Op == x86asm.JMP {
 			f, ok = x.jump(&inst)
@@ -55,27 +65,38 @@ func (vm *VM) leaving(c *walk.Cursor) (f found, ok bool) {
 		to, isReg := registerOf(inst.Args[0])
 		set = set || inst.Op == x86asm.POP || inst.Op == x86asm.MOV && isReg && to == cpu.RSP
 		code = code[inst.Len:]
+		at += uint64(inst.Len)
 	}
 	return f, false
 }
 
 // leaves says whether leaving a method has a use for the instruction. Among the rest:
-// leave, before which the frame is whole; calls and pushes.
+// leave, before which the frame is whole; calls.
 func leaves(op x86asm.Op) bool {
 	switch op {
-	case x86asm.POP, x86asm.MOV, x86asm.CMP, x86asm.TEST, x86asm.NOP, x86asm.LEA, x86asm.MOVZX, x86asm.XOR,
+	case x86asm.POP, x86asm.MOV, x86asm.AND, x86asm.PUSH, x86asm.CMP, x86asm.TEST, x86asm.NOP, x86asm.LEA, x86asm.MOVZX, x86asm.XOR,
 		x86asm.JE, x86asm.JNE, x86asm.JA, x86asm.JBE, x86asm.JB, x86asm.JAE:
 		return true
 	}
 	return false
 }
 
-// jumpsByRegister says whether code may hold jmp reg: FF E0 to FF E7.
-func jumpsByRegister(code []byte) bool {
+// jumpsAway says whether code may hold jmp reg or jmp [reg+n]: FF with 4 in the middle
+// of the next byte, and no table, as the jump to the next bytecode's code has.
+func jumpsAway(code []byte) bool {
 	for i := range max(0, len(code)-1) {
-		if code[i] == 0xFF && code[i+1]&0xF8 == 0xE0 {
+		if code[i] == 0xFF && code[i+1]&0x38 == 0x20 && code[i+1] >= 0x40 {
 			return true
 		}
 	}
 	return false
+}
+
+// alignedReturn is and rsp,-16; push rcx.
+var alignedReturn = []byte{0x48, 0x83, 0xE4, 0xF0, 0x51}
+
+// migrates says whether the jump at pc is the one into compiled code.
+func (vm *VM) migrates(c *walk.Cursor, pc uint64) bool {
+	n := len(alignedReturn)
+	return pc-vm.interpLo >= uint64(n) && bytes.Equal(c.Code(pc-uint64(n), n), alignedReturn)
 }
