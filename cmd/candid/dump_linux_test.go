@@ -66,6 +66,19 @@ func TestDumpJSON(t *testing.T) {
 	unharmed(t, target)
 }
 
+// What people paste into a ticket has no passwords of the program's in it.
+func TestCommandsAreMasked(t *testing.T) {
+	launcher, classes := java(t)
+	target := start(t, exec.Command(launcher, "-Ddb.password=hunter2", "-cp", classes, "Ticks", "--token", "hunter2", "jdbc:x://h/db?user=me&password=hunter2&a=b"))
+	target.wait(t, "tick")
+	for _, args := range [][]string{{"dump", "-p", target.pid()}, {"dump", "-p", target.pid(), "--json"}, {"ps", "Ticks"}, {"ps", "--json", "Ticks"}, {"doctor", "-p", target.pid(), "--json"}} {
+		out := strings.ReplaceAll(ok(t, args...).out, `\u0026`, "&")
+		if strings.Contains(out, "hunter2") || !strings.Contains(out, "Ticks --token *** jdbc:x://h/db?user=me&password=***&a=b") || !strings.Contains(out, "-Ddb.password=*** -cp") {
+			t.Errorf("%q prints\n%s", args, out)
+		}
+	}
+}
+
 func TestDumpRefusals(t *testing.T) {
 	able(t)
 	for _, c := range []struct {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/candid-profiler/candid/internal/runtimes"
+	"github.com/candid-profiler/candid/internal/secret"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -23,7 +24,7 @@ func newPS() *cobra.Command {
 		Short: "List what can be profiled here",
 		Long: `List the processes of this machine with the runtime that each is built on, and
 why one cannot be profiled. Programs without a known runtime are left out unless
--a is given; with a REGEX, those whose command matches are listed.`,
+-a is given; with a REGEX, those whose command matches are listed. Passwords and tokens in it are masked.`,
 		Example: `  candid ps             managed programs: JVM, .NET, Go and so on
   candid ps -a          every process
   candid ps tomcat --json`,
@@ -89,7 +90,7 @@ type psRow struct {
 
 func newPSRow(p runtimes.Process) psRow {
 	r := psRow{PID: p.PID, User: p.User, Runtime: p.Runtime.String(), Threads: p.Threads}
-	r.Command = plain(strings.Join(p.Cmdline, " "))
+	r.Command = plain(secret.Command(p.Cmdline))
 	if r.Command == "" {
 		r.Command = "[" + plain(p.Comm) + "]"
 	}

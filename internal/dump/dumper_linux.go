@@ -11,6 +11,7 @@ import (
 	"github.com/candid-profiler/candid/internal/attach"
 	"github.com/candid-profiler/candid/internal/capture/suspend"
 	"github.com/candid-profiler/candid/internal/native"
+	"github.com/candid-profiler/candid/internal/secret"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -99,10 +100,10 @@ func (p *process) close() error {
 	return p.Process.Close()
 }
 
-// commandLine is the command as people write it.
+// commandLine is the command as people write it: a dump is sent to others as a recording is.
 func commandLine(t *target.Process) string {
 	const most = 512
-	c := strings.Join(t.Cmdline(), " ")
+	c := secret.Command(t.Cmdline())
 	if c == "" {
 		c = "[" + t.Comm() + "]"
 	}

@@ -395,7 +395,7 @@ func commOf(pid, tid uint32) string {
 
 func commandLine(t *target.Process) string {
 	const most = 512
-	c := strings.Join(secret.Args(t.Cmdline()), " ")
+	c := secret.Command(t.Cmdline())
 	if c == "" {
 		c = t.Comm()
 	}

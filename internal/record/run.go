@@ -240,7 +240,7 @@ func (s *session) what() string {
 	case s.o.All:
 		return "the whole machine"
 	case len(procs) == 0:
-		return strings.Join(secret.Args(s.o.Command), " ")
+		return secret.Command(s.o.Command)
 	case len(procs) == 1:
 		return procs[0].Command
 	}

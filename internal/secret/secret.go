@@ -5,6 +5,7 @@ package secret
 import (
 	"regexp"
 	"strings"
+	"unicode"
 )
 
 // Mask stands where a secret was.
@@ -19,12 +20,62 @@ var inURL = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@]*):[^/\s@]+@`
 // Named says whether a name is one that secrets have.
 func Named(s string) bool { return name.MatchString(s) }
 
-// Value gives the value of a property, masked if the name is a secret's.
+// Value gives the value of a property, masked if the name is a secret's, and else
+// with the secrets inside it masked.
 func Value(name, value string) string {
 	if value != "" && Named(name) {
 		return Mask
 	}
-	return inURL.ReplaceAllString(value, "$1:"+Mask+"@")
+	return inside(value)
+}
+
+// inside masks what is a secret in a longer text: a password before a host,
+// jdbc:postgresql://host/db?user=me&password=x, "-Xmx1g -Dpassword=x", curl --token x.
+func inside(s string) string {
+	s = inURL.ReplaceAllString(s, "$1:"+Mask+"@")
+	s = inWords.ReplaceAllStringFunc(s, func(m string) string {
+		if i := strings.IndexAny(m, " \t\n"); option(m[:i]) {
+			return m[:i+1] + Mask
+		}
+		return m
+	})
+	var out strings.Builder
+	for {
+		before, value, ok := strings.Cut(s, "=")
+		if !ok {
+			break
+		}
+		out.WriteString(before + "=")
+		end := valueEnd(value)
+		if key := before[strings.LastIndexFunc(before, notOfName)+1:]; end > 0 && Named(key) {
+			out.WriteString(Mask)
+			value = value[end:]
+		}
+		s = value
+	}
+	out.WriteString(s)
+	return out.String()
+}
+
+// inWords is an option and a word behind it.
+var inWords = regexp.MustCompile(`--[A-Za-z0-9_.-]+[ \t\n]+[^\s-]\S*`)
+
+// notOfName says whether a letter is of no option's or property's name.
+func notOfName(r rune) bool {
+	return r != '_' && r != '.' && r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+}
+
+// valueEnd is how long the value is that a text begins with.
+func valueEnd(s string) int {
+	if s != "" && (s[0] == '"' || s[0] == '\'') {
+		if i := strings.IndexByte(s[1:], s[0]); i >= 0 {
+			return i + 2
+		}
+	}
+	if i := strings.IndexAny(s, "&; \t\n"); i >= 0 {
+		return i
+	}
+	return len(s)
 }
 
 // Args gives the arguments of a command with the secrets in them masked:
@@ -39,11 +90,14 @@ func Args(args []string) []string {
 		case ok && !strings.Contains(key, "://"):
 			out[i] = key + "=" + Value(strings.TrimPrefix(key, "-D"), value)
 		default:
-			out[i] = inURL.ReplaceAllString(a, "$1:"+Mask+"@")
+			out[i] = inside(a)
 		}
 	}
 	return out
 }
+
+// Command is a command line as people write it, with its secrets masked.
+func Command(args []string) string { return strings.Join(Args(args), " ") }
 
 // option says whether an argument says that the next one is a secret.
 func option(a string) bool {

@@ -9,11 +9,13 @@ import (
 func TestArgs(t *testing.T) {
 	args := []string{
 		"java", "-Xmx2g", "-Ddb.password=hunter2", "-Djavax.net.ssl.keyStorePassword=a b", "-Duser.dir=/x", "--api-key", "abc", "--port", "80",
-		"--spring.datasource.url=jdbc:postgresql://me:pw@host/db", "https://u:pw@host/x?a=b", "API_TOKEN=1", "-XX:+UseG1GC", "-Dpin=1", "-Dspin=2", "--passport-dir=/p", "-Dempty.secret=",
+		"--spring.datasource.url=jdbc:postgresql://me:pw@host/db", "jdbc:mysql://host/db?user=me&password=pw&ssl=true", "--url=jdbc:sqlserver://host;user=me;password=pw",
+		"JAVA_OPTS=-Xmx1g -Dpassword=x -Dy=z", "--jvm-args=-Dpassword='a b' -Dy=z", "curl --token abc --max 3 -s", "x=secret=y", "https://u:pw@host/x?a=b", "API_TOKEN=1", "-XX:+UseG1GC", "-Dpin=1", "-Dspin=2", "--passport-dir=/p", "-Dempty.secret=",
 	}
 	want := []string{
 		"java", "-Xmx2g", "-Ddb.password=***", "-Djavax.net.ssl.keyStorePassword=***", "-Duser.dir=/x", "--api-key", "***", "--port", "80",
-		"--spring.datasource.url=jdbc:postgresql://me:***@host/db", "https://u:***@host/x?a=b", "API_TOKEN=***", "-XX:+UseG1GC", "-Dpin=***", "-Dspin=2", "--passport-dir=/p", "-Dempty.secret=",
+		"--spring.datasource.url=jdbc:postgresql://me:***@host/db", "jdbc:mysql://host/db?user=me&password=***&ssl=true", "--url=jdbc:sqlserver://host;user=me;password=***",
+		"JAVA_OPTS=-Xmx1g -Dpassword=*** -Dy=z", "--jvm-args=-Dpassword=*** -Dy=z", "curl --token *** --max 3 -s", "x=secret=***", "https://u:***@host/x?a=b", "API_TOKEN=***", "-XX:+UseG1GC", "-Dpin=***", "-Dspin=2", "--passport-dir=/p", "-Dempty.secret=",
 	}
 	if got := Args(args); !slices.Equal(got, want) {
 		t.Errorf("\n%q\nwant\n%q", got, want)
