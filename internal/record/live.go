@@ -45,6 +45,10 @@ var liveLimits = struct{ nodes, frames, keys, threads, processes int }{1 << 18, 
 // liveEvery is how often Stats are asked for: that costs system calls.
 const liveEvery = 500 * time.Millisecond
 
+// weighEvery is how often candid asks for its own memory, which costs more than all of
+// those: a recording that is killed tells what it was a few seconds before.
+const weighEvery = 5 * time.Second
+
 // liveTell is how long the taker waits for a sleep that goes on.
 const liveTell = time.Second
 
@@ -111,10 +115,11 @@ func (s *session) liveBatch() {
 	}
 	if now := time.Now(); now.Sub(s.told) >= liveEvery {
 		s.told = now
-		usage := ownUsage()
-		s.progressed.Stats, s.progressed.OwnCPU = s.stats(), usage.cpu-s.usage.cpu
-		s.b.Meta().Cost = profile.Cost{
-			Copying: s.copying(), TargetCPU: s.targetSoFar(), OwnCPU: s.progressed.OwnCPU, Memory: usage.maxRSS, FirstWalked: s.first,
+		s.progressed.Stats, s.progressed.OwnCPU = s.stats(), OwnCPU()-s.usage
+		cost := &s.b.Meta().Cost
+		*cost = profile.Cost{Copying: s.copying(), TargetCPU: s.targetSoFar(), OwnCPU: s.progressed.OwnCPU, Memory: cost.Memory, FirstWalked: s.first}
+		if now.Sub(s.weighed) >= weighEvery {
+			s.weighed, cost.Memory = now, PeakMemory()
 		}
 	}
 	s.progressed.Elapsed = time.Duration(monotonic() - s.start)

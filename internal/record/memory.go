@@ -48,10 +48,3 @@ func (c *collector) tune() {
 		debug.SetGCPercent(percent)
 	}
 }
-
-// PeakMemory is the most memory that candid itself has held so far, bytes; 0 if
-// that is not known.
-func PeakMemory() uint64 { return ownUsage().maxRSS }
-
-// OwnCPU is the CPU time that candid itself has used so far.
-func OwnCPU() time.Duration { return ownUsage().cpu }

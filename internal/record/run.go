@@ -136,9 +136,8 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	stats := engine.Stats()
 	prof.Losses = profile.Losses{Lost: stats.Lost, Throttled: stats.Throttled}
-	after := ownUsage()
 	res.Costs = Costs{
-		Stats: stats, Target: s.copying(), OwnCPU: after.cpu - s.usage.cpu, TargetCPU: targetCPU, MaxRSS: after.maxRSS, FirstWalked: s.first,
+		Stats: stats, Target: s.copying(), OwnCPU: OwnCPU() - s.usage, TargetCPU: targetCPU, MaxRSS: PeakMemory(), FirstWalked: s.first,
 	}
 	prof.Meta.Cost = res.Costs.kept()
 	res.filter(s.o.Filter)

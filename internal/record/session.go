@@ -44,7 +44,7 @@ type session struct {
 	progress time.Time
 	stack    walk.Stack
 	trails   *walk.Trails
-	usage    usageOf // candid's own, before attaching
+	usage    time.Duration // candid's own CPU time, before attaching
 	gc       collector
 	observer observer
 	later    later
@@ -58,6 +58,7 @@ type session struct {
 	stats      func() capture.Stats
 	copying    func() time.Duration
 	told       time.Time
+	weighed    time.Time // when candid's own memory was looked at
 	progressed Progress
 
 	// For threads of which only the kernel's part can be seen.
@@ -70,7 +71,7 @@ func newSession(o *Options) *session {
 	s := &session{
 		o: o, b: b, files: native.NewFiles(), names: symbol.NewShared(), spaces: newSpaces(), kernel: k,
 		procs: make(map[uint32]*process), before: make(map[uint32]map[int]uint64), bare: make(map[uint32]bool), comms: make(map[uint32]string), sleeps: make(sleeps),
-		began: time.Now(), usage: ownUsage(), trails: walk.NewTrails(), kernelWalk: walk.New(hostArch, nil), kernelIn: newInterner(b, k),
+		began: time.Now(), usage: OwnCPU(), trails: walk.NewTrails(), kernelWalk: walk.New(hostArch, nil), kernelIn: newInterner(b, k),
 	}
 	s.gc.start()
 	return s
