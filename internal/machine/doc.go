@@ -1,5 +1,5 @@
-// Package machine tells what the machine is and how busy it and a process on it are,
-// from what the operating system shows to all.
+// Package machine tells what the machine is, how busy it is and what memory a process
+// on it has, from what the operating system shows to all.
 package machine
 
 import "errors"
@@ -18,15 +18,9 @@ type Info struct {
 	Threads int // that run at once: logical CPUs
 }
 
-// Load is how much was used of the machine's CPUs since it began, in ticks of no
-// particular length, and its memory now.
+// Load is how much was used of the machine's CPUs since it began, in
+// target.CPUTicks's ticks, and its memory now.
 type Load struct {
 	Busy, All          uint64 // of all CPUs
 	Memory, MemoryUsed uint64 // bytes
-}
-
-// Use is what a process has used.
-type Use struct {
-	User, System   uint64 // ticks like Load's
-	Resident, Peak uint64 // bytes of memory; 0: not known
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// BenchmarkNow and BenchmarkOf are what a look at the machine and at a process takes,
+// BenchmarkNow and BenchmarkMemory are what a look at the machine and at a process takes,
 // once a second.
 func BenchmarkNow(b *testing.B) {
 	b.ReportAllocs()
@@ -16,10 +16,10 @@ func BenchmarkNow(b *testing.B) {
 	}
 }
 
-func BenchmarkOf(b *testing.B) {
+func BenchmarkMemory(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Of(os.Getpid()); err != nil {
+		if _, _, err := Memory(os.Getpid()); err != nil {
 			b.Fatal(err)
 		}
 	}

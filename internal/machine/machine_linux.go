@@ -130,33 +130,17 @@ func kib(b []byte, key string) (uint64, bool) {
 	return v << 10, err == nil
 }
 
-// Of reads what a process has used.
-func Of(pid int) (Use, error) {
-	dir := "/proc/" + strconv.Itoa(pid)
-	b, err := os.ReadFile(dir + "/stat")
+// Memory reads how much memory a process has, and had at most, bytes.
+func Memory(pid int) (resident, peak uint64, err error) {
+	name := "/proc/" + strconv.Itoa(pid) + "/status"
+	b, err := os.ReadFile(name)
 	if err != nil {
-		return Use{}, err
+		return 0, 0, err
 	}
-	var out Use
-	var ok bool
-	if out.User, out.System, ok = cpuOf(b); !ok {
-		return out, fmt.Errorf("%s/stat reads %.60q", dir, b)
+	resident, ok := kib(b, "VmRSS:")
+	peak, ok2 := kib(b, "VmHWM:")
+	if !ok || !ok2 { // one that ends has none any more
+		return 0, 0, fmt.Errorf("%s tells of no memory", name)
 	}
-	if b, err = os.ReadFile(dir + "/status"); err == nil {
-		out.Resident, _ = kib(b, "VmRSS:")
-		out.Peak, _ = kib(b, "VmHWM:")
-	}
-	return out, nil
-}
-
-// cpuOf reads utime and stime of /proc/PID/stat (proc_pid_stat(5)): the 14th and the
-// 15th word, of which the second may hold anything and ends with the last parenthesis.
-func cpuOf(b []byte) (user, system uint64, ok bool) {
-	words := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	if len(words) < 13 {
-		return 0, 0, false
-	}
-	user, err := strconv.ParseUint(string(words[11]), 10, 62)
-	system, err2 := strconv.ParseUint(string(words[12]), 10, 62)
-	return user, system, err == nil && err2 == nil
+	return resident, peak, nil
 }

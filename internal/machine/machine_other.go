@@ -17,5 +17,5 @@ func Look() (Info, error) {
 // Now gives an error that wraps ErrUnsupported.
 func Now() (Load, error) { return Load{}, errSystem }
 
-// Of gives an error that wraps ErrUnsupported.
-func Of(int) (Use, error) { return Use{}, errSystem }
+// Memory gives an error that wraps ErrUnsupported.
+func Memory(int) (resident, peak uint64, err error) { return 0, 0, errSystem }

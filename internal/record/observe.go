@@ -7,6 +7,7 @@ import (
 	"github.com/candid-profiler/candid/internal/hotspot"
 	"github.com/candid-profiler/candid/internal/machine"
 	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/target"
 )
 
 const (
@@ -31,7 +32,7 @@ type observer struct {
 
 // observed is what was last seen of a process.
 type observed struct {
-	used     machine.Use
+	used     [2]uint64    // ticks: in the program, in the kernel
 	load     machine.Load // of the machine at that time
 	seen     bool
 	vm       *hotspot.VM
@@ -110,18 +111,18 @@ func (s *session) observeMachine() {
 
 // observeProcess reads the load that a process is, and its memory.
 func (s *session) observeProcess(p *process, seen *observed) {
-	use, err := machine.Of(p.pid)
+	user, system, err := target.CPUTicks(p.target, 0)
 	if err != nil || !p.target.Alive() {
 		return
 	}
 	o := &s.observer
-	if all := o.load.All - seen.load.All; seen.seen && o.load.All > seen.load.All && use.User >= seen.used.User && use.System >= seen.used.System {
+	if all := o.load.All - seen.load.All; seen.seen && o.load.All > seen.load.All && user >= seen.used[0] && system >= seen.used[1] {
 		share := func(ticks uint64) profile.Value { return profile.Share(min(float64(ticks)/float64(all), 1)) }
-		s.seen(profile.CPULoad, p.index, share(use.User-seen.used.User), share(use.System-seen.used.System), share(o.load.Busy-seen.load.Busy))
+		s.seen(profile.CPULoad, p.index, share(user-seen.used[0]), share(system-seen.used[1]), share(o.load.Busy-seen.load.Busy))
 	}
-	seen.used, seen.load, seen.seen = use, o.load, true
-	if use.Resident > 0 {
-		s.seen(profile.ResidentSetSize, p.index, profile.Number(use.Resident), profile.Number(use.Peak))
+	seen.used, seen.load, seen.seen = [2]uint64{user, system}, o.load, true
+	if resident, peak, err := machine.Memory(p.pid); err == nil && p.target.Alive() {
+		s.seen(profile.ResidentSetSize, p.index, profile.Number(resident), profile.Number(peak))
 	}
 }
 

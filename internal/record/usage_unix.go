@@ -5,11 +5,11 @@ package record
 import (
 	"os"
 	"runtime"
-	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/candid-profiler/candid/internal/machine"
 )
 
 // OwnCPU is the CPU time that candid itself has used so far.
@@ -22,9 +22,10 @@ func OwnCPU() time.Duration {
 }
 
 // PeakMemory is the most memory that candid itself has held so far, bytes; 0 if
-// that is not known. To ask costs ten times what OwnCPU does.
+// that is not known. To ask costs ten times what OwnCPU does. What getrusage tells may
+// be of the program from which candid was started.
 func PeakMemory() uint64 {
-	if peak, ok := peakOf("/proc/self/status"); ok {
+	if _, peak, err := machine.Memory(os.Getpid()); err == nil {
 		return peak
 	}
 	var ru unix.Rusage
@@ -35,22 +36,6 @@ func PeakMemory() uint64 {
 		return uint64(ru.Maxrss)
 	}
 	return uint64(ru.Maxrss) * 1024
-}
-
-// peakOf reads the most memory that a Linux process has held, bytes. What
-// getrusage tells may be that of the program from which candid was started.
-func peakOf(status string) (bytes uint64, ok bool) {
-	b, err := os.ReadFile(status)
-	if err != nil {
-		return 0, false
-	}
-	for line := range strings.Lines(string(b)) {
-		if rest, found := strings.CutPrefix(line, "VmHWM:"); found {
-			kib, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 54)
-			return kib * 1024, err == nil
-		}
-	}
-	return 0, false
 }
 
 // monotonic is CLOCK_MONOTONIC in ns, the clock of Snapshot.Time.

@@ -28,23 +28,34 @@ func CPUTimes(p *Process) (map[int]uint64, error) {
 // CPUTime reads how long all threads of the process have run, in ns, those that
 // have ended with them. The kernel counts it in hundredths of a second.
 func CPUTime(p *Process) (uint64, error) {
+	user, system, err := CPUTicks(p, 0)
+	return (user + system) * (1e9 / userHz), err
+}
+
+// CPUTicks reads how long a thread of the process has run, in the program and for it in
+// the kernel; of thread 0, how long all have, those that have ended with them. The unit
+// is what /proc/stat counts in, too: hundredths of a second.
+func CPUTicks(p *Process, tid int) (user, system uint64, err error) {
+	name := "stat"
+	if tid != 0 {
+		name = tidPath(tid) + name
+	}
 	var buf [1024]byte
-	raw, err := p.readSmall("stat", buf[:])
+	raw, err := p.readSmall(name, buf[:])
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	st, ok := parseStat(raw)
 	if !ok {
-		return 0, ErrFormat
+		return 0, 0, ErrFormat
 	}
-	return st.CPUTicks * (1e9 / userHz), nil
+	return st.User, st.System, nil
 }
 
 // threadCPU reads the time that a thread has run, ns. Kernels without
 // CONFIG_SCHED_INFO have only the coarser count in stat.
 func (p *Process) threadCPU(tid int, buf []byte) (uint64, error) {
-	t := tidPath(tid)
-	raw, err := p.readSmall(t+"schedstat", buf)
+	raw, err := p.readSmall(tidPath(tid)+"schedstat", buf)
 	if err == nil {
 		if ns, ok := parseSchedstat(raw); ok {
 			return ns, nil
@@ -52,14 +63,8 @@ func (p *Process) threadCPU(tid int, buf []byte) (uint64, error) {
 	} else if !errors.Is(err, unix.ENOENT) {
 		return 0, err
 	}
-	if raw, err = p.readSmall(t+"stat", buf); err != nil {
-		return 0, err
-	}
-	st, ok := parseStat(raw)
-	if !ok {
-		return 0, ErrFormat
-	}
-	return st.CPUTicks * (1e9 / userHz), nil
+	user, system, err := CPUTicks(p, tid)
+	return (user + system) * (1e9 / userHz), err
 }
 
 // userHz is the unit of times in /proc/PID/stat, fixed at 100 a second on every

@@ -61,5 +61,10 @@ func CPUTimes(*Process) (map[int]uint64, error) { return nil, errSystem("read CP
 // CPUTime gives an error that wraps ErrUnsupported.
 func CPUTime(*Process) (uint64, error) { return 0, errSystem("read CPU times") }
 
+// CPUTicks gives an error that wraps ErrUnsupported.
+func CPUTicks(*Process, int) (user, system uint64, err error) {
+	return 0, 0, errSystem("read CPU times")
+}
+
 // List gives an error that wraps ErrUnsupported.
 func List() ([]Summary, error) { return nil, errSystem("list processes") }

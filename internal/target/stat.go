@@ -9,7 +9,8 @@ type stat struct {
 	State     byte // R, S, D, Z, T, t, X, I, ...
 	PPID      int
 	Flags     uint64
-	CPUTicks  uint64 // utime + stime, clock ticks
+	User      uint64 // clock ticks of CPU time
+	System    uint64
 	Threads   int
 	StartTime uint64 // clock ticks since boot
 }
@@ -52,10 +53,10 @@ func parseStat(b []byte) (s stat, ok bool) {
 			s.PPID, ok = smallDecimal(word)
 		case 9:
 			s.Flags, ok = decimal(word)
-		case 14, 15:
-			var t uint64
-			t, ok = decimal(word)
-			s.CPUTicks += t
+		case 14:
+			s.User, ok = decimal(word)
+		case 15:
+			s.System, ok = decimal(word)
 		case 20:
 			s.Threads, ok = smallDecimal(word)
 		case 22:
