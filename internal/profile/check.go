@@ -53,6 +53,11 @@ func (p *Profile) Check() error {
 		if int(o.Kind) >= len(ObservationKinds) || int(o.Process) >= len(p.Processes) || len(o.Values) != len(ObservationKinds[o.Kind].Fields) {
 			return fmt.Errorf("%w: observation %d: kind %d, process %d of %d, %d values", ErrInvalid, i, o.Kind, o.Process, len(p.Processes), len(o.Values))
 		}
+		for j, v := range o.Values {
+			if ObservationKinds[o.Kind].Fields[j].Type == ValueThread && v.Number != UnknownNumber && v.Number >= uint64(len(p.Threads)) {
+				return fmt.Errorf("%w: observation %d: thread %d of %d", ErrInvalid, i, v.Number, len(p.Threads))
+			}
+		}
 	}
 	return nil
 }

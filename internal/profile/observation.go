@@ -48,6 +48,7 @@ const (
 	ValueMillis           // a length of time in ms
 	ValueEpoch            // a time, ms since 1970
 	ValueSigned           // a number below 0 too, as a uint64
+	ValueThread           // index into Threads
 	ValueShare            // 0 to 1
 	ValueFloat            // any number, as the bits of a float64
 	ValueFlag             // 0 or 1
@@ -74,6 +75,7 @@ const (
 	CPUInformation
 	PhysicalMemory
 	CPULoad
+	ThreadCPULoad
 	ResidentSetSize
 	JVMInformation
 	InitialSystemProperty
@@ -110,6 +112,9 @@ var ObservationKinds = [numObservationKinds]ObservationKind{
 	PhysicalMemory: {Name: "jdk.PhysicalMemory", Label: "Physical Memory", Fields: []ObservationField{{"totalSize", "Total Size", ValueBytes}, {"usedSize", "Used Size", ValueBytes}}},
 	CPULoad: {Name: "jdk.CPULoad", Label: "CPU Load", Fields: []ObservationField{
 		{"jvmUser", "JVM User", ValueShare}, {"jvmSystem", "JVM System", ValueShare}, {"machineTotal", "Machine Total", ValueShare},
+	}},
+	ThreadCPULoad: {Name: "jdk.ThreadCPULoad", Label: "Thread CPU Load", Fields: []ObservationField{
+		{"eventThread", "Event Thread", ValueThread}, {"user", "User Mode CPU Load", ValueShare}, {"system", "System Mode CPU Load", ValueShare},
 	}},
 	ResidentSetSize: {Name: "jdk.ResidentSetSize", Label: "Resident Set Size", Fields: []ObservationField{{"size", "Resident Set Size", ValueBytes}, {"peak", "Resident Set Size Peak Value", ValueBytes}}},
 	JVMInformation: {Name: "jdk.JVMInformation", Label: "JVM Information", Fields: []ObservationField{

@@ -2,6 +2,7 @@ package record
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/hotspot"
@@ -15,7 +16,8 @@ const (
 	// their samples, and collectEvery how often a VM's count of collections.
 	observeEvery = time.Second
 	collectEvery = 90 * time.Millisecond
-	// maxObserved is of how many processes at once at most: each costs some 50 µs.
+	// maxObserved is of how many processes at once at most: each costs some 50 µs, and
+	// threads beside.
 	maxObserved = 16
 	// counterPatience is how often a VM is asked for counters that it has not yet.
 	counterPatience = 100
@@ -35,6 +37,7 @@ type observed struct {
 	used     [2]uint64    // ticks: in the program, in the kernel
 	load     machine.Load // of the machine at that time
 	seen     bool
+	threads  threadLoads
 	vm       *hotspot.VM
 	counters *hotspot.Counters
 	asked    int
@@ -73,6 +76,7 @@ func (s *session) observe(last bool) {
 		}
 		if all {
 			s.observeProcess(p, seen)
+			s.threadLoads(p, &seen.threads, now, last)
 		}
 		s.observeVM(p, seen, all)
 	}
@@ -82,12 +86,14 @@ func (s *session) observe(last bool) {
 // Java's: there are too many others.
 func (s *session) chooseObserved() {
 	for _, p := range s.procs {
+		if s.observer.of[p] != nil || p.gone || p.vm == nil && s.o.All {
+			continue
+		}
 		if len(s.observer.of) >= maxObserved {
+			s.note(fmt.Sprintf("more than %d processes at once: load, memory and collections are of %d of them", maxObserved, maxObserved))
 			return
 		}
-		if s.observer.of[p] == nil && !p.gone && (p.vm != nil || !s.o.All) {
-			s.observer.of[p] = &observed{}
-		}
+		s.observer.of[p] = &observed{}
 	}
 }
 
@@ -143,6 +149,7 @@ func (s *session) observeVM(p *process, seen *observed, all bool) {
 		if err != nil {
 			if !errors.Is(err, hotspot.ErrNotReady) {
 				seen.asked = counterPatience
+				s.note(fmt.Sprintf("process %d: heap, collections, classes and compilations are not told of: %v", p.pid, err))
 				s.describeVM(p, nil)
 			}
 			return

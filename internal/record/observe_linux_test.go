@@ -164,7 +164,7 @@ func TestObservesJVM(t *testing.T) {
 func TestObservesAnyProgram(t *testing.T) {
 	c := spin(t)
 	r := run(t, Options{PIDs: []int{c.Process.Pid}, Duration: 2500 * time.Millisecond})
-	loads, most := 0, 0.0
+	loads, most, ofThreads := 0, 0.0, 0.0
 	for _, o := range r.Profile.Observations {
 		switch o.Kind {
 		case profile.CPULoad:
@@ -175,6 +175,15 @@ func TestObservesAnyProgram(t *testing.T) {
 					t.Errorf("load %v", v.Share())
 				}
 			}
+		case profile.ThreadCPULoad:
+			if th := r.Profile.Threads[o.Values[0].Number]; th.PID != c.Process.Pid || o.Process != 0 {
+				t.Errorf("%+v is of %+v", o, th)
+			}
+			load := o.Values[1].Share() + o.Values[2].Share()
+			if load <= 0 || load > 1 {
+				t.Errorf("a thread's load is %v", load)
+			}
+			ofThreads += load
 		case profile.ResidentSetSize:
 			if o.Values[0].Number < 1<<20 || o.Values[1].Number < o.Values[0].Number {
 				t.Errorf("%+v", o)
@@ -183,7 +192,7 @@ func TestObservesAnyProgram(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 	}
-	if loads == 0 || most == 0 || observedText(t, r.Profile, profile.OSInformation, "", 0) == "" {
-		t.Errorf("%d loads, of %v at most", loads, most)
+	if loads == 0 || most == 0 || ofThreads == 0 || ofThreads > 1 || observedText(t, r.Profile, profile.OSInformation, "", 0) == "" {
+		t.Errorf("%d loads, of %v at most; all of its threads are %v", loads, most, ofThreads)
 	}
 }

@@ -254,6 +254,7 @@ func (s *session) forget(p *process) {
 	s.endedCPU += p.used.sum()
 	p.target.Close()
 	delete(s.procs, uint32(p.pid))
+	delete(s.observer.of, p)
 }
 
 // note keeps a line about what could not be had, once.

@@ -20,6 +20,7 @@ var fieldTypes = [...]struct {
 	profile.ValueMillis: {typeLong, millis},
 	profile.ValueEpoch:  {typeLong, epoch},
 	profile.ValueSigned: {typeLong, 0},
+	profile.ValueThread: {typeThread, constant},
 	profile.ValueShare:  {typeFloat, share},
 	profile.ValueFloat:  {typeDouble, 0},
 	profile.ValueFlag:   {typeBoolean, 0},
@@ -47,7 +48,7 @@ func observationType(kind int) typeDef {
 
 // observations writes those that are new.
 func (s *Stream) observations() {
-	all, processes := s.c.src.Observations(), s.c.src.Processes()
+	all, processes, threads := s.c.src.Observations(), s.c.src.Processes(), s.c.src.Threads()
 	for ; s.observed < len(all); s.observed++ {
 		o := &all[s.observed]
 		if int(o.Kind) >= len(profile.ObservationKinds) {
@@ -66,6 +67,12 @@ func (s *Stream) observations() {
 			switch k.Fields[i].Type {
 			case profile.ValueText:
 				s.b = appendString(s.b, v.Text)
+			case profile.ValueThread:
+				thread := uint64(0)
+				if v.Number < uint64(len(threads)) {
+					thread = s.c.thread(uint32(v.Number))
+				}
+				s.b = appendLong(s.b, thread)
 			case profile.ValueFlag:
 				s.b = append(s.b, byte(v.Number))
 			case profile.ValueShare:

@@ -2,6 +2,7 @@ package jfr
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 
 	"github.com/candid-profiler/candid/internal/profile"
@@ -41,6 +42,12 @@ func (s *schema) observationReaders(rs *readers) error {
 			f := &t.fields[p.steps[j].field]
 			of := s.byID[f.typ]
 			seen.field[j] = fieldOf(k, f, &p.steps[j])
+			if seen.field[j] >= 0 && k.Fields[seen.field[j]].Type == profile.ValueThread {
+				if of == nil || of.name != nameThread {
+					seen.field[j] = fieldNone
+				}
+				continue
+			}
 			seen.short[j] = of != nil && of.name == "int" && !f.constant
 			if f.constant && seen.field[j] >= 0 {
 				if !rs.name(s, of) {
@@ -79,6 +86,8 @@ func fieldOf(k *profile.ObservationKind, f *field, st *step) int {
 		}
 		fits := false
 		switch k.Fields[i].Type {
+		case profile.ValueThread:
+			fits = f.constant
 		case profile.ValueText:
 			fits = st.op == opText || f.constant
 		case profile.ValueShare:
@@ -151,7 +160,11 @@ func observation(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 		case to == fieldProcess:
 			pid = cur.long()
 		default:
-			o.Values[to] = h.seen.value(c, cur, i, k.Fields[to].Type)
+			if k.Fields[to].Type != profile.ValueThread {
+				o.Values[to] = h.seen.value(c, cur, i, k.Fields[to].Type)
+			} else if err := r.observedThread(c, cur.long(), &o.Values[to]); err != nil {
+				return err
+			}
 		}
 	}
 	if cur.err != nil || len(r.pids) >= maxObservations {
@@ -160,6 +173,23 @@ func observation(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 	r.latest = max(r.latest, o.Time)
 	r.b.Observe(o)
 	r.pids = append(r.pids, pid)
+	return nil
+}
+
+// observedThread gives the profile's thread for a constant; 0 is none.
+func (r *reader) observedThread(c *chunk, id uint64, v *profile.Value) error {
+	if id == 0 {
+		return nil
+	}
+	if !r.readers.ours {
+		v.Number = uint64(r.foreignThread(c, id))
+		return nil
+	}
+	i, ok := r.ownThread(c, id)
+	if !ok {
+		return fmt.Errorf("%w: its thread, %d", errNotThere, id)
+	}
+	v.Number = uint64(i)
 	return nil
 }
 

@@ -91,6 +91,11 @@ func everything(samples int) *profile.Profile {
 				v = profile.Flag(r.IntN(2) == 0)
 			case profile.ValueShare:
 				v = profile.Share(float64(r.IntN(65)) / 64)
+			case profile.ValueThread:
+				v = profile.Number(r.Uint64N(uint64(len(b.Threads()))))
+				if r.IntN(4) == 0 {
+					v = profile.Number(profile.UnknownNumber)
+				}
 			case profile.ValueSigned:
 				v = profile.Number(-r.Uint64N(1000))
 			case profile.ValueBytes:
