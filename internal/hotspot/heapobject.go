@@ -65,6 +65,23 @@ const (
 	colorGenerational // shifted by the color's own bit
 )
 
+// CompressedOopsMode says how references of 32 bits are turned into addresses, in the
+// VM's own words (share/oops/compressedOops.cpp); "" if there are none.
+func (vm *VM) CompressedOopsMode() string {
+	h := &vm.heap
+	switch {
+	case !h.ok || !h.compressedOops:
+		return ""
+	case h.oopBase != 0 && h.oopBase&(1<<(32+h.oopShift)-1) == 0:
+		return "Non-zero disjoint base"
+	case h.oopBase != 0:
+		return "Non-zero based"
+	case h.oopShift != 0:
+		return "Zero based"
+	}
+	return "32-bit"
+}
+
 func (vm *VM) openHeap() {
 	t, h := vm.t, &vm.heap
 	h.handles = !strings.Contains(t.typeOf("JavaThread::_threadObj"), "oop")

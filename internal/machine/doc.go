@@ -13,6 +13,7 @@ type Info struct {
 	OS      string // name and version, and the kernel's
 	CPU     string // its model
 	CPUs    string // more of it, in words
+	Virtual string // what it is if it is a virtual machine, or that it is none; "": not known
 	Sockets int
 	Cores   int
 	Threads int // that run at once: logical CPUs

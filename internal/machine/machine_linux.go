@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,8 +29,27 @@ func Look() (Info, error) {
 	if err != nil {
 		return out, err
 	}
-	out.cpuinfo(b)
+	if virtual, known := out.cpuinfo(b); virtual {
+		out.Virtual = maker()
+	} else if known {
+		out.Virtual = "No virtualization detected"
+	}
 	return out, nil
+}
+
+// maker is who made this machine, as its firmware says.
+func maker() string {
+	var words []string
+	for _, name := range []string{"sys_vendor", "product_name"} {
+		b, _ := os.ReadFile("/sys/class/dmi/id/" + name)
+		if s := strings.TrimSpace(string(b)); s != "" && len(s) < 100 {
+			words = append(words, s)
+		}
+	}
+	if len(words) == 0 {
+		return "A virtual machine"
+	}
+	return strings.Join(words, " ")
 }
 
 // prettyName is what a distribution calls itself.
@@ -45,8 +65,9 @@ func prettyName(osRelease []byte) string {
 	return ""
 }
 
-// cpuinfo reads /proc/cpuinfo. That of arm64 has neither a model's name nor cores.
-func (i *Info) cpuinfo(b []byte) {
+// cpuinfo reads /proc/cpuinfo and says whether a hypervisor shows in it, and whether one
+// would. That of arm64 has neither a model's name nor cores, nor flags.
+func (i *Info) cpuinfo(b []byte) (virtual, known bool) {
 	sockets, cores := map[string]bool{}, map[string]bool{}
 	n, socket := 0, ""
 	for line := range strings.Lines(string(b)) {
@@ -55,6 +76,8 @@ func (i *Info) cpuinfo(b []byte) {
 		switch key {
 		case "processor":
 			n++
+		case "flags":
+			known, virtual = true, virtual || slices.Contains(strings.Fields(value), "hypervisor")
 		case "model name":
 			i.CPU = value
 		case "physical id":
@@ -72,6 +95,7 @@ func (i *Info) cpuinfo(b []byte) {
 		i.Threads = n
 	}
 	i.CPUs = fmt.Sprintf("%s, %d logical CPUs", i.CPU, i.Threads)
+	return virtual, known
 }
 
 // Now reads how busy the machine is.

@@ -13,9 +13,15 @@ func TestFiles(t *testing.T) {
 		t.Error(got)
 	}
 	var i Info
-	i.cpuinfo([]byte("processor\t: 0\nmodel name\t: A CPU @ 1 GHz\nphysical id\t: 0\ncore id\t\t: 0\n\nprocessor\t: 1\nmodel name\t: A CPU @ 1 GHz\nphysical id\t: 0\ncore id\t\t: 0\n"))
-	if i.CPU != "A CPU @ 1 GHz" || i.Sockets != 1 || i.Cores != 1 || i.Threads != 2 {
-		t.Errorf("%+v", i)
+	virtual, known := i.cpuinfo([]byte("processor\t: 0\nmodel name\t: A CPU @ 1 GHz\nphysical id\t: 0\ncore id\t\t: 0\nflags\t: fpu sse hypervisors\n\nprocessor\t: 1\nmodel name\t: A CPU @ 1 GHz\nphysical id\t: 0\ncore id\t\t: 0\n"))
+	if i.CPU != "A CPU @ 1 GHz" || i.Sockets != 1 || i.Cores != 1 || i.Threads != 2 || virtual || !known {
+		t.Errorf("%+v, %v, %v", i, virtual, known)
+	}
+	if virtual, known := new(Info).cpuinfo([]byte("flags\t\t: fpu hypervisor lahf_lm\n")); !virtual || !known {
+		t.Error(virtual, known)
+	}
+	if virtual, known := new(Info).cpuinfo([]byte("processor\t: 0\nFeatures\t: fp asimd\n")); virtual || known {
+		t.Error(virtual, known)
 	}
 	if used, all, err := busy([]byte("cpu  10 1 5 100 20 1 2 3 7 7\ncpu0 1")); used != 22 || all != 142 || err != nil {
 		t.Error(used, all, err)

@@ -73,6 +73,7 @@ type ObservationKind struct {
 const (
 	OSInformation = iota
 	CPUInformation
+	VirtualizationInformation
 	PhysicalMemory
 	CPULoad
 	ThreadCPULoad
@@ -105,11 +106,13 @@ const (
 )
 
 // ObservationKinds are all kinds. Fields that the JDK's events of the same name have
-// and these have not are what cannot be seen from outside.
+// and these have not are what cannot be seen from outside, but for peakTimeSpent, without
+// which the JDK's view of compilations shows nothing at all.
 var ObservationKinds = [numObservationKinds]ObservationKind{
-	OSInformation:  {Name: "jdk.OSInformation", Label: "OS Information", Fields: []ObservationField{{"osVersion", "OS Version", ValueText}}},
-	CPUInformation: {Name: "jdk.CPUInformation", Label: "CPU Information", Fields: []ObservationField{{"cpu", "Type", ValueText}, {"description", "Description", ValueText}, {"sockets", "Sockets", ValueCount}, {"cores", "Cores", ValueCount}, {"hwThreads", "Hardware Threads", ValueCount}}},
-	PhysicalMemory: {Name: "jdk.PhysicalMemory", Label: "Physical Memory", Fields: []ObservationField{{"totalSize", "Total Size", ValueBytes}, {"usedSize", "Used Size", ValueBytes}}},
+	OSInformation:             {Name: "jdk.OSInformation", Label: "OS Information", Fields: []ObservationField{{"osVersion", "OS Version", ValueText}}},
+	CPUInformation:            {Name: "jdk.CPUInformation", Label: "CPU Information", Fields: []ObservationField{{"cpu", "Type", ValueText}, {"description", "Description", ValueText}, {"sockets", "Sockets", ValueCount}, {"cores", "Cores", ValueCount}, {"hwThreads", "Hardware Threads", ValueCount}}},
+	VirtualizationInformation: {Name: "jdk.VirtualizationInformation", Label: "Virtualization Information", Fields: []ObservationField{{"name", "Name", ValueText}}},
+	PhysicalMemory:            {Name: "jdk.PhysicalMemory", Label: "Physical Memory", Fields: []ObservationField{{"totalSize", "Total Size", ValueBytes}, {"usedSize", "Used Size", ValueBytes}}},
 	CPULoad: {Name: "jdk.CPULoad", Label: "CPU Load", Fields: []ObservationField{
 		{"jvmUser", "JVM User", ValueShare}, {"jvmSystem", "JVM System", ValueShare}, {"machineTotal", "Machine Total", ValueShare},
 	}},
@@ -137,11 +140,11 @@ var ObservationKinds = [numObservationKinds]ObservationKind{
 		{"youngCollector", "Young Garbage Collector", ValueText}, {"oldCollector", "Old Garbage Collector", ValueText},
 		{"parallelGCThreads", "Parallel GC Threads", ValueCount}, {"concurrentGCThreads", "Concurrent GC Threads", ValueCount},
 		{"usesDynamicGCThreads", "Uses Dynamic GC Threads", ValueFlag}, {"isExplicitGCConcurrent", "Concurrent Explicit GC", ValueFlag},
-		{"isExplicitGCDisabled", "Disabled Explicit GC", ValueFlag}, {"gcTimeRatio", "GC Time Ratio", ValueCount},
+		{"isExplicitGCDisabled", "Disabled Explicit GC", ValueFlag}, {"pauseTarget", "Pause Target", ValueMillis}, {"gcTimeRatio", "GC Time Ratio", ValueCount},
 	}},
 	GCHeapConfiguration: {Name: "jdk.GCHeapConfiguration", Label: "GC Heap Configuration", Fields: []ObservationField{
 		{"minSize", "Minimum Heap Size", ValueBytes}, {"maxSize", "Maximum Heap Size", ValueBytes}, {"initialSize", "Initial Heap Size", ValueBytes},
-		{"usesCompressedOops", "If Compressed Oops Are Used", ValueFlag}, {"objectAlignment", "Object Alignment", ValueBytes},
+		{"usesCompressedOops", "If Compressed Oops Are Used", ValueFlag}, {"compressedOopsMode", "Compressed Oops Mode", ValueText}, {"objectAlignment", "Object Alignment", ValueBytes},
 	}},
 	GarbageCollection: {Name: "jdk.GarbageCollection", Label: "Garbage Collection", Lasts: true, Fields: []ObservationField{
 		{"gcId", "GC Identifier", ValueCount}, {"name", "Name", ValueText}, {"cause", "Cause", ValueText},
@@ -176,7 +179,7 @@ var ObservationKinds = [numObservationKinds]ObservationKind{
 		{"osrCompileCount", "OSR Compilations", ValueCount}, {"standardCompileCount", "Standard Compilations", ValueCount},
 		{"osrBytesCompiled", "OSR Bytes Compiled", ValueBytes}, {"standardBytesCompiled", "Standard Bytes Compiled", ValueBytes},
 		{"nmethodsSize", "Compilation Resulting Size", ValueBytes}, {"nmethodCodeSize", "Compilation Resulting Code Size", ValueBytes},
-		{"totalTimeSpent", "Total Time", ValueMillis},
+		{"peakTimeSpent", "Peak Time", ValueMillis}, {"totalTimeSpent", "Total Time", ValueMillis},
 	}},
 }
 

@@ -132,6 +132,8 @@ func (s *session) collection(p *process, c *hotspot.Counters, k *collection) {
 	}
 	o.Kind, o.Values = profile.GarbageCollection, []profile.Value{id, profile.Text(usual), profile.Text(cause), pause, pause}
 	s.b.Observe(o)
+	o.Kind, o.Values = profile.GCPhasePause, []profile.Value{id, profile.Text("GC Pause")}
+	s.b.Observe(o)
 	o.Kind, o.Values = profile.OldGarbageCollection, []profile.Value{id}
 	if young[usual] {
 		o.Kind = profile.YoungGarbageCollection

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -45,9 +46,9 @@ func (s *session) describeVM(p *process, c *hotspot.Counters) {
 	youngOne, old := collectorsOf(vm)
 	if old != "" {
 		s.seen(profile.GCConfiguration, p.index, profile.Text(youngOne), profile.Text(old), flag("ParallelGCThreads"), flag("ConcGCThreads"),
-			flag("UseDynamicNumberOfGCThreads"), flag("ExplicitGCInvokesConcurrent"), flag("DisableExplicitGC"), flag("GCTimeRatio"))
+			flag("UseDynamicNumberOfGCThreads"), flag("ExplicitGCInvokesConcurrent"), flag("DisableExplicitGC"), pauseTarget(vm), flag("GCTimeRatio"))
 	}
-	s.seen(profile.GCHeapConfiguration, p.index, flag("MinHeapSize"), flag("MaxHeapSize"), flag("InitialHeapSize"), flag("UseCompressedOops"), flag("ObjectAlignmentInBytes"))
+	s.seen(profile.GCHeapConfiguration, p.index, flag("MinHeapSize"), flag("MaxHeapSize"), flag("InitialHeapSize"), flag("UseCompressedOops"), profile.Text(vm.CompressedOopsMode()), flag("ObjectAlignmentInBytes"))
 	s.seen(profile.CompilerConfiguration, p.index, flag("CICompilerCount"), flag("TieredCompilation"), flag("UseDynamicNumberOfCompilerThreads"))
 }
 
@@ -87,6 +88,16 @@ func flagValue(vm *hotspot.VM, name string) profile.Value {
 		return profile.Number(profile.UnknownNumber)
 	}
 	return profile.Number(n)
+}
+
+// pauseTarget is what a collector tries to keep its pauses below, ms. Those that do not
+// try have a number without meaning there.
+func pauseTarget(vm *hotspot.VM) profile.Value {
+	v := flagValue(vm, "MaxGCPauseMillis")
+	if v.Number > math.MaxInt32 {
+		v.Number = profile.UnknownNumber
+	}
+	return v
 }
 
 // collectorsOf gives the collectors of a VM in the Flight Recorder's words

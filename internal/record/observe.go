@@ -111,6 +111,9 @@ func (s *session) observeMachine() {
 		return
 	}
 	s.seen(profile.OSInformation, -1, profile.Text(info.OS))
+	if info.Virtual != "" {
+		s.seen(profile.VirtualizationInformation, -1, profile.Text(info.Virtual))
+	}
 	s.seen(profile.CPUInformation, -1, profile.Text(info.CPU), profile.Text(info.CPUs),
 		profile.Number(uint64(info.Sockets)), profile.Number(uint64(info.Cores)), profile.Number(uint64(info.Threads)))
 }
@@ -201,7 +204,7 @@ func (s *session) countVM(p *process, c *hotspot.Counters) {
 		sum(numbers(c, "java.cls.loadedClasses", "java.cls.sharedLoadedClasses")...), sum(numbers(c, "java.cls.unloadedClasses", "java.cls.sharedUnloadedClasses")...))
 	s.seen(profile.JavaThreadStatistics, p.index, numbers(c, "java.threads.live", "java.threads.daemon", "java.threads.started", "java.threads.livePeak")...)
 	compiler := numbers(c, "sun.ci.totalCompiles", "sun.ci.totalBailouts", "sun.ci.totalInvalidates", "sun.ci.osrCompiles", "sun.ci.standardCompiles",
-		"sun.ci.osrBytes", "sun.ci.standardBytes", "sun.ci.nmethodSize", "sun.ci.nmethodCodeSize", "java.ci.totalTime")
+		"sun.ci.osrBytes", "sun.ci.standardBytes", "sun.ci.nmethodSize", "sun.ci.nmethodCodeSize", "", "java.ci.totalTime")
 	if n := &compiler[len(compiler)-1]; n.Number != profile.UnknownNumber {
 		n.Number = uint64(ticksToNs(c, int64(n.Number))) / 1e6
 	}

@@ -50,6 +50,9 @@ func describe() *element {
 		def := observationType(i)
 		all.with(def.element())
 	}
+	for _, def := range describedOnly() {
+		all.with(def.element())
+	}
 	return node("root").with(all, region())
 }
 

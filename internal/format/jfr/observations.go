@@ -46,6 +46,24 @@ func observationType(kind int) typeDef {
 	return t
 }
 
+// describedOnly are types of which there are no events: the JDK's views of flags and of
+// the recording ask for them too, and show nothing if one of them is not described.
+func describedOnly() []typeDef {
+	var out []typeDef
+	add := func(name, label string, fields ...fieldDef) {
+		id := typeObservation + len(profile.ObservationKinds) + len(out)
+		out = append(out, typeDef{id: id, name: name, super: superEvent, label: label, category: jvmEvents, fields: append([]fieldDef{startTime()}, fields...)})
+	}
+	for kind := profile.BooleanFlag; kind <= profile.StringFlag; kind++ {
+		k := &profile.ObservationKinds[kind]
+		value := fieldTypes[k.Fields[1].Type].typ
+		add(k.Name+"Changed", k.Label+" Changed", fieldDef{"name", typeString, "Name", 0}, fieldDef{"oldValue", value, "Old Value", 0},
+			fieldDef{"newValue", value, "New Value", 0}, fieldDef{"origin", typeString, "Origin", 0})
+	}
+	add("jdk.Shutdown", "JVM Shutdown", fieldDef{"reason", typeString, "Reason", 0})
+	return out
+}
+
 // observations writes those that are new.
 func (s *Stream) observations() {
 	all, processes, threads := s.c.src.Observations(), s.c.src.Processes(), s.c.src.Threads()
