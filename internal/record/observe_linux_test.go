@@ -198,3 +198,35 @@ func TestObservesAnyProgram(t *testing.T) {
 		t.Errorf("%d loads, of %v at most; all of its threads are %v", loads, most, ofThreads)
 	}
 }
+
+// Of many processes some are observed, which is told, and one that comes takes the place
+// of one that went.
+func TestObservesSome(t *testing.T) {
+	s := newSession(&Options{})
+	s.observer.of = map[*process]*observed{}
+	for pid := range uint32(300) {
+		s.procs[pid] = &process{pid: int(pid)}
+	}
+	s.chooseObserved()
+	first := len(s.observer.of)
+	for p := range s.observer.of {
+		p.gone = true
+		delete(s.observer.of, p)
+		break
+	}
+	s.chooseObserved()
+	if first != maxObserved || len(s.observer.of) != maxObserved || len(s.b.Meta().Notes) != 1 {
+		t.Errorf("%d of 300 processes, then %d; %q", first, len(s.observer.of), s.b.Meta().Notes)
+	}
+	for p := range s.observer.of {
+		if p.gone {
+			t.Errorf("process %d is observed, which is gone", p.pid)
+		}
+	}
+	// Of the whole machine it is Java's.
+	s.observer.of, s.o.All = map[*process]*observed{}, true
+	s.chooseObserved()
+	if len(s.observer.of) != 0 {
+		t.Errorf("%d processes that are no VM's", len(s.observer.of))
+	}
+}

@@ -101,6 +101,36 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// An event may be as large as the format lets it be: what is not looked into for its
+// size is stepped over, and what comes behind it is read.
+func TestLargeEvents(t *testing.T) {
+	add := func(data []byte, text int) []byte {
+		b := reserveSize(nil)
+		b = append(b, typeNote)
+		b = appendInt(appendLong(b, firstTick), 1)
+		b = appendString(b, strings.Repeat("x", text))
+		putSize(b, 0)
+		data = append(data, b...)
+		binary.BigEndian.PutUint64(data[atSize:], uint64(len(data)))
+		return data
+	}
+	for _, c := range []struct{ large, want int }{{17 << 20, 17 << 20}, {maxOfInterest, 3}} {
+		p, err := parse(add(add(small(t), c.large), 3))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(p.Samples) != 60 || len(p.Meta.Notes) != 2 || len(p.Meta.Notes[1]) != c.want {
+			t.Errorf("behind %d bytes: %d samples, %d notes", c.large, len(p.Samples), len(p.Meta.Notes))
+		}
+	}
+	// One that ends behind the file.
+	data := add(small(t), 3)
+	copy(data[len(data)-9:], "\xff\xff\xff\x7f")
+	if p, err := parse(data); err == nil && len(p.Samples) != 60 {
+		t.Errorf("%d samples", len(p.Samples))
+	}
+}
+
 // A type that contains itself, or twice what contains twice and so on, is refused
 // before it is read.
 func TestHostileTypes(t *testing.T) {
