@@ -84,12 +84,6 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	o.Log(engine.Describe())
 
-	run := ctx
-	if o.Duration > 0 {
-		var cancel context.CancelFunc
-		run, cancel = context.WithTimeout(ctx, o.Duration)
-		defer cancel()
-	}
 	if child != nil {
 		if err := child.Release(); err != nil {
 			child.Kill()
@@ -109,6 +103,12 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	s.start = monotonic()
 	start := time.Now()
 	s.begin(engine, start)
+	run := ctx
+	if o.Duration > 0 {
+		var cancel context.CancelFunc
+		run, cancel = context.WithTimeout(ctx, o.Duration)
+		defer cancel()
+	}
 	runErr := engine.Run(run, s)
 
 	s.name(true)
