@@ -2,6 +2,8 @@
 // how it was found. It knows nothing of names, files and formats.
 package walk
 
+import "strings"
+
 // Kind is what sort of code a frame runs.
 type Kind uint8
 
@@ -82,6 +84,32 @@ func (e End) String() string {
 		return endNames[e]
 	}
 	return "unknown end"
+}
+
+// Frame is what files call the frame that stands for the unknown outer part of a
+// stack that ends so, where they have no other place for it. A flame graph then
+// shows such stacks side by side, and not as if a program began in their midst. It
+// is "" for EndComplete.
+func (e End) Frame() string {
+	switch e {
+	case EndComplete:
+		return ""
+	case EndTruncated:
+		return "[truncated]"
+	}
+	return "[broken: " + e.String() + "]"
+}
+
+// EndByFrame reads what Frame gives, and takes anything else for EndComplete.
+func EndByFrame(name string) End {
+	if strings.HasPrefix(name, "[") {
+		for e := EndTruncated; e < NumEnds; e++ {
+			if name == e.Frame() {
+				return e
+			}
+		}
+	}
+	return EndComplete
 }
 
 // Stack is a walked stack. A Walker reuses it: Frames is valid until the next walk.

@@ -75,16 +75,6 @@ func Name(name string) string {
 	return name
 }
 
-// Unfinished is the outermost frame of a stack that does not reach the thread's
-// first frame, with how it ended: a flame graph then shows such stacks side by
-// side and not as if a program began in their midst.
-func unfinished(end walk.End) string {
-	if end == walk.EndTruncated {
-		return "[truncated]"
-	}
-	return "[broken: " + end.String() + "]"
-}
-
 type group struct {
 	thread uint32
 	node   uint32 // of the trie of names
@@ -113,7 +103,7 @@ func Write(w io.Writer, p *profile.Profile, o Options) error {
 			buf = append(append(buf, threads[l.thread]...), ';')
 		}
 		if l.end != walk.EndComplete {
-			buf = append(append(buf, unfinished(l.end)...), ';')
+			buf = append(append(buf, l.end.Frame()...), ';')
 		}
 		path = path[:0]
 		for n := l.node; n != profile.RootNode; n = merged.At(n).Parent {

@@ -94,7 +94,7 @@ func (r *reader) line(text string) error {
 		}
 	}
 	first, rest, _ = strings.Cut(stack, ";")
-	if end, ok := parseUnfinished(first); ok {
+	if end := walk.EndByFrame(first); end != walk.EndComplete {
 		s.End, stack = end, rest
 	}
 	s.Thread = r.b.Thread(pid, tid, thread)
@@ -106,18 +106,6 @@ func (r *reader) line(text string) error {
 		}
 	}
 	return r.add(s, count)
-}
-
-func parseUnfinished(frame string) (walk.End, bool) {
-	if !strings.HasPrefix(frame, "[truncated]") && !strings.HasPrefix(frame, "[broken: ") {
-		return 0, false
-	}
-	for e := walk.EndTruncated; e < walk.NumEnds; e++ {
-		if frame == unfinished(e) {
-			return e, true
-		}
-	}
-	return 0, false
 }
 
 func (r *reader) frame(text string) uint32 {

@@ -31,7 +31,7 @@ func (w *writer) shared() {
 	place, first := make([]int, allFuncs), map[function]int{}
 	var kept []function
 	for i := range allFuncs {
-		fn := function{name: endName(walk.End(i - funcs))}
+		fn := function{name: walk.End(i - funcs).Frame()}
 		if i < funcs {
 			f := &p.Funcs[i]
 			fn = function{f.Name, f.Module, f.File}
@@ -138,12 +138,4 @@ func (n *names) index(s string) int {
 		n.list = append(n.list, s)
 	}
 	return i
-}
-
-// endName is the frame that stands for a stack's unknown outer part.
-func endName(e walk.End) string {
-	if e == walk.EndTruncated {
-		return "[truncated]"
-	}
-	return "[broken: " + e.String() + "]"
 }

@@ -500,7 +500,7 @@ func (r *reader) stacks() (node []uint32, end []walk.End, guessed []bool, err er
 	frames := make([]uint32, len(r.frames))
 	ends := make([]walk.End, len(r.frames))
 	for i, f := range r.frames {
-		if ends[i] = endOf(f.name); r.ours && ends[i] != walk.EndComplete {
+		if ends[i] = walk.EndByFrame(f.name); r.ours && ends[i] != walk.EndComplete {
 			continue
 		}
 		ends[i] = walk.EndComplete
@@ -533,13 +533,3 @@ func (r *reader) stacks() (node []uint32, end []walk.End, guessed []bool, err er
 
 // provenances are by the names that files have for them.
 var provenances = map[string]walk.Provenance{"derived": walk.Derived, "heuristic": walk.Heuristic}
-
-// endOf is how a stack ends that begins with a frame of that name.
-func endOf(name string) walk.End {
-	for e := walk.EndTruncated; e < walk.NumEnds; e++ {
-		if name == endName(e) {
-			return e
-		}
-	}
-	return walk.EndComplete
-}

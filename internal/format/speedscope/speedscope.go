@@ -131,17 +131,9 @@ func (w *writer) frames() {
 		}
 		w.ends[e] = len(w.p.Frames) + int(e-walk.EndTruncated)
 		w.raw(`{"name":`)
-		w.text(endName(e))
+		w.text(e.Frame())
 		w.raw("}")
 	}
-}
-
-// endName is the frame that stands for a stack's unknown outer part.
-func endName(e walk.End) string {
-	if e == walk.EndTruncated {
-		return "[truncated]"
-	}
-	return "[broken: " + e.String() + "]"
 }
 
 type lane struct {
