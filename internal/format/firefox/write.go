@@ -47,12 +47,6 @@ type writer struct {
 	path    []uint32
 }
 
-// track is a thread's samples of one event.
-type track struct {
-	thread uint32
-	event  uint16
-}
-
 func (w *writer) raw(s string) { w.w.WriteString(s) }
 
 func (w *writer) text(s string) {
@@ -133,7 +127,7 @@ func (w *writer) write() {
 		if i > 0 {
 			w.raw(",\n")
 		}
-		w.thread(t.track, t.samples)
+		w.thread(t.Key, t.Samples)
 	}
 	w.raw("],\n" + `"shared":{`)
 	w.shared()
@@ -168,60 +162,37 @@ func (w *writer) meta() {
 	w.raw("]")
 }
 
-type trackSamples struct {
-	track
-	samples []uint32
-}
-
 // tracks are the threads with their samples in the order of time: those of one
 // process together, its first thread first, then the busiest.
-func (w *writer) tracks() []trackSamples {
-	p := w.p
-	at := map[track]int{}
-	var list []trackSamples
-	weight := map[track]uint64{}
-	for i := range p.Samples {
-		s := &p.Samples[i]
-		t := track{s.Thread, s.Event}
-		n, ok := at[t]
-		if !ok {
-			n = len(list)
-			at[t] = n
-			list = append(list, trackSamples{track: t})
-		}
-		list[n].samples = append(list[n].samples, uint32(i))
-		weight[t] += s.Weight
-	}
-	slices.SortFunc(list, func(a, b trackSamples) int {
-		x, y := &p.Threads[a.thread], &p.Threads[b.thread]
+func (w *writer) tracks() []profile.Part[profile.Track] {
+	list := profile.Tracks(w.p)
+	slices.SortFunc(list, func(a, b profile.Part[profile.Track]) int {
+		x, y := &w.p.Threads[a.Key.Thread], &w.p.Threads[b.Key.Thread]
 		main := func(t *profile.Thread) int {
 			if t.TID == t.PID {
 				return 0
 			}
 			return 1
 		}
-		return cmp.Or(cmp.Compare(x.PID, y.PID), cmp.Compare(a.event, b.event), cmp.Compare(main(x), main(y)),
-			cmp.Compare(weight[b.track], weight[a.track]), cmp.Compare(a.thread, b.thread))
+		return cmp.Or(cmp.Compare(x.PID, y.PID), cmp.Compare(a.Key.Event, b.Key.Event), cmp.Compare(main(x), main(y)),
+			cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Key.Thread, b.Key.Thread))
 	})
-	for _, t := range list {
-		slices.SortStableFunc(t.samples, func(a, b uint32) int { return cmp.Compare(p.Samples[a].Time, p.Samples[b].Time) })
-	}
 	return list
 }
 
 // weightTypes are by the unit of an event.
 var weightTypes = map[string]string{"nanoseconds": "tracing-ms", "bytes": "bytes"}
 
-func (w *writer) thread(t track, samples []uint32) {
+func (w *writer) thread(t profile.Track, samples []uint32) {
 	p := w.p
-	th, e := p.Threads[t.thread], p.Events[t.event]
+	th, e := p.Threads[t.Thread], p.Events[t.Event]
 	name := cmp.Or(th.Name, "[unknown]")
-	if t.event > 0 {
+	if t.Event > 0 {
 		name += " (" + e.Name + ")"
 	}
 	w.raw(`{"processType":"default","processStartupTime":0,"processShutdownTime":null,"registerTime":0,"unregisterTime":null,"pausedRanges":[],"name":`)
 	w.text(name)
-	w.raw(fmt.Sprintf(`,"isMainThread":%v,"pid":"%d","tid":%d,"processName":`, th.TID == th.PID && t.event == 0, th.PID, th.TID))
+	w.raw(fmt.Sprintf(`,"isMainThread":%v,"pid":"%d","tid":%d,"processName":`, th.TID == th.PID && t.Event == 0, th.PID, th.TID))
 	w.text(w.process(th.PID))
 	w.raw(`,"markers":{"data":[],"name":[],"startTime":[],"endTime":[],"phase":[],"category":[],"length":0},` + "\n" + `"samples":{`)
 	w.column("stack", len(samples), func(i int) {

@@ -4,6 +4,8 @@
 package locations
 
 import (
+	"iter"
+
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -67,14 +69,30 @@ func keptFrames(p *profile.Profile) []uint32 {
 // Len is the number of chains, with the empty one, whose number is 0.
 func (c *Chains) Len() int { return c.link.Len() }
 
-// Of is the chain of the physical frame whose innermost function is a node's.
-func (c *Chains) Of(node uint32) uint32 { return c.of[node] }
+// Stack gives the chains of the stack that ends in a node, the innermost first.
+func (c *Chains) Stack(node uint32) iter.Seq[uint32] {
+	return func(yield func(uint32) bool) {
+		for node != profile.RootNode && yield(c.of[node]) {
+			node = c.caller(node)
+		}
+	}
+}
 
-// At gives the innermost function of a chain, and as its parent the chain without it.
-func (c *Chains) At(i uint32) profile.Node { return c.link.At(i) }
+// Frames gives the functions of a chain, the innermost first, the physical frame last.
+func (c *Chains) Frames(chain uint32) iter.Seq[*profile.Frame] {
+	return func(yield func(*profile.Frame) bool) {
+		for chain != 0 {
+			n := c.link.At(chain)
+			if !yield(&c.p.Frames[n.Frame]) {
+				return
+			}
+			chain = n.Parent
+		}
+	}
+}
 
-// Caller is the node that the physical frame at or above node was called from.
-func (c *Chains) Caller(node uint32) uint32 {
+// caller is the node that the physical frame at or above node was called from.
+func (c *Chains) caller(node uint32) uint32 {
 	for {
 		n := c.p.Nodes[node]
 		if n.Parent == profile.RootNode || c.p.Frames[n.Frame].Kind != walk.KindInlined {

@@ -68,68 +68,45 @@ type writer struct {
 	places    []uint64          // locations by chain, 0: not written
 	functions []uint64          // by index into Funcs, 0: not written
 	stacks    map[uint32]uint64 // by node
+	last      uint64            // the time of the last sample
 	timed     bool
 	list      []uint64
 }
 
-// group is one Sample: samples that differ in nothing but time and weight.
-type group struct {
-	pid    int
-	event  uint16
-	node   uint32
-	thread uint32
-	state  profile.State
-	call   uint16
-	end    walk.End
-	flags  profile.SampleFlags
-}
-
-func (g group) compare(o group) int {
-	return cmp.Or(cmp.Compare(g.node, o.node), cmp.Compare(g.thread, o.thread), cmp.Compare(g.state, o.state),
-		cmp.Compare(g.call, o.call), cmp.Compare(g.end, o.end), cmp.Compare(g.flags, o.flags))
+// part is what becomes a Profile: a process's samples of an event.
+type part struct {
+	pid   int
+	event uint16
 }
 
 // resources writes the ResourceProfiles: one for each process, that with most
 // samples first, for that is what viewers show.
 func (w *writer) resources() []protobuf.Message {
 	p := w.p
+	parts := profile.Parts(p, func(s *profile.Sample) part { return part{p.Threads[s.Thread].PID, s.Event} })
 	counts := map[int]int{}
-	last := uint64(0)
-	for i := range p.Samples {
-		s := &p.Samples[i]
-		counts[p.Threads[s.Thread].PID]++
-		last = max(last, s.Time)
+	for _, t := range parts {
+		counts[t.Key.pid] += len(t.Samples)
 	}
-	w.timed = last > 0 && !p.Meta.Start.IsZero()
-	of := func(i uint32) group {
-		s := &p.Samples[i]
-		return group{p.Threads[s.Thread].PID, s.Event, s.Node, s.Thread, s.State, s.Syscall, s.End, s.Flags}
-	}
-	order := make([]uint32, len(p.Samples))
-	for i := range order {
-		order[i] = uint32(i)
-	}
-	slices.SortFunc(order, func(a, b uint32) int {
-		x, y := of(a), of(b)
-		return cmp.Or(cmp.Compare(counts[y.pid], counts[x.pid]), cmp.Compare(x.pid, y.pid), cmp.Compare(x.event, y.event), x.compare(y),
-			cmp.Compare(p.Samples[a].Time, p.Samples[b].Time), cmp.Compare(a, b))
+	slices.SortFunc(parts, func(a, b profile.Part[part]) int {
+		x, y := a.Key, b.Key
+		return cmp.Or(cmp.Compare(counts[y.pid], counts[x.pid]), cmp.Compare(x.pid, y.pid), cmp.Compare(x.event, y.event))
 	})
+	for i := range p.Samples {
+		w.last = max(w.last, p.Samples[i].Time)
+	}
+	w.timed = w.last > 0 && !p.Meta.Start.IsZero()
 	var out []protobuf.Message
-	for len(order) > 0 {
-		pid := of(order[0]).pid
+	for len(parts) > 0 {
+		pid := parts[0].Key.pid
 		var scope protobuf.Message
 		var own protobuf.Message
 		own.Text(scopeName, "candid")
 		own.Text(scopeVersion, strings.ToValidUTF8(p.Meta.Version, "\uFFFD"))
 		scope.Bytes(scopeProfilesScope, own)
-		for len(order) > 0 && of(order[0]).pid == pid {
-			event := of(order[0]).event
-			n := 0
-			for n < len(order) && of(order[n]).pid == pid && of(order[n]).event == event {
-				n++
-			}
-			scope.Bytes(scopeProfilesProfiles, w.profile(order[:n], event, last, of))
-			order = order[n:]
+		for len(parts) > 0 && parts[0].Key.pid == pid {
+			scope.Bytes(scopeProfilesProfiles, w.profile(parts[0].Key.event, parts[0].Samples))
+			parts = parts[1:]
 		}
 		var rp, m protobuf.Message
 		rp.Bytes(resourceProfilesResource, w.resource(pid))
@@ -177,24 +154,18 @@ func (w *writer) valueType(e profile.Event) protobuf.Message {
 }
 
 // profile writes the Profile of one event of one process.
-func (w *writer) profile(order []uint32, event uint16, last uint64, of func(uint32) group) protobuf.Message {
+func (w *writer) profile(event uint16, samples []uint32) protobuf.Message {
 	e := w.p.Events[event]
 	var m protobuf.Message
 	m.Bytes(profileSampleType, w.valueType(e))
-	for len(order) > 0 {
-		g := of(order[0])
-		n := 1
-		for n < len(order) && of(order[n]) == g {
-			n++
-		}
-		m.Bytes(profileSamples, w.sample(g, order[:n]))
-		order = order[n:]
+	for g, of := range locations.Groups(w.p, samples) {
+		m.Bytes(profileSamples, w.sample(g, of))
 	}
 	if start := w.p.Meta.Start; !start.IsZero() {
 		m.Fixed64(profileTime, uint64(start.UnixNano()))
 	}
 	// Times of samples lie before the end.
-	m.Uint(profileDuration, max(uint64(max(w.p.Meta.Duration, 0)), last+1))
+	m.Uint(profileDuration, max(uint64(max(w.p.Meta.Duration, 0)), w.last+1))
 	m.Bytes(profilePeriodType, w.valueType(e))
 	m.Uint(profilePeriod, e.Period)
 	if lost := w.p.Losses.Lost; lost > 0 {
@@ -204,10 +175,10 @@ func (w *writer) profile(order []uint32, event uint16, last uint64, of func(uint
 }
 
 // sample writes the Sample of a group.
-func (w *writer) sample(g group, of []uint32) protobuf.Message {
+func (w *writer) sample(g locations.Group, of []uint32) protobuf.Message {
 	p := w.p
 	var m protobuf.Message
-	m.Uint(sampleStack, w.stack(g.node))
+	m.Uint(sampleStack, w.stack(g.Node))
 	m.Bytes(sampleAttributes, w.sampleAttributes(g))
 	if !w.timed {
 		sum := uint64(0)
@@ -231,8 +202,8 @@ func (w *writer) sample(g group, of []uint32) protobuf.Message {
 }
 
 // sampleAttributes are the thread, what it was doing, and how certain the stack is.
-func (w *writer) sampleAttributes(g group) protobuf.Message {
-	t := w.p.Threads[g.thread]
+func (w *writer) sampleAttributes(g locations.Group) protobuf.Message {
+	t := w.p.Threads[g.Thread]
 	w.list = append(w.list[:0], w.d.attribute(attrTID, "", int64(t.TID)))
 	add := func(key, text string) {
 		if text != "" {
@@ -241,20 +212,20 @@ func (w *writer) sampleAttributes(g group) protobuf.Message {
 	}
 	add(attrThread, t.Name)
 	add(attrThreadKind, t.Kind)
-	if g.state != profile.StateUnknown {
-		add(attrState, g.state.String())
+	if g.State != profile.StateUnknown {
+		add(attrState, g.State.String())
 	}
-	if g.call != 0 {
-		add(attrSyscall, w.p.Syscalls[g.call])
+	if g.Syscall != 0 {
+		add(attrSyscall, w.p.Syscalls[g.Syscall])
 	}
 	switch {
-	case g.end == walk.EndTruncated:
+	case g.End == walk.EndTruncated:
 		add(attrStack, "truncated")
-	case g.end != walk.EndComplete:
-		add(attrStack, "broken: "+g.end.String())
-	case g.flags&profile.Guessed != 0:
+	case g.End != walk.EndComplete:
+		add(attrStack, "broken: "+g.End.String())
+	case g.Flags&profile.Guessed != 0:
 		add(attrStack, "heuristic")
-	case g.flags&profile.Stitched != 0:
+	case g.Flags&profile.Stitched != 0:
 		add(attrStack, "stitched")
 	}
 	return packed(w.list)
@@ -268,8 +239,8 @@ func (w *writer) stack(node uint32) uint64 {
 	i, ok := w.stacks[node]
 	if !ok {
 		w.list = w.list[:0]
-		for n := node; n != profile.RootNode; n = w.chains.Caller(n) {
-			w.list = append(w.list, w.location(w.chains.Of(n)))
+		for chain := range w.chains.Stack(node) {
+			w.list = append(w.list, w.location(chain))
 		}
 		var m protobuf.Message
 		m.Bytes(stackLocations, packed(w.list))
@@ -286,14 +257,12 @@ func (w *writer) location(chain uint32) uint64 {
 	}
 	var outer profile.Frame
 	var lines protobuf.Message
-	for c := chain; c != 0; {
-		n := w.chains.At(c)
-		outer = w.p.Frames[n.Frame]
+	for f := range w.chains.Frames(chain) {
+		outer = *f
 		var l protobuf.Message
-		l.Uint(lineFunction, w.function(outer.Func))
-		l.Uint(lineLine, uint64(max(outer.Line, 0)))
+		l.Uint(lineFunction, w.function(f.Func))
+		l.Uint(lineLine, uint64(max(f.Line, 0)))
 		lines.Bytes(locationLines, l)
-		c = n.Parent
 	}
 	var m protobuf.Message
 	if module := w.p.Funcs[outer.Func].Module; module != "" {

@@ -2,13 +2,11 @@ package pprof
 
 import (
 	"bufio"
-	"cmp"
 	"compress/gzip"
 	"encoding/binary"
 	"fmt"
 	"io"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/format/locations"
@@ -140,60 +138,36 @@ func (w *writer) program() {
 	}
 }
 
-// group is one Sample of pprof: all samples that differ in nothing but time.
-type group struct {
-	node   uint32
-	thread uint32
-	event  uint16
-	state  profile.State
-	call   uint16
-	end    walk.End
-	flags  profile.SampleFlags
-}
-
 func (w *writer) samples() {
 	p := w.p
 	w.chains = locations.New(p)
 	w.locations = make([]uint64, w.chains.Len())
-	order := make([]uint32, len(p.Samples))
-	for i := range order {
-		order[i] = uint32(i)
+	all := make([]uint32, len(p.Samples))
+	for i := range all {
+		all[i] = uint32(i)
 	}
-	of := func(i uint32) group {
-		s := &p.Samples[i]
-		return group{s.Node, s.Thread, s.Event, s.State, s.Syscall, s.End, s.Flags}
-	}
-	slices.SortFunc(order, func(a, b uint32) int {
-		x, y := of(a), of(b)
-		if x == y {
-			return 0
+	for g, of := range locations.Groups(p, all) {
+		weight := uint64(0)
+		for _, i := range of {
+			weight += p.Samples[i].Weight
 		}
-		return cmp.Or(cmp.Compare(x.node, y.node), cmp.Compare(x.thread, y.thread), cmp.Compare(x.event, y.event),
-			cmp.Compare(x.state, y.state), cmp.Compare(x.call, y.call), cmp.Compare(x.end, y.end), cmp.Compare(x.flags, y.flags))
-	})
-	for len(order) > 0 && w.err == nil {
-		g := of(order[0])
-		n, weight := 0, uint64(0)
-		for n < len(order) && of(order[n]) == g {
-			weight += p.Samples[order[n]].Weight
-			n++
+		if w.sample(g, uint64(len(of)), weight); w.err != nil {
+			return
 		}
-		order = order[n:]
-		w.sample(g, uint64(n), weight)
 	}
 }
 
-func (w *writer) sample(g group, count, weight uint64) {
+// sample writes one Sample of pprof: all samples that differ in nothing but time.
+func (w *writer) sample(g locations.Group, count, weight uint64) {
 	var m, list protobuf.Message
-	for node := g.node; node != profile.RootNode; {
-		list = binary.AppendUvarint(list, w.location(w.chains.Of(node)))
-		node = w.chains.Caller(node)
+	for chain := range w.chains.Stack(g.Node) {
+		list = binary.AppendUvarint(list, w.location(chain))
 	}
 	m.Bytes(sampleLocation, list)
 
 	list = binary.AppendUvarint(list[:0], count)
 	for e := range w.p.Events {
-		if e == int(g.event) {
+		if e == int(g.Event) {
 			list = binary.AppendUvarint(list, weight)
 		} else {
 			list = append(list, 0)
@@ -201,18 +175,18 @@ func (w *writer) sample(g group, count, weight uint64) {
 	}
 	m.Bytes(sampleValue, list)
 
-	t := w.p.Threads[g.thread]
+	t := w.p.Threads[g.Thread]
 	w.label(&m, labelThread, t.Name)
 	w.label(&m, labelKind, t.Kind)
-	w.label(&m, labelStack, qualityLabel(g.end, g.flags))
-	if g.state != profile.StateUnknown {
-		w.label(&m, labelState, g.state.String())
+	w.label(&m, labelStack, qualityLabel(g.End, g.Flags))
+	if g.State != profile.StateUnknown {
+		w.label(&m, labelState, g.State.String())
 	}
-	if g.call != 0 {
-		w.label(&m, labelCall, w.p.Syscalls[g.call])
+	if g.Syscall != 0 {
+		w.label(&m, labelCall, w.p.Syscalls[g.Syscall])
 	}
 	if len(w.p.Events) > 1 {
-		w.label(&m, labelEvent, w.p.Events[g.event].Name)
+		w.label(&m, labelEvent, w.p.Events[g.Event].Name)
 	}
 	w.numLabel(&m, labelTID, t.TID)
 	w.numLabel(&m, labelPID, t.PID)
@@ -250,14 +224,12 @@ func (w *writer) location(chain uint32) uint64 {
 	m.Uint(locationID, id)
 	var outer profile.Frame
 	var lines protobuf.Message
-	for c := chain; c != 0; {
-		n := w.chains.At(c)
-		outer = w.p.Frames[n.Frame]
+	for f := range w.chains.Frames(chain) {
+		outer = *f
 		var l protobuf.Message
-		l.Uint(lineFunction, w.function(outer.Func))
-		l.Uint(lineLine, uint64(max(outer.Line, 0)))
+		l.Uint(lineFunction, w.function(f.Func))
+		l.Uint(lineLine, uint64(max(f.Line, 0)))
 		lines.Bytes(locationLine, l)
-		c = n.Parent
 	}
 	m.Uint(locationMapping, w.mapping(placeOf(w.p, outer)))
 	m.Uint(locationAddress, locations.FileAddr(outer))

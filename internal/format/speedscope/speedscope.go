@@ -136,44 +136,25 @@ func (w *writer) frames() {
 	}
 }
 
-type lane struct {
-	event  uint16
-	thread uint32
-}
-
 func (w *writer) profiles() {
-	p := w.p
-	lanes := map[lane][]uint32{}
-	weight := map[lane]uint64{}
-	for i := range p.Samples {
-		s := &p.Samples[i]
-		l := lane{s.Event, s.Thread}
-		lanes[l] = append(lanes[l], uint32(i))
-		weight[l] += s.Weight
-	}
-	order := make([]lane, 0, len(lanes))
-	for l := range lanes {
-		order = append(order, l)
-	}
+	lanes := profile.Tracks(w.p)
 	// The busiest thread is what the page opens with.
-	slices.SortFunc(order, func(a, b lane) int {
-		return cmp.Or(cmp.Compare(a.event, b.event), cmp.Compare(weight[b], weight[a]), cmp.Compare(a.thread, b.thread))
+	slices.SortFunc(lanes, func(a, b profile.Part[profile.Track]) int {
+		return cmp.Or(cmp.Compare(a.Key.Event, b.Key.Event), cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Key.Thread, b.Key.Thread))
 	})
-	for i, l := range order {
+	for i, l := range lanes {
 		if i > 0 {
 			w.raw(",\n")
 		}
-		samples := lanes[l]
-		slices.SortStableFunc(samples, func(a, b uint32) int { return cmp.Compare(p.Samples[a].Time, p.Samples[b].Time) })
-		w.lane(l, samples, weight[l])
+		w.lane(l.Key, l.Samples, l.Weight)
 	}
 }
 
 // units are those of speedscope by the names that events have for them.
 var units = map[string]string{"nanoseconds": "nanoseconds", "bytes": "bytes"}
 
-func (w *writer) lane(l lane, samples []uint32, total uint64) {
-	t, e := w.p.Threads[l.thread], w.p.Events[l.event]
+func (w *writer) lane(l profile.Track, samples []uint32, total uint64) {
+	t, e := w.p.Threads[l.Thread], w.p.Events[l.Event]
 	name := fmt.Sprintf("%s (tid %d)", t.Name, t.TID)
 	if len(w.p.Events) > 1 {
 		name += " " + e.Name
@@ -198,7 +179,7 @@ func (w *writer) lane(l lane, samples []uint32, total uint64) {
 		}
 		w.number(w.p.Samples[s].Weight)
 	}
-	w.raw(fmt.Sprintf(`],"candid":{"event":%d,"pid":%d,"tid":%d,"thread":`, l.event, t.PID, t.TID))
+	w.raw(fmt.Sprintf(`],"candid":{"event":%d,"pid":%d,"tid":%d,"thread":`, l.Event, t.PID, t.TID))
 	w.text(t.Name)
 	w.raw(`,"osName":`)
 	w.text(t.OSName)
