@@ -2,6 +2,8 @@ package jfr
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/candid-profiler/candid/internal/profile"
 )
@@ -44,8 +46,9 @@ func (t *table[T]) each(visit func(id uint64, v T)) {
 			visit(uint64(i), v)
 		}
 	}
-	for id, v := range t.rest {
-		visit(id, v)
+	// In the order of their numbers, so that a file gives the same profile each time.
+	for _, id := range slices.Sorted(maps.Keys(t.rest)) {
+		visit(id, t.rest[id])
 	}
 }
 
