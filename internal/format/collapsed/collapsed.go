@@ -75,15 +75,11 @@ func Name(name string) string {
 	return name
 }
 
+// group is what lines have in common that stand beside each other.
 type group struct {
+	event  uint16
 	thread uint32
-	node   uint32 // of the trie of names
 	end    walk.End
-}
-
-type line struct {
-	group
-	n uint64
 }
 
 // Write writes p stack by stack. Equal stacks are one line; the lines' order
@@ -91,35 +87,52 @@ type line struct {
 func Write(w io.Writer, p *profile.Profile, o Options) error {
 	names, nameOf := frameNames(p, o.Kinds)
 	merged, of := mergeNodes(p, nameOf)
-	lines := count(p, o, of)
 	threads := threadNames(p)
 
 	out := bufio.NewWriterSize(w, 64<<10)
-	var path []uint32
+	var path, stacks []uint32
 	var buf []byte
-	for _, l := range lines {
-		buf = buf[:0]
-		if o.Threads {
-			buf = append(append(buf, threads[l.thread]...), ';')
+	counts := make([]uint64, merged.Len())
+	for _, part := range parts(p, o) {
+		stacks = stacks[:0]
+		for _, i := range part.Samples {
+			s := &p.Samples[i]
+			n := of[s.Node]
+			if counts[n] == 0 {
+				stacks = append(stacks, n)
+			}
+			if o.Weights {
+				counts[n] += s.Weight
+			} else {
+				counts[n]++
+			}
 		}
-		if l.end != walk.EndComplete {
-			buf = append(append(buf, l.end.Frame()...), ';')
-		}
-		path = path[:0]
-		for n := l.node; n != profile.RootNode; n = merged.At(n).Parent {
-			path = append(path, merged.At(n).Frame)
-		}
-		for _, name := range slices.Backward(path) {
-			buf = append(append(buf, names[name]...), ';')
-		}
-		if len(buf) == 0 {
-			buf = append(buf, "[no stack];"...)
-		}
-		buf[len(buf)-1] = ' '
-		buf = strconv.AppendUint(buf, l.n, 10)
-		buf = append(buf, '\n')
-		if _, err := out.Write(buf); err != nil {
-			return fmt.Errorf("write collapsed stacks: %w", err)
+		slices.Sort(stacks)
+		for _, node := range slices.Compact(stacks) { // a weight of 0 brings one twice
+			buf = buf[:0]
+			if o.Threads {
+				buf = append(append(buf, threads[part.Key.thread]...), ';')
+			}
+			if part.Key.end != walk.EndComplete {
+				buf = append(append(buf, part.Key.end.Frame()...), ';')
+			}
+			path = path[:0]
+			for n := node; n != profile.RootNode; n = merged.At(n).Parent {
+				path = append(path, merged.At(n).Frame)
+			}
+			for _, name := range slices.Backward(path) {
+				buf = append(append(buf, names[name]...), ';')
+			}
+			if len(buf) == 0 {
+				buf = append(buf, "[no stack];"...)
+			}
+			buf[len(buf)-1] = ' '
+			buf = strconv.AppendUint(buf, counts[node], 10)
+			buf = append(buf, '\n')
+			if _, err := out.Write(buf); err != nil {
+				return fmt.Errorf("write collapsed stacks: %w", err)
+			}
+			counts[node] = 0
 		}
 	}
 	if err := out.Flush(); err != nil {
@@ -157,34 +170,25 @@ func mergeNodes(p *profile.Profile, nameOf []uint32) (*profile.Trie, []uint32) {
 		n := p.Nodes[i]
 		of[i] = merged.Child(of[n.Parent], nameOf[n.Frame])
 	}
+	merged.Seal()
 	return merged, of
 }
 
-func count(p *profile.Profile, o Options, of []uint32) []line {
-	counts := map[group]uint64{}
-	for i := range p.Samples {
-		s := &p.Samples[i]
-		if int(s.Event) != o.Event {
-			continue
-		}
-		g := group{node: of[s.Node], end: s.End}
+// parts gives the samples of the event that is written, those apart that are not to
+// be counted together even if their stacks are equal.
+func parts(p *profile.Profile, o Options) []profile.Part[group] {
+	list := profile.Parts(p, func(s *profile.Sample) group {
+		g := group{event: s.Event, end: s.End}
 		if o.Threads {
 			g.thread = s.Thread
 		}
-		if o.Weights {
-			counts[g] += s.Weight
-		} else {
-			counts[g]++
-		}
-	}
-	lines := make([]line, 0, len(counts))
-	for g, n := range counts {
-		lines = append(lines, line{g, n})
-	}
-	slices.SortFunc(lines, func(a, b line) int {
-		return cmp.Or(cmp.Compare(a.thread, b.thread), cmp.Compare(a.node, b.node), cmp.Compare(a.end, b.end))
+		return g
 	})
-	return lines
+	list = slices.DeleteFunc(list, func(p profile.Part[group]) bool { return int(p.Key.event) != o.Event })
+	slices.SortFunc(list, func(a, b profile.Part[group]) int {
+		return cmp.Or(cmp.Compare(a.Key.thread, b.Key.thread), cmp.Compare(a.Key.end, b.Key.end))
+	})
+	return list
 }
 
 func threadNames(p *profile.Profile) []string {

@@ -33,9 +33,7 @@ var threadFrame = regexp.MustCompile(`^\[(.*) tid=(\d{1,10})\]$`)
 // "samples", each of weight 1; there are no times. The result has passed Check.
 func Read(r io.Reader) (*profile.Profile, error) {
 	b := profile.NewBuilder()
-	p := b.Profile()
-	p.Events = []profile.Event{{Name: "samples", Unit: "count", Period: 1}}
-	p.Meta.Notes = []string{"collapsed files do not keep what was lost, nor which stacks are stitched or guessed"}
+	b.Meta().Notes = []string{"collapsed files do not keep what was lost, nor which stacks are stitched or guessed"}
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, maxLine)
 	rd := reader{b: b, frames: map[string]uint32{}}
@@ -51,10 +49,11 @@ func Read(r io.Reader) (*profile.Profile, error) {
 	if err := in.Err(); err != nil {
 		return nil, fmt.Errorf("read collapsed stacks: %w", err)
 	}
+	p := b.Finish()
+	p.Events = []profile.Event{{Name: "samples", Unit: "count", Period: 1}}
 	if rd.merged {
 		p.Meta.Notes = append(p.Meta.Notes, "the file's samples are too many to count one by one: some lines are one sample with all its weight")
 	}
-	p = b.Profile()
 	if err := p.Check(); err != nil {
 		return nil, fmt.Errorf("read collapsed stacks: %w", err)
 	}

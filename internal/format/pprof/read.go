@@ -34,7 +34,7 @@ func Parse(data []byte) (*profile.Profile, error) {
 	if err := r.parse(data); err != nil {
 		return nil, fmt.Errorf("read pprof: %w", err)
 	}
-	p := b.Profile()
+	p := b.Finish()
 	if err := p.Check(); err != nil {
 		return nil, fmt.Errorf("read pprof: %w", err)
 	}

@@ -465,6 +465,7 @@ func (r *reader) finish() (*profile.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.raw = nil // it may be as large as what was made of it
 	p := r.b.Finish()
 	for i := range p.Samples {
 		s := &p.Samples[i]
@@ -514,6 +515,7 @@ func (r *reader) stacks() (node []uint32, end []walk.End, guessed []bool, err er
 		pf.Func = r.b.Func(fn)
 		frames[i] = r.b.Frame(pf)
 	}
+	r.raw.Seal()
 	n := r.raw.Len()
 	node, end, guessed = make([]uint32, n), make([]walk.End, n), make([]bool, n)
 	for i := 1; i < n; i++ {
