@@ -68,15 +68,17 @@ frames, innermost first; a line for each look with --repeat.`,
 					return usage("--thread: %v", err)
 				}
 			}
-			defer priority.Keep(func(t priority.Told) {
+			tell, opened := priority.Held(func(t priority.Told) {
 				if t.Refused() {
 					fmt.Fprintln(cmd.ErrOrStderr(), "candid: "+t.String())
 				}
-			})()
+			})
+			defer priority.Keep(tell)()
 			d, err := dump.New(o)
 			if err != nil {
 				return failed(err)
 			}
+			opened()
 			defer d.Close()
 			return failed(dumps(d, cmd.OutOrStdout(), repeat, interval, asJSON))
 		},

@@ -56,7 +56,7 @@ func TestDumpJSON(t *testing.T) {
 		i := slices.IndexFunc(look.Processes, func(p dump.Process) bool { return fmt.Sprint(p.PID) == target.pid() })
 		p, q := look.Processes[i], look.Processes[1-i]
 		main := slices.IndexFunc(p.Threads, func(t dump.Thread) bool { return t.Name == "main" })
-		if main < 0 || p.Threads[main].Java.ID != 1 || p.Threads[main].Kind != "java" || len(p.Threads) != p.Count || !strings.HasPrefix(p.Runtime, "hotspot 17") {
+		if main < 0 || p.Threads[main].Java == nil || p.Threads[main].Java.ID != 1 || p.Threads[main].Kind != "java" || len(p.Threads) != p.Count || !strings.HasPrefix(p.Runtime, "hotspot 17") {
 			t.Errorf("%+v", p)
 		}
 		if q.Stops.Count == 0 || q.Stops.MedianUS <= 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+	"sync"
 )
 
 // levels are the nice levels for crowds, by how many runnable threads there are for
@@ -68,4 +69,31 @@ func (t Told) String() string {
 		return s + fmt.Sprintf("candid runs at nice level %d while they do, so that it keeps its time", t.Got)
 	}
 	return s + fmt.Sprintf("candid gets one late, so it misses samples and ends late; with nice level %d it would not: run it as root, with CAP_SYS_NICE, or after 'sudo prlimit --pid $$ --nice=40:40'", t.Wanted)
+}
+
+// Held gives a function for Keep that keeps what it is told until open is called,
+// and from then on passes it on to tell: whoever is refused for another reason shall
+// read that and nothing else. open may be called once.
+func Held(tell func(Told)) (held func(Told), open func()) {
+	var mu sync.Mutex
+	opened := false
+	var kept []Told
+	held = func(t Told) {
+		mu.Lock()
+		defer mu.Unlock()
+		if opened {
+			tell(t)
+		} else {
+			kept = append(kept, t)
+		}
+	}
+	open = func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, t := range kept {
+			tell(t)
+		}
+		opened, kept = true, nil
+	}
+	return held, open
 }

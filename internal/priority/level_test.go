@@ -1,6 +1,7 @@
 package priority
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -58,5 +59,21 @@ func TestTold(t *testing.T) {
 	s = Told{300, 1, -20, 0}.String()
 	if !strings.Contains(s, "300 threads want the one CPU") || !strings.Contains(s, "CAP_SYS_NICE") || !strings.Contains(s, "prlimit") {
 		t.Error(s)
+	}
+}
+
+// What is told early is said when it may be, in order and once.
+func TestHeld(t *testing.T) {
+	var said []int
+	held, open := Held(func(t Told) { said = append(said, t.Runnable) })
+	held(Told{Runnable: 1})
+	held(Told{Runnable: 2})
+	if len(said) > 0 {
+		t.Errorf("said before: %v", said)
+	}
+	open()
+	held(Told{Runnable: 3})
+	if !slices.Equal(said, []int{1, 2, 3}) {
+		t.Errorf("said: %v", said)
 	}
 }

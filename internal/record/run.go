@@ -79,6 +79,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	defer engine.Close()
+	s.opened()
 	if moved {
 		o.Log(why)
 	}
@@ -147,7 +148,8 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	return res, runErr
 }
 
-// keepTime keeps candid in time on a crowded machine until stop is called.
+// keepTime keeps candid in time on a crowded machine until stop is called. What is
+// to be said of that is said when s.opened is called.
 func (s *session) keepTime() (stop func()) {
 	var mu sync.Mutex // lines come from two goroutines now
 	log := s.o.Log
@@ -156,12 +158,14 @@ func (s *session) keepTime() (stop func()) {
 		defer mu.Unlock()
 		log(line)
 	}
-	return priority.Keep(func(t priority.Told) {
+	tell, open := priority.Held(func(t priority.Told) {
 		s.o.Log(t.String())
 		if t.Refused() {
 			s.late.Store(&t)
 		}
 	})
+	s.opened = open
+	return priority.Keep(tell)
 }
 
 // filter leaves of the profile what was asked for.

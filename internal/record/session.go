@@ -49,6 +49,7 @@ type session struct {
 	observer observer
 	later    later
 	late     atomic.Pointer[priority.Told] // candid gets a CPU late, and may not change that
+	opened   func()                        // to be called when there is nothing to be refused any more
 
 	counted   time.Time // when the targets' CPU time was read
 	uncounted bool      // there are too many of them
