@@ -47,6 +47,7 @@ export class Grid {
   private readonly nothing: HTMLElement;
   private readonly line = el("div", { class: "grid-detail", role: "status", "aria-live": "polite" });
   private told = -1; // the row that the line is about
+  private drawn = new Map<number, HTMLElement>(); // the rows that are there
   private rowHeight = 24;
   private frame = 0;
 
@@ -103,7 +104,7 @@ export class Grid {
   private later(): void {
     this.frame ||= requestAnimationFrame(() => {
       this.frame = 0;
-      this.paint();
+      this.paint(true);
     });
   }
 
@@ -125,7 +126,8 @@ export class Grid {
     this.scroller.scrollTop = all === height ? to : (to * (height - room)) / Math.max(1, all - room);
   }
 
-  paint(): void {
+  // paint draws the rows that can be seen; scrolled: those that are there are right.
+  paint(scrolled = false): void {
     if (!this.root.isConnected) return; // of a page that was built anew
     const rem = parseFloat(getComputedStyle(document.documentElement).fontSize) || 16;
     this.rowHeight = Math.round(rem * 1.5);
@@ -138,9 +140,22 @@ export class Grid {
     const first = Math.max(0, Math.floor(top / this.rowHeight) - 2);
     const last = Math.min(n, Math.ceil((top + room) / this.rowHeight) + 2);
     const shift = this.scroller.scrollTop - top;
-    const rows: HTMLElement[] = [];
-    for (let i = first; i < last; i++) rows.push(this.row(i, i * this.rowHeight + shift));
-    this.body.replaceChildren(...rows);
+    const there = this.drawn;
+    this.drawn = new Map();
+    let before: Element | null = null; // the last row that is in its place
+    for (let i = first; i < last; i++) {
+      const kept = scrolled ? there.get(i) : undefined;
+      const e = kept ?? this.row(i);
+      const y = `translateY(${i * this.rowHeight + shift}px)`;
+      if (e.style.transform !== y) e.style.transform = y;
+      this.drawn.set(i, e);
+      if (!kept) {
+        if (before) before.after(e);
+        else this.body.prepend(e);
+      }
+      before = e;
+    }
+    for (const [i, e] of there) if (this.drawn.get(i) !== e) e.remove();
     this.root.setAttribute("aria-rowcount", String(n));
     if (this.told < 0 || this.told >= n || this.told !== this.selected) this.tell(this.selected);
     if (this.selected >= 0) this.scroller.setAttribute("aria-activedescendant", `${this.id}-${this.selected}`);
@@ -149,7 +164,7 @@ export class Grid {
 
   private readonly id = `grid${++ids}`;
 
-  private row(i: number, y: number): HTMLElement {
+  private row(i: number): HTMLElement {
     const r = this.spec.row(i);
     const e = el("div", { class: i === this.selected ? "grid-row selected" : "grid-row", role: "row", id: `${this.id}-${i}`, "aria-rowindex": i + 1, "aria-selected": String(i === this.selected), "data-row": i });
     if (r.level !== undefined) e.setAttribute("aria-level", String(r.level + 1));
@@ -163,7 +178,6 @@ export class Grid {
       cell.append(c);
       e.append(cell);
     });
-    e.style.transform = `translateY(${y}px)`;
     return e;
   }
 

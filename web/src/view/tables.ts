@@ -8,7 +8,7 @@ import { Grid, type ColumnSpec } from "./grid";
 import type { Menu } from "./menu";
 import type { Pane } from "./pane";
 import { Sandwich } from "./sandwich";
-import { flatten, unfold, type Forest, type Row } from "./rows";
+import { flatten, unfold, type Forest, type Methods, type Row } from "./rows";
 
 // nameCell is a name with the package dimmed, and a mark of its kind of code.
 export function nameCell(app: App, symbol: number, kind: number): Node {
@@ -17,7 +17,7 @@ export function nameCell(app: App, symbol: number, kind: number): Node {
   const own = symbol < app.model.symbols;
   return el("span", { class: "name", title: n.full + (f?.module ? `\n${f.module}` : "") + (f?.file ? `\n${f.file}` : "") },
     el("i", { class: own ? `swatch kind-${kind}` : "swatch", title: own ? app.header.kinds[kind] : "" }),
-    el("span", { class: "package" }, n.full.slice(0, n.short)), el("b", {}, n.full.slice(n.short, n.end)), el("span", { class: "package" }, n.full.slice(n.end)));
+    n.short > 0 ? el("span", { class: "package" }, n.full.slice(0, n.short)) : "", el("b", {}, n.full.slice(n.short, n.end)), n.end < n.full.length ? el("span", { class: "package" }, n.full.slice(n.end)) : "");
 }
 
 // points is a change of a share, in percentage points.
@@ -77,6 +77,8 @@ export class MethodsPane implements Pane {
   private descending = true;
   private mostSelf = 0; // what the bars are relative to: the numbers stay shares of all that is shown
   private mostTotal = 0;
+  private rankedFor: Methods | null = null;
+  private rank: Int32Array = new Int32Array(0);
 
   constructor(private readonly app: App, menu: Menu) {
     const symbol = (i: number): number => app.methods.symbol[this.order[i]];
@@ -120,6 +122,20 @@ export class MethodsPane implements Pane {
     this.root = el("div", { class: "pane" }, this.grid.root);
   }
 
+  // ranks are the places of the methods by name: comparing names takes longer than all
+  // else of sorting.
+  private ranks(): Int32Array {
+    const { methods } = this.app;
+    if (this.rankedFor !== methods) {
+      this.rankedFor = methods;
+      const names = Array.from(methods.symbol, (s) => this.app.nameOf(s));
+      const order = Array.from(names, (_, m) => m).sort((a, b) => (names[a] < names[b] ? -1 : names[a] > names[b] ? 1 : a - b));
+      this.rank = new Int32Array(order.length);
+      order.forEach((m, place) => (this.rank[m] = place));
+    }
+    return this.rank;
+  }
+
   update(fresh: boolean): void {
     const { app } = this;
     const s = app.sums;
@@ -130,11 +146,8 @@ export class MethodsPane implements Pane {
     this.mostSelf = s.self.reduce((a, b) => Math.max(a, b), 0);
     this.mostTotal = s.total.reduce((a, b) => Math.max(a, b), 0);
     for (let m = 0; m < app.methods.n; m++) if ((s.samples[m] > 0 || (base && base.samples[m] > 0)) && (!re || re.test(app.searchable[m]))) this.order.push(m);
-    const names = app.methods.symbol;
-    const name = (a: number, b: number): number => {
-      const [x, y] = [app.nameOf(names[a]), app.nameOf(names[b])];
-      return x < y ? -1 : x > y ? 1 : a - b;
-    };
+    const rank = this.ranks();
+    const name = (a: number, b: number): number => rank[a] - rank[b];
     const change = (after: Float64Array, before: Float64Array): Float64Array => after.map((v, m) => Math.abs(app.change(v, before[m])));
     const keys = base && this.by === "selfChange" ? [change(s.self, base.self)] : base && this.by === "totalChange" ? [change(s.total, base.total)] : this.by === "self" ? [s.self, s.count, s.total] : this.by === "total" ? [s.total, s.samples, s.self] : [s.samples];
     this.order.sort(this.by === "name" ? name : (a, b) => {
