@@ -20,6 +20,7 @@ type unnamed struct {
 	p      *process
 	in     *interner // p's when the stack was walked
 	tid    uint32
+	sp     uint64 // the stack pointer
 	frames []walk.Frame
 	out    profile.Sample
 }
@@ -28,9 +29,9 @@ type unnamed struct {
 const maxLater = 1 << 18
 
 // putOff keeps the stack that was just walked until it can be named.
-func (s *session) putOff(p *process, tid uint32, out profile.Sample) {
+func (s *session) putOff(p *process, tid uint32, sp uint64, out profile.Sample) {
 	l := &s.later
-	l.stacks = append(l.stacks, unnamed{p, p.in, tid, append([]walk.Frame(nil), s.stack.Frames...), out})
+	l.stacks = append(l.stacks, unnamed{p, p.in, tid, sp, append([]walk.Frame(nil), s.stack.Frames...), out})
 	if l.frames += len(s.stack.Frames); l.frames > maxLater {
 		s.name(true)
 	}
@@ -73,6 +74,9 @@ func (s *session) nameOne(u *unnamed, wait bool) (named bool) {
 			u.out.Node, u.out.End, named = profile.RootNode, walk.EndNoRule, true
 		}
 		if named {
+			if u.p.vm != nil && u.out.State == profile.StateSleeping {
+				s.askVM(u.p, u.tid, u.sp, u.out.Node)
+			}
 			s.add(u.out)
 		}
 	}()

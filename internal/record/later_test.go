@@ -48,7 +48,7 @@ func TestStacksThatAreNamedLater(t *testing.T) {
 			if out.Node, ok = in.node(1, &s.stack); ok {
 				s.add(out)
 			} else {
-				s.putOff(p, 1, out)
+				s.putOff(p, 1, 0, out)
 			}
 			return ok
 		}
@@ -106,7 +106,7 @@ func TestLaterIsBounded(t *testing.T) {
 		if node, ok := in.node(1, &s.stack); ok {
 			s.add(profile.Sample{Node: node})
 		} else {
-			s.putOff(p, 1, profile.Sample{})
+			s.putOff(p, 1, 0, profile.Sample{})
 		}
 		if s.later.frames > maxLater {
 			t.Fatalf("%d frames are put aside", s.later.frames)

@@ -23,7 +23,7 @@ type session struct {
 	o      *Options
 	b      *profile.Builder
 	events []profile.Event
-	waits  map[uint32]profile.State // what sleepers with the stack of a node do
+	waits  map[uint32]wait // what sleepers with the stack of a node do
 	sleeps sleeps
 	files  *native.Files
 	names  *symbol.Shared
@@ -107,10 +107,13 @@ func (s *session) Sample(snap *capture.Snapshot) {
 		out.Flags |= profile.Guessed
 	}
 	if named {
+		if p.vm != nil && out.State == profile.StateSleeping {
+			s.askVM(p, snap.TID, snap.Regs.SP(), out.Node)
+		}
 		s.sleeps.remember(snap, out)
 		s.add(out)
 	} else {
-		s.putOff(p, snap.TID, out)
+		s.putOff(p, snap.TID, snap.Regs.SP(), out)
 	}
 }
 

@@ -3,6 +3,8 @@ package record
 import (
 	"strings"
 
+	"github.com/candid-profiler/candid/internal/capture/asleep"
+	"github.com/candid-profiler/candid/internal/hotspot"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -25,18 +27,52 @@ const waitDepth = 48
 // maxWaits bounds how many stacks' waits are remembered.
 const maxWaits = 1 << 16
 
+// wait is what is known of how a sleeping thread with the stack of a node waits.
+type wait struct {
+	state profile.State
+	asks  uint8 // how often the VM may still be asked
+}
+
+// waitAsks is how often a VM is asked about the stack of one node: the thread may
+// have gone on since its sample was taken.
+const waitAsks = 8
+
 // waiting refines what a sleeping thread does by its stack: the program's own
 // way to wait says more than the system call under it.
-func (s *session) waiting(node uint32) profile.State {
-	if state, ok := s.waits[node]; ok {
-		return state
+func (s *session) waiting(node uint32) profile.State { return s.waitAt(node).state }
+
+func (s *session) waitAt(node uint32) wait {
+	if w, ok := s.waits[node]; ok {
+		return w
 	}
 	if s.waits == nil || len(s.waits) >= maxWaits {
-		s.waits = make(map[uint32]profile.State)
+		s.waits = make(map[uint32]wait)
 	}
-	state := waitOf(s.b, node)
-	s.waits[node] = state
-	return state
+	w := wait{state: waitOf(s.b, node)}
+	if w.state == profile.StateSleeping {
+		w.asks = waitAsks
+	}
+	s.waits[node] = w
+	return w
+}
+
+// askVM asks a VM what the sleeping thread of a sample waits for, whose stack pointer
+// was sp, where the stack does not tell: many a VM's library names none of its functions.
+func (s *session) askVM(p *process, tid uint32, sp uint64, node uint32) {
+	w := s.waitAt(node)
+	if w.asks == 0 {
+		return
+	}
+	w.asks--
+	if state, ok := p.vm.ThreadState(tid); ok && state.Java != hotspot.JavaUnknown {
+		// Only if it still sleeps where the sample found it.
+		if at, ok := asleep.Of(p.pid, int(tid)); ok && !at.Running && at.SP == sp {
+			if w.asks = 0; state.Java == hotspot.JavaBlocked {
+				w.state = profile.StateBlocked
+			}
+		}
+	}
+	s.waits[node] = w
 }
 
 func waitOf(b *profile.Builder, node uint32) profile.State {

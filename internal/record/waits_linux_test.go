@@ -37,12 +37,8 @@ func checkJavaWaits(t *testing.T, major int, engine string, p *profile.Profile) 
 		}
 		states[name][s.State] += s.Weight
 	}
-	enterer := profile.StateBlocked
-	if major == 8 {
-		enterer = profile.StateSleeping // this VM's library names none of its functions
-	}
 	for name, want := range map[string]profile.State{
-		"parker": profile.StateParked, "waiter": profile.StateWaiting, "enterer": enterer,
+		"parker": profile.StateParked, "waiter": profile.StateWaiting, "enterer": profile.StateBlocked,
 		"sleeper": profile.StateSleeping, "main": profile.StateSleeping,
 	} {
 		all := uint64(0)
