@@ -212,7 +212,7 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 		return wrap(filterFailure("", res.Filtered))
 	}
 	if len(res.Profile.Samples) == 0 {
-		return &codedError{exitNoSamples, errors.New("no samples: the target used no CPU while it was recorded")}
+		return &codedError{exitNoSamples, errors.New("no samples: " + whyNone(&res.Costs))}
 	}
 	if f.view {
 		signals.stop() // Ctrl-C ends the page from here on
@@ -224,6 +224,14 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 		return cmp.Or(outcome, shown)
 	}
 	return nil
+}
+
+// whyNone says why a recording has no samples.
+func whyNone(c *record.Costs) string {
+	if n := c.Stats.Throttled; n > 0 && c.TargetCPU > 0 {
+		return fmt.Sprintf("the target used %v of CPU, but too many threads want the CPUs: %d periods went by in which it could not be sampled", c.TargetCPU.Round(time.Millisecond), n)
+	}
+	return "the target used no CPU while it was recorded"
 }
 
 // show serves the page of what was recorded. It knows when each sample was taken

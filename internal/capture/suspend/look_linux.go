@@ -11,12 +11,15 @@ import (
 )
 
 const (
-	listEvery   = 100e6 // ns between two lists of a process's threads
-	listShare   = 200e3 // ns for each thread: a longer list is made less often, if their number does not change
-	listAtMost  = 10e6  // ns, even where their number changes all the time
-	hotFor      = 100e6 // ns that a thread is watched after it ran last
-	firstPause  = 20e6  // ns that a thread is left alone that just fell idle
-	longestIdle = 160e6 // ns that any thread is left alone, if there are few
+	listEvery  = 100e6 // ns between two lists of a process's threads
+	listShare  = 200e3 // ns for each thread: a longer list is made less often, if their number does not change
+	listAtMost = 10e6  // ns, even where their number changes all the time
+	hotFor     = 100e6 // ns that a thread is watched after it ran last
+	firstPause = 20e6  // ns that a thread is left alone that just fell idle
+	// runnableLooks is how many threads at once are looked at for being runnable, of
+	// those that have not run lately.
+	runnableLooks = 256
+	longestIdle   = 160e6 // ns that any thread is left alone, if there are few
 	// Looking at one idle thread takes this long, ns; looking at all of them
 	// may take this part of a CPU.
 	lookCost, lookShare = 1500, 0.01
@@ -247,6 +250,7 @@ func (e *Engine) wakeIdle(now int64) {
 // sweep takes threads that ended or fell idle from those that are watched.
 func (e *Engine) sweep(now int64) {
 	var gone, still []*thread
+	looks := runnableLooks
 	e.mu.Lock()
 	left := e.hot[:0]
 	for _, th := range e.hot {
@@ -256,6 +260,8 @@ func (e *Engine) sweep(now int64) {
 		case th.gone:
 			th.hot = false
 			gone = append(gone, th)
+		case now-th.active > hotFor && e.runnable(th, &looks, now):
+			left = append(left, th)
 		case now-th.active > hotFor:
 			th.hot = false
 			still = append(still, th)
@@ -275,6 +281,21 @@ func (e *Engine) sweep(now int64) {
 	for _, th := range still {
 		e.retire(th, now)
 	}
+}
+
+// runnable says whether a thread wants a CPU, and goes on to be watched then: where
+// many do, its next turn is over before its account shows it. looks are those that
+// may still be taken.
+func (e *Engine) runnable(th *thread, looks *int, now int64) bool {
+	if *looks == 0 {
+		return false
+	}
+	*looks--
+	s, ok := e.reader.status(th.open(&th.statFD, "stat"))
+	if ok = ok && s.state == 'R'; ok {
+		th.active = now
+	}
+	return ok
 }
 
 // inReach says whether candid has a sampling thread on a CPU.
