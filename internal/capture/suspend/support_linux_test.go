@@ -10,6 +10,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/fixture"
+	"github.com/candid-profiler/candid/internal/priority"
 )
 
 // counter adds up what the engine delivers.
@@ -77,8 +78,11 @@ func open(t testing.TB, opts capture.Options) *Engine {
 	return e
 }
 
+// record runs the engine for a while, as candid does: in a crowd at a better nice
+// level than the program, which has been started already.
 func record(t testing.TB, e capture.Engine, sink capture.Sink, d time.Duration) {
 	t.Helper()
+	defer priority.Keep(func(priority.Told) {})()
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	if err := e.Run(ctx, sink); err != nil {
