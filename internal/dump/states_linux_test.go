@@ -211,15 +211,7 @@ func TestFramePointers(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("tables of other processors find frames by the stack pointer")
 	}
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler (cc) here")
-	}
-	bin := filepath.Join(t.TempDir(), "frames")
-	args := []string{"-O2", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-o", bin, filepath.Join("testdata", "frames.c"), "-lpthread"}
-	if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
-		t.Fatalf("compile: %v\n%s", err, out)
-	}
+	bin := fixture.C(t, filepath.Join("testdata", "frames.c"), "-O2", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls")
 	pid := startUntilReady(t, bin)
 	for name, functions := range map[string][]string{"large": {"large_leaf", "caller", "large"}, "later": {"sized_later", "caller", "later"}} {
 		// The thread may still be on its way to where it sleeps.
