@@ -285,9 +285,9 @@ func (e *Engine) sweep(now int64) {
 
 // runnable says whether a thread wants a CPU, and goes on to be watched then: where
 // many do, its next turn is over before its account shows it. looks are those that
-// may still be taken.
+// may still be taken. Of wall time the looker looks at all threads anyway.
 func (e *Engine) runnable(th *thread, looks *int, now int64) bool {
-	if *looks == 0 {
+	if *looks == 0 || e.looker != nil {
 		return false
 	}
 	*looks--
