@@ -24,7 +24,8 @@ func newPS() *cobra.Command {
 		Short: "List what can be profiled here",
 		Long: `List the processes of this machine with the runtime that each is built on, and
 why one cannot be profiled. Programs without a known runtime are left out unless
--a is given; with a REGEX, those whose command matches are listed. Passwords and tokens in it are masked.`,
+-a is given; with a REGEX, those whose command matches are listed.
+Passwords and tokens in it are masked.`,
 		Example: `  candid ps             managed programs: JVM, .NET, Go and so on
   candid ps -a          every process
   candid ps tomcat --json`,
