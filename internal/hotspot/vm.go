@@ -193,3 +193,7 @@ func (vm *VM) BeginBatch() {
 	vm.beginCode()
 	vm.beginMethods()
 }
+
+// Learned is how many pieces of code and methods have been read so far. It grows for
+// as long as the VM is seen to run what it had not been seen to run.
+func (vm *VM) Learned() int { return len(vm.code.blobs) + len(vm.methods.all) }

@@ -30,6 +30,8 @@ type process struct {
 	vm     *hotspot.VM
 	in     *interner
 
+	learned int // what vm had learned when the last batch ended
+
 	threads    map[uint32]uint32 // tid -> profile thread
 	newThreads bool              // one has come since the runtime was asked for names
 	named      time.Time         // when it was asked
@@ -50,6 +52,16 @@ func (p *process) end() {
 	if !p.gone {
 		p.gone, p.goneAt = true, time.Now()
 	}
+}
+
+// learns says whether the batch had code of the VM's that had not been seen before.
+func (p *process) learns() bool {
+	if p.vm == nil {
+		return false
+	}
+	before := p.learned
+	p.learned = p.vm.Learned()
+	return p.learned > before
 }
 
 // vmPatience is how long after a process began to be looked at (or to run

@@ -28,10 +28,12 @@ type session struct {
 	files  *native.Files
 	names  *symbol.Shared
 	spaces *spaces
-	kernel *kernel.Resolver
-	procs  map[uint32]*process
-	bare   map[uint32]bool // processes that could not be opened, or have no program
-	comms  map[uint32]string
+	// learning: the last batch had code of a VM's that had not been seen before.
+	learning bool
+	kernel   *kernel.Resolver
+	procs    map[uint32]*process
+	bare     map[uint32]bool // processes that could not be opened, or have no program
+	comms    map[uint32]string
 	// before is the CPU time that threads of a process which is yet to be opened
 	// had used when sampling began, or the process did; nil is none.
 	before map[uint32]map[int]uint64
@@ -216,9 +218,11 @@ func (s *session) Notice(n capture.Notice) {
 // BatchEnd marks everything that was read from the targets as old.
 func (s *session) BatchEnd() {
 	now := time.Now()
+	s.learning = false
 	for _, p := range s.procs {
 		if p.fresh {
 			s.nameThreads(p)
+			s.learning = p.learns() || s.learning
 		}
 		p.fresh = false
 		// Samples that other CPUs took may still be on their way.
@@ -242,6 +246,9 @@ func (s *session) BatchEnd() {
 func (s *session) Hurry() time.Duration {
 	if time.Now().Before(s.spaces.hurry) {
 		return hurriedly
+	}
+	if s.learning {
+		return learningly
 	}
 	return 0
 }
