@@ -50,6 +50,13 @@ func TestTimersGetTheirTrueShare(t *testing.T) {
 		before := threadTimes(t, pid)
 		record(t, e, r, 8*time.Second)
 		after := threadTimes(t, pid)
+		// A task counts a 25th of its period itself. The kernel's account has the way to
+		// sleep and back beside, some ten µs each time and more on a slow machine, of which
+		// the timer sees little: the truth lies between the two.
+		const itself = 8e9 / 25
+		off := func(got, least, most, deviation float64) float64 {
+			return max(got-most, 0)/deviation + min(got-min(least, most), 0)/deviation
+		}
 		worst, cpuAll, gotAll := 0.0, 0.0, 0.0
 		for tid, end := range after {
 			cpu, got := float64(end-before[tid]), float64(r.weight[tid])
@@ -57,14 +64,13 @@ func TestTimersGetTheirTrueShare(t *testing.T) {
 				continue
 			}
 			cpuAll, gotAll = cpuAll+cpu, gotAll+got
-			deviation := math.Sqrt(cpu * 1e9 / hz)
-			z := (got - cpu) / deviation
+			z := off(got, itself, cpu, math.Sqrt(cpu*1e9/hz))
 			worst = math.Max(worst, math.Abs(z))
 			if math.Abs(z) > 4.5 {
 				t.Errorf("%g Hz: thread %d has %.1f ms of %.1f, %.1f deviations", hz, tid, got/1e6, cpu/1e6, z)
 			}
 		}
-		z := (gotAll - cpuAll) / math.Sqrt(cpuAll*1e9/hz)
+		z := off(gotAll, 12*itself, cpuAll, math.Sqrt(cpuAll*1e9/hz))
 		t.Logf("%g Hz: all %.1f ms of %.1f (%.1f deviations), worst thread %.1f deviations", hz, gotAll/1e6, cpuAll/1e6, z, worst)
 		if math.Abs(z) > 4 {
 			t.Errorf("%g Hz: all threads have %.1f ms of %.1f", hz, gotAll/1e6, cpuAll/1e6)
