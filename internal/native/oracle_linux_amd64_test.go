@@ -184,11 +184,17 @@ func (s *subject) describesItself() bool {
 }
 
 // run steps from the program's first breakpoint to its second.
-func (s *subject) run(t testing.TB, limit int) score {
-	var sc score
+func (s *subject) run(t testing.TB, limit int) (sc score) {
+	s.runInto(t, limit, &sc, func() *score { return &sc })
+	return sc
+}
+
+// runInto is run with what is seen at each instruction counted where place says; it
+// ends when sc has limit.
+func (s *subject) runInto(t testing.TB, limit int, sc *score, place func() *score) {
 	for sc.steps < limit {
 		if !s.describesItself() {
-			s.check(t, &sc)
+			s.check(t, place())
 		}
 		err := s.tr.Step()
 		if errors.Is(err, oracle.ErrExited) {
@@ -201,7 +207,6 @@ func (s *subject) run(t testing.TB, limit int) score {
 			break
 		}
 	}
-	return sc
 }
 
 // TestEveryInstructionWithTables: with unwind tables there may be no wrong
@@ -321,25 +326,12 @@ func TestEveryInstructionOfFewRegisters(t *testing.T) {
 			}
 			s.open(t)
 			var sc, own score // own: in the program's functions
-			for sc.steps < 100000 {
-				if !s.describesItself() {
-					count := &sc
-					if a, ok := s.native.find(s.tr.PC()); ok && s.native.modules[a.module].Name() == "walk" {
-						count = &own
-					}
-					s.check(t, count)
+			s.runInto(t, 100000, &sc, func() *score {
+				if a, ok := s.native.find(s.tr.PC()); ok && s.native.modules[a.module].Name() == "walk" {
+					return &own
 				}
-				err := s.tr.Step()
-				if errors.Is(err, oracle.ErrExited) {
-					break
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				if s.tr.Executed().Bytes[0] == 0xcc {
-					break
-				}
-			}
+				return &sc
+			})
 			t.Logf("its own code %+v", own)
 			t.Logf("other code %+v", sc)
 			if own.steps < 500 {
