@@ -2,11 +2,17 @@ package bpfcopy
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os/exec"
+	"runtime"
 	"testing"
 	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/offspring"
@@ -218,5 +224,27 @@ func TestNoSuchProcess(t *testing.T) {
 	if err == nil {
 		e.Close()
 		t.Error("a process that is not there was made a target")
+	}
+}
+
+// One who may not use BPF is told so whatever the kernel refuses first: maps are
+// made in an order that differs from run to run.
+func TestRefusalIsOfPermission(t *testing.T) {
+	open(t, cpuOptions(99), Auto).Close() // skips where BPF is not permitted
+	refused := fmt.Errorf("map aways: %w", ebpf.ErrNotSupported)
+	if err := loadError(refused); errors.Is(err, capture.ErrPermission) || !errors.Is(err, capture.ErrUnsupported) {
+		t.Errorf("root is told: %v", err)
+	}
+	told := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, 65534, 65534, 65534); errno != 0 {
+			told <- errno
+			return
+		}
+		told <- loadError(refused)
+	}()
+	if err := <-told; !errors.Is(err, capture.ErrPermission) {
+		t.Errorf("an ordinary user is told: %v", err)
 	}
 }

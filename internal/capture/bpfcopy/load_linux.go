@@ -185,7 +185,7 @@ func (p *programs) close() {
 func loadError(err error) error {
 	var verifier *ebpf.VerifierError
 	switch {
-	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES) && !errors.As(err, &verifier):
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES) && !errors.As(err, &verifier), !permitted():
 		// The library's own text blames the limit of locked memory.
 		return fmt.Errorf("load the BPF programs: %w: BPF needs root, or CAP_BPF with CAP_PERFMON: %w", capture.ErrPermission, unix.EPERM)
 	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, unix.ENOSYS):
@@ -196,6 +196,20 @@ func loadError(err error) error {
 		return fmt.Errorf("load the BPF programs: %w: the kernel's verifier refused: %w", capture.ErrUnsupported, err)
 	}
 	return fmt.Errorf("load the BPF programs: %w", err)
+}
+
+// permitted says whether this process may use BPF at all. What is refused first to
+// one that may not is chance, and need not say EPERM: without the types' description,
+// which it may not load either, a map of tasks is an invalid argument, which the
+// library takes for an old kernel. Least recently used maps take CAP_BPF whatever
+// kernel.unprivileged_bpf_disabled says.
+func permitted() bool {
+	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.LRUHash, KeySize: 4, ValueSize: 4, MaxEntries: 1})
+	if err != nil {
+		return !errors.Is(err, unix.EPERM)
+	}
+	_ = m.Close()
+	return true
 }
 
 // pidNamespace is the inode of this process's pid namespace, 0 if it is the
