@@ -28,8 +28,9 @@ demo:
 test:
 	@if scripts/install-test-deps.sh; then export CANDID_TEST_INSTALLED=1; fi; $(MAKE) --no-print-directory check
 
+# gotestsum ends with how many tests ran, which failed, and which were skipped and why.
 check: vet
-	go test -count=1 -p 1 -timeout 30m ./...
+	go run gotest.tools/gotestsum@v1.13.0 --format standard-quiet -- -count=1 -p 1 -timeout 30m ./...
 	scripts/test-web.sh
 
 # It must compile for every platform, and be formatted and vetted.
