@@ -71,12 +71,17 @@ func compareReadelf(t *testing.T, readelf, file string) {
 	if f.Machine != elf.EM_X86_64 {
 		t.Skip("not an x86-64 library")
 	}
-	start := time.Now()
-	table, err := Open(f)
-	if err != nil {
-		t.Fatal(err)
+	// In CPU time, and not once: what else the machine does has no part in it, nor who
+	// read the file first.
+	var table *Table
+	opened := time.Hour
+	for range 3 {
+		start := fixture.CPUTime()
+		if table, err = Open(f); err != nil {
+			t.Fatal(err)
+		}
+		opened = min(opened, fixture.CPUTime()-start)
 	}
-	opened := time.Since(start)
 
 	cmd := exec.Command(readelf, "--debug-dump=frames-interp", file)
 	cmd.Stderr = nil
@@ -157,9 +162,9 @@ func compareReadelf(t *testing.T, readelf, file string) {
 	if functions < 10 {
 		t.Fatalf("only %d functions in readelf's output", functions)
 	}
-	t.Logf("%d functions, %d look-ups, %d wrong, %d different rules; opened in %v", functions, rows, wrong, len(table.eh.rules), opened)
-	if opened > 50*time.Millisecond {
-		t.Errorf("opening took %v", opened)
+	t.Logf("%d functions, %d look-ups, %d wrong, %d different rules; opened in %v of CPU", functions, rows, wrong, len(table.eh.rules), opened)
+	if opened > 25*time.Millisecond { // ten times what it takes on one of today
+		t.Errorf("opening took %v of CPU", opened)
 	}
 }
 

@@ -123,13 +123,13 @@ func TestLoadSpeed(t *testing.T) {
 	path := libjvm(t)
 	best := time.Hour
 	for range 5 {
-		start := time.Now()
+		start := fixture.CPUTime()
 		openTest(t, path, Options{NoLines: true})
-		best = min(best, time.Since(start))
+		best = min(best, fixture.CPUTime()-start)
 	}
-	t.Logf("best of 5: %v", best)
-	if best > 150*time.Millisecond { // 30 ms is the aim; machines under test are shared
-		t.Errorf("loading takes %v", best)
+	t.Logf("best of 5: %v of CPU", best)
+	if best > 75*time.Millisecond { // 30 ms is the aim; there are slower machines
+		t.Errorf("loading takes %v of CPU", best)
 	}
 }
 
