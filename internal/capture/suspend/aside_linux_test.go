@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 // moves is how often a thread was moved to another CPU.
@@ -38,7 +40,7 @@ func TestSamplesDoNotMoveThreads(t *testing.T) {
 	pid := start(t, compile(t, "spin")).pid()
 	// On a busy machine the kernel moves threads for reasons of its own, and a
 	// sampling thread has nowhere to go.
-	for try := 0; ; try++ {
+	fixture.Attempts(t, 25, func() string {
 		e := open(t, options(200, pid))
 		c := newCounter()
 		before := moves(t, pid)
@@ -46,10 +48,8 @@ func TestSamplesDoNotMoveThreads(t *testing.T) {
 		moved := moves(t, pid) - before
 		t.Logf("%d samples, moved %d times", c.samples, moved)
 		if c.samples > 100 && moved < c.samples/3 {
-			return
+			return ""
 		}
-		if try == 8 {
-			t.Fatalf("%d samples moved the thread %d times", c.samples, moved)
-		}
-	}
+		return fmt.Sprintf("%d samples moved the thread %d times", c.samples, moved)
+	})
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 // wallSink adds up wall time by thread, and by the call that each sleeps in.
@@ -60,59 +62,70 @@ func wallOptions(hz float64, pids ...int) capture.Options {
 // A thread among many that changes its place rarely is where it is, and all others'
 // time is told whole, also to a sink that forgets.
 func TestWallOfCrowd(t *testing.T) {
+	bin := compile(t, "crowd")
+	open(t, wallOptions(99, os.Getpid())).Close() // skips where it is not permitted
 	for _, deaf := range []bool{false, true} {
-		p := start(t, compile(t, "crowd"))
-		e := open(t, wallOptions(99, p.pid()))
-		ctx, stop := context.WithCancel(context.Background())
-		defer stop()
-		c, ended := newWallSink(), make(chan error, 1)
-		began := time.Now()
-		if deaf {
-			c.deaf = began.Add(time.Second)
-		}
-		go func() { ended <- e.Run(ctx, c) }()
-		time.Sleep(500 * time.Millisecond)
-		if _, err := io.WriteString(p, "x"); err != nil {
-			t.Fatal(err)
-		}
-		p.Line()
-		time.Sleep(4500 * time.Millisecond)
-		var naps, selects uint64
-		if _, err := fmt.Sscan(p.end(), &naps, &selects); err != nil {
-			t.Fatal(err)
-		}
-		stop()
-		if err := <-ended; err != nil {
-			t.Fatal(err)
-		}
-		all, wanderers := time.Since(began), 0
-		for tid, calls := range c.calls {
-			slept := calls[unix.SYS_CLOCK_NANOSLEEP+1]
-			if slept == 0 {
-				if got := time.Duration(c.weight[tid]); got < all*8/10 || got > all {
-					t.Errorf("thread %d: %v of wall time in %v: %v", tid, got, all, calls)
-				}
-				continue
+		fixture.Attempts(t, 6, func() string { return wallOfCrowd(t, bin, deaf) })
+	}
+}
+
+// wallOfCrowd says where the crowd's wall time is not what it is.
+func wallOfCrowd(t *testing.T, bin string, deaf bool) string {
+	p := start(t, bin)
+	defer p.Kill()
+	e := open(t, wallOptions(99, p.pid()))
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	c, ended := newWallSink(), make(chan error, 1)
+	began := time.Now()
+	if deaf {
+		c.deaf = began.Add(time.Second)
+	}
+	go func() { ended <- e.Run(ctx, c) }()
+	time.Sleep(500 * time.Millisecond)
+	if _, err := io.WriteString(p, "x"); err != nil {
+		t.Fatal(err)
+	}
+	p.Line()
+	time.Sleep(4500 * time.Millisecond)
+	var naps, selects uint64
+	if _, err := fmt.Sscan(p.end(), &naps, &selects); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	all, wanderers := time.Since(began), 0
+	for tid, calls := range c.calls {
+		slept := calls[unix.SYS_CLOCK_NANOSLEEP+1]
+		if slept == 0 {
+			if got := time.Duration(c.weight[tid]); got > all {
+				t.Errorf("thread %d: %v of wall time in %v: %v", tid, got, all, calls)
+			} else if got < all*8/10 {
+				return fmt.Sprintf("thread %d: %v of wall time in %v: %v", tid, got, all, calls)
 			}
-			wanderers++
-			other := calls[unix.SYS_PSELECT6+1] + calls[selectCall+1]
-			t.Logf("deaf %v: napped %v, selected %v; truth %v, %v; %d samples, %d again", deaf, time.Duration(slept), time.Duration(other),
-				time.Duration(naps), time.Duration(selects), c.samples, c.again)
-			const most = 400e6 // of 5.6 s, on a busy machine
-			if d := int64(slept) - int64(naps); d < -most || d > most {
-				t.Errorf("it napped %v, not %v", time.Duration(naps), time.Duration(slept))
-			}
-			if d := int64(other) - int64(selects); d < -most || d > most {
-				t.Errorf("it was in select for %v, not %v", time.Duration(selects), time.Duration(other))
-			}
+			continue
 		}
-		if wanderers != 1 || len(c.calls) < 1002 {
-			t.Errorf("%d threads napped of %d", wanderers, len(c.calls))
+		wanderers++
+		other := calls[unix.SYS_PSELECT6+1] + calls[selectCall+1]
+		t.Logf("deaf %v: napped %v, selected %v; truth %v, %v; %d samples, %d again", deaf, time.Duration(slept), time.Duration(other),
+			time.Duration(naps), time.Duration(selects), c.samples, c.again)
+		const most = 400e6 // of 5.6 s, on a busy machine
+		if d := int64(slept) - int64(naps); d < -most || d > most {
+			return fmt.Sprintf("it napped %v, not %v", time.Duration(naps), time.Duration(slept))
 		}
-		if !deaf && c.again < 1000 {
-			t.Errorf("%d sleeps were repeated", c.again)
+		if d := int64(other) - int64(selects); d < -most || d > most {
+			return fmt.Sprintf("it was in select for %v, not %v", time.Duration(selects), time.Duration(other))
 		}
 	}
+	if wanderers != 1 || len(c.calls) < 1002 {
+		return fmt.Sprintf("%d threads napped of %d", wanderers, len(c.calls))
+	}
+	if !deaf && c.again < 1000 {
+		return fmt.Sprintf("%d sleeps were repeated", c.again)
+	}
+	return ""
 }
 
 // Threads in their thousands that do not run cost next to nothing.
@@ -121,14 +134,16 @@ func TestIdleThreadsAreCheap(t *testing.T) {
 	e := open(t, wallOptions(20, p.pid()))
 	c := newWallSink()
 	record(t, e, c, time.Second) // attaches
-	before := c.samples
-	own := processCPU(t)
 	const d = 3 * time.Second
-	record(t, e, newWallSink(), d)
-	own = processCPU(t) - own
-	t.Logf("%d samples, then %v of CPU in %v for 1,001 threads", before, own, d)
-	// Most of it is for copying each thread's stack once.
-	if own > d*15/100 {
-		t.Errorf("%v of CPU in %v", own, d)
-	}
+	fixture.Attempts(t, 5, func() string {
+		known, before := c.again, c.samples
+		own := processCPU(t)
+		record(t, e, c, d)
+		own = processCPU(t) - own
+		t.Logf("%d samples and %d that are known in %v of CPU in %v for 1,001 threads", c.samples-before, c.again-known, own, d)
+		if own > d*15/100 {
+			return fmt.Sprintf("%v of CPU in %v", own, d)
+		}
+		return ""
+	})
 }
