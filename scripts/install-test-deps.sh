@@ -36,9 +36,10 @@ missing
 if [ ${#need[@]} -gt 0 ]; then
   if have apt-get; then
     say "installing: ${need[*]}"
-    $sudo apt-get -qq update >&2 || true
+    # A fresh machine may be at its own updates, which hold apt's lock.
+    $sudo apt-get -qq -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 update >&2 || true
     for p in "${need[@]}"; do
-      DEBIAN_FRONTEND=noninteractive $sudo apt-get -y -qq --no-install-recommends install "$p" >/dev/null || say "could not install $p"
+      DEBIAN_FRONTEND=noninteractive $sudo apt-get -y -qq -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 --no-install-recommends install "$p" >/dev/null || say "could not install $p"
     done
   else
     say "not a Debian system: please install ${need[*]}"
@@ -47,7 +48,7 @@ if [ ${#need[@]} -gt 0 ]; then
   [ ${#need[@]} -eq 0 ] || fail "not there: ${need[*]}: tests that need them will be skipped and say so"
 fi
 # The page's own tools, and speedscope, which reads what candid writes.
-if have npm; then (cd web && npm ci --no-audit --no-fund --silent) || fail "could not install the page's tools: tests that need them will say so"; fi
+if have npm; then scripts/web-deps.sh || fail "could not install the page's tools: tests that need them will say so"; fi
 scripts/get-jdks.sh || fail "some JDKs are missing: their tests will say so"
 if [ "${1:-}" = bench ]; then scripts/get-apps.sh || fail "some programs are missing: the bench will say so"; fi
 exit $failed

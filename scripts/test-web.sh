@@ -3,5 +3,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/../web"
 command -v node >/dev/null || { echo "test-web: node is not installed: the page's unit tests were not run" >&2; exit 0; }
-npm ci --no-audit --no-fund --silent
+../scripts/web-deps.sh
 npm test
