@@ -53,7 +53,17 @@ func Open(t fixture.TB, width, height int) *Browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
+	// Not the test's own: processes of the browser may write into it a moment longer than
+	// the browser lives, and then it is not empty when the test removes it.
+	dir, err := os.MkdirTemp("", "candid-chromium-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for end := time.Now().Add(Patience); os.RemoveAll(dir) != nil && time.Now().Before(end); {
+			time.Sleep(50 * time.Millisecond)
+		}
+	})
 	cmd := exec.Command(path, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
 		"--hide-scrollbars", "--remote-debugging-pipe", "--user-data-dir="+filepath.Join(dir, "user"),
@@ -90,7 +100,7 @@ func Open(t fixture.TB, width, height int) *Browser {
 		}()
 		select {
 		case <-done:
-		case <-time.After(5 * time.Second):
+		case <-time.After(20 * time.Second):
 			_ = cmd.Process.Kill()
 		}
 		_ = cmd.Wait()

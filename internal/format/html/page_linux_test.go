@@ -307,33 +307,25 @@ func TestPagePointer(t *testing.T) {
 	}
 	y := top + 21*2 + 10 // the third row
 	mouse("mouseMoved", 20, y, nil)
-	if got := b.Text("document.querySelector('.detail .name').innerText"); !strings.Contains(got, frame(2)) {
-		t.Errorf("over %q the detail line shows %q", frame(2), got)
-	}
+	// What the pointer does is answered when the page has got it, which is not always
+	// when it has dealt with it.
+	raw, _ := json.Marshal(frame(2))
+	b.Until(fmt.Sprintf("document.querySelector('.detail .name').innerText.includes(%s)", raw))
 	button := map[string]any{"button": "left", "clickCount": 1}
 	mouse("mousePressed", 20, y, button)
 	mouse("mouseReleased", 20, y, button)
-	var zoom int
-	if b.Eval("candid.state().zoom", &zoom); zoom != 2 {
-		t.Errorf("a click zoomed to %d, want 2", zoom)
-	}
+	b.Until("candid.state().zoom === 2")
 	mouse("mousePressed", 20, top+10, button)
 	mouse("mouseReleased", 20, top+10, button)
-	if b.Eval("candid.state().zoom", &zoom); zoom != 0 {
-		t.Errorf("a click on the root zoomed to %d", zoom)
-	}
+	b.Until("candid.state().zoom === 0")
 	for range 40 {
 		mouse("mouseWheel", 20, y, map[string]any{"deltaX": 0, "deltaY": -100, "modifiers": 2})
 	}
-	if b.Eval("candid.state().zoom", &zoom); zoom == 0 {
-		t.Error("the wheel zoomed nowhere")
-	}
+	b.Until("candid.state().zoom !== 0")
 	for range 60 {
 		mouse("mouseWheel", 20, y, map[string]any{"deltaX": 0, "deltaY": 100, "modifiers": 2})
 	}
-	if b.Eval("candid.state().zoom", &zoom); zoom != 0 {
-		t.Errorf("the wheel back left the zoom at %d", zoom)
-	}
+	b.Until("candid.state().zoom === 0")
 	b.quiet(file)
 }
 
