@@ -107,7 +107,7 @@ func TestStoppedProgram(t *testing.T) {
 // signal, others may not have noticed yet.
 func awaitState(t *testing.T, pid int, want byte) {
 	t.Helper()
-	for range 5000 {
+	for range 30000 {
 		stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 		other := slices.ContainsFunc(stats, func(file string) bool {
 			b, err := os.ReadFile(file)
@@ -164,7 +164,7 @@ func TestUnsafepoint(t *testing.T) {
 // functions.
 func TestNativeProgram(t *testing.T) {
 	bin := fixture.C(t, filepath.Join("testdata", "waits.c"), "-g")
-	p := take(t, Options{PIDs: []int{startUntilReady(t, bin)}})
+	p := takeWhere(t, startUntilReady(t, bin), map[string]string{"reads": "read", "polls": "poll", "sleeps": "clock_nanosleep", "locks": "futex"})
 	if len(p.Threads) != 5 || p.Runtime != "" || p.Stops.Count != 1 {
 		t.Errorf("%d threads, runtime %q, stops %+v", len(p.Threads), p.Runtime, p.Stops)
 	}
@@ -186,7 +186,17 @@ func TestGoProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := take(t, Options{PIDs: []int{startUntilReady(t, exe)}})
+	pid := startUntilReady(t, exe)
+	var p *Process
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		// Its threads may still be on their way to where they sleep.
+		p = take(t, Options{PIDs: []int{pid}})
+		awake := slices.ContainsFunc(p.Threads, func(th Thread) bool { return th.Read != ReadAsleep })
+		reads := slices.ContainsFunc(p.Threads, func(th Thread) bool { return th.Syscall == "read" })
+		if reads && !awake || time.Now().After(end) {
+			break
+		}
+	}
 	reading, waiting := 0, 0
 	for i := range p.Threads {
 		th := &p.Threads[i]
@@ -214,13 +224,7 @@ func TestFramePointers(t *testing.T) {
 	bin := fixture.C(t, filepath.Join("testdata", "frames.c"), "-O2", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls")
 	pid := startUntilReady(t, bin)
 	for name, functions := range map[string][]string{"large": {"large_leaf", "caller", "large"}, "later": {"sized_later", "caller", "later"}} {
-		// The thread may still be on its way to where it sleeps.
-		var th *Thread
-		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-			if th = take(t, Options{PIDs: []int{pid}}).named(name); th != nil && th.Syscall == "poll" {
-				break
-			}
-		}
+		th := takeWhere(t, pid, map[string]string{name: "poll"}).named(name)
 		if th == nil || th.Read != ReadAsleep || th.Syscall != "poll" || th.End != "" {
 			t.Errorf("%q: %+v", name, th)
 			continue
@@ -249,10 +253,13 @@ func TestTracedProgram(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = tracer.Process.Kill(); _ = tracer.Wait() })
 	for traced := false; !traced; time.Sleep(5 * time.Millisecond) {
-		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-		traced = strings.Contains(string(b), fmt.Sprintf("TracerPid:\t%d\n", tracer.Process.Pid))
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+		traced = len(tasks) == 5 && !slices.ContainsFunc(tasks, func(task string) bool {
+			b, _ := os.ReadFile(task)
+			return !strings.Contains(string(b), fmt.Sprintf("TracerPid:\t%d\n", tracer.Process.Pid))
+		})
 	}
-	time.Sleep(200 * time.Millisecond) // for all of the threads
+	time.Sleep(200 * time.Millisecond) // for those that were stopped to be attached to
 	p := take(t, Options{PIDs: []int{pid}, Patience: 50 * time.Millisecond})
 	if th := p.named("sleeps"); !th.has("sleeps") || th.Error != "" {
 		t.Errorf("%+v", th)
@@ -273,7 +280,7 @@ func TestCompiling(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-			for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+			for end := time.Now().Add(90 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 				d, err := New(Options{PIDs: []int{cmd.Process.Pid}, Threads: regexp.MustCompile("CompilerThread")})
 				if err != nil {
 					continue // it is starting

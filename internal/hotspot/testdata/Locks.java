@@ -14,16 +14,36 @@ public class Locks {
     static final ReentrantReadWriteLock shared = new ReentrantReadWriteLock();
     static volatile long sink;
 
+    static final java.util.List<Thread> started = new java.util.ArrayList<>();
+
     static void start(String name, int priority, Runnable r) {
         Thread t = new Thread(r, name);
         t.setDaemon(priority != 3);
         t.setPriority(priority);
         t.start();
+        started.add(t);
+    }
+
+    /** Waits until each thread is where it stays: on a busy machine that takes a while. */
+    static void settle() {
+        for (Thread t : started) {
+            boolean dead = t.getName().startsWith("dead-");
+            while (!t.getName().equals("spinning") && (t.getState() == Thread.State.RUNNABLE || dead && t.getState() != Thread.State.BLOCKED)) sleep(5);
+        }
     }
 
     static void sleep(long ms) {
         try {
             Thread.sleep(ms);
+        } catch (InterruptedException e) {
+            throw new RuntimeException(e);
+        }
+    }
+
+    static void meet(CountDownLatch all) {
+        all.countDown();
+        try {
+            all.await();
         } catch (InterruptedException e) {
             throw new RuntimeException(e);
         }
@@ -65,8 +85,8 @@ public class Locks {
         start("sleeping", 5, () -> sleep(3_600_000L));
         if (spin) start("spinning", 5, () -> { while (true) sink++; });
         CountDownLatch both = new CountDownLatch(2);
-        start("dead-left", 5, () -> { synchronized (left) { both.countDown(); sleep(200); synchronized (right) { sink++; } } });
-        start("dead-right", 5, () -> { synchronized (right) { both.countDown(); sleep(200); synchronized (left) { sink++; } } });
+        start("dead-left", 5, () -> { synchronized (left) { meet(both); synchronized (right) { sink++; } } });
+        start("dead-right", 5, () -> { synchronized (right) { meet(both); synchronized (left) { sink++; } } });
         SynchronousQueue<Integer> queue = new SynchronousQueue<>();
         for (int i = 0; i < idle; i++) {
             start("idle-" + i, 5, () -> {
@@ -78,7 +98,8 @@ public class Locks {
             });
         }
         both.await();
-        sleep(500);
+        settle();
+        sleep(500); // what says that it waits may still try for a moment
         System.out.println("ready");
         sleep(3_600_000L);
     }
