@@ -41,11 +41,22 @@ func (k *taker) Sample(b *profile.Builder, s profile.Sample) {
 
 func (k *taker) Batch(_ *profile.Builder, p Progress) { k.last = p }
 
+// takeEnough records for a second, or longer where the target gets so little CPU that
+// there is not enough to look at.
+func takeEnough(t *testing.T, pid int) (res *Result, k taker) {
+	t.Helper()
+	for _, long := range []time.Duration{time.Second, 4 * time.Second, 16 * time.Second} {
+		k = taker{}
+		if res = run(t, Options{PIDs: []int{pid}, Duration: long, Live: &k}); k.samples >= 50 {
+			break
+		}
+	}
+	return res, k
+}
+
 // Whoever takes samples as they come gets all of them, and the profile none.
 func TestLive(t *testing.T) {
-	c := spin(t)
-	var k taker
-	res := run(t, Options{PIDs: []int{c.Process.Pid}, Duration: time.Second, Live: &k})
+	res, k := takeEnough(t, spin(t).Process.Pid)
 	if n := len(res.Profile.Samples); n != 0 {
 		t.Errorf("the profile has %d samples too", n)
 	}
@@ -67,8 +78,7 @@ func TestLiveTablesStaySmall(t *testing.T) {
 	liveLimits.nodes = 8
 	t.Cleanup(func() { liveLimits = before })
 	c := spin(t)
-	var k taker
-	res := run(t, Options{PIDs: []int{c.Process.Pid}, Duration: time.Second, Live: &k})
+	res, k := takeEnough(t, c.Process.Pid)
 	if len(k.tables) < 2 || k.known*10 < k.samples*9 || uint64(k.samples) != res.Costs.Stats.Samples {
 		t.Errorf("%d tables for %d samples (%d by the engine), %d of them known", len(k.tables), k.samples, res.Costs.Stats.Samples, k.known)
 	}
