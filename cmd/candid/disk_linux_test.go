@@ -17,12 +17,17 @@ func TestFullDisk(t *testing.T) {
 	dir, tmp := t.TempDir(), t.TempDir()
 	pid := program(t, "spin").pid()
 	// The page alone is larger than this disk.
-	script := fmt.Sprintf(`mount -t tmpfs -o size=16k none %[1]s || exit 77
-TMPDIR=%[2]s %[3]s record -q -F 500 -d 400ms -p %[4]s -o %[1]s/x.html; code=$?; ls -A %[1]s; exit $code`, dir, tmp, binary, pid)
-	c := command(t)
 	path := fixture.Tool(t, "unshare")
-	c.Path, c.Args = path, []string{"unshare", "-m", "sh", "-c", script}
-	r := finish(t, c)
+	var r result
+	for _, long := range forLong {
+		script := fmt.Sprintf(`mount -t tmpfs -o size=16k none %[1]s || exit 77
+TMPDIR=%[2]s %[3]s record -q -F 500 -d %[5]s -p %[4]s -o %[1]s/x.html; code=$?; ls -A %[1]s; exit $code`, dir, tmp, binary, pid, long)
+		c := command(t)
+		c.Path, c.Args = path, []string{"unshare", "-m", "sh", "-c", script}
+		if r = finish(t, c); sampled(r) {
+			break
+		}
+	}
 	if r.code == 77 || strings.Contains(r.err, "unshare failed") {
 		t.Skip("mounting is not possible here: " + r.err)
 	}

@@ -64,7 +64,13 @@ func TestTenThousandFrames(t *testing.T) {
 	target := start(t, exec.Command(launcher, "-Xss64m", "-cp", classes, "Deep", "600", "10000"))
 	file := filepath.Join(t.TempDir(), "deep.pb.gz")
 	await(t, "the recursion to be deep", func() bool {
-		r := ok(t, "record", "-q", "--json", "--force", "-F", "499", "-d", "1s", "-p", target.pid(), "-o", file)
+		r := candid(t, "record", "-q", "--json", "--force", "-F", "499", "-d", "1s", "-p", target.pid(), "-o", file)
+		if !sampled(r) {
+			return false // it got no CPU
+		}
+		if r.code != exitOK {
+			t.Fatalf("exit code %d\n%s", r.code, r.err)
+		}
 		e := readEdge(t, file, r.out)
 		deep, spinning := 0, 0
 		for _, s := range e.profile.Samples {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -157,7 +158,7 @@ func TestLaunchChildren(t *testing.T) {
 func TestLaunchGoesOn(t *testing.T) {
 	able(t)
 	self, _ := os.Executable()
-	c := command(t, "record", "-d", "300ms", "-o", "x.collapsed", "--", self)
+	c := command(t, "record", "-d", "2s", "-o", "x.collapsed", "--", self)
 	c.Env = append(os.Environ(), actAs+"=tick")
 	var errs bytes.Buffer
 	c.Stderr = &errs
@@ -201,7 +202,11 @@ func TestLaunchPassesSignals(t *testing.T) {
 	r.wait(t, "ready")
 	r.Process.Signal(syscall.SIGUSR1)
 	r.wait(t, "usr1")
-	time.Sleep(300 * time.Millisecond)
+	pid, err := strconv.Atoi(children(t, r.pid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	works(t, pid, 200*time.Millisecond)
 	r.Process.Signal(syscall.SIGTERM)
 	r.wait(t, "term")
 	if err := r.Wait(); err == nil || r.ProcessState.ExitCode() != 9 {

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -31,6 +33,14 @@ func TestMain(m *testing.M) {
 		act(what)
 		return
 	}
+	// Where the tests run in the background or under nohup, their programs still start
+	// with signals as people's do: those that are caught are not ignored in children.
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
+	syscall.Umask(0o022) // other users run what is built here
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "candid-test-*")
 		if err != nil {
@@ -129,6 +139,29 @@ func (r result) refused(t testing.TB, code int, words ...string) {
 	}
 }
 
+// forLong is how long a busy program is recorded, one after the other: where dozens
+// of threads want each CPU and candid may not take a better nice level, a second holds
+// no ten samples of it.
+var forLong = []string{"1s", "4s", "16s"}
+
+// forEnough runs candid, for longer and longer, until what it gives is enough to look
+// at: how much CPU a program gets in a second is the machine's affair.
+func forEnough(t testing.TB, enough func(result) bool, args ...string) (r result) {
+	t.Helper()
+	for _, d := range forLong {
+		if r = candid(t, append([]string{args[0], "-d", d}, args[1:]...)...); enough(r) {
+			break
+		}
+	}
+	return r
+}
+
+// sampled is enough where one sample is.
+func sampled(r result) bool { return r.code != exitNoSamples }
+
+// ran is enough where the target has to have run, although no sample passes a filter.
+func ran(r result) bool { return !strings.Contains(r.err, "used no CPU") }
+
 // running is a program that a test started.
 type running struct {
 	*exec.Cmd
@@ -197,6 +230,59 @@ func (r *running) wait(t testing.TB, words string) {
 }
 
 func (r *running) pid() string { return fmt.Sprint(r.Process.Pid) }
+
+// tell writes a line for the program to read.
+func (r *running) tell(t testing.TB) {
+	t.Helper()
+	if _, err := r.in.Write([]byte("\n")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// used is the CPU time of a process until now, to 10 ms.
+func used(t testing.TB, pid int) time.Duration {
+	t.Helper()
+	f := strings.Fields(stat(t, pid))
+	user, err := strconv.Atoi(f[11])
+	system, err2 := strconv.Atoi(f[12])
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(user+system) * 10 * time.Millisecond // USER_HZ is 100
+}
+
+// works waits until a process has used that much CPU time more, however long that
+// takes: samples come with it and not with time.
+func works(t testing.TB, pid int, long time.Duration) {
+	t.Helper()
+	begin := used(t, pid)
+	await(t, fmt.Sprintf("process %d to use %v of CPU time", pid, long), func() bool { return used(t, pid)-begin >= long })
+}
+
+// rests waits until all threads of a process have slept for a while without using any
+// CPU time: what a program still does after its start shows in a recording.
+func rests(t testing.TB, pid int) {
+	t.Helper()
+	last, since := "", time.Now()
+	await(t, fmt.Sprintf("process %d to rest", pid), func() bool {
+		now, asleep := "", true
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+		for _, task := range tasks {
+			s, err1 := os.ReadFile(task + "/stat")
+			ran, err2 := os.ReadFile(task + "/schedstat")
+			if err1 != nil || err2 != nil {
+				asleep = false // it ended just now
+				break
+			}
+			asleep = asleep && bytes.Contains(s, []byte(") S "))
+			now += task + " " + string(ran)
+		}
+		if !asleep || now != last {
+			last, since = now, time.Now()
+		}
+		return asleep && time.Since(since) > 300*time.Millisecond
+	})
+}
 
 // actAs makes the test binary one of the programs that tests profile.
 const actAs = "CANDID_TEST_ACT_AS"

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
-	"io"
 	"os"
 	"runtime"
 	"strconv"
@@ -16,9 +16,17 @@ import (
 // act is the test binary as one of the programs that tests profile. All of
 // them print "ready" and end with their standard input.
 func act(what string) {
+	told := make(chan bool, 1) // a line was written to it
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		os.Exit(0)
+		for in := bufio.NewReader(os.Stdin); ; {
+			if _, err := in.ReadString('\n'); err != nil {
+				os.Exit(0)
+			}
+			select {
+			case told <- true:
+			default:
+			}
+		}
 	}()
 	what, arg, _ := strings.Cut(what, " ")
 	switch what {
@@ -42,9 +50,11 @@ func act(what string) {
 		manyThreads(n)
 	case "churn":
 		churn()
-	case "exec": // becomes a shell that counts
+	case "exec": // spins until it is told, and becomes a shell that counts
 		fmt.Println("ready")
-		spinUntil(time.Now().Add(400 * time.Millisecond))
+		for len(told) == 0 {
+			spinUntil(time.Now().Add(time.Millisecond))
+		}
 		err := syscall.Exec("/bin/sh", []string{"sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"}, os.Environ())
 		fmt.Println(err)
 	case "split": // two functions share its CPU time in that ratio, and it says how
@@ -52,9 +62,12 @@ func act(what string) {
 		r, _ := strconv.Atoi(red)
 		b, _ := strconv.Atoi(blue)
 		split(r, b)
-	case "for": // spins that long and ends with code 3
+	case "for": // spins until it is told, and that long after it, and ends with code 3
 		d, _ := time.ParseDuration(arg)
 		fmt.Println("ready")
+		for len(told) == 0 {
+			spinUntil(time.Now().Add(time.Millisecond))
+		}
 		spinUntil(time.Now().Add(d))
 		os.Exit(3)
 	}

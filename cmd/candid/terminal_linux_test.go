@@ -60,7 +60,7 @@ func TestInterruptOnTerminal(t *testing.T) {
 	c := command(t, "record", "-F", "500", "-o", "x.collapsed", "-p", target.pid())
 	d := drawOf(t, c, 80, 24, nil)
 	await(t, "sampling", func() bool { return strings.Contains(d.errs.String(), "perf events") })
-	time.Sleep(400 * time.Millisecond)
+	works(t, target.Process.Pid, 200*time.Millisecond)
 	d.press("\x03")
 	<-d.done
 	b, err := os.ReadFile(filepath.Join(c.Dir, "x.collapsed"))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,8 +11,9 @@ import (
 // A program that top launches does not write over the table, and ends with it.
 func TestTopLaunches(t *testing.T) {
 	kept := filepath.Join(t.TempDir(), "out")
-	script := `echo on the screen; echo $$ > pid; tty; cat; trap 'echo asked to end; exit 3' TERM; while :; do :; done`
+	script := `trap 'echo asked to end; exit 3' TERM; echo on the screen; tty; cat; echo $$ > pid; while :; do :; done`
 	d := draw(t, 100, 30, nil, "--output", kept, "--", "sh", "-c", script)
+	await(t, "all that it prints", func() bool { b, _ := os.ReadFile(filepath.Join(d.Dir, "pid")); return bytes.HasSuffix(b, []byte("\n")) })
 	text := d.sees(`(?m)^ +\d+\.\d% .*`)
 	if !strings.Contains(text, "candid top  sh -c") || strings.Contains(text, "on the screen\n") {
 		t.Errorf("the screen is\n%s", text)
@@ -42,7 +44,7 @@ func TestTopLaunchedEnds(t *testing.T) {
 
 func TestTopOnceLaunches(t *testing.T) {
 	able(t)
-	r := candid(t, "top", "--once", "-d", "400ms", "--json", "--", "sh", "-c", "echo text; while :; do :; done")
+	r := forEnough(t, sampled, "top", "--once", "--json", "--", "sh", "-c", "echo text; while :; do :; done")
 	if r.code != exitOK || !strings.HasPrefix(r.out, "{") || !strings.Contains(r.err, "discarded; --output FILE keeps it") {
 		t.Errorf("exit code %d\n%s\n%s", r.code, r.out, r.err)
 	}
@@ -50,8 +52,9 @@ func TestTopOnceLaunches(t *testing.T) {
 	if r.code != 9 || !strings.Contains(r.out, "sh") {
 		t.Errorf("exit code %d\n%s\n%s", r.code, r.out, r.err)
 	}
-	// One that does not want to end is killed by a second signal.
-	c := command(t, "top", "--once", "-d", "300ms", "--", "sh", "-c", "trap '' TERM INT; while :; do :; done")
+	// One that does not want to end is killed by a second signal. It has to run, and to
+	// say so to its shell, before it is asked.
+	c := command(t, "top", "--once", "-d", "3s", "--", "sh", "-c", "trap '' TERM INT; while :; do :; done")
 	var errs syncBuffer
 	c.Stderr = &errs
 	if err := c.Start(); err != nil {

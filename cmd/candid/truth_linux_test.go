@@ -59,6 +59,7 @@ func TestCallersArePresent(t *testing.T) {
 			for _, n := range kinds {
 				total += n
 			}
+			t.Logf("%d of %d samples have all their callers; kinds of the frames: %v", whole, all, kinds)
 			if 10*kinds[want] < 8*total {
 				t.Errorf("kinds of the frames: %v, want most of them %s", kinds, want)
 			}
@@ -132,12 +133,14 @@ func TestThreadNames(t *testing.T) {
 	launcher, classes := java(t)
 	target := start(t, exec.Command(launcher, "-cp", classes, "Ticks"))
 	target.wait(t, "tick")
-	args := []string{"record", "-q", "-F", "500", "-d", "1s", "-p", target.pid(), "-o", "-", "--format", "collapsed", "-t"}
-	got := ok(t, args...).out
+	args := []string{"record", "-q", "-F", "500", "-p", target.pid(), "-o", "-", "--format", "collapsed", "-t"}
+	got := forEnough(t, func(r result) bool { // the thread main hardly works
+		return samples(r.out, "[the worker tid=") > 0 && samples(r.out, "[main tid=") > 0
+	}, args...).out
 	if samples(got, "[the worker tid=") == 0 || samples(got, "[main tid=") == 0 {
 		t.Errorf("threads:\n%s", got)
 	}
-	only := ok(t, append(args, "--thread", "^the worker$")...).out
+	only := forEnough(t, sampled, append(args, "--thread", "^the worker$")...).out
 	if n := samples(only, "[the worker tid="); n == 0 || n != samples(only, "") {
 		t.Errorf("%d of %d samples are the chosen thread's", n, samples(only, ""))
 	}
@@ -147,7 +150,8 @@ func TestThreadNames(t *testing.T) {
 func TestKernelFrames(t *testing.T) {
 	able(t)
 	root(t)
-	got := ok(t, "record", "-q", "-F", "500", "-d", "1s", "-p", program(t, "syscalls").pid(), "-o", "-", "--format", "collapsed", "--kinds").out
+	got := forEnough(t, func(r result) bool { return samples(r.out, "") >= 100 },
+		"record", "-q", "-F", "500", "-p", program(t, "syscalls").pid(), "-o", "-", "--format", "collapsed", "--kinds").out
 	in, below := 0, 0
 	for _, s := range stacks(got) {
 		k := slices.IndexFunc(s.frames, func(f string) bool { return strings.HasSuffix(f, "_[k]") })
@@ -174,7 +178,8 @@ func TestEngines(t *testing.T) {
 	target.wait(t, "tick")
 	for _, name := range []string{"bpf", "perf", "perf-thread"} {
 		t.Run(name, func(t *testing.T) {
-			r := candid(t, "record", "-F", "500", "-d", "800ms", "-p", target.pid(), "-o", "-", "--format", "collapsed", "--engine", name)
+			r := forEnough(t, func(r result) bool { return r.code != exitOK && sampled(r) || samples(r.out, "") >= 100 },
+				"record", "-F", "500", "-p", target.pid(), "-o", "-", "--format", "collapsed", "--engine", name)
 			if r.code == exitPermission {
 				t.Skip(r.err)
 			}

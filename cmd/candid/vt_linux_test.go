@@ -298,6 +298,13 @@ func (v *vt) control(b []byte) int {
 	return end + 1
 }
 
+// writes is how many bytes were written to the terminal.
+func (v *vt) writes() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.written
+}
+
 // modesOn lists the modes that are on.
 func (v *vt) modesOn() []string {
 	v.mu.Lock()
