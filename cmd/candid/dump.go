@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -116,12 +115,7 @@ func dumps(d *dump.Dumper, out io.Writer, repeat int, interval time.Duration, as
 			return err
 		}
 		if asJSON {
-			enc := json.NewEncoder(out)
-			enc.SetEscapeHTML(false)
-			if repeat == 1 {
-				enc.SetIndent("", "  ")
-			}
-			err = enc.Encode(look)
+			err = look.WriteJSON(out, repeat == 1)
 		} else {
 			err = look.WriteText(out)
 		}

@@ -28,3 +28,15 @@ func (p *process) frames(f walk.Frame) []Frame {
 	l.named[key] = out
 	return out
 }
+
+// kernelFrames is parseKernelStack; most threads wait in the same place. What it gives
+// is shared.
+func (p *process) kernelFrames(b []byte) []Frame {
+	l := &p.look
+	out, ok := l.kernel[string(b)]
+	if !ok {
+		out = parseKernelStack(b)
+		l.kernel[string(b)] = out
+	}
+	return out
+}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -16,8 +17,9 @@ import (
 // taskFiles reads the small files of a process's threads. It belongs to one
 // goroutine.
 type taskFiles struct {
-	dir int // /proc/PID/task; tied to the process, whoever has its number later
-	buf [16 << 10]byte
+	dir  int // /proc/PID/task; tied to the process, whoever has its number later
+	path [64]byte
+	buf  [16 << 10]byte
 }
 
 func openTasks(pid int) (*taskFiles, error) {
@@ -30,19 +32,46 @@ func openTasks(pid int) (*taskFiles, error) {
 
 func (f *taskFiles) close() { _ = unix.Close(f.dir) }
 
-// read gives a file of a thread, valid until the next call; nil if it cannot be
-// read.
-func (f *taskFiles) read(tid int, name string) []byte {
-	fd, err := unix.Openat(f.dir, strconv.Itoa(tid)+"/"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
+// These calls are made raw: the files never block, and there are thousands of them,
+// each of which would take longer to tell Go's scheduler of than to read.
+
+// open opens a file of a thread; -1 if it cannot be.
+func (f *taskFiles) open(tid int, name string) int {
+	path := append(append(strconv.AppendInt(f.path[:0], int64(tid), 10), '/'), name...)
+	path = append(path, 0)
+	fd, _, errno := unix.RawSyscall6(unix.SYS_OPENAT, uintptr(f.dir), uintptr(unsafe.Pointer(&path[0])), unix.O_RDONLY|unix.O_CLOEXEC, 0, 0, 0)
+	if errno != 0 {
+		return -1
+	}
+	return int(fd)
+}
+
+// from reads an open file from its beginning. What it gives is valid until the next
+// call; nil if it cannot be read.
+func (f *taskFiles) from(fd int) []byte {
+	if fd < 0 {
 		return nil
 	}
-	n, err := unix.Read(fd, f.buf[:])
-	_ = unix.Close(fd)
-	if err != nil || n < 0 {
+	n, _, errno := unix.RawSyscall6(unix.SYS_PREAD64, uintptr(fd), uintptr(unsafe.Pointer(&f.buf[0])), uintptr(len(f.buf)), 0, 0, 0)
+	if errno != 0 || n > uintptr(len(f.buf)) {
 		return nil
 	}
 	return f.buf[:n]
+}
+
+func (f *taskFiles) shut(fd int) {
+	if fd >= 0 {
+		_, _, _ = unix.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0)
+	}
+}
+
+// read gives a file of a thread, valid until the next call; nil if it cannot be
+// read.
+func (f *taskFiles) read(tid int, name string) []byte {
+	fd := f.open(tid, name)
+	b := f.from(fd)
+	f.shut(fd)
+	return b
 }
 
 // maxThreads bounds how many threads of a process are looked at.
@@ -89,14 +118,20 @@ func callName(pl asleep.Place) string {
 	return kernel.SyscallName(pl.Call)
 }
 
-// parseRun takes the time that a thread has run, in ns, out of its schedstat.
-func parseRun(b []byte) uint64 {
-	first, _, _ := strings.Cut(string(b), " ")
-	n, err := strconv.ParseUint(first, 10, 64)
-	if err != nil {
-		return 0
+// parseRun takes the time that a thread has run, in ns, out of its schedstat, and how
+// often it was given a CPU; 0 where the kernel does not count.
+func parseRun(b []byte) (ns, turns uint64) {
+	number := func() (n uint64) {
+		i := 0
+		for ; i < len(b) && b[i] >= '0' && b[i] <= '9'; i++ {
+			n = n*10 + uint64(b[i]-'0')
+		}
+		b = b[min(i+1, len(b)):]
+		return n
 	}
-	return n
+	ns = number()
+	number() // for how long it waited for one
+	return ns, number()
 }
 
 const maxKernelFrames = 64

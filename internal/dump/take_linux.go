@@ -22,6 +22,7 @@ type look struct {
 	maps   []target.Mapping
 	census *hotspot.Census // nil: no Java VM
 	named  map[frameKey][]Frame
+	kernel map[string][]Frame // by what the kernel says of a stack
 	stack  walk.Stack
 	copy   []byte
 	syms   []symbol.Frame
@@ -48,7 +49,7 @@ func (p *process) take(o *Options) (*Process, error) {
 	}
 	out := &Process{PID: p.pid, Command: commandLine(p.Target), Runtime: p.Runtime(), Notes: slices.Clone(p.Notes)}
 	l := &p.look
-	*l = look{named: make(map[frameKey][]Frame), copy: l.copy}
+	*l = look{named: make(map[frameKey][]Frame), kernel: make(map[string][]Frame), copy: l.copy}
 	if l.copy == nil {
 		l.copy = make([]byte, stackBytes)
 	}
@@ -118,12 +119,17 @@ const tries = 4
 // runs, or moved each time while it was read.
 func (p *process) asleep(t *Thread) bool {
 	var before, after [512]byte
+	account := p.files.open(t.TID, "schedstat")
+	defer p.files.shut(account)
 	for try := range tries {
-		run := p.files.read(t.TID, "schedstat")
+		run := p.files.from(account)
 		n := copy(before[:], run)
-		t.CPU = parseRun(run)
+		var turns uint64
+		t.CPU, turns = parseRun(run)
 		entry := p.files.read(t.TID, "syscall")
-		n += copy(before[n:], entry)
+		if turns == 0 {
+			n += copy(before[n:], entry)
+		}
 		pl, ok := asleep.Parse(entry)
 		if !ok {
 			if entry == nil {
@@ -143,17 +149,19 @@ func (p *process) asleep(t *Thread) bool {
 			p.fresh()
 		}
 		t.Syscall = callName(pl)
-		kernel := parseKernelStack(p.files.read(t.TID, "stack"))
+		kernel := p.kernelFrames(p.files.read(t.TID, "stack"))
 		p.walkFrom(t, pl)
 		p.java(t)
-		m := copy(after[:], p.files.read(t.TID, "schedstat"))
-		m += copy(after[m:], p.files.read(t.TID, "syscall"))
+		m := copy(after[:], p.files.from(account))
+		if turns == 0 { // the kernel does not count them, so it is asked for the place again
+			m += copy(after[m:], p.files.read(t.TID, "syscall"))
+		}
 		if m == n && bytes.Equal(before[:n], after[:m]) {
 			t.Read = ReadAsleep
 			if t.State == "runnable" {
 				t.State = "sleeping" // it has fallen asleep since its state was read
 			}
-			t.Frames = append(kernel, t.Frames...)
+			t.Frames = slices.Concat(kernel, t.Frames)
 			return true
 		}
 	}
@@ -202,6 +210,7 @@ func (p *process) walk(t *Thread, snap *capture.Snapshot) {
 	if st.End != walk.EndComplete {
 		t.End = st.End.String()
 	}
+	t.Frames = slices.Grow(t.Frames, len(st.Frames)+len(st.Frames)/2)
 	for _, f := range st.Frames {
 		t.Frames = append(t.Frames, p.frames(f)...)
 	}
@@ -270,7 +279,7 @@ func (p *process) standing(t *Thread, c *copied) {
 	}
 	t.StoppedUS = float64(c.stood.Nanoseconds()) / 1000
 	p.look.stood = append(p.look.stood, c.stood)
-	t.CPU = parseRun(p.files.read(t.TID, "schedstat"))
+	t.CPU, _ = parseRun(p.files.read(t.TID, "schedstat"))
 	p.walk(t, &c.snap)
 	p.java(t)
 }

@@ -19,13 +19,19 @@ type Census struct {
 	byOwner map[uint64]uint32 // 25+: what monitors call an owner to tid
 	holds   map[uint32][]Object
 	names   map[uint32]string // by tid, as far as they were asked for
+	named   bool              // readNames has been called
 	classes map[uint64]string // by Klass
 }
 
 type censusThread struct {
 	javaThread
 	low, high uint64 // stack
+	vthread   uint64 // _vthread as stored; 0 where there is none
 	state     VMState
+
+	// Where its object was when the names were read, and the object's holder; 0: not
+	// known.
+	oop, holder uint64
 }
 
 // Census reads the VM's list of threads and who owns which monitor. It costs
@@ -39,9 +45,9 @@ func (vm *VM) Census() *Census {
 	list := vm.listThreads()
 	vm.heap.begin()
 	vm.heap.refresh(&vm.peek)
-	const size = 32
+	const size = 40
 	buf := make([]byte, size*len(list))
-	reqs := make([]target.Read, 0, 4*len(list))
+	reqs := make([]target.Read, 0, 5*len(list))
 	want := func(t *javaThread, off uint64, to []byte) {
 		if off != absent {
 			reqs = append(reqs, target.Read{Addr: t.addr + off, Buf: to})
@@ -53,11 +59,12 @@ func (vm *VM) Census() *Census {
 		want(&list[i], vm.off.stackSize, b[8:16])
 		want(&list[i], vm.off.ownerID, b[16:24])
 		want(&list[i], vm.off.threadState, b[24:28])
+		want(&list[i], vm.off.vthread, b[32:40])
 	}
 	vm.peek.readV(reqs)
 	for i, t := range list {
 		b := buf[size*i:]
-		th := censusThread{javaThread: t, high: word(b, 0), state: vmState(binary.LittleEndian.Uint32(b[24:]))}
+		th := censusThread{javaThread: t, high: word(b, 0), state: vmState(binary.LittleEndian.Uint32(b[24:])), vthread: word(b, 32)}
 		th.low = th.high - min(word(b, 8), th.high)
 		c.byTID[t.tid] = len(c.threads)
 		c.threads = append(c.threads, th)
@@ -210,12 +217,16 @@ func (c *Census) owner(monitor uint64, o Object) uint32 {
 // Name is what Java calls a thread; false if it is none of Java's or its name
 // cannot be told for sure. It is read once.
 func (c *Census) Name(tid uint32) (string, bool) {
-	if name, ok := c.names[tid]; ok {
-		return name, true
-	}
 	i, ok := c.byTID[tid]
 	if !ok || c.vm.off.threadObj == absent || !c.vm.heap.ok {
 		return "", false
+	}
+	if !c.named {
+		c.named = true
+		c.readNames()
+	}
+	if name, ok := c.names[tid]; ok {
+		return name, true
 	}
 	name, ok := c.vm.steadyName(c.threads[i].javaThread)
 	if ok {
@@ -231,6 +242,9 @@ func (c *Census) Virtual(tid uint32) (id uint64, name string, ok bool) {
 	if !ok || vm.off.vthread == absent || vm.off.threadObj == absent || !vm.heap.ok {
 		return 0, "", false
 	}
+	if c.runsItself(&c.threads[i]) {
+		return 0, "", false
+	}
 	for range 3 {
 		if id, name, sure := vm.mounted(c.threads[i].addr); sure {
 			return id, name, id != 0
@@ -239,26 +253,50 @@ func (c *Census) Virtual(tid uint32) (id uint64, name string, ok bool) {
 	return 0, "", false
 }
 
+// runsItself says that a thread surely carries no virtual one, by a single read.
+func (c *Census) runsItself(t *censusThread) bool {
+	vm := c.vm
+	if !vm.heap.handles || t.object == 0 || t.vthread == 0 {
+		return false
+	}
+	var b [4][8]byte
+	reqs := [...]target.Read{
+		{Addr: t.addr + vm.off.threadObj, Buf: b[0][:]}, {Addr: t.addr + vm.off.vthread, Buf: b[1][:]},
+		{Addr: t.object, Buf: b[2][:]}, {Addr: t.vthread, Buf: b[3][:]},
+	}
+	if vm.peek.readV(reqs[:]) < len(reqs) || word(b[0][:], 0) != t.object || word(b[1][:], 0) != t.vthread {
+		return false
+	}
+	own := word(b[2][:], 0)
+	return own != 0 && own == word(b[3][:], 0)
+}
+
 // object gives an object with the name of its class; false if what is there is
 // none.
 func (c *Census) object(oop uint64) (Object, bool) {
+	o, _, ok := c.objectAndClass(oop)
+	return o, ok
+}
+
+// objectAndClass gives the object's Klass besides.
+func (c *Census) objectAndClass(oop uint64) (o Object, klass uint64, ok bool) {
 	if oop == 0 || oop&7 != 0 {
-		return Object{}, false
+		return Object{}, 0, false
 	}
-	klass, ok := c.vm.klassOf(oop)
+	klass, ok = c.vm.klassOf(oop)
 	if !ok || klass == 0 || klass&7 != 0 {
-		return Object{}, false
+		return Object{}, 0, false
 	}
 	name, ok := c.classes[klass]
 	if !ok {
 		if name = c.vm.className(klass); name == "" {
-			return Object{}, false
+			return Object{}, 0, false
 		}
 		_, name = javaname.Class(name)
 		name = printable(name)
 		c.classes[klass] = name
 	}
-	return Object{Addr: oop, Class: name}, true
+	return Object{Addr: oop, Class: name}, klass, true
 }
 
 // InJava lists the threads that a safepoint would have to wait for: those in

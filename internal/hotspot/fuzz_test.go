@@ -88,6 +88,7 @@ func exercise(vm *VM, pcs []uint64) {
 		vm.ThreadState(uint32(tid))
 		c.Thread(uint32(tid))
 		c.Kind(uint32(tid), "G1 Conc#0")
+		c.Virtual(uint32(tid))
 		vm.VirtualThread(uint32(tid))
 	}
 	vm.Version()

@@ -36,8 +36,14 @@ type heapLayout struct {
 	narrowShift     uint
 	color           oopColor
 
-	fields map[uint64]map[string]javaField // by Klass
-	thread threadFields
+	classes map[uint64]heapClass // by Klass
+	thread  threadFields
+}
+
+// heapClass is what is known of a class.
+type heapClass struct {
+	fields map[string]javaField // that it declares itself
+	super  uint64               // Klass; 0: none
 }
 
 // javaField is where an object holds a field.
@@ -98,7 +104,7 @@ func (vm *VM) openHeap() {
 	if h.klassShift == 0 {
 		h.klassShift = uint(t.ints["markWord::klass_shift"])
 	}
-	h.fields = make(map[uint64]map[string]javaField)
+	h.classes = make(map[uint64]heapClass)
 	h.ok = vm.methods.layout.ok && t.field("InstanceKlass::_constants").ok
 	if h.compact && (h.klassShift < 16 || h.klassShift > 63) {
 		h.ok = false
@@ -156,7 +162,7 @@ func (h *heapLayout) refresh(p *peek) {
 }
 
 // begin forgets what was learnt of classes: they may have been unloaded.
-func (h *heapLayout) begin() { clear(h.fields) }
+func (h *heapLayout) begin() { clear(h.classes) }
 
 // address turns a full-width reference into an address.
 func (h *heapLayout) address(ref uint64) uint64 {
@@ -235,6 +241,17 @@ func (vm *VM) klassOf(oop uint64) (uint64, bool) {
 	return v, ok && v != 0
 }
 
+// klassIn is klassOf for an object that has been read, 16 bytes of it at least.
+func (h *heapLayout) klassIn(object []byte) uint64 {
+	switch {
+	case h.compact:
+		return h.klassBase + word(object, 0)>>h.klassShift<<h.narrowShift
+	case h.compressedClass:
+		return h.klassBase + uint64(binary.LittleEndian.Uint32(object[8:]))<<h.narrowShift
+	}
+	return word(object, 8)
+}
+
 // arrayLength is where an array holds its length; its elements follow, aligned.
 func (h *heapLayout) arrayLength() (length uint64) {
 	switch {
@@ -260,22 +277,30 @@ func (vm *VM) arrayData() uint64 {
 // fieldOf finds an instance field of an object's class or its superclasses.
 func (vm *VM) fieldOf(oop uint64, name string) (javaField, bool) {
 	klass, ok := vm.klassOf(oop)
-	super := vm.t.field("Klass::_super")
+	if !ok {
+		return javaField{}, false
+	}
+	return vm.fieldOfClass(klass, name)
+}
+
+// fieldOfClass is fieldOf for an object of a class.
+func (vm *VM) fieldOfClass(klass uint64, name string) (javaField, bool) {
 	for range maxSupers {
-		if !ok || klass == 0 || klass&7 != 0 {
+		if klass == 0 || klass&7 != 0 {
 			break
 		}
-		fields, cached := vm.heap.fields[klass]
+		c, cached := vm.heap.classes[klass]
 		if !cached {
-			fields = vm.classFields(klass)
-			if len(vm.heap.fields) < 4096 {
-				vm.heap.fields[klass] = fields
+			c.fields = vm.classFields(klass)
+			c.super, _ = vm.peek.member(klass, vm.t.field("Klass::_super"))
+			if len(vm.heap.classes) < 4096 {
+				vm.heap.classes[klass] = c
 			}
 		}
-		if f, ok := fields[name]; ok {
+		if f, ok := c.fields[name]; ok {
 			return f, true
 		}
-		klass, ok = vm.peek.member(klass, super)
+		klass = c.super
 	}
 	return javaField{}, false
 }
@@ -442,30 +467,42 @@ func (vm *VM) javaString(oop uint64) (string, bool) {
 // charArray reads an array of Latin-1 bytes, or of UTF-16 as bytes or chars.
 func (vm *VM) charArray(array uint64, latin bool) (string, bool) {
 	n, ok := vm.peek.u32(array + vm.heap.arrayLength())
-	if !ok || n > 1<<24 {
+	if !ok || n > maxNameLength {
 		return "", false
 	}
-	bytes := uint64(n)
+	b := make([]byte, vm.charBytes(n, latin))
+	if len(b) > 0 && vm.peek.r.ReadAt(b, array+vm.arrayData()) != nil {
+		return "", false
+	}
+	return decodeChars(b, latin), true
+}
+
+// maxNameLength is more than any array has that is a name.
+const maxNameLength = 1 << 24
+
+// charBytes is how many bytes of an array of that length are read.
+func (vm *VM) charBytes(length uint32, latin bool) uint64 {
+	bytes := uint64(length)
 	if !latin && vm.major == 8 {
 		bytes *= 2 // a char[]
 	}
-	bytes = min(bytes, 2*maxNameChars)
-	b := make([]byte, bytes)
-	if bytes > 0 && vm.peek.r.ReadAt(b, array+vm.arrayData()) != nil {
-		return "", false
-	}
+	return min(bytes, 2*maxNameChars)
+}
+
+// decodeChars makes text of Latin-1 or UTF-16.
+func decodeChars(b []byte, latin bool) string {
 	if latin {
 		r := make([]rune, len(b))
 		for i, c := range b {
 			r[i] = rune(c)
 		}
-		return printable(string(r)), true
+		return printable(string(r))
 	}
 	u := make([]uint16, len(b)/2)
 	for i := range u {
 		u[i] = binary.LittleEndian.Uint16(b[2*i:])
 	}
-	return printable(string(utf16.Decode(u))), true
+	return printable(string(utf16.Decode(u)))
 }
 
 // printable replaces control characters: names go to terminals and files.

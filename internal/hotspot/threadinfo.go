@@ -57,17 +57,10 @@ func (c *Census) Thread(tid uint32) (info ThreadInfo, ok bool) {
 	vm, t := c.vm, &c.threads[i]
 	info.Kind = KindJava
 	info.Holds = c.holds[tid]
-	var words [3][8]byte // state, monitor to enter, monitor waited on
-	offsets := [len(words)]uint64{vm.off.threadState, vm.off.pendingMonitor, vm.off.waitingMonitor}
-	reqs := make([]target.Read, 0, len(words))
-	for i, off := range offsets {
-		if off != absent {
-			reqs = append(reqs, target.Read{Addr: t.addr + off, Buf: words[i][:]})
-		}
-	}
-	vm.peek.readV(reqs)
+	r := threadRead{vm: vm, t: t}
+	r.read()
 	if vm.off.threadState != absent {
-		info.State.VM = vmState(binary.LittleEndian.Uint32(words[0][:]))
+		info.State.VM = vmState(binary.LittleEndian.Uint32(r.words[0][:]))
 	}
 	if vm.off.threadObj == absent || !vm.heap.ok {
 		return info, true
@@ -75,18 +68,68 @@ func (c *Census) Thread(tid uint32) (info ThreadInfo, ok bool) {
 	info.Name, _ = c.Name(tid)
 	info.Kind = kindOfJava(info.Name)
 	vm.heap.refresh(&vm.peek)
-	blocker := uint64(0)
-	for range 3 { // the collector may move the object meanwhile
-		if b, ok := vm.readThread(&info, t); ok {
-			blocker = b
-			break
-		}
+	blocker, known := uint64(0), false
+	if r.object != nil {
+		blocker, known = vm.threadObject(&info, t, r.object, r.holder)
+	}
+	for try := 0; try < 3 && !known; try++ { // the collector may move the object meanwhile
+		blocker, known = vm.readThread(&info, t)
 	}
 	if info.Kind == KindCompiler {
 		vm.compiling(&info, t.addr)
 	}
-	info.Wait = c.wait(info.State.Java, word(words[1][:], 0), word(words[2][:], 0), blocker)
+	info.Wait = c.wait(info.State.Java, word(r.words[1][:], 0), word(r.words[2][:], 0), blocker)
 	return info, true
+}
+
+// threadRead is what is read of a thread at once.
+type threadRead struct {
+	vm    *VM
+	t     *censusThread
+	words [3][8]byte // state, monitor to enter, monitor waited on
+
+	object, holder []byte // nil: not where they were when the names were read
+}
+
+// read reads, with one system call where it can.
+func (r *threadRead) read() {
+	vm, t := r.vm, r.t
+	var room [len(r.words) + 4]target.Read
+	reqs := room[:0]
+	for i, off := range [...]uint64{vm.off.threadState, vm.off.pendingMonitor, vm.off.waitingMonitor} {
+		if off != absent {
+			reqs = append(reqs, target.Read{Addr: t.addr + off, Buf: r.words[i][:]})
+		}
+	}
+	f := &vm.heap.thread
+	if !vm.heap.handles || !f.ok || t.oop == 0 || f.holder != absent && t.holder == 0 {
+		vm.peek.readV(reqs)
+		return
+	}
+	// The object is looked at between two looks at what refers to it.
+	var before, after [8]byte
+	object, holder := make([]byte, f.span), make([]byte, f.holderSpan)
+	n := len(reqs)
+	reqs = append(reqs, target.Read{Addr: t.object, Buf: before[:]}, target.Read{Addr: t.oop, Buf: object})
+	if f.holder != absent {
+		reqs = append(reqs, target.Read{Addr: t.holder, Buf: holder})
+	}
+	reqs = append(reqs, target.Read{Addr: t.object, Buf: after[:]})
+	vm.peek.readV(reqs)
+	for _, q := range reqs[n:] {
+		if !q.OK {
+			return
+		}
+	}
+	if before != after || vm.heap.address(word(before[:], 0)) != t.oop {
+		return
+	}
+	if f.holder != absent {
+		if at, _ := vm.heap.referenceIn(object, f.holder); at != t.holder {
+			return
+		}
+	}
+	r.object, r.holder = object, holder
 }
 
 // readThread reads a thread's object, and gives the object that it is parked for
@@ -102,21 +145,39 @@ func (vm *VM) readThread(info *ThreadInfo, t *censusThread) (blocker uint64, ok 
 		return 0, false
 	}
 	b := make([]byte, f.span)
-	if vm.peek.r.ReadAt(b, oop) != nil || word(b, f.eetop) != t.addr {
+	if vm.peek.r.ReadAt(b, oop) != nil {
 		return 0, false
 	}
-	if f.id != absent {
-		info.ID = int64(word(b, f.id))
-	}
-	if f.parkBlocker != absent {
-		blocker, _ = vm.heap.referenceIn(b, f.parkBlocker)
-	}
-	in := b
+	var in []byte
 	if f.holder != absent {
 		holder, ok := vm.heap.referenceIn(b, f.holder)
 		if in = make([]byte, f.holderSpan); !ok || vm.peek.r.ReadAt(in, holder) != nil {
 			return 0, false
 		}
+	}
+	if blocker, ok = vm.threadObject(info, t, b, in); !ok {
+		return 0, false
+	}
+	again, ok := vm.handle(t.object)
+	return blocker, ok && again == oop
+}
+
+// threadObject says what a thread's object and its holder say, and the object that
+// the thread is parked for; false unless the object points back to the thread.
+func (vm *VM) threadObject(info *ThreadInfo, t *censusThread, object, holder []byte) (blocker uint64, ok bool) {
+	f := &vm.heap.thread
+	if word(object, f.eetop) != t.addr {
+		return 0, false
+	}
+	if f.id != absent {
+		info.ID = int64(word(object, f.id))
+	}
+	if f.parkBlocker != absent {
+		blocker, _ = vm.heap.referenceIn(object, f.parkBlocker)
+	}
+	in := object
+	if f.holder != absent {
+		in = holder
 	}
 	info.State.Java = javaStates[binary.LittleEndian.Uint32(in[f.status:])]
 	if f.prio != absent {
@@ -125,8 +186,7 @@ func (vm *VM) readThread(info *ThreadInfo, t *censusThread) (blocker uint64, ok 
 	if f.daemon != absent {
 		info.Daemon = in[f.daemon] != 0
 	}
-	again, ok := vm.handle(t.object)
-	return blocker, ok && again == oop
+	return blocker, true
 }
 
 // weakSince is the release in which an ObjectMonitor began to keep its object by
@@ -159,8 +219,8 @@ func (c *Census) wait(state JavaState, pending, waiting, blocker uint64) Wait {
 		kind = WaitsToLock
 	case waiting != 0:
 	case blocker != 0 && (state == JavaParked || state == JavaTimedParked):
-		if o, ok := c.object(blocker); ok {
-			return Wait{WaitsParked, o, c.exclusiveOwner(blocker)}
+		if o, klass, ok := c.objectAndClass(blocker); ok {
+			return Wait{WaitsParked, o, c.exclusiveOwner(blocker, klass)}
 		}
 		return Wait{}
 	default:
@@ -174,10 +234,10 @@ func (c *Census) wait(state JavaState, pending, waiting, blocker uint64) Wait {
 }
 
 // exclusiveOwner is the thread that holds a lock of java.util.concurrent, by the
-// field that AbstractOwnableSynchronizer keeps it in; 0 if the object is none or
-// nobody holds it.
-func (c *Census) exclusiveOwner(oop uint64) uint32 {
-	f, ok := c.vm.fieldOf(oop, "exclusiveOwnerThread")
+// field that AbstractOwnableSynchronizer keeps it in; 0 if the object, of class
+// klass, is none or nobody holds it.
+func (c *Census) exclusiveOwner(oop, klass uint64) uint32 {
+	f, ok := c.vm.fieldOfClass(klass, "exclusiveOwnerThread")
 	if !ok || f.signature != "Ljava/lang/Thread;" {
 		return 0
 	}

@@ -33,6 +33,35 @@ var (
 	headOfJstack = regexp.MustCompile(`^".*" #(\d+) (?:\[\d+\] )?(daemon )?(?:prio=(\d+) )?`)
 )
 
+// togetherAsSingly tests that what is read of all threads together is what is read of
+// each, and that it is of all.
+func togetherAsSingly(t *testing.T, vm *VM) {
+	t.Helper()
+	said := ""
+	for range 20 { // a collector that moves something meanwhile, or a thread that ends
+		said = ""
+		c := vm.Census()
+		c.readNames()
+		singly := vm.ThreadNames()
+		for _, th := range c.threads {
+			if name := singly[int(th.tid)]; name == "" || c.names[th.tid] != name {
+				said += fmt.Sprintf("thread %d is %q singly, %q with the others\n", th.tid, name, c.names[th.tid])
+			}
+			r := threadRead{vm: vm, t: &th}
+			if r.read(); vm.heap.handles && r.object == nil {
+				said += fmt.Sprintf("the object of thread %d was not read at once\n", th.tid)
+			}
+			if vm.off.vthread != absent && !c.runsItself(&th) {
+				said += fmt.Sprintf("thread %d seems to carry a virtual one\n", th.tid)
+			}
+		}
+		if said == "" {
+			return
+		}
+	}
+	t.Error(said)
+}
+
 // What threads wait for, who has it and what threads are is what jstack prints
 // and what the program does, in every layout of the heap.
 func TestThreadInfo(t *testing.T) {
@@ -102,6 +131,7 @@ func TestThreadInfo(t *testing.T) {
 				if locks < 10 || moved > 0 && !strings.Contains(flags, "Z") {
 					t.Errorf("%d objects compared, %d were elsewhere", locks, moved)
 				}
+				togetherAsSingly(t, vm)
 				// The owner has two monitors that others wait for.
 				for tid, w := range want {
 					info, _ := c.Thread(uint32(tid))

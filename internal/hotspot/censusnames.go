@@ -1,0 +1,195 @@
+package hotspot
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/candid-profiler/candid/internal/target"
+)
+
+// namesAtOnce is how many threads' names are read together; it bounds the memory
+// that takes.
+const namesAtOnce = 1024
+
+// readNames reads the names of all threads, and where their objects are: together,
+// for one by one each name takes ten reads. Those that cannot be had for sure so,
+// because the collector moved something meanwhile, are left to be read singly.
+func (c *Census) readNames() {
+	for part := range slices.Chunk(c.threads, namesAtOnce) {
+		n := nameReader{vm: c.vm, threads: part}
+		if !n.objects() {
+			continue
+		}
+		for i, name := range n.strings() {
+			if name.ok {
+				c.names[part[i].tid] = name.text
+			}
+		}
+	}
+}
+
+// nameReader reads the names of some threads.
+type nameReader struct {
+	vm      *VM
+	threads []censusThread
+	layout  *threadFields
+	refs    []uint64 // to each thread's name; 0: not known
+}
+
+type readName struct {
+	text string
+	ok   bool
+}
+
+// requests asks for size bytes at an offset of each address but 0.
+func requests(addrs []uint64, offset uint64, size int) (reqs []target.Read, b []byte) {
+	reqs, b = make([]target.Read, len(addrs)), make([]byte, size*len(addrs))
+	for i, a := range addrs {
+		if a != 0 {
+			reqs[i] = target.Read{Addr: a + offset, Buf: b[size*i:][:size:size]}
+		}
+	}
+	return reqs, b
+}
+
+// words reads the word at each address but 0; those that cannot be read are 0.
+func (vm *VM) words(addrs []uint64) []uint64 {
+	reqs, b := requests(addrs, 0, 8)
+	vm.peek.readV(reqs)
+	out := make([]uint64, len(addrs))
+	for i := range reqs {
+		if addrs[i] != 0 && reqs[i].OK {
+			out[i] = word(b, 8*uint64(i))
+		}
+	}
+	return out
+}
+
+// oops gives where the threads' objects are now.
+func (n *nameReader) oops() []uint64 {
+	out := make([]uint64, len(n.threads))
+	for i := range out {
+		out[i] = n.threads[i].object
+	}
+	if n.vm.heap.handles {
+		out = n.vm.words(out)
+	}
+	for i := range out {
+		out[i] = n.vm.heap.address(out[i])
+	}
+	return out
+}
+
+// objects finds the threads' objects, and what refers to their names.
+func (n *nameReader) objects() bool {
+	n.vm.heap.refresh(&n.vm.peek)
+	oops := n.oops()
+	for _, oop := range oops {
+		if oop == 0 {
+			continue
+		}
+		if n.layout = n.vm.threadLayout(oop); n.layout.ok {
+			break
+		}
+	}
+	if n.layout == nil || !n.layout.ok || n.layout.name.signature != "Ljava/lang/String;" {
+		return false
+	}
+	n.refs = n.nameRefs(oops)
+	for i, ref := range n.refs {
+		if ref != 0 {
+			n.threads[i].oop = oops[i]
+		}
+	}
+	return true
+}
+
+// nameRefs reads what refers to the threads' names, 0 where an object is not the
+// thread's.
+func (n *nameReader) nameRefs(oops []uint64) []uint64 {
+	f, h := n.layout, &n.vm.heap
+	reqs, b := requests(oops, 0, f.span)
+	n.vm.peek.readV(reqs)
+	out := make([]uint64, len(oops))
+	for i := range oops {
+		object := b[f.span*i:][:f.span]
+		if oops[i] == 0 || !reqs[i].OK || word(object, f.eetop) != n.threads[i].addr {
+			continue
+		}
+		if f.holder != absent {
+			n.threads[i].holder, _ = h.referenceIn(object, f.holder)
+		}
+		out[i], _ = h.referenceIn(object, f.name.offset)
+	}
+	return out
+}
+
+// strings reads the names that are referred to.
+func (n *nameReader) strings() []readName {
+	out := make([]readName, len(n.threads))
+	arrays, latin := n.arrays()
+	reqs, sizes := requests(arrays, n.vm.heap.arrayLength(), 4)
+	n.vm.peek.readV(reqs)
+	data := make([]target.Read, len(arrays))
+	for i, a := range arrays {
+		if length := binary.LittleEndian.Uint32(sizes[4*i:]); a != 0 && reqs[i].OK && length <= maxNameLength {
+			data[i] = target.Read{Addr: a + n.vm.arrayData(), Buf: make([]byte, n.vm.charBytes(length, latin[i]))}
+		} else {
+			arrays[i] = 0
+		}
+	}
+	n.vm.peek.readV(data)
+	// Whatever the collector has moved meanwhile is referred to where it is now.
+	refs := n.nameRefs(n.oops())
+	again, _ := n.arrays()
+	for i := range out {
+		if arrays[i] != 0 && data[i].OK && refs[i] == n.refs[i] && again[i] == arrays[i] {
+			out[i] = readName{decodeChars(data[i].Buf, latin[i]), true}
+		}
+	}
+	return out
+}
+
+// arrays gives what holds each name's characters, and whether they are Latin-1's.
+func (n *nameReader) arrays() (arrays []uint64, latin []bool) {
+	vm := n.vm
+	arrays, latin = make([]uint64, len(n.refs)), make([]bool, len(n.refs))
+	var value, coder javaField
+	klass := uint64(0)
+	for _, ref := range n.refs {
+		if ref == 0 {
+			continue
+		}
+		var ok bool
+		if klass, ok = vm.klassOf(ref); !ok || vm.className(klass) != "java/lang/String" {
+			continue
+		}
+		if value, ok = vm.fieldOf(ref, "value"); ok {
+			coder, _ = vm.fieldOf(ref, "coder")
+			break
+		}
+	}
+	if value.signature == "" || value.signature == "[B" && coder.signature != "B" {
+		return arrays, latin
+	}
+	span := spanOf([]uint64{value.offset, coder.offset, 8})
+	if span > maxThreadObject {
+		return arrays, latin
+	}
+	reqs, b := requests(n.refs, 0, span)
+	vm.peek.readV(reqs)
+	for i := range reqs {
+		object := b[span*i:][:span]
+		if n.refs[i] == 0 || !reqs[i].OK || vm.heap.klassIn(object) != klass {
+			continue
+		}
+		if value.signature == "[B" {
+			if object[coder.offset] > 1 {
+				continue
+			}
+			latin[i] = object[coder.offset] == 0
+		}
+		arrays[i], _ = vm.heap.referenceIn(object, value.offset)
+	}
+	return arrays, latin
+}
