@@ -94,7 +94,6 @@ func (b *bench) cost() {
 		candid("candid at 99 Hz", 99),
 		candid("candid at 1 kHz", 1000),
 		candid("candid at 5 kHz", 5000),
-		candid("candid's suspend engine at 99 Hz", 99, "--engine", "suspend"),
 		perf("perf event alone at 5 kHz (perf record -a, no stacks)", 5000, "-a"),
 		perf("perf record -a -g at 1 kHz (frame pointers)", 1000, "-a", "-g"),
 		{"JFR, profile settings (100 Hz)", 100, func(pid int) (func(), error) {
@@ -109,7 +108,7 @@ func (b *bench) cost() {
 	unit := 0.0
 	for range rounds {
 		// The smallest effects need the most measurements.
-		for _, t := range append([]tool{tools[0], tools[3]}, tools...) {
+		for _, t := range append([]tool{tools[0]}, tools...) {
 			without, err := measure(window)
 			if err != nil {
 				fail(err)
@@ -152,13 +151,11 @@ func (b *bench) cost() {
 			r.Bar = "≤ 0.5 %"
 		case "candid at 1 kHz":
 			r.Bar = "≤ 2.5 %"
-		case "candid's suspend engine at 99 Hz":
-			r.Bar = "≤ 1 %"
 		}
 		r.Note = fmt.Sprintf("%.1f µs a sample; a unit takes %.1f µs, 200 frames deep", 1e6*m/t.hz, unit/1e3)
 		b.add(r)
 	}
-	b.above(p.pid(), measure, tools[2], tools[4])
+	b.above(p.pid(), measure, tools[2], tools[3])
 	b.own(p.pid())
 }
 

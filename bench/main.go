@@ -55,6 +55,7 @@ var sections = []struct {
 	{"threads", (*bench).shortThreads},
 	{"timers", (*bench).timers},
 	{"suspend", (*bench).suspend},
+	{"suspend-cost", (*bench).suspendCost},
 	{"events", (*bench).events},
 	{"dump", (*bench).dump},
 	{"edges", (*bench).edges},

@@ -5,3 +5,7 @@ package main
 func (b *bench) stops() {
 	b.add(row{Section: "suspend", What: "a running thread stands still, median", Failed: "threads are suspended on Linux only"})
 }
+
+func (b *bench) suspendCost() {
+	b.add(row{Section: "suspend-cost", What: "target's CPU per sample of the suspend engine", Failed: "threads are suspended on Linux only"})
+}

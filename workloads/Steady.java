@@ -6,13 +6,14 @@ import java.lang.management.ThreadMXBean;
  * one thread does the same unit of work over and over, 200 frames deep, and
  * prints how much of its own CPU time a unit takes.
  *
- * Arguments: seconds to run, depth of the stack (default 200). Once a second a
- * line "units cpu-ns" is printed: units done and CPU time used since the last
- * line. The first two seconds warm up and are printed as "warm".
+ * Arguments: seconds to run, depth of the stack (default 200), milliseconds from
+ * one line to the next (default 1000). A line is "units cpu-ns": units done and CPU
+ * time used since the last line. The first two warm up and are printed as "warm".
  */
 public class Steady {
     static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
     static volatile long sink;
+    static long lineNanos = 1_000_000_000L;
 
     // Three methods in turn, so that no compiler can make one frame of many.
     static long a(int depth, long end) { return depth <= 0 ? work(end) : b(depth - 1, end) + 1; }
@@ -22,15 +23,15 @@ public class Steady {
     /** Works until end and prints as it goes. */
     static long work(long end) {
         long x = 1;
-        int second = 0;
+        int line = 0;
         while (System.nanoTime() < end) {
             long units = 0, wall = System.nanoTime(), cpu = THREADS.getCurrentThreadCpuTime();
-            while (System.nanoTime() - wall < 1_000_000_000L) {
+            while (System.nanoTime() - wall < lineNanos) {
                 for (int i = 0; i < 50; i++) x = unit(x);
                 units += 50;
             }
             cpu = THREADS.getCurrentThreadCpuTime() - cpu;
-            System.out.println((second++ < 2 ? "warm " : "") + units + " " + cpu);
+            System.out.println((line++ < 2 ? "warm " : "") + units + " " + cpu);
             System.out.flush();
         }
         sink = x;
@@ -54,6 +55,7 @@ public class Steady {
     public static void main(String[] args) {
         double seconds = args.length > 0 ? Double.parseDouble(args[0]) : 10;
         int depth = args.length > 1 ? Integer.parseInt(args[1]) : 200;
+        if (args.length > 2) lineNanos = Long.parseLong(args[2]) * 1_000_000L;
         sink = a(depth, System.nanoTime() + (long) (seconds * 1e9));
     }
 }

@@ -195,7 +195,8 @@ func TestEqualsJstack(t *testing.T) {
 			t.Parallel()
 			pid := java(t, major, "Locks", "20", "spin")
 			want := jstack(t, major, pid)
-			got := take(t, Options{PIDs: []int{pid}})
+			// Where many want a CPU, the thread that spins may go without for a while.
+			got := take(t, Options{PIDs: []int{pid}, Patience: 30 * time.Second})
 			compared, running := 0, 0
 			for tid, w := range want {
 				th := got.byTID(tid)
