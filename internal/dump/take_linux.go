@@ -239,7 +239,7 @@ func (p *process) running(out *Process, left []int, until time.Time) {
 			case p.asleep(t):
 			case err == nil && p.stopper != nil:
 				t.State, t.Error = "ended", "it has ended meanwhile"
-			case errors.Is(err, suspend.ErrRefused):
+			case errors.Is(err, suspend.ErrRefused), errors.Is(err, suspend.ErrStuck):
 				t.Error = err.Error()
 			default:
 				if err != nil {

@@ -62,7 +62,7 @@ func TestNoCallIsBroken(t *testing.T) {
 func stopBlindly(t *testing.T, each func(tid int)) (broken, calls int) {
 	t.Helper()
 	p := start(t, compile(t, "calls"), "0")
-	noStopSignals()
+	prepareSignals()
 	done := make(chan struct{})
 	go onOwnThread(func() {
 		defer close(done)

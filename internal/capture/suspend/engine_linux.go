@@ -175,7 +175,7 @@ const (
 
 // Run samples until ctx ends or no target is left.
 func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
-	noStopSignals()
+	prepareSignals()
 	now := clock()
 	e.began = now
 	e.look(now)

@@ -92,7 +92,7 @@ const (
 // waitStop waits until a thread that the calling OS thread traces stops or ends.
 // It gives Go's processor away while it does, for a thread that is held back (by
 // a quota, or by busier ones) may take a while to come to its stop. A signal to
-// the OS thread ends it with EINTR. What it tells stays to be told again, so that
+// the OS thread by which it is reminded ends it with EINTR. What it tells stays to be told again, so that
 // whoever waits for the same process as its parent finds its end.
 func waitStop(tid int) (s stop, errno unix.Errno) {
 	var info childInfo
@@ -127,7 +127,8 @@ func stopOf(tid int) (s stop, ok bool) {
 	default:
 		return stop{}, false
 	}
-	if event := info.code >> 8; event > 0 && info.signo == int32(unix.SIGTRAP) {
+	// In the stop of the whole process the number is that of the signal which stopped it.
+	if event := info.code >> 8; event == unix.PTRACE_EVENT_STOP || event > 0 && info.signo == int32(unix.SIGTRAP) {
 		return stop{exiting: event == unix.PTRACE_EVENT_EXIT}, true
 	}
 	return stop{signal: int(info.signo)}, true
@@ -158,27 +159,4 @@ func copyStack(tid int, to []byte, from, wordAt uint64) (n int, word uint64) {
 		return int(got), 0
 	}
 	return len(to), word
-}
-
-// sigaction is struct sigaction of the kernel on amd64 and arm64.
-type sigaction struct {
-	handler  uintptr
-	flags    uint64
-	restorer uintptr
-	mask     uint64
-}
-
-// noStopSignals keeps the kernel from sending SIGCHLD to candid at every stop
-// of a traced thread. The end of a child is told as before.
-func noStopSignals() {
-	var a sigaction
-	if _, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(unix.SIGCHLD), 0, uintptr(unsafe.Pointer(&a)), 8, 0, 0); errno != 0 {
-		return
-	}
-	const noStop = 1 // SA_NOCLDSTOP
-	if a.flags&noStop != 0 {
-		return
-	}
-	a.flags |= noStop
-	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(unix.SIGCHLD), uintptr(unsafe.Pointer(&a)), 0, 8, 0, 0)
 }

@@ -38,7 +38,7 @@ func NewStopper(pid int) (*Stopper, error) {
 		return nil, fmt.Errorf("find the CPUs that candid may run on: %w", err)
 	}
 	s.w = &worker{e: &Engine{maxStack: largestStack, wary: !mends}, buffer: buffer{samples: make([]sample, 0, 1), arena: make([]byte, largestStack+4096)}}
-	noStopSignals()
+	prepareSignals()
 	return s, nil
 }
 
@@ -62,6 +62,9 @@ var (
 	// ErrElusive: it was not met outside of a call where it could be stopped
 	// without being noticed. It may be next time.
 	ErrElusive = errors.New("the thread was not met where it can be stopped unnoticed")
+	// ErrStuck: it did not come to its stop and was let go. It is in a call that
+	// nothing ends, or its container stands still.
+	ErrStuck = errors.New("the thread does not come to its stop")
 	// ErrRefused: the kernel does not let it be traced.
 	ErrRefused = errors.New("the kernel does not let the thread be traced")
 )
@@ -78,11 +81,29 @@ func (s *Stopper) Copy(tids []int, f func(snap *capture.Snapshot, stood time.Dur
 		// traces is let go: then another one goes on.
 		next := make(chan int)
 		go func() {
-			onOwnThread(func() { next <- s.round(rest, left, f) })
+			onOwnThread(func() {
+				s.w.thread.Store(int32(unix.Gettid()))
+				next <- s.round(rest, left, f)
+			})
 		}()
-		rest = rest[<-next:]
+		rest = rest[s.await(next):]
 	}
 	return left
+}
+
+// await waits for what round gives, and reminds it where it waits for a stop that does
+// not come.
+func (s *Stopper) await(next <-chan int) int {
+	ticker := time.NewTicker(roundEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case n := <-next:
+			return n
+		case <-ticker.C:
+			s.w.remind(clock())
+		}
+	}
 }
 
 // round tries the threads, and gives how many it got done before its OS thread
@@ -176,6 +197,8 @@ func (s *Stopper) one(th *thread, f func(*capture.Snapshot, time.Duration)) (err
 		return unix.ESRCH, retire
 	case w.counts.refused > 0:
 		return ErrRefused, retire
+	case w.counts.stuck > 0:
+		return ErrStuck, retire
 	case len(w.samples) == 0:
 		return ErrElusive, retire
 	}

@@ -283,8 +283,9 @@ const (
 	// slowStop is how long a thread may take to come to its stop before the
 	// sampling thread that waits for it is reminded, ns.
 	slowStop = 100e6
-	// longestStop is when that is given up.
-	longestStop = 2e9
+	// longestStop is when that is given up: the thread is in a call that nothing
+	// ends, or in a container that stands still.
+	longestStop = 5e9
 )
 
 // await waits for the stop. It is not ok if that never comes; the sampling thread
@@ -321,10 +322,7 @@ func (w *worker) await(p *pick) (stop, bool) {
 // remind wakes sampling threads that wait long for a stop.
 func (e *Engine) remind(now int64) {
 	for _, w := range e.list {
-		if t := w.waiting.Load(); t != 0 && now-t > slowStop {
-			// It is the signal that Go sends to its own threads, and means nothing.
-			_ = unix.Tgkill(unix.Getpid(), int(w.thread.Load()), unix.SIGURG)
-		}
+		w.remind(now)
 	}
 }
 
