@@ -46,10 +46,13 @@ func inside(s string) string {
 			break
 		}
 		out.WriteString(before + "=")
-		end := valueEnd(value)
-		if key := before[strings.LastIndexFunc(before, notOfName)+1:]; end > 0 && Named(key) {
-			out.WriteString(Mask)
-			value = value[end:]
+		// Where a value ends is looked for only where one is masked: a text may be long, and
+		// have nothing but equals signs.
+		if key := before[strings.LastIndexFunc(before, notOfName)+1:]; Named(key) {
+			if end := valueEnd(value); end > 0 {
+				out.WriteString(Mask)
+				value = value[end:]
+			}
 		}
 		s = value
 	}

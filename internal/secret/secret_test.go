@@ -38,6 +38,18 @@ func TestLine(t *testing.T) {
 	}
 }
 
+// An argument may be as long as megabytes, of whatever its program likes: if the
+// time grew with the square of that, this would not end.
+func TestLongArguments(t *testing.T) {
+	const n = 1 << 20
+	for _, piece := range []string{"=", "a=", "a=&", "a=\"", "password=", "password=&", "password=\"", "--token ", "x://", "x://y:", "x://y:z@"} {
+		arg := strings.Repeat(piece, n/len(piece))
+		if got := Args([]string{arg, arg})[0]; strings.HasPrefix(piece, "a=") && got != arg {
+			t.Errorf("%q is changed", piece)
+		}
+	}
+}
+
 func FuzzLine(f *testing.F) {
 	f.Add("-Da.password=x --token y z")
 	f.Fuzz(func(t *testing.T, s string) {
