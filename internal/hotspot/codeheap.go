@@ -55,7 +55,7 @@ type codeCache struct {
 	jvmci  bool              // compilers may be written in Java; no VM changes that after its start
 	names  map[uint64]string // of kinds, which are constants in the VM's library, by address
 	copied int               // bytes in blob.code of all blobs
-	pcs    int               // elements in nmethod.pcs of all blobs
+	pcs    int               // room for elements in nmethod.pcs of all blobs
 	header []byte            // scratch
 	reqs   []target.Read
 	bufs   []byte
@@ -472,7 +472,7 @@ func (vm *VM) beginCode() {
 func (vm *VM) bury(b *blob) {
 	vm.code.blobs[b.id] = nil
 	if b.nm != nil {
-		vm.code.pcs -= len(b.nm.pcs)
+		vm.code.pcs -= cap(b.nm.pcs)
 		b.nm.pcs = nil
 		b.nm.scopes = nil
 	}

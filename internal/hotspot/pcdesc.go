@@ -54,11 +54,11 @@ func (vm *VM) readDebugInfo(b *blob) {
 		return
 	}
 	nm.pcs = decodePCs(reqs[0].Buf, b.codeEnd-b.codeBegin)
-	vm.code.pcs += len(nm.pcs)
+	vm.code.pcs += cap(nm.pcs)
 	if len(reqs[1].Buf) > 0 && reqs[1].OK {
 		vm.keepScopes(nm, reqs[1].Buf)
 		if reqs[2].OK {
-			nm.scopes.addMethods(reqs[2].Buf)
+			vm.keepMetadata(nm.scopes, reqs[2].Buf)
 		}
 	}
 }

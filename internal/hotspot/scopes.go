@@ -5,7 +5,7 @@ import "encoding/binary"
 // Bounds on scopes.
 const (
 	maxScopes    = 4 << 20  // bytes of one nmethod's scopes
-	maxAllScopes = 64 << 20 // bytes of all that are kept
+	maxAllScopes = 64 << 20 // bytes of all that are kept, with the metadata beside them
 	maxInlining  = 512      // depth; the compilers stop long before
 	maxMetadata  = 1 << 16  // words of one nmethod's metadata; the largest seen have some 1,000
 )
@@ -17,8 +17,9 @@ type scopeTable struct {
 	methods []uint64 // the first words of the nmethod's metadata: where scopes refer to, Method* for good
 }
 
-// addMethods appends words of the metadata.
-func (s *scopeTable) addMethods(raw []byte) {
+// keepMetadata appends words of the metadata.
+func (vm *VM) keepMetadata(s *scopeTable, raw []byte) {
+	vm.names.scopeBytes += len(raw)
 	for ; len(raw) >= 8; raw = raw[8:] {
 		s.methods = append(s.methods, binary.LittleEndian.Uint64(raw))
 	}
@@ -93,7 +94,7 @@ func (vm *VM) metadata(nm *nmethod, index uint64) uint64 {
 		if vm.peek.r.ReadAt(raw, nm.debug.metadata+8*have) != nil {
 			return 0
 		}
-		s.addMethods(raw)
+		vm.keepMetadata(s, raw)
 	}
 	return s.methods[index-1]
 }
