@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
@@ -218,28 +217,4 @@ func TestIntegers(t *testing.T) {
 			t.Fatalf("%d came back as %d of %d bytes", v, got, len(b))
 		}
 	}
-}
-
-func FuzzRead(f *testing.F) {
-	own, other := small(f), foreignFile(f)
-	f.Add(own)
-	f.Add(other)
-	// Bytes changed in the parts that matter: the header, and the constants at the end.
-	r := rand.New(rand.NewPCG(3, 4))
-	for range 20 {
-		bad := bytes.Clone(own)
-		end := int(binary.BigEndian.Uint64(bad[atCheckpoint:]))
-		bad[end+r.IntN(len(bad)-end)] ^= byte(1 << r.IntN(8))
-		f.Add(bad)
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := parse(data)
-		if err != nil {
-			return
-		}
-		if err := p.Check(); err != nil {
-			t.Fatal(err)
-		}
-		p.Select(profile.Filter{}).List()
-	})
 }
