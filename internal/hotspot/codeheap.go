@@ -281,32 +281,29 @@ func (vm *VM) lookup(h *codeHeap, pc uint64) *blob {
 }
 
 // read finds and decodes the blob at pc.
-func (vm *VM) read(h *codeHeap, pc uint64) *blob {
+func (vm *VM) read(h *codeHeap, pc uint64) (b *blob) {
 	if pc < h.high {
-		if b := vm.readBlob(h, pc); b != nil {
+		if b = vm.readBlob(h, pc); b != nil {
 			return b
 		}
 	}
 	// The heap may have grown: pc, or the end of its blob, may lie in the new part.
-	if vm.grown(h) && pc < h.high {
-		return vm.readBlob(h, pc)
+	if vm.grown(h); pc < h.high {
+		vm.peek.younger(func() bool { b = vm.readBlob(h, pc); return b != nil })
 	}
-	return nil
+	return b
 }
 
-// grown reads how far the heap is committed, once a batch, and says whether that
-// has changed.
-func (vm *VM) grown(h *codeHeap) bool {
+// grown reads how far the heap is committed, once a batch.
+func (vm *VM) grown(h *codeHeap) {
 	if h.boundsInBatch == vm.batch && vm.batch != 0 {
-		return false
+		return
 	}
 	h.boundsInBatch = vm.batch
 	high, ok := vm.peek.member(h.addr+vm.t.field("CodeHeap::_memory").offset, vm.t.field("VirtualSpace::_high"))
-	if !ok || high < h.low || high > h.reserved || high == h.high {
-		return false
+	if ok && high >= h.low && high <= h.reserved {
+		h.high = high
 	}
-	h.high = high
-	return true
 }
 
 func (vm *VM) readBlob(h *codeHeap, pc uint64) *blob {

@@ -148,6 +148,9 @@ func (vm *VM) method(ptr uint64) (uint32, bool) {
 		return 0, false
 	}
 	m := vm.readMethod(ptr)
+	if m == nil {
+		vm.peek.younger(func() bool { m = vm.readMethod(ptr); return m != nil })
+	}
 	if m == nil || len(t.byPtr) >= maxMethods || len(t.all) >= math.MaxInt32 {
 		if len(t.bad) < maxBad {
 			t.bad[ptr] = struct{}{}

@@ -9,8 +9,9 @@ import (
 // peek reads single values from the process itself. It belongs to one
 // goroutine.
 type peek struct {
-	r   target.Reader
-	buf [8]byte
+	r      target.Reader
+	buf    [8]byte
+	direct bool // near reads like all else
 }
 
 func (p *peek) u64(addr uint64) (uint64, bool) {
@@ -89,10 +90,22 @@ type pageReader interface {
 // near reads what others of its kind lie beside. Of a process that can be read by
 // pages it is as old as the batch.
 func (p *peek) near(b []byte, addr uint64) bool {
-	if pages, ok := p.r.(pageReader); ok && pages.Bytes(addr, b) {
+	if pages, ok := p.r.(pageReader); ok && !p.direct && pages.Bytes(addr, b) {
 		return true
 	}
 	return p.r.ReadAt(b, addr) == nil
+}
+
+// younger tries once more what near could not find: it may have come since the pages
+// were read, where threads are looked at one after the other and run on in between.
+// If it has, the pages are read anew.
+func (p *peek) younger(find func() bool) {
+	was := p.direct
+	p.direct = true
+	found := find()
+	if p.direct = was; found {
+		p.renew()
+	}
 }
 
 // expect says what near will be asked for, so that it is read in one go.
