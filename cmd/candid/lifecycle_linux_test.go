@@ -142,7 +142,7 @@ func TestSecondInterrupt(t *testing.T) {
 func TestNohup(t *testing.T) {
 	able(t)
 	target := program(t, "tick")
-	c := command(t, "record", "-F", "500", "-p", target.pid(), "-o", "x.jfr", "-d", "1500ms")
+	c := command(t, "record", "-F", "500", "-p", target.pid(), "-o", "x.jfr", "-d", "3s")
 	c.Path, c.Args = "/bin/sh", append([]string{"sh", "-c", `trap '' HUP; exec "$0" "$@"`, binary}, c.Args[1:]...)
 	var errs syncBuffer
 	c.Stderr = &errs
@@ -150,14 +150,13 @@ func TestNohup(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "sampling", func() bool { return strings.Contains(errs.String(), "perf events") })
-	time.Sleep(200 * time.Millisecond)
 	c.Process.Signal(syscall.SIGHUP)
 	if err := c.Wait(); err != nil {
 		t.Errorf("%v\n%s", err, errs.String())
 	}
 	// How long it was recorded is in the file: this test may learn late of the beginning.
-	if p, err := format.Read(filepath.Join(c.Dir, "x.jfr")); err != nil || p.Meta.Duration < 1400*time.Millisecond {
-		t.Errorf("%v of 1.5 s were recorded: %v\n%s", p.Meta.Duration, err, errs.String())
+	if p, err := format.Read(filepath.Join(c.Dir, "x.jfr")); err != nil || p.Meta.Duration < 2900*time.Millisecond {
+		t.Errorf("less than 3 s were recorded: %v\n%s", err, errs.String())
 	}
 }
 

@@ -70,7 +70,7 @@ type result struct {
 }
 
 // patience is how long one run of candid may take on a busy machine.
-const patience = 90 * time.Second
+const patience = 4 * time.Minute
 
 // command makes a candid command that works in a directory of its own.
 func command(t testing.TB, args ...string) *exec.Cmd {
