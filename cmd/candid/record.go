@@ -160,7 +160,7 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 			fmt.Fprintln(stderr, "candid: "+line)
 		}
 	}
-	status := newStatus(f.quiet)
+	status := newStatus(f.quiet || launching)
 	tell := func(line string) { status.clear(); say(line) }
 	o.Log = tell
 	o.Progress = status.update
@@ -364,7 +364,8 @@ func defaultName(pids []int, all bool, now time.Time) string {
 	return fmt.Sprintf("candid-%s-%s.jfr", who, now.Format("20060102-150405"))
 }
 
-// status is the line on a terminal that says how far recording is.
+// status is the line on a terminal that says how far recording is. With a launched
+// program there is none: it has the same terminal, and may draw on it.
 type status struct {
 	w     io.Writer
 	mu    sync.Mutex

@@ -53,6 +53,19 @@ while :; do :; done`)
 	}
 }
 
+// A program that candid launches may draw on the terminal: while it runs candid
+// writes nothing between what it writes.
+func TestLaunchedDraws(t *testing.T) {
+	able(t)
+	c := command(t, "record", "-o", "x.collapsed", "--", "sh", "-c", `printf 'from here'; timeout 2 sh -c 'while :; do :; done'; echo ' to there'`)
+	c.Path, c.Args = "/bin/sh", append([]string{"sh", "-c", `exec "$0" "$@"`, binary}, c.Args[1:]...)
+	d := drawOf(t, c, 80, 24, nil)
+	if text := d.sees(`to there\n`); !strings.Contains(text, "\nfrom here to there\n") {
+		t.Errorf("something is written over what the program writes:\n%s", text)
+	}
+	<-d.done
+}
+
 // Without a program of candid's own, Ctrl-C saves, and the shell goes on.
 func TestInterruptOnTerminal(t *testing.T) {
 	able(t)
