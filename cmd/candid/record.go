@@ -212,7 +212,7 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 		return wrap(filterFailure("", res.Filtered))
 	}
 	if len(res.Profile.Samples) == 0 {
-		return &codedError{exitNoSamples, errors.New("no samples: " + whyNone(&res.Costs))}
+		return &codedError{exitNoSamples, errors.New("no samples: " + whyNone(&res.Costs, f.events[0]))}
 	}
 	if f.view {
 		signals.stop() // Ctrl-C ends the page from here on
@@ -227,7 +227,19 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 }
 
 // whyNone says why a recording has no samples.
-func whyNone(c *record.Costs) string {
+func whyNone(c *record.Costs, name string) string {
+	e, err := event.Parse(name)
+	switch {
+	case err != nil || e.Kind == capture.CPUTime:
+	case e.Kind == capture.Wall:
+		return "the targets had no threads for long enough"
+	case e.Kind == capture.OffCPU:
+		return "no thread of the targets slept for long enough; see --min-sleep"
+	case e.Kind == capture.Counter && e.Period == 0:
+		return fmt.Sprintf("%[1]s happened too seldom in the targets, beside what else happens on these CPUs, or not at all; -e %[1]s/period=1/ counts each", name)
+	default:
+		return name + " did not happen in the targets while they were recorded"
+	}
 	if n := c.Stats.Throttled; n > 0 && c.TargetCPU > 0 {
 		return fmt.Sprintf("the target used %v of CPU, but too many threads want the CPUs: %d periods went by in which it could not be sampled", c.TargetCPU.Round(time.Millisecond), n)
 	}

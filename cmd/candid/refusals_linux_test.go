@@ -221,4 +221,9 @@ func TestNoSamples(t *testing.T) {
 	r.refused(t, exitNoSamples, "no samples", "CPU")
 	r = forEnough(t, ran, "record", "-q", "-p", program(t, "spin").pid(), "-o", "x.html", "--thread", "nobody.*")
 	r.refused(t, exitNoSamples, "nobody")
+	// It used CPU: that is not why.
+	r = candid(t, "record", "-q", "-p", program(t, "spin").pid(), "-d", "200ms", "-o", "x.html", "-e", "alignment-faults")
+	r.refused(t, exitNoSamples, "alignment-faults happened too seldom", "or not at all", "alignment-faults/period=1/")
+	r = candid(t, "record", "-q", "-p", program(t, "spin").pid(), "-d", "200ms", "-o", "x.html", "-e", "alignment-faults/period=1/")
+	r.refused(t, exitNoSamples, "did not happen")
 }

@@ -91,6 +91,8 @@ func parseName(name string) (capture.Event, error) {
 		return capture.Event{}, fmt.Errorf("%w: the name is empty", ErrUnknown)
 	case strings.HasPrefix(name, "uprobe:"), strings.HasPrefix(name, "uretprobe:"):
 		return parseProbe(name)
+	case strings.HasPrefix(name, "kprobe:"), strings.HasPrefix(name, "kretprobe:"):
+		return capture.Event{}, fmt.Errorf("%w %q: candid puts no probes into the kernel; take one of its tracepoints (perf list tracepoint)", ErrUnknown, name)
 	}
 	base, modes, colon := strings.Cut(name, ":")
 	if kind, ok := times[base]; ok && !colon {

@@ -63,6 +63,7 @@ func TestParseRefuses(t *testing.T) {
 		"cycles:x":                            "mode",
 		"wall:u":                              "unknown",
 		"sched:sched_switch/,/":               "unknown",
+		"kprobe:vfs_read":                     "tracepoint",
 		"uprobe:malloc":                       "no function",
 		"uprobe::malloc":                      "no program",
 		"uprobe:libc.so.6:":                   "no function",
