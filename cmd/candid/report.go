@@ -23,12 +23,16 @@ func newReport() *cobra.Command {
 		lines   bool
 		sigs    bool
 		minimum float64
+		unfold  bool
 	)
 	cmd := &cobra.Command{
 		Use:   "report FILE",
 		Short: "Say where the time went, as text",
 		Long: `Say where the time went: which methods, called from where, in which threads.
 Self is the time in a method's own code, total includes what it called.
+
+In trees the frames by which threads start (_start, clone3, JavaCalls::call_helper
+and the like) are one line; --unfold shows each of them.
 
 ` + filterHelp + `
 
@@ -56,7 +60,7 @@ FILE is a profile in a format that candid reads, '-' is standard input:
 				return usage("--min %g is no percentage", minimum)
 			}
 			o := reportOptions(os.Stdout)
-			o.View, o.Top, o.MinPercent, o.ByThread = v, top, minimum, threads
+			o.View, o.Top, o.MinPercent, o.ByThread, o.Unfold = v, top, minimum, threads, unfold
 			if callers != "" {
 				if o.Callers, err = regexp.Compile(callers); err != nil {
 					return usage("--callers: %v", err)
@@ -96,6 +100,7 @@ FILE is a profile in a format that candid reads, '-' is standard input:
 	fl.StringVar(&callers, "callers", "", "print who calls the functions that match this `REGEX`")
 	fl.IntVarP(&top, "top", "n", 0, "at most `N` rows (default 30; -1: all)")
 	fl.Float64Var(&minimum, "min", 0.5, "in trees: sum up branches below this `PERCENT`")
+	fl.BoolVar(&unfold, "unfold", false, "in trees: show each of the frames by which threads start")
 	fl.BoolVarP(&threads, "threads", "t", false, "show each thread by itself")
 	fl.BoolVar(&lines, "lines", false, "keep the source lines of a method apart: METHOD:LINE")
 	fl.BoolVar(&sigs, "signatures", false, "keep methods apart that differ only in their parameters")

@@ -91,8 +91,13 @@ func (t *Tree) link() {
 		parent.Children = append(parent.Children, uint32(i))
 	}
 	for i := range t.Nodes {
-		slices.SortFunc(t.Nodes[i].Children, func(a, b uint32) int { return t.heavier(a, b) })
+		t.Order(t.Nodes[i].Children)
 	}
+}
+
+// Order sorts nodes by their weight, the heaviest first.
+func (t *Tree) Order(nodes []uint32) {
+	slices.SortFunc(nodes, func(a, b uint32) int { return t.heavier(a, b) })
 }
 
 // heavier orders nodes by total, then by when they first occurred.

@@ -45,6 +45,9 @@ type Options struct {
 	// MinPercent sums up the parts of a tree that are less than this percentage
 	// of what is shown; 0 shows all.
 	MinPercent float64
+	// Unfold shows each frame by which a thread starts in text of trees, where they
+	// are one line else.
+	Unfold bool
 	// ByThread shows the methods, tree or callers of each thread by itself.
 	ByThread bool
 	// NoMethods leaves the hottest methods out of a summary.

@@ -294,3 +294,78 @@ func TestNumbers(t *testing.T) {
 		}
 	}
 }
+
+// The frames by which threads start are one line in trees, with all that they call
+// below it; where somebody wants them they are there.
+func TestFramesOfStartAreOneLine(t *testing.T) {
+	o := Options{View: ViewTree, MinPercent: 20, Filter: profile.Filter{Ignore: regexp.MustCompile("libzip|Tree|Json|Image|Rules|fma")}}
+	same(t, body(textOf(t, profiletest.Java(), o)), `
+ TOTAL  of all             SELF  CALL TREE
+ 99.3%   57.0%    5.70s          (4 frames by which threads start)
+ 67.9%   39.0%    3.90s          ├ java.lang.Thread.run
+ 67.9%   39.0%    3.90s          │ com.example.shop.Worker.loop
+ 67.9%   39.0%    3.90s          │ com.example.shop.Handler.handle
+ 67.9%   39.0%    3.90s          │ com.example.shop.Index.search
+ 67.9%   39.0%    3.90s          │ com.example.shop.Index.score
+ 67.9%   39.0%    3.90s   26.1%  │ java.util.HashMap.get
+ 41.8%   24.0%    2.40s   41.8%  │ └ java.util.HashMap.hash
+ 26.1%   15.0%    1.50s          ├ GCTaskThread::run  libjvm.so
+ 26.1%   15.0%    1.50s   26.1%  │ G1ParScanThreadState::trim_queue_to_threshold  libjvm.so
+  5.2%    3.0%    300ms          └ (1 more below 20.0% each)
+  0.7%    0.4%   40.0ms          (2 more below 20.0% each)
+
+Parts below 20.0% are summed up in lines in brackets.
+--unfold shows each of the frames by which threads start.`)
+	o.Unfold = true
+	if text := textOf(t, profiletest.Java(), o); !strings.Contains(text, "start_thread") || !strings.Contains(text, "call_stub") || strings.Contains(text, "unfold") {
+		t.Error(text)
+	}
+	o = Options{View: ViewCallers, Callers: regexp.MustCompile("HashMap.get|trim_queue")}
+	same(t, body(textOf(t, profiletest.Java(), o)), `
+ TOTAL           CALLERS OF HashMap.get|trim_queue
+ 39.0%    3.90s  java.util.HashMap.get
+ 39.0%    3.90s  ← com.example.shop.Index.score
+ 39.0%    3.90s  ← com.example.shop.Index.search
+ 39.0%    3.90s  ← com.example.shop.Handler.handle
+ 39.0%    3.90s  ← com.example.shop.Worker.loop
+ 39.0%    3.90s  ← java.lang.Thread.run
+ 39.0%    3.90s  ← (4 frames by which threads start)
+ 15.0%    1.50s  G1ParScanThreadState::trim_queue_to_threshold  libjvm.so
+ 15.0%    1.50s  ← GCTaskThread::run  libjvm.so
+ 15.0%    1.50s  ← thread_native_entry  libjvm.so
+ 15.0%    1.50s  ← start_thread  libc.so.6
+
+--unfold shows each of the frames by which threads start.`)
+}
+
+// What has a name of its own is no start, wherever it is called from.
+func TestStarts(t *testing.T) {
+	for _, c := range []struct {
+		kind         walk.Kind
+		name, module string
+		yes, named   bool
+	}{
+		{walk.KindNative, "clone3", "/usr/lib/x86_64-linux-gnu/libc.so.6", true, true},
+		{walk.KindNative, "start_thread", "libc-2.31.so", true, true},
+		{walk.KindNative, "start_thread", "libpthread-2.31.so", true, true},
+		{walk.KindNative, "start", "ld-musl-x86_64.so.1", true, true},
+		{walk.KindNative, "_start", "/opt/shop/server", true, true},
+		{walk.KindNative, "JavaCalls::call_helper(JavaValue*, methodHandle const&)", "libjvm.so", true, true},
+		{walk.KindNative, "libjvm.so+0x7ca290", "/opt/jdk/lib/server/libjvm.so", true, false},
+		{walk.KindStub, "StubRoutines::call_stub", "", true, true},
+		{walk.KindNative, "main", "/opt/jdk/bin/java", true, true},
+		{walk.KindNative, "main", "/opt/shop/server", false, false},
+		{walk.KindNative, "main", "javac", false, false},
+		{walk.KindNative, "start_thread", "/opt/shop/server", false, false},
+		{walk.KindNative, "qsort", "libc.so.6", false, false},
+		{walk.KindNative, "libcurl.so.4+0x10", "libcurl.so.4", false, false},
+		{walk.KindNative, "CompileBroker::compiler_thread_loop", "libjvm.so", false, false},
+		{walk.KindStub, "jbyte_disjoint_arraycopy", "", false, false},
+		{walk.KindInterpreted, "java.lang.Thread.run", "", false, false},
+		{walk.KindKernel, "start_thread", "[kernel]", false, false},
+	} {
+		if yes, named := starts(c.kind, c.name, c.module); yes != c.yes || yes && named != c.named {
+			t.Errorf("%s of %s: %v, %v", c.name, c.module, yes, named)
+		}
+	}
+}

@@ -16,9 +16,19 @@ func (pg *page) tree(s *profile.Selection, t *profile.Tree, title, arrow string,
 	}
 	pg.line("%s", pg.paint(bold, head+title))
 	tp := treePrinter{page: pg, s: s, t: t, arrow: arrow, least: o.MinPercent / 100, used: len(head)}
+	if !o.Unfold {
+		tp.fold()
+	}
 	tp.children(profile.RootNode)
 	if tp.hidden > 0 {
 		pg.line("\n%s", pg.paint(dim, fmt.Sprintf("Parts below %s are summed up in lines in brackets.", percent(o.MinPercent/100))))
+	}
+	if tp.folded {
+		between := "\n"
+		if tp.hidden > 0 {
+			between = ""
+		}
+		pg.line("%s%s", between, pg.paint(dim, "--unfold shows each of the frames by which threads start."))
 	}
 }
 
@@ -30,6 +40,8 @@ type treePrinter struct {
 	least  float64
 	used   int
 	hidden int
+	folds  map[uint32]int // how many frames of a thread's start a node stands for
+	folded bool           // such a line was written
 }
 
 // todo is a node or, with rest, a sum of nodes that waits to be written.
@@ -53,6 +65,9 @@ func (tp *treePrinter) children(root uint32) {
 			continue
 		}
 		tp.node(next)
+		if tp.arrow != "" && tp.folds[next.node] > 0 {
+			continue
+		}
 		stack = tp.below(stack, next.node, next.below, false)
 	}
 }
@@ -110,7 +125,6 @@ func indented(indent string) string {
 
 func (tp *treePrinter) node(d todo) {
 	n := &tp.t.Nodes[d.node]
-	f := tp.s.Func(n.Method)
 	indent := indented(d.indent)
 	line := cells(n.Total, tp.s) + "  "
 	if tp.arrow == "" {
@@ -124,8 +138,13 @@ func (tp *treePrinter) node(d todo) {
 	if n.Parent == profile.RootNode {
 		arrow = ""
 	}
+	if frames := tp.folds[d.node]; frames > 0 {
+		tp.folded = true
+		tp.line("%s%s", line, tp.paint(dim, fmt.Sprintf("%s%s(%d frames by which threads start)", indent, arrow, frames)))
+		return
+	}
 	used := tp.used + len([]rune(indent)) + len([]rune(arrow))
-	tp.line("%s%s%s%s", line, tp.paint(dim, indent+arrow), tp.named(tp.s.Name(n.Method), f.Module, kindColors[n.Kind], tp.room(used)), "")
+	tp.line("%s%s%s%s", line, tp.paint(dim, indent+arrow), tp.named(tp.s.Name(n.Method), tp.s.Func(n.Method).Module, kindColors[n.Kind], tp.room(used)), "")
 }
 
 func (tp *treePrinter) summed(d todo) {
