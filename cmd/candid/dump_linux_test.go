@@ -1,14 +1,18 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/candid-profiler/candid/internal/dump"
 	"github.com/candid-profiler/candid/internal/offspring"
@@ -125,6 +129,47 @@ func TestDumpUnprivileged(t *testing.T) {
 		}
 	}
 	t.Error("the user's own program is not shown")
+}
+
+// Where threads of another user's process wait is in a file that only that user may read:
+// the smallest set of capabilities that records shows it even so, and what lacks them
+// says what to do.
+func TestDumpOfOthers(t *testing.T) {
+	able(t)
+	root(t)
+	sleep := exec.Command("setpriv", "--reuid=65533", "--regid=65533", "--clear-groups", "sleep", "600")
+	sleep.Dir = "/"
+	if err := offspring.Start(sleep); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sleep.Process.Kill(); _ = sleep.Wait() })
+	pid := fmt.Sprint(sleep.Process.Pid)
+	await(t, "sleep", func() bool {
+		b, _ := os.ReadFile("/proc/" + pid + "/syscall")
+		comm, _ := os.ReadFile("/proc/" + pid + "/comm")
+		return string(comm) == "sleep\n" && bytes.HasPrefix(b, []byte(fmt.Sprint(unix.SYS_CLOCK_NANOSLEEP, " ")))
+	})
+	seen := regexp.MustCompile(`"sleep" native tid=` + pid + ` .* sleeping in clock_nanosleep\n(.*\[kernel\]\n)*.*nanosleep.*\[native\]\n(.*\[native\]\n)*.*__libc_start`)
+	for _, c := range []struct {
+		caps  string
+		shown bool
+	}{
+		{"+perfmon,+bpf,+sys_ptrace", true},
+		{"+sys_ptrace,+dac_read_search", true},
+		{"+sys_ptrace", false},
+	} {
+		cmd := exec.Command("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all,"+c.caps, "--ambient-caps=-all,"+c.caps, "--bounding-set=-all,"+c.caps,
+			binary, "dump", "--repeat", "2", "--interval", "1ms", "-p", pid)
+		cmd.Dir = "/"
+		r := finish(t, cmd)
+		want := 0
+		if c.shown {
+			want = 2
+		}
+		if got := len(seen.FindAllString(r.out, -1)); r.code != exitOK || got != want || c.shown == strings.Contains(r.out, "CAP_DAC_READ_SEARCH") {
+			t.Errorf("%s: exit code %d, %d stacks\n%s%s", c.caps, r.code, got, r.err, r.out)
+		}
+	}
 }
 
 // What threads are for is in a recording, and chooses of it.

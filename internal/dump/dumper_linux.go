@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/attach"
+	"github.com/candid-profiler/candid/internal/capture/bpfcopy"
 	"github.com/candid-profiler/candid/internal/capture/suspend"
 	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/secret"
@@ -72,7 +73,9 @@ type process struct {
 	pid     int
 	files   *taskFiles
 	stopper *suspend.Stopper
-	cannot  string // why there is no stopper
+	cannot  string           // why there is no stopper
+	waiters *bpfcopy.Waiters // nil: files say where threads wait, or nothing does
+	kept    string           // why they do not
 
 	look look
 }
@@ -89,6 +92,7 @@ func openProcess(pid int, files *native.Files) (*process, error) {
 	if p.stopper, err = suspend.NewStopper(pid); err != nil {
 		p.cannot = err.Error()
 	}
+	p.openOthers()
 	return p, nil
 }
 

@@ -27,6 +27,7 @@ type look struct {
 	copy   []byte
 	syms   []symbol.Frame
 	stood  []time.Duration
+	others map[int]waiting // where threads wait, if files do not say it
 }
 
 // frameKey is what makes two frames the same.
@@ -69,6 +70,9 @@ func (p *process) take(o *Options) (*Process, error) {
 	if p.VM != nil {
 		l.census = p.VM.Census()
 		p.safepoint(out)
+	}
+	if err := p.lookAtOthers(tids); err != nil {
+		return nil, err
 	}
 	var running []int // indices of threads that were not read yet
 	out.Threads = make([]Thread, 0, len(tids))
@@ -127,13 +131,20 @@ func (p *process) asleep(t *Thread) bool {
 		var turns uint64
 		t.CPU, turns = parseRun(run)
 		entry := p.files.read(t.TID, "syscall")
+		if entry == nil && p.waiters != nil {
+			return p.waits(t)
+		}
 		if turns == 0 {
 			n += copy(before[n:], entry)
 		}
 		pl, ok := asleep.Parse(entry)
 		if !ok {
 			if entry == nil {
-				t.Error = "where it sleeps cannot be read: the kernel keeps /proc/PID/task/TID/syscall from candid"
+				if p.account(t.TID) == "" && p.stopper != nil {
+					return false // it runs
+				}
+				t.Error = p.kept
+				p.java(t)
 			} else {
 				t.Error = "the kernel's account of where it sleeps makes no sense"
 			}
@@ -171,24 +182,32 @@ func (p *process) asleep(t *Thread) bool {
 // walkFrom walks the stack of a thread of which only the place is known where it
 // entered the kernel.
 func (p *process) walkFrom(t *Thread, pl asleep.Place) {
-	snap := capture.Snapshot{PID: uint32(p.pid), TID: uint32(t.TID), Flags: capture.InKernel, StackAddr: pl.SP}
+	snap := capture.Snapshot{PID: uint32(p.pid), TID: uint32(t.TID), Flags: capture.InKernel}
 	snap.Regs.Arch = cpu.Host()
 	snap.Regs.PC = pl.PC
 	snap.Regs.SetSP(pl.SP)
 	snap.Regs.Known = knownSP
-	if i, ok := slices.BinarySearchFunc(p.look.maps, pl.SP, compareMapping); ok {
+	p.walkWaiting(t, &snap)
+}
+
+// walkWaiting copies the stack of a thread that waits, of which the registers are
+// known, and walks it.
+func (p *process) walkWaiting(t *Thread, snap *capture.Snapshot) {
+	sp := snap.Regs.SP()
+	snap.StackAddr = sp
+	if i, ok := slices.BinarySearchFunc(p.look.maps, sp, compareMapping); ok {
 		snap.StackTop = p.look.maps[i].End
-		n := min(snap.StackTop-pl.SP, stackBytes)
-		if b := p.look.copy[:n]; p.Target.Memory().ReadAt(b, pl.SP) == nil {
+		n := min(snap.StackTop-sp, stackBytes)
+		if b := p.look.copy[:n]; p.Target.Memory().ReadAt(b, sp) == nil {
 			snap.Stack = b
 		} else {
 			snap.Flags |= capture.StackUnread
 		}
-		if pl.SP+n < snap.StackTop {
+		if sp+n < snap.StackTop {
 			snap.Flags |= capture.StackCut
 		}
 	}
-	p.walk(t, &snap)
+	p.walk(t, snap)
 }
 
 // compareMapping finds the mapping that holds an address.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/cpu"
 )
 
 // Variant is how the stack's bytes get into the ring buffer.
@@ -22,3 +23,21 @@ const (
 func Open(capture.Options, Variant) (capture.Engine, error) {
 	return nil, fmt.Errorf("sample with BPF: %w: BPF programs run in Linux only", capture.ErrUnsupported)
 }
+
+// Waiters tells where a process's threads entered the kernel.
+type Waiters struct{}
+
+// Waiter is a thread that was in the kernel.
+type Waiter struct {
+	TID  uint32
+	Call int
+	Regs cpu.Registers
+}
+
+// OpenWaiters fails: BPF programs run in Linux only.
+func OpenWaiters(int) (*Waiters, error) {
+	return nil, fmt.Errorf("see where threads wait: %w: BPF programs run in Linux only", capture.ErrUnsupported)
+}
+
+// Each calls f with nothing.
+func (*Waiters) Each(func(Waiter)) error { return nil }
