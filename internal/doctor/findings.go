@@ -68,13 +68,24 @@ func symbolCheck(modules []Module) Check {
 	}
 	if len(packages) > 0 {
 		slices.Sort(packages)
-		c.Fix = &Fix{"sudo apt install " + strings.Join(packages, " "), "names of functions that are not exported"}
+		// apt installs none of its packages where it does not know one.
+		var commands, made, apart []string
 		for _, p := range packages {
 			if strings.HasSuffix(p, "-dbgsym") {
-				c.Fix.Gain += "; -dbgsym packages need Debian's archive of debug symbols among apt's sources"
-				break
+				apart = append(apart, p)
+			} else {
+				made = append(made, p)
 			}
 		}
+		c.Fix = &Fix{Gain: "names of functions that are not exported"}
+		if len(made) > 0 {
+			commands = append(commands, "sudo apt install "+strings.Join(made, " "))
+		}
+		if len(apart) > 0 {
+			commands = append(commands, "sudo apt install "+strings.Join(apart, " "))
+			c.Fix.Gain += "; -dbgsym packages need Debian's archive of debug symbols among apt's sources"
+		}
+		c.Fix.Command = strings.Join(commands, "; ")
 	}
 	return c
 }

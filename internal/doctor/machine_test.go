@@ -252,6 +252,23 @@ func TestOwners(t *testing.T) {
 	}
 }
 
+// apt installs nothing if it does not know one of the packages: those that need an
+// archive that most machines do not have are installed apart.
+func TestSymbolPackages(t *testing.T) {
+	c := symbolCheck([]Module{
+		{Symbols: "dynsym only", State: Limited, Package: "zlib1g-dbgsym", Unwind: true},
+		{Symbols: "dynsym only", State: Limited, Package: "openjdk-17-dbg", Unwind: true},
+		{Symbols: "dynsym only", State: Limited, Package: "libc6-dbg", Unwind: true},
+	})
+	if want := "sudo apt install libc6-dbg openjdk-17-dbg; sudo apt install zlib1g-dbgsym"; c.Fix == nil || c.Fix.Command != want || !strings.Contains(c.Fix.Gain, "-dbgsym") {
+		t.Errorf("%+v, want %s", c.Fix, want)
+	}
+	c = symbolCheck([]Module{{Symbols: "dynsym only", State: Limited, Package: "libc6-dbg", Unwind: true}})
+	if c.Fix == nil || c.Fix.Command != "sudo apt install libc6-dbg" || strings.Contains(c.Fix.Gain, "-dbgsym") {
+		t.Errorf("%+v", c.Fix)
+	}
+}
+
 func TestParse(t *testing.T) {
 	for release, want := range map[string][2]int{"6.18.44-fc": {6, 18}, "5.15": {5, 15}, "6.1-rc2": {6, 1}, "": {}, "x.y": {}, "6.": {6, 0}, "6.x9": {6, 0}} {
 		if a, b := kernelVersion(release); [2]int{a, b} != want {
