@@ -18,6 +18,7 @@ func TestWaitsWithoutBPF(t *testing.T) {
 		c.Dir = "/"
 		return finish(t, c)
 	}
+	other := program(t, "idle").pid()
 	sleeper := []string{"-o", "-", "--format", "collapsed", "--", "sleep", "0.7"}
 	for _, events := range []string{"wall", "cpu,wall"} {
 		r := asUser(t, append([]string{"record", "-e", events}, sleeper...)...)
@@ -39,6 +40,17 @@ func TestWaitsWithoutBPF(t *testing.T) {
 		{[]string{"-e", "wall", "--engine", "perf"}, []string{"sample by wall", "bpf and suspend", "leave --engine away"}},
 	} {
 		asUser(t, append(append([]string{"record"}, c.args...), "-o", os.DevNull, "--format", "pprof", "--", "sleep", "0.1")...).refused(t, exitCandidFailed, c.words...)
+	}
+	// Of another user's threads nobody else may see where they sleep: they would be missing.
+	caps := func(list string, events string) result {
+		c := exec.Command("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all,"+list, "--ambient-caps=-all,"+list, "--bounding-set=-all,"+list,
+			binary, "record", "-e", events, "-d", "700ms", "-p", other, "-o", "-", "--format", "collapsed")
+		c.Dir = "/"
+		return finish(t, c)
+	}
+	caps("+sys_ptrace", "wall").refused(t, exitPermission, "CAP_DAC_READ_SEARCH", "CAP_BPF")
+	if r := caps("+sys_ptrace,+dac_read_search", "wall"); r.code != exitOK || samples(r.out, "") < 400e6 {
+		t.Errorf("with CAP_DAC_READ_SEARCH: exit code %d\n%s%s", r.code, r.err, r.out)
 	}
 	asUser(t, "record", "-e", "wall", "-a", "-d", "1s", "-o", os.DevNull, "--format", "pprof").refused(t, exitPermission, "whole machine by wall", "-p names", "BPF is not permitted")
 }

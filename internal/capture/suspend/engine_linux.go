@@ -148,7 +148,11 @@ func (e *Engine) AddPID(pid int) error {
 	if err != nil {
 		return err
 	}
-	if err := p.mayTrace(); err != nil {
+	err = p.mayTrace()
+	if err == nil && e.wall >= 0 {
+		err = p.mayRead()
+	}
+	if err != nil {
 		p.close()
 		return err
 	}

@@ -160,6 +160,16 @@ func (p *process) mayTrace() error {
 	return fmt.Errorf("suspend threads of process %d: %w: reading its memory is forbidden here: %w", p.pid, capture.ErrPermission, err)
 }
 
+// mayRead says why candid may not see where the process's threads sleep, nil if it may.
+// That file is for the process's user alone, whoever may trace it.
+func (p *process) mayRead() error {
+	if unix.Faccessat(p.task, strconv.Itoa(p.pid)+"/syscall", unix.R_OK, unix.AT_EACCESS) != unix.EACCES {
+		return nil
+	}
+	return fmt.Errorf("sample threads of process %d that sleep: %w: where they do is for its user to read (/proc/PID/task/TID/syscall); run candid as that user, or with CAP_DAC_READ_SEARCH, or with CAP_BPF and CAP_PERFMON, which takes another way",
+		p.pid, capture.ErrPermission)
+}
+
 // whyNot tells what keeps candid from tracing a process, and what to do.
 func whyNot(pid int) string {
 	if st, err := os.Stat("/proc/" + strconv.Itoa(pid) + "/"); err == nil {
