@@ -115,7 +115,7 @@ func (w *Walker) follow(c *Cursor, snap *capture.Snapshot, r *trail) {
 	w.marks = w.marks[:0]
 	w.run(c, snap, r, same)
 	if out.Same == 0 {
-		r.frames, r.marks = r.frames[:0], r.marks[:0]
+		r.frames, r.marks = 0, r.marks[:0]
 	}
 	if out.End != EndComplete || out.Stitched || c.Outside || c.Low != 0 || c.High != snap.StackTop {
 		r.forget()
