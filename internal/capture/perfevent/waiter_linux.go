@@ -1,6 +1,7 @@
 package perfevent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,11 +15,13 @@ import (
 
 // Waiter sleeps until a ring asks to be read, a process ends, or a context does.
 type Waiter struct {
-	epoll, wake int
+	epoll, wake, timer int
 
 	// The epoll descriptor as Go's own poller sees it: a goroutine that sleeps
 	// there costs nothing, while one in a system call keeps the runtime looking
-	// after it, some 200 µs for each time that it sleeps.
+	// after it, some 200 µs for each time that it sleeps. The time to wait is a
+	// descriptor too: a deadline of Go's would have each Wait wake the thread that
+	// sleeps for all, to tell it to sleep shorter.
 	file   *os.File
 	raw    syscall.RawConn
 	events [16]unix.EpollEvent
@@ -38,7 +41,7 @@ func NewWaiter() (*Waiter, error) {
 		_ = unix.Close(ep)
 		return nil, fmt.Errorf("wait for samples: %w", err)
 	}
-	w := &Waiter{epoll: ep, wake: ev, procs: map[int32]int{}}
+	w := &Waiter{epoll: ep, wake: ev, timer: -1, procs: map[int32]int{}}
 	if err := unix.SetNonblock(ep, true); err == nil {
 		w.file = os.NewFile(uintptr(ep), "epoll")
 		if w.raw, err = w.file.SyscallConn(); err != nil || w.file.SetReadDeadline(time.Time{}) != nil {
@@ -48,6 +51,17 @@ func NewWaiter() (*Waiter, error) {
 	if err := w.add(ev, unix.EPOLLIN); err != nil {
 		w.Close()
 		return nil, err
+	}
+	if w.raw == nil {
+		return w, nil
+	}
+	if w.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err == nil {
+		// Each expiry is an edge, so that it need not be read.
+		err = w.add(w.timer, unix.EPOLLIN|unix.EPOLLET)
+	}
+	if err != nil {
+		w.Close()
+		return nil, fmt.Errorf("wait for samples: %w", err)
 	}
 	return w, nil
 }
@@ -121,17 +135,15 @@ func (w *Waiter) poll(d time.Duration) (n int, err error) {
 	if w.raw == nil {
 		return unix.EpollWait(w.epoll, w.events[:], int(d.Milliseconds()))
 	}
-	if err := w.file.SetReadDeadline(time.Now().Add(d)); err != nil {
+	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(max(d.Nanoseconds(), 1))} // 0 would be never
+	if err := unix.TimerfdSettime(w.timer, 0, &spec, nil); err != nil {
 		return 0, err
 	}
-	late := w.raw.Read(func(fd uintptr) bool {
+	closed := w.raw.Read(func(fd uintptr) bool {
 		n, err = unix.EpollWait(int(fd), w.events[:], 0)
 		return n > 0 || err != nil
 	})
-	if late != nil && !errors.Is(late, os.ErrDeadlineExceeded) {
-		return 0, late
-	}
-	return n, err
+	return n, cmp.Or(err, closed)
 }
 
 // Close closes all that the Waiter opened itself.
@@ -145,6 +157,9 @@ func (w *Waiter) Close() {
 		_ = unix.Close(w.epoll)
 	}
 	_ = unix.Close(w.wake)
+	if w.timer >= 0 {
+		_ = unix.Close(w.timer)
+	}
 	for fd := range w.procs {
 		_ = unix.Close(int(fd))
 	}
