@@ -84,10 +84,11 @@ type Stats struct {
 }
 
 // Hurrier is a Sink that cannot always wait as long as an engine would let
-// samples lie.
+// samples lie, or need not have them as soon.
 type Hurrier interface {
 	// Hurry is how soon after a batch the next one is wanted; 0 leaves it to the
-	// engine. It is asked after each batch.
+	// engine. It is asked after each batch. More than the engine's own time is a
+	// permission: an engine takes as much of it as its buffers have room for.
 	Hurry() time.Duration
 }
 

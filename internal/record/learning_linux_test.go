@@ -1,6 +1,7 @@
 package record
 
 import (
+	"os"
 	"testing"
 	"time"
 )
@@ -8,15 +9,84 @@ import (
 // Code that a VM runs for the first time must be read while the VM is there, so the
 // next batch comes soon after one that had such code.
 func TestLearningHurries(t *testing.T) {
-	s := session{spaces: newSpaces(), learning: true}
+	s := session{spaces: newSpaces(), o: &Options{}}
+	s.calm.stir(time.Now().Add(time.Hour))
+	s.calm.batch(time.Now(), 1)
 	if d := s.Hurry(); d != learningly || d <= hurriedly {
 		t.Errorf("after new code the next batch is wanted in %v", d)
 	}
-	if s.learning = false; s.Hurry() != 0 {
+	if s.calm.batch(time.Now(), 0); s.Hurry() != 0 {
 		t.Errorf("without new code the next batch is wanted in %v", s.Hurry())
 	}
 	s.spaces.until(time.Now().Add(time.Minute))
-	if s.learning = true; s.Hurry() != hurriedly {
+	if s.calm.batch(time.Now(), 1); s.Hurry() != hurriedly {
 		t.Errorf("of a young program the next batch is wanted in %v", s.Hurry())
 	}
 }
+
+// Where nothing new has been seen for a while batches may come more rarely, but not
+// where somebody waits for them or something must be seen while it is there.
+func TestCalm(t *testing.T) {
+	calmed := func() *session {
+		s := newSession(&Options{})
+		s.calm.stir(time.Now().Add(-time.Minute))
+		s.calm.batch(time.Now(), 0)
+		return s
+	}
+	s := calmed()
+	defer s.close()
+	if d := s.Hurry(); d != calmly || d >= 350*time.Millisecond {
+		t.Errorf("where nothing is new the next batch is wanted in %v", d)
+	}
+	p, err := s.openProcess(os.Getpid()) // it has no VM
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.procs[uint32(p.pid)], p.fresh = p, true
+	begin := time.Now()
+	if s.BatchEnd(); s.calm.is(begin.Add(calmAfter)) {
+		t.Errorf("a program that is no VM is calm")
+	}
+	for name, stir := range map[string]func(*session){
+		"sampling has not begun":        func(s *session) { s.calm.stir(time.Time{}) },
+		"something has happened":        func(s *session) { s.calm.stir(time.Now().Add(time.Hour)) },
+		"a little is new":               func(s *session) { s.calm.batch(time.Now(), 1) },
+		"the samples are watched":       func(s *session) { s.o.Live = watcher{} },
+		"the whole machine is recorded": func(s *session) { s.o.All = true },
+		"children are recorded":         func(s *session) { s.o.Children = true },
+	} {
+		s := calmed()
+		if stir(s); s.Hurry() != 0 {
+			t.Errorf("%s: the next batch is wanted in %v", name, s.Hurry())
+		}
+		s.close()
+	}
+	s = calmed()
+	defer s.close()
+	if s.calm.batch(time.Now(), trickle+1); s.Hurry() != learningly {
+		t.Errorf("where much is new the next batch is wanted in %v", s.Hurry())
+	}
+}
+
+// A little new code does not end the calm, not even for long; more of it does.
+func TestTrickle(t *testing.T) {
+	at := time.Now()
+	var c calm
+	c.stir(at)
+	for range 30 {
+		at = at.Add(time.Second)
+		c.batch(at, trickleRate)
+	}
+	if !c.is(at) {
+		t.Error("a little new code ends the calm")
+	}
+	for range 10 {
+		at = at.Add(time.Second)
+		c.batch(at, 2*trickleRate)
+	}
+	if c.is(at) {
+		t.Error("more new code does not end it")
+	}
+}
+
+type watcher struct{ Live }

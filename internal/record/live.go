@@ -71,6 +71,7 @@ func (s *session) add(out profile.Sample) {
 
 // begin tells the taker that sampling begins.
 func (s *session) begin(engine capture.Engine, start time.Time) {
+	s.calm.stir(start)
 	m := s.b.Meta()
 	m.Start, m.Engine, m.Describe = start, engine.Name(), engine.Describe()
 	m.Version, m.Command = s.o.Version, s.what()

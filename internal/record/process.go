@@ -54,14 +54,15 @@ func (p *process) end() {
 	}
 }
 
-// learns says whether the batch had code of the VM's that had not been seen before.
-func (p *process) learns() bool {
+// learns is how many pieces of code of the VM's the batch had that had not been seen
+// before.
+func (p *process) learns() int {
 	if p.vm == nil {
-		return false
+		return 0
 	}
 	before := p.learned
 	p.learned = p.vm.Learned()
-	return p.learned > before
+	return max(p.learned-before, 0)
 }
 
 // vmPatience is how long after a process began to be looked at (or to run

@@ -28,12 +28,11 @@ type session struct {
 	files  *native.Files
 	names  *symbol.Shared
 	spaces *spaces
-	// learning: the last batch had code of a VM's that had not been seen before.
-	learning bool
-	kernel   *kernel.Resolver
-	procs    map[uint32]*process
-	bare     map[uint32]bool // processes that could not be opened, or have no program
-	comms    map[uint32]string
+	calm   calm
+	kernel *kernel.Resolver
+	procs  map[uint32]*process
+	bare   map[uint32]bool // processes that could not be opened, or have no program
+	comms  map[uint32]string
 	// before is the CPU time that threads of a process which is yet to be opened
 	// had used when sampling began, or the process did; nil is none.
 	before map[uint32]map[int]uint64
@@ -218,11 +217,12 @@ func (s *session) Notice(n capture.Notice) {
 // BatchEnd marks everything that was read from the targets as old.
 func (s *session) BatchEnd() {
 	now := time.Now()
-	s.learning = false
+	news, bare := 0, false
 	for _, p := range s.procs {
 		if p.fresh {
 			s.nameThreads(p)
-			s.learning = p.learns() || s.learning
+			news += p.learns()
+			bare = bare || p.vm == nil
 		}
 		p.fresh = false
 		// Samples that other CPUs took may still be on their way.
@@ -230,8 +230,12 @@ func (s *session) BatchEnd() {
 			s.forget(p)
 		}
 	}
+	s.calm.batch(now, news)
 	s.spaces.sweep(now)
 	s.name(false)
+	if bare || len(s.later.stacks) > 0 {
+		s.calm.stir(now)
+	}
 	s.countAll()
 	s.gc.tune()
 	s.observe(false)
@@ -240,17 +244,6 @@ func (s *session) BatchEnd() {
 		s.progress = time.Now()
 		s.o.Progress(s.samples, time.Since(s.began))
 	}
-}
-
-// Hurry implements capture.Hurrier.
-func (s *session) Hurry() time.Duration {
-	if time.Now().Before(s.spaces.hurry) {
-		return hurriedly
-	}
-	if s.learning {
-		return learningly
-	}
-	return 0
 }
 
 // lateSamples is how long after a process was seen to have ended samples of it

@@ -249,7 +249,7 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	defer e.finish(sink)
 	checked := time.Now()
 	for {
-		gone, err := e.waiter.Wait(perfevent.Patience(sink))
+		gone, err := e.waiter.Wait(e.patience(sink))
 		if err != nil {
 			return err
 		}
@@ -275,6 +275,23 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 			return err
 		}
 	}
+}
+
+const (
+	// mostPatience is how long samples may lie in the ring, which has room for more, and
+	// wakes the reader when it is a quarter full.
+	mostPatience = 250 * time.Millisecond
+	// awayPatience is for those of threads that slept: what they waited for is asked
+	// when they are read.
+	awayPatience = 100 * time.Millisecond
+)
+
+// patience is how long samples may wait for their reader.
+func (e *Engine) patience(sink capture.Sink) time.Duration {
+	if e.progs.away != nil {
+		return perfevent.Patience(sink, awayPatience)
+	}
+	return perfevent.Patience(sink, mostPatience)
 }
 
 // tellDue says whether it is time to tell of sleeps that go on.

@@ -259,7 +259,7 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	begin := time.Now()
 	checked := begin
 	for {
-		poll := Patience(sink)
+		poll := Patience(sink, pollEvery)
 		if e.samples.Load() == 0 && time.Since(begin) < firstWhile {
 			poll = pollFirst
 		}
@@ -284,14 +284,15 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	}
 }
 
-// Patience is how long records may wait for their reader.
-func Patience(sink capture.Sink) time.Duration {
+// Patience is how long records may wait for their reader, at most most where the sink
+// is in no hurry.
+func Patience(sink capture.Sink, most time.Duration) time.Duration {
 	if h, ok := sink.(capture.Hurrier); ok {
 		if d := h.Hurry(); d > 0 {
-			return min(d, pollEvery)
+			return min(d, most)
 		}
 	}
-	return pollEvery
+	return min(pollEvery, most)
 }
 
 func (e *Engine) start() error {

@@ -1,0 +1,58 @@
+package record
+
+import "time"
+
+// calm knows how soon the next batch of samples is wanted. Each costs as much as some
+// twenty deep stacks, whatever is in it; but code must be read while it is there.
+type calm struct {
+	// learning: the last batch had code of a VM's that had not been seen before.
+	learning bool
+	news     float64   // pieces of such code, less those that may be
+	counted  time.Time // when that was
+	stirred  time.Time // when something was last seen that wants batches soon; zero before sampling begins
+}
+
+const (
+	// calmly is how soon the next batch is wanted where all is calm. With it a file
+	// that grows is still written once a second.
+	calmly = 230 * time.Millisecond
+	// calmAfter is how long nothing must have happened for that.
+	calmAfter = 2 * time.Second
+	// Of code that has not been seen before there is a little in every program, for long:
+	// so much of it at once, and each second, means nothing.
+	trickle, trickleRate = 4, 2
+)
+
+// stir says that the next batches are wanted soon.
+func (c *calm) stir(now time.Time) { c.stirred = now }
+
+// batch says how many pieces of code the last one had that had not been seen before.
+func (c *calm) batch(now time.Time, news int) {
+	c.news = max(c.news-trickleRate*now.Sub(c.counted).Seconds(), 0) + float64(news)
+	c.counted, c.learning = now, news > 0
+	if c.news > trickle {
+		c.stir(now)
+	}
+}
+
+// is says whether nothing has happened for a while.
+func (c *calm) is(now time.Time) bool { return !c.stirred.IsZero() && now.Sub(c.stirred) > calmAfter }
+
+// Hurry implements capture.Hurrier.
+func (s *session) Hurry() time.Duration {
+	now := time.Now()
+	quiet := s.calm.is(now)
+	switch {
+	case now.Before(s.spaces.hurry):
+		return hurriedly
+	case s.calm.learning && !quiet:
+		return learningly
+	case quiet && !s.calm.learning && s.mayWait():
+		return calmly
+	}
+	return 0
+}
+
+// mayWait says whether batches may come rarely at all: nobody watches, and no process
+// has to be looked at before it ends.
+func (s *session) mayWait() bool { return s.o.Live == nil && !s.o.All && !s.o.Children }
