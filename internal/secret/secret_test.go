@@ -44,7 +44,7 @@ func TestLongArguments(t *testing.T) {
 	const n = 1 << 20
 	for _, piece := range []string{"=", "a=", "a=&", "a=\"", "password=", "password=&", "password=\"", "--token ", "x://", "x://y:", "x://y:z@"} {
 		arg := strings.Repeat(piece, n/len(piece))
-		if got := Args([]string{arg, arg})[0]; strings.HasPrefix(piece, "a=") && got != arg {
+		if got := Args([]string{arg})[0]; strings.HasPrefix(piece, "a=") && got != arg {
 			t.Errorf("%q is changed", piece)
 		}
 	}
