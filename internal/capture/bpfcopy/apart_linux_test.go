@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/offspring"
 )
 
@@ -48,7 +48,11 @@ func recordInNamespace(bin string) error {
 	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
 		return err
 	}
-	cmd := exec.Command("sh", "-c", "sleep 1; "+bin+" & "+bin+" & wait")
+	cmd := exec.Command("sh", "-c", "read go; "+bin+" & "+bin+" & wait")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
 	if err := offspring.Start(cmd); err != nil {
 		return err
 	}
@@ -68,9 +72,23 @@ func recordInNamespace(bin string) error {
 	if err := e.AddPID(inner.Process.Pid); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	if _, err := in.Write([]byte("\n")); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	r := newRecorder()
+	r.look = func(*capture.Snapshot) { // until there is enough of all three, and for a second
+		enough := 0
+		for _, n := range r.byTID {
+			if n > 10 {
+				enough++
+			}
+		}
+		if enough >= 3 && time.Since(r.first) > time.Second {
+			cancel()
+		}
+	}
 	if err := e.Run(ctx, r); err != nil {
 		return err
 	}
@@ -158,7 +176,6 @@ func TestKilledProfilerLeavesNothing(t *testing.T) {
 		}
 		return !errors.Is(err, os.ErrNotExist)
 	}
-	time.Sleep(200 * time.Millisecond)
 	for _, id := range ids {
 		if !there(id) {
 			t.Fatalf("program %d is not there while the profiler runs", id)
@@ -168,7 +185,7 @@ func TestKilledProfilerLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for _, id := range ids {
 		for there(id) {
 			if time.Now().After(deadline) {
@@ -179,9 +196,13 @@ func TestKilledProfilerLeavesNothing(t *testing.T) {
 	}
 }
 
-// What the program takes at most for a sample, above what it takes to see that
-// a thread is no target's.
-const mostPerSample = 3000 // ns
+// What the program takes at most for a sample, above what it takes to see that a thread
+// is no target's; on a slow machine so many times the latter, which is much the same
+// machine's work, of the scheduler's clock and of memory.
+const (
+	mostPerSample = 3000 // ns
+	mostOfMiss    = 15
+)
 
 func TestProgramCost(t *testing.T) {
 	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
@@ -192,9 +213,8 @@ func TestProgramCost(t *testing.T) {
 	prog := startProg(t, compile(t, spinSource))
 	idle := startProg(t, "sleep", "1000")
 	for _, v := range variants {
-		best := math.Inf(1)
-		// The machine may be busy with other things: the best of three.
-		for range 3 {
+		// The machine may be busy with other things.
+		fixture.Attempts(t, 10, func() string {
 			// What a run costs that finds no target, at the same time.
 			other := open(t, cpuOptions(1900, idle.Process.Pid), v)
 			if err := other.timers.Start(); err != nil {
@@ -209,16 +229,16 @@ func TestProgramCost(t *testing.T) {
 				t.Fatal(err)
 			}
 			if r.samples < 50 || missRuns == 0 {
-				continue
+				return fmt.Sprintf("%v: %d samples, %d runs without a target", v, r.samples, missRuns)
 			}
 			miss := float64(missNS) / float64(missRuns)
 			each := (float64(ns) - miss*float64(runs-uint64(r.samples))) / float64(r.samples)
 			t.Logf("%v: %d samples of %d bytes, %d runs, %.0f ns a sample, %.0f ns without a target", v, r.samples, r.bytes/r.samples, runs, each, miss)
-			best = min(best, each)
-		}
-		if best > mostPerSample && !math.IsInf(best, 1) {
-			t.Errorf("%v: %.0f ns a sample, more than %d", v, best, mostPerSample)
-		}
+			if most := max(mostPerSample, mostOfMiss*miss); each > most {
+				return fmt.Sprintf("%v: %.0f ns a sample, more than %.0f", v, each, most)
+			}
+			return ""
+		})
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/capture/perfevent"
 	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/offspring"
@@ -54,9 +55,14 @@ func recordAsUser(bin string) error {
 		return err
 	}
 	defer e.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 1500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	r := newRecorder()
+	r.look = func(*capture.Snapshot) { // until all threads have been seen
+		if len(r.count) >= 3 && r.samples > 50 {
+			cancel()
+		}
+	}
 	if err := e.Run(ctx, r); err != nil {
 		return err
 	}
