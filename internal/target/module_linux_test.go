@@ -3,15 +3,17 @@ package target
 import (
 	"bytes"
 	"debug/elf"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/candid-profiler/candid/internal/capture/asleep"
 	"github.com/candid-profiler/candid/internal/offspring"
 )
 
@@ -79,13 +81,11 @@ func TestModuleBiasOfLibraries(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer p.Close()
-			last := -1
+			// It sleeps when all its libraries are there.
 			eventually(t, "its libraries are mapped", func() bool {
-				time.Sleep(200 * time.Millisecond)
-				mods, err := p.Modules()
-				settled := err == nil && len(mods) == last && last >= 4
-				last = len(mods)
-				return settled
+				b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", p.PID))
+				place, ok := asleep.Parse(b)
+				return ok && !place.Running && slices.Contains(sleeps, place.Call)
 			})
 			mods, err := p.Modules()
 			if err != nil {
@@ -101,6 +101,9 @@ func TestModuleBiasOfLibraries(t *testing.T) {
 		})
 	}
 }
+
+// sleeps are the calls that a program sleeps in.
+var sleeps = []int{unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP, unix.SYS_PSELECT6}
 
 // compareModule compares the segments that are not written to with the file and
 // gives their number.
