@@ -168,7 +168,7 @@ func trace(t *testing.T, tid int) *oracle.Tracer {
 // name ends with *.
 func threadNamed(t testing.TB, p *target.Process, name string) int {
 	t.Helper()
-	for range 100 {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		threads, err := p.Threads()
 		if err != nil {
 			t.Fatal(err)

@@ -35,10 +35,19 @@ func (c *changed) ReadAt(p []byte, addr uint64) error {
 	return nil
 }
 
+// openStopped opens a VM that stands still: it may have something to compile, and drop
+// code, long after its program said that it is ready.
+func openStopped(t *testing.T) *VM {
+	t.Helper()
+	p := startProgram(t, 17, "Parked")
+	stop(t, p.PID)
+	return openVM(t, p)
+}
+
 // A blob that another has replaced is noticed by whoever asks for it next: in
 // the next batch, or after many in which nobody asked.
 func TestReplacedCode(t *testing.T) {
-	vm := openVM(t, startProgram(t, 17, "Parked"))
+	vm := openStopped(t)
 	mem := &changed{Reader: vm.peek.r, words: map[uint64]uint64{}}
 	vm.peek.r = mem
 	for _, batches := range []int{1, aheadBatches, aheadBatches + 3} {
@@ -95,25 +104,30 @@ func TestReplacedCode(t *testing.T) {
 
 // What was known of a process that has ended is kept for its last samples.
 func TestEnded(t *testing.T) {
-	vm := openVM(t, startProgram(t, 17, "Parked"))
+	vm := openStopped(t)
 	mem := &changed{Reader: vm.peek.r}
 	vm.peek.r = mem
 	vm.BeginBatch()
 	var pcs []uint64
+	unknown := 0
 	methods := map[uint64]uint32{}
 	eachBlob(t, vm, func(b *blob) {
 		if b.kind == blobNMethod && len(b.nm.pcs) > 2 && len(pcs) < 100 {
 			pc := b.codeBegin + uint64(uint32(b.nm.pcs[1].pc))
-			if vm.classify(pc) != nil {
-				pcs = append(pcs, pc)
+			if vm.classify(pc) == nil {
+				unknown++
+				return
 			}
+			pcs = append(pcs, pc)
 			if id, ok := vm.method(b.nm.method); ok {
 				methods[b.nm.method] = id
 			}
 		}
 	})
-	if len(pcs) < 50 || len(methods) < 50 {
-		t.Fatalf("only %d places in %d methods", len(pcs), len(methods))
+	// How much the VM has compiled is the machine's affair, and a method may have been
+	// compiled at several levels.
+	if len(pcs) == 0 || unknown > len(pcs)/2 || len(methods) < len(pcs)/4 {
+		t.Fatalf("%d places in %d methods, %d are unknown", len(pcs), len(methods), unknown)
 	}
 	mem.gone = true
 	for batch := range aheadBatches + 3 {
@@ -136,7 +150,7 @@ func TestEnded(t *testing.T) {
 
 // What is used in every batch is not read piece by piece.
 func TestChecksAreBatched(t *testing.T) {
-	vm := openVM(t, startProgram(t, 17, "Parked"))
+	vm := openStopped(t)
 	var pcs []uint64
 	vm.BeginBatch()
 	eachBlob(t, vm, func(b *blob) {
@@ -155,7 +169,7 @@ func TestChecksAreBatched(t *testing.T) {
 	for _, pc := range pcs {
 		vm.classify(pc)
 	}
-	if mem.reads > len(pcs)/10 {
+	if len(pcs) == 0 || mem.reads > max(len(pcs)/10, 5) { // some, whatever there is
 		t.Errorf("%d reads for %d places that were checked already", mem.reads, len(pcs))
 	}
 	for range aheadBatches + 2 {

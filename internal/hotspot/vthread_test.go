@@ -6,10 +6,21 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/target"
 )
+
+// mountedThreads is how many threads carry a virtual one.
+func mountedThreads(vm *VM) (n int) {
+	for tid := range vm.ThreadNames() {
+		if _, _, ok := vm.VirtualThread(uint32(tid)); ok {
+			n++
+		}
+	}
+	return n
+}
 
 // The virtual threads that are mounted are known by their Java ids and names.
 func TestMountedVirtualThreads(t *testing.T) {
@@ -32,6 +43,11 @@ func TestMountedVirtualThreads(t *testing.T) {
 			}
 			defer p.Close()
 			vm := openVM(t, p)
+			// Both compute without end, and so are mounted as soon as both have had a CPU.
+			for end := time.Now().Add(time.Minute); mountedThreads(vm) < 2 && time.Now().Before(end); {
+				time.Sleep(50 * time.Millisecond)
+				vm.BeginBatch()
+			}
 			got := make(map[uint64]string)
 			for tid, name := range vm.ThreadNames() {
 				if id, vname, ok := vm.VirtualThread(uint32(tid)); ok {
