@@ -47,6 +47,20 @@ func TestDumpJSON(t *testing.T) {
 	target := start(t, exec.Command(launcher, "-cp", classes, "Ticks"))
 	target.wait(t, "tick")
 	other := program(t, "spin")
+	// What runs is given up after half a second if it does not get a CPU to stop on.
+	for range 10 {
+		if dumpJSON(t, target, other) > 0 {
+			unharmed(t, target)
+			return
+		}
+	}
+	t.Error("no thread of the busy program was stopped")
+}
+
+// dumpJSON looks three times at a Java program and a busy one, and gives how often a
+// thread of the busy one was stopped.
+func dumpJSON(t *testing.T, target, other *running) (stopped int) {
+	t.Helper()
 	r := ok(t, "dump", "-p", target.pid(), "-p", other.pid(), "--json", "--repeat", "3", "--interval", "1ms")
 	dec := json.NewDecoder(strings.NewReader(r.out))
 	for n := range 3 {
@@ -63,11 +77,12 @@ func TestDumpJSON(t *testing.T) {
 		if main < 0 || p.Threads[main].Java == nil || p.Threads[main].Java.ID != 1 || p.Threads[main].Kind != "java" || len(p.Threads) != p.Count || !strings.HasPrefix(p.Runtime, "hotspot 17") {
 			t.Errorf("%+v", p)
 		}
-		if q.Stops.Count == 0 || q.Stops.MedianUS <= 0 {
-			t.Errorf("no thread of the busy program was stopped: %+v", q.Stops)
+		said := slices.ContainsFunc(q.Threads, func(t dump.Thread) bool { return t.Error != "" })
+		if stopped += q.Stops.Count; q.Stops.Count == 0 && !said || q.Stops.Count > 0 && q.Stops.MedianUS <= 0 {
+			t.Errorf("no thread of the busy program was stopped, or for no time, and none says why: %+v, %+v", q.Stops, q.Threads)
 		}
 	}
-	unharmed(t, target)
+	return stopped
 }
 
 // What people paste into a ticket has no passwords of the program's in it.

@@ -72,9 +72,13 @@ func startUntilReady(t testing.TB, name string, args ...string) int {
 	return p.PID()
 }
 
-// take looks once at a process.
+// take looks once at a process. What runs stops when it gets a CPU again, which on a
+// busy machine may take longer than people are let wait for it.
 func take(t testing.TB, o Options) *Process {
 	t.Helper()
+	if o.Patience == 0 {
+		o.Patience = 20 * time.Second
+	}
 	d, err := New(o)
 	if err != nil {
 		t.Fatal(err)
