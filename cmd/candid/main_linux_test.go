@@ -340,7 +340,7 @@ func java(t testing.TB) (launcher, classes string) {
 	able(t)
 	javac := fixture.JDKTool(t, 17, "javac")
 	compiled.Do(func() {
-		args := []string{"-d", filepath.Join(shared, "classes")}
+		args := []string{"-encoding", "UTF-8", "-d", filepath.Join(shared, "classes")} // whatever the locale is
 		for _, w := range []string{"Chain", "Truth", "Deep", "Crowd", "Births"} {
 			args = append(args, filepath.Join("..", "..", "workloads", w+".java"))
 		}
