@@ -247,6 +247,60 @@ func TestPageTabs(t *testing.T) {
 	b.quiet()
 }
 
+// TestPageScrolls scrolls a long table in small and in large steps: the rows that are seen
+// are those of the place, in their order, and what they say is right.
+func TestPageScrolls(t *testing.T) {
+	r, err := Open("wide.jfr", profiletest.Wide(5000, 50, 20_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := openView(t, served(t, r))
+	b.open("#tab=methods")
+	b.Until("document.querySelectorAll('#pane-methods .grid-row').length > 10")
+	const rows = "[...document.querySelectorAll('#pane-methods .grid-row')].map(e => [e.dataset.row, e.querySelector('.name').textContent, e.textContent, e.querySelector('.gauge').style.width, e.ariaRowIndex, e.ariaSelected].join(' | '))"
+	// at gives the rows at a place, when they are there.
+	at := func(top int) (list []string) {
+		t.Helper()
+		b.Eval(fmt.Sprintf("document.querySelector('#pane-methods .grid-scroll').scrollTop = %d", top), nil)
+		b.Until(fmt.Sprintf("(e => { const h = e.getBoundingClientRect(), all = [...e.querySelectorAll('.grid-row')].map(r => r.getBoundingClientRect()); return Math.abs(e.scrollTop - %d) <= 1 && all[0].top <= h.top && all[all.length - 1].bottom >= h.bottom && all.every((r, i) => i === 0 || Math.abs(r.top - all[i-1].bottom) < 1); })(document.querySelector('#pane-methods .grid-scroll'))", top))
+		b.Eval(rows, &list)
+		return list
+	}
+	whole := map[string]string{} // by row
+	for top := 0; top < 12_000; top += 240 {
+		for _, row := range at(top) {
+			n, _, _ := strings.Cut(row, " |")
+			if before, ok := whole[n]; ok && before != row {
+				t.Fatalf("row %s was %q and is %q", n, before, row)
+			}
+			whole[n] = row
+		}
+	}
+	if len(whole) < 500 {
+		t.Fatalf("%d rows were seen", len(whole))
+	}
+	for _, top := range []int{0, 9000, 2400, 5010, 90, 11_000} {
+		for i, row := range at(top) {
+			n, _, _ := strings.Cut(row, " |")
+			if want := whole[n]; row != want {
+				t.Fatalf("after a jump to %d, place %d: row %s is %q, it was %q", top, i, n, row, want)
+			}
+		}
+	}
+	// A search leaves others, in the same places, and when it ends they are back.
+	b.Eval("candid.set({query: 'method123'})", nil)
+	b.Until("document.querySelector('#pane-methods .grid-row .name')?.textContent.includes('method123')")
+	b.Eval("candid.set({query: ''})", nil)
+	b.Until("document.querySelectorAll('#pane-methods .grid-row').length > 10")
+	for _, row := range at(9000) {
+		n, _, _ := strings.Cut(row, " |")
+		if want := whole[n]; row != want {
+			t.Fatalf("after a search row %s is %q, it was %q", n, row, want)
+		}
+	}
+	b.quiet()
+}
+
 // TestPageTrees compares the call tree and the callers with those of a report.
 func TestPageTrees(t *testing.T) {
 	r := busy(t, 1500, 10_000)

@@ -118,14 +118,19 @@ export class Model {
     return s < 0 ? this.rootName() : this.names[s].full;
   }
 
+  private kindsOf: { values: Values | null; at: number; self: Float64Array } = { values: null, at: -1, self: new Float64Array(0) }; // what selfByKind gave last
+
   // selfByKind adds up what ended in frames of each kind under node at.
   selfByKind(at: number): Float64Array {
+    const last = this.kindsOf;
+    if (last.values === this.values && last.at === at) return last.self;
     const out = new Float64Array(this.data.header.kinds.length);
     const { tree, values } = this;
     for (let i = at; i < tree.end[at]; i++) {
       const s = tree.sym[i];
       if (values.self[i] > 0) out[s >= 0 && s < this.symbols ? this.data.kind[s] : out.length - 1] += values.self[i];
     }
+    this.kindsOf = { values: this.values, at, self: out };
     return out;
   }
 }

@@ -2,7 +2,7 @@
 // the height of what is scrolled near 33 million pixels; longer tables are
 // scrolled faster than they are long.
 
-import { el } from "../page/dom";
+import { el, liken } from "../page/dom";
 
 export interface ColumnSpec {
   readonly id: string;
@@ -142,20 +142,32 @@ export class Grid {
     const shift = this.scroller.scrollTop - top;
     const there = this.drawn;
     this.drawn = new Map();
+    // Where no row stays, those that are there become the new ones in their places.
+    let stays = false;
+    if (scrolled) for (let i = first; i < last && !stays; i++) stays = there.has(i);
+    const idle = stays ? [] : [...there.values()];
+    let next = 0;
     let before: Element | null = null; // the last row that is in its place
     for (let i = first; i < last; i++) {
-      const kept = scrolled ? there.get(i) : undefined;
-      const e = kept ?? this.row(i);
+      let e = stays ? there.get(i) : undefined;
+      if (!e) {
+        e = this.row(i);
+        if (next < idle.length) {
+          e.style.transform = idle[next].style.transform;
+          e = liken(idle[next++], e) as HTMLElement;
+        }
+      }
       const y = `translateY(${i * this.rowHeight + shift}px)`;
       if (e.style.transform !== y) e.style.transform = y;
       this.drawn.set(i, e);
-      if (!kept) {
+      if ((before ? before.nextElementSibling : this.body.firstElementChild) !== e) {
         if (before) before.after(e);
         else this.body.prepend(e);
       }
       before = e;
     }
-    for (const [i, e] of there) if (this.drawn.get(i) !== e) e.remove();
+    const used = new Set(this.drawn.values());
+    for (const e of there.values()) if (!used.has(e)) e.remove();
     this.root.setAttribute("aria-rowcount", String(n));
     if (this.told < 0 || this.told >= n || this.told !== this.selected) this.tell(this.selected);
     if (this.selected >= 0) this.scroller.setAttribute("aria-activedescendant", `${this.id}-${this.selected}`);

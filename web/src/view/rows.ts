@@ -80,10 +80,10 @@ export interface Row {
   readonly total: number;
   readonly samples: number; // total
   readonly before: number; // total before, where two are compared
-  readonly at: readonly number[]; // nodes of the tree
-  readonly weight?: readonly number[]; // callers: how much of each counts
-  readonly count?: readonly number[];
-  readonly was?: readonly number[]; // callers: how much of each counted before
+  readonly at: Int32Array; // nodes of the tree
+  readonly weight?: Float64Array; // callers: how much of each counts
+  readonly count?: Float64Array;
+  readonly was?: Float64Array; // callers: how much of each counted before
   open: boolean;
   children: Row[] | null; // null: not made yet
 }
@@ -112,7 +112,7 @@ export class Calls implements Forest {
   }
 
   roots(): Row[] {
-    return this.below([0], null);
+    return this.below(Int32Array.of(0), null);
   }
 
   children(r: Row): Row[] {
@@ -125,7 +125,7 @@ export class Calls implements Forest {
     return true;
   }
 
-  private below(at: readonly number[], parent: Row | null): Row[] {
+  private below(at: Int32Array, parent: Row | null): Row[] {
     const { tree, v, methods } = this;
     const groups = new Map<number, number[]>();
     for (const i of at) {
@@ -146,7 +146,7 @@ export class Calls implements Forest {
         samples += v.samples[i];
         if (this.base) before += this.base.total[i];
       }
-      out.push({ before, symbol: tree.sym[nodes[0]], method: k >= 0 ? k : -1, level: parent ? parent.level + 1 : 0, parent, self, total, samples, at: nodes, open: false, children: null });
+      out.push({ before, symbol: tree.sym[nodes[0]], method: k >= 0 ? k : -1, level: parent ? parent.level + 1 : 0, parent, self, total, samples, at: Int32Array.from(nodes), open: false, children: null });
     }
     return out.sort(heavier);
   }
@@ -159,74 +159,104 @@ export class Callers implements Forest {
   constructor(private readonly tree: Tree, private readonly v: Values, private readonly methods: Methods, private readonly method = -1, private readonly base: Values | null = null) {}
 
   roots(): Row[] {
-    const { tree, v, methods, method } = this;
-    const start = new Float64Array(tree.n);
-    const count = new Float64Array(tree.n);
-    const was = new Float64Array(tree.n);
-    const { base } = this;
-    const near = new Int32Array(tree.n); // the innermost frame of the method on the way to a node
-    for (let i = 1; i < tree.n; i++) {
-      const s = tree.sym[i];
-      const own = method < 0 || (s < methods.of.length && methods.of[s] === method);
-      near[i] = own ? i : near[tree.parent[i]];
-      if (v.count[i] > 0 && near[i] > 0) {
-        start[near[i]] += v.self[i];
-        count[near[i]] += v.count[i];
+    const { tree, v, base, methods, method } = this;
+    let start = v.self, count = v.count, was = base?.self, wasCount = base?.count;
+    if (method >= 0) {
+      const near = new Int32Array(tree.n); // the innermost frame of the method on the way to a node
+      const begin = (start = new Float64Array(tree.n)), number = (count = new Float64Array(tree.n));
+      const before = base ? (was = new Float64Array(tree.n)) : null;
+      for (let i = 1; i < tree.n; i++) {
+        const s = tree.sym[i];
+        const own = s < methods.of.length && methods.of[s] === method;
+        const to = (near[i] = own ? i : near[tree.parent[i]]);
+        if (to === 0) continue;
+        begin[to] += v.self[i];
+        number[to] += v.count[i];
+        if (before) before[to] += base!.self[i];
       }
-      if (base && base.count[i] > 0 && near[i] > 0) was[near[i]] += base.self[i];
+      wasCount = was;
     }
-    const at: number[] = [], weight: number[] = [], n: number[] = [], before: number[] = [];
+    const used = (i: number): boolean => count[i] > 0 || (wasCount !== undefined && wasCount[i] > 0);
+    let n = 0;
+    for (let i = 1; i < tree.n; i++) if (used(i)) n++;
+    const at = new Int32Array(n), weight = new Float64Array(n), samples = new Float64Array(n), before = new Float64Array(n);
+    n = 0;
     for (let i = 1; i < tree.n; i++) {
-      if (count[i] > 0 || was[i] > 0) {
-        at.push(i);
-        weight.push(start[i]);
-        n.push(count[i]);
-        before.push(was[i]);
-      }
+      if (!used(i)) continue;
+      at[n] = i;
+      weight[n] = start[i];
+      samples[n] = count[i];
+      if (was) before[n] = was[i];
+      n++;
     }
-    return this.group(at, weight, n, before, null);
+    return this.group(at, weight, samples, before, null);
   }
 
   children(r: Row): Row[] {
     if (r.children) return r.children;
-    const at: number[] = [], weight: number[] = [], n: number[] = [], before: number[] = [];
-    r.at.forEach((i, k) => {
-      const p = this.tree.parent[i];
-      if (p <= 0) return;
-      at.push(p);
-      weight.push(r.weight![k]);
-      n.push(r.count![k]);
-      before.push(r.was![k]);
-    });
-    return (r.children = this.group(at, weight, n, before, r));
+    const { parent } = this.tree;
+    let n = 0;
+    for (const i of r.at) if (parent[i] > 0) n++;
+    const at = new Int32Array(n), weight = new Float64Array(n), count = new Float64Array(n), was = new Float64Array(n);
+    n = 0;
+    for (let k = 0; k < r.at.length; k++) {
+      const p = parent[r.at[k]];
+      if (p <= 0) continue;
+      at[n] = p;
+      weight[n] = r.weight![k];
+      count[n] = r.count![k];
+      was[n++] = r.was![k];
+    }
+    return (r.children = this.group(at, weight, count, was, r));
   }
 
   leaf(r: Row): boolean {
     return r.at.every((i) => this.tree.parent[i] <= 0);
   }
 
-  private group(at: readonly number[], weight: readonly number[], n: readonly number[], before: readonly number[], parent: Row | null): Row[] {
+  // group makes a row of each method. What rows hold are parts of the same columns:
+  // all ends of a large recording are grouped at once.
+  private group(at: Int32Array, weight: Float64Array, count: Float64Array, was: Float64Array, parent: Row | null): Row[] {
     const { tree, methods } = this;
-    interface Group { at: number[]; weight: number[]; count: number[]; was: number[]; before: number; total: number; samples: number; ends: number }
-    const groups = new Map<number, Group>();
-    at.forEach((i, j) => {
-      const k = keyOf(methods, tree.sym[i]);
-      let g = groups.get(k);
-      if (!g) groups.set(k, (g = { at: [], weight: [], count: [], was: [], before: 0, total: 0, samples: 0, ends: 0 }));
-      g.at.push(i);
-      g.weight.push(weight[j]);
-      g.count.push(n[j]);
-      g.was.push(before[j]);
-      g.before += before[j];
-      g.total += weight[j];
-      g.samples += n[j];
-      if (tree.parent[i] <= 0) g.ends += weight[j];
-    });
+    const groupOf = new Int32Array(at.length);
+    const known = new Map<number, number>();
+    const bySymbol = new Int32Array(at.length > methods.of.length ? methods.of.length : 0); // its group, from 1 on
+    const first: number[] = []; // by group: where its part begins
+    for (let j = 0; j < at.length; j++) {
+      const s = tree.sym[at[j]];
+      let g = s < bySymbol.length ? bySymbol[s] - 1 : -1;
+      if (g < 0) {
+        const k = keyOf(methods, s);
+        g = known.get(k) ?? -1;
+        if (g < 0) {
+          known.set(k, (g = first.length));
+          first.push(0);
+        }
+        if (s < bySymbol.length) bySymbol[s] = g + 1;
+      }
+      groupOf[j] = g;
+      first[g]++;
+    }
+    let sum = 0;
+    for (let g = 0; g < first.length; g++) [first[g], sum] = [sum, sum + first[g]];
+    const next = Int32Array.from(first);
+    const groups = first.length;
+    const node = new Int32Array(at.length), part = new Float64Array(at.length), samples = new Float64Array(at.length), before = new Float64Array(at.length);
+    const all = new Float64Array(groups), number = new Float64Array(groups), old = new Float64Array(groups), ends = new Float64Array(groups);
+    for (let j = 0; j < at.length; j++) {
+      const g = groupOf[j], to = next[g]++;
+      node[to] = at[j];
+      all[g] += part[to] = weight[j];
+      number[g] += samples[to] = count[j];
+      old[g] += before[to] = was[j];
+      if (tree.parent[at[j]] <= 0) ends[g] += weight[j];
+    }
     const out: Row[] = [];
-    for (const [k, g] of groups) {
+    for (const [k, g] of known) {
+      const lo = first[g], hi = next[g];
       out.push({
-        symbol: tree.sym[g.at[0]], method: k >= 0 ? k : -1, level: parent ? parent.level + 1 : 0, parent,
-        self: g.ends, total: g.total, samples: g.samples, at: g.at, weight: g.weight, count: g.count, was: g.was, before: g.before, open: false, children: null,
+        symbol: tree.sym[node[lo]], method: k >= 0 ? k : -1, level: parent ? parent.level + 1 : 0, parent, self: ends[g], total: all[g], samples: number[g], before: old[g],
+        at: node.subarray(lo, hi), weight: part.subarray(lo, hi), count: samples.subarray(lo, hi), was: before.subarray(lo, hi), open: false, children: null,
       });
     }
     return out.sort(heavier);

@@ -20,7 +20,12 @@ export interface Half { readonly tree: Tree; readonly values: Values }
 export function sandwich(tree: Tree, v: Values, methods: Methods, method: number): { callers: Half; callees: Half } {
   const { sym, parent, end, n } = tree;
   const own = (i: number): boolean => sym[i] >= 0 && sym[i] < methods.of.length && methods.of[sym[i]] === method;
-  const above = new Merging(methods), below = new Merging(methods);
+  let room = 1;
+  for (let i = 1; i < n; ) {
+    if (own(i)) room += end[i] - i;
+    i = own(i) || v.samples[i] === 0 ? end[i] : i + 1;
+  }
+  const above = new Merging(methods), below = new Merging(methods, room);
   const at = new Int32Array(n);
   for (let i = 1; i < n; ) {
     if (v.samples[i] === 0) i = end[i];

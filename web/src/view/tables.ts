@@ -332,6 +332,7 @@ export class CallersPane extends TreePane {
   private readonly mode: { root: HTMLElement; set(v: Mode): void };
   private shown = "";
   private shownIn = ""; // the same, of the sandwich
+  private waiting = true; // the table is not of what is shown
   readonly sandwich: Sandwich;
 
   constructor(app: App, menu: Menu) {
@@ -406,7 +407,10 @@ export class CallersPane extends TreePane {
     }
     this.title.textContent = known ? of : "Where time was spent itself, and who called that. Open a method from any table or frame to see its callers only.";
     this.title.classList.toggle("is-name", known);
-    super.update(fresh || of !== this.shown);
+    this.waiting ||= fresh || of !== this.shown;
     this.shown = of;
+    if (sandwich) return; // the table is made when it is seen
+    super.update(this.waiting);
+    this.waiting = false;
   }
 }
