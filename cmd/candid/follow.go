@@ -9,10 +9,12 @@ import (
 	"github.com/candid-profiler/candid/internal/view"
 )
 
-// changedLately says whether a file was written to within the last seconds, where
-// nothing better tells whether it still is.
+// lately is within how many seconds something was written to that still is, where
+// nothing better tells.
+const lately = 5 * time.Second
+
+// changedLately says whether a file was written to lately.
 func changedLately(f *os.File) bool {
-	const lately = 5 * time.Second
 	st, err := f.Stat()
 	return err == nil && time.Since(st.ModTime()) < lately
 }
@@ -38,7 +40,16 @@ func follows(path string) *growing {
 	}
 	defer f.Close()
 	var head [4]byte
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+	st, err := f.Stat()
+	// Nothing but its changes tells of what others write.
+	within := func(rest time.Duration) bool {
+		_, changed, err := view.State(path)
+		return err == nil && time.Since(changed) < rest
+	}
+	if err == nil && st.IsDir() && within(lately) {
+		return &growing{path: path, r: view.OpenGrowing(path), written: func() bool { return within(othersRest) }}
+	}
+	if err != nil || !st.Mode().IsRegular() {
 		return nil
 	}
 	if n, _ := f.ReadAt(head[:], 0); !jfr.Is(head[:n]) {
@@ -48,11 +59,7 @@ func follows(path string) *growing {
 	switch {
 	case g.written():
 	case changedLately(f) && jfr.NewTail(f).Others():
-		// Nothing but its changes tells of those.
-		g.written = func() bool {
-			st, err := os.Stat(path)
-			return err == nil && time.Since(st.ModTime()) < othersRest
-		}
+		g.written = func() bool { return within(othersRest) }
 	default:
 		return nil
 	}

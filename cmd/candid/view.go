@@ -30,9 +30,10 @@ func newView() *cobra.Command {
 over time, and how far all of it can be trusted. Every view shows what the filters
 leave: a stretch of time, threads, states, methods. With --diff two files are one page
 that shows what changed, also what has vanished. A .jfr file that candid is still
-recording is followed: what is new is on the page within two seconds. So is one that a
-JVM writes to its repository (jcmd PID JFR.configure tells where that is) or that
-async-profiler writes, as often as these finish a part of it (asprof --chunktime 5s).
+recording is followed: what is new is on the page within two seconds. So is the folder
+in which a JVM keeps what it records itself (jcmd PID JFR.configure tells where that is;
+from JDK 14 on with what it wrote a second ago), and what async-profiler writes, as often
+as it finishes a part of it (asprof --chunktime 5s).
 
 ` + filterHelp + `
 Of one file they stand in the page, where they can be taken away and changed; of
@@ -49,6 +50,7 @@ FILE is a profile in a format that candid reads:
   candid view a.jfr b.jfr               two to switch between
   candid record -p 1234 -o app.jfr &    and, while it is recorded:
   candid view app.jfr                   the page follows
+  candid view /tmp/2026_11_21_17_30_05_1234     a JVM's own recording, while it goes on
   candid view --diff before.jfr after.jfr`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {

@@ -76,7 +76,7 @@ func decodeFile(f *os.File, b *profile.Builder) (*profile.Profile, error) {
 	st, err := f.Stat()
 	var head [8]byte
 	if err == nil && st.IsDir() {
-		return nil, fmt.Errorf("%w: it is a directory", ErrNotRead)
+		return decodeRepository(f.Name(), b)
 	}
 	if err == nil && st.Mode().IsRegular() {
 		n, _ := f.ReadAt(head[:], 0)
@@ -88,6 +88,19 @@ func decodeFile(f *os.File, b *profile.Builder) (*profile.Profile, error) {
 		}
 	}
 	return Decode(f)
+}
+
+// decodeRepository reads the folder in which a JVM keeps what it records.
+func decodeRepository(dir string, b *profile.Builder) (*profile.Profile, error) {
+	r, err := jfr.OpenRepository(dir)
+	if errors.Is(err, jfr.ErrNoRepository) {
+		return nil, fmt.Errorf("%w: %w", ErrNotRead, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return jfr.ReadInto(b, r, r.Size())
 }
 
 // Decode reads a profile whose content says which format it is in.

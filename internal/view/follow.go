@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -18,7 +19,7 @@ const (
 	followShare = 4
 )
 
-// Follow keeps r in step with a JFR file that is being written, until written says
+// Follow keeps r in step with a JFR file, or a JVM's repository, that is being written, until written says
 // that nobody writes it any more or ctx ends. Then r is what a reader of the whole
 // file has. r is of OpenGrowing. candid's own files are read piece by piece, those of
 // others from the beginning each time that they have changed: only at the end of a
@@ -39,13 +40,22 @@ func Follow(ctx context.Context, r *Recording, path string, written func() bool)
 	}
 	defer f.Close()
 	look := pieces(r, jfr.NewTail(f))
+	st, err := f.Stat()
+	repository := err == nil && st.IsDir()
+	if repository {
+		look = others(r, path)
+	}
 	for {
 		last := !written() // asked first: what came before is read then
 		begun := time.Now()
 		err := look()
 		if errors.Is(err, jfr.ErrOthers) {
-			look = others(r, f, path)
+			look = others(r, path)
 			err = look()
+		}
+		// A JVM takes its repository away when it ends: the page has what was there.
+		if repository && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, jfr.ErrNoRepository)) {
+			return r.Finish(nil)
 		}
 		if err != nil {
 			return err
@@ -81,23 +91,36 @@ func pieces(r *Recording, tail *jfr.Tail) func() error {
 	}
 }
 
-// others gives what reads the file of another profiler, if it has changed. That it
-// cannot be read is no error: it may be in the middle of a change.
-func others(r *Recording, f *os.File, path string) func() error {
+// others gives what reads the file of another profiler, or a JVM's repository, if it
+// has changed. That it cannot be read is no error: it may be in the middle of a change.
+func others(r *Recording, path string) func() error {
 	var size int64
 	var changed time.Time
 	return func() error {
-		st, err := f.Stat()
-		if err != nil || st.Size() == size && st.ModTime().Equal(changed) {
+		length, at, err := State(path)
+		if err != nil || length == size && at.Equal(changed) {
 			return err
 		}
-		size, changed = st.Size(), st.ModTime()
+		size, changed = length, at
 		p, err := format.Read(path)
 		if err != nil {
 			return nil
 		}
 		return r.replace(p, true)
 	}
+}
+
+// State tells whether a file, or a JVM's repository, has changed: its size in bytes,
+// and when it was written to.
+func State(path string) (size int64, changed time.Time, err error) {
+	st, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return 0, time.Time{}, err
+	case st.IsDir():
+		return jfr.RepositoryState(path)
+	}
+	return st.Size(), st.ModTime(), nil
 }
 
 func (r *Recording) events() int {

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -195,5 +196,67 @@ func TestFollowEnds(t *testing.T) {
 	}
 	if err := Follow(t.Context(), OpenGrowing("x"), filepath.Join(t.TempDir(), "none.jfr"), func() bool { return true }); !os.IsNotExist(err) {
 		t.Errorf("of a file that is not there: %v", err)
+	}
+}
+
+// TestFollowsRepository gives what a JVM's folder has, chunk by chunk, and keeps it when
+// the JVM takes the folder away.
+func TestFollowsRepository(t *testing.T) {
+	p := profiletest.Server(1000, 6000, 30)
+	part := func(samples int) []byte {
+		t.Helper()
+		q := *p
+		q.Samples = p.Samples[:samples]
+		var b bytes.Buffer
+		if err := jfr.Write(&b, &q); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	dir := filepath.Join(t.TempDir(), "2026_11_21_17_30_05_1234")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	put := func(name string, b []byte) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("2026_11_21_17_30_05.jfr", part(1000))
+	r := OpenGrowing(dir)
+	over := make(chan error, 1)
+	var written atomic.Bool
+	written.Store(true)
+	go func() { over <- Follow(t.Context(), r, dir, written.Load) }()
+	samples := func() int {
+		r.lock.RLock()
+		defer r.lock.RUnlock()
+		return len(r.p.Samples)
+	}
+	until := func(want int) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); samples() != want; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("it has %d samples, want %d", samples(), want)
+			}
+		}
+	}
+	until(1000)
+	put("2026_11_21_17_30_06.jfr", part(2000))
+	until(3000)
+	put("2026_11_21_17_30_06.jfr", part(6000))
+	until(7000)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	written.Store(false)
+	select {
+	case err := <-over:
+		if err != nil || r.growing || r.stopped != "" || samples() != 7000 {
+			t.Errorf("when the folder is gone: %v, %d samples, growing: %v, %q", err, samples(), r.growing, r.stopped)
+		}
+	case <-time.After(time.Minute):
+		t.Error("it does not end")
 	}
 }
