@@ -25,3 +25,15 @@ type Load struct {
 	Busy, All          uint64 // of all CPUs
 	Memory, MemoryUsed uint64 // bytes
 }
+
+// Interfaces are the network interfaces that a process can use.
+type Interfaces struct {
+	Space string // names the network namespace that they are of
+	Used  []Interface
+}
+
+// Interface is how much went through a network interface since it came, in bytes.
+type Interface struct {
+	Name           string
+	Received, Sent uint64
+}

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -83,6 +84,26 @@ func TestThisMachine(t *testing.T) {
 	}
 }
 
+func TestInterfaces(t *testing.T) {
+	const titles = "Inter-|   Receive                                                |  Transmit\n face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n"
+	got, err := interfaces([]byte(titles + "    lo: 10 1 0 0 0 0 0 0 20 2 0 0 0 0 0 0\neth0:0:18446744073709551615 1 0 0 0 0 0 0 7 2 0 0 0 0 0 0\n"))
+	if want := []Interface{{"lo", 10, 20}, {"eth0:0", 1<<64 - 1, 7}}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, bad := range []string{"lo 10 1", "lo: 1 2 3", "lo: x 1 0 0 0 0 0 0 20 2", "lo: 1 1 0 0 0 0 0 0 -20 2"} {
+		if _, err := interfaces([]byte(titles + bad)); err == nil {
+			t.Errorf("%q is accepted", bad)
+		}
+	}
+	if got, err := interfaces(nil); len(got) != 0 || err != nil {
+		t.Error(got, err)
+	}
+	// Those of this process.
+	if n, err := Network(os.Getpid()); err != nil || n.Space == "" {
+		t.Errorf("%+v, %v", n, err)
+	}
+}
+
 func FuzzFiles(f *testing.F) {
 	f.Add([]byte("a: 1 kB\n"))
 	f.Add([]byte("cpu  10 1 5 100 20 1 2 3 7 7\n"))
@@ -92,5 +113,6 @@ func FuzzFiles(f *testing.F) {
 		busy(b)
 		kib(b, "a")
 		prettyName(b)
+		interfaces(b)
 	})
 }

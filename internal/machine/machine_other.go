@@ -19,3 +19,6 @@ func Now() (Load, error) { return Load{}, errSystem }
 
 // Memory gives an error that wraps ErrUnsupported.
 func Memory(int) (resident, peak uint64, err error) { return 0, 0, errSystem }
+
+// Network gives an error that wraps ErrUnsupported.
+func Network(int) (Interfaces, error) { return Interfaces{}, errSystem }

@@ -42,16 +42,17 @@ type ValueType uint8
 
 // The types of values.
 const (
-	ValueCount  ValueType = iota
-	ValueBytes            // an amount of memory
-	ValueNanos            // a length of time in ns
-	ValueMillis           // a length of time in ms
-	ValueEpoch            // a time, ms since 1970
-	ValueSigned           // a number below 0 too, as a uint64
-	ValueThread           // index into Threads
-	ValueShare            // 0 to 1
-	ValueFloat            // any number, as the bits of a float64
-	ValueFlag             // 0 or 1
+	ValueCount   ValueType = iota
+	ValueBytes             // an amount of memory
+	ValueNanos             // a length of time in ns
+	ValueMillis            // a length of time in ms
+	ValueEpoch             // a time, ms since 1970
+	ValueSigned            // a number below 0 too, as a uint64
+	ValueAddress           // in a process's memory
+	ValueThread            // index into Threads
+	ValueShare             // 0 to 1
+	ValueFloat             // any number, as the bits of a float64
+	ValueFlag              // 0 or 1
 	ValueText
 )
 
@@ -101,6 +102,8 @@ const (
 	ClassLoadingStatistics
 	JavaThreadStatistics
 	CompilerStatistics
+	NativeLibrary
+	NetworkUtilization
 
 	numObservationKinds
 )
@@ -180,6 +183,13 @@ var ObservationKinds = [numObservationKinds]ObservationKind{
 		{"osrBytesCompiled", "OSR Bytes Compiled", ValueBytes}, {"standardBytesCompiled", "Standard Bytes Compiled", ValueBytes},
 		{"nmethodsSize", "Compilation Resulting Size", ValueBytes}, {"nmethodCodeSize", "Compilation Resulting Code Size", ValueBytes},
 		{"peakTimeSpent", "Peak Time", ValueMillis}, {"totalTimeSpent", "Total Time", ValueMillis},
+	}},
+	NativeLibrary: {Name: "jdk.NativeLibrary", Label: "Native Library", Fields: []ObservationField{
+		{"name", "Name", ValueText}, {"baseAddress", "Base Address", ValueAddress}, {"topAddress", "Top Address", ValueAddress},
+	}},
+	// As the JDK's, it is of all that uses the interface, not of one process.
+	NetworkUtilization: {Name: "jdk.NetworkUtilization", Label: "Network Utilization", Fields: []ObservationField{
+		{"networkInterface", "Network Interface", ValueText}, {"readRate", "Read Rate in bits a second", ValueCount}, {"writeRate", "Write Rate in bits a second", ValueCount},
 	}},
 }
 

@@ -30,6 +30,7 @@ type observer struct {
 	counted time.Time // when collections were
 	load    machine.Load
 	of      map[*process]*observed
+	traffic map[string]*traffic // by network namespace
 }
 
 // observed is what was last seen of a process.
@@ -42,6 +43,9 @@ type observed struct {
 	counters *hotspot.Counters
 	asked    int
 	gc       collections
+	looks    int
+	// libraries are those that were told of, by where they begin.
+	libraries map[uint64]struct{}
 }
 
 // observe looks where it is time. A profile that nobody keeps has no observations.
@@ -77,6 +81,12 @@ func (s *session) observe(last bool) {
 		if all {
 			s.observeProcess(p, seen)
 			s.threadLoads(p, &seen.threads, now, last)
+			s.network(p, now)
+			// Libraries come mostly when a program begins, and none is told of when it has
+			// ended: after 1, 2, 4, … seconds those that are new.
+			if seen.looks++; last || seen.looks&(seen.looks-1) == 0 {
+				s.libraries(p, seen)
+			}
 		}
 		s.observeVM(p, seen, all)
 	}

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/offspring"
 	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/target"
 )
 
 // collects runs Collects while it is recorded, and gives the VM's own log too.
@@ -144,6 +147,15 @@ func TestObservesJVM(t *testing.T) {
 			if c := p.Processes[0].Command; strings.Contains(c, "hunter2") || !strings.Contains(c, "-Dplain=shown") {
 				t.Errorf("the command is %q", c)
 			}
+			jvm := 0
+			for name, at := range librariesOf(p) {
+				if strings.HasSuffix(name, "/libjvm.so") {
+					jvm += len(at)
+				}
+			}
+			if jvm != 1 {
+				t.Errorf("libjvm.so is told of %d times", jvm)
+			}
 			if args := observedText(t, p, profile.JVMInformation, "", 2); !strings.Contains(args, "-Dplain=shown") || !strings.Contains(args, "-Dsome.password=***") {
 				t.Errorf("the VM's arguments are %q", args)
 			}
@@ -194,8 +206,88 @@ func TestObservesAnyProgram(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 	}
+	exe, err := filepath.EvalSymlinks(c.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := librariesOf(r.Profile)[exe]; len(o) != 1 || o[0].Process != 0 || o[0].Values[2].Number <= o[0].Values[1].Number {
+		t.Errorf("%s is told of as %+v", exe, o)
+	}
 	if loads == 0 || most == 0 || ofThreads == 0 || ofThreads > 1 || observedText(t, r.Profile, profile.OSInformation, "", 0) == "" {
 		t.Errorf("%d loads, of %v at most; all of its threads are %v", loads, most, ofThreads)
+	}
+}
+
+// librariesOf are the libraries that are told of, by name.
+func librariesOf(p *profile.Profile) map[string][]profile.Observation {
+	out := map[string][]profile.Observation{}
+	for _, o := range p.Observations {
+		if o.Kind == profile.NativeLibrary {
+			out[o.Values[0].Text] = append(out[o.Values[0].Text], o)
+		}
+	}
+	return out
+}
+
+// What went through the interfaces of this process is told of, once for all processes
+// that share them.
+func TestObservesNetwork(t *testing.T) {
+	s := newSession(&Options{})
+	self, err := target.Open(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer self.Close()
+	p := &process{pid: os.Getpid(), target: self}
+	begun := time.Now()
+	s.network(p, begun)
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	const sent = 4 << 20
+	go func() {
+		if c, err := net.Dial("tcp4", l.Addr().String()); err == nil {
+			_, _ = c.Write(make([]byte, sent))
+			c.Close()
+		}
+	}()
+	c, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if n, err := io.Copy(io.Discard, c); n != sent || err != nil {
+		t.Fatalf("%d of %d bytes came: %v", n, sent, err)
+	}
+	now := time.Now()
+	s.network(p, now)
+	s.network(&process{pid: os.Getpid(), target: self}, now)
+	found := 0
+	for _, o := range s.b.Observations() {
+		if o.Kind != profile.NetworkUtilization || o.Values[0].Text != "lo" {
+			continue
+		}
+		found++
+		for _, rate := range o.Values[1:] {
+			// Others use the interface too.
+			if least := 8 * sent / now.Sub(begun).Seconds() * 0.999; o.Process != -1 || float64(rate.Number) < least {
+				t.Errorf("%+v, of at least %.0f bits a second", o, least)
+			}
+		}
+	}
+	if found != 1 {
+		t.Errorf("the interface is told of %d times", found)
+	}
+	for _, c := range []struct {
+		bytes uint64
+		in    time.Duration
+		want  uint64
+	}{{1000, time.Second, 8000}, {1000, 2 * time.Second, 4000}, {1, 0, 0}, {1, -1, 0}, {1<<64 - 1, 1, 1<<63 - 1}} {
+		if got := bitRate(c.bytes, c.in); got != c.want {
+			t.Errorf("%d bytes in %v: %d", c.bytes, c.in, got)
+		}
 	}
 }
 

@@ -14,17 +14,18 @@ var fieldTypes = [...]struct {
 	typ   int
 	flags fieldFlags
 }{
-	profile.ValueCount:  {typeLong, 0},
-	profile.ValueBytes:  {typeLong, dataSize},
-	profile.ValueNanos:  {typeLong, timespan}, // a tick is 1 ns
-	profile.ValueMillis: {typeLong, millis},
-	profile.ValueEpoch:  {typeLong, epoch},
-	profile.ValueSigned: {typeLong, 0},
-	profile.ValueThread: {typeThread, constant},
-	profile.ValueShare:  {typeFloat, share},
-	profile.ValueFloat:  {typeDouble, 0},
-	profile.ValueFlag:   {typeBoolean, 0},
-	profile.ValueText:   {typeString, 0},
+	profile.ValueCount:   {typeLong, 0},
+	profile.ValueBytes:   {typeLong, dataSize},
+	profile.ValueNanos:   {typeLong, timespan}, // a tick is 1 ns
+	profile.ValueMillis:  {typeLong, millis},
+	profile.ValueEpoch:   {typeLong, epoch},
+	profile.ValueSigned:  {typeLong, 0},
+	profile.ValueAddress: {typeLong, unsigned | address},
+	profile.ValueThread:  {typeThread, constant},
+	profile.ValueShare:   {typeFloat, share},
+	profile.ValueFloat:   {typeDouble, 0},
+	profile.ValueFlag:    {typeBoolean, 0},
+	profile.ValueText:    {typeString, 0},
 }
 
 // observationType is the type of the observations of a kind: the JDK's fields, in its

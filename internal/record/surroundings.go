@@ -1,0 +1,88 @@
+package record
+
+import (
+	"math/bits"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/machine"
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+// maxLibraries bounds how many libraries are told of one process.
+const maxLibraries = 4096
+
+// libraries tells of a process's program and libraries: those that were there when it
+// was first seen, and at the end those that have come since.
+func (s *session) libraries(p *process, seen *observed) {
+	modules, err := p.target.Modules()
+	if err != nil {
+		return
+	}
+	for i := range modules {
+		m := &modules[i]
+		if m.Inode == 0 || len(seen.libraries) >= maxLibraries {
+			continue // the vdso is no library
+		}
+		if _, told := seen.libraries[m.Start]; told {
+			continue
+		}
+		if seen.libraries == nil {
+			seen.libraries = map[uint64]struct{}{}
+		}
+		seen.libraries[m.Start] = struct{}{}
+		s.seen(profile.NativeLibrary, p.index, profile.Text(m.Path), profile.Number(m.Start), profile.Number(m.End))
+	}
+}
+
+// traffic is what went through the interfaces of a network namespace until a time.
+type traffic struct {
+	at   time.Time
+	used map[string]machine.Interface
+}
+
+// network tells how much went through the interfaces that a process can use, once for
+// all processes that share them. It is not told of an interface through which nothing
+// went, as the JDK does not.
+func (s *session) network(p *process, now time.Time) {
+	o := &s.observer
+	if o.traffic == nil {
+		o.traffic = map[string]*traffic{}
+	}
+	net, err := machine.Network(p.pid)
+	if err != nil || !p.target.Alive() {
+		return
+	}
+	last := o.traffic[net.Space]
+	if last != nil && last.at.Equal(now) {
+		return // another process has asked in this round
+	}
+	next := &traffic{now, make(map[string]machine.Interface, len(net.Used))}
+	for _, i := range net.Used {
+		next.used[i.Name] = i
+		if last == nil {
+			continue
+		}
+		before, known := last.used[i.Name]
+		if !known || i.Received < before.Received || i.Sent < before.Sent || i == before {
+			continue
+		}
+		took := now.Sub(last.at)
+		s.seen(profile.NetworkUtilization, -1, profile.Text(i.Name), profile.Number(bitRate(i.Received-before.Received, took)), profile.Number(bitRate(i.Sent-before.Sent, took)))
+	}
+	if len(o.traffic) < maxObserved || last != nil {
+		o.traffic[net.Space] = next
+	}
+}
+
+// bitRate is bytes in a time as bits a second.
+func bitRate(bytes uint64, in time.Duration) uint64 {
+	if in <= 0 {
+		return 0
+	}
+	hi, lo := bits.Mul64(bytes, 8*uint64(time.Second))
+	if hi >= uint64(in) {
+		return 1<<63 - 1
+	}
+	rate, _ := bits.Div64(hi, lo, uint64(in))
+	return min(rate, 1<<63-1)
+}
