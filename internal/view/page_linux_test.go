@@ -267,7 +267,10 @@ func TestPageScrolls(t *testing.T) {
 		return list
 	}
 	whole := map[string]string{} // by row
-	for top := 0; top < 12_000; top += 240 {
+	for top, step := 0, 240; top < 12_000; top += step {
+		if top == 1200 {
+			step = 600 // some rows stay
+		}
 		for _, row := range at(top) {
 			n, _, _ := strings.Cut(row, " |")
 			if before, ok := whole[n]; ok && before != row {
