@@ -21,7 +21,13 @@ test("the parts of a name", () => {
   assert.deepEqual(parts("Reference Handler stub", false), ["", "", "Reference Handler stub", ""]);
   assert.deepEqual(parts("do_syscall_64", false), ["", "", "do_syscall_64", ""]);
   assert.deepEqual(parts("(anonymous namespace)::f(int)", false), ["", "(anonymous namespace)::", "f", "(int)"]);
-  for (const odd of ["", ".", "::", "a::", "<>", "(((", ">>>", "operator<", "....", "a.", "日本.語"]) {
+  assert.deepEqual(parts("encoding/binary.(*littleEndian).Uint32", false), ["encoding/", "binary.(*littleEndian).", "Uint32", ""]);
+  assert.deepEqual(parts("github.com/a/b.v2/pkg.(*T[go.shape.int,a/b.C]).M.func1.2", false), ["github.com/a/b.v2/", "pkg.(*T[go.shape.int,a/b.C]).", "M.func1.2", ""]);
+  assert.deepEqual(parts("slices.partitionOrdered[go.shape.uint64]", false), ["", "slices.", "partitionOrdered[go.shape.uint64]", ""]);
+  assert.deepEqual(parts("internal/runtime/maps.ctrlGroup.matchH2", false), ["internal/runtime/", "maps.ctrlGroup.", "matchH2", ""]);
+  assert.deepEqual(parts("main.main.gowrap1", false), ["", "main.", "main.gowrap1", ""]);
+  for (const c of ["memcpy.cold", "f.part.0", "g.constprop.0.isra.0", "counter.12"]) assert.deepEqual(parts(c, false), ["", "", c, ""]);
+  for (const odd of ["a.(*b", "a.()", "x/y", "/", "a.b/", "[x].y", "", ".", "::", "a::", "<>", "(((", ">>>", "operator<", "....", "a.", "日本.語"]) {
     for (const managed of [true, false]) assert.equal(parts(odd, managed).join(""), odd);
   }
 });

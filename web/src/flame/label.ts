@@ -19,6 +19,8 @@ export function parse(full: string, managed: boolean): Name {
     const short = method > 1 ? full.lastIndexOf(".", method - 2) + 1 : 0;
     return { full, short, method, end };
   }
+  const go = parseGo(full);
+  if (go) return go;
   // Outside of < > and ( ) only; "operator<" and the like end the search early,
   // which shows more of the name, never a wrong part.
   let round = 0;
@@ -46,6 +48,24 @@ export function parse(full: string, managed: boolean): Name {
   }
   if (method >= full.length) return { full, short: 0, method: 0, end: full.length };
   return { full, short, method, end };
+}
+
+// parseGo finds the parts of a name that Go's compiler gave: path/pkg.Func,
+// path/pkg.(*Type).Method, path/pkg.Func[go.shape.int].func1; null for any other. C
+// compilers put words like .cold and .part.0 behind a name.
+function parseGo(full: string): Name | null {
+  if (!/^[^\s:<>()]+\.(\(\*?[^()]+\)\.)?[^\s:<>()]+$/.test(full) || /\.(cold|part|constprop|isra|lto_priv|localalias|llvm)(\.|$)/.test(full)) return null;
+  const bracket = full.search(/[[(]/);
+  const short = full.lastIndexOf("/", bracket < 0 ? full.length : bracket) + 1;
+  let method = 0; // behind the last point outside of brackets
+  for (let i = short, deep = 0; i < full.length; i++) {
+    const c = full[i];
+    if (c === "[" || c === "(") deep++;
+    else if (c === "]" || c === ")") deep--;
+    // A function in a function is known by the one that it is in.
+    else if (c === "." && deep === 0 && !/^(func|gowrap|deferwrap)?\d+(\.|$)/.test(full.slice(i + 1, i + 24))) method = i + 1;
+  }
+  return method > short && method < full.length ? { full, short, method, end: full.length } : null;
 }
 
 export interface Label {

@@ -22,6 +22,7 @@ export class ThreadsPane implements Pane {
   private weight: Float64Array;
   private samples: Float64Array;
   private sum = 0;
+  private most = 0; // what the bars are relative to
 
   private was: Float64Array | null = null; // weight in the other stretch of time
   private wasSum = 0;
@@ -56,9 +57,9 @@ export class ThreadsPane implements Pane {
         box.checked = app.state.threads.has(t);
         const only = el("button", { type: "button", class: "quiet only", tabindex: -1, click: () => app.set({ threads: new Set([t]) }) }, "Only");
         return { checked: box.checked, cells: [
-          box, gauge(this.weight[t], this.sum), value(this.weight[t], app.unit), count(this.samples[t]),
+          box, gauge(this.weight[t], this.sum, this.most), value(this.weight[t], app.unit), count(this.samples[t]),
           ...(stretch ? [percent(this.was?.[t] ?? 0, this.wasSum), el("span", { class: this.change(t) > 0 ? "more" : this.change(t) < 0 ? "less" : "soft" }, points(this.change(t)))] : []),
-          el("span", { title: x.os && x.os !== x.name ? `${x.name}\n${x.os}` : x.name }, x.name || x.os || "thread"),
+          el("span", { title: x.os && x.os !== x.name ? `${x.name}\n${x.os}` : x.name }, x.name || x.os || "thread", el("span", { class: "instead soft" }, ` · ${x.tid}`)),
           many ? `${x.pid} / ${x.tid}` : String(x.tid), h.threadKinds[t], ...(kernel ? [h.kernelCPU[t] ? value(h.kernelCPU[t], "nanoseconds") : ""] : []), only,
         ] };
       },
@@ -118,6 +119,7 @@ export class ThreadsPane implements Pane {
     this.weight = weight;
     this.samples = samples;
     this.sum = weight.reduce((a, b) => a + b, 0);
+    this.most = weight.reduce((a, b) => Math.max(a, b), 0);
     this.refresh(false);
   }
 

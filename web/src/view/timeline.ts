@@ -8,7 +8,7 @@ import { choose, chosenSpan, mark, shade } from "./strip";
 import { brush, color, spanText, STATE_COLORS, surface, ticks, type Span } from "./time";
 import { ask } from "./wire";
 
-const LABEL = 230; // px for names
+const LABEL = 230; // px for names, where the window is wide enough
 const AXIS = 18;
 
 interface Lane { readonly key: string; readonly weight: Float32Array; readonly state: Uint8Array }
@@ -39,10 +39,10 @@ export class TimelinePane implements Pane {
     this.base = new Float64Array(app.header.threads.length);
     this.win = { from: 0, to: Math.max(1, app.header.end) };
     this.root = el("div", { class: "pane timeline" }, el("div", { class: "pane-bar" }, this.legend, this.status, zoomIn, zoomOut), this.scroller, this.nothing);
-    brush(this.canvas, { window: () => this.win, chosen: () => chosenSpan(app), choose: (s) => choose(app, s), left: () => LABEL });
+    brush(this.canvas, { window: () => this.win, chosen: () => chosenSpan(app), choose: (s) => choose(app, s), left: () => this.label });
     this.canvas.addEventListener("click", (e) => {
       const box = this.canvas.getBoundingClientRect();
-      if (e.clientX - box.left >= LABEL) return;
+      if (e.clientX - box.left >= this.label) return;
       const t = this.laneAt(e.clientY - box.top);
       if (t < 0) return;
       const threads = new Set(e.ctrlKey || e.metaKey || e.shiftKey ? app.state.threads : []);
@@ -53,14 +53,14 @@ export class TimelinePane implements Pane {
     this.canvas.addEventListener("pointermove", (e) => {
       const box = this.canvas.getBoundingClientRect();
       const t = this.laneAt(e.clientY - box.top);
-      this.canvas.style.cursor = e.clientX - box.left < LABEL ? (t >= 0 ? "pointer" : "default") : "col-resize";
-      this.canvas.title = t >= 0 && e.clientX - box.left < LABEL ? app.model.threadName(t) : "";
+      this.canvas.style.cursor = e.clientX - box.left < this.label ? (t >= 0 ? "pointer" : "default") : "col-resize";
+      this.canvas.title = t >= 0 && e.clientX - box.left < this.label ? app.model.threadName(t) : "";
     });
     this.canvas.addEventListener("wheel", (e) => {
       if (!e.ctrlKey && !e.metaKey && !e.altKey) return;
       e.preventDefault();
       const box = this.canvas.getBoundingClientRect();
-      const share = Math.max(0, Math.min(1, (e.clientX - box.left - LABEL) / Math.max(1, box.width - LABEL)));
+      const share = Math.max(0, Math.min(1, (e.clientX - box.left - this.label) / Math.max(1, box.width - this.label)));
       const w = this.win.to - this.win.from;
       const by = Math.exp(Math.max(-60, Math.min(60, e.deltaY)) * 0.01);
       const width = Math.max(1e6, Math.min(app.header.end, w * by));
@@ -69,6 +69,11 @@ export class TimelinePane implements Pane {
     }, { passive: false });
     this.scroller.addEventListener("scroll", () => this.later(), { passive: true });
     new ResizeObserver(() => this.later()).observe(this.scroller);
+  }
+
+  // label is how wide the names are, in px.
+  private get label(): number {
+    return Math.min(LABEL, Math.round(this.scroller.clientWidth * 0.38));
   }
 
   private rowHeight(): number {
@@ -125,7 +130,7 @@ export class TimelinePane implements Pane {
   private async fetch(): Promise<void> {
     const { app } = this;
     const q = app.query(["from", "to", "threads"]);
-    const bins = Math.max(10, Math.min(4000, Math.floor((this.scroller.clientWidth - LABEL) / 2)));
+    const bins = Math.max(10, Math.min(4000, Math.floor((this.scroller.clientWidth - this.label) / 2)));
     q.set("w0", String(this.win.from));
     q.set("w1", String(this.win.to));
     q.set("bins", String(bins));
@@ -183,7 +188,7 @@ export class TimelinePane implements Pane {
       const chosen = app.state.threads.size === 0 || app.state.threads.has(t);
       if (app.state.threads.has(t)) {
         g.fillStyle = on;
-        g.fillRect(0, y, LABEL, row - 1);
+        g.fillRect(0, y, this.label, row - 1);
       }
       g.fillStyle = line;
       g.fillRect(0, y + row - 1, width, 1);
@@ -191,35 +196,35 @@ export class TimelinePane implements Pane {
       if (lane) {
         g.globalAlpha = chosen ? 1 : 0.35;
         const n = lane.weight.length;
-        const bw = (width - LABEL) / n;
+        const bw = (width - this.label) / n;
         for (let b = 0; b < n; b++) {
           const v = lane.weight[b];
           if (v <= 0) continue;
           g.fillStyle = colors[lane.state[b]];
           const h = Math.max(2, Math.min(1, v / full) * (row - 3));
-          g.fillRect(LABEL + b * bw, y + row - 1 - h, bw + 0.3, h);
+          g.fillRect(this.label + b * bw, y + row - 1 - h, bw + 0.3, h);
         }
         g.globalAlpha = 1;
       }
       g.fillStyle = chosen ? ink : soft;
       const share = percent(this.base[t], all);
-      g.fillText(label(g, app.model.threadName(t), app.header.threads[t].name, LABEL - 80), 8, y + row / 2);
+      g.fillText(label(g, app.model.threadName(t), app.header.threads[t].name, this.label - 64), 8, y + row / 2);
       g.fillStyle = soft;
       g.textAlign = "right";
-      g.fillText(share, LABEL - 8, y + row / 2);
+      g.fillText(share, this.label - 8, y + row / 2);
       g.textAlign = "left";
     }
     g.fillStyle = color("--panel");
     g.fillRect(0, 0, width, AXIS);
     g.fillStyle = soft;
     g.font = "10px system-ui, sans-serif";
-    for (const t of ticks(this.win, Math.max(2, (width - LABEL) / 110))) {
-      const x = LABEL + ((t.at - this.win.from) / (this.win.to - this.win.from)) * (width - LABEL);
+    for (const t of ticks(this.win, Math.max(2, (width - this.label) / 110))) {
+      const x = this.label + ((t.at - this.win.from) / (this.win.to - this.win.from)) * (width - this.label);
       g.fillRect(Math.round(x), AXIS - 5, 1, 5);
       if (x < width - 40) g.fillText(t.text, x + 3, AXIS / 2);
     }
-    shade(g, chosenSpan(app), this.win, LABEL, width, height);
-    mark(g, app.state.base, this.win, LABEL, width, height);
+    shade(g, chosenSpan(app), this.win, this.label, width, height);
+    mark(g, app.state.base, this.win, this.label, width, height);
     const c = chosenSpan(app);
     this.status.textContent = `${this.order.length} thread${this.order.length === 1 ? "" : "s"} with samples${c ? ` · ${spanText(c.from, c.to)}` : ""}`;
     this.states(theme);
