@@ -123,9 +123,15 @@ func TestOutputIsTheSame(t *testing.T) {
 // Nothing of candid itself is in the profile of a program that it launched, and
 // programs that become others are followed.
 func TestLaunchFollowsExec(t *testing.T) {
-	script := "exec " + strings.Join(chain(t, "1.5"), " ")
-	script = strings.ReplaceAll(script, "f*", "'f*'")
-	r := ok(t, "record", "-q", "-F", "500", "-o", "-", "--format", "collapsed", "--", "sh", "-c", "exec sh -c \"$0\"", script)
+	var r result
+	for _, seconds := range []string{"1.5", "6", "24"} { // on a busy machine it gets little CPU in one
+		script := "exec " + strings.Join(chain(t, seconds), " ")
+		script = strings.ReplaceAll(script, "f*", "'f*'")
+		r = ok(t, "record", "-q", "-F", "500", "-o", "-", "--format", "collapsed", "--", "sh", "-c", "exec sh -c \"$0\"", script)
+		if samples(r.out, "Chain.main;Chain.run;Chain.f1") >= 50 {
+			break
+		}
+	}
 	if strings.Contains(r.out, "candid/") || strings.Contains(r.out, "main.main") || strings.Contains(r.out, "runtime.") {
 		t.Errorf("candid itself is in the profile:\n%s", r.out)
 	}
