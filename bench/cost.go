@@ -155,55 +155,7 @@ func (b *bench) cost() {
 		r.Note = fmt.Sprintf("%.1f µs a sample; a unit takes %.1f µs, 200 frames deep", 1e6*m/t.hz, unit/1e3)
 		b.add(r)
 	}
-	b.above(p.pid(), measure, tools[2], tools[3])
 	b.own(p.pid())
-}
-
-// above measures what candid's samples cost the target beyond the same perf event
-// that copies no stack: the two in turn, the first of each pair changing, so that
-// what the machine does meanwhile falls on both.
-func (b *bench) above(pid int, measure func(int) ([]float64, error), candid, event tool) {
-	r := row{Section: "cost", What: "target's CPU per sample above the same event without a stack copy", Unit: "µs", Bar: "≤ 3 µs"}
-	pairs := 12
-	if b.quick {
-		pairs = 2
-	}
-	with := func(t tool) (float64, error) {
-		stop, err := t.on(pid)
-		if err != nil {
-			return 0, err
-		}
-		defer stop()
-		time.Sleep(300 * time.Millisecond)
-		v, err := measure(3)
-		m, _, _ := spread(v)
-		return m, err
-	}
-	var diffs []float64
-	for i := range pairs {
-		order := [2]tool{candid, event}
-		if i%2 == 1 {
-			order = [2]tool{event, candid}
-		}
-		var perUnit [2]float64
-		for j, t := range order {
-			var err error
-			if perUnit[j], err = with(t); err != nil {
-				r.Failed = fmt.Sprintf("%s: %v", t.name, err)
-				b.add(r)
-				return
-			}
-		}
-		if i%2 == 1 {
-			perUnit[0], perUnit[1] = perUnit[1], perUnit[0]
-		}
-		// Of a second of CPU, this much more went to the samples.
-		diffs = append(diffs, 1e6*(perUnit[0]-perUnit[1])/perUnit[1]/candid.hz)
-	}
-	r.Value, r.Min, r.Max = spread(diffs)
-	r.Runs = len(diffs)
-	r.Note = "in pairs at 5 kHz; the median of the differences"
-	b.add(r)
 }
 
 // own measures what candid itself uses while it records the steady program.

@@ -56,6 +56,7 @@ var sections = []struct {
 	{"timers", (*bench).timers},
 	{"suspend", (*bench).suspend},
 	{"suspend-cost", (*bench).suspendCost},
+	{"copy-cost", (*bench).copyCost},
 	{"events", (*bench).events},
 	{"dump", (*bench).dump},
 	{"edges", (*bench).edges},
@@ -114,6 +115,8 @@ func number(v float64) string {
 	switch a := max(v, -v); {
 	case a == 0:
 		return "0"
+	case a > 99.9 && a < 100: // what is nearly all is not shown as all
+		return fmt.Sprintf("%.4f", v)
 	case a >= 1000:
 		return fmt.Sprintf("%.0f", v)
 	case a >= 10:

@@ -9,3 +9,7 @@ func (b *bench) stops() {
 func (b *bench) suspendCost() {
 	b.add(row{Section: "suspend-cost", What: "target's CPU per sample of the suspend engine", Failed: "threads are suspended on Linux only"})
 }
+
+func (b *bench) copyCost() {
+	b.add(row{Section: "copy-cost", What: "target's CPU per sample above the same event without a stack copy", Failed: "BPF is Linux's only"})
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/attach"
+	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// walker walks what is sampled, as a recording does: what that takes of the machine's
+// caches is part of what a sample costs.
+type walker struct {
+	p     *attach.Process
+	stack walk.Stack
+	count atomic.Uint64
+}
+
+func (w *walker) Sample(s *capture.Snapshot) {
+	w.count.Add(1)
+	w.p.Walker.Walk(s, w.p.Target.Memory(), &w.stack)
+}
+func (w *walker) Notice(capture.Notice) {}
+func (w *walker) BatchEnd() {
+	w.p.Target.Memory().Invalidate()
+	if w.p.VM != nil {
+		w.p.VM.BeginBatch()
+	}
+}
+
+const (
+	// costLine is how often the program says what it has done.
+	costLine = 50 * time.Millisecond
+	// costLines is how many of its lines each half of a pair takes; the one in which
+	// the engine starts or ends belongs to neither.
+	costLines = 2
+)
+
+// steadyLine is what the steady program did in a while.
+type steadyLine struct{ units, cpu float64 }
+
+// steady is a program that does the same all the time and says how much.
+type steady struct{ *program }
+
+// steady starts the program and lets it warm up.
+func (b *bench) steady() (*steady, error) {
+	cp, err := b.compile("17", "Steady.java")
+	if err != nil {
+		return nil, err
+	}
+	p, err := start("", b.java("17"), "-cp", cp, "Steady", "3600", "200", fmt.Sprint(costLine.Milliseconds()))
+	if err != nil {
+		return nil, err
+	}
+	s := &steady{p}
+	for range 60 {
+		if _, err := s.next(); err != nil {
+			p.stop()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *steady) next() (l steadyLine, err error) {
+	for s.out.Scan() {
+		if n, _ := fmt.Sscanf(s.out.Text(), "%g %g", &l.units, &l.cpu); n == 2 && l.units > 0 {
+			return l, nil
+		}
+	}
+	return l, fmt.Errorf("the program ended")
+}
+
+// half gives a while's work, after the line that is going on, and calls begin then.
+func (s *steady) half(begin func()) (sum steadyLine, err error) {
+	for i := range 1 + costLines {
+		l, err := s.next()
+		if err != nil {
+			return sum, err
+		}
+		if i == 0 {
+			begin()
+			continue
+		}
+		sum.units, sum.cpu = sum.units+l.units, sum.cpu+l.cpu
+	}
+	return sum, nil
+}
+
+// pairResult is what pairs gave, one element each.
+type pairResult struct {
+	perSample []float64 // µs
+	share     []float64 // % more than without
+	rate      float64   // samples a second
+}
+
+// pairUp measures the program's work with and without something, in turn. With gives how
+// many samples there were, too.
+func pairUp(pairs int, with func() (steadyLine, uint64, error), without func() (steadyLine, error)) (*pairResult, error) {
+	out := &pairResult{}
+	took, all := 0.0, 0.0
+	before, err := without()
+	for i := 0; i < pairs && err == nil; i++ {
+		var mid, after steadyLine
+		var samples uint64
+		if mid, samples, err = with(); err != nil {
+			break
+		}
+		if after, err = without(); err != nil {
+			break
+		}
+		// As much work would have taken so long at the speed of before and after.
+		would := mid.units * (before.cpu/before.units + after.cpu/after.units) / 2
+		out.share = append(out.share, 100*(mid.cpu/would-1))
+		if samples > 0 {
+			out.perSample = append(out.perSample, (mid.cpu-would)/float64(samples)/1e3)
+		}
+		took, all = took+mid.cpu, all+float64(samples)
+		before = after
+	}
+	if err == nil && len(out.perSample) == 0 {
+		err = fmt.Errorf("no sample was taken")
+	}
+	out.rate = 1e9 * all / took
+	return out, err
+}
+
+// medianRange gives the median of many measurements, and between which of them it
+// lies with 95 % by their order alone.
+func medianRange(v []float64) (median, least, most float64) {
+	median, _, _ = spread(v)
+	v = slices.Sorted(slices.Values(v))
+	n := float64(len(v))
+	off := 1.96 * math.Sqrt(n) / 2
+	at := func(i float64) float64 { return v[int(min(max(i, 0), n-1))] }
+	return median, at(math.Floor(n/2 - off)), at(math.Ceil(n/2+off) - 1)
+}
