@@ -2,7 +2,6 @@ package bpfcopy
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -10,8 +9,6 @@ import (
 
 	"golang.org/x/sys/unix"
 )
-
-func stringReader(s string) io.Reader { return strings.NewReader(s) }
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
