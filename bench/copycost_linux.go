@@ -10,10 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/candid-profiler/candid/internal/attach"
-	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/capture/bpfcopy"
-	"github.com/candid-profiler/candid/internal/native"
 )
 
 // copyCost measures what a sample costs the program beyond the same perf event that
@@ -41,13 +38,7 @@ func (b *bench) copyPairs(hz float64, pairs int) (*pairResult, error) {
 		return nil, err
 	}
 	defer p.stop()
-	a, err := attach.Open(p.pid(), native.NewFiles())
-	if err != nil {
-		return nil, err
-	}
-	defer a.Close()
-	period, _, _ := capture.ChooseRate(hz)
-	opts := capture.Options{PIDs: []int{p.pid()}, Period: period, Events: []capture.Event{{Name: "cpu"}}}
+	opts := p.options(hz)
 	e, err := bpfcopy.Open(opts, bpfcopy.Auto)
 	if err != nil {
 		return nil, err
@@ -57,7 +48,7 @@ func (b *bench) copyPairs(hz float64, pairs int) (*pairResult, error) {
 	if len(candid) == 0 {
 		return nil, fmt.Errorf("no perf event of candid's is found")
 	}
-	bare, err := bareEvents(uint64(period))
+	bare, err := bareEvents(uint64(opts.Period))
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +59,7 @@ func (b *bench) copyPairs(hz float64, pairs int) (*pairResult, error) {
 	}()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	sink := &walker{p: a}
+	sink := &walker{p: p.process}
 	go func() { done <- e.Run(ctx, sink) }()
 	defer func() { cancel(); <-done }()
 	if _, err := p.half(func() {}); err != nil { // it begins
@@ -83,7 +74,7 @@ func (b *bench) copyPairs(hz float64, pairs int) (*pairResult, error) {
 		switchEvents(bare, unix.PERF_EVENT_IOC_DISABLE)
 		switchEvents(candid, unix.PERF_EVENT_IOC_ENABLE)
 		sum, err := p.half(func() {})
-		return sum, uint64(sum.cpu / float64(period)), err
+		return sum, uint64(sum.cpu / float64(opts.Period)), err
 	}
 	got, err := pairUp(pairs, with, without)
 	if err == nil && sink.count.Load() == 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/attach"
 	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
@@ -44,9 +45,25 @@ const (
 type steadyLine struct{ units, cpu float64 }
 
 // steady is a program that does the same all the time and says how much.
-type steady struct{ *program }
+type steady struct {
+	*program
+	process *attach.Process // what walks its samples
+}
 
-// steady starts the program and lets it warm up.
+// options are those of an engine that samples the program.
+func (s *steady) options(hz float64) capture.Options {
+	period, _, _ := capture.ChooseRate(hz)
+	return capture.Options{PIDs: []int{s.pid()}, Period: period, Events: []capture.Event{{Name: "cpu"}}}
+}
+
+func (s *steady) stop() {
+	if s.process != nil {
+		s.process.Close()
+	}
+	s.program.stop()
+}
+
+// steady starts the program, lets it warm up and attaches to it.
 func (b *bench) steady() (*steady, error) {
 	cp, err := b.compile("17", "Steady.java")
 	if err != nil {
@@ -56,12 +73,16 @@ func (b *bench) steady() (*steady, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &steady{p}
-	for range 60 {
-		if _, err := s.next(); err != nil {
-			p.stop()
-			return nil, err
-		}
+	s := &steady{program: p}
+	for i := 0; i < 60 && err == nil; i++ {
+		_, err = s.next()
+	}
+	if err == nil {
+		s.process, err = attach.Open(s.pid(), native.NewFiles())
+	}
+	if err != nil {
+		s.stop()
+		return nil, err
 	}
 	return s, nil
 }

@@ -4,10 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/candid-profiler/candid/internal/attach"
-	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/capture/suspend"
-	"github.com/candid-profiler/candid/internal/native"
 )
 
 // suspendCost measures what a sample of the suspend engine costs the program: the CPU
@@ -51,18 +48,12 @@ func (b *bench) suspendPairs(hz float64, pairs int) (*pairResult, error) {
 		return nil, err
 	}
 	defer p.stop()
-	a, err := attach.Open(p.pid(), native.NewFiles())
-	if err != nil {
-		return nil, err
-	}
-	defer a.Close()
-	period, _, _ := capture.ChooseRate(hz)
-	e, err := suspend.Open(capture.Options{PIDs: []int{p.pid()}, Period: period, Events: []capture.Event{{Name: "cpu"}}}, "")
+	e, err := suspend.Open(p.options(hz), "")
 	if err != nil {
 		return nil, err
 	}
 	defer e.Close()
-	sink := &walker{p: a}
+	sink := &walker{p: p.process}
 	// with is half with the engine, and the stops that there were.
 	with := func() (sum steadyLine, stops uint64, err error) {
 		ctx, cancel := context.WithCancel(context.Background())
