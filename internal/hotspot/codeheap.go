@@ -20,10 +20,10 @@ const (
 	// maxCode is the largest piece of code that is copied, bytes.
 	maxCode = 8 << 20
 	// aheadBatches is for how many batches after its last use a blob or method
-	// is checked together with all others at the beginning of a batch. Each costs
-	// about 0.4 µs then, and 1.5 µs when it is checked by itself, at its first use
-	// in a batch.
-	aheadBatches = 2
+	// is checked together with all others at the beginning of a batch. Later, and
+	// if nobody asks for it never, it is checked with those that are on the same
+	// stack, at its first use in a batch.
+	aheadBatches = 1
 )
 
 // segPage maps 512 segments to the ids of the blobs that lie there: 0 is not
@@ -50,6 +50,7 @@ type codeCache struct {
 	blobs  []*blob // by id; nil where dead since before the last batch
 	live   int
 	recent []*blob // used in the last batches: BeginBatch checks them all at once
+	ahead  []*blob // scratch: to be checked together
 	none   []*uint32
 	dead   []*blob           // since the last batch began
 	jvmci  bool              // compilers may be written in Java; no VM changes that after its start
@@ -335,7 +336,7 @@ func (vm *VM) readBlob(h *codeHeap, pc uint64) *blob {
 	b.id = uint32(len(c.blobs))
 	b.batch, b.used = vm.batch, vm.batch
 	if b.kind == blobNMethod || b.kind == blobNativeMethod {
-		vm.decodeNMethod(b, slices.Clone(header[l.blockHeader:]))
+		vm.decodeNMethod(b, slices.Clone(header[l.blockHeader:]), pc)
 	} else {
 		b.cookie.method, b.cookie.compileID = 0, 0 // something else lies there
 	}
@@ -422,7 +423,7 @@ func (vm *VM) codeOf(b *blob) []byte {
 
 // beginCode checks the blobs that were used lately against the process.
 func (vm *VM) beginCode() {
-	c, l := &vm.code, &vm.code.layout
+	c := &vm.code
 	for _, p := range c.none {
 		if *p == noBlob {
 			*p = 0
@@ -446,23 +447,11 @@ func (vm *VM) beginCode() {
 	}
 	clear(c.recent[len(kept):])
 	c.recent = kept
-	if need := len(kept) * l.cookieLen; cap(c.bufs) < need {
-		c.bufs = make([]byte, need+need/2)
-	}
-	c.reqs = c.reqs[:0]
-	for i, b := range kept {
-		n := min(uint64(l.cookieLen), b.cookieLen)
-		c.reqs = append(c.reqs, target.Read{Addr: b.start - l.blockHeader, Buf: c.bufs[i*l.cookieLen:][:n]})
-	}
-	read := vm.peek.readV(c.reqs)
-	ended := read == 0 && len(kept) > 0 && vm.ended()
-	for i, b := range kept {
-		if ended || c.reqs[i].OK && l.same(c.reqs[i].Buf, b) {
-			b.batch = vm.batch
-		} else {
-			vm.kill(b)
-		}
-	}
+	// Those that are still there are appended once more.
+	c.ahead = append(c.ahead[:0], kept...)
+	c.recent = c.recent[:0]
+	vm.checkBlobs(c.ahead)
+	clear(c.ahead)
 }
 
 // bury forgets a dead blob. Its id stays taken.

@@ -108,8 +108,11 @@ func (vm *VM) interpreted(c *walk.Cursor, s *interpreterSlots, fp uint64) (id ui
 	if !ok {
 		return 0, -1, false
 	}
-	if id, ok = vm.method(m); !ok {
-		return 0, -1, false
+	if id, ok = vm.nearMethod(m); !ok {
+		vm.lookAhead(c, s, fp)
+		if id, ok = vm.method(m); !ok {
+			return 0, -1, false
+		}
 	}
 	bcp, _ := c.Word(slot(fp, s.bcp))
 	return id, vm.bytecodeIndex(id, bcp), true

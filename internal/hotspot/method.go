@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/candid-profiler/candid/internal/javaname"
-	"github.com/candid-profiler/candid/internal/target"
 )
 
 // Bounds on methods.
@@ -80,11 +79,12 @@ type methodTable struct {
 	all    []*method // by id
 	near   [nearMethods]nearMethod
 	bad    map[uint64]struct{}
-	dead   []uint32 // since the last batch
-	sweep  int      // drop idle methods when there are more
-	recent []*method
-	reqs   []target.Read
-	buf    []byte
+	dead   []uint32  // since the last batch
+	sweep  int       // drop idle methods when there are more
+	recent []*method // that walks asked for in the last batches: BeginBatch checks them all at once
+	naming bool      // what is asked for is to be named, which is done once
+	check  methodChecks
+	ahead  methodsAhead
 }
 
 func (vm *VM) openMethods() {
@@ -123,21 +123,28 @@ func (vm *VM) openMethods() {
 	m.bad = make(map[uint64]struct{})
 	m.all = []*method{nil}
 	m.sweep = sweepAt
-	m.buf = make([]byte, l.sizeofConst+24)
+}
+
+// nearMethod is method for what was asked for lately and was checked in this batch.
+func (vm *VM) nearMethod(ptr uint64) (uint32, bool) {
+	near := &vm.methods.near[nearPlace(ptr)]
+	if m := near.m; near.ptr == ptr && m != nil && m.batch == vm.batch {
+		m.used = vm.batch // what was checked in this batch is alive until the next
+		return m.id, true
+	}
+	return 0, false
 }
 
 // method gives the id of the Method at ptr, which may be any address; false if
 // there is none.
 func (vm *VM) method(ptr uint64) (uint32, bool) {
 	t := &vm.methods
-	near := &t.near[nearPlace(ptr)]
-	if m := near.m; near.ptr == ptr && m != nil && m.batch == vm.batch {
-		m.used = vm.batch // what was checked in this batch is alive until the next
-		return m.id, true
+	if id, ok := vm.nearMethod(ptr); ok {
+		return id, true
 	}
 	if id, ok := t.byPtr[ptr]; ok {
 		if m := t.all[id]; vm.freshMethod(m) {
-			*near = nearMethod{ptr, m}
+			t.near[nearPlace(ptr)] = nearMethod{ptr, m}
 			return id, true
 		}
 	}
@@ -161,7 +168,9 @@ func (vm *VM) method(ptr uint64) (uint32, bool) {
 	m.batch, m.used = vm.batch, vm.batch
 	t.all = append(t.all, m)
 	t.byPtr[ptr] = m.id
-	t.recent = append(t.recent, m)
+	if !t.naming {
+		t.recent = append(t.recent, m)
+	}
 	return m.id, true
 }
 
@@ -246,92 +255,6 @@ func (vm *VM) readMethod(ptr uint64) *method {
 // poolSlot is the address of a constant pool's slot.
 func (vm *VM) poolSlot(pool uint64, index uint16) uint64 {
 	return pool + vm.methods.layout.sizeofPool + 8*uint64(index)
-}
-
-// freshMethod says whether m still is what it was when it was decoded. Classes
-// that are loaded and unloaded again and again may put like Methods in the same
-// place, so the class's name is part of the test.
-func (vm *VM) freshMethod(m *method) bool {
-	m.used = vm.batch
-	if m.batch == vm.batch {
-		return true
-	}
-	t := &vm.methods
-	if cap(t.buf) < int(t.layout.sizeofConst)+24 {
-		return false
-	}
-	reqs := vm.methodReads(t.reqs[:0], m, t.buf)
-	t.reqs = reqs
-	if read := vm.peek.readV(reqs); !vm.sameMethod(reqs, m) && (read > 0 || !vm.ended()) {
-		vm.killMethod(m)
-		return false
-	}
-	m.batch = vm.batch
-	t.recent = append(t.recent, m)
-	return true
-}
-
-// methodReads appends what must be read to check m, into buf.
-func (vm *VM) methodReads(reqs []target.Read, m *method, buf []byte) []target.Read {
-	l, c := &vm.methods.layout, &m.methodCookie
-	return append(reqs,
-		target.Read{Addr: m.ptr + l.constMethod.offset, Buf: buf[0:8]},
-		target.Read{Addr: c.constants + l.poolHolder.offset, Buf: buf[8:16]},
-		target.Read{Addr: c.holder + l.klassName.offset, Buf: buf[16:24]},
-		target.Read{Addr: c.constMethod, Buf: buf[24:][:l.sizeofConst]})
-}
-
-// sameMethod says whether what methodReads asked for is still m.
-func (vm *VM) sameMethod(reqs []target.Read, m *method) bool {
-	l, c := &vm.methods.layout, &m.methodCookie
-	for i := range reqs {
-		if !reqs[i].OK {
-			return false
-		}
-	}
-	h := reqs[3].Buf
-	return word(reqs[0].Buf, 0) == c.constMethod && word(reqs[1].Buf, 0) == c.holder &&
-		word(reqs[2].Buf, 0) == c.className && l.constants.load(h) == c.constants &&
-		uint16(l.nameIndex.load(h)) == c.nameIndex && uint16(l.sigIndex.load(h)) == c.sigIndex &&
-		uint32(l.codeSize.load(h)) == m.codeSize
-}
-
-// beginMethods checks the methods that were used lately.
-func (vm *VM) beginMethods() {
-	t := &vm.methods
-	clear(t.bad)
-	for _, id := range t.dead {
-		t.all[id] = nil
-	}
-	t.dead = t.dead[:0]
-	if len(t.byPtr) > t.sweep {
-		vm.sweepMethods()
-	}
-	kept := t.recent[:0]
-	for _, m := range t.recent {
-		if vm.batch-m.used <= aheadBatches && t.byPtr[m.ptr] == m.id {
-			kept = append(kept, m)
-		}
-	}
-	clear(t.recent[len(kept):])
-	t.recent = kept
-	step := int(t.layout.sizeofConst) + 24
-	if cap(t.buf) < step*len(kept) {
-		t.buf = make([]byte, step*(len(kept)+len(kept)/2))
-	}
-	t.reqs = t.reqs[:0]
-	for i, m := range kept {
-		t.reqs = vm.methodReads(t.reqs, m, t.buf[:cap(t.buf)][i*step:][:step])
-	}
-	read := vm.peek.readV(t.reqs)
-	ended := read == 0 && len(kept) > 0 && vm.ended()
-	for i, m := range kept {
-		if ended || vm.sameMethod(t.reqs[4*i:][:4], m) {
-			m.batch = vm.batch
-		} else {
-			vm.killMethod(m)
-		}
-	}
 }
 
 // killMethod drops a method whose memory holds another. It can be named until

@@ -217,8 +217,8 @@ func (l *blobLayout) same(header []byte, b *blob) bool {
 }
 
 // decodeNMethod reads what a blob of a Java method adds. h is the blob's header
-// without the block's.
-func (vm *VM) decodeNMethod(b *blob, h []byte) {
+// without the block's. It is asked for because of pc.
+func (vm *VM) decodeNMethod(b *blob, h []byte, pc uint64) {
 	l := &vm.code.layout
 	nm := &nmethod{
 		method:        l.method.load(h),
@@ -263,7 +263,10 @@ func (vm *VM) decodeNMethod(b *blob, h []byte) {
 	}
 	vm.locateDebugInfo(b, h)
 	vm.readDebugInfo(b)
+	vm.methods.naming = true
+	vm.expectNames(b, pc)
 	nm.methodID, _ = vm.method(nm.method)
+	vm.methods.naming = false
 	if b.kind == blobNativeMethod && nm.methodID != 0 {
 		m := vm.methods.all[nm.methodID]
 		nm.enterSpecial = m.name == "enterSpecial" && m.class == "jdk/internal/vm/Continuation"

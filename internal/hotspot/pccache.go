@@ -54,12 +54,33 @@ func pcSlot(pc uint64) uint32 {
 	return uint32(pc * 0x9E3779B97F4A7C15 >> (64 - pcCacheBits))
 }
 
-// cached is classify for what lies in its first place, nil if it does not.
+// cached is classify for what lies in its first place and has been checked in this
+// batch, nil if it is not so.
 func (vm *VM) cached(pc uint64) *pcEntry {
 	pcs := &vm.stepping.pcs
 	if s := pcSlot(pc); int(s) < len(pcs.slots) && pc != 0 {
-		if e := &pcs.slots[s]; e.pc == pc && vm.holds(e) {
+		if e := &pcs.slots[s]; e.pc == pc && (e.blob == nil || e.blob.batch == vm.batch && vm.fresh(e.blob)) {
 			return e
+		}
+	}
+	return nil
+}
+
+// remembered is what was last known of a return address, checked or not; nil if nothing
+// is.
+func (vm *VM) remembered(pc uint64) *pcEntry {
+	pcs := &vm.stepping.pcs
+	if pcs.slots == nil || pc == 0 {
+		return nil
+	}
+	const mask = 1<<pcCacheBits - 1
+	s := pcSlot(pc)
+	for i := range uint32(pcCacheProbes) {
+		switch e := &pcs.slots[(s+i)&mask]; e.pc {
+		case pc:
+			return e
+		case 0:
+			return nil
 		}
 	}
 	return nil

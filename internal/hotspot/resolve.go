@@ -150,6 +150,9 @@ func (vm *VM) nameScopes(p site, b *blob, pc int) []symbol.Frame {
 	if b.nm.scopes != nil && b.nm.scopes.inlines {
 		vm.names.inlines[p] = true
 	}
+	vm.methods.naming = true
+	defer func() { vm.methods.naming = false }()
+	vm.expectScopes(chain)
 	out := make([]symbol.Frame, 0, len(chain))
 	for i, s := range chain {
 		kind := walk.KindInlined

@@ -82,10 +82,11 @@ func (vm *VM) Step(c *walk.Cursor) walk.Verdict {
 	pc := c.Regs.PC
 	e := vm.cached(pc)
 	if e == nil {
-		e = vm.classify(stripPC(c, pc))
-	}
-	if e == nil {
-		return walk.NotMine
+		pc = stripPC(c, pc)
+		vm.lookAheadInCode(c, pc)
+		if e = vm.classify(pc); e == nil {
+			return walk.NotMine
+		}
 	}
 	if e.how == howFrame {
 		return vm.stepFrame(c, e)

@@ -10,13 +10,14 @@ import "encoding/binary"
 type form uint8
 
 const (
-	slow      form = iota
-	toReg          // ModRM; the register operand is written
-	toRM           // ModRM; the other operand is written, where it is a register
-	toRMImm8       // the same, with an immediate of a byte
-	toRMImm32      // the same, of four bytes
-	compare        // ModRM; nothing general is written
-	byteStore      // ModRM; a byte is written, to memory
+	slow          form = iota
+	toReg              // ModRM; the register operand is written
+	toRM               // ModRM; the other operand is written, where it is a register
+	toRMImm8           // the same, with an immediate of a byte
+	toRMImm32          // the same, of four bytes
+	compare            // ModRM; nothing general is written
+	byteStore          // ModRM; a byte is written, to memory
+	byteStoreImm8      // the same, with an immediate of a byte
 )
 
 // quickOne are opcodes of one byte whose operands have 4 or 8 bytes.
@@ -24,8 +25,11 @@ var quickOne = [256]form{
 	0x01: toRM, 0x09: toRM, 0x11: toRM, 0x19: toRM, 0x21: toRM, 0x29: toRM, 0x31: toRM, 0x39: compare,
 	0x03: toReg, 0x0b: toReg, 0x13: toReg, 0x1b: toReg, 0x23: toReg, 0x2b: toReg, 0x33: toReg, 0x3b: compare,
 	0x63: toReg, 0x81: toRMImm32, 0x83: toRMImm8, 0x85: compare, 0x88: byteStore, 0x89: toRM, 0x8b: toReg, 0x8d: toReg,
-	0xc1: toRMImm8, 0xc7: toRMImm32, 0xd1: toRM, 0xd3: toRM,
+	0xc1: toRMImm8, 0xc7: toRMImm32, 0xd1: toRM, 0xd3: toRM, 0x80: byteStoreImm8, 0xff: toRM,
 }
+
+// extended are those whose register operand is a part of the opcode.
+var extended = [256]bool{0x80: true, 0x81: true, 0x83: true, 0xc1: true, 0xc7: true, 0xd1: true, 0xd3: true, 0xff: true}
 
 // Legacy prefixes, as bits.
 const (
@@ -49,7 +53,7 @@ var quickTwo = func() (t [256]struct {
 		set(toReg, bare, op) // cmov
 	}
 	set(toReg, bare, 0xb6, 0xb7, 0xbe, 0xbf) // movzx, movsx
-	set(compare, bare, 0x1f)                 // nop
+	set(compare, bare|with66, 0x1f)          // nop
 	// Vector registers.
 	set(compare, bare|with66|withF2|withF3, 0x10, 0x11, 0x51, 0x58, 0x59, 0x5a, 0x5c, 0x5d, 0x5e, 0x5f)
 	set(compare, bare|with66, 0x28, 0x29, 0x2e, 0x2f, 0x54, 0x55, 0x56, 0x57, 0xef)
@@ -92,6 +96,9 @@ func (v *move) quick(b []byte, at uint32) int {
 		}
 		return 0
 	}
+	if prefix == with66 && rex == 0 && op == 0x90 {
+		return n
+	}
 	if prefix != bare {
 		return 0
 	}
@@ -124,13 +131,61 @@ func (v *move) quick(b []byte, at uint32) int {
 	case op == 0xe8 && binary.LittleEndian.Uint32(b[n:]) != 0:
 		v.call = true
 		return n + 4
-	case op == 0xc3:
+	case op == 0xc3, op == 0xf4:
 		v.end = true
 		return n
 	case op == 0x90:
 		return n
 	}
+	if extended[op] {
+		return v.group(b, n, quickOne[op], op, rex)
+	}
 	return v.operands(b, n, quickOne[op], op, rex)
+}
+
+// group is operands for the opcodes that the register operand is a part of.
+func (v *move) group(b []byte, n int, f form, op, rex byte) int {
+	modrm := b[n]
+	extension, rm, memory := modrm>>3&7, modrm&7|rex&1<<3, modrm>>6 != 3
+	if rm == regRSP && !memory {
+		return 0
+	}
+	n += operandLength(b[n:])
+	if !memory {
+		v.reg = rm
+	}
+	switch op {
+	case 0x80:
+		if !memory {
+			return 0
+		}
+	case 0x81, 0x83:
+		if extension == 7 { // cmp
+			v.reg = nowhereReg
+		}
+	case 0xc7:
+		if extension != 0 {
+			return 0 // not one that is known
+		}
+	case 0xc1, 0xd1, 0xd3:
+		if extension == 6 {
+			return 0 // the same
+		}
+	case 0xff:
+		if extension > 2 { // inc, dec and call are the others
+			return 0
+		}
+		if extension == 2 {
+			v.call, v.reg = true, nowhereReg
+		}
+	}
+	switch f {
+	case toRMImm8, byteStoreImm8:
+		n++
+	case toRMImm32:
+		n += 4
+	}
+	return n
 }
 
 // leads fills in where a jump of n bytes goes.
@@ -149,7 +204,7 @@ func (v *move) operands(b []byte, n int, f form, op, rex byte) int {
 	modrm := b[n]
 	reg, rm, memory := modrm>>3&7|rex&4<<1, modrm&7|rex&1<<3, modrm>>6 != 3
 	if reg == regRSP || rm == regRSP && !memory {
-		return 0 // or an opcode's extension, which is as well asked for
+		return 0
 	}
 	n += operandLength(b[n:])
 	switch f {
@@ -158,24 +213,9 @@ func (v *move) operands(b []byte, n int, f form, op, rex byte) int {
 			return 0
 		}
 		v.reg = reg
-	case toRM, toRMImm8, toRMImm32:
+	case toRM:
 		if !memory {
 			v.reg = rm
-		}
-		switch extension := modrm >> 3 & 7; {
-		case op == 0x81 || op == 0x83:
-			if extension == 7 { // cmp
-				v.reg = nowhereReg
-			}
-		case op == 0xc7 && extension != 0, op == 0xc1 || op == 0xd1 || op == 0xd3:
-			if extension == 6 || op == 0xc7 {
-				return 0 // not one that is known
-			}
-		}
-		if f == toRMImm8 {
-			n++
-		} else if f == toRMImm32 {
-			n += 4
 		}
 	case byteStore:
 		if !memory {

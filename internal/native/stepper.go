@@ -123,6 +123,9 @@ func (s *Stepper) Frame(pc uint64, flags walk.FrameFlags) (walk.Frame, bool) {
 	return f, true
 }
 
+// RunsGo says whether Go code was seen on a stack.
+func (s *Stepper) RunsGo() bool { return s.runsGo }
+
 // unknown looks whether addr has become known, if it has not done so lately.
 func (s *Stepper) unknown(addr uint64) bool {
 	if addr < 4096 || addr >= 1<<56 {

@@ -1,0 +1,141 @@
+package hotspot
+
+import "github.com/candid-profiler/candid/internal/target"
+
+// maxSpan is how many bytes a Method and its ConstMethod may take together to be read
+// in one piece: VMs make one right before the other. What a read costs is that the place
+// is looked up and fetched, not its length.
+const maxSpan = 1024
+
+// methodChecks is what checking methods needs, used again.
+type methodChecks struct {
+	reqs  []target.Read
+	buf   []byte
+	pools map[poolKey]int // where in reqs those of a class are
+	own   []int           // and those of each method
+	one   [1]*method
+}
+
+// poolKey is a class as its methods know it: what must be read of it is the same for all.
+type poolKey struct{ constants, holder uint64 }
+
+// joined says how many bytes a method's own two parts take, 0 if they do not lie together.
+func (m *method) joined(l *methodLayout) int {
+	n := m.ptr + l.constMethod.offset + 8 - m.constMethod
+	if m.ptr < m.constMethod+l.sizeofConst || n > maxSpan {
+		return 0
+	}
+	return int(n)
+}
+
+// freshMethod says whether m still is what it was when it was decoded. Classes
+// that are loaded and unloaded again and again may put like Methods in the same
+// place, so the class's name is part of the test.
+func (vm *VM) freshMethod(m *method) bool {
+	m.used = vm.batch
+	if m.batch == vm.batch {
+		return true
+	}
+	t := &vm.methods
+	t.check.one[0] = m
+	vm.checkMethods(t.check.one[:])
+	return m.batch == vm.batch
+}
+
+// checkMethods compares methods with the process, with one read of all. Those that are
+// what they were count as checked in this batch, the others are dropped.
+func (vm *VM) checkMethods(ms []*method) {
+	t := &vm.methods
+	l, k := &t.layout, &t.check
+	if len(ms) == 0 || !l.ok {
+		return
+	}
+	if k.pools == nil {
+		k.pools = make(map[poolKey]int)
+	}
+	clear(k.pools)
+	k.reqs, k.own = k.reqs[:0], k.own[:0]
+	need := 0
+	for _, m := range ms {
+		need += max(m.joined(l), int(l.sizeofConst)+8) + 16
+	}
+	if cap(k.buf) < need {
+		k.buf = make([]byte, need+need/2)
+	}
+	buf := k.buf[:cap(k.buf)]
+	read := func(addr uint64, n int) {
+		k.reqs = append(k.reqs, target.Read{Addr: addr, Buf: buf[:n:n]})
+		buf = buf[n:]
+	}
+	for _, m := range ms {
+		k.own = append(k.own, len(k.reqs))
+		if n := m.joined(l); n > 0 {
+			read(m.constMethod, n)
+		} else {
+			read(m.constMethod, int(l.sizeofConst))
+			read(m.ptr+l.constMethod.offset, 8)
+		}
+		key := poolKey{m.constants, m.holder}
+		if _, ok := k.pools[key]; !ok {
+			k.pools[key] = len(k.reqs)
+			read(m.constants+l.poolHolder.offset, 8)
+			read(m.holder+l.klassName.offset, 8)
+		}
+	}
+	some := vm.peek.readV(k.reqs) > 0
+	ended := !some && vm.ended()
+	for i, m := range ms {
+		switch {
+		case !ended && !vm.sameMethod(m, k.reqs[k.own[i]:], k.reqs[k.pools[poolKey{m.constants, m.holder}]:]):
+			vm.killMethod(m)
+		case m.batch != vm.batch:
+			m.batch = vm.batch
+			if !t.naming {
+				t.recent = append(t.recent, m)
+			}
+		}
+	}
+}
+
+// sameMethod says whether what was read for a method and of its class is still m.
+func (vm *VM) sameMethod(m *method, own, class []target.Read) bool {
+	l, c := &vm.methods.layout, &m.methodCookie
+	h := own[0].Buf
+	ptr := own[0]
+	if m.joined(l) > 0 {
+		ptr.Buf = h[len(h)-8:]
+	} else {
+		ptr = own[1]
+	}
+	return own[0].OK && ptr.OK && class[0].OK && class[1].OK &&
+		word(ptr.Buf, 0) == c.constMethod && word(class[0].Buf, 0) == c.holder &&
+		word(class[1].Buf, 0) == c.className && l.constants.load(h) == c.constants &&
+		uint16(l.nameIndex.load(h)) == c.nameIndex && uint16(l.sigIndex.load(h)) == c.sigIndex &&
+		uint32(l.codeSize.load(h)) == m.codeSize
+}
+
+// beginMethods checks the methods that walks asked for lately.
+func (vm *VM) beginMethods() {
+	t := &vm.methods
+	clear(t.bad)
+	for _, id := range t.dead {
+		t.all[id] = nil
+	}
+	t.dead = t.dead[:0]
+	if len(t.byPtr) > t.sweep {
+		vm.sweepMethods()
+	}
+	kept := t.recent[:0]
+	for _, m := range t.recent {
+		if vm.batch-m.used <= aheadBatches && t.byPtr[m.ptr] == m.id {
+			kept = append(kept, m)
+		}
+	}
+	clear(t.recent[len(kept):])
+	t.recent = kept
+	// Those that are still there are appended once more.
+	t.ahead.check = append(t.ahead.check[:0], kept...)
+	t.recent = t.recent[:0]
+	vm.checkMethods(t.ahead.check)
+	clear(t.ahead.check)
+}
