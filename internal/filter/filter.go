@@ -144,7 +144,9 @@ func quoted(s string) string {
 // and ErrEmpty if nothing can be left.
 func (s *Spec) For(p *profile.Profile) (profile.Filter, error) {
 	f := s.filter
-	if s.words.Event != "" {
+	if s.words.Event == "" {
+		f.Event = p.FirstEvent()
+	} else {
 		i, ok := p.EventByName(s.words.Event)
 		if !ok {
 			return f, wrong("--event %q: the recording has %s", s.words.Event, p.EventNames())

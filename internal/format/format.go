@@ -177,6 +177,9 @@ func Write(w io.Writer, name string, p *profile.Profile, o Options) error {
 	if err != nil {
 		return err
 	}
+	if first := p.FirstEvent(); first > 0 && OneEvent(name) {
+		p = profile.Only(p, first)
+	}
 	return e.write(w, p, o)
 }
 

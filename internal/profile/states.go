@@ -78,6 +78,23 @@ func (p *Profile) EventByName(name string) (int, bool) {
 	return i, i >= 0
 }
 
+// FirstEvent is the index of the event that is shown where none is asked for: the first
+// that has samples, 0 if there are none at all.
+func (p *Profile) FirstEvent() int {
+	first := len(p.Events)
+	for i := range p.Samples {
+		if e := int(p.Samples[i].Event); e == 0 {
+			return 0
+		} else if e < first {
+			first = e
+		}
+	}
+	if first == len(p.Events) {
+		return 0
+	}
+	return first
+}
+
 // EventNames are the names of all events, for people.
 func (p *Profile) EventNames() string {
 	names := make([]string, len(p.Events))

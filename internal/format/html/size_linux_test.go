@@ -3,6 +3,7 @@ package html
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
@@ -38,9 +39,10 @@ func TestPageDeep(t *testing.T) {
 	b.quiet(file)
 }
 
-// TestPageSpeed draws graphs of 200,000 and, unless -short, of 1,000,000 nodes
-// whole, and waits until they are painted. The bound is far above what it takes
-// on an idle machine: the fastest drawing of many is free of most of the noise.
+// TestPageSpeed draws graphs of 200,000 and, unless -short, of 1,000,000 nodes whole.
+// How long that takes is measured by the benchmark ("flame graph, a frame"); here it is
+// how much is drawn, on which it depends: what can be told apart on the screen, however
+// many nodes there are.
 func TestPageSpeed(t *testing.T) {
 	for _, nodes := range []int{200_000, 1_000_000} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
@@ -51,22 +53,30 @@ func TestPageSpeed(t *testing.T) {
 			b.Dark(false)
 			file := writePage(t, profiletest.Server(nodes, nodes*3/2, 60))
 			b.open(file, "")
-			var n, rects int
+			var n int
 			b.Eval("candid.nodes()", &n)
+			if n < nodes {
+				t.Fatalf("%d nodes of %d are there", n, nodes)
+			}
 			for _, what := range []string{"", "#search=Map"} {
 				b.open(file, what)
 				var ms []float64
 				b.Eval("candid.redraw(15)", &ms)
+				var rects, rows int
 				b.Eval("candid.rectangles()", &rects)
-				m := median(ms)
-				t.Logf("%d nodes %s: %d rectangles, fastest %.1f ms, median %.1f ms, slowest %.1f ms", n, what, rects, ms[0], m, ms[len(ms)-1])
-				if ms[0] > 60 {
-					t.Errorf("a drawing takes %.1f ms at least", ms[0])
+				b.Eval("candid.rows()", &rows)
+				t.Logf("%d nodes, %d rows %s: %d rectangles, median %.1f ms", n, rows, what, rects, median(ms))
+				// Rectangles are a pixel wide at least; rows can be seen some 40 at a time.
+				// Mostly they are some ten pixels wide.
+				if rects < 100 || rects > 1440*40/8 {
+					t.Errorf("a drawing has %d rectangles", rects)
 				}
 			}
-			var find float64
-			b.Eval(`(() => { const f = document.getElementById('search'), t = performance.now(); f.value = 'get|Service'; f.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter'})); return performance.now() - t })()`, &find)
-			t.Logf("%d nodes: search %.0f ms", n, find)
+			var found string
+			b.Eval(`(() => { const f = document.getElementById('search'); f.value = 'get|Service'; f.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter'})); return document.getElementById('found').textContent })()`, &found)
+			if !strings.Contains(found, "%") {
+				t.Errorf("the search says %q", found)
+			}
 			b.quiet(file)
 		})
 	}

@@ -96,12 +96,12 @@ func (r *Repository) open(path string) error {
 		return err
 	}
 	p := repositoryPart{f: f, at: r.size}
-	st, err := f.Stat()
-	if err == nil {
-		err = p.readHead()
+	if err := p.readHead(); err != nil {
+		return f.Close() // it was only begun
 	}
 	p.size = int64(binary.BigEndian.Uint64(p.head[atSize:]))
-	if err != nil || !Is(p.head[:]) || p.size < headerSize || p.size > st.Size() {
+	// Asked after it: the file has what its header says by then, or never will.
+	if st, err := f.Stat(); err != nil || !Is(p.head[:]) || p.size < headerSize || p.size > st.Size() {
 		return f.Close() // it was only begun, or belongs to something else
 	}
 	r.parts = append(r.parts, p)

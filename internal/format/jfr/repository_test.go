@@ -100,3 +100,57 @@ func TestRepository(t *testing.T) {
 		t.Errorf("its state: %d bytes, %v, %v", size, changed, err)
 	}
 }
+
+// TestRepositoryThatGrows opens it while the JVM flushes: what was flushed before is there
+// each time.
+func TestRepositoryThatGrows(t *testing.T) {
+	dir := t.TempDir()
+	f, err := os.Create(filepath.Join(dir, "2026_11_21_17_30_05.jfr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	head := make([]byte, headerSize)
+	copy(head, magic[:])
+	size := uint64(headerSize)
+	flush := func() error {
+		binary.BigEndian.PutUint64(head[atSize:], size)
+		_, err := f.WriteAt(head, 0)
+		return err
+	}
+	if err := flush(); err != nil {
+		t.Fatal(err)
+	}
+	over, grown := make(chan bool), make(chan error)
+	go func() {
+		for {
+			select {
+			case <-over:
+				grown <- nil
+				return
+			default:
+			}
+			_, err := f.WriteAt([]byte("flushed."), int64(size))
+			if size += 8; err == nil {
+				err = flush()
+			}
+			if err != nil {
+				<-over
+				grown <- err
+				return
+			}
+		}
+	}()
+	for range 2000 {
+		r, err := OpenRepository(dir)
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		r.Close()
+	}
+	over <- true
+	if err := <-grown; err != nil {
+		t.Fatal(err)
+	}
+}
