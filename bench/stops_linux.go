@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"syscall"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/capture/suspend"
+	"github.com/candid-profiler/candid/internal/machine"
 )
 
 // nothing takes samples and does nothing with them.
@@ -49,15 +49,13 @@ func (b *bench) measureStops() (suspend.Stops, float64, error) {
 		return suspend.Stops{}, 0, err
 	}
 	defer e.Close()
-	var before, after syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &before)
+	before := machine.OwnCPU()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(b.seconds(10))*time.Second)
 	defer cancel()
 	var n nothing
 	if err := e.Run(ctx, &n); err != nil {
 		return suspend.Stops{}, 0, err
 	}
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &after)
-	used := time.Duration(after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano())
+	used := machine.OwnCPU() - before
 	return e.Stops(), float64(n.samples) / used.Seconds(), nil
 }

@@ -117,6 +117,14 @@ type Engine interface {
 	Close() error
 }
 
+// Sparing is an Engine that does less for a sample where it knows what a process has
+// not.
+type Sparing interface {
+	// RunsGo tells whether a target runs Go code, until it runs another program; if it
+	// is not told, it may. Without Go no second stack is looked for.
+	RunsGo(pid int, does bool) error
+}
+
 // ErrUnsupported is wrapped by every error that says that this system lacks
 // what an engine needs.
 var ErrUnsupported = errors.New("not supported here")

@@ -4,9 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/capture/asleep"
 	"github.com/candid-profiler/candid/internal/capture/bpfcopy"
 	"github.com/candid-profiler/candid/internal/kernel"
 )
@@ -17,15 +16,9 @@ type waiting struct {
 	place   bpfcopy.Waiter
 }
 
-// mayRead says whether candid may read where the process's threads wait: it takes its
-// user, or CAP_DAC_READ_SEARCH, whatever candid may trace.
-func (p *process) mayRead() bool {
-	return unix.Faccessat(p.files.dir, fmt.Sprint(p.pid, "/syscall"), unix.R_OK, unix.AT_EACCESS) != unix.EACCES
-}
-
 // openOthers takes the other way where files cannot be read.
 func (p *process) openOthers() {
-	if p.mayRead() {
+	if asleep.MayRead(p.files.dir, p.pid) {
 		return
 	}
 	p.kept = "where it sleeps cannot be read: /proc/PID/task/TID/syscall is for the process's user; run as that user, or with CAP_DAC_READ_SEARCH, or with CAP_BPF and CAP_PERFMON"

@@ -1,5 +1,5 @@
-// Package machine tells what the machine is, how busy it is and what memory a process
-// on it has, from what the operating system shows to all.
+// Package machine tells what the machine is, how busy it is, what memory a process on it
+// has and what CPU time this one has used, from what the operating system shows to all.
 package machine
 
 import "errors"
@@ -24,12 +24,6 @@ type Info struct {
 type Load struct {
 	Busy, All          uint64 // of all CPUs
 	Memory, MemoryUsed uint64 // bytes
-}
-
-// Interfaces are the network interfaces that a process can use.
-type Interfaces struct {
-	Space string // names the network namespace that they are of
-	Used  []Interface
 }
 
 // Interface is how much went through a network interface since it came, in bytes.

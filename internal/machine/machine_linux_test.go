@@ -99,8 +99,11 @@ func TestInterfaces(t *testing.T) {
 		t.Error(got, err)
 	}
 	// Those of this process.
-	if n, err := Network(os.Getpid()); err != nil || n.Space == "" {
+	if n, err := Network(os.Getpid()); err != nil {
 		t.Errorf("%+v, %v", n, err)
+	}
+	if space, err := NetworkSpace(os.Getpid()); err != nil || space == "" {
+		t.Errorf("%q, %v", space, err)
 	}
 }
 

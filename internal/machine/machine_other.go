@@ -20,5 +20,8 @@ func Now() (Load, error) { return Load{}, errSystem }
 // Memory gives an error that wraps ErrUnsupported.
 func Memory(int) (resident, peak uint64, err error) { return 0, 0, errSystem }
 
+// NetworkSpace gives an error that wraps ErrUnsupported.
+func NetworkSpace(int) (string, error) { return "", errSystem }
+
 // Network gives an error that wraps ErrUnsupported.
-func Network(int) (Interfaces, error) { return Interfaces{}, errSystem }
+func Network(int) ([]Interface, error) { return nil, errSystem }

@@ -10,19 +10,19 @@ import (
 // maxInterfaces bounds how many interfaces are read.
 const maxInterfaces = 1024
 
+// NetworkSpace names the network namespace of a process: those of the same name use the
+// same interfaces.
+func NetworkSpace(pid int) (string, error) {
+	return os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/net")
+}
+
 // Network reads what went through the network interfaces that a process can use.
-func Network(pid int) (Interfaces, error) {
-	dir := "/proc/" + strconv.Itoa(pid)
-	space, err := os.Readlink(dir + "/ns/net")
+func Network(pid int) ([]Interface, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/net/dev")
 	if err != nil {
-		return Interfaces{}, err
+		return nil, err
 	}
-	b, err := os.ReadFile(dir + "/net/dev")
-	if err != nil {
-		return Interfaces{}, err
-	}
-	used, err := interfaces(b)
-	return Interfaces{space, used}, err
+	return interfaces(b)
 }
 
 // interfaces reads /proc/PID/net/dev (proc_pid_net(5)): two lines of titles, then a line

@@ -24,6 +24,35 @@ func TestLearningHurries(t *testing.T) {
 	}
 }
 
+// The longer a program has been seen, the less is lost of all if it ends; a program that
+// begins is seen anew. Where programs come and go by themselves none may be missed.
+func TestLearningTakesItsTime(t *testing.T) {
+	begin := time.Now()
+	var c calm
+	c.batch(begin, 1)
+	for _, at := range []struct{ seen, want time.Duration }{
+		{0, learningly}, {3 * time.Second, learningly}, {6 * time.Second, 50 * time.Millisecond}, {time.Hour, learnedMost},
+	} {
+		now := begin.Add(at.seen)
+		if c.batch(now, 1); c.learns(now) != at.want {
+			t.Errorf("after %v the next batch is wanted in %v and not %v", at.seen, c.learns(now), at.want)
+		}
+	}
+	c.begin()
+	begin = begin.Add(2 * time.Hour)
+	if c.batch(begin, 1); c.learns(begin) != learningly {
+		t.Errorf("of a program that begins the next batch is wanted in %v", c.learns(begin))
+	}
+	for _, o := range []*Options{{All: true}, {Children: true}} {
+		s := session{spaces: newSpaces(), o: o}
+		s.calm.stir(time.Now().Add(time.Hour))
+		s.calm.batch(time.Now().Add(-time.Hour), 1)
+		if s.Hurry() != learningly {
+			t.Errorf("where many are recorded the next batch is wanted in %v", s.Hurry())
+		}
+	}
+}
+
 // Where nothing new has been seen for a while batches may come more rarely, but not
 // where somebody waits for them or something must be seen while it is there.
 func TestCalm(t *testing.T) {

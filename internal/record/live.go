@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/machine"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
@@ -77,6 +78,10 @@ func (s *session) begin(engine capture.Engine, start time.Time) {
 	m.Version, m.Command = s.o.Version, s.what()
 	m.Host, _ = os.Hostname()
 	s.stats, s.copying = engine.Stats, copyingOf(engine)
+	s.sparing, _ = engine.(capture.Sparing)
+	for _, p := range s.procs {
+		s.spare(p)
+	}
 	if t := s.taker(); t != nil {
 		t.Begin(Begun{start, engine.Name(), engine.Describe(), s.events})
 	}
@@ -116,7 +121,7 @@ func (s *session) liveBatch() {
 	}
 	if now := time.Now(); now.Sub(s.told) >= liveEvery {
 		s.told = now
-		s.progressed.Stats, s.progressed.OwnCPU = s.stats(), OwnCPU()-s.usage
+		s.progressed.Stats, s.progressed.OwnCPU = s.stats(), machine.OwnCPU()-s.usage
 		cost := &s.b.Meta().Cost
 		*cost = profile.Cost{Copying: s.copying(), TargetCPU: s.targetSoFar(), OwnCPU: s.progressed.OwnCPU, Memory: cost.Memory, FirstWalked: s.first}
 		if now.Sub(s.weighed) >= weighEvery {

@@ -3,7 +3,6 @@ package record
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"runtime/debug"
 	"testing"
 )
@@ -37,23 +36,4 @@ func held(t *testing.T) uint64 {
 		t.Fatal(err)
 	}
 	return resident * uint64(os.Getpagesize())
-}
-
-// The garbage that is let pile up stays the same as the heap grows.
-func TestCollector(t *testing.T) {
-	var c collector
-	c.start()
-	if c.percent != most {
-		t.Errorf("it begins at %d %%", c.percent)
-	}
-	hold := make([]byte, 80<<20)
-	hold[0] = 1
-	for range 3 { // a collection ends with the heap that was live in it
-		c.tuned = c.tuned.Add(-2 * tuneEvery)
-		runtime.GC()
-		c.tune()
-	}
-	if hold[0] != 1 || c.percent < least || c.percent > 25 {
-		t.Errorf("%d %% of a heap of 80 MiB", c.percent)
-	}
 }

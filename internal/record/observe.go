@@ -83,7 +83,7 @@ func (s *session) observe(last bool) {
 			s.threadLoads(p, &seen.threads, now, last)
 			s.network(p, now)
 			// Libraries come mostly when a program begins, and none is told of when it has
-			// ended: after 1, 2, 4, … seconds those that are new.
+			// ended: at once, then those that are new after 1, 3, 7, … seconds.
 			if seen.looks++; last || seen.looks&(seen.looks-1) == 0 {
 				s.libraries(p, seen)
 			}

@@ -43,6 +43,7 @@ type process struct {
 	gone       bool              // the process has ended
 	goneAt     time.Time         // when that was seen
 	unseen     bool              // it had ended before it was looked at
+	noGo       bool              // the engine takes it to run no Go code
 	missed     bool              // mappings may have been made that nobody told of
 	looked     time.Time         // when its mappings were last read
 }
@@ -195,6 +196,19 @@ func (s *session) findVM(p *process) {
 	}
 }
 
+// spare tells the engine what it need not look for in the process: a Java program has
+// Go code only in libraries, and then it is seen on stacks.
+func (s *session) spare(p *process) {
+	none := p.vm != nil && !p.native.RunsGo()
+	if s.sparing == nil || none == p.noGo {
+		return
+	}
+	// What could not be told is told with the next batch.
+	if s.sparing.RunsGo(p.pid, !none) == nil {
+		p.noGo = none
+	}
+}
+
 func (s *session) describeRuntime(p *process) {
 	if p.vm != nil && p.index >= 0 {
 		s.b.Processes()[p.index].Runtime = "hotspot " + p.vm.Version()
@@ -283,6 +297,7 @@ func (s *session) notice(n capture.Notice) {
 	p := s.procs[n.PID]
 	switch n.Kind {
 	case capture.Exec:
+		s.calm.begin()
 		s.comms[n.TID] = n.Comm
 		delete(s.bare, n.PID) // it may be looked at now
 		if p == nil {

@@ -8,13 +8,13 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/capture/engines"
 	"github.com/candid-profiler/candid/internal/capture/launch"
 	"github.com/candid-profiler/candid/internal/filter"
+	"github.com/candid-profiler/candid/internal/machine"
 	"github.com/candid-profiler/candid/internal/priority"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/secret"
@@ -101,8 +101,8 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	for _, p := range s.procs {
 		p.markCPU()
 	}
-	s.start = monotonic()
-	start := time.Now()
+	var start time.Time
+	s.start, start = moment()
 	s.begin(engine, start)
 	run := ctx
 	if o.Duration > 0 {
@@ -110,7 +110,18 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		run, cancel = context.WithTimeout(ctx, o.Duration)
 		defer cancel()
 	}
+	if child != nil && o.Output == nil {
+		s.lines.hold()
+	}
 	runErr := engine.Run(run, s)
+	s.lines.release()
+	if runErr == nil && run.Err() == nil && o.Duration > 0 && child == nil {
+		who := "the target"
+		if len(o.PIDs) > 1 {
+			who = "the targets"
+		}
+		o.Log(fmt.Sprintf("%s ended after %v, before the %v had passed", who, time.Since(start).Round(10*time.Millisecond), o.Duration))
+	}
 
 	s.name(true)
 	for _, p := range s.procs {
@@ -138,7 +149,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	stats := engine.Stats()
 	prof.Losses = profile.Losses{Lost: stats.Lost, Throttled: stats.Throttled}
 	res.Costs = Costs{
-		Stats: stats, Target: s.copying(), OwnCPU: OwnCPU() - s.usage, TargetCPU: targetCPU, MaxRSS: PeakMemory(), FirstWalked: s.first,
+		Stats: stats, Target: s.copying(), OwnCPU: machine.OwnCPU() - s.usage, TargetCPU: targetCPU, MaxRSS: PeakMemory(), FirstWalked: s.first,
 	}
 	prof.Meta.Cost = res.Costs.kept()
 	res.filter(s.o.Filter)
@@ -148,16 +159,28 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	return res, runErr
 }
 
+// moment is one moment by the clock that samples are timed by and by the time of day: where
+// candid waits for a CPU between reading the two, they are read again.
+func moment() (mono uint64, day time.Time) {
+	best := ^uint64(0)
+	for range 8 {
+		before := monotonic()
+		now := time.Now()
+		if apart := monotonic() - before; apart < best {
+			best, mono, day = apart, before, now
+		}
+		if best < uint64(100*time.Microsecond) {
+			break
+		}
+	}
+	return mono, day
+}
+
 // keepTime keeps candid in time on a crowded machine until stop is called. What is
 // to be said of that is said when s.opened is called.
 func (s *session) keepTime() (stop func()) {
-	var mu sync.Mutex // lines come from two goroutines now
-	log := s.o.Log
-	s.o.Log = func(line string) {
-		mu.Lock()
-		defer mu.Unlock()
-		log(line)
-	}
+	s.lines = &lines{log: s.o.Log} // they come from two goroutines now
+	s.o.Log = s.lines.say
 	tell, open := priority.Held(func(t priority.Told) {
 		s.o.Log(t.String())
 		if t.Refused() {
@@ -247,5 +270,9 @@ func (s *session) what() string {
 	case len(procs) == 1:
 		return procs[0].Command
 	}
-	return fmt.Sprintf("%s and %d more processes", procs[0].Command, len(procs)-1)
+	more := "1 process more"
+	if n := len(procs) - 1; n > 1 {
+		more = fmt.Sprintf("%d processes more", n)
+	}
+	return procs[0].Command + " and " + more
 }

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/garbage"
 	"github.com/candid-profiler/candid/internal/kernel"
+	"github.com/candid-profiler/candid/internal/machine"
 	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/priority"
 	"github.com/candid-profiler/candid/internal/profile"
@@ -46,11 +48,12 @@ type session struct {
 	stack    walk.Stack
 	trails   *walk.Trails
 	usage    time.Duration // candid's own CPU time, before attaching
-	gc       collector
+	gc       garbage.Collector
 	observer observer
 	later    later
 	late     atomic.Pointer[priority.Told] // candid gets a CPU late, and may not change that
-	opened   func()                        // to be called when there is nothing to be refused any more
+	lines    *lines
+	opened   func() // to be called when there is nothing to be refused any more
 
 	counted   time.Time // when the targets' CPU time was read
 	uncounted bool      // there are too many of them
@@ -59,6 +62,7 @@ type session struct {
 	// For Options.Live.
 	stats      func() capture.Stats
 	copying    func() time.Duration
+	sparing    capture.Sparing // nil: the engine is not
 	told       time.Time
 	weighed    time.Time // when candid's own memory was looked at
 	progressed Progress
@@ -73,9 +77,9 @@ func newSession(o *Options) *session {
 	s := &session{
 		o: o, b: b, files: native.NewFiles(), names: symbol.NewShared(), spaces: newSpaces(), kernel: k,
 		procs: make(map[uint32]*process), before: make(map[uint32]map[int]uint64), bare: make(map[uint32]bool), comms: make(map[uint32]string), sleeps: make(sleeps),
-		began: time.Now(), usage: OwnCPU(), trails: walk.NewTrails(), kernelWalk: walk.New(hostArch, nil), kernelIn: newInterner(b, k),
+		began: time.Now(), usage: machine.OwnCPU(), trails: walk.NewTrails(), kernelWalk: walk.New(hostArch, nil), kernelIn: newInterner(b, k),
 	}
-	s.gc.start()
+	s.gc.Start()
 	return s
 }
 
@@ -221,6 +225,7 @@ func (s *session) BatchEnd() {
 	for _, p := range s.procs {
 		if p.fresh {
 			s.nameThreads(p)
+			s.spare(p)
 			news += p.learns()
 			bare = bare || p.vm == nil
 		}
@@ -237,7 +242,7 @@ func (s *session) BatchEnd() {
 		s.calm.stir(now)
 	}
 	s.countAll()
-	s.gc.tune()
+	s.gc.Tune()
 	s.observe(false)
 	s.liveBatch()
 	if s.o.Progress != nil && time.Since(s.progress) > 200*time.Millisecond {

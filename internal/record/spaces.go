@@ -32,10 +32,7 @@ const (
 	hurriedly = 10 * time.Millisecond
 	unclear   = 100 * time.Millisecond // after an Exec
 	youth     = time.Second
-	// learningly is for those that run code which had not been seen: were they to end
-	// now, it could not be read any more.
-	learningly = 25 * time.Millisecond
-	maxYoung   = 1 << 12
+	maxYoung  = 1 << 12
 )
 
 // maxSpaces bounds the processes that are followed.

@@ -11,8 +11,8 @@ import (
 // maxLibraries bounds how many libraries are told of one process.
 const maxLibraries = 4096
 
-// libraries tells of a process's program and libraries: those that were there when it
-// was first seen, and at the end those that have come since.
+// libraries tells of a process's program and libraries, of each once: those that have come
+// since it was last asked.
 func (s *session) libraries(p *process, seen *observed) {
 	modules, err := p.target.Modules()
 	if err != nil {
@@ -48,16 +48,20 @@ func (s *session) network(p *process, now time.Time) {
 	if o.traffic == nil {
 		o.traffic = map[string]*traffic{}
 	}
-	net, err := machine.Network(p.pid)
+	space, err := machine.NetworkSpace(p.pid)
+	if err != nil {
+		return
+	}
+	last := o.traffic[space]
+	if last != nil && last.at.Equal(now) {
+		return // it was asked for another process in this round
+	}
+	used, err := machine.Network(p.pid)
 	if err != nil || !p.target.Alive() {
 		return
 	}
-	last := o.traffic[net.Space]
-	if last != nil && last.at.Equal(now) {
-		return // another process has asked in this round
-	}
-	next := &traffic{now, make(map[string]machine.Interface, len(net.Used))}
-	for _, i := range net.Used {
+	next := &traffic{now, make(map[string]machine.Interface, len(used))}
+	for _, i := range used {
 		next.used[i.Name] = i
 		if last == nil {
 			continue
@@ -70,7 +74,7 @@ func (s *session) network(p *process, now time.Time) {
 		s.seen(profile.NetworkUtilization, -1, profile.Text(i.Name), profile.Number(bitRate(i.Received-before.Received, took)), profile.Number(bitRate(i.Sent-before.Sent, took)))
 	}
 	if len(o.traffic) < maxObserved || last != nil {
-		o.traffic[net.Space] = next
+		o.traffic[space] = next
 	}
 }
 

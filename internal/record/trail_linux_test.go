@@ -33,7 +33,7 @@ func TestTrailsAreTrue(t *testing.T) {
 			classes := fixture.Classes(t, c.major, "-nowarn", filepath.Join("testdata", "Deep.java"))
 			program := fixture.Start(t, exec.Command(fixture.JDKTool(t, c.major, "java"), append([]string{"-cp", classes}, c.args...)...))
 			program.Await("ready")
-			walks, frames, same := 0, 0, 0
+			walks, frames, same, moved := 0, 0, 0, 0
 			var whole walk.Stack
 			o := Options{
 				PIDs: []int{program.PID()}, Duration: 2 * time.Second, Hz: 3000,
@@ -46,29 +46,36 @@ func TestTrailsAreTrue(t *testing.T) {
 					w.Trails = nil
 					w.Walk(snap, mem, &whole)
 					w.Trails = trails
-					// What a virtual thread has in the heap is read from the running process,
-					// so twice is not always the same.
-					live := func(f walk.Frame) bool { return f.Flags&walk.Stitched != 0 }
+					if slices.Equal(whole.Frames, got.Frames) && whole.End == got.End && whole.Worst == got.Worst {
+						return
+					}
+					// What is not known exactly, and where a virtual thread's stack goes on, may
+					// be read from the running process, so twice is not always the same, where
+					// this waits for a CPU in between. What was taken over is, if the
+					// end was found.
+					live := func(f walk.Frame) bool { return f.Prov != walk.Exact || f.Flags&(walk.Virtual|walk.Stitched) != 0 }
 					if slices.ContainsFunc(whole.Frames, live) || slices.ContainsFunc(got.Frames, live) {
+						moved++
 						n, m := len(whole.Frames), len(got.Frames)
-						if got.Same > n || !slices.Equal(whole.Frames[n-got.Same:], got.Frames[m-got.Same:]) {
-							t.Errorf("walk %d: the %d frames taken over are others", walks, got.Same)
+						if whole.End == walk.EndComplete && (got.Same > n || !slices.Equal(whole.Frames[n-got.Same:], got.Frames[m-got.Same:])) {
+							t.Errorf("walk %d: the %d frames taken over are others: %+v, whole %+v", walks, got.Same, got.Frames, whole.Frames)
 						}
 						return
 					}
-					if !slices.Equal(whole.Frames, got.Frames) || whole.End != got.End || whole.Worst != got.Worst {
-						t.Errorf("walk %d: %d frames, %v, whole %d, %v; %d taken over", walks, len(got.Frames), got.End, len(whole.Frames), whole.End, got.Same)
-						for i := range min(len(whole.Frames), len(got.Frames)) {
-							if whole.Frames[i] != got.Frames[i] {
-								t.Errorf("frame %d is %+v, whole %+v", i, got.Frames[i], whole.Frames[i])
-								break
-							}
+					t.Errorf("walk %d: %d frames, %v, whole %d, %v; %d taken over", walks, len(got.Frames), got.End, len(whole.Frames), whole.End, got.Same)
+					for i := range min(len(whole.Frames), len(got.Frames)) {
+						if whole.Frames[i] != got.Frames[i] {
+							t.Errorf("frame %d is %+v, whole %+v", i, got.Frames[i], whole.Frames[i])
+							break
 						}
 					}
 				},
 			}
 			run(t, o)
-			t.Logf("%d walks, %d frames, %.0f %% of them taken over", walks, frames, 100*float64(same)/float64(max(1, frames)))
+			t.Logf("%d walks, %d frames, %.0f %% of them taken over; %d walks were others the second time", walks, frames, 100*float64(same)/float64(max(1, frames)), moved)
+			if moved*100 > walks {
+				t.Errorf("%d of %d walks were others the second time", moved, walks)
+			}
 			// How much can be shared depends on the machine's load too, which makes batches of few samples.
 			if walks < 100 || same == 0 {
 				t.Errorf("%d walks, %d of %d frames taken over", walks, same, frames)

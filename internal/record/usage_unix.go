@@ -5,24 +5,14 @@ package record
 import (
 	"os"
 	"runtime"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/candid-profiler/candid/internal/machine"
 )
 
-// OwnCPU is the CPU time that candid itself has used so far.
-func OwnCPU() time.Duration {
-	var ru unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &ru) != nil {
-		return 0
-	}
-	return time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
-}
-
 // PeakMemory is the most memory that candid itself has held so far, bytes; 0 if
-// that is not known. To ask costs ten times what OwnCPU does. What getrusage tells may
+// that is not known. To ask costs ten times what machine.OwnCPU does. What getrusage tells may
 // be of the program from which candid was started.
 func PeakMemory() uint64 {
 	if _, peak, err := machine.Memory(os.Getpid()); err == nil {

@@ -3,7 +3,6 @@ package target
 import (
 	"bytes"
 	"debug/elf"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -83,8 +82,7 @@ func TestModuleBiasOfLibraries(t *testing.T) {
 			defer p.Close()
 			// It sleeps when all its libraries are there.
 			eventually(t, "its libraries are mapped", func() bool {
-				b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", p.PID))
-				place, ok := asleep.Parse(b)
+				place, ok := asleep.Of(p.PID, p.PID)
 				return ok && !place.Running && slices.Contains(sleeps, place.Call)
 			})
 			mods, err := p.Modules()

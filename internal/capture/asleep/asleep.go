@@ -2,8 +2,8 @@
 // sleeps in the kernel shows its place in /proc/PID/task/TID/syscall (proc(5)),
 // and its stack does not change for as long as it sleeps there.
 //
-// The file is read with the same permission as ptrace needs. Of a thread that
-// runs or is about to it says only that.
+// The file is read with the permission that ptrace needs and that MayRead tells of. Of a
+// thread that runs or is about to it says only that.
 package asleep
 
 import "bytes"

@@ -100,7 +100,6 @@ const (
 	awayMapRing            = "ring"
 	awayMapScratch         = "scratch"
 	awayMapTargets         = "targets"
-	awayMapTops            = "tops"
 	awayProgBackExact      = "back_exact"
 	awayProgBackProbeExact = "back_probe_exact"
 	awayProgBackProbeSized = "back_probe_sized"
@@ -185,7 +184,6 @@ type awayMapSpecs struct {
 	Ring    *ebpf.MapSpec `ebpf:"ring"`
 	Scratch *ebpf.MapSpec `ebpf:"scratch"`
 	Targets *ebpf.MapSpec `ebpf:"targets"`
-	Tops    *ebpf.MapSpec `ebpf:"tops"`
 }
 
 // awayVariableSpecs contains global variables before they are loaded into the kernel.
@@ -234,7 +232,6 @@ type awayMaps struct {
 	Ring    *ebpf.Map `ebpf:"ring"`
 	Scratch *ebpf.Map `ebpf:"scratch"`
 	Targets *ebpf.Map `ebpf:"targets"`
-	Tops    *ebpf.Map `ebpf:"tops"`
 }
 
 func (m *awayMaps) Close() error {
@@ -245,7 +242,6 @@ func (m *awayMaps) Close() error {
 		m.Ring,
 		m.Scratch,
 		m.Targets,
-		m.Tops,
 	)
 }
 

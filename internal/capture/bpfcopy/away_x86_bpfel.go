@@ -134,7 +134,6 @@ const (
 	awayMapRing            = "ring"
 	awayMapScratch         = "scratch"
 	awayMapTargets         = "targets"
-	awayMapTops            = "tops"
 	awayProgBackExact      = "back_exact"
 	awayProgBackProbeExact = "back_probe_exact"
 	awayProgBackProbeSized = "back_probe_sized"
@@ -219,7 +218,6 @@ type awayMapSpecs struct {
 	Ring    *ebpf.MapSpec `ebpf:"ring"`
 	Scratch *ebpf.MapSpec `ebpf:"scratch"`
 	Targets *ebpf.MapSpec `ebpf:"targets"`
-	Tops    *ebpf.MapSpec `ebpf:"tops"`
 }
 
 // awayVariableSpecs contains global variables before they are loaded into the kernel.
@@ -268,7 +266,6 @@ type awayMaps struct {
 	Ring    *ebpf.Map `ebpf:"ring"`
 	Scratch *ebpf.Map `ebpf:"scratch"`
 	Targets *ebpf.Map `ebpf:"targets"`
-	Tops    *ebpf.Map `ebpf:"tops"`
 }
 
 func (m *awayMaps) Close() error {
@@ -279,7 +276,6 @@ func (m *awayMaps) Close() error {
 		m.Ring,
 		m.Scratch,
 		m.Targets,
-		m.Tops,
 	)
 }
 

@@ -79,7 +79,6 @@ const (
 	captureMapRing             = "ring"
 	captureMapScratch          = "scratch"
 	captureMapTargets          = "targets"
-	captureMapTops             = "tops"
 	captureProgOnExec          = "on_exec"
 	captureProgOnExit          = "on_exit"
 	captureProgOnFork          = "on_fork"
@@ -162,7 +161,6 @@ type captureMapSpecs struct {
 	Ring    *ebpf.MapSpec `ebpf:"ring"`
 	Scratch *ebpf.MapSpec `ebpf:"scratch"`
 	Targets *ebpf.MapSpec `ebpf:"targets"`
-	Tops    *ebpf.MapSpec `ebpf:"tops"`
 }
 
 // captureVariableSpecs contains global variables before they are loaded into the kernel.
@@ -207,7 +205,6 @@ type captureMaps struct {
 	Ring    *ebpf.Map `ebpf:"ring"`
 	Scratch *ebpf.Map `ebpf:"scratch"`
 	Targets *ebpf.Map `ebpf:"targets"`
-	Tops    *ebpf.Map `ebpf:"tops"`
 }
 
 func (m *captureMaps) Close() error {
@@ -217,7 +214,6 @@ func (m *captureMaps) Close() error {
 		m.Ring,
 		m.Scratch,
 		m.Targets,
-		m.Tops,
 	)
 }
 

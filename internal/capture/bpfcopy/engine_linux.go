@@ -200,23 +200,21 @@ func (e *Engine) AddPID(pid int) error {
 	return nil
 }
 
-// SetStackTop tells where the stack of a thread of a target ends, for runtimes
-// that put stacks where no C library would. The address is the first above the
-// stack; it is forgotten when the thread ends.
-func (e *Engine) SetStackTop(pid, tid int, top uint64) error {
-	if err := e.progs.coll.Maps["tops"].Put(uint32(tid), top); err != nil {
-		return fmt.Errorf("note the stack of thread %d: %w", tid, err)
-	}
+// RunsGo tells whether a target runs Go code, until it runs another program; if it is
+// not told, it may. It is nothing to tell it of a process that is no target of its own.
+func (e *Engine) RunsGo(pid int, does bool) error {
 	targets := e.progs.coll.Maps["targets"]
 	var flags uint32
-	if err := targets.Lookup(uint32(pid), &flags); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-		return fmt.Errorf("note the stack of thread %d: %w", tid, err)
+	err := targets.Lookup(uint32(pid), &flags)
+	if err == nil {
+		flags |= targetNoGo
+		if does {
+			flags &^= targetNoGo
+		}
+		err = targets.Update(uint32(pid), flags, ebpf.UpdateExist)
 	}
-	if flags&targetTops != 0 {
-		return nil
-	}
-	if err := targets.Update(uint32(pid), flags|targetTops, ebpf.UpdateExist); err != nil {
-		return fmt.Errorf("note the stack of thread %d: process %d is no target: %w", tid, pid, err)
+	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("tell the BPF program that process %d runs no Go code: %w", pid, err)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func (v Variant) String() string {
 // Flags of a target, as in bpf/capture.c.
 const (
 	targetChildren = 1
-	targetTops     = 2
+	targetNoGo     = 2
 )
 
 // firstPIDNamespace is the inode of the machine's first pid namespace
@@ -170,7 +170,7 @@ func configure(spec *ebpf.CollectionSpec, opts capture.Options, ringSize int) er
 }
 
 // shared are the maps that all objects' programs use.
-var shared = []string{"ring", "targets", "tops", "scratch", "lost"}
+var shared = []string{"ring", "targets", "scratch", "lost"}
 
 func (p *programs) close() {
 	p.away.close()

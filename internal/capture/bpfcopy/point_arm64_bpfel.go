@@ -63,7 +63,6 @@ const (
 	pointMapRing        = "ring"
 	pointMapScratch     = "scratch"
 	pointMapTargets     = "targets"
-	pointMapTops        = "tops"
 	pointProgPointExact = "point_exact"
 	pointProgPointSized = "point_sized"
 	pointProgProbeExact = "probe_exact"
@@ -137,7 +136,6 @@ type pointMapSpecs struct {
 	Ring    *ebpf.MapSpec `ebpf:"ring"`
 	Scratch *ebpf.MapSpec `ebpf:"scratch"`
 	Targets *ebpf.MapSpec `ebpf:"targets"`
-	Tops    *ebpf.MapSpec `ebpf:"tops"`
 }
 
 // pointVariableSpecs contains global variables before they are loaded into the kernel.
@@ -181,7 +179,6 @@ type pointMaps struct {
 	Ring    *ebpf.Map `ebpf:"ring"`
 	Scratch *ebpf.Map `ebpf:"scratch"`
 	Targets *ebpf.Map `ebpf:"targets"`
-	Tops    *ebpf.Map `ebpf:"tops"`
 }
 
 func (m *pointMaps) Close() error {
@@ -191,7 +188,6 @@ func (m *pointMaps) Close() error {
 		m.Ring,
 		m.Scratch,
 		m.Targets,
-		m.Tops,
 	)
 }
 

@@ -80,7 +80,6 @@ const (
 	pointMapRing        = "ring"
 	pointMapScratch     = "scratch"
 	pointMapTargets     = "targets"
-	pointMapTops        = "tops"
 	pointProgPointExact = "point_exact"
 	pointProgPointSized = "point_sized"
 	pointProgProbeExact = "probe_exact"
@@ -154,7 +153,6 @@ type pointMapSpecs struct {
 	Ring    *ebpf.MapSpec `ebpf:"ring"`
 	Scratch *ebpf.MapSpec `ebpf:"scratch"`
 	Targets *ebpf.MapSpec `ebpf:"targets"`
-	Tops    *ebpf.MapSpec `ebpf:"tops"`
 }
 
 // pointVariableSpecs contains global variables before they are loaded into the kernel.
@@ -198,7 +196,6 @@ type pointMaps struct {
 	Ring    *ebpf.Map `ebpf:"ring"`
 	Scratch *ebpf.Map `ebpf:"scratch"`
 	Targets *ebpf.Map `ebpf:"targets"`
-	Tops    *ebpf.Map `ebpf:"tops"`
 }
 
 func (m *pointMaps) Close() error {
@@ -208,7 +205,6 @@ func (m *pointMaps) Close() error {
 		m.Ring,
 		m.Scratch,
 		m.Targets,
-		m.Tops,
 	)
 }
 

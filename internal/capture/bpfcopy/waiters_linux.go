@@ -70,7 +70,7 @@ func (w *Waiters) load() (*away, error) {
 			delete(spec.Programs, name)
 		}
 	}
-	for _, unused := range []string{"ring", "tops", "scratch"} {
+	for _, unused := range []string{"ring", "scratch"} {
 		delete(spec.Maps, unused)
 	}
 	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Cache: w.kernel})

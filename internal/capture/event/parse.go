@@ -111,11 +111,20 @@ func parseName(name string) (capture.Event, error) {
 	if colon && isWord(base) && isWord(modes) && times[base] == 0 && base != "cpu" {
 		return capture.Event{Name: name, Kind: capture.Tracepoint, Unit: "count", Point: capture.Point{System: base, Name: modes}}, nil
 	}
+	if why, ok := others[name]; ok {
+		return capture.Event{}, fmt.Errorf("%w %q: %s", ErrUnknown, name, why)
+	}
 	hint := ": there are cpu, wall, off-cpu, and perf's counters, tracepoints and probes ('candid record --help')"
 	if names := near(name); len(names) > 0 {
 		hint = ": did you mean " + strings.Join(names, ", ") + "?"
 	}
 	return capture.Event{}, fmt.Errorf("%w %q%s", ErrUnknown, name, hint)
+}
+
+// others are events of other profilers that candid reads and does not record.
+var others = map[string]string{
+	"alloc": "candid does not record allocations; what a JVM (jcmd PID JFR.start) or async-profiler recorded of them it reads",
+	"lock":  "candid records waiting for locks as part of -e wall and -e off-cpu, with the threads' state (report --state blocked)",
 }
 
 func checkModes(modes string) error {

@@ -58,6 +58,8 @@ func TestParseRefuses(t *testing.T) {
 		"cach-misses":                         "cache-misses",
 		"offcpu":                              "off-cpu",
 		"bananas":                             "--help",
+		"alloc":                               "JFR.start",
+		"lock":                                "-e off-cpu",
 		"cpu/period=5/":                       "-F",
 		"cycles/period=0/":                    "period",
 		"cycles:x":                            "mode",

@@ -69,6 +69,8 @@ func begin(argv []string, env []string, files [3]*os.File, attr *syscall.SysProc
 		return nil, fmt.Errorf("start %s: it was found in the current directory only, write ./%s: %w", argv[0], argv[0], ErrNotFound)
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("start %s: %w: no permission to execute it", argv[0], ErrNotExecutable)
+	case errors.Is(err, syscall.EISDIR):
+		return nil, fmt.Errorf("start %s: %w: it is a directory", argv[0], ErrNotExecutable)
 	case err != nil:
 		return nil, fmt.Errorf("start %s: %w", argv[0], ErrNotFound)
 	}

@@ -104,7 +104,7 @@ func OpenEngine(opts capture.Options, scope Scope, why string) (*Engine, error) 
 	}
 	e.attr = Attr{
 		Samples:   true,
-		StackSize: uint32(stack), Layout: Layout{Callchain: true, RegsMask: regsMask},
+		StackSize: uint32(stack), Layout: Layout{Callchain: true, RegsMask: RegsMask},
 	}
 	e.attr.For(event, opts.Period)
 	if event.Kind == capture.Tracepoint {

@@ -2,9 +2,9 @@ package perfevent
 
 import "github.com/candid-profiler/candid/internal/cpu"
 
-// regsMask asks for ax, bx, cx, dx, si, di, bp, sp, ip and r8 to r15
+// RegsMask asks for ax, bx, cx, dx, si, di, bp, sp, ip and r8 to r15
 // (asm/perf_regs.h of x86).
-const regsMask = 0x1ff | 0xff<<16
+const RegsMask = 0x1ff | 0xff<<16
 
 // perfToDWARF are the DWARF numbers of perf's first eight registers.
 var perfToDWARF = [8]uint8{cpu.RAX, cpu.RBX, cpu.RCX, cpu.RDX, cpu.RSI, cpu.RDI, cpu.RBP, cpu.RSP}

@@ -2,8 +2,8 @@ package perfevent
 
 import "github.com/candid-profiler/candid/internal/cpu"
 
-// regsMask asks for x0 to x30, sp and pc (asm/perf_regs.h of arm64).
-const regsMask = 1<<33 - 1
+// RegsMask asks for x0 to x30, sp and pc (asm/perf_regs.h of arm64).
+const RegsMask = 1<<33 - 1
 
 // registers turns perf's registers into ours.
 func registers(r *[64]uint64, to *cpu.Registers) {

@@ -102,8 +102,10 @@ func (w *Waiter) AddProcess(pid int) error {
 	return nil
 }
 
-// WakeOn makes Wait return when ctx ends; the function undoes it.
+// WakeOn makes Wait return when ctx ends; the function undoes it. It is to be called
+// before the first Wait, when programs have been started that candid starts.
 func (w *Waiter) WakeOn(ctx context.Context) func() bool {
+	easeWatcher()
 	return context.AfterFunc(ctx, func() {
 		_, _ = unix.Write(w.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 	})

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/candid-profiler/candid/internal/machine"
 )
 
 // BenchmarkStops reports how long threads stand still, how many samples a second
@@ -15,22 +15,14 @@ func BenchmarkStops(b *testing.B) {
 	e := open(b, options(20000, p.pid()))
 	for b.Loop() {
 		c := newCounter()
-		begin, used := time.Now(), processCPU(b)
+		begin, used := time.Now(), machine.OwnCPU()
 		record(b, e, c, 2*time.Second)
 		b.ReportMetric(float64(c.samples)/time.Since(begin).Seconds(), "samples/s")
-		b.ReportMetric(float64(c.samples)/(processCPU(b)-used).Seconds(), "samples/cpu-s")
+		b.ReportMetric(float64(c.samples)/(machine.OwnCPU()-used).Seconds(), "samples/cpu-s")
 	}
 	s := e.Stops()
 	b.ReportMetric(float64(s.Median)/1e3, "median-us")
 	b.ReportMetric(float64(s.P99)/1e3, "p99-us")
 	b.ReportMetric(float64(s.Max)/1e3, "max-us")
 	b.ReportMetric(float64(s.BrokenCalls), "broken")
-}
-
-func processCPU(b testing.TB) time.Duration {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

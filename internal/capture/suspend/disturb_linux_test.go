@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
-	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/offspring"
 )
 
@@ -234,11 +233,12 @@ func TestAlreadyTraced(t *testing.T) {
 func TestThreadStorm(t *testing.T) {
 	bin := compile(t, "threads")
 	open(t, options(1000, os.Getpid())).Close() // skips where it is not permitted
-	fixture.Attempts(t, 8, func() string { return storm(t, bin) })
+	attempts(t, 8, func() (wrong, held string) { return storm(t, bin) })
 }
 
-// storm says what is wrong with the samples of a process whose threads live briefly.
-func storm(t *testing.T, bin string) string {
+// storm says what is wrong with the samples of a process whose threads live briefly, and
+// whether the engine was held back.
+func storm(t *testing.T, bin string) (wrong, held string) {
 	p := start(t, bin)
 	defer p.Kill()
 	before, _ := filepath.Glob("/proc/self/fd/*")
@@ -248,7 +248,9 @@ func storm(t *testing.T, bin string) string {
 	}
 	c := newCounter()
 	used, steady := cpuClock(p.pid()), accounts(t, p.pid())
-	record(t, e, c, 3*time.Second)
+	const d = 3 * time.Second
+	record(t, e, c, d)
+	held = heldBack(e, 0, d)
 	used, after := cpuClock(p.pid())-used, accounts(t, p.pid())
 	said := p.end()
 	var made int
@@ -277,17 +279,17 @@ func storm(t *testing.T, bin string) string {
 		time.Duration(all), time.Duration(used), time.Duration(brief), time.Duration(truth))
 	switch off := float64(all)/float64(used) - 1; {
 	case c.samples == 0 || c.kinds[capture.Fork] == 0 || c.kinds[capture.Exit] == 0:
-		return fmt.Sprintf("%d samples, notices %v", c.samples, c.kinds)
+		return fmt.Sprintf("%d samples, notices %v", c.samples, c.kinds), held
 	case math.Abs(off) > 0.03:
-		return fmt.Sprintf("samples stand for %v of CPU, the process has used %v", time.Duration(all), time.Duration(used))
-	case steady[worked] == 0:
-		return "most samples are not of the thread that works on"
+		return fmt.Sprintf("samples stand for %v of CPU, the process has used %v", time.Duration(all), time.Duration(used)), held
+	case after[worked] == 0: // it is not there any more
+		return "most samples are not of the thread that works on", held
 	case float64(truth) < 0.8*2e5*float64(made):
-		return fmt.Sprintf("%d brief threads of at least 0.2 ms have run %v", made, time.Duration(truth))
+		return fmt.Sprintf("%d brief threads of at least 0.2 ms have run %v", made, time.Duration(truth)), held
 	case float64(brief) < 0.8*float64(truth) || float64(brief) > 1.25*float64(truth):
-		return fmt.Sprintf("%d brief threads that have run %v show with %v", made, time.Duration(truth), time.Duration(brief))
+		return fmt.Sprintf("%d brief threads that have run %v show with %v", made, time.Duration(truth), time.Duration(brief)), held
 	}
-	return ""
+	return "", held
 }
 
 // accounts is what each thread of a process has run, ns.

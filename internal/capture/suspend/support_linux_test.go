@@ -3,8 +3,10 @@ package suspend
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -88,4 +90,55 @@ func record(t testing.TB, e capture.Engine, sink capture.Sink, d time.Duration) 
 	if err := e.Run(ctx, sink); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// heldBack says why the engine cannot have sampled a program as it should, "" if it
+// could: the machine is crowded and, as the engine tells itself, its sampling threads got no
+// CPU in a tenth of their periods. Who has none when a sample is due cannot stop a
+// thread that has one. Late is what the engine told before that while.
+func heldBack(e *Engine, late uint64, long time.Duration) string {
+	late = e.Stats().Throttled - late
+	periods := uint64(len(e.list)) * uint64(long/e.opts.Period)
+	threads, cpus, err := priority.Runnable()
+	if err != nil || threads < 8*cpus || late < periods/10 {
+		return ""
+	}
+	return fmt.Sprintf("%d threads want %d CPUs, and the engine got none in %d of %d periods", threads, cpus, late, periods)
+}
+
+// attempts is fixture.Attempts for what the engine gives where it is not held back: what
+// is wrong is let pass if it was held back three times.
+func attempts(t testing.TB, most int, measure func() (wrong, held string)) {
+	t.Helper()
+	times := 0
+	fixture.Attempts(t, most, func() string {
+		wrong, held := measure()
+		if wrong == "" || held == "" {
+			return wrong
+		}
+		if times++; times == 3 {
+			t.Logf("%s; but %s", wrong, held)
+			return ""
+		}
+		return wrong
+	})
+}
+
+// lateness measures for how long who wants a CPU does not get one, in this process and
+// until it is asked.
+func lateness() (late func() time.Duration) {
+	end, sum := make(chan bool), make(chan time.Duration)
+	go func() {
+		var all time.Duration
+		for last := time.Now(); ; last = time.Now() {
+			select {
+			case <-end:
+				sum <- all
+				return
+			case <-time.After(time.Millisecond):
+				all += max(time.Since(last)-5*time.Millisecond, 0)
+			}
+		}
+	}()
+	return sync.OnceValue(func() time.Duration { end <- true; return <-sum })
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/capture/asleep"
 )
 
 // thread is one thread of a target. Which goroutine may touch it: while it is in
@@ -161,9 +162,8 @@ func (p *process) mayTrace() error {
 }
 
 // mayRead says why candid may not see where the process's threads sleep, nil if it may.
-// That file is for the process's user alone, whoever may trace it.
 func (p *process) mayRead() error {
-	if unix.Faccessat(p.task, strconv.Itoa(p.pid)+"/syscall", unix.R_OK, unix.AT_EACCESS) != unix.EACCES {
+	if asleep.MayRead(p.task, p.pid) {
 		return nil
 	}
 	return fmt.Errorf("sample threads of process %d that sleep: %w: where they do is for its user to read (/proc/PID/task/TID/syscall); run candid as that user, or with CAP_DAC_READ_SEARCH, or with CAP_BPF and CAP_PERFMON, which takes another way",

@@ -1,12 +1,15 @@
 /*
- * Threads that spend their time in known ways. At the end each prints a line:
- *   NAME TID FUNCTION asleep wall run wait     (ns)
- * asleep is the time that its FUNCTION waited, without waiting for a CPU; wall,
- * run and wait are of the whole thread, the latter two as the kernel counts them.
- * Then it stays, so that its end takes nothing of that along.
+ * Threads that spend their time in known ways, from when a byte comes to the standard
+ * input: whoever looks on has begun by then. At the end each prints a line:
+ *   NAME TID FUNCTION asleep ran begin end run wait     (ns)
+ * asleep is the time that its FUNCTION waited, without waiting for a CPU, and ran what
+ * it ran; begin and end are when the thread's account begins and ends, by
+ * CLOCK_MONOTONIC, run and wait how long it ran and waited for a CPU between, as the
+ * kernel counts it.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +34,7 @@ static ns now(clockid_t c)
 
 static ns wall(void) { return now(CLOCK_MONOTONIC); }
 
-struct account { int fd; ns start, run, wait, asleep, from_wall, from_run, from_wait; };
+struct account { int fd; ns start, run, wait, asleep, ran, from_wall, from_run, from_wait; };
 
 static void kernel(struct account *a, ns *run, ns *wait)
 {
@@ -39,17 +42,6 @@ static void kernel(struct account *a, ns *run, ns *wait)
 	now(CLOCK_THREAD_CPUTIME_ID); /* brings the file up to date */
 	if (pread(a->fd, b, sizeof(b) - 1, 0) > 0)
 		sscanf(b, "%llu %llu", run, wait);
-}
-
-static void begin(struct account *a, const char *name)
-{
-	char path[64];
-	memset(a, 0, sizeof(*a));
-	prctl(PR_SET_NAME, name);
-	sprintf(path, "/proc/self/task/%ld/schedstat", syscall(SYS_gettid));
-	a->fd = open(path, O_RDONLY);
-	a->start = wall();
-	kernel(a, &a->run, &a->wait);
 }
 
 /* All three at once: between them the thread did not wait for a CPU. */
@@ -63,6 +55,16 @@ static void clocks(struct account *a, ns *w, ns *run, ns *wait)
 	} while (again != *wait);
 }
 
+static void begin(struct account *a, const char *name)
+{
+	char path[64];
+	memset(a, 0, sizeof(*a));
+	prctl(PR_SET_NAME, name);
+	sprintf(path, "/proc/self/task/%ld/schedstat", syscall(SYS_gettid));
+	a->fd = open(path, O_RDONLY);
+	clocks(a, &a->start, &a->run, &a->wait);
+}
+
 static void before(struct account *a)
 {
 	clocks(a, &a->from_wall, &a->from_run, &a->from_wait);
@@ -73,12 +75,13 @@ static void after(struct account *a)
 	ns w = 0, run = 0, wait = 0;
 	clocks(a, &w, &run, &wait);
 	a->asleep += w - a->from_wall - (run - a->from_run) - (wait - a->from_wait);
+	a->ran += run - a->from_run;
 }
 
 static int ended;
 
 /* Until the process ends. */
-__attribute__((noinline)) void stay(void)
+static void stay(void)
 {
 	__atomic_add_fetch(&ended, 1, __ATOMIC_SEQ_CST);
 	for (;;)
@@ -87,9 +90,9 @@ __attribute__((noinline)) void stay(void)
 
 static void end(struct account *a, const char *name, const char *function)
 {
-	ns run = 0, wait = 0;
-	kernel(a, &run, &wait);
-	printf("%s %ld %s %llu %llu %llu %llu\n", name, syscall(SYS_gettid), function, a->asleep, wall() - a->start,
+	ns w = 0, run = 0, wait = 0;
+	clocks(a, &w, &run, &wait);
+	printf("%s %ld %s %llu %llu %llu %llu %llu %llu\n", name, syscall(SYS_gettid), function, a->asleep, a->ran, a->start, w,
 	       run - a->run, wait - a->wait);
 	stay();
 }
@@ -216,8 +219,11 @@ static void *worker(void *arg)
 {
 	struct account a;
 	begin(&a, "worker");
-	while (wall() < until)
+	while (wall() < until) {
+		before(&a);
 		work(10000000);
+		after(&a);
+	}
 	end(&a, "worker", "work");
 	return 0;
 }
@@ -228,6 +234,9 @@ int main(int argc, char **argv)
 	pthread_t t[8];
 	if (argc < 2 || pipe(pipes) || pipe(never))
 		return 1;
+	struct pollfd begin = { .fd = 0, .events = POLLIN };
+	while (poll(&begin, 1, 5) == 0)
+		;
 	until = wall() + (ns)(atof(argv[1]) * 1e9);
 	setvbuf(stdout, 0, _IOLBF, 0);
 	for (int i = 0; i < 8; i++)

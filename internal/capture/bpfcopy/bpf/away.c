@@ -134,6 +134,14 @@ INLINE int on_back(void *ctx, int exact)
 	if (!a || !a->since)
 		return 0;
 	h.time = bpf_ktime_get_ns();
+	if (a->back && a->back < a->since) {
+		/*
+		 * on_leave was not called for the switch to this thread: seen on 6.18, a few times
+		 * in a million switches. Else all of the wait would be lost.
+		 */
+		a->back = a->on = h.time;
+		a->charged = task->se.sum_exec_runtime;
+	}
 	__u64 since = a->since, back = a->back;
 	a->since = 0;
 	if (since < started)

@@ -138,7 +138,6 @@ int on_fork(__u64 *ctx)
 		if (!(value & TARGET_CHILDREN) && !all)
 			return 0;
 		if (value & TARGET_CHILDREN) {
-			value &= ~TARGET_TOPS;
 			bpf_map_update_elem(&targets, &child_pid, &value, BPF_ANY);
 		}
 	}
@@ -157,7 +156,7 @@ int on_exec(__u64 *ctx)
 	if (!flags && !all)
 		return 0;
 	if (flags)
-		*flags &= ~TARGET_TOPS; /* they were the old program's */
+		*flags &= ~TARGET_NO_GO; /* that was the old program */
 	tell(NOTICE_EXEC, pid, tid, 0, 0, 1, task->comm);
 	return 0;
 }
@@ -172,8 +171,6 @@ int on_exit(__u64 *ctx)
 	__u32 *flags = target_of(pid);
 	if (!flags && !all)
 		return 0;
-	if (flags && *flags & TARGET_TOPS)
-		bpf_map_delete_elem(&tops, &tid);
 	/* The count is taken down just before this. */
 	struct signal_struct *signal = 0;
 	__s32 live = 1;

@@ -96,7 +96,8 @@ struct notice {
 	char comm[16];
 };
 
-enum { TARGET_CHILDREN = 1, TARGET_TOPS = 2 };
+/* What the reader knows of a target; NO_GO: it runs no Go code. */
+enum { TARGET_CHILDREN = 1, TARGET_NO_GO = 2 };
 
 /* Set by the loader. */
 const volatile __u32 all = 0;		 /* every process */
@@ -122,14 +123,6 @@ struct {
 	__type(key, __u32);
 	__type(value, __u32);
 } targets SEC(".maps");
-
-/* Tops of stacks that only a runtime knows: thread id to address. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 16384);
-	__type(key, __u32);
-	__type(value, __u64);
-} tops SEC(".maps");
 
 struct chain {
 	__u64 ip[KERNEL_DEPTH + 1];
@@ -302,13 +295,8 @@ INLINE __u64 go_top(__u64 g, __u64 sp)
  * thread's descriptor, which the thread register points to, at the top of its
  * stack (glibc, musl); the first thread's stack begins where exec left it.
  */
-INLINE __u64 stack_top(struct task_struct *task, __u64 sp, __u32 tid, __u32 target, __u64 g)
+INLINE __u64 stack_top(struct task_struct *task, __u64 sp, __u64 g)
 {
-	if (target & TARGET_TOPS) {
-		__u64 *top = bpf_map_lookup_elem(&tops, &tid);
-		if (top && sp < *top && *top - sp <= NEAR)
-			return *top;
-	}
 #if defined(__TARGET_ARCH_x86)
 	__u64 tp = task->thread.fsbase;
 	if (sp < tp && tp - sp <= NEAR) {
@@ -409,7 +397,7 @@ INLINE void plan_other(struct plan *p, struct task_struct *task, struct user_reg
 	p->other_len = len;
 }
 
-INLINE void make_plan(struct plan *p, struct task_struct *task, __u64 sp, __u32 tid, __u32 target, __u64 g)
+INLINE void make_plan(struct plan *p, struct task_struct *task, __u64 sp, __u64 g)
 {
 	__u64 end, limit = max_stack;
 
@@ -421,7 +409,7 @@ INLINE void make_plan(struct plan *p, struct task_struct *task, __u64 sp, __u32 
 		p->flags |= STACK_UNREAD;
 		return;
 	}
-	p->top = end = stack_top(task, sp, tid, target, g);
+	p->top = end = stack_top(task, sp, g);
 	if (!end) {
 		struct found f = {};
 		end = sp + max_unknown;
@@ -650,8 +638,10 @@ INLINE int take(struct task_struct *task, struct work *w, __s64 kernel_bytes, __
 	if (PC(regs) == 0)
 		p->flags |= NO_USER;
 	else
-		make_plan(p, task, SP(regs), w->head.tid, target, GO_G(regs));
-	if (exact && PC(regs))
+		make_plan(p, task, SP(regs), GO_G(regs));
+	/* Where there is no Go, what its register holds is as good as any address, and
+	 * each that cannot be read costs the thread a fault of the processor. */
+	if (exact && PC(regs) && !(target & TARGET_NO_GO))
 		plan_other(p, task, regs);
 	__u32 n = kernel_bytes;
 	FORGET(n);

@@ -1,0 +1,107 @@
+package bpfcopy
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/capture"
+)
+
+// A program that is most of the time on the stack of its thread, which Go makes such
+// calls on, while its goroutine waits on its own.
+const clockSource = `package main
+import "time"
+var t time.Time
+func main() { for { t = time.Now() } }`
+
+func clock(t *testing.T) (bin string) {
+	t.Helper()
+	dir := t.TempDir()
+	src, bin := filepath.Join(dir, "clock.go"), filepath.Join(dir, "clock")
+	if err := os.WriteFile(src, []byte(clockSource), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("go", "build", "-o", bin, src).CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return bin
+}
+
+// The goroutine's stack is copied unless the program is known to have none.
+func TestSecondStackWhereGoRuns(t *testing.T) {
+	pid := startProg(t, clock(t)).Process.Pid
+	e := open(t, cpuOptions(500, pid), Exact)
+	seconds, samples := 0, 0
+	enough := func() bool { return seconds > 0 }
+	run := func(why string) {
+		t.Helper()
+		seconds, samples = 0, 0
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		r := newRecorder()
+		r.look = func(s *capture.Snapshot) {
+			samples++
+			if len(s.Other) > 0 {
+				seconds++
+			}
+			if enough() {
+				cancel()
+			}
+		}
+		if err := e.Run(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+		if !enough() {
+			t.Fatalf("%s: %d second stacks in %d samples", why, seconds, samples)
+		}
+	}
+	tell := func(does bool) {
+		t.Helper()
+		if err := e.RunsGo(pid, does); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run("told nothing")
+	tell(false)
+	enough = func() bool { return samples >= 100 }
+	run("told that it runs no Go")
+	if seconds > 0 {
+		t.Errorf("told that it runs no Go: %d second stacks in %d samples", seconds, samples)
+	}
+	tell(true)
+	enough = func() bool { return seconds > 0 }
+	run("told that it runs Go")
+	if err := e.RunsGo(1<<22+1, false); err != nil {
+		t.Errorf("of a process that is no target: %v", err)
+	}
+}
+
+// What was told of a program is not taken to be so of the next.
+func TestSecondStackAfterExec(t *testing.T) {
+	cmd, release := startGated(t, "exec "+clock(t))
+	pid := cmd.Process.Pid
+	e := open(t, cpuOptions(500, pid), Exact)
+	if err := e.RunsGo(pid, false); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(50*time.Millisecond, release)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	r := newRecorder()
+	found := false
+	r.look = func(s *capture.Snapshot) {
+		if found = found || len(s.Other) > 0; found {
+			cancel()
+		}
+	}
+	if err := e.Run(ctx, r); err != nil {
+		t.Fatal(err)
+	}
+	if !found {
+		t.Fatalf("no second stack in %d samples", r.samples)
+	}
+}
