@@ -184,6 +184,7 @@ func runDiff(cmd *cobra.Command, f *diffFlags, files [2]string) error {
 	if err != nil {
 		return diffFailure(files, err)
 	}
+	name := "" // of what was written
 	switch {
 	case out != nil:
 		for _, s := range sides {
@@ -192,16 +193,19 @@ func runDiff(cmd *cobra.Command, f *diffFlags, files [2]string) error {
 			}
 		}
 		o.Width, o.Color = 0, false
-		_, err = out.put(func(w io.Writer) error { return diffWriters[out.name](w, c, o) })
+		name, err = out.put(func(w io.Writer) error { return diffWriters[out.name](w, c, o) })
 	case f.json:
 		err = report.DiffJSON(cmd.OutOrStdout(), c, o)
 	default:
 		err = report.DiffText(cmd.OutOrStdout(), c, o)
 	}
-	if err != nil || !cmd.Flags().Changed("fail-above") {
-		return failed(err)
+	if err == nil && cmd.Flags().Changed("fail-above") {
+		err = gate(c, f.failAbove/100)
 	}
-	return gate(c, f.failAbove/100)
+	if err == nil && out != nil {
+		out.tell(cmd.ErrOrStderr(), name)
+	}
+	return failed(err)
 }
 
 // diffWriters are the formats of a comparison, by the names of package format.

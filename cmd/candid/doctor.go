@@ -22,6 +22,7 @@ func newDoctor() *cobra.Command {
 engine record would choose and why, and what to change for a better one, as
 commands. With -p also at a process: whether it can be read, its runtime, the
 flags of its JVM, and which of its modules have symbols.
+` + privilegesHint + `
 
 What can be read of a process here, candid dump can show too; it needs no perf
 events. Nothing is changed and nothing is sampled. candid exits with 0 if something can
@@ -34,7 +35,7 @@ added, none changes its meaning.`,
 		Example: `  candid doctor                  what can be recorded here, and how well
   candid doctor -p 1234          the same for one process
   candid doctor --json | jq -r '.fixes[].command'`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o := doctor.Options{Hz: record.DefaultHz, Version: version()}
 			if cmd.Flags().Changed("pid") {

@@ -43,7 +43,12 @@ frames, innermost first; a line for each look with --repeat.`,
   candid dump -p 1234 --thread 'http-.*'     those with such a name
   candid dump -p 1234 --repeat 10 --interval 1s
   candid dump -p 1234 --json | jq '.processes[0].threads[] | select(.java.state=="BLOCKED").name'`,
-		Args: cobra.NoArgs,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage("unexpected argument %q: put a process id after -p", args[0])
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o := dump.Options{}
 			for _, p := range pids {
@@ -87,7 +92,8 @@ frames, innermost first; a line for each look with --repeat.`,
 	fl.StringSliceVarP(&pids, "pid", "p", nil, "`PID` of a process to look at; may be repeated")
 	fl.StringVar(&thread, "thread", "", "show only threads whose name matches this `REGEX`")
 	fl.IntVar(&repeat, "repeat", 1, "look `N` times")
-	fl.DurationVar(&interval, "interval", time.Second, "`TIME` between two looks")
+	interval = time.Second
+	secondsVar(fl, &interval, "interval", "", "`TIME` between two looks, such as 500ms, or seconds")
 	fl.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

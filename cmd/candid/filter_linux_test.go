@@ -82,3 +82,27 @@ func TestFilters(t *testing.T) {
 		}
 	}
 }
+
+// TestFirstEvent has every command show what happened, not the event that was asked
+// for first and did not.
+func TestFirstEvent(t *testing.T) {
+	p := profiletest.Java()
+	p.Events = append([]profile.Event{{Name: "page-faults", Unit: "count"}}, p.Events...)
+	for i := range p.Samples {
+		p.Samples[i].Event++
+	}
+	file := written(t, "java.jfr", p)
+	want := p.Events[1].Name
+	var r report.Report
+	if err := json.Unmarshal([]byte(ok(t, "report", file, "--json").out), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Event.Name != want || r.All.Samples == 0 {
+		t.Errorf("report is of %d samples of %s, not of %s", r.All.Samples, r.Event.Name, want)
+	}
+	asked := ok(t, "convert", file, "-o", "-", "--format", "collapsed", "-e", want).out
+	got := ok(t, "convert", file, "-o", "-", "--format", "collapsed")
+	if got.out != asked || asked == "" || !strings.Contains(got.err, "one event: "+want) {
+		t.Errorf("collapsed without --event has %d bytes, with it %d; said %q", len(got.out), len(asked), got.err)
+	}
+}

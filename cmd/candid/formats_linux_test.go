@@ -128,7 +128,9 @@ func TestFormats(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := filepath.Join(dir, name)
-			ok(t, "convert", file, "-o", out)
+			if said := ok(t, "convert", file, "-o", out).err; !strings.Contains(said, "wrote "+out) {
+				t.Errorf("the name of what was written is not in %q", said)
+			}
 			b, err := os.ReadFile(out)
 			if err != nil {
 				t.Fatal(err)
@@ -326,7 +328,7 @@ func TestHelp(t *testing.T) {
 	for _, c := range newRoot().Commands() {
 		name := c.Name()
 		out := ok(t, name, "--help").out
-		if !strings.Contains(out, "Examples:") || !strings.Contains(out, "candid "+name) {
+		if !strings.Contains(out, "Examples:") || !strings.Contains(out, "candid "+name) && !c.IsAdditionalHelpTopicCommand() {
 			t.Errorf("%s --help:\n%s", name, out)
 		}
 		for l := range strings.Lines(out) {
@@ -335,7 +337,10 @@ func TestHelp(t *testing.T) {
 			}
 		}
 	}
-	if out := ok(t, "version").out; !strings.HasPrefix(out, "candid ") || !strings.Contains(out, "linux/") {
+	if out := ok(t, "help", "privileges").out; !strings.Contains(out, "Kubernetes") || !strings.Contains(out, "capabilities:") {
+		t.Errorf("candid help privileges:\n%s", out)
+	}
+	if out := ok(t, "version").out; !strings.HasPrefix(out, "candid ") || !strings.Contains(out, "linux/") || ok(t, "--version").out != out {
 		t.Errorf("version: %s", out)
 	}
 }

@@ -146,7 +146,7 @@ func TestLaunchChildren(t *testing.T) {
 	script := "sh -c '" + spin + "' & sh -c '" + spin + "'; wait; true"
 	args := []string{"record", "-q", "-F", "500", "-o", "-", "--format", "collapsed", "-t"}
 	alone := ok(t, append(args, "--", "sh", "-c", script)...)
-	both := ok(t, append(args, "--child", "--", "sh", "-c", script)...)
+	both := ok(t, append(args, "--children", "--", "sh", "-c", script)...)
 	if a, b := samples(alone.out, ""), samples(both.out, ""); b < 30 || a > b/3 {
 		t.Errorf("%d samples without the children, %d with them", a, b)
 	}

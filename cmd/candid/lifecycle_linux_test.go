@@ -72,11 +72,14 @@ func TestTargetEnds(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			target := program(t, what)
-			r := recorder(t, "-p", target.pid())
+			r := recorder(t, "-p", target.pid(), "-d", "1h")
 			works(t, target.Process.Pid, 200*time.Millisecond)
 			end(target)
 			if got := r.end(t, exitOK); samples(got, "candid.spinUntil") == 0 {
 				t.Errorf("saved:\n%s\n%s", got, r.errs.String())
+			}
+			if said := r.errs.String(); !strings.Contains(said, "the target ended after ") {
+				t.Errorf("it does not say that the target ended: %s", said)
 			}
 		})
 	}
@@ -236,13 +239,13 @@ func TestCandidIsKilledAfterLaunching(t *testing.T) {
 	unharmed(t, alone)
 }
 
-// Processes that a target starts are targets with --child.
+// Processes that a target starts are targets with --children.
 func TestChildrenOfTarget(t *testing.T) {
 	able(t)
 	c := exec.Command("sh", "-c", `echo ready; read x; sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; true`)
 	target := start(t, c)
 	target.wait(t, "ready")
-	r := recorder(t, "-t", "--child", "-p", target.pid())
+	r := recorder(t, "-t", "--children", "-p", target.pid())
 	fmt.Fprintln(target.in)
 	got := r.end(t, exitOK)
 	others := 0
@@ -401,19 +404,23 @@ func TestManyThreads(t *testing.T) {
 // Threads that live for 2 ms are seen, with all their callers.
 func TestShortThreads(t *testing.T) {
 	able(t)
-	r := recorder(t, "-t", "-p", program(t, "churn").pid(), "-d", "1500ms", "-F", "1000")
-	got := r.end(t, exitOK)
-	threads, whole, leaves := map[string]bool{}, 0, 0
-	for _, s := range stacks(got) {
-		if strings.Contains(strings.Join(s.frames, ";"), "candid.spinUntil") {
-			threads[s.frames[0]] = true
-			leaves += s.count
-			if strings.Contains(strings.Join(s.frames, ";"), "candid.churn.func1") {
-				whole += s.count
+	var threads map[string]bool
+	var whole, leaves int
+	r := forEnough(t, func(r result) bool {
+		threads, whole, leaves = map[string]bool{}, 0, 0
+		for _, s := range stacks(r.out) {
+			if strings.Contains(strings.Join(s.frames, ";"), "candid.spinUntil") {
+				threads[s.frames[0]] = true
+				leaves += s.count
+				if strings.Contains(strings.Join(s.frames, ";"), "candid.churn.func1") {
+					whole += s.count
+				}
 			}
 		}
-	}
-	if len(threads) < 30 || whole < leaves*99/100 {
-		t.Errorf("%d threads, %d of %d samples with their caller\n%s", len(threads), whole, leaves, r.errs.String())
+		return len(threads) >= 30 && leaves >= 500
+	}, "record", "-t", "-F", "1000", "-p", program(t, "churn").pid(), "-o", "-", "--format", "collapsed")
+	// A stack of which a page was not there at that moment is one of hundreds.
+	if r.code != exitOK || len(threads) < 30 || 100*(leaves-whole) > max(leaves, 500) {
+		t.Errorf("exit code %d, %d threads, %d of %d samples with their caller\n%s", r.code, len(threads), whole, leaves, r.err)
 	}
 }

@@ -26,7 +26,10 @@ func main() {
 func run(args []string) int {
 	root := newRoot()
 	root.SetArgs(args)
-	err := root.Execute()
+	err := knownCommand(root, args)
+	if err == nil {
+		err = root.Execute()
+	}
 	if err == nil {
 		return exitOK
 	}
@@ -40,6 +43,47 @@ func run(args []string) int {
 		fmt.Fprintln(os.Stderr, "candid: "+oneLine(err.Error()))
 	}
 	return coded.code
+}
+
+// knownCommand refuses a first word that is no command, with the one that it looks
+// like. cobra would read the flags behind it first, and refuse those.
+func knownCommand(root *cobra.Command, args []string) error {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") || strings.HasPrefix(args[0], "__") { // __complete
+		return nil
+	}
+	for _, c := range root.Commands() {
+		if c.Name() == args[0] {
+			if c.Name() == "help" {
+				return knownCommand(root, args[1:])
+			}
+			return nil
+		}
+	}
+	root.SuggestionsMinimumDistance = 2
+	if near := root.SuggestionsFor(args[0]); len(near) > 0 {
+		return fmt.Errorf("unknown command %q: did you mean %s?", args[0], strings.Join(near, " or "))
+	}
+	return fmt.Errorf("unknown command %q", args[0])
+}
+
+// noArguments is for commands that take flags only.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage("unexpected argument %q: candid %s takes flags only; see 'candid %[2]s --help'", args[0], cmd.Name())
+	}
+	return nil
+}
+
+// completionShell refuses a shell that there is no completion for.
+func completionShell(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var shells []string
+	for _, c := range cmd.Commands() {
+		shells = append(shells, c.Name())
+	}
+	return usage("no completion for %q: there is one for %s", args[0], strings.Join(shells, ", "))
 }
 
 func commandWord(root *cobra.Command, args []string) string {
@@ -62,6 +106,7 @@ func newRoot() *cobra.Command {
 It looks at a running program from outside: no agent, no restart, no flag. It
 copies the registers and the stack of a thread that is on a CPU, lets the thread
 go, and walks the copy later. What it is not sure of, it marks.
+` + privilegesHint + `
 
 Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 not permitted, 4 no such target,
 5 no samples; when it launches a program, that program's own exit code
@@ -86,9 +131,33 @@ Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 not permitted, 4 no such target,
 		},
 	}
 	cobra.EnableCommandSorting = false // in the order in which they are needed
-	root.AddCommand(newRecord(), newReport(), newView(), newDiff(), newConvert(), newTop(), newDump(), newPS(), newDoctor(), newVersion())
+	root.AddCommand(newRecord(), newReport(), newView(), newDiff(), newConvert(), newTop(), newDump(), newPS(), newDoctor(), newVersion(), newPrivileges())
 	wrapFlags(root)
-	root.CompletionOptions.DisableDescriptions = false
+	// What --children was called at first.
+	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "child" {
+			name = "children"
+		}
+		return pflag.NormalizedName(name)
+	})
+	completeValues(root)
+	root.Version = version() // for --version, which many try first
+	root.SetVersionTemplate(versionLine() + "\n")
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Example = "  candid help record"
+		case "completion":
+			c.Args = completionShell
+			c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			c.Example = `  source <(candid completion bash)                                     now, in this shell
+  candid completion bash > /etc/bash_completion.d/candid               from the next shell on
+  candid completion zsh > "${fpath[1]}/_candid"
+  candid completion fish > ~/.config/fish/completions/candid.fish`
+		}
+	}
 	return root
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/format"
 	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/report"
 )
 
 // outputFlags are the flags of every command that writes a profile.
@@ -96,6 +97,18 @@ func (o *output) put(emit func(io.Writer) error) (string, error) {
 		return "", fmt.Errorf("%w; nor could it be saved in %s: %w", failedWrite(name, err), os.TempDir(), reasonOf(spareErr))
 	}
 	return "", fmt.Errorf("%w; the profile was saved as %s instead", failedWrite(name, err), spare)
+}
+
+// tell says what was written; of standard output nothing needs to be said.
+func (o *output) tell(w io.Writer, name string) {
+	if o.path == "-" {
+		return
+	}
+	size := ""
+	if st, err := os.Stat(name); err == nil && st.Mode().IsRegular() {
+		size = " (" + report.Size(uint64(st.Size())) + ")"
+	}
+	fmt.Fprintf(w, "candid: wrote %s%s\n", report.Clean(name), size)
 }
 
 // emitter writes a profile in the output's format.

@@ -29,7 +29,12 @@ Passwords and tokens in it are masked.`,
 		Example: `  candid ps             managed programs: JVM, .NET, Go and so on
   candid ps -a          every process
   candid ps tomcat --json`,
-		Args: cobra.MaximumNArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage("give one REGEX, not %d: in quotes, if there are spaces in it", len(args))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var re *regexp.Regexp
 			if len(args) == 1 {

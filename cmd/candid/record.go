@@ -55,6 +55,8 @@ The targets are not stopped, changed or prepared. Without -d recording goes on
 until the targets end or Ctrl-C is pressed; what was recorded is saved then. A
 second Ctrl-C ends candid at once.
 
+` + privilegesHint + `
+
 Events, which say what to sample by (-e, several with commas):
 ` + event.Help + `
 A probe is a breakpoint that the kernel puts into the target's own copy of the code,
@@ -91,11 +93,12 @@ arguments, which makes the place of a sample inside inlined methods exact.`,
 	fl.SortFlags = false
 	fl.StringSliceVarP(&f.pids, "pid", "p", nil, "`PID` of a process to profile; may be repeated")
 	fl.BoolVarP(&f.all, "all", "a", false, "profile the whole machine")
-	fl.BoolVar(&f.children, "child", false, "also profile the processes that the targets start")
-	fl.DurationVarP(&f.duration, "duration", "d", 0, "how long: a `TIME` such as 30s or 5m (default until the targets end)")
-	fl.Float64VarP(&f.freq, "freq", "F", record.DefaultHz, "samples per second of CPU time: `HZ`")
-	fl.DurationVarP(&f.interval, "interval", "i", 0, "CPU `TIME` between samples, such as 10ms; instead of -F")
-	fl.DurationVar(&f.minSleep, "min-sleep", capture.DefaultMinSleep, "of off-cpu: sleeps of this `TIME` or more are samples")
+	fl.BoolVar(&f.children, "children", false, "also profile the processes that the targets start")
+	secondsVar(fl, &f.duration, "duration", "d", "how long: a `TIME` such as 30s or 5m, or seconds (default until the targets end)")
+	hertzVar(fl, &f.freq)
+	fl.VarP(span{&f.interval}, "interval", "i", "CPU `TIME` between samples, such as 10ms; instead of -F")
+	f.minSleep = capture.DefaultMinSleep
+	fl.Var(span{&f.minSleep}, "min-sleep", "of off-cpu: sleeps of this `TIME` or more are samples")
 	fl.StringSliceVarP(&f.events, "event", "e", []string{"cpu"}, "`NAME` of what to sample by, several with commas; see above")
 	f.out.add(cmd)
 	f.filter.add(cmd)
@@ -184,7 +187,7 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 		}
 	}
 	if len(f.events) > 1 && format.OneEvent(out.name) {
-		say(out.name + " files hold one event: " + f.events[0] + "; .jfr, .pb.gz and .html hold all")
+		say(out.name + " files hold one event: the first of " + strings.Join(f.events, ", ") + " that has samples; .jfr, .pb.gz and .html hold all")
 	}
 	res, runErr := record.Run(ctx, o)
 	status.clear()
@@ -226,9 +229,9 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 	return nil
 }
 
-// whyNone says why a recording has no samples.
-func whyNone(c *record.Costs, name string) string {
-	e, err := event.Parse(name)
+// whyNone says why a recording of an event has no samples.
+func whyNone(c *record.Costs, written string) string {
+	e, err := event.Parse(written)
 	switch {
 	case err != nil || e.Kind == capture.CPUTime:
 	case e.Kind == capture.Wall:
@@ -236,9 +239,11 @@ func whyNone(c *record.Costs, name string) string {
 	case e.Kind == capture.OffCPU:
 		return "no thread of the targets slept for long enough; see --min-sleep"
 	case e.Kind == capture.Counter && e.Period == 0:
-		return fmt.Sprintf("%[1]s happened too seldom in the targets, beside what else happens on these CPUs, or not at all; -e %[1]s/period=1/ counts each", name)
+		return fmt.Sprintf("%[1]s happened too seldom in the targets, beside what else happens on these CPUs, or not at all; -e %[1]s/period=1/ counts each", e.Name)
+	case e.Period > 1:
+		return fmt.Sprintf("%[1]s happened too seldom in the targets, where one in %[2]d on a CPU is taken, or not at all; -e %[1]s/period=1/ counts each", e.Name, e.Period)
 	default:
-		return name + " did not happen in the targets while they were recorded"
+		return e.Name + " did not happen in the targets while they were recorded"
 	}
 	if n := c.Stats.Throttled; n > 0 && c.TargetCPU > 0 {
 		return fmt.Sprintf("the target used %v of CPU, but too many threads want the CPUs: %d periods went by in which it could not be sampled", c.TargetCPU.Round(time.Millisecond), n)
@@ -324,13 +329,16 @@ func (f *recordFlags) save(cmd *cobra.Command, out *output, stream *streaming, r
 		fmt.Fprintf(cmd.ErrOrStderr(), "candid: %v\n", n)
 	}
 	if f.report {
-		if err := report.Text(printTo, res.Profile, reportOptions(printTo)); err != nil {
+		o := reportOptions(printTo)
+		o.Filter.Event = res.Profile.FirstEvent()
+		if err := report.Text(printTo, res.Profile, o); err != nil {
 			return err
 		}
 		fmt.Fprintln(printTo)
 	}
 	o := reportOptions(os.Stderr)
 	o.NoMethods = f.report
+	o.Filter.Event = res.Profile.FirstEvent()
 	return report.Summary(cmd.ErrOrStderr(), res.Profile, costs, o)
 }
 

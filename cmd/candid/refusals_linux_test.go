@@ -50,12 +50,13 @@ func TestRefusals(t *testing.T) {
 		{"frequency -1", append(p, "-F", "-1"), exitUsage, []string{"-1 Hz"}},
 		{"frequency 1e9", append(p, "-F", "1e9"), exitUsage, []string{"20000"}},
 		{"frequency nan", append(p, "-F", "nan"), exitUsage, []string{"NaN"}},
-		{"frequency text", append(p, "-F", "fast"), exitUsage, []string{"fast", "--help"}},
+		{"frequency text", append(p, "-F", "fast"), exitUsage, []string{"fast", "no number", "--help"}},
+		{"interval without a unit", append(p, "-i", "10"), exitUsage, []string{`"10"`, "10ms", "--help"}},
 		{"interval 0", append(p, "-i", "0s"), exitUsage, []string{"interval"}},
 		{"interval 1ns", append(p, "-i", "1ns"), exitUsage, []string{"out of range"}},
 		{"both rates", append(p, "-F", "99", "-i", "10ms"), exitUsage, []string{"-F", "-i"}},
 		{"duration 0", append(p, "-d", "0s"), exitUsage, []string{"duration"}},
-		{"duration without a unit", append(p, "-d", "30"), exitUsage, []string{`"30"`}},
+		{"duration in words", append(p, "-d", "soon"), exitUsage, []string{`"soon"`, "30s"}},
 		{"unknown engine", append(p, "--engine", "magic"), exitUsage, []string{"magic", "bpf", "perf"}},
 		{"bad thread filter", append(p, "--thread", "("), exitUsage, []string{"--thread"}},
 		{"nothing to record", []string{"record"}, exitUsage, []string{"-p", "-a", "COMMAND"}},
@@ -83,7 +84,14 @@ func TestRefusals(t *testing.T) {
 		{"convert without an output", []string{"convert", there}, exitUsage, []string{"-o"}},
 		{"ps with a bad expression", []string{"ps", "("}, exitUsage, []string{"("}},
 		{"ps of nothing", []string{"ps", "no such command at all, anywhere$"}, exitNoTarget, []string{"no process matches"}},
-		{"version of what", []string{"version", "x"}, exitUsage, []string{"x"}},
+		{"ps of two", []string{"ps", "a", "b"}, exitUsage, []string{"one REGEX"}},
+		{"version of what", []string{"version", "x"}, exitUsage, []string{`"x"`, "--help"}},
+		{"doctor without -p", []string{"doctor", "1"}, exitUsage, []string{`"1"`, "--help"}},
+		{"dump without -p", []string{"dump", "1"}, exitUsage, []string{`"1"`, "-p"}},
+		{"nearly a command", []string{"reprot", "-o", "x"}, exitUsage, []string{"reprot", "did you mean report?"}},
+		{"help of nothing", []string{"help", "frobnicate"}, exitUsage, []string{"frobnicate", "--help"}},
+		{"completion of no shell", []string{"completion", "tcsh"}, exitUsage, []string{"tcsh", "bash"}},
+		{"a directory as a command", []string{"record", "--", dir}, exitNotExecutable, []string{dir, "it is a directory"}},
 	} {
 		t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
 			cmd := command(t, c.args...)
@@ -226,4 +234,6 @@ func TestNoSamples(t *testing.T) {
 	r.refused(t, exitNoSamples, "alignment-faults happened too seldom", "or not at all", "alignment-faults/period=1/")
 	r = candid(t, "record", "-q", "-p", program(t, "spin").pid(), "-d", "200ms", "-o", "x.html", "-e", "alignment-faults/period=1/")
 	r.refused(t, exitNoSamples, "did not happen")
+	r = candid(t, "record", "-q", "-p", program(t, "spin").pid(), "-d", "200ms", "-o", "x.html", "-e", "alignment-faults/period=1000/u")
+	r.refused(t, exitNoSamples, "too seldom", "one in 1000", "-e alignment-faults:u/period=1/")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/candid-profiler/candid/internal/format"
+	"github.com/candid-profiler/candid/internal/garbage"
 	"github.com/candid-profiler/candid/internal/report"
 )
 
@@ -105,7 +106,7 @@ FILE is a profile in a format that candid reads, '-' is standard input:
 	fl.BoolVar(&lines, "lines", false, "keep the source lines of a method apart: METHOD:LINE")
 	fl.BoolVar(&sigs, "signatures", false, "keep methods apart that differ only in their parameters")
 	fl.BoolVar(&json, "json", false, "print everything as JSON")
-	filter.addReader(cmd, "the `NAME` of the event to show (default the first of the recording)")
+	filter.addReader(cmd, "the `NAME` of the event to show (default the first that has samples)")
 	return cmd
 }
 
@@ -141,15 +142,20 @@ Writes:
 			if err != nil {
 				return err
 			}
+			defer garbage.Bound()()
 			p, err := filter.read(cmd.ErrOrStderr(), spec, args[0])
 			if err != nil {
 				return err
 			}
-			_, err = o.write(p)
-			if err == nil && len(p.Events) > 1 && format.OneEvent(o.name) {
-				fmt.Fprintf(cmd.ErrOrStderr(), "candid: %s holds one event: %s; choose with --event\n", o.name, p.Events[0].Name)
+			name, err := o.write(p)
+			if err != nil {
+				return failed(err)
 			}
-			return failed(err)
+			if len(p.Events) > 1 && format.OneEvent(o.name) {
+				fmt.Fprintf(cmd.ErrOrStderr(), "candid: %s holds one event: %s; choose with --event\n", o.name, p.Events[p.FirstEvent()].Name)
+			}
+			o.tell(cmd.ErrOrStderr(), name)
+			return nil
 		},
 	}
 	cmd.Flags().SortFlags = false

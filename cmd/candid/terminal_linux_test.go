@@ -21,6 +21,7 @@ trap 'echo "size $(stty size)"' WINCH
 trap 'n=$((n+1)); echo "interrupt $n"; [ $n -lt 2 ] || exit 7' INT
 echo "size $(stty size)"
 read word; echo "typed $word"
+i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo worked
 while :; do :; done`)
 			d := drawOf(t, c, 80, 24, nil)
 			d.sees(`size 24 80`)
@@ -28,7 +29,7 @@ while :; do :; done`)
 			d.sees(`typed hello`)
 			size(t, d.keys, 100, 30)
 			d.sees(`size 30 100`)
-			time.Sleep(300 * time.Millisecond)
+			d.sees(`worked`) // for some tenths of a second of CPU, however long that took
 			d.press("\x03")
 			text := d.sees(`interrupt 1`)
 			if n := strings.Count(text, "size 30 100"); n != 1 {

@@ -77,9 +77,9 @@ none changes its meaning.`,
 	fl.SortFlags = false
 	fl.StringSliceVarP(&f.pids, "pid", "p", nil, "`PID` of a process to look at; may be repeated")
 	fl.BoolVarP(&f.all, "all", "a", false, "look at the whole machine")
-	fl.BoolVar(&f.children, "child", false, "also look at the processes that the targets start")
-	fl.DurationVarP(&f.duration, "duration", "d", 0, "stop sampling after a `TIME` such as 30s (default with --once: 2s)")
-	fl.Float64VarP(&f.freq, "freq", "F", record.DefaultHz, "samples per second of CPU time: `HZ`")
+	fl.BoolVar(&f.children, "children", false, "also look at the processes that the targets start")
+	secondsVar(fl, &f.duration, "duration", "d", "stop sampling after a `TIME` such as 30s, or seconds (default with --once: 2s)")
+	hertzVar(fl, &f.freq)
 	fl.StringVarP(&f.event, "event", "e", "cpu", "`NAME` of what to sample by, as for record")
 	fl.StringVar(&f.engine, "engine", "auto", "`HOW` to sample: "+strings.Join(append([]string{"auto"}, engines.Names()...), ", "))
 	fl.BoolVar(&f.once, "once", false, "print one table and exit")

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/candid-profiler/candid/internal/live"
+	"github.com/candid-profiler/candid/internal/machine"
 	"github.com/candid-profiler/candid/internal/offspring"
 )
 
@@ -434,15 +435,9 @@ func slowness() float64 {
 	const steps, here = 5000, 45e6 // of spinRed, ns
 	best := math.Inf(1)
 	for range 5 {
-		var before, after unix.Rusage
-		if unix.Getrusage(unix.RUSAGE_SELF, &before) != nil {
-			return 1
-		}
+		before := machine.OwnCPU()
 		spinRed(steps)
-		if unix.Getrusage(unix.RUSAGE_SELF, &after) != nil {
-			return 1
-		}
-		best = min(best, float64(after.Utime.Nano()-before.Utime.Nano()))
+		best = min(best, float64(machine.OwnCPU()-before))
 	}
 	return max(1, best/here)
 }

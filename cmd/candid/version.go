@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -33,16 +34,32 @@ func version() string {
 	return "devel"
 }
 
+// versionLine is what candid says of itself.
+func versionLine() string {
+	return fmt.Sprintf("candid %s %s/%s %s", version(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+}
+
 func newVersion() *cobra.Command {
-	return &cobra.Command{
-		Use:     "version",
-		Short:   "Print candid's version",
-		Long:    "Print candid's version, what it was built for, and by which Go.",
-		Example: `  candid version`,
-		Args:    cobra.NoArgs,
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print candid's version",
+		Long:  "Print candid's version, what it was built for, and by which Go.",
+		Example: `  candid version
+  candid version --json | jq -r .version`,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "candid %s %s/%s %s\n", version(), runtime.GOOS, runtime.GOARCH, runtime.Version())
-			return err
+			if asJSON {
+				enc := json.NewEncoder(cmd.OutOrStdout())
+				enc.SetIndent("", "  ")
+				return failed(enc.Encode(map[string]string{
+					"schema": "candid.version/1", "version": version(), "os": runtime.GOOS, "arch": runtime.GOARCH, "go": runtime.Version(),
+				}))
+			}
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine())
+			return failed(err)
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
 }

@@ -127,7 +127,7 @@ FILE is a profile in a format that candid reads:
 	fl.BoolVar(&diff, "diff", false, "compare two files: what went up and down, as shares of each")
 	fl.BoolVar(&open, "open", false, "open the page in the browser")
 	fl.BoolVarP(&threads, "threads", "t", false, "give each thread a root of its own in the flame graph")
-	filter.addReader(cmd, "the `NAME` of the event to show first (default the first of the recording)")
+	filter.addReader(cmd, "the `NAME` of the event to show first (default the first that has samples)")
 	return cmd
 }
 

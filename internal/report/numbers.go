@@ -11,10 +11,12 @@ import (
 func percent(share float64) string { return fmt.Sprintf("%.1f%%", share*100) }
 
 // finePercent has more digits where a share is close to nothing or to all, so
-// that 99.96% is not shown as all.
+// that 99.96% is not shown as all. However close it is, something is not shown as
+// nothing, nor what lacks something as all.
 func finePercent(share float64) string {
 	if share > 0 && share < 0.001 || share > 0.999 && share < 1 {
-		return fmt.Sprintf("%.3f%%", share*100)
+		const least = 0.00001
+		return fmt.Sprintf("%.3f%%", 100*min(max(share, least), 1-least))
 	}
 	return percent(share)
 }

@@ -74,6 +74,9 @@ func clean(s string) string {
 // not printable becomes a question mark.
 func Clean(s string) string { return clean(s) }
 
+// Size is a number of bytes as reports write it.
+func Size(n uint64) string { return size(n) }
+
 // left and right pad to n columns.
 func left(s string, n int) string {
 	return s + strings.Repeat(" ", max(n-utf8.RuneCountInString(s), 0))

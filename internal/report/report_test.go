@@ -287,7 +287,7 @@ func TestNumbers(t *testing.T) {
 	for want, got := range map[string]string{
 		"0": duration(0), "1.50µs": duration(1500), "1.00ms": duration(999_999), "61.0s": duration(61 * time.Second), "0:10:00": duration(10 * time.Minute),
 		"100h": duration(100 * time.Hour), "1,234,567": grouped(1234567), "999": grouped(999), "1.0 KiB": size(1024), "512 B": size(512),
-		"99.960%": finePercent(0.9996), "100.0%": finePercent(1), "…bcd": shorten("xabcd", 4),
+		"99.960%": finePercent(0.9996), "100.0%": finePercent(1), "99.999%": finePercent(1 - 1.0/8_000_000), "0.001%": finePercent(1.0 / 8_000_000), "0.0%": finePercent(0), "…bcd": shorten("xabcd", 4),
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -318,6 +318,15 @@ Parts below 20.0% are summed up in lines in brackets.
 --unfold shows each of the frames by which threads start.`)
 	o.Unfold = true
 	if text := textOf(t, profiletest.Java(), o); !strings.Contains(text, "start_thread") || !strings.Contains(text, "call_stub") || strings.Contains(text, "unfold") {
+		t.Error(text)
+	}
+	// Where lines and signatures are shown the functions are still the same.
+	lined := profiletest.Java()
+	for i := range lined.Frames {
+		lined.Frames[i].Line = 442
+	}
+	o.Unfold, o.Filter.Lines, o.Filter.Signatures = false, true, true
+	if text := textOf(t, lined, o); !strings.Contains(text, "(4 frames by which threads start)") || !strings.Contains(text, "HashMap.get:442") {
 		t.Error(text)
 	}
 	o = Options{View: ViewCallers, Callers: regexp.MustCompile("HashMap.get|trim_queue")}

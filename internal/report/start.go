@@ -64,6 +64,13 @@ func starts(kind walk.Kind, name, module string) (yes, named bool) {
 	return false, false
 }
 
+// StartsThreads says whether a function is between the kernel and the first function of a
+// thread or program that somebody wrote. One without a name is not, here.
+func StartsThreads(kind walk.Kind, name, module string) bool {
+	yes, named := starts(kind, name, module)
+	return yes && named
+}
+
 // starting says for each node of a tree whether it is of a thread's start, if all
 // above it are, or in a tree of callers all below it. Without names what a VM's own
 // threads do looks like their start: then what leads to Java code is.
@@ -71,7 +78,8 @@ func (tp *treePrinter) starting() []bool {
 	yes := make([]bool, len(tp.t.Nodes))
 	for i := len(yes) - 1; i > 0; i-- { // children come after their parents
 		n := &tp.t.Nodes[i]
-		is, named := starts(n.Kind, tp.s.Name(n.Method), tp.s.Func(n.Method).Module)
+		f := tp.s.Func(n.Method)
+		is, named := starts(n.Kind, f.Name, f.Module)
 		any, all := false, true
 		for _, c := range n.Children {
 			any, all = any || yes[c], all && yes[c]

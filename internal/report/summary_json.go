@@ -32,7 +32,7 @@ type SummaryReport struct {
 
 // SummaryJSON makes the summary of a recording for scripts.
 func SummaryJSON(p *profile.Profile, c Costs) *SummaryReport {
-	s := p.Select(profile.Filter{})
+	s := p.Select(profile.Filter{Event: p.FirstEvent()})
 	r := Make(s, Options{})
 	out := &SummaryReport{
 		Schema: SummarySchema, Command: r.Command, Engine: r.Engine, Duration: r.Duration, Event: r.Event, All: r.All,

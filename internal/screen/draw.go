@@ -193,7 +193,11 @@ func (s *Screen) columns() string {
 	if n := width(s.kind(0, plain)); n > 0 {
 		out += "  " + left("KIND", n-2)
 	}
-	return out + "  " + mark(byName, "METHOD")
+	out += "  " + mark(byName, "METHOD")
+	if s.folded > 0 {
+		out += fmt.Sprintf("  (u: and %d that start threads)", s.folded)
+	}
+	return out
 }
 
 // line draws one line of the table.

@@ -10,6 +10,7 @@ anywhere on the stack: in the last seconds, and in ALL since the start.
   right left          the same
   c                   hide all callers
   s t n               sort by self, total or name (threads: CPU, all, name)
+  u                   by total: show what only starts threads too, or hide it
   w                   look at the last 10, 60 or 2 seconds
   /                   show only what matches a regular expression
   space               freeze; sampling goes on behind it

@@ -62,6 +62,11 @@ var actions = map[string]func(*Screen) tea.Cmd{
 	"s": func(s *Screen) tea.Cmd { return s.sort(byFirst) },
 	"t": func(s *Screen) tea.Cmd { return s.sort(bySecond) },
 	"n": func(s *Screen) tea.Cmd { return s.sort(byName) },
+	"u": func(s *Screen) tea.Cmd {
+		s.unfold = !s.unfold
+		s.layout()
+		return nil
+	},
 	"w": func(s *Screen) tea.Cmd {
 		s.window = (s.window + 1) % len(windows)
 		s.refresh()

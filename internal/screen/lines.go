@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/live"
+	"github.com/candid-profiler/candid/internal/report"
 )
 
 // line is a line of the table: a method, one of its callers, or a thread.
@@ -34,10 +35,24 @@ func (s *Screen) matches(words ...string) bool {
 	return s.filter() == nil || slices.ContainsFunc(words, s.filter().MatchString)
 }
 
+// folds says whether a method is left out because threads only start by it: sorted by
+// total such frames would be all that a small terminal shows. What is asked for by a
+// filter, or has time of its own, is shown.
+func (s *Screen) folds(r *live.Row) bool {
+	return s.order[methodsPage] == bySecond && !s.unfold && s.filter() == nil &&
+		r.Self.Weight < s.table.Shown.Weight/200 && report.StartsThreads(r.Kind, r.Name, r.Module)
+}
+
 func (s *Screen) methodLines() []line {
 	rows := make([]*live.Row, 0, len(s.table.Rows))
+	s.folded = 0
 	for i := range s.table.Rows {
-		if r := &s.table.Rows[i]; s.matches(r.Name, r.Module) {
+		r := &s.table.Rows[i]
+		switch {
+		case !s.matches(r.Name, r.Module):
+		case s.folds(r):
+			s.folded++
+		default:
 			rows = append(rows, r)
 		}
 	}

@@ -63,6 +63,8 @@ type Screen struct {
 	thread *live.ThreadID
 	named  string // of thread
 	open   map[live.Method]*live.Open
+	unfold bool // frames by which threads start are shown too, sorted by total
+	folded int  // how many are not
 
 	filters [2]*regexp.Regexp // by page
 	editing bool

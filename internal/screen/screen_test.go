@@ -442,3 +442,37 @@ func TestWall(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// Sorted by total, what only starts threads does not push everything else out of sight;
+// a key, or a filter that asks for it, shows it.
+func TestStartsOfThreads(t *testing.T) {
+	p := server()
+	node := uint32(profile.RootNode)
+	for _, f := range []string{"clone3@/lib/libc.so.6", "start_thread@/lib/libc.so.6", "Thread::call_run@/jdk/lib/libjvm.so", "busy@/lib/libc.so.6"} {
+		name, module, _ := strings.Cut(f, "@")
+		fn := p.b.Func(profile.Func{Name: name, Module: module})
+		node = p.b.Node(node, p.b.Frame(profile.Frame{Func: fn, Kind: walk.KindNative}))
+	}
+	for range 100 {
+		p.Sample(p.b, profile.Sample{Time: uint64(p.elapsed), Weight: 1e7, Node: node, Thread: p.b.Thread(77, 3, "worker"), End: walk.EndComplete})
+	}
+	p.passes(time.Second)
+	s := show(p, 100, 30)
+	has(t, "by self", text(t, s), "busy", "clone3")
+	press(s, "t")
+	out := text(t, s)
+	has(t, "by total", out, "(u: and 3 that start threads)", "busy", "App.main")
+	if strings.Contains(out, "clone3") || strings.Contains(out, "call_run") {
+		t.Errorf("the frames by which threads start are there:\n%s", out)
+	}
+	press(s, "u")
+	if out = text(t, s); strings.Contains(out, "(u:") {
+		t.Errorf("none is left out now:\n%s", out)
+	}
+	has(t, "unfolded", out, "busy", "App.main")
+	for _, name := range []string{"clone3", "start_thread", "Thread::call_run"} {
+		has(t, "unfolded", out, name)
+	}
+	press(s, "u", "/", "c", "l", "o", "n", "e", "enter")
+	has(t, "asked for", text(t, s), "clone3")
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/candid-profiler/candid/internal/record"
+)
+
+// seconds is a time as a flag takes it: 30s, 1m30s, or, as py-spy, async-profiler and
+// sleep have it, a number of seconds without a unit.
+type seconds struct{ d *time.Duration }
+
+func (s seconds) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if n, bad := strconv.ParseFloat(text, 64); bad == nil {
+		if !(math.Abs(n) < math.MaxInt64/float64(time.Second)) {
+			return errors.New("so many seconds are no time; write 30s, 1m30s or a number of seconds")
+		}
+		d, err = time.Duration(n*float64(time.Second)), nil
+	}
+	if err != nil {
+		return errors.New("that is no time; write 30s, 1m30s or a number of seconds")
+	}
+	*s.d = d
+	return nil
+}
+
+func (s seconds) String() string {
+	if s.d == nil || *s.d == 0 {
+		return ""
+	}
+	return s.d.String()
+}
+
+func (s seconds) Type() string { return "time" }
+
+// secondsVar defines a flag that takes a time; p holds what it is without the flag.
+func secondsVar(fl *pflag.FlagSet, p *time.Duration, name, short, usage string) {
+	fl.VarP(seconds{p}, name, short, usage)
+}
+
+// span is a short time as a flag takes it: 10ms. A number without a unit is refused:
+// some would mean milliseconds by it, and async-profiler's users nanoseconds.
+type span struct{ d *time.Duration }
+
+func (s span) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return errors.New("that is no time; write it with its unit, as 10ms or 500us")
+	}
+	*s.d = d
+	return nil
+}
+
+func (s span) String() string { return seconds(s).String() }
+func (s span) Type() string   { return "time" }
+
+// hertz is a number of samples per second.
+type hertz struct{ hz *float64 }
+
+func (h hertz) Set(text string) error {
+	hz, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return errors.New("that is no number of samples per second")
+	}
+	*h.hz = hz
+	return nil
+}
+
+func (h hertz) String() string {
+	if h.hz == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*h.hz, 'g', -1, 64)
+}
+
+func (h hertz) Type() string { return "hz" }
+
+// hertzVar defines the flag for the rate of samples.
+func hertzVar(fl *pflag.FlagSet, p *float64) {
+	*p = record.DefaultHz
+	fl.VarP(hertz{p}, "freq", "F", "samples per second of CPU time: `HZ`")
+}
