@@ -62,6 +62,9 @@ func countsMessage(ctx context.Context, r *Recording, v url.Values) ([]byte, err
 	for _, s := range c.States {
 		head.States = append(head.States, stateJSON{s.State.String(), flame.Visible(s.Syscall), countJSON(s.Count)})
 	}
+	if v.Get("cells") == "no" {
+		c.Cells = nil // only what each thread has is wanted: a hundredth of it
+	}
 	m := &message{}
 	m.u32("node", len(c.Cells), func(i int) uint32 { return c.Cells[i].Place })
 	if q.ByThread {

@@ -244,6 +244,25 @@ func TestPageTabs(t *testing.T) {
 			t.Errorf("about this recording lacks %q", want)
 		}
 	}
+	// The flame graph is where it was after another tab has been seen: its root is in sight.
+	b.Eval("candid.set({tab: 'flame'})", nil)
+	const down = "(e => e.clientHeight > 100 && e.scrollHeight > e.clientHeight && e.scrollHeight - e.scrollTop - e.clientHeight <= 4 * 24)(document.querySelector('#pane-flame .chart'))"
+	b.Until(down)
+	for range 3 {
+		b.Eval("candid.set({tab: 'about'})", nil)
+		b.Until("document.querySelector('#pane-flame').hidden")
+		b.Eval("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(0))))", nil)
+		b.Eval("candid.set({tab: 'flame'})", nil)
+		b.Eval("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(0))))", nil)
+		b.Until(down)
+	}
+	// What a search finds can be kept or left out, if it finds something.
+	for _, tab := range []string{"flame", "methods"} {
+		for query, offered := range map[string]bool{"java": true, "nothing is called so": false} {
+			b.Eval(fmt.Sprintf("candid.set({tab: '%s', query: '%s'})", tab, query), nil)
+			b.Until(fmt.Sprintf("document.querySelector('#found').textContent %s 'no match' && [...document.querySelectorAll('.offers')].some(e => e.getClientRects().length) === %v", map[bool]string{true: "!==", false: "==="}[offered], offered))
+		}
+	}
 	b.quiet()
 }
 

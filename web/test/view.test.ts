@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { addUp, fromDepth, type Cells } from "../src/flame/tree";
 import { goPattern } from "../src/view/bar";
 import { Calls, Callers, flatten, methodsOf, sums, unfold } from "../src/view/rows";
+import { commandLine } from "../src/page/format";
 import { sandwich } from "../src/view/sandwich";
 import { exactly, initial, read, readable, write } from "../src/view/state";
 import { spanText, ticks, time } from "../src/view/time";
@@ -83,16 +84,16 @@ test("a sandwich has every path of the method once, however many there are", () 
     add(above, way.slice(0, at).reverse(), end % 10);
     add(below, way.slice(at + 1), end % 10);
   }
-  const halves = sandwich(big, v, methods, method);
-  for (const [half, want] of [[halves.callers, above], [halves.callees, below]] as const) {
+  const [callers, callees] = sandwich(big, v, methods, method, sandwich(big, v, methods, 7)); // in the columns of another one
+  for (const [half, want] of [[callers, above], [callees, below]] as const) {
     const got = new Map<string, number>();
     for (let i = 0; i < half.tree.n; i++) {
       const way: number[] = [];
       for (let a = i; a > 0; a = half.tree.parent[a]) way.unshift(methods.of[half.tree.sym[a]]);
       assert.ok(!got.has(way.join()), "each path is one node");
-      got.set(way.join(), half.values.total[i]);
+      got.set(way.join(), half.total[i]);
       const next = half.tree.end[i];
-      if (i > 0 && next < half.tree.n && half.tree.parent[next] === half.tree.parent[i]) assert.ok(half.values.total[next] <= half.values.total[i], "the heavier first");
+      if (i > 0 && next < half.tree.n && half.tree.parent[next] === half.tree.parent[i]) assert.ok(half.total[next] <= half.total[i], "the heavier first");
     }
     assert.deepEqual(got, want);
     assert.ok(got.size > 1500, `${got.size} paths do not try what large trees need`);
@@ -117,6 +118,15 @@ test("names as expressions", () => {
   assert.equal(readable("^a.*b$"), "^a.*b$");
   assert.equal(goPattern("hashmap"), "(?i)hashmap");
   assert.equal(goPattern("HashMap"), "HashMap");
+});
+
+test("what was profiled, in short", () => {
+  for (const [command, short] of [
+    ["/opt/jdk/bin/java -Xmx2g -XX:+UseG1GC -Da=b -cp a.jar:b.jar -jar /srv/app.jar --port 1", "java -jar /srv/app.jar --port 1"],
+    ["/usr/bin/java -m jdk.compiler/com.sun.tools.javac.Main -d out", "java -m jdk.compiler/com.sun.tools.javac.Main -d out"],
+    ["java -Xmx1g Main", "java -Xmx1g Main"], ["/usr/bin/java -Xmx1g", "java -Xmx1g"], ["/bin/ls -l /tmp", "ls -l /tmp"],
+    ["", ""], ["the whole machine", "the whole machine"], ["a/b", "a/b"], ["/", "/"], ["<b>x</b> y", "<b>x</b> y"], ["C:\\jdk\\java.exe -Xmx1g Main", "java.exe Main"],
+  ]) assert.equal(commandLine(command), short);
 });
 
 test("times", () => {

@@ -5,7 +5,7 @@
 import { mix, SHADES, type Theme } from "./colors";
 import { firstAfter, type Layout } from "./layout";
 import { fit, type Name } from "./label";
-import type { Match } from "./search";
+import { anyIn, countRow, type Match } from "./search";
 import type { Tree } from "./tree";
 
 export interface View {
@@ -107,12 +107,13 @@ export function draw(c: Canvas, s: Scene, v: View, hatch: string | CanvasPattern
     const y = rowTop(v, l.rows, row);
     const hi = l.rowStart[row + 1];
     const line = (v.flame ? bottom - row : row - top) * span;
+    if (match) countRow(match, tree, l, row);
     let k = firstAfter(l, l.rowStart[row], hi, v.x0);
     while (k < hi) {
       const i = l.rowNodes[k];
       const left = (l.x[i] - v.x0) * scale;
       if (left >= v.width) break;
-      const right = left + l.total[i] * scale;
+      const right = (l.right[k] - v.x0) * scale;
       const sym = tree.sym[i];
       if (right - left >= NARROW) {
         const x = Math.max(0, left);
@@ -133,11 +134,10 @@ export function draw(c: Canvas, s: Scene, v: View, hatch: string | CanvasPattern
       let next = firstAfter(l, k + 1, hi, edge);
       // What reaches over the edge but is narrow too belongs to the next pixel.
       if (next <= k) next = k + 1;
-      const hit = match && match.before[next] > match.before[k];
+      const hit = match && anyIn(match, row, k, next);
       const mid = l.rowNodes[Math.min(next - 1, firstAfter(l, k, next, v.x0 + (px + 0.5) / scale))];
       const first = l.x[i];
-      const lastNode = l.rowNodes[next - 1];
-      const filled = Math.min(1, (l.x[lastNode] + l.total[lastNode] - first) * scale);
+      const filled = Math.min(1, (l.right[next - 1] - first) * scale);
       if (px >= 0) pixels[line + px] = hit ? theme.matchPixel : mix(theme.backgroundPixel, pixelOf(s, mid, tree.sym[mid]), Math.max(0.25, filled));
       k = next;
     }

@@ -8,15 +8,18 @@ export interface Layout {
   readonly total: Float64Array; // width of each node
   readonly rowStart: Int32Array; // row d holds rowNodes[rowStart[d]] up to rowNodes[rowStart[d+1]]
   readonly rowNodes: Int32Array; // nodes wider than nothing, row by row, left to right
+  readonly right: Float64Array; // right edge of each of rowNodes: what is looked for lies together
   readonly rows: number;
-  rowSym?: Int32Array; // the symbols of rowNodes, once somebody searched
+  bySymbol?: Int32Array; // how many of rowNodes are of each symbol, once somebody searched
+  rowSym?: (Int32Array | undefined)[]; // by row: the symbols of its nodes, once somebody searched there
+  before?: Int32Array; // what a search counts in
 }
 
-// layout lays the frames out. The arrays of old are used again if they are as long:
+// layout lays the frames out. The arrays of old are used again if they are long enough:
 // it is not valid any more.
 export function layout(tree: Tree, total: Float64Array, old?: Layout): Layout {
   const { n, depth } = tree;
-  const x = old && old.x.length === n ? old.x : new Float64Array(n);
+  const x = old && old.x.buffer.byteLength >= 8 * n ? new Float64Array(old.x.buffer, 0, n) : new Float64Array(n);
   // By depth: where the next node begins. That of a node's children is the node's own.
   let deepest = 0;
   for (let i = 0; i < n; i++) if (depth[i] > deepest) deepest = depth[i];
@@ -39,19 +42,26 @@ export function layout(tree: Tree, total: Float64Array, old?: Layout): Layout {
   for (let d = 0; d < rows; d++) rowStart[d + 1] = rowStart[d] + inRow[d];
   const wide = rows ? rowStart[rows] : 0;
   const rowNodes = old && old.rowNodes.buffer.byteLength >= 4 * wide ? new Int32Array(old.rowNodes.buffer, 0, wide) : new Int32Array(wide);
+  const right = old && old.right.buffer.byteLength >= 8 * wide ? new Float64Array(old.right.buffer, 0, wide) : new Float64Array(wide);
   const fill = rowStart.slice();
-  for (let i = 0; i < n; i++) if (total[i] > 0) rowNodes[fill[depth[i]]++] = i;
-  return { x, total, rowStart, rowNodes, rows };
+  for (let i = 0; i < n; i++) {
+    const t = total[i];
+    if (t <= 0) continue;
+    const k = fill[depth[i]]++;
+    rowNodes[k] = i;
+    right[k] = x[i] + t;
+  }
+  const before = old?.before && old.before.length >= wide + rows ? old.before : undefined;
+  return { x, total, rowStart, rowNodes, right, rows, before };
 }
 
 // firstAfter gives the index into rowNodes, from lo up to hi, of the first node
 // whose right edge lies right of at; hi if there is none. It is mostly near lo.
 export function firstAfter(l: Layout, lo: number, hi: number, at: number): number {
-  const { x, total, rowNodes } = l;
+  const { right } = l;
   for (let step = 1; lo < hi; step *= 2) {
     const probe = Math.min(hi - 1, lo + step - 1);
-    const i = rowNodes[probe];
-    if (x[i] + total[i] > at) {
+    if (right[probe] > at) {
       hi = probe;
       break;
     }
@@ -59,8 +69,7 @@ export function firstAfter(l: Layout, lo: number, hi: number, at: number): numbe
   }
   while (lo < hi) {
     const mid = (lo + hi) >>> 1;
-    const i = rowNodes[mid];
-    if (x[i] + total[i] > at) hi = mid;
+    if (right[mid] > at) hi = mid;
     else lo = mid + 1;
   }
   return lo;

@@ -7,7 +7,8 @@ export interface Match {
   readonly symbols: Uint8Array; // 1 for the symbols that match
   readonly nodes: number; // how many frames match, of those wider than nothing
   readonly total: number; // what they make up together, each stack counted once
-  readonly before: Int32Array; // how many of rowNodes match before each index
+  readonly before: Int32Array; // how many of a row's rowNodes match before each index and after its first; of rows that were counted
+  readonly counted: Uint8Array; // 1 for those
 }
 
 // compile gives the expression that text means, without regard to case unless
@@ -45,20 +46,48 @@ export function match(tree: Tree, l: Layout, symbols: Uint8Array): Match {
       i = end[i];
     } else i++;
   }
-  const rows = l.rowNodes;
-  let rowSym = l.rowSym;
-  if (!rowSym) {
-    rowSym = l.rowSym = new Int32Array(rows.length);
-    for (let k = 0; k < rows.length; k++) rowSym[k] = sym[rows[k]];
-  }
-  const before = new Int32Array(rows.length + 1);
+  const bySymbol = (l.bySymbol ??= countSymbols(tree, l, symbols.length));
   let nodes = 0;
-  for (let k = 0; k < rows.length; k++) {
-    const s = rowSym[k];
-    if (s >= 0) nodes += symbols[s];
-    before[k + 1] = nodes;
+  for (let s = 0; s < symbols.length; s++) if (symbols[s]) nodes += bySymbol[s];
+  l.before ??= new Int32Array(l.rowNodes.length + l.rows); // a row has one more than nodes
+  return { symbols, nodes, total, before: l.before, counted: new Uint8Array(l.rows) };
+}
+
+// countSymbols counts the nodes wider than nothing by symbol.
+function countSymbols(tree: Tree, l: Layout, symbols: number): Int32Array {
+  const out = new Int32Array(symbols);
+  const { sym } = tree;
+  for (const i of l.rowNodes) {
+    const s = sym[i];
+    if (s >= 0 && s < symbols) out[s]++;
   }
-  return { symbols, nodes, total, before };
+  return out;
+}
+
+// countRow counts the matches of one row: of most rows nobody sees any.
+export function countRow(m: Match, tree: Tree, l: Layout, row: number): void {
+  if (m.counted[row]) return;
+  m.counted[row] = 1;
+  const { symbols, before } = m;
+  const lo = l.rowStart[row], hi = l.rowStart[row + 1];
+  const known = (l.rowSym ??= new Array<Int32Array | undefined>(l.rows));
+  let sym = known[row];
+  if (!sym) {
+    sym = known[row] = new Int32Array(hi - lo);
+    for (let k = lo; k < hi; k++) sym[k - lo] = tree.sym[l.rowNodes[k]];
+  }
+  let n = 0;
+  let at = lo + row;
+  before[at++] = 0;
+  for (let k = 0; k < sym.length; k++) {
+    if (sym[k] >= 0) n += symbols[sym[k]];
+    before[at++] = n;
+  }
+}
+
+// anyIn says whether some of rowNodes from k up to next match, which are of a counted row.
+export function anyIn(m: Match, row: number, k: number, next: number): boolean {
+  return m.before[next + row] > m.before[k + row];
 }
 
 // within is the matched total inside the subtree of node at.

@@ -170,6 +170,7 @@ export class Chart {
     this.font = `${rem * 0.78}px ${FONT}`;
     this.context.font = this.font;
     this.charWidth = this.context.measureText("MMMMMMMMMMMMMMMMMMMM").width / 20;
+    if (!this.root.clientHeight) return; // behind another tab: what is seen stays until it is back
     const ratio = devicePixelRatio || 1;
     this.width = Math.max(1, this.root.clientWidth);
     this.height = Math.max(1, this.root.clientHeight);
@@ -228,6 +229,7 @@ export class Chart {
     const inside = (y: number) => y >= 0 && y + this.rowHeight <= this.height;
     if (inside(near) && inside(far)) return;
     this.root.scrollTop += this.flame ? near - (this.height - 4 * this.rowHeight) : near - 3 * this.rowHeight;
+    this.lastTop = this.root.scrollTop; // the window may get another height before it tells
   }
 
   private nodeUnder(e: MouseEvent): number {
@@ -280,7 +282,8 @@ export class Chart {
     const c = this.canvas;
     new ResizeObserver(() => this.resize()).observe(this.root);
     this.root.addEventListener("scroll", () => {
-      this.lastTop = this.root.scrollTop;
+      // In a window of another height than before it is the window that scrolled: resize comes.
+      if (this.root.clientHeight === this.lastHeight) this.lastTop = this.root.scrollTop;
       this.redraw();
     }, { passive: true });
 

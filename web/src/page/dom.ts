@@ -31,33 +31,3 @@ export function segmented<T extends string>(
     },
   };
 }
-
-// liken makes an element on the page look like one that is not, and gives what is on the
-// page then: changing texts costs a browser far less than new elements do. What can
-// be operated is replaced, because it has listeners of its own.
-export function liken(old: ChildNode, want: ChildNode): ChildNode {
-  if (old.nodeType === Node.TEXT_NODE && want.nodeType === Node.TEXT_NODE) {
-    if (old.nodeValue !== want.nodeValue) old.nodeValue = want.nodeValue;
-    return old;
-  }
-  if (!(old instanceof HTMLElement && want instanceof HTMLElement) || old.tagName !== want.tagName || old.matches("a, button, input, select, textarea")) {
-    old.replaceWith(want);
-    return want;
-  }
-  for (const { name, value } of want.attributes) if (name !== "style" && old.getAttribute(name) !== value) old.setAttribute(name, value);
-  for (const name of old.getAttributeNames()) if (name !== "style" && !want.hasAttribute(name)) old.removeAttribute(name);
-  if (old.style.cssText !== want.style.cssText) old.style.cssText = want.style.cssText;
-  let at = old.firstChild;
-  for (let c = want.firstChild; c; ) {
-    const { nextSibling } = c; // before it goes to the other one
-    if (at) at = liken(at, c).nextSibling;
-    else old.append(c);
-    c = nextSibling;
-  }
-  while (at) {
-    const { nextSibling } = at;
-    at.remove();
-    at = nextSibling;
-  }
-  return old;
-}

@@ -61,3 +61,19 @@ export function when(iso: string): string {
   const two = (n: number) => String(n).padStart(2, "0");
   return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
 }
+
+// options of java that say nothing of what it runs; those of the second take a word that follows.
+const QUIET = /^-(X|D|agent|javaagent|ea|esa|da|server|client|verbose|-add-|-enable-|-illegal-|-show|-limit-modules=)/;
+const QUIET_PAIR = /^(-cp|-classpath|--class-path|-p|--module-path|--upgrade-module-path|--patch-module)$/;
+
+// commandLine shortens what was profiled to what tells it from others: a program without
+// its folder, of java what it runs first.
+export function commandLine(command: string): string {
+  const m = /^(?:\S*[/\\])?([^\s/\\]+)(?=\s|$)(.*)$/s.exec(command);
+  if (!m || !/^(\/|[A-Za-z]:\\)/.test(command)) return command;
+  if (!/^javaw?(\.exe)?$/.test(m[1])) return m[1] + m[2];
+  const words = m[2].trim().split(/\s+/);
+  let at = 0;
+  while (at < words.length && (QUIET.test(words[at]) || QUIET_PAIR.test(words[at]))) at += QUIET_PAIR.test(words[at]) ? 2 : 1;
+  return at < words.length ? [m[1], ...words.slice(at)].join(" ") : m[1] + m[2];
+}

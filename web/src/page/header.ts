@@ -2,7 +2,7 @@
 
 import type { Header } from "../data";
 import { el } from "./dom";
-import { count, percent, seconds, value, when } from "./format";
+import { commandLine, count, percent, seconds, value, when } from "./format";
 
 export function header(h: Header, weights: readonly number[], controls: HTMLElement): HTMLElement {
   const facts: [string, string][] = [];
@@ -22,7 +22,7 @@ export function header(h: Header, weights: readonly number[], controls: HTMLElem
   return el("header", {},
     el("div", { class: "top" },
       el("div", { class: "what" },
-        el("h1", { title: h.command || h.title }, h.title),
+        el("h1", { title: h.command || h.title }, commandLine(h.title)),
         el("p", { class: "facts" }, ...facts.map(([text, title]) => el("span", { class: "fact", title }, text)))),
       controls),
     quality(h));

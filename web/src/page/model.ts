@@ -1,6 +1,7 @@
 // What is shown of the data: the tree as it is split, added up over the threads
 // and the event that are chosen.
 
+import { commandLine } from "./format";
 import type { Data, Split } from "../data";
 import { shades } from "../flame/colors";
 import { layout, type Layout } from "../flame/layout";
@@ -64,7 +65,7 @@ export class Model {
 
   processName(p: number): string {
     const { command, runtime, pid } = this.data.header.processes[p];
-    return `${command || "process"} · ${pid}${runtime ? ` · ${runtime}` : ""}`;
+    return `${commandLine(command) || "process"} · ${pid}${runtime ? ` · ${runtime}` : ""}`;
   }
 
   // show brings tree, values and layout to what the state asks for.
@@ -110,7 +111,7 @@ export class Model {
   }
 
   rootName(): string {
-    return `all · ${this.data.header.title}`;
+    return `all · ${commandLine(this.data.header.title)}`;
   }
 
   nameOf(i: number): string {

@@ -3,6 +3,7 @@
 import { named, type Data, type Header, type Quality } from "../data";
 import { compile } from "../flame/search";
 import { addUp, fromDepth, type Cells, type Values } from "../flame/tree";
+import { commandLine } from "../page/format";
 import { Model } from "../page/model";
 import { Calls, Callers, methodsOf, sums, type Methods, type Sums } from "./rows";
 import { filters, initial, read, rewriting, write, type Limits, type State, type Tab } from "./state";
@@ -123,7 +124,7 @@ export class App {
     this.built = this.compared;
     this.state.recording = n;
     this.saved = hash.replace(/^#/, "");
-    document.title = `${h.pair ? h.name : h.title} · candid`;
+    document.title = `${h.pair ? h.name : commandLine(h.title)} · candid`;
     this.onChange = () => {};
     const { generation } = this;
     for (let tries = 0; ; tries++) {
@@ -303,6 +304,34 @@ export class App {
     for (const w of without) q.delete(w);
     return q;
   }
+
+  threadsOfProcess(pid: number): Set<number> {
+    return new Set(this.header.threads.flatMap((t, i) => (t.pid === pid ? [i] : [])));
+  }
+
+  // processChosen is the process all of whose threads are chosen, and no others; -1: there is none.
+  get processChosen(): number {
+    const { threads } = this.header;
+    const [first] = this.state.threads;
+    if (first === undefined || this.header.processes.length < 2) return -1;
+    const { pid } = threads[first];
+    return threads.every((t, i) => (t.pid === pid) === this.state.threads.has(i)) ? pid : -1;
+  }
+
+  // threadSums asks what each thread has of what some of the filters leave.
+  async threadSums(q: URLSearchParams): Promise<{ weight: Float64Array; samples: Float64Array }> {
+    q.set("cells", "no");
+    const path = this.path("counts", q);
+    if (path !== this.threadsOf) {
+      this.threadsOf = path;
+      this.threadsAre = ask(path).then((m) => ({ weight: m.f64("threadWeight"), samples: m.f64("threadCount") }));
+      this.threadsAre.catch(() => path === this.threadsOf && (this.threadsOf = ""));
+    }
+    return this.threadsAre!;
+  }
+
+  private threadsOf = ""; // what was asked last, of one version of the recording
+  private threadsAre: Promise<{ weight: Float64Array; samples: Float64Array }> | null = null;
 
   async refilter(): Promise<void> {
     this.running?.abort();

@@ -26,6 +26,7 @@ export class Bar {
   private typing = 0;
   private readonly hottest = el("span", { class: "hottest" });
   private thinking = 0;
+  private offers: HTMLElement | null = null; // what can be done with what the search finds
 
   constructor(private readonly app: App, private readonly next: (dir: -1 | 1) => void, copyLink: () => void) {
     const h = app.header;
@@ -135,6 +136,7 @@ export class Bar {
     this.field.setAttribute("aria-invalid", String(!!error));
     this.found.classList.toggle("none", found === "no match");
     this.found.textContent = error ?? found;
+    if (this.offers) this.offers.hidden = found === "no match"; // nothing would be left, or nothing would change
   }
 
   // share is the part of what is shown that has a match, each stack once.
@@ -165,7 +167,10 @@ export class Bar {
     if (state.from || state.to) out.push(chip(state.base && !h.pair ? "after" : "time", spanText(state.from, state.to || h.end), () => app.set({ from: 0, to: 0 })));
     if (state.threads.size) {
       const names = [...state.threads];
-      out.push(chip("threads", names.length === 1 ? app.model.threadName(names[0]) : `${count(names.length)} of ${count(h.threads.length)}`, () => app.set({ threads: new Set() })));
+      const pid = app.processChosen;
+      const process = h.processes.findIndex((p) => p.pid === pid);
+      if (process >= 0) out.push(chip("process", app.model.processName(process), () => app.set({ threads: new Set() })));
+      else out.push(chip("threads", names.length === 1 ? app.model.threadName(names[0]) : `${count(names.length)} of ${count(h.threads.length)}`, () => app.set({ threads: new Set() })));
     }
     if (state.states.size) out.push(chip("state", [...state.states].join(", "), () => app.set({ states: new Set() })));
     for (const f of state.focus) out.push(chip("focus", readable(f), () => app.set({ focus: state.focus.filter((x) => x !== f), zoom: 0 })));
@@ -176,7 +181,7 @@ export class Bar {
     if (state.kind >= 0) out.push(chip("highlight", h.kinds[state.kind], () => app.set({ kind: -1 })));
     if (state.query && app.pattern) {
       const re = state.query;
-      out.push(el("span", { class: "offers" },
+      out.push(this.offers = el("span", { class: "offers" },
         el("button", { type: "button", class: "quiet", title: "Keep only stacks with a function that the search finds", click: () => app.set({ focus: [...state.focus, goPattern(re)], query: "", zoom: 0 }) }, "Keep only these"),
         el("button", { type: "button", class: "quiet", title: "Leave out stacks with a function that the search finds", click: () => app.set({ ignore: [...state.ignore, goPattern(re)], query: "", zoom: 0 }) }, "Leave these out")));
     }

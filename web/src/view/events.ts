@@ -3,6 +3,7 @@
 import { el } from "../page/dom";
 import { count, percent, value } from "../page/format";
 import type { App } from "./app";
+import { drawn } from "./cells";
 import type { Pane } from "./pane";
 import { gauge, points } from "./tables";
 
@@ -31,7 +32,7 @@ export class EventsPane implements Pane {
       } });
       box.checked = state.states.has(s.state);
       const was = chosen.before?.states.find((b) => b.state === s.state && b.syscall === s.syscall)?.weight ?? 0;
-      return [box, s.state, s.syscall, gauge(s.weight, chosen.chosen.weight), value(s.weight, app.unit), count(s.samples),
+      return [box, s.state, s.syscall, drawn(gauge(s.weight, chosen.chosen.weight)), value(s.weight, app.unit), count(s.samples),
         ...(chosen.before ? [percent(was, chosen.before.chosen.weight), points(app.change(s.weight, was))] : [])];
     });
     this.root.replaceChildren(

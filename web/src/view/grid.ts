@@ -2,7 +2,8 @@
 // the height of what is scrolled near 33 million pixels; longer tables are
 // scrolled faster than they are long.
 
-import { el, liken } from "../page/dom";
+import { el } from "../page/dom";
+import { CellView, type Cell } from "./cells";
 
 export interface ColumnSpec {
   readonly id: string;
@@ -15,10 +16,9 @@ export interface ColumnSpec {
 }
 
 export interface RowSpec {
-  readonly cells: readonly (Node | string)[];
+  readonly cells: readonly Cell[];
   readonly level?: number; // of a tree
   readonly open?: boolean | null; // null: nothing below
-  readonly checked?: boolean;
 }
 
 export interface GridSpec {
@@ -29,12 +29,16 @@ export interface GridSpec {
   row(i: number): RowSpec;
   toggle?(i: number, open: boolean): void;
   act?(i: number): void; // Enter or a double click
+  check?(i: number): void; // its check box was pressed
+  press?(i: number): void; // its button was
   menu?(i: number, x: number, y: number): void;
   sort?(id: string): void;
   detail?(i: number): readonly string[]; // what else is known of a row, the name first
 }
 
 const CAP = 24e6;
+
+const REST = 150; // ms without scrolling, after which rows are put in order
 
 const classOf = (c: ColumnSpec): string => `cell${c.numeric ? " numeric" : ""}${c.spare ? " spare" : ""}`;
 
@@ -46,10 +50,13 @@ export class Grid {
   private readonly head: HTMLElement;
   private readonly nothing: HTMLElement;
   private readonly line = el("div", { class: "grid-detail", role: "status", "aria-live": "polite" });
-  private told = -1; // the row that the line is about
-  private drawn = new Map<number, HTMLElement>(); // the rows that are there
-  private rowHeight = 24;
+  private told = -2; // the row that the line is about; -1: none, -2: it is out of date
+  private drawn = new Map<number, RowView>(); // the rows that are there
+  private rowHeight = 0;
   private frame = 0;
+  private resting = 0;
+  private length = -1; // what the page was told of all rows
+  private high = "";
 
   constructor(private readonly spec: GridSpec) {
     const template = (columns: readonly ColumnSpec[]): string => columns.map((c) => c.width).join(" ");
@@ -63,7 +70,10 @@ export class Grid {
     this.root.style.setProperty("--columns", template(spec.columns));
     this.root.style.setProperty("--few", template(spec.columns.filter((c) => !c.spare)));
     this.scroller.addEventListener("scroll", () => this.later(), { passive: true });
-    new ResizeObserver(() => this.later()).observe(this.scroller);
+    new ResizeObserver(() => {
+      this.rowHeight = 0;
+      this.later();
+    }).observe(this.scroller);
     this.listen();
   }
 
@@ -95,7 +105,8 @@ export class Grid {
 
   // refresh draws the rows anew; top also goes to the first.
   refresh(top = false): void {
-    this.told = -1; // the numbers are others
+    this.told = -2; // the numbers are others
+    this.rowHeight = 0;
     if (top) this.scroller.scrollTop = 0;
     this.selected = Math.min(this.selected, this.spec.count() - 1);
     this.paint();
@@ -108,12 +119,13 @@ export class Grid {
     });
   }
 
-  // offset is how far down in the whole table the first visible pixel is.
-  private offset(): { top: number; height: number } {
+  // offset is how far down in the whole table the first visible pixel is, and how far
+  // down it is on the page.
+  private offset(): { top: number; height: number; at: number; room: number } {
     const all = this.spec.count() * this.rowHeight;
     const height = Math.min(all, CAP);
-    const room = this.scroller.clientHeight;
-    return { top: all === height ? this.scroller.scrollTop : (this.scroller.scrollTop * (all - room)) / Math.max(1, height - room), height };
+    const room = this.scroller.clientHeight, at = this.scroller.scrollTop;
+    return { top: all === height ? at : (at * (all - room)) / Math.max(1, height - room), height, at, room };
   }
 
   private reveal(i: number): void {
@@ -126,71 +138,70 @@ export class Grid {
     this.scroller.scrollTop = all === height ? to : (to * (height - room)) / Math.max(1, all - room);
   }
 
+  // measure asks how high a row is.
+  private measure(): void {
+    this.rowHeight ||= Math.round((parseFloat(getComputedStyle(document.documentElement).fontSize) || 16) * 1.5);
+  }
+
   // paint draws the rows that can be seen; scrolled: those that are there are right.
+  // What the page must be asked comes first: it would lay out anew what was changed.
   paint(scrolled = false): void {
     if (!this.root.isConnected) return; // of a page that was built anew
-    const rem = parseFloat(getComputedStyle(document.documentElement).fontSize) || 16;
-    this.rowHeight = Math.round(rem * 1.5);
+    this.measure();
     const n = this.spec.count();
-    this.nothing.hidden = n > 0;
-    this.scroller.hidden = n === 0;
-    const { top, height } = this.offset();
-    this.body.style.height = `${height}px`;
-    const room = this.scroller.clientHeight || 600;
+    const { top, height, at, room } = this.offset();
     const first = Math.max(0, Math.floor(top / this.rowHeight) - 2);
-    const last = Math.min(n, Math.ceil((top + room) / this.rowHeight) + 2);
-    const shift = this.scroller.scrollTop - top;
-    const there = this.drawn;
-    this.drawn = new Map();
-    // Where no row stays, those that are there become the new ones in their places.
-    let stays = false;
-    if (scrolled) for (let i = first; i < last && !stays; i++) stays = there.has(i);
-    const idle = stays ? [] : [...there.values()];
-    let next = 0;
-    let before: Element | null = null; // the last row that is in its place
-    for (let i = first; i < last; i++) {
-      let e = stays ? there.get(i) : undefined;
-      if (!e) {
-        e = this.row(i);
-        if (next < idle.length) {
-          e.style.transform = idle[next].style.transform;
-          e = liken(idle[next++], e) as HTMLElement;
-        }
-      }
-      const y = `translateY(${i * this.rowHeight + shift}px)`;
-      if (e.style.transform !== y) e.style.transform = y;
-      this.drawn.set(i, e);
-      if ((before ? before.nextElementSibling : this.body.firstElementChild) !== e) {
-        if (before) before.after(e);
-        else this.body.prepend(e);
-      }
-      before = e;
+    const last = Math.min(n, Math.ceil((top + (room || 600)) / this.rowHeight) + 2);
+    if (n !== this.length) {
+      this.length = n;
+      this.nothing.hidden = n > 0;
+      this.scroller.hidden = this.line.hidden = n === 0;
+      this.root.setAttribute("aria-rowcount", String(n));
     }
-    const used = new Set(this.drawn.values());
-    for (const e of there.values()) if (!used.has(e)) e.remove();
-    this.root.setAttribute("aria-rowcount", String(n));
-    if (this.told < 0 || this.told >= n || this.told !== this.selected) this.tell(this.selected);
-    if (this.selected >= 0) this.scroller.setAttribute("aria-activedescendant", `${this.id}-${this.selected}`);
+    if (this.high !== `${height}px`) this.body.style.height = this.high = `${height}px`;
+    const idle: RowView[] = [];
+    for (const [i, row] of this.drawn) {
+      if (i >= first && i < last) continue;
+      idle.push(row);
+      this.drawn.delete(i);
+    }
+    for (let i = first; i < last; i++) {
+      let row = this.drawn.get(i);
+      if (!row || !scrolled) {
+        if (!row) this.drawn.set(i, (row = idle.pop() ?? this.another()));
+        row.show(i, this.spec.row(i), i === this.selected, this.id);
+      }
+      row.move(i * this.rowHeight + at - top);
+    }
+    for (const row of idle) row.root.remove();
+    if (!scrolled) this.arrange();
+    else {
+      clearTimeout(this.resting);
+      this.resting = window.setTimeout(() => this.arrange(), REST);
+    }
+    if (this.told !== this.selected) this.tell(this.selected);
+    if (scrolled) return;
+    if (this.selected >= 0) this.scroller.setAttribute("aria-activedescendant", this.id);
     else this.scroller.removeAttribute("aria-activedescendant");
   }
 
-  private readonly id = `grid${++ids}`;
+  // arrange gives the rows the order in the page that they are seen in, for those who
+  // read it from there. It waits until nobody scrolls, since it costs a new layout.
+  private arrange(): void {
+    let at = this.body.firstElementChild;
+    for (const i of [...this.drawn.keys()].sort((a, b) => a - b)) {
+      const { root } = this.drawn.get(i)!;
+      if (root === at) at = at.nextElementSibling;
+      else this.body.insertBefore(root, at);
+    }
+  }
 
-  private row(i: number): HTMLElement {
-    const r = this.spec.row(i);
-    const e = el("div", { class: i === this.selected ? "grid-row selected" : "grid-row", role: "row", id: `${this.id}-${i}`, "aria-rowindex": i + 1, "aria-selected": String(i === this.selected), "data-row": i });
-    if (r.level !== undefined) e.setAttribute("aria-level", String(r.level + 1));
-    if (r.open !== undefined && r.open !== null) e.setAttribute("aria-expanded", String(r.open));
-    r.cells.forEach((c, k) => {
-      const cell = el("div", { role: "gridcell", class: classOf(this.spec.columns[k]) });
-      if (k === 0 && r.level !== undefined) {
-        cell.style.paddingLeft = `${0.5 + Math.min(r.level, 60) * 0.75}rem`;
-        cell.append(el("span", { class: r.open === null ? "twist none" : r.open ? "twist open" : "twist", "aria-hidden": "true" }));
-      }
-      cell.append(c);
-      e.append(cell);
-    });
-    return e;
+  private readonly id = `grid${++ids}`; // of the selected row
+
+  private another(): RowView {
+    const row = new RowView(this.spec);
+    this.body.append(row.root);
+    return row;
   }
 
   private at(e: Event): number {
@@ -207,6 +218,14 @@ export class Grid {
       const open = s.row(i).open;
       if (s.toggle && open !== null && open !== undefined && (e.target as Element).classList.contains("twist")) s.toggle(i, !open);
       else this.paint();
+    });
+    this.body.addEventListener("click", (e) => {
+      const i = this.at(e);
+      if (i >= 0 && (e.target as Element).closest("button")) s.press?.(i);
+    });
+    this.body.addEventListener("change", (e) => {
+      const i = this.at(e);
+      if (i >= 0) s.check?.(i);
     });
     this.body.addEventListener("dblclick", (e) => {
       const i = this.at(e);
@@ -254,6 +273,51 @@ export class Grid {
       e.preventDefault();
       e.stopPropagation();
     });
+  }
+}
+
+// RowView is a row on the page: which one of the table it is changes.
+class RowView {
+  readonly root: HTMLElement;
+  private readonly cells: readonly CellView[];
+  private top = NaN;
+  private attributes = new Map<string, string>();
+
+  constructor(spec: GridSpec) {
+    this.root = el("div", { class: "grid-row", role: "row" });
+    this.cells = spec.columns.map((c, k) => new CellView(el("div", { role: "gridcell", class: classOf(c) }), k === 0 && !!spec.toggle));
+    this.root.append(...this.cells.map((c) => c.root));
+  }
+
+  private set(name: string, value: string): void {
+    if (this.attributes.get(name) === value) return;
+    this.attributes.set(name, value);
+    this.root.setAttribute(name, value);
+  }
+
+  private unset(name: string): void {
+    if (this.attributes.delete(name)) this.root.removeAttribute(name);
+  }
+
+  show(i: number, r: RowSpec, selected: boolean, id: string): void {
+    this.set("data-row", String(i));
+    this.set("aria-rowindex", String(i + 1));
+    this.set("aria-selected", String(selected));
+    this.set("class", selected ? "grid-row selected" : "grid-row");
+    if (selected) this.set("id", id);
+    else this.unset("id");
+    if (r.level !== undefined) {
+      this.set("aria-level", String(r.level + 1));
+      this.cells[0].level(r.level, r.open ?? null);
+    }
+    if (r.open !== undefined && r.open !== null) this.set("aria-expanded", String(r.open));
+    else this.unset("aria-expanded");
+    this.cells.forEach((c, k) => c.show(r.cells[k]));
+  }
+
+  // move puts it so many pixels down.
+  move(top: number): void {
+    if (top !== this.top) this.root.style.top = `${(this.top = top)}px`;
   }
 }
 

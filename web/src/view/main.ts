@@ -1,7 +1,7 @@
 // The page of candid view: tabs over one recording, kept in step by the app.
 
 import { el } from "../page/dom";
-import { count, seconds } from "../page/format";
+import { commandLine, count, seconds } from "../page/format";
 import { AboutPane } from "./about";
 import { App, type Change } from "./app";
 import { Bar } from "./bar";
@@ -132,7 +132,7 @@ function build(app: App): void {
 
   document.body.replaceChildren(
     el("header", { class: "slim" },
-      el("h1", { title: h.command || h.title }, h.pair ? h.name : h.title),
+      el("h1", { title: h.command || h.title }, h.pair ? h.name : commandLine(h.title)),
       app.names.length > 1 ? recordings : "",
       factLine,
       el("div", { class: "corner" },

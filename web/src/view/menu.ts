@@ -85,6 +85,7 @@ export class Menu {
       el("div", { class: "menu-title", role: "presentation" }, "Only this thread in"),
       ...views.filter(([v]) => app.header.timed || (v !== "timeline" && v !== "heatmap")).map(([v, label]) => item(label, () => app.go(v, v === "callers" ? { ...only, of: "" } : only))),
       el("div", { class: "menu-line", role: "separator" }),
+      app.header.processes.length > 1 ? item("All threads of its process", () => app.set({ threads: app.threadsOfProcess(app.header.threads[t].pid), zoom: 0 })) : "",
       item("Leave it out", () => {
         const rest = new Set(app.state.threads.size ? app.state.threads : app.header.threads.keys());
         rest.delete(t);
@@ -99,7 +100,7 @@ export class Menu {
       act();
     } }, label);
 
-  private show(title: string, x: number, y: number, items: readonly HTMLElement[]): void {
+  private show(title: string, x: number, y: number, items: readonly (HTMLElement | "")[]): void {
     this.back = document.activeElement;
     this.root.replaceChildren(el("div", { class: "menu-title", title }, title), ...items);
     this.root.hidden = false;

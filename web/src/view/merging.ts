@@ -1,169 +1,247 @@
 // A tree that is made of paths: equal methods below one node are one node.
 
-import { fromDepth, type Tree, type Values } from "../flame/tree";
+import type { Tree, Values } from "../flame/tree";
 import { keyOf, type Methods } from "./rows";
 
-// Millions of nodes are merged while somebody waits: the nodes are columns of
-// numbers. Most have one child, which is told of where they are; only where there are
-// more are they found in a hash table.
-export class Merging {
-  n = 1; // nodes; 0 is the root
-  parent: Int32Array;
-  sym: Int32Array;
-  origin: Int32Array; // the heaviest node that it stands for
-  self: Float64Array;
-  total: Float64Array;
-  count: Float64Array;
-  samples: Float64Array;
-  private most: Float64Array;
-  private key: Int32Array; // by node: what tells it from those beside it
-  private only: Int32Array; // by node: its child; 0: none, -1: several
-  private slots = new Int32Array(4096); // nodes by parent and key; 0: none
-  private used = 0;
-  private readonly keys: Int32Array; // by symbol of a method
+export interface Half { readonly tree: Tree; readonly total: Float64Array }
 
-  // room is how many nodes there will be at most, about.
-  constructor(private readonly methods: Methods, room = 1024) {
+const FEW = 24; // as many are sorted where they lie
+
+// Merging walks a tree, down to what nodes call or up to their callers, in groups:
+// nodes of one method at one place of the merged tree are one of its nodes. It is made in
+// its final order, the heavier first, and each node is looked at once, since
+// millions are merged while somebody waits. What groups are still to be done lie one
+// after the other in columns, the next one last.
+export class Merging {
+  private n = 0;
+  private out: Columns;
+
+  private node = new Int32Array(1024); // of the groups
+  private weight = new Float64Array(1024); // upwards: what comes this way
+  private top = 0;
+  private groups: number[] = []; // where each begins, and its depth
+
+  private readonly keys: Int32Array; // by symbol
+
+  // room is about how many nodes there will be at most. The columns of old are used
+  // again if they are long enough: it is not valid any more. Fresh memory costs as much as all the rest.
+  constructor(private readonly from: Tree, private readonly v: Values, private readonly methods: Methods, private readonly up: boolean, room = 1024, old?: Half) {
     this.keys = methods.of.map((_, s) => keyOf(methods, s));
     room = Math.max(room, 16);
-    const [a, b, c, d, e] = Array.from({ length: 5 }, () => new Int32Array(room));
-    [this.parent, this.sym, this.origin, this.key, this.only] = [a, b, c, d, e];
-    a[0] = b[0] = -1;
-    const [f, g, h, i, j] = Array.from({ length: 5 }, () => new Float64Array(room));
-    [this.self, this.total, this.count, this.samples, this.most] = [f, g, h, i, j];
+    const ints = (a?: Int32Array): Int32Array => (a && a.buffer.byteLength >= 4 * room ? new Int32Array(a.buffer) : new Int32Array(room));
+    const t = old?.tree;
+    this.out = {
+      depth: ints(t?.depth), sym: ints(t?.sym), origin: ints(t?.origin), parent: ints(t?.parent), end: ints(t?.end),
+      total: old && old.total.buffer.byteLength >= 8 * room ? new Float64Array(old.total.buffer) : new Float64Array(room),
+    };
   }
 
-  private slot(at: number, key: number): number {
-    const h = Math.imul(at, 0x9e3779b1) ^ Math.imul(key, 0x85ebca6b);
-    return (h ^ (h >>> 15)) & (this.slots.length - 1);
-  }
-
-  // child is the node below at for a symbol's method.
-  child(at: number, symbol: number): number {
-    const k = symbol < this.keys.length ? this.keys[symbol] : keyOf(this.methods, symbol);
-    const one = this.only[at];
-    if (one === 0) {
-      const n = this.push(at, symbol, k);
-      this.only[at] = n; // push may have made it longer
-      return n;
+  // merge gives the tree whose root stands for all of the nodes.
+  merge(nodes: readonly number[]): Half {
+    const { v, up } = this;
+    for (const i of nodes) this.push(i, v.total[i]);
+    this.groups.push(0, 0);
+    while (this.groups.length) {
+      const depth = this.groups.pop()!, lo = this.groups.pop()!;
+      if (up) this.callers(lo, depth);
+      else this.callees(lo, depth);
     }
-    if (one > 0) {
-      if (this.key[one] === k) return one;
-      this.enter(one);
-      this.only[at] = -1;
-    } else {
-      const { slots, parent, key } = this;
-      const mask = slots.length - 1;
-      let h = this.slot(at, k);
-      for (let n = slots[h]; n > 0; n = slots[h]) {
-        if (parent[n] === at && key[n] === k) return n;
-        h = (h + 1) & mask;
+    const { n, out } = this;
+    const { depth, parent, end } = out;
+    const last: number[] = []; // by depth
+    for (let i = 0; i < n; i++) {
+      const d = depth[i];
+      parent[i] = d > 0 ? last[d - 1] : -1;
+      last[d] = i;
+      end[i] = i + 1;
+    }
+    for (let i = n - 1; i > 0; i--) if (end[i] > end[parent[i]]) end[parent[i]] = end[i];
+    const of = <T extends Int32Array | Float64Array>(a: T): T => a.subarray(0, n) as T;
+    return { tree: { n, sym: of(out.sym), depth: of(depth), parent: of(parent), end: of(end), origin: of(out.origin) }, total: of(out.total) };
+  }
+
+  private push(i: number, weight: number): void {
+    const k = this.top++;
+    if (k === this.node.length) {
+      this.node = longer(this.node);
+      if (this.up) this.weight = longer(this.weight);
+    }
+    this.node[k] = i;
+    if (this.up) this.weight[k] = weight;
+  }
+
+  // emit adds a node to the merged tree.
+  private emit(depth: number, origin: number, total: number): void {
+    const n = this.n++;
+    let { out } = this;
+    if (n >= out.depth.length || n >= out.total.length) {
+      this.out = out = {
+        depth: longer(out.depth), sym: longer(out.sym), origin: longer(out.origin), parent: longer(out.parent), end: longer(out.end), total: longer(out.total),
+      };
+    }
+    out.depth[n] = depth;
+    out.sym[n] = depth > 0 ? this.from.sym[origin] : -1;
+    out.origin[n] = origin;
+    out.total[n] = total;
+  }
+
+  // callees takes the last group, gives its node, and leaves the groups of its children.
+  private callees(lo: number, depth: number): void {
+    const { v, from } = this;
+    const { end } = from;
+    const hi = this.top;
+    let total = 0, most = -1, origin = 0; // the heaviest node that it stands for
+    for (let k = lo; k < hi; k++) {
+      const i = this.node[k];
+      const t = v.total[i];
+      total += t;
+      if (t > most) {
+        most = t;
+        origin = i;
       }
     }
-    const n = this.push(at, symbol, k);
-    this.enter(n);
-    return n;
-  }
-
-  private push(at: number, symbol: number, key: number): number {
-    const n = this.n++;
-    if (n === this.parent.length) this.grow();
-    this.parent[n] = at;
-    this.sym[n] = symbol;
-    this.key[n] = key;
-    return n;
-  }
-
-  // enter puts a node into the hash table.
-  private enter(n: number): void {
-    if (2 * ++this.used > this.slots.length) {
-      const old = this.slots;
-      this.slots = new Int32Array(4 * old.length);
-      for (const m of old) if (m > 0) this.place(m);
+    this.emit(depth, origin, total);
+    if (hi - lo === 1) { // as most are
+      this.top = lo;
+      for (let c = origin + 1, e = end[origin]; c < e; c = end[c]) if (v.samples[c] > 0) this.push(c, 0);
+    } else {
+      const children: number[] = [];
+      for (let k = lo; k < hi; k++) {
+        const i = this.node[k];
+        for (let c = i + 1; c < end[i]; c = end[c]) if (v.samples[c] > 0) children.push(c);
+      }
+      this.top = lo;
+      for (const c of children) this.push(c, 0);
     }
-    this.place(n);
+    this.divide(lo, depth + 1);
   }
 
-  private place(n: number): void {
-    const { slots } = this;
-    let h = this.slot(this.parent[n], this.key[n]);
-    while (slots[h] > 0) h = (h + 1) & (slots.length - 1);
-    slots[h] = n;
+  // callers does the same upwards. Nodes with one parent are one from there on.
+  private callers(lo: number, depth: number): void {
+    const { from } = this;
+    const hi = this.top;
+    let total = 0, most = -1, origin = 0;
+    const parents = new Map<number, number>(); // their place among those below
+    const weight: number[] = [];
+    for (let k = lo; k < hi; k++) {
+      const i = this.node[k], w = this.weight[k];
+      total += w;
+      if (w > most) {
+        most = w;
+        origin = i;
+      }
+      const p = from.parent[i];
+      if (p <= 0) continue;
+      const at = parents.get(p);
+      if (at === undefined) {
+        parents.set(p, weight.length);
+        weight.push(w);
+      } else weight[at] += w;
+    }
+    this.emit(depth, origin, total);
+    this.top = lo;
+    let at = 0;
+    for (const p of parents.keys()) this.push(p, weight[at++]);
+    this.divide(lo, depth + 1);
   }
 
-  private grow(): void {
-    const longer = <T extends Int32Array | Float64Array>(a: T): T => {
-      const b = new (a.constructor as { new (n: number): T })(2 * a.length);
-      b.set(a);
-      return b;
-    };
-    this.parent = longer(this.parent);
-    this.sym = longer(this.sym);
-    this.origin = longer(this.origin);
-    this.key = longer(this.key);
-    this.only = longer(this.only);
-    this.self = longer(this.self);
-    this.total = longer(this.total);
-    this.count = longer(this.count);
-    this.samples = longer(this.samples);
-    this.most = longer(this.most);
+  private key(i: number): number {
+    const s = this.from.sym[i];
+    return s < this.keys.length ? this.keys[s] : keyOf(this.methods, s);
   }
 
-  add(at: number, node: number, self: number, total: number, count: number, samples: number): void {
-    this.self[at] += self;
-    this.total[at] += total;
-    this.count[at] += count;
-    this.samples[at] += samples;
-    if (total > this.most[at]) {
-      this.most[at] = total;
-      this.origin[at] = node;
+  private heft(k: number): number {
+    return this.up ? this.weight[k] : this.v.total[this.node[k]];
+  }
+
+  // divide makes groups of what lies from lo on, the heaviest last.
+  private divide(lo: number, depth: number): void {
+    const { node, keyAt, orderOf, first, sum } = this;
+    const n = this.top - lo;
+    if (n === 0) return;
+    if (n === 1) {
+      this.groups.push(lo, depth);
+      return;
+    }
+    if (n > FEW) return this.divideMany(lo, depth);
+    for (let k = 0; k < n; k++) { // by key
+      const key = this.key(node[lo + k]);
+      let at = k;
+      for (; at > 0 && keyAt[at - 1] > key; at--) {
+        keyAt[at] = keyAt[at - 1];
+        orderOf[at] = orderOf[at - 1];
+      }
+      keyAt[at] = key;
+      orderOf[at] = k;
+    }
+    let groups = 0;
+    for (let k = 0; k < n; k++) {
+      if (k === 0 || keyAt[k] !== keyAt[k - 1]) {
+        first[groups] = k;
+        sum[groups++] = 0;
+      }
+      sum[groups - 1] += this.heft(lo + orderOf[k]);
+    }
+    first[groups] = n;
+    if (groups === 1) {
+      this.groups.push(lo, depth);
+      return;
+    }
+    this.save(lo, n);
+    let to = lo;
+    for (let done = 0; done < groups; done++) { // the lightest of those that are left, of the same the one with the highest key
+      let best = -1;
+      for (let g = 0; g < groups; g++) if (sum[g] >= 0 && (best < 0 || sum[g] <= sum[best])) best = g;
+      sum[best] = -1;
+      this.groups.push(to, depth);
+      for (let k = first[best]; k < first[best + 1]; k++) this.restore(to++, orderOf[k]);
     }
   }
 
-  // end says that something ends there.
-  end(at: number, self: number, count: number): void {
-    this.self[at] += self;
-    this.count[at] += count;
+  private readonly keyAt = new Int32Array(FEW);
+  private readonly orderOf = new Int32Array(FEW);
+  private readonly first = new Int32Array(FEW + 1);
+  private readonly sum = new Float64Array(FEW);
+  private was = new Int32Array(FEW);
+  private weightWas = new Float64Array(FEW);
+
+  private save(lo: number, n: number): void {
+    while (this.was.length < n) {
+      this.was = longer(this.was);
+      this.weightWas = longer(this.weightWas);
+    }
+    for (let k = 0; k < n; k++) this.was[k] = this.node[lo + k];
+    if (this.up) for (let k = 0; k < n; k++) this.weightWas[k] = this.weight[lo + k];
+  }
+
+  private restore(to: number, k: number): void {
+    this.node[to] = this.was[k];
+    if (this.up) this.weight[to] = this.weightWas[k];
+  }
+
+  private divideMany(lo: number, depth: number): void {
+    const n = this.top - lo;
+    const known = new Map<number, { key: number; total: number; places: number[] }>();
+    for (let k = 0; k < n; k++) {
+      const key = this.key(this.node[lo + k]);
+      let g = known.get(key);
+      if (!g) known.set(key, (g = { key, total: 0, places: [] }));
+      g.total += this.heft(lo + k);
+      g.places.push(k);
+    }
+    this.save(lo, n);
+    let to = lo;
+    for (const g of [...known.values()].sort((a, b) => a.total - b.total || b.key - a.key)) {
+      this.groups.push(to, depth);
+      for (const k of g.places) this.restore(to++, k);
+    }
   }
 }
 
-// heavierFirst lays a merged tree out as pages draw it.
-export function heavierFirst(m: Merging): { tree: Tree; values: Values } {
-  const { n, parent } = m;
-  // The children of each node, one node's after the other's.
-  const first = new Int32Array(n + 1);
-  for (let i = 1; i < n; i++) first[parent[i] + 1]++;
-  for (let i = 0; i < n; i++) first[i + 1] += first[i];
-  const children = new Int32Array(n);
-  const next = first.slice();
-  for (let i = 1; i < n; i++) children[next[parent[i]]++] = i;
-  const heavier = (a: number, b: number): number => m.total[b] - m.total[a] || m.sym[a] - m.sym[b];
-  for (let i = 0; i < n; i++) {
-    const lo = first[i], hi = first[i + 1];
-    if (hi - lo > 24) children.subarray(lo, hi).sort(heavier);
-    else for (let j = lo + 1; j < hi; j++) {
-      const c = children[j];
-      let k = j;
-      for (; k > lo && heavier(c, children[k - 1]) < 0; k--) children[k] = children[k - 1];
-      children[k] = c;
-    }
-  }
-  const depth = new Int32Array(n), sym = new Int32Array(n), origin = new Int32Array(n);
-  const values = { self: new Float64Array(n), total: new Float64Array(n), count: new Float64Array(n), samples: new Float64Array(n) };
-  const stack = new Int32Array(n), depths = new Int32Array(n); // what comes next, the last one first
-  for (let i = 0, top = 1; top > 0; i++) {
-    const at = stack[--top], d = depths[top];
-    depth[i] = d;
-    sym[i] = m.sym[at];
-    origin[i] = m.origin[at];
-    values.self[i] = m.self[at];
-    values.total[i] = m.total[at];
-    values.count[i] = m.count[at];
-    values.samples[i] = m.samples[at];
-    for (let k = first[at + 1] - 1; k >= first[at]; k--) {
-      stack[top] = children[k];
-      depths[top++] = d + 1;
-    }
-  }
-  return { tree: fromDepth(depth, sym, origin), values };
+interface Columns { readonly depth: Int32Array; readonly sym: Int32Array; readonly origin: Int32Array; readonly parent: Int32Array; readonly end: Int32Array; readonly total: Float64Array }
+
+function longer<T extends Int32Array | Float64Array>(a: T): T {
+  const b = new (a.constructor as { new (n: number): T })(2 * a.length);
+  b.set(a);
+  return b;
 }

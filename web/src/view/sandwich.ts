@@ -1,7 +1,7 @@
 // One method between all of its callers and all that it calls, over everything
 // that the filters leave: nothing is too small to be in it.
 
-import { heavierFirst, Merging } from "./merging";
+import { Merging, type Half } from "./merging";
 import { layout } from "../flame/layout";
 import type { Tree, Values } from "../flame/tree";
 import { Chart } from "../page/chart";
@@ -13,46 +13,24 @@ import type { App } from "./app";
 import type { Menu } from "./menu";
 import type { Methods } from "./rows";
 
-export interface Half { readonly tree: Tree; readonly values: Values }
-
-// sandwich gives both halves. Node 0 of each is the method, with all of its total:
+// sandwich gives both halves, callers first, of which those of old are not valid any more. Node 0 of each is the method, with all of its total:
 // a stack counts once, for the outermost frame of the method.
-export function sandwich(tree: Tree, v: Values, methods: Methods, method: number): { callers: Half; callees: Half } {
-  const { sym, parent, end, n } = tree;
-  const own = (i: number): boolean => sym[i] >= 0 && sym[i] < methods.of.length && methods.of[sym[i]] === method;
-  let room = 1;
+export function sandwich(tree: Tree, v: Values, methods: Methods, method: number, old?: readonly Half[]): Half[] {
+  const { sym, end, n } = tree;
+  const frames: number[] = [];
+  let below = 1;
   for (let i = 1; i < n; ) {
-    if (own(i)) room += end[i] - i;
-    i = own(i) || v.samples[i] === 0 ? end[i] : i + 1;
-  }
-  const above = new Merging(methods), below = new Merging(methods, room);
-  const at = new Int32Array(n);
-  for (let i = 1; i < n; ) {
-    if (v.samples[i] === 0) i = end[i];
-    else if (!own(i)) i++;
-    else {
-      let up = 0;
-      above.add(0, i, 0, v.total[i], 0, v.samples[i]);
-      for (let c = parent[i]; c > 0; c = parent[c]) {
-        up = above.child(up, sym[c]);
-        above.add(up, c, 0, v.total[i], 0, v.samples[i]);
-      }
-      above.end(up, v.total[i], v.samples[i]);
-      below.add(0, i, v.self[i], v.total[i], v.count[i], v.samples[i]);
-      at[i] = 0;
-      for (let c = i + 1; c < end[i]; c++) {
-        if (v.samples[c] === 0) {
-          c = end[c] - 1;
-          continue;
-        }
-        at[c] = below.child(at[parent[c]], sym[c]);
-        below.add(at[c], c, v.self[c], v.total[c], v.count[c], v.samples[c]);
-      }
-      i = end[i];
+    const own = sym[i] >= 0 && sym[i] < methods.of.length && methods.of[sym[i]] === method;
+    if (own && v.samples[i] > 0) {
+      frames.push(i);
+      below += end[i] - i;
     }
+    i = own || v.samples[i] === 0 ? end[i] : i + 1;
   }
-  return { callers: heavierFirst(above), callees: heavierFirst(below) };
+  return [new Merging(tree, v, methods, true, 1024, old?.[0]).merge(frames), new Merging(tree, v, methods, false, below, old?.[1]).merge(frames)];
 }
+
+const NOTHING = new Float64Array(0);
 
 export class Sandwich {
   readonly root: HTMLElement;
@@ -60,6 +38,7 @@ export class Sandwich {
   private readonly models: readonly Model[];
   private readonly line = el("p", { class: "sandwich-line", "aria-live": "polite" });
   private method = -1;
+  private halvesNow: readonly Half[] = [];
 
   constructor(private readonly app: App, menu: Menu) {
     // What is not of a half is the recording's.
@@ -103,12 +82,13 @@ export class Sandwich {
     const { app } = this;
     this.method = method;
     if (method < 0) return;
-    const both = sandwich(app.model.data.tree, app.after, app.methods, method);
-    [both.callers, both.callees].forEach((half, k) => {
+    const again = this.halvesNow.length > 0;
+    this.halvesNow = sandwich(app.model.data.tree, app.after, app.methods, method, this.halvesNow);
+    this.halvesNow.forEach((half, k) => {
       const m = this.models[k];
       m.tree = half.tree;
-      m.values = half.values;
-      m.layout = layout(half.tree, half.values.total);
+      m.values = { total: half.total, self: NOTHING, count: NOTHING, samples: NOTHING }; // charts show totals
+      m.layout = layout(half.tree, half.total, again ? m.layout : undefined);
       this.charts[k].selected = -1;
       this.charts[k].fresh(0);
     });

@@ -81,20 +81,22 @@ export class Strip {
 function drawBins(g: CanvasRenderingContext2D, sums: Float64Array, bins: number, states: readonly string[], colors: Record<string, string>, width: number, height: number, top: number): void {
   if (!bins) return;
   const n = states.length;
-  let most = 0;
-  for (let b = 0; b < bins; b++) {
-    let s = 0;
-    for (let k = 0; k < n; k++) s += sums[b * n + k];
-    if (s > most) most = s;
-  }
+  const all = new Float64Array(bins);
+  for (let b = 0; b < bins; b++) for (let k = 0; k < n; k++) all[b] += sums[b * n + k];
+  all.sort();
+  let most = all[bins - 1];
   if (most <= 0) return;
+  // A sleep counts where it ends, so that a few bins may have far more than all others:
+  // those are cut off, or the others could not be seen.
+  const usual = all[Math.floor(0.98 * (bins - 1))];
+  if (usual > 0 && most > 4 * usual) most = 1.5 * usual;
   const at = new Float64Array(bins);
   for (const k of [1, 2, 7, 4, 0, 5, 6, 3]) {
     if (k >= n) continue;
     g.fillStyle = colors[states[k]] ?? colors.unknown;
     g.beginPath();
     for (let b = 0; b < bins; b++) {
-      const v = (sums[b * n + k] / most) * (height - 2);
+      const v = Math.min((sums[b * n + k] / most) * (height - 2), height - 2 - at[b]);
       if (v <= 0) continue;
       const x = (b * width) / bins;
       g.rect(x, top + height - at[b] - v, width / bins + 0.3, v);

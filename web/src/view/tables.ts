@@ -4,6 +4,7 @@ import { el, segmented } from "../page/dom";
 import { provenance } from "../page/detail";
 import { count, percent, value } from "../page/format";
 import type { App } from "./app";
+import type { Cell } from "./cells";
 import { Grid, type ColumnSpec } from "./grid";
 import type { Menu } from "./menu";
 import type { Pane } from "./pane";
@@ -11,13 +12,14 @@ import { Sandwich } from "./sandwich";
 import { flatten, unfold, type Forest, type Methods, type Row } from "./rows";
 
 // nameCell is a name with the package dimmed, and a mark of its kind of code.
-export function nameCell(app: App, symbol: number, kind: number): Node {
+export function nameCell(app: App, symbol: number, kind: number): Cell {
   const n = app.model.names[symbol];
   const f = app.model.data.funcs[symbol];
   const own = symbol < app.model.symbols;
-  return el("span", { class: "name", title: n.full + (f?.module ? `\n${f.module}` : "") + (f?.file ? `\n${f.file}` : "") },
-    el("i", { class: own ? `swatch kind-${kind}` : "swatch", title: own ? app.header.kinds[kind] : "" }),
-    n.short > 0 ? el("span", { class: "package" }, n.full.slice(0, n.short)) : "", el("b", {}, n.full.slice(n.short, n.end)), n.end < n.full.length ? el("span", { class: "package" }, n.full.slice(n.end)) : "");
+  return {
+    kind: "name", title: n.full + (f?.module ? `\n${f.module}` : "") + (f?.file ? `\n${f.file}` : ""), swatch: own ? `swatch kind-${kind}` : "swatch", of: own ? app.header.kinds[kind] : "",
+    before: n.full.slice(0, n.short), name: n.full.slice(n.short, n.end), after: n.full.slice(n.end),
+  };
 }
 
 // points is a change of a share, in percentage points.
@@ -28,8 +30,8 @@ export function points(d: number): string {
 }
 
 // delta is a change, in its colour.
-function delta(d: number): Node {
-  return el("span", { class: d > 0 ? "more" : d < 0 ? "less" : "soft" }, points(d));
+export function delta(d: number): Cell {
+  return { kind: "marked", class: d > 0 ? "more" : d < 0 ? "less" : "soft", text: points(d) };
 }
 
 // known is all that is known of a method at a place of the tree: as the flame graph
@@ -46,10 +48,8 @@ function known(app: App, symbol: number, node: number, self: number, total: numb
 }
 
 // gauge is a share as a number over a bar.
-export function gauge(part: number, all: number, of = all): Node {
-  const bar = el("i", { class: "gauge", "aria-hidden": "true" });
-  bar.style.width = `${of > 0 ? Math.max(0, Math.min(100, (100 * part) / of)) : 0}%`;
-  return el("span", { class: "gauged" }, bar, el("span", {}, percent(part, all)));
+export function gauge(part: number, all: number, of = all): Cell {
+  return { kind: "gauge", width: of > 0 ? Math.max(0, Math.min(100, (100 * part) / of)) : 0, text: percent(part, all) };
 }
 
 const NUMBERS: ColumnSpec[] = [
@@ -206,7 +206,7 @@ abstract class TreePane implements Pane {
     return this.app.compared ? CHANGE.slice(3).map((c) => ({ ...c, sortable: false })) : TREE_NUMBERS;
   }
 
-  protected numbers(r: Row): (Node | string)[] {
+  protected numbers(r: Row): Cell[] {
     const all = this.app.chosen.chosen.weight;
     const b = this.app.chosen.before;
     if (b) return [delta(this.app.change(r.total, r.before)), percent(r.before, b.chosen.weight), percent(r.total, all)];
@@ -375,7 +375,7 @@ export class CallersPane extends TreePane {
     return super.columns().filter((c) => !c.id.startsWith("self"));
   }
 
-  protected numbers(r: Row): (Node | string)[] {
+  protected numbers(r: Row): Cell[] {
     return super.numbers(r).slice(this.app.compared ? 0 : 2);
   }
 

@@ -1,13 +1,13 @@
 // The table of threads: which of them everything shows.
 
 import { el } from "../page/dom";
-import { count, percent, value } from "../page/format";
+import { commandLine, count, percent, value } from "../page/format";
 import type { App } from "./app";
 import { Grid } from "./grid";
 import type { Pane } from "./pane";
 import type { Menu } from "./menu";
-import { gauge, points } from "./tables";
-import { ask, Grown } from "./wire";
+import { delta, gauge } from "./tables";
+import { Grown } from "./wire";
 
 type Key = "name" | "id" | "kind" | "weight" | "samples" | "kernel" | "change";
 
@@ -23,6 +23,14 @@ export class ThreadsPane implements Pane {
   private samples: Float64Array;
   private sum = 0;
   private most = 0; // what the bars are relative to
+
+  private only = -1; // the process whose threads are listed; -1: all are
+
+  // Of many processes: those whose threads can be chosen together, and are listed then.
+  private readonly processes = el("select", { "aria-label": "Choose the threads of a process", change: () => {
+    this.only = this.processes.value ? Number(this.processes.value) : -1;
+    this.app.set({ threads: this.processes.value ? this.app.threadsOfProcess(Number(this.processes.value)) : new Set() });
+  } });
 
   private was: Float64Array | null = null; // weight in the other stretch of time
   private wasSum = 0;
@@ -53,16 +61,15 @@ export class ThreadsPane implements Pane {
         const t = this.order[i];
         const h = app.header;
         const x = h.threads[t];
-        const box = el("input", { type: "checkbox", "aria-label": `Count ${x.name}`, tabindex: -1, change: () => this.toggle(t) });
-        box.checked = app.state.threads.has(t);
-        const only = el("button", { type: "button", class: "quiet only", tabindex: -1, click: () => app.set({ threads: new Set([t]) }) }, "Only");
-        return { checked: box.checked, cells: [
-          box, gauge(this.weight[t], this.sum, this.most), value(this.weight[t], app.unit), count(this.samples[t]),
-          ...(stretch ? [percent(this.was?.[t] ?? 0, this.wasSum), el("span", { class: this.change(t) > 0 ? "more" : this.change(t) < 0 ? "less" : "soft" }, points(this.change(t)))] : []),
-          el("span", { title: x.os && x.os !== x.name ? `${x.name}\n${x.os}` : x.name }, x.name || x.os || "thread", el("span", { class: "instead soft" }, ` · ${x.tid}`)),
-          many ? `${x.pid} / ${x.tid}` : String(x.tid), h.threadKinds[t], ...(kernel ? [h.kernelCPU[t] ? value(h.kernelCPU[t], "nanoseconds") : ""] : []), only,
+        return { cells: [
+          { kind: "check", label: `Count ${x.name}`, on: app.state.threads.has(t) }, gauge(this.weight[t], this.sum, this.most), value(this.weight[t], app.unit), count(this.samples[t]),
+          ...(stretch ? [percent(this.was?.[t] ?? 0, this.wasSum), delta(this.change(t))] : []),
+          { kind: "thread", title: x.os && x.os !== x.name ? `${x.name}\n${x.os}` : x.name, name: x.name || x.os || "thread", instead: ` · ${x.tid}` },
+          many ? `${x.pid} / ${x.tid}` : String(x.tid), h.threadKinds[t], ...(kernel ? [h.kernelCPU[t] ? value(h.kernelCPU[t], "nanoseconds") : ""] : []), { kind: "press", label: "Only" },
         ] };
       },
+      check: (i) => this.toggle(this.order[i]),
+      press: (i) => app.set({ threads: new Set([this.order[i]]) }),
       act: (i) => this.toggle(this.order[i]),
       menu: (i, x, y) => menu.openThread(this.order[i], x, y),
       sort: (id) => {
@@ -73,7 +80,7 @@ export class ThreadsPane implements Pane {
     });
     const bar = el("div", { class: "pane-bar" }, this.field,
       el("button", { type: "button", title: "Choose those that the search finds", click: () => app.set({ threads: new Set(this.order) }) }, "Choose found"),
-      el("button", { type: "button", click: () => app.set({ threads: new Set() }) }, "All threads"), this.status);
+      el("button", { type: "button", click: () => app.set({ threads: new Set() }) }, "All threads"), many ? this.processes : "", this.status);
     this.root = el("div", { class: "pane" }, bar, this.grid.root);
     this.field.addEventListener("input", () => this.refresh(true));
   }
@@ -98,9 +105,9 @@ export class ThreadsPane implements Pane {
       q.set("from", String(base[0]));
       q.set("to", String(base[1]));
       const generation = app.generation;
-      ask(app.path("counts", q)).then((m) => {
+      app.threadSums(q).then((t) => {
         if (generation !== app.generation) return;
-        this.was = m.f64("threadWeight");
+        this.was = t.weight;
         this.wasSum = this.was.reduce((a, b) => a + b, 0);
         this.refresh(false);
       }, (e: Error) => e instanceof Grown || app.onError(e.message));
@@ -110,8 +117,8 @@ export class ThreadsPane implements Pane {
       return;
     }
     const generation = app.generation;
-    ask(app.path("counts", app.query(["threads"]))).then((m) => {
-      if (generation === app.generation) this.take(m.f64("threadWeight"), m.f64("threadCount"));
+    app.threadSums(app.query(["threads"])).then((t) => {
+      if (generation === app.generation) this.take(t.weight, t.samples);
     }, (e: Error) => e instanceof Grown || app.onError(e.message));
   }
 
@@ -123,11 +130,25 @@ export class ThreadsPane implements Pane {
     this.refresh(false);
   }
 
+  // tellProcesses lists the processes with their shares, the largest first.
+  private tellProcesses(): void {
+    const { app } = this;
+    const { threads, processes } = app.header;
+    const weight = new Map<number, number>(processes.map((p) => [p.pid, 0]));
+    threads.forEach((t, i) => weight.set(t.pid, (weight.get(t.pid) ?? 0) + this.weight[i]));
+    const commands = new Map(processes.map((p) => [p.pid, p.command]));
+    const list = [...weight].filter(([, w]) => w > 0).sort((a, b) => b[1] - a[1] || a[0] - b[0]);
+    this.processes.replaceChildren(el("option", { value: "" }, `${count(list.length)} processes`),
+      ...list.map(([pid, w]) => el("option", { value: pid }, `${percent(w, this.sum)}  ${(commandLine(commands.get(pid) ?? "") || "process").slice(0, 60)} · ${pid}`)));
+    this.processes.value = this.only >= 0 ? String(this.only) : "";
+  }
+
   private refresh(top: boolean): void {
     const { app } = this;
     const h = app.header;
     const q = this.field.value.toLowerCase();
-    const found = (t: number): boolean => !q || `${h.threads[t].name} ${h.threads[t].os} ${h.threads[t].tid}`.toLowerCase().includes(q);
+    if (!app.state.threads.size) this.only = -1;
+    const found = (t: number): boolean => (this.only < 0 || h.threads[t].pid === this.only) && (!q || `${h.threads[t].name} ${h.threads[t].os} ${h.threads[t].tid}`.toLowerCase().includes(q));
     this.order = h.threads.map((_, t) => t).filter((t) => (this.samples[t] > 0 || (this.was?.[t] ?? 0) > 0 || app.state.threads.has(t)) && found(t));
     const text = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
     const by: Record<Key, (a: number, b: number) => number> = {
@@ -141,6 +162,7 @@ export class ThreadsPane implements Pane {
     };
     this.order.sort((a, b) => (this.descending ? -1 : 1) * by[this.by](a, b) || a - b);
     this.grid.sorted(this.by, this.descending);
+    if (h.processes.length > 1) this.tellProcesses();
     const n = app.state.threads.size;
     this.status.textContent = `${count(this.order.length)} thread${this.order.length === 1 ? "" : "s"}${n ? ` · ${n} chosen, ${percent([...app.state.threads].reduce((a, t) => a + this.weight[t], 0), this.sum)}` : ""}`;
     this.grid.refresh(top);

@@ -9,9 +9,14 @@ import { brush, color, spanText, STATE_COLORS, surface, ticks, type Span } from 
 import { ask } from "./wire";
 
 const LABEL = 230; // px for names, where the window is wide enough
+const SHARE = 78; // of it for the share
 const AXIS = 18;
+const PICTURES = 120; // of lanes that are kept: as many as large screens show
 
 interface Lane { readonly key: string; readonly weight: Float32Array; readonly state: Uint8Array }
+
+// Look is what a lane's picture depends on besides the lane.
+interface Look { readonly width: number; readonly height: number; readonly full: number; readonly theme: string; readonly scale: number }
 
 export class TimelinePane implements Pane {
   readonly root: HTMLElement;
@@ -24,8 +29,10 @@ export class TimelinePane implements Pane {
   private win: Span = { from: 0, to: 1 };
   private order: number[] = [];
   private lanes = new Map<number, Lane>();
+  private pictures = new Map<Lane, { readonly look: Look; readonly canvas: HTMLCanvasElement }>(); // those drawn last
   private shownKey = "";
   private most = 1;
+  private mostOf = ""; // the question whose lanes it is of
   private running: AbortController | null = null;
   private frame = 0;
   private whole = true; // what is shown is all of the recording, also when it grows
@@ -105,10 +112,10 @@ export class TimelinePane implements Pane {
   private async count(): Promise<void> {
     const { app } = this;
     // Lanes stay where they are while a stretch of time or threads are chosen.
-    const m = await ask(app.path("counts", app.query(["from", "to", "threads"]))).catch(() => null);
+    const m = await app.threadSums(app.query(["from", "to", "threads"])).catch(() => null);
     if (!m) return;
-    this.base = m.f64("threadWeight");
-    const samples = m.f64("threadCount");
+    this.base = m.weight;
+    const { samples } = m;
     this.order = Array.from(this.base.keys()).filter((t) => samples[t] > 0).sort((a, b) => this.base[b] - this.base[a] || a - b);
     this.later();
   }
@@ -151,9 +158,10 @@ export class TimelinePane implements Pane {
       const n = m.head.bins;
       const weight = m.f32("weight");
       const state = m.u8("state");
+      if (key !== this.mostOf) this.most = 1;
+      this.mostOf = key;
       m.u32("thread").forEach((t, i) => this.lanes.set(t, { key, weight: weight.subarray(i * n, (i + 1) * n), state: state.subarray(i * n, (i + 1) * n) }));
-      this.most = 1;
-      for (const l of this.lanes.values()) for (const v of l.weight) if (v > this.most) this.most = v;
+      for (const v of weight) if (v > this.most) this.most = v;
       this.running = null;
       this.later();
     } catch (e) {
@@ -168,10 +176,13 @@ export class TimelinePane implements Pane {
     const { app } = this;
     const row = this.rowHeight();
     const height = this.scroller.clientHeight;
-    this.spacer.style.height = `${Math.max(height, this.order.length * row + AXIS)}px`;
-    this.canvas.style.height = `${height}px`;
+    const space = `${Math.max(height, this.order.length * row + AXIS)}px`;
+    if (this.spacer.style.height !== space) this.spacer.style.height = space;
+    if (this.canvas.style.height !== `${height}px`) this.canvas.style.height = `${height}px`;
     void this.fetch();
     const { g, width } = surface(this.canvas);
+    const left = this.label; // asked once: the browser looks it up in the layout
+    const scale = this.canvas.width / width;
     const theme = document.documentElement.dataset.theme === "dark" ? "dark" : "light";
     const colors = app.header.states.map((s) => STATE_COLORS[theme][s] ?? STATE_COLORS[theme].unknown);
     const ink = color("--ink"), soft = color("--soft"), line = color("--line"), on = color("--on");
@@ -188,43 +199,35 @@ export class TimelinePane implements Pane {
       const chosen = app.state.threads.size === 0 || app.state.threads.has(t);
       if (app.state.threads.has(t)) {
         g.fillStyle = on;
-        g.fillRect(0, y, this.label, row - 1);
+        g.fillRect(0, y, left, row - 1);
       }
       g.fillStyle = line;
       g.fillRect(0, y + row - 1, width, 1);
       const lane = this.lanes.get(t);
       if (lane) {
         g.globalAlpha = chosen ? 1 : 0.35;
-        const n = lane.weight.length;
-        const bw = (width - this.label) / n;
-        for (let b = 0; b < n; b++) {
-          const v = lane.weight[b];
-          if (v <= 0) continue;
-          g.fillStyle = colors[lane.state[b]];
-          const h = Math.max(2, Math.min(1, v / full) * (row - 3));
-          g.fillRect(this.label + b * bw, y + row - 1 - h, bw + 0.3, h);
-        }
+        g.drawImage(this.picture(lane, { width: width - left, height: row - 1, full, theme, scale }, colors), left, y, width - left, row - 1);
         g.globalAlpha = 1;
       }
       g.fillStyle = chosen ? ink : soft;
       const share = percent(this.base[t], all);
-      g.fillText(label(g, app.model.threadName(t), app.header.threads[t].name, this.label - 64), 8, y + row / 2);
+      g.fillText(label(g, app.model.threadName(t), app.header.threads[t].name, left - SHARE), 8, y + row / 2);
       g.fillStyle = soft;
       g.textAlign = "right";
-      g.fillText(share, this.label - 8, y + row / 2);
+      g.fillText(share, left - 8, y + row / 2);
       g.textAlign = "left";
     }
     g.fillStyle = color("--panel");
     g.fillRect(0, 0, width, AXIS);
     g.fillStyle = soft;
     g.font = "10px system-ui, sans-serif";
-    for (const t of ticks(this.win, Math.max(2, (width - this.label) / 110))) {
-      const x = this.label + ((t.at - this.win.from) / (this.win.to - this.win.from)) * (width - this.label);
+    for (const t of ticks(this.win, Math.max(2, (width - left) / 110))) {
+      const x = left + ((t.at - this.win.from) / (this.win.to - this.win.from)) * (width - left);
       g.fillRect(Math.round(x), AXIS - 5, 1, 5);
       if (x < width - 40) g.fillText(t.text, x + 3, AXIS / 2);
     }
-    shade(g, chosenSpan(app), this.win, this.label, width, height);
-    mark(g, app.state.base, this.win, this.label, width, height);
+    shade(g, chosenSpan(app), this.win, left, width, height);
+    mark(g, app.state.base, this.win, left, width, height);
     const c = chosenSpan(app);
     this.status.textContent = `${this.order.length} thread${this.order.length === 1 ? "" : "s"} with samples${c ? ` · ${spanText(c.from, c.to)}` : ""}`;
     this.states(theme);
@@ -233,6 +236,35 @@ export class TimelinePane implements Pane {
   private binsShown(): number {
     for (const l of this.lanes.values()) return l.weight.length;
     return 1;
+  }
+
+  // picture is what a lane looks like. While lanes are scrolled they stay the same.
+  private picture(lane: Lane, look: Look, colors: readonly string[]): HTMLCanvasElement {
+    const last = this.pictures.get(lane);
+    if (last && (Object.keys(look) as (keyof Look)[]).every((k) => last.look[k] === look[k])) return last.canvas;
+    let canvas = last?.canvas;
+    if (!last && this.pictures.size >= PICTURES) { // a canvas costs more than what is drawn on it
+      const [[oldest, p]] = this.pictures;
+      this.pictures.delete(oldest);
+      canvas = p.canvas;
+    }
+    canvas ??= el("canvas");
+    const w = Math.max(1, Math.round(look.width * look.scale)), h = Math.max(1, Math.round(look.height * look.scale));
+    if (canvas.width !== w) canvas.width = w;
+    if (canvas.height !== h) canvas.height = h;
+    const g = canvas.getContext("2d")!;
+    g.clearRect(0, 0, w, h);
+    const n = lane.weight.length;
+    const bw = w / n;
+    for (let b = 0; b < n; b++) {
+      const v = lane.weight[b];
+      if (v <= 0) continue;
+      g.fillStyle = colors[lane.state[b]];
+      const tall = Math.max(2 * look.scale, Math.min(1, v / look.full) * (h - 2 * look.scale));
+      g.fillRect(b * bw, h - tall, bw + 0.3, tall);
+    }
+    this.pictures.set(lane, { look, canvas });
+    return canvas;
   }
 
   private states(theme: "light" | "dark"): void {
