@@ -116,7 +116,7 @@ func number(v float64) string {
 	case a == 0:
 		return "0"
 	case a > 99.9 && a < 100: // what is nearly all is not shown as all
-		return fmt.Sprintf("%.4f", v)
+		return fmt.Sprintf("%.4f", max(min(v, 99.9999), -99.9999))
 	case a >= 1000:
 		return fmt.Sprintf("%.0f", v)
 	case a >= 10:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
 	"time"
 
@@ -51,9 +52,17 @@ func (b *bench) tables() {
 		b.add(row{Section: "view", What: "load, " + what, Value: loaded.Seconds(), Unit: "s"})
 		c.Eval(tableMeasures, nil)
 		const frame = "≤ 30 ms"
+		c.Call("Performance.enable", map[string]any{"timeDomain": "threadTicks"}, nil)
+		// What the page's thread does for a frame shows what the distance of frames, which are
+		// whole ones of the screen, does not.
+		scroll := func(name, tab, element string, n, by int) {
+			before := pageWork(c)
+			add("scrolling "+name+", a frame", frame, fmt.Sprintf("frames(%d, pane('%s').querySelector('%s'), %d)", n, tab, element, by))
+			b.add(row{Section: "view", What: "scrolling " + name + ", CPU time of the page's thread for a frame, " + what, Value: (pageWork(c) - before) / float64(n), Unit: "ms"})
+		}
 		c.Eval("timed({tab: 'methods'})", nil)
-		add("scrolling methods by rows, a frame", frame, "frames(40, pane('methods').querySelector('.grid-scroll'), 120)")
-		add("scrolling methods by thousands, a frame", frame, "frames(40, pane('methods').querySelector('.grid-scroll'), 40000)")
+		scroll("methods by rows", "methods", ".grid-scroll", 40, 120)
+		scroll("methods by thousands", "methods", ".grid-scroll", 40, 40000)
 		add("sorting methods by a number", "", "several(5, (i) => press('methods', ['total', 'self'][i % 2]))")
 		add("sorting methods by name", "", "several(5, () => press('methods', 'name'))")
 		add("searching the methods", "", "several(8, (i) => laid('methods', () => candid.set({query: ['Service12', 'method.*7$', 'part3', ''][i % 4]})))")
@@ -62,13 +71,30 @@ func (b *bench) tables() {
 		c.Eval("timed({tab: 'callers', of: ''})", nil)
 		add("scrolling the callers, a frame", frame, "frames(40, pane('callers').querySelector('.grid-scroll'), 1200)")
 		c.Eval("timed({tab: 'threads'})", nil)
-		add("scrolling threads, a frame", frame, "frames(40, pane('threads').querySelector('.grid-scroll'), 1200)")
+		scroll("threads", "threads", ".grid-scroll", 40, 1200)
 		add("sorting threads by a number", "", "several(6, (i) => press('threads', ['samples', 'weight'][i % 2]))")
 		add("sorting threads by name", "", "several(6, () => press('threads', 'name'))")
 		add("searching the threads", "", "several(8, (i) => type('threads', ['pool-7', 'thread-99', '', '4300'][i % 4]))")
 		add("choosing a thread", "< 200 ms", "several(6, (i) => timed({threads: [i]}))")
 		c.Eval("timed({threads: [], tab: 'timeline'})", nil)
-		add("scrolling the lanes of threads, a frame", frame, "frames(60, pane('timeline').querySelector('.lanes'), 240)")
+		scroll("the lanes of threads", "timeline", ".lanes", 60, 240)
 		b.heap(c, "memory of the page, "+what)
 	})
+}
+
+// pageWork is the CPU time that the page's thread has worked, ms.
+func pageWork(c *chromium.Browser) float64 {
+	var all struct {
+		Metrics []struct {
+			Name  string
+			Value float64 // seconds
+		}
+	}
+	c.Call("Performance.getMetrics", nil, &all)
+	for _, m := range all.Metrics {
+		if m.Name == "TaskDuration" {
+			return 1000 * m.Value
+		}
+	}
+	return 0
 }
