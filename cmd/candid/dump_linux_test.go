@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -44,11 +45,12 @@ func TestDump(t *testing.T) {
 
 func TestDumpJSON(t *testing.T) {
 	launcher, classes := java(t)
-	target := start(t, exec.Command(launcher, "-cp", classes, "Ticks"))
+	// Only with so many compiler threads as it has from the start does none end while it is looked at.
+	target := start(t, exec.Command(launcher, "-XX:-UseDynamicNumberOfCompilerThreads", "-cp", classes, "Ticks"))
 	target.wait(t, "tick")
-	other := program(t, "spin")
+	other := program(t, "unbroken", "GODEBUG=asyncpreemptoff=1", "GOGC=off")
 	// What runs is given up after half a second if it does not get a CPU to stop on.
-	for range 10 {
+	for begin := time.Now(); time.Since(begin) < patience; {
 		if dumpJSON(t, target, other) > 0 {
 			unharmed(t, target)
 			return
@@ -77,9 +79,10 @@ func dumpJSON(t *testing.T, target, other *running) (stopped int) {
 		if main < 0 || p.Threads[main].Java == nil || p.Threads[main].Java.ID != 1 || p.Threads[main].Kind != "java" || len(p.Threads) != p.Count || !strings.HasPrefix(p.Runtime, "hotspot 17") {
 			t.Errorf("%+v", p)
 		}
-		said := slices.ContainsFunc(q.Threads, func(t dump.Thread) bool { return t.Error != "" })
-		if stopped += q.Stops.Count; q.Stops.Count == 0 && !said || q.Stops.Count > 0 && q.Stops.MedianUS <= 0 {
-			t.Errorf("no thread of the busy program was stopped, or for no time, and none says why: %+v, %+v", q.Stops, q.Threads)
+		// Whether a thread runs in the moment in which it is looked at is the machine's affair.
+		mute := slices.ContainsFunc(q.Threads, func(t dump.Thread) bool { return t.Read == dump.ReadNot && t.Error == "" })
+		if stopped += q.Stops.Count; mute || q.Stops.Count > 0 && q.Stops.MedianUS <= 0 {
+			t.Errorf("a thread of the busy program was not read and does not say why, or was stopped for no time: %+v, %+v", q.Stops, q.Threads)
 		}
 	}
 	return stopped

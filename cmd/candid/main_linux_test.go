@@ -287,15 +287,15 @@ func rests(t testing.TB, pid int) {
 // actAs makes the test binary one of the programs that tests profile.
 const actAs = "CANDID_TEST_ACT_AS"
 
-// program starts one of them and waits until it is ready.
-func program(t testing.TB, what string) *running {
+// program starts one of them, with more in its environment, and waits until it is ready.
+func program(t testing.TB, what string, env ...string) *running {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := exec.Command(self)
-	c.Env = append(os.Environ(), actAs+"="+what)
+	c.Env = append(append(os.Environ(), actAs+"="+what), env...)
 	r := start(t, c)
 	r.wait(t, "ready")
 	return r

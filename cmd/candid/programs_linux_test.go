@@ -33,6 +33,11 @@ func act(what string) {
 	case "spin":
 		fmt.Println("ready")
 		spinUntil(time.Now().Add(time.Hour))
+	case "unbroken": // one thread runs all the time, if GODEBUG and GOGC say that nothing interrupts it
+		fmt.Println("ready")
+		for {
+			spun = spun*31 + 1
+		}
 	case "idle":
 		fmt.Println("ready")
 		select {}

@@ -235,9 +235,10 @@ func (p *process) walk(t *Thread, snap *capture.Snapshot) {
 	}
 }
 
-// running stops the threads that run, until all have been read or it is time.
+// running stops the threads that run, until all have been read or it is time; it
+// tries once at least.
 func (p *process) running(out *Process, left []int, until time.Time) {
-	for len(left) > 0 && time.Now().Before(until) {
+	for first := true; len(left) > 0 && (first || time.Now().Before(until)); first = false {
 		var again []int
 		stopped := make(map[int]*copied)
 		var why map[int]error
