@@ -86,11 +86,7 @@ func TestFilters(t *testing.T) {
 // TestFirstEvent has every command show what happened, not the event that was asked
 // for first and did not.
 func TestFirstEvent(t *testing.T) {
-	p := profiletest.Java()
-	p.Events = append([]profile.Event{{Name: "page-faults", Unit: "count"}}, p.Events...)
-	for i := range p.Samples {
-		p.Samples[i].Event++
-	}
+	p := profiletest.Later(profiletest.Java())
 	file := written(t, "java.jfr", p)
 	want := p.Events[1].Name
 	var r report.Report
@@ -104,5 +100,16 @@ func TestFirstEvent(t *testing.T) {
 	got := ok(t, "convert", file, "-o", "-", "--format", "collapsed")
 	if got.out != asked || asked == "" || !strings.Contains(got.err, "one event: "+want) {
 		t.Errorf("collapsed without --event has %d bytes, with it %d; said %q", len(got.out), len(asked), got.err)
+	}
+	var d struct {
+		Event struct{ Name string } `json:"event"`
+		Base  struct{ Samples uint64 }
+	}
+	out := ok(t, "diff", file, file, "--json").out
+	if err := json.Unmarshal([]byte(out), &d); err != nil {
+		t.Fatal(err)
+	}
+	if d.Event.Name != want {
+		t.Errorf("diff is of %q: %.300s", d.Event.Name, out)
 	}
 }

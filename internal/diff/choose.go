@@ -8,7 +8,7 @@ import (
 )
 
 // Choose takes of two recordings the event that is asked for, or else the first that
-// both have, and of that what the filter leaves. The error wraps ErrIncomparable or
+// both have, rather one of which both have samples, and of that what the filter leaves. The error wraps ErrIncomparable or
 // one of package filter.
 func Choose(names [2]string, recordings [2]*profile.Profile, spec *filter.Spec) (sides [2]Side, err error) {
 	events, err := common(names, recordings, spec.Event())
@@ -55,10 +55,24 @@ func common(names [2]string, recordings [2]*profile.Profile, name string) (at [2
 		}
 		return at, nil
 	}
+	best := -1
 	for i, e := range recordings[0].Events {
-		if k, ok := recordings[1].EventByName(e.Name); ok && sameEvent(e, recordings[1].Events[k]) {
-			return [2]int{i, k}, nil
+		k, ok := recordings[1].EventByName(e.Name)
+		if !ok || !sameEvent(e, recordings[1].Events[k]) {
+			continue
 		}
+		samples := 0 // of the two sides that have any
+		for side, event := range [2]int{i, k} {
+			if recordings[side].Sampled(event) {
+				samples++
+			}
+		}
+		if samples > best {
+			best, at = samples, [2]int{i, k}
+		}
+	}
+	if best < 0 {
+		at = [2]int{recordings[0].FirstEvent(), recordings[1].FirstEvent()}
 	}
 	return at, nil
 }

@@ -78,6 +78,11 @@ func (p *Profile) EventByName(name string) (int, bool) {
 	return i, i >= 0
 }
 
+// Sampled says whether an event has samples.
+func (p *Profile) Sampled(event int) bool {
+	return slices.ContainsFunc(p.Samples, func(s Sample) bool { return int(s.Event) == event })
+}
+
 // FirstEvent is the index of the event that is shown where none is asked for: the first
 // that has samples, 0 if there are none at all.
 func (p *Profile) FirstEvent() int {

@@ -16,7 +16,7 @@ import (
 func Address(p *profile.Profile, f profile.Filter, byThread bool) string {
 	var parts []string
 	add := func(name, value string) { parts = append(parts, name+"="+url.QueryEscape(value)) }
-	if f.Event > 0 {
+	if f.Event != p.FirstEvent() {
 		add("event", strconv.Itoa(f.Event))
 	}
 	if f.From > 0 {

@@ -266,6 +266,31 @@ func TestPageTabs(t *testing.T) {
 	b.quiet()
 }
 
+// TestPageFirstEvent opens a recording whose first event has no samples: the page shows
+// the first that has, and the other when its address asks for it.
+func TestPageFirstEvent(t *testing.T) {
+	p := profiletest.Later(profiletest.Server(500, 2000, 20))
+	r, err := Open("later.jfr", p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := openView(t, served(t, r))
+	for hash, event := range map[string]int{"": 1, "#event=2": 2, "#event=0": 0} {
+		b.open(hash)
+		b.same(hash, profile.Filter{Event: event})
+		if got := b.Text("document.querySelector('select[aria-label=Event]').selectedOptions[0].text"); got != p.Events[event].Name {
+			t.Errorf("%q: the page shows %s, want %s", hash, got, p.Events[event].Name)
+		}
+		if got := b.Text("location.hash"); got != hash {
+			t.Errorf("%q: the address became %q", hash, got)
+		}
+		if got, want := Address(p, profile.Filter{Event: event}, false), hash; got != want {
+			t.Errorf("event %d is at %q, want %q", event, got, want)
+		}
+	}
+	b.quiet()
+}
+
 // TestPageScrolls scrolls a long table in small and in large steps: the rows that are seen
 // are those of the place, in their order, and what they say is right.
 func TestPageScrolls(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -44,12 +45,18 @@ const (
 	maxExpression  = 8 << 10 // bytes; names have up to flame.MaxText
 )
 
+// firstEvent is the event that is shown where none is asked for, as
+// profile.Profile.FirstEvent says.
+func (r *Recording) firstEvent() uint64 {
+	return uint64(max(0, slices.IndexFunc(r.all, func(c profile.Count) bool { return c.Samples > 0 })))
+}
+
 // query reads what the page asks: event, from, to (ns), threads (0.2-5), states
 // (names with commas), focus and ignore (expressions, each may be repeated), split,
 // and what rewriteOf reads.
 func (r *Recording) query(v url.Values) (Query, error) {
 	var q Query
-	event, err := number(v, "event", 0)
+	event, err := number(v, "event", r.firstEvent())
 	if err != nil {
 		return q, err
 	}

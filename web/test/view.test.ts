@@ -101,10 +101,14 @@ test("a sandwich has every path of the method once, however many there are", () 
 });
 
 test("the address brings the view back", () => {
-  const limits = { threads: 9, events: 2, kinds: 12, states: ["running", "sleeping"], end: 1e10 };
+  const limits = { threads: 9, events: 2, first: 0, kinds: 12, states: ["running", "sleeping"], end: 1e10 };
   const s = { ...initial(), tab: "threads" as const, from: 5, to: 900, threads: new Set([1, 2, 3, 7]), states: new Set(["sleeping"]), focus: ["^a\\.b$", "c&d=#"], ignore: ["x y"], event: 1, query: "q", of: "m" };
-  assert.deepEqual(read("#" + write(s), limits), s);
-  assert.equal(write(initial()), "");
+  assert.deepEqual(read("#" + write(s, limits), limits), s);
+  assert.equal(write(initial(), limits), "");
+  // Where event 0 has no samples another is shown, and the address says what is asked for beside it.
+  const later = { ...limits, first: 1 };
+  assert.deepEqual([read("", later).event, read("#event=0", later).event, read("#event=9", later).event], [1, 0, 1]);
+  assert.deepEqual([write({ ...initial(), event: 1 }, later), write(initial(), later)], ["", "event=0"]);
   const bad = read("#tab=x&from=9&to=3&threads=99&states=asleep&event=7&recording=-1&kind=-3", limits);
   assert.deepEqual(bad, initial());
 });

@@ -329,6 +329,27 @@ func TestPagePointer(t *testing.T) {
 	b.quiet(file)
 }
 
+// TestPageFirstEvent opens a page whose first event has no samples: it shows the first
+// that has, and the other when it is asked for.
+func TestPageFirstEvent(t *testing.T) {
+	p := profiletest.Later(profiletest.Server(500, 2000, 20))
+	b := openPage(t, 1280, 800)
+	file := writePage(t, p)
+	for hash, event := range map[string]int{"": 1, "#event=2": 2, "#event=0": 0, "#split=thread": 1} {
+		b.open(file, hash)
+		var got struct {
+			Event   int
+			Samples float64
+			Chosen  string
+		}
+		b.Eval("({event: candid.state().event, samples: candid.sums().samples, chosen: document.querySelector('select[aria-label=Event]').selectedOptions[0].text})", &got)
+		if all := p.Select(profile.Filter{Event: event}).All; got.Event != event || got.Samples != float64(all.Samples) || got.Chosen != p.Events[event].Name {
+			t.Errorf("%q: the page shows %+v, want %d samples of event %d", hash, got, all.Samples, event)
+		}
+	}
+	b.quiet(file)
+}
+
 // TestPagePictures takes pictures for people into the directory that
 // CANDID_PICTURES names, of the page that CANDID_PAGE names or of a made-up one.
 func TestPagePictures(t *testing.T) {

@@ -18,7 +18,7 @@ import { Threads } from "./threads";
 function start(model: Model): void {
   const h = model.data.header;
   const pair = model instanceof PairModel ? model : null;
-  const base = initial(pair ? "none" : h.split);
+  const base = initial(pair ? "none" : h.split, model.first);
   const limits = { threads: h.threads.length, events: h.events.length, kinds: h.kinds.length };
   let state: State = read(location.hash, base, limits);
   let pattern: RegExp | undefined;

@@ -68,6 +68,11 @@ export class Model {
     return `${commandLine(command) || "process"} · ${pid}${runtime ? ` · ${runtime}` : ""}`;
   }
 
+  // first is the event that is shown where none is asked for: the first that has anything.
+  get first(): number {
+    return Math.max(0, this.threadWeight.findIndex((w) => w.some((v) => v > 0)));
+  }
+
   // show brings tree, values and layout to what the state asks for.
   show(s: State): void {
     const { tree, cells } = this.treeFor(s.split);
@@ -105,7 +110,7 @@ export class Model {
       first += threads.length;
     }
     const weight = new Float64Array(groups);
-    this.threadWeight[0]?.forEach((w, t) => (weight[groupOf[t]] += w));
+    this.threadWeight[this.first]?.forEach((w, t) => (weight[groupOf[t]] += w));
     const order = Array.from({ length: groups }, (_, g) => g).sort((a, b) => weight[b] - weight[a] || a - b);
     return split(this.data.tree, this.data.cells, groupOf, order, first);
   }

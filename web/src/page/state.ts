@@ -16,8 +16,8 @@ export interface State {
   side: Side;
 }
 
-export function initial(split: Split): State {
-  return { zoom: 0, query: "", kind: -1, flame: true, split, event: 0, hidden: new Set(), side: "both" };
+export function initial(split: Split, event = 0): State {
+  return { zoom: 0, query: "", kind: -1, flame: true, split, event, hidden: new Set(), side: "both" };
 }
 
 // write gives the part of the address after #, "" for the state the page opens with.

@@ -42,6 +42,11 @@ export interface Chosen {
 
 interface CountsHead { all: Count; chosen: Count; quality: Quality; states: StateRow[] }
 
+// firstOf is the event that is shown where none is asked for: the first that has samples.
+function firstOf(h: ViewHeader): number {
+  return Math.max(0, h.sums.findIndex((s) => s.samples > 0));
+}
+
 // What changed, so that not everything is drawn anew.
 export type Change = "counts" | "look";
 
@@ -86,7 +91,7 @@ export class App {
 
   get limits(): Limits {
     const h = this.header;
-    return { threads: h.threads.length, events: h.events.length, kinds: h.kinds.length, states: h.states, end: h.end };
+    return { threads: h.threads.length, events: h.events.length, first: firstOf(h), kinds: h.kinds.length, states: h.states, end: h.end };
   }
 
   get unit(): string {
@@ -226,6 +231,8 @@ export class App {
     const held = [this.state.zoom, ...this.held.map((h) => h.get())].map((i) => this.wayOf(i));
     await this.fetchTree(this.state.recording, rewriting(this.state), signal);
     if (signal?.aborted) return;
+    const { state, header, next } = this;
+    if (next && !header.sums[state.event]?.samples && state.event === firstOf(header)) state.event = firstOf(next.header); // nothing had happened yet
     this.ways = held;
     this.steady = steady;
     await this.refilter();
@@ -480,7 +487,7 @@ export class App {
   }
 
   private save(): void {
-    const hash = write(this.state);
+    const hash = write(this.state, this.limits);
     if (hash === this.saved) return;
     this.saved = hash;
     history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);

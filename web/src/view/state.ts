@@ -28,13 +28,15 @@ export function initial(): State {
   return { ...flameInitial("none"), recording: 0, tab: "flame", from: 0, to: 0, threads: new Set(), states: new Set(), focus: [], ignore: [], merge: [], collapse: [], recursion: [], base: null, sandwich: false, before: false, of: "" };
 }
 
-export interface Limits { readonly threads: number; readonly events: number; readonly kinds: number; readonly states: readonly string[]; readonly end: number }
+export interface Limits { readonly threads: number; readonly events: number; readonly first: number; readonly kinds: number; readonly states: readonly string[]; readonly end: number }
 
-export function write(s: State): string {
+// write gives the part of the address after #. An event is in it if it is not the one
+// that is shown where none is asked for.
+export function write(s: State, l: Pick<Limits, "first">): string {
   const q = new URLSearchParams();
   if (s.recording) q.set("recording", String(s.recording));
   if (s.tab !== "flame") q.set("tab", s.tab);
-  filters(s).forEach((v, k) => q.append(k, v));
+  filters(s).forEach((v, k) => (k !== "event" || s.event !== l.first) && q.append(k, v));
   if (s.base) q.set("base", `${s.base[0]}-${s.base[1]}`);
   if (s.of) q.set("of", s.of);
   if (s.sandwich) q.set("sandwich", "1");
@@ -51,7 +53,7 @@ export function write(s: State): string {
 // internal/view/query.go reads.
 export function filters(s: State): URLSearchParams {
   const q = new URLSearchParams();
-  if (s.event) q.set("event", String(s.event));
+  q.set("event", String(s.event));
   if (s.from) q.set("from", String(s.from));
   if (s.to) q.set("to", String(s.to));
   if (s.threads.size) q.set("threads", ranges([...s.threads].sort((a, b) => a - b)));
@@ -88,7 +90,7 @@ export function read(hash: string, l: Limits): State {
   const split = q.get("split");
   s.recording = recordingOf(hash);
   s.tab = TABS.find((t) => t === tab) ?? "flame";
-  s.event = int("event", 0, l.events);
+  s.event = int("event", l.first, l.events);
   s.from = int("from", 0, l.end + 1);
   s.to = int("to", 0, Infinity);
   if (s.to && s.to <= s.from) s.from = s.to = 0;
