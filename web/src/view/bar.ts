@@ -8,8 +8,10 @@ import type { App } from "./app";
 import { readable } from "./state";
 import { spanText } from "./time";
 
-const FORMATS: [string, string][] = [
-  ["jfr", "JFR (.jfr)"], ["pprof", "pprof (.pb.gz)"], ["collapsed", "collapsed stacks"], ["speedscope", "speedscope (.json)"], ["html", "one HTML file"], ["json", "report as JSON"], ["text", "report as text"],
+// FORMATS are the files that are offered, and with what each is opened.
+const FORMATS: [format: string, label: string, opens: string][] = [
+  ["jfr", "JFR", "JMC, IntelliJ, candid"], ["pprof", "pprof", "go tool pprof, Pyroscope, Parca"], ["speedscope", "speedscope", "speedscope.app"], ["firefox", "Firefox Profiler", "profiler.firefox.com"],
+  ["collapsed", "Collapsed stacks", "flamegraph.pl, scripts"], ["otlp", "OpenTelemetry", "collectors"], ["html", "One HTML file", "any browser"], ["json", "Report, JSON", "scripts"], ["text", "Report, text", "people"],
 ];
 
 export class Bar {
@@ -36,10 +38,10 @@ export class Bar {
     const save = el("button", { type: "button", "aria-haspopup": "menu", title: "Save what is shown as a file", click: () => {
       this.exports.hidden = !this.exports.hidden;
       if (this.exports.hidden) return;
-      this.exports.replaceChildren(...FORMATS.map(([f, label]) => {
+      this.exports.replaceChildren(...FORMATS.map(([f, label, opens]) => {
         const q = app.query();
         q.set("format", f);
-        return el("a", { role: "menuitem", href: app.path("export", q), download: "", click: () => (this.exports.hidden = true) }, label);
+        return el("a", { role: "menuitem", href: app.path("export", q), download: "", click: () => (this.exports.hidden = true) }, label, el("span", { class: "opens" }, opens));
       }));
       this.exports.querySelector("a")!.focus();
     } }, "Export");
