@@ -1,6 +1,10 @@
 package oracle
 
-import "golang.org/x/sys/unix"
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
 
 // Entry is one frame's way back, as the call that made it stored it.
 type Entry struct {
@@ -103,10 +107,11 @@ func (t *Tracer) follow(before *unix.PtraceRegs, delivered int) {
 		}
 		s.entries = s.entries[:n]
 	}
+	if s.backAt != 0 {
+		t.moveDown(sp, region)
+	}
 	if len(s.loose) > 0 {
 		t.putBack(sp, region)
-	} else if s.backAt != 0 {
-		t.moveDown(sp, region)
 	}
 
 	if t.executed.Call && sp == before.Rsp-8 {
@@ -157,6 +162,11 @@ func (t *Tracer) putBack(sp, region uint64) {
 		if e.Region != region || e.SP < sp {
 			return
 		}
+		// Where room is made over what is left of it nothing is put back: what is
+		// stored again comes from a register.
+		if !t.holds(e.RA) {
+			return
+		}
 		v, ok := t.mem.Word(e.SP)
 		if !ok || v != e.RA {
 			return
@@ -165,6 +175,12 @@ func (t *Tracer) putBack(sp, region uint64) {
 		s.loose = s.loose[:len(s.loose)-1]
 		s.backAt = t.steps
 	}
+}
+
+// holds says whether a general register holds a value.
+func (t *Tracer) holds(v uint64) bool {
+	r := &t.regs
+	return slices.Contains([]uint64{r.Rax, r.Rbx, r.Rcx, r.Rdx, r.Rsi, r.Rdi, r.Rbp, r.R8, r.R9, r.R10, r.R11, r.R12, r.R13, r.R14, r.R15}, v)
 }
 
 // handlerEntered says whether the step delivered a signal to a handler: the

@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -209,14 +211,23 @@ func (t *Tracer) Step() error {
 	return nil
 }
 
+// waitsFor bounds for how many times d Continue lets the thread run: it may wait for
+// something, or for a CPU.
+const waitsFor = 20
+
 // Continue lets the thread run freely for d and stops it again. The shadow
-// stack is forgotten.
+// stack is forgotten. Where others use the CPUs it lets it go on until it has run for
+// half of d, so that it is not stopped again where it was.
 func (t *Tracer) Continue(d time.Duration) error {
+	before := t.ran()
 	if _, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_CONT, uintptr(t.tid), 0, uintptr(t.signal), 0, 0); e != 0 {
 		return fmt.Errorf("ptrace continue thread %d: %w", t.tid, e)
 	}
 	t.signal = 0
 	time.Sleep(d)
+	for n := 1; n < waitsFor && before > 0 && t.ran()-before < d/2; n++ {
+		time.Sleep(d)
+	}
 	t.running, t.prompt = true, false
 	t.shadow = shadow{}
 	if t.cmd != nil {
@@ -232,6 +243,17 @@ func (t *Tracer) Continue(d time.Duration) error {
 		return err
 	}
 	return t.interrupt()
+}
+
+// ran is for how long the thread has run, 0 where the kernel does not tell.
+func (t *Tracer) ran() time.Duration {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", t.tid))
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(string(b), " ")
+	n, _ := strconv.ParseInt(first, 10, 64)
+	return time.Duration(n)
 }
 
 // RunToTrap lets the thread run freely until it executes a breakpoint

@@ -1,7 +1,12 @@
 package oracle
 
 import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
 	"errors"
+	"os"
+	"path/filepath"
 	"runtime"
 	"testing"
 
@@ -56,6 +61,101 @@ func TestReturnsGoWhereTheShadowSays(t *testing.T) {
 		t.Errorf("%d of %d returns went elsewhere", wrong, returns)
 	}
 	t.Logf("%d instructions, %d returns", tr.Steps(), returns)
+}
+
+// Return addresses that a program takes off its stack without returning are its callers
+// again where it puts them back, and are not where it only makes room over them.
+func TestReturnAddressesTakenOff(t *testing.T) {
+	code := []byte{
+		0xe8, 14, 0, 0, 0, // call first
+		0xe8, 37, 0, 0, 0, // call second
+		0xb8, 60, 0, 0, 0, 0x31, 0xff, 0x0f, 0x05, // exit
+		// first: calls what takes its return address off, and does what a method does
+		// that is called by first's caller.
+		0xe8, 2, 0, 0, 0, // call 1f
+		0x0f, 0x0b, // ud2
+		0x48, 0x83, 0xc4, 0x08, // 1: add rsp, 8
+		0x48, 0x81, 0xec, 0x80, 0, 0, 0, // sub rsp, 128
+		0x90,
+		0x48, 0x81, 0xc4, 0x80, 0, 0, 0, // add rsp, 128
+		0xc3,
+		0xcc,
+		// second:
+		0x58, // pop rax
+		0x50, // push rax
+		0x90,
+		0x58,                   // pop rax
+		0x48, 0x83, 0xec, 0x10, // sub rsp, 16
+		0x50, // push rax
+		0x90,
+		0x58,                   // pop rax
+		0x48, 0x83, 0xc4, 0x10, // add rsp, 16
+		0x50, // push rax
+		0xc3,
+	}
+	nops := []uint64{}
+	for i, b := range code {
+		if b == 0x90 {
+			nops = append(nops, codeAt+uint64(i))
+		}
+	}
+	if len(nops) != 3 {
+		t.Fatalf("%d nops", len(nops))
+	}
+	runtime.LockOSThread() // for good: the thread is pinned below
+	tr, err := Start(executable(t, code))
+	if err != nil {
+		t.Skipf("cannot trace a program here: %v", err)
+	}
+	defer tr.Kill()
+	seen := 0
+	for tr.Steps() < 100 {
+		if seen < len(nops) && tr.PC() == nops[seen] {
+			want := codeAt + uint64(5)
+			if seen > 0 {
+				want = codeAt + 10
+			}
+			callers := tr.Callers()
+			if top, _ := tr.Caller(); len(callers) != 1 || top.RA != want || seen > 0 && top.SP != tr.SP() {
+				t.Errorf("nop %d: callers %+v at stack pointer %#x, want only %#x", seen, callers, tr.SP(), want)
+			}
+			seen++
+		}
+		if err := tr.Step(); err != nil {
+			if !errors.Is(err, ErrExited) {
+				t.Error(err)
+			}
+			break
+		}
+	}
+	if seen != len(nops) {
+		t.Errorf("it came to %d of %d nops", seen, len(nops))
+	}
+}
+
+const codeAt = 0x400078
+
+// executable writes a program that is only code.
+func executable(t *testing.T, code []byte) string {
+	t.Helper()
+	head := elf.Header64{
+		Ident: [elf.EI_NIDENT]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)},
+		Type:  uint16(elf.ET_EXEC), Machine: uint16(elf.EM_X86_64), Version: uint32(elf.EV_CURRENT),
+		Entry: codeAt, Phoff: 64, Ehsize: 64, Phentsize: 56, Phnum: 1,
+	}
+	size := uint64(64 + 56 + len(code))
+	load := elf.Prog64{Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_R | elf.PF_X), Vaddr: codeAt - 120, Paddr: codeAt - 120, Filesz: size, Memsz: size, Align: 4096}
+	var b bytes.Buffer
+	for _, part := range []any{head, load, code} {
+		if err := binary.Write(&b, binary.LittleEndian, part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "code")
+	if err := os.WriteFile(file, b.Bytes(), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 func TestOpcodes(t *testing.T) {
