@@ -386,18 +386,19 @@ func TestWholeMachine(t *testing.T) {
 
 func TestManyThreads(t *testing.T) {
 	able(t)
-	target := program(t, "threads 600")
-	r := recorder(t, "-t", "-p", target.pid(), "-d", "3s", "-F", "2000")
-	got := r.end(t, exitOK)
 	threads := map[string]bool{}
-	for _, s := range stacks(got) {
-		threads[s.frames[0]] = true
+	r := forEnough(t, func(r result) bool {
+		clear(threads)
+		for _, s := range stacks(r.out) {
+			threads[s.frames[0]] = true
+		}
+		return len(threads) >= 100
+	}, "record", "-t", "-F", "2000", "-p", program(t, "threads 600").pid(), "-o", "-", "--format", "collapsed")
+	if r.code != exitOK || len(threads) < 100 {
+		t.Errorf("exit code %d, %d of 600 threads were seen\n%s", r.code, len(threads), r.err)
 	}
-	if len(threads) < 100 {
-		t.Errorf("%d of 600 threads were seen\n%s", len(threads), r.errs.String())
-	}
-	if n := samples(got, "candid.manyThreads"); n < samples(got, "")/3 {
-		t.Errorf("%d of %d samples in the threads' function", n, samples(got, ""))
+	if n := samples(r.out, "candid.manyThreads"); n < samples(r.out, "")/3 {
+		t.Errorf("%d of %d samples in the threads' function", n, samples(r.out, ""))
 	}
 }
 

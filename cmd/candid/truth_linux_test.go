@@ -47,8 +47,9 @@ func TestCallersArePresent(t *testing.T) {
 					}
 				}
 			}
-			// On a busy machine the program may not run much in two seconds.
-			for tries := 0; tries < 10 && all < 150; tries++ {
+			// On a busy machine the program may not run much in two seconds, and of few samples
+			// one is much.
+			for tries := 0; tries < 10 && (all < 150 || all < 1000 && whole < all); tries++ {
 				count(ok(t, argv...).out)
 			}
 			if all < 150 || float64(whole) < 0.995*float64(all) {

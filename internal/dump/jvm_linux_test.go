@@ -109,6 +109,20 @@ func takeWhere(t testing.TB, pid int, calls map[string]string) (p *Process) {
 	}
 }
 
+// takeRunning looks at a process until a thread of it, by name, was stopped while it ran:
+// it waits where the VM stops all threads for a moment. The last look is given, whatever
+// it shows.
+func takeRunning(t testing.TB, pid int, name string) (p *Process) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		// Where many want a CPU, it may go without for a while.
+		p = take(t, Options{PIDs: []int{pid}, Patience: 30 * time.Second})
+		if th := p.named(name); th != nil && th.Read == ReadStopped || time.Now().After(end) {
+			return p
+		}
+	}
+}
+
 func (p *Process) byTID(tid int) *Thread {
 	for i := range p.Threads {
 		if p.Threads[i].TID == tid {
@@ -199,8 +213,7 @@ func TestEqualsJstack(t *testing.T) {
 			t.Parallel()
 			pid := java(t, major, "Locks", "20", "spin")
 			want := jstack(t, major, pid)
-			// Where many want a CPU, the thread that spins may go without for a while.
-			got := take(t, Options{PIDs: []int{pid}, Patience: 30 * time.Second})
+			got := takeRunning(t, pid, "spinning")
 			compared, running := 0, 0
 			for tid, w := range want {
 				th := got.byTID(tid)

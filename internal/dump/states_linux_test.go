@@ -98,7 +98,7 @@ func TestStoppedProgram(t *testing.T) {
 	if err := unix.Kill(pid, unix.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	if again := take(t, Options{PIDs: []int{pid}}); again.named("spinning").State != "running" {
+	if again := takeRunning(t, pid, "spinning"); again.named("spinning").State != "running" {
 		t.Errorf("when it may go on: %+v", again.named("spinning"))
 	}
 }
@@ -210,7 +210,7 @@ func TestGoProgram(t *testing.T) {
 			waiting++
 		}
 	}
-	if reading != 1 || waiting < 2 {
+	if reading != 1 || waiting == 0 { // how many Go has that wait is its affair
 		t.Errorf("%d threads read, %d of %d wait", reading, waiting, len(p.Threads))
 	}
 }
@@ -259,8 +259,14 @@ func TestTracedProgram(t *testing.T) {
 			return !strings.Contains(string(b), fmt.Sprintf("TracerPid:\t%d\n", tracer.Process.Pid))
 		})
 	}
-	time.Sleep(200 * time.Millisecond) // for those that were stopped to be attached to
-	p := take(t, Options{PIDs: []int{pid}, Patience: 50 * time.Millisecond})
+	var p *Process
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		// Those that were stopped to be attached to may not have been let go yet.
+		p = take(t, Options{PIDs: []int{pid}, Patience: 50 * time.Millisecond})
+		if th := p.named("spins"); th != nil && th.Read == ReadNot || time.Now().After(end) {
+			break
+		}
+	}
 	if th := p.named("sleeps"); !th.has("sleeps") || th.Error != "" {
 		t.Errorf("%+v", th)
 	}
