@@ -104,8 +104,8 @@ func (l *looker) copyAsleep(sl *sleeper, now int64, a account, late uint64) {
 		return
 	}
 	place, ok := asleep.Parse(l.read(sl, &sl.placeFD, "syscall"))
-	if !ok || place.Running {
-		return
+	if !ok || place.Running || place.SP == 0 {
+		return // without a stack it has ended, and waits for its parent to take note
 	}
 	top, limit := l.top(sl, place.SP)
 	l.mu.Lock()

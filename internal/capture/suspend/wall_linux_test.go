@@ -164,3 +164,23 @@ func TestIdleThreadsAreCheap(t *testing.T) {
 		return ""
 	})
 }
+
+// A process that has ended does not sleep while its parent takes no note of it.
+func TestEndedProcessDoesNotSleep(t *testing.T) {
+	p := start(t, "sh", "-c", "echo ready; read word")
+	e := open(t, wallOptions(1000, p.pid()))
+	c := newCounter()
+	samples := 0
+	c.look = func(s *capture.Snapshot) {
+		if samples++; samples == 1 {
+			p.CloseInput() // it is waited for when the test ends
+		}
+		if s.Regs.SP() == 0 {
+			t.Errorf("a sample of %v without a stack, %v", time.Duration(s.Weight), s.State)
+		}
+	}
+	record(t, e, c, time.Minute)
+	if samples == 0 {
+		t.Error("no samples")
+	}
+}
