@@ -23,6 +23,17 @@ type Options struct {
 	// Tell is how long a sleep that goes on may be kept back at most. 0: until it
 	// ends, or the recording does.
 	Tell time.Duration
+	// Ready, if it is set, is called once by Run, as soon as all that the targets do is
+	// sampled: a target that waits for it can be let go. If it fails, Run does.
+	Ready func() error
+}
+
+// Begun calls Ready.
+func (o Options) Begun() error {
+	if o.Ready == nil {
+		return nil
+	}
+	return o.Ready()
 }
 
 // LeastSleep is MinSleep, or what it stands for.

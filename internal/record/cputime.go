@@ -9,6 +9,10 @@ import (
 // used is the CPU time that a process has used, ns, by the kernel's count.
 type used struct{ first, last uint64 }
 
+// usedBefore is the CPU time of a process that does not count, ns: of its first thread,
+// and of all.
+type usedBefore struct{ thread, all uint64 }
+
 // sum is what was used while it was recorded; 0 if the process ended before it
 // could be counted.
 func (u used) sum() uint64 {
@@ -48,10 +52,10 @@ func (s *session) beginCPU(p *process) {
 		return
 	}
 	delete(s.before, uint32(p.pid))
-	for tid, ns := range before {
-		p.startCPU[tid] = ns
-		p.used.first += ns
+	if before.thread > 0 {
+		p.startCPU[p.pid] = before.thread
 	}
+	p.used.first = before.all
 	p.countCPU()
 }
 

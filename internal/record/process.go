@@ -315,7 +315,9 @@ func (s *session) notice(n capture.Notice) {
 				if err := s.load(p); err != nil {
 					s.note(err.Error())
 				}
-				p.markThreads() // it has used time before as another program
+				if s.launched == nil || n.PID != s.launched.pid || s.launched.execs > 1 {
+					p.markThreads() // it has used time before as another program
+				}
 			} else {
 				p.end()
 			}

@@ -18,7 +18,6 @@ import (
 	"github.com/candid-profiler/candid/internal/priority"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/secret"
-	"github.com/candid-profiler/candid/internal/target"
 )
 
 // Run records until the duration has passed, the targets have ended or ctx is
@@ -43,8 +42,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	res := &Result{}
 	var child *launch.Child
+	var argv []string
 	if len(o.Command) > 0 {
-		argv := o.Command
+		argv = o.Command
 		if !o.NoJVMFlags {
 			var added bool
 			if argv, added = withJVMFlags(argv); added {
@@ -58,6 +58,13 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 			o.Launched(child.Signal)
 		}
 		opts.PIDs = []int{child.PID}
+		opts.Ready = func() error {
+			begin, err := child.Release()
+			if err == nil {
+				s.launch(uint32(child.PID), begin)
+			}
+			return err
+		}
 		defer s.keepTime()() // not before: the program would have candid's priority
 	}
 	// The engine takes as long to load as the targets to be looked at.
@@ -85,18 +92,6 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	o.Log(engine.Describe())
 
-	if child != nil {
-		if err := child.Release(); err != nil {
-			child.Kill()
-			return nil, err
-		}
-		res.child = child
-		// What it used until here, it used as a copy of candid.
-		if t, err := target.Open(child.PID); err == nil {
-			s.before[uint32(child.PID)], _ = target.CPUTimes(t)
-			t.Close()
-		}
-	}
 	// Attaching took a while, in which the targets ran on unsampled.
 	for _, p := range s.procs {
 		p.markCPU()
@@ -115,6 +110,13 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	runErr := engine.Run(run, s)
 	s.lines.release()
+	if child != nil {
+		if s.launched == nil {
+			child.Kill()
+			return nil, cmp.Or(runErr, fmt.Errorf("%s ended before it could be recorded", argv[0]))
+		}
+		res.child = child
+	}
 	if runErr == nil && run.Err() == nil && o.Duration > 0 && child == nil {
 		who := "the target"
 		if len(o.PIDs) > 1 {

@@ -35,9 +35,10 @@ type session struct {
 	procs  map[uint32]*process
 	bare   map[uint32]bool // processes that could not be opened, or have no program
 	comms  map[uint32]string
-	// before is the CPU time that threads of a process which is yet to be opened
-	// had used when sampling began, or the process did; nil is none.
-	before map[uint32]map[int]uint64
+	// before is what a process which is yet to be opened had used when sampling began, or
+	// the process did.
+	before   map[uint32]usedBefore
+	launched *launched // nil: nothing was
 
 	began    time.Time // start of attaching
 	start    uint64    // CLOCK_MONOTONIC ns when sampling began
@@ -76,7 +77,7 @@ func newSession(o *Options) *session {
 	b, k := profile.NewBuilder(), kernel.NewResolver()
 	s := &session{
 		o: o, b: b, files: native.NewFiles(), names: symbol.NewShared(), spaces: newSpaces(), kernel: k,
-		procs: make(map[uint32]*process), before: make(map[uint32]map[int]uint64), bare: make(map[uint32]bool), comms: make(map[uint32]string), sleeps: make(sleeps),
+		procs: make(map[uint32]*process), before: make(map[uint32]usedBefore), bare: make(map[uint32]bool), comms: make(map[uint32]string), sleeps: make(sleeps),
 		began: time.Now(), usage: machine.OwnCPU(), trails: walk.NewTrails(), kernelWalk: walk.New(hostArch, nil), kernelIn: newInterner(b, k),
 	}
 	s.gc.Start()
@@ -85,6 +86,9 @@ func newSession(o *Options) *session {
 
 // Sample walks one snapshot and adds it to the profile.
 func (s *session) Sample(snap *capture.Snapshot) {
+	if s.launched.isCopy(snap) {
+		return
+	}
 	p := s.process(snap.PID)
 	out := profile.Sample{Weight: snap.Weight, Event: snap.Event, State: states[snap.State]}
 	if snap.State != capture.Running {
@@ -212,7 +216,10 @@ func (s *session) Notice(n capture.Notice) {
 		if len(s.before) > 1<<16 {
 			clear(s.before)
 		}
-		s.before[n.PID] = nil
+		s.before[n.PID] = usedBefore{}
+	}
+	if s.launched != nil && n.Kind == capture.Exec && n.PID == s.launched.pid {
+		s.launched.execs++
 	}
 	s.spaces.notice(&n)
 	s.notice(n)

@@ -31,6 +31,9 @@ func (m sleeps) remember(snap *capture.Snapshot, out profile.Sample) {
 
 // Again implements capture.Repeater.
 func (s *session) Again(snap *capture.Snapshot) (taken, want bool) {
+	if s.launched.isCopy(snap) {
+		return true, false
+	}
 	known, ok := s.sleeps[snap.TID]
 	if !ok || known.id != snap.Sleep {
 		return false, true

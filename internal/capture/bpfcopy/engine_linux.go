@@ -245,6 +245,9 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	}
 	e.running.Store(true)
 	defer e.finish(sink)
+	if err := e.opts.Begun(); err != nil {
+		return err
+	}
 	checked := time.Now()
 	for {
 		gone, err := e.waiter.Wait(e.patience(sink))

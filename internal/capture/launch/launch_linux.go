@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -20,8 +21,10 @@ const trampolineName = "candid: waiting to run"
 
 // Descriptors of the trampoline besides stdin, stdout and stderr.
 const (
-	wordFD  = 3 // one byte comes: go; end of file: candid is gone, do not run
-	errorFD = 4 // takes the error number if the command cannot be executed
+	wordFD = 3 // one byte comes: go; end of file: candid is gone, do not run
+	// errorFD takes a Begin's Time, Thread and Process just before the command is executed, and
+	// the error number if that fails.
+	errorFD = 4
 )
 
 // Child is a command that was started.
@@ -99,33 +102,58 @@ func begin(argv []string, env []string, files [3]*os.File, attr *syscall.SysProc
 	return &Child{PID: proc.Pid, proc: proc, word: wordW, report: reportR, path: path}, nil
 }
 
+// beginSize is how long the part of the report is that comes before the command.
+const beginSize = 3 * 8
+
 // Release lets the command run. It returns once the child has become the
 // command, or says why it could not (wrapping ErrNotExecutable or ErrNotFound).
-func (c *Child) Release() error {
+func (c *Child) Release() (Begin, error) {
 	if c.word == nil {
-		return nil
+		return Begin{}, nil
+	}
+	var begin Begin
+	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", c.PID))
+	for _, task := range tasks {
+		if tid, err := strconv.Atoi(task.Name()); err == nil && tid != c.PID {
+			begin.Others = append(begin.Others, tid)
+		}
 	}
 	_, err := c.word.Write([]byte{1})
 	c.word.Close()
 	c.word = nil
 	defer c.report.Close()
 	if err != nil {
-		return fmt.Errorf("release %s: the waiting process is gone: %w", c.path, err)
+		return Begin{}, fmt.Errorf("release %s: the waiting process is gone: %w", c.path, err)
 	}
 	// The descriptor closes by itself when the command is executed.
-	var b [4]byte
-	switch n, err := io.ReadFull(c.report, b[:]); {
+	var b [beginSize + 4]byte
+	n, err := io.ReadFull(c.report, b[:])
+	switch {
 	case n == 0 && errors.Is(err, io.EOF):
-		return nil
+		return Begin{}, nil // Wait tells how it ended
+	case n == beginSize && errors.Is(err, io.ErrUnexpectedEOF):
+		begin.Done = clock(unix.CLOCK_MONOTONIC)
+		for i, to := range []*uint64{&begin.Time, &begin.Thread, &begin.Process} {
+			*to = binary.LittleEndian.Uint64(b[i*8:])
+		}
+		return begin, nil
 	case err != nil:
-		return fmt.Errorf("release %s: %w", c.path, err)
+		return Begin{}, fmt.Errorf("release %s: %w", c.path, err)
 	}
-	errno := syscall.Errno(binary.LittleEndian.Uint32(b[:]))
+	errno := syscall.Errno(binary.LittleEndian.Uint32(b[beginSize:]))
 	if errno == syscall.ENOENT {
 		// The file is there, so it is its interpreter that is not.
-		return fmt.Errorf("start %s: %w: its interpreter does not exist", c.path, ErrNotFound)
+		return Begin{}, fmt.Errorf("start %s: %w: its interpreter does not exist", c.path, ErrNotFound)
 	}
-	return fmt.Errorf("start %s: %w: %w", c.path, ErrNotExecutable, errno)
+	return Begin{}, fmt.Errorf("start %s: %w: %w", c.path, ErrNotExecutable, errno)
+}
+
+func clock(id int32) uint64 {
+	var ts unix.Timespec
+	if unix.ClockGettime(id, &ts) != nil {
+		return 0
+	}
+	return uint64(ts.Nano())
 }
 
 // Wait waits for the command to end and gives its exit code, 128+n if signal n
@@ -203,6 +231,11 @@ func Trampoline() {
 		}
 		break
 	}
+	var begin [beginSize]byte
+	for i, id := range []int32{unix.CLOCK_MONOTONIC, unix.CLOCK_THREAD_CPUTIME_ID, unix.CLOCK_PROCESS_CPUTIME_ID} {
+		binary.LittleEndian.PutUint64(begin[i*8:], clock(id))
+	}
+	_, _ = unix.Write(errorFD, begin[:])
 	err := syscall.Exec(os.Args[1], os.Args[2:], os.Environ())
 	errno := syscall.EIO
 	errors.As(err, &errno)

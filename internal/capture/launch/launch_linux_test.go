@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestMain(m *testing.M) {
@@ -35,7 +37,7 @@ func TestExitCodes(t *testing.T) {
 		code   int
 	}{{"exit 0", 0}, {"exit 7", 7}, {"kill -TERM $$", 128 + 15}, {"kill -KILL $$", 128 + 9}} {
 		child := start(t, "sh", "-c", c.script)
-		if err := child.Release(); err != nil {
+		if _, err := child.Release(); err != nil {
 			t.Fatal(err)
 		}
 		code, err := child.Wait()
@@ -52,8 +54,13 @@ func TestWaitsForRelease(t *testing.T) {
 	if _, err := os.Stat(file); err == nil {
 		t.Fatal("the command ran before it was released")
 	}
-	if err := child.Release(); err != nil {
+	before := clock(unix.CLOCK_MONOTONIC)
+	begin, err := child.Release()
+	if err != nil {
 		t.Fatal(err)
+	}
+	if begin.Time < before || begin.Done < begin.Time || begin.Thread == 0 || begin.Process < begin.Thread || len(begin.Others) == 0 {
+		t.Errorf("released at %d: %+v", before, begin)
 	}
 	if _, err := child.Wait(); err != nil {
 		t.Fatal(err)
@@ -76,7 +83,7 @@ func TestNothingLeaks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := child.Release(); err != nil {
+	if _, err := child.Release(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := child.Wait(); err != nil {
@@ -137,7 +144,7 @@ func TestFailures(t *testing.T) {
 		code int
 	}{{junk, ErrNotExecutable, CodeNotExecutable}, {orphan, ErrNotFound, CodeNotFound}} {
 		child := start(t, c.file)
-		if err := child.Release(); !errors.Is(err, c.is) {
+		if _, err := child.Release(); !errors.Is(err, c.is) {
 			t.Errorf("%s: %v", c.file, err)
 		}
 		if code, err := child.Wait(); code != c.code || err != nil {

@@ -23,7 +23,7 @@ func Start(argv []string, _ []string) (*Child, error) {
 func StartApart(argv []string, env []string, _ *os.File) (*Child, error) { return Start(argv, env) }
 
 // Release fails, as Start does.
-func (c *Child) Release() error { return capture.ErrUnsupported }
+func (c *Child) Release() (Begin, error) { return Begin{}, capture.ErrUnsupported }
 
 // Wait fails, as Start does.
 func (c *Child) Wait() (code int, err error) { return CodeFailed, capture.ErrUnsupported }

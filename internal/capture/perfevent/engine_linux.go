@@ -256,6 +256,9 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	}
 	defer e.drain(sink)
 	defer e.stop()
+	if err := e.opts.Begun(); err != nil {
+		return err
+	}
 	begin := time.Now()
 	checked := begin
 	for {

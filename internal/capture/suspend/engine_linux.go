@@ -48,6 +48,7 @@ type Engine struct {
 	workers sync.WaitGroup
 
 	stopping               atomic.Bool
+	waiting                atomic.Bool // targets may still be what they were before they were let go
 	wake                   chan struct{}
 	samples, bytes         atomic.Uint64
 	outOfReach, unfollowed atomic.Uint64
@@ -187,10 +188,18 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 		return nil
 	}
 	e.begin()
+	e.waiting.Store(e.opts.Ready != nil)
 	e.start()
 	defer e.finish(sink)
 	defer e.rest()
 	defer e.stopping.Store(true)
+	if err := e.letGo(); err != nil {
+		return err
+	}
+	if e.looker != nil {
+		e.workers.Add(1)
+		go e.looker.run()
+	}
 	ticker := time.NewTicker(roundEvery)
 	defer ticker.Stop()
 	drained := now
@@ -214,6 +223,27 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 			return nil
 		}
 	}
+}
+
+// letGo says that targets are sampled. One that waited for that has become another
+// program when it is told, and it is this program that samples from now on are of.
+func (e *Engine) letGo() error {
+	if e.opts.Ready == nil {
+		return nil
+	}
+	defer e.waiting.Store(false)
+	before := clock()
+	if err := e.opts.Begun(); err != nil {
+		return err
+	}
+	for _, p := range e.procs {
+		e.list1(p, before)
+	}
+	if e.looker != nil {
+		// What slept until now waited to be let go, or to become another program.
+		e.countSleep(clock())
+	}
+	return nil
 }
 
 // finish hands over what is left when all sampling threads have ended.
@@ -272,6 +302,20 @@ func (e *Engine) begin() {
 	}
 }
 
+// countSleep makes what threads sleep count from now on.
+func (e *Engine) countSleep(now int64) {
+	for _, p := range e.procs {
+		for _, th := range p.threads {
+			if th.sleeper == nil {
+				continue
+			}
+			if a, late, ok := e.reader.accountAndDelay(th.schedFD); ok {
+				th.sleeper.count(now, a, late)
+			}
+		}
+	}
+}
+
 // arenaSize is room for the stacks of a fifth of a second, and for some of the
 // largest at least.
 func (e *Engine) arenaSize() int {
@@ -290,10 +334,6 @@ func (e *Engine) start() {
 	for _, w := range e.list {
 		e.workers.Add(1)
 		go w.run()
-	}
-	if e.looker != nil {
-		e.workers.Add(1)
-		go e.looker.run()
 	}
 }
 

@@ -98,6 +98,10 @@ func (s *search) look(th *thread) bool {
 		return false
 	}
 	s.ran = true
+	if p := th.proc; w.e.waiting.Load() && st.startCode == p.startCode && st.startStack == p.startStack {
+		th.sampled = a.run
+		return false
+	}
 	asleep := false
 	switch st.state {
 	case 'R':
