@@ -128,7 +128,7 @@ test("what was profiled, in short", () => {
   for (const [command, short] of [
     ["/opt/jdk/bin/java -Xmx2g -XX:+UseG1GC -Da=b -cp a.jar:b.jar -jar /srv/app.jar --port 1", "java -jar /srv/app.jar --port 1"],
     ["/usr/bin/java -m jdk.compiler/com.sun.tools.javac.Main -d out", "java -m jdk.compiler/com.sun.tools.javac.Main -d out"],
-    ["java -Xmx1g Main", "java -Xmx1g Main"], ["/usr/bin/java -Xmx1g", "java -Xmx1g"], ["/bin/ls -l /tmp", "ls -l /tmp"],
+    ["java -Xmx1g Main", "java Main"], ["java -XX:+UnlockDiagnosticVMOptions -cp classes:lib/* Main 20", "java Main 20"], ["java", "java"], ["jdk/java -Xmx1g Main", "jdk/java -Xmx1g Main"], ["/usr/bin/java -Xmx1g", "java -Xmx1g"], ["/bin/ls -l /tmp", "ls -l /tmp"],
     ["", ""], ["the whole machine", "the whole machine"], ["a/b", "a/b"], ["/", "/"], ["<b>x</b> y", "<b>x</b> y"], ["C:\\jdk\\java.exe -Xmx1g Main", "java.exe Main"],
   ]) assert.equal(commandLine(command), short);
 });

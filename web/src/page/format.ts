@@ -70,9 +70,10 @@ const QUIET_PAIR = /^(-cp|-classpath|--class-path|-p|--module-path|--upgrade-mod
 // its folder, of java what it runs first.
 export function commandLine(command: string): string {
   const m = /^(?:\S*[/\\])?([^\s/\\]+)(?=\s|$)(.*)$/s.exec(command);
-  if (!m || !/^(\/|[A-Za-z]:\\)/.test(command)) return command;
-  if (!/^javaw?(\.exe)?$/.test(m[1])) return m[1] + m[2];
-  const words = m[2].trim().split(/\s+/);
+  const java = !!m && /^javaw?(\.exe)?$/.test(m[1]);
+  if (!m || !/^(\/|[A-Za-z]:\\)/.test(command) && !(java && command.startsWith(m[1]))) return command;
+  if (!java) return m[1] + m[2];
+  const words = m[2].split(/\s+/).filter(Boolean);
   let at = 0;
   while (at < words.length && (QUIET.test(words[at]) || QUIET_PAIR.test(words[at]))) at += QUIET_PAIR.test(words[at]) ? 2 : 1;
   return at < words.length ? [m[1], ...words.slice(at)].join(" ") : m[1] + m[2];

@@ -98,6 +98,12 @@ export class App {
     return this.header.events[this.state.event]?.unit ?? "count";
   }
 
+  // eventName stands before an amount; nothing where it would only say that it is one.
+  get eventName(): string {
+    const name = this.header.events[this.state.event]?.name ?? "";
+    return name && name !== "samples" ? `${name} ` : "";
+  }
+
   path(question: string, query: URLSearchParams): string {
     const { version } = this.next?.header ?? this.header;
     if (version) query.set("version", String(version));

@@ -11,7 +11,7 @@ import { spanText } from "./time";
 // FORMATS are the files that are offered, and with what each is opened.
 const FORMATS: [format: string, label: string, opens: string][] = [
   ["jfr", "JFR", "JMC, IntelliJ, candid"], ["pprof", "pprof", "go tool pprof, Pyroscope, Parca"], ["speedscope", "speedscope", "speedscope.app"], ["firefox", "Firefox Profiler", "profiler.firefox.com"],
-  ["collapsed", "Collapsed stacks", "flamegraph.pl, scripts"], ["otlp", "OpenTelemetry", "collectors"], ["html", "One HTML file", "any browser"], ["json", "Report, JSON", "scripts"], ["text", "Report, text", "people"],
+  ["collapsed", "Collapsed stacks", "flamegraph.pl, scripts"], ["otlp", "OpenTelemetry", "collectors"], ["html", "One HTML file", "any browser"], ["json", "Report as JSON", "scripts"], ["text", "Report as text", "reading"],
 ];
 
 export class Bar {
@@ -44,6 +44,10 @@ export class Bar {
         return el("a", { role: "menuitem", href: app.path("export", q), download: "", click: () => (this.exports.hidden = true) }, label, el("span", { class: "opens" }, opens));
       }));
       this.exports.querySelector("a")!.focus();
+      const at = save.getBoundingClientRect();
+      const room = document.documentElement.clientWidth - this.exports.offsetWidth;
+      this.exports.style.left = `${Math.max(0, Math.min(at.right - this.exports.offsetWidth, room - 8))}px`;
+      this.exports.style.top = `${at.bottom + 4}px`;
     } }, "Export");
     this.exports.addEventListener("keydown", (e) => {
       const items = [...this.exports.querySelectorAll("a")];
@@ -108,7 +112,7 @@ export class Bar {
       ? [el("b", {}, "Before: "), `${value(b.chosen.weight, app.unit)}, ${count(b.chosen.samples)} samples (${percent(b.chosen.weight, b.all.weight)} of all)`, el("b", {}, " · After: "),
         `${value(part.weight, app.unit)}, ${count(part.samples)} samples (${percent(part.weight, all.weight)} of all). Shares are of each.`]
       : whole
-      ? [`All: ${value(all.weight, app.unit)}, ${count(all.samples)} samples`]
+      ? [`All: ${app.eventName}${value(all.weight, app.unit)}, ${count(all.samples)} samples`]
       : [el("b", {}, `Shown: ${percent(part.weight, all.weight)}`), ` of all · ${value(part.weight, app.unit)} of ${value(all.weight, app.unit)}, ${count(part.samples)} samples`]));
     clearTimeout(this.thinking);
     if (chosen.before || !part.samples) this.hottest.replaceChildren();

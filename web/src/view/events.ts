@@ -36,7 +36,7 @@ export class EventsPane implements Pane {
         ...(chosen.before ? [percent(was, chosen.before.chosen.weight), points(app.change(s.weight, was))] : [])];
     });
     this.root.replaceChildren(
-      el("h2", {}, "Events"), el("p", { class: "soft" }, "What samples were taken by. Every view shows one event."),
+      el("h2", {}, "Events"), el("p", { class: "soft" }, "What was sampled. Every view shows one of them."),
       table("Events", ["", "Event", "Samples", "In all", "A sample stands for"], events),
       el("h2", {}, "States"), el("p", { class: "soft" }, "What threads were doing, of what the filters leave. Choose states to show only those."),
       states.length ? table("States", ["", "State", "System call", "Share", "", "Samples", ...(chosen.before ? ["Before", "±"] : [])], states) : el("p", {}, "Nothing is left."));

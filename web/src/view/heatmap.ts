@@ -9,6 +9,14 @@ import { choose, chosenSpan } from "./strip";
 import { color, spanText, surface, ticks, type Span } from "./time";
 import { ask } from "./wire";
 
+// heat is the colour of a share of the most. Lightness alone tells how much; the square
+// root keeps what is little in sight.
+function heat(v: number, dark: boolean): string {
+  if (v === 0) return dark ? "#1f242b" : "#eceef0";
+  const s = Math.sqrt(v);
+  return dark ? `hsl(${40 - 25 * s} 75% ${22 + 48 * s}%)` : `hsl(${45 - 30 * s} 80% ${88 - 50 * s}%)`;
+}
+
 const ROWS = 50;
 const AXIS = 18;
 // What a column may last, so that a cell is a round time: 20 ms at least.
@@ -19,6 +27,8 @@ export class HeatmapPane implements Pane {
   private readonly canvas = el("canvas", { tabindex: 0, role: "application", "aria-label": "Heatmap. Drag from one cell to another to choose what lies between; Escape shows all. Plus and minus zoom, less and greater move." });
   private readonly nothing = el("p", { class: "grid-empty" }, "This recording does not know when its samples were taken, so there is nothing to lay out over time.");
   private readonly status = el("span", { class: "pane-title" });
+  private readonly ramp = el("span", { class: "heat-key" }); // what the colours mean
+  private rampIs = "";
   private cells: Float32Array = new Float32Array(0);
   private columns = 0;
   private column = COLUMNS[0];
@@ -30,7 +40,7 @@ export class HeatmapPane implements Pane {
 
   constructor(private readonly app: App) {
     const button = (label: string, title: string, click: () => void): HTMLElement => el("button", { type: "button", title, "aria-label": title, click }, label);
-    this.root = el("div", { class: "pane heatmap" }, el("div", { class: "pane-bar" }, this.status,
+    this.root = el("div", { class: "pane heatmap" }, el("div", { class: "pane-bar" }, this.status, this.ramp,
       button("‹", "Earlier (<)", () => this.pan(-0.5)), button("›", "Later (>)", () => this.pan(0.5)), button("−", "Longer columns (-)", () => this.scale(2, 0.5)), button("+", "Shorter columns, down to cells of 20 ms (+)", () => this.scale(0.5, 0.5)),
       el("button", { type: "button", title: "Show the chosen stretch as large as the page", click: () => this.zoom(chosenSpan(app)) }, "Zoom to selection"),
       el("button", { type: "button", click: () => this.zoom(null) }, "Whole recording")), this.canvas, this.nothing);
@@ -136,7 +146,7 @@ export class HeatmapPane implements Pane {
     const { app } = this;
     const timed = app.header.timed;
     this.nothing.hidden = timed;
-    this.canvas.hidden = this.status.hidden = !timed;
+    this.canvas.hidden = this.status.hidden = this.ramp.hidden = !timed;
     if (!timed) return;
     const widest = Math.max(50, Math.floor(this.canvas.clientWidth / 4));
     const win = this.win ?? this.whole();
@@ -179,6 +189,7 @@ export class HeatmapPane implements Pane {
     const h = bottom / ROWS;
     const gap = w > 4 ? 1 : 0;
     const dark = document.documentElement.dataset.theme === "dark";
+    this.explain(most, dark);
     const c = chosenSpan(this.app);
     for (let x = 0; x < this.columns; x++) {
       for (let y = 0; y < ROWS; y++) {
@@ -188,9 +199,7 @@ export class HeatmapPane implements Pane {
         if (t >= this.app.header.end) break;
         const inside = !c || (t + this.cell > c.from && t < c.to);
         g.globalAlpha = inside ? 1 : 0.25;
-        // Lightness alone tells how much; the square root keeps what is little in sight.
-        const s = Math.sqrt(v);
-        g.fillStyle = v === 0 ? (dark ? "#1f242b" : "#eceef0") : dark ? `hsl(${40 - 25 * s} 75% ${22 + 48 * s}%)` : `hsl(${45 - 30 * s} 80% ${88 - 50 * s}%)`;
+        g.fillStyle = heat(v, dark);
         g.fillRect(x * w, y * h, Math.max(1, w - gap), Math.max(1, h - (h > 3 ? 1 : 0)));
       }
     }
@@ -203,6 +212,19 @@ export class HeatmapPane implements Pane {
       const x = ((t.at - this.begin) / span) * width;
       if (x < width - 30) g.fillText(t.text, x + 2, bottom + AXIS / 2);
     }
+  }
+
+  // explain says what the colours mean.
+  private explain(most: number, dark: boolean): void {
+    const text = value(most, this.app.unit);
+    if (this.rampIs === `${text} ${dark}`) return;
+    this.rampIs = `${text} ${dark}`;
+    const steps = [0, 0.02, 0.15, 0.4, 0.7, 1].map((v) => {
+      const swatch = el("i", { "aria-hidden": "true" });
+      swatch.style.background = heat(v, dark);
+      return swatch;
+    });
+    this.ramp.replaceChildren("0", ...steps, `${text} in a cell`);
   }
 
   // shown is what is drawn, for tests: times in ns.

@@ -75,7 +75,7 @@ function build(app: App): void {
   const strip = new Strip(app);
   const drawn = new Map<Tab, number>(); // the generation that a tab shows
 
-  const tabs = TABS.map((t) => el("button", { type: "button", role: "tab", id: `tab-${t}`, "aria-controls": `pane-${t}`, click: () => app.set({ tab: t }) }, LABELS[t]));
+  const tabs = TABS.map((t) => el("button", { type: "button", role: "tab", id: `tab-${t}`, "aria-controls": `pane-${t}`, "data-label": LABELS[t], click: () => app.set({ tab: t }) }, LABELS[t]));
   const list = el("div", { class: "tabs", role: "tablist", "aria-label": "Views" }, ...tabs);
   list.addEventListener("keydown", (e) => {
     const i = TABS.indexOf(app.state.tab);
@@ -147,6 +147,7 @@ function build(app: App): void {
       tabs[i].setAttribute("aria-selected", String(on));
       tabs[i].tabIndex = on ? 0 : -1;
       panes[t].root.hidden = !on;
+      if (on) into(list, tabs[i]);
     });
     const fresh = drawn.get(tab) !== app.generation;
     drawn.set(tab, app.generation);
@@ -179,6 +180,13 @@ function build(app: App): void {
   setDark(dark, false);
   show();
   expose(app, flame, callers, panes.heatmap as HeatmapPane);
+}
+
+// into scrolls a list sideways until a child of it is in sight.
+function into(list: HTMLElement, child: HTMLElement): void {
+  const [l, c] = [list.getBoundingClientRect(), child.getBoundingClientRect()];
+  if (c.left < l.left) list.scrollLeft -= l.left - c.left;
+  else if (c.right > l.right) list.scrollLeft += c.right - l.right;
 }
 
 // expose lets scripts and tests ask the page what it shows.

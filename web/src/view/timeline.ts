@@ -290,10 +290,11 @@ function label(g: CanvasRenderingContext2D, full: string, name: string, width: n
   return !name || g.measureText(full).width <= width ? clip(g, full, width) : clip(g, name, width);
 }
 
-// clip shortens text to a width.
+// clip shortens text to a width. The end stays: threads of a pool differ there.
 function clip(g: CanvasRenderingContext2D, s: string, width: number): string {
   if (g.measureText(s).width <= width) return s;
+  const shorter = (n: number): string => (n < 8 ? s.slice(0, n) + "…" : `${s.slice(0, n - (n >> 1))}…${s.slice(-(n >> 1))}`);
   let n = s.length;
-  while (n > 1 && g.measureText(s.slice(0, n) + "…").width > width) n = Math.min(n - 1, Math.ceil(n * 0.9));
-  return s.slice(0, n) + "…";
+  while (n > 1 && g.measureText(shorter(n)).width > width) n = Math.min(n - 1, Math.ceil(n * 0.95));
+  return shorter(n);
 }

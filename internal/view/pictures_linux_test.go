@@ -1,0 +1,67 @@
+package view
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/candid-profiler/candid/internal/format"
+)
+
+// TestPictures takes pictures for people into the directory that CANDID_PICTURES
+// names: of every tab in both themes, at 200 % and in a narrow window, of the recording that CANDID_RECORDING names or of a made-up one.
+func TestPictures(t *testing.T) {
+	dir := os.Getenv("CANDID_PICTURES")
+	if dir == "" {
+		t.Skip("set CANDID_PICTURES to a directory to have pictures taken")
+	}
+	r := busy(t, 4000, 40_000)
+	if file := os.Getenv("CANDID_RECORDING"); file != "" {
+		p, err := format.Read(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err = Open(filepath.Base(file), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := openView(t, served(t, r))
+	shot := func(name, hash, script string) {
+		b.open(hash)
+		// What is drawn beside what was asked for: lanes, the hottest method, the colours' key.
+		b.Until("document.querySelector('.hottest').textContent !== '' && performance.now() > 1000")
+		if script != "" {
+			b.Eval(script, nil)
+			b.settled()
+		}
+		b.Eval("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(0))))", nil)
+		b.Picture(filepath.Join(dir, name+".png"))
+	}
+	// Other views than the usual: name=hash, separated by spaces.
+	if views := os.Getenv("CANDID_PICTURES_VIEWS"); views != "" {
+		b.Size(1280, 720, 1)
+		for _, v := range strings.Fields(views) {
+			name, hash, _ := strings.Cut(v, "=")
+			b.Dark(strings.HasSuffix(name, "-dark"))
+			shot(name, hash, "")
+		}
+		return
+	}
+	all := func(suffix string) {
+		for _, tab := range []string{"flame", "tree", "methods", "callers", "timeline", "heatmap", "threads", "events", "about"} {
+			shot(tab+suffix, "#tab="+tab, "")
+		}
+		shot("export"+suffix, "#tab=methods", "document.querySelector('.holder > button').click()")
+	}
+	b.Size(1280, 720, 1)
+	all("")
+	b.Dark(true)
+	all("-dark")
+	b.Dark(false)
+	b.Size(640, 400, 2) // 200 %
+	all("-twice")
+	b.Size(400, 800, 1)
+	all("-narrow")
+	b.quiet()
+}
