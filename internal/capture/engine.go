@@ -58,6 +58,8 @@ type Notice struct {
 
 	// Last says of an Exit that the whole process has ended. Not every engine knows.
 	Last bool
+	// Outcome says how the process ended, with Last. Not every engine knows.
+	Outcome target.Outcome
 	// Mapping is of an Mmap. It is empty where the engine only knows that something
 	// was mapped; with PID 0 as well, mappings of any process went by unseen.
 	Mapping target.Mapping

@@ -307,6 +307,7 @@ func (s *session) notice(n capture.Notice) {
 		if err := p.target.Close(); err == nil {
 			if t, unseen, err := s.hold(int(n.PID)); err == nil {
 				p.target, p.gone, p.unseen = t, false, unseen
+				p.noGo = false // that was of the old program
 				if unseen {
 					p.end()
 				}

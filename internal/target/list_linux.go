@@ -40,6 +40,29 @@ func List() ([]Summary, error) {
 	return out, nil
 }
 
+// HaveChildren says whether any of some processes has started others that still run.
+func HaveChildren(pids []int) bool {
+	f, err := os.Open("/proc")
+	if err != nil || len(pids) == 0 {
+		return false
+	}
+	defer f.Close()
+	names, _ := f.Readdirnames(-1)
+	for _, n := range names {
+		if n[0] < '0' || n[0] > '9' {
+			continue
+		}
+		raw, err := os.ReadFile("/proc/" + n + "/stat")
+		if err != nil {
+			continue
+		}
+		if st, ok := parseStat(raw); ok && slices.Contains(pids, st.PPID) && st.State != 'Z' {
+			return true
+		}
+	}
+	return false
+}
+
 // lister keeps what is used again from process to process.
 type lister struct {
 	users map[int]string

@@ -49,6 +49,13 @@ type awayLook struct {
 	Kernel [32]uint64
 }
 
+type awayTarget struct {
+	_       structs.HostLayout
+	Program uint64
+	Flags   uint32
+	Pad     uint32
+}
+
 type awayWork struct {
 	_     structs.HostLayout
 	Users uint64
@@ -95,6 +102,7 @@ type awayWork struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	awayMapAways           = "aways"
+	awayMapGoless          = "goless"
 	awayMapLooks           = "looks"
 	awayMapLost            = "lost"
 	awayMapRing            = "ring"
@@ -179,6 +187,7 @@ type awayProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type awayMapSpecs struct {
 	Aways   *ebpf.MapSpec `ebpf:"aways"`
+	Goless  *ebpf.MapSpec `ebpf:"goless"`
 	Looks   *ebpf.MapSpec `ebpf:"looks"`
 	Lost    *ebpf.MapSpec `ebpf:"lost"`
 	Ring    *ebpf.MapSpec `ebpf:"ring"`
@@ -227,6 +236,7 @@ func (o *awayObjects) Close() error {
 // It can be passed to loadAwayObjects or ebpf.CollectionSpec.LoadAndAssign.
 type awayMaps struct {
 	Aways   *ebpf.Map `ebpf:"aways"`
+	Goless  *ebpf.Map `ebpf:"goless"`
 	Looks   *ebpf.Map `ebpf:"looks"`
 	Lost    *ebpf.Map `ebpf:"lost"`
 	Ring    *ebpf.Map `ebpf:"ring"`
@@ -237,6 +247,7 @@ type awayMaps struct {
 func (m *awayMaps) Close() error {
 	return _AwayClose(
 		m.Aways,
+		m.Goless,
 		m.Looks,
 		m.Lost,
 		m.Ring,

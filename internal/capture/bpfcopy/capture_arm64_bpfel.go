@@ -29,6 +29,13 @@ type captureAway struct {
 	Pad       uint32
 }
 
+type captureTarget struct {
+	_       structs.HostLayout
+	Program uint64
+	Flags   uint32
+	Pad     uint32
+}
+
 type captureWork struct {
 	_     structs.HostLayout
 	Users uint64
@@ -75,6 +82,7 @@ type captureWork struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	captureMapAways            = "aways"
+	captureMapGoless           = "goless"
 	captureMapLost             = "lost"
 	captureMapRing             = "ring"
 	captureMapScratch          = "scratch"
@@ -157,6 +165,7 @@ type captureProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type captureMapSpecs struct {
 	Aways   *ebpf.MapSpec `ebpf:"aways"`
+	Goless  *ebpf.MapSpec `ebpf:"goless"`
 	Lost    *ebpf.MapSpec `ebpf:"lost"`
 	Ring    *ebpf.MapSpec `ebpf:"ring"`
 	Scratch *ebpf.MapSpec `ebpf:"scratch"`
@@ -201,6 +210,7 @@ func (o *captureObjects) Close() error {
 // It can be passed to loadCaptureObjects or ebpf.CollectionSpec.LoadAndAssign.
 type captureMaps struct {
 	Aways   *ebpf.Map `ebpf:"aways"`
+	Goless  *ebpf.Map `ebpf:"goless"`
 	Lost    *ebpf.Map `ebpf:"lost"`
 	Ring    *ebpf.Map `ebpf:"ring"`
 	Scratch *ebpf.Map `ebpf:"scratch"`
@@ -210,6 +220,7 @@ type captureMaps struct {
 func (m *captureMaps) Close() error {
 	return _CaptureClose(
 		m.Aways,
+		m.Goless,
 		m.Lost,
 		m.Ring,
 		m.Scratch,

@@ -54,6 +54,9 @@ type Engine struct {
 	maps   []capture.Notice
 	execed map[uint32]bool // an Exec was told by mmaps and not yet by the programs
 
+	begun  map[uint32]uint64 // which program each target runs, as the programs name it; 0: its first
+	goless map[uint32]bool   // of whose it was said that it runs no Go code
+
 	running atomic.Bool
 
 	seen    asleep // threads that sleep at the end
@@ -79,7 +82,7 @@ func Open(opts capture.Options, variant Variant) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{opts: opts, events: events, live: map[uint32]bool{}, execed: map[uint32]bool{}}
+	e := &Engine{opts: opts, events: events, live: map[uint32]bool{}, execed: map[uint32]bool{}, begun: map[uint32]uint64{}, goless: map[uint32]bool{}}
 	// It costs each run of a BPF program some 40 ns and tells what sampling costs:
 	// too much for programs that run at each switch of the machine.
 	if events.wall < 0 && events.off < 0 {
@@ -177,11 +180,16 @@ func (e *Engine) AddPID(pid int) error {
 	if pid <= 0 {
 		return fmt.Errorf("sample process %d: a process id is above zero", pid)
 	}
-	flags := uint32(0)
+	t := targetOf{}
 	if e.opts.Children {
-		flags |= targetChildren
+		t.flags |= targetChildren
 	}
-	if err := e.progs.coll.Maps["targets"].Put(uint32(pid), flags); err != nil {
+	maps := e.progs.coll.Maps
+	if err := maps["goless"].Delete(uint32(pid)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("sample process %d: forget what had its number: %w", pid, err)
+	}
+	// As a child of another one it may be a target already.
+	if err := maps["targets"].Update(uint32(pid), t, ebpf.UpdateNoExist); err != nil && !errors.Is(err, ebpf.ErrKeyExist) {
 		return fmt.Errorf("sample process %d: make it a target of the BPF program: %w", pid, err)
 	}
 	e.mu.Lock()
@@ -201,22 +209,38 @@ func (e *Engine) AddPID(pid int) error {
 }
 
 // RunsGo tells whether a target runs Go code, until it runs another program; if it is
-// not told, it may. It is nothing to tell it of a process that is no target of its own.
+// not told, it may. It is of the program that the last notices told of, and holds for no
+// other, also if that has begun meanwhile. It is called from the Sink, or before Run.
 func (e *Engine) RunsGo(pid int, does bool) error {
-	targets := e.progs.coll.Maps["targets"]
-	var flags uint32
-	err := targets.Lookup(uint32(pid), &flags)
-	if err == nil {
-		flags |= targetNoGo
-		if does {
-			flags &^= targetNoGo
-		}
-		err = targets.Update(uint32(pid), flags, ebpf.UpdateExist)
+	who, program, goless := uint32(pid), e.begun[uint32(pid)], e.progs.coll.Maps["goless"]
+	if !e.isTarget(who) || e.opts.All && program == 0 {
+		return nil
+	}
+	delete(e.goless, who)
+	var err error
+	if does {
+		err = goless.Delete(who)
+	} else if err = goless.Put(who, program); err == nil {
+		e.goless[who] = true
 	}
 	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-		return fmt.Errorf("tell the BPF program that process %d runs no Go code: %w", pid, err)
+		return fmt.Errorf("tell the BPF program whether process %d runs Go code: %w", pid, err)
 	}
 	return nil
+}
+
+// begins notes which program a process runs from now on. Where the notice has been told
+// before, what was said since is of that program.
+func (e *Engine) begins(n *capture.Notice, told bool) {
+	if len(e.begun) >= maxExeced {
+		clear(e.begun)
+	}
+	e.begun[n.PID] = n.Time
+	if told && e.goless[n.PID] {
+		_ = e.RunsGo(int(n.PID), false) // else a second stack is looked for in vain
+		return
+	}
+	delete(e.goless, n.PID)
 }
 
 // item is a record of a batch: bytes in the ring, or a notice from elsewhere.
@@ -359,6 +383,7 @@ func (e *Engine) drain(sink capture.Sink) bool {
 					clear(e.execed)
 				}
 				e.execed[n.PID] = true
+				delete(e.goless, n.PID)
 			}
 			sink.Notice(*n)
 			continue
@@ -416,9 +441,16 @@ func (e *Engine) deliver(b []byte, sink capture.Sink) {
 			// it is mapped.
 			told := e.execed[n.PID]
 			delete(e.execed, n.PID)
-			if told && n.Kind == capture.Exec {
-				return
+			if n.Kind == capture.Exec {
+				if e.begins(&n, told); told {
+					return
+				}
+			} else {
+				delete(e.begun, n.PID)
+				delete(e.goless, n.PID)
 			}
+		} else if n.Kind == capture.Fork && n.PID != n.Parent {
+			e.begins(&n, false)
 		}
 		sink.Notice(n)
 	default:

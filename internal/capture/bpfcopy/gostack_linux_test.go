@@ -105,3 +105,88 @@ func TestSecondStackAfterExec(t *testing.T) {
 		t.Fatalf("no second stack in %d samples", r.samples)
 	}
 }
+
+// Nor is what is told of it when the next runs already, before the engine's user could
+// know of that.
+func TestSecondStackWhereExecIsUnknown(t *testing.T) {
+	bin := clock(t)
+	cmd, release := startGated(t, "exec "+bin)
+	pid := cmd.Process.Pid
+	e := open(t, cpuOptions(500, pid), Exact)
+	release()
+	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
+		if exe, err := os.Readlink("/proc/" + itoa(pid) + "/exe"); err == nil && exe == bin {
+			break
+		} else if time.Since(begin) > time.Minute {
+			t.Fatalf("it runs %q: %v", exe, err)
+		}
+	}
+	if err := e.RunsGo(pid, false); err != nil { // of the shell
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	r := newRecorder()
+	found := false
+	r.look = func(s *capture.Snapshot) {
+		if found = found || len(s.Other) > 0; found {
+			cancel()
+		}
+	}
+	if err := e.Run(ctx, r); err != nil {
+		t.Fatal(err)
+	}
+	if !found {
+		t.Fatalf("no second stack in %d samples", r.samples)
+	}
+}
+
+// teller says of each program, as soon as it is told of, that it runs no Go code.
+type teller struct {
+	*recorder
+	t   *testing.T
+	e   *Engine
+	due uint32
+}
+
+func (s *teller) Notice(n capture.Notice) {
+	if s.recorder.Notice(n); n.Kind == capture.Exec {
+		s.due = n.PID
+	}
+}
+
+func (s *teller) BatchEnd() {
+	s.recorder.BatchEnd()
+	if s.due != 0 {
+		if err := s.e.RunsGo(int(s.due), false); err != nil {
+			s.t.Error(err)
+		}
+		s.due = 0
+	}
+}
+
+// What is told of the new program holds, whichever of the kernel's two notices of an exec
+// came first.
+func TestSecondStackTellingOfTheNextProgram(t *testing.T) {
+	cmd, release := startGated(t, "exec "+clock(t))
+	e := open(t, cpuOptions(500, cmd.Process.Pid), Exact)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	r := newRecorder()
+	without := 0
+	r.look = func(s *capture.Snapshot) {
+		if without++; len(s.Other) > 0 {
+			without = 0
+		}
+		if without >= 100 {
+			cancel()
+		}
+	}
+	release()
+	if err := e.Run(ctx, &teller{recorder: r, t: t, e: e}); err != nil {
+		t.Fatal(err)
+	}
+	if without < 100 {
+		t.Errorf("second stacks are looked for to the end of %d samples", r.samples)
+	}
+}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/offspring"
+	"github.com/candid-profiler/candid/internal/target"
 )
 
 // command is exec.Command of a list.
@@ -193,6 +194,48 @@ int main() { while (clock() < CLOCKS_PER_SEC / 5); }`)
 	}
 	if got := r.weight[uint32(cmd.Process.Pid)]; got < 180e6 || got > 260e6 {
 		t.Errorf("%d ms of 200", got/1e6)
+	}
+}
+
+// The last notice of a target says how it ended.
+func TestHowTargetsEnd(t *testing.T) {
+	for script, want := range map[string]target.Outcome{
+		"exit 0":              {Known: true},
+		"exit 7":              {Known: true, Code: 7},
+		"kill -9 $$":          {Known: true, Signal: unix.SIGKILL},
+		"kill -SEGV $$":       {Known: true, Signal: unix.SIGSEGV},
+		"exec sh -c 'exit 4'": {Known: true, Code: 4},
+	} {
+		t.Run(script, func(t *testing.T) {
+			cmd, release := startGated(t, script)
+			e := open(t, cpuOptions(99, cmd.Process.Pid), Auto)
+			release()
+			r := newRecorder()
+			record(t, e, r, time.Minute)
+			last := r.notices[len(r.notices)-1]
+			if last.Kind != capture.Exit || !last.Last || last.Outcome != want {
+				t.Errorf("told %+v, want %+v", last, want)
+			}
+		})
+	}
+}
+
+// It need not be the first thread that ends the process.
+func TestHowHeadlessTargetEnds(t *testing.T) {
+	bin := compile(t, `
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void *end(void *arg) { usleep(100000); exit(9); }
+int main() { pthread_t t; pthread_create(&t, 0, end, 0); pthread_exit(0); }`)
+	cmd, release := startGated(t, "exec "+bin)
+	e := open(t, cpuOptions(99, cmd.Process.Pid), Auto)
+	release()
+	r := newRecorder()
+	record(t, e, r, time.Minute)
+	if last := r.notices[len(r.notices)-1]; !last.Last || last.Outcome != (target.Outcome{Known: true, Code: 9}) {
+		t.Errorf("told %+v", last)
 	}
 }
 

@@ -39,11 +39,14 @@ func (v Variant) String() string {
 	return "any"
 }
 
-// Flags of a target, as in bpf/capture.c.
-const (
-	targetChildren = 1
-	targetNoGo     = 2
-)
+// targetOf is a target, struct target of bpf/copy.h.
+type targetOf struct {
+	program    uint64
+	flags, pad uint32
+}
+
+// targetChildren is a flag of a target.
+const targetChildren = 1
 
 // firstPIDNamespace is the inode of the machine's first pid namespace
 // (PROC_PID_INIT_INO of linux/proc_ns.h).
@@ -170,7 +173,7 @@ func configure(spec *ebpf.CollectionSpec, opts capture.Options, ringSize int) er
 }
 
 // shared are the maps that all objects' programs use.
-var shared = []string{"ring", "targets", "scratch", "lost"}
+var shared = []string{"ring", "targets", "goless", "scratch", "lost"}
 
 func (p *programs) close() {
 	p.away.close()

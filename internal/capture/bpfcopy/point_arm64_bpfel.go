@@ -13,6 +13,13 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type pointTarget struct {
+	_       structs.HostLayout
+	Program uint64
+	Flags   uint32
+	Pad     uint32
+}
+
 type pointWork struct {
 	_     structs.HostLayout
 	Users uint64
@@ -58,6 +65,7 @@ type pointWork struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	pointMapGoless      = "goless"
 	pointMapHits        = "hits"
 	pointMapLost        = "lost"
 	pointMapRing        = "ring"
@@ -131,6 +139,7 @@ type pointProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type pointMapSpecs struct {
+	Goless  *ebpf.MapSpec `ebpf:"goless"`
 	Hits    *ebpf.MapSpec `ebpf:"hits"`
 	Lost    *ebpf.MapSpec `ebpf:"lost"`
 	Ring    *ebpf.MapSpec `ebpf:"ring"`
@@ -174,6 +183,7 @@ func (o *pointObjects) Close() error {
 //
 // It can be passed to loadPointObjects or ebpf.CollectionSpec.LoadAndAssign.
 type pointMaps struct {
+	Goless  *ebpf.Map `ebpf:"goless"`
 	Hits    *ebpf.Map `ebpf:"hits"`
 	Lost    *ebpf.Map `ebpf:"lost"`
 	Ring    *ebpf.Map `ebpf:"ring"`
@@ -183,6 +193,7 @@ type pointMaps struct {
 
 func (m *pointMaps) Close() error {
 	return _PointClose(
+		m.Goless,
 		m.Hits,
 		m.Lost,
 		m.Ring,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/target"
 )
 
 // Kinds of record in the ring, as in bpf/capture.c.
@@ -54,7 +55,8 @@ const (
 	offNoteTID    = 20
 	offNoteParent = 24
 	offNoteLast   = 28
-	offNoteComm   = 32
+	offNoteStatus = 32
+	offNoteComm   = 40
 	noticeSize    = offNoteComm + 16
 )
 
@@ -160,7 +162,11 @@ func decodeNotice(b []byte, n *capture.Notice) (last bool, err error) {
 	if len(comm) > 0 {
 		n.Comm = string(comm)
 	}
-	return le.Uint32(b[offNoteLast:]) != 0, nil
+	n.Outcome = target.Outcome{}
+	if last = le.Uint32(b[offNoteLast:]) != 0; last && n.Kind == capture.Exit {
+		n.Outcome = target.OutcomeOf(le.Uint32(b[offNoteStatus:]))
+	}
+	return last, nil
 }
 
 // word is the first 8 bytes of b.

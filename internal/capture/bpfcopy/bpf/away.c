@@ -95,8 +95,8 @@ int on_birth(__u64 *ctx)
 		return 0;
 	if (parent->tgid != child->tgid && !all) {
 		numbers(parent, &pid, &tid);
-		__u32 *flags = bpf_map_lookup_elem(&targets, &pid);
-		if (!flags || !(*flags & TARGET_CHILDREN))
+		struct target *t = bpf_map_lookup_elem(&targets, &pid);
+		if (!t || !(t->flags & TARGET_CHILDREN))
 			return 0;
 	}
 	track(child);
@@ -125,7 +125,7 @@ INLINE int on_back(void *ctx, int exact)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct head h = {};
-	__u32 target = all_flags;
+	__u64 program = SOME_PROGRAM;
 	struct away *a;
 
 	if (task->flags & PF_KTHREAD)
@@ -163,15 +163,15 @@ INLINE int on_back(void *ctx, int exact)
 	h.state = a->state;
 	h.event = AWAY;
 	numbers(task, &h.pid, &h.tid);
-	__u32 *flags = bpf_map_lookup_elem(&targets, &h.pid);
-	if (flags)
-		target = *flags;
+	struct target *t = bpf_map_lookup_elem(&targets, &h.pid);
+	if (t)
+		program = t->program;
 	else if (!all)
 		return 0;
 	struct work *w = work_in_kernel(SLOT_AWAY, &h, task);
 	if (!w)
 		return 0;
-	return take(task, w, KERNEL_CHAIN(ctx, w, skip), target, exact);
+	return take(task, w, KERNEL_CHAIN(ctx, w, skip), program, exact);
 }
 
 /* The end of a switch, in the context of the thread that it was made to (6.14). */

@@ -11,12 +11,12 @@ INLINE int on_event(struct bpf_perf_event_data *ctx, int exact, int wall)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct head h = {};
-	__u32 target = all_flags;
+	__u64 program = SOME_PROGRAM;
 
 	numbers(task, &h.pid, &h.tid);
-	__u32 *flags = bpf_map_lookup_elem(&targets, &h.pid);
-	if (flags)
-		target = *flags;
+	struct target *t = bpf_map_lookup_elem(&targets, &h.pid);
+	if (t)
+		program = t->program;
 	else if (!all)
 		return 0;
 
@@ -48,7 +48,7 @@ INLINE int on_event(struct bpf_perf_event_data *ctx, int exact, int wall)
 			return 0;
 		kernel_bytes = KERNEL_CHAIN(ctx, w, 0);
 	}
-	return take(task, w, kernel_bytes, target, exact);
+	return take(task, w, kernel_bytes, program, exact);
 }
 
 SEC("perf_event")
@@ -78,7 +78,7 @@ int sample_wall_sized(struct bpf_perf_event_data *ctx)
 
 /* What happens to targets. */
 
-INLINE __u32 *target_of(__u32 pid)
+INLINE struct target *target_of(__u32 pid)
 {
 	return bpf_map_lookup_elem(&targets, &pid);
 }
@@ -100,7 +100,19 @@ INLINE __u64 soon(__u64 now)
 	return BPF_RB_FORCE_WAKEUP;
 }
 
-INLINE void tell(__u32 what, __u32 pid, __u32 tid, __u32 parent, __u32 last, __u32 urgent, const char *comm)
+struct told {
+	__u32 what;
+	__u64 time;
+	__u32 pid;
+	__u32 tid;
+	__u32 parent;
+	__u32 last;
+	__u32 status;
+	__u32 urgent;
+	const char *comm;
+};
+
+INLINE void tell(struct told *t)
 {
 	struct notice *n = bpf_ringbuf_reserve(&ring, sizeof(*n), 0);
 	if (!n) {
@@ -108,16 +120,18 @@ INLINE void tell(__u32 what, __u32 pid, __u32 tid, __u32 parent, __u32 last, __u
 		return;
 	}
 	n->kind = KIND_NOTICE;
-	n->what = what;
-	n->time = bpf_ktime_get_ns();
-	n->pid = pid;
-	n->tid = tid;
-	n->parent = parent;
-	n->last = last;
+	n->what = t->what;
+	n->time = t->time;
+	n->pid = t->pid;
+	n->tid = t->tid;
+	n->parent = t->parent;
+	n->last = t->last;
+	n->status = t->status;
+	n->pad = 0;
 	n->comm[0] = 0;
-	__u64 wake = urgent ? soon(n->time) : BPF_RB_NO_WAKEUP;
-	if (comm)
-		bpf_probe_read_kernel_str(n->comm, sizeof(n->comm), comm);
+	__u64 wake = t->urgent ? soon(n->time) : BPF_RB_NO_WAKEUP;
+	if (t->comm)
+		bpf_probe_read_kernel_str(n->comm, sizeof(n->comm), t->comm);
 	bpf_ringbuf_submit(n, wake);
 }
 
@@ -126,22 +140,22 @@ int on_fork(__u64 *ctx)
 {
 	struct task_struct *parent = (struct task_struct *)ctx[0];
 	struct task_struct *child = (struct task_struct *)ctx[1];
-	__u32 pid, tid, child_pid, child_tid;
+	struct told n = {.what = NOTICE_FORK};
 
-	numbers(parent, &pid, &tid);
-	__u32 *flags = target_of(pid);
-	if (!flags && !all)
+	numbers(parent, &n.parent, &n.tid);
+	struct target *t = target_of(n.parent);
+	if (!t && !all)
 		return 0;
-	numbers(child, &child_pid, &child_tid);
-	if (child_pid != pid) {
-		__u32 value = flags ? *flags : all_flags;
-		if (!(value & TARGET_CHILDREN) && !all)
+	numbers(child, &n.pid, &n.tid);
+	n.time = bpf_ktime_get_ns();
+	if (n.pid != n.parent) {
+		struct target value = {.program = n.time, .flags = t ? t->flags : all_flags};
+		if (!(value.flags & TARGET_CHILDREN) && !all)
 			return 0;
-		if (value & TARGET_CHILDREN) {
-			bpf_map_update_elem(&targets, &child_pid, &value, BPF_ANY);
-		}
+		if (value.flags & TARGET_CHILDREN)
+			bpf_map_update_elem(&targets, &n.pid, &value, BPF_ANY);
 	}
-	tell(NOTICE_FORK, child_pid, child_tid, pid, 0, 0, 0);
+	tell(&n);
 	return 0;
 }
 
@@ -149,15 +163,17 @@ SEC("tp_btf/sched_process_exec")
 int on_exec(__u64 *ctx)
 {
 	struct task_struct *task = (struct task_struct *)ctx[0];
-	__u32 pid, tid;
+	struct told n = {.what = NOTICE_EXEC, .urgent = 1};
 
-	numbers(task, &pid, &tid);
-	__u32 *flags = target_of(pid);
-	if (!flags && !all)
+	numbers(task, &n.pid, &n.tid);
+	struct target *t = target_of(n.pid);
+	if (!t && !all)
 		return 0;
-	if (flags)
-		*flags &= ~TARGET_NO_GO; /* that was the old program */
-	tell(NOTICE_EXEC, pid, tid, 0, 0, 1, task->comm);
+	n.time = bpf_ktime_get_ns();
+	if (t)
+		t->program = n.time;
+	n.comm = task->comm;
+	tell(&n);
 	return 0;
 }
 
@@ -165,21 +181,25 @@ SEC("tp_btf/sched_process_exit")
 int on_exit(__u64 *ctx)
 {
 	struct task_struct *task = (struct task_struct *)ctx[0];
-	__u32 pid, tid, last;
+	struct told n = {.what = NOTICE_EXIT};
 
-	numbers(task, &pid, &tid);
-	__u32 *flags = target_of(pid);
-	if (!flags && !all)
+	numbers(task, &n.pid, &n.tid);
+	if (!target_of(n.pid) && !all)
 		return 0;
 	/* The count is taken down just before this. */
 	struct signal_struct *signal = 0;
 	__s32 live = 1;
 	bpf_probe_read_kernel(&signal, sizeof(signal), &task->signal);
 	bpf_probe_read_kernel(&live, sizeof(live), &signal->live.counter);
-	last = live == 0;
-	if (last)
-		bpf_map_delete_elem(&targets, &pid);
-	tell(NOTICE_EXIT, pid, tid, 0, last, last || task->signal->flags & SIGNAL_GROUP_EXIT, 0);
+	n.urgent = task->signal->flags & SIGNAL_GROUP_EXIT;
+	if (live == 0) {
+		n.last = n.urgent = 1;
+		n.status = task->signal->flags & SIGNAL_GROUP_EXIT ? task->signal->group_exit_code : task->group_leader->exit_code;
+		bpf_map_delete_elem(&targets, &n.pid);
+		bpf_map_delete_elem(&goless, &n.pid);
+	}
+	n.time = bpf_ktime_get_ns();
+	tell(&n);
 	return 0;
 }
 
@@ -187,11 +207,12 @@ SEC("tp_btf/task_rename")
 int on_rename(__u64 *ctx)
 {
 	struct task_struct *task = (struct task_struct *)ctx[0];
-	__u32 pid, tid;
+	struct told n = {.what = NOTICE_COMM, .comm = (const char *)ctx[1]};
 
-	numbers(task, &pid, &tid);
-	if (!target_of(pid) && !all)
+	numbers(task, &n.pid, &n.tid);
+	if (!target_of(n.pid) && !all)
 		return 0;
-	tell(NOTICE_COMM, pid, tid, 0, 0, 0, (const char *)ctx[1]);
+	n.time = bpf_ktime_get_ns();
+	tell(&n);
 	return 0;
 }

@@ -93,11 +93,25 @@ struct notice {
 	__u32 tid;
 	__u32 parent;
 	__u32 last; /* of an exit: the process's last thread */
+	__u32 status; /* then: what its parent is told (wait(2)) */
+	__u32 pad;
 	char comm[16];
 };
 
-/* What the reader knows of a target; NO_GO: it runs no Go code. */
-enum { TARGET_CHILDREN = 1, TARGET_NO_GO = 2 };
+/*
+ * A target. Its program is named by when it began: the time of the notice of its fork or
+ * exec, 0 where neither has been told.
+ */
+struct target {
+	__u64 program;
+	__u32 flags;
+	__u32 pad;
+};
+
+enum { TARGET_CHILDREN = 1 };
+
+/* The program of a process that is no target of its own, but one of all. */
+#define SOME_PROGRAM (~0UL)
 
 /* Set by the loader. */
 const volatile __u32 all = 0;		 /* every process */
@@ -121,8 +135,20 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 8192);
 	__type(key, __u32);
-	__type(value, __u32);
+	__type(value, struct target);
 } targets SEC(".maps");
+
+/*
+ * Which program of a process runs no Go code, as the reader knows. It is a map of its
+ * own, so that what the reader finds out of one program never comes to be said of the
+ * next, however late it is found out.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__type(key, __u32);
+	__type(value, __u64);
+} goless SEC(".maps");
 
 struct chain {
 	__u64 ip[KERNEL_DEPTH + 1];
@@ -625,12 +651,18 @@ INLINE __u32 syscall_of(struct task_struct *task, struct user_regs *regs)
 	return nr < 0 || nr > 0xffff ? 0 : nr + 1;
 }
 
+INLINE int may_run_go(__u32 pid, __u64 program)
+{
+	__u64 *none = bpf_map_lookup_elem(&goless, &pid);
+	return !none || *none != program;
+}
+
 /*
  * Copies and lets go. How the stack gets into the ring differs: `exact` reserves
  * just what is needed (6.16 and later), otherwise there are records of fixed
  * sizes. The caller passes a constant, so that each program holds one way only.
  */
-INLINE int take(struct task_struct *task, struct work *w, __s64 kernel_bytes, __u32 target, int exact)
+INLINE int take(struct task_struct *task, struct work *w, __s64 kernel_bytes, __u64 program, int exact)
 {
 	struct plan *p = &w->plan;
 	struct user_regs *regs = &w->regs;
@@ -641,7 +673,7 @@ INLINE int take(struct task_struct *task, struct work *w, __s64 kernel_bytes, __
 		make_plan(p, task, SP(regs), GO_G(regs));
 	/* Where there is no Go, what its register holds is as good as any address, and
 	 * each that cannot be read costs the thread a fault of the processor. */
-	if (exact && PC(regs) && !(target & TARGET_NO_GO))
+	if (exact && PC(regs) && may_run_go(w->head.pid, program))
 		plan_other(p, task, regs);
 	__u32 n = kernel_bytes;
 	FORGET(n);

@@ -107,6 +107,7 @@ typedef struct {
 struct signal_struct {
 	atomic_t live;
 	unsigned int flags;
+	int group_exit_code;
 } RELOCATED;
 
 #if defined(__TARGET_ARCH_x86)
@@ -139,6 +140,7 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct signal_struct *signal;
 	int on_cpu;
+	int exit_code;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	char comm[16];

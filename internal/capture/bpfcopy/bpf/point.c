@@ -20,12 +20,12 @@ struct {
 } hits SEC(".maps");
 
 /* Whether this hit is a target's and makes a sample. */
-INLINE int wanted(void *ctx, struct task_struct *task, struct head *h, __u32 *target)
+INLINE int wanted(void *ctx, struct task_struct *task, struct head *h, __u64 *program)
 {
 	numbers(task, &h->pid, &h->tid);
-	__u32 *flags = bpf_map_lookup_elem(&targets, &h->pid);
-	if (flags)
-		*target = *flags;
+	struct target *t = bpf_map_lookup_elem(&targets, &h->pid);
+	if (t)
+		*program = t->program;
 	else if (!all)
 		return 0;
 	__u64 cookie = bpf_get_attach_cookie(ctx), period = cookie >> EVENT_BITS;
@@ -49,14 +49,14 @@ INLINE int on_point(void *ctx, int exact)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct head h = {};
-	__u32 target = all_flags;
+	__u64 program = SOME_PROGRAM;
 
-	if (!wanted(ctx, task, &h, &target))
+	if (!wanted(ctx, task, &h, &program))
 		return 0;
 	struct work *w = work_in_kernel(SLOT_POINT, &h, task);
 	if (!w)
 		return 0;
-	return take(task, w, KERNEL_CHAIN(ctx, w, 0), target, exact);
+	return take(task, w, KERNEL_CHAIN(ctx, w, 0), program, exact);
 }
 
 SEC("tracepoint")
@@ -75,7 +75,7 @@ int point_sized(void *ctx)
  * Unlike the others this program can be preempted, and another thread can run it
  * on the same CPU meanwhile. Whoever finds itself alone in a slot has it.
  */
-INLINE int in_slot(struct user_regs *ctx, struct task_struct *task, struct head *h, __u32 target, __u32 slot, int exact)
+INLINE int in_slot(struct user_regs *ctx, struct task_struct *task, struct head *h, __u64 program, __u32 slot, int exact)
 {
 	struct work *w = bpf_map_lookup_elem(&scratch, &slot);
 	if (!w)
@@ -88,7 +88,7 @@ INLINE int in_slot(struct user_regs *ctx, struct task_struct *task, struct head 
 	__builtin_memset(&w->plan, 0, sizeof(w->plan));
 	w->head = *h;
 	w->regs = *ctx;
-	take(task, w, 0, target, exact);
+	take(task, w, 0, program, exact);
 	__sync_fetch_and_add(&w->users, -1);
 	return 0;
 }
@@ -97,11 +97,11 @@ INLINE int on_probe(struct user_regs *ctx, int exact)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct head h = {};
-	__u32 target = all_flags;
+	__u64 program = SOME_PROGRAM;
 
-	if (!wanted(ctx, task, &h, &target))
+	if (!wanted(ctx, task, &h, &program))
 		return 0;
-	if (in_slot(ctx, task, &h, target, SLOT_PROBE, exact) && in_slot(ctx, task, &h, target, SLOT_PROBE + 1, exact))
+	if (in_slot(ctx, task, &h, program, SLOT_PROBE, exact) && in_slot(ctx, task, &h, program, SLOT_PROBE + 1, exact))
 		count_lost();
 	return 0;
 }

@@ -1,0 +1,52 @@
+package target
+
+import (
+	"fmt"
+	"syscall"
+)
+
+// Outcome is how a process ended. The zero value is not known.
+type Outcome struct {
+	Known  bool
+	Code   int            // what it exited with, if no signal ended it
+	Signal syscall.Signal // what killed it, else 0
+}
+
+// OutcomeOf is what a wait status says (wait(2)).
+func OutcomeOf(status uint32) Outcome {
+	o := Outcome{Known: true, Signal: syscall.Signal(status & 0x7f)}
+	if o.Signal == 0 {
+		o.Code = int(status >> 8 & 0xff)
+	}
+	return o
+}
+
+// Killed says whether a signal ended it.
+func (o Outcome) Killed() bool { return o.Known && o.Signal != 0 }
+
+// String goes behind the name of the process: "was killed by SIGKILL".
+func (o Outcome) String() string {
+	switch {
+	case !o.Known:
+		return "ended"
+	case o.Signal != 0:
+		return "was killed by " + o.SignalName()
+	}
+	return fmt.Sprintf("exited with code %d", o.Code)
+}
+
+// SignalName is what killed it, such as "SIGKILL"; "" if nothing did.
+func (o Outcome) SignalName() string {
+	if o.Signal == 0 {
+		return ""
+	}
+	return signalName(o.Signal)
+}
+
+// Witness finds out from outside how a process ended, which the kernel tells its parent
+// alone for sure: others while it is a zombie, and from Linux 6.15 on whoever holds it.
+type Witness struct {
+	PID  int
+	told Outcome
+	sys  witnessSystem
+}

@@ -1,0 +1,28 @@
+//go:build !linux
+
+package target
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+)
+
+func signalName(s syscall.Signal) string { return fmt.Sprintf("signal %d", int(s)) }
+
+type witnessSystem struct{}
+
+// HaveChildren is false: nothing is looked for here yet.
+func HaveChildren([]int) bool { return false }
+
+// Watch gives nil: nothing is watched here yet.
+func Watch(int) *Witness { return nil }
+
+// Close does nothing.
+func (w *Witness) Close() {}
+
+// Tell does nothing.
+func (w *Witness) Tell(Outcome) {}
+
+// Ended gives nothing.
+func (w *Witness) Ended(time.Duration) (Outcome, bool) { return Outcome{}, false }
