@@ -17,6 +17,7 @@ const (
 	exitPermission = 3
 	exitNoTarget   = 4
 	exitNoSamples  = 5
+	exitEarly      = 6 // all is saved, but it ended otherwise than was asked
 
 	// Of a command that launches a program, as env(1) and timeout(1) have them.
 	exitCandidFailed  = 125

@@ -109,8 +109,9 @@ go, and walks the copy later. What it is not sure of, it marks.
 ` + privilegesHint + `
 
 Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 not permitted, 4 no such target,
-5 no samples; when it launches a program, that program's own exit code
-(128+n if signal n ended it), or 125 candid failed, 126 not executable,
+5 no samples, 6 recorded and saved, but the targets given with -p ended before -d had
+passed or one was killed by a signal; when it launches a program, that program's own
+exit code (128+n if signal n ended it), or 125 candid failed, 126 not executable,
 127 not found.`,
 		Example: `  candid record -p 1234 -d 30s -o flame.html    profile a running process for 30 s
   candid record -o app.jfr -- java -jar app.jar

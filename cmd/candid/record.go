@@ -21,6 +21,7 @@ import (
 	"github.com/candid-profiler/candid/internal/format"
 	"github.com/candid-profiler/candid/internal/record"
 	"github.com/candid-profiler/candid/internal/report"
+	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/view"
 )
 
@@ -53,7 +54,9 @@ that candid launches.
 
 The targets are not stopped, changed or prepared. Without -d recording goes on
 until the targets end or Ctrl-C is pressed; what was recorded is saved then. A
-second Ctrl-C ends candid at once.
+second Ctrl-C ends candid at once. A target may become another program (exec):
+that is recorded on. The exit code is 6 if all targets given with -p ended before -d
+had passed, or one of them was killed by a signal; a line says how each ended.
 
 ` + privilegesHint + `
 
@@ -129,14 +132,8 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 		}
 		o.PIDs = append(o.PIDs, pid)
 	}
-	if cmd.Flags().Changed("interval") {
-		if cmd.Flags().Changed("freq") {
-			return usage("give -F or -i, not both: they say the same thing")
-		}
-		if f.interval <= 0 {
-			return usage("interval %v is not above 0", f.interval)
-		}
-		o.Hz = float64(time.Second) / float64(f.interval)
+	if err := rate(cmd, &o, f.interval); err != nil {
+		return err
 	}
 	if cmd.Flags().Changed("duration") && f.duration <= 0 {
 		return usage("duration %v is not above 0", f.duration)
@@ -208,6 +205,9 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 	if err != nil {
 		return cmp.Or(outcome, wrap(err))
 	}
+	if launching && res.Filtered == nil && len(res.Profile.Samples) == 0 {
+		say("no samples: " + whyNone(&res.Costs, &o, f.events[0]))
+	}
 	if launching && !f.view {
 		return outcome
 	}
@@ -215,7 +215,7 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 		return wrap(filterFailure("", res.Filtered))
 	}
 	if len(res.Profile.Samples) == 0 {
-		return &codedError{exitNoSamples, errors.New("no samples: " + whyNone(&res.Costs, f.events[0]))}
+		return &codedError{exitNoSamples, errors.New("no samples: " + whyNone(&res.Costs, &o, f.events[0]))}
 	}
 	if f.view {
 		signals.stop() // Ctrl-C ends the page from here on
@@ -224,13 +224,75 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 			show = page.keep
 		}
 		shown := show(cmd, res)
-		return cmp.Or(outcome, shown)
+		return cmp.Or(outcome, shown, f.early(res))
 	}
+	return f.early(res)
+}
+
+// early says that the targets ended otherwise than they were asked to be recorded. That
+// has been printed, unless only errors are.
+func (f *recordFlags) early(res *record.Result) error {
+	var why error
+	for _, e := range res.Ends {
+		if e.Outcome.Killed() {
+			why = fmt.Errorf("process %d %v; what was recorded until then is saved", e.PID, e.Outcome)
+			break
+		}
+	}
+	if why == nil && res.Early {
+		why = fmt.Errorf("the targets ended before %v had passed; what was recorded until then is saved", f.duration)
+	}
+	if why == nil {
+		return nil
+	}
+	if !f.quiet {
+		why = nil
+	}
+	return &codedError{exitEarly, why}
+}
+
+// ended says for scripts how targets ended.
+func ended(res *record.Result) []report.Ended {
+	var out []report.Ended
+	for _, e := range res.Ends {
+		o := report.Ended{PID: e.PID, After: int64(e.After), Signal: e.Outcome.SignalName()}
+		if e.Outcome.Known && o.Signal == "" {
+			o.Code = &e.Outcome.Code
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// rate sets the rate where it is given as a time between samples.
+func rate(cmd *cobra.Command, o *record.Options, interval time.Duration) error {
+	if !cmd.Flags().Changed("interval") {
+		return nil
+	}
+	if cmd.Flags().Changed("freq") {
+		return usage("give -F or -i, not both: they say the same thing")
+	}
+	if interval <= 0 {
+		return usage("interval %v is not above 0", interval)
+	}
+	o.Hz = float64(time.Second) / float64(interval)
 	return nil
 }
 
+// childrenHint names --children where the targets may be nothing but launchers of what
+// the user looks for: timeout, sudo, env, sh -c.
+func childrenHint(o *record.Options) string {
+	switch {
+	case o.Children || o.All:
+		return ""
+	case target.HaveChildren(o.PIDs):
+		return "; it has started other processes, which --children records too"
+	}
+	return "; what it starts, as sh, timeout and sudo do, is recorded with --children"
+}
+
 // whyNone says why a recording of an event has no samples.
-func whyNone(c *record.Costs, written string) string {
+func whyNone(c *record.Costs, o *record.Options, written string) string {
 	e, err := event.Parse(written)
 	switch {
 	case err != nil || e.Kind == capture.CPUTime:
@@ -248,7 +310,7 @@ func whyNone(c *record.Costs, written string) string {
 	if n := c.Stats.Throttled; n > 0 && c.TargetCPU > 0 {
 		return fmt.Sprintf("the target used %v of CPU, but too many threads want the CPUs: %d periods went by in which it could not be sampled", c.TargetCPU.Round(time.Millisecond), n)
 	}
-	return "the target used no CPU while it was recorded"
+	return "the target used no CPU while it was recorded" + childrenHint(o)
 }
 
 // show serves the page of what was recorded. It knows when each sample was taken
@@ -307,6 +369,7 @@ func (f *recordFlags) save(cmd *cobra.Command, out *output, stream *streaming, r
 		Stats: res.Costs.Stats, Target: res.Costs.Target, TargetCPU: res.Costs.TargetCPU,
 		OwnCPU: res.Costs.OwnCPU, FirstWalked: res.Costs.FirstWalked, File: name,
 		MaxRSS: max(res.Costs.MaxRSS, record.PeakMemory()), // writing may have taken more
+		Ended:  ended(res),
 	}
 	if st, err := os.Stat(name); err == nil && st.Mode().IsRegular() {
 		costs.FileSize = st.Size()

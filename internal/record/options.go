@@ -16,6 +16,7 @@ import (
 	"github.com/candid-profiler/candid/internal/capture/launch"
 	"github.com/candid-profiler/candid/internal/filter"
 	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
@@ -73,7 +74,18 @@ type Result struct {
 	// applied, and then all is left. It wraps an error of package filter.
 	Filtered error
 	Costs    Costs
-	child    *launch.Child // the launched program; nil: none
+	// Ends are those targets given by number that ended while they were recorded, in
+	// that order.
+	Ends  []End
+	Early bool          // all had, before Options.Duration had passed
+	child *launch.Child // the launched program; nil: none
+}
+
+// End is how a target ended.
+type End struct {
+	PID     int
+	After   time.Duration // since sampling began
+	Outcome target.Outcome
 }
 
 // Signal sends the launched program a signal, all of its process group if it has

@@ -98,6 +98,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	var start time.Time
 	s.start, start = moment()
+	s.ends.start = start
 	s.begin(engine, start)
 	run := ctx
 	if o.Duration > 0 {
@@ -116,13 +117,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 			return nil, cmp.Or(runErr, fmt.Errorf("%s ended before it could be recorded", argv[0]))
 		}
 		res.child = child
-	}
-	if runErr == nil && run.Err() == nil && o.Duration > 0 && child == nil {
-		who := "the target"
-		if len(o.PIDs) > 1 {
-			who = "the targets"
-		}
-		o.Log(fmt.Sprintf("%s ended after %v, before the %v had passed", who, time.Since(start).Round(10*time.Millisecond), o.Duration))
+	} else {
+		all := runErr == nil && run.Err() == nil
+		res.Ends, res.Early = s.lastEnds(all), all && o.Duration > 0
 	}
 
 	s.name(true)
@@ -251,6 +248,7 @@ func openEngine(opts capture.Options, name string) func() (capture.Engine, error
 // attach looks at the targets before sampling starts, so that the first sample
 // is walked at once and a target that cannot be read is refused with its reason.
 func (s *session) attach() error {
+	s.ends.watch(s.o.PIDs)
 	for _, pid := range s.o.PIDs {
 		p, err := s.openProcess(pid)
 		if err != nil {

@@ -51,6 +51,7 @@ type session struct {
 	usage    time.Duration // candid's own CPU time, before attaching
 	gc       garbage.Collector
 	observer observer
+	ends     ends
 	later    later
 	late     atomic.Pointer[priority.Told] // candid gets a CPU late, and may not change that
 	lines    *lines
@@ -221,6 +222,9 @@ func (s *session) Notice(n capture.Notice) {
 	if s.launched != nil && n.Kind == capture.Exec && n.PID == s.launched.pid {
 		s.launched.execs++
 	}
+	if n.Last {
+		s.ends.tell(int(n.PID), n.Outcome)
+	}
 	s.spaces.notice(&n)
 	s.notice(n)
 }
@@ -251,6 +255,7 @@ func (s *session) BatchEnd() {
 	s.countAll()
 	s.gc.Tune()
 	s.observe(false)
+	s.lookEnds(0)
 	s.liveBatch()
 	if s.o.Progress != nil && time.Since(s.progress) > 200*time.Millisecond {
 		s.progress = time.Now()
@@ -293,6 +298,7 @@ func (s *session) letGo() {
 // close lets the targets go.
 func (s *session) close() {
 	s.kernel.Close()
+	s.ends.close()
 	for _, p := range s.procs {
 		p.target.Close()
 	}

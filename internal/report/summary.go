@@ -22,6 +22,7 @@ type Costs struct {
 	FirstWalked time.Duration // from the start of attaching to the first walked sample
 	File        string        // what was written
 	FileSize    int64         // bytes
+	Ended       []Ended       // targets that ended while they were recorded
 }
 
 // Summary writes what record says at its end.

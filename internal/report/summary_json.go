@@ -20,6 +20,7 @@ type SummaryReport struct {
 	Hottest   []Method `json:"hottest"`
 	Disagree  []Thread `json:"disagreeing_threads"` // with the kernel's CPU time
 	Notes     []string `json:"notes"`
+	Ended     []Ended  `json:"ended"` // targets, while they were recorded
 
 	TargetCost  int64  `json:"target_cost_ns"` // 0: not known
 	TargetCPU   int64  `json:"target_cpu_ns"`
@@ -30,6 +31,14 @@ type SummaryReport struct {
 	File        string `json:"file"`
 }
 
+// Ended is how a target ended. If neither is there, it is not known.
+type Ended struct {
+	PID    int    `json:"pid"`
+	After  int64  `json:"after_ns"`
+	Code   *int   `json:"exit_code,omitempty"`
+	Signal string `json:"signal,omitempty"` // that killed it, such as SIGKILL
+}
+
 // SummaryJSON makes the summary of a recording for scripts.
 func SummaryJSON(p *profile.Profile, c Costs) *SummaryReport {
 	s := p.Select(profile.Filter{Event: p.FirstEvent()})
@@ -37,7 +46,7 @@ func SummaryJSON(p *profile.Profile, c Costs) *SummaryReport {
 	out := &SummaryReport{
 		Schema: SummarySchema, Command: r.Command, Engine: r.Engine, Duration: r.Duration, Event: r.Event, All: r.All,
 		Lost: r.Lost, Throttled: r.Throttled, Idle: c.Idle, Quality: r.Quality, Hottest: r.Methods[:min(hottestMethods, len(r.Methods))],
-		Disagree: []Thread{}, Notes: r.Notes, TargetCost: int64(c.Target), TargetCPU: int64(c.TargetCPU), OwnCPU: int64(c.OwnCPU),
+		Disagree: []Thread{}, Notes: r.Notes, Ended: append([]Ended{}, c.Ended...), TargetCost: int64(c.Target), TargetCPU: int64(c.TargetCPU), OwnCPU: int64(c.OwnCPU),
 		MaxRSS: c.MaxRSS, FirstWalked: int64(c.FirstWalked), StackBytes: c.Stats.Bytes, File: text(c.File),
 	}
 	for _, t := range r.Threads {
