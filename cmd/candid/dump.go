@@ -38,7 +38,8 @@ safepoint, one that is stopped, one without an attach socket.
 
 The threads are looked at one after the other, not at the very same moment. The
 JSON has the schema ` + dump.Schema + `: processes, each with threads, each with its
-frames, innermost first; a line for each look with --repeat.`,
+frames, innermost first; a line for each look with --repeat. If no thread matches
+--thread, the exit code is 5.`,
 		Example: `  candid dump -p 1234                        every thread of a process
   candid dump -p 1234 --thread 'http-.*'     those with such a name
   candid dump -p 1234 --repeat 10 --interval 1s
@@ -84,7 +85,11 @@ frames, innermost first; a line for each look with --repeat.`,
 			}
 			opened()
 			defer d.Close()
-			return failed(dumps(d, cmd.OutOrStdout(), repeat, interval, asJSON))
+			found, err := dumps(d, cmd.OutOrStdout(), repeat, interval, asJSON)
+			if err == nil && !found && o.Threads != nil {
+				return &codedError{exitNoSamples, fmt.Errorf("no thread's name matches --thread %s; without it all are shown", thread)}
+			}
+			return failed(err)
 		},
 	}
 	fl := cmd.Flags()
@@ -98,8 +103,9 @@ frames, innermost first; a line for each look with --repeat.`,
 	return cmd
 }
 
-// dumps looks as often as asked, until a signal comes.
-func dumps(d *dump.Dumper, out io.Writer, repeat int, interval time.Duration, asJSON bool) error {
+// dumps looks as often as asked, until a signal comes, and says whether there was any
+// thread to show.
+func dumps(d *dump.Dumper, out io.Writer, repeat int, interval time.Duration, asJSON bool) (found bool, err error) {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, stopSignals...)
 	defer signal.Stop(stop)
@@ -109,7 +115,7 @@ func dumps(d *dump.Dumper, out io.Writer, repeat int, interval time.Duration, as
 			next = next.Add(interval)
 			select {
 			case <-stop:
-				return nil
+				return found, nil
 			case <-time.After(time.Until(next)):
 			}
 			if !asJSON {
@@ -118,7 +124,10 @@ func dumps(d *dump.Dumper, out io.Writer, repeat int, interval time.Duration, as
 		}
 		look, err := d.Take()
 		if err != nil {
-			return err
+			return found, err
+		}
+		for i := range look.Processes {
+			found = found || look.Processes[i].Shown > 0
 		}
 		if asJSON {
 			err = look.WriteJSON(out, repeat == 1)
@@ -126,8 +135,8 @@ func dumps(d *dump.Dumper, out io.Writer, repeat int, interval time.Duration, as
 			err = look.WriteText(out)
 		}
 		if err != nil {
-			return err
+			return found, err
 		}
 	}
-	return nil
+	return found, nil
 }

@@ -24,7 +24,7 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 	fl.StringSliceVar(&w.States, "state", nil, "keep only threads in this `STATE`: "+strings.Join(profile.StateNames(), ", ")+"; "+filter.Waits+" is any wait")
 	fl.StringVar(&w.Focus, "focus", "", "keep only stacks with a function that matches this `REGEX`")
 	fl.StringVar(&w.Ignore, "ignore", "", "leave out stacks with a function that matches this `REGEX`")
-	fl.StringVar(&w.From, "from", "", "leave out what came before this `TIME`: since the beginning (90s, 1m30s), before the end (-10s), or by the clock (14:03:20)")
+	fl.StringVar(&w.From, "from", "", "leave out what came before this `TIME`: since the beginning (90s, 1m30s, or seconds), before the end (-10s), or by the clock (14:03:20)")
 	fl.StringVar(&w.To, "to", "", "leave out what came at this `TIME` or later, written as for --from")
 }
 

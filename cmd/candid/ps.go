@@ -25,7 +25,7 @@ func newPS() *cobra.Command {
 		Long: `List the processes of this machine with the runtime that each is built on, and
 why one cannot be profiled. Programs without a known runtime are left out unless
 -a is given; with a REGEX, those whose command matches are listed.
-Passwords and tokens in it are masked.`,
+Passwords and tokens in it are masked. If none matches, the exit code is 4.`,
 		Example: `  candid ps             managed programs: JVM, .NET, Go and so on
   candid ps -a          every process
   candid ps tomcat --json`,
@@ -64,13 +64,18 @@ Passwords and tokens in it are masked.`,
 				if shown == nil {
 					shown = []psRow{}
 				}
-				return failed(enc.Encode(shown))
+				if err := enc.Encode(shown); err != nil {
+					return failed(err)
+				}
 			}
 			if len(shown) == 0 {
 				if re != nil {
 					return &codedError{exitNoTarget, fmt.Errorf("no process matches %s; 'candid ps -a' lists all", re)}
 				}
 				fmt.Fprintln(cmd.ErrOrStderr(), "candid: no program with a runtime that candid knows; 'candid ps -a' lists all")
+				return nil
+			}
+			if asJSON {
 				return nil
 			}
 			return failed(printPS(cmd.OutOrStdout(), shown, terminalWidth(cmd.OutOrStdout())))

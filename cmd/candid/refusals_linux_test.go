@@ -203,14 +203,18 @@ func TestBrokenFiles(t *testing.T) {
 	}
 	for name, content := range map[string][]byte{
 		"half.pb.gz": b[:len(b)/2], "start.pb.gz": b[:12], "empty.pb.gz": nil, "text.pb.gz": []byte("hello\n"),
-		"zeros.pb": make([]byte, 100), "bare.pb": {0x0a, 0xff, 0xff, 0xff, 0x0f}, "text.collapsed": []byte("no count here\n"),
+		"zeros.pb": make([]byte, 100), "junk.jfr": {0x8f, 0x03, 0xfe, 0xff, 0x00, 0x17}, "bare.pb": {0x0a, 0xff, 0xff, 0xff, 0x0f}, "text.collapsed": []byte("no count here\n"),
 	} {
 		file := filepath.Join(dir, name)
 		if err := os.WriteFile(file, content, 0o644); err != nil {
 			t.Fatal(err)
 		}
 		t.Run(name, func(t *testing.T) {
-			candid(t, "report", file).refused(t, exitFailed, name)
+			r := candid(t, "report", file)
+			r.refused(t, exitFailed, name)
+			if known := strings.Contains(r.err, "candid reads"); !known && (strings.HasPrefix(name, "junk") || strings.HasPrefix(name, "text")) {
+				t.Errorf("it does not say what is read: %s", r.err)
+			}
 			c := command(t, "convert", file, "-o", "x.html")
 			finish(t, c).refused(t, exitFailed, name)
 			if left, _ := os.ReadDir(c.Dir); len(left) > 0 {
@@ -226,7 +230,7 @@ func TestNoSamples(t *testing.T) {
 	idle := program(t, "idle")
 	rests(t, idle.Process.Pid)
 	r := candid(t, "record", "-q", "-p", idle.pid(), "-d", "200ms", "-o", "x.html")
-	r.refused(t, exitNoSamples, "no samples", "CPU")
+	r.refused(t, exitNoSamples, "no samples", "CPU", "--children")
 	r = forEnough(t, ran, "record", "-q", "-p", program(t, "spin").pid(), "-o", "x.html", "--thread", "nobody.*")
 	r.refused(t, exitNoSamples, "nobody")
 	// It used CPU: that is not why.

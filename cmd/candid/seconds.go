@@ -2,12 +2,12 @@ package main
 
 import (
 	"errors"
-	"math"
 	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/candid-profiler/candid/internal/filter"
 	"github.com/candid-profiler/candid/internal/record"
 )
 
@@ -16,15 +16,9 @@ import (
 type seconds struct{ d *time.Duration }
 
 func (s seconds) Set(text string) error {
-	d, err := time.ParseDuration(text)
-	if n, bad := strconv.ParseFloat(text, 64); bad == nil {
-		if !(math.Abs(n) < math.MaxInt64/float64(time.Second)) {
-			return errors.New("so many seconds are no time; write 30s, 1m30s or a number of seconds")
-		}
-		d, err = time.Duration(n*float64(time.Second)), nil
-	}
+	d, err := filter.ParseTime(text)
 	if err != nil {
-		return errors.New("that is no time; write 30s, 1m30s or a number of seconds")
+		return err
 	}
 	*s.d = d
 	return nil

@@ -26,6 +26,7 @@ type topFlags struct {
 	children bool
 	duration time.Duration
 	freq     float64
+	interval time.Duration
 	event    string
 	engine   string
 	once     bool
@@ -80,6 +81,7 @@ none changes its meaning.`,
 	fl.BoolVar(&f.children, "children", false, "also look at the processes that the targets start")
 	secondsVar(fl, &f.duration, "duration", "d", "stop sampling after a `TIME` such as 30s, or seconds (default with --once: 2s)")
 	hertzVar(fl, &f.freq)
+	fl.VarP(span{&f.interval}, "interval", "i", "CPU `TIME` between samples, such as 10ms; instead of -F")
 	fl.StringVarP(&f.event, "event", "e", "cpu", "`NAME` of what to sample by, as for record")
 	fl.StringVar(&f.engine, "engine", "auto", "`HOW` to sample: "+strings.Join(append([]string{"auto"}, engines.Names()...), ", "))
 	fl.BoolVar(&f.once, "once", false, "print one table and exit")
@@ -101,6 +103,9 @@ func (f *topFlags) options(cmd *cobra.Command, command []string) (record.Options
 			return o, usage("%q is not a process id", p)
 		}
 		o.PIDs = append(o.PIDs, pid)
+	}
+	if err := rate(cmd, &o, f.interval); err != nil {
+		return o, err
 	}
 	switch {
 	case len(o.PIDs) == 0 && !o.All && len(command) == 0:
@@ -170,7 +175,7 @@ func (f *topFlags) runOnce(cmd *cobra.Command, o record.Options, say func(string
 	}
 	t := model.Table(live.Query{Window: live.MaxWindow, Threads: true})
 	if t.Since.Count.Samples == 0 {
-		why := "the target used no CPU while it was looked at"
+		why := "the target used no CPU while it was looked at" + childrenHint(&o)
 		if !t.CPUTime() {
 			why = "nothing of " + f.event + " happened in the target while it was looked at"
 		}

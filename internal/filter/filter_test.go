@@ -86,7 +86,7 @@ func TestRefusals(t *testing.T) {
 		"--ignore":      {Ignore: "[z-a]"},
 		"--thread-kind": {ThreadKinds: []string{"fast"}},
 		"--state":       {States: []string{"running", "asleep"}},
-		"--from \"5\"":  {From: "5"},
+		"--from \"5q\"": {From: "5q"},
 		"--to":          {To: "25:00"},
 		"no stretch":    {From: "2s", To: "2s"},
 		"--from -1s":    {From: "-1s", To: "-2s"},
@@ -136,8 +136,25 @@ func TestApply(t *testing.T) {
 	}
 }
 
+// Seconds need no unit, as they need none after -d.
+func TestMomentsInSeconds(t *testing.T) {
+	for text, want := range map[string]Moment{
+		"5": {kind: sinceStart, since: 5 * time.Second}, "0.5": {kind: sinceStart, since: 500 * time.Millisecond},
+		"-2.5": {kind: beforeEnd, since: -2500 * time.Millisecond}, "0": {kind: sinceStart}, "1m": {kind: sinceStart, since: time.Minute},
+	} {
+		if m, err := ParseMoment(text); err != nil || m != want {
+			t.Errorf("%q: %+v, %v", text, m, err)
+		}
+	}
+	for _, text := range []string{"5q", "NaN", "Inf", "-Inf", "1e300", "-", "+"} {
+		if m, err := ParseMoment(text); err == nil {
+			t.Errorf("%q is taken: %+v", text, m)
+		}
+	}
+}
+
 func FuzzParseMoment(f *testing.F) {
-	for _, s := range []string{"", "10s", "-1m30s", "14:03", "14:03:20.5", "2026-03-01T14:03:20Z", "2026-03-01 14:03", "99999h", "-0s"} {
+	for _, s := range []string{"", "10s", "-1m30s", "14:03", "14:03:20.5", "2026-03-01T14:03:20Z", "2026-03-01 14:03", "99999h", "-0s", "5", "-0", "1e9", "NaN"} {
 		f.Add(s)
 	}
 	p := profiletest.Java()

@@ -3,12 +3,14 @@ package filter
 import (
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// Moment is a point of time as users write it: since the beginning (10s, 1m30s),
+// Moment is a point of time as users write it: since the beginning (10s, 1m30s, 10),
 // before the end (-5s) or by the clock (14:03:20, 2026-03-01T14:03:20Z).
 type Moment struct {
 	kind  momentKind
@@ -33,12 +35,28 @@ var dates = []string{
 	"2006-01-02T15:04", "2006-01-02 15:04",
 }
 
+// ParseTime reads a stretch of time as people write it: 90s, 1m30s or, as sleep, py-spy and
+// async-profiler have it, a number of seconds without a unit.
+func ParseTime(s string) (time.Duration, error) {
+	if n, err := strconv.ParseFloat(s, 64); err == nil {
+		if !(math.Abs(n) < math.MaxInt64/float64(time.Second)) {
+			return 0, errors.New("so many seconds are no time; write 30s, 1m30s or a number of seconds")
+		}
+		return time.Duration(n * float64(time.Second)), nil
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		return 0, errors.New("that is no time; write 30s, 1m30s or a number of seconds")
+	}
+	return d, nil
+}
+
 // ParseMoment reads a Moment; "" is none.
 func ParseMoment(s string) (Moment, error) {
 	if s == "" {
 		return Moment{}, nil
 	}
-	if d, err := time.ParseDuration(s); err == nil {
+	if d, err := ParseTime(s); err == nil {
 		if d < 0 || s[0] == '-' {
 			return Moment{kind: beforeEnd, since: d}, nil
 		}
@@ -54,7 +72,7 @@ func ParseMoment(s string) (Moment, error) {
 			return Moment{kind: byDate, clock: t}, nil
 		}
 	}
-	return Moment{}, errors.New("no time: write it since the beginning (90s, 1m30s), before the end (-10s), or by the clock (14:03:20, 2026-03-01T14:03:20Z)")
+	return Moment{}, errors.New("no time: write it since the beginning (90s, 1m30s, or seconds), before the end (-10s), or by the clock (14:03:20, 2026-03-01T14:03:20Z)")
 }
 
 // in is the moment since the recording's beginning, which has length end;

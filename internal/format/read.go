@@ -154,7 +154,11 @@ func decode(r io.Reader, limit int64) (*profile.Profile, error) {
 	case perfdata.Is(data):
 		return perfdata.Read(bytes.NewReader(data), int64(len(data)), time.Time{})
 	}
-	return pprof.Parse(data)
+	p, err := pprof.Parse(data)
+	if errors.Is(err, pprof.ErrWire) { // what all that is no text is taken for
+		err = fmt.Errorf("%w: no format that candid knows begins so, or it is a pprof file that is cut off; candid reads %s", ErrNotRead, readable())
+	}
+	return p, err
 }
 
 // limited reads at most left bytes, and fails if there are more.

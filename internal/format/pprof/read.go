@@ -119,7 +119,7 @@ func (r *reader) parse(data []byte) error {
 		return c.err
 	}
 	if len(r.strings) == 0 {
-		return errWire
+		return ErrWire
 	}
 	if err := r.head(data); err != nil {
 		return err

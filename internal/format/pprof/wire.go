@@ -14,7 +14,8 @@ const (
 	wireI32    = 5
 )
 
-var errWire = errors.New("not a profile in protocol buffer form, or it is cut off")
+// ErrWire is wrapped by the errors for what is no profile at all, or the beginning of one.
+var ErrWire = errors.New("not a profile in protocol buffer form, or it is cut off")
 
 // cursor reads the fields of a message.
 type cursor struct {
@@ -35,7 +36,7 @@ func (c *cursor) next() bool {
 	key := c.varint()
 	c.field, c.wire, c.value, c.data = int(key>>3), int(key&7), 0, nil
 	if key>>3 == 0 || key>>3 > 1<<29-1 {
-		c.err = errWire
+		c.err = ErrWire
 	}
 	if c.err != nil {
 		return false
@@ -50,13 +51,13 @@ func (c *cursor) next() bool {
 	case wireBytes:
 		n := c.varint()
 		if c.err == nil && n > uint64(len(c.rest)) {
-			c.err = errWire
+			c.err = ErrWire
 		}
 		if c.err == nil {
 			c.data, c.rest = c.rest[:n], c.rest[n:]
 		}
 	default: // groups are in no profile
-		c.err = errWire
+		c.err = ErrWire
 	}
 	return c.err == nil
 }
@@ -64,7 +65,7 @@ func (c *cursor) next() bool {
 func (c *cursor) varint() uint64 {
 	v, n := binary.Uvarint(c.rest)
 	if n <= 0 {
-		c.err = errWire
+		c.err = ErrWire
 		return 0
 	}
 	c.rest = c.rest[n:]
@@ -73,7 +74,7 @@ func (c *cursor) varint() uint64 {
 
 func (c *cursor) skip(n int) {
 	if n > len(c.rest) {
-		c.err = errWire
+		c.err = ErrWire
 		return
 	}
 	c.rest = c.rest[n:]

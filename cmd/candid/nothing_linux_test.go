@@ -1,0 +1,57 @@
+package main
+
+import (
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// Who records what only starts other programs is told how to see those.
+func TestLauncherHasNoSamples(t *testing.T) {
+	able(t)
+	target := start(t, exec.Command("sh", "-c", "echo ready; cat; true"))
+	target.wait(t, "ready")
+	rests(t, target.Process.Pid)
+	r := candid(t, "record", "-q", "-p", target.pid(), "-d", "200ms", "-o", "x.html")
+	r.refused(t, exitNoSamples, "has started other processes", "--children")
+	r = candid(t, "top", "--once", "-p", target.pid(), "-d", "200ms", "-i", "10ms")
+	if r.code != exitNoSamples || !strings.Contains(r.err, "--children") {
+		t.Errorf("top: exit code %d\n%s", r.code, r.err)
+	}
+	r = candid(t, "record", "-q", "-p", target.pid(), "-d", "200ms", "-o", "x.html", "--children")
+	if r.code != exitNoSamples || strings.Contains(r.err, "--children") {
+		t.Errorf("with --children: exit code %d\n%s", r.code, r.err)
+	}
+}
+
+// What matches nothing is said, and the exit code tells, also where JSON is printed.
+func TestNothingMatches(t *testing.T) {
+	able(t)
+	p := program(t, "spin")
+	r := candid(t, "dump", "-p", p.pid(), "--thread", "nosuch")
+	if r.code != exitNoSamples || !strings.Contains(r.err, "--thread nosuch") || strings.Count(r.err, "\n") != 1 {
+		t.Errorf("dump: exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+	r = candid(t, "dump", "-p", p.pid(), "--thread", "nosuch", "--json")
+	if r.code != exitNoSamples || !json.Valid([]byte(r.out)) || !strings.Contains(r.err, "--thread nosuch") {
+		t.Errorf("dump --json: exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+	candid(t, "ps", "no-such-program-[0-9]x").refused(t, exitNoTarget, "no process matches")
+	r = candid(t, "ps", "no-such-program-[0-9]x", "--json")
+	if r.code != exitNoTarget || strings.TrimSpace(r.out) != "[]" || !strings.Contains(r.err, "no process matches") {
+		t.Errorf("ps --json: exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+}
+
+// A rate may be written as a time in top as in record.
+func TestTopInterval(t *testing.T) {
+	able(t)
+	p := program(t, "spin").pid()
+	r := candid(t, "top", "--once", "-p", p, "-d", "300ms", "-i", "1ms")
+	if !strings.Contains(r.err, "Hz") || strings.Contains(r.err, "99 Hz per") {
+		t.Errorf("exit code %d\n%s", r.code, r.err)
+	}
+	candid(t, "top", "--once", "-p", p, "-i", "1ms", "-F", "99").refused(t, exitUsage, "-F or -i")
+	candid(t, "top", "--once", "-p", p, "-i", "0s").refused(t, exitUsage, "interval")
+}
