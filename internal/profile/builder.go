@@ -11,6 +11,7 @@ type Builder struct {
 	nodes  *Trie
 	log    sampleLog
 	thread map[[2]int]uint32
+	named  map[namedThread]uint32
 	calls  map[string]uint16
 	early  *early // leaves samples out; nil: none
 }
@@ -41,7 +42,7 @@ func (b *Builder) Profile() *Profile {
 // Finish gives the profile and lets go of what only adding to it needs: nothing
 // may be added afterwards, and of the Builder only the profile may be asked for.
 func (b *Builder) Finish() *Profile {
-	b.funcs, b.frames, b.thread = index[Func]{}, index[Frame]{}, nil
+	b.funcs, b.frames, b.thread, b.named = index[Func]{}, index[Frame]{}, nil, nil
 	b.nodes.Seal()
 	// What is let go of is as large as the profile: it is freed before the profile
 	// is put together, a part at a time, so that no part is there twice beside all
@@ -103,6 +104,26 @@ func (b *Builder) Thread(pid, tid int, name string) uint32 {
 		i = uint32(len(b.p.Threads))
 		b.p.Threads = append(b.p.Threads, Thread{PID: pid, TID: tid, Name: name, OSName: name})
 		b.thread[k] = i
+	}
+	return i
+}
+
+type namedThread struct {
+	pid, tid int
+	name     string
+}
+
+// NamedThread is Thread for what says of each sample the name that its thread ends
+// with: of two names with the same numbers one had died before the other was born.
+func (b *Builder) NamedThread(pid, tid int, name string) uint32 {
+	k := namedThread{pid, tid, name}
+	i, ok := b.named[k]
+	if !ok {
+		if b.named == nil {
+			b.named = make(map[namedThread]uint32)
+		}
+		i = b.NewThread(pid, tid, name)
+		b.named[k] = i
 	}
 	return i
 }

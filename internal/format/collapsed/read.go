@@ -96,7 +96,7 @@ func (r *reader) line(text string) error {
 	if end := walk.EndByFrame(first); end != walk.EndComplete {
 		s.End, stack = end, rest
 	}
-	s.Thread = r.b.Thread(pid, tid, thread)
+	s.Thread = r.b.NamedThread(pid, tid, thread)
 	if stack != "[no stack]" {
 		for name := range strings.SplitSeq(stack, ";") {
 			if name != "" {

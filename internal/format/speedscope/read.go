@@ -347,7 +347,7 @@ func (r *reader) add(l *list) {
 	}
 	var thread uint32
 	if l.named {
-		thread = r.b.Thread(l.pid, tid, name)
+		thread = r.b.NamedThread(l.pid, tid, name)
 	} else {
 		thread = r.b.NewThread(0, tid, name)
 	}

@@ -189,3 +189,33 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestReusedNumber keeps two threads apart that had the same number one after the other.
+func TestReusedNumber(t *testing.T) {
+	b := profile.NewBuilder()
+	b.Profile().Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1000}}
+	frame := b.Frame(profile.Frame{Func: b.Func(profile.Func{Name: "work"}), BCI: -1})
+	for i, name := range []string{"first", "second", "first", "second", "second"} {
+		thread := b.NamedThread(7, 12, name)
+		b.Add(profile.Sample{Time: uint64(i), Thread: thread, Node: b.Node(profile.RootNode, frame), Weight: 1000})
+	}
+	p := b.Finish()
+	if len(p.Threads) != 2 {
+		t.Fatalf("threads %+v", p.Threads)
+	}
+	var file bytes.Buffer
+	if err := Write(&file, p); err != nil {
+		t.Fatal(err)
+	}
+	back, err := Read(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for _, s := range back.Samples {
+		got[back.Threads[s.Thread].Name]++
+	}
+	if len(back.Threads) != 2 || got["first"] != 2 || got["second"] != 3 || back.Threads[0].TID != 12 || back.Threads[1].TID != 12 {
+		t.Errorf("read back are %v of threads %+v", got, back.Threads)
+	}
+}
