@@ -66,7 +66,9 @@ func trace(how string, pid int) error {
 			}
 		}
 		fmt.Println("stopped")
-		select {}
+		for { // Go would take a wait without end for a deadlock, and end
+			time.Sleep(time.Hour)
+		}
 	})
 	return <-hold
 }
