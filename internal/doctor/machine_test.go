@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -302,4 +303,16 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Whoever pastes the command that starts a container with more capabilities gets them all.
+func TestOneStart(t *testing.T) {
+	got := oneStart([]Fix{
+		{"docker run --cap-add PERFMON IMAGE", "more"}, {"sudo sysctl a=1", "a"},
+		{"docker run --cap-add SYS_NICE IMAGE", "in time"}, {"docker run --pid=host IMAGE", "all"},
+	})
+	want := []Fix{{"docker run --cap-add PERFMON --cap-add SYS_NICE IMAGE", "more; in time"}, {"sudo sysctl a=1", "a"}, {"docker run --pid=host IMAGE", "all"}}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
 }

@@ -121,4 +121,33 @@ func (r *Report) collect() {
 			}
 		}
 	}
+	r.Fixes = oneStart(r.Fixes)
+}
+
+// oneStart makes those commands one that start the container with more capabilities: each of
+// them alone would leave out the others'. What takes more than those stays a choice of its own.
+func oneStart(fixes []Fix) []Fix {
+	const capability, image = "--cap-add ", " IMAGE"
+	out := []Fix{}
+	first := -1
+	for _, f := range fixes {
+		start, flags, ok := strings.Cut(f.Command, " run ")
+		if !ok || !strings.HasPrefix(flags, capability) || !strings.HasSuffix(flags, image) {
+			out = append(out, f)
+			continue
+		}
+		if first < 0 {
+			first = len(out)
+			out = append(out, f)
+			continue
+		}
+		one := &out[first]
+		if strings.HasPrefix(one.Command, start+" run ") {
+			one.Command = strings.TrimSuffix(one.Command, image) + " " + flags
+			one.Gain += "; " + f.Gain
+		} else {
+			out = append(out, f)
+		}
+	}
+	return out
 }
