@@ -77,6 +77,11 @@ func (vm *VM) stepInterpreted(c *walk.Cursor) walk.Verdict {
 		vm.enter(c, f.ra, f.sp, f.fp)
 		return walk.Stepped
 	}
+	if f, ok := vm.rethrowing(c); ok {
+		vm.push(c, c.Regs.PC, 0, walk.KindStub, walk.Exact, walk.ReturnAddress)
+		vm.enter(c, f.ra, f.sp, f.fp)
+		return walk.Stepped
+	}
 	if !vm.fpKnown(c) && !vm.recoverFP(c) {
 		vm.push(c, c.Regs.PC, 0, walk.KindStub, walk.Exact, walk.ReturnAddress)
 		return walk.Stuck
@@ -183,6 +188,11 @@ func (vm *VM) stepInterpreterLeaf(c *walk.Cursor) walk.Verdict {
 	if f, ok := vm.leaving(c); ok {
 		id, ok := vm.method(c.Regs.R[s.entryMethod])
 		vm.push(c, c.Regs.PC, methodRef(id, -1, ok), interpretedKind(ok), walk.Exact, 0)
+		vm.enter(c, f.ra, f.sp, f.fp)
+		return walk.Stepped
+	}
+	if f, ok := vm.rethrowing(c); ok {
+		vm.push(c, c.Regs.PC, 0, walk.KindStub, walk.Exact, 0)
 		vm.enter(c, f.ra, f.sp, f.fp)
 		return walk.Stepped
 	}

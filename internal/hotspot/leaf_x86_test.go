@@ -215,6 +215,59 @@ func TestInterpreterMigrates(t *testing.T) {
 	}
 }
 
+// An exception leaves an interpreted method: its frame is taken off, and the VM is asked
+// for its caller's handler. That is compiled, so rbp means nothing.
+func TestInterpreterRethrows(t *testing.T) {
+	const code = "488b5df8 c9 5a 488be3 498b87f8030000 49c787f803000000000000 50 52 488bf2 498bff" +
+		"40f6c40f 0f8412000000 4883ec08 e803432104 4883c408 e905000000 e8f5422104 488bd8 5a 58 ffe3"
+	rethrowing := func(off int) *stopped {
+		s := stopIn(t, blobInterpreter, code, off)
+		s.mem.code = s.vm.code.blobs[blobOf(s.vm, blobInterpreter)].code
+		s.c.Regs.SetFP(0xfdfe48e8)
+		s.c.Regs.R[cpu.RBX] = s.c.Regs.SP() + 32
+		for i := 0; i < 64; i += 8 {
+			s.put(i, staleRA)
+		}
+		return s
+	}
+	for off, at := range map[int]struct {
+		word int // where the return address is, -1: in rdx
+		sp   int // the caller's, from here
+	}{
+		5: {0, 32}, 6: {-1, 32}, 9: {-1, 0}, 16: {-1, 0}, 27: {-1, 0}, 28: {-1, 8},
+		29: {0, 16}, 32: {0, 16}, 35: {0, 16}, 39: {0, 16}, 45: {0, 16}, 49: {8, 24}, 54: {8, 24}, 58: {0, 16}, 63: {0, 16}, 68: {0, 16}, 71: {0, 16}, 72: {-1, 8}, 73: {-1, 0},
+	} {
+		s := rethrowing(off)
+		s.c.Regs.R[cpu.RDX] = staleRA
+		if at.word < 0 {
+			s.c.Regs.R[cpu.RDX] = rightRA
+		} else {
+			s.put(at.word, rightRA)
+		}
+		if off >= 71 { // where the handler is
+			s.c.Regs.R[cpu.RBX] = staleRA + 1
+		}
+		t.Logf("at %d", off)
+		s.goesTo(rightRA, at.sp)
+	}
+	// The VM works on it, or what it calls.
+	for off, at := range map[int]int{54: 8, 68: 0} {
+		s := rethrowing(off)
+		s.c.Leaf = false
+		s.c.Regs.Known = calleeSaved(cpu.AMD64) | 1<<cpu.RSP
+		s.put(at, rightRA)
+		t.Logf("called before %d", off)
+		s.goesTo(rightRA, at+16)
+	}
+	// The frame is whole: that is nothing for this.
+	for _, off := range []int{0, 4} {
+		s := rethrowing(off)
+		if f, ok := s.vm.rethrowing(s.c); ok {
+			t.Errorf("at %d, before the frame is taken off: %+v", off, f)
+		}
+	}
+}
+
 // The exception blob of JDK 21 has popped the exception's pc into rdx, and jumps.
 func TestExceptionBlobLeaves(t *testing.T) {
 	const code = "52 4883ec08 48892c24 488b2c24 4883c408 5a 4c8bc0 498b8700050000 498b9708050000 49c7870005000000000000 41ffe0"

@@ -43,6 +43,8 @@ type stepping struct {
 	code  [maxFramelessCode]byte // of the interpreter, from where a thread is
 	ahead ahead
 	stays [staysSlots]uint64 // places in it from which it does not leave a method
+	// catches are those from which no caller is asked for its handler.
+	catches [staysSlots]uint64
 
 	framelessLo, framelessHi uint64 // around the entries without frames
 

@@ -59,5 +59,6 @@ func (vm *VM) beginInterpreter() {
 	vm.interpLo, vm.interpHi = lo, hi
 	clear(vm.stepping.pcs.slots)
 	clear(vm.stepping.stays[:])
+	clear(vm.stepping.catches[:])
 	vm.names.codelets = nil
 }
