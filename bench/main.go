@@ -60,6 +60,7 @@ var sections = []struct {
 	{"events", (*bench).events},
 	{"dump", (*bench).dump},
 	{"edges", (*bench).edges},
+	{"convert", (*bench).convert},
 	{"view", (*bench).view},
 }
 

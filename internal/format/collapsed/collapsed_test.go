@@ -181,3 +181,38 @@ func TestReusedNumber(t *testing.T) {
 		t.Errorf("read back are %v of threads %+v", got, back.Threads)
 	}
 }
+
+// TestManySamples reads more samples than are kept one by one: what comes then is added
+// up by stack and thread, and nothing is lost.
+func TestManySamples(t *testing.T) {
+	want := map[string]uint64{}
+	var b strings.Builder
+	for i, n := range []uint64{maxUnfolded - 1, 1, 1, 3, 1 << 61, 1, 5} {
+		line := fmt.Sprintf("[t%d tid=%d];a;b%d", i%2, i%2, i%3)
+		fmt.Fprintf(&b, "%s %d\n", line, n)
+		want[line] += n
+	}
+	for range 3 {
+		b.WriteString("[t0 tid=0];a;b0 1\n")
+		want["[t0 tid=0];a;b0"]++
+	}
+	p, err := Read(strings.NewReader(b.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]uint64{}
+	for _, s := range p.Samples {
+		th := p.Threads[s.Thread]
+		leaf := p.Funcs[p.Frames[p.Nodes[s.Node].Frame].Func].Name
+		got[fmt.Sprintf("[%s tid=%d];a;%s", th.Name, th.TID, leaf)] += s.Weight
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("read %v, want %v", got, want)
+	}
+	if len(p.Samples) > maxUnfolded+6 || !strings.Contains(strings.Join(p.Meta.Notes, " "), "too many to count one by one") {
+		t.Errorf("%d samples, notes %q", len(p.Samples), p.Meta.Notes)
+	}
+	if _, err := Read(strings.NewReader(strings.Repeat(fmt.Sprintf("a;b %d\n", uint64(1)<<62), 5))); !errors.Is(err, errTooMuch) {
+		t.Errorf("counts beyond 2^64: %v", err)
+	}
+}

@@ -2,10 +2,13 @@ package collapsed
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,7 +22,8 @@ const (
 	maxNodes   = 32 << 20
 	maxSamples = 16 << 20
 	// maxUnfolded is up to how many samples counts are unfolded to that many
-	// samples: a few bytes can stand for very many.
+	// samples: a few bytes can stand for very many, and a file can be of any length. What
+	// comes then is added up by stack.
 	maxUnfolded = 4 << 20
 )
 
@@ -49,10 +53,11 @@ func Read(r io.Reader) (*profile.Profile, error) {
 	if err := in.Err(); err != nil {
 		return nil, fmt.Errorf("read collapsed stacks: %w", err)
 	}
+	rd.sum()
 	p := b.Finish()
 	p.Events = []profile.Event{{Name: "samples", Unit: "count", Period: 1}}
 	if rd.merged {
-		p.Meta.Notes = append(p.Meta.Notes, "the file's samples are too many to count one by one: some lines are one sample with all its weight")
+		p.Meta.Notes = append(p.Meta.Notes, "the file's samples are too many to count one by one: some stacks are one sample with all their weight")
 	}
 	if err := p.Check(); err != nil {
 		return nil, fmt.Errorf("read collapsed stacks: %w", err)
@@ -64,6 +69,13 @@ type reader struct {
 	b      *profile.Builder
 	frames map[string]uint32
 	merged bool
+	sums   map[stack]uint64 // of lines that are not unfolded
+}
+
+// stack is what equal lines have in common.
+type stack struct {
+	node, thread uint32
+	end          walk.End
 }
 
 func (r *reader) line(text string) error {
@@ -127,12 +139,38 @@ func (r *reader) add(s profile.Sample, count uint64) error {
 	if r.b.Samples() >= maxSamples || r.b.Nodes() > maxNodes {
 		return errTooLarge
 	}
-	if count > 1 && count > uint64(max(maxUnfolded-r.b.Samples(), 0))/4 {
-		s.Weight, count = count, 1
+	room := max(maxUnfolded-r.b.Samples(), 0)
+	if room == 0 || count > 1 && count > uint64(room)/4 {
+		if r.sums == nil {
+			r.sums = map[stack]uint64{}
+		}
+		k := stack{s.Node, s.Thread, s.End}
+		if len(r.sums) >= maxSamples {
+			return errTooLarge
+		}
+		sum := r.sums[k] + count
+		if sum < count {
+			return errTooMuch
+		}
+		r.sums[k] = sum
 		r.merged = true
+		return nil
 	}
 	for range count {
 		r.b.Add(s)
 	}
 	return nil
+}
+
+var errTooMuch = errors.New("a stack's counts come to more than 2^64")
+
+// sum adds what was not unfolded, in an order that depends only on the file.
+func (r *reader) sum() {
+	keys := slices.SortedFunc(maps.Keys(r.sums), func(a, b stack) int {
+		return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.thread, b.thread), cmp.Compare(a.end, b.end))
+	})
+	for _, k := range keys {
+		r.b.Add(profile.Sample{Node: k.node, Thread: k.thread, End: k.end, Weight: r.sums[k]})
+	}
+	r.sums = nil
 }
