@@ -24,7 +24,7 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 	fl.StringSliceVar(&w.States, "state", nil, "keep only threads in this `STATE`: "+strings.Join(profile.StateNames(), ", ")+"; "+filter.Waits+" is any wait")
 	fl.StringVar(&w.Focus, "focus", "", "keep only stacks with a function that matches this `REGEX`")
 	fl.StringVar(&w.Ignore, "ignore", "", "leave out stacks with a function that matches this `REGEX`")
-	fl.StringVar(&w.From, "from", "", "leave out what came before this `TIME`: since the beginning (90s, 1m30s, or seconds), before the end (-10s), or by the clock (14:03:20)")
+	fl.StringVar(&w.From, "from", "", "leave out what came before this `TIME`, also of waits that went on: since the beginning (90s, 1m30s, or seconds), before the end (-10s), or by the clock (14:03:20)")
 	fl.StringVar(&w.To, "to", "", "leave out what came at this `TIME` or later, written as for --from")
 }
 
@@ -38,7 +38,8 @@ func (f *filterFlags) addReader(cmd *cobra.Command, event string) {
 // filterHelp says in a command's help what the flags mean together.
 const filterHelp = `Filters (--thread, --thread-kind, --state, --focus, --ignore, --from, --to) mean the
 same in record, report, convert, view and diff: a sample is left if it passes all of
-them, and what part that is of all is printed. Expressions (RE2) match anywhere in a
+them, and what part that is of all is printed. Of a wait the part is left that lies
+between --from and --to. What convert cuts out begins with --from. Expressions (RE2) match anywhere in a
 name: '^main$' is just main. If nothing is left, the exit code is 5.`
 
 // spec reads the flags.

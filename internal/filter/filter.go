@@ -200,7 +200,8 @@ func (s *Spec) Certain() profile.Filter {
 }
 
 // Apply gives what is left of a recording, as one of its own, which shares all
-// that does not change with p. If an event is asked for, only that is left. The
+// that does not change with p. If an event is asked for, only that is left; of a
+// stretch of time what is left begins with it, and knows that its cost is the whole's. The
 // error wraps ErrUsage or, where nothing is left of something, ErrEmpty. left is how
 // many samples were left out while p was read.
 func (s *Spec) Apply(p *profile.Profile, left uint64) (*profile.Profile, Passed, error) {
@@ -208,12 +209,18 @@ func (s *Spec) Apply(p *profile.Profile, left uint64) (*profile.Profile, Passed,
 	if err != nil {
 		return nil, Passed{}, err
 	}
+	all, end := count(p)+left, Length(p)
 	if s.words.Event != "" {
 		p = profile.Only(p, f.Event)
 	}
 	out := p
 	if s.Filters() {
-		out = profile.Apply(p, f)
+		out = profile.Cut(profile.Apply(p, f), f, end)
+	}
+	if count(out) < all || out.Meta.Duration < p.Meta.Duration {
+		part := *out
+		part.Meta.Cost.Of(all, end)
+		out = &part
 	}
 	n := Passed{All: count(p) + left, Left: count(out)}
 	return out, n, s.check(p, n)

@@ -7,25 +7,33 @@ func Apply(p *Profile, f Filter) *Profile {
 	out := *p
 	out.Samples = nil
 	m := p.matcher(f)
-	n := 0
+	n, whole := 0, true
 	for i := range p.Samples {
-		if m.matches(&p.Samples[i]) {
+		weight, ok := m.part(&p.Samples[i])
+		if ok {
 			n++
 		}
+		whole = whole && ok && weight == p.Samples[i].Weight
 	}
-	if n == len(p.Samples) && f.Hide == 0 {
+	if whole && f.Hide == 0 {
 		out.Samples = p.Samples
 		return &out
 	}
 	of := out.hide(f.Hide)
 	out.Samples = make([]Sample, 0, n)
 	for i := range p.Samples {
-		if s := p.Samples[i]; m.matches(&s) {
-			if of != nil {
-				s.Node = of[s.Node]
-			}
-			out.Samples = append(out.Samples, s)
+		s := p.Samples[i]
+		weight, ok := m.part(&s)
+		if !ok {
+			continue
 		}
+		if s.Weight = weight; m.to > 0 {
+			s.Time = min(s.Time, m.to) // what is left of a wait that went on
+		}
+		if of != nil {
+			s.Node = of[s.Node]
+		}
+		out.Samples = append(out.Samples, s)
 	}
 	return &out
 }

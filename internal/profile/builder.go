@@ -10,6 +10,7 @@ type Builder struct {
 	frames index[Frame]
 	nodes  *Trie
 	log    sampleLog
+	given  int // how many samples had been added when Profile made its own
 	thread map[[2]int]uint32
 	named  map[namedThread]uint32
 	calls  map[string]uint16
@@ -33,8 +34,8 @@ func (b *Builder) Profile() *Profile {
 	if len(b.p.Nodes) != int(b.nodes.n) {
 		b.p.Nodes = b.nodes.flat()
 	}
-	if len(b.p.Samples) != b.log.n {
-		b.p.Samples = b.log.flat()
+	if b.given != b.log.n {
+		b.p.Samples, b.given = b.log.flat(), b.log.n
 	}
 	return b.p
 }

@@ -52,12 +52,22 @@ func (b *Builder) LeftOut() uint64 {
 
 func (e *early) takes(b *Builder, s *Sample) bool {
 	// A time of 0 may be that of a file that knows no times, which is not cut by time.
-	ok := e.states.Has(s.State) && (s.Time == 0 || s.Time >= e.from && (e.to == 0 || s.Time < e.to)) &&
+	ok := e.states.Has(s.State) && (s.Time == 0 || e.reaches(s)) &&
 		(e.focus == nil || e.focus.has(b, s.Node)) && (e.ignore == nil || !e.ignore.has(b, s.Node))
 	if !ok {
 		e.left++
 	}
 	return ok
+}
+
+// reaches says whether a sample may belong to the time that is asked for: the events,
+// and so what weights count, are known later.
+func (e *early) reaches(s *Sample) bool {
+	begin := s.Time
+	if s.State >= StateRunnable {
+		begin -= min(begin, s.Weight)
+	}
+	return s.Time >= e.from && (e.to == 0 || begin < e.to)
 }
 
 // has says whether a function that matches is on the stack that ends in node.

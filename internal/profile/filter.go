@@ -35,7 +35,8 @@ type Filter struct {
 	States    StateSet       // only threads in these states; empty: in any
 	Focus     *regexp.Regexp // only stacks with a function whose name matches
 	Ignore    *regexp.Regexp // no stacks with a function whose name matches
-	// From and To are since the beginning of the recording; To 0 is its end.
+	// From and To are since the beginning of the recording; To 0 is its end. Of a wait
+	// the part counts that lies between them: see Sample.Part.
 	From, To time.Duration
 	// Hide takes frames of these kinds out of all stacks: what they used
 	// themselves counts for their callers.
@@ -147,11 +148,12 @@ func (p *Profile) Select(f Filter) *Selection {
 		if int(sm.Event) != f.Event {
 			continue
 		}
-		c := Count{1, sm.Weight}
-		s.All.Add(c)
-		if !m.matches(sm) {
+		s.All.Add(Count{1, sm.Weight})
+		weight, ok := m.part(sm)
+		if !ok {
 			continue
 		}
+		c := Count{1, weight}
 		s.Chosen.Add(c)
 		s.Quality.Add(sm)
 		s.threadQuality[sm.Thread].Add(sm)
@@ -173,10 +175,9 @@ func (p *Profile) Passing(f Filter) (all, chosen Count) {
 	m := p.matcher(f)
 	for i := range p.Samples {
 		if sm := &p.Samples[i]; int(sm.Event) == f.Event {
-			c := Count{1, sm.Weight}
-			all.Add(c)
-			if m.matches(sm) {
-				chosen.Add(c)
+			all.Add(Count{1, sm.Weight})
+			if weight, ok := m.part(sm); ok {
+				chosen.Add(Count{1, weight})
 			}
 		}
 	}
@@ -185,6 +186,7 @@ func (p *Profile) Passing(f Filter) (all, chosen Count) {
 
 // matcher is a Filter made ready for one profile.
 type matcher struct {
+	p             *Profile
 	threads       []bool // by index into Threads
 	states        StateSet
 	focus, ignore []bool // by index into Nodes, or nil
@@ -193,6 +195,7 @@ type matcher struct {
 
 func (p *Profile) matcher(f Filter) matcher {
 	return matcher{
+		p:       p,
 		threads: p.ThreadsOf(f),
 		states:  f.States,
 		focus:   p.nodesWith(f.Focus),
@@ -213,9 +216,15 @@ func (p *Profile) ThreadsOf(f Filter) []bool {
 	return takes
 }
 
-func (m *matcher) matches(s *Sample) bool {
-	return m.threads[s.Thread] && m.states.Has(s.State) && s.Time >= m.from && (m.to == 0 || s.Time < m.to) &&
-		(m.focus == nil || m.focus[s.Node]) && (m.ignore == nil || !m.ignore[s.Node])
+// part says whether a sample is chosen, and how much of its weight is.
+func (m *matcher) part(s *Sample) (weight uint64, ok bool) {
+	if !m.threads[s.Thread] || !m.states.Has(s.State) || m.focus != nil && !m.focus[s.Node] || m.ignore != nil && m.ignore[s.Node] {
+		return 0, false
+	}
+	if m.from == 0 && m.to == 0 {
+		return s.Weight, true
+	}
+	return s.Part(m.p.Spans(s), m.from, m.to)
 }
 
 // nodesWith says of every node whether a function whose name matches is on its

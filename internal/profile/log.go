@@ -16,6 +16,7 @@ type sampleLog struct {
 	chunks [][]byte
 	n      int
 	last   Sample
+	pieces bool // some are Continued
 }
 
 // What of a sample is as it was in the one before.
@@ -59,6 +60,7 @@ func (l *sampleLog) add(s Sample) {
 	l.chunks[at] = b
 	l.n++
 	l.last = s
+	l.pieces = l.pieces || s.Flags&Continued != 0
 }
 
 // kind is what samples mostly have in common.
@@ -66,7 +68,7 @@ func kind(s *Sample) Sample {
 	return Sample{Event: s.Event, Syscall: s.Syscall, State: s.State, End: s.End, Flags: s.Flags}
 }
 
-// flat gives all samples in one slice.
+// flat gives all samples in one slice, waits that were told of in pieces as one.
 func (l *sampleLog) flat() []Sample {
 	all := make([]Sample, 0, l.n)
 	var s Sample
@@ -96,6 +98,9 @@ func (l *sampleLog) flat() []Sample {
 			}
 			all = append(all, s)
 		}
+	}
+	if l.pieces {
+		return joinWaits(all)
 	}
 	return all
 }

@@ -17,7 +17,7 @@ func TestSampleLog(t *testing.T) {
 		l.add(s)
 		want = append(want, s)
 	}
-	top := Sample{Time: 1<<64 - 1, Weight: 1<<64 - 1, Node: 1<<32 - 1, Thread: 1<<32 - 1, Event: 1<<16 - 1, Syscall: 1<<16 - 1, State: 255, End: 255, Flags: 255}
+	top := Sample{Time: 1<<64 - 1, Weight: 1<<64 - 1, Node: 1<<32 - 1, Thread: 1<<32 - 1, Event: 1<<16 - 1, Syscall: 1<<16 - 1, State: 255, End: 255, Flags: ^Continued}
 	for range 3 * logChunk / maxLogged {
 		add(top)
 		add(Sample{})

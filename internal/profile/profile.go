@@ -51,6 +51,18 @@ type Cost struct {
 	Memory    uint64        // bytes: candid's own memory at its peak
 	// FirstWalked is how long after attaching began the first sample was walked.
 	FirstWalked time.Duration
+	// Samples is how many samples were taken at that cost, and Recorded in which time,
+	// where this is only a part of that recording; else 0.
+	Samples  uint64
+	Recorded time.Duration
+}
+
+// Of notes that the cost is of a recording of so many samples, of which only a part is
+// left. Where nothing is known of it, or it is of a larger one already, nothing changes.
+func (c *Cost) Of(samples uint64, recorded time.Duration) {
+	if *c != (Cost{}) && c.Samples == 0 {
+		c.Samples, c.Recorded = samples, recorded
+	}
 }
 
 // Event is what a sample's weight counts.
@@ -108,7 +120,7 @@ type Node struct {
 
 // Sample is one sample.
 type Sample struct {
-	Time   uint64 // ns since Meta.Start
+	Time   uint64 // ns since Meta.Start; of a wait (Event.Spans) when it ended
 	Weight uint64
 	Node   uint32 // innermost frame of its stack
 	Thread uint32 // index into Threads
@@ -128,6 +140,9 @@ const (
 	Stitched SampleFlags = 1 << iota
 	// Guessed: at least one frame is heuristic.
 	Guessed
+	// Continued: the sample goes on with the wait that the thread's last one of this event
+	// told of, of which it is a further piece. A Builder makes one sample of all pieces.
+	Continued
 )
 
 // State is what the thread was doing.

@@ -57,6 +57,9 @@ type Cost struct {
 	OwnCPU      int64  `json:"own_cpu_ns"`    // of candid itself
 	Memory      uint64 `json:"memory_bytes"`  // of candid itself at its peak
 	FirstWalked int64  `json:"first_walked_ns"`
+	// Where this is a part of a recording: what the whole has.
+	Samples  uint64 `json:"whole_samples,omitempty"`
+	Recorded int64  `json:"whole_ns,omitempty"`
 }
 
 // Process is a profiled process.
@@ -165,7 +168,7 @@ func Make(s *profile.Selection, o Options) *Report {
 		Quality: QualityOf(s.Quality), Threads: []Thread{}, Methods: []Method{},
 	}
 	c := &p.Meta.Cost
-	r.Cost = Cost{int64(c.Copying), int64(c.TargetCPU), int64(c.OwnCPU), c.Memory, int64(c.FirstWalked)}
+	r.Cost = Cost{int64(c.Copying), int64(c.TargetCPU), int64(c.OwnCPU), c.Memory, int64(c.FirstWalked), c.Samples, int64(c.Recorded)}
 	if !p.Meta.Start.IsZero() {
 		r.Start = &p.Meta.Start
 	}

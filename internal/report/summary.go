@@ -176,6 +176,9 @@ func (pg *page) costs(c Costs, samples uint64) {
 // costFacts are what a recording cost, as far as it is known; samples are all of
 // it.
 func costFacts(c profile.Cost, samples uint64) (facts []string) {
+	if c.Samples > 0 {
+		samples = c.Samples
+	}
 	if c.Copying > 0 {
 		f := "copying " + duration(c.Copying)
 		if c.TargetCPU > 0 {
@@ -195,6 +198,9 @@ func costFacts(c profile.Cost, samples uint64) (facts []string) {
 	}
 	if c.FirstWalked > 0 {
 		facts = append(facts, "first sample walked after "+duration(c.FirstWalked))
+	}
+	if c.Samples > 0 && len(facts) > 0 {
+		facts = append(facts, fmt.Sprintf("all that of the whole recording: %s samples in %s", grouped(c.Samples), duration(c.Recorded)))
 	}
 	return facts
 }

@@ -26,9 +26,10 @@ type trait struct {
 	state          profile.State
 	end            walk.End
 	flags          profile.SampleFlags
+	spans          bool // what profile.Event.Spans says
 }
 
-func newColumns(samples []profile.Sample, at []uint32, nodes int) columns {
+func newColumns(events []profile.Event, samples []profile.Sample, at []uint32, nodes int) columns {
 	n := len(samples)
 	c := columns{sort: make([]uint32, n), thread: make([]uint32, n), last: make([]uint32, n), weight: make([]uint32, n)}
 	known := make(map[trait]uint32)
@@ -46,7 +47,7 @@ func newColumns(samples []profile.Sample, at []uint32, nodes int) columns {
 	}
 	for i := range samples {
 		s := &samples[i]
-		k := trait{s.Event, s.Syscall, s.State, s.End, s.Flags}
+		k := trait{event: s.Event, syscall: s.Syscall, state: s.State, end: s.End, flags: s.Flags}
 		if k != before || len(c.sorts) == 0 {
 			id, ok := known[k]
 			if !ok {
@@ -62,6 +63,10 @@ func newColumns(samples []profile.Sample, at []uint32, nodes int) columns {
 		} else if c.weight != nil {
 			c.weight[i] = uint32(s.Weight)
 		}
+	}
+	for i := range c.sorts {
+		k := &c.sorts[i]
+		k.spans = int(k.event) < len(events) && events[k.event].Spans(k.state)
 	}
 	return c
 }

@@ -60,6 +60,9 @@ func (r *Recording) Count(ctx context.Context, q *Query) (*Counts, error) {
 		}()
 	}
 	wg.Wait()
+	if q.To > 0 {
+		r.after(r.reach, itself, hi, len(r.p.Samples), q.To, func(i int) { r.add(parts[0], &c, i, i+1) })
+	}
 	defer r.keep(parts)
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -149,6 +152,7 @@ func (r *Recording) calls() int { return max(len(r.p.Syscalls), 1) }
 
 // add adds up the samples from from up to to.
 func (r *Recording) add(p *partial, c *chosen, from, to int) {
+	cut := c.q.From > 0 || c.q.To > 0
 	sorts, lasts, threads := r.cols.sort[from:to], r.cols.last[from:to], r.cols.thread[from:to]
 	for i, k := range sorts {
 		if !c.sorts[k] {
@@ -159,6 +163,12 @@ func (r *Recording) add(p *partial, c *chosen, from, to int) {
 			continue
 		}
 		n := profile.Count{Samples: 1, Weight: r.weightOf(from + i)}
+		if cut && r.cols.sorts[k].spans {
+			var ok bool
+			if n.Weight, ok = r.partOf(from+i, c.q.From, c.q.To); !ok {
+				continue
+			}
+		}
 		p.ends[last].Add(n)
 		p.threads[t].Add(n)
 		p.sorts[k].Add(n)
@@ -225,9 +235,10 @@ func (r *Recording) split(ctx context.Context, out *Counts, c *chosen, to *shape
 		if out.Threads[t].Samples == 0 {
 			continue
 		}
-		for _, i := range r.of(uint32(t), c.q.From, c.q.To) {
-			if !c.takes(r, int(i)) {
-				continue
+		r.of(uint32(t), c.q.From, c.q.To, func(i int) {
+			weight, ok := r.partOf(i, c.q.From, c.q.To)
+			if !ok || !c.takes(r, i) {
+				return
 			}
 			at := r.at[i]
 			if to.place != nil {
@@ -236,8 +247,8 @@ func (r *Recording) split(ctx context.Context, out *Counts, c *chosen, to *shape
 			if places[at].Samples == 0 {
 				touched = append(touched, at)
 			}
-			places[at].Add(profile.Count{Samples: 1, Weight: r.weightOf(int(i))})
-		}
+			places[at].Add(profile.Count{Samples: 1, Weight: weight})
+		})
 		for _, at := range touched {
 			out.Cells = append(out.Cells, Cell{at, uint32(t), places[at]})
 			places[at] = profile.Count{}

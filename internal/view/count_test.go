@@ -3,6 +3,7 @@ package view
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"net/url"
 	"regexp"
@@ -95,8 +96,8 @@ func TestCounts(t *testing.T) {
 		want := map[[2]uint32]profile.Count{}
 		for i := range r.p.Samples {
 			s := &r.p.Samples[i]
-			if int(s.Event) != q.Event || time.Duration(s.Time) < c.filter.From || c.filter.To > 0 && time.Duration(s.Time) >= c.filter.To ||
-				!c.filter.States.Has(s.State) || c.filter.OneThread != nil && s.Thread != *c.filter.OneThread || !r.passes(s, c.filter) {
+			weight := chosenOf(r.p, s, uint64(c.filter.From), uint64(c.filter.To))
+			if int(s.Event) != q.Event || weight == 0 || !c.filter.States.Has(s.State) || c.filter.OneThread != nil && s.Thread != *c.filter.OneThread || !r.passes(s, c.filter) {
 				continue
 			}
 			k := [2]uint32{r.at[i], 0}
@@ -104,7 +105,7 @@ func TestCounts(t *testing.T) {
 				k[1] = s.Thread
 			}
 			n := want[k]
-			n.Add(profile.Count{Samples: 1, Weight: s.Weight})
+			n.Add(profile.Count{Samples: 1, Weight: weight})
 			want[k] = n
 		}
 		if len(want) != len(got.Cells) {
@@ -125,6 +126,134 @@ func TestCounts(t *testing.T) {
 		}
 		if rep := report.Make(part.Select(profile.Filter{}), report.Options{}); profile.Count(rep.All) != sel.Chosen {
 			t.Errorf("%s: the exported part has %+v, want %+v", c.name, rep.All, sel.Chosen)
+		}
+	}
+}
+
+// chosenOf is how much of a sample lies between two times: of a wait what overlaps.
+func chosenOf(p *profile.Profile, s *profile.Sample, from, to uint64) uint64 {
+	if to == 0 {
+		to = 1 << 62
+	}
+	if s.State <= profile.StateRunning || p.Events[s.Event].Unit != "nanoseconds" {
+		if s.Time < from || s.Time >= to {
+			return 0
+		}
+		return s.Weight
+	}
+	begin, end, low := int64(s.Time)-int64(s.Weight), int64(s.Time), int64(from)
+	if from == 0 {
+		low = begin
+	}
+	return uint64(max(0, min(end, int64(to))-max(begin, low)))
+}
+
+// TestWaitsOverTime cuts recordings with waits of all lengths at random times: each stretch
+// has what of them lies in it, all stretches together the whole, and lanes, the heatmap and
+// a file of a stretch say the same.
+func TestWaitsOverTime(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(11, 7))
+	ctx := context.Background()
+	for round := range 10 {
+		p := profiletest.Server(300, 3000, 40)
+		p.Events[1] = profile.Event{Name: "off-cpu", Unit: "nanoseconds", Period: 1_000_000}
+		for i := range p.Samples {
+			s := &p.Samples[i]
+			s.State = profile.State(rnd.IntN(profile.NumStates))
+			switch rnd.IntN(20) {
+			case 0:
+				s.Weight = rnd.Uint64N(s.Time + 1)
+			case 1:
+				s.Weight = s.Time + rnd.Uint64N(1e9)
+			}
+		}
+		r, err := Open("waits.jfr", p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cuts := []uint64{0}
+		for range 6 {
+			cuts = append(cuts, 1+rnd.Uint64N(r.end))
+		}
+		slices.Sort(cuts)
+		cuts = slices.Compact(append(cuts, 0))
+		for event := range p.Events {
+			var sum uint64
+			for i, from := range cuts[:len(cuts)-1] {
+				q := Query{Event: event, From: from, To: cuts[i+1]}
+				f := profile.Filter{Event: event, From: time.Duration(q.From), To: time.Duration(q.To)}
+				got, err := r.Count(ctx, &q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				threads := make([]uint64, len(p.Threads))
+				for k := range p.Samples {
+					if s := &p.Samples[k]; int(s.Event) == event {
+						threads[s.Thread] += chosenOf(p, s, q.From, q.To)
+					}
+				}
+				for k, n := range got.Threads {
+					if n.Weight != threads[k] {
+						t.Fatalf("round %d: from %d to %d thread %d has %d, want %d", round, q.From, q.To, k, n.Weight, threads[k])
+					}
+				}
+				sum += got.Chosen.Weight
+				if sel := p.Select(f); sel.Chosen != got.Chosen || !slices.Equal(sel.Threads, got.Threads) {
+					t.Fatalf("round %d: from %d to %d: a report says %+v, the page %+v", round, q.From, q.To, sel.Chosen, got.Chosen)
+				}
+				if _, chosen := p.Passing(f); chosen != got.Chosen {
+					t.Fatalf("round %d: %+v pass, %+v are chosen", round, chosen, got.Chosen)
+				}
+				if cut := profile.Apply(p, f).Select(profile.Filter{Event: event}); cut.All != got.Chosen {
+					t.Fatalf("round %d: from %d to %d: cut out are %+v, chosen %+v", round, q.From, q.To, cut.All, got.Chosen)
+				}
+				by := q
+				by.ByThread = true
+				split, err := r.Count(ctx, &by)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, c := range split.Cells {
+					threads[c.Thread] -= c.Weight
+				}
+				if slices.Max(threads) != 0 {
+					t.Fatalf("round %d: what each thread has of each place is not what it has: off by %d", round, threads)
+				}
+				if q.To == 0 {
+					continue
+				}
+				near := func(a, b float64) bool { return math.Abs(a-b) <= 1+1e-6*b } // float32
+				w := Window{q.From, q.To, 1}
+				over, err := r.Overview(ctx, &q, w)
+				if err != nil {
+					t.Fatal(err)
+				}
+				lanes, err := r.Lanes(ctx, &q, Window{q.From, q.To, 97}, []uint32{0, 1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				heat, err := r.Heatmap(ctx, &q, q.From, q.To, 20_000_000, 50)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var all, lane, cells float64
+				for _, v := range over {
+					all += v
+				}
+				for _, v := range lanes.Weight[97:] {
+					lane += float64(v)
+				}
+				for _, v := range heat {
+					cells += float64(v)
+				}
+				if want := float64(got.Chosen.Weight); !near(all, want) || !near(cells, want) || !near(lane, float64(got.Threads[1].Weight)) {
+					t.Fatalf("round %d: from %d to %d: the overview has %f, the heatmap %f, want %f; the lane %f, want %d",
+						round, q.From, q.To, all, cells, want, lane, got.Threads[1].Weight)
+				}
+			}
+			if sum != r.all[event].Weight {
+				t.Errorf("round %d: all stretches together have %d, the whole %d", round, sum, r.all[event].Weight)
+			}
 		}
 	}
 }
@@ -168,7 +297,7 @@ func TestOverTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := sum(over); got != float64(want.Chosen.Weight) {
+		if got, all := sum(over), float64(want.Chosen.Weight); math.Abs(got-all) > 1e-9*all {
 			t.Errorf("%s: the overview has %v, want %d", c.name, got, want.Chosen.Weight)
 		}
 		all := whole

@@ -23,18 +23,21 @@ var exports = map[string]string{
 // samples with the recording's.
 func (r *Recording) part(ctx context.Context, q *Query) (*profile.Profile, error) {
 	c := r.choose(q)
-	lo, hi := r.span(q.From, q.To)
 	out := *r.p
 	out.Samples = nil
-	for at := lo; at < hi; at += step {
-		if err := ctx.Err(); err != nil {
-			return nil, err
+	err := r.within(ctx, q.From, q.To, func(i int) {
+		weight, ok := r.partOf(i, q.From, q.To)
+		if !ok || !c.takes(r, i) {
+			return
 		}
-		for i := at; i < min(at+step, hi); i++ {
-			if s := &r.p.Samples[i]; c.takes(r, i) {
-				out.Samples = append(out.Samples, *s)
-			}
+		s := r.p.Samples[i]
+		if s.Weight = weight; q.To > 0 {
+			s.Time = min(s.Time, q.To)
 		}
+		out.Samples = append(out.Samples, s)
+	})
+	if err != nil {
+		return nil, err
 	}
 	part := &out
 	if q.rewrite != nil {

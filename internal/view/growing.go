@@ -61,6 +61,8 @@ func (r *Recording) Grow(g Grown) {
 		p.Nodes = append(p.Nodes, src.At(uint32(i)))
 	}
 	at := r.grower.Add(&p, g.Samples)
+	fresh := slices.Clone(g.Samples)
+	gone := r.join(fresh)
 	parent, sym := r.parent, r.sym
 	for i := len(parent); i < r.grower.Len(); i++ {
 		n := r.grower.Node(uint32(i))
@@ -69,7 +71,11 @@ func (r *Recording) Grow(g Grown) {
 	tree, place := r.grower.Tree()
 	base := newShape(tree, p.Funcs, place)
 	r.p, r.base, r.parent, r.sym = &p, base, parent, sym
-	r.insert(g.Samples, at)
+	for _, i := range gone {
+		r.p.Samples[i].Flags = taken
+	}
+	r.insert(fresh, at)
+	r.sweep()
 	r.end = uint64(max(p.Meta.Duration, 0))
 	if n := len(p.Samples); n > 0 {
 		r.end = max(r.end, p.Samples[n-1].Time+1)

@@ -27,10 +27,9 @@ func (w Window) check() error {
 	return nil
 }
 
-// bin is where a time falls. The window is at most 2^63 ns long and has at most
-// 2^13 bins, so the product is taken in floating point.
-func (w Window) bin(t uint64) int {
-	return min(w.Bins-1, int(float64(t-w.From)/float64(w.To-w.From)*float64(w.Bins)))
+// bins makes bins for the window.
+func (w Window) bins() *bins {
+	return newBins(w.From, w.To, float64(w.To-w.From)/float64(w.Bins), w.Bins)
 }
 
 // Overview adds up what q chooses over time, whatever q says of the time: by
@@ -40,19 +39,30 @@ func (r *Recording) Overview(ctx context.Context, q *Query, w Window) ([]float64
 		return nil, err
 	}
 	c := r.choose(q)
-	out := make([]float64, w.Bins*profile.NumStates)
-	lo, hi := r.span(w.From, w.To)
-	for at := lo; at < hi; at += step {
-		if err := ctx.Err(); err != nil {
-			return nil, err
+	sums := byState(w)
+	err := r.within(ctx, w.From, w.To, func(i int) {
+		if c.takes(r, i) {
+			sums[r.p.Samples[i].State].put(r, i)
 		}
-		for i := at; i < min(at+step, hi); i++ {
-			if s := &r.p.Samples[i]; c.takes(r, i) {
-				out[w.bin(s.Time)*profile.NumStates+int(s.State)] += float64(s.Weight)
-			}
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float64, w.Bins*profile.NumStates)
+	for state, b := range sums {
+		for bin, v := range b.finish() {
+			out[bin*profile.NumStates+state] = v
 		}
 	}
 	return out, nil
+}
+
+// byState makes bins for each state.
+func byState(w Window) (all [profile.NumStates]*bins) {
+	for i := range all {
+		all[i] = w.bins()
+	}
+	return all
 }
 
 // Lanes are threads over time.
@@ -70,11 +80,11 @@ func (r *Recording) Lanes(ctx context.Context, q *Query, w Window, threads []uin
 	if len(threads) > maxLanes {
 		return nil, fmt.Errorf("%w: %d lanes", ErrQuery, len(threads))
 	}
-	any := *q
-	any.Threads = nil
-	c := r.choose(&any)
+	all := *q
+	all.Threads = nil
+	c := r.choose(&all)
 	out := &Lanes{Weight: make([]float32, len(threads)*w.Bins), State: make([]uint8, len(threads)*w.Bins)}
-	sums := make([]float64, w.Bins*profile.NumStates)
+	sums := byState(w)
 	for lane, t := range threads {
 		if int(t) >= len(r.p.Threads) {
 			return nil, fmt.Errorf("%w: there are %d threads", ErrQuery, len(r.p.Threads))
@@ -82,15 +92,29 @@ func (r *Recording) Lanes(ctx context.Context, q *Query, w Window, threads []uin
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		clear(sums)
-		for _, i := range r.of(t, w.From, w.To) {
-			if s := &r.p.Samples[i]; c.takes(r, int(i)) {
-				sums[w.bin(s.Time)*profile.NumStates+int(s.State)] += float64(s.Weight)
+		var any [profile.NumStates]bool
+		r.of(t, w.From, w.To, func(i int) {
+			if c.takes(r, i) {
+				state := r.p.Samples[i].State
+				if !any[state] {
+					any[state] = true
+					sums[state].reset()
+				}
+				sums[state].put(r, i)
+			}
+		})
+		for state, b := range sums {
+			if any[state] {
+				b.finish()
 			}
 		}
 		for bin := range w.Bins {
 			var sum, most float64
-			for state, v := range sums[bin*profile.NumStates : (bin+1)*profile.NumStates] {
+			for state := range sums {
+				if !any[state] {
+					continue
+				}
+				v := sums[state].sums[bin]
 				sum += v
 				if v > most {
 					most, out.State[lane*w.Bins+bin] = v, uint8(state)
@@ -114,17 +138,18 @@ func (r *Recording) Heatmap(ctx context.Context, q *Query, from, to, cell uint64
 		return nil, fmt.Errorf("%w: a heatmap of %d cells", ErrQuery, columns*rows)
 	}
 	c := r.choose(q)
+	b := newBins(from, to, float64(cell), columns*rows)
+	err := r.within(ctx, from, to, func(i int) {
+		if c.takes(r, i) {
+			b.put(r, i)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
 	out := make([]float32, columns*rows)
-	lo, hi := r.span(from, to)
-	for at := lo; at < hi; at += step {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		for i := at; i < min(at+step, hi); i++ {
-			if s := &r.p.Samples[i]; c.takes(r, i) {
-				out[(s.Time-from)/cell] += float32(s.Weight)
-			}
-		}
+	for i, v := range b.finish() {
+		out[i] = float32(v)
 	}
 	return out, nil
 }

@@ -28,6 +28,8 @@ type Recording struct {
 	byThread []uint32 // samples, thread by thread
 	first    []uint32 // by thread: where its samples begin there, and one more
 	cols     columns
+	reach    reach // of the samples
+	reaches  reach // of byThread
 	// By event.
 	all []profile.Count
 	// Of two that are compared: whether it is that, the first thread of the second,
@@ -108,7 +110,7 @@ func (r *Recording) index() {
 	for t := range r.p.Threads {
 		r.first[t+1] += r.first[t]
 	}
-	r.cols = newColumns(samples, r.at, len(r.parent))
+	r.cols = newColumns(r.p.Events, samples, r.at, len(r.parent))
 	next := slices.Clone(r.first)
 	r.byThread = make([]uint32, len(samples))
 	for i := range samples {
@@ -116,6 +118,8 @@ func (r *Recording) index() {
 		r.byThread[next[t]] = uint32(i)
 		next[t]++
 	}
+	r.reach = r.newReach(len(samples), itself)
+	r.reaches = r.newReach(len(samples), r.byTurn)
 }
 
 // span gives the samples that were taken from from up to to, as indices; to 0 is
@@ -133,16 +137,25 @@ func (r *Recording) span(from, to uint64) (lo, hi int) {
 	return lo, max(lo, hi)
 }
 
-// of gives the thread's samples from from up to to, as indices into p.Samples.
-func (r *Recording) of(thread uint32, from, to uint64) []uint32 {
-	list := r.byThread[r.first[thread]:r.first[thread+1]]
+// of calls f for all samples of a thread of which a part may lie between two times.
+func (r *Recording) of(thread uint32, from, to uint64, f func(i int)) {
+	first, end := int(r.first[thread]), int(r.first[thread+1])
+	list := r.byThread[first:end]
 	at := func(t uint64) int {
 		i, _ := slices.BinarySearchFunc(list, t, func(s uint32, t uint64) int { return cmp.Compare(r.p.Samples[s].Time, t) })
-		return i
+		return first + i
 	}
-	lo, hi := at(from), len(list)
+	lo, hi := at(from), end
 	if to > 0 {
-		hi = at(to)
+		hi = max(lo, at(to))
 	}
-	return list[lo:max(lo, hi)]
+	for _, i := range r.byThread[lo:hi] {
+		f(int(i))
+	}
+	if to > 0 {
+		r.after(r.reaches, r.byTurn, hi, end, to, f)
+	}
 }
+
+// byTurn gives a sample by its place in byThread.
+func (r *Recording) byTurn(i int) int { return int(r.byThread[i]) }

@@ -39,6 +39,8 @@ type costJSON struct {
 	OwnCPU      int64  `json:"ownCPU"`
 	Memory      uint64 `json:"memory"`
 	FirstWalked int64  `json:"firstWalked"`
+	Samples     uint64 `json:"samples"` // of the recording that it is of; 0: this one
+	Recorded    int64  `json:"recorded"`
 }
 
 type countJSON struct {
@@ -74,7 +76,7 @@ func treeMessage(_ context.Context, r *Recording, v url.Values) ([]byte, error) 
 		Version: r.version, Growing: r.growing, Stopped: flame.Visible(r.stopped), Skipped: skip,
 		Kinds: []string{}, Kernel: []float64{}, Sums: []countJSON{}}
 	c := p.Meta.Cost
-	head.Cost = costJSON{int64(c.Copying), int64(c.TargetCPU), int64(c.OwnCPU), c.Memory, int64(c.FirstWalked)}
+	head.Cost = costJSON{int64(c.Copying), int64(c.TargetCPU), int64(c.OwnCPU), c.Memory, int64(c.FirstWalked), c.Samples, int64(c.Recorded)}
 	if r.growing && !p.Meta.Start.IsZero() {
 		head.Elapsed = int64(max(time.Since(p.Meta.Start), 0))
 	}

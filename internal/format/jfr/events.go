@@ -22,7 +22,7 @@ func (s *Stream) tell(info *Info) {
 		t.cost = m.Cost
 		s.event(typeCost, func(b []byte) []byte {
 			c := &m.Cost
-			for _, v := range []uint64{uint64(c.Copying), uint64(c.TargetCPU), uint64(c.OwnCPU), c.Memory, uint64(c.FirstWalked)} {
+			for _, v := range []uint64{uint64(c.Copying), uint64(c.TargetCPU), uint64(c.OwnCPU), c.Memory, uint64(c.FirstWalked), c.Samples, uint64(c.Recorded)} {
 				b = appendLong(b, v)
 			}
 			return b

@@ -68,6 +68,9 @@ func (r *reader) foreignFinal(p *profile.Profile) {
 		s := &p.Samples[i]
 		s.Event = of[s.Event]
 		s.Weight *= period[s.Event]
+		if e := &p.Events[s.Event]; foreignEvents[order[s.Event]].unit == repeated && e.Spans(s.State) && s.Weight > e.Period {
+			s.Time = later(s.Time, s.Weight-e.Period) // its time is that of the first of them
+		}
 	}
 	slices.SortStableFunc(p.Samples, func(a, b profile.Sample) int { return cmp.Compare(a.Time, b.Time) })
 }

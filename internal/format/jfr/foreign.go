@@ -98,27 +98,28 @@ func (s *schema) eventReaders(rs *readers) error {
 		name           string
 		numbers, texts []string
 		read           func(r *reader, c *chunk, h *eventReader, cur *cursor) error
+		since          int // numbers from here on are not in the files of each version; 0: all are
 	}
 	var list []want
 	if rs.ours {
 		fields := []string{"startTime", "sampledThread", "weight", "node", "kind", "stackTrace"}
 		list = []want{
-			{nameExecutionSample, fields, nil, ownSample},
-			{nameWallClockSample, fields, nil, ownSample},
-			{nameSample, fields, nil, ownSample},
-			{nameRecording, []string{"began", "recorded"}, []string{"version", "engine", "description", "command", "host"}, ownRecording},
-			{nameNote, []string{"number"}, []string{"text"}, ownNote},
-			{nameEvent, []string{"number", "period"}, []string{"name", "unit"}, ownEvent},
-			{nameProcess, []string{"number", "pid"}, []string{"command", "runtime"}, ownProcess},
-			{nameThreadInfo, []string{"number", "pid", "tid", "cpuTime"}, []string{"name", "osName", "kind"}, ownThreadInfo},
-			{nameLosses, []string{"lost", "throttled"}, nil, ownLosses},
-			{nameCost, []string{"copying", "targetCpu", "ownCpu", "memory", "firstWalked"}, nil, ownCost},
+			{nameExecutionSample, fields, nil, ownSample, 0},
+			{nameWallClockSample, fields, nil, ownSample, 0},
+			{nameSample, fields, nil, ownSample, 0},
+			{nameRecording, []string{"began", "recorded"}, []string{"version", "engine", "description", "command", "host"}, ownRecording, 0},
+			{nameNote, []string{"number"}, []string{"text"}, ownNote, 0},
+			{nameEvent, []string{"number", "period"}, []string{"name", "unit"}, ownEvent, 0},
+			{nameProcess, []string{"number", "pid"}, []string{"command", "runtime"}, ownProcess, 0},
+			{nameThreadInfo, []string{"number", "pid", "tid", "cpuTime"}, []string{"name", "osName", "kind"}, ownThreadInfo, 0},
+			{nameLosses, []string{"lost", "throttled"}, nil, ownLosses, 0},
+			{nameCost, []string{"copying", "targetCpu", "ownCpu", "memory", "firstWalked", "samples", "recorded"}, nil, ownCost, 5},
 		}
 	} else {
 		list = []want{
-			{"jdk.JVMInformation", []string{"pid"}, []string{"jvmName", "jvmVersion", "jvmArguments", "javaArguments"}, jvmInformation},
-			{"jdk.ActiveSetting", []string{"id"}, []string{"name", "value"}, activeSetting},
-			{"jdk.CPUTimeSamplesLost", []string{"lostSamples"}, nil, samplesLost},
+			{"jdk.JVMInformation", []string{"pid"}, []string{"jvmName", "jvmVersion", "jvmArguments", "javaArguments"}, jvmInformation, 0},
+			{"jdk.ActiveSetting", []string{"id"}, []string{"name", "value"}, activeSetting, 0},
+			{"jdk.CPUTimeSamplesLost", []string{"lostSamples"}, nil, samplesLost, 0},
 		}
 		for i, e := range foreignEvents {
 			fields := []string{"startTime", e.thread, "stackTrace", "state", cmp.Or(e.weight, "weight"), "failed"}
@@ -131,7 +132,11 @@ func (s *schema) eventReaders(rs *readers) error {
 		}
 	}
 	for _, w := range list {
-		if err := add(w.name, w.numbers, w.texts, w.numbers, eventReader{read: w.read}); err != nil {
+		needed := w.numbers
+		if w.since > 0 {
+			needed = needed[:w.since]
+		}
+		if err := add(w.name, w.numbers, w.texts, needed, eventReader{read: w.read}); err != nil {
 			return err
 		}
 	}
@@ -166,6 +171,9 @@ func foreignSample(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 	case repeated:
 		s.Weight = max(s.Weight, 1)
 	}
+	if row.unit == inTicks && row.state > profile.StateRunning {
+		s.Time = later(s.Time, s.Weight) // they are told by their beginning
+	}
 	if st := r.threadState(c, rec.n[foreignThreadState]); st != profile.StateUnknown && row.state == profile.StateUnknown {
 		s.State = st
 	}
@@ -185,6 +193,9 @@ func foreignSample(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 	r.b.Add(s)
 	return nil
 }
+
+// later is a time some ns later, as far as there are times.
+func later(t, ns uint64) uint64 { return t + min(ns, math.MaxInt64-min(t, math.MaxInt64)) }
 
 // foreignEvent gives the event of a row, for now by the order in which they are
 // met.

@@ -35,7 +35,7 @@ type run struct {
 }
 
 type ownKind struct {
-	numbers [6]uint64 // as wanted names them
+	numbers [7]uint64 // as wanted names them
 	event   text
 }
 
@@ -247,6 +247,9 @@ func (r *reader) ownKind(c *chunk, id uint64) (s profile.Sample, err error) {
 	if k.numbers[4] != 0 {
 		s.Flags |= profile.Guessed
 	}
+	if k.numbers[6] != 0 {
+		s.Flags |= profile.Continued
+	}
 	s.Event = r.ownEvent(c.pools.text(k.event), k.numbers[5])
 	o.samples.put(id, s)
 	return s, nil
@@ -355,7 +358,7 @@ func ownCost(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 	var rec record
 	h.slots.read(cur, &rec)
 	ns := func(i int) time.Duration { return time.Duration(min(rec.n[i], math.MaxInt64)) }
-	r.b.Meta().Cost = profile.Cost{Copying: ns(0), TargetCPU: ns(1), OwnCPU: ns(2), Memory: rec.n[3], FirstWalked: ns(4)}
+	r.b.Meta().Cost = profile.Cost{Copying: ns(0), TargetCPU: ns(1), OwnCPU: ns(2), Memory: rec.n[3], FirstWalked: ns(4), Samples: rec.n[5], Recorded: ns(6)}
 	return nil
 }
 

@@ -255,6 +255,7 @@ var typeDefs = []typeDef{
 		{"stitched", typeBoolean, "Part Read Later", 0},
 		{"guessed", typeBoolean, "With Guessed Frames", 0},
 		{"number", typeInt, "Number of the Event", 0},
+		{"continued", typeBoolean, "Goes on where the Thread's Sample before Ended", 0},
 	}},
 	{id: typeFrameKind, name: nameFrameKind, label: "Kind of Frame", simple: true, fields: []fieldDef{{"name", typeString, "Name", 0}}},
 	{id: typeProvenance, name: nameProvenance, label: "How a Frame was Found", simple: true, fields: []fieldDef{{"name", typeString, "Name", 0}}},
@@ -302,6 +303,7 @@ var typeDefs = []typeDef{
 		startTime(), {"copying", typeLong, "Copying Stacks, in the Targets' Time", nanos}, {"targetCpu", typeLong, "CPU Time of the Targets", nanos},
 		{"ownCpu", typeLong, "CPU Time of candid", nanos}, {"memory", typeLong, "Memory of candid at its Peak", dataSize},
 		{"firstWalked", typeLong, "First Sample Walked After", nanos},
+		{"samples", typeLong, "Of a Recording of so many Samples, 0: this one", unsigned}, {"recorded", typeLong, "And of this Length", nanos},
 	}},
 
 	{id: typeLabel, name: "jdk.jfr.Label", super: superAnnotation, fields: []fieldDef{{"value", typeString, "", 0}}},

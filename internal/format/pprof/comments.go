@@ -36,7 +36,7 @@ func remarks(p *profile.Profile) (comments, silent []string) {
 		silent = append(silent, line("engine %q", p.Meta.Engine))
 	}
 	if c := p.Meta.Cost; c != (profile.Cost{}) {
-		silent = append(silent, line("cost %d %d %d %d %d", c.Copying, c.TargetCPU, c.OwnCPU, c.Memory, c.FirstWalked))
+		silent = append(silent, line("cost %d %d %d %d %d %d %d", c.Copying, c.TargetCPU, c.OwnCPU, c.Memory, c.FirstWalked, c.Samples, c.Recorded))
 	}
 	for _, e := range p.Events {
 		silent = append(silent, line("event %q %q %d", e.Name, e.Unit, e.Period))
@@ -95,6 +95,7 @@ func parseComments(lines []string, p *profile.Profile) (ours bool) {
 		case "cost":
 			p.Meta.Cost = profile.Cost{
 				Copying: args.duration(), TargetCPU: args.duration(), OwnCPU: args.duration(), Memory: args.number(), FirstWalked: args.duration(),
+				Samples: args.number(), Recorded: args.duration(),
 			}
 		case "event":
 			p.Events = append(p.Events, profile.Event{Name: args.text(), Unit: args.text(), Period: args.number()})

@@ -53,7 +53,7 @@ export class AboutPane implements Pane {
   // cost says what recording took from the target and from the machine.
   private cost(): HTMLElement[] {
     const { cost: c, sums } = this.app.header;
-    const samples = sums.reduce((a, s) => a + s.samples, 0);
+    const samples = c.samples || sums.reduce((a, s) => a + s.samples, 0);
     const ns = (v: number): string => value(v, "nanoseconds");
     const rows: [string, string][] = [
       ["To the target", c.copying ? `${ns(c.copying)} copying stacks${c.targetCPU ? `, ${percent(c.copying, c.targetCPU)} of the ${ns(c.targetCPU)} of CPU time that it used` : ""}` : ""],
@@ -61,6 +61,7 @@ export class AboutPane implements Pane {
       ["candid's memory", c.memory ? `${value(c.memory, "bytes")} at its peak` : ""],
       ["First sample", c.firstWalked ? `walked ${ns(c.firstWalked)} after attaching began` : ""],
     ];
+    if (c.samples) rows.push(["Of", `the whole recording, of which this is a part: ${count(c.samples)} samples in ${ns(c.recorded)}`]);
     if (this.app.header.growing) return [el("p", { class: "soft" }, "It is told when the recording ends.")];
     if (rows.every(([, v]) => !v)) return [el("p", { class: "soft" }, "Not recorded: the file does not hold what recording it cost.")];
     return [el("dl", {}, ...rows.flatMap(([k, v]) => [el("dt", {}, k), el("dd", {}, v || "not recorded")]))];

@@ -18,7 +18,7 @@ export interface ViewHeader extends Header {
   readonly kernelCPU: readonly number[];
   readonly sums: readonly Count[]; // by event
   readonly pair: boolean; // two that are compared
-  readonly cost: { readonly copying: number; readonly targetCPU: number; readonly ownCPU: number; readonly memory: number; readonly firstWalked: number }; // ns and bytes; 0: not known
+  readonly cost: { readonly copying: number; readonly targetCPU: number; readonly ownCPU: number; readonly memory: number; readonly firstWalked: number; readonly samples: number; readonly recorded: number }; // ns and bytes; 0: not known
   readonly version: number; // how often it has grown
   readonly growing: boolean; // it is still being made
   readonly stopped: string; // why it is not followed any more, though it has not ended

@@ -1,0 +1,112 @@
+package profile
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// A Builder that is told of waits in pieces has what one has that is told of each whole.
+func TestWaitsInPieces(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(5, 9))
+	for round := range 50 {
+		whole, pieces := NewBuilder(), NewBuilder()
+		for _, b := range []*Builder{whole, pieces} {
+			b.p.Events = []Event{{"wall", "nanoseconds", 50e6}, {"off-cpu", "nanoseconds", 1e6}}
+			for tid := range 3 {
+				b.Thread(1, tid, "t")
+			}
+		}
+		type at struct {
+			s     Sample
+			piece bool
+		}
+		var told []at
+		var want []Sample
+		for thread := range uint32(3) {
+			var now uint64
+			for range 30 {
+				s := Sample{Thread: thread, State: State(rnd.IntN(NumStates)), Weight: 1 + rnd.Uint64N(5e9)}
+				now += s.Weight + rnd.Uint64N(2e9)
+				s.Time = now
+				for event := range uint16(2) {
+					s.Event = event
+					want = append(want, s)
+					left, begin := s.Weight, s.Time-s.Weight
+					piece := s
+					for s.State >= StateSleeping && left > 1e9 {
+						piece.Weight = 1 + rnd.Uint64N(1e9)
+						left -= piece.Weight
+						begin += piece.Weight
+						piece.Time = begin
+						told = append(told, at{piece, true})
+						piece.Flags = Continued
+					}
+					piece.Weight, piece.Time = left, s.Time
+					told = append(told, at{piece, false})
+				}
+			}
+		}
+		byTime := func(a, b Sample) int {
+			switch {
+			case a.Time != b.Time:
+				return int(int64(a.Time - b.Time))
+			case a.Thread != b.Thread:
+				return int(a.Thread) - int(b.Thread)
+			}
+			return int(a.Event) - int(b.Event)
+		}
+		slices.SortStableFunc(told, func(a, b at) int { return byTime(a.s, b.s) })
+		slices.SortStableFunc(want, byTime)
+		cut := rnd.IntN(len(told))
+		for i, a := range told {
+			pieces.Add(a.s)
+			if i == cut {
+				pieces.Profile() // which must not spoil what comes
+			}
+		}
+		for _, s := range want {
+			whole.Add(s)
+		}
+		if got := pieces.Profile().Samples; !slices.Equal(got, want) {
+			t.Fatalf("round %d: %d samples of %d pieces, want %d", round, len(got), len(told), len(want))
+		}
+		if got := pieces.Finish().Samples; !slices.Equal(got, want) {
+			t.Fatalf("round %d: at the end %d samples of %d pieces, want %d", round, len(got), len(told), len(want))
+		}
+	}
+}
+
+// Pieces whose beginning is not there are a sample by themselves, and another wait is
+// never taken in.
+func TestPiecesAlone(t *testing.T) {
+	b := NewBuilder()
+	b.p.Events = []Event{{"wall", "nanoseconds", 50e6}}
+	b.Thread(1, 1, "t")
+	sec := uint64(time.Second)
+	b.Add(Sample{Time: 2 * sec, Weight: sec, State: StateSleeping})
+	b.Add(Sample{Time: 20 * sec, Weight: sec, State: StateSleeping, Flags: Continued})
+	b.Add(Sample{Time: 21 * sec, Weight: sec, State: StateSleeping, Flags: Continued})
+	b.Add(Sample{Time: 22 * sec, Weight: sec, State: StateSleeping})
+	want := []Sample{
+		{Time: 2 * sec, Weight: sec, State: StateSleeping},
+		{Time: 21 * sec, Weight: 2 * sec, State: StateSleeping},
+		{Time: 22 * sec, Weight: sec, State: StateSleeping},
+	}
+	if got := b.Finish().Samples; !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// TestWithin says what of a wait lies where.
+func TestWithin(t *testing.T) {
+	for _, c := range []struct{ time, weight, from, to, want uint64 }{
+		{10, 4, 0, 0, 4}, {10, 4, 7, 0, 3}, {10, 4, 10, 0, 0}, {10, 4, 11, 20, 0}, {10, 4, 0, 6, 0}, {10, 4, 0, 7, 1},
+		{10, 4, 7, 9, 2}, {10, 4, 6, 10, 4}, {10, 4, 2, 3, 0}, {10, 40, 0, 5, 35}, {10, 40, 5, 0, 5}, {10, 40, 5, 10, 5},
+	} {
+		if got := Within(c.time, c.weight, c.from, c.to); got != c.want {
+			t.Errorf("of %d ns until %d, %d lie between %d and %d, want %d", c.weight, c.time, got, c.from, c.to, c.want)
+		}
+	}
+}
