@@ -80,6 +80,76 @@ func grown(file string, n int) bool {
 	return false
 }
 
+// A recording that is killed holds sleeps that had not ended, also as far as a file of a
+// stretch of time says.
+func TestKilledSleeps(t *testing.T) {
+	able(t)
+	for _, how := range [][2]string{{"auto", "wall"}, {"auto", "off-cpu"}, {"suspend", "wall"}} {
+		t.Run(how[0]+" "+how[1], func(t *testing.T) {
+			sleeper := exec.Command("sleep", "600")
+			if err := offspring.Start(sleeper); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { sleeper.Process.Kill(); sleeper.Wait() })
+			pid := strconv.Itoa(sleeper.Process.Pid)
+			comm := func() string { b, _ := os.ReadFile("/proc/" + pid + "/comm"); return strings.TrimSpace(string(b)) }
+			await(t, "sleep", func() bool { return comm() == "sleep" })
+			c := command(t, "record", "-q", "--engine", how[0], "-e", how[1], "-p", pid, "-o", "x.jfr")
+			var errs strings.Builder
+			c.Stderr = &errs
+			if err := offspring.Start(c); err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join(c.Dir, "x.jfr")
+			slept := func(file string) (all time.Duration) {
+				p, err := format.Read(file)
+				if err != nil {
+					return 0
+				}
+				for i := range p.Samples {
+					all += time.Duration(p.Samples[i].Weight)
+				}
+				return all
+			}
+			await(t, "four seconds of sleep", func() bool {
+				if exited(c.Process.Pid) {
+					c.Wait()
+					t.Skipf("recording is not possible here: %s", errs.String())
+				}
+				return slept(file) > 4*time.Second
+			})
+			seen := slept(file)
+			if err := c.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			c.Wait()
+			if all := slept(file); all < seen {
+				t.Errorf("%v, but %v were there before", all, seen)
+			}
+			cut := filepath.Join(c.Dir, "cut.jfr")
+			ok(t, "convert", "--from", "1s", "--to", "3s", file, "-o", cut)
+			p, err := format.Read(cut)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Attaching may have taken a part of it.
+			if got := slept(cut); got > 2*time.Second || got == 0 {
+				t.Errorf("%v of two seconds", got)
+			}
+			if p.Meta.Duration != 2*time.Second || p.Meta.Cost.Samples == 0 && p.Meta.Cost != (profile.Cost{}) {
+				t.Errorf("two seconds of it are %v long and cost %+v", p.Meta.Duration, p.Meta.Cost)
+			}
+		})
+	}
+}
+
+// exited says whether a child that nobody has waited for has ended.
+func exited(pid int) bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	_, after, _ := strings.Cut(string(b), ") ")
+	return err != nil || strings.HasPrefix(after, "Z")
+}
+
 // The file grows while it is recorded, less than a second behind.
 func TestStreamingKeepsUp(t *testing.T) {
 	out := &output{path: filepath.Join(t.TempDir(), "x.jfr"), name: "jfr", flags: &outputFlags{}}

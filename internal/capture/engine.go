@@ -23,6 +23,9 @@ type Options struct {
 	// Tell is how long a sleep that goes on may be kept back at most. 0: until it
 	// ends, or the recording does.
 	Tell time.Duration
+	// TellMost is of how many sleeps that go on may be told in a second; of more, each is
+	// kept back for longer. 0: of any number.
+	TellMost int
 	// Ready, if it is set, is called once by Run, as soon as all that the targets do is
 	// sampled: a target that waits for it can be let go. If it fails, Run does.
 	Ready func() error
@@ -34,6 +37,14 @@ func (o Options) Begun() error {
 		return nil
 	}
 	return o.Ready()
+}
+
+// TellEvery is how long each of so many sleeps that go on is kept back.
+func (o Options) TellEvery(sleeps int) time.Duration {
+	if o.TellMost <= 0 {
+		return o.Tell
+	}
+	return max(o.Tell, time.Duration(sleeps)*time.Second/time.Duration(o.TellMost))
 }
 
 // LeastSleep is MinSleep, or what it stands for.

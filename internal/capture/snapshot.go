@@ -67,4 +67,7 @@ const (
 	// StackHoles: pages of the stack were not there (never written, or swapped
 	// out); the copy holds zeros for them.
 	StackHoles
+	// Continued: the sample goes on with the sleep that the thread's last one of this
+	// event told of.
+	Continued
 )

@@ -50,8 +50,13 @@ const liveEvery = 500 * time.Millisecond
 // those: a recording that is killed tells what it was a few seconds before.
 const weighEvery = 5 * time.Second
 
-// liveTell is how long the taker waits for a sleep that goes on.
-const liveTell = time.Second
+const (
+	// tellEvery is how long whoever takes the samples waits for a sleep that goes on: it
+	// is what of the sleeps is missing in a recording that is killed.
+	tellEvery = time.Second
+	// tellMost is of how many of them a file is told in a second: 21 bytes each.
+	tellMost = 1000
+)
 
 // add hands a sample to whoever wants it.
 func (s *session) add(out profile.Sample) {

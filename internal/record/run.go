@@ -37,8 +37,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	// The same process twice is one target.
 	o.PIDs = slices.Compact(slices.Sorted(slices.Values(o.PIDs)))
 	opts := capture.Options{PIDs: o.PIDs, All: o.All, Children: o.Children, Period: period, Events: events, MinSleep: o.MinSleep}
-	if o.Live != nil {
-		opts.Tell = liveTell
+	opts.Tell = tellEvery
+	if o.Live == nil {
+		opts.TellMost = tellMost
 	}
 	res := &Result{}
 	var child *launch.Child

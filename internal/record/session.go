@@ -101,6 +101,9 @@ func (s *session) Sample(snap *capture.Snapshot) {
 	if snap.Time > s.start {
 		out.Time = snap.Time - s.start
 	}
+	if snap.Flags&capture.Continued != 0 {
+		out.Flags |= profile.Continued
+	}
 	if p == nil {
 		s.bareSample(snap, out)
 		return

@@ -40,6 +40,9 @@ func (s *session) Again(snap *capture.Snapshot) (taken, want bool) {
 	}
 	out := known.out
 	out.Weight, out.Event, out.State = snap.Weight, snap.Event, states[snap.State]
+	if out.Flags &^= profile.Continued; snap.State >= capture.Sleeping {
+		out.Flags |= profile.Continued
+	}
 	if out.Time = 0; snap.Time > s.start {
 		out.Time = snap.Time - s.start
 	}

@@ -63,6 +63,7 @@ type Engine struct {
 	told    told
 	started uint64    // CLOCK_MONOTONIC, ns, from when on time off the CPU counts
 	telling time.Time // when sleeps that go on were told of last
+	asleep  int       // how many they were
 
 	samples, bytes, malformed atomic.Uint64
 }
@@ -321,7 +322,7 @@ func (e *Engine) patience(sink capture.Sink) time.Duration {
 
 // tellDue says whether it is time to tell of sleeps that go on.
 func (e *Engine) tellDue() bool {
-	if e.progs.away == nil || e.opts.Tell <= 0 || time.Since(e.telling) < e.opts.Tell {
+	if e.progs.away == nil || e.opts.Tell <= 0 || time.Since(e.telling) < e.opts.TellEvery(e.asleep) {
 		return false
 	}
 	e.telling = time.Now()
@@ -484,9 +485,13 @@ func (e *Engine) hand(b []byte, sink capture.Sink) {
 			}
 			off -= min(off, before)
 			asleep -= min(asleep, before)
+			if before > 0 {
+				s.Flags |= capture.Continued
+			}
 		}
 		e.giveAway(sink, e.events.off, off, state)
 		e.giveAway(sink, e.events.wall, asleep, state)
+		s.Flags &^= capture.Continued
 		e.giveAway(sink, e.events.wall, ready, capture.Runnable)
 	default:
 		if int(s.Event) < len(e.opts.Events) {

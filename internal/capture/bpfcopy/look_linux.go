@@ -49,7 +49,14 @@ func (e *Engine) lookAsleep(end uint64, last bool, sink capture.Sink) bool {
 	if e.told == nil {
 		e.told = told{}
 	}
+	e.asleep = 0
 	err := e.progs.away.each(func(b []byte) {
+		if word(b[offLookSince:]) != 0 {
+			e.asleep++
+		}
+		if !last && (woken(b) || e.brief(b, started, end)) {
+			return // how long it slept it tells itself, when it has a CPU
+		}
 		if word(b[offLookSince:]) != 0 && !e.repeat(b, started, end, sink) {
 			a.looks = append(a.looks, b...)
 		}
@@ -72,6 +79,21 @@ func (e *Engine) lookAsleep(end uint64, last bool, sink capture.Sink) bool {
 	return true
 }
 
+// stateOf is how a thread left the CPU.
+func stateOf(b []byte) capture.State {
+	return min(capture.State(b[offLookState]), capture.Uninterruptible)
+}
+
+// woken says whether a thread that is away only waits for a CPU.
+func woken(b []byte) bool { return b[offLookState+1] != 0 }
+
+// brief says whether what is not told yet of a sleep is so short that it has time, in a
+// recording: most such sleeps end soon.
+func (e *Engine) brief(b []byte, started, end uint64) bool {
+	from, _ := e.told.until(binary.LittleEndian.Uint32(b[offLookTID:]), word(b[offLookSince:]), started)
+	return e.opts.TellMost > 0 && end < from+uint64(e.opts.Tell/2)
+}
+
 // repeat hands over more time of a sleep that the sink knows; false if it has to be
 // told of whole. That the thread has not left that sleep is what the look says.
 func (e *Engine) repeat(b []byte, started, end uint64, sink capture.Sink) bool {
@@ -79,7 +101,7 @@ func (e *Engine) repeat(b []byte, started, end uint64, sink capture.Sink) bool {
 	since, tid := le.Uint64(b[offLookSince:]), le.Uint32(b[offLookTID:])
 	from, known := e.told.until(tid, since, started)
 	r, ok := sink.(capture.Repeater)
-	state := min(capture.State(le.Uint32(b[offLookState:])), capture.Uninterruptible)
+	state := stateOf(b)
 	if !ok || !known || from >= end || state < capture.Sleeping {
 		return false
 	}
@@ -220,8 +242,11 @@ func (e *Engine) handAsleep(c stackCopy, started, end uint64, last bool, sink ca
 	case c.top == 0 || c.at+uint64(c.len) < c.top:
 		s.Flags |= capture.StackCut
 	}
+	if known {
+		s.Flags |= capture.Continued
+	}
 	e.bytes.Add(uint64(c.len))
-	time, state := end-from, min(capture.State(le.Uint32(b[offLookState:])), capture.Uninterruptible)
+	time, state := end-from, stateOf(b)
 	least, period := uint64(e.opts.LeastSleep()), uint64(e.opts.Period)
 	switch {
 	case last:

@@ -13,9 +13,12 @@ import (
 
 // look looks at one thread, and says whether it has run since the last look.
 func (l *looker) look(sl *sleeper) (ran bool) {
+	goesOn := false
 	if sl.wanted.Load() {
 		sl.wanted.Store(false)
-		sl.gave -= sl.back.Swap(0)
+		back := sl.back.Swap(0)
+		sl.gave -= back
+		goesOn = sl.asleep && back == 0
 		sl.asleep = false
 	}
 	now := clock()
@@ -51,7 +54,7 @@ func (l *looker) look(sl *sleeper) (ran bool) {
 	if sl.seen = a; ran {
 		sl.tell = tellFirst
 	}
-	l.copyAsleep(sl, now, a, late)
+	l.copyAsleep(sl, now, a, late, goesOn && !ran)
 	return ran
 }
 
@@ -97,8 +100,8 @@ func (l *looker) made(sl *sleeper, s *sample, now int64) {
 	}
 }
 
-// copyAsleep makes a sample of a thread, if it sleeps.
-func (l *looker) copyAsleep(sl *sleeper, now int64, a account, late uint64) {
+// copyAsleep makes a sample of a thread, if it sleeps; goesOn says that its sleep was told of.
+func (l *looker) copyAsleep(sl *sleeper, now int64, a account, late uint64, goesOn bool) {
 	weight := sl.slept(now, a, late) - sl.gave
 	if weight <= 0 || l.crowded {
 		return
@@ -119,6 +122,9 @@ func (l *looker) copyAsleep(sl *sleeper, now int64, a account, late uint64) {
 	*s = sample{
 		th: sl.th, sleeper: sl, sleep: l.sleeps, time: now, weight: uint64(weight), asleep: true,
 		flags: capture.InKernel, off: l.used, call: uint32(place.Call + 1),
+	}
+	if goesOn {
+		s.flags |= capture.Continued
 	}
 	s.regs.place(place.PC, place.SP)
 	if !l.copyStack(s, place.SP, top, limit) {

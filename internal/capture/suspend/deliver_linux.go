@@ -103,6 +103,7 @@ func (e *Engine) deliver(sink capture.Sink, s *sample, arena []byte) {
 	}
 	if s.ready > 0 {
 		out.Event, out.State, out.Weight, out.Sleep = uint16(e.wall), capture.Runnable, s.ready, 0
+		out.Flags &^= capture.Continued
 		e.give(sink)
 	}
 }

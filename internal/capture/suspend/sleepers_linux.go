@@ -116,12 +116,21 @@ func (l *looker) begin() {
 		l.lively = append(l.lively, g.quiet...)
 		g.quiet, g.still = nil, 0
 	}
-	l.end, l.tellEvery = 0, int64(l.e.opts.Tell)
-	if l.tellEvery == 0 {
-		l.tellEvery = tellAnyway
-	}
+	l.end = 0
+	l.paceTelling()
 	if l.arena == nil {
 		l.buffer = makeBuffer(lookerArena)
+	}
+}
+
+// paceTelling says how long sleeps that go on are kept back.
+func (l *looker) paceTelling() {
+	threads := 0
+	for _, g := range l.groups {
+		threads += g.threads
+	}
+	if l.tellEvery = int64(l.e.opts.TellEvery(threads)); l.tellEvery == 0 {
+		l.tellEvery = tellAnyway
 	}
 }
 
@@ -212,6 +221,7 @@ func (l *looker) run() {
 // round looks at the threads whose turn it is, having done so some ns ago.
 func (l *looker) round(now, since int64) {
 	l.open()
+	l.paceTelling()
 	l.crowded = false
 	for _, g := range l.groups {
 		g.beginRound(now)

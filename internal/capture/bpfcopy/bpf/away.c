@@ -202,6 +202,7 @@ int back_probe_sized(void *ctx)
 
 /* A thread of a target, as the reader of `each` gets it. */
 #define LOOK_DEPTH 32
+#define WOKEN 0x100 /* in state: it does not sleep any more, but waits for a CPU */
 struct look {
 	__u64 since; /* 0: it runs */
 	__u32 pid;
@@ -259,6 +260,8 @@ int each(struct bpf_iter__task *ctx)
 	l->pid = pid;
 	l->tid = tid;
 	l->state = a->state;
+	if (l->since && !task->__state)
+		l->state |= WOKEN;
 	l->syscall = 0;
 	l->kernel_len = 0;
 #if defined(__TARGET_ARCH_x86)
