@@ -127,7 +127,7 @@ func dumps(d *dump.Dumper, out io.Writer, repeat int, interval time.Duration, as
 			return found, err
 		}
 		for i := range look.Processes {
-			found = found || look.Processes[i].Shown > 0
+			found = found || len(look.Processes[i].Threads) > 0
 		}
 		if asJSON {
 			err = look.WriteJSON(out, repeat == 1)

@@ -76,7 +76,7 @@ func TestFilters(t *testing.T) {
 			t.Errorf("report %v does not say what part it shows:\n%s", c.filter, text)
 		}
 	}
-	for flag, bad := range map[string]string{"--thread": "(", "--focus": "*", "--ignore": "[", "--from": "5", "--to": "soon", "--state": "tired", "--thread-kind": "fast"} {
+	for flag, bad := range map[string]string{"--thread": "(", "--focus": "*", "--ignore": "[", "--from": "5 apples", "--to": "soon", "--state": "tired", "--thread-kind": "fast"} {
 		for _, args := range [][]string{{"report", file}, {"convert", file, "-o", "x.jfr"}, {"view", file}, {"record", "-p", "1"}} {
 			candid(t, append(args, flag, bad)...).refused(t, exitUsage, flag)
 		}

@@ -36,7 +36,6 @@ type Process struct {
 	Command   string     `json:"command"`
 	Runtime   string     `json:"runtime,omitempty"` // "hotspot 17.0.15"
 	Threads   []Thread   `json:"threads"`
-	Shown     int        `json:"-"`     // threads that were asked for
 	Count     int        `json:"count"` // all threads
 	Stops     Stops      `json:"stops"`
 	Safepoint *Safepoint `json:"safepoint,omitempty"`
