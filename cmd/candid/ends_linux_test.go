@@ -185,7 +185,7 @@ func TestTargetEndsQuietly(t *testing.T) {
 func TestKilledInAStop(t *testing.T) {
 	able(t)
 	for range 8 {
-		p := program(t, "threads 20")
+		p := program(t, "spin")
 		r := recorder(t, "--engine", "suspend", "-F", "5000", "-p", p.pid(), "-d", "1h")
 		works(t, p.Process.Pid, 100*time.Millisecond)
 		p.Process.Kill()

@@ -39,8 +39,8 @@ func (f *filterFlags) addReader(cmd *cobra.Command, event string) {
 const filterHelp = `Filters (--thread, --thread-kind, --state, --focus, --ignore, --from, --to) mean the
 same in record, report, convert, view and diff: a sample is left if it passes all of
 them, and what part that is of all is printed. Of a wait the part is left that lies
-between --from and --to. What convert cuts out begins with --from. Expressions (RE2) match anywhere in a
-name: '^main$' is just main. If nothing is left, the exit code is 5.`
+between --from and --to; what convert cuts out begins with --from. Expressions (RE2)
+match anywhere in a name: '^main$' is just main. If nothing is left, the exit code is 5.`
 
 // spec reads the flags.
 func (f *filterFlags) spec() (*filter.Spec, error) {
