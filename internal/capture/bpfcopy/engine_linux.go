@@ -181,9 +181,9 @@ func (e *Engine) AddPID(pid int) error {
 	if pid <= 0 {
 		return fmt.Errorf("sample process %d: a process id is above zero", pid)
 	}
-	t := targetOf{}
+	t := captureTarget{}
 	if e.opts.Children {
-		t.flags |= targetChildren
+		t.Flags |= targetChildren
 	}
 	maps := e.progs.coll.Maps
 	if err := maps["goless"].Delete(uint32(pid)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {

@@ -39,13 +39,7 @@ func (v Variant) String() string {
 	return "any"
 }
 
-// targetOf is a target, struct target of bpf/copy.h.
-type targetOf struct {
-	program    uint64
-	flags, pad uint32
-}
-
-// targetChildren is a flag of a target.
+// targetChildren is a flag of a target (struct target of bpf/copy.h).
 const targetChildren = 1
 
 // firstPIDNamespace is the inode of the machine's first pid namespace

@@ -78,7 +78,7 @@ func (w *Waiters) load() (*away, error) {
 		return nil, loadError(err)
 	}
 	a := &away{coll: coll}
-	if err := coll.Maps["targets"].Put(w.pid, targetOf{}); err != nil {
+	if err := coll.Maps["targets"].Put(w.pid, captureTarget{}); err != nil {
 		a.close()
 		return nil, fmt.Errorf("tell the BPF program of process %d: %w", w.pid, err)
 	}
