@@ -176,74 +176,6 @@ func (e *Engine) Describe() string {
 // Variant is how the stack's bytes are copied.
 func (e *Engine) Variant() Variant { return e.progs.variant }
 
-// AddPID makes a process a target. It may be called while Run runs.
-func (e *Engine) AddPID(pid int) error {
-	if pid <= 0 {
-		return fmt.Errorf("sample process %d: a process id is above zero", pid)
-	}
-	t := captureTarget{}
-	if e.opts.Children {
-		t.Flags |= targetChildren
-	}
-	maps := e.progs.coll.Maps
-	if err := maps["goless"].Delete(uint32(pid)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-		return fmt.Errorf("sample process %d: forget what had its number: %w", pid, err)
-	}
-	// As a child of another one it may be a target already.
-	if err := maps["targets"].Update(uint32(pid), t, ebpf.UpdateNoExist); err != nil && !errors.Is(err, ebpf.ErrKeyExist) {
-		return fmt.Errorf("sample process %d: make it a target of the BPF program: %w", pid, err)
-	}
-	e.mu.Lock()
-	e.live[uint32(pid)] = true
-	e.mu.Unlock()
-	if err := e.waiter.AddProcess(pid); err != nil {
-		return fmt.Errorf("sample process %d: %w", pid, err)
-	}
-	running := e.running.Load()
-	if err := e.progs.points.addProcess(pid, e.opts, e.events, running); err != nil {
-		return err
-	}
-	if running && e.progs.away != nil {
-		return e.progs.away.each(func([]byte) {})
-	}
-	return nil
-}
-
-// RunsGo tells whether a target runs Go code, until it runs another program; if it is
-// not told, it may. It is of the program that the last notices told of, and holds for no
-// other, also if that has begun meanwhile. It is called from the Sink, or before Run.
-func (e *Engine) RunsGo(pid int, does bool) error {
-	who, program, goless := uint32(pid), e.begun[uint32(pid)], e.progs.coll.Maps["goless"]
-	if !e.isTarget(who) || e.opts.All && program == 0 {
-		return nil
-	}
-	delete(e.goless, who)
-	var err error
-	if does {
-		err = goless.Delete(who)
-	} else if err = goless.Put(who, program); err == nil {
-		e.goless[who] = true
-	}
-	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-		return fmt.Errorf("tell the BPF program whether process %d runs Go code: %w", pid, err)
-	}
-	return nil
-}
-
-// begins notes which program a process runs from now on. Where the notice has been told
-// before, what was said since is of that program.
-func (e *Engine) begins(n *capture.Notice, told bool) {
-	if len(e.begun) >= maxExeced {
-		clear(e.begun)
-	}
-	e.begun[n.PID] = n.Time
-	if told && e.goless[n.PID] {
-		_ = e.RunsGo(int(n.PID), false) // else a second stack is looked for in vain
-		return
-	}
-	delete(e.goless, n.PID)
-}
-
 // item is a record of a batch: bytes in the ring, or a notice from elsewhere.
 type item struct {
 	time uint64
@@ -512,55 +444,6 @@ func (e *Engine) giveAway(sink capture.Sink, event int, weight uint64, state cap
 	if event >= 0 && weight > 0 {
 		e.give(sink, uint16(event), weight, state)
 	}
-}
-
-func (e *Engine) isTarget(pid uint32) bool {
-	if e.opts.All {
-		return true
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.live[pid]
-}
-
-// targetsLeft is how many targets live; with the whole machine there is always one.
-func (e *Engine) targetsLeft() int {
-	if e.opts.All {
-		return 1
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return len(e.live)
-}
-
-func (e *Engine) forget(pids []int) {
-	if len(pids) == 0 {
-		return
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, pid := range pids {
-		delete(e.live, uint32(pid))
-	}
-}
-
-// forgetDead drops targets whose end was missed because the ring was full.
-func (e *Engine) forgetDead() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	dead := map[uint32]bool{}
-	for pid := range e.live {
-		if !errors.Is(unix.Kill(int(pid), 0), unix.ESRCH) {
-			continue
-		}
-		// What it did last may still lie in the rings: wait until they were read.
-		if !e.dead[pid] {
-			dead[pid] = true
-			continue
-		}
-		delete(e.live, pid)
-	}
-	e.dead = dead
 }
 
 // Stats is what was done so far.
