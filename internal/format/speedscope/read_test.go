@@ -192,14 +192,7 @@ func FuzzRead(f *testing.F) {
 
 // TestReusedNumber keeps two threads apart that had the same number one after the other.
 func TestReusedNumber(t *testing.T) {
-	b := profile.NewBuilder()
-	b.Profile().Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1000}}
-	frame := b.Frame(profile.Frame{Func: b.Func(profile.Func{Name: "work"}), BCI: -1})
-	for i, name := range []string{"first", "second", "first", "second", "second"} {
-		thread := b.NamedThread(7, 12, name)
-		b.Add(profile.Sample{Time: uint64(i), Thread: thread, Node: b.Node(profile.RootNode, frame), Weight: 1000})
-	}
-	p := b.Finish()
+	p := profiletest.Reused()
 	if len(p.Threads) != 2 {
 		t.Fatalf("threads %+v", p.Threads)
 	}

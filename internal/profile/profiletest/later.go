@@ -10,3 +10,16 @@ func Later(p *profile.Profile) *profile.Profile {
 	}
 	return p
 }
+
+// Reused has two threads that had the same number one after the other: two and three
+// samples.
+func Reused() *profile.Profile {
+	b := profile.NewBuilder()
+	b.Profile().Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1000}}
+	frame := b.Frame(profile.Frame{Func: b.Func(profile.Func{Name: "work"}), BCI: -1})
+	for i, name := range []string{"first", "second", "first", "second", "second"} {
+		thread := b.NamedThread(7, 12, name)
+		b.Add(profile.Sample{Time: uint64(i), Thread: thread, Node: b.Node(profile.RootNode, frame), Weight: 1000})
+	}
+	return b.Finish()
+}
