@@ -333,6 +333,29 @@ func TestOverTime(t *testing.T) {
 	}
 }
 
+// TestHugeHeatmap asks for as much time as a number can tell.
+func TestHugeHeatmap(t *testing.T) {
+	r := busy(t, 100, 2000)
+	for _, cell := range []uint64{1 << 61, 1 << 62, 1 << 43} {
+		cells, err := r.Heatmap(t.Context(), new(Query), 0, math.MaxUint64, cell, 1)
+		if err != nil {
+			continue // more cells than there may be
+		}
+		var got, want float64
+		for _, v := range cells {
+			got += float64(v)
+		}
+		for i := range r.p.Samples {
+			if s := &r.p.Samples[i]; s.Event == 0 {
+				want += float64(s.Weight)
+			}
+		}
+		if got < want*0.999 || got > want*1.001 {
+			t.Errorf("cells of %d ns: %v, want %v", cell, got, want)
+		}
+	}
+}
+
 // TestCancelled makes sure that nobody adds up for a page that has moved on.
 func TestCancelled(t *testing.T) {
 	r := busy(t, 1000, 20_000)

@@ -133,7 +133,7 @@ func (r *Recording) Heatmap(ctx context.Context, q *Query, from, to, cell uint64
 	if to <= from || cell == 0 || rows < 1 || rows > maxBins || cell > 1<<62/uint64(rows) || (to-from)/cell >= maxCells {
 		return nil, fmt.Errorf("%w: a heatmap from %d to %d in cells of %d", ErrQuery, from, to, cell)
 	}
-	columns := int((to - from + cell*uint64(rows) - 1) / (cell * uint64(rows)))
+	columns := int((to-from-1)/(cell*uint64(rows))) + 1
 	if columns*rows > maxCells+maxBins {
 		return nil, fmt.Errorf("%w: a heatmap of %d cells", ErrQuery, columns*rows)
 	}
