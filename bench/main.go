@@ -58,6 +58,7 @@ var sections = []struct {
 	{"suspend-cost", (*bench).suspendCost},
 	{"copy-cost", (*bench).copyCost},
 	{"events", (*bench).events},
+	{"waits", (*bench).waits},
 	{"dump", (*bench).dump},
 	{"edges", (*bench).edges},
 	{"convert", (*bench).convert},

@@ -13,3 +13,7 @@ func (b *bench) suspendCost() {
 func (b *bench) copyCost() {
 	b.add(row{Section: "copy-cost", What: "target's CPU per sample above the same event without a stack copy", Failed: "BPF is Linux's only"})
 }
+
+func (b *bench) waits() {
+	b.add(row{Section: "waits", What: "time asleep, running and waiting for a CPU", Failed: "wall and off-CPU time are measured on Linux only"})
+}

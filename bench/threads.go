@@ -41,14 +41,21 @@ func (b *bench) shortThreads() {
 func weightUnder(p *profile.Profile, name string) float64 {
 	w := 0.0
 	for _, s := range p.Samples {
-		for n := s.Node; n != profile.RootNode; n = p.Nodes[n].Parent {
-			if p.Funcs[p.Frames[p.Nodes[n].Frame].Func].Name == name {
-				w += float64(s.Weight)
-				break
-			}
+		if under(p, s.Node, name) {
+			w += float64(s.Weight)
 		}
 	}
 	return w
+}
+
+// under says whether a function is in a stack.
+func under(p *profile.Profile, node uint32, name string) bool {
+	for ; node != profile.RootNode; node = p.Nodes[node].Parent {
+		if p.Funcs[p.Frames[p.Nodes[node].Frame].Func].Name == name {
+			return true
+		}
+	}
+	return false
 }
 
 // timers checks that tasks on round timers get their share, at rates that would

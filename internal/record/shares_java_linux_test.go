@@ -11,16 +11,16 @@ import (
 // shareJDKs are where Java's time is compared with what its threads say of themselves.
 var shareJDKs = []int{8, 17, 25}
 
-// javaShares is the command that runs testdata/Shares.java.
+// javaShares is the command that runs workloads/Shares.java.
 func javaShares(t *testing.T, major int) []string {
 	t.Helper()
-	classes := fixture.Classes(t, major, filepath.Join("testdata", "Shares.java"))
+	classes := fixture.Classes(t, major, filepath.Join("..", "..", "workloads", "Shares.java"))
 	return []string{fixture.JDKTool(t, major, "java"), "-Xmx64m", "-cp", classes, "Shares", "2"}
 }
 
-// Java threads that sleep, wait for a monitor, for data and parked, and compute: wall time
-// and time off the CPU are what the kernel counts for each, and what each measured in the
-// method that it waits in, within 2 % of its time. A collection that stops a thread on its
+// Java threads that sleep, wait for a monitor, for data, for the disk and parked, and
+// compute: wall time and time off the CPU are what the kernel counts for each, and what each
+// measured in the method that it waits in, within 2 % of its time. A collection that stops a thread on its
 // way into the method is in the one and not in the other: that takes another attempt.
 func TestWallTruthOfJava(t *testing.T) {
 	for _, major := range shareJDKs {

@@ -13,7 +13,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// known is what a thread of testdata/shares.c and Shares.java says of itself, ns.
+// known is what a thread of testdata/shares.c or workloads/Shares.java says of itself, ns.
 type known struct {
 	name, function                     string
 	tid                                int
@@ -33,7 +33,7 @@ func parseKnown(t *testing.T, text string) []known {
 		}
 		list = append(list, k)
 	}
-	if len(list) != 5 {
+	if len(list) < 5 {
 		t.Fatalf("%d threads tell of themselves:\n%s", len(list), text)
 	}
 	return list
@@ -81,7 +81,7 @@ func calls(p *profile.Profile, node uint32, function string) bool {
 	return false
 }
 
-// recordKnown records a program of which each of five threads gives account. They begin
+// recordKnown records a program of which five threads or more give account. They begin
 // when the first sample has come: on a busy machine sampling may begin long after the
 // program.
 func recordKnown(t *testing.T, o Options, command ...string) (*profile.Profile, []known) {

@@ -7,8 +7,11 @@ import java.lang.management.ThreadMXBean;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Paths;
+import java.nio.file.StandardOpenOption;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.locks.LockSupport;
 
@@ -23,7 +26,7 @@ import java.util.concurrent.locks.LockSupport;
  */
 public class Shares {
     static final Object monitor = new Object();
-    static final CountDownLatch ready = new CountDownLatch(5), go = new CountDownLatch(1), ended = new CountDownLatch(5);
+    static final CountDownLatch ready = new CountDownLatch(6), go = new CountDownLatch(1), ended = new CountDownLatch(6);
     static final ThreadMXBean threads = ManagementFactory.getThreadMXBean();
     static volatile long until;
     static volatile double sink;
@@ -124,6 +127,11 @@ public class Shares {
 
     static void parkAWhile() { LockSupport.parkNanos(9_000_000); }
 
+    static void saveToDisk(FileChannel file) throws Exception {
+        file.write(ByteBuffer.allocate(1 << 16), 0);
+        file.force(true);
+    }
+
     static void compute() { work(10_000_000); }
 
     public static void main(String[] args) throws Exception {
@@ -136,6 +144,8 @@ public class Shares {
         thread("locker", () -> live("locker", "waitForMonitor", () -> work(2_000_000), Shares::waitForMonitor));
         thread("reader", () -> live("reader", "waitForData", () -> work(1_000_000), () -> waitForData(in)));
         thread("parker", () -> live("parker", "parkAWhile", () -> work(1_000_000), Shares::parkAWhile));
+        FileChannel file = FileChannel.open(Files.createTempFile("shares", null), StandardOpenOption.WRITE, StandardOpenOption.DELETE_ON_CLOSE);
+        thread("saver", () -> live("saver", "saveToDisk", () -> work(1_000_000), () -> saveToDisk(file)));
         thread("worker", () -> live("worker", "compute", () -> { }, Shares::compute));
         thread("holder", () -> {
             go.await();
