@@ -40,6 +40,88 @@ type partial struct {
 
 // Count adds up what q chooses. The error is the context's.
 func (r *Recording) Count(ctx context.Context, q *Query) (*Counts, error) {
+	s, err := r.shapeFor(q.rewrite)
+	if err != nil {
+		return nil, err
+	}
+	var out *Counts
+	err = r.counted(ctx, q, func(p *partial) {
+		out = r.finish(p, q)
+		if !q.ByThread {
+			out.Cells = r.cells(p.ends, s)
+		}
+	})
+	if err != nil || !q.ByThread {
+		return out, err
+	}
+	c := r.choose(q)
+	return out, r.split(ctx, out, &c, s)
+}
+
+// remembered is what was added up of a filter: what is shown of it next is mostly made of
+// the same numbers.
+type remembered struct {
+	key   string
+	sum   *partial
+	users int
+	old   bool // it is not remembered any more
+}
+
+// maxRemembered is enough for two that are compared.
+const maxRemembered = 2
+
+// counted adds up what q chooses, and lends it to f, which may not change it. The error is
+// the context's.
+func (r *Recording) counted(ctx context.Context, q *Query, f func(p *partial)) error {
+	r.mu.Lock()
+	i := slices.IndexFunc(r.last, func(k *remembered) bool { return k.key == q.key && q.key != "" })
+	var k *remembered
+	if i >= 0 {
+		k = r.last[i]
+		k.users++
+	}
+	r.mu.Unlock()
+	if k == nil {
+		sum, err := r.sum(ctx, q)
+		if err != nil {
+			return err
+		}
+		k = &remembered{key: q.key, sum: sum, users: 1}
+		r.remember(k)
+	}
+	f(k.sum)
+	r.mu.Lock()
+	k.users--
+	free := k.old && k.users == 0
+	r.mu.Unlock()
+	if free {
+		r.keep([]*partial{k.sum})
+	}
+	return nil
+}
+
+// remember puts something in the place of what was remembered first.
+func (r *Recording) remember(k *remembered) {
+	var free []*partial
+	r.mu.Lock()
+	if k.key == "" {
+		k.old = true
+	} else {
+		r.last = append(r.last, k)
+	}
+	for len(r.last) > maxRemembered {
+		first := r.last[0]
+		r.last = slices.Delete(r.last, 0, 1)
+		if first.old = true; first.users == 0 {
+			free = append(free, first.sum)
+		}
+	}
+	r.mu.Unlock()
+	r.keep(free)
+}
+
+// sum adds up what q chooses, on all CPUs. The error is the context's.
+func (r *Recording) sum(ctx context.Context, q *Query) (*partial, error) {
 	c := r.choose(q)
 	lo, hi := 0, len(r.p.Samples)
 	if q.From > 0 || q.To > 0 {
@@ -63,24 +145,16 @@ func (r *Recording) Count(ctx context.Context, q *Query) (*Counts, error) {
 	if q.To > 0 {
 		r.after(r.reach, itself, hi, len(r.p.Samples), q.To, func(i int) { r.add(parts[0], &c, i, i+1) })
 	}
-	defer r.keep(parts)
 	if err := ctx.Err(); err != nil {
+		r.keep(parts)
 		return nil, err
 	}
 	sum := parts[0]
 	for _, p := range parts[1:] {
 		sum.merge(p)
 	}
-	s, err := r.shapeFor(q.rewrite)
-	if err != nil {
-		return nil, err
-	}
-	out := r.finish(sum, q)
-	if !q.ByThread {
-		out.Cells = r.cells(sum.ends, s)
-		return out, nil
-	}
-	return out, r.split(ctx, out, &c, s)
+	r.keep(parts[1:])
+	return sum, nil
 }
 
 // cells are those counts that are not nothing, by place.

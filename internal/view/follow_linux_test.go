@@ -101,6 +101,52 @@ func TestPageFollows(t *testing.T) {
 	if text := b.Text("document.querySelector('.facts').textContent"); text[:len("recording, ")] != "recording, " {
 		t.Errorf("the page says %q", text)
 	}
+	// Another event is chosen, and the recording goes on: the numbers are of that one, also
+	// of what was on its way when it was chosen.
+	choose := func(event string) {
+		t.Helper()
+		b.Eval("(() => { const e = document.querySelector('select[aria-label=\"Event\"]'); e.value = '"+event+"'; e.dispatchEvent(new Event('change')); })()", nil)
+	}
+	of := func(event uint16, samples int) string {
+		n := 0
+		for _, s := range p.Samples[:samples] {
+			if s.Event == event {
+				n++
+			}
+		}
+		return "candid.state().event === " + number0(int(event)) + " && candid.chosen().all.samples === " + number0(n) + " && !candid.busy()"
+	}
+	choose("1")
+	b.Until(of(1, 5000))
+	b.same("the other event", profile.Filter{Event: 1})
+	w.to(7000)
+	b.Until(of(1, 7000))
+	if rep := b.same("the other event, later", profile.Filter{Event: 1}); rep.Shown.Samples == 0 {
+		t.Error("the other event has no samples")
+	}
+	for i, event := range []string{"0", "1", "0"} { // while it grows
+		w.to(8000 + 1000*i)
+		choose(event)
+	}
+	here(10_000)
+	b.same("the first event again", profile.Filter{})
+	choose("1")
+	b.Until(of(1, 10_000))
+	b.Eval("candid.set({tab: 'callers', sandwich: true, of: candid.methods()[0].name})", nil)
+	b.settled()
+	w.to(11_000)
+	b.Until(of(1, 11_000))
+	var halves []struct{ Total float64 }
+	b.Eval("candid.sandwich()", &halves)
+	var want float64
+	b.Eval("candid.methods().find(m => m.name === candid.state().of).total", &want)
+	if want == 0 || halves[0].Total != want || halves[1].Total != want {
+		t.Errorf("while it grows the sandwich has %v, the method %v", halves, want)
+	}
+	choose("0")
+	here(11_000)
+	b.Eval("candid.set({tab: 'methods', sandwich: false, of: ''})", nil)
+	b.settled()
 	// A stretch of time, an expression and a row stay chosen.
 	cut := p.Samples[4000].Time
 	b.Eval("candid.set({from: 1000, to: "+number0(int(cut))+", focus: ['HashMap']})", nil)

@@ -27,6 +27,7 @@ type Query struct {
 	ByThread bool             // keep threads apart in the cells
 	Side     Side             // of two recordings that are compared
 	rewrite  *rewrite         // how the stacks are shown; nil: as they were taken
+	key      string           // the same for the same samples; "" for none that is known
 }
 
 // Side is one of two recordings that are compared.
@@ -105,6 +106,13 @@ func (r *Recording) query(v url.Values) (Query, error) {
 	default:
 		return q, fmt.Errorf("%w: there is no side %q", ErrQuery, side)
 	}
+	chosen := url.Values{}
+	for _, name := range []string{"event", "from", "to", "threads", "states", "focus", "ignore", "side"} {
+		if s, ok := v[name]; ok {
+			chosen[name] = s
+		}
+	}
+	q.key = "?" + chosen.Encode()
 	return q, nil
 }
 

@@ -51,6 +51,7 @@ type Recording struct {
 
 	mu      sync.Mutex
 	spare   []*partial
+	last    []*remembered
 	shapes  map[string]*shape // rewritten trees
 	matches map[string][]bool // by expression: places whose stack holds a match
 	tried   []string          // its keys, the oldest first

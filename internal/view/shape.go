@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/candid-profiler/candid/internal/flame"
 	"github.com/candid-profiler/candid/internal/profile"
@@ -16,6 +17,9 @@ type shape struct {
 	funcs []profile.Func // that the tree's symbols refer to
 	place []uint32       // by node of the recording: place in the tree; nil if they are the same
 	sym   []uint32       // by place: index into the tree's symbols; meaningless for the root
+
+	once sync.Once
+	ways *ways
 }
 
 func newShape(tree *flame.Tree, funcs []profile.Func, place []uint32) *shape {

@@ -217,6 +217,27 @@ func TestPageStretches(t *testing.T) {
 		b.settled()
 		b.Until("document.querySelector('main > .pane:not([hidden])').innerText.includes(" + quoted(what) + ")")
 	}
+	// A sandwich is as wide as the one of the two that is asked for.
+	var most struct{ Methods []pageMethod }
+	b.Eval("({methods: [...candid.methods()].sort((a, b) => b.total - a.total)})", &most)
+	name := most.Methods[0].Name
+	b.Eval("candid.set({tab: 'callers', sandwich: true, of: "+quoted(name)+"})", nil)
+	b.settled()
+	for side, p := range map[string]*profile.Profile{"true": profile.Apply(r.p, second), "false": profile.Apply(r.p, first)} {
+		b.Eval("candid.set({before: "+side+"})", nil)
+		b.settled()
+		var got []struct{ Total float64 }
+		b.Eval("candid.sandwich()", &got)
+		want := totals(p)[name+"\x00"+most.Methods[0].Module][1]
+		if want == 0 || got[0].Total != float64(want) || got[1].Total != float64(want) {
+			t.Errorf("before %s: the sandwich of %s has %v, want %d", side, name, got, want)
+		}
+	}
+	if text := b.Text("document.querySelector('.sandwich-line').innerText"); !strings.Contains(text, " before, ") {
+		t.Errorf("under the sandwich stands %q", text)
+	}
+	b.Eval("candid.set({before: false, sandwich: false, of: ''})", nil)
+	b.settled()
 	for _, tab := range []string{"timeline", "heatmap"} {
 		b.Eval("candid.set({tab: '"+tab+"'})", nil)
 		b.settled()

@@ -4,7 +4,7 @@ import { addUp, fromDepth, type Cells } from "../src/flame/tree";
 import { goPattern } from "../src/view/bar";
 import { Calls, Callers, flatten, methodsOf, sums, unfold } from "../src/view/rows";
 import { commandLine } from "../src/page/format";
-import { sandwich } from "../src/view/sandwich";
+import { half } from "../src/view/sandwich";
 import { exactly, initial, read, readable, write } from "../src/view/state";
 import { spanText, ticks, time } from "../src/view/time";
 import { decode } from "../src/view/wire";
@@ -49,55 +49,14 @@ test("callers count a stack for the innermost frame", () => {
   assert.deepEqual(all.map((r) => [r.method, r.total]), [[1, 70], [0, 30]]); // where it ended
 });
 
-test("a sandwich has every path of the method once, however many there are", () => {
-  // 40,000 nodes of 200 symbols, two of each method; the numbers are always the same.
-  let seed = 7;
-  const random = (n: number): number => {
-    seed ^= seed << 13;
-    seed ^= seed >>> 17;
-    seed ^= seed << 5;
-    return (seed >>> 0) % n;
+test("half of a sandwich, as candid sends it", () => {
+  const columns: Record<string, Uint32Array | Float64Array> = {
+    "callees.depth": Uint32Array.of(0, 1, 2, 1), "callees.origin": Uint32Array.of(1, 2, 3, 5), "callees.after": Float64Array.of(90, 50, 20, 40), "callees.before": Float64Array.of(9, 5, 2, 4),
   };
-  const n = 40_000;
-  const depth = Int32Array.from({ length: n }, () => 0), sym = new Int32Array(n).fill(-1);
-  for (let i = 1; i < n; i++) {
-    depth[i] = random(4) ? Math.min(depth[i - 1] + 1, 40) : 1 + random(depth[i - 1] + 1);
-    sym[i] = random(200);
-  }
-  const big = fromDepth(depth, sym);
-  const methods = methodsOf(Int32Array.from({ length: 200 }, (_, s) => s >> 1));
-  const ends = Array.from({ length: n - 1 }, (_, i) => i + 1).filter((i) => i % 3 > 0);
-  const v = addUp(big, {
-    n: ends.length, node: Int32Array.from(ends), thread: new Int32Array(ends.length), event: new Int32Array(ends.length),
-    count: new Float64Array(ends.length).fill(1), weight: Float64Array.from(ends, (i) => i % 10),
-  }, 0, Uint8Array.of(1));
-  const method = 3;
-  const [above, below] = [new Map<string, number>(), new Map<string, number>()]; // totals by path
-  const add = (to: Map<string, number>, path: readonly number[], w: number): void => {
-    for (let k = 0; k <= path.length; k++) to.set(path.slice(0, k).join(), (to.get(path.slice(0, k).join()) ?? 0) + w);
-  };
-  for (const end of ends) {
-    const way: number[] = [];
-    for (let i = end; i > 0; i = big.parent[i]) way.unshift(methods.of[sym[i]]);
-    const at = way.indexOf(method);
-    if (at < 0) continue;
-    add(above, way.slice(0, at).reverse(), end % 10);
-    add(below, way.slice(at + 1), end % 10);
-  }
-  const [callers, callees] = sandwich(big, v, methods, method, sandwich(big, v, methods, 7)); // in the columns of another one
-  for (const [half, want] of [[callers, above], [callees, below]] as const) {
-    const got = new Map<string, number>();
-    for (let i = 0; i < half.tree.n; i++) {
-      const way: number[] = [];
-      for (let a = i; a > 0; a = half.tree.parent[a]) way.unshift(methods.of[half.tree.sym[a]]);
-      assert.ok(!got.has(way.join()), "each path is one node");
-      got.set(way.join(), half.total[i]);
-      const next = half.tree.end[i];
-      if (i > 0 && next < half.tree.n && half.tree.parent[next] === half.tree.parent[i]) assert.ok(half.total[next] <= half.total[i], "the heavier first");
-    }
-    assert.deepEqual(got, want);
-    assert.ok(got.size > 1500, `${got.size} paths do not try what large trees need`);
-  }
+  const get = (name: string): never => columns[name] as never;
+  const h = half({ head: {}, u8: get, u32: get, i32: get, f32: get, f64: get, has: (name) => name in columns }, "callees", tree.sym);
+  assert.deepEqual([[...h.tree.sym], [...h.tree.parent], [...h.tree.end]], [[-1, 1, 0, 1], [-1, 0, 1, 0], [4, 3, 3, 4]]);
+  assert.deepEqual([[...h.after], [...h.before!]], [[90, 50, 20, 40], [9, 5, 2, 4]]);
 });
 
 test("the address brings the view back", () => {

@@ -1,6 +1,7 @@
 // What all tabs share: the recording, the state, and what the filters chose.
 
 import { named, type Data, type Header, type Quality } from "../data";
+import { CHANGES } from "../flame/colors";
 import { compile } from "../flame/search";
 import { addUp, fromDepth, type Cells, type Values } from "../flame/tree";
 import { commandLine } from "../page/format";
@@ -453,6 +454,19 @@ export class App {
     const b = this.chosen.before;
     const share = (part: number, all: number): number => (all > 0 ? part / all : 0);
     return b ? share(after, this.chosen.chosen.weight) - share(before, b.chosen.weight) : 0;
+  }
+
+  // changes is for each node of a tree by which part of itself it went up or down.
+  changes(after: Float64Array, before: Float64Array): Uint8Array | null {
+    if (!this.chosen.before) return null;
+    const [a, b] = [this.chosen.chosen.weight || 1, this.chosen.before.chosen.weight || 1];
+    const out = new Uint8Array(after.length);
+    for (let i = 0; i < out.length; i++) {
+      const [x, y] = [after[i] / a, before[i] / b];
+      const most = Math.max(x, y);
+      out[i] = Math.round(((most > 0 ? (x - y) / most : 0) + 1) * ((CHANGES - 1) / 2));
+    }
+    return out;
   }
 
   calls(): Calls {

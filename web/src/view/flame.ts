@@ -2,7 +2,6 @@
 // chose.
 
 import type { Split } from "../data";
-import { CHANGES } from "../flame/colors";
 import { match, matching, step, within } from "../flame/search";
 import { Chart } from "../page/chart";
 import { Crumbs } from "../page/crumbs";
@@ -13,7 +12,7 @@ import { Legend } from "../page/legend";
 import type { App } from "./app";
 import type { Menu } from "./menu";
 import type { Pane } from "./pane";
-import { points } from "./tables";
+import { points, sideSwitch } from "./tables";
 
 export class FlamePane implements Pane {
   readonly root: HTMLElement;
@@ -46,10 +45,7 @@ export class FlamePane implements Pane {
       ...(app.header.processes.length > 1 ? [{ value: "process" as const, label: "By process", title: "A root for each process (t)" }] : []),
       { value: "thread", label: "By thread", title: "A root for each thread (t)" },
     ], (split) => app.set({ split, zoom: 0 }));
-    this.sides = segmented<"before" | "after">("Side", [
-      { value: "before", label: "Before", title: "As wide as they were before: what is gone is there" },
-      { value: "after", label: "After", title: "As wide as they are after: what is new is there" },
-    ], (v) => app.set({ before: v === "before" }));
+    this.sides = sideSwitch(app);
     app.held = [{ get: () => this.chart.selected, set: (node) => (this.chart.selected = node) }];
     this.detail.extra = (node) => this.compared(node);
     const bar = el("div", { class: "pane-bar" }, this.crumbs.root, app.compared ? el("span", { class: "soft" }, "blue: less, orange: more") : "", app.compared ? this.sides.root : this.splits.root, this.orientation.root);
@@ -91,23 +87,26 @@ export class FlamePane implements Pane {
       this.chart.change = this.changes();
       this.chart.flame = state.flame;
       this.chart.fresh(state.zoom);
+      this.warm();
     } else this.chart.setFlame(state.flame);
     this.search();
   }
 
-  // changes is for each node by which part of itself it went up or down.
+  private warming = 0;
+
+  // warm searches for nothing while nobody waits: the first search of millions of nodes
+  // takes several times as long as the next.
+  private warm(): void {
+    clearTimeout(this.warming);
+    this.warming = window.setTimeout(() => {
+      const { model, busy } = this.app;
+      if (!busy && model.tree.n > 50_000 && !this.chart.match) match(model.tree, model.layout, matching(model.searchable, /^(?!)/));
+    }, 150);
+  }
+
   private changes(): Uint8Array | null {
     const { app } = this;
-    const { before, after } = app;
-    if (!before || !app.chosen.before) return null;
-    const [a, b] = [app.chosen.chosen.weight || 1, app.chosen.before.chosen.weight || 1];
-    const out = new Uint8Array(app.model.tree.n);
-    for (let i = 0; i < out.length; i++) {
-      const [x, y] = [after.total[i] / a, before.total[i] / b];
-      const most = Math.max(x, y);
-      out[i] = Math.round(((most > 0 ? (x - y) / most : 0) + 1) * ((CHANGES - 1) / 2));
-    }
-    return out;
+    return app.before && app.changes(app.after.total, app.before.total);
   }
 
   // compared says of a node how it was before and after.

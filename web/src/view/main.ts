@@ -196,7 +196,7 @@ function expose(app: App, flame: FlamePane, callers: CallersPane, heatmap: Heatm
     set: (change: Record<string, unknown>) => app.set({
       ...change, ...(change.threads ? { threads: new Set(change.threads as number[]) } : {}), ...(change.states ? { states: new Set(change.states as string[]) } : {}),
     }),
-    busy: () => app.busy,
+    busy: () => app.busy || callers.sandwich.busy,
     generation: () => app.generation,
     chosen: () => ({ all: app.chosen.all, chosen: app.chosen.chosen, quality: app.chosen.quality, states: app.chosen.states }),
     methods: () => Array.from(app.methods.symbol, (s, m) => ({

@@ -1,9 +1,8 @@
 // One method between all of its callers and all that it calls, over everything
 // that the filters leave: nothing is too small to be in it.
 
-import { Merging, type Half } from "./merging";
 import { layout } from "../flame/layout";
-import type { Tree, Values } from "../flame/tree";
+import type { Tree } from "../flame/tree";
 import { Chart } from "../page/chart";
 import { facts } from "../page/detail";
 import { el } from "../page/dom";
@@ -11,23 +10,30 @@ import { percent, value } from "../page/format";
 import type { Model } from "../page/model";
 import type { App } from "./app";
 import type { Menu } from "./menu";
-import type { Methods } from "./rows";
+import { points } from "./tables";
+import { ask, Grown, type Message } from "./wire";
 
-// sandwich gives both halves, callers first, of which those of old are not valid any more. Node 0 of each is the method, with all of its total:
-// a stack counts once, for the outermost frame of the method.
-export function sandwich(tree: Tree, v: Values, methods: Methods, method: number, old?: readonly Half[]): Half[] {
-  const { sym, end, n } = tree;
-  const frames: number[] = [];
-  let below = 1;
-  for (let i = 1; i < n; ) {
-    const own = sym[i] >= 0 && sym[i] < methods.of.length && methods.of[sym[i]] === method;
-    if (own && v.samples[i] > 0) {
-      frames.push(i);
-      below += end[i] - i;
-    }
-    i = own || v.samples[i] === 0 ? end[i] : i + 1;
+// Half is one half, as candid made it. Node 0 is the method, with all of its total: a
+// stack counts once, for the outermost frame of the method.
+export interface Half { readonly tree: Tree; readonly after: Float64Array; readonly before: Float64Array | null }
+
+// half reads one of the two; sym are the symbols of the recording's tree.
+export function half(m: Message<unknown>, name: "callers" | "callees", sym: Int32Array): Half {
+  const depths = m.u32(`${name}.depth`), origins = m.u32(`${name}.origin`);
+  const n = depths.length;
+  const depth = new Int32Array(depths.buffer, depths.byteOffset, n), origin = new Int32Array(origins.buffer, origins.byteOffset, n);
+  const columns = new Int32Array(3 * n);
+  const own = columns.subarray(0, n), parent = columns.subarray(n, 2 * n), end = columns.subarray(2 * n);
+  const last: number[] = []; // by depth
+  for (let i = 0; i < n; i++) {
+    const d = depth[i];
+    own[i] = d > 0 ? sym[origin[i]] : -1;
+    parent[i] = d > 0 ? last[d - 1] : -1;
+    last[d] = i;
+    end[i] = i + 1;
   }
-  return [new Merging(tree, v, methods, true, 1024, old?.[0]).merge(frames), new Merging(tree, v, methods, false, below, old?.[1]).merge(frames)];
+  for (let i = n - 1; i > 0; i--) if (end[i] > end[parent[i]]) end[parent[i]] = end[i];
+  return { tree: { n, sym: own, depth, parent, end, origin }, after: m.f64(`${name}.after`), before: m.has(`${name}.before`) ? m.f64(`${name}.before`) : null };
 }
 
 const NOTHING = new Float64Array(0);
@@ -39,6 +45,7 @@ export class Sandwich {
   private readonly line = el("p", { class: "sandwich-line", "aria-live": "polite" });
   private method = -1;
   private halvesNow: readonly Half[] = [];
+  private running: AbortController | null = null;
 
   constructor(private readonly app: App, menu: Menu) {
     // What is not of a half is the recording's.
@@ -78,17 +85,49 @@ export class Sandwich {
       el("h3", {}, "Callers"), this.charts[0].root, el("h3", {}, "What it calls"), this.charts[1].root, this.line);
   }
 
-  update(method: number): void {
+  // busy says that what is shown is not of what the filters chose yet.
+  get busy(): boolean {
+    return this.running !== null;
+  }
+
+  // update asks candid for both halves of a method's; what was asked before is not wanted
+  // any more.
+  async update(method: number): Promise<void> {
     const { app } = this;
-    this.method = method;
+    this.running?.abort();
+    this.running = null;
     if (method < 0) return;
+    const mine = (this.running = new AbortController());
+    const { generation } = app;
+    const { tree } = app.model.data;
+    const q = app.query();
+    q.set("of", String(method));
+    if (app.state.base) q.set("base", app.state.base.join("-"));
+    try {
+      const m = await ask(app.path("sandwich", q), mine.signal);
+      if (this.running !== mine) return;
+      if (generation === app.generation) { // else the filters have changed, and it will be asked anew when it is seen
+        this.method = method;
+        this.take((["callers", "callees"] as const).map((name) => half(m, name, tree.sym)));
+      }
+    } catch (e) {
+      if (this.running !== mine) return;
+      if (!(e instanceof Grown)) app.onError(e instanceof Error ? e.message : String(e)); // else what fits comes at once
+    }
+    this.running = null;
+  }
+
+  private take(halves: readonly Half[]): void {
+    const { app } = this;
     const again = this.halvesNow.length > 0;
-    this.halvesNow = sandwich(app.model.data.tree, app.after, app.methods, method, this.halvesNow);
-    this.halvesNow.forEach((half, k) => {
+    this.halvesNow = halves;
+    halves.forEach(({ tree, after, before }, k) => {
       const m = this.models[k];
-      m.tree = half.tree;
-      m.values = { total: half.total, self: NOTHING, count: NOTHING, samples: NOTHING }; // charts show totals
-      m.layout = layout(half.tree, half.total, again ? m.layout : undefined);
+      const total = before && app.state.before ? before : after;
+      m.tree = tree;
+      m.values = { total, self: NOTHING, count: NOTHING, samples: NOTHING }; // charts show totals
+      m.layout = layout(tree, total, again ? m.layout : undefined);
+      this.charts[k].change = before && app.changes(after, before);
       this.charts[k].selected = -1;
       this.charts[k].fresh(0);
     });
@@ -122,10 +161,13 @@ export class Sandwich {
     const { app } = this;
     const m = this.models[k];
     if (node < 0) node = 0;
-    const all = app.chosen.chosen.weight, whole = m.values.total[0], v = m.values.total[node];
+    const was = this.halvesNow[k]?.before, is = this.halvesNow[k]?.after;
+    const { before } = app.chosen;
+    const all = (was && app.state.before ? before : app.chosen)?.chosen.weight ?? 0, whole = m.values.total[0], v = m.values.total[node];
+    const change = was && before ? [`${percent(was[node], before.chosen.weight)} before, ${percent(is[node], app.chosen.chosen.weight)} after: ${points(app.change(is[node], was[node]))}`] : [];
     const s = node > 0 ? m.tree.sym[node] : app.methods.symbol[this.method];
     const known = node > 0 ? facts(m, node).filter((f) => ["kind", "provenance", "module", "source"].includes(f.key)).map((f) => f.text) : [];
-    this.line.replaceChildren(el("b", {}, app.nameOf(s)), ` ${[value(v, app.unit), `${percent(v, all)} of what is shown`, ...(node > 0 ? [`${percent(v, whole)} of the method's`] : []), ...known].join(" · ")}`);
+    this.line.replaceChildren(el("b", {}, app.nameOf(s)), ` ${[value(v, app.unit), `${percent(v, all)} of what is shown`, ...(node > 0 ? [`${percent(v, whole)} of the method's`] : []), ...change, ...known].join(" · ")}`);
   }
 
   focus(): void {

@@ -325,6 +325,14 @@ export class CallTreePane extends TreePane {
   }
 }
 
+// sideSwitch chooses which one of two that are compared graphs are as wide as.
+export function sideSwitch(app: App): { root: HTMLElement; set(v: "before" | "after"): void } {
+  return segmented<"before" | "after">("Side", [
+    { value: "before", label: "Before", title: "As wide as they were before: what is gone is there" },
+    { value: "after", label: "After", title: "As wide as they are after: what is new is there" },
+  ], (v) => app.set({ before: v === "before" }));
+}
+
 type Mode = "one" | "all" | "sandwich";
 
 export class CallersPane extends TreePane {
@@ -333,6 +341,7 @@ export class CallersPane extends TreePane {
   private shown = "";
   private shownIn = ""; // the same, of the sandwich
   private waiting = true; // the table is not of what is shown
+  private readonly sides: { root: HTMLElement; set(v: "before" | "after"): void };
   readonly sandwich: Sandwich;
 
   constructor(app: App, menu: Menu) {
@@ -342,8 +351,10 @@ export class CallersPane extends TreePane {
       { value: "one", label: "This method", title: "Who called it. Choose a method by a double click in another table" },
       { value: "sandwich", label: "Sandwich", title: "All of the method's callers above it, all that it calls below" },
     ], (v) => app.set(v === "all" ? { of: "", sandwich: false } : { of: this.method(), sandwich: v === "sandwich" }));
-    super(app, menu, "Callers", "Callers, from the inside out", el("div", { class: "pane-bar" }, mode.root, title));
+    const sides = sideSwitch(app);
+    super(app, menu, "Callers", "Callers, from the inside out", el("div", { class: "pane-bar" }, mode.root, title, sides.root));
     this.title = title;
+    this.sides = sides;
     this.mode = mode;
     this.sandwich = new Sandwich(app, menu);
     this.sandwich.root.hidden = true;
@@ -400,10 +411,12 @@ export class CallersPane extends TreePane {
     this.mode.set(sandwich ? "sandwich" : known ? "one" : "all");
     const appeared = this.sandwich.root.hidden;
     this.sandwich.root.hidden = !sandwich;
+    this.sides.root.hidden = !sandwich || !this.app.compared;
+    this.sides.set(this.app.state.before ? "before" : "after");
     this.grid.root.hidden = sandwich;
     if (sandwich && (fresh || appeared || this.shownIn !== of)) {
       this.shownIn = of;
-      this.sandwich.update(method);
+      void this.sandwich.update(method);
     }
     this.title.textContent = known ? of : "Where time was spent itself, and who called that. Open a method from any table or frame to see its callers only.";
     this.title.classList.toggle("is-name", known);

@@ -1,0 +1,197 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"testing"
+
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/profile/profiletest"
+)
+
+// joined puts the parts of a half together.
+func joined(parts []half) *half {
+	var h half
+	for _, p := range parts {
+		if p.before == nil {
+			p.before = make([]uint64, len(p.after))
+		}
+		h.depth, h.origin = append(h.depth, p.depth...), append(h.origin, p.origin...)
+		h.after, h.before = append(h.after, p.after...), append(h.before, p.before...)
+	}
+	return &h
+}
+
+// paths are the nodes of a half by the way to them, innermost last.
+func (h *half) paths(t *testing.T, s *shape, w *ways) map[string][2]uint64 {
+	t.Helper()
+	out := map[string][2]uint64{}
+	var way []uint32
+	var last []int // by depth
+	for i := range h.depth {
+		d := int(h.depth[i])
+		if d > len(way) || (d == 0) != (i == 0) {
+			t.Fatalf("node %d at depth %d follows one at depth %d", i, d, len(way)-1)
+		}
+		way, last = append(way[:d], w.key[s.sym[h.origin[i]]]), last[:min(len(last), d+1)]
+		if len(last) == d+1 && d > 0 && h.after[last[d]] < h.after[i] {
+			t.Fatalf("node %d has %d, the one before it %d", i, h.after[i], h.after[last[d]])
+		}
+		last = append(last[:d], i)
+		key := fmt.Sprint(way[1:])
+		if _, twice := out[key]; twice {
+			t.Fatalf("%s is there twice", key)
+		}
+		out[key] = [2]uint64{h.after[i], h.before[i]}
+	}
+	return out
+}
+
+// TestSandwich compares each path above and below a method with sums over the samples.
+func TestSandwich(t *testing.T) {
+	all := profiletest.Server(40_000, 150_000, 30)
+	pair, err := OpenPair("a → b", profile.Apply(all, profile.Filter{To: 30e9}), profile.Apply(all, profile.Filter{From: 20e9}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes, parts := 0, 0
+	for _, c := range []struct {
+		name string
+		r    *Recording
+		ask  url.Values
+	}{
+		{"all", busy(t, 40_000, 150_000), url.Values{}},
+		{"a part", busy(t, 4_000, 50_000), url.Values{"from": {"1000000000"}, "to": {"30000000000"}, "states": {"running,sleeping"}}},
+		{"two stretches", busy(t, 4_000, 50_000), url.Values{"from": {"1000000000"}, "to": {"9000000000"}, "base": {"8000000000-30000000000"}}},
+		{"two", pair, url.Values{"focus": {"HashMap"}}},
+		{"collapsed", busy(t, 4_000, 50_000), url.Values{"collapse": {"package java.util"}, "recursion": {"."}}},
+	} {
+		r := c.r
+		q, err := r.query(c.ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := r.shapeFor(q.rewrite)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := r.ways(s)
+		sides := []url.Values{c.ask}
+		with := func(change url.Values) url.Values {
+			out := url.Values{}
+			for _, v := range []url.Values{c.ask, change} {
+				for k, list := range v {
+					out[k] = list
+				}
+			}
+			return out
+		}
+		switch {
+		case r.pair:
+			sides = []url.Values{with(url.Values{"side": {"after"}}), with(url.Values{"side": {"before"}})}
+		case c.ask.Has("base"):
+			sides = append(sides, with(url.Values{"from": {"8000000000"}, "to": {"30000000000"}}))
+		}
+		var queries []*Query
+		var cells [][]Cell
+		for _, v := range sides {
+			q, err := r.query(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, err := r.Count(context.Background(), &q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			queries, cells = append(queries, &q), append(cells, n.Cells)
+		}
+		queries = append(queries, nil)
+		for method := range min(14, w.methods) {
+			got, err := r.sandwich(context.Background(), queries[0], queries[1], int32(method))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := [2]map[string][2]uint64{{}, {}}
+			for side, list := range cells {
+				for _, cell := range list {
+					var stack []uint32 // outermost first
+					at := -1
+					for i := cell.Place; i > 0; i = w.parent[i] {
+						stack = append(stack, w.key[s.sym[i]])
+					}
+					slices.Reverse(stack)
+					if at = slices.Index(stack, uint32(method)); at < 0 {
+						continue
+					}
+					above := slices.Clone(stack[:at])
+					slices.Reverse(above)
+					for k, way := range [2][]uint32{above, stack[at+1:]} {
+						for n := range len(way) + 1 {
+							key := fmt.Sprint(way[:n])
+							sum := want[k][key]
+							sum[side] += cell.Weight
+							want[k][key] = sum
+						}
+					}
+				}
+			}
+			for k, parts := range got {
+				have := joined(parts).paths(t, s, w)
+				if len(want[k]) == 0 {
+					want[k]["[]"] = [2]uint64{}
+				}
+				if len(have) != len(want[k]) {
+					t.Errorf("%s, method %d, half %d: %d paths, want %d", c.name, method, k, len(have), len(want[k]))
+				}
+				for key, v := range want[k] {
+					if have[key] != v {
+						t.Fatalf("%s, method %d, half %d: %s has %v, want %v", c.name, method, k, key, have[key], v)
+					}
+				}
+				nodes += len(have)
+			}
+			// Large ones are cut in parts, and put together again.
+			x := &sandwiching{ctx: context.Background(), ways: w, sym: s.sym}
+			if err := r.counted(x.ctx, queries[0], func(p *partial) { x.after = r.below(p.ends, s, w) }); err != nil {
+				t.Fatal(err)
+			}
+			var frames []has
+			for i := range uint32(len(w.parent)) {
+				if i > 0 && x.any(i) && w.method[s.sym[i]] == int32(method) {
+					frames = append(frames, x.of(i))
+				}
+			}
+			if len(frames) > 0 {
+				parts = max(parts, len(x.plan(false, frames)), len(x.plan(true, frames)))
+			}
+		}
+	}
+	if nodes < 20_000 || parts < 8 {
+		t.Errorf("%d nodes were compared, in up to %d parts", nodes, parts)
+	}
+}
+
+// TestSandwichRefuses asks what cannot be answered.
+func TestSandwichRefuses(t *testing.T) {
+	r := busy(t, 2000, 20_000)
+	for _, v := range []url.Values{{"of": {"99999999"}}, {"of": {"-1"}}, {"of": {"9999999999999"}}, {"base": {"x-y"}}, {"version": {"7"}}} {
+		if _, err := sandwichMessage(context.Background(), r, v); !errors.Is(err, ErrQuery) && !errors.Is(err, errGrown) {
+			t.Errorf("%v is answered with %v", v, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := sandwichMessage(ctx, r, url.Values{"of": {"1"}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("one that nobody waits for is answered with %v", err)
+	}
+	// What is not asked for any more stops on its way, whatever was added up before.
+	if _, err := sandwichMessage(context.Background(), r, url.Values{"of": {"1"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sandwichMessage(ctx, r, url.Values{"of": {"1"}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("one of numbers that are known is answered with %v", err)
+	}
+}
