@@ -61,9 +61,9 @@ type constants struct {
 	nextSymbol, nextClass        uint32
 	nextPackage                  uint32
 
-	haveFunc, haveFrame []bool   // by index in the source
-	nodeOf              []uint32 // by node of the source: its number in the file, 0: none yet
-	traceOf             []uint32 // the same of whole stacks
+	haveFunc, haveFrame []bool  // by index in the source
+	nodeOf              numbers // by node of the source: its number in the file
+	traceOf             ids     // the same of whole stacks
 	nextNode, nextTrace uint32
 	traceByHash         map[[2]uint64]uint32
 	kindOf              map[kind]uint32
@@ -100,8 +100,7 @@ func (c *constants) renew() {
 	c.traceByHash = map[[2]uint64]uint32{}
 	clear(c.haveFunc)
 	clear(c.haveFrame)
-	clear(c.nodeOf)
-	clear(c.traceOf)
+	c.nodeOf, c.traceOf = numbers{}, ids{}
 	clear(c.haveCall)
 	clear(c.threadOf)
 	clear(c.kindOf)
@@ -267,12 +266,14 @@ const maxRun = 64 << 10
 // node gives the number of a node of the trie; the root's is 0. New nodes get
 // the next numbers, callers before whom they call.
 func (c *constants) node(node uint32) uint32 {
-	c.nodeOf = at(c.nodeOf, node)
 	c.path = c.path[:0]
-	for ; node != profile.RootNode && c.nodeOf[node] == 0; node = c.src.At(node).Parent {
+	parent := uint32(0)
+	for ; node != profile.RootNode; node = c.src.At(node).Parent {
+		if parent = c.nodeOf.get(node); parent != 0 {
+			break
+		}
 		c.path = append(c.path, node)
 	}
-	parent := c.nodeOf[node] // of the root always 0
 	if len(c.path) == 0 {
 		return parent
 	}
@@ -292,7 +293,7 @@ func (c *constants) node(node uint32) uint32 {
 		}
 		c.run = binary.AppendUvarint(c.run, id)
 		c.nextNode++
-		c.nodeOf[c.path[i]] = c.nextNode
+		c.nodeOf.set(c.path[i], c.nextNode)
 	}
 	return c.nextNode
 }
@@ -347,8 +348,7 @@ func (c *constants) frameType(f *profile.Frame) byte {
 // trace gives the number of the stack that ends in a node, as other readers
 // know it: many stacks differ only in what they have no field for.
 func (c *constants) trace(node uint32, truncated bool) uint64 {
-	c.traceOf = at(c.traceOf, node)
-	if id := c.traceOf[node]; id != 0 {
+	if id := c.traceOf.get(node); id != 0 {
 		return uint64(id)
 	}
 	frames := c.src.Frames()
@@ -390,7 +390,7 @@ func (c *constants) trace(node uint32, truncated bool) uint64 {
 			n = nd.Parent
 		}
 	}
-	c.traceOf[node] = id
+	c.traceOf.set(node, id)
 	return uint64(id)
 }
 
@@ -544,7 +544,7 @@ func threadState(s profile.State) byte {
 }
 
 // take gives the pools with new constants, the stacks of other readers apart, and
-// begins new ones.
+// begins new ones. Their bytes are good until the next constant.
 func (c *constants) take() (rest, traces []pool) {
 	c.endRun()
 	if !c.fixed {
@@ -554,14 +554,25 @@ func (c *constants) take() (rest, traces []pool) {
 	for _, p := range []*pool{&c.threads, &c.symbols, &c.packages, &c.classes, &c.methods, &c.functions, &c.frames, &c.nodes, &c.syscalls, &c.kinds} {
 		if p.n > 0 {
 			rest = append(rest, *p)
-			p.n, p.b = 0, nil
+			p.n, p.b = 0, again(p.b)
 		}
 	}
 	if c.traces.n > 0 {
 		traces = append(traces, c.traces)
-		c.traces.n, c.traces.b = 0, nil
+		c.traces.n, c.traces.b = 0, again(c.traces.b)
 	}
 	return rest, traces
+}
+
+// keepRoom is how much room is kept for what comes next. Steps that take more are rare.
+const keepRoom = 256 << 10
+
+// again empties b, to be filled again.
+func again(b []byte) []byte {
+	if cap(b) > keepRoom {
+		return nil
+	}
+	return b[:0]
 }
 
 // size is how many bytes of constants are to be written.

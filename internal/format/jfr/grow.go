@@ -85,11 +85,12 @@ type emptied struct {
 
 // appendPage makes the file longer by a page.
 func (s *Stream) appendPage(at int64) error {
-	b := emptyPage().b
+	empty := emptyPage()
+	s.page = append(s.page[:0], empty.b[:]...)
 	be := binary.BigEndian
-	be.PutUint64(b[atStartNanos:], uint64(s.start)+s.from)
-	be.PutUint64(b[atStartTicks:], tick(s.from))
-	_, err := s.out.WriteAt(b[:], at)
+	be.PutUint64(s.page[atStartNanos:], uint64(s.start)+s.from)
+	be.PutUint64(s.page[atStartTicks:], tick(s.from))
+	_, err := s.out.WriteAt(s.page, at)
 	return err
 }
 

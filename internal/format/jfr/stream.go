@@ -47,6 +47,7 @@ type Stream struct {
 
 	pending []profile.Sample
 	b       []byte // events and checkpoints that are not written yet
+	page    []byte // scratch
 	told    told
 	// observed is how many observations are in the file: unlike what told holds they
 	// are told once, not in each chunk.
@@ -148,7 +149,7 @@ func (s *Stream) write(info *Info) error {
 		}
 		return err
 	}
-	s.b = s.b[:0]
+	s.b = again(s.b)
 	if s.size > s.MaxChunk {
 		s.next()
 	}
