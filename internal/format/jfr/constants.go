@@ -65,7 +65,7 @@ type constants struct {
 	nodeOf              numbers // by node of the source: its number in the file
 	traceOf             ids     // the same of whole stacks
 	nextNode, nextTrace uint32
-	traceByHash         map[[2]uint64]uint32
+	traceByHash         hashes // numbers of traces
 	kindOf              map[kind]uint32
 	nextKind            uint32
 	haveCall            []bool
@@ -97,7 +97,7 @@ func newConstants(src Source) *constants {
 // renew forgets what is in the file: a chunk has all constants that it needs.
 func (c *constants) renew() {
 	c.symbolOf, c.classOf, c.packageOf = map[string]uint32{}, map[string]uint32{}, map[string]uint32{}
-	c.traceByHash = map[[2]uint64]uint32{}
+	c.traceByHash = hashes{first: c.nextTrace + 1}
 	clear(c.haveFunc)
 	clear(c.haveFrame)
 	c.nodeOf, c.traceOf = numbers{}, ids{}
@@ -363,11 +363,9 @@ func (c *constants) trace(node uint32, truncated bool) uint64 {
 		h = mix(h, uint64(f.Func)<<32|uint64(uint32(f.Line)), uint64(uint32(f.BCI))<<8|uint64(f.Kind))
 		n = nd.Parent
 	}
-	id, ok := c.traceByHash[h]
-	if !ok {
-		c.nextTrace++
-		id = c.nextTrace
-		c.traceByHash[h] = id
+	id, known := c.traceByHash.number(h)
+	if !known {
+		c.nextTrace = id
 		c.traces.entry(uint64(id))
 		c.traces.flag(truncated)
 		if depth == 0 {

@@ -110,3 +110,47 @@ func (t *ids) set(node, number uint32) {
 	}
 	*e = id{node, number}
 }
+
+// hashes numbers what has a hash, from first on.
+type hashes struct {
+	first uint32
+	pages [][][2]uint64 // by number
+	n     uint32
+	table []uint32 // open addressing: how many came before it plus 1, 0: free
+}
+
+// number gives the number of a hash, the next one if it is new.
+func (t *hashes) number(h [2]uint64) (number uint32, known bool) {
+	if 4*(int(t.n)+1) > 3*len(t.table) {
+		t.grow()
+	}
+	mask := uint64(len(t.table) - 1)
+	i := h[0]
+	for ; t.table[i&mask] != 0; i++ {
+		if n := t.table[i&mask] - 1; t.hash(n) == h {
+			return t.first + n, true
+		}
+	}
+	t.n++
+	t.table[i&mask] = t.n
+	if (t.n-1)&numberMask == 0 {
+		t.pages = append(t.pages, make([][2]uint64, 0, 1<<numberBits))
+	}
+	last := &t.pages[len(t.pages)-1]
+	*last = append(*last, h)
+	return t.first + t.n - 1, false
+}
+
+func (t *hashes) hash(n uint32) [2]uint64 { return t.pages[n>>numberBits][n&numberMask] }
+
+func (t *hashes) grow() {
+	t.table = make([]uint32, max(1024, 2*len(t.table)))
+	mask := uint64(len(t.table) - 1)
+	for n := range t.n {
+		i := t.hash(n)[0]
+		for t.table[i&mask] != 0 {
+			i++
+		}
+		t.table[i&mask] = n + 1
+	}
+}

@@ -52,3 +52,21 @@ func TestNumbersAreSmall(t *testing.T) {
 		}
 	}
 }
+
+// Each hash has one number, and they are given one after the other.
+func TestHashes(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	h := hashes{first: 5}
+	want := map[[2]uint64]uint32{}
+	for range 30_000 {
+		k := [2]uint64{r.Uint64N(200), r.Uint64N(100)}
+		was, known := want[k]
+		if !known {
+			was = 5 + uint32(len(want))
+			want[k] = was
+		}
+		if n, old := h.number(k); n != was || old != known {
+			t.Fatalf("%v has number %d, known %v; want %d, %v", k, n, old, was, known)
+		}
+	}
+}
