@@ -174,6 +174,7 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 	var page *livePage
 	if out.streams() {
 		stream = newStreaming(out, tell)
+		stream.whole = f.view || o.Filter.Filters()
 		o.Beside = stream
 		if f.view {
 			if page, err = newLivePage(cmd, out.path, tell); err != nil {
@@ -205,7 +206,7 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 	if err != nil {
 		return cmp.Or(outcome, wrap(err))
 	}
-	if launching && res.Filtered == nil && len(res.Profile.Samples) == 0 {
+	if launching && res.Filtered == nil && res.Profile.SampleCount() == 0 {
 		say("no samples: " + whyNone(&res.Costs, &o, f.events[0]))
 	}
 	if launching && !f.view {
@@ -214,7 +215,7 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 	if res.Filtered != nil {
 		return wrap(filterFailure("", res.Filtered))
 	}
-	if len(res.Profile.Samples) == 0 {
+	if res.Profile.SampleCount() == 0 {
 		return &codedError{exitNoSamples, errors.New("no samples: " + whyNone(&res.Costs, &o, f.events[0]))}
 	}
 	if f.view {
@@ -359,7 +360,7 @@ func (f *recordFlags) save(cmd *cobra.Command, out *output, stream *streaming, r
 		write = stream.finish
 	}
 	name, err := write(res.Profile)
-	if err == nil && stream != nil && len(res.Profile.Samples) < int(res.Passed.All) {
+	if err == nil && stream != nil && res.Profile.SampleCount() < res.Passed.All {
 		err = stream.replace(res.Profile)
 	}
 	if err != nil {

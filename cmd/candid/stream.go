@@ -29,6 +29,9 @@ type streaming struct {
 	stream  *jfr.Stream
 	flushed time.Time
 	until   time.Duration // what was flushed
+	pending bool          // not all samples are
+	whole   bool          // the profile is needed with all of its samples
+	summed  time.Duration // up to where the profile may lack them
 	placed  bool          // the file has its name
 	named   func()        // called when it has; may be nil
 	err     error
@@ -57,9 +60,19 @@ func (s *streaming) Begin(b record.Begun) { s.begun = b }
 
 // Sample implements record.Live.
 func (s *streaming) Sample(b *profile.Builder, sample profile.Sample) {
+	s.pending = true
 	if s.ready(b) {
 		s.check(s.stream.Add(sample))
 	}
+}
+
+// Kept implements record.Keeper.
+func (s *streaming) Kept() bool {
+	if s.whole || s.err != nil || !s.placed || s.pending {
+		return false
+	}
+	s.summed = s.until
+	return true
 }
 
 // Batch implements record.Live.
@@ -68,7 +81,7 @@ func (s *streaming) Batch(b *profile.Builder, now record.Progress) {
 	if t := time.Now(); t.Sub(s.flushed) >= flushEvery && s.ready(b) {
 		s.flushed = t
 		if s.check(s.stream.Flush()); s.err == nil {
-			s.until = now.Elapsed
+			s.until, s.pending = now.Elapsed, false
 			s.check(s.place())
 		}
 	}
@@ -147,6 +160,9 @@ func (s *streaming) finish(p *profile.Profile) (string, error) {
 	spare, err := s.out.spare(s.out.emitter(p))
 	if err != nil {
 		return "", fmt.Errorf("%w; nor could it be saved in %s: %w", failure, os.TempDir(), reasonOf(err))
+	}
+	if uint64(len(p.Samples)) < p.SampleCount() {
+		return "", fmt.Errorf("%w; what was recorded after the first %v was saved as %s", failure, s.summed.Round(100*time.Millisecond), spare)
 	}
 	return "", fmt.Errorf("%w; the profile was saved as %s instead", failure, spare)
 }

@@ -244,7 +244,9 @@ wait $recording; code=$?; cp %[1]s/x.jfr %[2]s/part; exit $code`, dir, tmp, bina
 	if len(kept) != 1 {
 		t.Fatalf("kept: %v\n%s", kept, r.err)
 	}
-	if part, all := in(filepath.Join(tmp, "part")), in(kept[0]); part == 0 || all <= part {
+	// In a long while so many samples came that the file alone has the first of them.
+	rest := strings.Contains(r.err, "what was recorded after the first")
+	if part, all := in(filepath.Join(tmp, "part")), in(kept[0]); part == 0 || all <= part && !rest {
 		t.Errorf("%d samples in the file, %d in all", part, all)
 	}
 }

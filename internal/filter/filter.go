@@ -259,7 +259,7 @@ func (s *Spec) check(p *profile.Profile, n Passed) error {
 	return fmt.Errorf("%w: none of %s passes %s%s", ErrEmpty, grouped(n.All), s, why)
 }
 
-func count(p *profile.Profile) uint64 { return uint64(len(p.Samples)) }
+func count(p *profile.Profile) uint64 { return p.SampleCount() }
 
 // Passed is how much of a recording a filter leaves, in samples.
 type Passed struct{ All, Left uint64 }

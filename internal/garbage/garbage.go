@@ -12,8 +12,8 @@ import (
 // comes slowly, so that collecting when a fixed amount has come costs next to nothing,
 // and saves up to half of the memory in the end.
 const (
-	allowed = 16 << 20 // how much garbage is let pile up, bytes
-	most    = 400      // percent of what lives: GOGC
+	allowed = 8 << 20 // how much garbage is let pile up, bytes
+	most    = 400     // percent of what lives: GOGC
 	least   = 10
 
 	// tuneEvery is for what grows slowly, beside which a moment in which all stops counts.

@@ -9,8 +9,10 @@ type Builder struct {
 	funcs  index[Func]
 	frames index[Frame]
 	nodes  *Trie
+	slept  sampleLog // of SumUp: what came before log
 	log    sampleLog
-	given  int // how many samples had been added when Profile made its own
+	sums   sums
+	given  int // how many samples log had when Profile made its own
 	thread map[[2]int]uint32
 	named  map[namedThread]uint32
 	calls  map[string]uint16
@@ -35,8 +37,9 @@ func (b *Builder) Profile() *Profile {
 		b.p.Nodes = b.nodes.flat()
 	}
 	if b.given != b.log.n {
-		b.p.Samples, b.given = b.log.flat(), b.log.n
+		b.p.Samples, b.given = flat(&b.slept, &b.log), b.log.n
 	}
+	b.p.sums = b.sums
 	return b.p
 }
 
@@ -56,13 +59,16 @@ func (b *Builder) Finish() *Profile {
 	if len(b.p.Nodes) > 1<<18 {
 		runtime.GC()
 	}
-	b.p.Samples = b.log.flat()
-	b.log = sampleLog{n: b.log.n}
+	b.p.Samples, b.p.sums = flat(&b.slept, &b.log), b.sums
+	b.slept, b.log = sampleLog{n: b.slept.n}, sampleLog{n: b.log.n}
 	return b.p
 }
 
 // Samples gives how many samples were added.
-func (b *Builder) Samples() int { return b.log.n }
+func (b *Builder) Samples() int { return b.Unsummed() + b.slept.n + int(b.sums.samples) }
+
+// Unsummed gives how many samples were added since SumUp.
+func (b *Builder) Unsummed() int { return b.log.n }
 
 // Syscall gives the index of a system call's name in Syscalls; 0 for "", and
 // where there are more than any system has.

@@ -143,20 +143,19 @@ func (p *Profile) Select(f Filter) *Selection {
 	calls := max(len(p.Syscalls), 1)
 	s.doing = make([]Count, NumStates*calls)
 	s.threadStates = make([]Count, NumStates*len(p.Threads))
-	for i := range p.Samples {
-		sm := &p.Samples[i]
+	p.each(func(sm *Sample, n uint64) {
 		if int(sm.Event) != f.Event {
-			continue
+			return
 		}
-		s.All.Add(Count{1, sm.Weight})
+		s.All.Add(Count{n, sm.Weight})
 		weight, ok := m.part(sm)
 		if !ok {
-			continue
+			return
 		}
-		c := Count{1, weight}
+		c := Count{n, weight}
 		s.Chosen.Add(c)
-		s.Quality.Add(sm)
-		s.threadQuality[sm.Thread].Add(sm)
+		s.Quality.AddTimes(sm.End, sm.Flags, n)
+		s.threadQuality[sm.Thread].AddTimes(sm.End, sm.Flags, n)
 		s.Threads[sm.Thread].Add(c)
 		s.doing[int(sm.State)*calls+int(sm.Syscall)].Add(c)
 		s.threadStates[int(sm.Thread)*NumStates+int(sm.State)].Add(c)
@@ -165,7 +164,7 @@ func (p *Profile) Select(f Filter) *Selection {
 			at[sm.Node] = uint32(len(s.ended))
 		}
 		s.ended[at[sm.Node]-1].Count.Add(c)
-	}
+	})
 	slices.SortFunc(s.ended, func(a, b ended) int { return cmp.Compare(a.node, b.node) })
 	return s
 }
@@ -173,14 +172,14 @@ func (p *Profile) Select(f Filter) *Selection {
 // Passing counts what a filter chooses of its event, without the rest of Select.
 func (p *Profile) Passing(f Filter) (all, chosen Count) {
 	m := p.matcher(f)
-	for i := range p.Samples {
-		if sm := &p.Samples[i]; int(sm.Event) == f.Event {
-			all.Add(Count{1, sm.Weight})
+	p.each(func(sm *Sample, n uint64) {
+		if int(sm.Event) == f.Event {
+			all.Add(Count{n, sm.Weight})
 			if weight, ok := m.part(sm); ok {
-				chosen.Add(Count{1, weight})
+				chosen.Add(Count{n, weight})
 			}
 		}
-	}
+	})
 	return all, chosen
 }
 

@@ -70,7 +70,27 @@ func kind(s *Sample) Sample {
 
 // flat gives all samples in one slice, waits that were told of in pieces as one.
 func (l *sampleLog) flat() []Sample {
-	all := make([]Sample, 0, l.n)
+	return flat(l)
+}
+
+// flat gives the samples of logs that follow each other in one slice.
+func flat(logs ...*sampleLog) []Sample {
+	n, pieces := 0, false
+	for _, l := range logs {
+		n, pieces = n+l.n, pieces || l.pieces
+	}
+	all := make([]Sample, 0, n)
+	for _, l := range logs {
+		l.each(func(s Sample) { all = append(all, s) })
+	}
+	if pieces {
+		return joinWaits(all)
+	}
+	return all
+}
+
+// each visits all samples in their order.
+func (l *sampleLog) each(visit func(Sample)) {
 	var s Sample
 	for _, b := range l.chunks {
 		number := func() uint64 {
@@ -96,11 +116,7 @@ func (l *sampleLog) flat() []Sample {
 				s.State, s.End, s.Flags = State(b[4]), walk.End(b[5]), SampleFlags(b[6])
 				b = b[7:]
 			}
-			all = append(all, s)
+			visit(s)
 		}
 	}
-	if l.pieces {
-		return joinWaits(all)
-	}
-	return all
 }

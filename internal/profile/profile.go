@@ -25,6 +25,8 @@ type Profile struct {
 	Syscalls []string
 	// Observations are what was seen beside the samples.
 	Observations []Observation
+
+	sums sums // of further samples, which Builder.SumUp let go of
 }
 
 // Meta says how and when the recording was made.

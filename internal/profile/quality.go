@@ -17,9 +17,7 @@ type Quality struct {
 // Quality counts over all samples.
 func (p *Profile) Quality() Quality {
 	var q Quality
-	for i := range p.Samples {
-		q.Add(&p.Samples[i])
-	}
+	p.each(func(s *Sample, n uint64) { q.AddTimes(s.End, s.Flags, n) })
 	return q
 }
 

@@ -80,7 +80,11 @@ func (p *Profile) EventByName(name string) (int, bool) {
 
 // Sampled says whether an event has samples.
 func (p *Profile) Sampled(event int) bool {
-	return slices.ContainsFunc(p.Samples, func(s Sample) bool { return int(s.Event) == event })
+	sampled := slices.ContainsFunc(p.Samples, func(s Sample) bool { return int(s.Event) == event })
+	if !sampled {
+		p.sums.each(func(s sum) { sampled = sampled || int(s.sample().Event) == event })
+	}
+	return sampled
 }
 
 // FirstEvent is the index of the event that is shown where none is asked for: the first
@@ -94,6 +98,7 @@ func (p *Profile) FirstEvent() int {
 			first = e
 		}
 	}
+	p.sums.each(func(s sum) { first = min(first, int(s.sample().Event)) })
 	if first == len(p.Events) {
 		return 0
 	}

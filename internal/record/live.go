@@ -23,6 +23,25 @@ type Live interface {
 	Batch(b *profile.Builder, now Progress)
 }
 
+// Keeper is a Live beside a profile that may be all that keeps single samples.
+type Keeper interface {
+	// Kept says whether it has all samples so far in safety, so that the profile need
+	// not have them: of these it has only what they come to (profile.Builder.SumUp).
+	// It is asked now and then after a batch.
+	Kept() bool
+}
+
+// sumEvery is how many samples a profile beside a Keeper has before it is asked: summing
+// up goes over all that was summed up before.
+const sumEvery = 1 << 16
+
+// SumUp sums up what a profile has, where it is much and live is a Keeper that has it.
+func SumUp(b *profile.Builder, live Live) {
+	if k, ok := live.(Keeper); ok && b.Unsummed() >= sumEvery && k.Kept() {
+		b.SumUp()
+	}
+}
+
 // Begun is what is known of a recording when it begins.
 type Begun struct {
 	Start    time.Time
@@ -135,6 +154,7 @@ func (s *session) liveBatch() {
 	}
 	s.progressed.Elapsed = time.Duration(monotonic() - s.start)
 	taker.Batch(s.b, s.progressed)
+	SumUp(s.b, taker)
 	if s.o.Live != nil && s.outgrown() {
 		s.renew()
 	}

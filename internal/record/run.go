@@ -193,7 +193,7 @@ func (s *session) keepTime() (stop func()) {
 
 // filter leaves of the profile what was asked for.
 func (r *Result) filter(spec *filter.Spec) {
-	r.Passed = filter.Passed{All: uint64(len(r.Profile.Samples)), Left: uint64(len(r.Profile.Samples))}
+	r.Passed = filter.Passed{All: r.Profile.SampleCount(), Left: r.Profile.SampleCount()}
 	if spec == nil {
 		return
 	}

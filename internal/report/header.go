@@ -62,7 +62,7 @@ func (pg *page) header(s *profile.Selection) {
 		pg.line("  %s", pg.paint(bold, passing(s)))
 	}
 	pg.quality(s.Quality)
-	if cost := costFacts(m.Cost, uint64(len(p.Samples))); len(cost) > 0 {
+	if cost := costFacts(m.Cost, p.SampleCount()); len(cost) > 0 {
 		pg.wrapped("  cost: ", cost)
 	}
 	for _, n := range m.Notes {

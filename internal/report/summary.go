@@ -61,7 +61,7 @@ func Summary(w io.Writer, p *profile.Profile, c Costs, o Options) error {
 		pg.hottest(s)
 	}
 	pg.kernel(s)
-	pg.costs(c, uint64(len(p.Samples)))
+	pg.costs(c, p.SampleCount())
 	// Where the report was printed before, its header has the notes.
 	for _, n := range p.Meta.Notes {
 		if o.NoMethods {
@@ -85,10 +85,7 @@ func Summary(w io.Writer, p *profile.Profile, c Costs, o Options) error {
 // eventCounts says how many samples each event has, and of which one all else is
 // that is shown.
 func eventCounts(p *profile.Profile, shown int) []string {
-	n := make([]uint64, len(p.Events))
-	for i := range p.Samples {
-		n[p.Samples[i].Event]++
-	}
+	n := p.EventSamples()
 	facts := make([]string, len(n))
 	for i, e := range p.Events {
 		facts[i] = clean(e.Name) + " " + grouped(n[i])

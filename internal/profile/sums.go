@@ -1,0 +1,184 @@
+package profile
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// sums are what samples come to: those that differ in nothing but when they were taken
+// and what each weighs are one. However long a recording is, there are as many as it has
+// stacks, by thread and by what the threads did there. They are kept in their order, in
+// some eight bytes each.
+type sums struct {
+	chunks  [][]byte
+	samples uint64
+}
+
+// sum is some samples.
+type sum struct {
+	at     uint64 // node and thread
+	kind   uint64 // all else
+	n      uint64
+	weight uint64
+}
+
+func sumOf(s *Sample) sum {
+	return sum{
+		at:     uint64(s.Node)<<32 | uint64(s.Thread),
+		kind:   uint64(s.Event)<<40 | uint64(s.Syscall)<<24 | uint64(s.State)<<16 | uint64(s.End)<<8 | uint64(s.Flags),
+		n:      1,
+		weight: s.Weight,
+	}
+}
+
+// sample is one sample with the weight of all.
+func (s *sum) sample() Sample {
+	return Sample{
+		Weight: s.weight, Node: uint32(s.at >> 32), Thread: uint32(s.at),
+		Event: uint16(s.kind >> 40), Syscall: uint16(s.kind >> 24), State: State(s.kind >> 16), End: walk.End(s.kind >> 8), Flags: SampleFlags(s.kind),
+	}
+}
+
+func (s *sum) compare(o *sum) int {
+	return cmp.Or(cmp.Compare(s.at, o.at), cmp.Compare(s.kind, o.kind))
+}
+
+// What of a sum is as it was in the one before. The rest of the byte is how many there are.
+const (
+	sameSumThread = 1 << iota
+	sameSumKind
+	sumFlags = iota // how many these are
+)
+
+// maxSummed is more than a sum takes.
+const maxSummed = 5 * binary.MaxVarintLen64
+
+// add adds to what there is, in any order.
+func (u *sums) add(more []sum) {
+	slices.SortFunc(more, func(a, b sum) int { return a.compare(&b) })
+	var w sumWriter
+	u.each(func(s sum) {
+		for len(more) > 0 && more[0].compare(&s) < 0 {
+			w.add(&more[0])
+			more = more[1:]
+		}
+		w.add(&s)
+	})
+	for i := range more {
+		w.add(&more[i])
+	}
+	w.write()
+	*u = w.sums
+}
+
+// each visits all sums in their order.
+func (u *sums) each(visit func(sum)) {
+	var s sum
+	for _, b := range u.chunks {
+		number := func() uint64 {
+			v, n := binary.Uvarint(b)
+			b = b[n:]
+			return v
+		}
+		for len(b) > 0 {
+			head := number()
+			node, thread := s.at>>32+number(), s.at&(1<<32-1)
+			if head&sameSumThread == 0 {
+				thread = number()
+			}
+			if head&sameSumKind == 0 {
+				s.kind = number()
+			}
+			s.at, s.n, s.weight = node<<32|thread, head>>sumFlags, number()
+			visit(s)
+		}
+	}
+}
+
+// sumWriter writes sums that come in their order.
+type sumWriter struct {
+	sums
+	before  sum // what was written last
+	pending sum // it may become more
+}
+
+func (w *sumWriter) add(s *sum) {
+	w.samples += s.n
+	if w.pending.n > 0 && w.pending.compare(s) == 0 {
+		w.pending.n += s.n
+		w.pending.weight += s.weight
+		return
+	}
+	w.write()
+	w.pending = *s
+}
+
+func (w *sumWriter) write() {
+	s := &w.pending
+	if s.n == 0 {
+		return
+	}
+	at := len(w.chunks) - 1
+	if at < 0 || cap(w.chunks[at])-len(w.chunks[at]) < maxSummed {
+		w.chunks = append(w.chunks, make([]byte, 0, logChunk))
+		at++
+	}
+	head := s.n << sumFlags
+	if uint32(s.at) == uint32(w.before.at) {
+		head |= sameSumThread
+	}
+	if s.kind == w.before.kind {
+		head |= sameSumKind
+	}
+	b := binary.AppendUvarint(w.chunks[at], head)
+	b = binary.AppendUvarint(b, s.at>>32-w.before.at>>32)
+	if head&sameSumThread == 0 {
+		b = binary.AppendUvarint(b, uint64(uint32(s.at)))
+	}
+	if head&sameSumKind == 0 {
+		b = binary.AppendUvarint(b, s.kind)
+	}
+	w.chunks[at] = binary.AppendUvarint(b, s.weight)
+	w.before = *s
+}
+
+// SumUp keeps of the samples that were added so far only what they come to, where someone
+// else has each of them: in the profile they count, but are not among its Samples. Those
+// of threads that sleep stay, of which several may turn out to be one wait.
+func (b *Builder) SumUp() {
+	summed := make([]sum, 0, b.log.n)
+	b.log.each(func(s Sample) {
+		if s.State >= StateSleeping {
+			b.slept.add(s)
+		} else {
+			summed = append(summed, sumOf(&s))
+		}
+	})
+	b.log, b.given = sampleLog{}, -1
+	b.sums.add(summed)
+}
+
+// SampleCount is how many samples the profile has, with those that it has only the sum of.
+func (p *Profile) SampleCount() uint64 { return uint64(len(p.Samples)) + p.sums.samples }
+
+// each visits all samples; for those that the profile has only the sum of there is one
+// without a time that has the weight of all n.
+func (p *Profile) each(visit func(s *Sample, n uint64)) {
+	for i := range p.Samples {
+		visit(&p.Samples[i], 1)
+	}
+	p.sums.each(func(u sum) {
+		s := u.sample()
+		visit(&s, u.n)
+	})
+}
+
+// EventSamples is how many samples each event has.
+func (p *Profile) EventSamples() []uint64 {
+	counts := make([]uint64, len(p.Events))
+	p.each(func(s *Sample, n uint64) { counts[s.Event] += n })
+	return counts
+}
