@@ -52,6 +52,7 @@ func Examine(o Options) (*Report, error) {
 		r.Checks = append(r.Checks, e.checks...)
 	}
 	r.Verdict = f.verdict(r.Engine, detail, r.Target)
+	f.suit(r.Checks)
 	r.collect()
 	return r, nil
 }

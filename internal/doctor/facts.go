@@ -16,6 +16,7 @@ type facts struct {
 	clocks       []string
 
 	self       string // path of candid
+	nosuid     bool   // capabilities of files have no effect where it lies
 	uid        int
 	user       string
 	effective  uint64 // capabilities
@@ -24,7 +25,8 @@ type facts struct {
 	seccomp    int // 0 off, 1 strict, 2 filter
 	filters    int // number of them; -1: not told
 
-	sysctl map[string]string // what could be read, by name: kernel.kptr_restrict
+	sysctl      map[string]string // what could be read, by name: kernel.kptr_restrict
+	sysctlFixed bool              // no setting can be changed from here
 
 	perf     perfReach
 	perfErr  error // why not all of it
@@ -62,6 +64,7 @@ const (
 const (
 	capSysPtrace = 19
 	capSysAdmin  = 21
+	capResource  = 24
 	capSyslog    = 34
 	capPerfmon   = 38
 	capBPF       = 39
@@ -103,7 +106,29 @@ func (f *facts) grant() *Fix {
 		// the bounding set.
 		return nil
 	}
-	return &Fix{"sudo setcap cap_perfmon,cap_bpf,cap_sys_ptrace,cap_syslog+ep " + shellQuote(f.self), gain}
+	const setcap = "sudo setcap cap_perfmon,cap_bpf,cap_sys_ptrace,cap_syslog+ep "
+	if f.nosuid {
+		const to = "/usr/local/bin/candid"
+		return &Fix{"sudo install " + shellQuote(f.self) + " " + to + " && " + setcap + to, gain + "; where candid lies now, capabilities of files have no effect (nosuid)"}
+	}
+	return &Fix{setcap + shellQuote(f.self), gain}
+}
+
+// suit makes the commands of fixes such as work where they will be typed.
+func (f *facts) suit(checks []Check) {
+	for i := range checks {
+		if checks[i].Fix == nil {
+			continue
+		}
+		fix := *checks[i].Fix
+		if strings.HasPrefix(fix.Command, "sudo sysctl ") && (f.sysctlFixed || f.userNS) {
+			fix.Command += "  # on the machine itself, outside of this container"
+		} else if f.uid == 0 && !strings.HasPrefix(fix.Command, "sudo podman ") {
+			// Small systems have no sudo.
+			fix.Command = strings.ReplaceAll(fix.Command, "sudo ", "")
+		}
+		checks[i].Fix = &fix
+	}
 }
 
 // startWith is the command that starts the container otherwise, nil if this is

@@ -43,6 +43,9 @@ func gather() *facts {
 		f.user = u.Username
 	}
 	f.self, _ = os.Executable()
+	var where unix.Statfs_t
+	f.nosuid = f.self != "" && unix.Statfs(f.self, &where) == nil && where.Flags&unix.ST_NOSUID != 0
+	f.sysctlFixed = unix.Statfs("/proc/sys/kernel", &where) == nil && where.Flags&unix.ST_RDONLY != 0
 	for _, name := range sysctls {
 		if b, err := readSmall("/proc/sys/" + strings.ReplaceAll(name, ".", "/")); err == nil {
 			f.sysctl[name] = b

@@ -87,6 +87,7 @@ func TestFindings(t *testing.T) {
 		{"filtered in docker", ordinary, func(f *facts) { f.perf, f.seccomp, f.pidNS, f.container = perfNothing, 2, true, "docker" }, "privileges.seccomp", Limited, "forbids", "docker run --security-opt seccomp=unconfined IMAGE"},
 		{"filter lets through", ideal, func(f *facts) { f.seccomp, f.filters = 2, 3 }, "privileges.seccomp", OK, "through", ""},
 		{"no capability", ordinary, func(f *facts) {}, "privileges.cap_bpf", Limited, "no BPF", setcap},
+		{"no capability, on a file system without any", ordinary, func(f *facts) { f.self, f.nosuid = "/tmp/a candid", true }, "privileges.cap_bpf", Limited, "no BPF", "sudo install '/tmp/a candid' /usr/local/bin/candid && " + strings.Replace(setcap, "/usr/bin", "/usr/local/bin", 1)},
 		{"no capability to be got", ordinary, func(f *facts) { f.bounding = 0 }, "privileges.cap_perfmon", Limited, "perf_event_paranoid", ""},
 		{"docker", ordinary, func(f *facts) { f.pidNS, f.container = true, "docker" }, "privileges.cap_bpf", Limited, "no BPF", "docker run --cap-add PERFMON --cap-add BPF --cap-add SYS_PTRACE --cap-add SYSLOG IMAGE"},
 		{"user namespace", ideal, func(f *facts) { f.userNS = true }, "privileges.cap_perfmon", Limited, "own user namespace", ""},
@@ -107,6 +108,11 @@ func TestFindings(t *testing.T) {
 		{"hidepid as root", ideal, func(f *facts) { f.procOptions = "rw,hidepid=2" }, "container.proc", OK, "does not bind", ""},
 		{"pid namespace", ideal, func(f *facts) { f.pidNS, f.container = true, "podman" }, "container.namespaces", Limited, "only the processes in it", "sudo podman run --pid=host IMAGE"},
 		{"few files", ideal, func(f *facts) { f.openFiles = 32 }, "limits.open_files", No, "one event per thread", "sudo prlimit --pid $$ --nofile=102:102"},
+		{"few files in docker", ideal, func(f *facts) {
+			f.openFiles, f.pidNS, f.container = 32, true, "docker"
+			f.bounding &^= 1 << capResource
+		}, "limits.open_files", No, "one event per thread", "docker run --ulimit nofile=102:102 IMAGE"},
+		{"few files, no right to more", ideal, func(f *facts) { f.openFiles = 32; f.bounding &^= 1 << capResource }, "limits.open_files", No, "one event per thread", ""},
 		{"crowd", ideal, func(f *facts) { f.runnable = 1600 }, "limits.nice", OK, "keeps its time", ""},
 		{"user, no crowd", ordinary, func(f *facts) { f.runnable = 31 }, "limits.nice", OK, "CAP_SYS_NICE", ""},
 		{"user, crowd", ordinary, func(f *facts) { f.runnable = 32 }, "limits.nice", Limited, "32 threads want 4 CPUs now", "sudo prlimit --pid $$ --nice=40:40"},
@@ -132,6 +138,34 @@ func TestFindings(t *testing.T) {
 				t.Errorf("fix %q, want %q", fix, c.fix)
 			}
 		})
+	}
+}
+
+// Commands are such as work for who types them, where they are typed.
+func TestFixesSuit(t *testing.T) {
+	const sysctl, outside = "sudo sysctl kernel.kptr_restrict=0", "  # on the machine itself, outside of this container"
+	for _, c := range []struct {
+		name          string
+		from          func() *facts
+		set           func(*facts)
+		command, want string
+	}{
+		{"user", ordinary, func(f *facts) {}, sysctl, sysctl},
+		{"root", ideal, func(f *facts) {}, "echo tsc | sudo tee x; sudo apt install y", "echo tsc | tee x; apt install y"},
+		{"root of a container", ideal, func(f *facts) { f.sysctlFixed = true }, sysctl, sysctl + outside},
+		{"root of a user namespace", ideal, func(f *facts) { f.userNS = true }, sysctl, sysctl + outside},
+		{"podman", ideal, func(f *facts) { f.container = "podman" }, "sudo podman run --pid=host IMAGE", "sudo podman run --pid=host IMAGE"},
+	} {
+		f := c.from()
+		c.set(f)
+		fix := &Fix{c.command, "names"}
+		checks := []Check{{}, {Fix: fix}, {Fix: fix}}
+		f.suit(checks)
+		for _, got := range checks[1:] {
+			if *got.Fix != (Fix{c.want, "names"}) {
+				t.Errorf("%s: %+v", c.name, got.Fix)
+			}
+		}
 	}
 }
 

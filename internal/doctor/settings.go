@@ -173,7 +173,12 @@ func (f *facts) checkFiles(engine string, threads int) Check {
 			c.Means += ", one event per thread and CPU"
 		}
 		// The Go runtime has raised the soft limit to the hard one already.
-		c.Fix = &Fix{fmt.Sprintf("sudo prlimit --pid $$ --nofile=%d:%d", need+need/2, need+need/2), "events for all threads"}
+		const gain = "events for all threads"
+		if limit := fmt.Sprintf("nofile=%d:%d", need+need/2, need+need/2); f.canHold(capResource) {
+			c.Fix = &Fix{"sudo prlimit --pid $$ --" + limit, gain}
+		} else { // as in containers: not even root may raise it
+			c.Fix = f.startWith("--ulimit "+limit, gain)
+		}
 	}
 	return c
 }
@@ -217,7 +222,7 @@ func (f *facts) checkNice() Check {
 	default:
 		c.State, c.Means = Limited, fmt.Sprintf("%d threads want %s now: candid misses samples and ends late", f.runnable, plural(f.cpus, "CPU", "CPUs"))
 		c.Fix = f.startWith("--cap-add SYS_NICE", keepsTime)
-		if !f.inContainer() && f.container == "" {
+		if !f.inContainer() && f.container == "" && f.canHold(capResource) {
 			c.Fix = &Fix{"sudo prlimit --pid $$ --nice=40:40", keepsTime}
 		}
 	}
