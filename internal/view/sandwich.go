@@ -116,9 +116,15 @@ func (h *half) part(from, to int) half {
 	return p
 }
 
+// maxSandwich is how many nodes both halves may have. A tree that somebody made up can have
+// as many as it has nodes times its depth.
+var maxSandwich int64 = 16 << 20 // tests have less
+
 // sandwiching is what all workers share.
 type sandwiching struct {
 	ctx           context.Context
+	stop          context.CancelCauseFunc // of ctx
+	nodes         atomic.Int64            // that were made, in steps of someNodes
 	ways          *ways
 	sym           []uint32
 	after, before sums // before is empty unless two are compared
@@ -159,6 +165,9 @@ type bunch struct {
 	after, before uint64
 }
 
+// someNodes are made before it is asked whether they are still wanted.
+const someNodes = 4096
+
 // visit makes the node of the last group, and all behind it.
 func (m *maker) visit(lo int, depth uint32) {
 	base := len(m.groups)
@@ -172,9 +181,14 @@ func (m *maker) visit(lo int, depth uint32) {
 
 // step makes the node of the last group, and puts the groups behind it in its place.
 func (m *maker) step(lo int, depth uint32) {
-	if len(m.out.depth)%4096 == 0 && m.ctx.Err() != nil {
-		m.stack, m.groups = m.stack[:lo], m.groups[:0]
-		return
+	if len(m.out.depth)%someNodes == 0 {
+		if m.nodes.Add(someNodes) > maxSandwich {
+			m.stop(fmt.Errorf("%w: the callers and callees of this method are more than %d million frames: choose a part of the recording", ErrQuery, maxSandwich>>20))
+		}
+		if m.ctx.Err() != nil {
+			m.stack, m.groups = m.stack[:lo], m.groups[:0]
+			return
+		}
 	}
 	group := m.stack[lo:]
 	var after, before uint64
@@ -378,7 +392,7 @@ func (x *sandwiching) plan(up bool, frames []has) []task {
 }
 
 // run makes both halves, callers first, in parts that follow each other. The error is the
-// context's.
+// context's, or ErrQuery: there are too many nodes.
 func (x *sandwiching) run(frames []has) (halves [2][]half, err error) {
 	if len(frames) == 0 {
 		none := []half{{depth: []uint32{0}, origin: []uint32{0}, after: []uint64{0}}}
@@ -422,8 +436,8 @@ func (x *sandwiching) run(frames []has) (halves [2][]half, err error) {
 		}()
 	}
 	wg.Wait()
-	if err := x.ctx.Err(); err != nil {
-		return halves, err
+	if x.ctx.Err() != nil {
+		return halves, context.Cause(x.ctx)
 	}
 	for i := range plans {
 		for _, t := range plans[i] {
@@ -441,7 +455,9 @@ func (r *Recording) sandwich(ctx context.Context, q, base *Query, method int32) 
 	if err != nil {
 		return none, err
 	}
-	x := &sandwiching{ctx: ctx, ways: r.ways(s), sym: s.sym}
+	x := &sandwiching{ways: r.ways(s), sym: s.sym}
+	x.ctx, x.stop = context.WithCancelCause(ctx)
+	defer x.stop(nil)
 	if int(method) >= x.ways.methods {
 		return none, fmt.Errorf("%w: there are %d methods", ErrQuery, x.ways.methods)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
+	"github.com/candid-profiler/candid/internal/walk"
 )
 
 // joined puts the parts of a half together.
@@ -193,5 +194,49 @@ func TestSandwichRefuses(t *testing.T) {
 	}
 	if _, err := sandwichMessage(ctx, r, url.Values{"of": {"1"}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("one of numbers that are known is answered with %v", err)
+	}
+}
+
+// TestSandwichOfAHostileTree has a method that many call, each far below the beginning: all
+// ways up are millions of frames, made of some thousands.
+func TestSandwichOfAHostileTree(t *testing.T) {
+	defer func(was int64) { maxSandwich = was }(maxSandwich)
+	maxSandwich = 1 << 20
+	b := profile.NewBuilder()
+	p := b.Profile()
+	p.Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1}}
+	frame := func(name string) uint32 {
+		return b.Frame(profile.Frame{Func: b.Func(profile.Func{Name: name}), Kind: walk.KindCompiled, BCI: -1})
+	}
+	thread := b.Thread(1, 1, "main")
+	var deep uint32
+	for range 1000 {
+		deep = b.Node(deep, frame("down"))
+	}
+	hot := frame("hot")
+	for i := range 3000 {
+		b.Add(profile.Sample{Node: b.Node(b.Node(deep, frame(fmt.Sprint("caller", i))), hot), Thread: thread, Weight: 1})
+	}
+	r, err := Open("hostile.jfr", b.Finish())
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused, answered := 0, 0
+	for method := range int32(40) {
+		halves, err := r.sandwich(context.Background(), new(Query), nil, method)
+		switch {
+		case errors.Is(err, ErrQuery):
+			refused++
+		case err != nil:
+			t.Fatal(err)
+		default:
+			answered++
+			if n := len(joined(halves[0]).depth); n == 0 || n > 1100 {
+				t.Errorf("method %d has %d callers", method, n)
+			}
+		}
+	}
+	if refused != 1 || answered < 30 {
+		t.Errorf("%d methods are refused and %d answered, want hot to be refused", refused, answered)
 	}
 }
