@@ -65,6 +65,7 @@ type Thread struct {
 	TID  int    `json:"tid"`
 	Name string `json:"name"`
 	OS   string `json:"os"`
+	Kind string `json:"kind,omitempty"` // what it is for; "" if not known
 }
 
 // Quality counts samples by how certain their stacks are.
@@ -140,7 +141,7 @@ func NewHeader(p *profile.Profile, t *Tree, title, split string) (*Header, []uin
 		h.Process = append(h.Process, Process{x.PID, Visible(x.Command), Visible(x.Runtime)})
 	}
 	for _, x := range p.Threads {
-		h.Threads = append(h.Threads, Thread{x.PID, x.TID, Visible(x.Name), Visible(x.OSName)})
+		h.Threads = append(h.Threads, Thread{x.PID, x.TID, Visible(x.Name), Visible(x.OSName), Visible(x.Kind)})
 	}
 	h.Quality = NewQuality(p.Quality())
 

@@ -42,3 +42,79 @@ func TestPageProcesses(t *testing.T) {
 	b.Until("!document.querySelector('#pane-threads input[type=checkbox]:checked') && [...document.querySelectorAll('#pane-threads .grid-row')].some(e => !e.textContent.includes('worker-'))")
 	b.quiet()
 }
+
+// TestPageKinds shows the threads of a kind with one click, and keeps to the kind when
+// threads begin.
+func TestPageKinds(t *testing.T) {
+	p := profiletest.Server(1500, 10_000, 40)
+	kinds := []string{"java", "java", "gc", "compiler", "java"}
+	for i := range p.Threads {
+		p.Threads[i].Kind = kinds[i%len(kinds)]
+	}
+	r := OpenGrowing("app.jfr")
+	q := *p
+	q.Threads = p.Threads[:20]
+	samples := func(threads int) (out []profile.Sample) {
+		for _, s := range p.Samples {
+			if int(s.Thread) < threads {
+				out = append(out, s)
+			}
+		}
+		return out
+	}
+	first := samples(20)
+	r.Grow(Grown{Source: source{&q, len(p.Nodes)}, Events: p.Events, Samples: first})
+	b := openView(t, served(t, r))
+	b.open("#tab=methods")
+	press := func(label string) {
+		t.Helper()
+		b.Eval("[...document.querySelectorAll('[aria-label=\"Kinds of threads\"] button')].find(e => e.textContent === "+quoted(label)+").click()", nil)
+		b.settled()
+	}
+	pressed := func(want string) {
+		t.Helper()
+		if got := b.Text("[...document.querySelectorAll('[aria-label=\"Kinds of threads\"] [aria-pressed=true]')].map(e => e.textContent).join()"); got != want {
+			t.Errorf("%q is pressed, want %q", got, want)
+		}
+	}
+	pressed("All threads")
+	press("GC")
+	if rep := b.same("gc", profile.Filter{ThreadKinds: []string{"gc"}}); rep.Shown.Samples == 0 || rep.Shown == rep.All {
+		t.Errorf("the kind chooses %v of %v", rep.Shown, rep.All)
+	}
+	press("Java")
+	pressed("Java")
+	b.same("java", profile.Filter{ThreadKinds: []string{"java"}})
+	if got := b.chips(); len(got) != 1 || got[0] != "Java" {
+		t.Errorf("the chips are %q", got)
+	}
+	// Other threads begin, of which some are of the kind.
+	var rest []profile.Sample
+	for _, s := range p.Samples {
+		if s.Thread >= 20 {
+			rest = append(rest, s)
+		}
+	}
+	if len(first) == 0 || len(rest) == 0 {
+		t.Fatal("there is nothing to begin")
+	}
+	r.Grow(Grown{Source: source{p, len(p.Nodes)}, Events: p.Events, Samples: rest})
+	cpu := 0
+	for _, s := range p.Samples {
+		if s.Event == 0 {
+			cpu++
+		}
+	}
+	b.Until(fmt.Sprintf("candid.chosen().all.samples === %d && !candid.busy()", cpu))
+	pressed("Java")
+	b.same("java, later", profile.Filter{ThreadKinds: []string{"java"}})
+	b.Eval("document.querySelector('.chip button').click()", nil)
+	b.settled()
+	pressed("All threads")
+	b.same("all", profile.Filter{})
+	// A thread alone is no kind.
+	b.Eval("candid.set({threads: [1]})", nil)
+	b.settled()
+	pressed("")
+	b.quiet()
+}

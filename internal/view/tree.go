@@ -18,10 +18,9 @@ type treeHead struct {
 	Timed  bool        `json:"timed"`
 	End    uint64      `json:"end"` // ns
 	States []string    `json:"states"`
-	Kinds  []string    `json:"threadKinds"` // by thread, "" if not known
-	Kernel []float64   `json:"kernelCPU"`   // by thread, ns; 0 if not known
-	Sums   []countJSON `json:"sums"`        // by event
-	Pair   bool        `json:"pair"`        // two that are compared
+	Kernel []float64   `json:"kernelCPU"` // by thread, ns; 0 if not known
+	Sums   []countJSON `json:"sums"`      // by event
+	Pair   bool        `json:"pair"`      // two that are compared
 	Cost   costJSON    `json:"cost"`
 	// Of a recording that grows: how often it has, whether it goes on, and how many
 	// symbols the page has already.
@@ -74,14 +73,13 @@ func treeMessage(_ context.Context, r *Recording, v url.Values) ([]byte, error) 
 	header, funcs := flame.NewHeader(&p, &fresh, r.title(), "none")
 	head := treeHead{Header: header, Name: flame.Visible(r.name), Timed: r.timed, End: r.end, States: profile.StateNames(), Pair: r.pair,
 		Version: r.version, Growing: r.growing, Stopped: flame.Visible(r.stopped), Skipped: skip,
-		Kinds: []string{}, Kernel: []float64{}, Sums: []countJSON{}}
+		Kernel: []float64{}, Sums: []countJSON{}}
 	c := p.Meta.Cost
 	head.Cost = costJSON{int64(c.Copying), int64(c.TargetCPU), int64(c.OwnCPU), c.Memory, int64(c.FirstWalked), c.Samples, int64(c.Recorded)}
 	if r.growing && !p.Meta.Start.IsZero() {
 		head.Elapsed = int64(max(time.Since(p.Meta.Start), 0))
 	}
 	for i := range p.Threads {
-		head.Kinds = append(head.Kinds, flame.Visible(p.Threads[i].Kind))
 		head.Kernel = append(head.Kernel, float64(p.Threads[i].KernelCPU))
 	}
 	for _, c := range r.all {

@@ -380,3 +380,27 @@ func TestPagePictures(t *testing.T) {
 		shot("help", "", "dispatchEvent(new KeyboardEvent('keydown', {key: '?'}))", 1440, 900, 1)
 	}
 }
+
+// TestPageKinds shows the threads of a kind with one click.
+func TestPageKinds(t *testing.T) {
+	p := profiletest.Java()
+	b := openPage(t, 1280, 800)
+	file := writePage(t, p)
+	b.open(file, "")
+	for _, kind := range []struct{ label, kind string }{{"Java", "java"}, {"GC", "gc"}, {"JIT", "compiler"}, {"All threads", ""}} {
+		want := 0.0
+		for _, s := range p.Samples {
+			if s.Event == 0 && (kind.kind == "" || p.Threads[s.Thread].Kind == kind.kind) {
+				want += float64(s.Weight)
+			}
+		}
+		b.Eval(fmt.Sprintf("[...document.querySelectorAll('[aria-label=\"Kinds of threads\"] button')].find(e => e.textContent === %q).click()", kind.label), nil)
+		var got sums
+		b.Eval("candid.sums()", &got)
+		pressed := b.Text("[...document.querySelectorAll('[aria-label=\"Kinds of threads\"] [aria-pressed=true]')].map(e => e.textContent).join()")
+		if got.Total != want || want == 0 || pressed != kind.label {
+			t.Errorf("%s: the page has %v, the profile %v; %q is pressed", kind.label, got.Total, want, pressed)
+		}
+	}
+	b.quiet(file)
+}

@@ -9,6 +9,7 @@ import { el, segmented } from "./dom";
 import { count, percent, value } from "./format";
 import { header } from "./header";
 import { help } from "./help";
+import { kindChoices, kindOf, ofKind } from "./kinds";
 import { Legend } from "./legend";
 import { Model } from "./model";
 import { Key, PairModel, SIDES } from "./pair";
@@ -63,6 +64,13 @@ function start(model: Model): void {
     ...(h.processes.length > 1 ? [{ value: "process" as const, label: "By process", title: "A root for each process (t)" }] : []),
     { value: "thread", label: "By thread", title: "A root for each thread (t)" },
   ], setSplit);
+  const kindList = kindChoices(h.threads);
+  const kinds = segmented("Kinds of threads", kindList, (kind) => {
+    const of = ofKind(h.threads, kind);
+    state.hidden = new Set(kind ? h.threads.flatMap((_, t) => (of.has(t) ? [] : [t])) : []);
+    rebuild();
+    save();
+  });
   const sides = segmented<Side>("Side", [
     { value: "base", label: "Base", title: "As wide as before: what is gone is there (b)" },
     { value: "both", label: "Both", title: "As wide as the middle of both: what is gone and what is new is there (b)" },
@@ -83,7 +91,7 @@ function start(model: Model): void {
     pair ? pair.header(el("div", { class: "corner" }, themeButton, helpButton)) : header(h, weights, el("div", { class: "corner" }, themeButton, helpButton)),
     el("div", { class: "tools", role: "toolbar", "aria-label": "View" },
       el("div", { class: "search" }, field, previous, following, found),
-      ...(pair ? [sides.root] : [h.events.length > 1 ? events : "", splits.root, h.threads.length > 1 ? threadButton : ""]), orientation.root),
+      ...(pair ? [sides.root] : [h.events.length > 1 ? events : "", splits.root, kindList.length ? kinds.root : "", h.threads.length > 1 ? threadButton : ""]), orientation.root),
     crumbs.root,
     el("main", {}, chart.root),
     el("footer", {}, detail.root, pair ? key.root : legend.root),
@@ -149,6 +157,7 @@ function start(model: Model): void {
     const n = h.threads.length;
     threadButton.textContent = state.hidden.size ? `Threads ${count(n - state.hidden.size)} of ${count(n)}` : `Threads ${count(n)}`;
     threadButton.classList.toggle("on", state.hidden.size > 0);
+    kinds.set(state.hidden.size ? kindOf(h.threads, (t) => !state.hidden.has(t)) || "some" : "");
     events.value = String(state.event);
     chart.flame = state.flame;
     orientation.set(state.flame ? "flame" : "icicle");

@@ -5,6 +5,7 @@ import { CHANGES } from "../flame/colors";
 import { compile } from "../flame/search";
 import { addUp, fromDepth, type Cells, type Values } from "../flame/tree";
 import { commandLine } from "../page/format";
+import { kindChoices, kindOf, ofKind } from "../page/kinds";
 import { Model } from "../page/model";
 import { Calls, Callers, methodsOf, sums, type Methods, type Sums } from "./rows";
 import { filters, initial, read, rewriting, write, type Limits, type State, type Tab } from "./state";
@@ -15,7 +16,6 @@ export interface ViewHeader extends Header {
   readonly timed: boolean;
   readonly end: number; // ns
   readonly states: readonly string[];
-  readonly threadKinds: readonly string[];
   readonly kernelCPU: readonly number[];
   readonly sums: readonly Count[]; // by event
   readonly pair: boolean; // two that are compared
@@ -209,7 +209,7 @@ export class App {
   // structure is what the page is built for: when it changes, it is built anew.
   private structure(): string {
     const h = this.header;
-    return JSON.stringify([h.events, h.processes.length > 1, h.kernelCPU.some((v) => v > 0), h.growing, h.stopped, h.title]);
+    return JSON.stringify([h.events, h.processes.length > 1, h.kernelCPU.some((v) => v > 0), kindChoices(h.threads), h.growing, h.stopped, h.title]);
   }
 
   // follow keeps up with a recording that is still being made.
@@ -236,9 +236,12 @@ export class App {
   // is there still. steady: what is shown stays where it is on the page.
   private async reshape(signal?: AbortSignal, steady = false): Promise<void> {
     const held = [this.state.zoom, ...this.held.map((h) => h.get())].map((i) => this.wayOf(i));
+    const kind = this.kindChosen, pid = this.processChosen;
     await this.fetchTree(this.state.recording, rewriting(this.state), signal);
     if (signal?.aborted) return;
     const { state, header, next } = this;
+    if (next && header.growing && pid >= 0 && pid === this.processChosen) state.threads = new Set(next.header.threads.flatMap((t, i) => (t.pid === pid ? [i] : []))); // with those that have begun
+    else if (next && header.growing && kind && kind === this.kindChosen) state.threads = ofKind(next.header.threads, kind);
     if (next && !header.sums[state.event]?.samples && state.event === firstOf(header)) state.event = firstOf(next.header); // nothing had happened yet
     this.ways = held;
     this.steady = steady;
@@ -330,6 +333,11 @@ export class App {
     if (first === undefined || this.header.processes.length < 2) return -1;
     const { pid } = threads[first];
     return threads.every((t, i) => (t.pid === pid) === this.state.threads.has(i)) ? pid : -1;
+  }
+
+  // kindChosen is the kind of threads that is chosen; "": there is none.
+  get kindChosen(): string {
+    return this.state.threads.size ? kindOf(this.header.threads, (t) => this.state.threads.has(t)) : "";
   }
 
   // threadSums asks what each thread has of what some of the filters leave.

@@ -2,8 +2,9 @@
 // recording they leave.
 
 import { compile, matching } from "../flame/search";
-import { el } from "../page/dom";
+import { el, segmented } from "../page/dom";
 import { count, percent, value } from "../page/format";
+import { kindChoices, labelOf, ofKind } from "../page/kinds";
 import type { App } from "./app";
 import { readable } from "./state";
 import { spanText } from "./time";
@@ -24,6 +25,7 @@ export class Bar {
   private readonly shown = el("span", { class: "shown", "aria-live": "polite" });
   private readonly events: HTMLSelectElement;
   private readonly states: HTMLSelectElement;
+  private readonly kinds: { root: HTMLElement; set(v: string): void };
   private readonly exports = el("div", { class: "menu", role: "menu", "aria-label": "Save what is shown as a file", hidden: true });
   private typing = 0;
   private readonly hottest = el("span", { class: "hottest" });
@@ -35,6 +37,8 @@ export class Bar {
     this.events = el("select", { "aria-label": "Event", change: () => app.set({ event: Number(this.events.value), zoom: 0 }) }, ...h.events.map((e, i) => el("option", { value: i }, e.name)));
     this.states = el("select", { "aria-label": "Thread states", change: () => app.set({ states: new Set(this.states.value ? this.states.value.split(",") : []), zoom: 0 }) },
       el("option", { value: "" }, "Any state"), el("option", { value: "sleeping,blocked,parked,waiting,disk" }, "waiting at all"), ...h.states.map((s) => el("option", { value: s }, s)));
+    const kinds = kindChoices(h.threads);
+    this.kinds = segmented("Kinds of threads", kinds, (kind) => app.set({ threads: kind ? ofKind(app.header.threads, kind) : new Set(), zoom: 0 }));
     const save = el("button", { type: "button", "aria-haspopup": "menu", title: "Save what is shown as a file", click: () => {
       this.exports.hidden = !this.exports.hidden;
       if (this.exports.hidden) return;
@@ -68,7 +72,7 @@ export class Bar {
     this.root = el("div", { class: "bar-area" },
       el("div", { class: "tools", role: "toolbar", "aria-label": "Search and filters" },
         el("div", { class: "search" }, this.field, step(-1, "‹", "Previous match (Shift+N)"), step(1, "›", "Next match (N)"), this.found),
-        h.events.length > 1 ? this.events : "", this.states,
+        kinds.length ? this.kinds.root : "", h.events.length > 1 ? this.events : "", this.states,
         el("button", { type: "button", title: "Copy the address of exactly this view; it works as long as candid view runs", click: copyLink }, "Copy link"),
         el("span", { class: "holder" }, save, this.exports)),
       el("div", { class: "chip-line" }, this.shown, this.hottest, this.chips));
@@ -104,6 +108,7 @@ export class Bar {
     const states = [...state.states].join(",");
     this.states.hidden = !app.hasStates && !state.states.size;
     this.states.value = [...this.states.options].find((o) => o.value.split(",").sort().join(",") === states.split(",").sort().join(","))?.value ?? "";
+    this.kinds.set(state.threads.size ? app.kindChosen || "some" : "");
     this.chips.replaceChildren(...this.list());
     const part = chosen.chosen, all = chosen.all;
     const whole = part.samples === all.samples && part.weight === all.weight;
@@ -176,6 +181,7 @@ export class Bar {
       const pid = app.processChosen;
       const process = h.processes.findIndex((p) => p.pid === pid);
       if (process >= 0) out.push(chip("process", app.model.processName(process), () => app.set({ threads: new Set() })));
+      else if (app.kindChosen) out.push(chip("threads", labelOf(app.kindChosen), () => app.set({ threads: new Set() })));
       else out.push(chip("threads", names.length === 1 ? app.model.threadName(names[0]) : `${count(names.length)} of ${count(h.threads.length)}`, () => app.set({ threads: new Set() })));
     }
     if (state.states.size) out.push(chip("state", [...state.states].join(", "), () => app.set({ states: new Set() })));

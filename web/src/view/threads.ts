@@ -65,7 +65,7 @@ export class ThreadsPane implements Pane {
           { kind: "check", label: `Count ${x.name}`, on: app.state.threads.has(t) }, gauge(this.weight[t], this.sum, this.most), value(this.weight[t], app.unit), count(this.samples[t]),
           ...(stretch ? [percent(this.was?.[t] ?? 0, this.wasSum), delta(this.change(t))] : []),
           { kind: "thread", title: x.os && x.os !== x.name ? `${x.name}\n${x.os}` : x.name, name: x.name || x.os || "thread", instead: ` · ${x.tid}` },
-          many ? `${x.pid} / ${x.tid}` : String(x.tid), h.threadKinds[t], ...(kernel ? [h.kernelCPU[t] ? value(h.kernelCPU[t], "nanoseconds") : ""] : []), { kind: "press", label: "Only" },
+          many ? `${x.pid} / ${x.tid}` : String(x.tid), h.threads[t].kind ?? "", ...(kernel ? [h.kernelCPU[t] ? value(h.kernelCPU[t], "nanoseconds") : ""] : []), { kind: "press", label: "Only" },
         ] };
       },
       check: (i) => this.toggle(this.order[i]),
@@ -154,7 +154,7 @@ export class ThreadsPane implements Pane {
     const by: Record<Key, (a: number, b: number) => number> = {
       name: (a, b) => text(h.threads[a].name, h.threads[b].name),
       id: (a, b) => h.threads[a].pid - h.threads[b].pid || h.threads[a].tid - h.threads[b].tid,
-      kind: (a, b) => text(h.threadKinds[a], h.threadKinds[b]),
+      kind: (a, b) => text(h.threads[a].kind ?? "", h.threads[b].kind ?? ""),
       weight: (a, b) => this.weight[a] - this.weight[b],
       samples: (a, b) => this.samples[a] - this.samples[b],
       kernel: (a, b) => h.kernelCPU[a] - h.kernelCPU[b],
