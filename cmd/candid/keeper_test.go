@@ -41,6 +41,9 @@ func newReplay(t *testing.T, path string) *replay {
 	return r
 }
 
+// observed is how much is observed in a batch.
+const observed = 20
+
 // add adds batches of samples.
 func (r *replay) add(batches int) {
 	for range batches {
@@ -49,6 +52,12 @@ func (r *replay) add(batches int) {
 			s := profile.Sample{Time: uint64(r.samples) * 1e6, Weight: 1e6, Node: r.stacks[r.samples*31%len(r.stacks)], Thread: uint32(r.samples % 4)}
 			r.b.Add(s)
 			r.s.Sample(r.b, s)
+		}
+		for range observed {
+			r.b.Observe(profile.Observation{
+				Kind: profile.NetworkUtilization, Process: -1, Time: uint64(r.samples) * 1e6,
+				Values: []profile.Value{{Text: "lo"}, {Number: uint64(r.samples)}, {Number: 1}},
+			})
 		}
 		r.s.flushed = time.Time{}
 		r.s.Batch(r.b, record.Progress{Elapsed: time.Duration(r.samples) * time.Millisecond})
@@ -98,6 +107,9 @@ func TestLongRecordingInBoundedMemory(t *testing.T) {
 	}
 	if len(kept.Samples) != r.samples || p.SampleCount() != uint64(r.samples) {
 		t.Errorf("%d samples in the file and %d counted, of %d", len(kept.Samples), p.SampleCount(), r.samples)
+	}
+	if n := r.samples >> 11 * observed; len(kept.Observations) != n {
+		t.Errorf("%d observations in the file, of %d", len(kept.Observations), n)
 	}
 	if s, k := p.Select(profile.Filter{}), kept.Select(profile.Filter{}); s.All != k.All || s.Quality != k.Quality {
 		t.Errorf("the profile has %+v, the file %+v", s.All, k.All)

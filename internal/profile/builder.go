@@ -12,6 +12,7 @@ type Builder struct {
 	slept  sampleLog // of SumUp: what came before log
 	log    sampleLog
 	sums   sums
+	gone   int // observations that SumUp let go of
 	given  int // how many samples log had when Profile made its own
 	thread map[[2]int]uint32
 	named  map[namedThread]uint32

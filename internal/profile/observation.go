@@ -200,5 +200,5 @@ func flagFields(t ValueType) []ObservationField {
 // Observe appends an observation, which must fit its kind.
 func (b *Builder) Observe(o Observation) { b.p.Observations = append(b.p.Observations, o) }
 
-// Observations are the observations so far.
-func (b *Builder) Observations() []Observation { return b.p.Observations }
+// Observations are the observations since SumUp let go of others, and how many these were.
+func (b *Builder) Observations() (list []Observation, gone int) { return b.p.Observations, b.gone }

@@ -147,7 +147,8 @@ func (w *sumWriter) write() {
 
 // SumUp keeps of the samples that were added so far only what they come to, where someone
 // else has each of them: in the profile they count, but are not among its Samples. Those
-// of threads that sleep stay, of which several may turn out to be one wait.
+// of threads that sleep stay, of which several may turn out to be one wait. Of what was
+// observed beside them nothing is kept.
 func (b *Builder) SumUp() {
 	summed := make([]sum, 0, b.log.n)
 	b.log.each(func(s Sample) {
@@ -159,6 +160,8 @@ func (b *Builder) SumUp() {
 	})
 	b.log, b.given = sampleLog{}, -1
 	b.sums.add(summed)
+	b.gone += len(b.p.Observations)
+	b.p.Observations = nil
 }
 
 // SampleCount is how many samples the profile has, with those that it has only the sum of.

@@ -60,6 +60,17 @@ func newInterner(b *profile.Builder, kernel symbol.Resolver) *interner {
 	return &interner{b: b, kernel: kernel, table: make([]uint32, 1024), last: make(map[uint32]*lastStack)}
 }
 
+// maxKeys is how many physical frames an interner knows: a runtime that compiles its code
+// again and again has always new ones.
+var maxKeys = 1 << 18
+
+// anew is an interner like in that knows no frame yet.
+func (in *interner) anew(b *profile.Builder) *interner {
+	next := newInterner(b, in.kernel)
+	next.resolvers, next.byRef = in.resolvers, in.byRef
+	return next
+}
+
 func (in *interner) key(f *walk.Frame) frameKey {
 	k := frameKey{ref: f.Ref, pc: f.PC, owner: f.Owner, kind: f.Kind, prov: f.Prov, flags: f.Flags}
 	// A runtime's stubs share a Ref: only the PC tells them apart.

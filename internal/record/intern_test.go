@@ -90,6 +90,32 @@ func TestInternerKeepsStacks(t *testing.T) {
 	}
 }
 
+// An interner that begins anew gives a stack the node that it had.
+func TestInternerAnew(t *testing.T) {
+	in, n, b := newTestInterner()
+	stack := func(i uint64) *walk.Stack {
+		return &walk.Stack{Frames: []walk.Frame{{Ref: i, PC: 1, Owner: 1, Kind: walk.KindC2}, {Ref: i / 10, PC: 2, Owner: 1, Kind: walk.KindC2}}}
+	}
+	var nodes []uint32
+	for i := range uint64(1000) {
+		node, _ := in.node(1, stack(i))
+		nodes = append(nodes, node)
+	}
+	in = in.anew(b)
+	if n.asked = 0; len(in.keys) != 0 {
+		t.Errorf("it knows %d frames", len(in.keys))
+	}
+	before := b.Nodes()
+	for i := range uint64(1000) {
+		if node, ok := in.node(1, stack(i)); !ok || node != nodes[i] {
+			t.Fatalf("stack %d has node %d, before it had %d", i, node, nodes[i])
+		}
+	}
+	if b.Nodes() != before || n.asked == 0 {
+		t.Errorf("%d nodes instead of %d; %d names were asked for", b.Nodes(), before, n.asked)
+	}
+}
+
 // Stubs of a runtime share a Ref but not a name; what else it knows by Ref is
 // one frame at every PC.
 func TestInternerTellsStubsApart(t *testing.T) {

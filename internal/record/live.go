@@ -31,13 +31,20 @@ type Keeper interface {
 	Kept() bool
 }
 
-// sumEvery is how many samples a profile beside a Keeper has before it is asked: summing
-// up goes over all that was summed up before.
-const sumEvery = 1 << 16
+// sumEvery is how many samples, or observations, a profile beside a Keeper has before it
+// is asked: summing up goes over all that was summed up before.
+const (
+	sumEvery    = 1 << 16
+	forgetEvery = 1 << 13
+)
 
 // SumUp sums up what a profile has, where it is much and live is a Keeper that has it.
 func SumUp(b *profile.Builder, live Live) {
-	if k, ok := live.(Keeper); ok && b.Unsummed() >= sumEvery && k.Kept() {
+	k, ok := live.(Keeper)
+	if !ok {
+		return
+	}
+	if seen, _ := b.Observations(); (b.Unsummed() >= sumEvery || len(seen) >= forgetEvery) && k.Kept() {
 		b.SumUp()
 	}
 }
@@ -183,9 +190,7 @@ func (s *session) renew() {
 	s.kernelIn = newInterner(s.b, s.kernel)
 	for _, p := range s.procs {
 		p.index = s.b.AddProcess(old.Processes()[p.index])
-		in := newInterner(s.b, s.kernel)
-		in.resolvers, in.byRef = p.in.resolvers, p.in.byRef
-		p.in = in
+		p.in = p.in.anew(s.b)
 		for tid, i := range p.threads {
 			t := old.Threads()[i]
 			p.threads[tid] = s.b.NewThread(t.PID, t.TID, t.Name)

@@ -265,7 +265,8 @@ func TestObservesNetwork(t *testing.T) {
 	s.network(p, now)
 	s.network(&process{pid: os.Getpid(), target: self}, now)
 	found := 0
-	for _, o := range s.b.Observations() {
+	seen, _ := s.b.Observations()
+	for _, o := range seen {
 		if o.Kind != profile.NetworkUtilization || o.Values[0].Text != "lo" {
 			continue
 		}

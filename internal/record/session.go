@@ -244,6 +244,9 @@ func (s *session) BatchEnd() {
 			bare = bare || p.vm == nil
 		}
 		p.fresh = false
+		if len(p.in.keys) > maxKeys {
+			p.in = p.in.anew(s.b)
+		}
 		// Samples that other CPUs took may still be on their way.
 		if p.gone && now.Sub(p.goneAt) > p.late() {
 			s.forget(p)
@@ -295,6 +298,7 @@ func (s *session) letGo() {
 	s.close()
 	clear(s.procs)
 	s.trails, s.files, s.names, s.spaces, s.kernelWalk, s.kernelIn = nil, nil, nil, nil, nil, nil
+	s.waits, s.sleeps, s.later, s.observer.of = nil, nil, later{}, nil
 	clear(s.comms)
 }
 

@@ -28,13 +28,14 @@ type writer struct {
 // whole gives the profile's tables as a recording that is made has them.
 type whole struct{ p *profile.Profile }
 
-func (w whole) At(n uint32) profile.Node            { return w.p.Nodes[n] }
-func (w whole) Frames() []profile.Frame             { return w.p.Frames }
-func (w whole) Funcs() []profile.Func               { return w.p.Funcs }
-func (w whole) Threads() []profile.Thread           { return w.p.Threads }
-func (w whole) Processes() []profile.Process        { return w.p.Processes }
-func (w whole) Syscalls() []string                  { return w.p.Syscalls }
-func (w whole) Observations() []profile.Observation { return w.p.Observations }
+func (w whole) At(n uint32) profile.Node     { return w.p.Nodes[n] }
+func (w whole) Frames() []profile.Frame      { return w.p.Frames }
+func (w whole) Funcs() []profile.Func        { return w.p.Funcs }
+func (w whole) Threads() []profile.Thread    { return w.p.Threads }
+func (w whole) Processes() []profile.Process { return w.p.Processes }
+func (w whole) Syscalls() []string           { return w.p.Syscalls }
+
+func (w whole) Observations() ([]profile.Observation, int) { return w.p.Observations, 0 }
 
 func newWriter(t *testing.T, p *profile.Profile) *writer {
 	w := &writer{t: t, p: p, path: filepath.Join(t.TempDir(), "app.jfr")}

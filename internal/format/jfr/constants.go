@@ -18,7 +18,8 @@ type Source interface {
 	Threads() []profile.Thread
 	Processes() []profile.Process
 	Syscalls() []string
-	Observations() []profile.Observation
+	// Observations are those that it still has, and how many there were before them.
+	Observations() (list []profile.Observation, gone int)
 }
 
 // pool collects constants of one type until they are written.

@@ -67,9 +67,10 @@ func describedOnly() []typeDef {
 
 // observations writes those that are new.
 func (s *Stream) observations() {
-	all, processes, threads := s.c.src.Observations(), s.c.src.Processes(), s.c.src.Threads()
-	for ; s.observed < len(all); s.observed++ {
-		o := &all[s.observed]
+	all, gone := s.c.src.Observations()
+	processes, threads := s.c.src.Processes(), s.c.src.Threads()
+	for ; s.observed < gone+len(all); s.observed++ {
+		o := &all[s.observed-gone]
 		if int(o.Kind) >= len(profile.ObservationKinds) {
 			continue
 		}

@@ -112,6 +112,8 @@ func (s *Stream) Flush() error {
 // Finish flushes what is left of a recording that has become the profile p, which
 // has the Source's numbers and takes its place.
 func (s *Stream) Finish(p *profile.Profile) error {
+	_, gone := s.c.src.Observations()
+	s.observed -= gone // p has none of these
 	s.c.src = whole{p}
 	s.info = func() Info { return Info{&p.Meta, p.Events, p.Losses} }
 	return s.Flush()

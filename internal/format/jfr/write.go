@@ -123,4 +123,4 @@ func (w whole) Threads() []profile.Thread    { return w.p.Threads }
 func (w whole) Processes() []profile.Process { return w.p.Processes }
 func (w whole) Syscalls() []string           { return w.p.Syscalls }
 
-func (w whole) Observations() []profile.Observation { return w.p.Observations }
+func (w whole) Observations() ([]profile.Observation, int) { return w.p.Observations, 0 }
