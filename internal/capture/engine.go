@@ -122,7 +122,8 @@ type Repeater interface {
 	// Again takes one more sample of a sleep that Sample was given with the same
 	// TID and Sleep. Only these, Time, Weight, Event and State are set. It was not
 	// taken if the Sink does not know that sleep any more. If it wants the stack
-	// again, it gets it with the next sample of the sleep.
+	// again, it gets it with the next sample of the sleep. Of a thread that runs it is
+	// more time of its last sample.
 	Again(*Snapshot) (taken, want bool)
 }
 

@@ -20,7 +20,8 @@ type Snapshot struct {
 	// Syscall is the number of the system call that the thread is in, plus 1; 0 is
 	// none, or not known.
 	Syscall uint32
-	// Sleep tells sleeps of a thread apart, for Repeater; 0: nothing is repeated.
+	// Sleep tells sleeps of a thread apart, and samples of it that may turn out to stand
+	// for more time, for Repeater; 0: nothing is repeated.
 	Sleep uint64
 
 	// Regs are the thread's user-mode registers. Regs.PC is 0 where the thread
@@ -50,6 +51,9 @@ type Snapshot struct {
 	OtherPC   uint64
 	Other     []byte
 }
+
+// Ran is set in Snapshot.Sleep where the thread ran.
+const Ran = 1 << 63
 
 // Flags of a Snapshot.
 type Flags uint8

@@ -338,7 +338,8 @@ func (s *session) notice(n capture.Notice) {
 		}
 	case capture.Exit:
 		delete(s.comms, n.TID)
-		delete(s.sleeps, n.TID)
+		delete(s.sleeps, sleepKey{n.TID, false})
+		delete(s.sleeps, sleepKey{n.TID, true})
 		if p != nil {
 			// The kernel may give the number to another thread.
 			delete(p.threads, n.TID)

@@ -152,6 +152,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		Stats: stats, Target: s.copying(), OwnCPU: machine.OwnCPU() - s.usage, TargetCPU: targetCPU, MaxRSS: PeakMemory(), FirstWalked: s.first,
 	}
 	prof.Meta.Cost = res.Costs.kept()
+	if n := unseen(prof, targetCPU); n != "" {
+		s.note(n)
+	}
 	res.filter(s.o.Filter)
 	if errors.Is(runErr, context.Canceled) || errors.Is(runErr, context.DeadlineExceeded) {
 		runErr = nil

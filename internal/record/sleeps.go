@@ -6,7 +6,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// sleep is a sample of a thread that slept, kept because its sleep may go on.
+// sleep is a sample of a thread that slept, kept because its sleep may go on, or of one
+// that ran, kept because it may turn out to stand for more.
 type sleep struct {
 	id  uint64 // capture.Snapshot.Sleep
 	out profile.Sample
@@ -15,8 +16,17 @@ type sleep struct {
 // maxSleeps bounds how many sleeps are remembered.
 const maxSleeps = 1 << 17
 
-// sleeps is by thread number.
-type sleeps map[uint32]sleep
+// sleeps is by thread number and whether the thread ran.
+type sleeps map[sleepKey]sleep
+
+type sleepKey struct {
+	tid uint32
+	ran bool
+}
+
+func keyOf(snap *capture.Snapshot) sleepKey {
+	return sleepKey{snap.TID, snap.Sleep&capture.Ran != 0}
+}
 
 // remember keeps a named sample in case that its sleep goes on.
 func (m sleeps) remember(snap *capture.Snapshot, out profile.Sample) {
@@ -26,7 +36,7 @@ func (m sleeps) remember(snap *capture.Snapshot, out profile.Sample) {
 	if len(m) >= maxSleeps {
 		clear(m)
 	}
-	m[snap.TID] = sleep{snap.Sleep, out}
+	m[keyOf(snap)] = sleep{snap.Sleep, out}
 }
 
 // Again implements capture.Repeater.
@@ -34,7 +44,7 @@ func (s *session) Again(snap *capture.Snapshot) (taken, want bool) {
 	if s.launched.isCopy(snap) {
 		return true, false
 	}
-	known, ok := s.sleeps[snap.TID]
+	known, ok := s.sleeps[keyOf(snap)]
 	if !ok || known.id != snap.Sleep {
 		return false, true
 	}

@@ -61,8 +61,8 @@ func (e *Engine) drain(sink capture.Sink, all bool) {
 // buffers are where samples come from.
 func (e *Engine) buffers() []*buffer {
 	list := make([]*buffer, 0, len(e.list)+1)
-	for _, w := range e.list {
-		list = append(list, &w.buffer)
+	for _, l := range e.list {
+		list = append(list, &l.buffer)
 	}
 	if e.looker != nil {
 		list = append(list, &e.looker.buffer)
@@ -79,6 +79,9 @@ func (e *Engine) deliver(sink capture.Sink, s *sample, arena []byte) {
 	}
 	if s.sleeper != nil {
 		out.Event = uint16(e.wall)
+	} else {
+		th.shown = capture.Ran | out.Time
+		out.Sleep = th.shown
 	}
 	if s.again {
 		e.repeat(sink, s)
@@ -138,6 +141,42 @@ func (e *Engine) repeat(sink capture.Sink, s *sample) {
 		if taken, _ = r.Again(out); taken {
 			e.samples.Add(1)
 		}
+	}
+}
+
+// leastRest is the part of a period that is told of at the end.
+const leastRest = 0.125
+
+// tellRest hands over what threads have run since their last samples, when the sampling
+// threads have ended, as more time of those: where threads are many and get a CPU
+// seldom, that is much of what they ran.
+func (e *Engine) tellRest(sink capture.Sink) {
+	r, ok := sink.(capture.Repeater)
+	if !ok {
+		return
+	}
+	told, now := false, clock()
+	for _, p := range e.procs {
+		for _, th := range p.threads {
+			a, ok := e.reader.account(th.schedFD)
+			if rest := int64(a.run - th.sampled); !ok || th.shown == 0 || float64(rest) < leastRest*float64(e.opts.Period) {
+				continue
+			}
+			e.snap = capture.Snapshot{
+				Time: uint64(now), Weight: a.run - th.sampled, PID: uint32(p.pid), TID: uint32(th.tid), CPU: uint32(th.cpu), Sleep: th.shown,
+			}
+			for _, i := range e.ticks {
+				e.snap.Event = i
+				if taken, _ := r.Again(&e.snap); taken {
+					e.samples.Add(1)
+					told = true
+				}
+			}
+			th.sampled = a.run
+		}
+	}
+	if told {
+		sink.BatchEnd()
 	}
 }
 

@@ -4,7 +4,7 @@
 //
 // # Which thread
 //
-// There is a sampling thread bound to each CPU. It wakes at times that keep step
+// There is a sampling thread bound to each CPU, at least. It wakes at times that keep step
 // with nothing and looks whom the CPU was taken from: the scheduler notes when a
 // thread lost the CPU and when another got it, and shows both in
 // /proc/…/task/TID/sched. So a thread is seen as often as it has a CPU, however
@@ -14,9 +14,14 @@
 // had the CPU is not stopped: its stack does not change until it runs again, and
 // /proc/…/task/TID/syscall tells where it is.
 //
+// A thread that is to stop does so when it gets a CPU next. Where many want one that
+// takes a while, and another sampling thread of the same CPU goes on meanwhile; each
+// waits for one thread only (lane).
+//
 // A sample weighs what the thread has run since its last one. The first sample of
 // a thread that is born while recording weighs, besides, what other threads of the
-// process have run that ended without one.
+// process have run that ended without one. What threads have run since their last
+// samples when recording ends is added to those.
 //
 // # Threads that sleep
 //

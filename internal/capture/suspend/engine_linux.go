@@ -43,12 +43,13 @@ type Engine struct {
 
 	adding  sync.Mutex // of added
 	added   []*process
-	list    []*worker
+	list    []*lane
 	looker  *looker // of wall time; nil: it is not asked for
 	workers sync.WaitGroup
 
 	stopping               atomic.Bool
-	waiting                atomic.Bool // targets may still be what they were before they were let go
+	ended                  atomic.Int64 // ns, when that was; 0: not yet
+	waiting                atomic.Bool  // targets may still be what they were before they were let go
 	wake                   chan struct{}
 	samples, bytes         atomic.Uint64
 	outOfReach, unfollowed atomic.Uint64
@@ -192,7 +193,7 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	e.start()
 	defer e.finish(sink)
 	defer e.rest()
-	defer e.stopping.Store(true)
+	defer e.stop()
 	if err := e.letGo(); err != nil {
 		return err
 	}
@@ -249,6 +250,7 @@ func (e *Engine) letGo() error {
 // finish hands over what is left when all sampling threads have ended.
 func (e *Engine) finish(sink capture.Sink) {
 	e.drain(sink, true)
+	e.tellRest(sink)
 	// What does not fit in at once, or has to be copied again, comes with the next round.
 	const most = 1 << 10
 	for range most {
@@ -325,15 +327,24 @@ func (e *Engine) arenaSize() int {
 
 func (e *Engine) start() {
 	e.stopping.Store(false)
+	e.ended.Store(0)
 	size := e.arenaSize()
 	if e.list == nil {
 		for _, cpu := range e.cpus {
-			e.list = append(e.list, &worker{e: e, cpu: cpu, buffer: makeBuffer(size)})
+			e.list = append(e.list, &lane{e: e, cpu: cpu, buffer: makeBuffer(size)})
 		}
 	}
-	for _, w := range e.list {
-		e.workers.Add(1)
-		go w.run()
+	for _, l := range e.list {
+		l.open()
+	}
+}
+
+// stop makes the sampling threads end.
+func (e *Engine) stop() {
+	e.ended.Store(clock())
+	e.stopping.Store(true)
+	for _, l := range e.list {
+		l.rouse()
 	}
 }
 

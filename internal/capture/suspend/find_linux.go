@@ -1,20 +1,24 @@
 package suspend
 
 import (
-	"math/rand/v2"
 	"strconv"
 
 	"golang.org/x/sys/unix"
 )
 
 const (
-	// looksAtOnce is how many threads a tick looks at, at most.
-	looksAtOnce = 96
+	// fewLooks is how many threads a tick may look at in any case, and mostLooks at how
+	// many at most; between them it is for looksShare of a CPU, if each takes lookTime ns.
+	fewLooks, mostLooks  = 96, 1024
+	looksShare, lookTime = 0.03, 750
 	// closeLooks is at how many of them it looks closely, at most.
-	closeLooks = 12
+	closeLooks = 24
 	// switchSlack is how far apart two notes of the scheduler about one switch
 	// between threads may be, ns.
 	switchSlack = 20e3
+	// justNow is how long ago the sampling of another CPU may have seen that the thread
+	// ran which this one was taken from, ns.
+	justNow = 1e6
 )
 
 // find looks for the thread that this CPU was taken from when the sampling
@@ -28,18 +32,8 @@ func (w *worker) find(woke int64) bool {
 	e := w.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := search{w: w, woke: woke}
-	found := s.look(w.last)
-	if n := len(e.hot); !found && n > 0 {
-		// There are limits to what one tick does, so no thread shall always be first.
-		first := rand.IntN(n)
-		for i := 0; i < n && !found && s.looks < looksAtOnce && s.close < closeLooks; i++ {
-			if th := e.hot[(first+i)%n]; th != w.last {
-				found = s.look(th)
-			}
-		}
-	}
-	found = found || s.findNewborn()
+	s := search{w: w, woke: woke, most: min(max(int(looksShare/lookTime*float64(e.opts.Period)), fewLooks), mostLooks)}
+	found := s.look(w.last) || s.lookAtHot() || s.findNewborn()
 	if w.quiet++; s.ran {
 		w.quiet = 0
 	}
@@ -59,7 +53,54 @@ type search struct {
 	woke         int64
 	mine         uint64 // when the sampling thread got the CPU, on the scheduler's clock; 0: not read yet
 	looks, close int
+	most         int  // looks
+	moved        int  // how many have run since they were looked at last
 	ran          bool // one of them ran lately where the sampling thread is
+}
+
+// lookAtHot looks at the threads that ran lately, first at those that were on this CPU
+// when they were looked at closely. Where many want a CPU those whose last turn is the
+// longest ago have had the next one, and where few do most likely those that had the
+// last one. There are limits to what one tick does; those that were seen to have run
+// are the last in the list afterwards.
+func (s *search) lookAtHot() (found bool) {
+	found = s.lookAlong(true) || s.lookAlong(false)
+	if s.moved == 0 {
+		return found
+	}
+	hot := s.w.e.hot
+	ran := s.w.ran[:0]
+	left := hot[:0]
+	for _, th := range hot {
+		if th.ran == s.woke {
+			ran = append(ran, th)
+		} else {
+			left = append(left, th)
+		}
+	}
+	copy(hot[len(left):], ran)
+	clear(ran)
+	s.w.ran = ran[:0]
+	return found
+}
+
+// lookAlong looks at those that were on this CPU, or at the others.
+func (s *search) lookAlong(here bool) bool {
+	hot := s.w.e.hot
+	low, high := 0, len(hot)-1
+	for i := 0; low <= high && s.looks < s.most && s.close < closeLooks; i++ {
+		th := hot[low]
+		if i%4 == 3 {
+			th = hot[high]
+			high--
+		} else {
+			low++
+		}
+		if (th.cpu == s.w.cpu) == here && th != s.w.last && s.look(th) {
+			return true
+		}
+	}
+	return false
 }
 
 // look says whether th is the thread, and picks it if so.
@@ -76,11 +117,12 @@ func (s *search) look(th *thread) bool {
 		th.gone = true
 		return false
 	}
-	if a == th.seen && th != w.last {
+	switch {
+	case a != th.seen:
+		th.seen, th.active, th.ran = a, s.woke, s.woke
+		s.moved++
+	case th != w.last && s.woke-th.ran > justNow:
 		return false
-	}
-	if a != th.seen {
-		th.seen, th.active = a, s.woke
 	}
 	if a.run == th.sampled {
 		return false

@@ -49,9 +49,13 @@ func changeSignal(sig unix.Signal, set, drop uint64) {
 }
 
 // remind ends the wait of a sampling thread that waits for a stop for long, so that it
-// looks for itself.
-func (w *worker) remind(now int64) {
-	if t := w.waiting.Load(); t != 0 && now-t > slowStop {
-		_ = unix.Tgkill(unix.Getpid(), int(w.thread.Load()), reminder)
+// looks for itself, and says whether it did.
+func (w *worker) remind(now int64) bool {
+	t := w.waiting.Load()
+	if t == 0 || now-max(t, w.roused) <= slowStop {
+		return false
 	}
+	w.roused = now
+	_ = unix.Tgkill(unix.Getpid(), int(w.thread.Load()), reminder)
+	return true
 }

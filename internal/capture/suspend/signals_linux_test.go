@@ -19,8 +19,10 @@ func TestStopThatNeverComes(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	prepareSignals()
-	w := &worker{}
-	e := &Engine{list: []*worker{w}}
+	e := &Engine{}
+	l := &lane{e: e}
+	w := &worker{lane: l}
+	l.all, e.list = []*worker{w}, []*lane{l}
 	type outcome struct {
 		s  stop
 		ok bool

@@ -31,7 +31,8 @@ type thread struct {
 	seen    account
 	sampled uint64 // ns of CPU time that samples or the beginning account for
 	cpu     int    // where it ran last
-	active  int64  // ns, when it was last seen to have run
+	active  int64  // ns, when it was last seen to have run, or to want to
+	ran     int64  // ns, when a sampling thread saw last that it had run
 
 	// While it is idle: when to look next and how long to leave it then, ns.
 	next, pause int64
@@ -43,6 +44,7 @@ type thread struct {
 	sleptKnown bool
 
 	stack stackSpan
+	shown uint64 // the number of the last sample that was handed over; of Run's goroutine
 
 	// Of wall time.
 	started uint64        // clock ticks after boot

@@ -1,7 +1,6 @@
 package suspend
 
 import (
-	"math/rand/v2"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -21,16 +20,12 @@ const (
 	quietTicks = 16
 )
 
-// worker is the sampling thread of one CPU.
+// worker is one of the sampling threads of a CPU.
 type worker struct {
-	e      *Engine
-	cpu    int
+	*lane
 	reader reader
-	selfFD int     // its own account of scheduling, -1: the kernel keeps none
-	last   *thread // the one that it found last
+	selfFD int // its own account of scheduling, -1: the kernel keeps none
 	pick   pick
-	quiet  int
-	idle   atomic.Bool // nobody's thread ran on this CPU lately
 	tids   [newestThreads]int
 
 	aside      bool  // it has left its CPU
@@ -38,11 +33,8 @@ type worker struct {
 
 	thread  atomic.Int32 // its number
 	waiting atomic.Int64 // ns, since when it waits for a stop; 0: it does not
-
-	buffer // its mu is held while a thread stands still
-	// Of whoever holds mu.
-	stops  stopCounts
-	counts counts
+	roused  int64        // ns, when it was reminded last; of whoever reminds
+	turns   baton        // told when it has the lane's turn
 }
 
 // counts are what else came of a worker's ticks.
@@ -84,6 +76,13 @@ type pick struct {
 	ended   bool
 }
 
+// count adds one to one of w.counts.
+func (l *lane) count(n *uint64) {
+	l.mu.Lock()
+	*n++
+	l.mu.Unlock()
+}
+
 // run samples until the engine stops. It never unlocks its OS thread, which so
 // ends with it: whatever it was still tracing then is let go by the kernel.
 func (w *worker) run() {
@@ -112,6 +111,7 @@ func (w *worker) sample() {
 	defer w.e.workers.Done()
 	w.thread.Store(int32(unix.Gettid()))
 	if !w.goHome() {
+		w.leave(w)
 		return // the CPU was taken away
 	}
 	askForSlice(sliceNS)
@@ -120,45 +120,33 @@ func (w *worker) sample() {
 		w.selfFD = fd
 		defer unix.Close(fd)
 	}
-	period := int64(w.e.opts.Period)
-	next := clock() + rand.Int64N(period)
-	for !w.e.stopping.Load() {
+	for w.hasTurn(w) {
 		now := clock()
-		if now < next {
+		if now < w.due {
 			if w.quiet > quietTicks {
 				// Nobody is there to be precise for, and a thread in a system call keeps
 				// Go's scheduler awake.
-				time.Sleep(min(time.Duration(next-now), longestSleep))
+				time.Sleep(min(time.Duration(w.due-now), longestSleep))
 			} else {
-				sleepUntil(min(next, now+int64(longestSleep)))
+				sleepUntil(min(w.due, now+int64(longestSleep)))
 			}
 			continue
 		}
 		if w.aside {
 			if !w.goHome() {
+				w.leave(w)
 				return
 			}
 			now = clock()
 		}
+		w.advance(now)
 		if retire := w.tick(now); retire {
 			w.e.workers.Add(1)
 			go w.run()
 			return
 		}
-		// The intervals differ, so as not to keep step with anything.
-		step := period - period/4 + rand.Int64N(period/2+1)
-		if w.quiet > quietTicks {
-			step = max(step, min(4*step, int64(longestSleep)))
-		}
-		next += step
-		if now = clock(); next < now {
-			missed := (now - next) / period
-			w.mu.Lock()
-			w.counts.late += uint64(missed)
-			w.mu.Unlock()
-			next += missed * period
-		}
 	}
+	w.leave(w)
 }
 
 // askForSlice asks for time slices of so many ns, at the nice level that the thread
@@ -186,7 +174,7 @@ func (w *worker) stepAside() {
 	}
 	var others unix.CPUSet
 	for _, o := range w.e.list {
-		if o != w && o.idle.Load() {
+		if o != w.lane && o.idle.Load() {
 			others.Set(o.cpu)
 		}
 	}
@@ -219,26 +207,24 @@ func (w *worker) onCPU() bool {
 // sampling thread must end, to let go of one that it could not stop.
 func (w *worker) tick(woke int64) (retire bool) {
 	// Nothing that may sleep comes between finding the thread and stopping it.
-	w.mu.Lock()
 	if !w.onCPU() || !w.find(woke) {
-		w.mu.Unlock()
 		return false
 	}
 	if w.pick.asleep {
+		w.mu.Lock()
 		w.copyAsleep(&w.pick)
+		w.mu.Unlock()
 	} else {
 		retire = w.suspend(&w.pick)
 	}
-	w.mu.Unlock()
 	w.finish(&w.pick)
 	return retire
 }
 
-// suspend stops the thread, copies and releases it. The caller holds w.mu. It
-// says what tick says.
+// suspend stops the thread, copies and releases it. It says what tick says.
 func (w *worker) suspend(p *pick) (retire bool) {
 	if !w.standsStill(p) {
-		w.counts.raced++
+		w.count(&w.counts.raced)
 		return false
 	}
 	switch seize(p.tid) {
@@ -247,12 +233,12 @@ func (w *worker) suspend(p *pick) (retire bool) {
 		p.ended = true
 		return false
 	default:
-		w.counts.refused++
+		w.count(&w.counts.refused)
 		return false
 	}
 	if w.e.wary && !w.standsStill(p) {
 		// It runs, on another CPU: it may be entering a call right now.
-		w.counts.raced++
+		w.count(&w.counts.raced)
 		return true
 	}
 	if interrupt(p.tid) != 0 {
@@ -261,7 +247,9 @@ func (w *worker) suspend(p *pick) (retire bool) {
 	w.stepAside()
 	st, ok := w.await(p)
 	if !ok {
-		w.counts.stuck++
+		if !w.e.stopping.Load() {
+			w.count(&w.counts.stuck)
+		}
 		return true
 	}
 	// Nothing may stay traced by this OS thread that it does not know of: exec
@@ -271,6 +259,8 @@ func (w *worker) suspend(p *pick) (retire bool) {
 		return !bury(p.tid, p.tid == p.th.proc.pid && p.th.proc.own)
 	}
 	stopped := clock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if !st.exiting {
 		w.copy(p, stopped)
 	}
@@ -286,6 +276,8 @@ const (
 	// longestStop is when that is given up: the thread is in a call that nothing
 	// ends, or in a container that stands still.
 	longestStop = 5e9
+	// lastStop is when it is given up after recording has ended.
+	lastStop = 1e9
 )
 
 // await waits for the stop. It is not ok if that never comes; the sampling thread
@@ -294,11 +286,14 @@ func (w *worker) await(p *pick) (stop, bool) {
 	begin := clock()
 	w.waiting.Store(begin)
 	defer w.waiting.Store(0)
+	w.beforeStop(w)
 	for {
 		s, errno := waitStop(p.tid)
 		switch errno {
 		case 0:
-			if now := clock(); w.aside && now-begin > slowAside {
+			now := clock()
+			w.afterStop(now - begin)
+			if w.aside && now-begin > slowAside {
 				w.asideAfter = now + int64(time.Second)
 			}
 			return s, true
@@ -308,7 +303,8 @@ func (w *worker) await(p *pick) (stop, bool) {
 			if s, ok := stopOf(p.tid); ok {
 				return s, true
 			}
-			if clock()-begin > longestStop {
+			now := clock()
+			if end := w.e.ended.Load(); now-begin > longestStop || end != 0 && now-end > lastStop {
 				return stop{}, false
 			}
 		default:
@@ -316,13 +312,6 @@ func (w *worker) await(p *pick) (stop, bool) {
 			// leaves; or it is gone.
 			return stop{ended: true}, true
 		}
-	}
-}
-
-// remind wakes sampling threads that wait long for a stop.
-func (e *Engine) remind(now int64) {
-	for _, w := range e.list {
-		w.remind(now)
 	}
 }
 

@@ -1,8 +1,9 @@
-/* Two hundred threads that want one CPU, until its standard input ends. */
+/* Two hundred threads, or as many as asked for, that want one CPU, until its standard input ends. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static void *spin(void *arg)
@@ -12,7 +13,7 @@ static void *spin(void *arg)
 	return arg;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	cpu_set_t all, one;
 	pthread_t t;
@@ -23,7 +24,7 @@ int main(void)
 		cpu++;
 	CPU_ZERO(&one);
 	CPU_SET(cpu, &one);
-	for (int i = 0; i < 200; i++)
+	for (int i = argc > 1 ? atoi(argv[1]) : 200; i > 0; i--)
 		if (pthread_create(&t, 0, spin, 0) || pthread_setaffinity_np(t, sizeof one, &one))
 			return 1;
 	puts("ready");

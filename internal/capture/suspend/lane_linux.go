@@ -1,0 +1,190 @@
+package suspend
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// lane is the sampling of one CPU.
+//
+// A thread that is to stop does so when it gets a CPU next, and where many want
+// one that takes a while. So another sampling thread takes over while one waits:
+// each has one thread to wait for, because a tracer that waits for several and
+// seizes another would wait for exec, and exec for it.
+type lane struct {
+	e   *Engine
+	cpu int
+
+	buffer // its mu is held while a thread stands still
+	// Of whoever holds mu.
+	stops  stopCounts
+	counts counts
+
+	idle atomic.Bool  // nobody's thread ran on this CPU lately
+	slow atomic.Int32 // how many stops in a row must be quick until there is no hurry to take over
+
+	turn   sync.Mutex // of what follows
+	ticks  *worker    // whose turn it is to sample
+	rested []*worker  // those that do not wait for a stop
+	all    []*worker
+
+	// Of the one whose turn it is.
+	due   int64   // ns, when to sample
+	last  *thread // the one that was found last
+	quiet int
+	ran   []*thread // scratch
+}
+
+const (
+	// mostWorkers is how many sampling threads a CPU may have, and allWorkers how many
+	// all of them, if each has some at least.
+	mostWorkers, allWorkers, fewWorkers = 64, 1024, 4
+	// quickStops in a row are the end of a crowd.
+	quickStops = 32
+)
+
+// open starts the first sampling thread.
+func (l *lane) open() {
+	period := int64(l.e.opts.Period)
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	l.due, l.rested, l.all = clock()+rand.Int64N(period), nil, nil
+	l.ticks = l.start()
+}
+
+// start starts a sampling thread. The caller holds l.turn.
+func (l *lane) start() *worker {
+	w := &worker{lane: l}
+	l.all = append(l.all, w)
+	l.e.workers.Add(1)
+	go w.run()
+	return w
+}
+
+// advance says when to sample next. The intervals differ, so as not to keep step with
+// anything.
+func (l *lane) advance(now int64) {
+	period := int64(l.e.opts.Period)
+	if missed := (now - l.due) / period; missed > 0 {
+		l.mu.Lock()
+		l.counts.late += uint64(missed)
+		l.mu.Unlock()
+		l.due += missed * period
+	}
+	step := period - period/4 + rand.Int64N(period/2+1)
+	if l.quiet > quietTicks {
+		step = max(step, min(4*step, int64(longestSleep)))
+	}
+	l.due += step
+}
+
+// hasTurn waits until it is a sampling thread's turn; false if recording has ended.
+func (l *lane) hasTurn(w *worker) bool {
+	l.turn.Lock()
+	mine := l.ticks == w
+	if !mine {
+		l.rested = append(l.rested, w)
+	}
+	l.turn.Unlock()
+	if !mine {
+		w.turns.wait(&l.e.stopping)
+	}
+	return !l.e.stopping.Load()
+}
+
+// rouse wakes those that wait for their turn, when recording has ended.
+func (l *lane) rouse() {
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	for _, w := range l.rested {
+		w.turns.tell()
+	}
+}
+
+// leave is the end of a sampling thread.
+func (l *lane) leave(w *worker) {
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	l.all = slices.DeleteFunc(l.all, func(o *worker) bool { return o == w })
+}
+
+// beforeStop is called before a sampling thread waits for a stop.
+func (l *lane) beforeStop(w *worker) {
+	if l.slow.Load() > 0 && !l.e.stopping.Load() {
+		l.turn.Lock()
+		l.passOn(w)
+		l.turn.Unlock()
+	}
+}
+
+// afterStop is called when it has come to the stop after some ns.
+func (l *lane) afterStop(took int64) {
+	if took > int64(l.e.opts.Period)/2 {
+		l.slow.Store(quickStops)
+	} else if n := l.slow.Load(); n > 0 {
+		l.slow.CompareAndSwap(n, n-1)
+	}
+}
+
+// passOn gives the turn of a sampling thread to another one, if there is one. The
+// caller holds l.turn.
+func (l *lane) passOn(from *worker) {
+	if l.ticks != from {
+		return
+	}
+	if n := len(l.rested); n > 0 {
+		l.ticks = l.rested[n-1]
+		l.rested = l.rested[:n-1]
+		l.ticks.turns.tell()
+		return
+	}
+	if len(l.all) < min(max(allWorkers/len(l.e.cpus), fewWorkers), mostWorkers) {
+		l.ticks = l.start()
+	}
+}
+
+// remind wakes sampling threads that wait long for a stop, and lets another one sample.
+func (l *lane) remind(now int64) {
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	for _, w := range l.all {
+		if w.remind(now) && !l.e.stopping.Load() {
+			l.passOn(w)
+		}
+	}
+}
+
+// remind wakes sampling threads that wait long for a stop.
+func (e *Engine) remind(now int64) {
+	for _, l := range e.list {
+		l.remind(now)
+	}
+}
+
+// baton is what an OS thread waits for. Go's own ways would wake others on the way, for
+// which there may be no CPU.
+type baton struct{ told atomic.Uint32 }
+
+// Operations of futex(2).
+const (
+	futexWait = 0 | 128 // FUTEX_WAIT | FUTEX_PRIVATE_FLAG
+	futexWake = 1 | 128
+)
+
+// wait waits until it is told, or is to stop.
+func (b *baton) wait(stopping *atomic.Bool) {
+	for !b.told.CompareAndSwap(1, 0) && !stopping.Load() {
+		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&b.told)), futexWait, 0, 0, 0, 0)
+	}
+}
+
+// tell ends a wait, this one or the next.
+func (b *baton) tell() {
+	b.told.Store(1)
+	_, _, _ = unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&b.told)), futexWake, 1, 0, 0, 0)
+}

@@ -1,0 +1,49 @@
+package record
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+const (
+	// unseenShare of the targets' CPU time may be missing before that is told.
+	unseenShare = 0.1
+	// unseenTime may be missing for other reasons: the kernel counts CPU time in ticks, and
+	// not all counts are read at the same moment.
+	unseenTime = 100 * time.Millisecond
+)
+
+// unseen says in words which part of the CPU time that the targets used the samples
+// stand for; "" if that is nearly all of it, as far as chance allows, or not known.
+func unseen(p *profile.Profile, target time.Duration) string {
+	for i, e := range p.Events {
+		if e.Name != "cpu" || e.Unit != "nanoseconds" {
+			continue
+		}
+		var seen, n uint64
+		for j := range p.Samples {
+			if int(p.Samples[j].Event) == i {
+				seen += p.Samples[j].Weight
+				n++
+			}
+		}
+		all := float64(target)
+		chance := 4 * math.Sqrt(all*float64(e.Period))
+		if missing := all - float64(seen); n == 0 || missing < unseenShare*all || missing < chance+float64(unseenTime) {
+			return ""
+		}
+		why := ""
+		switch {
+		case p.Losses.Throttled > 0:
+			why = fmt.Sprintf("; more threads want the CPUs than there are, and in %d periods candid got none or waited for others", p.Losses.Throttled)
+		case p.Losses.Lost > 0:
+			why = fmt.Sprintf("; %d samples were lost", p.Losses.Lost)
+		}
+		return fmt.Sprintf("samples stand for %.0f%% of the CPU time that the target used (%v of %v)%s; what it did in the rest is not known, and may be other things",
+			100*float64(seen)/all, time.Duration(seen).Round(10*time.Millisecond), target.Round(10*time.Millisecond), why)
+	}
+	return ""
+}
