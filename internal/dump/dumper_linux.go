@@ -20,6 +20,7 @@ import (
 // asked. It belongs to one goroutine.
 type Dumper struct {
 	o     Options
+	files *native.Files
 	procs []*process
 }
 
@@ -29,10 +30,9 @@ func New(o Options) (*Dumper, error) {
 	if o.Patience <= 0 {
 		o.Patience = 500 * time.Millisecond
 	}
-	d := &Dumper{o: o}
-	files := native.NewFiles()
+	d := &Dumper{o: o, files: native.NewFiles()}
 	for _, pid := range slices.Compact(slices.Sorted(slices.Values(o.PIDs))) {
-		p, err := openProcess(pid, files)
+		p, err := openProcess(pid, d.files)
 		if err != nil {
 			return nil, errors.Join(err, d.Close())
 		}
@@ -56,8 +56,8 @@ func (d *Dumper) Close() error {
 func (d *Dumper) Take() (*Dump, error) {
 	out := &Dump{Schema: Schema, Time: time.Now()}
 	out.Host, _ = os.Hostname()
-	for _, p := range d.procs {
-		r, err := p.take(&d.o)
+	for i := range d.procs {
+		r, err := d.takeOne(i)
 		if err != nil {
 			return nil, err
 		}
@@ -65,6 +65,28 @@ func (d *Dumper) Take() (*Dump, error) {
 	}
 	out.TookMS = float64(time.Since(out.Time).Microseconds()) / 1000
 	return out, nil
+}
+
+// mostPrograms bounds how often a process is looked at again because it became another
+// program meanwhile.
+const mostPrograms = 4
+
+// takeOne looks at one process, at the program that it runs now.
+func (d *Dumper) takeOne(i int) (*Process, error) {
+	for tries := 0; ; tries++ {
+		if d.procs[i].Target.Replaced() {
+			fresh, err := openProcess(d.procs[i].pid, d.files)
+			if err != nil {
+				return nil, err
+			}
+			_ = d.procs[i].close()
+			d.procs[i] = fresh
+		}
+		r, err := d.procs[i].take(&d.o)
+		if err != nil || tries == mostPrograms || !d.procs[i].Target.Replaced() {
+			return r, err
+		}
+	}
 }
 
 // process is an attached process.

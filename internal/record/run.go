@@ -100,6 +100,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	var start time.Time
 	s.start, start = moment()
 	s.ends.start = start
+	s.replaced()
 	s.begin(engine, start)
 	run := ctx
 	if o.Duration > 0 {
@@ -261,6 +262,23 @@ func (s *session) attach() error {
 		s.procs[uint32(pid)] = p
 	}
 	return nil
+}
+
+// replaced notices targets that have become other programs since they were opened: the
+// engine tells only of what happens once it has them.
+func (s *session) replaced() {
+	for pid, p := range s.procs {
+		if p.gone || !p.target.Replaced() {
+			continue
+		}
+		n := capture.Notice{Kind: capture.Exec, Time: s.start, PID: pid, TID: pid}
+		if th, err := p.target.Thread(int(pid)); err == nil {
+			n.Comm = th.Name
+		}
+		s.Notice(n)
+		// What it maps is told by somebody only from now on.
+		s.Notice(capture.Notice{Kind: capture.Mmap, Time: s.start})
+	}
 }
 
 // what says what was recorded, as people write it.

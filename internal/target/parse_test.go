@@ -83,7 +83,7 @@ func statLine(comm string) string {
 func TestParseStat(t *testing.T) {
 	for _, comm := range []string{"java", "", "a b", "a) R 1 (b", "((((", "))))", "x\ny", ") Z 1 1 1"} {
 		got, ok := parseStat([]byte(statLine(comm)))
-		want := stat{PID: 4242, Comm: comm, State: 'S', PPID: 17, Flags: 4194560, User: 31, System: 11, Threads: 27, StartTime: 876543}
+		want := stat{PID: 4242, Comm: comm, State: 'S', PPID: 17, Flags: 4194560, User: 31, System: 11, Threads: 27, StartTime: 876543, Program: program{94, 140}}
 		if !ok || got != want {
 			t.Errorf("%q: %+v, %v", comm, got, ok)
 		}

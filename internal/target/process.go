@@ -16,6 +16,7 @@ type Process struct {
 	comm    string
 	cmdline []string
 	exe     string
+	program program
 	uid     int
 	nspid   []int
 	mem     *Memory

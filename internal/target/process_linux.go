@@ -96,7 +96,7 @@ func (p *Process) load() error {
 	if !ok {
 		return fmt.Errorf("/proc/%d/stat: %w", p.PID, ErrFormat)
 	}
-	p.StartTime, p.comm = st.StartTime, st.Comm
+	p.StartTime, p.comm, p.program = st.StartTime, st.Comm, st.Program
 	if raw, err = p.readSmall("status", buf[:]); err == nil {
 		s := parseStatus(raw)
 		if s.TGID > 0 && s.TGID != p.PID {
@@ -202,6 +202,19 @@ func (p *Process) Alive() bool {
 	}
 	st, ok := parseStat(raw)
 	return ok && st.StartTime == p.StartTime && (st.State != 'Z' || p.livingThread() != 0)
+}
+
+// Replaced says whether the process runs another program now than when it was opened. An
+// exec is not seen where addresses are not random.
+func (p *Process) Replaced() bool {
+	var buf [1024]byte
+	raw, err := p.readSmall("stat", buf[:])
+	if err != nil {
+		return false
+	}
+	// The program is not told once the first thread has ended.
+	st, ok := parseStat(raw)
+	return ok && st.StartTime == p.StartTime && st.Program.stack != 0 && p.program.stack != 0 && st.Program != p.program
 }
 
 // ended asks a pidfd, which becomes readable when the whole thread group has ended.

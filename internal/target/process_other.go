@@ -29,6 +29,9 @@ func (p *Process) Close() error { return nil }
 // Alive is false.
 func (p *Process) Alive() bool { return false }
 
+// Replaced is false.
+func (p *Process) Replaced() bool { return false }
+
 // Mappings gives what the Space remembers, else an error that wraps ErrUnsupported.
 func (p *Process) Mappings() ([]Mapping, error) {
 	if known, ok := p.remembered(); ok {

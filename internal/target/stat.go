@@ -13,7 +13,13 @@ type stat struct {
 	System    uint64
 	Threads   int
 	StartTime uint64 // clock ticks since boot
+	Program   program
 }
+
+// program tells one program that a process runs from the next: where exec put its code
+// and its first stack, which differ each time as long as addresses are random. It is zero
+// where the kernel does not show it.
+type program struct{ code, stack uint64 }
 
 // pfKthread is PF_KTHREAD of include/linux/sched.h, the same since Linux 2.6.27.
 const pfKthread = 0x00200000
@@ -34,7 +40,7 @@ func parseStat(b []byte) (s stat, ok bool) {
 	s.PID, s.Comm = pid, string(b[open+1:end])
 	rest := b[end+1:]
 	// Fields are numbered as in the manual: the state is the third.
-	for field := 3; field <= 22; field++ {
+	for field := 3; field <= 28; field++ {
 		var word []byte
 		rest = bytes.TrimLeft(rest, " \n")
 		if i := bytes.IndexAny(rest, " \n"); i >= 0 {
@@ -43,7 +49,7 @@ func parseStat(b []byte) (s stat, ok bool) {
 			word, rest = rest, nil
 		}
 		if len(word) == 0 {
-			return s, false
+			return s, field > 22
 		}
 		ok := true
 		switch field {
@@ -61,6 +67,10 @@ func parseStat(b []byte) (s stat, ok bool) {
 			s.Threads, ok = smallDecimal(word)
 		case 22:
 			s.StartTime, ok = decimal(word)
+		case 26:
+			s.Program.code, ok = decimal(word)
+		case 28:
+			s.Program.stack, ok = decimal(word)
 		}
 		if !ok {
 			return s, false
