@@ -43,7 +43,10 @@ func (s *sum) sample() Sample {
 }
 
 func (s *sum) compare(o *sum) int {
-	return cmp.Or(cmp.Compare(s.at, o.at), cmp.Compare(s.kind, o.kind))
+	if s.at != o.at {
+		return cmp.Compare(s.at, o.at)
+	}
+	return cmp.Compare(s.kind, o.kind)
 }
 
 // What of a sum is as it was in the one before. The rest of the byte is how many there are.
