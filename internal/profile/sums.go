@@ -188,3 +188,10 @@ func (p *Profile) EventSamples() []uint64 {
 	p.each(func(s *Sample, n uint64) { counts[s.Event] += n })
 	return counts
 }
+
+// EventWeights is what the samples of each event weigh.
+func (p *Profile) EventWeights() []uint64 {
+	weights := make([]uint64, len(p.Events))
+	p.each(func(s *Sample, _ uint64) { weights[s.Event] += s.Weight })
+	return weights
+}

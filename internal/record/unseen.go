@@ -19,20 +19,15 @@ const (
 // unseen says in words which part of the CPU time that the targets used the samples
 // stand for; "" if that is nearly all of it, as far as chance allows, or not known.
 func unseen(p *profile.Profile, target time.Duration) string {
+	weights := p.EventWeights()
 	for i, e := range p.Events {
 		if e.Name != "cpu" || e.Unit != "nanoseconds" {
 			continue
 		}
-		var seen, n uint64
-		for j := range p.Samples {
-			if int(p.Samples[j].Event) == i {
-				seen += p.Samples[j].Weight
-				n++
-			}
-		}
+		seen := weights[i]
 		all := float64(target)
 		chance := 4 * math.Sqrt(all*float64(e.Period))
-		if missing := all - float64(seen); n == 0 || missing < unseenShare*all || missing < chance+float64(unseenTime) {
+		if missing := all - float64(seen); seen == 0 || missing < unseenShare*all || missing < chance+float64(unseenTime) {
 			return ""
 		}
 		why := ""

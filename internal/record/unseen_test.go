@@ -29,14 +29,23 @@ func TestUnseen(t *testing.T) {
 		{"not known", 100, 0, 0, 0, "", ""},
 		{"none", 0, 10 * time.Second, 0, 0, "", ""}, // the command says why there are none
 	} {
-		p := &profile.Profile{Events: []profile.Event{{Name: "wall", Unit: "nanoseconds", Period: period}, {Name: "cpu", Unit: "nanoseconds", Period: period}}}
-		p.Losses = profile.Losses{Lost: c.lost, Throttled: c.throttled}
-		for range c.samples {
-			p.Samples = append(p.Samples, profile.Sample{Event: 1, Weight: period}, profile.Sample{Event: 0, Weight: period})
-		}
-		said := unseen(p, c.target)
-		if (said == "") != (c.says == "") || !strings.Contains(said, c.says) || !strings.Contains(said, c.saysBeside) {
-			t.Errorf("%s: %q", c.name, said)
+		// Long recordings keep only what most samples come to.
+		for _, summed := range []bool{false, true} {
+			b := profile.NewBuilder()
+			for i := range c.samples {
+				if summed && i == c.samples/2 {
+					b.SumUp()
+				}
+				b.Add(profile.Sample{Event: 1, Weight: period})
+				b.Add(profile.Sample{Event: 0, Weight: period})
+			}
+			p := b.Finish()
+			p.Events = []profile.Event{{Name: "wall", Unit: "nanoseconds", Period: period}, {Name: "cpu", Unit: "nanoseconds", Period: period}}
+			p.Losses = profile.Losses{Lost: c.lost, Throttled: c.throttled}
+			said := unseen(p, c.target)
+			if (said == "") != (c.says == "") || !strings.Contains(said, c.says) || !strings.Contains(said, c.saysBeside) {
+				t.Errorf("%s, summed up %v: %q", c.name, summed, said)
+			}
 		}
 	}
 	p := &profile.Profile{Events: []profile.Event{{Name: "page-faults", Unit: "count"}}, Samples: make([]profile.Sample, 3)}
