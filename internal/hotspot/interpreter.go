@@ -250,7 +250,11 @@ func (vm *VM) entering(c *walk.Cursor, s *interpreterSlots) (f found, fpBased, o
 		if vm.javaCaller(rax) || (!vm.frameSetUp(c, s) && vm.validRA(rax)) {
 			// While the frame is built, and a little longer, the register holds it.
 			near := fp >= sp && fp-sp <= uint64(-8*s.bottom)+64
-			if w, ok := c.Word(fp + 8); !near || !ok || w != rax {
+			if !near {
+				// Compiled callers use the register for anything: it is no place to read.
+				return found{ra: rax, sp: sp, fp: fp}, false, true
+			}
+			if w, ok := c.Word(fp + 8); !ok || w != rax {
 				return found{ra: rax, sp: sp, fp: fp}, false, true
 			}
 		}

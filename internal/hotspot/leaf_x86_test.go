@@ -333,3 +333,19 @@ func TestRebuilding(t *testing.T) {
 		}
 	}
 }
+
+// At the entry of an interpreted method whose return address was just popped, rbp is
+// the compiled caller's, which may hold anything: what it points at is no part of the
+// stack and is not looked at.
+func TestEntryFromCompiledReadsOnlyTheStack(t *testing.T) {
+	for _, fp := range []uint64{0xd0e937d2, 0, synthStack - 8, synthStack + 4096, 1<<63 + 8} {
+		s := stopIn(t, blobAdapter, "90", 0)
+		s.c.Regs.PC = s.vm.interpLo + 64
+		s.c.Regs.R[cpu.RAX] = rightRA
+		s.c.Regs.SetFP(fp)
+		s.goesTo(rightRA, 0)
+		if s.c.Outside {
+			t.Errorf("with %#x in rbp something else than the stack was read", fp)
+		}
+	}
+}
