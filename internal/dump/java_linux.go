@@ -70,6 +70,23 @@ func (p *process) safepoint(out *Process) {
 	out.Safepoint = sp
 }
 
+// atSafepoint is where threads stand that have come to a safepoint. Up to 11 they count as
+// being in the VM while they wait for the lock under which it looks at all threads
+// (8 share/vm/runtime/safepoint.cpp: "we pretend we are still in the VM").
+const atSafepoint = "SafepointSynchronize::block"
+
+// excuse takes those from the threads that a safepoint waits for that have come to it.
+func (p *Process) excuse() {
+	if p.Safepoint == nil {
+		return
+	}
+	p.Safepoint.WaitsFor = slices.DeleteFunc(p.Safepoint.WaitsFor, func(tid int) bool {
+		return slices.ContainsFunc(p.Threads, func(t Thread) bool {
+			return t.TID == tid && t.Read == ReadAsleep && slices.ContainsFunc(t.Frames, func(f Frame) bool { return f.Function == atSafepoint })
+		})
+	})
+}
+
 // nameOwners puts names to the threads that hold what others wait for, and finds
 // those that wait for each other.
 func (p *process) nameOwners(out *Process) {

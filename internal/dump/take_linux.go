@@ -88,6 +88,7 @@ func (p *process) take(o *Options) (*Process, error) {
 	}
 	p.running(out, running, time.Now().Add(o.Patience))
 	p.nameOwners(out)
+	out.excuse()
 	out.Stops = stopsOf(l.stood)
 	return out, nil
 }

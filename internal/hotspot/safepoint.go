@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,16 +42,20 @@ type Safepoint struct {
 
 // safepointVars are where the VM's library has the variables that say so. The VM
 // does not publish them, but distributions leave the symbols of their libraries
-// in; up to 11 nothing there says when a safepoint began.
+// in. Where they do not, up to 9 the page that compiled code polls is published.
 type safepointVars struct {
 	state, began, operation uint64
+	timer, zero             uint64            // up to 12: when it began, since zero
 	vtables                 map[uint64]string // address point to class, of VM operations
+	page                    uint64            // the pointer to the page, where there is no state
 }
 
 // Symbols of the library, as its compiler mangles them.
 const (
 	symState     = "_ZN20SafepointSynchronize6_stateE"
 	symBegan     = "_ZN16SafepointTracing29_last_safepoint_begin_time_nsE"
+	symTimer     = "_ZN14RuntimeService16_safepoint_timerE" // 8 share/vm/services/runtimeService.cpp: set when one begins,
+	symZero      = "_ZL18initial_time_count"                // to os::elapsed_counter(): CLOCK_MONOTONIC less this (os_linux.cpp)
 	symOperation = "_ZN8VMThread17_cur_vm_operationE"
 	symVTable    = "_ZTV"
 )
@@ -66,6 +71,9 @@ func (vm *VM) Safepoint() (s Safepoint, err error) {
 	if vm.safepointErr != nil {
 		return s, vm.safepointErr
 	}
+	if v.page != 0 {
+		return vm.safepointByPage()
+	}
 	state, ok := vm.peek.u32(v.state)
 	if !ok {
 		return s, fmt.Errorf("read the VM's safepoint: %w", target.ErrMemory)
@@ -78,6 +86,12 @@ func (vm *VM) Safepoint() (s Safepoint, err error) {
 	}
 	if v.began != 0 {
 		s.Began, _ = vm.i64(v.began)
+	} else if v.timer != 0 && v.zero != 0 {
+		at, ok1 := vm.i64(v.timer)
+		zero, ok2 := vm.i64(v.zero)
+		if ok1 && ok2 {
+			s.Began = at + zero
+		}
 	}
 	if v.operation != 0 {
 		if op, ok := vm.peek.u64(v.operation); ok {
@@ -85,6 +99,28 @@ func (vm *VM) Safepoint() (s Safepoint, err error) {
 				s.Operation = v.vtables[table]
 			}
 		}
+	}
+	return s, nil
+}
+
+// safepointByPage sees a safepoint by the page that compiled code polls: from when it
+// is to begin until it ends nobody may read it (8 share/vm/runtime/safepoint.cpp). While
+// threads are in Java code or in the VM it has not come about.
+func (vm *VM) safepointByPage() (s Safepoint, err error) {
+	page, ok := vm.peek.u64(vm.safepoint.page)
+	if !ok {
+		return s, fmt.Errorf("read the VM's safepoint: %w", target.ErrMemory)
+	}
+	maps, err := vm.process.Mappings()
+	if err != nil {
+		return s, fmt.Errorf("read the VM's safepoint: %w", err)
+	}
+	i := slices.IndexFunc(maps, func(m target.Mapping) bool { return m.Start <= page && page < m.End })
+	if i < 0 || maps[i].Perm&target.PermRead != 0 {
+		return s, nil
+	}
+	if s.State = Synchronized; len(vm.Census().InJava()) > 0 {
+		s.State = Synchronizing
 	}
 	return s, nil
 }
@@ -101,13 +137,18 @@ func (s Safepoint) Since(now int64) time.Duration {
 // findSafepoint looks the variables up.
 func (vm *VM) findSafepoint() (v safepointVars, err error) {
 	syms, strs, bias, err := vm.librarySymbols()
-	if err != nil {
-		return v, err
+	if err == nil {
+		if v = scanSymbols(syms, strs, bias); v.state != 0 {
+			return v, nil
+		}
+		err = errors.New("the VM's library has no symbol that tells of its safepoint")
 	}
-	if v = scanSymbols(syms, strs, bias); v.state == 0 {
-		return v, errors.New("the VM's library has no symbol that tells of its safepoint")
+	// From 10 on each thread may have a page of its own.
+	page := vm.t.field("os::_polling_page")
+	if apart, _ := vm.Flag("ThreadLocalHandshakes"); page.ok && apart != "true" && vm.process != nil {
+		return safepointVars{page: page.addr}, nil
 	}
-	return v, nil
+	return v, err
 }
 
 // scanSymbols looks through a symbol table in its raw form, which is much quicker
@@ -127,6 +168,10 @@ func scanSymbols(symbols, names []byte, bias uint64) (v safepointVars) {
 			v.state = value
 		case symBegan:
 			v.began = value
+		case symTimer:
+			v.timer = value
+		case symZero:
+			v.zero = value
 		case symOperation:
 			v.operation = value
 		default:
