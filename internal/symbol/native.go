@@ -303,11 +303,14 @@ func (n *Native) rootDir() string {
 	return n.root("/")
 }
 
-// openDebug opens a debug file as the target sees the path, else as we do.
-func (n *Native) openDebug(path string) (*os.File, error) {
-	dir := n.rootDir()
-	f, err := openIn(dir, path)
-	if err != nil && dir != "/" {
+// openDebug opens a debug file.
+func (n *Native) openDebug(path string) (*os.File, error) { return OpenDebug(n.rootDir(), path) }
+
+// OpenDebug opens a debug file as who lives in the root directory sees its path, else as
+// we do: a container mostly has none.
+func OpenDebug(root, path string) (*os.File, error) {
+	f, err := openIn(root, path)
+	if err != nil && root != "/" {
 		return openIn("/", path)
 	}
 	return f, err
