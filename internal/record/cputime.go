@@ -47,6 +47,9 @@ func (p *process) markThreads() {
 // counts: from now on, or from when it began.
 func (s *session) beginCPU(p *process) {
 	before, known := s.before[uint32(p.pid)]
+	if !known && s.start == 0 {
+		return // it is marked when recording begins
+	}
 	if !known {
 		p.markCPU()
 		return

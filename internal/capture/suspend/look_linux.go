@@ -135,7 +135,11 @@ func (e *Engine) list1(p *process, now int64) {
 		if known {
 			continue
 		}
-		th, err := p.openThread(tid, &e.reader)
+		open, crowd := p.openThread, first && len(tids) > 64
+		if crowd {
+			open = p.openIdle
+		}
+		th, err := open(tid, &e.reader)
 		if err != nil {
 			if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
 				e.unfollowed.Add(1)
@@ -158,7 +162,7 @@ func (e *Engine) list1(p *process, now int64) {
 			e.notices = append(e.notices, capture.Notice{Kind: capture.Fork, Time: uint64(now), PID: uint32(p.pid), TID: uint32(tid), Parent: uint32(p.pid)})
 		}
 		e.follow(th, before, now)
-		if first && len(tids) > 64 {
+		if crowd {
 			e.retire(th, now)
 			continue
 		}
@@ -177,6 +181,14 @@ func (e *Engine) heatLocked(th *thread, now int64) {
 	th.active, th.hot = now, true
 	th.idle.Store(false)
 	e.hot = append(e.hot, th)
+}
+
+// stir makes an idle thread that has run one that the sampling threads look at.
+func (e *Engine) stir(th *thread, now int64) {
+	if s, ok := e.reader.status(th.open(&th.statFD, "stat")); ok {
+		th.cpu = s.cpu
+	}
+	e.heat(th, now)
 }
 
 // retire makes a thread one that is looked at now and then.
@@ -219,7 +231,7 @@ func (e *Engine) wakeIdle(now int64) {
 			// It is the one that looks at idle threads.
 			if th.stirred.Swap(false) {
 				th.seen, _ = e.reader.account(th.schedFD)
-				e.heat(th, now)
+				e.stir(th, now)
 			} else {
 				left = append(left, th)
 			}
@@ -236,7 +248,7 @@ func (e *Engine) wakeIdle(now int64) {
 		}
 		if a != th.seen {
 			th.seen = a
-			e.heat(th, now)
+			e.stir(th, now)
 			continue
 		}
 		th.pause = min(2*th.pause, longest)

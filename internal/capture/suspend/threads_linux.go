@@ -278,25 +278,46 @@ func (p *process) openThread(tid int, r *reader) (*thread, error) {
 	return th, th.follow(r)
 }
 
+// openIdle starts to follow a thread that most likely sleeps: where it ran last is not
+// asked until it runs.
+func (p *process) openIdle(tid int, r *reader) (*thread, error) {
+	th := newThread(p, tid)
+	return th, th.openAccount(r)
+}
+
 func newThread(p *process, tid int) *thread {
 	return &thread{proc: p, tid: tid, schedFD: -1, statFD: unopened, noteFD: unopened, placeFD: unopened, statusFD: unopened, kernelFD: unopened}
 }
 
 // follow opens what is needed to see a thread run. It closes all of its files
 // where it fails.
-func (th *thread) follow(r *reader) (err error) {
-	th.schedFD, err = unix.Openat(th.proc.dir, "task/"+strconv.Itoa(th.tid)+"/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+func (th *thread) follow(r *reader) error {
+	if err := th.openAccount(r); err != nil {
+		return err
+	}
+	s, ok := r.status(th.open(&th.statFD, "stat"))
+	if !ok {
+		th.close()
+		return unix.ESRCH
+	}
+	th.cpu, th.started = s.cpu, s.started
+	return nil
+}
+
+// openAccount opens a thread's account and reads it. It closes all of the thread's files
+// where it fails.
+func (th *thread) openAccount(r *reader) (err error) {
+	th.schedFD, err = unix.Openat(th.proc.task, strconv.Itoa(th.tid)+"/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		th.close()
 		return err
 	}
 	a, ok := r.account(th.schedFD)
-	s, ok2 := r.status(th.open(&th.statFD, "stat"))
-	if !ok || !ok2 {
+	if !ok {
 		th.close()
 		return unix.ESRCH
 	}
-	th.seen, th.cpu, th.started = a, s.cpu, s.started
+	th.seen = a
 	return nil
 }
 
