@@ -49,7 +49,7 @@ bench: candid
 ORACLE ?= full
 oracle:
 	-scripts/install-test-deps.sh
-	CANDID_ORACLE=$(ORACLE) go test -count=1 -timeout 120m -v -run Oracle ./internal/hotspot ./internal/native
+	CANDID_ORACLE=$(ORACLE) go test -count=1 -timeout 120m -v -run 'Oracle|EveryInstruction' ./internal/hotspot ./internal/native
 
 lint: vet
 	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
