@@ -73,8 +73,9 @@ const maxRemembered = 2
 // counted adds up what q chooses, and lends it to f, which may not change it. The error is
 // the context's.
 func (r *Recording) counted(ctx context.Context, q *Query, f func(p *partial)) error {
+	key := q.key()
 	r.mu.Lock()
-	i := slices.IndexFunc(r.last, func(k *remembered) bool { return k.key == q.key && q.key != "" })
+	i := slices.IndexFunc(r.last, func(k *remembered) bool { return k.key == key })
 	var k *remembered
 	if i >= 0 {
 		k = r.last[i]
@@ -86,7 +87,7 @@ func (r *Recording) counted(ctx context.Context, q *Query, f func(p *partial)) e
 		if err != nil {
 			return err
 		}
-		k = &remembered{key: q.key, sum: sum, users: 1}
+		k = &remembered{key: key, sum: sum, users: 1}
 		r.remember(k)
 	}
 	f(k.sum)
@@ -104,11 +105,7 @@ func (r *Recording) counted(ctx context.Context, q *Query, f func(p *partial)) e
 func (r *Recording) remember(k *remembered) {
 	var free []*partial
 	r.mu.Lock()
-	if k.key == "" {
-		k.old = true
-	} else {
-		r.last = append(r.last, k)
-	}
+	r.last = append(r.last, k)
 	for len(r.last) > maxRemembered {
 		first := r.last[0]
 		r.last = slices.Delete(r.last, 0, 1)

@@ -27,7 +27,23 @@ type Query struct {
 	ByThread bool             // keep threads apart in the cells
 	Side     Side             // of two recordings that are compared
 	rewrite  *rewrite         // how the stacks are shown; nil: as they were taken
-	key      string           // the same for the same samples; "" for none that is known
+}
+
+// key is the same for queries that choose the same samples.
+func (q *Query) key() string {
+	words := func(list []*regexp.Regexp) (out []string) {
+		for _, re := range list {
+			out = append(out, re.String())
+		}
+		return out
+	}
+	threads := make([]byte, len(q.Threads))
+	for i, chosen := range q.Threads {
+		if chosen {
+			threads[i] = 1
+		}
+	}
+	return fmt.Sprintf("%d %d %d %v %d %q %q %q %t", q.Event, q.From, q.To, q.States, q.Side, words(q.Focus), words(q.Ignore), threads, q.Threads == nil)
 }
 
 // Side is one of two recordings that are compared.
@@ -106,13 +122,6 @@ func (r *Recording) query(v url.Values) (Query, error) {
 	default:
 		return q, fmt.Errorf("%w: there is no side %q", ErrQuery, side)
 	}
-	chosen := url.Values{}
-	for _, name := range []string{"event", "from", "to", "threads", "states", "focus", "ignore", "side"} {
-		if s, ok := v[name]; ok {
-			chosen[name] = s
-		}
-	}
-	q.key = "?" + chosen.Encode()
 	return q, nil
 }
 
