@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
@@ -86,7 +87,8 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		}
 		return nil, err
 	}
-	defer engine.Close()
+	closeEngine := sync.OnceValue(engine.Close)
+	defer closeEngine()
 	s.opened()
 	if moved {
 		o.Log(why)
@@ -132,13 +134,15 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	s.observe(true)
 	s.told = time.Time{}
 	s.liveBatch()
-	targetCPU := s.targetCPU()
-	// From here on the targets' tables are memory for writing what was recorded.
+	targetCPU, copying, stats, describe := s.targetCPU(), s.copying(), engine.Stats(), engine.Describe()
+	// From here on the targets' tables and the engine's rings are memory for writing what
+	// was recorded.
 	s.letGo()
+	_ = closeEngine()
 	prof := s.b.Finish()
 	res.Profile = prof
 	prof.Meta.Duration = time.Since(start)
-	prof.Meta.Describe = engine.Describe()
+	prof.Meta.Describe = describe
 	prof.Meta.Command = s.what()
 	prof.Events = s.events
 	if t := s.late.Load(); t != nil {
@@ -147,10 +151,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := s.kernel.Err(); err != nil {
 		s.note(fmt.Sprintf("kernel functions have no names: %v", err))
 	}
-	stats := engine.Stats()
 	prof.Losses = profile.Losses{Lost: stats.Lost, Throttled: stats.Throttled}
 	res.Costs = Costs{
-		Stats: stats, Target: s.copying(), OwnCPU: machine.OwnCPU() - s.usage, TargetCPU: targetCPU, MaxRSS: PeakMemory(), FirstWalked: s.first,
+		Stats: stats, Target: copying, OwnCPU: machine.OwnCPU() - s.usage, TargetCPU: targetCPU, MaxRSS: PeakMemory(), FirstWalked: s.first,
 	}
 	prof.Meta.Cost = res.Costs.kept()
 	if n := unseen(prof, targetCPU); n != "" {
