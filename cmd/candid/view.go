@@ -97,7 +97,7 @@ FILE is a profile in a format that candid reads:
 				profiles[i] = p
 			}
 			if diff {
-				r, err := view.OpenPair(args[0]+" → "+args[1], profiles[0], profiles[1])
+				r, err := view.OpenPair([2]string{args[0], args[1]}, profiles[0], profiles[1])
 				if err != nil {
 					return failed(fmt.Errorf("compare %s and %s: %w", args[0], args[1], err))
 				}

@@ -79,7 +79,7 @@ func countsMessage(ctx context.Context, r *Recording, v url.Values) ([]byte, err
 }
 
 // window reads from which to which time, in how many bins, a timeline is asked
-// for: w0, w1 (ns), bins.
+// for: w0, w1 (ns), bins; until (ns).
 func window(r *Recording, v url.Values) (Window, error) {
 	from, err := number(v, "w0", 0)
 	if err != nil {
@@ -93,7 +93,11 @@ func window(r *Recording, v url.Values) (Window, error) {
 	if err != nil {
 		return Window{}, err
 	}
-	w := Window{from, to, int(min(bins, maxBins+1))}
+	until, err := number(v, "until", 0)
+	if err != nil {
+		return Window{}, err
+	}
+	w := Window{from, to, int(min(bins, maxBins+1)), until}
 	return w, w.check()
 }
 
@@ -178,14 +182,15 @@ type threadAccount struct {
 }
 
 // aboutMessage compares the samples of each thread with what the kernel counted,
-// over the whole recording: a part of it cannot be compared.
+// over the whole recording, of two over the one that is asked for: a part of it cannot
+// be compared.
 func aboutMessage(_ context.Context, r *Recording, v url.Values) ([]byte, error) {
 	q, err := r.query(v)
 	if err != nil {
 		return nil, err
 	}
 	rows := []threadAccount{}
-	for _, t := range r.p.Select(profile.Filter{Event: q.Event}).ByThread() {
+	for _, t := range r.only(q.Side).Select(profile.Filter{Event: q.Event}).ByThread() {
 		row := threadAccount{Thread: t.Thread, Disagrees: t.Disagrees, Samples: t.Samples.Samples, Quality: flame.NewQuality(t.Quality)}
 		if t.KernelShare >= 0 {
 			row.KernelShare, row.Expected = &t.KernelShare, &t.Expected

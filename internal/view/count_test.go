@@ -223,12 +223,12 @@ func TestWaitsOverTime(t *testing.T) {
 					continue
 				}
 				near := func(a, b float64) bool { return math.Abs(a-b) <= 1+1e-6*b } // float32
-				w := Window{q.From, q.To, 1}
+				w := Window{From: q.From, To: q.To, Bins: 1}
 				over, err := r.Overview(ctx, &q, w)
 				if err != nil {
 					t.Fatal(err)
 				}
-				lanes, err := r.Lanes(ctx, &q, Window{q.From, q.To, 97}, []uint32{0, 1})
+				lanes, err := r.Lanes(ctx, &q, Window{From: q.From, To: q.To, Bins: 97}, []uint32{0, 1})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -292,7 +292,7 @@ func TestOverTime(t *testing.T) {
 			}
 			return s
 		}
-		w := Window{0, r.end, 777}
+		w := Window{To: r.end, Bins: 777}
 		over, err := r.Overview(ctx, &q, w)
 		if err != nil {
 			t.Fatal(err)
@@ -366,7 +366,7 @@ func TestCancelled(t *testing.T) {
 			t.Errorf("count: %v", err)
 		}
 	}
-	if _, err := r.Overview(ctx, &Query{}, Window{0, r.end, 10}); !errors.Is(err, context.Canceled) {
+	if _, err := r.Overview(ctx, &Query{}, Window{To: r.end, Bins: 10}); !errors.Is(err, context.Canceled) {
 		t.Errorf("overview: %v", err)
 	}
 	if _, err := r.part(ctx, &Query{}); !errors.Is(err, context.Canceled) {
@@ -462,7 +462,7 @@ func BenchmarkCount(b *testing.B) {
 	}
 	b.Run("overview", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := r.Overview(context.Background(), &Query{}, Window{0, r.end, 1000}); err != nil {
+			if _, err := r.Overview(context.Background(), &Query{}, Window{To: r.end, Bins: 1000}); err != nil {
 				b.Fatal(err)
 			}
 		}

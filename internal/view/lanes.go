@@ -18,6 +18,15 @@ const (
 type Window struct {
 	From, To uint64 // ns since the beginning
 	Bins     int
+	Until    uint64 // what comes later is left out, though there are bins for it; 0: nothing is
+}
+
+// until is where what is added up ends.
+func (w Window) until() uint64 {
+	if w.Until == 0 {
+		return w.To
+	}
+	return max(w.From, min(w.To, w.Until))
 }
 
 func (w Window) check() error {
@@ -29,7 +38,7 @@ func (w Window) check() error {
 
 // bins makes bins for the window.
 func (w Window) bins() *bins {
-	return newBins(w.From, w.To, float64(w.To-w.From)/float64(w.Bins), w.Bins)
+	return newBins(w.From, w.until(), float64(w.To-w.From)/float64(w.Bins), w.Bins)
 }
 
 // Overview adds up what q chooses over time, whatever q says of the time: by
@@ -40,7 +49,7 @@ func (r *Recording) Overview(ctx context.Context, q *Query, w Window) ([]float64
 	}
 	c := r.choose(q)
 	sums := byState(w)
-	err := r.within(ctx, w.From, w.To, func(i int) {
+	err := r.within(ctx, w.From, w.until(), func(i int) {
 		if c.takes(r, i) {
 			sums[r.p.Samples[i].State].put(r, i)
 		}
@@ -93,7 +102,7 @@ func (r *Recording) Lanes(ctx context.Context, q *Query, w Window, threads []uin
 			return nil, err
 		}
 		var any [profile.NumStates]bool
-		r.of(t, w.From, w.To, func(i int) {
+		r.of(t, w.From, w.until(), func(i int) {
 			if c.takes(r, i) {
 				state := r.p.Samples[i].State
 				if !any[state] {

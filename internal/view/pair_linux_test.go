@@ -19,7 +19,7 @@ func TestPair(t *testing.T) {
 		return profile.Apply(all, profile.Filter{Ignore: regexp.MustCompile(ignore)})
 	}
 	before, after := only("NioEventLoop"), only("OrderService")
-	r, err := OpenPair("a → b", before, after)
+	r, err := OpenPair([2]string{"a", "b"}, before, after)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,22 +7,34 @@ import (
 	"testing"
 
 	"github.com/candid-profiler/candid/internal/format"
+	"github.com/candid-profiler/candid/internal/profile"
 )
 
 // TestPictures takes pictures for people into the directory that CANDID_PICTURES
-// names: of every tab in both themes, at 200 % and in a narrow window, of the recording that CANDID_RECORDING names or of a made-up one.
+// names: of every tab in both themes, at 200 % and in a narrow window, of the recording that CANDID_RECORDING names (of two, as PATH separates them, what differs)
+// or of a made-up one.
 func TestPictures(t *testing.T) {
 	dir := os.Getenv("CANDID_PICTURES")
 	if dir == "" {
 		t.Skip("set CANDID_PICTURES to a directory to have pictures taken")
 	}
 	r := busy(t, 4000, 40_000)
-	if file := os.Getenv("CANDID_RECORDING"); file != "" {
-		p, err := format.Read(file)
-		if err != nil {
-			t.Fatal(err)
+	if files := filepath.SplitList(os.Getenv("CANDID_RECORDING")); len(files) > 0 {
+		var list []*profile.Profile
+		for _, file := range files {
+			p, err := format.Read(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, p)
 		}
-		if r, err = Open(filepath.Base(file), p); err != nil {
+		var err error
+		if len(list) == 2 {
+			r, err = OpenPair([2]string{filepath.Base(files[0]), filepath.Base(files[1])}, list[0], list[1])
+		} else {
+			r, err = Open(filepath.Base(files[0]), list[0])
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -30,7 +42,7 @@ func TestPictures(t *testing.T) {
 	shot := func(name, hash, script string) {
 		b.open(hash)
 		// What is drawn beside what was asked for: lanes, the hottest method, the colours' key.
-		b.Until("document.querySelector('.hottest').textContent !== '' && performance.now() > 1000")
+		b.Until("(document.querySelector('.hottest').textContent !== '' || candid.before().chosen) && performance.now() > 1000")
 		if script != "" {
 			b.Eval(script, nil)
 			b.settled()

@@ -37,6 +37,7 @@ type Recording struct {
 	pair   bool
 	second uint32
 	sides  [2][]profile.Count
+	parts  [2]part
 
 	timed bool   // samples know when they were taken
 	end   uint64 // ns since the beginning: after all samples, at least the duration

@@ -54,7 +54,7 @@ func (h *half) paths(t *testing.T, s *shape, w *ways) map[string][2]uint64 {
 // TestSandwich compares each path above and below a method with sums over the samples.
 func TestSandwich(t *testing.T) {
 	all := profiletest.Server(40_000, 150_000, 30)
-	pair, err := OpenPair("a → b", profile.Apply(all, profile.Filter{To: 30e9}), profile.Apply(all, profile.Filter{From: 20e9}))
+	pair, err := OpenPair([2]string{"a", "b"}, profile.Apply(all, profile.Filter{To: 30e9}), profile.Apply(all, profile.Filter{From: 20e9}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,8 @@ type treeHead struct {
 	Kernel []float64   `json:"kernelCPU"` // by thread, ns; 0 if not known
 	Sums   []countJSON `json:"sums"`      // by event
 	Pair   bool        `json:"pair"`      // two that are compared
+	Second uint32      `json:"second"`    // of them: the first thread of the second
+	Parts  []partJSON  `json:"parts"`     // and what is known of each
 	Cost   costJSON    `json:"cost"`
 	// Of a recording that grows: how often it has, whether it goes on, and how many
 	// symbols the page has already.
@@ -40,6 +42,10 @@ type costJSON struct {
 	FirstWalked int64  `json:"firstWalked"`
 	Samples     uint64 `json:"samples"` // of the recording that it is of; 0: this one
 	Recorded    int64  `json:"recorded"`
+}
+
+func newCost(c profile.Cost) costJSON {
+	return costJSON{int64(c.Copying), int64(c.TargetCPU), int64(c.OwnCPU), c.Memory, int64(c.FirstWalked), c.Samples, int64(c.Recorded)}
 }
 
 type countJSON struct {
@@ -74,8 +80,10 @@ func treeMessage(_ context.Context, r *Recording, v url.Values) ([]byte, error) 
 	head := treeHead{Header: header, Name: flame.Visible(r.name), Timed: r.timed, End: r.end, States: profile.StateNames(), Pair: r.pair,
 		Version: r.version, Growing: r.growing, Stopped: flame.Visible(r.stopped), Skipped: skip,
 		Kernel: []float64{}, Sums: []countJSON{}}
-	c := p.Meta.Cost
-	head.Cost = costJSON{int64(c.Copying), int64(c.TargetCPU), int64(c.OwnCPU), c.Memory, int64(c.FirstWalked), c.Samples, int64(c.Recorded)}
+	head.Cost = newCost(p.Meta.Cost)
+	if r.pair {
+		head.Second, head.Parts = r.second, []partJSON{r.partJSON(0), r.partJSON(1)}
+	}
 	if r.growing && !p.Meta.Start.IsZero() {
 		head.Elapsed = int64(max(time.Since(p.Meta.Start), 0))
 	}

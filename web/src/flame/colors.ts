@@ -21,6 +21,7 @@ export interface Theme {
   readonly root: string;
   readonly hatch: string;
   readonly focus: string;
+  readonly strong: readonly string[]; // the same where no text stands on it
   readonly change: readonly string[]; // from all gone over the same to all new, CHANGES of them
   // The same as pixels, 0xAABBGGRR.
   readonly fillPixel: Uint32Array; // [kind * SHADES + shade]
@@ -82,7 +83,7 @@ export function mix(a: number, b: number, t: number): number {
   return out >>> 0;
 }
 
-type Plain = Omit<Theme, "change" | "changePixel" | "fill" | "faded" | "fillPixel" | "fadedPixel" | "backgroundPixel" | "rootPixel" | "matchPixel">;
+type Plain = Omit<Theme, "change" | "strong" | "changePixel" | "fill" | "faded" | "fillPixel" | "fadedPixel" | "backgroundPixel" | "rootPixel" | "matchPixel">;
 
 function theme(plain: Plain, kinds: readonly HSL[], fade: (c: HSL) => HSL): Theme {
   const steps = [-2.5, 0, 2.5];
@@ -92,9 +93,14 @@ function theme(plain: Plain, kinds: readonly HSL[], fade: (c: HSL) => HSL): Them
     const l = plain.name === "light" ? 90 - 22 * Math.abs(d) : 24 + 12 * Math.abs(d);
     return [d < 0 ? 214 : 26, 80 * Math.sqrt(Math.abs(d)), l];
   });
+  const strong = changes.map(([h, s], i): HSL => {
+    const d = Math.abs((2 * i) / (CHANGES - 1) - 1);
+    return [h, s, plain.name === "light" ? 91 - 46 * d : 20 + 44 * d];
+  });
   return {
     ...plain,
     change: changes.map((c) => css(c)),
+    strong: strong.map((c) => css(c)),
     changePixel: Uint32Array.from(changes, (c) => pixel(c)),
     fill: kinds.map((c) => steps.map((s) => css(c, s))),
     faded: kinds.map((c) => css(fade(c))),

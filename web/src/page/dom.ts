@@ -31,3 +31,15 @@ export function segmented<T extends string>(
     },
   };
 }
+
+// keepFocus makes a part of the page anew: whoever was at a control with the keyboard is at
+// the one of the same name again, else at what otherwise gives.
+export function keepFocus(root: HTMLElement, make: () => void, otherwise?: () => HTMLElement | null): void {
+  const name = (e: Element): string => e.id || e.getAttribute("aria-label") || (e.tagName === "BUTTON" ? e.textContent ?? "" : "");
+  const at = root !== document.activeElement && root.contains(document.activeElement) ? document.activeElement : null;
+  const was = at && name(at);
+  make();
+  if (was === null || root.contains(at)) return;
+  const same = was ? [...root.querySelectorAll<HTMLElement>("button, input, select, a, [tabindex]")].find((e) => name(e) === was) : null;
+  (same ?? otherwise?.())?.focus();
+}

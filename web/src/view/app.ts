@@ -7,6 +7,7 @@ import { addUp, fromDepth, type Cells, type Values } from "../flame/tree";
 import { commandLine } from "../page/format";
 import { kindChoices, kindOf, ofKind } from "../page/kinds";
 import { Model } from "../page/model";
+import { matchThreads, pairing, type Match, type Pairing } from "./match";
 import { Calls, Callers, methodsOf, sums, type Methods, type Sums } from "./rows";
 import { filters, initial, read, rewriting, write, type Limits, type State, type Tab } from "./state";
 import { ask, Grown, type Message } from "./wire";
@@ -19,12 +20,25 @@ export interface ViewHeader extends Header {
   readonly kernelCPU: readonly number[];
   readonly sums: readonly Count[]; // by event
   readonly pair: boolean; // two that are compared
-  readonly cost: { readonly copying: number; readonly targetCPU: number; readonly ownCPU: number; readonly memory: number; readonly firstWalked: number; readonly samples: number; readonly recorded: number }; // ns and bytes; 0: not known
+  readonly second: number; // of them: the first thread of the second
+  readonly parts: readonly Part[] | null; // and what is known of each
+  readonly cost: Cost;
   readonly version: number; // how often it has grown
   readonly growing: boolean; // it is still being made
   readonly stopped: string; // why it is not followed any more, though it has not ended
   readonly skipped: number; // symbols that were sent before
   readonly elapsed: number; // ns, of one that grows
+}
+
+export interface Cost { readonly copying: number; readonly targetCPU: number; readonly ownCPU: number; readonly memory: number; readonly firstWalked: number; readonly samples: number; readonly recorded: number } // ns and bytes; 0: not known
+
+// Part is one of two recordings that are compared.
+export interface Part extends Pick<Header, "command" | "host" | "start" | "duration" | "engine" | "describe" | "candid" | "notes" | "lost" | "throttled" | "quality" | "processes"> {
+  readonly name: string;
+  readonly periods: readonly number[]; // by event
+  readonly sums: readonly Count[];
+  readonly cost: Cost;
+  readonly end: number; // ns
 }
 
 export interface Count { readonly samples: number; readonly weight: number }
@@ -204,6 +218,45 @@ export class App {
   // elapsed is how long a recording that grows has been made, in ns.
   get elapsed(): number {
     return this.header.elapsed + (performance.now() - this.asOf) * 1e6;
+  }
+
+  // matches are the rows that threads are shown in: of two recordings those of one name
+  // are one row.
+  get matches(): readonly Match[] {
+    if (this.matchedFor !== this.header) {
+      this.matchedFor = this.header;
+      this.matched = matchThreads(this.header);
+      this.matchOf = new Int32Array(this.header.threads.length);
+      this.matched.forEach((m, i) => m.all.forEach((t) => (this.matchOf[t] = i)));
+    }
+    return this.matched;
+  }
+
+  private matchedFor: ViewHeader | null = null;
+  private matched: readonly Match[] = [];
+  private matchOf = new Int32Array(0);
+
+  // alike are the threads that stand in one row with a thread.
+  alike(t: number): readonly number[] {
+    return this.matches[this.matchOf[t]]?.all ?? [t];
+  }
+
+  // matchName is how a row of threads is called.
+  matchName(m: Match): string {
+    if (!this.header.pair) return this.model.threadName(m.first);
+    const n = Math.max(m.before.length, m.after.length);
+    return `${this.threadLabel(m.first)}${n > 1 ? ` × ${n}` : ""}`;
+  }
+
+  threadLabel(t: number): string {
+    const { name, os } = this.header.threads[t];
+    return name || os || "thread";
+  }
+
+  // pairing is what is laid over each other in time; null: nothing is.
+  get pairing(): Pairing | null {
+    const { times } = this.state;
+    return this.header.pair || (times && times !== "whole") ? pairing(this.header, this.state) : null;
   }
 
   // structure is what the page is built for: when it changes, it is built anew.

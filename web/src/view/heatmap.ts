@@ -1,12 +1,17 @@
 // A heatmap: each column is a stretch of time from top to bottom, the next goes
 // on where it ended. What happens every so often shows as a pattern.
 
-import { el } from "../page/dom";
-import { value } from "../page/format";
+import { DARK, LIGHT } from "../flame/colors";
+import { el, segmented } from "../page/dom";
+import { percent, value } from "../page/format";
 import type { App } from "./app";
+import { scales, type Pairing } from "./match";
 import type { Pane } from "./pane";
+import type { Times } from "./state";
 import { choose, chosenSpan } from "./strip";
+import { points } from "./tables";
 import { color, spanText, surface, ticks, type Span } from "./time";
+import { differenceKey } from "./timeline";
 import { ask } from "./wire";
 
 // heat is the colour of a share of the most. Lightness alone tells how much; the square
@@ -19,17 +24,23 @@ function heat(v: number, dark: boolean): string {
 
 const ROWS = 50;
 const AXIS = 18;
+// STEPS are keys and by how many cells they move: time runs down, then right.
+const STEPS: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, ArrowRight: ROWS, ArrowLeft: -ROWS, PageDown: 10, PageUp: -10, Home: -1e12, End: 1e12 };
 // What a column may last, so that a cell is a round time: 20 ms at least.
 const COLUMNS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600].map((s) => s * 1e9);
 
 export class HeatmapPane implements Pane {
   readonly root: HTMLElement;
-  private readonly canvas = el("canvas", { tabindex: 0, role: "application", "aria-label": "Heatmap. Drag from one cell to another to choose what lies between; Escape shows all. Plus and minus zoom, less and greater move." });
+  private readonly canvas = el("canvas", { tabindex: 0, role: "application", "aria-label": "Heatmap. Arrow keys go from cell to cell, with Shift from the first to the last to be chosen; Enter chooses the cell. Drag from one cell to another to choose what lies between; Escape shows all. Plus and minus zoom, less and greater move." });
   private readonly nothing = el("p", { class: "grid-empty" }, "This recording does not know when its samples were taken, so there is nothing to lay out over time.");
-  private readonly status = el("span", { class: "pane-title" });
+  private readonly status = el("span", { class: "pane-title", "aria-live": "polite" });
   private readonly ramp = el("span", { class: "heat-key" }); // what the colours mean
   private rampIs = "";
-  private cells: Float32Array = new Float32Array(0);
+  private readonly which: { root: HTMLElement; set(v: Times): void };
+  private sides: readonly Float32Array[] = []; // before and after; of one recording: what there is
+  private seen: Span = { from: 0, to: 1 }; // that the cells are of
+  private cursor = -1; // the cell that the keyboard is at
+  private anchor = -1; // and the one that it chooses from
   private columns = 0;
   private column = COLUMNS[0];
   private asked = "";
@@ -40,10 +51,16 @@ export class HeatmapPane implements Pane {
 
   constructor(private readonly app: App) {
     const button = (label: string, title: string, click: () => void): HTMLElement => el("button", { type: "button", title, "aria-label": title, click }, label);
-    this.root = el("div", { class: "pane heatmap" }, el("div", { class: "pane-bar" }, this.status, this.ramp,
+    this.which = segmented<Times>("Which of the two", [
+      ...(app.header.pair ? [] : [{ value: "whole" as const, label: "Whole recording", title: "The whole recording, to choose from" }]),
+      { value: "before", label: "Before", title: "What is compared with" },
+      { value: "after", label: "After", title: "In the same colours as before" },
+      { value: "difference", label: "Difference", title: "By how much more or less there is in a cell, as shares of each" },
+    ], (times) => app.set({ times }));
+    this.root = el("div", { class: "pane heatmap" }, el("div", { class: "pane-bar" }, app.compared ? this.which.root : "", this.status, this.ramp,
       button("‹", "Earlier (<)", () => this.pan(-0.5)), button("›", "Later (>)", () => this.pan(0.5)), button("−", "Longer columns (-)", () => this.scale(2, 0.5)), button("+", "Shorter columns, down to cells of 20 ms (+)", () => this.scale(0.5, 0.5)),
       el("button", { type: "button", title: "Show the chosen stretch as large as the page", click: () => this.zoom(chosenSpan(app)) }, "Zoom to selection"),
-      el("button", { type: "button", click: () => this.zoom(null) }, "Whole recording")), this.canvas, this.nothing);
+      el("button", { type: "button", click: () => this.zoom(null) }, app.compared ? "Zoom out" : "Whole recording")), this.canvas, this.nothing);
     const c = this.canvas;
     c.addEventListener("wheel", (e) => {
       const box = c.getBoundingClientRect();
@@ -74,16 +91,41 @@ export class HeatmapPane implements Pane {
       else if (e.key === "-") this.scale(2, 0.5);
       else if (e.key === "<" || e.key === ",") this.pan(-0.5);
       else if (e.key === ">" || e.key === ".") this.pan(0.5);
-      else if (e.key === "ArrowRight" || e.key === "ArrowLeft") {
-        const s = chosenSpan(app) ?? { from: this.begin, to: this.begin + this.column };
-        const d = e.key === "ArrowRight" ? this.column : -this.column;
-        if (e.shiftKey) choose(app, { from: s.from, to: Math.max(s.from + 1, s.to + d) });
-        else if (s.from + d >= 0 && s.from + d < app.header.end) choose(app, { from: s.from + d, to: s.to + d });
-      } else return;
+      else if (e.key in STEPS) this.go(STEPS[e.key], e.shiftKey);
+      else if ((e.key === "Enter" || e.key === " ") && this.cursor >= 0) this.take((this.anchor = this.cursor), this.cursor);
+      else return;
       e.preventDefault();
       e.stopPropagation();
     });
     new ResizeObserver(() => this.paint()).observe(this.canvas);
+    c.addEventListener("blur", () => this.paint());
+    c.addEventListener("focus", () => this.paint());
+  }
+
+  // go moves the keyboard by so many cells; choosing: what lies between is chosen.
+  private go(by: number, choosing: boolean): void {
+    const from = this.cursor < 0 ? -1 : this.cursor;
+    const most = Math.min(this.columns * ROWS, Math.ceil((this.all - this.begin) / this.cell)) - 1;
+    this.cursor = from < 0 ? 0 : Math.max(0, Math.min(most, from + by));
+    if (!choosing) this.anchor = this.cursor;
+    this.tell(this.cursor);
+    if (choosing) this.take(this.anchor, this.cursor);
+    this.paint();
+  }
+
+  private get pairing(): Pairing | null {
+    return this.app.pairing;
+  }
+
+  // all is how long everything that can be shown is.
+  private get all(): number {
+    return Math.max(1, this.pairing?.length ?? this.app.header.end);
+  }
+
+  // mode is which of the two is shown; whole: nothing is compared.
+  private get mode(): Times {
+    const { times } = this.app.state;
+    return !this.pairing ? "whole" : times && times !== "whole" ? times : "difference";
   }
 
   private get cell(): number {
@@ -96,11 +138,12 @@ export class HeatmapPane implements Pane {
   }
 
   private take(a: number, b: number): void {
+    if (this.pairing && !this.pairing.sides) return; // two stretches have no time in common
     choose(this.app, { from: this.time(Math.min(a, b)), to: this.time(Math.max(a, b) + 1) });
   }
 
   private whole(): Span {
-    return { from: 0, to: Math.max(1, this.app.header.end) };
+    return { from: 0, to: this.all };
   }
 
   private zoom(s: Span | null): void {
@@ -112,14 +155,14 @@ export class HeatmapPane implements Pane {
     const w = this.win;
     if (!w) return;
     const width = w.to - w.from;
-    const from = Math.max(0, Math.min(this.app.header.end - width, w.from + by * width));
+    const from = Math.max(0, Math.min(this.all - width, w.from + by * width));
     this.zoom({ from, to: from + width });
   }
 
   // scale shows a longer or a shorter stretch around a place of the picture.
   private scale(by: number, place: number): void {
     const w = this.win ?? this.whole();
-    const { end } = this.app.header;
+    const end = this.all;
     const width = Math.max(10 * COLUMNS[0], (w.to - w.from) * by);
     if (width >= end) return this.zoom(null);
     const from = Math.max(0, Math.min(end - width, w.from + place * (w.to - w.from - width)));
@@ -134,40 +177,106 @@ export class HeatmapPane implements Pane {
   }
 
   private tell(at: number): void {
-    const v = this.cells[at] ?? 0;
-    this.status.textContent = `${this.caption()} · ${spanText(this.time(at), this.time(at + 1))}: ${value(v, this.app.unit)}`;
+    const { unit } = this.app;
+    const has = this.sides.map((s) => s[at] ?? 0);
+    const p = this.pairing;
+    if (!p || has.length < 2) {
+      this.status.textContent = `${spanText(this.time(at), this.time(at + 1))}: ${value(has[0] ?? 0, unit)} · ${this.caption()}`;
+      return;
+    }
+    const all = this.alls();
+    this.status.textContent = `${spanText(this.time(at), this.time(at + 1))}: before ${value(has[0], unit)} (${percent(has[0], all[0])}), after ${value(has[1], unit)} (${percent(has[1], all[1])}): ${points(this.difference(at))}`;
   }
+
+  // alls is what each of the two has of what is shown; times a filter chooses are not
+  // taken out of the picture, so they are not here.
+  private alls(): [number, number] {
+    return [this.totals[0] ?? 0, this.totals[1] ?? 0];
+  }
+
+  private totals: readonly number[] = [];
+
+  // difference is by how much the share of a cell is more than before.
+  private difference(i: number): number {
+    const [b, a] = this.factors;
+    return (this.sides[1]?.[i] ?? 0) * a - (this.sides[0]?.[i] ?? 0) * b;
+  }
+
+  private factors: readonly [number, number] = [0, 0]; // that make shares of weights
 
   private caption(): string {
     return `Each column is ${value(this.column, "nanoseconds")}, each cell ${value(this.cell, "nanoseconds")}; time runs down, then right`;
   }
 
+  // shared is the end of the shorter one, up to which there are two to compare.
+  private shared(p: Pairing): number {
+    return Math.min(...p.of.map((s) => s.to - s.from));
+  }
+
   async update(): Promise<void> {
-    const { app } = this;
+    const { app, pairing: p } = this;
     const timed = app.header.timed;
     this.nothing.hidden = timed;
     this.canvas.hidden = this.status.hidden = this.ramp.hidden = !timed;
+    this.which.root.hidden = !timed;
     if (!timed) return;
+    this.which.set(this.mode);
+    const paired = JSON.stringify(p);
+    if (paired !== this.paired) {
+      this.paired = paired;
+      this.win = null; // another time is shown
+      this.cursor = this.anchor = -1;
+    }
     const widest = Math.max(50, Math.floor(this.canvas.clientWidth / 4));
     const win = this.win ?? this.whole();
     this.column = COLUMNS.find((c) => (win.to - win.from) / c <= widest) ?? COLUMNS[COLUMNS.length - 1];
     const begin = Math.floor(win.from / this.column) * this.column;
+    const end = Math.min(this.all, Math.ceil(win.to / this.column) * this.column);
     const q = app.query(["from", "to"]);
-    q.set("w0", String(begin));
-    q.set("w1", String(Math.min(Math.max(1, app.header.end), Math.ceil(win.to / this.column) * this.column)));
     q.set("cell", String(this.cell));
     q.set("rows", String(ROWS));
-    const path = app.path("heatmap", q);
+    const ask1 = (w0: number, w1: number, side: string): string => {
+      const x = new URLSearchParams(q);
+      x.set("w0", String(w0));
+      x.set("w1", String(w1));
+      if (side) x.set("side", side);
+      return app.path("heatmap", x);
+    };
+    // What each has in all, of what the filters leave without those of time, comes with
+    // the whole of it in one cell.
+    const whole = (s: Span, side: string): string => {
+      const x = new URLSearchParams(q);
+      x.set("w0", String(s.from));
+      x.set("w1", String(s.to));
+      x.set("cell", String(s.to - s.from));
+      x.set("rows", "1");
+      if (side) x.set("side", side);
+      return app.path("heatmap", x);
+    };
+    const paths: (string | null)[] = p
+      ? [...p.of.map((s, i) => (s.from + begin < s.to ? ask1(s.from + begin, Math.min(s.to, s.from + end), p.sides ? ["before", "after"][i] : "") : null)),
+        ...p.of.map((s, i) => whole(s, p.sides ? ["before", "after"][i] : ""))]
+      : [ask1(begin, end, "")];
+    const path = `${begin} ${end} ${paths.join(" ")}`;
     if (path !== this.asked) {
       this.asked = path;
       this.running?.abort();
       const mine = (this.running = new AbortController());
       try {
-        const m = await ask<{ columns: number }>(path, mine.signal);
+        const answers = await Promise.all(paths.map((x) => x && ask<{ columns: number }>(x, mine.signal)));
         if (this.running !== mine) return;
-        this.cells = m.f32("weight");
-        this.columns = m.head.columns;
+        const columns = Math.max(...answers.slice(0, p ? 2 : 1).map((m) => (m ? m.head.columns : 0)));
+        this.sides = answers.slice(0, p ? 2 : 1).map((m) => {
+          const out = new Float32Array(columns * ROWS);
+          if (m) out.set(m.f32("weight"));
+          return out;
+        });
+        this.totals = answers.slice(2).map((m) => (m ? m.f32("weight")[0] : 0));
+        this.factors = p ? scales(p, this.alls()) : [0, 0];
+        if (this.columns !== columns || this.begin !== begin || this.seen.to !== end) this.cursor = this.anchor = -1;
+        this.columns = columns;
         this.begin = begin;
+        this.seen = { from: begin, to: end };
         this.status.textContent = this.caption();
       } catch (e) {
         if (mine.signal.aborted) return;
@@ -178,36 +287,62 @@ export class HeatmapPane implements Pane {
     this.paint();
   }
 
+  private paired = ""; // what is laid over each other
+
   paint(): void {
     if (!this.root.isConnected || !this.columns) return;
     const { g, width, height } = surface(this.canvas);
+    const { mode, pairing: p } = this;
+    if (p && this.sides.length < 2) return; // it is on its way
+    const dark = document.documentElement.dataset.theme === "dark";
+    const theme = dark ? DARK : LIGHT;
     let most = 0;
-    for (const v of this.cells) if (v > most) most = v;
+    // Before and after have the same colours: shares of each.
+    const factor = mode === "before" ? this.factors[0] : mode === "after" ? this.factors[1] : 1;
+    const shown = this.sides[mode === "after" ? 1 : 0];
+    const shared = p ? this.shared(p) : 0;
+    const last = p && mode === "difference" ? shared : p ? p.of[mode === "after" ? 1 : 0].to - p.of[mode === "after" ? 1 : 0].from : this.all;
+    if (mode === "difference") {
+      for (let i = 0; i < shown.length && this.time(i) < shared; i++) most = Math.max(most, Math.abs(this.difference(i)));
+      // What one sample makes is no more than a quarter of the colour: it may be chance.
+      const { chosen } = this.app;
+      for (const c of [chosen.before?.chosen, chosen.chosen]) if (c && c.samples > 0) most = Math.max(most, 4 / c.samples);
+    } else if (p) this.sides.forEach((s, side) => s.forEach((v) => (most = Math.max(most, v * this.factors[side]))));
+    else for (const v of shown) if (v > most) most = v;
     if (!most) return;
     const bottom = height - AXIS;
     const w = width / this.columns;
     const h = bottom / ROWS;
     const gap = w > 4 ? 1 : 0;
-    const dark = document.documentElement.dataset.theme === "dark";
-    this.explain(most, dark);
-    const c = chosenSpan(this.app);
+    this.explain(p, mode, most, factor, dark);
+    const middle = (theme.strong.length - 1) / 2;
+    const c = p && !p.sides ? null : chosenSpan(this.app);
     for (let x = 0; x < this.columns; x++) {
       for (let y = 0; y < ROWS; y++) {
         const i = x * ROWS + y;
-        const v = this.cells[i] / most;
         const t = this.time(i);
-        if (t >= this.app.header.end) break;
+        if (t >= last) break;
         const inside = !c || (t + this.cell > c.from && t < c.to);
         g.globalAlpha = inside ? 1 : 0.25;
-        g.fillStyle = heat(v, dark);
+        g.fillStyle = mode === "difference" ? theme.strong[middle + Math.round((this.difference(i) / most) * middle)] : heat((shown[i] * factor) / most, dark);
         g.fillRect(x * w, y * h, Math.max(1, w - gap), Math.max(1, h - (h > 3 ? 1 : 0)));
       }
     }
     g.globalAlpha = 1;
+    if (this.cursor >= 0 && document.activeElement === this.canvas) {
+      g.strokeStyle = color("--ink");
+      g.lineWidth = 2;
+      g.strokeRect(Math.floor(this.cursor / ROWS) * w - 1, (this.cursor % ROWS) * h - 1, Math.max(4, w + 1), Math.max(4, h + 1));
+    }
     g.fillStyle = color("--soft");
     g.font = "10px system-ui, sans-serif";
     g.textBaseline = "middle";
     const span = this.columns * this.column;
+    const over = ((last - this.begin) / span) * width + w;
+    if (p && last < Math.min(p.length, this.seen.to) && width - over > 60) {
+      const text = mode === "difference" ? "only one of the two goes on" : "this one has ended";
+      g.fillText(width - over > 8 + g.measureText(text).width ? text : "ended", Math.max(over, 0) + 6, bottom / 2);
+    }
     for (const t of ticks({ from: this.begin, to: this.begin + span }, Math.max(2, width / 110))) {
       const x = ((t.at - this.begin) / span) * width;
       if (x < width - 30) g.fillText(t.text, x + 2, bottom + AXIS / 2);
@@ -215,21 +350,30 @@ export class HeatmapPane implements Pane {
   }
 
   // explain says what the colours mean.
-  private explain(most: number, dark: boolean): void {
-    const text = value(most, this.app.unit);
-    if (this.rampIs === `${text} ${dark}`) return;
-    this.rampIs = `${text} ${dark}`;
+  private explain(p: Pairing | null, mode: Times, most: number, factor: number, dark: boolean): void {
+    const text = mode === "difference" ? points(most) : value(factor > 0 ? most / factor : most, this.app.unit);
+    const is = `${mode} ${text} ${dark} ${this.paired}`;
+    if (this.rampIs === is) return;
+    this.rampIs = is;
+    if (p && mode === "difference") {
+      this.ramp.replaceChildren(...differenceKey(p, most, dark, "(points, in a cell)"));
+      return;
+    }
     const steps = [0, 0.02, 0.15, 0.4, 0.7, 1].map((v) => {
       const swatch = el("i", { "aria-hidden": "true" });
       swatch.style.background = heat(v, dark);
       return swatch;
     });
-    this.ramp.replaceChildren("0", ...steps, `${text} in a cell`);
+    this.ramp.replaceChildren("0", ...steps, `${text} in a cell${p ? "; equal shares are of one colour" : ""}`);
   }
 
   // shown is what is drawn, for tests: times in ns.
-  shown(): { begin: number; cell: number; columns: number; sum: number } {
-    return { begin: this.begin, cell: this.cell, columns: this.columns, sum: this.cells.reduce((a, b) => a + b, 0) };
+  shown(): { begin: number; cell: number; columns: number; sum: number; mode: Times; sides: number[][]; differences: number[] } {
+    const sides = this.sides.map((s) => Array.from(s));
+    return {
+      begin: this.begin, cell: this.cell, columns: this.columns, sum: (sides[this.mode === "after" ? 1 : 0] ?? []).reduce((a, b) => a + b, 0), mode: this.mode, sides,
+      differences: this.pairing && sides.length > 1 ? (sides[0] ?? []).map((_, i) => this.difference(i)) : [],
+    };
   }
 
   theme(): void {

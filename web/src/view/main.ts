@@ -68,7 +68,7 @@ function build(app: App): void {
   const flame = new FlamePane(app, menu, (text) => void copy(text));
   const panes: Record<Tab, Pane> = {
     flame, tree: new CallTreePane(app, menu), methods: new MethodsPane(app, menu), callers: new CallersPane(app, menu),
-    timeline: new TimelinePane(app), heatmap: new HeatmapPane(app), threads: new ThreadsPane(app, menu), events: new EventsPane(app), about: new AboutPane(app),
+    timeline: new TimelinePane(app, menu), heatmap: new HeatmapPane(app), threads: new ThreadsPane(app, menu), events: new EventsPane(app), about: new AboutPane(app),
   };
   const callers = panes.callers as CallersPane;
   const bar = new Bar(app, (dir) => flame.next(dir), () => void copy(location.href));
@@ -117,6 +117,7 @@ function build(app: App): void {
   // Of a recording that grows the header is another one each time.
   const facts = (): string[] => {
     const h = app.header;
+    if (h.parts) return h.parts.map((p, i) => `${i ? "after" : "before"} ${[p.processes.length === 1 ? p.processes[0].runtime : "", seconds(p.duration), p.engine, p.lost ? `${count(p.lost)} lost` : ""].filter(Boolean).join(", ")}`);
     return [h.growing ? `recording, ${clock(app.elapsed / 1e9)}` : h.stopped ? "not followed to its end" : "", h.processes.length === 1 ? [h.processes[0].runtime, `pid ${h.processes[0].pid}`].filter(Boolean).join(" · ") : `${count(h.processes.length)} processes`,
     h.host, h.growing ? "" : seconds(h.duration), h.engine, h.lost ? `${count(h.lost)} lost` : ""].filter(Boolean);
   };
@@ -179,7 +180,7 @@ function build(app: App): void {
   };
   setDark(dark, false);
   show();
-  expose(app, flame, callers, panes.heatmap as HeatmapPane);
+  expose(app, flame, callers, panes.heatmap as HeatmapPane, panes.timeline as TimelinePane);
 }
 
 // into scrolls a list sideways until a child of it is in sight.
@@ -190,7 +191,7 @@ function into(list: HTMLElement, child: HTMLElement): void {
 }
 
 // expose lets scripts and tests ask the page what it shows.
-function expose(app: App, flame: FlamePane, callers: CallersPane, heatmap: HeatmapPane): void {
+function expose(app: App, flame: FlamePane, callers: CallersPane, heatmap: HeatmapPane, timeline: TimelinePane): void {
   const view = {
     state: () => ({ ...app.state, hidden: [], threads: [...app.state.threads], states: [...app.state.states] }),
     set: (change: Record<string, unknown>) => app.set({
@@ -212,6 +213,7 @@ function expose(app: App, flame: FlamePane, callers: CallersPane, heatmap: Heatm
     sandwich: () => callers.sandwich.halves(),
     end: () => app.header.end,
     heatmap: () => heatmap.shown(),
+    timeline: () => timeline.compared(),
     copied: () => lastCopied,
     nodes: () => app.model.tree.n,
     matched: () => flame.chart.match && { nodes: flame.chart.match.nodes, total: flame.chart.match.total },

@@ -79,7 +79,7 @@ export class Menu {
   // openThread says what can be done with a thread.
   openThread(t: number, x: number, y: number): void {
     const { app, item } = this;
-    const only = { threads: new Set([t]), zoom: 0 };
+    const only = { threads: new Set(app.alike(t)), zoom: 0 };
     const views: [Tab, string][] = [["flame", "Flame graph"], ["tree", "Call tree"], ["methods", "Methods"], ["callers", "Callers"], ["timeline", "Timeline"], ["heatmap", "Heatmap"], ["events", "Events and states"]];
     this.show(app.model.threadName(t), x, y, [
       el("div", { class: "menu-title", role: "presentation" }, "Only this thread in"),
@@ -88,7 +88,7 @@ export class Menu {
       app.header.processes.length > 1 ? item("All threads of its process", () => app.set({ threads: app.threadsOfProcess(app.header.threads[t].pid), zoom: 0 })) : "",
       item("Leave it out", () => {
         const rest = new Set(app.state.threads.size ? app.state.threads : app.header.threads.keys());
-        rest.delete(t);
+        for (const x of app.alike(t)) rest.delete(x);
         app.set({ threads: rest, zoom: 0 });
       }),
       item("Copy the name", () => this.copy(app.model.threadName(t)))]);

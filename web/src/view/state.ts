@@ -6,6 +6,10 @@ import { initial as flameInitial, parseRanges, ranges, type State as FlameState 
 export const TABS = ["flame", "tree", "methods", "callers", "timeline", "heatmap", "threads", "events", "about"] as const;
 export type Tab = (typeof TABS)[number];
 
+// Times is what the heatmap shows of two that are compared; whole: nothing is compared.
+export const TIMES = ["whole", "before", "after", "difference"] as const;
+export type Times = (typeof TIMES)[number];
+
 export interface State extends FlameState {
   recording: number;
   tab: Tab;
@@ -21,11 +25,12 @@ export interface State extends FlameState {
   base: [number, number] | null; // ns: the stretch of time that the other one is compared with
   sandwich: boolean; // callers and callees of one method, not a table of callers
   before: boolean; // of two that are compared: the flame graph shows the first
+  times: Times | ""; // of two that are compared: what is laid out over time; "": what is usual
   of: string; // the method whose callers are shown: its name; "": of every method
 }
 
 export function initial(): State {
-  return { ...flameInitial("none"), recording: 0, tab: "flame", from: 0, to: 0, threads: new Set(), states: new Set(), focus: [], ignore: [], merge: [], collapse: [], recursion: [], base: null, sandwich: false, before: false, of: "" };
+  return { ...flameInitial("none"), recording: 0, tab: "flame", from: 0, to: 0, threads: new Set(), states: new Set(), focus: [], ignore: [], merge: [], collapse: [], recursion: [], base: null, sandwich: false, before: false, times: "", of: "" };
 }
 
 export interface Limits { readonly threads: number; readonly events: number; readonly first: number; readonly kinds: number; readonly states: readonly string[]; readonly end: number }
@@ -41,6 +46,7 @@ export function write(s: State, l: Pick<Limits, "first">): string {
   if (s.of) q.set("of", s.of);
   if (s.sandwich) q.set("sandwich", "1");
   if (s.before) q.set("before", "1");
+  if (s.times) q.set("times", s.times);
   if (s.split !== "none") q.set("split", s.split);
   if (!s.flame) q.set("icicle", "1");
   if (s.kind >= 0) q.set("kind", String(s.kind));
@@ -106,6 +112,7 @@ export function read(hash: string, l: Limits): State {
   s.sandwich = q.get("sandwich") === "1";
   s.of = q.get("of") ?? "";
   s.before = q.get("before") === "1";
+  s.times = TIMES.find((t) => t === q.get("times")) ?? "";
   s.split = (["none", "process", "thread"] as Split[]).find((x) => x === split) ?? "none";
   s.flame = q.get("icicle") !== "1";
   s.kind = int("kind", -1, l.kinds);

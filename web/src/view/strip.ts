@@ -3,13 +3,14 @@
 
 import { el } from "../page/dom";
 import type { App } from "./app";
+import { unequal } from "./match";
 import { brush, color, spanText, STATE_COLORS, surface, ticks, type Span } from "./time";
 import { ask } from "./wire";
 
 export class Strip {
   readonly root: HTMLElement;
   private readonly canvas = el("canvas", { "aria-hidden": "true" });
-  private sums: Float64Array = new Float64Array(0);
+  private sums: Float64Array[] = []; // of two recordings that are compared, of each
   private bins = 0;
   private asked = "";
   private running: AbortController | null = null;
@@ -40,16 +41,22 @@ export class Strip {
     this.root.setAttribute("aria-valuenow", String(Math.round((100 * app.state.from) / this.window().to)));
     const q = app.query(["from", "to"]);
     q.set("bins", String(Math.max(10, Math.min(4000, Math.floor(this.root.clientWidth / 2)))));
-    const path = app.path("overview", q);
+    const sides = app.header.pair ? ["before", "after"] : [""];
+    const paths = sides.map((side) => {
+      const p = new URLSearchParams(q);
+      if (side) p.set("side", side);
+      return app.path("overview", p);
+    });
+    const path = paths.join(" ");
     if (path !== this.asked) {
       this.asked = path;
       this.running?.abort();
       const mine = (this.running = new AbortController());
       try {
-        const m = await ask<{ bins: number }>(path, mine.signal);
+        const list = await Promise.all(paths.map((p) => ask<{ bins: number }>(p, mine.signal)));
         if (this.running !== mine) return;
-        this.sums = m.f64("weight");
-        this.bins = m.head.bins;
+        this.sums = list.map((m) => m.f64("weight"));
+        this.bins = list[0].head.bins;
       } catch (e) {
         if (mine.signal.aborted) return;
         this.asked = "";
@@ -62,9 +69,18 @@ export class Strip {
   paint(): void {
     const { g, width, height } = surface(this.canvas);
     const theme = document.documentElement.dataset.theme === "dark" ? "dark" : "light";
-    drawBins(g, this.sums, this.bins, this.app.header.states, STATE_COLORS[theme], width, height - 14, 0);
     const w = this.window();
+    const room = (height - 14) / Math.max(1, this.sums.length);
+    const most = highest(this.sums, this.bins, this.app.header.states.length);
+    this.sums.forEach((sums, i) => drawBins(g, sums, this.bins, this.app.header.states, STATE_COLORS[theme], width, room, i * room, most));
     g.font = "10px system-ui, sans-serif";
+    if (this.sums.length > 1) {
+      g.textBaseline = "top";
+      SIDES.forEach((side, i) => tag(g, side, 3, i * room + 1));
+      ended(g, this.app, w, 0, width, (i) => [i * room, room]);
+      g.fillStyle = color("--line");
+      g.fillRect(0, Math.round(room) - 0.5, width, 1);
+    }
     g.fillStyle = color("--soft");
     g.textBaseline = "bottom";
     for (const t of ticks(w, Math.max(2, width / 110))) {
@@ -77,19 +93,54 @@ export class Strip {
   }
 }
 
+// SIDES are how the two are called where they stand over each other.
+export const SIDES = ["before", "after"] as const;
+
+// tag writes a word over what is drawn.
+export function tag(g: CanvasRenderingContext2D, text: string, x: number, y: number): void {
+  const wide = g.measureText(text).width;
+  g.fillStyle = color("--veil");
+  g.fillRect(x - 2, y - 1, wide + 4, 13);
+  g.fillStyle = color("--soft");
+  g.fillText(text, x, y);
+}
+
+// ended dims, of two recordings of different length, what comes after the end of one; at
+// says where one of the two is drawn.
+export function ended(g: CanvasRenderingContext2D, app: App, w: Span, left: number, width: number, at: (side: number) => readonly [y: number, height: number]): void {
+  const p = app.pairing;
+  if (!p || !unequal(p)) return;
+  p.of.forEach((s, side) => {
+    const x = left + Math.max(0, Math.min(1, (s.to - s.from - w.from) / (w.to - w.from))) * (width - left);
+    const [y, height] = at(side);
+    if (x >= width) return;
+    g.fillStyle = color("--hover");
+    g.fillRect(x, y, width - x, height);
+    g.fillStyle = color("--soft");
+    g.fillRect(x, y, 1, height);
+  });
+}
+
+// highest is how much a bin has at most, of one or of two that share their scale.
+function highest(list: readonly Float64Array[], bins: number, n: number): number {
+  if (!bins) return 0;
+  let most = 0;
+  for (const sums of list) {
+    const all = new Float64Array(bins);
+    for (let b = 0; b < bins; b++) for (let k = 0; k < n; k++) all[b] += sums[b * n + k];
+    all.sort();
+    // A sleep counts where it ends, so that a few bins may have far more than all others:
+    // those are cut off, or the others could not be seen.
+    const usual = all[Math.floor(0.98 * (bins - 1))];
+    most = Math.max(most, usual > 0 && all[bins - 1] > 4 * usual ? 1.5 * usual : all[bins - 1]);
+  }
+  return most;
+}
+
 // drawBins draws what is stacked by state in each bin.
-function drawBins(g: CanvasRenderingContext2D, sums: Float64Array, bins: number, states: readonly string[], colors: Record<string, string>, width: number, height: number, top: number): void {
-  if (!bins) return;
+function drawBins(g: CanvasRenderingContext2D, sums: Float64Array, bins: number, states: readonly string[], colors: Record<string, string>, width: number, height: number, top: number, most: number): void {
+  if (!bins || most <= 0) return;
   const n = states.length;
-  const all = new Float64Array(bins);
-  for (let b = 0; b < bins; b++) for (let k = 0; k < n; k++) all[b] += sums[b * n + k];
-  all.sort();
-  let most = all[bins - 1];
-  if (most <= 0) return;
-  // A sleep counts where it ends, so that a few bins may have far more than all others:
-  // those are cut off, or the others could not be seen.
-  const usual = all[Math.floor(0.98 * (bins - 1))];
-  if (usual > 0 && most > 4 * usual) most = 1.5 * usual;
   const at = new Float64Array(bins);
   for (const k of [1, 2, 7, 4, 0, 5, 6, 3]) {
     if (k >= n) continue;

@@ -2,27 +2,34 @@
 
 import { el } from "../page/dom";
 import { commandLine, count, percent, value } from "../page/format";
-import type { App } from "./app";
+import type { App, ViewHeader } from "./app";
 import { Grid } from "./grid";
+import type { Match } from "./match";
 import type { Pane } from "./pane";
 import type { Menu } from "./menu";
 import { delta, gauge } from "./tables";
 import { Grown } from "./wire";
 
-type Key = "name" | "id" | "kind" | "weight" | "samples" | "kernel" | "change";
+type Key = "name" | "id" | "kind" | "weight" | "samples" | "kernel" | "before" | "change";
+
+// Sums are what threads have of what passes the filters, of one or of both that are compared.
+interface Sums { readonly weight: Float64Array; readonly samples: Float64Array; readonly sum: number }
+
+interface Threads { readonly weight: Float64Array; readonly samples: Float64Array } // by thread
+
+const NONE: Sums = { weight: new Float64Array(0), samples: new Float64Array(0), sum: 0 };
 
 export class ThreadsPane implements Pane {
   readonly root: HTMLElement;
   private readonly grid: Grid;
   private readonly field = el("input", { type: "search", placeholder: "Search threads", "aria-label": "Search threads by name or number", spellcheck: "false", autocomplete: "off" });
   private readonly status = el("span", { class: "pane-title", "aria-live": "polite" });
-  private order: number[] = [];
-  private by: Key = "weight";
+  private order: number[] = []; // rows of threads: app.matches
+  private by: Key;
   private descending = true;
-  private weight: Float64Array;
-  private samples: Float64Array;
-  private sum = 0;
-  private most = 0; // what the bars are relative to
+  private is: Sums = NONE; // by row
+  private was: Sums = NONE; // what is compared with
+  private most = 0; // what the bars are relative to: a share
 
   private only = -1; // the process whose threads are listed; -1: all are
 
@@ -32,46 +39,59 @@ export class ThreadsPane implements Pane {
     this.app.set({ threads: this.processes.value ? this.app.threadsOfProcess(Number(this.processes.value)) : new Set() });
   } });
 
-  private was: Float64Array | null = null; // weight in the other stretch of time
-  private wasSum = 0;
-
   constructor(private readonly app: App, menu: Menu) {
-    const n = app.header.threads.length;
-    const stretch = !app.header.pair && app.compared;
-    this.weight = new Float64Array(n);
-    this.samples = new Float64Array(n);
+    const { compared } = app;
+    const { pair } = app.header;
+    this.by = compared ? "change" : "weight";
     const kernel = app.header.kernelCPU.some((v) => v > 0);
-    const many = app.header.processes.length > 1;
+    const many = !pair && app.header.processes.length > 1;
+    const two = <T>(of: (list: readonly number[]) => T, m: Match): T[] => (pair ? [of(m.before), of(m.after)] : [of(m.all)]);
+    const used = (list: readonly number[]): string => {
+      const ns = list.reduce((a, t) => a + app.header.kernelCPU[t], 0);
+      return ns ? value(ns, "nanoseconds") : "";
+    };
+    const numbers = (list: readonly number[]): string => {
+      const x = app.header.threads[list[0]];
+      return !x ? "–" : list.length > 1 ? `${list.length} threads` : many ? `${x.pid} / ${x.tid}` : String(x.tid);
+    };
+    const arrow = (list: readonly string[]): string => (list.some(Boolean) ? list.map((s) => s || "–").join(" → ") : "");
     this.grid = new Grid({
       label: "Threads", empty: "No thread is left: no sample passes the filters, or the search finds nothing.",
       columns: [
         { id: "chosen", label: "", title: "Threads that count; none chosen: all", width: "2rem" },
-        { id: "weight", label: "Share", title: "Of what passes all filters but that of threads", numeric: true, sortable: true, width: "6.5rem" },
+        ...(compared ? [
+          { id: "change", label: "±", title: "By how many percentage points its share went up or down", numeric: true, sortable: true, width: "5rem" },
+          { id: "before", label: "Before", title: `Its share ${pair ? "of the first recording" : "of the stretch of time that is compared with"}`, numeric: true, sortable: true, width: "6.5rem" },
+          { id: "beforeValue", label: "", numeric: true, width: "5.5rem", spare: true },
+        ] : []),
+        { id: "weight", label: compared ? "After" : "Share", title: "Of what passes all filters but that of threads", numeric: true, sortable: true, width: "6.5rem" },
         { id: "value", label: "", numeric: true, width: "5.5rem", spare: true },
-        { id: "samples", label: "Samples", numeric: true, sortable: true, width: "5.5rem", spare: true },
-        ...(stretch ? [{ id: "before", label: "Before", title: "Its share of the other stretch of time", numeric: true, width: "5rem" }, { id: "change", label: "±", title: "By how many percentage points its share went up or down", numeric: true, sortable: true, width: "5.5rem" }] : []),
-        { id: "name", label: "Thread", sortable: true, width: "minmax(14rem, 2fr)" },
-        { id: "id", label: many ? "PID / TID" : "TID", numeric: true, sortable: true, width: "8rem", spare: true },
+        { id: "samples", label: "Samples", title: compared ? "Before → after" : undefined, numeric: true, sortable: true, width: compared ? "8rem" : "5.5rem", spare: true },
+        { id: "name", label: "Thread", title: pair ? "Threads of one name on both sides are one row" : undefined, sortable: true, width: "minmax(12rem, 2fr)" },
+        { id: "id", label: many ? "PID / TID" : "TID", title: pair ? "Before → after" : undefined, numeric: true, sortable: true, width: pair ? "9rem" : "8rem", spare: true },
         { id: "kind", label: "Kind", title: "What the thread is for", sortable: true, width: "6rem", spare: true },
-        ...(kernel ? [{ id: "kernel", label: "CPU by the kernel", title: "CPU time that the kernel counted over the whole recording", numeric: true, sortable: true, width: "9rem", spare: true }] : []),
+        ...(kernel ? [{ id: "kernel", label: "CPU by the kernel", title: `CPU time that the kernel counted over the whole recording${pair ? ", before → after" : ""}`, numeric: true, sortable: true, width: pair ? "10rem" : "9rem", spare: true }] : []),
         { id: "only", label: "", width: "5rem" },
       ],
       count: () => this.order.length,
       row: (i) => {
-        const t = this.order[i];
-        const h = app.header;
-        const x = h.threads[t];
+        const r = this.order[i];
+        const m = app.matches[r];
+        const x = app.header.threads[m.first];
+        const { is, was } = this;
         return { cells: [
-          { kind: "check", label: `Count ${x.name}`, on: app.state.threads.has(t) }, gauge(this.weight[t], this.sum, this.most), value(this.weight[t], app.unit), count(this.samples[t]),
-          ...(stretch ? [percent(this.was?.[t] ?? 0, this.wasSum), delta(this.change(t))] : []),
-          { kind: "thread", title: x.os && x.os !== x.name ? `${x.name}\n${x.os}` : x.name, name: x.name || x.os || "thread", instead: ` · ${x.tid}` },
-          many ? `${x.pid} / ${x.tid}` : String(x.tid), h.threads[t].kind ?? "", ...(kernel ? [h.kernelCPU[t] ? value(h.kernelCPU[t], "nanoseconds") : ""] : []), { kind: "press", label: "Only" },
+          { kind: "check", label: `Count ${x.name}`, on: m.all.some((t) => app.state.threads.has(t)) },
+          ...(compared ? [delta(this.change(r)), gauge(was.weight[r] ?? 0, was.sum, this.most * was.sum), value(was.weight[r] ?? 0, app.unit)] : []),
+          gauge(is.weight[r], is.sum, this.most * is.sum), value(is.weight[r], app.unit),
+          compared ? `${count(was.samples[r] ?? 0)} → ${count(is.samples[r])}` : count(is.samples[r]),
+          { kind: "thread", title: x.os && x.os !== x.name ? `${x.name}\n${x.os}` : x.name, name: pair ? app.matchName(m) : app.threadLabel(m.first), instead: pair ? "" : ` · ${x.tid}` },
+          arrow(two(numbers, m)), x.kind ?? "", ...(kernel ? [arrow(two(used, m))] : []), { kind: "press", label: "Only" },
         ] };
       },
       check: (i) => this.toggle(this.order[i]),
-      press: (i) => app.set({ threads: new Set([this.order[i]]) }),
+      press: (i) => app.set({ threads: new Set(app.matches[this.order[i]].all) }),
       act: (i) => this.toggle(this.order[i]),
-      menu: (i, x, y) => menu.openThread(this.order[i], x, y),
+      menu: (i, x, y) => menu.openThread(app.matches[this.order[i]].first, x, y),
       sort: (id) => {
         this.descending = id === this.by ? !this.descending : id !== "name" && id !== "kind" && id !== "id";
         this.by = id as Key;
@@ -79,20 +99,26 @@ export class ThreadsPane implements Pane {
       },
     });
     const bar = el("div", { class: "pane-bar" }, this.field,
-      el("button", { type: "button", title: "Choose those that the search finds", click: () => app.set({ threads: new Set(this.order) }) }, "Choose found"),
+      el("button", { type: "button", title: "Choose those that the search finds", click: () => app.set({ threads: new Set(this.order.flatMap((r) => app.matches[r].all)) }) }, "Choose found"),
       el("button", { type: "button", click: () => app.set({ threads: new Set() }) }, "All threads"), many ? this.processes : "", this.status);
     this.root = el("div", { class: "pane" }, bar, this.grid.root);
     this.field.addEventListener("input", () => this.refresh(true));
   }
 
-  // change is by how much a thread's share went up.
-  private change(t: number): number {
-    return (this.sum > 0 ? this.weight[t] / this.sum : 0) - (this.wasSum > 0 && this.was ? this.was[t] / this.wasSum : 0);
+  // change is by how much the share of a row went up.
+  private change(r: number): number {
+    const { is, was } = this;
+    return (is.sum > 0 ? is.weight[r] / is.sum : 0) - (was.sum > 0 ? was.weight[r] / was.sum : 0);
   }
 
-  private toggle(t: number): void {
+  private toggle(r: number): void {
+    const { all } = this.app.matches[r];
     const threads = new Set(this.app.state.threads);
-    if (!threads.delete(t)) threads.add(t);
+    const on = all.some((t) => threads.has(t));
+    for (const t of all) {
+      if (on) threads.delete(t);
+      else threads.add(t);
+    }
     this.app.set({ threads });
   }
 
@@ -100,33 +126,37 @@ export class ThreadsPane implements Pane {
     if (!fresh) return this.refresh(false);
     const { app } = this;
     const { base } = app.state;
+    const generation = app.generation;
+    const then = (asked: Promise<Threads>, take: (t: Threads) => void): void =>
+      void asked.then((t) => generation === app.generation && take(t), (e: Error) => e instanceof Grown || app.onError(e.message));
     if (base && !app.header.pair) {
       const q = app.query(["threads", "from", "to"]);
       q.set("from", String(base[0]));
       q.set("to", String(base[1]));
-      const generation = app.generation;
-      app.threadSums(q).then((t) => {
-        if (generation !== app.generation) return;
-        this.was = t.weight;
-        this.wasSum = this.was.reduce((a, b) => a + b, 0);
-        this.refresh(false);
-      }, (e: Error) => e instanceof Grown || app.onError(e.message));
+      then(app.threadSums(q), (t) => {
+        this.was = this.added(t, "before");
+        this.show();
+      });
     }
-    if (!app.state.threads.size) {
-      this.take(app.chosen.threadWeight, app.chosen.threadCount);
-      return;
-    }
-    const generation = app.generation;
-    app.threadSums(app.query(["threads"])).then((t) => {
-      if (generation === app.generation) this.take(t.weight, t.samples);
-    }, (e: Error) => e instanceof Grown || app.onError(e.message));
+    const take = (t: Threads): void => {
+      this.is = this.added(t, "after");
+      if (app.header.pair) this.was = this.added(t, "before");
+      this.show();
+    };
+    if (!app.state.threads.size) take({ weight: app.chosen.threadWeight, samples: app.chosen.threadCount });
+    else then(app.threadSums(app.query(["threads"])), take);
   }
 
-  private take(weight: Float64Array, samples: Float64Array): void {
-    this.weight = weight;
-    this.samples = samples;
-    this.sum = weight.reduce((a, b) => a + b, 0);
-    this.most = weight.reduce((a, b) => Math.max(a, b), 0);
+  // added adds threads up by row.
+  private added(t: Threads, side: "before" | "after"): Sums {
+    const { matches } = this.app;
+    const weight = Float64Array.from(matches, (m) => m[side].reduce((a, x) => a + t.weight[x], 0));
+    return { weight, samples: Float64Array.from(matches, (m) => m[side].reduce((a, x) => a + t.samples[x], 0)), sum: weight.reduce((a, b) => a + b, 0) };
+  }
+
+  private show(): void {
+    const largest = (s: Sums): number => (s.sum > 0 ? s.weight.reduce((a, b) => Math.max(a, b), 0) / s.sum : 0);
+    this.most = Math.max(largest(this.is), largest(this.was));
     this.refresh(false);
   }
 
@@ -135,11 +165,11 @@ export class ThreadsPane implements Pane {
     const { app } = this;
     const { threads, processes } = app.header;
     const weight = new Map<number, number>(processes.map((p) => [p.pid, 0]));
-    threads.forEach((t, i) => weight.set(t.pid, (weight.get(t.pid) ?? 0) + this.weight[i]));
+    app.matches.forEach((m, r) => weight.set(threads[m.first].pid, (weight.get(threads[m.first].pid) ?? 0) + this.is.weight[r]));
     const commands = new Map(processes.map((p) => [p.pid, p.command]));
     const list = [...weight].filter(([, w]) => w > 0).sort((a, b) => b[1] - a[1] || a[0] - b[0]);
     this.processes.replaceChildren(el("option", { value: "" }, `${count(list.length)} processes`),
-      ...list.map(([pid, w]) => el("option", { value: pid }, `${percent(w, this.sum)}  ${(commandLine(commands.get(pid) ?? "") || "process").slice(0, 60)} · ${pid}`)));
+      ...list.map(([pid, w]) => el("option", { value: pid }, `${percent(w, this.is.sum)}  ${(commandLine(commands.get(pid) ?? "") || "process").slice(0, 60)} · ${pid}`)));
     this.processes.value = this.only >= 0 ? String(this.only) : "";
   }
 
@@ -148,23 +178,29 @@ export class ThreadsPane implements Pane {
     const h = app.header;
     const q = this.field.value.toLowerCase();
     if (!app.state.threads.size) this.only = -1;
-    const found = (t: number): boolean => (this.only < 0 || h.threads[t].pid === this.only) && (!q || `${h.threads[t].name} ${h.threads[t].os} ${h.threads[t].tid}`.toLowerCase().includes(q));
-    this.order = h.threads.map((_, t) => t).filter((t) => (this.samples[t] > 0 || (this.was?.[t] ?? 0) > 0 || app.state.threads.has(t)) && found(t));
+    const { matches } = app;
+    const { is, was } = this;
+    if (is.weight.length !== matches.length) return; // the numbers are on their way
+    const has = (t: number): boolean => (this.only < 0 || h.threads[t].pid === this.only) && (!q || `${h.threads[t].name} ${h.threads[t].os} ${h.threads[t].tid}`.toLowerCase().includes(q));
+    this.order = matches.map((_, r) => r).filter((r) => (is.samples[r] > 0 || (was.samples[r] ?? 0) > 0 || matches[r].all.some((t) => app.state.threads.has(t))) && matches[r].all.some(has));
     const text = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+    const x = (r: number): ViewHeader["threads"][number] => h.threads[matches[r].first];
+    const used = (r: number): number => matches[r].after.reduce((a, t) => a + h.kernelCPU[t], 0);
     const by: Record<Key, (a: number, b: number) => number> = {
-      name: (a, b) => text(h.threads[a].name, h.threads[b].name),
-      id: (a, b) => h.threads[a].pid - h.threads[b].pid || h.threads[a].tid - h.threads[b].tid,
-      kind: (a, b) => text(h.threads[a].kind ?? "", h.threads[b].kind ?? ""),
-      weight: (a, b) => this.weight[a] - this.weight[b],
-      samples: (a, b) => this.samples[a] - this.samples[b],
-      kernel: (a, b) => h.kernelCPU[a] - h.kernelCPU[b],
+      name: (a, b) => text(x(a).name, x(b).name),
+      id: (a, b) => x(a).pid - x(b).pid || x(a).tid - x(b).tid,
+      kind: (a, b) => text(x(a).kind ?? "", x(b).kind ?? ""),
+      weight: (a, b) => is.weight[a] - is.weight[b],
+      samples: (a, b) => is.samples[a] - is.samples[b],
+      kernel: (a, b) => used(a) - used(b),
+      before: (a, b) => (was.weight[a] ?? 0) - (was.weight[b] ?? 0),
       change: (a, b) => Math.abs(this.change(a)) - Math.abs(this.change(b)),
     };
     this.order.sort((a, b) => (this.descending ? -1 : 1) * by[this.by](a, b) || a - b);
     this.grid.sorted(this.by, this.descending);
-    if (h.processes.length > 1) this.tellProcesses();
-    const n = app.state.threads.size;
-    this.status.textContent = `${count(this.order.length)} thread${this.order.length === 1 ? "" : "s"}${n ? ` · ${n} chosen, ${percent([...app.state.threads].reduce((a, t) => a + this.weight[t], 0), this.sum)}` : ""}`;
+    if (h.processes.length > 1 && !h.pair) this.tellProcesses();
+    const chosen = matches.map((_, r) => r).filter((r) => matches[r].all.some((t) => app.state.threads.has(t)));
+    this.status.textContent = `${count(this.order.length)} ${h.pair ? "name" : "thread"}${this.order.length === 1 ? "" : "s"}${h.pair ? " of threads" : ""}${chosen.length ? ` · ${chosen.length} chosen, ${percent(chosen.reduce((a, r) => a + is.weight[r], 0), is.sum)}` : ""}`;
     this.grid.refresh(top);
   }
 

@@ -1,90 +1,223 @@
 // Threads over time, a lane for each.
 
-import { el } from "../page/dom";
-import { percent } from "../page/format";
+import { DARK, LIGHT } from "../flame/colors";
+import { el, segmented } from "../page/dom";
+import { percent, value } from "../page/format";
 import type { App } from "./app";
+import { scales, unequal, type Match, type Pairing } from "./match";
+import type { Menu } from "./menu";
 import type { Pane } from "./pane";
-import { choose, chosenSpan, mark, shade } from "./strip";
+import { choose, chosenSpan, ended, mark, shade, SIDES } from "./strip";
+import { points } from "./tables";
 import { brush, color, spanText, STATE_COLORS, surface, ticks, type Span } from "./time";
 import { ask } from "./wire";
 
-const LABEL = 230; // px for names, where the window is wide enough
-const SHARE = 78; // of it for the share
+const LABEL = [230, 290]; // px for names, where the window is wide enough; of two that are compared
+const SHARE = [78, 118]; // of it for the share
+const BAND = 6; // px between two that are compared, for the difference
+const CELL = 8; // px of the band that have one colour
 const AXIS = 18;
 const PICTURES = 120; // of lanes that are kept: as many as large screens show
 
 interface Lane { readonly key: string; readonly weight: Float32Array; readonly state: Uint8Array }
 
 // Look is what a lane's picture depends on besides the lane.
-interface Look { readonly width: number; readonly height: number; readonly full: number; readonly theme: string; readonly scale: number }
+interface Look { readonly width: number; readonly height: number; readonly full: number; readonly theme: string; readonly scale: number; readonly down: boolean }
+
+type Side = 0 | 1; // before and after; of one recording: after
 
 export class TimelinePane implements Pane {
   readonly root: HTMLElement;
-  private readonly canvas = el("canvas", { tabindex: 0, role: "application", "aria-label": "Threads over time. Drag to choose a stretch of time; arrow keys move it, with Shift its end. A click on a name chooses that thread." });
+  private readonly canvas = el("canvas", { tabindex: 0, role: "application", "aria-label": "Threads over time. Up and down go from thread to thread, Space chooses it, Enter it alone, m says what can be done with it. Drag to choose a stretch of time; left and right move it, with Shift its end. Plus and minus zoom, less and greater move." });
   private readonly scroller: HTMLElement;
   private readonly spacer: HTMLElement;
   private readonly nothing = el("p", { class: "grid-empty" }, "This recording does not know when its samples were taken: its format merges equal stacks. Record to a format that keeps times to see threads over time.");
-  private readonly status = el("span", { class: "pane-title" });
+  private readonly status = el("span", { class: "pane-title", "aria-live": "polite" });
   private readonly legend = el("div", { class: "states" });
+  private readonly scale = el("span", { class: "heat-key" }); // what the colours of the difference mean
+  private scaleIs = "";
+  private readonly over = segmented<"whole" | "difference">("Two stretches of time", [
+    { value: "whole", label: "Where they are", title: "The whole recording, with both stretches marked" },
+    { value: "difference", label: "Over each other", title: "Both from their beginnings, with the difference" },
+  ], (times) => this.app.set({ times }));
   private win: Span = { from: 0, to: 1 };
-  private order: number[] = [];
-  private lanes = new Map<number, Lane>();
+  private order: number[] = []; // rows of threads: app.matches
+  private cursor = -1; // the row that the keyboard is at
+  private paired = ""; // what is laid over each other
+  private lanes: [Map<number, Lane>, Map<number, Lane>] = [new Map(), new Map()]; // by thread, before and after
+  private sums = new Map<string, { readonly parts: readonly Lane[]; readonly lane: Lane }>(); // of rows with several threads
   private pictures = new Map<Lane, { readonly look: Look; readonly canvas: HTMLCanvasElement }>(); // those drawn last
   private shownKey = "";
   private most = 1;
+  private differs = 0; // the largest difference in a cell of the band, of the lanes that came
   private mostOf = ""; // the question whose lanes it is of
   private running: AbortController | null = null;
   private frame = 0;
   private whole = true; // what is shown is all of the recording, also when it grows
-  private base: Float64Array; // weight by thread, without filters of threads and time
+  private base: [Float64Array, Float64Array]; // weight by row, without filters of threads and time
+  private alls: [number, number] = [0, 0]; // and of all rows
 
-  constructor(private readonly app: App) {
+  constructor(private readonly app: App, private readonly menu: Menu) {
     const zoomIn = el("button", { type: "button", title: "Show the chosen stretch as large as the page", click: () => this.zoom(chosenSpan(app)) }, "Zoom to selection");
     const zoomOut = el("button", { type: "button", click: () => this.zoom(null) }, "Whole recording");
     this.spacer = el("div", { class: "lanes-space" }, this.canvas);
     this.scroller = el("div", { class: "lanes" }, this.spacer);
-    this.base = new Float64Array(app.header.threads.length);
+    this.base = [new Float64Array(0), new Float64Array(0)];
     this.win = { from: 0, to: Math.max(1, app.header.end) };
-    this.root = el("div", { class: "pane timeline" }, el("div", { class: "pane-bar" }, this.legend, this.status, zoomIn, zoomOut), this.scroller, this.nothing);
-    brush(this.canvas, { window: () => this.win, chosen: () => chosenSpan(app), choose: (s) => choose(app, s), left: () => this.label });
+    this.root = el("div", { class: "pane timeline" }, el("div", { class: "pane-bar" }, this.legend, this.scale, this.status, app.compared && !app.header.pair ? this.over.root : "", zoomIn, zoomOut), this.scroller, this.nothing);
+    this.canvas.addEventListener("keydown", (e) => this.typed(e));
+    // Over each other two stretches of time have no time in common that could be chosen.
+    const free = (): boolean => !this.pairing || this.pairing.sides;
+    brush(this.canvas, { window: () => this.win, chosen: () => (free() ? chosenSpan(app) : null), choose: (s) => free() && choose(app, s), left: () => this.label });
     this.canvas.addEventListener("click", (e) => {
       const box = this.canvas.getBoundingClientRect();
       if (e.clientX - box.left >= this.label) return;
-      const t = this.laneAt(e.clientY - box.top);
-      if (t < 0) return;
-      const threads = new Set(e.ctrlKey || e.metaKey || e.shiftKey ? app.state.threads : []);
-      if (app.state.threads.has(t) && (app.state.threads.size === 1 || threads.size > 0)) threads.delete(t);
-      else threads.add(t);
-      app.set({ threads });
+      const r = this.laneAt(e.clientY - box.top);
+      if (r < 0) return;
+      this.cursor = r;
+      this.choose(r, e.ctrlKey || e.metaKey || e.shiftKey);
+    });
+    this.canvas.addEventListener("contextmenu", (e) => {
+      const box = this.canvas.getBoundingClientRect();
+      const r = this.laneAt(e.clientY - box.top);
+      if (r < 0) return;
+      e.preventDefault();
+      menu.openThread(app.matches[r].first, e.clientX, e.clientY);
     });
     this.canvas.addEventListener("pointermove", (e) => {
       const box = this.canvas.getBoundingClientRect();
-      const t = this.laneAt(e.clientY - box.top);
-      this.canvas.style.cursor = e.clientX - box.left < this.label ? (t >= 0 ? "pointer" : "default") : "col-resize";
-      this.canvas.title = t >= 0 && e.clientX - box.left < this.label ? app.model.threadName(t) : "";
+      const r = this.laneAt(e.clientY - box.top);
+      const x = e.clientX - box.left - this.label;
+      this.canvas.style.cursor = x < 0 ? (r >= 0 ? "pointer" : "default") : "col-resize";
+      this.canvas.title = r >= 0 && x < 0 ? app.matchName(app.matches[r]) : "";
+      if (r >= 0 && x >= 0) this.tell(r, x / Math.max(1, box.width - this.label));
+      else this.tell(-1, 0);
     });
+    this.canvas.addEventListener("pointerleave", () => this.tell(-1, 0));
     this.canvas.addEventListener("wheel", (e) => {
       if (!e.ctrlKey && !e.metaKey && !e.altKey) return;
       e.preventDefault();
       const box = this.canvas.getBoundingClientRect();
       const share = Math.max(0, Math.min(1, (e.clientX - box.left - this.label) / Math.max(1, box.width - this.label)));
-      const w = this.win.to - this.win.from;
-      const by = Math.exp(Math.max(-60, Math.min(60, e.deltaY)) * 0.01);
-      const width = Math.max(1e6, Math.min(app.header.end, w * by));
-      const from = Math.max(0, Math.min(app.header.end - width, this.win.from + share * (w - width)));
-      this.zoom({ from: Math.floor(from), to: Math.ceil(from + width) });
+      this.rescale(Math.exp(Math.max(-60, Math.min(60, e.deltaY)) * 0.01), share);
     }, { passive: false });
     this.scroller.addEventListener("scroll", () => this.later(), { passive: true });
     new ResizeObserver(() => this.later()).observe(this.scroller);
   }
 
+  // pairing is what is laid over each other; null: one recording is shown as it is.
+  private get pairing(): Pairing | null {
+    return this.app.pairing;
+  }
+
+  // all is how long everything that can be shown is.
+  private get all(): number {
+    return Math.max(1, this.pairing?.length ?? this.app.header.end);
+  }
+
   // label is how wide the names are, in px.
   private get label(): number {
-    return Math.min(LABEL, Math.round(this.scroller.clientWidth * 0.38));
+    return Math.min(LABEL[this.pairing ? 1 : 0], Math.round(this.scroller.clientWidth * 0.38));
+  }
+
+  private laneHeight(): number {
+    return Math.round((parseFloat(getComputedStyle(document.documentElement).fontSize) || 16) * 1.375);
   }
 
   private rowHeight(): number {
-    return Math.round((parseFloat(getComputedStyle(document.documentElement).fontSize) || 16) * 1.375);
+    return this.pairing ? 2 * this.laneHeight() + BAND : this.laneHeight();
+  }
+
+  // rescale shows a longer or a shorter stretch around a place of the picture.
+  private rescale(by: number, place: number): void {
+    const w = this.win.to - this.win.from;
+    const width = Math.max(1e6, Math.min(this.all, w * by));
+    if (width >= this.all) return this.zoom(null);
+    const from = Math.max(0, Math.min(this.all - width, this.win.from + place * (w - width)));
+    this.zoom({ from: Math.floor(from), to: Math.ceil(from + width) });
+  }
+
+  // choose makes a row of threads count, or not any more; several: with those that do.
+  private choose(r: number, several: boolean): void {
+    const { app } = this;
+    const { all } = app.matches[r];
+    const before = app.state.threads;
+    const threads = new Set(several ? before : []);
+    const on = all.some((t) => before.has(t));
+    if (on && (threads.size > 0 || before.size === all.filter((t) => before.has(t)).length)) for (const t of all) threads.delete(t);
+    else for (const t of all) threads.add(t);
+    app.set({ threads });
+  }
+
+  private typed(e: KeyboardEvent): void {
+    if (e.ctrlKey || e.metaKey || e.altKey) return;
+    const at = this.order.indexOf(this.cursor);
+    const page = Math.max(1, Math.floor(this.scroller.clientHeight / this.rowHeight()) - 2);
+    const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -1e9, End: 1e9 };
+    if (e.key in steps) this.go(at < 0 ? 0 : Math.max(0, Math.min(this.order.length - 1, at + steps[e.key])));
+    else if (e.key === "+" || e.key === "=") this.rescale(0.5, 0.5);
+    else if (e.key === "-") this.rescale(2, 0.5);
+    else if (e.key === "<" || e.key === "," || e.key === ">" || e.key === ".") {
+      const d = (e.key === "<" || e.key === "," ? -0.5 : 0.5) * (this.win.to - this.win.from);
+      const by = Math.max(-this.win.from, Math.min(this.all - this.win.to, d));
+      if (by) this.zoom({ from: this.win.from + by, to: this.win.to + by });
+    } else if (at < 0) return;
+    else if (e.key === " ") this.choose(this.cursor, true);
+    else if (e.key === "Enter") this.choose(this.cursor, false);
+    else if (e.key === "m" || e.key === "ContextMenu") {
+      const box = this.canvas.getBoundingClientRect();
+      this.menu.openThread(this.app.matches[this.cursor].first, box.left + 60, box.top + AXIS + (at + 1) * this.rowHeight() - this.scroller.scrollTop);
+    } else return;
+    e.preventDefault();
+    e.stopPropagation();
+  }
+
+  // go moves the keyboard to a row, in sight.
+  private go(k: number): void {
+    const r = this.order[k];
+    if (r === undefined) return;
+    this.cursor = r;
+    const row = this.rowHeight(), y = k * row, s = this.scroller;
+    if (y < s.scrollTop) s.scrollTop = y;
+    else if (y + row + AXIS > s.scrollTop + s.clientHeight) s.scrollTop = y + row + AXIS - s.clientHeight;
+    this.tell(r, -1);
+    this.later();
+  }
+
+  private told = ""; // of a row, while somebody is at it
+
+  // tell says what a row has at a place of the picture, or in all; -1: nobody is at a row.
+  private tell(r: number, place: number): void {
+    this.told = r < 0 ? "" : this.words(r, place);
+    this.status.textContent = this.told || this.summary();
+  }
+
+  private words(r: number, place: number): string {
+    const { app, pairing: p } = this;
+    const m = app.matches[r];
+    if (!m) return "";
+    const name = app.matchName(m);
+    const chosen = m.all.some((t) => app.state.threads.has(t)) ? ", chosen" : "";
+    const shares = (x: readonly number[], all: readonly number[]): string =>
+      `before ${percent(x[0], all[0])}, after ${percent(x[1], all[1])}: ${points((all[1] > 0 ? x[1] / all[1] : 0) - (all[0] > 0 ? x[0] / all[0] : 0))} points`;
+    if (place < 0) return `${name}: ${p ? shares([this.base[0][r], this.base[1][r]], this.alls) : `${value(this.base[1][r], app.unit)}, ${percent(this.base[1][r], this.app.chosen.all.weight)}`}${chosen}`;
+    const lanes = ([0, 1] as const).map((side) => this.laneOf(side, r));
+    const n = lanes[1]?.weight.length ?? lanes[0]?.weight.length ?? 0;
+    if (!n) return name;
+    // As much time as can be pointed at: some pixels.
+    const room = Math.max(1, this.scroller.clientWidth - this.label);
+    const step = Math.max(1, Math.round((CELL * n) / room));
+    const b = Math.min(n - 1, Math.floor((place * n) / step) * step), e = Math.min(n, b + step);
+    const at = (bin: number): number => this.win.from + (bin / n) * (this.win.to - this.win.from);
+    const has = lanes.map((l) => sum(l, b, e));
+    const what = p ? `before ${value(has[0], app.unit)}, after ${value(has[1], app.unit)}` : value(has[1], app.unit);
+    return `${name} · ${spanText(at(b), at(e))}: ${what}`;
+  }
+
+  private summary(): string {
+    const n = this.order.length;
+    const c = this.pairing && !this.pairing.sides ? null : chosenSpan(this.app);
+    return `${n} ${this.app.header.pair ? "names of threads" : `thread${n === 1 ? "" : "s"}`} with samples${c ? ` · ${spanText(c.from, c.to)}` : ""}`;
   }
 
   private laneAt(y: number): number {
@@ -94,7 +227,7 @@ export class TimelinePane implements Pane {
 
   private zoom(s: Span | null): void {
     this.whole = !s;
-    this.win = s ?? { from: 0, to: Math.max(1, this.app.header.end) };
+    this.win = s ?? { from: 0, to: this.all };
     this.later();
   }
 
@@ -104,19 +237,42 @@ export class TimelinePane implements Pane {
     this.nothing.hidden = timed;
     this.scroller.hidden = this.root.querySelector<HTMLElement>(".pane-bar")!.hidden = !timed;
     if (!timed) return;
-    if (this.whole) this.win = { from: 0, to: Math.max(1, app.header.end) };
-    if (fresh) this.count();
+    this.over.set(this.pairing ? "difference" : "whole");
+    const paired = JSON.stringify(this.pairing);
+    if (paired !== this.paired) { // another time is shown
+      this.paired = paired;
+      this.whole = true;
+      fresh = true;
+    }
+    if (this.whole) this.win = { from: 0, to: this.all };
+    if (fresh) void this.count();
     this.later();
   }
 
   private async count(): Promise<void> {
-    const { app } = this;
+    const { app, pairing: p } = this;
     // Lanes stay where they are while a stretch of time or threads are chosen.
-    const m = await app.threadSums(app.query(["from", "to", "threads"])).catch(() => null);
-    if (!m) return;
-    this.base = m.weight;
-    const { samples } = m;
-    this.order = Array.from(this.base.keys()).filter((t) => samples[t] > 0).sort((a, b) => this.base[b] - this.base[a] || a - b);
+    const asked = (side: Side): Promise<{ weight: Float64Array; samples: Float64Array }> => {
+      const q = app.query(["from", "to", "threads"]);
+      if (p && !p.sides) {
+        q.set("from", String(p.of[side].from));
+        q.set("to", String(p.of[side].to));
+      }
+      return app.threadSums(q);
+    };
+    const after = asked(1);
+    const both = await Promise.all([p && !p.sides ? asked(0) : after, after]).catch(() => null);
+    if (!both || this.paired !== JSON.stringify(this.pairing)) return;
+    const { matches } = app;
+    const add = (m: Match, side: Side, of: Float64Array): number => m[SIDES[side]].reduce((a, t) => a + of[t], 0);
+    const base = ([0, 1] as const).map((side) => Float64Array.from(matches, (m) => add(m, side, both[side].weight)));
+    this.base = [base[0], base[1]];
+    this.alls = [base[0].reduce((a, b) => a + b, 0), base[1].reduce((a, b) => a + b, 0)];
+    const [b, a] = this.alls;
+    const most = p ? (r: number): number => Math.max(b > 0 ? base[0][r] / b : 0, a > 0 ? base[1][r] / a : 0) : (r: number): number => base[1][r];
+    const there = (r: number): boolean => add(matches[r], 1, both[1].samples) > 0 || (!!p && add(matches[r], 0, both[0].samples) > 0);
+    this.order = Array.from(matches.keys()).filter(there).sort((x, y) => most(y) - most(x) || x - y);
+    if (!this.order.includes(this.cursor)) this.cursor = -1;
     this.later();
   }
 
@@ -134,34 +290,51 @@ export class TimelinePane implements Pane {
     return this.order.slice(first, Math.min(first + 200, first + Math.ceil(this.scroller.clientHeight / row) + 12));
   }
 
+  // sides are those that lanes are drawn of.
+  private get sides(): readonly Side[] {
+    return this.pairing ? [0, 1] : [1];
+  }
+
   private async fetch(): Promise<void> {
-    const { app } = this;
+    const { app, pairing: p } = this;
     const q = app.query(["from", "to", "threads"]);
     const bins = Math.max(10, Math.min(4000, Math.floor((this.scroller.clientWidth - this.label) / 2)));
-    q.set("w0", String(this.win.from));
-    q.set("w1", String(this.win.to));
     q.set("bins", String(bins));
-    const key = `${app.header.version} ${q.toString()}`;
+    const key = `${app.header.version} ${this.win.from} ${this.win.to} ${this.paired} ${q.toString()}`;
     if (key !== this.shownKey) {
       this.shownKey = key;
-      if (!this.whole || !app.header.growing) this.lanes.clear(); // else those from before stand until they are replaced
+      if (!this.whole || !app.header.growing) this.lanes.forEach((l) => l.clear()); // else those from before stand until they are replaced
       this.running?.abort();
       this.running = null;
     }
-    const missing = this.visible().filter((t) => this.lanes.get(t)?.key !== key);
-    if (!missing.length || this.running) return;
+    const missing = this.sides.map((side) => this.visible().flatMap((r) => app.matches[r][SIDES[side]]).filter((t) => this.lanes[side].get(t)?.key !== key).slice(0, 200));
+    if (missing.every((list) => !list.length) || this.running) return;
     const mine = (this.running = new AbortController());
-    q.set("lanes", missing.join("."));
     try {
-      const m = await ask<{ bins: number }>(app.path("lanes", q), mine.signal);
+      const answers = await Promise.all(this.sides.map((side, i) => {
+        if (!missing[i].length) return null;
+        const x = new URLSearchParams(q);
+        const from = p?.of[side].from ?? 0;
+        x.set("w0", String(from + this.win.from));
+        x.set("w1", String(from + this.win.to));
+        if (p) x.set("until", String(Math.max(1, p.of[side].to)));
+        x.set("lanes", missing[i].join("."));
+        return ask<{ bins: number }>(app.path("lanes", x), mine.signal);
+      }));
       if (this.running !== mine) return;
-      const n = m.head.bins;
-      const weight = m.f32("weight");
-      const state = m.u8("state");
-      if (key !== this.mostOf) this.most = 1;
+      if (key !== this.mostOf) {
+        this.most = 1;
+        this.differs = 0;
+      }
       this.mostOf = key;
-      m.u32("thread").forEach((t, i) => this.lanes.set(t, { key, weight: weight.subarray(i * n, (i + 1) * n), state: state.subarray(i * n, (i + 1) * n) }));
-      for (const v of weight) if (v > this.most) this.most = v;
+      answers.forEach((m, i) => {
+        if (!m) return;
+        const n = m.head.bins;
+        const weight = m.f32("weight");
+        const state = m.u8("state");
+        m.u32("thread").forEach((t, k) => this.lanes[this.sides[i]].set(t, { key, weight: weight.subarray(k * n, (k + 1) * n), state: state.subarray(k * n, (k + 1) * n) }));
+        for (const v of weight) if (v > this.most) this.most = v;
+      });
       this.running = null;
       this.later();
     } catch (e) {
@@ -171,10 +344,63 @@ export class TimelinePane implements Pane {
     }
   }
 
+  // laneOf is what a row has on a side; null: it is not here, or there is nothing.
+  private laneOf(side: Side, r: number): Lane | null {
+    const threads = this.app.matches[r]?.[SIDES[side]] ?? [];
+    const parts: Lane[] = [];
+    for (const t of threads) {
+      const l = this.lanes[side].get(t);
+      if (!l) return null;
+      parts.push(l);
+    }
+    if (parts.length < 2) return parts[0] ?? null;
+    const name = `${side} ${r}`;
+    const known = this.sums.get(name);
+    if (known && known.parts.length === parts.length && known.parts.every((l, i) => l === parts[i])) return known.lane;
+    const n = parts[0].weight.length;
+    const weight = new Float32Array(n), state = new Uint8Array(n);
+    for (let b = 0; b < n; b++) {
+      let most = 0;
+      for (const l of parts) {
+        const v = l.weight[b] ?? 0;
+        weight[b] += v;
+        if (v > most) {
+          most = v;
+          state[b] = l.state[b];
+        }
+      }
+    }
+    const lane = { key: parts[0].key, weight, state };
+    this.sums.set(name, { parts, lane });
+    return lane;
+  }
+
+  // band is by how much a row has more or less, cell by cell, as shares of each.
+  private band(r: number, width: number): Float64Array | null {
+    const { pairing: p } = this;
+    const { before, after } = this.app.matches[r];
+    const lanes = [this.laneOf(0, r), this.laneOf(1, r)];
+    if (!p || (before.length && !lanes[0]) || (after.length && !lanes[1])) return null;
+    const n = (lanes[1] ?? lanes[0])?.weight.length ?? 0;
+    if (!n) return null;
+    const [b, a] = scales(p, this.alls);
+    const cells = Math.max(1, Math.min(n, Math.floor(width / CELL)));
+    const out = new Float64Array(cells);
+    // After the end of the shorter one there is nothing to compare.
+    const both = Math.min(...p.of.map((s) => s.to - s.from));
+    for (let c = 0; c < cells; c++) {
+      const from = Math.floor((c * n) / cells), to = Math.floor(((c + 1) * n) / cells);
+      if (this.win.from + (to / n) * (this.win.to - this.win.from) > both + 1e6) break;
+      out[c] = sum(lanes[1], from, to) * a - sum(lanes[0], from, to) * b;
+      if (Math.abs(out[c]) > this.differs) this.differs = Math.abs(out[c]);
+    }
+    return out;
+  }
+
   private async paint(): Promise<void> {
     if (!this.root.isConnected || this.root.hidden || !this.app.header.timed) return;
-    const { app } = this;
-    const row = this.rowHeight();
+    const { app, pairing: p } = this;
+    const row = this.rowHeight(), tall = this.laneHeight();
     const height = this.scroller.clientHeight;
     const space = `${Math.max(height, this.order.length * row + AXIS)}px`;
     if (this.spacer.style.height !== space) this.spacer.style.height = space;
@@ -187,35 +413,59 @@ export class TimelinePane implements Pane {
     const colors = app.header.states.map((s) => STATE_COLORS[theme][s] ?? STATE_COLORS[theme].unknown);
     const ink = color("--ink"), soft = color("--soft"), line = color("--line"), on = color("--on");
     // A bin in which a thread did nothing else all the time is as high as its lane.
-    const full = Math.max(1, Math.min(this.most, this.app.unit === "nanoseconds" ? Math.max((this.win.to - this.win.from) / Math.max(1, this.binsShown()), app.header.events[app.state.event]?.period ?? 0) : this.most));
-    const all = app.chosen.all.weight;
+    const full = Math.max(1, Math.min(this.most, app.unit === "nanoseconds" ? Math.max((this.win.to - this.win.from) / Math.max(1, this.binsShown()), app.header.events[app.state.event]?.period ?? 0) : this.most));
+    const all = p ? this.alls : [0, app.chosen.all.weight];
     g.textBaseline = "middle";
-    g.font = `${0.75 * (row / 1.375)}px system-ui, sans-serif`;
+    const font = `${0.75 * (tall / 1.375)}px system-ui, sans-serif`;
+    g.font = font;
     const first = Math.max(0, Math.floor(this.scroller.scrollTop / row));
-    for (let k = first; k < this.order.length; k++) {
+    const last = Math.min(this.order.length, first + Math.ceil(height / row) + 1);
+    const bands = new Map<number, Float64Array | null>();
+    if (p) for (let k = first; k < last; k++) bands.set(k, this.band(this.order[k], width - left));
+    // What one sample makes is no more than a quarter of the colour: it may be chance.
+    const strongest = Math.max(this.differs, 4 * this.oneSample());
+    for (let k = first; k < last; k++) {
       const y = AXIS + k * row - this.scroller.scrollTop;
-      if (y > height) break;
-      const t = this.order[k];
-      const chosen = app.state.threads.size === 0 || app.state.threads.has(t);
-      if (app.state.threads.has(t)) {
+      const r = this.order[k];
+      const m = app.matches[r];
+      const marked = m.all.some((t) => app.state.threads.has(t));
+      const chosen = app.state.threads.size === 0 || marked;
+      if (marked) {
         g.fillStyle = on;
         g.fillRect(0, y, left, row - 1);
       }
       g.fillStyle = line;
       g.fillRect(0, y + row - 1, width, 1);
-      const lane = this.lanes.get(t);
-      if (lane) {
-        g.globalAlpha = chosen ? 1 : 0.35;
-        g.drawImage(this.picture(lane, { width: width - left, height: row - 1, full, theme, scale }, colors), left, y, width - left, row - 1);
-        g.globalAlpha = 1;
+      g.globalAlpha = chosen ? 1 : 0.35;
+      for (const side of this.sides) {
+        const lane = this.laneOf(side, r);
+        if (!lane) continue;
+        const look = { width: width - left, height: tall - 1, full: full * Math.max(1, m.before.length, m.after.length), theme, scale, down: !!p && side === 1 };
+        g.drawImage(this.picture(lane, look, colors), left, y + (look.down ? tall + BAND : 0), width - left, tall - 1);
       }
-      g.fillStyle = chosen ? ink : soft;
-      const share = percent(this.base[t], all);
-      g.fillText(label(g, app.model.threadName(t), app.header.threads[t].name, left - SHARE), 8, y + row / 2);
-      g.fillStyle = soft;
+      if (p) this.drawBand(g, bands.get(k) ?? null, strongest, left, y + tall - 1, width - left, BAND, theme);
+      g.globalAlpha = 1;
       g.textAlign = "right";
-      g.fillText(share, left - 8, y + row / 2);
+      g.fillStyle = soft;
+      for (const side of this.sides) g.fillText(p ? `${SIDES[side]} ${percent(this.base[side][r], all[side])}` : percent(this.base[side][r], all[side]), left - 8, y + (p && side ? tall + BAND : 0) + tall / 2);
       g.textAlign = "left";
+      g.fillStyle = chosen ? ink : soft;
+      const room = left - SHARE[p ? 1 : 0];
+      g.fillText(p?.sides ? clip(g, app.matchName(m), room) : label(g, app.model.threadName(m.first), app.header.threads[m.first].name, room), 8, y + row / 2);
+      if (p) { // by how much its share went up
+        const d = (all[1] > 0 ? this.base[1][r] / all[1] : 0) - (all[0] > 0 ? this.base[0][r] / all[0] : 0);
+        g.font = `600 ${font}`;
+        g.fillStyle = d > 0 ? color("--more") : d < 0 ? color("--less") : soft;
+        g.textAlign = "right";
+        g.fillText(points(d), left - 8, y + row / 2);
+        g.textAlign = "left";
+        g.font = font;
+      }
+      if (r === this.cursor && document.activeElement === this.canvas) {
+        g.strokeStyle = color("--accent");
+        g.lineWidth = 2;
+        g.strokeRect(1, y + 1, width - 2, row - 3);
+      }
     }
     g.fillStyle = color("--panel");
     g.fillRect(0, 0, width, AXIS);
@@ -226,15 +476,65 @@ export class TimelinePane implements Pane {
       g.fillRect(Math.round(x), AXIS - 5, 1, 5);
       if (x < width - 40) g.fillText(t.text, x + 3, AXIS / 2);
     }
-    shade(g, chosenSpan(app), this.win, left, width, height);
-    mark(g, app.state.base, this.win, left, width, height);
-    const c = chosenSpan(app);
-    this.status.textContent = `${this.order.length} thread${this.order.length === 1 ? "" : "s"} with samples${c ? ` · ${spanText(c.from, c.to)}` : ""}`;
+    if (p) {
+      g.globalAlpha = 0.5;
+      for (let k = first; k < last; k++) {
+        const y = AXIS + k * row - this.scroller.scrollTop;
+        ended(g, app, this.win, left, width, (side) => [Math.max(AXIS, y + (side ? tall + BAND : 0)), tall - 1]);
+      }
+      g.globalAlpha = 1;
+    }
+    if (!p || p.sides) {
+      shade(g, chosenSpan(app), this.win, left, width, height);
+      mark(g, app.state.base, this.win, left, width, height);
+    }
+    this.status.textContent = this.told || this.summary();
+    this.explain(p, strongest, theme);
     this.states(theme);
   }
 
+  // oneSample is the share that a sample is of all.
+  private oneSample(): number {
+    const { chosen } = this.app;
+    const counts = [chosen.before?.chosen ?? chosen.chosen, chosen.chosen];
+    return Math.max(...counts.map((c) => (c.samples > 0 ? 1 / c.samples : 0)));
+  }
+
+  private drawBand(g: CanvasRenderingContext2D, band: Float64Array | null, strongest: number, x: number, y: number, width: number, height: number, theme: "light" | "dark"): void {
+    g.fillStyle = theme === "dark" ? DARK.change[10] : LIGHT.change[10];
+    g.fillRect(x, y, width, height);
+    if (!band) return;
+    const colors = (theme === "dark" ? DARK : LIGHT).strong;
+    const w = width / band.length;
+    const middle = (colors.length - 1) / 2;
+    for (let c = 0; c < band.length; c++) {
+      const step = Math.round((strongest > 0 ? band[c] / strongest : 0) * middle);
+      if (!step) continue;
+      g.fillStyle = colors[middle + step];
+      g.fillRect(x + c * w, y, w + 0.3, height);
+    }
+  }
+
+  // explain says what the colours of the difference mean.
+  private explain(p: Pairing | null, strongest: number, theme: "light" | "dark"): void {
+    const text = p ? `${points(strongest)} ${p.sides ? "" : "s"} ${theme} ${JSON.stringify(p.of)}` : "";
+    if (text === this.scaleIs) return;
+    this.scaleIs = text;
+    this.scale.replaceChildren(...(p ? differenceKey(p, strongest, theme === "dark", "(points, between the lanes)") : []));
+  }
+
+  // compared is what is drawn of two, for tests: by row, both sides' shares of all, the sums
+  // of the lanes, and the band.
+  compared(): { name: string; before: number; after: number; lanes: (number | null)[]; band: number[] }[] {
+    const total = (l: Lane | null): number | null => l && sum(l, 0, l.weight.length);
+    return this.order.map((r) => ({
+      name: this.app.threadLabel(this.app.matches[r].first), before: this.base[0][r], after: this.base[1][r],
+      lanes: [total(this.laneOf(0, r)), total(this.laneOf(1, r))], band: Array.from(this.band(r, 400) ?? []),
+    }));
+  }
+
   private binsShown(): number {
-    for (const l of this.lanes.values()) return l.weight.length;
+    for (const side of this.lanes) for (const l of side.values()) return l.weight.length;
     return 1;
   }
 
@@ -261,7 +561,7 @@ export class TimelinePane implements Pane {
       if (v <= 0) continue;
       g.fillStyle = colors[lane.state[b]];
       const tall = Math.max(2 * look.scale, Math.min(1, v / look.full) * (h - 2 * look.scale));
-      g.fillRect(b * bw, h - tall, bw + 0.3, tall);
+      g.fillRect(b * bw, look.down ? 0 : h - tall, bw + 0.3, tall);
     }
     this.pictures.set(lane, { look, canvas });
     return canvas;
@@ -285,6 +585,21 @@ export class TimelinePane implements Pane {
   }
 }
 
+// differenceKey is what the colours from less to more mean.
+export function differenceKey(p: Pairing, strongest: number, dark: boolean, where: string): (Node | string)[] {
+  const colors = (dark ? DARK : LIGHT).strong;
+  const middle = (colors.length - 1) / 2;
+  const steps = [-1, -0.5, 0, 0.5, 1].map((d) => {
+    const swatch = el("i", { "aria-hidden": "true" });
+    swatch.style.background = colors[middle + Math.round(d * middle)];
+    return swatch;
+  });
+  const how = "Blue is less, orange is more: by how many percentage points of all that is shown of each, as on the other tabs."
+    + (unequal(p) ? " The two are of different length: shares are made comparable by it, so a cell says how much more or less than usual of its own." : "")
+    + " Both are laid out from their beginnings.";
+  return [el("span", { title: how }, `${points(-strongest)} less`), ...steps, el("span", { title: how }, `${points(strongest)} more ${where}`)];
+}
+
 // label is a thread's name, with its number where there is room.
 function label(g: CanvasRenderingContext2D, full: string, name: string, width: number): string {
   return !name || g.measureText(full).width <= width ? clip(g, full, width) : clip(g, name, width);
@@ -297,4 +612,10 @@ function clip(g: CanvasRenderingContext2D, s: string, width: number): string {
   let n = s.length;
   while (n > 1 && g.measureText(shorter(n)).width > width) n = Math.min(n - 1, Math.ceil(n * 0.95));
   return shorter(n);
+}
+
+function sum(l: Lane | null, from: number, to: number): number {
+  let out = 0;
+  if (l) for (let b = from; b < to; b++) out += l.weight[b];
+  return out;
 }

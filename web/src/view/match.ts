@@ -1,0 +1,68 @@
+// Which of two belongs to which: threads of two recordings, and moments of two stretches
+// of time.
+
+import { commandLine } from "../page/format";
+import type { ViewHeader } from "./app";
+import type { State } from "./state";
+import type { Span } from "./time";
+
+// Match is a row of threads. Of two recordings it has those of one name on both sides;
+// of one recording it is one thread, which is itself on both.
+export interface Match {
+  readonly first: number; // that it is called after
+  readonly before: readonly number[];
+  readonly after: readonly number[];
+  readonly all: readonly number[];
+}
+
+export function matchThreads(h: ViewHeader): Match[] {
+  if (!h.pair) return h.threads.map((_, t) => ({ first: t, before: [t], after: [t], all: [t] }));
+  // Numbers differ from run to run. Where a recording has several programs, their threads
+  // are told apart by the program too.
+  const many = (h.parts ?? []).some((p) => p.processes.length > 1);
+  const commands = h.parts?.map((p) => new Map(p.processes.map((x) => [x.pid, commandLine(x.command)]))) ?? [];
+  const rows = new Map<string, { before: number[]; after: number[] }>();
+  h.threads.forEach((x, t) => {
+    const side = t < h.second ? 0 : 1;
+    const key = JSON.stringify([x.name || x.os, many ? commands[side]?.get(x.pid) ?? "" : ""]);
+    let row = rows.get(key);
+    if (!row) rows.set(key, (row = { before: [], after: [] }));
+    (side ? row.after : row.before).push(t);
+  });
+  return [...rows.values()].map(({ before, after }) => ({ first: after[0] ?? before[0], before, after, all: [...before, ...after] }));
+}
+
+// Pairing says which moments are compared: those that lie as far behind the beginning of
+// each of the two.
+export interface Pairing {
+  readonly of: readonly [Span, Span]; // before and after, in ns of their own recording
+  readonly length: number; // of the longer one
+  readonly sides: boolean; // they are two recordings, not two stretches of one
+}
+
+export function pairing(h: ViewHeader, s: State): Pairing | null {
+  if (!h.timed) return null;
+  const span = (from: number, to: number): Span => ({ from, to: Math.max(from + 1, to) });
+  if (h.pair && h.parts) {
+    const of = [span(0, h.parts[0].end), span(0, h.parts[1].end)] as const;
+    return { of, length: Math.max(of[0].to, of[1].to), sides: true };
+  }
+  if (!s.base) return null;
+  const of = [span(s.base[0], s.base[1]), span(s.from, s.to || h.end)] as const;
+  return { of, length: Math.max(of[0].to - of[0].from, of[1].to - of[1].from), sides: false };
+}
+
+// Scale makes what is in a part of the time comparable: shares of all of one's own, as on
+// every other tab. Where one of the two is longer its shares of a second are smaller by
+// that, which is taken out: what is compared is how much more or less than usual.
+export function scales(p: Pairing, all: readonly [number, number]): [number, number] {
+  const one = (side: 0 | 1): number => (all[side] > 0 ? (p.of[side].to - p.of[side].from) / p.length / all[side] : 0);
+  return [one(0), one(1)];
+}
+
+// unequal says whether the two are of different length, so that their shares of a second
+// cannot be compared as they are.
+export function unequal(p: Pairing): boolean {
+  const [a, b] = p.of.map((s) => s.to - s.from);
+  return Math.abs(a - b) > 0.02 * p.length;
+}
