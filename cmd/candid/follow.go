@@ -39,7 +39,7 @@ func follows(path string) *growing {
 		return nil
 	}
 	defer f.Close()
-	var head [4]byte
+	var head [64]byte
 	st, err := f.Stat()
 	// Nothing but its changes tells of what others write.
 	within := func(rest time.Duration) bool {
@@ -52,13 +52,15 @@ func follows(path string) *growing {
 	if err != nil || !st.Mode().IsRegular() {
 		return nil
 	}
-	if n, _ := f.ReadAt(head[:], 0); !jfr.Is(head[:n]) {
+	n, _ := f.ReadAt(head[:], 0)
+	packed := jfr.IsPacked(head[:n])
+	if !packed && !jfr.Is(head[:n]) {
 		return nil
 	}
 	g := &growing{path: path, written: func() bool { return writtenNow(path) }}
 	switch {
 	case g.written():
-	case changedLately(f) && jfr.NewTail(f).Others():
+	case !packed && changedLately(f) && jfr.NewTail(f).Others():
 		g.written = func() bool { return within(othersRest) }
 	default:
 		return nil

@@ -38,9 +38,9 @@ type streaming struct {
 }
 
 // streams says whether a recording can be written there as it comes: to a file, in
-// the one format that grows.
+// a format that grows.
 func (o *output) streams() bool {
-	if o.name != "jfr" || o.path == "-" {
+	if o.name != "jfr" && o.name != "jfr.gz" || o.path == "-" {
 		return false
 	}
 	st, err := os.Stat(o.path)
@@ -105,7 +105,11 @@ func (s *streaming) ready(b *profile.Builder) bool {
 	s.file = f
 	markWritten(f)
 	s.check(f.Chmod(newFileMode()))
-	s.stream = jfr.NewStream(f, b, func() jfr.Info { return jfr.Info{Meta: b.Meta(), Events: s.begun.Events, Losses: s.losses} })
+	begin := jfr.NewStream
+	if s.out.name == "jfr.gz" {
+		begin = jfr.NewPackedStream
+	}
+	s.stream = begin(f, b, func() jfr.Info { return jfr.Info{Meta: b.Meta(), Events: s.begun.Events, Losses: s.losses} })
 	return s.err == nil
 }
 

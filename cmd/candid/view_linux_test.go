@@ -134,8 +134,14 @@ func TestViewRefusals(t *testing.T) {
 // TestViewFollows looks at a recording while it is made, on the page of record
 // --view and on one of its own, until it is ended.
 func TestViewFollows(t *testing.T) {
+	for _, name := range []string{"chain.jfr", "chain.jfr.gz"} {
+		t.Run(name, func(t *testing.T) { viewFollows(t, name) })
+	}
+}
+
+func viewFollows(t *testing.T, name string) {
 	launcher, classes := java(t)
-	file := filepath.Join(t.TempDir(), "chain.jfr")
+	file := filepath.Join(t.TempDir(), name)
 	chain := start(t, exec.Command(launcher, "-cp", classes, "Chain", "100"))
 	told, stderr, err := os.Pipe()
 	if err != nil {

@@ -45,6 +45,8 @@ type entry struct {
 var entries = []entry{
 	{"jfr", []string{".jfr"}, "the JDK's jfr, JMC, IntelliJ, async-profiler; keeps everything", true,
 		func(w io.Writer, p *profile.Profile, _ Options) error { return jfr.Write(w, p) }},
+	{"jfr.gz", []string{".jfr.gz"}, "the same in a half to a quarter of the bytes; gunzip makes it .jfr", true,
+		func(w io.Writer, p *profile.Profile, _ Options) error { return jfr.WritePacked(w, p) }},
 	{"pprof", []string{".pb.gz", ".pprof", ".pb"}, "go tool pprof, Pyroscope, Parca; all but single times", true,
 		func(w io.Writer, p *profile.Profile, _ Options) error { return pprof.Write(w, p) }},
 	{"html", []string{".html", ".htm"}, "a flame graph in one file that any browser opens", false,

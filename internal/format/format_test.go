@@ -20,7 +20,7 @@ import (
 func TestForPath(t *testing.T) {
 	for _, c := range []struct{ path, name, want string }{
 		{"a.pb.gz", "", "pprof"}, {"a/b.pprof", "", "pprof"}, {"x.FOLDED", "", "collapsed"}, {"x.html", "", "html"}, {"x.txt", "", "text"},
-		{"x.json", "", "json"}, {"x.speedscope.json", "", "speedscope"}, {"x.json", "html", "html"}, {"-", "collapsed", "collapsed"}, {"-", "pb.gz", "pprof"},
+		{"x.json", "", "json"}, {"x.jfr", "", "jfr"}, {"x.jfr.gz", "", "jfr.gz"}, {"x.speedscope.json", "", "speedscope"}, {"x.json", "html", "html"}, {"-", "collapsed", "collapsed"}, {"-", "pb.gz", "pprof"},
 	} {
 		if got, err := ForPath(c.path, c.name); got != c.want || err != nil {
 			t.Errorf("ForPath(%q, %q) = %q, %v, want %q", c.path, c.name, got, err, c.want)

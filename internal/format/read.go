@@ -74,7 +74,7 @@ func ReadPart(path string, filter profile.Filter) (p *profile.Profile, left uint
 // decodeFile reads a file, piece by piece and into b if that is possible.
 func decodeFile(f *os.File, b *profile.Builder) (*profile.Profile, error) {
 	st, err := f.Stat()
-	var head [8]byte
+	var head [64]byte
 	if err == nil && st.IsDir() {
 		return decodeRepository(f.Name(), b)
 	}
@@ -83,6 +83,12 @@ func decodeFile(f *os.File, b *profile.Builder) (*profile.Profile, error) {
 		switch {
 		case jfr.Is(head[:n]):
 			return jfr.ReadInto(b, f, st.Size())
+		case jfr.IsPacked(head[:n]):
+			packed, err := jfr.OpenPacked(f)
+			if err != nil {
+				return nil, err
+			}
+			return jfr.ReadInto(b, packed, packed.Size())
 		case perfdata.Is(head[:n]):
 			return perfdata.Read(f, st.Size(), st.ModTime())
 		}

@@ -39,7 +39,11 @@ func Follow(ctx context.Context, r *Recording, path string, written func() bool)
 		return err
 	}
 	defer f.Close()
-	look := pieces(r, jfr.NewTail(f))
+	tail, err := jfr.OpenTail(f)
+	if err != nil {
+		return err
+	}
+	look := pieces(r, tail)
 	st, err := f.Stat()
 	repository := err == nil && st.IsDir()
 	if repository {

@@ -96,6 +96,10 @@ func TestJDKReadsIt(t *testing.T) {
 		if err := os.WriteFile(file, written(t, p), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		unpacked := filepath.Join(t.TempDir(), name+"-unpacked.jfr")
+		if err := os.WriteFile(unpacked, gunzip(t, packed(t, p)), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		want := stacks(p, "|[no stack]|Native|0;", func(event string) string {
 			return map[string]string{"cpu": "jdk.ExecutionSample", "wall": "profiler.WallClockSample", "sched:sched_switch": "candid.Sample"}[event]
 		}, func(f profile.Frame, fn profile.Func) string {
@@ -112,6 +116,7 @@ func TestJDKReadsIt(t *testing.T) {
 		for _, major := range []int{17, 25} {
 			t.Run(fmt.Sprintf("%s/%d", name, major), func(t *testing.T) {
 				differ(t, stacksOf(t, major, file), want)
+				differ(t, stacksOf(t, major, unpacked), want)
 				summary := run(t, fixture.JDKTool(t, major, "jfr"), "summary", file)
 				counts := regexp.MustCompile(`jdk\.ExecutionSample +(\d+)`).FindStringSubmatch(summary)
 				n := 0

@@ -68,6 +68,7 @@ type chunk struct {
 	startTicks, tickRate uint64
 	offset               int64 // ns from the recording's start to the chunk's
 	known                int64 // the last checkpoint that was read; 0: none
+	limit                int64 // nothing is read from there on; 0: the chunk's end
 
 	pools pools
 	bare  bool // candid's own stacks are not there
@@ -123,13 +124,19 @@ func (r *reader) header(base int64) (*chunk, error) {
 	}
 	left := r.size - base
 	switch {
-	case c.size < headerSize || c.metadata < headerSize || c.metadata >= min(c.size, left) || c.checkpoint < 0 || c.checkpoint >= min(c.size, left):
+	case c.size < headerSize || c.metadata < headerSize || c.metadata >= min(c.size, left) || c.checkpoint < 0 || c.checkpoint >= min(c.size, left) && !r.packed():
 		return nil, fmt.Errorf("%w: it is cut off, or never was finished", ErrMalformed)
 	case c.size > left:
 		r.cut = c.size - left
 		c.size = left
 	}
 	return c, nil
+}
+
+// packed says whether the file is one that is read without its last checkpoint.
+func (r *reader) packed() bool {
+	_, ok := r.in.(*Packed)
+	return ok
 }
 
 // event gives the event at a place of the chunk, behind its size, and how long it
@@ -160,6 +167,9 @@ const maxMetadata = 64 << 20
 func (r *reader) chunk(c *chunk) error {
 	if any, err := r.types(c); !any {
 		return err // nothing, if it is a page that candid appended, and was ended
+	}
+	if p, ok := r.in.(*Packed); ok && r.readers.ours {
+		return r.packedPart(p, c, headerSize)
 	}
 	if err := r.constants(c); err != nil {
 		return fmt.Errorf("its constants: %w", err)
@@ -207,10 +217,11 @@ const maxOfInterest = 64 << 20
 
 // events reads the events of a chunk from a place up to another, one after the other.
 func (r *reader) events(c *chunk, from, to int64) error {
-	r.window.end = c.base + c.size
+	limit := cmp.Or(c.limit, c.size)
+	r.window.end = c.base + limit
 	var cur cursor
 	for at := from; at < to; {
-		head, err := r.window.at(c.base+at, int(min(c.size-at, 2*maxLong)))
+		head, err := r.window.at(c.base+at, int(min(limit-at, 2*maxLong)))
 		if err != nil {
 			return err
 		}
@@ -225,7 +236,7 @@ func (r *reader) events(c *chunk, from, to int64) error {
 			}
 			return fmt.Errorf("%w: the event at byte %d has %d bytes", ErrMalformed, at, size)
 		}
-		if h := r.readers.event(typ); h != nil && size <= maxOfInterest {
+		if h := r.readers.event(typ); h != nil && size <= min(maxOfInterest, limit-at) {
 			b, err := r.window.at(c.base+at, int(size))
 			if err != nil {
 				return err

@@ -18,7 +18,7 @@ import (
 func TestRepository(t *testing.T) {
 	p := profiletest.Server(2000, 20_000, 10)
 	out := &chunks{}
-	s := stream(out, p)
+	s := stream(NewStream, out, p)
 	s.MaxChunk = 64 << 10
 	for i := range p.Samples {
 		if err := s.Add(p.Samples[i]); err != nil {

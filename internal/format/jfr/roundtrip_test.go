@@ -2,7 +2,9 @@ package jfr_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"reflect"
 	"testing"
@@ -191,7 +193,45 @@ func read(t testing.TB, data []byte) *profile.Profile {
 	return p
 }
 
-// What is written is read back whole, and written again is the same file.
+func packed(t testing.TB, p *profile.Profile) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := jfr.WritePacked(&b, p); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func gunzip(t testing.TB, data []byte) []byte {
+	t.Helper()
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plain
+}
+
+func unpack(t testing.TB, data []byte) *profile.Profile {
+	t.Helper()
+	if !jfr.IsPacked(data) {
+		t.Fatal("it is not packed")
+	}
+	in, err := jfr.OpenPacked(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := jfr.Read(in, in.Size())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// What is written, packed or not, is read back whole, and written again is the same file.
 func TestRoundTrip(t *testing.T) {
 	empty := profile.NewBuilder().Profile()
 	empty.Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 5}}
@@ -203,6 +243,9 @@ func TestRoundTrip(t *testing.T) {
 			if again := written(t, got); len(again) != len(data) {
 				t.Errorf("%d bytes when written again, %d before", len(again), len(data))
 			}
+			packed := packed(t, p)
+			same(t, unpack(t, packed), p)
+			same(t, read(t, gunzip(t, packed)), p)
 			t.Logf("%d bytes, %.1f each of %d samples", len(data), float64(len(data))/float64(max(len(p.Samples), 1)), len(p.Samples))
 		})
 	}

@@ -54,7 +54,8 @@ type Stream struct {
 	observed int
 	// MaxChunk is how many bytes a chunk has before the next one is begun.
 	MaxChunk int64
-	careful  bool // the file is whole between any two writes
+	careful  bool    // the file is whole between any two writes
+	pack     *packer // the file is in gzip's form; nil: it is not
 	err      error
 }
 
@@ -143,10 +144,13 @@ func (s *Stream) write(info *Info) error {
 	if len(s.b)+len(rest)+len(traces) == 0 {
 		return nil
 	}
-	err := s.step(info, rest, traces)
-	if err != nil {
+	step, used := s.step, s.base+s.size
+	if s.pack != nil {
+		step, used = s.packedStep, s.pack.end
+	}
+	if err := step(info, rest, traces); err != nil {
 		// What is not in use yet readers need not see.
-		if cut := s.out.Truncate(s.base + s.size); cut != nil {
+		if cut := s.out.Truncate(used); cut != nil {
 			err = fmt.Errorf("%w; and cut off what was written of it: %w", err, cut)
 		}
 		return err
@@ -186,7 +190,7 @@ func (s *Stream) step(info *Info, rest, traces []pool) error {
 	if _, err := s.out.WriteAt(append(s.b, g[:]...), s.base+at); err != nil {
 		return err
 	}
-	h := s.header(metadata, checkpoint, info)
+	h := s.header(s.size, metadata, checkpoint, info)
 	if _, err := s.out.WriteAt(h[:], s.base); err != nil {
 		return err
 	}
@@ -219,17 +223,29 @@ func (s *Stream) lay(rest, traces []pool) (metadata, checkpoint int64, err error
 func (s *Stream) next() {
 	s.base += s.size
 	s.begun, s.size = false, 0
+	s.metadata, s.checkpoint = 0, 0
 	s.from = s.latest
 	s.c.renew()
 	s.told = told{}
 }
 
-func (s *Stream) header(metadata, checkpoint int64, info *Info) (h [headerSize]byte) {
+// settled is where in the output what will not change any more ends.
+func (s *Stream) settled() int64 {
+	switch {
+	case s.pack == nil:
+		return s.base
+	case s.begun:
+		return s.pack.base
+	}
+	return s.pack.end
+}
+
+func (s *Stream) header(size, metadata, checkpoint int64, info *Info) (h [headerSize]byte) {
 	end := max(s.latest, s.from, uint64(max(info.Meta.Duration, 0)))
 	copy(h[:], magic[:])
 	be := binary.BigEndian
 	be.PutUint16(h[atVersion:], majorVersion)
-	be.PutUint64(h[atSize:], uint64(s.size))
+	be.PutUint64(h[atSize:], uint64(size))
 	be.PutUint64(h[atCheckpoint:], uint64(checkpoint))
 	be.PutUint64(h[atMetadata:], uint64(metadata))
 	be.PutUint64(h[atStartNanos:], uint64(s.start)+s.from)

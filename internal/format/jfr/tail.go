@@ -30,6 +30,19 @@ func NewTail(in io.ReaderAt) *Tail {
 	return t
 }
 
+// OpenTail is NewTail for a file that may be packed. It is there already.
+func OpenTail(in io.ReaderAt) (*Tail, error) {
+	var head [memberHead]byte
+	if n, _ := in.ReadAt(head[:], 0); !IsPacked(head[:n]) {
+		return NewTail(in), nil
+	}
+	p, err := OpenPacked(in)
+	if err != nil {
+		return nil, err
+	}
+	return NewTail(p), nil
+}
+
 // Others says of a file of which nothing was read yet whether it is somebody
 // else's recording, which Next refuses. It says no while nobody can tell.
 func (t *Tail) Others() bool {
@@ -117,6 +130,16 @@ func (t *Tail) read() (bool, error) {
 		return fail(err)
 	}
 	t.c.size = now.size
+	if p, ok := t.r.in.(*Packed); ok {
+		from := t.at
+		if t.at = now.size; from == t.at {
+			return false, nil
+		}
+		if err := t.r.packedPart(p, t.c, from); err != nil {
+			return fail(err)
+		}
+		return true, nil
+	}
 	t.r.window.buf = t.r.window.buf[:0] // it may have changed
 	end, err := t.gate()
 	if err != nil || end == t.at {
@@ -188,6 +211,12 @@ func (t *Tail) header(base int64) (*chunk, error) {
 func (t *Tail) there(c *chunk) error {
 	var last [1]byte
 	if c.base > math.MaxInt64/4 || c.size > math.MaxInt64/4 {
+		return errNoChunk
+	}
+	if p, ok := t.r.in.(*Packed); ok {
+		if err := p.grow(); err != nil || c.base+c.size <= p.size {
+			return err
+		}
 		return errNoChunk
 	}
 	_, err := t.r.in.ReadAt(last[:], c.base+c.size-1)

@@ -53,9 +53,22 @@ func (c *collected) profile() *profile.Profile {
 // TestTail reads a recording after every single write to it, also between those
 // that belong together, and gets what a reader of the whole file does.
 func TestTail(t *testing.T) {
+	t.Run("plain", func(t *testing.T) { followed(t, NewStream, func(f *file) *Tail { return NewTail(growing{f}) }, parse) })
+	t.Run("packed", func(t *testing.T) {
+		followed(t, NewPackedStream, func(f *file) *Tail {
+			in, err := OpenPacked(growing{f})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return NewTail(in)
+		}, parsePacked)
+	})
+}
+
+func followed(t *testing.T, begin newStream, tail func(*file) *Tail, read func([]byte) (*profile.Profile, error)) {
 	p := profiletest.Java()
 	out := &file{}
-	got := &collected{tail: NewTail(growing{out})}
+	got := &collected{tail: tail(out)}
 	got.next(t) // of an empty file
 	asked, pieces := 0, 0
 	out.saw = func([]byte) {
@@ -66,7 +79,7 @@ func TestTail(t *testing.T) {
 			pieces++
 		}
 	}
-	s := NewStream(out, whole{p}, func() Info { return Info{&p.Meta, p.Events, p.Losses} })
+	s := begin(out, whole{p}, func() Info { return Info{&p.Meta, p.Events, p.Losses} })
 	s.MaxChunk = 20_000
 	for i, sample := range p.Samples {
 		if err := s.Add(sample); err != nil {
@@ -87,7 +100,7 @@ func TestTail(t *testing.T) {
 	if s.base == 0 || pieces < 100 || asked <= pieces {
 		t.Errorf("%d pieces in %d looks, in one chunk: %v", pieces, asked, s.base == 0)
 	}
-	whole, err := parse(out.b)
+	whole, err := read(out.b)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,9 +35,14 @@ func (j *journal) Truncate(size int64) error {
 // 20 samples and chunks that are soon full.
 func recordedInSteps(t testing.TB, n int) (*profile.Profile, *journal) {
 	t.Helper()
+	return inSteps(t, NewStream, n)
+}
+
+func inSteps(t testing.TB, begin newStream, n int) (*profile.Profile, *journal) {
+	t.Helper()
 	p := part(profiletest.Java(), n)
 	out := &journal{}
-	s := NewStream(out, whole{p}, func() Info { return Info{&p.Meta, p.Events, p.Losses} })
+	s := begin(out, whole{p}, func() Info { return Info{&p.Meta, p.Events, p.Losses} })
 	s.MaxChunk = 12_000
 	for i, sample := range p.Samples {
 		if i%20 == 0 {

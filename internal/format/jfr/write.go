@@ -11,12 +11,19 @@ import (
 // Write writes p, which must have passed Check or come from a Builder. What it
 // writes depends only on p, and on whether w is a file: chunks that go elsewhere
 // are held in memory until they are whole, so they are shorter.
-func Write(w io.Writer, p *profile.Profile) error {
+func Write(w io.Writer, p *profile.Profile) error { return writeWith(NewStream, w, p) }
+
+// WritePacked is Write in gzip's form.
+func WritePacked(w io.Writer, p *profile.Profile) error { return writeWith(NewPackedStream, w, p) }
+
+type newStream func(Output, Source, func() Info) *Stream
+
+func writeWith(begin newStream, w io.Writer, p *profile.Profile) error {
 	write := held
 	if f, ok := w.(*os.File); ok && fresh(f) {
 		write = direct
 	}
-	if err := write(w, p); err != nil {
+	if err := write(begin, w, p); err != nil {
 		return fmt.Errorf("write jfr: %w", err)
 	}
 	return nil
@@ -33,9 +40,9 @@ func fresh(f *os.File) bool {
 }
 
 // direct writes to a file.
-func direct(w io.Writer, p *profile.Profile) error {
+func direct(begin newStream, w io.Writer, p *profile.Profile) error {
 	f := w.(*os.File)
-	if err := addAll(stream(f, p), p, func(int64) error { return nil }); err != nil {
+	if err := addAll(stream(begin, f, p), p, func(int64) error { return nil }); err != nil {
 		return err
 	}
 	_, err := f.Seek(0, io.SeekEnd)
@@ -46,9 +53,9 @@ func direct(w io.Writer, p *profile.Profile) error {
 const heldChunk = 64 << 20
 
 // held writes to where no one can go back.
-func held(w io.Writer, p *profile.Profile) error {
+func held(begin newStream, w io.Writer, p *profile.Profile) error {
 	out := &chunks{w: w}
-	s := stream(out, p)
+	s := stream(begin, out, p)
 	s.MaxChunk = heldChunk
 	if err := addAll(s, p, out.emit); err != nil {
 		return err
@@ -56,8 +63,8 @@ func held(w io.Writer, p *profile.Profile) error {
 	return out.emit(out.base + int64(len(out.b)))
 }
 
-func stream(out Output, p *profile.Profile) *Stream {
-	s := NewStream(out, whole{p}, func() Info { return Info{&p.Meta, p.Events, p.Losses} })
+func stream(begin newStream, out Output, p *profile.Profile) *Stream {
+	s := begin(out, whole{p}, func() Info { return Info{&p.Meta, p.Events, p.Losses} })
 	s.careful = false // it gets its name when it is whole
 	return s
 }
@@ -68,7 +75,7 @@ func addAll(s *Stream, p *profile.Profile, done func(end int64) error) error {
 		if err := s.Add(p.Samples[i]); err != nil {
 			return err
 		}
-		if err := done(s.base); err != nil {
+		if err := done(s.settled()); err != nil {
 			return err
 		}
 	}

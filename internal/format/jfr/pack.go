@@ -1,0 +1,250 @@
+package jfr
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/klauspost/compress/flate"
+)
+
+// How a packed file grows: a recording in gzip's form, which any program unpacks to a
+// whole recording whenever candid is ended.
+//
+// It is a row of gzip's members. A chunk begins with one that holds only its header,
+// which is not compressed, so that it can be changed in place. A step appends a piece:
+// one member with events and constants, one with the stacks of other readers, which
+// candid's own need not unpack. No call both makes a file longer and changes a
+// header: so a piece by itself is a chunk without events, as a page is in a file that
+// is not packed (grow.go), and when it is there the header takes it in. Read on from
+// the chunk before, the same bytes are events. Both ways part at byte 68:
+//
+//	      as a chunk             as a part of the one before
+//	 0    its header             an event of 70 bytes ('F') of no type ('L')
+//	68    an event of 4 bytes    its end
+//	70    …                      an event of 7 bytes ('L')
+//	72    an event up to the     …
+//	77    end, a filler          types without fields, and what is new
+//
+// The first byte of what is appended is written last. Before that it is 0, where
+// programs that unpack take the file to end.
+const (
+	pieceHead = 77
+
+	// Each member has an extra field of candid's (RFC 1952, 2.3.1.1), which says how
+	// long the member is, what it unpacks to, where in that a checkpoint begins (0:
+	// nowhere), and what it is.
+	extraData    = 13
+	memberHead   = 10 + 2 + 4 + extraData
+	memberTail   = 8 // checksum and length
+	atMemberSize = 16
+	atUnpacked   = 20
+	atHint       = 24
+	atFlag       = 28
+
+	memberEvents = 0
+	memberHeader = 1 // a chunk's header
+	memberTraces = 2 // the rest of the stacks of other readers
+
+	// storedHead is the head of a block that is not compressed.
+	storedHead = 5
+
+	// packLevel makes what 1 does not in a sixth less, at 1 µs a sample.
+	packLevel = 5
+	// mostRatio bounds what a member unpacks to, by its size: nothing that is recorded
+	// comes near it.
+	mostRatio = 64
+	// tracesHead is how much of a checkpoint of stacks one must see to step over it.
+	tracesHead = 10 * maxLong
+)
+
+var memberMark = [memberHead]byte{0x1f, 0x8b, 8, 4, 10: 4 + extraData, 12: 'C', 13: 'D', 14: extraData}
+
+// packer is what a Stream needs for a packed file.
+type packer struct {
+	base   int64 // where in the file the chunk begins
+	header int64 // where in it the content of its header is
+	end    int64 // where what is used of the file ends
+	b      bytes.Buffer
+	z      [2]*flate.Writer // compresses; and where that is too good, less so
+}
+
+// NewPackedStream is NewStream for a file in gzip's form.
+func NewPackedStream(out Output, src Source, info func() Info) *Stream {
+	s := NewStream(out, src, info)
+	s.pack = &packer{}
+	return s
+}
+
+// bare is what makes a piece a chunk of its own: types without fields, and a
+// checkpoint without constants, which begins at a place of it.
+func bare() (b []byte, checkpoint int) {
+	page := emptyPage()
+	at := int(binary.BigEndian.Uint64(page.b[atCheckpoint:]))
+	return page.b[pageAsEvent:page.gate], at - pageAsEvent
+}
+
+// packedStep is step for a packed file.
+func (s *Stream) packedStep(info *Info, rest, traces []pool) error {
+	at, head := s.size, []byte(nil)
+	if !s.begun {
+		at, head = headerSize, metadataEvent()
+	} else {
+		none, _ := bare()
+		head = append(make([]byte, pieceHead), none...)
+	}
+	events, checkpoint := len(s.b), s.checkpoint
+	hint, split := 0, 0
+	for _, pools := range [][]pool{rest, traces} {
+		if len(pools) == 0 {
+			continue
+		}
+		from := len(head) + len(s.b)
+		if err := s.constants(pools, at+int64(from), checkpoint); err != nil {
+			return err
+		}
+		checkpoint = at + int64(from)
+		if pools[0].typ == typeStackTrace {
+			split = min(len(s.b), from-len(head)+tracesHead)
+		} else {
+			hint = from
+		}
+	}
+	if split == 0 {
+		split = len(s.b)
+	}
+	length := len(head) + len(s.b)
+	if length > maxEvent {
+		return fmt.Errorf("%d bytes of events and names at once, more than %d", length, maxEvent)
+	}
+	if s.begun {
+		s.pieceHeader(head, length)
+	}
+	p := s.pack
+	p.b.Reset()
+	base, header := p.base, p.header
+	end := at + int64(length)
+	if !s.begun {
+		base = p.end
+		h := s.header(end, headerSize, checkpoint, info)
+		header = p.putHeader(h)
+	}
+	if err := p.member(memberEvents, hint, head, s.b[:split]); err != nil {
+		return err
+	}
+	if split < len(s.b) {
+		if err := p.member(memberTraces, 0, s.b[split:], nil); err != nil {
+			return err
+		}
+	}
+	b := p.b.Bytes()
+	if _, err := s.out.WriteAt(b[1:], p.end+1); err != nil {
+		return err
+	}
+	if _, err := s.out.WriteAt(b[:1], p.end); err != nil {
+		return err
+	}
+	if s.begun {
+		h := packedHeader(s.header(end, headerSize, checkpoint, info))
+		if _, err := s.out.WriteAt(h[:], header); err != nil {
+			return err
+		}
+	}
+	s.b = s.b[:events]
+	p.base, p.header, p.end = base, header, p.end+int64(len(b))
+	s.begun, s.size, s.metadata, s.checkpoint = true, end, headerSize, checkpoint
+	if p.b.Cap() > 4*keepRoom {
+		p.b = bytes.Buffer{}
+	}
+	return nil
+}
+
+// pieceHeader fills in what makes a piece of length bytes a chunk.
+func (s *Stream) pieceHeader(b []byte, length int) {
+	_, checkpoint := bare()
+	page := emptyPage()
+	copy(b, page.b[:headerSize])
+	be := binary.BigEndian
+	be.PutUint64(b[atSize:], uint64(length))
+	be.PutUint64(b[atCheckpoint:], uint64(pieceHead+checkpoint))
+	be.PutUint64(b[atMetadata:], pieceHead)
+	be.PutUint64(b[atStartNanos:], uint64(s.start)+s.from)
+	be.PutUint64(b[atStartTicks:], tick(s.from))
+	const filler = headerSize + 4
+	copy(b[headerSize:], []byte{4, typeMetadata, pieceHead - pageAsEvent, typeOfPage})
+	n := uint32(length - filler)
+	copy(b[filler:], []byte{byte(n) | 0x80, byte(n>>7) | 0x80, byte(n>>14) | 0x80, byte(n >> 21 & 0x7f), typeMetadata})
+}
+
+// packedHeader is a chunk's header with the checksum and the length behind it.
+func packedHeader(h [headerSize]byte) (b [headerSize + memberTail]byte) {
+	copy(b[:], h[:])
+	binary.LittleEndian.PutUint32(b[headerSize:], crc32.ChecksumIEEE(h[:]))
+	binary.LittleEndian.PutUint32(b[headerSize+4:], headerSize)
+	return b
+}
+
+// putHeader appends the member of a chunk's header, and tells where in the file it
+// will be. It does not cross a page, so that it can be changed at once.
+func (p *packer) putHeader(h [headerSize]byte) int64 {
+	mark := memberMark
+	at := p.end + memberHead + storedHead
+	pad := int64(0)
+	if left := pageSize - at%pageSize; left < headerSize+memberTail {
+		pad = max(left, 4) // another extra field
+	}
+	le := binary.LittleEndian
+	le.PutUint16(mark[10:], uint16(4+extraData+pad))
+	le.PutUint32(mark[atMemberSize:], uint32(memberHead+pad+storedHead+headerSize+memberTail))
+	le.PutUint32(mark[atUnpacked:], headerSize)
+	mark[atFlag] = memberHeader
+	p.b.Write(mark[:])
+	if pad > 0 {
+		field := make([]byte, pad)
+		copy(field, "CP")
+		le.PutUint16(field[2:], uint16(pad-4))
+		p.b.Write(field)
+	}
+	p.b.Write([]byte{1, headerSize, 0, 0xff ^ headerSize, 0xff}) // the last block, as it is
+	b := packedHeader(h)
+	p.b.Write(b[:])
+	return at + pad
+}
+
+// member appends a member of two parts.
+func (p *packer) member(flag byte, hint int, first, second []byte) error {
+	length := len(first) + len(second)
+	from := p.b.Len()
+	for i, level := range []int{packLevel, flate.HuffmanOnly} {
+		p.b.Truncate(from)
+		p.b.Write(memberMark[:])
+		if p.z[i] == nil {
+			var err error
+			if p.z[i], err = flate.NewWriter(&p.b, level); err != nil {
+				return err
+			}
+		}
+		z := p.z[i]
+		z.Reset(&p.b)
+		_, err := z.Write(first)
+		_, err2 := z.Write(second)
+		if err := errors.Join(err, err2, z.Close()); err != nil {
+			return err
+		}
+		if (p.b.Len()-from)*mostRatio > length {
+			break
+		}
+	}
+	le := binary.LittleEndian
+	sum := crc32.Update(crc32.ChecksumIEEE(first), crc32.IEEETable, second)
+	tail := le.AppendUint32(le.AppendUint32(nil, sum), uint32(length))
+	p.b.Write(tail)
+	head := p.b.Bytes()[from:]
+	le.PutUint32(head[atMemberSize:], uint32(len(head)))
+	le.PutUint32(head[atUnpacked:], uint32(length))
+	le.PutUint32(head[atHint:], uint32(hint))
+	head[atFlag] = flag
+	return nil
+}

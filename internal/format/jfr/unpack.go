@@ -1,0 +1,267 @@
+package jfr
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"sort"
+
+	"github.com/klauspost/compress/flate"
+)
+
+// maxMember is how much a member may unpack to: a step's limit.
+const maxMember = maxEvent + 1
+
+// member is one of a packed file.
+type member struct {
+	at, size int64 // in the file
+	from     int64 // in what the file unpacks to
+	unpacked int64
+	head     int64 // bytes in front of what is compressed
+	hint     int64 // where in it a checkpoint begins; 0: nowhere
+	flag     byte
+}
+
+// Packed is a packed recording of candid's as what it unpacks to. Only what is read is
+// unpacked. It may be written meanwhile. It is not for use by several goroutines.
+type Packed struct {
+	in      io.ReaderAt
+	members []member
+	end     int64 // of the last of them, in the file
+	size    int64 // of what they unpack to
+
+	content map[int]*content // by member
+	order   []int            // those, the oldest first
+}
+
+// content is what a member unpacks to, once done is closed.
+type content struct {
+	b    []byte
+	err  error
+	done chan struct{}
+}
+
+// IsPacked says whether a file that begins like that is a packed recording of candid's.
+func IsPacked(head []byte) bool {
+	if len(head) < memberHead {
+		return false
+	}
+	_, err := memberOf(head)
+	return err == nil && head[atFlag] == memberHeader
+}
+
+var errNoMember = fmt.Errorf("%w: no packed part begins there", ErrMalformed)
+
+// memberOf reads the beginning of a member.
+func memberOf(b []byte) (member, error) {
+	le := binary.LittleEndian
+	length := int64(le.Uint16(b[10:]))
+	if !bytes.Equal(b[:10], memberMark[:10]) || !bytes.Equal(b[12:atMemberSize], memberMark[12:atMemberSize]) || length < 4+extraData {
+		return member{}, errNoMember
+	}
+	m := member{
+		size: int64(le.Uint32(b[atMemberSize:])), unpacked: int64(le.Uint32(b[atUnpacked:])), hint: int64(le.Uint32(b[atHint:])),
+		head: 12 + length, flag: b[atFlag],
+	}
+	switch {
+	case m.size <= m.head+memberTail || m.unpacked > mostRatio*m.size || m.unpacked > maxMember || m.unpacked == 0 || m.hint >= m.unpacked,
+		m.flag == memberHeader && (m.unpacked != headerSize || m.size != m.head+storedHead+headerSize+memberTail):
+		return member{}, errNoMember
+	}
+	return m, nil
+}
+
+// OpenPacked opens a file, of which IsPacked says yes.
+func OpenPacked(in io.ReaderAt) (*Packed, error) {
+	p := &Packed{in: in, content: map[int]*content{}}
+	if err := p.grow(); err != nil {
+		return nil, fmt.Errorf("unpack: %w", err)
+	}
+	return p, nil
+}
+
+// Size is how many bytes there are.
+func (p *Packed) Size() int64 { return p.size }
+
+// grow finds the members that were added.
+func (p *Packed) grow() error {
+	b := make([]byte, 64<<10)
+	for {
+		n, err := p.in.ReadAt(b, p.end)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		got := 0 // members that begin in b
+		for at := int64(0); at+memberHead <= int64(n); got++ {
+			m, err := memberOf(b[at:])
+			if err != nil {
+				return nil
+			}
+			if end := at + m.size; end > int64(n) {
+				var last [1]byte
+				if _, err := p.in.ReadAt(last[:], p.end+m.size-1); errors.Is(err, io.EOF) {
+					return nil // cut off
+				} else if err != nil {
+					return err
+				}
+			}
+			m.at, m.from = p.end, p.size
+			p.members = append(p.members, m)
+			p.end += m.size
+			p.size += m.unpacked
+			at += m.size
+		}
+		if got == 0 {
+			return nil
+		}
+	}
+}
+
+// find gives the index of the member that holds a byte.
+func (p *Packed) find(off int64) int {
+	return sort.Search(len(p.members), func(i int) bool { return p.members[i].from+p.members[i].unpacked > off })
+}
+
+// ReadAt implements io.ReaderAt.
+func (p *Packed) ReadAt(b []byte, off int64) (n int, err error) {
+	if off+int64(len(b)) > p.size {
+		if err := p.grow(); err != nil {
+			return 0, err
+		}
+	}
+	for i := p.find(off); n < len(b); i++ {
+		if i >= len(p.members) {
+			return n, io.EOF
+		}
+		data, err := p.unpacked(i)
+		if err != nil {
+			return n, err
+		}
+		n += copy(b[n:], data[off+int64(n)-p.members[i].from:])
+	}
+	return n, nil
+}
+
+// How many members are unpacked ahead of the one that is asked for, how large they
+// may be for that, and how many are kept.
+const (
+	ahead     = 3
+	mostAhead = 16 << 20
+	kept      = 2*ahead + 2
+)
+
+// unpacked gives the content of a member.
+func (p *Packed) unpacked(i int) ([]byte, error) {
+	m := &p.members[i]
+	if m.flag == memberHeader {
+		return p.header(m)
+	}
+	c := p.begin(i)
+	for j, n := i+1, 0; j < len(p.members) && n < ahead && m.flag == memberEvents; j++ {
+		if next := &p.members[j]; next.flag == memberEvents && next.unpacked <= mostAhead {
+			p.begin(j)
+			n++
+		}
+	}
+	<-c.done
+	return c.b, c.err
+}
+
+// begin has a member unpacked.
+func (p *Packed) begin(i int) *content {
+	if c := p.content[i]; c != nil {
+		return c
+	}
+	if len(p.order) >= kept {
+		delete(p.content, p.order[0])
+		p.order = append(p.order[:0], p.order[1:]...)
+	}
+	c := &content{done: make(chan struct{})}
+	p.content[i] = c
+	p.order = append(p.order, i)
+	m := p.members[i]
+	go func() {
+		defer close(c.done)
+		if c.b, c.err = m.unpack(p.in); c.err != nil {
+			c.err = fmt.Errorf("unpack what is packed at byte %d: %w", m.at, c.err)
+		}
+	}()
+	return c
+}
+
+// header reads a chunk's header, which may be changed meanwhile: then its checksum is
+// wrong.
+func (p *Packed) header(m *member) ([]byte, error) {
+	const most = 100
+	b := make([]byte, headerSize+memberTail)
+	for range most {
+		if _, err := p.in.ReadAt(b, m.at+m.head+storedHead); err != nil {
+			return nil, err
+		}
+		if crc32.ChecksumIEEE(b[:headerSize]) == binary.LittleEndian.Uint32(b[headerSize:]) {
+			return b[:headerSize], nil
+		}
+	}
+	return nil, fmt.Errorf("%w: the header that is packed at byte %d has a wrong checksum", ErrMalformed, m.at)
+}
+
+func (m *member) unpack(in io.ReaderAt) ([]byte, error) {
+	packed := make([]byte, m.size-m.head)
+	if _, err := in.ReadAt(packed, m.at+m.head); err != nil {
+		return nil, err
+	}
+	data, tail := packed[:len(packed)-memberTail], packed[len(packed)-memberTail:]
+	b := make([]byte, m.unpacked)
+	z := flate.NewReader(bytes.NewReader(data))
+	defer z.Close()
+	_, err := io.ReadFull(z, b)
+	if err == nil {
+		if n, _ := z.Read(make([]byte, 1)); n != 0 {
+			err = errors.New("it is longer than it says")
+		}
+	}
+	if err == nil && crc32.ChecksumIEEE(b) != binary.LittleEndian.Uint32(tail) {
+		err = errors.New("its checksum is wrong")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	return b, nil
+}
+
+// packedPart reads a chunk of a packed file from a place on, in the order in which it was
+// written: constants, and the events that refer to them. So each member is unpacked
+// once, and those that hold the stacks of other readers are not at all.
+func (r *reader) packedPart(p *Packed, c *chunk, from int64) error {
+	defer func() { r.window = window{in: p} }()
+	end := min(c.base+c.size, p.size)
+	for i := p.find(c.base + from); i < len(p.members) && p.members[i].from < end; i++ {
+		m := &p.members[i]
+		if m.flag != memberEvents {
+			continue
+		}
+		b, err := p.unpacked(i)
+		if err != nil {
+			return err
+		}
+		at := m.from - c.base
+		if m.hint > 0 {
+			c.checkpoint, c.known = at+m.hint, at
+			if err := r.constants(c); err != nil {
+				return fmt.Errorf("its constants: %w", err)
+			}
+			if err := r.ownConstants(c); err != nil {
+				return err
+			}
+		}
+		r.window = window{in: p, off: m.from, buf: b}
+		c.limit = at + m.unpacked
+		if err := r.events(c, at, c.limit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
