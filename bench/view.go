@@ -177,7 +177,7 @@ func (b *bench) ours(what, file string) {
 		add("brush on the method list", "< 200 ms", brush)
 		c.Eval("timed({from: 0, to: 0})", nil)
 		add("invert: callers of all methods", "", "several(5, async () => { await timed({tab: 'flame'}); candid.set({from: 1, to: 0}); await settle(); candid.set({from: 0}); await settle(); return timed({tab: 'callers', of: ''}); })")
-		add("sandwich of a method", "", "several(5, async (i) => timed({tab: 'callers', sandwich: true, of: candid.methods()[i].name}))")
+		add("sandwich of a method", "", "(async () => { const names = (await candid.methods()).map(m => m.name); return several(5, async (i) => timed({tab: 'callers', sandwich: true, of: names[i]})); })()")
 		b.heap(c, "memory of the page, "+what)
 	})
 }

@@ -17,6 +17,7 @@ type answer func(ctx context.Context, r *Recording, v url.Values) ([]byte, error
 var answers = map[string]answer{
 	"tree":     treeMessage,
 	"counts":   countsMessage,
+	"methods":  methodsMessage,
 	"sandwich": sandwichMessage,
 	"overview": overviewMessage,
 	"lanes":    lanesMessage,

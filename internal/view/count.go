@@ -58,65 +58,6 @@ func (r *Recording) Count(ctx context.Context, q *Query) (*Counts, error) {
 	return out, r.split(ctx, out, &c, s)
 }
 
-// remembered is what was added up of a filter: what is shown of it next is mostly made of
-// the same numbers.
-type remembered struct {
-	key   string
-	sum   *partial
-	users int
-	old   bool // it is not remembered any more
-}
-
-// maxRemembered is enough for two that are compared.
-const maxRemembered = 2
-
-// counted adds up what q chooses, and lends it to f, which may not change it. The error is
-// the context's.
-func (r *Recording) counted(ctx context.Context, q *Query, f func(p *partial)) error {
-	key := q.key()
-	r.mu.Lock()
-	i := slices.IndexFunc(r.last, func(k *remembered) bool { return k.key == key })
-	var k *remembered
-	if i >= 0 {
-		k = r.last[i]
-		k.users++
-	}
-	r.mu.Unlock()
-	if k == nil {
-		sum, err := r.sum(ctx, q)
-		if err != nil {
-			return err
-		}
-		k = &remembered{key: key, sum: sum, users: 1}
-		r.remember(k)
-	}
-	f(k.sum)
-	r.mu.Lock()
-	k.users--
-	free := k.old && k.users == 0
-	r.mu.Unlock()
-	if free {
-		r.keep([]*partial{k.sum})
-	}
-	return nil
-}
-
-// remember puts something in the place of what was remembered first.
-func (r *Recording) remember(k *remembered) {
-	var free []*partial
-	r.mu.Lock()
-	r.last = append(r.last, k)
-	for len(r.last) > maxRemembered {
-		first := r.last[0]
-		r.last = slices.Delete(r.last, 0, 1)
-		if first.old = true; first.users == 0 {
-			free = append(free, first.sum)
-		}
-	}
-	r.mu.Unlock()
-	r.keep(free)
-}
-
 // sum adds up what q chooses, on all CPUs. The error is the context's.
 func (r *Recording) sum(ctx context.Context, q *Query) (*partial, error) {
 	c := r.choose(q)
@@ -164,14 +105,9 @@ func (r *Recording) cells(ends []profile.Count, s *shape) []Cell {
 	}
 	out := make([]Cell, 0, some)
 	for i, n := range ends {
-		if n.Samples == 0 {
-			continue
+		if n.Samples > 0 {
+			out = append(out, Cell{Place: s.placeOf(r.cols.ends[i]), Count: n})
 		}
-		place := r.cols.ends[i]
-		if s.place != nil {
-			place = s.place[place]
-		}
-		out = append(out, Cell{Place: place, Count: n})
 	}
 	if s.place == nil {
 		return out // ends are in their order
@@ -311,10 +247,7 @@ func (r *Recording) split(ctx context.Context, out *Counts, c *chosen, to *shape
 			if !ok || !c.takes(r, i) {
 				return
 			}
-			at := r.at[i]
-			if to.place != nil {
-				at = to.place[at]
-			}
+			at := to.placeOf(r.at[i])
 			if places[at].Samples == 0 {
 				touched = append(touched, at)
 			}

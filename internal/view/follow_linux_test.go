@@ -133,14 +133,14 @@ func TestPageFollows(t *testing.T) {
 	b.same("the first event again", profile.Filter{})
 	choose("1")
 	b.Until(of(1, 10_000))
-	b.Eval("candid.set({tab: 'callers', sandwich: true, of: candid.methods()[0].name})", nil)
+	b.Eval("(async () => candid.set({tab: 'callers', sandwich: true, of: (await candid.methods())[0].name}))()", nil)
 	b.settled()
 	w.to(11_000)
 	b.Until(of(1, 11_000))
 	var halves []struct{ Total float64 }
 	b.Eval("candid.sandwich()", &halves)
 	var want float64
-	b.Eval("candid.methods().find(m => m.name === candid.state().of).total", &want)
+	b.Eval("(async () => (await candid.methods()).find(m => m.name === candid.state().of).total)()", &want)
 	if want == 0 || halves[0].Total != want || halves[1].Total != want {
 		t.Errorf("while it grows the sandwich has %v, the method %v", halves, want)
 	}

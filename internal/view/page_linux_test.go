@@ -479,7 +479,7 @@ func TestPageKeyboard(t *testing.T) {
 	b := openView(t, served(t, r))
 	b.open("")
 	b.Key("3")
-	b.Until("candid.state().tab === 'methods'")
+	b.Until("candid.state().tab === 'methods' && !candid.busy()")
 	b.Key("ArrowDown")
 	b.Key("m")
 	b.Until("!document.querySelector('.menu[aria-label=\"With this method\"]').hidden")

@@ -75,7 +75,7 @@ func TestPair(t *testing.T) {
 		}
 		return names
 	}
-	was := compare("before", "candid.before().methods", before)
+	was := compare("before", "(async () => (await candid.before()).methods)()", before)
 	is := compare("after", "candid.methods()", after)
 	gone := ""
 	for name := range was {

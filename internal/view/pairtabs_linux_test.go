@@ -223,7 +223,7 @@ func TestPairChoose(t *testing.T) {
 			Before struct{ Chosen pageCount }
 			After  pageCount
 		}
-		b.Eval("({before: candid.before().chosen, after: candid.chosen().chosen})", &got)
+		b.Eval("(async () => ({before: (await candid.before()).chosen, after: candid.chosen().chosen}))()", &got)
 		f := profile.Filter{Thread: regexp.MustCompile("^" + name + "$")}
 		if x, y := before.Select(f).Chosen, after.Select(f).Chosen; got.Before.Chosen != (pageCount{float64(x.Samples), float64(x.Weight)}) || got.After != (pageCount{float64(y.Samples), float64(y.Weight)}) || x.Samples == 0 {
 			t.Errorf("%s: the page has %+v, the reports %+v and %+v", what, got, x, y)

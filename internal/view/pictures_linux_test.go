@@ -42,7 +42,7 @@ func TestPictures(t *testing.T) {
 	shot := func(name, hash, script string) {
 		b.open(hash)
 		// What is drawn beside what was asked for: lanes, the hottest method, the colours' key.
-		b.Until("(document.querySelector('.hottest').textContent !== '' || candid.before().chosen) && performance.now() > 1000")
+		b.Until("(document.querySelector('.hottest').textContent !== '' || candid.compared()) && performance.now() > 1000")
 		if script != "" {
 			b.Eval(script, nil)
 			b.settled()

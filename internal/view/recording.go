@@ -50,9 +50,12 @@ type Recording struct {
 	version uint32        // how often it has grown
 	grew    chan struct{} // closed when it does
 
-	mu      sync.Mutex
-	spare   []*partial
-	last    []*remembered
+	mu    sync.Mutex
+	spare []*partial
+	last  []*remembered
+
+	spareTotals []*placeSums
+
 	shapes  map[string]*shape // rewritten trees
 	matches map[string][]bool // by expression: places whose stack holds a match
 	tried   []string          // its keys, the oldest first

@@ -12,80 +12,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-
-	"github.com/candid-profiler/candid/internal/profile"
 )
 
 // A sandwich is one method between all of its callers and all that it calls. Both halves
 // are trees made of paths: equal methods below one node are one node. A stack counts once,
 // for the outermost frame of the method.
-
-// ways are what walking a tree up and down needs of it.
-type ways struct {
-	parent, end []uint32 // by place; end is one past the last place below
-	method      []int32  // by symbol: see methods
-	key         []uint32 // by symbol: the method, or what is none by itself
-	keys        int
-	methods     int
-}
-
-// ways gives those of a tree, which are made when they are needed first.
-func (r *Recording) ways(s *shape) *ways {
-	s.once.Do(func() {
-		p := *r.p
-		p.Funcs = s.funcs
-		w := &ways{parent: parents(s.tree), method: methods(&p, s.tree)}
-		n := len(w.parent)
-		w.end = make([]uint32, n)
-		for i := n - 1; i >= 0; i-- {
-			w.end[i] = max(w.end[i], uint32(i+1))
-			if up := w.parent[i]; i > 0 && w.end[up] < w.end[i] {
-				w.end[up] = w.end[i]
-			}
-		}
-		for _, m := range w.method {
-			w.methods = max(w.methods, int(m)+1)
-		}
-		w.key = make([]uint32, len(w.method))
-		for symbol, m := range w.method {
-			if w.key[symbol] = uint32(m); m < 0 {
-				w.key[symbol] = uint32(w.methods + symbol)
-			}
-		}
-		w.keys = w.methods + len(w.method)
-		s.ways = w
-	})
-	return s.ways
-}
-
-// sums are what is in each place and below it.
-type sums struct {
-	weight []uint64
-	any    []bool // samples are
-}
-
-func (r *Recording) below(ends []profile.Count, s *shape, w *ways) sums {
-	out := sums{make([]uint64, len(w.parent)), make([]bool, len(w.parent))}
-	for i, n := range ends {
-		if n.Samples == 0 {
-			continue
-		}
-		place := r.cols.ends[i]
-		if s.place != nil {
-			place = s.place[place]
-		}
-		out.weight[place] += n.Weight
-		out.any[place] = true
-	}
-	for i := len(w.parent) - 1; i > 0; i-- {
-		if out.any[i] {
-			up := w.parent[i]
-			out.weight[up] += out.weight[i]
-			out.any[up] = true
-		}
-	}
-	return out
-}
 
 // has is how much of a place counts: of what is shown, and of what that is compared with.
 type has struct {
@@ -127,17 +58,17 @@ type sandwiching struct {
 	nodes         atomic.Int64            // that were made, in steps of someNodes
 	ways          *ways
 	sym           []uint32
-	after, before sums // before is empty unless two are compared
+	after, before *placeSums // before is nil unless two are compared
 }
 
 func (x *sandwiching) any(place uint32) bool {
-	return x.after.any[place] || x.before.any != nil && x.before.any[place]
+	return x.after.samples[place] > 0 || x.before != nil && x.before.samples[place] > 0
 }
 
 func (x *sandwiching) of(place uint32) has {
-	h := has{place: place, after: x.after.weight[place]}
-	if x.before.any != nil {
-		h.before = x.before.weight[place]
+	h := has{place: place, after: x.after.total[place]}
+	if x.before != nil {
+		h.before = x.before.total[place]
 	}
 	return h
 }
@@ -201,7 +132,7 @@ func (m *maker) step(lo int, depth uint32) {
 		}
 	}
 	m.out.depth, m.out.origin, m.out.after = append(m.out.depth, depth), append(m.out.origin, group[most].place), append(m.out.after, after)
-	if m.before.any != nil {
+	if m.before != nil {
 		m.out.before = append(m.out.before, before)
 	}
 	m.scratch = m.scratch[:0]
@@ -396,7 +327,7 @@ func (x *sandwiching) plan(up bool, frames []has) []task {
 func (x *sandwiching) run(frames []has) (halves [2][]half, err error) {
 	if len(frames) == 0 {
 		none := []half{{depth: []uint32{0}, origin: []uint32{0}, after: []uint64{0}}}
-		if x.before.any != nil {
+		if x.before != nil {
 			none[0].before = []uint64{0}
 		}
 		return [2][]half{none, none}, nil
@@ -427,7 +358,7 @@ func (x *sandwiching) run(frames []has) (halves [2][]half, err error) {
 				t := todo[k]
 				m.up, t.done, t.at = t.up, m, len(m.out.depth)
 				if !t.up {
-					m.out.grow(t.work, x.before.any != nil) // as many nodes as there are places, at most
+					m.out.grow(t.work, x.before != nil) // as many nodes as there are places, at most
 				}
 				m.stack = append(m.stack[:0], t.group...)
 				m.visit(0, t.depth)
@@ -461,28 +392,29 @@ func (r *Recording) sandwich(ctx context.Context, q, base *Query, method int32) 
 	if int(method) >= x.ways.methods {
 		return none, fmt.Errorf("%w: there are %d methods", ErrQuery, x.ways.methods)
 	}
-	for to, q := range map[*sums]*Query{&x.after: q, &x.before: base} {
-		if q == nil {
-			continue
-		}
-		err := r.counted(ctx, q, func(p *partial) { *to = r.below(p.ends, s, x.ways) })
-		if err != nil {
-			return none, err
-		}
-	}
-	var frames []has
+	halves := none
+	err = r.bothTotalled(ctx, q, base, s, func(after, before *placeSums) (err error) {
+		x.after, x.before = after, before
+		halves, err = x.run(x.frames(method))
+		return err
+	})
+	return halves, err
+}
+
+// frames are the outermost ones of a method.
+func (x *sandwiching) frames(method int32) (frames []has) {
 	for i := uint32(1); int(i) < len(x.ways.end); {
 		switch {
 		case !x.any(i):
 			i = x.ways.end[i]
-		case x.ways.method[s.sym[i]] == method:
+		case x.ways.method[x.sym[i]] == method:
 			frames = append(frames, x.of(i))
 			i = x.ways.end[i]
 		default:
 			i++
 		}
 	}
-	return x.run(frames)
+	return frames
 }
 
 // sandwichMessage answers what lies around a method: of (its number), and filters as for

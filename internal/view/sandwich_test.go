@@ -156,17 +156,21 @@ func TestSandwich(t *testing.T) {
 			}
 			// Large ones are cut in parts, and put together again.
 			x := &sandwiching{ctx: context.Background(), ways: w, sym: s.sym}
-			if err := r.counted(x.ctx, queries[0], func(p *partial) { x.after = r.below(p.ends, s, w) }); err != nil {
-				t.Fatal(err)
-			}
-			var frames []has
-			for i := range uint32(len(w.parent)) {
-				if i > 0 && x.any(i) && w.method[s.sym[i]] == int32(method) {
-					frames = append(frames, x.of(i))
+			err = r.totalled(x.ctx, queries[0], s, func(after *placeSums) error {
+				x.after = after
+				var frames []has
+				for i := range uint32(len(w.parent)) {
+					if i > 0 && x.any(i) && w.method[s.sym[i]] == int32(method) {
+						frames = append(frames, x.of(i))
+					}
 				}
-			}
-			if len(frames) > 0 {
-				parts = max(parts, len(x.plan(false, frames)), len(x.plan(true, frames)))
+				if len(frames) > 0 {
+					parts = max(parts, len(x.plan(false, frames)), len(x.plan(true, frames)))
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
 			}
 		}
 	}

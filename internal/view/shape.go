@@ -30,6 +30,14 @@ func newShape(tree *flame.Tree, funcs []profile.Func, place []uint32) *shape {
 	return s
 }
 
+// placeOf is where in the tree samples lie that end in a node of the recording.
+func (s *shape) placeOf(node uint32) uint32 {
+	if s.place == nil {
+		return node
+	}
+	return s.place[node]
+}
+
 // rewrite are the ways in which the page asks for other stacks than were taken.
 type rewrite struct {
 	merge    []*regexp.Regexp // functions whose frames are left out

@@ -219,7 +219,7 @@ func TestPageStretches(t *testing.T) {
 	}
 	// A sandwich is as wide as the one of the two that is asked for.
 	var most struct{ Methods []pageMethod }
-	b.Eval("({methods: [...candid.methods()].sort((a, b) => b.total - a.total)})", &most)
+	b.Eval("(async () => ({methods: [...await candid.methods()].sort((a, b) => b.total - a.total)}))()", &most)
 	name := most.Methods[0].Name
 	b.Eval("candid.set({tab: 'callers', sandwich: true, of: "+quoted(name)+"})", nil)
 	b.settled()

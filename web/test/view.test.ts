@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { addUp, fromDepth, type Cells } from "../src/flame/tree";
 import { goPattern } from "../src/view/bar";
-import { Calls, Callers, flatten, methodsOf, sums, unfold } from "../src/view/rows";
+import { sumsOf } from "../src/view/methods";
+import { Calls, Callers, flatten, methodsOf, unfold } from "../src/view/rows";
 import { commandLine } from "../src/page/format";
 import { half } from "../src/view/sandwich";
 import { exactly, initial, read, readable, write } from "../src/view/state";
@@ -20,13 +21,13 @@ const cells: Cells = {
 const values = addUp(tree, cells, 0, Uint8Array.of(1));
 const methods = methodsOf(Int32Array.of(0, 1, 1));
 
-test("methods are added up once a stack", () => {
-  const s = sums(tree, values, methods, Uint8Array.of(6, 5, 3), 12);
-  assert.deepEqual([...s.self], [30, 70]);
-  assert.deepEqual([...s.total], [60, 90]); // a: 60, not 80
-  assert.deepEqual([...s.count], [3, 7]);
-  assert.deepEqual([...s.samples], [6, 9]);
-  assert.deepEqual([...s.kind], [6, 5]); // b: 6 samples in C1, 3 interpreted
+test("sums of methods, as candid sends them", () => {
+  const columns: Record<string, unknown> = {
+    method: Uint32Array.of(0, 2), self: Float64Array.of(30, 70), total: Float64Array.of(60, 90), count: Uint32Array.of(3, 7), samples: Uint32Array.of(6, 9), node: Uint32Array.of(1, 5), kind: Uint8Array.of(6, 5),
+  };
+  const get = (name: string): never => columns[name] as never;
+  const s = sumsOf({ head: {}, u8: get, u32: get, i32: get, f32: get, f64: get, has: (name) => name in columns }, 3);
+  assert.deepEqual([[...s.self], [...s.total], [...s.count], [...s.samples], [...s.kind], [...s.node]], [[30, 0, 70], [60, 0, 90], [3, 0, 7], [6, 0, 9], [6, 0, 5], [1, -1, 5]]);
 });
 
 test("the call tree merges what differs in the kind of code", () => {

@@ -2,13 +2,15 @@
 
 import { named, type Data, type Header, type Quality } from "../data";
 import { CHANGES } from "../flame/colors";
+import { layout } from "../flame/layout";
 import { compile } from "../flame/search";
-import { addUp, fromDepth, type Cells, type Values } from "../flame/tree";
+import { addUp, fromDepth, type Cells, type Tree, type Values } from "../flame/tree";
 import { commandLine } from "../page/format";
 import { kindChoices, kindOf, ofKind } from "../page/kinds";
 import { Model } from "../page/model";
 import { matchThreads, pairing, type Match, type Pairing } from "./match";
-import { Calls, Callers, methodsOf, sums, type Methods, type Sums } from "./rows";
+import { sumsOf, type Sums } from "./methods";
+import { Calls, Callers, methodsOf, type Methods } from "./rows";
 import { filters, initial, read, rewriting, write, type Limits, type State, type Tab } from "./state";
 import { ask, Grown, type Message } from "./wire";
 
@@ -77,9 +79,10 @@ export class App {
   after!: Values; // by node of the unsplit tree, unless threads have roots of their own
   before: Values | null = null;
   private cells: { after: Cells; before: Cells } | null = null;
-  private sumsAt = -1;
-  private sumsNow!: Sums;
-  private sumsBefore: Sums | null = null;
+  private cellsAt = -1; // the generation that they are of
+  private sumsFor = ""; // the question that was asked last
+  private sumsAre: Promise<{ now: Sums; before: Sums | null }> | null = null;
+  private summing: AbortController | null = null;
   private running: AbortController | null = null;
   private saved = "";
   private following: AbortController | null = null;
@@ -302,9 +305,25 @@ export class App {
     this.steady = false;
   }
 
+  // tree is the one that nodes are numbered in.
+  private get tree(): Tree {
+    return this.state.split === "none" ? this.model.data.tree : this.model.tree;
+  }
+
+  // drawsCells says whether it must be known what ended in each node: only the flame graph
+  // draws that, and only it knows the nodes of threads.
+  private get drawsCells(): boolean {
+    return ["flame", "tree", "callers"].includes(this.state.tab) || (this.state.split !== "none" && this.state.zoom > 0);
+  }
+
+  // ready says whether what the tab needs of that is known.
+  get ready(): boolean {
+    return !this.drawsCells || this.cellsAt === this.generation;
+  }
+
   // wayOf is the names on the way to a node.
   private wayOf(node: number): string[] | null {
-    const { tree } = this.model;
+    const { tree } = this;
     if (node <= 0 || node >= tree.n) return node === 0 ? [] : null;
     const out: string[] = [];
     for (let i = node; i > 0; i = tree.parent[i]) out.push(this.nameKind(tree.sym[i]));
@@ -318,7 +337,7 @@ export class App {
   // nodeAt is the node that a way leads to, -1 if it is not there.
   private nodeAt(way: readonly string[] | null): number {
     if (!way) return -1;
-    const { tree } = this.model;
+    const { tree } = this;
     let at = 0;
     for (const name of way) {
       let c = at + 1;
@@ -338,11 +357,15 @@ export class App {
     if (this.state.before !== side && this.cells) {
       this.take();
       this.generation++;
+      this.cellsAt = this.generation;
     }
     this.save();
     if ((this.next?.shape ?? this.shape) !== rewriting(this.state).toString()) void this.reshaped();
     else if (this.asked() !== before) void this.refilter();
-    else this.tell("look");
+    else {
+      if (!this.ready && !this.busy) void this.refilter();
+      this.tell("look");
+    }
   }
 
   // reshaped brings the tree to what the state asks for.
@@ -416,19 +439,13 @@ export class App {
     const q = this.query();
     if (split) q.set("split", "1");
     this.stale = false;
+    const drawn = this.drawsCells;
+    if (!drawn) q.set("cells", "no");
     const { pair } = this.header;
-    const { base } = this.state;
-    const side = (which: string): Promise<Message<CountsHead>> => {
-      const p = new URLSearchParams(q);
-      if (pair) p.set("side", which);
-      else if (base && which === "before") {
-        p.set("from", String(base[0]));
-        p.set("to", String(base[1]));
-      }
-      return ask<CountsHead>(this.path("counts", p), mine.signal);
-    };
+    const [now, before] = this.sides("counts", q);
     try {
-      const [m, first] = await Promise.all([side("after"), pair || base ? side("before") : null]);
+      if (this.state.tab === "methods") this.sums().catch(() => {}); // whoever shows it hears of it
+      const [m, first] = await Promise.all([ask<CountsHead>(now, mine.signal), before ? ask<CountsHead>(before, mine.signal) : null]);
       if (this.running !== mine) return;
       this.adopt();
       const cellsOf = (c: Message<CountsHead>): Cells => {
@@ -442,15 +459,20 @@ export class App {
       const threadCount = m.f64("threadCount"), threadWeight = m.f64("threadWeight");
       this.cells = null;
       if (first) {
-        this.cells = { after: cellsOf(m), before: cellsOf(first) };
-        const threads = new Uint8Array(this.header.threads.length).fill(1);
-        this.after = addUp(this.model.data.tree, this.cells.after, this.state.event, threads);
-        this.before = addUp(this.model.data.tree, this.cells.before, this.state.event, threads);
         this.threadBefore = first.f64("threadWeight");
         if (pair) { // A thread is of one of the two.
           first.f64("threadCount").forEach((v, t) => (threadCount[t] += v));
           this.threadBefore.forEach((v, t) => (threadWeight[t] += v));
         }
+      }
+      if (!drawn) {
+        this.before = null;
+        this.blank();
+      } else if (first) {
+        this.cells = { after: cellsOf(m), before: cellsOf(first) };
+        const threads = new Uint8Array(this.header.threads.length).fill(1);
+        this.after = addUp(this.model.data.tree, this.cells.after, this.state.event, threads);
+        this.before = addUp(this.model.data.tree, this.cells.before, this.state.event, threads);
         this.take();
       } else {
         this.model.take(cellsOf(m));
@@ -458,10 +480,11 @@ export class App {
         this.after = this.model.values;
         this.before = null;
       }
-      this.restore();
+      this.restore(drawn);
       this.chosen = { ...m.head, threadCount, threadWeight, before: first && first.head };
       this.hasStates ||= m.head.states.some((s) => s.state !== "running" && s.state !== "unknown");
       this.generation++;
+      if (drawn) this.cellsAt = this.generation;
       this.busy = false;
       this.onError("");
       this.save();
@@ -471,6 +494,7 @@ export class App {
         this.onLoad(); // the columns are others
       }
       else this.tell("counts");
+      if (!this.ready) void this.refilter(); // another tab was chosen meanwhile
     } catch (e) {
       if (this.running !== mine) return;
       if ((this.stale = e instanceof Grown)) return; // the tree that fits comes at once
@@ -482,12 +506,21 @@ export class App {
   threadBefore: Float64Array = new Float64Array(0); // weight by thread of what is compared with
 
   // restore finds again what was zoomed to and pointed at.
-  private restore(): void {
+  private restore(drawn: boolean): void {
     if (!this.ways) return;
     const [zoom, ...held] = this.ways.map((w) => this.nodeAt(w));
     this.ways = null;
-    this.state.zoom = zoom > 0 && this.model.values.total[zoom] > 0 ? zoom : 0;
+    this.state.zoom = zoom > 0 && (!drawn || this.model.values.total[zoom] > 0) ? zoom : 0;
     this.held.forEach((h, k) => h.set(k < held.length ? held[k] : -1));
+  }
+
+  // blank leaves the flame graph with nothing, until it is seen.
+  private blank(): void {
+    const { model } = this;
+    model.tree = fromDepth(Int32Array.of(0), Int32Array.of(-1));
+    model.cells = model.data.cells;
+    model.values = { self: new Float64Array(1), total: new Float64Array(1), count: new Float64Array(1), samples: new Float64Array(1) };
+    model.layout = layout(model.tree, model.values.total);
   }
 
   // take gives the flame graph the one of two that it shows.
@@ -496,18 +529,38 @@ export class App {
     this.model.show(this.state);
   }
 
-  get sums(): Sums {
-    if (this.sumsAt !== this.generation) {
-      this.sumsAt = this.generation;
-      const add = (v: Values): Sums => sums(this.model.tree, v, this.methods, this.model.data.kind, this.header.kinds.length);
-      this.sumsNow = add(this.after);
-      this.sumsBefore = this.before && add(this.before);
+  // sums asks what each method has of what is shown; what was asked before is not wanted any
+  // more.
+  sums(): Promise<{ now: Sums; before: Sums | null }> {
+    const [now, before] = this.sides("methods", this.query());
+    const asked = `${now} ${before}`;
+    if (asked !== this.sumsFor) {
+      this.summing?.abort();
+      const mine = (this.summing = new AbortController());
+      const { n } = this.next?.methods ?? this.methods;
+      const get = async (path: string): Promise<Sums> => sumsOf(await ask(path, mine.signal), n);
+      this.sumsFor = asked;
+      this.sumsAre = Promise.all([get(now), before ? get(before) : null]).then(([now, before]) => ({ now, before }));
+      this.sumsAre.catch(() => asked === this.sumsFor && (this.sumsFor = ""));
     }
-    return this.sumsNow;
+    return this.sumsAre!;
   }
 
-  get baseSums(): Sums | null {
-    return this.sums && this.sumsBefore;
+  // sides are the paths of a question about what is shown and, where two are compared, what
+  // that is compared with.
+  private sides(question: string, q: URLSearchParams): [string, string | null] {
+    const { pair } = this.header;
+    const { base } = this.state;
+    const of = (which: string): string => {
+      const p = new URLSearchParams(q);
+      if (pair) p.set("side", which);
+      else if (base && which === "before") {
+        p.set("from", String(base[0]));
+        p.set("to", String(base[1]));
+      }
+      return this.path(question, p);
+    };
+    return [of("after"), pair || base ? of("before") : null];
   }
 
   // change is by how much a share of all went up, from before to after.
@@ -549,13 +602,9 @@ export class App {
   reveal = -1; // a node that the call tree shall show
 
   // heaviest is the node of a method with the most in it, -1 if it is nowhere.
-  heaviest(method: number): number {
-    const { tree } = this.model.data;
-    let best = -1;
-    for (let i = 1; i < tree.n; i++) {
-      if (tree.sym[i] < this.methods.of.length && this.methods.of[tree.sym[i]] === method && (best < 0 || this.after.total[i] > this.after.total[best])) best = i;
-    }
-    return best;
+  async heaviest(method: number): Promise<number> {
+    const { now, before } = await this.sums();
+    return now.node[method] >= 0 ? now.node[method] : (before?.node[method] ?? -1);
   }
 
   // pattern is what is searched for; null: nothing, or no expression.

@@ -121,16 +121,19 @@ export class Bar {
       : [el("b", {}, `Shown: ${percent(part.weight, all.weight)}`), ` of all · ${value(part.weight, app.unit)} of ${value(all.weight, app.unit)}, ${count(part.samples)} samples`]));
     clearTimeout(this.thinking);
     if (chosen.before || !part.samples) this.hottest.replaceChildren();
-    else this.thinking = window.setTimeout(() => this.heat(), 250); // it takes as long as a table does
+    else this.thinking = window.setTimeout(() => void this.heat(), 250); // it takes as long as a table does
     this.shown.dataset.samples = String(part.samples);
     this.shown.dataset.weight = String(part.weight);
   }
 
   // heat names the method that most of the time was spent in.
-  private heat(): void {
+  private async heat(): Promise<void> {
     const { app } = this;
     if (!this.root.isConnected || app.busy) return;
-    const { self } = app.sums;
+    const { generation } = app;
+    const sums = await app.sums().catch(() => null);
+    if (!sums || generation !== app.generation || !this.root.isConnected) return;
+    const { self } = sums.now;
     let best = -1;
     for (let m = 0; m < self.length; m++) if (self[m] > 0 && (best < 0 || self[m] > self[best])) best = m;
     if (best < 0) return this.hottest.replaceChildren();

@@ -24,7 +24,8 @@ export interface RowSpec {
 export interface GridSpec {
   readonly label: string;
   readonly columns: readonly ColumnSpec[];
-  readonly empty: string;
+  readonly empty: string; // what is said if there are no rows
+  waiting?(): boolean; // they are not known yet
   count(): number;
   row(i: number): RowSpec;
   toggle?(i: number, open: boolean): void;
@@ -55,6 +56,7 @@ export class Grid {
   private rowHeight = 0;
   private frame = 0;
   private resting = 0;
+  private awaited = false; // focus is to go there
   private length = -1; // what the page was told of all rows
   private high = "";
 
@@ -91,7 +93,9 @@ export class Grid {
     this.paint();
   }
 
+  // focus goes to the rows, as soon as there are some.
   focus(): void {
+    this.awaited = this.spec.count() === 0;
     this.scroller.focus();
   }
 
@@ -152,10 +156,14 @@ export class Grid {
     const { top, height, at, room } = this.offset();
     const first = Math.max(0, Math.floor(top / this.rowHeight) - 2);
     const last = Math.min(n, Math.ceil((top + (room || 600)) / this.rowHeight) + 2);
+    this.nothing.hidden = n > 0 || !!this.spec.waiting?.();
     if (n !== this.length) {
       this.length = n;
-      this.nothing.hidden = n > 0;
       this.scroller.hidden = this.line.hidden = n === 0;
+      if (n > 0 && this.awaited) {
+        this.awaited = false;
+        if (document.activeElement === document.body) this.scroller.focus();
+      }
       this.root.setAttribute("aria-rowcount", String(n));
     }
     if (this.high !== `${height}px`) this.body.style.height = this.high = `${height}px`;

@@ -10,6 +10,7 @@ import { FlamePane } from "./flame";
 import { HeatmapPane } from "./heatmap";
 import { help } from "./help";
 import { Menu } from "./menu";
+import type { Sums } from "./methods";
 import type { Pane } from "./pane";
 import { recordingOf, TABS, type Tab } from "./state";
 import { Strip } from "./strip";
@@ -150,9 +151,11 @@ function build(app: App): void {
       panes[t].root.hidden = !on;
       if (on) into(list, tabs[i]);
     });
-    const fresh = drawn.get(tab) !== app.generation;
-    drawn.set(tab, app.generation);
-    panes[tab].update(fresh);
+    if (app.ready) { // else it is asked for
+      const fresh = drawn.get(tab) !== app.generation;
+      drawn.set(tab, app.generation);
+      panes[tab].update(fresh);
+    }
     bar.update();
     bar.tell(tab === "flame" ? flame.found : bar.share());
     void strip.update();
@@ -180,7 +183,7 @@ function build(app: App): void {
   };
   setDark(dark, false);
   show();
-  expose(app, flame, callers, panes.heatmap as HeatmapPane, panes.timeline as TimelinePane);
+  expose(app, flame, panes.methods as MethodsPane, callers, panes.heatmap as HeatmapPane, panes.timeline as TimelinePane);
 }
 
 // into scrolls a list sideways until a child of it is in sight.
@@ -191,24 +194,22 @@ function into(list: HTMLElement, child: HTMLElement): void {
 }
 
 // expose lets scripts and tests ask the page what it shows.
-function expose(app: App, flame: FlamePane, callers: CallersPane, heatmap: HeatmapPane, timeline: TimelinePane): void {
+function expose(app: App, flame: FlamePane, methods: MethodsPane, callers: CallersPane, heatmap: HeatmapPane, timeline: TimelinePane): void {
+  const list = (s: Sums | null): unknown[] => Array.from(app.methods.symbol, (symbol, m) => ({
+    name: app.nameOf(symbol), module: app.model.data.funcs[symbol].module, kind: app.header.kinds[s?.kind[m] ?? 0],
+    self: s?.self[m] ?? 0, total: s?.total[m] ?? 0, selfSamples: s?.count[m] ?? 0, samples: s?.samples[m] ?? 0,
+  })).filter((m) => m.samples > 0);
   const view = {
     state: () => ({ ...app.state, hidden: [], threads: [...app.state.threads], states: [...app.state.states] }),
     set: (change: Record<string, unknown>) => app.set({
       ...change, ...(change.threads ? { threads: new Set(change.threads as number[]) } : {}), ...(change.states ? { states: new Set(change.states as string[]) } : {}),
     }),
-    busy: () => app.busy || callers.sandwich.busy,
+    busy: () => app.busy || methods.busy || callers.sandwich.busy,
     generation: () => app.generation,
     chosen: () => ({ all: app.chosen.all, chosen: app.chosen.chosen, quality: app.chosen.quality, states: app.chosen.states }),
-    methods: () => Array.from(app.methods.symbol, (s, m) => ({
-      name: app.nameOf(s), module: app.model.data.funcs[s].module, kind: app.header.kinds[app.sums.kind[m]],
-      self: app.sums.self[m], total: app.sums.total[m], selfSamples: app.sums.count[m], samples: app.sums.samples[m],
-    })).filter((m) => m.samples > 0),
-    before: () => ({
-      chosen: app.chosen.before, methods: Array.from(app.methods.symbol, (s, m) => ({
-        name: app.nameOf(s), module: app.model.data.funcs[s].module, self: app.baseSums?.self[m] ?? 0, total: app.baseSums?.total[m] ?? 0, samples: app.baseSums?.samples[m] ?? 0,
-      })).filter((m) => m.samples > 0),
-    }),
+    methods: async () => list((await app.sums()).now),
+    compared: () => app.compared,
+    before: async () => ({ chosen: app.chosen.before, methods: list((await app.sums()).before) }),
     threads: () => app.header.threads.map((t, i) => ({ name: t.name, tid: t.tid, samples: app.chosen.threadCount[i], weight: app.chosen.threadWeight[i] })),
     sandwich: () => callers.sandwich.halves(),
     end: () => app.header.end,

@@ -46,7 +46,6 @@ export class Menu {
     const n = app.model.names[symbol];
     const pack = method && n.short > 1 ? name.slice(0, n.short).replace(/\.$/, "") : "";
     const module = method ? app.model.data.funcs[symbol].module : "";
-    const there = (): number => (node > 0 ? node : app.heaviest(app.methods.of[symbol]));
     this.show(name, x, y, [
       ...(method ? [
         item("Focus: only stacks with it", () => app.set({ focus: add(state.focus), zoom: 0 })),
@@ -59,8 +58,11 @@ export class Menu {
         el("div", { class: "menu-title", role: "presentation" }, "Show it in"),
         item("Flame graph", () => (node > 0 && state.split === "none" ? app.go("flame", { zoom: node, query: "" }) : app.go("flame", { query: exactly(name), zoom: 0 }))),
         item("Call tree", () => {
-          app.reveal = there();
-          app.go("tree");
+          const there = node > 0 ? Promise.resolve(node) : app.heaviest(app.methods.of[symbol]).catch(() => -1);
+          void there.then((node) => {
+            app.reveal = node;
+            app.go("tree");
+          });
         }),
         item("Methods", () => app.go("methods", { query: exactly(name) })),
         item("Callers", () => app.go("callers", { of: name, sandwich: false })),

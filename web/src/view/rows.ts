@@ -20,56 +20,6 @@ export function methodsOf(of: Int32Array): Methods {
   return { n, of, symbol };
 }
 
-export interface Sums {
-  readonly self: Float64Array; // by method
-  readonly total: Float64Array; // a stack counts once, however often the method is on it
-  readonly count: Float64Array; // self, in samples
-  readonly samples: Float64Array; // total, in samples
-  readonly kind: Uint8Array; // that its innermost frames mostly were
-}
-
-// sums adds up by method, as profile.Selection.List does.
-export function sums(tree: Tree, v: Values, methods: Methods, kindOf: Uint8Array, kinds: number): Sums {
-  const { n, of } = methods;
-  const self = new Float64Array(n), total = new Float64Array(n), count = new Float64Array(n), samples = new Float64Array(n);
-  const byKind = new Float64Array(n * kinds);
-  const open = new Int32Array(n).fill(-1); // the innermost node of the method on the way to here
-  const before = new Int32Array(tree.n); // what that was outside of a node
-  const way: number[] = [];
-  const leave = (): void => {
-    const i = way.pop()!;
-    open[of[tree.sym[i]]] = before[i];
-  };
-  for (let i = 1; i < tree.n; ) {
-    while (way.length && tree.end[way[way.length - 1]] <= i) leave();
-    if (v.samples[i] === 0) {
-      i = tree.end[i];
-      continue;
-    }
-    const s = tree.sym[i];
-    const m = s < of.length ? of[s] : -1;
-    if (m >= 0) {
-      const outer = open[m];
-      self[m] += v.self[i];
-      count[m] += v.count[i];
-      if (outer < 0) {
-        total[m] += v.total[i];
-        samples[m] += v.samples[i];
-      } else byKind[m * kinds + kindOf[tree.sym[outer]]] -= v.samples[i];
-      byKind[m * kinds + kindOf[s]] += v.samples[i];
-      before[i] = outer;
-      open[m] = i;
-      way.push(i);
-    }
-    i++;
-  }
-  const kind = new Uint8Array(n);
-  for (let m = 0; m < n; m++) {
-    for (let k = 1; k < kinds; k++) if (byKind[m * kinds + k] > byKind[m * kinds + kind[m]]) kind[m] = k;
-  }
-  return { self, total, count, samples, kind };
-}
-
 // Row is a line of a tree of methods.
 export interface Row {
   readonly symbol: number; // one of those it stands for

@@ -7,8 +7,10 @@ import type { App } from "./app";
 import type { Cell } from "./cells";
 import { Grid, type ColumnSpec } from "./grid";
 import type { Menu } from "./menu";
+import type { Sums } from "./methods";
 import type { Pane } from "./pane";
 import { Sandwich } from "./sandwich";
+import { Grown, isAborted } from "./wire";
 import { flatten, unfold, type Forest, type Methods, type Row } from "./rows";
 
 // nameCell is a name with the package dimmed, and a mark of its kind of code.
@@ -77,6 +79,10 @@ export class MethodsPane implements Pane {
   private descending = true;
   private mostSelf = 0; // what the bars are relative to: the numbers stay shares of all that is shown
   private mostTotal = 0;
+  private now: Sums | null = null; // null: not known yet
+  private before: Sums | null = null;
+  private asking: object | null = null;
+  private of: Methods | null = null; // what they are numbered by
   private rankedFor: Methods | null = null;
   private rank: Int32Array = new Int32Array(0);
 
@@ -85,14 +91,15 @@ export class MethodsPane implements Pane {
     this.by = app.compared ? "selfChange" : "self";
     this.grid = new Grid({
       label: "Methods", empty: "No method is left: no sample passes the filters, or the search finds nothing.",
+      waiting: () => this.now === null,
       columns: [...(app.compared ? CHANGE : NUMBERS), { id: "name", label: "Method", sortable: true, width: "minmax(16rem, 3fr)" }, { id: "module", label: "Module", width: "minmax(4rem, 1fr)", spare: true }, { id: "file", label: "File", width: "minmax(4rem, 1fr)", spare: true }],
       count: () => this.order.length,
       row: (i) => {
         const m = this.order[i];
-        const s = app.sums;
+        const s = this.now!;
         const f = app.model.data.funcs[app.methods.symbol[m]];
         const all = app.chosen.chosen.weight;
-        const b = app.baseSums;
+        const b = this.before;
         if (b && app.chosen.before) {
           const was = app.chosen.before.chosen.weight;
           const kind = s.samples[m] > 0 ? s.kind[m] : b.kind[m];
@@ -108,15 +115,16 @@ export class MethodsPane implements Pane {
       },
       detail: (i) => {
         const m = this.order[i];
-        const node = app.heaviest(m);
-        return known(app, node > 0 ? app.model.data.tree.sym[node] : symbol(i), node, app.sums.self[m], app.sums.total[m]);
+        const s = this.now!;
+        const node = s.node[m];
+        return known(app, node > 0 ? app.model.data.tree.sym[node] : symbol(i), node, s.self[m], s.total[m]);
       },
       act: (i) => app.go("callers", { of: app.nameOf(symbol(i)) }),
       menu: (i, x, y) => menu.open(symbol(i), x, y),
       sort: (id) => {
         this.descending = id === this.by ? !this.descending : id !== "name";
         this.by = id as typeof this.by;
-        this.update(true);
+        if (this.now) this.fill(true, false);
       },
     });
     this.root = el("div", { class: "pane" }, this.grid.root);
@@ -136,13 +144,44 @@ export class MethodsPane implements Pane {
     return this.rank;
   }
 
+  // busy says that what is shown is not of what the filters chose yet.
+  get busy(): boolean {
+    return this.asking !== null;
+  }
+
   update(fresh: boolean): void {
+    if (fresh || !this.now) void this.ask();
+    else if (!this.asking) this.fill(false, this.app.steady);
+  }
+
+  // ask asks candid for the sums, and fills the table with them.
+  private async ask(): Promise<void> {
     const { app } = this;
-    const s = app.sums;
+    const { generation, steady } = app;
+    const mine = (this.asking = {});
+    if (!steady && this.of !== app.methods) [this.now, this.order] = [null, []]; // they were numbered otherwise
+    this.of = app.methods;
+    try {
+      const { now, before } = await app.sums();
+      if (this.asking !== mine) return;
+      this.asking = null;
+      if (generation !== app.generation) return; // it is asked anew when it is seen
+      [this.now, this.before] = [now, before];
+      this.fill(true, steady);
+    } catch (e) {
+      if (this.asking !== mine) return;
+      this.asking = null;
+      if (!(e instanceof Grown) && !isAborted(e)) app.onError(e instanceof Error ? e.message : String(e)); // else what fits comes at once
+    }
+  }
+
+  private fill(fresh: boolean, steady: boolean): void {
+    const { app } = this;
+    const s = this.now!;
     const re = app.pattern;
     const selected = this.order[this.grid.selected] ?? -1;
     this.order = [];
-    const base = app.baseSums;
+    const base = this.before;
     this.mostSelf = s.self.reduce((a, b) => Math.max(a, b), 0);
     this.mostTotal = s.total.reduce((a, b) => Math.max(a, b), 0);
     for (let m = 0; m < app.methods.n; m++) if ((s.samples[m] > 0 || (base && base.samples[m] > 0)) && (!re || re.test(app.searchable[m]))) this.order.push(m);
@@ -156,8 +195,8 @@ export class MethodsPane implements Pane {
     });
     if (this.descending === (this.by === "name")) this.order.reverse(); // names come from a to z, numbers from the largest
     this.grid.sorted(this.by, this.descending);
-    if (app.steady) this.grid.selected = this.order.indexOf(selected);
-    this.grid.refresh(fresh && !app.steady);
+    if (steady) this.grid.selected = this.order.indexOf(selected);
+    this.grid.refresh(fresh && !steady);
   }
 
   focus(): void {

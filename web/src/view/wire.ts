@@ -44,6 +44,11 @@ export function decode<H>(buffer: ArrayBuffer): Message<H> {
 // Grown says that the question was about an earlier state of the recording.
 export class Grown extends Error {}
 
+// isAborted says that a question was taken back.
+export function isAborted(e: unknown): boolean {
+  return e instanceof DOMException && e.name === "AbortError";
+}
+
 // ask asks candid. A question that is aborted costs candid nothing any more.
 export async function ask<H>(path: string, signal?: AbortSignal): Promise<Message<H>> {
   let answer: Response;

@@ -1,0 +1,162 @@
+package view
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// remembered is what was added up of a filter: what is shown of it next is mostly made of
+// the same numbers. Two that ask for the same at once share the work.
+type remembered struct {
+	key   string
+	ready chan struct{} // closed when sum is there, or will not be
+	sum   *partial      // nil: whoever added it up was told to stop
+	users int
+	old   bool // it is not remembered any more
+
+	mu     sync.Mutex
+	totals *placeSums // of the shape that was asked for last
+}
+
+// maxRemembered is enough for two that are compared.
+const maxRemembered = 2
+
+// borrow gives what q chooses, added up; it is to be given back, and not to be changed. The
+// error is the context's.
+func (r *Recording) borrow(ctx context.Context, q *Query) (*remembered, error) {
+	key := q.key()
+	for {
+		r.mu.Lock()
+		i := slices.IndexFunc(r.last, func(k *remembered) bool { return k.key == key })
+		if i < 0 {
+			k := &remembered{key: key, ready: make(chan struct{}), users: 1}
+			r.last = append(r.last, k)
+			r.mu.Unlock()
+			return k, r.fill(ctx, k, q)
+		}
+		k := r.last[i]
+		k.users++
+		r.last = append(slices.Delete(r.last, i, i+1), k) // it goes last
+		r.mu.Unlock()
+		select {
+		case <-k.ready:
+			if k.sum != nil {
+				return k, nil
+			}
+			r.giveBack(k) // whoever added it up is not waited for any more, but this one is
+		case <-ctx.Done():
+			r.giveBack(k)
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// fill adds up what was not remembered, and forgets what is too much then.
+func (r *Recording) fill(ctx context.Context, k *remembered, q *Query) error {
+	sum, err := r.sum(ctx, q)
+	r.mu.Lock()
+	k.sum = sum
+	var free []*remembered
+	forget := func(i int) {
+		o := r.last[i]
+		r.last = slices.Delete(r.last, i, i+1)
+		if o.old = true; o.users == 0 {
+			free = append(free, o)
+		}
+	}
+	if err != nil {
+		if i := slices.Index(r.last, k); i >= 0 { // else the recording has grown
+			forget(i)
+		}
+	}
+	ready := 0
+	for i := len(r.last) - 1; i >= 0; i-- {
+		if r.last[i].sum == nil {
+			continue
+		}
+		if ready++; ready > maxRemembered {
+			forget(i)
+		}
+	}
+	r.mu.Unlock()
+	close(k.ready)
+	r.recycle(free)
+	if err != nil {
+		r.giveBack(k)
+	}
+	return err
+}
+
+func (r *Recording) giveBack(k *remembered) {
+	r.mu.Lock()
+	k.users--
+	free := k.old && k.users == 0
+	r.mu.Unlock()
+	if free {
+		r.recycle([]*remembered{k})
+	}
+}
+
+// recycle keeps the memory of what is not needed any more.
+func (r *Recording) recycle(list []*remembered) {
+	for _, k := range list {
+		if k.sum == nil {
+			continue
+		}
+		r.keep([]*partial{k.sum})
+		if k.totals != nil {
+			r.mu.Lock()
+			if len(r.spareTotals) < maxRemembered {
+				r.spareTotals = append(r.spareTotals, k.totals)
+			}
+			r.mu.Unlock()
+		}
+	}
+}
+
+// counted adds up what q chooses, and lends it to f, which may not change it. The error is
+// the context's.
+func (r *Recording) counted(ctx context.Context, q *Query, f func(p *partial)) error {
+	k, err := r.borrow(ctx, q)
+	if err != nil {
+		return err
+	}
+	defer r.giveBack(k)
+	f(k.sum)
+	return nil
+}
+
+// totalled adds up what q chooses by place of a tree, and lends it to f, which may not change
+// it. The error is the context's, or f's.
+func (r *Recording) totalled(ctx context.Context, q *Query, s *shape, f func(t *placeSums) error) error {
+	k, err := r.borrow(ctx, q)
+	if err != nil {
+		return err
+	}
+	defer r.giveBack(k)
+	k.mu.Lock()
+	t := k.totals
+	if t == nil || t.of != s {
+		t = r.newTotals(s)
+		r.place(t, k.sum.ends)
+		if err = r.ways(s).addUp(ctx, t); err == nil {
+			k.totals = t // the one before may still be lent, so that its memory is not used again
+		}
+	}
+	k.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return f(t)
+}
+
+// bothTotalled does that for two that are compared; base may be nil, and before is then.
+func (r *Recording) bothTotalled(ctx context.Context, q, base *Query, s *shape, f func(after, before *placeSums) error) error {
+	return r.totalled(ctx, q, s, func(after *placeSums) error {
+		if base == nil {
+			return f(after, nil)
+		}
+		return r.totalled(ctx, base, s, func(before *placeSums) error { return f(after, before) })
+	})
+}
