@@ -247,10 +247,18 @@ func (b *Browser) Dark(on bool) {
 	}}, nil)
 }
 
+var keyCodes = map[string]int{
+	"Backspace": 8, "Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "PageUp": 33, "PageDown": 34, "End": 35, "Home": 36,
+	"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40,
+}
+
 // Key presses a key, with the text that it types.
 func (b *Browser) Key(key string) {
 	b.t.Helper()
 	p := map[string]any{"type": "keyDown", "key": key}
+	if code := keyCodes[key]; code != 0 { // what the browser itself does with it goes by its number
+		p["windowsVirtualKeyCode"] = code
+	}
 	if len(key) == 1 {
 		p["text"] = key
 	}

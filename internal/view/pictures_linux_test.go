@@ -52,9 +52,11 @@ func TestPictures(t *testing.T) {
 	}
 	// Other views than the usual: name=hash, separated by spaces.
 	if views := os.Getenv("CANDID_PICTURES_VIEWS"); views != "" {
-		b.Size(1280, 720, 1)
 		for _, v := range strings.Fields(views) {
 			name, hash, _ := strings.Cut(v, "=")
+			if b.Size(1280, 720, 1); strings.HasSuffix(name, "-twice") {
+				b.Size(640, 400, 2)
+			}
 			b.Dark(strings.HasSuffix(name, "-dark"))
 			shot(name, hash, "")
 		}

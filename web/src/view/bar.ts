@@ -2,7 +2,7 @@
 // recording they leave.
 
 import { compile, matching } from "../flame/search";
-import { el, segmented } from "../page/dom";
+import { el, keepFocus, segmented } from "../page/dom";
 import { count, percent, value } from "../page/format";
 import { kindChoices, labelOf, ofKind } from "../page/kinds";
 import type { App } from "./app";
@@ -109,7 +109,11 @@ export class Bar {
     this.states.hidden = !app.hasStates && !state.states.size;
     this.states.value = [...this.states.options].find((o) => o.value.split(",").sort().join(",") === states.split(",").sort().join(","))?.value ?? "";
     this.kinds.set(state.threads.size ? app.kindChosen || "some" : "");
-    this.chips.replaceChildren(...this.list());
+    const at = [...this.chips.querySelectorAll("button")].indexOf(document.activeElement as HTMLButtonElement);
+    keepFocus(this.chips, () => this.chips.replaceChildren(...this.list()), () => {
+      const buttons = this.chips.querySelectorAll("button");
+      return buttons[Math.min(at, buttons.length - 1)] ?? this.field;
+    });
     const part = chosen.chosen, all = chosen.all;
     const whole = part.samples === all.samples && part.weight === all.weight;
     const b = chosen.before;

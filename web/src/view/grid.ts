@@ -29,9 +29,9 @@ export interface GridSpec {
   count(): number;
   row(i: number): RowSpec;
   toggle?(i: number, open: boolean): void;
-  act?(i: number): void; // Enter or a double click
-  check?(i: number): void; // its check box was pressed
-  press?(i: number): void; // its button was
+  act?(i: number): void; // a double click, or a key that means nothing else
+  check?(i: number): void; // its check box was pressed, or Space
+  press?(i: number): void; // its button was, or Enter
   menu?(i: number, x: number, y: number): void;
   sort?(id: string): void;
   detail?(i: number): readonly string[]; // what else is known of a row, the name first
@@ -273,7 +273,9 @@ export class Grid {
           while (up >= 0 && s.row(up).level! >= r.level) up--;
           if (up >= 0) this.select(up);
         }
-      } else if (e.key === "Enter" || e.key === " ") s.act?.(i);
+      } else if (e.key === " " && s.check) s.check(i);
+      else if (e.key === "Enter" && s.press) s.press(i);
+      else if (e.key === "Enter" || e.key === " ") s.act?.(i);
       else if (e.key === "m" || e.key === "ContextMenu") {
         const box = this.body.querySelector(".selected")?.getBoundingClientRect();
         s.menu?.(i, (box?.left ?? 0) + 60, (box?.bottom ?? 0));

@@ -1,6 +1,6 @@
 // The page of candid view: tabs over one recording, kept in step by the app.
 
-import { el } from "../page/dom";
+import { el, keepFocus } from "../page/dom";
 import { commandLine, count, seconds } from "../page/format";
 import { AboutPane } from "./about";
 import { App, type Change } from "./app";
@@ -132,7 +132,7 @@ function build(app: App): void {
   } }, ...app.names.map((n, i) => el("option", { value: i }, n)));
   recordings.value = String(app.state.recording);
 
-  document.body.replaceChildren(
+  keepFocus(document.body, () => document.body.replaceChildren(
     el("header", { class: "slim" },
       el("h1", { title: h.command || h.title }, h.pair ? h.name : commandLine(h.title)),
       app.names.length > 1 ? recordings : "",
@@ -140,7 +140,7 @@ function build(app: App): void {
       el("div", { class: "corner" },
         el("button", { type: "button", class: "quiet icon", title: "Light or dark (d)", "aria-label": "Switch between light and dark", click: () => setDark(!dark) }, "◐"),
         el("button", { type: "button", class: "quiet icon", title: "Keys (?)", "aria-label": "Show the keys", click: () => keys.showModal() }, "?"))),
-    list, bar.root, strip.root, alert, stage, menu.root, keys, toast);
+    list, bar.root, strip.root, alert, stage, menu.root, keys, toast), () => strip.root);
 
   const show = (): void => {
     const { tab } = app.state;

@@ -56,7 +56,7 @@ export class ThreadsPane implements Pane {
     };
     const arrow = (list: readonly string[]): string => (list.some(Boolean) ? list.map((s) => s || "–").join(" → ") : "");
     this.grid = new Grid({
-      label: "Threads", empty: "No thread is left: no sample passes the filters, or the search finds nothing.",
+      label: "Threads. Space chooses a row, Enter it alone, m says what can be done with it.", empty: "No thread is left: no sample passes the filters, or the search finds nothing.",
       columns: [
         { id: "chosen", label: "", title: "Threads that count; none chosen: all", width: "2rem" },
         ...(compared ? [
@@ -89,7 +89,11 @@ export class ThreadsPane implements Pane {
         ] };
       },
       check: (i) => this.toggle(this.order[i]),
-      press: (i) => app.set({ threads: new Set(app.matches[this.order[i]].all) }),
+      press: (i) => {
+        const { all } = app.matches[this.order[i]];
+        const alone = app.state.threads.size === all.length && all.every((t) => app.state.threads.has(t));
+        app.set({ threads: new Set(alone ? [] : all) });
+      },
       act: (i) => this.toggle(this.order[i]),
       menu: (i, x, y) => menu.openThread(app.matches[this.order[i]].first, x, y),
       sort: (id) => {
