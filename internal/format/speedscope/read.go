@@ -24,6 +24,7 @@ const (
 	maxFrames   = 2 << 20
 	maxProfiles = 1 << 16
 	maxStack    = 1 << 16
+	maxStates   = 1 << 12 // that a thread was in
 )
 
 var errTooLarge = errors.New("the file holds more than candid reads: 32 million stack nodes, 16 million samples, 2 million frames")
@@ -212,6 +213,8 @@ type list struct {
 	nodes           []uint32
 	weights         []float64
 	times           []uint64 // candid's, ns
+	did             []did    // what there was of states and system calls
+	state           []uint32 // by sample: an index into did
 	changes         []change
 	event, pid, tid int
 	named           bool // candid says which thread and event
@@ -290,6 +293,32 @@ func (r *reader) own(l *list, key string) {
 			}
 			last += r.count(s.number())
 			l.times = append(l.times, last)
+		})
+	case "states":
+		s.array(func() {
+			var k did
+			part := 0
+			s.array(func() {
+				switch text := s.string(); part {
+				case 0:
+					k.state, _ = profile.StateByName(text) // a later candid may know others
+				case 1:
+					k.syscall = r.b.Syscall(text)
+				}
+				part++
+			})
+			if len(l.did) >= maxStates {
+				s.err = cmp.Or(s.err, errTooLarge)
+				return
+			}
+			l.did = append(l.did, k)
+		})
+	case "state":
+		s.array(func() {
+			if len(l.state) >= maxSamples {
+				s.err = cmp.Or(s.err, errTooLarge)
+			}
+			l.state = append(l.state, s.index())
 		})
 	default:
 		s.skip()
@@ -407,7 +436,7 @@ func (r *reader) sampled(l *list, thread uint32) {
 	if r.s.err != nil {
 		return
 	}
-	if len(l.weights) != 0 && len(l.weights) != len(l.nodes) || len(l.times) != 0 && len(l.times) != len(l.nodes) {
+	if len(l.weights) != 0 && len(l.weights) != len(l.nodes) || len(l.times) != 0 && len(l.times) != len(l.nodes) || len(l.state) != 0 && len(l.state) != len(l.nodes) {
 		r.s.err = fmt.Errorf("%w: %d samples with %d weights", ErrMalformed, len(l.nodes), len(l.weights))
 		return
 	}
@@ -423,6 +452,14 @@ func (r *reader) sampled(l *list, thread uint32) {
 			s.Time = l.times[i]
 		case inTime && !l.named:
 			s.Time = r.count(at)
+		}
+		if len(l.state) > 0 {
+			k := l.state[i]
+			if int64(k) >= int64(len(l.did)) {
+				r.s.err = fmt.Errorf("%w: a state with number %d of %d", ErrMalformed, k, len(l.did))
+				return
+			}
+			s.State, s.Syscall = l.did[k].state, l.did[k].syscall
 		}
 		at += weight
 		r.put(s)

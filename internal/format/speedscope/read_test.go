@@ -19,7 +19,11 @@ func told(p *profile.Profile) []string {
 	var out []string
 	for _, s := range p.Samples {
 		t := p.Threads[s.Thread]
-		line := fmt.Sprintf("%v %s/%s/%s %d/%d %d %d %v", p.Events[s.Event], t.Name, t.OSName, t.Kind, t.PID, t.TID, s.Time, s.Weight, s.End)
+		call := ""
+		if s.Syscall > 0 {
+			call = p.Syscalls[s.Syscall]
+		}
+		line := fmt.Sprintf("%v %s/%s/%s %d/%d %d %d %v %v %s", p.Events[s.Event], t.Name, t.OSName, t.Kind, t.PID, t.TID, s.Time, s.Weight, s.End, s.State, call)
 		for n := s.Node; n != profile.RootNode; n = p.Nodes[n].Parent {
 			f := p.Frames[p.Nodes[n].Frame]
 			fn := p.Funcs[f.Func]
@@ -34,6 +38,12 @@ func TestReadsBackWhatItWrites(t *testing.T) {
 	p := profiletest.Java()
 	p.Meta.Start, p.Meta.Duration, p.Losses.Lost = time.Unix(1700000000, 123456789).UTC(), 12345678901, 7
 	p.Meta.Notes = []string{"a note with \"quotes\" and\nlines"}
+	p.Syscalls = []string{"", "futex", "read"}
+	for i := range p.Samples {
+		if s := &p.Samples[i]; s.Thread%2 == 0 { // of the others it is not known
+			s.State, s.Syscall = profile.State(i%profile.NumStates), uint16(i%3)
+		}
+	}
 	var b bytes.Buffer
 	if err := Write(&b, p); err != nil {
 		t.Fatal(err)
@@ -134,6 +144,8 @@ func TestWrong(t *testing.T) {
 		"nothing to leave":       head + `{"type":"evented","name":"a","unit":"none","events":[{"type":"C","frame":0,"at":1}]}]}`,
 		"a frame below nothing":  head + `{"type":"sampled","name":"a","unit":"none","samples":[[-1]],"weights":[1]}]}`,
 		"a frame beyond numbers": head + `{"type":"sampled","name":"a","unit":"none","samples":[[99999999999999999999999]],"weights":[1]}]}`,
+		"a state that is not":    head + `{"type":"sampled","name":"a","unit":"none","samples":[[0]],"weights":[1],"candid":{"event":0,"states":[["running",""]],"state":[1]}}]}`,
+		"states are missing":     head + `{"type":"sampled","name":"a","unit":"none","samples":[[0],[0]],"candid":{"event":0,"states":[["running",""]],"state":[0]}}]}`,
 		"not a number":           head + `{"type":"sampled","name":"a","unit":"none","samples":[[0]],"weights":[NaN]}]}`,
 		"lists without end":      `{"x":` + strings.Repeat("[", 1000),
 		"a string without end":   `{"` + strings.Repeat("x", 2<<20),
@@ -159,7 +171,7 @@ func TestEndsOnlyOfOurs(t *testing.T) {
 
 func FuzzRead(f *testing.F) {
 	f.Add(`{` + schemaKey + `"profiles":[{"events":[{"type":"O","frame":0,"at":10},{"type":"C","frame":0,"at":12}],"type":"evented","name":"t","unit":"seconds"}],"shared":{"frames":[{"name":"a"}]}}`)
-	f.Add(`{"exporter":"candid 1","shared":{"frames":[{"name":"a","kind":"C2","line":3}]},"profiles":[{"type":"sampled","name":"a","unit":"none","samples":[[0]],"weights":[1],"candid":{"event":0,"pid":1,"tid":2,"times":[3]}}],"candid":{"events":[{"name":"cpu","unit":"nanoseconds","period":3}],"start":"5"}}`)
+	f.Add(`{"exporter":"candid 1","shared":{"frames":[{"name":"a","kind":"C2","line":3}]},"profiles":[{"type":"sampled","name":"a","unit":"none","samples":[[0]],"weights":[1],"candid":{"event":0,"pid":1,"tid":2,"times":[3],"states":[["sleeping","futex"]],"state":[0]}}],"candid":{"events":[{"name":"cpu","unit":"nanoseconds","period":3}],"start":"5"}}`)
 	var b bytes.Buffer
 	if err := Write(&b, profiletest.New(profiletest.JavaStacks()[10:])); err != nil {
 		f.Fatal(err)

@@ -194,7 +194,58 @@ func (w *writer) lane(l profile.Track, samples []uint32, total uint64) {
 		w.number(w.p.Samples[s].Time - last)
 		last = w.p.Samples[s].Time
 	}
-	w.raw("]}}")
+	w.raw("]")
+	w.states(samples)
+	w.raw("}}")
+}
+
+// did is what a thread was seen doing.
+type did struct {
+	state   profile.State
+	syscall uint16
+}
+
+// states writes what the thread did, if that is known: a list of what there was, as state
+// and system call, and for each sample its place in that.
+func (w *writer) states(samples []uint32) {
+	var list []did
+	at := make(map[did]int)
+	known := false
+	for _, i := range samples {
+		s := &w.p.Samples[i]
+		k := did{s.State, s.Syscall}
+		if _, ok := at[k]; !ok {
+			at[k] = len(list)
+			list = append(list, k)
+			known = known || k != did{}
+		}
+	}
+	if !known {
+		return
+	}
+	w.raw(`,"states":[`)
+	for i, k := range list {
+		if i > 0 {
+			w.raw(",")
+		}
+		w.raw("[")
+		w.text(k.state.String())
+		w.raw(",")
+		call := ""
+		if int(k.syscall) < len(w.p.Syscalls) {
+			call = w.p.Syscalls[k.syscall]
+		}
+		w.text(call)
+		w.raw("]")
+	}
+	w.raw(`],"state":[`)
+	for i, s := range samples {
+		if i > 0 {
+			w.raw(",")
+		}
+		w.number(uint64(at[did{w.p.Samples[s].State, w.p.Samples[s].Syscall}]))
+	}
+	w.raw("]")
 }
 
 // sample writes a stack as frame indices, the outermost first.
