@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"os"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -14,9 +13,9 @@ import (
 
 func newDoctor() *cobra.Command {
 	var asJSON bool
-	var pidText string
+	var pids []string
 	cmd := &cobra.Command{
-		Use:   "doctor [-p PID]",
+		Use:   "doctor [[-p] PID]",
 		Short: "Say what this machine permits and what to change",
 		Long: `Look at what the kernel, the privileges and the container let candid do, which
 engine record would choose and why, and what to change for a better one, as
@@ -35,15 +34,16 @@ added, none changes its meaning.`,
 		Example: `  candid doctor                  what can be recorded here, and how well
   candid doctor -p 1234          the same for one process
   candid doctor --json | jq -r '.fixes[].command'`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			o := doctor.Options{Hz: record.DefaultHz, Version: version()}
-			if cmd.Flags().Changed("pid") {
-				pid, err := strconv.Atoi(pidText)
-				if err != nil || pid <= 0 {
-					return usage("%q is not a process id", pidText)
-				}
-				o.PID = pid
+			asked, err := given(&pids, args)
+			switch {
+			case err != nil:
+				return err
+			case len(asked) > 1:
+				return usage("give one process, not %d", len(asked))
+			case len(asked) == 1:
+				o.PID = asked[0]
 			}
 			r, err := doctor.Examine(o)
 			if err != nil {
@@ -69,7 +69,7 @@ added, none changes its meaning.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&pidText, "pid", "p", "", "look at this process too: `PID`")
+	cmd.Flags().StringSliceVarP(&pids, "pid", "p", nil, "look at this process too: `PID`")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

@@ -6,8 +6,6 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,7 +23,7 @@ func newDump() *cobra.Command {
 		interval time.Duration
 	)
 	cmd := &cobra.Command{
-		Use:   "dump -p PID",
+		Use:   "dump [-p] PID...",
 		Short: "Show every thread's stack now, without stopping the program",
 		Long: `Show what every thread does now: its stack with kernel, native and Java frames,
 its state, the CPU time that it has used, and in a Java program what it waits for
@@ -44,20 +42,11 @@ frames, innermost first; a line for each look with --repeat. If no thread matche
   candid dump -p 1234 --thread 'http-.*'     those with such a name
   candid dump -p 1234 --repeat 10 --interval 1s
   candid dump -p 1234 --json | jq '.processes[0].threads[] | select(.java.state=="BLOCKED").name'`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usage("unexpected argument %q: put a process id after -p", args[0])
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			o := dump.Options{}
-			for _, p := range pids {
-				pid, err := strconv.Atoi(strings.TrimSpace(p))
-				if err != nil || pid <= 0 {
-					return usage("%q is not a process id", p)
-				}
-				o.PIDs = append(o.PIDs, pid)
+			var err error
+			if o.PIDs, err = given(&pids, args); err != nil {
+				return err
 			}
 			switch {
 			case len(o.PIDs) == 0:
@@ -68,7 +57,6 @@ frames, innermost first; a line for each look with --repeat. If no thread matche
 				return usage("--interval %v is below 0", interval)
 			}
 			if thread != "" {
-				var err error
 				if o.Threads, err = regexp.Compile(thread); err != nil {
 					return usage("--thread: %v", err)
 				}

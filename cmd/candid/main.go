@@ -59,6 +59,9 @@ func knownCommand(root *cobra.Command, args []string) error {
 			return nil
 		}
 	}
+	if here, ok := elsewhere[args[0]]; ok {
+		return fmt.Errorf("unknown command %q: that is %s", args[0], here)
+	}
 	root.SuggestionsMinimumDistance = 2
 	if near := root.SuggestionsFor(args[0]); len(near) > 0 {
 		return fmt.Errorf("unknown command %q: did you mean %s?", args[0], strings.Join(near, " or "))
@@ -114,12 +117,13 @@ passed or one was killed by a signal; when it launches a program, that program's
 exit code (128+n if signal n ended it), or 125 candid failed, 126 not executable,
 127 not found.`,
 		Example: `  candid record -p 1234 -d 30s -o flame.html    profile a running process for 30 s
-  candid record -o app.jfr -- java -jar app.jar
+  candid record -o app.jfr java -jar app.jar     the same of a program that it launches
   candid report app.jfr                          where the time went
   candid view app.jfr                            the same in a browser
   candid diff before.jfr after.jfr               what got slower, what got faster
   candid top -p 1234                             the same live, in the terminal
-  candid dump -p 1234                            every thread's stack now
+  candid dump -p 1234                            every thread's stack now, what it waits for,
+                                                 who holds that, and deadlocks
   candid ps                                      what can be profiled here
   candid doctor                                  what this machine permits, what to change`,
 		SilenceErrors: true,
@@ -133,6 +137,7 @@ exit code (128+n if signal n ended it), or 125 candid failed, 126 not executable
 	}
 	cobra.EnableCommandSorting = false // in the order in which they are needed
 	root.AddCommand(newRecord(), newReport(), newView(), newDiff(), newConvert(), newTop(), newDump(), newPS(), newDoctor(), newVersion(), newPrivileges())
+	root.SetFlagErrorFunc(flagFailure)
 	wrapFlags(root)
 	// What --children was called at first.
 	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {

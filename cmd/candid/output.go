@@ -51,7 +51,7 @@ func (f *outputFlags) open() (*output, error) {
 	}
 	name, err := format.ForPath(f.path, f.format)
 	if err != nil {
-		return nil, &codedError{exitUsage, err}
+		return nil, &codedError{exitUsage, pictured(err, f.path, f.format)}
 	}
 	o := &output{f.path, name, f}
 	if f.path == "-" {
@@ -70,6 +70,23 @@ func (f *outputFlags) open() (*output, error) {
 	tmp.Close()
 	os.Remove(tmp.Name())
 	return o, nil
+}
+
+// pictured adds to a format that there is not what is written for it here: people ask
+// for a flame graph by the name or extension that others give it.
+func pictured(err error, path, name string) error {
+	wanted := strings.ToLower(name)
+	if wanted == "" {
+		wanted = strings.TrimPrefix(strings.ToLower(filepath.Ext(path)), ".")
+	}
+	switch wanted {
+	case "svg", "flamegraph", "flame", "png":
+		if name == "" {
+			return fmt.Errorf("a flame graph is one HTML file here, not .%s: write -o %s.html", wanted, strings.TrimSuffix(path, filepath.Ext(path)))
+		}
+		return fmt.Errorf("a flame graph is one HTML file here: write -o flame.html, or --format html instead of %s", name)
+	}
+	return err
 }
 
 // write writes the profile and gives the name of the file. The file appears

@@ -47,7 +47,7 @@ type recordFlags struct {
 func newRecord() *cobra.Command {
 	var f recordFlags
 	cmd := &cobra.Command{
-		Use:   "record [-p PID | -a | -- COMMAND ARG...]",
+		Use:   "record [-p PID | -a | [--] COMMAND ARG...]",
 		Short: "Take a profile",
 		Long: `Take a profile of running processes, of the whole machine, or of a program
 that candid launches.
@@ -78,6 +78,9 @@ other formats are written at the end.
 ` + filterHelp + `
 They choose what is reported and what is in the file when recording ends; while it is
 recorded, the file has all.
+
+The flags of candid end where the command begins: what comes after its name is the
+command's own. A number there is a process id, as after -p.
 
 A java command that candid launches gets -XX:+DebugNonSafepoints put into its
 arguments, which makes the place of a sample inside inlined methods exact.`,
@@ -110,27 +113,27 @@ arguments, which makes the place of a sample inside inlined methods exact.`,
 	fl.BoolVar(&f.json, "json", false, "print the summary as JSON")
 	fl.BoolVar(&f.view, "view", false, "show it in a browser, as 'candid view' does: a .jfr while it is recorded, others afterwards")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print errors only")
+	perfFlags(fl)
+	takesCommand(cmd)
 	return cmd
 }
 
 func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
-	dash := cmd.ArgsLenAtDash()
-	if len(args) > 0 && dash != 0 {
-		return usage("unexpected argument %q: put the program to launch after '--', a process id after -p", args[0])
+	pids, args, err := targets(cmd, &f.pids, args)
+	if err != nil {
+		return err
+	}
+	if err := onlyOneWay(f.all, pids, args); err != nil {
+		return err
 	}
 	launching := len(args) > 0
-	wrap := func(err error) error { return launchFailure(launching, recordFailure(err)) }
+	wrap := func(err error) error {
+		return launchFailure(launching, recordFailure(notLaunched(cmd, args, err)))
+	}
 
 	o := record.Options{
-		All: f.all, Command: args, Children: f.children, NoJVMFlags: f.noJVMFlags,
+		PIDs: pids, All: f.all, Command: args, Children: f.children, NoJVMFlags: f.noJVMFlags,
 		Duration: f.duration, Hz: f.freq, Events: f.events, MinSleep: f.minSleep, Engine: f.engine, Version: version(),
-	}
-	for _, p := range f.pids {
-		pid, err := strconv.Atoi(strings.TrimSpace(p))
-		if err != nil || pid <= 0 {
-			return usage("%q is not a process id", p)
-		}
-		o.PIDs = append(o.PIDs, pid)
 	}
 	if err := rate(cmd, &o, f.interval); err != nil {
 		return err
@@ -138,7 +141,6 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 	if cmd.Flags().Changed("duration") && f.duration <= 0 {
 		return usage("duration %v is not above 0", f.duration)
 	}
-	var err error
 	if o.Filter, err = f.filter.spec(); err != nil {
 		return err
 	}
@@ -160,6 +162,7 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 			fmt.Fprintln(stderr, "candid: "+line)
 		}
 	}
+	heedPerf(cmd.Flags(), say)
 	status := newStatus(f.quiet || launching)
 	tell := func(line string) { status.clear(); say(line) }
 	o.Log = tell

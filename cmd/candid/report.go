@@ -164,8 +164,14 @@ Writes:
 	return cmd
 }
 
-func oneFile(_ *cobra.Command, args []string) error {
+func oneFile(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
+		if len(args) == 2 && cmd.Name() == "convert" {
+			return usage("give one file to read; the file to write goes after -o: candid convert %s -o %s", args[0], args[1])
+		}
+		if len(args) == 0 {
+			return usage("give one file: candid %s FILE", cmd.Name())
+		}
 		return usage("give one file, not %d", len(args))
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strconv"
 	"strings"
 	"time"
 
@@ -42,7 +41,7 @@ const onceDuration = 2 * time.Second
 func newTop() *cobra.Command {
 	var f topFlags
 	cmd := &cobra.Command{
-		Use:   "top [-p PID | -a | -- COMMAND ARG...]",
+		Use:   "top [-p PID | -a | [--] COMMAND ARG...]",
 		Short: "Show live where the time goes, in the terminal",
 		Long: `Show the methods and threads that use a running process's time, live: self and
 total of the last seconds and since the start, with sorting, a filter, callers,
@@ -68,9 +67,6 @@ none changes its meaning.`,
   candid top -p 1234 --once                   one table of the next two seconds
   candid top -p 1234 --once -d 10s --json | jq -r '.methods[0].name'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
-				return usage("unexpected argument %q: put the program to launch after '--', a process id after -p", args[0])
-			}
 			return runTop(cmd, &f, args)
 		},
 	}
@@ -89,20 +85,22 @@ none changes its meaning.`,
 	fl.IntVar(&f.rows, "rows", 20, "`N` methods and threads at most; with --once, not for JSON")
 	fl.StringVar(&f.output, "output", "", "add what a launched program prints to this `FILE`")
 	fl.BoolVar(&f.noFlags, "no-jvm-flags", false, "launch java with just the arguments given")
+	perfFlags(fl)
+	takesCommand(cmd)
 	return cmd
 }
 
-func (f *topFlags) options(cmd *cobra.Command, command []string) (record.Options, error) {
-	o := record.Options{
-		All: f.all, Command: command, NoJVMFlags: f.noFlags, Children: f.children, Duration: f.duration, Hz: f.freq,
-		Events: []string{f.event}, Engine: f.engine, Version: version(),
+func (f *topFlags) options(cmd *cobra.Command, args []string) (record.Options, error) {
+	pids, command, err := targets(cmd, &f.pids, args)
+	if err != nil {
+		return record.Options{}, err
 	}
-	for _, p := range f.pids {
-		pid, err := strconv.Atoi(strings.TrimSpace(p))
-		if err != nil || pid <= 0 {
-			return o, usage("%q is not a process id", p)
-		}
-		o.PIDs = append(o.PIDs, pid)
+	if err := onlyOneWay(f.all, pids, command); err != nil {
+		return record.Options{}, err
+	}
+	o := record.Options{
+		PIDs: pids, All: f.all, Command: command, NoJVMFlags: f.noFlags, Children: f.children, Duration: f.duration, Hz: f.freq,
+		Events: []string{f.event}, Engine: f.engine, Version: version(),
 	}
 	if err := rate(cmd, &o, f.interval); err != nil {
 		return o, err
@@ -125,15 +123,17 @@ func (f *topFlags) options(cmd *cobra.Command, command []string) (record.Options
 	return o, recordFailure(o.Check())
 }
 
-func runTop(cmd *cobra.Command, f *topFlags, command []string) error {
-	o, err := f.options(cmd, command)
+func runTop(cmd *cobra.Command, f *topFlags, args []string) error {
+	o, err := f.options(cmd, args)
 	if err != nil {
 		return err
 	}
+	command := o.Command
 	if why := notDrawable(); why != "" && !f.once {
 		return usage("%s; 'candid top --once' prints one table instead", why)
 	}
 	say := func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), "candid: "+line) }
+	heedPerf(cmd.Flags(), say)
 	if len(command) > 0 {
 		if o.Output, err = f.openOutput(); err != nil {
 			return launchFailure(true, err)
@@ -149,7 +149,7 @@ func runTop(cmd *cobra.Command, f *topFlags, command []string) error {
 	} else {
 		end, err = watch(cmd.Context(), o)
 	}
-	return endProgram(&o, end, err, say)
+	return endProgram(&o, end, notLaunched(cmd, command, err), say)
 }
 
 // notDrawable says why there can be no live table, "" if there can.

@@ -74,8 +74,7 @@ func TestTopOnceLaunches(t *testing.T) {
 	}{
 		{[]string{"top", "--once", "--", "no-such-command-here"}, exitNotFound, []string{"no-such-command-here"}},
 		{[]string{"top", "--once", "--output", "x", "-p", "1"}, exitUsage, []string{"--output", "COMMAND"}},
-		{[]string{"top", "--once", "sleep", "1"}, exitUsage, []string{"after '--'"}},
-		{[]string{"top", "--once", "-a", "--", "sleep", "1"}, exitUsage, []string{"-a", "COMMAND"}},
+		{[]string{"top", "--once", "-a", "--", "sleep", "1"}, exitUsage, []string{"-a -d 1s"}},
 		{[]string{"top", "--once", "--output", "/no/such/x", "--", "true"}, exitCandidFailed, []string{"/no/such/x", "--output"}},
 	} {
 		r := candid(t, c.args...)

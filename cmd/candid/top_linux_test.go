@@ -305,7 +305,7 @@ func TestTopRefusals(t *testing.T) {
 		{[]string{"top"}, exitUsage, []string{"-p", "-a"}},
 		{[]string{"top", "-p", "x"}, exitUsage, []string{`"x"`}},
 		{[]string{"top", "-p", "1", "--json"}, exitUsage, []string{"--once"}},
-		{[]string{"top", "-p", "1", "sleep", "1"}, exitUsage, []string{`"sleep"`, "after '--'"}},
+		{[]string{"top", "-p", "1", "sleep", "1"}, exitUsage, []string{"-p 1 -d 1s"}},
 		{[]string{"top", "-p", itoa(os.Getpid())}, exitUsage, []string{"terminal", "--once"}},
 		{[]string{"top", "-p", itoa(os.Getpid()), "-F", "0"}, exitUsage, []string{"frequency"}},
 		{[]string{"top", "-p", itoa(os.Getpid()), "-d", "0s"}, exitUsage, []string{"duration"}},

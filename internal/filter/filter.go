@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/capture/event"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
@@ -148,7 +149,10 @@ func (s *Spec) For(p *profile.Profile) (profile.Filter, error) {
 		f.Event = p.FirstEvent()
 	} else {
 		i, ok := p.EventByName(s.words.Event)
-		if !ok {
+		if !ok { // by another of its names
+			i = slices.IndexFunc(p.Events, func(e profile.Event) bool { return event.Same(e.Name, s.words.Event) })
+		}
+		if i < 0 {
 			return f, wrong("--event %q: the recording has %s", s.words.Event, p.EventNames())
 		}
 		f.Event = i

@@ -85,6 +85,17 @@ func restrict(e *capture.Event, modes string) error {
 	return nil
 }
 
+// Same says whether two names mean the same event: "cs" and "context-switches".
+func Same(a, b string) bool {
+	x, err := Parse(a)
+	if err != nil {
+		return false
+	}
+	y, err := Parse(b)
+	x.Name, y.Name = "", ""
+	return err == nil && x == y
+}
+
 func parseName(name string) (capture.Event, error) {
 	switch {
 	case name == "":
@@ -124,7 +135,7 @@ func parseName(name string) (capture.Event, error) {
 // others are events of other profilers that candid reads and does not record.
 var others = map[string]string{
 	"alloc": "candid does not record allocations; what a JVM (jcmd PID JFR.start) or async-profiler recorded of them it reads",
-	"lock":  "candid records waiting for locks as part of -e wall and -e off-cpu, with the threads' state (report --state blocked)",
+	"lock":  "candid records waiting for locks as part of -e wall and -e off-cpu, with the threads' state (report --state blocked); 'candid dump' shows who holds which lock now",
 }
 
 func checkModes(modes string) error {

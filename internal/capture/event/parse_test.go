@@ -98,6 +98,20 @@ func TestNamesAreKnown(t *testing.T) {
 	}
 }
 
+func TestSame(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"cs", "context-switches", true}, {"cpu", "cpu-clock", true}, {"faults:u", "page-faults:u", true}, {"wall", "wall", true},
+		{"cs", "cs:u", false}, {"wall", "cpu", false}, {"a:b", "a:c", false}, {"none", "none", false}, {"cpu", "none", false}, {"cs", "cs/period=3/", false},
+	} {
+		if Same(c.a, c.b) != c.want || Same(c.b, c.a) != c.want {
+			t.Errorf("Same(%q, %q) is not %v", c.a, c.b, c.want)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"cpu", "cycles:u", "a:b", "uprobe:l:f+1", "r1/period=3/k", "uprobe:/a/b:c", "off-cpu", "::", "//"} {
 		f.Add(s)

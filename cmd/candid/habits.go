@@ -1,0 +1,249 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/candid-profiler/candid/internal/capture/launch"
+)
+
+// What fingers know from other profilers is taken where it is clear what is meant, and
+// answered with what to write here where it is not.
+
+// elsewhere are commands of other profilers, with what does that here.
+var elsewhere = map[string]string{
+	"annotate":   "candid report FILE --lines",
+	"attach":     "candid record -p PID",
+	"collect":    "candid record",
+	"compare":    "candid diff BASE NEW",
+	"flame":      "candid convert FILE -o flame.html, or candid view FILE",
+	"flamegraph": "candid convert FILE -o flame.html, or candid view FILE",
+	"jps":        "candid ps",
+	"jstack":     "candid dump -p PID",
+	"list":       "candid ps",
+	"open":       "candid view FILE",
+	"print":      "candid report FILE",
+	"profile":    "candid record",
+	"run":        "candid record COMMAND ARG...",
+	"script":     "candid convert FILE -o stacks.collapsed",
+	"serve":      "candid view FILE",
+	"show":       "candid report FILE, or candid view FILE",
+	"stacks":     "candid dump -p PID",
+	"start":      "candid record -p PID",
+	"threads":    "candid dump -p PID",
+	"trace":      "candid record",
+	"web":        "candid view FILE",
+}
+
+// A meaning is what a flag of other profilers is here.
+type meaning struct {
+	commands string // that it is a flag of, with spaces; "": of all
+	says     string
+}
+
+const (
+	rateMeant = "samples per second are -F HZ"
+	fileMeant = "the file to write is -o FILE, its extension is the format: .jfr .html .pb.gz .collapsed"
+	lockMeant = "waiting for locks is part of -e wall and -e off-cpu (report --state blocked); 'candid dump' shows who holds which lock"
+)
+
+// meanings are the flags of perf, py-spy, async-profiler, rbspy and samply that are
+// called otherwise here, or are not needed.
+var meanings = map[string]meaning{
+	"f":            {"record convert top diff", fileMeant},
+	"file":         {"record convert diff", fileMeant},
+	"out":          {"record convert diff", fileMeant},
+	"flamegraph":   {"record convert", "a flame graph is -o flame.html"},
+	"html":         {"record convert diff", "a flame graph is -o flame.html"},
+	"svg":          {"record convert diff", "a flame graph is -o flame.html"},
+	"jfr":          {"record convert", "a JFR recording is -o app.jfr"},
+	"collapsed":    {"record convert diff", "stacks as lines are -o stacks.collapsed"},
+	"r":            {"record top", rateMeant},
+	"rate":         {"record top", rateMeant},
+	"frequency":    {"record top", rateMeant},
+	"hz":           {"record top", rateMeant},
+	"c":            {"record top", "every Nth one of an event is -e NAME/period=N/"},
+	"count":        {"record top", "every Nth one of an event is -e NAME/period=N/"},
+	"period":       {"record top", "every Nth one of an event is -e NAME/period=N/"},
+	"cpu":          {"record top", "CPU time is what is sampled by, unless -e says otherwise"},
+	"wall":         {"record top", "every thread, running or not, is -e wall"},
+	"idle":         {"record top", "every thread, running or not, is -e wall"},
+	"off-cpu":      {"record top", "where threads sleep is -e off-cpu"},
+	"lock":         {"record top", lockMeant},
+	"locks":        {"record top dump", lockMeant},
+	"l":            {"dump", "who holds which lock is shown always"},
+	"alloc":        {"record top", "candid does not record allocations; what a JVM (jcmd PID JFR.start) or async-profiler recorded of them it reads"},
+	"timeout":      {"record top", "how long is -d TIME, such as -d 30s"},
+	"time":         {"record top", "how long is -d TIME, such as -d 30s"},
+	"subprocesses": {"record top", "processes that the targets start are recorded with --children"},
+	"inherit":      {"record top", "processes that the targets start are recorded with --children"},
+	"native":       {"record top dump", "native and kernel frames are there always"},
+	"tid":          {"record top", "record the process, and look at a thread with --thread REGEX"},
+	"stdio":        {"report", "the report is text always; 'candid view FILE' is the same in a browser"},
+	"no-children":  {"report", "self and total are both there; --view tree is the call tree"},
+	"sort":         {"report", "there are --view methods, tree, threads and states, --lines, and --threads"},
+	"filter":       {"", "filters are --thread, --state, --focus, --ignore, --from and --to"},
+	"include":      {"", "to keep stacks with a function is --focus REGEX"},
+	"exclude":      {"", "to leave out stacks with a function is --ignore REGEX"},
+}
+
+// flagFailure says which flag was meant, or which value, in words of this program.
+func flagFailure(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var value *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown):
+		name := unknown.GetSpecifiedName()
+		dashed := "--" + name
+		if group := unknown.GetSpecifiedShortnames(); group != "" {
+			dashed = "-" + name
+			// The word that was meant as a long flag, with one dash as Java has them.
+			if word, _, _ := strings.Cut(group, "="); len(word) > 1 {
+				dashed = "-" + word
+				if f := cmd.Flags().Lookup(word); f != nil {
+					return fmt.Errorf("unknown flag -%s: it has two dashes, --%[1]s", word)
+				}
+				if m, ok := meant(cmd, word); ok {
+					return fmt.Errorf("unknown flag -%s: %s", word, m)
+				}
+			}
+		}
+		if m, ok := meant(cmd, name); ok {
+			return fmt.Errorf("unknown flag %s: %s", dashed, m)
+		}
+		if near := begunFlags(cmd, name); near != "" {
+			return fmt.Errorf("unknown flag %s: did you mean %s?", dashed, near)
+		}
+		return fmt.Errorf("unknown flag %s", dashed)
+	case errors.As(err, &value):
+		var number *strconv.NumError
+		if errors.As(err, &number) {
+			why := "that is no number"
+			if errors.Is(number, strconv.ErrRange) {
+				why = "that is out of range"
+			}
+			return fmt.Errorf("--%s %q: %s", value.GetFlag().Name, value.GetValue(), why)
+		}
+	}
+	return err
+}
+
+// meant says what a flag that this command does not have is here.
+func meant(cmd *cobra.Command, name string) (string, bool) {
+	m, ok := meanings[name]
+	if !ok || m.commands != "" && !strings.Contains(" "+m.commands+" ", " "+cmd.Name()+" ") {
+		return "", false
+	}
+	return m.says, true
+}
+
+// begunFlags are the flags of a command that go on as name, or that it goes on.
+func begunFlags(cmd *cobra.Command, name string) string {
+	var near []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden && min(len(name), len(f.Name)) >= 3 && (strings.HasPrefix(f.Name, name) || strings.HasPrefix(name, f.Name)) {
+			near = append(near, "--"+f.Name)
+		}
+	})
+	return strings.Join(near, " or ")
+}
+
+// perfFlags take what perf has to be told and candid does always.
+func perfFlags(fl *pflag.FlagSet) {
+	fl.BoolP("call-stacks", "g", false, "")
+	fl.String("call-graph", "", "")
+	for _, name := range []string{"call-stacks", "call-graph"} {
+		// They are defined above: that cannot fail.
+		_ = fl.MarkHidden(name)
+	}
+}
+
+// heedPerf answers perf's flags.
+func heedPerf(fl *pflag.FlagSet, say func(string)) {
+	if fl.Changed("call-stacks") || fl.Changed("call-graph") {
+		say("stacks are always recorded whole: -g and --call-graph are not needed")
+	}
+}
+
+// takesCommand is for commands with a program to launch: their flags end where it
+// begins, so that the program's own flags are its own without "--" before it.
+func takesCommand(cmd *cobra.Command) { cmd.Flags().SetInterspersed(false) }
+
+// targets gives the processes that are meant: those after -p, and numbers that stand
+// where a program to launch would, before or between flags; and the program to launch.
+// A program whose name is a number is launched behind "--".
+func targets(cmd *cobra.Command, flag *[]string, args []string) (pids []int, command []string, err error) {
+	fl := cmd.Flags()
+	for len(args) > 0 && fl.ArgsLenAtDash() < 0 && isNumber(args[0]) {
+		number := args[0]
+		if err := fl.Parse(args[1:]); err != nil {
+			return nil, nil, flagFailure(cmd, err)
+		}
+		*flag = append(*flag, number)
+		args = fl.Args()
+	}
+	if help, _ := fl.GetBool("help"); help {
+		return nil, nil, pflag.ErrHelp
+	}
+	pids, err = processIDs(*flag)
+	return pids, args, err
+}
+
+// given takes the processes that stand as words for those of a command that has no other
+// words.
+func given(flag *[]string, args []string) ([]int, error) {
+	*flag = append(*flag, args...)
+	return processIDs(*flag)
+}
+
+// isNumber says whether a word is what process ids look like.
+func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+// processIDs reads what stands after -p.
+func processIDs(words []string) (pids []int, err error) {
+	for _, w := range words {
+		pid, err := strconv.Atoi(strings.TrimSpace(w))
+		if err != nil || pid <= 0 {
+			if w = strings.TrimSpace(w); strings.ContainsAny(w, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
+				return nil, usage("%q is not a process id; 'candid ps %s' lists the processes of that name", w, w)
+			}
+			return nil, usage("%q is not a process id; 'candid ps' lists processes", w)
+		}
+		pids = append(pids, pid)
+	}
+	return pids, nil
+}
+
+// onlyOneWay refuses a command beside what else there is to record, and says what is
+// meant most likely.
+func onlyOneWay(all bool, pids []int, command []string) error {
+	switch {
+	case len(command) == 0:
+	case all && len(command) == 2 && command[0] == "sleep":
+		d := command[1]
+		if isNumber(d) {
+			d += "s"
+		}
+		return usage("-a and a command exclude each other: to record the whole machine for that long give -a -d %s", d)
+	case all:
+		return usage("-a and a command exclude each other: give -a -d TIME for the whole machine, or the command with --children for all that it starts")
+	case len(pids) > 0 && len(command) == 2 && command[0] == "sleep" && isNumber(command[1]):
+		return usage("-p and a command exclude each other: to record the process for that long give -p %d -d %ss", pids[0], command[1])
+	case len(pids) > 0:
+		return usage("unexpected argument %q: give -p PID, or a COMMAND to launch, not both", command[0])
+	}
+	return nil
+}
+
+// notLaunched adds to the failure to find a program how a running process is recorded.
+func notLaunched(cmd *cobra.Command, command []string, err error) error {
+	if !errors.Is(err, launch.ErrNotFound) || cmd.ArgsLenAtDash() == 0 || strings.Contains(command[0], "/") {
+		return err
+	}
+	return fmt.Errorf("%w; a process that runs already is given with -p PID: 'candid ps %s' lists those of that name", err, command[0])
+}
