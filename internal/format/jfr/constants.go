@@ -54,6 +54,7 @@ type constants struct {
 
 	symbols, classes, packages, methods pool
 	functions, frames, nodes, kinds     pool
+	nodesOf                             pool
 	traces, threads, syscalls           pool
 	fixed                               bool // what never changes is in the file
 	haveNoStack                         bool
@@ -73,6 +74,11 @@ type constants struct {
 	threadOf            []uint32
 	nextThread          uint32
 
+	stacks    []byte   // the nodes of stacks that are not in a pool yet
+	stackFrom uint64   // the number of the first of those
+	stackLast uint32   // the node of the last one
+	nodeFirst []uint32 // by stack, from traceByHash.first on: the node of its first sample
+
 	run     []byte   // nodes that are not in a pool yet
 	path    []uint32 // scratch
 	runFrom uint32
@@ -90,6 +96,7 @@ func newConstants(src Source) *constants {
 	c := &constants{src: src, kindOf: map[kind]uint32{}}
 	c.symbols.typ, c.classes.typ, c.packages.typ, c.methods.typ = typeSymbol, typeClass, typePackage, typeMethod
 	c.functions.typ, c.frames.typ, c.nodes.typ, c.kinds.typ = typeFunction, typeFrame, typeNodes, typeKind
+	c.nodesOf.typ = typeStacks
 	c.traces.typ, c.threads.typ, c.syscalls.typ = typeStackTrace, typeThread, typeSyscall
 	c.renew()
 	return c
@@ -99,6 +106,7 @@ func newConstants(src Source) *constants {
 func (c *constants) renew() {
 	c.symbolOf, c.classOf, c.packageOf = map[string]uint32{}, map[string]uint32{}, map[string]uint32{}
 	c.traceByHash = hashes{first: c.nextTrace + 1}
+	c.nodeFirst = c.nodeFirst[:0]
 	clear(c.haveFunc)
 	clear(c.haveFrame)
 	c.nodeOf, c.traceOf = numbers{}, ids{}
@@ -393,6 +401,26 @@ func (c *constants) trace(node uint32, truncated bool) uint64 {
 	return uint64(id)
 }
 
+// stack gives the number of a node where a sample refers to it: 0 where it is the
+// node of the first sample with that stack of other readers, which tells it already.
+func (c *constants) stack(trace uint64, node uint32) uint32 {
+	i := trace - uint64(c.traceByHash.first)
+	if i < uint64(len(c.nodeFirst)) {
+		if c.nodeFirst[i] == node {
+			return 0
+		}
+		return node
+	}
+	// Stacks get their numbers one after the other.
+	if len(c.stacks) == 0 {
+		c.stackFrom, c.stackLast = trace, 0
+	}
+	c.stacks = binary.AppendVarint(c.stacks, int64(node)-int64(c.stackLast))
+	c.stackLast = node
+	c.nodeFirst = append(c.nodeFirst, node)
+	return 0
+}
+
 // noStack gives the number of a method that stands for a stack of which nothing is
 // known.
 func (c *constants) noStack() uint64 {
@@ -546,11 +574,16 @@ func threadState(s profile.State) byte {
 // begins new ones. Their bytes are good until the next constant.
 func (c *constants) take() (rest, traces []pool) {
 	c.endRun()
+	if len(c.stacks) > 0 {
+		c.nodesOf.entry(c.stackFrom)
+		c.nodesOf.b = appendBytes(c.nodesOf.b, c.stacks)
+		c.stacks = c.stacks[:0]
+	}
 	if !c.fixed {
 		c.fixed = true
 		rest = append(rest, fixedPools()...)
 	}
-	for _, p := range []*pool{&c.threads, &c.symbols, &c.packages, &c.classes, &c.methods, &c.functions, &c.frames, &c.nodes, &c.syscalls, &c.kinds} {
+	for _, p := range []*pool{&c.threads, &c.symbols, &c.packages, &c.classes, &c.methods, &c.functions, &c.frames, &c.nodes, &c.nodesOf, &c.syscalls, &c.kinds} {
 		if p.n > 0 {
 			rest = append(rest, *p)
 			p.n, p.b = 0, again(p.b)
@@ -576,8 +609,8 @@ func again(b []byte) []byte {
 
 // size is how many bytes of constants are to be written.
 func (c *constants) size() int {
-	n := len(c.run)
-	for _, p := range []*pool{&c.threads, &c.symbols, &c.packages, &c.classes, &c.methods, &c.functions, &c.frames, &c.nodes, &c.syscalls, &c.kinds, &c.traces} {
+	n := len(c.run) + len(c.stacks)
+	for _, p := range []*pool{&c.threads, &c.symbols, &c.packages, &c.classes, &c.methods, &c.functions, &c.frames, &c.nodes, &c.nodesOf, &c.syscalls, &c.kinds, &c.traces} {
 		n += len(p.b)
 	}
 	return n

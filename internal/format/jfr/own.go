@@ -19,12 +19,13 @@ type ownPools struct {
 	frames                  table[[7]uint64]
 	kinds                   table[ownKind]
 	samples                 table[profile.Sample] // what kinds mean, once they were met
-	runs                    []run
+	runs, stackRuns         []run
 
 	funcOf, frameOf table[uint32] // of the profile
 	first           uint64        // number of the first node in nodes
 	nodes           []uint32      // of the profile
 	rest            map[uint64]uint32
+	stacks          table[uint32] // of the profile: nodes by numbers of traces
 }
 
 // run is a constant of many nodes: the first one's number, and what
@@ -74,6 +75,11 @@ func (r *reader) ownConstants(c *chunk) error {
 			return err
 		}
 	}
+	for i := range o.stackRuns {
+		if err := o.ofStacks(&o.stackRuns[i]); err != nil {
+			return err
+		}
+	}
 	o.syscalls.each(func(id uint64, name text) {
 		const most = 4096 // as a Builder has
 		if id > 0 && id <= most {
@@ -82,6 +88,7 @@ func (r *reader) ownConstants(c *chunk) error {
 		}
 	})
 	o.functions, o.frames, o.runs = table[[6]uint64]{}, table[[7]uint64]{}, nil
+	o.stackRuns = nil
 	return nil
 }
 
@@ -168,6 +175,22 @@ func (r *reader) nodes(o *ownPools, u *run) error {
 	return nil
 }
 
+// ofStacks reads which nodes stacks of other readers stand for.
+func (o *ownPools) ofStacks(u *run) error {
+	number := int64(0)
+	for id, b := u.first, u.data; len(b) > 0; id++ {
+		v, n := binary.Varint(b)
+		number += v
+		node, ok := o.node(uint64(number))
+		if n <= 0 || !ok {
+			return fmt.Errorf("%w: stack %d stands for a node that is not there", ErrMalformed, id)
+		}
+		b = b[n:]
+		o.stacks.put(id, node)
+	}
+	return nil
+}
+
 // node gives the profile's node by its number in the file.
 func (o *ownPools) node(id uint64) (uint32, bool) {
 	if id == 0 {
@@ -202,15 +225,21 @@ func ownSample(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 			return err
 		}
 	}
-	switch s.Node, ok = o.node(rec.n[sampleNode]); {
-	case !ok && c.bare:
+	if rec.n[sampleNode] != 0 || r.readers.stacks == noType {
+		s.Node, ok = o.node(rec.n[sampleNode])
+	} else {
+		s.Node, ok = o.stacks.get(rec.n[sampleTrace])
+	}
+	switch {
+	case ok:
+	case c.bare:
 		var err error
 		if s.Node, _, err = r.foreignStack(c, rec.n[sampleTrace]); err != nil {
 			return err
 		}
 		r.bare = true
-	case !ok:
-		return fmt.Errorf("%w: its stack, %d", errNotThere, rec.n[sampleNode])
+	default:
+		return fmt.Errorf("%w: its stack, %d", errNotThere, rec.n[sampleTrace])
 	}
 	if s.Thread, ok = r.ownThread(c, rec.n[sampleThread]); !ok {
 		return fmt.Errorf("%w: its thread, %d", errNotThere, rec.n[sampleThread])

@@ -238,3 +238,29 @@ func FuzzPacked(f *testing.F) {
 		_, _ = tail.Next()
 	})
 }
+
+// Samples of which no stack is known stay that, where there is nothing else.
+func TestNoStacksAtAll(t *testing.T) {
+	b := profile.NewBuilder()
+	b.Profile().Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 5}}
+	for i := range 10 {
+		b.Add(profile.Sample{Time: uint64(i), Thread: b.Thread(1, 2, "main"), Node: profile.RootNode, Weight: 5})
+	}
+	p := b.Finish()
+	var plain, packed bytes.Buffer
+	if err := errors.Join(Write(&plain, p), WritePacked(&packed, p)); err != nil {
+		t.Fatal(err)
+	}
+	for _, read := range []func() (*profile.Profile, error){
+		func() (*profile.Profile, error) { return parse(plain.Bytes()) },
+		func() (*profile.Profile, error) { return parsePacked(packed.Bytes()) },
+	} {
+		got, err := read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Samples) != 10 || len(got.Nodes) != 1 || len(got.Meta.Notes) != 0 {
+			t.Errorf("%d samples of %d nodes, notes %q", len(got.Samples), len(got.Nodes), got.Meta.Notes)
+		}
+	}
+}

@@ -18,7 +18,7 @@ type table[T any] struct {
 }
 
 func (t *table[T]) put(id uint64, v T) {
-	if t.n++; id < 2*t.n+1024 {
+	if t.n++; id < 4*t.n+1<<16 {
 		for uint64(len(t.list)) <= id {
 			var zero T
 			t.list, t.have = append(t.list, zero), append(t.have, false)
@@ -142,7 +142,7 @@ type readers struct {
 	ours                bool // candid wrote the file
 	pools               map[uint64]*poolReader
 	strings, traces     uint64 // types
-	nodes               uint64
+	nodes, stacks       uint64
 	trace               tracePlan
 	few                 [128]*eventReader // by type
 	events              map[uint64]*eventReader
@@ -159,7 +159,7 @@ func (rs *readers) event(typ uint64) *eventReader {
 const noType = ^uint64(0)
 
 func (s *schema) readers() (readers, error) {
-	rs := readers{pools: map[uint64]*poolReader{}, events: map[uint64]*eventReader{}, strings: noType, traces: noType, nodes: noType}
+	rs := readers{pools: map[uint64]*poolReader{}, events: map[uint64]*eventReader{}, strings: noType, traces: noType, nodes: noType, stacks: noType}
 	for name, w := range wanted {
 		t := s.byName[name]
 		if t == nil {
@@ -183,6 +183,9 @@ func (s *schema) readers() (readers, error) {
 	}
 	if t := s.byName[nameNodes]; t != nil && len(t.fields) == 1 && s.byName[nameKind] != nil {
 		rs.ours, rs.nodes = true, t.id
+		if t := s.byName[nameStacks]; t != nil && len(t.fields) == 1 {
+			rs.stacks = t.id
+		}
 	}
 	return rs, s.eventReaders(&rs)
 }
@@ -273,14 +276,18 @@ func (r *reader) checkpoint(c *chunk, b []byte) error {
 				p.strings.put(id, t)
 			}
 			continue
-		case typ == rs.nodes && rs.ours:
+		case (typ == rs.nodes || typ == rs.stacks) && rs.ours:
+			to := &p.own.runs
+			if typ == rs.stacks {
+				to = &p.own.stackRuns
+			}
 			for range n {
 				id := cur.long()
 				data := cur.data()
 				if cur.err != nil {
 					return cur.err
 				}
-				p.own.runs = append(p.own.runs, run{id, data})
+				*to = append(*to, run{id, data})
 			}
 			continue
 		case typ == rs.traces && (!rs.ours || c.bare):

@@ -174,7 +174,7 @@ func (r *reader) chunk(c *chunk) error {
 	if err := r.constants(c); err != nil {
 		return fmt.Errorf("its constants: %w", err)
 	}
-	if r.readers.ours && len(c.pools.own.runs) == 0 {
+	if r.readers.ours && len(c.pools.own.runs)+len(c.pools.own.stackRuns) == 0 {
 		// There are no samples, or the JDK's tools have written the file anew without
 		// what only candid refers to: then stacks are what other readers see.
 		c.pools, c.known, c.bare = pools{}, 0, true

@@ -302,6 +302,7 @@ func (s *Stream) sample(p *profile.Sample, events []profile.Event) {
 	thread := s.c.thread(p.Thread)
 	node := s.c.node(p.Node)
 	trace := s.c.trace(p.Node, p.End != walk.EndComplete)
+	node = s.c.stack(trace, node)
 	kind := s.c.kind(kind{p.Event, p.Syscall, p.State, p.End, p.Flags}, events)
 	from := len(s.b)
 	b := append(s.b, 0, typ)

@@ -27,6 +27,7 @@ const (
 	typeFunction
 	typeFrame
 	typeNodes
+	typeStacks
 	typeKind
 	typeFrameKind
 	typeProvenance
@@ -75,6 +76,7 @@ const (
 	nameFunction   = "candid.types.Function"
 	nameFrame      = "candid.types.Frame"
 	nameNodes      = "candid.types.Nodes"
+	nameStacks     = "candid.types.Stacks"
 	nameKind       = "candid.types.SampleKind"
 	nameFrameKind  = "candid.types.FrameKind"
 	nameProvenance = "candid.types.Provenance"
@@ -171,7 +173,7 @@ func own(usual ...fieldDef) []fieldDef {
 		fieldDef{"length", typeInt, "Bytes From Here On", 0},
 		fieldDef{"kind", typeKind, "Event, State and Certainty", constant},
 		fieldDef{"weight", typeLong, "Weight in the Event's Unit", unsigned},
-		fieldDef{"node", typeLong, "Stack in candid's Own Table", unsigned})
+		fieldDef{"node", typeLong, "Stack in candid's Own Table, 0: what the Stack Trace Stands for", unsigned})
 }
 
 // typeDefs are the types of files that candid writes. The usual types have the
@@ -247,6 +249,8 @@ var typeDefs = []typeDef{
 		{"address", typeLong, "Address", address},
 	}},
 	{id: typeNodes, name: nameNodes, label: "Stacks", fields: []fieldDef{{"data", typeString, "Nodes", 0}}},
+	// The stacks of other readers, from one number on: the node of each one's first sample.
+	{id: typeStacks, name: nameStacks, label: "Nodes of Stacks", fields: []fieldDef{{"data", typeString, "Nodes", 0}}},
 	{id: typeKind, name: nameKind, label: "Kind of Sample", fields: []fieldDef{
 		{"event", typeString, "Event", 0},
 		{"state", typeState, "State", constant},
