@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,23 +29,40 @@ type has struct {
 // Node 0 is the method.
 type half struct {
 	depth, origin []uint32 // origin is the heaviest place that a node stands for
+	folded        []uint32 // of the nodes that stand for several narrow ones: how many; their origin is nowhere
 	after         []uint64
 	before        []uint64 // nothing unless two are compared
 }
 
-func (h *half) grow(n int, compared bool) {
-	h.depth, h.origin, h.after = slices.Grow(h.depth, n), slices.Grow(h.origin, n), slices.Grow(h.after, n)
-	if compared {
-		h.before = slices.Grow(h.before, n)
+// nowhere is no place.
+const nowhere = ^uint32(0)
+
+// width says what is wide enough to be seen: where each half is drawn over room pixels, and
+// all of those show what lies between two shares of it. What is narrower is folded, with what
+// is beside it, into one node. The zero width folds nothing.
+type width struct {
+	room        int
+	left, right float64
+	before      bool // it is as wide as it was before
+}
+
+// maxRoom is more than any screen has.
+const maxRoom = 1 << 16
+
+func (h *half) join(o *half, from, to int) {
+	h.depth, h.origin, h.folded = append(h.depth, o.depth[from:to]...), append(h.origin, o.origin[from:to]...), append(h.folded, o.folded[from:to]...)
+	h.after = append(h.after, o.after[from:to]...)
+	if o.before != nil {
+		h.before = append(h.before, o.before[from:to]...)
 	}
 }
 
-func (h *half) part(from, to int) half {
-	p := half{depth: h.depth[from:to], origin: h.origin[from:to], after: h.after[from:to]}
-	if h.before != nil {
-		p.before = h.before[from:to]
+func (h *half) add(depth, origin, folded uint32, sum has, compared bool) {
+	h.depth, h.origin, h.folded = append(h.depth, depth), append(h.origin, origin), append(h.folded, folded)
+	h.after = append(h.after, sum.after)
+	if compared {
+		h.before = append(h.before, sum.before)
 	}
-	return p
 }
 
 // maxSandwich is how many nodes both halves may have. A tree that somebody made up can have
@@ -59,6 +77,50 @@ type sandwiching struct {
 	ways          *ways
 	sym           []uint32
 	after, before *placeSums // before is nil unless two are compared
+	seen          stretch    // what is looked at closely
+	close, far    has        // what is wide enough there, and elsewhere
+}
+
+// stretch is a part of a half, in the weight that it is as wide as.
+type stretch struct {
+	from, to uint64
+	before   bool
+}
+
+func (s *stretch) of(h has) uint64 {
+	if s.before {
+		return h.before
+	}
+	return h.after
+}
+
+// look says what is wide enough to be seen of the frames of a method.
+func (x *sandwiching) look(w width, frames []has) {
+	if w.room == 0 {
+		return
+	}
+	var all has
+	for _, h := range frames {
+		all.after += h.after
+		all.before += h.before
+	}
+	least := func(part float64) has {
+		of := func(n uint64) uint64 { return uint64(math.Ceil(part * float64(n) / float64(w.room))) }
+		return has{after: of(all.after), before: of(all.before)}
+	}
+	x.seen.before = w.before
+	whole := float64(x.seen.of(all))
+	x.seen.from, x.seen.to = uint64(w.left*whole), uint64(math.Ceil(w.right*whole))
+	x.close, x.far = least(w.right-w.left), least(1)
+}
+
+// narrow says whether what begins at a place of the half is not seen.
+func (x *sandwiching) narrow(b *bunch, at uint64) bool {
+	least := &x.far
+	if at < x.seen.to && at+x.seen.of(has{after: b.after, before: b.before}) > x.seen.from {
+		least = &x.close
+	}
+	return b.after < least.after && (x.before == nil || b.before < least.before)
 }
 
 func (x *sandwiching) any(place uint32) bool {
@@ -80,13 +142,21 @@ type maker struct {
 	*sandwiching
 	up      bool
 	stack   []has
-	groups  []int // where each begins on the stack
+	groups  []group
 	out     half
 	scratch []has
 	bunches []bunch
 	bunchOf []int32
 	slot    []int32 // by key: its bunch, from 1 on
-	seen    []int32 // by place: where it is among the callers, from 1 on
+	met     []int32 // by place: where it is among the callers, from 1 on
+}
+
+// group is what one node is made of: it begins at lo on the stack, and the node at x in the
+// half.
+type group struct {
+	lo     int
+	x      uint64
+	folded uint32 // it is one of several narrow ones, and has nothing behind it
 }
 
 // bunch is a group that is being made.
@@ -94,15 +164,17 @@ type bunch struct {
 	key           uint32
 	at, n         int
 	after, before uint64
+	x             uint64
+	narrow        bool
 }
 
 // someNodes are made before it is asked whether they are still wanted.
 const someNodes = 4096
 
 // visit makes the node of the last group, and all behind it.
-func (m *maker) visit(lo int, depth uint32) {
+func (m *maker) visit(g group, depth uint32) {
 	base := len(m.groups)
-	m.step(lo, depth)
+	m.step(g, depth)
 	for len(m.groups) > base {
 		next := m.groups[len(m.groups)-1]
 		m.groups = m.groups[:len(m.groups)-1]
@@ -111,7 +183,8 @@ func (m *maker) visit(lo int, depth uint32) {
 }
 
 // step makes the node of the last group, and puts the groups behind it in its place.
-func (m *maker) step(lo int, depth uint32) {
+func (m *maker) step(g group, depth uint32) {
+	lo := g.lo
 	if len(m.out.depth)%someNodes == 0 {
 		if m.nodes.Add(someNodes) > maxSandwich {
 			m.stop(fmt.Errorf("%w: the callers and callees of this method are more than %d million frames: choose a part of the recording", ErrQuery, maxSandwich>>20))
@@ -120,6 +193,11 @@ func (m *maker) step(lo int, depth uint32) {
 			m.stack, m.groups = m.stack[:lo], m.groups[:0]
 			return
 		}
+	}
+	if g.folded > 0 {
+		m.out.add(depth, nowhere, g.folded, m.stack[lo], m.before != nil)
+		m.stack = m.stack[:lo]
+		return
 	}
 	group := m.stack[lo:]
 	var after, before uint64
@@ -131,10 +209,7 @@ func (m *maker) step(lo int, depth uint32) {
 			most = i
 		}
 	}
-	m.out.depth, m.out.origin, m.out.after = append(m.out.depth, depth), append(m.out.origin, group[most].place), append(m.out.after, after)
-	if m.before != nil {
-		m.out.before = append(m.out.before, before)
-	}
+	m.out.add(depth, group[most].place, 0, has{after: after, before: before}, m.before != nil)
 	m.scratch = m.scratch[:0]
 	if m.up {
 		m.callers(group)
@@ -142,7 +217,7 @@ func (m *maker) step(lo int, depth uint32) {
 		m.callees(group)
 	}
 	m.stack = m.stack[:lo]
-	m.divide(lo)
+	m.divide(lo, g.x)
 }
 
 func (m *maker) callees(group []has) {
@@ -163,30 +238,35 @@ func (m *maker) callers(group []has) {
 		if up == 0 {
 			continue
 		}
-		if at := m.seen[up]; at > 0 {
+		if at := m.met[up]; at > 0 {
 			m.scratch[at-1].after += h.after
 			m.scratch[at-1].before += h.before
 			continue
 		}
 		m.scratch = append(m.scratch, has{up, h.after, h.before})
 		if len(group) > 1 {
-			m.seen[up] = int32(len(m.scratch))
+			m.met[up] = int32(len(m.scratch))
 		}
 	}
 	for _, h := range m.scratch {
-		m.seen[h.place] = 0
+		m.met[h.place] = 0
 	}
 }
 
 // divide puts what is in scratch on the stack, in groups of one method each, the heaviest
-// last.
-func (m *maker) divide(lo int) {
+// last, and below them what is too narrow to be seen, as one.
+func (m *maker) divide(lo int, x uint64) {
 	n := len(m.scratch)
 	if n == 0 {
 		return
 	}
 	if n == 1 { // as most are
-		m.stack, m.groups = append(m.stack, m.scratch[0]), append(m.groups, lo)
+		h := m.scratch[0]
+		g := group{lo: lo, x: x}
+		if m.narrow(&bunch{after: h.after, before: h.before}, x) {
+			g.folded = 1
+		}
+		m.stack, m.groups = append(m.stack, h), append(m.groups, g)
 		return
 	}
 	m.bunches, m.bunchOf = m.bunches[:0], m.bunchOf[:0]
@@ -203,19 +283,42 @@ func (m *maker) divide(lo int) {
 		m.bunchOf = append(m.bunchOf, int32(key))
 	}
 	m.order()
-	m.stack = slices.Grow(m.stack, n)[:lo+n]
+	var narrow has
+	folded := uint32(0)
+	for i := range m.bunches {
+		b := &m.bunches[i]
+		if b.narrow = m.narrow(b, x); b.narrow {
+			narrow.after += b.after
+			narrow.before += b.before
+			folded++
+			n -= b.n
+		}
+		b.x = x
+		if !b.narrow {
+			x += m.seen.of(has{after: b.after, before: b.before})
+		}
+	}
 	at := lo
+	if folded > 0 {
+		m.stack, m.groups = append(m.stack, narrow), append(m.groups, group{lo, x, folded})
+		at++
+	}
+	m.stack = slices.Grow(m.stack, n)[:at+n]
 	for i := len(m.bunches) - 1; i >= 0; i-- {
 		b := &m.bunches[i]
 		m.slot[b.key] = int32(i + 1)
-		m.groups = append(m.groups, at)
+		if b.narrow {
+			continue
+		}
+		m.groups = append(m.groups, group{at, b.x, 0})
 		b.at = at
 		at += b.n
 	}
 	for i, h := range m.scratch {
-		b := &m.bunches[m.slot[m.bunchOf[i]]-1]
-		m.stack[b.at] = h
-		b.at++
+		if b := &m.bunches[m.slot[m.bunchOf[i]]-1]; !b.narrow {
+			m.stack[b.at] = h
+			b.at++
+		}
 	}
 	for _, b := range m.bunches {
 		m.slot[b.key] = 0
@@ -259,7 +362,11 @@ func (b *bunch) first(o *bunch) bool {
 }
 
 func (x *sandwiching) maker() *maker {
-	return &maker{sandwiching: x, slot: make([]int32, x.ways.keys), seen: make([]int32, len(x.ways.parent))}
+	if m, ok := x.ways.makers.Get().(*maker); ok {
+		*m = maker{sandwiching: x, slot: m.slot, met: m.met, stack: m.stack[:0], scratch: m.scratch[:0]}
+		return m
+	}
+	return &maker{sandwiching: x, slot: make([]int32, x.ways.keys), met: make([]int32, len(x.ways.parent))}
 }
 
 // task is a part of a half, in its order: a group that is still to be done, or a node.
@@ -267,14 +374,19 @@ type task struct {
 	up    bool
 	depth uint32
 	group []has
+	x     uint64
+	fold  uint32
 	work  int
 	done  *maker // whose output has it
 	at, n int    // from where, how many nodes
 }
 
-func (x *sandwiching) task(up bool, depth uint32, group []has) task {
-	t := task{up: up, depth: depth, group: group}
-	for _, h := range group {
+func (x *sandwiching) task(up bool, depth uint32, places []has, g group) task {
+	t := task{up: up, depth: depth, group: places, x: g.x, fold: g.folded, work: 1}
+	if g.folded > 0 {
+		return t
+	}
+	for _, h := range places {
 		if up {
 			t.work += 8 // more or less: how deep it lies
 		} else {
@@ -293,7 +405,7 @@ const (
 
 // plan cuts a half in parts that workers make.
 func (x *sandwiching) plan(up bool, frames []has) []task {
-	tasks := []task{x.task(up, 0, frames)}
+	tasks := []task{x.task(up, 0, frames, group{})}
 	m := x.maker()
 	m.up = up
 	all := tasks[0].work
@@ -310,12 +422,12 @@ func (x *sandwiching) plan(up bool, frames []has) []task {
 		}
 		m.stack, m.groups = append(m.stack[:0], t.group...), m.groups[:0]
 		at := len(m.out.depth)
-		m.step(0, t.depth)
+		m.step(group{x: t.x, folded: t.fold}, t.depth)
 		parts := []task{{done: m, at: at, n: len(m.out.depth) - at}}
 		end := len(m.stack)
-		for _, lo := range slices.Backward(m.groups) {
-			parts = append(parts, x.task(up, t.depth+1, slices.Clone(m.stack[lo:end])))
-			end = lo
+		for _, g := range slices.Backward(m.groups) {
+			parts = append(parts, x.task(up, t.depth+1, slices.Clone(m.stack[g.lo:end]), g))
+			end = g.lo
 		}
 		tasks = slices.Replace(tasks, most, most+1, parts...)
 	}
@@ -324,14 +436,20 @@ func (x *sandwiching) plan(up bool, frames []has) []task {
 
 // run makes both halves, callers first, in parts that follow each other. The error is the
 // context's, or ErrQuery: there are too many nodes.
-func (x *sandwiching) run(frames []has) (halves [2][]half, err error) {
+func (x *sandwiching) run(frames []has) (halves [2]half, err error) {
 	if len(frames) == 0 {
-		none := []half{{depth: []uint32{0}, origin: []uint32{0}, after: []uint64{0}}}
-		if x.before != nil {
-			none[0].before = []uint64{0}
+		for i := range halves {
+			halves[i].add(0, 0, 0, has{}, x.before != nil)
 		}
-		return [2][]half{none, none}, nil
+		return halves, nil
 	}
+	var makers []*maker
+	defer func() {
+		for _, m := range makers {
+			m.sandwiching = nil
+			x.ways.makers.Put(m)
+		}
+	}()
 	var plans [2][]task
 	var todo []*task
 	for i := range plans {
@@ -343,13 +461,21 @@ func (x *sandwiching) run(frames []has) (halves [2][]half, err error) {
 		}
 	}
 	slices.SortStableFunc(todo, func(a, b *task) int { return cmp.Compare(b.work, a.work) })
+	for _, plan := range plans {
+		for _, t := range plan {
+			if t.done != nil && !slices.Contains(makers, t.done) {
+				makers = append(makers, t.done)
+			}
+		}
+	}
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(todo)) {
 		wg.Add(1)
+		m := x.maker()
+		makers = append(makers, m)
 		go func() {
 			defer wg.Done()
-			m := x.maker()
 			for x.ctx.Err() == nil {
 				k := int(next.Add(1)) - 1
 				if k >= len(todo) {
@@ -357,11 +483,8 @@ func (x *sandwiching) run(frames []has) (halves [2][]half, err error) {
 				}
 				t := todo[k]
 				m.up, t.done, t.at = t.up, m, len(m.out.depth)
-				if !t.up {
-					m.out.grow(t.work, x.before != nil) // as many nodes as there are places, at most
-				}
 				m.stack = append(m.stack[:0], t.group...)
-				m.visit(0, t.depth)
+				m.visit(group{x: t.x, folded: t.fold}, t.depth)
 				t.n = len(m.out.depth) - t.at
 			}
 		}()
@@ -372,7 +495,7 @@ func (x *sandwiching) run(frames []has) (halves [2][]half, err error) {
 	}
 	for i := range plans {
 		for _, t := range plans[i] {
-			halves[i] = append(halves[i], t.done.out.part(t.at, t.at+t.n))
+			halves[i].join(&t.done.out, t.at, t.at+t.n)
 		}
 	}
 	return halves, nil
@@ -380,8 +503,8 @@ func (x *sandwiching) run(frames []has) (halves [2][]half, err error) {
 
 // sandwich makes both halves of a method's, callers first. base is what it is compared
 // with, nil: nothing.
-func (r *Recording) sandwich(ctx context.Context, q, base *Query, method int32) ([2][]half, error) {
-	none := [2][]half{}
+func (r *Recording) sandwich(ctx context.Context, q, base *Query, method int32, w width) ([2]half, error) {
+	none := [2]half{}
 	s, err := r.shapeFor(q.rewrite)
 	if err != nil {
 		return none, err
@@ -395,7 +518,9 @@ func (r *Recording) sandwich(ctx context.Context, q, base *Query, method int32) 
 	halves := none
 	err = r.bothTotalled(ctx, q, base, s, func(after, before *placeSums) (err error) {
 		x.after, x.before = after, before
-		halves, err = x.run(x.frames(method))
+		frames := x.frames(method)
+		x.look(w, frames)
+		halves, err = x.run(frames)
 		return err
 	})
 	return halves, err
@@ -417,8 +542,30 @@ func (x *sandwiching) frames(method int32) (frames []has) {
 	return frames
 }
 
+// widthOf reads over how many pixels halves are drawn: room; between which shares of their
+// width they are seen: left and right; and whether they are as wide as before: wide=before.
+func widthOf(v url.Values) (width, error) {
+	room, err := number(v, "room", 0)
+	if err != nil {
+		return width{}, err
+	}
+	w := width{room: int(min(room, maxRoom)), right: 1, before: v.Get("wide") == "before"}
+	for name, to := range map[string]*float64{"left": &w.left, "right": &w.right} {
+		if v.Has(name) {
+			if *to, err = strconv.ParseFloat(v.Get(name), 64); err != nil {
+				return width{}, fmt.Errorf("%w: %s is no number", ErrQuery, name)
+			}
+		}
+	}
+	if !(w.left >= 0 && w.left < w.right && w.right <= 1) {
+		return width{}, fmt.Errorf("%w: from %v to %v is no part of a half", ErrQuery, w.left, w.right)
+	}
+	return w, nil
+}
+
 // sandwichMessage answers what lies around a method: of (its number), and filters as for
 // counts; base (ns-ns) is a stretch of time to compare with. Two recordings are compared.
+// What is too narrow to be seen is folded: see widthOf.
 func sandwichMessage(ctx context.Context, r *Recording, v url.Values) ([]byte, error) {
 	if err := r.isVersion(v); err != nil {
 		return nil, err
@@ -447,29 +594,24 @@ func sandwichMessage(ctx context.Context, r *Recording, v url.Values) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	halves, err := r.sandwich(ctx, &q, base, int32(of))
+	w, err := widthOf(v)
+	if err != nil {
+		return nil, err
+	}
+	halves, err := r.sandwich(ctx, &q, base, int32(of), w)
 	if err != nil {
 		return nil, err
 	}
 	m := &message{}
 	for i, name := range [2]string{"callers.", "callees."} {
-		numbers := func(of func(h *half) []uint32) (out [][]uint32) {
-			for k := range halves[i] {
-				out = append(out, of(&halves[i][k]))
-			}
-			return out
-		}
-		weights := func(of func(h *half) []uint64) (out [][]uint64) {
-			for k := range halves[i] {
-				out = append(out, of(&halves[i][k]))
-			}
-			return out
-		}
-		m.u32s(name+"depth", numbers(func(h *half) []uint32 { return h.depth }))
-		m.u32s(name+"origin", numbers(func(h *half) []uint32 { return h.origin }))
-		m.f64s(name+"after", weights(func(h *half) []uint64 { return h.after }))
+		h := &halves[i]
+		n := len(h.depth)
+		m.u32(name+"depth", n, func(k int) uint32 { return h.depth[k] })
+		m.u32(name+"origin", n, func(k int) uint32 { return h.origin[k] })
+		m.u32(name+"folded", n, func(k int) uint32 { return h.folded[k] })
+		m.f64(name+"after", n, func(k int) float64 { return float64(h.after[k]) })
 		if base != nil {
-			m.f64s(name+"before", weights(func(h *half) []uint64 { return h.before }))
+			m.f64(name+"before", n, func(k int) float64 { return float64(h.before[k]) })
 		}
 	}
 	return m.finish(map[string]int{"method": int(of)})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"slices"
 	"testing"
@@ -12,19 +13,6 @@ import (
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 	"github.com/candid-profiler/candid/internal/walk"
 )
-
-// joined puts the parts of a half together.
-func joined(parts []half) *half {
-	var h half
-	for _, p := range parts {
-		if p.before == nil {
-			p.before = make([]uint64, len(p.after))
-		}
-		h.depth, h.origin = append(h.depth, p.depth...), append(h.origin, p.origin...)
-		h.after, h.before = append(h.after, p.after...), append(h.before, p.before...)
-	}
-	return &h
-}
 
 // paths are the nodes of a half by the way to them, innermost last.
 func (h *half) paths(t *testing.T, s *shape, w *ways) map[string][2]uint64 {
@@ -46,9 +34,84 @@ func (h *half) paths(t *testing.T, s *shape, w *ways) map[string][2]uint64 {
 		if _, twice := out[key]; twice {
 			t.Fatalf("%s is there twice", key)
 		}
-		out[key] = [2]uint64{h.after[i], h.before[i]}
+		var before uint64
+		if h.before != nil {
+			before = h.before[i]
+		}
+		out[key] = [2]uint64{h.after[i], before}
 	}
 	return out
+}
+
+// folds compares a half with the same one, of which nothing is folded, and gives how many
+// nodes are: what is left out is narrow, and what it is folded into has all of it.
+func (h *half) folds(t *testing.T, all *half, w width) (folded int) {
+	t.Helper()
+	at := func(h *half, i int) [2]uint64 {
+		if h.before == nil {
+			return [2]uint64{h.after[i]}
+		}
+		return [2]uint64{h.after[i], h.before[i]}
+	}
+	wide := 0
+	if w.before {
+		wide = 1
+	}
+	whole := at(all, 0)
+	least := func(x, n uint64) (out [2]float64) {
+		part := 1.0
+		if all := float64(whole[wide]); float64(x) < math.Ceil(w.right*all) && float64(x+n) > math.Floor(w.left*all) {
+			part = w.right - w.left
+		}
+		for k := range out {
+			out[k] = math.Ceil(part * float64(whole[k]) / float64(w.room))
+		}
+		return out
+	}
+	end := func(h *half, i int) int {
+		k := i + 1
+		for k < len(h.depth) && h.depth[k] > h.depth[i] {
+			k++
+		}
+		return k
+	}
+	var same func(i, k int, x uint64)
+	same = func(i, k int, x uint64) {
+		if h.origin[i] != all.origin[k] || at(h, i) != at(all, k) || h.depth[i] != all.depth[k] {
+			t.Fatalf("node %d has %v at depth %d, it is %d with %v at depth %d", i, at(h, i), h.depth[i], k, at(all, k), all.depth[k])
+		}
+		last := end(all, k)
+		var missing []int
+		child := i + 1
+		for c := k + 1; c < last; c = end(all, c) {
+			if child < end(h, i) && h.origin[child] == all.origin[c] {
+				same(child, c, x)
+				x += at(all, c)[wide]
+				child = end(h, child)
+			} else {
+				missing = append(missing, c)
+			}
+		}
+		var sum [2]uint64
+		for _, c := range missing {
+			v := at(all, c)
+			if l := least(x, v[wide]); float64(v[0]) >= l[0] || h.before != nil && float64(v[1]) >= l[1] {
+				t.Fatalf("%v is folded, where %v is wide enough to be seen", v, l)
+			}
+			sum[0], sum[1] = sum[0]+v[0], sum[1]+v[1]
+		}
+		if len(missing) == 0 != (child == end(h, i)) {
+			t.Fatalf("%d nodes are missing below node %d, which ends at %d of %d", len(missing), i, child, end(h, i))
+		}
+		if len(missing) > 0 {
+			if h.origin[child] != nowhere || int(h.folded[child]) != len(missing) || at(h, child) != sum || end(h, child) != child+1 {
+				t.Fatalf("%d with %v are missing, node %d stands for %d with %v", len(missing), sum, child, h.folded[child], at(h, child))
+			}
+			folded += len(missing)
+		}
+	}
+	same(0, 0, 0)
+	return folded
 }
 
 // TestSandwich compares each path above and below a method with sums over the samples.
@@ -58,7 +121,7 @@ func TestSandwich(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nodes, parts := 0, 0
+	nodes, parts, folded := 0, 0, 0
 	for _, c := range []struct {
 		name string
 		r    *Recording
@@ -111,7 +174,7 @@ func TestSandwich(t *testing.T) {
 		}
 		queries = append(queries, nil)
 		for method := range min(14, w.methods) {
-			got, err := r.sandwich(context.Background(), queries[0], queries[1], int32(method))
+			got, err := r.sandwich(context.Background(), queries[0], queries[1], int32(method), width{right: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -139,8 +202,8 @@ func TestSandwich(t *testing.T) {
 					}
 				}
 			}
-			for k, parts := range got {
-				have := joined(parts).paths(t, s, w)
+			for k := range got {
+				have := got[k].paths(t, s, w)
 				if len(want[k]) == 0 {
 					want[k]["[]"] = [2]uint64{}
 				}
@@ -153,6 +216,15 @@ func TestSandwich(t *testing.T) {
 					}
 				}
 				nodes += len(have)
+			}
+			for _, part := range []width{{room: 20, right: 1}, {room: 300, left: 0.6, right: 0.7}, {room: 50, left: 0.25, right: 0.9, before: queries[1] != nil}} {
+				some, err := r.sandwich(context.Background(), queries[0], queries[1], int32(method), part)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for k := range some {
+					folded += some[k].folds(t, &got[k], part)
+				}
 			}
 			// Large ones are cut in parts, and put together again.
 			x := &sandwiching{ctx: context.Background(), ways: w, sym: s.sym}
@@ -174,15 +246,15 @@ func TestSandwich(t *testing.T) {
 			}
 		}
 	}
-	if nodes < 20_000 || parts < 8 {
-		t.Errorf("%d nodes were compared, in up to %d parts", nodes, parts)
+	if nodes < 20_000 || parts < 8 || folded < 10_000 {
+		t.Errorf("%d nodes were compared, in up to %d parts, and %d were folded", nodes, parts, folded)
 	}
 }
 
 // TestSandwichRefuses asks what cannot be answered.
 func TestSandwichRefuses(t *testing.T) {
 	r := busy(t, 2000, 20_000)
-	for _, v := range []url.Values{{"of": {"99999999"}}, {"of": {"-1"}}, {"of": {"9999999999999"}}, {"base": {"x-y"}}, {"version": {"7"}}} {
+	for _, v := range []url.Values{{"of": {"99999999"}}, {"of": {"-1"}}, {"of": {"9999999999999"}}, {"base": {"x-y"}}, {"version": {"7"}}, {"room": {"-1"}}, {"left": {"0.5"}, "right": {"0.5"}}, {"right": {"NaN"}}, {"left": {"-1"}}} {
 		if _, err := sandwichMessage(context.Background(), r, v); !errors.Is(err, ErrQuery) && !errors.Is(err, errGrown) {
 			t.Errorf("%v is answered with %v", v, err)
 		}
@@ -227,7 +299,7 @@ func TestSandwichOfAHostileTree(t *testing.T) {
 	}
 	refused, answered := 0, 0
 	for method := range int32(40) {
-		halves, err := r.sandwich(context.Background(), new(Query), nil, method)
+		halves, err := r.sandwich(context.Background(), new(Query), nil, method, width{right: 1})
 		switch {
 		case errors.Is(err, ErrQuery):
 			refused++
@@ -235,7 +307,7 @@ func TestSandwichOfAHostileTree(t *testing.T) {
 			t.Fatal(err)
 		default:
 			answered++
-			if n := len(joined(halves[0]).depth); n == 0 || n > 1100 {
+			if n := len(halves[0].depth); n == 0 || n > 1100 {
 				t.Errorf("method %d has %d callers", method, n)
 			}
 		}

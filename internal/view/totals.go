@@ -17,6 +17,7 @@ type ways struct {
 	key                []uint32 // by symbol: the method, or what is none by itself
 	keys               int
 	methods            int
+	makers             sync.Pool // of halves of sandwiches, whose lists are as long as the tree
 }
 
 // ways gives those of a tree, which are made when they are needed first.

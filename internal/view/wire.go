@@ -81,40 +81,6 @@ func (m *message) f64(name string, n int, at func(i int) float64) {
 	m.body.Write(b)
 }
 
-// u32s is a column that lies in parts.
-func (m *message) u32s(name string, parts [][]uint32) {
-	n := 0
-	for _, p := range parts {
-		n += len(p)
-	}
-	m.start(name, "u32", n)
-	m.body.Grow(4 * n)
-	b := m.body.AvailableBuffer()
-	for _, p := range parts {
-		for _, v := range p {
-			b = binary.LittleEndian.AppendUint32(b, v)
-		}
-	}
-	m.body.Write(b)
-}
-
-// f64s is a column that lies in parts.
-func (m *message) f64s(name string, parts [][]uint64) {
-	n := 0
-	for _, p := range parts {
-		n += len(p)
-	}
-	m.start(name, "f64", n)
-	m.body.Grow(8 * n)
-	b := m.body.AvailableBuffer()
-	for _, p := range parts {
-		for _, v := range p {
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(float64(v)))
-		}
-	}
-	m.body.Write(b)
-}
-
 // finish gives the whole message, with a head of its own.
 func (m *message) finish(head any) ([]byte, error) {
 	m.pad()

@@ -52,11 +52,11 @@ test("callers count a stack for the innermost frame", () => {
 
 test("half of a sandwich, as candid sends it", () => {
   const columns: Record<string, Uint32Array | Float64Array> = {
-    "callees.depth": Uint32Array.of(0, 1, 2, 1), "callees.origin": Uint32Array.of(1, 2, 3, 5), "callees.after": Float64Array.of(90, 50, 20, 40), "callees.before": Float64Array.of(9, 5, 2, 4),
+    "callees.depth": Uint32Array.of(0, 1, 2, 1), "callees.origin": Uint32Array.of(1, 2, 3, 0xffffffff), "callees.folded": Uint32Array.of(0, 0, 0, 7), "callees.after": Float64Array.of(90, 50, 20, 40), "callees.before": Float64Array.of(9, 5, 2, 4),
   };
   const get = (name: string): never => columns[name] as never;
-  const h = half({ head: {}, u8: get, u32: get, i32: get, f32: get, f64: get, has: (name) => name in columns }, "callees", tree.sym);
-  assert.deepEqual([[...h.tree.sym], [...h.tree.parent], [...h.tree.end]], [[-1, 1, 0, 1], [-1, 0, 1, 0], [4, 3, 3, 4]]);
+  const h = half({ head: {}, u8: get, u32: get, i32: get, f32: get, f64: get, has: (name) => name in columns }, "callees", tree.sym, 99);
+  assert.deepEqual([[...h.tree.sym], [...h.tree.origin], [...h.tree.parent], [...h.tree.end]], [[-1, 1, 0, 99], [1, 2, 3, -1], [-1, 0, 1, 0], [4, 3, 3, 4]]);
   assert.deepEqual([[...h.after], [...h.before!]], [[90, 50, 20, 40], [9, 5, 2, 4]]);
 });
 

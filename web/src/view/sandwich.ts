@@ -1,12 +1,14 @@
 // One method between all of its callers and all that it calls, over everything
-// that the filters leave: nothing is too small to be in it.
+// that the filters leave. candid sends what is wide enough to be seen, and what the rest of
+// each frame's callers or callees comes to; who zooms gets what is seen then.
 
-import { layout } from "../flame/layout";
+import type { Name } from "../flame/label";
+import { layout, nodeAt } from "../flame/layout";
 import type { Tree } from "../flame/tree";
 import { Chart } from "../page/chart";
 import { facts } from "../page/detail";
 import { el } from "../page/dom";
-import { percent, value } from "../page/format";
+import { count, percent, value } from "../page/format";
 import type { Model } from "../page/model";
 import type { App } from "./app";
 import type { Menu } from "./menu";
@@ -15,11 +17,19 @@ import { ask, Grown, type Message } from "./wire";
 
 // Half is one half, as candid made it. Node 0 is the method, with all of its total: a
 // stack counts once, for the outermost frame of the method.
-export interface Half { readonly tree: Tree; readonly after: Float64Array; readonly before: Float64Array | null }
+export interface Half {
+  readonly tree: Tree; // origin -1: several narrow frames in one
+  readonly folded: Uint32Array; // how many those are
+  readonly after: Float64Array;
+  readonly before: Float64Array | null;
+}
 
-// half reads one of the two; sym are the symbols of the recording's tree.
-export function half(m: Message<unknown>, name: "callers" | "callees", sym: Int32Array): Half {
-  const depths = m.u32(`${name}.depth`), origins = m.u32(`${name}.origin`);
+const NOWHERE = 0xffffffff;
+
+// half reads one of the two; sym are the symbols of the recording's tree, narrow is that of
+// narrow frames in one.
+export function half(m: Message<unknown>, name: "callers" | "callees", sym: Int32Array, narrow: number): Half {
+  const depths = m.u32(`${name}.depth`), origins = m.u32(`${name}.origin`), folded = m.u32(`${name}.folded`);
   const n = depths.length;
   const depth = new Int32Array(depths.buffer, depths.byteOffset, n), origin = new Int32Array(origins.buffer, origins.byteOffset, n);
   const columns = new Int32Array(3 * n);
@@ -27,16 +37,17 @@ export function half(m: Message<unknown>, name: "callers" | "callees", sym: Int3
   const last: number[] = []; // by depth
   for (let i = 0; i < n; i++) {
     const d = depth[i];
-    own[i] = d > 0 ? sym[origin[i]] : -1;
+    own[i] = d === 0 ? -1 : origins[i] === NOWHERE ? narrow : sym[origin[i]]; // in origin that is -1
     parent[i] = d > 0 ? last[d - 1] : -1;
     last[d] = i;
     end[i] = i + 1;
   }
   for (let i = n - 1; i > 0; i--) if (end[i] > end[parent[i]]) end[parent[i]] = end[i];
-  return { tree: { n, sym: own, depth, parent, end, origin }, after: m.f64(`${name}.after`), before: m.has(`${name}.before`) ? m.f64(`${name}.before`) : null };
+  return { tree: { n, sym: own, depth, parent, end, origin }, folded, after: m.f64(`${name}.after`), before: m.has(`${name}.before`) ? m.f64(`${name}.before`) : null };
 }
 
 const NOTHING = new Float64Array(0);
+const WHOLE: readonly [number, number][] = [[0, 1], [0, 1]];
 
 export class Sandwich {
   readonly root: HTMLElement;
@@ -46,6 +57,9 @@ export class Sandwich {
   private method = -1;
   private halvesNow: readonly Half[] = [];
   private running: AbortController | null = null;
+  private looking = 0; // a view has changed, and it will be asked what is seen there
+  private looked: readonly [number, number][] = WHOLE; // of each half: what was looked at closely, as shares of its width
+  private of = { names: [] as readonly Name[], with: [] as Name[] }; // names with one more, for what is narrow
 
   constructor(private readonly app: App, menu: Menu) {
     // What is not of a half is the recording's.
@@ -55,26 +69,34 @@ export class Sandwich {
       m.values = app.model.values;
       m.layout = app.model.layout;
       m.rootName = () => (this.method >= 0 ? app.nameOf(app.methods.symbol[this.method]) : "");
-      const chart = new Chart(m, { zoomed: () => {}, pointed: (node) => this.tell(k, node) });
+      const chart = new Chart(m, { zoomed: () => this.look(), pointed: (node) => this.tell(k, node) });
       chart.flame = k === 0;
       chart.canvas.setAttribute("aria-label", k === 0 ? "Callers of the method, above it. Arrow keys move between frames, Enter zooms, m says what can be done." : "What the method calls, below it. Arrow keys move between frames, Enter zooms, m says what can be done.");
       const open = (x: number, y: number): void => {
         const node = chart.hovered > 0 ? chart.hovered : chart.selected;
-        if (node > 0) menu.open(m.tree.sym[node], x, y, this.stack(k, node), m.tree.origin[node]);
+        if (node > 0 && m.tree.origin[node] >= 0) menu.open(m.tree.sym[node], x, y, this.stack(k, node), m.tree.origin[node]);
       };
       chart.canvas.addEventListener("contextmenu", (e) => {
         e.preventDefault();
         open(e.clientX, e.clientY);
       });
       chart.canvas.addEventListener("keydown", (e) => {
-        if (e.key === "Escape") chart.show(0);
+        if (e.key === "Escape") {
+          chart.show(0);
+          this.look();
+        }
         else if (e.key === "m") {
           const box = chart.canvas.getBoundingClientRect();
           open(box.left + 80, box.top + 40);
-        } else return;
+        } else {
+          this.look(); // a key may have moved the view
+          return;
+        }
         e.preventDefault();
         e.stopPropagation();
       });
+      chart.canvas.addEventListener("wheel", () => this.look(), { passive: true });
+      chart.canvas.addEventListener("pointerup", () => this.look());
       chart.canvas.addEventListener("dblclick", () => {
         const s = m.tree.sym[chart.selected];
         if (chart.selected > 0 && s < app.methods.of.length && app.methods.of[s] >= 0) app.set({ of: app.nameOf(s) });
@@ -87,12 +109,41 @@ export class Sandwich {
 
   // busy says that what is shown is not of what the filters chose yet.
   get busy(): boolean {
-    return this.running !== null;
+    return this.running !== null || this.looking !== 0;
+  }
+
+  // look asks for what is seen, when a view has come to rest.
+  private look(): void {
+    clearTimeout(this.looking);
+    this.looking = window.setTimeout(() => {
+      this.looking = 0;
+      const seen = this.charts.map((c, k): [number, number] => {
+        const all = this.models[k].values.total[0];
+        const { x0, x1 } = c.view();
+        return all > 0 && x1 > x0 ? [Math.max(0, x0 / all), Math.min(1, x1 / all)] : [0, 1];
+      });
+      // What is folded where one looks, and was not looked at as closely, is asked for.
+      const k = seen.findIndex(([a, b], k) => {
+        const [from, to] = this.looked[k];
+        const m = this.models[k];
+        const all = m.values.total[0];
+        return b > a && (a < from || b > to || b - a < 0.7 * (to - from)) && this.halvesNow[k]?.folded.some((n, i) => n > 0 && m.values.total[i] > 0 && m.layout.x[i] < b * all && m.layout.x[i] + m.values.total[i] > a * all);
+      });
+      if (k >= 0) void this.ask(this.method, k, seen[k]);
+    }, 200);
   }
 
   // update asks candid for both halves of a method's; what was asked before is not wanted
   // any more.
   async update(method: number): Promise<void> {
+    clearTimeout(this.looking);
+    this.looking = 0;
+    this.looked = WHOLE;
+    await this.ask(method);
+  }
+
+  // ask asks for both halves; one of them closely between two shares of its width.
+  private async ask(method: number, closely = -1, [left, right]: readonly [number, number] = [0, 1]): Promise<void> {
     const { app } = this;
     this.running?.abort();
     this.running = null;
@@ -102,13 +153,21 @@ export class Sandwich {
     const { tree } = app.model.data;
     const q = app.query();
     q.set("of", String(method));
+    q.set("room", String(Math.ceil(2 * (this.root.clientWidth || innerWidth) * (devicePixelRatio || 1)))); // half a pixel each
+    if (closely >= 0) {
+      q.set("left", String(left));
+      q.set("right", String(right));
+    }
+    if (app.state.before) q.set("wide", "before");
     if (app.state.base) q.set("base", app.state.base.join("-"));
     try {
       const m = await ask(app.path("sandwich", q), mine.signal);
       if (this.running !== mine) return;
       if (generation === app.generation) { // else the filters have changed, and it will be asked anew when it is seen
         this.method = method;
-        this.take((["callers", "callees"] as const).map((name) => half(m, name, tree.sym)));
+        const halves = (["callers", "callees"] as const).map((name) => half(m, name, tree.sym, app.model.names.length));
+        if (closely >= 0) this.closer(closely, halves[closely], [left, right]);
+        else this.take(halves);
       }
     } catch (e) {
       if (this.running !== mine) return;
@@ -122,11 +181,8 @@ export class Sandwich {
     const again = this.halvesNow.length > 0;
     this.halvesNow = halves;
     halves.forEach(({ tree, after, before }, k) => {
-      const m = this.models[k];
       const total = before && app.state.before ? before : after;
-      m.tree = tree;
-      m.values = { total, self: NOTHING, count: NOTHING, samples: NOTHING }; // charts show totals
-      m.layout = layout(tree, total, again ? m.layout : undefined);
+      this.lay(k, tree, total, again);
       this.charts[k].change = before && app.changes(after, before);
       this.charts[k].selected = -1;
       this.charts[k].fresh(0);
@@ -134,15 +190,50 @@ export class Sandwich {
     this.tell(1, 0);
   }
 
-  // halves are what is shown, for tests: the total of each, and of the frames next to the method.
-  halves(): { total: number; next: Record<string, number> }[] {
+  private lay(k: number, tree: Tree, total: Float64Array, again: boolean): void {
+    const { app } = this;
+    const m = this.models[k];
+    if (this.of.names !== app.model.names) {
+      const full = "… narrower ones: zoom in";
+      this.of = { names: app.model.names, with: [...app.model.names, { full, short: 0, method: 0, end: full.length }] };
+    }
+    m.names = this.of.with;
+    m.tree = tree;
+    m.values = { total, self: NOTHING, count: NOTHING, samples: NOTHING }; // charts show totals
+    m.layout = layout(tree, total, again ? m.layout : undefined);
+  }
+
+  // closer takes one half in which more is to be seen: what was seen stays where it is.
+  private closer(k: number, now: Half, looked: [number, number]): void {
+    const { app } = this;
+    const m = this.models[k];
+    const chart = this.charts[k];
+    const place = (i: number): [number, number] => [m.tree.depth[i], m.layout.x[i] + m.layout.total[i] / 2];
+    const folded = (i: number): boolean => i > 0 && m.tree.origin[i] < 0;
+    // Several narrow ones that were zoomed to are below the frame that they are next to.
+    const zoom = place(folded(chart.zoom) ? m.tree.parent[chart.zoom] : chart.zoom), selected = chart.selected >= 0 && !folded(chart.selected) ? place(chart.selected) : null;
+    this.halvesNow = this.halvesNow.map((h, i) => (i === k ? now : h));
+    this.looked = this.looked.map((l, i) => (i === k ? looked : l));
+    this.lay(k, now.tree, now.before && app.state.before ? now.before : now.after, true);
+    chart.change = now.before && app.changes(now.after, now.before);
+    chart.hovered = -1;
+    chart.zoom = Math.max(0, nodeAt(m.layout, ...zoom));
+    chart.selected = selected ? nodeAt(m.layout, ...selected) : -1;
+    chart.resize();
+  }
+
+  // halves are what is shown, for tests: the total of each, of the frames next to the method and
+  // of those that are too narrow, and how many nodes there are.
+  halves(): { total: number; next: Record<string, number>; narrow: number; nodes: number }[] {
     return this.models.map((m) => {
       const next: Record<string, number> = {};
+      let narrow = 0;
       for (let c = 1; c < m.tree.n; c = m.tree.end[c]) {
         const name = this.app.nameOf(m.tree.sym[c]);
-        next[name] = (next[name] ?? 0) + m.values.total[c];
+        if (m.tree.origin[c] < 0) narrow += m.values.total[c];
+        else next[name] = (next[name] ?? 0) + m.values.total[c];
       }
-      return { total: m.values.total[0], next };
+      return { total: m.values.total[0], next, narrow, nodes: m.tree.n };
     });
   }
 
@@ -153,7 +244,7 @@ export class Sandwich {
   private stack(k: number, node: number): string {
     const m = this.models[k];
     const out: string[] = [];
-    for (let i = node; i >= 0; i = m.tree.parent[i]) out.push(i > 0 ? this.app.nameOf(m.tree.sym[i]) : m.rootName());
+    for (let i = node; i >= 0; i = m.tree.parent[i]) out.push(i > 0 ? m.names[m.tree.sym[i]].full : m.rootName());
     return (k === 0 ? out.reverse() : out).join("\n");
   }
 
@@ -165,9 +256,10 @@ export class Sandwich {
     const { before } = app.chosen;
     const all = (was && app.state.before ? before : app.chosen)?.chosen.weight ?? 0, whole = m.values.total[0], v = m.values.total[node];
     const change = was && before ? [`${percent(was[node], before.chosen.weight)} before, ${percent(is[node], app.chosen.chosen.weight)} after: ${points(app.change(is[node], was[node]))}`] : [];
-    const s = node > 0 ? m.tree.sym[node] : app.methods.symbol[this.method];
-    const known = node > 0 ? facts(m, node).filter((f) => ["kind", "provenance", "module", "source"].includes(f.key)).map((f) => f.text) : [];
-    this.line.replaceChildren(el("b", {}, app.nameOf(s)), ` ${[value(v, app.unit), `${percent(v, all)} of what is shown`, ...(node > 0 ? [`${percent(v, whole)} of the method's`] : []), ...change, ...known].join(" · ")}`);
+    const several = this.halvesNow[k]?.folded[node] ?? 0;
+    const name = several ? `${count(several)} narrower frame${several > 1 ? "s" : ""}` : app.nameOf(node > 0 ? m.tree.sym[node] : app.methods.symbol[this.method]);
+    const known = several ? ["zoom in to see them"] : node > 0 ? facts(m, node).filter((f) => ["kind", "provenance", "module", "source"].includes(f.key)).map((f) => f.text) : [];
+    this.line.replaceChildren(el("b", {}, name), ` ${[value(v, app.unit), `${percent(v, all)} of what is shown`, ...(node > 0 ? [`${percent(v, whole)} of the method's`] : []), ...change, ...known].join(" · ")}`);
   }
 
   focus(): void {
