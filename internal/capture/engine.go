@@ -150,6 +150,13 @@ type Sparing interface {
 	RunsGo(pid int, does bool) error
 }
 
+// Accountant is an Engine that has the kernel's accounts of its targets' threads at hand.
+type Accountant interface {
+	// CPUTimes is how long each thread of a target has run, ns by tid; nil if the engine
+	// does not have all of them. It may be called before Run and after it.
+	CPUTimes(pid int) map[int]uint64
+}
+
 // ErrUnsupported is wrapped by every error that says that this system lacks
 // what an engine needs.
 var ErrUnsupported = errors.New("not supported here")

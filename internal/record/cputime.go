@@ -3,11 +3,15 @@ package record
 import (
 	"time"
 
+	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
 // used is the CPU time that a process has used, ns, by the kernel's count.
-type used struct{ first, last uint64 }
+type used struct {
+	first, last uint64
+	read        time.Time // when last was
+}
 
 // usedBefore is the CPU time of a process that does not count, ns: of its first thread,
 // and of all.
@@ -22,6 +26,11 @@ func (u used) sum() uint64 {
 	return u.last - u.first
 }
 
+// count takes what was read now.
+func (u *used) count(ns uint64) {
+	u.last, u.read = max(u.last, ns), time.Now()
+}
+
 const (
 	// countEvery is how often it is read: a process that ends takes it along.
 	countEvery = time.Second
@@ -31,16 +40,31 @@ const (
 
 // markCPU notes how much CPU time the threads have used before now. A thread
 // that starts later has used nothing.
-func (p *process) markCPU() {
-	p.markThreads()
+func (p *process) markCPU(cpu map[int]uint64) {
+	p.markThreads(cpu)
 	p.countCPU()
 	p.used.first = p.used.last
 }
 
-func (p *process) markThreads() {
-	if cpu, err := target.CPUTimes(p.target); err == nil {
+func (p *process) markThreads(cpu map[int]uint64) {
+	if cpu != nil {
 		p.startCPU = cpu
 	}
+}
+
+// cpuTimes reads how long each thread of a process has run, nil if it cannot be known.
+// The engine may have that at hand while it does not run; otherwise it is nil.
+func (p *process) cpuTimes(engine capture.Engine) map[int]uint64 {
+	if a, ok := engine.(capture.Accountant); ok {
+		if cpu := a.CPUTimes(p.pid); cpu != nil {
+			return cpu
+		}
+	}
+	cpu, err := target.CPUTimes(p.target)
+	if err != nil {
+		return nil
+	}
+	return cpu
 }
 
 // beginCPU finds from where on the CPU time of a process that was just opened
@@ -51,7 +75,7 @@ func (s *session) beginCPU(p *process) {
 		return // it is marked when recording begins
 	}
 	if !known {
-		p.markCPU()
+		p.markCPU(p.cpuTimes(nil))
 		return
 	}
 	delete(s.before, uint32(p.pid))
@@ -64,8 +88,8 @@ func (s *session) beginCPU(p *process) {
 
 // countCPU reads what a process has used so far.
 func (p *process) countCPU() {
-	if now, err := target.CPUTime(p.target); err == nil && now > p.used.last {
-		p.used.last = now
+	if now, err := target.CPUTime(p.target); err == nil {
+		p.used.count(now)
 	}
 }
 
@@ -79,7 +103,10 @@ func (s *session) countAll() {
 	}
 	s.counted = time.Now()
 	for _, p := range s.procs {
-		p.countCPU()
+		// It may have been read with the process's load just now.
+		if s.counted.Sub(p.used.read) > countEvery/2 {
+			p.countCPU()
+		}
 	}
 }
 

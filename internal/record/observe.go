@@ -134,6 +134,7 @@ func (s *session) observeProcess(p *process, seen *observed) {
 	if err != nil || !p.target.Alive() {
 		return
 	}
+	p.used.count(target.Nanoseconds(user + system))
 	o := &s.observer
 	if all := o.load.All - seen.load.All; seen.seen && o.load.All > seen.load.All && user >= seen.used[0] && system >= seen.used[1] {
 		share := func(ticks uint64) profile.Value { return profile.Share(min(float64(ticks)/float64(all), 1)) }

@@ -248,8 +248,8 @@ func (s *session) thread(p *process, tid uint32) uint32 {
 		return i
 	}
 	name := s.comms[tid]
-	if th, err := p.target.Thread(int(tid)); err == nil {
-		name = th.Name
+	if n, err := p.target.ThreadName(int(tid)); err == nil {
+		name = n
 	}
 	if name == "" {
 		name = p.target.Comm()
@@ -317,7 +317,7 @@ func (s *session) notice(n capture.Notice) {
 					s.note(err.Error())
 				}
 				if s.launched == nil || n.PID != s.launched.pid || s.launched.execs > 1 {
-					p.markThreads() // it has used time before as another program
+					p.markThreads(p.cpuTimes(nil)) // it has used time before as another program
 				}
 			} else {
 				p.end()
@@ -402,11 +402,7 @@ func (s *session) flushNames(p *process) {
 
 // accountCPU puts the kernel's account of each living thread's CPU time beside
 // its samples.
-func (s *session) accountCPU(p *process) {
-	end, err := target.CPUTimes(p.target)
-	if err != nil {
-		return
-	}
+func (s *session) accountCPU(p *process, end map[int]uint64) {
 	threads := s.b.Threads()
 	for tid, i := range p.threads {
 		if now, ok := end[int(tid)]; ok && now >= p.startCPU[int(tid)] {

@@ -97,7 +97,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 
 	// Attaching took a while, in which the targets ran on unsampled.
 	for _, p := range s.procs {
-		p.markCPU()
+		p.markCPU(p.cpuTimes(engine))
 	}
 	var start time.Time
 	s.start, start = moment()
@@ -129,7 +129,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	s.name(true)
 	for _, p := range s.procs {
 		s.flushNames(p)
-		s.accountCPU(p)
+		s.accountCPU(p, p.cpuTimes(engine))
 	}
 	s.observe(true)
 	s.told = time.Time{}
@@ -275,8 +275,8 @@ func (s *session) replaced() {
 			continue
 		}
 		n := capture.Notice{Kind: capture.Exec, Time: s.start, PID: pid, TID: pid}
-		if th, err := p.target.Thread(int(pid)); err == nil {
-			n.Comm = th.Name
+		if name, err := p.target.ThreadName(int(pid)); err == nil {
+			n.Comm = name
 		}
 		s.Notice(n)
 		// What it maps is told by somebody only from now on.

@@ -258,9 +258,9 @@ func (s *session) BatchEnd() {
 	if bare || len(s.later.stacks) > 0 {
 		s.calm.stir(now)
 	}
-	s.countAll()
 	s.gc.Tune()
 	s.observe(false)
+	s.countAll()
 	s.lookEnds(0)
 	s.liveBatch()
 	if s.o.Progress != nil && time.Since(s.progress) > 200*time.Millisecond {

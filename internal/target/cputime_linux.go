@@ -29,7 +29,7 @@ func CPUTimes(p *Process) (map[int]uint64, error) {
 // have ended with them. The kernel counts it in hundredths of a second.
 func CPUTime(p *Process) (uint64, error) {
 	user, system, err := CPUTicks(p, 0)
-	return (user + system) * (1e9 / userHz), err
+	return Nanoseconds(user + system), err
 }
 
 // CPUTicks reads how long a thread of the process has run, in the program and for it in
@@ -64,12 +64,8 @@ func (p *Process) threadCPU(tid int, buf []byte) (uint64, error) {
 		return 0, err
 	}
 	user, system, err := CPUTicks(p, tid)
-	return (user + system) * (1e9 / userHz), err
+	return Nanoseconds(user + system), err
 }
-
-// userHz is the unit of times in /proc/PID/stat, fixed at 100 a second on every
-// architecture that Go runs on.
-const userHz = 100
 
 // readString reads a small file of the system, "" if it cannot.
 func readString(path string) string {

@@ -52,7 +52,8 @@ func (p *mapsParser) line(b []byte) {
 
 // parseMaps parses all of a /proc/PID/maps.
 func parseMaps(text []byte) ([]Mapping, error) {
-	p := mapsParser{names: make(map[string]string)}
+	lines := bytes.Count(text, []byte{'\n'}) + 1
+	p := mapsParser{out: make([]Mapping, 0, min(lines, maxMappings)), names: make(map[string]string)}
 	for len(text) > 0 {
 		line, rest, _ := bytes.Cut(text, []byte{'\n'})
 		text = rest

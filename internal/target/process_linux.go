@@ -286,15 +286,25 @@ func (p *Process) Threads() ([]Thread, error) {
 
 // Thread reads one thread; the error wraps ErrNoProcess if there is none.
 func (p *Process) Thread(tid int) (Thread, error) {
-	var buf [256]byte
-	t := tidPath(tid)
-	name, err := p.readSmall(t+"comm", buf[:])
+	name, err := p.ThreadName(tid)
 	if err != nil {
-		return Thread{}, p.fileError(t+"comm", err)
+		return Thread{}, err
 	}
-	th := Thread{TID: tid, Name: strings.TrimSuffix(string(name), "\n")}
+	var buf [256]byte
+	th := Thread{TID: tid, Name: name}
 	th.CPU, _ = p.threadCPU(tid, buf[:])
 	return th, nil
+}
+
+// ThreadName reads what a thread is called; the error wraps ErrNoProcess if there is none.
+func (p *Process) ThreadName(tid int) (string, error) {
+	var buf [128]byte
+	name := tidPath(tid) + "comm"
+	b, err := p.readSmall(name, buf[:])
+	if err != nil {
+		return "", p.fileError(name, err)
+	}
+	return strings.TrimSuffix(string(b), "\n"), nil
 }
 
 // tids lists the process's threads, sorted, at most maxThreads.

@@ -46,6 +46,9 @@ func (p *Process) Threads() ([]Thread, error) { return nil, errSystem("list thre
 // Thread gives an error that wraps ErrUnsupported.
 func (p *Process) Thread(int) (Thread, error) { return Thread{}, errSystem("read a thread") }
 
+// ThreadName gives an error that wraps ErrUnsupported.
+func (p *Process) ThreadName(int) (string, error) { return "", errSystem("read a thread") }
+
 // OpenFile opens a file of a recording; else it gives an error that wraps
 // ErrUnsupported.
 func (p *Process) OpenFile(m Mapping) (*os.File, error) {

@@ -16,6 +16,13 @@ type stat struct {
 	Program   program
 }
 
+// userHz is the unit of times in /proc/PID/stat, fixed at 100 a second on every
+// architecture that Go runs on.
+const userHz = 100
+
+// Nanoseconds is how long so many ticks are, as CPUTicks gives them.
+func Nanoseconds(ticks uint64) uint64 { return ticks * (1e9 / userHz) }
+
 // program tells one program that a process runs from the next: where exec put its code
 // and its first stack, which differ each time as long as addresses are random. It is zero
 // where the kernel does not show it.

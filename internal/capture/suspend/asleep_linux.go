@@ -46,9 +46,12 @@ func (l *looker) look(sl *sleeper) (ran bool) {
 		}
 		sl.asleep = false
 	}
+	if sl.seen == never {
+		ran = a != sl.from
+	}
 	if ran && sl.th.idle.Load() {
 		sl.th.stirred.Store(true)
-		l.news.Store(true)
+		l.tellNews()
 	}
 	// Also of a thread that has not run: it may have been on its way to sleep.
 	if sl.seen = a; ran {
@@ -56,6 +59,21 @@ func (l *looker) look(sl *sleeper) (ran bool) {
 	}
 	l.copyAsleep(sl, now, a, late, goesOn && !ran)
 	return ran
+}
+
+// goesOn makes a sample of a quiet thread's sleep, if it is time, without looking at it:
+// its process's CPU time has shown that it sleeps on. False if that is not known, or its
+// stack is to be copied again.
+func (l *looker) goesOn(sl *sleeper, now int64) bool {
+	if !sl.group.sure || !sl.asleep || sl.gone || sl.wanted.Load() {
+		return false
+	}
+	sl.lasted()
+	if now-sl.told >= sl.tell || l.end != 0 {
+		l.again(sl, sl.same, 0)
+		sl.tell = min(2*sl.tell, l.tellEvery)
+	}
+	return true
 }
 
 // lasted makes up for looks at a sleep that were not needed.

@@ -158,8 +158,11 @@ func (e *Engine) tellRest(sink capture.Sink) {
 	told, now := false, clock()
 	for _, p := range e.procs {
 		for _, th := range p.threads {
+			if th.shown == 0 {
+				continue
+			}
 			a, ok := e.reader.account(th.schedFD)
-			if rest := int64(a.run - th.sampled); !ok || th.shown == 0 || float64(rest) < leastRest*float64(e.opts.Period) {
+			if rest := int64(a.run - th.sampled); !ok || float64(rest) < leastRest*float64(e.opts.Period) {
 				continue
 			}
 			e.snap = capture.Snapshot{

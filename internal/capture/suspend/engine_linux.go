@@ -49,13 +49,17 @@ type Engine struct {
 
 	stopping               atomic.Bool
 	ended                  atomic.Int64 // ns, when that was; 0: not yet
+	resting                atomic.Bool  // Run is to be woken when a thread has run
 	waiting                atomic.Bool  // targets may still be what they were before they were let go
 	wake                   chan struct{}
 	samples, bytes         atomic.Uint64
 	outOfReach, unfollowed atomic.Uint64
 }
 
-var _ capture.Engine = (*Engine)(nil)
+var (
+	_ capture.Engine     = (*Engine)(nil)
+	_ capture.Accountant = (*Engine)(nil)
+)
 
 // Open looks whether the targets may be traced; nothing is touched before Run.
 // The reason why no better engine is used, if any, goes into Describe. Where a
@@ -175,6 +179,8 @@ func (e *Engine) wakeReader() {
 const (
 	// roundEvery is how often Run looks after threads.
 	roundEvery = 20 * time.Millisecond
+	// restEvery is that while no thread has run lately. The looker says when one has.
+	restEvery = 60 * time.Millisecond
 	// pollEvery is how long samples may wait for their reader, ns.
 	pollEvery = 100e6
 )
@@ -223,6 +229,25 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 		if len(e.procs) == 0 {
 			return nil
 		}
+		e.pace(ticker)
+	}
+}
+
+// pace makes the ticker as fast as it has to be.
+func (e *Engine) pace(ticker *time.Ticker) {
+	e.mu.Lock()
+	rests := e.looker != nil && !e.opts.Children && e.nobody()
+	e.mu.Unlock()
+	if e.resting.Swap(rests) == rests {
+		return
+	}
+	if !rests {
+		ticker.Reset(roundEvery)
+		return
+	}
+	ticker.Reset(restEvery)
+	if e.looker.news.Load() {
+		e.wakeReader() // it was not woken
 	}
 }
 
@@ -291,8 +316,13 @@ func (e *Engine) begin() {
 	}
 	for _, p := range e.procs {
 		p.clock = cpuClock(p.pid)
+		none := p.clock == p.ranFirst && p.clock != 0 // of its threads has run since they were opened
+		p.ranFirst = 0
 		for _, th := range p.threads {
-			a, late, ok := e.reader.accountAndDelay(th.schedFD)
+			a, late, ok := th.seen, th.waited.Load(), true
+			if !none {
+				a, late, ok = e.reader.accountAndDelay(th.schedFD)
+			}
 			if !ok {
 				continue
 			}
@@ -318,6 +348,30 @@ func (e *Engine) countSleep(now int64) {
 	}
 }
 
+// CPUTimes is what the accounts that are kept open say: of threads that have slept on until
+// recording ended, what they said then.
+func (e *Engine) CPUTimes(pid int) map[int]uint64 {
+	now := clock()
+	for _, p := range e.adopt() {
+		e.list1(p, now)
+	}
+	p := e.procs[pid]
+	if p == nil || p.gone || e.unfollowed.Load() > 0 {
+		return nil
+	}
+	out := make(map[int]uint64, len(p.threads))
+	for tid, th := range p.threads {
+		if p.ranFirst != 0 {
+			out[tid] = th.seen.run // they were listed just now
+		} else if sl := th.sleeper; sl != nil && sl.quiet && sl.group.sure && sl.same == e.looker.end {
+			out[tid] = sl.seen.run
+		} else if a, ok := e.reader.account(th.schedFD); ok {
+			out[tid] = a.run
+		}
+	}
+	return out
+}
+
 // arenaSize is room for the stacks of a fifth of a second, and for some of the
 // largest at least.
 func (e *Engine) arenaSize() int {
@@ -331,7 +385,7 @@ func (e *Engine) start() {
 	size := e.arenaSize()
 	if e.list == nil {
 		for _, cpu := range e.cpus {
-			e.list = append(e.list, &lane{e: e, cpu: cpu, buffer: makeBuffer(size)})
+			e.list = append(e.list, &lane{e: e, cpu: cpu, buffer: makeBuffer(size), news: make(chan struct{}, 1)})
 		}
 	}
 	for _, l := range e.list {

@@ -1,5 +1,7 @@
 package suspend
 
+import "sync"
+
 // group is the threads of one process that sleep on and on, for a looker.
 //
 // Looking at each costs a microsecond, every time. The CPU time of the whole
@@ -31,16 +33,45 @@ const (
 	// fewQuiet is from how many threads on their process's CPU time is asked for.
 	fewQuiet = 64
 	// settleShare is the part of a CPU that asking may take.
-	settleShare = 0.01
+	settleShare = 0.005
 )
+
+// pause is how long it is left alone between two times that it is asked, ns.
+func (g *group) pause() int64 { return int64(float64(g.cost) / settleShare) }
+
+// asked is what the CPU time of a process was when the looker asked for it last.
+type asked struct {
+	mu    sync.Mutex
+	at    int64 // ns
+	total uint64
+}
+
+func (a *asked) note(at int64, total uint64) {
+	a.mu.Lock()
+	a.at, a.total = at, total
+	a.mu.Unlock()
+}
+
+// since gives it, and when it was, if it is from after a time.
+func (a *asked) since(t int64) (total uint64, at int64, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.total, a.at, a.at > t
+}
 
 // beginRound is to be called before the lively threads are looked at.
 func (g *group) beginRound(now int64) {
 	g.begin, g.ours, g.vague = 0, 0, false
-	g.ask = len(g.quiet) >= fewQuiet && now-g.asked >= int64(float64(g.cost)/settleShare)
+	g.ask = len(g.quiet) >= fewQuiet && now-g.asked >= g.pause()
 	if g.lively = g.threads > len(g.quiet); g.lively && g.ask {
 		g.begin = cpuClock(g.proc.pid)
 	}
+}
+
+// beginLast is beginRound when recording ends, which asks in any case.
+func (g *group) beginLast() {
+	g.asked, g.sure = 0, false
+	g.beginRound(clock())
 }
 
 // met notes that a lively thread was looked at.
@@ -62,6 +93,7 @@ func (g *group) settle(now int64) bool {
 	begin := clock()
 	total := cpuClock(g.proc.pid)
 	g.asked, g.cost = now, clock()-begin
+	g.proc.asked.note(begin, total)
 	if g.lively && total != g.begin {
 		return false // something ran meanwhile
 	}
@@ -103,12 +135,16 @@ func (l *looker) lookQuiet(g *group, now, since int64, interval float64) (looks 
 		due = min(due, g.tell)
 	}
 	for ; due >= 1 && len(g.quiet) > 0; due-- {
-		g.credit--
 		g.tell = max(g.tell-1, 0)
 		if g.cursor >= len(g.quiet) {
 			g.cursor = 0
 		}
 		sl := g.quiet[g.cursor]
+		if l.goesOn(sl, now) {
+			g.cursor++
+			continue
+		}
+		g.credit--
 		before := sl.seen
 		ran := false
 		if !sl.gone {

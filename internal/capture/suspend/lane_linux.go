@@ -25,8 +25,10 @@ type lane struct {
 	stops  stopCounts
 	counts counts
 
-	idle atomic.Bool  // nobody's thread ran on this CPU lately
-	slow atomic.Int32 // how many stops in a row must be quick until there is no hurry to take over
+	idle  atomic.Bool   // nobody's thread ran on this CPU lately
+	news  chan struct{} // there is somebody to look at again, or recording has ended
+	rests atomic.Bool   // the one whose turn it is waits for that
+	slow  atomic.Int32  // how many stops in a row must be quick until there is no hurry to take over
 
 	turn   sync.Mutex // of what follows
 	ticks  *worker    // whose turn it is to sample
@@ -97,8 +99,42 @@ func (l *lane) hasTurn(w *worker) bool {
 	return !l.e.stopping.Load()
 }
 
+// poke ends a rest, this one or the next.
+func (l *lane) poke() {
+	select {
+	case l.news <- struct{}{}:
+	default:
+	}
+}
+
+// rest waits for as long as there is nobody whom the sampling thread could find. Only the
+// one whose turn it is does so.
+func (l *lane) rest() {
+	l.e.mu.Lock()
+	nobody := l.e.nobody()
+	l.e.mu.Unlock()
+	if !nobody {
+		return
+	}
+	l.rests.Store(true)
+	<-l.news
+	l.rests.Store(false)
+	l.quiet, l.due = 0, clock()+rand.Int64N(int64(l.e.opts.Period))
+}
+
+// nobody says whether none of the targets' threads has run lately. The caller holds e.mu.
+func (e *Engine) nobody() bool { return len(e.hot) == 0 && len(e.churning) == 0 }
+
+// poke ends the rests of all sampling threads.
+func (e *Engine) poke() {
+	for _, l := range e.list {
+		l.poke()
+	}
+}
+
 // rouse wakes those that wait for their turn, when recording has ended.
 func (l *lane) rouse() {
+	l.poke()
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	for _, w := range l.rested {

@@ -14,6 +14,7 @@ const (
 	listEvery  = 100e6 // ns between two lists of a process's threads
 	listShare  = 200e3 // ns for each thread: a longer list is made less often, if their number does not change
 	listAtMost = 10e6  // ns, even where their number changes all the time
+	listAgo    = 200e6 // ns that it may be ago that the looker asked whether any has run
 	hotFor     = 100e6 // ns that a thread is watched after it ran last
 	firstPause = 20e6  // ns that a thread is left alone that just fell idle
 	// runnableLooks is how many threads at once are looked at for being runnable, of
@@ -43,9 +44,12 @@ func (e *Engine) look(now int64) {
 			p.links = uint64(st.Nlink)
 			if len(p.threads) >= fewQuiet {
 				// Where nothing has run, nothing was begun either.
-				ran := cpuClock(p.pid)
+				ran, at, ok := p.asked.since(now - listAgo)
+				if !ok {
+					ran, at = cpuClock(p.pid), now
+				}
 				if ran == p.ranThen && ran != 0 && !p.gone {
-					p.listed = now
+					p.listed = at
 					continue
 				}
 				p.ranThen = ran
@@ -94,6 +98,9 @@ const endingLooks = 3
 func (e *Engine) list1(p *process, now int64) {
 	first, before := p.listed == 0 && !p.child, p.listed
 	p.listed = now
+	if first {
+		p.ranFirst = cpuClock(p.pid)
+	}
 	s, ok := e.reader.status(p.stat)
 	tids, err := p.tids()
 	if s.state == 'Z' && len(tids) <= 1 && p.ending < endingLooks {
@@ -161,7 +168,7 @@ func (e *Engine) list1(p *process, now int64) {
 			p.churned = now
 			e.notices = append(e.notices, capture.Notice{Kind: capture.Fork, Time: uint64(now), PID: uint32(p.pid), TID: uint32(tid), Parent: uint32(p.pid)})
 		}
-		e.follow(th, before, now)
+		e.follow(th, crowd, before, now)
 		if crowd {
 			e.retire(th, now)
 			continue
@@ -180,6 +187,9 @@ func (e *Engine) heat(th *thread, now int64) {
 func (e *Engine) heatLocked(th *thread, now int64) {
 	th.active, th.hot = now, true
 	th.idle.Store(false)
+	if e.nobody() {
+		e.poke()
+	}
 	e.hot = append(e.hot, th)
 }
 
@@ -202,17 +212,16 @@ func (e *Engine) retire(th *thread, now int64) {
 }
 
 // follow makes the looker look at a thread, whose birth was since before.
-func (e *Engine) follow(th *thread, before, now int64) {
+func (e *Engine) follow(th *thread, crowd bool, before, now int64) {
 	if e.looker == nil {
 		return
 	}
 	if th.newborn {
-		e.looker.add(th, birth(th.started, max(before, e.began), now), account{}, 0)
+		e.looker.add(th, birth(th.started, max(before, e.began), now), account{}, 0, false)
 		return
 	}
-	if a, late, ok := e.reader.accountAndDelay(th.schedFD); ok {
-		e.looker.add(th, now, a, late)
-	}
+	// It was opened just now.
+	e.looker.add(th, now, th.seen, th.waited.Load(), crowd)
 }
 
 // wakeIdle looks which idle threads have begun to run.

@@ -98,6 +98,7 @@ func parseThreads(b []byte, tids []int) {
 func (e *Engine) churn(now int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	nobody := e.nobody()
 	e.churning = e.churning[:0]
 	for _, p := range e.procs {
 		if p.churned != 0 && now-p.churned < churnFor && !p.gone {
@@ -106,6 +107,9 @@ func (e *Engine) churn(now int64) {
 	}
 	if len(e.churning) == 0 {
 		return
+	}
+	if nobody {
+		e.poke()
 	}
 	for _, p := range e.churning {
 		p.backlog = p.unsampled()
@@ -146,7 +150,7 @@ func (e *Engine) tellBirths(now int64) {
 	defer e.mu.Unlock()
 	for _, th := range e.born {
 		e.notices = append(e.notices, capture.Notice{Kind: capture.Fork, Time: uint64(now), PID: uint32(th.proc.pid), TID: uint32(th.tid), Parent: uint32(th.proc.pid)})
-		e.follow(th, th.proc.listed, now)
+		e.follow(th, false, th.proc.listed, now)
 	}
 	clear(e.born)
 	e.born = e.born[:0]

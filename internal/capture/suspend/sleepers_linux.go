@@ -20,6 +20,9 @@ const (
 	freshFor = 250e6
 	// fastestRound is the least time between two rounds, ns.
 	fastestRound = 1e6
+	// crowdedRound is how soon after one in which there was no room for all threads' first
+	// samples the next round is, ns.
+	crowdedRound = 10e6
 	// tellFirst is how long a sleep that goes on is kept back at first, ns. Code that
 	// nobody knew when its stack was walked may be known then.
 	tellFirst = 100e6
@@ -39,8 +42,9 @@ type sleeper struct {
 	group *group // nil until the looker has taken it
 
 	// The time that is accounted for begins then, with these accounts, ns.
-	began           int64
-	ranBefore, late uint64
+	began int64
+	from  account
+	late  uint64
 
 	gave    int64   // ns of sleep that samples stand for
 	seen    account // at the last look
@@ -52,6 +56,7 @@ type sleeper struct {
 	tell    int64   // ns from then to the next one
 	lively  int64   // ns, until when it is looked at with every round
 	quiet   bool    // it is in its group's list
+	crowd   bool    // it was there with many others when recording began
 	gone    bool
 	stack   stackSpan
 	placeFD int // syscall, unopened unless it is lively
@@ -66,13 +71,16 @@ var never = account{turns: 1<<64 - 1}
 
 // slept is for how long the thread has slept since it began to count.
 func (sl *sleeper) slept(now int64, a account, late uint64) int64 {
-	return now - sl.began - int64(a.run-sl.ranBefore) - int64(late-sl.late)
+	return now - sl.began - int64(a.run-sl.from.run) - int64(late-sl.late)
 }
 
 // count begins to count at a time.
 func (sl *sleeper) count(now int64, a account, late uint64) {
-	sl.began, sl.ranBefore, sl.late = now, a.run, late
-	sl.gave, sl.seen, sl.asleep, sl.lively = 0, never, false, now+freshFor
+	sl.began, sl.from, sl.late = now, a, late
+	sl.gave, sl.seen, sl.asleep, sl.lively = 0, never, false, now
+	if !sl.crowd {
+		sl.lively += freshFor
+	}
 	sl.quiet = false
 	sl.th.waited.Store(late)
 }
@@ -102,6 +110,7 @@ type looker struct {
 	sleeps                uint64
 	tellEvery             int64
 	crowded               bool  // there was no room for a sample
+	unseen                int   // how many threads were therefore not looked at yet
 	end                   int64 // ns, when recording ended; 0: it has not
 }
 
@@ -134,9 +143,10 @@ func (l *looker) paceTelling() {
 	}
 }
 
-// add makes the looker look at a thread, whose time counts from a moment on.
-func (l *looker) add(th *thread, from int64, a account, late uint64) {
-	th.sleeper = &sleeper{th: th, seen: never, placeFD: unopened, statFD: unopened}
+// add makes the looker look at a thread, whose time counts from a moment on. Of many
+// that there were already those that sleep are not looked at more often at first.
+func (l *looker) add(th *thread, from int64, a account, late uint64, crowd bool) {
+	th.sleeper = &sleeper{th: th, seen: never, placeFD: unopened, statFD: unopened, crowd: crowd}
 	th.sleeper.count(from, a, late)
 	l.box.Lock()
 	l.box.added = append(l.box.added, th.sleeper)
@@ -191,14 +201,19 @@ func (l *looker) over(sl *sleeper) {
 		}
 	}
 	sl.th.over.Store(true)
-	l.news.Store(true)
+	l.tellNews()
+}
+
+// tellNews says that there is news.
+func (l *looker) tellNews() {
+	if l.news.Store(true); l.e.resting.Load() {
+		l.e.wakeReader()
+	}
 }
 
 // run looks until the engine stops.
 func (l *looker) run() {
 	defer l.e.workers.Done()
-	runtime.LockOSThread() // its CPU time is taken
-	defer runtime.UnlockOSThread()
 	last := clock()
 	next := last
 	for !l.e.stopping.Load() {
@@ -207,22 +222,47 @@ func (l *looker) run() {
 			time.Sleep(min(time.Duration(next-now), longestSleep)) // no hurry: a system call would keep Go's scheduler awake
 			continue
 		}
+		runtime.LockOSThread() // its CPU time is taken
 		l.round(now, now-last)
+		runtime.UnlockOSThread()
 		last = now
 		// The intervals differ, so as not to keep step with anything.
 		step := max(int64(l.e.opts.Period), fastestRound, int64(float64(len(l.lively))*l.livelyCost/livelyShare))
+		if len(l.lively) == 0 {
+			step = max(step, l.untilAsked(now))
+		}
 		step += rand.Int64N(step/2+1) - step/4
+		if l.unseen > 0 { // the reader has been woken
+			again := float64(len(l.lively)-l.unseen) * l.livelyCost / livelyShare
+			step = min(step, max(crowdedRound, int64(again)))
+		}
 		if next += step; next < clock() {
 			next = clock() + step
 		}
 	}
 }
 
+// untilAsked is for how long nothing is to be looked at, ns: all threads are known to
+// sleep on until that is asked again.
+func (l *looker) untilAsked(now int64) int64 {
+	wait := int64(0)
+	if len(l.groups) > 0 {
+		wait = int64(4 * longestSleep)
+	}
+	for _, g := range l.groups {
+		if !g.sure {
+			return 0
+		}
+		wait = min(wait, g.asked+g.pause()-now)
+	}
+	return wait
+}
+
 // round looks at the threads whose turn it is, having done so some ns ago.
 func (l *looker) round(now, since int64) {
 	l.open()
 	l.paceTelling()
-	l.crowded = false
+	l.crowded, l.unseen = false, 0
 	for _, g := range l.groups {
 		g.beginRound(now)
 	}
@@ -230,6 +270,12 @@ func (l *looker) round(now, since int64) {
 	lively := l.lively[:0]
 	for _, sl := range l.lively {
 		if sl.gone {
+			continue
+		}
+		if l.crowded && sl.seen == never {
+			l.unseen++
+			sl.group.met(sl)
+			lively = append(lively, sl)
 			continue
 		}
 		if l.look(sl) {
@@ -286,15 +332,33 @@ func (l *looker) calm(now int64) {
 // and run have ended. It says whether there was no room for some of it.
 func (l *looker) last() (more bool) {
 	l.open()
-	if l.end == 0 {
+	first := l.end == 0
+	if first {
 		l.end = clock()
+		for _, g := range l.groups {
+			g.beginLast()
+		}
 	}
 	l.crowded = false
-	l.each(func(sl *sleeper) {
-		if !sl.gone {
-			l.look(sl)
+	for _, sl := range l.lively {
+		if sl.gone {
+			continue
 		}
-	})
+		l.look(sl)
+		if first {
+			sl.group.met(sl)
+		}
+	}
+	for _, g := range l.groups {
+		if first {
+			g.settle(l.end)
+		}
+		for _, sl := range g.quiet {
+			if !l.goesOn(sl, l.end) && !sl.gone {
+				l.look(sl)
+			}
+		}
+	}
 	return l.crowded
 }
 

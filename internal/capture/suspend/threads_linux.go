@@ -69,6 +69,8 @@ type process struct {
 	links      uint64
 	listed     int64  // ns
 	ranThen    uint64 // CPU time before it was listed, ns; 0: not asked for
+	ranFirst   uint64 // the same of the first time, until sampling begins
+	asked      asked  // what the looker found
 	started    uint64
 	startCode  uint64
 	startStack uint64
@@ -312,12 +314,13 @@ func (th *thread) openAccount(r *reader) (err error) {
 		th.close()
 		return err
 	}
-	a, ok := r.account(th.schedFD)
+	a, late, ok := r.accountAndDelay(th.schedFD)
 	if !ok {
 		th.close()
 		return unix.ESRCH
 	}
 	th.seen = a
+	th.waited.Store(late)
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/machine"
+	"github.com/candid-profiler/candid/internal/target"
 )
 
 // wallSink adds up wall time by thread, and by the call that each sleeps in.
@@ -163,6 +165,80 @@ func TestIdleThreadsAreCheap(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+// The accounts that the engine keeps open say what the kernel's files do.
+func TestCPUTimesOfCrowd(t *testing.T) {
+	p := start(t, compile(t, "crowd"))
+	e := open(t, wallOptions(99, p.pid()))
+	proc, err := target.Open(p.pid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proc.Close()
+	compare := func(when string) {
+		t.Helper()
+		want, err := target.CPUTimes(proc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := e.CPUTimes(p.pid()); len(got) < 1001 || !maps.Equal(got, want) {
+			t.Errorf("%s: %d threads, not %d, or other times", when, len(got), len(want))
+		}
+	}
+	compare("before recording")
+	// What ran when the threads began may be still to be looked for; then it is known of
+	// all of them at once that they sleep.
+	for _, d := range []time.Duration{time.Millisecond, time.Second} {
+		record(t, e, newWallSink(), d)
+		compare(fmt.Sprintf("after %v", d))
+	}
+}
+
+// A thread that runs after nobody did for long is found.
+func TestFoundAfterRest(t *testing.T) {
+	for _, opts := range []capture.Options{options(99), wallOptions(20)} {
+		p := start(t, "sh", "-c", "echo ready; read word; while :; do :; done")
+		opts.PIDs = []int{p.pid()}
+		e := open(t, opts)
+		ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute)
+		defer stop()
+		c := newCounter()
+		ran := time.Duration(0)
+		c.look = func(s *capture.Snapshot) {
+			if s.State != capture.Running {
+				return
+			}
+			if ran += time.Duration(s.Weight); ran > 300*time.Millisecond {
+				stop()
+			}
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- e.Run(ctx, c) }()
+		for resting(e) < len(e.cpus) && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		p.CloseInput()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		if ran < 300*time.Millisecond {
+			t.Errorf("%s: of what it ran %v were seen", opts.Events[0].Name, ran)
+		}
+		p.Kill()
+	}
+}
+
+// resting is how many CPUs' sampling threads wait for somebody to look at.
+func resting(e *Engine) (n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, l := range e.list {
+		if l.rests.Load() {
+			n++
+		}
+	}
+	return n
 }
 
 // A process that has ended does not sleep while its parent takes no note of it.

@@ -121,6 +121,9 @@ func (w *worker) sample() {
 		defer unix.Close(fd)
 	}
 	for w.hasTurn(w) {
+		if w.quiet > quietTicks {
+			w.rest()
+		}
 		now := clock()
 		if now < w.due {
 			if w.quiet > quietTicks {
