@@ -62,7 +62,8 @@ type Engine struct {
 	seen    asleep // threads that sleep at the end
 	told    told
 	started uint64    // CLOCK_MONOTONIC, ns, from when on time off the CPU counts
-	telling time.Time // when sleeps that go on were told of last
+	telling time.Time // when sleeps that go on were told of last, or recording began
+	toldAll bool      // so was each that recording began in
 	asleep  int       // how many they were
 
 	samples, bytes, malformed atomic.Uint64
@@ -206,6 +207,7 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 		return err
 	}
 	checked := time.Now()
+	e.telling, e.toldAll = checked, false
 	for {
 		gone, err := e.waiter.Wait(e.patience(sink))
 		if err != nil {
@@ -216,8 +218,11 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 		for e.drain(sink) && e.ring.waiting() > watermark(e.ring.size) && ctx.Err() == nil {
 		}
 		e.forget(gone)
-		if e.tellDue() && e.lookAsleep(perfevent.Now(), false, sink) {
-			sink.BatchEnd()
+		if e.tellDue() {
+			if e.lookAsleep(perfevent.Now(), false, sink) {
+				sink.BatchEnd()
+			}
+			e.toldAll = true
 		}
 		if now := time.Now(); now.Sub(checked) > time.Second || len(e.dead) > 0 && now.Sub(checked) > 100*time.Millisecond {
 			checked = now
@@ -252,13 +257,32 @@ func (e *Engine) patience(sink capture.Sink) time.Duration {
 	return perfevent.Patience(sink, mostPatience)
 }
 
+// firstTell is how long after recording began those sleeps are told of that began before,
+// however many they are.
+const firstTell = 300 * time.Millisecond
+
 // tellDue says whether it is time to tell of sleeps that go on.
 func (e *Engine) tellDue() bool {
-	if e.progs.away == nil || e.opts.Tell <= 0 || time.Since(e.telling) < e.opts.TellEvery(e.asleep) {
+	every := e.opts.TellEvery(e.asleep)
+	if !e.toldAll {
+		every = e.briefest()
+	}
+	if e.progs.away == nil || e.opts.Tell <= 0 || time.Since(e.telling) < every {
 		return false
 	}
 	e.telling = time.Now()
 	return true
+}
+
+// briefest is how long a sleep that is told of before it ends has lasted at least.
+func (e *Engine) briefest() time.Duration {
+	switch {
+	case e.opts.TellMost <= 0:
+		return 0
+	case !e.toldAll:
+		return min(firstTell, e.opts.Tell/2)
+	}
+	return e.opts.Tell / 2
 }
 
 // finish hands over what is left when nothing more shall be sampled.

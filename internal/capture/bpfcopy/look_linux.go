@@ -88,10 +88,10 @@ func stateOf(b []byte) capture.State {
 func woken(b []byte) bool { return b[offLookState+1] != 0 }
 
 // brief says whether what is not told yet of a sleep is so short that it has time, in a
-// recording: most such sleeps end soon.
+// recording: most such sleeps end soon. That does not go for those that began before it.
 func (e *Engine) brief(b []byte, started, end uint64) bool {
 	from, _ := e.told.until(binary.LittleEndian.Uint32(b[offLookTID:]), word(b[offLookSince:]), started)
-	return e.opts.TellMost > 0 && end < from+uint64(e.opts.Tell/2)
+	return end < from+uint64(e.briefest())
 }
 
 // repeat hands over more time of a sleep that the sink knows; false if it has to be

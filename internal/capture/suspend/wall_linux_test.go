@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/capture/asleep"
 	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/machine"
 	"github.com/candid-profiler/candid/internal/target"
@@ -176,12 +177,17 @@ func TestCPUTimesOfCrowd(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer proc.Close()
+	for tid := range times(t, proc) {
+		for {
+			if place, ok := asleep.Of(p.pid(), tid); ok && place.Call == unix.SYS_READ && !place.Running {
+				break // it has come to where it stays
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
 	compare := func(when string) {
 		t.Helper()
-		want, err := target.CPUTimes(proc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := times(t, proc)
 		if got := e.CPUTimes(p.pid()); len(got) < 1001 || !maps.Equal(got, want) {
 			t.Errorf("%s: %d threads, not %d, or other times", when, len(got), len(want))
 		}
@@ -193,6 +199,15 @@ func TestCPUTimesOfCrowd(t *testing.T) {
 		record(t, e, newWallSink(), d)
 		compare(fmt.Sprintf("after %v", d))
 	}
+}
+
+func times(t *testing.T, p *target.Process) map[int]uint64 {
+	t.Helper()
+	ns, err := target.CPUTimes(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ns
 }
 
 // A thread that runs after nobody did for long is found.
