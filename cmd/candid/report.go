@@ -99,7 +99,7 @@ FILE is a profile in a format that candid reads, '-' is standard input:
 	fl.SortFlags = false
 	fl.StringVar(&view, "view", "methods", "`NAME`: "+strings.Join(report.ViewNames(), ", "))
 	fl.StringVar(&callers, "callers", "", "print who calls the functions that match this `REGEX`")
-	fl.IntVarP(&top, "top", "n", 0, "at most `N` rows (default 30; -1: all)")
+	fl.IntVarP(&top, "top", "n", 0, "at most `N` rows (default 30, in trees all; -1: all)")
 	fl.Float64Var(&minimum, "min", 0.5, "in trees: sum up branches below this `PERCENT`")
 	fl.BoolVar(&unfold, "unfold", false, "in trees: show each of the frames by which threads start")
 	fl.BoolVarP(&threads, "threads", "t", false, "show each thread by itself")

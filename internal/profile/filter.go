@@ -169,6 +169,20 @@ func (p *Profile) Select(f Filter) *Selection {
 	return s
 }
 
+// Each visits the samples that the filter chose, with how much of their weight; for those
+// that the profile has only the sum of there is one.
+func (s *Selection) Each(visit func(sm *Sample, c Count)) {
+	m := s.Profile.matcher(s.Filter)
+	s.Profile.each(func(sm *Sample, n uint64) {
+		if int(sm.Event) != s.Filter.Event {
+			return
+		}
+		if weight, ok := m.part(sm); ok {
+			visit(sm, Count{n, weight})
+		}
+	})
+}
+
 // Passing counts what a filter chooses of its event, without the rest of Select.
 func (p *Profile) Passing(f Filter) (all, chosen Count) {
 	m := p.matcher(f)

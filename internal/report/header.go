@@ -58,6 +58,13 @@ func (pg *page) header(s *profile.Selection) {
 		states := s.States()
 		pg.line("  states: %s", statesOf(states[:], s.Chosen))
 	}
+	if rows := waitsOf(s); len(rows) > 0 {
+		var longest []string
+		for _, r := range rows[:min(headWaits, len(rows))] {
+			longest = append(longest, r.String())
+		}
+		pg.wrapped("  longest waits: ", longest)
+	}
 	if s.Chosen != s.All {
 		pg.line("  %s", pg.paint(bold, passing(s)))
 	}
@@ -67,6 +74,9 @@ func (pg *page) header(s *profile.Selection) {
 	}
 	for _, n := range m.Notes {
 		pg.line("  note: %s", clean(n))
+	}
+	if hint := waitingHint(p); hint != "" {
+		pg.wrapped("  hint: ", []string{hint})
 	}
 	pg.line("")
 }
@@ -80,8 +90,18 @@ func amounts(s *profile.Selection) []string {
 			facts[0] += " of " + clean(e.Name)
 			facts = append(facts, amount(s.All.Weight, e.Unit)+" in all")
 		}
-		if e.Period > 0 && e.Unit == "nanoseconds" {
-			facts = append(facts, "one each "+amount(e.Period, e.Unit))
+		if e.Unit == "nanoseconds" {
+			each := "one each " + amount(e.Period, e.Unit)
+			switch {
+			case s.HasStates() && unlike(s.All, e.Period):
+				text := "each wait is one sample, by its length"
+				if e.Period > 0 && s.States()[profile.StateRunning].Samples > 0 {
+					text = each + " of running, " + text
+				}
+				facts = append(facts, text)
+			case e.Period > 0:
+				facts = append(facts, each)
+			}
 		}
 	}
 	if d := p.Meta.Duration; d > 0 {
@@ -92,6 +112,15 @@ func amounts(s *profile.Selection) []string {
 		facts = append(facts, plural(n, "period throttled", "periods throttled"))
 	}
 	return facts
+}
+
+// unlike says whether samples are of another weight than that number of them would be.
+func unlike(all profile.Count, period uint64) bool {
+	if period == 0 {
+		return true
+	}
+	each := float64(all.Weight) / float64(max(all.Samples, 1)) / float64(period)
+	return each < 0.95 || each > 1.05
 }
 
 // passing says what part of the event's samples the filter leaves.

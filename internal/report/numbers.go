@@ -41,12 +41,15 @@ func grouped(n uint64) string {
 func amount(weight uint64, unit string) string {
 	switch unit {
 	case "nanoseconds":
-		return duration(time.Duration(min(weight, 1<<63-1)))
+		return duration64(weight)
 	case "bytes":
 		return size(weight)
 	}
 	return grouped(weight)
 }
+
+// duration64 is a weight in ns.
+func duration64(ns uint64) string { return duration(time.Duration(min(ns, 1<<63-1))) }
 
 func duration(d time.Duration) string {
 	digits := func(v float64, unit string) string {

@@ -40,7 +40,8 @@ func ParseView(name string) (View, error) {
 // Options say what a report shows.
 type Options struct {
 	View View // "" is ViewMethods
-	// Top is how many rows a list has at most: 0 is 30, less than 0 is all.
+	// Top is how many rows a list or a tree has at most: 0 is 30 of a list and all of a
+	// tree, less than 0 is all.
 	Top int
 	// MinPercent sums up the parts of a tree that are less than this percentage
 	// of what is shown; 0 shows all.
@@ -70,7 +71,7 @@ func (o Options) withDefaults() Options {
 	if o.View == "" {
 		o.View = ViewMethods
 	}
-	if o.Top == 0 {
+	if o.Top == 0 && o.View != ViewTree && o.View != ViewCallers {
 		o.Top = 30
 	}
 	return o

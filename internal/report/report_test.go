@@ -95,6 +95,35 @@ func TestTreeTextBranchesAndSumsUp(t *testing.T) {
 Parts below 5.0% are summed up in lines in brackets.`)
 }
 
+// A tree has no more rows than are asked for, the largest of them.
+func TestTreeTextKeepsTheLargest(t *testing.T) {
+	o := Options{View: ViewTree, Top: 3, MinPercent: 5, Filter: profile.Filter{Ignore: regexp.MustCompile("libzip|Tree|Json|Image|Rules|fma")}}
+	same(t, body(textOf(t, profiletest.Java(), o)), `
+ TOTAL  of all             SELF  CALL TREE
+ 99.3%   57.0%    5.70s          (4 frames by which threads start)
+ 67.9%   39.0%    3.90s          java.lang.Thread.run
+ 67.9%   39.0%    3.90s          com.example.shop.Worker.loop
+
+and 9 rows more: -n says how many are shown, the largest of them.
+
+--unfold shows each of the frames by which threads start.`)
+	for _, top := range []int{1, 2, 5, 8, 1000} {
+		o.Top = top
+		text := body(textOf(t, profiletest.Java(), o))
+		table, _, _ := strings.Cut(text, "\n\n")
+		if rows := strings.Count(strings.TrimSpace(table), "\n"); rows > top || top == 1000 && strings.Contains(text, "rows more") {
+			t.Errorf("-n %d: %d rows\n%s", top, rows, text)
+		}
+	}
+	o = Options{View: ViewCallers, Top: 2, Callers: regexp.MustCompile("HashMap.get|trim_queue")}
+	same(t, body(textOf(t, profiletest.Java(), o)), `
+ TOTAL           CALLERS OF HashMap.get|trim_queue
+ 39.0%    3.90s  java.util.HashMap.get
+ 39.0%    3.90s  ← com.example.shop.Index.score
+
+and 9 rows more: -n says how many are shown, the largest of them.`)
+}
+
 func TestCallersText(t *testing.T) {
 	o := Options{View: ViewCallers, Callers: regexp.MustCompile("HashMap"), Filter: profile.Filter{Hide: profile.Kinds(walk.KindNative, walk.KindStub)}}
 	text := body(textOf(t, profiletest.Java(), o))

@@ -69,6 +69,9 @@ func Summary(w io.Writer, p *profile.Profile, c Costs, o Options) error {
 		}
 		pg.item("note", []string{clean(n)})
 	}
+	if hint := waitingHint(p); hint != "" && !o.NoMethods {
+		pg.item("hint", []string{hint})
+	}
 	if c.File != "" {
 		name := clean(c.File)
 		if c.FileSize > 0 {
@@ -121,6 +124,10 @@ const hottestMethods = 5
 
 func (pg *page) hottest(s *profile.Selection) {
 	if s.Chosen.Samples == 0 {
+		return
+	}
+	if waits := waitsOf(s); len(waits) > 0 {
+		pg.longestWaits(s, waits)
 		return
 	}
 	rows := s.List()

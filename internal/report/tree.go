@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/candid-profiler/candid/internal/profile"
 )
@@ -19,7 +21,13 @@ func (pg *page) tree(s *profile.Selection, t *profile.Tree, title, arrow string,
 	if !o.Unfold {
 		tp.fold()
 	}
+	if o.Top > 0 {
+		tp.keepMost(o.Top)
+	}
 	tp.children(profile.RootNode)
+	if tp.cut > 0 {
+		pg.line("\n%s", pg.paint(dim, fmt.Sprintf("and %s more: -n says how many are shown, the largest of them.", plural(uint64(tp.cut), "row", "rows"))))
+	}
 	if tp.hidden > 0 {
 		pg.line("\n%s", pg.paint(dim, fmt.Sprintf("Parts below %s are summed up in lines in brackets.", percent(o.MinPercent/100))))
 	}
@@ -42,6 +50,42 @@ type treePrinter struct {
 	hidden int
 	folds  map[uint32]int // how many frames of a thread's start a node stands for
 	folded bool           // such a line was written
+	keep   []bool         // by node: the only ones that are shown; nil: all
+	cut    int            // how many more there would be
+}
+
+// keepMost keeps the n nodes with the most below them. A node has no less than what is
+// below it, so that they are a tree too.
+func (tp *treePrinter) keepMost(n int) {
+	var order []uint32 // parents before their children
+	todo := []uint32{profile.RootNode}
+	for len(todo) > 0 {
+		at := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if at != profile.RootNode {
+			order = append(order, at)
+			if tp.arrow != "" && tp.folds[at] > 0 {
+				continue
+			}
+		}
+		for _, c := range slices.Backward(tp.t.Nodes[at].Children) {
+			if tp.t.Nodes[c].Total.Share(tp.s.Chosen) >= tp.least {
+				todo = append(todo, c)
+			}
+		}
+	}
+	if len(order) <= n {
+		return
+	}
+	slices.SortStableFunc(order, func(a, b uint32) int {
+		x, y := tp.t.Nodes[a].Total, tp.t.Nodes[b].Total
+		return cmp.Or(cmp.Compare(y.Weight, x.Weight), cmp.Compare(y.Samples, x.Samples))
+	})
+	tp.cut = len(order) - n
+	tp.keep = make([]bool, len(tp.t.Nodes))
+	for _, at := range order[:n] {
+		tp.keep[at] = true
+	}
 }
 
 // todo is a node or, with rest, a sum of nodes that waits to be written.
@@ -78,6 +122,9 @@ func (tp *treePrinter) below(stack []todo, node uint32, indent string, root bool
 	rest := todo{}
 	for _, c := range tp.t.Nodes[node].Children {
 		n := &tp.t.Nodes[c]
+		if tp.keep != nil && !tp.keep[c] {
+			continue
+		}
 		if n.Total.Share(tp.s.Chosen) < tp.least {
 			rest.rest++
 			rest.count.Add(n.Total)
