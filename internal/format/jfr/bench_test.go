@@ -2,6 +2,7 @@ package jfr
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -58,13 +59,13 @@ var hour = sync.OnceValue(func() *profile.Profile {
 })
 
 // write writes the hour to a file and gives its size.
-func write(b *testing.B) (path string, size int64) {
+func write(b *testing.B, write func(io.Writer, *profile.Profile) error) (path string, size int64) {
 	f, err := os.Create(filepath.Join(b.TempDir(), "hour.jfr"))
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer f.Close()
-	if err := Write(f, hour()); err != nil {
+	if err := write(f, hour()); err != nil {
 		b.Fatal(err)
 	}
 	st, err := f.Stat()
@@ -78,14 +79,29 @@ func BenchmarkWrite(b *testing.B) {
 	p := hour()
 	b.ReportAllocs()
 	for b.Loop() {
-		write(b)
+		write(b, Write)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(p.Samples)), "ns/sample")
 }
 
 // BenchmarkRead loads it.
 func BenchmarkRead(b *testing.B) {
-	path, size := write(b)
+	b.Run("plain", func(b *testing.B) {
+		benchmarkRead(b, Write, func(f *os.File, size int64) (*profile.Profile, error) { return Read(f, size) })
+	})
+	b.Run("packed", func(b *testing.B) {
+		benchmarkRead(b, WritePacked, func(f *os.File, _ int64) (*profile.Profile, error) {
+			in, err := OpenPacked(f)
+			if err != nil {
+				return nil, err
+			}
+			return Read(in, in.Size())
+		})
+	})
+}
+
+func benchmarkRead(b *testing.B, as func(io.Writer, *profile.Profile) error, read func(*os.File, int64) (*profile.Profile, error)) {
+	path, size := write(b, as)
 	n := len(hour().Samples)
 	f, err := os.Open(path)
 	if err != nil {
@@ -94,7 +110,7 @@ func BenchmarkRead(b *testing.B) {
 	defer f.Close()
 	b.ReportAllocs()
 	for b.Loop() {
-		p, err := Read(f, size)
+		p, err := read(f, size)
 		if err != nil || len(p.Samples) != n {
 			b.Fatal(err)
 		}

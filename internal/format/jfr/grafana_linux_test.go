@@ -59,10 +59,13 @@ func TestGrafanaReadsIt(t *testing.T) {
 		differ(t, got, want)
 	}
 	check(t, "java", written(t, profiletest.Java()))
+	check(t, "unpacked", gunzip(t, packed(t, profiletest.Java())))
 	files := 0
-	jfr.TornFiles(t, 100, 1<<20, func(name string, b []byte) {
+	some := func(name string, b []byte) {
 		if files++; files%20 == 0 {
 			check(t, name, b)
 		}
-	})
+	}
+	jfr.TornFiles(t, 100, 1<<20, some)
+	jfr.TornPackedFiles(t, 100, 1<<10, some)
 }

@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"io"
 	"sort"
+	"sync"
 
 	"github.com/klauspost/compress/flate"
 )
@@ -208,6 +209,9 @@ func (p *Packed) header(m *member) ([]byte, error) {
 	return nil, fmt.Errorf("%w: the header that is packed at byte %d has a wrong checksum", ErrMalformed, m.at)
 }
 
+// unpackers are of the package flate: each has tables that are worth keeping.
+var unpackers = sync.Pool{New: func() any { return flate.NewReader(nil) }}
+
 func (m *member) unpack(in io.ReaderAt) ([]byte, error) {
 	packed := make([]byte, m.size-m.head)
 	if _, err := in.ReadAt(packed, m.at+m.head); err != nil {
@@ -215,9 +219,12 @@ func (m *member) unpack(in io.ReaderAt) ([]byte, error) {
 	}
 	data, tail := packed[:len(packed)-memberTail], packed[len(packed)-memberTail:]
 	b := make([]byte, m.unpacked)
-	z := flate.NewReader(bytes.NewReader(data))
-	defer z.Close()
-	_, err := io.ReadFull(z, b)
+	z := unpackers.Get().(io.ReadCloser)
+	defer unpackers.Put(z)
+	err := z.(flate.Resetter).Reset(bytes.NewReader(data), nil)
+	if err == nil {
+		_, err = io.ReadFull(z, b)
+	}
 	if err == nil {
 		if n, _ := z.Read(make([]byte, 1)); n != 0 {
 			err = errors.New("it is longer than it says")

@@ -2,4 +2,4 @@ module grafana
 
 go 1.25
 
-require github.com/grafana/jfr-parser v0.8.0
+require github.com/grafana/jfr-parser v0.9.0
