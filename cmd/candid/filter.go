@@ -49,9 +49,14 @@ func (f *filterFlags) spec() (*filter.Spec, error) {
 }
 
 // read reads a file, of which it leaves out while reading what it can; the rest of
-// the filter is applied, and w is told how much is left.
-func (f *filterFlags) read(w io.Writer, s *filter.Spec, path string) (*profile.Profile, error) {
-	p, left, err := format.ReadPart(path, s.Certain())
+// the filter is applied, and w is told how much is left. Of the samples the profile has
+// what is to be kept.
+func (f *filterFlags) read(w io.Writer, s *filter.Spec, path string, keep profile.Keep) (*profile.Profile, error) {
+	reads := keep
+	if keep == profile.KeepSums && !s.Summable() {
+		reads = profile.KeepTracks
+	}
+	p, left, err := format.ReadPart(path, s.Certain(), reads)
 	if err != nil {
 		return nil, failed(err)
 	}
@@ -61,6 +66,9 @@ func (f *filterFlags) read(w io.Writer, s *filter.Spec, path string) (*profile.P
 	}
 	if s.Filters() {
 		fmt.Fprintf(w, "candid: %s: %v\n", path, n)
+	}
+	if keep == profile.KeepSums {
+		out = profile.Summed(out)
 	}
 	return out, nil
 }

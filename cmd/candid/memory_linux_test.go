@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/format"
+	"github.com/candid-profiler/candid/internal/format/jfr"
+	"github.com/candid-profiler/candid/internal/profile"
 )
 
 // TestConvertInBoundedMemory converts a file that is ten times as long as another and
@@ -54,6 +57,68 @@ func TestConvertInBoundedMemory(t *testing.T) {
 	}
 	if sum != 10*lines*count {
 		t.Errorf("the file has %d in all, want %d", sum, 10*lines*count)
+	}
+}
+
+// TestSumsInBoundedMemory converts a recording that has ten times the samples of another,
+// in the same stacks, to what tells nothing of single samples: it takes as much memory.
+func TestSumsInBoundedMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes a file of 200 MB")
+	}
+	dir := t.TempDir()
+	short, long := filepath.Join(dir, "short.jfr"), filepath.Join(dir, "long.jfr")
+	const samples = 1_000_000
+	writeRecording(t, short, samples)
+	writeRecording(t, long, 10*samples)
+	for _, args := range [][]string{
+		{"convert", "", "-o", filepath.Join(dir, "out.collapsed"), "--force"},
+		{"convert", "", "-o", filepath.Join(dir, "out.pb.gz"), "--force"},
+		{"convert", "", "-o", filepath.Join(dir, "out.html"), "--force"},
+		{"convert", "", "-o", filepath.Join(dir, "out.json"), "--force", "--from", "1s", "--to", "100h", "--thread", "worker"},
+		{"report", ""},
+	} {
+		var peaks [2]int64
+		for i, in := range []string{short, long} {
+			args[1] = in
+			r, most := peakOf(t, command(t, args...))
+			if r.code != exitOK {
+				t.Fatalf("%v: exit code %d\n%s", args, r.code, r.err)
+			}
+			peaks[i] = most
+		}
+		t.Logf("%v: %d KiB for %d samples, %d KiB for %d", args, peaks[0], samples, peaks[1], 10*samples)
+		// A sample that is kept takes ten bytes and more.
+		if more := (peaks[1] - peaks[0]) << 10; more > 5*9*samples {
+			t.Errorf("%v: nine times the samples more take %d bytes more", args, more)
+		}
+	}
+}
+
+// writeRecording writes samples of a few different stacks.
+func writeRecording(t *testing.T, file string, samples int) {
+	t.Helper()
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := profile.NewBuilder()
+	b.Meta().Start = time.Date(2026, 5, 4, 12, 30, 0, 0, time.UTC)
+	var nodes [1000]uint32
+	for i := range nodes {
+		n := b.Node(profile.RootNode, b.Frame(profile.Frame{Func: b.Func(profile.Func{Name: "main"}), BCI: -1}))
+		nodes[i] = b.Node(n, b.Frame(profile.Frame{Func: b.Func(profile.Func{Name: fmt.Sprint("run", i)}), BCI: -1}))
+	}
+	for i := range 20 {
+		b.Thread(1, 10+i, fmt.Sprint("worker", i))
+	}
+	events := []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1_000_000}}
+	s := jfr.NewStream(f, b, func() jfr.Info { return jfr.Info{Meta: b.Meta(), Events: events} })
+	for i := range samples {
+		s.Add(profile.Sample{Time: uint64(i) * 50_123, Weight: 1_000_000, Node: nodes[i*7919%len(nodes)], Thread: uint32(i * 31 % 20), State: profile.StateRunning})
+	}
+	if err := errors.Join(s.Flush(), f.Close()); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/format"
 	"github.com/candid-profiler/candid/internal/garbage"
+	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/report"
 )
 
@@ -74,7 +75,12 @@ FILE is a profile in a format that candid reads, '-' is standard input:
 			if err != nil {
 				return err
 			}
-			p, err := format.Read(args[0])
+			defer garbage.Bound()()
+			keep := profile.KeepSums
+			if spec.Cuts() {
+				keep = profile.KeepTracks
+			}
+			p, _, err := format.ReadPart(args[0], profile.Filter{}, keep)
 			if err != nil {
 				return failed(err)
 			}
@@ -89,7 +95,7 @@ FILE is a profile in a format that candid reads, '-' is standard input:
 			if err := write(cmd.OutOrStdout(), p, o); err != nil {
 				return failed(err)
 			}
-			if len(p.Samples) == 0 {
+			if p.SampleCount() == 0 {
 				return &codedError{exitNoSamples, fmt.Errorf("%s: no samples", args[0])}
 			}
 			return nil
@@ -143,7 +149,7 @@ Writes:
 				return err
 			}
 			defer garbage.Bound()()
-			p, err := filter.read(cmd.ErrOrStderr(), spec, args[0])
+			p, err := filter.read(cmd.ErrOrStderr(), spec, args[0], format.Keeps(o.name))
 			if err != nil {
 				return err
 			}

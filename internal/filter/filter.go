@@ -160,7 +160,7 @@ func (s *Spec) For(p *profile.Profile) (profile.Filter, error) {
 	if s.from.kind == unset && s.to.kind == unset {
 		return f, nil
 	}
-	if len(p.Samples) > 0 && !p.HasTimes() {
+	if count(p) > 0 && !p.HasTimes() {
 		return f, wrong("--from and --to: this profile has no times of single samples (pprof and collapsed files merge equal stacks): it cannot be cut by time")
 	}
 	end := Length(p)
@@ -201,6 +201,16 @@ func (s *Spec) Certain() profile.Filter {
 		f.To = s.to.since
 	}
 	return f
+}
+
+// Cuts says whether a stretch of time is asked for.
+func (s *Spec) Cuts() bool { return s.from.kind != unset || s.to.kind != unset }
+
+// Summable says whether samples that Certain does not leave out may be summed up before
+// the rest of the filter is applied: nothing more is asked of their times.
+func (s *Spec) Summable() bool {
+	known := func(m Moment) bool { return m.kind == unset || m.kind == sinceStart && s.words.Event == "" }
+	return known(s.from) && known(s.to)
 }
 
 // Apply gives what is left of a recording, as one of its own, which shares all
@@ -249,9 +259,7 @@ func (s *Spec) check(p *profile.Profile, n Passed) error {
 	why := ""
 	if s.words.States != nil && n.All == count(p) { // otherwise some were not even read
 		var seen profile.StateSet
-		for i := range p.Samples {
-			seen = seen.With(p.Samples[i].State)
-		}
+		p.Each(func(s *profile.Sample, _ uint64) { seen = seen.With(s.State) })
 		var names []string
 		for st := range profile.State(profile.NumStates) {
 			if seen != 0 && seen.Has(st) {

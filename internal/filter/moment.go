@@ -107,11 +107,7 @@ func (m Moment) in(p *profile.Profile, end, otherwise time.Duration) (time.Durat
 
 // Length is how long a recording is: at least until its last sample.
 func Length(p *profile.Profile) time.Duration {
-	end := max(p.Meta.Duration, 0)
-	for i := range p.Samples {
-		end = max(end, time.Duration(min(p.Samples[i].Time, 1<<62)))
-	}
-	return end
+	return max(p.Meta.Duration, time.Duration(min(p.Latest(), 1<<62)))
 }
 
 // began says when a recording began, if it is known.

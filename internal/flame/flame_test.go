@@ -1,6 +1,7 @@
 package flame
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,6 +48,41 @@ func TestNothingIsLost(t *testing.T) {
 	}
 	if passed[0] != uint64(len(p.Samples)) {
 		t.Errorf("the root has %d of %d samples", passed[0], len(p.Samples))
+	}
+}
+
+// TestSumsMergeAlike merges samples one by one, and what they come to.
+func TestSumsMergeAlike(t *testing.T) {
+	p := profiletest.Server(3000, 30_000, 40)
+	tr, err := Merge(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	single, at, err := MergeSamples(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(tr.Order) != len(single.Order) {
+		t.Fatalf("%d nodes, one by one %d", len(tr.Order), len(single.Order))
+	}
+	for i := range tr.Order {
+		a, b := tr.Order[i], single.Order[i]
+		if i > 0 && tr.Symbols[tr.Nodes.At(a).Frame] != single.Symbols[single.Nodes.At(b).Frame] || tr.Depth[i] != single.Depth[i] ||
+			tr.Samples[a] != single.Samples[b] || tr.Line[a] != single.Line[b] || tr.Lines[a] != single.Lines[b] {
+			t.Fatalf("place %d is another", i)
+		}
+		for tally := range NumTallies {
+			if tr.Tally(tally, a) != single.Tally(tally, b) {
+				t.Fatalf("place %d: of sort %d there are %d, one by one %d", i, tally, tr.Tally(tally, a), single.Tally(tally, b))
+			}
+		}
+	}
+	cells := make([]Cell, len(at))
+	for i, s := range p.Samples {
+		cells[i] = Cell{Node: at[i], Thread: s.Thread, Event: s.Event, Count: 1, Weight: s.Weight}
+	}
+	if want := mergeCells(cells); !slices.Equal(tr.Cells, want) {
+		t.Errorf("%d cells, one by one %d", len(tr.Cells), len(want))
 	}
 }
 

@@ -91,7 +91,7 @@ func Merge(p *profile.Profile) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.Cells = make([]Cell, 0, len(p.Samples))
+	m.p = profile.Summed(p)
 	m.mergeAll()
 	m.Cells = mergeCells(m.Cells)
 	place := m.sort()
@@ -130,9 +130,7 @@ func newMerger(p *profile.Profile) (*merger, error) {
 func (m *merger) mergeAll() {
 	p := m.p
 	var ends [walk.NumEnds]bool
-	for i := range p.Samples {
-		ends[p.Samples[i].End] = true
-	}
+	p.Each(func(s *profile.Sample, _ uint64) { ends[s.End] = true })
 	// The whole stacks come last: there are most of them, and counting them no
 	// longer needs what finds nodes.
 	for end := walk.NumEnds - 1; end > walk.EndComplete; end-- {
@@ -167,19 +165,20 @@ func (m *merger) merge(end walk.End) {
 	if end != walk.EndComplete {
 		m.place[0] = m.Nodes.Child(0, m.sym(Symbol{Func: NoFunc, End: end}))
 	}
-	for i := range m.p.Samples {
-		s := &m.p.Samples[i]
+	i := -1
+	m.p.Each(func(s *profile.Sample, n uint64) {
+		i++
 		if s.End != end {
-			continue
+			return
 		}
-		m.count[s.Node]++
+		m.count[s.Node] += uint32(n)
 		at := m.find(s.Node)
 		if m.at != nil {
 			m.at[i] = at
-			continue
+			return
 		}
-		m.Cells = append(m.Cells, Cell{Node: at, Thread: s.Thread, Event: s.Event, Count: 1, Weight: s.Weight})
-	}
+		m.Cells = append(m.Cells, Cell{Node: at, Thread: s.Thread, Event: s.Event, Count: uint32(n), Weight: s.Weight})
+	})
 }
 
 // find gives the merged node for p.Nodes[n].

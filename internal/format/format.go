@@ -38,18 +38,19 @@ type entry struct {
 	extensions []string
 	about      string
 	reads      bool
+	keep       profile.Keep                                           // what write needs to have of samples
 	write      func(w io.Writer, p *profile.Profile, o Options) error // nil: it is only read
 }
 
 // entries are all formats, in the order in which help lists them.
 var entries = []entry{
-	{"jfr", []string{".jfr"}, "the JDK's jfr, JMC, IntelliJ, async-profiler; keeps everything", true,
+	{"jfr", []string{".jfr"}, "the JDK's jfr, JMC, IntelliJ, async-profiler; keeps everything", true, profile.KeepPacked,
 		func(w io.Writer, p *profile.Profile, _ Options) error { return jfr.Write(w, p) }},
-	{"jfr.gz", []string{".jfr.gz"}, "the same in a half to a quarter of the bytes; gunzip makes it .jfr", true,
+	{"jfr.gz", []string{".jfr.gz"}, "the same in a half to a quarter of the bytes; gunzip makes it .jfr", true, profile.KeepPacked,
 		func(w io.Writer, p *profile.Profile, _ Options) error { return jfr.WritePacked(w, p) }},
-	{"pprof", []string{".pb.gz", ".pprof", ".pb"}, "go tool pprof, Pyroscope, Parca; all but single times", true,
+	{"pprof", []string{".pb.gz", ".pprof", ".pb"}, "go tool pprof, Pyroscope, Parca; all but single times", true, profile.KeepSums,
 		func(w io.Writer, p *profile.Profile, _ Options) error { return pprof.Write(w, p) }},
-	{"html", []string{".html", ".htm"}, "a flame graph in one file that any browser opens", false,
+	{"html", []string{".html", ".htm"}, "a flame graph in one file that any browser opens", false, profile.KeepSums,
 		func(w io.Writer, p *profile.Profile, o Options) error {
 			split := html.SplitNone
 			if o.Threads {
@@ -57,26 +58,35 @@ var entries = []entry{
 			}
 			return html.Write(w, p, html.Options{Split: split})
 		}},
-	{"collapsed", []string{".collapsed", ".folded"}, "a line for each stack, for scripts, flamegraph.pl and speedscope", true,
+	{"collapsed", []string{".collapsed", ".folded"}, "a line for each stack, for scripts, flamegraph.pl and speedscope", true, profile.KeepSums,
 		func(w io.Writer, p *profile.Profile, o Options) error {
 			return collapsed.Write(w, p, collapsed.Options{Threads: o.Threads, Kinds: o.Kinds, Weights: o.Weights || weighs(p)})
 		}},
-	{"speedscope", []string{".speedscope.json"}, "speedscope.app: each thread in the order of time", true,
+	{"speedscope", []string{".speedscope.json"}, "speedscope.app: each thread in the order of time", true, profile.KeepSamples,
 		func(w io.Writer, p *profile.Profile, _ Options) error { return speedscope.Write(w, p) }},
-	{"firefox", []string{".firefox.json"}, "the Firefox Profiler, profiler.firefox.com: threads over time", false,
+	{"firefox", []string{".firefox.json"}, "the Firefox Profiler, profiler.firefox.com: threads over time", false, profile.KeepSamples,
 		func(w io.Writer, p *profile.Profile, _ Options) error { return firefox.Write(w, p) }},
-	{"otlp", []string{".otlp"}, "OpenTelemetry's collectors (ProfilesData, v1development)", false,
+	{"otlp", []string{".otlp"}, "OpenTelemetry's collectors (ProfilesData, v1development)", false, profile.KeepSamples,
 		func(w io.Writer, p *profile.Profile, _ Options) error { return otlp.Write(w, p) }},
 	{name: "perf.data", extensions: []string{".data"}, about: "what perf record writes; names come from files of this machine", reads: true},
 	{name: "perf script", about: "what perf script prints", reads: true},
-	{"text", []string{".txt"}, "the report, for people", false,
+	{"text", []string{".txt"}, "the report, for people", false, profile.KeepSums,
 		func(w io.Writer, p *profile.Profile, o Options) error {
 			return report.Text(w, p, report.Options{ByThread: o.Threads})
 		}},
-	{"json", []string{".json"}, "the report, for scripts", false,
+	{"json", []string{".json"}, "the report, for scripts", false, profile.KeepSums,
 		func(w io.Writer, p *profile.Profile, _ Options) error {
 			return report.JSON(w, p, report.Options{View: report.ViewTree})
 		}},
+}
+
+// Keeps says how samples are to be kept that are only written in the format of that name.
+func Keeps(name string) profile.Keep {
+	e, err := byName(name)
+	if err != nil {
+		return profile.KeepSamples
+	}
+	return e.keep
 }
 
 // OneEvent says whether files of that format hold one event only.

@@ -39,14 +39,15 @@ var ErrNotRead = errors.New("not a profile that candid reads")
 // Read reads a profile from a file, whatever its name: its content says which
 // format it is in. "-" is standard input. The result has passed Check.
 func Read(path string) (*profile.Profile, error) {
-	p, _, err := ReadPart(path, profile.Filter{})
+	p, _, err := ReadPart(path, profile.Filter{}, profile.KeepSamples)
 	return p, err
 }
 
 // ReadPart is Read, but leaves out already while it reads, where the format lets it,
 // what the filter certainly does not choose (profile.Builder.LeaveOut), and says how
-// many samples that were. The filter is still to be applied.
-func ReadPart(path string, filter profile.Filter) (p *profile.Profile, left uint64, err error) {
+// many samples that were. The filter is still to be applied. Where the format lets it,
+// samples are kept as is asked for.
+func ReadPart(path string, filter profile.Filter, keep profile.Keep) (p *profile.Profile, left uint64, err error) {
 	if path == "-" {
 		if p, err = Decode(os.Stdin); err != nil {
 			err = fmt.Errorf("read standard input: %w", err)
@@ -64,6 +65,7 @@ func ReadPart(path string, filter profile.Filter) (p *profile.Profile, left uint
 	defer f.Close()
 	b := profile.NewBuilder()
 	b.LeaveOut(filter)
+	b.Keep(keep)
 	p, err = decodeFile(f, b)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read %s: %w", path, err)

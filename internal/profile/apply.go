@@ -7,25 +7,38 @@ func Apply(p *Profile, f Filter) *Profile {
 	out := *p
 	out.Samples = nil
 	m := p.matcher(f)
+	// What is summed up has been cut by time before, and has none.
+	summed := m
+	summed.from, summed.to = 0, 0
 	n, whole := 0, true
-	for i := range p.Samples {
-		weight, ok := m.part(&p.Samples[i])
+	try := func(m *matcher, s *Sample) {
+		weight, ok := m.part(s)
 		if ok {
 			n++
 		}
-		whole = whole && ok && weight == p.Samples[i].Weight
+		whole = whole && ok && weight == s.Weight
 	}
+	for i := range p.Samples {
+		try(&m, &p.Samples[i])
+	}
+	room := n
+	for _, l := range p.packed {
+		l.each(func(s Sample) { try(&m, &s) })
+	}
+	p.sums.each(func(u sum) {
+		s := u.sample()
+		try(&summed, &s)
+	})
 	if whole && f.Hide == 0 {
 		out.Samples = p.Samples
 		return &out
 	}
 	of := out.hide(f.Hide)
-	out.Samples = make([]Sample, 0, n)
-	for i := range p.Samples {
-		s := p.Samples[i]
-		weight, ok := m.part(&s)
+	out.Samples = make([]Sample, 0, room)
+	left := func(m *matcher, s *Sample) bool {
+		weight, ok := m.part(s)
 		if !ok {
-			continue
+			return false
 		}
 		if s.Weight = weight; m.to > 0 {
 			s.Time = min(s.Time, m.to) // what is left of a wait that went on
@@ -33,8 +46,14 @@ func Apply(p *Profile, f Filter) *Profile {
 		if of != nil {
 			s.Node = of[s.Node]
 		}
-		out.Samples = append(out.Samples, s)
+		return true
 	}
+	for i := range p.Samples {
+		if s := p.Samples[i]; left(&m, &s) {
+			out.Samples = append(out.Samples, s)
+		}
+	}
+	out.keep(p, func(s *Sample) bool { return left(&m, s) }, func(s *Sample) bool { return left(&summed, s) })
 	return &out
 }
 

@@ -18,6 +18,17 @@ type Builder struct {
 	named  map[namedThread]uint32
 	calls  map[string]uint16
 	early  *early // leaves samples out; nil: none
+
+	// Of what is not in Samples: see Keep.
+	keep      Keep
+	tentative bool
+	timed     bool
+	latest    uint64
+	tally     tally
+	tracks    map[Track]*sampleLog
+	logs      []*sampleLog // of tracks, in the order of their first samples
+	track     *sampleLog   // the last one, of trackOf; nil: none
+	trackOf   Track
 }
 
 // NewBuilder starts an empty profile.
@@ -60,13 +71,23 @@ func (b *Builder) Finish() *Profile {
 	if len(b.p.Nodes) > 1<<18 {
 		runtime.GC()
 	}
+	if b.keep != KeepSamples {
+		b.finish()
+		return b.p
+	}
 	b.p.Samples, b.p.sums = flat(&b.slept, &b.log), b.sums
 	b.slept, b.log = sampleLog{n: b.slept.n}, sampleLog{n: b.log.n}
 	return b.p
 }
 
 // Samples gives how many samples were added.
-func (b *Builder) Samples() int { return b.Unsummed() + b.slept.n + int(b.sums.samples) }
+func (b *Builder) Samples() int {
+	n := b.Unsummed() + b.slept.n + int(b.sums.samples) + int(b.tally.added)
+	for _, l := range b.logs {
+		n += l.n
+	}
+	return n
+}
 
 // Unsummed gives how many samples were added since SumUp.
 func (b *Builder) Unsummed() int { return b.log.n }
@@ -145,8 +166,12 @@ func (b *Builder) NewThread(pid, tid int, name string) uint32 {
 
 // Add appends a sample, unless LeaveOut leaves it out.
 func (b *Builder) Add(s Sample) {
-	if b.early == nil || b.early.takes(b, &s) {
+	switch {
+	case b.early != nil && !b.early.takes(b, &s):
+	case b.keep == KeepSamples:
 		b.log.add(s)
+	default:
+		b.put(s)
 	}
 }
 

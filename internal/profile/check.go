@@ -33,20 +33,16 @@ func (p *Profile) Check() error {
 			return fmt.Errorf("%w: node %d: frame %d of %d", ErrInvalid, i+1, n.Frame, len(p.Frames))
 		}
 	}
-	for i := range p.Samples {
-		s := &p.Samples[i]
-		switch {
-		case int(s.Node) >= len(p.Nodes):
-			return fmt.Errorf("%w: sample %d: node %d of %d", ErrInvalid, i, s.Node, len(p.Nodes))
-		case int(s.Thread) >= len(p.Threads):
-			return fmt.Errorf("%w: sample %d: thread %d of %d", ErrInvalid, i, s.Thread, len(p.Threads))
-		case int(s.Event) >= len(p.Events):
-			return fmt.Errorf("%w: sample %d: event %d of %d", ErrInvalid, i, s.Event, len(p.Events))
-		case int(s.Syscall) >= max(len(p.Syscalls), 1):
-			return fmt.Errorf("%w: sample %d: system call %d of %d", ErrInvalid, i, s.Syscall, len(p.Syscalls))
-		case s.End >= walk.NumEnds || int(s.State) >= len(stateNames):
-			return fmt.Errorf("%w: sample %d: end %d, state %d", ErrInvalid, i, s.End, s.State)
+	var err error
+	i := 0
+	p.Each(func(s *Sample, _ uint64) {
+		if err == nil {
+			err = p.checkSample(i, s)
 		}
+		i++
+	})
+	if err != nil {
+		return err
 	}
 	for i := range p.Observations {
 		o := &p.Observations[i]
@@ -58,6 +54,22 @@ func (p *Profile) Check() error {
 				return fmt.Errorf("%w: observation %d: thread %d of %d", ErrInvalid, i, v.Number, len(p.Threads))
 			}
 		}
+	}
+	return nil
+}
+
+func (p *Profile) checkSample(i int, s *Sample) error {
+	switch {
+	case int(s.Node) >= len(p.Nodes):
+		return fmt.Errorf("%w: sample %d: node %d of %d", ErrInvalid, i, s.Node, len(p.Nodes))
+	case int(s.Thread) >= len(p.Threads):
+		return fmt.Errorf("%w: sample %d: thread %d of %d", ErrInvalid, i, s.Thread, len(p.Threads))
+	case int(s.Event) >= len(p.Events):
+		return fmt.Errorf("%w: sample %d: event %d of %d", ErrInvalid, i, s.Event, len(p.Events))
+	case int(s.Syscall) >= max(len(p.Syscalls), 1):
+		return fmt.Errorf("%w: sample %d: system call %d of %d", ErrInvalid, i, s.Syscall, len(p.Syscalls))
+	case s.End >= walk.NumEnds || int(s.State) >= len(stateNames):
+		return fmt.Errorf("%w: sample %d: end %d, state %d", ErrInvalid, i, s.End, s.State)
 	}
 	return nil
 }

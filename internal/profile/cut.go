@@ -27,6 +27,12 @@ func Cut(p *Profile, f Filter, end time.Duration) *Profile {
 			out.Samples[i].Time = earlier(out.Samples[i].Time)
 		}
 	}
+	if from > 0 {
+		out.keep(p, func(s *Sample) bool {
+			s.Time = earlier(s.Time)
+			return true
+		}, nil)
+	}
 	out.Observations = nil
 	for _, o := range p.Observations {
 		if changes(o.Kind) && (o.Time < uint64(from) || o.Time > uint64(end)) {

@@ -120,6 +120,9 @@ type Method struct {
 // HasTimes says whether the samples know when they were taken. Formats that
 // merge equal stacks lose that.
 func (p *Profile) HasTimes() bool {
+	if p.timed {
+		return true
+	}
 	for i := range p.Samples {
 		if p.Samples[i].Time != 0 {
 			return true
@@ -143,7 +146,7 @@ func (p *Profile) Select(f Filter) *Selection {
 	calls := max(len(p.Syscalls), 1)
 	s.doing = make([]Count, NumStates*calls)
 	s.threadStates = make([]Count, NumStates*len(p.Threads))
-	p.each(func(sm *Sample, n uint64) {
+	p.Each(func(sm *Sample, n uint64) {
 		if int(sm.Event) != f.Event {
 			return
 		}
@@ -173,7 +176,7 @@ func (p *Profile) Select(f Filter) *Selection {
 // that the profile has only the sum of there is one.
 func (s *Selection) Each(visit func(sm *Sample, c Count)) {
 	m := s.Profile.matcher(s.Filter)
-	s.Profile.each(func(sm *Sample, n uint64) {
+	s.Profile.Each(func(sm *Sample, n uint64) {
 		if int(sm.Event) != s.Filter.Event {
 			return
 		}
@@ -186,7 +189,7 @@ func (s *Selection) Each(visit func(sm *Sample, c Count)) {
 // Passing counts what a filter chooses of its event, without the rest of Select.
 func (p *Profile) Passing(f Filter) (all, chosen Count) {
 	m := p.matcher(f)
-	p.each(func(sm *Sample, n uint64) {
+	p.Each(func(sm *Sample, n uint64) {
 		if int(sm.Event) == f.Event {
 			all.Add(Count{n, sm.Weight})
 			if weight, ok := m.part(sm); ok {

@@ -6,8 +6,11 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// logChunk is how many bytes of samples are allocated at once.
-const logChunk = 64 << 10
+// logChunk is how many bytes of samples are allocated at once, at most.
+const (
+	logChunk   = 64 << 10
+	leastChunk = 512
+)
 
 // sampleLog holds samples in the order in which they came, each in some ten
 // bytes instead of 32: ten minutes of a program that keeps two CPUs busy are more
@@ -32,7 +35,8 @@ const maxLogged = 1 + 3*binary.MaxVarintLen64 + binary.MaxVarintLen32 + 7
 func (l *sampleLog) add(s Sample) {
 	at := len(l.chunks) - 1
 	if at < 0 || cap(l.chunks[at])-len(l.chunks[at]) < maxLogged {
-		l.chunks = append(l.chunks, make([]byte, 0, logChunk))
+		// The first are small: there may be many logs.
+		l.chunks = append(l.chunks, make([]byte, 0, min(logChunk, leastChunk<<min(len(l.chunks), 16))))
 		at++
 	}
 	b := l.chunks[at]
@@ -91,32 +95,62 @@ func flat(logs ...*sampleLog) []Sample {
 
 // each visits all samples in their order.
 func (l *sampleLog) each(visit func(Sample)) {
-	var s Sample
-	for _, b := range l.chunks {
-		number := func() uint64 {
-			v, n := binary.Uvarint(b)
-			b = b[n:]
-			return v
+	for r := l.reader(); ; {
+		s, ok := r.read()
+		if !ok {
+			return
 		}
-		for len(b) > 0 {
-			head := b[0]
-			b = b[1:]
-			delta, n := binary.Varint(b)
-			b = b[n:]
-			s.Time += uint64(delta)
-			s.Node = uint32(number())
-			if head&sameWeight == 0 {
-				s.Weight = number()
-			}
-			if head&sameThread == 0 {
-				s.Thread = uint32(number())
-			}
-			if head&sameKind == 0 {
-				s.Event, s.Syscall = binary.LittleEndian.Uint16(b), binary.LittleEndian.Uint16(b[2:])
-				s.State, s.End, s.Flags = State(b[4]), walk.End(b[5]), SampleFlags(b[6])
-				b = b[7:]
-			}
-			visit(s)
-		}
+		visit(s)
 	}
+}
+
+// trim gives back the room behind the last sample: nothing is added any more.
+func (l *sampleLog) trim() { trim(l.chunks) }
+
+// logReader reads a log from the first sample on.
+type logReader struct {
+	log  *sampleLog
+	next int // chunk
+	b    []byte
+	s    Sample
+}
+
+func (l *sampleLog) reader() logReader { return logReader{log: l} }
+
+// number reads a number, which mostly has one byte.
+func (r *logReader) number() uint64 {
+	v, n := binary.Uvarint(r.b)
+	r.b = r.b[n:]
+	return v
+}
+
+// read gives the next sample; false behind the last.
+func (r *logReader) read() (Sample, bool) {
+	for len(r.b) == 0 {
+		if r.next == len(r.log.chunks) {
+			return Sample{}, false
+		}
+		r.b = r.log.chunks[r.next]
+		r.next++
+	}
+	s := &r.s
+	head := r.b[0]
+	r.b = r.b[1:]
+	delta, n := binary.Varint(r.b)
+	r.b = r.b[n:]
+	s.Time += uint64(delta)
+	s.Node = uint32(r.number())
+	if head&sameWeight == 0 {
+		s.Weight = r.number()
+	}
+	if head&sameThread == 0 {
+		s.Thread = uint32(r.number())
+	}
+	if head&sameKind == 0 {
+		b := r.b
+		s.Event, s.Syscall = binary.LittleEndian.Uint16(b), binary.LittleEndian.Uint16(b[2:])
+		s.State, s.End, s.Flags = State(b[4]), walk.End(b[5]), SampleFlags(b[6])
+		r.b = b[7:]
+	}
+	return *s, true
 }

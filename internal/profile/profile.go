@@ -26,7 +26,11 @@ type Profile struct {
 	// Observations are what was seen beside the samples.
 	Observations []Observation
 
-	sums sums // of further samples, which Builder.SumUp let go of
+	// Of further samples, which are not in Samples: see Keep.
+	packed []*sampleLog
+	sums   sums
+	timed  bool   // there are times in packed, or were of sums
+	latest uint64 // the last of them
 }
 
 // Meta says how and when the recording was made.

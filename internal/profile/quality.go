@@ -17,7 +17,7 @@ type Quality struct {
 // Quality counts over all samples.
 func (p *Profile) Quality() Quality {
 	var q Quality
-	p.each(func(s *Sample, n uint64) { q.AddTimes(s.End, s.Flags, n) })
+	p.Each(func(s *Sample, n uint64) { q.AddTimes(s.End, s.Flags, n) })
 	return q
 }
 

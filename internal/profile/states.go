@@ -81,10 +81,14 @@ func (p *Profile) EventByName(name string) (int, bool) {
 // Sampled says whether an event has samples.
 func (p *Profile) Sampled(event int) bool {
 	sampled := slices.ContainsFunc(p.Samples, func(s Sample) bool { return int(s.Event) == event })
-	if !sampled {
-		p.sums.each(func(s sum) { sampled = sampled || int(s.sample().Event) == event })
-	}
+	p.others(func(s *Sample) { sampled = sampled || int(s.Event) == event })
 	return sampled
+}
+
+// others visits what is not in Samples.
+func (p *Profile) others(visit func(s *Sample)) {
+	rest := Profile{packed: p.packed, sums: p.sums}
+	rest.Each(func(s *Sample, _ uint64) { visit(s) })
 }
 
 // FirstEvent is the index of the event that is shown where none is asked for: the first
@@ -98,7 +102,7 @@ func (p *Profile) FirstEvent() int {
 			first = e
 		}
 	}
-	p.sums.each(func(s sum) { first = min(first, int(s.sample().Event)) })
+	p.others(func(s *Sample) { first = min(first, int(s.Event)) })
 	if first == len(p.Events) {
 		return 0
 	}
@@ -126,5 +130,34 @@ func Only(p *Profile, event int) *Profile {
 			out.Samples = append(out.Samples, s)
 		}
 	}
+	out.keep(p, func(s *Sample) bool {
+		if int(s.Event) != event {
+			return false
+		}
+		s.Event = 0
+		return true
+	}, nil)
 	return &out
+}
+
+// keep takes over those samples of p that are not in Samples and of which f says so, which
+// may change them; of sums it is summed that says so, if it is not nil.
+func (p *Profile) keep(of *Profile, f, summed func(s *Sample) bool) {
+	p.packed, p.latest = nil, 0
+	if summed == nil {
+		summed = f
+	}
+	for _, l := range of.packed {
+		l = l.change(func(s *Sample) bool {
+			ok := f(s)
+			if ok {
+				p.latest = max(p.latest, s.Time)
+			}
+			return ok
+		})
+		if l.n > 0 {
+			p.packed = append(p.packed, l)
+		}
+	}
+	p.sums = of.sums.change(summed)
 }

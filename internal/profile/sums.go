@@ -14,6 +14,7 @@ import (
 // some eight bytes each.
 type sums struct {
 	chunks  [][]byte
+	n       int // sums
 	samples uint64
 }
 
@@ -129,6 +130,7 @@ func (w *sumWriter) write() {
 		w.chunks = append(w.chunks, make([]byte, 0, logChunk))
 		at++
 	}
+	w.n++
 	head := s.n << sumFlags
 	if uint32(s.at) == uint32(w.before.at) {
 		head |= sameSumThread
@@ -167,31 +169,108 @@ func (b *Builder) SumUp() {
 	b.p.Observations = nil
 }
 
-// SampleCount is how many samples the profile has, with those that it has only the sum of.
-func (p *Profile) SampleCount() uint64 { return uint64(len(p.Samples)) + p.sums.samples }
-
-// each visits all samples; for those that the profile has only the sum of there is one
-// without a time that has the weight of all n.
-func (p *Profile) each(visit func(s *Sample, n uint64)) {
-	for i := range p.Samples {
-		visit(&p.Samples[i], 1)
+// SampleCount is how many samples the profile has, however it keeps them.
+func (p *Profile) SampleCount() uint64 {
+	n := uint64(len(p.Samples)) + p.sums.samples
+	for _, l := range p.packed {
+		n += uint64(l.n)
 	}
-	p.sums.each(func(u sum) {
-		s := u.sample()
-		visit(&s, u.n)
-	})
+	return n
 }
 
 // EventSamples is how many samples each event has.
 func (p *Profile) EventSamples() []uint64 {
 	counts := make([]uint64, len(p.Events))
-	p.each(func(s *Sample, n uint64) { counts[s.Event] += n })
+	p.Each(func(s *Sample, n uint64) { counts[s.Event] += n })
 	return counts
 }
 
 // EventWeights is what the samples of each event weigh.
 func (p *Profile) EventWeights() []uint64 {
 	weights := make([]uint64, len(p.Events))
-	p.each(func(s *Sample, _ uint64) { weights[s.Event] += s.Weight })
+	p.Each(func(s *Sample, _ uint64) { weights[s.Event] += s.Weight })
 	return weights
+}
+
+// tally sums up samples as they come. Most are of a sum that there is, which a table
+// finds; what is in it is added to the sums when it has become large beside them.
+type tally struct {
+	sums
+	table []sum // open addressing; n 0: free
+	used  int
+	added uint64 // samples
+}
+
+// leastTallied is how many sums a table has at least before they are added.
+const leastTallied = 1 << 17
+
+// add adds n samples that differ in nothing but when they were taken and what each weighs.
+func (t *tally) add(s *Sample, weight, n uint64) {
+	if 3*t.used >= 2*len(t.table) {
+		if t.used >= max(leastTallied, t.sums.n/2) {
+			t.empty()
+		} else {
+			t.grow()
+		}
+	}
+	u := sumOf(s)
+	e := t.place(&u)
+	if e.n == 0 {
+		t.used++
+		e.at, e.kind = u.at, u.kind
+	}
+	e.n += n
+	e.weight += weight
+	t.added += n
+}
+
+// place is where a sum is, or would be.
+func (t *tally) place(u *sum) *sum {
+	h := (u.at ^ u.kind*0xD6E8FEB86659FD93) * 0x9E3779B97F4A7C15
+	h ^= h >> 32
+	mask := uint64(len(t.table) - 1)
+	for ; ; h++ {
+		if e := &t.table[h&mask]; e.n == 0 || e.at == u.at && e.kind == u.kind {
+			return e
+		}
+	}
+}
+
+func (t *tally) grow() {
+	old := t.table
+	t.table = make([]sum, max(1<<10, 2*len(old)))
+	for i := range old {
+		if old[i].n > 0 {
+			*t.place(&old[i]) = old[i]
+		}
+	}
+}
+
+// empty adds what is in the table to the sums.
+func (t *tally) empty() {
+	list := t.table[:0]
+	for i := range t.table {
+		if t.table[i].n > 0 {
+			list = append(list, t.table[i])
+		}
+	}
+	t.sums.add(list)
+	clear(t.table)
+	t.used = 0
+}
+
+// flush is empty, when nothing more comes.
+func (t *tally) flush() {
+	t.empty()
+	t.table = nil
+	t.sums.trim()
+}
+
+// trim gives back the room behind the last of the sums.
+func (u *sums) trim() { trim(u.chunks) }
+
+func trim(chunks [][]byte) {
+	if n := len(chunks); n > 0 {
+		chunks[n-1] = slices.Clip(slices.Clone(chunks[n-1]))
+	}
 }

@@ -79,7 +79,7 @@ func (o Options) withDefaults() Options {
 
 // selection applies the filter, and refuses what the profile cannot answer.
 func selection(p *profile.Profile, o Options) (*profile.Selection, error) {
-	if (o.Filter.From > 0 || o.Filter.To > 0) && len(p.Samples) > 0 && !p.HasTimes() {
+	if (o.Filter.From > 0 || o.Filter.To > 0) && p.SampleCount() > 0 && !p.HasTimes() {
 		return nil, ErrNoTimes
 	}
 	if o.View == ViewCallers && o.Callers == nil {

@@ -75,11 +75,16 @@ func Name(name string) string {
 	return name
 }
 
-// group is what lines have in common that stand beside each other.
-type group struct {
-	event  uint16
+// line is a stack and how much of it there is.
+type line struct {
 	thread uint32
+	node   uint32
 	end    walk.End
+	count  uint64
+}
+
+func (l line) compare(o line) int {
+	return cmp.Or(cmp.Compare(l.thread, o.thread), cmp.Compare(l.end, o.end), cmp.Compare(l.node, o.node))
 }
 
 // Write writes p stack by stack. Equal stacks are one line; the lines' order
@@ -90,49 +95,31 @@ func Write(w io.Writer, p *profile.Profile, o Options) error {
 	threads := threadNames(p)
 
 	out := bufio.NewWriterSize(w, 64<<10)
-	var path, stacks []uint32
+	var path []uint32
 	var buf []byte
-	counts := make([]uint64, merged.Len())
-	for _, part := range parts(p, o) {
-		stacks = stacks[:0]
-		for _, i := range part.Samples {
-			s := &p.Samples[i]
-			n := of[s.Node]
-			if counts[n] == 0 {
-				stacks = append(stacks, n)
-			}
-			if o.Weights {
-				counts[n] += s.Weight
-			} else {
-				counts[n]++
-			}
+	for _, l := range lines(p, of, o) {
+		buf = buf[:0]
+		if o.Threads {
+			buf = append(append(buf, threads[l.thread]...), ';')
 		}
-		slices.Sort(stacks)
-		for _, node := range slices.Compact(stacks) { // a weight of 0 brings one twice
-			buf = buf[:0]
-			if o.Threads {
-				buf = append(append(buf, threads[part.Key.thread]...), ';')
-			}
-			if part.Key.end != walk.EndComplete {
-				buf = append(append(buf, part.Key.end.Frame()...), ';')
-			}
-			path = path[:0]
-			for n := node; n != profile.RootNode; n = merged.At(n).Parent {
-				path = append(path, merged.At(n).Frame)
-			}
-			for _, name := range slices.Backward(path) {
-				buf = append(append(buf, names[name]...), ';')
-			}
-			if len(buf) == 0 {
-				buf = append(buf, "[no stack];"...)
-			}
-			buf[len(buf)-1] = ' '
-			buf = strconv.AppendUint(buf, counts[node], 10)
-			buf = append(buf, '\n')
-			if _, err := out.Write(buf); err != nil {
-				return fmt.Errorf("write collapsed stacks: %w", err)
-			}
-			counts[node] = 0
+		if l.end != walk.EndComplete {
+			buf = append(append(buf, l.end.Frame()...), ';')
+		}
+		path = path[:0]
+		for n := l.node; n != profile.RootNode; n = merged.At(n).Parent {
+			path = append(path, merged.At(n).Frame)
+		}
+		for _, name := range slices.Backward(path) {
+			buf = append(append(buf, names[name]...), ';')
+		}
+		if len(buf) == 0 {
+			buf = append(buf, "[no stack];"...)
+		}
+		buf[len(buf)-1] = ' '
+		buf = strconv.AppendUint(buf, l.count, 10)
+		buf = append(buf, '\n')
+		if _, err := out.Write(buf); err != nil {
+			return fmt.Errorf("write collapsed stacks: %w", err)
 		}
 	}
 	if err := out.Flush(); err != nil {
@@ -174,21 +161,33 @@ func mergeNodes(p *profile.Profile, nameOf []uint32) (*profile.Trie, []uint32) {
 	return merged, of
 }
 
-// parts gives the samples of the event that is written, those apart that are not to
-// be counted together even if their stacks are equal.
-func parts(p *profile.Profile, o Options) []profile.Part[group] {
-	list := profile.Parts(p, func(s *profile.Sample) group {
-		g := group{event: s.Event, end: s.End}
-		if o.Threads {
-			g.thread = s.Thread
+// lines counts the stacks of the event that is written, those apart that are not to be
+// counted together even if they are equal.
+func lines(p *profile.Profile, of []uint32, o Options) []line {
+	var list []line
+	profile.Summed(p).Each(func(s *profile.Sample, n uint64) {
+		if int(s.Event) != o.Event {
+			return
 		}
-		return g
+		l := line{end: s.End, node: of[s.Node], count: n}
+		if o.Threads {
+			l.thread = s.Thread
+		}
+		if o.Weights {
+			l.count = s.Weight
+		}
+		list = append(list, l)
 	})
-	list = slices.DeleteFunc(list, func(p profile.Part[group]) bool { return int(p.Key.event) != o.Event })
-	slices.SortFunc(list, func(a, b profile.Part[group]) int {
-		return cmp.Or(cmp.Compare(a.Key.thread, b.Key.thread), cmp.Compare(a.Key.end, b.Key.end))
-	})
-	return list
+	slices.SortFunc(list, line.compare)
+	kept := list[:0]
+	for _, l := range list {
+		if last := len(kept) - 1; last >= 0 && kept[last].compare(l) == 0 {
+			kept[last].count += l.count
+		} else {
+			kept = append(kept, l)
+		}
+	}
+	return kept
 }
 
 func threadNames(p *profile.Profile) []string {

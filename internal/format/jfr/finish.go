@@ -1,7 +1,6 @@
 package jfr
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -64,15 +63,14 @@ func (r *reader) foreignFinal(p *profile.Profile) {
 		of[slices.Index(f.events, row)] = uint16(i)
 		p.Events = append(p.Events, event)
 	}
-	for i := range p.Samples {
-		s := &p.Samples[i]
+	p.Change(func(s *profile.Sample) {
 		s.Event = of[s.Event]
 		s.Weight *= period[s.Event]
 		if e := &p.Events[s.Event]; foreignEvents[order[s.Event]].unit == repeated && e.Spans(s.State) && s.Weight > e.Period {
 			s.Time = later(s.Time, s.Weight-e.Period) // its time is that of the first of them
 		}
-	}
-	slices.SortStableFunc(p.Samples, func(a, b profile.Sample) int { return cmp.Compare(a.Time, b.Time) })
+	})
+	p.SortByTime()
 }
 
 // asyncCPU says whether the interval of an event of async-profiler's is CPU time

@@ -21,7 +21,8 @@ func Read(in io.ReaderAt, size int64) (*profile.Profile, error) {
 	return ReadInto(profile.NewBuilder(), in, size)
 }
 
-// ReadInto is Read with an empty Builder of the caller's, which may leave samples out.
+// ReadInto is Read with an empty Builder of the caller's, which may leave samples out or
+// keep them otherwise.
 func ReadInto(b *profile.Builder, in io.ReaderAt, size int64) (*profile.Profile, error) {
 	r := &reader{in: in, size: size, b: b, window: window{in: in}}
 	if err := r.all(); err != nil {
@@ -207,6 +208,9 @@ func (r *reader) types(c *chunk) (bool, error) {
 		r.schema, r.metadata = schema, b
 		if r.readers, err = r.schema.readers(); err != nil {
 			return false, err
+		}
+		if !r.readers.ours {
+			r.b.Tentative() // see foreignFinal
 		}
 	}
 	return true, nil

@@ -71,13 +71,17 @@ func stream(begin newStream, out Output, p *profile.Profile) *Stream {
 
 // addAll adds all samples, and tells up to where the output will not change any more.
 func addAll(s *Stream, p *profile.Profile, done func(end int64) error) error {
-	for i := range p.Samples {
-		if err := s.Add(p.Samples[i]); err != nil {
-			return err
+	var err error
+	p.Each(func(sample *profile.Sample, _ uint64) {
+		if err != nil {
+			return
 		}
-		if err := done(s.settled()); err != nil {
-			return err
+		if err = s.Add(*sample); err == nil {
+			err = done(s.settled())
 		}
+	})
+	if err != nil {
+		return err
 	}
 	return s.Flush()
 }

@@ -29,6 +29,33 @@ func (g Group) compare(o Group) int {
 		cmp.Compare(g.State, o.State), cmp.Compare(g.Syscall, o.Syscall), cmp.Compare(g.End, o.End), cmp.Compare(g.Flags, o.Flags))
 }
 
+// Sums gives what the samples of each group come to.
+func Sums(p *profile.Profile) iter.Seq2[Group, profile.Count] {
+	type sum struct {
+		Group
+		profile.Count
+	}
+	return func(yield func(Group, profile.Count) bool) {
+		// They come in the order of nodes and threads.
+		var same []sum
+		more := true
+		flush := func() {
+			slices.SortFunc(same, func(a, b sum) int { return a.compare(b.Group) })
+			for i := range same {
+				more = more && yield(same[i].Group, same[i].Count)
+			}
+			same = same[:0]
+		}
+		profile.Summed(p).Each(func(s *profile.Sample, n uint64) {
+			if len(same) > 0 && (same[0].Node != s.Node || same[0].Thread != s.Thread) {
+				flush()
+			}
+			same = append(same, sum{groupOf(s), profile.Count{Samples: n, Weight: s.Weight}})
+		})
+		flush()
+	}
+}
+
 // Groups gives the groups of some samples of p, each with its samples in the order
 // of time. It sorts the indices of, and what it gives is part of them.
 func Groups(p *profile.Profile, of []uint32) iter.Seq2[Group, []uint32] {

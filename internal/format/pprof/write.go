@@ -142,16 +142,8 @@ func (w *writer) samples() {
 	p := w.p
 	w.chains = locations.New(p)
 	w.locations = make([]uint64, w.chains.Len())
-	all := make([]uint32, len(p.Samples))
-	for i := range all {
-		all[i] = uint32(i)
-	}
-	for g, of := range locations.Groups(p, all) {
-		weight := uint64(0)
-		for _, i := range of {
-			weight += p.Samples[i].Weight
-		}
-		if w.sample(g, uint64(len(of)), weight); w.err != nil {
+	for g, c := range locations.Sums(p) {
+		if w.sample(g, c.Samples, c.Weight); w.err != nil {
 			return
 		}
 	}

@@ -1,0 +1,259 @@
+package profile
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Keep is how a Builder keeps samples, and a Profile has them.
+type Keep uint8
+
+const (
+	// KeepSamples keeps each, in Profile.Samples.
+	KeepSamples Keep = iota
+	// KeepPacked keeps each, in some ten bytes: only Each gives them.
+	KeepPacked
+	// KeepTracks is KeepPacked with the samples of each track by themselves.
+	KeepTracks
+	// KeepSums keeps only what samples come to, and those packed of which it is not certain
+	// yet what they count: see Summed.
+	KeepSums
+)
+
+// Keep says how samples are kept, before the first Add.
+func (b *Builder) Keep(k Keep) { b.keep = k }
+
+// Tentative says, before the first Add, that times and weights of samples may change when
+// all are there: until then nobody knows whether a sample lies in a stretch of time.
+func (b *Builder) Tentative() { b.tentative = true }
+
+// put keeps a sample, which is taken already.
+func (b *Builder) put(s Sample) {
+	b.timed = b.timed || s.Time != 0
+	b.latest = max(b.latest, s.Time)
+	switch {
+	case b.keep == KeepSums && s.State < StateSleeping && (b.early == nil || b.early.whole(&s, b.tentative)):
+		b.tally.add(&s, s.Weight, 1)
+	case b.keep == KeepPacked:
+		b.log.add(s)
+	default:
+		t := Track{s.Thread, s.Event}
+		l := b.track
+		if l == nil || t != b.trackOf {
+			if l = b.tracks[t]; l == nil {
+				if b.tracks == nil {
+					b.tracks = make(map[Track]*sampleLog)
+				}
+				l = &sampleLog{}
+				b.tracks[t] = l
+				b.logs = append(b.logs, l)
+			}
+			b.track, b.trackOf = l, t
+		}
+		l.add(s)
+	}
+}
+
+// whole says whether a sample that was taken certainly belongs to the time that is asked
+// for as it is, whatever it counts.
+func (e *early) whole(s *Sample, tentative bool) bool {
+	if e.from == 0 && e.to == 0 {
+		return true
+	}
+	if tentative || s.Time < e.from || e.to > 0 && s.Time >= e.to {
+		return false
+	}
+	return s.State < StateRunnable || s.Time-min(s.Time, s.Weight) >= e.from
+}
+
+// finish gives the profile the samples that are packed or summed up.
+func (b *Builder) finish() {
+	p := b.p
+	p.timed, p.latest = b.timed, b.latest
+	logs := append([]*sampleLog{&b.log}, b.logs...)
+	b.tracks, b.track, b.logs = nil, nil, nil
+	for _, l := range logs {
+		if l.n == 0 {
+			continue
+		}
+		if l.pieces {
+			l.replace(joinWaits(l.flat()))
+		}
+		kept := *l
+		kept.trim()
+		p.packed = append(p.packed, &kept)
+		*l = sampleLog{n: l.n}
+	}
+	b.tally.flush()
+	p.sums, b.tally = b.tally.sums, tally{added: b.tally.added}
+}
+
+// replace makes l a log of other samples.
+func (l *sampleLog) replace(samples []Sample) {
+	*l = sampleLog{}
+	for _, s := range samples {
+		l.add(s)
+	}
+}
+
+// change calls f for each sample, which may change it, and keeps those of which f says so.
+func (l *sampleLog) change(f func(s *Sample) bool) *sampleLog {
+	out := &sampleLog{}
+	l.each(func(s Sample) {
+		if f(&s) {
+			out.add(s)
+		}
+	})
+	out.trim()
+	return out
+}
+
+// ordered is the log in the order of time; those of the same time stay in theirs.
+func (l *sampleLog) ordered() *sampleLog {
+	last, sorted := uint64(0), true
+	l.each(func(s Sample) { sorted, last = sorted && s.Time >= last, s.Time })
+	if sorted {
+		return l
+	}
+	// Pieces that fit into memory are sorted, and then merged.
+	const piece = 1 << 18
+	byTime := func(a, b Sample) int { return cmp.Compare(a.Time, b.Time) }
+	var runs []*sampleLog
+	var list []Sample
+	cut := func() {
+		if len(list) > 0 {
+			slices.SortStableFunc(list, byTime)
+			run := &sampleLog{}
+			run.replace(list)
+			runs, list = append(runs, run), list[:0]
+		}
+	}
+	l.each(func(s Sample) {
+		if list = append(list, s); len(list) == piece {
+			cut()
+		}
+	})
+	cut()
+	type head struct {
+		logReader
+		next Sample
+	}
+	var heads []*head // what comes next first
+	for _, r := range runs {
+		h := &head{logReader: r.reader()}
+		h.next, _ = h.read()
+		heads = append(heads, h)
+	}
+	slices.SortStableFunc(heads, func(a, b *head) int { return byTime(a.next, b.next) })
+	order := make(map[*head]int, len(heads))
+	for i, r := range runs {
+		for _, h := range heads {
+			if h.log == r {
+				order[h] = i
+			}
+		}
+	}
+	out := &sampleLog{}
+	for len(heads) > 0 {
+		h := heads[0]
+		out.add(h.next)
+		var more bool
+		if h.next, more = h.read(); !more {
+			heads = heads[1:]
+			continue
+		}
+		i := 0
+		for ; i+1 < len(heads); i++ {
+			if o := heads[i+1]; o.next.Time > h.next.Time || o.next.Time == h.next.Time && order[o] > order[h] {
+				break
+			}
+			heads[i] = heads[i+1]
+		}
+		heads[i] = h
+	}
+	return out
+}
+
+// Each visits all samples, in the order in which they came unless the profile keeps tracks
+// apart; for those that it has only the sum of there is one without a time that has the
+// weight of all n. A visit may change what is in Samples, and nothing else.
+func (p *Profile) Each(visit func(s *Sample, n uint64)) {
+	for i := range p.Samples {
+		visit(&p.Samples[i], 1)
+	}
+	for _, l := range p.packed {
+		l.each(func(s Sample) { visit(&s, 1) })
+	}
+	p.sums.each(func(u sum) {
+		s := u.sample()
+		visit(&s, u.n)
+	})
+}
+
+// Change calls f for all samples, which may change them. What it does to the weight of
+// several it has to do to that of their sum.
+func (p *Profile) Change(f func(s *Sample)) {
+	for i := range p.Samples {
+		f(&p.Samples[i])
+	}
+	p.latest = 0
+	for i, l := range p.packed {
+		p.packed[i] = l.change(func(s *Sample) bool {
+			f(s)
+			p.latest = max(p.latest, s.Time)
+			return true
+		})
+	}
+	p.sums = p.sums.change(func(s *Sample) bool {
+		f(s)
+		return true
+	})
+}
+
+// change is that of a log.
+func (u *sums) change(f func(s *Sample) bool) sums {
+	var t tally
+	u.each(func(v sum) {
+		if s := v.sample(); f(&s) {
+			t.add(&s, s.Weight, v.n)
+		}
+	})
+	t.flush()
+	return t.sums
+}
+
+// SortByTime puts samples into the order of time; those of the same time stay in theirs.
+func (p *Profile) SortByTime() {
+	slices.SortStableFunc(p.Samples, func(a, b Sample) int { return cmp.Compare(a.Time, b.Time) })
+	for i, l := range p.packed {
+		p.packed[i] = l.ordered()
+	}
+}
+
+// Latest is the time of the last sample, as far as the profile knows times.
+func (p *Profile) Latest() uint64 {
+	latest := p.latest
+	for i := range p.Samples {
+		latest = max(latest, p.Samples[i].Time)
+	}
+	return latest
+}
+
+// Summed gives p with only what its samples come to. It shares all else with p, which
+// stays as it is.
+func Summed(p *Profile) *Profile {
+	if len(p.Samples) == 0 && len(p.packed) == 0 {
+		return p
+	}
+	out := *p
+	t := tally{sums: p.sums}
+	for i := range p.Samples {
+		t.add(&p.Samples[i], p.Samples[i].Weight, 1)
+	}
+	for _, l := range p.packed {
+		l.each(func(s Sample) { t.add(&s, s.Weight, 1) })
+	}
+	t.flush()
+	out.Samples, out.packed, out.sums = nil, nil, t.sums
+	return &out
+}

@@ -1,0 +1,110 @@
+package profile
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+)
+
+// kept is what a Builder has of some samples of which it leaves some out.
+func kept(seed uint64, n int, f Filter, k Keep, tentative bool) (*Profile, uint64) {
+	whole, b := NewBuilder(), NewBuilder()
+	b.nodes = whole.nodes
+	b.LeaveOut(f)
+	b.Keep(k)
+	if tentative {
+		b.Tentative()
+	}
+	randomly(rand.New(rand.NewPCG(seed, 11)), n, 1<<62, whole, b)
+	if b.Samples()+int(b.LeftOut()) != n {
+		return nil, 0
+	}
+	return b.Finish(), b.LeftOut()
+}
+
+// However samples are kept, a filter leaves the same of them, and they come to the same.
+func TestKeep(t *testing.T) {
+	const n = 3000
+	end := time.Duration(n * 1e6)
+	running := StateSet(0).With(StateRunning)
+	for seed, f := range []Filter{
+		{},
+		{From: end / 4, To: end / 2},
+		{From: end/3 + 12345},
+		{To: end/2 + 1},
+		{States: running, From: end / 5},
+		{Focus: regexp.MustCompile("[a-e]"), Ignore: regexp.MustCompile("f|g"), To: end / 3},
+	} {
+		plain, left := kept(uint64(seed), n, f, KeepSamples, false)
+		if plain == nil || plain.SampleCount() == 0 || left == 0 != reflect.DeepEqual(f, Filter{}) {
+			t.Fatalf("%+v: %d samples are left out", f, left)
+		}
+		for _, k := range []Keep{KeepPacked, KeepTracks, KeepSums} {
+			for _, tentative := range []bool{false, true} {
+				p, gone := kept(uint64(seed), n, f, k, tentative)
+				if p == nil || gone != left || p.SampleCount() != plain.SampleCount() || p.Check() != nil || p.HasTimes() != plain.HasTimes() {
+					t.Fatalf("%+v, %d: %+v", f, k, p)
+				}
+				if p.Latest() != plain.Latest() || p.FirstEvent() != plain.FirstEvent() || p.Quality() != plain.Quality() {
+					t.Errorf("%+v, %d: ends %d, is of %d; want %d and %d", f, k, p.Latest(), p.FirstEvent(), plain.Latest(), plain.FirstEvent())
+				}
+				if k != KeepSums {
+					sameSamples(t, k, p, plain)
+				}
+				want, got := Cut(Apply(plain, f), f, end), Cut(Apply(p, f), f, end)
+				if k != KeepSums {
+					sameSamples(t, k, got, want)
+				}
+				if a, b := Summed(want), Summed(got); a.SampleCount() == 0 || !reflect.DeepEqual(a.sums, b.sums) || len(b.Samples) > 0 || b.packed != nil {
+					t.Errorf("%+v, %d: %d samples, summed up %d; want %d", f, k, got.SampleCount(), b.SampleCount(), a.SampleCount())
+				}
+				one, other := Only(plain, 1), Only(p, 1)
+				if a, b := Summed(one), Summed(other); !reflect.DeepEqual(a.sums, b.sums) {
+					t.Errorf("%+v, %d: %d samples of the second event, want %d", f, k, b.SampleCount(), a.SampleCount())
+				}
+			}
+		}
+	}
+}
+
+// sameSamples compares single samples; the tracks of one may be apart.
+func sameSamples(t *testing.T, k Keep, got, want *Profile) {
+	t.Helper()
+	list := func(p *Profile) map[Track][]Sample {
+		m := map[Track][]Sample{}
+		p.Each(func(s *Sample, n uint64) {
+			key := Track{s.Thread, s.Event}
+			if k == KeepPacked {
+				key = Track{}
+			}
+			m[key] = append(m[key], *s)
+		})
+		return m
+	}
+	if a, b := list(got), list(want); !reflect.DeepEqual(a, b) {
+		t.Errorf("keeping %d: other samples: %d instead of %d", k, got.SampleCount(), want.SampleCount())
+	}
+}
+
+// Samples that came in any order are sorted as a list is.
+func TestSortByTime(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	b, plain := NewBuilder(), NewBuilder()
+	b.Keep(KeepPacked)
+	for i := range 600_000 {
+		s := Sample{Time: uint64(i/3)*1000 + r.Uint64N(2)*r.Uint64N(1e9)/1000*1000, Weight: uint64(i)}
+		b.Add(s)
+		plain.Add(s)
+	}
+	p, q := b.Finish(), plain.Finish()
+	p.SortByTime()
+	q.SortByTime()
+	var got []Sample
+	p.Each(func(s *Sample, _ uint64) { got = append(got, *s) })
+	if !slices.Equal(got, q.Samples) {
+		t.Errorf("%d samples are in another order", len(got))
+	}
+}
