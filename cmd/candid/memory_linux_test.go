@@ -64,11 +64,11 @@ func TestConvertInBoundedMemory(t *testing.T) {
 // in the same stacks, to what tells nothing of single samples: it takes as much memory.
 func TestSumsInBoundedMemory(t *testing.T) {
 	if testing.Short() {
-		t.Skip("writes a file of 200 MB")
+		t.Skip("writes a file of 100 MB")
 	}
 	dir := t.TempDir()
 	short, long := filepath.Join(dir, "short.jfr"), filepath.Join(dir, "long.jfr")
-	const samples = 1_000_000
+	const samples = 400_000
 	writeRecording(t, short, samples)
 	writeRecording(t, long, 10*samples)
 	for _, args := range [][]string{

@@ -62,9 +62,9 @@ var entries = []entry{
 		func(w io.Writer, p *profile.Profile, o Options) error {
 			return collapsed.Write(w, p, collapsed.Options{Threads: o.Threads, Kinds: o.Kinds, Weights: o.Weights || weighs(p)})
 		}},
-	{"speedscope", []string{".speedscope.json"}, "speedscope.app: each thread in the order of time", true, profile.KeepSamples,
+	{"speedscope", []string{".speedscope.json"}, "speedscope.app: each thread in the order of time", true, profile.KeepTracks,
 		func(w io.Writer, p *profile.Profile, _ Options) error { return speedscope.Write(w, p) }},
-	{"firefox", []string{".firefox.json"}, "the Firefox Profiler, profiler.firefox.com: threads over time", false, profile.KeepSamples,
+	{"firefox", []string{".firefox.json"}, "the Firefox Profiler, profiler.firefox.com: threads over time", false, profile.KeepTracks,
 		func(w io.Writer, p *profile.Profile, _ Options) error { return firefox.Write(w, p) }},
 	{"otlp", []string{".otlp"}, "OpenTelemetry's collectors (ProfilesData, v1development)", false, profile.KeepSamples,
 		func(w io.Writer, p *profile.Profile, _ Options) error { return otlp.Write(w, p) }},

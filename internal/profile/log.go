@@ -27,6 +27,7 @@ const (
 	sameWeight = 1 << iota
 	sameThread
 	sameKind // Event, Syscall, State, End, Flags
+	sameNode
 )
 
 // maxLogged is more than a sample takes.
@@ -43,7 +44,11 @@ func (l *sampleLog) add(s Sample) {
 	head := len(b)
 	b = append(b, 0)
 	b = binary.AppendVarint(b, int64(s.Time-l.last.Time))
-	b = binary.AppendUvarint(b, uint64(s.Node))
+	if s.Node == l.last.Node {
+		b[head] |= sameNode
+	} else {
+		b = binary.AppendUvarint(b, uint64(s.Node))
+	}
 	if s.Weight == l.last.Weight {
 		b[head] |= sameWeight
 	} else {
@@ -139,7 +144,9 @@ func (r *logReader) read() (Sample, bool) {
 	delta, n := binary.Varint(r.b)
 	r.b = r.b[n:]
 	s.Time += uint64(delta)
-	s.Node = uint32(r.number())
+	if head&sameNode == 0 {
+		s.Node = uint32(r.number())
+	}
 	if head&sameWeight == 0 {
 		s.Weight = r.number()
 	}

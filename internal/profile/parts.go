@@ -1,10 +1,5 @@
 package profile
 
-import (
-	"cmp"
-	"slices"
-)
-
 // Part is the samples of a profile that have a key in common.
 type Part[K comparable] struct {
 	Key     K
@@ -49,11 +44,71 @@ type Track struct {
 	Event  uint16
 }
 
-// Tracks splits the samples of p by thread and event, each part in the order of time.
-func Tracks(p *Profile) []Part[Track] {
-	tracks := Parts(p, func(s *Sample) Track { return Track{s.Thread, s.Event} })
-	for _, t := range tracks {
-		slices.SortStableFunc(t.Samples, func(a, b uint32) int { return cmp.Compare(p.Samples[a].Time, p.Samples[b].Time) })
+// Lane is the samples of one track, in the order of time.
+type Lane struct {
+	Track
+	Samples int
+	Weight  uint64 // of all of them together
+	log     *sampleLog
+}
+
+// Each visits the samples, in the order of time.
+func (l *Lane) Each(visit func(i int, s *Sample)) {
+	i := 0
+	l.log.each(func(s Sample) {
+		visit(i, &s)
+		i++
+	})
+}
+
+// Lanes splits the single samples of p by track.
+func Lanes(p *Profile) []Lane {
+	logs := p.packed
+	if !tracked(p) {
+		logs = nil
+		of := map[Track]*sampleLog{}
+		var last *sampleLog
+		p.Each(func(s *Sample, _ uint64) {
+			if t := (Track{s.Thread, s.Event}); last == nil || last.last.Thread != t.Thread || last.last.Event != t.Event {
+				if last = of[t]; last == nil {
+					last = &sampleLog{}
+					of[t] = last
+					logs = append(logs, last)
+				}
+			}
+			last.add(*s)
+		})
 	}
-	return tracks
+	lanes := make([]Lane, len(logs))
+	for i, l := range logs {
+		lanes[i].log = l.ordered()
+		lanes[i].Each(func(_ int, s *Sample) {
+			lanes[i].Track = Track{s.Thread, s.Event}
+			lanes[i].Samples++
+			lanes[i].Weight += s.Weight
+		})
+	}
+	return lanes
+}
+
+// tracked says whether p has the samples of each track by themselves.
+func tracked(p *Profile) bool {
+	seen := map[Track]bool{}
+	for _, l := range p.packed {
+		first, one := Track{}, true
+		i := 0
+		l.each(func(s Sample) {
+			t := Track{s.Thread, s.Event}
+			if i == 0 {
+				first = t
+			}
+			one = one && t == first
+			i++
+		})
+		if !one || seen[first] {
+			return false
+		}
+		seen[first] = true
+	}
+	return len(p.Samples) == 0 && p.sums.samples == 0
 }

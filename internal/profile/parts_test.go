@@ -8,25 +8,38 @@ import (
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
-func TestTracksHaveEverySampleOnce(t *testing.T) {
+// Lanes have every sample once, however the profile keeps them.
+func TestLanesHaveEverySampleOnce(t *testing.T) {
 	p := profiletest.Java()
 	slices.Reverse(p.Samples) // so that the order of time is another
-	seen := make([]bool, len(p.Samples))
-	for _, track := range profile.Tracks(p) {
-		weight, last := uint64(0), uint64(0)
-		for _, i := range track.Samples {
-			s := &p.Samples[i]
-			if seen[i] || s.Thread != track.Key.Thread || s.Event != track.Key.Event || s.Time < last {
-				t.Fatalf("sample %d of thread %d at %d in the track %+v after %d, seen %v", i, s.Thread, s.Time, track.Key, last, seen[i])
+	for _, keep := range []profile.Keep{profile.KeepSamples, profile.KeepPacked, profile.KeepTracks} {
+		b := profile.NewBuilder()
+		b.Keep(keep)
+		left := map[profile.Sample]int{}
+		for _, s := range p.Samples {
+			b.Add(s)
+			left[s]++
+		}
+		seen := map[profile.Track]bool{}
+		for _, l := range profile.Lanes(b.Finish()) {
+			weight, last, n := uint64(0), uint64(0), 0
+			l.Each(func(i int, s *profile.Sample) {
+				if s.Thread != l.Thread || s.Event != l.Event || s.Time < last || i != n {
+					t.Fatalf("keeping %d: sample %d of thread %d at %d in the track %+v after %d", keep, i, s.Thread, s.Time, l.Track, last)
+				}
+				last, n = s.Time, n+1
+				weight += s.Weight
+				if left[*s]--; left[*s] == 0 {
+					delete(left, *s)
+				}
+			})
+			if n == 0 || n != l.Samples || weight != l.Weight || seen[l.Track] {
+				t.Errorf("keeping %d: %d samples weigh %d, is %d and %d", keep, n, weight, l.Samples, l.Weight)
 			}
-			seen[i], last = true, s.Time
-			weight += s.Weight
+			seen[l.Track] = true
 		}
-		if len(track.Samples) == 0 || weight != track.Weight {
-			t.Errorf("%d samples weigh %d, is %d", len(track.Samples), weight, track.Weight)
+		if len(left) > 0 {
+			t.Errorf("keeping %d: %d samples are in no track, or in two", keep, len(left))
 		}
-	}
-	if i := slices.Index(seen, false); i >= 0 {
-		t.Errorf("sample %d is in no track", i)
 	}
 }

@@ -123,11 +123,12 @@ func (w *writer) write() {
 	w.raw(`{"meta":{`)
 	w.meta()
 	w.raw(`},"libs":[],"threads":[`)
-	for i, t := range w.tracks() {
+	tracks := w.tracks()
+	for i := range tracks {
 		if i > 0 {
 			w.raw(",\n")
 		}
-		w.thread(t.Key, t.Samples)
+		w.thread(&tracks[i])
 	}
 	w.raw("],\n" + `"shared":{`)
 	w.shared()
@@ -164,18 +165,18 @@ func (w *writer) meta() {
 
 // tracks are the threads with their samples in the order of time: those of one
 // process together, its first thread first, then the busiest.
-func (w *writer) tracks() []profile.Part[profile.Track] {
-	list := profile.Tracks(w.p)
-	slices.SortFunc(list, func(a, b profile.Part[profile.Track]) int {
-		x, y := &w.p.Threads[a.Key.Thread], &w.p.Threads[b.Key.Thread]
+func (w *writer) tracks() []profile.Lane {
+	list := profile.Lanes(w.p)
+	slices.SortFunc(list, func(a, b profile.Lane) int {
+		x, y := &w.p.Threads[a.Thread], &w.p.Threads[b.Thread]
 		main := func(t *profile.Thread) int {
 			if t.TID == t.PID {
 				return 0
 			}
 			return 1
 		}
-		return cmp.Or(cmp.Compare(x.PID, y.PID), cmp.Compare(a.Key.Event, b.Key.Event), cmp.Compare(main(x), main(y)),
-			cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Key.Thread, b.Key.Thread))
+		return cmp.Or(cmp.Compare(x.PID, y.PID), cmp.Compare(a.Event, b.Event), cmp.Compare(main(x), main(y)),
+			cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Thread, b.Thread))
 	})
 	return list
 }
@@ -183,7 +184,7 @@ func (w *writer) tracks() []profile.Part[profile.Track] {
 // weightTypes are by the unit of an event.
 var weightTypes = map[string]string{"nanoseconds": "tracing-ms", "bytes": "bytes"}
 
-func (w *writer) thread(t profile.Track, samples []uint32) {
+func (w *writer) thread(t *profile.Lane) {
 	p := w.p
 	th, e := p.Threads[t.Thread], p.Events[t.Event]
 	name := cmp.Or(th.Name, "[unknown]")
@@ -195,18 +196,28 @@ func (w *writer) thread(t profile.Track, samples []uint32) {
 	w.raw(fmt.Sprintf(`,"isMainThread":%v,"pid":"%d","tid":%d,"processName":`, th.TID == th.PID && t.Event == 0, th.PID, th.TID))
 	w.text(w.process(th.PID))
 	w.raw(`,"markers":{"data":[],"name":[],"startTime":[],"endTime":[],"phase":[],"category":[],"length":0},` + "\n" + `"samples":{`)
-	w.column("stack", len(samples), func(i int) {
-		s := &p.Samples[samples[i]]
+	column := func(name string, each func(s *profile.Sample)) {
+		w.raw(`"` + name + `":[`)
+		t.Each(func(i int, s *profile.Sample) {
+			if i > 0 {
+				w.raw(",")
+			}
+			each(s)
+		})
+		w.raw("],")
+	}
+	last := uint64(0)
+	column("stack", func(s *profile.Sample) {
+		last = s.Time
 		if n := w.stack(s.Node, s.End); n != 0 {
 			w.int(int(n - 1))
 		} else {
 			w.raw("null")
 		}
 	})
-	timed := p.Samples[samples[len(samples)-1]].Time > 0
+	timed := last > 0
 	at := uint64(0)
-	w.column("time", len(samples), func(i int) {
-		s := &p.Samples[samples[i]]
+	column("time", func(s *profile.Sample) {
 		if timed {
 			w.milliseconds(s.Time)
 			return
@@ -219,8 +230,7 @@ func (w *writer) thread(t profile.Track, samples []uint32) {
 			at += 1e6
 		}
 	})
-	w.column("weight", len(samples), func(i int) {
-		s := &p.Samples[samples[i]]
+	column("weight", func(s *profile.Sample) {
 		if e.Unit == "nanoseconds" {
 			w.milliseconds(s.Weight)
 		} else {
@@ -228,7 +238,7 @@ func (w *writer) thread(t profile.Track, samples []uint32) {
 		}
 	})
 	w.raw(`"weightType":"` + cmp.Or(weightTypes[e.Unit], "samples") + `",`)
-	w.end(len(samples))
+	w.end(t.Samples)
 	w.raw("}")
 }
 

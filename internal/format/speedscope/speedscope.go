@@ -137,23 +137,23 @@ func (w *writer) frames() {
 }
 
 func (w *writer) profiles() {
-	lanes := profile.Tracks(w.p)
+	lanes := profile.Lanes(w.p)
 	// The busiest thread is what the page opens with.
-	slices.SortFunc(lanes, func(a, b profile.Part[profile.Track]) int {
-		return cmp.Or(cmp.Compare(a.Key.Event, b.Key.Event), cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Key.Thread, b.Key.Thread))
+	slices.SortFunc(lanes, func(a, b profile.Lane) int {
+		return cmp.Or(cmp.Compare(a.Event, b.Event), cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Thread, b.Thread))
 	})
-	for i, l := range lanes {
+	for i := range lanes {
 		if i > 0 {
 			w.raw(",\n")
 		}
-		w.lane(l.Key, l.Samples, l.Weight)
+		w.lane(&lanes[i])
 	}
 }
 
 // units are those of speedscope by the names that events have for them.
 var units = map[string]string{"nanoseconds": "nanoseconds", "bytes": "bytes"}
 
-func (w *writer) lane(l profile.Track, samples []uint32, total uint64) {
+func (w *writer) lane(l *profile.Lane) {
 	t, e := w.p.Threads[l.Thread], w.p.Events[l.Event]
 	name := fmt.Sprintf("%s (tid %d)", t.Name, t.TID)
 	if len(w.p.Events) > 1 {
@@ -164,21 +164,19 @@ func (w *writer) lane(l profile.Track, samples []uint32, total uint64) {
 	w.raw(`,"unit":`)
 	w.text(cmp.Or(units[e.Unit], "none"))
 	w.raw(`,"startValue":0,"endValue":`)
-	w.number(total)
+	w.number(l.Weight)
+	column := func(each func(s *profile.Sample)) {
+		l.Each(func(i int, s *profile.Sample) {
+			if i > 0 {
+				w.raw(",")
+			}
+			each(s)
+		})
+	}
 	w.raw(`,"samples":[`)
-	for i, s := range samples {
-		if i > 0 {
-			w.raw(",")
-		}
-		w.sample(&w.p.Samples[s])
-	}
+	column(w.sample)
 	w.raw(`],"weights":[`)
-	for i, s := range samples {
-		if i > 0 {
-			w.raw(",")
-		}
-		w.number(w.p.Samples[s].Weight)
-	}
+	column(func(s *profile.Sample) { w.number(s.Weight) })
 	w.raw(fmt.Sprintf(`],"candid":{"event":%d,"pid":%d,"tid":%d,"thread":`, l.Event, t.PID, t.TID))
 	w.text(t.Name)
 	w.raw(`,"osName":`)
@@ -187,15 +185,12 @@ func (w *writer) lane(l profile.Track, samples []uint32, total uint64) {
 	w.text(t.Kind)
 	w.raw(`,"times":[`)
 	last := uint64(0)
-	for i, s := range samples {
-		if i > 0 {
-			w.raw(",")
-		}
-		w.number(w.p.Samples[s].Time - last)
-		last = w.p.Samples[s].Time
-	}
+	column(func(s *profile.Sample) {
+		w.number(s.Time - last)
+		last = s.Time
+	})
 	w.raw("]")
-	w.states(samples)
+	w.states(l, column)
 	w.raw("}}")
 }
 
@@ -207,19 +202,18 @@ type did struct {
 
 // states writes what the thread did, if that is known: a list of what there was, as state
 // and system call, and for each sample its place in that.
-func (w *writer) states(samples []uint32) {
+func (w *writer) states(l *profile.Lane, column func(each func(s *profile.Sample))) {
 	var list []did
 	at := make(map[did]int)
 	known := false
-	for _, i := range samples {
-		s := &w.p.Samples[i]
+	l.Each(func(_ int, s *profile.Sample) {
 		k := did{s.State, s.Syscall}
 		if _, ok := at[k]; !ok {
 			at[k] = len(list)
 			list = append(list, k)
 			known = known || k != did{}
 		}
-	}
+	})
 	if !known {
 		return
 	}
@@ -239,12 +233,7 @@ func (w *writer) states(samples []uint32) {
 		w.raw("]")
 	}
 	w.raw(`],"state":[`)
-	for i, s := range samples {
-		if i > 0 {
-			w.raw(",")
-		}
-		w.number(uint64(at[did{w.p.Samples[s].State, w.p.Samples[s].Syscall}]))
-	}
+	column(func(s *profile.Sample) { w.number(uint64(at[did{s.State, s.Syscall}])) })
 	w.raw("]")
 }
 
