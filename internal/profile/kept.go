@@ -115,62 +115,11 @@ func (l *sampleLog) ordered() *sampleLog {
 	if sorted {
 		return l
 	}
-	// Pieces that fit into memory are sorted, and then merged.
-	const piece = 1 << 18
-	byTime := func(a, b Sample) int { return cmp.Compare(a.Time, b.Time) }
-	var runs []*sampleLog
-	var list []Sample
-	cut := func() {
-		if len(list) > 0 {
-			slices.SortStableFunc(list, byTime)
-			run := &sampleLog{}
-			run.replace(list)
-			runs, list = append(runs, run), list[:0]
-		}
-	}
-	l.each(func(s Sample) {
-		if list = append(list, s); len(list) == piece {
-			cut()
-		}
-	})
-	cut()
-	type head struct {
-		logReader
-		next Sample
-	}
-	var heads []*head // what comes next first
-	for _, r := range runs {
-		h := &head{logReader: r.reader()}
-		h.next, _ = h.read()
-		heads = append(heads, h)
-	}
-	slices.SortStableFunc(heads, func(a, b *head) int { return byTime(a.next, b.next) })
-	order := make(map[*head]int, len(heads))
-	for i, r := range runs {
-		for _, h := range heads {
-			if h.log == r {
-				order[h] = i
-			}
-		}
-	}
+	in := sorter{compare: func(a, b *Sample) int { return cmp.Compare(a.Time, b.Time) }}
+	l.each(in.add)
 	out := &sampleLog{}
-	for len(heads) > 0 {
-		h := heads[0]
-		out.add(h.next)
-		var more bool
-		if h.next, more = h.read(); !more {
-			heads = heads[1:]
-			continue
-		}
-		i := 0
-		for ; i+1 < len(heads); i++ {
-			if o := heads[i+1]; o.next.Time > h.next.Time || o.next.Time == h.next.Time && order[o] > order[h] {
-				break
-			}
-			heads[i] = heads[i+1]
-		}
-		heads[i] = h
-	}
+	in.each(func(s *Sample) { out.add(*s) })
+	out.trim()
 	return out
 }
 

@@ -1,40 +1,32 @@
 package profile
 
-// Part is the samples of a profile that have a key in common.
+// Part is the samples of a profile that have a key in common, in an order.
 type Part[K comparable] struct {
 	Key     K
-	Samples []uint32 // indices into Samples, in its order
-	Weight  uint64   // of all of them together
+	Samples int
+	sorted  *sorter
 }
 
-// Parts splits the samples of p by a key. Keys come in the order of their first
-// samples. The indices are the caller's, to be sorted as is needed.
-func Parts[K comparable](p *Profile, key func(*Sample) K) []Part[K] {
-	// Counted first, all parts fit into one list of the right size: lists that grow
-	// would take twice as much, for millions of samples.
+// Each visits the samples in their order; those that compare as equal in that in which
+// they came.
+func (p *Part[K]) Each(visit func(s *Sample)) { p.sorted.each(visit) }
+
+// Parts splits the single samples of p by a key, and sorts each part. Keys come in the
+// order of their first samples.
+func Parts[K comparable](p *Profile, key func(*Sample) K, compare func(a, b *Sample) int) []Part[K] {
 	var parts []Part[K]
-	var counts []int
 	at := map[K]int{}
-	for i := range p.Samples {
-		s := &p.Samples[i]
+	p.Each(func(s *Sample, _ uint64) {
 		k := key(s)
 		n, ok := at[k]
 		if !ok {
 			n = len(parts)
 			at[k] = n
-			parts, counts = append(parts, Part[K]{Key: k}), append(counts, 0)
+			parts = append(parts, Part[K]{Key: k, sorted: &sorter{compare: compare}})
 		}
-		counts[n]++
-		parts[n].Weight += s.Weight
-	}
-	room := make([]uint32, len(p.Samples))
-	for i, n := range counts {
-		parts[i].Samples, room = room[:0:n], room[n:]
-	}
-	for i := range p.Samples {
-		part := &parts[at[key(&p.Samples[i])]]
-		part.Samples = append(part.Samples, uint32(i))
-	}
+		parts[n].Samples++
+		parts[n].sorted.add(*s)
+	})
 	return parts
 }
 

@@ -20,7 +20,8 @@ type Group struct {
 	Flags        profile.SampleFlags
 }
 
-func groupOf(s *profile.Sample) Group {
+// GroupOf is the group of a sample.
+func GroupOf(s *profile.Sample) Group {
 	return Group{s.Node, s.Thread, s.Event, s.Syscall, s.State, s.End, s.Flags}
 }
 
@@ -50,33 +51,16 @@ func Sums(p *profile.Profile) iter.Seq2[Group, profile.Count] {
 			if len(same) > 0 && (same[0].Node != s.Node || same[0].Thread != s.Thread) {
 				flush()
 			}
-			same = append(same, sum{groupOf(s), profile.Count{Samples: n, Weight: s.Weight}})
+			same = append(same, sum{GroupOf(s), profile.Count{Samples: n, Weight: s.Weight}})
 		})
 		flush()
 	}
 }
 
-// Groups gives the groups of some samples of p, each with its samples in the order
-// of time. It sorts the indices of, and what it gives is part of them.
-func Groups(p *profile.Profile, of []uint32) iter.Seq2[Group, []uint32] {
-	return func(yield func(Group, []uint32) bool) {
-		slices.SortFunc(of, func(a, b uint32) int {
-			x, y := &p.Samples[a], &p.Samples[b]
-			if x.Node != y.Node { // nearly always, and there are millions
-				return cmp.Compare(x.Node, y.Node)
-			}
-			return cmp.Or(groupOf(x).compare(groupOf(y)), cmp.Compare(x.Time, y.Time), cmp.Compare(a, b))
-		})
-		for len(of) > 0 {
-			g := groupOf(&p.Samples[of[0]])
-			n := 1
-			for n < len(of) && groupOf(&p.Samples[of[n]]) == g {
-				n++
-			}
-			if !yield(g, of[:n]) {
-				return
-			}
-			of = of[n:]
-		}
+// Compare puts samples into the order of groups, and each group's into that of time.
+func Compare(a, b *profile.Sample) int {
+	if a.Node != b.Node { // nearly always, and there are millions
+		return cmp.Compare(a.Node, b.Node)
 	}
+	return cmp.Or(GroupOf(a).compare(GroupOf(b)), cmp.Compare(a.Time, b.Time))
 }

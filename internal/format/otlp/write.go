@@ -39,10 +39,11 @@ func Is(head []byte) bool {
 func Write(w io.Writer, p *profile.Profile) error {
 	wr := &writer{p: p, d: newDictionary(), chains: locations.New(p), functions: make([]uint64, len(p.Funcs)), stacks: map[uint32]uint64{}}
 	wr.places = make([]uint64, wr.chains.Len())
+	list := wr.resources()
 	out := bufio.NewWriterSize(w, 64<<10)
 	// A bufio.Writer keeps its first error for Flush.
-	for _, m := range wr.resources() {
-		out.Write(m)
+	for i := range list {
+		list[i].write(out)
 	}
 	size := 0
 	tables := wr.d.parts()
@@ -79,40 +80,64 @@ type part struct {
 	event uint16
 }
 
-// resources writes the ResourceProfiles: one for each process, that with most
+// piece is a part of the file: bytes, and behind them a Profile's samples, which are made
+// when they are written: in one piece they would take more than all else.
+type piece struct {
+	b       protobuf.Message
+	samples *profile.Part[part] // nil: none
+	w       *writer
+}
+
+func (p *piece) write(out *bufio.Writer) {
+	out.Write(p.b)
+	if p.samples != nil {
+		p.w.samples(p.samples, func(s *sample) {
+			var head protobuf.Message
+			head.Head(profileSamples, s.size())
+			out.Write(head)
+			s.write(out)
+		})
+	}
+}
+
+// resources makes the ResourceProfiles: one for each process, that with most
 // samples first, for that is what viewers show.
-func (w *writer) resources() []protobuf.Message {
+func (w *writer) resources() []piece {
 	p := w.p
-	parts := profile.Parts(p, func(s *profile.Sample) part { return part{p.Threads[s.Thread].PID, s.Event} })
+	parts := profile.Parts(p, func(s *profile.Sample) part { return part{p.Threads[s.Thread].PID, s.Event} }, locations.Compare)
 	counts := map[int]int{}
-	for _, t := range parts {
-		counts[t.Key.pid] += len(t.Samples)
+	for i := range parts {
+		counts[parts[i].Key.pid] += parts[i].Samples
 	}
 	slices.SortFunc(parts, func(a, b profile.Part[part]) int {
 		x, y := a.Key, b.Key
 		return cmp.Or(cmp.Compare(counts[y.pid], counts[x.pid]), cmp.Compare(x.pid, y.pid), cmp.Compare(x.event, y.event))
 	})
-	for i := range p.Samples {
-		w.last = max(w.last, p.Samples[i].Time)
-	}
+	w.last = p.Latest()
 	w.timed = w.last > 0 && !p.Meta.Start.IsZero()
-	var out []protobuf.Message
+	var out []piece
 	for len(parts) > 0 {
 		pid := parts[0].Key.pid
-		var scope protobuf.Message
-		var own protobuf.Message
+		var own, scope protobuf.Message
 		own.Text(scopeName, "candid")
 		own.Text(scopeVersion, strings.ToValidUTF8(p.Meta.Version, "\uFFFD"))
 		scope.Bytes(scopeProfilesScope, own)
+		var profiles []piece
+		size := len(scope)
 		for len(parts) > 0 && parts[0].Key.pid == pid {
-			scope.Bytes(scopeProfilesProfiles, w.profile(parts[0].Key.event, parts[0].Samples))
+			before, behind, samples := w.profile(&parts[0])
+			var head protobuf.Message
+			head.Head(scopeProfilesProfiles, len(before)+samples+len(behind))
+			profiles = append(profiles, piece{append(head, before...), &parts[0], w}, piece{b: behind})
+			size += len(head) + len(before) + samples + len(behind)
 			parts = parts[1:]
 		}
-		var rp, m protobuf.Message
+		var m, rp, head protobuf.Message
 		rp.Bytes(resourceProfilesResource, w.resource(pid))
-		rp.Bytes(resourceProfilesScope, scope)
-		m.Head(dataResourceProfiles, len(rp))
-		out = append(out, m, rp)
+		rp.Head(resourceProfilesScope, size)
+		head.Head(dataResourceProfiles, len(rp)+size)
+		m = append(append(append(m, head...), rp...), scope...)
+		out = append(append(out, piece{b: m}), profiles...)
 	}
 	return out
 }
@@ -153,14 +178,18 @@ func (w *writer) valueType(e profile.Event) protobuf.Message {
 	return m
 }
 
-// profile writes the Profile of one event of one process.
-func (w *writer) profile(event uint16, samples []uint32) protobuf.Message {
-	e := w.p.Events[event]
-	var m protobuf.Message
-	m.Bytes(profileSampleType, w.valueType(e))
-	for g, of := range locations.Groups(w.p, samples) {
-		m.Bytes(profileSamples, w.sample(g, of))
-	}
+// profile makes the Profile of one event of one process: what comes before its samples and
+// behind them, and how many bytes they have.
+func (w *writer) profile(of *profile.Part[part]) (before, behind protobuf.Message, samples int) {
+	e := w.p.Events[of.Key.event]
+	before.Bytes(profileSampleType, w.valueType(e))
+	w.samples(of, func(s *sample) {
+		size := s.size()
+		var head protobuf.Message
+		head.Head(profileSamples, size)
+		samples += len(head) + size
+	})
+	m := &behind
 	if start := w.p.Meta.Start; !start.IsZero() {
 		m.Fixed64(profileTime, uint64(start.UnixNano()))
 	}
@@ -171,34 +200,66 @@ func (w *writer) profile(event uint16, samples []uint32) protobuf.Message {
 	if lost := w.p.Losses.Lost; lost > 0 {
 		m.Bytes(profileAttributes, packed([]uint64{w.d.attribute(attrLost, "", int64(min(lost, 1<<62)))}))
 	}
+	return before, behind, samples
+}
+
+// sample is the Sample of a group.
+type sample struct {
+	head    protobuf.Message // up to the numbers
+	values  protobuf.Message // the weights, or their sum
+	times   []byte           // 8 bytes each
+	sum     uint64
+	started bool
+	of      locations.Group
+}
+
+// samples visits the Samples of a Profile.
+func (w *writer) samples(of *profile.Part[part], visit func(s *sample)) {
+	var s sample
+	end := func() {
+		if !s.started {
+			return
+		}
+		if !w.timed {
+			s.values = binary.AppendUvarint(s.values[:0], s.sum)
+		}
+		s.head = s.head[:0]
+		s.head.Uint(sampleStack, w.stack(s.of.Node))
+		s.head.Bytes(sampleAttributes, w.sampleAttributes(s.of))
+		s.head.Head(sampleValues, len(s.values))
+		visit(&s)
+		s = sample{head: s.head, values: s.values[:0], times: s.times[:0]}
+	}
+	start := uint64(w.p.Meta.Start.UnixNano())
+	of.Each(func(one *profile.Sample) {
+		if g := locations.GroupOf(one); !s.started || g != s.of {
+			end()
+			s.started, s.of = true, g
+		}
+		s.sum += one.Weight
+		if w.timed {
+			s.values = binary.AppendUvarint(s.values, one.Weight)
+			s.times = binary.LittleEndian.AppendUint64(s.times, start+one.Time)
+		}
+	})
+	end()
+}
+
+// stamps is what comes before the times.
+func (s *sample) stamps() (m protobuf.Message) {
+	if len(s.times) > 0 {
+		m.Head(sampleTimestamps, len(s.times))
+	}
 	return m
 }
 
-// sample writes the Sample of a group.
-func (w *writer) sample(g locations.Group, of []uint32) protobuf.Message {
-	p := w.p
-	var m protobuf.Message
-	m.Uint(sampleStack, w.stack(g.Node))
-	m.Bytes(sampleAttributes, w.sampleAttributes(g))
-	if !w.timed {
-		sum := uint64(0)
-		for _, i := range of {
-			sum += p.Samples[i].Weight
-		}
-		m.Bytes(sampleValues, packed([]uint64{sum}))
-		return m
-	}
-	w.list = w.list[:0]
-	for _, i := range of {
-		w.list = append(w.list, p.Samples[i].Weight)
-	}
-	m.Bytes(sampleValues, packed(w.list))
-	m.Head(sampleTimestamps, 8*len(of))
-	start := uint64(p.Meta.Start.UnixNano())
-	for _, i := range of {
-		m = binary.LittleEndian.AppendUint64(m, start+p.Samples[i].Time)
-	}
-	return m
+func (s *sample) size() int { return len(s.head) + len(s.values) + len(s.stamps()) + len(s.times) }
+
+func (s *sample) write(out *bufio.Writer) {
+	out.Write(s.head)
+	out.Write(s.values)
+	out.Write(s.stamps())
+	out.Write(s.times)
 }
 
 // sampleAttributes are the thread, what it was doing, and how certain the stack is.

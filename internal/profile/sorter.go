@@ -1,0 +1,82 @@
+package profile
+
+import "slices"
+
+// sorter sorts more samples than there should be in memory one by one: a piece at a time,
+// which it packs. Samples that compare as equal stay in the order in which they came.
+type sorter struct {
+	compare func(a, b *Sample) int
+	piece   []Sample
+	runs    []*sampleLog
+}
+
+// sortedPiece is how many samples are sorted at once.
+const sortedPiece = 1 << 18
+
+func (t *sorter) add(s Sample) {
+	if t.piece = append(t.piece, s); len(t.piece) == sortedPiece {
+		t.pack()
+	}
+}
+
+func (t *sorter) pack() {
+	if len(t.piece) == 0 {
+		return
+	}
+	slices.SortStableFunc(t.piece, func(a, b Sample) int { return t.compare(&a, &b) })
+	run := &sampleLog{}
+	run.replace(t.piece)
+	run.trim()
+	t.runs, t.piece = append(t.runs, run), t.piece[:0]
+}
+
+// head is what comes next of a run.
+type head struct {
+	logReader
+	run int
+}
+
+// each visits all samples in their order. Nothing may be added afterwards.
+func (t *sorter) each(visit func(s *Sample)) {
+	t.pack()
+	t.piece = nil
+	// A heap: what comes first is on top.
+	heads := make([]*head, 0, len(t.runs))
+	for i, r := range t.runs {
+		h := &head{r.reader(), i}
+		h.read()
+		heads = append(heads, h)
+	}
+	before := func(a, b *head) bool {
+		c := t.compare(&a.s, &b.s)
+		return c < 0 || c == 0 && a.run < b.run
+	}
+	down := func(i int) {
+		for {
+			least := i
+			for c := 2*i + 1; c <= 2*i+2 && c < len(heads); c++ {
+				if before(heads[c], heads[least]) {
+					least = c
+				}
+			}
+			if least == i {
+				return
+			}
+			heads[i], heads[least] = heads[least], heads[i]
+			i = least
+		}
+	}
+	for i := len(heads)/2 - 1; i >= 0; i-- {
+		down(i)
+	}
+	for len(heads) > 0 {
+		h := heads[0]
+		s := h.s
+		visit(&s)
+		if _, more := h.read(); !more {
+			last := len(heads) - 1
+			heads[0], heads = heads[last], heads[:last]
+		}
+		down(0)
+	}
+}
