@@ -18,6 +18,7 @@ func newDump() *cobra.Command {
 	var (
 		pids     []string
 		thread   string
+		onlyJava bool
 		asJSON   bool
 		repeat   int
 		interval time.Duration
@@ -34,16 +35,19 @@ still for the microseconds that copying its stack takes. The program is asked
 for nothing, so this works where jstack hangs: a JVM that does not come to a
 safepoint, one that is stopped, one without an attach socket.
 
-The threads are looked at one after the other, not at the very same moment. The
-JSON has the schema ` + dump.Schema + `: processes, each with threads, each with its
+The threads are looked at one after the other, not at the very same moment; those
+that ran meanwhile are looked at again until the locks and the stacks of all belong
+together, and who still ran then says so. Virtual threads are shown while they are
+mounted. The JSON has the schema ` + dump.Schema + `: processes, each with threads, each with its
 frames, innermost first; a line for each look with --repeat. If no thread matches
 --thread, the exit code is 5.`,
 		Example: `  candid dump -p 1234                        every thread of a process
   candid dump -p 1234 --thread 'http-.*'     those with such a name
+  candid dump -p 1234 --java                 only Java frames, as jstack
   candid dump -p 1234 --repeat 10 --interval 1s
   candid dump -p 1234 --json | jq '.processes[0].threads[] | select(.java.state=="BLOCKED").name'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o := dump.Options{}
+			o := dump.Options{JavaFrames: onlyJava}
 			var err error
 			if o.PIDs, err = given(&pids, args); err != nil {
 				return err
@@ -84,6 +88,7 @@ frames, innermost first; a line for each look with --repeat. If no thread matche
 	fl.SortFlags = false
 	fl.StringSliceVarP(&pids, "pid", "p", nil, "`PID` of a process to look at; may be repeated")
 	fl.StringVar(&thread, "thread", "", "show only threads whose name matches this `REGEX`")
+	fl.BoolVar(&onlyJava, "java", false, "of stacks with Java frames show only those, as jstack does")
 	fl.IntVar(&repeat, "repeat", 1, "look `N` times")
 	interval = time.Second
 	secondsVar(fl, &interval, "interval", "", "`TIME` between two looks, such as 500ms, or seconds")

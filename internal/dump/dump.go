@@ -15,9 +15,10 @@ const Schema = "candid.dump/1"
 
 // Options says what to look at.
 type Options struct {
-	PIDs     []int          // processes, at least one
-	Threads  *regexp.Regexp // keep only threads with such a name; nil: all
-	Patience time.Duration  // how long to try for a thread that runs; 0 is half a second
+	PIDs       []int          // processes, at least one
+	Threads    *regexp.Regexp // keep only threads with such a name; nil: all
+	JavaFrames bool           // of threads that run Java code keep only its frames
+	Patience   time.Duration  // how long to try for a thread that runs; 0 is half a second
 }
 
 // Dump is one look at all threads. The threads of a process are looked at one
@@ -96,6 +97,10 @@ type Java struct {
 	WaitsFor *Lock  `json:"waits_for,omitempty"`
 	Holds    []Lock `json:"holds,omitempty"` // monitors whose owner the VM names
 
+	// Changed: it ran between the reading of its stack and that of its locks each time, so
+	// that they need not belong together.
+	Changed bool `json:"locks_changed,omitempty"`
+
 	Virtual   *Virtual `json:"virtual,omitempty"`   // the virtual thread that it carries
 	Compiling string   `json:"compiling,omitempty"` // the method that a compiler thread is at
 	Tier      int      `json:"tier,omitempty"`      // that it is compiled for
@@ -108,6 +113,8 @@ type Lock struct {
 	Address  uint64 `json:"address"`         // of the object now; the collector may move it
 	Owner    string `json:"owner,omitempty"` // name of the thread that holds it
 	OwnerTID int    `json:"owner_tid,omitempty"`
+
+	OwnerVirtual *Virtual `json:"owner_virtual,omitempty"` // that holds it; without OwnerTID it is not mounted
 }
 
 // Virtual is a virtual thread.

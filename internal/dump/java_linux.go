@@ -26,17 +26,25 @@ func (p *process) java(t *Thread) {
 	}
 	if how, ok := waitNames[info.Wait.Kind]; ok {
 		j.WaitsFor = &Lock{How: how, Class: info.Wait.Object.Class, Address: info.Wait.Object.Addr, OwnerTID: int(info.Wait.Owner)}
-	}
-	for _, o := range info.Holds {
-		if info.Wait.Kind == hotspot.WaitsOn && o == info.Wait.Object {
-			continue // it lets go of it while it waits
+		if v := info.Wait.Virtual; v.ID != 0 {
+			j.WaitsFor.OwnerVirtual = &Virtual{ID: v.ID, Name: v.Name}
 		}
-		j.Holds = append(j.Holds, Lock{How: "locked", Class: o.Class, Address: o.Addr})
 	}
+	j.Holds = p.holds(j.WaitsFor, t.TID)
 	if id, name, ok := c.Virtual(uint32(t.TID)); ok {
 		j.Virtual = &Virtual{ID: id, Name: name}
 	}
 	t.Java = j
+}
+
+// holds lists what a thread holds, but not what it waits for.
+func (p *process) holds(waits *Lock, tid int) (out []Lock) {
+	for _, o := range p.look.census.Holds(uint32(tid)) {
+		if waits == nil || waits.Address != o.Addr {
+			out = append(out, Lock{How: "locked", Class: o.Class, Address: o.Addr})
+		}
+	}
+	return out
 }
 
 // waitNames are jstack's words.
@@ -98,7 +106,7 @@ func (p *process) nameOwners(out *Process) {
 		}
 		l := t.Java.WaitsFor
 		l.Owner, _ = p.look.census.Name(uint32(l.OwnerTID))
-		if l.How != "waiting on" && t.Read == ReadAsleep {
+		if l.How != "waiting on" && t.Read == ReadAsleep && !t.Java.Changed && (l.OwnerVirtual == nil || l.OwnerVirtual.ID == 0) {
 			next[t.TID] = l.OwnerTID
 		}
 	}

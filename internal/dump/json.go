@@ -87,6 +87,9 @@ func (v *Java) json(j *jsonWriter) {
 	if len(v.Holds) > 0 {
 		list(j, "holds", v.Holds, (*Lock).json)
 	}
+	if v.Changed {
+		j.bool("locks_changed", true)
+	}
 	if v.Virtual != nil {
 		j.any("virtual", v.Virtual)
 	}
@@ -106,6 +109,9 @@ func (l *Lock) json(j *jsonWriter) {
 	j.known("owner", l.Owner)
 	if l.OwnerTID != 0 {
 		j.number("owner_tid", int64(l.OwnerTID))
+	}
+	if l.OwnerVirtual != nil {
+		j.any("owner_virtual", l.OwnerVirtual)
 	}
 	j.close('}')
 }

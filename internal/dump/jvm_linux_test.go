@@ -55,7 +55,7 @@ func java(t testing.TB, major int, args ...string) int {
 		if classes.dir, classes.err = os.MkdirTemp("", "dump-test-"); classes.err != nil {
 			return
 		}
-		sources := []string{filepath.Join("..", "hotspot", "testdata", "Locks.java"), filepath.Join("..", "hotspot", "testdata", "Unsafepoint.java")}
+		sources := []string{filepath.Join("..", "hotspot", "testdata", "Locks.java"), filepath.Join("..", "hotspot", "testdata", "Unsafepoint.java"), filepath.Join("testdata", "Held.java")}
 		classes.err = fixture.Compile(fixture.JDKTool(t, 8, "javac"), append([]string{"-g", "-d", classes.dir}, sources...)...)
 	})
 	if classes.err != nil {

@@ -86,7 +86,7 @@ func (p *process) waits(t *Thread) bool {
 		p.walkWaiting(t, &capture.Snapshot{PID: uint32(p.pid), TID: uint32(t.TID), Flags: capture.InKernel, Regs: w.place.Regs})
 		p.java(t)
 		if w.account != "" && p.account(t.TID) == w.account {
-			t.Read = ReadAsleep
+			t.Read, p.look.accounts[t.TID] = ReadAsleep, account
 			if t.State == "runnable" {
 				t.State = "sleeping"
 			}

@@ -28,6 +28,10 @@ type look struct {
 	syms   []symbol.Frame
 	stood  []time.Duration
 	others map[int]waiting // where threads wait, if files do not say it
+
+	// accounts are, by thread, of its running when it was read asleep: as long as it stays
+	// the same it has not run.
+	accounts map[int]string
 }
 
 // frameKey is what makes two frames the same.
@@ -50,7 +54,7 @@ func (p *process) take(o *Options) (*Process, error) {
 	}
 	out := &Process{PID: p.pid, Command: commandLine(p.Target), Runtime: p.Runtime(), Notes: slices.Clone(p.Notes)}
 	l := &p.look
-	*l = look{named: make(map[frameKey][]Frame), kernel: make(map[string][]Frame), copy: l.copy}
+	*l = look{named: make(map[frameKey][]Frame), kernel: make(map[string][]Frame), accounts: make(map[int]string), copy: l.copy}
 	if l.copy == nil {
 		l.copy = make([]byte, stackBytes)
 	}
@@ -70,6 +74,9 @@ func (p *process) take(o *Options) (*Process, error) {
 	if p.VM != nil {
 		l.census = p.VM.Census()
 		p.safepoint(out)
+		if l.census.Carriers() {
+			out.Notes = append(out.Notes, fmt.Sprintf("virtual threads are shown only while they are mounted; there may be others, which 'jcmd %d Thread.dump_to_file FILE' writes down", p.Target.NamespacePID()))
+		}
 	}
 	if err := p.lookAtOthers(tids); err != nil {
 		return nil, err
@@ -86,9 +93,14 @@ func (p *process) take(o *Options) (*Process, error) {
 			running = append(running, len(out.Threads)-1)
 		}
 	}
-	p.running(out, running, time.Now().Add(o.Patience))
+	until := time.Now().Add(o.Patience)
+	p.running(out, running, until)
+	p.settle(out, until)
 	p.nameOwners(out)
 	out.excuse()
+	if o.JavaFrames {
+		out.leaveJava()
+	}
 	out.Stops = stopsOf(l.stood)
 	return out, nil
 }
@@ -169,7 +181,7 @@ func (p *process) asleep(t *Thread) bool {
 			m += copy(after[m:], p.files.read(t.TID, "syscall"))
 		}
 		if m == n && bytes.Equal(before[:n], after[:m]) {
-			t.Read = ReadAsleep
+			t.Read, p.look.accounts[t.TID] = ReadAsleep, string(before[:n])
 			if t.State == "runnable" {
 				t.State = "sleeping" // it has fallen asleep since its state was read
 			}

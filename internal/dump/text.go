@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/candid-profiler/candid/internal/hotspot"
 )
 
 // WriteText prints a Dump for people, in the way of jstack: a paragraph per
@@ -83,7 +86,7 @@ func (t *Thread) text(b *bufio.Writer) {
 	if t.Syscall != "" {
 		fmt.Fprintf(b, " in %s", t.Syscall)
 	}
-	if j := t.Java; j != nil && j.VMState != "" {
+	if j := t.Java; j != nil && j.VMState != "" && !j.waits() {
 		fmt.Fprintf(b, ", %s", j.VMState)
 	}
 	fmt.Fprintln(b)
@@ -99,6 +102,12 @@ func (t *Thread) text(b *bufio.Writer) {
 	case t.End != "":
 		fmt.Fprintf(b, "\t(the stack ends here: %s)\n", t.End)
 	}
+}
+
+// waits says whether the thread's Java state tells why it waits. The VM counts it as blocked
+// then, in Thread.sleep too, which says nothing more and sounds as if it were in trouble.
+func (j *Java) waits() bool {
+	return j.VMState == hotspot.VMBlocked.String() && j.State != "" && j.State != hotspot.JavaRunnable.String()
 }
 
 func (j *Java) text(b *bufio.Writer) {
@@ -117,6 +126,9 @@ func (j *Java) text(b *bufio.Writer) {
 	for i := range j.Holds {
 		fmt.Fprintf(b, "   %s\n", j.Holds[i].text())
 	}
+	if j.Changed {
+		fmt.Fprintln(b, "   (its locks changed while it was read: they and the stack need not be of the same moment)")
+	}
 }
 
 // text says what a thread has to do with an object, as jstack does.
@@ -124,6 +136,11 @@ func (l *Lock) text() string {
 	s := fmt.Sprintf("- %s <0x%016x> (a %s)", l.How, l.Address, plain(l.Class))
 	if l.Owner != "" || l.OwnerTID != 0 {
 		s += fmt.Sprintf(" held by %q tid=%d", plain(l.Owner), l.OwnerTID)
+	}
+	if v := l.OwnerVirtual; v != nil && l.OwnerTID != 0 {
+		s += fmt.Sprintf(", which carries virtual thread #%d %q", v.ID, plain(v.Name))
+	} else if v != nil {
+		s += fmt.Sprintf(" held by virtual thread #%d %q, not mounted", v.ID, plain(v.Name))
 	}
 	return s
 }
@@ -145,6 +162,16 @@ func (f *Frame) text(b *bufio.Writer) {
 		guessed = "?"
 	}
 	fmt.Fprintf(b, "\tat %s [%s%s]\n", plain(text), f.Kind, guessed)
+}
+
+// leaveJava takes the frames of other code from stacks that have some of Java's.
+func (p *Process) leaveJava() {
+	for i := range p.Threads {
+		t := &p.Threads[i]
+		if slices.ContainsFunc(t.Frames, func(f Frame) bool { return f.java() }) {
+			t.Frames = slices.DeleteFunc(slices.Clone(t.Frames), func(f Frame) bool { return !f.java() })
+		}
+	}
 }
 
 // java says whether the frame is a Java method.

@@ -10,7 +10,8 @@ import (
 )
 
 // Census is the VM's threads at one moment, with what tells who holds a lock. Of
-// a thread that waits, what it says stays true for as long as it waits.
+// a thread that waits, what it says stays true for as long as it waits; who holds
+// what is read again by ReadLocks.
 type Census struct {
 	vm      *VM
 	threads []censusThread
@@ -18,6 +19,7 @@ type Census struct {
 	byAddr  map[uint64]uint32 // JavaThread to tid
 	byOwner map[uint64]uint32 // 25+: what monitors call an owner to tid
 	holds   map[uint32][]Object
+	owners  map[uint64]owner  // of what threads wait for, by monitor or lock, so that all are told the same
 	names   map[uint32]string // by tid, as far as they were asked for
 	named   bool              // readNames has been called
 	classes map[uint64]string // by Klass
@@ -39,8 +41,8 @@ type censusThread struct {
 func (vm *VM) Census() *Census {
 	c := &Census{
 		vm: vm, byTID: make(map[uint32]int), byAddr: make(map[uint64]uint32),
-		byOwner: make(map[uint64]uint32), holds: make(map[uint32][]Object),
-		names: make(map[uint32]string), classes: make(map[uint64]string),
+		byOwner: make(map[uint64]uint32),
+		names:   make(map[uint32]string), classes: make(map[uint64]string),
 	}
 	list := vm.listThreads()
 	vm.heap.begin()
@@ -73,12 +75,43 @@ func (vm *VM) Census() *Census {
 			c.byOwner[word(b, 16)] = t.tid
 		}
 	}
-	if vm.heap.ok {
+	c.readHolds()
+	return c
+}
+
+// ReadLocks reads anew who holds what. All that Thread and Holds say from then on is of
+// this one look.
+func (c *Census) ReadLocks() {
+	vm := c.vm
+	vm.heap.refresh(&vm.peek)
+	if vm.off.ownerID != absent { // a carrier has that of the virtual thread that it runs
+		reqs, b := make([]target.Read, len(c.threads)), make([]byte, 8*len(c.threads))
+		for i := range c.threads {
+			reqs[i] = target.Read{Addr: c.threads[i].addr + vm.off.ownerID, Buf: b[8*i:][:8]}
+		}
+		vm.peek.readV(reqs)
+		clear(c.byOwner)
+		for i := range reqs {
+			if reqs[i].OK {
+				c.byOwner[word(b, 8*uint64(i))] = c.threads[i].tid
+			}
+		}
+	}
+	c.readHolds()
+}
+
+func (c *Census) readHolds() {
+	c.holds, c.owners = make(map[uint32][]Object), make(map[uint64]owner)
+	if c.vm.heap.ok {
 		c.readLockStacks()
 		c.readMonitors()
 	}
-	return c
 }
+
+// Holds are the objects whose monitors a thread owns, as far as the VM keeps account of
+// that: those that a thread has locked without a monitor, by a word on its own stack as
+// VMs up to 21 do, are not among them.
+func (c *Census) Holds(tid uint32) []Object { return c.holds[tid] }
 
 // maxLockStack bounds the objects of one lock stack; HotSpot's have room for 8.
 const maxLockStack = 64
@@ -162,13 +195,38 @@ func (c *Census) readMonitors() {
 }
 
 func (c *Census) noteMonitor(at uint64) {
-	o, ok := c.monitorObject(at)
-	if !ok {
-		return
+	if v, ok := c.vm.peek.member(at, c.vm.t.field("ObjectMonitor::_owner")); !ok || v == 0 {
+		return // as most are
 	}
-	if tid := c.owner(at, o); tid != 0 {
+	if o, ok := c.monitorObject(at); ok {
+		c.monitorOwner(at, o)
+	}
+}
+
+// owner is who holds what others wait for.
+type owner struct {
+	tid     uint32 // 0: it cannot be told, or no thread of the system's has it now
+	virtual Virtual
+}
+
+// Virtual is a virtual thread; ID 0: none.
+type Virtual struct {
+	ID   uint64
+	Name string
+}
+
+// monitorOwner is the thread that owns a monitor of an object, 0 if none does or it
+// cannot be told. It counts among what that thread holds.
+func (c *Census) monitorOwner(monitor uint64, o Object) uint32 {
+	if known, ok := c.owners[monitor]; ok {
+		return known.tid
+	}
+	tid := c.owner(monitor, o)
+	c.owners[monitor] = owner{tid: tid}
+	if tid != 0 {
 		c.hold(tid, o)
 	}
+	return tid
 }
 
 // maxHolds bounds the objects that are listed of one thread.
@@ -251,6 +309,23 @@ func (c *Census) Virtual(tid uint32) (id uint64, name string, ok bool) {
 		}
 	}
 	return 0, "", false
+}
+
+// Carriers says whether the VM has threads to run virtual ones on: it starts them for the
+// first virtual thread.
+func (c *Census) Carriers() bool {
+	vm := c.vm
+	if vm.off.vthread == absent || vm.off.threadObj == absent || !vm.heap.ok {
+		return false
+	}
+	for i := range c.threads {
+		if oop, ok := vm.handle(c.threads[i].object); ok {
+			if o, ok := c.object(oop); ok && o.Class == "jdk.internal.misc.CarrierThread" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // runsItself says that a thread surely carries no virtual one, by a single read.

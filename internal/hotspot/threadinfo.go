@@ -29,6 +29,8 @@ type Wait struct {
 	Kind   WaitKind
 	Object Object
 	Owner  uint32 // the thread that holds it; 0: none, or it cannot be told
+
+	Virtual Virtual // that holds it, Owner carries it; without Owner it is not mounted
 }
 
 // ThreadInfo is what the VM knows of one of its threads.
@@ -40,7 +42,6 @@ type ThreadInfo struct {
 	Priority int
 	Kind     ThreadKind
 	Wait     Wait
-	Holds    []Object // whose monitors it owns, as far as the VM keeps account of that
 
 	Compiling string // the method that a compiler thread is at: java.util.HashMap.get; "" for none
 	Tier      int    // that it is compiled for: 1 to 4
@@ -56,7 +57,6 @@ func (c *Census) Thread(tid uint32) (info ThreadInfo, ok bool) {
 	}
 	vm, t := c.vm, &c.threads[i]
 	info.Kind = KindJava
-	info.Holds = c.holds[tid]
 	r := threadRead{vm: vm, t: t}
 	r.read()
 	if vm.off.threadState != absent {
@@ -79,6 +79,9 @@ func (c *Census) Thread(tid uint32) (info ThreadInfo, ok bool) {
 		vm.compiling(&info, t.addr)
 	}
 	info.Wait = c.wait(info.State.Java, word(r.words[1][:], 0), word(r.words[2][:], 0), blocker)
+	if info.Wait.Owner == tid {
+		info.Wait = Wait{} // it has just got it
+	}
 	return info, true
 }
 
@@ -220,7 +223,12 @@ func (c *Census) wait(state JavaState, pending, waiting, blocker uint64) Wait {
 	case waiting != 0:
 	case blocker != 0 && (state == JavaParked || state == JavaTimedParked):
 		if o, klass, ok := c.objectAndClass(blocker); ok {
-			return Wait{WaitsParked, o, c.exclusiveOwner(blocker, klass)}
+			by, known := c.owners[blocker]
+			if !known {
+				by = c.exclusiveOwner(blocker, klass)
+				c.owners[blocker] = by
+			}
+			return Wait{Kind: WaitsParked, Object: o, Owner: by.tid, Virtual: by.virtual}
 		}
 		return Wait{}
 	default:
@@ -230,26 +238,67 @@ func (c *Census) wait(state JavaState, pending, waiting, blocker uint64) Wait {
 	if !ok {
 		return Wait{}
 	}
-	return Wait{kind, o, c.owner(monitor, o)}
+	return Wait{Kind: kind, Object: o, Owner: c.monitorOwner(monitor, o)}
 }
 
 // exclusiveOwner is the thread that holds a lock of java.util.concurrent, by the
-// field that AbstractOwnableSynchronizer keeps it in; 0 if the object, of class
-// klass, is none or nobody holds it.
-func (c *Census) exclusiveOwner(oop, klass uint64) uint32 {
-	f, ok := c.vm.fieldOfClass(klass, "exclusiveOwnerThread")
+// field that AbstractOwnableSynchronizer keeps it in; none if the object, of class
+// klass, is no such lock or nobody holds it.
+func (c *Census) exclusiveOwner(oop, klass uint64) (by owner) {
+	vm := c.vm
+	f, ok := vm.fieldOfClass(klass, "exclusiveOwnerThread")
 	if !ok || f.signature != "Ljava/lang/Thread;" {
-		return 0
+		return by
 	}
-	owner, ok := c.vm.reference(oop + f.offset)
+	thread, ok := vm.reference(oop + f.offset)
 	if !ok {
-		return 0
+		return by
 	}
-	addr, ok := c.vm.peek.u64(owner + c.vm.heap.thread.eetop)
+	by.tid = c.carries(thread)
+	if by.tid == 0 {
+		if by = c.virtualOwner(thread); by.virtual.ID == 0 {
+			return owner{}
+		}
+		// The collector may have moved it, or somebody else have it, meanwhile.
+		if again, ok := vm.reference(oop + f.offset); !ok || again != thread {
+			return owner{}
+		}
+	}
+	return by
+}
+
+// carries is the thread of the system's that a java.lang.Thread object belongs to, 0 for
+// a virtual one.
+func (c *Census) carries(thread uint64) uint32 {
+	addr, ok := c.vm.peek.u64(thread + c.vm.heap.thread.eetop)
 	if !ok {
 		return 0
 	}
 	return c.byAddr[addr]
+}
+
+// virtualOwner is a virtual thread, with the thread that runs it if one does.
+func (c *Census) virtualOwner(thread uint64) (by owner) {
+	vm := c.vm
+	carrier, ok1 := vm.fieldOf(thread, "carrierThread")
+	id, ok2 := vm.fieldOf(thread, "tid")
+	if !ok1 || !ok2 || carrier.signature != "Ljava/lang/Thread;" || id.signature != "J" {
+		return by
+	}
+	v, ok := vm.i64(thread + id.offset)
+	if !ok || v <= 0 {
+		return by
+	}
+	by.virtual.ID = uint64(v)
+	if f, ok := vm.fieldOf(thread, "name"); ok && f.signature == "Ljava/lang/String;" {
+		if s, ok := vm.reference(thread + f.offset); ok {
+			by.virtual.Name, _ = vm.javaString(s)
+		}
+	}
+	if at, ok := vm.reference(thread + carrier.offset); ok {
+		by.tid = c.carries(at)
+	}
+	return by
 }
 
 // compiling finds what a compiler thread is at.

@@ -140,9 +140,8 @@ func TestThreadInfo(t *testing.T) {
 					}
 					// The owner has two monitors that others wait for.
 					for tid, w := range want {
-						info, _ := c.Thread(uint32(tid))
 						var held []string
-						for _, o := range info.Holds {
+						for _, o := range c.Holds(uint32(tid)) {
 							held = append(held, o.Class)
 						}
 						if w.name == "owner" && (!slices.Contains(held, "Locks$Plain") || !slices.Contains(held, "Locks$Fat")) {

@@ -1,0 +1,109 @@
+package dump
+
+import (
+	"slices"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/hotspot"
+)
+
+// mostSettling bounds how often threads are read again because they ran between the
+// reading of their stacks and that of their locks.
+const mostSettling = 6
+
+// settle makes the locks of Java threads belong to their stacks, and to each other. A
+// thread that sleeps neither takes nor gives back a lock; so who holds what is read once
+// more when all threads have been read, and those that have run since then are read
+// again, until none has. Who still did so says it.
+func (p *process) settle(out *Process, until time.Time) {
+	c := p.look.census
+	if c == nil {
+		return
+	}
+	for try := 0; ; try++ {
+		p.fresh()
+		c.ReadLocks()
+		again := p.unsettled(out)
+		if len(again) == 0 {
+			return
+		}
+		if try == mostSettling || try > 0 && time.Now().After(until) {
+			for _, at := range again {
+				j := out.Threads[at].Java
+				j.Changed = j.WaitsFor != nil || len(j.Holds) > 0
+			}
+			return
+		}
+		var running []int
+		for _, at := range again {
+			t := &out.Threads[at]
+			t.Read, t.Error, t.StoppedUS = ReadNot, "", 0
+			if _, state, ok := parseStat(p.files.read(t.TID, "stat")); ok {
+				t.State = stateNames[state]
+			}
+			if !p.asleep(t) {
+				running = append(running, at)
+			}
+		}
+		p.running(out, running, until)
+	}
+}
+
+// unsettled takes the locks of all Java threads from what was read last, and gives the
+// threads, by index, whose stacks may be of another moment.
+func (p *process) unsettled(out *Process) (again []int) {
+	was := make([]*Java, len(out.Threads))
+	for i := range out.Threads {
+		t := &out.Threads[i]
+		if was[i] = t.Java; t.locks() {
+			p.java(t)
+		}
+	}
+	for i := range out.Threads { // what they wait for tells who holds it
+		t := &out.Threads[i]
+		if t.Java == nil || t.State == "ended" {
+			continue
+		}
+		t.Java.Holds = p.holds(t.Java.WaitsFor, t.TID)
+		switch t.Read {
+		case ReadAsleep:
+			if p.since(t.TID) != p.look.accounts[t.TID] {
+				again = append(again, i)
+			}
+		case ReadStopped:
+			if !sameLocks(was[i], t.Java) {
+				again = append(again, i)
+			}
+			// What else there is to say of it is as it was when it was stopped.
+			was[i].WaitsFor, was[i].Holds = t.Java.WaitsFor, t.Java.Holds
+			t.Java = was[i]
+		}
+	}
+	return again
+}
+
+// locks says whether what a thread has to do with locks is to be read again.
+func (t *Thread) locks() bool {
+	if t.Java == nil {
+		return false
+	}
+	w := t.Java.WaitsFor
+	return t.Read == ReadStopped || w != nil && (w.How != waitNames[hotspot.WaitsParked] || w.OwnerTID != 0 || w.OwnerVirtual != nil)
+}
+
+// sameLocks says whether a thread that runs had the same locks before and after.
+func sameLocks(a, b *Java) bool {
+	if (a.WaitsFor == nil) != (b.WaitsFor == nil) || a.WaitsFor != nil && (a.WaitsFor.How != b.WaitsFor.How || a.WaitsFor.Address != b.WaitsFor.Address) {
+		return false
+	}
+	return slices.Equal(a.Holds, b.Holds)
+}
+
+// since is what asleep compares to know that a thread has not run.
+func (p *process) since(tid int) string {
+	run := string(p.files.read(tid, "schedstat"))
+	if _, turns := parseRun([]byte(run)); turns == 0 {
+		run += string(p.files.read(tid, "syscall"))
+	}
+	return run
+}
