@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -45,14 +44,11 @@ type Engine struct {
 	waiter *perfevent.Waiter
 	stats  io.Closer // while open, the kernel times BPF programs; nil: not permitted
 
-	mu   sync.Mutex // of live
-	live map[uint32]bool
-	dead map[uint32]bool // of live: those that were gone at the last look
-
-	batch  []item
-	snap   capture.Snapshot
-	maps   []capture.Notice
-	execed map[uint32]bool // an Exec was told by mmaps and not yet by the programs
+	targets *perfevent.Targets
+	batch   []item
+	snap    capture.Snapshot
+	maps    []capture.Notice
+	execed  map[uint32]bool // an Exec was told by mmaps and not yet by the programs
 
 	begun  map[uint32]uint64 // which program each target runs, as the programs name it; 0: its first
 	goless map[uint32]bool   // of whose it was said that it runs no Go code
@@ -84,7 +80,7 @@ func Open(opts capture.Options, variant Variant) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{opts: opts, events: events, live: map[uint32]bool{}, execed: map[uint32]bool{}, begun: map[uint32]uint64{}, goless: map[uint32]bool{}}
+	e := &Engine{opts: opts, events: events, targets: perfevent.NewTargets(opts.All), execed: map[uint32]bool{}, begun: map[uint32]uint64{}, goless: map[uint32]bool{}}
 	// It costs each run of a BPF program some 40 ns and tells what sampling costs:
 	// too much for programs that run at each switch of the machine.
 	if events.wall < 0 && events.off < 0 {
@@ -206,8 +202,7 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	if err := e.opts.Begun(); err != nil {
 		return err
 	}
-	checked := time.Now()
-	e.telling, e.toldAll = checked, false
+	e.telling, e.toldAll = time.Now(), false
 	for {
 		gone, err := e.waiter.Wait(e.patience(sink))
 		if err != nil {
@@ -224,11 +219,8 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 			}
 			e.toldAll = true
 		}
-		if now := time.Now(); now.Sub(checked) > time.Second || len(e.dead) > 0 && now.Sub(checked) > 100*time.Millisecond {
-			checked = now
-			e.forgetDead()
-		}
-		if ctx.Err() != nil || e.targetsLeft() == 0 {
+		e.targets.Check(func(uint32) {})
+		if ctx.Err() != nil || e.targets.Left() == 0 {
 			return nil
 		}
 		if e.timers == nil {
@@ -321,7 +313,7 @@ func (e *Engine) drain(sink capture.Sink) bool {
 		until = min(until, e.batch[n-1].time) // the rest of the ring comes first
 	}
 	if e.mmaps != nil {
-		e.maps = e.mmaps.Read(e.maps, until, e.isTarget)
+		e.maps = e.mmaps.Read(e.maps, until, e.targets.Has)
 		for i := range e.maps {
 			e.batch = append(e.batch, item{time: e.maps[i].Time, note: i})
 		}
@@ -363,9 +355,7 @@ func (e *Engine) expect(b []byte) {
 		return
 	}
 	if _, err := decodeNotice(b, &n); err == nil && n.Kind == capture.Fork && n.PID != n.Parent {
-		e.mu.Lock()
-		e.live[n.PID] = true
-		e.mu.Unlock()
+		e.targets.Add(n.PID)
 	}
 }
 
@@ -385,14 +375,12 @@ func (e *Engine) deliver(b []byte, sink capture.Sink) {
 			e.malformed.Add(1)
 			return
 		}
-		e.mu.Lock()
 		if n.Kind == capture.Fork && n.PID != n.Parent && !e.opts.All {
-			e.live[n.PID] = true
+			e.targets.Add(n.PID)
 		}
 		if last {
-			delete(e.live, n.PID)
+			e.targets.Forget(n.PID)
 		}
-		e.mu.Unlock()
 		if n.Last = last; last || n.Kind == capture.Exec {
 			// The kernel tells of an Exec here when the program is in place, there before
 			// it is mapped.

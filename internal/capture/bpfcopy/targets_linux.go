@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
 
 	"github.com/candid-profiler/candid/internal/capture"
 )
@@ -27,9 +26,7 @@ func (e *Engine) AddPID(pid int) error {
 	if err := maps["targets"].Update(uint32(pid), t, ebpf.UpdateNoExist); err != nil && !errors.Is(err, ebpf.ErrKeyExist) {
 		return fmt.Errorf("sample process %d: make it a target of the BPF program: %w", pid, err)
 	}
-	e.mu.Lock()
-	e.live[uint32(pid)] = true
-	e.mu.Unlock()
+	e.targets.Add(uint32(pid))
 	if err := e.waiter.AddProcess(pid); err != nil {
 		return fmt.Errorf("sample process %d: %w", pid, err)
 	}
@@ -48,7 +45,7 @@ func (e *Engine) AddPID(pid int) error {
 // other, also if that has begun meanwhile. It is called from the Sink, or before Run.
 func (e *Engine) RunsGo(pid int, does bool) error {
 	who, program, goless := uint32(pid), e.begun[uint32(pid)], e.progs.coll.Maps["goless"]
-	if !e.isTarget(who) || e.opts.All && program == 0 {
+	if !e.targets.Has(who) || e.opts.All && program == 0 {
 		return nil
 	}
 	delete(e.goless, who)
@@ -78,51 +75,8 @@ func (e *Engine) begins(n *capture.Notice, told bool) {
 	delete(e.goless, n.PID)
 }
 
-func (e *Engine) isTarget(pid uint32) bool {
-	if e.opts.All {
-		return true
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.live[pid]
-}
-
-// targetsLeft is how many targets live; with the whole machine there is always one.
-func (e *Engine) targetsLeft() int {
-	if e.opts.All {
-		return 1
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return len(e.live)
-}
-
 func (e *Engine) forget(pids []int) {
-	if len(pids) == 0 {
-		return
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	for _, pid := range pids {
-		delete(e.live, uint32(pid))
+		e.targets.Forget(uint32(pid))
 	}
-}
-
-// forgetDead drops targets whose end was missed because the ring was full.
-func (e *Engine) forgetDead() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	dead := map[uint32]bool{}
-	for pid := range e.live {
-		if !errors.Is(unix.Kill(int(pid), 0), unix.ESRCH) {
-			continue
-		}
-		// What it did last may still lie in the rings: wait until they were read.
-		if !e.dead[pid] {
-			dead[pid] = true
-			continue
-		}
-		delete(e.live, pid)
-	}
-	e.dead = dead
 }

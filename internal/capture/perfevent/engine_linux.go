@@ -54,9 +54,9 @@ type Engine struct {
 	tops    *stackTops
 	running atomic.Bool
 
-	mu   sync.Mutex // of live, fds, rings
-	live map[uint32]bool
-	dead map[uint32]bool // of live: those that were gone at the last look
+	targets *Targets
+
+	mu sync.Mutex // of fds, rings
 
 	batch   []item
 	rec     Record
@@ -88,7 +88,7 @@ func OpenEngine(opts capture.Options, scope Scope, why string) (*Engine, error) 
 	if scope == Threads && opts.All {
 		return nil, fmt.Errorf("sample the whole machine: %w: events per thread need threads to be named; use -p", capture.ErrUnsupported)
 	}
-	e := &Engine{opts: opts, scope: scope, why: why, live: map[uint32]bool{}, ringOf: map[int]int{}, tops: newStackTops()}
+	e := &Engine{opts: opts, scope: scope, why: why, targets: NewTargets(opts.All), ringOf: map[int]int{}, tops: newStackTops()}
 	event := capture.Event{Name: "cpu"}
 	if len(opts.Events) == 1 {
 		event = opts.Events[0]
@@ -244,7 +244,7 @@ func (e *Engine) AddPID(pid int) error {
 			return err
 		}
 	}
-	e.live[uint32(pid)] = true
+	e.targets.Add(uint32(pid))
 	return nil
 }
 
@@ -260,7 +260,6 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 		return err
 	}
 	begin := time.Now()
-	checked := begin
 	for {
 		poll := Patience(sink, pollEvery)
 		if e.samples.Load() == 0 && time.Since(begin) < firstWhile {
@@ -272,11 +271,8 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 		}
 		e.drain(sink)
 		e.forget(gone)
-		if now := time.Now(); now.Sub(checked) > time.Second || len(e.dead) > 0 && now.Sub(checked) > 100*time.Millisecond {
-			checked = now
-			e.forgetDead()
-		}
-		if ctx.Err() != nil || e.targetsLeft() == 0 {
+		e.targets.Check(e.tops.forgetProcess)
+		if ctx.Err() != nil || e.targets.Left() == 0 {
 			return nil
 		}
 		if e.timers != nil {
@@ -376,24 +372,22 @@ func (e *Engine) deliver(sink capture.Sink) {
 		e.throttled.Add(1)
 		return
 	case RecordSample:
-		if e.isTarget(r.PID) {
+		if e.targets.Has(r.PID) {
 			e.sample(sink)
 		}
 		return
 	case RecordFork:
-		if !e.isTarget(r.Parent) || r.PID != r.Parent && !e.opts.Children && !e.opts.All {
+		if !e.targets.Has(r.Parent) || r.PID != r.Parent && !e.opts.Children && !e.opts.All {
 			return
 		}
 		if !e.opts.All {
-			e.mu.Lock()
-			e.live[r.PID] = true
-			e.mu.Unlock()
+			e.targets.Add(r.PID)
 		}
 		n.Kind, n.Parent = capture.Fork, r.Parent
 		sink.Notice(n)
 		return
 	}
-	if !e.isTarget(r.PID) {
+	if !e.targets.Has(r.PID) {
 		return
 	}
 	switch r.Type {
@@ -455,52 +449,11 @@ func (e *Engine) stack() {
 	}
 }
 
-func (e *Engine) isTarget(pid uint32) bool {
-	if e.opts.All {
-		return true
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.live[pid]
-}
-
-// targetsLeft is how many targets live; with the whole machine there is always one.
-func (e *Engine) targetsLeft() int {
-	if e.opts.All {
-		return 1
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return len(e.live)
-}
-
 func (e *Engine) forget(pids []int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	for _, pid := range pids {
-		delete(e.live, uint32(pid))
+		e.targets.Forget(uint32(pid))
 		e.tops.forgetProcess(uint32(pid))
 	}
-}
-
-// forgetDead drops targets that ended without their end being seen.
-func (e *Engine) forgetDead() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	dead := map[uint32]bool{}
-	for pid := range e.live {
-		if !errors.Is(unix.Kill(int(pid), 0), unix.ESRCH) {
-			continue
-		}
-		// What it did last may still lie in the rings: wait until they were read.
-		if !e.dead[pid] {
-			dead[pid] = true
-			continue
-		}
-		delete(e.live, pid)
-		e.tops.forgetProcess(pid)
-	}
-	e.dead = dead
 }
 
 // Stats is what was done so far.
