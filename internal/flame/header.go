@@ -66,6 +66,9 @@ type Thread struct {
 	Name string `json:"name"`
 	OS   string `json:"os"`
 	Kind string `json:"kind,omitempty"` // what it is for; "" if not known
+	// Since is when its first sample was taken, in ns since the beginning, where another
+	// thread has its number and its name: the kernel gave the number again. Else 0.
+	Since uint64 `json:"since,omitempty"`
 }
 
 // Quality counts samples by how certain their stacks are.
@@ -141,8 +144,9 @@ func NewHeader(p *profile.Profile, t *Tree, title, split string) (*Header, []uin
 		h.Process = append(h.Process, Process{x.PID, Visible(x.Command), Visible(x.Runtime)})
 	}
 	for _, x := range p.Threads {
-		h.Threads = append(h.Threads, Thread{x.PID, x.TID, Visible(x.Name), Visible(x.OSName), Visible(x.Kind)})
+		h.Threads = append(h.Threads, Thread{PID: x.PID, TID: x.TID, Name: Visible(x.Name), OS: Visible(x.OSName), Kind: Visible(x.Kind)})
 	}
+	h.tellApart(p)
 	h.Quality = NewQuality(p.Quality())
 
 	// Only functions that are in the graph are written, in the order of the symbols.
@@ -170,6 +174,45 @@ func NewHeader(p *profile.Profile, t *Tree, title, split string) (*Header, []uin
 	}
 	h.Strings = table.list
 	return h, funcs
+}
+
+// tellApart says when threads began of which only that tells one from another.
+func (h *Header) tellApart(p *profile.Profile) {
+	type name struct {
+		pid, tid int
+		name     string
+	}
+	first := make(map[name]int, len(p.Threads))
+	var twice map[uint32]bool
+	for i, t := range p.Threads {
+		k := name{t.PID, t.TID, t.Name}
+		at, ok := first[k]
+		if !ok {
+			first[k] = i
+			continue
+		}
+		if twice == nil {
+			twice = make(map[uint32]bool)
+		}
+		twice[uint32(at)], twice[uint32(i)] = true, true
+	}
+	if twice == nil || !p.HasTimes() {
+		return
+	}
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		if t := &h.Threads[s.Thread].Since; twice[s.Thread] && (*t == 0 || s.Time < *t) {
+			*t = max(s.Time, 1)
+		}
+	}
+}
+
+// SidesApart takes away what tells threads of one recording apart, where there are two: each
+// thread's side does.
+func (h *Header) SidesApart() {
+	for i := range h.Threads {
+		h.Threads[i].Since = 0
+	}
 }
 
 // NewQuality is q as pages read it.

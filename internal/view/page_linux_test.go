@@ -3,6 +3,7 @@ package view
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -512,3 +513,22 @@ func TestPageKeyboard(t *testing.T) {
 
 // number0 is a number as a script has it.
 func number0(n int) string { return fmt.Sprint(n) }
+
+// TestPageSameNumberAndName tells two threads of one number and one name apart, and only
+// those.
+func TestPageSameNumberAndName(t *testing.T) {
+	r, err := Open("again.jfr", profiletest.Again())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := openView(t, served(t, r))
+	b.open("#tab=threads")
+	b.Until("document.querySelectorAll('#pane-threads .grid-row').length === 3")
+	var names []string
+	b.Eval("[...document.querySelectorAll('#pane-threads .grid-row')].map(e => e.children[4].firstChild.firstChild.textContent + '|' + e.children[3].textContent)", &names)
+	slices.Sort(names)
+	if want := []string{"pool-1 · from 1.00 s|2", "pool-1 · from 5.00 s|3", "pool-1|1"}; !slices.Equal(names, want) {
+		t.Errorf("threads are %q, want %q", names, want)
+	}
+	b.quiet()
+}

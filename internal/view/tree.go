@@ -82,6 +82,7 @@ func treeMessage(_ context.Context, r *Recording, v url.Values) ([]byte, error) 
 		Kernel: []float64{}, Sums: []countJSON{}}
 	head.Cost = newCost(p.Meta.Cost)
 	if r.pair {
+		header.SidesApart()
 		head.Second, head.Parts = r.second, []partJSON{r.partJSON(0), r.partJSON(1)}
 	}
 	if r.growing && !p.Meta.Start.IsZero() {

@@ -16,7 +16,7 @@ export interface Header {
   readonly notes: readonly string[];
   readonly events: readonly { name: string; unit: string; period: number }[];
   readonly processes: readonly { pid: number; command: string; runtime: string }[];
-  readonly threads: readonly { pid: number; tid: number; name: string; os: string; kind?: string }[];
+  readonly threads: readonly { pid: number; tid: number; name: string; os: string; kind?: string; since?: number }[];
   readonly quality: Quality;
   readonly lost: number;
   readonly throttled: number;

@@ -81,6 +81,7 @@ func encode(w io.Writer, p *profile.Profile, t *flame.Tree, o Options) error {
 	h, funcs := flame.NewHeader(p, t, title(p, o), o.Split.String())
 	if o.compared != nil {
 		h.Compared = o.compared.header()
+		h.SidesApart()
 	}
 	var head bytes.Buffer
 	js := json.NewEncoder(&head)

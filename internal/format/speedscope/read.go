@@ -66,6 +66,8 @@ type reader struct {
 	ours   bool
 	extra  extra
 
+	threads map[int64]uint32 // by their number in the file
+
 	units  []string  // of the events, by which they are told apart where the file does not name them
 	counts []uint64  // samples, by event
 	totals []float64 // weights
@@ -212,6 +214,7 @@ type list struct {
 	start           float64
 	nodes           []uint32
 	weights         []float64
+	number          int64    // candid's: which of the file's threads, from 1; 0: not told
 	times           []uint64 // candid's, ns
 	did             []did    // what there was of states and system calls
 	state           []uint32 // by sample: an index into did
@@ -275,6 +278,8 @@ func (r *reader) own(l *list, key string) {
 	switch key {
 	case "event":
 		l.event, l.named = int(s.index()), true
+	case "number":
+		l.number = 1 + int64(s.index())
 	case "pid":
 		l.pid = int(int32(s.number()))
 	case "tid":
@@ -376,7 +381,7 @@ func (r *reader) add(l *list) {
 	}
 	var thread uint32
 	if l.named {
-		thread = r.b.NamedThread(l.pid, tid, name)
+		thread = r.ownThread(l, tid, name)
 	} else {
 		thread = r.b.NewThread(0, tid, name)
 	}
@@ -391,6 +396,23 @@ func (r *reader) add(l *list) {
 	default:
 		r.s.err = fmt.Errorf("%w: a profile of type %q", ErrMalformed, l.typ)
 	}
+}
+
+// ownThread gives a thread of a file of candid's: by its place among the file's threads, since
+// two may have one number and one name after each other, or, where it lacks, by its name.
+func (r *reader) ownThread(l *list, tid int, name string) uint32 {
+	if l.number == 0 {
+		return r.b.NamedThread(l.pid, tid, name)
+	}
+	thread, ok := r.threads[l.number]
+	if !ok {
+		if r.threads == nil {
+			r.threads = make(map[int64]uint32)
+		}
+		thread = r.b.NewThread(l.pid, tid, name)
+		r.threads[l.number] = thread
+	}
+	return thread
 }
 
 // event gives the index of a profile's event, and what a unit of its weights is.

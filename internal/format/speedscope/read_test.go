@@ -224,3 +224,30 @@ func TestReusedNumber(t *testing.T) {
 		t.Errorf("read back are %v of threads %+v", got, back.Threads)
 	}
 }
+
+// TestSameNumberAndName keeps two threads apart that had the same number and the same name.
+func TestSameNumberAndName(t *testing.T) {
+	p := profiletest.Again()
+	var file bytes.Buffer
+	if err := Write(&file, p); err != nil {
+		t.Fatal(err)
+	}
+	back, err := Read(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := func(p *profile.Profile) (n []int) {
+		by := map[uint32]int{}
+		for _, s := range p.Samples {
+			by[s.Thread]++
+		}
+		for _, k := range by {
+			n = append(n, k)
+		}
+		slices.Sort(n)
+		return n
+	}
+	if got, want := count(back), count(p); !slices.Equal(got, want) || len(want) != 3 {
+		t.Errorf("threads have %v samples, want %v", got, want)
+	}
+}

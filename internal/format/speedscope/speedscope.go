@@ -177,7 +177,7 @@ func (w *writer) lane(l *profile.Lane) {
 	column(w.sample)
 	w.raw(`],"weights":[`)
 	column(func(s *profile.Sample) { w.number(s.Weight) })
-	w.raw(fmt.Sprintf(`],"candid":{"event":%d,"pid":%d,"tid":%d,"thread":`, l.Event, t.PID, t.TID))
+	w.raw(fmt.Sprintf(`],"candid":{"event":%d,"number":%d,"pid":%d,"tid":%d,"thread":`, l.Event, l.Thread, t.PID, t.TID))
 	w.text(t.Name)
 	w.raw(`,"osName":`)
 	w.text(t.OSName)

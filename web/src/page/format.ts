@@ -55,6 +55,11 @@ function trim(v: number): string {
   return v >= 10 ? v.toFixed(1) : v.toFixed(2);
 }
 
+// began tells a thread from another one of the same number and name.
+export function began(since?: number): string {
+  return since ? ` · from ${value(since, "nanoseconds")}` : "";
+}
+
 export function when(iso: string): string {
   const d = new Date(iso);
   if (!iso || Number.isNaN(d.getTime())) return "";

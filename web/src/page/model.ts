@@ -1,7 +1,7 @@
 // What is shown of the data: the tree as it is split, added up over the threads
 // and the event that are chosen.
 
-import { commandLine } from "./format";
+import { began, commandLine } from "./format";
 import type { Data, Split } from "../data";
 import { shades } from "../flame/colors";
 import { layout, type Layout } from "../flame/layout";
@@ -58,9 +58,9 @@ export class Model {
   }
 
   threadName(t: number): string {
-    const { name, os, tid, pid } = this.data.header.threads[t];
+    const { name, os, tid, pid, since } = this.data.header.threads[t];
     const many = this.data.header.processes.length > 1;
-    return `${name || os || "thread"} · ${many ? `${pid}/` : ""}${tid}`;
+    return `${name || os || "thread"} · ${many ? `${pid}/` : ""}${tid}${began(since)}`;
   }
 
   processName(p: number): string {

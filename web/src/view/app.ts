@@ -5,7 +5,7 @@ import { CHANGES } from "../flame/colors";
 import { layout } from "../flame/layout";
 import { compile } from "../flame/search";
 import { addUp, fromDepth, type Cells, type Tree, type Values } from "../flame/tree";
-import { commandLine } from "../page/format";
+import { began, commandLine } from "../page/format";
 import { kindChoices, kindOf, ofKind } from "../page/kinds";
 import { Model } from "../page/model";
 import { matchThreads, pairing, type Match, type Pairing } from "./match";
@@ -252,8 +252,8 @@ export class App {
   }
 
   threadLabel(t: number): string {
-    const { name, os } = this.header.threads[t];
-    return name || os || "thread";
+    const { name, os, since } = this.header.threads[t];
+    return `${name || os || "thread"}${began(since)}`;
   }
 
   // pairing is what is laid over each other in time; null: nothing is.
