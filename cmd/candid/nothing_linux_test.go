@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -41,6 +42,38 @@ func TestNothingMatches(t *testing.T) {
 	r = candid(t, "ps", "no-such-program-[0-9]x", "--json")
 	if r.code != exitNoTarget || strings.TrimSpace(r.out) != "[]" || !strings.Contains(r.err, "no process matches") {
 		t.Errorf("ps --json: exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+}
+
+// Who may not look at a program is told that there is more to see.
+func TestPSOfOthers(t *testing.T) {
+	able(t)
+	root(t)
+	program(t, "idle") // root's
+	c := command(t, "ps")
+	c.Dir = public(t, 0o755)
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	if r := finish(t, c); r.code != exitOK || !strings.Contains(r.err, "not looked at: 'sudo candid ps'") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+}
+
+// A program that ends at once is said to have ended, and with what: that is why there is
+// nothing to see.
+func TestEndsAtOnce(t *testing.T) {
+	able(t)
+	r := candid(t, "record", "-F", "1", "sh", "-c", "exit 3")
+	if r.code != 3 {
+		t.Fatalf("exit code %d\n%s", r.code, r.err)
+	}
+	if strings.Contains(r.err, "samples  ") && !strings.Contains(r.err, "samples  0") {
+		return // on a machine that is busy enough one sample can fall into it
+	}
+	if !strings.Contains(r.err, "the program ended with exit code 3") || strings.Contains(r.err, "No samples.") || strings.Contains(r.err, "hint") {
+		t.Errorf("%s", r.err)
+	}
+	if !strings.Contains(r.err, "after ") {
+		t.Errorf("it does not say when:\n%s", r.err)
 	}
 }
 

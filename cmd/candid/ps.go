@@ -48,12 +48,17 @@ Passwords and tokens in it are masked. If none matches, the exit code is 4.`,
 				return failed(err)
 			}
 			var shown []psRow
+			closed := 0 // whose runtime cannot be known
 			for _, p := range procs {
 				r := newPSRow(p)
 				switch {
 				case p.PID == os.Getpid():
 				case re != nil && !re.MatchString(r.Command):
 				case re == nil && !all && !managed(p.Runtime.Kind):
+					switch p.Reason {
+					case target.ReasonOtherUser, target.ReasonCapabilities, target.ReasonYama, target.ReasonPolicy:
+						closed++
+					}
 				default:
 					shown = append(shown, r)
 				}
@@ -72,13 +77,24 @@ Passwords and tokens in it are masked. If none matches, the exit code is 4.`,
 				if re != nil {
 					return &codedError{exitNoTarget, fmt.Errorf("no process matches %s; 'candid ps -a' lists all", re)}
 				}
-				fmt.Fprintln(cmd.ErrOrStderr(), "candid: no program with a runtime that candid knows; 'candid ps -a' lists all")
-				return nil
+				none := "no program with a runtime that candid knows"
+				if closed > 0 {
+					none += " among those that can be looked at"
+				}
+				fmt.Fprintln(cmd.ErrOrStderr(), "candid: "+none+"; 'candid ps -a' lists all")
+			} else if !asJSON {
+				if err := printPS(cmd.OutOrStdout(), shown, terminalWidth(cmd.OutOrStdout())); err != nil {
+					return failed(err)
+				}
 			}
-			if asJSON {
-				return nil
+			if closed > 0 {
+				processes := "process, of another user or protected, was"
+				if closed > 1 {
+					processes = "processes, of other users or protected, were"
+				}
+				fmt.Fprintf(cmd.ErrOrStderr(), "candid: %d %s not looked at: 'sudo candid ps' lists all that there is\n", closed, processes)
 			}
-			return failed(printPS(cmd.OutOrStdout(), shown, terminalWidth(cmd.OutOrStdout())))
+			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

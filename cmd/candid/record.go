@@ -210,7 +210,8 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 		return cmp.Or(outcome, wrap(err))
 	}
 	if launching && res.Filtered == nil && res.Profile.SampleCount() == 0 {
-		say("no samples: " + whyNone(&res.Costs, &o, f.events[0]))
+		all := ctx.Err() == nil && (o.Duration == 0 || res.Profile.Meta.Duration < o.Duration)
+		say(noneOf(res, &o, f.events[0], outcome, all))
 	}
 	if launching && !f.view {
 		return outcome
@@ -317,6 +318,28 @@ func whyNone(c *record.Costs, o *record.Options, written string) string {
 	return "the target used no CPU while it was recorded" + childrenHint(o)
 }
 
+// soon is within what time a program has hardly begun when it ends.
+const soon = time.Second
+
+// noneOf says how a launched program ended that there are no samples of; all says that it
+// was recorded to its end.
+func noneOf(res *record.Result, o *record.Options, written string, outcome error, all bool) string {
+	code := 0
+	var coded *codedError
+	if errors.As(outcome, &coded) {
+		code = coded.code
+	}
+	text := fmt.Sprintf("the program ended with exit code %d", code)
+	took := res.Profile.Meta.Duration
+	if all {
+		text += " after " + report.Amount(uint64(took), "nanoseconds")
+		if took < soon {
+			return text + ": no samples, it was too short for any (-F takes more of them)"
+		}
+	}
+	return text + "; no samples: " + whyNone(&res.Costs, o, written)
+}
+
 // show serves the page of what was recorded. It knows when each sample was taken
 // even if the format of the file does not keep that.
 func (f *recordFlags) show(cmd *cobra.Command, res *record.Result) error {
@@ -391,6 +414,10 @@ func (f *recordFlags) save(cmd *cobra.Command, out *output, stream *streaming, r
 	}
 	if f.quiet {
 		return nil
+	}
+	if launching && res.Filtered == nil && res.Profile.SampleCount() == 0 {
+		out.tell(cmd.ErrOrStderr(), name)
+		return nil // why it has none is told when it has ended
 	}
 	if n := res.Passed; n.Left < n.All {
 		fmt.Fprintf(cmd.ErrOrStderr(), "candid: %v\n", n)

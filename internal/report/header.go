@@ -94,7 +94,7 @@ func amounts(s *profile.Selection) []string {
 			each := "one each " + amount(e.Period, e.Unit)
 			switch {
 			case s.HasStates() && unlike(s.All, e.Period):
-				text := "each wait is one sample, by its length"
+				text := "a sample of a wait weighs as long as it was"
 				if e.Period > 0 && s.States()[profile.StateRunning].Samples > 0 {
 					text = each + " of running, " + text
 				}

@@ -65,7 +65,7 @@ func TestLongestWaits(t *testing.T) {
 		if !strings.Contains(text, "  longest waits: "+c.want+"\n") {
 			t.Errorf("%q is missing in\n%s", c.want, text)
 		}
-		if !strings.Contains(text, "each wait is one sample, by its length") || strings.Contains(text, "one each 10.0ms ·") {
+		if !strings.Contains(text, "a sample of a wait weighs as long as it was") || strings.Contains(text, "one each 10.0ms ·") {
 			t.Error(text)
 		}
 	}
