@@ -126,6 +126,9 @@ func newConvert() *cobra.Command {
 		Short: "Turn a profile into another format",
 		Long: `Turn a profile into another format, or take a part of it.
 
+A JFR file may be larger than memory: collapsed, pprof, html, text and json take as much
+as it has different stacks, the other formats some ten bytes more for each sample.
+
 ` + filterHelp + `
 
 Reads:
