@@ -433,9 +433,16 @@ func (e *Engine) hand(b []byte, sink capture.Sink) {
 				s.Flags |= capture.Continued
 			}
 		}
+		back := s.Time
+		if ready > uint64(e.opts.Period) {
+			// The sleep ended when the wait for a CPU began. A wait of a period is what many
+			// short ones come to.
+			s.Time -= min(s.Time, ready)
+		}
 		e.giveAway(sink, e.events.off, off, state)
 		e.giveAway(sink, e.events.wall, asleep, state)
 		s.Flags &^= capture.Continued
+		s.Time = back
 		e.giveAway(sink, e.events.wall, ready, capture.Runnable)
 	default:
 		if int(s.Event) < len(e.opts.Events) {

@@ -59,3 +59,63 @@ func TestSleepersAreToldOfAtOnce(t *testing.T) {
 		t.Error("not all threads were told of before recording ended")
 	}
 }
+
+const lateSource = `
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <signal.h>
+#include <unistd.h>
+int main() {
+	cpu_set_t one;
+	CPU_ZERO(&one);
+	int cpu = sched_getcpu();
+	CPU_SET(cpu, &one);
+	if (sched_setaffinity(0, sizeof one, &one)) return 1;
+	pid_t parent = getpid();
+	if (!fork()) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent) return 0;
+		for (;;) { for (volatile int i = 0; i < 40000000; i++); usleep(1000); }
+	}
+	struct sched_param none = {0};
+	if (sched_setscheduler(0, SCHED_IDLE, &none)) return 1;
+	puts("ready"); fflush(stdout);
+	for (;;) usleep(20000);
+}
+`
+
+// A sleep ends when the wait for a CPU begins, and not when that ends.
+func TestSleepEndsBeforeWait(t *testing.T) {
+	p := fixture.Start(t, exec.Command(compile(t, lateSource)))
+	p.Line()
+	opts := cpuOptions(1000, p.PID())
+	opts.Events = []capture.Event{{Name: "wall", Kind: capture.Wall, Unit: "nanoseconds"}}
+	e := open(t, opts, Auto)
+	// It waits often for a CPU that another process keeps busy for tens of ms.
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	defer stop()
+	r := newRecorder()
+	var waits, wrong int
+	var slept uint64 // when the last sleep ended
+	r.look = func(s *capture.Snapshot) {
+		switch begin := s.Time - s.Weight; {
+		case s.State == capture.Runnable && s.Weight > uint64(opts.Period):
+			if waits++; slept > begin {
+				wrong++
+			}
+			if waits == 10 {
+				stop()
+			}
+		case s.State >= capture.Sleeping:
+			slept = s.Time
+		}
+	}
+	if err := e.Run(ctx, r); err != nil {
+		t.Fatal(err)
+	}
+	if waits < 10 || wrong > 0 {
+		t.Errorf("of %d waits for a CPU %d began before the sleep had ended", waits, wrong)
+	}
+}
