@@ -221,6 +221,18 @@ func TestPackedBomb(t *testing.T) {
 	}
 }
 
+// A file with holes may be as large as it likes: no member is taken for larger than what it
+// unpacks to explains.
+func TestPackedHoles(t *testing.T) {
+	_, j := packedInSteps(t, 100)
+	b := bytes.Clone(j.b)
+	binary.LittleEndian.PutUint32(b[atMemberSize:], 1<<32-1)
+	b[atFlag] = memberEvents
+	if m, err := memberOf(b); err == nil {
+		t.Errorf("a member of %d bytes is said to unpack to %d", m.size, m.unpacked)
+	}
+}
+
 // FuzzPacked: no file makes the reader do worse than give an error.
 func FuzzPacked(f *testing.F) {
 	_, j := packedInSteps(f, 60)

@@ -16,6 +16,10 @@ import (
 // maxMember is how much a member may unpack to: a step's limit.
 const maxMember = maxEvent + 1
 
+// mostRoom bounds, with twice of what it unpacks to, how large a member is: a file with
+// holes may claim any size.
+const mostRoom = 1 << 16
+
 // member is one of a packed file.
 type member struct {
 	at, size int64 // in the file
@@ -68,7 +72,7 @@ func memberOf(b []byte) (member, error) {
 		head: 12 + length, flag: b[atFlag],
 	}
 	switch {
-	case m.size <= m.head+memberTail || m.unpacked > mostRatio*m.size || m.unpacked > maxMember || m.unpacked == 0 || m.hint >= m.unpacked,
+	case m.size <= m.head+memberTail || m.size > m.head+2*m.unpacked+mostRoom || m.unpacked > mostRatio*m.size || m.unpacked > maxMember || m.unpacked == 0 || m.hint >= m.unpacked,
 		m.flag == memberHeader && (m.unpacked != headerSize || m.size != m.head+storedHead+headerSize+memberTail):
 		return member{}, errNoMember
 	}
