@@ -183,6 +183,9 @@ func (s *session) findVM(p *process) {
 		for _, n := range vm.Notes() {
 			s.note(fmt.Sprintf("process %d: %s", p.pid, n))
 		}
+		if v, ok := vm.Flag("DebugNonSafepoints"); ok && v == "false" {
+			s.note(fmt.Sprintf("process %d runs without DebugNonSafepoints: shares inside inlined code are rough, and marked (coarse); launch it with %s", p.pid, strings.Join(jvmFlags, " ")))
+		}
 		s.describeRuntime(p)
 	case errors.Is(err, hotspot.ErrNotHotSpot):
 		p.vmNext = now.Add(vmAgain)

@@ -149,7 +149,8 @@ func (pg *page) legend(rows []profile.MethodCount) {
 		pg.line("%s", pg.paint(dim, "(guessed): by frame pointers or a search of the stack, which can be wrong"))
 	}
 	if coarse {
-		pg.line("%s", pg.paint(dim, "(coarse): samples are placed at the next safepoint or call: shares inside inlined code are rough"))
+		pg.line("%s", pg.paint(dim, "(coarse): samples are placed at the next safepoint or call: shares inside inlined code are rough;"))
+		pg.line("%s", pg.paint(dim, "          a JVM launched with -XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints places them exactly"))
 	}
 }
 

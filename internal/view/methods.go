@@ -12,6 +12,8 @@ import (
 type methodSum struct {
 	self, total    uint64 // a stack counts once in total, however often the method is on it
 	count, samples uint64 // the same in samples
+	coarse         uint64 // of count: as in profile.MethodCount
+	guessed        int64  // of samples, times 255
 	place          uint32 // the heaviest that is of the method
 	kind           uint8  // that its innermost frames mostly were
 }
@@ -55,6 +57,8 @@ func (r *Recording) methodSums(ctx context.Context, t *placeSums) ([]methodSum, 
 			a.total += b.total
 			a.count += b.count
 			a.samples += b.samples
+			a.coarse += b.coarse
+			a.guessed += b.guessed
 			if p.most[m] > all.most[m] || a.place == 0 {
 				all.most[m], a.place = p.most[m], b.place
 			}
@@ -88,7 +92,11 @@ func (p *byMethod) walk(ctx context.Context, t *placeSums, w *ways, kindOf []uin
 		p.open[m] = i
 		return outer
 	}
-	sym := t.of.sym
+	sym, tree := t.of.sym, t.of.tree
+	guessed := func(i int) int64 {
+		at := tree.Order[i]
+		return int64(flame.Share(tree.Tally(flame.Heuristic, at), uint64(tree.Samples[at])))
+	}
 	if from > 0 {
 		var above []uint32
 		for at := w.parent[from]; at > 0; at = w.parent[at] {
@@ -124,19 +132,40 @@ func (p *byMethod) walk(ctx context.Context, t *placeSums, w *ways, kindOf []uin
 			sum := &p.sums[m]
 			sum.self += t.self[i]
 			sum.count += uint64(t.count[i])
+			if t.coarse != nil {
+				sum.coarse += uint64(t.coarse[i])
+			}
 			if outer == 0 {
 				sum.total += t.total[i]
 				sum.samples += uint64(samples)
 			} else {
 				p.byKind[int(m)*kinds+int(kindOf[sym[outer]])] -= int64(samples)
+				sum.guessed -= int64(samples) * guessed(int(outer))
 			}
 			p.byKind[int(m)*kinds+int(kindOf[symbol])] += int64(samples)
+			sum.guessed += int64(samples) * guessed(i)
 			if sum.place == 0 || t.total[i] > p.most[m] {
 				sum.place, p.most[m] = uint32(i), t.total[i]
 			}
 		}
 		i++
 	}
+}
+
+// What the page is told where a row is less certain than it looks, by the rule of reports.
+const (
+	remarkGuessed = 1 + iota
+	remarkCoarse
+)
+
+func (s *methodSum) remark() uint8 {
+	switch {
+	case s.guessed*2 > int64(s.samples)*255:
+		return remarkGuessed
+	case s.coarse*2 > s.count && s.count > 0:
+		return remarkCoarse
+	}
+	return 0
 }
 
 // methodsMessage answers what each method has that has something, with filters as for
@@ -176,5 +205,6 @@ func methodsMessage(ctx context.Context, r *Recording, v url.Values) ([]byte, er
 	m.u32("samples", n, func(i int) uint32 { return uint32(sums[some[i]].samples) })
 	m.u32("node", n, func(i int) uint32 { return sums[some[i]].place })
 	m.u8("kind", n, func(i int) uint8 { return sums[some[i]].kind })
+	m.u8("remark", n, func(i int) uint8 { return sums[some[i]].remark() })
 	return m.finish(map[string]int{"methods": len(sums)})
 }

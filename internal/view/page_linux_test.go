@@ -3,6 +3,8 @@ package view
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 	"github.com/candid-profiler/candid/internal/report"
+	"github.com/candid-profiler/candid/internal/walk"
 )
 
 // viewPage is a browser that shows a page of ours.
@@ -531,4 +534,87 @@ func TestPageSameNumberAndName(t *testing.T) {
 		t.Errorf("threads are %q, want %q", names, want)
 	}
 	b.quiet()
+}
+
+// TestPageRemarks looks for the rows that reports mark as guessed or coarse: the page
+// marks the same, and says what that means.
+func TestPageRemarks(t *testing.T) {
+	for what, p := range map[string]*profile.Profile{"java": profiletest.Java(), "server": profiletest.Server(800, 8000, 20)} {
+		for i := range p.Frames {
+			if f := &p.Frames[i]; what == "java" && p.Funcs[f.Func].Name == "java.util.HashMap.hash" {
+				f.Flags |= walk.Coarse
+			}
+		}
+		r, err := Open(what+".jfr", p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := openView(t, served(t, r))
+		rough := ""
+		for _, focus := range []string{"", "HashMap"} {
+			sel := p.Select(profile.Filter{Focus: regexp.MustCompile(focus)})
+			want := map[string]string{}
+			for _, m := range sel.List() {
+				mark := ""
+				switch {
+				case m.Guessed*2 > m.Total.Samples:
+					mark = "(guessed) "
+				case m.Coarse*2 > m.Self.Samples:
+					mark = "(coarse) "
+				}
+				want[flame.Visible(sel.Func(m.Method).Name)] += mark
+			}
+			b.open("#tab=methods&focus=" + focus)
+			b.Until("document.querySelectorAll('#pane-methods .grid-row').length > 3")
+			var got [][2]string
+			b.Eval("[...document.querySelectorAll('#pane-methods .grid-row')].map(e => [e.querySelector('.name').textContent, e.querySelector('.remark').textContent])", &got)
+			coarse, guessed := 0, 0
+			for _, row := range got {
+				if want[row[0]] != row[1] {
+					t.Errorf("%s, focus %q: %s is marked %q, want %q", what, focus, row[0], row[1], want[row[0]])
+				}
+				switch row[1] {
+				case "(coarse) ":
+					coarse++
+					rough = row[0]
+				case "(guessed) ":
+					guessed++
+				}
+			}
+			if coarse == 0 {
+				t.Errorf("%s, focus %q: nothing is marked as coarse", what, focus)
+			}
+			says := b.Text("document.querySelector('#pane-methods .remarks').textContent")
+			for word, n := range map[string]int{"(coarse)": coarse, "DebugNonSafepoints": coarse, "(guessed)": guessed} {
+				if n > 0 && !strings.Contains(says, word) {
+					t.Errorf("%s, focus %q: the page explains its marks by %q", what, focus, says)
+				}
+			}
+		}
+		for _, tab := range []string{"tree", "callers"} {
+			if what != "java" {
+				break // its frames are coarse at random
+			}
+			b.open("#tab=" + tab + "&focus=" + url.QueryEscape(regexp.QuoteMeta(rough))) // all goes there, and is opened
+			b.Until("[...document.querySelectorAll('#pane-" + tab + " .grid-row .remark')].some(e => e.textContent === '(coarse) ')")
+			b.Until("document.querySelector('#pane-" + tab + " .remarks').textContent.includes('DebugNonSafepoints')")
+		}
+		b.open("#tab=about")
+		b.Until("document.querySelector('#pane-about').innerText.includes('(coarse): samples are placed at')")
+		b.open("#tab=flame")
+		b.Until("document.querySelector('#pane-flame .legend .coarse') !== null")
+		// A frame says so, too, and is not called exact.
+		var said []string
+		b.Eval(`(() => { const out = []; for (let i = 1; i < Math.min(300, candid.nodes()); i++) { candid.select(i);
+			const e = document.querySelector('#detail .provenance'); if (e?.textContent.includes('coarse')) out.push(e.textContent); } return out; })()`, &said)
+		if len(said) == 0 {
+			t.Errorf("%s: no frame says that it is coarse", what)
+		}
+		for _, text := range said {
+			if strings.Contains(text, "exact") || !strings.Contains(text, "rough") {
+				t.Errorf("%s: a frame says %q", what, text)
+			}
+		}
+		b.quiet()
+	}
 }

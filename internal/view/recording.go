@@ -10,6 +10,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/flame"
 	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/walk"
 )
 
 // Recording is a profile made ready to be asked many questions. Everything that
@@ -28,8 +29,9 @@ type Recording struct {
 	byThread []uint32 // samples, thread by thread
 	first    []uint32 // by thread: where its samples begin there, and one more
 	cols     columns
-	reach    reach // of the samples
-	reaches  reach // of byThread
+	coarse   []float32 // by index into cols.ends: the share of samples whose innermost frame is walk.Coarse; nil: none
+	reach    reach     // of the samples
+	reaches  reach     // of byThread
 	// By event.
 	all []profile.Count
 	// Of two that are compared: whether it is that, the first thread of the second,
@@ -116,6 +118,7 @@ func (r *Recording) index() {
 		r.first[t+1] += r.first[t]
 	}
 	r.cols = newColumns(r.p.Events, samples, r.at, len(r.parent))
+	r.coarse = r.coarseEnds()
 	next := slices.Clone(r.first)
 	r.byThread = make([]uint32, len(samples))
 	for i := range samples {
@@ -125,6 +128,29 @@ func (r *Recording) index() {
 	}
 	r.reach = r.newReach(len(samples), itself)
 	r.reaches = r.newReach(len(samples), r.byTurn)
+}
+
+// coarseEnds finds where the innermost frame is only known up to the next safepoint.
+func (r *Recording) coarseEnds() []float32 {
+	frames, nodes := r.p.Frames, r.p.Nodes
+	if !slices.ContainsFunc(frames, func(f profile.Frame) bool { return f.Flags&walk.Coarse != 0 }) {
+		return nil
+	}
+	all, coarse := make([]uint32, len(r.cols.ends)), make([]uint32, len(r.cols.ends))
+	for i := range r.p.Samples {
+		end := r.cols.last[i]
+		all[end]++
+		if n := r.p.Samples[i].Node; n != profile.RootNode && frames[nodes[n].Frame].Flags&walk.Coarse != 0 {
+			coarse[end]++
+		}
+	}
+	out := make([]float32, len(all))
+	for end, n := range all {
+		if n > 0 {
+			out[end] = float32(coarse[end]) / float32(n)
+		}
+	}
+	return out
 }
 
 // span gives the samples that were taken from from up to to, as indices; to 0 is

@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -55,6 +56,7 @@ type placeSums struct {
 	of             *shape
 	self, total    []uint64
 	count, samples []uint32 // the same in samples, of which a recording never has more
+	coarse         []uint32 // of count: those whose innermost frame is walk.Coarse; nil: none
 }
 
 // newTotals gives empty ones, mostly such as were used before: their memory would cost more
@@ -69,11 +71,16 @@ func (r *Recording) newTotals(s *shape) *placeSums {
 	}
 	r.mu.Unlock()
 	if t == nil {
-		return &placeSums{of: s, self: make([]uint64, n), total: make([]uint64, n), count: make([]uint32, n), samples: make([]uint32, n)}
+		t = &placeSums{of: s, self: make([]uint64, n), total: make([]uint64, n), count: make([]uint32, n), samples: make([]uint32, n)}
+		if r.coarse != nil {
+			t.coarse = make([]uint32, n)
+		}
+		return t
 	}
 	t.of = s
 	clear(t.self)
 	clear(t.count)
+	clear(t.coarse)
 	return t
 }
 
@@ -84,6 +91,9 @@ func (r *Recording) place(t *placeSums, ends []profile.Count) {
 			at := t.of.placeOf(r.cols.ends[i])
 			t.self[at] += n.Weight
 			t.count[at] += uint32(n.Samples)
+			if r.coarse != nil {
+				t.coarse[at] += uint32(math.Round(float64(n.Samples) * float64(r.coarse[i])))
+			}
 		}
 	}
 }

@@ -23,11 +23,11 @@ const methods = methodsOf(Int32Array.of(0, 1, 1));
 
 test("sums of methods, as candid sends them", () => {
   const columns: Record<string, unknown> = {
-    method: Uint32Array.of(0, 2), self: Float64Array.of(30, 70), total: Float64Array.of(60, 90), count: Uint32Array.of(3, 7), samples: Uint32Array.of(6, 9), node: Uint32Array.of(1, 5), kind: Uint8Array.of(6, 5),
+    method: Uint32Array.of(0, 2), self: Float64Array.of(30, 70), total: Float64Array.of(60, 90), count: Uint32Array.of(3, 7), samples: Uint32Array.of(6, 9), node: Uint32Array.of(1, 5), kind: Uint8Array.of(6, 5), remark: Uint8Array.of(0, 2),
   };
   const get = (name: string): never => columns[name] as never;
   const s = sumsOf({ head: {}, u8: get, u32: get, i32: get, f32: get, f64: get, has: (name) => name in columns }, 3);
-  assert.deepEqual([[...s.self], [...s.total], [...s.count], [...s.samples], [...s.kind], [...s.node]], [[30, 0, 70], [60, 0, 90], [3, 0, 7], [6, 0, 9], [6, 0, 5], [1, -1, 5]]);
+  assert.deepEqual([[...s.self], [...s.total], [...s.count], [...s.samples], [...s.kind], [...s.remark], [...s.node]], [[30, 0, 70], [60, 0, 90], [3, 0, 7], [6, 0, 9], [6, 0, 5], [0, 0, 2], [1, -1, 5]]);
 });
 
 test("the call tree merges what differs in the kind of code", () => {

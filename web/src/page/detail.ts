@@ -5,6 +5,9 @@ import { el } from "./dom";
 import { percent, value, count } from "./format";
 import type { Model } from "./model";
 
+// ROUGH says what "coarse" comes to, and what helps.
+export const ROUGH = "samples are placed at the next safepoint or call: shares inside inlined code are rough. A JVM launched with -XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints places them exactly.";
+
 const MISSING = "no stack";
 
 // share255 reads a share of a node that was written as 0 to 255.
@@ -18,9 +21,12 @@ export function provenance(m: Model, origin: number): string[] {
   const out: string[] = [];
   if (d.heuristic[origin]) out.push(`a guess${part(d.heuristic[origin])}`);
   if (d.derived[origin]) out.push(`derived from the code${part(d.derived[origin])}`);
-  if (!out.length) out.push("exact");
+  // Which code it was in is certain; which of the methods that are inlined there is not.
+  const rough = d.coarse[origin] > d.derived[origin];
+  if (!out.length) out.push(rough ? "frame certain" : "exact");
   if (d.stitched[origin]) out.push(`read after the sample${part(d.stitched[origin])}`);
-  if (d.coarse[origin]) out.push(`line coarse${part(d.coarse[origin])}`);
+  if (rough) out.push(`(coarse): share among inlined methods rough${part(d.coarse[origin])}: the JVM runs without -XX:+DebugNonSafepoints`);
+  else if (d.coarse[origin]) out.push(`(coarse): line rough${part(d.coarse[origin])}`);
   if (d.virtual[origin]) out.push(`virtual thread${part(d.virtual[origin])}`);
   return out;
 }
@@ -38,7 +44,7 @@ export function facts(m: Model, node: number): Fact[] {
   if (f && kind !== MISSING) {
     const how = provenance(m, origin);
     out.push({ key: "kind", text: kind });
-    out.push({ key: "provenance", text: how.join(", "), title: "How it is known that this frame is there. Coarse: inside inlined code the place is only known to the next safepoint or call." });
+    out.push({ key: "provenance", text: how.join(", "), title: `How it is known that this frame is there. (coarse): ${ROUGH}` });
     if (f.module) out.push({ key: "module", text: f.module });
     if (f.file) {
       const line = m.data.line[origin];

@@ -3,6 +3,7 @@
 import { LEGEND, type Theme } from "../flame/colors";
 import { el } from "./dom";
 import { percent } from "./format";
+import { ROUGH } from "./detail";
 import type { Model } from "./model";
 
 const TELL: Record<string, string> = {
@@ -29,6 +30,16 @@ export class Legend {
     for (const k of model.data.kind) this.present[k] = 1;
   }
 
+  // coarse says whether any frame is.
+  private coarse(): boolean {
+    const { data } = this.model;
+    if (this.knownOf !== data) [this.knownOf, this.isCoarse] = [data, data.coarse.some((v) => v > 0)];
+    return this.isCoarse;
+  }
+
+  private knownOf: unknown = null;
+  private isCoarse = false;
+
   // paint gives the page the colours of the graph.
   paint(t: Theme): void {
     t.fill.forEach((c, k) => this.style.setProperty(`--kind-${k}`, c[1]));
@@ -47,6 +58,7 @@ export class Legend {
       }, el("i", { class: `swatch kind-${k}`, "aria-hidden": "true" }), `${names[k]} `, el("b", {}, percent(self[k], all))));
     const hatched = el("span", { class: "kind key", title: "Found by frame pointers or by a search of the stack; the hatched part of a frame is the share of its samples for which that is so" },
       el("i", { class: "swatch hatched", "aria-hidden": "true" }), "guess");
-    this.root.replaceChildren(el("span", { class: "caption", title: "Share of the time spent in frames of a kind itself, not in what they call" }, zoom > 0 ? "Self time, zoomed" : "Self time"), ...items, hatched);
+    const coarse = this.coarse() ? [el("span", { class: "kind key coarse", title: `(coarse): ${ROUGH}` }, "inlined: shares rough (coarse)")] : [];
+    this.root.replaceChildren(el("span", { class: "caption", title: "Share of the time spent in frames of a kind itself, not in what they call" }, zoom > 0 ? "Self time, zoomed" : "Self time"), ...items, hatched, ...coarse);
   }
 }

@@ -8,7 +8,7 @@ export type Cell =
   | string
   | { readonly kind: "gauge"; readonly width: number; readonly text: string } // a share as a number over a bar; width in percent
   | { readonly kind: "marked"; readonly class: string; readonly text: string }
-  | { readonly kind: "name"; readonly title: string; readonly swatch: string; readonly of: string; readonly before: string; readonly name: string; readonly after: string }
+  | { readonly kind: "name"; readonly title: string; readonly swatch: string; readonly of: string; readonly before: string; readonly name: string; readonly after: string; readonly remark: string; readonly why: string }
   | { readonly kind: "thread"; readonly title: string; readonly name: string; readonly instead: string } // instead: what a narrow window has no column for
   | { readonly kind: "check"; readonly label: string; readonly on: boolean }
   | { readonly kind: "press"; readonly label: string };
@@ -58,10 +58,13 @@ const MAKE: { [K in Kind]: (into: HTMLElement) => (c: K extends "text" ? string 
   },
   name: (into) => {
     const swatch = el("i"), first = el("span", { class: "package" }), bold = el("b"), last = el("span", { class: "package" });
-    const whole = el("span", { class: "name" }, swatch, first, bold, last);
+    const whole = el("span", { class: "name" }, swatch, first, bold, last), mark = el("span", { class: "remark soft" });
+    const remark = texts(mark), why = titles(mark);
     const title = titles(whole), look = classes(swatch), of = titles(swatch), before = texts(first), name = texts(bold), after = texts(last);
-    into.append(whole);
+    into.append(mark, whole); // the mark is seen however long the name is
     return (c) => {
+      remark(c.remark);
+      why(c.why);
       title(c.title);
       look(c.swatch);
       of(c.of);

@@ -8,19 +8,23 @@ export interface Sums {
   readonly count: Float64Array; // self, in samples
   readonly samples: Float64Array; // total, in samples
   readonly kind: Uint8Array; // that its innermost frames mostly were
+  readonly remark: Uint8Array; // GUESSED, COARSE or 0: where it is less certain than it looks
   readonly node: Int32Array; // the heaviest node that is of the method, -1: none
 }
 
+export const GUESSED = 1, COARSE = 2;
+
 // sumsOf reads what candid sends of those of n methods that have something.
 export function sumsOf(m: Message<unknown>, n: number): Sums {
-  const out: Sums = { self: new Float64Array(n), total: new Float64Array(n), count: new Float64Array(n), samples: new Float64Array(n), kind: new Uint8Array(n), node: new Int32Array(n).fill(-1) };
-  const self = m.f64("self"), total = m.f64("total"), count = m.u32("count"), samples = m.u32("samples"), kind = m.u8("kind"), node = m.u32("node");
+  const out: Sums = { self: new Float64Array(n), total: new Float64Array(n), count: new Float64Array(n), samples: new Float64Array(n), kind: new Uint8Array(n), remark: new Uint8Array(n), node: new Int32Array(n).fill(-1) };
+  const self = m.f64("self"), total = m.f64("total"), count = m.u32("count"), samples = m.u32("samples"), kind = m.u8("kind"), remark = m.u8("remark"), node = m.u32("node");
   m.u32("method").forEach((method, i) => {
     out.self[method] = self[i];
     out.total[method] = total[i];
     out.count[method] = count[i];
     out.samples[method] = samples[i];
     out.kind[method] = kind[i];
+    out.remark[method] = remark[i];
     out.node[method] = node[i];
   });
   return out;

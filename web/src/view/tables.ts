@@ -1,27 +1,44 @@
 // The tabs that are tables of methods: the list, the call tree, the callers.
 
 import { el, segmented } from "../page/dom";
-import { provenance } from "../page/detail";
+import { provenance, ROUGH } from "../page/detail";
 import { count, percent, value } from "../page/format";
 import type { App } from "./app";
 import type { Cell } from "./cells";
 import { Grid, type ColumnSpec } from "./grid";
 import type { Menu } from "./menu";
-import type { Sums } from "./methods";
+import { COARSE, GUESSED, type Sums } from "./methods";
 import type { Pane } from "./pane";
 import { Sandwich } from "./sandwich";
 import { Grown, isAborted } from "./wire";
 import { flatten, unfold, type Forest, type Methods, type Row } from "./rows";
 
 // nameCell is a name with the package dimmed, and a mark of its kind of code.
-export function nameCell(app: App, symbol: number, kind: number): Cell {
+export function nameCell(app: App, symbol: number, kind: number, remark = 0): Cell {
   const n = app.model.names[symbol];
   const f = app.model.data.funcs[symbol];
   const own = symbol < app.model.symbols;
   return {
     kind: "name", title: n.full + (f?.module ? `\n${f.module}` : "") + (f?.file ? `\n${f.file}` : ""), swatch: own ? `swatch kind-${kind}` : "swatch", of: own ? app.header.kinds[kind] : "",
-    before: n.full.slice(0, n.short), name: n.full.slice(n.short, n.end), after: n.full.slice(n.end),
+    before: n.full.slice(0, n.short), name: n.full.slice(n.short, n.end), after: n.full.slice(n.end), remark: REMARK[remark], why: WHY[remark],
   };
+}
+
+// Where a row is less certain than it looks, in the words of reports.
+const REMARK = ["", "(guessed) ", "(coarse) "];
+const WHY = ["", "By frame pointers or a search of the stack, which can be wrong", ROUGH[0].toUpperCase() + ROUGH.slice(1)];
+
+// Remarks is the line under a table that explains the marks of its rows.
+class Remarks {
+  readonly root = el("p", { class: "remarks soft", hidden: true });
+  private shown = "";
+
+  tell(guessed: boolean, coarse: boolean): void {
+    const text = [guessed ? "(guessed): by frame pointers or a search of the stack, which can be wrong." : "", coarse ? `(coarse): ${ROUGH}` : ""].filter(Boolean).join(" ");
+    if (text === this.shown) return;
+    this.root.textContent = this.shown = text;
+    this.root.hidden = !text;
+  }
 }
 
 // points is a change of a share, in percentage points.
@@ -74,6 +91,7 @@ const TREE_NUMBERS = NUMBERS.map((c) => ({ ...c, sortable: false, spare: c.spare
 export class MethodsPane implements Pane {
   readonly root: HTMLElement;
   private readonly grid: Grid;
+  private readonly remarks = new Remarks();
   private order: number[] = []; // methods
   private by: "self" | "total" | "samples" | "name" | "selfChange" | "totalChange";
   private descending = true;
@@ -105,12 +123,12 @@ export class MethodsPane implements Pane {
           const kind = s.samples[m] > 0 ? s.kind[m] : b.kind[m];
           return { cells: [
             delta(app.change(s.self[m], b.self[m])), percent(b.self[m], was), percent(s.self[m], all), delta(app.change(s.total[m], b.total[m])), percent(b.total[m], was), percent(s.total[m], all),
-            nameCell(app, app.methods.symbol[m], kind), f.module, f.file,
+            nameCell(app, app.methods.symbol[m], kind, s.samples[m] > 0 ? s.remark[m] : b.remark[m]), f.module, f.file,
           ] };
         }
         return { cells: [
           gauge(s.self[m], all, this.mostSelf), value(s.self[m], app.unit), gauge(s.total[m], all, this.mostTotal), value(s.total[m], app.unit), count(s.samples[m]),
-          nameCell(app, app.methods.symbol[m], s.kind[m]), f.module, f.file,
+          nameCell(app, app.methods.symbol[m], s.kind[m], s.remark[m]), f.module, f.file,
         ] };
       },
       detail: (i) => {
@@ -127,7 +145,7 @@ export class MethodsPane implements Pane {
         if (this.now) this.fill(true, false);
       },
     });
-    this.root = el("div", { class: "pane" }, this.grid.root);
+    this.root = el("div", { class: "pane" }, this.grid.root, this.remarks.root);
   }
 
   // ranks are the places of the methods by name: comparing names takes longer than all
@@ -195,6 +213,8 @@ export class MethodsPane implements Pane {
     });
     if (this.descending === (this.by === "name")) this.order.reverse(); // names come from a to z, numbers from the largest
     this.grid.sorted(this.by, this.descending);
+    const any = (remark: number): boolean => this.order.some((m) => (s.samples[m] > 0 ? s : base!).remark[m] === remark);
+    this.remarks.tell(any(GUESSED), any(COARSE));
     if (steady) this.grid.selected = this.order.indexOf(selected);
     this.grid.refresh(fresh && !steady);
   }
@@ -208,6 +228,8 @@ export class MethodsPane implements Pane {
 abstract class TreePane implements Pane {
   readonly root: HTMLElement;
   protected readonly grid: Grid;
+  private readonly remarks = new Remarks();
+  private readonly remarked = new WeakMap<Row, number>();
   protected forest!: Forest;
   protected roots: Row[] = [];
   protected rows: Row[] = [];
@@ -221,14 +243,14 @@ abstract class TreePane implements Pane {
       row: (i) => {
         const r = this.rows[i];
         const leaf = this.forest.leaf(r);
-        return { level: r.level, open: leaf ? null : r.open, cells: [nameCell(app, r.symbol, app.model.data.kind[r.symbol] ?? 0), ...this.numbers(r)] };
+        return { level: r.level, open: leaf ? null : r.open, cells: [nameCell(app, r.symbol, app.model.data.kind[r.symbol] ?? 0, this.remark(r)), ...this.numbers(r)] };
       },
       toggle: (i, open) => {
         const r = this.rows[i];
         if (open) unfold(this.forest, r);
         else r.open = false;
         this.remember(r);
-        this.rows = flatten(this.roots);
+        this.flatten();
         this.grid.refresh();
       },
       detail: (i) => {
@@ -238,7 +260,30 @@ abstract class TreePane implements Pane {
       act: (i) => app.go("callers", { of: this.rows[i].method >= 0 ? app.nameOf(this.rows[i].symbol) : "" }),
       menu: (i, x, y) => menu.open(this.rows[i].symbol, x, y, this.stack(this.rows[i]), this.place(this.rows[i])),
     });
-    this.root = el("div", { class: "pane" }, ...above, this.grid.root);
+    this.root = el("div", { class: "pane" }, ...above, this.grid.root, this.remarks.root);
+  }
+
+  // remark says where most samples of a row are less certain than it looks. Of a compiled
+  // method that others are inlined into, only its own share is.
+  private remark(r: Row): number {
+    let known = this.remarked.get(r);
+    if (known === undefined) {
+      const { data, tree } = this.app.model;
+      const { after, before } = this.app;
+      let guessed = 0, coarse = 0, all = 0;
+      r.at.forEach((i, k) => {
+        const n = r.count ? r.count[k] : after.samples[i] || (before?.samples[i] ?? 0);
+        const rough = r.count ? r.level === 0 : after.self[i] > 0 || this.app.header.kinds[data.kind[r.symbol]] === "inlined";
+        all += n;
+        const origin = tree.origin[i];
+        if (origin < 0) return;
+        guessed += (n * data.heuristic[origin]) / 255;
+        if (rough) coarse += (n * data.coarse[origin]) / 255;
+      });
+      known = guessed * 2 > all ? GUESSED : coarse * 2 > all ? COARSE : 0;
+      this.remarked.set(r, known);
+    }
+    return known;
   }
 
   protected columns(): ColumnSpec[] {
@@ -276,10 +321,16 @@ abstract class TreePane implements Pane {
       this.opened.add(this.way(row).join("\n"));
       list = this.forest.children(row);
     }
-    this.rows = flatten(this.roots);
+    this.flatten();
     this.grid.refresh();
     if (row) this.grid.select(this.rows.indexOf(row));
     this.grid.focus();
+  }
+
+  private flatten(): void {
+    this.rows = flatten(this.roots);
+    const some = this.rows.slice(0, 500).map((r) => this.remark(r));
+    this.remarks.tell(some.includes(GUESSED), some.includes(COARSE));
   }
 
   protected way(r: Row): string[] {
@@ -310,7 +361,7 @@ abstract class TreePane implements Pane {
       };
       if (this.opened.size) visit(this.roots);
       else this.begin();
-      this.rows = flatten(this.roots);
+      this.flatten();
       if (selected && this.app.steady) {
         const way = this.way(selected).join("\n");
         this.grid.selected = this.rows.findIndex((r) => this.app.nameOf(r.symbol) === this.app.nameOf(selected.symbol) && this.way(r).join("\n") === way);
