@@ -305,6 +305,8 @@ func whyNone(c *record.Costs, o *record.Options, written string) string {
 		return "the targets had no threads for long enough"
 	case e.Kind == capture.OffCPU:
 		return "no thread of the targets slept for long enough; see --min-sleep"
+	case e.Kind == capture.Counter && e.Period == 0 && e.Type == capture.TypeSoftware:
+		return fmt.Sprintf("%[1]s happened too seldom in the targets, or not at all; -e %[1]s/period=1/ counts each", e.Name)
 	case e.Kind == capture.Counter && e.Period == 0:
 		return fmt.Sprintf("%[1]s happened too seldom in the targets, beside what else happens on these CPUs, or not at all; -e %[1]s/period=1/ counts each", e.Name)
 	case e.Period > 1:

@@ -1,10 +1,12 @@
 package record
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
 
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
@@ -70,6 +72,42 @@ func TestCountsAreTrue(t *testing.T) {
 	if q.Complete < q.Samples*99/100 {
 		t.Errorf("of %d stacks %d are complete, %d broken", q.Samples, q.Complete, q.Broken)
 	}
+}
+
+// Of a counter of which so many samples a second are asked for, these stand for all that it
+// counts in the targets, whatever else happens on the CPU, and for those who did it: a
+// tracepoint at the same place counts each.
+func TestSampledCountsAreTrue(t *testing.T) {
+	out := output(t)
+	defer out()
+	program := compile(t, "switches")
+	// Where others switch more often than the kernel tells of, whose those were that it does
+	// not tell of is a guess.
+	fixture.Attempts(t, 4, func() string {
+		r := run(t, Options{Command: []string{program}, Hz: 499, Events: []string{"cs", "sched:sched_switch"}})
+		if code, _, err := r.Wait(); code != 0 || err != nil {
+			t.Fatalf("the program: %d, %v", code, err)
+		}
+		p := r.Profile
+		if err := p.Check(); err != nil || p.Losses.Lost > 0 {
+			return fmt.Sprintf("%v, %d lost", err, p.Losses.Lost)
+		}
+		got, want := byFunction(p, 0, "seldom", "often"), byFunction(p, 1, "seldom", "often")
+		t.Logf("%v sampled, %v counted", got, want)
+		n := float64(got[""].Samples)
+		if want["seldom"].Weight < 1900 || want["often"].Weight < 7600 || n < 100 {
+			return fmt.Sprintf("%v counted, %v sampled", want, got)
+		}
+		// What is missing is what came after the last sample.
+		if all, seen := float64(want[""].Weight), float64(got[""].Weight); math.Abs(seen-all) > 0.03*all {
+			return fmt.Sprintf("samples stand for %.0f of %.0f switches", seen, all)
+		}
+		share := func(c map[string]profile.Count) float64 { return float64(c["seldom"].Weight) / float64(c[""].Weight) }
+		if chance := 5 * math.Sqrt(0.2*0.8/n); math.Abs(share(got)-share(want)) > chance {
+			return fmt.Sprintf("%.3f of them in seldom, not %.3f, chance explains %.3f", share(got), share(want), chance)
+		}
+		return ""
+	})
 }
 
 // What there is not is told in one line that says so.

@@ -29,6 +29,14 @@ type captureAway struct {
 	Pad       uint32
 }
 
+type captureBlock struct {
+	_     structs.HostLayout
+	Seen  uint64
+	Hits  uint64
+	Began uint64
+	Size  uint64
+}
+
 type captureTarget struct {
 	_       structs.HostLayout
 	Program uint64
@@ -82,11 +90,14 @@ type captureWork struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	captureMapAways            = "aways"
+	captureMapBlocks           = "blocks"
 	captureMapGoless           = "goless"
 	captureMapLost             = "lost"
 	captureMapRing             = "ring"
 	captureMapScratch          = "scratch"
 	captureMapTargets          = "targets"
+	captureProgCountExact      = "count_exact"
+	captureProgCountSized      = "count_sized"
 	captureProgOnExec          = "on_exec"
 	captureProgOnExit          = "on_exit"
 	captureProgOnFork          = "on_fork"
@@ -150,6 +161,8 @@ type captureSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type captureProgramSpecs struct {
+	CountExact      *ebpf.ProgramSpec `ebpf:"count_exact"`
+	CountSized      *ebpf.ProgramSpec `ebpf:"count_sized"`
 	OnExec          *ebpf.ProgramSpec `ebpf:"on_exec"`
 	OnExit          *ebpf.ProgramSpec `ebpf:"on_exit"`
 	OnFork          *ebpf.ProgramSpec `ebpf:"on_fork"`
@@ -165,6 +178,7 @@ type captureProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type captureMapSpecs struct {
 	Aways   *ebpf.MapSpec `ebpf:"aways"`
+	Blocks  *ebpf.MapSpec `ebpf:"blocks"`
 	Goless  *ebpf.MapSpec `ebpf:"goless"`
 	Lost    *ebpf.MapSpec `ebpf:"lost"`
 	Ring    *ebpf.MapSpec `ebpf:"ring"`
@@ -210,6 +224,7 @@ func (o *captureObjects) Close() error {
 // It can be passed to loadCaptureObjects or ebpf.CollectionSpec.LoadAndAssign.
 type captureMaps struct {
 	Aways   *ebpf.Map `ebpf:"aways"`
+	Blocks  *ebpf.Map `ebpf:"blocks"`
 	Goless  *ebpf.Map `ebpf:"goless"`
 	Lost    *ebpf.Map `ebpf:"lost"`
 	Ring    *ebpf.Map `ebpf:"ring"`
@@ -220,6 +235,7 @@ type captureMaps struct {
 func (m *captureMaps) Close() error {
 	return _CaptureClose(
 		m.Aways,
+		m.Blocks,
 		m.Goless,
 		m.Lost,
 		m.Ring,
@@ -249,6 +265,8 @@ type captureVariables struct {
 //
 // It can be passed to loadCaptureObjects or ebpf.CollectionSpec.LoadAndAssign.
 type capturePrograms struct {
+	CountExact      *ebpf.Program `ebpf:"count_exact"`
+	CountSized      *ebpf.Program `ebpf:"count_sized"`
 	OnExec          *ebpf.Program `ebpf:"on_exec"`
 	OnExit          *ebpf.Program `ebpf:"on_exit"`
 	OnFork          *ebpf.Program `ebpf:"on_fork"`
@@ -261,6 +279,8 @@ type capturePrograms struct {
 
 func (p *capturePrograms) Close() error {
 	return _CaptureClose(
+		p.CountExact,
+		p.CountSized,
 		p.OnExec,
 		p.OnExit,
 		p.OnFork,

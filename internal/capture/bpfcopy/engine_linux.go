@@ -112,7 +112,7 @@ func (e *Engine) open(cpus []int, size int) (err error) {
 		}
 	}
 	if e.progs.points != nil {
-		if err = e.progs.points.open(e.opts, e.events, e.progs.sample, cpus); err != nil {
+		if err = e.progs.points.open(e.opts, e.events, e.progs.sample, e.progs.count, cpus); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package bpfcopy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -47,6 +48,27 @@ func sortEvents(opts capture.Options) (*events, error) {
 		}
 	}
 	return ev, nil
+}
+
+// everyHit says whether a program is run at the hits of a counter, and takes as many of them
+// as make the period: the kernel does not do that well for its software counters.
+func everyHit(e capture.Event) bool {
+	return e.Kind == capture.Counter && e.Type == capture.TypeSoftware && e.Period == 0
+}
+
+// hitEvery is at each how many hits it is run. Page faults may be so many that a look at
+// each were felt: it is at one in eight, and what they come to is right on average.
+func hitEvery(e capture.Event) uint64 {
+	const pageFaults, minorFaults = 2, 5 // PERF_COUNT_SW_PAGE_FAULTS and _MIN
+	if e.Config == pageFaults || e.Config == minorFaults {
+		return 8
+	}
+	return 1
+}
+
+// counts says whether there are such.
+func (ev *events) counts(opts capture.Options) bool {
+	return slices.ContainsFunc(ev.points, func(i int) bool { return everyHit(opts.Events[i]) })
 }
 
 // describe says what is sampled by, for people.

@@ -50,8 +50,9 @@ const firstPIDNamespace = 0xEFFFFFFC
 type programs struct {
 	coll    *ebpf.Collection
 	sample  *ebpf.Program
-	away    *away   // nil: time off the CPU is not asked for
-	points  *points // nil: only time is asked for
+	count   *ebpf.Program // nil: no software counter is asked for
+	away    *away         // nil: time off the CPU is not asked for
+	points  *points       // nil: only time is asked for
 	links   []link.Link
 	variant Variant
 	why     string // the exact variant was not taken
@@ -88,19 +89,24 @@ func loadVariant(opts capture.Options, ev *events, variant Variant, ringSize int
 	if err != nil {
 		return nil, fmt.Errorf("read the BPF programs built into candid: %w", err)
 	}
+	kind := "exact"
+	if variant == Sized {
+		kind = "sized"
+	}
+	counting := "count_" + kind
+	if !ev.counts(opts) {
+		counting = ""
+		delete(spec.Maps, "blocks")
+	}
 	name := "sample_"
 	if ev.wall >= 0 {
 		name += "wall_"
 	} else {
 		delete(spec.Maps, "aways")
 	}
-	if variant == Sized {
-		name += "sized"
-	} else {
-		name += "exact"
-	}
+	name += kind
 	for other := range spec.Programs {
-		if strings.HasPrefix(other, "sample_") && other != name {
+		if strings.HasPrefix(other, "sample_") && other != name || strings.HasPrefix(other, "count_") && other != counting {
 			delete(spec.Programs, other)
 		}
 	}
@@ -111,7 +117,7 @@ func loadVariant(opts capture.Options, ev *events, variant Variant, ringSize int
 	if err != nil {
 		return nil, loadError(err)
 	}
-	p := &programs{coll: coll, sample: coll.Programs[name], variant: variant}
+	p := &programs{coll: coll, sample: coll.Programs[name], count: coll.Programs[counting], variant: variant}
 	for _, name := range []string{"on_fork", "on_exec", "on_exit", "on_rename"} {
 		l, err := link.AttachTracing(link.TracingOptions{Program: coll.Programs[name]})
 		if err != nil {

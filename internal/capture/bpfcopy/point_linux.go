@@ -68,15 +68,20 @@ func loadPoints(main *ebpf.Collection, opts capture.Options, ev *events, variant
 }
 
 // open opens the events, stopped.
-func (p *points) open(opts capture.Options, ev *events, sample *ebpf.Program, cpus []int) error {
+func (p *points) open(opts capture.Options, ev *events, sample, count *ebpf.Program, cpus []int) error {
 	for _, i := range ev.points {
 		e := opts.Events[i]
 		var a perfevent.Attr
 		a.For(e, opts.Period)
 		switch e.Kind {
 		case capture.Counter:
+			prog, cookie := sample, uint64(i)
+			if everyHit(e) {
+				prog, cookie = count, cookie|uint64(opts.Period)<<eventBits
+				a.Freq, a.Period = 0, hitEvery(e)
+			}
 			for _, cpu := range cpus {
-				if err := p.add(a, -1, cpu, sample, uint64(i)); err != nil {
+				if err := p.add(a, -1, cpu, prog, cookie); err != nil {
 					return err
 				}
 			}

@@ -7,7 +7,68 @@
  */
 #include "away.h"
 
-INLINE int on_event(struct bpf_perf_event_data *ctx, int exact, int wall)
+/* A software counter's cookie holds the event's index, and above it how far apart a CPU's
+ * samples shall be, ns. */
+#define EVENT_BITS 16
+#define EVENTS 64
+
+/* What a software counter has counted on a CPU since the last sample of it. */
+struct block {
+	__u64 seen; /* of all processes, when it was last looked at */
+	__u64 hits; /* of targets */
+	__u64 began;
+	__u64 size; /* how many hits shall make the sample */
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, EVENTS);
+	__type(key, __u32);
+	__type(value, struct block);
+} blocks SEC(".maps");
+
+/*
+ * Whether this hit of a software counter makes a sample, and of how many. The kernel's own
+ * way to so many samples a second counts what other processes do on the CPU too, and the
+ * period that it tells with a sample is the one that begins with it (perf_swevent_set_period
+ * puts the new one in place first). So each hit comes here, and those of targets are counted
+ * exactly: a sample is the last of a block of them and stands for the block. How large the
+ * next one is follows from how long this one took; when hits get rare it ends early. Where
+ * the kernel left hits out, because there were too many, its count tells how many.
+ */
+INLINE int counted(struct bpf_perf_event_data *ctx, struct head *h, int target)
+{
+	struct bpf_perf_event_value value = {};
+	__u64 cookie = bpf_get_attach_cookie(ctx), every = cookie >> EVENT_BITS, n = 1;
+
+	h->event = cookie & ((1 << EVENT_BITS) - 1);
+	__u32 key = h->event;
+	struct block *b = bpf_map_lookup_elem(&blocks, &key);
+	if (!b)
+		return 0;
+	if (bpf_perf_prog_read_value(ctx, &value, sizeof(value)) == 0) {
+		if (b->seen && value.counter > b->seen)
+			n = value.counter - b->seen;
+		b->seen = value.counter;
+	}
+	if (!target)
+		return 0;
+	b->hits += n;
+	__u64 age = h->time - b->began;
+	if (b->hits < b->size && age < 4 * every)
+		return 0;
+	h->weight = b->hits;
+	/* At most twice as many, for two that come together say little; and never so many that
+	 * it keeps step with what the program does. */
+	__u64 size = 2 * b->hits;
+	if (age > every / 2)
+		size = b->hits * every / age;
+	b->size = size - size / 4 + bpf_get_prandom_u32() % (size / 2 + 1);
+	b->hits = 0;
+	b->began = h->time;
+	return 1;
+}
+
+INLINE int on_event(struct bpf_perf_event_data *ctx, int exact, int wall, int counts)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct head h = {};
@@ -17,12 +78,17 @@ INLINE int on_event(struct bpf_perf_event_data *ctx, int exact, int wall)
 	struct target *t = bpf_map_lookup_elem(&targets, &h.pid);
 	if (t)
 		program = t->program;
-	else if (!all)
+	else if (!all && !counts)
 		return 0;
 
 	h.time = bpf_ktime_get_ns();
-	h.weight = ctx->sample_period;
-	h.event = bpf_get_attach_cookie(ctx);
+	if (counts) {
+		if (!counted(ctx, &h, t || all))
+			return 0;
+	} else {
+		h.weight = ctx->sample_period;
+		h.event = bpf_get_attach_cookie(ctx);
+	}
 	if (wall) {
 		/*
 		 * Of wall time, the sample stands for what the thread ran since the last: its
@@ -54,26 +120,39 @@ INLINE int on_event(struct bpf_perf_event_data *ctx, int exact, int wall)
 SEC("perf_event")
 int sample_exact(struct bpf_perf_event_data *ctx)
 {
-	return on_event(ctx, 1, 0);
+	return on_event(ctx, 1, 0, 0);
 }
 
 SEC("perf_event")
 int sample_sized(struct bpf_perf_event_data *ctx)
 {
-	return on_event(ctx, 0, 0);
+	return on_event(ctx, 0, 0, 0);
 }
 
 /* The same where wall time is asked for. */
 SEC("perf_event")
 int sample_wall_exact(struct bpf_perf_event_data *ctx)
 {
-	return on_event(ctx, 1, 1);
+	return on_event(ctx, 1, 1, 0);
 }
 
 SEC("perf_event")
 int sample_wall_sized(struct bpf_perf_event_data *ctx)
 {
-	return on_event(ctx, 0, 1);
+	return on_event(ctx, 0, 1, 0);
+}
+
+/* Software counters, each hit of them. */
+SEC("perf_event")
+int count_exact(struct bpf_perf_event_data *ctx)
+{
+	return on_event(ctx, 1, 0, 1);
+}
+
+SEC("perf_event")
+int count_sized(struct bpf_perf_event_data *ctx)
+{
+	return on_event(ctx, 0, 0, 1);
 }
 
 /* What happens to targets. */

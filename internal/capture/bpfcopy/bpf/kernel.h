@@ -69,6 +69,10 @@ struct bpf_perf_event_data {
 	__u64 addr;
 };
 
+struct bpf_perf_event_value {
+	__u64 counter, enabled, running;
+};
+
 /* Fields of kernel structures. */
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs;
@@ -178,6 +182,7 @@ static long (*bpf_seq_write)(struct seq_file *seq, const void *data, __u32 len) 
 static void *(*bpf_ringbuf_reserve)(void *ring, __u64 size, __u64 flags) = (void *)131;			    /* 5.8 */
 static void (*bpf_ringbuf_submit)(void *data, __u64 flags) = (void *)132;				    /* 5.8 */
 static __u64 (*bpf_ringbuf_query)(void *ring, __u64 flags) = (void *)134;				    /* 5.8 */
+static long (*bpf_perf_prog_read_value)(struct bpf_perf_event_data *ctx, struct bpf_perf_event_value *value, __u32 size) = (void *)56;
 static long (*bpf_get_task_stack)(struct task_struct *task, void *buf, __u32 size, __u64 flags) = (void *)141; /* 5.9 */
 static void *(*bpf_task_storage_get)(void *map, struct task_struct *task, void *value, __u64 flags) = (void *)156; /* 5.11 */
 static struct task_struct *(*bpf_get_current_task_btf)(void) = (void *)158;				    /* 5.11 */
