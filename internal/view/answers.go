@@ -60,7 +60,8 @@ func countsMessage(ctx context.Context, r *Recording, v url.Values) ([]byte, err
 		Chosen  countJSON     `json:"chosen"`
 		Quality flame.Quality `json:"quality"`
 		States  []stateJSON   `json:"states"`
-	}{countJSON(c.All), countJSON(c.Chosen), flame.NewQuality(c.Quality), []stateJSON{}}
+		Squares float64       `json:"squares"`
+	}{countJSON(c.All), countJSON(c.Chosen), flame.NewQuality(c.Quality), []stateJSON{}, c.Squares}
 	for _, s := range c.States {
 		head.States = append(head.States, stateJSON{s.State.String(), flame.Visible(s.Syscall), countJSON(s.Count)})
 	}

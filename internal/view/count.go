@@ -21,6 +21,7 @@ type Cell struct {
 type Counts struct {
 	All     profile.Count // of the event, before filtering
 	Chosen  profile.Count
+	Squares float64 // of the weights of the samples chosen: samples of different weight tell less
 	Quality profile.Quality
 	Threads []profile.Count // by index into Threads
 	States  []profile.StateCount
@@ -36,6 +37,7 @@ type partial struct {
 	ends    []profile.Count // by index into ends
 	threads []profile.Count
 	sorts   []profile.Count
+	squares float64 // of weights
 }
 
 // Count adds up what q chooses. The error is the context's.
@@ -136,6 +138,7 @@ func (r *Recording) newPartial() *partial {
 	if p != nil {
 		clear(p.ends)
 		clear(p.sorts)
+		p.squares = 0
 		p.threads = make([]profile.Count, len(r.p.Threads)) // the last ones were given away
 		return p
 	}
@@ -179,6 +182,7 @@ func (r *Recording) add(p *partial, c *chosen, from, to int) {
 		p.ends[last].Add(n)
 		p.threads[t].Add(n)
 		p.sorts[k].Add(n)
+		p.squares += float64(n.Weight) * float64(n.Weight)
 	}
 }
 
@@ -191,11 +195,12 @@ func (p *partial) merge(o *partial) {
 	sum(p.ends, o.ends)
 	sum(p.threads, o.threads)
 	sum(p.sorts, o.sorts)
+	p.squares += o.squares
 }
 
 // finish puts together all but the cells.
 func (r *Recording) finish(p *partial, q *Query) *Counts {
-	out := &Counts{Threads: p.threads}
+	out := &Counts{Threads: p.threads, Squares: p.squares}
 	all := r.all
 	if q.Side != Both {
 		all = r.sides[q.Side-Before]

@@ -8,6 +8,7 @@ import { addUp, fromDepth, type Cells, type Tree, type Values } from "../flame/t
 import { began, commandLine } from "../page/format";
 import { kindChoices, kindOf, ofKind } from "../page/kinds";
 import { Model } from "../page/model";
+import { Chance, effective } from "./chance";
 import { matchThreads, pairing, type Match, type Pairing } from "./match";
 import { sumsOf, type Sums } from "./methods";
 import { Calls, Callers, methodsOf, type Methods } from "./rows";
@@ -54,10 +55,11 @@ export interface Chosen {
   readonly states: readonly StateRow[];
   readonly threadCount: Float64Array;
   readonly threadWeight: Float64Array;
+  readonly squares: number; // of the samples' weights
   readonly before: { readonly all: Count; readonly chosen: Count; readonly quality: Quality; readonly states: readonly StateRow[] } | null; // of two that are compared
 }
 
-interface CountsHead { all: Count; chosen: Count; quality: Quality; states: StateRow[] }
+interface CountsHead { all: Count; chosen: Count; quality: Quality; states: StateRow[]; squares: number }
 
 // firstOf is the event that is shown where none is asked for: the first that has samples.
 function firstOf(h: ViewHeader): number {
@@ -482,6 +484,7 @@ export class App {
       }
       this.restore(drawn);
       this.chosen = { ...m.head, threadCount, threadWeight, before: first && first.head };
+      this.chance = first && new Chance({ weight: first.head.chosen.weight, effective: effective(first.head.chosen, first.head.squares) }, { weight: m.head.chosen.weight, effective: effective(m.head.chosen, m.head.squares) });
       this.hasStates ||= m.head.states.some((s) => s.state !== "running" && s.state !== "unknown");
       this.generation++;
       if (drawn) this.cellsAt = this.generation;
@@ -570,7 +573,15 @@ export class App {
     return b ? share(after, this.chosen.chosen.weight) - share(before, b.chosen.weight) : 0;
   }
 
-  // changes is for each node of a tree by which part of itself it went up or down.
+  private chance: Chance | null = null; // of two that are compared
+
+  // byChance says whether chance alone explains how a part differs.
+  byChance(after: number, before: number): boolean {
+    return this.chance?.explains(before, after) ?? false;
+  }
+
+  // changes is for each node of a tree by which part of itself it went up or down, by more
+  // than chance.
   changes(after: Float64Array, before: Float64Array): Uint8Array | null {
     if (!this.chosen.before) return null;
     const [a, b] = [this.chosen.chosen.weight || 1, this.chosen.before.chosen.weight || 1];
@@ -578,7 +589,7 @@ export class App {
     for (let i = 0; i < out.length; i++) {
       const [x, y] = [after[i] / a, before[i] / b];
       const most = Math.max(x, y);
-      out[i] = Math.round(((most > 0 ? (x - y) / most : 0) + 1) * ((CHANGES - 1) / 2));
+      out[i] = Math.round(((most > 0 && !this.byChance(after[i], before[i]) ? (x - y) / most : 0) + 1) * ((CHANGES - 1) / 2));
     }
     return out;
   }

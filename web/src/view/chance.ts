@@ -4,8 +4,12 @@
 // SIGMAS is what diff.Unlikely comes to in standard deviations.
 const SIGMAS = 2.999976992703393, UNLIKELY = 0.0027;
 
-// Side is one of the two: its samples' weight, and how many of the same weight tell as much.
+// Tally is what one of the two has: its samples' weight, and how many of the same weight tell as much.
 export interface Tally { readonly weight: number; readonly effective: number }
+
+export function effective(n: { readonly samples: number; readonly weight: number }, squares: number): number {
+  return squares > 0 ? (n.weight * n.weight) / squares : n.samples;
+}
 
 const LOGS = new Float64Array(1024); // of factorials
 for (let i = 2; i < LOGS.length; i++) LOGS[i] = LOGS[i - 1] + Math.log(i);

@@ -48,7 +48,7 @@ export class FlamePane implements Pane {
     this.sides = sideSwitch(app);
     app.held = [{ get: () => this.chart.selected, set: (node) => (this.chart.selected = node) }];
     this.detail.extra = (node) => this.compared(node);
-    const bar = el("div", { class: "pane-bar" }, this.crumbs.root, app.compared ? el("span", { class: "soft" }, "blue: less, orange: more") : "", app.compared ? this.sides.root : this.splits.root, this.orientation.root);
+    const bar = el("div", { class: "pane-bar" }, this.crumbs.root, app.compared ? el("span", { class: "soft" }, "blue: less, orange: more, grey: chance explains it") : "", app.compared ? this.sides.root : this.splits.root, this.orientation.root);
     this.root = el("div", { class: "pane flame" }, bar, el("div", { class: "stage" }, this.chart.root), el("footer", {}, this.detail.root, this.legend.root));
     this.chart.canvas.addEventListener("contextmenu", (e) => {
       const node = this.chart.hovered;
@@ -114,7 +114,7 @@ export class FlamePane implements Pane {
     const { app } = this;
     const { before, after } = app;
     if (!before || !app.chosen.before) return [];
-    const text = `${percent(before.total[node], app.chosen.before.chosen.weight)} before, ${percent(after.total[node], app.chosen.chosen.weight)} after: ${points(app.change(after.total[node], before.total[node]))}`;
+    const text = `${percent(before.total[node], app.chosen.before.chosen.weight)} before, ${percent(after.total[node], app.chosen.chosen.weight)} after: ${points(app.change(after.total[node], before.total[node]))}${app.byChance(after.total[node], before.total[node]) ? " (within chance)" : ""}`;
     return [{ key: "total", text }];
   }
 

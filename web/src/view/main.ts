@@ -209,6 +209,8 @@ function expose(app: App, flame: FlamePane, methods: MethodsPane, callers: Calle
     chosen: () => ({ all: app.chosen.all, chosen: app.chosen.chosen, quality: app.chosen.quality, states: app.chosen.states }),
     methods: async () => list((await app.sums()).now),
     compared: () => app.compared,
+    byChance: (after: number, before: number) => app.byChance(after, before),
+    changes: () => Array.from(flame.chart.change ?? []),
     before: async () => ({ chosen: app.chosen.before, methods: list((await app.sums()).before) }),
     threads: () => app.header.threads.map((t, i) => ({ name: t.name, tid: t.tid, samples: app.chosen.threadCount[i], weight: app.chosen.threadWeight[i] })),
     sandwich: () => callers.sandwich.halves(),

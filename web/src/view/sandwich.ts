@@ -104,7 +104,7 @@ export class Sandwich {
       return chart;
     });
     this.root = el("div", { class: "sandwich" },
-      el("h3", {}, "Callers"), this.charts[0].root, el("h3", {}, "What it calls"), this.charts[1].root, this.line);
+      el("h3", {}, "Callers", app.compared ? el("span", { class: "soft" }, " · blue: less, orange: more, grey: chance explains it") : ""), this.charts[0].root, el("h3", {}, "What it calls"), this.charts[1].root, this.line);
   }
 
   // busy says that what is shown is not of what the filters chose yet.
@@ -255,7 +255,7 @@ export class Sandwich {
     const was = this.halvesNow[k]?.before, is = this.halvesNow[k]?.after;
     const { before } = app.chosen;
     const all = (was && app.state.before ? before : app.chosen)?.chosen.weight ?? 0, whole = m.values.total[0], v = m.values.total[node];
-    const change = was && before ? [`${percent(was[node], before.chosen.weight)} before, ${percent(is[node], app.chosen.chosen.weight)} after: ${points(app.change(is[node], was[node]))}`] : [];
+    const change = was && before ? [`${percent(was[node], before.chosen.weight)} before, ${percent(is[node], app.chosen.chosen.weight)} after: ${points(app.change(is[node], was[node]))}${app.byChance(is[node], was[node]) ? " (within chance)" : ""}`] : [];
     const several = this.halvesNow[k]?.folded[node] ?? 0;
     const name = several ? `${count(several)} narrower frame${several > 1 ? "s" : ""}` : app.nameOf(node > 0 ? m.tree.sym[node] : app.methods.symbol[this.method]);
     const known = several ? ["zoom in to see them"] : node > 0 ? facts(m, node).filter((f) => ["kind", "provenance", "module", "source"].includes(f.key)).map((f) => f.text) : [];

@@ -33,8 +33,8 @@ class Remarks {
   readonly root = el("p", { class: "remarks soft", hidden: true });
   private shown = "";
 
-  tell(guessed: boolean, coarse: boolean): void {
-    const text = [guessed ? "(guessed): by frame pointers or a search of the stack, which can be wrong." : "", coarse ? `(coarse): ${ROUGH}` : ""].filter(Boolean).join(" ");
+  tell(guessed: boolean, coarse: boolean, compared: boolean): void {
+    const text = [compared ? `${CHANCE}: two recordings of one program differ as much more often than once in 370 times.` : "", guessed ? "(guessed): by frame pointers or a search of the stack, which can be wrong." : "", coarse ? `(coarse): ${ROUGH}` : ""].filter(Boolean).join(" ");
     if (text === this.shown) return;
     this.root.textContent = this.shown = text;
     this.root.hidden = !text;
@@ -48,10 +48,19 @@ export function points(d: number): string {
   return `${p > 0 ? "+" : "−"}${Math.abs(p).toFixed(2)}`;
 }
 
-// delta is a change, in its colour.
-export function delta(d: number): Cell {
-  return { kind: "marked", class: d > 0 ? "more" : d < 0 ? "less" : "soft", text: points(d) };
+// delta is a change, in its colour; one that chance explains is grey, and marked as reports
+// mark it.
+export function delta(d: number, chance = false): Cell {
+  return chance && d !== 0 ? { kind: "marked", class: "soft", text: `~ ${points(d)}` } : { kind: "marked", class: d > 0 ? "more" : d < 0 ? "less" : "soft", text: points(d) };
 }
+
+// changed is that of a part of all.
+function changed(app: App, after: number, before: number): Cell {
+  return delta(app.change(after, before), app.byChance(after, before));
+}
+
+// CHANCE explains it.
+export const CHANCE = "~ and grey: chance explains the difference";
 
 // known is all that is known of a method at a place of the tree: as the flame graph
 // says it of a frame.
@@ -122,7 +131,7 @@ export class MethodsPane implements Pane {
           const was = app.chosen.before.chosen.weight;
           const kind = s.samples[m] > 0 ? s.kind[m] : b.kind[m];
           return { cells: [
-            delta(app.change(s.self[m], b.self[m])), percent(b.self[m], was), percent(s.self[m], all), delta(app.change(s.total[m], b.total[m])), percent(b.total[m], was), percent(s.total[m], all),
+            changed(app, s.self[m], b.self[m]), percent(b.self[m], was), percent(s.self[m], all), changed(app, s.total[m], b.total[m]), percent(b.total[m], was), percent(s.total[m], all),
             nameCell(app, app.methods.symbol[m], kind, s.samples[m] > 0 ? s.remark[m] : b.remark[m]), f.module, f.file,
           ] };
         }
@@ -214,7 +223,7 @@ export class MethodsPane implements Pane {
     if (this.descending === (this.by === "name")) this.order.reverse(); // names come from a to z, numbers from the largest
     this.grid.sorted(this.by, this.descending);
     const any = (remark: number): boolean => this.order.some((m) => (s.samples[m] > 0 ? s : base!).remark[m] === remark);
-    this.remarks.tell(any(GUESSED), any(COARSE));
+    this.remarks.tell(any(GUESSED), any(COARSE), !!base);
     if (steady) this.grid.selected = this.order.indexOf(selected);
     this.grid.refresh(fresh && !steady);
   }
@@ -293,7 +302,7 @@ abstract class TreePane implements Pane {
   protected numbers(r: Row): Cell[] {
     const all = this.app.chosen.chosen.weight;
     const b = this.app.chosen.before;
-    if (b) return [delta(this.app.change(r.total, r.before)), percent(r.before, b.chosen.weight), percent(r.total, all)];
+    if (b) return [changed(this.app, r.total, r.before), percent(r.before, b.chosen.weight), percent(r.total, all)];
     const { unit } = this.app;
     return [gauge(r.self, all), value(r.self, unit), gauge(r.total, all, this.widest(all)), value(r.total, unit), count(r.samples)];
   }
@@ -330,7 +339,7 @@ abstract class TreePane implements Pane {
   private flatten(): void {
     this.rows = flatten(this.roots);
     const some = this.rows.slice(0, 500).map((r) => this.remark(r));
-    this.remarks.tell(some.includes(GUESSED), some.includes(COARSE));
+    this.remarks.tell(some.includes(GUESSED), some.includes(COARSE), !!this.app.before);
   }
 
   protected way(r: Row): string[] {
