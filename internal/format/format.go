@@ -46,7 +46,7 @@ type entry struct {
 var entries = []entry{
 	{"jfr", []string{".jfr"}, "the JDK's jfr, JMC, IntelliJ, async-profiler; keeps everything", true, profile.KeepPacked,
 		func(w io.Writer, p *profile.Profile, _ Options) error { return jfr.Write(w, p) }},
-	{"jfr.gz", []string{".jfr.gz"}, "the same in a half to a quarter of the bytes; gunzip makes it .jfr", true, profile.KeepPacked,
+	{"jfr.gz", []string{".jfr.gz"}, "the same in a half to a quarter of the bytes; gunzip undoes it", true, profile.KeepPacked,
 		func(w io.Writer, p *profile.Profile, _ Options) error { return jfr.WritePacked(w, p) }},
 	{"pprof", []string{".pb.gz", ".pprof", ".pb"}, "go tool pprof, Pyroscope, Parca; all but single times", true, profile.KeepSums,
 		func(w io.Writer, p *profile.Profile, _ Options) error { return pprof.Write(w, p) }},
