@@ -618,3 +618,30 @@ func TestPageRemarks(t *testing.T) {
 		b.quiet()
 	}
 }
+
+// TestPageSmallSigns looks for what is easily missed: that a frame is only a part of its
+// method, that there are more tabs than are seen, and the whole name of what is zoomed to.
+func TestPageSmallSigns(t *testing.T) {
+	r := busy(t, 1500, 10_000)
+	b := openView(t, served(t, r))
+	b.open("#tab=flame")
+	b.Until("document.querySelector('.hottest').textContent !== ''")
+	hottest, _ := strings.CutPrefix(b.Text("document.querySelector('.hottest').textContent"), "Hottest: ")
+	share := hottest[strings.LastIndex(strings.TrimSuffix(hottest, " %"), " ")+1:]
+	full := b.Text("document.querySelector('.hottest button').title.split('\\n')[0]")
+	says := b.Text("(() => { for (let i = 1; i < candid.nodes(); i++) if (candid.name(i) === " + quoted(full) + ") { candid.select(i); return document.querySelector('#detail .method')?.textContent ?? ''; } return 'nowhere'; })()")
+	if want := "whole method: self " + share; says != want {
+		t.Errorf("a frame of the hottest method says %q, want %q", says, want)
+	}
+	deep := "(() => { let best = 1; const d = candid.nodes(); for (let i = 1; i < Math.min(d, 400); i++) if (candid.name(i).length > candid.name(best).length) best = i; candid.set({zoom: best}); return 1; })()"
+	b.Eval(deep, nil)
+	b.Until("document.querySelector('.crumbs .here') !== null")
+	var cut float64
+	b.Eval("(e => e.scrollWidth - e.clientWidth)(document.querySelector('.crumbs .here'))", &cut)
+	if cut > 0 {
+		t.Errorf("the last of the way is cut by %v px", cut)
+	}
+	b.Size(640, 400, 2)
+	b.Until("(e => e.scrollWidth > e.clientWidth && getComputedStyle(e).backgroundImage.includes('gradient'))(document.querySelector('.tabs'))")
+	b.quiet()
+}

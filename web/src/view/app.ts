@@ -618,6 +618,14 @@ export class App {
     return now.node[method] >= 0 ? now.node[method] : (before?.node[method] ?? -1);
   }
 
+  known: { generation: number; sums: Sums } | null = null; // what each method has, once somebody has asked
+
+  // ownOf is what the whole method of a symbol has itself, 0 while it is not known.
+  ownOf(symbol: number): number {
+    const method = this.methods.of[symbol] ?? -1;
+    return method >= 0 && this.known?.generation === this.generation ? this.known.sums.self[method] : 0;
+  }
+
   // pattern is what is searched for; null: nothing, or no expression.
   get pattern(): RegExp | null {
     return compile(this.state.query).re ?? null;

@@ -137,6 +137,7 @@ export class Bar {
     const { generation } = app;
     const sums = await app.sums().catch(() => null);
     if (!sums || generation !== app.generation || !this.root.isConnected) return;
+    app.known = { generation, sums: sums.now };
     const { self } = sums.now;
     let best = -1;
     for (let m = 0; m < self.length; m++) if (self[m] > 0 && (best < 0 || self[m] > self[best])) best = m;

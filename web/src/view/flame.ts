@@ -47,7 +47,7 @@ export class FlamePane implements Pane {
     ], (split) => app.set({ split, zoom: 0 }));
     this.sides = sideSwitch(app);
     app.held = [{ get: () => this.chart.selected, set: (node) => (this.chart.selected = node) }];
-    this.detail.extra = (node) => this.compared(node);
+    this.detail.extra = (node) => [...this.whole(node), ...this.compared(node)];
     const bar = el("div", { class: "pane-bar" }, this.crumbs.root, app.compared ? el("span", { class: "soft" }, "blue: less, orange: more, grey: chance explains it") : "", app.compared ? this.sides.root : this.splits.root, this.orientation.root);
     this.root = el("div", { class: "pane flame" }, bar, el("div", { class: "stage" }, this.chart.root), el("footer", {}, this.detail.root, this.legend.root));
     this.chart.canvas.addEventListener("contextmenu", (e) => {
@@ -107,6 +107,16 @@ export class FlamePane implements Pane {
   private changes(): Uint8Array | null {
     const { app } = this;
     return app.before && app.changes(app.after.total, app.before.total);
+  }
+
+  // whole says of a frame how much the method has in all, where it has more elsewhere: on
+  // other ways, or compiled otherwise.
+  private whole(node: number): Fact[] {
+    const { app } = this;
+    if (app.compared) return [];
+    const own = app.ownOf(app.model.tree.sym[node]);
+    if (own <= app.model.values.self[node]) return [];
+    return [{ key: "method", text: `whole method: self ${percent(own, app.chosen.chosen.weight)}`, title: "On all ways and by all compilers: as the method list has it" }];
   }
 
   // compared says of a node how it was before and after.
