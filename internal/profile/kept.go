@@ -127,16 +127,21 @@ func (l *sampleLog) ordered() *sampleLog {
 // apart; for those that it has only the sum of there is one without a time that has the
 // weight of all n. A visit may change what is in Samples, and nothing else.
 func (p *Profile) Each(visit func(s *Sample, n uint64)) {
-	for i := range p.Samples {
-		visit(&p.Samples[i], 1)
-	}
-	for _, l := range p.packed {
-		l.each(func(s Sample) { visit(&s, 1) })
-	}
+	p.Singly(func(s *Sample) { visit(s, 1) })
 	p.sums.each(func(u sum) {
 		s := u.sample()
 		visit(&s, u.n)
 	})
+}
+
+// Singly visits those samples that the profile has more of than what they come to.
+func (p *Profile) Singly(visit func(s *Sample)) {
+	for i := range p.Samples {
+		visit(&p.Samples[i])
+	}
+	for _, l := range p.packed {
+		l.each(func(s Sample) { visit(&s) })
+	}
 }
 
 // Change calls f for all samples, which may change them. What it does to the weight of
