@@ -152,12 +152,12 @@ func TestTableOfWideNumbers(t *testing.T) {
 	var tb table[[7]uint64]
 	ids := []uint64{0, 1, 1 << 63}
 	for i := range uint64(200) {
-		ids = append(ids, uint64(len(tb.list))*2+1000+i, uint64(len(tb.list)))
+		ids = append(ids, uint64(len(tb.list))*4+4000+i, uint64(len(tb.list)))
 		for _, id := range ids[len(ids)-2:] {
 			tb.put(id, [7]uint64{id})
 		}
 	}
-	if len(tb.list) > 2*len(ids)+1024 {
+	if len(tb.list) > 4*len(ids)+1<<12 {
 		t.Errorf("%d places for %d constants", len(tb.list), len(ids))
 	}
 	for _, id := range ids[3:] {

@@ -18,7 +18,7 @@ type table[T any] struct {
 }
 
 func (t *table[T]) put(id uint64, v T) {
-	if t.n++; id < 4*t.n+1<<16 {
+	if t.n++; id < 4*t.n+1<<12 { // a file may have a great many chunks with few constants
 		for uint64(len(t.list)) <= id {
 			var zero T
 			t.list, t.have = append(t.list, zero), append(t.have, false)
