@@ -14,7 +14,7 @@ import (
 // look looks at one thread, and says whether it has run since the last look.
 func (l *looker) look(sl *sleeper) (ran bool) {
 	goesOn := false
-	if sl.wanted.Load() {
+	if sl.wanted.Load() && l.mayCopy(sl) {
 		sl.wanted.Store(false)
 		back := sl.back.Swap(0)
 		sl.gave -= back
@@ -59,6 +59,12 @@ func (l *looker) look(sl *sleeper) (ran bool) {
 	}
 	l.copyAsleep(sl, now, a, late, goesOn && !ran)
 	return ran
+}
+
+// mayCopy says whether the stack of a thread may be copied again now; till then its time is
+// added up.
+func (l *looker) mayCopy(sl *sleeper) bool {
+	return !sl.quiet || l.end != 0 || float64(l.copies) < l.copyCredit
 }
 
 // goesOn makes a sample of a quiet thread's sleep, if it is time, without looking at it:
@@ -124,6 +130,11 @@ func (l *looker) copyAsleep(sl *sleeper, now int64, a account, late uint64, goes
 	if weight <= 0 || l.crowded {
 		return
 	}
+	begin := threadClock()
+	defer func() {
+		l.copies++
+		l.copying += threadClock() - begin
+	}()
 	place, ok := asleep.Parse(l.read(sl, &sl.placeFD, "syscall"))
 	if !ok || place.Running || place.SP == 0 {
 		return // without a stack it has ended, and waits for its parent to take note

@@ -31,6 +31,11 @@ const (
 	tellAnyway = 10e9
 	// lookerArena is room for the stacks of sleepers, bytes.
 	lookerArena = 8 << 20
+	// firstCopyCost is what copying the stack of a sleeper is taken to cost at first, ns.
+	firstCopyCost = 50e3
+	// mostCopies is how many stacks of quiet threads are copied in one round at most, because
+	// they are wanted again.
+	mostCopies = 64
 	// mostKept is how many threads' files are kept open besides schedstat.
 	mostKept = 512
 )
@@ -105,7 +110,10 @@ type looker struct {
 	news atomic.Bool // a thread that was idle has run, or one has ended
 
 	lively                []*sleeper
-	livelyCost, quietCost float64 // ns of one look
+	livelyCost, quietCost float64 // ns of one look; of a quiet thread what copying took apart
+	copyCost, copyCredit  float64 // ns of a copy, and how many of quiet threads there may be
+	copies                int     // since the round of quiet threads began
+	copying               int64   // ns that they took
 	kept                  int     // files that are open
 	sleeps                uint64
 	tellEvery             int64
@@ -115,7 +123,7 @@ type looker struct {
 }
 
 func newLooker(e *Engine) *looker {
-	return &looker{e: e, groups: map[*process]*group{}, livelyCost: 20e3, quietCost: lookCost}
+	return &looker{e: e, groups: map[*process]*group{}, livelyCost: 20e3, quietCost: lookCost, copyCost: firstCopyCost}
 }
 
 // begin makes the time of all threads that there are count from now on, anew.
@@ -297,19 +305,27 @@ func (l *looker) round(now, since int64) {
 	l.calm(now)
 }
 
-// roundQuiet looks at quiet threads.
+// roundQuiet looks at quiet threads. Copying stacks again that are wanted again has a
+// share of its own, so that who has run is found no later for it.
 func (l *looker) roundQuiet(now, since int64) {
 	all := 0
 	for _, g := range l.groups {
 		all += len(g.quiet)
 	}
 	interval := max(float64(l.e.opts.Period), fastestRound, float64(all)*l.quietCost/quietShare)
+	l.copyCredit = min(l.copyCredit+float64(since)*quietShare/l.copyCost, mostCopies)
+	l.copies, l.copying = 0, 0
 	begin, looks := threadClock(), 0
 	for _, g := range l.groups {
 		looks += l.lookQuiet(g, now, since, interval)
 	}
 	if looks > 0 {
-		l.quietCost += (float64(threadClock()-begin)/float64(looks) - l.quietCost) / 8
+		took := max(threadClock()-begin-l.copying, 0)
+		l.quietCost += (float64(took)/float64(looks) - l.quietCost) / 8
+	}
+	if l.copies > 0 {
+		l.copyCredit = max(l.copyCredit-float64(l.copies), 0)
+		l.copyCost += (float64(l.copying)/float64(l.copies) - l.copyCost) / 8
 	}
 }
 
