@@ -45,7 +45,8 @@ func newTop() *cobra.Command {
 		Short: "Show live where the time goes, in the terminal",
 		Long: `Show the methods and threads that use a running process's time, live: self and
 total of the last seconds and since the start, with sorting, a filter, callers,
-and a view that can be frozen. Press ? for the keys, q to quit.
+and a view that can be frozen. Press ? for the keys, q to quit. Of time that was spent
+waiting (-e wall) it is said who waits, as reports do.
 
 The targets are not stopped, changed or prepared. Memory is bounded however long
 candid looks on. When the target ends the last table stays until q is pressed.
@@ -58,7 +59,7 @@ needs the terminal start it elsewhere and use -p.
 
 With --once nothing is drawn: candid samples for -d, prints one table and exits.
 The JSON has the schema ` + live.Schema + `: event, all, quality, lost; methods, each
-with self and total; threads, each with its hottest method. Fields may be added,
+with self and total; threads, each with its hottest method, or who waits in it; waits. Fields may be added,
 none changes its meaning.`,
 		Example: `  candid top -p 1234                          watch a process
   candid top -a                               watch the whole machine

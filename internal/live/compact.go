@@ -81,7 +81,7 @@ func (m *Model) repack(dropFaces bool) {
 				at = m.trie.Child(at, to[old.trie.At(path[j]).Frame])
 				node[path[j]] = at
 			}
-			stacks[entry{e.thread, at}] = c
+			stacks[entry{e.thread, at, e.state}] = c
 		}
 		extra := make(map[uint32]selfTotal, len(s.extra))
 		for at, c := range s.extra {
@@ -132,7 +132,7 @@ func (m *Model) dropThreads() {
 		s := &m.ring[i]
 		stacks := make(map[entry]profile.Count, len(s.stacks))
 		for e, c := range s.stacks {
-			stacks[entry{to[e.thread] - 1, e.node}] = c
+			stacks[entry{to[e.thread] - 1, e.node, e.state}] = c
 		}
 		seen := make(map[uint32]profile.Count, len(s.thread))
 		for th, c := range s.thread {

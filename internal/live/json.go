@@ -31,10 +31,12 @@ type Report struct {
 	Quality   report.Quality `json:"quality"`
 	OwnCPU    int64          `json:"own_cpu_ns"` // candid's own, attaching included
 	// States are shares of all by what the threads were doing.
-	States  map[string]float64 `json:"states"`
-	Notes   []string           `json:"notes"`
-	Methods []MethodReport     `json:"methods"` // the most self first
-	Threads []ThreadReport     `json:"threads"` // the most weight first
+	States map[string]float64 `json:"states"`
+	// Waits are the longest of the last minute, if most of that time was spent waiting.
+	Waits   []WaitReport   `json:"waits"`
+	Notes   []string       `json:"notes"`
+	Methods []MethodReport `json:"methods"` // the most self first
+	Threads []ThreadReport `json:"threads"` // the most weight first
 }
 
 // MethodReport is a row of the method table.
@@ -63,6 +65,16 @@ type Hottest struct {
 	Name   string  `json:"name"`
 	Module string  `json:"module"`
 	Share  float64 `json:"share"` // of the thread's weight
+	// Waits is the state of a thread that mostly waited; "" otherwise.
+	Waits string `json:"waits"`
+}
+
+// WaitReport is time spent waiting in one state, and the function of the program that waited.
+type WaitReport struct {
+	State  string `json:"state"`
+	Name   string `json:"name"`
+	Module string `json:"module"`
+	Wait   Share  `json:"wait"`
 }
 
 // Share is an amount and its part of all.
@@ -84,7 +96,7 @@ func (t *Table) Report(version string) *Report {
 		Schema: Schema, Version: version, Engine: t.Begun.Engine, Describe: t.Begun.Describe, Duration: int64(t.Elapsed),
 		All: report.Count(all), Lost: t.Since.Lost, Unkept: t.Since.Unkept, Forgotten: report.Count(t.Forgotten),
 		Quality: report.QualityOf(t.Since.Quality), OwnCPU: int64(t.Since.Own),
-		Processes: []report.Process{}, States: map[string]float64{}, Notes: append([]string{}, t.Notes...), Methods: []MethodReport{}, Threads: []ThreadReport{},
+		Processes: []report.Process{}, States: map[string]float64{}, Waits: []WaitReport{}, Notes: append([]string{}, t.Notes...), Methods: []MethodReport{}, Threads: []ThreadReport{},
 	}
 	if len(t.Begun.Events) > 0 {
 		e := t.Begun.Events[0]
@@ -94,6 +106,9 @@ func (t *Table) Report(version string) *Report {
 		if w > 0 {
 			r.States[profile.State(i).String()] += float64(w) / float64(max(all.Weight, 1))
 		}
+	}
+	for _, w := range t.Waits[:min(10, len(t.Waits))] {
+		r.Waits = append(r.Waits, WaitReport{w.State.String(), w.Name, w.Module, shareOf(w.Count, t.Recent.Count)})
 	}
 	for _, p := range t.Processes {
 		r.Processes = append(r.Processes, report.Process{PID: p.PID, Runtime: p.Runtime, Command: p.Command})
@@ -117,7 +132,10 @@ func (t *Table) Report(version string) *Report {
 			out.CPU = &cpu
 		}
 		if th.Hottest != (Method{}) {
-			out.Hottest = &Hottest{th.Hottest.Name, th.Hottest.Module, th.HottestShare}
+			out.Hottest = &Hottest{th.Hottest.Name, th.Hottest.Module, th.HottestShare, ""}
+			if th.Waits != profile.StateUnknown {
+				out.Hottest.Waits = th.Waits.String()
+			}
 		}
 		r.Threads = append(r.Threads, out)
 	}

@@ -103,6 +103,7 @@ func (t *totals) add(o *totals) {
 type thread struct {
 	pid, tid int
 	name     string
+	kind     string // as in profile.Thread
 	since    profile.Count
 	state    profile.State // of its latest sample
 	bound    bool          // it has an index in the present Builder
@@ -179,7 +180,7 @@ func (m *Model) put(sl *slot, b *profile.Builder, s *profile.Sample, th uint32, 
 	sl.all.states[int(s.State)%len(States{})] += c.Weight
 	sl.addThread(th, c)
 	sl.dirty = true
-	if node, ok := m.node(b, s.Node); ok && sl.addStack(entry{th, node}, c, m.limits.entries) {
+	if node, ok := m.node(b, s.Node); ok && sl.addStack(entry{th, node, s.State}, c, m.limits.entries) {
 		return
 	}
 	sl.all.unkept += c.Samples
@@ -225,7 +226,7 @@ func (m *Model) describe(b *profile.Builder) {
 	threads := b.Threads()
 	for i, id := range m.of.threads {
 		if id != 0 {
-			m.threads[id-1].name = m.cut(threads[i].Name)
+			m.threads[id-1].name, m.threads[id-1].kind = m.cut(threads[i].Name), threads[i].Kind
 		}
 	}
 }
@@ -237,7 +238,7 @@ func (m *Model) Clone() *Model {
 	defer m.mu.Unlock()
 	c := &Model{
 		limits: m.limits, begun: m.begun,
-		now: m.now, state: m.state, newest: m.newest, allOf: m.allOf, forgotten: m.forgotten,
+		now: m.now, state: m.state, newest: m.newest, allOf: m.allOf, forgotten: m.forgotten, spans: m.spans,
 	}
 	c.notes = append(c.notes, m.notes...)
 	c.procs = append(c.procs, m.procs...)

@@ -3,6 +3,7 @@ package live
 import (
 	"strings"
 
+	"github.com/candid-profiler/candid/internal/own"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -15,6 +16,7 @@ type names struct {
 	faces    []face
 	byFace   map[face]uint32
 	trie     *profile.Trie // stacks of faces
+	waiters  []own.Waiter  // by node, of those that were asked for
 	packed   int           // size of trie when it was last made
 	chosen   int           // size of faces when they were last chosen from
 }
@@ -136,7 +138,7 @@ func (m *Model) thread(b *profile.Builder, i uint32) uint32 {
 		m.threads = append(m.threads, thread{pid: t.PID, tid: t.TID})
 		m.tids[key] = id
 	}
-	m.threads[id].bound, m.threads[id].name = true, m.cut(t.Name)
+	m.threads[id].bound, m.threads[id].name, m.threads[id].kind = true, m.cut(t.Name), t.Kind
 	m.of.threads[i] = id + 1
 	return id
 }

@@ -21,8 +21,11 @@ type slot struct {
 	dirty  bool
 }
 
-// entry is a thread in a stack.
-type entry struct{ thread, node uint32 }
+// entry is a thread in a stack, and what it did there.
+type entry struct {
+	thread, node uint32
+	state        profile.State
+}
 
 // faceCount is a face with what it had.
 type faceCount struct {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/own"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/record"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -44,6 +45,9 @@ type Table struct {
 	Threads []ThreadRow // no order
 	// Callers are of the methods asked for, as far as they are in the window.
 	Callers map[Method]*Caller
+	// Waits are who waited longest in the window, or in the one thread, as far as stacks
+	// are kept: none if most of the time was not spent waiting.
+	Waits []own.Wait
 	// Forgotten is what methods had as self, since the start, that were given
 	// up because there were too many.
 	Forgotten profile.Count
@@ -86,9 +90,12 @@ type ThreadRow struct {
 	Name          string
 	State         profile.State // of its latest sample
 	Recent, Since profile.Count
-	Hottest       Method   // by self in the window; zero if there is none
-	HottestShare  float64  // of the thread's weight
-	Load          []uint64 // as Table.Load
+	// Hottest is the method with most self in the window; zero if there is none. Where the
+	// thread mostly waited it is the one that waited longest, and Waits what it did then.
+	Hottest      Method
+	HottestShare float64 // of the thread's weight
+	Waits        profile.State
+	Load         []uint64 // as Table.Load
 }
 
 func (t *totals) sums() Sums {
@@ -124,6 +131,7 @@ func (m *Model) Table(q Query) *Table {
 			}
 		}
 	}
+	t.Waits = m.waits(in, all)
 	if q.Threads {
 		t.Threads = m.threadTable(in)
 	}
@@ -239,7 +247,7 @@ func (m *Model) threadTable(in []*slot) []ThreadRow {
 		}
 	}
 	rows := make([]ThreadRow, len(m.threads))
-	index := make(map[uint32]*ThreadRow, len(rows))
+	waits := m.waitsBy(in, func(e entry) (uint32, bool) { return e.thread, true })
 	for i := range m.threads {
 		t := &m.threads[i]
 		r := &rows[i]
@@ -248,7 +256,11 @@ func (m *Model) threadTable(in []*slot) []ThreadRow {
 			r.Hottest = m.methods[h.method]
 			r.HottestShare = float64(self[h]) / float64(max(recent[i].Weight, 1))
 		}
-		index[uint32(i)] = r
+		if longest := waits[uint32(i)].longest(); len(longest) > 0 {
+			w := &longest[0]
+			r.Hottest, r.Waits = Method{w.Name, w.Module}, w.State
+			r.HottestShare = float64(w.Weight) / float64(max(recent[i].Weight, 1))
+		}
 	}
 	m.threadLoads(rows)
 	return rows

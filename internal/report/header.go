@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/candid-profiler/candid/internal/own"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
@@ -58,10 +59,10 @@ func (pg *page) header(s *profile.Selection) {
 		states := s.States()
 		pg.line("  states: %s", statesOf(states[:], s.Chosen))
 	}
-	if rows := waitsOf(s); len(rows) > 0 {
+	if rows := own.WaitsOf(s); len(rows) > 0 {
 		var longest []string
-		for _, r := range rows[:min(headWaits, len(rows))] {
-			longest = append(longest, r.String())
+		for i := range rows[:min(headWaits, len(rows))] {
+			longest = append(longest, WaitText(&rows[i]))
 		}
 		pg.wrapped("  longest waits: ", longest)
 	}

@@ -1,75 +1,14 @@
 package report
 
 import (
-	"path"
 	"slices"
-	"strings"
 
+	"github.com/candid-profiler/candid/internal/own"
 	"github.com/candid-profiler/candid/internal/profile"
-	"github.com/candid-profiler/candid/internal/walk"
 )
 
 // leastStart is from how many frames on a thread's start is shown as one line.
 const leastStart = 3
-
-// starters are the functions between the kernel and the first function that somebody
-// wrote: by the libraries that they are in, without the ends of their names.
-var starters = map[string][]string{
-	"libc":    libcStarters, // glibc 2.31 and later, musl
-	"ld-musl": libcStarters,
-	// Before glibc 2.34 threads had a library of their own.
-	"libpthread": {"start_thread", "__clone", "clone"},
-	// JDK 8 to 27: os_linux.cpp, thread.cpp and javaThread.cpp, javaCalls.cpp, jni.cpp, jvm.cpp.
-	"libjvm": {
-		"java_start", "thread_native_entry", "Thread::call_run", "JavaThread::run", "JavaThread::thread_main_inner", "thread_entry",
-		"JavaCalls::call", "JavaCalls::call_virtual", "JavaCalls::call_static", "JavaCalls::call_helper", "os::os_exception_wrapper",
-		"jni_CallStaticVoidMethod", "jni_CallStaticVoidMethodV", "jni_invoke_static",
-	},
-	// java.base's share/native/libjli/java.c and its parts for each system.
-	"libjli": {"JavaMain", "invokeStaticMainWithArgs", "ThreadJavaMain", "CallJavaMainInNewThread", "CallJavaMain", "ContinueInNewThread", "ContinueInNewThread0", "JVMInit", "JLI_Launch"},
-	"java":   {"main"},
-}
-
-var libcStarters = []string{
-	"clone", "clone3", "__clone", "__clone3", "__clone_internal", "start_thread", "__start_thread", "start",
-	"__libc_start_main", "__libc_start_main_impl", "__libc_start_main@@GLIBC_2.34", "__libc_start_call_main", "libc_start_main_stage2",
-}
-
-// starts says whether a function starts threads and programs, and whether it has
-// a name that says so: what has none is taken by its library.
-func starts(kind walk.Kind, name, module string) (yes, named bool) {
-	switch {
-	case kind == walk.KindStub:
-		return strings.HasSuffix(name, "call_stub"), true
-	case kind != walk.KindNative:
-		return false, false
-	case name == "_start" || name == "_start_c":
-		return true, true
-	}
-	base := path.Base(module)
-	for library, functions := range starters {
-		rest, its := strings.CutPrefix(base, library)
-		if !its || rest != "" && rest[0] != '.' && rest[0] != '-' {
-			continue
-		}
-		if strings.HasPrefix(name, base+"+0x") {
-			return true, false
-		}
-		for _, f := range functions {
-			if bare, _, _ := strings.Cut(name, "("); bare == f {
-				return true, true
-			}
-		}
-	}
-	return false, false
-}
-
-// StartsThreads says whether a function is between the kernel and the first function of a
-// thread or program that somebody wrote. One without a name is not, here.
-func StartsThreads(kind walk.Kind, name, module string) bool {
-	yes, named := starts(kind, name, module)
-	return yes && named
-}
 
 // starting says for each node of a tree whether it is of a thread's start, if all
 // above it are, or in a tree of callers all below it. Without names what a VM's own
@@ -79,7 +18,7 @@ func (tp *treePrinter) starting() []bool {
 	for i := len(yes) - 1; i > 0; i-- { // children come after their parents
 		n := &tp.t.Nodes[i]
 		f := tp.s.Func(n.Method)
-		is, named := starts(n.Kind, f.Name, f.Module)
+		is, named := own.Starts(n.Kind, f.Name, f.Module)
 		any, all := false, true
 		for _, c := range n.Children {
 			any, all = any || yes[c], all && yes[c]

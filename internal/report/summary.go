@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/own"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
@@ -126,7 +127,7 @@ func (pg *page) hottest(s *profile.Selection) {
 	if s.Chosen.Samples == 0 {
 		return
 	}
-	if waits := waitsOf(s); len(waits) > 0 {
+	if waits := own.WaitsOf(s); len(waits) > 0 {
 		pg.longestWaits(s, waits)
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/own"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -83,8 +84,8 @@ func TestLongestWaits(t *testing.T) {
 	}
 	var names []string
 	p := waiting(true)
-	for _, w := range waitsOf(p.Select(profile.Filter{States: profile.StateSet(0).With(profile.StateParked)})) {
-		names = append(names, w.String())
+	for _, w := range own.WaitsOf(p.Select(profile.Filter{States: profile.StateSet(0).With(profile.StateParked)})) {
+		names = append(names, WaitText(&w))
 	}
 	if got := strings.Join(names, "; "); got != "parked 4.00s in Shop.await" {
 		t.Error(got)
@@ -97,7 +98,7 @@ func TestWaitsOfALibrary(t *testing.T) {
 	for i := range p.Funcs {
 		p.Funcs[i].Name = strings.Replace(p.Funcs[i].Name, "Shop", "java.Shop", 1)
 	}
-	if rows := waitsOf(p.Select(profile.Filter{})); len(rows) == 0 || rows[0].fn.Name != "java.util.concurrent.ThreadPoolExecutor.getTask" {
+	if rows := own.WaitsOf(p.Select(profile.Filter{})); len(rows) == 0 || rows[0].Name != "java.util.concurrent.ThreadPoolExecutor.getTask" {
 		t.Errorf("%v", rows)
 	}
 }

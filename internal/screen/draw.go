@@ -33,6 +33,9 @@ func (s *Screen) room() int {
 	if s.noted() {
 		n--
 	}
+	if s.waits() {
+		n--
+	}
 	return max(n, 1)
 }
 

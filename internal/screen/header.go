@@ -79,6 +79,9 @@ func (s *Screen) header() []string {
 		return append(lines, paint(red, cut(name(s.ended.Err.Error()), s.width)))
 	}
 	lines = append(lines, s.honesty())
+	if s.waits() {
+		lines = append(lines, cut("waits: "+strings.Join(longest(t), " · "), s.width))
+	}
 	if s.noted() {
 		notes := s.notes()
 		text := "note: "
@@ -102,6 +105,19 @@ func (s *Screen) notes() []string {
 // noted says whether there is a line about what could not be had.
 func (s *Screen) noted() bool {
 	return s.height >= 12 && (s.ended == nil || s.ended.Err == nil) && len(s.notes()) > 0
+}
+
+// waits says whether there is a line about who waits.
+func (s *Screen) waits() bool {
+	return s.height >= 12 && (s.ended == nil || s.ended.Err == nil) && len(s.table.Waits) > 0
+}
+
+// longest are the longest waits in words.
+func longest(t *live.Table) (out []string) {
+	for i := range t.Waits[:min(3, len(t.Waits))] {
+		out = append(out, report.WaitText(&t.Waits[i]))
+	}
+	return out
 }
 
 // facts are the target, the way of sampling, and the load.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/live"
-	"github.com/candid-profiler/candid/internal/report"
+	"github.com/candid-profiler/candid/internal/own"
 )
 
 // line is a line of the table: a method, one of its callers, or a thread.
@@ -39,8 +39,11 @@ func (s *Screen) matches(words ...string) bool {
 // total such frames would be all that a small terminal shows. What is asked for by a
 // filter, or has time of its own, is shown.
 func (s *Screen) folds(r *live.Row) bool {
-	return s.order[methodsPage] == bySecond && !s.unfold && s.filter() == nil &&
-		r.Self.Weight < s.table.Shown.Weight/200 && report.StartsThreads(r.Kind, r.Name, r.Module)
+	if s.order[methodsPage] != bySecond || s.unfold || s.filter() != nil || r.Self.Weight >= s.table.Shown.Weight/200 {
+		return false
+	}
+	yes, named := own.Starts(r.Kind, r.Name, r.Module)
+	return yes && named
 }
 
 func (s *Screen) methodLines() []line {

@@ -67,6 +67,13 @@ func Once(w io.Writer, t *live.Table, style Style) error {
 	if states := doing(t, t.Since.States, all); len(states) > 0 {
 		put("  " + strings.Join(states, " · "))
 	}
+	if waits := longest(t); len(waits) > 0 {
+		when := ""
+		if t.Elapsed > t.Window {
+			when = " of the last minute"
+		}
+		put("  longest waits" + when + ": " + strings.Join(waits, " · "))
+	}
 	for _, n := range t.Notes {
 		put("  note: " + name(n))
 	}
@@ -106,7 +113,7 @@ func Once(w io.Writer, t *live.Table, style Style) error {
 		}
 		head := right(share(part), 7) + right(itoa(th.TID), 9) + "  " + left(name(th.Name), 24) + "  "
 		if th.Hottest != (live.Method{}) {
-			head += right(share(th.HottestShare), 6) + "  "
+			head += right(share(th.HottestShare), 6) + "  " + doingIn(th)
 			head += s.method(th.Hottest, room(width(head)), plain)
 		}
 		put(head)

@@ -418,7 +418,7 @@ func BenchmarkDraw(b *testing.B) {
 func TestWall(t *testing.T) {
 	p := newProgram("java Waits")
 	p.Begin(record.Begun{Engine: "bpf", Events: []profile.Event{{Name: "wall", Unit: "nanoseconds", Period: 1e7}}})
-	node := p.b.Node(profile.RootNode, p.b.Frame(profile.Frame{Func: p.b.Func(profile.Func{Name: "Waits.run"})}))
+	node := p.b.Node(profile.RootNode, p.b.Frame(profile.Frame{Func: p.b.Func(profile.Func{Name: "Waits.run"}), Kind: walk.KindC2}))
 	for i := range 200 {
 		state, tid := profile.StateParked, 1
 		if i%4 == 0 {
@@ -428,15 +428,15 @@ func TestWall(t *testing.T) {
 	}
 	p.passes(time.Second)
 	s := show(p, 120, 20)
-	has(t, "header", text(t, s), "2.00 threads (wall)", "0 broken", "75.0% parked", "25.0% running", "100.0% complete", "note: a sleep is counted when it is over")
+	has(t, "header", text(t, s), "2.00 threads (wall)", "0 broken", "75.0% parked", "25.0% running", "100.0% complete", "waits: parked 1.50s in Waits.run", "note: a sleep is counted when it is over")
 	press(s, "tab")
-	has(t, "threads", text(t, s), "↓TIME/10s", "150.0%", "parked", "worker 1", "50.0%", "running", "worker 2")
+	has(t, "threads", text(t, s), "↓TIME/10s", "150.0%", "parked", "worker 1", "parked in Waits.run", "50.0%", "running", "worker 2")
 	var out strings.Builder
 	table := p.Table(live.Query{Window: live.MaxWindow, Threads: true})
 	if err := Once(&out, table, Style{Rows: 5}); err != nil {
 		t.Fatal(err)
 	}
-	has(t, "once", out.String(), "2.00 threads (wall)", "75.0% parked · 25.0% running", "TIME")
+	has(t, "once", out.String(), "2.00 threads (wall)", "75.0% parked · 25.0% running", "longest waits: parked 1.50s in Waits.run", "TIME", "100.0%  parked in Waits.run")
 	r := table.Report("v")
 	if r.States["parked"] != 0.75 || r.Threads[0].State != "parked" || r.Threads[0].CPU != nil {
 		t.Errorf("%+v", r)

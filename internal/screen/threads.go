@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/candid-profiler/candid/internal/live"
+	"github.com/candid-profiler/candid/internal/profile"
 )
 
 const (
@@ -102,8 +103,16 @@ func (s *Screen) threadLine(r *live.ThreadRow, chosen bool) string {
 	if l.share {
 		out += style(dim, right(share(r.HottestShare), 8))
 	}
-	out += "  "
+	out += "  " + doingIn(r)
 	return out + s.method(r.Hottest, s.width-width(out), style)
+}
+
+// doingIn is what a thread that mostly waits does, before the name of who waits.
+func doingIn(r *live.ThreadRow) string {
+	if r.Waits == profile.StateUnknown {
+		return ""
+	}
+	return r.Waits.String() + " in "
 }
 
 // state is what a thread does now. Who samples by CPU time has only seen it

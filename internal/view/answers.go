@@ -23,6 +23,7 @@ var answers = map[string]answer{
 	"lanes":    lanesMessage,
 	"heatmap":  heatmapMessage,
 	"about":    aboutMessage,
+	"waits":    waitsMessage,
 }
 
 // errGrown says that the page asks about an earlier version of the recording,

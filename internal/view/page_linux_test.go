@@ -624,7 +624,7 @@ func TestPageRemarks(t *testing.T) {
 func TestPageSmallSigns(t *testing.T) {
 	r := busy(t, 1500, 10_000)
 	b := openView(t, served(t, r))
-	b.open("#tab=flame")
+	b.open("#tab=flame&states=running") // of waits it is said who waits
 	b.Until("document.querySelector('.hottest').textContent !== ''")
 	hottest, _ := strings.CutPrefix(b.Text("document.querySelector('.hottest').textContent"), "Hottest: ")
 	share := hottest[strings.LastIndex(strings.TrimSuffix(hottest, " %"), " ")+1:]

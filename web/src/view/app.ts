@@ -46,6 +46,8 @@ export interface Part extends Pick<Header, "command" | "host" | "start" | "durat
 
 export interface Count { readonly samples: number; readonly weight: number }
 
+export interface Wait extends Count { readonly state: string; readonly method: number }
+
 export interface StateRow extends Count { readonly state: string; readonly syscall: string }
 
 export interface Chosen {
@@ -547,6 +549,11 @@ export class App {
       this.sumsAre.catch(() => asked === this.sumsFor && (this.sumsFor = ""));
     }
     return this.sumsAre!;
+  }
+
+  // waits are the longest of what is shown, if most of it is waits; candid knows the rule.
+  async waits(): Promise<readonly Wait[]> {
+    return (await ask<{ waits: Wait[] }>(this.path("waits", this.query()))).head.waits;
   }
 
   // sides are the paths of a question about what is shown and, where two are compared, what

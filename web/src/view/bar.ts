@@ -130,7 +130,8 @@ export class Bar {
     this.shown.dataset.weight = String(part.weight);
   }
 
-  // heat names the method that most of the time was spent in.
+  // heat names the method that most of the time was spent in; where it was spent waiting, who
+  // waited longest, as reports do.
   private async heat(): Promise<void> {
     const { app } = this;
     if (!this.root.isConnected || app.busy) return;
@@ -138,14 +139,24 @@ export class Bar {
     const sums = await app.sums().catch(() => null);
     if (!sums || generation !== app.generation || !this.root.isConnected) return;
     app.known = { generation, sums: sums.now };
+    const waits = app.unit === "nanoseconds" && app.hasStates ? await app.waits().catch(() => []) : [];
+    if (generation !== app.generation || !this.root.isConnected) return;
+    if (waits.length) {
+      this.hottest.replaceChildren(waits.length > 1 ? "Longest waits: " : "Longest wait: ", ...waits.flatMap((w, i) => [`${i ? " · " : ""}${w.state} ${value(w.weight, app.unit)} in `, this.caller(w.method)]));
+      return;
+    }
     const { self } = sums.now;
     let best = -1;
     for (let m = 0; m < self.length; m++) if (self[m] > 0 && (best < 0 || self[m] > self[best])) best = m;
     if (best < 0) return this.hottest.replaceChildren();
-    const symbol = app.methods.symbol[best];
-    const n = app.model.names[symbol];
-    this.hottest.replaceChildren("Hottest: ", el("button", { type: "button", class: "quiet", title: `${n.full}\nShow who calls it`, click: () => app.go("callers", { of: n.full, sandwich: false }) }, n.full.slice(n.short, n.end)),
-      ` ${percent(self[best], app.chosen.chosen.weight)}`);
+    this.hottest.replaceChildren("Hottest: ", this.caller(best), ` ${percent(self[best], app.chosen.chosen.weight)}`);
+  }
+
+  // caller is a method's name that leads to its callers.
+  private caller(method: number): HTMLElement {
+    const { app } = this;
+    const n = app.model.names[app.methods.symbol[method]];
+    return el("button", { type: "button", class: "quiet", title: `${n.full}\nShow who calls it`, click: () => app.go("callers", { of: n.full, sandwich: false }) }, n.full.slice(n.short, n.end));
   }
 
   // tell says what the search came to: found is what the flame graph says.
