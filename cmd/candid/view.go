@@ -29,7 +29,8 @@ func newView() *cobra.Command {
 		Long: `Look at profiles in a browser: flame graph, call tree, methods, callers, threads
 over time, and how far all of it can be trusted. Every view shows what the filters
 leave: a stretch of time, threads, states, methods. With --diff two files are one page
-that shows what changed, also what has vanished. A .jfr or .jfr.gz file that candid
+that shows what changed, also what has vanished; of several files any two can be compared
+in the page, either way round, and the page's address keeps which. A .jfr or .jfr.gz file that candid
 is still recording is followed: what is new is on the page within two seconds. So is the folder
 in which a JVM keeps what it records itself (jcmd PID JFR.configure tells where that is;
 from JDK 14 on with what it wrote a second ago), and what async-profiler writes, as often
@@ -47,7 +48,7 @@ FILE is a profile in a format that candid reads:
 		Example: `  candid view app.jfr                   prints where the page is
   candid view app.jfr --open            opens it in the browser
   candid view app.jfr --thread '^http-' --from 30s
-  candid view a.jfr b.jfr               two to switch between
+  candid view a.jfr b.jfr               two to switch between, and to compare
   candid record -p 1234 -o app.jfr &    and, while it is recorded:
   candid view app.jfr                   the page follows
   candid view /tmp/2026_11_21_17_30_05_1234     a JVM's own recording, while it goes on

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/flame"
@@ -53,6 +54,9 @@ type Server struct {
 	recordings []*Recording
 	http       *http.Server
 	listener   net.Listener
+
+	mu    sync.Mutex
+	pairs []*comparison // that pages asked for, the latest last
 }
 
 // NewServer makes a server of recordings, of which there is at least one, on l.
@@ -166,16 +170,19 @@ func (s *Server) list(w http.ResponseWriter) {
 	send(w, "application/octet-stream", data)
 }
 
-// answer answers NUMBER/QUESTION, such as 0/counts?event=1.
+// answer answers RECORDING/QUESTION, such as 0/counts?event=1, or 0-1/counts of two that are
+// compared.
 func (s *Server) answer(w http.ResponseWriter, req *http.Request, path string) {
-	number, question, _ := strings.Cut(path, "/")
-	n, err := strconv.Atoi(number)
-	if err != nil || n < 0 || n >= len(s.recordings) {
+	name, question, _ := strings.Cut(path, "/")
+	r, err := s.recording(name)
+	if r == nil && err == nil {
 		http.Error(w, "no such recording", http.StatusNotFound)
 		return
 	}
-	r := s.recordings[n]
-	data, err := r.about(w, req, question)
+	var data []byte
+	if err == nil {
+		data, err = r.about(w, req, question)
+	}
 	switch {
 	case req.Context().Err() != nil:
 		// Nobody waits for it any more.

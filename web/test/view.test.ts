@@ -6,7 +6,7 @@ import { sumsOf } from "../src/view/methods";
 import { Calls, Callers, flatten, methodsOf, unfold } from "../src/view/rows";
 import { commandLine } from "../src/page/format";
 import { half } from "../src/view/sandwich";
-import { exactly, initial, read, readable, write } from "../src/view/state";
+import { exactly, initial, read, recordingOf, readable, write } from "../src/view/state";
 import { spanText, ticks, time } from "../src/view/time";
 import { decode } from "../src/view/wire";
 
@@ -61,7 +61,7 @@ test("half of a sandwich, as candid sends it", () => {
 });
 
 test("the address brings the view back", () => {
-  const limits = { threads: 9, events: 2, first: 0, kinds: 12, states: ["running", "sleeping"], end: 1e10 };
+  const limits = { served: 3, threads: 9, events: 2, first: 0, kinds: 12, states: ["running", "sleeping"], end: 1e10 };
   const s = { ...initial(), tab: "threads" as const, from: 5, to: 900, threads: new Set([1, 2, 3, 7]), states: new Set(["sleeping"]), focus: ["^a\\.b$", "c&d=#"], ignore: ["x y"], event: 1, query: "q", of: "m" };
   assert.deepEqual(read("#" + write(s, limits), limits), s);
   assert.equal(write(initial(), limits), "");
@@ -71,6 +71,12 @@ test("the address brings the view back", () => {
   assert.deepEqual([write({ ...initial(), event: 1 }, later), write(initial(), later)], ["", "event=0"]);
   const bad = read("#tab=x&from=9&to=3&threads=99&states=asleep&event=7&recording=-1&kind=-3", limits);
   assert.deepEqual(bad, initial());
+});
+
+test("the address says what is compared", () => {
+  const of = (hash: string): number[] => [recordingOf(hash, 3).recording, recordingOf(hash, 3).against];
+  assert.deepEqual([of(""), of("#recording=2&against=0"), of("#against=1"), of("#recording=9"), of("#recording=1&against=1"), of("#against=3"), of("#against=-1"), of("#against=x&recording=1.5")],
+    [[0, -1], [2, 0], [0, 1], [2, -1], [1, -1], [0, -1], [0, -1], [0, -1]]);
 });
 
 test("names as expressions", () => {

@@ -12,7 +12,7 @@ import { Chance, effective } from "./chance";
 import { matchThreads, pairing, type Match, type Pairing } from "./match";
 import { sumsOf, type Sums } from "./methods";
 import { Calls, Callers, methodsOf, type Methods } from "./rows";
-import { filters, initial, read, rewriting, write, type Limits, type State, type Tab } from "./state";
+import { filters, initial, read, recordingOf, rewriting, write, type Limits, type State, type Tab } from "./state";
 import { ask, Grown, type Message } from "./wire";
 
 export interface ViewHeader extends Header {
@@ -113,7 +113,7 @@ export class App {
 
   get limits(): Limits {
     const h = this.header;
-    return { threads: h.threads.length, events: h.events.length, first: firstOf(h), kinds: h.kinds.length, states: h.states, end: h.end };
+    return { served: this.names.length, threads: h.threads.length, events: h.events.length, first: firstOf(h), kinds: h.kinds.length, states: h.states, end: h.end };
   }
 
   get unit(): string {
@@ -130,10 +130,16 @@ export class App {
     const { version } = this.next?.header ?? this.header;
     if (version) query.set("version", String(version));
     const q = query.toString();
-    return `${this.state.recording}/${question}${q ? `?${q}` : ""}`;
+    return `${this.served(this.state)}/${question}${q ? `?${q}` : ""}`;
   }
 
-  async load(n: number, hash: string): Promise<void> {
+  // served is what candid calls a recording, or two that are compared.
+  private served(s: { readonly recording: number; readonly against: number }): string {
+    return s.against >= 0 ? `${s.against}-${s.recording}` : String(s.recording);
+  }
+
+  async load(hash: string): Promise<void> {
+    const n = this.served(recordingOf(hash, this.names.length));
     this.following?.abort();
     this.next = null;
     this.has = 0;
@@ -155,7 +161,6 @@ export class App {
     this.shape = rewriting(this.state).toString();
     if (this.compared) this.state.split = "none";
     this.built = this.compared;
-    this.state.recording = n;
     this.saved = hash.replace(/^#/, "");
     document.title = `${h.pair ? h.name : commandLine(h.title)} · candid`;
     this.onChange = () => {};
@@ -173,7 +178,7 @@ export class App {
 
   // fetchTree asks for the tree and what is known of the recording. Of a recording
   // that grows only the names are sent that are new.
-  private async fetchTree(n: number, shape: URLSearchParams, signal?: AbortSignal): Promise<void> {
+  private async fetchTree(n: string, shape: URLSearchParams, signal?: AbortSignal): Promise<void> {
     const q = new URLSearchParams(shape);
     const old = this.model?.data;
     if (this.has && !q.size) q.set("symbols", String(this.has));
@@ -273,7 +278,7 @@ export class App {
   }
 
   // follow keeps up with a recording that is still being made.
-  private async follow(n: number): Promise<void> {
+  private async follow(n: string): Promise<void> {
     const mine = (this.following = new AbortController());
     while (this.header.growing || this.header.stopped) {
       try {
@@ -297,7 +302,7 @@ export class App {
   private async reshape(signal?: AbortSignal, steady = false): Promise<void> {
     const held = [this.state.zoom, ...this.held.map((h) => h.get())].map((i) => this.wayOf(i));
     const kind = this.kindChosen, pid = this.processChosen;
-    await this.fetchTree(this.state.recording, rewriting(this.state), signal);
+    await this.fetchTree(this.served(this.state), rewriting(this.state), signal);
     if (signal?.aborted) return;
     const { state, header, next } = this;
     if (next && header.growing && pid >= 0 && pid === this.processChosen) state.threads = new Set(next.header.threads.flatMap((t, i) => (t.pid === pid ? [i] : []))); // with those that have begun
@@ -654,7 +659,16 @@ export class App {
     const hash = location.hash.replace(/^#/, "");
     if (hash === this.saved) return;
     const next = read(hash, this.limits);
-    if (next.recording !== this.state.recording) return this.load(Math.min(next.recording, this.names.length - 1), hash);
+    if (this.served(next) !== this.served(this.state)) {
+      try {
+        return await this.load(hash);
+      } catch (e) { // what was shown stays
+        history.replaceState(null, "", `#${this.saved}`);
+        void this.follow(this.served(this.state));
+        this.onLoad();
+        return this.onError(e instanceof Error ? e.message : String(e));
+      }
+    }
     this.saved = hash;
     this.state = next;
     if (this.shape !== rewriting(next).toString()) await this.reshaped();

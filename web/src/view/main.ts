@@ -12,7 +12,7 @@ import { help } from "./help";
 import { Menu } from "./menu";
 import type { Sums } from "./methods";
 import type { Pane } from "./pane";
-import { recordingOf, TABS, type Tab } from "./state";
+import { TABS, type Tab } from "./state";
 import { Strip } from "./strip";
 import { CallersPane, CallTreePane, MethodsPane } from "./tables";
 import { ThreadsPane } from "./threads";
@@ -127,15 +127,36 @@ function build(app: App): void {
   clearInterval(ticking);
   if (h.growing) ticking = window.setInterval(tellFacts, 1000);
   tellFacts();
-  const recordings = el("select", { "aria-label": "Recording", change: () => {
-    location.hash = `recording=${recordings.value}&tab=${app.state.tab}`;
-  } }, ...app.names.map((n, i) => el("option", { value: i }, n)));
-  recordings.value = String(app.state.recording);
+  // Of several files one is shown, or two are compared.
+  const open = (recording: number, against: number): void => {
+    const q = new URLSearchParams({ recording: String(recording), tab: app.state.tab });
+    if (against >= 0 && against !== recording) q.set("against", String(against));
+    for (const f of app.state.focus) q.append("focus", f);
+    for (const f of app.state.ignore) q.append("ignore", f);
+    if (app.state.query) q.set("search", app.state.query);
+    toast.textContent = against >= 0 ? "Comparing…" : "Reading…";
+    toast.hidden = false;
+    location.hash = q.toString();
+  };
+  const { recording, against } = app.state;
+  const choice = (label: string, chosen: number, none: string, choose: (n: number) => void): HTMLSelectElement => {
+    const select: HTMLSelectElement = el("select", { "aria-label": label, change: () => choose(Number(select.value)) },
+      ...(none ? [el("option", { value: -1 }, none)] : []), ...names.map((n, i) => (none && i === recording ? "" : el("option", { value: i }, n))));
+    select.value = String(chosen);
+    select.title = app.names[chosen] ?? "";
+    return select;
+  };
+  const bases = app.names.map((n) => n.slice(n.lastIndexOf("/") + 1));
+  const names = new Set(bases).size === bases.length ? bases : app.names;
+  const one = choice("Recording", recording, "", (n) => open(n, n === against ? recording : against));
+  const other = choice("Compare with", against, against < 0 ? "Compare with…" : "compare with nothing", (n) => open(recording, n));
+  const recordings = app.names.length < 2 ? "" : el("span", { class: "files", role: "group", "aria-label": "Files" },
+    ...(against < 0 ? [one, other] : [other, "→", one, el("button", { type: "button", title: "Take the one for the other", click: () => open(against, recording) }, "Swap")]));
 
   keepFocus(document.body, () => document.body.replaceChildren(
     el("header", { class: "slim" },
-      el("h1", { title: h.command || h.title }, h.pair ? h.name : commandLine(h.title)),
-      app.names.length > 1 ? recordings : "",
+      el("h1", { class: against < 0 ? "" : "offscreen", title: h.command || h.title }, h.pair ? h.name : commandLine(h.title)),
+      recordings,
       factLine,
       el("div", { class: "corner" },
         el("button", { type: "button", class: "quiet icon", title: "Light or dark (d)", "aria-label": "Switch between light and dark", click: () => setDark(!dark) }, "◐"),
@@ -181,6 +202,7 @@ function build(app: App): void {
     else return;
     e.preventDefault();
   };
+  toast.hidden = true;
   setDark(dark, false);
   show();
   expose(app, flame, panes.methods as MethodsPane, callers, panes.heatmap as HeatmapPane, panes.timeline as TimelinePane);
@@ -246,7 +268,7 @@ async function main(): Promise<void> {
     app.onLoad = () => build(app);
     addEventListener("hashchange", () => void app.moved());
     addEventListener("keydown", (e) => app.onKey(e));
-    await app.load(Math.min(recordingOf(location.hash), app.names.length - 1), location.hash);
+    await app.load(location.hash);
     document.documentElement.dataset.ready = "1";
   } catch (e) {
     document.body.replaceChildren(el("p", { class: "failed", role: "alert" }, e instanceof Error ? e.message : String(e)));

@@ -12,6 +12,7 @@ export type Times = (typeof TIMES)[number];
 
 export interface State extends FlameState {
   recording: number;
+  against: number; // the recording that it is compared with; -1: none
   tab: Tab;
   from: number; // ns since the beginning
   to: number; // 0: the end
@@ -30,16 +31,17 @@ export interface State extends FlameState {
 }
 
 export function initial(): State {
-  return { ...flameInitial("none"), recording: 0, tab: "flame", from: 0, to: 0, threads: new Set(), states: new Set(), focus: [], ignore: [], merge: [], collapse: [], recursion: [], base: null, sandwich: false, before: false, times: "", of: "" };
+  return { ...flameInitial("none"), recording: 0, against: -1, tab: "flame", from: 0, to: 0, threads: new Set(), states: new Set(), focus: [], ignore: [], merge: [], collapse: [], recursion: [], base: null, sandwich: false, before: false, times: "", of: "" };
 }
 
-export interface Limits { readonly threads: number; readonly events: number; readonly first: number; readonly kinds: number; readonly states: readonly string[]; readonly end: number }
+export interface Limits { readonly served: number; readonly threads: number; readonly events: number; readonly first: number; readonly kinds: number; readonly states: readonly string[]; readonly end: number }
 
 // write gives the part of the address after #. An event is in it if it is not the one
 // that is shown where none is asked for.
 export function write(s: State, l: Pick<Limits, "first">): string {
   const q = new URLSearchParams();
   if (s.recording) q.set("recording", String(s.recording));
+  if (s.against >= 0) q.set("against", String(s.against));
   if (s.tab !== "flame") q.set("tab", s.tab);
   filters(s).forEach((v, k) => (k !== "event" || s.event !== l.first) && q.append(k, v));
   if (s.base) q.set("base", `${s.base[0]}-${s.base[1]}`);
@@ -80,9 +82,16 @@ export function rewriting(s: State): URLSearchParams {
   return q;
 }
 
-export function recordingOf(hash: string): number {
-  const n = Number(new URLSearchParams(hash.replace(/^#/, "")).get("recording") ?? 0);
-  return Number.isInteger(n) && n >= 0 ? n : 0;
+// recordingOf says which of so many recordings an address is of, and which one that is
+// compared with, -1 for none.
+export function recordingOf(hash: string, served: number): { recording: number; against: number } {
+  const q = new URLSearchParams(hash.replace(/^#/, ""));
+  const number = (name: string): number => {
+    const text = q.get(name) ?? "";
+    return /^\d+$/.test(text) ? Number(text) : -1;
+  };
+  const recording = Math.max(0, Math.min(number("recording"), served - 1)), against = number("against");
+  return { recording, against: against < served && against !== recording ? against : -1 };
 }
 
 export function read(hash: string, l: Limits): State {
@@ -94,7 +103,7 @@ export function read(hash: string, l: Limits): State {
   };
   const tab = q.get("tab");
   const split = q.get("split");
-  s.recording = recordingOf(hash);
+  Object.assign(s, recordingOf(hash, l.served));
   s.tab = TABS.find((t) => t === tab) ?? "flame";
   s.event = int("event", l.first, l.events);
   s.from = int("from", 0, l.end + 1);
