@@ -19,6 +19,7 @@ var answers = map[string]answer{
 	"counts":   countsMessage,
 	"methods":  methodsMessage,
 	"sandwich": sandwichMessage,
+	"rows":     rowsMessage,
 	"overview": overviewMessage,
 	"lanes":    lanesMessage,
 	"heatmap":  heatmapMessage,

@@ -115,6 +115,11 @@ func (r *Recording) cells(ends []profile.Count, s *shape) []Cell {
 		return out // ends are in their order
 	}
 	slices.SortFunc(out, func(a, b Cell) int { return cmp.Compare(a.Place, b.Place) })
+	return mergeCells(out)
+}
+
+// mergeCells makes those of one place one, in a list that is in the order of places.
+func mergeCells(out []Cell) []Cell {
 	merged := out[:0]
 	for _, c := range out {
 		if k := len(merged) - 1; k >= 0 && merged[k].Place == c.Place {

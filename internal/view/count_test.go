@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -385,6 +386,10 @@ func TestBadQueries(t *testing.T) {
 		{"lanes", "lanes=0-x"}, {"lanes", "bins=-4"},
 		{"heatmap", "cell=0&rows=50"}, {"heatmap", "cell=1&rows=50"}, {"heatmap", "cell=1000000&rows=100000000"}, {"heatmap", "rows=1"}, {"heatmap", "cell=20000000&rows=-1"},
 		{"heatmap", "cell=4000000000000000000&rows=8000"},
+		{"rows", ""}, {"rows", "way=up"}, {"rows", "way=callers&of=999999"}, {"rows", "way=callers&of=-1"}, {"rows", "way=callers&of=x"}, {"rows", "way=tree&most=x"},
+		{"rows", "way=tree&open=1.0"}, {"rows", "way=tree&open=0.0_2.0"}, {"rows", "way=tree&open=0"}, {"rows", "way=tree&open=0.x"}, {"rows", "way=tree&open=0.99999999999"}, {"rows", "way=tree&open=0.1_"},
+		{"rows", "way=tree&open=0.1" + strings.Repeat("_0.1", maxOpened)}, {"rows", "way=tree&unfold=x"}, {"rows", "way=tree&split=state"}, {"rows", "way=tree&place=0"},
+		{"rows", "way=tree&place=99999999"}, {"rows", "way=callers&place=1"}, {"rows", "way=tree&base=5-x"}, {"rows", "way=tree&side=before"},
 	} {
 		v, err := url.ParseQuery(bad.query)
 		if err != nil {
@@ -407,7 +412,8 @@ func TestBadQueries(t *testing.T) {
 
 func FuzzQuery(f *testing.F) {
 	r := busy(f, 300, 500)
-	for _, s := range []string{"event=1&from=5&to=9", "threads=0.2-4.9999999999&states=running,disk&split=1", "focus=a.*b&ignore=^c$", "w0=1&w1=9&bins=3&lanes=0-9", "cell=20000000&rows=50"} {
+	for _, s := range []string{"event=1&from=5&to=9", "threads=0.2-4.9999999999&states=running,disk&split=1", "focus=a.*b&ignore=^c$", "w0=1&w1=9&bins=3&lanes=0-9", "cell=20000000&rows=50",
+		"way=tree&begin=1&split=thread&place=7", "way=callers&of=3&open=0.3_1.2_2.9&unfold=1", "way=callers&split=process&base=5-900&most=3"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

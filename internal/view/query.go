@@ -3,6 +3,7 @@ package view
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -123,6 +124,28 @@ func (r *Recording) query(v url.Values) (Query, error) {
 		return q, fmt.Errorf("%w: there is no side %q", ErrQuery, side)
 	}
 	return q, nil
+}
+
+// compared reads what the page asks about, and what that is compared with: base (ns-ns) is a
+// stretch of time, of two recordings it is the first one; nil: nothing is.
+func (r *Recording) compared(v url.Values) (q Query, base *Query, err error) {
+	if from, to, ok := strings.Cut(v.Get("base"), "-"); ok || r.pair {
+		was := maps.Clone(v)
+		if r.pair {
+			was["side"] = []string{"before"}
+			v = maps.Clone(v)
+			v["side"] = []string{"after"}
+		} else {
+			was["from"], was["to"] = []string{from}, []string{to}
+		}
+		b, err := r.query(was)
+		if err != nil {
+			return q, nil, err
+		}
+		base = &b
+	}
+	q, err = r.query(v)
+	return q, base, err
 }
 
 // number reads a number that the page gives, or says otherwise if it gives none.

@@ -170,22 +170,29 @@ func (r *Recording) span(from, to uint64) (lo, hi int) {
 
 // of calls f for all samples of a thread of which a part may lie between two times.
 func (r *Recording) of(thread uint32, from, to uint64, f func(i int)) {
+	lo, hi := r.turns(thread, from, to)
+	for _, i := range r.byThread[lo:hi] {
+		f(int(i))
+	}
+	if to > 0 {
+		r.after(r.reaches, r.byTurn, hi, int(r.first[thread+1]), to, f)
+	}
+}
+
+// turns gives those of a thread that were taken from from up to to, as places in byThread; to 0
+// is the end.
+func (r *Recording) turns(thread uint32, from, to uint64) (lo, hi int) {
 	first, end := int(r.first[thread]), int(r.first[thread+1])
 	list := r.byThread[first:end]
 	at := func(t uint64) int {
 		i, _ := slices.BinarySearchFunc(list, t, func(s uint32, t uint64) int { return cmp.Compare(r.p.Samples[s].Time, t) })
 		return first + i
 	}
-	lo, hi := at(from), end
+	lo, hi = at(from), end
 	if to > 0 {
 		hi = max(lo, at(to))
 	}
-	for _, i := range r.byThread[lo:hi] {
-		f(int(i))
-	}
-	if to > 0 {
-		r.after(r.reaches, r.byTurn, hi, end, to, f)
-	}
+	return lo, hi
 }
 
 // byTurn gives a sample by its place in byThread.

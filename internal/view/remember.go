@@ -17,6 +17,10 @@ type remembered struct {
 
 	mu     sync.Mutex
 	totals *placeSums // of the shape that was asked for last
+	// Trees of threads and processes, of the shape that was asked for last.
+	groves     map[uint32]*grove // by key of the group
+	grovesOf   *shape
+	groveNodes int
 }
 
 // maxRemembered is enough for two that are compared.
@@ -130,6 +134,11 @@ func (r *Recording) counted(ctx context.Context, q *Query, f func(p *partial)) e
 // totalled adds up what q chooses by place of a tree, and lends it to f, which may not change
 // it. The error is the context's, or f's.
 func (r *Recording) totalled(ctx context.Context, q *Query, s *shape, f func(t *placeSums) error) error {
+	return r.lend(ctx, q, s, func(_ *remembered, t *placeSums) error { return f(t) })
+}
+
+// lend does that, and lends what else is remembered of q too.
+func (r *Recording) lend(ctx context.Context, q *Query, s *shape, f func(k *remembered, t *placeSums) error) error {
 	k, err := r.borrow(ctx, q)
 	if err != nil {
 		return err
@@ -148,7 +157,7 @@ func (r *Recording) totalled(ctx context.Context, q *Query, s *shape, f func(t *
 	if err != nil {
 		return err
 	}
-	return f(t)
+	return f(k, t)
 }
 
 // bothTotalled does that for two that are compared; base may be nil, and before is then.

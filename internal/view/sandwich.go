@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"net/url"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -498,23 +496,7 @@ func sandwichMessage(ctx context.Context, r *Recording, v url.Values) ([]byte, e
 	if err != nil || of > math.MaxInt32 {
 		return nil, fmt.Errorf("%w: of is no method's number", ErrQuery)
 	}
-	var base *Query
-	if from, to, ok := strings.Cut(v.Get("base"), "-"); ok || r.pair {
-		was := maps.Clone(v)
-		if r.pair {
-			was["side"] = []string{"before"}
-			v = maps.Clone(v)
-			v["side"] = []string{"after"}
-		} else {
-			was["from"], was["to"] = []string{from}, []string{to}
-		}
-		b, err := r.query(was)
-		if err != nil {
-			return nil, err
-		}
-		base = &b
-	}
-	q, err := r.query(v)
+	q, base, err := r.compared(v)
 	if err != nil {
 		return nil, err
 	}

@@ -18,8 +18,9 @@ type shape struct {
 	place []uint32       // by node of the recording: place in the tree; nil if they are the same
 	sym   []uint32       // by place: index into the tree's symbols; meaningless for the root
 
-	once sync.Once
-	ways *ways
+	once   sync.Once
+	ways   *ways
+	doubts doubts
 }
 
 func newShape(tree *flame.Tree, funcs []profile.Func, place []uint32) *shape {

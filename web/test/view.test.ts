@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { addUp, fromDepth, type Cells } from "../src/flame/tree";
+import { fromDepth } from "../src/flame/tree";
 import { goPattern } from "../src/view/bar";
-import { sumsOf } from "../src/view/methods";
-import { Calls, Callers, flatten, methodsOf, unfold } from "../src/view/rows";
+import { methodsOf, sumsOf } from "../src/view/methods";
+import { OpenRows, Rows, type Known } from "../src/view/rows";
 import { commandLine } from "../src/page/format";
 import { half } from "../src/view/sandwich";
 import { exactly, initial, read, recordingOf, readable, write } from "../src/view/state";
@@ -14,12 +14,6 @@ import { decode } from "../src/view/wire";
 //      │      └ b'(2), the method b in other code
 //      └ b(1)
 const tree = fromDepth(Int32Array.of(0, 1, 2, 3, 2, 1), Int32Array.of(-1, 0, 1, 0, 2, 1));
-const cells: Cells = {
-  n: 4, node: Int32Array.of(1, 3, 4, 5), thread: Int32Array.of(0, 0, 0, 0), event: Int32Array.of(0, 0, 0, 0),
-  count: Float64Array.of(1, 2, 3, 4), weight: Float64Array.of(10, 20, 30, 40),
-};
-const values = addUp(tree, cells, 0, Uint8Array.of(1));
-const methods = methodsOf(Int32Array.of(0, 1, 1));
 
 test("sums of methods, as candid sends them", () => {
   const columns: Record<string, unknown> = {
@@ -30,24 +24,49 @@ test("sums of methods, as candid sends them", () => {
   assert.deepEqual([[...s.self], [...s.total], [...s.count], [...s.samples], [...s.kind], [...s.remark], [...s.node]], [[30, 0, 70], [60, 0, 90], [3, 0, 7], [6, 0, 9], [6, 0, 5], [0, 0, 2], [1, -1, 5]]);
 });
 
-test("the call tree merges what differs in the kind of code", () => {
-  const f = new Calls(tree, values, methods);
-  const roots = f.roots();
-  assert.deepEqual(roots.map((r) => [r.method, r.total, r.self]), [[0, 60, 10], [1, 40, 40]]);
-  assert.deepEqual(f.children(roots[0]).map((r) => [r.method, r.total, r.self, r.samples]), [[1, 50, 30, 5]]);
-  assert.ok(f.leaf(roots[1]) && !f.leaf(roots[0]));
-  unfold(f, roots[0]);
-  assert.deepEqual(flatten(roots).map((r) => r.level), [0, 1, 0]);
-});
+const knownAs = (names: string[], of: number[], threads: number): Known => ({ names: names.map((full) => ({ full, short: 0, method: 0, end: full.length })), methods: methodsOf(Int32Array.from(of)), threads });
 
-test("callers count a stack for the innermost frame", () => {
-  const f = new Callers(tree, values, methods, 1);
-  const roots = f.roots();
-  assert.deepEqual(roots.map((r) => [r.method, r.total]), [[1, 90]]);
-  assert.deepEqual(f.children(roots[0]).map((r) => [r.method, r.total]), [[0, 50]]);
-  assert.equal(roots[0].self, 40); // what nobody called
-  const all = new Callers(tree, values, methods).roots();
-  assert.deepEqual(all.map((r) => [r.method, r.total]), [[1, 70], [0, 30]]); // where it ended
+// table is what candid sends of rows: depth, symbol, and whether they are open.
+function table(known: Known, list: [number, number, boolean][]): Rows {
+  const n = list.length;
+  const columns: Record<string, unknown> = {
+    depth: Uint32Array.from(list, (r) => r[0]), symbol: Uint32Array.from(list, (r) => r[1]), flags: Uint8Array.from(list, (r) => (r[2] ? 1 : 2)), remark: new Uint8Array(n), place: new Int32Array(n),
+    self: new Float64Array(n), total: new Float64Array(n), samples: new Uint32Array(n),
+  };
+  const get = (name: string): never => columns[name] as never;
+  return new Rows({ head: { more: false, shown: -1 }, u8: get, u32: get, i32: get, f32: get, f64: get, has: (name) => name in columns }, known);
+}
+
+test("rows that are open stay open, by their names where the symbols are others", () => {
+  const known = knownAs(["a", "b", "b", "c", "thread 1"], [0, 1, 1, 2], 1); // b in two kinds of code
+  const rows = table(known, [[0, 0, true], [1, 1, true], [2, 3, false], [1, 4, false], [0, 3, false]]);
+  assert.deepEqual([rows.way(2), rows.find(["a", "b", "c"]), rows.find(["a", "thread 1"]), rows.find(["c"]), rows.find(["b"])], [[0, 1, 2], 2, 3, 4, -1]);
+  const open = new OpenRows(known);
+  assert.ok(!open.any);
+  open.take(rows);
+  assert.ok(open.any);
+  assert.deepEqual(open.write(new Set()), { text: "0.0_1.1", unfold: [], n: 2 });
+  const c = open.at(rows, 4);
+  c.open = true;
+  assert.deepEqual(open.write(new Set([c])), { text: "0.0_1.1_0.3", unfold: [2], n: 3 });
+  open.at(rows, 0).open = false; // what is below it is not seen, and comes back with it
+  assert.deepEqual(open.write(new Set()).text, "0.3");
+  open.at(rows, 0).open = true;
+
+  // The recording has grown: threads come after more symbols.
+  const grown = knownAs(["a", "b", "b", "c", "d", "thread 1", "thread 2"], [0, 1, 1, 2, 3], 2);
+  assert.ok(rows.fit(grown));
+  assert.deepEqual([...rows.symbol], [0, 1, 3, 5, 3]);
+  open.fit(grown);
+  assert.deepEqual(open.write(new Set()).text, "0.0_1.1_0.3");
+
+  // It has been read anew: b is the name of two methods, and there is no c.
+  const other = knownAs(["b", "a", "b"], [0, 1, 2], 0);
+  assert.ok(!rows.fit(other));
+  open.fit(other);
+  assert.deepEqual(open.write(new Set()).text.split("_").sort(), ["0.1", "1.0", "1.2"]);
+  open.fit(grown);
+  assert.deepEqual(open.write(new Set()).text.split("_").sort(), ["0.0", "0.3", "1.1"]);
 });
 
 test("half of a sandwich, as candid sends it", () => {

@@ -10,8 +10,8 @@ import { kindChoices, kindOf, ofKind } from "../page/kinds";
 import { Model } from "../page/model";
 import { Chance, effective } from "./chance";
 import { matchThreads, pairing, type Match, type Pairing } from "./match";
-import { sumsOf, type Sums } from "./methods";
-import { Calls, Callers, methodsOf, type Methods } from "./rows";
+import { methodsOf, sumsOf, type Methods, type Sums } from "./methods";
+import type { Known } from "./rows";
 import { filters, initial, read, recordingOf, rewriting, write, type Limits, type State, type Tab } from "./state";
 import { ask, Grown, type Message } from "./wire";
 
@@ -322,7 +322,7 @@ export class App {
   // drawsCells says whether it must be known what ended in each node: only the flame graph
   // draws that, and only it knows the nodes of threads.
   private get drawsCells(): boolean {
-    return ["flame", "tree", "callers"].includes(this.state.tab) || (this.state.split !== "none" && this.state.zoom > 0);
+    return this.state.tab === "flame" || (this.state.split !== "none" && this.state.zoom > 0);
   }
 
   // ready says whether what the tab needs of that is known.
@@ -446,10 +446,10 @@ export class App {
     this.busy = true;
     const split = this.state.split !== "none";
     const q = this.query();
-    if (split) q.set("split", "1");
     this.stale = false;
     const drawn = this.drawsCells;
     if (!drawn) q.set("cells", "no");
+    else if (split) q.set("split", "1");
     const { pair } = this.header;
     const [now, before] = this.sides("counts", q);
     try {
@@ -606,12 +606,13 @@ export class App {
     return out;
   }
 
-  calls(): Calls {
-    return new Calls(this.model.tree, this.after, this.methods, this.before);
-  }
+  private knownNow: Known | null = null;
 
-  callers(method = -1): Callers {
-    return new Callers(this.model.tree, this.after, this.methods, method, this.before);
+  // names and methods of the recording as it is now.
+  get naming(): Known {
+    const { names } = this.model;
+    if (this.knownNow?.names !== names || this.knownNow.methods !== this.methods) this.knownNow = { names, methods: this.methods, threads: this.header.threads.length };
+    return this.knownNow;
   }
 
   nameOf(symbol: number): string {

@@ -71,7 +71,7 @@ function build(app: App): void {
     flame, tree: new CallTreePane(app, menu), methods: new MethodsPane(app, menu), callers: new CallersPane(app, menu),
     timeline: new TimelinePane(app, menu), heatmap: new HeatmapPane(app), threads: new ThreadsPane(app, menu), events: new EventsPane(app), about: new AboutPane(app),
   };
-  const callers = panes.callers as CallersPane;
+  const callers = panes.callers as CallersPane, tree = panes.tree as CallTreePane;
   const bar = new Bar(app, (dir) => flame.next(dir), () => void copy(location.href));
   const strip = new Strip(app);
   const drawn = new Map<Tab, number>(); // the generation that a tab shows
@@ -205,7 +205,7 @@ function build(app: App): void {
   toast.hidden = true;
   setDark(dark, false);
   show();
-  expose(app, flame, panes.methods as MethodsPane, callers, panes.heatmap as HeatmapPane, panes.timeline as TimelinePane);
+  expose(app, flame, tree, panes.methods as MethodsPane, callers, panes.heatmap as HeatmapPane, panes.timeline as TimelinePane);
 }
 
 // into scrolls a list sideways until a child of it is in sight.
@@ -216,7 +216,7 @@ function into(list: HTMLElement, child: HTMLElement): void {
 }
 
 // expose lets scripts and tests ask the page what it shows.
-function expose(app: App, flame: FlamePane, methods: MethodsPane, callers: CallersPane, heatmap: HeatmapPane, timeline: TimelinePane): void {
+function expose(app: App, flame: FlamePane, tree: CallTreePane, methods: MethodsPane, callers: CallersPane, heatmap: HeatmapPane, timeline: TimelinePane): void {
   const list = (s: Sums | null): unknown[] => Array.from(app.methods.symbol, (symbol, m) => ({
     name: app.nameOf(symbol), module: app.model.data.funcs[symbol].module, kind: app.header.kinds[s?.kind[m] ?? 0],
     self: s?.self[m] ?? 0, total: s?.total[m] ?? 0, selfSamples: s?.count[m] ?? 0, samples: s?.samples[m] ?? 0,
@@ -226,7 +226,7 @@ function expose(app: App, flame: FlamePane, methods: MethodsPane, callers: Calle
     set: (change: Record<string, unknown>) => app.set({
       ...change, ...(change.threads ? { threads: new Set(change.threads as number[]) } : {}), ...(change.states ? { states: new Set(change.states as string[]) } : {}),
     }),
-    busy: () => app.busy || methods.busy || callers.sandwich.busy,
+    busy: () => app.busy || methods.busy || tree.busy || callers.busy || callers.sandwich.busy,
     generation: () => app.generation,
     chosen: () => ({ all: app.chosen.all, chosen: app.chosen.chosen, quality: app.chosen.quality, states: app.chosen.states }),
     methods: async () => list((await app.sums()).now),
@@ -236,6 +236,7 @@ function expose(app: App, flame: FlamePane, methods: MethodsPane, callers: Calle
     before: async () => ({ chosen: app.chosen.before, methods: list((await app.sums()).before) }),
     threads: () => app.header.threads.map((t, i) => ({ name: t.name, tid: t.tid, samples: app.chosen.threadCount[i], weight: app.chosen.threadWeight[i] })),
     sandwich: () => callers.sandwich.halves(),
+    rows: (tab: string) => (tab === "tree" ? tree : callers).listed(),
     end: () => app.header.end,
     heatmap: () => heatmap.shown(),
     timeline: () => timeline.compared(),

@@ -2,6 +2,23 @@
 
 import type { Message } from "./wire";
 
+// Methods says which symbol is of which method.
+export interface Methods {
+  readonly n: number;
+  readonly of: Int32Array; // by symbol: the method, -1 for what stands for missing frames
+  readonly symbol: Int32Array; // by method: one of its symbols
+}
+
+export function methodsOf(of: Int32Array): Methods {
+  let n = 0;
+  for (const m of of) if (m >= n) n = m + 1;
+  const symbol = new Int32Array(n).fill(-1);
+  of.forEach((m, s) => {
+    if (m >= 0 && symbol[m] < 0) symbol[m] = s;
+  });
+  return { n, of, symbol };
+}
+
 export interface Sums {
   readonly self: Float64Array; // by method
   readonly total: Float64Array; // a stack counts once, however often the method is on it

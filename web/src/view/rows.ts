@@ -1,238 +1,193 @@
-// Method list, call tree and callers, out of the tree in typed arrays. Rows are
-// made level by level, when they are opened.
+// The rows of the call tree and of the callers that can be seen, as candid makes them, and
+// which of them are open.
 
-import type { Tree, Values } from "../flame/tree";
+import type { Name } from "../flame/label";
+import type { Methods } from "./methods";
+import type { Message } from "./wire";
 
-// Methods says which symbol is of which method.
-export interface Methods {
-  readonly n: number;
-  readonly of: Int32Array; // by symbol: the method, -1 for what stands for missing frames
-  readonly symbol: Int32Array; // by method: one of its symbols
+// Known is what rows are named and told apart by.
+export interface Known {
+  readonly names: readonly Name[]; // of symbols, and after them those of threads and of processes
+  readonly methods: Methods;
+  readonly threads: number;
 }
 
-export function methodsOf(of: Int32Array): Methods {
-  let n = 0;
-  for (const m of of) if (m >= n) n = m + 1;
-  const symbol = new Int32Array(n).fill(-1);
-  of.forEach((m, s) => {
-    if (m >= 0 && symbol[m] < 0) symbol[m] = s;
-  });
-  return { n, of, symbol };
-}
-
-// Row is a line of a tree of methods.
-export interface Row {
-  readonly symbol: number; // one of those it stands for
-  readonly method: number; // -1: what stands for missing frames, a thread or a process
-  readonly level: number; // from 0
-  readonly parent: Row | null;
-  readonly self: number;
-  readonly total: number;
-  readonly samples: number; // total
-  readonly before: number; // total before, where two are compared
-  readonly at: Int32Array; // nodes of the tree
-  readonly weight?: Float64Array; // callers: how much of each counts
-  readonly count?: Float64Array;
-  readonly was?: Float64Array; // callers: how much of each counted before
-  open: boolean;
-  children: Row[] | null; // null: not made yet
-}
-
-// Forest makes the rows of a tree.
-export interface Forest {
-  roots(): Row[];
-  children(r: Row): Row[];
-  leaf(r: Row): boolean; // nothing below
-}
-
-const heavier = (a: Row, b: Row): number => b.total - a.total || b.before - a.before || b.samples - a.samples || a.symbol - b.symbol;
-
-// keyOf tells the rows below one row apart.
+// keyOf tells the rows below one row apart: those of a method are one, and what is no method
+// is by itself.
 export function keyOf(methods: Methods, symbol: number): number {
   const m = symbol < methods.of.length ? methods.of[symbol] : -1;
   return m >= 0 ? m : -2 - symbol;
 }
 
-// Calls is the call tree: what differs only in kinds of code is one row.
-export class Calls implements Forest {
-  constructor(private readonly tree: Tree, private readonly v: Values, private readonly methods: Methods, private readonly base: Values | null = null) {}
+const OPEN = 1, LEAF = 2;
 
-  private empty(i: number): boolean {
-    return this.v.samples[i] === 0 && !(this.base && this.base.samples[i] > 0);
+// Rows are those of a table, the heavier first and what is below one after it.
+export class Rows {
+  readonly n: number;
+  readonly depth: Uint32Array;
+  symbol: Uint32Array; // one of those that a row stands for
+  readonly remark: Uint8Array;
+  readonly place: Int32Array; // the heaviest node of the tree, -1: none
+  readonly self: Float64Array;
+  readonly total: Float64Array;
+  readonly before: Float64Array | null; // total before, where two are compared
+  readonly samples: Uint32Array;
+  readonly more: boolean; // there are more
+  readonly shown: number; // the one that was looked for, -1: none
+  private readonly flags: Uint8Array;
+
+  constructor(m: Message<{ more: boolean; shown: number }>, public known: Known) {
+    [this.depth, this.symbol, this.samples] = [m.u32("depth"), m.u32("symbol"), m.u32("samples")];
+    [this.flags, this.remark, this.place] = [m.u8("flags"), m.u8("remark"), m.i32("place")];
+    [this.self, this.total, this.before] = [m.f64("self"), m.f64("total"), m.has("before") ? m.f64("before") : null];
+    [this.n, this.more, this.shown] = [this.depth.length, m.head.more, m.head.shown];
   }
 
-  roots(): Row[] {
-    return this.below(Int32Array.of(0), null);
+  open(i: number): boolean {
+    return (this.flags[i] & OPEN) > 0;
   }
 
-  children(r: Row): Row[] {
-    return (r.children ??= this.below(r.at, r));
+  leaf(i: number): boolean {
+    return (this.flags[i] & LEAF) > 0;
   }
 
-  leaf(r: Row): boolean {
-    const { tree } = this;
-    for (const i of r.at) for (let c = i + 1; c < tree.end[i]; c = tree.end[c]) if (!this.empty(c)) return false;
+  name(i: number): string {
+    return this.known.names[this.symbol[i]].full;
+  }
+
+  // way is a row and those above it, the outermost first.
+  way(i: number): number[] {
+    const out = [i];
+    for (let k = i - 1, d = this.depth[i]; d > 0; k--) {
+      if (this.depth[k] !== d - 1) continue;
+      out.push(k);
+      d--;
+    }
+    return out.reverse();
+  }
+
+  // find is the row that names lead to, -1: none.
+  find(way: readonly string[]): number {
+    let at = 0; // of them are found
+    for (let i = 0; i < this.n; i++) {
+      const d = this.depth[i];
+      if (d > at || d >= way.length) continue;
+      at = d;
+      if (this.name(i) !== way[d]) continue;
+      if (++at === way.length) return i;
+    }
+    return -1;
+  }
+
+  // fit brings the rows to what is known now, and says whether that is possible: whether they
+  // are called the same.
+  fit(known: Known): boolean {
+    const was = this.known;
+    if (known === was) return true;
+    const old = was.methods.of.length, now = known.methods.of.length;
+    const symbol = this.symbol.map((s) => (s < old ? s : s < old + was.threads ? s - old + now : s - old - was.threads + now + known.threads));
+    if (!symbol.every((s, i) => known.names[s]?.full === this.name(i))) return false;
+    [this.symbol, this.known] = [symbol, known];
     return true;
   }
-
-  private below(at: Int32Array, parent: Row | null): Row[] {
-    const { tree, v, methods } = this;
-    const groups = new Map<number, number[]>();
-    for (const i of at) {
-      for (let c = i + 1; c < tree.end[i]; c = tree.end[c]) {
-        if (this.empty(c)) continue;
-        const k = keyOf(methods, tree.sym[c]);
-        const g = groups.get(k);
-        if (g) g.push(c);
-        else groups.set(k, [c]);
-      }
-    }
-    const out: Row[] = [];
-    for (const [k, nodes] of groups) {
-      let self = 0, total = 0, samples = 0, before = 0;
-      for (const i of nodes) {
-        self += v.self[i];
-        total += v.total[i];
-        samples += v.samples[i];
-        if (this.base) before += this.base.total[i];
-      }
-      out.push({ before, symbol: tree.sym[nodes[0]], method: k >= 0 ? k : -1, level: parent ? parent.level + 1 : 0, parent, self, total, samples, at: Int32Array.from(nodes), open: false, children: null });
-    }
-    return out.sort(heavier);
-  }
 }
 
-// Callers is who called a method, from the inside out; or, without a method, who
-// called each one in which samples ended. A stack counts once, for the innermost
-// frame of the method.
-export class Callers implements Forest {
-  constructor(private readonly tree: Tree, private readonly v: Values, private readonly methods: Methods, private readonly method = -1, private readonly base: Values | null = null) {}
+// Opened is a row that is open, or was, and those below it.
+export interface Opened {
+  readonly name: string;
+  symbol: number; // one of those it stands for; -1: there is none of its name
+  open: boolean;
+  readonly below: Map<number, Opened>; // by key
+}
 
-  roots(): Row[] {
-    const { tree, v, base, methods, method } = this;
-    let start = v.self, count = v.count, was = base?.self, wasCount = base?.count;
-    if (method >= 0) {
-      const near = new Int32Array(tree.n); // the innermost frame of the method on the way to a node
-      const begin = (start = new Float64Array(tree.n)), number = (count = new Float64Array(tree.n));
-      const before = base ? (was = new Float64Array(tree.n)) : null;
-      for (let i = 1; i < tree.n; i++) {
-        const s = tree.sym[i];
-        const own = s < methods.of.length && methods.of[s] === method;
-        const to = (near[i] = own ? i : near[tree.parent[i]]);
-        if (to === 0) continue;
-        begin[to] += v.self[i];
-        number[to] += v.count[i];
-        if (before) before[to] += base!.self[i];
-      }
-      wasCount = was;
-    }
-    const used = (i: number): boolean => count[i] > 0 || (wasCount !== undefined && wasCount[i] > 0);
-    let n = 0;
-    for (let i = 1; i < tree.n; i++) if (used(i)) n++;
-    const at = new Int32Array(n), weight = new Float64Array(n), samples = new Float64Array(n), before = new Float64Array(n);
-    n = 0;
-    for (let i = 1; i < tree.n; i++) {
-      if (!used(i)) continue;
-      at[n] = i;
-      weight[n] = start[i];
-      samples[n] = count[i];
-      if (was) before[n] = was[i];
-      n++;
-    }
-    return this.group(at, weight, samples, before, null);
+// MOST is how many open rows candid is asked for.
+export const MOST = 16_000;
+
+// OpenRows remembers which rows are open, also where other rows are shown meanwhile: by their names where
+// the symbols are others.
+export class OpenRows {
+  private readonly root: Opened = { name: "", symbol: -1, open: true, below: new Map() };
+  private nameless = -1e9; // keys of those that are nowhere now
+
+  constructor(private known: Known) {}
+
+  // any says whether any row is open.
+  get any(): boolean {
+    return [...this.root.below.values()].some((o) => o.open);
   }
 
-  children(r: Row): Row[] {
-    if (r.children) return r.children;
-    const { parent } = this.tree;
-    let n = 0;
-    for (const i of r.at) if (parent[i] > 0) n++;
-    const at = new Int32Array(n), weight = new Float64Array(n), count = new Float64Array(n), was = new Float64Array(n);
-    n = 0;
-    for (let k = 0; k < r.at.length; k++) {
-      const p = parent[r.at[k]];
-      if (p <= 0) continue;
-      at[n] = p;
-      weight[n] = r.weight![k];
-      count[n] = r.count![k];
-      was[n++] = r.was![k];
+  private below(o: Opened, rows: Rows, i: number): Opened {
+    const symbol = rows.symbol[i];
+    const key = keyOf(rows.known.methods, symbol);
+    let next = o.below.get(key);
+    if (!next) o.below.set(key, (next = { name: rows.name(i), symbol, open: false, below: new Map() }));
+    return next;
+  }
+
+  // at gives what is known of a row.
+  at(rows: Rows, i: number): Opened {
+    return rows.way(i).reduce((o, k) => this.below(o, rows, k), this.root);
+  }
+
+  // take remembers the rows that are open.
+  take(rows: Rows): void {
+    this.fit(rows.known);
+    const way = [this.root];
+    for (let i = 0; i < rows.n; i++) {
+      if (!rows.open(i)) continue;
+      const o = this.below(way[rows.depth[i]], rows, i);
+      o.open = true;
+      way[rows.depth[i] + 1] = o;
     }
-    return (r.children = this.group(at, weight, count, was, r));
   }
 
-  leaf(r: Row): boolean {
-    return r.at.every((i) => this.tree.parent[i] <= 0);
-  }
-
-  // group makes a row of each method. What rows hold are parts of the same columns:
-  // all ends of a large recording are grouped at once.
-  private group(at: Int32Array, weight: Float64Array, count: Float64Array, was: Float64Array, parent: Row | null): Row[] {
-    const { tree, methods } = this;
-    const groupOf = new Int32Array(at.length);
-    const known = new Map<number, number>();
-    const bySymbol = new Int32Array(at.length > methods.of.length ? methods.of.length : 0); // its group, from 1 on
-    const first: number[] = []; // by group: where its part begins
-    for (let j = 0; j < at.length; j++) {
-      const s = tree.sym[at[j]];
-      let g = s < bySymbol.length ? bySymbol[s] - 1 : -1;
-      if (g < 0) {
-        const k = keyOf(methods, s);
-        g = known.get(k) ?? -1;
-        if (g < 0) {
-          known.set(k, (g = first.length));
-          first.push(0);
+  // fit finds the rows again where they have other symbols.
+  fit(known: Known): void {
+    if (known === this.known) return;
+    this.known = known;
+    const { names, methods } = known;
+    let symbols: Map<string, number[]> | null = null; // of one name several methods may be
+    const named = (name: string): number[] => {
+      if (!symbols) {
+        symbols = new Map();
+        for (let s = names.length - 1; s >= 0; s--) {
+          const { full } = names[s];
+          const list = symbols.get(full);
+          if (list) list.push(s);
+          else symbols.set(full, [s]);
         }
-        if (s < bySymbol.length) bySymbol[s] = g + 1;
       }
-      groupOf[j] = g;
-      first[g]++;
-    }
-    let sum = 0;
-    for (let g = 0; g < first.length; g++) [first[g], sum] = [sum, sum + first[g]];
-    const next = Int32Array.from(first);
-    const groups = first.length;
-    const node = new Int32Array(at.length), part = new Float64Array(at.length), samples = new Float64Array(at.length), before = new Float64Array(at.length);
-    const all = new Float64Array(groups), number = new Float64Array(groups), old = new Float64Array(groups), ends = new Float64Array(groups);
-    for (let j = 0; j < at.length; j++) {
-      const g = groupOf[j], to = next[g]++;
-      node[to] = at[j];
-      all[g] += part[to] = weight[j];
-      number[g] += samples[to] = count[j];
-      old[g] += before[to] = was[j];
-      if (tree.parent[at[j]] <= 0) ends[g] += weight[j];
-    }
-    const out: Row[] = [];
-    for (const [k, g] of known) {
-      const lo = first[g], hi = next[g];
-      out.push({
-        symbol: tree.sym[node[lo]], method: k >= 0 ? k : -1, level: parent ? parent.level + 1 : 0, parent, self: ends[g], total: all[g], samples: number[g], before: old[g],
-        at: node.subarray(lo, hi), weight: part.subarray(lo, hi), count: samples.subarray(lo, hi), was: before.subarray(lo, hi), open: false, children: null,
-      });
-    }
-    return out.sort(heavier);
+      return symbols.get(name) ?? [];
+    };
+    const seen = new Set<Opened>();
+    const visit = (o: Opened): void => {
+      if (seen.has(o)) return;
+      seen.add(o);
+      const list = [...o.below.values()];
+      o.below.clear();
+      for (const next of list) {
+        const all = names[next.symbol]?.full === next.name ? [next.symbol] : named(next.name);
+        next.symbol = all.length ? all[all.length - 1] : -1;
+        if (all.length) for (const s of all) o.below.set(keyOf(methods, s), all.length > 1 ? { ...next, symbol: s } : next);
+        else o.below.set(this.nameless--, next);
+        visit(next);
+      }
+    };
+    visit(this.root);
   }
-}
 
-// flatten gives the rows that can be seen: those under open ones.
-export function flatten(roots: readonly Row[]): Row[] {
-  const out: Row[] = [];
-  const stack = [...roots].reverse();
-  while (stack.length) {
-    const r = stack.pop()!;
-    out.push(r);
-    if (r.open && r.children) for (let i = r.children.length - 1; i >= 0; i--) stack.push(r.children[i]);
-  }
-  return out;
-}
-
-// unfold opens a row and goes on below as long as there is only one way, or one
-// with nearly everything.
-export function unfold(f: Forest, r: Row, most = 200): void {
-  let at: Row | undefined = r;
-  for (let i = 0; at && i < most; i++) {
-    if (f.leaf(at)) return;
-    at.open = true;
-    const below: Row[] = f.children(at);
-    at = below.length && below[0].total >= 0.9 * at.total ? below[0] : undefined;
+  // write gives those that can be seen as candid reads them, and which of them are just being opened.
+  write(unfolding: ReadonlySet<Opened>): { text: string; unfold: number[]; n: number } {
+    const out: string[] = [], unfold: number[] = [];
+    const visit = (o: Opened, depth: number): void => {
+      for (const next of o.below.values()) {
+        if (!next.open || next.symbol < 0 || out.length >= MOST) continue;
+        if (unfolding.has(next)) unfold.push(out.length);
+        out.push(`${depth}.${next.symbol}`);
+        visit(next, depth + 1);
+      }
+    };
+    visit(this.root, 0);
+    return { text: out.join("_"), unfold, n: out.length };
   }
 }

@@ -7,11 +7,11 @@ import type { App } from "./app";
 import type { Cell } from "./cells";
 import { Grid, type ColumnSpec } from "./grid";
 import type { Menu } from "./menu";
-import { COARSE, GUESSED, type Sums } from "./methods";
+import { COARSE, GUESSED, type Methods, type Sums } from "./methods";
 import type { Pane } from "./pane";
 import { Sandwich } from "./sandwich";
-import { Grown, isAborted } from "./wire";
-import { flatten, unfold, type Forest, type Methods, type Row } from "./rows";
+import { keyOf, MOST, OpenRows, Rows, type Opened } from "./rows";
+import { ask, Grown, isAborted } from "./wire";
 
 // nameCell is a name with the package dimmed, and a mark of its kind of code.
 export function nameCell(app: App, symbol: number, kind: number, remark = 0): Cell {
@@ -33,8 +33,8 @@ class Remarks {
   readonly root = el("p", { class: "remarks soft", hidden: true });
   private shown = "";
 
-  tell(guessed: boolean, coarse: boolean, compared: boolean): void {
-    const text = [compared ? `${CHANCE}: two recordings of one program differ as much more often than once in 370 times.` : "", guessed ? "(guessed): by frame pointers or a search of the stack, which can be wrong." : "", coarse ? `(coarse): ${ROUGH}` : ""].filter(Boolean).join(" ");
+  tell(guessed: boolean, coarse: boolean, compared: boolean, first = 0): void {
+    const text = [first ? `Only the first ${count(first)} rows are shown: close some, or filter.` : "", compared ? `${CHANCE}: two recordings of one program differ as much more often than once in 370 times.` : "", guessed ? "(guessed): by frame pointers or a search of the stack, which can be wrong." : "", coarse ? `(coarse): ${ROUGH}` : ""].filter(Boolean).join(" ");
     if (text === this.shown) return;
     this.root.textContent = this.shown = text;
     this.root.hidden = !text;
@@ -233,78 +233,60 @@ export class MethodsPane implements Pane {
   }
 }
 
+// FIRST is how many rows are asked for at first: whoever scrolls to the last one gets more.
+const FIRST = 10_000, LAST = 1 << 18;
+
 // TreePane is a table of rows that open.
 abstract class TreePane implements Pane {
   readonly root: HTMLElement;
   protected readonly grid: Grid;
   private readonly remarks = new Remarks();
-  private readonly remarked = new WeakMap<Row, number>();
-  protected forest!: Forest;
-  protected roots: Row[] = [];
-  protected rows: Row[] = [];
-  private opened = new Set<string>(); // by the names on the way, so that what is open stays open
+  protected rows: Rows | null = null; // null: not known yet
+  private all: Pick<App["chosen"], "chosen" | "before">; // what the rows are shares of
+  private running: AbortController | null = null;
+  private unfolding = new Set<Opened>(); // that have been opened, and what is below is not known yet
+  private most = FIRST;
+  private wanted = -1; // a node of the tree that is to be shown
+  private fresh = true; // the rows are of other samples than those that are asked for
 
   constructor(protected readonly app: App, menu: Menu, label: string, firstColumn: string, ...above: HTMLElement[]) {
+    this.all = app.chosen;
     this.grid = new Grid({
       label, empty: "Nothing is left: no sample passes the filters.",
+      waiting: () => this.rows === null,
       columns: [{ id: "name", label: firstColumn, width: "minmax(16rem, 1fr)" }, ...this.columns()],
-      count: () => this.rows.length,
+      count: () => this.rows?.n ?? 0,
       row: (i) => {
-        const r = this.rows[i];
-        const leaf = this.forest.leaf(r);
-        return { level: r.level, open: leaf ? null : r.open, cells: [nameCell(app, r.symbol, app.model.data.kind[r.symbol] ?? 0, this.remark(r)), ...this.numbers(r)] };
+        const r = this.rows!;
+        const s = r.symbol[i];
+        if (r.more && i === r.n - 1) this.further();
+        return { level: r.depth[i], open: r.leaf(i) ? null : r.open(i), cells: [nameCell(app, s, app.model.data.kind[s] ?? 0, r.remark[i]), ...this.numbers(r, i)] };
       },
-      toggle: (i, open) => {
-        const r = this.rows[i];
-        if (open) unfold(this.forest, r);
-        else r.open = false;
-        this.remember(r);
-        this.flatten();
-        this.grid.refresh();
-      },
+      toggle: (i, open) => this.toggle(i, open),
       detail: (i) => {
-        const r = this.rows[i];
-        return known(app, r.symbol, r.at.length ? r.at.reduce((a, b) => (app.after.total[b] > app.after.total[a] ? b : a)) : -1, r.self, r.total);
+        const r = this.rows!;
+        return known(app, r.symbol[i], r.place[i], r.self[i], r.total[i]);
       },
-      act: (i) => app.go("callers", { of: this.rows[i].method >= 0 ? app.nameOf(this.rows[i].symbol) : "" }),
-      menu: (i, x, y) => menu.open(this.rows[i].symbol, x, y, this.stack(this.rows[i]), this.place(this.rows[i])),
+      act: (i) => app.go("callers", { of: this.isMethod(i) ? this.rows!.name(i) : "" }),
+      menu: (i, x, y) => menu.open(this.rows!.symbol[i], x, y, this.stack(this.names(i)), this.place(i)),
     });
     this.root = el("div", { class: "pane" }, ...above, this.grid.root, this.remarks.root);
   }
 
-  // remark says where most samples of a row are less certain than it looks. Of a compiled
-  // method that others are inlined into, only its own share is.
-  private remark(r: Row): number {
-    let known = this.remarked.get(r);
-    if (known === undefined) {
-      const { data, tree } = this.app.model;
-      const { after, before } = this.app;
-      let guessed = 0, coarse = 0, all = 0;
-      r.at.forEach((i, k) => {
-        const n = r.count ? r.count[k] : after.samples[i] || (before?.samples[i] ?? 0);
-        const rough = r.count ? r.level === 0 : after.self[i] > 0 || this.app.header.kinds[data.kind[r.symbol]] === "inlined";
-        all += n;
-        const origin = tree.origin[i];
-        if (origin < 0) return;
-        guessed += (n * data.heuristic[origin]) / 255;
-        if (rough) coarse += (n * data.coarse[origin]) / 255;
-      });
-      known = guessed * 2 > all ? GUESSED : coarse * 2 > all ? COARSE : 0;
-      this.remarked.set(r, known);
-    }
-    return known;
+  protected isMethod(i: number): boolean {
+    return keyOf(this.app.methods, this.rows!.symbol[i]) >= 0;
   }
 
   protected columns(): ColumnSpec[] {
     return this.app.compared ? CHANGE.slice(3).map((c) => ({ ...c, sortable: false })) : TREE_NUMBERS;
   }
 
-  protected numbers(r: Row): Cell[] {
-    const all = this.app.chosen.chosen.weight;
-    const b = this.app.chosen.before;
-    if (b) return [changed(this.app, r.total, r.before), percent(r.before, b.chosen.weight), percent(r.total, all)];
+  protected numbers(r: Rows, i: number): Cell[] {
+    const all = this.all.chosen.weight;
+    const b = this.all.before;
+    if (r.before && b) return [changed(this.app, r.total[i], r.before[i]), percent(r.before[i], b.chosen.weight), percent(r.total[i], all)];
     const { unit } = this.app;
-    return [gauge(r.self, all), value(r.self, unit), gauge(r.total, all, this.widest(all)), value(r.total, unit), count(r.samples)];
+    return [gauge(r.self[i], all), value(r.self[i], unit), gauge(r.total[i], all, this.widest(all)), value(r.total[i], unit), count(r.samples[i])];
   }
 
   // widest is what has the longest bar: the numbers are shares of all.
@@ -312,86 +294,117 @@ abstract class TreePane implements Pane {
     return all;
   }
 
-  protected abstract make(): Forest;
-  protected abstract place(r: Row): number; // the node of the tree that a row is, -1 if it is none
-  protected abstract stack(r: Row): string;
+  protected abstract question(q: URLSearchParams): void; // which rows those are
+  protected abstract opened(): OpenRows; // of those rows
+  protected abstract place(i: number): number; // the node of the tree that a row is, -1 if it is none
+  protected abstract stack(way: readonly string[]): string; // of names, the outermost row's first
 
-  // show opens the rows on the way to a node and chooses the last one.
-  protected show(node: number): void {
-    const { tree } = this.app.model.data;
-    const way: number[] = [];
-    for (let i = node; i > 0; i = tree.parent[i]) way.push(i);
-    let list = this.roots;
-    let row: Row | undefined;
-    for (const i of way.reverse()) {
-      row = list.find((r) => r.at.includes(i));
-      if (!row || this.forest.leaf(row) || i === node) break;
-      row.open = true;
-      this.opened.add(this.way(row).join("\n"));
-      list = this.forest.children(row);
+  // busy says that what is shown is not what was asked for yet.
+  get busy(): boolean {
+    return this.running !== null;
+  }
+
+  private toggle(i: number, open: boolean): void {
+    const opened = this.opened();
+    opened.fit(this.rows!.known);
+    const row = opened.at(this.rows!, i);
+    if (open && opened.write(this.unfolding).n >= MOST) {
+      this.app.onError(`More than ${count(MOST)} rows are open. Close some first.`);
+      return;
     }
-    this.flatten();
-    this.grid.refresh();
-    if (row) this.grid.select(this.rows.indexOf(row));
-    this.grid.focus();
+    row.open = open;
+    if (open) this.unfolding.add(row);
+    else this.unfolding.delete(row);
+    void this.ask();
   }
 
-  private flatten(): void {
-    this.rows = flatten(this.roots);
-    const some = this.rows.slice(0, 500).map((r) => this.remark(r));
-    this.remarks.tell(some.includes(GUESSED), some.includes(COARSE), !!this.app.before);
+  // further asks for more rows, when the last one is seen.
+  private further(): void {
+    if (this.running || this.most >= LAST) return;
+    this.most = Math.min(LAST, this.most * 4);
+    void this.ask();
   }
 
-  protected way(r: Row): string[] {
-    const out: string[] = [];
-    for (let at: Row | null = r; at; at = at.parent) out.push(this.app.nameOf(at.symbol));
-    return out;
+  private names(i: number): string[] {
+    return this.rows!.way(i).map((k) => this.rows!.name(k));
   }
 
-  private remember(r: Row): void {
-    for (let at: Row | undefined = r; at; at = at.open ? at.children?.[0] : undefined) {
-      const k = this.way(at).join("\n");
-      if (at.open) this.opened.add(k);
-      else this.opened.delete(k);
+  // ask asks candid for the rows; what was asked before is not wanted any more.
+  private async ask(): Promise<void> {
+    const { app } = this;
+    this.running?.abort();
+    const mine = (this.running = new AbortController());
+    const { generation, steady, naming } = app;
+    if (this.rows && !this.rows.fit(naming)) {
+      this.rows = null;
+      this.grid.refresh();
     }
+    const opened = this.opened();
+    opened.fit(naming);
+    const { text, unfold } = opened.write(this.unfolding);
+    const q = app.query();
+    this.question(q);
+    q.set("most", String(this.most));
+    if (app.state.split !== "none") q.set("split", app.state.split);
+    if (app.state.base) q.set("base", app.state.base.join("-"));
+    if (text) q.set("open", text);
+    for (const i of unfold) q.append("unfold", String(i));
+    if (this.fresh && !opened.any) q.set("begin", "1");
+    if (this.wanted > 0) q.set("place", String(this.wanted));
+    try {
+      const rows = new Rows(await ask(app.path("rows", q), mine.signal), naming);
+      if (this.running !== mine) return;
+      this.running = null;
+      if (generation !== app.generation) return; // it is asked anew when it is seen
+      this.unfolding.clear();
+      this.fresh = false;
+      opened.take(rows);
+      this.take(rows, steady);
+    } catch (e) {
+      if (this.running !== mine) return;
+      this.running = null;
+      if (!(e instanceof Grown) && !isAborted(e)) app.onError(e instanceof Error ? e.message : String(e)); // else what fits comes at once
+    }
+  }
+
+  private take(rows: Rows, steady: boolean): void {
+    const { grid } = this;
+    const selected = this.rows && grid.selected >= 0 && grid.selected < this.rows.n ? rows.find(this.names(grid.selected)) : -1;
+    if (selected >= 0 || steady) grid.selected = selected;
+    this.rows = rows;
+    this.all = this.app.chosen;
+    const some = rows.remark.subarray(0, 500);
+    this.remarks.tell(some.includes(GUESSED), some.includes(COARSE), rows.before !== null, rows.more && this.most >= LAST ? rows.n : 0);
+    grid.refresh();
+    if (this.wanted <= 0) return;
+    this.wanted = -1;
+    if (rows.shown >= 0) grid.select(rows.shown);
+    grid.focus();
   }
 
   update(fresh: boolean): void {
-    if (fresh) {
-      const selected = this.rows[this.grid.selected];
-      this.forest = this.make();
-      this.roots = this.forest.roots();
-      const visit = (list: readonly Row[]): void => {
-        for (const r of list) {
-          if (!this.opened.has(this.way(r).join("\n")) || this.forest.leaf(r)) continue;
-          r.open = true;
-          visit(this.forest.children(r));
-        }
-      };
-      if (this.opened.size) visit(this.roots);
-      else this.begin();
-      this.flatten();
-      if (selected && this.app.steady) {
-        const way = this.way(selected).join("\n");
-        this.grid.selected = this.rows.findIndex((r) => this.app.nameOf(r.symbol) === this.app.nameOf(selected.symbol) && this.way(r).join("\n") === way);
-      }
-    }
-    this.grid.refresh();
+    if (fresh || !this.rows) {
+      this.most = FIRST;
+      this.fresh = true;
+      void this.ask();
+    } else if (!this.running) this.grid.refresh();
   }
 
-  // begin opens what most of the time goes through, as far as it fits a page.
-  private begin(): void {
-    const all = this.app.chosen.chosen.weight;
-    let left = 40;
-    const visit = (list: readonly Row[]): void => {
-      for (const r of list) {
-        if (r.total < 0.2 * all || left-- <= 0 || this.forest.leaf(r)) continue;
-        r.open = true;
-        this.opened.add(this.way(r).join("\n"));
-        visit(this.forest.children(r));
-      }
-    };
-    visit(this.roots);
+  // show opens the rows on the way to a node as well, and chooses the last one.
+  protected show(node: number, fresh: boolean): void {
+    this.wanted = node;
+    this.fresh ||= fresh;
+    void this.ask();
+  }
+
+  // listed are the rows, for tests.
+  listed(): unknown[] {
+    const r = this.rows;
+    if (!r) return [];
+    return Array.from(r.symbol, (s, i) => ({
+      depth: r.depth[i], name: r.name(i), module: this.app.model.data.funcs[s]?.module ?? "", open: r.open(i), leaf: r.leaf(i),
+      self: r.self[i], total: r.total[i], before: r.before?.[i] ?? 0, samples: r.samples[i],
+    }));
   }
 
   focus(): void {
@@ -404,23 +417,29 @@ export class CallTreePane extends TreePane {
     super(app, menu, "Call tree", "Calls, from the thread's first frame down");
   }
 
-  protected make(): Forest {
-    return this.app.calls();
+  private readonly open = new OpenRows(this.app.naming);
+
+  protected opened(): OpenRows {
+    return this.open;
   }
 
-  protected place(r: Row): number {
-    return r.at.reduce((a, b) => (this.app.after.total[b] > this.app.after.total[a] ? b : a));
+  protected question(q: URLSearchParams): void {
+    q.set("way", "tree");
+  }
+
+  protected place(i: number): number {
+    return this.rows!.place[i];
   }
 
   update(fresh: boolean): void {
-    super.update(fresh);
     const { reveal } = this.app;
     this.app.reveal = -1;
-    if (reveal > 0) this.show(reveal);
+    if (reveal > 0) this.show(reveal, fresh);
+    else super.update(fresh);
   }
 
-  protected stack(r: Row): string {
-    return this.way(r).join("\n");
+  protected stack(way: readonly string[]): string {
+    return [...way].reverse().join("\n");
   }
 }
 
@@ -431,6 +450,9 @@ export function sideSwitch(app: App): { root: HTMLElement; set(v: "before" | "af
     { value: "after", label: "After", title: "As wide as they are after: what is new is there" },
   ], (v) => app.set({ before: v === "before" }));
 }
+
+// KEPT is of how many methods it is remembered which rows of their callers were open.
+const KEPT = 20;
 
 type Mode = "one" | "all" | "sandwich";
 
@@ -464,8 +486,11 @@ export class CallersPane extends TreePane {
   private method(): string {
     const { app } = this;
     if (app.methodNamed(app.state.of) >= 0) return app.state.of;
-    const row = this.rows[this.grid.selected] ?? this.rows.find((r) => r.method >= 0);
-    return row ? app.nameOf(row.symbol) : "";
+    const { rows, grid } = this;
+    if (!rows) return "";
+    let i = grid.selected;
+    if (i < 0 || i >= rows.n) i = rows.symbol.findIndex((_, k) => this.isMethod(k));
+    return i >= 0 ? rows.name(i) : "";
   }
 
   theme(dark: boolean): void {
@@ -485,21 +510,35 @@ export class CallersPane extends TreePane {
     return super.columns().filter((c) => !c.id.startsWith("self"));
   }
 
-  protected numbers(r: Row): Cell[] {
-    return super.numbers(r).slice(this.app.compared ? 0 : 2);
+  protected numbers(r: Rows, i: number): Cell[] {
+    return super.numbers(r, i).slice(this.app.compared ? 0 : 2);
   }
 
   protected widest(all: number): number {
-    return this.roots[0]?.total || all; // the heaviest is the first
+    return this.rows?.total[0] || all; // the heaviest is the first
   }
 
-  protected make(): Forest {
+  private readonly open = new Map<string, OpenRows>(); // by the method whose callers they are
+
+  protected opened(): OpenRows {
     const { app } = this;
-    return app.callers(app.methodNamed(app.state.of));
+    const of = app.methodNamed(app.state.of) >= 0 ? app.state.of : "";
+    const rows = this.open.get(of) ?? new OpenRows(app.naming);
+    this.open.delete(of);
+    this.open.set(of, rows); // it goes last
+    for (const old of this.open.keys()) if (this.open.size > KEPT) this.open.delete(old);
+    return rows;
   }
 
-  protected stack(r: Row): string {
-    return this.way(r).reverse().join("\n");
+  protected question(q: URLSearchParams): void {
+    const { app } = this;
+    const method = app.methodNamed(app.state.of);
+    q.set("way", "callers");
+    if (method >= 0) q.set("of", String(method));
+  }
+
+  protected stack(way: readonly string[]): string {
+    return way.join("\n");
   }
 
   update(fresh: boolean): void {

@@ -1,0 +1,487 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/candid-profiler/candid/internal/flame"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// The call tree and the callers are tables of rows that open. A row is a method on one way:
+// from the thread's first frame down, or from where samples ended up to who called that. What
+// differs only in kinds of code is one row. Only what is below open rows is made.
+
+// tableRow is a line of such a table.
+type tableRow struct {
+	depth, symbol uint32 // symbol is one of those it stands for
+	place         uint32 // the heaviest that it stands for, nowhere: none
+	samples       uint32 // total
+	self, total   uint64
+	before        uint64 // total of what is compared with
+	remark        uint8
+	open, leaf    bool // a leaf has nothing below
+}
+
+// heavier says whether a row comes before another one that is below the same row.
+func (a *tableRow) heavier(b *tableRow) int {
+	return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(b.before, a.before), cmp.Compare(b.samples, a.samples), cmp.Compare(a.symbol, b.symbol))
+}
+
+// opened is a row that is open, or that is looked for, and those below it.
+type opened struct {
+	open, unfold, wanted bool
+	below                map[uint32]*opened // by key
+}
+
+// at gives the row of a key below o, which is made.
+func (o *opened) at(key uint32) *opened {
+	next := o.below[key]
+	if next == nil {
+		if o.below == nil {
+			o.below = make(map[uint32]*opened)
+		}
+		next = &opened{}
+		o.below[key] = next
+	}
+	return next
+}
+
+// What opens by itself: of a fresh table what most of the time goes through, as far as it
+// fits a page, and below a row that somebody opens what nearly all of it goes through.
+const (
+	beginRows, beginShare   = 40, 0.2
+	unfoldRows, unfoldShare = 200, 0.9
+)
+
+// maxRowWork is how many frames may be looked at for one table: that of a tree which somebody
+// made up can be as many as it has nodes times its depth.
+var maxRowWork = 1 << 28 // tests have less
+
+// rowPart is a node of a grove, and how much of it counts.
+type rowPart struct {
+	node          uint32
+	start         uint32 // of callers: where it began
+	samples       uint32
+	total, before uint64
+}
+
+// family is a row that may be shown, and what it is made of.
+type family struct {
+	tableRow
+	key             uint32
+	most            uint64 // what is in the place
+	n               int    // parts
+	known           uint64 // samples: remarks are about them
+	guessed, coarse uint64 // of them, times 255
+	parts           []rowPart
+}
+
+// grove is a tree that is grouped, with what it has.
+type grove struct {
+	end           []uint32
+	places        []uint32   // by node: what it is in the tree of the recording; nil: the same
+	after, before *placeSums // before is nil unless two are compared
+}
+
+func (g *grove) place(node uint32) uint32 {
+	if g.places != nil {
+		return g.places[node]
+	}
+	return node
+}
+
+func (g *grove) any(node uint32) bool {
+	return g.after.samples[node] > 0 || g.before != nil && g.before.samples[node] > 0
+}
+
+// below gives the nodes below some that have anything.
+func (g *grove) below(parts []rowPart) (out []rowPart) {
+	for _, p := range parts {
+		for c := p.node + 1; c < g.end[p.node]; c = g.end[c] {
+			if !g.any(c) {
+				continue
+			}
+			next := rowPart{node: c, total: g.after.total[c], samples: g.after.samples[c]}
+			if g.before != nil {
+				next.before = g.before.total[c]
+			}
+			out = append(out, next)
+		}
+	}
+	return out
+}
+
+// doubts are by place: the shares, times 255, that are guesses and that are coarse.
+type doubts struct {
+	once            sync.Once
+	guessed, coarse []uint8
+	inlined         []bool // by symbol
+}
+
+func (s *shape) doubted() *doubts {
+	d := &s.doubts
+	d.once.Do(func() {
+		n := len(s.tree.Order)
+		d.guessed, d.coarse = make([]uint8, n), make([]uint8, n)
+		stretches(n, func(_, from, to int) {
+			for i := from; i < to; i++ {
+				at := s.tree.Order[i]
+				all := uint64(s.tree.Samples[at])
+				d.guessed[i] = uint8(flame.Share(s.tree.Tally(flame.Heuristic, at), all))
+				d.coarse[i] = uint8(flame.Share(s.tree.Tally(flame.Coarse, at), all))
+			}
+		})
+		d.inlined = make([]bool, len(s.tree.Symbols))
+		for i, symbol := range s.tree.Symbols {
+			d.inlined[i] = symbol.Func != flame.NoFunc && symbol.Kind == walk.KindInlined
+		}
+	})
+	return d
+}
+
+// table makes the rows of one table.
+type table struct {
+	ctx     context.Context
+	shape   *shape
+	ways    *ways
+	doubts  *doubts
+	whole   *grove
+	grove   *grove // what is grouped now: the whole, or a part of it
+	callers bool
+	begin   bool
+	most    int    // rows
+	all     uint64 // what there is in all
+	left    int    // that may still open by themselves
+	rows    []tableRow
+	more    bool // there are more rows
+	shown   int  // the row that is looked for, -1: none
+	work    int
+	looked  int     // of work, when somebody asked last whether it is still wanted
+	slot    []int32 // by key: its family, from 1 on
+	split   *split  // nil: all threads together
+	outer   []int32 // by place, of callers that end in groups: which pending row what began there is of, from 1 on
+	err     error
+}
+
+func (r *Recording) newTable(ctx context.Context, s *shape, after, before *placeSums) *table {
+	w := r.ways(s)
+	g := &grove{end: w.end, after: after, before: before}
+	return &table{ctx: ctx, shape: s, ways: w, doubts: s.doubted(), whole: g, grove: g, all: after.total[0], left: beginRows, shown: -1, slot: make([]int32, w.keys)}
+}
+
+// wanted says whether it goes on, after so much more work.
+func (t *table) wanted(work int) bool {
+	if t.work += work; t.work-t.looked >= step && t.err == nil {
+		t.looked = t.work
+		if t.err = t.ctx.Err(); t.err == nil && t.work > maxRowWork {
+			t.err = fmt.Errorf("%w: too much is open to be added up: close some rows", ErrQuery)
+		}
+	}
+	return t.err == nil
+}
+
+func (t *table) symbol(p *rowPart) uint32 { return t.shape.sym[t.grove.place(p.node)] }
+
+// families groups parts by method, the heaviest first.
+func (t *table) families(parts []rowPart, depth uint32) []family {
+	if len(parts) == 0 || !t.wanted(len(parts)) {
+		return nil
+	}
+	var list []family
+	for i := range parts {
+		list = t.add(list, t.slot, &parts[i], depth)
+	}
+	sorted := make([]rowPart, len(parts))
+	at := 0
+	for i := range list {
+		list[i].parts = sorted[at : at : at+list[i].n]
+		at += list[i].n
+	}
+	for _, p := range parts {
+		f := &list[t.slot[t.ways.key[t.symbol(&p)]]-1]
+		f.parts = append(f.parts, p)
+	}
+	t.sort(list, t.slot)
+	return list
+}
+
+func (t *table) sort(list []family, slot []int32) {
+	for i := range list {
+		slot[list[i].key] = 0
+	}
+	slices.SortFunc(list, func(a, b family) int { return a.heavier(&b.tableRow) })
+}
+
+// add adds a part to its row, of those in list; slot says by key where it is there, from 1 on.
+func (t *table) add(list []family, slot []int32, p *rowPart, depth uint32) []family {
+	g := t.grove
+	place := g.place(p.node)
+	symbol := t.shape.sym[place]
+	key := t.ways.key[symbol]
+	if slot[key] == 0 {
+		list = append(list, family{key: key, tableRow: tableRow{depth: depth, symbol: symbol, place: place, leaf: true}})
+		slot[key] = int32(len(list))
+	}
+	f := &list[slot[key]-1]
+	f.n++
+	f.total += p.total
+	f.samples += p.samples
+	f.before += p.before
+	if total := g.after.total[p.node]; total > f.most {
+		f.place, f.most = place, total
+	}
+	// Of a compiled method that others are inlined into, only its own share is coarse.
+	known, rough := p.samples, depth == 0
+	if t.callers {
+		if t.ways.parent[p.node] == 0 && t.split == nil {
+			f.self += p.total
+		} else {
+			f.leaf = false
+		}
+	} else {
+		self := g.after.self[p.node]
+		f.self += self
+		rough = self > 0 || t.doubts.inlined[f.symbol]
+		f.leaf = f.leaf && g.after.samples[p.node] == g.after.count[p.node]
+		if g.before != nil {
+			f.leaf = f.leaf && g.before.samples[p.node] == g.before.count[p.node]
+			if known == 0 {
+				known = g.before.samples[p.node]
+			}
+		}
+	}
+	f.known += uint64(known)
+	f.guessed += uint64(known) * uint64(t.doubts.guessed[place])
+	if rough {
+		f.coarse += uint64(known) * uint64(t.doubts.coarse[place])
+	}
+	return list
+}
+
+// tell says where most samples of a row are less certain than it looks.
+func (f *family) tell() uint8 {
+	switch {
+	case f.guessed*2 > f.known*255:
+		return remarkGuessed
+	case f.coarse*2 > f.known*255:
+		return remarkCoarse
+	}
+	return 0
+}
+
+// below gives what the rows below one are made of.
+func (t *table) below(parts []rowPart) (out []rowPart) {
+	if !t.callers {
+		return t.grove.below(parts)
+	}
+	for _, p := range parts {
+		if up := t.ways.parent[p.node]; up > 0 {
+			p.node = up
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// show adds rows that lie beside each other, and what is below those that are open. unfold is
+// how many more rows open because of the one above, of which over is the total.
+func (t *table) show(list []family, among *opened, unfold int, over uint64) {
+	for i := range list {
+		f := &list[i]
+		if t.err != nil {
+			return
+		}
+		if len(t.rows) >= t.most {
+			t.more = true
+			return
+		}
+		o := among.below[f.key]
+		if o == nil {
+			o = &opened{}
+		}
+		further := 0
+		switch {
+		case o.unfold:
+			further = unfoldRows
+		case i == 0 && unfold > 0 && float64(f.total) >= unfoldShare*float64(over):
+			further = unfold - 1
+		}
+		f.open = (o.open || further > 0 || t.opens(f)) && !f.leaf
+		if o.wanted {
+			t.shown = len(t.rows)
+		}
+		f.remark = f.tell()
+		t.rows = append(t.rows, f.tableRow)
+		if f.open {
+			t.show(t.underneath(f), o, further, f.total)
+		}
+		f.parts = nil
+	}
+}
+
+// underneath are the rows below one.
+func (t *table) underneath(f *family) []family {
+	switch {
+	case t.split == nil:
+	case !t.callers && f.depth == 0:
+		return t.inGroup(f)
+	case t.callers:
+		t.outermost(f)
+	}
+	return t.families(t.below(f.parts), f.depth+1)
+}
+
+// opens says whether a row of a fresh table does by itself.
+func (t *table) opens(f *family) bool {
+	if !t.begin || t.left == 0 || float64(f.total) < beginShare*float64(t.all) {
+		return false
+	}
+	t.left--
+	return true
+}
+
+// calls makes the rows of the call tree.
+func (t *table) calls(open *opened) {
+	t.show(t.families(t.below([]rowPart{{}}), 0), open, 0, 0)
+}
+
+// callersOf makes those of a method's callers. A stack counts once, for the innermost frame
+// of the method.
+func (t *table) callersOf(method int32, open *opened) {
+	type frame struct {
+		end  uint32
+		part int
+	}
+	var inside []frame // of the method, on the way to here
+	var parts []rowPart
+	g, w := t.whole, t.ways
+	next := uint32(0)
+	for i := uint32(1); int(i) < len(w.end); {
+		if i >= next {
+			if t.err = t.ctx.Err(); t.err != nil {
+				return
+			}
+			next = i + step
+		}
+		if !g.any(i) {
+			i = w.end[i]
+			continue
+		}
+		for len(inside) > 0 && inside[len(inside)-1].end <= i {
+			inside = inside[:len(inside)-1]
+		}
+		if w.method[t.shape.sym[i]] == method {
+			inside = append(inside, frame{w.end[i], len(parts)})
+			parts = append(parts, rowPart{node: i, start: i})
+		}
+		if len(inside) > 0 {
+			p := &parts[inside[len(inside)-1].part]
+			p.total += g.after.self[i]
+			p.samples += g.after.count[i]
+			if g.before != nil {
+				p.before += g.before.self[i]
+			}
+		}
+		i++
+	}
+	parts = slices.DeleteFunc(parts, func(p rowPart) bool { return p.samples == 0 && p.before == 0 })
+	t.all = 0
+	for i := range parts {
+		t.all += parts[i].total
+	}
+	t.show(t.families(parts, 0), open, 0, 0)
+}
+
+// callersOfAll makes those of all methods in which samples ended. There may be as many of
+// them as there are places, so that only of those that are open it is said where.
+func (t *table) callersOfAll(open *opened) {
+	n := len(t.ways.end)
+	lists := make([][]family, workersFor(n))
+	stretches(n, func(worker, from, to int) {
+		slot := t.slot
+		if worker > 0 {
+			slot = make([]int32, len(t.slot))
+		}
+		var list []family
+		t.ends(from, to, func(p *rowPart) { list = t.add(list, slot, p, 0) })
+		lists[worker] = list
+	})
+	if t.err = t.ctx.Err(); t.err != nil {
+		return
+	}
+	list := lists[0]
+	for _, more := range lists[1:] {
+		for i := range more {
+			f := &more[i]
+			if t.slot[f.key] == 0 {
+				list = append(list, *f)
+				t.slot[f.key] = int32(len(list))
+				continue
+			}
+			list[t.slot[f.key]-1].join(f)
+		}
+	}
+	t.sort(list, t.slot)
+	some := false
+	for i := range list {
+		f := &list[i]
+		o := open.below[f.key]
+		if o != nil && (o.open || o.unfold) || t.begin && float64(f.total) >= beginShare*float64(t.all) {
+			t.slot[f.key] = int32(i + 1)
+			f.parts = make([]rowPart, 0, f.n)
+			some = true
+		}
+	}
+	if some {
+		t.ends(1, n, func(p *rowPart) {
+			if at := t.slot[t.ways.key[t.symbol(p)]]; at > 0 {
+				f := &list[at-1]
+				f.parts = append(f.parts, *p)
+			}
+		})
+		for i := range list {
+			t.slot[list[i].key] = 0
+		}
+		t.err = t.ctx.Err()
+	}
+	t.show(list, open, 0, 0)
+}
+
+// ends calls f for the places from from up to to in which samples ended, but for the root.
+func (t *table) ends(from, to int, f func(p *rowPart)) {
+	after, before := t.whole.after, t.whole.before
+	var p rowPart
+	for i := max(from, 1); i < to; i++ {
+		if i%step == 0 && t.ctx.Err() != nil {
+			return
+		}
+		if after.count[i] == 0 && (before == nil || before.count[i] == 0) {
+			continue
+		}
+		p = rowPart{node: uint32(i), start: uint32(i), samples: after.count[i], total: after.self[i]}
+		if before != nil {
+			p.before = before.self[i]
+		}
+		f(&p)
+	}
+}
+
+// join adds what another worker found of the same row.
+func (f *family) join(o *family) {
+	f.n += o.n
+	f.total += o.total
+	f.self += o.self
+	f.before += o.before
+	f.samples += o.samples
+	f.known += o.known
+	f.guessed += o.guessed
+	f.coarse += o.coarse
+	f.leaf = f.leaf && o.leaf
+	if o.most > f.most {
+		f.place, f.most = o.place, o.most
+	}
+}
