@@ -108,6 +108,13 @@ window.drawn = (change) => {
   candid.paint(1);
   return performance.now() - start;
 };
+// unfolded opens the first row of a table that is closed.
+window.unfolded = async (tab) => {
+  const start = performance.now();
+  document.querySelector('#pane-' + tab + ' .twist:not(.open):not(.none)').click();
+  await settle();
+  return performance.now() - start;
+};
 window.several = async (n, f) => { const out = []; for (let i = 0; i < n; i++) out.push(await f(i)); return out; };
 `
 
@@ -176,6 +183,17 @@ func (b *bench) ours(what, file string) {
 		c.Eval("timed({query: '', tab: 'methods'})", nil)
 		add("brush on the method list", "< 200 ms", brush)
 		c.Eval("timed({from: 0, to: 0})", nil)
+		c.Eval("timed({tab: 'tree'})", nil)
+		add("brush on the call tree", "< 200 ms", brush)
+		c.Eval("timed({from: 0, to: 0})", nil)
+		add("opening a row of the call tree", "< 100 ms", "several(9, () => unfolded('tree'))")
+		c.Eval("timed({split: 'thread'})", nil)
+		add("opening a thread in the call tree", "", "several(5, () => unfolded('tree'))")
+		c.Eval("timed({split: 'none'})", nil)
+		c.Eval("timed({tab: 'callers', of: ''})", nil)
+		add("brush on the callers of all methods", "< 200 ms", brush)
+		c.Eval("timed({from: 0, to: 0})", nil)
+		add("opening a row of callers", "< 100 ms", "several(9, () => unfolded('callers'))")
 		add("invert: callers of all methods", "", "several(5, async () => { await timed({tab: 'flame'}); candid.set({from: 1, to: 0}); await settle(); candid.set({from: 0}); await settle(); return timed({tab: 'callers', of: ''}); })")
 		add("sandwich of a method", "", "(async () => { const names = (await candid.methods()).map(m => m.name); return several(5, async (i) => timed({tab: 'callers', sandwich: true, of: names[i]})); })()")
 		b.heap(c, "memory of the page, "+what)

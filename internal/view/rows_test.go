@@ -456,3 +456,49 @@ func TestRowsBounded(t *testing.T) {
 		t.Errorf("more work than there should be: %v", err)
 	}
 }
+
+// BenchmarkRows makes the rows of five million samples of a million places: what is counted is
+// remembered, as when a row opens, or each time another stretch of time is.
+func BenchmarkRows(b *testing.B) {
+	r, err := Open("large", profiletest.Server(1_000_000, 5_000_000, 60))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, c := range []string{"way=tree", "way=callers", "way=callers&of=5", "way=tree&split=thread", "way=callers&split=thread"} {
+		v, err := url.ParseQuery(c + "&begin=1")
+		if err != nil {
+			b.Fatal(err)
+		}
+		ask := func(b *testing.B) {
+			if _, err := rowsMessage(context.Background(), r, v); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.Run(c, func(b *testing.B) {
+			for b.Loop() {
+				ask(b)
+			}
+		})
+		// What is open then, open again: in a table of threads the first one is.
+		x, _, _, _, _, err := r.askRows(context.Background(), v)
+		if err != nil {
+			b.Fatal(err)
+		}
+		v.Set("open", fmt.Sprint("0.", x.rows[0].symbol))
+		v.Set("unfold", "0")
+		b.Run(c+", opened", func(b *testing.B) {
+			for b.Loop() {
+				ask(b)
+			}
+		})
+		n := uint64(0)
+		b.Run(c+", opened and filtered", func(b *testing.B) {
+			for b.Loop() {
+				n++
+				v.Set("from", strconv.FormatUint(r.end/10+n, 10))
+				v.Set("to", strconv.FormatUint(r.end/10*6+n, 10))
+				ask(b)
+			}
+		})
+	}
+}

@@ -255,7 +255,7 @@ func (x *split) cells(ctx context.Context, s *shape, group int32) ([]Cell, error
 }
 
 // maxGroveNodes is how many nodes of groups' trees are remembered.
-const maxGroveNodes = 4 << 20
+const maxGroveNodes = 2 << 20
 
 // grove is the tree of a group: of what ended there, and all on the way to it.
 func (x *split) grove(ctx context.Context, s *shape, group int32) (*grove, error) {
