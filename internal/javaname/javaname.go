@@ -20,8 +20,8 @@ func Function(class, method string) (function, raw string) {
 // Class gives a class's name without and with its generated parts.
 func Class(class string) (plain, exact string) {
 	base, suffix := class, ""
-	// Hidden classes: the name ends with + (15 and later; tools print /) and a number.
-	if i := strings.LastIndexAny(class, "+/"); i > 0 && strings.HasPrefix(class[i+1:], "0x") && isHex(class[i+3:]) {
+	// Hidden classes: the name ends with + (15 and later; tools print / or .) and a number.
+	if i := strings.LastIndexAny(class, "+/."); i > 0 && strings.HasPrefix(class[i+1:], "0x") && isHex(class[i+3:]) {
 		base, suffix = class[:i], "/"+class[i+1:]
 	}
 	plain = strings.ReplaceAll(base, "/", ".")

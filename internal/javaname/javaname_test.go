@@ -10,6 +10,7 @@ func TestFunctionName(t *testing.T) {
 		{"a/B$$Lambda$14", "a.B$$Lambda.m", "a.B$$Lambda$14.m"}, // 8, 11
 		{"a/B$$Lambda$14+0x0000000800c03000", "a.B$$Lambda.m", "a.B$$Lambda$14/0x0000000800c03000.m"}, // 17
 		{"a/B$$Lambda+0x00007f5b3c001000", "a.B$$Lambda.m", "a.B$$Lambda/0x00007f5b3c001000.m"},       // 21
+		{"a/B$$Lambda$14.0x0000000800c03000", "a.B$$Lambda.m", "a.B$$Lambda$14/0x0000000800c03000.m"}, // as async-profiler writes it
 		{"java/lang/invoke/LambdaForm$MH+0x0800", "java.lang.invoke.LambdaForm$MH.m", "java.lang.invoke.LambdaForm$MH/0x0800.m"},
 		{"sun/reflect/GeneratedMethodAccessor12", "sun.reflect.GeneratedMethodAccessor.m", "sun.reflect.GeneratedMethodAccessor12.m"},
 		{"jdk/proxy2/$Proxy31", "jdk.proxy.$Proxy.m", "jdk.proxy2.$Proxy31.m"},

@@ -436,7 +436,7 @@ func (c *constants) kind(k kind, events []profile.Event) uint64 {
 
 // isEvent says whether a number is the type of an event.
 func isEvent(n uint32) bool {
-	return n >= typeExecutionSample && n <= typeCost || n >= typeObservation && n < uint32(typeObservation+len(profile.ObservationKinds))
+	return n >= typeExecutionSample && n <= typeActiveSetting || n >= typeObservation && n < uint32(typeObservation+len(profile.ObservationKinds))
 }
 
 // syscall gives the number of a system call's name, which is its index; 0: none.

@@ -1,6 +1,11 @@
 package jfr
 
-import "github.com/candid-profiler/candid/internal/profile"
+import (
+	"slices"
+	"strconv"
+
+	"github.com/candid-profiler/candid/internal/profile"
+)
 
 // event appends an event of candid's own with what fields appends to it.
 func (s *Stream) event(typ uint64, fields func(b []byte) []byte) {
@@ -41,6 +46,7 @@ func (s *Stream) tell(info *Info) {
 			return appendLong(appendLong(b, began), uint64(m.Duration))
 		})
 	}
+	s.settings(info.Events)
 	for ; t.events < len(info.Events); t.events++ {
 		e := &info.Events[t.events]
 		s.event(typeEvent, func(b []byte) []byte {
@@ -83,6 +89,34 @@ func (s *Stream) tell(info *Info) {
 	if l := info.Losses; t.losses == nil || *t.losses != l {
 		t.losses = &l
 		s.event(typeLosses, func(b []byte) []byte { return appendLong(appendLong(b, l.Lost), l.Throttled) })
+	}
+}
+
+// settings tells of events that are new what async-profiler and its readers call so:
+// which one ExecutionSamples are of, and how much time a sample stands for.
+func (s *Stream) settings(events []profile.Event) {
+	setting := func(typ byte, name, value string) {
+		s.event(typeActiveSetting, func(b []byte) []byte {
+			return appendString(appendString(appendLong(b, uint64(typ)), name), value)
+		})
+	}
+	for i := s.told.events; i < len(events); i++ {
+		e := &events[i]
+		typ := s.typeOf(uint16(i), events)
+		interval := "interval"
+		switch {
+		case typ == typeExecutionSample:
+			setting(typ, "event", e.Name)
+		case typ == typeWallClockSample && !slices.ContainsFunc(events, onCPU):
+			setting(typ, "event", e.Name)
+		case typ == typeWallClockSample:
+			interval = "wall"
+		default:
+			continue
+		}
+		if e.Unit == "nanoseconds" && e.Period > 0 {
+			setting(typ, interval, strconv.FormatUint(e.Period, 10))
+		}
 	}
 }
 

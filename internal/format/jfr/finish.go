@@ -1,6 +1,7 @@
 package jfr
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -17,8 +18,11 @@ func (r *reader) finishForeign() {
 	m := r.b.Meta()
 	m.Start = time.Unix(0, r.start)
 	m.Engine, m.Describe = "jfr", "recorded by the JVM's Flight Recorder"
-	if f.sampled != "" {
-		m.Engine, m.Describe = "async-profiler", "recorded by async-profiler, event "+f.sampled
+	if f.async {
+		m.Engine, m.Describe = "async-profiler", "recorded by async-profiler"
+		if f.sampled != "" {
+			m.Describe += ", event " + f.sampled
+		}
 	}
 }
 
@@ -50,13 +54,13 @@ func (r *reader) foreignFinal(p *profile.Profile) {
 			event.Unit, event.Period = "nanoseconds", 0
 		default:
 			ns := f.periods[e.event]
-			if f.sampled != "" {
-				ns = f.periods[map[bool]string{true: "interval", false: "wall"}[e.unit == counted]]
-				if e.unit == counted {
+			if f.async || f.sampled != "" {
+				if e.typ == nameExecutionSample && f.sampled != "" {
 					event.Name = f.sampled
 				}
+				ns = cmp.Or(f.asyncPeriod(event.Name), ns)
 			}
-			if ns > 0 && (f.sampled == "" || e.unit == repeated || asyncCPU(f.sampled)) {
+			if ns > 0 {
 				event.Unit, event.Period, period[i] = "nanoseconds", ns, ns
 			}
 		}
@@ -73,6 +77,33 @@ func (r *reader) foreignFinal(p *profile.Profile) {
 	p.SortByTime()
 }
 
-// asyncCPU says whether the interval of an event of async-profiler's is CPU time
-// in ns.
-func asyncCPU(event string) bool { return event == "cpu" || event == "itimer" || event == "ctimer" }
+// async-profiler's intervals where none was asked for, ns.
+const (
+	asyncInterval = 10_000_000
+	asyncWall     = 50_000_000
+)
+
+// asyncPeriod is for how many ns a sample of async-profiler's stands; 0 where it does not
+// stand for time.
+func (f *foreignState) asyncPeriod(event string) uint64 {
+	var ns, usual uint64
+	switch {
+	case event == "cpu" || event == "itimer" || event == "ctimer", event == f.sampled && !f.async: // candid says so of time only
+		ns, usual = f.periods["interval"], asyncInterval
+	case event == "wall" && f.sampled == "wall":
+		ns, usual = f.periods["interval"], asyncWall
+	case event == "wall":
+		ns, usual = f.periods["wall"], asyncWall
+	}
+	if ns == 0 && f.async {
+		return usual
+	}
+	return ns
+}
+
+// twofold says whether async-profiler sampled CPU time and wall time. Version 2 writes
+// both as ExecutionSamples: those of CPU time have no state then.
+func (f *foreignState) twofold() bool {
+	_, wall := f.periods["wall"]
+	return wall && f.sampled != "" && f.sampled != "wall"
+}

@@ -40,15 +40,17 @@ const (
 	repeated             // as many samples of that period
 )
 
-// foreignEvents are the samples of others: of the JDK (jdk.jfr's metadata.xml
-// describes them) and of async-profiler (src/jfrMetadata.cpp). An event in the
-// order in which a profile lists them; several types may be the same one.
-var foreignEvents = []struct {
+type foreignEvent struct {
 	typ, event     string
 	thread, weight string
 	unit           unit
 	state          profile.State // unless the event tells
-}{
+}
+
+// foreignEvents are the samples of others: of the JDK (jdk.jfr's metadata.xml
+// describes them) and of async-profiler (src/jfrMetadata.cpp). An event in the
+// order in which a profile lists them; several types may be the same one.
+var foreignEvents = []foreignEvent{
 	{"jdk.CPUTimeSample", "cpu", "eventThread", "samplingPeriod", inTicks, profile.StateRunning},
 	{nameExecutionSample, "execution", "sampledThread", "", counted, profile.StateUnknown},
 	{nameWallClockSample, "wall", "sampledThread", "samples", repeated, profile.StateUnknown},
@@ -65,13 +67,17 @@ var foreignEvents = []struct {
 	{"profiler.LiveObject", "live", "eventThread", "allocationSize", inBytes, profile.StateUnknown},
 }
 
+// wallRow is the row of wall-clock samples.
+var wallRow = slices.IndexFunc(foreignEvents, func(e foreignEvent) bool { return e.typ == nameWallClockSample })
+
 // foreignState is what is known of a recording that candid did not write.
 type foreignState struct {
 	events  []int // the profile's, while it is read: rows
 	eventOf map[string]uint16
 	threads map[foreignID]uint32
 	periods map[string]uint64 // ns, by event and setting
-	sampled string            // async-profiler's setting event: what ExecutionSamples are of
+	async   bool              // async-profiler recorded it
+	sampled string            // async-profiler's setting event, which candid writes too: what ExecutionSamples are of
 	pid     int
 	lost    uint64
 }
@@ -118,7 +124,7 @@ func (s *schema) eventReaders(rs *readers) error {
 	} else {
 		list = []want{
 			{"jdk.JVMInformation", []string{"pid"}, []string{"jvmName", "jvmVersion", "jvmArguments", "javaArguments"}, jvmInformation, 0},
-			{"jdk.ActiveSetting", []string{"id"}, []string{"name", "value"}, activeSetting, 0},
+			{nameActiveSetting, []string{"id"}, []string{"name", "value"}, activeSetting, 0},
 			{"jdk.CPUTimeSamplesLost", []string{"lostSamples"}, nil, samplesLost, 0},
 		}
 		for i, e := range foreignEvents {
@@ -162,7 +168,12 @@ func foreignSample(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 		return cur.err
 	}
 	row := &foreignEvents[h.row]
-	s := profile.Sample{Time: c.ns(rec.n[foreignTime]), Weight: rec.n[foreignWeight], State: row.state, Event: r.foreignEvent(h.row)}
+	st := r.threadState(c, rec.n[foreignThreadState])
+	event := h.row
+	if row.typ == nameExecutionSample && st != profile.StateUnknown && r.foreign.twofold() {
+		event = wallRow
+	}
+	s := profile.Sample{Time: c.ns(rec.n[foreignTime]), Weight: rec.n[foreignWeight], State: row.state, Event: r.foreignEvent(event)}
 	switch row.unit {
 	case counted:
 		s.Weight = 1
@@ -174,7 +185,7 @@ func foreignSample(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 	if row.unit == inTicks && row.state > profile.StateRunning {
 		s.Time = later(s.Time, s.Weight) // they are told by their beginning
 	}
-	if st := r.threadState(c, rec.n[foreignThreadState]); st != profile.StateUnknown && row.state == profile.StateUnknown {
+	if st != profile.StateUnknown && row.state == profile.StateUnknown {
 		s.State = st
 	}
 	s.Thread = r.foreignThread(c, rec.n[foreignThread])
@@ -305,6 +316,9 @@ func activeSetting(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 	f := &r.foreign
 	if f.periods == nil {
 		f.periods = map[string]uint64{}
+	}
+	if name == "jstackdepth" { // which async-profiler always tells
+		f.async = true
 	}
 	// The JDK says "20 ms" of each event, async-profiler of all a number of ns.
 	if ns, err := strconv.ParseUint(value, 10, 63); err == nil {

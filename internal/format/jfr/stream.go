@@ -1,9 +1,13 @@
 package jfr
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/profile"
@@ -49,6 +53,8 @@ type Stream struct {
 	b       []byte // events and checkpoints that are not written yet
 	page    []byte // scratch
 	told    told
+	types   []byte  // eventType of each event
+	owed    []int64 // by thread: what its samples of wall time were not told to weigh, in the event's unit
 	// observed is how many observations are in the file: unlike what told holds they
 	// are told once, not in each chunk.
 	observed int
@@ -124,7 +130,7 @@ func (s *Stream) flush() error {
 	info := s.info()
 	s.tell(&info)
 	for i := range s.pending {
-		s.sample(&s.pending[i], info.Events)
+		s.sample(i, info.Events)
 		if i%1024 == 0 && s.c.size() > maxConstants {
 			if err := s.write(&info); err != nil {
 				return err
@@ -282,23 +288,81 @@ func (s *Stream) constants(pools []pool, here, before int64) error {
 	return nil
 }
 
-// eventType is the type of event that other readers expect of a sampled event.
-func eventType(name string) byte {
+// onCPU says whether the samples of an event are of threads on a CPU, and show what takes
+// its time. Other profilers call such events otherwise, and perf adds modifiers (cycles:u).
+func onCPU(e profile.Event) bool {
+	name, _, _ := strings.Cut(e.Name, ":")
 	switch name {
-	case "cpu", "samples", "execution":
-		return typeExecutionSample
-	case "wall":
+	case "cpu", "samples", "execution", "itimer", "ctimer", "cpu-clock", "task-clock", "cycles", "cpu-cycles":
+		return true
+	}
+	return false
+}
+
+// eventType is the type of event that other readers expect of the samples of events[i].
+// They add all ExecutionSamples up: of several events that are alike the first has them.
+func eventType(events []profile.Event, i int) byte {
+	if i >= len(events) {
+		return typeSample
+	}
+	switch {
+	case events[i].Name == "wall":
 		return typeWallClockSample
+	case i == slices.IndexFunc(events, onCPU):
+		return typeExecutionSample
 	}
 	return typeSample
 }
 
-func (s *Stream) sample(p *profile.Sample, events []profile.Event) {
-	s.latest = max(s.latest, p.Time)
-	typ := byte(typeSample)
-	if int(p.Event) < len(events) {
-		typ = eventType(events[p.Event].Name)
+// typeOf is eventType of an event that was told of.
+func (s *Stream) typeOf(i uint16, events []profile.Event) byte {
+	for len(s.types) < len(events) {
+		s.types = append(s.types, eventType(events, len(s.types)))
 	}
+	if int(i) >= len(s.types) {
+		return typeSample
+	}
+	return s.types[i]
+}
+
+// beforeCPU says whether the next sample from pending[i] on, of those that other readers
+// see, is an ExecutionSample, or may be.
+func (s *Stream) beforeCPU(i int, events []profile.Event) bool {
+	for ; i < len(s.pending); i++ {
+		if typ := s.typeOf(s.pending[i].Event, events); typ != typeSample {
+			return typ == typeExecutionSample
+		}
+	}
+	return bytes.IndexByte(s.types, typeExecutionSample) >= 0
+}
+
+// intervals is how many samples, taken at the event's interval, other readers are to see in
+// a sample of wall time: a wait weighs as long as it was. What is left is the thread's next
+// one's, so that all of a thread's together are right; a short wait may have none. Before
+// an ExecutionSample it is one: Pyroscope counts that as often as the sample of wall time
+// before.
+func (s *Stream) intervals(p *profile.Sample, e *profile.Event, beforeCPU bool) uint64 {
+	if e.Period == 0 || e.Period > maxOwed || p.Weight > maxOwed {
+		return 1
+	}
+	s.owed = at(s.owed, p.Thread)
+	owed := s.owed[p.Thread] + int64(p.Weight)
+	n := int64(1)
+	if !beforeCPU {
+		n = min(max(owed+int64(e.Period/2), 0)/int64(e.Period), math.MaxInt32)
+	}
+	s.owed[p.Thread] = min(max(owed-n*int64(e.Period), -maxOwed), maxOwed)
+	return uint64(n)
+}
+
+// maxOwed bounds what is owed, and what may be: no wait takes that long.
+const maxOwed = 1 << 60
+
+// sample writes pending[i].
+func (s *Stream) sample(i int, events []profile.Event) {
+	p := &s.pending[i]
+	s.latest = max(s.latest, p.Time)
+	typ := s.typeOf(p.Event, events)
 	thread := s.c.thread(p.Thread)
 	node := s.c.node(p.Node)
 	trace := s.c.trace(p.Node, p.End != walk.EndComplete)
@@ -310,7 +374,7 @@ func (s *Stream) sample(p *profile.Sample, events []profile.Event) {
 	b = appendLong(b, thread)
 	b = appendLong(b, trace)
 	if typ == typeWallClockSample {
-		b = append(b, threadState(p.State), 1)
+		b = binary.AppendUvarint(append(b, threadState(p.State)), s.intervals(p, &events[p.Event], s.beforeCPU(i+1, events)))
 	} else {
 		b = append(b, stateDefault) // which is how others tell CPU time from wall time
 	}

@@ -45,6 +45,7 @@ const (
 	typeThreadInfo
 	typeLosses
 	typeCost
+	typeActiveSetting
 
 	typeLabel
 	typeDescription
@@ -94,6 +95,7 @@ const (
 	nameThreadInfo      = "candid.Thread"
 	nameLosses          = "candid.Losses"
 	nameCost            = "candid.Cost"
+	nameActiveSetting   = "jdk.ActiveSetting"
 )
 
 const (
@@ -308,6 +310,10 @@ var typeDefs = []typeDef{
 		{"ownCpu", typeLong, "CPU Time of candid", nanos}, {"memory", typeLong, "Memory of candid at its Peak", dataSize},
 		{"firstWalked", typeLong, "First Sample Walked After", nanos},
 		{"samples", typeLong, "Of a Recording of so many Samples, 0: this one", unsigned}, {"recorded", typeLong, "And of this Length", nanos},
+	}},
+
+	{id: typeActiveSetting, name: nameActiveSetting, super: superEvent, label: "Setting", category: []string{"Flight Recorder"}, fields: []fieldDef{
+		startTime(), {"id", typeLong, "Event Id", 0}, {"name", typeString, "Setting Name", 0}, {"value", typeString, "Setting Value", 0},
 	}},
 
 	{id: typeLabel, name: "jdk.jfr.Label", super: superAnnotation, fields: []fieldDef{{"value", typeString, "", 0}}},

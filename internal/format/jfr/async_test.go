@@ -1,0 +1,183 @@
+package jfr
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/profile/profiletest"
+)
+
+// asyncFile is a recording with async-profiler's settings and n ExecutionSamples of each state.
+func asyncFile(t testing.TB, settings map[string]string, states map[byte]int) []byte {
+	t.Helper()
+	pools, _, metadata := parts(t, foreignFile(t))
+	var events []byte
+	event := func(typ byte, fields func(b []byte) []byte) {
+		from := len(events)
+		events = append(reserveSize(events), typ, firstTick+1)
+		events = fields(events)
+		putSize(events, from)
+	}
+	for name, value := range settings {
+		event(typeActiveSetting, func(b []byte) []byte { return appendString(appendString(append(b, 0), name), value) })
+	}
+	for state, n := range states {
+		for range n {
+			event(typeExecutionSample, func(b []byte) []byte { return append(b, 1, 1, state, 0, 0, 0, 0) })
+		}
+	}
+	return assembled(pools, events, metadata)
+}
+
+func TestAsyncProfiler(t *testing.T) {
+	const ms = 1_000_000
+	event := func(name string, period uint64) profile.Event {
+		return profile.Event{Name: name, Unit: "nanoseconds", Period: period}
+	}
+	for _, c := range []struct {
+		settings string
+		states   map[byte]int
+		describe string
+		want     map[profile.Event]uint64 // its weight
+	}{
+		{"event=cpu interval=0", map[byte]int{stateDefault: 7}, "recorded by async-profiler, event cpu", map[profile.Event]uint64{event("cpu", 10*ms): 70 * ms}},
+		{"event=itimer interval=1000000", map[byte]int{stateRunnable: 7}, "recorded by async-profiler, event itimer", map[profile.Event]uint64{event("itimer", ms): 7 * ms}},
+		{"event=wall interval=0", map[byte]int{stateRunnable: 3, stateSleeping: 4}, "recorded by async-profiler, event wall", map[profile.Event]uint64{event("wall", 50*ms): 350 * ms}},
+		{"event=cpu interval=10000000 wall=200000000", map[byte]int{stateDefault: 5, stateRunnable: 3, stateSleeping: 4}, "recorded by async-profiler, event cpu",
+			map[profile.Event]uint64{event("cpu", 10*ms): 50 * ms, event("wall", 200*ms): 1400 * ms}},
+		{"event=cycles interval=1000000", map[byte]int{stateDefault: 5}, "recorded by async-profiler, event cycles", map[profile.Event]uint64{{Name: "cycles", Unit: "count", Period: 1}: 5}},
+		{"alloc=0", map[byte]int{stateRunnable: 2}, "recorded by async-profiler", map[profile.Event]uint64{{Name: "execution", Unit: "count", Period: 1}: 2}},
+	} {
+		settings := map[string]string{"jstackdepth": "2048"}
+		for _, s := range strings.Fields(c.settings) {
+			name, value, _ := strings.Cut(s, "=")
+			settings[name] = value
+		}
+		p, err := parse(asyncFile(t, settings, c.states))
+		if err != nil {
+			t.Fatalf("%s: %v", c.settings, err)
+		}
+		got := map[profile.Event]uint64{}
+		for _, s := range p.Samples {
+			got[p.Events[s.Event]] += s.Weight
+		}
+		if len(got) != len(c.want) || p.Meta.Describe != c.describe {
+			t.Errorf("%s: %v, %s", c.settings, got, p.Meta.Describe)
+		}
+		for e, w := range c.want {
+			if got[e] != w {
+				t.Errorf("%s: %v, want %d of %+v", c.settings, got, w, e)
+			}
+		}
+	}
+}
+
+// Others count a sample of wall time as often as it says: all of them together come to the
+// time that passed, and nothing is said before an ExecutionSample that Pyroscope would take
+// for what it counts.
+func TestOthersCountWaits(t *testing.T) {
+	p := *profiletest.Java()
+	p.Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1_000_000}, {Name: "wall", Unit: "nanoseconds", Period: 1_000_000}}
+	p.Samples = p.Samples[:2000]
+	var waited, cpu uint64
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		if s.Event = min(uint16(i%4), 1); s.Event == 0 {
+			s.Weight, s.State = 1_000_000, profile.StateRunning
+			cpu++
+			continue
+		}
+		s.Weight, s.State = uint64(i)*7_919, profile.StateSleeping // from 8 us to 16 ms
+		waited += s.Weight
+	}
+	var out file
+	s := NewStream(&out, whole{&p}, func() Info { return Info{&p.Meta, p.Events, p.Losses} })
+	for i, sample := range p.Samples {
+		if err := s.Add(sample); err != nil {
+			t.Fatal(err)
+		}
+		if i%300 == 299 {
+			if err := s.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := s.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	r := &reader{in: bytes.NewReader(out.b), size: int64(len(out.b))}
+	c, err := r.header(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var events, wall, some uint64
+	last := uint64(1)
+	for at := int64(headerSize); at < c.size; {
+		content, size, err := r.event(c, at, c.size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at += size
+		cur := &cursor{b: content}
+		switch cur.long() {
+		case typeWallClockSample:
+			for range 4 { // time, thread, stack, state
+				cur.long()
+			}
+			last = cur.long()
+			wall += last
+			if last > 1 {
+				some++
+			}
+		case typeExecutionSample:
+			events++
+			if last != 1 {
+				t.Fatalf("an ExecutionSample comes after %d samples of wall time", last)
+			}
+		}
+	}
+	if events != cpu || some < 300 || len(p.Threads) > 20 {
+		t.Errorf("%d samples of %d on a CPU; %d of several", events, cpu, some)
+	}
+	// The last of each thread may be told to be one.
+	if off := int64(wall) - int64(waited/1_000_000); off < -16*int64(len(p.Threads)) || off > int64(len(p.Threads)) {
+		t.Errorf("%d ms of wall time, others see %d", waited/1_000_000, wall)
+	}
+	got, err := parse(out.b)
+	if err != nil || len(got.Samples) != 2000 {
+		t.Errorf("%v", err)
+	}
+}
+
+// Each kind of event that shows what takes a CPU's time is what others look for, and but one
+// of a recording.
+func TestEventTypes(t *testing.T) {
+	for names, want := range map[string][]byte{
+		"cpu wall":                  {typeExecutionSample, typeWallClockSample},
+		"wall itimer":               {typeWallClockSample, typeExecutionSample},
+		"cpu-clock:ppp page-faults": {typeExecutionSample, typeSample},
+		"cpu execution alloc":       {typeExecutionSample, typeSample, typeSample},
+		"page-faults cycles:u":      {typeSample, typeExecutionSample},
+	} {
+		var events []profile.Event
+		for _, name := range strings.Fields(names) {
+			events = append(events, profile.Event{Name: name})
+		}
+		for i := range events {
+			if got := eventType(events, i); got != want[i] {
+				t.Errorf("%s: event %d is of type %d, want %d", names, i, got, want[i])
+			}
+		}
+	}
+}
+
+// The number of a kind of samples is no event's: see own.
+func TestKindsAreNoEvents(t *testing.T) {
+	for _, def := range typeDefs {
+		if (def.super == superEvent) != isEvent(uint32(def.id)) {
+			t.Errorf("isEvent of %s, %d, is %t", def.name, def.id, isEvent(uint32(def.id)))
+		}
+	}
+}
