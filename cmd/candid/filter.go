@@ -50,13 +50,13 @@ func (f *filterFlags) spec() (*filter.Spec, error) {
 
 // read reads a file, of which it leaves out while reading what it can; the rest of
 // the filter is applied, and w is told how much is left. Of the samples the profile has
-// what is to be kept.
-func (f *filterFlags) read(w io.Writer, s *filter.Spec, path string, keep profile.Keep) (*profile.Profile, error) {
+// what is to be kept; over takes what is too much for memory, if it is not nil.
+func (f *filterFlags) read(w io.Writer, s *filter.Spec, path string, keep profile.Keep, over profile.Overflow) (*profile.Profile, error) {
 	reads := keep
 	if keep == profile.KeepSums && !s.Summable() {
 		reads = profile.KeepTracks
 	}
-	p, left, err := format.ReadPart(path, s.Certain(), reads)
+	p, left, err := format.Reading{Filter: s.Certain(), Keep: reads, Overflow: over}.Read(path)
 	if err != nil {
 		return nil, failed(err)
 	}

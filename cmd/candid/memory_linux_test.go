@@ -95,6 +95,41 @@ func TestSumsInBoundedMemory(t *testing.T) {
 	}
 }
 
+// TestSinglesInBoundedMemory is the same of formats that have each sample by itself: of what
+// is too much for memory they are packed in a file from the one that is read to the one that
+// is written.
+func TestSinglesInBoundedMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes files of 200 MB")
+	}
+	dir := t.TempDir()
+	short, long := filepath.Join(dir, "short.jfr"), filepath.Join(dir, "long.jfr")
+	const samples = 1_000_000
+	writeRecording(t, short, samples)
+	writeRecording(t, long, 10*samples)
+	for _, name := range []string{"jfr", "speedscope", "firefox", "otlp"} {
+		out := "/dev/null"
+		if name == "jfr" {
+			out = filepath.Join(dir, "out.jfr") // elsewhere it keeps a chunk in memory
+		}
+		var peaks [2]int64
+		for i, in := range []string{short, long} {
+			c := command(t, "convert", in, "--format", name, "-o", out, "--force")
+			c.Env = append(os.Environ(), "TMPDIR="+dir)
+			r, most := peakOf(t, c)
+			if r.code != exitOK {
+				t.Fatalf("%s: exit code %d\n%s", name, r.code, r.err)
+			}
+			peaks[i] = most
+		}
+		t.Logf("%s: %d KiB for %d samples, %d KiB for %d", name, peaks[0], samples, peaks[1], 10*samples)
+		// In memory each takes eight bytes and more.
+		if more := (peaks[1] - peaks[0]) << 10; more > 6*9*samples {
+			t.Errorf("%s: nine times the samples more take %d bytes more", name, more)
+		}
+	}
+}
+
 // writeRecording writes samples of a few different stacks.
 func writeRecording(t *testing.T, file string, samples int) {
 	t.Helper()
@@ -144,7 +179,6 @@ func writeFolded(t *testing.T, file string, lines, count int) {
 // peakOf runs a command and looks, while it runs, at the most memory that it had (KiB).
 // The kernel's account of children has that of the process that forked, too.
 func peakOf(t *testing.T, c *exec.Cmd) (result, int64) {
-	t.Helper()
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	c.Stdout, c.Stderr = &stdout, &stderr

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 	"github.com/candid-profiler/candid/internal/garbage"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/report"
+	"github.com/candid-profiler/candid/internal/spill"
 )
 
 func newReport() *cobra.Command {
@@ -80,7 +82,9 @@ FILE is a profile in a format that candid reads, '-' is standard input:
 			if spec.Cuts() {
 				keep = profile.KeepTracks
 			}
-			p, _, err := format.ReadPart(args[0], profile.Filter{}, keep)
+			var over spill.File
+			defer over.Close()
+			p, _, err := format.Reading{Keep: keep, Overflow: &over}.Read(args[0])
 			if err != nil {
 				return failed(err)
 			}
@@ -92,7 +96,7 @@ FILE is a profile in a format that candid reads, '-' is standard input:
 			if json {
 				write = report.JSON
 			}
-			if err := write(cmd.OutOrStdout(), p, o); err != nil {
+			if err := errors.Join(write(cmd.OutOrStdout(), p, o), p.Err()); err != nil {
 				return failed(err)
 			}
 			if p.SampleCount() == 0 {
@@ -126,8 +130,9 @@ func newConvert() *cobra.Command {
 		Short: "Turn a profile into another format",
 		Long: `Turn a profile into another format, or take a part of it.
 
-A JFR file may be larger than memory: collapsed, pprof, html, text and json take as much
-as it has different stacks, the other formats some ten bytes more for each sample.
+A JFR file may be larger than memory: what it takes there is as much as it has different
+stacks. Formats with single samples need some ten bytes for each on disk while they are
+written, where TMPDIR says, else in /var/tmp or /tmp.
 
 ` + filterHelp + `
 
@@ -152,7 +157,9 @@ Writes:
 				return err
 			}
 			defer garbage.Bound()()
-			p, err := filter.read(cmd.ErrOrStderr(), spec, args[0], format.Keeps(o.name))
+			var over spill.File
+			defer over.Close()
+			p, err := filter.read(cmd.ErrOrStderr(), spec, args[0], format.Keeps(o.name), &over)
 			if err != nil {
 				return err
 			}

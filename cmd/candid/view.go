@@ -88,7 +88,7 @@ FILE is a profile in a format that candid reads:
 					page = view.Address(profiles[i], f, threads)
 					continue
 				}
-				p, err := filter.read(cmd.ErrOrStderr(), spec, file, profile.KeepSamples)
+				p, err := filter.read(cmd.ErrOrStderr(), spec, file, profile.KeepSamples, nil)
 				if err != nil {
 					return err
 				}

@@ -189,10 +189,16 @@ func Write(w io.Writer, name string, p *profile.Profile, o Options) error {
 	if err != nil {
 		return err
 	}
-	if first := p.FirstEvent(); first > 0 && OneEvent(name) {
-		p = profile.Only(p, first)
+	if OneEvent(name) {
+		if first := p.FirstEvent(); first > 0 {
+			p = profile.Only(p, first)
+		}
 	}
-	return e.write(w, p, o)
+	err = e.write(w, p, o)
+	if lost := p.Err(); lost != nil {
+		return fmt.Errorf("write %s: read again what was too much for memory: %w", e.name, lost)
+	}
+	return err
 }
 
 // readable names the formats that can be read, with their extensions.

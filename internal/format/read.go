@@ -39,15 +39,23 @@ var ErrNotRead = errors.New("not a profile that candid reads")
 // Read reads a profile from a file, whatever its name: its content says which
 // format it is in. "-" is standard input. The result has passed Check.
 func Read(path string) (*profile.Profile, error) {
-	p, _, err := ReadPart(path, profile.Filter{}, profile.KeepSamples)
+	p, _, err := Reading{}.Read(path)
 	return p, err
 }
 
-// ReadPart is Read, but leaves out already while it reads, where the format lets it,
-// what the filter certainly does not choose (profile.Builder.LeaveOut), and says how
-// many samples that were. The filter is still to be applied. Where the format lets it,
-// samples are kept as is asked for.
-func ReadPart(path string, filter profile.Filter, keep profile.Keep) (p *profile.Profile, left uint64, err error) {
+// Reading is how a file is to be read.
+type Reading struct {
+	// Filter is still to be applied to what was read: where the format lets it, what it
+	// certainly does not choose (profile.Builder.LeaveOut) is left out already.
+	Filter profile.Filter
+	// Keep is how samples are kept, where the format lets it.
+	Keep profile.Keep
+	// Overflow takes what of them is too much for memory; nil: nothing does.
+	Overflow profile.Overflow
+}
+
+// Read is the function Read, and says how many samples it left out.
+func (how Reading) Read(path string) (p *profile.Profile, left uint64, err error) {
 	if path == "-" {
 		if p, err = Decode(os.Stdin); err != nil {
 			err = fmt.Errorf("read standard input: %w", err)
@@ -63,14 +71,23 @@ func ReadPart(path string, filter profile.Filter, keep profile.Keep) (p *profile
 		return nil, 0, fmt.Errorf("read %s: %w", path, err)
 	}
 	defer f.Close()
-	b := profile.NewBuilder()
-	b.LeaveOut(filter)
-	b.Keep(keep)
+	b := how.builder()
+	b.LeaveOut(how.Filter)
 	p, err = decodeFile(f, b)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read %s: %w", path, err)
 	}
 	return p, b.LeftOut(), nil
+}
+
+// builder gives a Builder that keeps samples so.
+func (how Reading) builder() *profile.Builder {
+	b := profile.NewBuilder()
+	b.Keep(how.Keep)
+	if how.Overflow != nil {
+		b.Overflow(how.Overflow)
+	}
+	return b
 }
 
 // decodeFile reads a file, piece by piece and into b if that is possible.

@@ -23,10 +23,11 @@ func Apply(p *Profile, f Filter) *Profile {
 	}
 	room := n
 	for _, l := range p.packed {
-		l.each(func(s Sample) { try(&m, &s) })
+		l.each(func(s *Sample) { try(&m, s) })
 	}
+	var s Sample
 	p.sums.each(func(u sum) {
-		s := u.sample()
+		s = u.sample()
 		try(&summed, &s)
 	})
 	if whole && f.Hide == 0 {

@@ -21,6 +21,7 @@ type Builder struct {
 
 	// Of what is not in Samples: see Keep.
 	keep      Keep
+	room      *room
 	tentative bool
 	timed     bool
 	latest    uint64

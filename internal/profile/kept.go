@@ -44,7 +44,7 @@ func (b *Builder) put(s Sample) {
 				if b.tracks == nil {
 					b.tracks = make(map[Track]*sampleLog)
 				}
-				l = &sampleLog{}
+				l = b.room.log()
 				b.tracks[t] = l
 				b.logs = append(b.logs, l)
 			}
@@ -69,7 +69,7 @@ func (e *early) whole(s *Sample, tentative bool) bool {
 // finish gives the profile the samples that are packed or summed up.
 func (b *Builder) finish() {
 	p := b.p
-	p.timed, p.latest = b.timed, b.latest
+	p.timed, p.latest, p.room = b.timed, b.latest, b.room
 	logs := append([]*sampleLog{&b.log}, b.logs...)
 	b.tracks, b.track, b.logs = nil, nil, nil
 	for _, l := range logs {
@@ -90,7 +90,7 @@ func (b *Builder) finish() {
 
 // replace makes l a log of other samples.
 func (l *sampleLog) replace(samples []Sample) {
-	*l = sampleLog{}
+	*l = sampleLog{room: l.room}
 	for _, s := range samples {
 		l.add(s)
 	}
@@ -98,10 +98,10 @@ func (l *sampleLog) replace(samples []Sample) {
 
 // change calls f for each sample, which may change it, and keeps those of which f says so.
 func (l *sampleLog) change(f func(s *Sample) bool) *sampleLog {
-	out := &sampleLog{}
-	l.each(func(s Sample) {
-		if f(&s) {
-			out.add(s)
+	out := l.room.log()
+	l.each(func(s *Sample) {
+		if f(s) {
+			out.add(*s)
 		}
 	})
 	out.trim()
@@ -110,14 +110,12 @@ func (l *sampleLog) change(f func(s *Sample) bool) *sampleLog {
 
 // ordered is the log in the order of time; those of the same time stay in theirs.
 func (l *sampleLog) ordered() *sampleLog {
-	last, sorted := uint64(0), true
-	l.each(func(s Sample) { sorted, last = sorted && s.Time >= last, s.Time })
-	if sorted {
+	if !l.late {
 		return l
 	}
-	in := sorter{compare: func(a, b *Sample) int { return cmp.Compare(a.Time, b.Time) }}
-	l.each(in.add)
-	out := &sampleLog{}
+	in := sorter{room: l.room, compare: func(a, b *Sample) int { return cmp.Compare(a.Time, b.Time) }}
+	l.each(func(s *Sample) { in.add(*s) })
+	out := l.room.log()
 	in.each(func(s *Sample) { out.add(*s) })
 	out.trim()
 	return out
@@ -128,8 +126,9 @@ func (l *sampleLog) ordered() *sampleLog {
 // weight of all n. A visit may change what is in Samples, and nothing else.
 func (p *Profile) Each(visit func(s *Sample, n uint64)) {
 	p.Singly(func(s *Sample) { visit(s, 1) })
+	var s Sample
 	p.sums.each(func(u sum) {
-		s := u.sample()
+		s = u.sample()
 		visit(&s, u.n)
 	})
 }
@@ -140,7 +139,7 @@ func (p *Profile) Singly(visit func(s *Sample)) {
 		visit(&p.Samples[i])
 	}
 	for _, l := range p.packed {
-		l.each(func(s Sample) { visit(&s) })
+		l.each(visit)
 	}
 }
 
@@ -167,8 +166,9 @@ func (p *Profile) Change(f func(s *Sample)) {
 // change is that of a log.
 func (u *sums) change(f func(s *Sample) bool) sums {
 	var t tally
+	var s Sample
 	u.each(func(v sum) {
-		if s := v.sample(); f(&s) {
+		if s = v.sample(); f(&s) {
 			t.add(&s, s.Weight, v.n)
 		}
 	})
@@ -205,7 +205,7 @@ func Summed(p *Profile) *Profile {
 		t.add(&p.Samples[i], p.Samples[i].Weight, 1)
 	}
 	for _, l := range p.packed {
-		l.each(func(s Sample) { t.add(&s, s.Weight, 1) })
+		l.each(func(s *Sample) { t.add(s, s.Weight, 1) })
 	}
 	t.flush()
 	out.Samples, out.packed, out.sums = nil, nil, t.sums

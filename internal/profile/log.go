@@ -2,6 +2,7 @@ package profile
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -16,10 +17,15 @@ const (
 // bytes instead of 32: ten minutes of a program that keeps two CPUs busy are more
 // than a million. It is written once and read once, from the first on.
 type sampleLog struct {
-	chunks [][]byte
+	room   *room    // where it has its chunks
+	full   []stored // those that are written
+	tail   []byte   // the one that is being written
 	n      int
+	weight uint64 // of all
 	last   Sample
 	pieces bool // some are Continued
+	mixed  bool // they are of several tracks
+	late   bool // some were taken before the one in front of them
 }
 
 // What of a sample is as it was in the one before.
@@ -34,13 +40,10 @@ const (
 const maxLogged = 1 + 3*binary.MaxVarintLen64 + binary.MaxVarintLen32 + 7
 
 func (l *sampleLog) add(s Sample) {
-	at := len(l.chunks) - 1
-	if at < 0 || cap(l.chunks[at])-len(l.chunks[at]) < maxLogged {
-		// The first are small: there may be many logs.
-		l.chunks = append(l.chunks, make([]byte, 0, min(logChunk, leastChunk<<min(len(l.chunks), 16))))
-		at++
+	if cap(l.tail)-len(l.tail) < maxLogged {
+		l.turn()
 	}
-	b := l.chunks[at]
+	b := l.tail
 	head := len(b)
 	b = append(b, 0)
 	b = binary.AppendVarint(b, int64(s.Time-l.last.Time))
@@ -66,10 +69,24 @@ func (l *sampleLog) add(s Sample) {
 		b = binary.LittleEndian.AppendUint16(b, s.Syscall)
 		b = append(b, byte(s.State), byte(s.End), byte(s.Flags))
 	}
-	l.chunks[at] = b
+	l.tail = b
+	if l.n > 0 {
+		l.mixed = l.mixed || s.Thread != l.last.Thread || s.Event != l.last.Event
+		l.late = l.late || s.Time < l.last.Time
+	}
 	l.n++
+	l.weight += s.Weight
 	l.last = s
 	l.pieces = l.pieces || s.Flags&Continued != 0
+}
+
+// turn begins another chunk.
+func (l *sampleLog) turn() {
+	if len(l.tail) > 0 {
+		l.full = append(l.full, l.room.put(l.tail))
+	}
+	// The first are small: there may be many logs.
+	l.tail = l.room.chunk(leastChunk << min(len(l.full), 16))
 }
 
 // kind is what samples mostly have in common.
@@ -90,7 +107,7 @@ func flat(logs ...*sampleLog) []Sample {
 	}
 	all := make([]Sample, 0, n)
 	for _, l := range logs {
-		l.each(func(s Sample) { all = append(all, s) })
+		l.each(func(s *Sample) { all = append(all, *s) })
 	}
 	if pieces {
 		return joinWaits(all)
@@ -98,26 +115,26 @@ func flat(logs ...*sampleLog) []Sample {
 	return all
 }
 
-// each visits all samples in their order.
-func (l *sampleLog) each(visit func(Sample)) {
-	for r := l.reader(); ; {
-		s, ok := r.read()
-		if !ok {
-			return
-		}
-		visit(s)
+// each visits all samples in their order; a visit may change what it is given.
+func (l *sampleLog) each(visit func(s *Sample)) {
+	r := l.reader()
+	var s Sample // one for all: it is on the heap
+	for r.next() {
+		s = r.s
+		visit(&s)
 	}
 }
 
 // trim gives back the room behind the last sample: nothing is added any more.
-func (l *sampleLog) trim() { trim(l.chunks) }
+func (l *sampleLog) trim() { l.tail = slices.Clip(slices.Clone(l.tail)) }
 
 // logReader reads a log from the first sample on.
 type logReader struct {
 	log  *sampleLog
-	next int // chunk
+	at   int // which chunk comes next
 	b    []byte
 	s    Sample
+	read []byte // what was put elsewhere
 }
 
 func (l *sampleLog) reader() logReader { return logReader{log: l} }
@@ -129,14 +146,22 @@ func (r *logReader) number() uint64 {
 	return v
 }
 
-// read gives the next sample; false behind the last.
-func (r *logReader) read() (Sample, bool) {
+// next reads the next sample into s; false behind the last, or where what was put elsewhere cannot
+// be read.
+func (r *logReader) next() bool {
 	for len(r.b) == 0 {
-		if r.next == len(r.log.chunks) {
-			return Sample{}, false
+		switch n := len(r.log.full); {
+		case r.at < n:
+			if r.b, r.read = r.log.room.get(&r.log.full[r.at], r.read); r.b == nil {
+				r.at = n + 1
+				return false
+			}
+		case r.at == n:
+			r.b = r.log.tail
+		default:
+			return false
 		}
-		r.b = r.log.chunks[r.next]
-		r.next++
+		r.at++
 	}
 	s := &r.s
 	head := r.b[0]
@@ -159,5 +184,5 @@ func (r *logReader) read() (Sample, bool) {
 		s.State, s.End, s.Flags = State(b[4]), walk.End(b[5]), SampleFlags(b[6])
 		r.b = b[7:]
 	}
-	return *s, true
+	return true
 }

@@ -35,12 +35,11 @@ func TestSampleLog(t *testing.T) {
 	if got := l.flat(); !slices.Equal(got, want) || l.n != len(want) {
 		t.Errorf("%d samples came back differently", len(got))
 	}
-	if size := 0; len(l.chunks) > 0 {
-		for _, c := range l.chunks {
-			size += cap(c)
-		}
-		t.Logf("%d bytes for %d samples", size, l.n)
+	size := cap(l.tail)
+	for _, c := range l.full {
+		size += cap(c.b)
 	}
+	t.Logf("%d bytes for %d samples", size, l.n)
 }
 
 // A trie gives every stack the same node again, and knows its way to the root.

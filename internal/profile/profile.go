@@ -28,6 +28,7 @@ type Profile struct {
 
 	// Of further samples, which are not in Samples: see Keep.
 	packed []*sampleLog
+	room   *room // of these
 	sums   sums
 	timed  bool   // there are times in packed, or were of sums
 	latest uint64 // the last of them

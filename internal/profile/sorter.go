@@ -5,6 +5,7 @@ import "slices"
 // sorter sorts more samples than there should be in memory one by one: a piece at a time,
 // which it packs. Samples that compare as equal stay in the order in which they came.
 type sorter struct {
+	room    *room
 	compare func(a, b *Sample) int
 	piece   []Sample
 	runs    []*sampleLog
@@ -24,7 +25,7 @@ func (t *sorter) pack() {
 		return
 	}
 	slices.SortStableFunc(t.piece, func(a, b Sample) int { return t.compare(&a, &b) })
-	run := &sampleLog{}
+	run := t.room.log()
 	run.replace(t.piece)
 	run.trim()
 	t.runs, t.piece = append(t.runs, run), t.piece[:0]
@@ -43,8 +44,8 @@ func (t *sorter) each(visit func(s *Sample)) {
 	// A heap: what comes first is on top.
 	heads := make([]*head, 0, len(t.runs))
 	for i, r := range t.runs {
-		h := &head{r.reader(), i}
-		h.read()
+		h := &head{logReader: r.reader(), run: i}
+		h.next()
 		heads = append(heads, h)
 	}
 	before := func(a, b *head) bool {
@@ -69,11 +70,12 @@ func (t *sorter) each(visit func(s *Sample)) {
 	for i := len(heads)/2 - 1; i >= 0; i-- {
 		down(i)
 	}
+	var s Sample
 	for len(heads) > 0 {
 		h := heads[0]
-		s := h.s
+		s = h.s
 		visit(&s)
-		if _, more := h.read(); !more {
+		if !h.next() {
 			last := len(heads) - 1
 			heads[0], heads = heads[last], heads[:last]
 		}

@@ -102,7 +102,19 @@ func (p *Profile) FirstEvent() int {
 			first = e
 		}
 	}
-	p.others(func(s *Sample) { first = min(first, int(s.Event)) })
+	for _, l := range p.packed {
+		for r := l.reader(); first > 0 && r.next(); {
+			if first = min(first, int(r.s.Event)); !l.mixed {
+				break // all are of one event
+			}
+		}
+	}
+	if first > 0 {
+		p.sums.each(func(u sum) {
+			s := u.sample()
+			first = min(first, int(s.Event))
+		})
+	}
 	if first == len(p.Events) {
 		return 0
 	}

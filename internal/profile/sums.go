@@ -156,11 +156,11 @@ func (w *sumWriter) write() {
 // observed beside them nothing is kept.
 func (b *Builder) SumUp() {
 	summed := make([]sum, 0, b.log.n)
-	b.log.each(func(s Sample) {
+	b.log.each(func(s *Sample) {
 		if s.State >= StateSleeping {
-			b.slept.add(s)
+			b.slept.add(*s)
 		} else {
-			summed = append(summed, sumOf(&s))
+			summed = append(summed, sumOf(s))
 		}
 	})
 	b.log, b.given = sampleLog{}, -1

@@ -25,8 +25,12 @@ func GroupOf(s *profile.Sample) Group {
 	return Group{s.Node, s.Thread, s.Event, s.Syscall, s.State, s.End, s.Flags}
 }
 
-func (g Group) compare(o Group) int {
-	return cmp.Or(cmp.Compare(g.Node, o.Node), cmp.Compare(g.Thread, o.Thread), cmp.Compare(g.Event, o.Event),
+// Compare puts groups into an order.
+func (g Group) Compare(o Group) int {
+	if g.Node != o.Node { // nearly always, and there may be millions
+		return cmp.Compare(g.Node, o.Node)
+	}
+	return cmp.Or(cmp.Compare(g.Thread, o.Thread), cmp.Compare(g.Event, o.Event),
 		cmp.Compare(g.State, o.State), cmp.Compare(g.Syscall, o.Syscall), cmp.Compare(g.End, o.End), cmp.Compare(g.Flags, o.Flags))
 }
 
@@ -41,7 +45,7 @@ func Sums(p *profile.Profile) iter.Seq2[Group, profile.Count] {
 		var same []sum
 		more := true
 		flush := func() {
-			slices.SortFunc(same, func(a, b sum) int { return a.compare(b.Group) })
+			slices.SortFunc(same, func(a, b sum) int { return a.Compare(b.Group) })
 			for i := range same {
 				more = more && yield(same[i].Group, same[i].Count)
 			}
@@ -55,12 +59,4 @@ func Sums(p *profile.Profile) iter.Seq2[Group, profile.Count] {
 		})
 		flush()
 	}
-}
-
-// Compare puts samples into the order of groups, and each group's into that of time.
-func Compare(a, b *profile.Sample) int {
-	if a.Node != b.Node { // nearly always, and there are millions
-		return cmp.Compare(a.Node, b.Node)
-	}
-	return cmp.Or(GroupOf(a).compare(GroupOf(b)), cmp.Compare(a.Time, b.Time))
 }

@@ -10,8 +10,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math/bits"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/format/locations"
@@ -37,14 +37,16 @@ func Is(head []byte) bool {
 // Write writes p, which must have passed Check or come from a Builder. What it
 // writes depends only on p.
 func Write(w io.Writer, p *profile.Profile) error {
-	wr := &writer{p: p, d: newDictionary(), chains: locations.New(p), functions: make([]uint64, len(p.Funcs)), stacks: map[uint32]uint64{}}
+	wr := &writer{p: p, d: newDictionary(), chains: locations.New(p), functions: make([]uint64, len(p.Funcs)), stacks: map[uint32]uint64{},
+		attributes: map[locations.Group]protobuf.Message{}}
 	wr.places = make([]uint64, wr.chains.Len())
-	list := wr.resources()
+	groups := wr.groups()
+	wr.last = p.Latest()
+	wr.timed = wr.last > 0 && !p.Meta.Start.IsZero()
+	list := wr.resources(groups.List())
 	out := bufio.NewWriterSize(w, 64<<10)
 	// A bufio.Writer keeps its first error for Flush.
-	for i := range list {
-		list[i].write(out)
-	}
+	wr.write(out, list, groups)
 	size := 0
 	tables := wr.d.parts()
 	for _, t := range tables {
@@ -72,6 +74,9 @@ type writer struct {
 	last      uint64            // the time of the last sample
 	timed     bool
 	list      []uint64
+	sample    protobuf.Message
+	// attributes are those of samples, by what is told of them beside their stack.
+	attributes map[locations.Group]protobuf.Message
 }
 
 // part is what becomes a Profile: a process's samples of an event.
@@ -80,57 +85,55 @@ type part struct {
 	event uint16
 }
 
-// piece is a part of the file: bytes, and behind them a Profile's samples, which are made
-// when they are written: in one piece they would take more than all else.
+// piece is a part of the file: bytes, and behind them a Profile's samples, of so many groups,
+// which are made when they are written: in one piece they would take more than all else.
 type piece struct {
-	b       protobuf.Message
-	samples *profile.Part[part] // nil: none
-	w       *writer
+	b      protobuf.Message
+	groups int
 }
 
-func (p *piece) write(out *bufio.Writer) {
-	out.Write(p.b)
-	if p.samples != nil {
-		p.w.samples(p.samples, func(s *sample) {
-			var head protobuf.Message
-			head.Head(profileSamples, s.size())
-			out.Write(head)
-			s.write(out)
-		})
-	}
-}
+// part gives the part that a group belongs to.
+func (w *writer) part(of *profile.Group) part { return part{w.p.Threads[of.Thread].PID, of.Event} }
 
-// resources makes the ResourceProfiles: one for each process, that with most
-// samples first, for that is what viewers show.
-func (w *writer) resources() []piece {
-	p := w.p
-	parts := profile.Parts(p, func(s *profile.Sample) part { return part{p.Threads[s.Thread].PID, s.Event} }, locations.Compare)
+// groups puts the samples together: those of the process with most of them first, for that is
+// what viewers show.
+func (w *writer) groups() *profile.Groups {
+	groups := profile.GroupsOf(w.p, uvarintLen)
 	counts := map[int]int{}
-	for i := range parts {
-		counts[parts[i].Key.pid] += parts[i].Samples
+	for _, of := range groups.List() {
+		counts[w.part(&of).pid] += of.Samples
 	}
-	slices.SortFunc(parts, func(a, b profile.Part[part]) int {
-		x, y := a.Key, b.Key
-		return cmp.Or(cmp.Compare(counts[y.pid], counts[x.pid]), cmp.Compare(x.pid, y.pid), cmp.Compare(x.event, y.event))
+	groups.Sort(func(a, b *profile.Group) int {
+		if x, y := w.part(a), w.part(b); x != y {
+			return cmp.Or(cmp.Compare(counts[y.pid], counts[x.pid]), cmp.Compare(x.pid, y.pid), cmp.Compare(x.event, y.event))
+		}
+		return locations.GroupOf(&a.Sample).Compare(locations.GroupOf(&b.Sample))
 	})
-	w.last = p.Latest()
-	w.timed = w.last > 0 && !p.Meta.Start.IsZero()
+	return groups
+}
+
+// resources makes the ResourceProfiles: one for each process.
+func (w *writer) resources(list []profile.Group) []piece {
 	var out []piece
-	for len(parts) > 0 {
-		pid := parts[0].Key.pid
+	for len(list) > 0 {
+		pid := w.part(&list[0]).pid
 		var own, scope protobuf.Message
 		own.Text(scopeName, "candid")
-		own.Text(scopeVersion, strings.ToValidUTF8(p.Meta.Version, "\uFFFD"))
+		own.Text(scopeVersion, strings.ToValidUTF8(w.p.Meta.Version, "\uFFFD"))
 		scope.Bytes(scopeProfilesScope, own)
 		var profiles []piece
 		size := len(scope)
-		for len(parts) > 0 && parts[0].Key.pid == pid {
-			before, behind, samples := w.profile(&parts[0])
+		for len(list) > 0 && w.part(&list[0]).pid == pid {
+			of, n := w.part(&list[0]), 1
+			for n < len(list) && w.part(&list[n]) == of {
+				n++
+			}
+			before, behind, samples := w.profile(of, list[:n])
 			var head protobuf.Message
 			head.Head(scopeProfilesProfiles, len(before)+samples+len(behind))
-			profiles = append(profiles, piece{append(head, before...), &parts[0], w}, piece{b: behind})
+			profiles = append(profiles, piece{append(head, before...), n}, piece{b: behind})
 			size += len(head) + len(before) + samples + len(behind)
-			parts = parts[1:]
+			list = list[n:]
 		}
 		var m, rp, head protobuf.Message
 		rp.Bytes(resourceProfilesResource, w.resource(pid))
@@ -180,15 +183,14 @@ func (w *writer) valueType(e profile.Event) protobuf.Message {
 
 // profile makes the Profile of one event of one process: what comes before its samples and
 // behind them, and how many bytes they have.
-func (w *writer) profile(of *profile.Part[part]) (before, behind protobuf.Message, samples int) {
-	e := w.p.Events[of.Key.event]
+func (w *writer) profile(of part, list []profile.Group) (before, behind protobuf.Message, samples int) {
+	e := w.p.Events[of.event]
 	before.Bytes(profileSampleType, w.valueType(e))
-	w.samples(of, func(s *sample) {
-		size := s.size()
-		var head protobuf.Message
-		head.Head(profileSamples, size)
-		samples += len(head) + size
-	})
+	var sample protobuf.Message
+	for i := range list {
+		sample = w.head(sample[:0], &list[i])
+		samples += len(sample) + w.size(&list[i])
+	}
 	m := &behind
 	if start := w.p.Meta.Start; !start.IsZero() {
 		m.Fixed64(profileTime, uint64(start.UnixNano()))
@@ -203,67 +205,78 @@ func (w *writer) profile(of *profile.Part[part]) (before, behind protobuf.Messag
 	return before, behind, samples
 }
 
-// sample is the Sample of a group.
-type sample struct {
-	head    protobuf.Message // up to the numbers
-	values  protobuf.Message // the weights, or their sum
-	times   []byte           // 8 bytes each
-	sum     uint64
-	started bool
-	of      locations.Group
+// head appends the Sample of a group, up to what the samples weigh.
+func (w *writer) head(m protobuf.Message, of *profile.Group) protobuf.Message {
+	w.sample = w.sample[:0]
+	w.sample.Uint(sampleStack, w.stack(of.Node))
+	w.sample.Bytes(sampleAttributes, w.sampleAttributes(locations.GroupOf(&of.Sample)))
+	w.sample.Head(sampleValues, w.values(of))
+	m.Head(profileSamples, len(w.sample)+w.size(of))
+	return append(m, w.sample...)
 }
 
-// samples visits the Samples of a Profile.
-func (w *writer) samples(of *profile.Part[part], visit func(s *sample)) {
-	var s sample
-	end := func() {
-		if !s.started {
-			return
+// values is how many bytes the weights of a group's samples take, or their sum.
+func (w *writer) values(of *profile.Group) int {
+	if w.timed {
+		return of.Size
+	}
+	return uvarintLen(of.Weight)
+}
+
+// size is how many bytes of a group's Sample come behind its head.
+func (w *writer) size(of *profile.Group) int {
+	if !w.timed {
+		return w.values(of)
+	}
+	var stamps protobuf.Message
+	stamps.Head(sampleTimestamps, 8*of.Samples)
+	return w.values(of) + len(stamps) + 8*of.Samples
+}
+
+func uvarintLen(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
+
+// write writes the pieces, and between them the samples of groups.
+func (w *writer) write(out *bufio.Writer, list []piece, groups *profile.Groups) {
+	left := 0
+	next := func() {
+		for left == 0 && len(list) > 0 {
+			out.Write(list[0].b)
+			left, list = list[0].groups, list[1:]
 		}
-		if !w.timed {
-			s.values = binary.AppendUvarint(s.values[:0], s.sum)
+	}
+	next()
+	var m protobuf.Message
+	sample := func(of *profile.Group) {
+		m = w.head(m[:0], of)
+		out.Write(m)
+		left--
+	}
+	if !w.timed {
+		for _, of := range groups.List() {
+			sample(&of)
+			out.Write(binary.AppendUvarint(out.AvailableBuffer(), of.Weight))
+			next()
 		}
-		s.head = s.head[:0]
-		s.head.Uint(sampleStack, w.stack(s.of.Node))
-		s.head.Bytes(sampleAttributes, w.sampleAttributes(s.of))
-		s.head.Head(sampleValues, len(s.values))
-		visit(&s)
-		s = sample{head: s.head, values: s.values[:0], times: s.times[:0]}
+		return
 	}
 	start := uint64(w.p.Meta.Start.UnixNano())
-	of.Each(func(one *profile.Sample) {
-		if g := locations.GroupOf(one); !s.started || g != s.of {
-			end()
-			s.started, s.of = true, g
-		}
-		s.sum += one.Weight
-		if w.timed {
-			s.values = binary.AppendUvarint(s.values, one.Weight)
-			s.times = binary.LittleEndian.AppendUint64(s.times, start+one.Time)
-		}
+	groups.Each(func(of *profile.Group, each func(func(time, weight uint64))) {
+		sample(of)
+		each(func(_, weight uint64) { out.Write(binary.AppendUvarint(out.AvailableBuffer(), weight)) })
+		m = m[:0]
+		m.Head(sampleTimestamps, 8*of.Samples)
+		out.Write(m)
+		each(func(time, _ uint64) { out.Write(binary.LittleEndian.AppendUint64(out.AvailableBuffer(), start+time)) })
+		next()
 	})
-	end()
-}
-
-// stamps is what comes before the times.
-func (s *sample) stamps() (m protobuf.Message) {
-	if len(s.times) > 0 {
-		m.Head(sampleTimestamps, len(s.times))
-	}
-	return m
-}
-
-func (s *sample) size() int { return len(s.head) + len(s.values) + len(s.stamps()) + len(s.times) }
-
-func (s *sample) write(out *bufio.Writer) {
-	out.Write(s.head)
-	out.Write(s.values)
-	out.Write(s.stamps())
-	out.Write(s.times)
 }
 
 // sampleAttributes are the thread, what it was doing, and how certain the stack is.
 func (w *writer) sampleAttributes(g locations.Group) protobuf.Message {
+	g.Node, g.Event = 0, 0
+	if m, ok := w.attributes[g]; ok {
+		return m
+	}
 	t := w.p.Threads[g.Thread]
 	w.list = append(w.list[:0], w.d.attribute(attrTID, "", int64(t.TID)))
 	add := func(key, text string) {
@@ -289,7 +302,9 @@ func (w *writer) sampleAttributes(g locations.Group) protobuf.Message {
 	case g.Flags&profile.Stitched != 0:
 		add(attrStack, "stitched")
 	}
-	return packed(w.list)
+	m := packed(w.list)
+	w.attributes[g] = m
+	return m
 }
 
 // stack gives the index of a node's stack.

@@ -1,0 +1,62 @@
+package profile
+
+// Track is what tells the tracks of a timeline apart: a thread's samples of an event.
+type Track struct {
+	Thread uint32
+	Event  uint16
+}
+
+// Lane is the samples of one track, in the order of time.
+type Lane struct {
+	Track
+	Samples int
+	Weight  uint64 // of all of them together
+	log     *sampleLog
+}
+
+// Each visits the samples, in the order of time.
+func (l *Lane) Each(visit func(i int, s *Sample)) {
+	i := 0
+	l.log.each(func(s *Sample) {
+		visit(i, s)
+		i++
+	})
+}
+
+// Lanes splits the single samples of p by track.
+func Lanes(p *Profile) []Lane {
+	logs := p.packed
+	if !tracked(p) {
+		logs = nil
+		of := map[Track]*sampleLog{}
+		var last *sampleLog
+		p.Each(func(s *Sample, _ uint64) {
+			if t := (Track{s.Thread, s.Event}); last == nil || last.last.Thread != t.Thread || last.last.Event != t.Event {
+				if last = of[t]; last == nil {
+					last = p.room.log()
+					of[t] = last
+					logs = append(logs, last)
+				}
+			}
+			last.add(*s)
+		})
+	}
+	lanes := make([]Lane, len(logs))
+	for i, l := range logs {
+		lanes[i] = Lane{Track{l.last.Thread, l.last.Event}, l.n, l.weight, l.ordered()}
+	}
+	return lanes
+}
+
+// tracked says whether p has the samples of each track by themselves.
+func tracked(p *Profile) bool {
+	seen := map[Track]bool{}
+	for _, l := range p.packed {
+		t := Track{l.last.Thread, l.last.Event}
+		if l.mixed || seen[t] {
+			return false
+		}
+		seen[t] = true
+	}
+	return len(p.Samples) == 0 && p.sums.samples == 0
+}
