@@ -209,3 +209,90 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// However samples are kept while they are read, they come to the same.
+func TestKeptAlike(t *testing.T) {
+	sums := func(p *profile.Profile) (map[string]profile.Count, uint64) {
+		all := map[string]profile.Count{}
+		last := uint64(0)
+		p.Each(func(s *profile.Sample, n uint64) {
+			key := fmt.Sprintf("%d %d %v %v %v %s", p.Threads[s.Thread].TID, s.Event, s.End, s.State, s.Flags, p.Events[s.Event].Name)
+			for at := s.Node; at != profile.RootNode; at = p.Nodes[at].Parent {
+				key += ";" + p.Funcs[p.Frames[p.Nodes[at].Frame].Func].Name
+			}
+			c := all[key]
+			c.Add(profile.Count{Samples: n, Weight: s.Weight})
+			all[key] = c
+			last = max(last, s.Time)
+		})
+		return all, last
+	}
+	inputs := map[string][]byte{"perf script": []byte("java 12/13 100.000100: 1000 cycles:\n\t4005 main+0x5 (/bin/java)\n\t4001 start+0x1 (/bin/java)\n\n" +
+		"java 12/14 100.000300: 1000 cycles:\n\t4001 start+0x1 (/bin/java)\n\n")}
+	for _, e := range entries {
+		if e.reads && e.write != nil {
+			inputs[e.name] = written(t, e.name)
+		}
+	}
+	for name, data := range inputs {
+		path := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		plain, err := Read(path)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		want, end := sums(plain)
+		for _, keep := range []profile.Keep{profile.KeepPacked, profile.KeepTracks, profile.KeepSums} {
+			p, left, err := Reading{Keep: keep}.Read(path)
+			if err != nil || left != 0 {
+				t.Fatalf("%s: %v, %d left out", name, err, left)
+			}
+			got, last := sums(p)
+			if !maps.Equal(got, want) || len(p.Samples) != 0 || p.SampleCount() != plain.SampleCount() || p.HasTimes() != plain.HasTimes() {
+				t.Errorf("%s, kept as %d: %d samples of %d, want %d of %d", name, keep, p.SampleCount(), len(got), plain.SampleCount(), len(want))
+			}
+			if keep != profile.KeepSums && last != end {
+				t.Errorf("%s, kept as %d: the last sample is at %d, want %d", name, keep, last, end)
+			}
+		}
+		if strings.HasPrefix(name, "jfr") {
+			continue // which knows of each sample at once whether a stretch of time cuts it
+		}
+		p, _, err := Reading{Keep: profile.KeepSums, Filter: profile.Filter{From: 1}}.Read(path)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if _, last := sums(p); last != end {
+			t.Errorf("%s: the last sample of a stretch is at %d, want %d", name, last, end)
+		}
+	}
+}
+
+// What comes through a pipe is in memory only up to a size, and where there is no room on disk.
+func TestSpool(t *testing.T) {
+	all := bytes.Repeat([]byte("a recording"), 2*spooledInMemory/11)
+	for _, dir := range []string{t.TempDir(), filepath.Join(t.TempDir(), "none")} {
+		t.Setenv("TMPDIR", dir)
+		t.Setenv("TMP", dir)
+		for _, n := range []int{100, spooledInMemory, spooledInMemory + 1, len(all)} {
+			s, err := spool(bytes.NewReader(all[:n]), MaxUnpacked)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := make([]byte, s.size)
+			if _, err := s.ReadAt(got, 0); err != nil && err != io.EOF || !bytes.Equal(got, all[:n]) {
+				t.Errorf("%d bytes of %d came back, %v", len(got), n, err)
+			}
+			s.close()
+		}
+		if _, err := spool(io.MultiReader(bytes.NewReader(all), badReader{}), MaxUnpacked); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("a pipe that breaks: %v", err)
+		}
+	}
+}
+
+type badReader struct{}
+
+func (badReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }

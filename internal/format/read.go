@@ -56,11 +56,13 @@ type Reading struct {
 
 // Read is the function Read, and says how many samples it left out.
 func (how Reading) Read(path string) (p *profile.Profile, left uint64, err error) {
+	b := how.builder(how.Keep)
+	b.LeaveOut(how.Filter)
 	if path == "-" {
-		if p, err = Decode(os.Stdin); err != nil {
-			err = fmt.Errorf("read standard input: %w", err)
+		if p, err = how.decode(os.Stdin, b, MaxUnpacked); err != nil {
+			return nil, 0, fmt.Errorf("read standard input: %w", err)
 		}
-		return p, 0, err
+		return p, b.LeftOut(), nil
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -71,9 +73,7 @@ func (how Reading) Read(path string) (p *profile.Profile, left uint64, err error
 		return nil, 0, fmt.Errorf("read %s: %w", path, err)
 	}
 	defer f.Close()
-	b := how.builder()
-	b.LeaveOut(how.Filter)
-	p, err = decodeFile(f, b)
+	p, err = how.decodeFile(f, b)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read %s: %w", path, err)
 	}
@@ -81,17 +81,27 @@ func (how Reading) Read(path string) (p *profile.Profile, left uint64, err error
 }
 
 // builder gives a Builder that keeps samples so.
-func (how Reading) builder() *profile.Builder {
+func (how Reading) builder(keep profile.Keep) *profile.Builder {
 	b := profile.NewBuilder()
-	b.Keep(how.Keep)
+	b.Keep(keep)
 	if how.Overflow != nil {
 		b.Overflow(how.Overflow)
 	}
 	return b
 }
 
-// decodeFile reads a file, piece by piece and into b if that is possible.
-func decodeFile(f *os.File, b *profile.Builder) (*profile.Profile, error) {
+// other gives a Builder for formats of which samples get their times and states when all were
+// read: none is left out, and what a stretch of time may cut is not summed up.
+func (how Reading) other() *profile.Builder {
+	keep := how.Keep
+	if keep == profile.KeepSums && (how.Filter.From > 0 || how.Filter.To > 0) {
+		keep = profile.KeepTracks
+	}
+	return how.builder(keep)
+}
+
+// decodeFile reads a file, piece by piece if that is possible, JFR into b.
+func (how Reading) decodeFile(f *os.File, b *profile.Builder) (*profile.Profile, error) {
 	st, err := f.Stat()
 	var head [64]byte
 	if err == nil && st.IsDir() {
@@ -109,10 +119,10 @@ func decodeFile(f *os.File, b *profile.Builder) (*profile.Profile, error) {
 			}
 			return jfr.ReadInto(b, packed, packed.Size())
 		case perfdata.Is(head[:n]):
-			return perfdata.Read(f, st.Size(), st.ModTime())
+			return perfdata.ReadInto(how.other(), f, st.Size(), st.ModTime())
 		}
 	}
-	return Decode(f)
+	return how.decode(f, b, MaxUnpacked)
 }
 
 // decodeRepository reads the folder in which a JVM keeps what it records.
@@ -134,6 +144,11 @@ func Decode(r io.Reader) (*profile.Profile, error) {
 }
 
 func decode(r io.Reader, limit int64) (*profile.Profile, error) {
+	return Reading{}.decode(r, profile.NewBuilder(), limit)
+}
+
+// decode reads what comes, JFR into b; at most limit bytes where all has to be in memory.
+func (how Reading) decode(r io.Reader, b *profile.Builder, limit int64) (*profile.Profile, error) {
 	in := bufio.NewReaderSize(r, sniffed)
 	if head, _ := in.Peek(2); len(head) == 2 && head[0] == 0x1f && head[1] == 0x8b {
 		z, err := gzip.NewReader(in)
@@ -153,33 +168,38 @@ func decode(r io.Reader, limit int64) (*profile.Profile, error) {
 		return nil, fmt.Errorf("%w: it is %s; candid reads %s", ErrNotRead, what, readable())
 	}
 	if perfdata.Piped(head) {
-		return perfdata.ReadStream(&limited{in, maxText}, time.Now()) // it is being recorded
+		return perfdata.ReadStream(how.other(), &limited{in, maxText}, time.Now()) // it is being recorded
 	}
 	if isText(head) {
-		read := collapsed.Read
+		read := collapsed.ReadInto
 		switch {
 		case perfscript.Is(head):
-			read = perfscript.Read
+			read = perfscript.ReadInto
 		case speedscope.Is(head):
-			read = speedscope.Read
+			read = speedscope.ReadInto
 		}
-		p, err := read(&limited{in, maxText})
+		p, err := read(how.other(), &limited{in, maxText})
 		if errors.Is(err, collapsed.ErrSyntax) { // what all other text is taken for
 			err = fmt.Errorf("%w; candid reads %s", err, readable())
 		}
 		return p, cutOff(err)
 	}
+	if recording := jfr.Is(head); recording || perfdata.Is(head) {
+		all, err := spool(in, limit)
+		if err != nil {
+			return nil, cutOff(err)
+		}
+		defer all.close()
+		if recording { // head is not there any more
+			return jfr.ReadInto(b, all, all.size)
+		}
+		return perfdata.ReadInto(how.other(), all, all.size, time.Time{})
+	}
 	data, err := io.ReadAll(&limited{in, limit})
 	if err != nil {
 		return nil, cutOff(err)
 	}
-	switch {
-	case jfr.Is(data):
-		return jfr.Read(bytes.NewReader(data), int64(len(data)))
-	case perfdata.Is(data):
-		return perfdata.Read(bytes.NewReader(data), int64(len(data)), time.Time{})
-	}
-	p, err := pprof.Parse(data)
+	p, err := pprof.ParseInto(how.other(), data)
 	if errors.Is(err, pprof.ErrWire) { // what all that is no text is taken for
 		err = fmt.Errorf("%w: no format that candid knows begins so, or it is a pprof file that is cut off; candid reads %s", ErrNotRead, readable())
 	}

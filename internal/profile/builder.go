@@ -90,6 +90,10 @@ func (b *Builder) Samples() int {
 	return n
 }
 
+// Single gives how many samples were added that are kept one by one: what sums have is not
+// among them.
+func (b *Builder) Single() int { return b.Samples() - int(b.sums.samples) - int(b.tally.added) }
+
 // Unsummed gives how many samples were added since SumUp.
 func (b *Builder) Unsummed() int { return b.log.n }
 

@@ -35,8 +35,10 @@ var threadFrame = regexp.MustCompile(`^\[(.*) tid=(\d{1,10})\]$`)
 
 // Read reads collapsed stacks. The counts become samples of one event,
 // "samples", each of weight 1; there are no times. The result has passed Check.
-func Read(r io.Reader) (*profile.Profile, error) {
-	b := profile.NewBuilder()
+func Read(r io.Reader) (*profile.Profile, error) { return ReadInto(profile.NewBuilder(), r) }
+
+// ReadInto is Read with an empty Builder of the caller's, which may keep samples otherwise.
+func ReadInto(b *profile.Builder, r io.Reader) (*profile.Profile, error) {
 	b.Meta().Notes = []string{"collapsed files do not keep what was lost, nor which stacks are stitched or guessed"}
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, maxLine)

@@ -17,11 +17,10 @@ func (r *reader) finish() *profile.Profile {
 	describe := r.describe()
 	p := r.b.Finish()
 	place := r.events(p)
-	for i := range p.Samples {
-		s := &p.Samples[i]
+	p.Change(func(s *profile.Sample) {
 		s.Event = place[s.Event]
 		s.Time -= min(r.first, s.Time)
-	}
+	})
 	p.Losses = profile.Losses{Lost: max(r.lost, r.lostLate), Throttled: r.throttle}
 	m := &p.Meta
 	m.Host, m.Engine, m.Describe = r.about.host, "perf", describe
@@ -33,7 +32,7 @@ func (r *reader) finish() *profile.Profile {
 	if r.about.wall != 0 {
 		m.Start = time.Unix(0, int64(r.about.wall+r.first-r.about.at)).UTC()
 	}
-	m.Notes = r.notes(len(p.Samples))
+	m.Notes = r.notes(p.SampleCount())
 	return p
 }
 
@@ -67,14 +66,14 @@ func (r *reader) events(p *profile.Profile) []uint16 {
 }
 
 // notes say what could not be had.
-func (r *reader) notes(samples int) []string {
+func (r *reader) notes(samples uint64) []string {
 	var notes []string
 	if r.cut {
 		notes = append(notes, "the recording is cut off: what came after is missing")
 	}
 	switch {
 	case samples == 0:
-	case r.bare == uint64(samples):
+	case r.bare == samples:
 		notes = append(notes, "it was recorded without call chains (perf record -g): each stack is one frame")
 	case !r.copied:
 		notes = append(notes, "perf followed frame pointers, which says nothing of whether a stack is complete: code without them cuts it or hides a caller")

@@ -52,21 +52,26 @@ func Piped(head []byte) bool {
 // whose content the recording does not identify must not have been changed since it
 // was written; a zero time is one that is not known. The result has passed Check.
 func Read(in io.ReaderAt, size int64, written time.Time) (*profile.Profile, error) {
+	return ReadInto(profile.NewBuilder(), in, size, written)
+}
+
+// ReadInto is Read with an empty Builder of the caller's, which may keep samples otherwise.
+func ReadInto(b *profile.Builder, in io.ReaderAt, size int64, written time.Time) (*profile.Profile, error) {
 	head := make([]byte, min(size, fileHeader))
 	if _, err := in.ReadAt(head, 0); err != nil && err != io.EOF {
 		return nil, fmt.Errorf("read perf.data: %w", err)
 	}
 	if Piped(head) {
-		return ReadStream(io.NewSectionReader(in, 0, size), written)
+		return ReadStream(b, io.NewSectionReader(in, 0, size), written)
 	}
-	r := newReader(written)
+	r := newReader(b, written)
 	defer r.close()
 	return r.done(r.file(in, size, head))
 }
 
-// ReadStream reads a recording that perf wrote into a pipe; see Read.
-func ReadStream(in io.Reader, written time.Time) (*profile.Profile, error) {
-	r := newReader(written)
+// ReadStream reads a recording that perf wrote into a pipe; see ReadInto.
+func ReadStream(b *profile.Builder, in io.Reader, written time.Time) (*profile.Profile, error) {
+	r := newReader(b, written)
 	defer r.close()
 	return r.done(r.stream(in))
 }
@@ -102,8 +107,8 @@ type reader struct {
 	kernelSeen   bool
 }
 
-func newReader(written time.Time) *reader {
-	r := &reader{b: profile.NewBuilder(), byID: map[uint64]*attr{}}
+func newReader(b *profile.Builder, written time.Time) *reader {
+	r := &reader{b: b, byID: map[uint64]*attr{}}
 	r.files.init()
 	r.files.written = written
 	r.procs.init(r)

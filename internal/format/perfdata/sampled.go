@@ -25,7 +25,7 @@ func (r *reader) settle() {
 
 // sampled adds a sample to the profile.
 func (r *reader) sampled(a *attr, misc uint16, body []byte) error {
-	if r.b.Samples() >= maxSamples || r.b.Nodes() > maxNodes || len(r.b.Threads()) > maxThreads || len(r.b.Processes()) > maxThreads || len(r.b.Frames()) > maxAllFrames {
+	if r.b.Single() >= maxSamples || r.b.Nodes() > maxNodes || len(r.b.Threads()) > maxThreads || len(r.b.Processes()) > maxThreads || len(r.b.Frames()) > maxAllFrames {
 		return errTooLarge
 	}
 	if !r.settled {

@@ -71,8 +71,7 @@ func (r *reader) finish() *profile.Profile {
 	if len(p.Events) == 0 {
 		p.Events = []profile.Event{{Name: "samples", Unit: "count", Period: 1}}
 	}
-	for i := range p.Samples {
-		s := &p.Samples[i]
+	p.Change(func(s *profile.Sample) {
 		s.Event = place[s.Event]
 		if OnCPU(p.Events[s.Event].Name) {
 			s.State = profile.StateRunning
@@ -80,7 +79,7 @@ func (r *reader) finish() *profile.Profile {
 		if r.timed {
 			s.Time -= min(r.first, s.Time)
 		}
-	}
+	})
 	p.Losses.Lost = r.lost
 	p.Meta.Command, p.Meta.Host, p.Meta.Engine = r.command, r.host, "perf"
 	p.Meta.Describe = strings.TrimSpace("recorded by perf " + r.version)

@@ -59,8 +59,11 @@ func Is(head []byte) bool {
 
 // Read reads the output of perf script, with any of its fields that have a place
 // in a profile. The result has passed Check.
-func Read(r io.Reader) (*profile.Profile, error) {
-	rd := reader{b: profile.NewBuilder(), frames: map[string]frame{}, threads: map[string]who{}, events: map[string]int{}}
+func Read(r io.Reader) (*profile.Profile, error) { return ReadInto(profile.NewBuilder(), r) }
+
+// ReadInto is Read with an empty Builder of the caller's, which may keep samples otherwise.
+func ReadInto(b *profile.Builder, r io.Reader) (*profile.Profile, error) {
+	rd := reader{b: b, frames: map[string]frame{}, threads: map[string]who{}, events: map[string]int{}}
 	in := bufio.NewReaderSize(r, maxLine)
 	for n := 1; ; n++ {
 		line, err := in.ReadSlice('\n')
@@ -243,7 +246,7 @@ func (r *reader) flush() error {
 	if !r.open {
 		return nil
 	}
-	if r.b.Samples() >= maxSamples || r.b.Nodes() > maxNodes || len(r.b.Threads()) > maxThreads || len(r.b.Frames()) > maxFrames {
+	if r.b.Single() >= maxSamples || r.b.Nodes() > maxNodes || len(r.b.Threads()) > maxThreads || len(r.b.Frames()) > maxFrames {
 		return errTooLarge
 	}
 	s := profile.Sample{Time: r.head.time, Thread: r.head.thread, Event: uint16(r.head.kind), Weight: 1}

@@ -22,8 +22,10 @@ const (
 // Parse reads an uncompressed profile, written by this package or by anything
 // else that writes pprof. The result has passed Check. Samples that were merged
 // when it was written are as many samples again, without times.
-func Parse(data []byte) (*profile.Profile, error) {
-	b := profile.NewBuilder()
+func Parse(data []byte) (*profile.Profile, error) { return ParseInto(profile.NewBuilder(), data) }
+
+// ParseInto is Parse with an empty Builder of the caller's, which may keep samples otherwise.
+func ParseInto(b *profile.Builder, data []byte) (*profile.Profile, error) {
 	r := &reader{
 		b:         b,
 		p:         b.Profile(),

@@ -36,8 +36,11 @@ func Is(head []byte) bool {
 
 // Read reads a file of speedscope's: each of its profiles as a thread. What Write
 // wrote gives back the samples that were written. The result has passed Check.
-func Read(in io.Reader) (*profile.Profile, error) {
-	r := &reader{b: profile.NewBuilder(), raw: profile.NewTrie()}
+func Read(in io.Reader) (*profile.Profile, error) { return ReadInto(profile.NewBuilder(), in) }
+
+// ReadInto is Read with an empty Builder of the caller's, which may keep samples otherwise.
+func ReadInto(b *profile.Builder, in io.Reader) (*profile.Profile, error) {
+	r := &reader{b: b, raw: profile.NewTrie()}
 	r.s.in = bufio.NewReaderSize(in, 1<<16)
 	if b, err := r.s.in.Peek(3); err == nil && string(b) == "\ufeff" {
 		r.s.in.Discard(3)
@@ -338,7 +341,7 @@ func (r *reader) stack() uint32 {
 		if r.s.err != nil {
 			return
 		}
-		if depth++; depth > maxStack || r.raw.Len() > maxNodes || r.b.Samples() > maxSamples {
+		if depth++; depth > maxStack || r.raw.Len() > maxNodes || r.b.Single() > maxSamples {
 			r.s.err = errTooLarge
 			return
 		}
@@ -444,7 +447,7 @@ func (r *reader) event(l *list) (uint16, float64, bool) {
 }
 
 func (r *reader) put(s profile.Sample) {
-	if r.b.Samples() >= maxSamples {
+	if r.b.Single() >= maxSamples {
 		r.s.err = errTooLarge
 		return
 	}
@@ -526,13 +529,12 @@ func (r *reader) finish() (*profile.Profile, error) {
 	}
 	r.raw = nil // it may be as large as what was made of it
 	p := r.b.Finish()
-	for i := range p.Samples {
-		s := &p.Samples[i]
+	p.Change(func(s *profile.Sample) {
 		if guessed[s.Node] {
 			s.Flags = profile.Guessed
 		}
 		s.Node, s.End = node[s.Node], end[s.Node]
-	}
+	})
 	p.Events = r.extra.events
 	for i := len(p.Events); i < len(r.units); i++ {
 		names := map[string]string{"nanoseconds": "time", "bytes": "bytes", "count": "samples", "": "samples"}
