@@ -126,6 +126,9 @@ func (l *looker) made(sl *sleeper, s *sample, now int64) {
 
 // copyAsleep makes a sample of a thread, if it sleeps; goesOn says that its sleep was told of.
 func (l *looker) copyAsleep(sl *sleeper, now int64, a account, late uint64, goesOn bool) {
+	if sl.th.stops.Load() {
+		return // that is no sleep of its own
+	}
 	weight := sl.slept(now, a, late) - sl.gave
 	if weight <= 0 || l.crowded {
 		return

@@ -12,6 +12,7 @@ type sample struct {
 	time     int64
 	weight   uint64
 	ready    uint64 // ns that the thread waited for a CPU, of wall time
+	stood    uint64 // ns that it stood still for candid, of wall time
 	cpu      int
 	regs     words
 	asleep   bool   // only the stack pointer and the program counter are known

@@ -104,9 +104,14 @@ func (e *Engine) deliver(sink capture.Sink, s *sample, arena []byte) {
 			e.give(sink)
 		}
 	}
+	out.Event, out.Sleep = uint16(e.wall), 0
+	out.Flags &^= capture.Continued
 	if s.ready > 0 {
-		out.Event, out.State, out.Weight, out.Sleep = uint16(e.wall), capture.Runnable, s.ready, 0
-		out.Flags &^= capture.Continued
+		out.State, out.Weight = capture.Runnable, s.ready
+		e.give(sink)
+	}
+	if s.stood > 0 {
+		out.State, out.Weight, out.Syscall = capture.Sleeping, s.stood, 0
 		e.give(sink)
 	}
 }

@@ -161,7 +161,7 @@ func (s *search) look(th *thread) bool {
 	default:
 		return false
 	}
-	w.pick = pick{th: th, tid: th.tid, account: a, late: late, stack: th.stack, first: th.proc.firstStack(), asleep: asleep}
+	w.pick = pick{th: th, tid: th.tid, account: a, late: late, at: s.woke, stack: th.stack, first: th.proc.firstStack(), asleep: asleep}
 	if th.newborn {
 		w.pick.backlog = th.proc.backlog
 	}

@@ -50,6 +50,7 @@ type sleeper struct {
 	began int64
 	from  account
 	late  uint64
+	stood int64
 
 	gave    int64   // ns of sleep that samples stand for
 	seen    account // at the last look
@@ -74,14 +75,14 @@ type sleeper struct {
 // never is no thread's account.
 var never = account{turns: 1<<64 - 1}
 
-// slept is for how long the thread has slept since it began to count.
+// slept is for how long the thread has slept since it began to count, by itself.
 func (sl *sleeper) slept(now int64, a account, late uint64) int64 {
-	return now - sl.began - int64(a.run-sl.from.run) - int64(late-sl.late)
+	return now - sl.began - int64(a.run-sl.from.run) - int64(late-sl.late) - (sl.th.stood.Load() - sl.stood)
 }
 
 // count begins to count at a time.
 func (sl *sleeper) count(now int64, a account, late uint64) {
-	sl.began, sl.from, sl.late = now, a, late
+	sl.began, sl.from, sl.late, sl.stood = now, a, late, sl.th.stood.Load()
 	sl.gave, sl.seen, sl.asleep, sl.lively = 0, never, false, now
 	if !sl.crowd {
 		sl.lively += freshFor

@@ -50,6 +50,9 @@ type thread struct {
 	started uint64        // clock ticks after boot
 	sleeper *sleeper      // the looker's
 	waited  atomic.Uint64 // ns of waiting for a CPU that samples, or the beginning, account for
+	stood   atomic.Int64  // ns that it stood still for candid, which the kernel counts as sleep
+	told    int64         // of these, what samples account for; of the sampling thread that set busy
+	stops   atomic.Bool   // it is to stop, or stands still, for candid
 	idle    atomic.Bool   // it is in Engine.idle
 	stirred atomic.Bool   // and has run since
 	over    atomic.Bool   // it has ended, as the looker saw

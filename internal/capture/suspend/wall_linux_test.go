@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -241,6 +242,75 @@ func TestFoundAfterRest(t *testing.T) {
 			t.Errorf("%s: of what it ran %v were seen", opts.Events[0].Name, ran)
 		}
 		p.Kill()
+	}
+}
+
+// While candid gets no CPU a thread that it has stopped stands still. That is no part of
+// the sleep that comes next.
+func TestStandingStillIsNoSleep(t *testing.T) {
+	p := start(t, compile(t, "turns"))
+	e := open(t, wallOptions(499, p.pid()))
+	ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer stop()
+	var napped, stood time.Duration
+	var begin, enough sync.Once
+	begun, said := make(chan bool), make(chan string, 1)
+	c := newCounter()
+	c.look = func(s *capture.Snapshot) {
+		begin.Do(func() {
+			_, _ = io.WriteString(p, "x")
+			close(begun)
+		})
+		switch {
+		case s.State != capture.Sleeping:
+		case s.Syscall == unix.SYS_CLOCK_NANOSLEEP+1:
+			napped += time.Duration(s.Weight)
+		case s.Syscall == 0:
+			stood += time.Duration(s.Weight)
+		}
+		if stood > time.Second {
+			enough.Do(func() {
+				_, _ = io.WriteString(p, "x")
+				said <- p.Line()
+				stop()
+			})
+		}
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- e.Run(ctx, c) }()
+	select {
+	case <-begun:
+	case <-ctx.Done():
+		t.Fatal("no samples")
+	}
+	// Who stops threads and copies their stacks is kept waiting now and then, and who looks
+	// at those that sleep a little longer.
+	for ctx.Err() == nil {
+		e.looker.mu.Lock()
+		for _, l := range e.list {
+			l.mu.Lock()
+		}
+		time.Sleep(20 * time.Millisecond)
+		for _, l := range e.list {
+			l.mu.Unlock()
+		}
+		time.Sleep(8 * time.Millisecond)
+		e.looker.mu.Unlock()
+		time.Sleep(5 * time.Millisecond)
+	}
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if len(said) == 0 {
+		t.Fatalf("it stood still for %v only", stood)
+	}
+	var naps int64
+	if _, err := fmt.Sscan(<-said, &naps); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("it stood still for %v, and napped for %v of %v", stood, napped, time.Duration(naps))
+	if more := napped - time.Duration(naps); more > stood/5 {
+		t.Errorf("it napped for %v, not %v", time.Duration(naps), napped)
 	}
 }
 

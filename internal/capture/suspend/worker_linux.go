@@ -66,6 +66,7 @@ type pick struct {
 	tid     int
 	account account
 	late    uint64 // ns that it had waited for a CPU
+	at      int64  // ns, since when it does not run
 	first   uint64 // end of the stack that exec made
 	stack   stackSpan
 	backlog uint64 // ns of others that the sample stands for too
@@ -244,6 +245,10 @@ func (w *worker) suspend(p *pick) (retire bool) {
 		w.count(&w.counts.raced)
 		return true
 	}
+	if w.e.looker != nil {
+		p.th.stops.Store(true)
+		defer p.th.stops.Store(false)
+	}
 	if interrupt(p.tid) != 0 {
 		return true
 	}
@@ -267,9 +272,32 @@ func (w *worker) suspend(p *pick) (retire bool) {
 	if !st.exiting {
 		w.copy(p, stopped)
 	}
+	if w.e.looker != nil {
+		w.stood(p)
+	}
 	retire = release(p.tid, st.signal) != 0 // it was killed
 	w.stops.add(clock() - stopped)
 	return retire
+}
+
+// stood accounts for the time that a thread stands still, which is about to end. The kernel
+// counts it as sleep, and where candid waits for a CPU it is long: it is where the thread was
+// stopped, and none of the next sleep. The caller holds w.mu.
+func (w *worker) stood(p *pick) {
+	a, late, ok := w.reader.accountAndDelay(p.th.schedFD)
+	if !ok {
+		return
+	}
+	// It was to run on, and has, has waited for a CPU or stood still.
+	ns := clock() - p.at - int64(a.run-p.account.run) - int64(late-p.late)
+	if ns <= 0 {
+		return
+	}
+	all := p.th.stood.Add(ns)
+	if least := int64(w.e.opts.Period); p.took && all-p.th.told >= least {
+		w.samples[len(w.samples)-1].stood = uint64(all - p.th.told)
+		p.th.told = all
+	}
 }
 
 const (
