@@ -23,7 +23,8 @@ import (
 // ends it.
 func TestDump(t *testing.T) {
 	launcher, classes := java(t)
-	target := start(t, exec.Command(launcher, "-cp", classes, "Ticks"))
+	// On a machine with one CPU or little memory the VM would choose a collector without threads.
+	target := start(t, exec.Command(launcher, "-cp", classes, "-XX:+UseG1GC", "Ticks"))
 	target.wait(t, "tick")
 	d := drawOf(t, command(t, "dump", "-p", target.pid(), "--thread", "^main$|^GC Thread"), 120, 60, nil)
 	d.sees(`process ` + target.pid() + `, hotspot 17\.[0-9.]+, \d+ threads: .*java -cp`)

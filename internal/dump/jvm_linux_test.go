@@ -61,7 +61,8 @@ func java(t testing.TB, major int, args ...string) int {
 	if classes.err != nil {
 		t.Fatal(classes.err)
 	}
-	return startUntilReady(t, fixture.JDKTool(t, major, "java"), append([]string{"-Xmx256m", "-Xss512k", "-cp", classes.dir}, args...)...)
+	// On a machine with one CPU or little memory a VM would choose a collector without threads.
+	return startUntilReady(t, fixture.JDKTool(t, major, "java"), append([]string{"-XX:+UseG1GC", "-Xmx256m", "-Xss512k", "-cp", classes.dir}, args...)...)
 }
 
 // startUntilReady starts a program and waits until it prints "ready".

@@ -138,7 +138,7 @@ func unsafepoint(t *testing.T, major int) {
 		operation = "VM_G1CollectFull"
 	}
 	pid := java(t, major, append(flags, "Unsafepoint")...)
-	d, err := New(Options{PIDs: []int{pid}})
+	d, err := New(Options{PIDs: []int{pid}, Patience: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func unsafepoint(t *testing.T, major int) {
 	// One look meets the threads one after another: while a wait begins or ends, what
 	// it says of one thread and of the VM need not be of the same moment.
 	wrong := "none met it"
-	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(4 * time.Minute); time.Now().Before(end); {
 		out, err := d.Take()
 		if err != nil {
 			t.Fatal(err)
