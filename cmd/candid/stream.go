@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -147,12 +148,19 @@ func (s *streaming) finish(p *profile.Profile) (string, error) {
 			s.err = s.place()
 		}
 	}
+	var elsewhere string
+	if s.err == nil {
+		elsewhere, s.err = s.rescue()
+	}
 	if s.file != nil {
 		s.err = errors.Join(s.err, s.file.Close())
 		if !s.placed {
 			os.Remove(s.file.Name())
 			unfinished.Store(nil)
 		}
+	}
+	if s.err == nil && elsewhere != "" {
+		return "", &codedError{exitFailed, fmt.Errorf("another file has taken the place of %s; what was recorded was saved as %s", s.out.path, elsewhere)}
 	}
 	if s.err == nil {
 		return s.out.path, nil
@@ -169,6 +177,31 @@ func (s *streaming) finish(p *profile.Profile) (string, error) {
 		return "", fmt.Errorf("%w; what was recorded after the first %v was saved as %s", failure, s.summed.Round(100*time.Millisecond), spare)
 	}
 	return "", fmt.Errorf("%w; the profile was saved as %s instead", failure, spare)
+}
+
+// rescue looks whether the file is still what its name stands for. Where somebody has
+// removed it, it gets its name back; where another file has that now, the file is saved
+// elsewhere, and rescue says where.
+func (s *streaming) rescue() (elsewhere string, err error) {
+	mine, err := s.file.Stat()
+	if err != nil {
+		return "", err
+	}
+	emit := func(w io.Writer) error {
+		_, err := io.Copy(w, io.NewSectionReader(s.file, 0, mine.Size()))
+		return err
+	}
+	there, err := os.Stat(s.path)
+	switch {
+	case err == nil && os.SameFile(mine, there):
+		return "", nil
+	case errors.Is(err, os.ErrNotExist):
+		if err = replaceFile(s.path, false, emit); err == nil {
+			s.say(s.out.path + " was removed while it was recorded: it was written again")
+			return "", nil
+		}
+	}
+	return s.out.spare(emit)
 }
 
 // replace writes the file anew, with a part of what was recorded.

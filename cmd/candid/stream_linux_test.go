@@ -231,6 +231,55 @@ func TestStreamingOverwritesNothing(t *testing.T) {
 	}
 }
 
+// A recording whose file is removed, or whose place another file takes, is not lost, and
+// candid does not say that the other one is its.
+func TestStreamingLosesItsName(t *testing.T) {
+	for _, name := range []string{"jfr", "jfr.gz"} {
+		for what, loses := range map[string]func(path string) error{
+			"removed": os.Remove,
+			"replaced": func(path string) error {
+				return errors.Join(os.Remove(path), os.WriteFile(path, []byte("mine"), 0o600))
+			},
+		} {
+			dir := t.TempDir()
+			t.Setenv("TMPDIR", dir)
+			out := &output{path: filepath.Join(t.TempDir(), "x."+name), name: name, flags: &outputFlags{}}
+			told := ""
+			s := newStreaming(out, func(line string) { told += line })
+			b := profile.NewBuilder()
+			s.Begin(record.Begun{Start: time.Now(), Events: []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1e6}}})
+			thread := b.Thread(1, 1, "main")
+			sample := func(n int) {
+				for range n {
+					s.Sample(b, profile.Sample{Time: 1e6, Weight: 1e6, Thread: thread, State: profile.StateRunning})
+				}
+				s.flushed = time.Time{}
+				s.Batch(b, record.Progress{})
+			}
+			sample(30)
+			if n := in(out.path); n != 30 {
+				t.Fatalf("%d samples are in the file", n)
+			}
+			if err := loses(out.path); err != nil {
+				t.Fatal(err)
+			}
+			sample(12)
+			path, err := s.finish(b.Finish())
+			switch what {
+			case "removed":
+				if err != nil || path != out.path || in(path) != 42 || !strings.Contains(told, "was removed") {
+					t.Errorf("%s, %s: %d samples in %q, %v, told %q", name, what, in(path), path, err, told)
+				}
+			case "replaced":
+				kept, _ := filepath.Glob(filepath.Join(dir, "x-*."+name))
+				if data, _ := os.ReadFile(out.path); string(data) != "mine" || err == nil || len(kept) != 1 || in(kept[0]) != 42 || !strings.Contains(err.Error(), kept[0]) {
+					t.Errorf("%s, %s: %v, kept %q, in its place %q", name, what, err, kept, data)
+				}
+			}
+		}
+	}
+}
+
 // Only some threads are kept, but nothing is lost if candid is killed before it
 // knows their names.
 func TestStreamingOfSomeThreads(t *testing.T) {
