@@ -2,6 +2,7 @@ package flame
 
 import (
 	"slices"
+	"time"
 
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -9,8 +10,23 @@ import (
 
 // Header is what a page knows of a recording beside its tree, as JSON.
 type Header struct {
-	Version  int       `json:"version"` // of this format
-	Title    string    `json:"title"`
+	Version int    `json:"version"` // of this format
+	Title   string `json:"title"`
+	About
+	Events  []Event  `json:"events"`
+	Threads []Thread `json:"threads"`
+	Kinds   []string `json:"kinds"`
+	Strings []string `json:"strings"`
+	// Funcs holds six indices into Strings for each function: name, raw name,
+	// signature, module, file, and whether it has no name (0 or 1).
+	Funcs []uint32 `json:"funcs"`
+	Split string   `json:"split"`
+	// Compared is there if the recording is two that are compared.
+	Compared *Compared `json:"compared,omitempty"`
+}
+
+// About is how a recording was made, and how far it can be trusted.
+type About struct {
 	Command  string    `json:"command"`
 	Host     string    `json:"host"`
 	Start    string    `json:"start"`    // RFC 3339, "" if unknown
@@ -19,20 +35,29 @@ type Header struct {
 	Describe string    `json:"describe"`
 	Candid   string    `json:"candid"` // version of candid
 	Notes    []string  `json:"notes"`
-	Events   []Event   `json:"events"`
 	Process  []Process `json:"processes"`
-	Threads  []Thread  `json:"threads"`
 	Quality  Quality   `json:"quality"`
 	Lost     uint64    `json:"lost"`
 	Throttle uint64    `json:"throttled"`
-	Kinds    []string  `json:"kinds"`
-	Strings  []string  `json:"strings"`
-	// Funcs holds six indices into Strings for each function: name, raw name,
-	// signature, module, file, and whether it has no name (0 or 1).
-	Funcs []uint32 `json:"funcs"`
-	Split string   `json:"split"`
-	// Compared is there if the recording is two that are compared.
-	Compared *Compared `json:"compared,omitempty"`
+}
+
+// NewAbout is what a profile says of that.
+func NewAbout(p *profile.Profile) About {
+	a := About{
+		Command: Visible(p.Meta.Command), Host: Visible(p.Meta.Host), Duration: p.Meta.Duration.Seconds(),
+		Engine: Visible(p.Meta.Engine), Describe: Visible(p.Meta.Describe), Candid: Visible(p.Meta.Version),
+		Notes: []string{}, Process: []Process{}, Quality: NewQuality(p.Quality()), Lost: p.Losses.Lost, Throttle: p.Losses.Throttled,
+	}
+	if !p.Meta.Start.IsZero() {
+		a.Start = p.Meta.Start.Format(time.RFC3339)
+	}
+	for _, n := range p.Meta.Notes {
+		a.Notes = append(a.Notes, Visible(n))
+	}
+	for _, x := range p.Processes {
+		a.Process = append(a.Process, Process{x.PID, Visible(x.Command), Visible(x.Runtime)})
+	}
+	return a
 }
 
 // Compared says of two recordings in one which is which.
@@ -125,29 +150,16 @@ func (t *stringTable) add(s string) uint32 {
 // tree the function in Funcs, counted from 1.
 func NewHeader(p *profile.Profile, t *Tree, title, split string) (*Header, []uint32) {
 	h := &Header{
-		Version: 1, Title: Visible(title), Command: Visible(p.Meta.Command), Host: Visible(p.Meta.Host),
-		Duration: p.Meta.Duration.Seconds(), Engine: Visible(p.Meta.Engine), Describe: Visible(p.Meta.Describe),
-		Candid: Visible(p.Meta.Version), Notes: []string{}, Lost: p.Losses.Lost, Throttle: p.Losses.Throttled,
-		Kinds: KindNames[:], Split: split,
-		Events: []Event{}, Process: []Process{}, Threads: []Thread{}, Funcs: []uint32{},
-	}
-	if !p.Meta.Start.IsZero() {
-		h.Start = p.Meta.Start.Format("2006-01-02T15:04:05Z07:00")
-	}
-	for _, n := range p.Meta.Notes {
-		h.Notes = append(h.Notes, Visible(n))
+		Version: 1, Title: Visible(title), About: NewAbout(p), Kinds: KindNames[:], Split: split,
+		Events: []Event{}, Threads: []Thread{}, Funcs: []uint32{},
 	}
 	for _, e := range p.Events {
 		h.Events = append(h.Events, Event{Visible(e.Name), Visible(e.Unit), e.Period})
-	}
-	for _, x := range p.Processes {
-		h.Process = append(h.Process, Process{x.PID, Visible(x.Command), Visible(x.Runtime)})
 	}
 	for _, x := range p.Threads {
 		h.Threads = append(h.Threads, Thread{PID: x.PID, TID: x.TID, Name: Visible(x.Name), OS: Visible(x.OSName), Kind: Visible(x.Kind)})
 	}
 	h.tellApart(p)
-	h.Quality = NewQuality(p.Quality())
 
 	// Only functions that are in the graph are written, in the order of the symbols.
 	table := &stringTable{index: make(map[string]uint32)}

@@ -3,7 +3,6 @@ package view
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/candid-profiler/candid/internal/diff"
 	"github.com/candid-profiler/candid/internal/flame"
@@ -47,83 +46,43 @@ func OpenPair(names [2]string, before, after *profile.Profile) (*Recording, erro
 		}
 		r.sides[side][s.Event].Add(profile.Count{Samples: 1, Weight: s.Weight})
 	}
+	for side := range r.sides {
+		for i, c := range r.sides[side] {
+			r.parts[side].Sums[i] = countJSON(c)
+		}
+	}
 	return r, nil
 }
 
-// part is what is known of one of two that are compared, besides its samples.
+// part is what is known of one of two that are compared, besides its samples, in columns
+// beside each other.
 type part struct {
-	name      string
-	meta      profile.Meta
-	losses    profile.Losses
-	quality   profile.Quality
-	processes []profile.Process
-	events    []profile.Event // of both, with the period that they have in this one
-	end       uint64          // ns since its beginning
+	Name string `json:"name"`
+	flame.About
+	Periods []uint64    `json:"periods"` // by event of both, 0 where it varies or is not there
+	Sums    []countJSON `json:"sums"`    // by event
+	Cost    costJSON    `json:"cost"`
+	End     uint64      `json:"end"` // ns since its beginning
 }
 
 func partOf(name string, p *profile.Profile, events []profile.Event) part {
-	x := part{name: name, meta: p.Meta, losses: p.Losses, quality: p.Quality(), processes: p.Processes, events: slices.Clone(events), end: uint64(max(p.Meta.Duration, 0))}
-	for i := range x.events {
-		e := &x.events[i]
-		e.Period = 0
+	x := part{
+		Name: flame.Visible(name), About: flame.NewAbout(p), Periods: make([]uint64, len(events)), Sums: make([]countJSON, len(events)),
+		Cost: newCost(p.Meta.Cost), End: uint64(max(p.Meta.Duration, 0)),
+	}
+	for i, e := range events {
 		for _, own := range p.Events {
 			if own.Name == e.Name && own.Unit == e.Unit {
-				e.Period = own.Period
+				x.Periods[i] = own.Period
 			}
 		}
 	}
 	if p.HasTimes() {
 		for i := range p.Samples {
-			x.end = max(x.end, p.Samples[i].Time+1)
+			x.End = max(x.End, p.Samples[i].Time+1)
 		}
 	}
 	return x
-}
-
-// partJSON is what the page shows of one of two in columns beside each other.
-type partJSON struct {
-	Name     string          `json:"name"`
-	Command  string          `json:"command"`
-	Host     string          `json:"host"`
-	Start    string          `json:"start"`    // RFC 3339, "" if unknown
-	Duration float64         `json:"duration"` // seconds
-	Engine   string          `json:"engine"`
-	Describe string          `json:"describe"`
-	Candid   string          `json:"candid"`
-	Notes    []string        `json:"notes"`
-	Lost     uint64          `json:"lost"`
-	Throttle uint64          `json:"throttled"`
-	Quality  flame.Quality   `json:"quality"`
-	Process  []flame.Process `json:"processes"`
-	Periods  []uint64        `json:"periods"` // by event, 0 where it varies or is not there
-	Sums     []countJSON     `json:"sums"`    // by event
-	Cost     costJSON        `json:"cost"`
-	End      uint64          `json:"end"` // ns
-}
-
-func (r *Recording) partJSON(side int) partJSON {
-	x := &r.parts[side]
-	m := x.meta
-	out := partJSON{
-		Name: flame.Visible(x.name), Command: flame.Visible(m.Command), Host: flame.Visible(m.Host), Duration: m.Duration.Seconds(),
-		Engine: flame.Visible(m.Engine), Describe: flame.Visible(m.Describe), Candid: flame.Visible(m.Version), Notes: []string{},
-		Lost: x.losses.Lost, Throttle: x.losses.Throttled, Quality: flame.NewQuality(x.quality), Process: []flame.Process{},
-		Periods: []uint64{}, Sums: []countJSON{}, Cost: newCost(m.Cost), End: x.end,
-	}
-	if !m.Start.IsZero() {
-		out.Start = m.Start.Format(time.RFC3339)
-	}
-	for _, n := range m.Notes {
-		out.Notes = append(out.Notes, flame.Visible(n))
-	}
-	for _, p := range x.processes {
-		out.Process = append(out.Process, flame.Process{PID: p.PID, Command: flame.Visible(p.Command), Runtime: flame.Visible(p.Runtime)})
-	}
-	for i, e := range x.events {
-		out.Periods = append(out.Periods, e.Period)
-		out.Sums = append(out.Sums, countJSON(r.sides[side][i]))
-	}
-	return out
 }
 
 // only gives the recording's profile with the kernel's account of one side's threads

@@ -82,7 +82,82 @@ func TestPairChance(t *testing.T) {
 			if most := nodes.All / 50; nodes.All < 100 || what == "one program" && nodes.Coloured > most || what != "one program" && nodes.Coloured == 0 {
 				t.Errorf("%s, event %d: %d of %d frames are coloured", what, event, nodes.Coloured, nodes.All)
 			}
+			b.greyOverTime(fmt.Sprintf("%s, event %d", what, event), fmt.Sprintf("&event=%d", event), what == "one program")
 		}
 		b.quiet()
+	}
+}
+
+// greyOverTime looks at what chance explains in threads, timeline, heatmap and events: by the
+// rule of the methods, and of one program hardly anything is more than chance.
+func (b *viewPage) greyOverTime(what, hash string, one bool) {
+	b.t.Helper()
+	b.open("#tab=timeline" + hash)
+	b.Until("candid.timeline().length > 3 && candid.timeline().slice(0, 5).every(r => r.band.length)")
+	var rows []struct {
+		Name         string
+		Chance, Want bool
+		Band         []float64
+		Grey         []int
+	}
+	b.Eval("candid.timeline().map(r => ({...r, want: candid.byChance(r.after, r.before)}))", &rows)
+	chance := map[string]bool{}
+	coloured, cells := 0, 0
+	for _, r := range rows {
+		chance[r.Name] = r.Want
+		if r.Chance != r.Want {
+			b.t.Errorf("%s: the timeline says of %s that chance explains it: %v", what, r.Name, r.Chance)
+		}
+		for i, by := range r.Band {
+			if by != 0 {
+				cells++
+				coloured += 1 - r.Grey[i]
+			}
+		}
+	}
+	if one && coloured > cells/50 {
+		b.t.Errorf("%s: %d of %d cells of the timeline are coloured", what, coloured, cells)
+	}
+	b.open("#tab=threads" + hash)
+	b.Until("document.querySelectorAll('#pane-threads .grid-row').length > 3")
+	var threads [][3]string
+	b.Eval("[...document.querySelectorAll('#pane-threads .grid-row')].map(e => [e.children[7].textContent, e.children[1].textContent, e.children[1].querySelector('.more, .less, .soft').className])", &threads)
+	for _, r := range threads {
+		name, _, _ := strings.Cut(r[0], " × ")
+		if grey := r[2] == "soft"; grey != chance[name] || strings.HasPrefix(r[1], "~") != grey && r[1] != "±0" {
+			b.t.Errorf("%s: thread %s stands as %q, %s", what, name, r[1], r[2])
+		}
+	}
+	b.open("#tab=heatmap" + hash)
+	b.Until("candid.heatmap().differences.length > 0")
+	var heat struct{ Cells, Coloured, Wrong int }
+	b.Eval(`(() => {
+		const h = candid.heatmap(), rows = 50, out = {cells: 0, coloured: 0, wrong: 0};
+		for (let x = 0; x < h.columns; x++) {
+			const sum = (s) => h.sides[s].slice(x * rows, (x + 1) * rows).reduce((a, b) => a + b, 0);
+			const column = candid.byChance(sum(1), sum(0));
+			for (let i = x * rows; i < (x + 1) * rows; i++) {
+				if (!h.differences[i]) continue;
+				out.cells++;
+				out.coloured += 1 - h.grey[i];
+				const cell = candid.byChance(h.sides[1][i], h.sides[0][i]);
+				if (!cell && h.grey[i] || cell && column && !h.grey[i]) out.wrong++;
+			}
+		}
+		return out;
+	})()`, &heat)
+	if heat.Wrong > 0 || heat.Cells < 100 || one && heat.Coloured > heat.Cells/20 {
+		b.t.Errorf("%s: of %d cells of the heatmap %d are coloured, %d wrongly", what, heat.Cells, heat.Coloured, heat.Wrong)
+	}
+	b.open("#tab=events" + hash)
+	var states [][2]string
+	b.Eval("[...document.querySelectorAll('#pane-events table[aria-label=States] tbody tr')].map(e => [e.children[3].textContent, e.children[3].querySelector('.more, .less, .soft')?.className ?? ''])", &states)
+	for _, s := range states {
+		if grey := s[1] == "soft"; s[1] == "" || strings.HasPrefix(s[0], "~") != grey && s[0] != "±0" {
+			b.t.Errorf("%s: a state stands as %q, %s", what, s[0], s[1])
+		}
+	}
+	if says := b.Text("document.querySelector('#pane-events').innerText"); len(states) > 0 && !strings.Contains(says, "chance explains") {
+		b.t.Errorf("%s: events do not explain their marks", what)
 	}
 }

@@ -150,7 +150,7 @@ func TestPairTabs(t *testing.T) {
 					}
 				}
 			}
-			if alone := float64(r.parts[1].end) / float64(r.parts[0].end); len(heat.Differences) > 0 {
+			if alone := float64(r.parts[1].End) / float64(r.parts[0].End); len(heat.Differences) > 0 {
 				for i, d := range heat.Differences {
 					// Shares of each, and of the shorter one as much as it is shorter.
 					w := heat.Sides[1][i]/all[1]*min(1, alone) - heat.Sides[0][i]/all[0]*min(1, 1/alone)

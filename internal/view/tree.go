@@ -22,7 +22,7 @@ type treeHead struct {
 	Sums   []countJSON `json:"sums"`      // by event
 	Pair   bool        `json:"pair"`      // two that are compared
 	Second uint32      `json:"second"`    // of them: the first thread of the second
-	Parts  []partJSON  `json:"parts"`     // and what is known of each
+	Parts  []part      `json:"parts"`     // and what is known of each
 	Cost   costJSON    `json:"cost"`
 	// Of a recording that grows: how often it has, whether it goes on, and how many
 	// symbols the page has already.
@@ -83,7 +83,7 @@ func treeMessage(_ context.Context, r *Recording, v url.Values) ([]byte, error) 
 	head.Cost = newCost(p.Meta.Cost)
 	if r.pair {
 		header.SidesApart()
-		head.Second, head.Parts = r.second, []partJSON{r.partJSON(0), r.partJSON(1)}
+		head.Second, head.Parts = r.second, r.parts[:]
 	}
 	if r.growing && !p.Meta.Start.IsZero() {
 		head.Elapsed = int64(max(time.Since(p.Meta.Start), 0))

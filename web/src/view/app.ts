@@ -8,7 +8,7 @@ import { addUp, fromDepth, type Cells, type Tree, type Values } from "../flame/t
 import { began, commandLine } from "../page/format";
 import { kindChoices, kindOf, ofKind } from "../page/kinds";
 import { Model } from "../page/model";
-import { Chance, effective } from "./chance";
+import { Chance, effective, type Tally } from "./chance";
 import { matchThreads, pairing, type Match, type Pairing } from "./match";
 import { methodsOf, sumsOf, type Methods, type Sums } from "./methods";
 import type { Known } from "./rows";
@@ -59,6 +59,13 @@ export interface Chosen {
   readonly threadWeight: Float64Array;
   readonly squares: number; // of the samples' weights
   readonly before: { readonly all: Count; readonly chosen: Count; readonly quality: Quality; readonly states: readonly StateRow[] } | null; // of two that are compared
+}
+
+// ThreadSums is what each thread has, and all of them.
+export interface ThreadSums { readonly weight: Float64Array; readonly samples: Float64Array; readonly tally: Tally }
+
+function tallyOf(h: CountsHead): Tally {
+  return { weight: h.chosen.weight, effective: effective(h.chosen, h.squares) };
 }
 
 interface CountsHead { all: Count; chosen: Count; quality: Quality; states: StateRow[]; squares: number }
@@ -425,20 +432,23 @@ export class App {
     return this.state.threads.size ? kindOf(this.header.threads, (t) => this.state.threads.has(t)) : "";
   }
 
-  // threadSums asks what each thread has of what some of the filters leave.
-  async threadSums(q: URLSearchParams): Promise<{ weight: Float64Array; samples: Float64Array }> {
+  // threadSums asks what each thread has of what some of the filters leave; of two recordings
+  // of one of them.
+  async threadSums(q: URLSearchParams, side: "before" | "after"): Promise<ThreadSums> {
     q.set("cells", "no");
+    if (this.header.pair) q.set("side", side);
     const path = this.path("counts", q);
-    if (path !== this.threadsOf) {
-      this.threadsOf = path;
-      this.threadsAre = ask(path).then((m) => ({ weight: m.f64("threadWeight"), samples: m.f64("threadCount") }));
-      this.threadsAre.catch(() => path === this.threadsOf && (this.threadsOf = ""));
+    let known = this.threadsOf.get(path);
+    if (!known) {
+      if (this.threadsOf.size > 3) this.threadsOf.clear();
+      known = ask<CountsHead>(path).then((m) => ({ weight: m.f64("threadWeight"), samples: m.f64("threadCount"), tally: tallyOf(m.head) }));
+      known.catch(() => this.threadsOf.delete(path));
+      this.threadsOf.set(path, known);
     }
-    return this.threadsAre!;
+    return known;
   }
 
-  private threadsOf = ""; // what was asked last, of one version of the recording
-  private threadsAre: Promise<{ weight: Float64Array; samples: Float64Array }> | null = null;
+  private readonly threadsOf = new Map<string, Promise<ThreadSums>>(); // what was asked last
 
   async refilter(): Promise<void> {
     this.running?.abort();
@@ -491,7 +501,8 @@ export class App {
       }
       this.restore(drawn);
       this.chosen = { ...m.head, threadCount, threadWeight, before: first && first.head };
-      this.chance = first && new Chance({ weight: first.head.chosen.weight, effective: effective(first.head.chosen, first.head.squares) }, { weight: m.head.chosen.weight, effective: effective(m.head.chosen, m.head.squares) });
+      this.tallies = first && [tallyOf(first.head), tallyOf(m.head)];
+      this.chance = this.tallies && new Chance(...this.tallies);
       this.hasStates ||= m.head.states.some((s) => s.state !== "running" && s.state !== "unknown");
       this.generation++;
       if (drawn) this.cellsAt = this.generation;
@@ -585,7 +596,8 @@ export class App {
     return b ? share(after, this.chosen.chosen.weight) - share(before, b.chosen.weight) : 0;
   }
 
-  private chance: Chance | null = null; // of two that are compared
+  tallies: readonly [Tally, Tally] | null = null; // of two that are compared: before and after
+  private chance: Chance | null = null;
 
   // byChance says whether chance alone explains how a part differs.
   byChance(after: number, before: number): boolean {

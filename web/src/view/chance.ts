@@ -1,6 +1,8 @@
 // Whether chance explains that a share differs between two recordings: the rule of
 // internal/diff/chance.go, with shares of all that there is.
 
+import type { Pairing } from "./match";
+
 // SIGMAS is what diff.Unlikely comes to in standard deviations.
 const SIGMAS = 2.999976992703393, UNLIKELY = 0.0027;
 
@@ -48,6 +50,16 @@ export class Chance {
     if (out === undefined) this.known.set(key, (out = exact(Math.round(n1), Math.round(n2), Math.round(k), Math.round(k2))));
     return out;
   }
+}
+
+// overTime is about parts of two that are laid over each other in time: if one is longer,
+// as much less of it lies in each part.
+export function overTime(tallies: readonly [Tally, Tally], p: Pairing): Chance {
+  const of = (side: 0 | 1): Tally => {
+    const longer = p.length / (p.of[side].to - p.of[side].from);
+    return { weight: tallies[side].weight * longer, effective: tallies[side].effective * longer };
+  };
+  return new Chance(of(0), of(1));
 }
 
 // exact is Fisher's test of both sides.

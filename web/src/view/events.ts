@@ -5,7 +5,7 @@ import { count, value } from "../page/format";
 import type { App } from "./app";
 import { drawn } from "./cells";
 import type { Pane } from "./pane";
-import { delta, gauge } from "./tables";
+import { CHANCE, delta, gauge } from "./tables";
 
 // became is by how many percent of what it was an amount is another.
 function became(after: number, before: number): string {
@@ -44,14 +44,14 @@ export class EventsPane implements Pane {
       box.checked = state.states.has(s.state);
       const was = chosen.before?.states.find((b) => b.state === s.state && b.syscall === s.syscall)?.weight ?? 0;
       if (!chosen.before) return [box, s.state, s.syscall, drawn(gauge(s.weight, chosen.chosen.weight)), value(s.weight, app.unit), count(s.samples)];
-      return [box, s.state, s.syscall, drawn(delta(app.change(s.weight, was))), drawn(gauge(was, chosen.before.chosen.weight)), value(was, app.unit),
+      return [box, s.state, s.syscall, drawn(delta(app.change(s.weight, was), app.byChance(s.weight, was))), drawn(gauge(was, chosen.before.chosen.weight)), value(was, app.unit),
         drawn(gauge(s.weight, chosen.chosen.weight)), value(s.weight, app.unit)];
     });
     keepFocus(this.root, () => this.root.replaceChildren(
       el("h2", {}, "Events"), el("p", { class: "soft" }, "What was sampled. Every view shows one of them."),
       h.parts ? table("Events", ["", "Event", "Samples before", "after", "In all before", "after", "±", "A sample stands for, before", "after"], events)
         : table("Events", ["", "Event", "Samples", "In all", "A sample stands for"], events),
-      el("h2", {}, "States"), el("p", { class: "soft" }, `What threads were doing, of what the filters leave. Choose states to show only those.${chosen.before ? " Shares are of each; ± is by how many percentage points they went up or down." : ""}`),
+      el("h2", {}, "States"), el("p", { class: "soft" }, `What threads were doing, of what the filters leave. Choose states to show only those.${chosen.before ? ` Shares are of each; ± is by how many percentage points they went up or down. ${CHANCE}.` : ""}`),
       states.length ? table("States", ["", "State", "System call", ...(chosen.before ? ["±", "Before", "", "After", ""] : ["Share", "", "Samples"])], states) : el("p", {}, "Nothing is left.")));
   }
 

@@ -5,6 +5,7 @@ import { DARK, LIGHT } from "../flame/colors";
 import { el, segmented } from "../page/dom";
 import { percent, value } from "../page/format";
 import type { App } from "./app";
+import { overTime, type Chance } from "./chance";
 import { scales, type Pairing } from "./match";
 import type { Pane } from "./pane";
 import type { Times } from "./state";
@@ -185,7 +186,7 @@ export class HeatmapPane implements Pane {
       return;
     }
     const all = this.alls();
-    this.status.textContent = `${spanText(this.time(at), this.time(at + 1))}: before ${value(has[0], unit)} (${percent(has[0], all[0])}), after ${value(has[1], unit)} (${percent(has[1], all[1])}): ${points(this.difference(at))}`;
+    this.status.textContent = `${spanText(this.time(at), this.time(at + 1))}: before ${value(has[0], unit)} (${percent(has[0], all[0])}), after ${value(has[1], unit)} (${percent(has[1], all[1])}): ${points(this.difference(at))}${this.grey[at] ? " (within chance)" : ""}`;
   }
 
   // alls is what each of the two has of what is shown; times a filter chooses are not
@@ -203,6 +204,28 @@ export class HeatmapPane implements Pane {
   }
 
   private factors: readonly [number, number] = [0, 0]; // that make shares of weights
+
+  private chance: Chance | null = null; // of cells
+  private grey: Uint8Array = new Uint8Array(0); // cells whose difference it explains
+
+  // judge finds the cells that chance explains. One that differs by less than chance may
+  // be of a column that differs by more: what goes on for so long is no chance.
+  private judge(): void {
+    const [b, a] = this.sides;
+    this.grey = new Uint8Array(this.chance ? b.length : 0);
+    if (!this.chance) return;
+    for (let x = 0; x < this.columns; x++) {
+      const from = x * ROWS;
+      let was = 0, is = 0, by = 0;
+      for (let i = from; i < from + ROWS; i++) {
+        was += b[i];
+        is += a[i];
+        by += this.difference(i);
+      }
+      const column = this.chance.explains(was, is) ? 0 : by;
+      for (let i = from; i < from + ROWS; i++) this.grey[i] = this.difference(i) * column > 0 || !this.chance.explains(b[i], a[i]) ? 0 : 1;
+    }
+  }
 
   private caption(): string {
     return `Each column is ${value(this.column, "nanoseconds")}, each cell ${value(this.cell, "nanoseconds")}; time runs down, then right`;
@@ -264,6 +287,8 @@ export class HeatmapPane implements Pane {
       const mine = (this.running = new AbortController());
       try {
         const answers = await Promise.all(paths.map((x) => x && ask<{ columns: number }>(x, mine.signal)));
+        const part = p?.sides && (app.state.from || app.state.to); // the picture is of all of the time
+        const tallies = !p ? null : part ? (await Promise.all((["before", "after"] as const).map((side) => app.threadSums(app.query(["from", "to"]), side)))).map((t) => t.tally) : app.tallies;
         if (this.running !== mine) return;
         const columns = Math.max(...answers.slice(0, p ? 2 : 1).map((m) => (m ? m.head.columns : 0)));
         this.sides = answers.slice(0, p ? 2 : 1).map((m) => {
@@ -273,9 +298,11 @@ export class HeatmapPane implements Pane {
         });
         this.totals = answers.slice(2).map((m) => (m ? m.f32("weight")[0] : 0));
         this.factors = p ? scales(p, this.alls()) : [0, 0];
+        this.chance = p && tallies && overTime([tallies[0], tallies[1]], p);
         if (this.columns !== columns || this.begin !== begin || this.seen.to !== end) this.cursor = this.anchor = -1;
         this.columns = columns;
         this.begin = begin;
+        this.judge();
         this.seen = { from: begin, to: end };
         this.status.textContent = this.caption();
       } catch (e) {
@@ -324,7 +351,7 @@ export class HeatmapPane implements Pane {
         if (t >= last) break;
         const inside = !c || (t + this.cell > c.from && t < c.to);
         g.globalAlpha = inside ? 1 : 0.25;
-        g.fillStyle = mode === "difference" ? theme.strong[middle + Math.round((this.difference(i) / most) * middle)] : heat((shown[i] * factor) / most, dark);
+        g.fillStyle = mode === "difference" ? theme.strong[middle + (this.grey[i] ? 0 : Math.round((this.difference(i) / most) * middle))] : heat((shown[i] * factor) / most, dark);
         g.fillRect(x * w, y * h, Math.max(1, w - gap), Math.max(1, h - (h > 3 ? 1 : 0)));
       }
     }
@@ -368,11 +395,11 @@ export class HeatmapPane implements Pane {
   }
 
   // shown is what is drawn, for tests: times in ns.
-  shown(): { begin: number; cell: number; columns: number; sum: number; mode: Times; sides: number[][]; differences: number[] } {
+  shown(): { begin: number; cell: number; columns: number; sum: number; mode: Times; sides: number[][]; differences: number[]; grey: number[] } {
     const sides = this.sides.map((s) => Array.from(s));
     return {
       begin: this.begin, cell: this.cell, columns: this.columns, sum: (sides[this.mode === "after" ? 1 : 0] ?? []).reduce((a, b) => a + b, 0), mode: this.mode, sides,
-      differences: this.pairing && sides.length > 1 ? (sides[0] ?? []).map((_, i) => this.difference(i)) : [],
+      differences: this.pairing && sides.length > 1 ? (sides[0] ?? []).map((_, i) => this.difference(i)) : [], grey: Array.from(this.grey),
     };
   }
 

@@ -2,12 +2,13 @@
 
 import { el } from "../page/dom";
 import { commandLine, count, percent, value } from "../page/format";
-import type { App, ViewHeader } from "./app";
+import type { App, ThreadSums, ViewHeader } from "./app";
+import { Chance } from "./chance";
 import { Grid } from "./grid";
 import type { Match } from "./match";
 import type { Pane } from "./pane";
 import type { Menu } from "./menu";
-import { delta, gauge } from "./tables";
+import { CHANCE, delta, gauge } from "./tables";
 import { Grown } from "./wire";
 
 type Key = "name" | "id" | "kind" | "weight" | "samples" | "kernel" | "before" | "change";
@@ -15,8 +16,7 @@ type Key = "name" | "id" | "kind" | "weight" | "samples" | "kernel" | "before" |
 // Sums are what threads have of what passes the filters, of one or of both that are compared.
 interface Sums { readonly weight: Float64Array; readonly samples: Float64Array; readonly sum: number }
 
-interface Threads { readonly weight: Float64Array; readonly samples: Float64Array } // by thread
-
+const NO_TALLY = { weight: 0, effective: 0 };
 const NONE: Sums = { weight: new Float64Array(0), samples: new Float64Array(0), sum: 0 };
 
 export class ThreadsPane implements Pane {
@@ -29,6 +29,7 @@ export class ThreadsPane implements Pane {
   private descending = true;
   private is: Sums = NONE; // by row
   private was: Sums = NONE; // what is compared with
+  private chance: Chance | null = null; // of two that are compared
   private most = 0; // what the bars are relative to: a share
 
   private only = -1; // the process whose threads are listed; -1: all are
@@ -81,7 +82,7 @@ export class ThreadsPane implements Pane {
         const { is, was } = this;
         return { cells: [
           { kind: "check", label: `Count ${x.name}`, on: m.all.some((t) => app.state.threads.has(t)) },
-          ...(compared ? [delta(this.change(r)), gauge(was.weight[r] ?? 0, was.sum, this.most * was.sum), value(was.weight[r] ?? 0, app.unit)] : []),
+          ...(compared ? [delta(this.change(r), this.chance?.explains(was.weight[r] ?? 0, is.weight[r])), gauge(was.weight[r] ?? 0, was.sum, this.most * was.sum), value(was.weight[r] ?? 0, app.unit)] : []),
           gauge(is.weight[r], is.sum, this.most * is.sum), value(is.weight[r], app.unit),
           compared ? `${count(was.samples[r] ?? 0)} → ${count(is.samples[r])}` : count(is.samples[r]),
           { kind: "thread", title: x.os && x.os !== x.name ? `${x.name}\n${x.os}` : x.name, name: pair ? app.matchName(m) : app.threadLabel(m.first), instead: pair ? "" : ` · ${x.tid}` },
@@ -105,7 +106,7 @@ export class ThreadsPane implements Pane {
     const bar = el("div", { class: "pane-bar" }, this.field,
       el("button", { type: "button", title: "Choose those that the search finds", click: () => app.set({ threads: new Set(this.order.flatMap((r) => app.matches[r].all)) }) }, "Choose found"),
       el("button", { type: "button", click: () => app.set({ threads: new Set() }) }, "All threads"), many ? this.processes : "", this.status);
-    this.root = el("div", { class: "pane" }, bar, this.grid.root);
+    this.root = el("div", { class: "pane" }, bar, this.grid.root, compared ? el("p", { class: "remarks soft" }, `${CHANCE}.`) : "");
     this.field.addEventListener("input", () => this.refresh(true));
   }
 
@@ -131,28 +132,31 @@ export class ThreadsPane implements Pane {
     const { app } = this;
     const { base } = app.state;
     const generation = app.generation;
-    const then = (asked: Promise<Threads>, take: (t: Threads) => void): void =>
-      void asked.then((t) => generation === app.generation && take(t), (e: Error) => e instanceof Grown || app.onError(e.message));
-    if (base && !app.header.pair) {
-      const q = app.query(["threads", "from", "to"]);
-      q.set("from", String(base[0]));
-      q.set("to", String(base[1]));
-      then(app.threadSums(q), (t) => {
-        this.was = this.added(t, "before");
-        this.show();
-      });
-    }
-    const take = (t: Threads): void => {
-      this.is = this.added(t, "after");
-      if (app.header.pair) this.was = this.added(t, "before");
-      this.show();
+    const sides: ("before" | "after")[] = app.compared ? ["before", "after"] : ["after"];
+    const asked = (side: "before" | "after"): Promise<ThreadSums> => {
+      const stretch = side === "before" && !app.header.pair ? base : null;
+      const q = app.query(stretch ? ["threads", "from", "to"] : ["threads"]);
+      if (stretch) {
+        q.set("from", String(stretch[0]));
+        q.set("to", String(stretch[1]));
+      }
+      return app.threadSums(q, side);
     };
-    if (!app.state.threads.size) take({ weight: app.chosen.threadWeight, samples: app.chosen.threadCount });
-    else then(app.threadSums(app.query(["threads"])), take);
+    const known = (side: "before" | "after"): ThreadSums => ({ weight: app.chosen.threadWeight, samples: app.chosen.threadCount, tally: app.tallies?.[side === "before" ? 0 : 1] ?? NO_TALLY });
+    const there = !app.state.threads.size && (!app.compared || app.header.pair);
+    Promise.all(sides.map((side) => (there ? known(side) : asked(side)))).then((list) => {
+      if (generation !== app.generation) return;
+      this.is = this.added(list[list.length - 1], "after");
+      if (list.length > 1) {
+        this.was = this.added(list[0], "before");
+        this.chance = new Chance(list[0].tally, list[1].tally);
+      }
+      this.show();
+    }, (e: Error) => e instanceof Grown || app.onError(e.message));
   }
 
   // added adds threads up by row.
-  private added(t: Threads, side: "before" | "after"): Sums {
+  private added(t: ThreadSums, side: "before" | "after"): Sums {
     const { matches } = this.app;
     const weight = Float64Array.from(matches, (m) => m[side].reduce((a, x) => a + t.weight[x], 0));
     return { weight, samples: Float64Array.from(matches, (m) => m[side].reduce((a, x) => a + t.samples[x], 0)), sum: weight.reduce((a, b) => a + b, 0) };

@@ -3,7 +3,8 @@
 import { DARK, LIGHT } from "../flame/colors";
 import { el, segmented } from "../page/dom";
 import { percent, value } from "../page/format";
-import type { App } from "./app";
+import type { App, ThreadSums } from "./app";
+import { Chance, overTime } from "./chance";
 import { scales, unequal, type Match, type Pairing } from "./match";
 import type { Menu } from "./menu";
 import type { Pane } from "./pane";
@@ -23,6 +24,9 @@ interface Lane { readonly key: string; readonly weight: Float32Array; readonly s
 
 // Look is what a lane's picture depends on besides the lane.
 interface Look { readonly width: number; readonly height: number; readonly full: number; readonly theme: string; readonly scale: number; readonly down: boolean }
+
+// Band is by how much the cells of two lanes differ.
+interface Band { readonly by: Float64Array; readonly chance: Uint8Array }
 
 type Side = 0 | 1; // before and after; of one recording: after
 
@@ -55,6 +59,8 @@ export class TimelinePane implements Pane {
   private frame = 0;
   private whole = true; // what is shown is all of the recording, also when it grows
   private base: [Float64Array, Float64Array]; // weight by row, without filters of threads and time
+  private chance: Chance | null = null; // of two: of rows
+  private cellChance: Chance | null = null; // and of cells
   private alls: [number, number] = [0, 0]; // and of all rows
 
   constructor(private readonly app: App, private readonly menu: Menu) {
@@ -252,22 +258,24 @@ export class TimelinePane implements Pane {
   private async count(): Promise<void> {
     const { app, pairing: p } = this;
     // Lanes stay where they are while a stretch of time or threads are chosen.
-    const asked = (side: Side): Promise<{ weight: Float64Array; samples: Float64Array }> => {
+    const asked = (side: Side): Promise<ThreadSums> => {
       const q = app.query(["from", "to", "threads"]);
       if (p && !p.sides) {
         q.set("from", String(p.of[side].from));
         q.set("to", String(p.of[side].to));
       }
-      return app.threadSums(q);
+      return app.threadSums(q, SIDES[side]);
     };
     const after = asked(1);
-    const both = await Promise.all([p && !p.sides ? asked(0) : after, after]).catch(() => null);
+    const both = await Promise.all([p ? asked(0) : after, after]).catch(() => null);
     if (!both || this.paired !== JSON.stringify(this.pairing)) return;
     const { matches } = app;
     const add = (m: Match, side: Side, of: Float64Array): number => m[SIDES[side]].reduce((a, t) => a + of[t], 0);
     const base = ([0, 1] as const).map((side) => Float64Array.from(matches, (m) => add(m, side, both[side].weight)));
     this.base = [base[0], base[1]];
     this.alls = [base[0].reduce((a, b) => a + b, 0), base[1].reduce((a, b) => a + b, 0)];
+    this.chance = p && new Chance(both[0].tally, both[1].tally);
+    this.cellChance = p && overTime([both[0].tally, both[1].tally], p);
     const [b, a] = this.alls;
     const most = p ? (r: number): number => Math.max(b > 0 ? base[0][r] / b : 0, a > 0 ? base[1][r] / a : 0) : (r: number): number => base[1][r];
     const there = (r: number): boolean => add(matches[r], 1, both[1].samples) > 0 || (!!p && add(matches[r], 0, both[0].samples) > 0);
@@ -375,8 +383,9 @@ export class TimelinePane implements Pane {
     return lane;
   }
 
-  // band is by how much a row has more or less, cell by cell, as shares of each.
-  private band(r: number, width: number): Float64Array | null {
+  // band is by how much a row has more or less, cell by cell, as shares of each, and whether
+  // chance explains it.
+  private band(r: number, width: number): Band | null {
     const { pairing: p } = this;
     const { before, after } = this.app.matches[r];
     const lanes = [this.laneOf(0, r), this.laneOf(1, r)];
@@ -385,16 +394,18 @@ export class TimelinePane implements Pane {
     if (!n) return null;
     const [b, a] = scales(p, this.alls);
     const cells = Math.max(1, Math.min(n, Math.floor(width / CELL)));
-    const out = new Float64Array(cells);
+    const out = new Float64Array(cells), chance = new Uint8Array(cells).fill(1);
     // After the end of the shorter one there is nothing to compare.
     const both = Math.min(...p.of.map((s) => s.to - s.from));
     for (let c = 0; c < cells; c++) {
       const from = Math.floor((c * n) / cells), to = Math.floor(((c + 1) * n) / cells);
       if (this.win.from + (to / n) * (this.win.to - this.win.from) > both + 1e6) break;
-      out[c] = sum(lanes[1], from, to) * a - sum(lanes[0], from, to) * b;
+      const was = sum(lanes[0], from, to), is = sum(lanes[1], from, to);
+      out[c] = is * a - was * b;
+      chance[c] = this.cellChance?.explains(was, is) ? 1 : 0;
       if (Math.abs(out[c]) > this.differs) this.differs = Math.abs(out[c]);
     }
-    return out;
+    return { by: out, chance };
   }
 
   private async paint(): Promise<void> {
@@ -420,7 +431,7 @@ export class TimelinePane implements Pane {
     g.font = font;
     const first = Math.max(0, Math.floor(this.scroller.scrollTop / row));
     const last = Math.min(this.order.length, first + Math.ceil(height / row) + 1);
-    const bands = new Map<number, Float64Array | null>();
+    const bands = new Map<number, Band | null>();
     if (p) for (let k = first; k < last; k++) bands.set(k, this.band(this.order[k], width - left));
     // What one sample makes is no more than a quarter of the colour: it may be chance.
     const strongest = Math.max(this.differs, 4 * this.oneSample());
@@ -455,9 +466,10 @@ export class TimelinePane implements Pane {
       if (p) { // by how much its share went up
         const d = (all[1] > 0 ? this.base[1][r] / all[1] : 0) - (all[0] > 0 ? this.base[0][r] / all[0] : 0);
         g.font = `600 ${font}`;
-        g.fillStyle = d > 0 ? color("--more") : d < 0 ? color("--less") : soft;
+        const chance = this.chance?.explains(this.base[0][r], this.base[1][r]) ?? false;
+        g.fillStyle = chance ? soft : d > 0 ? color("--more") : d < 0 ? color("--less") : soft;
         g.textAlign = "right";
-        g.fillText(points(d), left - 8, y + row / 2);
+        g.fillText(chance && d !== 0 ? `~ ${points(d)}` : points(d), left - 8, y + row / 2);
         g.textAlign = "left";
         g.font = font;
       }
@@ -500,16 +512,17 @@ export class TimelinePane implements Pane {
     return Math.max(...counts.map((c) => (c.samples > 0 ? 1 / c.samples : 0)));
   }
 
-  private drawBand(g: CanvasRenderingContext2D, band: Float64Array | null, strongest: number, x: number, y: number, width: number, height: number, theme: "light" | "dark"): void {
+  private drawBand(g: CanvasRenderingContext2D, band: Band | null, strongest: number, x: number, y: number, width: number, height: number, theme: "light" | "dark"): void {
     g.fillStyle = theme === "dark" ? DARK.change[10] : LIGHT.change[10];
     g.fillRect(x, y, width, height);
     if (!band) return;
     const colors = (theme === "dark" ? DARK : LIGHT).strong;
-    const w = width / band.length;
+    const { by, chance } = band;
+    const w = width / by.length;
     const middle = (colors.length - 1) / 2;
-    for (let c = 0; c < band.length; c++) {
-      const step = Math.round((strongest > 0 ? band[c] / strongest : 0) * middle);
-      if (!step) continue;
+    for (let c = 0; c < by.length; c++) {
+      const step = Math.round((strongest > 0 ? by[c] / strongest : 0) * middle);
+      if (!step || chance[c]) continue;
       g.fillStyle = colors[middle + step];
       g.fillRect(x + c * w, y, w + 0.3, height);
     }
@@ -525,11 +538,12 @@ export class TimelinePane implements Pane {
 
   // compared is what is drawn of two, for tests: by row, both sides' shares of all, the sums
   // of the lanes, and the band.
-  compared(): { name: string; before: number; after: number; lanes: (number | null)[]; band: number[] }[] {
+  compared(): { name: string; before: number; after: number; lanes: (number | null)[]; band: number[]; chance: boolean; grey: number[] }[] {
     const total = (l: Lane | null): number | null => l && sum(l, 0, l.weight.length);
-    return this.order.map((r) => ({
+    return this.order.map((r) => [r, this.band(r, 400)] as const).map(([r, band]) => ({
       name: this.app.threadLabel(this.app.matches[r].first), before: this.base[0][r], after: this.base[1][r],
-      lanes: [total(this.laneOf(0, r)), total(this.laneOf(1, r))], band: Array.from(this.band(r, 400) ?? []),
+      lanes: [total(this.laneOf(0, r)), total(this.laneOf(1, r))], band: Array.from(band?.by ?? []),
+      chance: this.chance?.explains(this.base[0][r], this.base[1][r]) ?? false, grey: Array.from(band?.chance ?? []),
     }));
   }
 
@@ -594,10 +608,10 @@ export function differenceKey(p: Pairing, strongest: number, dark: boolean, wher
     swatch.style.background = colors[middle + Math.round(d * middle)];
     return swatch;
   });
-  const how = "Blue is less, orange is more: by how many percentage points of all that is shown of each, as on the other tabs."
+  const how = "Blue is less, orange is more, grey is what chance explains: by how many percentage points of all that is shown of each, as on the other tabs."
     + (unequal(p) ? " The two are of different length: shares are made comparable by it, so a cell says how much more or less than usual of its own." : "")
     + " Both are laid out from their beginnings.";
-  return [el("span", { title: how }, `${points(-strongest)} less`), ...steps, el("span", { title: how }, `${points(strongest)} more ${where}`)];
+  return [el("span", { title: how }, `${points(-strongest)} less`), ...steps, el("span", { title: how }, `${points(strongest)} more ${where}; grey: chance explains it`)];
 }
 
 // label is a thread's name, with its number where there is room.
