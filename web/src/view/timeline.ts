@@ -611,7 +611,7 @@ export function differenceKey(p: Pairing, strongest: number, dark: boolean, wher
   const how = "Blue is less, orange is more, grey is what chance explains: by how many percentage points of all that is shown of each, as on the other tabs."
     + (unequal(p) ? " The two are of different length: shares are made comparable by it, so a cell says how much more or less than usual of its own." : "")
     + " Both are laid out from their beginnings.";
-  return [el("span", { title: how }, `${points(-strongest)} less`), ...steps, el("span", { title: how }, `${points(strongest)} more ${where}; grey: chance explains it`)];
+  return [el("span", { title: how }, `${points(-strongest)} less`), ...steps, el("span", { title: how }, `${points(strongest)} more ${where}; grey: chance`)];
 }
 
 // label is a thread's name, with its number where there is room.
