@@ -40,6 +40,7 @@ export class Chart {
   private frame = 0;
   private animation = 0;
   private hatch: CanvasPattern | string = "transparent";
+  private aimed = -1; // a node that is kept in sight until somebody goes elsewhere
   private placed = false;
   private lastHeight = 0;
   private lastTop = 0;
@@ -64,6 +65,30 @@ export class Chart {
     this.show(zoom, false);
   }
 
+  // aim brings a node into sight where so few rows fit that it is likely out of it: in a
+  // small window, or where the page is made larger.
+  aim(node: number): void {
+    this.aimed = node;
+    this.toAim();
+  }
+
+  private toAim(): void {
+    const node = this.aimed;
+    if (node < 0 || node >= this.model.tree.n || !this.height) return;
+    const seen = Math.min(this.height, innerHeight - this.canvas.getBoundingClientRect().top); // the page may go on below the window
+    if (seen >= 16 * this.rowHeight) return;
+    const top = rowTop(this.view(), this.model.layout.rows, this.model.tree.depth[node]);
+    if (top < this.rowHeight) this.root.scrollTop += top - 2 * this.rowHeight;
+    else if (top > seen - 2 * this.rowHeight) this.root.scrollTop += top - seen + 3 * this.rowHeight;
+    this.lastTop = this.root.scrollTop;
+  }
+
+  // rowAt is from where to where in the window a node's row is.
+  rowAt(node: number): [number, number] {
+    const top = this.canvas.getBoundingClientRect().top + rowTop(this.view(), this.model.layout.rows, this.model.tree.depth[node]);
+    return [top, top + this.rowHeight];
+  }
+
   setTheme(dark: boolean): void {
     this.theme = dark ? DARK : LIGHT;
     this.makeHatch();
@@ -80,6 +105,7 @@ export class Chart {
 
   // show zooms to a node.
   show(node: number, animated = true): void {
+    this.aimed = -1;
     const l = this.model.layout;
     this.zoom = node;
     const from = [this.x0, this.x1];
@@ -106,6 +132,7 @@ export class Chart {
 
   // select puts the keyboard's focus on a node and makes it visible.
   select(node: number): void {
+    this.aimed = -1;
     this.selected = node;
     if (node >= 0) {
       const l = this.model.layout;
@@ -187,6 +214,7 @@ export class Chart {
     this.placed = true;
     this.lastHeight = this.height;
     this.lastTop = this.root.scrollTop;
+    this.toAim();
     this.makeHatch();
     this.paint();
   }
@@ -287,6 +315,7 @@ export class Chart {
       this.redraw();
     }, { passive: true });
 
+    for (const event of ["pointerdown", "wheel", "keydown"]) this.root.addEventListener(event, () => (this.aimed = -1), { passive: true });
     let from: { x: number; y: number; scroll: number; x0: number } | null = null;
     let dragged = false;
     c.addEventListener("pointerdown", (e) => {

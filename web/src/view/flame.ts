@@ -14,6 +14,13 @@ import type { Menu } from "./menu";
 import type { Pane } from "./pane";
 import { points, sideSwitch } from "./tables";
 
+// hottestIn is the node with the most self, -1 if none has any.
+function hottestIn(self: Float64Array): number {
+  let best = -1;
+  for (let i = 1; i < self.length; i++) if (self[i] > 0 && (best < 0 || self[i] > self[best])) best = i;
+  return best;
+}
+
 export class FlamePane implements Pane {
   readonly root: HTMLElement;
   readonly chart: Chart;
@@ -87,6 +94,7 @@ export class FlamePane implements Pane {
       this.chart.change = this.changes();
       this.chart.flame = state.flame;
       this.chart.fresh(state.zoom);
+      if (!state.zoom && !this.app.steady) this.chart.aim(hottestIn(this.app.model.values.self));
       this.warm();
     } else this.chart.setFlame(state.flame);
     this.search();

@@ -244,6 +244,8 @@ function expose(app: App, flame: FlamePane, tree: CallTreePane, methods: Methods
     nodes: () => app.model.tree.n,
     matched: () => flame.chart.match && { nodes: flame.chart.match.nodes, total: flame.chart.match.total },
     select: (i: number) => flame.chart.select(i),
+    hottest: () => Array.from(app.model.values.self).reduce((best, v, i, self) => (v > self[best] ? i : best), 0),
+    rowAt: (i: number) => flame.chart.rowAt(i),
     name: (i: number) => app.model.nameOf(i),
     // paint draws the flame graph at once, n times, and gives the milliseconds of each.
     paint: (n = 1) => Array.from({ length: n }, () => {

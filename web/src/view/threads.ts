@@ -32,12 +32,12 @@ export class ThreadsPane implements Pane {
   private chance: Chance | null = null; // of two that are compared
   private most = 0; // what the bars are relative to: a share
 
-  private only = -1; // the process whose threads are listed; -1: all are
+  private only = ""; // the process whose threads are listed; "": all are
 
   // Of many processes: those whose threads can be chosen together, and are listed then.
   private readonly processes = el("select", { "aria-label": "Choose the threads of a process", change: () => {
-    this.only = this.processes.value ? Number(this.processes.value) : -1;
-    this.app.set({ threads: this.processes.value ? this.app.threadsOfProcess(Number(this.processes.value)) : new Set() });
+    this.only = this.processes.value;
+    this.app.set({ threads: new Set(this.only ? this.app.header.threads.flatMap((_, t) => (this.processOf(t) === this.only ? [t] : [])) : []) });
   } });
 
   constructor(private readonly app: App, menu: Menu) {
@@ -45,7 +45,7 @@ export class ThreadsPane implements Pane {
     const { pair } = app.header;
     this.by = compared ? "change" : "weight";
     const kernel = app.header.kernelCPU.some((v) => v > 0);
-    const many = !pair && app.header.processes.length > 1;
+    const many = this.many;
     const two = <T>(of: (list: readonly number[]) => T, m: Match): T[] => (pair ? [of(m.before), of(m.after)] : [of(m.all)]);
     const used = (list: readonly number[]): string => {
       const ns = list.reduce((a, t) => a + app.header.kernelCPU[t], 0);
@@ -53,7 +53,7 @@ export class ThreadsPane implements Pane {
     };
     const numbers = (list: readonly number[]): string => {
       const x = app.header.threads[list[0]];
-      return !x ? "–" : list.length > 1 ? `${list.length} threads` : many ? `${x.pid} / ${x.tid}` : String(x.tid);
+      return !x ? "–" : list.length > 1 ? `${list.length} threads` : many && !pair ? `${x.pid} / ${x.tid}` : String(x.tid);
     };
     const arrow = (list: readonly string[]): string => (list.some(Boolean) ? list.map((s) => s || "–").join(" → ") : "");
     this.grid = new Grid({
@@ -69,7 +69,7 @@ export class ThreadsPane implements Pane {
         { id: "value", label: "", numeric: true, width: "5.5rem", spare: true },
         { id: "samples", label: "Samples", title: compared ? "Before → after" : undefined, numeric: true, sortable: true, width: compared ? "8rem" : "5.5rem", spare: true },
         { id: "name", label: "Thread", title: pair ? "Threads of one name on both sides are one row" : undefined, sortable: true, width: "minmax(12rem, 2fr)" },
-        { id: "id", label: many ? "PID / TID" : "TID", title: pair ? "Before → after" : undefined, numeric: true, sortable: true, width: pair ? "9rem" : "8rem", spare: true },
+        { id: "id", label: many && !pair ? "PID / TID" : "TID", title: pair ? "Before → after" : undefined, numeric: true, sortable: true, width: pair ? "9rem" : "8rem", spare: true },
         { id: "kind", label: "Kind", title: "What the thread is for", sortable: true, width: "6rem", spare: true },
         ...(kernel ? [{ id: "kernel", label: "CPU by the kernel", title: `CPU time that the kernel counted over the whole recording${pair ? ", before → after" : ""}`, numeric: true, sortable: true, width: pair ? "10rem" : "9rem", spare: true }] : []),
         { id: "only", label: "", width: "5rem" },
@@ -109,6 +109,28 @@ export class ThreadsPane implements Pane {
     this.root = el("div", { class: "pane" }, bar, this.grid.root, compared ? el("p", { class: "remarks soft" }, `${CHANCE}.`) : "");
     this.field.addEventListener("input", () => this.refresh(true));
   }
+
+  // many says whether there are processes to choose from.
+  private get many(): boolean {
+    const h = this.app.header;
+    return (h.parts ?? [h]).some((p) => p.processes.length > 1);
+  }
+
+  // processOf is the process of a thread: its number, of two recordings what was run, which
+  // is all that the two have in common.
+  private processOf(t: number): string {
+    const h = this.app.header;
+    const { pid } = h.threads[t];
+    if (!h.parts) return String(pid);
+    if (this.commandsOf !== h) {
+      this.commandsOf = h;
+      this.commands = h.parts.map((p) => new Map(p.processes.map((x) => [x.pid, commandLine(x.command)])));
+    }
+    return this.commands[t < h.second ? 0 : 1].get(pid) || `process ${pid}`;
+  }
+
+  private commandsOf: ViewHeader | null = null;
+  private commands: readonly ReadonlyMap<number, string>[] = [];
 
   // change is by how much the share of a row went up.
   private change(r: number): number {
@@ -170,26 +192,31 @@ export class ThreadsPane implements Pane {
 
   // tellProcesses lists the processes with their shares, the largest first.
   private tellProcesses(): void {
-    const { app } = this;
-    const { threads, processes } = app.header;
-    const weight = new Map<number, number>(processes.map((p) => [p.pid, 0]));
-    app.matches.forEach((m, r) => weight.set(threads[m.first].pid, (weight.get(threads[m.first].pid) ?? 0) + this.is.weight[r]));
-    const commands = new Map(processes.map((p) => [p.pid, p.command]));
-    const list = [...weight].filter(([, w]) => w > 0).sort((a, b) => b[1] - a[1] || a[0] - b[0]);
-    this.processes.replaceChildren(el("option", { value: "" }, `${count(list.length)} processes`),
-      ...list.map(([pid, w]) => el("option", { value: pid }, `${percent(w, this.is.sum)}  ${(commandLine(commands.get(pid) ?? "") || "process").slice(0, 60)} · ${pid}`)));
-    this.processes.value = this.only >= 0 ? String(this.only) : "";
+    const { app, is, was } = this;
+    const { processes, parts } = app.header;
+    const sums = new Map<string, [before: number, after: number]>();
+    app.matches.forEach((m, r) => {
+      const key = this.processOf(m.first), sum = sums.get(key) ?? [0, 0];
+      sums.set(key, [sum[0] + (parts ? was.weight[r] ?? 0 : 0), sum[1] + is.weight[r]]);
+    });
+    const commands = new Map(processes.map((p) => [String(p.pid), p.command]));
+    const of = (key: string): string => (parts ? key : `${commandLine(commands.get(key) ?? "") || "process"}`).slice(0, 60) + (parts ? "" : ` · ${key}`);
+    const share = ([before, after]: readonly number[]): string => `${parts ? `${percent(before, was.sum)} → ` : ""}${percent(after, is.sum)}`;
+    const size = ([before, after]: readonly number[]): number => (was.sum > 0 ? before / was.sum : 0) + (is.sum > 0 ? after / is.sum : 0);
+    const list = [...sums].filter(([, s]) => s[0] + s[1] > 0).sort((a, b) => size(b[1]) - size(a[1]) || (a[0] < b[0] ? -1 : 1));
+    this.processes.replaceChildren(el("option", { value: "" }, `${count(list.length)} processes`), ...list.map(([key, s]) => el("option", { value: key }, `${share(s)}  ${of(key)}`)));
+    this.processes.value = this.only;
   }
 
   private refresh(top: boolean): void {
     const { app } = this;
     const h = app.header;
     const q = this.field.value.toLowerCase();
-    if (!app.state.threads.size) this.only = -1;
+    if (!app.state.threads.size) this.only = "";
     const { matches } = app;
     const { is, was } = this;
     if (is.weight.length !== matches.length) return; // the numbers are on their way
-    const has = (t: number): boolean => (this.only < 0 || h.threads[t].pid === this.only) && (!q || `${h.threads[t].name} ${h.threads[t].os} ${h.threads[t].tid}`.toLowerCase().includes(q));
+    const has = (t: number): boolean => (!this.only || this.processOf(t) === this.only) && (!q || `${h.threads[t].name} ${h.threads[t].os} ${h.threads[t].tid}`.toLowerCase().includes(q));
     this.order = matches.map((_, r) => r).filter((r) => (is.samples[r] > 0 || (was.samples[r] ?? 0) > 0 || matches[r].all.some((t) => app.state.threads.has(t))) && matches[r].all.some(has));
     const text = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
     const x = (r: number): ViewHeader["threads"][number] => h.threads[matches[r].first];
@@ -206,7 +233,7 @@ export class ThreadsPane implements Pane {
     };
     this.order.sort((a, b) => (this.descending ? -1 : 1) * by[this.by](a, b) || a - b);
     this.grid.sorted(this.by, this.descending);
-    if (h.processes.length > 1 && !h.pair) this.tellProcesses();
+    if (this.many) this.tellProcesses();
     const chosen = matches.map((_, r) => r).filter((r) => matches[r].all.some((t) => app.state.threads.has(t)));
     this.status.textContent = `${count(this.order.length)} ${h.pair ? "name" : "thread"}${this.order.length === 1 ? "" : "s"}${h.pair ? " of threads" : ""}${chosen.length ? ` · ${chosen.length} chosen, ${percent(chosen.reduce((a, r) => a + is.weight[r], 0), is.sum)}` : ""}`;
     this.grid.refresh(top);
