@@ -98,7 +98,7 @@ BASE and NEW are profiles in formats that candid reads:
 	fl.BoolVar(&f.tree, "tree", false, "the same as --view tree")
 	fl.StringVar(&f.callers, "callers", "", "compare who calls the functions that match this `REGEX`")
 	fl.StringVar(&f.by, "by", "self", "sort methods by the change of `WHAT`: self (own code) or total (with what it calls)")
-	fl.IntVarP(&f.top, "top", "n", 0, "at most `N` rows (default 30; -1: all)")
+	fl.IntVarP(&f.top, "top", "n", 0, "at most `N` rows (default 30, in trees all; -1: all)")
 	fl.Float64Var(&f.minimum, "min", 0.5, "in trees: sum up branches in which nothing changed by this `PERCENT` of all")
 	fl.StringVar(&f.normalize, "normalize", string(diff.Total), "compare by `WHAT`: total (shares), time (by the second of recording), none (as it is)")
 	fl.Float64Var(&f.failAbove, "fail-above", 0, "exit with code 1 if the self share of a method grew by more than so many `POINTS`, and by more than chance explains")

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -131,6 +132,33 @@ func TestDiff(t *testing.T) {
 		}
 		if got.err != "" || strings.Contains(got.out, "\x1b") {
 			t.Errorf("diff %v: colours in a file, or errors: %q", c.args, got.err)
+		}
+	}
+	// Of a tree so many lines as are asked for, with those above them, and how much is left out.
+	lines := strings.Split(ok(t, "diff", base, new, "--tree", "--min", "0", "-n", "7").out, "\n")
+	rows7, more := 0, 0
+	for _, l := range lines[slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "CALL TREE") })+1:] {
+		switch {
+		case l == "": // what follows explains
+		case strings.Contains(l, " more)"):
+			more++
+		case strings.Contains(l, "%") && !strings.Contains(l, "are shown"):
+			rows7++
+		}
+	}
+	if rows7 != 7 || more == 0 || !strings.Contains(strings.Join(lines, "\n"), "the 7 that changed most are shown (--min, -n)") {
+		t.Errorf("%d rows, %d lines of what is left out in\n%s", rows7, more, strings.Join(lines, "\n"))
+	}
+	// An event has all of its names here too.
+	renamed := func(file string, filter profile.Filter) string {
+		p := profile.Apply(all, filter)
+		p.Events = []profile.Event{{Name: "context-switches", Unit: "count"}}
+		return written(t, file, p)
+	}
+	switches := []string{"diff", renamed("old.jfr", profile.Filter{}), renamed("later.jfr", profile.Filter{Ignore: regexp.MustCompile("Json")})}
+	for _, name := range []string{"cs", "context-switches"} {
+		if got := ok(t, append(switches, "-e", name)...); !strings.Contains(got.out, "of context-switches") {
+			t.Errorf("-e %s says\n%s", name, got.out)
 		}
 	}
 	for name, want := range map[string]string{"d.txt": "SELF CHANGE", "d.folded": "com.example.shop.Rules.evaluate ", "d.json": report.DiffSchema} {

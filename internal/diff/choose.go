@@ -49,7 +49,7 @@ func common(names [2]string, recordings [2]*profile.Profile, name string) (at [2
 	if name != "" {
 		for i, p := range recordings {
 			ok := false
-			if at[i], ok = p.EventByName(name); !ok {
+			if at[i], ok = filter.EventOf(p, name); !ok {
 				return at, fmt.Errorf("%w: %s has no event %q: it has %s", ErrIncomparable, names[i], name, p.EventNames())
 			}
 		}

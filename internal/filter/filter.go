@@ -140,6 +140,16 @@ func quoted(s string) string {
 	return s
 }
 
+// EventOf is the index of the event of a recording that a name means: its own, or another one
+// of the same event.
+func EventOf(p *profile.Profile, name string) (int, bool) {
+	i, ok := p.EventByName(name)
+	if !ok {
+		i = slices.IndexFunc(p.Events, func(e profile.Event) bool { return event.Same(e.Name, name) })
+	}
+	return i, i >= 0
+}
+
 // For is the filter of one recording: it knows which events there are, and when it
 // began and ended. The error wraps ErrUsage if this recording cannot be asked that,
 // and ErrEmpty if nothing can be left.
@@ -148,11 +158,8 @@ func (s *Spec) For(p *profile.Profile) (profile.Filter, error) {
 	if s.words.Event == "" {
 		f.Event = p.FirstEvent()
 	} else {
-		i, ok := p.EventByName(s.words.Event)
-		if !ok { // by another of its names
-			i = slices.IndexFunc(p.Events, func(e profile.Event) bool { return event.Same(e.Name, s.words.Event) })
-		}
-		if i < 0 {
+		i, ok := EventOf(p, s.words.Event)
+		if !ok {
 			return f, wrong("--event %q: the recording has %s", s.words.Event, p.EventNames())
 		}
 		f.Event = i

@@ -1,10 +1,12 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
 	"regexp"
+	"slices"
 
 	"github.com/candid-profiler/candid/internal/diff"
 	"github.com/candid-profiler/candid/internal/profile"
@@ -13,7 +15,8 @@ import (
 // DiffOptions say what a report of two recordings shows.
 type DiffOptions struct {
 	View View // ViewMethods ("" too), ViewTree or ViewCallers
-	// Top is how many rows the list has at most: 0 is 30, less than 0 is all.
+	// Top is how many rows a list or a tree has at most: 0 is 30 of a list and all of a
+	// tree, less than 0 is all.
 	Top int
 	// ByTotal sorts the list by the change of total, not of self.
 	ByTotal bool
@@ -240,6 +243,7 @@ func (pg *diffPage) tree(nodes []diff.Node, title, arrow string, o DiffOptions) 
 	head := diffHead("TOTAL") + "  "
 	pg.line("%s", pg.paint(bold, head+title))
 	least := o.MinPercent / 100 * pg.c.Full()
+	top := mostChanged(nodes, o.Top)
 	type todo struct {
 		node   uint32
 		indent string // of its own line, with the branch before its name
@@ -253,7 +257,7 @@ func (pg *diffPage) tree(nodes []diff.Node, title, arrow string, o DiffOptions) 
 		rest := todo{}
 		for _, child := range nodes[node].Children {
 			n := &nodes[child]
-			if n.Most < least {
+			if n.Most < least || top != nil && !top[child] {
 				rest.rest++
 				for side := range rest.count {
 					rest.count[side].Add(n.Total[side])
@@ -276,6 +280,12 @@ func (pg *diffPage) tree(nodes []diff.Node, title, arrow string, o DiffOptions) 
 		}
 		return stack
 	}
+	more := func(n int) string {
+		if top != nil {
+			return fmt.Sprintf("(%d more)", n)
+		}
+		return fmt.Sprintf("(%d more without a change of %s)", n, pg.least(least))
+	}
 	hidden := false
 	stack := below(nil, profile.RootNode, "")
 	for len(stack) > 0 {
@@ -284,7 +294,7 @@ func (pg *diffPage) tree(nodes []diff.Node, title, arrow string, o DiffOptions) 
 		indent := indented(d.indent)
 		if d.rest > 0 {
 			hidden = true
-			pg.line("%s  %s", pg.cells(d.count), pg.paint(dim, fmt.Sprintf("%s(%d more without a change of %s)", indent, d.rest, pg.least(least))))
+			pg.line("%s  %s", pg.cells(d.count), pg.paint(dim, indent+more(d.rest)))
 			continue
 		}
 		n := &nodes[d.node]
@@ -301,9 +311,29 @@ func (pg *diffPage) tree(nodes []diff.Node, title, arrow string, o DiffOptions) 
 		pg.line("%s  %s%s%s", pg.cells(n.Total), pg.paint(dim, indent+a), pg.named(f.Name, f.Module, "", pg.room(used)), pg.paint(dim, remark))
 		stack = below(stack, d.node, d.below)
 	}
-	if hidden {
+	if hidden && top != nil {
+		pg.line("\n%s", pg.paint(dim, fmt.Sprintf("Of parts that changed by %s the %d that changed most are shown (--min, -n), others are summed up in lines in brackets.", pg.least(least), o.Top)))
+	} else if hidden {
 		pg.line("\n%s", pg.paint(dim, "Parts in which nothing changed by "+pg.least(least)+" are summed up in lines in brackets (--min)."))
 	}
+}
+
+// mostChanged says of each node whether it is among the n below the root that changed most;
+// nil if all are to be shown. What changed by as much as a part of it comes before that part.
+func mostChanged(nodes []diff.Node, n int) []bool {
+	if n <= 0 || len(nodes) <= n+1 {
+		return nil
+	}
+	order := make([]int, 0, len(nodes)-1)
+	for i := range nodes[1:] {
+		order = append(order, i+1)
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(nodes[b].Most, nodes[a].Most) })
+	top := make([]bool, len(nodes))
+	for _, i := range order[:n] {
+		top[i] = true
+	}
+	return top
 }
 
 func (pg *diffPage) least(v float64) string {
