@@ -229,9 +229,10 @@ func profileFrame(b *profile.Builder, s *symbol.Frame, f *walk.Frame) profile.Fr
 		Flags: s.Flags | f.Flags, Addr: s.Addr,
 	}
 	switch out.Kind {
-	case walk.KindInterpreted, walk.KindCompiled, walk.KindC1, walk.KindC2, walk.KindNativeMethod, walk.KindStub:
+	case walk.KindInterpreted, walk.KindCompiled, walk.KindC1, walk.KindC2, walk.KindNativeMethod, walk.KindStub, walk.KindInlined:
 		// Addresses of generated code mean nothing after the run, and would make
-		// many frames of one place.
+		// many frames of one place. What is inlined in native code has that of the
+		// frame that it is in.
 		out.Addr = 0
 	}
 	return out
