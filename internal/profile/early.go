@@ -50,6 +50,12 @@ func (b *Builder) LeftOut() uint64 {
 	return b.early.left
 }
 
+// LooksAtStacks says whether Add asks for nodes, frames and functions. If it does not,
+// others may be added meanwhile.
+func (b *Builder) LooksAtStacks() bool {
+	return b.early != nil && (b.early.focus != nil || b.early.ignore != nil)
+}
+
 func (e *early) takes(b *Builder, s *Sample) bool {
 	// A time of 0 may be that of a file that knows no times, which is not cut by time.
 	ok := e.states.Has(s.State) && (s.Time == 0 || e.reaches(s)) &&

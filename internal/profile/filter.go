@@ -144,6 +144,7 @@ func (p *Profile) Select(f Filter) *Selection {
 	at := make([]uint32, len(p.Nodes)) // by node: index into ended, plus 1
 	m := p.matcher(f)
 	calls := max(len(p.Syscalls), 1)
+	s.ended = make([]ended, 0, min(p.sums.n, len(p.Nodes)))
 	s.doing = make([]Count, NumStates*calls)
 	s.threadStates = make([]Count, NumStates*len(p.Threads))
 	p.Each(func(sm *Sample, n uint64) {

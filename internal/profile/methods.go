@@ -3,7 +3,9 @@ package profile
 import (
 	"cmp"
 	"regexp"
+	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -38,6 +40,34 @@ func (m *MethodCount) Kind() walk.Kind {
 
 // List is the method list: the most self weight first, then total, then name.
 func (s *Selection) List() []MethodCount {
+	parts := make([][]MethodCount, max(1, min(runtime.GOMAXPROCS(0), len(s.ended)/leastListed)))
+	var wg sync.WaitGroup
+	for w := range parts {
+		from, to := len(s.ended)*w/len(parts), len(s.ended)*(w+1)/len(parts)
+		wg.Go(func() { parts[w] = s.rows(s.ended[from:to]) })
+	}
+	wg.Wait()
+	rows := parts[0]
+	for _, p := range parts[1:] {
+		for i := range rows {
+			rows[i].add(&p[i])
+		}
+	}
+	rows = slices.DeleteFunc(rows, func(m MethodCount) bool { return m.Total.Samples == 0 })
+	slices.SortFunc(rows, func(a, b MethodCount) int {
+		x, y := s.Func(a.Method), s.Func(b.Method)
+		return cmp.Or(cmp.Compare(b.Self.Weight, a.Self.Weight), cmp.Compare(b.Self.Samples, a.Self.Samples),
+			cmp.Compare(b.Total.Weight, a.Total.Weight), cmp.Compare(b.Total.Samples, a.Total.Samples),
+			cmp.Compare(x.Name, y.Name), cmp.Compare(x.Module, y.Module), cmp.Compare(s.Methods[a.Method].Line, s.Methods[b.Method].Line), cmp.Compare(a.Method, b.Method))
+	})
+	return rows
+}
+
+// leastListed is how many stacks are worth a worker of their own.
+const leastListed = 1 << 14
+
+// rows gives a row for each method, of some of the stacks.
+func (s *Selection) rows(stacks []ended) []MethodCount {
 	rows := make([]MethodCount, len(s.Methods))
 	for i := range rows {
 		rows[i].Method = uint32(i)
@@ -46,7 +76,7 @@ func (s *Selection) List() []MethodCount {
 	// innermost occurrence. It takes no memory by node, of which there are many.
 	p := s.Profile
 	met := make([]uint32, len(s.Methods)) // the last stack in which a method was met
-	for i, e := range s.ended {
+	for i, e := range stacks {
 		innermost := true
 		for node := e.node; node != RootNode; node = p.Nodes[node].Parent {
 			id := s.faceOf[p.Nodes[node].Frame]
@@ -73,14 +103,18 @@ func (s *Selection) List() []MethodCount {
 			}
 		}
 	}
-	rows = slices.DeleteFunc(rows, func(m MethodCount) bool { return m.Total.Samples == 0 })
-	slices.SortFunc(rows, func(a, b MethodCount) int {
-		x, y := s.Func(a.Method), s.Func(b.Method)
-		return cmp.Or(cmp.Compare(b.Self.Weight, a.Self.Weight), cmp.Compare(b.Self.Samples, a.Self.Samples),
-			cmp.Compare(b.Total.Weight, a.Total.Weight), cmp.Compare(b.Total.Samples, a.Total.Samples),
-			cmp.Compare(x.Name, y.Name), cmp.Compare(x.Module, y.Module), cmp.Compare(s.Methods[a.Method].Line, s.Methods[b.Method].Line), cmp.Compare(a.Method, b.Method))
-	})
 	return rows
+}
+
+// add adds the same row of other stacks.
+func (m *MethodCount) add(o *MethodCount) {
+	m.Self.Add(o.Self)
+	m.Total.Add(o.Total)
+	for k, n := range o.Kinds {
+		m.Kinds[k] += n
+	}
+	m.Guessed += o.Guessed
+	m.Coarse += o.Coarse
 }
 
 // Callers is the tree of the callers of all methods whose name matches: those

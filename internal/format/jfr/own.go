@@ -22,10 +22,8 @@ type ownPools struct {
 	runs, stackRuns         []run
 
 	funcOf, frameOf table[uint32] // of the profile
-	first           uint64        // number of the first node in nodes
-	nodes           []uint32      // of the profile
-	rest            map[uint64]uint32
-	stacks          table[uint32] // of the profile: nodes by numbers of traces
+	nodes           row           // of the profile
+	stacks          row           // of the profile: nodes by numbers of traces
 }
 
 // run is a constant of many nodes: the first one's number, and what
@@ -89,6 +87,8 @@ func (r *reader) ownConstants(c *chunk) error {
 	})
 	o.functions, o.frames, o.runs = table[[6]uint64]{}, table[[7]uint64]{}, nil
 	o.stackRuns = nil
+	c.calls = len(r.own.syscalls)
+	r.scratch.reset()
 	return nil
 }
 
@@ -146,9 +146,6 @@ func (r *reader) nodes(o *ownPools, u *run) error {
 		b = b[n:]
 		return v
 	}
-	if len(o.nodes) == 0 {
-		o.first = u.first
-	}
 	for id := u.first; len(b) > 0; {
 		parent, ok := o.node(number())
 		n := number()
@@ -161,14 +158,7 @@ func (r *reader) nodes(o *ownPools, u *run) error {
 				return fmt.Errorf("%w: node %d has a frame that is not there", ErrMalformed, id)
 			}
 			parent = r.b.Node(parent, f)
-			if id == o.first+uint64(len(o.nodes)) {
-				o.nodes = append(o.nodes, parent)
-			} else {
-				if o.rest == nil {
-					o.rest = map[uint64]uint32{}
-				}
-				o.rest[id] = parent
-			}
+			o.nodes.put(id, parent)
 			id++
 		}
 	}
@@ -196,11 +186,39 @@ func (o *ownPools) node(id uint64) (uint32, bool) {
 	if id == 0 {
 		return root, true
 	}
-	if i := id - o.first; i < uint64(len(o.nodes)) {
-		return o.nodes[i], true
+	return o.nodes.get(id)
+}
+
+// row is what has numbers that mostly follow each other, from some number on.
+type row struct {
+	first uint64
+	list  []uint32
+	rest  map[uint64]uint32
+}
+
+func (r *row) put(id uint64, v uint32) {
+	if len(r.list) == 0 {
+		r.first = id
 	}
-	n, ok := o.rest[id]
-	return n, ok
+	switch i := id - r.first; {
+	case i < uint64(len(r.list)):
+		r.list[i] = v
+	case i == uint64(len(r.list)):
+		r.list = append(r.list, v)
+	default:
+		if r.rest == nil {
+			r.rest = map[uint64]uint32{}
+		}
+		r.rest[id] = v
+	}
+}
+
+func (r *row) get(id uint64) (uint32, bool) {
+	if i := id - r.first; i < uint64(len(r.list)) {
+		return r.list[i], true
+	}
+	v, ok := r.rest[id]
+	return v, ok
 }
 
 // The numbers of a sample of candid's own.
@@ -266,7 +284,7 @@ func (r *reader) ownKind(c *chunk, id uint64) (s profile.Sample, err error) {
 		return c.pools.text(v)
 	}
 	s.State, _ = profile.StateByName(text(&o.states, k.numbers[0]))
-	if call := k.numbers[1]; call < uint64(len(r.own.syscalls)) {
+	if call := k.numbers[1]; call < uint64(c.calls) {
 		s.Syscall = uint16(call)
 	}
 	s.End, _ = endByName(text(&o.ends, k.numbers[2]))

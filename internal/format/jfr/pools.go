@@ -227,8 +227,12 @@ func (r *reader) constants(c *chunk) error {
 		end = at
 		at += before
 	}
+	room := func(n int64) []byte { return make([]byte, n) }
+	if r.readers.ours && !c.bare {
+		room = r.scratch.take // all that is read of it is copied
+	}
 	for i := len(places) - 1; i >= 0; i-- {
-		b, _, err := r.event(c, places[i], maxCheckpoint)
+		b, _, err := r.eventIn(room, c, places[i], maxCheckpoint)
 		if err == nil {
 			err = r.checkpoint(c, b)
 		}

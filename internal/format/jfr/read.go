@@ -58,6 +58,13 @@ type reader struct {
 	pids    []uint64 // of each observation; 0: none is told
 	foreign foreignState
 	take    func(profile.Sample) // takes candid's samples; nil: the Builder
+
+	// The memory of what was read before, which is as large as what comes next.
+	spare   [2][2][]uint32 // of nodes and of stacks, of the two chunks before
+	scratch scratch
+
+	behind chan error // tells when the events of the chunk before are read; nil: they are
+	failed error      // of these
 }
 
 // chunk is one of a file's chunks.
@@ -70,6 +77,8 @@ type chunk struct {
 	offset               int64 // ns from the recording's start to the chunk's
 	known                int64 // the last checkpoint that was read; 0: none
 	limit                int64 // nothing is read from there on; 0: the chunk's end
+	cut                  bool  // a part of it is missing
+	calls                int   // how many system calls are known
 
 	pools pools
 	bare  bool // candid's own stacks are not there
@@ -77,7 +86,13 @@ type chunk struct {
 
 var errNoChunk = fmt.Errorf("%w: no chunk begins there", ErrMalformed)
 
-func (r *reader) all() error {
+func (r *reader) all() (err error) {
+	defer func() {
+		// What comes first in the file is what the error is about.
+		if r.wait(); r.failed != nil {
+			err = r.failed
+		}
+	}()
 	for base := int64(0); base < r.size; {
 		c, err := r.header(base)
 		if err != nil {
@@ -91,9 +106,13 @@ func (r *reader) all() error {
 			r.start = c.startNanos
 		}
 		c.offset = c.startNanos - r.start
+		o := &c.pools.own
+		spare := r.spare[0]
+		o.nodes.list, o.stacks.list = spare[0][:0], spare[1][:0]
 		if err := r.chunk(c); err != nil {
 			return fmt.Errorf("the chunk at byte %d: %w", base, err)
 		}
+		r.spare = [2][2][]uint32{r.spare[1], {o.nodes.list, o.stacks.list}}
 		base += c.size
 	}
 	return nil
@@ -128,7 +147,7 @@ func (r *reader) header(base int64) (*chunk, error) {
 	case c.size < headerSize || c.metadata < headerSize || c.metadata >= min(c.size, left) || c.checkpoint < 0 || c.checkpoint >= min(c.size, left) && !r.packed():
 		return nil, fmt.Errorf("%w: it is cut off, or never was finished", ErrMalformed)
 	case c.size > left:
-		r.cut = c.size - left
+		r.cut, c.cut = c.size-left, true
 		c.size = left
 	}
 	return c, nil
@@ -143,6 +162,11 @@ func (r *reader) packed() bool {
 // event gives the event at a place of the chunk, behind its size, and how long it
 // is; at most limit bytes.
 func (r *reader) event(c *chunk, at int64, limit int64) ([]byte, int64, error) {
+	return r.eventIn(func(n int64) []byte { return make([]byte, n) }, c, at, limit)
+}
+
+// eventIn is event with the memory that room gives.
+func (r *reader) eventIn(room func(n int64) []byte, c *chunk, at int64, limit int64) ([]byte, int64, error) {
 	if at < headerSize || at >= c.size {
 		return nil, 0, fmt.Errorf("%w: an event at byte %d of %d", ErrMalformed, at, c.size)
 	}
@@ -154,12 +178,40 @@ func (r *reader) event(c *chunk, at int64, limit int64) ([]byte, int64, error) {
 	if head.err != nil || size <= int64(head.pos) || size > c.size-at {
 		return nil, 0, fmt.Errorf("%w: the event at byte %d has %d bytes", ErrMalformed, at, size)
 	}
-	b := make([]byte, max(min(size, limit)-int64(head.pos), 0))
+	b := room(max(min(size, limit)-int64(head.pos), 0))
 	if _, err := r.in.ReadAt(b, c.base+at+int64(head.pos)); err != nil {
 		return nil, 0, err
 	}
 	return b, size, nil
 }
+
+// scratch is memory that is used again and again.
+type scratch struct {
+	blocks [][]byte
+	next   int    // block
+	left   []byte // of the one before
+}
+
+const scratchBlock = 1 << 20
+
+// take gives n bytes until reset, with anything in them.
+func (s *scratch) take(n int64) []byte {
+	if n > scratchBlock {
+		return make([]byte, n)
+	}
+	if n > int64(len(s.left)) {
+		if s.next == len(s.blocks) {
+			s.blocks = append(s.blocks, make([]byte, scratchBlock))
+		}
+		s.left = s.blocks[s.next]
+		s.next++
+	}
+	b := s.left[:n:n]
+	s.left = s.left[n:]
+	return b
+}
+
+func (s *scratch) reset() { s.next, s.left = 0, nil }
 
 // maxMetadata is how large the description of a file's types may be: those of
 // the JDK have 200 KB.
@@ -188,7 +240,33 @@ func (r *reader) chunk(c *chunk) error {
 			return err
 		}
 	}
+	if err := r.wait(); err != nil {
+		return err
+	}
+	if r.readers.ours && !c.bare && !r.b.LooksAtStacks() {
+		r.behind = make(chan error, 1)
+		go func() {
+			err := r.events(c, headerSize, c.size)
+			if err != nil {
+				err = fmt.Errorf("the chunk at byte %d: %w", c.base, err)
+			}
+			r.behind <- err
+		}()
+		return nil
+	}
 	return r.events(c, headerSize, c.size)
+}
+
+// wait waits for the events of the chunk before, which are read beside the constants of the
+// next one: in candid's own files they share only what neither changes. Functions, frames and
+// nodes are of the constants, all else of the events.
+func (r *reader) wait() error {
+	if r.behind == nil {
+		return nil
+	}
+	r.failed = <-r.behind
+	r.behind = nil
+	return r.failed
 }
 
 // types reads the description of a chunk's types, and says whether there are any.
@@ -203,6 +281,9 @@ func (r *reader) types(c *chunk) (bool, error) {
 	if !bytes.Equal(b, r.metadata) {
 		schema, err := readMetadata(b)
 		if err != nil || !schema.hasEvents() { // a page that candid appended
+			return false, err
+		}
+		if err := r.wait(); err != nil {
 			return false, err
 		}
 		r.schema, r.metadata = schema, b
@@ -233,7 +314,7 @@ func (r *reader) events(c *chunk, from, to int64) error {
 		size := int64(cur.long())
 		typ := cur.long()
 		if cur.err != nil || size < int64(cur.pos) || size > c.size-at {
-			if r.cut > 0 || r.readers.ours && at > c.checkpoint {
+			if c.cut || r.readers.ours && at > c.checkpoint {
 				// The last one, of which a part is missing; or what was written since the
 				// header was read.
 				return nil
