@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/candid-profiler/candid/internal/format"
+	"github.com/candid-profiler/candid/internal/garbage"
 	"github.com/candid-profiler/candid/internal/priority"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/view"
@@ -146,6 +147,7 @@ func serve(cmd *cobra.Command, port int, open bool, page string, recordings ...*
 	if open {
 		showBrowser(cmd, s.URL()+page)
 	}
+	go garbage.Settle() // the page need not wait for it
 	return failed(s.Serve(ctx))
 }
 

@@ -167,7 +167,7 @@ func (s *Server) list(w http.ResponseWriter) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	send(w, "application/octet-stream", data)
+	send(w, messageType, data)
 }
 
 // answer answers RECORDING/QUESTION, such as 0/counts?event=1, or 0-1/counts of two that are
@@ -184,7 +184,7 @@ func (s *Server) answer(w http.ResponseWriter, req *http.Request, path string) {
 		data, err = r.about(w, req, question)
 	}
 	switch {
-	case req.Context().Err() != nil:
+	case errors.Is(err, errSent), req.Context().Err() != nil:
 		// Nobody waits for it any more.
 	case errors.Is(err, errNoQuestion):
 		http.Error(w, err.Error(), http.StatusNotFound)
@@ -195,11 +195,15 @@ func (s *Server) answer(w http.ResponseWriter, req *http.Request, path string) {
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	default:
-		send(w, "application/octet-stream", data)
+		send(w, messageType, data)
 	}
 }
 
-var errNoQuestion = errors.New("no such question")
+var (
+	errNoQuestion = errors.New("no such question")
+	// errSent says that the answer is on its way.
+	errSent = errors.New("the answer is sent")
+)
 
 // about gives the answer to a question about the recording.
 func (r *Recording) about(w http.ResponseWriter, req *http.Request, question string) ([]byte, error) {
@@ -215,6 +219,12 @@ func (r *Recording) about(w http.ResponseWriter, req *http.Request, question str
 			w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
 		}
 		return data, err
+	}
+	if question == "tree" && r.grower == nil {
+		if err := r.sendTree(w, values); err != nil {
+			return nil, err
+		}
+		return nil, errSent
 	}
 	if a := answers[question]; a != nil {
 		return a(ctx, r, values)

@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -177,6 +181,54 @@ func TestMessage(t *testing.T) {
 	body := data[4+n:]
 	if !bytes.Equal(body[:3], []byte{1, 2, 3}) || binary.LittleEndian.Uint64(body[16:]) != 0x3ff8000000000000 || binary.LittleEndian.Uint32(body[24:]) != 0xffffffff {
 		t.Errorf("the columns are % x", body)
+	}
+}
+
+// A message that is made while it is sent is the same as one that is made before.
+func TestMessageSent(t *testing.T) {
+	fill := func(m *message) *message {
+		m.u8("a", 70_001, func(i int) uint8 { return uint8(i) })
+		m.u8("none", 0, func(int) uint8 { return 0 })
+		m.f64("b", 3, func(i int) float64 { return float64(i) + 0.5 })
+		m.i32("c", 20_001, func(i int) int32 { return int32(i - 5) })
+		m.f32("d", []float32{1, 2})
+		return m
+	}
+	want, err := fill(&message{}).finish("head")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	if err := fill(&message{later: true}).send(w, "head"); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.Body.Bytes(); !bytes.Equal(got, want) || w.Header().Get("Content-Length") != strconv.Itoa(len(want)) {
+		t.Errorf("%d bytes, said to be %s, want %d", len(got), w.Header().Get("Content-Length"), len(want))
+	}
+	if fill(&message{later: true}).send(httptest.NewRecorder(), func() {}) == nil {
+		t.Error("what cannot be encoded was sent")
+	}
+}
+
+// The tree is sent as it is made.
+func TestTreeSent(t *testing.T) {
+	r := busy(t, 1000, 5000)
+	for _, v := range []url.Values{{}, {"merge": {"^f"}}} {
+		want, err := treeMessage(t.Context(), r, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := httptest.NewRecorder()
+		if _, err := r.about(w, httptest.NewRequest(http.MethodGet, "/tree?"+v.Encode(), nil), "tree"); err != errSent {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(w.Body.Bytes(), want) {
+			t.Errorf("%v: %d bytes, want %d that are the same", v, w.Body.Len(), len(want))
+		}
+	}
+	w := httptest.NewRecorder()
+	if _, err := r.about(w, httptest.NewRequest(http.MethodGet, "/tree?merge=(", nil), "tree"); !errors.Is(err, ErrQuery) || w.Body.Len() > 0 {
+		t.Errorf("%v, and %d bytes", err, w.Body.Len())
 	}
 }
 

@@ -26,7 +26,12 @@ func (r *Recording) ways(s *shape) *ways {
 	s.once.Do(func() {
 		p := *r.p
 		p.Funcs = s.funcs
-		w := &ways{depth: s.tree.Depth, parent: parents(s.tree), method: methods(&p, s.tree)}
+		w := &ways{depth: s.tree.Depth, method: methods(&p, s.tree)}
+		if s == r.base && r.grower == nil {
+			w.parent = r.parent
+		} else {
+			w.parent = parents(s.tree)
+		}
 		n := len(w.parent)
 		w.end = make([]uint32, n)
 		for i := n - 1; i >= 0; i-- {
@@ -69,6 +74,9 @@ func (r *Recording) newTotals(s *shape) *placeSums {
 		t = r.spareTotals[i]
 		r.spareTotals = slices.Delete(r.spareTotals, i, i+1)
 	}
+	if t == nil && n >= manyPlaces {
+		t = r.unusedTotals(n)
+	}
 	r.mu.Unlock()
 	if t == nil {
 		t = &placeSums{of: s, self: make([]uint64, n), total: make([]uint64, n), count: make([]uint32, n), samples: make([]uint32, n)}
@@ -82,6 +90,24 @@ func (r *Recording) newTotals(s *shape) *placeSums {
 	clear(t.count)
 	clear(t.coarse)
 	return t
+}
+
+// manyPlaces is of how many places totals are too large to have more of them than are used:
+// 100 MB and more. A variable for tests.
+var manyPlaces = 1 << 22
+
+// unusedTotals takes away totals of n places that are remembered and that nobody uses now,
+// the oldest first; nil if there are none. They are made again if they are asked for again.
+// r.mu is held.
+func (r *Recording) unusedTotals(n int) *placeSums {
+	for _, k := range r.last {
+		if k.users == 0 && k.totals != nil && len(k.totals.self) == n {
+			t := k.totals
+			k.totals = nil
+			return t
+		}
+	}
+	return nil
 }
 
 // place says what ended where.

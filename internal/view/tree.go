@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 	"time"
 
@@ -56,6 +57,26 @@ type countJSON struct {
 // treeMessage is what no filter changes: names, and the tree by place. Of the
 // symbols only those are sent that the page does not say it has.
 func treeMessage(_ context.Context, r *Recording, v url.Values) ([]byte, error) {
+	m := &message{}
+	head, err := r.treeColumns(m, v)
+	if err != nil {
+		return nil, err
+	}
+	return m.finish(head)
+}
+
+// sendTree sends that message without having all of it in memory: of millions of places it
+// is as large as all else that is known of them. The recording may not grow.
+func (r *Recording) sendTree(w http.ResponseWriter, v url.Values) error {
+	m := &message{later: true}
+	head, err := r.treeColumns(m, v)
+	if err != nil {
+		return err
+	}
+	return m.send(w, head)
+}
+
+func (r *Recording) treeColumns(m *message, v url.Values) (*treeHead, error) {
 	w, err := rewriteOf(v)
 	if err != nil {
 		return nil, err
@@ -96,7 +117,6 @@ func treeMessage(_ context.Context, r *Recording, v url.Values) ([]byte, error) 
 	}
 	methods := methods(&p, t)
 	n := len(t.Order)
-	m := &message{}
 	m.u32("func", len(fresh.Symbols), func(i int) uint32 { return funcs[i] })
 	m.u8("kind", len(fresh.Symbols), func(i int) uint8 {
 		if fresh.Symbols[i].Func == flame.NoFunc {
@@ -120,7 +140,7 @@ func treeMessage(_ context.Context, r *Recording, v url.Values) ([]byte, error) 
 			return uint8(flame.Share(t.Tally(tally, at), uint64(t.Samples[at])))
 		})
 	}
-	return m.finish(head)
+	return &head, nil
 }
 
 func (r *Recording) title() string {

@@ -1,11 +1,14 @@
 package view
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math"
+	"net/http"
+	"strconv"
 )
 
 // message is what the page is sent: numbers as a browser's typed arrays hold
@@ -20,6 +23,11 @@ import (
 type message struct {
 	columns []column
 	body    bytes.Buffer
+	// Of a message that is made while it is sent, because it is large: what writes each
+	// column, and how long all are together.
+	later bool
+	write []func(w *bufio.Writer)
+	size  int
 }
 
 type column struct {
@@ -34,6 +42,22 @@ func (m *message) start(name, kind string, n int) {
 	m.columns = append(m.columns, column{name, kind, n, m.body.Len()})
 }
 
+// put is start for a column of a message that is made later: of n numbers of width bytes
+// each, of which write writes number i.
+func (m *message) put(name, kind string, n, width int, write func(w *bufio.Writer, i int)) {
+	m.columns = append(m.columns, column{name, kind, n, m.size})
+	pad := -(n * width) & 7
+	m.size += n*width + pad
+	m.write = append(m.write, func(w *bufio.Writer) {
+		for i := range n {
+			write(w, i)
+		}
+		for range pad {
+			_ = w.WriteByte(0)
+		}
+	})
+}
+
 func (m *message) pad() {
 	for m.body.Len()%8 != 0 {
 		m.body.WriteByte(0)
@@ -41,6 +65,10 @@ func (m *message) pad() {
 }
 
 func (m *message) u8(name string, n int, at func(i int) uint8) {
+	if m.later {
+		m.put(name, "u8", n, 1, func(w *bufio.Writer, i int) { _ = w.WriteByte(at(i)) })
+		return
+	}
 	m.start(name, "u8", n)
 	m.body.Grow(n)
 	b := m.body.AvailableBuffer()
@@ -51,6 +79,12 @@ func (m *message) u8(name string, n int, at func(i int) uint8) {
 }
 
 func (m *message) u32(name string, n int, at func(i int) uint32) {
+	if m.later {
+		m.put(name, "u32", n, 4, func(w *bufio.Writer, i int) {
+			_, _ = w.Write(binary.LittleEndian.AppendUint32(w.AvailableBuffer(), at(i)))
+		})
+		return
+	}
 	m.start(name, "u32", n)
 	m.body.Grow(4 * n)
 	b := m.body.AvailableBuffer()
@@ -72,6 +106,12 @@ func (m *message) f32(name string, list []float32) {
 }
 
 func (m *message) f64(name string, n int, at func(i int) float64) {
+	if m.later {
+		m.put(name, "f64", n, 8, func(w *bufio.Writer, i int) {
+			_, _ = w.Write(binary.LittleEndian.AppendUint64(w.AvailableBuffer(), math.Float64bits(at(i))))
+		})
+		return
+	}
 	m.start(name, "f64", n)
 	m.body.Grow(8 * n)
 	b := m.body.AvailableBuffer()
@@ -81,9 +121,42 @@ func (m *message) f64(name string, n int, at func(i int) float64) {
 	m.body.Write(b)
 }
 
+// send sends a message that is made while it is sent. The error is only of what comes
+// before the first byte: whoever asked may be gone after it.
+func (m *message) send(w http.ResponseWriter, head any) error {
+	js, err := m.head(head)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", messageType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(js)+m.size))
+	out := bufio.NewWriterSize(w, 64<<10)
+	if _, err := out.Write(js); err != nil {
+		return nil
+	}
+	for _, write := range m.write {
+		write(out)
+		if out.Flush() != nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+const messageType = "application/octet-stream"
+
 // finish gives the whole message, with a head of its own.
 func (m *message) finish(head any) ([]byte, error) {
 	m.pad()
+	js, err := m.head(head)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(make([]byte, 0, len(js)+m.body.Len()), js...), m.body.Bytes()...), nil
+}
+
+// head is what comes before the columns.
+func (m *message) head(head any) ([]byte, error) {
 	js, err := json.Marshal(struct {
 		Head    any      `json:"head"`
 		Columns []column `json:"columns"`
@@ -94,8 +167,5 @@ func (m *message) finish(head any) ([]byte, error) {
 	for (4+len(js))%8 != 0 {
 		js = append(js, ' ')
 	}
-	out := make([]byte, 0, 4+len(js)+m.body.Len())
-	out = binary.LittleEndian.AppendUint32(out, uint32(len(js)))
-	out = append(out, js...)
-	return append(out, m.body.Bytes()...), nil
+	return append(binary.LittleEndian.AppendUint32(make([]byte, 0, 4+len(js)), uint32(len(js))), js...), nil
 }
