@@ -92,7 +92,8 @@ static void end(struct account *a, const char *name, const char *function)
 {
 	ns w = 0, run = 0, wait = 0;
 	clocks(a, &w, &run, &wait);
-	printf("%s %ld %s %llu %llu %llu %llu %llu %llu\n", name, syscall(SYS_gettid), function, a->asleep, a->ran, a->start, w,
+	/* Of a thread that never waits it may be some ns less than none. */
+	printf("%s %ld %s %lld %llu %llu %llu %llu %llu\n", name, syscall(SYS_gettid), function, (long long)a->asleep, a->ran, a->start, w,
 	       run - a->run, wait - a->wait);
 	stay();
 }
