@@ -76,24 +76,16 @@ func (b *Builder) finish() {
 		if l.n == 0 {
 			continue
 		}
-		if l.pieces {
-			l.replace(joinWaits(l.flat()))
-		}
 		kept := *l
 		kept.trim()
-		p.packed = append(p.packed, &kept)
 		*l = sampleLog{n: l.n}
+		if kept.pieces {
+			kept = *kept.joined()
+		}
+		p.packed = append(p.packed, &kept)
 	}
 	b.tally.flush()
 	p.sums, b.tally = b.tally.sums, tally{added: b.tally.added}
-}
-
-// replace makes l a log of other samples.
-func (l *sampleLog) replace(samples []Sample) {
-	*l = sampleLog{room: l.room}
-	for _, s := range samples {
-		l.add(s)
-	}
 }
 
 // change calls f for each sample, which may change it, and keeps those of which f says so.

@@ -1,6 +1,9 @@
 package profile
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // sorter sorts more samples than there should be in memory one by one: a piece at a time,
 // which it packs. Samples that compare as equal stay in the order in which they came.
@@ -24,9 +27,21 @@ func (t *sorter) pack() {
 	if len(t.piece) == 0 {
 		return
 	}
-	slices.SortStableFunc(t.piece, func(a, b Sample) int { return t.compare(&a, &b) })
+	// Places are sorted: samples would go to the heap, two for each comparison.
+	order := make([]uint32, len(t.piece))
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	slices.SortFunc(order, func(a, b uint32) int {
+		if c := t.compare(&t.piece[a], &t.piece[b]); c != 0 {
+			return c
+		}
+		return cmp.Compare(a, b)
+	})
 	run := t.room.log()
-	run.replace(t.piece)
+	for _, i := range order {
+		run.add(t.piece[i])
+	}
 	run.trim()
 	t.runs, t.piece = append(t.runs, run), t.piece[:0]
 }

@@ -3,6 +3,8 @@ package profile
 import (
 	"cmp"
 	"slices"
+
+	"github.com/candid-profiler/candid/internal/walk"
 )
 
 // A wait that goes on is told of in pieces, so that a recording holds it whatever ends it.
@@ -28,6 +30,17 @@ func (s *Sample) Take(before *Sample) {
 	s.Flags = s.Flags&^Continued | before.Flags&Continued
 }
 
+// byTrack puts waits in the order in which their pieces follow each other.
+func byTrack(a, b *Sample) int {
+	switch {
+	case a.Thread != b.Thread:
+		return cmp.Compare(a.Thread, b.Thread)
+	case a.Event != b.Event:
+		return cmp.Compare(a.Event, b.Event)
+	}
+	return cmp.Compare(a.Time, b.Time)
+}
+
 // joinWaits puts the pieces of waits together, each in the last one's place. A stack that
 // takes long to name may come after the next piece.
 func joinWaits(samples []Sample) []Sample {
@@ -37,10 +50,7 @@ func joinWaits(samples []Sample) []Sample {
 			waits = append(waits, uint32(i))
 		}
 	}
-	slices.SortStableFunc(waits, func(a, b uint32) int {
-		x, y := &samples[a], &samples[b]
-		return cmp.Or(cmp.Compare(x.Thread, y.Thread), cmp.Compare(x.Event, y.Event), cmp.Compare(x.Time, y.Time))
-	})
+	slices.SortStableFunc(waits, func(a, b uint32) int { return byTrack(&samples[a], &samples[b]) })
 	gone := make([]bool, len(samples))
 	for k, i := range waits {
 		s := &samples[i]
@@ -60,4 +70,66 @@ func joinWaits(samples []Sample) []Sample {
 		}
 	}
 	return kept
+}
+
+// joined is joinWaits of a log, for which there is less room than it takes one by one.
+func (l *sampleLog) joined() *sampleLog {
+	// The waits in their order, with their places in the log instead of their stacks.
+	waits := sorter{room: l.room, compare: byTrack}
+	at := uint32(0)
+	l.each(func(s *Sample) {
+		if s.State >= StateSleeping {
+			wait := *s
+			wait.Node = at
+			waits.add(wait)
+		}
+		at++
+	})
+	// What becomes of those that are pieces, in the order of the log. The End says which are
+	// gone: they are part of a later one.
+	const stays, gone = 0, 1
+	become := sorter{room: l.room, compare: func(a, b *Sample) int { return cmp.Compare(a.Node, b.Node) }}
+	var before Sample
+	first, changed := true, false
+	settle := func(end walk.End) {
+		if changed || end == gone {
+			before.End = end
+			become.add(before)
+		}
+	}
+	waits.each(func(s *Sample) {
+		piece := s.Flags&Continued != 0
+		follows := piece && !first && s.FollowsOn(&before)
+		if follows {
+			s.Take(&before)
+			settle(gone)
+		} else if !first {
+			settle(stays)
+		}
+		s.Flags &^= Continued
+		before, first, changed = *s, false, piece
+	})
+	if !first {
+		settle(stays)
+	}
+	out := l.room.log()
+	r, next := l.reader(), uint32(0)
+	copyTo := func(end uint32) {
+		for next < end && r.next() {
+			out.add(r.s)
+			next++
+		}
+	}
+	become.each(func(s *Sample) {
+		copyTo(s.Node)
+		if r.next() && s.End != gone {
+			one := r.s
+			one.Weight, one.Flags = s.Weight, s.Flags
+			out.add(one)
+		}
+		next++
+	})
+	copyTo(at)
+	out.trim()
+	return out
 }

@@ -69,6 +69,22 @@ func TestWaitsInPieces(t *testing.T) {
 		for _, s := range want {
 			whole.Add(s)
 		}
+		// Packed, on disk or not, they are the same.
+		for _, d := range []*disk{nil, {most: 1 << 30}} {
+			b := NewBuilder()
+			b.Keep(KeepPacked)
+			if d != nil {
+				b.Overflow(d)
+				b.room.most = 1 << 10
+			}
+			for _, a := range told {
+				b.Add(a.s)
+			}
+			p := b.Finish()
+			if got := p.packed[0].flat(); !slices.Equal(got, want) || p.SampleCount() != uint64(len(want)) || p.packed[0].pieces {
+				t.Fatalf("round %d: packed %d samples of %d pieces, want %d", round, len(got), len(told), len(want))
+			}
+		}
 		if got := pieces.Profile().Samples; !slices.Equal(got, want) {
 			t.Fatalf("round %d: %d samples of %d pieces, want %d", round, len(got), len(told), len(want))
 		}
