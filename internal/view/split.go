@@ -125,11 +125,11 @@ func (x *split) by(ctx context.Context, slotOf []int32, slots int) ([]map[int32]
 			sparse = make(map[int]profile.Count)
 		}
 		each(func(i int) {
-			x.take(i, func(end, thread uint32, n profile.Count) {
-				slot := slotOf[end]
-				if slot < 0 {
-					return
-				}
+			slot := slotOf[r.cols.last[i]]
+			if slot < 0 {
+				return
+			}
+			x.take(i, func(_, thread uint32, n profile.Count) {
 				at := int(slot)*x.n + int(x.of[thread])
 				if dense == nil {
 					was := sparse[at]
@@ -283,45 +283,41 @@ func (x *split) grove(ctx context.Context, s *shape, group int32) (*grove, error
 
 // newGrove makes a tree of what ended in some places, in their order.
 func newGrove(w *ways, s *shape, cells []Cell) *grove {
-	g := &grove{places: []uint32{0}, after: &placeSums{of: s}}
-	a := g.after
-	a.self, a.count = []uint64{0}, []uint32{0}
+	places := make([]uint32, 1, 1+2*len(cells))
+	ends := make([]uint32, len(cells)) // the node of each
 	last := uint32(0)
-	var path []uint32
-	for _, c := range cells {
-		path = path[:0]
+	for i, c := range cells {
+		from := len(places)
 		for at := c.Place; at > 0 && (at > last || last >= w.end[at]); at = w.parent[at] {
-			path = append(path, at)
+			places = append(places, at)
 		}
-		for _, at := range slices.Backward(path) {
-			g.places, a.self, a.count = append(g.places, at), append(a.self, 0), append(a.count, 0)
-		}
-		last = c.Place
-		at := len(g.places) - 1
-		if c.Place == 0 {
-			at = 0
-		}
-		a.self[at], a.count[at] = c.Weight, uint32(c.Samples)
-	}
-	n := len(g.places)
-	g.end = make([]uint32, n)
-	a.total, a.samples = slices.Clone(a.self), slices.Clone(a.count)
-	var open []uint32 // the way to here, by depth
-	up := make([]uint32, n)
-	for i, place := range g.places {
-		d := w.depth[place]
-		open = append(open[:d], uint32(i))
-		if d > 0 {
-			up[i] = open[d-1]
+		slices.Reverse(places[from:])
+		if last = c.Place; last > 0 {
+			ends[i] = uint32(len(places) - 1)
 		}
 	}
+	n := len(places)
+	a := &placeSums{of: s, self: make([]uint64, n), total: make([]uint64, n), count: make([]uint32, n), samples: make([]uint32, n)}
+	for i, c := range cells {
+		a.self[ends[i]], a.count[ends[i]] = c.Weight, uint32(c.Samples)
+	}
+	g := &grove{places: places, after: a, end: make([]uint32, n)}
+	// From the last node to the first, as in addUp: what lies below waits at its depth.
+	type below struct {
+		total   uint64
+		samples uint32
+		end     uint32
+	}
+	wait := make([]below, w.deepest+2)
 	for i := n - 1; i >= 0; i-- {
-		g.end[i] = max(g.end[i], uint32(i+1))
-		if i > 0 {
-			g.end[up[i]] = max(g.end[up[i]], g.end[i])
-			a.total[up[i]] += a.total[i]
-			a.samples[up[i]] += a.samples[i]
-		}
+		d := w.depth[places[i]]
+		under, beside := &wait[d+1], &wait[d]
+		a.total[i], a.samples[i] = a.self[i]+under.total, a.count[i]+under.samples
+		g.end[i] = max(uint32(i+1), under.end)
+		*under = below{}
+		beside.total += a.total[i]
+		beside.samples += a.samples[i]
+		beside.end = max(beside.end, g.end[i])
 	}
 	return g
 }
