@@ -43,6 +43,7 @@ several, and with --diff, only what passes is shown.
 
 The page is served to this machine only, at an address with a random token that is
 printed. It is in this program whole and asks for nothing from elsewhere. Ctrl-C ends it.
+Over SSH it is also printed how your own machine gets there.
 
 FILE is a profile in a format that candid reads:
 ` + format.HelpRead(),
@@ -146,6 +147,8 @@ func serve(cmd *cobra.Command, port int, open bool, page string, recordings ...*
 	fmt.Fprintln(cmd.ErrOrStderr(), untilCtrlC)
 	if open {
 		showBrowser(cmd, s.URL()+page)
+	} else {
+		tellRemote(cmd, s.URL())
 	}
 	go garbage.Settle() // the page need not wait for it
 	return failed(s.Serve(ctx))
@@ -164,6 +167,7 @@ func newServer(port int, recordings ...*view.Recording) (*view.Server, error) {
 func showBrowser(cmd *cobra.Command, url string) {
 	if err := openBrowser(url); err != nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "candid: no browser could be opened (%v): open the address above yourself\n", err)
+		tellRemote(cmd, url)
 	}
 }
 
