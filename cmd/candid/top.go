@@ -59,8 +59,8 @@ needs the terminal start it elsewhere and use -p.
 
 With --once nothing is drawn: candid samples for -d, prints one table and exits.
 The JSON has the schema ` + live.Schema + `: event, all, quality, lost; methods, each
-with self and total; threads, each with its hottest method, or who waits in it; waits. Fields may be added,
-none changes its meaning.`,
+with self and total; threads, each with its hottest method, or who waits in it; waits.
+Fields may be added, none changes its meaning.`,
 		Example: `  candid top -p 1234                          watch a process
   candid top -a                               watch the whole machine
   candid top -p 1234 -e wall                  also threads that wait
