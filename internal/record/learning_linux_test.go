@@ -118,4 +118,24 @@ func TestTrickle(t *testing.T) {
 	}
 }
 
+// A runtime that is mapped after the first look, of which the engine need not tell, is
+// found before long; in a program that has none it is looked for seldom.
+func TestLateRuntimeIsFound(t *testing.T) {
+	s := newSession(&Options{})
+	defer s.close()
+	p, err := s.openProcess(os.Getpid()) // it has no VM
+	if err != nil {
+		t.Fatal(err)
+	}
+	for age, want := range map[time.Duration]time.Duration{0: vmSoon, 100 * time.Millisecond: 100 * time.Millisecond, time.Hour: vmAgain} {
+		before := time.Now()
+		p.vmUntil, p.vmNext, p.loaded = before.Add(time.Hour), time.Time{}, before.Add(-age)
+		s.findVM(p)
+		took := time.Since(before)
+		if next := p.vmNext.Sub(before); next < want || next > want+2*took {
+			t.Errorf("%v after it began it is looked at again in %v, not %v", age, next, want)
+		}
+	}
+}
+
 type watcher struct{ Live }

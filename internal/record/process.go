@@ -38,6 +38,7 @@ type process struct {
 	startCPU   map[int]uint64    // ns by tid when recording began
 	used       used              // CPU time of all threads
 	fresh      bool              // what is cached has been checked for this batch
+	loaded     time.Time         // when its program was
 	vmUntil    time.Time         // look for a runtime until then
 	vmNext     time.Time         // but not before then
 	gone       bool              // the process has ended
@@ -133,7 +134,8 @@ func (s *session) load(p *process) error {
 	if err != nil {
 		return fmt.Errorf("read the modules of process %d: %w", p.pid, err)
 	}
-	p.native, p.looked, p.missed = nat, time.Now(), false
+	p.loaded = time.Now()
+	p.native, p.looked, p.missed = nat, p.loaded, false
 	p.vm = nil
 	p.vmUntil, p.vmNext = time.Now().Add(vmPatience), time.Time{}
 	p.build(s)
@@ -164,9 +166,17 @@ func (p *process) build(s *session) {
 	add(p.native, names, false)
 }
 
-// vmAgain is how soon a process in which no runtime is mapped is looked at
-// again, unless it maps something.
-const vmAgain = time.Second
+const (
+	// vmAgain is how soon a process in which no runtime is mapped is looked at again,
+	// unless it maps something: not all engines tell of that.
+	vmAgain = time.Second
+	// vmSoon is how soon it is while it is young: then the runtime has been there for no
+	// longer than it has not.
+	vmSoon = 20 * time.Millisecond
+)
+
+// vmPause is how soon a process is looked at again whose program was loaded some time ago.
+func vmPause(loaded time.Duration) time.Duration { return min(max(loaded, vmSoon), vmAgain) }
 
 // findVM looks for a runtime in the process, as long as one may still be starting.
 func (s *session) findVM(p *process) {
@@ -188,7 +198,7 @@ func (s *session) findVM(p *process) {
 		}
 		s.describeRuntime(p)
 	case errors.Is(err, hotspot.ErrNotHotSpot):
-		p.vmNext = now.Add(vmAgain)
+		p.vmNext = now.Add(vmPause(now.Sub(p.loaded)))
 	case errors.Is(err, hotspot.ErrNotReady):
 	case errors.Is(err, target.ErrZombie), errors.Is(err, target.ErrNoProcess), p.target.Memory().Released(), !p.target.Alive():
 		// It is ending: its memory goes before the rest of it does.
