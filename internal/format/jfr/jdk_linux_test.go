@@ -177,7 +177,7 @@ func recordJDK(t *testing.T, major int, settings string) string {
 	dir := t.TempDir()
 	run(t, fixture.JDKTool(t, major, "javac"), "-d", dir, filepath.Join("testdata", "Busy.java"))
 	file := filepath.Join(dir, "jdk.jfr")
-	run(t, fixture.JDKTool(t, major, "java"), "-XX:StartFlightRecording=filename="+file+",settings=profile"+settings, "-Xlog:disable", "-cp", dir, "Busy", "700")
+	run(t, fixture.JDKTool(t, major, "java"), "-XX:StartFlightRecording=filename="+file+",settings=profile"+settings, "-Xlog:disable", "-Ddb.password=hunter2", "-cp", dir, "Busy", "700", "--token", "hunter3")
 	return file
 }
 
@@ -244,6 +244,10 @@ func TestReadsJDK(t *testing.T) {
 				if texts[kind] == "" {
 					t.Errorf("no %s", profile.ObservationKinds[kind].Name)
 				}
+			}
+			// Secrets, which the JVM writes as they are, are masked.
+			if all := fmt.Sprint(texts[profile.InitialSystemProperty], p.Meta.Command, p.Processes, p.Observations); strings.Contains(all, "hunter") || !strings.Contains(all, "db.password") {
+				t.Errorf("%s", all)
 			}
 			if pr := p.Processes; len(pr) != 1 || pr[0].PID == 0 || !strings.HasPrefix(pr[0].Runtime, fmt.Sprintf("hotspot %d", major)) || !strings.Contains(pr[0].Command, "Busy") {
 				t.Errorf("%+v", pr)

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/secret"
 )
 
 // observationPlan is how events of a kind are read: which of the kind's fields each
@@ -132,6 +133,14 @@ func (rs *readers) name(s *schema, t *class) bool {
 // half a million.
 const maxObservations = 1 << 22
 
+// masked masks what is secret in what other recorders wrote as it was.
+func masked(o *profile.Observation) {
+	switch o.Kind {
+	case profile.InitialSystemProperty, profile.StringFlag:
+		o.Values[1].Text = secret.Value(o.Values[0].Text, o.Values[1].Text)
+	}
+}
+
 // observation reads one.
 func observation(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 	k := &profile.ObservationKinds[h.row]
@@ -169,6 +178,9 @@ func observation(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 	}
 	if cur.err != nil || len(r.pids) >= maxObservations {
 		return cur.err
+	}
+	if !r.readers.ours {
+		masked(&o)
 	}
 	r.latest = max(r.latest, o.Time)
 	r.b.Observe(o)
