@@ -336,6 +336,8 @@ func (e *Engine) begin() {
 
 // countSleep makes what threads sleep count from now on.
 func (e *Engine) countSleep(now int64) {
+	e.mu.Lock() // sampling threads may find new ones
+	defer e.mu.Unlock()
 	for _, p := range e.procs {
 		for _, th := range p.threads {
 			if th.sleeper == nil {

@@ -36,13 +36,16 @@ func (e *Engine) look(now int64) {
 		if unix.Fstat(p.task, &st) != nil {
 			st.Nlink = 0
 		}
+		e.mu.Lock() // sampling threads may find new ones
+		threads := len(p.threads)
+		e.mu.Unlock()
 		since := now - p.listed
 		if p.links != 0 && uint64(st.Nlink) != p.links {
 			p.churned = now
 		}
-		if since >= max(listEvery, listShare*int64(len(p.threads))) || uint64(st.Nlink) != p.links && since >= listAtMost {
+		if since >= max(listEvery, listShare*int64(threads)) || uint64(st.Nlink) != p.links && since >= listAtMost {
 			p.links = uint64(st.Nlink)
-			if len(p.threads) >= fewQuiet {
+			if threads >= fewQuiet {
 				// Where nothing has run, nothing was begun either.
 				ran, at, ok := p.asked.since(now - listAgo)
 				if !ok {
