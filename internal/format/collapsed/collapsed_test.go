@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"strconv"
 	"strings"
@@ -207,5 +208,14 @@ func TestManySamples(t *testing.T) {
 	}
 	if _, err := Read(strings.NewReader(strings.Repeat(fmt.Sprintf("a;b %d\n", uint64(1)<<62), 5))); !errors.Is(err, errTooMuch) {
 		t.Errorf("counts beyond 2^64: %v", err)
+	}
+}
+
+// A line without an end is not read to its end, and the error says which one it is.
+func TestLongLine(t *testing.T) {
+	long := io.MultiReader(strings.NewReader("a;b 1\n\n"), strings.NewReader(strings.Repeat("x", maxLine+1)))
+	const want = "read collapsed stacks: line 3 is longer than 16 MiB, the most that candid takes for a stack"
+	if _, err := Read(long); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -43,7 +43,8 @@ func ReadInto(b *profile.Builder, r io.Reader) (*profile.Profile, error) {
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, maxLine)
 	rd := reader{b: b, frames: map[string]uint32{}}
-	for n := 1; in.Scan(); n++ {
+	n := 1
+	for ; in.Scan(); n++ {
 		text := strings.TrimSpace(in.Text())
 		if text == "" || strings.HasPrefix(text, "#") {
 			continue
@@ -53,6 +54,9 @@ func ReadInto(b *profile.Builder, r io.Reader) (*profile.Profile, error) {
 		}
 	}
 	if err := in.Err(); err != nil {
+		if errors.Is(err, bufio.ErrTooLong) {
+			err = fmt.Errorf("line %d is longer than %d MiB, the most that candid takes for a stack", n, maxLine>>20)
+		}
 		return nil, fmt.Errorf("read collapsed stacks: %w", err)
 	}
 	rd.sum()
