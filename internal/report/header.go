@@ -8,6 +8,21 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
+// What record keeps of the command line of a process is so long at most, in bytes. Others keep
+// all of theirs, and a class path may fill pages; JSON has it whole.
+const (
+	longCommand = 512
+	longSuffix  = 128 // what may come behind it: and 12 more processes
+)
+
+// cutCommand makes a command line as long as record's at most.
+func cutCommand(c string) string {
+	if len(c) <= longCommand+longSuffix {
+		return c
+	}
+	return strings.ToValidUTF8(c[:longCommand], "") + "…"
+}
+
 // header says what was recorded and how certain it is.
 func (pg *page) header(s *profile.Selection) {
 	p := s.Profile
@@ -17,6 +32,7 @@ func (pg *page) header(s *profile.Selection) {
 		title = clean(p.Processes[0].Command)
 	}
 	if title != "" {
+		title = cutCommand(title)
 		if r := []rune(title); pg.width > 0 && len(r) > pg.width {
 			title = string(r[:pg.width-1]) + "…"
 		}

@@ -170,6 +170,23 @@ func TestWidthIsKept(t *testing.T) {
 	}
 }
 
+// A command line of pages is one of record's length, where there is no width to cut it to;
+// JSON has all of it.
+func TestLongCommand(t *testing.T) {
+	for _, n := range []int{600, 4096, 1 << 20} {
+		p := profiletest.Java()
+		p.Meta.Command = "java -cp " + strings.Repeat("é", n/2) + " Main"
+		title, _, _ := strings.Cut(textOf(t, p, Options{}), "\n")
+		if n == 600 && title != p.Meta.Command || n > 600 && (len(title) > 520 || !strings.HasSuffix(title, "é…") || !utf8.ValidString(title)) {
+			t.Errorf("%d bytes: %d in the title, %q", len(p.Meta.Command), len(title), title)
+		}
+		var b bytes.Buffer
+		if err := JSON(&b, p, Options{}); err != nil || !strings.Contains(b.String(), p.Meta.Command) {
+			t.Errorf("%d bytes: not whole in JSON, %v", len(p.Meta.Command), err)
+		}
+	}
+}
+
 func TestNoEscapesFromTheTarget(t *testing.T) {
 	p := profiletest.New([]profiletest.Stack{{Thread: "\x1b[31mred", Count: 1, Frames: []profiletest.Frame{{Name: "a\x1b]0;title\x07b\nc"}}}})
 	for _, v := range []View{ViewMethods, ViewTree, ViewThreads} {
