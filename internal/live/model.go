@@ -244,10 +244,8 @@ func (m *Model) Clone() *Model {
 	c.procs = append(c.procs, m.procs...)
 	c.threads = append(c.threads, m.threads...)
 	c.since = append(c.since, m.since...)
-	// Nodes, faces and methods that exist are never written to again.
-	c.names = names{methods: m.methods[:len(m.methods):len(m.methods)], faces: m.faces[:len(m.faces):len(m.faces)]}
-	trie := *m.trie
-	c.trie = &trie
+	// Faces and methods that exist are never written to again.
+	c.names = names{methods: m.methods[:len(m.methods):len(m.methods)], faces: m.faces[:len(m.faces):len(m.faces)], trie: m.trie.Sealed()}
 	for i := range m.ring {
 		m.ring[i].copyTo(&c.ring[i])
 	}

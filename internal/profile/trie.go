@@ -1,6 +1,9 @@
 package profile
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // chunkBits is the size of a chunk of nodes: 2^14 of them take 67 KiB, small
 // beside a recording and large beside what allocating it costs.
@@ -54,6 +57,15 @@ func (t *Trie) slot(parent, frame uint32) uint64 {
 
 // Seal lets go of what only Child needs. Child may not be called any more.
 func (t *Trie) Seal() { t.table = nil }
+
+// Sealed gives a sealed Trie of the nodes that there are now, which may be read while
+// t grows. Only the last chunk is ever written to, in words that tell of several nodes.
+func (t *Trie) Sealed() *Trie {
+	c := &Trie{chunks: slices.Clone(t.chunks), n: t.n, runs: t.runs[:len(t.runs):len(t.runs)]}
+	last := *c.chunks[len(c.chunks)-1]
+	c.chunks[len(c.chunks)-1] = &last
+	return c
+}
 
 // At gives node i.
 func (t *Trie) At(i uint32) Node {
