@@ -63,10 +63,14 @@ func testMixed(t *testing.T, major int, classes, flags string) {
 	var snap capture.Snapshot
 	var out walk.Stack
 	// It has a name before it has come to its first method.
-	for range 2000 {
+	for {
 		vm.BeginBatch()
 		if s.walkAll(); slices.ContainsFunc(s.stack.Frames, func(f walk.Frame) bool { return s.frameName(f) == "Steps.run" }) {
 			break
+		}
+		// On a busy machine it may not have run at all for long.
+		if ran := tr.Ran(); ran > 20*time.Second {
+			t.Fatalf("the thread has run %v, and its stacks do not show Steps.run", ran)
 		}
 		if err := tr.Continue(time.Millisecond); err != nil {
 			t.Fatal(err)

@@ -219,13 +219,13 @@ const waitsFor = 20
 // stack is forgotten. Where others use the CPUs it lets it go on until it has run for
 // half of d, so that it is not stopped again where it was.
 func (t *Tracer) Continue(d time.Duration) error {
-	before := t.ran()
+	before := t.Ran()
 	if _, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_CONT, uintptr(t.tid), 0, uintptr(t.signal), 0, 0); e != 0 {
 		return fmt.Errorf("ptrace continue thread %d: %w", t.tid, e)
 	}
 	t.signal = 0
 	time.Sleep(d)
-	for n := 1; n < waitsFor && before > 0 && t.ran()-before < d/2; n++ {
+	for n := 1; n < waitsFor && before > 0 && t.Ran()-before < d/2; n++ {
 		time.Sleep(d)
 	}
 	t.running, t.prompt = true, false
@@ -245,8 +245,8 @@ func (t *Tracer) Continue(d time.Duration) error {
 	return t.interrupt()
 }
 
-// ran is for how long the thread has run, 0 where the kernel does not tell.
-func (t *Tracer) ran() time.Duration {
+// Ran is for how long the thread has run, 0 where the kernel does not tell.
+func (t *Tracer) Ran() time.Duration {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", t.tid))
 	if err != nil {
 		return 0
