@@ -14,6 +14,7 @@ type Header struct {
 	Title   string `json:"title"`
 	About
 	Events  []Event  `json:"events"`
+	Coarse  []bool   `json:"coarse"` // by event, as profile.CoarseEvents tells; who makes the header sets it
 	Threads []Thread `json:"threads"`
 	Kinds   []string `json:"kinds"`
 	Strings []string `json:"strings"`

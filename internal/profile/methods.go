@@ -117,6 +117,46 @@ func (m *MethodCount) add(o *MethodCount) {
 	m.Coarse += o.Coarse
 }
 
+// CoarseEvents says by event whether a method is more coarse than not, as
+// MethodCount.Coarse tells it of all samples: that is where what is said of inlined
+// code must be qualified. A coarse frame here and there is in any recording of a JVM.
+func (p *Profile) CoarseEvents() []bool {
+	out := make([]bool, len(p.Events))
+	if !slices.ContainsFunc(p.Frames, func(f Frame) bool { return f.Flags&walk.Coarse != 0 }) {
+		return out
+	}
+	type method struct{ name, module string }
+	known := make(map[method]uint32)
+	methods := make([]uint32, len(p.Funcs))
+	for i := range p.Funcs {
+		k := method{p.Funcs[i].Name, p.Funcs[i].Module}
+		if _, ok := known[k]; !ok {
+			known[k] = uint32(len(known))
+		}
+		methods[i] = known[k]
+	}
+	type selfs struct{ all, coarse uint64 }
+	rows := make([][]selfs, len(p.Events))
+	for _, s := range p.Samples {
+		if s.Node == RootNode {
+			continue
+		}
+		if rows[s.Event] == nil {
+			rows[s.Event] = make([]selfs, len(known))
+		}
+		f := &p.Frames[p.Nodes[s.Node].Frame]
+		m := &rows[s.Event][methods[f.Func]]
+		m.all++
+		if f.Flags&walk.Coarse != 0 {
+			m.coarse++
+		}
+	}
+	for event, of := range rows {
+		out[event] = slices.ContainsFunc(of, func(m selfs) bool { return m.coarse*2 > m.all })
+	}
+	return out
+}
+
 // Callers is the tree of the callers of all methods whose name matches: those
 // methods below the root, and below each node who called it. A stack counts once,
 // for the innermost such method on it.

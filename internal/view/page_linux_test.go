@@ -622,6 +622,68 @@ func TestPageRemarks(t *testing.T) {
 	}
 }
 
+// TestPageSaysCoarse: a coarse frame here and there, as any JVM has them, is no reason to
+// warn of all; a method that reports mark is, for its event.
+func TestPageSaysCoarse(t *testing.T) {
+	for _, marked := range []bool{false, true} {
+		p := profiletest.Server(800, 8000, 20)
+		coarse, most := 0, p.Funcs[hottest(p)]
+		for i := range p.Frames {
+			p.Frames[i].Flags &^= walk.Coarse
+		}
+		p.Nodes = slices.Clone(p.Nodes)
+		for i := range p.Samples {
+			s := &p.Samples[i]
+			n := p.Nodes[s.Node]
+			f := p.Frames[n.Frame]
+			// A sample of the method that has most, or all samples of that method in one event.
+			if p.Funcs[f.Func] != most || !marked && coarse > 0 || marked && s.Event != 1 {
+				continue
+			}
+			f.Flags |= walk.Coarse
+			n.Frame = uint32(len(p.Frames))
+			p.Frames, p.Nodes = append(p.Frames, f), append(p.Nodes, n)
+			s.Node = uint32(len(p.Nodes) - 1)
+			coarse++
+		}
+		r, err := Open("app.jfr", p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if coarse == 0 {
+			t.Fatal("nothing is coarse")
+		}
+		b := openView(t, served(t, r))
+		for event := range 2 {
+			b.open("#tab=flame&split=none&event=" + number0(event))
+			b.Until("document.querySelectorAll('#pane-flame .legend .kind').length > 2")
+			if says := b.Text("String(document.querySelector('#pane-flame .legend .coarse') !== null)") == "true"; says != (marked && event == 1) {
+				t.Errorf("%d coarse samples, marked: %v: of event %d the legend says coarse: %v", coarse, marked, event, says)
+			}
+		}
+		b.open("#tab=about")
+		b.Until("document.querySelector('#pane-about').innerText.includes('How far the stacks can be trusted')")
+		if text := b.Text("document.querySelector('#pane-about').innerText"); strings.Contains(text, "(coarse)") != marked || strings.Contains(text, "DebugNonSafepoints places") != marked {
+			t.Errorf("%d coarse samples, marked: %v: it says %q", coarse, marked, text)
+		}
+		b.quiet()
+	}
+}
+
+// hottest is the function that most samples of the second event ended in.
+func hottest(p *profile.Profile) uint32 {
+	count := make([]int, len(p.Funcs))
+	best := uint32(0)
+	for _, s := range p.Samples {
+		if f := p.Frames[p.Nodes[s.Node].Frame].Func; s.Event == 1 && s.Node != profile.RootNode {
+			if count[f]++; count[f] > count[best] {
+				best = f
+			}
+		}
+	}
+	return best
+}
+
 // TestPageSmallSigns looks for what is easily missed: that a frame is only a part of its
 // method, that there are more tabs than are seen, and the whole name of what is zoomed to.
 func TestPageSmallSigns(t *testing.T) {

@@ -30,6 +30,7 @@ type Recording struct {
 	first    []uint32 // by thread: where its samples begin there, and one more
 	cols     columns
 	coarse   []float32 // by index into cols.ends: the share of samples whose innermost frame is walk.Coarse; nil: none
+	rough    []bool    // by event: a method is marked as coarse
 	reach    reach     // of the samples
 	reaches  reach     // of byThread
 	// By event.
@@ -118,7 +119,7 @@ func (r *Recording) index() {
 		r.first[t+1] += r.first[t]
 	}
 	r.cols = newColumns(r.p.Events, samples, r.at, len(r.parent))
-	r.coarse = r.coarseEnds()
+	r.coarse, r.rough = r.coarseEnds(), r.p.CoarseEvents()
 	next := slices.Clone(r.first)
 	r.byThread = make([]uint32, len(samples))
 	for i := range samples {

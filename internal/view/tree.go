@@ -101,6 +101,7 @@ func (r *Recording) treeColumns(m *message, v url.Values) (*treeHead, error) {
 	head := treeHead{Header: header, Name: flame.Visible(r.name), Timed: r.timed, End: r.end, States: profile.StateNames(), Pair: r.pair,
 		Version: r.version, Growing: r.growing, Stopped: flame.Visible(r.stopped), Skipped: skip,
 		Kernel: []float64{}, Sums: []countJSON{}}
+	header.Coarse = r.rough
 	head.Cost = newCost(p.Meta.Cost)
 	if r.pair {
 		header.SidesApart()

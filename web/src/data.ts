@@ -15,6 +15,7 @@ export interface Header {
   readonly candid: string;
   readonly notes: readonly string[];
   readonly events: readonly { name: string; unit: string; period: number }[];
+  readonly coarse: readonly boolean[]; // by event: methods are marked as coarse
   readonly processes: readonly { pid: number; command: string; runtime: string }[];
   readonly threads: readonly { pid: number; tid: number; name: string; os: string; kind?: string; since?: number }[];
   readonly quality: Quality;

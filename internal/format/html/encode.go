@@ -79,6 +79,7 @@ const manyNodes = 250_000
 // encode writes the page's data to w.
 func encode(w io.Writer, p *profile.Profile, t *flame.Tree, o Options) error {
 	h, funcs := flame.NewHeader(p, t, title(p, o), o.Split.String())
+	h.Coarse = p.CoarseEvents()
 	if o.compared != nil {
 		h.Compared = o.compared.header()
 		h.SidesApart()

@@ -30,16 +30,6 @@ export class Legend {
     for (const k of model.data.kind) this.present[k] = 1;
   }
 
-  // coarse says whether any frame is.
-  private coarse(): boolean {
-    const { data } = this.model;
-    if (this.knownOf !== data) [this.knownOf, this.isCoarse] = [data, data.coarse.some((v) => v > 0)];
-    return this.isCoarse;
-  }
-
-  private knownOf: unknown = null;
-  private isCoarse = false;
-
   // paint gives the page the colours of the graph.
   paint(t: Theme): void {
     t.fill.forEach((c, k) => this.style.setProperty(`--kind-${k}`, c[1]));
@@ -47,7 +37,7 @@ export class Legend {
     this.style.setProperty("--match", t.match);
   }
 
-  show(zoom: number, _event: number, kind: number): void {
+  show(zoom: number, event: number, kind: number): void {
     const self = this.model.selfByKind(zoom);
     const all = this.model.values.total[zoom];
     const names = this.model.data.header.kinds;
@@ -58,7 +48,7 @@ export class Legend {
       }, el("i", { class: `swatch kind-${k}`, "aria-hidden": "true" }), `${names[k]} `, el("b", {}, percent(self[k], all))));
     const hatched = el("span", { class: "kind key", title: "Found by frame pointers or by a search of the stack; the hatched part of a frame is the share of its samples for which that is so" },
       el("i", { class: "swatch hatched", "aria-hidden": "true" }), "guess");
-    const coarse = this.coarse() ? [el("span", { class: "kind key coarse", title: `(coarse): ${ROUGH}` }, "inlined: shares rough (coarse)")] : [];
+    const coarse = this.model.data.header.coarse[event] ? [el("span", { class: "kind key coarse", title: `(coarse): ${ROUGH}` }, "inlined: shares rough (coarse)")] : [];
     this.root.replaceChildren(el("span", { class: "caption", title: "Share of the time spent in frames of a kind itself, not in what they call" }, zoom > 0 ? "Self time, zoomed" : "Self time"), ...items, hatched, ...coarse);
   }
 }

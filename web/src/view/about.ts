@@ -70,7 +70,7 @@ export class AboutPane implements Pane {
       ]),
       ...(before ? [before, after].map((p, i) => (reasons(p.quality) ? el("p", {}, `Why stacks are cut, ${SIDES[i].toLowerCase()}: ${reasons(p.quality)}.`) : ""))
         : [reasons(h.quality) ? el("p", {}, `Why stacks are cut: ${reasons(h.quality)}.`) : ""]),
-      ...(app.model.data.coarse.some((v) => v > 0) ? [el("p", {}, el("b", {}, "(coarse): "), ROUGH)] : []),
+      ...(h.coarse.some(Boolean) ? [el("p", {}, el("b", {}, "(coarse): "), ROUGH)] : []),
       el("h2", {}, "Losses"),
       ...(before ? [before, after].map((p, i) => el("p", {}, el("b", {}, `${SIDES[i]}: `), losses(p))) : [el("p", {}, losses(h))]),
       el("h2", {}, "What recording cost"), ...this.cost(),
