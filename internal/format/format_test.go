@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -182,6 +183,32 @@ func TestBombIsNotUnpacked(t *testing.T) {
 	}
 }
 
+// What unpacks to too much takes no more memory than the limit, whether there is room on disk or not.
+func TestBombIsBounded(t *testing.T) {
+	const limit = 64 << 20
+	var packed bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
+	w.Write([]byte{0x0a, 4, 8, 1, 16, 2}) // begins like a pprof file
+	zeros := make([]byte, 1<<20)
+	for range limit>>20 + 8 {
+		w.Write(zeros)
+	}
+	w.Close()
+	for dir, most := range map[string]uint64{t.TempDir(): 2 * spooledInMemory, filepath.Join(t.TempDir(), "none"): limit + spooledInMemory} {
+		t.Setenv("TMPDIR", dir)
+		t.Setenv("TMP", dir)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := decode(bytes.NewReader(packed.Bytes()), limit); !errors.Is(err, ErrTooLarge) {
+			t.Errorf("a bomb of %d bytes: %v", packed.Len(), err)
+		}
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > most {
+			t.Errorf("a bomb took %d MiB in all, with a limit of %d MiB, expected %d at most", took>>20, limit>>20, most>>20)
+		}
+	}
+}
+
 func TestOtherFiles(t *testing.T) {
 	for name, data := range map[string]string{"HTML": "<!DOCTYPE html>", "JSON": " {}", "empty": ""} {
 		if _, err := Decode(strings.NewReader(data)); !errors.Is(err, ErrNotRead) {
@@ -277,7 +304,7 @@ func TestSpool(t *testing.T) {
 		t.Setenv("TMPDIR", dir)
 		t.Setenv("TMP", dir)
 		for _, n := range []int{100, spooledInMemory, spooledInMemory + 1, len(all)} {
-			s, err := spool(bytes.NewReader(all[:n]), MaxUnpacked)
+			s, err := spool(bytes.NewReader(all[:n]), MaxUnpacked, maxSpooled)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -285,10 +312,41 @@ func TestSpool(t *testing.T) {
 			if _, err := s.ReadAt(got, 0); err != nil && err != io.EOF || !bytes.Equal(got, all[:n]) {
 				t.Errorf("%d bytes of %d came back, %v", len(got), n, err)
 			}
-			s.close()
+			if n, err := s.ReadAt(got[:9], s.size-5); n != 5 || err != io.EOF || !bytes.Equal(got[:5], all[s.size-5:s.size]) {
+				t.Errorf("%d bytes at the end of %d, %v", n, s.size, err)
+			}
+			if got, err := s.whole(); err != nil || !bytes.Equal(got, all[:n]) {
+				t.Errorf("%d bytes of %d as one, %v", len(got), n, err)
+			}
+			if _, err := spool(bytes.NewReader(all[:n]), MaxUnpacked, int64(n)-1); !errors.Is(err, ErrTooLarge) {
+				t.Errorf("%d bytes where there may be one less: %v", n, err)
+			}
 		}
-		if _, err := spool(io.MultiReader(bytes.NewReader(all), badReader{}), MaxUnpacked); !errors.Is(err, io.ErrUnexpectedEOF) {
+		if _, err := spool(io.MultiReader(bytes.NewReader(all), badReader{}), MaxUnpacked, maxSpooled); !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("a pipe that breaks: %v", err)
+		}
+	}
+}
+
+// What does not fit on disk any more comes back to memory.
+func TestSpoolDiskFillsUp(t *testing.T) {
+	all := bytes.Repeat([]byte("a recording"), 2*spooledInMemory/11)
+	for _, full := range []int{spooledInMemory + 1, 20<<20 + 77} {
+		s := &spooled{inMemory: MaxUnpacked, most: maxSpooled}
+		for at := 0; at < len(all); {
+			if at >= full && s.onDisk {
+				if err := s.toMemory(); err != nil { // what Write does when the file takes no more
+					t.Fatal(err)
+				}
+			}
+			n, err := s.Write(all[at:min(at+100_001, len(all))])
+			if err != nil {
+				t.Fatal(err)
+			}
+			at += n
+		}
+		if got, err := s.whole(); err != nil || s.onDisk || !bytes.Equal(got, all) {
+			t.Errorf("%d bytes of %d came back, %v", len(got), len(all), err)
 		}
 	}
 }

@@ -185,7 +185,7 @@ func (how Reading) decode(r io.Reader, b *profile.Builder, limit int64) (*profil
 		return p, cutOff(err)
 	}
 	if recording := jfr.Is(head); recording || perfdata.Is(head) {
-		all, err := spool(in, limit)
+		all, err := spool(in, limit, maxSpooled)
 		if err != nil {
 			return nil, cutOff(err)
 		}
@@ -195,9 +195,13 @@ func (how Reading) decode(r io.Reader, b *profile.Builder, limit int64) (*profil
 		}
 		return perfdata.ReadInto(how.other(), all, all.size, time.Time{})
 	}
-	data, err := io.ReadAll(&limited{in, limit})
+	all, err := spool(in, limit, limit)
 	if err != nil {
 		return nil, cutOff(err)
+	}
+	data, err := all.whole()
+	if err != nil {
+		return nil, err
 	}
 	p, err := pprof.ParseInto(how.other(), data)
 	if errors.Is(err, pprof.ErrWire) { // what all that is no text is taken for

@@ -1,7 +1,7 @@
 package format
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
 	"io"
 
@@ -13,43 +13,148 @@ const (
 	spooledInMemory = 16 << 20
 	// maxSpooled is how much is taken, at most, of what has to be read here and there.
 	maxSpooled = 16 << 30
+	// pieceSize is how much room is made at once for what stays in memory: what doubles
+	// takes three times what it holds, while it grows.
+	pieceSize = 1 << 20
 )
 
 // spooled is all that came through a pipe, or out of gzip's form.
 type spooled struct {
-	io.ReaderAt
-	size int64
-	file spill.File
+	size           int64
+	pieces         [][]byte // what is in memory, each but the last one full
+	file           spill.File
+	onDisk, noDisk bool
+	inMemory, most int64 // at most, in memory and in all
 }
 
-// spool takes all of r. What is more than there should be in memory goes to a file without a
-// name; where none can be made it stays in memory, up to a limit.
-func spool(r io.Reader, limit int64) (*spooled, error) {
-	s := &spooled{}
-	first, err := io.ReadAll(io.LimitReader(r, min(spooledInMemory, limit)))
-	if err != nil {
-		return nil, err
-	}
-	s.ReaderAt, s.size = bytes.NewReader(first), int64(len(first))
-	if s.size < min(spooledInMemory, limit) {
-		return s, nil
-	}
-	if _, err := s.file.WriteAt(first, 0); err != nil {
-		s.close()
-		rest, err := io.ReadAll(&limited{r, limit - s.size})
-		s.ReaderAt, s.size = bytes.NewReader(append(first, rest...)), s.size+int64(len(rest))
-		return s, err
-	}
-	n, err := io.Copy(io.NewOffsetWriter(&s.file, s.size), io.LimitReader(r, maxSpooled-s.size))
-	if s.size += n; err == nil && s.size == maxSpooled {
-		err = fmt.Errorf("it has more than %d GiB, which candid reads of files only that are not packed", maxSpooled>>30)
-	}
-	if err != nil {
+// spool takes all of r, which is not more than most bytes. What is more than there should be in
+// memory goes to a file without a name; where there is no room for it, it stays in memory, up
+// to a limit.
+func spool(r io.Reader, limit, most int64) (*spooled, error) {
+	s := &spooled{inMemory: limit, most: most}
+	// One byte more than there may be tells that there is more.
+	if _, err := io.CopyBuffer(s, io.LimitReader(r, most+1), make([]byte, 256<<10)); err != nil {
 		s.close()
 		return nil, err
 	}
-	s.ReaderAt = &s.file
 	return s, nil
 }
 
-func (s *spooled) close() { s.file.Close() }
+// Write appends to what there is.
+func (s *spooled) Write(p []byte) (int, error) {
+	end := s.size + int64(len(p))
+	if end > s.most {
+		return 0, s.tooLarge()
+	}
+	if !s.onDisk && !s.noDisk && end > spooledInMemory {
+		if err := s.toDisk(); err != nil {
+			s.noDisk = true
+		}
+	}
+	if s.onDisk {
+		if _, err := s.file.WriteAt(p, s.size); err == nil {
+			s.size = end
+			return len(p), nil
+		}
+		if err := s.toMemory(); err != nil {
+			return 0, err
+		}
+	}
+	if end > s.inMemory {
+		return 0, ErrTooLarge
+	}
+	s.keep(p)
+	s.size = end
+	return len(p), nil
+}
+
+func (s *spooled) tooLarge() error {
+	if s.most == maxSpooled {
+		return fmt.Errorf("it has more than %d GiB, which candid reads of files only that are not packed", maxSpooled>>30)
+	}
+	return ErrTooLarge
+}
+
+// keep appends to what is in memory.
+func (s *spooled) keep(p []byte) {
+	for len(p) > 0 {
+		last := len(s.pieces) - 1
+		if last < 0 || len(s.pieces[last]) == pieceSize {
+			s.pieces = append(s.pieces, make([]byte, 0, pieceSize))
+			last++
+		}
+		n := min(pieceSize-len(s.pieces[last]), len(p))
+		s.pieces[last] = append(s.pieces[last], p[:n]...)
+		p = p[n:]
+	}
+}
+
+// toDisk moves what is in memory to the file.
+func (s *spooled) toDisk() error {
+	for i, piece := range s.pieces {
+		if _, err := s.file.WriteAt(piece, int64(i)*pieceSize); err != nil {
+			s.file.Close()
+			return err
+		}
+	}
+	s.onDisk, s.pieces = true, nil
+	return nil
+}
+
+// toMemory takes back what is in a file that cannot grow.
+func (s *spooled) toMemory() error {
+	if s.size > s.inMemory {
+		return ErrTooLarge
+	}
+	piece := make([]byte, pieceSize)
+	for at := int64(0); at < s.size; at += pieceSize {
+		part := piece[:min(pieceSize, s.size-at)]
+		if _, err := s.file.ReadAt(part, at); err != nil {
+			return err
+		}
+		s.keep(part)
+	}
+	s.file.Close()
+	s.onDisk, s.noDisk = false, true
+	return nil
+}
+
+// ReadAt implements io.ReaderAt.
+func (s *spooled) ReadAt(p []byte, off int64) (n int, err error) {
+	if off < 0 {
+		return 0, errors.New("a place before the beginning")
+	}
+	if off >= s.size {
+		return 0, io.EOF
+	}
+	if left := s.size - off; int64(len(p)) > left {
+		p, err = p[:left], io.EOF
+	}
+	if s.onDisk {
+		n, failed := s.file.ReadAt(p, off)
+		if n < len(p) {
+			err = failed
+		}
+		return n, err
+	}
+	for n < len(p) {
+		at := off + int64(n)
+		n += copy(p[n:], s.pieces[at/pieceSize][at%pieceSize:])
+	}
+	return n, err
+}
+
+// whole gives all of it as one, and lets go of it.
+func (s *spooled) whole() ([]byte, error) {
+	defer s.close()
+	all := make([]byte, s.size)
+	if n, err := s.ReadAt(all, 0); int64(n) < s.size {
+		return nil, err
+	}
+	return all, nil
+}
+
+func (s *spooled) close() {
+	s.pieces = nil
+	s.file.Close()
+}
