@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/format/jfr"
@@ -27,6 +28,7 @@ type streaming struct {
 	begun   record.Begun
 	losses  profile.Losses
 	file    *os.File
+	grown   *watched // the same, as the stream writes to it
 	stream  *jfr.Stream
 	flushed time.Time
 	until   time.Duration // what was flushed
@@ -103,14 +105,14 @@ func (s *streaming) ready(b *profile.Builder) bool {
 	}
 	name := f.Name()
 	unfinished.Store(&name)
-	s.file = f
+	s.file, s.grown = f, &watched{file: f}
 	markWritten(f)
 	s.check(f.Chmod(newFileMode()))
 	begin := jfr.NewStream
 	if s.out.name == "jfr.gz" {
 		begin = jfr.NewPackedStream
 	}
-	s.stream = begin(f, b, func() jfr.Info { return jfr.Info{Meta: b.Meta(), Events: s.begun.Events, Losses: s.losses} })
+	s.stream = begin(s.grown, b, func() jfr.Info { return jfr.Info{Meta: b.Meta(), Events: s.begun.Events, Losses: s.losses} })
 	return s.err == nil
 }
 
@@ -150,6 +152,9 @@ func (s *streaming) finish(p *profile.Profile) (string, error) {
 	}
 	var elsewhere string
 	if s.err == nil {
+		s.err = s.grown.intact()
+	}
+	if s.err == nil {
 		elsewhere, s.err = s.rescue()
 	}
 	if s.file != nil {
@@ -166,8 +171,18 @@ func (s *streaming) finish(p *profile.Profile) (string, error) {
 		return s.out.path, nil
 	}
 	failure := failedWrite(s.out.path, s.err)
-	if s.placed {
+	cut := errors.Is(s.err, errCut)
+	if s.placed && !cut {
 		failure = fmt.Errorf("%w (it holds the first %v)", failure, s.until.Round(100*time.Millisecond))
+	}
+	if cut && uint64(len(p.Samples)) < p.SampleCount() {
+		// Single samples were in the file only. What they come to is known.
+		spare := *s.out
+		spare.path = strings.TrimSuffix(strings.TrimSuffix(spare.path, ".gz"), ".jfr") + ".pb.gz"
+		spare.name = "pprof"
+		if path, err := spare.spare(spare.emitter(p)); err == nil {
+			return "", fmt.Errorf("%w; what was recorded was saved as %s, without the times of its samples", failure, path)
+		}
 	}
 	spare, err := s.out.spare(s.out.emitter(p))
 	if err != nil {
@@ -177,6 +192,47 @@ func (s *streaming) finish(p *profile.Profile) (string, error) {
 		return "", fmt.Errorf("%w; what was recorded after the first %v was saved as %s", failure, s.summed.Round(100*time.Millisecond), spare)
 	}
 	return "", fmt.Errorf("%w; the profile was saved as %s instead", failure, spare)
+}
+
+// errCut is why a recording fails of which somebody has cut off what was written already.
+var errCut = errors.New("it was truncated while it was recorded")
+
+// watched is a file that notices when somebody else makes it shorter. What is written behind
+// its end then would have zeros in front of it: a file of the right size that nothing can read.
+type watched struct {
+	file *os.File
+	size int64 // as it was left
+}
+
+// intact says whether the file still holds all that was written to it.
+func (g *watched) intact() error {
+	st, err := g.file.Stat()
+	if err == nil && st.Size() < g.size {
+		err = errCut
+	}
+	return err
+}
+
+// WriteAt implements jfr.Output.
+func (g *watched) WriteAt(p []byte, off int64) (int, error) {
+	if err := g.intact(); err != nil {
+		return 0, err
+	}
+	n, err := g.file.WriteAt(p, off)
+	g.size = max(g.size, off+int64(n))
+	return n, err
+}
+
+// Truncate implements jfr.Output. What somebody has cut off already is not made longer again.
+func (g *watched) Truncate(size int64) error {
+	if errors.Is(g.intact(), errCut) {
+		return nil
+	}
+	err := g.file.Truncate(size)
+	if err == nil {
+		g.size = size
+	}
+	return err
 }
 
 // rescue looks whether the file is still what its name stands for. Where somebody has

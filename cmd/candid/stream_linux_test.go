@@ -280,6 +280,63 @@ func TestStreamingLosesItsName(t *testing.T) {
 	}
 }
 
+// A recording of which somebody cuts off what was written is not said to be written. What is
+// in memory is saved elsewhere, or what it comes to, and the file is left as it is.
+func TestStreamingIsCutOff(t *testing.T) {
+	for _, name := range []string{"jfr", "jfr.gz"} {
+		for _, later := range []int{0, 12} { // samples behind it
+			for _, keep := range []profile.Keep{profile.KeepSamples, profile.KeepSums} {
+				dir := t.TempDir()
+				t.Setenv("TMPDIR", dir)
+				out := &output{path: filepath.Join(t.TempDir(), "x."+name), name: name, flags: &outputFlags{}}
+				told := ""
+				s := newStreaming(out, func(line string) { told += line })
+				b := profile.NewBuilder()
+				b.Keep(keep)
+				s.Begin(record.Begun{Start: time.Now(), Events: []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1e6}}})
+				thread := b.Thread(1, 1, "main")
+				sample := func(n int) {
+					for range n {
+						one := profile.Sample{Time: 1e6, Weight: 1e6, Thread: thread, State: profile.StateRunning}
+						s.Sample(b, one)
+						b.Add(one)
+					}
+					s.flushed = time.Time{}
+					s.Batch(b, record.Progress{})
+				}
+				sample(30)
+				if n := in(out.path); n != 30 {
+					t.Fatalf("%d samples are in the file", n)
+				}
+				if err := os.Truncate(out.path, 1000); err != nil {
+					t.Fatal(err)
+				}
+				if later > 0 {
+					sample(later)
+					if !strings.Contains(told, "truncated") {
+						t.Errorf("%s: told %q", name, told)
+					}
+				}
+				p := b.Finish()
+				p.Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1e6}}
+				_, err := s.finish(p)
+				ext, n := name, 30+later
+				if keep == profile.KeepSums {
+					ext = "pb.gz"
+				}
+				kept, _ := filepath.Glob(filepath.Join(dir, "x-*"))
+				var coded *codedError
+				if !errors.As(err, &coded) || coded.code != exitFailed || len(kept) != 1 || !strings.HasSuffix(kept[0], ext) || !strings.Contains(err.Error(), kept[0]) || in(kept[0]) != n {
+					t.Errorf("%s, %d samples later, kept as %d: %v, kept %q", name, later, keep, err, kept)
+				}
+				if st, err := os.Stat(out.path); err != nil || st.Size() != 1000 {
+					t.Errorf("%s: the file has %v, %v", name, st, err)
+				}
+			}
+		}
+	}
+}
+
 // Only some threads are kept, but nothing is lost if candid is killed before it
 // knows their names.
 func TestStreamingOfSomeThreads(t *testing.T) {
