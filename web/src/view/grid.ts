@@ -162,7 +162,9 @@ export class Grid {
       this.scroller.hidden = this.line.hidden = n === 0;
       if (n > 0 && this.awaited) {
         this.awaited = false;
-        if (document.activeElement === document.body) this.scroller.focus();
+        // What had the focus before may be out of sight already, and have it until the next frame.
+        const has = document.activeElement;
+        if (!has || has === document.body || has.getClientRects().length === 0) this.scroller.focus();
       }
       this.root.setAttribute("aria-rowcount", String(n));
     }
