@@ -92,19 +92,20 @@ func testMixed(t *testing.T, major int, classes, flags string) {
 		if out.Worst == walk.Exact {
 			exact++
 		}
-		var names []string
+		var names, marks []string
 		for _, f := range out.Frames {
 			if f.Owner == 1 {
 				names = append(names, s.frameName(f))
 			} else {
 				names = append(names, "native")
 			}
+			marks = append(marks, fmt.Sprintf("%#x %v", f.PC, f.Prov))
 		}
 		all := strings.Join(names, " ")
 		if out.End == walk.EndComplete && strings.Contains(all, "Steps.run java/lang/Thread.run") {
 			complete++
 		} else if bad++; bad <= 5 {
-			t.Logf("ends %v at %#x kind %d: %s", out.End, out.EndPC, out.EndKind, all)
+			t.Logf("sample %d ends %v at %#x kind %d: %s; %s", i, out.End, out.EndPC, out.EndKind, all, strings.Join(marks, ", "))
 		}
 	}
 	t.Logf("%d of %d stacks complete, %d began in native code, %d all exact", complete, samples, inNative, exact)
