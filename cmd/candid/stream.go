@@ -198,7 +198,7 @@ func (s *streaming) finish(p *profile.Profile) (string, error) {
 var errCut = errors.New("it was truncated while it was recorded")
 
 // watched is a file that notices when somebody else makes it shorter. What is written behind
-// its end then would have zeros in front of it: a file of the right size that nothing can read.
+// its end then would have zeros in front of it: a file of the right size without its samples.
 type watched struct {
 	file *os.File
 	size int64 // as it was left
