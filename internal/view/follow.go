@@ -24,7 +24,7 @@ const (
 // file has. r is of OpenGrowing. candid's own files are read piece by piece, those of
 // others from the beginning each time that they have changed: only at the end of a
 // chunk do they say what is in it. If following fails, r keeps what it has and says
-// why it does not grow; a fault of candid's is an error too, and costs no more.
+// why it does not grow, also if the file is not any more what was read of it; a fault of candid's is an error too, and costs no more.
 func Follow(ctx context.Context, r *Recording, path string, written func() bool) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -52,6 +52,9 @@ func Follow(ctx context.Context, r *Recording, path string, written func() bool)
 	for {
 		last := !written() // asked first: what came before is read then
 		begun := time.Now()
+		if err := undisturbed(f, path, tail); err != nil {
+			return err
+		}
 		err := look()
 		if errors.Is(err, jfr.ErrOthers) {
 			look = others(r, path)
@@ -62,12 +65,15 @@ func Follow(ctx context.Context, r *Recording, path string, written func() bool)
 			return r.Finish(nil)
 		}
 		if err != nil {
-			return err
+			return disturbed(err, f, path, tail)
 		}
 		if last {
 			p, err := format.Read(path)
 			if err != nil {
-				return err
+				return disturbed(err, f, path, tail)
+			}
+			if began := tail.Began(); began != 0 && p.Meta.Start.UnixNano() != began {
+				return replaced(path, p.Meta.Start)
 			}
 			return r.Finish(p)
 		}
@@ -79,6 +85,54 @@ func Follow(ctx context.Context, r *Recording, path string, written func() bool)
 		case <-pause.C:
 		}
 	}
+}
+
+// undisturbed says what somebody did to a file of candid's of which something was read:
+// there is another recording now, or a part of what was read is gone. That it is another
+// file is no sign: record replaces its own one if it has filters.
+func undisturbed(f *os.File, path string, tail *jfr.Tail) error {
+	began := tail.Began()
+	if began == 0 {
+		return nil
+	}
+	if now := start(path); now != 0 && now != began {
+		return replaced(path, time.Unix(0, now))
+	}
+	if st, err := f.Stat(); err == nil && st.Size() < tail.Read() {
+		return fmt.Errorf("%s became shorter while it was followed: what was read until then is shown", path)
+	}
+	return nil
+}
+
+// disturbed is the error of reading on in words of what was done to the file, if that is why.
+func disturbed(err error, f *os.File, path string, tail *jfr.Tail) error {
+	if why := undisturbed(f, path, tail); why != nil {
+		return why
+	}
+	if tail.Began() != 0 && errors.Is(err, jfr.ErrMalformed) {
+		return fmt.Errorf("%s was cut or written over while it was followed: what was read until then is shown", path)
+	}
+	return err
+}
+
+func replaced(path string, began time.Time) error {
+	return fmt.Errorf("another recording, which began %s, took the place of %s: what was read of the one before is shown; view the file again to see the new one",
+		began.Format(time.DateTime), path)
+}
+
+// start tells when the recording began that a path leads to now, ns since 1970; 0: it
+// cannot be told.
+func start(path string) int64 {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	tail, err := jfr.OpenTail(f)
+	if err != nil {
+		return 0
+	}
+	return tail.Start()
 }
 
 // pieces gives what reads on in a file of candid's.

@@ -54,6 +54,35 @@ func (t *Tail) Others() bool {
 	return err == nil && known && !t.r.readers.ours
 }
 
+// Start tells when the recording that is in the file now began, ns since 1970; 0 where
+// there is none.
+func (t *Tail) Start() int64 {
+	c, err := t.header(0)
+	if err != nil {
+		return 0
+	}
+	return c.startNanos
+}
+
+// Began tells the same of the recording of which something was read; 0: nothing was.
+func (t *Tail) Began() int64 {
+	if t.c == nil {
+		return 0
+	}
+	return t.r.start
+}
+
+// Read is how long the file was at least of which was read what was.
+func (t *Tail) Read() int64 {
+	if p, ok := t.r.in.(*Packed); ok {
+		return p.end
+	}
+	if t.c == nil {
+		return 0
+	}
+	return t.c.base + t.at
+}
+
 // Builder has everything but the samples: what they refer to. It is the Tail's.
 func (t *Tail) Builder() *profile.Builder { return t.r.b }
 
