@@ -66,7 +66,7 @@ func (t *Tail) Start() int64 {
 
 // Began tells the same of the recording of which something was read; 0: nothing was.
 func (t *Tail) Began() int64 {
-	if t.c == nil {
+	if t.c == nil || t.c.base == 0 && t.at <= headerSize {
 		return 0
 	}
 	return t.r.start
