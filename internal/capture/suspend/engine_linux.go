@@ -386,9 +386,13 @@ func (e *Engine) start() {
 	e.ended.Store(0)
 	size := e.arenaSize()
 	if e.list == nil {
+		var list []*lane
 		for _, cpu := range e.cpus {
-			e.list = append(e.list, &lane{e: e, cpu: cpu, buffer: makeBuffer(size), news: make(chan struct{}, 1)})
+			list = append(list, &lane{e: e, cpu: cpu, buffer: makeBuffer(size), news: make(chan struct{}, 1)})
 		}
+		e.mu.Lock() // a test looks at it with the lock, from outside
+		e.list = list
+		e.mu.Unlock()
 	}
 	for _, l := range e.list {
 		l.open()
