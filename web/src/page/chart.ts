@@ -73,8 +73,12 @@ export class Chart {
   }
 
   private toAim(): void {
-    const node = this.aimed;
+    let node = this.aimed;
     if (node < 0 || node >= this.model.tree.n || !this.height) return;
+    // Of one that is too narrow for a name, what calls it and is not: between frames
+    // without names nobody knows where they are.
+    const named = (100 / this.canvas.clientWidth) * (this.x1 - this.x0);
+    while (node > 0 && this.model.layout.total[node] < named) node = this.model.tree.parent[node];
     const seen = Math.min(this.height, innerHeight - this.canvas.getBoundingClientRect().top); // the page may go on below the window
     if (seen >= 16 * this.rowHeight) return;
     const top = rowTop(this.view(), this.model.layout.rows, this.model.tree.depth[node]);
