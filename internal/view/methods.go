@@ -171,14 +171,7 @@ func (s *methodSum) remark() uint8 {
 // methodsMessage answers what each method has that has something, with filters as for
 // counts.
 func methodsMessage(ctx context.Context, r *Recording, v url.Values) ([]byte, error) {
-	if err := r.isVersion(v); err != nil {
-		return nil, err
-	}
-	q, err := r.query(v)
-	if err != nil {
-		return nil, err
-	}
-	s, err := r.shapeFor(q.rewrite)
+	q, s, err := r.asked(v)
 	if err != nil {
 		return nil, err
 	}

@@ -126,6 +126,18 @@ func (r *Recording) query(v url.Values) (Query, error) {
 	return q, nil
 }
 
+// asked reads what the page asks about a version of the recording that is the present one, and
+// gives the tree that it is asked of.
+func (r *Recording) asked(v url.Values) (q Query, s *shape, err error) {
+	if err = r.isVersion(v); err != nil {
+		return q, nil, err
+	}
+	if q, err = r.query(v); err == nil {
+		s, err = r.shapeFor(q.rewrite)
+	}
+	return q, s, err
+}
+
 // compared reads what the page asks about, and what that is compared with: base (ns-ns) is a
 // stretch of time, of two recordings it is the first one; nil: nothing is.
 func (r *Recording) compared(v url.Values) (q Query, base *Query, err error) {

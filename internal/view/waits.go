@@ -82,14 +82,7 @@ type waitJSON struct {
 // waitsMessage answers who waited longest, with filters as for counts; nobody, where most
 // of the time is not of waits.
 func waitsMessage(ctx context.Context, r *Recording, v url.Values) ([]byte, error) {
-	if err := r.isVersion(v); err != nil {
-		return nil, err
-	}
-	q, err := r.query(v)
-	if err != nil {
-		return nil, err
-	}
-	s, err := r.shapeFor(q.rewrite)
+	q, s, err := r.asked(v)
 	if err != nil {
 		return nil, err
 	}
