@@ -114,7 +114,7 @@ func (r *Recording) insert(samples []profile.Sample, at []uint32) {
 func (r *Recording) changed() {
 	r.index()
 	r.mu.Lock()
-	r.spare, r.spareTotals, r.last, r.matches, r.tried = nil, nil, nil, make(map[string][]bool), nil
+	r.spare, r.last, r.matches, r.tried = nil, nil, make(map[string][]bool), nil
 	clear(r.shapes)
 	r.mu.Unlock()
 	r.version++

@@ -121,22 +121,26 @@ func (p *byMethod) walk(ctx context.Context, t *placeSums, w *ways, kindOf []uin
 			p.open[last.method] = last.outer
 			way = way[:len(way)-1]
 		}
-		samples := t.samples[i]
+		at, below := t.rank(uint32(i)), t.rank(w.end[i])
+		samples := t.counts[below] - t.counts[at]
 		if samples == 0 {
 			i = int(w.end[i])
 			continue
 		}
+		total := t.weights[below] - t.weights[at]
 		symbol := sym[i]
 		if m := w.method[symbol]; m >= 0 {
 			outer := enter(uint32(i), m)
 			sum := &p.sums[m]
-			sum.self += t.self[i]
-			sum.count += uint64(t.count[i])
-			if t.coarse != nil {
-				sum.coarse += uint64(t.coarse[i])
+			if t.rank(uint32(i+1)) > at {
+				sum.self += t.weights[at+1] - t.weights[at]
+				sum.count += uint64(t.counts[at+1] - t.counts[at])
+				if t.rough != nil {
+					sum.coarse += uint64(t.rough[at])
+				}
 			}
 			if outer == 0 {
-				sum.total += t.total[i]
+				sum.total += total
 				sum.samples += uint64(samples)
 			} else {
 				p.byKind[int(m)*kinds+int(kindOf[sym[outer]])] -= int64(samples)
@@ -144,8 +148,8 @@ func (p *byMethod) walk(ctx context.Context, t *placeSums, w *ways, kindOf []uin
 			}
 			p.byKind[int(m)*kinds+int(kindOf[symbol])] += int64(samples)
 			sum.guessed += int64(samples) * guessed(i)
-			if sum.place == 0 || t.total[i] > p.most[m] {
-				sum.place, p.most[m] = uint32(i), t.total[i]
+			if sum.place == 0 || total > p.most[m] {
+				sum.place, p.most[m] = uint32(i), total
 			}
 		}
 		i++

@@ -33,18 +33,18 @@ func TestMethodSums(t *testing.T) {
 		err = r.totalled(context.Background(), &q, s, func(x *placeSums) (err error) {
 			got, err = r.methodSums(context.Background(), x)
 			for m, sum := range got {
-				if sum.samples > 0 && (w.method[s.sym[sum.place]] != int32(m) || x.samples[sum.place] == 0) {
+				if sum.samples > 0 && (w.method[s.sym[sum.place]] != int32(m) || x.samples(sum.place) == 0) {
 					t.Errorf("%s: the heaviest place of method %d is of method %d", c.name, m, w.method[s.sym[sum.place]])
 				}
 			}
 			// Each place has what its children have and what ended in it.
-			for i := range x.total {
-				total, samples := x.self[i], x.count[i]
-				for k := uint32(i) + 1; k < w.end[i]; k = w.end[k] {
-					total, samples = total+x.total[k], samples+x.samples[k]
+			for i := range uint32(len(w.end)) {
+				total, samples := x.self(i), x.count(i)
+				for k := i + 1; k < w.end[i]; k = w.end[k] {
+					total, samples = total+x.total(k), samples+x.samples(k)
 				}
-				if total != x.total[i] || samples != x.samples[i] {
-					t.Fatalf("%s: place %d has %d in %d samples, its parts %d in %d", c.name, i, x.total[i], x.samples[i], total, samples)
+				if total != x.total(i) || samples != x.samples(i) {
+					t.Fatalf("%s: place %d has %d in %d samples, its parts %d in %d", c.name, i, x.total(i), x.samples(i), total, samples)
 				}
 			}
 			return err
@@ -101,8 +101,8 @@ func TestSameQuestionAtOnce(t *testing.T) {
 					ctx = given
 				}
 				err := r.totalled(ctx, new(Query), r.base, func(x *placeSums) error {
-					if x.total[0] != want.Weight || uint64(x.samples[0]) != want.Samples {
-						t.Errorf("%d in %d samples, want %+v", x.total[0], x.samples[0], want)
+					if x.total(0) != want.Weight || uint64(x.samples(0)) != want.Samples {
+						t.Errorf("%d in %d samples, want %+v", x.total(0), x.samples(0), want)
 					}
 					return nil
 				})

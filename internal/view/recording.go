@@ -57,8 +57,6 @@ type Recording struct {
 	spare []*partial
 	last  []*remembered
 
-	spareTotals []*placeSums
-
 	shapes  map[string]*shape // rewritten trees
 	matches map[string][]bool // by expression: places whose stack holds a match
 	tried   []string          // its keys, the oldest first

@@ -105,16 +105,8 @@ func (r *Recording) giveBack(k *remembered) {
 // recycle keeps the memory of what is not needed any more.
 func (r *Recording) recycle(list []*remembered) {
 	for _, k := range list {
-		if k.sum == nil {
-			continue
-		}
-		r.keep([]*partial{k.sum})
-		if k.totals != nil {
-			r.mu.Lock()
-			if len(r.spareTotals) < maxRemembered {
-				r.spareTotals = append(r.spareTotals, k.totals)
-			}
-			r.mu.Unlock()
+		if k.sum != nil {
+			r.keep([]*partial{k.sum})
 		}
 	}
 }
@@ -147,16 +139,10 @@ func (r *Recording) lend(ctx context.Context, q *Query, s *shape, f func(k *reme
 	k.mu.Lock()
 	t := k.totals
 	if t == nil || t.of != s {
-		t = r.newTotals(s)
-		r.place(t, k.sum.ends)
-		if err = r.ways(s).addUp(ctx, t); err == nil {
-			k.totals = t // the one before may still be lent, so that its memory is not used again
-		}
+		t = r.newTotals(s, k.sum.ends)
+		k.totals = t
 	}
 	k.mu.Unlock()
-	if err != nil {
-		return err
-	}
 	return f(k, t)
 }
 

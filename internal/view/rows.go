@@ -95,7 +95,7 @@ func (g *grove) place(node uint32) uint32 {
 }
 
 func (g *grove) any(node uint32) bool {
-	return g.after.samples[node] > 0 || g.before != nil && g.before.samples[node] > 0
+	return g.after.samples(node) > 0 || g.before != nil && g.before.samples(node) > 0
 }
 
 // below gives the nodes below some that have anything.
@@ -105,9 +105,9 @@ func (g *grove) below(parts []rowPart) (out []rowPart) {
 			if !g.any(c) {
 				continue
 			}
-			next := rowPart{node: c, total: g.after.total[c], samples: g.after.samples[c]}
+			next := rowPart{node: c, total: g.after.total(c), samples: g.after.samples(c)}
 			if g.before != nil {
-				next.before = g.before.total[c]
+				next.before = g.before.total(c)
 			}
 			out = append(out, next)
 		}
@@ -170,7 +170,7 @@ type table struct {
 func (r *Recording) newTable(ctx context.Context, s *shape, after, before *placeSums) *table {
 	w := r.ways(s)
 	g := &grove{end: w.end, after: after, before: before}
-	return &table{ctx: ctx, shape: s, ways: w, doubts: s.doubted(), whole: g, grove: g, all: after.total[0], left: beginRows, shown: -1, slot: make([]int32, w.keys)}
+	return &table{ctx: ctx, shape: s, ways: w, doubts: s.doubted(), whole: g, grove: g, all: after.total(0), left: beginRows, shown: -1, slot: make([]int32, w.keys)}
 }
 
 // wanted says whether it goes on, after so much more work.
@@ -231,7 +231,7 @@ func (t *table) add(list []family, slot []int32, p *rowPart, depth uint32) []fam
 	f.total += p.total
 	f.samples += p.samples
 	f.before += p.before
-	if total := g.after.total[p.node]; total > f.most {
+	if total := g.after.total(p.node); total > f.most {
 		f.place, f.most = place, total
 	}
 	// Of a compiled method that others are inlined into, only its own share is coarse.
@@ -243,14 +243,14 @@ func (t *table) add(list []family, slot []int32, p *rowPart, depth uint32) []fam
 			f.leaf = false
 		}
 	} else {
-		self := g.after.self[p.node]
+		self := g.after.self(p.node)
 		f.self += self
 		rough = self > 0 || t.doubts.inlined[f.symbol]
-		f.leaf = f.leaf && g.after.samples[p.node] == g.after.count[p.node]
+		f.leaf = f.leaf && g.after.samples(p.node) == g.after.count(p.node)
 		if g.before != nil {
-			f.leaf = f.leaf && g.before.samples[p.node] == g.before.count[p.node]
+			f.leaf = f.leaf && g.before.samples(p.node) == g.before.count(p.node)
 			if known == 0 {
-				known = g.before.samples[p.node]
+				known = g.before.samples(p.node)
 			}
 		}
 	}
@@ -380,10 +380,10 @@ func (t *table) callersOf(method int32, open *opened) {
 		}
 		if len(inside) > 0 {
 			p := &parts[inside[len(inside)-1].part]
-			p.total += g.after.self[i]
-			p.samples += g.after.count[i]
+			p.total += g.after.self(i)
+			p.samples += g.after.count(i)
 			if g.before != nil {
-				p.before += g.before.self[i]
+				p.before += g.before.self(i)
 			}
 		}
 		i++
@@ -455,16 +455,18 @@ func (t *table) callersOfAll(open *opened) {
 func (t *table) ends(from, to int, f func(p *rowPart)) {
 	after, before := t.whole.after, t.whole.before
 	var p rowPart
-	for i := max(from, 1); i < to; i++ {
-		if i%step == 0 && t.ctx.Err() != nil {
+	first, last := t.ways.ranks.of(uint32(max(from, 1))), t.ways.ranks.of(uint32(to))
+	for k := first; k < last; k++ {
+		if k%step == 0 && t.ctx.Err() != nil {
 			return
 		}
-		if after.count[i] == 0 && (before == nil || before.count[i] == 0) {
+		i := t.ways.ends[k]
+		if after.count(i) == 0 && (before == nil || before.count(i) == 0) {
 			continue
 		}
-		p = rowPart{node: uint32(i), start: uint32(i), samples: after.count[i], total: after.self[i]}
+		p = rowPart{node: i, start: i, samples: after.count(i), total: after.self(i)}
 		if before != nil {
-			p.before = before.self[i]
+			p.before = before.self(i)
 		}
 		f(&p)
 	}

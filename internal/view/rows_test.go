@@ -369,7 +369,7 @@ func TestRowsOpenByThemselves(t *testing.T) {
 				continue
 			}
 			x := ask(url.Values{"way": {"tree"}, "place": {fmt.Sprint(place)}, "split": {split}})
-			if len(x.whole.after.samples) > 0 && x.whole.after.samples[place] == 0 {
+			if x.whole.after.samples(place) == 0 {
 				continue // none of this event
 			}
 			if x.shown < 0 || w.key[x.rows[x.shown].symbol] != w.key[r.base.sym[place]] || x.rows[x.shown].open {

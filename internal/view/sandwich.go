@@ -67,13 +67,13 @@ type sandwiching struct {
 }
 
 func (x *sandwiching) any(place uint32) bool {
-	return x.after.samples[place] > 0 || x.before != nil && x.before.samples[place] > 0
+	return x.after.samples(place) > 0 || x.before != nil && x.before.samples(place) > 0
 }
 
 func (x *sandwiching) of(place uint32) has {
-	h := has{place: place, after: x.after.total[place]}
+	h := has{place: place, after: x.after.total(place)}
 	if x.before != nil {
-		h.before = x.before.total[place]
+		h.before = x.before.total(place)
 	}
 	return h
 }

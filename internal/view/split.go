@@ -297,29 +297,23 @@ func newGrove(w *ways, s *shape, cells []Cell) *grove {
 		}
 	}
 	n := len(places)
-	a := &placeSums{of: s, self: make([]uint64, n), total: make([]uint64, n), count: make([]uint32, n), samples: make([]uint32, n)}
+	a := &placeSums{of: s, end: make([]uint32, n), weights: make([]uint64, n+1), counts: make([]uint32, n+1)}
 	for i, c := range cells {
-		a.self[ends[i]], a.count[ends[i]] = c.Weight, uint32(c.Samples)
+		a.weights[ends[i]], a.counts[ends[i]] = c.Weight, uint32(c.Samples)
 	}
-	g := &grove{places: places, after: a, end: make([]uint32, n)}
-	// From the last node to the first, as in addUp: what lies below waits at its depth.
-	type below struct {
-		total   uint64
-		samples uint32
-		end     uint32
+	a.addUp()
+	// What is below a node ends where the tree goes on beside or above it.
+	var open []uint32
+	for i, at := range places {
+		for len(open) > 0 && w.depth[places[open[len(open)-1]]] >= w.depth[at] {
+			a.end[open[len(open)-1]], open = uint32(i), open[:len(open)-1]
+		}
+		open = append(open, uint32(i))
 	}
-	wait := make([]below, w.deepest+2)
-	for i := n - 1; i >= 0; i-- {
-		d := w.depth[places[i]]
-		under, beside := &wait[d+1], &wait[d]
-		a.total[i], a.samples[i] = a.self[i]+under.total, a.count[i]+under.samples
-		g.end[i] = max(uint32(i+1), under.end)
-		*under = below{}
-		beside.total += a.total[i]
-		beside.samples += a.samples[i]
-		beside.end = max(beside.end, g.end[i])
+	for _, i := range open {
+		a.end[i] = uint32(n)
 	}
-	return g
+	return &grove{places: places, after: a, end: a.end}
 }
 
 // key is by what a group's row is told from others.
@@ -341,7 +335,7 @@ func (x *split) endsIn(s *shape, of func(place uint32) int32) []int32 {
 
 // rootless is what each group has that ended in no frame; nil: nothing.
 func (x *split) rootless(t *table) map[int32]profile.Count {
-	if t.whole.after.count[0] == 0 {
+	if t.whole.after.count(0) == 0 {
 		return nil
 	}
 	list, err := x.by(t.ctx, x.endsIn(t.shape, func(place uint32) int32 {
@@ -436,7 +430,7 @@ func (t *table) insert(of int32) {
 			}
 		}
 		start = func(place uint32) uint32 { return near[place] }
-	} else if t.whole.after.count[0] > 0 {
+	} else if t.whole.after.count(0) > 0 {
 		x.pending = append(x.pending, pending{row: -1})
 		t.outer[0] = int32(len(x.pending))
 	}

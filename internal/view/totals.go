@@ -1,8 +1,8 @@
 package view
 
 import (
-	"context"
 	"math"
+	"math/bits"
 	"runtime"
 	"slices"
 	"sync"
@@ -13,7 +13,9 @@ import (
 // ways are what walking a tree up and down needs of it.
 type ways struct {
 	depth, parent, end []uint32 // by place; end is one past the last place below
-	deepest            int
+	ends               []uint32 // places in which samples end, ascending
+	ranks              ranks    // of these
+	endAt              []uint32 // by index into columns.ends: into ends; nil: they are the same
 	method             []int32  // by symbol: see methods
 	key                []uint32 // by symbol: the method, or what is none by itself
 	keys               int
@@ -35,12 +37,12 @@ func (r *Recording) ways(s *shape) *ways {
 		n := len(w.parent)
 		w.end = make([]uint32, n)
 		for i := n - 1; i >= 0; i-- {
-			w.deepest = max(w.deepest, int(w.depth[i]))
 			w.end[i] = max(w.end[i], uint32(i+1))
 			if up := w.parent[i]; i > 0 && w.end[up] < w.end[i] {
 				w.end[up] = w.end[i]
 			}
 		}
+		w.findEnds(r, s)
 		for _, m := range w.method {
 			w.methods = max(w.methods, int(m)+1)
 		}
@@ -56,72 +58,129 @@ func (r *Recording) ways(s *shape) *ways {
 	return s.ways
 }
 
-// placeSums are what ended in each place of a tree, and what ended there or below it.
+// findEnds finds the places in which samples end.
+func (w *ways) findEnds(r *Recording, s *shape) {
+	w.ends = r.cols.ends
+	if s.place != nil {
+		w.ends = make([]uint32, len(r.cols.ends))
+		for i, node := range r.cols.ends {
+			w.ends[i] = s.place[node]
+		}
+		slices.Sort(w.ends)
+		w.ends = slices.Clip(slices.Compact(w.ends))
+	}
+	w.ranks = newRanks(w.ends, len(w.end))
+	if s.place != nil {
+		w.endAt = make([]uint32, len(r.cols.ends))
+		for i, node := range r.cols.ends {
+			w.endAt[i] = w.ranks.of(s.place[node])
+		}
+	}
+}
+
+// endOf gives where in ends samples are that end in one of columns.ends.
+func (w *ways) endOf(i int) uint32 {
+	if w.endAt == nil {
+		return uint32(i)
+	}
+	return w.endAt[i]
+}
+
+// ranks tell how many of some places lie before each place.
+type ranks []struct {
+	in     uint64 // bits: which of 64 places are among those
+	before uint32 // how many of those lie before these 64
+}
+
+// newRanks is of places in their order, of n that there are.
+func newRanks(places []uint32, n int) ranks {
+	k := make(ranks, n/64+1)
+	for _, at := range places {
+		k[at/64].in |= 1 << (at % 64)
+	}
+	before := uint32(0)
+	for i := range k {
+		k[i].before = before
+		before += uint32(bits.OnesCount64(k[i].in))
+	}
+	return k
+}
+
+// of gives how many lie before place i, which may be one more than there are.
+func (k ranks) of(i uint32) uint32 {
+	word := &k[i/64]
+	return word.before + uint32(bits.OnesCount64(word.in&(1<<(i%64)-1)))
+}
+
+// placeSums are what ended in each place of a tree, and what ended there or below it. Places
+// lie in front of what is below them: what has ended in all places before each is enough to
+// know. And samples end in few of them, a seventh of those of a large program.
 type placeSums struct {
-	of             *shape
-	self, total    []uint64
-	count, samples []uint32 // the same in samples, of which a recording never has more
-	coarse         []uint32 // of count: those whose innermost frame is walk.Coarse; nil: none
+	of      *shape
+	end     []uint32 // as in ways
+	ends    ranks    // of those in which samples end; nil: all may be such
+	weights []uint64 // by ends, and one more: what ended in those before
+	counts  []uint32 // the same in samples, of which a recording never has more
+	rough   []uint32 // by ends: samples whose innermost frame is walk.Coarse; nil: none
 }
 
-// newTotals gives empty ones, mostly such as were used before: their memory would cost more
-// than the adding up.
-func (r *Recording) newTotals(s *shape) *placeSums {
-	n := len(s.tree.Order)
-	r.mu.Lock()
-	var t *placeSums
-	if i := slices.IndexFunc(r.spareTotals, func(t *placeSums) bool { return len(t.self) == n }); i >= 0 {
-		t = r.spareTotals[i]
-		r.spareTotals = slices.Delete(r.spareTotals, i, i+1)
+func (t *placeSums) rank(place uint32) uint32 {
+	if t.ends == nil {
+		return place
 	}
-	if t == nil && n >= manyPlaces {
-		t = r.unusedTotals(n)
-	}
-	r.mu.Unlock()
-	if t == nil {
-		t = &placeSums{of: s, self: make([]uint64, n), total: make([]uint64, n), count: make([]uint32, n), samples: make([]uint32, n)}
-		if r.coarse != nil {
-			t.coarse = make([]uint32, n)
-		}
-		return t
-	}
-	t.of = s
-	clear(t.self)
-	clear(t.count)
-	clear(t.coarse)
-	return t
+	return t.ends.of(place)
 }
 
-// manyPlaces is of how many places totals are too large to have more of them than are used:
-// 100 MB and more. A variable for tests.
-var manyPlaces = 1 << 22
-
-// unusedTotals takes away totals of n places that are remembered and that nobody uses now,
-// the oldest first; nil if there are none. They are made again if they are asked for again.
-// r.mu is held.
-func (r *Recording) unusedTotals(n int) *placeSums {
-	for _, k := range r.last {
-		if k.users == 0 && k.totals != nil && len(k.totals.self) == n {
-			t := k.totals
-			k.totals = nil
-			return t
-		}
-	}
-	return nil
+// self is the weight of what ended in a place, and total of what ended there or below.
+func (t *placeSums) self(place uint32) uint64 {
+	return t.weights[t.rank(place+1)] - t.weights[t.rank(place)]
 }
 
-// place says what ended where.
-func (r *Recording) place(t *placeSums, ends []profile.Count) {
+func (t *placeSums) total(place uint32) uint64 {
+	return t.weights[t.rank(t.end[place])] - t.weights[t.rank(place)]
+}
+
+// count and samples are the same in samples.
+func (t *placeSums) count(place uint32) uint32 {
+	return t.counts[t.rank(place+1)] - t.counts[t.rank(place)]
+}
+
+func (t *placeSums) samples(place uint32) uint32 {
+	return t.counts[t.rank(t.end[place])] - t.counts[t.rank(place)]
+}
+
+// addUp adds up, of what ended in each of some places, what ended in those before.
+func (t *placeSums) addUp() {
+	var weight uint64
+	var count uint32
+	for i := range t.weights {
+		weight, t.weights[i] = weight+t.weights[i], weight
+		count, t.counts[i] = count+t.counts[i], count
+	}
+}
+
+// newTotals makes those of what ended where, by index into cols.ends.
+func (r *Recording) newTotals(s *shape, ends []profile.Count) *placeSums {
+	w := r.ways(s)
+	n := len(w.ends)
+	t := &placeSums{of: s, end: w.end, ends: w.ranks, weights: make([]uint64, n+1), counts: make([]uint32, n+1)}
+	if r.coarse != nil {
+		t.rough = make([]uint32, n)
+	}
 	for i := range ends {
-		if n := &ends[i]; n.Samples > 0 {
-			at := t.of.placeOf(r.cols.ends[i])
-			t.self[at] += n.Weight
-			t.count[at] += uint32(n.Samples)
-			if r.coarse != nil {
-				t.coarse[at] += uint32(math.Round(float64(n.Samples) * float64(r.coarse[i])))
-			}
+		n := &ends[i]
+		if n.Samples == 0 {
+			continue
+		}
+		at := w.endOf(i)
+		t.weights[at] += n.Weight
+		t.counts[at] += uint32(n.Samples)
+		if r.coarse != nil {
+			t.rough[at] += uint32(math.Round(float64(n.Samples) * float64(r.coarse[i])))
 		}
 	}
+	t.addUp()
+	return t
 }
 
 // stretches cuts n places in one part for each CPU, and gives each to a worker of its own.
@@ -139,53 +198,3 @@ func stretches(n int, f func(worker, from, to int)) {
 }
 
 func workersFor(places int) int { return max(1, min(runtime.GOMAXPROCS(0), places/step)) }
-
-// addUp adds up what is below each place. The error is the context's.
-func (w *ways) addUp(ctx context.Context, t *placeSums) error {
-	n := len(w.depth)
-	// From the last place to the first: what lies below a place has been met, and waits for
-	// it at its depth. Parents lie far apart, and there are millions.
-	type waiting struct {
-		from    int
-		total   []uint64 // by depth
-		samples []uint32
-	}
-	left := make([]waiting, workersFor(n))
-	stretches(n, func(worker, from, to int) {
-		wait := waiting{from, make([]uint64, w.deepest+2), make([]uint32, w.deepest+2)}
-		left[worker] = wait
-		for i := to - 1; i >= from; i-- {
-			if i%step == 0 && ctx.Err() != nil {
-				return
-			}
-			d := w.depth[i]
-			total, samples := t.self[i]+wait.total[d+1], t.count[i]+wait.samples[d+1]
-			wait.total[d+1], wait.samples[d+1] = 0, 0
-			wait.total[d] += total
-			wait.samples[d] += samples
-			t.total[i], t.samples[i] = total, samples
-		}
-	})
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	// What has waited in vain in one part is below the places on the way to its beginning.
-	for _, wait := range left {
-		if wait.from == 0 {
-			continue
-		}
-		var total uint64
-		var samples uint32
-		for at := w.parent[wait.from]; ; at = w.parent[at] {
-			d := w.depth[at]
-			total += wait.total[d+1]
-			samples += wait.samples[d+1]
-			t.total[at] += total
-			t.samples[at] += samples
-			if at == 0 {
-				break
-			}
-		}
-	}
-	return nil
-}

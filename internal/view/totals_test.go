@@ -2,58 +2,79 @@ package view
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// Of a tree of many places there are only as many totals as are used, and they are right
-// each time.
-func TestFewTotals(t *testing.T) {
+// Totals are what is found when each sample is added to all places on its way, in memory that
+// goes with how many places samples end in.
+func TestTotals(t *testing.T) {
 	r := busy(t, 1000, 5000)
-	queries := []Query{{}, {From: r.end / 3}, {To: r.end / 2}}
-	total := func(q *Query) (out []uint64) {
-		t.Helper()
-		if err := r.totalled(context.Background(), q, r.base, func(s *placeSums) error {
-			out = slices.Clone(s.total)
-			return nil
-		}); err != nil {
+	some := 0
+	for _, c := range questions(r) {
+		q, err := r.query(c.ask)
+		if err != nil {
 			t.Fatal(err)
 		}
-		return out
-	}
-	var want [][]uint64
-	for i := range queries {
-		want = append(want, total(&queries[i]))
-	}
-	if slices.Equal(want[0], want[1]) || slices.Equal(want[1], want[2]) {
-		t.Fatal("the queries choose the same")
-	}
-	before := manyPlaces
-	manyPlaces = 1
-	defer func() { manyPlaces = before }()
-	r.last, r.spareTotals = nil, nil
-	for i := range 12 {
-		q := (i * 7 / 3) % len(queries)
-		if got := total(&queries[q]); !slices.Equal(got, want[q]) {
-			t.Fatalf("query %d after others: other totals", q)
+		s, err := r.shapeFor(q.rewrite)
+		if err != nil {
+			t.Fatal(err)
 		}
-		have := len(r.spareTotals)
-		for _, k := range r.last {
-			if k.totals != nil {
-				have++
+		counts, err := r.Count(context.Background(), &q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := r.ways(s)
+		self, total := make([]profile.Count, len(w.end)), make([]profile.Count, len(w.end))
+		for _, c := range counts.Cells {
+			self[c.Place].Add(c.Count)
+			for at := c.Place; ; at = w.parent[at] {
+				if total[at].Add(c.Count); at == 0 {
+					break
+				}
+			}
+			some++
+		}
+		err = r.totalled(context.Background(), &q, s, func(x *placeSums) error {
+			for i := range uint32(len(w.end)) {
+				if got := (profile.Count{Samples: uint64(x.count(i)), Weight: x.self(i)}); got != self[i] {
+					t.Fatalf("%s: in place %d ended %+v, want %+v", c.name, i, got, self[i])
+				}
+				if got := (profile.Count{Samples: uint64(x.samples(i)), Weight: x.total(i)}); got != total[i] {
+					t.Fatalf("%s: place %d has %+v, want %+v", c.name, i, got, total[i])
+				}
+			}
+			if len(x.weights) != len(w.ends)+1 || len(w.ends) > len(r.cols.ends) {
+				t.Errorf("%s: %d totals, samples end in %d of %d places", c.name, len(x.weights), len(r.cols.ends), len(w.end))
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if some == 0 {
+		t.Error("nothing was chosen")
+	}
+}
+
+func TestRanks(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for n := range 200 {
+		var places []uint32
+		for i := range uint32(n) {
+			if random.IntN(4) == 0 {
+				places = append(places, i)
 			}
 		}
-		if have != 1 {
-			t.Fatalf("after %d questions there are %d totals", i+1, have)
+		k := newRanks(places, n)
+		for i := range uint32(n + 1) {
+			if want, _ := slices.BinarySearch(places, i); k.of(i) != uint32(want) {
+				t.Fatalf("%d of %d lie before %d, it says %d", want, n, i, k.of(i))
+			}
 		}
-	}
-	// Two at once do not take each other's.
-	if err := r.bothTotalled(context.Background(), &queries[0], &queries[1], r.base, func(after, before *placeSums) error {
-		if !slices.Equal(after.total, want[0]) || !slices.Equal(before.total, want[1]) {
-			t.Error("of two that are compared the totals are others")
-		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
 	}
 }
