@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -51,11 +52,15 @@ func collects(t *testing.T, major int, flags ...string) (p *profile.Profile, pid
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	go func() {
-		fmt.Fprintln(in) // it is sampled from its first collection on, or a little later
 		lines.Scan()
 		time.AfterFunc(1200*time.Millisecond, stop) // and looked at once more
 	}()
-	r, err := Run(ctx, Options{PIDs: []int{cmd.Process.Pid}, Hz: 97, Events: []string{"cpu"}})
+	// It collects when its counters have been looked at once: of what was before that
+	// nothing is known.
+	var begin sync.Once
+	r, err := Run(ctx, Options{PIDs: []int{cmd.Process.Pid}, Hz: 97, Events: []string{"cpu"}, Progress: func(uint64, time.Duration) {
+		begin.Do(func() { fmt.Fprintln(in) })
+	}})
 	if err != nil {
 		t.Skipf("recording is not possible here: %v", err)
 	}

@@ -68,6 +68,9 @@ func run(t *testing.T, o Options) *Result {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if r.child != nil {
+		t.Cleanup(r.child.Kill) // also where the test has waited for it
+	}
 	return r
 }
 
@@ -279,8 +282,9 @@ func TestLaunchFailures(t *testing.T) {
 // and none of them is held on to.
 func TestWholeMachine(t *testing.T) {
 	before := openFiles(t)
-	stop := make(chan bool)
+	stop, stopped := make(chan bool), make(chan bool)
 	go func() {
+		defer close(stopped)
 		for {
 			select {
 			case <-stop:
@@ -292,6 +296,7 @@ func TestWholeMachine(t *testing.T) {
 	}()
 	r := run(t, Options{All: true, Duration: 1500 * time.Millisecond, Hz: 300})
 	close(stop)
+	<-stopped
 	names := map[string]bool{}
 	for _, th := range r.Profile.Threads {
 		names[th.Name] = true
