@@ -1,12 +1,10 @@
 package jfr
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
 	"github.com/candid-profiler/candid/internal/profile"
-	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
 // asyncFile is a recording with async-profiler's settings and n ExecutionSamples of each state.
@@ -71,83 +69,6 @@ func TestAsyncProfiler(t *testing.T) {
 				t.Errorf("%s: %v, want %d of %+v", c.settings, got, w, e)
 			}
 		}
-	}
-}
-
-// Others count a sample of wall time as often as it says: all of them together come to the
-// time that passed, and nothing is said before an ExecutionSample that Pyroscope would take
-// for what it counts.
-func TestOthersCountWaits(t *testing.T) {
-	p := *profiletest.Java()
-	p.Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1_000_000}, {Name: "wall", Unit: "nanoseconds", Period: 1_000_000}}
-	p.Samples = p.Samples[:2000]
-	var waited, cpu uint64
-	for i := range p.Samples {
-		s := &p.Samples[i]
-		if s.Event = min(uint16(i%4), 1); s.Event == 0 {
-			s.Weight, s.State = 1_000_000, profile.StateRunning
-			cpu++
-			continue
-		}
-		s.Weight, s.State = uint64(i)*7_919, profile.StateSleeping // from 8 us to 16 ms
-		waited += s.Weight
-	}
-	var out file
-	s := NewStream(&out, whole{&p}, func() Info { return Info{&p.Meta, p.Events, p.Losses} })
-	for i, sample := range p.Samples {
-		if err := s.Add(sample); err != nil {
-			t.Fatal(err)
-		}
-		if i%300 == 299 {
-			if err := s.Flush(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if err := s.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	r := &reader{in: bytes.NewReader(out.b), size: int64(len(out.b))}
-	c, err := r.header(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var events, wall, some uint64
-	last := uint64(1)
-	for at := int64(headerSize); at < c.size; {
-		content, size, err := r.event(c, at, c.size)
-		if err != nil {
-			t.Fatal(err)
-		}
-		at += size
-		cur := &cursor{b: content}
-		switch cur.long() {
-		case typeWallClockSample:
-			for range 4 { // time, thread, stack, state
-				cur.long()
-			}
-			last = cur.long()
-			wall += last
-			if last > 1 {
-				some++
-			}
-		case typeExecutionSample:
-			events++
-			if last != 1 {
-				t.Fatalf("an ExecutionSample comes after %d samples of wall time", last)
-			}
-		}
-	}
-	if events != cpu || some < 300 || len(p.Threads) > 20 {
-		t.Errorf("%d samples of %d on a CPU; %d of several", events, cpu, some)
-	}
-	// The last of each thread may be told to be one.
-	if off := int64(wall) - int64(waited/1_000_000); off < -16*int64(len(p.Threads)) || off > int64(len(p.Threads)) {
-		t.Errorf("%d ms of wall time, others see %d", waited/1_000_000, wall)
-	}
-	got, err := parse(out.b)
-	if err != nil || len(got.Samples) != 2000 {
-		t.Errorf("%v", err)
 	}
 }
 

@@ -2,11 +2,14 @@ package jfr_test
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -139,6 +142,15 @@ func flat(p *profile.Profile) []flatSample {
 		x.Node = 0
 		out = append(out, x)
 	}
+	// A file has them in another order: see waits.go.
+	slices.SortFunc(out, func(a, b flatSample) int {
+		order := cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Thread, b.Thread), cmp.Compare(a.Event, b.Event), cmp.Compare(a.Weight, b.Weight),
+			cmp.Compare(a.State, b.State), cmp.Compare(a.End, b.End), cmp.Compare(a.Syscall, b.Syscall), cmp.Compare(a.Flags, b.Flags))
+		if order != 0 {
+			return order
+		}
+		return strings.Compare(a.frames, b.frames)
+	})
 	return out
 }
 

@@ -1,11 +1,9 @@
 package jfr
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -53,14 +51,15 @@ type Stream struct {
 	b       []byte // events and checkpoints that are not written yet
 	page    []byte // scratch
 	told    told
-	types   []byte  // eventType of each event
-	owed    []int64 // by thread: what its samples of wall time were not told to weigh, in the event's unit
+	types   []byte // eventType of each event
+	waits   waits
 	// observed is how many observations are in the file: unlike what told holds they
 	// are told once, not in each chunk.
 	observed int
 	// MaxChunk is how many bytes a chunk has before the next one is begun.
 	MaxChunk int64
 	careful  bool    // the file is whole between any two writes
+	last     bool    // nothing comes behind what is pending
 	pack     *packer // the file is in gzip's form; nil: it is not
 	err      error
 }
@@ -123,12 +122,19 @@ func (s *Stream) Finish(p *profile.Profile) error {
 	s.observed -= gone // p has none of these
 	s.c.src = whole{p}
 	s.info = func() Info { return Info{&p.Meta, p.Events, p.Losses} }
+	return s.end()
+}
+
+// end flushes what is the end of the recording.
+func (s *Stream) end() error {
+	s.last = true
 	return s.Flush()
 }
 
 func (s *Stream) flush() error {
 	info := s.info()
 	s.tell(&info)
+	s.arrange(info.Events, s.last)
 	for i := range s.pending {
 		s.sample(i, info.Events)
 		if i%1024 == 0 && s.c.size() > maxConstants {
@@ -325,41 +331,12 @@ func (s *Stream) typeOf(i uint16, events []profile.Event) byte {
 	return s.types[i]
 }
 
-// beforeCPU says whether the next sample from pending[i] on, of those that other readers
-// see, is an ExecutionSample, or may be.
-func (s *Stream) beforeCPU(i int, events []profile.Event) bool {
-	for ; i < len(s.pending); i++ {
-		if typ := s.typeOf(s.pending[i].Event, events); typ != typeSample {
-			return typ == typeExecutionSample
-		}
+// sample writes the pending sample whose turn it is.
+func (s *Stream) sample(turn int, events []profile.Event) {
+	i := turn
+	if order := s.waits.order; len(order) > 0 {
+		i = int(order[turn])
 	}
-	return bytes.IndexByte(s.types, typeExecutionSample) >= 0
-}
-
-// intervals is how many samples, taken at the event's interval, other readers are to see in
-// a sample of wall time: a wait weighs as long as it was. What is left is the thread's next
-// one's, so that all of a thread's together are right; a short wait may have none. Before
-// an ExecutionSample it is one: Pyroscope counts that as often as the sample of wall time
-// before.
-func (s *Stream) intervals(p *profile.Sample, e *profile.Event, beforeCPU bool) uint64 {
-	if e.Period == 0 || e.Period > maxOwed || p.Weight > maxOwed {
-		return 1
-	}
-	s.owed = at(s.owed, p.Thread)
-	owed := s.owed[p.Thread] + int64(p.Weight)
-	n := int64(1)
-	if !beforeCPU {
-		n = min(max(owed+int64(e.Period/2), 0)/int64(e.Period), math.MaxInt32)
-	}
-	s.owed[p.Thread] = min(max(owed-n*int64(e.Period), -maxOwed), maxOwed)
-	return uint64(n)
-}
-
-// maxOwed bounds what is owed, and what may be: no wait takes that long.
-const maxOwed = 1 << 60
-
-// sample writes pending[i].
-func (s *Stream) sample(i int, events []profile.Event) {
 	p := &s.pending[i]
 	s.latest = max(s.latest, p.Time)
 	typ := s.typeOf(p.Event, events)
@@ -374,7 +351,7 @@ func (s *Stream) sample(i int, events []profile.Event) {
 	b = appendLong(b, thread)
 	b = appendLong(b, trace)
 	if typ == typeWallClockSample {
-		b = binary.AppendUvarint(append(b, threadState(p.State)), s.intervals(p, &events[p.Event], s.beforeCPU(i+1, events)))
+		b = binary.AppendUvarint(append(b, threadState(p.State)), uint64(s.waits.told[i]))
 	} else {
 		b = append(b, stateDefault) // which is how others tell CPU time from wall time
 	}

@@ -83,7 +83,7 @@ func addAll(s *Stream, p *profile.Profile, done func(end int64) error) error {
 	if err != nil {
 		return err
 	}
-	return s.Flush()
+	return s.end()
 }
 
 // chunks holds what was written last, and hands on what will not change any more.
