@@ -9,16 +9,6 @@ import (
 	"github.com/candid-profiler/candid/internal/view"
 )
 
-// lately is within how many seconds something was written to that still is, where
-// nothing better tells.
-const lately = 5 * time.Second
-
-// changedLately says whether a file was written to lately.
-func changedLately(f *os.File) bool {
-	st, err := f.Stat()
-	return err == nil && time.Since(st.ModTime()) < lately
-}
-
 // othersRest is how long other profilers write nothing to a recording before it
 // counts as ended: the JDK's writes at least every second, others when they have
 // something.
@@ -46,7 +36,7 @@ func follows(path string) *growing {
 		_, changed, err := view.State(path)
 		return err == nil && time.Since(changed) < rest
 	}
-	if err == nil && st.IsDir() && within(lately) {
+	if err == nil && st.IsDir() && within(jfr.Lately) {
 		return &growing{path: path, r: view.OpenGrowing(path), written: func() bool { return within(othersRest) }}
 	}
 	if err != nil || !st.Mode().IsRegular() {
@@ -57,10 +47,10 @@ func follows(path string) *growing {
 	if !packed && !jfr.Is(head[:n]) {
 		return nil
 	}
-	g := &growing{path: path, written: func() bool { return writtenNow(path) }}
+	g := &growing{path: path, written: func() bool { return jfr.WrittenNow(path) }}
 	switch {
 	case g.written():
-	case !packed && changedLately(f) && jfr.NewTail(f).Others():
+	case !packed && jfr.ChangedLately(f) && jfr.NewTail(f).Others():
 		g.written = func() bool { return within(othersRest) }
 	default:
 		return nil

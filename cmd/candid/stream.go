@@ -106,7 +106,7 @@ func (s *streaming) ready(b *profile.Builder) bool {
 	name := f.Name()
 	unfinished.Store(&name)
 	s.file, s.grown = f, &watched{file: f}
-	markWritten(f)
+	jfr.MarkWritten(f)
 	s.check(f.Chmod(newFileMode()))
 	begin := jfr.NewStream
 	if s.out.name == "jfr.gz" {

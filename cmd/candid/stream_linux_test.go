@@ -2,6 +2,7 @@ package main
 
 import (
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -51,11 +53,15 @@ func killedRecording(t *testing.T, name string) {
 		return n > 0 && c.ProcessState == nil && grown(file, n)
 	})
 	seen := in(file)
+	if r := ok(t, "report", file); !strings.Contains(r.out, "note: this recording is still being written: these are its first ") || strings.Contains(r.out, "not finished") {
+		t.Errorf("while it is written: %s", r.out)
+	}
 	if err := c.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	c.Wait()
 	unharmed(t, target)
+	notFinished(t, file)
 	if left, _ := filepath.Glob(filepath.Join(c.Dir, ".candid*")); len(left) != 0 {
 		t.Errorf("left: %v", left)
 	}
@@ -78,6 +84,34 @@ func killedRecording(t *testing.T, name string) {
 	out, err := exec.Command(fixture.JDKTool(t, 17, "jfr"), "summary", file).CombinedOutput()
 	if m := regexp.MustCompile(`jdk\.ExecutionSample +(\d+)`).FindSubmatch(out); err != nil || m == nil || string(m[1]) != strconv.Itoa(n) {
 		t.Errorf("%d samples, but the JDK says %v\n%s", n, err, out)
+	}
+}
+
+// notFinished fails if candid does not tell of a recording that it was not finished.
+func notFinished(t *testing.T, file string) {
+	t.Helper()
+	p, err := format.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	note := fmt.Sprintf("this recording was not finished: it holds the first %v", p.Meta.Duration.Round(100*time.Millisecond))
+	if r := ok(t, "report", file); !strings.Contains(r.out, "note: "+note) {
+		t.Errorf("%q is not in\n%s", note, r.out)
+	}
+	var report struct {
+		Notes      []string `json:"notes"`
+		Unfinished bool     `json:"unfinished"`
+	}
+	if r := ok(t, "report", "--json", file); json.Unmarshal([]byte(r.out), &report) != nil || !report.Unfinished || !slices.Contains(report.Notes, note) {
+		t.Errorf("JSON: %+v", report)
+	}
+	// What is made of it says so too, and only once; it is a whole file itself.
+	for _, name := range []string{"cut.jfr", "cut.pb.gz", "cut.speedscope.json"} {
+		out := filepath.Join(t.TempDir(), name)
+		ok(t, "convert", file, "-o", out)
+		if r := ok(t, "report", out); strings.Count(r.out, note) != 1 {
+			t.Errorf("%s: %s", name, r.out)
+		}
 	}
 }
 

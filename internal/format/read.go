@@ -111,18 +111,35 @@ func (how Reading) decodeFile(f *os.File, b *profile.Builder) (*profile.Profile,
 		n, _ := f.ReadAt(head[:], 0)
 		switch {
 		case jfr.Is(head[:n]):
-			return jfr.ReadInto(b, f, st.Size())
+			written := jfr.WrittenNow(f.Name()) // asked first: who writes it may finish it while it is read
+			return unfinished(written)(jfr.ReadInto(b, f, st.Size()))
 		case jfr.IsPacked(head[:n]):
+			written := jfr.WrittenNow(f.Name())
 			packed, err := jfr.OpenPacked(f)
 			if err != nil {
 				return nil, err
 			}
-			return jfr.ReadInto(b, packed, packed.Size())
+			return unfinished(written)(jfr.ReadInto(b, packed, packed.Size()))
 		case perfdata.Is(head[:n]):
 			return perfdata.ReadInto(how.other(), f, st.Size(), st.ModTime())
 		}
 	}
 	return how.decode(f, b, MaxUnpacked)
+}
+
+// unfinished adds to a recording that was not finished the note that says so.
+func unfinished(written bool) func(*profile.Profile, error) (*profile.Profile, error) {
+	return func(p *profile.Profile, err error) (*profile.Profile, error) {
+		if err != nil || !p.Meta.Unfinished {
+			return p, err
+		}
+		note := "this recording was not finished: it holds the first %v"
+		if written {
+			note = "this recording is still being written: these are its first %v"
+		}
+		p.Meta.Notes = append([]string{fmt.Sprintf(note, p.Meta.Duration.Round(100*time.Millisecond))}, p.Meta.Notes...)
+		return p, nil
+	}
 }
 
 // decodeRepository reads the folder in which a JVM keeps what it records.
@@ -191,7 +208,7 @@ func (how Reading) decode(r io.Reader, b *profile.Builder, limit int64) (*profil
 		}
 		defer all.close()
 		if recording { // head is not there any more
-			return jfr.ReadInto(b, all, all.size)
+			return unfinished(false)(jfr.ReadInto(b, all, all.size))
 		}
 		return perfdata.ReadInto(how.other(), all, all.size, time.Time{})
 	}

@@ -45,6 +45,9 @@ type Meta struct {
 	Version  string   // of candid
 	Notes    []string // what could not be had, and why
 	Cost     Cost
+	// Unfinished says of a file that candid writes while it records that it was not written
+	// to its end, or is not yet.
+	Unfinished bool
 }
 
 // Cost is what a recording cost while it was made. What is 0 is not known.

@@ -20,16 +20,18 @@ const Schema = "candid.report/1"
 type Report struct {
 	Schema string `json:"schema"`
 	// What was recorded, and how.
-	Command   string     `json:"command"`
-	Host      string     `json:"host"`
-	Engine    string     `json:"engine"`
-	Describe  string     `json:"describe"`
-	Version   string     `json:"version"` // of candid
-	Start     *time.Time `json:"start"`   // null if it is not known
-	Duration  int64      `json:"duration_ns"`
-	Notes     []string   `json:"notes"`
-	Processes []Process  `json:"processes"`
-	Cost      Cost       `json:"cost"`
+	Command  string     `json:"command"`
+	Host     string     `json:"host"`
+	Engine   string     `json:"engine"`
+	Describe string     `json:"describe"`
+	Version  string     `json:"version"` // of candid
+	Start    *time.Time `json:"start"`   // null if it is not known
+	Duration int64      `json:"duration_ns"`
+	Notes    []string   `json:"notes"`
+	// Unfinished: candid was ended while it recorded, or it still records.
+	Unfinished bool      `json:"unfinished"`
+	Processes  []Process `json:"processes"`
+	Cost       Cost      `json:"cost"`
 
 	Event  Event   `json:"event"`
 	Events []Event `json:"events"` // all that the recording has
@@ -163,7 +165,7 @@ func Make(s *profile.Selection, o Options) *Report {
 	p := s.Profile
 	r := &Report{
 		Schema: Schema, Command: text(p.Meta.Command), Host: text(p.Meta.Host), Engine: p.Meta.Engine, Describe: text(p.Meta.Describe),
-		Version: p.Meta.Version, Duration: int64(p.Meta.Duration), Notes: append([]string{}, p.Meta.Notes...),
+		Version: p.Meta.Version, Duration: int64(p.Meta.Duration), Notes: append([]string{}, p.Meta.Notes...), Unfinished: p.Meta.Unfinished,
 		Processes: []Process{}, All: Count(s.All), Shown: Count(s.Chosen), Lost: p.Losses.Lost, Throttled: p.Losses.Throttled,
 		Quality: QualityOf(s.Quality), Threads: []Thread{}, Methods: []Method{},
 	}

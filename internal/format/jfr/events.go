@@ -33,6 +33,8 @@ func (s *Stream) tell(info *Info) {
 			return b
 		})
 	}
+	// What is written at a stretch gets its name when it is whole.
+	now.Unfinished = s.careful && !s.last
 	if !s.begun || !sameMeta(&now, &t.meta) {
 		t.meta = now
 		s.event(typeRecording, func(b []byte) []byte {
@@ -43,7 +45,11 @@ func (s *Stream) tell(info *Info) {
 			if !m.Start.IsZero() {
 				began = uint64(m.Start.UnixMilli())
 			}
-			return appendLong(appendLong(b, began), uint64(m.Duration))
+			b = appendLong(appendLong(b, began), uint64(m.Duration))
+			if now.Unfinished {
+				return append(b, 1)
+			}
+			return append(b, 0)
 		})
 	}
 	s.settings(info.Events)
@@ -123,5 +129,5 @@ func (s *Stream) settings(events []profile.Event) {
 // sameMeta says whether two descriptions without notes are the same.
 func sameMeta(a, b *profile.Meta) bool {
 	return a.Start.Equal(b.Start) && a.Duration == b.Duration && a.Host == b.Host && a.Engine == b.Engine &&
-		a.Describe == b.Describe && a.Command == b.Command && a.Version == b.Version
+		a.Describe == b.Describe && a.Unfinished == b.Unfinished && a.Command == b.Command && a.Version == b.Version
 }

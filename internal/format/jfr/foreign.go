@@ -114,7 +114,7 @@ func (s *schema) eventReaders(rs *readers) error {
 			{nameExecutionSample, fields, nil, ownSample, 0},
 			{nameWallClockSample, fields, nil, ownSample, 0},
 			{nameSample, fields, nil, ownSample, 0},
-			{nameRecording, []string{"began", "recorded"}, []string{"version", "engine", "description", "command", "host"}, ownRecording, 0},
+			{nameRecording, []string{"began", "recorded", "unfinished"}, []string{"version", "engine", "description", "command", "host"}, ownRecording, 2},
 			{nameNote, []string{"number"}, []string{"text"}, ownNote, 0},
 			{nameEvent, []string{"number", "period"}, []string{"name", "unit"}, ownEvent, 0},
 			{nameProcess, []string{"number", "pid"}, []string{"command", "runtime"}, ownProcess, 0},

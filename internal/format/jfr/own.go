@@ -356,6 +356,7 @@ func ownRecording(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 		m.Start = time.Unix(0, r.start)
 	}
 	m.Duration = time.Duration(max(m.Duration, time.Duration(min(rec.n[1], math.MaxInt64))))
+	m.Unfinished = rec.n[2] != 0
 	return nil
 }
 

@@ -139,3 +139,63 @@ func TestFullOutput(t *testing.T) {
 		}
 	}
 }
+
+// A file says that it was not finished until it is.
+func TestUnfinished(t *testing.T) {
+	p := profiletest.Java()
+	read := map[string]func(b []byte) (*profile.Profile, error){
+		"plain": parse,
+		"packed": func(b []byte) (*profile.Profile, error) {
+			in, err := OpenPacked(bytes.NewReader(b))
+			if err != nil {
+				return nil, err
+			}
+			return Read(in, in.Size())
+		},
+	}
+	for name, begin := range map[string]newStream{"plain": NewStream, "packed": NewPackedStream} {
+		var out file
+		s := begin(&out, whole{p}, func() Info { return Info{&p.Meta, p.Events, p.Losses} })
+		s.MaxChunk = 20_000
+		is := func(when string, want bool) {
+			t.Helper()
+			if got, err := read[name](out.b); err != nil || got.Meta.Unfinished != want {
+				t.Errorf("%s, %s: %v, unfinished %t", name, when, err, !want)
+			}
+		}
+		for i := range p.Samples {
+			if err := s.Add(p.Samples[i]); err != nil {
+				t.Fatal(err)
+			}
+			if i%2000 == 1999 {
+				if err := s.Flush(); err != nil {
+					t.Fatal(err)
+				}
+				is("while it is written", true)
+			}
+		}
+		if s.base == 0 {
+			t.Errorf("%s: there is one chunk only", name)
+		}
+		unfinished := bytes.Clone(out.b)
+		if err := s.Finish(p); err != nil {
+			t.Fatal(err)
+		}
+		is("at its end", false)
+		if name == "plain" {
+			// Those before did not say it.
+			out.b = bytes.ReplaceAll(unfinished, []byte("unfinished"), []byte("notafield!"))
+			is("of an earlier candid", false)
+			if got, err := parse(out.b); err != nil || got.Meta.Command != p.Meta.Command || got.Meta.Engine != p.Meta.Engine {
+				t.Errorf("of an earlier candid: %v, %+v", err, got.Meta)
+			}
+		}
+	}
+	var at bytes.Buffer
+	if err := Write(&at, p); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := parse(at.Bytes()); err != nil || got.Meta.Unfinished {
+		t.Errorf("written at a stretch: %v, or not finished", err)
+	}
+}

@@ -284,6 +284,7 @@ var typeDefs = []typeDef{
 		{"host", typeString, "Host", 0},
 		{"began", typeLong, "Began", epoch},
 		{"recorded", typeLong, "Recorded", nanos},
+		{"unfinished", typeBoolean, "Still Recorded, or it was Cut off", 0},
 	}},
 	{id: typeNote, name: nameNote, super: superEvent, label: "Note", category: candidEvents, fields: []fieldDef{
 		startTime(), {"number", typeInt, "Number", 0}, {"text", typeString, "What Could not be Had", 0},

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package jfr
 
 import (
 	"errors"
@@ -8,15 +8,15 @@ import (
 	"syscall"
 )
 
-// markWritten says to other candids that a file is being written, for as long as
+// MarkWritten says to other candids that a file is being written, for as long as
 // it is open: also kill -9 ends that. Whoever does not ask notices nothing.
-func markWritten(f *os.File) {
+func MarkWritten(f *os.File) {
 	// Some file systems have no such locks: then others go by the time of the last change.
 	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
 
-// writtenNow says whether somebody has marked the file as being written.
-func writtenNow(path string) bool {
+// WrittenNow says whether somebody has marked the file as being written.
+func WrittenNow(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
 		return false
@@ -26,5 +26,5 @@ func writtenNow(path string) bool {
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return true
 	}
-	return err != nil && changedLately(f)
+	return err != nil && ChangedLately(f)
 }
