@@ -22,6 +22,7 @@ missing() {
   have strace || need+=(strace)
   have unshare || need+=(util-linux)
   have xz || need+=(xz-utils)
+  have zstd || need+=(zstd)
   have musl-gcc || need+=(musl-tools)
   have python3 || need+=(python3)
   have node || need+=(nodejs)

@@ -29,7 +29,7 @@ func follows(path string) *growing {
 		return nil
 	}
 	defer f.Close()
-	var head [64]byte
+	var head [jfr.Sniffed]byte
 	st, err := f.Stat()
 	// Nothing but its changes tells of what others write.
 	within := func(rest time.Duration) bool {

@@ -71,9 +71,9 @@ The format of the file is its extension:
 Without -o the profile goes to candid-PID-TIME.jfr and a report is printed.
 With '-o -' it goes to standard output.
 
-A .jfr or .jfr.gz file is written while it is recorded, at least every second: if
-candid is killed or the disk is full, the file holds what was recorded until then. All
-other formats are written at the end.
+A .jfr file, also .jfr.gz or .jfr.zst, is written while it is recorded, at least every
+second: if candid is killed or the disk is full, the file holds what was recorded until
+then. All other formats are written at the end.
 
 ` + filterHelp + `
 They choose what is reported and what is in the file when recording ends; while it is

@@ -40,10 +40,15 @@ type streaming struct {
 	err     error
 }
 
+// streamOf begins a stream of each format that grows.
+var streamOf = map[string]func(jfr.Output, jfr.Source, func() jfr.Info) *jfr.Stream{
+	"jfr": jfr.NewStream, "jfr.gz": jfr.NewPackedStream, "jfr.zst": jfr.NewZstdStream,
+}
+
 // streams says whether a recording can be written there as it comes: to a file, in
 // a format that grows.
 func (o *output) streams() bool {
-	if o.name != "jfr" && o.name != "jfr.gz" || o.path == "-" {
+	if streamOf[o.name] == nil || o.path == "-" {
 		return false
 	}
 	st, err := os.Stat(o.path)
@@ -108,11 +113,7 @@ func (s *streaming) ready(b *profile.Builder) bool {
 	s.file, s.grown = f, &watched{file: f}
 	jfr.MarkWritten(f)
 	s.check(f.Chmod(newFileMode()))
-	begin := jfr.NewStream
-	if s.out.name == "jfr.gz" {
-		begin = jfr.NewPackedStream
-	}
-	s.stream = begin(s.grown, b, func() jfr.Info { return jfr.Info{Meta: b.Meta(), Events: s.begun.Events, Losses: s.losses} })
+	s.stream = streamOf[s.out.name](s.grown, b, func() jfr.Info { return jfr.Info{Meta: b.Meta(), Events: s.begun.Events, Losses: s.losses} })
 	return s.err == nil
 }
 
@@ -178,7 +179,7 @@ func (s *streaming) finish(p *profile.Profile) (string, error) {
 	if cut && uint64(len(p.Samples)) < p.SampleCount() {
 		// Single samples were in the file only. What they come to is known.
 		spare := *s.out
-		spare.path = strings.TrimSuffix(strings.TrimSuffix(spare.path, ".gz"), ".jfr") + ".pb.gz"
+		spare.path = strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(spare.path, ".gz"), ".zst"), ".jfr") + ".pb.gz"
 		spare.name = "pprof"
 		if path, err := spare.spare(spare.emitter(p)); err == nil {
 			return "", fmt.Errorf("%w; what was recorded was saved as %s, without the times of its samples", failure, path)

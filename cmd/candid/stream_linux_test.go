@@ -35,7 +35,7 @@ func in(file string) int {
 // What was recorded until candid is killed is in the file, for candid and for the
 // JDK's tool.
 func TestKilledRecording(t *testing.T) {
-	for _, name := range []string{"x.jfr", "x.jfr.gz"} {
+	for _, name := range []string{"x.jfr", "x.jfr.gz", "x.jfr.zst"} {
 		t.Run(name, func(t *testing.T) { killedRecording(t, name) })
 	}
 }
@@ -78,8 +78,15 @@ func killedRecording(t *testing.T, name string) {
 		ok(t, "convert", file, "-o", whole)
 		file = whole
 	}
-	if strings.HasSuffix(file, ".gz") {
+	switch filepath.Ext(file) {
+	case ".gz":
 		file = gunzipped(t, file)
+	case ".zst":
+		packed := file
+		file = strings.TrimSuffix(file, ".zst")
+		if out, err := exec.Command(fixture.Tool(t, "zstd"), "-q", "-d", packed, "-o", file).CombinedOutput(); err != nil {
+			t.Fatalf("zstd: %v\n%s", err, out)
+		}
 	}
 	out, err := exec.Command(fixture.JDKTool(t, 17, "jfr"), "summary", file).CombinedOutput()
 	if m := regexp.MustCompile(`jdk\.ExecutionSample +(\d+)`).FindSubmatch(out); err != nil || m == nil || string(m[1]) != strconv.Itoa(n) {
@@ -268,7 +275,7 @@ func TestStreamingOverwritesNothing(t *testing.T) {
 // A recording whose file is removed, or whose place another file takes, is not lost, and
 // candid does not say that the other one is its.
 func TestStreamingLosesItsName(t *testing.T) {
-	for _, name := range []string{"jfr", "jfr.gz"} {
+	for _, name := range []string{"jfr", "jfr.gz", "jfr.zst"} {
 		for what, loses := range map[string]func(path string) error{
 			"removed": os.Remove,
 			"replaced": func(path string) error {
@@ -317,7 +324,7 @@ func TestStreamingLosesItsName(t *testing.T) {
 // A recording of which somebody cuts off what was written is not said to be written. What is
 // in memory is saved elsewhere, or what it comes to, and the file is left as it is.
 func TestStreamingIsCutOff(t *testing.T) {
-	for _, name := range []string{"jfr", "jfr.gz"} {
+	for _, name := range []string{"jfr", "jfr.gz", "jfr.zst"} {
 		for _, later := range []int{0, 12} { // samples behind it
 			for _, keep := range []profile.Keep{profile.KeepSamples, profile.KeepSums} {
 				dir := t.TempDir()

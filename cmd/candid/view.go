@@ -31,9 +31,9 @@ func newView() *cobra.Command {
 over time, and how far all of it can be trusted. Every view shows what the filters
 leave: a stretch of time, threads, states, methods. With --diff two files are one page that shows
 what changed, also what has vanished; of several files any two can be compared in the page, either
-way round, and the page's address keeps which. A .jfr or .jfr.gz file that candid is still
-recording is followed: what is new is on the page within two seconds. So is the folder in which a
-JVM keeps what it records itself (jcmd PID JFR.configure tells where that is; from JDK 14 on with
+way round, and the page's address keeps which. A .jfr file, also .jfr.gz or .jfr.zst, that
+candid is still recording is followed: what is new is on the page within two seconds. So is
+the folder in which a JVM keeps what it records itself (jcmd PID JFR.configure tells where that is; from JDK 14 on with
 what it wrote a second ago), and what async-profiler writes, as often as it finishes a part of it
 (asprof --chunktime 5s).
 

@@ -134,7 +134,7 @@ func TestViewRefusals(t *testing.T) {
 // TestViewFollows looks at a recording while it is made, on the page of record
 // --view and on one of its own, until it is ended.
 func TestViewFollows(t *testing.T) {
-	for _, name := range []string{"chain.jfr", "chain.jfr.gz"} {
+	for _, name := range []string{"chain.jfr", "chain.jfr.gz", "chain.jfr.zst"} {
 		t.Run(name, func(t *testing.T) { viewFollows(t, name) })
 	}
 }

@@ -48,6 +48,8 @@ var entries = []entry{
 		func(w io.Writer, p *profile.Profile, _ Options) error { return jfr.Write(w, p) }},
 	{"jfr.gz", []string{".jfr.gz"}, "the same in a half to a quarter of the bytes; gunzip undoes it", true, profile.KeepPacked,
 		func(w io.Writer, p *profile.Profile, _ Options) error { return jfr.WritePacked(w, p) }},
+	{"jfr.zst", []string{".jfr.zst"}, "the same in a third to an eighth of the bytes; zstd -d undoes it", true, profile.KeepPacked,
+		func(w io.Writer, p *profile.Profile, _ Options) error { return jfr.WriteZstd(w, p) }},
 	{"pprof", []string{".pb.gz", ".pprof", ".pb"}, "go tool pprof, Pyroscope, Parca; all but single times", true, profile.KeepSums,
 		func(w io.Writer, p *profile.Profile, _ Options) error { return pprof.Write(w, p) }},
 	{"html", []string{".html", ".htm"}, "a flame graph in one file that any browser opens", false, profile.KeepSums,

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/candid-profiler/candid/internal/format/html"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
@@ -21,7 +23,7 @@ import (
 func TestForPath(t *testing.T) {
 	for _, c := range []struct{ path, name, want string }{
 		{"a.pb.gz", "", "pprof"}, {"a/b.pprof", "", "pprof"}, {"x.FOLDED", "", "collapsed"}, {"x.html", "", "html"}, {"x.txt", "", "text"},
-		{"x.json", "", "json"}, {"x.jfr", "", "jfr"}, {"x.jfr.gz", "", "jfr.gz"}, {"x.speedscope.json", "", "speedscope"}, {"x.json", "html", "html"}, {"-", "collapsed", "collapsed"}, {"-", "pb.gz", "pprof"},
+		{"x.json", "", "json"}, {"x.jfr", "", "jfr"}, {"x.jfr.gz", "", "jfr.gz"}, {"x.jfr.zst", "", "jfr.zst"}, {"-", "jfr.zst", "jfr.zst"}, {"x.speedscope.json", "", "speedscope"}, {"x.json", "html", "html"}, {"-", "collapsed", "collapsed"}, {"-", "pb.gz", "pprof"},
 	} {
 		if got, err := ForPath(c.path, c.name); got != c.want || err != nil {
 			t.Errorf("ForPath(%q, %q) = %q, %v, want %q", c.path, c.name, got, err, c.want)
@@ -153,8 +155,54 @@ func TestUnpackedAndPackedAlike(t *testing.T) {
 	w := gzip.NewWriter(&packed)
 	w.Write(written(t, "collapsed"))
 	w.Close()
-	for name, data := range map[string][]byte{"pprof": raw, "collapsed.gz": packed.Bytes()} {
+	for name, data := range map[string][]byte{
+		"pprof": raw, "collapsed.gz": packed.Bytes(), "collapsed.zst": zstandard(t, written(t, "collapsed")), "pprof.zst": zstandard(t, raw),
+		"jfr.zst by zstd": zstandard(t, written(t, "jfr")), "jfr.zst": written(t, "jfr.zst"), "jfr.gz": written(t, "jfr.gz"),
+		"after a frame to be skipped": append([]byte{0x5f, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3}, zstandard(t, written(t, "speedscope"))...),
+	} {
 		if p, err := Decode(bytes.NewReader(data)); err != nil || len(p.Samples) != 10000 {
+			t.Errorf("%s: %v", name, err)
+		}
+		file := filepath.Join(t.TempDir(), "any name")
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if p, err := Read(file); err != nil || len(p.Samples) != 10000 {
+			t.Errorf("%s in a file: %v", name, err)
+		}
+	}
+}
+
+// zstandard packs as the zstd program does.
+func zstandard(t *testing.T, b []byte) []byte {
+	t.Helper()
+	z, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return z.EncodeAll(b, nil)
+}
+
+// What is packed by zstd and damaged is an error of one line, whatever the damage.
+func TestZstdDamaged(t *testing.T) {
+	data := zstandard(t, written(t, "pprof"))
+	for _, n := range []int{4, 5, 9, 100, len(data) / 2, len(data) - 1} {
+		_, err := Decode(bytes.NewReader(data[:n]))
+		if err == nil || strings.Contains(err.Error(), "\n") {
+			t.Errorf("cut to %d of %d bytes: %v", n, len(data), err)
+		}
+	}
+	wrong := bytes.Clone(data)
+	wrong[len(wrong)/2] ^= 0x55
+	if _, err := Decode(bytes.NewReader(wrong)); err == nil || strings.Contains(err.Error(), "\n") {
+		t.Errorf("damaged: %v", err)
+	}
+	// A window of 16 GiB, and one of what the frame says that it holds.
+	for name, head := range map[string][]byte{
+		"a window":  {0x28, 0xb5, 0x2f, 0xfd, 0, 24 << 3, 1, 0, 0},
+		"a content": {0x28, 0xb5, 0x2f, 0xfd, 0xe0, 0, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0},
+	} {
+		if _, err := Decode(bytes.NewReader(head)); err == nil || !strings.Contains(err.Error(), "window") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -226,6 +274,7 @@ func TestOtherFiles(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte("a;b 3\n"))
 	f.Add([]byte("\x1f\x8b\x08"))
+	f.Add([]byte("\x28\xb5\x2f\xfd\x04\x58\x49\x00\x00main;run 12\n\x13\x9c\x25\x61"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := decode(bytes.NewReader(data), 1<<20)
 		if err == nil {

@@ -4,12 +4,15 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"time"
 	"unicode/utf8"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/candid-profiler/candid/internal/format/collapsed"
 	"github.com/candid-profiler/candid/internal/format/jfr"
@@ -22,7 +25,7 @@ import (
 )
 
 // MaxUnpacked is how many bytes are read at most, after it is unpacked, of a file
-// that has to be in memory as a whole: gzip can make a gigabyte of a megabyte.
+// that has to be in memory as a whole: gzip and zstd can make a gigabyte of a megabyte.
 const MaxUnpacked = 512 << 20
 
 // maxText is the same for text, which is read line by line: what it takes in
@@ -103,7 +106,7 @@ func (how Reading) other() *profile.Builder {
 // decodeFile reads a file, piece by piece if that is possible, JFR into b.
 func (how Reading) decodeFile(f *os.File, b *profile.Builder) (*profile.Profile, error) {
 	st, err := f.Stat()
-	var head [64]byte
+	var head [max(64, jfr.Sniffed)]byte
 	if err == nil && st.IsDir() {
 		return decodeRepository(f.Name(), b)
 	}
@@ -167,12 +170,20 @@ func decode(r io.Reader, limit int64) (*profile.Profile, error) {
 // decode reads what comes, JFR into b; at most limit bytes where all has to be in memory.
 func (how Reading) decode(r io.Reader, b *profile.Builder, limit int64) (*profile.Profile, error) {
 	in := bufio.NewReaderSize(r, sniffed)
-	if head, _ := in.Peek(2); len(head) == 2 && head[0] == 0x1f && head[1] == 0x8b {
+	switch head, _ := in.Peek(4); {
+	case len(head) >= 2 && head[0] == 0x1f && head[1] == 0x8b:
 		z, err := gzip.NewReader(in)
 		if err != nil {
 			return nil, cutOff(err)
 		}
 		in = bufio.NewReaderSize(z, sniffed)
+	case isZstd(head):
+		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		if err != nil {
+			return nil, cutOff(err)
+		}
+		defer z.Close()
+		in = bufio.NewReaderSize(unpacked{z}, sniffed)
 	}
 	head, err := in.Peek(sniffed)
 	if err != nil && err != io.EOF {
@@ -225,6 +236,34 @@ func (how Reading) decode(r io.Reader, b *profile.Builder, limit int64) (*profil
 		err = fmt.Errorf("%w: no format that candid knows begins so, or it is a pprof file that is cut off; candid reads %s", ErrNotRead, readable())
 	}
 	return p, err
+}
+
+// maxWindow is how far back what is packed by zstd may refer: as far as its own program
+// follows without being asked to.
+const maxWindow = 128 << 20
+
+// isZstd says whether a file that begins like that is packed by zstd.
+func isZstd(head []byte) bool {
+	if len(head) < 4 {
+		return false
+	}
+	magic := binary.LittleEndian.Uint32(head)
+	return magic == 0xfd2fb528 || magic&^0xf == 0x184d2a50 // a frame, or one to be skipped
+}
+
+// unpacked says what is wrong with what is packed by zstd in words that tell what it is.
+type unpacked struct{ z *zstd.Decoder }
+
+func (u unpacked) Read(p []byte) (int, error) {
+	n, err := u.z.Read(p)
+	switch {
+	case err == nil || err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.Is(err, zstd.ErrWindowSizeExceeded) || errors.Is(err, zstd.ErrDecoderSizeExceeded):
+		err = fmt.Errorf("it is packed by zstd with a window of more than %d MiB: unpack it with zstd -d --long=31 first", maxWindow>>20)
+	default:
+		err = fmt.Errorf("unpack it as zstd's: %w", err)
+	}
+	return n, err
 }
 
 // limited reads at most left bytes, and fails if there are more.

@@ -18,7 +18,7 @@ const (
 	pieceSize = 1 << 20
 )
 
-// spooled is all that came through a pipe, or out of gzip's form.
+// spooled is all that came through a pipe, or out of gzip's or zstd's form.
 type spooled struct {
 	size           int64
 	pieces         [][]byte // what is in memory, each but the last one full

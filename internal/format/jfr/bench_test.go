@@ -89,15 +89,17 @@ func BenchmarkRead(b *testing.B) {
 	b.Run("plain", func(b *testing.B) {
 		benchmarkRead(b, Write, func(f *os.File, size int64) (*profile.Profile, error) { return Read(f, size) })
 	})
-	b.Run("packed", func(b *testing.B) {
-		benchmarkRead(b, WritePacked, func(f *os.File, _ int64) (*profile.Profile, error) {
-			in, err := OpenPacked(f)
-			if err != nil {
-				return nil, err
-			}
-			return Read(in, in.Size())
+	for name, write := range map[string]func(io.Writer, *profile.Profile) error{"gzip": WritePacked, "zstd": WriteZstd} {
+		b.Run(name, func(b *testing.B) {
+			benchmarkRead(b, write, func(f *os.File, _ int64) (*profile.Profile, error) {
+				in, err := OpenPacked(f)
+				if err != nil {
+					return nil, err
+				}
+				return Read(in, in.Size())
+			})
 		})
-	})
+	}
 }
 
 func benchmarkRead(b *testing.B, as func(io.Writer, *profile.Profile) error, read func(*os.File, int64) (*profile.Profile, error)) {

@@ -1,8 +1,10 @@
 package jfr
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math/bits"
+	"slices"
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/profile"
@@ -68,6 +70,10 @@ type constants struct {
 	traceOf             ids     // the same of whole stacks
 	nextNode, nextTrace uint32
 	traceByHash         hashes // numbers of traces
+	sorted              bool   // stacks of other readers are put in order, see likeOrder
+	traceAt             []int  // where in traces.b each of them begins, if they are
+	traceLike           [][]byte
+	traceSpare          []byte
 	kindOf              map[kind]uint32
 	nextKind            uint32
 	haveCall            []bool
@@ -339,6 +345,9 @@ func (c *constants) trace(node uint32, truncated bool) uint64 {
 	id, known := c.traceByHash.number(h)
 	if !known {
 		c.nextTrace = id
+		if c.sorted {
+			c.traceAt = append(c.traceAt, len(c.traces.b))
+		}
 		c.traces.entry(uint64(id))
 		c.traces.flag(truncated)
 		if depth == 0 {
@@ -503,10 +512,48 @@ func (c *constants) take() (rest, traces []pool) {
 		}
 	}
 	if c.traces.n > 0 {
+		if c.sorted {
+			c.likeOrder()
+		}
 		traces = append(traces, c.traces)
 		c.traces.n, c.traces.b = 0, again(c.traces.b)
 	}
 	return rest, traces
+}
+
+// likeOrder puts the stacks of other readers in the order of their outermost frames, which
+// their bytes end with: so most of each is what the one before it is, which packs well.
+func (c *constants) likeOrder() {
+	b := c.traces.b
+	c.traceAt = append(c.traceAt, len(b))
+	c.traceLike = c.traceLike[:0]
+	for i, from := range c.traceAt[:c.traces.n] {
+		c.traceLike = append(c.traceLike, b[from:c.traceAt[i+1]])
+	}
+	slices.SortFunc(c.traceLike, fromTheEnd)
+	c.traceSpare = c.traceSpare[:0]
+	for _, trace := range c.traceLike {
+		c.traceSpare = append(c.traceSpare, trace...)
+	}
+	c.traces.b, c.traceSpare = c.traceSpare, again(b)
+	c.traceAt = c.traceAt[:0]
+}
+
+// fromTheEnd compares bytes from the last one on.
+func fromTheEnd(a, b []byte) int {
+	for len(a) >= 8 && len(b) >= 8 {
+		x, y := binary.LittleEndian.Uint64(a[len(a)-8:]), binary.LittleEndian.Uint64(b[len(b)-8:])
+		if x != y {
+			return cmp.Compare(x, y)
+		}
+		a, b = a[:len(a)-8], b[:len(b)-8]
+	}
+	for i, j := len(a)-1, len(b)-1; i >= 0 && j >= 0; i, j = i-1, j-1 {
+		if a[i] != b[j] {
+			return cmp.Compare(a[i], b[j])
+		}
+	}
+	return cmp.Compare(len(a), len(b))
 }
 
 // keepRoom is how much room is kept for what comes next. Steps that take more are rare.

@@ -2,10 +2,23 @@ package jfr
 
 import "testing"
 
-// TornFiles is tornFiles for the tests from outside.
-var TornFiles = tornFiles
+// TornFiles is what the tests from outside see of a form: the files that it leaves, unpacked.
+func TornFiles(name string) func(t testing.TB, n, stride int, visit func(name string, b []byte)) {
+	for _, f := range allForms {
+		if f.name == name {
+			return func(t testing.TB, n, stride int, visit func(name string, b []byte)) {
+				f.torn(t, &f, n, stride, func(name string, b []byte) { visit(name, f.unpack(t, name, b)) })
+			}
+		}
+	}
+	panic(name)
+}
 
-// TornPackedFiles is tornPackedFiles, of files unpacked.
-func TornPackedFiles(t testing.TB, n, stride int, visit func(name string, b []byte)) {
-	tornPackedFiles(t, n, stride, func(name string, b []byte) { visit(name, gunzip(t, name, b)) })
+// TornZstd is the same of files in zstd's form as they are.
+func TornZstd(t testing.TB, n, stride int, visit func(name string, b, unpacked []byte)) {
+	for _, f := range packedForms {
+		if f.name == "zstd" {
+			f.torn(t, &f, n, stride, func(name string, b []byte) { visit(name, b, f.unpack(t, name, b)) })
+		}
+	}
 }

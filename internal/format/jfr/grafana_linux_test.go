@@ -59,13 +59,13 @@ func TestGrafanaReadsIt(t *testing.T) {
 		differ(t, got, want)
 	}
 	check(t, "java", written(t, profiletest.Java()))
-	check(t, "unpacked", gunzip(t, packed(t, profiletest.Java())))
+	check(t, "unpacked", gunzip(t, packed(t, jfr.WritePacked, profiletest.Java())))
 	files := 0
 	some := func(name string, b []byte) {
 		if files++; files%20 == 0 {
 			check(t, name, b)
 		}
 	}
-	jfr.TornFiles(t, 100, 1<<20, some)
-	jfr.TornPackedFiles(t, 100, 1<<10, some)
+	jfr.TornFiles("plain")(t, 100, 1<<20, some)
+	jfr.TornFiles("gzip")(t, 100, 1<<10, some)
 }

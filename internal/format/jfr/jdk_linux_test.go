@@ -97,7 +97,7 @@ func TestJDKReadsIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		unpacked := filepath.Join(t.TempDir(), name+"-unpacked.jfr")
-		if err := os.WriteFile(unpacked, gunzip(t, packed(t, p)), 0o600); err != nil {
+		if err := os.WriteFile(unpacked, gunzip(t, packed(t, jfr.WritePacked, p)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		want := stacks(p, "|[no stack]|Native|0;", func(event string) string {

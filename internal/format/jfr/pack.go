@@ -62,7 +62,29 @@ const (
 
 var memberMark = [memberHead]byte{0x1f, 0x8b, 8, 4, 10: 4 + extraData, 12: 'C', 13: 'D', 14: extraData}
 
-// packer is what a Stream needs for a packed file.
+// packing is a form in which a Stream packs what it writes.
+type packing interface {
+	// put appends a piece to the file, and then has the header of its chunk take it in.
+	put(out Output, p *piece) error
+	// used is where the file ends without what a call of put has left that failed.
+	used() int64
+	// settled is where in the file what will not change any more ends. begun says whether
+	// there is a chunk that grows.
+	settled(begun bool) int64
+	// finish is called when nothing more comes.
+	finish(out Output) error
+}
+
+// piece is what a step writes.
+type piece struct {
+	first                bool // of its chunk
+	careful              bool // the file is whole between any two writes
+	head, events, traces []byte
+	hint                 int              // where in it a checkpoint of candid's begins; 0: nowhere
+	header               [headerSize]byte // of the chunk, with this piece
+}
+
+// packer writes gzip's form.
 type packer struct {
 	base   int64 // where in the file the chunk begins
 	header int64 // where in it the content of its header is
@@ -73,8 +95,12 @@ type packer struct {
 
 // NewPackedStream is NewStream for a file in gzip's form.
 func NewPackedStream(out Output, src Source, info func() Info) *Stream {
+	return newPacked(&packer{}, out, src, info)
+}
+
+func newPacked(form packing, out Output, src Source, info func() Info) *Stream {
 	s := NewStream(out, src, info)
-	s.pack = &packer{}
+	s.pack, s.c.sorted = form, true
 	return s
 }
 
@@ -122,44 +148,64 @@ func (s *Stream) packedStep(info *Info, rest, traces []pool) error {
 	if s.begun {
 		s.pieceHeader(head, length)
 	}
-	p := s.pack
-	p.b.Reset()
-	base, header := p.base, p.header
 	end := at + int64(length)
-	if !s.begun {
-		base = p.end
-		h := s.header(end, headerSize, checkpoint, info)
-		header = p.putHeader(h)
+	p := piece{
+		first: !s.begun, careful: s.careful, head: head, events: s.b[:split], traces: s.b[split:], hint: hint,
+		header: s.header(end, headerSize, checkpoint, info),
 	}
-	if err := p.member(memberEvents, hint, head, s.b[:split]); err != nil {
+	if err := s.pack.put(s.out, &p); err != nil {
 		return err
 	}
-	if split < len(s.b) {
-		if err := p.member(memberTraces, 0, s.b[split:], nil); err != nil {
+	s.b = s.b[:events]
+	s.begun, s.size, s.metadata, s.checkpoint = true, end, headerSize, checkpoint
+	return nil
+}
+
+// put implements packing.
+func (p *packer) put(out Output, piece *piece) error {
+	p.b.Reset()
+	base, header := p.base, p.header
+	if piece.first {
+		base, header = p.end, p.putHeader(piece.header)
+	}
+	if err := p.member(memberEvents, piece.hint, piece.head, piece.events); err != nil {
+		return err
+	}
+	if len(piece.traces) > 0 {
+		if err := p.member(memberTraces, 0, piece.traces, nil); err != nil {
 			return err
 		}
 	}
 	b := p.b.Bytes()
-	if _, err := s.out.WriteAt(b[1:], p.end+1); err != nil {
+	if _, err := out.WriteAt(b[1:], p.end+1); err != nil {
 		return err
 	}
-	if _, err := s.out.WriteAt(b[:1], p.end); err != nil {
+	if _, err := out.WriteAt(b[:1], p.end); err != nil {
 		return err
 	}
-	if s.begun {
-		h := packedHeader(s.header(end, headerSize, checkpoint, info))
-		if _, err := s.out.WriteAt(h[:], header); err != nil {
+	if !piece.first {
+		h := packedHeader(piece.header)
+		if _, err := out.WriteAt(h[:], header); err != nil {
 			return err
 		}
 	}
-	s.b = s.b[:events]
 	p.base, p.header, p.end = base, header, p.end+int64(len(b))
-	s.begun, s.size, s.metadata, s.checkpoint = true, end, headerSize, checkpoint
 	if p.b.Cap() > 4*keepRoom {
 		p.b = bytes.Buffer{}
 	}
 	return nil
 }
+
+func (p *packer) used() int64 { return p.end }
+
+func (p *packer) settled(begun bool) int64 {
+	if begun {
+		return p.base
+	}
+	return p.end
+}
+
+func (p *packer) finish(Output) error { return nil }
 
 // pieceHeader fills in what makes a piece of length bytes a chunk.
 func (s *Stream) pieceHeader(b []byte, length int) {

@@ -46,17 +46,11 @@ func parsePacked(b []byte) (*profile.Profile, error) {
 	return Read(p, p.Size())
 }
 
-// packedInSteps is recordedInSteps for a packed file.
-func packedInSteps(t testing.TB, n int) (*profile.Profile, *journal) {
+// tornAtEnd is for files that grow by what is written behind their end: of that there may
+// be any part, with zeros in front of it.
+func tornAtEnd(t testing.TB, form *form, n, stride int, visit func(name string, b []byte)) {
 	t.Helper()
-	return inSteps(t, NewPackedStream, n)
-}
-
-// tornPackedFiles visits every file that such a recording leaves if it is ended at any
-// time from its first whole step on.
-func tornPackedFiles(t testing.TB, n int, stride int, visit func(name string, b []byte)) {
-	t.Helper()
-	_, j := packedInSteps(t, n)
+	_, j := inSteps(t, form.begin, n)
 	var f file
 	for i, c := range j.changes {
 		if c.data == nil {
@@ -82,75 +76,49 @@ func tornPackedFiles(t testing.TB, n int, stride int, visit func(name string, b 
 	}
 }
 
-// Whenever candid is ended a packed file is whole, as it is and unpacked.
-func TestPackedEndedAnywhere(t *testing.T) {
-	const n = 200
-	p := part(profiletest.Java(), n)
-	last, lastUnpacked, files := 0, 0, 0
-	check := func(name string, got *profile.Profile, err error, last int) int {
-		t.Helper()
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		k := len(got.Samples)
-		if k < last || k%20 != 0 || len(got.Meta.Notes) != len(p.Meta.Notes) {
-			t.Fatalf("%s: %d samples after %d, notes %q", name, k, last, got.Meta.Notes)
-		}
-		if k > last {
-			a, b := counts(got), counts(part(p, k))
-			for m, c := range b {
-				if a[m] != c {
-					t.Fatalf("%s: %s: %v, want %v", name, m, a[m], c)
-				}
-			}
-		}
-		return k
-	}
-	tornPackedFiles(t, n, 389, func(name string, b []byte) {
-		files++
-		got, err := parsePacked(b)
-		last = check(name, got, err, last)
-		got, err = parse(gunzip(t, name, b))
-		lastUnpacked = check(name+" unpacked", got, err, lastUnpacked)
-		if last != lastUnpacked {
-			t.Fatalf("%s: %d samples, unpacked %d", name, last, lastUnpacked)
-		}
-	})
-	if last != n || files < 100 {
-		t.Errorf("%d samples in the last of %d files", last, files)
-	}
-}
-
 // What is left of a packed file that was cut off anywhere is read, and it says so.
 func TestPackedCutOff(t *testing.T) {
-	p, j := packedInSteps(t, 200)
-	last := 0
-	for cut := 0; cut <= len(j.b); cut += 211 {
-		got, err := parsePacked(j.b[:cut])
-		if err != nil {
-			if last > 0 || !errors.Is(err, ErrMalformed) {
-				t.Fatalf("%d of %d bytes: %v", cut, len(j.b), err)
+	for _, f := range packedForms {
+		t.Run(f.name, func(t *testing.T) {
+			p, j := inSteps(t, f.begin, 200)
+			last := 0
+			for cut := 0; cut <= len(j.b); cut += 211 {
+				got, err := f.read(j.b[:cut])
+				if err != nil {
+					if last > 0 || !errors.Is(err, ErrMalformed) {
+						t.Fatalf("%d of %d bytes: %v", cut, len(j.b), err)
+					}
+					continue
+				}
+				if len(got.Samples) < last {
+					t.Fatalf("%d of %d bytes: %d samples after %d", cut, len(j.b), len(got.Samples), last)
+				}
+				last = len(got.Samples)
 			}
-			continue
-		}
-		if len(got.Samples) < last {
-			t.Fatalf("%d of %d bytes: %d samples after %d", cut, len(j.b), len(got.Samples), last)
-		}
-		last = len(got.Samples)
-	}
-	if last < len(p.Samples)-20 {
-		t.Errorf("%d samples of %d", last, len(p.Samples))
+			if last < len(p.Samples)-20 {
+				t.Errorf("%d samples of %d", last, len(p.Samples))
+			}
+		})
 	}
 }
 
 // A full disk costs what did not fit of a packed file too.
 func TestPackedFullOutput(t *testing.T) {
+	for _, f := range packedForms {
+		t.Run(f.name, func(t *testing.T) { packedFullOutput(t, &f) })
+	}
+}
+
+func packedFullOutput(t *testing.T, f *form) {
 	p := profiletest.Java()
-	for limit := 7_000; limit < 40_000; limit += 3_001 {
+	for limit := 7_000; limit < 40_000; limit += 1_001 {
 		out := &file{limit: limit}
-		s := NewPackedStream(out, whole{p}, func() Info { return Info{&p.Meta, p.Events, p.Losses} })
+		s := f.begin(out, whole{p}, func() Info { return Info{&p.Meta, p.Events, p.Losses} })
 		s.MaxChunk = 60_000
 		flushed, err := 0, s.Flush()
+		if err != nil && len(out.b) == 0 {
+			continue // not even the first step had room: the file never gets its name
+		}
 		for i := 0; err == nil && i < len(p.Samples); i++ {
 			if err = s.Add(p.Samples[i]); i%50 == 0 && err == nil {
 				if err = s.Flush(); err == nil {
@@ -162,8 +130,8 @@ func TestPackedFullOutput(t *testing.T) {
 			t.Fatalf("limit %d: %v", limit, err)
 		}
 		for _, read := range []func() (*profile.Profile, error){
-			func() (*profile.Profile, error) { return parsePacked(out.b) },
-			func() (*profile.Profile, error) { return parse(gunzip(t, "full", out.b)) },
+			func() (*profile.Profile, error) { return f.read(out.b) },
+			func() (*profile.Profile, error) { return parse(f.unpack(t, "full", out.b)) },
 		} {
 			if got, err := read(); err != nil || len(got.Samples) != flushed {
 				t.Fatalf("limit %d: want %d samples: %v", limit, flushed, err)
@@ -193,7 +161,7 @@ func TestPackedHeaderInOnePage(t *testing.T) {
 // What unpacks to far more than it is, is refused before it is unpacked; what is not
 // what it says is an error.
 func TestPackedBomb(t *testing.T) {
-	_, j := packedInSteps(t, 100)
+	_, j := inSteps(t, NewPackedStream, 100)
 	bomb := packer{end: int64(len(j.b))}
 	zeros := make([]byte, 8<<20)
 	if err := bomb.member(memberEvents, 0, zeros, nil); err != nil {
@@ -224,7 +192,7 @@ func TestPackedBomb(t *testing.T) {
 // A file with holes may be as large as it likes: no member is taken for larger than what it
 // unpacks to explains.
 func TestPackedHoles(t *testing.T) {
-	_, j := packedInSteps(t, 100)
+	_, j := inSteps(t, NewPackedStream, 100)
 	b := bytes.Clone(j.b)
 	binary.LittleEndian.PutUint32(b[atMemberSize:], 1<<32-1)
 	b[atFlag] = memberEvents
@@ -235,8 +203,10 @@ func TestPackedHoles(t *testing.T) {
 
 // FuzzPacked: no file makes the reader do worse than give an error.
 func FuzzPacked(f *testing.F) {
-	_, j := packedInSteps(f, 60)
-	f.Add(j.b)
+	for _, form := range packedForms {
+		_, j := inSteps(f, form.begin, 60)
+		f.Add(j.b)
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if p, err := parsePacked(b); err == nil {
 			if err := p.Check(); err != nil {
@@ -259,20 +229,18 @@ func TestNoStacksAtAll(t *testing.T) {
 		b.Add(profile.Sample{Time: uint64(i), Thread: b.Thread(1, 2, "main"), Node: profile.RootNode, Weight: 5})
 	}
 	p := b.Finish()
-	var plain, packed bytes.Buffer
-	if err := errors.Join(Write(&plain, p), WritePacked(&packed, p)); err != nil {
-		t.Fatal(err)
-	}
-	for _, read := range []func() (*profile.Profile, error){
-		func() (*profile.Profile, error) { return parse(plain.Bytes()) },
-		func() (*profile.Profile, error) { return parsePacked(packed.Bytes()) },
-	} {
-		got, err := read()
+	for _, f := range allForms {
+		out := &file{}
+		s := f.begin(out, whole{p}, func() Info { return Info{&p.Meta, p.Events, p.Losses} })
+		if err := addAll(s, p, func(int64) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		got, err := f.read(out.b)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(got.Samples) != 10 || len(got.Nodes) != 1 || len(got.Meta.Notes) != 0 {
-			t.Errorf("%d samples of %d nodes, notes %q", len(got.Samples), len(got.Nodes), got.Meta.Notes)
+			t.Errorf("%s: %d samples of %d nodes, notes %q", f.name, len(got.Samples), len(got.Nodes), got.Meta.Notes)
 		}
 	}
 }

@@ -110,6 +110,10 @@ func (r *reader) all() (err error) {
 		spare := r.spare[0]
 		o.nodes.list, o.stacks.list = spare[0][:0], spare[1][:0]
 		if err := r.chunk(c); err != nil {
+			if base > 0 && errors.Is(err, errShortFile) {
+				r.cut = r.size - base
+				return nil
+			}
 			return fmt.Errorf("the chunk at byte %d: %w", base, err)
 		}
 		r.spare = [2][2][]uint32{r.spare[1], {o.nodes.list, o.stacks.list}}
@@ -155,7 +159,7 @@ func (r *reader) header(base int64) (*chunk, error) {
 
 // packed says whether the file is one that is read without its last checkpoint.
 func (r *reader) packed() bool {
-	_, ok := r.in.(*Packed)
+	_, ok := r.in.(Packed)
 	return ok
 }
 
@@ -221,8 +225,15 @@ func (r *reader) chunk(c *chunk) error {
 	if any, err := r.types(c); !any {
 		return err // nothing, if it is a page that candid appended, and was ended
 	}
-	if p, ok := r.in.(*Packed); ok && r.readers.ours {
-		return r.packedPart(p, c, headerSize)
+	if p, ok := r.in.(Packed); ok && r.readers.ours {
+		err := r.packedPart(p, c, headerSize)
+		if errors.Is(err, errShortFile) && c.limit > 0 {
+			r.cut, err = c.size-c.limit, nil
+		}
+		return err
+	}
+	if _, ok := r.in.(*unzstd); ok {
+		return fmt.Errorf("%w: what is packed is not what candid packs", ErrMalformed)
 	}
 	if err := r.constants(c); err != nil {
 		return fmt.Errorf("its constants: %w", err)

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/candid-profiler/candid/internal/format/jfr"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
@@ -205,13 +207,27 @@ func read(t testing.TB, data []byte) *profile.Profile {
 	return p
 }
 
-func packed(t testing.TB, p *profile.Profile) []byte {
+func packed(t testing.TB, write func(io.Writer, *profile.Profile) error, p *profile.Profile) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := jfr.WritePacked(&b, p); err != nil {
+	if err := write(&b, p); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
+}
+
+func unzstd(t testing.TB, data []byte) []byte {
+	t.Helper()
+	z, err := zstd.NewReader(bytes.NewReader(data), zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	plain, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plain
 }
 
 func gunzip(t testing.TB, data []byte) []byte {
@@ -255,9 +271,12 @@ func TestRoundTrip(t *testing.T) {
 			if again := written(t, got); len(again) != len(data) {
 				t.Errorf("%d bytes when written again, %d before", len(again), len(data))
 			}
-			packed := packed(t, p)
-			same(t, unpack(t, packed), p)
-			same(t, read(t, gunzip(t, packed)), p)
+			gzip := packed(t, jfr.WritePacked, p)
+			same(t, unpack(t, gzip), p)
+			same(t, read(t, gunzip(t, gzip)), p)
+			zstd := packed(t, jfr.WriteZstd, p)
+			same(t, unpack(t, zstd), p)
+			same(t, read(t, unzstd(t, zstd)), p)
 			t.Logf("%d bytes, %.1f each of %d samples", len(data), float64(len(data))/float64(max(len(p.Samples), 1)), len(p.Samples))
 		})
 	}

@@ -60,7 +60,7 @@ type Stream struct {
 	MaxChunk int64
 	careful  bool    // the file is whole between any two writes
 	last     bool    // nothing comes behind what is pending
-	pack     *packer // the file is in gzip's form; nil: it is not
+	pack     packing // the form in which the file is packed; nil: it is not
 	err      error
 }
 
@@ -128,7 +128,10 @@ func (s *Stream) Finish(p *profile.Profile) error {
 // end flushes what is the end of the recording.
 func (s *Stream) end() error {
 	s.last = true
-	return s.Flush()
+	if err := s.Flush(); err != nil || s.pack == nil {
+		return err
+	}
+	return s.pack.finish(s.out)
 }
 
 func (s *Stream) flush() error {
@@ -158,7 +161,7 @@ func (s *Stream) write(info *Info) error {
 	}
 	step, used := s.step, s.base+s.size
 	if s.pack != nil {
-		step, used = s.packedStep, s.pack.end
+		step, used = s.packedStep, s.pack.used()
 	}
 	if err := step(info, rest, traces); err != nil {
 		// What is not in use yet readers need not see.
@@ -243,13 +246,10 @@ func (s *Stream) next() {
 
 // settled is where in the output what will not change any more ends.
 func (s *Stream) settled() int64 {
-	switch {
-	case s.pack == nil:
+	if s.pack == nil {
 		return s.base
-	case s.begun:
-		return s.pack.base
 	}
-	return s.pack.end
+	return s.pack.settled(s.begun)
 }
 
 func (s *Stream) header(size, metadata, checkpoint int64, info *Info) (h [headerSize]byte) {

@@ -32,7 +32,7 @@ func NewTail(in io.ReaderAt) *Tail {
 
 // OpenTail is NewTail for a file that may be packed. It is there already.
 func OpenTail(in io.ReaderAt) (*Tail, error) {
-	var head [memberHead]byte
+	var head [Sniffed]byte
 	if n, _ := in.ReadAt(head[:], 0); !IsPacked(head[:n]) {
 		return NewTail(in), nil
 	}
@@ -74,8 +74,8 @@ func (t *Tail) Began() int64 {
 
 // Read is how long the file was at least of which was read what was.
 func (t *Tail) Read() int64 {
-	if p, ok := t.r.in.(*Packed); ok {
-		return p.end
+	if p, ok := t.r.in.(Packed); ok {
+		return p.stored()
 	}
 	if t.c == nil {
 		return 0
@@ -159,7 +159,7 @@ func (t *Tail) read() (bool, error) {
 		return fail(err)
 	}
 	t.c.size = now.size
-	if p, ok := t.r.in.(*Packed); ok {
+	if p, ok := t.r.in.(Packed); ok {
 		from := t.at
 		if t.at = now.size; from == t.at {
 			return false, nil
@@ -242,8 +242,8 @@ func (t *Tail) there(c *chunk) error {
 	if c.base > math.MaxInt64/4 || c.size > math.MaxInt64/4 {
 		return errNoChunk
 	}
-	if p, ok := t.r.in.(*Packed); ok {
-		if err := p.grow(); err != nil || c.base+c.size <= p.size {
+	if p, ok := t.r.in.(Packed); ok {
+		if err := p.grow(); err != nil || c.base+c.size <= p.Size() {
 			return err
 		}
 		return errNoChunk

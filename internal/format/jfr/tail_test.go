@@ -53,25 +53,29 @@ func (c *collected) profile() *profile.Profile {
 // TestTail reads a recording after every single write to it, also between those
 // that belong together, and gets what a reader of the whole file does.
 func TestTail(t *testing.T) {
-	t.Run("plain", func(t *testing.T) { followed(t, NewStream, func(f *file) *Tail { return NewTail(growing{f}) }, parse) })
-	t.Run("packed", func(t *testing.T) {
-		followed(t, NewPackedStream, func(f *file) *Tail {
-			in, err := OpenPacked(growing{f})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return NewTail(in)
-		}, parsePacked)
-	})
+	for _, f := range allForms {
+		t.Run(f.name, func(t *testing.T) { followed(t, &f) })
+	}
 }
 
-func followed(t *testing.T, begin newStream, tail func(*file) *Tail, read func([]byte) (*profile.Profile, error)) {
+func followed(t *testing.T, f *form) {
 	p := profiletest.Java()
 	out := &file{}
-	got := &collected{tail: tail(out)}
-	got.next(t) // of an empty file
+	got := &collected{}
+	begin := func() {
+		tail, err := OpenTail(growing{out}) // of an empty file it is not known whether it will be packed
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.tail = tail
+		got.next(t)
+	}
+	begin()
 	asked, pieces := 0, 0
 	out.saw = func([]byte) {
+		if got.tail.Began() == 0 {
+			begin()
+		}
 		before := len(got.samples)
 		got.next(t)
 		asked++
@@ -79,7 +83,7 @@ func followed(t *testing.T, begin newStream, tail func(*file) *Tail, read func([
 			pieces++
 		}
 	}
-	s := begin(out, whole{p}, func() Info { return Info{&p.Meta, p.Events, p.Losses} })
+	s := f.begin(out, whole{p}, func() Info { return Info{&p.Meta, p.Events, p.Losses} })
 	s.MaxChunk = 20_000
 	for i, sample := range p.Samples {
 		if err := s.Add(sample); err != nil {
@@ -100,7 +104,7 @@ func followed(t *testing.T, begin newStream, tail func(*file) *Tail, read func([
 	if s.base == 0 || pieces < 100 || asked <= pieces {
 		t.Errorf("%d pieces in %d looks, in one chunk: %v", pieces, asked, s.base == 0)
 	}
-	whole, err := read(out.b)
+	whole, err := f.read(out.b)
 	if err != nil {
 		t.Fatal(err)
 	}

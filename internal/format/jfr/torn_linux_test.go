@@ -1,6 +1,7 @@
 package jfr_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,13 +12,39 @@ import (
 	"github.com/candid-profiler/candid/internal/format/jfr"
 )
 
-// Whenever candid is ended, the JDK's own reader opens the file and finds all that
-// was flushed, with its stacks.
-func TestJDKReadsWhenEndedAnywhere(t *testing.T) { readWhenEnded(t, jfr.TornFiles, 1777) }
+// Whenever candid is ended, the JDK's own reader opens the file, a packed one when it is
+// unpacked, and finds all that was flushed, with its stacks.
+func TestJDKReadsWhenEndedAnywhere(t *testing.T) {
+	for _, form := range []string{"plain", "gzip", "zstd"} {
+		t.Run(form, func(t *testing.T) { readWhenEnded(t, jfr.TornFiles(form), 1777) })
+	}
+}
 
-// The same of a packed file, when it is unpacked.
-func TestJDKReadsPackedWhenEndedAnywhere(t *testing.T) {
-	readWhenEnded(t, jfr.TornPackedFiles, 1777)
+// The zstd program unpacks what is left whenever candid is ended.
+func TestZstdUnpacksWhenEndedAnywhere(t *testing.T) {
+	zstd := fixture.Tool(t, "zstd")
+	dir := t.TempDir()
+	want := map[string][]byte{}
+	jfr.TornZstd(t, 200, 777, func(name string, b, unpacked []byte) {
+		want[name] = bytes.Clone(unpacked)
+		if err := os.WriteFile(filepath.Join(dir, name+".zst"), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	})
+	files, err := filepath.Glob(filepath.Join(dir, "*.zst"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, zstd, append([]string{"-q", "-d"}, files...)...)
+	for name, b := range want {
+		got, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil || !bytes.Equal(got, b) {
+			t.Fatalf("%s: %d bytes, want %d: %v", name, len(got), len(b), err)
+		}
+	}
+	if len(want) < 50 {
+		t.Errorf("%d files only", len(want))
+	}
 }
 
 func readWhenEnded(t *testing.T, files func(testing.TB, int, int, func(string, []byte)), stride int) {

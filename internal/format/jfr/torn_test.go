@@ -31,19 +31,33 @@ func (j *journal) Truncate(size int64) error {
 	return j.file.Truncate(size)
 }
 
-// recordedInSteps is what a recording of n samples does to its file, in steps of
-// 20 samples and chunks that are soon full.
-func recordedInSteps(t testing.TB, n int) (*profile.Profile, *journal) {
-	t.Helper()
-	return inSteps(t, NewStream, n)
+// form is one in which a recording is written, and how other programs unpack it.
+type form struct {
+	name   string
+	begin  newStream
+	unpack func(t testing.TB, name string, b []byte) []byte
+	read   func(b []byte) (*profile.Profile, error)
+	torn   tornFiles
 }
 
+// tornFiles visits every file that a recording of n samples in a form leaves if it is ended
+// at any time from its first whole step on.
+type tornFiles func(t testing.TB, f *form, n, stride int, visit func(name string, b []byte))
+
+var (
+	plainForm   = form{"plain", NewStream, func(_ testing.TB, _ string, b []byte) []byte { return b }, parse, tornWithinPages}
+	packedForms = []form{{"gzip", NewPackedStream, gunzip, parsePacked, tornAtEnd}, {"zstd", NewZstdStream, unzstandard, parsePacked, tornWithinPages}}
+	allForms    = append([]form{plainForm}, packedForms...)
+)
+
+// inSteps is what a recording of n samples does to its file, in steps of
+// 20 samples and chunks that are full after some of them.
 func inSteps(t testing.TB, begin newStream, n int) (*profile.Profile, *journal) {
 	t.Helper()
 	p := part(profiletest.Java(), n)
 	out := &journal{}
 	s := begin(out, whole{p}, func() Info { return Info{&p.Meta, p.Events, p.Losses} })
-	s.MaxChunk = 12_000
+	s.MaxChunk = 22_000
 	for i, sample := range p.Samples {
 		if i%20 == 0 {
 			if err := s.Flush(); err != nil {
@@ -57,7 +71,7 @@ func inSteps(t testing.TB, begin newStream, n int) (*profile.Profile, *journal) 
 			t.Fatal(err)
 		}
 	}
-	if err := s.Flush(); err != nil {
+	if err := s.Finish(p); err != nil {
 		t.Fatal(err)
 	}
 	if s.base == 0 {
@@ -66,19 +80,23 @@ func inSteps(t testing.TB, begin newStream, n int) (*profile.Profile, *journal) 
 	return p, out
 }
 
-// tornFiles visits every file that such a recording leaves if it is ended at any
-// time from its first whole step on. What a kill cannot tear is done or not: a
-// write of up to a page that does not cross one. Any other is torn anywhere.
-func tornFiles(t testing.TB, n int, stride int, visit func(name string, b []byte)) {
+// tornWithinPages is for files that grow by pages. What a kill cannot tear is done or
+// not: a write of up to a page that does not cross one. Any other is torn anywhere.
+func tornWithinPages(t testing.TB, form *form, n, stride int, visit func(name string, b []byte)) {
 	t.Helper()
-	_, j := recordedInSteps(t, n)
+	_, j := inSteps(t, form.begin, n)
 	var f file
 	for i, c := range j.changes {
 		if c.data == nil {
-			t.Fatal("the file was made shorter")
+			if i < len(j.changes)-1 {
+				t.Fatal("the file was made shorter before its end")
+			}
+			f.Truncate(c.at)
+			visit(fmt.Sprintf("%04d", i), f.b)
+			return
 		}
 		whole := c.at/pageSize == (c.at+int64(len(c.data))-1)/pageSize
-		if int(c.at)+len(c.data) > len(f.b) && (len(c.data) != pageSize || !whole || int(c.at) != len(f.b)) {
+		if i >= j.named && int(c.at)+len(c.data) > len(f.b) && (len(c.data) != pageSize || !whole || int(c.at) != len(f.b)) {
 			t.Fatalf("change %d, %d bytes at %d, makes a file of %d bytes longer by more or less than a page", i, len(c.data), c.at, len(f.b))
 		}
 		if !whole && i >= j.named {
@@ -98,40 +116,57 @@ func tornFiles(t testing.TB, n int, stride int, visit func(name string, b []byte
 	}
 }
 
-// Whenever candid is ended the file is whole, without a note that something is
-// missing, and no sample is ever lost again.
+// Whenever candid is ended the file is whole, as it is and unpacked by others, without a
+// note that something is missing, and no sample is ever lost again.
 func TestEndedAnywhere(t *testing.T) {
+	for _, f := range allForms {
+		t.Run(f.name, func(t *testing.T) { endedAnywhere(t, &f) })
+	}
+}
+
+func endedAnywhere(t *testing.T, f *form) {
 	const n = 200
 	p := part(profiletest.Java(), n)
-	last, files := 0, 0
-	tornFiles(t, n, 211, func(name string, b []byte) {
-		files++
-		got, err := parse(b)
+	files := 0
+	last := map[string]int{}
+	check := func(name, how string, got *profile.Profile, err error) {
+		t.Helper()
 		if err != nil {
-			t.Fatalf("%s: %v", name, err)
+			t.Fatalf("%s, %s: %v", name, how, err)
 		}
-		if k := len(got.Samples); k < last || k%20 != 0 || len(got.Meta.Notes) != len(p.Meta.Notes) {
-			t.Fatalf("%s: %d samples after %d, notes %q", name, k, last, got.Meta.Notes)
+		k := len(got.Samples)
+		if k < last[how] || k%20 != 0 || len(got.Meta.Notes) != len(p.Meta.Notes) {
+			t.Fatalf("%s, %s: %d samples after %d, notes %q", name, how, k, last[how], got.Meta.Notes)
 		}
-		if len(got.Samples) != last {
-			last = len(got.Samples)
-			a, b := counts(got), counts(part(p, last))
+		if k > last[how] {
+			a, b := counts(got), counts(part(p, k))
 			for m, c := range b {
 				if a[m] != c {
-					t.Fatalf("%s: %s: %v, want %v", name, m, a[m], c)
+					t.Fatalf("%s, %s: %s: %v, want %v", name, how, m, a[m], c)
 				}
 			}
 		}
+		last[how] = k
+	}
+	f.torn(t, f, n, 211, func(name string, b []byte) {
+		files++
+		got, err := f.read(b)
+		check(name, "as it is", got, err)
+		got, err = parse(f.unpack(t, name, b))
+		check(name, "unpacked", got, err)
+		if last["as it is"] != last["unpacked"] {
+			t.Fatalf("%s: %v samples", name, last)
+		}
 	})
-	if last != n || files < 100 {
-		t.Errorf("%d samples in the last of %d files", last, files)
+	if last["as it is"] != n || files < 100 {
+		t.Errorf("%v samples in the last of %d files", last, files)
 	}
 }
 
 // A file that grows while it is read is no malformed one: the header is what it was,
 // the rest what was written meanwhile.
 func TestReadWhileItGrows(t *testing.T) {
-	_, j := recordedInSteps(t, 200)
+	_, j := inSteps(t, NewStream, 200)
 	var f file
 	var headers [][]byte
 	for _, c := range j.changes {

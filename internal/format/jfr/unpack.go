@@ -30,9 +30,33 @@ type member struct {
 	flag     byte
 }
 
-// Packed is a packed recording of candid's as what it unpacks to. Only what is read is
-// unpacked. It may be written meanwhile. It is not for use by several goroutines.
-type Packed struct {
+// Packed is a packed recording of candid's as what it unpacks to. It may be written
+// meanwhile. It is not for use by several goroutines.
+type Packed interface {
+	io.ReaderAt
+	// Size is how many bytes there are.
+	Size() int64
+	// grow finds what was added.
+	grow() error
+	// stored is how long the file is at least.
+	stored() int64
+	// portion gives the first of what holds events and candid's constants that begins at a place
+	// or behind it; if it begins before end.
+	portion(off, end int64) (portion, error)
+}
+
+// portion is what is read at once of a Packed.
+type portion struct {
+	at, next int64  // where it begins, and where another one may
+	b        []byte // nil: there is none
+	hint     int64  // where in it a checkpoint begins; 0: nowhere
+}
+
+// Sniffed is how much of a file IsPacked has to see.
+const Sniffed = headerFrames
+
+// ungzip is such a file in gzip's form. Only what is read is unpacked.
+type ungzip struct {
 	in      io.ReaderAt
 	members []member
 	end     int64 // of the last of them, in the file
@@ -51,6 +75,10 @@ type content struct {
 
 // IsPacked says whether a file that begins like that is a packed recording of candid's.
 func IsPacked(head []byte) bool {
+	return isZstd(head) || isGzip(head)
+}
+
+func isGzip(head []byte) bool {
 	if len(head) < memberHead {
 		return false
 	}
@@ -80,19 +108,26 @@ func memberOf(b []byte) (member, error) {
 }
 
 // OpenPacked opens a file, of which IsPacked says yes.
-func OpenPacked(in io.ReaderAt) (*Packed, error) {
-	p := &Packed{in: in, content: map[int]*content{}}
+func OpenPacked(in io.ReaderAt) (Packed, error) {
+	head := make([]byte, Sniffed)
+	n, _ := in.ReadAt(head, 0)
+	var p Packed = &ungzip{in: in, content: map[int]*content{}}
+	if isZstd(head[:n]) {
+		p = &unzstd{in: in}
+	}
 	if err := p.grow(); err != nil {
 		return nil, fmt.Errorf("unpack: %w", err)
 	}
 	return p, nil
 }
 
-// Size is how many bytes there are.
-func (p *Packed) Size() int64 { return p.size }
+// Size implements Packed.
+func (p *ungzip) Size() int64 { return p.size }
+
+func (p *ungzip) stored() int64 { return p.end }
 
 // grow finds the members that were added.
-func (p *Packed) grow() error {
+func (p *ungzip) grow() error {
 	b := make([]byte, 64<<10)
 	for {
 		n, err := p.in.ReadAt(b, p.end)
@@ -126,12 +161,12 @@ func (p *Packed) grow() error {
 }
 
 // find gives the index of the member that holds a byte.
-func (p *Packed) find(off int64) int {
+func (p *ungzip) find(off int64) int {
 	return sort.Search(len(p.members), func(i int) bool { return p.members[i].from+p.members[i].unpacked > off })
 }
 
 // ReadAt implements io.ReaderAt.
-func (p *Packed) ReadAt(b []byte, off int64) (n int, err error) {
+func (p *ungzip) ReadAt(b []byte, off int64) (n int, err error) {
 	if off+int64(len(b)) > p.size {
 		if err := p.grow(); err != nil {
 			return 0, err
@@ -159,7 +194,7 @@ const (
 )
 
 // unpacked gives the content of a member.
-func (p *Packed) unpacked(i int) ([]byte, error) {
+func (p *ungzip) unpacked(i int) ([]byte, error) {
 	m := &p.members[i]
 	if m.flag == memberHeader {
 		return p.header(m)
@@ -176,7 +211,7 @@ func (p *Packed) unpacked(i int) ([]byte, error) {
 }
 
 // begin has a member unpacked.
-func (p *Packed) begin(i int) *content {
+func (p *ungzip) begin(i int) *content {
 	if c := p.content[i]; c != nil {
 		return c
 	}
@@ -199,7 +234,7 @@ func (p *Packed) begin(i int) *content {
 
 // header reads a chunk's header, which may be changed meanwhile: then its checksum is
 // wrong.
-func (p *Packed) header(m *member) ([]byte, error) {
+func (p *ungzip) header(m *member) ([]byte, error) {
 	const most = 100
 	b := make([]byte, headerSize+memberTail)
 	for range most {
@@ -243,24 +278,33 @@ func (m *member) unpack(in io.ReaderAt) ([]byte, error) {
 	return b, nil
 }
 
-// packedPart reads a chunk of a packed file from a place on, in the order in which it was
-// written: constants, and the events that refer to them. So each member is unpacked
-// once, and those that hold the stacks of other readers are not at all.
-func (r *reader) packedPart(p *Packed, c *chunk, from int64) error {
-	defer func() { r.window = window{in: p} }()
-	end := min(c.base+c.size, p.size)
-	for i := p.find(c.base + from); i < len(p.members) && p.members[i].from < end; i++ {
-		m := &p.members[i]
-		if m.flag != memberEvents {
-			continue
+// portion implements Packed. Members that hold the stacks of other readers are not unpacked.
+func (p *ungzip) portion(off, end int64) (portion, error) {
+	for i := p.find(off); i < len(p.members) && p.members[i].from < end; i++ {
+		if m := &p.members[i]; m.flag == memberEvents {
+			b, err := p.unpacked(i)
+			return portion{at: m.from, next: m.from + m.unpacked, b: b, hint: m.hint}, err
 		}
-		b, err := p.unpacked(i)
+	}
+	return portion{next: end}, nil
+}
+
+// packedPart reads a chunk of a packed file from a place on, in the order in which it was
+// written: constants, and the events that refer to them. So each part is unpacked once.
+func (r *reader) packedPart(p Packed, c *chunk, from int64) error {
+	defer func() { r.window = window{in: p} }()
+	end := min(c.base+c.size, p.Size())
+	for off := c.base + from; off < end; {
+		part, err := p.portion(off, end)
 		if err != nil {
 			return err
 		}
-		at := m.from - c.base
-		if m.hint > 0 {
-			c.checkpoint, c.known = at+m.hint, at
+		if off = part.next; part.b == nil {
+			continue
+		}
+		at := part.at - c.base
+		if part.hint > 0 {
+			c.checkpoint, c.known = at+part.hint, at
 			if err := r.constants(c); err != nil {
 				return fmt.Errorf("its constants: %w", err)
 			}
@@ -268,8 +312,8 @@ func (r *reader) packedPart(p *Packed, c *chunk, from int64) error {
 				return err
 			}
 		}
-		r.window = window{in: p, off: m.from, buf: b}
-		c.limit = at + m.unpacked
+		r.window = window{in: p, off: part.at, buf: part.b}
+		c.limit = at + int64(len(part.b))
 		if err := r.events(c, at, c.limit); err != nil {
 			return err
 		}

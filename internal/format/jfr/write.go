@@ -16,6 +16,9 @@ func Write(w io.Writer, p *profile.Profile) error { return writeWith(NewStream, 
 // WritePacked is Write in gzip's form.
 func WritePacked(w io.Writer, p *profile.Profile) error { return writeWith(NewPackedStream, w, p) }
 
+// WriteZstd is Write in zstd's form.
+func WriteZstd(w io.Writer, p *profile.Profile) error { return writeWith(NewZstdStream, w, p) }
+
 type newStream func(Output, Source, func() Info) *Stream
 
 func writeWith(begin newStream, w io.Writer, p *profile.Profile) error {
