@@ -113,15 +113,15 @@ func (e *Engine) list1(p *process, now int64) {
 		return
 	}
 	if p.ending = 0; !ok || err != nil || len(tids) == 0 || s.state == 'Z' && len(tids) == 1 {
-		p.gone = true
-		if e.looker != nil {
-			e.looker.news.Store(true)
-		}
 		e.mu.Lock()
+		p.gone = true
 		for _, th := range p.threads {
 			th.gone = true
 		}
 		e.mu.Unlock()
+		if e.looker != nil {
+			e.looker.news.Store(true)
+		}
 		return
 	}
 	if s.startCode != p.startCode || s.startStack != p.startStack {
