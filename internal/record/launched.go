@@ -35,5 +35,8 @@ func (l *launched) isCopy(snap *capture.Snapshot) bool {
 	case snap.TID == l.pid:
 		return snap.Time < l.begin.Time || snap.Time < l.begin.Done && l.execs == 0
 	}
-	return slices.Contains(l.begin.Others, int(snap.TID))
+	// Others may have begun since they were listed: on a busy machine the copy is let go
+	// while it is still getting ready. None of them is there any more when it has become
+	// the program.
+	return slices.Contains(l.begin.Others, int(snap.TID)) || l.execs == 0 && snap.Time < l.begin.Done
 }
