@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/javaname"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -179,7 +180,7 @@ func NewHeader(p *profile.Profile, t *Tree, title, split string) (*Header, []uin
 			if f.NoName {
 				noName = 1
 			}
-			h.Funcs = append(h.Funcs, table.add(f.Name), table.add(f.Raw), table.add(f.Signature),
+			h.Funcs = append(h.Funcs, table.add(f.Name), table.add(f.Raw), table.add(javaname.Parameters(f.Signature)),
 				table.add(f.Module), table.add(f.File), noName)
 			known[s.Func] = uint32(len(h.Funcs) / 6)
 		}

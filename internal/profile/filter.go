@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/javaname"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
@@ -354,7 +355,7 @@ func (s *Selection) Name(m uint32) string {
 	f := s.Func(m)
 	name := f.Name
 	if s.Filter.Signatures {
-		name += f.Signature
+		name += javaname.Parameters(f.Signature)
 	}
 	if line := s.Methods[m].Line; line > 0 {
 		name += ":" + strconv.Itoa(int(line))

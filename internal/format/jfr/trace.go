@@ -152,14 +152,14 @@ func (r *reader) foreignFunction(c *chunk, id uint64) (fn uint32, native bool) {
 			f.Module = "[kernel]"
 		}
 	default:
+		if !strings.HasPrefix(descriptor, "(") { // some tools write it behind the name
+			name, descriptor = javaname.Split(name)
+		}
 		f = profile.Func{Signature: descriptor}
 		if className == "" {
 			f.Name = name
 		} else {
 			f.Name, f.Raw = javaname.Function(withoutHash(className), name)
-		}
-		if !strings.HasPrefix(descriptor, "(") {
-			f.Signature = ""
 		}
 	}
 	if f.Name == "" {
