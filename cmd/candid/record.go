@@ -349,7 +349,11 @@ func (f *recordFlags) show(cmd *cobra.Command, res *record.Result) error {
 	if err != nil {
 		return failed(err)
 	}
-	return serve(cmd, 0, true, "", r)
+	s, err := newServer(0, r)
+	if err != nil {
+		return failed(err)
+	}
+	return serve(cmd, s, true, "")
 }
 
 // stopping says that recording ends, and what another Ctrl-C would do.

@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
 
 	"github.com/spf13/cobra"
 
+	"github.com/candid-profiler/candid/internal/filter"
 	"github.com/candid-profiler/candid/internal/format"
 	"github.com/candid-profiler/candid/internal/garbage"
 	"github.com/candid-profiler/candid/internal/priority"
@@ -30,12 +32,12 @@ func newView() *cobra.Command {
 		Long: `Look at profiles in a browser: flame graph, call tree, methods, callers, threads
 over time, and how far all of it can be trusted. Every view shows what the filters
 leave: a stretch of time, threads, states, methods. With --diff two files are one page that shows
-what changed, also what has vanished; of several files any two can be compared in the page, either
-way round, and the page's address keeps which. A .jfr file, also .jfr.gz or .jfr.zst, that
-candid is still recording is followed: what is new is on the page within two seconds. So is
-the folder in which a JVM keeps what it records itself (jcmd PID JFR.configure tells where that is; from JDK 14 on with
-what it wrote a second ago), and what async-profiler writes, as often as it finishes a part of it
-(asprof --chunktime 5s).
+what changed, also what has vanished; of several files any two can be compared in the page. They
+can be swapped there, and the page's address keeps which is compared with which. A .jfr file, also
+.jfr.gz or .jfr.zst, that candid is still recording is followed: what is new is on the page within
+two seconds. So is the folder in which a JVM keeps what it records itself (jcmd PID JFR.configure
+tells where that is; from JDK 14 on with what it wrote a second ago), and what async-profiler
+writes, as often as it finishes a part of it (asprof --chunktime 5s).
 
 ` + filterHelp + `
 Of one file they stand in the page, where they can be taken away and changed; of
@@ -90,21 +92,21 @@ FILE is a profile in a format that candid reads:
 					page = view.Address(profiles[i], f, threads)
 					continue
 				}
-				p, err := filter.read(cmd.ErrOrStderr(), spec, file, profile.KeepSamples, nil)
-				if err != nil {
+				if profiles[i], err = passing(cmd.ErrOrStderr(), &filter, spec, file); err != nil {
 					return err
 				}
-				if f := spec.String(); f != "" {
-					p.Meta.Notes = append([]string{"only what passes is shown: " + f}, p.Meta.Notes...)
-				}
-				profiles[i] = p
 			}
 			if diff {
-				r, err := view.OpenPair([2]string{args[0], args[1]}, profiles[0], profiles[1])
+				s, err := newServer(port)
+				if err == nil {
+					err = s.Compare([2]string{args[0], args[1]}, profiles[0], profiles[1], func(i int) (*profile.Profile, error) {
+						return passing(io.Discard, &filter, spec, args[i])
+					})
+				}
 				if err != nil {
 					return failed(fmt.Errorf("compare %s and %s: %w", args[0], args[1], err))
 				}
-				return serve(cmd, port, open, page, r)
+				return serve(cmd, s, open, view.Compared)
 			}
 			ctx, stop := context.WithCancel(cmd.Context())
 			defer stop()
@@ -121,7 +123,11 @@ FILE is a profile in a format that candid reads:
 				}
 				recordings = append(recordings, r)
 			}
-			return serve(cmd, port, open, page, recordings...)
+			s, err := newServer(port, recordings...)
+			if err != nil {
+				return failed(err)
+			}
+			return serve(cmd, s, open, page)
 		},
 	}
 	fl := cmd.Flags()
@@ -134,13 +140,21 @@ FILE is a profile in a format that candid reads:
 	return cmd
 }
 
-// serve shows recordings until Ctrl-C; page is what the page shows first, as it
-// stands in its address.
-func serve(cmd *cobra.Command, port int, open bool, page string, recordings ...*view.Recording) error {
-	s, err := newServer(port, recordings...)
+// passing reads what of a file passes the filters, and has it say so.
+func passing(w io.Writer, flags *filterFlags, spec *filter.Spec, file string) (*profile.Profile, error) {
+	p, err := flags.read(w, spec, file, profile.KeepSamples, nil)
 	if err != nil {
-		return failed(err)
+		return nil, err
 	}
+	if f := spec.String(); f != "" {
+		p.Meta.Notes = append([]string{"only what passes is shown: " + f}, p.Meta.Notes...)
+	}
+	return p, nil
+}
+
+// serve shows what a server has until Ctrl-C; page is what the page shows first, as it
+// stands in its address.
+func serve(cmd *cobra.Command, s *view.Server, open bool, page string) error {
 	ctx, signals := interruptible(cmd.Context(), false, func() {})
 	defer signals.stop()
 	fmt.Fprintln(cmd.OutOrStdout(), s.URL()+page)

@@ -70,7 +70,11 @@ func sameAsReport(t *testing.T, b *chromium.Browser, url, file, hash string, fil
 	if err := json.Unmarshal([]byte(ok(t, append([]string{"report", file, "--json"}, filter...)...).out), &want); err != nil {
 		t.Fatal(err)
 	}
-	b.Show(url+hash, "document.documentElement?.dataset.ready")
+	separator := "#"
+	if strings.Contains(url+hash, "#") {
+		separator = "&"
+	}
+	b.Show(url+hash+separator+"starts=shown", "document.documentElement?.dataset.ready")
 	var got []struct {
 		Name, Module                      string
 		Self, Total, SelfSamples, Samples uint64

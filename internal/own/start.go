@@ -59,3 +59,18 @@ func Starts(kind walk.Kind, name, module string) (yes, named bool) {
 	}
 	return false, false
 }
+
+// Begins says whether a function that Starts calls is what the thread is there for: all but the
+// kernel's, the C library's and stubs, which are part of starting it.
+func Begins(kind walk.Kind, module string) bool {
+	if kind == walk.KindUnknown || kind == walk.KindKernel || kind == walk.KindStub {
+		return false
+	}
+	base := path.Base(module)
+	for _, c := range []string{"libc.", "libc-", "ld-", "libpthread", "linux-vdso", "[vdso]"} {
+		if kind == walk.KindNative && strings.HasPrefix(base, c) {
+			return false
+		}
+	}
+	return true
+}

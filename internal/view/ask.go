@@ -25,6 +25,7 @@ type rowsQuery struct {
 	most    int   // rows
 	open    *opened
 	place   uint32 // to which the way opens, 0: none
+	in      uint32 // the symbol of the group that it opens in, 0: of the one with most
 	split   string // thread, process, or nothing
 }
 
@@ -42,6 +43,7 @@ func (w *ways) groupKey(s *shape, symbol uint32) uint32 {
 //	unfold  one of those that has just been opened, counted from 0, may be repeated: what nearly all of it
 //	        goes through opens too
 //	place   a place of the tree: the rows on the way to it open
+//	in      the symbol of the thread or the process that it is shown in; none: of the one that has most there
 //	split   thread or process: each has a root of its own
 //	begin   1: nothing was opened yet, and what most goes through does by itself
 //	most    how many rows
@@ -117,6 +119,13 @@ func (w *ways) rowsQuery(s *shape, v url.Values) (*rowsQuery, error) {
 			return nil, fmt.Errorf("%w: place %d is on no way", ErrQuery, place)
 		}
 		q.place = uint32(place)
+	}
+	if v.Has("in") {
+		in, err := number(v, "in", 0)
+		if err != nil {
+			return nil, err
+		}
+		q.in = uint32(min(in, math.MaxUint32))
 	}
 	return q, nil
 }
@@ -218,7 +227,7 @@ func (t *table) make(ask *rowsQuery) error {
 	}
 	switch {
 	case ask.place > 0 && t.split != nil:
-		t.reveal(ask.place, ask.open)
+		t.reveal(ask.place, ask.in, ask.open)
 	case ask.place > 0:
 		ask.open.show(t.ways, t.shape, ask.place)
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/candid-profiler/candid/internal/flame"
+	"github.com/candid-profiler/candid/internal/profile"
 )
 
 // keptPairs is how many pairs of recordings a server keeps: one, and the one that somebody
@@ -35,7 +36,7 @@ func (s *Server) recording(name string) (*Recording, error) {
 	before, after, two := strings.Cut(name, "-")
 	if !two {
 		if n := index(name); n >= 0 {
-			return s.recordings[n], nil
+			return s.open(n)
 		}
 		return nil, nil
 	}
@@ -59,7 +60,7 @@ func (s *Server) compare(of [2]int) (*Recording, error) {
 		s.pairs = slices.Delete(s.pairs, 0, 1)
 	}
 	s.mu.Unlock()
-	c.once.Do(func() { c.r, c.err = pairOf(s.recordings[of[0]], s.recordings[of[1]]) })
+	c.once.Do(func() { c.r, c.err = s.pairOf(of) })
 	if c.err != nil { // another time it may go
 		s.mu.Lock()
 		s.pairs = slices.DeleteFunc(s.pairs, func(x *comparison) bool { return x == c })
@@ -70,8 +71,21 @@ func (s *Server) compare(of [2]int) (*Recording, error) {
 
 // pairOf makes one of two recordings that are served. What does not grow any more stays
 // as it is, and is read without a lock.
-func pairOf(before, after *Recording) (*Recording, error) {
-	for _, r := range []*Recording{before, after} {
+func (s *Server) pairOf(of [2]int) (*Recording, error) {
+	var names [2]string
+	var two [2]*profile.Profile
+	for i, n := range of {
+		names[i] = s.name(n)
+		r := s.opened(n)
+		if r == nil {
+			p, err := s.files[n].profile()
+			if err != nil {
+				return nil, err
+			}
+			two[i] = p
+			continue
+		}
+		two[i] = r.p
 		r.lock.RLock()
 		growing := r.growing
 		r.lock.RUnlock()
@@ -82,5 +96,79 @@ func pairOf(before, after *Recording) (*Recording, error) {
 			return nil, fmt.Errorf("%w: %s is still being recorded; it can be compared when that has ended", ErrQuery, name)
 		}
 	}
-	return OpenPair([2]string{before.name, after.name}, before.p, after.p)
+	return OpenPair(names, two[0], two[1])
+}
+
+// file is where a recording comes from that is not kept by itself.
+type file struct {
+	name string
+	read func() (*profile.Profile, error)
+}
+
+func (f *file) profile() (*profile.Profile, error) {
+	p, err := f.read()
+	if err != nil {
+		return nil, fmt.Errorf("read %s again: %w", flame.Visible(f.name), err)
+	}
+	return p, nil
+}
+
+// Compared is the part of the address, from # on, that shows the second of two recordings as
+// it differs from the first.
+const Compared = "#recording=1&against=0"
+
+// Compare gives a server without recordings two, before and after, which Compared shows. Only
+// what they are together is kept: to show them the other way round, or one by itself, read
+// gives one of them again, 0 or 1.
+func (s *Server) Compare(names [2]string, before, after *profile.Profile, read func(which int) (*profile.Profile, error)) error {
+	r, err := OpenPair(names, before, after)
+	if err != nil {
+		return err
+	}
+	for i, name := range names {
+		s.files[i] = &file{name, func() (*profile.Profile, error) { return read(i) }}
+	}
+	s.recordings = make([]*Recording, len(names))
+	c := &comparison{of: [2]int{0, 1}, r: r}
+	c.once.Do(func() {})
+	s.pairs = []*comparison{c}
+	return nil
+}
+
+func (s *Server) name(n int) string {
+	if r := s.opened(n); r != nil {
+		return r.name
+	}
+	return s.files[n].name
+}
+
+// opened is a recording that somebody looks at by itself; nil: nobody has.
+func (s *Server) opened(n int) *Recording {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.recordings[n]
+}
+
+// open is the same, made ready first if need be.
+func (s *Server) open(n int) (*Recording, error) {
+	if r := s.opened(n); r != nil {
+		return r, nil
+	}
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	if r := s.opened(n); r != nil {
+		return r, nil
+	}
+	p, err := s.files[n].profile()
+	if err != nil {
+		return nil, err
+	}
+	r, err := Open(s.files[n].name, p)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.recordings[n] = r
+	return r, nil
 }

@@ -31,6 +31,7 @@ func TestPageCompares(t *testing.T) {
 	is := func(title, hash string) {
 		t.Helper()
 		b.Until("document.title === " + quoted(title+" · candid") + " && !candid.busy()")
+		hash += "&starts=shown"
 		if got := b.Text("location.hash"); got != hash {
 			t.Errorf("the address of %s is %s, want %s", title, got, hash)
 		}

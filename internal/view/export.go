@@ -40,7 +40,7 @@ func (r *Recording) part(ctx context.Context, q *Query) (*profile.Profile, error
 		return nil, err
 	}
 	part := &out
-	if q.rewrite != nil {
+	if q.rewrite.others() { // how threads start is in every file
 		w, err := q.rewrite.rewriting(r.p)
 		if err != nil {
 			return nil, err

@@ -24,13 +24,29 @@ type viewPage struct {
 }
 
 func openView(t testing.TB, s *Server) *viewPage {
-	b := &viewPage{chromium.Open(t, 1280, 800), t, s.URL(), s.recordings[0]}
+	b := &viewPage{chromium.Open(t, 1280, 800), t, s.URL(), nil}
+	if len(s.recordings) > 0 {
+		b.r = s.recordings[0]
+	}
 	b.Dark(false)
 	return b
 }
 
-// open shows the page and waits until it is there.
+// open shows the page with whole stacks, which is what reports have, and waits until it is there.
 func (b *viewPage) open(hash string) {
+	b.t.Helper()
+	switch {
+	case hash == "":
+		hash = "#starts=shown"
+	case !strings.Contains(hash, "starts="):
+		hash += "&starts=shown"
+	}
+	b.usual(strings.Replace(hash, "#&", "#", 1))
+}
+
+// usual shows the page as it is shown where its address says nothing else: how threads start
+// is folded.
+func (b *viewPage) usual(hash string) {
 	b.t.Helper()
 	b.Show(b.url+hash, "document.documentElement?.dataset.ready")
 	if got := b.Text("document.documentElement.dataset.ready"); got != "1" {
@@ -282,6 +298,7 @@ func TestPageFirstEvent(t *testing.T) {
 	for hash, event := range map[string]int{"": 1, "#event=2": 2, "#event=0": 0} {
 		b.open(hash)
 		b.same(hash, profile.Filter{Event: event})
+		b.usual(hash)
 		if got := b.Text("document.querySelector('select[aria-label=Event]').selectedOptions[0].text"); got != p.Events[event].Name {
 			t.Errorf("%q: the page shows %s, want %s", hash, got, p.Events[event].Name)
 		}

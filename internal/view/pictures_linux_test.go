@@ -18,7 +18,7 @@ func TestPictures(t *testing.T) {
 	if dir == "" {
 		t.Skip("set CANDID_PICTURES to a directory to have pictures taken")
 	}
-	r := busy(t, 4000, 40_000)
+	s, first := served(t), ""
 	if files := filepath.SplitList(os.Getenv("CANDID_RECORDING")); len(files) > 0 {
 		var list []*profile.Profile
 		for _, file := range files {
@@ -28,19 +28,27 @@ func TestPictures(t *testing.T) {
 			}
 			list = append(list, p)
 		}
-		var err error
 		if len(list) == 2 {
-			r, err = OpenPair([2]string{filepath.Base(files[0]), filepath.Base(files[1])}, list[0], list[1])
+			first = Compared + "&"
+			if err := s.Compare([2]string{filepath.Base(files[0]), filepath.Base(files[1])}, list[0], list[1], nil); err != nil {
+				t.Fatal(err)
+			}
 		} else {
-			r, err = Open(filepath.Base(files[0]), list[0])
+			r, err := Open(filepath.Base(files[0]), list[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			s = served(t, r)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	} else {
+		s = served(t, busy(t, 4000, 40_000))
 	}
-	b := openView(t, served(t, r))
+	b := openView(t, s)
 	shot := func(name, hash, script string) {
-		b.open(hash)
+		if first != "" {
+			hash = first + strings.TrimPrefix(hash, "#")
+		}
+		b.usual(hash)
 		// What is drawn beside what was asked for: lanes, the hottest method, the colours' key.
 		b.Until("(document.querySelector('.hottest').textContent !== '' || candid.compared()) && performance.now() > 1000")
 		if script != "" {
@@ -56,6 +64,8 @@ func TestPictures(t *testing.T) {
 			name, hash, _ := strings.Cut(v, "=")
 			if b.Size(1280, 720, 1); strings.HasSuffix(name, "-twice") {
 				b.Size(640, 400, 2)
+			} else if strings.HasSuffix(name, "-800") {
+				b.Size(800, 720, 1)
 			}
 			b.Dark(strings.HasSuffix(name, "-dark"))
 			shot(name, hash, "")

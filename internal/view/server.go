@@ -50,16 +50,19 @@ func Listen(port int) (net.Listener, error) {
 // address, which holds a random token, gets nothing.
 type Server struct {
 	token      string
-	hosts      [2]string // that a request may be for
-	recordings []*Recording
+	hosts      [2]string    // that a request may be for
+	recordings []*Recording // nil for those of files that nobody has looked at by themselves
+	files      [2]*file     // of two that are only looked at together
 	http       *http.Server
 	listener   net.Listener
 
-	mu    sync.Mutex
+	opening sync.Mutex // held while one of files is read
+
+	mu    sync.Mutex    // of recordings and pairs
 	pairs []*comparison // that pages asked for, the latest last
 }
 
-// NewServer makes a server of recordings, of which there is at least one, on l.
+// NewServer makes a server of recordings on l. Compare gives it two if it has none.
 func NewServer(l net.Listener, recordings ...*Recording) (*Server, error) {
 	if web.ViewJS == "" || web.ViewCSS == "" {
 		return nil, errors.New("the page's script is not built in; run make web and build again")
@@ -159,8 +162,8 @@ func send(w http.ResponseWriter, kind string, data []byte) {
 
 func (s *Server) list(w http.ResponseWriter) {
 	names := []string{}
-	for _, r := range s.recordings {
-		names = append(names, flame.Visible(r.name))
+	for i := range s.recordings {
+		names = append(names, flame.Visible(s.name(i)))
 	}
 	data, err := (&message{}).finish(names)
 	if err != nil {

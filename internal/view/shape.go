@@ -39,21 +39,38 @@ func (s *shape) placeOf(node uint32) uint32 {
 	return s.place[node]
 }
 
+// onward is where nodes of the recording lie in a tree that is made of the shape's: to gives the
+// place there for each place of it.
+func (s *shape) onward(to []uint32) []uint32 {
+	if s.place == nil {
+		return to
+	}
+	by := make([]uint32, len(s.place))
+	for node, place := range s.place {
+		by[node] = to[place]
+	}
+	return by
+}
+
 // rewrite are the ways in which the page asks for other stacks than were taken.
 type rewrite struct {
 	merge    []*regexp.Regexp // functions whose frames are left out
 	fold     []*regexp.Regexp // functions whose recursion is one frame
 	collapse []string         // "package X", "module X", or an expression
+	starts   bool             // what starts threads is left out: see flame.Tree.FoldStarts
 	key      string
 }
 
+// others says whether frames are shown otherwise than they were taken, but for how threads start.
+func (w *rewrite) others() bool { return w != nil && len(w.merge)+len(w.fold)+len(w.collapse) > 0 }
+
 // rewriteOf reads what the page asks: merge and recursion (expressions), collapse
-// (as rewrite has it), each may be repeated. It is nil for none.
+// (as rewrite has it), each may be repeated, and starts=fold. It is nil for none.
 func rewriteOf(v url.Values) (*rewrite, error) {
-	if len(v["merge"])+len(v["recursion"])+len(v["collapse"]) == 0 {
+	w := rewrite{starts: v.Get("starts") == "fold"}
+	if len(v["merge"])+len(v["recursion"])+len(v["collapse"]) == 0 && !w.starts {
 		return nil, nil
 	}
-	var w rewrite
 	var err error
 	if w.merge, err = expressions(v["merge"]); err != nil {
 		return nil, err
@@ -69,7 +86,7 @@ func rewriteOf(v url.Values) (*rewrite, error) {
 			return nil, fmt.Errorf("%w: a name of %d bytes", ErrQuery, len(c))
 		}
 	}
-	w.key = url.Values{"m": v["merge"], "r": v["recursion"], "c": v["collapse"]}.Encode()
+	w.key = url.Values{"m": v["merge"], "r": v["recursion"], "c": v["collapse"], "s": v["starts"][:min(len(v["starts"]), 1)]}.Encode()
 	return &w, nil
 }
 
@@ -134,19 +151,20 @@ func (r *Recording) shapeFor(w *rewrite) (*shape, error) {
 	if known != nil {
 		return known, nil
 	}
-	rw, err := w.rewriting(r.p)
-	if err != nil {
-		return nil, err
-	}
-	tree, to, funcs := r.base.tree.Rewrite(r.p, rw)
-	if r.base.place != nil {
-		by := make([]uint32, len(r.base.place))
-		for node, place := range r.base.place {
-			by[node] = to[place]
+	s := r.base
+	if w.others() {
+		rw, err := w.rewriting(r.p)
+		if err != nil {
+			return nil, err
 		}
-		to = by
+		tree, to, funcs := s.tree.Rewrite(r.p, rw)
+		s = newShape(tree, funcs, s.onward(to))
 	}
-	s := newShape(tree, funcs, to)
+	if w.starts {
+		if tree, to := s.tree.FoldStarts(s.funcs); to != nil {
+			s = newShape(tree, s.funcs, s.onward(to))
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.shapes) >= keptShapes {

@@ -377,8 +377,9 @@ func (t *table) inGroup(f *family) []family {
 	return t.families(g.below([]rowPart{{}}), f.depth+1)
 }
 
-// reveal finds the group that has most below a place, and opens the rows on the way there.
-func (t *table) reveal(place uint32, open *opened) {
+// reveal opens the rows on the way to a place, below a group, by its symbol, or else below
+// the one that has most there.
+func (t *table) reveal(place, in uint32, open *opened) {
 	x, w := t.split, t.ways
 	list, err := x.by(t.ctx, x.endsIn(t.shape, func(at uint32) int32 {
 		if at >= place && at < w.end[place] {
@@ -392,6 +393,10 @@ func (t *table) reveal(place uint32, open *opened) {
 	}
 	best := int32(-1)
 	for g, n := range list[0] {
+		if g == int32(in-x.first) && in >= x.first {
+			best = g
+			break
+		}
 		if best < 0 || n.Weight > list[0][best].Weight || n.Weight == list[0][best].Weight && x.sums[g].Weight > x.sums[best].Weight || n.Weight == list[0][best].Weight && x.sums[g].Weight == x.sums[best].Weight && g < best {
 			best = g
 		}

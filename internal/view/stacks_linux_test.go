@@ -455,7 +455,7 @@ func TestPageJumps(t *testing.T) {
 	}
 	// A link brings back the view.
 	b.open("#tab=methods&focus=HashMap&from=1000000")
-	b.Eval("[...document.querySelectorAll('.tools button')].find(e => e.textContent === 'Copy link').click()", nil)
+	b.Eval("[...document.querySelectorAll('header button')].find(e => e.textContent === 'Copy link').click()", nil)
 	link := b.Text("candid.copied()")
 	f := profile.Filter{Focus: regexp.MustCompile("HashMap"), From: time.Millisecond}
 	b.Show(link, "document.documentElement?.dataset.ready")

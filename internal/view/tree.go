@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/flame"
+	"github.com/candid-profiler/candid/internal/own"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -32,6 +33,7 @@ type treeHead struct {
 	Stopped string `json:"stopped"` // why it does not, though it has not ended; "" otherwise
 	Skipped int    `json:"skipped"`
 	Elapsed int64  `json:"elapsed"` // ns since it began
+	Starts  bool   `json:"starts"`  // there are frames by which threads start, folded or not
 }
 
 // costJSON is profile.Cost: ns and bytes, 0 for what is not known.
@@ -91,7 +93,7 @@ func (r *Recording) treeColumns(m *message, v url.Values) (*treeHead, error) {
 	}
 	p, t := *r.p, s.tree
 	p.Funcs = s.funcs
-	if w != nil || r.grower == nil {
+	if w.others() || r.grower == nil {
 		has = 0
 	}
 	skip := int(min(has, uint64(len(t.Symbols))))
@@ -101,6 +103,7 @@ func (r *Recording) treeColumns(m *message, v url.Values) (*treeHead, error) {
 	head := treeHead{Header: header, Name: flame.Visible(r.name), Timed: r.timed, End: r.end, States: profile.StateNames(), Pair: r.pair,
 		Version: r.version, Growing: r.growing, Stopped: flame.Visible(r.stopped), Skipped: skip,
 		Kernel: []float64{}, Sums: []countJSON{}}
+	head.Starts = r.base.tree.HasStarts(r.base.funcs)
 	header.Coarse = r.rough
 	head.Cost = newCost(p.Meta.Cost)
 	if r.pair {
@@ -135,6 +138,15 @@ func (r *Recording) treeColumns(m *message, v url.Values) (*treeHead, error) {
 	})
 	m.i32("line", n, func(i int) int32 { return t.Line[t.Order[i]] })
 	m.u32("lines", n, func(i int) uint32 { return t.Lines[t.Order[i]] })
+	m.u8("start", len(fresh.Symbols), func(i int) uint8 {
+		if s := fresh.Symbols[i]; s.Func != flame.NoFunc {
+			f := &p.Funcs[s.Func]
+			if yes, _ := own.Starts(s.Kind, f.Name, f.Module); yes {
+				return 1
+			}
+		}
+		return 0
+	})
 	for tally, name := range [flame.NumTallies]string{"derived", "heuristic", "stitched", "coarse", "virtual"} {
 		m.u8(name, n, func(i int) uint8 {
 			at := t.Order[i]

@@ -41,6 +41,7 @@ export class Chart {
   private animation = 0;
   private hatch: CanvasPattern | string = "transparent";
   private aimed = -1; // a node that is kept in sight until somebody goes elsewhere
+  private aimedAsked = false; // somebody looks for it
   private placed = false;
   private lastHeight = 0;
   private lastTop = 0;
@@ -66,9 +67,10 @@ export class Chart {
   }
 
   // aim brings a node into sight where so few rows fit that it is likely out of it: in a
-  // small window, or where the page is made larger.
-  aim(node: number): void {
+  // small window, or where the page is made larger; in any window if somebody asked for it.
+  aim(node: number, asked = false): void {
     this.aimed = node;
+    this.aimedAsked = asked;
     this.toAim();
   }
 
@@ -80,7 +82,7 @@ export class Chart {
     const named = (100 / this.canvas.clientWidth) * (this.x1 - this.x0);
     while (node > 0 && this.model.layout.total[node] < named) node = this.model.tree.parent[node];
     const seen = Math.min(this.height, innerHeight - this.canvas.getBoundingClientRect().top); // the page may go on below the window
-    if (seen >= 16 * this.rowHeight) return;
+    if (seen >= 16 * this.rowHeight && !this.aimedAsked) return;
     const top = rowTop(this.view(), this.model.layout.rows, this.model.tree.depth[node]);
     if (top < this.rowHeight) this.root.scrollTop += top - 2 * this.rowHeight;
     else if (top > seen - 2 * this.rowHeight) this.root.scrollTop += top - seen + 3 * this.rowHeight;

@@ -4,7 +4,8 @@ import { el } from "../page/dom";
 import { count, percent, seconds, value, when } from "../page/format";
 import { ROUGH } from "../page/detail";
 import { quality } from "../page/header";
-import type { App, Cost, Count, Part } from "./app";
+import type { Cost, Count, Part } from "./answers";
+import type { App } from "./app";
 import type { Pane } from "./pane";
 import { ask, Grown } from "./wire";
 

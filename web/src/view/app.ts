@@ -1,6 +1,5 @@
 // What all tabs share: the recording, the state, and what the filters chose.
 
-import { named, type Data, type Header, type Quality } from "../data";
 import { CHANGES } from "../flame/colors";
 import { layout } from "../flame/layout";
 import { compile } from "../flame/search";
@@ -8,72 +7,17 @@ import { addUp, fromDepth, type Cells, type Tree, type Values } from "../flame/t
 import { began, commandLine } from "../page/format";
 import { kindChoices, kindOf, ofKind } from "../page/kinds";
 import { Model } from "../page/model";
-import { Chance, effective, type Tally } from "./chance";
-import { matchThreads, pairing, type Match, type Pairing } from "./match";
-import { methodsOf, sumsOf, type Methods, type Sums } from "./methods";
+import { firstOf, loaded, tallyOf, type Chosen, type CountsHead, type Loaded, type ThreadSums, type ViewHeader, type Wait } from "./answers";
+import { Chance, type Tally } from "./chance";
+import { pairing, processOf, threadsOf, ThreadRows, type Match, type Pairing } from "./match";
+import { sumsOf, type Methods, type Sums } from "./methods";
 import type { Known } from "./rows";
-import { filters, initial, read, recordingOf, rewriting, write, type Limits, type State, type Tab } from "./state";
+import { filters, initial, plain, read, recordingOf, rewriting, rewritingOf, write, type Limits, type State, type Tab } from "./state";
+import { nodeAt, wayOf } from "./way";
 import { ask, Grown, type Message } from "./wire";
 
-export interface ViewHeader extends Header {
-  readonly name: string;
-  readonly timed: boolean;
-  readonly end: number; // ns
-  readonly states: readonly string[];
-  readonly kernelCPU: readonly number[];
-  readonly sums: readonly Count[]; // by event
-  readonly pair: boolean; // two that are compared
-  readonly second: number; // of them: the first thread of the second
-  readonly parts: readonly Part[] | null; // and what is known of each
-  readonly cost: Cost;
-  readonly version: number; // how often it has grown
-  readonly growing: boolean; // it is still being made
-  readonly stopped: string; // why it is not followed any more, though it has not ended
-  readonly skipped: number; // symbols that were sent before
-  readonly elapsed: number; // ns, of one that grows
-}
-
-export interface Cost { readonly copying: number; readonly targetCPU: number; readonly ownCPU: number; readonly memory: number; readonly firstWalked: number; readonly samples: number; readonly recorded: number } // ns and bytes; 0: not known
-
-// Part is one of two recordings that are compared.
-export interface Part extends Pick<Header, "command" | "host" | "start" | "duration" | "engine" | "describe" | "candid" | "notes" | "lost" | "throttled" | "quality" | "processes"> {
-  readonly name: string;
-  readonly periods: readonly number[]; // by event
-  readonly sums: readonly Count[];
-  readonly cost: Cost;
-  readonly end: number; // ns
-}
-
-export interface Count { readonly samples: number; readonly weight: number }
-
-export interface Wait extends Count { readonly state: string; readonly method: number }
-
-export interface StateRow extends Count { readonly state: string; readonly syscall: string }
-
-export interface Chosen {
-  readonly all: Count;
-  readonly chosen: Count;
-  readonly quality: Quality;
-  readonly states: readonly StateRow[];
-  readonly threadCount: Float64Array;
-  readonly threadWeight: Float64Array;
-  readonly squares: number; // of the samples' weights
-  readonly before: { readonly all: Count; readonly chosen: Count; readonly quality: Quality; readonly states: readonly StateRow[] } | null; // of two that are compared
-}
-
-// ThreadSums is what each thread has, and all of them.
-export interface ThreadSums { readonly weight: Float64Array; readonly samples: Float64Array; readonly tally: Tally }
-
-function tallyOf(h: CountsHead): Tally {
-  return { weight: h.chosen.weight, effective: effective(h.chosen, h.squares) };
-}
-
-interface CountsHead { all: Count; chosen: Count; quality: Quality; states: StateRow[]; squares: number }
-
-// firstOf is the event that is shown where none is asked for: the first that has samples.
-function firstOf(h: ViewHeader): number {
-  return Math.max(0, h.sums.findIndex((s) => s.samples > 0));
-}
+// Place is a node of the tree, and the symbol of the thread or the process that it is seen in; -1: of none.
+export interface Place { readonly node: number; readonly group: number }
 
 // What changed, so that not everything is drawn anew.
 export type Change = "counts" | "look";
@@ -82,6 +26,7 @@ export class App {
   model!: Model;
   header!: ViewHeader;
   methods!: Methods;
+  private starts: Uint8Array = new Uint8Array(0); // by symbol: 1 for functions by which threads start
   searchable: string[] = []; // by method
   state: State = initial();
   chosen!: Chosen;
@@ -99,7 +44,7 @@ export class App {
   private following: AbortController | null = null;
   private asOf = 0; // when the header came
   private has = 0; // symbols of a recording that grows, none of which stands for a package
-  private next: { header: ViewHeader; data: Data; methods: Methods; shape: string; asOf: number } | null = null; // loaded, and not shown yet
+  private next: (Loaded & { shape: string; asOf: number }) | null = null; // loaded, and not shown yet
   private stale = false; // the last question was about an earlier state
   private shape = ""; // how the stacks are shown
   private ways: (string[] | null)[] | null = null; // to be found again: the zoom, and what is held
@@ -152,10 +97,7 @@ export class App {
     this.has = 0;
     // What the address says of other stacks than were taken must be known first.
     const asked = new URLSearchParams(hash.replace(/^#/, ""));
-    const early = initial();
-    early.merge = asked.getAll("merge").slice(0, 16);
-    early.collapse = asked.getAll("collapse").filter((c) => /^(package|module) /.test(c)).slice(0, 16);
-    early.recursion = asked.getAll("recursion").slice(0, 16);
+    const early = { ...initial(), ...rewritingOf(asked) };
     const other = (): void => {
       const { data } = this.next!;
       this.model = new Model(data);
@@ -187,32 +129,9 @@ export class App {
   // that grows only the names are sent that are new.
   private async fetchTree(n: string, shape: URLSearchParams, signal?: AbortSignal): Promise<void> {
     const q = new URLSearchParams(shape);
-    const old = this.model?.data;
-    if (this.has && !q.size) q.set("symbols", String(this.has));
+    if (this.has && plain(q)) q.set("symbols", String(this.has));
     const m = await ask<ViewHeader>(`${n}/tree?${q.toString()}`, signal);
-    const h = m.head;
-    let kind = m.u8("kind");
-    let { funcs, names } = named(h, m.u32("func"), kind);
-    let method = m.i32("method");
-    if (h.skipped) {
-      funcs = [...old.funcs.slice(0, h.skipped), ...funcs];
-      names = [...old.names.slice(0, h.skipped), ...names];
-      const join = <T extends Uint8Array | Int32Array>(a: T, b: T): T => {
-        const out = new (a.constructor as { new (n: number): T })(h.skipped + b.length);
-        out.set(a.subarray(0, h.skipped));
-        out.set(b, h.skipped);
-        return out;
-      };
-      kind = join(old.kind, m.u8("kind"));
-      method = join(this.methods.of, method);
-    }
-    const none = new Int32Array(0);
-    const cells: Cells = { n: 0, node: none, thread: none, event: none, count: new Float64Array(0), weight: new Float64Array(0) };
-    const data: Data = {
-      header: h, funcs, names, kind, tree: fromDepth(new Int32Array(m.u32("depth")), m.i32("sym")), line: m.i32("line"), lines: new Int32Array(m.u32("lines")),
-      derived: m.u8("derived"), heuristic: m.u8("heuristic"), stitched: m.u8("stitched"), coarse: m.u8("coarse"), virtual: m.u8("virtual"), cells,
-    };
-    this.next = { header: h, data, methods: methodsOf(method), shape: shape.toString(), asOf: performance.now() };
+    this.next = { ...loaded(m, { data: this.model?.data, methods: this.methods, starts: this.starts }), shape: shape.toString(), asOf: performance.now() };
   }
 
   // adopt makes the tree that was loaded last the one that is shown.
@@ -222,9 +141,10 @@ export class App {
     this.next = null;
     this.header = next.header;
     this.asOf = next.asOf;
-    this.has = next.header.growing && !next.shape ? next.data.names.length : 0;
+    this.has = next.header.growing && plain(new URLSearchParams(next.shape)) ? next.data.names.length : 0;
     if (this.model.data !== next.data) this.model.reset(next.data);
     this.methods = next.methods;
+    this.starts = next.starts;
     this.searchable = Array.from(this.methods.symbol, (s) => this.model.searchable[s]);
     this.shape = next.shape;
   }
@@ -239,25 +159,21 @@ export class App {
     return this.header.elapsed + (performance.now() - this.asOf) * 1e6;
   }
 
-  // matches are the rows that threads are shown in: of two recordings those of one name
-  // are one row.
-  get matches(): readonly Match[] {
-    if (this.matchedFor !== this.header) {
-      this.matchedFor = this.header;
-      this.matched = matchThreads(this.header);
-      this.matchOf = new Int32Array(this.header.threads.length);
-      this.matched.forEach((m, i) => m.all.forEach((t) => (this.matchOf[t] = i)));
-    }
-    return this.matched;
+  // rowsOfThreads are what threads are shown in.
+  private get rowsOfThreads(): ThreadRows {
+    if (this.threadRows?.header !== this.header) this.threadRows = new ThreadRows(this.header);
+    return this.threadRows;
   }
 
-  private matchedFor: ViewHeader | null = null;
-  private matched: readonly Match[] = [];
-  private matchOf = new Int32Array(0);
+  private threadRows: ThreadRows | null = null;
+
+  get matches(): readonly Match[] {
+    return this.rowsOfThreads.rows;
+  }
 
   // alike are the threads that stand in one row with a thread.
   alike(t: number): readonly number[] {
-    return this.matches[this.matchOf[t]]?.all ?? [t];
+    return this.rowsOfThreads.alike(t);
   }
 
   // matchName is how a row of threads is called.
@@ -307,12 +223,12 @@ export class App {
   // reshape loads the tree anew; what was zoomed to and pointed at stays, where it
   // is there still. steady: what is shown stays where it is on the page.
   private async reshape(signal?: AbortSignal, steady = false): Promise<void> {
-    const held = [this.state.zoom, ...this.held.map((h) => h.get())].map((i) => this.wayOf(i));
+    const held = [this.state.zoom, ...this.held.map((h) => h.get())].map((i) => wayOf(this.tree, (s) => this.nameKind(s), i));
     const kind = this.kindChosen, pid = this.processChosen;
     await this.fetchTree(this.served(this.state), rewriting(this.state), signal);
     if (signal?.aborted) return;
     const { state, header, next } = this;
-    if (next && header.growing && pid >= 0 && pid === this.processChosen) state.threads = new Set(next.header.threads.flatMap((t, i) => (t.pid === pid ? [i] : []))); // with those that have begun
+    if (next && header.growing && pid >= 0 && pid === this.processChosen) state.threads = threadsOf(next.header, pid); // with those that have begun
     else if (next && header.growing && kind && kind === this.kindChosen) state.threads = ofKind(next.header.threads, kind);
     if (next && !header.sums[state.event]?.samples && state.event === firstOf(header)) state.event = firstOf(next.header); // nothing had happened yet
     this.ways = held;
@@ -337,31 +253,8 @@ export class App {
     return !this.drawsCells || this.cellsAt === this.generation;
   }
 
-  // wayOf is the names on the way to a node.
-  private wayOf(node: number): string[] | null {
-    const { tree } = this;
-    if (node <= 0 || node >= tree.n) return node === 0 ? [] : null;
-    const out: string[] = [];
-    for (let i = node; i > 0; i = tree.parent[i]) out.push(this.nameKind(tree.sym[i]));
-    return out.reverse();
-  }
-
   private nameKind(symbol: number): string {
     return `${symbol < this.model.symbols ? this.model.data.kind[symbol] : ""} ${this.nameOf(symbol)}`;
-  }
-
-  // nodeAt is the node that a way leads to, -1 if it is not there.
-  private nodeAt(way: readonly string[] | null): number {
-    if (!way) return -1;
-    const { tree } = this;
-    let at = 0;
-    for (const name of way) {
-      let c = at + 1;
-      while (c < tree.end[at] && this.nameKind(tree.sym[c]) !== name) c = tree.end[c];
-      if (c >= tree.end[at]) return -1;
-      at = c;
-    }
-    return at;
   }
 
   // set changes the state; what chooses samples is asked for anew.
@@ -414,17 +307,9 @@ export class App {
     return q;
   }
 
-  threadsOfProcess(pid: number): Set<number> {
-    return new Set(this.header.threads.flatMap((t, i) => (t.pid === pid ? [i] : [])));
-  }
-
   // processChosen is the process all of whose threads are chosen, and no others; -1: there is none.
   get processChosen(): number {
-    const { threads } = this.header;
-    const [first] = this.state.threads;
-    if (first === undefined || this.header.processes.length < 2) return -1;
-    const { pid } = threads[first];
-    return threads.every((t, i) => (t.pid === pid) === this.state.threads.has(i)) ? pid : -1;
+    return processOf(this.header, this.state.threads);
   }
 
   // kindChosen is the kind of threads that is chosen; "": there is none.
@@ -529,7 +414,7 @@ export class App {
   // restore finds again what was zoomed to and pointed at.
   private restore(drawn: boolean): void {
     if (!this.ways) return;
-    const [zoom, ...held] = this.ways.map((w) => this.nodeAt(w));
+    const [zoom, ...held] = this.ways.map((w) => nodeAt(this.tree, (s) => this.nameKind(s), this.starts, w));
     this.ways = null;
     this.state.zoom = zoom > 0 && (!drawn || this.model.values.total[zoom] > 0) ? zoom : 0;
     this.held.forEach((h, k) => h.set(k < held.length ? held[k] : -1));
@@ -635,7 +520,7 @@ export class App {
     return name ? this.methods.symbol.findIndex((s) => this.model.names[s].full === name) : -1;
   }
 
-  reveal = -1; // a node that the call tree shall show
+  reveal: Place | null = null; // what the call tree shall show
 
   // heaviest is the node of a method with the most in it, -1 if it is nowhere.
   async heaviest(method: number): Promise<number> {

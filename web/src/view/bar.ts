@@ -6,7 +6,7 @@ import { el, keepFocus, segmented } from "../page/dom";
 import { count, percent, value } from "../page/format";
 import { kindChoices, labelOf, ofKind } from "../page/kinds";
 import type { App } from "./app";
-import { readable } from "./state";
+import { readable, type Tab } from "./state";
 import { spanText } from "./time";
 
 // FORMATS are the files that are offered, and with what each is opened.
@@ -15,8 +15,12 @@ const FORMATS: [format: string, label: string, opens: string][] = [
   ["collapsed", "Collapsed stacks", "flamegraph.pl, scripts"], ["otlp", "OpenTelemetry", "collectors"], ["html", "One HTML file", "any browser"], ["json", "Report as JSON", "scripts"], ["text", "Report as text", "reading"],
 ];
 
+// OF_STACKS are the tabs that show what calls what.
+const OF_STACKS: readonly Tab[] = ["flame", "tree", "methods", "callers"];
+
 export class Bar {
   readonly root: HTMLElement;
+  readonly takeaway: readonly HTMLElement[]; // what is shown, to be taken elsewhere
   readonly field = el("input", {
     type: "search", id: "search", placeholder: "Search (regular expression)", "aria-label": "Search by regular expression", "aria-describedby": "found", spellcheck: "false", autocomplete: "off",
   });
@@ -69,12 +73,11 @@ export class Bar {
       if (!this.exports.hidden && !this.exports.contains(e.target as Node) && e.target !== save) this.exports.hidden = true;
     });
     const step = (dir: -1 | 1, sign: string, title: string): HTMLElement => el("button", { type: "button", class: "quiet step", title, "aria-label": title, click: () => this.next(dir) }, sign);
+    this.takeaway = [el("button", { type: "button", title: "Copy the address of exactly this view; it works as long as candid view runs", click: copyLink }, "Copy link"), el("span", { class: "holder" }, save, this.exports)];
     this.root = el("div", { class: "bar-area" },
       el("div", { class: "tools", role: "toolbar", "aria-label": "Search and filters" },
         el("div", { class: "search" }, this.field, step(-1, "‹", "Previous match (Shift+N)"), step(1, "›", "Next match (N)"), this.found),
-        kinds.length ? this.kinds.root : "", h.events.length > 1 ? this.events : "", this.states,
-        el("button", { type: "button", title: "Copy the address of exactly this view; it works as long as candid view runs", click: copyLink }, "Copy link"),
-        el("span", { class: "holder" }, save, this.exports)),
+        kinds.length ? this.kinds.root : "", h.events.length > 1 ? this.events : "", this.states),
       el("div", { class: "chip-line" }, this.shown, this.hottest, this.chips));
     this.field.addEventListener("input", () => {
       clearTimeout(this.typing);
@@ -222,7 +225,14 @@ export class Bar {
         ? el("button", { type: "button", class: "quiet", title: "Take the one for the other", click: () => app.set({ base: now, from: state.base![0], to: state.base![1], zoom: 0 }) }, "Swap")
         : el("button", { type: "button", class: "quiet", title: "Keep this stretch of time as what another one is compared with: then drag over the other", click: () => app.set({ base: now, from: 0, to: 0, zoom: 0 }) }, "Compare with another stretch…")));
     } else if (state.base && !h.pair) out.push(el("span", { class: "soft" }, "now with all of the recording: drag over the time to choose what to compare"));
-    if (out.filter((e) => e.classList.contains("chip")).length > 1) {
+    const several = out.filter((e) => e.classList.contains("chip")).length > 1;
+    if (h.starts && OF_STACKS.includes(state.tab)) {
+      const fold = state.starts ? el("button", { type: "button", class: "quiet", click: () => app.set({ starts: false }) }, "Fold thread starts") : chip("folded", "thread starts", () => app.set({ starts: true }));
+      fold.title = "The frames by which every thread and program starts: start_thread, JavaThread::run and such. Folded, stacks begin with what a thread is there for; no sample is left out, and files that are exported have all frames. (u)";
+      fold.classList.add("starts");
+      out.unshift(fold);
+    }
+    if (several) {
       out.push(el("button", { type: "button", class: "quiet", click: () => app.set({ from: 0, to: 0, threads: new Set(), states: new Set(), focus: [], ignore: [], merge: [], collapse: [], recursion: [], base: null, kind: -1, zoom: 0 }) }, "Clear all"));
     }
     return out;

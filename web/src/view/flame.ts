@@ -9,7 +9,7 @@ import { Detail, type Fact } from "../page/detail";
 import { el, segmented } from "../page/dom";
 import { count, percent, value } from "../page/format";
 import { Legend } from "../page/legend";
-import type { App } from "./app";
+import type { App, Place } from "./app";
 import type { Menu } from "./menu";
 import type { Pane } from "./pane";
 import { points, sideSwitch } from "./tables";
@@ -19,6 +19,13 @@ function hottestIn(self: Float64Array): number {
   let best = -1;
   for (let i = 1; i < self.length; i++) if (self[i] > 0 && (best < 0 || self[i] > self[best])) best = i;
   return best;
+}
+
+// heaviestMatch is the node with the most in it of those that a search finds, null if it finds none.
+function heaviestMatch(total: Float64Array, sym: Int32Array, symbols: Uint8Array | undefined): number | null {
+  let best = 0;
+  for (let i = 1; symbols && i < total.length; i++) if (symbols[sym[i]] && total[i] > (best && total[best])) best = i;
+  return best || null;
 }
 
 export class FlamePane implements Pane {
@@ -56,20 +63,29 @@ export class FlamePane implements Pane {
     app.held = [{ get: () => this.chart.selected, set: (node) => (this.chart.selected = node) }];
     this.detail.extra = (node) => [...this.whole(node), ...this.compared(node)];
     const bar = el("div", { class: "pane-bar" }, this.crumbs.root, app.compared ? el("span", { class: "soft" }, "blue: less, orange: more, grey: chance explains it") : "", app.compared ? this.sides.root : this.splits.root, this.orientation.root);
-    this.root = el("div", { class: "pane flame" }, bar, el("div", { class: "stage" }, this.chart.root), el("footer", {}, this.detail.root, this.legend.root));
+    this.root = el("div", { class: app.compared ? "pane flame compared" : "pane flame" }, bar, el("div", { class: "stage" }, this.chart.root), el("footer", {}, this.detail.root, this.legend.root));
     this.chart.canvas.addEventListener("contextmenu", (e) => {
       const node = this.chart.hovered;
       if (node <= 0) return;
       e.preventDefault();
-      menu.open(model.tree.sym[node], e.clientX, e.clientY, this.stack(node), app.state.split === "none" ? node : -1);
+      menu.open(model.tree.sym[node], e.clientX, e.clientY, this.stack(node), this.place(node));
     });
     this.chart.canvas.addEventListener("keydown", (e) => {
       const node = this.chart.selected;
       if (e.key !== "m" || node <= 0) return;
       const box = this.chart.canvas.getBoundingClientRect();
-      menu.open(model.tree.sym[node], box.left + 80, box.top + 80, this.stack(node), app.state.split === "none" ? node : -1);
+      menu.open(model.tree.sym[node], box.left + 80, box.top + 80, this.stack(node), this.place(node));
       e.preventDefault();
     });
+  }
+
+  // place is a node as all threads together have it, and whose it is.
+  private place(node: number): Place {
+    const { tree } = this.app.model;
+    let root = node;
+    while (tree.depth[root] > 1) root = tree.parent[root];
+    const group = tree.sym[root];
+    return { node: tree.origin[node], group: group >= this.app.model.symbols ? group : -1 };
   }
 
   // stack is the way to a node as text, the innermost first, as Java prints it.
@@ -94,9 +110,16 @@ export class FlamePane implements Pane {
       this.chart.change = this.changes();
       this.chart.flame = state.flame;
       this.chart.fresh(state.zoom);
-      if (!state.zoom && !this.app.steady) this.chart.aim(hottestIn(this.app.model.values.self));
+      this.search();
+      const { model, steady } = this.app;
+      if (!state.zoom && !steady) {
+        const found = heaviestMatch(model.values.total, model.tree.sym, this.chart.match?.symbols);
+        this.chart.aim(found ?? hottestIn(model.values.self), found !== null);
+      }
       this.warm();
-    } else this.chart.setFlame(state.flame);
+      return;
+    }
+    this.chart.setFlame(state.flame);
     this.search();
   }
 

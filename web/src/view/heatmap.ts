@@ -6,13 +6,13 @@ import { el, segmented } from "../page/dom";
 import { percent, value } from "../page/format";
 import type { App } from "./app";
 import { overTime, type Chance } from "./chance";
+import { differenceKey } from "./lanes";
 import { scales, type Pairing } from "./match";
 import type { Pane } from "./pane";
 import type { Times } from "./state";
 import { choose, chosenSpan } from "./strip";
 import { points } from "./tables";
 import { color, spanText, surface, ticks, type Span } from "./time";
-import { differenceKey } from "./timeline";
 import { ask } from "./wire";
 
 // heat is the colour of a share of the most. Lightness alone tells how much; the square
@@ -208,27 +208,40 @@ export class HeatmapPane implements Pane {
   private chance: Chance | null = null; // of cells
   private grey: Uint8Array = new Uint8Array(0); // cells whose difference it explains
 
-  // judge finds the cells that chance explains. One that differs by less than chance may
-  // be of a column that differs by more: what goes on for so long is no chance.
+  // judge finds the cells that chance explains. One that differs by less than chance may be of
+  // a column that differs by more: what goes on for so long is no chance. Where samples are
+  // so few that no cell and no column tells, two columns may, or four and so on.
   private judge(): void {
     const [b, a] = this.sides;
-    this.grey = new Uint8Array(this.chance ? b.length : 0);
-    if (!this.chance) return;
-    for (let x = 0; x < this.columns; x++) {
-      const from = x * ROWS;
-      let was = 0, is = 0, by = 0;
-      for (let i = from; i < from + ROWS; i++) {
-        was += b[i];
-        is += a[i];
-        by += this.difference(i);
+    const { chance, columns } = this;
+    this.grey = new Uint8Array(chance ? b.length : 0);
+    if (!chance) return;
+    const was = new Float64Array(columns + 1), is = new Float64Array(columns + 1), by = new Float64Array(columns + 1); // up to a column
+    for (let x = 0; x < columns; x++) {
+      [was[x + 1], is[x + 1], by[x + 1]] = [was[x], is[x], by[x]];
+      for (let i = x * ROWS; i < (x + 1) * ROWS; i++) {
+        was[x + 1] += b[i];
+        is[x + 1] += a[i];
+        by[x + 1] += this.difference(i);
       }
-      const column = this.chance.explains(was, is) ? 0 : by;
-      for (let i = from; i < from + ROWS; i++) this.grey[i] = this.difference(i) * column > 0 || !this.chance.explains(b[i], a[i]) ? 0 : 1;
+    }
+    for (let wide = 1; wide === 1 || (wide < columns && this.same); wide *= 2) {
+      for (let x = 0; x < columns; x += wide) {
+        const end = Math.min(columns, x + wide);
+        const stretch = chance.explains(was[end] - was[x], is[end] - is[x]) ? 0 : by[end] - by[x];
+        for (let i = x * ROWS; i < end * ROWS; i++) this.grey[i] = this.difference(i) * stretch > 0 || !chance.explains(b[i], a[i]) ? 0 : 1;
+      }
     }
   }
 
+  // same says that chance explains all of the difference.
+  private get same(): boolean {
+    return this.grey.length > 0 && this.grey.every((g, i) => g > 0 || this.difference(i) === 0);
+  }
+
   private caption(): string {
-    return `Each column is ${value(this.column, "nanoseconds")}, each cell ${value(this.cell, "nanoseconds")}; time runs down, then right`;
+    const text = `Each column is ${value(this.column, "nanoseconds")}, each cell ${value(this.cell, "nanoseconds")}; time runs down, then right`;
+    return this.mode === "difference" && this.same ? `No stretch of time differs by more than chance. ${text}` : text;
   }
 
   // shared is the end of the shorter one, up to which there are two to compare.
@@ -304,7 +317,7 @@ export class HeatmapPane implements Pane {
         this.begin = begin;
         this.judge();
         this.seen = { from: begin, to: end };
-        this.status.textContent = this.caption();
+        this.status.textContent = this.status.title = this.caption();
       } catch (e) {
         if (mine.signal.aborted) return;
         this.asked = "";

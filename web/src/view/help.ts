@@ -15,6 +15,7 @@ const KEYS: [string, string][] = [
   ["n  N", "next and previous match"],
   ["i", "flame or icicle"],
   ["t", "threads merged, or a root for each"],
+  ["u", "the frames by which threads start: folded or shown"],
   ["d", "light or dark"],
   ["?", "these keys"],
 ];

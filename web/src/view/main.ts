@@ -134,6 +134,7 @@ function build(app: App): void {
     for (const f of app.state.focus) q.append("focus", f);
     for (const f of app.state.ignore) q.append("ignore", f);
     if (app.state.query) q.set("search", app.state.query);
+    if (app.state.starts) q.set("starts", "shown");
     toast.textContent = against >= 0 ? "Comparing…" : "Reading…";
     toast.hidden = false;
     location.hash = q.toString();
@@ -158,7 +159,7 @@ function build(app: App): void {
       el("h1", { class: against < 0 ? "" : "offscreen", title: h.command || h.title }, h.pair ? h.name : commandLine(h.title)),
       recordings,
       factLine,
-      el("div", { class: "corner" },
+      el("div", { class: "corner" }, ...bar.takeaway,
         el("button", { type: "button", class: "quiet icon", title: "Light or dark (d)", "aria-label": "Switch between light and dark", click: () => setDark(!dark) }, "◐"),
         el("button", { type: "button", class: "quiet icon", title: "Keys (?)", "aria-label": "Show the keys", click: () => keys.showModal() }, "?"))),
     list, bar.root, strip.root, alert, stage, menu.root, keys, toast), () => strip.root);
@@ -192,6 +193,7 @@ function build(app: App): void {
       bar.field.focus();
       bar.field.select();
     } else if (e.key === "d") setDark(!dark);
+    else if (e.key === "u" && app.header.starts) app.set({ starts: !app.state.starts });
     else if (e.key === "?") keys.showModal();
     else if (e.key >= "1" && e.key <= String(TABS.length)) {
       app.set({ tab: TABS[Number(e.key) - 1] });
@@ -237,6 +239,12 @@ function expose(app: App, flame: FlamePane, tree: CallTreePane, methods: Methods
     threads: () => app.header.threads.map((t, i) => ({ name: t.name, tid: t.tid, samples: app.chosen.threadCount[i], weight: app.chosen.threadWeight[i] })),
     sandwich: () => callers.sandwich.halves(),
     rows: (tab: string) => (tab === "tree" ? tree : callers).listed(),
+    shown: (tab: string) => (tab === "tree" ? tree : callers).chosenWay(),
+    way: (i: number) => {
+      const out: string[] = [];
+      for (let at = i; at > 0; at = app.model.tree.parent[at]) out.unshift(app.model.nameOf(at));
+      return out;
+    },
     end: () => app.header.end,
     heatmap: () => heatmap.shown(),
     timeline: () => timeline.compared(),

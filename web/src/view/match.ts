@@ -2,7 +2,7 @@
 // of time.
 
 import { commandLine } from "../page/format";
-import type { ViewHeader } from "./app";
+import type { ViewHeader } from "./answers";
 import type { State } from "./state";
 import type { Span } from "./time";
 
@@ -15,7 +15,7 @@ export interface Match {
   readonly all: readonly number[];
 }
 
-export function matchThreads(h: ViewHeader): Match[] {
+function matchThreads(h: ViewHeader): Match[] {
   if (!h.pair) return h.threads.map((_, t) => ({ first: t, before: [t], after: [t], all: [t] }));
   // Numbers differ from run to run. Where a recording has several programs, their threads
   // are told apart by the program too.
@@ -30,6 +30,37 @@ export function matchThreads(h: ViewHeader): Match[] {
     (side ? row.after : row.before).push(t);
   });
   return [...rows.values()].map(({ before, after }) => ({ first: after[0] ?? before[0], before, after, all: [...before, ...after] }));
+}
+
+// ThreadRows are the rows that the threads of a recording are shown in: of two recordings those
+// of one name are one row.
+export class ThreadRows {
+  readonly rows: readonly Match[];
+  private readonly rowOf: Int32Array; // by thread
+
+  constructor(readonly header: ViewHeader) {
+    this.rows = matchThreads(header);
+    this.rowOf = new Int32Array(header.threads.length);
+    this.rows.forEach((m, i) => m.all.forEach((t) => (this.rowOf[t] = i)));
+  }
+
+  // alike are the threads that stand in one row with a thread.
+  alike(t: number): readonly number[] {
+    return this.rows[this.rowOf[t]]?.all ?? [t];
+  }
+}
+
+export function threadsOf(h: ViewHeader, pid: number): Set<number> {
+  return new Set(h.threads.flatMap((t, i) => (t.pid === pid ? [i] : [])));
+}
+
+// processOf is the process that has all of some threads and no others; -1: there is none, or
+// only one.
+export function processOf(h: ViewHeader, threads: ReadonlySet<number>): number {
+  const [first] = threads;
+  if (first === undefined || h.processes.length < 2) return -1;
+  const { pid } = h.threads[first];
+  return h.threads.every((t, i) => (t.pid === pid) === threads.has(i)) ? pid : -1;
 }
 
 // Pairing says which moments are compared: those that lie as far behind the beginning of

@@ -1,7 +1,8 @@
 // What can be done with a method, wherever it stands.
 
 import { el } from "../page/dom";
-import type { App } from "./app";
+import type { App, Place } from "./app";
+import { threadsOf } from "./match";
 import { exactly, type Tab } from "./state";
 
 export class Menu {
@@ -33,10 +34,11 @@ export class Menu {
   }
 
   // open shows it for the method of a symbol; stack is the text of the stack it
-  // was opened on, and node the frame, if it was one.
-  open(symbol: number, x: number, y: number, stack = "", node = -1): void {
+  // was opened on, and place the frame, if it was one.
+  open(symbol: number, x: number, y: number, stack = "", place: Place = { node: -1, group: -1 }): void {
     const { app } = this;
     if (symbol < 0) return;
+    const { node } = place;
     const name = app.nameOf(symbol);
     const method = symbol < app.methods.of.length && app.methods.of[symbol] >= 0;
     const item = this.item;
@@ -56,11 +58,11 @@ export class Menu {
         ...(pack ? [item(`Show package ${pack} as one frame`, () => app.set({ collapse: with_(state.collapse, `package ${pack}`) }))] : []),
         ...(module ? [item(`Show ${module} as one frame`, () => app.set({ collapse: with_(state.collapse, `module ${module}`) }))] : []),
         el("div", { class: "menu-title", role: "presentation" }, "Show it in"),
-        item("Flame graph", () => (node > 0 && state.split === "none" ? app.go("flame", { zoom: node, query: "" }) : app.go("flame", { query: exactly(name), zoom: 0 }))),
+        item("Flame graph", () => (node > 0 && place.group < 0 && state.split === "none" ? app.go("flame", { zoom: node, query: "" }) : app.go("flame", { query: exactly(name), zoom: 0 }))),
         item("Call tree", () => {
           const there = node > 0 ? Promise.resolve(node) : app.heaviest(app.methods.of[symbol]).catch(() => -1);
           void there.then((node) => {
-            app.reveal = node;
+            app.reveal = { node, group: place.group };
             app.go("tree");
           });
         }),
@@ -87,7 +89,7 @@ export class Menu {
       el("div", { class: "menu-title", role: "presentation" }, "Only this thread in"),
       ...views.filter(([v]) => app.header.timed || (v !== "timeline" && v !== "heatmap")).map(([v, label]) => item(label, () => app.go(v, v === "callers" ? { ...only, of: "" } : only))),
       el("div", { class: "menu-line", role: "separator" }),
-      app.header.processes.length > 1 ? item("All threads of its process", () => app.set({ threads: app.threadsOfProcess(app.header.threads[t].pid), zoom: 0 })) : "",
+      app.header.processes.length > 1 ? item("All threads of its process", () => app.set({ threads: threadsOf(app.header, app.header.threads[t].pid), zoom: 0 })) : "",
       item("Leave it out", () => {
         const rest = new Set(app.state.threads.size ? app.state.threads : app.header.threads.keys());
         for (const x of app.alike(t)) rest.delete(x);

@@ -74,7 +74,7 @@ export class Sandwich {
       chart.canvas.setAttribute("aria-label", k === 0 ? "Callers of the method, above it. Arrow keys move between frames, Enter zooms, m says what can be done." : "What the method calls, below it. Arrow keys move between frames, Enter zooms, m says what can be done.");
       const open = (x: number, y: number): void => {
         const node = chart.hovered > 0 ? chart.hovered : chart.selected;
-        if (node > 0 && m.tree.origin[node] >= 0) menu.open(m.tree.sym[node], x, y, this.stack(k, node), m.tree.origin[node]);
+        if (node > 0 && m.tree.origin[node] >= 0) menu.open(m.tree.sym[node], x, y, this.stack(k, node), { node: m.tree.origin[node], group: -1 });
       };
       chart.canvas.addEventListener("contextmenu", (e) => {
         e.preventDefault();

@@ -23,6 +23,7 @@ export interface State extends FlameState {
   merge: string[]; // expressions: functions whose frames are left out of their stacks
   collapse: string[]; // "package X" or "module X": one frame
   recursion: string[]; // expressions: functions whose recursion is one frame
+  starts: boolean; // the frames by which threads start are shown too
   base: [number, number] | null; // ns: the stretch of time that the other one is compared with
   sandwich: boolean; // callers and callees of one method, not a table of callers
   before: boolean; // of two that are compared: the flame graph shows the first
@@ -31,7 +32,7 @@ export interface State extends FlameState {
 }
 
 export function initial(): State {
-  return { ...flameInitial("none"), recording: 0, against: -1, tab: "flame", from: 0, to: 0, threads: new Set(), states: new Set(), focus: [], ignore: [], merge: [], collapse: [], recursion: [], base: null, sandwich: false, before: false, times: "", of: "" };
+  return { ...flameInitial("none"), recording: 0, against: -1, tab: "flame", from: 0, to: 0, threads: new Set(), states: new Set(), focus: [], ignore: [], merge: [], collapse: [], recursion: [], starts: false, base: null, sandwich: false, before: false, times: "", of: "" };
 }
 
 export interface Limits { readonly served: number; readonly threads: number; readonly events: number; readonly first: number; readonly kinds: number; readonly states: readonly string[]; readonly end: number }
@@ -43,7 +44,8 @@ export function write(s: State, l: Pick<Limits, "first">): string {
   if (s.recording) q.set("recording", String(s.recording));
   if (s.against >= 0) q.set("against", String(s.against));
   if (s.tab !== "flame") q.set("tab", s.tab);
-  filters(s).forEach((v, k) => (k !== "event" || s.event !== l.first) && q.append(k, v));
+  filters(s).forEach((v, k) => (k !== "event" || s.event !== l.first) && k !== "starts" && q.append(k, v));
+  if (s.starts) q.set("starts", "shown");
   if (s.base) q.set("base", `${s.base[0]}-${s.base[1]}`);
   if (s.of) q.set("of", s.of);
   if (s.sandwich) q.set("sandwich", "1");
@@ -79,7 +81,21 @@ export function rewriting(s: State): URLSearchParams {
   for (const f of s.merge) q.append("merge", f);
   for (const f of s.collapse) q.append("collapse", f);
   for (const f of s.recursion) q.append("recursion", f);
+  if (!s.starts) q.set("starts", "fold");
   return q;
+}
+
+// rewritingOf reads that part of an address.
+export function rewritingOf(q: URLSearchParams): Pick<State, "merge" | "collapse" | "recursion" | "starts"> {
+  return {
+    merge: q.getAll("merge").slice(0, 16), collapse: q.getAll("collapse").filter((c) => /^(package|module) /.test(c)).slice(0, 16),
+    recursion: q.getAll("recursion").slice(0, 16), starts: q.get("starts") === "shown",
+  };
+}
+
+// plain says whether all functions are shown by their names, and no others.
+export function plain(rewriting: URLSearchParams): boolean {
+  return [...rewriting.keys()].every((k) => k === "starts");
 }
 
 // recordingOf says which of so many recordings an address is of, and which one that is
@@ -113,9 +129,7 @@ export function read(hash: string, l: Limits): State {
   s.states = new Set((q.get("states") ?? "").split(",").filter((n) => l.states.includes(n)));
   s.focus = q.getAll("focus").slice(0, 16);
   s.ignore = q.getAll("ignore").slice(0, 16);
-  s.merge = q.getAll("merge").slice(0, 16);
-  s.collapse = q.getAll("collapse").filter((c) => /^(package|module) /.test(c)).slice(0, 16);
-  s.recursion = q.getAll("recursion").slice(0, 16);
+  Object.assign(s, rewritingOf(q));
   const base = (q.get("base") ?? "").split("-").map(Number);
   if (base.length === 2 && base.every((n) => Number.isInteger(n) && n >= 0) && base[0] < base[1]) s.base = [base[0], base[1]];
   s.sandwich = q.get("sandwich") === "1";

@@ -3,7 +3,7 @@
 import { el, segmented } from "../page/dom";
 import { provenance, ROUGH } from "../page/detail";
 import { count, percent, value } from "../page/format";
-import type { App } from "./app";
+import type { App, Place } from "./app";
 import type { Cell } from "./cells";
 import { Grid, type ColumnSpec } from "./grid";
 import type { Menu } from "./menu";
@@ -246,7 +246,7 @@ abstract class TreePane implements Pane {
   private running: AbortController | null = null;
   private unfolding = new Set<Opened>(); // that have been opened, and what is below is not known yet
   private most = FIRST;
-  private wanted = -1; // a node of the tree that is to be shown
+  private wanted: Place | null = null; // what is to be shown
   private fresh = true; // the rows are of other samples than those that are asked for
 
   constructor(protected readonly app: App, menu: Menu, label: string, firstColumn: string, ...above: HTMLElement[]) {
@@ -268,9 +268,15 @@ abstract class TreePane implements Pane {
         return known(app, r.symbol[i], r.place[i], r.self[i], r.total[i]);
       },
       act: (i) => app.go("callers", { of: this.isMethod(i) ? this.rows!.name(i) : "" }),
-      menu: (i, x, y) => menu.open(this.rows!.symbol[i], x, y, this.stack(this.names(i)), this.place(i)),
+      menu: (i, x, y) => menu.open(this.rows!.symbol[i], x, y, this.stack(this.names(i)), { node: this.place(i), group: this.group(i) }),
     });
     this.root = el("div", { class: "pane" }, ...above, this.grid.root, this.remarks.root);
+  }
+
+  // group is the symbol of the thread or the process that a row stands below, -1 if there is none.
+  private group(i: number): number {
+    const outermost = this.rows!.symbol[this.rows!.way(i)[0]];
+    return outermost >= this.app.model.symbols ? outermost : -1;
   }
 
   protected isMethod(i: number): boolean {
@@ -350,7 +356,8 @@ abstract class TreePane implements Pane {
     if (text) q.set("open", text);
     for (const i of unfold) q.append("unfold", String(i));
     if (this.fresh && !opened.any) q.set("begin", "1");
-    if (this.wanted > 0) q.set("place", String(this.wanted));
+    if (this.wanted) q.set("place", String(this.wanted.node));
+    if (this.wanted && this.wanted.group >= 0) q.set("in", String(this.wanted.group));
     try {
       const rows = new Rows(await ask(app.path("rows", q), mine.signal), naming);
       if (this.running !== mine) return;
@@ -376,8 +383,8 @@ abstract class TreePane implements Pane {
     const some = rows.remark.subarray(0, 500);
     this.remarks.tell(some.includes(GUESSED), some.includes(COARSE), rows.before !== null, rows.more && this.most >= LAST ? rows.n : 0);
     grid.refresh();
-    if (this.wanted <= 0) return;
-    this.wanted = -1;
+    if (!this.wanted) return;
+    this.wanted = null;
     if (rows.shown >= 0) grid.select(rows.shown);
     grid.focus();
   }
@@ -391,8 +398,8 @@ abstract class TreePane implements Pane {
   }
 
   // show opens the rows on the way to a node as well, and chooses the last one.
-  protected show(node: number, fresh: boolean): void {
-    this.wanted = node;
+  protected show(place: Place, fresh: boolean): void {
+    this.wanted = place;
     this.fresh ||= fresh;
     void this.ask();
   }
@@ -407,6 +414,12 @@ abstract class TreePane implements Pane {
     }));
   }
 
+  // chosenWay is the way to the row that is chosen, for tests.
+  chosenWay(): string[] {
+    const { selected } = this.grid;
+    return this.rows && selected >= 0 && selected < this.rows.n ? this.names(selected) : [];
+  }
+
   focus(): void {
     this.grid.focus();
   }
@@ -417,10 +430,13 @@ export class CallTreePane extends TreePane {
     super(app, menu, "Call tree", "Calls, from the thread's first frame down");
   }
 
-  private readonly open = new OpenRows(this.app.naming);
+  private readonly open = new Map<boolean, OpenRows>(); // whether it is shown how threads start, which puts all rows elsewhere
 
   protected opened(): OpenRows {
-    return this.open;
+    const { naming, state } = this.app;
+    const rows = this.open.get(state.starts) ?? new OpenRows(naming);
+    this.open.set(state.starts, rows);
+    return rows;
   }
 
   protected question(q: URLSearchParams): void {
@@ -433,8 +449,8 @@ export class CallTreePane extends TreePane {
 
   update(fresh: boolean): void {
     const { reveal } = this.app;
-    this.app.reveal = -1;
-    if (reveal > 0) this.show(reveal, fresh);
+    this.app.reveal = null;
+    if (reveal && reveal.node > 0) this.show(reveal, fresh);
     else super.update(fresh);
   }
 

@@ -2,7 +2,8 @@
 
 import { el } from "../page/dom";
 import { commandLine, count, percent, value } from "../page/format";
-import type { App, ThreadSums, ViewHeader } from "./app";
+import type { ThreadSums, ViewHeader } from "./answers";
+import type { App } from "./app";
 import { Chance } from "./chance";
 import { Grid } from "./grid";
 import type { Match } from "./match";

@@ -1,11 +1,12 @@
 // Threads over time, a lane for each.
 
-import { DARK, LIGHT } from "../flame/colors";
 import { el, segmented } from "../page/dom";
 import { percent, value } from "../page/format";
-import type { App, ThreadSums } from "./app";
+import type { ThreadSums } from "./answers";
+import type { App } from "./app";
 import { Chance, overTime } from "./chance";
-import { scales, unequal, type Match, type Pairing } from "./match";
+import { clip, differenceKey, drawBand, label, Pictures, sum, type Band, type Lane } from "./lanes";
+import { scales, type Match, type Pairing } from "./match";
 import type { Menu } from "./menu";
 import type { Pane } from "./pane";
 import { choose, chosenSpan, ended, mark, shade, SIDES } from "./strip";
@@ -18,15 +19,6 @@ const SHARE = [78, 118]; // of it for the share
 const BAND = 6; // px between two that are compared, for the difference
 const CELL = 8; // px of the band that have one colour
 const AXIS = 18;
-const PICTURES = 120; // of lanes that are kept: as many as large screens show
-
-interface Lane { readonly key: string; readonly weight: Float32Array; readonly state: Uint8Array }
-
-// Look is what a lane's picture depends on besides the lane.
-interface Look { readonly width: number; readonly height: number; readonly full: number; readonly theme: string; readonly scale: number; readonly down: boolean }
-
-// Band is by how much the cells of two lanes differ.
-interface Band { readonly by: Float64Array; readonly chance: Uint8Array }
 
 type Side = 0 | 1; // before and after; of one recording: after
 
@@ -50,7 +42,7 @@ export class TimelinePane implements Pane {
   private paired = ""; // what is laid over each other
   private lanes: [Map<number, Lane>, Map<number, Lane>] = [new Map(), new Map()]; // by thread, before and after
   private sums = new Map<string, { readonly parts: readonly Lane[]; readonly lane: Lane }>(); // of rows with several threads
-  private pictures = new Map<Lane, { readonly look: Look; readonly canvas: HTMLCanvasElement }>(); // those drawn last
+  private readonly pictures = new Pictures();
   private shownKey = "";
   private most = 1;
   private differs = 0; // the largest difference in a cell of the band, of the lanes that came
@@ -452,9 +444,9 @@ export class TimelinePane implements Pane {
         const lane = this.laneOf(side, r);
         if (!lane) continue;
         const look = { width: width - left, height: tall - 1, full: full * Math.max(1, m.before.length, m.after.length), theme, scale, down: !!p && side === 1 };
-        g.drawImage(this.picture(lane, look, colors), left, y + (look.down ? tall + BAND : 0), width - left, tall - 1);
+        g.drawImage(this.pictures.of(lane, look, colors), left, y + (look.down ? tall + BAND : 0), width - left, tall - 1);
       }
-      if (p) this.drawBand(g, bands.get(k) ?? null, strongest, left, y + tall - 1, width - left, BAND, theme);
+      if (p) drawBand(g, bands.get(k) ?? null, strongest, left, y + tall - 1, width - left, BAND, theme);
       g.globalAlpha = 1;
       g.textAlign = "right";
       g.fillStyle = soft;
@@ -512,22 +504,6 @@ export class TimelinePane implements Pane {
     return Math.max(...counts.map((c) => (c.samples > 0 ? 1 / c.samples : 0)));
   }
 
-  private drawBand(g: CanvasRenderingContext2D, band: Band | null, strongest: number, x: number, y: number, width: number, height: number, theme: "light" | "dark"): void {
-    g.fillStyle = theme === "dark" ? DARK.change[10] : LIGHT.change[10];
-    g.fillRect(x, y, width, height);
-    if (!band) return;
-    const colors = (theme === "dark" ? DARK : LIGHT).strong;
-    const { by, chance } = band;
-    const w = width / by.length;
-    const middle = (colors.length - 1) / 2;
-    for (let c = 0; c < by.length; c++) {
-      const step = Math.round((strongest > 0 ? by[c] / strongest : 0) * middle);
-      if (!step || chance[c]) continue;
-      g.fillStyle = colors[middle + step];
-      g.fillRect(x + c * w, y, w + 0.3, height);
-    }
-  }
-
   // explain says what the colours of the difference mean.
   private explain(p: Pairing | null, strongest: number, theme: "light" | "dark"): void {
     const text = p ? `${points(strongest)} ${p.sides ? "" : "s"} ${theme} ${JSON.stringify(p.of)}` : "";
@@ -552,35 +528,6 @@ export class TimelinePane implements Pane {
     return 1;
   }
 
-  // picture is what a lane looks like. While lanes are scrolled they stay the same.
-  private picture(lane: Lane, look: Look, colors: readonly string[]): HTMLCanvasElement {
-    const last = this.pictures.get(lane);
-    if (last && (Object.keys(look) as (keyof Look)[]).every((k) => last.look[k] === look[k])) return last.canvas;
-    let canvas = last?.canvas;
-    if (!last && this.pictures.size >= PICTURES) { // a canvas costs more than what is drawn on it
-      const [[oldest, p]] = this.pictures;
-      this.pictures.delete(oldest);
-      canvas = p.canvas;
-    }
-    canvas ??= el("canvas");
-    const w = Math.max(1, Math.round(look.width * look.scale)), h = Math.max(1, Math.round(look.height * look.scale));
-    if (canvas.width !== w) canvas.width = w;
-    if (canvas.height !== h) canvas.height = h;
-    const g = canvas.getContext("2d")!;
-    g.clearRect(0, 0, w, h);
-    const n = lane.weight.length;
-    const bw = w / n;
-    for (let b = 0; b < n; b++) {
-      const v = lane.weight[b];
-      if (v <= 0) continue;
-      g.fillStyle = colors[lane.state[b]];
-      const tall = Math.max(2 * look.scale, Math.min(1, v / look.full) * (h - 2 * look.scale));
-      g.fillRect(b * bw, look.down ? 0 : h - tall, bw + 0.3, tall);
-    }
-    this.pictures.set(lane, { look, canvas });
-    return canvas;
-  }
-
   private states(theme: "light" | "dark"): void {
     const present = [...new Set(this.app.chosen.states.map((s) => s.state))];
     this.legend.replaceChildren(...present.map((s) => {
@@ -597,39 +544,4 @@ export class TimelinePane implements Pane {
   focus(): void {
     this.canvas.focus();
   }
-}
-
-// differenceKey is what the colours from less to more mean.
-export function differenceKey(p: Pairing, strongest: number, dark: boolean, where: string): (Node | string)[] {
-  const colors = (dark ? DARK : LIGHT).strong;
-  const middle = (colors.length - 1) / 2;
-  const steps = [-1, -0.5, 0, 0.5, 1].map((d) => {
-    const swatch = el("i", { "aria-hidden": "true" });
-    swatch.style.background = colors[middle + Math.round(d * middle)];
-    return swatch;
-  });
-  const how = "Blue is less, orange is more, grey is what chance explains: by how many percentage points of all that is shown of each, as on the other tabs."
-    + (unequal(p) ? " The two are of different length: shares are made comparable by it, so a cell says how much more or less than usual of its own." : "")
-    + " Both are laid out from their beginnings.";
-  return [el("span", { title: how }, `${points(-strongest)} less`), ...steps, el("span", { title: how }, `${points(strongest)} more ${where}; grey: chance`)];
-}
-
-// label is a thread's name, with its number where there is room.
-function label(g: CanvasRenderingContext2D, full: string, name: string, width: number): string {
-  return !name || g.measureText(full).width <= width ? clip(g, full, width) : clip(g, name, width);
-}
-
-// clip shortens text to a width. The end stays: threads of a pool differ there.
-function clip(g: CanvasRenderingContext2D, s: string, width: number): string {
-  if (g.measureText(s).width <= width) return s;
-  const shorter = (n: number): string => (n < 8 ? s.slice(0, n) + "…" : `${s.slice(0, n - (n >> 1))}…${s.slice(-(n >> 1))}`);
-  let n = s.length;
-  while (n > 1 && g.measureText(shorter(n)).width > width) n = Math.min(n - 1, Math.ceil(n * 0.95));
-  return shorter(n);
-}
-
-function sum(l: Lane | null, from: number, to: number): number {
-  let out = 0;
-  if (l) for (let b = from; b < to; b++) out += l.weight[b];
-  return out;
 }

@@ -1,0 +1,314 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/candid-profiler/candid/internal/flame"
+	"github.com/candid-profiler/candid/internal/own"
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// withoutStarts is a stack, outermost frame first, as it is shown without how its thread started.
+func withoutStarts(p *profile.Profile, stack []profile.Frame) []profile.Frame {
+	for i, f := range stack {
+		fn := &p.Funcs[f.Func]
+		if yes, _ := own.Starts(f.Kind, fn.Name, fn.Module); yes {
+			continue
+		}
+		if own.Begins(f.Kind, fn.Module) {
+			return stack[i:]
+		}
+		break
+	}
+	return stack
+}
+
+// TestPageStarts looks at stacks without the frames by which threads start, which is how the
+// page shows them where nobody says otherwise: every number is that of a report of a recording
+// whose stacks are shorter, and one click shows all frames.
+func TestPageStarts(t *testing.T) {
+	r := busy(t, 2000, 20_000)
+	whole := r.p
+	sample := -1
+	folded := restacked(whole, func(stack []profile.Frame) ([]profile.Frame, map[int]string) {
+		if sample++; whole.Samples[sample].End != walk.EndComplete {
+			return stack, nil // what is outside of it is not known
+		}
+		return withoutStarts(whole, stack), nil
+	})
+	roots := func(p *profile.Profile) map[string]float64 {
+		sel := p.Select(profile.Filter{})
+		out := map[string]float64{}
+		sel.Each(func(s *profile.Sample, c profile.Count) {
+			name := ""
+			for n := s.Node; n != profile.RootNode; n = p.Nodes[n].Parent {
+				name = flame.Visible(p.Funcs[p.Frames[p.Nodes[n].Frame].Func].Name)
+			}
+			if s.End != walk.EndComplete {
+				name = flame.EndName(s.End)
+			}
+			out[name] += float64(c.Weight)
+		})
+		return out
+	}
+	b := openView(t, served(t, r))
+	// sameRoots compares the outermost rows of the call tree.
+	sameRoots := func(what string, p *profile.Profile) {
+		t.Helper()
+		b.Until("candid.rows('tree').length > 0")
+		b.settled()
+		var rows []struct {
+			Depth int
+			Name  string
+			Total float64
+		}
+		b.Eval("candid.rows('tree').map(r => ({depth: r.depth, name: r.name, total: r.total}))", &rows)
+		got := map[string]float64{}
+		for _, row := range rows {
+			if row.Depth == 0 {
+				got[row.Name] += row.Total
+			}
+		}
+		want := roots(p)
+		delete(want, "") // without a frame
+		for name, total := range want {
+			if math.Abs(got[name]-total) > 1 {
+				t.Errorf("%s: the call tree has %v below %s, the stacks %v", what, got[name], name, total)
+			}
+		}
+		if len(got) != len(want) {
+			t.Errorf("%s: the call tree begins with %d methods, the stacks with %d", what, len(got), len(want))
+		}
+	}
+	b.usual("#tab=tree")
+	sameRoots("folded", folded)
+	b.sameAs(folded, "folded", profile.Filter{})
+	if got := b.chips(); !slices.Equal(got, []string{"thread starts"}) {
+		t.Errorf("the page says %q", got)
+	}
+	if got := b.Text("location.hash"); got != "#tab=tree" {
+		t.Errorf("the address is %s", got)
+	}
+	// With other filters, by thread, and merged.
+	b.Eval("candid.set({split: 'thread', states: ['running']})", nil)
+	b.settled()
+	b.sameAs(folded, "by thread", profile.Filter{States: profile.StateSet(0).With(profile.StateRunning)})
+	b.Eval("candid.set({split: 'none', states: [], tab: 'flame'})", nil)
+	b.settled()
+	b.sameAs(folded, "flame graph", profile.Filter{})
+	sum := func(p *profile.Profile) (all float64) {
+		for _, w := range roots(p) {
+			all += w
+		}
+		return all
+	}
+	// Who calls a thread's first function is no caller any more.
+	b.Eval("candid.set({tab: 'callers', of: 'java.lang.Thread.run'})", nil)
+	b.Until("candid.rows('callers').length > 0 && !candid.busy()")
+	b.Eval("(document.querySelector('#pane-callers .grid-row .twist:not(.open)')?.click(), 0)", nil)
+	b.settled()
+	var callers, known float64
+	b.Eval("candid.rows('callers').filter(r => r.depth === 1).reduce((a, r) => a + r.total, 0)", &callers)
+	sel := folded.Select(profile.Filter{})
+	sel.Each(func(s *profile.Sample, c profile.Count) {
+		stack := stackOf(folded, s)
+		k := slices.IndexFunc(stack, func(f profile.Frame) bool { return folded.Funcs[f.Func].Name == "java.lang.Thread.run" })
+		if k > 0 {
+			known += float64(c.Weight)
+		}
+	})
+	if math.Abs(callers-known) > 1 {
+		t.Errorf("callers of java.lang.Thread.run have %v, in the stacks %v", callers, known)
+	}
+	b.Eval("candid.set({sandwich: true})", nil)
+	b.Until("candid.sandwich()[0].total > 0 && !candid.busy()")
+	var callees float64
+	b.Eval("candid.sandwich()[1].total", &callees)
+	total := 0.0
+	for _, m := range sel.List() {
+		if sel.Func(m.Method).Name == "java.lang.Thread.run" {
+			total = float64(m.Total.Weight)
+		}
+	}
+	if math.Abs(callees-total) > 1 || total == 0 {
+		t.Errorf("the sandwich of java.lang.Thread.run has %v, the stacks %v", callees, total)
+	}
+	// One click, and all frames are there; what was zoomed to still is.
+	b.Eval("candid.set({sandwich: false, of: '', tab: 'flame'})", nil)
+	b.settled()
+	var zoomed struct {
+		Node int
+		Name string
+	}
+	b.Eval("(() => { let i = candid.hottest(); candid.set({zoom: i}); return {node: i, name: candid.name(i)}; })()", &zoomed)
+	b.settled()
+	var nodes [2]int
+	b.Eval("candid.nodes()", &nodes[0])
+	b.Eval("document.querySelector('.chip.starts button').click()", nil)
+	b.Until("candid.state().starts && !candid.busy()")
+	b.Eval("candid.nodes()", &nodes[1])
+	if nodes[1] <= nodes[0] {
+		t.Errorf("with how threads start there are %d nodes, without %d", nodes[1], nodes[0])
+	}
+	same := func(what string) {
+		t.Helper()
+		if got := b.Text("candid.name(candid.state().zoom)"); got != zoomed.Name {
+			t.Errorf("%s: %s is zoomed to, before it was %s", what, got, zoomed.Name)
+		}
+	}
+	same("shown")
+	b.same("shown", profile.Filter{})
+	if got := b.Text("location.hash"); !strings.Contains(got, "starts=shown") {
+		t.Errorf("the address is %s", got)
+	}
+	b.Eval("candid.set({tab: 'tree', zoom: 0})", nil)
+	sameRoots("shown", whole)
+	b.usual("#tab=tree&starts=shown")
+	sameRoots("from its address", whole)
+	if got := b.Text("document.querySelector('button.starts').textContent"); got != "Fold thread starts" {
+		t.Errorf("the page offers %q", got)
+	}
+	b.Eval("document.querySelector('button.starts').click()", nil)
+	b.Until("!candid.state().starts && !candid.busy()")
+	for _, shown := range []string{"true", "false"} {
+		b.Eval("dispatchEvent(new KeyboardEvent('keydown', {key: 'u'}))", nil)
+		b.Until("String(candid.state().starts) === '" + shown + "' && !candid.busy()")
+	}
+	sameRoots("folded again", folded)
+	if a, z := sum(whole), sum(folded); a != z {
+		t.Errorf("%v of all became %v", a, z)
+	}
+	// A file that is exported has all frames.
+	q, err := r.query(url.Values{"starts": {"fold"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	part, err := r.part(context.Background(), &q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := roots(part), roots(whole); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("exported stacks begin with %v, the recording's with %v", got, want)
+	}
+	b.quiet()
+}
+
+// TestPageTreeOfThread goes from a frame of a thread, where threads have roots of their own, to
+// the call tree: to that thread, not to the one that has most there.
+func TestPageTreeOfThread(t *testing.T) {
+	r := busy(t, 2000, 20_000)
+	b := openView(t, served(t, r))
+	b.usual("#split=thread")
+	// A frame of the thread with least among those that have the hottest frame's way.
+	var node int
+	b.Eval(`(() => {
+		const first = candid.hottest(), name = candid.name(first);
+		let last = -1;
+		for (let i = 1; i < candid.nodes(); i++) if (candid.name(i) === name) last = i;
+		return last;
+	})()`, &node)
+	thread := b.Text(fmt.Sprintf("candid.way(%d)[0]", node))
+	way := b.Text(fmt.Sprintf("candid.way(%d).join('\\n')", node))
+	b.Eval(fmt.Sprintf("(candid.select(%d), document.querySelector('.pane.flame canvas').focus(), document.querySelector('.pane.flame canvas').dispatchEvent(new KeyboardEvent('keydown', {key: 'm', bubbles: true})))", node), nil)
+	b.Eval("[...document.querySelectorAll('.menu:not([hidden]) button')].find(e => e.textContent === 'Call tree').click()", nil)
+	b.Until("candid.state().tab === 'tree' && !candid.busy() && document.querySelector('#pane-tree [aria-selected=true]') !== null")
+	var shown []string
+	b.Eval("candid.shown('tree')", &shown)
+	if len(shown) == 0 || shown[0] != thread {
+		t.Fatalf("the call tree shows %q, the frame is of %s", shown, thread)
+	}
+	if got := strings.Join(shown, "\n"); got != way {
+		t.Errorf("the call tree shows\n%s\nthe frame is\n%s", got, way)
+	}
+	b.quiet()
+}
+
+// TestPageSparseHeatmap compares two recordings with so few samples that no cell and no column
+// of the heatmap differs by more than chance. Longer stretches do, and are coloured; where none
+// does the page says so.
+func TestPageSparseHeatmap(t *testing.T) {
+	all := busy(t, 500, 20_000).p
+	sparse := func(late int) *profile.Profile { // every so many samples, less often before half of the time
+		p := *all
+		p.Samples = nil
+		half := all.Samples[len(all.Samples)-1].Time / 2
+		for i, s := range all.Samples {
+			s.Event = 0
+			if every := 200; i%every == 0 || s.Time > half && i%every < late && i%7 == 0 {
+				p.Samples = append(p.Samples, s)
+			}
+		}
+		return &p
+	}
+	for late, coloured := range map[int]bool{0: false, 50: true} {
+		r, err := OpenPair([2]string{"a", "b"}, sparse(0), sparse(late))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := openView(t, served(t, r))
+		b.usual("#tab=heatmap")
+		b.Until("candid.heatmap().differences.length > 0")
+		var h struct{ Coloured, Wrong, Columns int }
+		b.Eval(`(() => {
+			const h = candid.heatmap(), on = h.differences.map((d, i) => [d, i]).filter(([d, i]) => d !== 0 && !h.grey[i]), half = h.differences.length / 2;
+			let columns = 0; // that tell by themselves
+			for (let x = 0; x < h.columns; x++) {
+				const sum = (s) => h.sides[s].slice(x * 50, (x + 1) * 50).reduce((a, b) => a + b, 0);
+				if (!candid.byChance(sum(1), sum(0))) columns++;
+			}
+			return {coloured: on.length, wrong: on.filter(([d, i]) => d > 0 === i < half).length, columns};
+		})()`, &h)
+		if h.Columns > 0 {
+			t.Errorf("%d: %d columns differ by more than chance: the recordings are not sparse", late, h.Columns)
+		}
+		if (h.Coloured > 0) != coloured || h.Wrong > h.Coloured/20 {
+			t.Errorf("%d: %d cells of the heatmap are coloured, %d of them on the wrong side", late, h.Coloured, h.Wrong)
+		}
+		if says := b.Text("document.querySelector('#pane-heatmap .pane-title').textContent"); strings.Contains(says, "No stretch of time differs by more than chance") == coloured {
+			t.Errorf("%d: the page says %q", late, says)
+		}
+		b.quiet()
+	}
+}
+
+// TestPageComparesFiles looks at two that are only compared: they can be turned round and looked
+// at one by one, for which they are read again.
+func TestPageComparesFiles(t *testing.T) {
+	both := func() [2]*profile.Profile {
+		before, after := twoServers(0)
+		return [2]*profile.Profile{before, after}
+	}
+	p := both()
+	s := served(t)
+	var reads [2]int
+	if err := s.Compare([2]string{"old.jfr", "new.jfr"}, p[0], p[1], func(i int) (*profile.Profile, error) {
+		reads[i]++
+		return both()[i], nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	b := openView(t, s)
+	b.open(Compared + "&tab=methods")
+	want := both()
+	b.sameAs(want[1], "after", profile.Filter{})
+	if reads != [2]int{} {
+		t.Errorf("files were read %v times again", reads)
+	}
+	b.Eval("document.querySelector('.files button').click()", nil)
+	b.Until("document.title === 'new.jfr → old.jfr · candid' && !candid.busy()")
+	b.sameAs(want[0], "turned round", profile.Filter{})
+	if reads != [2]int{1, 1} {
+		t.Errorf("files were read %v times again", reads)
+	}
+	b.Eval("(e => { e.value = '-1'; e.dispatchEvent(new Event('change')); })(document.querySelector('[aria-label=\"Compare with\"]'))", nil)
+	b.Until("!candid.compared() && !candid.busy()")
+	b.sameAs(want[0], "one by itself", profile.Filter{})
+	b.quiet()
+}

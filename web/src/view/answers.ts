@@ -1,0 +1,108 @@
+// What candid answers about a recording, as the page knows it.
+
+import { named, type Data, type Header, type Quality } from "../data";
+import { fromDepth, type Cells } from "../flame/tree";
+import { effective, type Tally } from "./chance";
+import { methodsOf, type Methods } from "./methods";
+import type { Message } from "./wire";
+
+export interface ViewHeader extends Header {
+  readonly name: string;
+  readonly timed: boolean;
+  readonly end: number; // ns
+  readonly states: readonly string[];
+  readonly kernelCPU: readonly number[];
+  readonly sums: readonly Count[]; // by event
+  readonly pair: boolean; // two that are compared
+  readonly second: number; // of them: the first thread of the second
+  readonly parts: readonly Part[] | null; // and what is known of each
+  readonly cost: Cost;
+  readonly version: number; // how often it has grown
+  readonly growing: boolean; // it is still being made
+  readonly stopped: string; // why it is not followed any more, though it has not ended
+  readonly skipped: number; // symbols that were sent before
+  readonly elapsed: number; // ns, of one that grows
+  readonly starts: boolean; // there are frames by which threads start
+}
+
+export interface Cost { readonly copying: number; readonly targetCPU: number; readonly ownCPU: number; readonly memory: number; readonly firstWalked: number; readonly samples: number; readonly recorded: number } // ns and bytes; 0: not known
+
+// Part is one of two recordings that are compared.
+export interface Part extends Pick<Header, "command" | "host" | "start" | "duration" | "engine" | "describe" | "candid" | "notes" | "lost" | "throttled" | "quality" | "processes"> {
+  readonly name: string;
+  readonly periods: readonly number[]; // by event
+  readonly sums: readonly Count[];
+  readonly cost: Cost;
+  readonly end: number; // ns
+}
+
+export interface Count { readonly samples: number; readonly weight: number }
+
+export interface Wait extends Count { readonly state: string; readonly method: number }
+
+export interface StateRow extends Count { readonly state: string; readonly syscall: string }
+
+export interface Chosen {
+  readonly all: Count;
+  readonly chosen: Count;
+  readonly quality: Quality;
+  readonly states: readonly StateRow[];
+  readonly threadCount: Float64Array;
+  readonly threadWeight: Float64Array;
+  readonly squares: number; // of the samples' weights
+  readonly before: { readonly all: Count; readonly chosen: Count; readonly quality: Quality; readonly states: readonly StateRow[] } | null; // of two that are compared
+}
+
+// ThreadSums is what each thread has, and all of them.
+export interface ThreadSums { readonly weight: Float64Array; readonly samples: Float64Array; readonly tally: Tally }
+
+export function tallyOf(h: CountsHead): Tally {
+  return { weight: h.chosen.weight, effective: effective(h.chosen, h.squares) };
+}
+
+export interface CountsHead { all: Count; chosen: Count; quality: Quality; states: StateRow[]; squares: number }
+
+// firstOf is the event that is shown where none is asked for: the first that has samples.
+export function firstOf(h: ViewHeader): number {
+  return Math.max(0, h.sums.findIndex((s) => s.samples > 0));
+}
+
+// Named is what is known by symbol.
+export interface Named {
+  readonly data: Data;
+  readonly methods: Methods;
+  readonly starts: Uint8Array; // 1 for functions by which threads start
+}
+
+// Loaded is the tree, and what is known of the recording.
+export interface Loaded extends Named { readonly header: ViewHeader }
+
+// loaded reads it. Of a recording that grows only the names are sent that are new: old has
+// the others.
+export function loaded(m: Message<ViewHeader>, old: Named): Loaded {
+  const h = m.head;
+  let kind = m.u8("kind");
+  let starts = m.u8("start");
+  let { funcs, names } = named(h, m.u32("func"), kind);
+  let method = m.i32("method");
+  if (h.skipped) {
+    funcs = [...old.data.funcs.slice(0, h.skipped), ...funcs];
+    names = [...old.data.names.slice(0, h.skipped), ...names];
+    const join = <T extends Uint8Array | Int32Array>(a: T, b: T): T => {
+      const out = new (a.constructor as { new (n: number): T })(h.skipped + b.length);
+      out.set(a.subarray(0, h.skipped));
+      out.set(b, h.skipped);
+      return out;
+    };
+    kind = join(old.data.kind, kind);
+    starts = join(old.starts, starts);
+    method = join(old.methods.of, method);
+  }
+  const none = new Int32Array(0);
+  const cells: Cells = { n: 0, node: none, thread: none, event: none, count: new Float64Array(0), weight: new Float64Array(0) };
+  const data: Data = {
+    header: h, funcs, names, kind, tree: fromDepth(new Int32Array(m.u32("depth")), m.i32("sym")), line: m.i32("line"), lines: new Int32Array(m.u32("lines")),
+    derived: m.u8("derived"), heuristic: m.u8("heuristic"), stitched: m.u8("stitched"), coarse: m.u8("coarse"), virtual: m.u8("virtual"), cells,
+  };
+  return { header: h, data, methods: methodsOf(method), starts };
+}
