@@ -32,6 +32,9 @@ func TestCoarseEvents(t *testing.T) {
 			if got[event] != want {
 				t.Errorf("seed %d, event %d: %v, by the method list %v", seed, event, got[event], want)
 			}
+			if summed := profile.Summed(p).CoarseEvents(); summed[event] != want {
+				t.Errorf("seed %d, event %d: of sums %v, by the method list %v", seed, event, summed[event], want)
+			}
 			seen[want]++
 		}
 	}

@@ -137,20 +137,20 @@ func (p *Profile) CoarseEvents() []bool {
 	}
 	type selfs struct{ all, coarse uint64 }
 	rows := make([][]selfs, len(p.Events))
-	for _, s := range p.Samples {
+	p.Each(func(s *Sample, n uint64) {
 		if s.Node == RootNode {
-			continue
+			return
 		}
 		if rows[s.Event] == nil {
 			rows[s.Event] = make([]selfs, len(known))
 		}
 		f := &p.Frames[p.Nodes[s.Node].Frame]
 		m := &rows[s.Event][methods[f.Func]]
-		m.all++
+		m.all += n
 		if f.Flags&walk.Coarse != 0 {
-			m.coarse++
+			m.coarse += n
 		}
-	}
+	})
 	for event, of := range rows {
 		out[event] = slices.ContainsFunc(of, func(m selfs) bool { return m.coarse*2 > m.all })
 	}
