@@ -14,8 +14,10 @@ import (
 	"github.com/candid-profiler/candid/internal/filter"
 	"github.com/candid-profiler/candid/internal/format"
 	"github.com/candid-profiler/candid/internal/format/html"
+	"github.com/candid-profiler/candid/internal/garbage"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/report"
+	"github.com/candid-profiler/candid/internal/spill"
 )
 
 type diffFlags struct {
@@ -170,15 +172,10 @@ func runDiff(cmd *cobra.Command, f *diffFlags, files [2]string) error {
 			return usage("a comparison cannot be written as %s: there are html, collapsed, text, json", out.name)
 		}
 	}
-	var profiles [2]*profile.Profile
-	for i, file := range files {
-		if profiles[i], err = format.Read(file); err != nil {
-			return failed(err)
-		}
-	}
-	sides, err := diff.Choose(files, profiles, spec)
+	defer garbage.Bound()()
+	sides, err := f.read(files, spec)
 	if err != nil {
-		return diffFailure(files, err)
+		return err
 	}
 	c, err := diff.Compare(sides[0], sides[1], how)
 	if err != nil {
@@ -187,7 +184,7 @@ func runDiff(cmd *cobra.Command, f *diffFlags, files [2]string) error {
 	name := "" // of what was written
 	switch {
 	case out != nil:
-		for _, s := range sides {
+		for _, s := range c.Sides {
 			if s.Passed < s.All {
 				fmt.Fprintf(cmd.ErrOrStderr(), "candid: %s: %v\n", s.Name, filter.Passed{All: s.All, Left: s.Passed})
 			}
@@ -206,6 +203,27 @@ func runDiff(cmd *cobra.Command, f *diffFlags, files [2]string) error {
 		out.tell(cmd.ErrOrStderr(), name)
 	}
 	return failed(err)
+}
+
+// read reads both files, of whose samples it keeps only what they come to, and chooses what
+// is compared.
+func (f *diffFlags) read(files [2]string, spec *filter.Spec) (sides [2]diff.Side, err error) {
+	keep := profile.KeepWeights
+	if spec.Cuts() {
+		keep = profile.KeepTracks
+	}
+	var profiles [2]*profile.Profile
+	var over [2]spill.File
+	for i, file := range files {
+		defer over[i].Close()
+		if profiles[i], _, err = (format.Reading{Keep: keep, Overflow: &over[i]}).Read(file); err != nil {
+			return sides, failed(err)
+		}
+	}
+	if sides, err = diff.Choose(files, profiles, spec); err != nil {
+		return sides, diffFailure(files, err)
+	}
+	return sides, failed(errors.Join(profiles[0].Err(), profiles[1].Err()))
 }
 
 // diffWriters are the formats of a comparison, by the names of package format.

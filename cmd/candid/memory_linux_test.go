@@ -77,6 +77,8 @@ func TestSumsInBoundedMemory(t *testing.T) {
 		{"convert", "", "-o", filepath.Join(dir, "out.html"), "--force"},
 		{"convert", "", "-o", filepath.Join(dir, "out.json"), "--force", "--from", "1s", "--to", "100h", "--thread", "worker"},
 		{"report", ""},
+		{"diff", "", short},
+		{"diff", "", short, "--thread", "worker", "-o", filepath.Join(dir, "out.diff.html"), "--force"},
 	} {
 		var peaks [2]int64
 		for i, in := range []string{short, long} {

@@ -1,6 +1,9 @@
 package diff
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // Unlikely is how often a difference may come about by chance, in two recordings of
 // one program, before it is taken for more than chance: three standard deviations.
@@ -10,17 +13,31 @@ const Unlikely = 0.0027
 // of different weight tell less than as many of the same.
 type tally struct {
 	samples uint64
-	weight  float64
-	squares float64
+	weight  uint64
+	squares squares
 }
+
+// squares adds up squares, to the last bit whatever their order is.
+type squares struct{ hi, lo uint64 }
+
+// add adds some that are equal, of numbers that come to all.
+func (q *squares) add(one, all uint64) {
+	hi, lo := bits.Mul64(one, all)
+	var carry uint64
+	q.lo, carry = bits.Add64(q.lo, lo, 0)
+	q.hi += hi + carry
+}
+
+func (q squares) float() float64 { return math.Ldexp(float64(q.hi), 64) + float64(q.lo) }
 
 // effective is how many samples of the same weight would tell as much (Kish):
 // the square of the sum over the sum of the squares.
 func (t tally) effective() float64 {
-	if t.squares <= 0 {
+	all := t.squares.float()
+	if all <= 0 {
 		return float64(t.samples)
 	}
-	return t.weight * t.weight / t.squares
+	return float64(t.weight) * float64(t.weight) / all
 }
 
 // shares is the probability that two recordings of one program differ at least as

@@ -19,7 +19,7 @@ func Choose(names [2]string, recordings [2]*profile.Profile, spec *filter.Spec) 
 		if len(p.Events) > 1 {
 			p = profile.Only(p, events[i])
 		}
-		if len(p.Samples) == 0 {
+		if p.SampleCount() == 0 {
 			return sides, fmt.Errorf("%s: %w of %s", names[i], filter.ErrEmpty, p.Events[0].Name)
 		}
 		f, err := spec.For(p)
@@ -34,7 +34,7 @@ func Choose(names [2]string, recordings [2]*profile.Profile, spec *filter.Spec) 
 		if f.To > 0 {
 			end = min(end, f.To)
 		}
-		sides[i] = Side{Name: names[i], Profile: left, Passed: n.Left, All: n.All, Span: end - f.From}
+		sides[i] = Side{Name: names[i], Profile: profile.Weighed(left), Passed: n.Left, All: n.All, Span: end - f.From}
 	}
 	return sides, nil
 }

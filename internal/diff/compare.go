@@ -67,7 +67,7 @@ type Node struct {
 
 // Comparison is two recordings side by side.
 type Comparison struct {
-	Sides     [2]Side
+	Sides     [2]Side // their profiles without stacks
 	Event     profile.Event
 	Note      string // what is to be known of how they were made comparable; mostly ""
 	Normalize Normalize
@@ -84,7 +84,8 @@ type Comparison struct {
 	tally  [2]tally
 }
 
-// Compare compares. The sides' profiles have one event each and have passed Check;
+// Compare compares. The sides' profiles have one event each and have passed Check, and
+// their samples may be summed up, as profile.Weighed does;
 // Choose makes them so. The error wraps ErrIncomparable.
 func Compare(base, new Side, how Normalize) (*Comparison, error) {
 	c := &Comparison{Sides: [2]Side{base, new}, Normalize: how}
@@ -108,8 +109,14 @@ func Compare(base, new Side, how Normalize) (*Comparison, error) {
 	} else {
 		return nil, fmt.Errorf("%w: %s has %s, %s has %s; --event chooses one that both have", ErrIncomparable, base.Name, eventName(b.Events[0]), new.Name, eventName(n.Events[0]))
 	}
+	for i := range c.Sides {
+		// Both are in the pair: their stacks need not be there twice, once they were joined.
+		side := *c.Sides[i].Profile
+		side.Nodes, side.Frames, side.Funcs = nil, nil, nil
+		c.Sides[i].Profile = &side
+	}
 	c.Pair, c.Second = Join(b, n, true)
-	c.Pair.Meta = new.Profile.Meta
+	c.Pair.Meta = c.Sides[1].Profile.Meta
 	c.merge()
 	c.count()
 	return c, nil
@@ -140,13 +147,10 @@ func eventName(e profile.Event) string {
 // been counted in samples before.
 func inSamples(p *profile.Profile, e profile.Event) *profile.Profile {
 	out := *p
-	out.Events = []profile.Event{e}
 	if !unnamed(p.Events[0]) {
-		out.Samples = slices.Clone(p.Samples)
-		for i := range out.Samples {
-			out.Samples[i].Weight = 1
-		}
+		out = *profile.Alike(p)
 	}
+	out.Events = []profile.Event{e}
 	return &out
 }
 
@@ -160,8 +164,7 @@ func (c *Comparison) merge() {
 	c.trie = profile.NewTrie()
 	var place [walk.NumEnds][]uint32 // by node of p: that of trie, and 1
 	var path []uint32
-	for i := range p.Samples {
-		s := &p.Samples[i]
+	p.Each(func(s *profile.Sample, n uint64) {
 		if place[s.End] == nil {
 			place[s.End] = make([]uint32, len(p.Nodes))
 			place[s.End][profile.RootNode] = 1
@@ -180,21 +183,21 @@ func (c *Comparison) merge() {
 			node = c.trie.Child(node, p.Frames[p.Nodes[at].Frame].Func)
 			known[at] = node + 1
 		}
-		if n := int(node) + 1; n > len(c.leaves) {
-			c.leaves = append(c.leaves, make([]Counts, n-len(c.leaves))...)
+		if need := int(node) + 1; need > len(c.leaves) {
+			c.leaves = append(c.leaves, make([]Counts, need-len(c.leaves))...)
 		}
 		side := 0
 		if s.Thread >= c.Second {
 			side = 1
 		}
-		one := profile.Count{Samples: 1, Weight: s.Weight}
-		c.leaves[node][side].Add(one)
-		c.All[side].Add(one)
-		t, w := &c.tally[side], float64(s.Weight)
-		t.samples++
-		t.weight += w
-		t.squares += w * w
-	}
+		all := profile.Count{Samples: n, Weight: s.Weight}
+		c.leaves[node][side].Add(all)
+		c.All[side].Add(all)
+		t := &c.tally[side]
+		t.samples += n
+		t.weight += s.Weight
+		t.squares.add(s.Weight/n, s.Weight)
+	})
 	c.leaves = append(c.leaves, make([]Counts, c.trie.Len()-len(c.leaves))...)
 }
 
@@ -267,7 +270,7 @@ func (c *Comparison) Chance(n Counts) float64 {
 		// What a sample weighs may differ: at twice the rate as many say half as much.
 		var seen [2]float64
 		for side, t := range c.tally {
-			seen[side] = c.Value(side, profile.Count{Weight: 1}) * t.weight / t.effective()
+			seen[side] = c.Value(side, profile.Count{Weight: 1}) * float64(t.weight) / t.effective()
 			if seen[side] > 0 {
 				seen[side] = 1 / seen[side]
 			}

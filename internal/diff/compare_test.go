@@ -2,8 +2,10 @@ package diff
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -333,5 +335,63 @@ func TestRefusals(t *testing.T) {
 	sides, err = Choose(names, [2]*profile.Profile{server, alloc}, spec(""))
 	if err != nil || sides[0].Profile.Events[0].Name != "alloc" || sides[0].All != sides[1].All {
 		t.Errorf("%v, %v", sides, err)
+	}
+}
+
+// It is the same whether samples are summed up, by weight or not at all, and in which order
+// they are.
+func TestSummedIsTheSame(t *testing.T) {
+	heavy := func(p *profile.Profile) *profile.Profile {
+		for i := range p.Samples {
+			s := &p.Samples[i]
+			s.Weight = uint64(i%7)*1_234_567_891 + uint64(i%3)
+			s.State = profile.State(i % profile.NumStates)
+		}
+		return p
+	}
+	side := func(p *profile.Profile) Side { return Side{Name: "x", Profile: p, Span: 10 * time.Second} }
+	told := func(base, new *profile.Profile, how Normalize) string {
+		c, err := Compare(side(base), side(new), how)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		fmt.Fprintln(&b, c.All, c.tally)
+		for _, m := range c.List(true) {
+			fmt.Fprintln(&b, c.Funcs[m.Func].Name, m.Kind, m.Self, m.Total, c.Chance(m.Self), c.Chance(m.Total))
+		}
+		var lines strings.Builder
+		if err := c.Folded(&lines); err != nil {
+			t.Fatal(err)
+		}
+		list := strings.Split(lines.String(), "\n")
+		slices.Sort(list)
+		fmt.Fprintln(&b, list)
+		for _, n := range c.Calls() {
+			var children []string
+			for _, k := range n.Children {
+				children = append(children, c.Funcs[c.Calls()[k].Func].Name)
+			}
+			fmt.Fprintln(&b, n.Self, n.Total, n.Most, children)
+		}
+		return b.String()
+	}
+	for _, weigh := range []func(*profile.Profile) *profile.Profile{func(p *profile.Profile) *profile.Profile { return p }, heavy} {
+		for _, how := range []Normalize{Total, Time, None} {
+			want := told(weigh(before()), weigh(after()), how)
+			if got := told(profile.Weighed(weigh(before())), profile.Weighed(weigh(after())), how); got != want {
+				t.Errorf("%s, summed up:\n%s\nwant\n%s", how, got, want)
+			}
+			if got := told(profile.Weighed(weigh(before())), weigh(after()), how); got != want {
+				t.Errorf("%s, one summed up:\n%s\nwant\n%s", how, got, want)
+			}
+		}
+	}
+	// Samples that tell the same whatever they weigh.
+	base, new := heavy(before()), heavy(after())
+	new.Events[0].Name = "cycles"
+	want := told(base, new, Total)
+	if got := told(profile.Weighed(base), profile.Weighed(new), Total); got != want {
+		t.Errorf("of two events, summed up:\n%s\nwant\n%s", got, want)
 	}
 }

@@ -66,12 +66,15 @@ func (c *Comparison) Folded(w io.Writer) error {
 
 // even says whether all samples of both weigh the same.
 func (c *Comparison) even() bool {
-	for i := range c.Pair.Samples {
-		if c.Pair.Samples[i].Weight != c.Pair.Samples[0].Weight {
-			return false
+	var first uint64
+	any, even := false, true
+	c.Pair.Each(func(s *profile.Sample, n uint64) {
+		if !any {
+			any, first = true, s.Weight/n
 		}
-	}
-	return true
+		even = even && s.Weight == first*n
+	})
+	return even
 }
 
 // appendNumber writes whole numbers as such, and so what is so large that the rest

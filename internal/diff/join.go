@@ -15,12 +15,16 @@ import (
 // Events are the same if name and unit are. Functions are the same if their names
 // are, without what a runtime numbers anew in each run: programs and libraries are
 // often renamed from one version to the next. Only where one recording has a name in
-// several modules the last parts of the modules' paths tell them apart. A function has one kind in all
-// of its frames, the one it had most: how much of it was compiled when differs from
-// run to run, and would make two stacks of one. The profiles must have passed Check
-// or come from a Builder; they stay as they are.
+// several modules the last parts of the modules' paths tell them apart. With oneKind a function
+// has one kind in all of its frames, the one it had most: how much of it was compiled when
+// differs from run to run, and would make two stacks of one; and of the samples there is what
+// they come to, as profile.Weighed gives it. The profiles must have passed Check or come
+// from a Builder; they stay as they are.
 func Join(before, after *profile.Profile, oneKind bool) (p *profile.Profile, second uint32) {
 	j := joiner{oneKind: oneKind, b: profile.NewBuilder(), seen: map[funcKey]uint32{}, several: map[string]bool{}}
+	if oneKind {
+		j.b.Keep(profile.KeepWeights)
+	}
 	j.findSeveral(before)
 	j.findSeveral(after)
 	of := [2][]uint32{j.functions(before), j.functions(after)}
@@ -122,9 +126,7 @@ func plain(name string) string {
 // weigh counts of which kind the frames of each function are.
 func (j *joiner) weigh(p *profile.Profile, of []uint32) {
 	passed := make([]uint64, len(p.Nodes))
-	for i := range p.Samples {
-		passed[p.Samples[i].Node]++
-	}
+	p.Each(func(s *profile.Sample, n uint64) { passed[s.Node] += n })
 	for i := len(passed) - 1; i > 0; i-- {
 		n := p.Nodes[i]
 		passed[n.Parent] += passed[i]
@@ -177,11 +179,16 @@ func (j *joiner) add(p *profile.Profile, of []uint32) {
 	for i := 1; i < len(nodes); i++ {
 		nodes[i] = b.Node(nodes[p.Nodes[i].Parent], frames[p.Nodes[i].Frame])
 	}
-	for _, s := range p.Samples {
+	p.Each(func(of *profile.Sample, n uint64) {
+		s := *of
 		s.Event, s.Thread, s.Node = events[s.Event], threads[s.Thread], nodes[s.Node]
 		if len(p.Syscalls) > 0 {
 			s.Syscall = b.Syscall(p.Syscalls[s.Syscall])
 		}
-		b.Add(s)
-	}
+		if j.oneKind {
+			b.AddSum(s, n)
+		} else {
+			b.Add(s)
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/candid-profiler/candid/internal/profile"
 )
@@ -80,7 +81,8 @@ func (c *Comparison) finish(nodes []Node) []Node {
 		slices.SortFunc(nodes[i].Children, func(a, b uint32) int {
 			x, y := &nodes[a], &nodes[b]
 			return cmp.Or(cmp.Compare(y.Most, x.Most), cmp.Compare(c.Value(1, y.Total[1]), c.Value(1, x.Total[1])),
-				cmp.Compare(c.Value(0, y.Total[0]), c.Value(0, x.Total[0])), cmp.Compare(a, b))
+				cmp.Compare(c.Value(0, y.Total[0]), c.Value(0, x.Total[0])),
+				strings.Compare(c.Funcs[x.Func].Name, c.Funcs[y.Func].Name), cmp.Compare(a, b))
 		})
 	}
 	return nodes

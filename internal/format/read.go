@@ -97,7 +97,7 @@ func (how Reading) builder(keep profile.Keep) *profile.Builder {
 // read: none is left out, and what a stretch of time may cut is not summed up.
 func (how Reading) other() *profile.Builder {
 	keep := how.Keep
-	if keep == profile.KeepSums && (how.Filter.From > 0 || how.Filter.To > 0) {
+	if keep >= profile.KeepSums && (how.Filter.From > 0 || how.Filter.To > 0) {
 		keep = profile.KeepTracks
 	}
 	return how.builder(keep)

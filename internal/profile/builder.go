@@ -26,6 +26,7 @@ type Builder struct {
 	timed     bool
 	latest    uint64
 	tally     tally
+	summed    []sum // of AddSum: what tally lacks
 	tracks    map[Track]*sampleLog
 	logs      []*sampleLog // of tracks, in the order of their first samples
 	track     *sampleLog   // the last one, of trackOf; nil: none

@@ -18,10 +18,12 @@ const (
 	// KeepSums keeps only what samples come to, and those packed of which it is not certain
 	// yet what they count: see Summed.
 	KeepSums
+	// KeepWeights is KeepSums with samples of different weight apart: see Weighed.
+	KeepWeights
 )
 
 // Keep says how samples are kept, before the first Add.
-func (b *Builder) Keep(k Keep) { b.keep = k }
+func (b *Builder) Keep(k Keep) { b.keep, b.tally.apart = k, k == KeepWeights }
 
 // Tentative says, before the first Add, that times and weights of samples may change when
 // all are there: until then nobody knows whether a sample lies in a stretch of time.
@@ -32,7 +34,7 @@ func (b *Builder) put(s Sample) {
 	b.timed = b.timed || s.Time != 0
 	b.latest = max(b.latest, s.Time)
 	switch {
-	case b.keep == KeepSums && s.State < StateSleeping && (b.early == nil || b.early.whole(&s, b.tentative)):
+	case b.keep >= KeepSums && s.State < StateSleeping && (b.early == nil || b.early.whole(&s, b.tentative)):
 		b.tally.add(&s, s.Weight, 1)
 	case b.keep == KeepPacked:
 		b.log.add(s)
@@ -84,6 +86,8 @@ func (b *Builder) finish() {
 		}
 		p.packed = append(p.packed, &kept)
 	}
+	b.tally.sums.add(b.summed)
+	b.summed = nil
 	b.tally.flush()
 	p.sums, b.tally = b.tally.sums, tally{added: b.tally.added}
 }
@@ -157,7 +161,7 @@ func (p *Profile) Change(f func(s *Sample)) {
 
 // change is that of a log.
 func (u *sums) change(f func(s *Sample) bool) sums {
-	var t tally
+	t := tally{sums: sums{apart: u.apart}}
 	var s Sample
 	u.each(func(v sum) {
 		if s = v.sample(); f(&s) {
@@ -187,12 +191,26 @@ func (p *Profile) Latest() uint64 {
 
 // Summed gives p with only what its samples come to. It shares all else with p, which
 // stays as it is.
-func Summed(p *Profile) *Profile {
+func Summed(p *Profile) *Profile { return summed(p, false) }
+
+// Weighed is Summed with a sum for each weight that samples have, so that it is known what
+// each weighs.
+func Weighed(p *Profile) *Profile { return summed(p, true) }
+
+func summed(p *Profile, apart bool) *Profile {
 	if len(p.Samples) == 0 && len(p.packed) == 0 {
 		return p
 	}
 	out := *p
-	t := tally{sums: p.sums}
+	t := tally{sums: sums{apart: apart}}
+	if p.sums.apart == apart {
+		t.sums = p.sums
+	} else {
+		p.sums.each(func(u sum) {
+			s := u.sample()
+			t.add(&s, u.weight, u.n)
+		})
+	}
 	for i := range p.Samples {
 		t.add(&p.Samples[i], p.Samples[i].Weight, 1)
 	}
@@ -201,5 +219,42 @@ func Summed(p *Profile) *Profile {
 	}
 	t.flush()
 	out.Samples, out.packed, out.sums = nil, nil, t.sums
+	return &out
+}
+
+// AddSum adds n samples that differ in nothing but when they were taken, with the weight of
+// all, to a Builder that keeps sums. Most come in order, and no two are the same.
+func (b *Builder) AddSum(s Sample, n uint64) {
+	b.timed = b.timed || s.Time != 0
+	u := sumOf(&s)
+	u.n = n
+	if b.summed = append(b.summed, u); len(b.summed) >= max(leastTallied, b.tally.sums.n/2) {
+		b.tally.sums.add(b.summed)
+		b.summed = b.summed[:0]
+	}
+	b.tally.added += n
+}
+
+// Alike gives p with samples that weigh 1 each.
+func Alike(p *Profile) *Profile {
+	out := *p
+	out.Samples = slices.Clone(p.Samples)
+	for i := range out.Samples {
+		out.Samples[i].Weight = 1
+	}
+	out.packed = nil
+	for _, l := range p.packed {
+		out.packed = append(out.packed, l.change(func(s *Sample) bool {
+			s.Weight = 1
+			return true
+		}))
+	}
+	t := tally{sums: sums{apart: p.sums.apart}}
+	p.sums.each(func(u sum) {
+		s := u.sample()
+		t.add(&s, u.n, u.n)
+	})
+	t.flush()
+	out.sums = t.sums
 	return &out
 }

@@ -108,3 +108,58 @@ func TestSortByTime(t *testing.T) {
 		t.Errorf("%d samples are in another order", len(got))
 	}
 }
+
+// What is summed up by weight says of each sample what it weighs.
+func TestWeighed(t *testing.T) {
+	const n = 3000
+	weights := func(p *Profile) map[Sample]uint64 {
+		m := map[Sample]uint64{}
+		p.Each(func(s *Sample, n uint64) {
+			one := *s
+			if one.Time, one.Weight = 0, s.Weight/n; one.Weight*n != s.Weight {
+				t.Fatalf("%d samples weigh %d", n, s.Weight)
+			}
+			m[one] += n
+		})
+		return m
+	}
+	for seed := range uint64(5) {
+		plain, _ := kept(seed, n, Filter{}, KeepSamples, false)
+		want := weights(plain)
+		sums, _ := kept(seed, n, Filter{}, KeepWeights, false)
+		for name, p := range map[string]*Profile{"weighed": Weighed(plain), "kept so": Weighed(sums), "of one event": Weighed(Only(sums, 1))} {
+			if len(p.Samples) > 0 || p.packed != nil {
+				t.Errorf("%s: %d samples are not summed up", name, len(p.Samples))
+			}
+			all := want
+			if name == "of one event" {
+				all = weights(Only(plain, 1))
+			}
+			if got := weights(p); !reflect.DeepEqual(got, all) {
+				t.Errorf("%s: %d different samples, want %d", name, len(got), len(all))
+			}
+			alike := Alike(p)
+			for s := range weights(alike) {
+				if s.Weight != 1 {
+					t.Fatalf("%s: alike, one weighs %d", name, s.Weight)
+				}
+			}
+			if alike.SampleCount() != p.SampleCount() {
+				t.Errorf("%s: alike, they are %d instead of %d", name, alike.SampleCount(), p.SampleCount())
+			}
+		}
+		if got := Summed(Weighed(plain)); !reflect.DeepEqual(got.EventWeights(), plain.EventWeights()) {
+			t.Errorf("they weigh %v, want %v", got.EventWeights(), plain.EventWeights())
+		}
+		// Weights that change for all alike stay apart.
+		double := func(s *Sample) { s.Weight *= 2 }
+		twice := *plain
+		twice.Samples = slices.Clone(plain.Samples)
+		twice.Change(double)
+		changed := Weighed(plain)
+		changed.Change(double)
+		if !reflect.DeepEqual(weights(&twice), weights(changed)) {
+			t.Error("when they are doubled, they weigh something else")
+		}
+	}
+}

@@ -16,6 +16,7 @@ type sums struct {
 	chunks  [][]byte
 	n       int // sums
 	samples uint64
+	apart   bool // samples of different weight are of different sums
 }
 
 // sum is some samples.
@@ -43,11 +44,22 @@ func (s *sum) sample() Sample {
 	}
 }
 
-func (s *sum) compare(o *sum) int {
-	if s.at != o.at {
+func (s *sum) compare(o *sum, apart bool) int {
+	switch {
+	case s.at != o.at:
 		return cmp.Compare(s.at, o.at)
+	case s.kind != o.kind || !apart:
+		return cmp.Compare(s.kind, o.kind)
 	}
-	return cmp.Compare(s.kind, o.kind)
+	return cmp.Compare(s.each(), o.each())
+}
+
+// each is what one of them weighs, if all weigh the same.
+func (s *sum) each() uint64 {
+	if s.n == 1 {
+		return s.weight
+	}
+	return s.weight / s.n
 }
 
 // What of a sum is as it was in the one before. The rest of the byte is how many there are.
@@ -62,10 +74,10 @@ const maxSummed = 5 * binary.MaxVarintLen64
 
 // add adds to what there is, in any order.
 func (u *sums) add(more []sum) {
-	slices.SortFunc(more, func(a, b sum) int { return a.compare(&b) })
-	var w sumWriter
+	slices.SortFunc(more, func(a, b sum) int { return a.compare(&b, u.apart) })
+	w := sumWriter{sums: sums{apart: u.apart}}
 	u.each(func(s sum) {
-		for len(more) > 0 && more[0].compare(&s) < 0 {
+		for len(more) > 0 && more[0].compare(&s, u.apart) < 0 {
 			w.add(&more[0])
 			more = more[1:]
 		}
@@ -111,7 +123,7 @@ type sumWriter struct {
 
 func (w *sumWriter) add(s *sum) {
 	w.samples += s.n
-	if w.pending.n > 0 && w.pending.compare(s) == 0 {
+	if w.pending.n > 0 && w.pending.compare(s, w.apart) == 0 {
 		w.pending.n += s.n
 		w.pending.weight += s.weight
 		return
@@ -214,6 +226,7 @@ func (t *tally) add(s *Sample, weight, n uint64) {
 		}
 	}
 	u := sumOf(s)
+	u.weight, u.n = weight, n
 	e := t.place(&u)
 	if e.n == 0 {
 		t.used++
@@ -226,11 +239,15 @@ func (t *tally) add(s *Sample, weight, n uint64) {
 
 // place is where a sum is, or would be.
 func (t *tally) place(u *sum) *sum {
-	h := (u.at ^ u.kind*0xD6E8FEB86659FD93) * 0x9E3779B97F4A7C15
+	h := u.at ^ u.kind*0xD6E8FEB86659FD93
+	if t.apart {
+		h ^= u.each() * 0xA0761D6478BD642F
+	}
+	h *= 0x9E3779B97F4A7C15
 	h ^= h >> 32
 	mask := uint64(len(t.table) - 1)
 	for ; ; h++ {
-		if e := &t.table[h&mask]; e.n == 0 || e.at == u.at && e.kind == u.kind {
+		if e := &t.table[h&mask]; e.n == 0 || e.at == u.at && e.kind == u.kind && (!t.apart || e.each() == u.each()) {
 			return e
 		}
 	}

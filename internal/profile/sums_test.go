@@ -110,7 +110,7 @@ func TestSums(t *testing.T) {
 	got := map[key]value{}
 	var before sum
 	u.each(func(s sum) {
-		if before.n > 0 && before.compare(&s) >= 0 {
+		if before.n > 0 && before.compare(&s, false) >= 0 {
 			t.Fatalf("%+v comes after %+v", s, before)
 		}
 		before = s
