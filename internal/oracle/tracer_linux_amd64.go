@@ -220,16 +220,15 @@ const waitsFor = 20
 // half of d, so that it is not stopped again where it was.
 func (t *Tracer) Continue(d time.Duration) error {
 	before := t.Ran()
-	if _, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_CONT, uintptr(t.tid), 0, uintptr(t.signal), 0, 0); e != 0 {
-		return fmt.Errorf("ptrace continue thread %d: %w", t.tid, e)
+	for n := 0; n == 0 || n < waitsFor && before > 0 && t.Ran()-before < d/2; n++ {
+		if err := t.runFor(d); err != nil {
+			return err
+		}
 	}
-	t.signal = 0
-	time.Sleep(d)
-	for n := 1; n < waitsFor && before > 0 && t.Ran()-before < d/2; n++ {
-		time.Sleep(d)
-	}
-	t.running, t.prompt = true, false
 	t.shadow = shadow{}
+	if !t.running {
+		return nil // by a signal, just now
+	}
 	if t.cmd != nil {
 		// A thread that asked to be traced cannot be interrupted, but stopped. The
 		// signal itself it never sees.
@@ -243,6 +242,28 @@ func (t *Tracer) Continue(d time.Duration) error {
 		return err
 	}
 	return t.interrupt()
+}
+
+// runFor lets the thread run for d. Each of its signals stops it, and it gets it when it
+// goes on: Java threads have many, by which they find null and come to safepoints.
+func (t *Tracer) runFor(d time.Duration) error {
+	patience := t.Patience
+	defer func() { t.Patience = patience }()
+	for end := time.Now().Add(d); ; {
+		t.Patience = max(time.Until(end), 0)
+		again := t.resume
+		if t.running {
+			again = t.wait
+		}
+		switch err := again(); {
+		case errors.Is(err, ErrBlocked):
+			return nil
+		case err != nil:
+			return err
+		case time.Now().After(end):
+			return nil
+		}
+	}
 }
 
 // Ran is for how long the thread has run, 0 where the kernel does not tell.

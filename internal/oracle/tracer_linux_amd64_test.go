@@ -6,11 +6,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 // TestReturnsGoWhereTheShadowSays steps a whole dynamically linked program: each
@@ -156,6 +159,47 @@ func executable(t *testing.T, code []byte) string {
 		t.Fatal(err)
 	}
 	return file
+}
+
+// A thread that gets signals all the time gets on: each of them stops it until it is
+// passed on.
+func TestContinuePassesSignalsOn(t *testing.T) {
+	bin := fixture.C(t, `
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+static sigjmp_buf back;
+static int *volatile null;
+static void fault(int sig) { siglongjmp(back, 1); }
+int main() {
+  signal(SIGSEGV, fault);
+  puts("ready"); fflush(stdout);
+  for (;;) {
+    if (!sigsetjmp(back, 1)) *null = 1;
+    for (volatile int i = 0; i < 20000; i++);
+  }
+}`)
+	p := fixture.Start(t, exec.Command(bin))
+	p.Line()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	tr, err := Attach(p.PID())
+	if err != nil {
+		t.Skipf("cannot trace a program here: %v", err)
+	}
+	defer tr.Detach()
+	const times, d = 50, 2 * time.Millisecond
+	ran := tr.Ran()
+	for range times {
+		if err := tr.Continue(d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ran = tr.Ran() - ran
+	// Where nothing passes them on it is some microseconds each time.
+	if t.Logf("it ran %v in %d times %v", ran, times, d); ran < times*d/10 {
+		t.Errorf("it ran %v in %d times %v", ran, times, d)
+	}
 }
 
 func TestOpcodes(t *testing.T) {
