@@ -17,10 +17,10 @@ type remembered struct {
 
 	mu     sync.Mutex
 	totals *placeSums // of the shape that was asked for last
-	// Trees of threads and processes, of the shape that was asked for last.
-	groves     map[uint32]*grove // by key of the group
-	grovesOf   *shape
-	groveNodes int
+	// Of threads and processes, of the shape that was asked for last.
+	groups      map[uint32]*placeSums // by key of the group
+	groupsOf    *shape
+	groupPlaces int
 }
 
 // maxRemembered is enough for two that are compared.

@@ -61,7 +61,7 @@ const (
 // made up can be as many as it has nodes times its depth.
 var maxRowWork = 1 << 28 // tests have less
 
-// rowPart is a node of a grove, and how much of it counts.
+// rowPart is a place, and how much of it counts.
 type rowPart struct {
 	node          uint32
 	start         uint32 // of callers: where it began
@@ -83,25 +83,34 @@ type family struct {
 // grove is a tree that is grouped, with what it has.
 type grove struct {
 	end           []uint32
-	places        []uint32   // by node: what it is in the tree of the recording; nil: the same
+	parent        []uint32   // of a part, which may have little of what lies beside each other; nil: it is the whole
 	after, before *placeSums // before is nil unless two are compared
-}
-
-func (g *grove) place(node uint32) uint32 {
-	if g.places != nil {
-		return g.places[node]
-	}
-	return node
 }
 
 func (g *grove) any(node uint32) bool {
 	return g.after.samples(node) > 0 || g.before != nil && g.before.samples(node) > 0
 }
 
+// some gives the first place from c on, of those right below up, in which a part has something;
+// where it has nothing there any more, one behind all of them. Of the whole it is c.
+func (g *grove) some(c, up uint32) uint32 {
+	if g.parent == nil {
+		return c
+	}
+	at := g.after.next(c)
+	for at < g.end[up] && g.parent[at] != up {
+		at = g.parent[at]
+	}
+	return at
+}
+
 // below gives the nodes below some that have anything.
 func (g *grove) below(parts []rowPart) (out []rowPart) {
 	for _, p := range parts {
 		for c := p.node + 1; c < g.end[p.node]; c = g.end[c] {
+			if c = g.some(c, p.node); c >= g.end[p.node] {
+				break
+			}
 			if !g.any(c) {
 				continue
 			}
@@ -150,7 +159,7 @@ type table struct {
 	ways    *ways
 	doubts  *doubts
 	whole   *grove
-	grove   *grove // what is grouped now: the whole, or a part of it
+	part    *grove // what is grouped now: the whole, or a part of it
 	callers bool
 	begin   bool
 	most    int    // rows
@@ -170,7 +179,7 @@ type table struct {
 func (r *Recording) newTable(ctx context.Context, s *shape, after, before *placeSums) *table {
 	w := r.ways(s)
 	g := &grove{end: w.end, after: after, before: before}
-	return &table{ctx: ctx, shape: s, ways: w, doubts: s.doubted(), whole: g, grove: g, all: after.total(0), left: beginRows, shown: -1, slot: make([]int32, w.keys)}
+	return &table{ctx: ctx, shape: s, ways: w, doubts: s.doubted(), whole: g, part: g, all: after.total(0), left: beginRows, shown: -1, slot: make([]int32, w.keys)}
 }
 
 // wanted says whether it goes on, after so much more work.
@@ -184,7 +193,7 @@ func (t *table) wanted(work int) bool {
 	return t.err == nil
 }
 
-func (t *table) symbol(p *rowPart) uint32 { return t.shape.sym[t.grove.place(p.node)] }
+func (t *table) symbol(p *rowPart) uint32 { return t.shape.sym[p.node] }
 
 // families groups parts by method, the heaviest first.
 func (t *table) families(parts []rowPart, depth uint32) []family {
@@ -218,8 +227,8 @@ func (t *table) sort(list []family, slot []int32) {
 
 // add adds a part to its row, of those in list; slot says by key where it is there, from 1 on.
 func (t *table) add(list []family, slot []int32, p *rowPart, depth uint32) []family {
-	g := t.grove
-	place := g.place(p.node)
+	g := t.part
+	place := p.node
 	symbol := t.shape.sym[place]
 	key := t.ways.key[symbol]
 	if slot[key] == 0 {
@@ -276,7 +285,7 @@ func (f *family) tell() uint8 {
 // below gives what the rows below one are made of.
 func (t *table) below(parts []rowPart) (out []rowPart) {
 	if !t.callers {
-		return t.grove.below(parts)
+		return t.part.below(parts)
 	}
 	for _, p := range parts {
 		if up := t.ways.parent[p.node]; up > 0 {

@@ -254,66 +254,31 @@ func (x *split) cells(ctx context.Context, s *shape, group int32) ([]Cell, error
 	return r.cells(sums[0].ends, s), nil
 }
 
-// maxGroveNodes is how many nodes of groups' trees are remembered.
-const maxGroveNodes = 2 << 20
+// maxGroupPlaces is in how many places of groups stacks may end that are remembered.
+const maxGroupPlaces = 2 << 20
 
-// grove is the tree of a group: of what ended there, and all on the way to it.
-func (x *split) grove(ctx context.Context, s *shape, group int32) (*grove, error) {
+// totals are what a group has in each place.
+func (x *split) totals(ctx context.Context, s *shape, group int32) (*placeSums, error) {
 	key := x.key(s, group)
 	k := x.kept
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.grovesOf != s {
-		k.groves, k.grovesOf, k.groveNodes = nil, s, 0
+	if k.groupsOf != s {
+		k.groups, k.groupsOf, k.groupPlaces = nil, s, 0
 	}
-	if g := k.groves[key]; g != nil {
-		return g, nil
+	if t := k.groups[key]; t != nil {
+		return t, nil
 	}
 	cells, err := x.cells(ctx, s, group)
 	if err != nil {
 		return nil, err
 	}
-	g := newGrove(x.r.ways(s), s, cells)
-	if k.groveNodes += len(g.end); k.groves == nil || k.groveNodes > maxGroveNodes {
-		k.groves, k.groveNodes = make(map[uint32]*grove), len(g.end)
+	t := x.r.ways(s).totalsOf(s, cells)
+	if k.groupPlaces += len(cells); k.groups == nil || k.groupPlaces > maxGroupPlaces {
+		k.groups, k.groupPlaces = make(map[uint32]*placeSums), len(cells)
 	}
-	k.groves[key] = g
-	return g, nil
-}
-
-// newGrove makes a tree of what ended in some places, in their order.
-func newGrove(w *ways, s *shape, cells []Cell) *grove {
-	places := make([]uint32, 1, 1+2*len(cells))
-	ends := make([]uint32, len(cells)) // the node of each
-	last := uint32(0)
-	for i, c := range cells {
-		from := len(places)
-		for at := c.Place; at > 0 && (at > last || last >= w.end[at]); at = w.parent[at] {
-			places = append(places, at)
-		}
-		slices.Reverse(places[from:])
-		if last = c.Place; last > 0 {
-			ends[i] = uint32(len(places) - 1)
-		}
-	}
-	n := len(places)
-	a := &placeSums{of: s, end: make([]uint32, n), weights: make([]uint64, n+1), counts: make([]uint32, n+1)}
-	for i, c := range cells {
-		a.weights[ends[i]], a.counts[ends[i]] = c.Weight, uint32(c.Samples)
-	}
-	a.addUp()
-	// What is below a node ends where the tree goes on beside or above it.
-	var open []uint32
-	for i, at := range places {
-		for len(open) > 0 && w.depth[places[open[len(open)-1]]] >= w.depth[at] {
-			a.end[open[len(open)-1]], open = uint32(i), open[:len(open)-1]
-		}
-		open = append(open, uint32(i))
-	}
-	for _, i := range open {
-		a.end[i] = uint32(n)
-	}
-	return &grove{places: places, after: a, end: a.end}
+	k.groups[key] = t
+	return t, nil
 }
 
 // key is by what a group's row is told from others.
@@ -368,13 +333,13 @@ func (t *table) groupCalls(open *opened) {
 
 // inGroup is what lies below a group in the call tree.
 func (t *table) inGroup(f *family) []family {
-	g, err := t.split.grove(t.ctx, t.shape, int32(f.symbol-t.split.first))
+	after, err := t.split.totals(t.ctx, t.shape, int32(f.symbol-t.split.first))
 	if err != nil {
 		t.err = err
 		return nil
 	}
-	t.grove = g
-	return t.families(g.below([]rowPart{{}}), f.depth+1)
+	t.part = &grove{end: after.end, parent: t.ways.parent, after: after}
+	return t.families(t.part.below([]rowPart{{}}), f.depth+1)
 }
 
 // reveal opens the rows on the way to a place, below a group, by its symbol, or else below

@@ -118,17 +118,26 @@ func (k ranks) of(i uint32) uint32 {
 type placeSums struct {
 	of      *shape
 	end     []uint32 // as in ways
-	ends    ranks    // of those in which samples end; nil: all may be such
+	ends    ranks    // of places in which samples end
+	few     []uint32 // those places themselves, of a part of the samples; there ends may be nil
 	weights []uint64 // by ends, and one more: what ended in those before
 	counts  []uint32 // the same in samples, of which a recording never has more
 	rough   []uint32 // by ends: samples whose innermost frame is walk.Coarse; nil: none
 }
 
 func (t *placeSums) rank(place uint32) uint32 {
-	if t.ends == nil {
-		return place
+	if t.ends != nil {
+		return t.ends.of(place)
 	}
-	return t.ends.of(place)
+	low, high := 0, len(t.few)
+	for low < high {
+		if mid := (low + high) / 2; t.few[mid] < place {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return uint32(low)
 }
 
 // self is the weight of what ended in a place, and total of what ended there or below.
@@ -181,6 +190,32 @@ func (r *Recording) newTotals(s *shape, ends []profile.Count) *placeSums {
 	}
 	t.addUp()
 	return t
+}
+
+// totalsOf makes those of cells, which are in the order of their places.
+func (w *ways) totalsOf(s *shape, cells []Cell) *placeSums {
+	n := len(cells)
+	t := &placeSums{of: s, end: w.end, few: make([]uint32, n), weights: make([]uint64, n+1), counts: make([]uint32, n+1)}
+	for i, c := range cells {
+		t.few[i], t.weights[i], t.counts[i] = c.Place, c.Weight, uint32(c.Samples)
+	}
+	t.addUp()
+	if n > len(w.end)/manyPlaces {
+		t.ends = newRanks(t.few, len(w.end))
+	}
+	return t
+}
+
+// manyPlaces is of how many places ranks take as much memory as the number of one place. With
+// fewer places than that they are looked for among their numbers.
+const manyPlaces = 16
+
+// next gives the first place from one on in which something ended, or one behind all of them.
+func (t *placeSums) next(place uint32) uint32 {
+	if at := t.rank(place); int(at) < len(t.few) {
+		return t.few[at]
+	}
+	return uint32(len(t.end))
 }
 
 // stretches cuts n places in one part for each CPU, and gives each to a worker of its own.
