@@ -67,6 +67,7 @@ func (g *Grower) Tree() (*Tree, []uint32) {
 			continue
 		}
 		m.place, m.count = e.place, slices.Clone(e.own)
+		m.spread()
 		m.attribute(walk.End(end))
 	}
 	m.place, m.count = nil, nil

@@ -71,6 +71,7 @@ type merger struct {
 	Tree
 	p      *profile.Profile
 	symbol map[Symbol]uint32
+	symOf  []uint32 // by frame: its symbol, plus 1; 0 while not known
 	path   []uint32
 	at     []uint32 // by sample: the merged node; nil if cells are wanted
 
@@ -80,7 +81,7 @@ type merger struct {
 	// when such a stack came last.
 	place []uint32 // by index into p.Nodes: the merged node, 0 while not known
 	count []uint32 // by index into p.Nodes: samples that passed through it
-	group []uint32 // indices into p.Nodes, by merged node
+	group []uint32 // of merged nodes with several lines: indices into p.Nodes, by merged node
 	first []uint32 // where a merged node's begin there
 }
 
@@ -129,6 +130,7 @@ func newMerger(p *profile.Profile) (*merger, error) {
 
 func (m *merger) mergeAll() {
 	p := m.p
+	m.symOf = make([]uint32, len(p.Frames))
 	var ends [walk.NumEnds]bool
 	p.Each(func(s *profile.Sample, _ uint64) { ends[s.End] = true })
 	// The whole stacks come last: there are most of them, and counting them no
@@ -142,6 +144,7 @@ func (m *merger) mergeAll() {
 	m.merge(walk.EndComplete)
 	m.Nodes.Seal()
 	m.attribute(walk.EndComplete)
+	m.symOf = nil
 }
 
 func (m *merger) sym(s Symbol) uint32 {
@@ -165,20 +168,50 @@ func (m *merger) merge(end walk.End) {
 	if end != walk.EndComplete {
 		m.place[0] = m.Nodes.Child(0, m.sym(Symbol{Func: NoFunc, End: end}))
 	}
+	m.p.Each(func(s *profile.Sample, n uint64) {
+		if s.End == end {
+			m.count[s.Node] += uint32(n)
+		}
+	})
+	m.spread()
+	// Nodes that follow each other mostly do so in the merged tree too.
+	for i := 1; i < len(m.count); i++ {
+		if m.count[i] > 0 {
+			n := m.p.Nodes[i]
+			m.place[i] = m.Nodes.Child(m.place[n.Parent], m.symbolOf(n.Frame))
+		}
+	}
 	i := -1
 	m.p.Each(func(s *profile.Sample, n uint64) {
 		i++
-		if s.End != end {
-			return
+		switch {
+		case s.End != end:
+		case m.at != nil:
+			m.at[i] = m.place[s.Node]
+		default:
+			m.Cells = append(m.Cells, Cell{Node: m.place[s.Node], Thread: s.Thread, Event: s.Event, Count: uint32(n), Weight: s.Weight})
 		}
-		m.count[s.Node] += uint32(n)
-		at := m.find(s.Node)
-		if m.at != nil {
-			m.at[i] = at
-			return
-		}
-		m.Cells = append(m.Cells, Cell{Node: at, Thread: s.Thread, Event: s.Event, Count: uint32(n), Weight: s.Weight})
 	})
+}
+
+// symbolOf is sym for a frame.
+func (m *merger) symbolOf(frame uint32) uint32 {
+	if known := m.symOf[frame]; known > 0 {
+		return known - 1
+	}
+	f := &m.p.Frames[frame]
+	i := m.sym(Symbol{Func: f.Func, Kind: f.Kind})
+	m.symOf[frame] = i + 1
+	return i
+}
+
+// spread counts samples for all nodes that they passed through, not only where they ended.
+func (m *merger) spread() {
+	for i := len(m.count) - 1; i > 0; i-- {
+		if c := m.count[i]; c > 0 {
+			m.count[m.p.Nodes[i].Parent] += c
+		}
+	}
 }
 
 // find gives the merged node for p.Nodes[n].
@@ -225,14 +258,13 @@ func grown[T any](s []T, n int) []T {
 // line most of them were.
 func (m *merger) attribute(end walk.End) {
 	m.resize()
-	for i := len(m.count) - 1; i > 0; i-- {
+	several := int32(0) // nodes with more than one line: they have that number, below 0, as their line
+	for i := 1; i < len(m.count); i++ {
 		c := m.count[i]
 		if c == 0 {
 			continue
 		}
-		pn := m.p.Nodes[i]
-		m.count[pn.Parent] += c
-		f := &m.p.Frames[pn.Frame]
+		f := &m.p.Frames[m.p.Nodes[i].Frame]
 		id := m.place[i]
 		m.Samples[id] += c
 		switch f.Prov {
@@ -251,12 +283,20 @@ func (m *merger) attribute(end walk.End) {
 		if f.Flags&walk.Virtual != 0 {
 			m.add(Virtual, id, c)
 		}
+		switch {
+		case f.Line <= 0:
+		case m.Lines[id] == 0:
+			m.Line[id], m.Lines[id] = f.Line, 1
+		case m.Line[id] > 0 && m.Line[id] != f.Line:
+			several++
+			m.Line[id] = -several
+		}
 	}
 	m.Samples[0] += m.count[0]
 	if end != walk.EndComplete {
 		m.Samples[m.place[0]] += m.count[0]
 	}
-	m.findLines()
+	m.findLines(int(several))
 }
 
 func (m *merger) add(tally int, id, n uint32) {
@@ -266,25 +306,32 @@ func (m *merger) add(tally int, id, n uint32) {
 	m.tallies[tally][id] += n
 }
 
-// findLines finds the line of each merged node that has counts now. All stacks
-// that reach a merged node end in the same way.
-func (m *merger) findLines() {
-	m.group, m.first = groupBy(m.group, m.first, len(m.count), m.Nodes.Len(), func(i uint32) (uint32, bool) {
-		return m.place[i], i > 0 && m.count[i] > 0 && m.p.Frames[m.p.Nodes[i].Frame].Line > 0
+// findLines finds the line of each merged node that has several, of which there are n.
+func (m *merger) findLines(n int) {
+	if n == 0 {
+		return
+	}
+	m.group, m.first = groupBy(m.group, m.first, len(m.count), n, func(i uint32) (uint32, bool) {
+		if i == 0 || m.count[i] == 0 || m.p.Frames[m.p.Nodes[i].Frame].Line <= 0 {
+			return 0, false
+		}
+		line := m.Line[m.place[i]]
+		return uint32(-line - 1), line < 0
 	})
 	type at struct {
 		line  int32
 		count uint64
 	}
 	var lines []at
-	for id := range m.first[:m.Nodes.Len()] {
+	for g := range n {
 		lines = lines[:0]
-		for _, i := range m.group[m.first[id]:m.first[id+1]] {
+		group := m.group[m.first[g]:m.first[g+1]]
+		for _, i := range group {
 			lines = append(lines, at{m.p.Frames[m.p.Nodes[i].Frame].Line, uint64(m.count[i])})
 		}
-		if len(lines) > 1 {
-			slices.SortFunc(lines, func(a, b at) int { return cmp.Compare(a.line, b.line) })
-		}
+		slices.SortFunc(lines, func(a, b at) int { return cmp.Compare(a.line, b.line) })
+		id := m.place[group[0]]
+		m.Lines[id] = 0
 		var best uint64
 		for i := 0; i < len(lines); {
 			line, sum := lines[i].line, uint64(0)
@@ -352,31 +399,50 @@ func compareCells(a, b Cell) int {
 // It gives for each node its place in that order.
 func (m *merger) sort() []uint32 {
 	n := m.Nodes.Len()
-	children, first := groupBy(m.group, m.first, n, n, func(i uint32) (uint32, bool) {
-		return m.Nodes.At(i).Parent, i > 0
-	})
+	up := make([]uint32, n)
+	var beside []uint64 // parents and their children that do not follow them
+	for i := 1; i < n; i++ {
+		up[i] = m.Nodes.At(uint32(i)).Parent
+		if int(up[i]) != i-1 {
+			beside = append(beside, uint64(up[i])<<32|uint64(i))
+		}
+	}
+	slices.Sort(beside)
+	// What merging needed is not needed any more.
+	size, place := grown(m.count, n)[:n], grown(m.place, n)[:n]
+	for i := range size {
+		size[i], place[i] = 1, 1
+	}
+	for i := n - 1; i > 0; i-- {
+		size[up[i]] += size[i]
+	}
+	// Where a node lies behind its parent.
 	heavier := func(a, b uint32) int {
 		return cmp.Or(cmp.Compare(m.Samples[b], m.Samples[a]), m.compareSymbols(m.Nodes.At(a).Frame, m.Nodes.At(b).Frame))
 	}
-	for i := range n {
-		if of := children[first[i]:first[i+1]]; len(of) > 1 {
-			slices.SortFunc(of, heavier)
+	var children []uint32
+	for len(beside) > 0 {
+		parent := uint32(beside[0] >> 32)
+		children = children[:0]
+		if next := parent + 1; up[next] == parent {
+			children = append(children, next)
+		}
+		for len(beside) > 0 && uint32(beside[0]>>32) == parent {
+			children, beside = append(children, uint32(beside[0])), beside[1:]
+		}
+		slices.SortFunc(children, heavier)
+		at := uint32(1)
+		for _, c := range children {
+			place[c] = at
+			at += size[c]
 		}
 	}
-	// What merging needed is not needed any more.
-	m.Order, m.Depth = make([]uint32, 0, n), slices.Grow(m.count[:0], n)
-	place := grown(m.place, n)
-	type visit struct{ id, depth uint32 }
-	stack := []visit{{0, 0}}
-	for len(stack) > 0 {
-		v := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		place[v.id] = uint32(len(m.Order))
-		m.Order = append(m.Order, v.id)
-		m.Depth = append(m.Depth, v.depth)
-		for _, c := range slices.Backward(children[first[v.id]:first[v.id+1]]) {
-			stack = append(stack, visit{c, v.depth + 1})
-		}
+	m.Order, m.Depth = make([]uint32, n), size
+	place[0], m.Depth[0] = 0, 0
+	for i := 1; i < n; i++ {
+		place[i] += place[up[i]]
+		m.Order[place[i]] = uint32(i)
+		m.Depth[place[i]] = m.Depth[place[up[i]]] + 1
 	}
 	return place
 }

@@ -89,15 +89,17 @@ func (h *half) folds(t *testing.T, all *half, w width) (folded int) {
 				x += at(all, c)[wide]
 				child = end(h, child)
 			} else {
+				// If it were not folded it would lie here, in front of what is lighter.
+				v := at(all, c)
+				if l := least(x, v[wide]); float64(v[0]) >= l[0] || h.before != nil && float64(v[1]) >= l[1] {
+					t.Fatalf("%v is folded, where %v is wide enough to be seen", v, l)
+				}
 				missing = append(missing, c)
 			}
 		}
 		var sum [2]uint64
 		for _, c := range missing {
 			v := at(all, c)
-			if l := least(x, v[wide]); float64(v[0]) >= l[0] || h.before != nil && float64(v[1]) >= l[1] {
-				t.Fatalf("%v is folded, where %v is wide enough to be seen", v, l)
-			}
 			sum[0], sum[1] = sum[0]+v[0], sum[1]+v[1]
 		}
 		if len(missing) == 0 != (child == end(h, i)) {

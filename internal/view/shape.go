@@ -25,9 +25,11 @@ type shape struct {
 
 func newShape(tree *flame.Tree, funcs []profile.Func, place []uint32) *shape {
 	s := &shape{tree: tree, funcs: funcs, place: place, sym: make([]uint32, len(tree.Order))}
-	for i, id := range tree.Order[1:] {
-		s.sym[i+1] = tree.Nodes.At(id).Frame
-	}
+	stretches(len(tree.Order), func(_, from, to int) {
+		for i := from; i < to; i++ {
+			s.sym[i] = tree.Nodes.At(tree.Order[i]).Frame
+		}
+	})
 	return s
 }
 
