@@ -69,6 +69,7 @@ func (g *Grower) Tree() (*Tree, []uint32) {
 		m.place, m.count = e.place, slices.Clone(e.own)
 		m.spread()
 		m.attribute(walk.End(end))
+		m.findLines()
 	}
 	m.place, m.count = nil, nil
 	place := m.sort()

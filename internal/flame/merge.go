@@ -79,10 +79,11 @@ type merger struct {
 	// under a frame that says so, and never merge with whole ones.
 	// Both know as many of p.Nodes: of a recording that grows those that were there
 	// when such a stack came last.
-	place []uint32 // by index into p.Nodes: the merged node, 0 while not known
-	count []uint32 // by index into p.Nodes: samples that passed through it
-	group []uint32 // of merged nodes with several lines: indices into p.Nodes, by merged node
-	first []uint32 // where a merged node's begin there
+	place   []uint32 // by index into p.Nodes: the merged node, 0 while not known
+	count   []uint32 // by index into p.Nodes: samples that passed through it
+	several int32    // nodes with more than one line: they have that number, below 0, as their line
+	group   []uint32 // of merged nodes with several lines: indices into p.Nodes, by merged node
+	first   []uint32 // where a merged node's begin there
 }
 
 // Merge makes the tree of a profile. The error wraps profile.ErrInvalid if p
@@ -95,7 +96,7 @@ func Merge(p *profile.Profile) (*Tree, error) {
 	m.p = profile.Summed(p)
 	m.mergeAll()
 	m.Cells = mergeCells(m.Cells)
-	place := m.sort()
+	place := m.sortBesideLines()
 	for i := range m.Cells {
 		m.Cells[i].Node = place[m.Cells[i].Node]
 	}
@@ -113,7 +114,7 @@ func MergeSamples(p *profile.Profile) (*Tree, []uint32, error) {
 	}
 	m.at = make([]uint32, len(p.Samples))
 	m.mergeAll()
-	place := m.sort()
+	place := m.sortBesideLines()
 	for i, id := range m.at {
 		m.at[i] = place[id]
 	}
@@ -128,6 +129,7 @@ func newMerger(p *profile.Profile) (*merger, error) {
 	return &merger{p: p, symbol: make(map[Symbol]uint32), Tree: Tree{Nodes: profile.NewTrie()}}, nil
 }
 
+// mergeAll merges all stacks, and leaves the lines of the whole ones to be found.
 func (m *merger) mergeAll() {
 	p := m.p
 	m.symOf = make([]uint32, len(p.Frames))
@@ -139,6 +141,7 @@ func (m *merger) mergeAll() {
 		if ends[end] {
 			m.merge(end)
 			m.attribute(end)
+			m.findLines()
 		}
 	}
 	m.merge(walk.EndComplete)
@@ -255,10 +258,10 @@ func grown[T any](s []T, n int) []T {
 }
 
 // attribute counts for each merged node how its frames were found, and at which
-// line most of them were.
+// line they were; findLines is to be called then.
 func (m *merger) attribute(end walk.End) {
 	m.resize()
-	several := int32(0) // nodes with more than one line: they have that number, below 0, as their line
+	m.several = 0
 	for i := 1; i < len(m.count); i++ {
 		c := m.count[i]
 		if c == 0 {
@@ -288,15 +291,14 @@ func (m *merger) attribute(end walk.End) {
 		case m.Lines[id] == 0:
 			m.Line[id], m.Lines[id] = f.Line, 1
 		case m.Line[id] > 0 && m.Line[id] != f.Line:
-			several++
-			m.Line[id] = -several
+			m.several++
+			m.Line[id] = -m.several
 		}
 	}
 	m.Samples[0] += m.count[0]
 	if end != walk.EndComplete {
 		m.Samples[m.place[0]] += m.count[0]
 	}
-	m.findLines(int(several))
 }
 
 func (m *merger) add(tally int, id, n uint32) {
@@ -306,8 +308,9 @@ func (m *merger) add(tally int, id, n uint32) {
 	m.tallies[tally][id] += n
 }
 
-// findLines finds the line of each merged node that has several, of which there are n.
-func (m *merger) findLines(n int) {
+// findLines finds the line at which most samples were of each merged node that has several.
+func (m *merger) findLines() {
+	n := int(m.several)
 	if n == 0 {
 		return
 	}
@@ -395,6 +398,18 @@ func compareCells(a, b Cell) int {
 	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Thread, b.Thread), cmp.Compare(a.Event, b.Event))
 }
 
+// sortBesideLines is sort, while the lines are found that are not yet.
+func (m *merger) sortBesideLines() []uint32 {
+	found := make(chan struct{})
+	go func() {
+		defer close(found)
+		m.findLines()
+	}()
+	place := m.sort()
+	<-found
+	return place
+}
+
 // sort finds the order in which each node is followed by its subtree.
 // It gives for each node its place in that order.
 func (m *merger) sort() []uint32 {
@@ -408,8 +423,7 @@ func (m *merger) sort() []uint32 {
 		}
 	}
 	slices.Sort(beside)
-	// What merging needed is not needed any more.
-	size, place := grown(m.count, n)[:n], grown(m.place, n)[:n]
+	size, place := make([]uint32, n), make([]uint32, n)
 	for i := range size {
 		size[i], place[i] = 1, 1
 	}
