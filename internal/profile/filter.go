@@ -143,13 +143,28 @@ func (p *Profile) Select(f Filter) *Selection {
 	s.mergeMethods()
 	s.mergeFrames()
 	at := make([]uint32, len(p.Nodes)) // by node: index into ended, plus 1
-	m := p.matcher(f)
 	calls := max(len(p.Syscalls), 1)
 	s.ended = make([]ended, 0, min(p.sums.n, len(p.Nodes)))
 	s.doing = make([]Count, NumStates*calls)
 	s.threadStates = make([]Count, NumStates*len(p.Threads))
-	p.Each(func(sm *Sample, n uint64) {
-		if int(sm.Event) != f.Event {
+	s.choose(func(sm *Sample, c Count) {
+		s.doing[int(sm.State)*calls+int(sm.Syscall)].Add(c)
+		s.threadStates[int(sm.Thread)*NumStates+int(sm.State)].Add(c)
+		if at[sm.Node] == 0 {
+			s.ended = append(s.ended, ended{node: sm.Node})
+			at[sm.Node] = uint32(len(s.ended))
+		}
+		s.ended[at[sm.Node]-1].Count.Add(c)
+	})
+	slices.SortFunc(s.ended, func(a, b ended) int { return cmp.Compare(a.node, b.node) })
+	return s
+}
+
+// choose adds up what is known without stacks, and visits the samples that the filter chose.
+func (s *Selection) choose(visit func(sm *Sample, c Count)) {
+	m := s.Profile.matcher(s.Filter)
+	s.Profile.Each(func(sm *Sample, n uint64) {
+		if int(sm.Event) != s.Filter.Event {
 			return
 		}
 		s.All.Add(Count{n, sm.Weight})
@@ -162,16 +177,8 @@ func (p *Profile) Select(f Filter) *Selection {
 		s.Quality.AddTimes(sm.End, sm.Flags, n)
 		s.threadQuality[sm.Thread].AddTimes(sm.End, sm.Flags, n)
 		s.Threads[sm.Thread].Add(c)
-		s.doing[int(sm.State)*calls+int(sm.Syscall)].Add(c)
-		s.threadStates[int(sm.Thread)*NumStates+int(sm.State)].Add(c)
-		if at[sm.Node] == 0 {
-			s.ended = append(s.ended, ended{node: sm.Node})
-			at[sm.Node] = uint32(len(s.ended))
-		}
-		s.ended[at[sm.Node]-1].Count.Add(c)
+		visit(sm, c)
 	})
-	slices.SortFunc(s.ended, func(a, b ended) int { return cmp.Compare(a.node, b.node) })
-	return s
 }
 
 // Each visits the samples that the filter chose, with how much of their weight; for those

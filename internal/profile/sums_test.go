@@ -78,6 +78,7 @@ func TestSumUp(t *testing.T) {
 			a, b := p.Select(f), q.Select(f)
 			if a.All != b.All || a.Chosen != b.Chosen || p.Sampled(event) != q.Sampled(event) ||
 				!reflect.DeepEqual(a.List(), b.List()) || !reflect.DeepEqual(a.ByThread(), b.ByThread()) ||
+				!reflect.DeepEqual(a.ByThread(), p.ByThread(f)) || !reflect.DeepEqual(b.ByThread(), q.ByThread(f)) ||
 				!reflect.DeepEqual(a.ByState(), b.ByState()) || !reflect.DeepEqual(a.Calls(), b.Calls()) {
 				t.Fatalf("seed %d, event %d: %v of %v; with sums %v of %v", seed, event, a.Chosen, a.All, b.Chosen, b.All)
 			}

@@ -60,6 +60,14 @@ func (s *Selection) ByThread() []ThreadCount {
 	return rows
 }
 
+// ByThread is that of a Selection, of which nothing else is needed: it takes no memory for
+// stacks.
+func (p *Profile) ByThread(f Filter) []ThreadCount {
+	s := &Selection{Profile: p, Filter: f, Threads: make([]Count, len(p.Threads)), threadQuality: make([]Quality, len(p.Threads))}
+	s.choose(func(*Sample, Count) {})
+	return s.ByThread()
+}
+
 // comparable says whether samples of the event are taken in step with CPU time.
 func (s *Selection) comparable() bool {
 	e := s.Filter.Event

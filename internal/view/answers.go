@@ -194,7 +194,7 @@ func aboutMessage(_ context.Context, r *Recording, v url.Values) ([]byte, error)
 		return nil, err
 	}
 	rows := []threadAccount{}
-	for _, t := range r.only(q.Side).Select(profile.Filter{Event: q.Event}).ByThread() {
+	for _, t := range r.only(q.Side).ByThread(profile.Filter{Event: q.Event}) {
 		row := threadAccount{Thread: t.Thread, Disagrees: t.Disagrees, Samples: t.Samples.Samples, Quality: flame.NewQuality(t.Quality)}
 		if t.KernelShare >= 0 {
 			row.KernelShare, row.Expected = &t.KernelShare, &t.Expected

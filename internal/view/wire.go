@@ -1,11 +1,11 @@
 package view
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"strconv"
@@ -26,7 +26,7 @@ type message struct {
 	// Of a message that is made while it is sent, because it is large: what writes each
 	// column, and how long all are together.
 	later bool
-	write []func(w *bufio.Writer)
+	write []func(w io.Writer, b []byte) error
 	size  int
 }
 
@@ -43,20 +43,25 @@ func (m *message) start(name, kind string, n int) {
 }
 
 // put is start for a column of a message that is made later: of n numbers of width bytes
-// each, of which write writes number i.
-func (m *message) put(name, kind string, n, width int, write func(w *bufio.Writer, i int)) {
+// each, of which add appends those from from up to to.
+func (m *message) put(name, kind string, n, width int, add func(b []byte, from, to int) []byte) {
 	m.columns = append(m.columns, column{name, kind, n, m.size})
 	pad := -(n * width) & 7
 	m.size += n*width + pad
-	m.write = append(m.write, func(w *bufio.Writer) {
-		for i := range n {
-			write(w, i)
+	m.write = append(m.write, func(w io.Writer, b []byte) error {
+		const some = piece / 8
+		for from := 0; from < n; from += some {
+			if _, err := w.Write(add(b[:0], from, min(from+some, n))); err != nil {
+				return err
+			}
 		}
-		for range pad {
-			_ = w.WriteByte(0)
-		}
+		_, err := w.Write(make([]byte, pad))
+		return err
 	})
 }
+
+// piece is how many bytes of a message that is made later are made at once.
+const piece = 64 << 10
 
 func (m *message) pad() {
 	for m.body.Len()%8 != 0 {
@@ -66,7 +71,12 @@ func (m *message) pad() {
 
 func (m *message) u8(name string, n int, at func(i int) uint8) {
 	if m.later {
-		m.put(name, "u8", n, 1, func(w *bufio.Writer, i int) { _ = w.WriteByte(at(i)) })
+		m.put(name, "u8", n, 1, func(b []byte, from, to int) []byte {
+			for i := from; i < to; i++ {
+				b = append(b, at(i))
+			}
+			return b
+		})
 		return
 	}
 	m.start(name, "u8", n)
@@ -80,8 +90,11 @@ func (m *message) u8(name string, n int, at func(i int) uint8) {
 
 func (m *message) u32(name string, n int, at func(i int) uint32) {
 	if m.later {
-		m.put(name, "u32", n, 4, func(w *bufio.Writer, i int) {
-			_, _ = w.Write(binary.LittleEndian.AppendUint32(w.AvailableBuffer(), at(i)))
+		m.put(name, "u32", n, 4, func(b []byte, from, to int) []byte {
+			for i := from; i < to; i++ {
+				b = binary.LittleEndian.AppendUint32(b, at(i))
+			}
+			return b
 		})
 		return
 	}
@@ -107,8 +120,11 @@ func (m *message) f32(name string, list []float32) {
 
 func (m *message) f64(name string, n int, at func(i int) float64) {
 	if m.later {
-		m.put(name, "f64", n, 8, func(w *bufio.Writer, i int) {
-			_, _ = w.Write(binary.LittleEndian.AppendUint64(w.AvailableBuffer(), math.Float64bits(at(i))))
+		m.put(name, "f64", n, 8, func(b []byte, from, to int) []byte {
+			for i := from; i < to; i++ {
+				b = binary.LittleEndian.AppendUint64(b, math.Float64bits(at(i)))
+			}
+			return b
 		})
 		return
 	}
@@ -130,13 +146,12 @@ func (m *message) send(w http.ResponseWriter, head any) error {
 	}
 	w.Header().Set("Content-Type", messageType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(js)+m.size))
-	out := bufio.NewWriterSize(w, 64<<10)
-	if _, err := out.Write(js); err != nil {
+	if _, err := w.Write(js); err != nil {
 		return nil
 	}
+	b := make([]byte, 0, piece)
 	for _, write := range m.write {
-		write(out)
-		if out.Flush() != nil {
+		if write(w, b) != nil {
 			return nil
 		}
 	}
