@@ -58,6 +58,7 @@ type Recording struct {
 	last  []*remembered
 
 	shapes  map[string]*shape // rewritten trees
+	shaping sync.Mutex        // held while one is made
 	matches map[string][]bool // by expression: places whose stack holds a match
 	tried   []string          // its keys, the oldest first
 }

@@ -139,20 +139,27 @@ func named(re *regexp.Regexp, f *profile.Func) bool {
 	return re.MatchString(f.Name) || re.MatchString(flame.Visible(f.Name))
 }
 
-// keptShapes is how many rewritten trees are remembered.
+// keptShapes is how many rewritten trees are remembered, and maxShapePlaces how many places
+// they may have, unless it is only one: each takes some 50 bytes.
 const keptShapes = 3
+
+var maxShapePlaces = 4 << 20 // tests have less
 
 // shapeFor gives the tree that the page asks for.
 func (r *Recording) shapeFor(w *rewrite) (*shape, error) {
 	if w == nil {
 		return r.base, nil
 	}
+	// A page asks several questions at once: only one of them makes the tree.
+	r.shaping.Lock()
+	defer r.shaping.Unlock()
 	r.mu.Lock()
 	known := r.shapes[w.key]
 	r.mu.Unlock()
 	if known != nil {
 		return known, nil
 	}
+	r.forgetShapes()
 	s := r.base
 	if w.others() {
 		rw, err := w.rewriting(r.p)
@@ -169,9 +176,26 @@ func (r *Recording) shapeFor(w *rewrite) (*shape, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.shapes) >= keptShapes {
-		clear(r.shapes)
-	}
 	r.shapes[w.key] = s
 	return s, nil
+}
+
+// forgetShapes makes room for one more rewritten tree, before it is made.
+func (r *Recording) forgetShapes() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	places := len(r.base.tree.Order) // a rewritten tree mostly has fewer
+	for _, s := range r.shapes {
+		places += len(s.tree.Order)
+	}
+	if len(r.shapes) < keptShapes && places <= maxShapePlaces {
+		return
+	}
+	clear(r.shapes)
+	// What is remembered of filters holds on to the tree that it is of.
+	for _, k := range r.last {
+		if k.users == 0 {
+			k.totals, k.groups, k.groupsOf, k.groupPlaces = nil, nil, nil, 0
+		}
+	}
 }
