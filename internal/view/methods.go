@@ -109,7 +109,11 @@ func (p *byMethod) walk(ctx context.Context, t *placeSums, w *ways, kindOf []uin
 		}
 	}
 	next := from
-	for i := max(from, 1); i < to; {
+	first := max(from, 1)
+	at := t.rank(uint32(first)) // of i
+	// Places on a way that does not branch end together: where that is is looked up once.
+	end, below := uint32(first), at
+	for i := first; i < to; {
 		if i >= next {
 			if ctx.Err() != nil {
 				return
@@ -121,18 +125,25 @@ func (p *byMethod) walk(ctx context.Context, t *placeSums, w *ways, kindOf []uin
 			p.open[last.method] = last.outer
 			way = way[:len(way)-1]
 		}
-		at, below := t.rank(uint32(i)), t.rank(w.end[i])
+		if w.end[i] != end {
+			end = w.end[i]
+			below = t.rank(end)
+		}
 		samples := t.counts[below] - t.counts[at]
 		if samples == 0 {
-			i = int(w.end[i])
+			i, at = int(end), below
 			continue
+		}
+		after := at
+		if t.ends.has(uint32(i)) {
+			after++
 		}
 		total := t.weights[below] - t.weights[at]
 		symbol := sym[i]
 		if m := w.method[symbol]; m >= 0 {
 			outer := enter(uint32(i), m)
 			sum := &p.sums[m]
-			if t.rank(uint32(i+1)) > at {
+			if after > at {
 				sum.self += t.weights[at+1] - t.weights[at]
 				sum.count += uint64(t.counts[at+1] - t.counts[at])
 				if t.rough != nil {
@@ -152,7 +163,7 @@ func (p *byMethod) walk(ctx context.Context, t *placeSums, w *ways, kindOf []uin
 				sum.place, p.most[m] = uint32(i), total
 			}
 		}
-		i++
+		i, at = i+1, after
 	}
 }
 
