@@ -5,6 +5,31 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
+// Of a symbol, in StartMarks.
+const (
+	MarkStart  = 1 << iota // own.Starts
+	MarkNamed              // and its name says so
+	MarkBegins             // own.Begins
+)
+
+// StartMarks says of each symbol what a page needs to know to fold how threads start by itself.
+func (t *Tree) StartMarks(funcs []profile.Func) []uint8 {
+	is, named, _ := t.beginning(funcs)
+	out := make([]uint8, len(t.Symbols))
+	for i, s := range t.Symbols {
+		if is[i] {
+			out[i] = MarkStart
+			if named[i] {
+				out[i] |= MarkNamed
+			}
+		}
+		if s.Func != NoFunc && own.Begins(s.Kind, funcs[s.Func].Module) {
+			out[i] |= MarkBegins
+		}
+	}
+	return out
+}
+
 // beginning says of each symbol whether it may be of what starts a thread, and whether its
 // name says so.
 func (t *Tree) beginning(funcs []profile.Func) (is, named []bool, any bool) {

@@ -66,7 +66,7 @@ func TestGrowingIsWhole(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, v := range asks(r) {
+			for _, v := range append(asks(r), url.Values{"starts": {"fold"}}, url.Values{"starts": {"fold"}, "merge": {"HashMap"}}) {
 				for question := range map[string]answer{"counts": nil, "overview": nil, "lanes": nil, "tree": nil} {
 					v.Set("lanes", "0-20")
 					got, err1 := answers[question](ctx, r, v)

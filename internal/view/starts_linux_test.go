@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/candid-profiler/candid/internal/flame"
 	"github.com/candid-profiler/candid/internal/own"
 	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/profile/profiletest"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
@@ -30,19 +32,67 @@ func withoutStarts(p *profile.Profile, stack []profile.Frame) []profile.Frame {
 	return stack
 }
 
+// foldedByHand is a recording whose stacks were taken without how their threads started.
+func foldedByHand(p *profile.Profile) *profile.Profile {
+	sample := -1
+	return restacked(p, func(stack []profile.Frame) ([]profile.Frame, map[int]string) {
+		if sample++; p.Samples[sample].End != walk.EndComplete {
+			return stack, nil // what is outside of it is not known
+		}
+		return withoutStarts(p, stack), nil
+	})
+}
+
+// TestPageFollowsFolded looks at a recording while it is written, without how threads start.
+func TestPageFollowsFolded(t *testing.T) {
+	p := profiletest.Server(2000, 10_000, 30)
+	p.Meta.Start = time.Now()
+	w := newWriter(t, p)
+	r := w.followed()
+	b := openView(t, served(t, r))
+	b.usual("#tab=tree") // before there is a sample
+	name := ""
+	for i, n := range []int{1000, 2500, 7000, len(p.Samples)} {
+		w.to(n)
+		all := 0
+		for _, s := range p.Samples[:n] {
+			if s.Event == 0 {
+				all++
+			}
+		}
+		b.Until(fmt.Sprintf("candid.chosen().all.samples === %d && !candid.busy()", all))
+		b.sameAs(foldedByHand(r.p), fmt.Sprintf("%d samples", n), profile.Filter{})
+		if got := b.chips(); !slices.Equal(got, []string{"thread starts"}) {
+			t.Errorf("%d samples: the page says %q", n, got)
+		}
+		switch i {
+		case 1:
+			b.Eval("candid.set({tab: 'flame'})", nil)
+			b.settled()
+			b.Eval("(() => { const i = candid.hottest(); candid.set({zoom: i}); })()", nil)
+			name = b.Text("candid.name(candid.state().zoom)")
+		case 2, 3:
+			if got := b.Text("candid.name(candid.state().zoom)"); got != name {
+				t.Errorf("%d samples: it is zoomed to %q, before to %q", n, got, name)
+			}
+		}
+	}
+	if err := w.stream.Finish(p); err != nil {
+		t.Fatal(err)
+	}
+	w.ended.Store(true)
+	b.Until("!document.querySelector('.facts').textContent.includes('recording, ') && !candid.busy()")
+	b.sameAs(foldedByHand(r.p), "the end", profile.Filter{})
+	b.quiet()
+}
+
 // TestPageStarts looks at stacks without the frames by which threads start, which is how the
 // page shows them where nobody says otherwise: every number is that of a report of a recording
 // whose stacks are shorter, and one click shows all frames.
 func TestPageStarts(t *testing.T) {
 	r := busy(t, 2000, 20_000)
 	whole := r.p
-	sample := -1
-	folded := restacked(whole, func(stack []profile.Frame) ([]profile.Frame, map[int]string) {
-		if sample++; whole.Samples[sample].End != walk.EndComplete {
-			return stack, nil // what is outside of it is not known
-		}
-		return withoutStarts(whole, stack), nil
-	})
+	folded := foldedByHand(whole)
 	roots := func(p *profile.Profile) map[string]float64 {
 		sel := p.Select(profile.Filter{})
 		out := map[string]float64{}

@@ -64,6 +64,7 @@ export interface Data {
   readonly funcs: readonly Func[]; // by symbol
   readonly names: Name[]; // by symbol
   readonly kind: Uint8Array; // by symbol
+  readonly starts?: Uint8Array; // by symbol: whether threads start by it, as flame.Tree.StartMarks says
   readonly tree: Tree;
   // by node of the tree
   readonly line: Int32Array;
@@ -152,6 +153,7 @@ export function decode(bytes: Uint8Array): Data {
   if (header.version !== 1) throw new Error(`the data is of version ${header.version}, this page reads version 1`);
   const func = r.column(i32);
   const kind = r.column(u8);
+  const starts = r.column(u8);
   const depth = rooted(r.deltas(), 0);
   const sym = rooted(r.column(i32), -1);
   const line = rooted(r.column(i32), 0);
@@ -163,7 +165,7 @@ export function decode(bytes: Uint8Array): Data {
   };
   const certain = header.compared ? rooted(r.column(u8), 0) : undefined;
   const { funcs, names } = named(header, func, kind);
-  return { header, funcs, names, kind, tree: fromDepth(depth, sym), line, lines, derived, heuristic, stitched, coarse, virtual, certain, cells };
+  return { header, funcs, names, kind, starts, tree: fromDepth(depth, sym), line, lines, derived, heuristic, stitched, coarse, virtual, certain, cells };
 }
 
 // named gives each symbol its function and the parts of its name.

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deepestCovering, firstAfter, heaviestChild, layout, neighbour, nodeAt } from "../src/flame/layout";
 import { compile, match, matching, step, within } from "../src/flame/search";
+import { foldStarts } from "../src/flame/starts";
 import { addUp, fromDepth, split, type Cells } from "../src/flame/tree";
 
 // root ─ a(0) ─ b(1) ─ a(0)
@@ -89,4 +90,26 @@ test("expressions", () => {
   assert.ok(compile("a{").re!.test("a{"));
   assert.ok(compile("(").error);
   assert.equal(compile("").re, undefined);
+});
+
+test("what starts threads is folded, once for all ways to one function", () => {
+  // 0 start_thread, 1 unnamed in the VM, 2 run, 3 work, 4 exit of the kernel
+  const marks = Uint8Array.of(1 | 2, 1 | 4, 4, 4, 0);
+  // root ─ 0 ─ 1 ─ 0 ─ 2 ─ 3(4)      (run, by a start without a name that leads to one)
+  //      │   ├ 2 ─ 3(5)               (the same another way)
+  //      │   ├ 1 ─ 3(6)               (leads to none: it is what the thread is there for)
+  //      │   └ 4(1)                   (stays)
+  //      └ 3(2)
+  const t = fromDepth(Int32Array.of(0, 1, 2, 3, 4, 5, 2, 3, 2, 3, 2, 1), Int32Array.of(-1, 0, 1, 0, 2, 3, 2, 3, 1, 3, 4, 3));
+  const own = [0, 0, 0, 0, 0, 4, 0, 5, 0, 6, 1, 2];
+  const samples = Float64Array.from(own);
+  for (let i = t.n - 1; i > 0; i--) samples[t.parent[i]] += samples[i];
+  const f = foldStarts(t, marks, samples)!;
+  const ended = new Float64Array(f.tree.n);
+  own.forEach((v, i) => (ended[f.to[i]] += v));
+  assert.deepEqual(Array.from(f.tree.sym, (s, i) => [f.tree.depth[i], s, ended[i]]), [
+    [0, -1, 0], [1, 2, 0], [2, 3, 9], [1, 1, 0], [2, 3, 6], [1, 3, 2], [1, 0, 0], [2, 4, 1],
+  ]);
+  assert.deepEqual([...f.from], [0, 6, 7, 8, 9, 11, 1, 10]);
+  assert.equal(foldStarts(f.tree, marks, Float64Array.from(f.tree.sym, () => 1)), null);
 });

@@ -21,7 +21,7 @@ import (
 //	JSON     flame.Header
 //	columns  each: uint32 number of values, then that many unsigned LEB128
 //
-// in this order: symbols (function, kind), nodes without the root (depth, symbol,
+// in this order: symbols (function, kind, flame.Tree.StartMarks), nodes without the root (depth, symbol,
 // line, lines, derived, heuristic, stitched, coarse, virtual), cells (node,
 // thread, event, count, weight), and of two recordings that are compared which nodes
 // without the root changed by more than chance (1: their total, 2: self). Columns marked with a d below hold the zigzag
@@ -114,6 +114,8 @@ func encode(w io.Writer, p *profile.Profile, t *flame.Tree, o Options) error {
 		}
 		return uint64(min(t.Symbols[i].Kind, walk.NumKinds-1))
 	})
+	marks := t.StartMarks(p.Funcs)
+	c.plain(len(t.Symbols), func(i int) uint64 { return uint64(marks[i]) })
 	n := len(t.Order) - 1                                          // without the root
 	c.delta(n, func(i int) uint64 { return uint64(t.Depth[i+1]) }) // d
 	c.plain(n, func(i int) uint64 { return uint64(t.Nodes.At(t.Order[i+1]).Frame) })

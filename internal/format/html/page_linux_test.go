@@ -11,8 +11,10 @@ import (
 
 	"github.com/candid-profiler/candid/internal/chromium"
 	"github.com/candid-profiler/candid/internal/flame"
+	"github.com/candid-profiler/candid/internal/own"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
+	"github.com/candid-profiler/candid/internal/walk"
 )
 
 func writePage(t testing.TB, p *profile.Profile) string {
@@ -58,12 +60,77 @@ func (b *flamePage) quiet(file string) {
 
 type sums struct{ Self, Total, Samples float64 }
 
-// TestPageNumbers compares what the page adds up with the profile, sample by sample.
+// TestPageNumbers compares what the page adds up with the profile, sample by sample: with how
+// threads start, and without it, as it opens.
 func TestPageNumbers(t *testing.T) {
 	p := profiletest.Server(4000, 20000, 40)
 	b := openPage(t, 1280, 800)
 	file := writePage(t, p)
+	b.numbers(file, p, true)
+	b.numbers(file, p, false)
+	// One press from one to the other; what is zoomed to stays.
+	var zoomed struct {
+		Node int
+		Name string
+	}
 	b.open(file, "")
+	b.Eval("(() => { let best = 1; for (let i = 1; i < candid.nodes(); i++) if (candid.frame(i).self > candid.frame(best).self) best = i; candid.show(best); return {node: best, name: candid.frame(best).name}; })()", &zoomed)
+	b.open(file, fmt.Sprintf("#zoom=%d", zoomed.Node))
+	same := func(shown bool) {
+		t.Helper()
+		var got struct {
+			Shown bool
+			Name  string
+		}
+		b.Eval("({shown: candid.state().starts, name: candid.frame(candid.state().zoom).name})", &got)
+		if got.Shown != shown || got.Name != zoomed.Name {
+			t.Errorf("thread starts shown: %v, zoomed to %s, before to %s", got.Shown, got.Name, zoomed.Name)
+		}
+	}
+	same(false)
+	b.Key("u")
+	same(true)
+	if h := b.Text("location.hash"); !strings.Contains(h, "starts=shown") {
+		t.Errorf("the address is %s", h)
+	}
+	b.Eval("[...document.querySelectorAll('.tools button')].find(e => e.textContent === 'Thread starts shown').click()", nil)
+	same(false)
+	if h, want := b.Text("location.hash"), fmt.Sprintf("#zoom=%d", zoomed.Node); h != want {
+		t.Errorf("the address is %s, was %s", h, want)
+	}
+	b.quiet(file)
+}
+
+// stackOf is a stack of a profile, outermost frame first; shown: with how its thread started.
+func stackOf(p *profile.Profile, s *profile.Sample, shown bool) []profile.Frame {
+	var out []profile.Frame
+	for n := s.Node; n != profile.RootNode; n = p.Nodes[n].Parent {
+		out = append(out, p.Frames[p.Nodes[n].Frame])
+	}
+	slices.Reverse(out)
+	for i, f := range out {
+		fn := &p.Funcs[f.Func]
+		if yes, _ := own.Starts(f.Kind, fn.Name, fn.Module); shown || s.End != walk.EndComplete {
+			break // of a broken stack it is not known what is outside
+		} else if yes {
+			continue
+		}
+		if own.Begins(f.Kind, fn.Module) {
+			return out[i:]
+		}
+		break
+	}
+	return out
+}
+
+func (b *flamePage) numbers(file string, p *profile.Profile, shown bool) {
+	t := b.t
+	t.Helper()
+	suffix := ""
+	if shown {
+		suffix = "&starts=shown"
+	}
+	b.open(file, "#"+strings.TrimPrefix(suffix, "&"))
 
 	var weight [2]float64
 	var count [2]float64
@@ -79,14 +146,12 @@ func TestPageNumbers(t *testing.T) {
 		}
 		thread[s.Thread] += float64(s.Weight)
 		var names []string
-		for n := s.Node; n != profile.RootNode; n = p.Nodes[n].Parent {
-			f := p.Frames[p.Nodes[n].Frame]
-			names = append(names, flame.Visible(p.Funcs[f.Func].Name)+"\x00"+flame.KindNames[f.Kind])
-		}
 		if s.End != 0 {
 			names = append(names, flame.EndName(s.End)+"\x00no stack")
 		}
-		slices.Reverse(names)
+		for _, f := range stackOf(p, &s, shown) {
+			names = append(names, flame.Visible(p.Funcs[f.Func].Name)+"\x00"+flame.KindNames[f.Kind])
+		}
 		path := ""
 		for _, n := range names {
 			path += "\x01" + n
@@ -143,7 +208,7 @@ func TestPageNumbers(t *testing.T) {
 			}
 		}
 	}
-	b.open(file, "#search=HashMap")
+	b.open(file, "#search=HashMap"+suffix)
 	var matched struct{ Nodes, Total float64 }
 	b.Eval("candid.matched()", &matched)
 	if matched.Total != search || search == 0 {
@@ -154,7 +219,7 @@ func TestPageNumbers(t *testing.T) {
 	}
 
 	// Threads: split they add up to the same; without two of them to the rest.
-	b.open(file, "#split=thread")
+	b.open(file, "#split=thread"+suffix)
 	b.Eval("candid.sums()", &got)
 	if got.Total != weight[0] || got.Self != weight[0] {
 		t.Errorf("by thread the page adds up to %+v, the profile to %v", got, weight[0])
@@ -168,12 +233,12 @@ func TestPageNumbers(t *testing.T) {
 			t.Errorf("thread %q has %v, want %v", name, total, want)
 		}
 	}
-	b.open(file, "#without=0.2&event=0")
+	b.open(file, "#without=0.2&event=0"+suffix)
 	b.Eval("candid.sums()", &got)
 	if want := weight[0] - thread[0] - thread[2]; got.Total != want {
 		t.Errorf("without threads 0 and 2 the page adds up to %v, want %v", got.Total, want)
 	}
-	b.open(file, "#event=1")
+	b.open(file, "#event=1"+suffix)
 	b.Eval("candid.sums()", &got)
 	if got.Total != weight[1] || got.Samples != count[1] {
 		t.Errorf("event 1 adds up to %+v, want %v in %v samples", got, weight[1], count[1])
@@ -187,7 +252,7 @@ func TestPageHostileNames(t *testing.T) {
 	p.Processes[0].Command = profiletest.Hostile[2]
 	b := openPage(t, 1280, 800)
 	file := writePage(t, p)
-	b.open(file, "#split=thread")
+	b.open(file, "#split=thread&starts=shown")
 	b.Key("T") // the list of threads, where one has a hostile name
 	b.Key("Escape")
 	for _, name := range profiletest.Hostile {

@@ -13,6 +13,7 @@ const KEYS: [string, string][] = [
   ["i", "flame or icicle: callers below or above"],
   ["t", "threads merged, or a root for each"],
   ["T", "choose threads"],
+  ["u", "the frames by which threads start: folded or shown"],
   ["c", "copy the name of the frame"],
   ["d", "light or dark"],
   ["?", "these keys"],
@@ -21,7 +22,7 @@ const KEYS: [string, string][] = [
 const PAIR: [string, string][] = [["b", "as wide as base, as the middle of both, as new"]];
 
 export function help(pair = false): HTMLDialogElement {
-  const keys = pair ? [...KEYS.filter(([k]) => k.toLowerCase() !== "t"), ...PAIR] : KEYS;
+  const keys = pair ? [...KEYS.filter(([k]) => k.toLowerCase() !== "t" && k !== "u"), ...PAIR] : KEYS;
   const d = el("dialog", { class: "help", "aria-label": "Keys" },
     el("div", { class: "head" }, el("h2", {}, "Keys"),
       el("button", { type: "button", class: "quiet close", "aria-label": "Close", click: () => d.close() }, "✕")),

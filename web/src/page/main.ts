@@ -2,6 +2,8 @@
 
 import { decode, inflate, type Split } from "../data";
 import { compile, match, matching, step, within } from "../flame/search";
+import { withoutStarts } from "../flame/starts";
+import { nodeAt, wayOf } from "../flame/way";
 import { Chart } from "./chart";
 import { Crumbs } from "./crumbs";
 import { Detail } from "./detail";
@@ -17,6 +19,8 @@ import { initial, read, write, type Side, type State } from "./state";
 import { Threads } from "./threads";
 
 function start(model: Model): void {
+  const whole = model.data;
+  const folded = model instanceof PairModel || !whole.starts ? null : withoutStarts(whole, whole.starts);
   const h = model.data.header;
   const pair = model instanceof PairModel ? model : null;
   const base = initial(pair ? "none" : h.split, model.first);
@@ -76,6 +80,8 @@ function start(model: Model): void {
     { value: "both", label: "Both", title: "As wide as the middle of both: what is gone and what is new is there (b)" },
     { value: "new", label: "New", title: "As wide as after: what is new is there (b)" },
   ], setSide);
+  const startsButton = el("button", { type: "button", title: "The frames by which every thread and program starts: start_thread, JavaThread::run and such. Folded, stacks begin with what a thread is there for; no sample is left out. (u)",
+    click: () => setStarts(!state.starts) }, "Thread starts");
   const threadButton = el("button", { type: "button", title: "Choose threads (Shift+T)", click: () => threads.open(state.hidden, state.event) });
   const events = el("select", { "aria-label": "Event", change: () => {
     state.event = Number(events.value);
@@ -91,7 +97,7 @@ function start(model: Model): void {
     pair ? pair.header(el("div", { class: "corner" }, themeButton, helpButton)) : header(h, weights, el("div", { class: "corner" }, themeButton, helpButton)),
     el("div", { class: "tools", role: "toolbar", "aria-label": "View" },
       el("div", { class: "search" }, field, previous, following, found),
-      ...(pair ? [sides.root] : [h.events.length > 1 ? events : "", splits.root, kindList.length ? kinds.root : "", h.threads.length > 1 ? threadButton : ""]), orientation.root),
+      ...(pair ? [sides.root] : [h.events.length > 1 ? events : "", splits.root, kindList.length ? kinds.root : "", h.threads.length > 1 ? threadButton : "", folded ? startsButton : ""]), orientation.root),
     crumbs.root,
     el("main", {}, chart.root),
     el("footer", {}, detail.root, pair ? key.root : legend.root),
@@ -127,6 +133,22 @@ function start(model: Model): void {
     save();
   }
 
+  // setStarts shows how threads start, or folds it. What was zoomed to stays, where all threads
+  // have one root.
+  function setStarts(shown: boolean): void {
+    const name = (s: number): string => String(s);
+    const ways = [state.zoom, chart.selected].map((i) => (state.split === "none" ? wayOf(model.tree, name, i) : null));
+    state.starts = shown;
+    rebuild();
+    const marks = whole.starts!.map((m) => m & 1);
+    const [zoom, selected] = ways.map((w) => nodeAt(model.tree, name, marks, w));
+    state.zoom = Math.max(0, zoom);
+    chart.selected = selected;
+    chart.fresh(state.zoom);
+    around();
+    save();
+  }
+
   function setSide(side: Side): void {
     state.side = side;
     rebuild();
@@ -150,6 +172,10 @@ function start(model: Model): void {
 
   // rebuild brings everything up to date after threads, event or split changed.
   function rebuild(): void {
+    const data = folded && !state.starts ? folded : whole;
+    if (model.data !== data) model.reset(data);
+    startsButton.textContent = state.starts ? "Thread starts shown" : "Thread starts folded";
+    startsButton.classList.toggle("on", state.starts);
     model.show(state);
     if (pair) chart.change = pair.change;
     sides.set(state.side);
@@ -311,6 +337,10 @@ function start(model: Model): void {
       case "T":
         if (pair) return;
         threads.open(state.hidden, state.event);
+        break;
+      case "u":
+        if (!folded) return;
+        setStarts(!state.starts);
         break;
       case "d":
         setDark(!dark);

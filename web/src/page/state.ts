@@ -14,10 +14,11 @@ export interface State {
   event: number;
   hidden: Set<number>; // threads that are left out
   side: Side;
+  starts: boolean; // the frames by which threads start are shown too
 }
 
 export function initial(split: Split, event = 0): State {
-  return { zoom: 0, query: "", kind: -1, flame: true, split, event, hidden: new Set(), side: "both" };
+  return { zoom: 0, query: "", kind: -1, flame: true, split, event, hidden: new Set(), side: "both", starts: false };
 }
 
 // write gives the part of the address after #, "" for the state the page opens with.
@@ -31,6 +32,7 @@ export function write(s: State, base: State): string {
   if (s.query) q.set("search", s.query);
   if (s.zoom) q.set("zoom", String(s.zoom));
   if (s.side !== base.side) q.set("side", s.side);
+  if (s.starts) q.set("starts", "shown");
   return q.toString();
 }
 
@@ -50,6 +52,7 @@ export function read(hash: string, base: State, limits: { threads: number; event
     split: split === "none" || split === "process" || split === "thread" ? split : base.split,
     event: int("event", base.event, limits.events),
     hidden: parseRanges(q.get("without") ?? "", limits.threads),
+    starts: q.get("starts") === "shown",
     side: side === "base" || side === "new" || side === "both" ? side : base.side,
   };
 }

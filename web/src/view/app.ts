@@ -13,7 +13,7 @@ import { pairing, processOf, threadsOf, ThreadRows, type Match, type Pairing } f
 import { sumsOf, type Methods, type Sums } from "./methods";
 import type { Known } from "./rows";
 import { filters, initial, plain, read, recordingOf, rewriting, rewritingOf, write, type Limits, type State, type Tab } from "./state";
-import { nodeAt, wayOf } from "./way";
+import { nodeAt, wayOf } from "../flame/way";
 import { ask, Grown, type Message } from "./wire";
 
 // Place is a node of the tree, and the symbol of the thread or the process that it is seen in; -1: of none.

@@ -23,7 +23,6 @@ export interface State extends FlameState {
   merge: string[]; // expressions: functions whose frames are left out of their stacks
   collapse: string[]; // "package X" or "module X": one frame
   recursion: string[]; // expressions: functions whose recursion is one frame
-  starts: boolean; // the frames by which threads start are shown too
   base: [number, number] | null; // ns: the stretch of time that the other one is compared with
   sandwich: boolean; // callers and callees of one method, not a table of callers
   before: boolean; // of two that are compared: the flame graph shows the first
@@ -32,7 +31,7 @@ export interface State extends FlameState {
 }
 
 export function initial(): State {
-  return { ...flameInitial("none"), recording: 0, against: -1, tab: "flame", from: 0, to: 0, threads: new Set(), states: new Set(), focus: [], ignore: [], merge: [], collapse: [], recursion: [], starts: false, base: null, sandwich: false, before: false, times: "", of: "" };
+  return { ...flameInitial("none"), recording: 0, against: -1, tab: "flame", from: 0, to: 0, threads: new Set(), states: new Set(), focus: [], ignore: [], merge: [], collapse: [], recursion: [], base: null, sandwich: false, before: false, times: "", of: "" };
 }
 
 export interface Limits { readonly served: number; readonly threads: number; readonly events: number; readonly first: number; readonly kinds: number; readonly states: readonly string[]; readonly end: number }

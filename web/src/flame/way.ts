@@ -1,6 +1,6 @@
 // Where a node of one tree is in another one of the same recording, by the names on the way to it.
 
-import type { Tree } from "../flame/tree";
+import type { Tree } from "./tree";
 
 type NameOf = (symbol: number) => string;
 
