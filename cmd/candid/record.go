@@ -73,7 +73,7 @@ With '-o -' it goes to standard output.
 
 A .jfr file, also .jfr.gz or .jfr.zst, is written while it is recorded, at least every
 second: if candid is killed or the disk is full, the file holds what was recorded until
-then. All other formats are written at the end.
+then, and reports say so. All other formats are written at the end.
 
 ` + filterHelp + `
 They choose what is reported and what is in the file when recording ends; while it is

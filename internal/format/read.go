@@ -111,13 +111,16 @@ func (how Reading) decodeFile(f *os.File, b *profile.Builder) (*profile.Profile,
 		return decodeRepository(f.Name(), b)
 	}
 	if err == nil && st.Mode().IsRegular() {
+		written := jfr.WrittenNow(f.Name())
+		// Whoever writes it may finish it from then on.
+		if st, err = f.Stat(); err != nil {
+			return nil, err
+		}
 		n, _ := f.ReadAt(head[:], 0)
 		switch {
 		case jfr.Is(head[:n]):
-			written := jfr.WrittenNow(f.Name()) // asked first: who writes it may finish it while it is read
 			return unfinished(written)(jfr.ReadInto(b, f, st.Size()))
 		case jfr.IsPacked(head[:n]):
-			written := jfr.WrittenNow(f.Name())
 			packed, err := jfr.OpenPacked(f)
 			if err != nil {
 				return nil, err

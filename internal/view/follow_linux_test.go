@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -243,6 +244,30 @@ func TestFollowEnds(t *testing.T) {
 	}
 	if err := Follow(t.Context(), OpenGrowing("x"), filepath.Join(t.TempDir(), "none.jfr"), func() bool { return true }); !os.IsNotExist(err) {
 		t.Errorf("of a file that is not there: %v", err)
+	}
+}
+
+// A recording that was followed to its end says whether that was the end of it.
+func TestFollowTellsUnfinished(t *testing.T) {
+	for _, finished := range []bool{true, false} {
+		p := profiletest.Server(300, 3000, 5)
+		p.Meta.Start = time.Now()
+		w := newWriter(t, p)
+		w.to(2000)
+		if finished {
+			if err := w.stream.Finish(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.ended.Store(true)
+		r := OpenGrowing("app.jfr")
+		if err := Follow(context.Background(), r, w.path, func() bool { return !w.ended.Load() }); err != nil {
+			t.Fatal(err)
+		}
+		notes := strings.Join(r.p.Meta.Notes, "\n")
+		if strings.Contains(notes, "this recording was not finished: it holds the first ") == finished {
+			t.Errorf("finished %t: %q", finished, notes)
+		}
 	}
 }
 

@@ -143,17 +143,15 @@ func TestFullOutput(t *testing.T) {
 // A file says that it was not finished until it is.
 func TestUnfinished(t *testing.T) {
 	p := profiletest.Java()
-	read := map[string]func(b []byte) (*profile.Profile, error){
-		"plain": parse,
-		"packed": func(b []byte) (*profile.Profile, error) {
-			in, err := OpenPacked(bytes.NewReader(b))
-			if err != nil {
-				return nil, err
-			}
-			return Read(in, in.Size())
-		},
+	unpack := func(b []byte) (*profile.Profile, error) {
+		in, err := OpenPacked(bytes.NewReader(b))
+		if err != nil {
+			return nil, err
+		}
+		return Read(in, in.Size())
 	}
-	for name, begin := range map[string]newStream{"plain": NewStream, "packed": NewPackedStream} {
+	read := map[string]func(b []byte) (*profile.Profile, error){"plain": parse, "packed": unpack, "zstd": unpack}
+	for name, begin := range map[string]newStream{"plain": NewStream, "packed": NewPackedStream, "zstd": NewZstdStream} {
 		var out file
 		s := begin(&out, whole{p}, func() Info { return Info{&p.Meta, p.Events, p.Losses} })
 		s.MaxChunk = 20_000
