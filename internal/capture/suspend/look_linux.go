@@ -112,6 +112,9 @@ func (e *Engine) list1(p *process, now int64) {
 		p.listed = now - listEvery + listAtMost
 		return
 	}
+	if ok && (errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE)) {
+		return // which says nothing of the process
+	}
 	if p.ending = 0; !ok || err != nil || len(tids) == 0 || s.state == 'Z' && len(tids) == 1 {
 		e.mu.Lock()
 		p.gone = true

@@ -1,10 +1,13 @@
 package suspend
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/machine"
@@ -57,4 +60,36 @@ func TestManyThreads(t *testing.T) {
 		return "", held
 	})
 	p.end()
+}
+
+// With fewer descriptors than a process has threads, some are sampled and counts say of how
+// many there are none. That threads cannot be listed for want of one is not the process's end.
+func TestFewDescriptors(t *testing.T) {
+	p := start(t, compile(t, "crowd"))
+	var lim unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &lim); err != nil {
+		t.Fatal(err)
+	}
+	few := lim
+	few.Cur = 400
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
+		t.Skip(err)
+	}
+	defer unix.Setrlimit(unix.RLIMIT_NOFILE, &lim)
+	e := open(t, wallOptions(99, p.pid()))
+	ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer stop()
+	c := newCounter()
+	c.look = func(*capture.Snapshot) {
+		if len(c.weight) >= 100 {
+			stop()
+		}
+	}
+	if err := e.Run(ctx, c); err != nil {
+		t.Fatal(err)
+	}
+	s := e.Stops()
+	if t.Logf("samples of %d threads, %d not followed", len(c.weight), s.Unfollowed); len(c.weight) < 100 || s.Unfollowed == 0 {
+		t.Errorf("samples of %d threads, %d not followed", len(c.weight), s.Unfollowed)
+	}
 }

@@ -309,10 +309,26 @@ func (th *thread) follow(r *reader) error {
 	return nil
 }
 
+// spareFiles are descriptors that threads' accounts leave to others: who lists threads,
+// reads what a sample needs and writes the recording must still find some.
+const spareFiles = 64
+
+// mostFiles is what descriptors of threads' accounts are below.
+func mostFiles() int {
+	var lim unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &lim) != nil || lim.Cur > 1<<30 {
+		return 1 << 30
+	}
+	return int(max(lim.Cur, 2*spareFiles) - spareFiles)
+}
+
 // openAccount opens a thread's account and reads it. It closes all of the thread's files
 // where it fails.
 func (th *thread) openAccount(r *reader) (err error) {
 	th.schedFD, err = unix.Openat(th.proc.task, strconv.Itoa(th.tid)+"/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err == nil && th.schedFD >= mostFiles() {
+		err = unix.EMFILE
+	}
 	if err != nil {
 		th.close()
 		return err
