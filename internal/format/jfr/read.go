@@ -151,7 +151,9 @@ func (r *reader) header(base int64) (*chunk, error) {
 	case c.size < headerSize || c.metadata < headerSize || c.metadata >= min(c.size, left) || c.checkpoint < 0 || c.checkpoint >= min(c.size, left) && !r.packed():
 		return nil, fmt.Errorf("%w: it is cut off, or never was finished", ErrMalformed)
 	case c.size > left:
-		r.cut, c.cut = c.size-left, true
+		if _, ok := r.in.(*unzstd); !ok { // its size is what headers say: more came meanwhile
+			r.cut, c.cut = c.size-left, true
+		}
 		c.size = left
 	}
 	return c, nil

@@ -134,6 +134,40 @@ func TestZstdFollowedOnce(t *testing.T) {
 	}
 }
 
+// What comes while a file is read is left to who reads it next: nothing is said to be missing.
+func TestZstdReadWhileItGrows(t *testing.T) {
+	p, j := inSteps(t, NewZstdStream, 200)
+	var f file
+	last := 0
+	for i, c := range j.changes {
+		if c.data == nil {
+			continue // the last one
+		}
+		f.WriteAt(c.data, c.at)
+		if i+1 < j.named {
+			continue
+		}
+		before := file{b: bytes.Clone(f.b)}
+		in, err := OpenPacked(growing{&before})
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := in.Size()
+		before.b = j.b
+		got, err := Read(in, size)
+		if err != nil {
+			t.Fatalf("after change %d: %v", i, err)
+		}
+		if len(got.Samples) < last || len(got.Meta.Notes) != len(p.Meta.Notes) {
+			t.Fatalf("after change %d: %d samples after %d, notes %q", i, len(got.Samples), last, got.Meta.Notes)
+		}
+		last = len(got.Samples)
+	}
+	if last != 200 {
+		t.Errorf("%d samples", last)
+	}
+}
+
 // What is alike all over is filled up so that it is read.
 func TestZstdAllAlike(t *testing.T) {
 	b := profile.NewBuilder()

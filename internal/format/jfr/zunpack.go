@@ -25,7 +25,7 @@ const (
 	// unpacked again because it is asked for out of order: followers may do so.
 	mostAgain = 16
 	// mostChunk bounds what a header says of its chunk.
-	mostChunk = 1 << 40
+	mostChunk = 1 << 32
 )
 
 // errShortFile says that a packed file was cut off.
@@ -44,11 +44,12 @@ type unzstd struct {
 	at     int64 // the first block of the last chunk that was not stepped over
 	empty  int   // blocks in front of it
 
-	reading *unpacking  // what unpacks the chunk that is read; nil: none does
-	held    zpiece      // what was asked for last
-	spare   []byte      // room for the next one
-	ahead   chan zpiece // the piece behind what is held; nil: nobody unpacks it
-	again   int         // how often a chunk was begun anew, out of order
+	z       *zstd.Decoder // has room for a window, which each chunk needs
+	reading *unpacking    // what unpacks the chunk that is read; nil: none does
+	held    zpiece        // what was asked for last
+	spare   []byte        // room for the next one
+	ahead   chan zpiece   // the piece behind what is held; nil: nobody unpacks it
+	again   int           // how often a chunk was begun anew, out of order
 }
 
 // zchunk is where a chunk is.
@@ -278,7 +279,7 @@ func (u *unzstd) ReadAt(b []byte, off int64) (n int, err error) {
 			continue
 		}
 		p, err := u.piece(i, at)
-		if errors.Is(err, io.EOF) && i+1 < len(u.chunks) {
+		if errors.Is(err, io.EOF) && u.find(off+int64(n)) > i {
 			continue // another chunk was found there
 		}
 		if err != nil {
@@ -386,9 +387,14 @@ func (u *unzstd) unpack(chunk int) (*unpacking, error) {
 	if _, err := u.in.ReadAt(r.blocks.b, c.at+headerFrames); err != nil {
 		return nil, err
 	}
-	var err error
-	r.z, err = zstd.NewReader(&r.blocks, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(mostWindow))
-	return r, err
+	if u.z == nil {
+		var err error
+		if u.z, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(mostWindow)); err != nil {
+			return nil, err
+		}
+	}
+	r.z = u.z
+	return r, r.z.Reset(&r.blocks)
 }
 
 // look asks how long the chunk is now.
