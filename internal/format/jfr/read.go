@@ -61,6 +61,7 @@ type reader struct {
 
 	// The memory of what was read before, which is as large as what comes next.
 	spare   [2][2][]uint32 // of nodes and of stacks, of the two chunks before
+	waiting [2][]byte      // events of a packed chunk, and of the one before
 	scratch scratch
 
 	behind chan error // tells when the events of the chunk before are read; nil: they are
@@ -228,11 +229,7 @@ func (r *reader) chunk(c *chunk) error {
 		return err // nothing, if it is a page that candid appended, and was ended
 	}
 	if p, ok := r.in.(Packed); ok && r.readers.ours {
-		err := r.packedPart(p, c, headerSize)
-		if errors.Is(err, errShortFile) && c.limit > 0 {
-			r.cut, err = c.size-c.limit, nil
-		}
-		return err
+		return r.packedChunk(p, c)
 	}
 	if _, ok := r.in.(*unzstd); ok {
 		return fmt.Errorf("%w: what is packed is not what candid packs", ErrMalformed)
@@ -256,18 +253,28 @@ func (r *reader) chunk(c *chunk) error {
 	if err := r.wait(); err != nil {
 		return err
 	}
-	if r.readers.ours && !c.bare && !r.b.LooksAtStacks() {
-		r.behind = make(chan error, 1)
-		go func() {
-			err := r.events(c, headerSize, c.size)
-			if err != nil {
-				err = fmt.Errorf("the chunk at byte %d: %w", c.base, err)
-			}
-			r.behind <- err
-		}()
-		return nil
+	if r.readers.ours && !c.bare {
+		return r.beside(c)
 	}
 	return r.events(c, headerSize, c.size)
+}
+
+// beside reads the events of a chunk, of which all constants are read: beside what comes next,
+// if it may.
+func (r *reader) beside(c *chunk) error {
+	end := cmp.Or(c.limit, c.size)
+	if r.b.LooksAtStacks() {
+		return r.events(c, headerSize, end)
+	}
+	r.behind = make(chan error, 1)
+	go func() {
+		err := r.events(c, headerSize, end)
+		if err != nil {
+			err = fmt.Errorf("the chunk at byte %d: %w", c.base, err)
+		}
+		r.behind <- err
+	}()
+	return nil
 }
 
 // wait waits for the events of the chunk before, which are read beside the constants of the

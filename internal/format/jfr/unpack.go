@@ -290,7 +290,8 @@ func (p *ungzip) portion(off, end int64) (portion, error) {
 }
 
 // packedPart reads a chunk of a packed file from a place on, in the order in which it was
-// written: constants, and the events that refer to them. So each part is unpacked once.
+// written, while it is: constants, and the events that refer to them. So each part is
+// unpacked once.
 func (r *reader) packedPart(p Packed, c *chunk, from int64) error {
 	defer func() { r.window = window{in: p} }()
 	end := min(c.base+c.size, p.Size())
@@ -305,10 +306,7 @@ func (r *reader) packedPart(p Packed, c *chunk, from int64) error {
 		at := part.at - c.base
 		if part.hint > 0 {
 			c.checkpoint, c.known = at+part.hint, at
-			if err := r.constants(c); err != nil {
-				return fmt.Errorf("its constants: %w", err)
-			}
-			if err := r.ownConstants(c); err != nil {
+			if err := r.packedConstants(c); err != nil {
 				return err
 			}
 		}
@@ -319,4 +317,82 @@ func (r *reader) packedPart(p Packed, c *chunk, from int64) error {
 		}
 	}
 	return nil
+}
+
+// mostEvents is how much of a chunk's events waits until its constants are read.
+const mostEvents = 16 << 20
+
+// packedChunk reads a chunk of a packed file: constants as they come, events after them.
+func (r *reader) packedChunk(p Packed, c *chunk) error {
+	r.waiting[0], r.waiting[1] = r.waiting[1], r.waiting[0]
+	events := r.waiting[0][:0] // what is read beside this chunk is the other one
+	// They are read as if there were nothing else.
+	lay := func() error {
+		r.waiting[0] = events
+		if err := r.wait(); err != nil {
+			return err
+		}
+		r.window = window{in: bytes.NewReader(nil), off: c.base + headerSize, buf: events}
+		c.limit = headerSize + int64(len(events))
+		return nil
+	}
+	end := min(c.base+c.size, p.Size())
+	for off := c.base + headerSize; off < end; {
+		part, err := p.portion(off, end)
+		if errors.Is(err, errShortFile) && off > c.base+headerSize {
+			r.cut = end - off
+			break
+		}
+		if err != nil {
+			return err
+		}
+		off = part.next
+		events = append(events, part.events()...)
+		if part.hint > 0 {
+			at := part.at - c.base
+			c.checkpoint, c.known = at+part.hint, at
+			if err := r.packedConstants(c); err != nil {
+				return err
+			}
+		}
+		if len(events) > mostEvents {
+			if err := lay(); err != nil {
+				return err
+			}
+			if err := r.events(c, headerSize, c.limit); err != nil {
+				return err
+			}
+			events = events[:0]
+		}
+	}
+	if err := lay(); err != nil {
+		return err
+	}
+	return r.beside(c)
+}
+
+// events are those of a part, which candid's constants follow, and then the stacks of other
+// readers, of which a piece may be there.
+func (p *portion) events() []byte {
+	if p.hint > 0 {
+		return p.b[:p.hint]
+	}
+	at := 0
+	for at < len(p.b) {
+		c := cursor{b: p.b[at:]}
+		size := c.long()
+		if c.err != nil || size < uint64(c.pos) || size > uint64(len(p.b)-at) {
+			break
+		}
+		at += int(size)
+	}
+	return p.b[:at]
+}
+
+// packedConstants reads the constants of a part.
+func (r *reader) packedConstants(c *chunk) error {
+	if err := r.constants(c); err != nil {
+		return fmt.Errorf("its constants: %w", err)
+	}
+	return r.ownConstants(c)
 }
