@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"regexp"
 	"strings"
@@ -61,6 +62,20 @@ type rewrite struct {
 	collapse []string         // "package X", "module X", or an expression
 	starts   bool             // what starts threads is left out: see flame.Tree.FoldStarts
 	key      string
+}
+
+// startsWhole says whether a page that does not ask shows how threads start: a second tree, without
+// that, takes as much as the first one, and a second or two where it has millions of places.
+func (r *Recording) startsWhole() bool { return len(r.base.tree.Order) > maxShapePlaces }
+
+// usualStarts is what a page asks that leaves it to the recording, in the words of one that does not.
+func (r *Recording) usualStarts(v url.Values) url.Values {
+	v = maps.Clone(v)
+	v.Del("starts")
+	if !r.startsWhole() {
+		v.Set("starts", "fold")
+	}
+	return v
 }
 
 // others says whether frames are shown otherwise than they were taken, but for how threads start.

@@ -250,6 +250,37 @@ func TestPageStarts(t *testing.T) {
 	b.quiet()
 }
 
+// TestPageStartsOfLarge opens a recording of so many places that there should not be two trees of
+// it: how threads start is shown there until somebody folds it, which its address says.
+func TestPageStartsOfLarge(t *testing.T) {
+	defer func(n int) { maxShapePlaces = n }(maxShapePlaces)
+	r := busy(t, 2000, 20_000)
+	maxShapePlaces = len(r.base.tree.Order) - 1
+	b := openView(t, served(t, r))
+	b.usual("#tab=tree")
+	b.same("large", profile.Filter{})
+	if len(r.shapes) > 0 {
+		t.Errorf("%d more trees were made of it", len(r.shapes))
+	}
+	state := func(what, starts, hash string) {
+		t.Helper()
+		b.Until("String(candid.state().starts) === '" + starts + "' && !candid.busy()")
+		if got := b.Text("location.hash"); got != hash {
+			t.Errorf("%s: the address is %s, not %s", what, got, hash)
+		}
+	}
+	state("large", "true", "#tab=tree")
+	b.Eval("document.querySelector('button.starts').click()", nil)
+	state("folded", "false", "#tab=tree&starts=fold")
+	b.sameAs(foldedByHand(r.p), "folded", profile.Filter{})
+	b.usual("#tab=tree&starts=fold")
+	state("from its address", "false", "#tab=tree&starts=fold")
+	b.sameAs(foldedByHand(r.p), "from its address", profile.Filter{})
+	b.Eval("dispatchEvent(new KeyboardEvent('keydown', {key: 'u'}))", nil)
+	state("shown again", "true", "#tab=tree")
+	b.quiet()
+}
+
 // TestPageTreeOfThread goes from a frame of a thread, where threads have roots of their own, to
 // the call tree: to that thread, not to the one that has most there.
 func TestPageTreeOfThread(t *testing.T) {

@@ -34,6 +34,7 @@ type treeHead struct {
 	Skipped int    `json:"skipped"`
 	Elapsed int64  `json:"elapsed"` // ns since it began
 	Starts  bool   `json:"starts"`  // there are frames by which threads start, folded or not
+	Whole   bool   `json:"whole"`   // these are shown where nobody says otherwise
 }
 
 // costJSON is profile.Cost: ns and bytes, 0 for what is not known.
@@ -79,6 +80,9 @@ func (r *Recording) sendTree(w http.ResponseWriter, v url.Values) error {
 }
 
 func (r *Recording) treeColumns(m *message, v url.Values) (*treeHead, error) {
+	if v.Get("starts") == "usual" {
+		v = r.usualStarts(v)
+	}
 	w, err := rewriteOf(v)
 	if err != nil {
 		return nil, err
@@ -103,7 +107,7 @@ func (r *Recording) treeColumns(m *message, v url.Values) (*treeHead, error) {
 	head := treeHead{Header: header, Name: flame.Visible(r.name), Timed: r.timed, End: r.end, States: profile.StateNames(), Pair: r.pair,
 		Version: r.version, Growing: r.growing, Stopped: flame.Visible(r.stopped), Skipped: skip,
 		Kernel: []float64{}, Sums: []countJSON{}}
-	head.Starts = r.base.tree.HasStarts(r.base.funcs)
+	head.Starts, head.Whole = r.base.tree.HasStarts(r.base.funcs), r.startsWhole()
 	header.Coarse = r.rough
 	head.Cost = newCost(p.Meta.Cost)
 	if r.pair {

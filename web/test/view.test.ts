@@ -80,7 +80,7 @@ test("half of a sandwich, as candid sends it", () => {
 });
 
 test("the address brings the view back", () => {
-  const limits = { served: 3, threads: 9, events: 2, first: 0, kinds: 12, states: ["running", "sleeping"], end: 1e10 };
+  const limits = { served: 3, threads: 9, events: 2, first: 0, whole: false, kinds: 12, states: ["running", "sleeping"], end: 1e10 };
   const s = { ...initial(), tab: "threads" as const, from: 5, to: 900, threads: new Set([1, 2, 3, 7]), states: new Set(["sleeping"]), focus: ["^a\\.b$", "c&d=#"], ignore: ["x y"], event: 1, query: "q", of: "m" };
   assert.deepEqual(read("#" + write(s, limits), limits), s);
   assert.equal(write(initial(), limits), "");
@@ -88,6 +88,10 @@ test("the address brings the view back", () => {
   const later = { ...limits, first: 1 };
   assert.deepEqual([read("", later).event, read("#event=0", later).event, read("#event=9", later).event], [1, 0, 1]);
   assert.deepEqual([write({ ...initial(), event: 1 }, later), write(initial(), later)], ["", "event=0"]);
+  // Large recordings show how threads start where the address does not say.
+  const large = { ...limits, whole: true };
+  assert.deepEqual([read("", large).starts, read("#starts=fold", large).starts, read("#starts=shown", limits).starts, read("#starts=fold", limits).starts], [true, false, true, false]);
+  assert.deepEqual([write({ ...initial(), starts: true }, large), write(initial(), large), write({ ...initial(), starts: true }, limits)], ["", "starts=fold", "starts=shown"]);
   const bad = read("#tab=x&from=9&to=3&threads=99&states=asleep&event=7&recording=-1&kind=-3", limits);
   assert.deepEqual(bad, initial());
 });

@@ -23,6 +23,7 @@ export interface ViewHeader extends Header {
   readonly skipped: number; // symbols that were sent before
   readonly elapsed: number; // ns, of one that grows
   readonly starts: boolean; // there are frames by which threads start
+  readonly whole: boolean; // these are shown where the address does not say
 }
 
 export interface Cost { readonly copying: number; readonly targetCPU: number; readonly ownCPU: number; readonly memory: number; readonly firstWalked: number; readonly samples: number; readonly recorded: number } // ns and bytes; 0: not known

@@ -65,7 +65,7 @@ export class App {
 
   get limits(): Limits {
     const h = this.header;
-    return { served: this.names.length, threads: h.threads.length, events: h.events.length, first: firstOf(h), kinds: h.kinds.length, states: h.states, end: h.end };
+    return { served: this.names.length, threads: h.threads.length, events: h.events.length, first: firstOf(h), whole: h.whole, kinds: h.kinds.length, states: h.states, end: h.end };
   }
 
   get unit(): string {
@@ -97,13 +97,14 @@ export class App {
     this.has = 0;
     // What the address says of other stacks than were taken must be known first.
     const asked = new URLSearchParams(hash.replace(/^#/, ""));
-    const early = { ...initial(), ...rewritingOf(asked) };
+    const early = rewriting({ ...initial(), ...rewritingOf(asked, false) });
+    if (!/^(shown|fold)$/.test(asked.get("starts") ?? "")) early.set("starts", "usual");
     const other = (): void => {
       const { data } = this.next!;
       this.model = new Model(data);
       this.adopt();
     };
-    await this.fetchTree(n, rewriting(early));
+    await this.fetchTree(n, early);
     other();
     const h = this.header;
     this.state = read(hash, this.limits);

@@ -134,7 +134,7 @@ function build(app: App): void {
     for (const f of app.state.focus) q.append("focus", f);
     for (const f of app.state.ignore) q.append("ignore", f);
     if (app.state.query) q.set("search", app.state.query);
-    if (app.state.starts) q.set("starts", "shown");
+    if (app.state.starts !== app.header.whole) q.set("starts", app.state.starts ? "shown" : "fold");
     toast.textContent = against >= 0 ? "Comparing…" : "Reading…";
     toast.hidden = false;
     location.hash = q.toString();

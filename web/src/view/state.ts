@@ -34,17 +34,17 @@ export function initial(): State {
   return { ...flameInitial("none"), recording: 0, against: -1, tab: "flame", from: 0, to: 0, threads: new Set(), states: new Set(), focus: [], ignore: [], merge: [], collapse: [], recursion: [], base: null, sandwich: false, before: false, times: "", of: "" };
 }
 
-export interface Limits { readonly served: number; readonly threads: number; readonly events: number; readonly first: number; readonly kinds: number; readonly states: readonly string[]; readonly end: number }
+export interface Limits { readonly served: number; readonly threads: number; readonly events: number; readonly first: number; readonly whole: boolean; readonly kinds: number; readonly states: readonly string[]; readonly end: number }
 
 // write gives the part of the address after #. An event is in it if it is not the one
-// that is shown where none is asked for.
-export function write(s: State, l: Pick<Limits, "first">): string {
+// that is shown where none is asked for, and so with how threads start.
+export function write(s: State, l: Pick<Limits, "first" | "whole">): string {
   const q = new URLSearchParams();
   if (s.recording) q.set("recording", String(s.recording));
   if (s.against >= 0) q.set("against", String(s.against));
   if (s.tab !== "flame") q.set("tab", s.tab);
   filters(s).forEach((v, k) => (k !== "event" || s.event !== l.first) && k !== "starts" && q.append(k, v));
-  if (s.starts) q.set("starts", "shown");
+  if (s.starts !== l.whole) q.set("starts", s.starts ? "shown" : "fold");
   if (s.base) q.set("base", `${s.base[0]}-${s.base[1]}`);
   if (s.of) q.set("of", s.of);
   if (s.sandwich) q.set("sandwich", "1");
@@ -84,11 +84,12 @@ export function rewriting(s: State): URLSearchParams {
   return q;
 }
 
-// rewritingOf reads that part of an address.
-export function rewritingOf(q: URLSearchParams): Pick<State, "merge" | "collapse" | "recursion" | "starts"> {
+// rewritingOf reads that part of an address. whole: how threads start is shown where it does
+// not say.
+export function rewritingOf(q: URLSearchParams, whole: boolean): Pick<State, "merge" | "collapse" | "recursion" | "starts"> {
   return {
     merge: q.getAll("merge").slice(0, 16), collapse: q.getAll("collapse").filter((c) => /^(package|module) /.test(c)).slice(0, 16),
-    recursion: q.getAll("recursion").slice(0, 16), starts: q.get("starts") === "shown",
+    recursion: q.getAll("recursion").slice(0, 16), starts: whole ? q.get("starts") !== "fold" : q.get("starts") === "shown",
   };
 }
 
@@ -128,7 +129,7 @@ export function read(hash: string, l: Limits): State {
   s.states = new Set((q.get("states") ?? "").split(",").filter((n) => l.states.includes(n)));
   s.focus = q.getAll("focus").slice(0, 16);
   s.ignore = q.getAll("ignore").slice(0, 16);
-  Object.assign(s, rewritingOf(q));
+  Object.assign(s, rewritingOf(q, l.whole));
   const base = (q.get("base") ?? "").split("-").map(Number);
   if (base.length === 2 && base.every((n) => Number.isInteger(n) && n >= 0) && base[0] < base[1]) s.base = [base[0], base[1]];
   s.sandwich = q.get("sandwich") === "1";
