@@ -82,7 +82,7 @@ func TestPackedCutOff(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			p, j := inSteps(t, f.begin, 200)
 			last := 0
-			for cut := 0; cut <= len(j.b); cut += 211 {
+			for cut := len(j.b) % 211; cut <= len(j.b); cut += 211 {
 				got, err := f.read(j.b[:cut])
 				if err != nil {
 					if last > 0 || !errors.Is(err, ErrMalformed) {
@@ -95,7 +95,7 @@ func TestPackedCutOff(t *testing.T) {
 				}
 				last = len(got.Samples)
 			}
-			if last < len(p.Samples)-20 {
+			if last != len(p.Samples) {
 				t.Errorf("%d samples of %d", last, len(p.Samples))
 			}
 		})

@@ -38,11 +38,13 @@ const (
 	// The head of a frame, and of its only block, of as many bytes as a chunk's header.
 	plainHead = 4 + 2 + blockHead
 	// What is behind that header: a frame to be skipped with a mark, the length of the
-	// chunk's first piece, and a checksum of header and length.
+	// chunk's first piece, a checksum of all pieces that the header has taken in, and one
+	// of header, length and that.
 	atSkipped    = plainHead + headerSize
 	atMark       = atSkipped + skippedHead
 	atFirst      = atMark + 4
-	atChecksum   = atFirst + 4
+	atContent    = atFirst + 4
+	atChecksum   = atContent + 4
 	headerFrames = atChecksum + 4
 
 	blockHead   = 3
@@ -51,7 +53,7 @@ const (
 	atGateSize  = blockHead + 4
 	frameHead   = 4 + 1 + 1 // of one that says neither how long it is nor what its checksum is
 
-	zstdMark = "CDz1"
+	zstdMark = "CDz2"
 	// zstdWindow is how far away what is alike may be. The less, the less memory is taken.
 	zstdWindow = 4 << 20
 	// mostZstd bounds what bytes unpack to. What is alike all over is filled up with empty
@@ -68,6 +70,7 @@ var (
 type zpacker struct {
 	base   int64  // where in the file the chunk begins
 	first  uint32 // how long the first piece of the chunk is
+	sum    uint32 // the checksum of its pieces
 	end    int64  // where the block is that ends its frame
 	size   int64  // of the file, if it is to be whole at any time
 	b      bytes.Buffer
@@ -96,10 +99,16 @@ func (p *zpacker) put(out Output, piece *piece) error {
 	case piece.first && at > 0:
 		at += blockHead
 	}
-	b, first := p.packed[:0], p.first
+	b, first, sum := p.packed[:0], p.first, p.sum
 	if piece.first {
-		first = uint32(length)
-		b = append(b, frames(piece.header, first)...)
+		first, sum = uint32(length), 0
+	}
+	for _, part := range [][]byte{piece.head, piece.events, piece.traces} {
+		sum = crc32.Update(sum, crc32.IEEETable, part)
+	}
+	h := frames(piece.header, first, sum)
+	if piece.first {
+		b = append(b, h...)
 		b = append(b, blocks[:frameHead]...)
 		blocks = blocks[frameHead:]
 		length += headerSize
@@ -118,11 +127,11 @@ func (p *zpacker) put(out Output, piece *piece) error {
 	if err != nil {
 		return err
 	}
+	p.sum = sum
 	if piece.first {
 		p.base, p.first = at, first
 		return nil
 	}
-	h := frames(piece.header, first)
 	_, err = out.WriteAt(h[plainHead:], p.base+plainHead)
 	return err
 }
@@ -226,8 +235,8 @@ func inPage(at int64) int64 {
 	return at
 }
 
-// frames are those of a chunk's header.
-func frames(h [headerSize]byte, first uint32) []byte {
+// frames are those of a chunk's header. Its pieces have the checksum sum.
+func frames(h [headerSize]byte, first, sum uint32) []byte {
 	le := binary.LittleEndian
 	b := make([]byte, 0, headerFrames)
 	b = append(b, plainFrame[:]...)
@@ -236,6 +245,7 @@ func frames(h [headerSize]byte, first uint32) []byte {
 	b = le.AppendUint32(b, headerFrames-atMark)
 	b = append(b, zstdMark...)
 	b = le.AppendUint32(b, first)
+	b = le.AppendUint32(b, sum)
 	return le.AppendUint32(b, frameChecksum(b))
 }
 

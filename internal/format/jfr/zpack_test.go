@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"io"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -37,7 +39,7 @@ func TestZstdHeaderInOnePage(t *testing.T) {
 			t.Fatalf("behind %d bytes it is at %d", end, at)
 		}
 	}
-	b := frames([headerSize]byte{}, 1)
+	b := frames([headerSize]byte{}, 1, 2)
 	if len(b) != headerFrames || len(unzstandard(t, "a header", b)) != headerSize {
 		t.Errorf("% x", b)
 	}
@@ -191,6 +193,60 @@ func TestZstdAllAlike(t *testing.T) {
 	}
 }
 
+// A byte that is another one than was written changes nothing of what is read, or is told of.
+func TestZstdDamaged(t *testing.T) {
+	p, j := inSteps(t, NewZstdStream, 200)
+	var one bytes.Buffer
+	if err := WriteZstd(&one, p); err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string][]byte{"chunks": j.b, "one chunk": one.Bytes()} {
+		t.Run(name, func(t *testing.T) { zstdDamaged(t, b) })
+	}
+}
+
+func zstdDamaged(t *testing.T, b []byte) {
+	want := unzstandard(t, "all", b)
+	whole, err := parsePacked(b)
+	if err != nil || whole.Meta.Unfinished {
+		t.Fatalf("%v, %v", whole, err)
+	}
+	r := rand.New(rand.NewPCG(7, 8))
+	sums := 0
+	for i := range headerFrames + 300 {
+		bad, at := bytes.Clone(b), i
+		if at >= headerFrames {
+			at = r.IntN(len(bad))
+		}
+		if bad[at] ^= byte(1 + r.IntN(255)); !IsPacked(bad) {
+			continue
+		}
+		in, err := OpenPacked(bytes.NewReader(bad))
+		var got []byte
+		if err == nil {
+			got = make([]byte, in.Size())
+			_, err = in.ReadAt(got, 0)
+		}
+		if err != nil {
+			if strings.Contains(err.Error(), "checksum of the chunk") {
+				sums++
+			}
+			continue
+		}
+		if len(got) == 0 || !bytes.HasPrefix(want, got) {
+			t.Errorf("byte %d was %#x and is %#x: it unpacks to %d bytes of something else", at, b[at], bad[at], len(got))
+		}
+		if len(got) < len(want) {
+			if p, err := parsePacked(bad); err == nil && len(p.Meta.Notes) == len(whole.Meta.Notes) && !p.Meta.Unfinished {
+				t.Errorf("byte %d was %#x and is %#x: %d bytes of %d are read, notes %q", at, b[at], bad[at], len(got), len(want), p.Meta.Notes)
+			}
+		}
+	}
+	if sums == 0 {
+		t.Error("the checksum of no chunk was wrong")
+	}
+}
+
 // hostileZstd is a recording whose first chunk's second frame is something else, and that
 // says so much of its size and of its first piece.
 func hostileZstd(t testing.TB, size, first int64, blocks []byte) []byte {
@@ -199,7 +255,7 @@ func hostileZstd(t testing.TB, size, first int64, blocks []byte) []byte {
 	var h [headerSize]byte
 	copy(h[:], j.b[plainHead:])
 	binary.BigEndian.PutUint64(h[atSize:], uint64(size))
-	b := frames(h, uint32(first))
+	b := frames(h, uint32(first), 0)
 	b = append(b, j.b[headerFrames:headerFrames+frameHead]...)
 	return append(b, blocks...)
 }
@@ -257,7 +313,8 @@ func FuzzZstd(f *testing.F) {
 		if err := p.put(out, &piece{first: true, head: content, header: h}); err != nil {
 			t.Fatal(err)
 		}
-		copy(out.b, frames(h, first))
+		counts := content[:min(int64(max(size, headerSize)-headerSize), int64(len(content)))]
+		copy(out.b, frames(h, first, crc32.ChecksumIEEE(counts)))
 		b := out.b[:len(out.b)-min(int(cut), len(out.b))]
 		if p, err := parsePacked(b); err == nil {
 			if err := p.Check(); err != nil {

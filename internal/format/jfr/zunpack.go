@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"sort"
 
@@ -72,11 +73,11 @@ func (u *unzstd) Size() int64 {
 		return 0
 	}
 	last := &u.chunks[len(u.chunks)-1]
-	h, _, err := u.header(last)
+	h, err := u.header(last)
 	if err != nil {
-		return last.base
+		return last.base + headerSize // whoever reads it is told
 	}
-	return last.base + sizeOf(h)
+	return last.base + h.size
 }
 
 func (u *unzstd) stored() int64 { return u.at }
@@ -86,9 +87,16 @@ func sizeOf(h []byte) int64 {
 	return int64(min(binary.BigEndian.Uint64(h[atSize:]), mostChunk))
 }
 
-// header reads a chunk's header, which may be changed meanwhile, and how long its first
-// piece is.
-func (u *unzstd) header(c *zchunk) (h []byte, first int64, err error) {
+// zheader is a chunk's header and what is behind it.
+type zheader struct {
+	h     []byte
+	size  int64  // of the chunk
+	first int64  // of its first piece
+	sum   uint32 // of all its pieces
+}
+
+// header reads a chunk's header, which may be changed meanwhile.
+func (u *unzstd) header(c *zchunk) (zheader, error) {
 	const most = 100
 	le := binary.LittleEndian
 	b := make([]byte, headerFrames)
@@ -97,16 +105,20 @@ func (u *unzstd) header(c *zchunk) (h []byte, first int64, err error) {
 			if errors.Is(err, io.EOF) {
 				err = errShortFile
 			}
-			return nil, 0, err
+			return zheader{}, err
 		}
 		if !isZstd(b) {
 			break
 		}
 		if frameChecksum(b) == le.Uint32(b[atChecksum:]) {
-			return b[plainHead:atSkipped], int64(le.Uint32(b[atFirst:])), nil
+			h := b[plainHead:atSkipped]
+			return zheader{
+				h: h, size: sizeOf(h),
+				first: int64(le.Uint32(b[atFirst:])), sum: le.Uint32(b[atContent:]),
+			}, nil
 		}
 	}
-	return nil, 0, fmt.Errorf("%w: the header that is packed at byte %d has a wrong checksum", ErrMalformed, c.at)
+	return zheader{}, fmt.Errorf("%w: the header that is packed at byte %d has a wrong checksum", ErrMalformed, c.at)
 }
 
 // block is the head of a block.
@@ -223,12 +235,12 @@ func (u *unzstd) next() (bool, error) {
 		return false, err
 	}
 	b, err := blockAt(u.in, before)
-	h, _, err2 := u.header(last)
+	h, err2 := u.header(last)
 	if err = errors.Join(err, err2); err != nil || !b.last {
 		u.at, u.chunks = before, u.chunks[:len(u.chunks)-1]
 		return false, err
 	}
-	u.chunks[len(u.chunks)-1].base += sizeOf(h)
+	u.chunks[len(u.chunks)-1].base += h.size
 	return true, nil
 }
 
@@ -271,11 +283,11 @@ func (u *unzstd) ReadAt(b []byte, off int64) (n int, err error) {
 		}
 		c := &u.chunks[i]
 		if at -= c.base; at < headerSize {
-			h, _, err := u.header(c)
+			h, err := u.header(c)
 			if err != nil {
 				return n, err
 			}
-			n += copy(b[n:], h[at:])
+			n += copy(b[n:], h.h[at:])
 			continue
 		}
 		p, err := u.piece(i, at)
@@ -371,10 +383,12 @@ func (u *unzstd) after(chunk int, at int64) (zpiece, error) {
 type unpacking struct {
 	chunk  int
 	from   zchunk
-	at     int64 // in the chunk, of the next piece
-	size   int64 // of the chunk
-	first  int64 // of its first piece
-	end    int64 // in the file: there is nothing of the chunk from there on
+	at     int64  // in the chunk, of the next piece
+	size   int64  // of the chunk
+	first  int64  // of its first piece
+	sum    uint32 // of the pieces that were unpacked
+	want   uint32 // of all that there are up to size
+	end    int64  // in the file: there is nothing of the chunk from there on
 	blocks blocks
 	z      *zstd.Decoder
 }
@@ -399,11 +413,11 @@ func (u *unzstd) unpack(chunk int) (*unpacking, error) {
 
 // look asks how long the chunk is now.
 func (u *unzstd) look(r *unpacking) error {
-	h, first, err := u.header(&r.from)
+	h, err := u.header(&r.from)
 	if err != nil {
 		return err
 	}
-	r.size, r.first = sizeOf(h), first
+	r.size, r.first, r.want = h.size, h.first, h.sum
 	if r.end = u.at; r.chunk+1 == len(u.chunks) {
 		err = u.grow()
 		r.end = u.at
@@ -453,6 +467,10 @@ func (r *unpacking) piece(p *zpiece) error {
 		return fmt.Errorf("%w: %d bytes are packed in %d, as nothing recorded is", ErrMalformed, length, r.blocks.at-begun)
 	}
 	r.at += length
+	r.sum = crc32.Update(r.sum, crc32.IEEETable, p.b)
+	if r.at == r.size && r.sum != r.want {
+		return fmt.Errorf("%w: the checksum of the chunk is wrong", ErrMalformed)
+	}
 	p.to = r.at
 	return nil
 }
