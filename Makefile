@@ -10,7 +10,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS := -s -w -X main.release=$(VERSION)
 PLATFORMS := linux/amd64 linux/arm64 windows/amd64 windows/arm64 darwin/arm64
 
-.PHONY: all candid demo test check vet bench oracle lint build generate check-generate web clean
+.PHONY: all candid demo quick test test-full check check-full vet tidy bench oracle lint build generate check-generate web clean
 
 all: candid
 
@@ -23,15 +23,35 @@ candid:
 demo:
 	scripts/demo.sh
 
-# Install what the tests need and run every test. If all of it is there, a test that
-# lacks something fails; otherwise it is skipped, and says what it lacks.
+# The inner loop: build, vet, and the unit tests of the packages that look at no process.
+quick:
+	go build ./...
+	go vet ./...
+	scripts/go-test.sh quick
+
+# Install what the tests need and run every test, the long ones on a few configurations.
+# If all of it is there, a test that lacks something fails; otherwise it is skipped,
+# and says what it lacks.
 test:
 	@if scripts/install-test-deps.sh; then export CANDID_TEST_INSTALLED=1; fi; $(MAKE) --no-print-directory check
 
-# gotestsum ends with how many tests ran, which failed, and which were skipped and why.
-check: vet
-	go run gotest.tools/gotestsum@v1.13.0 --format standard-quiet -- -count=1 -p 1 -timeout 30m ./...
+# Every test on all configurations: each JDK with each of its flags, storms, soaks, the
+# long run of the oracle.
+test-full:
+	@if scripts/install-test-deps.sh; then export CANDID_TEST_INSTALLED=1; fi; $(MAKE) --no-print-directory check-full
+
+# What was installed is not looked at.
+check: vet tidy
 	scripts/test-web.sh
+	scripts/go-test.sh
+
+check-full: vet tidy
+	scripts/test-web.sh
+	CANDID_FULL=1 scripts/go-test.sh
+
+# go.mod and go.sum say what is imported.
+tidy:
+	go mod tidy -diff
 
 # It must compile for every platform, and be formatted and vetted.
 vet:
