@@ -49,6 +49,12 @@ type awayLook struct {
 	Kernel [32]uint64
 }
 
+type awaySpent struct {
+	_      structs.HostLayout
+	Copies uint64
+	Ns     uint64
+}
+
 type awayTarget struct {
 	_       structs.HostLayout
 	Program uint64
@@ -107,6 +113,7 @@ const (
 	awayMapLost            = "lost"
 	awayMapRing            = "ring"
 	awayMapScratch         = "scratch"
+	awayMapSpending        = "spending"
 	awayMapTargets         = "targets"
 	awayProgBackExact      = "back_exact"
 	awayProgBackProbeExact = "back_probe_exact"
@@ -186,13 +193,14 @@ type awayProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type awayMapSpecs struct {
-	Aways   *ebpf.MapSpec `ebpf:"aways"`
-	Goless  *ebpf.MapSpec `ebpf:"goless"`
-	Looks   *ebpf.MapSpec `ebpf:"looks"`
-	Lost    *ebpf.MapSpec `ebpf:"lost"`
-	Ring    *ebpf.MapSpec `ebpf:"ring"`
-	Scratch *ebpf.MapSpec `ebpf:"scratch"`
-	Targets *ebpf.MapSpec `ebpf:"targets"`
+	Aways    *ebpf.MapSpec `ebpf:"aways"`
+	Goless   *ebpf.MapSpec `ebpf:"goless"`
+	Looks    *ebpf.MapSpec `ebpf:"looks"`
+	Lost     *ebpf.MapSpec `ebpf:"lost"`
+	Ring     *ebpf.MapSpec `ebpf:"ring"`
+	Scratch  *ebpf.MapSpec `ebpf:"scratch"`
+	Spending *ebpf.MapSpec `ebpf:"spending"`
+	Targets  *ebpf.MapSpec `ebpf:"targets"`
 }
 
 // awayVariableSpecs contains global variables before they are loaded into the kernel.
@@ -235,13 +243,14 @@ func (o *awayObjects) Close() error {
 //
 // It can be passed to loadAwayObjects or ebpf.CollectionSpec.LoadAndAssign.
 type awayMaps struct {
-	Aways   *ebpf.Map `ebpf:"aways"`
-	Goless  *ebpf.Map `ebpf:"goless"`
-	Looks   *ebpf.Map `ebpf:"looks"`
-	Lost    *ebpf.Map `ebpf:"lost"`
-	Ring    *ebpf.Map `ebpf:"ring"`
-	Scratch *ebpf.Map `ebpf:"scratch"`
-	Targets *ebpf.Map `ebpf:"targets"`
+	Aways    *ebpf.Map `ebpf:"aways"`
+	Goless   *ebpf.Map `ebpf:"goless"`
+	Looks    *ebpf.Map `ebpf:"looks"`
+	Lost     *ebpf.Map `ebpf:"lost"`
+	Ring     *ebpf.Map `ebpf:"ring"`
+	Scratch  *ebpf.Map `ebpf:"scratch"`
+	Spending *ebpf.Map `ebpf:"spending"`
+	Targets  *ebpf.Map `ebpf:"targets"`
 }
 
 func (m *awayMaps) Close() error {
@@ -252,6 +261,7 @@ func (m *awayMaps) Close() error {
 		m.Lost,
 		m.Ring,
 		m.Scratch,
+		m.Spending,
 		m.Targets,
 	)
 }

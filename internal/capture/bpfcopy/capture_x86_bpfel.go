@@ -37,6 +37,12 @@ type captureBlock struct {
 	Size  uint64
 }
 
+type captureSpent struct {
+	_      structs.HostLayout
+	Copies uint64
+	Ns     uint64
+}
+
 type captureTarget struct {
 	_       structs.HostLayout
 	Program uint64
@@ -112,6 +118,7 @@ const (
 	captureMapLost             = "lost"
 	captureMapRing             = "ring"
 	captureMapScratch          = "scratch"
+	captureMapSpending         = "spending"
 	captureMapTargets          = "targets"
 	captureProgCountExact      = "count_exact"
 	captureProgCountSized      = "count_sized"
@@ -194,13 +201,14 @@ type captureProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type captureMapSpecs struct {
-	Aways   *ebpf.MapSpec `ebpf:"aways"`
-	Blocks  *ebpf.MapSpec `ebpf:"blocks"`
-	Goless  *ebpf.MapSpec `ebpf:"goless"`
-	Lost    *ebpf.MapSpec `ebpf:"lost"`
-	Ring    *ebpf.MapSpec `ebpf:"ring"`
-	Scratch *ebpf.MapSpec `ebpf:"scratch"`
-	Targets *ebpf.MapSpec `ebpf:"targets"`
+	Aways    *ebpf.MapSpec `ebpf:"aways"`
+	Blocks   *ebpf.MapSpec `ebpf:"blocks"`
+	Goless   *ebpf.MapSpec `ebpf:"goless"`
+	Lost     *ebpf.MapSpec `ebpf:"lost"`
+	Ring     *ebpf.MapSpec `ebpf:"ring"`
+	Scratch  *ebpf.MapSpec `ebpf:"scratch"`
+	Spending *ebpf.MapSpec `ebpf:"spending"`
+	Targets  *ebpf.MapSpec `ebpf:"targets"`
 }
 
 // captureVariableSpecs contains global variables before they are loaded into the kernel.
@@ -240,13 +248,14 @@ func (o *captureObjects) Close() error {
 //
 // It can be passed to loadCaptureObjects or ebpf.CollectionSpec.LoadAndAssign.
 type captureMaps struct {
-	Aways   *ebpf.Map `ebpf:"aways"`
-	Blocks  *ebpf.Map `ebpf:"blocks"`
-	Goless  *ebpf.Map `ebpf:"goless"`
-	Lost    *ebpf.Map `ebpf:"lost"`
-	Ring    *ebpf.Map `ebpf:"ring"`
-	Scratch *ebpf.Map `ebpf:"scratch"`
-	Targets *ebpf.Map `ebpf:"targets"`
+	Aways    *ebpf.Map `ebpf:"aways"`
+	Blocks   *ebpf.Map `ebpf:"blocks"`
+	Goless   *ebpf.Map `ebpf:"goless"`
+	Lost     *ebpf.Map `ebpf:"lost"`
+	Ring     *ebpf.Map `ebpf:"ring"`
+	Scratch  *ebpf.Map `ebpf:"scratch"`
+	Spending *ebpf.Map `ebpf:"spending"`
+	Targets  *ebpf.Map `ebpf:"targets"`
 }
 
 func (m *captureMaps) Close() error {
@@ -257,6 +266,7 @@ func (m *captureMaps) Close() error {
 		m.Lost,
 		m.Ring,
 		m.Scratch,
+		m.Spending,
 		m.Targets,
 	)
 }

@@ -5,12 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"sync/atomic"
 	"time"
 
-	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
 	"github.com/candid-profiler/candid/internal/capture"
@@ -42,7 +40,6 @@ type Engine struct {
 	mmaps  *perfevent.Mmaps  // nil where it could not be had
 	ring   *ring
 	waiter *perfevent.Waiter
-	stats  io.Closer // while open, the kernel times BPF programs; nil: not permitted
 
 	targets *perfevent.Targets
 	batch   []item
@@ -81,11 +78,6 @@ func Open(opts capture.Options, variant Variant) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{opts: opts, events: events, targets: perfevent.NewTargets(opts.All), execed: map[uint32]bool{}, begun: map[uint32]uint64{}, goless: map[uint32]bool{}}
-	// It costs each run of a BPF program some 40 ns and tells what sampling costs:
-	// too much for programs that run at each switch of the machine.
-	if events.wall < 0 && events.off < 0 {
-		e.stats, _ = ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
-	}
 	size := ringSize(opts.Period, len(cpus))
 	if e.progs, err = load(opts, events, variant, size); err != nil {
 		return nil, err
@@ -480,26 +472,22 @@ func (e *Engine) Stats() capture.Stats {
 	return s
 }
 
-// ProgramCost is how often the sampling program ran, for targets or not, and
-// how long in all, ns, without the timer's interrupt around it. The error wraps
-// capture.ErrPermission if the kernel may not be asked to take the time.
-func (e *Engine) ProgramCost() (runs, ns uint64, err error) {
-	if e.stats == nil {
-		return 0, 0, fmt.Errorf("time the BPF program: %w: the kernel's BPF statistics (CAP_SYS_ADMIN)", capture.ErrPermission)
+// ProgramCost returns how many samples the BPF programs copied, and how long the
+// copied threads waited for that in all, ns, without the interrupt around it.
+func (e *Engine) ProgramCost() (copies, ns uint64, err error) {
+	var perCPU []struct{ Copies, NS uint64 }
+	if err := e.progs.coll.Maps["spending"].Lookup(uint32(0), &perCPU); err != nil {
+		return 0, 0, fmt.Errorf("read what the BPF programs spent: %w", err)
 	}
-	st, err := e.progs.sample.Stats()
-	if err != nil {
-		return 0, 0, fmt.Errorf("read the BPF program's statistics: %w", err)
+	for _, s := range perCPU {
+		copies += s.Copies
+		ns += s.NS
 	}
-	return st.RunCount, uint64(st.Runtime), nil
+	return copies, ns, nil
 }
 
 // Close frees everything; the programs and the events vanish with it.
 func (e *Engine) Close() error {
-	if e.stats != nil {
-		_ = e.stats.Close()
-		e.stats = nil
-	}
 	for _, fd := range e.ticks {
 		_ = unix.Close(fd)
 	}

@@ -9,9 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
-
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/offspring"
@@ -115,11 +112,6 @@ func TestSpin(t *testing.T) {
 		t.Run(v.String(), func(t *testing.T) {
 			prog := startProg(t, bin)
 			time.Sleep(50 * time.Millisecond)
-			stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer stats.Close()
 			begin := time.Now()
 			e := open(t, cpuOptions(1000, prog.Process.Pid), v)
 			opened := time.Since(begin)
@@ -151,7 +143,7 @@ func TestSpin(t *testing.T) {
 				t.Fatal("no samples")
 			}
 			t.Logf("%s: opened in %v, first sample after %v", e.Describe(), opened, r.first.Sub(begin))
-			t.Logf("%d samples, %d bytes each, lost %d, %d batches, program %d runs of %d ns", r.samples, r.bytes/r.samples, st.Lost, r.batches, runs, ns/max(1, runs))
+			t.Logf("%d samples, %d bytes each, lost %d, %d batches, %d copies of %d ns", r.samples, r.bytes/r.samples, st.Lost, r.batches, runs, ns/max(1, runs))
 			got := float64(r.weight[uint32(prog.Process.Pid)])
 			t.Logf("weight %.1f ms, the kernel's account %.1f ms", got/1e6, float64(cpu)/1e6)
 			if math.Abs(got-float64(cpu)) > 4*math.Sqrt(float64(cpu)*1e6)+5e6 {

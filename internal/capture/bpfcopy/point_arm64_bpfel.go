@@ -13,6 +13,12 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type pointSpent struct {
+	_      structs.HostLayout
+	Copies uint64
+	Ns     uint64
+}
+
 type pointTarget struct {
 	_       structs.HostLayout
 	Program uint64
@@ -70,6 +76,7 @@ const (
 	pointMapLost        = "lost"
 	pointMapRing        = "ring"
 	pointMapScratch     = "scratch"
+	pointMapSpending    = "spending"
 	pointMapTargets     = "targets"
 	pointProgPointExact = "point_exact"
 	pointProgPointSized = "point_sized"
@@ -139,12 +146,13 @@ type pointProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type pointMapSpecs struct {
-	Goless  *ebpf.MapSpec `ebpf:"goless"`
-	Hits    *ebpf.MapSpec `ebpf:"hits"`
-	Lost    *ebpf.MapSpec `ebpf:"lost"`
-	Ring    *ebpf.MapSpec `ebpf:"ring"`
-	Scratch *ebpf.MapSpec `ebpf:"scratch"`
-	Targets *ebpf.MapSpec `ebpf:"targets"`
+	Goless   *ebpf.MapSpec `ebpf:"goless"`
+	Hits     *ebpf.MapSpec `ebpf:"hits"`
+	Lost     *ebpf.MapSpec `ebpf:"lost"`
+	Ring     *ebpf.MapSpec `ebpf:"ring"`
+	Scratch  *ebpf.MapSpec `ebpf:"scratch"`
+	Spending *ebpf.MapSpec `ebpf:"spending"`
+	Targets  *ebpf.MapSpec `ebpf:"targets"`
 }
 
 // pointVariableSpecs contains global variables before they are loaded into the kernel.
@@ -183,12 +191,13 @@ func (o *pointObjects) Close() error {
 //
 // It can be passed to loadPointObjects or ebpf.CollectionSpec.LoadAndAssign.
 type pointMaps struct {
-	Goless  *ebpf.Map `ebpf:"goless"`
-	Hits    *ebpf.Map `ebpf:"hits"`
-	Lost    *ebpf.Map `ebpf:"lost"`
-	Ring    *ebpf.Map `ebpf:"ring"`
-	Scratch *ebpf.Map `ebpf:"scratch"`
-	Targets *ebpf.Map `ebpf:"targets"`
+	Goless   *ebpf.Map `ebpf:"goless"`
+	Hits     *ebpf.Map `ebpf:"hits"`
+	Lost     *ebpf.Map `ebpf:"lost"`
+	Ring     *ebpf.Map `ebpf:"ring"`
+	Scratch  *ebpf.Map `ebpf:"scratch"`
+	Spending *ebpf.Map `ebpf:"spending"`
+	Targets  *ebpf.Map `ebpf:"targets"`
 }
 
 func (m *pointMaps) Close() error {
@@ -198,6 +207,7 @@ func (m *pointMaps) Close() error {
 		m.Lost,
 		m.Ring,
 		m.Scratch,
+		m.Spending,
 		m.Targets,
 	)
 }

@@ -6,9 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
-
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/capture/bpfcopy"
 	"github.com/candid-profiler/candid/internal/fixture"
@@ -36,11 +33,6 @@ func TestJava(t *testing.T) {
 		t.Run(v.String(), func(t *testing.T) {
 			p := start(t, fixture.JDKTool(t, 17, "java"), "-cp", classes, "Deep")
 			time.Sleep(500 * time.Millisecond)
-			stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
-			if err != nil {
-				t.Skipf("BPF statistics: %v", err)
-			}
-			defer stats.Close()
 			e, err := bpfcopy.Open(options(1000, p.PID()), v)
 			if err != nil {
 				t.Skip(err)
@@ -66,7 +58,7 @@ func TestJava(t *testing.T) {
 				t.Fatalf("%d samples, %d runs, %v", r.samples, runs, err)
 			}
 			st := e.Stats()
-			t.Logf("%d samples from %d threads, %d bytes each, lost %d, %d with holes; the program ran %d times, %d ns each",
+			t.Logf("%d samples from %d threads, %d bytes each, lost %d, %d with holes; %d copies of %d ns each",
 				r.samples, len(r.count), r.bytes/r.samples, st.Lost, holes, runs, ns/runs)
 			if st.Lost > 0 || cut > 0 {
 				t.Errorf("%d lost, %d cut", st.Lost, cut)

@@ -211,6 +211,22 @@ struct {
 	__type(value, __u64);
 } lost SEC(".maps");
 
+/*
+ * What copying took of the threads' time. The kernel's own statistics of BPF programs
+ * would tell it too, but turning them on and off rewrites code on every CPU, and they
+ * slow down everybody's programs meanwhile.
+ */
+struct spent {
+	__u64 copies;
+	__u64 ns;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct spent);
+} spending SEC(".maps");
+
 /* Makes the verifier look at v anew, so that the bound after it is its own. */
 #define FORGET(v) asm volatile("" : "+r"(v))
 
@@ -220,6 +236,17 @@ INLINE void count_lost(void)
 	__u64 *n = bpf_map_lookup_elem(&lost, &zero);
 	if (n)
 		*n += 1;
+}
+
+/* Accounts for a copy that began at a time. */
+INLINE void count_spent(__u64 began)
+{
+	__u32 zero = 0;
+	struct spent *s = bpf_map_lookup_elem(&spending, &zero);
+	if (!s)
+		return;
+	s->copies += 1;
+	s->ns += bpf_ktime_get_ns() - began;
 }
 
 INLINE __u64 wakeup(void)
@@ -680,8 +707,11 @@ INLINE int take(struct task_struct *task, struct work *w, __s64 kernel_bytes, __
 	if (n > KERNEL_DEPTH * 8)
 		n = 0;
 	if (exact)
-		return take_exact(p, &w->head, regs, &w->chain, n);
-	return take_sized(p, &w->head, regs, &w->chain, n);
+		take_exact(p, &w->head, regs, &w->chain, n);
+	else
+		take_sized(p, &w->head, regs, &w->chain, n);
+	count_spent(w->head.time);
+	return 0;
 }
 
 /* Where to work out a sample that comes of itself, 0: nowhere. */
