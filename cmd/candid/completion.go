@@ -23,7 +23,7 @@ func completeValues(root *cobra.Command) {
 	values := map[string]func() []string{
 		"engine":      func() []string { return append([]string{"auto"}, engines.Names()...) },
 		"format":      func() []string { return strings.Split(format.Names(), ", ") },
-		"thread-kind": profile.ThreadKinds,
+		"thread-kind": filter.ThreadKinds,
 		"state":       func() []string { return append(profile.StateNames(), filter.Waits) },
 		"pid":         pids,
 	}

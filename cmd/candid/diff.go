@@ -186,7 +186,7 @@ func runDiff(cmd *cobra.Command, f *diffFlags, files [2]string) error {
 	case out != nil:
 		for _, s := range c.Sides {
 			if s.Passed < s.All {
-				fmt.Fprintf(cmd.ErrOrStderr(), "candid: %s: %v\n", s.Name, filter.Passed{All: s.All, Left: s.Passed})
+				fmt.Fprintf(cmd.ErrOrStderr(), "candid: %s: %v\n", s.Name, filter.Passed{All: s.All, Left: s.Passed, Unknown: s.Unknown})
 			}
 		}
 		o.Width, o.Color = 0, false

@@ -34,7 +34,7 @@ func Choose(names [2]string, recordings [2]*profile.Profile, spec *filter.Spec) 
 		if f.To > 0 {
 			end = min(end, f.To)
 		}
-		sides[i] = Side{Name: names[i], Profile: profile.Weighed(left), Passed: n.Left, All: n.All, Span: end - f.From}
+		sides[i] = Side{Name: names[i], Profile: profile.Weighed(left), Passed: n.Left, All: n.All, Unknown: n.Unknown, Span: end - f.From}
 	}
 	return sides, nil
 }

@@ -41,6 +41,7 @@ type Side struct {
 	Profile *profile.Profile
 	Passed  uint64        // samples that the filter left
 	All     uint64        // samples before
+	Unknown uint64        // left out because the kind of their thread is not known
 	Span    time.Duration // of what is compared; 0: not known
 }
 

@@ -33,12 +33,15 @@ var ErrEmpty = errors.New("no samples")
 type Words struct {
 	Event       string
 	Thread      string   // expression
-	ThreadKinds []string // of profile.ThreadKinds
+	ThreadKinds []string // of the function ThreadKinds
 	States      []string // of profile.StateNames, and Waits
 	Focus       string   // expression
 	Ignore      string   // expression
 	From, To    string   // as ParseMoment reads them
 }
+
+// ThreadKinds are what may be written after --thread-kind.
+func ThreadKinds() []string { return append(profile.ThreadKinds(), profile.UnknownThreadKind) }
 
 // Waits stands for every state in which a thread waits for something.
 const Waits = "waits"
@@ -67,8 +70,8 @@ func Parse(w Words) (*Spec, error) {
 		*e.to = re
 	}
 	for _, k := range w.ThreadKinds {
-		if !slices.Contains(profile.ThreadKinds(), k) {
-			return nil, wrong("--thread-kind: no kind of thread is called %q: there are %s", k, strings.Join(profile.ThreadKinds(), ", "))
+		if !slices.Contains(ThreadKinds(), k) {
+			return nil, wrong("--thread-kind: no kind of thread is called %q: there are %s", k, strings.Join(ThreadKinds(), ", "))
 		}
 	}
 	s.filter.ThreadKinds = w.ThreadKinds
@@ -244,6 +247,7 @@ func (s *Spec) Apply(p *profile.Profile, left uint64) (*profile.Profile, Passed,
 		out = &part
 	}
 	n := Passed{All: count(p) + left, Left: count(out)}
+	n.Unknown = unknownKinds(p, f)
 	return out, n, s.check(p, n)
 }
 
@@ -255,7 +259,16 @@ func (s *Spec) Choose(p *profile.Profile) (profile.Filter, error) {
 		return f, err
 	}
 	all, left := p.Passing(f)
-	return f, s.check(p, Passed{all.Samples, left.Samples})
+	return f, s.check(p, Passed{all.Samples, left.Samples, p.OfUnknownKind(f)})
+}
+
+// unknownKinds counts the samples of all events that a filter leaves out only because the
+// kind of their thread is not known.
+func unknownKinds(p *profile.Profile, f profile.Filter) (n uint64) {
+	for f.Event = range p.Events {
+		n += p.OfUnknownKind(f)
+	}
+	return n
 }
 
 // check gives an error that wraps ErrEmpty if there are samples and none passes.
@@ -275,13 +288,16 @@ func (s *Spec) check(p *profile.Profile, n Passed) error {
 		}
 		why = "; the states in it are " + strings.Join(names, ", ")
 	}
-	return fmt.Errorf("%w: none of %s passes %s%s", ErrEmpty, grouped(n.All), s, why)
+	return fmt.Errorf("%w: none of %s passes %s%s%s", ErrEmpty, grouped(n.All), s, why, n.unknown())
 }
 
 func count(p *profile.Profile) uint64 { return p.SampleCount() }
 
 // Passed is how much of a recording a filter leaves, in samples.
-type Passed struct{ All, Left uint64 }
+type Passed struct {
+	All, Left uint64
+	Unknown   uint64 // left out only because the kind of their thread is not known
+}
 
 // String says it: "of 12,345 samples, 3,210 (26.0%) pass".
 func (n Passed) String() string {
@@ -289,7 +305,15 @@ func (n Passed) String() string {
 	if n.Left == 1 {
 		verb = "passes"
 	}
-	return fmt.Sprintf("of %s samples, %s (%.1f%%) %s", grouped(n.All), grouped(n.Left), 100*float64(n.Left)/float64(max(n.All, 1)), verb)
+	return fmt.Sprintf("of %s samples, %s (%.1f%%) %s%s", grouped(n.All), grouped(n.Left), 100*float64(n.Left)/float64(max(n.All, 1)), verb, n.unknown())
+}
+
+// unknown says how many samples a filter by kind of thread could not judge.
+func (n Passed) unknown() string {
+	if n.Unknown == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; left out are %s (%.1f%%) of threads whose kind is not known (--thread-kind %s)", grouped(n.Unknown), 100*float64(n.Unknown)/float64(max(n.All, 1)), profile.UnknownThreadKind)
 }
 
 // grouped is a number with its thousands apart.

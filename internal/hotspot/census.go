@@ -44,7 +44,7 @@ func (vm *VM) Census() *Census {
 		byOwner: make(map[uint64]uint32),
 		names:   make(map[uint32]string), classes: make(map[uint64]string),
 	}
-	list := vm.listThreads()
+	list, _ := vm.listThreads()
 	vm.heap.begin()
 	vm.heap.refresh(&vm.peek)
 	const size = 40

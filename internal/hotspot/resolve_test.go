@@ -68,7 +68,8 @@ func TestStacksOfBlockedThreads(t *testing.T) {
 					want := jstack(t, major, p.PID)
 					vm.BeginBatch()
 					compared, frames, inlined, compiled = 0, 0, 0, 0
-					for _, thread := range vm.listThreads() {
+					list, _ := vm.listThreads()
+					for _, thread := range list {
 						w := want[int(thread.tid)]
 						if w == nil || len(w.frames) == 0 || w.name == "Attach Listener" {
 							continue

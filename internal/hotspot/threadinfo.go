@@ -341,11 +341,12 @@ const (
 	KindCompiler                   // compiles it
 	KindGC                         // collects garbage
 	KindVM                         // does something else for the VM
+	KindUnknown                    // the VM could not be asked while the thread was there
 )
 
-var threadKinds = [...]string{"native", "java", "compiler", "gc", "vm"}
+var threadKinds = [...]string{"native", "java", "compiler", "gc", "vm", ""}
 
-// String names the kind for people and files.
+// String names the kind for people and files; KindUnknown is "".
 func (k ThreadKind) String() string {
 	if int(k) < len(threadKinds) {
 		return threadKinds[k]
@@ -385,12 +386,40 @@ func kindOfJava(name string) ThreadKind {
 }
 
 // ThreadKind says what a thread is for: name is what Java calls it, "" if that is
-// not known, comm what the kernel does.
-func (vm *VM) ThreadKind(tid uint32, name, comm string) ThreadKind {
+// not known, comm what the kernel does. whole says that the VM told of all of its
+// threads while this one was there (AskThreads): without that a thread which is not known
+// to be Java's is of unknown kind, unless it has a name that only the VM's threads have.
+func (vm *VM) ThreadKind(tid uint32, name, comm string, whole bool) ThreadKind {
 	if _, ok := vm.threads.byTID[tid]; ok || name != "" {
+		if name == "" {
+			return KindOfJavaComm(comm)
+		}
 		return kindOfJava(name)
 	}
-	return kindOfNative(comm)
+	if whole {
+		return kindOfNative(comm)
+	}
+	for _, n := range namedThreads {
+		if strings.HasPrefix(comm, n.prefix) && n.prefix != "Concurr" {
+			return n.kind // programs call threads Concurrent…, too
+		}
+	}
+	return KindUnknown
+}
+
+// KindOfJavaComm says what a thread that runs Java code, or is in the VM's list of
+// such threads, is for, where only the kernel's name for it is known: that is cut at
+// 15 bytes.
+func KindOfJavaComm(comm string) ThreadKind {
+	const most = 15
+	for _, n := range namedThreads {
+		switch {
+		case n.kind == KindCompiler && strings.HasPrefix(comm, n.prefix),
+			n.kind == KindVM && comm == n.prefix[:min(len(n.prefix), most)]:
+			return n.kind
+		}
+	}
+	return KindJava
 }
 
 // Kind says what a thread is for; comm is what the kernel calls it.

@@ -86,32 +86,40 @@ func (vm *VM) javaThread(tid uint32) (addr uint64, ok bool) {
 func (vm *VM) refreshThreads() {
 	s := &vm.threads
 	began := time.Now()
-	list := vm.listThreads()
-	clear(s.byTID)
-	for _, t := range list {
-		s.byTID[t.tid] = t.addr
-	}
+	list, _ := vm.listThreads()
+	s.store(list)
 	s.read = time.Now()
 	s.cost = s.read.Sub(began)
 }
 
-// listThreads reads the VM's Java threads, with the operating system's ids.
-func (vm *VM) listThreads() []javaThread {
+// store replaces the known threads.
+func (s *threadTable) store(list []javaThread) {
+	clear(s.byTID)
+	for _, t := range list {
+		s.byTID[t.tid] = t.addr
+	}
+}
+
+// listThreads reads the VM's Java threads, with the operating system's ids. It is
+// whole only if nothing of it was unreadable and every thread in it had its id: then a
+// thread of the process that is not in it is none of Java's.
+func (vm *VM) listThreads() (list []javaThread, whole bool) {
 	s := &vm.threads
 	if !s.ok {
-		return nil
+		return nil, false
 	}
 	var addrs []uint64
 	if s.listField.ok {
-		addrs = vm.threadArray()
+		addrs, whole = vm.threadArray()
 	} else {
 		seen := make(map[uint64]bool)
-		at, _ := vm.peek.static(s.head)
-		for at != 0 && !seen[at] && len(addrs) < maxThreads {
+		at, ok := vm.peek.static(s.head)
+		for ok && at != 0 && !seen[at] && len(addrs) < maxThreads {
 			seen[at] = true
 			addrs = append(addrs, at)
-			at, _ = vm.peek.u64(at + vm.off.threadNext)
+			at, ok = vm.peek.u64(at + vm.off.threadNext)
 		}
+		whole = ok && at == 0
 	}
 	s.tids.refresh()
 	// First every thread's OSThread and object, then the ids.
@@ -137,18 +145,22 @@ func (vm *VM) listThreads() []javaThread {
 		b := buf[20*i:][:20]
 		tid := binary.LittleEndian.Uint32(b[16:])
 		if !reqs[i].OK || word(b, 0) == 0 || tid == 0 {
+			whole = false
 			continue // not started yet, or ended
 		}
-		if tid, ok := s.tids.of(tid); ok {
-			out = append(out, javaThread{addr: a, tid: tid, object: word(b, 8)})
+		tid, ok := s.tids.of(tid)
+		if !ok {
+			whole = false
+			continue
 		}
+		out = append(out, javaThread{addr: a, tid: tid, object: word(b, 8)})
 	}
-	return out
+	return out, whole && len(out) > 0
 }
 
 // threadArray reads the current ThreadsList. Lists do not change but are
-// replaced, so the pointer is read again.
-func (vm *VM) threadArray() []uint64 {
+// replaced, so the pointer is read again. It is false if none could be read.
+func (vm *VM) threadArray() ([]uint64, bool) {
 	s := &vm.threads
 	for range 4 {
 		list, ok := vm.peek.static(s.listField)
@@ -168,27 +180,38 @@ func (vm *VM) threadArray() []uint64 {
 		for i := range out {
 			out[i] = binary.LittleEndian.Uint64(raw[8*i:])
 		}
-		return out
+		return out, true
 	}
-	return nil
+	return nil, false
 }
 
 // ThreadNames gives the names of the Java threads, as Java knows them, by the
 // operating system's thread id. A thread whose name cannot be told for sure is
 // left out.
 func (vm *VM) ThreadNames() map[int]string {
-	out := make(map[int]string)
-	if !vm.threads.ok || vm.off.threadObj == absent || !vm.heap.ok {
-		return out
+	names, _ := vm.AskThreads()
+	return names
+}
+
+// AskThreads is ThreadNames; whole says whether the VM told of all of its Java threads.
+// It does not while it begins or ends, or when a thread is just starting; then nothing
+// can be said of threads that it did not tell of.
+func (vm *VM) AskThreads() (names map[int]string, whole bool) {
+	names = make(map[int]string)
+	list, whole := vm.listThreads()
+	if whole {
+		vm.threads.store(list)
 	}
-	list := vm.listThreads()
+	if vm.off.threadObj == absent || !vm.heap.ok {
+		return names, whole
+	}
 	vm.heap.begin()
 	for _, t := range list {
 		if name, ok := vm.steadyName(t); ok {
-			out[int(t.tid)] = name
+			names[int(t.tid)] = name
 		}
 	}
-	return out
+	return names, whole
 }
 
 // ThreadName is ThreadNames for one thread; false if it is no Java thread or its

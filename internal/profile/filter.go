@@ -29,7 +29,8 @@ func (s KindSet) Has(k walk.Kind) bool { return s>>k&1 != 0 }
 type Filter struct {
 	Event  int            // index into Events
 	Thread *regexp.Regexp // only threads whose name matches
-	// ThreadKinds chooses threads by what they are for; nil for all.
+	// ThreadKinds chooses threads by what they are for, of ThreadKinds and
+	// UnknownThreadKind; nil for all.
 	ThreadKinds []string
 	// OneThread is the index of the only thread that counts; nil for all.
 	OneThread *uint32
@@ -235,7 +236,7 @@ func (p *Profile) ThreadsOf(f Filter) []bool {
 	takes := make([]bool, len(p.Threads))
 	for i := range takes {
 		takes[i] = (f.Thread == nil || f.Thread.MatchString(p.Threads[i].Name)) &&
-			(f.ThreadKinds == nil || slices.Contains(f.ThreadKinds, p.Threads[i].Kind)) &&
+			(f.ThreadKinds == nil || slices.Contains(f.ThreadKinds, cmp.Or(p.Threads[i].Kind, UnknownThreadKind))) &&
 			(f.OneThread == nil || *f.OneThread == uint32(i))
 	}
 	return takes

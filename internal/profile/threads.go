@@ -11,6 +11,43 @@ import (
 // managed code, collect its garbage or do something else for the runtime.
 func ThreadKinds() []string { return []string{"java", "compiler", "gc", "vm", "native"} }
 
+// UnknownThreadKind is what Filter.ThreadKinds calls threads whose kind is not known.
+const UnknownThreadKind = "unknown"
+
+// OfUnknownKind counts the samples that a filter leaves out only because the kind of
+// their thread is not known. Programs without a runtime have no kinds of threads: where
+// any process has, samples of the others are not counted.
+func (p *Profile) OfUnknownKind(f Filter) uint64 {
+	if f.ThreadKinds == nil || slices.Contains(f.ThreadKinds, UnknownThreadKind) {
+		return 0
+	}
+	managed := make(map[int]bool)
+	for i := range p.Processes {
+		if p.Processes[i].Runtime != "" {
+			managed[p.Processes[i].PID] = true
+		}
+	}
+	for i := range p.Threads {
+		if p.Threads[i].Kind != "" {
+			managed[p.Threads[i].PID] = true
+		}
+	}
+	f.ThreadKinds = []string{UnknownThreadKind}
+	m := p.matcher(f)
+	for i := range p.Threads {
+		m.threads[i] = m.threads[i] && (len(managed) == 0 || managed[p.Threads[i].PID])
+	}
+	var n uint64
+	p.Each(func(s *Sample, times uint64) {
+		if int(s.Event) == f.Event {
+			if _, ok := m.part(s); ok {
+				n += times
+			}
+		}
+	})
+	return n
+}
+
 // ThreadCount is a row of the thread table.
 type ThreadCount struct {
 	Thread  uint32 // index into Threads

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -292,17 +293,54 @@ func (s *session) nameThreads(p *process) {
 	}
 	begin := time.Now()
 	threads := s.b.Threads()
-	names := p.vm.ThreadNames()
+	names, whole := p.vm.AskThreads()
+	p.newThreads = !whole
 	for tid, i := range p.threads {
+		th := &threads[i]
 		name, java := names[int(tid)]
 		if java && name != "" && name != afterMain {
-			threads[i].Name = name
+			th.Name = name
 		}
-		threads[i].Kind = p.vm.ThreadKind(tid, name, threads[i].OSName).String()
+		th.Kind = p.kindOf(tid, th, name, whole)
 	}
 	// With thousands of threads a look takes long: then look less often.
 	p.named = time.Now().Add(20 * time.Since(begin))
-	p.newThreads = false
+}
+
+// kindOf says what a thread is for, after the VM was asked for names: whole says that it
+// told of all of its threads. What is known is not taken back: a VM that ends tells of no
+// thread. A native thread may become Java's, though (JNI's AttachCurrentThread).
+func (p *process) kindOf(tid uint32, th *profile.Thread, name string, whole bool) string {
+	kind := p.vm.ThreadKind(tid, name, th.OSName, whole)
+	switch {
+	case th.Kind == "" && kind == hotspot.KindNative:
+		// It may have ended, and left the list, before the VM was asked.
+		if _, err := p.target.ThreadName(int(tid)); err != nil {
+			return ""
+		}
+	case th.Kind != "" && (kind == hotspot.KindNative || kind == hotspot.KindUnknown || name == "" && th.Kind != hotspot.KindNative.String()):
+		return th.Kind
+	}
+	return kind.String()
+}
+
+// ranJava notes that a thread of unknown kind has Java's frames on its stack: it may end
+// before the VM is asked.
+func (s *session) ranJava(p *process, thread uint32, st *walk.Stack) {
+	if p.vm == nil {
+		return
+	}
+	if th := &s.b.Threads()[thread]; th.Kind == "" && slices.ContainsFunc(st.Frames, isJava) {
+		th.Kind = hotspot.KindOfJavaComm(th.OSName).String()
+	}
+}
+
+func isJava(f walk.Frame) bool {
+	switch f.Kind {
+	case walk.KindInterpreted, walk.KindCompiled, walk.KindC1, walk.KindC2, walk.KindInlined, walk.KindNativeMethod:
+		return true
+	}
+	return false
 }
 
 // notice handles what happened to a process.

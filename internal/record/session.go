@@ -184,6 +184,7 @@ func (s *session) walk(p *process, snap *capture.Snapshot, out *profile.Sample) 
 	if s.first == 0 {
 		s.first = time.Since(s.began)
 	}
+	s.ranJava(p, out.Thread, &s.stack)
 	p.in.execs(&s.stack)
 	out.Node, named = p.in.node(snap.TID, &s.stack)
 	return named

@@ -87,7 +87,8 @@ func (pg *diffPage) head() {
 		}
 		pg.wrapped(name+"  ", facts)
 		if side.Passed < side.All {
-			pg.line("      of %s, %s (%s) pass the filter", plural(side.All, "sample", "samples"), grouped(side.Passed), percent(float64(side.Passed)/float64(side.All)))
+			pg.line("      of %s, %s (%s) pass the filter%s", plural(side.All, "sample", "samples"), grouped(side.Passed), percent(float64(side.Passed)/float64(side.All)),
+				unknownKinds(side.Unknown, side.All))
 		}
 	}
 	if c.Note != "" {

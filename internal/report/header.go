@@ -151,7 +151,16 @@ func passing(s *profile.Selection) string {
 	if w := percent(s.Chosen.Share(s.All)); w != share {
 		text += fmt.Sprintf(": %s (%s) of %s", amount(s.Chosen.Weight, unit(s)), w, amount(s.All.Weight, unit(s)))
 	}
-	return text
+	return text + unknownKinds(s.Profile.OfUnknownKind(s.Filter), s.All.Samples)
+}
+
+// unknownKinds says how many samples a filter by kind of thread could not judge, "" for none.
+func unknownKinds(n, all uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; left out are %s (%s) of threads whose kind is not known (--thread-kind %s)",
+		grouped(n), percent(float64(n)/float64(max(all, 1))), profile.UnknownThreadKind)
 }
 
 // qualityFacts are the shares of stacks by how certain they are.

@@ -37,8 +37,9 @@ type Report struct {
 	Events []Event `json:"events"` // all that the recording has
 	// States is what threads were doing, by state and system call.
 	States    []State `json:"states"`
-	All       Count   `json:"all"`   // of the event, before any filter
-	Shown     Count   `json:"shown"` // what the filter left: all counts below are of that
+	All       Count   `json:"all"`                 // of the event, before any filter
+	Shown     Count   `json:"shown"`               // what the filter left: all counts below are of that
+	Unknown   uint64  `json:"unknown_thread_kind"` // left out because the kind of their thread is not known
 	Lost      uint64  `json:"lost"`
 	Throttled uint64  `json:"throttled"`
 	Quality   Quality `json:"quality"`
@@ -166,7 +167,7 @@ func Make(s *profile.Selection, o Options) *Report {
 	r := &Report{
 		Schema: Schema, Command: text(p.Meta.Command), Host: text(p.Meta.Host), Engine: p.Meta.Engine, Describe: text(p.Meta.Describe),
 		Version: p.Meta.Version, Duration: int64(p.Meta.Duration), Notes: append([]string{}, p.Meta.Notes...), Unfinished: p.Meta.Unfinished,
-		Processes: []Process{}, All: Count(s.All), Shown: Count(s.Chosen), Lost: p.Losses.Lost, Throttled: p.Losses.Throttled,
+		Processes: []Process{}, All: Count(s.All), Shown: Count(s.Chosen), Unknown: p.OfUnknownKind(s.Filter), Lost: p.Losses.Lost, Throttled: p.Losses.Throttled,
 		Quality: QualityOf(s.Quality), Threads: []Thread{}, Methods: []Method{},
 	}
 	c := &p.Meta.Cost
