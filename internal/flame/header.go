@@ -103,6 +103,7 @@ type Quality struct {
 	Samples   uint64   `json:"samples"`
 	Complete  uint64   `json:"complete"`
 	Stitched  uint64   `json:"stitched"`
+	Unnamed   uint64   `json:"unnamed"`
 	Heuristic uint64   `json:"heuristic"`
 	Truncated uint64   `json:"truncated"`
 	Broken    uint64   `json:"broken"`
@@ -231,7 +232,7 @@ func (h *Header) SidesApart() {
 
 // NewQuality is q as pages read it.
 func NewQuality(q profile.Quality) Quality {
-	h := Quality{Samples: q.Samples, Complete: q.Complete, Stitched: q.Stitched, Heuristic: q.Heuristic,
+	h := Quality{Samples: q.Samples, Complete: q.Complete, Stitched: q.Stitched, Unnamed: q.Unnamed, Heuristic: q.Heuristic,
 		Truncated: q.Truncated, Broken: q.Broken, Reasons: []Reason{}}
 	for e, n := range q.Reasons {
 		if n > 0 {

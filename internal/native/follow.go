@@ -128,8 +128,8 @@ func value(c *walk.Cursor, regs *cpu.Registers, s *ehframe.Save, cfa uint64) (ui
 }
 
 // derived is follow for a rule that was found by reading code: what it gives is
-// believed only if the caller's place is after a call.
-func (s *Stepper) derived(c *walk.Cursor, r *ehframe.Rule) walk.Verdict {
+// believed only if the caller's place is after a call, and then as far as proof says.
+func (s *Stepper) derived(c *walk.Cursor, r *ehframe.Rule, proof walk.Provenance) walk.Verdict {
 	ra, _, ok := Caller(c, r)
 	if !ok || !s.Owns(ra-1) {
 		return walk.Stuck
@@ -140,8 +140,8 @@ func (s *Stepper) derived(c *walk.Cursor, r *ehframe.Rule) walk.Verdict {
 		return walk.Stuck
 	}
 	v := followAny(c, r)
-	if v == walk.Stepped && c.Prov < walk.Derived {
-		c.Prov = walk.Derived
+	if v == walk.Stepped && c.Prov < proof {
+		c.Prov = proof
 	}
 	return v
 }

@@ -23,8 +23,15 @@ const (
 	maxSizes = 4096
 )
 
+// frameSize is how far the canonical frame address is above the stack pointer at a
+// place, bytes, and how sure that is.
+type frameSize struct {
+	bytes int32
+	proof walk.Provenance
+}
+
 // noSize is remembered of places where the size was not found.
-const noSize = -1
+var noSize = frameSize{bytes: -1}
 
 // sized is follow where the rule needs a register that is not known: it takes the
 // frame's size from the code.
@@ -36,18 +43,18 @@ func (s *Stepper) sized(c *walk.Cursor, e *entry, r *ehframe.Rule) walk.Verdict 
 	size, ok := s.sizes[e.at]
 	if !ok || s.sizesOf != s.generation {
 		if s.sizesOf != s.generation || len(s.sizes) >= maxSizes {
-			s.sizes, s.sizesOf = map[uint64]int32{}, s.generation
+			s.sizes, s.sizesOf = map[uint64]frameSize{}, s.generation
 		}
-		size = s.frameSize(e.at, regs.PC)
+		size = s.sizeAt(e.at, regs.PC)
 		s.sizes[e.at] = size
 	}
-	if size < 0 {
+	if size.bytes < 0 {
 		return s.calledHere(c, e.at, r)
 	}
 	before, known := regs.R[r.CFAReg], regs.Known
-	regs.R[r.CFAReg] = regs.SP() + uint64(size) - uint64(int64(r.CFAOff))
+	regs.R[r.CFAReg] = regs.SP() + uint64(size.bytes) - uint64(int64(r.CFAOff))
 	regs.Known |= 1 << r.CFAReg
-	v := s.derived(c, r)
+	v := s.derived(c, r, size.proof)
 	if v != walk.Stepped {
 		regs.R[r.CFAReg], regs.Known = before, known
 	}
@@ -130,9 +137,9 @@ func (s *Stepper) calls(c *walk.Cursor, ra, start uint64) bool {
 	return false
 }
 
-// frameSize is how far the canonical frame address is above the stack pointer at
-// an instruction, bytes; pc is at, or behind the call that at lies in.
-func (s *Stepper) frameSize(at, pc uint64) int32 {
+// sizeAt is the size of the frame at an instruction; pc is at, or behind the call that
+// at lies in.
+func (s *Stepper) sizeAt(at, pc uint64) frameSize {
 	a, ok := s.find(at)
 	if !ok {
 		return noSize
@@ -150,13 +157,13 @@ func (s *Stepper) frameSize(at, pc uint64) int32 {
 			if first != nil && first.CFAExpr == nil && first.CFAReg == cpu.RSP && mem.Bytes(start+m.Bias, code) {
 				var r Reader
 				if n, ok := r.depthAt(code, uint32(at-m.Bias-start), at == pc); ok {
-					return n + first.CFAOff
+					return frameSize{n + first.CFAOff, walk.Derived}
 				}
 			}
 		}
 	}
 	if r := s.reader.rule(mem, at, pc, a.start, a.end); r != nil && r.CFAExpr == nil && r.CFAReg == cpu.RSP {
-		return r.CFAOff
+		return frameSize{r.CFAOff, m.proof(s.reader.weak)}
 	}
 	return noSize
 }

@@ -41,6 +41,25 @@ func (m *Module) Name() string {
 	return path.Base(m.Mapping.Path)
 }
 
+// kind is what sort of code the module holds.
+func (m *Module) kind() walk.Kind {
+	if m.File == nil && m.Mapping.Path != vdso && !m.Mapping.FileBacked() {
+		return walk.KindUnknown
+	}
+	return walk.KindNative
+}
+
+// proof says how sure a caller is that was found by reading the module's code.
+// Compilers of programs and libraries keep to what codeReader knows. Code in memory of
+// its own, or in a file that is no program, is a runtime's: it may leave its place
+// on the stack as it likes. A way that ends in a jump may lead on in the same function.
+func (m *Module) proof(weak bool) walk.Provenance {
+	if weak || m.Mapping.Path != vdso && (m.File == nil || m.File.Progs == nil) {
+		return walk.Heuristic
+	}
+	return walk.Derived
+}
+
 // Open opens the module's file, which the caller closes. It works for removed
 // files and files in other mount namespaces for as long as the process lives
 // and has the file mapped; afterwards while the path leads to the same file, or

@@ -30,6 +30,10 @@ type codeReader struct {
 	// tails: jumps out of the code are tail calls.
 	tails bool
 
+	// weak: the last rule was found where the code jumps to where a register says,
+	// which may be a tail call or a switch.
+	weak bool
+
 	// limit is how many instructions are followed; 0 is maxInstructions.
 	limit int
 }
@@ -125,6 +129,8 @@ func (r *codeReader) rule(mem walk.Memory, at, pc, lo, hi uint64) *ehframe.Rule 
 		return nil
 	}
 	r.round++
+	r.weak = false
+	guess := false // weak is by a jump that may stay in the function
 	st := pathState{sp: place{cpu.RSP, true, 0}, bp: place{cpu.RBP, true, 0}}
 	waiting := 0
 	var weak *ehframe.Rule // by an indirect jump, which may be a tail call or a switch
@@ -154,8 +160,8 @@ func (r *codeReader) rule(mem walk.Memory, at, pc, lo, hi uint64) *ehframe.Rule 
 					}
 				case x86asm.Mem:
 					if a.Base == x86asm.RIP { // through the global offset table
-						if rule := st.result(r.popped); rule != nil && (weak == nil || n == 0) {
-							weak = rule
+						if rule := st.result(r.popped); rule != nil && (weak == nil || guess || n == 0) {
+							weak, guess = rule, false
 						}
 					}
 					end = true
@@ -165,6 +171,7 @@ func (r *codeReader) rule(mem walk.Memory, at, pc, lo, hi uint64) *ehframe.Rule 
 					}
 					if weak == nil {
 						weak = st.result(r.popped)
+						guess = !(r.popped && st.top.ok)
 					}
 					end = true
 				}
@@ -192,6 +199,7 @@ func (r *codeReader) rule(mem walk.Memory, at, pc, lo, hi uint64) *ehframe.Rule 
 		waiting--
 		pc, st = r.later[waiting].pc, r.later[waiting].st
 	}
+	r.weak = guess && weak != nil
 	return weak
 }
 

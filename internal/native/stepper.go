@@ -25,14 +25,14 @@ type Stepper struct {
 	generation uint32
 	refreshed  time.Time
 	now        func() time.Time
-	reader     *codeReader      // nil until code has to be read
-	runsGo     bool             // Go code was seen
-	cutting    bool             // a frame is appended that a signal interrupted
-	cache      []entry          // a power of two
-	shift      uint8            // 64 minus its logarithm
-	fills      int              // since it grew
-	sizes      map[uint64]int32 // of frames, by the address that they stopped at; see frameSize
-	sizesOf    uint32           // the generation that they are of
+	reader     *codeReader          // nil until code has to be read
+	runsGo     bool                 // Go code was seen
+	cutting    bool                 // a frame is appended that a signal interrupted
+	cache      []entry              // a power of two
+	shift      uint8                // 64 minus its logarithm
+	fills      int                  // since it grew
+	sizes      map[uint64]frameSize // by the address that frames stopped at
+	sizesOf    uint32               // the generation that they are of
 }
 
 // entry is what is known of one address.
@@ -116,11 +116,7 @@ func (s *Stepper) Frame(pc uint64, flags walk.FrameFlags) (walk.Frame, bool) {
 	if !m.loaded {
 		s.load(m)
 	}
-	f := walk.Frame{PC: pc, Ref: uint64(a.module) << 32, Kind: walk.KindNative, Flags: flags}
-	if m.File == nil && m.Mapping.Path != vdso && !m.Mapping.FileBacked() {
-		f.Kind = walk.KindUnknown
-	}
-	return f, true
+	return walk.Frame{PC: pc, Ref: uint64(a.module) << 32, Kind: m.kind(), Flags: flags}, true
 }
 
 // RunsGo says whether Go code was seen on a stack.
@@ -170,7 +166,7 @@ func (s *Stepper) Step(c *walk.Cursor) walk.Verdict {
 			if e.clones && newborn(c) {
 				return walk.Done
 			}
-			return s.derived(c, r)
+			return s.derived(c, r, e.prov)
 		}
 		if r.Signal {
 			sp, high := c.Regs.SP(), c.High
@@ -210,10 +206,7 @@ func (s *Stepper) fill(c *walk.Cursor, e *entry, at, pc uint64) bool {
 	if !m.loaded {
 		s.load(m)
 	}
-	*e = entry{at: at, ref: uint64(a.module) << 32, generation: s.generation, kind: walk.KindNative}
-	if m.File == nil && m.Mapping.Path != vdso && !m.Mapping.FileBacked() {
-		e.kind = walk.KindUnknown
-	}
+	*e = entry{at: at, ref: uint64(a.module) << 32, generation: s.generation, kind: m.kind()}
 	if m.File != nil && m.File.goes != nil && !c.Leaf {
 		// A return address that no call has left, so that what lies before it is
 		// somebody else's.
@@ -249,7 +242,7 @@ func (s *Stepper) fill(c *walk.Cursor, e *entry, at, pc uint64) bool {
 	}
 	if arch == cpu.AMD64 {
 		if e.rule = s.reader.rule(mem, at, pc, a.start, a.end); e.rule != nil {
-			e.prov = walk.Derived
+			e.prov = m.proof(s.reader.weak)
 			e.clones = clones(mem, pc)
 		}
 	}

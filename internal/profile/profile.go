@@ -148,11 +148,13 @@ type SampleFlags uint8
 const (
 	// Stitched: part of the stack was read after the sample was taken.
 	Stitched SampleFlags = 1 << iota
-	// Guessed: at least one frame is heuristic.
+	// Guessed: at least one frame is heuristic, or the end was found by a guess.
 	Guessed
 	// Continued: the sample goes on with the wait that the thread's last one of this event
 	// told of, of which it is a further piece. A Builder makes one sample of all pieces.
 	Continued
+	// Unnamed: of at least one frame of managed code it is not known which method it runs.
+	Unnamed
 )
 
 // State is what the thread was doing.

@@ -2,13 +2,87 @@ package profile
 
 import "github.com/candid-profiler/candid/internal/walk"
 
+// Certainty says how far a whole stack can be trusted.
+type Certainty uint8
+
+// The certainties. CertaintyOf is the one place that decides between them.
+const (
+	// CertaintyComplete: the stack ends at the thread's first frame, each caller on the
+	// way was proved (exact or derived, see walk.Provenance), it is known which method
+	// each frame of managed code runs, and all of it is of the moment of the sample. Code
+	// that no file holds and no runtime claims proves nothing about its callers: they are
+	// guesses (walk.KindUnknown).
+	CertaintyComplete  Certainty = iota
+	CertaintyStitched            // complete, but part was read after the sample was taken
+	CertaintyUnnamed             // complete, but which method a managed frame runs is not known
+	CertaintyHeuristic           // ends at the first frame, but at least one frame is a guess
+	CertaintyTruncated           // the copy of the stack ended before the first frame
+	CertaintyBroken              // the walk ended before the first frame
+	NumCertainties
+)
+
+var certaintyNames = [NumCertainties]string{"complete", "stitched", "unnamed", "heuristic", "truncated", "broken"}
+
+// String is the name that reports and files have for it.
+func (c Certainty) String() string {
+	if c < NumCertainties {
+		return certaintyNames[c]
+	}
+	return "of unknown certainty"
+}
+
+// CertaintyOf is how far a stack can be trusted that ends in that way and has those flags.
+func CertaintyOf(end walk.End, flags SampleFlags) Certainty {
+	switch {
+	case end == walk.EndTruncated:
+		return CertaintyTruncated
+	case end != walk.EndComplete && end < walk.NumEnds:
+		return CertaintyBroken
+	case flags&Guessed != 0:
+		return CertaintyHeuristic
+	case flags&Unnamed != 0:
+		return CertaintyUnnamed
+	case flags&Stitched != 0:
+		return CertaintyStitched
+	}
+	return CertaintyComplete
+}
+
+// FlagsOf are the flags of a sample with a walked stack. unnamed says that of a frame of
+// managed code the method is not known (ManagedFrame).
+func FlagsOf(st *walk.Stack, unnamed bool) SampleFlags {
+	var f SampleFlags
+	if st.Stitched {
+		f |= Stitched
+	}
+	if st.Worst == walk.Heuristic {
+		f |= Guessed
+	}
+	if unnamed {
+		f |= Unnamed
+	}
+	return f
+}
+
+// ManagedFrame says whether frames of a kind run a method of a runtime's, so that one
+// without a name is something that the profile does not know.
+func ManagedFrame(k walk.Kind) bool {
+	switch k {
+	case walk.KindInterpreted, walk.KindCompiled, walk.KindC1, walk.KindC2, walk.KindInlined, walk.KindNativeMethod:
+		return true
+	}
+	return false
+}
+
 // Quality counts how certain the stacks of a profile are. Every sample is in
-// exactly one of Complete, Stitched, Heuristic, Truncated and Broken.
+// exactly one of Complete, Stitched, Unnamed, Heuristic, Truncated and Broken; see
+// CertaintyOf for what each means.
 type Quality struct {
 	Samples   uint64
-	Complete  uint64 // reach the thread's first frame, nothing guessed, all from the copy
-	Stitched  uint64 // complete, but part was read after the sample was taken
-	Heuristic uint64 // complete, but at least one frame is a guess
+	Complete  uint64
+	Stitched  uint64
+	Unnamed   uint64
+	Heuristic uint64
 	Truncated uint64
 	Broken    uint64
 	Reasons   [walk.NumEnds]uint64 // of the truncated and broken ones
@@ -27,16 +101,18 @@ func (q *Quality) Add(s *Sample) { q.AddTimes(s.End, s.Flags, 1) }
 // AddTimes counts n more samples whose stacks end in that way and have those flags.
 func (q *Quality) AddTimes(end walk.End, flags SampleFlags, n uint64) {
 	q.Samples += n
-	switch {
-	case end == walk.EndTruncated:
+	switch CertaintyOf(end, flags) {
+	case CertaintyTruncated:
 		q.Truncated += n
 		q.Reasons[end] += n
-	case end != walk.EndComplete && end < walk.NumEnds:
+	case CertaintyBroken:
 		q.Broken += n
 		q.Reasons[end] += n
-	case flags&Guessed != 0:
+	case CertaintyHeuristic:
 		q.Heuristic += n
-	case flags&Stitched != 0:
+	case CertaintyUnnamed:
+		q.Unnamed += n
+	case CertaintyStitched:
 		q.Stitched += n
 	default:
 		q.Complete += n
@@ -60,6 +136,7 @@ func (q *Quality) Merge(o Quality) {
 	q.Samples += o.Samples
 	q.Complete += o.Complete
 	q.Stitched += o.Stitched
+	q.Unnamed += o.Unnamed
 	q.Heuristic += o.Heuristic
 	q.Truncated += o.Truncated
 	q.Broken += o.Broken

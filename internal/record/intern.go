@@ -38,6 +38,7 @@ type interner struct {
 
 	keys    []frameKey // of the distinct physical frames
 	ends    []uint32   // where in logical what each stands for ends; the one before is its begin
+	blank   []bool     // in what each stands for there is a managed frame without a name
 	logical []uint32   // profile frames, of one physical frame outermost first
 	table   []uint32   // open addressing over keys: index+1, 0 empty
 
@@ -51,6 +52,7 @@ type interner struct {
 type lastStack struct {
 	frames []walk.Frame
 	nodes  []uint32
+	blank  []bool // of this frame or one further out the method is not known
 }
 
 // maxLast bounds how many threads' last stacks are kept.
@@ -103,7 +105,8 @@ func (in *interner) node(tid uint32, st *walk.Stack) (uint32, bool) {
 	if i > 0 {
 		node = l.nodes[i-1]
 	}
-	l.frames, l.nodes = l.frames[:i], l.nodes[:i]
+	blank := i > 0 && l.blank[i-1]
+	l.frames, l.nodes, l.blank = l.frames[:i], l.nodes[:i], l.blank[:i]
 	for ; i < n; i++ {
 		f := &st.Frames[n-1-i]
 		id, ok := in.physical(in.key(f), f)
@@ -114,13 +117,22 @@ func (in *interner) node(tid uint32, st *walk.Stack) (uint32, bool) {
 			}
 			return 0, false
 		}
-		for _, id := range in.standsFor(id) {
-			node = in.b.Node(node, id)
+		for _, logical := range in.standsFor(id) {
+			node = in.b.Node(node, logical)
 		}
 		l.frames = append(l.frames, *f)
 		l.nodes = append(l.nodes, node)
+		blank = blank || in.blank[id]
+		l.blank = append(l.blank, blank)
 	}
 	return node, true
+}
+
+// unnamed says whether the method of some managed frame of the stack that node was last
+// asked about for a thread is not known.
+func (in *interner) unnamed(tid uint32) bool {
+	l := in.last[tid]
+	return l != nil && len(l.blank) > 0 && l.blank[len(l.blank)-1]
 }
 
 // standsFor gives the profile frames of the physical frame with an index in keys.
@@ -165,7 +177,7 @@ func (in *interner) add(k frameKey, f *walk.Frame) uint32 {
 		in.grow()
 	}
 	id := uint32(len(in.keys))
-	in.name(f)
+	in.blank = append(in.blank, in.name(f))
 	in.keys = append(in.keys, k)
 	in.ends = append(in.ends, uint32(len(in.logical)))
 	in.insert(k, id)
@@ -188,8 +200,9 @@ func (in *interner) grow() {
 	}
 }
 
-// name resolves a physical frame and appends what it stands for to logical.
-func (in *interner) name(f *walk.Frame) {
+// name resolves a physical frame and appends what it stands for to logical. It says
+// whether a managed frame among that has no name.
+func (in *interner) name(f *walk.Frame) (blank bool) {
 	in.scratch = in.scratch[:0]
 	switch {
 	case f.Kind == walk.KindKernel:
@@ -206,8 +219,10 @@ func (in *interner) name(f *walk.Frame) {
 	from := len(in.logical)
 	for i := range in.scratch {
 		in.logical = append(in.logical, in.b.Frame(profileFrame(in.b, &in.scratch[i], f)))
+		blank = blank || in.scratch[i].NoName && profile.ManagedFrame(in.scratch[i].Kind)
 	}
 	slices.Reverse(in.logical[from:])
+	return blank
 }
 
 // unknownFrame names code that no file and no runtime claims.

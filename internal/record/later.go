@@ -82,5 +82,8 @@ func (s *session) nameOne(u *unnamed, wait bool) (named bool) {
 	}()
 	u.in.patient = wait
 	u.out.Node, named = u.in.node(u.tid, &walk.Stack{Frames: u.frames})
+	if named && u.in.unnamed(u.tid) {
+		u.out.Flags |= profile.Unnamed
+	}
 	return named
 }

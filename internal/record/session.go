@@ -113,12 +113,7 @@ func (s *session) Sample(snap *capture.Snapshot) {
 	if p.unseen {
 		s.unseen++
 	}
-	if s.stack.Stitched {
-		out.Flags |= profile.Stitched
-	}
-	if s.stack.Worst == walk.Heuristic {
-		out.Flags |= profile.Guessed
-	}
+	out.Flags |= profile.FlagsOf(&s.stack, named && p.in.unnamed(snap.TID))
 	if named {
 		if p.vm != nil && out.State == profile.StateSleeping {
 			s.askVM(p, snap.TID, snap.Regs.SP(), out.Node)

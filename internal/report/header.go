@@ -163,14 +163,14 @@ func unknownKinds(n, all uint64) string {
 		grouped(n), percent(float64(n)/float64(max(all, 1))), profile.UnknownThreadKind)
 }
 
-// qualityFacts are the shares of stacks by how certain they are.
+// qualityFacts are the shares of stacks by how certain they are (profile.CertaintyOf).
 func qualityFacts(q profile.Quality) []string {
 	share := func(n uint64) string { return finePercent(float64(n) / float64(max(q.Samples, 1))) }
 	facts := []string{share(q.Complete) + " complete"}
 	for _, f := range []struct {
 		n    uint64
 		name string
-	}{{q.Stitched, "stitched"}, {q.Heuristic, "heuristic"}, {q.Truncated, "truncated"}} {
+	}{{q.Stitched, "stitched"}, {q.Unnamed, "unnamed"}, {q.Heuristic, "heuristic"}, {q.Truncated, "truncated"}} {
 		if f.n > 0 {
 			facts = append(facts, share(f.n)+" "+f.name)
 		}

@@ -93,11 +93,12 @@ type Count struct {
 }
 
 // Quality counts samples by how certain their stacks are; each is in one of
-// complete, stitched, heuristic, truncated and broken.
+// complete, stitched, unnamed, heuristic, truncated and broken.
 type Quality struct {
 	Samples   uint64            `json:"samples"`
 	Complete  uint64            `json:"complete"`
 	Stitched  uint64            `json:"stitched"`
+	Unnamed   uint64            `json:"unnamed"` // complete, but a managed frame's method is not known
 	Heuristic uint64            `json:"heuristic"`
 	Truncated uint64            `json:"truncated"`
 	Broken    uint64            `json:"broken"`
@@ -217,7 +218,7 @@ func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // QualityOf is q as JSON has it.
 func QualityOf(q profile.Quality) Quality {
-	out := Quality{q.Samples, q.Complete, q.Stitched, q.Heuristic, q.Truncated, q.Broken, map[string]uint64{}}
+	out := Quality{q.Samples, q.Complete, q.Stitched, q.Unnamed, q.Heuristic, q.Truncated, q.Broken, map[string]uint64{}}
 	for e := walk.EndTruncated + 1; e < walk.NumEnds; e++ {
 		if q.Reasons[e] > 0 {
 			out.Reasons[e.String()] = q.Reasons[e]

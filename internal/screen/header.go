@@ -248,6 +248,9 @@ func certain(q profile.Quality) []string {
 		return nil
 	}
 	facts := []string{partOf(q.Complete+q.Stitched, q) + " complete"}
+	if q.Unnamed > 0 {
+		facts = append(facts, partOf(q.Unnamed, q)+" unnamed")
+	}
 	if q.Heuristic > 0 {
 		facts = append(facts, partOf(q.Heuristic, q)+" guessed")
 	}

@@ -151,7 +151,7 @@ func (t *Trails) keep(r *trail, snap *capture.Snapshot, same uint64, out *Stack,
 	i := n - 1 - out.Same
 	for ; i >= 0; i-- {
 		f := &out.Frames[i]
-		if f.Prov != Exact || f.Flags&(Virtual|Stitched) != 0 || f.Kind == KindKernel {
+		if f.Prov != Exact || f.Kind == KindUnknown || f.Flags&(Virtual|Stitched) != 0 || f.Kind == KindKernel {
 			break
 		}
 	}

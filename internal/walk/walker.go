@@ -162,9 +162,14 @@ func (w *Walker) run(c *Cursor, snap *capture.Snapshot, r *trail, same uint64) {
 			if f.Prov > out.Worst {
 				out.Worst = f.Prov
 			}
+			if f.Kind == KindUnknown && c.Prov < Heuristic {
+				// Nobody knows this code, so nothing proves what it does to the stack. It
+				// may look like a compiler's and still have pushed what it liked.
+				c.Prov = Heuristic
+			}
 		}
 		if v == Done {
-			out.End = EndComplete
+			w.complete(c)
 			return
 		}
 		if v == Cut {
@@ -210,7 +215,7 @@ func (w *Walker) run(c *Cursor, snap *capture.Snapshot, r *trail, same uint64) {
 				out.EndPC = pc
 				return
 			}
-			out.End = EndComplete
+			w.complete(c)
 			return
 		}
 		if c.Low != low || c.High != high {
@@ -265,12 +270,21 @@ func (w *Walker) progressed(c *Cursor, before uint64, leaf bool) bool {
 	return c.High == 0 || sp <= c.High
 }
 
+// complete ends a walk at the thread's first frame. If a guess led there, the whole
+// stack is one.
+func (w *Walker) complete(c *Cursor) {
+	out := c.Stack
+	out.End = EndComplete
+	out.Worst = max(out.Worst, c.Prov)
+}
+
 func (w *Walker) end(c *Cursor, e End) {
 	out := c.Stack
-	out.End = e
 	if e == EndComplete {
+		w.complete(c)
 		return
 	}
+	out.End = e
 	out.EndPC = c.Regs.PC
 	if n := len(out.Frames); n > 0 {
 		out.EndKind = out.Frames[n-1].Kind

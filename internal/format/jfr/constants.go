@@ -439,6 +439,7 @@ func (c *constants) kind(k kind, events []profile.Event) uint64 {
 		c.kinds.flag(k.flags&profile.Guessed != 0)
 		c.kinds.int(int32(k.event))
 		c.kinds.flag(k.flags&profile.Continued != 0)
+		c.kinds.flag(k.flags&profile.Unnamed != 0)
 	}
 	return uint64(id)
 }

@@ -34,7 +34,7 @@ type run struct {
 }
 
 type ownKind struct {
-	numbers [7]uint64 // as wanted names them
+	numbers [8]uint64 // as wanted names them
 	event   text
 }
 
@@ -296,6 +296,9 @@ func (r *reader) ownKind(c *chunk, id uint64) (s profile.Sample, err error) {
 	}
 	if k.numbers[6] != 0 {
 		s.Flags |= profile.Continued
+	}
+	if k.numbers[7] != 0 {
+		s.Flags |= profile.Unnamed
 	}
 	s.Event = r.ownEvent(c.pools.text(k.event), k.numbers[5])
 	o.samples.put(id, s)

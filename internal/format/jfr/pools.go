@@ -132,8 +132,8 @@ var wanted = map[string]struct {
 	nameFrame: {[]string{"function", "line", "bci", "kind", "provenance", "flags", "address"}, nil, func(p *pools, id uint64, r *record) {
 		p.own.frames.put(id, [7]uint64(r.n[:7]))
 	}},
-	nameKind: {[]string{"state", "systemCall", "end", "stitched", "guessed", "number", "continued"}, []string{"event"}, func(p *pools, id uint64, r *record) {
-		p.own.kinds.put(id, ownKind{numbers: [7]uint64(r.n[:7]), event: r.t[0]})
+	nameKind: {[]string{"state", "systemCall", "end", "stitched", "guessed", "number", "continued", "unnamed"}, []string{"event"}, func(p *pools, id uint64, r *record) {
+		p.own.kinds.put(id, ownKind{numbers: [8]uint64(r.n[:8]), event: r.t[0]})
 	}},
 }
 

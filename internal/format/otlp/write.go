@@ -292,15 +292,12 @@ func (w *writer) sampleAttributes(g locations.Group) protobuf.Message {
 	if g.Syscall != 0 {
 		add(attrSyscall, w.p.Syscalls[g.Syscall])
 	}
-	switch {
-	case g.End == walk.EndTruncated:
-		add(attrStack, "truncated")
-	case g.End != walk.EndComplete:
+	switch certainty := profile.CertaintyOf(g.End, g.Flags); certainty {
+	case profile.CertaintyComplete:
+	case profile.CertaintyBroken:
 		add(attrStack, "broken: "+g.End.String())
-	case g.Flags&profile.Guessed != 0:
-		add(attrStack, "heuristic")
-	case g.Flags&profile.Stitched != 0:
-		add(attrStack, "stitched")
+	default:
+		add(attrStack, certainty.String())
 	}
 	m := packed(w.list)
 	w.attributes[g] = m

@@ -54,12 +54,7 @@ func (r *reader) sampled(a *attr, misc uint16, body []byte) error {
 	}
 	r.stackOf(p, a, s)
 	out.End = r.stack.End
-	if r.stack.Stitched {
-		out.Flags |= profile.Stitched
-	}
-	if r.stack.Worst == walk.Heuristic {
-		out.Flags |= profile.Guessed
-	}
+	out.Flags |= profile.FlagsOf(&r.stack, false)
 	for i := len(r.stack.Frames) - 1; i >= 0; i-- {
 		for _, f := range r.procs.standFor(p, &r.stack.Frames[i]) {
 			out.Node = r.b.Node(out.Node, f)

@@ -8,7 +8,7 @@ import (
 )
 
 // qualityLabel is how certain a sample's stack is, as its label "stack" says
-// it: complete, stitched, heuristic, truncated, "broken: REASON". Of a broken
+// it: complete, stitched, unnamed, heuristic, truncated, "broken: REASON". Of a broken
 // stack, what else is uncertain follows after a comma.
 func qualityLabel(end walk.End, flags profile.SampleFlags) string {
 	var words []string
@@ -20,6 +20,9 @@ func qualityLabel(end walk.End, flags profile.SampleFlags) string {
 	}
 	if flags&profile.Guessed != 0 {
 		words = append(words, "heuristic")
+	}
+	if flags&profile.Unnamed != 0 {
+		words = append(words, "unnamed")
 	}
 	if flags&profile.Stitched != 0 {
 		words = append(words, "stitched")
@@ -39,6 +42,8 @@ func parseQuality(label string) (end walk.End, flags profile.SampleFlags) {
 			end = walk.EndTruncated
 		case word == "heuristic":
 			flags |= profile.Guessed
+		case word == "unnamed":
+			flags |= profile.Unnamed
 		case word == "stitched":
 			flags |= profile.Stitched
 		case strings.HasPrefix(word, "broken: "):
