@@ -64,7 +64,8 @@ const (
 	// StackCut: the engine copied as much as it could and knows that the live
 	// stack goes on.
 	StackCut
-	// StackUnread: the stack could not be read at all (paged out, no such page).
+	// StackUnread: the stack could not be read at all (paged out, no such page). With
+	// NoUser: the thread ran, and nobody knows where.
 	StackUnread
 	// NoUser: the thread has no user-mode registers.
 	NoUser

@@ -86,6 +86,9 @@ func (w *Walker) Walk(snap *capture.Snapshot, mem Memory, out *Stack) {
 		out.Push(f)
 	}
 	if snap.Flags&capture.NoUser != 0 {
+		if snap.Flags&capture.StackUnread != 0 {
+			out.End = EndUnread
+		}
 		return
 	}
 	c := &w.cursor

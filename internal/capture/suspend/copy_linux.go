@@ -49,6 +49,7 @@ func (w *worker) copyAsleep(p *pick) {
 	s.regs.place(place.PC, place.SP)
 	w.begin(s, p, clock())
 	s.flags |= capture.InKernel
+	p.inCall = true
 	if w.copyStack(p, s); p.took && !w.standsStill(p) {
 		// It ran on another CPU meanwhile, and its stack changed.
 		w.drop()
@@ -82,8 +83,13 @@ func (w *worker) copy(p *pick, now int64) {
 		p.broken = true
 		w.counts.broken++
 	}
+	if in && p.unsure {
+		w.drop()
+		w.counts.unsure++
+		return
+	}
 	w.begin(s, p, now)
-	if in {
+	if p.inCall = in; in {
 		s.flags |= capture.InKernel
 	}
 	if w.copyStack(p, s); p.took {

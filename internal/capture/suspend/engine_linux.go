@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -196,6 +197,8 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	}
 	e.begin()
 	e.waiting.Store(e.opts.Ready != nil)
+	// One for each thread that dozes, besides those for others.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + len(e.cpus)))
 	e.start()
 	defer e.finish(sink)
 	defer e.rest()
@@ -326,7 +329,8 @@ func (e *Engine) begin() {
 			if !ok {
 				continue
 			}
-			th.sampled = a.run
+			th.sampled, th.from = a.run, a.run
+			th.system, th.inKernel = unknownTime, 0
 			if th.sleeper != nil {
 				th.sleeper.count(clock(), a, late)
 			}
@@ -432,7 +436,7 @@ func (e *Engine) Stops() Stops {
 	}
 	s := Stops{
 		OutOfReach: e.outOfReach.Load(), Unfollowed: e.unfollowed.Load(), Raced: c.raced, Refused: c.refused,
-		BrokenCalls: c.broken, MendedCalls: c.mended, Asleep: c.asleep, SamplingMissed: c.late, Stuck: c.stuck,
+		BrokenCalls: c.broken, MendedCalls: c.mended, Asleep: c.asleep, SamplingMissed: c.late, Stuck: c.stuck, Unsure: c.unsure,
 	}
 	for _, n := range all.n {
 		s.Count += uint64(n)

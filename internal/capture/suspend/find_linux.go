@@ -2,6 +2,7 @@ package suspend
 
 import (
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,8 +15,13 @@ const (
 	// closeLooks is at how many of them it looks closely, at most.
 	closeLooks = 24
 	// switchSlack is how far apart two notes of the scheduler about one switch
-	// between threads may be, ns.
-	switchSlack = 20e3
+	// between threads may be, ns. Mostly they are equal: sameSwitch.
+	switchSlack, sameSwitch = 20e3, 1e3
+	// promptly is how long the sampling thread may have waited for its CPU, ns, if the
+	// thread it got it from is to be where it was when it was due. A thread in its own code
+	// loses the CPU at once; one in a call may take longer, and so may any where the CPU is
+	// owed to others first.
+	promptly = 15e3
 	// justNow is how long ago the sampling of another CPU may have seen that the thread
 	// ran which this one was taken from, ns.
 	justNow = 1e6
@@ -52,6 +58,7 @@ type search struct {
 	w            *worker
 	woke         int64
 	mine         uint64 // when the sampling thread got the CPU, on the scheduler's clock; 0: not read yet
+	direct       bool   // that is when the thread that was looked at last lost it
 	looks, close int
 	most         int  // looks
 	moved        int  // how many have run since they were looked at last
@@ -144,7 +151,7 @@ func (s *search) look(th *thread) bool {
 		th.sampled = a.run
 		return false
 	}
-	asleep := false
+	asleep, unsure := false, false
 	switch st.state {
 	case 'R':
 		if w.e.wary && !th.wasPreempted(a, &w.reader) {
@@ -161,7 +168,15 @@ func (s *search) look(th *thread) bool {
 	default:
 		return false
 	}
-	w.pick = pick{th: th, tid: th.tid, account: a, late: late, at: s.woke, stack: th.stack, first: th.proc.firstStack(), asleep: asleep}
+	if unsure = !w.prompt(s.direct) && !th.mayBeInKernel(st.system, a.run); unsure && asleep {
+		// It may have computed anywhere before it went to sleep. What it ran is for a sample
+		// that is taken where it runs.
+		return false
+	}
+	w.pick = pick{
+		th: th, tid: th.tid, account: a, late: late, at: s.woke, stack: th.stack, first: th.proc.firstStack(),
+		asleep: asleep, unsure: unsure,
+	}
 	if th.newborn {
 		w.pick.backlog = th.proc.backlog
 	}
@@ -182,8 +197,30 @@ func (s *search) precedes(th *thread) bool {
 	if !ok || left > s.mine {
 		return false // it has ended, or runs elsewhere
 	}
+	s.direct = s.mine-left <= sameSwitch
 	// The sampling thread's time may have been accounted since it got the CPU.
 	return s.mine-left <= uint64(max(clock()-s.woke, 0))+switchSlack
+}
+
+// prompt says whether the sampling thread got the CPU as soon as it was due, from the
+// thread itself and not after another one or an idle while.
+func (w *worker) prompt(direct bool) bool {
+	if !direct || w.ownFD < 0 {
+		return false
+	}
+	_, waited, ok := w.reader.accountAndDelay(w.ownFD)
+	return ok && waited-w.waitedBefore <= promptly
+}
+
+// mayBeInKernel says whether a sample inside of a call may stand for what the thread has
+// run, where it is not sure that it was there when it was to be sampled: as long as all such
+// samples are for no more than what the kernel says that it ran in the kernel.
+func (th *thread) mayBeInKernel(system, run uint64) bool {
+	const tick = uint64(time.Second / 100) // USER_HZ
+	if th.system == unknownTime {
+		th.system = system
+	}
+	return th.inKernel+run-th.sampled <= (system-th.system)*tick
 }
 
 // open opens a file of a thread when it is needed first.

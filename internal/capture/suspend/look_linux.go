@@ -169,7 +169,7 @@ func (e *Engine) list1(p *process, now int64) {
 			continue
 		}
 		if first {
-			th.sampled = th.seen.run
+			th.sampled, th.from = th.seen.run, th.seen.run
 		} else if th.newborn = true; tid != p.pid {
 			p.churned = now
 			e.notices = append(e.notices, capture.Notice{Kind: capture.Fork, Time: uint64(now), PID: uint32(p.pid), TID: uint32(tid), Parent: uint32(p.pid)})

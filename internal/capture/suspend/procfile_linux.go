@@ -60,6 +60,7 @@ type status struct {
 	startCode  uint64 // 0 if it may not be known
 	startStack uint64 // where exec put the argument count; 0 if it may not be known
 	started    uint64 // clock ticks after boot
+	system     uint64 // clock ticks that it ran in the kernel
 }
 
 func (r *reader) status(fd int) (s status, ok bool) { return parseStatus(r.read(fd)) }
@@ -67,6 +68,7 @@ func (r *reader) status(fd int) (s status, ok bool) { return parseStatus(r.read(
 // Fields of stat by proc(5); the second is a name that may hold anything.
 const (
 	fieldState      = 3
+	fieldSystem     = 15
 	fieldStarted    = 22
 	fieldStartCode  = 26
 	fieldStartStack = 28
@@ -89,6 +91,8 @@ func parseStatus(b []byte) (s status, ok bool) {
 			return s, false
 		}
 		switch field {
+		case fieldSystem:
+			s.system = n
 		case fieldStarted:
 			s.started = n
 		case fieldStartCode:

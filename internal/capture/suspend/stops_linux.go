@@ -50,6 +50,7 @@ type Stops struct {
 	BrokenCalls    uint64 // system calls that returned EINTR because of a stop
 	MendedCalls    uint64 // system calls that would have, and go on instead
 	Asleep         uint64 // samples of threads that fell asleep just before they would have been stopped
+	Unsure         uint64 // stopped in a call, but maybe elsewhere when they were to be: no sample
 	Stuck          uint64 // threads that did not come to their stop, and were let go
 	Unfollowed     uint64 // threads that there was no descriptor for
 	OutOfReach     uint64 // looks at running threads on CPUs where candid may not run

@@ -30,9 +30,13 @@ type thread struct {
 
 	seen    account
 	sampled uint64 // ns of CPU time that samples or the beginning account for
-	cpu     int    // where it ran last
-	active  int64  // ns, when it was last seen to have run, or to want to
-	ran     int64  // ns, when a sampling thread saw last that it had run
+	from    uint64 // of these, what the beginning does
+	// Clock ticks that it had run in the kernel when that was read first, unknownTime
+	// before, and ns of CPU time that samples in calls stand for since.
+	system, inKernel uint64
+	cpu              int   // where it ran last
+	active           int64 // ns, when it was last seen to have run, or to want to
+	ran              int64 // ns, when a sampling thread saw last that it had run
 
 	// While it is idle: when to look next and how long to leave it then, ns.
 	next, pause int64
@@ -291,7 +295,7 @@ func (p *process) openIdle(tid int, r *reader) (*thread, error) {
 }
 
 func newThread(p *process, tid int) *thread {
-	return &thread{proc: p, tid: tid, schedFD: -1, statFD: unopened, noteFD: unopened, placeFD: unopened, statusFD: unopened, kernelFD: unopened}
+	return &thread{proc: p, tid: tid, system: unknownTime, schedFD: -1, statFD: unopened, noteFD: unopened, placeFD: unopened, statusFD: unopened, kernelFD: unopened}
 }
 
 // follow opens what is needed to see a thread run. It closes all of its files
@@ -342,6 +346,9 @@ func (th *thread) openAccount(r *reader) (err error) {
 	th.waited.Store(late)
 	return nil
 }
+
+// unknownTime is no amount of time.
+const unknownTime = 1<<64 - 1
 
 // unopened is for a file that was not tried yet.
 const unopened = -2

@@ -12,6 +12,9 @@ import (
 const (
 	// longestSleep is how late a sampling thread may notice that it shall end.
 	longestSleep = 50 * time.Millisecond
+	// longestDoze is how long a sampling thread keeps Go's processor while it sleeps, ns: less
+	// than what makes the runtime take it away.
+	longestDoze = 5e6
 	// sliceNS is the time slice that sampling threads ask for. Since Linux 6.12
 	// a thread with a shorter slice takes the CPU from others as soon as it
 	// wakes; it is still longer than a tick's work.
@@ -25,8 +28,11 @@ type worker struct {
 	*lane
 	reader reader
 	selfFD int // its own account of scheduling, -1: the kernel keeps none
-	pick   pick
-	tids   [newestThreads]int
+	ownFD  int // its own schedstat
+	// waitedBefore is for how long it had waited for a CPU before it slept last, ns.
+	waitedBefore uint64
+	pick         pick
+	tids         [newestThreads]int
 
 	aside      bool  // it has left its CPU
 	asideAfter int64 // ns, when it may do so again
@@ -47,6 +53,7 @@ type counts struct {
 	refused uint64
 	asleep  uint64
 	stuck   uint64
+	unsure  uint64
 }
 
 func (c *counts) add(o *counts) {
@@ -58,6 +65,7 @@ func (c *counts) add(o *counts) {
 	c.refused += o.refused
 	c.asleep += o.asleep
 	c.stuck += o.stuck
+	c.unsure += o.unsure
 }
 
 // pick is a thread that is being sampled.
@@ -71,8 +79,11 @@ type pick struct {
 	stack   stackSpan
 	backlog uint64 // ns of others that the sample stands for too
 	asleep  bool   // it went to sleep just before the sampling thread got the CPU
-	took    bool   // a sample was made
-	settled bool   // its process is stopped (SIGSTOP), so it is in no call that a stop could break off
+	unsure  bool   // if it is in a call, it may have been elsewhere when it was to be sampled
+	stopped bool
+	took    bool // a sample was made
+	inCall  bool // of a place in a call
+	settled bool // its process is stopped (SIGSTOP), so it is in no call that a stop could break off
 	broken  bool
 	ended   bool
 }
@@ -116,7 +127,13 @@ func (w *worker) sample() {
 		return // the CPU was taken away
 	}
 	askForSlice(sliceNS)
-	w.selfFD = -1
+	// What is due at once is not put together with other threads' timers.
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
+	w.ownFD, w.selfFD = -1, -1
+	if fd, err := unix.Open("/proc/thread-self/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
+		w.ownFD = fd
+		defer unix.Close(fd)
+	}
 	if fd, err := unix.Open("/proc/thread-self/sched", unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil && !w.e.blind {
 		w.selfFD = fd
 		defer unix.Close(fd)
@@ -127,11 +144,17 @@ func (w *worker) sample() {
 		}
 		now := clock()
 		if now < w.due {
-			if w.quiet > quietTicks {
+			if _, waited, ok := w.reader.accountAndDelay(w.ownFD); ok {
+				w.waitedBefore = waited
+			}
+			switch left := w.due - now; {
+			case left <= longestDoze:
+				doze(w.due)
+			case w.quiet > quietTicks:
 				// Nobody is there to be precise for, and a thread in a system call keeps
 				// Go's scheduler awake.
-				time.Sleep(min(time.Duration(w.due-now), longestSleep))
-			} else {
+				time.Sleep(min(time.Duration(left), longestSleep))
+			default:
 				sleepUntil(min(w.due, now+int64(longestSleep)))
 			}
 			continue
@@ -193,6 +216,14 @@ func (w *worker) goHome() bool {
 	home.Set(w.cpu)
 	w.aside = false
 	return unix.SchedSetaffinity(0, &home) == nil
+}
+
+// doze is sleepUntil for a moment: it keeps Go's processor. To take that away, and to give
+// another one, costs more than what a sampling thread does when it wakes. Where the processor
+// is wanted meanwhile, Go's runtime sends a signal, which ends the sleep.
+func doze(t int64) {
+	ts := unix.NsecToTimespec(t)
+	_, _, _ = unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
 }
 
 func sleepUntil(t int64) {
@@ -267,6 +298,7 @@ func (w *worker) suspend(p *pick) (retire bool) {
 		return !bury(p.tid, p.tid == p.th.proc.pid && p.th.proc.own)
 	}
 	stopped := clock()
+	p.stopped = true
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !st.exiting {
@@ -363,8 +395,14 @@ func (w *worker) finish(p *pick) {
 			p.th.newborn = false
 			p.th.proc.backlog -= min(p.backlog, p.th.proc.backlog)
 		}
-		p.th.proc.given += p.account.run - p.th.sampled + p.backlog
+		ran := p.account.run - p.th.sampled
+		p.th.proc.given += ran + p.backlog
+		if p.inCall {
+			p.th.inKernel += ran
+		}
 		p.th.sampled = p.account.run
+	}
+	if p.stopped {
 		p.th.slept++ // the stop counts as one
 	}
 	if p.broken {

@@ -1,0 +1,143 @@
+package suspend
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/fixture"
+	"github.com/candid-profiler/candid/internal/machine"
+)
+
+// duty is a program of threads that compute and sleep in turns.
+type duty struct {
+	threads, run, sleep int // µs
+	hz                  float64
+}
+
+// dutySink keeps where samples lie.
+type dutySink struct {
+	*crowdSink
+	lo, hi uint64 // of the function that computes
+
+	in, asleep, nowhere, elsewhere amount
+	squares                        float64 // sum of weights' squares
+}
+
+type amount struct {
+	samples int
+	weight  uint64
+}
+
+func (s *dutySink) Sample(snap *capture.Snapshot) {
+	s.crowdSink.Sample(snap)
+	at := &s.elsewhere
+	switch {
+	case snap.Flags&capture.NoUser != 0:
+		at = &s.nowhere
+	case snap.Regs.PC >= s.lo && snap.Regs.PC < s.hi:
+		at = &s.in
+	case snap.Regs.Known == placeKnown:
+		at = &s.asleep
+	}
+	at.samples++
+	at.weight += snap.Weight
+	s.squares += float64(snap.Weight) * float64(snap.Weight)
+}
+
+// Beside programs that take all CPUs, too, samples stand for what each thread ran by the
+// kernel's account, and for where it did, and not for where it is found when it has gone to
+// sleep.
+func TestSharesOfThreadsThatSleep(t *testing.T) {
+	bin := compile(t, "duty")
+	open(t, options(99, os.Getpid())).Close() // skips where it is not permitted
+	cases := []duty{{1, 1000, 19000, 1000}, {2, 100, 1000, 250}, {40, 500, 20000, 250}}
+	if fixture.Full(t) {
+		cases = append(cases, duty{1, 1000, 100, 250}, duty{1, 1000, 0, 1000}, duty{400, 500, 50000, 99})
+	}
+	spin := compile(t, "spin")
+	for range runtime.NumCPU() {
+		start(t, spin)
+	}
+	for _, c := range cases {
+		t.Run(fmt.Sprintf("%d-threads-%d-%d-%gHz", c.threads, c.run, c.sleep, c.hz), func(t *testing.T) { c.test(t, bin) })
+	}
+}
+
+func (d duty) test(t *testing.T, bin string) {
+	p := &program{fixture.Start(t, exec.Command(bin, strconv.Itoa(d.threads), strconv.Itoa(d.run), strconv.Itoa(d.sleep)))}
+	sink := &dutySink{crowdSink: newCrowdSink()}
+	var part float64
+	if _, err := fmt.Sscanf(p.Line(), "0x%x 0x%x %f", &sink.lo, &sink.hi, &part); err != nil {
+		t.Fatal(err)
+	}
+	before, own := accounts(t, p.pid()), machine.OwnCPU()
+	opts := options(d.hz, p.pid())
+	ready := make(chan bool, 1)
+	opts.Ready = func() error {
+		_, err := io.WriteString(p, "x")
+		ready <- true
+		return err
+	}
+	e := open(t, opts)
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- e.Run(ctx, sink) }()
+	select {
+	case <-ready:
+	case <-ctx.Done():
+		t.Fatal("sampling has not begun in a minute")
+	}
+	// Enough for some fifty samples, were none missed.
+	used := cpuClock(p.pid())
+	for ctx.Err() == nil && cpuClock(p.pid())-used < 50*uint64(opts.Period)+uint64(d.threads)*2e6 {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if _, err := io.WriteString(p, "x"); err != nil {
+		t.Fatal(err)
+	}
+	p.Line()
+	after := accounts(t, p.pid())
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	own = machine.OwnCPU() - own
+	var ran, all uint64
+	for tid, a := range after {
+		got, want := sink.weight[tid], a-before[tid]
+		ran, all = ran+want, all+got
+		// Of a thread that ran for less than an eighth of a period nothing need be told.
+		if diff := math.Abs(float64(got) - float64(want)); diff > 0.02*float64(want)+leastRest*float64(e.opts.Period) {
+			t.Errorf("thread %d ran %v, its samples stand for %v", tid, time.Duration(want), time.Duration(got))
+		}
+	}
+	percent := func(a amount) float64 { return 100 * float64(a.weight) / float64(all) }
+	out := 100 - percent(sink.in)
+	truth := 100 - part/10
+	t.Logf("%d samples where %d periods were run, for %v of %v: %d in work %.1f %% (%.1f), %d elsewhere %.1f %%, %d asleep %.1f %%, %d nowhere %.1f %%; %d at the end; %v a sample; %+v",
+		sink.samples, ran/uint64(e.opts.Period), time.Duration(all), time.Duration(ran), sink.in.samples, percent(sink.in), part/10, sink.elsewhere.samples, percent(sink.elsewhere),
+		sink.asleep.samples, percent(sink.asleep), sink.nowhere.samples, percent(sink.nowhere), sink.more, own/time.Duration(max(sink.samples, 1)), e.Stops())
+	if diff := math.Abs(float64(all) - float64(ran)); diff > 0.02*float64(ran) {
+		t.Errorf("samples stand for %v, the threads ran %v", time.Duration(all), time.Duration(ran))
+	}
+	if percent(sink.nowhere) > 50 {
+		t.Skipf("candid was too late for every turn of most threads: %+v", e.Stops())
+	}
+	// What is told to be unknown is no wrong place. Of the others so much may be by chance,
+	// the weights being what they are.
+	p0 := truth/100 + 0.03
+	chance := 4 * math.Sqrt(p0*(1-p0)*sink.squares) / float64(all)
+	if wrong := out - percent(sink.nowhere); wrong > 100*(p0+chance) {
+		t.Errorf("%.1f %% of the time is told to be outside of work, where %.1f %% is", wrong, truth)
+	}
+}
