@@ -173,7 +173,7 @@ func (e *Engine) tellRest(sink capture.Sink) {
 	for _, p := range e.procs {
 		for _, th := range p.threads {
 			a, ok := e.reader.account(th.schedFD)
-			if !ok || a.run <= th.sampled || !e.isRest(th, a.run-th.sampled, a.run) || th.shown != 0 && r == nil {
+			if th.last = a.run; !ok || a.run <= th.sampled || !e.isRest(th, a.run-th.sampled, a.run) || th.shown != 0 && r == nil {
 				continue
 			}
 			e.snap = capture.Snapshot{

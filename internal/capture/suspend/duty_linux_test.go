@@ -81,21 +81,22 @@ func (d duty) test(t *testing.T, bin string) {
 	}
 	before, own := accounts(t, p.pid()), machine.OwnCPU()
 	opts := options(d.hz, p.pid())
-	ready := make(chan bool, 1)
-	opts.Ready = func() error {
-		_, err := io.WriteString(p, "x")
-		ready <- true
-		return err
-	}
 	e := open(t, opts)
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- e.Run(ctx, sink) }()
-	select {
-	case <-ready:
-	case <-ctx.Done():
-		t.Fatal("sampling has not begun in a minute")
+	for begun := false; !begun; {
+		e.mu.Lock()
+		begun = e.list != nil
+		e.mu.Unlock()
+		if ctx.Err() != nil {
+			t.Fatal("sampling has not begun in a minute")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if _, err := io.WriteString(p, "x"); err != nil {
+		t.Fatal(err)
 	}
 	// Enough for some fifty samples, were none missed.
 	used := cpuClock(p.pid())

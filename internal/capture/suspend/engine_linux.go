@@ -354,8 +354,8 @@ func (e *Engine) countSleep(now int64) {
 	}
 }
 
-// CPUTimes is what the accounts that are kept open say: of threads that have slept on until
-// recording ended, what they said then.
+// CPUTimes is what the accounts that are kept open say, and after Run what they said when
+// recording ended.
 func (e *Engine) CPUTimes(pid int) map[int]uint64 {
 	now := clock()
 	for _, p := range e.adopt() {
@@ -367,7 +367,9 @@ func (e *Engine) CPUTimes(pid int) map[int]uint64 {
 	}
 	out := make(map[int]uint64, len(p.threads))
 	for tid, th := range p.threads {
-		if p.ranFirst != 0 {
+		if e.ended.Load() != 0 && th.last != 0 {
+			out[tid] = th.last
+		} else if p.ranFirst != 0 {
 			out[tid] = th.seen.run // they were listed just now
 		} else if sl := th.sleeper; sl != nil && sl.quiet && sl.group.sure && sl.same == e.looker.end {
 			out[tid] = sl.seen.run

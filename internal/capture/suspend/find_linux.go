@@ -168,10 +168,13 @@ func (s *search) look(th *thread) bool {
 	default:
 		return false
 	}
-	if unsure = !w.prompt(s.direct) && !th.mayBeInKernel(st.system, a.run); unsure && asleep {
+	switch unsure = !th.mayBeInKernel(st.system, a.run); {
+	case unsure && asleep:
 		// It may have computed anywhere before it went to sleep. What it ran is for a sample
 		// that is taken where it runs.
 		return false
+	case unsure:
+		unsure = !w.prompt(s.direct)
 	}
 	w.pick = pick{
 		th: th, tid: th.tid, account: a, late: late, at: s.woke, stack: th.stack, first: th.proc.firstStack(),
@@ -214,13 +217,14 @@ func (w *worker) prompt(direct bool) bool {
 
 // mayBeInKernel says whether a sample inside of a call may stand for what the thread has
 // run, where it is not sure that it was there when it was to be sampled: as long as all such
-// samples are for no more than what the kernel says that it ran in the kernel.
+// samples are for no more than what the kernel says that it ran in the kernel, which is exact
+// to a tick.
 func (th *thread) mayBeInKernel(system, run uint64) bool {
 	const tick = uint64(time.Second / 100) // USER_HZ
 	if th.system == unknownTime {
 		th.system = system
 	}
-	return th.inKernel+run-th.sampled <= (system-th.system)*tick
+	return system > th.system && th.inKernel+run-th.sampled <= (system-th.system-1)*tick
 }
 
 // open opens a file of a thread when it is needed first.

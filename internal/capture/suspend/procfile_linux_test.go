@@ -8,7 +8,7 @@ import (
 func TestParseStatus(t *testing.T) {
 	line := "17 (a b) c) R 1 17 17 0 -1 4194304 95 0 0 0 7 8 0 0 20 0 1 0 4711 9000 200 18446744073709551615 4198400 5000000 140724603453440 0 0 0 0 0 0 0 0 0 17 3 0 0 0\n"
 	s, ok := parseStatus([]byte(line))
-	want := status{state: 'R', cpu: 3, startCode: 4198400, startStack: 140724603453440, started: 4711}
+	want := status{state: 'R', cpu: 3, startCode: 4198400, startStack: 140724603453440, started: 4711, system: 8}
 	if !ok || s != want {
 		t.Errorf("%+v %v, want %+v", s, ok, want)
 	}

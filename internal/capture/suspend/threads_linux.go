@@ -31,6 +31,7 @@ type thread struct {
 	seen    account
 	sampled uint64 // ns of CPU time that samples or the beginning account for
 	from    uint64 // of these, what the beginning does
+	last    uint64 // ns that it had run when recording ended
 	// Clock ticks that it had run in the kernel when that was read first, unknownTime
 	// before, and ns of CPU time that samples in calls stand for since.
 	system, inKernel uint64
