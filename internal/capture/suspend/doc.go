@@ -10,9 +10,11 @@
 // /proc/…/task/TID/sched. So a thread is seen as often as it has a CPU, however
 // short its turns are. One that was running code of the program does not run
 // while the sampling thread does, and is stopped before its next instruction.
-// One that was in a system call and fell asleep there before the sampling thread
-// had the CPU is not stopped: its stack does not change until it runs again, and
-// /proc/…/task/TID/syscall tells where it is.
+// One that went to sleep before the sampling thread had the CPU was in that call, or was
+// elsewhere if the sampling thread came late. It is sampled there only as far as the
+// kernel says that it ran in the kernel at all. It is not stopped: its stack does not
+// change until it runs again, and /proc/…/task/TID/syscall tells where it is. Otherwise
+// the next sample that finds it running stands for its time.
 //
 // A thread that is to stop does so when it gets a CPU next. Where many want one that
 // takes a while, and another sampling thread of the same CPU goes on meanwhile; each
@@ -21,7 +23,8 @@
 // A sample weighs what the thread has run since its last one. The first sample of
 // a thread that is born while recording weighs, besides, what other threads of the
 // process have run that ended without one. What threads have run since their last
-// samples when recording ends is added to those.
+// samples when recording ends is added to those; where a thread has none, a sample without
+// a stack tells that it ran. So the weights of a thread's samples sum to its account.
 //
 // # Threads that sleep
 //
