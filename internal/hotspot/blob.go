@@ -24,8 +24,8 @@ const (
 	blobUpcall
 )
 
-// blob is a code blob, decoded once. It does not change after it has been put
-// into the cache, except that dead is set when its memory holds another.
+// blob is a code blob, decoded once. What it is does not change after it has been put
+// into the cache; dead is set when its memory was freed or holds another.
 type blob struct {
 	id                 uint32 // index into VM.blobs, never reused
 	kind               blobKind
@@ -45,6 +45,10 @@ type blob struct {
 	segments  uint64 // of its block
 	cookieLen uint64 // bytes of its header that could be read
 	batch     uint32 // in which it was last compared with the process
+	late      uint32 // the batch in which it is used although it is dead; see VM.late
+	contested uint32 // the batch in which another has left its place; see VM.doubt
+	intact    bool   // it is dead, but nothing was put where its code is
+	freed     bool   // it was dead when it was first seen
 	used      uint32 // batch in which it was last asked for
 }
 

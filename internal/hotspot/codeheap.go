@@ -53,6 +53,7 @@ type codeCache struct {
 	ahead  []*blob // scratch: to be checked together
 	none   []*uint32
 	dead   []*blob           // since the last batch began
+	scans  int               // for headers of freed blobs, in this batch
 	jvmci  bool              // compilers may be written in Java; no VM changes that after its start
 	names  map[uint64]string // of kinds, which are constants in the VM's library, by address
 	copied int               // bytes in blob.code of all blobs
@@ -191,7 +192,7 @@ func (vm *VM) find(pc uint64) *blob {
 func (vm *VM) fresh(b *blob) bool {
 	if b.batch == vm.batch {
 		b.used = vm.batch
-		return !b.dead
+		return !b.dead || b.late == vm.batch
 	}
 	return vm.recheck(b)
 }
@@ -233,11 +234,14 @@ func (vm *VM) kill(b *blob) {
 	vm.died++
 	c := &vm.code
 	c.live--
-	c.copied -= len(b.code)
-	b.code = nil
 	c.dead = append(c.dead, b)
-	for i := range c.heaps {
-		if h := &c.heaps[i]; b.start-h.low < h.reserved-h.low {
+	vm.release(b)
+}
+
+// release makes the segments that still point to b unknown.
+func (vm *VM) release(b *blob) {
+	for i := range vm.code.heaps {
+		if h := &vm.code.heaps[i]; b.start-h.low < h.reserved-h.low {
 			h.release(b)
 		}
 	}
@@ -272,6 +276,14 @@ func (h *codeHeap) slot(seg uint64) *uint32 {
 // lookup decodes the blob at pc, which is not cached yet.
 func (vm *VM) lookup(h *codeHeap, pc uint64) *blob {
 	if b := vm.read(h, pc); b != nil {
+		for _, d := range vm.code.dead {
+			if d.start < b.end && b.start < d.end {
+				b.contested = vm.batch
+			}
+		}
+		return b
+	}
+	if b := vm.late(h, pc); b != nil {
 		return b
 	}
 	if p := h.slot((pc - h.low) >> h.shift); *p == 0 {
@@ -396,7 +408,7 @@ func (vm *VM) blockOf(h *codeHeap, seg uint64) (uint64, bool) {
 // codeOf gives a copy of the blob's code. Call sites in it may have been
 // patched since. It is nil if the code cannot be read.
 func (vm *VM) codeOf(b *blob) []byte {
-	if b.code != nil || b.dead {
+	if b.code != nil || b.dead && !b.intact {
 		return b.code
 	}
 	n := b.codeEnd - b.codeBegin
@@ -434,7 +446,7 @@ func (vm *VM) beginCode() {
 	for _, b := range c.dead {
 		vm.bury(b)
 	}
-	c.dead = c.dead[:0]
+	c.dead, c.scans = c.dead[:0], 0
 	if vm.continuationReturnPC == 0 {
 		vm.continuationReturnPC, _ = vm.peek.static(vm.t.field("ContinuationEntry::_return_pc"))
 	}
@@ -456,7 +468,11 @@ func (vm *VM) beginCode() {
 
 // bury forgets a dead blob. Its id stays taken.
 func (vm *VM) bury(b *blob) {
-	vm.code.blobs[b.id] = nil
+	if vm.code.blobs[b.id] = nil; b.late != 0 {
+		vm.release(b)
+	}
+	vm.code.copied -= len(b.code)
+	b.code = nil
 	if b.nm != nil {
 		vm.code.pcs -= cap(b.nm.pcs)
 		b.nm.pcs = nil

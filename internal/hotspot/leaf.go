@@ -27,6 +27,10 @@ func (vm *VM) stepLeaf(c *walk.Cursor) walk.Verdict {
 		sp: c.Regs.SP(), fp: c.Regs.FP(), fs: min(b.frameSize, maxFrame),
 		code: vm.codeOf(b),
 	}
+	if b.dead || b.contested == vm.batch {
+		s.prov = vm.doubt(b, pc, false)
+		c.Prov = max(c.Prov, s.prov)
+	}
 	vm.pushLeaf(l)
 	var f found
 	var ok bool

@@ -161,12 +161,23 @@ func (l *blobLayout) decode(header []byte, start, high uint64, shift uint) (*blo
 	if l.used.load(header) == 0 {
 		return nil, false
 	}
-	if uint64(len(header)) <= l.blockHeader {
+	b, ok := l.decodeAny(header, start, high)
+	if !ok || b.end-b.start > l.length.load(header)<<shift {
+		return nil, false
+	}
+	b.segments = l.length.load(header)
+	return b, true
+}
+
+// decodeAny is decode for a block that may be free, of which the header below the blob's
+// says nothing.
+func (l *blobLayout) decodeAny(header []byte, start, high uint64) (*blob, bool) {
+	if uint64(len(header)) <= l.blockHeader || start >= high {
 		return nil, false
 	}
 	h := header[l.blockHeader:]
 	size := l.size.load(h)
-	if size == 0 || size > high-start || size > l.length.load(header)<<shift {
+	if size == 0 || size > high-start {
 		return nil, false
 	}
 	b := &blob{start: start, end: start + size}
@@ -188,7 +199,6 @@ func (l *blobLayout) decode(header []byte, start, high uint64, shift uint) (*blo
 		b.frameComplete = min(b.codeBegin+n, b.codeEnd)
 	}
 	b.cookie = l.cookieOf(h)
-	b.segments = l.length.load(header)
 	return b, true
 }
 

@@ -133,6 +133,9 @@ func (vm *VM) fill(e *pcEntry, pc uint64) *pcEntry {
 		if b == nil || !b.contains(pc) {
 			return nil
 		}
+		if d := vm.describedOnlyBefore(b, pc); d != nil {
+			b = d
+		}
 		n.blob = b
 		n.frame = uint32(min(b.frameSize, maxFrame+1))
 		n.ref = uint64(b.id) << 32

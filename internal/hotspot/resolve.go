@@ -8,6 +8,10 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
+// unloaded is what a compiled method is called whose code was freed, or whose class
+// unloaded, before it could be named.
+const unloaded = "[unloaded method]"
+
 // maxResolved is how many named places are kept before all are dropped.
 const maxResolved = 1 << 12
 
@@ -134,7 +138,11 @@ func (vm *VM) name(p site) []symbol.Frame {
 		}
 	}
 	m := vm.methodOf(b)
-	if m == nil {
+	switch {
+	case m == nil && (b.freed || b.nm.method == 0):
+		// The VM clears an nmethod's Method, or frees the nmethod, when the class is unloaded.
+		return unknownFrame(unloaded, p.kind)
+	case m == nil:
 		return unknownFrame("[compiled method]", p.kind)
 	}
 	return []symbol.Frame{vm.methodFrame(m, -1, p.kind)}

@@ -129,6 +129,11 @@ func (vm *VM) stepFrame(c *walk.Cursor, e *pcEntry) walk.Verdict {
 			prov, flags = walk.Derived, flags|walk.Coarse
 		}
 	}
+	if e.blob.dead || e.blob.contested == vm.batch {
+		// Its callers are found by what the blob says of its frame.
+		doubt := vm.doubt(e.blob, e.pc, e.exact)
+		prov, c.Prov = max(prov, doubt), max(c.Prov, doubt)
+	}
 	sp := c.Regs.SP()
 	if c.Unextended != 0 {
 		sp = c.Unextended
@@ -314,5 +319,5 @@ func (vm *VM) validRA(ra uint64) bool {
 // safepoint returns to.
 func (vm *VM) codeRA(ra uint64) bool {
 	e := vm.classify(ra)
-	return e != nil && e.how != howNone && e.how != howAdapter
+	return e != nil && e.how != howNone && e.how != howAdapter && (e.blob == nil || !e.blob.freed)
 }

@@ -1,0 +1,155 @@
+package hotspot
+
+import (
+	"slices"
+
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// Code may be freed between a sample and the moment at which it is walked, and its place
+// given to other code. This file says what a pc means then.
+
+const (
+	// maxFreedScan is how far before a pc the header of a freed blob is looked for, bytes.
+	maxFreedScan = 64 << 10
+	// maxFreedScans is how often that is done in a batch.
+	maxFreedScans = 64
+)
+
+// diedHere gives the blob that was found dead in this batch and had pc in its code, nil
+// if there is none.
+func (vm *VM) diedHere(pc uint64) *blob {
+	for _, b := range vm.code.dead {
+		if b.contains(pc) {
+			return b
+		}
+	}
+	return nil
+}
+
+// late gives the blob that pc lay in when the sample was taken, where nothing is now: the
+// one that was there when the last batch ended, or the one whose header the freed block still has. It can
+// be used until the next batch begins. nil if there is none.
+func (vm *VM) late(h *codeHeap, pc uint64) *blob {
+	b := vm.diedHere(pc)
+	if b == nil {
+		if b = vm.readFreed(h, pc); b == nil {
+			return nil
+		}
+		vm.died++
+	}
+	b.late, b.batch, b.used = vm.batch, vm.batch, vm.batch
+	l := &vm.code.layout
+	header := vm.code.header[:min(uint64(l.cookieLen), b.cookieLen)]
+	if vm.peek.r.ReadAt(header, b.start-l.blockHeader) == nil {
+		b.intact = b.freed || l.intact(header, b)
+	}
+	for seg := (b.start - h.low) >> h.shift; seg <= (b.end-1-h.low)>>h.shift; seg++ {
+		if p := h.slot(seg); *p == 0 || *p == noBlob {
+			*p = b.id
+		}
+	}
+	return b
+}
+
+// intact says whether a freed block still has the header of b.
+func (l *blobLayout) intact(header []byte, b *blob) bool {
+	if l.used.load(header) != 0 || uint64(len(header)) <= l.blockHeader {
+		return false
+	}
+	h := header[l.blockHeader:]
+	return l.name.load(h) == b.cookie.name && l.size.load(h) == b.cookie.size &&
+		(b.nm == nil || int32(l.compileID.load(h)) == b.cookie.compileID)
+}
+
+// describedOnlyBefore gives the blob that died in this batch whose call returns to pc, if
+// the one that has taken its place has none there.
+func (vm *VM) describedOnlyBefore(now *blob, pc uint64) *blob {
+	if now.contested != vm.batch || now.exact(pc) >= 0 {
+		return nil
+	}
+	if d := vm.diedHere(pc); d != nil && d.exact(pc) >= 0 {
+		d.late, d.batch, d.used = vm.batch, vm.batch, vm.batch
+		return d
+	}
+	return nil
+}
+
+// doubt is how sure it can be at best that a frame's pc lies in b. exact says that pc is
+// where a call in b returns to. Where two blobs have had pc in their code in this batch, the one that is
+// there now and the one that was there when the last batch ended, nothing else decides.
+func (vm *VM) doubt(b *blob, pc uint64, exact bool) walk.Provenance {
+	switch {
+	case b.freed, b.contested == vm.batch && !exact && vm.diedHere(pc) != nil:
+		return walk.Heuristic
+	case b.dead:
+		// It was there when the last batch ended, and nothing else is there now.
+		return walk.Derived
+	}
+	return walk.Exact
+}
+
+// readFreed looks for the header of a compiled method at pc that was freed before it was ever looked
+// at. Freeing leaves it as it was, but for its first word (8 to 25
+// share/memory/heap.hpp, FreeBlock). What it says of its debug information is gone: that may be freed, too.
+func (vm *VM) readFreed(h *codeHeap, pc uint64) *blob {
+	c, l := &vm.code, &vm.code.layout
+	if c.scans++; c.scans > maxFreedScans || c.live >= maxBlobs || pc < h.low || pc >= h.high {
+		return nil
+	}
+	names := c.names
+	last := h.low + (pc-h.low)>>h.shift<<h.shift
+	first := max(h.low, last-min(last, maxFreedScan))
+	window := make([]byte, last-first+uint64(l.headerLen))
+	if n := h.high - first; n < uint64(len(window)) {
+		window = window[:n]
+	}
+	if vm.peek.r.ReadAt(window, first) != nil {
+		return nil
+	}
+	for at := last; at >= first; at -= 1 << h.shift {
+		header := window[at-first:]
+		if uint64(len(header)) < uint64(l.cookieLen) {
+			continue
+		}
+		if len(header) > l.headerLen {
+			header = header[:l.headerLen]
+		}
+		k, ok := kindNames[names[l.name.load(header[l.blockHeader:])]]
+		if !ok || k != blobNMethod && k != blobNativeMethod {
+			if at < 1<<h.shift {
+				return nil
+			}
+			continue
+		}
+		start := at + l.blockHeader
+		b, ok := l.decodeAny(header, start, h.high)
+		if !ok || !b.contains(pc) {
+			return nil // the nearest one before pc does not reach it
+		}
+		b.cookieLen = uint64(len(header))
+		b.name, b.kind = names[b.cookie.name], k
+		b.id = uint32(len(c.blobs))
+		b.dead, b.freed = true, true
+		vm.decodeFreed(b, slices.Clone(header[l.blockHeader:]))
+		c.blobs = append(c.blobs, b)
+		c.dead = append(c.dead, b)
+		return b
+	}
+	return nil
+}
+
+// decodeFreed reads what a freed blob of a Java method adds, without its debug
+// information and the name of its method, whose memory may hold another by now.
+func (vm *VM) decodeFreed(b *blob, h []byte) {
+	l := &vm.code.layout
+	b.nm = &nmethod{
+		compileID: int32(l.compileID.load(h)), level: int8(l.level.load(h)),
+		entry: b.codeBegin, verifiedEntry: b.codeBegin, stubBegin: b.codeEnd,
+	}
+	if l.stubOffset.ok {
+		if at := b.start + l.stubOffset.load(h); b.contains(at) {
+			b.nm.stubBegin = at
+		}
+	}
+}
