@@ -107,7 +107,7 @@ func FuzzVM(f *testing.F) {
 	var vms []recorded
 	for _, major := range []int{8, 17, 25} {
 		p := startProgram(f, major, "Parked", "100")
-		symbols, _, _, err := findVM(p)
+		symbols, _, _, err := findVM(p, nil)
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"sort"
 	"strings"
 
@@ -20,9 +19,13 @@ const maxModules = 512
 // symbols, bytes. libjvm's has about 100 KiB.
 const maxStrings = 64 << 20
 
+// errNoTables is of files that hold no VM, whoever maps them.
+var errNoTables = fmt.Errorf("no VM tables are exported: %w", ErrNotHotSpot)
+
 // findVM looks for the file among p's mappings that exports the VM's tables and
-// gives the addresses of its symbols in the process, the file and the mappings.
-func findVM(p *target.Process) (symbols map[string]uint64, file string, maps []target.Mapping, err error) {
+// gives the addresses of its symbols in the process, the file and the mappings. known
+// may be nil.
+func findVM(p *target.Process, known *Finder) (symbols map[string]uint64, file string, maps []target.Mapping, err error) {
 	if maps, err = p.Mappings(); err != nil {
 		return nil, "", nil, err
 	}
@@ -36,10 +39,12 @@ func findVM(p *target.Process) (symbols map[string]uint64, file string, maps []t
 			continue
 		}
 		seen[id] = true
+		if known.Without(m) {
+			continue
+		}
 		files = append(files, m)
 	}
-	likely := func(m target.Mapping) bool { return strings.Contains(strings.ToLower(path.Base(m.Path)), "jvm") }
-	sort.SliceStable(files, func(i, j int) bool { return likely(files[i]) && !likely(files[j]) })
+	sort.SliceStable(files, func(i, j int) bool { return likelyVM(files[i]) && !likelyVM(files[j]) })
 	if len(files) > maxModules {
 		files = files[:maxModules]
 	}
@@ -49,14 +54,16 @@ func findVM(p *target.Process) (symbols map[string]uint64, file string, maps []t
 		switch {
 		case err == nil:
 			return symbols, m.Path, maps, nil
-		case likely(m) && !errors.Is(err, ErrNotHotSpot):
+		case errors.Is(err, errNoTables):
+			known.note(m)
+		case likelyVM(m) && !errors.Is(err, ErrNotHotSpot):
 			denied = err
 		}
 	}
 	if denied != nil {
 		return nil, "", nil, fmt.Errorf("look for the Java VM's tables: %w", denied)
 	}
-	return nil, "", nil, fmt.Errorf("look for gHotSpotVMStructs in %d mapped files: %w", len(files), ErrNotHotSpot)
+	return nil, "", nil, fmt.Errorf("look for gHotSpotVMStructs in %d mapped files: %w", len(seen), ErrNotHotSpot)
 }
 
 // vmSymbols gives the addresses of the VM's tables if the file of mapping m
@@ -69,7 +76,7 @@ func vmSymbols(p *target.Process, m target.Mapping, maps []target.Mapping) (map[
 	defer f.Close()
 	var magic [4]byte
 	if _, err := f.ReadAt(magic[:], 0); err != nil || string(magic[:2]) != "MZ" && string(magic[:]) != elf.ELFMAG {
-		return nil, fmt.Errorf("%s is no library: %w", m.Path, ErrNotHotSpot)
+		return nil, fmt.Errorf("%s is no library: %w", m.Path, errNoTables)
 	}
 	if string(magic[:2]) == "MZ" {
 		return peSymbols(p.Memory(), m.Start)
@@ -80,7 +87,7 @@ func vmSymbols(p *target.Process, m target.Mapping, maps []target.Mapping) (map[
 	}
 	defer e.Close()
 	if !exportsTables(e) {
-		return nil, fmt.Errorf("%s exports no VM tables: %w", m.Path, ErrNotHotSpot)
+		return nil, fmt.Errorf("%s: %w", m.Path, errNoTables)
 	}
 	bias, ok := loadBias(e, m, maps)
 	if !ok {

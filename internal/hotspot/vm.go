@@ -51,8 +51,11 @@ type VM struct {
 // Open finds the Java VM in p and reads its tables. The error wraps
 // ErrNotHotSpot if there is none and ErrNotReady if it is still starting.
 // p stays the caller's and must outlive the VM.
-func Open(p *target.Process) (*VM, error) {
-	symbols, file, maps, err := findVM(p)
+func Open(p *target.Process) (*VM, error) { return openIn(p, nil) }
+
+// openIn is Open with what is known of files; known may be nil.
+func openIn(p *target.Process, known *Finder) (*VM, error) {
+	symbols, file, maps, err := findVM(p, known)
 	if err != nil {
 		return nil, fmt.Errorf("open the Java VM of process %d: %w", p.PID, err)
 	}

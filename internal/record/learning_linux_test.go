@@ -71,7 +71,8 @@ func TestCalm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.procs[uint32(p.pid)], p.fresh = p, true
+	s.procs[uint32(p.pid)] = p
+	s.refresh(p)
 	begin := time.Now()
 	if s.BatchEnd(); s.calm.is(begin.Add(calmAfter)) {
 		t.Errorf("a program that is no VM is calm")

@@ -39,6 +39,7 @@ type process struct {
 	startCPU   map[int]uint64    // ns by tid when recording began
 	used       used              // CPU time of all threads
 	fresh      bool              // what is cached has been checked for this batch
+	batched    bool              // the batch has samples of it
 	loaded     time.Time         // when its program was
 	vmUntil    time.Time         // look for a runtime until then
 	vmNext     time.Time         // but not before then
@@ -50,10 +51,11 @@ type process struct {
 	looked     time.Time         // when its mappings were last read
 }
 
-// end notes that the process has ended.
-func (p *process) end() {
+// ended notes that a process has ended.
+func (s *session) ended(p *process) {
 	if !p.gone {
 		p.gone, p.goneAt = true, time.Now()
+		s.gone = append(s.gone, p)
 	}
 }
 
@@ -106,7 +108,7 @@ func (s *session) openProcess(pid int) (*process, error) {
 	}
 	p := &process{pid: pid, index: -1, target: t, threads: make(map[uint32]uint32), startCPU: map[int]uint64{}, unseen: unseen}
 	if unseen {
-		p.end()
+		s.ended(p)
 	}
 	if err = s.load(p); err != nil {
 		t.Close()
@@ -117,7 +119,7 @@ func (s *session) openProcess(pid int) (*process, error) {
 		// It ended while it was looked at.
 		t = target.Ended(pid, t.Comm(), space)
 		p.target, p.unseen = t, true
-		p.end()
+		s.ended(p)
 		if err := s.load(p); err != nil {
 			return nil, err
 		}
@@ -185,7 +187,12 @@ func (s *session) findVM(p *process) {
 	if p.vm != nil || p.gone || now.After(p.vmUntil) || now.Before(p.vmNext) {
 		return
 	}
-	vm, err := hotspot.Open(p.target)
+	told := p.told()
+	if young := now.Sub(p.loaded) < vmAgain; told && young && !s.mayHoldVM(p) {
+		p.vmNext = p.loaded.Add(vmAgain)
+		return
+	}
+	vm, err := s.finder.Open(p.target)
 	switch {
 	case err == nil:
 		p.vm = vm
@@ -200,6 +207,9 @@ func (s *session) findVM(p *process) {
 		s.describeRuntime(p)
 	case errors.Is(err, hotspot.ErrNotHotSpot):
 		p.vmNext = now.Add(vmPause(now.Sub(p.loaded)))
+		if told && now.Sub(p.loaded) >= vmAgain {
+			p.vmUntil = time.Time{} // until it maps something
+		}
 	case errors.Is(err, hotspot.ErrNotReady):
 	case errors.Is(err, target.ErrZombie), errors.Is(err, target.ErrNoProcess), p.target.Memory().Released(), !p.target.Alive():
 		// It is ending: its memory goes before the rest of it does.
@@ -208,6 +218,23 @@ func (s *session) findVM(p *process) {
 		p.vmUntil = time.Time{}
 		s.note(fmt.Sprintf("process %d: its Java methods cannot be named: %v", p.pid, err))
 	}
+}
+
+// told says whether the engine has told of every mapping that the process has.
+func (p *process) told() bool {
+	sp := p.target.Space()
+	return sp != nil && sp.Whole && !p.missed
+}
+
+// mayHoldVM says whether any of the files that the process has mapped may be a Java
+// VM's, by what is known of files: most programs map a few that all others do too.
+func (s *session) mayHoldVM(p *process) bool {
+	for _, m := range p.native.Modules() {
+		if !s.finder.Without(m.Mapping) {
+			return true
+		}
+	}
+	return false
 }
 
 // spare tells the engine what it need not look for in the process: a Java program has
@@ -236,6 +263,10 @@ func (s *session) refresh(p *process) {
 		return
 	}
 	p.fresh = true
+	if !p.batched {
+		p.batched = true
+		s.batch = append(s.batch, p)
+	}
 	p.walker.Renew()
 	if p.missed {
 		p.missed, p.looked = false, time.Now()
@@ -244,7 +275,7 @@ func (s *session) refresh(p *process) {
 	if p.gone || !p.target.Alive() {
 		// Its last samples are walked with what is known: there is nothing left
 		// to check that against.
-		p.end()
+		s.ended(p)
 		return
 	}
 	p.target.Memory().Invalidate()
@@ -360,7 +391,7 @@ func (s *session) notice(n capture.Notice) {
 				p.target, p.gone, p.unseen = t, false, unseen
 				p.noGo = false // that was of the old program
 				if unseen {
-					p.end()
+					s.ended(p)
 				}
 				proc := &s.b.Processes()[p.index]
 				proc.Command, proc.Runtime = commandLine(t), ""
@@ -371,7 +402,7 @@ func (s *session) notice(n capture.Notice) {
 					p.markThreads(p.cpuTimes(nil)) // it has used time before as another program
 				}
 			} else {
-				p.end()
+				s.ended(p)
 			}
 		}
 		clear(p.threads)
@@ -396,7 +427,7 @@ func (s *session) notice(n capture.Notice) {
 			delete(p.threads, n.TID)
 			delete(p.startCPU, int(n.TID))
 			if !p.target.Alive() {
-				p.end()
+				s.ended(p)
 			}
 		}
 	case capture.Mmap:
@@ -434,7 +465,7 @@ func (s *session) mapped(p *process, m *target.Mapping) {
 	if now := time.Now(); !p.unseen && (!known || now.Sub(p.looked) > lookAgain) {
 		p.looked = now
 		if err := p.native.Refresh(); err != nil && !p.target.Alive() {
-			p.end()
+			s.ended(p)
 		}
 	}
 	if p.vm == nil {

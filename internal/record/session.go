@@ -9,6 +9,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/garbage"
+	"github.com/candid-profiler/candid/internal/hotspot"
 	"github.com/candid-profiler/candid/internal/kernel"
 	"github.com/candid-profiler/candid/internal/machine"
 	"github.com/candid-profiler/candid/internal/native"
@@ -29,10 +30,13 @@ type session struct {
 	sleeps sleeps
 	files  *native.Files
 	names  *symbol.Shared
+	finder *hotspot.Finder
 	spaces *spaces
 	calm   calm
 	kernel *kernel.Resolver
 	procs  map[uint32]*process
+	batch  []*process      // of which the batch has samples
+	gone   []*process      // that have ended, the first first
 	bare   map[uint32]bool // processes that could not be opened, or have no program
 	comms  map[uint32]string
 	// before is what a process which is yet to be opened had used when sampling began, or
@@ -77,7 +81,7 @@ type session struct {
 func newSession(o *Options) *session {
 	b, k := profile.NewBuilder(), kernel.NewResolver()
 	s := &session{
-		o: o, b: b, files: native.NewFiles(), names: symbol.NewShared(), spaces: newSpaces(), kernel: k,
+		o: o, b: b, files: native.NewFiles(), names: symbol.NewShared(), finder: hotspot.NewFinder(), spaces: newSpaces(), kernel: k,
 		procs: make(map[uint32]*process), before: make(map[uint32]usedBefore), bare: make(map[uint32]bool), comms: make(map[uint32]string), sleeps: make(sleeps),
 		began: time.Now(), usage: machine.OwnCPU(), trails: walk.NewTrails(), kernelWalk: walk.New(hostArch, nil), kernelIn: newInterner(b, k),
 	}
@@ -232,22 +236,19 @@ func (s *session) Notice(n capture.Notice) {
 func (s *session) BatchEnd() {
 	now := time.Now()
 	news, bare := 0, false
-	for _, p := range s.procs {
-		if p.fresh {
-			s.nameThreads(p)
-			s.spare(p)
-			news += p.learns()
-			bare = bare || p.vm == nil
-		}
-		p.fresh = false
+	for _, p := range s.batch {
+		s.nameThreads(p)
+		s.spare(p)
+		news += p.learns()
+		bare = bare || p.vm == nil
+		p.fresh, p.batched = false, false
 		if len(p.in.keys) > maxKeys {
 			p.in = p.in.anew(s.b)
 		}
-		// Samples that other CPUs took may still be on their way.
-		if p.gone && now.Sub(p.goneAt) > p.late() {
-			s.forget(p)
-		}
 	}
+	clear(s.batch)
+	s.batch = s.batch[:0]
+	s.forgetGone(now)
 	s.calm.batch(now, news)
 	s.spaces.sweep(now)
 	s.name(false)
@@ -268,6 +269,23 @@ func (s *session) BatchEnd() {
 // lateSamples is how long after a process was seen to have ended samples of it
 // may still come.
 const lateSamples = 2 * time.Second
+
+// forgetGone forgets the processes that ended so long ago that no sample of them is still
+// on its way.
+func (s *session) forgetGone(now time.Time) {
+	left := s.gone[:0]
+	for _, p := range s.gone {
+		switch {
+		case !p.gone || s.procs[uint32(p.pid)] != p: // it goes on as another program, or is forgotten
+		case now.Sub(p.goneAt) > p.late():
+			s.forget(p)
+		default:
+			left = append(left, p)
+		}
+	}
+	clear(s.gone[len(left):])
+	s.gone = left
+}
 
 // forget lets go of a process that has ended: its number may come again, and
 // on a busy machine there are many.
@@ -293,6 +311,7 @@ func (s *session) note(line string) {
 func (s *session) letGo() {
 	s.close()
 	clear(s.procs)
+	s.batch, s.gone = nil, nil
 	s.trails, s.files, s.names, s.spaces, s.kernelWalk, s.kernelIn = nil, nil, nil, nil, nil, nil
 	s.waits, s.sleeps, s.later, s.observer.of = nil, nil, later{}, nil
 	clear(s.comms)

@@ -2,6 +2,7 @@ package target
 
 import (
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,15 +18,22 @@ const (
 // vmAccess reads by process_vm_readv, or by /proc/PID/mem where that system
 // call is not to be had: container runtimes filter it more often than the file.
 type vmAccess struct {
-	tid    int // a living thread of the process
-	pidfd  int // not owned
-	mem    int // /proc/PID/mem, -1 while process_vm_readv serves
-	p      *Process
+	tid   int // a living thread of the process
+	pidfd int // not owned
+	mem   int // /proc/PID/mem, -1 while process_vm_readv serves
+	p     *Process
+	let   bool // the process has let its memory go
+}
+
+// vectors are the lists of a transfer. They are used by one process at a time: a machine
+// has many, and most are read little or never.
+type vectors struct {
 	local  [maxIovecs]unix.Iovec
 	remote [maxIovecs]unix.RemoteIovec
-	let    bool             // the process has let its memory go
 	index  [maxIovecs]int32 // which request an iovec belongs to
 }
+
+var vectorPool = sync.Pool{New: func() any { return new(vectors) }}
 
 // openAccess finds a way to read the process's memory.
 func openAccess(p *Process, tid int) (access, Reason) {
@@ -33,11 +41,9 @@ func openAccess(p *Process, tid int) (access, Reason) {
 	// Address 0 is never mapped for a program, so that a permitted read fails with
 	// EFAULT; the permission is checked before the address.
 	var b [1]byte
-	a.local[0].Base = &b[0]
-	a.local[0].SetLen(1)
-	a.remote[0] = unix.RemoteIovec{Base: 0, Len: 1}
-	_, err := unix.ProcessVMReadv(tid, a.local[:1], a.remote[:1], 0)
-	a.local[0].Base = nil
+	local, remote := [1]unix.Iovec{{Base: &b[0]}}, [1]unix.RemoteIovec{{Base: 0, Len: 1}}
+	local[0].SetLen(1)
+	_, err := unix.ProcessVMReadv(tid, local[:], remote[:], 0)
 	if err == nil || err == unix.EFAULT {
 		return a, ReasonNone
 	}
@@ -86,6 +92,8 @@ func (a *vmAccess) readV(reqs []Read) {
 		}
 		return
 	}
+	v := vectorPool.Get().(*vectors)
+	defer vectorPool.Put(v)
 	moved := false
 	for next := 0; next < len(reqs); {
 		n, bytes := 0, 0
@@ -101,10 +109,10 @@ func (a *vmAccess) readV(reqs []Read) {
 			if bytes += len(r.Buf); n > 0 && bytes > maxTransfer {
 				break
 			}
-			a.local[n].Base = &r.Buf[0]
-			a.local[n].SetLen(len(r.Buf))
-			a.remote[n] = unix.RemoteIovec{Base: uintptr(r.Addr), Len: len(r.Buf)}
-			a.index[n] = int32(end)
+			v.local[n].Base = &r.Buf[0]
+			v.local[n].SetLen(len(r.Buf))
+			v.remote[n] = unix.RemoteIovec{Base: uintptr(r.Addr), Len: len(r.Buf)}
+			v.index[n] = int32(end)
 			n++
 		}
 		if n == 0 {
@@ -115,7 +123,7 @@ func (a *vmAccess) readV(reqs []Read) {
 			next = end + 1
 			continue
 		}
-		got, err := unix.ProcessVMReadv(a.tid, a.local[:n], a.remote[:n], 0)
+		got, err := unix.ProcessVMReadv(a.tid, v.local[:n], v.remote[:n], 0)
 		if err == unix.ESRCH && !moved {
 			// The thread that stands for the process has ended; others may run on.
 			moved = true
@@ -129,15 +137,15 @@ func (a *vmAccess) readV(reqs []Read) {
 		}
 		next = end
 		for i := range n {
-			size := a.remote[i].Len
+			size := v.remote[i].Len
 			if got < size { // this one failed; those after it have not been tried
-				next = int(a.index[i]) + 1
+				next = int(v.index[i]) + 1
 				break
 			}
 			got -= size
-			reqs[a.index[i]].OK = true
+			reqs[v.index[i]].OK = true
 		}
-		clear(a.local[:n]) // so that no buffer is kept alive
+		clear(v.local[:n]) // so that no buffer is kept alive
 		if err == unix.ESRCH || err == unix.EPERM {
 			a.let = a.let || err == unix.ESRCH
 			return
@@ -149,11 +157,9 @@ func (a *vmAccess) readV(reqs []Read) {
 func (a *vmAccess) readLong(p []byte, addr uint64) bool {
 	for len(p) > 0 {
 		n := min(len(p), maxTransfer)
-		a.local[0].Base = &p[0]
-		a.local[0].SetLen(n)
-		a.remote[0] = unix.RemoteIovec{Base: uintptr(addr), Len: n}
-		got, err := unix.ProcessVMReadv(a.tid, a.local[:1], a.remote[:1], 0)
-		a.local[0].Base = nil
+		local, remote := [1]unix.Iovec{{Base: &p[0]}}, [1]unix.RemoteIovec{{Base: uintptr(addr), Len: n}}
+		local[0].SetLen(n)
+		got, err := unix.ProcessVMReadv(a.tid, local[:], remote[:], 0)
 		if err != nil || got != n {
 			return false
 		}
