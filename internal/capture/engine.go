@@ -105,6 +105,28 @@ type Stats struct {
 	Lost      uint64 // taken but not delivered: a ring was full
 	Throttled uint64 // periods in which the kernel held the event back
 	Bytes     uint64 // of stack copied
+	Ended     uint64 // when sampling ended, ns of CLOCK_MONOTONIC; 0 where that is when Run did
+}
+
+// Loss is a stretch of time in which samples were lost.
+type Loss struct {
+	From, To uint64 // ns, CLOCK_MONOTONIC
+	Samples  uint64
+}
+
+// AddLoss adds a loss to those before it. Ones that lie within a second of each other
+// become one, and of too many the last one goes on.
+func AddLoss(to []Loss, l Loss) []Loss {
+	const (
+		apart = 1e9
+		most  = 64
+	)
+	if n := len(to); n > 0 && (l.From < to[n-1].To+apart || n >= most) {
+		to[n-1].To = max(l.To, to[n-1].To)
+		to[n-1].Samples += l.Samples
+		return to
+	}
+	return append(to, l)
 }
 
 // Hurrier is a Sink that cannot always wait as long as an engine would let
@@ -114,6 +136,19 @@ type Hurrier interface {
 	// engine. It is asked after each batch. More than the engine's own time is a
 	// permission: an engine takes as much of it as its buffers have room for.
 	Hurry() time.Duration
+}
+
+// Slowed says that an engine samples slower than it was asked to from a time on, because
+// the samples came faster than they were taken, or faster again.
+type Slowed struct {
+	Time  uint64 // ns, CLOCK_MONOTONIC
+	Times int    // how many times slower than asked for; 1: as asked for
+}
+
+// Pacer is a Sink that wants to know how fast is sampled.
+type Pacer interface {
+	// Slowed is called between batches.
+	Slowed(Slowed)
 }
 
 // Repeater is a Sink that remembers where threads sleep, so that a sleep that goes
@@ -148,6 +183,12 @@ type Sparing interface {
 	// RunsGo tells whether a target runs Go code, until it runs another program; if it
 	// is not told, it may. Without Go no second stack is looked for.
 	RunsGo(pid int, does bool) error
+}
+
+// Losing is an Engine that knows when samples were lost.
+type Losing interface {
+	// Losses are those so far, by time.
+	Losses() []Loss
 }
 
 // Accountant is an Engine that has the kernel's accounts of its targets' threads at hand.

@@ -35,6 +35,8 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		defer s.keepTime()()
 	}
 	period, moved, why := capture.ChooseRate(o.Hz)
+	s.period = period
+	defer spareThread()()
 	// The same process twice is one target.
 	o.PIDs = slices.Compact(slices.Sorted(slices.Values(o.PIDs)))
 	opts := capture.Options{PIDs: o.PIDs, All: o.All, Children: o.Children, Period: period, Events: events, MinSleep: o.MinSleep}
@@ -142,11 +144,17 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	prof := s.b.Finish()
 	res.Profile = prof
 	prof.Meta.Duration = time.Since(start)
+	if stats.Ended > s.start { // walking what was left may have taken a while
+		prof.Meta.Duration = min(prof.Meta.Duration, time.Duration(stats.Ended-s.start))
+	}
 	prof.Meta.Describe = describe
 	prof.Meta.Command = s.what()
 	prof.Events = s.events
 	if t := s.late.Load(); t != nil {
 		s.note(t.String())
+	}
+	if l, ok := engine.(capture.Losing); ok {
+		s.noteLosses(l.Losses())
 	}
 	if err := s.kernel.Err(); err != nil {
 		s.note(fmt.Sprintf("kernel functions have no names: %v", err))

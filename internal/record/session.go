@@ -26,6 +26,7 @@ type session struct {
 	o      *Options
 	b      *profile.Builder
 	events []profile.Event
+	period time.Duration   // between samples of a clock, as asked for
 	waits  map[uint32]wait // what sleepers with the stack of a node do
 	sleeps sleeps
 	files  *native.Files

@@ -1,11 +1,11 @@
 package bpfcopy
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -41,16 +41,21 @@ type Engine struct {
 	ring   *ring
 	waiter *perfevent.Waiter
 
+	// The rings and the clocks' periods belong to who holds reading.
+	reading sync.Mutex
+	kept    *backlog
+	pace    pace
+	patient atomic.Int64 // how long samples may wait in the ring, ns
+
 	targets *perfevent.Targets
-	batch   []item
 	snap    capture.Snapshot
-	maps    []capture.Notice
 	execed  map[uint32]bool // an Exec was told by mmaps and not yet by the programs
 
 	begun  map[uint32]uint64 // which program each target runs, as the programs name it; 0: its first
 	goless map[uint32]bool   // of whose it was said that it runs no Go code
 
-	running atomic.Bool
+	running  atomic.Bool
+	readDone <-chan struct{} // closed when the rings are not read any more
 
 	seen    asleep // threads that sleep at the end
 	told    told
@@ -60,6 +65,8 @@ type Engine struct {
 	asleep  int       // how many they were
 
 	samples, bytes, malformed atomic.Uint64
+	dropped                   atomic.Uint64 // there was no room for them in kept
+	ended                     atomic.Uint64 // when sampling did, ns; 0: it goes on
 }
 
 var _ capture.Engine = (*Engine)(nil)
@@ -77,7 +84,7 @@ func Open(opts capture.Options, variant Variant) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{opts: opts, events: events, targets: perfevent.NewTargets(opts.All), execed: map[uint32]bool{}, begun: map[uint32]uint64{}, goless: map[uint32]bool{}}
+	e := &Engine{opts: opts, events: events, targets: perfevent.NewTargets(opts.All), execed: map[uint32]bool{}, begun: map[uint32]uint64{}, goless: map[uint32]bool{}, kept: newBacklog(maxHeld)}
 	size := ringSize(opts.Period, len(cpus))
 	if e.progs, err = load(opts, events, variant, size); err != nil {
 		return nil, err
@@ -165,16 +172,16 @@ func (e *Engine) Describe() string {
 // Variant is how the stack's bytes are copied.
 func (e *Engine) Variant() Variant { return e.progs.variant }
 
-// item is a record of a batch: bytes in the ring, or a notice from elsewhere.
+// item is a record of a batch, or a notice from elsewhere.
 type item struct {
-	time uint64
-	data []byte
-	note int // index into maps if data is nil
+	time   uint64
+	weight uint64 // of a clock's sample
+	data   []byte
+	note   int // index into the batch's maps if data is nil
 }
 
 // Run samples until ctx ends or no target is left.
 func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
-	defer e.waiter.WakeOn(ctx)()
 	if err := e.progs.coll.Variables["eager"].Set(uint32(1)); err != nil {
 		return fmt.Errorf("ask for the first sample: %w", err)
 	}
@@ -190,37 +197,63 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 		return err
 	}
 	e.running.Store(true)
-	defer e.finish(sink)
+	e.patient.Store(int64(e.patience(sink)))
+	e.pace.looked = perfevent.Now()
+	stop := e.startReading(ctx)
+	defer func() {
+		_ = stop()
+		e.finish(sink)
+	}()
 	if err := e.opts.Begun(); err != nil {
 		return err
 	}
 	e.telling, e.toldAll = time.Now(), false
 	for {
-		gone, err := e.waiter.Wait(e.patience(sink))
-		if err != nil {
-			return err
+		select {
+		case <-e.kept.ready:
+		case <-e.readDone:
 		}
-		// What came while a batch was walked is a batch of its own only if it is much:
-		// each costs as much as a hundred samples, whatever is in it.
-		for e.drain(sink) && e.ring.waiting() > watermark(e.ring.size) && ctx.Err() == nil {
-		}
+		gone := e.kept.takeEnded()
+		e.walkAll(sink)
+		e.patient.Store(int64(e.patience(sink)))
 		e.forget(gone)
 		if e.tellDue() {
+			// What ended before is told before.
+			e.drain(sink)
 			if e.lookAsleep(perfevent.Now(), false, sink) {
 				sink.BatchEnd()
 			}
 			e.toldAll = true
 		}
 		e.targets.Check(func(uint32) {})
+		select {
+		case <-e.readDone:
+			return stop()
+		default:
+		}
 		if ctx.Err() != nil || e.targets.Left() == 0 {
 			return nil
 		}
-		if e.timers == nil {
-			continue
-		}
-		if err := e.timers.Retune(perfevent.Now()); err != nil {
-			return err
-		}
+	}
+}
+
+// startReading empties the rings beside the caller until ctx ends or stop is called, which
+// gives what went wrong.
+func (e *Engine) startReading(ctx context.Context) (stop func() error) {
+	ctx, cancel := context.WithCancel(ctx)
+	unhook := e.waiter.WakeOn(ctx)
+	done := make(chan struct{})
+	var err error
+	go func() {
+		defer close(done)
+		err = e.read(ctx)
+	}()
+	e.readDone = done
+	return func() error {
+		cancel()
+		<-done
+		unhook()
+		return err
 	}
 }
 
@@ -271,69 +304,15 @@ func (e *Engine) briefest() time.Duration {
 
 // finish hands over what is left when nothing more shall be sampled.
 func (e *Engine) finish(sink capture.Sink) {
-	if e.timers != nil {
-		e.timers.Stop()
-	}
-	e.progs.points.stop()
 	end := perfevent.Now()
-	for e.drain(sink) {
-	}
+	e.collectRest()
+	e.walkAll(sink)
 	if e.progs.away != nil && e.lookAsleep(end, true, sink) {
 		sink.BatchEnd()
 		// Those that woke up meanwhile were left to tell of themselves.
-		for e.drain(sink) {
-		}
+		e.collectRest()
+		e.walkAll(sink)
 	}
-}
-
-// drain hands over what is waiting, oldest first, and says whether there is more.
-func (e *Engine) drain(sink capture.Sink) bool {
-	e.batch, e.maps = e.batch[:0], e.maps[:0]
-	// What comes while the ring is read waits for the next time, so that nothing is
-	// taken before its cause.
-	until := perfevent.Now()
-	e.ring.begin()
-	for b := e.ring.next(); b != nil; b = e.ring.next() {
-		if len(b) < offPID {
-			e.malformed.Add(1)
-			continue
-		}
-		e.batch = append(e.batch, item{time: word(b[offTime:]), data: b})
-		e.expect(b)
-	}
-	if n := len(e.batch); n > 0 && e.ring.more() {
-		until = min(until, e.batch[n-1].time) // the rest of the ring comes first
-	}
-	if e.mmaps != nil {
-		e.maps = e.mmaps.Read(e.maps, until, e.targets.Has)
-		for i := range e.maps {
-			e.batch = append(e.batch, item{time: e.maps[i].Time, note: i})
-		}
-	}
-	if len(e.batch) == 0 {
-		e.ring.release()
-		return false
-	}
-	slices.SortStableFunc(e.batch, func(a, b item) int { return cmp.Compare(a.time, b.time) })
-	for i := range e.batch {
-		it := &e.batch[i]
-		if it.data == nil {
-			n := &e.maps[it.note]
-			if n.Kind == capture.Exec {
-				if len(e.execed) >= maxExeced {
-					clear(e.execed)
-				}
-				e.execed[n.PID] = true
-				delete(e.goless, n.PID)
-			}
-			sink.Notice(*n)
-			continue
-		}
-		e.deliver(it.data, sink)
-	}
-	e.ring.release()
-	sink.BatchEnd()
-	return e.ring.more()
 }
 
 // maxExeced bounds what is remembered of processes whose end was missed.
@@ -351,15 +330,15 @@ func (e *Engine) expect(b []byte) {
 	}
 }
 
-func (e *Engine) deliver(b []byte, sink capture.Sink) {
-	switch b[0] {
+func (e *Engine) deliver(it *item, sink capture.Sink) {
+	switch b := it.data; b[0] {
 	case kindSample:
 		if err := decodeSample(b, &e.snap); err != nil {
 			e.malformed.Add(1)
 			return
 		}
 		e.bytes.Add(uint64(len(e.snap.Stack)))
-		e.hand(b, sink)
+		e.hand(it, sink)
 	case kindNotice:
 		var n capture.Notice
 		last, err := decodeNotice(b, &n)
@@ -396,13 +375,13 @@ func (e *Engine) deliver(b []byte, sink capture.Sink) {
 }
 
 // hand gives a sample to every event that it is one of.
-func (e *Engine) hand(b []byte, sink capture.Sink) {
+func (e *Engine) hand(it *item, sink capture.Sink) {
+	b, weight := it.data, it.weight
 	switch s := &e.snap; s.Event {
 	case eventTick:
 		if e.timers == nil {
 			return
 		}
-		weight := e.timers.Weight(s.CPU, s.Time)
 		ran := word(b[offAsleep:])
 		for _, i := range e.events.ticks {
 			if int(i) == e.events.wall && ran > 0 {
@@ -459,17 +438,26 @@ func (e *Engine) giveAway(sink capture.Sink, event int, weight uint64, state cap
 
 // Stats is what was done so far.
 func (e *Engine) Stats() capture.Stats {
-	s := capture.Stats{Samples: e.samples.Load(), Bytes: e.bytes.Load(), Lost: e.malformed.Load()}
-	if e.progs == nil {
-		return s
-	}
+	return capture.Stats{Samples: e.samples.Load(), Bytes: e.bytes.Load(), Lost: e.lost(), Ended: e.ended.Load()}
+}
+
+// Losses are when samples were lost.
+func (e *Engine) Losses() []capture.Loss {
+	e.reading.Lock()
+	defer e.reading.Unlock()
+	return slices.Clone(e.pace.losses)
+}
+
+// lost is how many samples could not be kept.
+func (e *Engine) lost() uint64 {
+	lost := e.malformed.Load() + e.dropped.Load()
 	var perCPU []uint64
-	if err := e.progs.coll.Maps["lost"].Lookup(uint32(0), &perCPU); err == nil {
+	if e.progs != nil && e.progs.coll.Maps["lost"].Lookup(uint32(0), &perCPU) == nil {
 		for _, n := range perCPU {
-			s.Lost += n
+			lost += n
 		}
 	}
-	return s
+	return lost
 }
 
 // ProgramCost returns how many samples the BPF programs copied, and how long the
@@ -498,6 +486,7 @@ func (e *Engine) Close() error {
 	e.mmaps.Close()
 	e.waiter.Close()
 	e.ring.close()
+	e.kept.close()
 	if e.progs != nil {
 		e.progs.close()
 	}

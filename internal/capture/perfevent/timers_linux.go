@@ -21,6 +21,7 @@ import (
 type Timers struct {
 	kind  capture.EventKind
 	base  time.Duration // between samples, of CPU time
+	asked time.Duration // base as it was asked for
 	list  []timer
 	byCPU []int32 // index into list, -1 for none
 }
@@ -45,7 +46,7 @@ type timer struct {
 // OpenTimers opens an event per CPU, disabled. The caller owns their
 // descriptors' uses, Close closes them.
 func OpenTimers(a Attr, cpus []int, period time.Duration) (*Timers, error) {
-	t := &Timers{kind: a.Kind, base: period, byCPU: make([]int32, slices.Max(cpus)+1)}
+	t := &Timers{kind: a.Kind, base: period, asked: period, byCPU: make([]int32, slices.Max(cpus)+1)}
 	for i := range t.byCPU {
 		t.byCPU[i] = -1
 	}
@@ -135,6 +136,15 @@ func (t *Timers) Retune(now uint64) error {
 		tm.due, tm.ticked = now+t.interval(), false
 	}
 	return nil
+}
+
+// Slow lets the next Retune make the periods so many times longer than was asked for.
+// What samples weigh follows from when they were taken.
+func (t *Timers) Slow(times int) {
+	t.base = t.asked * time.Duration(max(times, 1))
+	for i := range t.list {
+		t.list[i].due = 0
+	}
 }
 
 // setPeriod changes an event's period; the kernel takes a pointer to it.

@@ -1,0 +1,84 @@
+package bpfcopy
+
+import "github.com/candid-profiler/candid/internal/capture"
+
+// pace decides how many times slower than asked for is sampled, where samples come faster
+// than they are walked for long: fewer samples that stand for more time are true, lost
+// ones are not. It also knows when samples were lost.
+type pace struct {
+	slow    int    // 1: as asked
+	changed uint64 // when that was last changed, ns
+	calm    uint64 // since when little is waiting, ns; 0: it is not so
+	wait    uint64 // how long it must be so before sampling gets faster, ns
+	told    []capture.Slowed
+
+	looked uint64 // when lost was last asked for, ns
+	lost   uint64 // samples that were lost by then
+	loses  bool   // some were since the pace was last decided
+	losses []capture.Loss
+}
+
+const (
+	maxSlow  = 64
+	slowEach = 500e6 // ns between two changes
+	lookEach = 100e6 // ns between two looks
+	calmWait = 10e9
+	maxWait  = 320e9
+)
+
+// due says whether it is time to look.
+func (p *pace) due(now uint64) bool { return now-p.looked >= lookEach }
+
+// account takes how many samples have been lost by now in all.
+func (p *pace) account(now, lost uint64) {
+	if lost > p.lost {
+		p.loses = true
+		p.losses = capture.AddLoss(p.losses, capture.Loss{From: p.looked, To: now, Samples: lost - p.lost})
+	}
+	p.looked, p.lost = now, lost
+}
+
+// look says how many times slower to sample from now on, and whether that is new: waiting
+// bytes of samples, of at most limit, have not been walked.
+func (p *pace) look(now uint64, waiting, limit int) (slow int, changed bool) {
+	if p.slow == 0 {
+		p.slow, p.wait = 1, calmWait
+	}
+	if waiting > limit/16 {
+		p.calm = 0
+	} else if p.calm == 0 {
+		p.calm = now
+	}
+	if now-p.changed < slowEach {
+		return p.slow, false
+	}
+	loses := p.loses
+	p.loses = false
+	switch {
+	case (loses || waiting > limit/2) && p.slow < maxSlow:
+		if p.changed > 0 {
+			p.wait = min(2*p.wait, maxWait)
+		}
+		p.slow, p.calm = 2*p.slow, 0
+	case p.slow > 1 && p.calm > 0 && now-p.calm > p.wait:
+		p.slow, p.calm = p.slow/2, 0
+	default:
+		return p.slow, false
+	}
+	p.changed = now
+	p.told = append(p.told, capture.Slowed{Time: now, Times: p.slow})
+	return p.slow, true
+}
+
+// tellPace tells the sink how fast is sampled, if that has changed.
+func (e *Engine) tellPace(sink capture.Sink) {
+	e.reading.Lock()
+	told := e.pace.told
+	e.pace.told = nil
+	e.reading.Unlock()
+	if p, ok := sink.(capture.Pacer); ok {
+		for _, s := range told {
+			p.Slowed(s)
+		}
+	}
+}

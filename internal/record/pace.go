@@ -1,0 +1,53 @@
+package record
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/capture"
+)
+
+// Slowed implements capture.Pacer: what is recorded at another rate than was asked for is
+// told at once, and in the recording.
+func (s *session) Slowed(c capture.Slowed) {
+	at := since(c.Time, s.start)
+	if c.Times <= 1 {
+		s.say(fmt.Sprintf("sampling as often as asked for again, from %v on", at))
+		return
+	}
+	period := s.period * time.Duration(c.Times)
+	s.say(fmt.Sprintf("sampling %d times less often from %v on, every %v: candid gets too little of the CPUs to walk more; what is recorded stands for all of the time", c.Times, at, period.Round(time.Microsecond)))
+}
+
+// say tells people something now, and keeps it with the recording.
+func (s *session) say(line string) {
+	s.note(line)
+	s.o.Log(line)
+}
+
+// noteLosses keeps when samples were lost.
+func (s *session) noteLosses(losses []capture.Loss) {
+	const most = 8
+	for i, l := range losses {
+		if i == most {
+			s.note(fmt.Sprintf("samples were lost in %d stretches of time more", len(losses)-most))
+			break
+		}
+		s.note(fmt.Sprintf("%d samples were lost between %v and %v after recording began", l.Samples, since(l.From, s.start), since(l.To, s.start)))
+	}
+}
+
+// since is how long after the start something was.
+func since(at, start uint64) time.Duration {
+	return time.Duration(max(at, start) - start).Round(10 * time.Millisecond)
+}
+
+// spareThread lets one goroutine more run than there are CPUs, until stop is called: who
+// empties an engine's buffers must not wait for those who read symbols, when the kernel has
+// taken the CPU from them.
+func spareThread() (stop func()) {
+	before := runtime.GOMAXPROCS(0)
+	runtime.GOMAXPROCS(before + 1)
+	return func() { runtime.GOMAXPROCS(before) }
+}
