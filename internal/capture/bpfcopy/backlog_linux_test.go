@@ -1,0 +1,166 @@
+package bpfcopy
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/capture"
+)
+
+// stuck is a sink that waits in its first sample, as for a file that is slow to read.
+type stuck struct {
+	inside  chan struct{} // closed when it waits
+	release chan struct{}
+	last    uint64
+	samples int
+	back    int
+	began   bool
+}
+
+func (s *stuck) Sample(snap *capture.Snapshot) {
+	if !s.began {
+		s.began = true
+		close(s.inside)
+		<-s.release
+	}
+	s.samples++
+	if snap.Time < s.last {
+		s.back++
+	}
+	s.last = snap.Time
+}
+func (s *stuck) Notice(capture.Notice) {}
+func (s *stuck) BatchEnd()             {}
+
+// The ring is emptied also while the walker waits for something, and nothing of what comes
+// meanwhile is lost.
+func TestReadingGoesOnWhileWalkingWaits(t *testing.T) {
+	prog := startProg(t, compile(t, spinSource))
+	e := open(t, cpuOptions(1000, prog.Process.Pid), Exact)
+	s := &stuck{inside: make(chan struct{}), release: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx, s) }()
+	patience := time.After(30 * time.Second)
+	select {
+	case <-s.inside:
+	case <-patience:
+		t.Skip("no sample came within 30 s")
+	}
+	for e.kept.waiting() < 3*chunkSize {
+		select {
+		case <-patience:
+			t.Fatalf("%d bytes of samples were taken out of the ring while the walker waited, after 30 s", e.kept.waiting())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	close(s.release)
+	cancel()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("Run did not end within 30 s")
+	}
+	st := e.Stats()
+	if st.Lost > 0 || st.Samples != uint64(s.samples) || s.back > 0 {
+		t.Errorf("%d samples of %d were handed over, %d of them not in the order of time; %d were lost", s.samples, st.Samples, s.back, st.Lost)
+	}
+	if left := e.kept.waiting(); left != 0 {
+		t.Errorf("%d bytes are still kept", left)
+	}
+}
+
+// What is kept is whole, in order, and bounded: samples that find no room are refused,
+// notices beside them are not.
+func TestBacklog(t *testing.T) {
+	l := newBacklog(4 * chunkSize)
+	defer l.close()
+	record := func(i int) []byte { return bytes.Repeat([]byte{byte(i)}, 100<<10) }
+	kept := 0
+	for i := range 100 {
+		b := l.open()
+		if data := l.copy(b, record(i), true); data != nil {
+			b.items = append(b.items, item{time: uint64(i), data: data})
+			kept++
+		}
+		if data := l.copy(b, record(i)[:72], false); data != nil {
+			b.items = append(b.items, item{time: uint64(i), data: data})
+		} else {
+			t.Fatalf("notice %d found no room", i)
+		}
+		l.put(b)
+	}
+	if kept < 30 || kept > 40 {
+		t.Errorf("%d samples of 100 KiB were kept in 4 MiB", kept)
+	}
+	if held := l.waiting(); held > 5*chunkSize {
+		t.Errorf("%d bytes are held where %d are allowed for samples", held, 4*chunkSize)
+	}
+	samples, notices := 0, 0
+	for group := l.take(); len(group) > 0; group = l.take() {
+		for _, b := range group {
+			for _, it := range b.items {
+				want := record(int(it.time))
+				if len(it.data) == 72 {
+					notices, want = notices+1, want[:72]
+				} else {
+					samples++
+				}
+				if !bytes.Equal(it.data, want) {
+					t.Fatalf("record %d is not what it was", it.time)
+				}
+			}
+			l.free(b, true)
+		}
+	}
+	if samples != kept || notices != 100 || l.waiting() != 0 {
+		t.Errorf("%d of %d samples, %d of 100 notices came out, %d bytes are still held", samples, kept, notices, l.waiting())
+	}
+	big := l.open()
+	if l.copy(big, make([]byte, 3*chunkSize), true) == nil {
+		t.Error("a record larger than a chunk found no room")
+	}
+	l.free(big, false)
+}
+
+// Sampling gets slower when much waits or some was lost, and faster when that has not been
+// so for long.
+func TestPace(t *testing.T) {
+	const second, limit = uint64(1e9), 1000
+	var p pace
+	now := second
+	if slow, _ := p.look(now, 0, limit); slow != 1 {
+		t.Fatalf("sampling begins %d times slower", slow)
+	}
+	if slow, changed := p.look(now, limit, limit); slow != 2 || !changed {
+		t.Errorf("with a full backlog: %d times slower", slow)
+	}
+	if slow, changed := p.look(now+second/10, limit, limit); slow != 2 || changed {
+		t.Errorf("a tenth of a second later: %d times slower", slow)
+	}
+	now += second
+	p.account(now, 7)
+	if slow, _ := p.look(now, 0, limit); slow != 4 {
+		t.Errorf("when 7 samples were lost: %d times slower", slow)
+	}
+	for range 200 {
+		now += second
+		p.account(now, 7)
+		p.look(now, 0, limit)
+	}
+	if p.slow != 1 {
+		t.Errorf("after 200 calm seconds it is still %d times slower", p.slow)
+	}
+	if len(p.losses) != 1 || p.losses[0].Samples != 7 {
+		t.Errorf("the losses are %v", p.losses)
+	}
+	if n := len(p.told); n != 4 {
+		t.Errorf("%d changes were told of, not 4: %v", n, p.told)
+	}
+}
