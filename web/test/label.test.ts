@@ -26,6 +26,11 @@ test("the parts of a name", () => {
   assert.deepEqual(parts("slices.partitionOrdered[go.shape.uint64]", false), ["", "slices.", "partitionOrdered[go.shape.uint64]", ""]);
   assert.deepEqual(parts("internal/runtime/maps.ctrlGroup.matchH2", false), ["internal/runtime/", "maps.ctrlGroup.", "matchH2", ""]);
   assert.deepEqual(parts("main.main.gowrap1", false), ["", "main.", "main.gowrap1", ""]);
+  for (const c of ["libc.so.6+0x9ced0", "libstdc++.so.6.0.30+0x1", "a.out+0x401000", "jna123.tmp+0xf"]) {
+    for (const managed of [true, false]) assert.deepEqual(parts(c, managed), ["", "", c, ""]);
+    assert.deepEqual(fit(parse(c, false), 40), { dim: "", text: c });
+  }
+  assert.deepEqual(parts("/opt/lib.d/libx.so.1+0x2f", false), ["/opt/lib.d/", "", "libx.so.1+0x2f", ""]);
   for (const c of ["memcpy.cold", "f.part.0", "g.constprop.0.isra.0", "counter.12"]) assert.deepEqual(parts(c, false), ["", "", c, ""]);
   for (const odd of ["a.(*b", "a.()", "x/y", "/", "a.b/", "[x].y", "", ".", "::", "a::", "<>", "(((", ">>>", "operator<", "....", "a.", "日本.語"]) {
     for (const managed of [true, false]) assert.equal(parts(odd, managed).join(""), odd);

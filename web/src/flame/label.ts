@@ -8,10 +8,14 @@ export interface Name {
   readonly end: number; // where the method ends: what follows are parameters
 }
 
-// parse finds the parts of a name: pkg.Class.method, ns::Class::method(args) or
-// one word.
+// parse finds the parts of a name: pkg.Class.method, ns::Class::method(args),
+// one word, or path/module+0x1f where there is no symbol.
 export function parse(full: string, managed: boolean): Name {
   if (full.startsWith("[")) return { full, short: 0, method: 0, end: full.length };
+  if (/\+0x[0-9a-f]+$/.test(full)) {
+    const module = full.lastIndexOf("/") + 1; // points in it, as in libc.so.6, part nothing
+    return { full, short: module, method: module, end: full.length };
+  }
   if (managed) {
     const paren = full.indexOf("(");
     const end = paren > 0 ? paren : full.length;
