@@ -224,7 +224,7 @@ func (s *Screen) methodLine(l *line, chosen bool) string {
 	method, kind, rails := l.path[len(l.path)-1], walk.KindUnknown, l.rails
 	if l.caller != nil {
 		kind = l.caller.Kind
-		part := share(l.caller.Count.Share(t.Shown))
+		part := rough(l.caller.Count.Share(t.Shown), t.Shown.Samples)
 		out = strings.Repeat(" ", selfWidth) + right(part, totalWidth+1) + strings.Repeat(" ", s.sinceWidth())
 		if s.numbers() == onlySelf {
 			out = strings.Repeat(" ", selfWidth)
@@ -240,7 +240,7 @@ func (s *Screen) methodLine(l *line, chosen bool) string {
 		r := l.row
 		kind = r.Kind
 		self, total := r.Self.Share(t.Shown), r.Total.Share(t.Shown)
-		selfCell, totalCell := style(heat(self), right(share(self), selfWidth)), right(share(total), totalWidth+1)
+		selfCell, totalCell := style(heat(self), right(rough(self, t.Shown.Samples), selfWidth)), right(rough(total, t.Shown.Samples), totalWidth+1)
 		out = selfCell + totalCell
 		if s.numbers() == onlySelf {
 			out = selfCell

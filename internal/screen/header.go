@@ -206,6 +206,9 @@ func (s *Screen) honesty() string {
 	default:
 		facts = append(facts, "0 lost")
 	}
+	if text := roughly(t.Shown.Samples); text != "" {
+		facts = append(facts, paint(yellow, text))
+	}
 	facts = append(facts, s.narrowed()...)
 	facts = append(facts, doing(t, t.Recent.States, t.Recent.Count)...)
 	facts = append(facts, certain(t.Recent.Quality)...)

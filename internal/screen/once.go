@@ -77,6 +77,9 @@ func Once(w io.Writer, t *live.Table, style Style) error {
 	for _, n := range t.Notes {
 		put("  note: " + name(n))
 	}
+	if text := roughly(all.Samples); text != "" {
+		put("  " + paint(yellow, text+"; -d or -F takes more"))
+	}
 	put("")
 
 	s := &Screen{table: t}
@@ -88,7 +91,7 @@ func Once(w io.Writer, t *live.Table, style Style) error {
 	slices.SortFunc(rows, func(a, b live.Row) int { return live.BySelf(&a, &b) })
 	for i := range rows[:min(len(rows), style.Rows)] {
 		r := &rows[i]
-		head := right(share(r.Self.Share(all)), 7) + right(share(r.Total.Share(all)), 8) + "  " +
+		head := right(rough(r.Self.Share(all), all.Samples), 7) + right(rough(r.Total.Share(all), all.Samples), 8) + "  " +
 			paint(kindColors[r.Kind], left(profile.KindName(r.Kind), kindWidth)) + "  "
 		put(head + s.method(r.Method, room(width(head)), plain))
 	}
@@ -111,9 +114,9 @@ func Once(w io.Writer, t *live.Table, style Style) error {
 		if unit == "nanoseconds" && t.Elapsed > 0 {
 			part = float64(th.Since.Weight) / float64(t.Elapsed)
 		}
-		head := right(share(part), 7) + right(itoa(th.TID), 9) + "  " + left(name(th.Name), 24) + "  "
+		head := right(rough(part, all.Samples), 7) + right(itoa(th.TID), 9) + "  " + left(name(th.Name), 24) + "  "
 		if th.Hottest != (live.Method{}) {
-			head += right(share(th.HottestShare), 6) + "  " + doingIn(th)
+			head += right(rough(th.HottestShare, all.Samples), 6) + "  " + doingIn(th)
 			head += s.method(th.Hottest, room(width(head)), plain)
 		}
 		put(head)

@@ -397,6 +397,30 @@ func TestOnce(t *testing.T) {
 	lacks(t, "table", out.String(), "\x1b")
 }
 
+// Shares of few samples are marked, with how many they stand on.
+func TestFewSamples(t *testing.T) {
+	for samples, marked := range map[int]bool{29: true, 1: true, 99: true, 100: false} {
+		p := newProgram("x")
+		p.runs(samples, 1, "main", "App.main", "Sort.run")
+		p.passes(time.Second)
+		var out strings.Builder
+		table := p.Table(live.Query{Window: live.MaxWindow, Threads: true})
+		if err := Once(&out, table, Style{Width: 100, Rows: 3}); err != nil {
+			t.Fatal(err)
+		}
+		screen := text(t, show(p, 160, 30))
+		note := fmt.Sprintf("~: shares of only %d sample", samples)
+		for what, text := range map[string]string{"once": out.String(), "screen": screen} {
+			if strings.Contains(text, note) != marked || strings.Contains(text, "~100.0%") != marked {
+				t.Errorf("%s, %d samples: marked should be %v:\n%s", what, samples, marked, text)
+			}
+		}
+		if samples == 29 && !strings.Contains(out.String(), "10% may be 3% to 26%") {
+			t.Error(out.String())
+		}
+	}
+}
+
 func BenchmarkDraw(b *testing.B) {
 	p := newProgram("x")
 	for i := range 3000 {
