@@ -85,8 +85,8 @@ var meanings = map[string]meaning{
 	"native":       {"record top dump", "native and kernel frames are there always"},
 	"tid":          {"record top", "record the process, and look at a thread with --thread REGEX"},
 	"stdio":        {"report", "the report is text always; 'candid view FILE' is the same in a browser"},
-	"no-children":  {"report", "self and total are both there; --view tree is the call tree"},
-	"sort":         {"report", "there are --view methods, tree, threads and states, --lines, and --threads"},
+	"no-children":  {"report", "self and total are both there (--by sorts); --view tree is the call tree"},
+	"sort":         {"report", "methods are sorted by --by self or --by total; there are --view methods, tree, threads and states, --lines, and --threads"},
 	"filter":       {"", "filters are --thread, --state, --focus, --ignore, --from and --to"},
 	"include":      {"", "to keep stacks with a function is --focus REGEX"},
 	"exclude":      {"", "to leave out stacks with a function is --ignore REGEX"},
@@ -96,6 +96,7 @@ var meanings = map[string]meaning{
 func flagFailure(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var value *pflag.InvalidValueError
+	var missing *pflag.ValueRequiredError
 	switch {
 	case errors.As(err, &unknown):
 		name := unknown.GetSpecifiedName()
@@ -120,6 +121,10 @@ func flagFailure(cmd *cobra.Command, err error) error {
 			return fmt.Errorf("unknown flag %s: did you mean %s?", dashed, near)
 		}
 		return fmt.Errorf("unknown flag %s", dashed)
+	case errors.As(err, &value) && takenFlag(cmd.Flags(), value.GetValue()):
+		return swallowed(value.GetFlag(), value.GetValue())
+	case errors.As(err, &missing):
+		return fmt.Errorf("%s has no %s behind it (an empty variable of the shell leaves nothing there)", dashedFlag(missing.GetFlag()), noun(missing.GetFlag()))
 	case errors.As(err, &value):
 		var number *strconv.NumError
 		if errors.As(err, &number) {
@@ -131,6 +136,71 @@ func flagFailure(cmd *cobra.Command, err error) error {
 		}
 	}
 	return err
+}
+
+// takenFlag says whether the value of a flag is itself one of the flags.
+func takenFlag(fl *pflag.FlagSet, value string) bool {
+	switch {
+	case strings.HasPrefix(value, "--"):
+		name, _, _ := strings.Cut(value[2:], "=")
+		return name == "" || fl.Lookup(name) != nil
+	case len(value) == 2 && value[0] == '-':
+		return fl.ShorthandLookup(value[1:]) != nil
+	}
+	return false
+}
+
+// swallowed says that a flag took the next flag for its value.
+func swallowed(f *pflag.Flag, value string) error {
+	text := fmt.Sprintf("%s got no %s: it took %q, the next flag, as its value; is a variable of the shell empty?", dashedFlag(f), noun(f), value)
+	if f.Name == "pid" {
+		text += " 'candid ps' lists processes"
+	}
+	return errors.New(text)
+}
+
+// noun is what a flag's usage calls its value.
+func noun(f *pflag.Flag) string {
+	name, _ := pflag.UnquoteUsage(f)
+	if f.Name == "pid" {
+		return "process id"
+	}
+	return name
+}
+
+func dashedFlag(f *pflag.Flag) string {
+	if f.Shorthand != "" {
+		return "-" + f.Shorthand
+	}
+	return "--" + f.Name
+}
+
+// swallows are the flags whose values never look like a flag; an expression may.
+var swallows = []string{"pid", "output", "event", "engine", "format", "view", "thread-kind", "state"}
+
+// checkSwallowed finds flags that took another one for their value, as they do where a
+// variable between them is empty, and a -p whose value is empty.
+func checkSwallowed(cmd *cobra.Command) error {
+	fl := cmd.Flags()
+	for _, name := range swallows {
+		f := fl.Lookup(name)
+		if f == nil || !f.Changed {
+			continue
+		}
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, v := range values {
+			if takenFlag(fl, v) {
+				return usage("%v", swallowed(f, v))
+			}
+		}
+		if name == "pid" && len(values) == 0 {
+			return usage("-p got no process id: its value is empty; is a variable of the shell empty? 'candid ps' lists processes")
+		}
+	}
+	return nil
 }
 
 // meant says what a flag that this command does not have is here.
@@ -183,6 +253,9 @@ func targets(cmd *cobra.Command, flag *[]string, args []string) (pids []int, com
 		number := args[0]
 		if err := fl.Parse(args[1:]); err != nil {
 			return nil, nil, flagFailure(cmd, err)
+		}
+		if err := checkSwallowed(cmd); err != nil {
+			return nil, nil, err
 		}
 		*flag = append(*flag, number)
 		args = fl.Args()
