@@ -34,6 +34,7 @@ func completeValues(root *cobra.Command) {
 			own["event"] = event.Names
 		case "report":
 			own["view"] = report.ViewNames
+			own["by"] = func() []string { return []string{"self", "total"} }
 		case "diff":
 			own["view"] = func() []string { return []string{"methods", "tree", "callers"} }
 			own["normalize"] = func() []string { return []string{"total", "time", "none"} }

@@ -28,6 +28,7 @@ func newReport() *cobra.Command {
 		sigs    bool
 		minimum float64
 		unfold  bool
+		by      string
 	)
 	cmd := &cobra.Command{
 		Use:   "report FILE",
@@ -43,6 +44,7 @@ and the like) are one line; --unfold shows each of them.
 FILE is a profile in a format that candid reads, '-' is standard input:
 ` + format.HelpRead(),
 		Example: `  candid report app.jfr                        the hottest methods
+  candid report app.jfr --by total             those below which most of the time is
   candid report app.jfr --view tree            from the first frame down
   candid report app.jfr --callers 'HashMap.get$'
   candid report app.jfr --lines --top 10       the hottest source lines
@@ -60,11 +62,17 @@ FILE is a profile in a format that candid reads, '-' is standard input:
 			if err != nil {
 				return usage("--view: %v", err)
 			}
+			if by != "self" && by != "total" {
+				return usage("--by %q: methods are sorted by self or total", by)
+			}
+			if cmd.Flags().Changed("by") && (v != report.ViewMethods || callers != "") {
+				return usage("--by sorts the methods of --view methods: there are none in this view")
+			}
 			if !(minimum >= 0 && minimum <= 100) {
 				return usage("--min %g is no percentage", minimum)
 			}
 			o := reportOptions(os.Stdout)
-			o.View, o.Top, o.MinPercent, o.ByThread, o.Unfold = v, top, minimum, threads, unfold
+			o.View, o.Top, o.MinPercent, o.ByThread, o.Unfold, o.ByTotal = v, top, minimum, threads, unfold, by == "total"
 			if callers != "" {
 				if o.Callers, err = regexp.Compile(callers); err != nil {
 					return usage("--callers: %v", err)
@@ -109,6 +117,7 @@ FILE is a profile in a format that candid reads, '-' is standard input:
 	fl.SortFlags = false
 	fl.StringVar(&view, "view", "methods", "`NAME`: "+strings.Join(report.ViewNames(), ", "))
 	fl.StringVar(&callers, "callers", "", "print who calls the functions that match this `REGEX`")
+	fl.StringVar(&by, "by", "self", "sort methods by `WHAT`: self (own code) or total (with what it calls)")
 	fl.IntVarP(&top, "top", "n", 0, "at most `N` rows (default 30, in trees all; -1: all)")
 	fl.Float64Var(&minimum, "min", 0.5, "in trees: sum up branches below this `PERCENT`")
 	fl.BoolVar(&unfold, "unfold", false, "in trees: show each of the frames by which threads start")

@@ -150,7 +150,7 @@ type Node struct {
 }
 
 // JSON writes the whole report for scripts, in the form of Report. Lists are
-// not cut: of the options only the filter, the tree views and Callers count.
+// not cut: of the options only the filter, the tree views, ByTotal and Callers count.
 func JSON(w io.Writer, p *profile.Profile, o Options) error {
 	s, err := selection(p, o)
 	if err != nil {
@@ -198,7 +198,7 @@ func Make(s *profile.Selection, o Options) *Report {
 		}
 		r.Threads = append(r.Threads, t)
 	}
-	rows := s.List()
+	rows := methodList(s, o)
 	index := make([]int, len(s.Methods))
 	for i := range rows {
 		index[rows[i].Method] = i

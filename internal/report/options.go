@@ -49,6 +49,8 @@ type Options struct {
 	// Unfold shows each frame by which a thread starts in text of trees, where they
 	// are one line else.
 	Unfold bool
+	// ByTotal sorts methods by total, and not by self.
+	ByTotal bool
 	// ByThread shows the methods, tree or callers of each thread by itself.
 	ByThread bool
 	// NoMethods leaves the hottest methods out of a summary.

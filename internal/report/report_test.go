@@ -52,6 +52,34 @@ java -Xmx2g -jar shop.jar --port 8080
  34.0%    3.40s  and 28 methods more`)
 }
 
+// Sorted by total, what calls is before what is called, in text and JSON.
+func TestMethodsByTotal(t *testing.T) {
+	o := Options{Top: 2, ByTotal: true}
+	p := profiletest.Java()
+	var b bytes.Buffer
+	if err := JSON(&b, p, o); err != nil {
+		t.Fatal(err)
+	}
+	var r Report
+	if err := json.Unmarshal(b.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	for i := range r.Methods[1:] {
+		if r.Methods[i].Total.Weight < r.Methods[i+1].Total.Weight {
+			t.Fatalf("%s with %d is before %s with %d", r.Methods[i].Name, r.Methods[i].Total.Weight, r.Methods[i+1].Name, r.Methods[i+1].Total.Weight)
+		}
+	}
+	lines := strings.Split(body(textOf(t, p, o)), "\n")
+	for i := range 2 {
+		if !strings.Contains(lines[i+1], r.Methods[i].Name) {
+			t.Errorf("row %d is %q, and in JSON %s", i, lines[i+1], r.Methods[i].Name)
+		}
+	}
+	if o.ByTotal = false; strings.Contains(body(textOf(t, p, o)), lines[1]) {
+		t.Error("the order is the same by self")
+	}
+}
+
 func body(text string) string {
 	_, b, _ := strings.Cut(text, "\n\n")
 	return b

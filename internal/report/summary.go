@@ -60,6 +60,7 @@ func Summary(w io.Writer, p *profile.Profile, c Costs, o Options) error {
 	}
 	if !o.NoMethods {
 		pg.hottest(s)
+		pg.otherEvents(s)
 	}
 	pg.kernel(s)
 	pg.costs(c, p.SampleCount())
@@ -120,8 +121,8 @@ func (pg *page) item(name string, facts []string) {
 	pg.line("%s%s", indent, line)
 }
 
-// hottestMethods is how many methods the summary names.
-const hottestMethods = 5
+// mostHottest is how many methods the summary names.
+const mostHottest = 5
 
 func (pg *page) hottest(s *profile.Selection) {
 	if s.Chosen.Samples == 0 {
@@ -131,9 +132,44 @@ func (pg *page) hottest(s *profile.Selection) {
 		pg.longestWaits(s, waits)
 		return
 	}
+	pg.hottestMethods(s)
+}
+
+// otherEvents says of a recording of several events what a recording of one says: where
+// the time went that the event shown does not tell of, waits beside CPU time or CPU time
+// beside waits.
+func (pg *page) otherEvents(s *profile.Selection) {
+	p, told := s.Profile, len(own.WaitsOf(s)) > 0
+	for i, e := range p.Events {
+		if i == s.Filter.Event || e.Unit != "nanoseconds" || told != (e.Name == "cpu") || !told && !waitEvents[e.Name] {
+			continue
+		}
+		f := s.Filter
+		f.Event = i
+		other := p.Select(f)
+		if other.Chosen.Samples == 0 {
+			continue
+		}
+		waits := own.WaitsOf(other)
+		if told == (len(waits) > 0) {
+			continue
+		}
+		pg.item("of "+clean(e.Name), []string{plural(other.Chosen.Samples, "sample", "samples"), amount(other.Chosen.Weight, e.Unit) + " in all"})
+		if len(waits) > 0 {
+			pg.longestWaits(other, waits)
+		} else {
+			pg.hottestMethods(other)
+		}
+	}
+}
+
+// waitEvents are the events that tell of waits.
+var waitEvents = map[string]bool{"wall": true, "off-cpu": true}
+
+func (pg *page) hottestMethods(s *profile.Selection) {
 	rows := s.List()
 	label := pg.paint(bold, left("hottest", itemWidth))
-	for i := range rows[:min(hottestMethods, len(rows))] {
+	for i := range rows[:min(mostHottest, len(rows))] {
 		m := &rows[i]
 		if m.Self.Samples == 0 {
 			break

@@ -45,7 +45,7 @@ func SummaryJSON(p *profile.Profile, c Costs) *SummaryReport {
 	r := Make(s, Options{})
 	out := &SummaryReport{
 		Schema: SummarySchema, Command: r.Command, Engine: r.Engine, Duration: r.Duration, Event: r.Event, All: r.All,
-		Lost: r.Lost, Throttled: r.Throttled, Idle: c.Idle, Quality: r.Quality, Hottest: r.Methods[:min(hottestMethods, len(r.Methods))],
+		Lost: r.Lost, Throttled: r.Throttled, Idle: c.Idle, Quality: r.Quality, Hottest: r.Methods[:min(mostHottest, len(r.Methods))],
 		Disagree: []Thread{}, Notes: r.Notes, Ended: append([]Ended{}, c.Ended...), TargetCost: int64(c.Target), TargetCPU: int64(c.TargetCPU), OwnCPU: int64(c.OwnCPU),
 		MaxRSS: c.MaxRSS, FirstWalked: int64(c.FirstWalked), StackBytes: c.Stats.Bytes, File: text(c.File),
 	}

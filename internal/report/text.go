@@ -105,8 +105,19 @@ func cellsHead(name string, s *profile.Selection) string {
 	return left(out, len(out)+9)
 }
 
-func (pg *page) methods(s *profile.Selection, o Options) {
+// methodList is the method list in the order that is asked for.
+func methodList(s *profile.Selection, o Options) []profile.MethodCount {
 	rows := s.List()
+	if o.ByTotal {
+		slices.SortStableFunc(rows, func(a, b profile.MethodCount) int {
+			return cmp.Or(cmp.Compare(b.Total.Weight, a.Total.Weight), cmp.Compare(b.Total.Samples, a.Total.Samples))
+		})
+	}
+	return rows
+}
+
+func (pg *page) methods(s *profile.Selection, o Options) {
+	rows := methodList(s, o)
 	shown := rows
 	if o.Top > 0 && len(rows) > o.Top {
 		shown = rows[:o.Top]

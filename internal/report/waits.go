@@ -33,14 +33,14 @@ func waitingHint(p *profile.Profile) string {
 	if used >= d/hintShare {
 		return ""
 	}
-	return "the target used " + duration(used) + " of CPU in " + duration(d) + ": it waits. -e wall shows where; 'candid dump' shows who holds which lock"
+	return "the target used " + duration(used) + " of CPU in " + duration(d) + ": else it waited, or was not given a CPU. -e wall shows which, and where; 'candid dump' shows who holds which lock"
 }
 
 // longestWaits is what the summary says instead of the hottest methods.
 func (pg *page) longestWaits(s *profile.Selection, rows []own.Wait) {
 	label := pg.paint(bold, left("waits", itemWidth))
 	width := 0
-	shown := rows[:min(hottestMethods, len(rows))]
+	shown := rows[:min(mostHottest, len(rows))]
 	for i := range shown {
 		width = max(width, len(shown[i].State.String()))
 	}

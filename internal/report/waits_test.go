@@ -92,6 +92,35 @@ func TestLongestWaits(t *testing.T) {
 	}
 }
 
+// A recording of CPU time and of waits says both at its end, whichever comes first.
+func TestSummaryOfTwoEvents(t *testing.T) {
+	p := waiting(true)
+	p.Events = append(p.Events, profile.Event{Name: "cpu", Unit: "nanoseconds", Period: 1e7})
+	cpu := uint16(len(p.Events) - 1)
+	for i := range p.Samples {
+		if s := p.Samples[i]; s.State == profile.StateRunning {
+			s.Event = cpu
+			p.Samples = append(p.Samples, s)
+			break
+		}
+	}
+	p.Events[0].Name = "wall"
+	for shown, want := range map[int][]string{
+		0:        {"waits    blocked   18.0s  Shop$Inventory.reserve\n", "of cpu   1 sample · 1.00s in all\nhottest "},
+		int(cpu): {"hottest ", "in all\nwaits    blocked   18.0s  Shop$Inventory.reserve\n"},
+	} {
+		var b bytes.Buffer
+		if err := Summary(&b, p, Costs{Target: time.Millisecond}, Options{Filter: profile.Filter{Event: shown}}); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range append(want, "cost     copying 1.00ms") {
+			if !strings.Contains(b.String(), w) {
+				t.Errorf("event %d is shown, and %q is missing in\n%s", shown, w, b.String())
+			}
+		}
+	}
+}
+
 // A program of which no thread is in its own code still has waits.
 func TestWaitsOfALibrary(t *testing.T) {
 	p := waiting(true)
@@ -110,7 +139,7 @@ func TestWaitingHint(t *testing.T) {
 		p.Meta.Duration, p.Meta.Cost.TargetCPU = during, used
 		return p
 	}
-	const want = "the target used 100ms of CPU in 5.00s: it waits. -e wall shows where; 'candid dump' shows who holds which lock"
+	const want = "the target used 100ms of CPU in 5.00s: else it waited, or was not given a CPU. -e wall shows which, and where; 'candid dump' shows who holds which lock"
 	idle := idleFor(100*time.Millisecond, 5*time.Second)
 	if got := waitingHint(idle); got != want {
 		t.Errorf("%q", got)
