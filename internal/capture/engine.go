@@ -191,6 +191,14 @@ type Losing interface {
 	Losses() []Loss
 }
 
+// Follower is an Engine that can copy with a sample what a stack goes on in.
+type Follower interface {
+	// Follow says how that is found in a process, until it runs another program; nil
+	// says that nothing is to be looked for. It is called from the Sink, or before Run,
+	// for the program that the last notices told of.
+	Follow(pid int, how *Follow) error
+}
+
 // Accountant is an Engine that has the kernel's accounts of its targets' threads at hand.
 type Accountant interface {
 	// CPUTimes is how long each thread of a target has run, ns by tid; nil if the engine

@@ -50,6 +50,16 @@ type Snapshot struct {
 	OtherAddr uint64
 	OtherPC   uint64
 	Other     []byte
+
+	// Regions are what the process's Follow led to, copied at the same moment as the
+	// stack, in the order of its steps; none if there is no Follow, or it failed at once.
+	Regions []Region
+}
+
+// Region is a copy of some of a process's memory.
+type Region struct {
+	Addr  uint64
+	Bytes []byte
 }
 
 // Ran is set in Snapshot.Sleep where the thread ran.

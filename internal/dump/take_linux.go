@@ -27,6 +27,7 @@ type look struct {
 	copy   []byte
 	syms   []symbol.Frame
 	stood  []time.Duration
+	how    *capture.Follow // where stacks go on; nil: nowhere else, or not known
 	others map[int]waiting // where threads wait, if files do not say it
 
 	// accounts are, by thread, of its running when it was read asleep: as long as it stays
@@ -54,7 +55,7 @@ func (p *process) take(o *Options) (*Process, error) {
 	}
 	out := &Process{PID: p.pid, Command: commandLine(p.Target), Runtime: p.Runtime(), Notes: slices.Clone(p.Notes)}
 	l := &p.look
-	*l = look{named: make(map[frameKey][]Frame), kernel: make(map[string][]Frame), accounts: make(map[int]string), copy: l.copy}
+	*l = look{named: make(map[frameKey][]Frame), kernel: make(map[string][]Frame), accounts: make(map[int]string), copy: l.copy, how: l.how}
 	if l.copy == nil {
 		l.copy = make([]byte, stackBytes)
 	}
@@ -66,6 +67,7 @@ func (p *process) take(o *Options) (*Process, error) {
 		return nil, err
 	}
 	p.fresh()
+	p.follow()
 	tids, err := p.files.tids()
 	if err != nil {
 		return nil, fmt.Errorf("list the threads of process %d: %w (%v)", p.pid, target.ErrNoProcess, err)
@@ -103,6 +105,32 @@ func (p *process) take(o *Options) (*Process, error) {
 	}
 	out.Stops = stopsOf(l.stood)
 	return out, nil
+}
+
+// follow learns where stacks go on: where that is known, it is copied with them.
+func (p *process) follow() {
+	if p.VM == nil || p.stopper == nil || p.look.how != nil {
+		return
+	}
+	if p.look.how = p.VM.Follow(); p.look.how != nil {
+		_ = p.stopper.Follow(p.look.how) // it has been made by candid itself
+	}
+}
+
+// regions copies what the stack of a thread that waits goes on in. Whoever asks makes
+// sure that the thread has not run meanwhile.
+func (p *process) regions(snap *capture.Snapshot) []capture.Region {
+	if p.look.how == nil {
+		return nil
+	}
+	f := capture.Followed{
+		Load:     func(b []byte, addr uint64) bool { return p.Target.Memory().ReadAt(b, addr) == nil },
+		Register: func(n uint32) (uint64, bool) { return 0, false },
+		SP:       snap.Regs.SP(), Top: snap.StackTop, Most: 256 << 10,
+	}
+	f.Thread, _ = p.VM.ThreadPointer(snap.TID)
+	f.Go(p.look.how)
+	return f.Regions
 }
 
 // fresh makes what is cached of the process's memory be read anew.
@@ -219,6 +247,7 @@ func (p *process) walkWaiting(t *Thread, snap *capture.Snapshot) {
 		if sp+n < snap.StackTop {
 			snap.Flags |= capture.StackCut
 		}
+		snap.Regions = p.regions(snap)
 	}
 	p.walk(t, snap)
 }

@@ -486,6 +486,8 @@ func EndName(e walk.End) string {
 		return "[broken: the stack could not be copied]"
 	case walk.EndChanged:
 		return "[broken: the process changed under the walk]"
+	case walk.EndUncopied:
+		return "[virtual thread's older frames not copied]"
 	}
 	return "[broken: unknown reason]"
 }

@@ -18,61 +18,51 @@ const (
 	entryFrame        = 80
 )
 
-// Bounds on what is read of a virtual thread's heap.
-const (
-	maxHeapChunks  = 64
-	maxChunkBytes  = 1 << 20
-	maxChunkFrames = 4096
-)
-
-// chunkWalk is a stack chunk being walked: a copy of its live part.
-type chunkWalk struct {
-	base uint64 // address of buf[0]
-	buf  []byte
-}
-
-func (k *chunkWalk) word(addr uint64) (uint64, bool) {
-	off := addr - k.base
-	if off >= uint64(len(k.buf)) || uint64(len(k.buf))-off < 8 {
-		return 0, false
-	}
-	return binary.LittleEndian.Uint64(k.buf[off:]), true
-}
+// maxChunkFrames bounds the frames of one chunk.
+const maxChunkFrames = 16384
 
 // stepBarrier goes on where the lowest frame of a virtual thread that is on the
 // carrier's stack returns to the return barrier: its callers are in chunks in the
-// heap. They are read from the process as it is now, then the walk continues
-// with the carrier's own frames, so that the stack reaches the thread's first.
+// heap, which the engine has copied together with the stack. Then the walk continues
+// with the carrier's own frames, so that the stack reaches the thread's first. Where
+// they were not copied, the stack ends here: what the heap holds by now is of another
+// moment.
 func (vm *VM) stepBarrier(c *walk.Cursor, e *pcEntry) walk.Verdict {
-	pc, ref := e.pc, e.ref
-	entry, ok := vm.continuationEntry(c)
-	if !ok && c.LeafCallee {
-		// The stub has called the VM to bring frames back from the heap: it is a
-		// frame of its own, somewhere below the entry, and which of the virtual
-		// thread's frames are where just now cannot be told.
-		if entry, ok = vm.entryAbove(c); ok {
-			vm.push(c, pc, ref, walk.KindStub, walk.Exact, walk.ReturnAddress)
-			v := vm.popFrame(c, entry+entryFrame)
-			vm.stepping.prov = max(vm.stepping.prov, walk.Derived)
-			return v
-		}
-	}
+	entry, ok := vm.copiedEntry(c)
 	if !ok {
-		vm.push(c, pc, ref, walk.KindStub, walk.Exact, walk.ReturnAddress)
-		return walk.Stuck
+		markVirtual(c)
+		return walk.Uncopied
 	}
-	if cont, ok := c.Word(entry + entryContinuation); ok {
-		vm.walkHeap(c, vm.heap.address(cont))
+	if c.LeafCallee {
+		// The stub has called the VM to bring frames back from the heap.
+		if !vm.mounting(e) {
+			// Which of the virtual thread's frames are where just now cannot be told.
+			vm.push(c, e.pc, e.ref, walk.KindStub, walk.Exact, walk.ReturnAddress)
+			markVirtual(c)
+			return walk.Uncopied
+		}
+		vm.push(c, e.pc, e.ref, walk.KindStub, walk.Exact, walk.ReturnAddress)
+	} else {
+		on := len(c.Stack.Frames)
+		if !vm.walkHeap(c, entry) || !vm.dropFrozen(c, entry, on) {
+			c.Stack.Frames = c.Stack.Frames[:on]
+			markVirtual(c)
+			return walk.Uncopied
+		}
+		markVirtual(c)
 	}
-	markVirtual(c)
-	// The barrier hides where enterSpecial goes on. JDK 25+ publishes it; before,
-	// it is known once a stack without a barrier was seen; till then the
-	// barrier stands for it.
+	return vm.leaveContinuation(c, e, entry)
+}
+
+// leaveContinuation goes to the caller of enterSpecial, whose frame is at entry. The
+// barrier hides where enterSpecial goes on. JDK 25+ publishes it; before, it is known
+// once a stack without a barrier was seen; till then the barrier stands for it.
+func (vm *VM) leaveContinuation(c *walk.Cursor, e *pcEntry, entry uint64) walk.Verdict {
+	pc, ref, kind := e.pc, e.ref, walk.KindStub
 	at := vm.continuationReturnPC
 	if at == 0 {
 		at = vm.stepping.enterSpecial
 	}
-	kind := walk.KindStub
 	if r := vm.classify(at); r != nil && r.kind == walk.KindNativeMethod {
 		pc, ref, kind = r.pc, r.ref, r.kind
 	}
@@ -80,50 +70,41 @@ func (vm *VM) stepBarrier(c *walk.Cursor, e *pcEntry) walk.Verdict {
 	return vm.popFrame(c, entry+entryFrame)
 }
 
-// continuationEntry finds the ContinuationEntry above the Cursor: at its stack
-// pointer, or a little above it if the frame's arguments lie between.
-func (vm *VM) continuationEntry(c *walk.Cursor) (uint64, bool) {
-	sp := c.Regs.SP()
-	if c.Unextended != 0 {
-		sp = c.Unextended
-	}
-	if vm.isContinuationEntry(c, sp) {
-		return sp, true
-	}
-	if thread, ok := vm.javaThread(c.TID); ok && vm.off.contEntry != absent {
-		if at, ok := vm.peek.u64(thread + vm.off.contEntry); ok && at > sp && at-sp < maxFrame && vm.isContinuationEntry(c, at) {
-			return at, true
+// mounting says whether a return address into the stubs is in the one by which a
+// virtual thread is mounted: then none of its frames is on the stack, and none calls.
+func (vm *VM) mounting(e *pcEntry) bool {
+	code := vm.codeOf(e.blob)
+	off := int(min(e.pc-e.blob.codeBegin, uint64(len(code))))
+	mount, others := -1, bytes.LastIndex(code[:off], entrySP)
+	for i := off - 1; i > others && mount < 0; i-- {
+		if popRCX.at(code, i) {
+			mount = i
 		}
 	}
-	return 0, false
+	return mount > others
 }
 
-// maxThawed bounds the room that is made on a stack for frames from the heap, in
-// bytes.
-const maxThawed = 64 << 10
-
-// entryAbove looks for the ContinuationEntry above the Cursor: where the thread
-// says that it is, else in the copy, where an old one may still lie about.
-func (vm *VM) entryAbove(c *walk.Cursor) (uint64, bool) {
-	sp := c.Regs.SP()
-	if thread, ok := vm.javaThread(c.TID); ok && vm.off.contEntry != absent {
-		if at, ok := vm.peek.u64(thread + vm.off.contEntry); ok && at >= sp && at-sp < maxThawed && vm.isContinuationEntry(c, at) {
-			return at, true
-		}
+// innermost is the thread's innermost ContinuationEntry as it was copied.
+func (vm *VM) innermost(c *walk.Cursor) (uint64, bool) {
+	if len(c.Regions) == 0 || len(c.Regions[0].Bytes) != 8 || !vm.conts.ok {
+		return 0, false
 	}
-	for at := (sp + 7) &^ 7; at < sp+maxThawed && c.InCopy(at+entryFrame-8); at += 8 {
-		// All of it has to look so: two objects, the flag of virtual threads and the
-		// size of arguments, a place on the stack or none, a small number.
-		cont, _ := c.Word(at + entryContinuation)
-		chunk, _ := c.Word(at + entryContinuation + 8)
-		flags, _ := c.Word(at + entryFlags)
-		path, _ := c.Word(at + entryFlags + 8)
-		count, _ := c.Word(at + entryFlags + 16)
-		ra, _ := c.Word(at + entryFrame - 8)
-		if cont&7 == 0 && chunk&7 == 0 && cont > 1<<12 && uint32(flags) <= 1 && flags>>32 < 1<<12 &&
-			(path == 0 || path > at) && uint32(count) < 1<<12 && vm.isContinuationEntry(c, at) && vm.validRA(stripPC(c, ra)) && !vm.inCodeCache(cont) && !vm.inCodeCache(chunk) {
-			return at, true
+	return binary.LittleEndian.Uint64(c.Regions[0].Bytes), true
+}
+
+// copiedEntry is the ContinuationEntry that the Cursor's frame returns to: the first
+// one at or above its stack pointer.
+func (vm *VM) copiedEntry(c *walk.Cursor) (uint64, bool) {
+	entry, ok := vm.innermost(c)
+	sp := c.Regs.SP()
+	for range mostEntries {
+		if !ok || !c.InCopy(entry) || !vm.isContinuationEntry(c, entry) {
+			return 0, false
 		}
+		if entry >= sp {
+			return entry, entry-sp < maxFrame
+		}
+		entry, ok = c.Word(entry + entryParent)
 	}
 	return 0, false
 }
@@ -139,11 +120,9 @@ func (l *leaf) thawing() (f found, ok bool) {
 	if popRCX.at(l.code, l.off) {
 		return l.read(onTop) // as it was called
 	}
-	if l.vm.off.contEntry == absent {
-		l.learnEntry()
-	}
-	entry, ok := l.vm.entryAbove(l.c)
-	if !ok {
+	entry, ok := l.vm.copiedEntry(l.c)
+	if !ok || !l.vm.mounting(&pcEntry{pc: l.pc, blob: l.b}) {
+		l.uncopied = true
 		return f, false
 	}
 	f.sp, f.saved = entry+entryFrame, true
@@ -170,18 +149,6 @@ var (
 	fromEntry = pat("49 8B A7")
 )
 
-// learnEntry reads where a thread has its innermost ContinuationEntry out of the
-// return barrier, which switches to it: mov rsp,[r15+n]. JDK 25+ publishes it.
-func (l *leaf) learnEntry() {
-	at := bytes.Index(l.code, entrySP)
-	if at < 0 || len(l.code) < at+7 {
-		return
-	}
-	if n := binary.LittleEndian.Uint32(l.code[at+3:]); n < 1<<14 && n&7 == 0 {
-		l.vm.off.contEntry = uint64(n)
-	}
-}
-
 // setRSP is mov rsp,rbx.
 var setRSP = []byte{0x48, 0x8B, 0xE3}
 
@@ -204,96 +171,146 @@ func markVirtual(c *walk.Cursor) {
 	}
 }
 
-// walkHeap appends the frames of a continuation that are in heap chunks.
-func (vm *VM) walkHeap(c *walk.Cursor, cont uint64) {
-	if !vm.heap.ok {
-		return
-	}
-	tail, ok := vm.fieldOf(cont, "tail")
+// walkHeap appends the frames of a continuation that are in chunks; false if not all
+// of them were copied, or something in them makes no sense.
+func (vm *VM) walkHeap(c *walk.Cursor, entry uint64) bool {
+	k := &vm.conts
+	cont, ok := c.Word(entry + entryContinuation)
 	if !ok {
-		return
+		return false
 	}
-	chunk, ok := vm.reference(cont + tail.offset)
-	for range maxHeapChunks {
-		if !ok || chunk == 0 {
-			return
-		}
-		if !vm.walkChunk(c, chunk) {
-			return
-		}
-		parent, has := vm.fieldOf(chunk, "parent")
-		if !has {
-			return
-		}
-		chunk, ok = vm.reference(chunk + parent.offset)
+	object := c.Copied(cont, k.tail+8)
+	if object == nil || moved(object) {
+		return false
 	}
+	tail, null, ok := vm.heap.copiedReference(c, object, k.tail, true)
+	for range mostChunks {
+		if null || !ok {
+			return ok
+		}
+		head := c.Copied(tail, k.start)
+		if head == nil || moved(head) || vm.heap.klassIn(head) != k.chunk || !vm.walkChunk(c, tail, head) {
+			return false
+		}
+		tail, null, ok = vm.heap.copiedReference(c, head, k.parent, false)
+	}
+	return false
 }
 
-// chunkField reads an int field of a chunk, in words of its stack.
-func (vm *VM) chunkField(chunk uint64, name string) (uint64, bool) {
-	f, ok := vm.fieldOf(chunk, name)
-	if !ok {
-		return 0, false
+// moved says of an object's header that the collector has copied the object elsewhere
+// (25 share/oops/markWord.hpp, marked_value).
+func moved(object []byte) bool { return object[0]&3 == 3 }
+
+// copiedReference is referenceIn for an object that was copied with the sample. A
+// current one must be what the thread itself would follow: while the collector moves
+// objects, others may lead to where one was.
+func (h *heapLayout) copiedReference(c *walk.Cursor, object []byte, offset uint64, current bool) (addr uint64, null, ok bool) {
+	if addr, ok = h.referenceIn(object, offset); !ok {
+		return 0, true, true
 	}
-	v, ok := vm.peek.u32(chunk + f.offset)
-	return uint64(v), ok && v < maxChunkBytes/8*64
+	if current && h.color.mode == colorGenerational {
+		if len(c.Regions) < 2 || len(c.Regions[1].Bytes) != 8 {
+			return 0, false, false
+		}
+		bad := binary.LittleEndian.Uint64(c.Regions[1].Bytes)
+		return addr, false, word(object, offset)&bad == 0
+	}
+	return addr, false, true
 }
 
-// walkChunk appends the frames of one chunk. It returns false if what is there
-// makes no sense.
-func (vm *VM) walkChunk(c *walk.Cursor, chunk uint64) bool {
-	klass, ok := vm.klassOf(chunk)
-	if !ok {
-		return false
+// walkChunk appends the frames of one chunk; false if what is there makes no sense.
+func (vm *VM) walkChunk(c *walk.Cursor, chunk uint64, head []byte) bool {
+	k := &vm.conts
+	int4 := func(at uint64) uint64 { return uint64(binary.LittleEndian.Uint32(head[at:])) }
+	sp, bottom := int4(k.sp), uint64(0)
+	if k.bottom != absent {
+		bottom = int4(k.bottom)
+	} else if size, args := int4(k.size), int4(k.args); args <= size {
+		bottom = size - args
 	}
-	helper, ok := vm.peek.member(klass, vm.t.field("Klass::_layout_helper"))
-	size := helper &^ 7
-	if !ok || size == 0 || size > 1<<16 {
-		return false
-	}
-	spWords, ok1 := vm.chunkField(chunk, "sp")
-	bottom, ok2 := vm.chunkField(chunk, "bottom")
-	if !ok2 {
-		// The field was called argsize before: words above the frames.
-		var total, args uint64
-		if total, ok2 = vm.chunkField(chunk, "size"); ok2 {
-			if args, ok2 = vm.chunkField(chunk, "argsize"); args <= total {
-				bottom = total - args
-			}
-		}
-	}
-	if !ok1 || !ok2 {
-		return false
-	}
-	sp, end := chunk+size+8*spWords, chunk+size+8*bottom
-	if sp >= end {
+	if sp >= bottom {
 		return true // empty: the frames are in its parent
 	}
-	n := end - sp + 16
-	if n > maxChunkBytes {
+	from, end := chunk+k.start+8*sp, chunk+k.start+8*bottom
+	live := c.Copied(from-16, end-from+16)
+	return live != nil && vm.chunkFrames(c, walk.StackCopy{Base: from - 16, Bytes: live}, from, end)
+}
+
+// dropFrozen takes out of the frames from on, which are from the heap, those that are
+// on the stack too, because the thread is just leaving its carrier: the VM has copied
+// them to the heap, and they have not been taken off the stack yet. It is false if that
+// cannot be told.
+//
+// A thread leaves only in the VM. Then the innermost Java frame has called what leads
+// there, and no frame in the heap that has been waiting for a Java method to return is
+// at that place.
+func (vm *VM) dropFrozen(c *walk.Cursor, entry uint64, on int) bool {
+	frames := c.Stack.Frames
+	if first, ok := vm.innermost(c); !ok || first != entry || on == len(frames) {
+		return ok
+	}
+	top := 0
+	for top < on && !isJava(frames[top].Kind) {
+		top++
+	}
+	if top == 0 || frames[top-1].Kind == walk.KindKernel && isJavaLeaf(frames[:on]) {
+		return true // in Java code itself
+	}
+	if top == on {
+		return true
+	}
+	// The stub or wrapper by which Java code entered the VM may be frozen too.
+	from := 0
+	for from <= top && (frames[from].PC != frames[on].PC || frames[from].Ref != frames[on].Ref) {
+		from++
+	}
+	if from > top {
+		// The same method at another place of the interpreter may be the same frame still.
+		a, b := &frames[top], &frames[on]
+		return a.Ref>>32 != b.Ref>>32 || a.Kind != walk.KindInterpreted
+	}
+	n := on - from
+	if len(frames)-on < n {
 		return false
 	}
-	k := &vm.stepping.chunk
-	if uint64(cap(k.buf)) < n {
-		k.buf = make([]byte, n, n+n/2)
+	for i := range n {
+		if frames[from+i].PC != frames[on+i].PC {
+			return false
+		}
 	}
-	k.base, k.buf = sp-16, k.buf[:n]
-	if vm.peek.r.ReadAt(k.buf, k.base) != nil {
-		return false
+	c.Stack.Frames = append(frames[:on], frames[on+n:]...)
+	return true
+}
+
+// isJava says whether frames of a kind run Java methods' own code.
+func isJava(k walk.Kind) bool {
+	switch k {
+	case walk.KindInterpreted, walk.KindCompiled, walk.KindC1, walk.KindC2:
+		return true
 	}
-	return vm.chunkFrames(c, k, sp, end)
+	return false
+}
+
+// isJavaLeaf says whether the innermost frame outside of the kernel is Java's.
+func isJavaLeaf(frames []walk.Frame) bool {
+	for i := range frames {
+		if frames[i].Kind != walk.KindKernel {
+			return isJava(frames[i].Kind)
+		}
+	}
+	return false
 }
 
 // chunkFrames appends the frames from sp to end. In a chunk the saved frame
 // pointers and the sender's stack pointers of interpreted frames are relative
 // (cpu/x86/stackChunkFrameStream_x86.inline.hpp).
-func (vm *VM) chunkFrames(c *walk.Cursor, k *chunkWalk, sp, end uint64) bool {
+func (vm *VM) chunkFrames(c *walk.Cursor, k walk.StackCopy, sp, end uint64) bool {
 	unextended := sp
 	s := vm.slots(c)
-	const flags = walk.ReturnAddress | walk.Virtual | walk.Stitched
+	const flags = walk.ReturnAddress | walk.Virtual
 	for range maxChunkFrames {
-		ra, ok1 := k.word(sp - 8)
-		link, ok2 := k.word(sp - 16)
+		ra, ok1 := k.Word(sp - 8)
+		link, ok2 := k.Word(sp - 16)
 		if !ok1 || !ok2 {
 			return false
 		}
@@ -304,7 +321,7 @@ func (vm *VM) chunkFrames(c *walk.Cursor, k *chunkWalk, sp, end uint64) bool {
 		}
 		if e.how == howDeopt {
 			b := e.blob
-			orig, ok := k.word(unextended + b.nm.origPCOffset)
+			orig, ok := k.Word(unextended + b.nm.origPCOffset)
 			if !ok || !b.contains(orig) {
 				return false
 			}
@@ -316,10 +333,10 @@ func (vm *VM) chunkFrames(c *walk.Cursor, k *chunkWalk, sp, end uint64) bool {
 		switch e.how {
 		case howInterpreter:
 			fp := sp - 16 + 8*link
-			m, ok1 := k.word(slot(fp, s.method))
-			bcp, ok2 := k.word(slot(fp, s.bcp))
-			locals, ok3 := k.word(slot(fp, s.locals))
-			sender, ok4 := k.word(slot(fp, s.senderSP))
+			m, ok1 := k.Word(slot(fp, s.method))
+			bcp, ok2 := k.Word(slot(fp, s.bcp))
+			locals, ok3 := k.Word(slot(fp, s.locals))
+			sender, ok4 := k.Word(slot(fp, s.senderSP))
 			if !ok1 || !ok2 || !ok3 || !ok4 {
 				return false
 			}
@@ -327,13 +344,13 @@ func (vm *VM) chunkFrames(c *walk.Cursor, k *chunkWalk, sp, end uint64) bool {
 			if !ok {
 				return false
 			}
-			vm.push(c, ra, methodRef(id, vm.bytecodeIndex(id, bcp), true), walk.KindInterpreted, walk.Derived, flags)
+			vm.push(c, ra, methodRef(id, vm.bytecodeIndex(id, bcp), true), walk.KindInterpreted, walk.Exact, flags)
 			if fp+8*(locals+1) >= end {
 				return true
 			}
 			sp, unextended = fp+16, fp+8*sender
 		case howFrame:
-			vm.push(c, e.pc, e.ref, e.kind, walk.Derived, flags)
+			vm.push(c, e.pc, e.ref, e.kind, walk.Exact, flags)
 			sp = unextended + uint64(e.frame)
 			unextended = sp
 			if sp+16 >= end {

@@ -38,7 +38,10 @@ func (vm *VM) stepLeaf(c *walk.Cursor) walk.Verdict {
 		f, ok = l.callerAArch64()
 	} else {
 		if b.kind == blobContinuation {
-			f, ok = l.thawing()
+			if f, ok = l.thawing(); l.uncopied {
+				markVirtual(c)
+				return walk.Uncopied
+			}
 		}
 		if !ok && l.readable() && vm.stepByReading(c, b, pc) {
 			return walk.Stepped

@@ -69,7 +69,8 @@ type leaf struct {
 	fp   uint64
 	fs   uint64
 
-	guessed bool // the caller is the next word that may be a return address
+	uncopied bool // its callers are a virtual thread's, and were not copied
+	guessed  bool // the caller is the next word that may be a return address
 }
 
 // known says whether the code around pc could be read.

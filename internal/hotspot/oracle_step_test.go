@@ -232,13 +232,15 @@ type stepped struct {
 	vm *VM
 	tr *oracle.Tracer
 
-	snap  capture.Snapshot
-	stack walk.Stack
-	c     walk.Cursor
+	snap     capture.Snapshot
+	stack    walk.Stack
+	c        walk.Cursor
+	followed capture.Followed
 
 	instructions                  int // in generated code, with something compared at each
 	compared, chains, interpreted int
 	wrong                         int
+	between                       int // end where a virtual thread's frames are brought back
 }
 
 func runOracle(t *testing.T, r oracleRun, classes string) int {
@@ -335,8 +337,24 @@ func (s *stepped) cursor(max int) *walk.Cursor {
 	s.c = walk.Cursor{
 		Regs: s.snap.Regs, Leaf: true, Stack: &s.stack, Mem: s.tr.Memory(), TID: uint32(s.tr.TID()),
 		Copy: walk.StackCopy{Base: s.snap.StackAddr, Bytes: s.snap.Stack}, High: s.snap.StackTop,
+		Regions: s.regions(),
 	}
 	return &s.c
+}
+
+// regions are what an engine copies beside the stack.
+func (s *stepped) regions() []capture.Region {
+	how := s.vm.Follow()
+	if how == nil {
+		return nil
+	}
+	f := &s.followed
+	f.Load = func(b []byte, addr uint64) bool { return s.tr.Memory().Bytes(addr, b) }
+	f.Register = func(n uint32) (uint64, bool) { return s.snap.Regs.R[n], true }
+	f.Thread, _ = s.vm.ThreadPointer(uint32(s.tr.TID()))
+	f.SP, f.Top, f.Most = s.snap.Regs.SP(), s.snap.StackTop, 256<<10
+	f.Go(how)
+	return f.Regions
 }
 
 // check compares the leaf's caller with the shadow stack, and with whole, or where

@@ -51,9 +51,6 @@ type stepping struct {
 	// enterSpecial is where a call from enterSpecial was last seen to return to.
 	enterSpecial uint64
 
-	// chunk is reused for reading the frames of virtual threads.
-	chunk chunkWalk
-
 	readings readings
 }
 

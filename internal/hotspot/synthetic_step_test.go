@@ -203,7 +203,7 @@ func FuzzStep(f *testing.F) {
 		for steps := 0; ; steps++ {
 			sp, leaf, frames := c.Regs.SP(), c.Leaf, len(c.Stack.Frames)
 			v := vm.Step(c)
-			if n := len(c.Stack.Frames) - frames; n > maxHeapChunks*maxChunkFrames+2 || v == walk.NotMine && n != 0 || v == walk.Stepped && n == 0 {
+			if n := len(c.Stack.Frames) - frames; n > mostChunks*maxChunkFrames+2 || v == walk.NotMine && n != 0 || v == walk.Stepped && n == 0 {
 				t.Fatalf("step %d appended %d frames with verdict %d", steps, n, v)
 			}
 			if v == walk.Stepped {

@@ -120,7 +120,10 @@ func runVirtualOracle(t *testing.T, major int, flags string, steps int) bool {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("%d whole chains compared, %d of them of the working virtual thread, %d wrong; seed %d, %d steps", s.chains, working, s.wrong, seed, tr.Steps())
+	t.Logf("%d whole chains compared, %d of them of the working virtual thread, %d end where frames are brought back, %d wrong; seed %d, %d steps", s.chains, working, s.between, s.wrong, seed, tr.Steps())
+	if s.between > s.chains/10 {
+		t.Errorf("%d of %d chains end in the stubs", s.between, s.chains)
+	}
 	if working == 0 {
 		return false
 	}
@@ -137,12 +140,18 @@ func (s *stepped) wrongVirtual() (working bool, why string) {
 	if c := s.cursor(4096); s.vm.Step(c) == walk.Stepped && !s.vm.Owns(c.Regs.PC) {
 		return false, ""
 	}
-	s.walkAll()
+	v := s.walkAll()
 	var names []string
 	for _, f := range s.stack.Frames {
 		names = append(names, s.frameName(f))
 	}
 	all := strings.Join(names, " ")
+	// While the stubs bring frames back it is not told which of them are where: the
+	// stack ends there, and says so.
+	if v == walk.Uncopied && strings.HasPrefix(names[len(names)-1], "StubRoutines (cont") {
+		s.between++
+		return false, ""
+	}
 	// The carrier's own chain ends in the call stub.
 	if !strings.Contains(all, "java/util/concurrent/ForkJoinWorkerThread.run") || !strings.HasPrefix(names[len(names)-1], "StubRoutines") {
 		return false, fmt.Sprintf("chain %v does not reach the carrier's end", names)

@@ -35,6 +35,7 @@ type VM struct {
 	threads threadTable
 	flags   map[string]jvmFlag
 	heap    heapLayout
+	conts   continuations
 
 	archive archive
 	process *target.Process // nil if only a memory image is read

@@ -110,8 +110,10 @@ func (s *session) begin(engine capture.Engine, start time.Time) {
 	m.Host, _ = os.Hostname()
 	s.stats, s.copying = engine.Stats, copyingOf(engine)
 	s.sparing, _ = engine.(capture.Sparing)
+	s.follower, _ = engine.(capture.Follower)
 	for _, p := range s.procs {
 		s.spare(p)
+		s.follow(p)
 	}
 	if t := s.taker(); t != nil {
 		t.Begin(Begun{start, engine.Name(), engine.Describe(), s.events})

@@ -47,6 +47,7 @@ type process struct {
 	goneAt     time.Time         // when that was seen
 	unseen     bool              // it had ended before it was looked at
 	noGo       bool              // the engine takes it to run no Go code
+	followed   bool              // the engine knows where its stacks go on
 	missed     bool              // mappings may have been made that nobody told of
 	looked     time.Time         // when its mappings were last read
 }
@@ -250,6 +251,16 @@ func (s *session) spare(p *process) {
 	}
 }
 
+// follow tells the engine where the runtime's stacks go on, as soon as the runtime knows.
+func (s *session) follow(p *process) {
+	if p.vm == nil || p.followed || s.follower == nil {
+		return
+	}
+	if how := p.vm.Follow(); how != nil && s.follower.Follow(p.pid, how) == nil {
+		p.followed = true
+	}
+}
+
 func (s *session) describeRuntime(p *process) {
 	if p.vm != nil && p.index >= 0 {
 		s.b.Processes()[p.index].Runtime = "hotspot " + p.vm.Version()
@@ -389,7 +400,7 @@ func (s *session) notice(n capture.Notice) {
 		if err := p.target.Close(); err == nil {
 			if t, unseen, err := s.hold(int(n.PID)); err == nil {
 				p.target, p.gone, p.unseen = t, false, unseen
-				p.noGo = false // that was of the old program
+				p.noGo, p.followed = false, false // that was of the old program
 				if unseen {
 					s.ended(p)
 				}

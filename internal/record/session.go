@@ -69,7 +69,8 @@ type session struct {
 	// For Options.Live.
 	stats      func() capture.Stats
 	copying    func() time.Duration
-	sparing    capture.Sparing // nil: the engine is not
+	sparing    capture.Sparing  // nil: the engine is not
+	follower   capture.Follower // nil: the engine is not
 	told       time.Time
 	weighed    time.Time // when candid's own memory was looked at
 	progressed Progress
@@ -240,6 +241,7 @@ func (s *session) BatchEnd() {
 	for _, p := range s.batch {
 		s.nameThreads(p)
 		s.spare(p)
+		s.follow(p)
 		news += p.learns()
 		bare = bare || p.vm == nil
 		p.fresh, p.batched = false, false

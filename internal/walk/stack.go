@@ -73,10 +73,11 @@ const (
 	EndReadError            // memory that the walk needed could not be read
 	EndUnread               // the engine could not copy the stack
 	EndChanged              // the process changed under the walk
+	EndUncopied             // a virtual thread's older frames are in memory that was not copied
 	NumEnds
 )
 
-var endNames = [NumEnds]string{"complete", "truncated", "no rule", "bad pc", "bad sp", "read error", "stack not readable", "process changed"}
+var endNames = [NumEnds]string{"complete", "truncated", "no rule", "bad pc", "bad sp", "read error", "stack not readable", "process changed", "virtual thread's older frames not copied"}
 
 // String names the end for people.
 func (e End) String() string {
@@ -96,6 +97,8 @@ func (e End) Frame() string {
 		return ""
 	case EndTruncated:
 		return "[truncated]"
+	case EndUncopied:
+		return "[" + e.String() + "]"
 	}
 	return "[broken: " + e.String() + "]"
 }

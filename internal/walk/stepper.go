@@ -3,6 +3,7 @@ package walk
 import (
 	"encoding/binary"
 
+	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/cpu"
 )
 
@@ -37,9 +38,10 @@ type Cursor struct {
 
 	Stack   *Stack // where frames are appended
 	Copy    StackCopy
-	Other   StackCopy // of a second stack; see capture.Snapshot
-	OtherPC uint64    // where it goes on
-	Mem     Memory    // the process, for anything outside the copy
+	Other   StackCopy        // of a second stack; see capture.Snapshot
+	OtherPC uint64           // where it goes on
+	Regions []capture.Region // what else was copied with the sample
+	Mem     Memory           // the process, for anything outside the copy
 
 	// Low and High are the bounds of the stack that the Cursor is on, 0 and 0
 	// where they are not known. A stepper that goes over to another stack (a
@@ -99,8 +101,28 @@ func (c *Cursor) far(addr uint64) (uint64, bool) {
 	return c.Mem.Word(addr)
 }
 
+// Copied gives n bytes of memory from addr that were copied beside the stack, in one
+// piece; nil if they were not.
+func (c *Cursor) Copied(addr, n uint64) []byte {
+	for i := range c.Regions {
+		r := &c.Regions[i]
+		if off := addr - r.Addr; off < uint64(len(r.Bytes)) && uint64(len(r.Bytes))-off >= n {
+			return r.Bytes[off : off+n]
+		}
+	}
+	return nil
+}
+
 // InCopy says whether the word at addr was copied with the sample.
 func (c *Cursor) InCopy(addr uint64) bool { return c.Copy.holds(addr) || c.Other.holds(addr) }
+
+// Word reads a word of the copy.
+func (s *StackCopy) Word(addr uint64) (uint64, bool) {
+	if !s.holds(addr) {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint64(s.Bytes[addr-s.Base:]), true
+}
 
 func (s *StackCopy) holds(addr uint64) bool {
 	off := addr - s.Base
@@ -131,6 +153,9 @@ const (
 	// Cut: the frame has been appended, but its caller is on a stack that was not
 	// copied and has changed since.
 	Cut
+	// Uncopied: the frame has been appended or had been before, and its callers are
+	// those of a virtual thread, on a stack that was not copied.
+	Uncopied
 )
 
 // Stepper knows how to step over one kind of code.

@@ -93,7 +93,7 @@ func (w *Walker) Walk(snap *capture.Snapshot, mem Memory, out *Stack) {
 	}
 	c := &w.cursor
 	*c = Cursor{Regs: snap.Regs, Leaf: true, Stack: out, Mem: mem, TID: snap.TID, High: snap.StackTop,
-		Copy: StackCopy{snap.StackAddr, snap.Stack}, Other: StackCopy{snap.OtherAddr, snap.Other}, OtherPC: snap.OtherPC}
+		Copy: StackCopy{snap.StackAddr, snap.Stack}, Other: StackCopy{snap.OtherAddr, snap.Other}, OtherPC: snap.OtherPC, Regions: snap.Regions}
 	if c.Regs.Arch == 0 {
 		c.Regs.Arch = w.arch
 	}
@@ -109,7 +109,7 @@ func (w *Walker) Walk(snap *capture.Snapshot, mem Memory, out *Stack) {
 	} else {
 		w.follow(c, snap, r)
 	}
-	c.Stack, c.Mem, c.Copy.Bytes, c.Other.Bytes = nil, nil, nil, nil
+	c.Stack, c.Mem, c.Copy.Bytes, c.Other.Bytes, c.Regions = nil, nil, nil, nil, nil
 }
 
 // follow walks with what is known of the thread's last walk, and keeps this one.
@@ -177,6 +177,10 @@ func (w *Walker) run(c *Cursor, snap *capture.Snapshot, r *trail, same uint64) {
 		}
 		if v == Cut {
 			w.end(c, EndTruncated)
+			return
+		}
+		if v == Uncopied {
+			w.end(c, EndUncopied)
 			return
 		}
 		if v == NotMine {

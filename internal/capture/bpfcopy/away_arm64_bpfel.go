@@ -29,6 +29,31 @@ type awayAway struct {
 	Pad       uint32
 }
 
+type awayFollow struct {
+	_        structs.HostLayout
+	Count    uint32
+	Ref      uint32
+	RefShift uint32
+	Pad      uint32
+	RefBase  uint64
+	Steps    [64]struct {
+		_   structs.HostLayout
+		Op  uint8
+		Dst uint8
+		Src uint8
+		No  uint8
+		Arg uint32
+		Imm uint64
+	}
+}
+
+type awayKnown struct {
+	_       structs.HostLayout
+	Program uint64
+	Goless  uint32
+	Follow  uint32
+}
+
 type awayLook struct {
 	_          structs.HostLayout
 	Since      uint64
@@ -77,6 +102,20 @@ type awayWork struct {
 		_        [4]byte
 		OtherPc  uint64
 	}
+	Followed struct {
+		_       structs.HostLayout
+		At      uint32
+		Count   uint32
+		Bytes   uint32
+		Pad     uint32
+		V       [16]uint64
+		Regions [64]struct {
+			_    structs.HostLayout
+			Addr uint64
+			Len  uint32
+			Off  uint32
+		}
+	}
 	Head struct {
 		_       structs.HostLayout
 		Time    uint64
@@ -108,7 +147,8 @@ type awayWork struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	awayMapAways           = "aways"
-	awayMapGoless          = "goless"
+	awayMapFollows         = "follows"
+	awayMapKnown           = "known"
 	awayMapLooks           = "looks"
 	awayMapLost            = "lost"
 	awayMapRing            = "ring"
@@ -194,7 +234,8 @@ type awayProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type awayMapSpecs struct {
 	Aways    *ebpf.MapSpec `ebpf:"aways"`
-	Goless   *ebpf.MapSpec `ebpf:"goless"`
+	Follows  *ebpf.MapSpec `ebpf:"follows"`
+	Known    *ebpf.MapSpec `ebpf:"known"`
 	Looks    *ebpf.MapSpec `ebpf:"looks"`
 	Lost     *ebpf.MapSpec `ebpf:"lost"`
 	Ring     *ebpf.MapSpec `ebpf:"ring"`
@@ -244,7 +285,8 @@ func (o *awayObjects) Close() error {
 // It can be passed to loadAwayObjects or ebpf.CollectionSpec.LoadAndAssign.
 type awayMaps struct {
 	Aways    *ebpf.Map `ebpf:"aways"`
-	Goless   *ebpf.Map `ebpf:"goless"`
+	Follows  *ebpf.Map `ebpf:"follows"`
+	Known    *ebpf.Map `ebpf:"known"`
 	Looks    *ebpf.Map `ebpf:"looks"`
 	Lost     *ebpf.Map `ebpf:"lost"`
 	Ring     *ebpf.Map `ebpf:"ring"`
@@ -256,7 +298,8 @@ type awayMaps struct {
 func (m *awayMaps) Close() error {
 	return _AwayClose(
 		m.Aways,
-		m.Goless,
+		m.Follows,
+		m.Known,
 		m.Looks,
 		m.Lost,
 		m.Ring,

@@ -37,6 +37,31 @@ type captureBlock struct {
 	Size  uint64
 }
 
+type captureFollow struct {
+	_        structs.HostLayout
+	Count    uint32
+	Ref      uint32
+	RefShift uint32
+	Pad      uint32
+	RefBase  uint64
+	Steps    [64]struct {
+		_   structs.HostLayout
+		Op  uint8
+		Dst uint8
+		Src uint8
+		No  uint8
+		Arg uint32
+		Imm uint64
+	}
+}
+
+type captureKnown struct {
+	_       structs.HostLayout
+	Program uint64
+	Goless  uint32
+	Follow  uint32
+}
+
 type captureSpent struct {
 	_      structs.HostLayout
 	Copies uint64
@@ -64,6 +89,20 @@ type captureWork struct {
 		OtherLen uint32
 		_        [4]byte
 		OtherPc  uint64
+	}
+	Followed struct {
+		_       structs.HostLayout
+		At      uint32
+		Count   uint32
+		Bytes   uint32
+		Pad     uint32
+		V       [16]uint64
+		Regions [64]struct {
+			_    structs.HostLayout
+			Addr uint64
+			Len  uint32
+			Off  uint32
+		}
 	}
 	Head struct {
 		_       structs.HostLayout
@@ -97,7 +136,8 @@ type captureWork struct {
 const (
 	captureMapAways            = "aways"
 	captureMapBlocks           = "blocks"
-	captureMapGoless           = "goless"
+	captureMapFollows          = "follows"
+	captureMapKnown            = "known"
 	captureMapLost             = "lost"
 	captureMapRing             = "ring"
 	captureMapScratch          = "scratch"
@@ -186,7 +226,8 @@ type captureProgramSpecs struct {
 type captureMapSpecs struct {
 	Aways    *ebpf.MapSpec `ebpf:"aways"`
 	Blocks   *ebpf.MapSpec `ebpf:"blocks"`
-	Goless   *ebpf.MapSpec `ebpf:"goless"`
+	Follows  *ebpf.MapSpec `ebpf:"follows"`
+	Known    *ebpf.MapSpec `ebpf:"known"`
 	Lost     *ebpf.MapSpec `ebpf:"lost"`
 	Ring     *ebpf.MapSpec `ebpf:"ring"`
 	Scratch  *ebpf.MapSpec `ebpf:"scratch"`
@@ -233,7 +274,8 @@ func (o *captureObjects) Close() error {
 type captureMaps struct {
 	Aways    *ebpf.Map `ebpf:"aways"`
 	Blocks   *ebpf.Map `ebpf:"blocks"`
-	Goless   *ebpf.Map `ebpf:"goless"`
+	Follows  *ebpf.Map `ebpf:"follows"`
+	Known    *ebpf.Map `ebpf:"known"`
 	Lost     *ebpf.Map `ebpf:"lost"`
 	Ring     *ebpf.Map `ebpf:"ring"`
 	Scratch  *ebpf.Map `ebpf:"scratch"`
@@ -245,7 +287,8 @@ func (m *captureMaps) Close() error {
 	return _CaptureClose(
 		m.Aways,
 		m.Blocks,
-		m.Goless,
+		m.Follows,
+		m.Known,
 		m.Lost,
 		m.Ring,
 		m.Scratch,

@@ -51,8 +51,9 @@ type Engine struct {
 	snap    capture.Snapshot
 	execed  map[uint32]bool // an Exec was told by mmaps and not yet by the programs
 
-	begun  map[uint32]uint64 // which program each target runs, as the programs name it; 0: its first
-	goless map[uint32]bool   // of whose it was said that it runs no Go code
+	begun   map[uint32]uint64    // which program each target runs, as the programs name it; 0: its first
+	known   map[uint32]knowledge // of those programs
+	follows [maxFollows]bool     // which slots of the map are in use
 
 	running  atomic.Bool
 	readDone <-chan struct{} // closed when the rings are not read any more
@@ -84,7 +85,7 @@ func Open(opts capture.Options, variant Variant) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{opts: opts, events: events, targets: perfevent.NewTargets(opts.All), execed: map[uint32]bool{}, begun: map[uint32]uint64{}, goless: map[uint32]bool{}, kept: newBacklog(maxHeld)}
+	e := &Engine{opts: opts, events: events, targets: perfevent.NewTargets(opts.All), execed: map[uint32]bool{}, begun: map[uint32]uint64{}, known: map[uint32]knowledge{}, kept: newBacklog(maxHeld)}
 	size := ringSize(opts.Period, len(cpus))
 	if e.progs, err = load(opts, events, variant, size); err != nil {
 		return nil, err
@@ -363,7 +364,7 @@ func (e *Engine) deliver(it *item, sink capture.Sink) {
 				}
 			} else {
 				delete(e.begun, n.PID)
-				delete(e.goless, n.PID)
+				e.unknow(n.PID)
 			}
 		} else if n.Kind == capture.Fork && n.PID != n.Parent {
 			e.begins(&n, false)

@@ -173,7 +173,7 @@ func configure(spec *ebpf.CollectionSpec, opts capture.Options, ringSize int) er
 }
 
 // shared are the maps that all objects' programs use.
-var shared = []string{"ring", "targets", "goless", "scratch", "lost", "spending"}
+var shared = []string{"ring", "targets", "known", "follows", "scratch", "lost", "spending"}
 
 func (p *programs) close() {
 	p.away.close()

@@ -13,6 +13,31 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type pointFollow struct {
+	_        structs.HostLayout
+	Count    uint32
+	Ref      uint32
+	RefShift uint32
+	Pad      uint32
+	RefBase  uint64
+	Steps    [64]struct {
+		_   structs.HostLayout
+		Op  uint8
+		Dst uint8
+		Src uint8
+		No  uint8
+		Arg uint32
+		Imm uint64
+	}
+}
+
+type pointKnown struct {
+	_       structs.HostLayout
+	Program uint64
+	Goless  uint32
+	Follow  uint32
+}
+
 type pointSpent struct {
 	_      structs.HostLayout
 	Copies uint64
@@ -40,6 +65,20 @@ type pointWork struct {
 		OtherLen uint32
 		_        [4]byte
 		OtherPc  uint64
+	}
+	Followed struct {
+		_       structs.HostLayout
+		At      uint32
+		Count   uint32
+		Bytes   uint32
+		Pad     uint32
+		V       [16]uint64
+		Regions [64]struct {
+			_    structs.HostLayout
+			Addr uint64
+			Len  uint32
+			Off  uint32
+		}
 	}
 	Head struct {
 		_       structs.HostLayout
@@ -88,8 +127,9 @@ type pointWork struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	pointMapGoless      = "goless"
+	pointMapFollows     = "follows"
 	pointMapHits        = "hits"
+	pointMapKnown       = "known"
 	pointMapLost        = "lost"
 	pointMapRing        = "ring"
 	pointMapScratch     = "scratch"
@@ -163,8 +203,9 @@ type pointProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type pointMapSpecs struct {
-	Goless   *ebpf.MapSpec `ebpf:"goless"`
+	Follows  *ebpf.MapSpec `ebpf:"follows"`
 	Hits     *ebpf.MapSpec `ebpf:"hits"`
+	Known    *ebpf.MapSpec `ebpf:"known"`
 	Lost     *ebpf.MapSpec `ebpf:"lost"`
 	Ring     *ebpf.MapSpec `ebpf:"ring"`
 	Scratch  *ebpf.MapSpec `ebpf:"scratch"`
@@ -208,8 +249,9 @@ func (o *pointObjects) Close() error {
 //
 // It can be passed to loadPointObjects or ebpf.CollectionSpec.LoadAndAssign.
 type pointMaps struct {
-	Goless   *ebpf.Map `ebpf:"goless"`
+	Follows  *ebpf.Map `ebpf:"follows"`
 	Hits     *ebpf.Map `ebpf:"hits"`
+	Known    *ebpf.Map `ebpf:"known"`
 	Lost     *ebpf.Map `ebpf:"lost"`
 	Ring     *ebpf.Map `ebpf:"ring"`
 	Scratch  *ebpf.Map `ebpf:"scratch"`
@@ -219,8 +261,9 @@ type pointMaps struct {
 
 func (m *pointMaps) Close() error {
 	return _PointClose(
-		m.Goless,
+		m.Follows,
 		m.Hits,
+		m.Known,
 		m.Lost,
 		m.Ring,
 		m.Scratch,

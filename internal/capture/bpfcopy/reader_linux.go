@@ -168,7 +168,7 @@ func (e *Engine) walkBatch(b *batch, sink capture.Sink) {
 				clear(e.execed)
 			}
 			e.execed[n.PID] = true
-			delete(e.goless, n.PID)
+			e.unknow(n.PID)
 		}
 		sink.Notice(*n)
 	}

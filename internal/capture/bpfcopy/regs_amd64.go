@@ -32,3 +32,17 @@ const belowSP = 128
 // baseIsTop says whether a thread's descriptor, which C libraries begin with a
 // pointer to itself, is at base.
 func baseIsTop(base, self uint64) bool { return self == base }
+
+// registerWord is the word of struct user_regs that has a register, by DWARF number; -1
+// if none does.
+func registerWord(n uint32) int {
+	for i, r := range regOrder {
+		if uint32(r) == n {
+			return i
+		}
+	}
+	if n == cpu.RSP {
+		return 19
+	}
+	return -1
+}

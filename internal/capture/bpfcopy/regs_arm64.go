@@ -24,3 +24,12 @@ const belowSP = 0
 
 // baseIsTop says whether a thread's descriptor is at base: nothing tells it here.
 func baseIsTop(_, _ uint64) bool { return true }
+
+// registerWord is the word of struct user_regs that has a register, by DWARF number; -1
+// if none does.
+func registerWord(n uint32) int {
+	if n < 32 {
+		return int(n)
+	}
+	return -1
+}

@@ -45,8 +45,17 @@ const (
 	offState     = 96
 	offAsleep    = 104
 	offReady     = 112
-	offRegs      = 120
+	offRegions   = 120
+	offRegionOff = 124
+	offRegs      = 128
 	sampleSize   = offRegs + 8*regWords
+
+	// Of each region in the list of them.
+	offRegionAddr = 0
+	offRegionLen  = 8
+	offRegionAt   = 12
+	regionSize    = 16
+	maxRegions    = 64
 )
 
 // Offsets in struct notice.
@@ -124,9 +133,33 @@ func decodeSample(b []byte, s *capture.Snapshot) error {
 		s.OtherAddr, s.OtherPC = le.Uint64(b[offOtherAddr:]), le.Uint64(b[offOtherPC:])
 		s.Other = b[off : off+size : off+size]
 	}
+	if err := decodeRegions(b, s); err != nil {
+		return err
+	}
 	decodeRegs(b[offRegs:sampleSize], &s.Regs)
 	if s.Flags&capture.NoUser != 0 {
 		s.Regs.PC, s.Regs.Known = 0, 0
+	}
+	return nil
+}
+
+// decodeRegions reads what was copied beside the stack.
+func decodeRegions(b []byte, s *capture.Snapshot) error {
+	le := binary.LittleEndian
+	s.Regions = s.Regions[:0]
+	n, list := uint64(le.Uint32(b[offRegions:])), uint64(le.Uint32(b[offRegionOff:]))
+	if n > maxRegions || list+n*regionSize > uint64(len(b)) {
+		return fmt.Errorf("%w: a list of %d regions at %d of %d bytes", errRecord, n, list, len(b))
+	}
+	for i := range n {
+		r := b[list+i*regionSize:][:regionSize]
+		size, at := uint64(le.Uint32(r[offRegionLen:])), uint64(le.Uint32(r[offRegionAt:]))
+		if at > uint64(len(b)) || size > uint64(len(b))-at {
+			return fmt.Errorf("%w: a region of %d at %d of %d bytes", errRecord, size, at, len(b))
+		}
+		if size > 0 {
+			s.Regions = append(s.Regions, capture.Region{Addr: le.Uint64(r[offRegionAddr:]), Bytes: b[at : at+size : at+size]})
+		}
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ func (e *Engine) AddPID(pid int) error {
 		t.Flags |= targetChildren
 	}
 	maps := e.progs.coll.Maps
-	if err := maps["goless"].Delete(uint32(pid)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+	if err := maps["known"].Delete(uint32(pid)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("sample process %d: forget what had its number: %w", pid, err)
 	}
 	// As a child of another one it may be a target already.
@@ -40,27 +40,6 @@ func (e *Engine) AddPID(pid int) error {
 	return nil
 }
 
-// RunsGo tells whether a target runs Go code, until it runs another program; if it is
-// not told, it may. It is of the program that the last notices told of, and holds for no
-// other, also if that has begun meanwhile. It is called from the Sink, or before Run.
-func (e *Engine) RunsGo(pid int, does bool) error {
-	who, program, goless := uint32(pid), e.begun[uint32(pid)], e.progs.coll.Maps["goless"]
-	if !e.targets.Has(who) || e.opts.All && program == 0 {
-		return nil
-	}
-	delete(e.goless, who)
-	var err error
-	if does {
-		err = goless.Delete(who)
-	} else if err = goless.Put(who, program); err == nil {
-		e.goless[who] = true
-	}
-	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-		return fmt.Errorf("tell the BPF program whether process %d runs Go code: %w", pid, err)
-	}
-	return nil
-}
-
 // begins notes which program a process runs from now on. Where the notice has been told
 // before, what was said since is of that program.
 func (e *Engine) begins(n *capture.Notice, told bool) {
@@ -68,11 +47,11 @@ func (e *Engine) begins(n *capture.Notice, told bool) {
 		clear(e.begun)
 	}
 	e.begun[n.PID] = n.Time
-	if told && e.goless[n.PID] {
-		_ = e.RunsGo(int(n.PID), false) // else a second stack is looked for in vain
+	if k, ok := e.known[n.PID]; told && ok {
+		_ = e.tell(n.PID, k) // else a second stack is looked for in vain, or not
 		return
 	}
-	delete(e.goless, n.PID)
+	e.unknow(n.PID)
 }
 
 func (e *Engine) forget(pids []int) {

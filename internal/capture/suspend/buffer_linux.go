@@ -20,6 +20,7 @@ type sample struct {
 	off, len int    // of the copy in the arena
 	top      uint64
 	flags    capture.Flags
+	regions  []capture.Region // what the stack goes on in
 
 	// Of a thread that sleeps.
 	sleeper *sleeper

@@ -149,4 +149,5 @@ func (w *worker) copyStack(p *pick, s *sample) {
 	case known == 0 || s.at+uint64(n) < known:
 		s.flags |= capture.StackCut
 	}
+	w.copyRegions(p, s)
 }

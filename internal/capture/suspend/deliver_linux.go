@@ -91,7 +91,7 @@ func (e *Engine) deliver(sink capture.Sink, s *sample, arena []byte) {
 	if s.asleep {
 		out.Regs.Known = placeKnown
 	}
-	out.Stack = arena[s.off : s.off+s.len]
+	out.Stack, out.Regions = arena[s.off:s.off+s.len], s.regions
 	if s.top == 0 && s.len > 0 {
 		e.findTop(th, out, s.time)
 	}

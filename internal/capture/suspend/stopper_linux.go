@@ -216,7 +216,7 @@ func (s *Stopper) hand(from *sample, f func(*capture.Snapshot, time.Duration)) {
 		StackAddr: from.at, StackTop: from.top, Flags: from.flags,
 	}
 	from.regs.decode(&s.snap.Regs)
-	s.snap.Stack = s.w.arena[from.off : from.off+from.len]
+	s.snap.Stack, s.snap.Regions = s.w.arena[from.off:from.off+from.len], from.regions
 	if from.top == 0 && from.len > 0 {
 		s.w.e.findTop(th, &s.snap, from.time)
 	}

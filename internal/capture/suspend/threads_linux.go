@@ -49,6 +49,7 @@ type thread struct {
 	sleptKnown bool
 
 	stack stackSpan
+	base  uint64 // the thread pointer as last seen, 0: not yet
 	shown uint64 // the number of the last sample that was handed over; of Run's goroutine
 
 	// Of wall time.
@@ -84,8 +85,9 @@ type process struct {
 	startStack uint64
 	threads    map[int]*thread // changed with Engine.mu held
 	stacks     stackFinder
-	own        bool // a child of candid's
-	child      bool // born while recording
+	follow     atomic.Pointer[capture.Follow] // where its stacks go on; nil: nowhere else
+	own        bool                           // a child of candid's
+	child      bool                           // born while recording
 	gone       bool
 	ending     int // how often it looked as if it had ended
 

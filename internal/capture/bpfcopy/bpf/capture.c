@@ -249,8 +249,12 @@ int on_exec(__u64 *ctx)
 	if (!t && !all)
 		return 0;
 	n.time = bpf_ktime_get_ns();
+	/* Of a process that was there before, the program is told apart from now on. */
+	struct target value = {.program = n.time, .flags = all_flags};
 	if (t)
 		t->program = n.time;
+	else
+		bpf_map_update_elem(&targets, &n.pid, &value, BPF_ANY);
 	n.comm = task->comm;
 	tell(&n);
 	return 0;
@@ -275,7 +279,7 @@ int on_exit(__u64 *ctx)
 		n.last = n.urgent = 1;
 		n.status = task->signal->flags & SIGNAL_GROUP_EXIT ? task->signal->group_exit_code : task->group_leader->exit_code;
 		bpf_map_delete_elem(&targets, &n.pid);
-		bpf_map_delete_elem(&goless, &n.pid);
+		bpf_map_delete_elem(&known, &n.pid);
 	}
 	n.time = bpf_ktime_get_ns();
 	tell(&n);

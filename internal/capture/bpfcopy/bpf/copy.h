@@ -75,8 +75,18 @@ struct sample {
 	__u32 pad;
 	__u64 asleep; /* what the sample stands for in wall time; of AWAY, asleep */
 	__u64 ready;  /* and waiting for a CPU */
+	__u32 regions;	   /* how many other pieces of memory follow */
+	__u32 regions_off; /* where the list of them is, from the record's start */
 	struct user_regs regs;
 };
+
+/* A piece of memory that a runtime's stack goes on in. */
+struct region {
+	__u64 addr;
+	__u32 len;
+	__u32 off; /* from the record's start */
+};
+#define MAX_REGIONS 64
 
 /* The event of a sample of time that a thread was off the CPU: its weight is for
  * off-cpu. */
@@ -139,16 +149,54 @@ struct {
 } targets SEC(".maps");
 
 /*
- * Which program of a process runs no Go code, as the reader knows. It is a map of its
- * own, so that what the reader finds out of one program never comes to be said of the
- * next, however late it is found out.
+ * What the reader knows of a process's program: whether it runs Go code, and which
+ * description says where its stacks go on. It is a map of its own, so that what the
+ * reader finds out of one program never comes to be said of the next, however late it
+ * is found out.
  */
+struct known {
+	__u64 program;
+	__u32 goless;
+	__u32 follow; /* index into follows plus 1, 0: none */
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 8192);
 	__type(key, __u32);
-	__type(value, __u64);
-} goless SEC(".maps");
+	__type(value, struct known);
+} known SEC(".maps");
+
+/*
+ * A description of memory that belongs to a sample: steps as capture.Follow has them, by
+ * which a runtime leads from a thread to where its stack goes on.
+ */
+#define MAX_STEPS 64
+#define MAX_FOLLOWS 256
+#define FOLLOW_REGS 16
+
+struct step {
+	__u8 op, dst, src;
+	__u8 no; /* the step to go on with if this one fails */
+	__u32 arg;
+	__u64 imm;
+};
+
+struct follow {
+	__u32 count; /* of steps */
+	__u32 ref;   /* how references are turned into addresses */
+	__u32 ref_shift;
+	__u32 pad;
+	__u64 ref_base;
+	struct step steps[MAX_STEPS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_FOLLOWS);
+	__type(key, __u32);
+	__type(value, struct follow);
+} follows SEC(".maps");
 
 struct chain {
 	__u64 ip[KERNEL_DEPTH + 1];
@@ -189,9 +237,20 @@ struct head {
  */
 enum { SLOT_EVENT, SLOT_AWAY, SLOT_POINT, SLOT_PROBE, SLOTS = SLOT_PROBE + 2 };
 
+/* A description that is being followed. */
+struct followed {
+	__u32 at; /* the next step */
+	__u32 count; /* of regions */
+	__u32 bytes; /* of their content */
+	__u32 pad;
+	__u64 v[FOLLOW_REGS];
+	struct region regions[MAX_REGIONS];
+};
+
 struct work {
 	__u64 users; /* of a slot for probes */
 	struct plan plan;
+	struct followed followed;
 	struct head head;
 	struct user_regs regs;
 	struct chain chain;
@@ -450,6 +509,155 @@ INLINE void plan_other(struct plan *p, struct task_struct *task, struct user_reg
 	p->other_len = len;
 }
 
+/* What a step does; capture.Op has the same numbers. */
+enum {
+	STEP_SET,
+	STEP_REGISTER,
+	STEP_THREAD,
+	STEP_ADD,
+	STEP_SUM,
+	STEP_LESS,
+	STEP_SHIFT,
+	STEP_LOAD,
+	STEP_LOAD4,
+	STEP_REFERENCE,
+	STEP_ON_STACK,
+	STEP_NOT_ZERO,
+	STEP_COUNT,
+	STEP_JUMP,
+	STEP_COPY,
+};
+
+enum { REF_PLAIN, REF_NARROW, REF_SHIFTED, REF_COLORED };
+
+/* Steps in all, of a sample. */
+#define MOST_STEPS 2048
+
+/* Does one step; 0 if it fails. */
+static __attribute__((noinline)) int do_step(struct work *w, struct follow *f, struct step *s, __u64 base)
+{
+	struct followed *r = &w->followed;
+	__u64 *dst = &r->v[s->dst & (FOLLOW_REGS - 1)];
+	__u64 a = r->v[s->src & (FOLLOW_REGS - 1)], v = 0;
+	__u32 half = 0;
+
+	switch (s->op) {
+	case STEP_SET:
+		*dst = s->imm;
+		return 1;
+	case STEP_REGISTER: {
+		__u32 n = s->arg;
+		if (n >= sizeof(w->regs) / 8)
+			return 0;
+		*dst = ((__u64 *)&w->regs)[n];
+		return 1;
+	}
+	case STEP_THREAD:
+		*dst = base;
+		return 1;
+	case STEP_ADD:
+		*dst = a + s->imm;
+		return 1;
+	case STEP_SUM:
+		*dst += a;
+		return 1;
+	case STEP_LESS:
+		*dst -= a;
+		return 1;
+	case STEP_SHIFT:
+		*dst <<= s->arg & 63;
+		return 1;
+	case STEP_LOAD:
+		if (a + s->imm < PAGE || bpf_probe_read_user(&v, sizeof(v), (void *)(a + s->imm)))
+			return 0;
+		*dst = v;
+		return 1;
+	case STEP_LOAD4:
+		if (a + s->imm < PAGE || bpf_probe_read_user(&half, sizeof(half), (void *)(a + s->imm)))
+			return 0;
+		*dst = half;
+		return 1;
+	case STEP_REFERENCE:
+		if (a + s->imm < PAGE)
+			return 0;
+		if (f->ref == REF_NARROW) {
+			if (bpf_probe_read_user(&half, sizeof(half), (void *)(a + s->imm)) || !half)
+				return 0;
+			*dst = f->ref_base + ((__u64)half << (f->ref_shift & 63));
+			return 1;
+		}
+		if (bpf_probe_read_user(&v, sizeof(v), (void *)(a + s->imm)))
+			return 0;
+		if (f->ref == REF_SHIFTED)
+			v >>= f->ref_shift & 63;
+		if (f->ref == REF_COLORED) {
+			/* One of four bits is set, and which it is says how far the address lies up. */
+			__u32 bits = (v >> 12) & 15, up = 13;
+			if (bits & 1)
+				up = 13;
+			else if (bits & 2)
+				up = 14;
+			else if (bits & 4)
+				up = 15;
+			else if (bits & 8)
+				up = 16;
+			else
+				up = 0;
+			v >>= up;
+		}
+		if (!v)
+			return 0;
+		*dst = v;
+		return 1;
+	case STEP_ON_STACK:
+		return *dst >= w->plan.sp && *dst - w->plan.sp < NEAR && !(*dst & 7) && (!w->plan.top || *dst < w->plan.top);
+	case STEP_NOT_ZERO:
+		return *dst != 0;
+	case STEP_COUNT:
+		*dst -= 1;
+		return *dst < 1UL << 32;
+	case STEP_COPY: {
+		__u64 len = s->arg ? s->arg : a;
+		__u32 n = r->count;
+		if (n >= MAX_REGIONS || *dst < PAGE || len == 0 || len > max_stack / 2 || r->bytes + len > max_stack / 2)
+			return 0;
+		r->regions[n].addr = *dst;
+		r->regions[n].len = len;
+		r->count = n + 1;
+		r->bytes += (len + 7) & ~7UL;
+		return 1;
+	}
+	}
+	return 0;
+}
+
+/* Finds out which other memory belongs to a sample, by a runtime's description. */
+INLINE void plan_regions(struct work *w, struct task_struct *task, __u32 index)
+{
+	struct followed *r = &w->followed;
+	struct bpf_iter_num steps;
+	__u32 key = index - 1;
+	__u64 base;
+
+	struct follow *f = bpf_map_lookup_elem(&follows, &key);
+	if (!f || w->plan.len == 0)
+		return;
+#if defined(__TARGET_ARCH_x86)
+	base = task->thread.fsbase;
+#else
+	base = task->thread.uw.tp_value;
+#endif
+	bpf_iter_num_new(&steps, 0, MOST_STEPS);
+	while (bpf_iter_num_next(&steps)) {
+		__u32 at = r->at;
+		if (at >= MAX_STEPS || at >= f->count)
+			break;
+		struct step *s = &f->steps[at];
+		r->at = s->op != STEP_JUMP && do_step(w, f, s, base) ? at + 1 : s->no;
+	}
+	bpf_iter_num_destroy(&steps);
+}
+
 INLINE void make_plan(struct plan *p, struct task_struct *task, __u64 sp, __u64 g)
 {
 	__u64 end, limit = max_stack;
@@ -502,6 +710,8 @@ INLINE void fill(struct sample *s, struct plan *p, struct head *h, struct user_r
 	s->pad = 0;
 	s->asleep = h->asleep;
 	s->ready = h->ready;
+	s->regions = 0;
+	s->regions_off = 0;
 	s->regs = *regs;
 }
 
@@ -552,12 +762,41 @@ INLINE void exact_copy(struct bpf_dynptr *ptr, struct sample *s, struct plan *p,
 		s->stack_len = 0;
 }
 
-INLINE int take_exact(struct plan *p, struct head *h, struct user_regs *regs, struct chain *chain, __u32 kernel_bytes)
+/* Copies what plan_regions found to the end of the record, the list of it first. */
+INLINE void copy_regions(struct bpf_dynptr *ptr, struct sample *s, struct followed *r, __u32 off)
+{
+	struct bpf_iter_num it;
+	__u64 list = r->count * sizeof(struct region);
+	int *i;
+
+	r->at = off + list;
+	bpf_iter_num_new(&it, 0, MAX_REGIONS);
+	while ((i = bpf_iter_num_next(&it))) {
+		__u32 n = *i;
+		if (n >= MAX_REGIONS || n >= r->count)
+			break;
+		struct region *one = &r->regions[n];
+		__u32 room = (one->len + 7) & ~7U;
+		one->off = r->at;
+		if (bpf_probe_read_user_dynptr(ptr, one->off, one->len, (void *)one->addr))
+			one->len = 0;
+		r->at += room;
+	}
+	bpf_iter_num_destroy(&it);
+	FORGET(list);
+	if (list > 0 && list <= sizeof(r->regions) && !bpf_dynptr_write(ptr, off, r->regions, list, 0)) {
+		s->regions = r->count;
+		s->regions_off = off;
+	}
+}
+
+INLINE int take_exact(struct plan *p, struct head *h, struct user_regs *regs, struct chain *chain, struct followed *r, __u32 kernel_bytes)
 {
 	struct bpf_dynptr ptr;
 	struct sample *s;
+	__u32 regions = r->count * sizeof(struct region) + r->bytes;
 
-	if (bpf_ringbuf_reserve_dynptr(&ring, sizeof(*s) + kernel_bytes + p->len + p->other_len, 0, &ptr)) {
+	if (bpf_ringbuf_reserve_dynptr(&ring, sizeof(*s) + kernel_bytes + p->len + p->other_len + regions, 0, &ptr)) {
 		bpf_ringbuf_discard_dynptr(&ptr, BPF_RB_NO_WAKEUP);
 		count_lost();
 		return 0;
@@ -584,6 +823,8 @@ INLINE int take_exact(struct plan *p, struct head *h, struct user_regs *regs, st
 			s->other_pc = p->other_pc;
 		}
 	}
+	if (r->count)
+		copy_regions(&ptr, s, r, sizeof(*s) + kernel_bytes + p->len + p->other_len);
 	if (!s->stack_len)
 		p->flags |= STACK_UNREAD;
 	s->flags = p->flags | (s->flags & STACK_HOLES);
@@ -678,10 +919,11 @@ INLINE __u32 syscall_of(struct task_struct *task, struct user_regs *regs)
 	return nr < 0 || nr > 0xffff ? 0 : nr + 1;
 }
 
-INLINE int may_run_go(__u32 pid, __u64 program)
+/* What the reader knows of the program that a process runs, 0: nothing. */
+INLINE struct known *known_of(__u32 pid, __u64 program)
 {
-	__u64 *none = bpf_map_lookup_elem(&goless, &pid);
-	return !none || *none != program;
+	struct known *k = bpf_map_lookup_elem(&known, &pid);
+	return k && k->program == program ? k : 0;
 }
 
 /*
@@ -694,20 +936,26 @@ INLINE int take(struct task_struct *task, struct work *w, __s64 kernel_bytes, __
 	struct plan *p = &w->plan;
 	struct user_regs *regs = &w->regs;
 
+	w->followed.at = w->followed.count = w->followed.bytes = 0;
 	if (PC(regs) == 0)
 		p->flags |= NO_USER;
 	else
 		make_plan(p, task, SP(regs), GO_G(regs));
 	/* Where there is no Go, what its register holds is as good as any address, and
 	 * each that cannot be read costs the thread a fault of the processor. */
-	if (exact && PC(regs) && may_run_go(w->head.pid, program))
-		plan_other(p, task, regs);
+	if (exact && PC(regs)) {
+		struct known *k = known_of(w->head.pid, program);
+		if (!k || !k->goless)
+			plan_other(p, task, regs);
+		if (k && k->follow)
+			plan_regions(w, task, k->follow);
+	}
 	__u32 n = kernel_bytes;
 	FORGET(n);
 	if (n > KERNEL_DEPTH * 8)
 		n = 0;
 	if (exact)
-		take_exact(p, &w->head, regs, &w->chain, n);
+		take_exact(p, &w->head, regs, &w->chain, &w->followed, n);
 	else
 		take_sized(p, &w->head, regs, &w->chain, n);
 	count_spent(w->head.time);

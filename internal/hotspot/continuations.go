@@ -1,0 +1,446 @@
+package hotspot
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/cpu"
+)
+
+// Bounds on the search for classes, and for the thread's own storage.
+const (
+	maxLoaders   = 1 << 16
+	maxBootClass = 1 << 16
+	maxStubBlobs = 4096 // looked through for the continuation stubs
+	learnAgain   = 500 * time.Millisecond
+)
+
+// continuations is where a thread's continuations and what they return into lie (25
+// share/runtime/continuationEntry.hpp, share/oops/stackChunkOop.hpp, and the Java
+// classes Continuation and StackChunk of jdk.internal.vm). The classes are the boot
+// loader's: they are never unloaded, and never laid out anew.
+type continuations struct {
+	ok    bool
+	tried time.Time
+	done  bool // nothing more will be found
+
+	tail   uint64 // in a Continuation: its last chunk
+	chunk  uint64 // Klass of StackChunk
+	parent uint64 // in a StackChunk: the chunk below it
+	sp     uint64 // int, words from the begin of its stack
+	bottom uint64 // int, words; absent where it is size less argsize
+	size   uint64
+	args   uint64
+	start  uint64 // where its stack begins
+	local  local  // where a thread has itself
+
+	follow *capture.Follow
+}
+
+// Follow describes to an engine where the stacks of virtual threads go on: in chunks
+// in the heap, which have to be copied together with the stack. It is nil as long as
+// that is not known, or where the VM has no virtual threads. It may be asked once a
+// batch; until it is known it costs a few milliseconds twice a second.
+func (vm *VM) Follow() *capture.Follow {
+	k := &vm.conts
+	if k.ok || k.done {
+		return k.follow
+	}
+	if vm.major < 21 || !vm.heap.ok || vm.arch != cpu.AMD64 && vm.arch != cpu.ARM64 {
+		k.done = true
+		return nil
+	}
+	if now := time.Now(); now.Sub(k.tried) < learnAgain {
+		return nil
+	} else {
+		k.tried = now
+	}
+	if !vm.learnContinuations() {
+		return nil
+	}
+	k.ok = true
+	k.follow = vm.wayToChunks()
+	return k.follow
+}
+
+// learnContinuations finds the layout; false if it is not all there yet.
+func (vm *VM) learnContinuations() bool {
+	k := &vm.conts
+	if vm.off.contEntry == absent && !vm.learnEntry() {
+		return false
+	}
+	classes := vm.bootClasses("jdk/internal/vm/Continuation", "jdk/internal/vm/StackChunk")
+	cont, chunk := classes[0], classes[1]
+	if cont == 0 || chunk == 0 {
+		return false
+	}
+	fields := vm.classFields(cont)
+	tail, ok := fields["tail"]
+	if !ok {
+		return false
+	}
+	k.tail, k.chunk = tail.offset, chunk
+	fields = vm.classFields(chunk)
+	at := func(name, signature string) uint64 {
+		if f, ok := fields[name]; ok && f.signature == signature {
+			return f.offset
+		}
+		return absent
+	}
+	k.parent = at("parent", "Ljdk/internal/vm/StackChunk;")
+	k.sp, k.bottom = at("sp", "I"), at("bottom", "I")
+	k.size, k.args = at("size", "I"), at("argsize", "I")
+	if k.parent == absent || k.sp == absent || k.bottom == absent && (k.size == absent || k.args == absent) {
+		return false
+	}
+	helper, ok := vm.peek.member(chunk, vm.t.field("Klass::_layout_helper"))
+	if k.start = helper &^ 7; !ok || k.start == 0 || k.start > 1<<12 {
+		return false
+	}
+	k.local = vm.learnLocal()
+	return true
+}
+
+// bootClasses finds classes of the boot loader by their names; 0 where one is not
+// loaded. The boot loader's data is the last in the list of all.
+func (vm *VM) bootClasses(names ...string) []uint64 {
+	out := make([]uint64, len(names))
+	t := vm.t
+	next, first := t.field("ClassLoaderData::_next"), t.field("ClassLoaderData::_klasses")
+	link, name := t.field("Klass::_next_link"), t.field("Klass::_name")
+	if !next.ok || !first.ok || !link.ok || !name.ok {
+		vm.conts.done = true
+		return out
+	}
+	data, ok := vm.peek.static(t.field("ClassLoaderData::_the_null_class_loader_data"))
+	if !ok {
+		data, ok = vm.peek.static(t.field("ClassLoaderDataGraph::_head"))
+		for range maxLoaders {
+			n, ok := vm.peek.member(data, next)
+			if !ok || n == 0 {
+				break
+			}
+			data = n
+		}
+	}
+	klass, ok2 := vm.peek.member(data, first)
+	if !ok || !ok2 {
+		return out
+	}
+	low, high := min(link.offset, name.offset), max(link.offset, name.offset)+8
+	if high-low > 1<<10 {
+		return out
+	}
+	buf := make([]byte, high-low)
+	var klasses, symbols []uint64
+	for range maxBootClass {
+		if klass == 0 || klass&7 != 0 || vm.peek.r.ReadAt(buf, klass+low) != nil {
+			break
+		}
+		klasses, symbols = append(klasses, klass), append(symbols, word(buf, name.offset-low))
+		klass = word(buf, link.offset-low)
+	}
+	text := make([]string, len(symbols))
+	vm.symbols(symbols, text)
+	for i, s := range text {
+		for j, n := range names {
+			if s == n {
+				out[j] = klasses[i]
+			}
+		}
+	}
+	return out
+}
+
+// learnEntry reads where a thread has its innermost ContinuationEntry out of the stubs
+// of continuations, which switch to it. JDK 25+ publishes it.
+func (vm *VM) learnEntry() bool {
+	for i := range vm.code.heaps {
+		h := &vm.code.heaps[i]
+		pc := h.low
+		for range maxStubBlobs {
+			if pc >= h.high {
+				break
+			}
+			b := vm.find(pc)
+			if b == nil || b.end <= pc {
+				pc += 1 << h.shift
+				continue
+			}
+			pc = b.end
+			if b.kind == blobNMethod || b.kind == blobNativeMethod {
+				break // those stubs were made before any method was compiled
+			}
+			if b.kind != blobContinuation {
+				continue
+			}
+			if n, ok := entryOffset(vm.arch, vm.codeOf(b)); ok {
+				vm.off.contEntry = n
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// entryOffset finds it in their code: mov rsp,[r15+n], or ldr x8,[x28,#n]; mov sp,x8 (21
+// cpu/x86/stubGenerator_x86_64.cpp and cpu/aarch64/stubGenerator_aarch64.cpp,
+// generate_cont_thaw).
+func entryOffset(arch cpu.Arch, code []byte) (uint64, bool) {
+	if arch == cpu.ARM64 {
+		for i := 0; i+8 <= len(code); i += 4 {
+			w := binary.LittleEndian.Uint32(code[i:])
+			if w&^(0xfff<<10) == 0xf9400388 && binary.LittleEndian.Uint32(code[i+4:]) == 0x9100011f {
+				return uint64(w>>10&0xfff) * 8, true
+			}
+		}
+		return 0, false
+	}
+	for i := 0; i+7 <= len(code); i++ {
+		if fromEntry.at(code, i) {
+			if n := binary.LittleEndian.Uint32(code[i+3:]); n < 1<<14 && n&7 == 0 {
+				return uint64(n), true
+			}
+		}
+	}
+	return 0, false
+}
+
+// local is where in its own storage a thread has its JavaThread, Thread::_thr_current
+// (share/runtime/thread.cpp), from the thread pointer. That is at the same place for
+// all threads: in the room that the C library sets apart for it from the beginning, or
+// in a block that the thread's table of blocks leads to (dtv).
+type local struct {
+	ok     bool
+	block  uint64 // where in the table; absent: it needs none
+	offset uint64 // from the thread pointer, or in the block
+}
+
+// Bounds on the search for it, in bytes.
+const (
+	maxThreadVars = 4096 // below the thread pointer
+	maxBlocks     = 1024 // of the table
+	maxBlock      = 512
+	searchThreads = 8
+)
+
+// dtvAt is where glibc and musl have the table, from the thread pointer (x86-64).
+const dtvAt = 8
+
+// learnLocal finds it: the thread pointer of glibc and musl on x86-64 is what they call
+// pthread_t.
+func (vm *VM) learnLocal() (l local) {
+	f := vm.t.field("OSThread::_pthread_id")
+	if !f.ok || vm.arch != cpu.AMD64 {
+		return l
+	}
+	var common map[local]bool
+	seen := 0
+	threads, _ := vm.listThreads()
+	for _, t := range threads {
+		os, ok := vm.peek.u64(t.addr + vm.off.osThread)
+		if !ok {
+			continue
+		}
+		tp, ok := vm.peek.u64(os + f.offset)
+		if !ok || tp < maxThreadVars {
+			continue
+		}
+		here := vm.placesOf(t.addr, tp)
+		if seen > 0 {
+			for at := range here {
+				if !common[at] {
+					delete(here, at)
+				}
+			}
+		}
+		common = here
+		if seen++; seen == searchThreads || len(common) == 0 {
+			break
+		}
+	}
+	if seen < 2 {
+		return l
+	}
+	// The thread's first frames may have it at the same place too, which is farther
+	// below the thread pointer.
+	for at := range common {
+		if !l.ok || at.block != absent && l.block == absent || (at.block == absent) == (l.block == absent) && at.offset > l.offset {
+			l = at
+		}
+	}
+	return l
+}
+
+// ThreadPointer is where a Java thread's own storage is, as OpThread of a Follow gives
+// it; false if the VM does not know, or does not publish it.
+func (vm *VM) ThreadPointer(tid uint32) (uint64, bool) {
+	f := vm.t.field("OSThread::_pthread_id")
+	thread, ok := vm.javaThread(tid)
+	if !f.ok || !ok || vm.arch != cpu.AMD64 {
+		return 0, false
+	}
+	os, ok := vm.peek.u64(thread + vm.off.osThread)
+	if !ok {
+		return 0, false
+	}
+	return vm.peek.u64(os + f.offset)
+}
+
+// placesOf finds a thread in its own storage.
+func (vm *VM) placesOf(thread, tp uint64) map[local]bool {
+	out := make(map[local]bool)
+	buf := make([]byte, maxThreadVars)
+	if vm.peek.r.ReadAt(buf, tp-maxThreadVars) == nil {
+		for i := uint64(0); i < maxThreadVars; i += 8 {
+			if word(buf, i) == thread {
+				out[local{true, absent, i - maxThreadVars}] = true
+			}
+		}
+	}
+	table, ok := vm.peek.u64(tp + dtvAt)
+	if buf = buf[:maxBlocks]; !ok || vm.peek.r.ReadAt(buf, table) != nil {
+		return out
+	}
+	var block [maxBlock]byte
+	for i := uint64(0); i < maxBlocks; i += 8 {
+		at := word(buf, i)
+		if at < 1<<16 || at&7 != 0 || at >= 1<<47 || vm.peek.r.ReadAt(block[:], at) != nil {
+			continue
+		}
+		for j := uint64(0); j < maxBlock; j += 8 {
+			if word(block[:], j) == thread {
+				out[local{true, i, j}] = true
+			}
+		}
+	}
+	return out
+}
+
+// Registers of the steps.
+const (
+	rThread = iota
+	rEntry
+	rAddr
+	rCont
+	rChunk
+	rFrom
+	rLen
+	rChunks
+	rEntries
+)
+
+// Bounds on what is copied of one sample.
+const (
+	mostEntries = 8
+	mostChunks  = 24
+)
+
+// way puts steps together.
+type way struct{ steps []capture.Step }
+
+func (w *way) add(op capture.Op, dst, src uint8, arg uint32, imm uint64) int {
+	w.steps = append(w.steps, capture.Step{Op: op, Dst: dst, Src: src, Arg: arg, Imm: imm, No: capture.StepsEnd})
+	return len(w.steps) - 1
+}
+
+// fail says where the steps go on if they fail.
+func (w *way) fail(at uint8, steps ...int) {
+	for _, s := range steps {
+		w.steps[s].No = at
+	}
+}
+
+func (w *way) here() uint8 { return uint8(len(w.steps)) }
+
+// wayToChunks is the way from a thread to the chunks of its continuations. The thread's
+// own storage has its JavaThread; where that place is not known, a register has it in
+// Java code (25 cpu/x86/register_x86.hpp, r15_thread; cpu/aarch64/register_aarch64.hpp,
+// rthread). It is believed where its innermost ContinuationEntry lies on the live stack.
+func (vm *VM) wayToChunks() *capture.Follow {
+	k, o := &vm.conts, vm.off.contEntry
+	register := uint32(cpu.R15)
+	if vm.arch == cpu.ARM64 {
+		register = cpu.X28
+	}
+	w := &way{}
+	var first []int
+	if k.local.ok {
+		w.add(capture.OpThread, rThread, 0, 0, 0)
+		from, steps := uint8(rThread), []uint64{k.local.offset, o}
+		if k.local.block != absent {
+			steps = []uint64{dtvAt, k.local.block, k.local.offset, o}
+		}
+		for i, at := range steps {
+			to := from
+			if i == len(steps)-1 {
+				to = rEntry
+			}
+			first = append(first, w.add(capture.OpLoad, to, from, 0, at))
+		}
+		first = append(first, w.add(capture.OpOnStack, rEntry, 0, 0, 0))
+		found := w.add(capture.OpJump, 0, 0, 0, 0)
+		w.fail(w.here(), first...)
+		first = []int{found}
+	}
+	w.add(capture.OpRegister, rThread, 0, register, 0)
+	w.add(capture.OpLoad, rEntry, rThread, 0, o)
+	w.add(capture.OpOnStack, rEntry, 0, 0, 0)
+	w.fail(w.here(), first...)
+	w.add(capture.OpAdd, rAddr, rThread, 0, o)
+	w.add(capture.OpCopy, rAddr, 0, 8, 0)
+	if vm.heap.color.mode == colorGenerational {
+		if at, ok := vm.peek.member(vm.heap.color.instance, vm.t.field("ZGlobalsForVMStructs::_ZPointerLoadBadMask")); ok {
+			w.add(capture.OpSet, rAddr, 0, 0, at)
+			w.fail(w.here()+1, w.add(capture.OpCopy, rAddr, 0, 8, 0))
+		}
+	}
+	w.add(capture.OpSet, rEntries, 0, 0, mostEntries)
+	entry := w.here()
+	w.add(capture.OpLoad, rCont, rEntry, 0, entryContinuation)
+	cont := w.add(capture.OpCopy, rCont, 0, uint32(k.tail)+8, 0)
+	tail := w.add(capture.OpReference, rChunk, rCont, 0, k.tail)
+	w.add(capture.OpSet, rChunks, 0, 0, mostChunks)
+	chunk := w.here()
+	head := w.add(capture.OpCopy, rChunk, 0, uint32(k.start), 0)
+	sp := w.add(capture.OpLoad4, rFrom, rChunk, 0, k.sp)
+	var bottom, size, args int
+	if k.bottom != absent {
+		bottom = w.add(capture.OpLoad4, rLen, rChunk, 0, k.bottom)
+		size, args = bottom, bottom
+	} else {
+		size = w.add(capture.OpLoad4, rLen, rChunk, 0, k.size)
+		args = w.add(capture.OpLoad4, rAddr, rChunk, 0, k.args)
+		bottom = size
+		w.add(capture.OpLess, rLen, rAddr, 0, 0)
+	}
+	// From two words below the stack pointer to the bottom.
+	w.add(capture.OpLess, rLen, rFrom, 0, 0)
+	empty := w.add(capture.OpNotZero, rLen, 0, 0, 0)
+	w.add(capture.OpShift, rLen, 0, 3, 0)
+	w.add(capture.OpAdd, rLen, rLen, 0, 16)
+	w.add(capture.OpShift, rFrom, 0, 3, 0)
+	w.add(capture.OpSum, rFrom, rChunk, 0, 0)
+	w.add(capture.OpAdd, rFrom, rFrom, 0, k.start-16)
+	w.fail(w.here()+1, w.add(capture.OpCopy, rFrom, rLen, 0, 0))
+	w.fail(w.here(), empty)
+	count := w.add(capture.OpCount, rChunks, 0, 0, 0)
+	parent := w.add(capture.OpReference, rChunk, rChunk, 0, k.parent)
+	w.fail(chunk, w.add(capture.OpJump, 0, 0, 0, 0))
+	w.fail(w.here(), cont, tail, head, sp, bottom, size, args, count, parent)
+	w.add(capture.OpLoad, rEntry, rEntry, 0, entryParent)
+	w.add(capture.OpOnStack, rEntry, 0, 0, 0)
+	w.add(capture.OpCount, rEntries, 0, 0, 0)
+	w.fail(entry, w.add(capture.OpJump, 0, 0, 0, 0))
+	f := &capture.Follow{Steps: w.steps}
+	switch h := &vm.heap; {
+	case h.compressedOops:
+		f.Reference = capture.Reference{Kind: capture.NarrowReference, Shift: uint8(h.oopShift), Base: h.oopBase}
+	case h.color.mode == colorGenerational && vm.arch == cpu.ARM64:
+		f.Reference = capture.Reference{Kind: capture.ShiftedReference, Shift: uint8(h.color.shiftV & 63)}
+	case h.color.mode == colorGenerational:
+		f.Reference.Kind = capture.ColoredReference
+	}
+	return f
+}
