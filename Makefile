@@ -63,6 +63,7 @@ vet:
 bench: candid
 	-scripts/install-test-deps.sh bench
 	go run ./bench $(BENCH)
+	go test -run '^$$' -bench ProgramCost -benchtime 2000x ./internal/capture/bpfcopy
 
 # The long run of the single-step oracle; ORACLE=20000 steps so many instructions
 # of each configuration instead.

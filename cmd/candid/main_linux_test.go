@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/chromium"
 	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/offspring"
 )
@@ -59,7 +60,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintf(os.Stderr, "build candid: %v\n%s", err, out)
 			return 1
 		}
-		return m.Run()
+		return chromium.Run(m)
 	}())
 }
 

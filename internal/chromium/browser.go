@@ -3,27 +3,18 @@
 package chromium
 
 import (
-	"bufio"
 	"encoding/json"
-	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/fixture"
-	"github.com/candid-profiler/candid/internal/offspring"
 )
 
-// Browser is a headless Chromium, driven over a pair of pipes: each message is
-// JSON and ends with a zero byte.
+// Browser is one page of a headless Chromium, in a profile of its own.
 type Browser struct {
 	t        fixture.TB
-	in       *os.File
-	messages chan message
-	next     atomic.Int64
+	process  *process
 	session  string
 	Requests []string // addresses that the page asked for
 	Errors   []string // what the page's console complained of
@@ -41,76 +32,25 @@ type message struct {
 // Patience is how long the browser may take for anything.
 var Patience = 60 * time.Second
 
-// Open starts a browser with one page. It ends with the test.
+// Open opens a page in a profile that nothing else uses. It ends with the test. Where Run
+// runs the tests, they take turns in one browser; a test that opens a second page at the
+// same time gets a second browser, because only one page has the focus.
 func Open(t fixture.TB, width, height int) *Browser {
 	t.Helper()
-	path := fixture.Tool(t, "chromium", "chromium-browser", "google-chrome")
-	toBrowser, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, fromBrowser, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Not the test's own: processes of the browser may write into it a moment longer than
-	// the browser lives, and then it is not empty when the test removes it.
-	dir, err := os.MkdirTemp("", "candid-chromium-*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		for end := time.Now().Add(Patience); os.RemoveAll(dir) != nil && time.Now().Before(end); {
-			time.Sleep(50 * time.Millisecond)
-		}
-	})
-	cmd := exec.Command(path, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
-		"--hide-scrollbars", "--remote-debugging-pipe", "--user-data-dir="+filepath.Join(dir, "user"),
-		fmt.Sprintf("--window-size=%d,%d", width, height), "about:blank")
-	cmd.Env = append(os.Environ(), "HOME="+dir, "TZ=UTC")
-	cmd.ExtraFiles = []*os.File{toBrowser, fromBrowser} // 3 and 4
-	if err := offspring.Start(cmd); err != nil {
-		t.Fatal(err)
-	}
-	toBrowser.Close()
-	fromBrowser.Close()
-	b := &Browser{t: t, in: in, messages: make(chan message, 1024)}
-	go func() {
-		defer close(b.messages)
-		r := bufio.NewReaderSize(out, 1<<20)
-		for {
-			raw, err := r.ReadBytes(0)
-			if err != nil {
-				return
-			}
-			var m message
-			if json.Unmarshal(raw[:len(raw)-1], &m) == nil {
-				b.messages <- m
-			}
-		}
-	}()
-	t.Cleanup(func() {
-		in.Close() // the browser ends when its pipe does
-		done := make(chan struct{})
-		go func() {
-			for range b.messages {
-			}
-			close(done)
-		}()
-		select {
-		case <-done:
-		case <-time.After(20 * time.Second):
-			_ = cmd.Process.Kill()
-		}
-		_ = cmd.Wait()
-		out.Close()
-	})
+	p, release := take(t)
+	b := &Browser{t: t, process: p}
+	t.Cleanup(release)
 
+	var context struct{ BrowserContextID string }
+	b.Call("Target.createBrowserContext", nil, &context)
 	var target struct{ TargetID string }
-	b.Call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
+	b.Call("Target.createTarget", map[string]any{"url": "about:blank", "browserContextId": context.BrowserContextID, "width": width, "height": height}, &target)
 	var attached struct{ SessionID string }
 	b.Call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
+	t.Cleanup(func() {
+		b.session = ""
+		p.dispose(context.BrowserContextID)
+	})
 	b.session = attached.SessionID
 	for _, domain := range []string{"Page", "Runtime", "Network", "Log"} {
 		b.Call(domain+".enable", nil, nil)
@@ -122,25 +62,14 @@ func Open(t fixture.TB, width, height int) *Browser {
 // Call sends a command and waits for its answer; what else arrives is noted.
 func (b *Browser) Call(method string, params any, result any) {
 	b.t.Helper()
-	id := b.next.Add(1)
-	m := map[string]any{"id": id, "method": method}
-	if params != nil {
-		m["params"] = params
-	}
-	if b.session != "" {
-		m["sessionId"] = b.session
-	}
-	raw, err := json.Marshal(m)
+	id, err := b.process.send(method, b.session, params)
 	if err != nil {
-		b.t.Fatal(err)
-	}
-	if _, err := b.in.Write(append(raw, 0)); err != nil {
 		b.t.Fatalf("%s: %v", method, err)
 	}
 	late := time.After(Patience)
 	for {
 		select {
-		case m, ok := <-b.messages:
+		case m, ok := <-b.process.messages:
 			if !ok {
 				b.t.Fatalf("%s: the browser is gone", method)
 			}
@@ -158,12 +87,15 @@ func (b *Browser) Call(method string, params any, result any) {
 			}
 			return
 		case <-late:
-			b.t.Fatalf("%s: no answer", method)
+			b.t.Fatalf("%s: no answer in %v", method, Patience)
 		}
 	}
 }
 
 func (b *Browser) note(m message) {
+	if m.Session != b.session {
+		return // of the page before
+	}
 	switch m.Method {
 	case "Network.requestWillBeSent":
 		var p struct{ Request struct{ URL string } }

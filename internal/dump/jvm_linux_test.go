@@ -209,7 +209,7 @@ func javaFrames(th *Thread) []string {
 
 // Java threads that wait are the JDK's: frames, states and names, on all JDKs.
 func TestEqualsJstack(t *testing.T) {
-	for _, major := range fixture.Majors {
+	for _, major := range fixture.JDKs(t, 8) {
 		t.Run(fmt.Sprintf("jdk%d", major), func(t *testing.T) {
 			t.Parallel()
 			pid := java(t, major, "Locks", "20", "spin")

@@ -296,7 +296,7 @@ func TestTracedProgram(t *testing.T) {
 // compiled before it runs.
 func TestCompiling(t *testing.T) {
 	_ = java(t, 17, "Locks") // compiles the classes
-	for _, major := range fixture.Majors {
+	for _, major := range fixture.JDKs(t, 8) {
 		t.Run(fmt.Sprintf("jdk%d", major), func(t *testing.T) {
 			cmd := exec.Command(fixture.JDKTool(t, major, "java"), "-Xcomp", "-cp", classes.dir, "Locks")
 			if err := offspring.Start(cmd); err != nil {

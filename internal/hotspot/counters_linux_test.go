@@ -27,7 +27,7 @@ func countersOf(t testing.TB, vm *VM) *Counters {
 
 // The VM's counters are those that its program shows, in every version.
 func TestCounters(t *testing.T) {
-	for _, major := range fixture.Majors {
+	for _, major := range fixture.JDKs(t, 8) {
 		t.Run(fmt.Sprint(major), func(t *testing.T) {
 			vm, err := Open(startProgram(t, major, "Parked"))
 			if err != nil {

@@ -24,7 +24,7 @@ import (
 // generated code, the VM's C++ and the C library, to the thread's first frame.
 func TestMixedStacks(t *testing.T) {
 	classes := fixture.Classes(t, 8, filepath.Join("testdata", "steps", "Steps.java"))
-	for _, major := range fixture.Majors {
+	for _, major := range fixture.JDKs(t, 8) {
 		for _, flags := range []string{"", "-Xint"} {
 			t.Run(fmt.Sprint(major, flags), func(t *testing.T) { testMixed(t, major, classes, flags) })
 		}

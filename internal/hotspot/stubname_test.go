@@ -43,7 +43,7 @@ func FuzzStubSymbols(f *testing.F) {
 
 // The stubs of real VMs have names, and each lies where its variable says.
 func TestStubNames(t *testing.T) {
-	for _, major := range fixture.Majors {
+	for _, major := range fixture.JDKs(t, 8) {
 		t.Run(fmt.Sprint(major), func(t *testing.T) {
 			vm := openVM(t, startProgram(t, major, "Parked"))
 			vm.BeginBatch()

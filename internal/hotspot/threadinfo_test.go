@@ -68,7 +68,7 @@ func togetherAsSingly(t *testing.T, vm *VM) {
 // and what the program does, in every layout of the heap.
 func TestThreadInfo(t *testing.T) {
 	forMajors(t, func(t *testing.T, major int) {
-		layouts := heapFlags(major)
+		layouts := heapFlags(t, major)
 		if major == 21 {
 			layouts = append(layouts, "-XX:+UnlockExperimentalVMOptions -XX:LockingMode=2") // the way of later releases
 		}

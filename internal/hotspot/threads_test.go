@@ -100,8 +100,19 @@ func jstack(t testing.TB, major, pid int) map[int]*stackOfJstack {
 	return threads
 }
 
-// heapFlags are the ways in which a JDK lays out its heap.
-func heapFlags(major int) []string {
+// heapFlags are the ways in which a JDK lays out its heap: all of them in a full run,
+// otherwise a few that have all of the layouts of references and headers between them.
+func heapFlags(t testing.TB, major int) []string {
+	if !fixture.Full(t) {
+		switch major {
+		case 8:
+			return []string{"-XX:+UseConcMarkSweepGC"}
+		case 21:
+			return []string{"-XX:+UseZGC -XX:+ZGenerational", "-XX:+UseG1GC"}
+		case 27:
+			return []string{"-XX:+UseG1GC -XX:-UseCompressedOops", "-XX:+UseCompactObjectHeaders"}
+		}
+	}
 	flags := []string{"-XX:+UseSerialGC", "-XX:+UseParallelGC", "-XX:+UseG1GC", "-XX:+UseG1GC -XX:-UseCompressedOops"}
 	switch major {
 	case 8:
@@ -143,7 +154,7 @@ func TestNamedAcrossChunks(t *testing.T) {
 // The names of Java threads, read from the heap, are those that jstack prints.
 func TestThreadNames(t *testing.T) {
 	forMajors(t, func(t *testing.T, major int) {
-		for _, flags := range heapFlags(major) {
+		for _, flags := range heapFlags(t, major) {
 			t.Run(flags, func(t *testing.T) {
 				t.Parallel()
 				p := startProgram(t, major, append(strings.Fields(flags), "Parked", "100")...)

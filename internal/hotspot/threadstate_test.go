@@ -12,7 +12,7 @@ import (
 // What threads do is what jstack prints, in every layout of the heap.
 func TestThreadState(t *testing.T) {
 	forMajors(t, func(t *testing.T, major int) {
-		for _, flags := range heapFlags(major) {
+		for _, flags := range heapFlags(t, major) {
 			t.Run(flags, func(t *testing.T) {
 				t.Parallel()
 				p := startProgram(t, major, append(strings.Fields(flags), "Locks")...)

@@ -18,7 +18,7 @@ import (
 // TestVirtualThread stops the carrier of a virtual thread whose outer frames are
 // in the heap and compares the walk with what the program does.
 func TestVirtualThread(t *testing.T) {
-	for _, major := range []int{21, 25, 27} {
+	for _, major := range fixture.JDKs(t, 21) {
 		for _, flags := range []string{"", "-Xint"} {
 			t.Run(strings.TrimSpace(string(rune('0'+major/10))+string(rune('0'+major%10))+" "+flags), func(t *testing.T) {
 				testVirtualThread(t, major, flags)

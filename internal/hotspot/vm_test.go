@@ -2,10 +2,8 @@ package hotspot
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,35 +11,10 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-var classes struct {
-	sync.Once
-	dir string
-	err error
-}
-
-// testClasses compiles the Java programs in testdata once, for the oldest JDK.
+// testClasses compiles the Java programs in testdata for the oldest JDK.
 func testClasses(t testing.TB) string {
 	t.Helper()
-	javac := fixture.JDKTool(t, 8, "javac")
-	classes.Do(func() {
-		classes.dir, classes.err = os.MkdirTemp("", "hotspot-test-")
-		if classes.err != nil {
-			return
-		}
-		classes.err = fixture.Compile(javac, "-g", "-d", classes.dir, "testdata/Parked.java", "testdata/Churn.java", "testdata/Locks.java", "testdata/Unsafepoint.java")
-	})
-	if classes.err != nil {
-		t.Fatal(classes.err)
-	}
-	return classes.dir
-}
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if classes.dir != "" {
-		os.RemoveAll(classes.dir)
-	}
-	os.Exit(code)
+	return fixture.Classes(t, 8, "-g", "testdata/Parked.java", "testdata/Churn.java", "testdata/Locks.java", "testdata/Unsafepoint.java")
 }
 
 // startProgram starts a test program and waits until it says that it is ready.
@@ -97,7 +70,7 @@ func eachBlob(t testing.TB, vm *VM, f func(*blob)) (missing int) {
 }
 
 func forMajors(t *testing.T, f func(t *testing.T, major int)) {
-	for _, n := range fixture.Majors {
+	for _, n := range fixture.JDKs(t, 8) {
 		t.Run(fmt.Sprintf("jdk%d", n), func(t *testing.T) { f(t, n) })
 	}
 }
@@ -122,7 +95,7 @@ func TestCodeCache(t *testing.T) {
 		looks := 0
 		// The VM may still have something to compile, and be about to put code in its place
 		// or to drop some: it has not for ever.
-		fixture.Attempts(t, 8, func() string {
+		fixture.Settles(t, 8, func() string {
 			if looks++; looks > 1 {
 				time.Sleep(time.Second)
 				vm = openVM(t, p)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,7 +42,7 @@ func TestAskRunningKernel(t *testing.T) {
 			byAddr[addr] = append(byAddr[addr], string(name))
 		}
 	}
-	asked, other := 0, 0
+	asked, other, ends := 0, 0, 0
 	syms, err := Parse(bytes.NewReader(raw))
 	if err != nil {
 		t.Fatal(err)
@@ -50,8 +51,14 @@ func TestAskRunningKernel(t *testing.T) {
 		if addr>>4%16 != 0 && !strings.HasPrefix(names[0], "bpf_") {
 			continue // some of them will do, and those that are named like BPF programs
 		}
-		asked++
 		got, ok := a.ask(addr)
+		if !ok && !slices.ContainsFunc(names, func(name string) bool { return name != "_etext" && name != "_einittext" }) {
+			// The first byte after a part of the kernel's code. Whether a kernel names it
+			// depends on what it takes for its own (is_ksym_addr in linux/kallsyms.h).
+			ends++
+			continue
+		}
+		asked++
 		if !ok || got.from != addr || got.module != image || !strings.Contains(strings.Join(names, " ")+" ", got.name+" ") {
 			t.Errorf("%#x: %+v %v, want one of %v", addr, got, ok, names)
 		}
@@ -62,7 +69,7 @@ func TestAskRunningKernel(t *testing.T) {
 			t.Errorf("the end of %v: %+v %v", names, got, ok)
 		}
 	}
-	t.Logf("%d functions, %d of them by another of their names than in the file", asked, other)
+	t.Logf("%d functions, %d of them by another of their names than in the file; %d ends of the code without a name", asked, other, ends)
 	if asked < 1000 || other > asked/100 {
 		t.Errorf("%d functions, %d by another name", asked, other)
 	}

@@ -3,6 +3,7 @@ package oracle
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -31,7 +32,7 @@ func (t *Tracer) StepOut() error {
 	if err := t.pokeUser(debugRegisters, top.RA); err != nil {
 		return err
 	}
-	for {
+	for begun := time.Now(); ; {
 		// Enabled for this thread; 0 in the upper bits: when executed.
 		if err := t.pokeUser(debugControl, 1); err != nil {
 			return err
@@ -50,20 +51,30 @@ func (t *Tracer) StepOut() error {
 		switch {
 		case t.signal != 0: // to be delivered
 		case top.RA == 0 || t.regs.Rip != top.RA:
-			return t.leftCall()
+			return t.leftCall(top.SP)
 		case t.regs.Rsp > top.SP:
-			return t.leftCall()
+			return t.leftCall(top.SP)
 		default: // the same place in a deeper call
 			if err := t.single(); err != nil {
 				return err
+			}
+			if time.Since(begun) > t.Patience { // a recursion may come here a million times
+				return t.leftCall(top.SP)
 			}
 		}
 	}
 }
 
-// leftCall brings the shadow stack up to date after StepOut.
-func (t *Tracer) leftCall() error {
+// leftCall brings the shadow stack up to date after StepOut out of the call whose return
+// address lay at sp. Where the thread stopped inside of that call, others that nobody saw
+// were made meanwhile, and the shadow stack is forgotten.
+func (t *Tracer) leftCall(sp uint64) error {
 	t.steps++
+	if t.regs.Rsp <= sp {
+		t.executed = Instruction{PC: t.regs.Rip}
+		t.shadow = shadow{}
+		return nil
+	}
 	t.executed = Instruction{PC: t.regs.Rip}
 	before := t.regs
 	t.executed.Ret = true // nothing of what is gone was popped into a register

@@ -105,7 +105,7 @@ func TestShortPrograms(t *testing.T) {
 				times := 0
 				// A hundred stacks do not tell what a hundredth of them is: if too many seem to
 				// be so, more are looked at.
-				fixture.Attempts(t, 6, func() string {
+				fixture.Settles(t, 6, func() string {
 					for range 4 {
 						s.look(t, run(t, Options{Command: c.argv, Engine: engine}).Profile, c.function)
 						times++

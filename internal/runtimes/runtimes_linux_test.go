@@ -45,7 +45,7 @@ func TestHotspotVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	classes := fixture.Classes(t, 8, src) // all can run it
-	for _, v := range fixture.Majors {
+	for _, v := range fixture.JDKs(t, 8) {
 		t.Run(strconv.Itoa(v), func(t *testing.T) {
 			p, said := start(t, fixture.JDKTool(t, v, "java"), "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-Xmx64m", "-cp", classes, "Sleeper")
 			r, err := Of(p)

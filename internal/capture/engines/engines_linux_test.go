@@ -204,8 +204,9 @@ func TestEveryEngine(t *testing.T) {
 				t.Fatal(err)
 			}
 			begin := time.Now()
-			record(t, e, newRecorder(), time.Minute)
-			if d := time.Since(begin); d > 20*time.Second { // on a busy machine; else the minute is over
+			const forever = 3 * time.Minute // unless it notices
+			record(t, e, newRecorder(), forever)
+			if d := time.Since(begin); d >= forever {
 				t.Errorf("Run took %v after its target's end", d)
 			}
 		})

@@ -1,0 +1,184 @@
+package chromium
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/fixture"
+	"github.com/candid-profiler/candid/internal/offspring"
+)
+
+// process is a running Chromium, driven over a pair of pipes: each message is JSON and
+// ends with a zero byte.
+type process struct {
+	cmd      *exec.Cmd
+	in, out  *os.File
+	dir      string // its home
+	messages chan message
+	next     atomic.Int64
+}
+
+// shared is the browser in which tests take turns.
+var shared struct {
+	sync.Mutex
+	on      bool // Run runs the tests
+	used    bool
+	process *process
+}
+
+// Run runs a package's tests with one browser for all of them, and gives the exit code.
+// TestMain calls it.
+func Run(m interface{ Run() int }) int {
+	shared.on = true
+	code := m.Run()
+	if shared.process != nil {
+		shared.process.end()
+	}
+	return code
+}
+
+// take gives a browser that no one else uses, and what gives it back.
+func take(t fixture.TB) (*process, func()) {
+	t.Helper()
+	path := fixture.Tool(t, "chromium", "chromium-browser", "google-chrome")
+	shared.Lock()
+	defer shared.Unlock()
+	if !shared.on || shared.used {
+		p, err := start(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p, p.end
+	}
+	if shared.process == nil {
+		p, err := start(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared.process = p
+	}
+	shared.used = true
+	return shared.process, func() {
+		shared.Lock()
+		defer shared.Unlock()
+		shared.used = false
+	}
+}
+
+func start(path string) (*process, error) {
+	toBrowser, in, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	out, fromBrowser, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	// Not a test's own: processes of the browser may write into it a moment longer than
+	// the browser lives, and then it is not empty when the test removes it.
+	dir, err := os.MkdirTemp("", "candid-chromium-*")
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(path, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
+		"--hide-scrollbars", "--remote-debugging-pipe", "--user-data-dir="+filepath.Join(dir, "user"), "about:blank")
+	cmd.Env = append(os.Environ(), "HOME="+dir, "TZ=UTC")
+	cmd.ExtraFiles = []*os.File{toBrowser, fromBrowser} // 3 and 4
+	if err := offspring.Start(cmd); err != nil {
+		_ = os.RemoveAll(dir)
+		return nil, fmt.Errorf("start %s: %w", path, err)
+	}
+	toBrowser.Close()
+	fromBrowser.Close()
+	p := &process{cmd: cmd, in: in, out: out, dir: dir, messages: make(chan message, 1024)}
+	go func() {
+		defer close(p.messages)
+		r := bufio.NewReaderSize(out, 1<<20)
+		for {
+			raw, err := r.ReadBytes(0)
+			if err != nil {
+				return
+			}
+			var m message
+			if json.Unmarshal(raw[:len(raw)-1], &m) == nil {
+				p.messages <- m
+			}
+		}
+	}()
+	return p, nil
+}
+
+// send sends a command and gives the number that its answer will have.
+func (p *process) send(method, session string, params any) (int64, error) {
+	id := p.next.Add(1)
+	m := map[string]any{"id": id, "method": method}
+	if params != nil {
+		m["params"] = params
+	}
+	if session != "" {
+		m["sessionId"] = session
+	}
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return 0, err
+	}
+	_, err = p.in.Write(append(raw, 0))
+	return id, err
+}
+
+// dispose closes a page with all that its profile holds, and waits for that. A browser that
+// does not answer is ended, and the next test starts another.
+func (p *process) dispose(context string) {
+	id, err := p.send("Target.disposeBrowserContext", "", map[string]any{"browserContextId": context})
+	late := time.After(Patience)
+	for err == nil {
+		select {
+		case m, ok := <-p.messages:
+			if !ok {
+				err = os.ErrClosed
+			} else if m.ID == id {
+				return
+			}
+		case <-late:
+			err = os.ErrDeadlineExceeded
+		}
+	}
+	shared.Lock()
+	mine := shared.process == p
+	if mine {
+		shared.process = nil
+	}
+	shared.Unlock()
+	if mine {
+		p.end()
+	}
+}
+
+// end ends the browser and removes what it has written.
+func (p *process) end() {
+	p.in.Close() // the browser ends when its pipe does
+	done := make(chan struct{})
+	go func() {
+		for range p.messages {
+		}
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		_ = p.cmd.Process.Kill()
+	}
+	_ = p.cmd.Wait()
+	p.out.Close()
+	for end := time.Now().Add(Patience); os.RemoveAll(p.dir) != nil && time.Now().Before(end); {
+		time.Sleep(50 * time.Millisecond)
+	}
+}
