@@ -87,6 +87,10 @@ func (vm *VM) stepInterpreted(c *walk.Cursor) walk.Verdict {
 		return walk.Stuck
 	}
 	fp := c.Regs.FP()
+	if vm.unfilled(c, fp) {
+		vm.push(c, c.Regs.PC, 0, walk.KindStub, walk.Exact, walk.ReturnAddress)
+		return vm.popInterpreted(c, fp)
+	}
 	id, bci, ok := vm.interpreted(c, s, fp)
 	prov := walk.Exact
 	if !ok {
@@ -105,6 +109,25 @@ func (vm *VM) stepInterpreted(c *walk.Cursor) walk.Verdict {
 		return walk.Stuck
 	}
 	return vm.popInterpreted(c, fp)
+}
+
+// lastSP is where an interpreter frame has the stack pointer that it left Java code
+// with, in words from the frame pointer (25 cpu/{x86,aarch64}/frame_{x86,aarch64}.hpp).
+const lastSP = -2
+
+// unfilled says whether the interpreter frame at fp is one of those that replace a
+// compiled frame and has not been filled in yet: it holds a caller, but for a method
+// what an earlier frame left there. Until it is filled in, its last stack pointer is
+// null (25 cpu/x86/sharedRuntime_x86_64.cpp, generate_deopt_blob;
+// cpu/x86/abstractInterpreter_x86.cpp, layout_activation). The outermost is filled
+// in first.
+func (vm *VM) unfilled(c *walk.Cursor, fp uint64) bool {
+	if !vm.stepping.unfilled {
+		return false
+	}
+	last, ok := c.Word(slot(fp, lastSP))
+	vm.stepping.unfilled = ok && last == 0
+	return vm.stepping.unfilled
 }
 
 // interpreted reads what an interpreter frame executes. bci is -1 in native methods.

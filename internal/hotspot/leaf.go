@@ -8,7 +8,7 @@ import (
 // stepLeaf steps over the frame that the thread was stopped in.
 func (vm *VM) stepLeaf(c *walk.Cursor) walk.Verdict {
 	s := &vm.stepping
-	s.prov, s.flags = walk.Exact, 0
+	s.prov, s.flags, s.unfilled = walk.Exact, 0, false
 	pc := c.Regs.PC
 	if vm.inInterpreter(pc) {
 		return vm.stepInterpreterLeaf(c)
@@ -32,6 +32,7 @@ func (vm *VM) stepLeaf(c *walk.Cursor) walk.Verdict {
 		c.Prov = max(c.Prov, s.prov)
 	}
 	vm.pushLeaf(l)
+	s.unfilled = b.kind == blobDeopt || b.kind == blobUncommonTrap
 	var f found
 	var ok bool
 	if c.Regs.Arch == cpu.ARM64 {

@@ -37,6 +37,10 @@ type stepping struct {
 	prov  walk.Provenance
 	flags walk.FrameFlags
 
+	// unfilled: the frame just stepped over is of code that replaces a compiled frame by
+	// interpreted ones, or is one of those and still empty.
+	unfilled bool
+
 	leaf  leaf
 	slots *interpreterSlots // of the last interpreter frame
 
@@ -70,7 +74,7 @@ func (vm *VM) inInterpreter(pc uint64) bool { return pc >= vm.interpLo && pc < v
 // Settled says whether the next frame's step depends on nothing that the last one
 // left. It implements walk.Settler.
 func (vm *VM) Settled() bool {
-	return vm.stepping.prov == walk.Exact && vm.stepping.flags == 0
+	return vm.stepping.prov == walk.Exact && vm.stepping.flags == 0 && !vm.stepping.unfilled
 }
 
 // Step steps over the frame at the Cursor. It implements walk.Stepper.
@@ -88,13 +92,16 @@ func (vm *VM) Step(c *walk.Cursor) walk.Verdict {
 		}
 	}
 	if e.how == howFrame {
+		vm.stepping.unfilled = false
 		return vm.stepFrame(c, e)
 	}
+	if e.how == howInterpreter {
+		return vm.stepInterpreted(c)
+	}
+	vm.stepping.unfilled = e.how == howAligned
 	switch e.how {
 	case howDeopt:
 		return vm.stepDeopt(c, e)
-	case howInterpreter:
-		return vm.stepInterpreted(c)
 	case howCallStub:
 		return vm.stepCallStub(c, e)
 	case howBarrier:

@@ -68,6 +68,7 @@ public class Ladder {
         System.in.read();
         long end = System.nanoTime() + (long) (seconds * 1e9);
         Ladders.start(mode, count, end);
+        Thread.sleep(1000); // its last samples are walked while its code is there
     }
 `)
 	for i := range ladderSteps {
