@@ -136,6 +136,11 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	s.observe(true)
 	s.told = time.Time{}
 	s.liveBatch()
+	if n, ok := engine.(capture.Noter); ok {
+		for _, line := range n.Notes() {
+			s.note(line)
+		}
+	}
 	targetCPU, copying, stats, describe := s.targetCPU(), s.copying(), engine.Stats(), engine.Describe()
 	// From here on the targets' tables and the engine's rings are memory for writing what
 	// was recorded.

@@ -81,6 +81,8 @@ func (e *Engine) deliver(sink capture.Sink, s *sample, arena []byte) {
 		out.Event = uint16(e.wall)
 	} else {
 		th.shown = capture.Ran | out.Time
+		e.given.samples++
+		e.given.ns += s.weight
 		out.Sleep = th.shown
 	}
 	if s.again {
@@ -146,53 +148,6 @@ func (e *Engine) repeat(sink capture.Sink, s *sample) {
 		if taken, _ = r.Again(out); taken {
 			e.samples.Add(1)
 		}
-	}
-}
-
-const (
-	// leastRest is the part of a period that is told of at the end of a thread which was
-	// never sampled, leastShare the part of what it ran of another.
-	leastRest, leastShare = 0.125, 0.01
-)
-
-// isRest says whether so many ns of what a thread has run are to be told of at the end.
-func (e *Engine) isRest(th *thread, rest, run uint64) bool {
-	if th.shown == 0 {
-		return float64(rest) >= leastRest*float64(e.opts.Period)
-	}
-	return rest > 0 && float64(rest) >= leastShare*float64(run-th.from)
-}
-
-// tellRest hands over what threads have run since their last samples, when the sampling
-// threads have ended, as more time of those: where threads are many and get a CPU
-// seldom, that is much of what they ran. Of a thread that has none it is told that it ran,
-// and that nobody knows where.
-func (e *Engine) tellRest(sink capture.Sink) {
-	r, _ := sink.(capture.Repeater)
-	told, now := false, clock()
-	for _, p := range e.procs {
-		for _, th := range p.threads {
-			a, ok := e.reader.account(th.schedFD)
-			if th.last = a.run; !ok || a.run <= th.sampled || !e.isRest(th, a.run-th.sampled, a.run) || th.shown != 0 && r == nil {
-				continue
-			}
-			e.snap = capture.Snapshot{
-				Time: uint64(now), Weight: a.run - th.sampled, PID: uint32(p.pid), TID: uint32(th.tid), CPU: uint32(th.cpu), Sleep: th.shown,
-			}
-			for _, i := range e.ticks {
-				e.snap.Event = i
-				if th.shown == 0 {
-					e.snap.Flags = capture.NoUser | capture.StackUnread
-					e.give(sink)
-				} else if taken, _ := r.Again(&e.snap); taken {
-					e.samples.Add(1)
-				}
-			}
-			th.sampled, told = a.run, true
-		}
-	}
-	if told {
-		sink.BatchEnd()
 	}
 }
 

@@ -41,6 +41,7 @@ type Engine struct {
 	batch   []item
 	refused bool // a sleep's sample, since last cleared
 	snap    capture.Snapshot
+	given   given
 
 	adding  sync.Mutex // of added
 	added   []*process
@@ -196,6 +197,7 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 		return nil
 	}
 	e.begin()
+	e.given = given{}
 	e.waiting.Store(e.opts.Ready != nil)
 	// One for each thread that dozes, besides those for others.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + len(e.cpus)))

@@ -141,6 +141,8 @@ func (e *Engine) list1(p *process, now int64) {
 			// What it maps from now on is told by nobody.
 			capture.Notice{Kind: capture.Mmap, Time: uint64(now)})
 	}
+	p.without = 0
+	defer e.noteUnfollowed()
 	for _, tid := range tids {
 		e.mu.Lock()
 		known := p.threads[tid] != nil
@@ -155,7 +157,7 @@ func (e *Engine) list1(p *process, now int64) {
 		th, err := open(tid, &e.reader)
 		if err != nil {
 			if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
-				e.unfollowed.Add(1)
+				p.without++
 			}
 			continue
 		}
@@ -181,6 +183,15 @@ func (e *Engine) list1(p *process, now int64) {
 		}
 		e.heat(th, now)
 	}
+}
+
+// noteUnfollowed keeps how many threads at once there was no descriptor for, at most.
+func (e *Engine) noteUnfollowed() {
+	n := 0
+	for _, p := range e.procs {
+		n += p.without
+	}
+	e.unfollowed.Store(max(e.unfollowed.Load(), uint64(n)))
 }
 
 // heat makes a thread one that the sampling threads look at.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,8 +89,13 @@ func TestFewDescriptors(t *testing.T) {
 	if err := e.Run(ctx, c); err != nil {
 		t.Fatal(err)
 	}
-	s := e.Stops()
-	if t.Logf("samples of %d threads, %d not followed", len(c.weight), s.Unfollowed); len(c.weight) < 100 || s.Unfollowed == 0 {
-		t.Errorf("samples of %d threads, %d not followed", len(c.weight), s.Unfollowed)
+	s, notes, followed := e.Stops(), strings.Join(e.Notes(), "\n"), len(e.procs[p.pid()].threads)
+	t.Logf("samples of %d threads, %d followed, %d not: %s", len(c.weight), followed, s.Unfollowed, notes)
+	const all = 1001
+	if len(c.weight) < 100 || followed+int(s.Unfollowed) != all {
+		t.Errorf("samples of %d threads; %d followed and %d not of %d", len(c.weight), followed, s.Unfollowed, all)
+	}
+	if want := fmt.Sprintf("%d threads were not sampled", s.Unfollowed); !strings.Contains(notes, want) || !strings.Contains(notes, "ulimit -n") {
+		t.Errorf("it says %q", notes)
 	}
 }

@@ -90,6 +90,7 @@ type process struct {
 	child      bool                           // born while recording
 	gone       bool
 	ending     int // how often it looked as if it had ended
+	without    int // threads that there was no descriptor for
 
 	// Of whoever holds Engine.mu, ns.
 	clock   uint64 // CPU time when recording began

@@ -18,7 +18,7 @@ typedef unsigned long long ns;
 static long run, rest;
 static unsigned long perMicro; /* loops */
 static volatile int over;
-static int ended;
+static int there, ended;
 static pthread_barrier_t begin;
 extern char __start_worked[], __stop_worked[];
 
@@ -44,6 +44,7 @@ __attribute__((noinline)) void nap(long us)
 
 static void *body(void *arg)
 {
+	__atomic_add_fetch(&there, 1, __ATOMIC_SEQ_CST);
 	pthread_barrier_wait(&begin);
 	while (!over) {
 		work(run * perMicro);
@@ -65,7 +66,7 @@ static int share(void)
 		work(run * perMicro);
 		worked += now(CLOCK_THREAD_CPUTIME_ID) - from;
 		if (rest > 0)
-			nap(rest);
+			nap(rest < 20000 ? rest : 20000);
 	}
 	return worked * 1000 / (now(CLOCK_THREAD_CPUTIME_ID) - began);
 }
@@ -94,6 +95,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < n; i++)
 		if (pthread_create(&t[i], &small, body, 0))
 			return 1;
+	while (__atomic_load_n(&there, __ATOMIC_SEQ_CST) < n)
+		usleep(1000);
 	printf("%p %p %d\n", (void *)__start_worked, (void *)__stop_worked, part);
 	fflush(stdout);
 	if (read(0, &c, 1) != 1)

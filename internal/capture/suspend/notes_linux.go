@@ -1,0 +1,55 @@
+package suspend
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/capture"
+)
+
+var _ capture.Noter = (*Engine)(nil)
+
+// given is what the samples that were handed over stand for.
+type given struct {
+	samples, ns uint64 // where threads ran
+	nowhere     uint64 // ns that threads ran of which there is no other sample
+	threads     int    // how many those are
+}
+
+const (
+	// fewTold is from how many samples on it is told that fewer were taken than asked for,
+	// and toldShare which part of them must be missing.
+	fewTold, toldShare = 20, 0.1
+)
+
+// Notes implements capture.Noter.
+func (e *Engine) Notes() []string {
+	var notes []string
+	if n := e.heldBack(e.Stats().Throttled); n != "" {
+		notes = append(notes, n)
+	}
+	if n := e.unfollowed.Load(); n > 0 {
+		need := 2 * spareFiles
+		for _, p := range e.procs {
+			need += len(p.threads) + p.without
+		}
+		notes = append(notes, fmt.Sprintf("%d threads were not sampled: candid may open %d files and needs one for each thread; before starting it, allow it %d (ulimit -n %d)",
+			n, mostFiles()+spareFiles, need, need))
+	}
+	return notes
+}
+
+// heldBack says how many samples less than asked for were taken, "" if they are nearly all.
+func (e *Engine) heldBack(late uint64) string {
+	asked := float64(e.given.ns+e.given.nowhere) / float64(e.opts.Period)
+	if asked < fewTold || float64(e.given.samples) > (1-toldShare)*asked {
+		return ""
+	}
+	s := fmt.Sprintf("throttled: candid got no CPU in %d sampling periods, or got one too late; of %.0f samples that the CPU time of the targets asks for %d were taken, which stand for the rest of their threads' time too",
+		late, asked, e.given.samples)
+	if e.given.threads > 0 {
+		s += fmt.Sprintf("; %d threads were never met while they ran, and their %v is shown without a stack",
+			e.given.threads, time.Duration(e.given.nowhere).Round(100*time.Microsecond))
+	}
+	return s
+}
