@@ -29,6 +29,7 @@ func newReport() *cobra.Command {
 		minimum float64
 		unfold  bool
 		by      string
+		raw     bool
 	)
 	cmd := &cobra.Command{
 		Use:   "report FILE",
@@ -99,7 +100,7 @@ FILE is a profile in a format that candid reads, '-' is standard input:
 			if o.Filter, err = spec.Choose(p); err != nil {
 				return filterFailure(args[0], err)
 			}
-			o.Filter.Lines, o.Filter.Signatures = lines, sigs
+			o.Filter.Lines, o.Filter.Signatures, o.Filter.Raw = lines, sigs, raw
 			write := report.Text
 			if json {
 				write = report.JSON
@@ -124,6 +125,7 @@ FILE is a profile in a format that candid reads, '-' is standard input:
 	fl.BoolVarP(&threads, "threads", "t", false, "show each thread by itself")
 	fl.BoolVar(&lines, "lines", false, "keep the source lines of a method apart: METHOD:LINE")
 	fl.BoolVar(&sigs, "signatures", false, "keep methods apart that differ only in their parameters")
+	fl.BoolVar(&raw, "raw", false, "show where the kernel enables interrupts: samples that came late lie there, and count for the caller else")
 	fl.BoolVar(&json, "json", false, "print everything as JSON")
 	filter.addReader(cmd, "the `NAME` of the event to show (default the first that has samples)")
 	return cmd

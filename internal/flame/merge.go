@@ -181,6 +181,10 @@ func (m *merger) merge(end walk.End) {
 	for i := 1; i < len(m.count); i++ {
 		if m.count[i] > 0 {
 			n := m.p.Nodes[i]
+			if m.skids(n.Frame) {
+				m.place[i] = m.place[n.Parent]
+				continue
+			}
 			m.place[i] = m.Nodes.Child(m.place[n.Parent], m.symbolOf(n.Frame))
 		}
 	}
@@ -208,6 +212,9 @@ func (m *merger) symbolOf(frame uint32) uint32 {
 	return i
 }
 
+// skids says whether a frame is not shown: its time is its caller's.
+func (m *merger) skids(frame uint32) bool { return m.p.Frames[frame].Flags&walk.Skid != 0 }
+
 // spread counts samples for all nodes that they passed through, not only where they ended.
 func (m *merger) spread() {
 	for i := len(m.count) - 1; i > 0; i-- {
@@ -226,8 +233,9 @@ func (m *merger) find(n uint32) uint32 {
 	}
 	at := m.place[n]
 	for _, n := range slices.Backward(path) {
-		f := &m.p.Frames[m.p.Nodes[n].Frame]
-		at = m.Nodes.Child(at, m.sym(Symbol{Func: f.Func, Kind: f.Kind}))
+		if f := &m.p.Frames[m.p.Nodes[n].Frame]; f.Flags&walk.Skid == 0 {
+			at = m.Nodes.Child(at, m.sym(Symbol{Func: f.Func, Kind: f.Kind}))
+		}
 		m.place[n] = at
 	}
 	m.path = path
@@ -264,7 +272,7 @@ func (m *merger) attribute(end walk.End) {
 	m.several = 0
 	for i := 1; i < len(m.count); i++ {
 		c := m.count[i]
-		if c == 0 {
+		if c == 0 || m.skids(m.p.Nodes[i].Frame) {
 			continue
 		}
 		f := &m.p.Frames[m.p.Nodes[i].Frame]
@@ -315,7 +323,7 @@ func (m *merger) findLines() {
 		return
 	}
 	m.group, m.first = groupBy(m.group, m.first, len(m.count), n, func(i uint32) (uint32, bool) {
-		if i == 0 || m.count[i] == 0 || m.p.Frames[m.p.Nodes[i].Frame].Line <= 0 {
+		if i == 0 || m.count[i] == 0 || m.skids(m.p.Nodes[i].Frame) || m.p.Frames[m.p.Nodes[i].Frame].Line <= 0 {
 			return 0, false
 		}
 		line := m.Line[m.place[i]]

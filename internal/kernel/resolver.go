@@ -33,6 +33,7 @@ type Resolver struct {
 	names  map[int]names // of syms
 
 	switches map[uint64]bool // of BelowScheduler: whether a place is the scheduler's
+	enables  map[uint64]bool // of MarkSkid: whether a place only enables interrupts
 }
 
 type names struct{ function, raw string }

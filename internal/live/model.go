@@ -188,6 +188,9 @@ func (m *Model) put(sl *slot, b *profile.Builder, s *profile.Sample, th uint32, 
 	m.scratch.begin(len(m.faces), len(m.methods))
 	m.scratch.stack(c, func(yield func(uint32, face) bool) {
 		for n := s.Node; n != profile.RootNode; n = b.At(n).Parent {
+			if b.Frames()[b.At(n).Frame].Flags&walk.Skid != 0 {
+				continue
+			}
 			f := m.face(b, b.At(n).Frame)
 			m.scratch.grow(len(m.faces), len(m.methods))
 			if !yield(f, m.faces[f]) {

@@ -117,7 +117,9 @@ func (m *Model) node(b *profile.Builder, node uint32) (uint32, bool) {
 		return 0, false
 	}
 	for i := len(path) - 1; i >= 0; i-- {
-		at = m.trie.Child(at, m.face(b, b.At(path[i]).Frame))
+		if frame := b.At(path[i]).Frame; b.Frames()[frame].Flags&walk.Skid == 0 {
+			at = m.trie.Child(at, m.face(b, frame))
+		}
 		m.of.nodes[path[i]] = at + 1
 	}
 	return at, true

@@ -43,6 +43,8 @@ type Filter struct {
 	// Hide takes frames of these kinds out of all stacks: what they used
 	// themselves counts for their callers.
 	Hide KindSet
+	// Raw shows frames with walk.Skid, whose time counts for their callers otherwise.
+	Raw bool
 	// Signatures keeps methods apart that differ only in their parameters.
 	Signatures bool
 	// Lines keeps the source lines of a method apart, where they are known.
@@ -302,7 +304,7 @@ func (s *Selection) mergeFrames() {
 	places := map[place]uint32{}
 	s.faceOf = make([]uint32, len(p.Frames))
 	for i, f := range p.Frames {
-		if s.Filter.Hide.Has(f.Kind) {
+		if s.Filter.Hide.Has(f.Kind) || !s.Filter.Raw && f.Flags&walk.Skid != 0 {
 			s.faceOf[i] = hidden
 			continue
 		}

@@ -172,6 +172,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if n := unseen(prof, targetCPU); n != "" {
 		s.note(n)
 	}
+	if n := s.skidNote(); n != "" {
+		s.note(n)
+	}
 	res.filter(s.o.Filter)
 	if errors.Is(runErr, context.Canceled) || errors.Is(runErr, context.DeadlineExceeded) {
 		runErr = nil

@@ -49,6 +49,8 @@ type session struct {
 	start    uint64    // CLOCK_MONOTONIC ns when sampling began
 	first    time.Duration
 	samples  uint64
+	clocked  uint64 // of those: taken by a timer while the thread ran
+	skids    uint64 // of these: with frames marked as walk.Skid
 	unseen   uint64 // of those: of processes that had ended before they were looked at
 	progress time.Time
 	stack    walk.Stack
@@ -154,6 +156,7 @@ func (s *session) bareSample(snap *capture.Snapshot, out profile.Sample) {
 	only := *snap
 	only.Flags |= capture.NoUser
 	s.kernelWalk.Walk(&only, nil, &s.stack)
+	s.markSkid(snap)
 	if snap.Flags&capture.NoUser == 0 {
 		s.stack.End = walk.EndUnread
 		s.kernelIn.execs(&s.stack)
@@ -162,6 +165,30 @@ func (s *session) bareSample(snap *capture.Snapshot, out profile.Sample) {
 	out.End = s.stack.End
 	s.sleeps.remember(snap, out)
 	s.add(out)
+}
+
+// markSkid marks where the kernel enabled interrupts and the sampling timer's was
+// delivered too late. Samples of other events are taken where the event is.
+func (s *session) markSkid(snap *capture.Snapshot) {
+	if snap.State != capture.Running || int(snap.Event) >= len(s.events) || !timed[s.events[snap.Event].Name] {
+		return
+	}
+	s.clocked++
+	if s.kernel.MarkSkid(s.stack.Frames) {
+		s.skids++
+	}
+}
+
+// timed are the events that a timer of the kernel's takes.
+var timed = map[string]bool{"cpu": true, "wall": true, "cpu-clock": true, "task-clock": true}
+
+// skidNote says how many samples were taken too late, "" if none were.
+func (s *session) skidNote() string {
+	if s.skids == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d samples (%.1f %%) were taken where the kernel enabled interrupts again: they count for the caller, whose time it was (report --raw shows them as they were)",
+		s.skids, s.clocked, 100*float64(s.skids)/float64(s.clocked))
 }
 
 // walk walks and names the stack of one snapshot; false if it cannot be named yet.
@@ -185,6 +212,7 @@ func (s *session) walk(p *process, snap *capture.Snapshot, out *profile.Sample) 
 	if s.first == 0 {
 		s.first = time.Since(s.began)
 	}
+	s.markSkid(snap)
 	s.ranJava(p, out.Thread, &s.stack)
 	p.in.execs(&s.stack)
 	out.Node, named = p.in.node(snap.TID, &s.stack)

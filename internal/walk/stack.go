@@ -47,6 +47,9 @@ const (
 	// Coarse: the position inside inlined code is only known up to the next
 	// safepoint or call.
 	Coarse
+	// Skid: the frame is not where the time went. It is an innermost one that enables
+	// interrupts, where the timer's interrupt was delivered late: its caller's time.
+	Skid
 )
 
 // Frame is one physical frame.

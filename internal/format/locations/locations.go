@@ -37,7 +37,7 @@ func New(p *profile.Profile) Chains {
 
 // KeptFlags are the frame flags that a file keeps. That a frame's address is a
 // return address matters only until it is named.
-const KeptFlags = walk.Virtual | walk.Stitched | walk.Coarse
+const KeptFlags = walk.Virtual | walk.Stitched | walk.Coarse | walk.Skid
 
 // FileAddr is the address that a file keeps of a frame. Those of generated code
 // mean nothing after the run, and would make a Location of every return address.

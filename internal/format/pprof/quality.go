@@ -70,7 +70,7 @@ type place struct {
 var flagWords = []struct {
 	flag walk.FrameFlags
 	word string
-}{{walk.Virtual, "virtual"}, {walk.Stitched, "stitched"}, {walk.Coarse, "coarse"}}
+}{{walk.Virtual, "virtual"}, {walk.Stitched, "stitched"}, {walk.Coarse, "coarse"}, {walk.Skid, "skid"}}
 
 // kernelModule is the module of frames of the kernel itself.
 const kernelModule = "[kernel]"
