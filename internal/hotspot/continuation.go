@@ -205,7 +205,8 @@ func moved(object []byte) bool { return object[0]&3 == 3 }
 // current one must be what the thread itself would follow: while the collector moves
 // objects, others may lead to where one was.
 func (h *heapLayout) copiedReference(c *walk.Cursor, object []byte, offset uint64, current bool) (addr uint64, null, ok bool) {
-	if addr, ok = h.referenceIn(object, offset); !ok {
+	// ZGC colors null too.
+	if addr, ok = h.referenceIn(object, offset); !ok || addr == 0 {
 		return 0, true, true
 	}
 	if current && h.color.mode == colorGenerational {
