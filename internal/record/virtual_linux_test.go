@@ -279,7 +279,7 @@ func rungs(t *testing.T) []rung {
 	}
 	var list []rung
 	for _, major := range []int{21, 25, 27} {
-		for _, mode := range []string{"park", "synchronized", "reflected", "nested", "short"} {
+		for _, mode := range []string{"park", "synchronized", "reflected", "nested", "short", "server"} {
 			list = append(list, rung{major, mode, "bpf", nil})
 		}
 		for _, gc := range []string{"-XX:+UseZGC", "-XX:+UseParallelGC", "-XX:+UseSerialGC"} {

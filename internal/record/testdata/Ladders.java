@@ -1,3 +1,11 @@
+import com.sun.net.httpserver.HttpServer;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.io.UncheckedIOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.URI;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
@@ -13,6 +21,7 @@ class Ladders {
         switch (mode) {
             case "nested": nested(end); break;
             case "short": shortOnes(end); break;
+            case "server": server(end); break;
             default: long_(count, end);
         }
     }
@@ -40,6 +49,36 @@ class Ladders {
                 });
             }
         }
+    }
+
+    /** A server with a virtual thread for each request, and clients that ask it all the time. */
+    static void server(long end) throws Exception {
+        int[] depths = { 1, 3, 10, 40, 120, 199 };
+        HttpServer server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 64);
+        server.setExecutor(Executors.newVirtualThreadPerTaskExecutor());
+        server.createContext("/", exchange -> {
+            exchange.getRequestBody().readAllBytes();
+            Ladder.h0(Integer.parseInt(exchange.getRequestURI().getPath().substring(1)));
+            byte[] answer = new byte[100];
+            exchange.sendResponseHeaders(200, answer.length);
+            try (OutputStream to = exchange.getResponseBody()) { to.write(answer); }
+        });
+        server.start();
+        List<Thread> clients = new ArrayList<>();
+        for (int c = 0; c < 8; c++) {
+            int client = c;
+            clients.add(Thread.ofPlatform().start(() -> {
+                for (int i = client; System.nanoTime() < end; i++) {
+                    try (InputStream in = URI.create("http://127.0.0.1:" + server.getAddress().getPort() + "/" + depths[i % depths.length]).toURL().openStream()) {
+                        in.readAllBytes();
+                    } catch (IOException e) {
+                        throw new UncheckedIOException(e);
+                    }
+                }
+            }));
+        }
+        for (Thread t : clients) t.join();
+        server.stop(0);
     }
 
     static final ContinuationScope outer = new ContinuationScope("outer"), inner = new ContinuationScope("inner");
