@@ -346,7 +346,7 @@ func (vm *VM) readBlob(h *codeHeap, pc uint64) *blob {
 	b.name = vm.blobName(b.cookie.name)
 	b.kind = l.kindOf(b, header)
 	b.id = uint32(len(c.blobs))
-	b.batch, b.used = vm.batch, vm.batch
+	b.batch, b.used, b.born = vm.batch, vm.batch, vm.batch
 	if b.kind == blobNMethod || b.kind == blobNativeMethod {
 		vm.decodeNMethod(b, slices.Clone(header[l.blockHeader:]), pc)
 	} else {

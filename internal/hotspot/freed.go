@@ -62,6 +62,22 @@ func (l *blobLayout) intact(header []byte, b *blob) bool {
 		(b.nm == nil || int32(l.compileID.load(h)) == b.cookie.compileID)
 }
 
+// unchanged looks once more, after an nmethod's debug information and the Methods that it
+// leads to were read, whether it still is what it was before: then so is what was read.
+// It keeps those classes loaded.
+func (vm *VM) unchanged(b *blob) bool {
+	l := &vm.code.layout
+	header := vm.code.header[:min(uint64(l.cookieLen), b.cookieLen)]
+	if vm.peek.r.ReadAt(header, b.start-l.blockHeader) != nil {
+		return vm.ended()
+	}
+	if !l.same(header, b) {
+		vm.kill(b)
+		return false
+	}
+	return true
+}
+
 // describedOnlyBefore gives the blob that died in this batch whose call returns to pc, if
 // the one that has taken its place has none there.
 func (vm *VM) describedOnlyBefore(now *blob, pc uint64) *blob {
@@ -75,16 +91,29 @@ func (vm *VM) describedOnlyBefore(now *blob, pc uint64) *blob {
 	return nil
 }
 
+// doubtful says whether there is something that doubt has to decide.
+func (vm *VM) doubtful(b *blob) bool {
+	return b.dead || b.contested == vm.batch || b.born == vm.batch && len(vm.code.dead) > 0
+}
+
 // doubt is how sure it can be at best that a frame's pc lies in b. exact says that pc is
-// where a call in b returns to. Where two blobs have had pc in their code in this batch, the one that is
-// there now and the one that was there when the last batch ended, nothing else decides.
+// where a call in b returns to.
+//
+// Two blobs may have had pc in their code in this batch, the one that is there now and one that
+// was there when the last batch ended: then only a call that returns there in one of them
+// alone decides. And code that is seen for the first time, while other code is seen to
+// have gone, may have taken the place of some that was never seen.
 func (vm *VM) doubt(b *blob, pc uint64, exact bool) walk.Provenance {
 	switch {
-	case b.freed, b.contested == vm.batch && !exact && vm.diedHere(pc) != nil:
+	case b.freed, b.nm != nil && b.born == vm.batch && len(vm.code.dead) > 0:
 		return walk.Heuristic
 	case b.dead:
 		// It was there when the last batch ended, and nothing else is there now.
 		return walk.Derived
+	case b.contested == vm.batch:
+		if d := vm.diedHere(pc); d != nil && (!exact || d.exact(pc) >= 0) {
+			return walk.Heuristic
+		}
 	}
 	return walk.Exact
 }

@@ -94,15 +94,20 @@ func (vm *VM) stepInterpreted(c *walk.Cursor) walk.Verdict {
 	id, bci, ok := vm.interpreted(c, s, fp)
 	prov := walk.Exact
 	if !ok {
-		prov = walk.Derived
+		// What lies at the frame pointer is no frame of the interpreter's.
+		prov = walk.Heuristic
 		// A collector's barrier may have made a frame of its own for its call.
 		ra, ok1 := c.Word(fp + 8)
 		outer, ok2 := c.Word(fp)
 		if ok1 && ok2 && !vm.codeRA(stripPC(c, ra)) && outer > fp && outer-fp < maxInterpreted && outer&7 == 0 {
 			if id, bci, ok = vm.interpreted(c, s, outer); ok {
-				fp = outer
+				fp, prov = outer, walk.Derived
 			}
 		}
+		c.Prov = max(c.Prov, prov)
+	}
+	if ok && vm.another(c, s, fp, id) {
+		id, bci = 0, -1 // no method has this number
 	}
 	vm.push(c, c.Regs.PC, methodRef(id, bci, ok), interpretedKind(ok), prov, walk.ReturnAddress)
 	if !ok && !vm.frameSetUp(c, s) {
@@ -144,6 +149,19 @@ func (vm *VM) interpreted(c *walk.Cursor, s *interpreterSlots, fp uint64) (id ui
 	}
 	bcp, _ := c.Word(slot(fp, s.bcp))
 	return id, vm.bytecodeIndex(id, bcp), true
+}
+
+// another says whether a whole interpreter frame, which holds ptr for its Method, is of
+// another method than the one that is at ptr now: its bytecode pointer points
+// elsewhere than into that one's bytecodes. The class of the frame's method was
+// unloaded then, since the sample, and its memory given to another.
+func (vm *VM) another(c *walk.Cursor, s *interpreterSlots, fp uint64, id uint32) bool {
+	bcp, ok := c.Word(slot(fp, s.bcp))
+	m := vm.methodAt(id)
+	if !ok || m == nil || m.native || bcp == 0 || vm.major == 8 && bcp < 1<<16 {
+		return false
+	}
+	return bcp-m.codeBase >= uint64(m.codeSize)
 }
 
 // bytecodeIndex is the bci that a bytecode pointer stands for, -1 if none.

@@ -27,7 +27,7 @@ func (vm *VM) stepLeaf(c *walk.Cursor) walk.Verdict {
 		sp: c.Regs.SP(), fp: c.Regs.FP(), fs: min(b.frameSize, maxFrame),
 		code: vm.codeOf(b),
 	}
-	if b.dead || b.contested == vm.batch {
+	if vm.doubtful(b) {
 		s.prov = vm.doubt(b, pc, false)
 		c.Prov = max(c.Prov, s.prov)
 	}

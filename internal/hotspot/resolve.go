@@ -8,8 +8,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// unloaded is what a compiled method is called whose code was freed, or whose class
-// unloaded, before it could be named.
+// unloaded is what a method is called whose code was freed, or whose class was unloaded,
+// before it could be named.
 const unloaded = "[unloaded method]"
 
 // maxResolved is how many named places are kept before all are dropped.
@@ -118,7 +118,7 @@ func (vm *VM) name(p site) []symbol.Frame {
 	if p.interp {
 		m := vm.methodAt(id)
 		if m == nil {
-			return unknownFrame("[interpreted method]", p.kind)
+			return unknownFrame(unloaded, p.kind)
 		}
 		return []symbol.Frame{vm.methodFrame(m, low-1, p.kind)}
 	}
@@ -132,8 +132,12 @@ func (vm *VM) name(p site) []symbol.Frame {
 	if p.kind == walk.KindStub {
 		return []symbol.Frame{{Function: "static call stub", BCI: -1, Kind: p.kind}}
 	}
-	if low > 0 {
+	// What a freed nmethod says of inlined methods is in memory that may be another's by now.
+	if low > 0 && !b.dead {
 		if out := vm.nameScopes(p, b, int(low-1)); out != nil {
+			if !vm.unchanged(b) {
+				return unknownFrame(unloaded, p.kind)
+			}
 			return out
 		}
 	}

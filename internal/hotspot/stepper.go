@@ -133,7 +133,7 @@ func (vm *VM) stepFrame(c *walk.Cursor, e *pcEntry) walk.Verdict {
 			prov, flags = walk.Derived, flags|walk.Coarse
 		}
 	}
-	if e.blob.dead || e.blob.contested == vm.batch {
+	if vm.doubtful(e.blob) {
 		// Its callers are found by what the blob says of its frame.
 		doubt := vm.doubt(e.blob, e.pc, e.exact)
 		prov, c.Prov = max(prov, doubt), max(c.Prov, doubt)
