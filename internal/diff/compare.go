@@ -281,6 +281,9 @@ func (c *Comparison) Chance(n Counts) float64 {
 	return shares(k[0], of[0], k[1], of[1])
 }
 
+// Effective is how many samples of the same weight would tell as much as a side's.
+func (c *Comparison) Effective(side int) float64 { return c.tally[side].effective() }
+
 // WithinChance says whether chance alone explains a difference.
 func (c *Comparison) WithinChance(n Counts) bool { return c.Chance(n) > Unlikely }
 

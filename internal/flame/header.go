@@ -68,6 +68,8 @@ type Compared struct {
 	Second    uint32     `json:"second"` // the first thread of the new one
 	Normalize string     `json:"normalize"`
 	Scale     [2]float64 `json:"scale"` // makes what is compared of a weight, unless shares are
+	// Effective is how many samples of the same weight would tell as much.
+	Effective [2]float64 `json:"effective"`
 	Samples   [2]uint64  `json:"samples"`
 	Seconds   [2]float64 `json:"seconds"` // 0: not known
 }

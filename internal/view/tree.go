@@ -142,6 +142,7 @@ func (r *Recording) treeColumns(m *message, v url.Values) (*treeHead, error) {
 	})
 	m.i32("line", n, func(i int) int32 { return t.Line[t.Order[i]] })
 	m.u32("lines", n, func(i int) uint32 { return t.Lines[t.Order[i]] })
+	m.u32("samples", n, func(i int) uint32 { return t.Samples[t.Order[i]] })
 	m.u8("start", len(fresh.Symbols), func(i int) uint8 {
 		if s := fresh.Symbols[i]; s.Func != flame.NoFunc {
 			f := &p.Funcs[s.Func]

@@ -34,6 +34,7 @@ export interface Compared {
   readonly second: number; // the first thread of the new one
   readonly normalize: "total" | "time" | "none";
   readonly scale: readonly [number, number]; // of a weight, unless shares are compared
+  readonly effective: readonly [number, number]; // how many samples of the same weight tell as much
   readonly samples: readonly [number, number];
   readonly seconds: readonly [number, number]; // 0: not known
 }
@@ -74,7 +75,7 @@ export interface Data {
   readonly stitched: Uint8Array;
   readonly coarse: Uint8Array;
   readonly virtual: Uint8Array;
-  readonly certain?: Uint8Array; // of two that are compared: 1 if its total changed by more than chance, 2 if its self did
+  readonly samples: ArrayLike<number>; // of the whole recording, with those below it
   cells: Cells;
 }
 
@@ -163,9 +164,17 @@ export function decode(bytes: Uint8Array): Data {
   const cells: Cells = {
     n: node.length, node, thread: r.column(i32), event: r.column(i32), count: r.column(f64), weight: r.column(f64),
   };
-  const certain = header.compared ? rooted(r.column(u8), 0) : undefined;
   const { funcs, names } = named(header, func, kind);
-  return { header, funcs, names, kind, starts, tree: fromDepth(depth, sym), line, lines, derived, heuristic, stitched, coarse, virtual, certain, cells };
+  const tree = fromDepth(depth, sym);
+  return { header, funcs, names, kind, starts, tree, line, lines, derived, heuristic, stitched, coarse, virtual, samples: samplesOf(tree, cells), cells };
+}
+
+// samplesOf adds up the samples of all events by node, with those below it.
+export function samplesOf(tree: Tree, cells: Cells): Float64Array {
+  const out = new Float64Array(tree.n);
+  for (let i = 0; i < cells.n; i++) out[cells.node[i]] += cells.count[i];
+  for (let i = tree.n - 1; i > 0; i--) out[tree.parent[i]] += out[i];
+  return out;
 }
 
 // named gives each symbol its function and the parts of its name.

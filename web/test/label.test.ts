@@ -68,7 +68,7 @@ test("numbers", () => {
 test("the address brings the state back", () => {
   const base = initial("none");
   const limits = { threads: 20, events: 2, kinds: KINDS };
-  const s = { zoom: 17, query: "a|b &=#", kind: 3, flame: false, split: "thread" as const, event: 1, hidden: new Set([1, 2, 3, 9]), side: "new" as const, starts: true };
+  const s = { zoom: 17, query: "a|b &=#", kind: 3, flame: false, split: "thread" as const, event: 1, hidden: new Set([1, 2, 3, 9]), side: "new" as const, starts: true, tiers: true };
   assert.deepEqual(read("#" + write(s, base), base, limits), s);
   assert.equal(write(base, base), "");
   assert.deepEqual(read("#zoom=-1&kind=99&event=7&split=x&without=1-999999999.z", base, limits), { ...base, hidden: new Set(Array.from({ length: 19 }, (_, i) => i + 1)) });

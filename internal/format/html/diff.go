@@ -55,54 +55,10 @@ func (c *compared) header() *flame.Compared {
 		h.Samples[i] = c.All[i].Samples
 		h.Seconds[i] = max(c.Sides[i].Span.Seconds(), 0)
 		h.Scale[i] = 1
+		h.Effective[i] = c.Effective(i)
 		if c.Normalize == diff.Time {
 			h.Scale[i] = 1 / c.Sides[i].Span.Seconds()
 		}
 	}
 	return h
-}
-
-// What of a node changed by more than chance.
-const (
-	certainTotal = 1 << iota
-	certainSelf
-)
-
-// certain says of every place of the tree what of it changed by more than chance.
-func (c *compared) certain(t *flame.Tree) []uint8 {
-	self := make([]diff.Counts, len(t.Order))
-	for _, cell := range t.Cells {
-		side := 0
-		if cell.Thread >= c.Second {
-			side = 1
-		}
-		self[cell.Node][side].Add(profile.Count{Samples: uint64(cell.Count), Weight: cell.Weight})
-	}
-	// A place's parent is the last one before it that is less deep.
-	parent := make([]uint32, len(t.Order))
-	var open []uint32
-	for i := range t.Order {
-		d := int(t.Depth[i])
-		open = append(open[:d], uint32(i))
-		if d > 0 {
-			parent[i] = open[d-1]
-		}
-	}
-	out := make([]uint8, len(t.Order))
-	total := make([]diff.Counts, len(t.Order))
-	for i := len(total) - 1; i >= 0; i-- {
-		for side := range self[i] {
-			total[i][side].Add(self[i][side])
-			if i > 0 {
-				total[parent[i]][side].Add(total[i][side])
-			}
-		}
-		if !c.WithinChance(total[i]) {
-			out[i] |= certainTotal
-		}
-		if !c.WithinChance(self[i]) {
-			out[i] |= certainSelf
-		}
-	}
-	return out
 }

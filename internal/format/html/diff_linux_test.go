@@ -45,7 +45,7 @@ func TestDiffPage(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.Close()
-		b.open(file, "")
+		b.open(file, "#starts=shown")
 
 		type node struct{ total, self diff.Counts }
 		want := map[string]node{}

@@ -22,9 +22,8 @@ import (
 //	columns  each: uint32 number of values, then that many unsigned LEB128
 //
 // in this order: symbols (function, kind, flame.Tree.StartMarks), nodes without the root (depth, symbol,
-// line, lines, derived, heuristic, stitched, coarse, virtual), cells (node,
-// thread, event, count, weight), and of two recordings that are compared which nodes
-// without the root changed by more than chance (1: their total, 2: self). Columns marked with a d below hold the zigzag
+// line, lines, derived, heuristic, stitched, coarse, virtual), and cells (node,
+// thread, event, count, weight). Columns marked with a d below hold the zigzag
 // difference to the value before. A missing function is 0, function i is i+1.
 //
 // The five shares of a node are 0 to 255: 0 only if no sample, 255 only if all.
@@ -132,10 +131,6 @@ func encode(w io.Writer, p *profile.Profile, t *flame.Tree, o Options) error {
 	c.plain(len(t.Cells), func(i int) uint64 { return uint64(t.Cells[i].Event) })
 	c.plain(len(t.Cells), func(i int) uint64 { return uint64(t.Cells[i].Count) })
 	c.plain(len(t.Cells), func(i int) uint64 { return t.Cells[i].Weight })
-	if o.compared != nil {
-		certain := o.compared.certain(t)
-		c.plain(n, func(i int) uint64 { return uint64(certain[i+1]) })
-	}
 	if c.err != nil {
 		return c.err
 	}

@@ -61,13 +61,15 @@ func (b *flamePage) quiet(file string) {
 type sums struct{ Self, Total, Samples float64 }
 
 // TestPageNumbers compares what the page adds up with the profile, sample by sample: with how
-// threads start, and without it, as it opens.
+// threads start, and without it, as it opens; with one frame for each function, as it opens, and
+// with one for each kind of code that it ran in.
 func TestPageNumbers(t *testing.T) {
 	p := profiletest.Server(4000, 20000, 40)
 	b := openPage(t, 1280, 800)
 	file := writePage(t, p)
-	b.numbers(file, p, true)
-	b.numbers(file, p, false)
+	b.numbers(file, p, true, true)
+	b.numbers(file, p, true, false)
+	b.numbers(file, p, false, false)
 	// One press from one to the other; what is zoomed to stays.
 	var zoomed struct {
 		Node int
@@ -98,6 +100,41 @@ func TestPageNumbers(t *testing.T) {
 	if h, want := b.Text("location.hash"), fmt.Sprintf("#zoom=%d", zoomed.Node); h != want {
 		t.Errorf("the address is %s, was %s", h, want)
 	}
+	// One press from one frame for a function to several: what is zoomed to is one of these.
+	var most struct {
+		Node, Kinds int
+		Name        string
+	}
+	b.open(file, "")
+	b.Eval("(() => { let best = 1; for (let i = 1; i < candid.nodes(); i++) if (candid.frame(i).kinds.length > candid.frame(best).kinds.length) best = i; return {node: best, name: candid.frame(best).name, kinds: candid.frame(best).kinds.length}; })()", &most)
+	if most.Kinds < 2 {
+		t.Fatalf("no function ran in several kinds of code: nothing is tested")
+	}
+	b.open(file, fmt.Sprintf("#zoom=%d", most.Node))
+	apart := func(want bool) {
+		t.Helper()
+		var got struct {
+			Tiers bool
+			Name  string
+			Kinds int
+		}
+		b.Eval("({tiers: candid.state().tiers, name: candid.frame(candid.state().zoom).name, kinds: candid.frame(candid.state().zoom).kinds.length})", &got)
+		if got.Tiers != want || got.Name != most.Name || (got.Kinds == 1) != want {
+			t.Errorf("kinds apart: %v, zoomed to %s of %d kinds, before to %s of %d", got.Tiers, got.Name, got.Kinds, most.Name, most.Kinds)
+		}
+	}
+	apart(false)
+	b.Eval("candid.select(candid.state().zoom)", nil)
+	if text := b.Text("document.querySelector('.detail .kind').textContent"); strings.Count(text, " · ") != most.Kinds-1 || !strings.Contains(text, " %") {
+		t.Errorf("of a frame of %d kinds of code the page says %q", most.Kinds, text)
+	}
+	b.Key("k")
+	apart(true)
+	if h := b.Text("location.hash"); !strings.Contains(h, "tiers=apart") {
+		t.Errorf("the address is %s", h)
+	}
+	b.Eval("[...document.querySelectorAll('.tools button')].find(e => e.textContent === 'Methods').click()", nil)
+	apart(false)
 	b.quiet(file)
 }
 
@@ -123,12 +160,15 @@ func stackOf(p *profile.Profile, s *profile.Sample, shown bool) []profile.Frame 
 	return out
 }
 
-func (b *flamePage) numbers(file string, p *profile.Profile, shown bool) {
+func (b *flamePage) numbers(file string, p *profile.Profile, shown, apart bool) {
 	t := b.t
 	t.Helper()
 	suffix := ""
 	if shown {
 		suffix = "&starts=shown"
+	}
+	if apart {
+		suffix += "&tiers=apart"
 	}
 	b.open(file, "#"+strings.TrimPrefix(suffix, "&"))
 
@@ -138,6 +178,13 @@ func (b *flamePage) numbers(file string, p *profile.Profile, shown bool) {
 	type frame struct{ total, samples float64 }
 	byPath := map[string]frame{} // by the names on the way, event 0
 	selfOf := map[string]float64{}
+	kindsOf := map[string]map[string]float64{}
+	kind := func(name, kind string) string {
+		if apart {
+			return name + "\x00" + kind
+		}
+		return name
+	}
 	for _, s := range p.Samples {
 		weight[s.Event] += float64(s.Weight)
 		count[s.Event]++
@@ -145,16 +192,21 @@ func (b *flamePage) numbers(file string, p *profile.Profile, shown bool) {
 			continue
 		}
 		thread[s.Thread] += float64(s.Weight)
-		var names []string
+		var names, kinds []string
 		if s.End != 0 {
-			names = append(names, flame.EndName(s.End)+"\x00no stack")
+			names, kinds = append(names, kind(flame.EndName(s.End), "no stack")), append(kinds, "no stack")
 		}
 		for _, f := range stackOf(p, &s, shown) {
-			names = append(names, flame.Visible(p.Funcs[f.Func].Name)+"\x00"+flame.KindNames[f.Kind])
+			names = append(names, kind(flame.Visible(p.Funcs[f.Func].Name), flame.KindNames[f.Kind]))
+			kinds = append(kinds, flame.KindNames[f.Kind])
 		}
 		path := ""
-		for _, n := range names {
+		for i, n := range names {
 			path += "\x01" + n
+			if kindsOf[path] == nil {
+				kindsOf[path] = map[string]float64{}
+			}
+			kindsOf[path][kinds[i]] += float64(s.Weight)
 			f := byPath[path]
 			byPath[path] = frame{f.total + float64(s.Weight), f.samples + 1}
 		}
@@ -172,13 +224,17 @@ func (b *flamePage) numbers(file string, p *profile.Profile, shown bool) {
 		Name, Kind           string
 		Depth                int
 		Self, Total, Samples float64
+		Kinds                []struct {
+			Name  string
+			Total float64
+		}
 	}
 	b.Eval("Array.from({length: candid.nodes()}, (_, i) => candid.frame(i)).slice(1)", &frames)
 	seen := map[string]bool{}
 	var way []string
 	wrong := 0
 	for _, f := range frames {
-		way = append(way[:f.Depth-1], "\x01"+f.Name+"\x00"+f.Kind)
+		way = append(way[:f.Depth-1], "\x01"+kind(f.Name, f.Kind))
 		path := strings.Join(way, "")
 		want := byPath[path]
 		if seen[path] {
@@ -188,6 +244,23 @@ func (b *flamePage) numbers(file string, p *profile.Profile, shown bool) {
 		if want != (frame{f.Total, f.Samples}) || selfOf[path] != f.Self {
 			if wrong++; wrong < 5 {
 				t.Errorf("%q: page has total %v samples %v self %v, the profile %v and %v", path, f.Total, f.Samples, f.Self, want, selfOf[path])
+			}
+		}
+	}
+	for _, f := range frames {
+		way = append(way[:f.Depth-1], "\x01"+kind(f.Name, f.Kind))
+		want := kindsOf[strings.Join(way, "")]
+		most := 0.0
+		for _, n := range want {
+			most = max(most, n)
+		}
+		right := len(want) == len(f.Kinds) && want[f.Kind] == most
+		for _, k := range f.Kinds {
+			right = right && want[k.Name] == k.Total
+		}
+		if !right && len(f.Kinds) > 0 {
+			if wrong++; wrong < 5 {
+				t.Errorf("%q is shown as %s, of %v, the profile has %v", way, f.Kind, f.Kinds, want)
 			}
 		}
 	}

@@ -25,7 +25,7 @@ export interface Scene {
   readonly shade: Uint8Array; // by symbol
   readonly names: readonly Name[]; // by symbol
   readonly rootName: string;
-  readonly guessed: Uint8Array; // by node of the unsplit tree: share that is heuristic, 0 to 255
+  readonly guessed: Uint8Array; // by node: share that is heuristic, 0 to 255
   readonly groups: number; // symbols from here on are roots of groups
   readonly match: Match | null;
   readonly change: Uint8Array | null; // by node: step of the theme's changes; null: nothing is compared
@@ -122,8 +122,7 @@ export function draw(c: Canvas, s: Scene, v: View, hatch: string | CanvasPattern
         if (match) ink = sym >= 0 && match.symbols[sym] ? MATCHED : FADED;
         put(colourOf(s, i, sym, ink), x, y, w > 3 ? w - 1 : w > 1.5 ? w - 0.5 : w);
         if (w > minText) texts.push({ i, x, y, w, ink });
-        const o = tree.origin[i];
-        if (o >= 0 && w > 2 && s.guessed[o]) hatched.push(x, y, Math.max(2, (w - 1) * Math.min(1, s.guessed[o] / 255)));
+        if (w > 2 && s.guessed[i]) hatched.push(x, y, Math.max(2, (w - 1) * Math.min(1, s.guessed[i] / 255)));
         k++;
         continue;
       }

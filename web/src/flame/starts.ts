@@ -1,7 +1,7 @@
 // The tree without the frames by which threads and programs start: what flame.Tree.FoldStarts
 // does for the viewer, for a page that has nobody to ask.
 
-import type { Data } from "../data";
+import { samplesOf, type Data } from "../data";
 import { fromDepth, type Cells, type Tree } from "./tree";
 
 // Of a symbol: it may be of what starts a thread, its name says so, and it is what a thread is
@@ -102,18 +102,16 @@ export function foldStarts(tree: Tree, marks: Uint8Array, samples: Float64Array)
 // withoutStarts is the data of a page so; null if there is nothing to fold.
 export function withoutStarts(data: Data, marks: Uint8Array): Data | null {
   const { tree, cells } = data;
-  const samples = new Float64Array(tree.n);
-  for (let i = 0; i < cells.n; i++) samples[cells.node[i]] += cells.count[i];
-  for (let i = tree.n - 1; i > 0; i--) samples[tree.parent[i]] += samples[i];
-  const f = foldStarts(tree, marks, samples);
+  const f = foldStarts(tree, marks, samplesOf(tree, cells));
   if (!f) return null;
   const pick = <T extends Uint8Array | Int32Array>(a: T): T => {
     const out = new (a.constructor as { new (n: number): T })(f.tree.n);
     for (let i = 0; i < out.length; i++) out[i] = a[f.from[i]];
     return out;
   };
+  const there = moved(cells, f.to, f.tree.n);
   return {
-    ...data, tree: f.tree, cells: moved(cells, f.to, f.tree.n), line: pick(data.line), lines: pick(data.lines), derived: pick(data.derived), heuristic: pick(data.heuristic),
+    ...data, tree: f.tree, cells: there, samples: samplesOf(f.tree, there), line: pick(data.line), lines: pick(data.lines), derived: pick(data.derived), heuristic: pick(data.heuristic),
     stitched: pick(data.stitched), coarse: pick(data.coarse), virtual: pick(data.virtual),
   };
 }

@@ -173,7 +173,7 @@ export class Chart {
     c.textBaseline = "middle";
     const scene: Scene = {
       tree: m.tree, layout: m.layout, kind: m.data.kind, shade: m.shade, names: m.names, rootName: m.rootName(),
-      guessed: m.data.heuristic, groups: m.symbols, match: this.match, change: this.change, theme: this.theme, charWidth: this.charWidth,
+      guessed: m.guessed, groups: m.symbols, match: this.match, change: this.change, theme: this.theme, charWidth: this.charWidth,
       zoomed: this.zoom, selected: this.selected, hovered: this.hovered,
     };
     this.rectangles = draw(c, scene, this.view(), this.hatch, this.stamp);

@@ -1,5 +1,6 @@
 // The line that says everything about one frame, at once.
 
+import type { Func } from "../data";
 import { columns } from "../flame/label";
 import { el } from "./dom";
 import { percent, value, count } from "./format";
@@ -15,20 +16,35 @@ function part(v: number): string {
   return v === 255 ? "" : ` in ${percent(v, 255)} of its samples`;
 }
 
-// provenance says how it is known that a frame is there.
+// provenance says how it is known that the frame of a node as recorded is there.
 export function provenance(m: Model, origin: number): string[] {
+  return known(m, (by) => by[origin]);
+}
+
+// known says that of shares of a frame, 0 to 255.
+function known(m: Model, share: (by: Uint8Array) => number): string[] {
   const d = m.data;
   const out: string[] = [];
-  if (d.heuristic[origin]) out.push(`a guess${part(d.heuristic[origin])}`);
-  if (d.derived[origin]) out.push(`derived from the code${part(d.derived[origin])}`);
+  const [guess, derived, stitched, coarse, virtual] = [d.heuristic, d.derived, d.stitched, d.coarse, d.virtual].map(share);
+  if (guess) out.push(`a guess${part(guess)}`);
+  if (derived) out.push(`derived from the code${part(derived)}`);
   // Which code it was in is certain; which of the methods that are inlined there is not.
-  const rough = d.coarse[origin] > d.derived[origin];
+  const rough = coarse > derived;
   if (!out.length) out.push(rough ? "frame certain" : "exact");
-  if (d.stitched[origin]) out.push(`read after the sample${part(d.stitched[origin])}`);
-  if (rough) out.push(`(coarse): share among inlined methods rough${part(d.coarse[origin])}: the JVM runs without -XX:+DebugNonSafepoints`);
-  else if (d.coarse[origin]) out.push(`(coarse): line rough${part(d.coarse[origin])}`);
-  if (d.virtual[origin]) out.push(`virtual thread${part(d.virtual[origin])}`);
+  if (stitched) out.push(`read after the sample${part(stitched)}`);
+  if (rough) out.push(`(coarse): share among inlined methods rough${part(coarse)}: the JVM runs without -XX:+DebugNonSafepoints`);
+  else if (coarse) out.push(`(coarse): line rough${part(coarse)}`);
+  if (virtual) out.push(`virtual thread${part(virtual)}`);
   return out;
+}
+
+// kinds says of how much of a frame each kind of code is, the most first.
+function kinds(m: Model, node: number): string {
+  const { kinds: names } = m.data.header;
+  const list = m.kindsIn(node);
+  const all = list.reduce((sum, k) => sum + k.total, 0);
+  if (list.length < 2) return names[list[0]?.kind ?? m.data.kind[m.tree.sym[node]]] ?? "unknown";
+  return list.map((k) => `${names[k.kind] ?? "unknown"} ${percent(k.total, all)}`).join(" · ");
 }
 
 export interface Fact { readonly key: string; readonly text: string; readonly title?: string }
@@ -42,16 +58,15 @@ export function facts(m: Model, node: number): Fact[] {
   const f = funcs[sym];
   const kind = header.kinds[m.data.kind[sym]];
   if (f && kind !== MISSING) {
-    const how = provenance(m, origin);
-    out.push({ key: "kind", text: kind });
+    const how = known(m, (by) => m.part(node, by));
+    out.push({ key: "kind", text: kinds(m, node), title: "The kinds of code it ran in, as shares of its total" });
     out.push({ key: "provenance", text: how.join(", "), title: `How it is known that this frame is there. (coarse): ${ROUGH}` });
     if (f.module) out.push({ key: "module", text: f.module });
     if (f.file) {
       const line = m.data.line[origin];
-      const more = m.data.lines[origin] - 1;
       out.push({
         key: "source", text: line ? `${f.file}:${line}` : f.file,
-        title: more > 0 ? `The line most samples were at; ${more} more` : "",
+        title: m.severalLines(node) ? "The line most samples were at; others were at other lines" : "",
       });
     }
     if (f.noName) out.push({ key: "noname", text: "no symbol in the file" });
@@ -101,14 +116,18 @@ export class Detail {
     const sym = m.tree.sym[node];
     const f = m.data.funcs[sym];
     const full = m.nameOf(node);
-    this.name.title = full + (f?.signature ? `\n${f.signature}` : "") + (f?.raw && f.raw !== full ? `\n${f.raw}` : "");
+    // Of several functions of one name none stands for all.
+    const all = m.symbolsIn(node).map((s) => m.data.funcs[s]);
+    const one = (of: (x: Func) => string): string => (f && all.every((x) => x && of(x) === of(f)) ? of(f) : "");
+    const signature = one((x) => x.signature), raw = one((x) => x.raw);
+    this.name.title = full + (signature ? `\n${signature}` : "") + (raw && raw !== full ? `\n${raw}` : "");
     const n = m.names[sym];
     const swatch = el("i", { class: `swatch kind-${f ? m.data.kind[sym] : "none"}`, "aria-hidden": "true" });
     this.name.replaceChildren(swatch,
       ...(n && columns(full) < 4000
         ? [el("span", { class: "package" }, full.slice(0, n.short)), el("b", {}, full.slice(n.short, n.end)), el("span", { class: "package" }, full.slice(n.end))]
         : [el("b", {}, full)]),
-      f?.signature && !full.endsWith(f.signature) ? el("span", { class: "package signature" }, " " + f.signature) : "");
+      signature && !full.endsWith(signature) ? el("span", { class: "package signature" }, " " + signature) : "");
     const list = [...facts(m, node), ...this.numbers(node, zoom, event), ...this.extra(node)];
     this.list.replaceChildren(...list.map((x) => el("span", { class: `fact ${x.key}`, title: x.title || undefined }, x.text)));
     if (speak) this.live.textContent = [full, ...list.map((x) => x.text)].join(", ");

@@ -14,6 +14,7 @@ const KEYS: [string, string][] = [
   ["t", "threads merged, or a root for each"],
   ["T", "choose threads"],
   ["u", "the frames by which threads start: folded or shown"],
+  ["k", "one frame for each function, or one for each kind of code it ran in"],
   ["c", "copy the name of the frame"],
   ["d", "light or dark"],
   ["?", "these keys"],
@@ -22,7 +23,7 @@ const KEYS: [string, string][] = [
 const PAIR: [string, string][] = [["b", "as wide as base, as the middle of both, as new"]];
 
 export function help(pair = false): HTMLDialogElement {
-  const keys = pair ? [...KEYS.filter(([k]) => k.toLowerCase() !== "t" && k !== "u"), ...PAIR] : KEYS;
+  const keys = pair ? [...KEYS.filter(([k]) => k.toLowerCase() !== "t" && k !== "k"), ...PAIR] : KEYS;
   const d = el("dialog", { class: "help", "aria-label": "Keys" },
     el("div", { class: "head" }, el("h2", {}, "Keys"),
       el("button", { type: "button", class: "quiet close", "aria-label": "Close", click: () => d.close() }, "✕")),

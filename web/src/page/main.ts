@@ -20,7 +20,7 @@ import { Threads } from "./threads";
 
 function start(model: Model): void {
   const whole = model.data;
-  const folded = model instanceof PairModel || !whole.starts ? null : withoutStarts(whole, whole.starts);
+  const folded = whole.starts ? withoutStarts(whole, whole.starts) : null;
   const h = model.data.header;
   const pair = model instanceof PairModel ? model : null;
   const base = initial(pair ? "none" : h.split, model.first);
@@ -82,6 +82,10 @@ function start(model: Model): void {
   ], setSide);
   const startsButton = el("button", { type: "button", title: "The frames by which every thread and program starts: start_thread, JavaThread::run and such. Folded, stacks begin with what a thread is there for; no sample is left out. (u)",
     click: () => setStarts(!state.starts) }, "Thread starts");
+  const tiers = segmented("Kinds of code", [
+    { value: "merged", label: "Methods", title: "One frame for each function, in the colour of the kind of code that most of it ran in (k)" },
+    { value: "apart", label: "By tier", title: "A frame for each kind of code that a function ran in: interpreted, C1, C2, inlined (k)" },
+  ], (v) => setTiers(v === "apart"));
   const threadButton = el("button", { type: "button", title: "Choose threads (Shift+T)", click: () => threads.open(state.hidden, state.event) });
   const events = el("select", { "aria-label": "Event", change: () => {
     state.event = Number(events.value);
@@ -97,7 +101,7 @@ function start(model: Model): void {
     pair ? pair.header(el("div", { class: "corner" }, themeButton, helpButton)) : header(h, weights, el("div", { class: "corner" }, themeButton, helpButton)),
     el("div", { class: "tools", role: "toolbar", "aria-label": "View" },
       el("div", { class: "search" }, field, previous, following, found),
-      ...(pair ? [sides.root] : [h.events.length > 1 ? events : "", splits.root, kindList.length ? kinds.root : "", h.threads.length > 1 ? threadButton : "", folded ? startsButton : ""]), orientation.root),
+      ...(pair ? [sides.root, folded ? startsButton : ""] : [h.events.length > 1 ? events : "", splits.root, kindList.length ? kinds.root : "", h.threads.length > 1 ? threadButton : "", folded ? startsButton : "", model.hasTiers ? tiers.root : ""]), orientation.root),
     crumbs.root,
     el("main", {}, chart.root),
     el("footer", {}, detail.root, pair ? key.root : legend.root),
@@ -133,14 +137,24 @@ function start(model: Model): void {
     save();
   }
 
-  // setStarts shows how threads start, or folds it. What was zoomed to stays, where all threads
-  // have one root.
+  // setStarts shows how threads start, or folds it.
   function setStarts(shown: boolean): void {
-    const name = (s: number): string => String(s);
+    elsewhere(() => (state.starts = shown));
+  }
+
+  // setTiers gives a function a frame for each kind of code that it ran in, or one for all.
+  function setTiers(apart: boolean): void {
+    elsewhere(() => (state.tiers = apart));
+  }
+
+  // elsewhere puts frames into another tree. What was zoomed to stays, where all threads have
+  // one root.
+  function elsewhere(change: () => void): void {
+    const name = (s: number): string => String(model.functionOf(s));
     const ways = [state.zoom, chart.selected].map((i) => (state.split === "none" ? wayOf(model.tree, name, i) : null));
-    state.starts = shown;
+    change();
     rebuild();
-    const marks = whole.starts!.map((m) => m & 1);
+    const marks = whole.starts?.map((m) => m & 1) ?? new Uint8Array(0);
     const [zoom, selected] = ways.map((w) => nodeAt(model.tree, name, marks, w));
     state.zoom = Math.max(0, zoom);
     chart.selected = selected;
@@ -174,6 +188,7 @@ function start(model: Model): void {
   function rebuild(): void {
     const data = folded && !state.starts ? folded : whole;
     if (model.data !== data) model.reset(data);
+    tiers.set(state.tiers ? "apart" : "merged");
     startsButton.textContent = state.starts ? "Thread starts shown" : "Thread starts folded";
     startsButton.classList.toggle("on", state.starts);
     model.show(state);
@@ -342,6 +357,10 @@ function start(model: Model): void {
         if (!folded) return;
         setStarts(!state.starts);
         break;
+      case "k":
+        if (pair || !model.hasTiers) return;
+        setTiers(!state.tiers);
+        break;
       case "d":
         setDark(!dark);
         break;
@@ -398,6 +417,7 @@ function expose(model: Model, chart: Chart, state: () => State): void {
     frame: (i: number) => ({
       name: model.nameOf(i), kind: model.data.header.kinds[model.data.kind[model.tree.sym[i]]] ?? "", depth: model.tree.depth[i],
       self: model.values.self[i], total: model.values.total[i], samples: model.values.samples[i],
+      kinds: model.kindsIn(i).map((k) => ({ name: model.data.header.kinds[k.kind], total: k.total })),
     }),
     sums: () => {
       let self = 0;

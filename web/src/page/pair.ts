@@ -2,8 +2,9 @@
 // colour a frame shows how it changed.
 
 import type { Compared, Data } from "../data";
+import { Chance, Rates } from "../flame/chance";
 import { CHANGES, type Theme } from "../flame/colors";
-import { layout } from "../flame/layout";
+import { gather } from "../flame/tiers";
 import { addUp, type Values } from "../flame/tree";
 import type { Fact } from "./detail";
 import { el } from "./dom";
@@ -14,9 +15,6 @@ import type { Side, State } from "./state";
 
 export const SIDES: readonly Side[] = ["base", "both", "new"];
 
-// Beyond chance, as the file says of each node.
-const TOTAL = 1, SELF = 2;
-
 // UNCHANGED is the step of the colours between less and more.
 const UNCHANGED = (CHANGES - 1) / 2;
 
@@ -25,6 +23,7 @@ export class PairModel extends Model {
   sides!: readonly [Values, Values]; // by node
   change!: Uint8Array; // by node: step of the theme's changes
   private scale!: readonly [number, number]; // makes what is compared of a weight
+  private chance!: Chance | Rates;
 
   constructor(data: Data) {
     super(data);
@@ -36,23 +35,26 @@ export class PairModel extends Model {
     const c = this.compared;
     const of = (second: boolean): Values =>
       addUp(tree, cells, 0, Uint8Array.from(this.data.header.threads, (_, t) => Number(t >= c.second === second)));
-    const [base, now] = (this.sides = [of(false), of(true)]);
+    const [base, now] = [of(false), of(true)];
     const part = (all: number, by: number): number => (c.normalize === "total" ? (all > 0 ? 1 / all : 0) : by);
     const [a, b] = (this.scale = [part(base.total[0], c.scale[0]), part(now.total[0], c.scale[1])]);
-    this.tree = tree;
-    this.cells = cells;
-    this.values = s.side === "base" ? base : s.side === "new" ? now : middle(base, a, now, b);
-    this.layout = layout(tree, this.values.total);
-    this.change = Uint8Array.from(tree.depth, (_, i) => {
-      const [x, y] = [base.total[i] * a, now.total[i] * b];
-      const most = Math.max(x, y);
-      return most > 0 && this.certain(i, TOTAL) ? Math.round(((y - x) / most + 1) * UNCHANGED) : UNCHANGED;
+    const [before, after] = [base, now].map((v, side) => ({ weight: v.total[0], effective: c.effective[side] }));
+    // What a sample weighs may differ: at twice the rate as many say half as much.
+    const seen = (t: { weight: number; effective: number }, side: 0 | 1): number => (t.weight > 0 ? t.effective / (c.scale[side] * t.weight) : 0);
+    this.chance = c.normalize === "total" ? new Chance(before, after) : new Rates(before, after, [seen(before, 0), seen(after, 1)]);
+    const pick = (x: Values, y: Values): Values => (s.side === "base" ? x : s.side === "new" ? y : middle(x, a, y, b));
+    this.weights = pick(base, now);
+    this.lay(tree, s.tiers, (merged) => {
+      this.sides = merged ? [gather(merged, base), gather(merged, now)] : [base, now];
+      return merged ? pick(...this.sides) : this.weights;
     });
-    if (s.zoom >= tree.n || this.values.total[s.zoom] <= 0) s.zoom = 0;
-  }
-
-  private certain(node: number, what: number): boolean {
-    return ((this.data.certain?.[node] ?? 0) & what) !== 0;
+    const [{ total: was }, { total: is }] = this.sides;
+    this.change = Uint8Array.from(was, (_, i) => {
+      const [x, y] = [was[i] * a, is[i] * b];
+      const most = Math.max(x, y);
+      return most > 0 && !this.chance.explains(was[i], is[i]) ? Math.round(((y - x) / most + 1) * UNCHANGED) : UNCHANGED;
+    });
+    if (s.zoom >= this.tree.n || this.values.total[s.zoom] <= 0) s.zoom = 0;
   }
 
   // amount is a weight of a side as it is compared.
@@ -75,14 +77,14 @@ export class PairModel extends Model {
   // numbers are what a node has on both sides.
   numbers(node: number): Fact[] {
     const [base, now] = this.sides;
-    const of = (name: string, x: Float64Array, y: Float64Array, what: number): Fact => {
+    const of = (name: string, x: Float64Array, y: Float64Array): Fact => {
       const [u, v] = [x[node] * this.scale[0], y[node] * this.scale[1]];
-      const mark = u !== v && !this.certain(node, what) ? " (within chance)" : "";
+      const mark = u !== v && this.chance.explains(x[node], y[node]) ? " (within chance)" : "";
       return { key: name, text: `${name} ${this.difference(v - u)}${mark}: ${this.amount(u)} → ${this.amount(v)}` };
     };
     const [m, n] = [base.samples[node], now.samples[node]];
     return [
-      of("total", base.total, now.total, TOTAL), of("self", base.self, now.self, SELF),
+      of("total", base.total, now.total), of("self", base.self, now.self),
       { key: "samples", text: `${count(m)} → ${count(n)} samples${m === 0 ? ", new" : n === 0 ? ", gone" : ""}` },
     ];
   }

@@ -15,10 +15,11 @@ export interface State {
   hidden: Set<number>; // threads that are left out
   side: Side;
   starts: boolean; // the frames by which threads start are shown too
+  tiers: boolean; // a function has a frame for each kind of code that it ran in
 }
 
 export function initial(split: Split, event = 0): State {
-  return { zoom: 0, query: "", kind: -1, flame: true, split, event, hidden: new Set(), side: "both", starts: false };
+  return { zoom: 0, query: "", kind: -1, flame: true, split, event, hidden: new Set(), side: "both", starts: false, tiers: false };
 }
 
 // write gives the part of the address after #, "" for the state the page opens with.
@@ -33,6 +34,7 @@ export function write(s: State, base: State): string {
   if (s.zoom) q.set("zoom", String(s.zoom));
   if (s.side !== base.side) q.set("side", s.side);
   if (s.starts) q.set("starts", "shown");
+  if (s.tiers) q.set("tiers", "apart");
   return q.toString();
 }
 
@@ -53,6 +55,7 @@ export function read(hash: string, base: State, limits: { threads: number; event
     event: int("event", base.event, limits.events),
     hidden: parseRanges(q.get("without") ?? "", limits.threads),
     starts: q.get("starts") === "shown",
+    tiers: q.get("tiers") === "apart",
     side: side === "base" || side === "new" || side === "both" ? side : base.side,
   };
 }

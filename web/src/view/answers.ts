@@ -2,7 +2,7 @@
 
 import { named, type Data, type Header, type Quality } from "../data";
 import { fromDepth, type Cells } from "../flame/tree";
-import { effective, type Tally } from "./chance";
+import { effective, type Tally } from "../flame/chance";
 import { methodsOf, type Methods } from "./methods";
 import type { Message } from "./wire";
 
@@ -103,7 +103,7 @@ export function loaded(m: Message<ViewHeader>, old: Named): Loaded {
   const cells: Cells = { n: 0, node: none, thread: none, event: none, count: new Float64Array(0), weight: new Float64Array(0) };
   const data: Data = {
     header: h, funcs, names, kind, tree: fromDepth(new Int32Array(m.u32("depth")), m.i32("sym")), line: m.i32("line"), lines: new Int32Array(m.u32("lines")),
-    derived: m.u8("derived"), heuristic: m.u8("heuristic"), stitched: m.u8("stitched"), coarse: m.u8("coarse"), virtual: m.u8("virtual"), cells,
+    derived: m.u8("derived"), heuristic: m.u8("heuristic"), stitched: m.u8("stitched"), coarse: m.u8("coarse"), virtual: m.u8("virtual"), samples: m.u32("samples"), cells,
   };
   return { header: h, data, methods: methodsOf(method), starts };
 }

@@ -3,12 +3,12 @@
 import { CHANGES } from "../flame/colors";
 import { layout } from "../flame/layout";
 import { compile } from "../flame/search";
-import { addUp, fromDepth, type Cells, type Tree, type Values } from "../flame/tree";
+import { fromDepth, type Cells, type Tree, type Values } from "../flame/tree";
 import { began, commandLine } from "../page/format";
 import { kindChoices, kindOf, ofKind } from "../page/kinds";
 import { Model } from "../page/model";
 import { firstOf, loaded, tallyOf, type Chosen, type CountsHead, type Loaded, type ThreadSums, type ViewHeader, type Wait } from "./answers";
-import { Chance, type Tally } from "./chance";
+import { Chance, type Tally } from "../flame/chance";
 import { pairing, processOf, threadsOf, ThreadRows, type Match, type Pairing } from "./match";
 import { sumsOf, type Methods, type Sums } from "./methods";
 import type { Known } from "./rows";
@@ -224,7 +224,7 @@ export class App {
   // reshape loads the tree anew; what was zoomed to and pointed at stays, where it
   // is there still. steady: what is shown stays where it is on the page.
   private async reshape(signal?: AbortSignal, steady = false): Promise<void> {
-    const held = [this.state.zoom, ...this.held.map((h) => h.get())].map((i) => wayOf(this.tree, (s) => this.nameKind(s), i));
+    const held = this.waysTo();
     const kind = this.kindChosen, pid = this.processChosen;
     await this.fetchTree(this.served(this.state), rewriting(this.state), signal);
     if (signal?.aborted) return;
@@ -240,7 +240,7 @@ export class App {
 
   // tree is the one that nodes are numbered in.
   private get tree(): Tree {
-    return this.state.split === "none" ? this.model.data.tree : this.model.tree;
+    return this.state.split === "none" ? this.model.wholeTree(this.state.tiers) : this.model.tree;
   }
 
   // drawsCells says whether it must be known what ended in each node: only the flame graph
@@ -255,7 +255,39 @@ export class App {
   }
 
   private nameKind(symbol: number): string {
-    return `${symbol < this.model.symbols ? this.model.data.kind[symbol] : ""} ${this.nameOf(symbol)}`;
+    return `${this.state.tiers && symbol < this.model.symbols ? this.model.data.kind[symbol] : ""} ${this.nameOf(symbol)}`;
+  }
+
+  // waysTo are the ways to what is zoomed to, and to what is held.
+  private waysTo(): (string[] | null)[] {
+    return [this.state.zoom, ...this.held.map((h) => h.get())].map((i) => (i > 0 ? wayOf(this.tree, (s) => this.nameKind(s), i) : i === 0 ? [] : null));
+  }
+
+  // setTiers gives a function a frame for each kind of code that it ran in, or one for all. What
+  // is zoomed to and pointed at stays, as far as it is one frame.
+  setTiers(tiers: boolean): void {
+    if (tiers === this.state.tiers) return;
+    const name = (s: number): string => this.nameOf(s);
+    const ways = [this.state.zoom, ...this.held.map((h) => h.get())].map((i) => (i > 0 ? wayOf(this.tree, name, i) : i === 0 ? [] : null));
+    this.state.tiers = tiers;
+    if (this.drawsCells && this.cellsAt === this.generation) {
+      if (this.cells) this.take();
+      else {
+        this.model.show({ ...this.state, zoom: 0 });
+        this.after = this.model.values;
+      }
+      this.generation++;
+      this.cellsAt = this.generation;
+    }
+    const [zoom, ...held] = ways.map((w) => this.at(name, w));
+    this.state.zoom = Math.max(0, zoom);
+    this.held.forEach((h, k) => h.set(held[k] ?? -1));
+    this.save();
+    this.tell("counts");
+  }
+
+  private at(name: (symbol: number) => string, way: readonly string[] | null): number {
+    return way?.length === 0 ? 0 : way ? nodeAt(this.tree, name, this.starts, way) : -1;
   }
 
   // set changes the state; what chooses samples is asked for anew.
@@ -375,9 +407,6 @@ export class App {
         this.blank();
       } else if (first) {
         this.cells = { after: cellsOf(m), before: cellsOf(first) };
-        const threads = new Uint8Array(this.header.threads.length).fill(1);
-        this.after = addUp(this.model.data.tree, this.cells.after, this.state.event, threads);
-        this.before = addUp(this.model.data.tree, this.cells.before, this.state.event, threads);
         this.take();
       } else {
         this.model.take(cellsOf(m));
@@ -415,7 +444,7 @@ export class App {
   // restore finds again what was zoomed to and pointed at.
   private restore(drawn: boolean): void {
     if (!this.ways) return;
-    const [zoom, ...held] = this.ways.map((w) => nodeAt(this.tree, (s) => this.nameKind(s), this.starts, w));
+    const [zoom, ...held] = this.ways.map((w) => this.at((s) => this.nameKind(s), w));
     this.ways = null;
     this.state.zoom = zoom > 0 && (!drawn || this.model.values.total[zoom] > 0) ? zoom : 0;
     this.held.forEach((h, k) => h.set(k < held.length ? held[k] : -1));
@@ -425,14 +454,17 @@ export class App {
   private blank(): void {
     const { model } = this;
     model.tree = fromDepth(Int32Array.of(0), Int32Array.of(-1));
-    model.cells = model.data.cells;
     model.values = { self: new Float64Array(1), total: new Float64Array(1), count: new Float64Array(1), samples: new Float64Array(1) };
     model.layout = layout(model.tree, model.values.total);
   }
 
   // take gives the flame graph the one of two that it shows.
   private take(): void {
-    this.model.take(this.state.before ? this.cells!.before : this.cells!.after);
+    const { after, before } = this.cells!;
+    const { event, tiers } = this.state;
+    this.after = this.model.sum(after, event, tiers);
+    this.before = this.model.sum(before, event, tiers);
+    this.model.take(this.state.before ? before : after);
     this.model.show(this.state);
   }
 

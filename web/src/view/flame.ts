@@ -36,6 +36,7 @@ export class FlamePane implements Pane {
   private readonly legend: Legend;
   private readonly orientation: { root: HTMLElement; set(v: "flame" | "icicle"): void };
   private readonly splits: { root: HTMLElement; set(v: Split): void };
+  private readonly tiers: { root: HTMLElement; set(v: "merged" | "apart"): void };
   private readonly sides: { root: HTMLElement; set(v: "before" | "after"): void };
   found = ""; // what the search came to
 
@@ -59,10 +60,14 @@ export class FlamePane implements Pane {
       ...(app.header.processes.length > 1 ? [{ value: "process" as const, label: "By process", title: "A root for each process (t)" }] : []),
       { value: "thread", label: "By thread", title: "A root for each thread (t)" },
     ], (split) => app.set({ split, zoom: 0 }));
+    this.tiers = segmented("Kinds of code", [
+      { value: "merged", label: "Methods", title: "One frame for each function, in the colour of the kind of code that most of it ran in (k)" },
+      { value: "apart", label: "By tier", title: "A frame for each kind of code that a function ran in: interpreted, C1, C2, inlined (k)" },
+    ], (v) => app.setTiers(v === "apart"));
     this.sides = sideSwitch(app);
     app.held = [{ get: () => this.chart.selected, set: (node) => (this.chart.selected = node) }];
     this.detail.extra = (node) => [...this.whole(node), ...this.compared(node)];
-    const bar = el("div", { class: "pane-bar" }, this.crumbs.root, app.compared ? el("span", { class: "soft" }, "blue: less, orange: more, grey: chance explains it") : "", app.compared ? this.sides.root : this.splits.root, this.orientation.root);
+    const bar = el("div", { class: "pane-bar" }, this.crumbs.root, app.compared ? el("span", { class: "soft" }, "blue: less, orange: more, grey: chance explains it") : "", app.compared ? this.sides.root : this.splits.root, model.hasTiers ? this.tiers.root : "", this.orientation.root);
     this.root = el("div", { class: app.compared ? "pane flame compared" : "pane flame" }, bar, el("div", { class: "stage" }, this.chart.root), el("footer", {}, this.detail.root, this.legend.root));
     this.chart.canvas.addEventListener("contextmenu", (e) => {
       const node = this.chart.hovered;
@@ -105,6 +110,7 @@ export class FlamePane implements Pane {
     const { state } = this.app;
     this.orientation.set(state.flame ? "flame" : "icicle");
     this.splits.set(state.split);
+    this.tiers.set(state.tiers ? "apart" : "merged");
     this.sides.set(state.before ? "before" : "after");
     if (fresh) {
       this.chart.change = this.changes();
@@ -141,13 +147,13 @@ export class FlamePane implements Pane {
   }
 
   // whole says of a frame how much the method has in all, where it has more elsewhere: on
-  // other ways, or compiled otherwise.
+  // other ways, or, where those are apart, in other kinds of code.
   private whole(node: number): Fact[] {
     const { app } = this;
     if (app.compared) return [];
     const own = app.ownOf(app.model.tree.sym[node]);
     if (own <= app.model.values.self[node]) return [];
-    return [{ key: "method", text: `whole method: self ${percent(own, app.chosen.chosen.weight)}`, title: "On all ways and by all compilers: as the method list has it" }];
+    return [{ key: "method", text: `whole method: self ${percent(own, app.chosen.chosen.weight)}`, title: "On all ways: as the method list has it" }];
   }
 
   // compared says of a node how it was before and after.
@@ -225,6 +231,10 @@ export class FlamePane implements Pane {
         this.app.set({ split: order[(order.indexOf(state.split) + 1) % order.length], zoom: 0 });
         return true;
       }
+      case "k":
+        if (!this.app.model.hasTiers) return false;
+        this.app.setTiers(!state.tiers);
+        return true;
       case "n":
       case "N":
         this.next(key === "n" ? 1 : -1);

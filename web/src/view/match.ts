@@ -1,6 +1,7 @@
 // Which of two belongs to which: threads of two recordings, and moments of two stretches
 // of time.
 
+import { Chance, type Tally } from "../flame/chance";
 import { commandLine } from "../page/format";
 import type { ViewHeader } from "./answers";
 import type { State } from "./state";
@@ -96,4 +97,14 @@ export function scales(p: Pairing, all: readonly [number, number]): [number, num
 export function unequal(p: Pairing): boolean {
   const [a, b] = p.of.map((s) => s.to - s.from);
   return Math.abs(a - b) > 0.02 * p.length;
+}
+
+// overTime is about parts of two that are laid over each other in time: if one is longer,
+// as much less of it lies in each part.
+export function overTime(tallies: readonly [Tally, Tally], p: Pairing): Chance {
+  const of = (side: 0 | 1): Tally => {
+    const longer = p.length / (p.of[side].to - p.of[side].from);
+    return { weight: tallies[side].weight * longer, effective: tallies[side].effective * longer };
+  };
+  return new Chance(of(0), of(1));
 }

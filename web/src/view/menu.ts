@@ -58,7 +58,7 @@ export class Menu {
         ...(pack ? [item(`Show package ${pack} as one frame`, () => app.set({ collapse: with_(state.collapse, `package ${pack}`) }))] : []),
         ...(module ? [item(`Show ${module} as one frame`, () => app.set({ collapse: with_(state.collapse, `module ${module}`) }))] : []),
         el("div", { class: "menu-title", role: "presentation" }, "Show it in"),
-        item("Flame graph", () => (node > 0 && place.group < 0 && state.split === "none" ? app.go("flame", { zoom: node, query: "" }) : app.go("flame", { query: exactly(name), zoom: 0 }))),
+        item("Flame graph", () => (node > 0 && place.group < 0 && state.split === "none" ? app.go("flame", { zoom: app.model.nodeOf(node, state.tiers), query: "" }) : app.go("flame", { query: exactly(name), zoom: 0 }))),
         item("Call tree", () => {
           const there = node > 0 ? Promise.resolve(node) : app.heaviest(app.methods.of[symbol]).catch(() => -1);
           void there.then((node) => {

@@ -68,6 +68,8 @@ export class Sandwich {
       m.tree = app.model.tree;
       m.values = app.model.values;
       m.layout = app.model.layout;
+      m.guessed = app.model.guessed;
+      m.alone();
       m.rootName = () => (this.method >= 0 ? app.nameOf(app.methods.symbol[this.method]) : "");
       const chart = new Chart(m, { zoomed: () => this.look(), pointed: (node) => this.tell(k, node) });
       chart.flame = k === 0;
@@ -201,6 +203,7 @@ export class Sandwich {
     m.tree = tree;
     m.values = { total, self: NOTHING, count: NOTHING, samples: NOTHING }; // charts show totals
     m.layout = layout(tree, total, again ? m.layout : undefined);
+    m.guessed = Uint8Array.from(tree.origin, (o) => (o >= 0 ? m.data.heuristic[o] : 0));
   }
 
   // closer takes one half in which more is to be seen: what was seen stays where it is.

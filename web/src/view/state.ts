@@ -44,6 +44,7 @@ export function write(s: State, l: Pick<Limits, "first" | "whole">): string {
   if (s.against >= 0) q.set("against", String(s.against));
   if (s.tab !== "flame") q.set("tab", s.tab);
   filters(s).forEach((v, k) => (k !== "event" || s.event !== l.first) && k !== "starts" && q.append(k, v));
+  if (s.tiers) q.set("tiers", "apart");
   if (s.starts !== l.whole) q.set("starts", s.starts ? "shown" : "fold");
   if (s.base) q.set("base", `${s.base[0]}-${s.base[1]}`);
   if (s.of) q.set("of", s.of);
@@ -138,6 +139,7 @@ export function read(hash: string, l: Limits): State {
   s.times = TIMES.find((t) => t === q.get("times")) ?? "";
   s.split = (["none", "process", "thread"] as Split[]).find((x) => x === split) ?? "none";
   s.flame = q.get("icicle") !== "1";
+  s.tiers = q.get("tiers") === "apart";
   s.kind = int("kind", -1, l.kinds);
   s.query = q.get("search") ?? "";
   s.zoom = int("zoom", 0, Infinity);

@@ -4,7 +4,7 @@ import { el } from "../page/dom";
 import { commandLine, count, percent, value } from "../page/format";
 import type { ThreadSums, ViewHeader } from "./answers";
 import type { App } from "./app";
-import { Chance } from "./chance";
+import { Chance } from "../flame/chance";
 import { Grid } from "./grid";
 import type { Match } from "./match";
 import type { Pane } from "./pane";

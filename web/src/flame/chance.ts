@@ -1,8 +1,6 @@
 // Whether chance explains that a share differs between two recordings: the rule of
 // internal/diff/chance.go, with shares of all that there is.
 
-import type { Pairing } from "./match";
-
 // SIGMAS is what diff.Unlikely comes to in standard deviations.
 const SIGMAS = 2.999976992703393, UNLIKELY = 0.0027;
 
@@ -52,25 +50,44 @@ export class Chance {
   }
 }
 
-// overTime is about parts of two that are laid over each other in time: if one is longer,
-// as much less of it lies in each part.
-export function overTime(tallies: readonly [Tally, Tally], p: Pairing): Chance {
-  const of = (side: 0 | 1): Tally => {
-    const longer = p.length / (p.of[side].to - p.of[side].from);
-    return { weight: tallies[side].weight * longer, effective: tallies[side].effective * longer };
-  };
-  return new Chance(of(0), of(1));
-}
-
 // exact is Fisher's test of both sides.
 function exact(n1: number, n2: number, k: number, k2: number): boolean {
   const all = choose(n1 + n2, k);
+  return likely(Math.min(k2, k), (x) => choose(n2, x) + choose(n1, k - x) - all);
+}
+
+// likely adds up probabilities, of which at gives the logarithm, from most down, and says
+// whether twice as much is more than UNLIKELY.
+function likely(most: number, at: (x: number) => number): boolean {
   let sum = 0;
-  for (let x = Math.min(k2, k); x >= 0; x--) {
-    const p = Math.exp(choose(n2, x) + choose(n1, k - x) - all);
+  for (let x = most; x >= 0; x--) {
+    const p = Math.exp(at(x));
     if (Number.isFinite(p)) sum += p;
     if (2 * sum > UNLIKELY) return true;
     if (!(p >= sum * 1e-9)) break;
   }
   return 2 * sum > UNLIKELY;
+}
+
+// Rates is asked about parts of two that are compared by the second, or as they are: seen is how
+// many samples of each side tell of one and the same time.
+export class Rates {
+  private readonly known = new Map<string, boolean>();
+
+  constructor(private readonly before: Tally, private readonly after: Tally, private readonly seen: readonly [number, number]) {}
+
+  explains(before: number, after: number): boolean {
+    const { before: b, after: a, seen: [t1, t2] } = this;
+    const k1 = b.weight > 0 ? (before / b.weight) * b.effective : 0;
+    let k2 = a.weight > 0 ? (after / a.weight) * a.effective : 0;
+    if (t1 <= 0 || t2 <= 0 || k1 + k2 <= 0) return true;
+    let k = k1 + k2, part = t2 / (t1 + t2);
+    if (k * Math.min(part, 1 - part) > 50) return Math.abs(k2 - k * part) / Math.sqrt(k * part * (1 - part)) < SIGMAS;
+    if (k2 > k * part) [k2, part] = [k1, 1 - part]; // the side with less is summed up
+    k = Math.round(k);
+    const key = `${k2 === k1 ? "" : "-"}${k} ${Math.round(k2)}`;
+    let out = this.known.get(key);
+    if (out === undefined) this.known.set(key, (out = likely(Math.min(Math.round(k2), k), (x) => choose(k, x) + x * Math.log(part) + (k - x) * Math.log1p(-part))));
+    return out;
+  }
 }
