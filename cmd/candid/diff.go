@@ -21,6 +21,7 @@ import (
 )
 
 type diffFlags struct {
+	unfold    bool
 	filter    filterFlags
 	view      string
 	tree      bool
@@ -102,6 +103,7 @@ BASE and NEW are profiles in formats that candid reads:
 	fl.StringVar(&f.by, "by", "self", "sort methods by the change of `WHAT`: self (own code) or total (with what it calls)")
 	fl.IntVarP(&f.top, "top", "n", 0, "at most `N` rows (default 30, in trees all; -1: all)")
 	fl.Float64Var(&f.minimum, "min", 0.5, "in trees: sum up branches in which nothing changed by this `PERCENT` of all")
+	fl.BoolVar(&f.unfold, "unfold", false, "in trees: show each of the frames by which threads start")
 	fl.StringVar(&f.normalize, "normalize", string(diff.Total), "compare by `WHAT`: total (shares), time (by the second of recording), none (as it is)")
 	fl.Float64Var(&f.failAbove, "fail-above", 0, "exit with code 1 if the self share of a method grew by more than so many `POINTS`, and by more than chance explains")
 	fl.BoolVar(&f.json, "json", false, "print everything as JSON")
@@ -118,7 +120,7 @@ func (f *diffFlags) options(cmd *cobra.Command) (o report.DiffOptions, how diff.
 		return o, how, usage("--normalize %v", err)
 	}
 	width, color := report.Terminal(os.Stdout)
-	o = report.DiffOptions{Top: f.top, MinPercent: f.minimum, ByTotal: f.by == "total", Width: width, Color: color}
+	o = report.DiffOptions{Top: f.top, MinPercent: f.minimum, ByTotal: f.by == "total", Unfold: f.unfold, Width: width, Color: color}
 	switch report.View(f.view) {
 	case report.ViewMethods, report.ViewTree, report.ViewCallers:
 		o.View = report.View(f.view)

@@ -78,12 +78,18 @@ func (c *Comparison) finish(nodes []Node) []Node {
 		parent.Children = append(parent.Children, uint32(i))
 	}
 	for i := range nodes {
-		slices.SortFunc(nodes[i].Children, func(a, b uint32) int {
-			x, y := &nodes[a], &nodes[b]
-			return cmp.Or(cmp.Compare(y.Most, x.Most), cmp.Compare(c.Value(1, y.Total[1]), c.Value(1, x.Total[1])),
-				cmp.Compare(c.Value(0, y.Total[0]), c.Value(0, x.Total[0])),
-				strings.Compare(c.Funcs[x.Func].Name, c.Funcs[y.Func].Name), cmp.Compare(a, b))
-		})
+		c.Order(nodes, nodes[i].Children)
 	}
 	return nodes
+}
+
+// Order sorts some of a tree's nodes: those that changed most first, then by what takes most,
+// then by name.
+func (c *Comparison) Order(nodes []Node, list []uint32) {
+	slices.SortFunc(list, func(a, b uint32) int {
+		x, y := &nodes[a], &nodes[b]
+		return cmp.Or(cmp.Compare(y.Most, x.Most), cmp.Compare(c.Value(1, y.Total[1]), c.Value(1, x.Total[1])),
+			cmp.Compare(c.Value(0, y.Total[0]), c.Value(0, x.Total[0])),
+			strings.Compare(c.Funcs[x.Func].Name, c.Funcs[y.Func].Name), cmp.Compare(a, b))
+	})
 }

@@ -1,6 +1,7 @@
 package flame
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -154,8 +155,12 @@ func (t *stringTable) add(s string) uint32 {
 // NewHeader describes a recording for a page, and gives for each symbol of its
 // tree the function in Funcs, counted from 1.
 func NewHeader(p *profile.Profile, t *Tree, title, split string) (*Header, []uint32) {
+	kinds := KindNames
+	for k := range kinds {
+		kinds[k] = cmp.Or(kinds[k], profile.KindName(walk.Kind(k)))
+	}
 	h := &Header{
-		Version: 1, Title: Visible(title), About: NewAbout(p), Kinds: KindNames[:], Split: split,
+		Version: 1, Title: Visible(title), About: NewAbout(p), Kinds: kinds[:], Split: split,
 		Events: []Event{}, Threads: []Thread{}, Funcs: []uint32{},
 	}
 	for _, e := range p.Events {

@@ -497,5 +497,5 @@ func EndName(e walk.End) string {
 	case walk.EndUncopied:
 		return "[virtual thread's older frames not copied]"
 	}
-	return "[broken: unknown reason]"
+	return "[broken: " + e.String() + "]"
 }

@@ -24,8 +24,11 @@ type DiffOptions struct {
 	// percentage of all; 0 shows all.
 	MinPercent float64
 	Callers    *regexp.Regexp
-	Width      int // of the terminal in columns; 0 is no limit
-	Color      bool
+	// Unfold shows each frame by which a thread starts in trees, where they are one line
+	// otherwise.
+	Unfold bool
+	Width  int // of the terminal in columns; 0 is no limit
+	Color  bool
 }
 
 // DiffText writes for people what changed from one recording to another.
@@ -243,6 +246,15 @@ func (pg *diffPage) plain(n diff.Counts) string {
 func (pg *diffPage) tree(nodes []diff.Node, title, arrow string, o DiffOptions) {
 	head := diffHead("TOTAL") + "  "
 	pg.line("%s", pg.paint(bold, head+title))
+	var folds map[uint32]int // frames by which threads start that a node stands for
+	switch {
+	case o.Unfold:
+	case arrow == "":
+		nodes, folds = pg.foldStart(nodes)
+	default:
+		nodes, folds = pg.foldEnds(nodes)
+	}
+	folded := false
 	least := o.MinPercent / 100 * pg.c.Full()
 	top := mostChanged(nodes, o.Top)
 	type todo struct {
@@ -308,6 +320,12 @@ func (pg *diffPage) tree(nodes []diff.Node, title, arrow string, o DiffOptions) 
 		if status(n.Total) == status(nodes[n.Parent].Total) {
 			remark = "" // its caller has it already
 		}
+		if frames := folds[d.node]; frames > 0 {
+			folded = true
+			pg.line("%s  %s", pg.cells(n.Total), pg.paint(dim, fmt.Sprintf("%s%s(%d frames by which threads start)%s", indent, a, frames, remark)))
+			stack = below(stack, d.node, d.below)
+			continue
+		}
 		used := len(head) + len([]rune(indent)) + len([]rune(a)) + len(remark)
 		pg.line("%s  %s%s%s", pg.cells(n.Total), pg.paint(dim, indent+a), pg.named(f.Name, f.Module, "", pg.room(used)), pg.paint(dim, remark))
 		stack = below(stack, d.node, d.below)
@@ -316,6 +334,13 @@ func (pg *diffPage) tree(nodes []diff.Node, title, arrow string, o DiffOptions) 
 		pg.line("\n%s", pg.paint(dim, fmt.Sprintf("Of parts that changed by %s the %d that changed most are shown (--min, -n), others are summed up in lines in brackets.", pg.least(least), o.Top)))
 	} else if hidden {
 		pg.line("\n%s", pg.paint(dim, "Parts in which nothing changed by "+pg.least(least)+" are summed up in lines in brackets (--min)."))
+	}
+	if folded {
+		between := "\n"
+		if hidden {
+			between = ""
+		}
+		pg.line("%s%s", between, pg.paint(dim, "--unfold shows each of the frames by which threads start."))
 	}
 }
 

@@ -20,6 +20,7 @@ var answers = map[string]answer{
 	"methods":  methodsMessage,
 	"sandwich": sandwichMessage,
 	"rows":     rowsMessage,
+	"find":     findMessage,
 	"overview": overviewMessage,
 	"lanes":    lanesMessage,
 	"heatmap":  heatmapMessage,

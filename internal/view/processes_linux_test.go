@@ -3,6 +3,8 @@ package view
 import (
 	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/candid-profiler/candid/internal/profile"
@@ -112,6 +114,19 @@ func TestPageKinds(t *testing.T) {
 	b.settled()
 	pressed("All threads")
 	b.same("all", profile.Filter{})
+	// Of a thread of the program it is not known what it is for: Java does not lose it.
+	q = *p
+	q.Threads = slices.Clone(p.Threads)
+	q.Threads[0].Kind = ""
+	generation := b.Text("document.documentElement.dataset.generation")
+	r.Grow(Grown{Source: source{&q, len(p.Nodes)}, Events: p.Events})
+	b.Until(fmt.Sprintf("document.documentElement.dataset.generation !== %q && !candid.busy()", generation))
+	press("Java")
+	pressed("Java")
+	if chosen := b.Text("candid.state().threads.includes(0) + ' ' + candid.state().threads.length"); !strings.HasPrefix(chosen, "true ") {
+		t.Errorf("of a thread whose kind is not known Java makes %q", chosen)
+	}
+	press("All threads")
 	// A thread alone is no kind.
 	b.Eval("candid.set({threads: [1]})", nil)
 	b.settled()

@@ -133,7 +133,7 @@ func TestPageNumbers(t *testing.T) {
 	if h := b.Text("location.hash"); !strings.Contains(h, "tiers=apart") {
 		t.Errorf("the address is %s", h)
 	}
-	b.Eval("[...document.querySelectorAll('.tools button')].find(e => e.textContent === 'Methods').click()", nil)
+	b.Eval("document.querySelector('.legend .tiers').click()", nil)
 	apart(false)
 	b.quiet(file)
 }

@@ -3,9 +3,18 @@
 // managed code, the brighter the better compiled; ochre and orange lie outside
 // of it.
 
-export const KINDS = 12; // as the Go side numbers them, the last: no stack
+// NAMES are the kinds that have a colour of their own.
+const NAMES = ["unknown", "kernel", "native", "interpreted", "compiled", "C1", "C2", "inlined", "stub", "native method", "AOT", "no stack"];
 
-// What a kind is in: the order of the legend.
+export const KINDS = NAMES.length;
+
+// colorsOf gives each of some kinds the number of its colour. A kind that this page does not know
+// has that of the unknown ones, and its own name.
+export function colorsOf(kinds: readonly string[]): Uint8Array {
+  return Uint8Array.from(kinds, (name) => Math.max(0, NAMES.indexOf(name)));
+}
+
+// LEGEND is the order of the colours in the legend.
 export const LEGEND = [6, 5, 7, 4, 3, 10, 9, 8, 2, 1, 0, 11];
 
 export interface Theme {

@@ -21,7 +21,7 @@ export interface View {
 export interface Scene {
   readonly tree: Tree;
   readonly layout: Layout;
-  readonly kind: Uint8Array; // by symbol
+  readonly kind: Uint8Array; // by symbol: the number of its colour
   readonly shade: Uint8Array; // by symbol
   readonly names: readonly Name[]; // by symbol
   readonly rootName: string;

@@ -103,10 +103,8 @@ export function within(tree: Tree, l: Layout, symbols: Uint8Array, at: number): 
   return total;
 }
 
-// step gives the matching node after (dir 1) or before (dir -1) node from, in
-// preorder and around the end; -1 if there is none. Nodes under a matching node
-// are left out, so that a recursion is one step.
-export function step(tree: Tree, l: Layout, symbols: Uint8Array, from: number, dir: -1 | 1): number {
+// steps are the matching nodes that step goes to, in preorder.
+export function steps(tree: Tree, l: Layout, symbols: Uint8Array): number[] {
   const hits: number[] = [];
   for (let i = 1; i < tree.n; ) {
     if (l.total[i] > 0 && symbols[tree.sym[i]]) {
@@ -114,6 +112,14 @@ export function step(tree: Tree, l: Layout, symbols: Uint8Array, from: number, d
       i = tree.end[i];
     } else i++;
   }
+  return hits;
+}
+
+// step gives the matching node after (dir 1) or before (dir -1) node from, in
+// preorder and around the end; -1 if there is none. Nodes under a matching node
+// are left out, so that a recursion is one step.
+export function step(tree: Tree, l: Layout, symbols: Uint8Array, from: number, dir: -1 | 1): number {
+  const hits = steps(tree, l, symbols);
   if (!hits.length) return -1;
   if (dir > 0) return hits.find((i) => i > from) ?? hits[0];
   for (let k = hits.length - 1; k >= 0; k--) if (hits[k] < from) return hits[k];

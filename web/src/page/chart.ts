@@ -172,7 +172,7 @@ export class Chart {
     c.font = this.font;
     c.textBaseline = "middle";
     const scene: Scene = {
-      tree: m.tree, layout: m.layout, kind: m.data.kind, shade: m.shade, names: m.names, rootName: m.rootName(),
+      tree: m.tree, layout: m.layout, kind: m.symbolColor, shade: m.shade, names: m.names, rootName: m.rootName(),
       guessed: m.guessed, groups: m.symbols, match: this.match, change: this.change, theme: this.theme, charWidth: this.charWidth,
       zoomed: this.zoom, selected: this.selected, hovered: this.hovered,
     };

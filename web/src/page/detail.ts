@@ -122,7 +122,7 @@ export class Detail {
     const signature = one((x) => x.signature), raw = one((x) => x.raw);
     this.name.title = full + (signature ? `\n${signature}` : "") + (raw && raw !== full ? `\n${raw}` : "");
     const n = m.names[sym];
-    const swatch = el("i", { class: `swatch kind-${f ? m.data.kind[sym] : "none"}`, "aria-hidden": "true" });
+    const swatch = el("i", { class: `swatch kind-${f ? m.symbolColor[sym] : "none"}`, "aria-hidden": "true" });
     this.name.replaceChildren(swatch,
       ...(n && columns(full) < 4000
         ? [el("span", { class: "package" }, full.slice(0, n.short)), el("b", {}, full.slice(n.short, n.end)), el("span", { class: "package" }, full.slice(n.end))]

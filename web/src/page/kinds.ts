@@ -1,9 +1,9 @@
 // What threads are for: those that run the program, and those by which its VM serves it.
 
-interface Threads { readonly length: number; readonly [i: number]: { readonly kind?: string } }
+interface Threads { readonly length: number; readonly [i: number]: { readonly pid: number; readonly kind?: string } }
 
 const KINDS: readonly { kind: string; label: string; title: string }[] = [
-  { kind: "java", label: "Java", title: "Only threads that run the program's own code" },
+  { kind: "java", label: "Java", title: "Only threads that run the program's own code, and those of which it is not known what they are for" },
   { kind: "compiler", label: "JIT", title: "Only threads of the VM's compilers" },
   { kind: "gc", label: "GC", title: "Only threads of the garbage collector" },
   { kind: "vm", label: "VM", title: "Only other threads of the VM" },
@@ -21,20 +21,35 @@ export function kindChoices(threads: Threads): KindChoice[] {
     ...KINDS.filter((k) => there.has(k.kind)).map((k) => ({ value: k.kind, label: k.label, title: k.title }))];
 }
 
+// isOf says for each thread whether it is of a kind. One of which it is not known, of a process
+// that runs Java, is taken for the program's own: better one too many than one that is lost
+// without a word.
+function isOf(threads: Threads, kind: string): (t: number) => boolean {
+  const java = new Set<number>();
+  for (let i = 0; kind === "java" && i < threads.length; i++) if (threads[i].kind === "java") java.add(threads[i].pid);
+  return (t) => threads[t].kind === kind || (java.has(threads[t].pid) && !KINDS.some((k) => k.kind === threads[t].kind));
+}
+
 // ofKind are the threads of a kind.
 export function ofKind(threads: Threads, kind: string): Set<number> {
   const out = new Set<number>();
-  for (let i = 0; i < threads.length; i++) if (threads[i].kind === kind) out.add(i);
+  const is = isOf(threads, kind);
+  for (let i = 0; i < threads.length; i++) if (is(i)) out.add(i);
   return out;
 }
 
 // kindOf is the kind all of whose threads are chosen, and no others; "": there is none.
 export function kindOf(threads: Threads, chosen: (t: number) => boolean): string {
-  let kind: string | undefined;
-  for (let i = 0; i < threads.length && kind === undefined; i++) if (chosen(i)) kind = threads[i].kind ?? "";
-  if (!kind) return "";
-  for (let i = 0; i < threads.length; i++) if ((threads[i].kind === kind) !== chosen(i)) return "";
-  return kind;
+  for (const { kind } of KINDS) {
+    const is = isOf(threads, kind);
+    let any = false, same = true;
+    for (let i = 0; same && i < threads.length; i++) {
+      any ||= is(i);
+      same = is(i) === chosen(i);
+    }
+    if (any && same) return kind;
+  }
+  return "";
 }
 
 // labelOf is how a kind is called.

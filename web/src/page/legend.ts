@@ -24,10 +24,21 @@ const TELL: Record<string, string> = {
 export class Legend {
   readonly root = el("section", { class: "legend", "aria-label": "Kinds of code, with the share of the time spent in each itself" });
   private readonly style = document.documentElement.style;
-  private present = new Uint8Array(16);
+  private readonly present = new Set<number>();
 
-  constructor(private readonly model: Model, private readonly pick: (kind: number) => void) {
-    for (const k of model.data.kind) this.present[k] = 1;
+  // tiers gives a function a frame for each kind of code that it ran in, or one for all.
+  readonly tiers: { root: HTMLElement; set(apart: boolean): void };
+
+  constructor(private readonly model: Model, private readonly pick: (kind: number) => void, setTiers: (apart: boolean) => void) {
+    let apart = false;
+    const button = el("button", { type: "button", class: "tiers", title: "A frame for each kind of code that a function ran in: interpreted, C1, C2, inlined. Otherwise a function is one frame, in the colour of the kind that most of it ran in. (k)", click: () => setTiers(!apart) }, "By tier");
+    this.tiers = { root: button, set: (on) => {
+      apart = on;
+      button.setAttribute("aria-pressed", String(on));
+      button.classList.toggle("on", on);
+    } };
+    this.tiers.set(false);
+    for (const k of model.data.kind) this.present.add(k);
   }
 
   // paint gives the page the colours of the graph.
@@ -41,14 +52,16 @@ export class Legend {
     const self = this.model.selfByKind(zoom);
     const all = this.model.values.total[zoom];
     const names = this.model.data.header.kinds;
-    const items = LEGEND.filter((k) => this.present[k] || self[k] > 0).map((k) =>
+    const { colors } = this.model;
+    const place = (k: number): number => (names[k] === "unknown" || colors[k] > 0 ? LEGEND.indexOf(colors[k]) : LEGEND.length); // kinds that are new to this page come last
+    const items = [...names.keys()].filter((k) => this.present.has(k) || self[k] > 0).sort((a, b) => place(a) - place(b) || a - b).map((k) =>
       el("button", {
         type: "button", class: "kind", "aria-pressed": String(k === kind), title: `${names[k]}: ${TELL[names[k]] ?? ""}. Press to highlight.`,
         click: () => this.pick(k === kind ? -1 : k),
-      }, el("i", { class: `swatch kind-${k}`, "aria-hidden": "true" }), `${names[k]} `, el("b", {}, percent(self[k], all))));
+      }, el("i", { class: `swatch kind-${colors[k]}`, "aria-hidden": "true" }), `${names[k]} `, el("b", {}, percent(self[k], all))));
     const hatched = el("span", { class: "kind key", title: "Found by frame pointers or by a search of the stack; the hatched part of a frame is the share of its samples for which that is so" },
       el("i", { class: "swatch hatched", "aria-hidden": "true" }), "guess");
     const coarse = this.model.data.header.coarse[event] ? [el("span", { class: "kind key coarse", title: `(coarse): ${ROUGH}` }, "inlined: shares rough (coarse)")] : [];
-    this.root.replaceChildren(el("span", { class: "caption", title: "Share of the time spent in frames of a kind itself, not in what they call" }, zoom > 0 ? "Self time, zoomed" : "Self time"), ...items, hatched, ...coarse);
+    this.root.replaceChildren(el("span", { class: "caption", title: "Share of the time spent in frames of a kind itself, not in what they call" }, zoom > 0 ? "Self time, zoomed" : "Self time"), ...items, hatched, ...coarse, this.model.hasTiers ? this.tiers.root : "");
   }
 }

@@ -43,7 +43,7 @@ function start(model: Model): void {
     state.kind = kind;
     find();
     save();
-  });
+  }, (apart) => setTiers(apart));
   const threads = new Threads(model, (hidden) => {
     state.hidden = hidden;
     rebuild();
@@ -82,10 +82,6 @@ function start(model: Model): void {
   ], setSide);
   const startsButton = el("button", { type: "button", title: "The frames by which every thread and program starts: start_thread, JavaThread::run and such. Folded, stacks begin with what a thread is there for; no sample is left out. (u)",
     click: () => setStarts(!state.starts) }, "Thread starts");
-  const tiers = segmented("Kinds of code", [
-    { value: "merged", label: "Methods", title: "One frame for each function, in the colour of the kind of code that most of it ran in (k)" },
-    { value: "apart", label: "By tier", title: "A frame for each kind of code that a function ran in: interpreted, C1, C2, inlined (k)" },
-  ], (v) => setTiers(v === "apart"));
   const threadButton = el("button", { type: "button", title: "Choose threads (Shift+T)", click: () => threads.open(state.hidden, state.event) });
   const events = el("select", { "aria-label": "Event", change: () => {
     state.event = Number(events.value);
@@ -101,7 +97,7 @@ function start(model: Model): void {
     pair ? pair.header(el("div", { class: "corner" }, themeButton, helpButton)) : header(h, weights, el("div", { class: "corner" }, themeButton, helpButton)),
     el("div", { class: "tools", role: "toolbar", "aria-label": "View" },
       el("div", { class: "search" }, field, previous, following, found),
-      ...(pair ? [sides.root, folded ? startsButton : ""] : [h.events.length > 1 ? events : "", splits.root, kindList.length ? kinds.root : "", h.threads.length > 1 ? threadButton : "", folded ? startsButton : "", model.hasTiers ? tiers.root : ""]), orientation.root),
+      ...(pair ? [sides.root, folded ? startsButton : ""] : [h.events.length > 1 ? events : "", splits.root, kindList.length ? kinds.root : "", h.threads.length > 1 ? threadButton : "", folded ? startsButton : ""]), orientation.root),
     crumbs.root,
     el("main", {}, chart.root),
     el("footer", {}, detail.root, pair ? key.root : legend.root),
@@ -188,7 +184,7 @@ function start(model: Model): void {
   function rebuild(): void {
     const data = folded && !state.starts ? folded : whole;
     if (model.data !== data) model.reset(data);
-    tiers.set(state.tiers ? "apart" : "merged");
+    legend.tiers.set(state.tiers);
     startsButton.textContent = state.starts ? "Thread starts shown" : "Thread starts folded";
     startsButton.classList.toggle("on", state.starts);
     model.show(state);

@@ -3,7 +3,7 @@
 
 import { began, commandLine } from "./format";
 import type { Data, Split } from "../data";
-import { shades } from "../flame/colors";
+import { colorsOf, shades } from "../flame/colors";
 import { layout, type Layout } from "../flame/layout";
 import type { Name } from "../flame/label";
 import { gather, mergeTiers, settle, type Merged } from "../flame/tiers";
@@ -15,6 +15,8 @@ export class Model {
   names!: Name[]; // data.names and after them those of processes and threads
   searchable!: string[];
   shade!: Uint8Array;
+  colors!: Uint8Array; // by kind
+  symbolColor!: Uint8Array; // by symbol
   symbols = 0; // how many of them are functions
   threadWeight!: Float64Array[]; // by event and thread
   private readonly trees = new Map<Split, { tree: Tree; cells: Cells }>();
@@ -49,6 +51,8 @@ export class Model {
       const f = data.funcs[i];
       return f && f.module && !n.full.includes(f.module) ? `${n.full} ${f.module}` : n.full;
     });
+    this.colors = colorsOf(h.kinds);
+    this.symbolColor = data.kind.map((k) => this.colors[k] ?? 0);
     this.keys = this.functions();
     this.anyGuess = data.heuristic.some((v) => v > 0);
     this.shade = shades(this.names.map((n) => n.full));
@@ -92,7 +96,7 @@ export class Model {
     const known = new Map<string, number>();
     return Int32Array.from(this.names, (n, s) => {
       const f = funcs[s];
-      if (!f || kind[s] === header.kinds.length - 1) return s;
+      if (!f || header.kinds[kind[s]] === "no stack") return s;
       const name = `${f.module}\0${n.full}`;
       const first = known.get(name);
       if (first === undefined) known.set(name, s);

@@ -7,6 +7,7 @@ import { quality } from "../page/header";
 import type { Cost, Count, Part } from "./answers";
 import type { App } from "./app";
 import type { Pane } from "./pane";
+import { Passages } from "./passages";
 import { ask, Grown } from "./wire";
 
 interface Account { thread: number; kernelShare: number | null; expected: number | null; disagrees: boolean; samples: number }
@@ -45,8 +46,17 @@ export class AboutPane implements Pane {
   readonly root = el("div", { class: "pane page about", tabindex: 0 });
   private readonly accounts = el("div", {});
   private asked = -1;
+  private readonly passages = new Passages(this.root);
 
   constructor(private readonly app: App) {}
+
+  next(dir: -1 | 1): boolean {
+    return this.passages.next(dir, this.app.pattern);
+  }
+
+  found(): string {
+    return this.passages.found(this.app.pattern);
+  }
 
   update(): void {
     const { app } = this;

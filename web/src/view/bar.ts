@@ -1,7 +1,7 @@
 // What stands above every tab: search, filters as chips, and how much of the
 // recording they leave.
 
-import { compile, matching } from "../flame/search";
+import { compile } from "../flame/search";
 import { el, keepFocus, segmented } from "../page/dom";
 import { count, percent, value } from "../page/format";
 import { kindChoices, labelOf, ofKind } from "../page/kinds";
@@ -31,6 +31,7 @@ export class Bar {
   private readonly states: HTMLSelectElement;
   private readonly kinds: { root: HTMLElement; set(v: string): void };
   private readonly exports = el("div", { class: "menu", role: "menu", "aria-label": "Save what is shown as a file", hidden: true });
+  private readonly steppers: readonly HTMLButtonElement[];
   private typing = 0;
   private readonly hottest = el("span", { class: "hottest" });
   private thinking = 0;
@@ -72,11 +73,12 @@ export class Bar {
     addEventListener("pointerdown", (e) => {
       if (!this.exports.hidden && !this.exports.contains(e.target as Node) && e.target !== save) this.exports.hidden = true;
     });
-    const step = (dir: -1 | 1, sign: string, title: string): HTMLElement => el("button", { type: "button", class: "quiet step", title, "aria-label": title, click: () => this.next(dir) }, sign);
+    const step = (dir: -1 | 1, sign: string, title: string): HTMLButtonElement => el("button", { type: "button", class: "quiet step", title, "aria-label": title, click: () => this.next(dir) }, sign);
+    this.steppers = [step(-1, "‹", "Previous match (Shift+N)"), step(1, "›", "Next match (N)")];
     this.takeaway = [el("button", { type: "button", title: "Copy the address of exactly this view; it works as long as candid view runs", click: copyLink }, "Copy link"), el("span", { class: "holder" }, save, this.exports)];
     this.root = el("div", { class: "bar-area" },
       el("div", { class: "tools", role: "toolbar", "aria-label": "Search and filters" },
-        el("div", { class: "search" }, this.field, step(-1, "‹", "Previous match (Shift+N)"), step(1, "›", "Next match (N)"), this.found),
+        el("div", { class: "search" }, this.field, ...this.steppers, this.found),
         kinds.length ? this.kinds.root : "", h.events.length > 1 ? this.events : "", this.states),
       el("div", { class: "chip-line" }, this.shown, this.hottest, this.chips));
     this.field.addEventListener("input", () => {
@@ -162,7 +164,7 @@ export class Bar {
     return el("button", { type: "button", class: "quiet", title: `${n.full}\nShow who calls it`, click: () => app.go("callers", { of: n.full, sandwich: false }) }, n.full.slice(n.short, n.end));
   }
 
-  // tell says what the search came to: found is what the flame graph says.
+  // tell says what the search came to: found is what the tab says.
   tell(found: string): void {
     const { app } = this;
     const { error } = compile(app.state.query);
@@ -172,21 +174,9 @@ export class Bar {
     if (this.offers) this.offers.hidden = found === "no match"; // nothing would be left, or nothing would change
   }
 
-  // share is the part of what is shown that has a match, each stack once.
-  share(): string {
-    const { app } = this;
-    const re = app.pattern;
-    if (!re) return "";
-    const { tree, values, searchable } = app.model;
-    const symbols = matching(searchable, re);
-    let total = 0;
-    for (let i = 1; i < tree.n; ) {
-      if (symbols[tree.sym[i]]) {
-        total += values.total[i];
-        i = tree.end[i];
-      } else i++;
-    }
-    return total > 0 ? `${percent(total, values.total[0])} · ${value(total, app.unit)}` : "no match";
+  // steps says whether there is something to go to.
+  steps(on: boolean): void {
+    for (const b of this.steppers) b.disabled = !on;
   }
 
   private list(): HTMLElement[] {

@@ -5,6 +5,7 @@ import { count, value } from "../page/format";
 import type { App } from "./app";
 import { drawn } from "./cells";
 import type { Pane } from "./pane";
+import { Passages } from "./passages";
 import { CHANCE, delta, gauge } from "./tables";
 
 // became is by how many percent of what it was an amount is another.
@@ -53,6 +54,16 @@ export class EventsPane implements Pane {
         : table("Events", ["", "Event", "Samples", "In all", "A sample stands for"], events),
       el("h2", {}, "States"), el("p", { class: "soft" }, `What threads were doing, of what the filters leave. Choose states to show only those.${chosen.before ? ` Shares are of each; ± is by how many percentage points they went up or down. ${CHANCE}.` : ""}`),
       states.length ? table("States", ["", "State", "System call", ...(chosen.before ? ["±", "Before", "", "After", ""] : ["Share", "", "Samples"])], states) : el("p", {}, "Nothing is left.")));
+  }
+
+  private readonly passages = new Passages(this.root);
+
+  next(dir: -1 | 1): boolean {
+    return this.passages.next(dir, this.app.pattern);
+  }
+
+  found(): string {
+    return this.passages.found(this.app.pattern);
   }
 
   focus(): void {

@@ -36,9 +36,8 @@ export class FlamePane implements Pane {
   private readonly legend: Legend;
   private readonly orientation: { root: HTMLElement; set(v: "flame" | "icicle"): void };
   private readonly splits: { root: HTMLElement; set(v: Split): void };
-  private readonly tiers: { root: HTMLElement; set(v: "merged" | "apart"): void };
   private readonly sides: { root: HTMLElement; set(v: "before" | "after"): void };
-  found = ""; // what the search came to
+  private text = ""; // what the search came to
 
   constructor(private readonly app: App, menu: Menu, copy: (text: string) => void) {
     const model = app.model;
@@ -51,7 +50,7 @@ export class FlamePane implements Pane {
     });
     this.detail = new Detail(model, () => this.detail.node >= 0 && copy(model.nameOf(this.detail.node)));
     this.crumbs = new Crumbs(model, (node) => this.zoomTo(node));
-    this.legend = new Legend(model, (kind) => app.set({ kind }));
+    this.legend = new Legend(model, (kind) => app.set({ kind }), (apart) => app.setTiers(apart));
     this.orientation = segmented("Orientation", [
       { value: "flame", label: "Flame", title: "Callers below (i)" }, { value: "icicle", label: "Icicle", title: "Callers above (i)" },
     ], (v) => app.set({ flame: v === "flame" }));
@@ -60,14 +59,10 @@ export class FlamePane implements Pane {
       ...(app.header.processes.length > 1 ? [{ value: "process" as const, label: "By process", title: "A root for each process (t)" }] : []),
       { value: "thread", label: "By thread", title: "A root for each thread (t)" },
     ], (split) => app.set({ split, zoom: 0 }));
-    this.tiers = segmented("Kinds of code", [
-      { value: "merged", label: "Methods", title: "One frame for each function, in the colour of the kind of code that most of it ran in (k)" },
-      { value: "apart", label: "By tier", title: "A frame for each kind of code that a function ran in: interpreted, C1, C2, inlined (k)" },
-    ], (v) => app.setTiers(v === "apart"));
     this.sides = sideSwitch(app);
     app.held = [{ get: () => this.chart.selected, set: (node) => (this.chart.selected = node) }];
     this.detail.extra = (node) => [...this.whole(node), ...this.compared(node)];
-    const bar = el("div", { class: "pane-bar" }, this.crumbs.root, app.compared ? el("span", { class: "soft" }, "blue: less, orange: more, grey: chance explains it") : "", app.compared ? this.sides.root : this.splits.root, model.hasTiers ? this.tiers.root : "", this.orientation.root);
+    const bar = el("div", { class: "pane-bar" }, this.crumbs.root, app.compared ? el("span", { class: "soft" }, "blue: less, orange: more, grey: chance explains it") : "", app.compared ? this.sides.root : this.splits.root, this.orientation.root);
     this.root = el("div", { class: app.compared ? "pane flame compared" : "pane flame" }, bar, el("div", { class: "stage" }, this.chart.root), el("footer", {}, this.detail.root, this.legend.root));
     this.chart.canvas.addEventListener("contextmenu", (e) => {
       const node = this.chart.hovered;
@@ -110,7 +105,7 @@ export class FlamePane implements Pane {
     const { state } = this.app;
     this.orientation.set(state.flame ? "flame" : "icicle");
     this.splits.set(state.split);
-    this.tiers.set(state.tiers ? "apart" : "merged");
+    this.legend.tiers.set(state.tiers);
     this.sides.set(state.before ? "before" : "after");
     if (fresh) {
       this.chart.change = this.changes();
@@ -187,10 +182,10 @@ export class FlamePane implements Pane {
     this.legend.show(state.zoom, state.event, state.kind);
     this.detail.show(this.chart.hovered >= 0 ? this.chart.hovered : this.chart.selected, state.zoom, state.event, false);
     const m = this.chart.match;
-    this.found = "";
+    this.text = "";
     if (m) {
-      this.found = m.nodes === 0 ? "no match" : `${percent(m.total, model.values.total[0])} · ${value(m.total, unit)} in ${count(m.nodes)} frame${m.nodes === 1 ? "" : "s"}`;
-      if (state.zoom > 0 && m.nodes) this.found += ` · ${percent(within(model.tree, model.layout, m.symbols, state.zoom), model.values.total[state.zoom])} of zoomed`;
+      this.text = m.nodes === 0 ? "no match" : `${percent(m.total, model.values.total[0])} · ${value(m.total, unit)} in ${count(m.nodes)} frame${m.nodes === 1 ? "" : "s"}`;
+      if (state.zoom > 0 && m.nodes) this.text += ` · ${percent(within(model.tree, model.layout, m.symbols, state.zoom), model.values.total[state.zoom])} of zoomed`;
     }
   }
 
@@ -199,12 +194,17 @@ export class FlamePane implements Pane {
     this.app.set({ zoom: node });
   }
 
-  next(dir: -1 | 1): void {
+  found(): string {
+    return this.text;
+  }
+
+  next(dir: -1 | 1): boolean {
     const { model } = this.app;
-    if (!this.chart.match?.nodes) return;
+    if (!this.chart.match?.nodes) return false;
     const from = this.chart.selected >= 0 ? this.chart.selected : dir > 0 ? 0 : model.tree.n;
     const to = step(model.tree, model.layout, this.chart.match.symbols, from, dir);
     if (to >= 0) this.chart.select(to);
+    return to >= 0;
   }
 
   focus(): void {
@@ -234,10 +234,6 @@ export class FlamePane implements Pane {
       case "k":
         if (!this.app.model.hasTiers) return false;
         this.app.setTiers(!state.tiers);
-        return true;
-      case "n":
-      case "N":
-        this.next(key === "n" ? 1 : -1);
         return true;
     }
     if (/^(Arrow|Page|Home|[-+=<>,.]$)/.test(key)) {

@@ -93,6 +93,20 @@ export class Grid {
     this.paint();
   }
 
+  // step selects the next row for which is says so, dir 1, or the one before, -1, around the end.
+  // It gives whether there is one.
+  step(dir: -1 | 1, is: (i: number) => boolean): boolean {
+    const n = this.spec.count();
+    const from = this.selected >= 0 ? this.selected : dir > 0 ? -1 : n;
+    for (let k = 1; k <= n; k++) {
+      const i = (((from + dir * k) % n) + n) % n;
+      if (!is(i)) continue;
+      this.select(i);
+      return true;
+    }
+    return false;
+  }
+
   // focus goes to the rows, as soon as there are some.
   focus(): void {
     this.awaited = this.spec.count() === 0;
@@ -133,6 +147,7 @@ export class Grid {
   }
 
   private reveal(i: number): void {
+    this.measure();
     const { top, height } = this.offset();
     const room = this.scroller.clientHeight;
     const y = i * this.rowHeight;

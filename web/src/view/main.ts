@@ -72,7 +72,12 @@ function build(app: App): void {
     timeline: new TimelinePane(app, menu), heatmap: new HeatmapPane(app), threads: new ThreadsPane(app, menu), events: new EventsPane(app), about: new AboutPane(app),
   };
   const callers = panes.callers as CallersPane, tree = panes.tree as CallTreePane;
-  const bar = new Bar(app, (dir) => flame.next(dir), () => void copy(location.href));
+  const next = (dir: -1 | 1): void => void (async () => {
+    const { tab } = app.state;
+    await panes[tab].next?.(dir);
+    if (tab === app.state.tab) bar.tell(panes[tab].found?.() ?? "");
+  })();
+  const bar = new Bar(app, next, () => void copy(location.href));
   const strip = new Strip(app);
   const drawn = new Map<Tab, number>(); // the generation that a tab shows
 
@@ -179,7 +184,8 @@ function build(app: App): void {
       panes[tab].update(fresh);
     }
     bar.update();
-    bar.tell(tab === "flame" ? flame.found : bar.share());
+    bar.steps(!!panes[tab].next && !!app.pattern);
+    bar.tell(panes[tab].found?.() ?? "");
     void strip.update();
     document.documentElement.dataset.generation = String(app.generation);
   };
@@ -195,6 +201,7 @@ function build(app: App): void {
     } else if (e.key === "d") setDark(!dark);
     else if (e.key === "u" && app.header.starts) app.set({ starts: !app.state.starts });
     else if (e.key === "?") keys.showModal();
+    else if ((e.key === "n" || e.key === "N") && panes[app.state.tab].next) next(e.key === "n" ? 1 : -1);
     else if (e.key >= "1" && e.key <= String(TABS.length)) {
       app.set({ tab: TABS[Number(e.key) - 1] });
       panes[app.state.tab].focus();

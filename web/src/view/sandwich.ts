@@ -4,6 +4,7 @@
 
 import type { Name } from "../flame/label";
 import { layout, nodeAt } from "../flame/layout";
+import { match, steps } from "../flame/search";
 import type { Tree } from "../flame/tree";
 import { Chart } from "../page/chart";
 import { facts } from "../page/detail";
@@ -189,6 +190,7 @@ export class Sandwich {
       this.charts[k].selected = -1;
       this.charts[k].fresh(0);
     });
+    this.search();
     this.tell(1, 0);
   }
 
@@ -223,6 +225,7 @@ export class Sandwich {
     chart.zoom = Math.max(0, nodeAt(m.layout, ...zoom));
     chart.selected = selected ? nodeAt(m.layout, ...selected) : -1;
     chart.resize();
+    this.search();
   }
 
   // halves are what is shown, for tests: the total of each, of the frames next to the method and
@@ -263,6 +266,41 @@ export class Sandwich {
     const name = several ? `${count(several)} narrower frame${several > 1 ? "s" : ""}` : app.nameOf(node > 0 ? m.tree.sym[node] : app.methods.symbol[this.method]);
     const known = several ? ["zoom in to see them"] : node > 0 ? facts(m, node).filter((f) => ["kind", "provenance", "module", "source"].includes(f.key)).map((f) => f.text) : [];
     this.line.replaceChildren(el("b", {}, name), ` ${[value(v, app.unit), `${percent(v, all)} of what is shown`, ...(node > 0 ? [`${percent(v, whole)} of the method's`] : []), ...change, ...known].join(" · ")}`);
+  }
+
+  // search marks what is searched for, in both halves.
+  search(): void {
+    const re = this.app.pattern;
+    this.charts.forEach((c, k) => {
+      const m = this.models[k];
+      const symbols = re && Uint8Array.from(m.names, (n, s) => Number(re.test(this.app.model.searchable[s] ?? n.full)));
+      if (symbols) symbols[symbols.length - 1] = 0; // several in one have no name
+      c.match = symbols && this.halvesNow.length ? match(m.tree, m.layout, symbols) : null;
+      c.redraw();
+    });
+  }
+
+  found(): string {
+    if (!this.app.pattern || !this.halvesNow.length) return "";
+    const n = this.charts.reduce((sum, c) => sum + (c.match?.nodes ?? 0), 0);
+    return n === 0 ? "no match" : `${count(n)} frame${n === 1 ? "" : "s"}`;
+  }
+
+  private foundIn = 0; // the half in which something was found last
+
+  // next goes to the next frame that the search finds: through the callers, then through what is called.
+  next(dir: -1 | 1): boolean {
+    const hits = this.charts.map((c, k) => (c.match?.nodes ? steps(this.models[k].tree, this.models[k].layout, c.match.symbols) : []));
+    const all = hits.flatMap((list, k) => list.map((node) => ({ k, node })));
+    if (!all.length) return false;
+    const at = this.charts[this.foundIn].selected;
+    const order = (x: { k: number; node: number }): number => x.k - this.foundIn || x.node - at;
+    const to = (dir > 0 ? all.find((x) => order(x) > 0) : all.filter((x) => order(x) < 0).pop()) ?? all[dir > 0 ? 0 : all.length - 1];
+    this.charts[1 - to.k].selected = -1;
+    this.charts[1 - to.k].redraw();
+    this.foundIn = to.k;
+    this.charts[to.k].select(to.node);
+    return true;
   }
 
   focus(): void {

@@ -9,6 +9,7 @@ import { Grid, type ColumnSpec } from "./grid";
 import type { Menu } from "./menu";
 import { COARSE, GUESSED, type Methods, type Sums } from "./methods";
 import type { Pane } from "./pane";
+import { goPattern } from "./bar";
 import { Sandwich } from "./sandwich";
 import { keyOf, MOST, OpenRows, Rows, type Opened } from "./rows";
 import { ask, Grown, isAborted } from "./wire";
@@ -19,7 +20,7 @@ export function nameCell(app: App, symbol: number, kind: number, remark = 0): Ce
   const f = app.model.data.funcs[symbol];
   const own = symbol < app.model.symbols;
   return {
-    kind: "name", title: n.full + (f?.module ? `\n${f.module}` : "") + (f?.file ? `\n${f.file}` : ""), swatch: own ? `swatch kind-${kind}` : "swatch", of: own ? app.header.kinds[kind] : "",
+    kind: "name", title: n.full + (f?.module ? `\n${f.module}` : "") + (f?.file ? `\n${f.file}` : ""), swatch: own ? `swatch kind-${app.model.colors[kind] ?? 0}` : "swatch", of: own ? app.header.kinds[kind] : "",
     before: n.full.slice(0, n.short), name: n.full.slice(n.short, n.end), after: n.full.slice(n.end), remark: REMARK[remark], why: WHY[remark],
   };
 }
@@ -200,6 +201,16 @@ export class MethodsPane implements Pane {
       this.asking = null;
       if (!(e instanceof Grown) && !isAborted(e)) app.onError(e instanceof Error ? e.message : String(e)); // else what fits comes at once
     }
+  }
+
+  // next goes from row to row: only methods that the search finds are listed.
+  next(dir: -1 | 1): boolean {
+    return this.grid.step(dir, () => true);
+  }
+
+  found(): string {
+    const n = this.order.length;
+    return !this.app.pattern || !this.now ? "" : n === 0 ? "no match" : `${count(n)} method${n === 1 ? "" : "s"}`;
   }
 
   private fill(fresh: boolean, steady: boolean): void {
@@ -398,10 +409,29 @@ abstract class TreePane implements Pane {
   }
 
   // show opens the rows on the way to a node as well, and chooses the last one.
-  protected show(place: Place, fresh: boolean): void {
+  protected show(place: Place, fresh: boolean): Promise<void> {
     this.wanted = place;
     this.fresh ||= fresh;
-    void this.ask();
+    return this.ask();
+  }
+
+  // finds says whether a search finds a row.
+  private finds(re: RegExp, i: number): boolean {
+    return re.test(this.app.model.searchable[this.rows!.symbol[i]] ?? "");
+  }
+
+  // next goes to the next row that the search finds, of those that are open.
+  next(dir: -1 | 1): boolean | Promise<boolean> {
+    const re = this.app.pattern;
+    return !!re && !!this.rows && this.grid.step(dir, (i) => this.finds(re, i));
+  }
+
+  found(): string {
+    const re = this.app.pattern;
+    if (!re || !this.rows) return "";
+    let n = 0;
+    for (let i = 0; i < this.rows.n; i++) n += Number(this.finds(re, i));
+    return `${count(n)} of the open rows`;
   }
 
   // listed are the rows, for tests.
@@ -426,8 +456,47 @@ abstract class TreePane implements Pane {
 }
 
 export class CallTreePane extends TreePane {
+  private tally = ""; // which of how many rows was found last
+  private tallyOf = ""; // of which question
+  private finding: AbortController | null = null;
+
   constructor(app: App, menu: Menu) {
     super(app, menu, "Call tree", "Calls, from the thread's first frame down");
+  }
+
+  // next goes to the next row that the search finds, open or not: the way to it opens. Where
+  // threads have roots of their own, or two are compared, only rows that are open are looked at.
+  override async next(dir: -1 | 1): Promise<boolean> {
+    const { app } = this;
+    if (!app.pattern || !this.rows || app.state.split !== "none" || app.compared) return super.next(dir);
+    this.finding?.abort();
+    const mine = (this.finding = new AbortController());
+    const { generation } = app;
+    const q = app.query();
+    q.set("find", goPattern(app.state.query));
+    q.set("step", String(dir));
+    const { selected } = this.grid;
+    if (selected >= 0 && selected < this.rows.n) q.set("at", String(this.rows.place[selected]));
+    try {
+      const { head } = await ask<{ place: number; index: number; count: number }>(app.path("find", q), mine.signal);
+      if (this.finding !== mine || generation !== app.generation) return false;
+      this.tallyOf = this.asked();
+      this.tally = head.count === 0 ? "no match" : `row ${count(head.index + 1)} of ${count(head.count)}`;
+      if (head.count === 0) return false;
+      await this.show({ node: head.place, group: -1 }, false);
+      return true;
+    } catch (e) {
+      if (!(e instanceof Grown) && !isAborted(e)) app.onError(e instanceof Error ? e.message : String(e));
+      return false;
+    }
+  }
+
+  private asked(): string {
+    return `${this.app.state.query} ${this.app.generation}`;
+  }
+
+  override found(): string {
+    return this.app.pattern && this.tallyOf === this.asked() ? this.tally : super.found();
   }
 
   private readonly open = new Map<boolean, OpenRows>(); // whether it is shown how threads start, which puts all rows elsewhere
@@ -450,7 +519,7 @@ export class CallTreePane extends TreePane {
   update(fresh: boolean): void {
     const { reveal } = this.app;
     this.app.reveal = null;
-    if (reveal && reveal.node > 0) this.show(reveal, fresh);
+    if (reveal && reveal.node > 0) void this.show(reveal, fresh);
     else super.update(fresh);
   }
 
@@ -518,6 +587,14 @@ export class CallersPane extends TreePane {
     else this.sandwich.focus();
   }
 
+  override next(dir: -1 | 1): boolean | Promise<boolean> {
+    return this.sandwich.root.hidden ? super.next(dir) : this.sandwich.next(dir);
+  }
+
+  override found(): string {
+    return this.sandwich.root.hidden ? super.found() : this.sandwich.found();
+  }
+
   protected place(): number {
     return -1;
   }
@@ -576,7 +653,10 @@ export class CallersPane extends TreePane {
     this.title.classList.toggle("is-name", known);
     this.waiting ||= fresh || of !== this.shown;
     this.shown = of;
-    if (sandwich) return; // the table is made when it is seen
+    if (sandwich) {
+      this.sandwich.search();
+      return; // the table is made when it is seen
+    }
     super.update(this.waiting);
     this.waiting = false;
   }

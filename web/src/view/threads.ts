@@ -240,6 +240,23 @@ export class ThreadsPane implements Pane {
     this.grid.refresh(top);
   }
 
+  // matches says whether the search finds a row, by the names of its threads.
+  private matches(re: RegExp, r: number): boolean {
+    return this.app.matches[r].all.some((t) => re.test(this.app.model.threadName(t)));
+  }
+
+  next(dir: -1 | 1): boolean {
+    const re = this.app.pattern;
+    return !!re && this.grid.step(dir, (i) => this.matches(re, this.order[i]));
+  }
+
+  found(): string {
+    const re = this.app.pattern;
+    if (!re) return "";
+    const n = this.order.filter((r) => this.matches(re, r)).length;
+    return n === 0 ? "no match" : `${count(n)} thread${n === 1 ? "" : "s"}`;
+  }
+
   focus(): void {
     this.grid.focus();
   }

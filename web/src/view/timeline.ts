@@ -1,7 +1,7 @@
 // Threads over time, a lane for each.
 
 import { el, segmented } from "../page/dom";
-import { percent, value } from "../page/format";
+import { count as grouped, percent, value } from "../page/format";
 import type { ThreadSums } from "./answers";
 import type { App } from "./app";
 import { Chance } from "../flame/chance";
@@ -168,6 +168,29 @@ export class TimelinePane implements Pane {
     } else return;
     e.preventDefault();
     e.stopPropagation();
+  }
+
+  // matches says whether the search finds a row, by the names of its threads.
+  private matches(re: RegExp, r: number): boolean {
+    return this.app.matches[r].all.some((t) => re.test(this.app.model.threadName(t)));
+  }
+
+  // next goes to the next thread that the search finds.
+  next(dir: -1 | 1): boolean {
+    const re = this.app.pattern;
+    const hits = this.order.flatMap((r, k) => (re && this.matches(re, r) ? [k] : []));
+    if (!hits.length) return false;
+    const at = this.cursor >= 0 ? this.order.indexOf(this.cursor) : dir > 0 ? -1 : this.order.length;
+    this.go((dir > 0 ? hits.find((k) => k > at) : hits.filter((k) => k < at).pop()) ?? hits[dir > 0 ? 0 : hits.length - 1]);
+    this.canvas.focus({ preventScroll: true });
+    return true;
+  }
+
+  found(): string {
+    const re = this.app.pattern;
+    if (!re) return "";
+    const n = this.order.filter((r) => this.matches(re, r)).length;
+    return n === 0 ? "no match" : `${grouped(n)} thread${n === 1 ? "" : "s"}`;
   }
 
   // go moves the keyboard to a row, in sight.
