@@ -91,6 +91,11 @@ export class Grid {
     this.selected = Math.max(-1, Math.min(this.spec.count() - 1, i));
     if (this.selected >= 0) this.reveal(this.selected);
     this.paint();
+    if (this.selected < 0) return;
+    // What is told of the row may take more lines than before, and cover it.
+    const at = this.scroller.scrollTop;
+    this.reveal(this.selected);
+    if (this.scroller.scrollTop !== at) this.paint();
   }
 
   // step selects the next row for which is says so, dir 1, or the one before, -1, around the end.
