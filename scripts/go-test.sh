@@ -11,8 +11,9 @@ cd "$(dirname "$0")/.."
 
 # Packages whose tests measure shares of time, stop threads, or load BPF programs.
 alone='/(cmd/candid|internal/(capture/.+|hotspot|native|record|view|dump|format/(html|jfr|perfdata)|kernel|machine|oracle|own|priority|target|walk))$'
-limit=10m
-[ -z "${CANDID_FULL:-}" ] || limit=40m
+# A package's limit, which only ends what hangs.
+limit=30m
+[ -z "${CANDID_FULL:-}" ] || limit=60m
 
 case ${1:-} in
   json)

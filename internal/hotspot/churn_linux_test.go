@@ -7,13 +7,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 // What is cached is right after classes and their code have been unloaded and
 // others have taken their place: with the program stopped, a VM that has been
 // used all along says the same as one that was opened just now.
 func TestUnloading(t *testing.T) {
-	for _, major := range []int{8, 17, 21, 27} {
+	for _, major := range fixture.JDKs(t, 8) {
 		t.Run(fmt.Sprintf("jdk%d", major), func(t *testing.T) {
 			t.Parallel()
 			p := startProgram(t, major, "-XX:+UseSerialGC", "-Xmx32m", "Churn")

@@ -146,6 +146,9 @@ func FuzzGoTable(f *testing.F) {
 // their headers and debug sections, where it matters.
 func TestDamagedFiles(t *testing.T) {
 	fixture.Tool(t, "gcc")
+	if testing.Short() {
+		t.Skip("-short leaves out 8 s of damaged files")
+	}
 	rng := rand.New(rand.NewPCG(7, 8))
 	all := seeds(t)
 	begun, end := machine.OwnCPU(), time.Now().Add(8*time.Second)
