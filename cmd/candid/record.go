@@ -38,6 +38,7 @@ type recordFlags struct {
 	filter     filterFlags
 	engine     string
 	noJVMFlags bool
+	nice       bool // --nice
 	json       bool
 	quiet      bool
 	view       bool // show it in a browser afterwards
@@ -109,6 +110,7 @@ arguments, which makes the place of a sample inside inlined methods exact.`,
 	f.out.add(cmd)
 	f.filter.add(cmd)
 	fl.StringVar(&f.engine, "engine", "auto", "`HOW` to sample: "+strings.Join(append([]string{"auto"}, engines.Names()...), ", "))
+	fl.BoolVar(&f.nice, "nice", false, "take a better nice level than the targets while many threads want each CPU")
 	fl.BoolVar(&f.noJVMFlags, "no-jvm-flags", false, "launch java with just the arguments given")
 	fl.BoolVar(&f.json, "json", false, "print the summary as JSON")
 	fl.BoolVar(&f.view, "view", false, "show it in a browser, as 'candid view' does: a .jfr while it is recorded, others afterwards")
@@ -132,7 +134,7 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 	}
 
 	o := record.Options{
-		PIDs: pids, All: f.all, Command: args, Children: f.children, NoJVMFlags: f.noJVMFlags,
+		PIDs: pids, All: f.all, Command: args, Children: f.children, NoJVMFlags: f.noJVMFlags, Nice: f.nice,
 		Duration: f.duration, Hz: f.freq, Events: f.events, MinSleep: f.minSleep, Engine: f.engine, Version: version(),
 	}
 	if err := rate(cmd, &o, f.interval); err != nil {

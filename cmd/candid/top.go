@@ -33,6 +33,7 @@ type topFlags struct {
 	rows     int
 	output   string
 	noFlags  bool
+	nice     bool // --nice
 }
 
 // onceDuration is how long --once samples unless it is told.
@@ -85,6 +86,7 @@ Fields may be added, none changes its meaning.`,
 	fl.BoolVar(&f.json, "json", false, "print JSON; with --once")
 	fl.IntVar(&f.rows, "rows", 20, "`N` methods and threads at most; with --once, not for JSON")
 	fl.StringVar(&f.output, "output", "", "add what a launched program prints to this `FILE`")
+	fl.BoolVar(&f.nice, "nice", false, "take a better nice level than the targets while many threads want each CPU")
 	fl.BoolVar(&f.noFlags, "no-jvm-flags", false, "launch java with just the arguments given")
 	perfFlags(fl)
 	takesCommand(cmd)
@@ -100,7 +102,7 @@ func (f *topFlags) options(cmd *cobra.Command, args []string) (record.Options, e
 		return record.Options{}, err
 	}
 	o := record.Options{
-		PIDs: pids, All: f.all, Command: command, NoJVMFlags: f.noFlags, Children: f.children, Duration: f.duration, Hz: f.freq,
+		PIDs: pids, All: f.all, Command: command, NoJVMFlags: f.noFlags, Nice: f.nice, Children: f.children, Duration: f.duration, Hz: f.freq,
 		Events: []string{f.event}, Engine: f.engine, Version: version(),
 	}
 	if err := rate(cmd, &o, f.interval); err != nil {

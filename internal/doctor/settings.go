@@ -209,7 +209,7 @@ func count(n uint64) string {
 // checkNice says whether candid keeps its time where many threads want each CPU.
 func (f *facts) checkNice() Check {
 	c := Check{ID: "limits.nice", Group: groupLimits, Name: "nice level", State: OK, Seen: fmt.Sprintf("%d, at best %d", f.nice, f.bestNice),
-		Means: "where many threads want each CPU candid takes a better one, so that it keeps its time"}
+		Means: "with --nice candid takes a better one where many threads want each CPU, so that it keeps its time"}
 	const enough = -20 // for any crowd
 	crowded := f.runnable >= priority.Crowded*max(f.cpus, 1)
 	switch {

@@ -27,6 +27,9 @@ type Options struct {
 	Command    []string // a program to launch
 	Children   bool     // also the processes that targets start
 	NoJVMFlags bool     // launch java with the very arguments given
+	// Nice lets candid take a better nice level than its targets have while many threads
+	// want each CPU. Without it samples are taken less often where candid gets too little.
+	Nice bool
 	// Output is where what a launched program prints goes; it then has no terminal,
 	// and no input. nil: the program has candid's own.
 	Output *os.File

@@ -31,9 +31,8 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	s := newSession(&o)
 	defer s.close()
-	if len(o.Command) == 0 {
-		defer s.keepTime()()
-	}
+	s.lines = &lines{log: s.o.Log} // they come from several goroutines
+	s.o.Log = s.lines.say
 	period, moved, why := capture.ChooseRate(o.Hz)
 	s.period = period
 	defer spareThread()()
@@ -69,7 +68,6 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 			}
 			return err
 		}
-		defer s.keepTime()() // not before: the program would have candid's priority
 	}
 	// The engine takes as long to load as the targets to be looked at.
 	for _, e := range events {
@@ -91,7 +89,10 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	closeEngine := sync.OnceValue(engine.Close)
 	defer closeEngine()
-	s.opened()
+	// Who stops threads to look at them must not let them wait for a CPU of its own.
+	if o.Nice || engine.Name() == "suspend" {
+		defer s.keepTime()()
+	}
 	if moved {
 		o.Log(why)
 	}
@@ -199,19 +200,14 @@ func moment() (mono uint64, day time.Time) {
 	return mono, day
 }
 
-// keepTime keeps candid in time on a crowded machine until stop is called. What is
-// to be said of that is said when s.opened is called.
+// keepTime keeps candid in time on a crowded machine until stop is called.
 func (s *session) keepTime() (stop func()) {
-	s.lines = &lines{log: s.o.Log} // they come from two goroutines now
-	s.o.Log = s.lines.say
-	tell, open := priority.Held(func(t priority.Told) {
+	return priority.Keep(func(t priority.Told) {
 		s.o.Log(t.String())
 		if t.Refused() {
 			s.late.Store(&t)
 		}
 	})
-	s.opened = open
-	return priority.Keep(tell)
 }
 
 // filter leaves of the profile what was asked for.

@@ -62,7 +62,6 @@ type session struct {
 	later    later
 	late     atomic.Pointer[priority.Told] // candid gets a CPU late, and may not change that
 	lines    *lines
-	opened   func() // to be called when there is nothing to be refused any more
 
 	counted   time.Time // when the targets' CPU time was read
 	uncounted bool      // there are too many of them
