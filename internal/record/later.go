@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -13,7 +14,12 @@ import (
 type later struct {
 	stacks []unnamed
 	frames int // of all of them
+	of     map[*process]int
+	tried  time.Time // when they were last tried
 }
+
+// tryEvery is how often it is tried to name what was put off.
+const tryEvery = 50 * time.Millisecond
 
 // unnamed is a walked stack that cannot be named yet.
 type unnamed struct {
@@ -31,6 +37,10 @@ const maxLater = 1 << 18
 // putOff keeps the stack that was just walked until it can be named.
 func (s *session) putOff(p *process, tid uint32, sp uint64, out profile.Sample) {
 	l := &s.later
+	if l.of == nil {
+		l.of = map[*process]int{}
+	}
+	l.of[p]++
 	l.stacks = append(l.stacks, unnamed{p, p.in, tid, sp, append([]walk.Frame(nil), s.stack.Frames...), out})
 	if l.frames += len(s.stack.Frames); l.frames > maxLater {
 		s.name(true)
@@ -43,12 +53,15 @@ func (s *session) name(wait bool) {
 	if len(l.stacks) == 0 {
 		return
 	}
+	l.tried = time.Now()
 	kept := l.stacks[:0]
 	l.frames = 0
 	for i := range l.stacks {
 		if u := &l.stacks[i]; !s.nameOne(u, wait) {
 			l.frames += len(u.frames)
 			kept = append(kept, *u)
+		} else if l.of[u.p]--; l.of[u.p] <= 0 {
+			delete(l.of, u.p)
 		}
 	}
 	clear(l.stacks[len(kept):])

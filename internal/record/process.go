@@ -166,6 +166,10 @@ func (p *process) build(s *session) {
 	}
 	names := symbol.NewNative(attach.Places{Stepper: p.native}, p.target.RootPath)
 	names.Share(s.names)
+	if s.o.All {
+		f := lifetimeOf(p, &s.hasty)
+		names.Wanted, names.Fleeting = f.wantsLines, f.mayEnd
+	}
 	names.UsePerfMap(p.target.NamespacePID())
 	add(p.native, names, false)
 }

@@ -129,6 +129,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		res.Ends, res.Early = s.lastEnds(all), all && o.Duration > 0
 	}
 
+	s.hasty.Store(true)
 	s.name(true)
 	for _, p := range s.procs {
 		s.flushNames(p)

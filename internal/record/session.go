@@ -60,6 +60,7 @@ type session struct {
 	observer observer
 	ends     ends
 	later    later
+	hasty    atomic.Bool                   // recording has ended: source lines that are not read yet never are
 	late     atomic.Pointer[priority.Told] // candid gets a CPU late, and may not change that
 	lines    *lines
 
@@ -281,7 +282,9 @@ func (s *session) BatchEnd() {
 	s.forgetGone(now)
 	s.calm.batch(now, news)
 	s.spaces.sweep(now)
-	s.name(false)
+	if now.Sub(s.later.tried) >= tryEvery {
+		s.name(false)
+	}
 	if bare || len(s.later.stacks) > 0 {
 		s.calm.stir(now)
 	}
@@ -307,7 +310,7 @@ func (s *session) forgetGone(now time.Time) {
 	for _, p := range s.gone {
 		switch {
 		case !p.gone || s.procs[uint32(p.pid)] != p: // it goes on as another program, or is forgotten
-		case now.Sub(p.goneAt) > p.late():
+		case now.Sub(p.goneAt) > p.late() && s.later.of[p] == 0:
 			s.forget(p)
 		default:
 			left = append(left, p)

@@ -232,9 +232,17 @@ func (f *File) readLines() {
 	}
 }
 
+// hasLines says whether there is line information to be read.
+func (f *File) hasLines() bool { return f.m.describes() || f.debug.describes() }
+
+// describes says whether the image has debugging information.
+func (m *image) describes() bool {
+	return m != nil && (m.find(".debug_info") != nil || m.find(".zdebug_info") != nil)
+}
+
 func (f *File) openLines() *dwarfline.Data {
 	for _, m := range []*image{f.m, f.debug} {
-		if m == nil || (m.find(".debug_info") == nil && m.find(".zdebug_info") == nil) {
+		if !m.describes() {
 			continue
 		}
 		left := uint64(maxDWARF)

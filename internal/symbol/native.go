@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/dwarfline"
@@ -59,6 +60,13 @@ type Native struct {
 	places []dwarfline.Place // reused
 	// NoLines: name functions only, without source lines and inlined functions.
 	NoLines bool
+	// Wanted, if it is set, is asked before the source lines of a file are read, and may
+	// wait before it answers. It is called from another goroutine. If they are not wanted,
+	// functions are named only, until somebody wants them who asks for the file anew.
+	Wanted func() bool
+	// Fleeting, if it is set, says whether the process may end soon: then a file that
+	// others have read without source lines is good enough.
+	Fleeting func() bool
 }
 
 var _ Preparer = (*Native)(nil)
@@ -74,8 +82,9 @@ type nativeFile struct {
 
 // opened is what reading a file gave.
 type opened struct {
-	f   *File // nil if it could not be opened
-	err error
+	f     *File // nil if it could not be opened
+	err   error
+	brief bool // it may have source lines that nobody wanted
 }
 
 // here says whether the file has been read.
@@ -259,7 +268,7 @@ func (n *Native) file(p Place) *nativeFile {
 		nf.err = fmt.Errorf("%s: %d files are open already", p.Name, len(n.files))
 		return nf
 	}
-	if known := n.shared.find(p); known != nil {
+	if known := n.shared.find(p); known != nil && (n.Fleeting == nil || n.Fleeting() || !known.here() || !known.brief) {
 		n.files[p.File] = known
 		return known
 	}
@@ -275,12 +284,16 @@ func (n *Native) file(p Place) *nativeFile {
 	}
 	n.shared.keep(p, nf)
 	nf.coming = make(chan opened, 1)
-	go read(f, opt, strings.HasPrefix(p.Name, "[vdso"), nf.coming)
+	go read(f, opt, strings.HasPrefix(p.Name, "[vdso"), n.Wanted, nf.coming)
 	return nf
 }
 
+// linesTurn is held by who reads the source lines of a file. They are most of the work and
+// of the memory of reading it, and those of several files need not be there at once.
+var linesTurn sync.Mutex
+
 // read reads a file's symbols and lines and sends what came of it.
-func read(f *os.File, opt Options, vdso bool, to chan<- opened) {
+func read(f *os.File, opt Options, vdso bool, wanted func() bool, to chan<- opened) {
 	var o opened
 	defer func() {
 		if r := recover(); r != nil {
@@ -291,9 +304,26 @@ func read(f *os.File, opt Options, vdso bool, to chan<- opened) {
 	if o.f, o.err = Open(f, opt); o.err != nil && vdso {
 		o.f, o.err = ownVDSO()
 	}
-	if o.err == nil {
-		o.f.readLines()
+	if o.err != nil || opt.NoLines {
+		return
 	}
+	if o.f.hasLines() {
+		o.brief = !readInTurn(o.f, wanted)
+	}
+}
+
+// readInTurn reads the source lines of f, if they are still wanted when it is its turn.
+func readInTurn(f *File, wanted func() bool) bool {
+	if wanted == nil || wanted() {
+		linesTurn.Lock()
+		defer linesTurn.Unlock()
+		if wanted == nil || wanted() { // its turn may have come late
+			f.readLines()
+			return true
+		}
+	}
+	f.haveLines = true // as far as there will be any
+	return false
 }
 
 func (n *Native) rootDir() string {

@@ -56,8 +56,10 @@ func (s *Shared) keep(p Place, nf *nativeFile) {
 	}
 	k := sharedKey{content: p.Content, name: p.Name}
 	nf.shared = true
+	if s.files[k] == nil {
+		s.order = append(s.order, k)
+	}
 	s.files[k] = nf
-	s.order = append(s.order, k)
 }
 
 func (s *Shared) drop(i int) {

@@ -145,6 +145,10 @@ func TestPace(t *testing.T) {
 		t.Errorf("a tenth of a second later: %d times slower", slow)
 	}
 	now += second
+	if slow, changed := p.look(now, limit*3/4, limit); slow != 2 || changed {
+		t.Errorf("with a backlog that gets less: %d times slower", slow)
+	}
+	now += second
 	p.account(now, 7)
 	if slow, _ := p.look(now, 0, limit); slow != 4 {
 		t.Errorf("when 7 samples were lost: %d times slower", slow)

@@ -86,7 +86,7 @@ func Open(opts capture.Options, variant Variant) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{opts: opts, events: events, targets: perfevent.NewTargets(opts.All), execed: map[uint32]bool{}, begun: map[uint32]uint64{}, known: map[uint32]knowledge{}, kept: newBacklog(maxHeld)}
-	size := ringSize(opts.Period, len(cpus))
+	size := ringSize(opts, len(cpus))
 	if e.progs, err = load(opts, events, variant, size); err != nil {
 		return nil, err
 	}
@@ -145,9 +145,13 @@ func (e *Engine) openTimers(cpus []int) (err error) {
 }
 
 // ringSize is room for half a second of 16 KiB stacks from every CPU, and for
-// several of the largest at least. All of it counts as memory of candid's.
-func ringSize(period time.Duration, cpus int) int {
-	want := 0.5 / period.Seconds() * float64(cpus) * 16384
+// several of the largest at least; of the whole machine, which may be so busy that the
+// reader waits for a CPU, for twice that. All of it counts as memory of candid's.
+func ringSize(opts capture.Options, cpus int) int {
+	want := 0.5 / opts.Period.Seconds() * float64(cpus) * 16384
+	if opts.All {
+		want *= 2
+	}
 	size := 8 << 20
 	for size < 32<<20 && float64(size) < want {
 		size *= 2

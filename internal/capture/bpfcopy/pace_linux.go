@@ -8,6 +8,7 @@ import "github.com/candid-profiler/candid/internal/capture"
 type pace struct {
 	slow    int    // 1: as asked
 	changed uint64 // when that was last changed, ns
+	waited  int    // bytes that waited at the last look
 	calm    uint64 // since when little is waiting, ns; 0: it is not so
 	wait    uint64 // how long it must be so before sampling gets faster, ns
 	told    []capture.Slowed
@@ -52,10 +53,12 @@ func (p *pace) look(now uint64, waiting, limit int) (slow int, changed bool) {
 	if now-p.changed < slowEach {
 		return p.slow, false
 	}
-	loses := p.loses
-	p.loses = false
+	// What waits longer and longer shows that the last change was not enough; what gets
+	// less is being walked.
+	loses, grows := p.loses, waiting >= p.waited
+	p.loses, p.waited = false, waiting
 	switch {
-	case (loses || waiting > limit/2) && p.slow < maxSlow:
+	case (loses || waiting > limit/2 && grows) && p.slow < maxSlow:
 		if p.changed > 0 {
 			p.wait = min(2*p.wait, maxWait)
 		}
@@ -65,7 +68,7 @@ func (p *pace) look(now uint64, waiting, limit int) (slow int, changed bool) {
 	default:
 		return p.slow, false
 	}
-	p.changed = now
+	p.changed, p.waited = now, waiting
 	p.told = append(p.told, capture.Slowed{Time: now, Times: p.slow})
 	return p.slow, true
 }
