@@ -45,6 +45,7 @@ export interface Quality {
   readonly samples: number;
   readonly complete: number;
   readonly stitched: number;
+  readonly unnamed?: number; // absent in pages of before
   readonly heuristic: number;
   readonly truncated: number;
   readonly broken: number;

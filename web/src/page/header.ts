@@ -37,6 +37,7 @@ export function quality(h: Pick<Header, "quality" | "lost" | "throttled" | "note
   const parts: Part[] = [
     { name: "complete", samples: q.complete, title: "Stacks that reach the thread's first frame, with nothing guessed" },
     { name: "stitched", samples: q.stitched, title: "Complete stacks of which a part was read after the sample was taken" },
+    { name: "unnamed", samples: q.unnamed ?? 0, title: "Complete stacks with a frame of which it is not known which method it runs" },
     { name: "heuristic", samples: q.heuristic, title: "Complete stacks with at least one frame that is a guess; such frames are hatched" },
     { name: "truncated", samples: q.truncated, title: "Stacks deeper than what was copied; they stand under a frame that says so" },
     { name: "broken", samples: q.broken, title: `Stacks whose outer part could not be found; they stand under a frame that says so${reasons ? `. Reasons: ${reasons}` : ""}` },

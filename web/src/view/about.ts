@@ -76,6 +76,7 @@ export class AboutPane implements Pane {
       ...(whole && !(was && !before) ? [] : [said("Of what the filters leave:"), trust(app.chosen.quality)]),
       list([
         ["complete", "reach the thread's first frame, nothing was guessed"], ["stitched", "complete, but a part was read after the sample was taken"],
+        ["unnamed", "complete, but which method a frame runs is not known"],
         ["heuristic", "complete, with at least one frame that is a guess; such frames are hatched"],
         ["truncated", "deeper than what was copied; they stand under a frame that says so"], ["broken", "their outer part could not be found; they stand under a frame that says so"],
       ]),
