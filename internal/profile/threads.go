@@ -58,8 +58,7 @@ type ThreadCount struct {
 	KernelShare float64
 	// Expected is how many samples that part would be, Disagrees whether the
 	// samples taken differ by more than chance explains: three standard
-	// deviations, and one sample. Fewer samples that weigh as much as the thread ran are
-	// no other share.
+	// deviations, and one sample.
 	Expected  float64
 	Disagrees bool
 }
@@ -87,7 +86,7 @@ func (s *Selection) ByThread() []ThreadCount {
 			row.KernelShare = float64(t.KernelCPU) / kernel
 			row.Expected = row.KernelShare * taken
 			deviation := math.Sqrt(row.Expected * (1 - row.KernelShare))
-			row.Disagrees = math.Abs(float64(row.Samples.Samples)-row.Expected) > 3*deviation+1 && !s.sumsTo(row.Samples.Weight, t.KernelCPU)
+			row.Disagrees = math.Abs(float64(row.Samples.Samples)-row.Expected) > 3*deviation+1
 		}
 		rows = append(rows, row)
 	}
@@ -104,13 +103,6 @@ func (p *Profile) ByThread(f Filter) []ThreadCount {
 	s := &Selection{Profile: p, Filter: f, Threads: make([]Count, len(p.Threads)), threadQuality: make([]Quality, len(p.Threads))}
 	s.choose(func(*Sample, Count) {})
 	return s.ByThread()
-}
-
-// sumsTo says whether the weight of a thread's samples is the CPU time that the kernel
-// accounted to it.
-func (s *Selection) sumsTo(weight, kernel uint64) bool {
-	const apart = 0.02
-	return s.Profile.Events[s.Filter.Event].Unit == "nanoseconds" && math.Abs(float64(weight)-float64(kernel)) <= apart*float64(kernel)
 }
 
 // comparable says whether samples of the event are taken in step with CPU time.
