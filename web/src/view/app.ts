@@ -55,6 +55,7 @@ export class App {
   onError: (message: string) => void = () => {};
   onChange: (c: Change) => void = () => {};
   onKey: (e: KeyboardEvent) => void = () => {};
+  onFound: () => void = () => {}; // a tab has come to know what the search finds
   onLoad: () => void = () => {}; // another recording is there, and what is chosen of it
 
   constructor(readonly names: readonly string[]) {}

@@ -190,6 +190,7 @@ function build(app: App): void {
     document.documentElement.dataset.generation = String(app.generation);
   };
   app.onChange = (_: Change) => show();
+  app.onFound = () => bar.tell(panes[app.state.tab].found?.() ?? "");
 
   app.onKey = (e: KeyboardEvent): void => {
     if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector("dialog[open]") || !menu.root.hidden) return;

@@ -191,6 +191,7 @@ export class Sandwich {
       this.charts[k].fresh(0);
     });
     this.search();
+    app.onFound();
     this.tell(1, 0);
   }
 

@@ -237,6 +237,7 @@ export class MethodsPane implements Pane {
     this.remarks.tell(any(GUESSED), any(COARSE), !!base);
     if (steady) this.grid.selected = this.order.indexOf(selected);
     this.grid.refresh(fresh && !steady);
+    app.onFound();
   }
 
   focus(): void {
@@ -394,6 +395,7 @@ abstract class TreePane implements Pane {
     const some = rows.remark.subarray(0, 500);
     this.remarks.tell(some.includes(GUESSED), some.includes(COARSE), rows.before !== null, rows.more && this.most >= LAST ? rows.n : 0);
     grid.refresh();
+    this.app.onFound();
     if (!this.wanted) return;
     this.wanted = null;
     if (rows.shown >= 0) grid.select(rows.shown);
