@@ -56,9 +56,9 @@ type ThreadCount struct {
 	// KernelShare is the thread's part of the CPU time that the kernel accounted
 	// to all threads, 0 to 1; -1 if it is not known.
 	KernelShare float64
-	// Expected is how many samples that part would be, Disagrees whether the
-	// samples taken differ by more than chance explains: three standard
-	// deviations, and one sample.
+	// Expected is how many samples, each of the mean weight of the thread's own, that
+	// part would be. Disagrees reports that the samples taken differ by more than
+	// chance explains: three standard deviations, and one sample.
 	Expected  float64
 	Disagrees bool
 }
@@ -69,11 +69,13 @@ func (s *Selection) ByThread() []ThreadCount {
 	p := s.Profile
 	// The comparison is of whole threads, so it needs all of their samples.
 	whole := s.Chosen == s.All && s.comparable()
-	var kernel, taken float64
+	var kernel float64
+	var taken Count
 	for i, t := range p.Threads {
 		if t.KernelCPU > 0 {
 			kernel += float64(t.KernelCPU)
-			taken += float64(s.Threads[i].Samples)
+			taken.Samples += s.Threads[i].Samples
+			taken.Weight += s.Threads[i].Weight
 		}
 	}
 	var rows []ThreadCount
@@ -82,9 +84,9 @@ func (s *Selection) ByThread() []ThreadCount {
 		if row.Samples.Samples == 0 && (!whole || t.KernelCPU == 0) {
 			continue
 		}
-		if whole && t.KernelCPU > 0 && taken > 0 {
+		if whole && t.KernelCPU > 0 && taken.Samples > 0 {
 			row.KernelShare = float64(t.KernelCPU) / kernel
-			row.Expected = row.KernelShare * taken
+			row.Expected = row.KernelShare * taken.asSamplesOf(row.Samples)
 			deviation := math.Sqrt(row.Expected * (1 - row.KernelShare))
 			row.Disagrees = math.Abs(float64(row.Samples.Samples)-row.Expected) > 3*deviation+1
 		}
@@ -103,6 +105,16 @@ func (p *Profile) ByThread(f Filter) []ThreadCount {
 	s := &Selection{Profile: p, Filter: f, Threads: make([]Count, len(p.Threads)), threadQuality: make([]Quality, len(p.Threads))}
 	s.choose(func(*Sample, Count) {})
 	return s.ByThread()
+}
+
+// asSamplesOf returns how many samples c would be if each weighed as much as those of
+// another count do on average: an engine that comes late takes fewer samples, which
+// stand for more.
+func (c Count) asSamplesOf(other Count) float64 {
+	if c.Weight == 0 || other.Weight == 0 || other.Samples == 0 {
+		return float64(c.Samples)
+	}
+	return float64(c.Weight) / (float64(other.Weight) / float64(other.Samples))
 }
 
 // comparable says whether samples of the event are taken in step with CPU time.
