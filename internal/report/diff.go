@@ -344,17 +344,24 @@ func (pg *diffPage) tree(nodes []diff.Node, title, arrow string, o DiffOptions) 
 	}
 }
 
-// mostChanged says of each node whether it is among the n below the root that changed most;
-// nil if all are to be shown. What changed by as much as a part of it comes before that part.
+// mostChanged reports for each node whether it is among the n below the root that changed
+// most; nil if all are to be shown. Nodes that folding took out of the tree do not count.
+// What changed by as much as a part of it comes before that part.
 func mostChanged(nodes []diff.Node, n int) []bool {
-	if n <= 0 || len(nodes) <= n+1 {
+	if n <= 0 {
 		return nil
 	}
-	order := make([]int, 0, len(nodes)-1)
-	for i := range nodes[1:] {
-		order = append(order, i+1)
+	var order []uint32
+	for todo := slices.Clone(nodes[profile.RootNode].Children); len(todo) > 0; {
+		at := todo[len(todo)-1]
+		todo = append(todo[:len(todo)-1], nodes[at].Children...)
+		order = append(order, at)
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(nodes[b].Most, nodes[a].Most) })
+	if len(order) <= n {
+		return nil
+	}
+	slices.Sort(order) // callers first
+	slices.SortStableFunc(order, func(a, b uint32) int { return cmp.Compare(nodes[b].Most, nodes[a].Most) })
 	top := make([]bool, len(nodes))
 	for _, i := range order[:n] {
 		top[i] = true

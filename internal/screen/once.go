@@ -116,7 +116,7 @@ func Once(w io.Writer, t *live.Table, style Style) error {
 		}
 		head := right(rough(part, all.Samples), 7) + right(itoa(th.TID), 9) + "  " + left(name(th.Name), 24) + "  "
 		if th.Hottest != (live.Method{}) {
-			head += right(rough(th.HottestShare, all.Samples), 6) + "  " + doingIn(th)
+			head += right(rough(th.HottestShare, all.Samples), 7) + "  " + doingIn(th)
 			head += s.method(th.Hottest, room(width(head)), plain)
 		}
 		put(head)
