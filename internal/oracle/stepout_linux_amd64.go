@@ -28,6 +28,9 @@ func (t *Tracer) StepOut() error {
 	if !t.InCall() {
 		return t.Step()
 	}
+	patience := t.Patience
+	defer func() { t.Patience = patience }()
+	t.Patience = min(patience, outPatience)
 	top := t.shadow.entries[len(t.shadow.entries)-1]
 	if err := t.pokeUser(debugRegisters, top.RA); err != nil {
 		return err
@@ -50,6 +53,10 @@ func (t *Tracer) StepOut() error {
 		}
 		switch {
 		case t.signal != 0: // to be delivered
+			// A thread that finds null by faults has one after the other.
+			if time.Since(begun) > t.Patience {
+				return t.leftCall(top.SP)
+			}
 		case top.RA == 0 || t.regs.Rip != top.RA:
 			return t.leftCall(top.SP)
 		case t.regs.Rsp > top.SP:
@@ -65,21 +72,41 @@ func (t *Tracer) StepOut() error {
 	}
 }
 
+// outPatience is how long StepOut waits for a return. Virtual machines lose breakpoints
+// in debug registers now and then: the thread runs on, and is stopped somewhere else.
+const outPatience = 50 * time.Millisecond
+
 // leftCall brings the shadow stack up to date after StepOut out of the call whose return
-// address lay at sp. Where the thread stopped inside of that call, others that nobody saw
-// were made meanwhile, and the shadow stack is forgotten.
+// address lay at sp. Unless the thread has just returned from that very call, others that
+// nobody saw were made meanwhile, and the shadow stack is forgotten.
 func (t *Tracer) leftCall(sp uint64) error {
 	t.steps++
-	if t.regs.Rsp <= sp {
-		t.executed = Instruction{PC: t.regs.Rip}
+	t.executed = Instruction{PC: t.regs.Rip}
+	if t.regs.Rsp != sp+8 || !t.onStack() {
 		t.shadow = shadow{}
 		return nil
 	}
-	t.executed = Instruction{PC: t.regs.Rip}
 	before := t.regs
 	t.executed.Ret = true // nothing of what is gone was popped into a register
 	t.follow(&before, 0)
 	return nil
+}
+
+// onStack reports whether the return addresses of the shadow stack's innermost entries
+// still lie on the stack. A thread that missed a breakpoint may come back to the same
+// place at the same depth, called by others.
+func (t *Tracer) onStack() bool {
+	n := len(t.shadow.entries) - 1 // the innermost is the call that was left
+	for i := n - 1; i >= max(n-32, 0); i-- {
+		e := &t.shadow.entries[i]
+		if e.Interrupted {
+			continue // no return address: what a signal broke off
+		}
+		if ra, ok := t.mem.Word(e.SP); !ok || ra != e.RA {
+			return false
+		}
+	}
+	return true
 }
 
 // resume lets the thread run until it stops by itself.
