@@ -139,6 +139,8 @@ func decodeSample(b []byte, s *capture.Snapshot) error {
 	decodeRegs(b[offRegs:sampleSize], &s.Regs)
 	if s.Flags&capture.NoUser != 0 {
 		s.Regs.PC, s.Regs.Known = 0, 0
+		// A kernel thread has no stack that could have been read: the kernel's chain is all.
+		s.Flags &^= capture.StackUnread
 	}
 	return nil
 }

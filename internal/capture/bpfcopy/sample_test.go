@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/walk"
 )
 
 // sampleRecord is a record as the program writes it, with two kernel frames.
@@ -37,6 +39,22 @@ func TestDecodeSample(t *testing.T) {
 	}
 	if s.Regs.PC == 0 || s.Regs.SP() == 0 || s.Regs.PC == s.Regs.SP() {
 		t.Errorf("pc %d, sp %d", s.Regs.PC, s.Regs.SP())
+	}
+}
+
+// The kernel's chain of a kernel thread is all that there is: nothing of it is unread, and
+// its walk is complete.
+func TestDecodeKernelThread(t *testing.T) {
+	b := sampleRecord(0)
+	binary.LittleEndian.PutUint32(b[offFlags:], uint32(capture.InKernel|capture.NoUser|capture.StackUnread))
+	var s capture.Snapshot
+	if err := decodeSample(b, &s); err != nil {
+		t.Fatal(err)
+	}
+	var stack walk.Stack
+	walk.New(cpu.AMD64, nil).Walk(&s, nil, &stack)
+	if s.Flags != capture.InKernel|capture.NoUser || stack.End != walk.EndComplete || len(stack.Frames) != len(s.Kernel) {
+		t.Errorf("flags %b, %d frames of %d, end %v", s.Flags, len(stack.Frames), len(s.Kernel), stack.End)
 	}
 }
 

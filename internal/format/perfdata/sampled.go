@@ -149,6 +149,7 @@ func (r *reader) walk(p *process, a *attr, s *sample) {
 	}
 	snap.StackAddr = snap.Regs.SP()
 	switch {
+	case snap.Flags&capture.NoUser != 0: // there is none
 	case len(s.stack) == 0:
 		snap.Flags |= capture.StackUnread
 	case s.stackUsed < s.stackSize:
