@@ -3,6 +3,7 @@ package symbol
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -292,6 +293,17 @@ func (n *Native) file(p Place) *nativeFile {
 // of the memory of reading it, and those of several files need not be there at once.
 var linesTurn sync.Mutex
 
+// openTurns bounds how many files are read at once. Those of a whole machine come together
+// when it begins to be recorded; each would be a goroutine that wants a CPU, among which
+// the one that takes samples out of the kernel's buffer has to wait for its turn.
+var openTurns = make(chan struct{}, max(1, runtime.NumCPU()-1))
+
+func openInTurn(f *os.File, opt Options) (*File, error) {
+	openTurns <- struct{}{}
+	defer func() { <-openTurns }()
+	return Open(f, opt)
+}
+
 // read reads a file's symbols and lines and sends what came of it.
 func read(f *os.File, opt Options, vdso bool, wanted func() bool, to chan<- opened) {
 	var o opened
@@ -301,7 +313,7 @@ func read(f *os.File, opt Options, vdso bool, wanted func() bool, to chan<- open
 		}
 		to <- o
 	}()
-	if o.f, o.err = Open(f, opt); o.err != nil && vdso {
+	if o.f, o.err = openInTurn(f, opt); o.err != nil && vdso {
 		o.f, o.err = ownVDSO()
 	}
 	if o.err != nil || opt.NoLines {
