@@ -105,7 +105,14 @@ func (vm *VM) doubtful(b *blob) bool {
 // have gone, may have taken the place of some that was never seen.
 func (vm *VM) doubt(b *blob, pc uint64, exact bool) walk.Provenance {
 	switch {
-	case b.freed, b.nm != nil && b.born == vm.batch && len(vm.code.dead) > 0:
+	case b.freed:
+		return walk.Heuristic
+	case b.nm != nil && b.born == vm.batch && len(vm.code.dead) > 0:
+		if exact {
+			// A call of this very code returns here, which other code in its place would
+			// have had only by chance.
+			return walk.Derived
+		}
 		return walk.Heuristic
 	case b.dead:
 		// It was there when the last batch ended, and nothing else is there now.
