@@ -146,7 +146,7 @@ func (d *drawn) ends(code int) {
 	if got := d.ProcessState.ExitCode(); got != code {
 		d.t.Errorf("exit code %d, want %d (%v)\n%s\n%s", got, code, d.ProcessState, d.errs.String(), d.screen.text())
 	}
-	// What it wrote last may still lie in the terminal.
+	// The terminal may still hold the output written last.
 	for n := -1; n != d.screen.writes() || d.unread() > 0; time.Sleep(settles) {
 		n = d.screen.writes()
 	}

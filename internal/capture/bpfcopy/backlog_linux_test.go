@@ -76,7 +76,7 @@ func TestReadingGoesOnWhileWalkingWaits(t *testing.T) {
 	}
 }
 
-// What is kept is whole, in order, and bounded: samples that find no room are refused,
+// The backlog keeps records whole, in order and bounded: samples that find no room are refused,
 // notices beside them are not.
 func TestBacklog(t *testing.T) {
 	l := newBacklog(4 * chunkSize)

@@ -223,7 +223,7 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 		e.patient.Store(int64(e.patience(sink)))
 		e.forget(gone)
 		if e.tellDue() {
-			// What ended before is told before.
+			// Earlier ends are reported first.
 			e.drain(sink)
 			if e.lookAsleep(perfevent.Now(), false, sink) {
 				sink.BatchEnd()

@@ -53,7 +53,7 @@ func (p *pace) look(now uint64, waiting, limit int) (slow int, changed bool) {
 	if now-p.changed < slowEach {
 		return p.slow, false
 	}
-	// What waits longer and longer shows that the last change was not enough; what gets
+	// A backlog that grows shows that the last change was not enough; one that gets
 	// less is being walked.
 	loses, grows := p.loses, waiting >= p.waited
 	p.loses, p.waited = false, waiting
