@@ -393,7 +393,7 @@ func TestOnce(t *testing.T) {
 	has(t, "table", out.String(), "java -jar /srv/app.jar\n", "  hotspot 17 · pid 77 · engine bpf · 100 samples in 1.0s · 1.00 CPUs\n", "0 broken · 0 lost · 100.0% complete\n",
 		"SELF   TOTAL  KIND           METHOD\n", "  50.0%   50.0%  interpreted    Sort.run\n", "  30.0%   30.0%  interpreted    Hash.digest\n",
 		"  20.0%   20.0%  interpreted    read  libc.so.6\n", "and 5 more; --json has all\n",
-		"  80.0%        1  main                       62.5%  Sort.run\n", "  20.0%        2  reader                    100.0%  read  libc.so.6\n")
+		"  80.0%        1  main                        62.5%  Sort.run\n", "  20.0%        2  reader                     100.0%  read  libc.so.6\n")
 	lacks(t, "table", out.String(), "\x1b")
 }
 
