@@ -138,6 +138,15 @@ type Hurrier interface {
 	Hurry() time.Duration
 }
 
+// Prompter is a Sink that wants some of what happens to be handed over at once, and can
+// wait for the rest, however often that comes.
+type Prompter interface {
+	// Prompt is told of each Fork, Exec, Mmap and Exit, in order, when an engine that reads
+	// beside the Sink has read it; Notice is told of it later. It says whether the Sink
+	// wants to have all until then now. It is called from a goroutine of the engine's.
+	Prompt(n *Notice) (now bool)
+}
+
 // Slowed says that an engine samples slower than it was asked to from a time on, because
 // the samples came faster than they were taken, or faster again.
 type Slowed struct {

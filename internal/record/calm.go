@@ -66,7 +66,7 @@ func (s *session) Hurry() time.Duration {
 	now := time.Now()
 	quiet := s.calm.is(now)
 	switch {
-	case now.Before(s.spaces.hurry):
+	case s.births.hurries(now):
 		return hurriedly
 	case s.calm.learning && !quiet && s.many():
 		return learningly

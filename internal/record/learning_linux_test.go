@@ -9,7 +9,7 @@ import (
 // Code that a VM runs for the first time must be read while the VM is there, so the
 // next batch comes soon after one that had such code.
 func TestLearningHurries(t *testing.T) {
-	s := session{spaces: newSpaces(), o: &Options{}}
+	s := session{births: newBirths(), o: &Options{}}
 	s.calm.stir(time.Now().Add(time.Hour))
 	s.calm.batch(time.Now(), 1)
 	if d := s.Hurry(); d != learningly || d <= hurriedly {
@@ -18,7 +18,7 @@ func TestLearningHurries(t *testing.T) {
 	if s.calm.batch(time.Now(), 0); s.Hurry() != 0 {
 		t.Errorf("without new code the next batch is wanted in %v", s.Hurry())
 	}
-	s.spaces.until(time.Now().Add(time.Minute))
+	s.births.until(time.Now().Add(time.Minute))
 	if s.calm.batch(time.Now(), 1); s.Hurry() != hurriedly {
 		t.Errorf("of a young program the next batch is wanted in %v", s.Hurry())
 	}
@@ -44,7 +44,7 @@ func TestLearningTakesItsTime(t *testing.T) {
 		t.Errorf("of a program that begins the next batch is wanted in %v", c.learns(begin))
 	}
 	for _, o := range []*Options{{All: true}, {Children: true}} {
-		s := session{spaces: newSpaces(), o: o}
+		s := session{births: newBirths(), o: o}
 		s.calm.stir(time.Now().Add(time.Hour))
 		s.calm.batch(time.Now().Add(-time.Hour), 1)
 		if s.Hurry() != learningly {

@@ -201,6 +201,7 @@ func (s *session) findVM(p *process) {
 	switch {
 	case err == nil:
 		p.vm = vm
+		s.births.generates(uint32(p.pid))
 		p.build(s)
 		p.newThreads = true
 		for _, n := range vm.Notes() {

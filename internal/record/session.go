@@ -33,6 +33,7 @@ type session struct {
 	names  *symbol.Shared
 	finder *hotspot.Finder
 	spaces *spaces
+	births *births
 	calm   calm
 	kernel *kernel.Resolver
 	procs  map[uint32]*process
@@ -85,7 +86,7 @@ type session struct {
 func newSession(o *Options) *session {
 	b, k := profile.NewBuilder(), kernel.NewResolver()
 	s := &session{
-		o: o, b: b, files: native.NewFiles(), names: symbol.NewShared(), finder: hotspot.NewFinder(), spaces: newSpaces(), kernel: k,
+		o: o, b: b, files: native.NewFiles(), names: symbol.NewShared(), finder: hotspot.NewFinder(), spaces: newSpaces(), births: newBirths(), kernel: k,
 		procs: make(map[uint32]*process), before: make(map[uint32]usedBefore), bare: make(map[uint32]bool), comms: make(map[uint32]string), sleeps: make(sleeps),
 		began: time.Now(), usage: machine.OwnCPU(), trails: walk.NewTrails(), kernelWalk: walk.New(hostArch, nil), kernelIn: newInterner(b, k),
 	}
@@ -259,6 +260,9 @@ func (s *session) Notice(n capture.Notice) {
 		s.ends.tell(int(n.PID), n.Outcome)
 	}
 	s.spaces.notice(&n)
+	if !s.births.prompted.Load() {
+		s.births.notice(&n, time.Now())
+	}
 	s.notice(n)
 }
 

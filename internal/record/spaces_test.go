@@ -32,14 +32,6 @@ func TestSpaces(t *testing.T) {
 	if sp := s.of(2); len(sp.Mappings()) != 2 || sp.Program != "/bin/gzip" || len(s.of(1).Mappings()) != 1 {
 		t.Fatalf("after the exec: %+v", sp)
 	}
-	if !time.Now().Before(s.hurry) || time.Until(s.hurry) > unclear {
-		t.Errorf("hurry for %v after an exec", time.Until(s.hurry))
-	}
-	// Code without a file is worth a longer one.
-	tell(mapped(2, 0x9000, ""))
-	if time.Until(s.hurry) < youth/2 {
-		t.Errorf("hurry for %v with generated code", time.Until(s.hurry))
-	}
 	// Others' lost mappings make all of them uncertain.
 	tell(capture.Notice{Kind: capture.Mmap})
 	if s.of(1).Whole || s.of(2).Whole {
@@ -63,8 +55,8 @@ func TestSpacesBounded(t *testing.T) {
 	s := newSpaces()
 	for pid := range uint32(3 * maxSpaces) {
 		s.notice(&capture.Notice{Kind: capture.Exec, PID: pid, TID: pid})
-		if len(s.byPID) > maxSpaces || len(s.young) > maxYoung {
-			t.Fatalf("%d spaces, %d young", len(s.byPID), len(s.young))
+		if len(s.byPID) > maxSpaces {
+			t.Fatalf("%d spaces", len(s.byPID))
 		}
 	}
 }

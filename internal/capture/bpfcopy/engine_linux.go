@@ -47,6 +47,10 @@ type Engine struct {
 	pace    pace
 	patient atomic.Int64 // how long samples may wait in the ring, ns
 
+	prompter capture.Prompter // nil: the Sink is none
+	prompted bool             // it wants what was read now
+	sampled  bool             // there has been a sample
+
 	targets *perfevent.Targets
 	snap    capture.Snapshot
 	execed  map[uint32]bool // an Exec was told by mmaps and not yet by the programs
@@ -204,6 +208,7 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	e.running.Store(true)
 	e.patient.Store(int64(e.patience(sink)))
 	e.pace.looked = perfevent.Now()
+	e.prompter, _ = sink.(capture.Prompter)
 	stop := e.startReading(ctx)
 	defer func() {
 		_ = stop()

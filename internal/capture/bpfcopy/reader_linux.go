@@ -20,14 +20,26 @@ func (e *Engine) read(ctx context.Context) error {
 	defer runtime.UnlockOSThread()
 	defer e.kept.wake()
 	defer e.stopSampling() // what is still to be walked may take a while
+	var last time.Time     // when the walker was woken
+	wait := time.Duration(e.patient.Load())
 	for {
-		gone, err := e.waiter.Wait(time.Duration(e.patient.Load()))
+		gone, err := e.waiter.Wait(wait)
 		if err != nil {
 			return err
 		}
-		e.collect()
+		now := e.collect()
 		e.kept.ended(gone)
-		e.kept.wake()
+		// The kernel wakes the reader for more than is worth a batch, which costs the more
+		// the less is in it.
+		since := time.Since(last)
+		patience := time.Duration(e.patient.Load())
+		if wait = patience - since; now || wait <= 0 || len(gone) > 0 || e.kept.waiting() > wakeBytes {
+			e.kept.wake()
+			last, wait = last.Add(since), patience
+		}
+		if now {
+			wait = min(wait, promptly)
+		}
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -36,6 +48,14 @@ func (e *Engine) read(ctx context.Context) error {
 		}
 	}
 }
+
+const (
+	// wakeBytes is how much may wait for being walked before its time.
+	wakeBytes = 2 * chunkSize
+	// promptly is how soon the rings are read again after something that the Sink wants
+	// to look at: how soon it wants the next batch it says only after this one.
+	promptly = 10 * time.Millisecond
+)
 
 // stopSampling ends sampling by clocks and points, and takes out what they left.
 func (e *Engine) stopSampling() {
@@ -66,12 +86,15 @@ func (e *Engine) retune() error {
 	return e.timers.Retune(now)
 }
 
-// collect takes everything that is waiting out of the rings.
-func (e *Engine) collect() {
+// collect takes everything that is waiting out of the rings, and says whether something
+// in it should be looked at now.
+func (e *Engine) collect() (now bool) {
 	e.reading.Lock()
 	defer e.reading.Unlock()
+	e.prompted = false
 	for e.collectOnce() && e.ring.waiting() > watermark(e.ring.size) {
 	}
+	return e.prompted
 }
 
 // collectOnce takes out what is waiting now, at most half a ring, and says whether there
@@ -114,7 +137,33 @@ func (e *Engine) collectOnce() (more bool) {
 		}
 	}
 	slices.SortStableFunc(b.items[from:], func(a, b item) int { return cmp.Compare(a.time, b.time) })
+	e.prompt(b, b.items[from:])
 	return more
+}
+
+// prompt tells the Sink of what happened, which may want to look at it now. One that does
+// not say wants to look at everything.
+func (e *Engine) prompt(b *batch, items []item) {
+	if e.prompter == nil {
+		e.prompted = true
+		return
+	}
+	for i := range items {
+		it := &items[i]
+		switch {
+		case it.data == nil:
+			e.prompted = e.prompter.Prompt(&b.maps[it.note]) || e.prompted
+		case it.data[0] == kindSample:
+			e.prompted = e.prompted || !e.sampled
+			e.sampled = true
+		case it.data[0] == kindNotice:
+			var n capture.Notice
+			if last, err := decodeNotice(it.data, &n); err == nil && n.Kind != capture.Comm && (n.Kind != capture.Exec || e.mmaps == nil) {
+				n.Last = last
+				e.prompted = e.prompter.Prompt(&n) || e.prompted
+			}
+		}
+	}
 }
 
 // collectRest takes out what is left when nothing more is sampled. Notices go on coming.

@@ -1,0 +1,183 @@
+package record
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/target"
+)
+
+// A program that generates code, such as a Java VM, must be looked at while it lives.
+// How long it will live nobody knows, so while it is young it is looked at often;
+// and whether a program that has just begun is one of these has to be found out. On a
+// machine that builds something, thousands begin that are not: what the processes of a
+// file did tells what the next one will do.
+const (
+	hurriedly = 10 * time.Millisecond
+	unclear   = 100 * time.Millisecond // after an Exec
+	youth     = time.Second
+	maxYoung  = 1 << 14
+	// plainAfter is how many processes of a file must have ended without code that is in
+	// no file, for the next ones to be taken for such too.
+	plainAfter  = 2
+	maxPrograms = 1 << 12
+)
+
+// births follows which programs begin, and says whether they want to be looked at soon.
+// It is told of everything as soon as it is known, which may be by another goroutine
+// than the session's.
+type births struct {
+	mu       sync.Mutex
+	programs map[programKey]*program
+	running  map[uint32]born // those that began while candid looked
+	hurry    time.Time       // samples are wanted soon until then
+	maps     bool            // the engine tells of mappings
+	prompted atomic.Bool     // the engine tells of what happens before it hands it over
+}
+
+// programKey names the file of a program as its mapping does.
+type programKey struct {
+	dev, inode uint64
+	path       string
+}
+
+// program is what is known of the processes of one file.
+type program struct {
+	plain    int  // so many ended and had code from files only
+	fleeting bool // some had other code
+}
+
+// ordinary says whether what runs is in files.
+func (p *program) ordinary() bool { return p != nil && !p.fleeting && p.plain >= plainAfter }
+
+// born is a process that became a program while candid looked.
+type born struct {
+	program  *program // nil before its file is mapped
+	at       time.Time
+	forked   bool // it is a copy of one that did
+	fleeting bool // it has code that is in no file
+}
+
+func newBirths() *births {
+	return &births{programs: map[programKey]*program{}, running: map[uint32]born{}}
+}
+
+// notice takes what happened to a process, and says whether it should be looked at at once.
+func (b *births) notice(n *capture.Notice, now time.Time) (soon bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r, known := b.running[n.PID]
+	switch n.Kind {
+	case capture.Fork:
+		if n.PID == n.Parent {
+			return false
+		}
+		if r, known = b.running[n.Parent]; known {
+			r.forked = true
+			b.put(n.PID, r)
+		} else {
+			delete(b.running, n.PID)
+		}
+	case capture.Exec:
+		// Which program it is shows when its file is mapped, if that is told.
+		b.put(n.PID, born{at: now})
+		if !b.maps {
+			b.until(now.Add(unclear))
+			return true
+		}
+	case capture.Mmap:
+		m := &n.Mapping
+		b.maps = b.maps || m.End > m.Start
+		switch {
+		case !known || m.End <= m.Start:
+			return false
+		case fleeting(m):
+			if r.program != nil {
+				r.program.fleeting = true
+			}
+			r.fleeting = true
+			b.running[n.PID] = r
+			if now.Sub(r.at) < youth {
+				b.until(r.at.Add(youth))
+				return true
+			}
+		case r.program == nil && m.FileBacked():
+			r.program = b.of(programKey{m.Dev, m.Inode, m.Path})
+			b.running[n.PID] = r
+			if !r.program.ordinary() {
+				b.until(r.at.Add(unclear))
+				return true
+			}
+		}
+	case capture.Exit:
+		if !n.Last && n.TID != n.PID {
+			return r.fleeting
+		}
+		if n.Last {
+			delete(b.running, n.PID)
+			if known && !r.fleeting && !r.forked && r.program != nil {
+				r.program.plain++
+			}
+		}
+		return r.fleeting || !r.program.ordinary()
+	}
+	return false
+}
+
+// generates notes that a process has code that is in no file.
+func (b *births) generates(pid uint32) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.running[pid]
+	r.fleeting = true
+	if r.program != nil {
+		r.program.fleeting = true
+	}
+	b.put(pid, r)
+}
+
+func (b *births) put(pid uint32, r born) {
+	if len(b.running) >= maxYoung {
+		clear(b.running)
+	}
+	b.running[pid] = r
+}
+
+func (b *births) of(k programKey) *program {
+	p := b.programs[k]
+	if p == nil {
+		if len(b.programs) >= maxPrograms {
+			clear(b.programs)
+		}
+		p = new(program)
+		b.programs[k] = p
+	}
+	return p
+}
+
+func (b *births) until(t time.Time) {
+	if t.After(b.hurry) {
+		b.hurry = t
+	}
+}
+
+// hurries says whether samples are wanted soon.
+func (b *births) hurries(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return now.Before(b.hurry)
+}
+
+// Prompt implements capture.Prompter.
+func (s *session) Prompt(n *capture.Notice) bool {
+	s.births.prompted.Store(true)
+	return s.births.notice(n, time.Now())
+}
+
+// fleeting says whether a mapping is a sign of code that is in no file.
+func fleeting(m *target.Mapping) bool {
+	return m.Anonymous() && m.Path == "" || strings.HasSuffix(m.Path, "/libjvm.so")
+}

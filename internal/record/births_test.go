@@ -1,0 +1,100 @@
+package record
+
+import (
+	"testing"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/capture"
+)
+
+// told tells of one thing after the other, and gives what was said to the last.
+func (b *births) told(ns ...capture.Notice) (soon bool) {
+	for i := range ns {
+		soon = b.notice(&ns[i], time.Now())
+	}
+	return soon
+}
+
+func execOf(pid uint32) capture.Notice {
+	return capture.Notice{Kind: capture.Exec, PID: pid, TID: pid}
+}
+
+func exitOf(pid uint32) capture.Notice {
+	return capture.Notice{Kind: capture.Exit, PID: pid, TID: pid, Last: true}
+}
+
+// A program that begins is looked at soon, as it may generate code, and one that has such
+// code all the more.
+func TestBirthsHurry(t *testing.T) {
+	b := newBirths()
+	if !b.told(execOf(1)) || !b.hurries(time.Now()) {
+		t.Error("no hurry after an exec of which the file is not told")
+	}
+	b = newBirths()
+	if !b.told(execOf(2), mapped(2, 0x5000, "/bin/gzip")) || time.Until(b.hurry) <= 0 || time.Until(b.hurry) > unclear {
+		t.Errorf("hurry for %v after an exec", time.Until(b.hurry))
+	}
+	if b.told(mapped(2, 0x7000, "/lib/libc.so")) {
+		t.Error("a library is worth a look at once")
+	}
+	if !b.told(mapped(2, 0x9000, "")) || time.Until(b.hurry) < youth/2 {
+		t.Errorf("hurry for %v with generated code", time.Until(b.hurry))
+	}
+	if !b.told(exitOf(2)) {
+		t.Error("generated code is not looked at when its process ends")
+	}
+	if !b.told(exitOf(7)) {
+		t.Error("a process of which nothing is known ends without a look")
+	}
+}
+
+// What the processes of a file did tells what the next one will do: nobody hurries for a
+// compiler's thousandth process, but always for a VM's.
+func TestBirthsLearn(t *testing.T) {
+	b := newBirths()
+	for pid := range uint32(plainAfter) {
+		if !b.told(execOf(pid), mapped(pid, 0x5000, "/bin/cc1")) {
+			t.Fatalf("process %d of an unknown program is not looked at", pid)
+		}
+		b.told(exitOf(pid))
+	}
+	b.hurry = time.Time{}
+	if b.told(execOf(50), mapped(50, 0x5000, "/bin/cc1")) || b.told(mapped(50, 0x8000, "/lib/libc.so")) ||
+		b.told(capture.Notice{Kind: capture.Fork, PID: 51, TID: 51, Parent: 50}) || b.told(exitOf(51)) || b.told(exitOf(50)) || b.hurries(time.Now()) {
+		t.Error("a program is looked at that is known to have code from files only")
+	}
+	// It may be wrong: then it is an ordinary one no more.
+	if !b.told(execOf(60), mapped(60, 0x5000, "/bin/cc1"), mapped(60, 0x9000, "")) || !b.told(exitOf(60)) {
+		t.Error("an ordinary program that generates code is not looked at")
+	}
+	if !b.told(execOf(61), mapped(61, 0x5000, "/bin/cc1")) {
+		t.Error("it was forgotten that a program generates code")
+	}
+	// What a process of it forks, and what another thread than the last does, teach nothing.
+	b = newBirths()
+	b.told(execOf(1), mapped(1, 0x5000, "/bin/sh"))
+	for pid := range uint32(10) {
+		b.told(capture.Notice{Kind: capture.Fork, PID: 10 + pid, TID: 10 + pid, Parent: 1}, exitOf(10+pid), capture.Notice{Kind: capture.Exit, PID: 1, TID: 20 + pid})
+	}
+	if b.programs[programKey{0, 1, "/bin/sh"}].ordinary() {
+		t.Error("a program is ordinary of which none has ended")
+	}
+	// A VM that was there before is known by being one.
+	b.generates(99)
+	if !b.told(capture.Notice{Kind: capture.Exit, PID: 99, TID: 100}) {
+		t.Error("threads of a VM end without a look")
+	}
+}
+
+// However many processes and programs come, what is known of them is bounded.
+func TestBirthsBounded(t *testing.T) {
+	b := newBirths()
+	for pid := range uint32(3 * maxYoung) {
+		m := mapped(pid, 0x5000, "/bin/x")
+		m.Mapping.Inode = uint64(pid) + 1
+		b.told(execOf(pid), m)
+		if len(b.running) > maxYoung || len(b.programs) > maxPrograms {
+			t.Fatalf("%d processes, %d programs", len(b.running), len(b.programs))
+		}
+	}
+}
