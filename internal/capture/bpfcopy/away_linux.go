@@ -78,7 +78,7 @@ func openAwayWith(main *ebpf.Collection, opts capture.Options, ev *events, varia
 	if ev.wall >= 0 {
 		use["aways"] = main.Maps["aways"]
 	}
-	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: use, Cache: cache})
+	coll, err := newCollection(spec, use, cache)
 	if err != nil {
 		return nil, loadError(err)
 	}

@@ -113,7 +113,7 @@ func loadVariant(opts capture.Options, ev *events, variant Variant, ringSize int
 	if err := configure(spec, opts, ringSize); err != nil {
 		return nil, err
 	}
-	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Cache: kernel})
+	coll, err := newCollection(spec, nil, kernel)
 	if err != nil {
 		return nil, loadError(err)
 	}

@@ -58,7 +58,7 @@ func loadPoints(main *ebpf.Collection, opts capture.Options, ev *events, variant
 	for _, name := range shared {
 		use[name] = main.Maps[name]
 	}
-	if p.coll, err = ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: use, Cache: cache}); err != nil {
+	if p.coll, err = newCollection(spec, use, cache); err != nil {
 		return nil, loadError(err)
 	}
 	for name, to := range names {
