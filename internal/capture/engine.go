@@ -194,6 +194,13 @@ type Sparing interface {
 	RunsGo(pid int, does bool) error
 }
 
+// Waking is an Engine that the kernel wakes when programs begin and end, and that can be
+// spared that for those whose code is all in files.
+type Waking interface {
+	// Plain tells that a program's file is of these, or not any more.
+	Plain(dev, inode uint64, is bool) error
+}
+
 // Losing is an Engine that knows when samples were lost.
 type Losing interface {
 	// Losses are those so far, by time.

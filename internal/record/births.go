@@ -35,6 +35,7 @@ type births struct {
 	running  map[uint32]born // those that began while candid looked
 	hurry    time.Time       // samples are wanted soon until then
 	maps     bool            // the engine tells of mappings
+	news     []*program      // that the engine is to be told of
 	prompted atomic.Bool     // the engine tells of what happens before it hands it over
 }
 
@@ -46,6 +47,8 @@ type programKey struct {
 
 // program is what is known of the processes of one file.
 type program struct {
+	key      programKey
+	told     bool // the engine takes it to be ordinary
 	plain    int  // so many ended and had code from files only
 	fleeting bool // some had other code
 }
@@ -95,10 +98,7 @@ func (b *births) notice(n *capture.Notice, now time.Time) (soon bool) {
 		case !known || m.End <= m.Start:
 			return false
 		case fleeting(m):
-			if r.program != nil {
-				r.program.fleeting = true
-			}
-			r.fleeting = true
+			r = b.generate(r)
 			b.running[n.PID] = r
 			if now.Sub(r.at) < youth {
 				b.until(r.at.Add(youth))
@@ -120,6 +120,7 @@ func (b *births) notice(n *capture.Notice, now time.Time) (soon bool) {
 			delete(b.running, n.PID)
 			if known && !r.fleeting && !r.forked && r.program != nil {
 				r.program.plain++
+				b.new(r.program)
 			}
 		}
 		return r.fleeting || !r.program.ordinary()
@@ -131,12 +132,37 @@ func (b *births) notice(n *capture.Notice, now time.Time) (soon bool) {
 func (b *births) generates(pid uint32) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r := b.running[pid]
+	b.put(pid, b.generate(b.running[pid]))
+}
+
+func (b *births) generate(r born) born {
 	r.fleeting = true
-	if r.program != nil {
+	if r.program != nil && !r.program.fleeting {
 		r.program.fleeting = true
+		b.new(r.program)
 	}
-	b.put(pid, r)
+	return r
+}
+
+// new notes that more is known of a program.
+func (b *births) new(p *program) {
+	if p.ordinary() != p.told && len(b.news) < maxPrograms {
+		b.news = append(b.news, p)
+	}
+}
+
+// tell tells the engine which programs have become ordinary, and which are no more.
+func (b *births) tell(engine capture.Waking) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range b.news {
+		// What cannot be told costs some wakeups.
+		if is := p.ordinary(); is != p.told && engine.Plain(p.key.dev, p.key.inode, is) == nil {
+			p.told = is
+		}
+	}
+	clear(b.news)
+	b.news = b.news[:0]
 }
 
 func (b *births) put(pid uint32, r born) {
@@ -152,7 +178,7 @@ func (b *births) of(k programKey) *program {
 		if len(b.programs) >= maxPrograms {
 			clear(b.programs)
 		}
-		p = new(program)
+		p = &program{key: k}
 		b.programs[k] = p
 	}
 	return p

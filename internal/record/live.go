@@ -110,6 +110,7 @@ func (s *session) begin(engine capture.Engine, start time.Time) {
 	m.Host, _ = os.Hostname()
 	s.stats, s.copying = engine.Stats, copyingOf(engine)
 	s.sparing, _ = engine.(capture.Sparing)
+	s.waking, _ = engine.(capture.Waking)
 	s.follower, _ = engine.(capture.Follower)
 	for _, p := range s.procs {
 		s.spare(p)

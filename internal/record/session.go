@@ -73,6 +73,7 @@ type session struct {
 	stats      func() capture.Stats
 	copying    func() time.Duration
 	sparing    capture.Sparing  // nil: the engine is not
+	waking     capture.Waking   // nil: the engine is not
 	follower   capture.Follower // nil: the engine is not
 	told       time.Time
 	weighed    time.Time // when candid's own memory was looked at
@@ -284,6 +285,9 @@ func (s *session) BatchEnd() {
 	clear(s.batch)
 	s.batch = s.batch[:0]
 	s.forgetGone(now)
+	if s.waking != nil {
+		s.births.tell(s.waking)
+	}
 	s.calm.batch(now, news)
 	s.spaces.sweep(now)
 	if now.Sub(s.later.tried) >= tryEvery {

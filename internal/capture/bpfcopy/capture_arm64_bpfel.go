@@ -62,6 +62,12 @@ type captureKnown struct {
 	Follow  uint32
 }
 
+type captureProgramFile struct {
+	_     structs.HostLayout
+	Dev   uint64
+	Inode uint64
+}
+
 type captureSpent struct {
 	_      structs.HostLayout
 	Copies uint64
@@ -139,6 +145,7 @@ const (
 	captureMapFollows          = "follows"
 	captureMapKnown            = "known"
 	captureMapLost             = "lost"
+	captureMapPlain            = "plain"
 	captureMapRing             = "ring"
 	captureMapScratch          = "scratch"
 	captureMapSpending         = "spending"
@@ -229,6 +236,7 @@ type captureMapSpecs struct {
 	Follows  *ebpf.MapSpec `ebpf:"follows"`
 	Known    *ebpf.MapSpec `ebpf:"known"`
 	Lost     *ebpf.MapSpec `ebpf:"lost"`
+	Plain    *ebpf.MapSpec `ebpf:"plain"`
 	Ring     *ebpf.MapSpec `ebpf:"ring"`
 	Scratch  *ebpf.MapSpec `ebpf:"scratch"`
 	Spending *ebpf.MapSpec `ebpf:"spending"`
@@ -277,6 +285,7 @@ type captureMaps struct {
 	Follows  *ebpf.Map `ebpf:"follows"`
 	Known    *ebpf.Map `ebpf:"known"`
 	Lost     *ebpf.Map `ebpf:"lost"`
+	Plain    *ebpf.Map `ebpf:"plain"`
 	Ring     *ebpf.Map `ebpf:"ring"`
 	Scratch  *ebpf.Map `ebpf:"scratch"`
 	Spending *ebpf.Map `ebpf:"spending"`
@@ -290,6 +299,7 @@ func (m *captureMaps) Close() error {
 		m.Follows,
 		m.Known,
 		m.Lost,
+		m.Plain,
 		m.Ring,
 		m.Scratch,
 		m.Spending,

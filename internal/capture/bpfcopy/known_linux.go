@@ -21,6 +21,7 @@ type knowledge struct {
 var (
 	_ capture.Sparing  = (*Engine)(nil)
 	_ capture.Follower = (*Engine)(nil)
+	_ capture.Waking   = (*Engine)(nil)
 )
 
 // RunsGo tells whether a target runs Go code, until it runs another program; if it is
@@ -67,6 +68,21 @@ func (e *Engine) Follow(pid int, how *capture.Follow) error {
 	e.follows[k.follow-1] = true
 	if err := e.tell(uint32(pid), k); err != nil {
 		return fmt.Errorf("follow the stacks of process %d: %w", pid, err)
+	}
+	return nil
+}
+
+// Plain tells whether the code of a program's file is all in files. It is capture.Waking's.
+func (e *Engine) Plain(dev, inode uint64, is bool) error {
+	m, key := e.progs.coll.Maps["plain"], captureProgramFile{Dev: dev, Inode: inode}
+	if !is {
+		if err := m.Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return fmt.Errorf("tell the BPF program that a file is not plain: %w", err)
+		}
+		return nil
+	}
+	if err := m.Put(key, uint32(1)); err != nil {
+		return fmt.Errorf("tell the BPF program that a file is plain: %w", err)
 	}
 	return nil
 }

@@ -179,6 +179,41 @@ INLINE __u64 soon(__u64 now)
 	return BPF_RB_FORCE_WAKEUP;
 }
 
+/*
+ * The files of programs whose code is all in files, as the reader has seen: it can wait
+ * for those that run them.
+ */
+struct program_file {
+	__u64 dev;
+	__u64 inode;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct program_file);
+	__type(value, __u32);
+} plain SEC(".maps");
+
+INLINE int is_plain(struct linux_binprm *bprm)
+{
+	struct program_file f = {};
+	struct file *file = 0;
+	struct inode *inode = 0;
+	struct super_block *sb = 0;
+	__u32 dev = 0;
+
+	bpf_probe_read_kernel(&file, sizeof(file), &bprm->file);
+	if (!file)
+		return 0;
+	bpf_probe_read_kernel(&inode, sizeof(inode), &file->f_inode);
+	bpf_probe_read_kernel(&f.inode, sizeof(f.inode), &inode->i_ino);
+	bpf_probe_read_kernel(&sb, sizeof(sb), &inode->i_sb);
+	bpf_probe_read_kernel(&dev, sizeof(dev), &sb->s_dev);
+	f.dev = dev;
+	return bpf_map_lookup_elem(&plain, &f) != 0;
+}
+
 struct told {
 	__u32 what;
 	__u64 time;
@@ -242,7 +277,7 @@ SEC("tp_btf/sched_process_exec")
 int on_exec(__u64 *ctx)
 {
 	struct task_struct *task = (struct task_struct *)ctx[0];
-	struct told n = {.what = NOTICE_EXEC, .urgent = 1};
+	struct told n = {.what = NOTICE_EXEC};
 
 	numbers(task, &n.pid, &n.tid);
 	struct target *t = target_of(n.pid);
@@ -250,11 +285,15 @@ int on_exec(__u64 *ctx)
 		return 0;
 	n.time = bpf_ktime_get_ns();
 	/* Of a process that was there before, the program is told apart from now on. */
-	struct target value = {.program = n.time, .flags = all_flags};
+	int plain = is_plain((struct linux_binprm *)ctx[2]);
+	struct target value = {.program = n.time, .flags = t ? t->flags & ~TARGET_PLAIN : all_flags};
+	if (plain)
+		value.flags |= TARGET_PLAIN;
 	if (t)
-		t->program = n.time;
+		*t = value;
 	else
 		bpf_map_update_elem(&targets, &n.pid, &value, BPF_ANY);
+	n.urgent = !plain;
 	n.comm = task->comm;
 	tell(&n);
 	return 0;
@@ -267,16 +306,20 @@ int on_exit(__u64 *ctx)
 	struct told n = {.what = NOTICE_EXIT};
 
 	numbers(task, &n.pid, &n.tid);
-	if (!target_of(n.pid) && !all)
+	struct target *t = target_of(n.pid);
+	if (!t && !all)
 		return 0;
+	/* A runtime may have been found in it all the same. */
+	struct known *k = bpf_map_lookup_elem(&known, &n.pid);
+	int plain = t && t->flags & TARGET_PLAIN && !(k && k->follow);
 	/* The count is taken down just before this. */
 	struct signal_struct *signal = 0;
 	__s32 live = 1;
 	bpf_probe_read_kernel(&signal, sizeof(signal), &task->signal);
 	bpf_probe_read_kernel(&live, sizeof(live), &signal->live.counter);
-	n.urgent = task->signal->flags & SIGNAL_GROUP_EXIT;
+	n.urgent = !plain && (live == 0 || task->signal->flags & SIGNAL_GROUP_EXIT);
 	if (live == 0) {
-		n.last = n.urgent = 1;
+		n.last = 1;
 		n.status = task->signal->flags & SIGNAL_GROUP_EXIT ? task->signal->group_exit_code : task->group_leader->exit_code;
 		bpf_map_delete_elem(&targets, &n.pid);
 		bpf_map_delete_elem(&known, &n.pid);

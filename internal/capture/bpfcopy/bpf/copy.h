@@ -118,7 +118,10 @@ struct target {
 	__u32 pad;
 };
 
-enum { TARGET_CHILDREN = 1 };
+enum {
+	TARGET_CHILDREN = 1,
+	TARGET_PLAIN = 2, /* its program is one of plain */
+};
 
 /* The program of a process that is no target of its own, but one of all. */
 #define SOME_PROGRAM (~0UL)

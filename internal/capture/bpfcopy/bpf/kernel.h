@@ -152,6 +152,23 @@ struct task_struct {
 	struct thread_struct thread;
 } RELOCATED;
 
+struct super_block {
+	__u32 s_dev;
+} RELOCATED;
+
+struct inode {
+	struct super_block *i_sb;
+	unsigned long i_ino;
+} RELOCATED;
+
+struct file {
+	struct inode *f_inode;
+} RELOCATED;
+
+struct linux_binprm {
+	struct file *file;
+} RELOCATED;
+
 struct vm_area_struct {
 	unsigned long vm_start;
 	unsigned long vm_end;
