@@ -312,15 +312,24 @@ int on_exit(__u64 *ctx)
 	/* A runtime may have been found in it all the same. */
 	struct known *k = bpf_map_lookup_elem(&known, &n.pid);
 	int plain = t && t->flags & TARGET_PLAIN && !(k && k->follow);
-	/* The count is taken down just before this. */
+	/* The count is taken down just before this. Pointers are followed by a helper, as in
+	 * stack_top. */
 	struct signal_struct *signal = 0;
+	struct task_struct *leader = 0;
 	__s32 live = 1;
+	__u32 flags = 0;
 	bpf_probe_read_kernel(&signal, sizeof(signal), &task->signal);
 	bpf_probe_read_kernel(&live, sizeof(live), &signal->live.counter);
-	n.urgent = !plain && (live == 0 || task->signal->flags & SIGNAL_GROUP_EXIT);
+	bpf_probe_read_kernel(&flags, sizeof(flags), &signal->flags);
+	n.urgent = !plain && (live == 0 || flags & SIGNAL_GROUP_EXIT);
 	if (live == 0) {
 		n.last = 1;
-		n.status = task->signal->flags & SIGNAL_GROUP_EXIT ? task->signal->group_exit_code : task->group_leader->exit_code;
+		if (flags & SIGNAL_GROUP_EXIT) {
+			bpf_probe_read_kernel(&n.status, sizeof(n.status), &signal->group_exit_code);
+		} else {
+			bpf_probe_read_kernel(&leader, sizeof(leader), &task->group_leader);
+			bpf_probe_read_kernel(&n.status, sizeof(n.status), &leader->exit_code);
+		}
 		bpf_map_delete_elem(&targets, &n.pid);
 		bpf_map_delete_elem(&known, &n.pid);
 	}
