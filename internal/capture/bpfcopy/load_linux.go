@@ -85,7 +85,11 @@ func load(opts capture.Options, ev *events, variant Variant, ringSize int) (*pro
 }
 
 func loadVariant(opts capture.Options, ev *events, variant Variant, ringSize int, kernel *btf.Cache) (*programs, error) {
-	spec, err := loadCapture()
+	read := loadCapture
+	if variant == Exact && ev.wall < 0 && !ev.counts(opts) {
+		read = loadTicks
+	}
+	spec, err := read()
 	if err != nil {
 		return nil, fmt.Errorf("read the BPF programs built into candid: %w", err)
 	}

@@ -3,7 +3,9 @@
 
 /*
  * What runs while a thread is stopped by a perf event, and what tells of
- * threads and processes that begin and end.
+ * threads and processes that begin and end. With TICKS, only what samples the CPU's
+ * clock by exact copies, which is what most recordings are: to read all the others takes candid
+ * longer than to load these.
  */
 #include "away.h"
 
@@ -12,6 +14,7 @@
 #define EVENT_BITS 16
 #define EVENTS 64
 
+#ifndef TICKS
 /* What a software counter has counted on a CPU since the last sample of it. */
 struct block {
 	__u64 seen; /* of all processes, when it was last looked at */
@@ -25,7 +28,11 @@ struct {
 	__type(key, __u32);
 	__type(value, struct block);
 } blocks SEC(".maps");
+#endif
 
+#ifdef TICKS
+#define counted(ctx, h, target) 0
+#else
 /*
  * Whether this hit of a software counter makes a sample, and of how many. The kernel's own
  * way to so many samples a second counts what other processes do on the CPU too, and the
@@ -67,6 +74,7 @@ INLINE int counted(struct bpf_perf_event_data *ctx, struct head *h, int target)
 	b->began = h->time;
 	return 1;
 }
+#endif
 
 INLINE int on_event(struct bpf_perf_event_data *ctx, int exact, int wall, int counts)
 {
@@ -123,6 +131,7 @@ int sample_exact(struct bpf_perf_event_data *ctx)
 	return on_event(ctx, 1, 0, 0);
 }
 
+#ifndef TICKS
 SEC("perf_event")
 int sample_sized(struct bpf_perf_event_data *ctx)
 {
@@ -154,6 +163,8 @@ int count_sized(struct bpf_perf_event_data *ctx)
 {
 	return on_event(ctx, 0, 0, 1);
 }
+
+#endif
 
 /* What happens to targets. */
 
