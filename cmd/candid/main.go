@@ -11,14 +11,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/candid-profiler/candid/internal/capture/launch"
 	"github.com/candid-profiler/candid/internal/report"
 )
 
 func main() {
-	// A launched program is started through a copy of candid that waits until
-	// it is a target; that copy never comes back from here.
-	launch.Trampoline()
+	// The copy of candid through which a program is launched never comes here:
+	// it waits in the package launch/early.
 	os.Exit(run(os.Args[1:]))
 }
 

@@ -22,7 +22,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	launch.Trampoline()
 	if os.Getenv(actSpin) != "" {
 		for {
 			runtime.KeepAlive(actSpin)

@@ -12,7 +12,6 @@ import (
 	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/features"
 	"github.com/cilium/ebpf/link"
-	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
 
 	"github.com/candid-profiler/candid/internal/capture"
@@ -61,9 +60,6 @@ type programs struct {
 // load loads the programs for the options, in the variant asked for or the
 // best that the kernel takes.
 func load(opts capture.Options, ev *events, variant Variant, ringSize int) (*programs, error) {
-	// Before 5.11 maps count as locked memory; where this fails, loading will
-	// say so.
-	_ = rlimit.RemoveMemlock()
 	kernel := btf.NewCache() // to read the kernel's description takes longer than all else
 	switch variant {
 	case Exact, Sized:

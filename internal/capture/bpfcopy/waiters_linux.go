@@ -7,7 +7,6 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
-	"github.com/cilium/ebpf/rlimit"
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/cpu"
@@ -32,7 +31,6 @@ type Waiter struct {
 // OpenWaiters sees whether the program can be loaded. It takes CAP_BPF and CAP_PERFMON;
 // the errors are Open's.
 func OpenWaiters(pid int) (*Waiters, error) {
-	_ = rlimit.RemoveMemlock()
 	w := &Waiters{pid: uint32(pid), kernel: btf.NewCache()}
 	return w, w.Each(func(Waiter) {})
 }

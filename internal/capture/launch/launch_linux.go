@@ -8,23 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
-)
 
-// trampolineName is the first argument by which a copy of candid knows that it
-// is to wait and become another program.
-const trampolineName = "candid: waiting to run"
-
-// Descriptors of the trampoline besides stdin, stdout and stderr.
-const (
-	wordFD = 3 // one byte comes: go; end of file: candid is gone, do not run
-	// errorFD takes a Begin's Time, Thread and Process just before the command is executed, and
-	// the error number if that fails.
-	errorFD = 4
+	"github.com/candid-profiler/candid/internal/capture/launch/early"
 )
 
 // Child is a command that was started.
@@ -87,7 +76,7 @@ func begin(argv []string, env []string, files [3]*os.File, attr *syscall.SysProc
 		wordW.Close()
 		return nil, fmt.Errorf("start %s: %w", argv[0], err)
 	}
-	proc, err := os.StartProcess("/proc/self/exe", append([]string{trampolineName, path}, argv...), &os.ProcAttr{
+	proc, err := os.StartProcess("/proc/self/exe", append([]string{early.Name, path}, argv...), &os.ProcAttr{
 		Env:   env,
 		Files: append(files[:], wordR, reportW),
 		Sys:   attr,
@@ -101,9 +90,6 @@ func begin(argv []string, env []string, files [3]*os.File, attr *syscall.SysProc
 	}
 	return &Child{PID: proc.Pid, proc: proc, word: wordW, report: reportR, path: path}, nil
 }
-
-// beginSize is how long the part of the report is that comes before the command.
-const beginSize = 3 * 8
 
 // Release lets the command run. It returns once the child has become the
 // command, or says why it could not (wrapping ErrNotExecutable or ErrNotFound).
@@ -126,12 +112,12 @@ func (c *Child) Release() (Begin, error) {
 		return Begin{}, fmt.Errorf("release %s: the waiting process is gone: %w", c.path, err)
 	}
 	// The descriptor closes by itself when the command is executed.
-	var b [beginSize + 4]byte
+	var b [early.BeginSize + 4]byte
 	n, err := io.ReadFull(c.report, b[:])
 	switch {
 	case n == 0 && errors.Is(err, io.EOF):
 		return Begin{}, nil // Wait tells how it ended
-	case n == beginSize && errors.Is(err, io.ErrUnexpectedEOF):
+	case n == early.BeginSize && errors.Is(err, io.ErrUnexpectedEOF):
 		begin.Done = clock(unix.CLOCK_MONOTONIC)
 		for i, to := range []*uint64{&begin.Time, &begin.Thread, &begin.Process} {
 			*to = binary.LittleEndian.Uint64(b[i*8:])
@@ -140,7 +126,7 @@ func (c *Child) Release() (Begin, error) {
 	case err != nil:
 		return Begin{}, fmt.Errorf("release %s: %w", c.path, err)
 	}
-	errno := syscall.Errno(binary.LittleEndian.Uint32(b[beginSize:]))
+	errno := syscall.Errno(binary.LittleEndian.Uint32(b[early.BeginSize:]))
 	if errno == syscall.ENOENT {
 		// The file is there, so it is its interpreter that is not.
 		return Begin{}, fmt.Errorf("start %s: %w: its interpreter does not exist", c.path, ErrNotFound)
@@ -197,53 +183,4 @@ func (c *Child) Kill() {
 		_ = c.Signal(os.Kill) // it may have ended already
 	}
 	_, _ = c.proc.Wait()
-}
-
-// What executes the command must be the first thread: perf events and probes that
-// were put on it would stay behind with it, as the kernel lets the thread that
-// executes a program take its place.
-func init() {
-	if waiting() {
-		runtime.LockOSThread() // the main goroutine is on it while packages begin
-	}
-}
-
-// waiting says whether this is the copy of candid that becomes the command.
-func waiting() bool { return len(os.Args) >= 3 && os.Args[0] == trampolineName }
-
-// Trampoline must be the first thing that main does. In a copy of candid that
-// Start started it waits for Release and becomes the command; it never returns
-// there. Everywhere else it does nothing.
-func Trampoline() {
-	if !waiting() {
-		return
-	}
-	unix.CloseOnExec(wordFD)
-	unix.CloseOnExec(errorFD)
-	var b [1]byte
-	for {
-		n, err := unix.Read(wordFD, b[:])
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if n != 1 || err != nil {
-			os.Exit(CodeFailed)
-		}
-		break
-	}
-	var begin [beginSize]byte
-	for i, id := range []int32{unix.CLOCK_MONOTONIC, unix.CLOCK_THREAD_CPUTIME_ID, unix.CLOCK_PROCESS_CPUTIME_ID} {
-		binary.LittleEndian.PutUint64(begin[i*8:], clock(id))
-	}
-	_, _ = unix.Write(errorFD, begin[:])
-	err := syscall.Exec(os.Args[1], os.Args[2:], os.Environ())
-	errno := syscall.EIO
-	errors.As(err, &errno)
-	var report [4]byte
-	binary.LittleEndian.PutUint32(report[:], uint32(errno))
-	_, _ = unix.Write(errorFD, report[:])
-	if errno == syscall.ENOENT {
-		os.Exit(CodeNotFound)
-	}
-	os.Exit(CodeNotExecutable)
 }

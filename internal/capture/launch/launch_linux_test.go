@@ -12,15 +12,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-)
 
-func TestMain(m *testing.M) {
-	for range 20 {
-		time.Sleep(50 * time.Microsecond) // goroutines come back on any thread
-	}
-	Trampoline()
-	os.Exit(m.Run())
-}
+	"github.com/candid-profiler/candid/internal/capture/launch/early"
+)
 
 func start(t *testing.T, argv ...string) *Child {
 	t.Helper()
@@ -102,7 +96,7 @@ func TestNothingLeaks(t *testing.T) {
 	if !strings.Contains(got, "\n"+string(plain)+"SigBlk") {
 		t.Errorf("the command sees other descriptors than\n%s:\n%s", plain, got)
 	}
-	for _, leak := range []string{trampolineName, "ONLY_THIS"} {
+	for _, leak := range []string{early.Name, "ONLY_THIS"} {
 		if strings.Contains(got, leak) {
 			t.Errorf("the command sees %q:\n%s", leak, got)
 		}
@@ -174,12 +168,12 @@ func TestFirstThreadWaits(t *testing.T) {
 		for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 			// The first thread is in read(3): nothing else is waited for like that.
 			what, _ = os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", child.PID, child.PID))
-			if strings.HasPrefix(string(what), fmt.Sprintf("%d 0x%x ", syscall.SYS_READ, wordFD)) {
+			if strings.HasPrefix(string(what), fmt.Sprintf("%d 0x%x ", syscall.SYS_READ, early.WordFD)) {
 				break
 			}
 			time.Sleep(time.Millisecond)
 		}
-		if !strings.HasPrefix(string(what), fmt.Sprintf("%d 0x%x ", syscall.SYS_READ, wordFD)) {
+		if !strings.HasPrefix(string(what), fmt.Sprintf("%d 0x%x ", syscall.SYS_READ, early.WordFD)) {
 			t.Errorf("the first thread is in %q", what)
 		}
 		child.Kill()

@@ -33,6 +33,3 @@ func (c *Child) Signal(os.Signal) error { return capture.ErrUnsupported }
 
 // Kill does nothing: nothing was started.
 func (c *Child) Kill() {}
-
-// Trampoline does nothing: nothing is started through it.
-func Trampoline() {}
