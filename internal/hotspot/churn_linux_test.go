@@ -3,6 +3,7 @@ package hotspot
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,14 +16,14 @@ import (
 // others have taken their place: with the program stopped, a VM that has been
 // used all along says the same as one that was opened just now.
 func TestUnloading(t *testing.T) {
+	began := time.Now()
 	for _, major := range fixture.JDKs(t, 8) {
 		t.Run(fmt.Sprintf("jdk%d", major), func(t *testing.T) {
 			t.Parallel()
 			p := startProgram(t, major, "-XX:+UseSerialGC", "-Xmx32m", "Churn")
 			old := openVM(t, p)
-			if err := old.peek.r.ReadAt(make([]byte, 8), old.interpLo); err != nil {
-				t.Fatal(err)
-			}
+			old.Clock = func() uint64 { return uint64(time.Since(began)) }
+			lists, standing := 0, 0
 			compared, reborn := 0, 0
 			last := make(map[uint64]cookie)
 			// At least so often, and until the VM has dropped some code and put other in its
@@ -32,10 +33,21 @@ func TestUnloading(t *testing.T) {
 				stop(t, p.PID)
 				p.Memory().Invalidate()
 				old.BeginBatch()
+				for i := range old.code.heaps {
+					f := &old.code.heaps[i].freed
+					if !f.known {
+						continue // the VM was stopped while it changed the list
+					}
+					lists++
+					there := freeBlocks(old, &old.code.heaps[i])
+					if !slices.EqualFunc(there, f.states[0].blocks, func(a, b freeSpan) bool { return a.start == b.start && a.end == b.end }) {
+						t.Errorf("%d blocks are free in heap %d, %d are known", len(there), i, len(f.states[0].blocks))
+					}
+				}
 				now := openVM(t, p)
 				// Methods are kept by address too, as for interpreted frames. Only
 				// those of living code are: the memory of others means nothing.
-				methods := make(map[uint64]bool)
+				methods, seen := make(map[uint64]bool), make(map[uint64]cookie)
 				eachBlob(t, now, func(n *blob) {
 					o := old.find(n.start)
 					if o == nil {
@@ -43,10 +55,16 @@ func TestUnloading(t *testing.T) {
 						return
 					}
 					compared++
+					if e := old.standsAt(n); e != nil && n.nm != nil && e.compileID == n.nm.compileID && e.since < old.batch {
+						standing++
+						if c, ok := last[n.start]; !ok || c.compileID != n.cookie.compileID {
+							t.Errorf("compilation %d is said to stand at %#x since batch %d of %d, it was not there in the last", n.nm.compileID, n.start, e.since, old.batch)
+						}
+					}
 					if c, ok := last[n.start]; ok && c != n.cookie {
 						reborn++
 					}
-					last[n.start] = n.cookie
+					seen[n.start] = n.cookie
 					if o.start != n.start || o.cookie != n.cookie || o.kind != n.kind || o.end != n.end || o.name != n.name || o.frameSize != n.frameSize {
 						t.Errorf("%#x is %s (%+v), was taken for %s at %#x (%+v)", n.start, n.name, n.cookie, o.name, o.start, o.cookie)
 						return
@@ -63,6 +81,7 @@ func TestUnloading(t *testing.T) {
 						t.Errorf("%#x has %d pcs, was taken to have %d", n.start, len(n.nm.pcs), len(o.nm.pcs))
 					}
 				})
+				last = seen
 				for ptr := range methods {
 					o, ok1 := old.method(ptr)
 					n, ok2 := now.method(ptr)
@@ -111,12 +130,31 @@ func TestUnloading(t *testing.T) {
 				t.Error("no method is there to be found again")
 			}
 			syscall.Kill(p.PID, syscall.SIGCONT)
+			if standing == 0 || lists < len(old.code.heaps)*6 {
+				t.Errorf("%d times the free list of a heap was known, and of %d methods where they stand", lists, standing)
+			}
 			if reborn == 0 || old.died == 0 {
 				t.Errorf("no code was replaced, nothing was tested (%d compared, %d died)", compared, old.died)
 			}
-			t.Logf("%d blobs compared, %d took another's place, %d died", compared, reborn, old.died)
+			t.Logf("%d blobs compared, %d took another's place, %d died, %d were known to stand there", compared, reborn, old.died, standing)
 		})
 	}
+}
+
+// freeBlocks finds the free blocks of a heap by looking at all of its blocks.
+func freeBlocks(vm *VM, h *codeHeap) (out []freeSpan) {
+	l := &vm.code.layout
+	for at := h.low; at < h.high; {
+		n, ok := vm.peek.member(at, l.length)
+		if !ok || n == 0 {
+			break
+		}
+		if used, _ := vm.peek.member(at, l.used); used == 0 {
+			out = append(out, freeSpan{start: at, end: at + n<<h.shift})
+		}
+		at += n << h.shift
+	}
+	return out
 }
 
 // stop stops a process of this test and waits until it stands.

@@ -41,6 +41,9 @@ type codeHeap struct {
 	shift         uint   // log2 of the size of a segment
 	pages         []*segPage
 	boundsInBatch uint32 // when high was last read
+
+	freed    freedBlocks
+	standing standing
 }
 
 // codeCache is the code blobs decoded so far.
@@ -61,6 +64,8 @@ type codeCache struct {
 	header []byte            // scratch
 	reqs   []target.Read
 	bufs   []byte
+	lists  []byte    // scratch of beginFreeLists
+	began  [4]uint64 // when the last batches had begun, by batch, of VM.Clock
 }
 
 // openCode finds the code heaps and the interpreter.
@@ -464,6 +469,7 @@ func (vm *VM) beginCode() {
 	c.recent = c.recent[:0]
 	vm.checkBlobs(c.ahead)
 	clear(c.ahead)
+	vm.beginFreeLists()
 }
 
 // bury forgets a dead blob. Its id stays taken.

@@ -93,36 +93,41 @@ func (vm *VM) describedOnlyBefore(now *blob, pc uint64) *blob {
 
 // doubtful says whether there is something that doubt has to decide.
 func (vm *VM) doubtful(b *blob) bool {
-	return b.dead || b.contested == vm.batch || b.born == vm.batch && len(vm.code.dead) > 0
+	return b.dead || b.contested == vm.batch || b.born == vm.batch && b.nm != nil
 }
 
-// doubt is how sure it can be at best that a frame's pc lies in b. exact says that pc is
-// where a call in b returns to.
+// doubt is how sure it can be at best that a frame's pc lay in b at time, when the sample
+// was taken. exact says that pc is where a call in b returns to.
 //
-// Two blobs may have had pc in their code in this batch, the one that is there now and one that
-// was there when the last batch ended: then only a call that returns there in one of them
-// alone decides. And code that is seen for the first time, while other code is seen to
-// have gone, may have taken the place of some that was never seen.
-func (vm *VM) doubt(b *blob, pc uint64, exact bool) walk.Provenance {
-	switch {
-	case b.freed:
+// If b was there before that, it did. Otherwise two blobs may have had pc in their code,
+// the one that is there now and one that was there when the last batch ended: then only
+// a call that returns there in one of them alone decides. And code that is seen for the
+// first time may have taken the place of some that was never seen.
+func (vm *VM) doubt(b *blob, pc, time uint64, exact bool) walk.Provenance {
+	if b.freed {
 		return walk.Heuristic
-	case b.nm != nil && b.born == vm.batch && len(vm.code.dead) > 0:
-		if exact {
-			// A call of this very code returns here, which other code in its place would
-			// have had only by chance.
-			return walk.Derived
-		}
-		return walk.Heuristic
-	case b.dead:
+	}
+	if b.dead && b.born != vm.batch {
 		// It was there when the last batch ended, and nothing else is there now.
 		return walk.Derived
+	}
+	stood := vm.stood(b, time)
+	switch {
+	case b.nm != nil && stood == walk.Exact:
+		return walk.Exact
 	case b.contested == vm.batch:
 		if d := vm.diedHere(pc); d != nil && (!exact || d.exact(pc) >= 0) {
 			return walk.Heuristic
 		}
+	case b.nm == nil || b.born != vm.batch:
+		return walk.Exact
 	}
-	return walk.Exact
+	if exact {
+		// A call of this very code returns here, which other code in its place would
+		// have had only by chance.
+		return min(stood, walk.Derived)
+	}
+	return stood
 }
 
 // readFreed looks for the header of a compiled method at pc that was freed before it was ever looked

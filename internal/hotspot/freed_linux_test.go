@@ -85,7 +85,7 @@ func TestFreedCode(t *testing.T) {
 				if e == nil {
 					return walk.Heuristic + 1
 				}
-				return vm.doubt(e.blob, pc, e.exact)
+				return vm.doubt(e.blob, pc, 0, e.exact)
 			}
 			name := resolve(known)
 			if name == "nothing" || doubt(known) != walk.Exact { // nothing has died
@@ -131,7 +131,7 @@ func TestFreedCode(t *testing.T) {
 			at := b.start + l.compileID.offset
 			mem.bytes[at] = byte(b.cookie.compileID) ^ 0x55
 			known.BeginBatch()
-			if got := known.find(pc); got == nil || known.doubt(got, pc, false) != walk.Heuristic {
+			if got := known.find(pc); got == nil || known.doubt(got, pc, 0, false) != walk.Heuristic {
 				t.Error("of a place that two have had in a batch it is not said that it is a guess whose it was")
 			}
 		})

@@ -28,7 +28,7 @@ func (vm *VM) stepLeaf(c *walk.Cursor) walk.Verdict {
 		code: vm.codeOf(b),
 	}
 	if vm.doubtful(b) {
-		s.prov = vm.doubt(b, pc, false)
+		s.prov = vm.doubt(b, pc, c.Time, false)
 		c.Prov = max(c.Prov, s.prov)
 	}
 	vm.pushLeaf(l)

@@ -135,7 +135,7 @@ func (vm *VM) stepFrame(c *walk.Cursor, e *pcEntry) walk.Verdict {
 	}
 	if vm.doubtful(e.blob) {
 		// Its callers are found by what the blob says of its frame.
-		doubt := vm.doubt(e.blob, e.pc, e.exact)
+		doubt := vm.doubt(e.blob, e.pc, c.Time, e.exact)
 		prov, c.Prov = max(prov, doubt), max(c.Prov, doubt)
 	}
 	sp := c.Regs.SP()

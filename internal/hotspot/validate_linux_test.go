@@ -86,7 +86,7 @@ func TestReplacedCode(t *testing.T) {
 			t.Errorf("after %d batches the freed code is cached", batches)
 		}
 		// In the batch in which it died it may stand for samples from before, which says so.
-		if e := vm.classify(pc); e != nil && e.blob == b && (!b.dead || vm.doubt(b, pc, true) == walk.Exact) {
+		if e := vm.classify(pc); e != nil && e.blob == b && (!b.dead || vm.doubt(b, pc, 0, true) == walk.Exact) {
 			t.Errorf("after %d batches the freed code is found as if it were there", batches)
 		}
 		if !b.dead {
@@ -96,7 +96,7 @@ func TestReplacedCode(t *testing.T) {
 			t.Errorf("after %d batches method %d is %d", batches, id, again)
 		}
 		vm.BeginBatch()
-		if e := vm.classify(pc); e != nil && (e.blob == b || vm.doubt(e.blob, pc, true) != walk.Heuristic) {
+		if e := vm.classify(pc); e != nil && (e.blob == b || vm.doubt(e.blob, pc, 0, true) != walk.Heuristic) {
 			t.Errorf("after %d batches the freed code is found a batch later", batches)
 		}
 		clear(mem.words)

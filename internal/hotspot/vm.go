@@ -12,6 +12,9 @@ import (
 // VM is a Java VM in another process, as read so far. It belongs to one
 // goroutine.
 type VM struct {
+	// Clock is the clock of walk.Cursor.Time, nil if there is none to compare with.
+	Clock func() uint64
+
 	peek peek   // the process itself
 	file string // of the VM's library
 

@@ -200,6 +200,7 @@ func (s *session) findVM(p *process) {
 	vm, err := s.finder.Open(p.target)
 	switch {
 	case err == nil:
+		vm.Clock = monotonic
 		p.vm = vm
 		s.births.generates(uint32(p.pid))
 		p.build(s)

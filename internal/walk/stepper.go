@@ -49,6 +49,7 @@ type Cursor struct {
 	// a change of them says that the stack pointer may now be anywhere.
 	Low, High uint64
 	TID       uint32
+	Time      uint64 // when the copy was made, ns; capture.Snapshot.Time
 
 	Depth int // steps taken
 

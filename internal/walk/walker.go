@@ -92,7 +92,7 @@ func (w *Walker) Walk(snap *capture.Snapshot, mem Memory, out *Stack) {
 		return
 	}
 	c := &w.cursor
-	*c = Cursor{Regs: snap.Regs, Leaf: true, Stack: out, Mem: mem, TID: snap.TID, High: snap.StackTop,
+	*c = Cursor{Regs: snap.Regs, Leaf: true, Stack: out, Mem: mem, TID: snap.TID, Time: snap.Time, High: snap.StackTop,
 		Copy: StackCopy{snap.StackAddr, snap.Stack}, Other: StackCopy{snap.OtherAddr, snap.Other}, OtherPC: snap.OtherPC, Regions: snap.Regions}
 	if c.Regs.Arch == 0 {
 		c.Regs.Arch = w.arch

@@ -1,0 +1,211 @@
+package hotspot
+
+import (
+	"github.com/candid-profiler/candid/internal/target"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// In a VM that frees code, whose code stands where is written down for all of it, not
+// only for what was sampled: a sample's pc lies in the code that is there now if that
+// was there before the sample. A compile ID is never given twice, so the same one at
+// the same place is the same code.
+
+const (
+	// maxStanding is how many blocks are looked at in a batch.
+	maxStanding = 2048
+	// maxStandingSpans is how many places may wait to be looked at.
+	maxStandingSpans = 4096
+	// segmapBytes is how much of a segment map is read at once.
+	segmapBytes = 16 << 10
+)
+
+// standing is what is known of the compiled code in a heap.
+type standing struct {
+	on      bool // something was freed since the heap was first looked at
+	again   bool // what was written down has turned out to be old
+	pages   []*[512]standingCode
+	waiting []freeSpan // places where something else may be by now
+	top     uint64     // up to where places have been looked at or wait
+	heads   []byte
+	reqs    []target.Read
+	segmap  []byte
+}
+
+// standingCode is the code whose block begins in a segment.
+type standingCode struct {
+	compileID int32
+	since     uint32 // the batch in which it was first seen there; 0: nothing is
+}
+
+// census looks at what was put into a heap since the last batch began.
+func (vm *VM) census(h *codeHeap) {
+	s, now, before := &h.standing, &h.freed.states[0], &h.freed.states[1]
+	if !s.on || now.batch == 0 {
+		return
+	}
+	if s.pages == nil {
+		s.pages, s.top = make([]*[512]standingCode, len(h.pages)), h.low
+	}
+	switch {
+	case before.batch == 0 && s.top > h.low, s.again && len(s.waiting) == 0, len(s.waiting) > maxStandingSpans:
+		// What has come is not known: all is looked at again.
+		s.waiting, s.top, s.again = s.waiting[:0], h.low, false
+	default:
+		s.waiting = appendTaken(s.waiting, before.blocks, now.blocks)
+	}
+	if now.top > s.top {
+		s.waiting = append(s.waiting, freeSpan{start: s.top, end: now.top})
+		s.top = now.top
+	}
+	vm.lookAtStanding(h)
+}
+
+// appendTaken appends the parts of the blocks of a that are none of b's.
+func appendTaken(out, a, b []freeSpan) []freeSpan {
+	i := 0
+	for _, s := range a {
+		at := s.start
+		for at < s.end {
+			for i < len(b) && b[i].end <= at {
+				i++
+			}
+			if i == len(b) || b[i].start >= s.end {
+				out = append(out, freeSpan{start: at, end: s.end})
+				break
+			}
+			if b[i].start > at {
+				out = append(out, freeSpan{start: at, end: b[i].start})
+			}
+			at = b[i].end
+		}
+	}
+	return out
+}
+
+// lookAtStanding reads the headers of the blocks in the places that wait.
+func (vm *VM) lookAtStanding(h *codeHeap) {
+	s, l := &h.standing, &vm.code.layout
+	n := int(l.blockHeader) + int(max(l.compileID.offset+4, l.name.offset+8))
+	if !l.compileID.ok || n > l.headerLen {
+		s.waiting = s.waiting[:0]
+		return
+	}
+	if s.heads == nil {
+		s.heads, s.segmap = make([]byte, maxStanding*n), make([]byte, segmapBytes)
+	}
+	s.reqs = s.reqs[:0]
+	done := 0
+	for done < len(s.waiting) && len(s.reqs) < maxStanding {
+		w := &s.waiting[done]
+		first, end := (w.start-h.low)>>h.shift, (w.end-h.low)>>h.shift
+		part := s.segmap[:min(end-first, segmapBytes)]
+		if w.start < h.low || w.end > h.reserved || w.end <= w.start || vm.peek.r.ReadAt(part, h.segmap+first) != nil {
+			done++
+			continue
+		}
+		for i, back := range part {
+			if len(s.reqs) == maxStanding {
+				end = first + uint64(i) // the others next time
+				part = part[:i]
+				break
+			}
+			if back == 0 {
+				k := len(s.reqs)
+				s.reqs = append(s.reqs, target.Read{Addr: h.low + (first+uint64(i))<<h.shift, Buf: s.heads[k*n : (k+1)*n]})
+			}
+		}
+		if w.start += uint64(len(part)) << h.shift; w.start >= w.end {
+			done++
+		}
+	}
+	s.waiting = append(s.waiting[:0], s.waiting[done:]...)
+	if len(s.reqs) == 0 {
+		return
+	}
+	vm.peek.readV(s.reqs)
+	for i := range s.reqs {
+		r := &s.reqs[i]
+		if !r.OK || l.used.load(r.Buf) == 0 {
+			continue
+		}
+		if k := kindNames[vm.code.names[l.name.load(r.Buf[l.blockHeader:])]]; k != blobNMethod && k != blobNativeMethod {
+			continue
+		}
+		seg := (r.Addr - h.low) >> h.shift
+		page := s.pages[seg>>9]
+		if page == nil {
+			page = new([512]standingCode)
+			s.pages[seg>>9] = page
+		}
+		if e, id := &page[seg&511], int32(l.compileID.load(r.Buf[l.blockHeader:])); e.since == 0 || e.compileID != id {
+			*e = standingCode{compileID: id, since: vm.batch}
+		}
+	}
+}
+
+// batchBefore gives the last batch that had begun by then when a sample was taken, 0 if
+// that is too long ago.
+func (vm *VM) batchBefore(time uint64) uint32 {
+	began := &vm.code.began
+	for i := range uint32(len(began)) {
+		if i >= vm.batch {
+			break
+		}
+		if at := began[(vm.batch-i)%uint32(len(began))]; at != 0 && at <= time {
+			return vm.batch - i
+		}
+	}
+	return 0
+}
+
+// stood is how sure it is that b, which is there now, was the only one in its place
+// since a sample was taken.
+func (vm *VM) stood(b *blob, time uint64) walk.Provenance {
+	h := vm.heapOf(b.start)
+	if h == nil || b.nm == nil {
+		return walk.Exact // such code comes when the VM starts, and stays
+	}
+	if !h.standing.on {
+		if len(vm.code.dead) > 0 {
+			return walk.Heuristic
+		}
+		return walk.Exact
+	}
+	batch, at := vm.batchBefore(time), b.start-vm.code.layout.blockHeader
+	if batch == 0 {
+		return walk.Heuristic
+	}
+	switch e := vm.standsAt(b); {
+	case e == nil:
+	case e.compileID != b.nm.compileID:
+		// What was freed was taken again between two looks at the free list.
+		h.standing.again = true
+	case e.since <= batch:
+		return walk.Exact
+	}
+	for i := range h.freed.states {
+		if f := &h.freed.states[i]; f.batch == batch {
+			if f.holds(at, at+b.segments<<h.shift) {
+				// Nothing was there then. That other code came, ran and went before
+				// it is not excluded.
+				return walk.Derived
+			}
+			break
+		}
+	}
+	return walk.Heuristic
+}
+
+// standsAt gives what was written down of the place of b, nil if nothing was.
+func (vm *VM) standsAt(b *blob) *standingCode {
+	h := vm.heapOf(b.start)
+	if h == nil || h.standing.pages == nil {
+		return nil
+	}
+	seg := (b.start - vm.code.layout.blockHeader - h.low) >> h.shift
+	page := h.standing.pages[seg>>9]
+	if page == nil || page[seg&511].since == 0 {
+		return nil
+	}
+	return &page[seg&511]
+}
