@@ -70,6 +70,9 @@ func newBirths() *births {
 
 // notice takes what happened to a process, and says whether it should be looked at at once.
 func (b *births) notice(n *capture.Notice, now time.Time) (soon bool) {
+	if n.PID == 0 {
+		return false // candid's pid namespace knows nothing of it, or mappings were missed
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r, known := b.running[n.PID]

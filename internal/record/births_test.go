@@ -43,6 +43,9 @@ func TestBirthsHurry(t *testing.T) {
 	if !b.told(exitOf(2)) {
 		t.Error("generated code is not looked at when its process ends")
 	}
+	if b.told(execOf(0)) || b.told(exitOf(0)) || b.running[0].at != (time.Time{}) {
+		t.Error("what candid cannot see in its pid namespace is to be looked at")
+	}
 	if !b.told(exitOf(7)) {
 		t.Error("a process of which nothing is known ends without a look")
 	}
@@ -52,7 +55,7 @@ func TestBirthsHurry(t *testing.T) {
 // compiler's thousandth process, but always for a VM's.
 func TestBirthsLearn(t *testing.T) {
 	b := newBirths()
-	for pid := range uint32(plainAfter) {
+	for pid := uint32(1); pid <= plainAfter; pid++ {
 		if !b.told(execOf(pid), mapped(pid, 0x5000, "/bin/cc1")) {
 			t.Fatalf("process %d of an unknown program is not looked at", pid)
 		}

@@ -12,12 +12,17 @@ import (
 	"github.com/candid-profiler/candid/internal/capture/perfevent"
 )
 
-// read empties the rings until ctx ends, and gives what went wrong. It has a thread of its
-// own and waits for nothing but the rings: whoever walks and names what it takes out may
-// have to read files, or what a target holds, for longer than a ring has room.
+// read empties the rings until ctx ends, and gives what went wrong. It waits for nothing
+// but the rings: whoever walks and names what it takes out may have to read files, or what
+// a target holds, for longer than a ring has room. Where samples come fast it has a thread
+// of its own, which the kernel prefers to those that have just run for long; at low rates
+// there is room for seconds, and to hand over from thread to thread costs more than all
+// else that it does.
 func (e *Engine) read(ctx context.Context) error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+	if e.opts.Period < ownThread {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+	}
 	defer e.kept.wake()
 	defer e.stopSampling() // what is still to be walked may take a while
 	var last time.Time     // when the walker was woken
@@ -50,6 +55,8 @@ func (e *Engine) read(ctx context.Context) error {
 }
 
 const (
+	// ownThread is the period of samples that come fast.
+	ownThread = 5 * time.Millisecond
 	// wakeBytes is how much may wait for being walked before its time.
 	wakeBytes = 2 * chunkSize
 	// promptly is how soon the rings are read again after something that the Sink wants

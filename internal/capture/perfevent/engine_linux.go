@@ -387,8 +387,8 @@ func (e *Engine) deliver(sink capture.Sink) {
 		sink.Notice(n)
 		return
 	}
-	if !e.targets.Has(r.PID) {
-		return
+	if r.PID == 0 || !e.targets.Has(r.PID) {
+		return // 0 are those of which candid's pid namespace knows nothing
 	}
 	switch r.Type {
 	case RecordExit:

@@ -75,7 +75,8 @@ func (m *Mmaps) Read(to []capture.Notice, until uint64, wanted func(pid uint32) 
 			case m.rec.Type == RecordLost:
 				to = append(to, capture.Notice{Kind: capture.Mmap, Time: m.rec.Time})
 				continue
-			case !wanted(m.rec.PID):
+			case m.rec.PID == 0 || !wanted(m.rec.PID):
+				// 0 are those of which candid's pid namespace knows nothing.
 				continue
 			case m.rec.Type == RecordMmap || m.rec.Type == RecordMmap2:
 				n.Kind, n.Mapping = capture.Mmap, m.paths.mapping(&m.rec)
