@@ -289,6 +289,10 @@ struct {
 	__type(value, struct spent);
 } spending SEC(".maps");
 
+/* A function that the verifier goes through once by itself, and not again for every state
+ * of each of its callers. */
+#define SEPARATE __attribute__((noinline))
+
 /* Makes the verifier look at v anew, so that the bound after it is its own. */
 #define FORGET(v) asm volatile("" : "+r"(v))
 
@@ -405,6 +409,16 @@ INLINE __u64 go_top(__u64 g, __u64 sp)
 	return s.high;
 }
 
+/* What the thread's register for its own storage holds. */
+INLINE __u64 thread_pointer(struct task_struct *task)
+{
+#if defined(__TARGET_ARCH_x86)
+	return task->thread.fsbase;
+#else
+	return task->thread.uw.tp_value;
+#endif
+}
+
 /*
  * The address just above the current thread's stack. C libraries put a
  * thread's descriptor, which the thread register points to, at the top of its
@@ -451,8 +465,12 @@ INLINE __u64 stack_top(struct task_struct *task, __u64 sp, __u64 g)
  * goroutine that called them waits on its own, of which that part is copied too.
  * The copy starts a word below where it will go on.
  */
-INLINE void plan_other(struct plan *p, struct task_struct *task, struct user_regs *regs)
+SEPARATE int plan_other(struct work *work, __u64 base)
 {
+	if (!work)
+		return 0;
+	struct plan *p = &work->plan;
+	struct user_regs *regs = &work->regs;
 	__u64 g = GO_G(regs), sp = p->sp, w = 0, from = 0, to = 0;
 	struct go_stack s;
 	struct go_run run = {};
@@ -460,15 +478,15 @@ INLINE void plan_other(struct plan *p, struct task_struct *task, struct user_reg
 	p->other_len = 0;
 	p->other_pc = 0;
 	if (p->len == 0)
-		return;
+		return 0;
 	if (!is_go(g, &s)) {
 #if defined(__TARGET_ARCH_x86)
 		/* In C code the register holds something else. */
 		g = 0;
-		bpf_probe_read_user(&g, sizeof(g), (void *)(task->thread.fsbase - 8));
+		bpf_probe_read_user(&g, sizeof(g), (void *)(base - 8));
 		if (!is_go(g, &s))
 #endif
-			return;
+			return 0;
 	}
 	if (sp <= s.low || sp >= s.high) {
 		/* A call of the vdso, which is made on the thread's stack. */
@@ -481,10 +499,10 @@ INLINE void plan_other(struct plan *p, struct task_struct *task, struct user_reg
 	}
 	if (!from) {
 		if (bpf_probe_read_user(&run, sizeof(run), (void *)(g + GO_RUN)))
-			return;
+			return 0;
 		__u64 m = run.m;
 		if (bpf_probe_read_user(&w, sizeof(w), (void *)m) || w != g)
-			return;
+			return 0;
 		struct bpf_iter_num words;
 		int *i;
 		bpf_iter_num_new(&words, 0, CURG_WORDS);
@@ -504,12 +522,13 @@ INLINE void plan_other(struct plan *p, struct task_struct *task, struct user_reg
 	}
 	from &= ~7UL;
 	if (!from || to <= from || (from >= p->from && from < p->from + p->len))
-		return;
+		return 0;
 	__u64 len = to - from;
 	if (len > max_stack / 2)
 		len = max_stack / 2;
 	p->other = from;
 	p->other_len = len;
+	return 1;
 }
 
 /* What a step does; capture.Op has the same numbers. */
@@ -537,8 +556,10 @@ enum { REF_PLAIN, REF_NARROW, REF_SHIFTED, REF_COLORED };
 #define MOST_STEPS 2048
 
 /* Does one step; 0 if it fails. */
-static __attribute__((noinline)) int do_step(struct work *w, struct follow *f, struct step *s, __u64 base)
+SEPARATE int do_step(struct work *w, struct follow *f, struct step *s, __u64 base)
 {
+	if (!w || !f || !s)
+		return 0;
 	struct followed *r = &w->followed;
 	__u64 *dst = &r->v[s->dst & (FOLLOW_REGS - 1)];
 	__u64 a = r->v[s->src & (FOLLOW_REGS - 1)], v = 0;
@@ -635,21 +656,15 @@ static __attribute__((noinline)) int do_step(struct work *w, struct follow *f, s
 }
 
 /* Finds out which other memory belongs to a sample, by a runtime's description. */
-INLINE void plan_regions(struct work *w, struct task_struct *task, __u32 index)
+INLINE void plan_regions(struct work *w, __u64 base, __u32 index)
 {
 	struct followed *r = &w->followed;
 	struct bpf_iter_num steps;
 	__u32 key = index - 1;
-	__u64 base;
 
 	struct follow *f = bpf_map_lookup_elem(&follows, &key);
 	if (!f || w->plan.len == 0)
 		return;
-#if defined(__TARGET_ARCH_x86)
-	base = task->thread.fsbase;
-#else
-	base = task->thread.uw.tp_value;
-#endif
 	bpf_iter_num_new(&steps, 0, MOST_STEPS);
 	while (bpf_iter_num_next(&steps)) {
 		__u32 at = r->at;
@@ -949,9 +964,9 @@ INLINE int take(struct task_struct *task, struct work *w, __s64 kernel_bytes, __
 	if (exact && PC(regs)) {
 		struct known *k = known_of(w->head.pid, program);
 		if (!k || !k->goless)
-			plan_other(p, task, regs);
+			plan_other(w, thread_pointer(task));
 		if (k && k->follow)
-			plan_regions(w, task, k->follow);
+			plan_regions(w, thread_pointer(task), k->follow);
 	}
 	__u32 n = kernel_bytes;
 	FORGET(n);
