@@ -15,8 +15,8 @@ import (
 // read empties the rings until ctx ends, and gives what went wrong. It waits for nothing
 // but the rings: whoever walks and names what it takes out may have to read files, or what
 // a target holds, for longer than a ring has room. Where samples come fast it has a thread
-// of its own, which the kernel prefers to those that have just run for long; at low rates
-// there is room for seconds, and to hand over from thread to thread costs more than all
+// of its own, which the kernel prefers to those that have just run for long; at lower rates
+// there is room for longer, and to hand over from thread to thread costs more than all
 // else that it does.
 func (e *Engine) read(ctx context.Context) error {
 	if e.opts.Period < ownThread {
@@ -55,8 +55,9 @@ func (e *Engine) read(ctx context.Context) error {
 }
 
 const (
-	// ownThread is the period of samples that come fast.
-	ownThread = 5 * time.Millisecond
+	// ownThread is the period of samples that come fast. At 1 kHz handing over was still a
+	// fourteenth of all that candid used.
+	ownThread = 750 * time.Microsecond
 	// wakeBytes is how much may wait for being walked before its time.
 	wakeBytes = 2 * chunkSize
 	// promptly is how soon the rings are read again after something that the Sink wants
