@@ -168,3 +168,50 @@ func TestPace(t *testing.T) {
 		t.Errorf("%d changes were told of, not 4: %v", n, p.told)
 	}
 }
+
+// Where samples come many times faster than they are walked, the rate falls before much
+// is lost, and rises again soon when that was the beginning only; the more slowly, the more
+// often that was too soon.
+func TestPaceFallsAtOnce(t *testing.T) {
+	const limit, ms = 48 << 20, uint64(1e6)
+	var p pace
+	now := 1000 * ms
+	for waiting := 0; waiting < limit && p.slow < 8; now += 100 * ms {
+		p.account(now, 0)
+		if slow, _ := p.look(now, waiting, limit); slow > 0 {
+			waiting += limit / 3 / slow
+		}
+	}
+	if p.slow < 4 || now > 2000*ms {
+		t.Errorf("with a backlog that would be full in 0.3 s it is sampled %d times slower after %d ms", p.slow, now/ms-1000)
+	}
+	lost := uint64(0)
+	for range 3 {
+		lost, now = lost+5, now+100*ms
+		p.account(now, lost)
+		p.look(now, limit, limit)
+	}
+	if p.slow < 32 {
+		t.Errorf("with losses in each of three looks it is sampled %d times slower", p.slow)
+	}
+	calm := func() uint64 {
+		began := now
+		for before := p.slow; p.slow >= before; now += 100 * ms {
+			p.look(now, 0, limit)
+		}
+		return now - began
+	}
+	first := calm()
+	if first > 3000*ms {
+		t.Errorf("after %d ms it is sampled faster again", first/ms)
+	}
+	for range 3 {
+		now += 600 * ms
+		p.look(now, limit, limit)
+		if again := calm(); again < first+1000*ms {
+			t.Errorf("where that was too soon it is sampled faster again after %d ms, before after %d ms", again/ms, first/ms)
+		} else {
+			first = again
+		}
+	}
+}

@@ -8,7 +8,8 @@ import "github.com/candid-profiler/candid/internal/capture"
 type pace struct {
 	slow    int    // 1: as asked
 	changed uint64 // when that was last changed, ns
-	waited  int    // bytes that waited at the last look
+	waited  int    // bytes that waited when it was decided last
+	faster  bool   // the last change was to sample faster
 	calm    uint64 // since when little is waiting, ns; 0: it is not so
 	wait    uint64 // how long it must be so before sampling gets faster, ns
 	told    []capture.Slowed
@@ -21,9 +22,9 @@ type pace struct {
 
 const (
 	maxSlow  = 64
-	slowEach = 500e6 // ns between two changes
+	slowEach = 500e6 // ns between two changes, if there is time
 	lookEach = 100e6 // ns between two looks
-	calmWait = 10e9
+	calmWait = 2e9
 	maxWait  = 320e9
 )
 
@@ -50,21 +51,22 @@ func (p *pace) look(now uint64, waiting, limit int) (slow int, changed bool) {
 	} else if p.calm == 0 {
 		p.calm = now
 	}
-	if now-p.changed < slowEach {
+	// A backlog that grows shows that the last change was not enough; one that gets
+	// less is being walked. At ten thousand samples a second it is full in a moment.
+	urgent := p.loses || waiting > limit/4 && waiting-p.waited > limit/8
+	if now-p.changed < slowEach && !(urgent && now-p.changed >= lookEach) {
 		return p.slow, false
 	}
-	// A backlog that grows shows that the last change was not enough; one that gets
-	// less is being walked.
 	loses, grows := p.loses, waiting >= p.waited
 	p.loses, p.waited = false, waiting
 	switch {
-	case (loses || waiting > limit/2 && grows) && p.slow < maxSlow:
-		if p.changed > 0 {
-			p.wait = min(2*p.wait, maxWait)
+	case (loses || waiting > limit/4 && grows) && p.slow < maxSlow:
+		if p.faster {
+			p.wait = min(2*p.wait, maxWait) // it was too soon
 		}
-		p.slow, p.calm = 2*p.slow, 0
+		p.slow, p.calm, p.faster = 2*p.slow, 0, false
 	case p.slow > 1 && p.calm > 0 && now-p.calm > p.wait:
-		p.slow, p.calm = p.slow/2, 0
+		p.slow, p.calm, p.faster = p.slow/2, 0, true
 	default:
 		return p.slow, false
 	}
