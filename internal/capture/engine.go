@@ -152,6 +152,7 @@ type Prompter interface {
 type Slowed struct {
 	Time  uint64 // ns, CLOCK_MONOTONIC
 	Times int    // how many times slower than asked for; 1: as asked for
+	First bool   // it begins so, to see whether more can be walked
 }
 
 // Pacer is a Sink that wants to know how fast is sampled.

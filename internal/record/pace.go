@@ -17,6 +17,10 @@ func (s *session) Slowed(c capture.Slowed) {
 		return
 	}
 	period := s.period * time.Duration(c.Times)
+	if c.First {
+		s.say(fmt.Sprintf("sampling %d times less often at first, every %v, until it shows how much candid can walk", c.Times, period.Round(time.Microsecond)))
+		return
+	}
 	s.say(fmt.Sprintf("sampling %d times less often from %v on, every %v: candid gets too little of the CPUs to walk more; what is recorded stands for all of the time", c.Times, at, period.Round(time.Microsecond)))
 }
 

@@ -215,3 +215,32 @@ func TestPaceFallsAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// A whole machine is sampled at a high rate once it shows that so much is walked.
+func TestPaceBeginsSlowly(t *testing.T) {
+	const limit, ms = 48 << 20, uint64(1e6)
+	for period, want := range map[time.Duration]int{10 * time.Millisecond: 1, time.Second / 999: 1, 200 * time.Microsecond: 8, 100 * time.Microsecond: 16} {
+		var p pace
+		now := 1000 * ms
+		if p.begin(now, period); p.slow != want {
+			t.Errorf("every %v: begun %d times slower, not %d", period, p.slow, want)
+		}
+		for end := now + 2000*ms; now < end; now += 100 * ms {
+			p.look(now, 0, limit)
+		}
+		if p.slow != 1 || want > 1 && len(p.told) != 2 {
+			t.Errorf("every %v: after two calm seconds %d times slower; told: %v", period, p.slow, p.told)
+		}
+	}
+	// What waits ends the trying.
+	var p pace
+	now := 1000 * ms
+	p.begin(now, 100*time.Microsecond)
+	for waiting := limit / 3; now < 3000*ms; now += 100 * ms {
+		p.look(now, waiting, limit)
+		waiting++
+	}
+	if p.slow <= 16 {
+		t.Errorf("with a backlog that does not get less it is sampled %d times slower", p.slow)
+	}
+}

@@ -195,6 +195,9 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 		return fmt.Errorf("ask for the first sample: %w", err)
 	}
 	if e.timers != nil {
+		if e.opts.All {
+			e.timers.Slow(e.pace.begin(perfevent.Now(), e.opts.Period))
+		}
 		if err := e.timers.Start(); err != nil {
 			return err
 		}

@@ -1,6 +1,10 @@
 package bpfcopy
 
-import "github.com/candid-profiler/candid/internal/capture"
+import (
+	"time"
+
+	"github.com/candid-profiler/candid/internal/capture"
+)
 
 // pace decides how many times slower than asked for is sampled, where samples come faster
 // than they are walked for long: fewer samples that stand for more time are true, lost
@@ -10,6 +14,7 @@ type pace struct {
 	changed uint64 // when that was last changed, ns
 	waited  int    // bytes that waited when it was decided last
 	faster  bool   // the last change was to sample faster
+	trying  bool   // how fast it can be is not known yet
 	calm    uint64 // since when little is waiting, ns; 0: it is not so
 	wait    uint64 // how long it must be so before sampling gets faster, ns
 	told    []capture.Slowed
@@ -25,8 +30,26 @@ const (
 	slowEach = 500e6 // ns between two changes, if there is time
 	lookEach = 100e6 // ns between two looks
 	calmWait = 2e9
-	maxWait  = 320e9
+	tryWait  = 200e6
+	// tryHz is how often each CPU is sampled at first at most, where everything on the
+	// machine has to be looked at for the first time.
+	tryHz   = 1000
+	maxWait = 320e9
 )
+
+// begin says how many times slower to begin, of a whole machine that shall be sampled with
+// this period.
+func (p *pace) begin(now uint64, period time.Duration) int {
+	p.slow, p.wait = 1, calmWait
+	for p.slow < maxSlow && time.Duration(p.slow)*period < time.Second/(tryHz+tryHz/10) {
+		p.slow *= 2
+	}
+	if p.trying = p.slow > 1; p.trying {
+		p.changed = now
+		p.told = append(p.told, capture.Slowed{Time: now, Times: p.slow, First: true})
+	}
+	return p.slow
+}
 
 // due says whether it is time to look.
 func (p *pace) due(now uint64) bool { return now-p.looked >= lookEach }
@@ -54,6 +77,9 @@ func (p *pace) look(now uint64, waiting, limit int) (slow int, changed bool) {
 	// A backlog that grows shows that the last change was not enough; one that gets
 	// less is being walked. At ten thousand samples a second it is full in a moment.
 	urgent := p.loses || waiting > limit/4 && waiting-p.waited > limit/8
+	if p.trying && !urgent {
+		return p.try(now)
+	}
 	if now-p.changed < slowEach && !(urgent && now-p.changed >= lookEach) {
 		return p.slow, false
 	}
@@ -64,7 +90,7 @@ func (p *pace) look(now uint64, waiting, limit int) (slow int, changed bool) {
 		if p.faster {
 			p.wait = min(2*p.wait, maxWait) // it was too soon
 		}
-		p.slow, p.calm, p.faster = 2*p.slow, 0, false
+		p.slow, p.calm, p.faster, p.trying = 2*p.slow, 0, false, false
 	case p.slow > 1 && p.calm > 0 && now-p.calm > p.wait:
 		p.slow, p.calm, p.faster = p.slow/2, 0, true
 	default:
@@ -72,6 +98,18 @@ func (p *pace) look(now uint64, waiting, limit int) (slow int, changed bool) {
 	}
 	p.changed, p.waited = now, waiting
 	p.told = append(p.told, capture.Slowed{Time: now, Times: p.slow})
+	return p.slow, true
+}
+
+// try samples faster, step by step, as long as little is waiting.
+func (p *pace) try(now uint64) (slow int, changed bool) {
+	if p.calm == 0 || now-max(p.calm, p.changed) < tryWait {
+		return p.slow, false
+	}
+	if p.slow, p.changed = p.slow/2, now; p.slow == 1 {
+		p.trying = false
+		p.told = append(p.told, capture.Slowed{Time: now, Times: 1})
+	}
 	return p.slow, true
 }
 

@@ -82,6 +82,13 @@ func (t *Timers) Each(f func(cpu, fd int) error) error {
 func (t *Timers) Start() error {
 	for i := range t.list {
 		tm := &t.list[i]
+		if t.base != t.asked && t.kind == capture.CPUTime { // to begin slowly
+			period := uint64(capture.Jitter(t.base))
+			if err := setPeriod(tm.fd, period); err != nil {
+				return fmt.Errorf("set the sampling period of cpu %d: %w", tm.cpu, err)
+			}
+			tm.past[0].period = period
+		}
 		if err := Enable(tm.fd); err != nil {
 			return fmt.Errorf("start the perf event of cpu %d: %w", tm.cpu, err)
 		}
