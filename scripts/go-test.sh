@@ -1,30 +1,80 @@
 #!/bin/bash
-# Run the Go tests: packages that only compute in parallel, then those that look at
-# running processes one after another, so that they do not look at each other. It ends
-# with how many tests ran, which failed, and which were skipped and why.
+# Run the Go tests: packages that only compute beside one another, then those that look at
+# running processes two at a time, because they mostly wait, then those that look at the
+# whole machine one after another. What measures, and the packages beside it did not permit
+# it, is run again alone. It ends with how many tests ran, which failed, and which were
+# skipped and why.
 #
 #   scripts/go-test.sh           all packages; CANDID_FULL=1: on all configurations
 #   scripts/go-test.sh quick     only the packages that compute, with -short
 #   scripts/go-test.sh json ...  the events alone, as gotestsum reads them
+#   scripts/go-test.sh times     what took longest in the last run
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-# Packages whose tests measure shares of time, stop threads, or load BPF programs.
-alone='/(cmd/candid|internal/(capture/.+|hotspot|native|record|view|dump|format/(html|jfr|perfdata)|kernel|machine|oracle|own|priority|target|walk))$'
+# waits: packages that stop threads, load BPF programs, start Chromium or JVMs, those that
+# take longest first. Their tests stand load on both CPUs.
+waits='cmd/candid internal/view internal/hotspot internal/record internal/format/jfr
+  internal/capture/suspend internal/native internal/capture/bpfcopy internal/format/html internal/capture/engines
+  internal/dump internal/format/perfdata internal/capture/event internal/capture/launch internal/capture/perfevent internal/target'
+# measures: packages whose tests compare the machine's time, nice levels or CPUs with their own.
+measures='internal/kernel internal/machine internal/oracle internal/own internal/priority internal/walk'
 # A package's limit, which only ends what hangs.
-limit=30m
-[ -z "${CANDID_FULL:-}" ] || limit=60m
+limit=6m
+[ -z "${CANDID_FULL:-}" ] || limit=40m
+# The events of the last run, for `times`.
+kept=${XDG_CACHE_HOME:-$HOME/.cache}/candid-tests/last.json
+
+# with_tests: the import paths of those of the packages that have tests here.
+with_tests() { go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' "$@" | grep .; }
+
+# dirs: directories as packages.
+dirs() { printf './%s\n' "$@"; }
+
+# again: the tests of which the events say that the machine did not permit them, alone, each
+# with the tests that it is a part of. A test that is skipped again stays skipped.
+again() {
+  local package test failed=0
+  while read -r package test; do
+    go test -json -count=1 -p 1 -timeout $limit -run "$(printf %s "$test" | sed -e 's/[][().*+?^${}|\\]/\\&/g' -e 's,/,$/^,g' -e 's/^/^/' -e 's/$/$/')" "$package" || failed=1
+  done < <(sed -n 's/.*"Package":"\([^"]*\)","Test":"\([^"]*\)".*the machine did not permit the measurement.*/\1 \2/p' "$1" | sort -u)
+  return $failed
+}
+
+# but_hindered passes events on without the end of those tests: theirs comes when they were
+# run again.
+but_hindered() {
+  awk '
+    { key = $0; sub(/.*"Package":/, "", key); sub(/,"(Output|Elapsed)":.*/, "", key) }
+    /"Action":"output"/ && /the machine did not permit the measurement/ { hindered[key] = 1 }
+    /"Action":"skip"/ && hindered[key] { next }
+    { print; fflush() }'
+}
 
 case ${1:-} in
   json)
-    all=$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...) || exit 1
+    all=$(with_tests ./...) || exit 1
+    beside=$(with_tests $(dirs $waits)) || exit 1
+    apart=$(with_tests $(dirs $measures)) || exit 1
     failed=0
     short=()
     [ "${2:-}" != quick ] || short=(-short)
-    go test -json -count=1 "${short[@]}" -timeout $limit $(grep -Ev "$alone" <<<"$all") || failed=1
-    [ "${2:-}" = quick ] || go test -json -count=1 -p 1 -timeout $limit $(grep -E "$alone" <<<"$all") || failed=1
+    mkdir -p "$(dirname "$kept")" && : >"$kept" || exit 1
+    {
+      go test -json -count=1 "${short[@]}" -timeout $limit $(grep -vxF "$beside
+$apart" <<<"$all") || failed=1
+      if [ "${2:-}" != quick ]; then
+        go test -json -count=1 -p 2 -timeout $limit $beside || failed=1
+        go test -json -count=1 -p 1 -timeout $limit $apart || failed=1
+      fi
+      exit $failed
+    } | tee "$kept" | but_hindered
+    failed=${PIPESTATUS[0]}
+    again "$kept" || failed=1
     exit $failed ;;
   ''|quick)
     exec go run gotest.tools/gotestsum@v1.13.0 --format standard-quiet --raw-command -- scripts/go-test.sh json "${1:-}" ;;
+  times)
+    exec go run gotest.tools/gotestsum@v1.13.0 tool slowest --jsonfile "$kept" --threshold "${2:-2s}" ;;
   *) echo "go-test: no way to test called $1" >&2; exit 2 ;;
 esac

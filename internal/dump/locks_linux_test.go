@@ -137,10 +137,7 @@ func TestSleeps(t *testing.T) {
 func TestVirtualOwners(t *testing.T) {
 	for _, major := range []int{21, 25} {
 		t.Run(fmt.Sprint(major), func(t *testing.T) {
-			dir := t.TempDir()
-			if err := fixture.Compile(fixture.JDKTool(t, major, "javac"), "-g", "-d", dir, filepath.Join("testdata", "Virtuals.java")); err != nil {
-				t.Fatal(err)
-			}
+			dir := fixture.Classes(t, major, "-g", filepath.Join("testdata", "Virtuals.java"))
 			pid := startUntilReady(t, fixture.JDKTool(t, major, "java"), "-Xmx256m", "-Djdk.virtualThreadScheduler.parallelism=2", "-cp", dir, "Virtuals")
 			fixture.Settles(t, 10, func() string { // it may be about to be mounted or unmounted, or moved
 				p := take(t, Options{PIDs: []int{pid}})

@@ -306,7 +306,7 @@ func runOracle(t *testing.T, r oracleRun, classes string) int {
 		t.Fail()
 	}
 	if s.instructions < r.steps/2 && s.late() {
-		t.Skipf("the machine did not permit the measurement: only %d of %d instructions could be stepped in %v (%d steps in all)", s.instructions, r.steps, stepLimit, tr.Steps())
+		fixture.NotPermitted(t, "only %d of %d instructions could be stepped in %v (%d steps in all)", s.instructions, r.steps, stepLimit, tr.Steps())
 	}
 	if s.instructions < r.steps/2 {
 		t.Errorf("only %d of %d instructions compared", s.instructions, r.steps)

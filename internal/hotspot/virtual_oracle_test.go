@@ -46,7 +46,7 @@ func TestOracleVirtual(t *testing.T) {
 				}
 				// What was compared was right. A stepped carrier is slow, and may wait for
 				// work all the time that the virtual thread waits for it.
-				t.Skip("the machine did not permit the measurement: in four rounds the stepped carrier hardly ever had the virtual thread")
+				fixture.NotPermitted(t, "in four rounds the stepped carrier hardly ever had the virtual thread")
 			})
 		}
 	}
@@ -55,7 +55,7 @@ func TestOracleVirtual(t *testing.T) {
 // runVirtualOracle is false if the virtual thread was hardly seen at work.
 func runVirtualOracle(t *testing.T, major int, flags string, steps int) bool {
 	dir := fixture.Classes(t, major, filepath.Join("testdata", "steps", "Virtual.java"))
-	args := []string{"-cp", dir, "-Xmx128m", "-Djdk.virtualThreadScheduler.parallelism=1", "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Virtual.*"}
+	args := []string{"-cp", dir, "-Xmx128m", "-Djdk.virtualThreadScheduler.parallelism=1", "-Djdk.virtualThreadScheduler.maxPoolSize=1", "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Virtual.*"}
 	args = append(args, strings.Fields(flags)...)
 	turns := "100" // of its loop, between parking
 	if flags == "-Xint" {
@@ -128,7 +128,7 @@ func runVirtualOracle(t *testing.T, major int, flags string, steps int) bool {
 		t.Errorf("%d of %d chains end in the stubs", s.between, s.chains)
 	}
 	if s.late() && s.wrong == 0 && (s.chains < steps || working < least) {
-		t.Skipf("the machine did not permit the measurement: %d of %d chains, %d of them of the working thread, could be stepped in %v", s.chains, steps, working, stepLimit)
+		fixture.NotPermitted(t, "%d of %d chains, %d of them of the working thread, could be stepped in %v", s.chains, steps, working, stepLimit)
 	}
 	if working < least && s.wrong == 0 {
 		return false

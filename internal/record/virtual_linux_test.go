@@ -103,11 +103,7 @@ func (r rung) String() string {
 func climb(t *testing.T, r rung, seconds float64) *profile.Profile {
 	t.Helper()
 	args := []string{"--add-exports", "java.base/jdk.internal.vm=ALL-UNNAMED"}
-	classes := filepath.Join(t.TempDir(), "classes")
-	compile := append(slices.Clone(args), "-d", classes, ladder(t), filepath.Join("testdata", "Ladders.java"))
-	if err := fixture.Compile(fixture.JDKTool(t, r.jdk, "javac"), compile...); err != nil {
-		t.Fatal(err)
-	}
+	classes := fixture.Classes(t, r.jdk, append(slices.Clone(args), ladder(t), filepath.Join("testdata", "Ladders.java"))...)
 	args = append(args, "-Xmx256m", "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Ladder::*", "-cp", classes)
 	args = append(args, r.flags...)
 	args = append(args, "Ladder", r.mode, fmt.Sprint(seconds), "20")
@@ -300,10 +296,12 @@ func TestVirtualThreads(t *testing.T) {
 	}
 	for _, r := range rungs(t) {
 		t.Run(r.String(), func(t *testing.T) {
+			tooLittle := fixture.Watch(t)
 			c := judge(climb(t, r, seconds))
 			t.Log(c)
 			if c.samples < 50 {
-				t.Skipf("only %d samples: the machine is too busy for the measurement", c.samples)
+				tooLittle("only %d samples", c.samples)
+				return
 			}
 			if wrong := c.samples - c.right; float64(wrong) > max(0.001*float64(c.samples), 1) {
 				t.Errorf("%d of %d samples have callers that were not there", wrong, c.samples)

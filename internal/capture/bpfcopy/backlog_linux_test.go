@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 // stuck is a sink that waits in its first sample, as for a file that is slow to read.
@@ -44,11 +45,13 @@ func TestReadingGoesOnWhileWalkingWaits(t *testing.T) {
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- e.Run(ctx, s) }()
+	tooLittle := fixture.Watch(t)
 	patience := time.After(30 * time.Second)
 	select {
 	case <-s.inside:
 	case <-patience:
-		t.Skip("no sample came within 30 s")
+		tooLittle("no sample came within 30 s")
+		return
 	}
 	for e.kept.waiting() < 3*chunkSize {
 		select {

@@ -152,7 +152,7 @@ func (d duty) test(t *testing.T, bin string) {
 		t.Errorf("%.0f samples where %.0f were asked for, and it says %q", taken, asked, e.Notes())
 	}
 	if percent(sink.nowhere) > 50 {
-		t.Skipf("candid was too late for every turn of most threads: %+v", e.Stops())
+		fixture.NotPermitted(t, "candid was too late for every turn of most threads: %+v", e.Stops())
 	}
 	// What is told to be unknown is no wrong place. Of the others so much may be by chance,
 	// the weights being what they are.

@@ -35,7 +35,8 @@ func run(t testing.TB, name string, args ...string) string {
 func stacksOf(t testing.TB, major int, file string) map[string]int {
 	t.Helper()
 	out := map[string]int{}
-	for line := range strings.Lines(run(t, fixture.JDKTool(t, major, "java"), "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", filepath.Join("testdata", "Stacks.java"), file)) {
+	classes := fixture.Classes(t, major, filepath.Join("testdata", "Stacks.java"))
+	for line := range strings.Lines(run(t, fixture.JDKTool(t, major, "java"), "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", "-cp", classes, "Stacks", file)) {
 		n, stack, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
 		count, err := strconv.Atoi(n)
 		if err != nil {
@@ -174,8 +175,7 @@ func TestScrubbed(t *testing.T) {
 // recordJDK records Busy with the JVM's own recorder.
 func recordJDK(t *testing.T, major int, settings string) string {
 	t.Helper()
-	dir := t.TempDir()
-	run(t, fixture.JDKTool(t, major, "javac"), "-d", dir, filepath.Join("testdata", "Busy.java"))
+	dir := fixture.Classes(t, major, filepath.Join("testdata", "Busy.java"))
 	file := filepath.Join(dir, "jdk.jfr")
 	run(t, fixture.JDKTool(t, major, "java"), "-XX:StartFlightRecording=filename="+file+",settings=profile"+settings, "-Xlog:disable", "-Ddb.password=hunter2", "-cp", dir, "Busy", "700", "--token", "hunter3")
 	return file

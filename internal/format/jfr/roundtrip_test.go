@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -123,21 +124,24 @@ type flatSample struct {
 	thread profile.Thread
 	event  profile.Event
 	call   string
-	frames string
+	frames stackDigest
 }
+
+// stackDigest stands for all frames of a stack, of whichever profile.
+type stackDigest [sha256.Size]byte
 
 // flat says which stacks a profile's samples have, in full.
 func flat(p *profile.Profile) []flatSample {
-	text := make([]string, len(p.Nodes))
+	text := frameTexts(p)
+	stacks := make([]stackDigest, len(p.Nodes))
+	var work []byte
 	for i, n := range p.Nodes[1:] {
-		f := p.Frames[n.Frame]
-		fn := p.Funcs[f.Func]
-		f.Func = 0
-		text[i+1] = text[n.Parent] + fmt.Sprintf("%q %v\n", fmt.Sprint(fn), f)
+		work = append(append(work[:0], stacks[n.Parent][:]...), text[n.Frame]...)
+		stacks[i+1] = sha256.Sum256(work)
 	}
 	var out []flatSample
 	for _, s := range p.Samples {
-		x := flatSample{Sample: s, thread: p.Threads[s.Thread], event: p.Events[s.Event], frames: text[s.Node]}
+		x := flatSample{Sample: s, thread: p.Threads[s.Thread], event: p.Events[s.Event], frames: stacks[s.Node]}
 		if s.Syscall > 0 {
 			x.call = p.Syscalls[s.Syscall]
 		}
@@ -151,9 +155,40 @@ func flat(p *profile.Profile) []flatSample {
 		if order != 0 {
 			return order
 		}
-		return strings.Compare(a.frames, b.frames)
+		return bytes.Compare(a.frames[:], b.frames[:])
 	})
 	return out
+}
+
+// frameTexts are the frames of a profile in full, without numbers that only it understands.
+func frameTexts(p *profile.Profile) []string {
+	text := make([]string, len(p.Frames))
+	for i, f := range p.Frames {
+		fn := p.Funcs[f.Func]
+		f.Func = 0
+		text[i] = fmt.Sprintf("%q %v\n", fmt.Sprint(fn), f)
+	}
+	return text
+}
+
+// stackText is the stack that a digest stands for.
+func stackText(p *profile.Profile, of stackDigest) string {
+	text := frameTexts(p)
+	for i := range p.Samples {
+		var at []string
+		for n := p.Samples[i].Node; n != profile.RootNode; n = p.Nodes[n].Parent {
+			at = append(at, text[p.Nodes[n].Frame])
+		}
+		slices.Reverse(at)
+		var d stackDigest
+		for _, frame := range at {
+			d = sha256.Sum256(append(d[:], frame...))
+		}
+		if d == of {
+			return strings.Join(at, "")
+		}
+	}
+	return ""
 }
 
 // same fails where two profiles differ.
@@ -184,7 +219,7 @@ func same(t *testing.T, got, want *profile.Profile) {
 	}
 	for i := range x {
 		if x[i] != y[i] {
-			t.Fatalf("sample %d\n%+v\nwant\n%+v", i, x[i], y[i])
+			t.Fatalf("sample %d\n%+v\n%s\nwant\n%+v\n%s", i, x[i], stackText(got, x[i].frames), y[i], stackText(want, y[i].frames))
 		}
 	}
 }

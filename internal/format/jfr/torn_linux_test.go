@@ -64,7 +64,8 @@ func readWhenEnded(t *testing.T, files func(testing.TB, int, int, func(string, [
 	for _, major := range []int{17, 25} {
 		t.Run(strconv.Itoa(major), func(t *testing.T) {
 			last, seen := 0, 0
-			for line := range strings.Lines(run(t, fixture.JDKTool(t, major, "java"), filepath.Join("testdata", "Openable.java"), dir)) {
+			classes := fixture.Classes(t, major, filepath.Join("testdata", "Openable.java"))
+			for line := range strings.Lines(run(t, fixture.JDKTool(t, major, "java"), "-cp", classes, "Openable", dir)) {
 				name, samples, _ := strings.Cut(strings.TrimSpace(line), "\t")
 				seen++
 				k, err := strconv.Atoi(samples)

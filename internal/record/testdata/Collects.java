@@ -1,9 +1,12 @@
-/** Collects garbage some times, a while apart, and says when it is ready and when done. */
+/** Computes until it is told, collects garbage some times, a while apart, and says when it is ready and when done. */
 public class Collects {
     static Object sink;
 
     public static void main(String[] args) throws Exception {
         System.out.println("ready");
+        while (System.in.available() == 0) {
+            Math.sin(System.nanoTime()); // a program that is idle has no samples, and is looked at with these
+        }
         System.in.read();
         for (int i = 0; i < 5; i++) {
             for (int j = 0; j < 100; j++) {
