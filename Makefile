@@ -64,6 +64,7 @@ bench: candid
 	-scripts/install-test-deps.sh bench
 	go run ./bench $(BENCH)
 	go test -run '^$$' -bench ProgramCost -benchtime 2000x ./internal/capture/bpfcopy
+	go test -run '^$$' -bench IdleThreads -benchtime 1x ./internal/capture/suspend
 
 # The long run of the single-step oracle; ORACLE=20000 steps so many instructions
 # of each configuration instead.

@@ -26,7 +26,10 @@ func TestMixedStacks(t *testing.T) {
 	classes := fixture.Classes(t, 8, filepath.Join("testdata", "steps", "Steps.java"))
 	for _, major := range fixture.JDKs(t, 8) {
 		for _, flags := range []string{"", "-Xint"} {
-			t.Run(fmt.Sprint(major, flags), func(t *testing.T) { testMixed(t, major, classes, flags) })
+			t.Run(fmt.Sprint(major, flags), func(t *testing.T) {
+				t.Parallel()
+				testMixed(t, major, classes, flags)
+			})
 		}
 	}
 }

@@ -37,8 +37,8 @@ func TestOracleVirtual(t *testing.T) {
 	for _, major := range fixture.JDKs(t, 21) {
 		for _, flags := range []string{"", "-Xint", "-XX:TieredStopAtLevel=1"} {
 			t.Run(fmt.Sprintf("%d/%s", major, flags), func(t *testing.T) {
-				// A carrier that is stepped is slow, and the VM may start another one, which
-				// has the virtual thread from then on.
+				t.Parallel()
+				// A carrier that is stepped is slow, and the virtual thread waits elsewhere.
 				for range 4 {
 					if runVirtualOracle(t, major, flags, steps) || t.Failed() {
 						return

@@ -17,8 +17,7 @@ import (
 // second, a stack that is called complete names every method, and the right ones: the
 // two kinds of class that come and go each have a method that only its own run calls.
 func TestChurnIsTold(t *testing.T) {
-	majors := []int{8, 17, 21, 25}
-	for _, major := range majors {
+	for _, major := range fixture.JDKs(t, 8) {
 		t.Run(fmt.Sprintf("jdk%d", major), func(t *testing.T) {
 			classes := fixture.Classes(t, 8, filepath.Join("..", "hotspot", "testdata", "Churn.java"))
 			tooLittle := fixture.Watch(t)

@@ -2,6 +2,7 @@ package record
 
 import (
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,31 +37,39 @@ func (k *sleepTaker) Batch(_ *profile.Builder, p Progress) { k.now = p.Elapsed }
 
 // Whoever takes samples as they come is told of sleeps that go on, and of none twice.
 func TestSleepsThatGoOn(t *testing.T) {
-	c := exec.Command(compile(t, "naps"))
+	program := compile(t, "naps")
+	for _, how := range [][2]string{{"auto", "wall"}, {"auto", "off-cpu"}, {"suspend", "wall"}} {
+		t.Run(strings.Join(how[:], " "), func(t *testing.T) {
+			t.Parallel() // it sleeps, and candid with it
+			sleepsThatGoOn(t, program, how)
+		})
+	}
+}
+
+func sleepsThatGoOn(t *testing.T, program string, how [2]string) {
+	c := exec.Command(program)
 	if err := offspring.Start(c); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Process.Kill(); c.Wait() })
 	time.Sleep(200 * time.Millisecond)
-	for _, how := range [][2]string{{"auto", "wall"}, {"auto", "off-cpu"}, {"suspend", "wall"}} {
-		k := sleepTaker{asleep: map[string]time.Duration{}, early: map[string]time.Duration{}}
-		begin := time.Now()
-		run(t, Options{PIDs: []int{c.Process.Pid}, Engine: how[0], Events: []string{how[1]}, Duration: 5 * time.Second, Live: &k})
-		all := time.Since(begin)
-		t.Logf("%v: %v of %v, %v of it within 3 s", how, k.asleep, all, k.early)
-		for name, got := range k.asleep {
-			if k.early[name] < time.Second {
-				t.Errorf("%v: %v of %s within 3 s", how, k.early[name], name)
-			}
-			if got > all || got < 3500*time.Millisecond {
-				t.Errorf("%v: %s slept for %v in %v", how, name, got, all)
-			}
+	k := sleepTaker{asleep: map[string]time.Duration{}, early: map[string]time.Duration{}}
+	begin := time.Now()
+	run(t, Options{PIDs: []int{c.Process.Pid}, Engine: how[0], Events: []string{how[1]}, Duration: 5 * time.Second, Live: &k})
+	all := time.Since(begin)
+	t.Logf("%v: %v of %v, %v of it within 3 s", how, k.asleep, all, k.early)
+	for name, got := range k.asleep {
+		if k.early[name] < time.Second {
+			t.Errorf("%v: %v of %s within 3 s", how, k.early[name], name)
 		}
-		if len(k.asleep) != 2 {
-			t.Errorf("%v: %v", how, k.asleep)
+		if got > all || got < 3500*time.Millisecond {
+			t.Errorf("%v: %s slept for %v in %v", how, name, got, all)
 		}
-		if k.unnamed > 0 {
-			t.Errorf("%v: %d samples without a stack", how, k.unnamed)
-		}
+	}
+	if len(k.asleep) != 2 {
+		t.Errorf("%v: %v", how, k.asleep)
+	}
+	if k.unnamed > 0 {
+		t.Errorf("%v: %d samples without a stack", how, k.unnamed)
 	}
 }

@@ -18,6 +18,7 @@ import (
 func TestJavaWaits(t *testing.T) {
 	for _, major := range []int{8, 17, 25} {
 		t.Run(fmt.Sprint(major), func(t *testing.T) {
+			t.Parallel() // threads that wait, and candid with them
 			classes := fixture.Classes(t, major, filepath.Join("testdata", "Waits.java"))
 			p := fixture.Start(t, exec.Command(fixture.JDKTool(t, major, "java"), "-Xmx64m", "-cp", classes, "Waits"))
 			p.Await("ready")

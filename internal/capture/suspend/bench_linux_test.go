@@ -26,3 +26,16 @@ func BenchmarkStops(b *testing.B) {
 	b.ReportMetric(float64(s.Max)/1e3, "max-us")
 	b.ReportMetric(float64(s.BrokenCalls), "broken")
 }
+
+// BenchmarkIdleThreads reports what a thousand threads that do not run take of a CPU.
+func BenchmarkIdleThreads(b *testing.B) {
+	p := start(b, compile(b, "crowd"))
+	e := open(b, wallOptions(20, p.pid()))
+	record(b, e, newWallSink(), time.Second) // attaches
+	for b.Loop() {
+		const d = 3 * time.Second
+		used := machine.OwnCPU()
+		record(b, e, newWallSink(), d)
+		b.ReportMetric(100*(machine.OwnCPU()-used).Seconds()/d.Seconds(), "%cpu")
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
@@ -44,11 +45,12 @@ func TestPageDeep(t *testing.T) {
 // how much is drawn, on which it depends: what can be told apart on the screen, however
 // many nodes there are.
 func TestPageSpeed(t *testing.T) {
-	for _, nodes := range []int{200_000, 1_000_000} {
+	sizes := []int{200_000}
+	if fixture.Full(t) {
+		sizes = append(sizes, 1_000_000)
+	}
+	for _, nodes := range sizes {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
-			if nodes > 200_000 && testing.Short() {
-				t.Skip("a million nodes is not for -short")
-			}
 			b := openPage(t, 1440, 900)
 			b.Dark(false)
 			file := writePage(t, profiletest.Server(nodes, nodes*3/2, 60))
