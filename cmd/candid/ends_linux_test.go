@@ -17,6 +17,7 @@ import (
 // However a target ends, what was recorded is saved, a line says how it ended, and the exit
 // code tells whether that was what was asked for.
 func TestTargetEnds(t *testing.T) {
+	t.Parallel()
 	able(t)
 	ways := []struct {
 		name, what string
@@ -31,6 +32,7 @@ func TestTargetEnds(t *testing.T) {
 	}
 	for _, engine := range []string{"auto", "perf", "suspend", "suspend as another user"} {
 		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
 			engine, _, nobody := strings.Cut(engine, " ")
 			for i, way := range ways {
 				// Each engine sees each end, half of them with -d.

@@ -68,6 +68,7 @@ func codeOf(t testing.TB, pid int) []byte {
 
 // A probe is in the target only, and gone when candid is, however it ends.
 func TestProbeLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	able(t)
 	root(t)
 	probed, other := hits(t), hits(t)

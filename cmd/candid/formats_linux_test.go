@@ -175,6 +175,7 @@ func TestRoundTrip(t *testing.T) {
 
 // Others read what candid writes.
 func TestGoToolPprof(t *testing.T) {
+	t.Parallel()
 	file := recorded(t)
 	c := exec.Command("go", "tool", "pprof", "-top", "-nodecount=500", file)
 	c.Env = append(os.Environ(), "PPROF_TMPDIR="+t.TempDir())
@@ -236,6 +237,7 @@ func TestReport(t *testing.T) {
 
 // record prints what it says it prints, where it says.
 func TestRecordPrints(t *testing.T) {
+	t.Parallel()
 	able(t)
 	pid := program(t, "spin").pid()
 	var c *exec.Cmd

@@ -29,6 +29,7 @@ func TestCommandWithoutDashes(t *testing.T) {
 // A number is a process, wherever it stands among the flags; what perf has to be told
 // is no error.
 func TestNumberIsProcess(t *testing.T) {
+	t.Parallel()
 	able(t)
 	spin, other := program(t, "spin"), program(t, "spin")
 	for _, args := range [][]string{

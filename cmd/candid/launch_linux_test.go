@@ -162,6 +162,7 @@ func TestLaunchChildren(t *testing.T) {
 // The profile is there as soon as the recording ends; the program goes on, and
 // its end is waited for.
 func TestLaunchGoesOn(t *testing.T) {
+	t.Parallel()
 	able(t)
 	self, _ := os.Executable()
 	c := command(t, "record", "-d", "2s", "-o", "x.collapsed", "--", self)

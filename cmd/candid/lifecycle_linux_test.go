@@ -100,6 +100,7 @@ func TestTargetBecomesAnother(t *testing.T) {
 }
 
 func TestInterrupt(t *testing.T) {
+	t.Parallel()
 	able(t)
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		if signal.Ignored(sig) {
@@ -145,6 +146,7 @@ func TestSecondInterrupt(t *testing.T) {
 
 // Under nohup the end of the terminal ends nothing.
 func TestNohup(t *testing.T) {
+	t.Parallel()
 	able(t)
 	target := program(t, "tick")
 	c := command(t, "record", "-F", "500", "-p", target.pid(), "-o", "x.jfr", "-d", "3s")

@@ -20,6 +20,7 @@ import (
 // TestConvertInBoundedMemory converts a file that is ten times as long as another and
 // says nothing that the other does not: it takes as much memory.
 func TestConvertInBoundedMemory(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("writes a file of 200 MB")
 	}
@@ -63,6 +64,7 @@ func TestConvertInBoundedMemory(t *testing.T) {
 // TestSumsInBoundedMemory converts a recording that has ten times the samples of another,
 // in the same stacks, to what tells nothing of single samples: it takes as much memory.
 func TestSumsInBoundedMemory(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("writes a file of 100 MB")
 	}
@@ -101,6 +103,7 @@ func TestSumsInBoundedMemory(t *testing.T) {
 // is too much for memory they are packed in a file from the one that is read to the one that
 // is written.
 func TestSinglesInBoundedMemory(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("writes files of 200 MB")
 	}

@@ -15,6 +15,7 @@ import (
 // another user's process; without any one of them it is less, or nothing, and the
 // line says so.
 func TestCapabilities(t *testing.T) {
+	t.Parallel()
 	able(t)
 	root(t)
 	target := program(t, "spin").pid()

@@ -249,6 +249,7 @@ func TestBrokenFiles(t *testing.T) {
 
 // A target that uses no CPU gives no samples, and says so.
 func TestNoSamples(t *testing.T) {
+	t.Parallel()
 	able(t)
 	idle := program(t, "idle")
 	rests(t, idle.Process.Pid)

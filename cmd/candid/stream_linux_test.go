@@ -35,8 +35,12 @@ func in(file string) int {
 // What was recorded until candid is killed is in the file, for candid and for the
 // JDK's tool.
 func TestKilledRecording(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"x.jfr", "x.jfr.gz", "x.jfr.zst"} {
-		t.Run(name, func(t *testing.T) { killedRecording(t, name) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			killedRecording(t, name)
+		})
 	}
 }
 
@@ -160,9 +164,11 @@ func grown(file string, n int) bool {
 // A recording that is killed holds sleeps that had not ended, also as far as a file of a
 // stretch of time says.
 func TestKilledSleeps(t *testing.T) {
+	t.Parallel()
 	able(t)
 	for _, how := range [][2]string{{"auto", "wall"}, {"auto", "off-cpu"}, {"suspend", "wall"}} {
 		t.Run(how[0]+" "+how[1], func(t *testing.T) {
+			t.Parallel()
 			sleeper := exec.Command("sleep", "600")
 			if err := offspring.Start(sleeper); err != nil {
 				t.Fatal(err)
@@ -403,6 +409,7 @@ func TestStreamingOfSomeThreads(t *testing.T) {
 // Where the disk fills up, the file holds what fitted, and everything is saved
 // elsewhere.
 func TestDiskFillsUp(t *testing.T) {
+	t.Parallel()
 	able(t)
 	root(t)
 	dir, tmp := t.TempDir(), t.TempDir()

@@ -57,6 +57,7 @@ while :; do :; done`)
 // A program that candid launches may draw on the terminal: candid has no line there that
 // it draws again and again. (It may say once how busy the machine is.)
 func TestLaunchedDraws(t *testing.T) {
+	t.Parallel()
 	able(t)
 	c := command(t, "record", "-o", "x.collapsed", "--", "sh", "-c", `printf 'from here'; timeout 2 sh -c 'while :; do :; done'; echo ' to there'`)
 	c.Path, c.Args = "/bin/sh", append([]string{"sh", "-c", `exec "$0" "$@"`, binary}, c.Args[1:]...)

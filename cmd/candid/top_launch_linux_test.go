@@ -10,6 +10,7 @@ import (
 
 // A program that top launches does not write over the table, and ends with it.
 func TestTopLaunches(t *testing.T) {
+	t.Parallel()
 	kept := filepath.Join(t.TempDir(), "out")
 	script := `trap 'echo asked to end; exit 3' TERM; echo on the screen; tty; cat; echo $$ > pid; while :; do :; done`
 	d := draw(t, 100, 30, nil, "--output", kept, "--", "sh", "-c", script)
@@ -43,6 +44,7 @@ func TestTopLaunchedEnds(t *testing.T) {
 }
 
 func TestTopOnceLaunches(t *testing.T) {
+	t.Parallel()
 	able(t)
 	r := forEnough(t, sampled, "top", "--once", "--json", "--", "sh", "-c", "echo text; while :; do :; done")
 	if r.code != exitOK || !strings.HasPrefix(r.out, "{") || !strings.Contains(r.err, "discarded; --output FILE keeps it") {

@@ -230,6 +230,7 @@ func TestTop(t *testing.T) {
 
 // However it ends, the terminal is given back.
 func TestTopEnds(t *testing.T) {
+	t.Parallel()
 	target := program(t, "tick")
 	for name, end := range map[string]func(*drawn){
 		"q":        func(d *drawn) { d.press("q") },
@@ -252,6 +253,7 @@ func TestTopEnds(t *testing.T) {
 
 // The last table stays when the target has ended, until q.
 func TestTopTargetEnds(t *testing.T) {
+	t.Parallel()
 	target := program(t, "spin")
 	d := draw(t, 80, 24, nil, "-p", target.pid())
 	d.sees(`spinUntil`)
@@ -307,6 +309,7 @@ func TestTopSuspended(t *testing.T) {
 
 // What keeps candid from sampling is one line, before anything is drawn.
 func TestTopRefusals(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		args  []string
 		code  int

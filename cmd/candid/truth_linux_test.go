@@ -15,6 +15,7 @@ import (
 // Whoever of the chain is on top, all its callers are below it, however the
 // program is run.
 func TestCallersArePresent(t *testing.T) {
+	t.Parallel()
 	for name, flags := range map[string][]string{
 		"default": nil, "interpreted": {"-Xint"}, "C1": {"-XX:TieredStopAtLevel=1"}, "frame pointers": {"-XX:+PreserveFramePointer"},
 	} {

@@ -98,6 +98,7 @@ func sameAsReport(t *testing.T, b *chromium.Browser, url, file, hash string, fil
 // TestViewTime looks at a stretch of time of a recording that keeps times, and at
 // one thread of it.
 func TestViewTime(t *testing.T) {
+	t.Parallel()
 	launcher, classes := java(t)
 	file := filepath.Join(t.TempDir(), "chain.jfr")
 	ok(t, "record", "-q", "-F", "997", "-o", file, "--", launcher, "-cp", classes, "Chain", "2")
@@ -138,6 +139,7 @@ func TestViewRefusals(t *testing.T) {
 // TestViewFollows looks at a recording while it is made, on the page of record
 // --view and on one of its own, until it is ended.
 func TestViewFollows(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"chain.jfr", "chain.jfr.gz", "chain.jfr.zst"} {
 		t.Run(name, func(t *testing.T) { viewFollows(t, name) })
 	}

@@ -163,6 +163,7 @@ func stop(t *testing.T, pid int) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		running := false
 		tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))

@@ -29,7 +29,7 @@ func countersOf(t testing.TB, vm *VM) *Counters {
 func TestCounters(t *testing.T) {
 	for _, major := range fixture.JDKs(t, 8) {
 		t.Run(fmt.Sprint(major), func(t *testing.T) {
-			vm, err := Open(startProgram(t, major, "Parked"))
+			vm, err := Open(parkedProgram(t, major))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -52,7 +52,7 @@ func TestFreedCode(t *testing.T) {
 	for _, major := range []int{8, 17, 21, 25} {
 		t.Run(fmt.Sprintf("jdk%d", major), func(t *testing.T) {
 			t.Parallel()
-			p := startProgram(t, major, "Parked")
+			p := parkedProgram(t, major)
 			stop(t, p.PID)
 			known, unknown := openVM(t, p), openVM(t, p)
 			mem := &overlay{Reader: known.peek.r, bytes: map[uint64]byte{}}

@@ -68,7 +68,7 @@ func TestMethodsAreCheckedTogether(t *testing.T) {
 
 // Methods that are read ahead are what they are when each is read by itself.
 func TestMethodsAreReadAhead(t *testing.T) {
-	p := startProgram(t, 17, "Parked")
+	p := parkedProgram(t, 17)
 	stop(t, p.PID)
 	alone, together := openVM(t, p), openVM(t, p)
 	alone.BeginBatch()

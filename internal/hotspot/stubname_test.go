@@ -45,7 +45,7 @@ func FuzzStubSymbols(f *testing.F) {
 func TestStubNames(t *testing.T) {
 	for _, major := range fixture.JDKs(t, 8) {
 		t.Run(fmt.Sprint(major), func(t *testing.T) {
-			vm := openVM(t, startProgram(t, major, "Parked"))
+			vm := openVM(t, parkedProgram(t, major))
 			vm.BeginBatch()
 			all := vm.readStubs()
 			named := 0

@@ -40,7 +40,7 @@ func (c *changed) ReadAt(p []byte, addr uint64) error {
 // code, long after its program said that it is ready.
 func openStopped(t *testing.T) *VM {
 	t.Helper()
-	p := startProgram(t, 17, "Parked")
+	p := parkedProgram(t, 17)
 	stop(t, p.PID)
 	return openVM(t, p)
 }

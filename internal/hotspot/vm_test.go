@@ -2,8 +2,10 @@ package hotspot
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,12 +25,70 @@ func startProgram(t testing.TB, major int, args ...string) *target.Process {
 	args = append([]string{"-Xmx256m", "-XX:ReservedCodeCacheSize=64m", "-cp", testClasses(t)}, args...)
 	started := fixture.Start(t, exec.Command(fixture.JDKTool(t, major, "java"), args...))
 	started.Await("ready")
-	p, err := target.Open(started.PID())
+	return openProcess(t, started.PID())
+}
+
+func openProcess(t testing.TB, pid int) *target.Process {
+	t.Helper()
+	p, err := target.Open(pid)
 	if err != nil {
 		t.Fatal(err) // it is a child
 	}
 	t.Cleanup(func() { p.Close() })
 	return p
+}
+
+// parkedPrograms are the ones of parkedProgram, by JDK.
+var parkedPrograms struct {
+	sync.Mutex
+	of map[int]*fixture.Program
+}
+
+// parkedProgram is the program Parked in a VM of that JDK, the same one for all tests that
+// only look at it, or stop it while they do. It has come to where it waits.
+func parkedProgram(t testing.TB, major int) *target.Process {
+	t.Helper()
+	all := &parkedPrograms
+	all.Lock()
+	defer all.Unlock()
+	if all.of[major] == nil {
+		args := []string{"-Xmx256m", "-XX:ReservedCodeCacheSize=64m", "-cp", testClasses(lasting{t}), "Parked"}
+		started := fixture.Start(lasting{t}, exec.Command(fixture.JDKTool(t, major, "java"), args...))
+		started.Await("ready")
+		if all.of == nil {
+			all.of = map[int]*fixture.Program{}
+		}
+		all.of[major] = started
+	}
+	return openProcess(t, all.of[major].PID())
+}
+
+// TestMain ends what parkedProgram has started.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for _, p := range parkedPrograms.of {
+		p.Kill()
+	}
+	for _, dir := range lastingDirs {
+		os.RemoveAll(dir)
+	}
+	os.Exit(code)
+}
+
+// lasting is a test whose fixtures stay for other tests.
+type lasting struct{ testing.TB }
+
+var lastingDirs []string
+
+func (lasting) Cleanup(func()) {}
+
+func (l lasting) TempDir() string {
+	dir, err := os.MkdirTemp("", "hotspot-test-*")
+	if err != nil {
+		l.Fatal(err)
+	}
+	lastingDirs = append(lastingDirs, dir)
+	return dir
 }
 
 func openVM(t testing.TB, p *target.Process) *VM {
@@ -79,7 +139,7 @@ func forMajors(t *testing.T, f func(t *testing.T, major int)) {
 // nmethod stands for a chain of methods that ends with the nmethod's own.
 func TestCodeCache(t *testing.T) {
 	forMajors(t, func(t *testing.T, major int) {
-		p := startProgram(t, major, "Parked")
+		p := parkedProgram(t, major)
 		began := time.Now()
 		vm := openVM(t, p)
 		took := time.Since(began)
