@@ -33,8 +33,7 @@ type message struct {
 var Patience = 60 * time.Second
 
 // Open opens a page in a profile that nothing else uses. It ends with the test. Where Run
-// runs the tests, they take turns in one browser; a test that opens a second page at the
-// same time gets a second browser, because only one page has the focus.
+// runs the tests, they take turns in as many browsers as there are pages at the same time.
 func Open(t fixture.TB, width, height int) *Browser {
 	t.Helper()
 	p, release := take(t)
@@ -71,6 +70,7 @@ func (b *Browser) Call(method string, params any, result any) {
 		select {
 		case m, ok := <-b.process.messages:
 			if !ok {
+				b.process.failed = true
 				b.t.Fatalf("%s: the browser is gone", method)
 			}
 			if m.ID != id {
@@ -87,6 +87,7 @@ func (b *Browser) Call(method string, params any, result any) {
 			}
 			return
 		case <-late:
+			b.process.failed = true
 			b.t.Fatalf("%s: no answer in %v", method, Patience)
 		}
 	}

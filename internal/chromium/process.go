@@ -23,52 +23,56 @@ type process struct {
 	dir      string // its home
 	messages chan message
 	next     atomic.Int64
+	failed   bool // it did not answer
 }
 
-// shared is the browser in which tests take turns.
+// shared are the browsers in which tests take turns.
 var shared struct {
 	sync.Mutex
-	on      bool // Run runs the tests
-	used    bool
-	process *process
+	on   bool       // Run runs the tests
+	free []*process // those that no test uses
 }
 
-// Run runs a package's tests with one browser for all of them, and gives the exit code.
+// Run runs a package's tests with few browsers for all of them, and gives the exit code.
 // TestMain calls it.
 func Run(m interface{ Run() int }) int {
 	shared.on = true
 	code := m.Run()
-	if shared.process != nil {
-		shared.process.end()
+	for _, p := range shared.free {
+		p.end()
 	}
 	return code
 }
 
-// take gives a browser that no one else uses, and what gives it back.
+// take gives a browser that no one else uses, because only one of a browser's pages has the
+// focus, and what gives it back.
 func take(t fixture.TB) (*process, func()) {
 	t.Helper()
 	path := fixture.Tool(t, "chromium", "chromium-browser", "google-chrome")
 	shared.Lock()
 	defer shared.Unlock()
-	if !shared.on || shared.used {
-		p, err := start(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p, p.end
+	if last := len(shared.free) - 1; last >= 0 {
+		p := shared.free[last]
+		shared.free = shared.free[:last]
+		return p, p.release
 	}
-	if shared.process == nil {
-		p, err := start(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		shared.process = p
+	p, err := start(path)
+	if err != nil {
+		t.Fatal(err)
 	}
-	shared.used = true
-	return shared.process, func() {
-		shared.Lock()
-		defer shared.Unlock()
-		shared.used = false
+	return p, p.release
+}
+
+// release gives a browser back, if it still answers and there are more tests.
+func (p *process) release() {
+	shared.Lock()
+	keep := shared.on && !p.failed
+	if keep {
+		shared.free = append(shared.free, p)
+	}
+	shared.Unlock()
+	if !keep {
+		p.end()
 	}
 }
 
@@ -134,8 +138,7 @@ func (p *process) send(method, session string, params any) (int64, error) {
 	return id, err
 }
 
-// dispose closes a page with all that its profile holds, and waits for that. A browser that
-// does not answer is ended, and the next test starts another.
+// dispose closes a page with all that its profile holds, and waits for that.
 func (p *process) dispose(context string) {
 	id, err := p.send("Target.disposeBrowserContext", "", map[string]any{"browserContextId": context})
 	late := time.After(Patience)
@@ -151,15 +154,7 @@ func (p *process) dispose(context string) {
 			err = os.ErrDeadlineExceeded
 		}
 	}
-	shared.Lock()
-	mine := shared.process == p
-	if mine {
-		shared.process = nil
-	}
-	shared.Unlock()
-	if mine {
-		p.end()
-	}
+	p.failed = true
 }
 
 // end ends the browser and removes what it has written.

@@ -45,6 +45,7 @@ func (b *viewPage) nameless() (list []string) {
 // TestPageAccessible looks at every tab as a screen reader has it, and at twice the
 // size on a screen of the usual width.
 func TestPageAccessible(t *testing.T) {
+	t.Parallel()
 	r := busy(t, 1500, 10_000)
 	b := openView(t, served(t, r))
 	b.Call("Accessibility.enable", nil, nil)
@@ -76,6 +77,7 @@ func TestPageAccessible(t *testing.T) {
 // TestPageLongNames has names of 60,000 bytes, of functions, threads, files and the
 // program.
 func TestPageLongNames(t *testing.T) {
+	t.Parallel()
 	p := profiletest.Server(300, 2000, 20)
 	long := strings.Repeat("Veryℓong<b>\u202e", 5000)[:60_000]
 	for i := range p.Funcs {

@@ -11,6 +11,7 @@ import (
 // TestPageCompares opens several files: which one is compared with which is chosen in the
 // page, turned round there, and kept by the address.
 func TestPageCompares(t *testing.T) {
+	t.Parallel()
 	before, after := twoServers(0)
 	third, _ := twoServers(0)
 	var served3 []*Recording

@@ -82,6 +82,7 @@ func TestFollowTellsWhatWasDoneToTheFile(t *testing.T) {
 // TestPageKeepsWhatWasReplaced: the page does not become another recording's that has
 // taken the place of the one it follows, and says so.
 func TestPageKeepsWhatWasReplaced(t *testing.T) {
+	t.Parallel()
 	p := profiletest.Server(500, 3000, 20)
 	p.Meta.Start = time.Now().Add(-time.Hour)
 	w := newWriter(t, p)

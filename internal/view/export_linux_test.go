@@ -26,6 +26,7 @@ import (
 // TestPageExports saves, by the page's menu, what filters leave in every format: each
 // file holds what `candid report --json` says of the same filters.
 func TestPageExports(t *testing.T) {
+	t.Parallel()
 	r := busy(t, 1500, 12_000)
 	b := openView(t, served(t, r))
 	end := time.Duration(r.end)

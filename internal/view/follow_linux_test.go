@@ -81,6 +81,7 @@ func (w *writer) followed() *Recording {
 // page is that of a report of what was written until then, what somebody chose
 // stays chosen, and the end is noticed.
 func TestPageFollows(t *testing.T) {
+	t.Parallel()
 	p := profiletest.Server(3000, 30_000, 30)
 	p.Meta.Start = time.Now()
 	w := newWriter(t, p)
@@ -202,6 +203,7 @@ func TestPageFollows(t *testing.T) {
 // TestPageTellsWhyItStopped: where following ends before the recording does, the page
 // says why and goes on with what it has, until it gets the rest.
 func TestPageTellsWhyItStopped(t *testing.T) {
+	t.Parallel()
 	p := profiletest.Server(1000, 6000, 30)
 	r := OpenGrowing("app.jfr")
 	r.Grow(Grown{Source: source{p, len(p.Nodes)}, Events: p.Events, Samples: p.Samples[:3000]})

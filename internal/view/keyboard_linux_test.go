@@ -19,6 +19,7 @@ const usable = `(() => {
 // TestPageTabKey goes through every tab with the Tab key: it comes to every control, and
 // shows where it is.
 func TestPageTabKey(t *testing.T) {
+	t.Parallel()
 	before, after := twoServers(0)
 	pair, err := OpenPair([2]string{"old.jfr", "new.jfr"}, before, after)
 	if err != nil {
@@ -72,6 +73,7 @@ var tabs = []string{"flame", "tree", "methods", "callers", "timeline", "heatmap"
 
 // TestPageKeys does on every tab with keys what a pointer does there.
 func TestPageKeys(t *testing.T) {
+	t.Parallel()
 	r := busy(t, 1500, 10_000)
 	b := openView(t, served(t, r))
 	chosen := func(what, condition string) {
@@ -212,6 +214,7 @@ func TestPageKeys(t *testing.T) {
 // TestPageTwice looks at every tab at 200 %: every control can be brought into sight whole, lies
 // over no other, and its text is not cut off.
 func TestPageTwice(t *testing.T) {
+	t.Parallel()
 	before, after := twoServers(0)
 	pair, err := OpenPair([2]string{"old.jfr", "new.jfr"}, before, after)
 	if err != nil {

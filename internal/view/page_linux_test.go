@@ -156,6 +156,7 @@ func (b *viewPage) chips() (list []string) {
 }
 
 func TestPageNumbers(t *testing.T) {
+	t.Parallel()
 	r := busy(t, 4000, 40_000)
 	s := served(t, r)
 	b := openView(t, s)
@@ -173,6 +174,7 @@ func TestPageNumbers(t *testing.T) {
 // TestPageBrush draws a stretch of time with the mouse: every number becomes that
 // of `candid report --from --to`, and comes back when the chip is removed.
 func TestPageBrush(t *testing.T) {
+	t.Parallel()
 	r := busy(t, 2000, 20_000)
 	b := openView(t, served(t, r))
 	b.open("#tab=methods")
@@ -233,6 +235,7 @@ func TestPageBrush(t *testing.T) {
 
 // TestPageTabs opens every tab and looks for what it must say.
 func TestPageTabs(t *testing.T) {
+	t.Parallel()
 	r := busy(t, 2000, 20_000)
 	b := openView(t, served(t, r))
 	sel := r.p.Select(profile.Filter{})
@@ -289,6 +292,7 @@ func TestPageTabs(t *testing.T) {
 // TestPageFirstEvent opens a recording whose first event has no samples: the page shows
 // the first that has, and the other when its address asks for it.
 func TestPageFirstEvent(t *testing.T) {
+	t.Parallel()
 	p := profiletest.Later(profiletest.Server(500, 2000, 20))
 	r, err := Open("later.jfr", p)
 	if err != nil {
@@ -315,6 +319,7 @@ func TestPageFirstEvent(t *testing.T) {
 // TestPageScrolls scrolls a long table in small and in large steps: the rows that are seen
 // are those of the place, in their order, and what they say is right.
 func TestPageScrolls(t *testing.T) {
+	t.Parallel()
 	r, err := Open("wide.jfr", profiletest.Wide(5000, 50, 20_000))
 	if err != nil {
 		t.Fatal(err)
@@ -371,6 +376,7 @@ func TestPageScrolls(t *testing.T) {
 
 // TestPageTrees compares the call tree and the callers with those of a report.
 func TestPageTrees(t *testing.T) {
+	t.Parallel()
 	r := busy(t, 1500, 10_000)
 	b := openView(t, served(t, r))
 	b.open("#tab=tree")
@@ -440,6 +446,7 @@ func grouped(n uint64) string {
 
 // TestPageHostile has names full of markup and control characters everywhere.
 func TestPageHostile(t *testing.T) {
+	t.Parallel()
 	p := profiletest.Server(1500, 8000, 30)
 	p.Meta.Command, p.Meta.Host, p.Meta.Engine = profiletest.Hostile[0], profiletest.Hostile[1], profiletest.Hostile[2]
 	p.Meta.Notes = profiletest.Hostile
@@ -496,6 +503,7 @@ func TestPageHostile(t *testing.T) {
 
 // TestPageKeyboard goes through the page without a pointer.
 func TestPageKeyboard(t *testing.T) {
+	t.Parallel()
 	r := busy(t, 1500, 10_000)
 	b := openView(t, served(t, r))
 	b.open("")
@@ -537,6 +545,7 @@ func number0(n int) string { return fmt.Sprint(n) }
 // TestPageSameNumberAndName tells two threads of one number and one name apart, and only
 // those.
 func TestPageSameNumberAndName(t *testing.T) {
+	t.Parallel()
 	r, err := Open("again.jfr", profiletest.Again())
 	if err != nil {
 		t.Fatal(err)

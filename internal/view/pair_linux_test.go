@@ -14,6 +14,7 @@ import (
 // TestPair compares two recordings of which each has methods that the other
 // lacks, in the counts and on the page.
 func TestPair(t *testing.T) {
+	t.Parallel()
 	all := profiletest.Server(2500, 12_000, 30)
 	only := func(ignore string) *profile.Profile {
 		return profile.Apply(all, profile.Filter{Ignore: regexp.MustCompile(ignore)})

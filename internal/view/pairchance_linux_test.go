@@ -16,6 +16,7 @@ import (
 // TestPairChance asks the page of each method of two recordings whether chance explains
 // how it differs: it says what `candid diff` says, in its rows and in the flame graph.
 func TestPairChance(t *testing.T) {
+	t.Parallel()
 	before, after := twoServers(0)
 	var halves [2]*profile.Profile // of one recording: they differ by chance
 	all := profiletest.Server(2500, 12_000, 30)

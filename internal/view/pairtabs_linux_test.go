@@ -57,6 +57,7 @@ func twoServers(shorter time.Duration) (before, after *profile.Profile) {
 // TestPairTabs compares what timeline, heatmap, threads, events and about show of two
 // recordings with the report of each.
 func TestPairTabs(t *testing.T) {
+	t.Parallel()
 	for _, shorter := range []time.Duration{0, 12 * time.Second} {
 		before, after := twoServers(shorter)
 		both := [2]*profile.Profile{before, after}
@@ -209,6 +210,7 @@ func list(re *regexp.Regexp) []*regexp.Regexp {
 // TestPairChoose chooses threads of two recordings: those of one name are chosen on both
 // sides.
 func TestPairChoose(t *testing.T) {
+	t.Parallel()
 	before, after := twoServers(0)
 	r, err := OpenPair([2]string{"old.jfr", "new.jfr"}, before, after)
 	if err != nil {
@@ -244,6 +246,7 @@ func TestPairChoose(t *testing.T) {
 // TestStretches compares two stretches of one recording over each other in the heatmap and
 // the timeline.
 func TestStretches(t *testing.T) {
+	t.Parallel()
 	r := busy(t, 1500, 12_000)
 	b := openView(t, served(t, r))
 	end := r.end

@@ -14,6 +14,7 @@ import (
 // TestPageProcesses chooses one of two processes: its threads are those that are listed,
 // and the numbers are those of a report of them.
 func TestPageProcesses(t *testing.T) {
+	t.Parallel()
 	p := profiletest.Server(1500, 10_000, 40)
 	p.Processes = append(p.Processes, profile.Process{PID: 777, Command: "/usr/bin/worker --all"})
 	mine := 0
@@ -48,6 +49,7 @@ func TestPageProcesses(t *testing.T) {
 // TestPageKinds shows the threads of a kind with one click, and keeps to the kind when
 // threads begin.
 func TestPageKinds(t *testing.T) {
+	t.Parallel()
 	p := profiletest.Server(1500, 10_000, 40)
 	kinds := []string{"java", "java", "gc", "compiler", "java"}
 	for i := range p.Threads {

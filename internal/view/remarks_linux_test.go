@@ -16,6 +16,7 @@ import (
 // TestPageRemarks looks for the rows that reports mark as guessed or coarse: the page
 // marks the same, and says what that means.
 func TestPageRemarks(t *testing.T) {
+	t.Parallel()
 	for what, p := range map[string]*profile.Profile{"java": profiletest.Java(), "server": profiletest.Server(800, 8000, 20)} {
 		for i := range p.Frames {
 			if f := &p.Frames[i]; what == "java" && p.Funcs[f.Func].Name == "java.util.HashMap.hash" {
@@ -99,6 +100,7 @@ func TestPageRemarks(t *testing.T) {
 // TestPageSaysCoarse: a coarse frame here and there, as any JVM has them, is no reason to
 // warn of all; a method that reports mark is, for its event.
 func TestPageSaysCoarse(t *testing.T) {
+	t.Parallel()
 	for _, marked := range []bool{false, true} {
 		p := profiletest.Server(800, 8000, 20)
 		coarse, most := 0, p.Funcs[hottest(p)]
@@ -161,6 +163,7 @@ func hottest(p *profile.Profile) uint32 {
 // TestPageSmallSigns looks for what is easily missed: that a frame is only a part of its
 // method, that there are more tabs than are seen, and the whole name of what is zoomed to.
 func TestPageSmallSigns(t *testing.T) {
+	t.Parallel()
 	r := busy(t, 1500, 10_000)
 	b := openView(t, served(t, r))
 	b.open("#tab=flame&states=running") // of waits it is said who waits

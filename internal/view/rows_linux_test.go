@@ -103,6 +103,7 @@ func (b *viewPage) press(tab string, list []pageRow, i int) {
 // TestPageRows opens and closes rows of the call tree and of callers, filters what is shown,
 // and compares all numbers with those of reports.
 func TestPageRows(t *testing.T) {
+	t.Parallel()
 	p := wholeStacks(1500, 12_000)
 	r, err := Open("whole.jfr", p)
 	if err != nil {
@@ -182,6 +183,7 @@ func TestPageRows(t *testing.T) {
 
 // TestPageRowsSplit has a root for each thread.
 func TestPageRowsSplit(t *testing.T) {
+	t.Parallel()
 	p := wholeStacks(1500, 12_000)
 	r, err := Open("whole.jfr", p)
 	if err != nil {
@@ -240,6 +242,7 @@ func TestPageRowsSplit(t *testing.T) {
 
 // TestPageRowsPair has two recordings.
 func TestPageRowsPair(t *testing.T) {
+	t.Parallel()
 	all := wholeStacks(1500, 12_000)
 	before, after := profile.Apply(all, profile.Filter{To: 18e9}), profile.Apply(all, profile.Filter{From: 12e9, Ignore: regexp.MustCompile("Order.*get")})
 	r, err := OpenPair([2]string{"a", "b"}, before, after)

@@ -11,6 +11,7 @@ import (
 // TestPageSearchSteps goes from match to match on every tab, by the keyboard and by the button, and looks
 // whether what is found is what is searched for, another one than before, and in sight.
 func TestPageSearchSteps(t *testing.T) {
+	t.Parallel()
 	r := busy(t, 1500, 10_000)
 	b := openView(t, served(t, r))
 	// What the tab points at: its text, and whether it can be seen.
@@ -103,6 +104,7 @@ func TestPageSearchSteps(t *testing.T) {
 
 // TestPageStripStays draws a stretch of time: nothing may move under the mouse, however wide the page is.
 func TestPageStripStays(t *testing.T) {
+	t.Parallel()
 	p := profiletest.Server(1500, 10_000, 40)
 	r, err := Open("app.jfr", p)
 	if err != nil {

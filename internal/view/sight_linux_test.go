@@ -12,6 +12,7 @@ import (
 // TestPageHottestInSight opens a recording of deep stacks at 200 %: the frame that most of
 // the time is spent in is seen at once, either way round, and stays where somebody scrolled to.
 func TestPageHottestInSight(t *testing.T) {
+	t.Parallel()
 	b := profile.NewBuilder()
 	p := b.Profile()
 	p.Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1e7}}
@@ -56,6 +57,7 @@ func TestPageHottestInSight(t *testing.T) {
 // TestPairProcesses chooses what was run, of two recordings of two processes each: the
 // threads of both that ran it are chosen, whatever their numbers.
 func TestPairProcesses(t *testing.T) {
+	t.Parallel()
 	before, after := twoServers(0)
 	of := [2]map[string]uint64{{}, {}} // samples of the first event
 	for side, p := range []*profile.Profile{before, after} {

@@ -54,6 +54,7 @@ func restacked(p *profile.Profile, change func(stack []profile.Frame) (frames []
 // TestPageStacks shows stacks otherwise than they were taken, and compares every
 // number with that of a report of a recording whose stacks were changed by hand.
 func TestPageStacks(t *testing.T) {
+	t.Parallel()
 	r := busy(t, 2500, 15_000)
 	p := r.p
 	name := func(f profile.Frame) string { return p.Funcs[f.Func].Name }
@@ -173,6 +174,7 @@ func totals(p *profile.Profile) map[string][2]uint64 {
 
 // TestPageStretches compares two stretches of time of one recording.
 func TestPageStretches(t *testing.T) {
+	t.Parallel()
 	r := busy(t, 2000, 15_000)
 	b := openView(t, served(t, r))
 	b.open("#tab=methods")
@@ -253,6 +255,7 @@ func TestPageStretches(t *testing.T) {
 
 // TestPageSandwich compares both halves with sums over the samples.
 func TestPageSandwich(t *testing.T) {
+	t.Parallel()
 	r := busy(t, 2500, 15_000)
 	p := r.p
 	sel := p.Select(profile.Filter{})
@@ -347,6 +350,7 @@ func TestPageSandwich(t *testing.T) {
 
 // TestPageHeatmap looks at three hours, and at 20 ms of them.
 func TestPageHeatmap(t *testing.T) {
+	t.Parallel()
 	p := profiletest.Server(1000, 30_000, 20)
 	scale := uint64(3*time.Hour) / p.Samples[len(p.Samples)-1].Time
 	for i := range p.Samples {
@@ -401,6 +405,7 @@ func TestPageHeatmap(t *testing.T) {
 
 // TestPageJumps goes from a row to every view, and copies.
 func TestPageJumps(t *testing.T) {
+	t.Parallel()
 	r := busy(t, 2000, 15_000)
 	b := openView(t, served(t, r))
 	open := func(hash, pane string) string {

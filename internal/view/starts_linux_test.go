@@ -45,6 +45,7 @@ func foldedByHand(p *profile.Profile) *profile.Profile {
 
 // TestPageFollowsFolded looks at a recording while it is written, without how threads start.
 func TestPageFollowsFolded(t *testing.T) {
+	t.Parallel()
 	p := profiletest.Server(2000, 10_000, 30)
 	p.Meta.Start = time.Now()
 	w := newWriter(t, p)
@@ -90,6 +91,7 @@ func TestPageFollowsFolded(t *testing.T) {
 // page shows them where nobody says otherwise: every number is that of a report of a recording
 // whose stacks are shorter, and one click shows all frames.
 func TestPageStarts(t *testing.T) {
+	t.Parallel()
 	r := busy(t, 2000, 20_000)
 	whole := r.p
 	folded := foldedByHand(whole)
@@ -284,6 +286,7 @@ func TestPageStartsOfLarge(t *testing.T) {
 // TestPageTreeOfThread goes from a frame of a thread, where threads have roots of their own, to
 // the call tree: to that thread, not to the one that has most there.
 func TestPageTreeOfThread(t *testing.T) {
+	t.Parallel()
 	r := busy(t, 2000, 20_000)
 	b := openView(t, served(t, r))
 	b.usual("#split=thread")
@@ -315,6 +318,7 @@ func TestPageTreeOfThread(t *testing.T) {
 // of the heatmap differs by more than chance. Longer stretches do, and are coloured; where none
 // does the page says so.
 func TestPageSparseHeatmap(t *testing.T) {
+	t.Parallel()
 	all := busy(t, 500, 20_000).p
 	sparse := func(late int) *profile.Profile { // every so many samples, less often before half of the time
 		p := *all
@@ -362,6 +366,7 @@ func TestPageSparseHeatmap(t *testing.T) {
 // TestPageComparesFiles looks at two that are only compared: they can be turned round and looked
 // at one by one, for which they are read again.
 func TestPageComparesFiles(t *testing.T) {
+	t.Parallel()
 	both := func() [2]*profile.Profile {
 		before, after := twoServers(0)
 		return [2]*profile.Profile{before, after}

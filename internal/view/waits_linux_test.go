@@ -53,6 +53,7 @@ func asleep(t testing.TB) *Recording {
 // TestPageWaits opens a recording of waits: the page names who waits, as reports do, not the
 // kernel's way to put a thread to sleep; of what ran it names where.
 func TestPageWaits(t *testing.T) {
+	t.Parallel()
 	b := openView(t, served(t, asleep(t)))
 	b.open("")
 	says := func(want string) {

@@ -18,6 +18,7 @@ import (
 // TestDiffPage compares every frame of the page with the comparison's own call tree,
 // for each way of comparing, and what the page draws of it.
 func TestDiffPage(t *testing.T) {
+	t.Parallel()
 	all := profiletest.Server(3000, 15_000, 30)
 	only := func(ignore string) *profile.Profile {
 		return profile.Apply(all, profile.Filter{Ignore: regexp.MustCompile(ignore)})

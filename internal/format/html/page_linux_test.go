@@ -64,6 +64,7 @@ type sums struct{ Self, Total, Samples float64 }
 // threads start, and without it, as it opens; with one frame for each function, as it opens, and
 // with one for each kind of code that it ran in.
 func TestPageNumbers(t *testing.T) {
+	t.Parallel()
 	p := profiletest.Server(4000, 20000, 40)
 	b := openPage(t, 1280, 800)
 	file := writePage(t, p)
@@ -320,6 +321,7 @@ func (b *flamePage) numbers(file string, p *profile.Profile, shown, apart bool) 
 }
 
 func TestPageHostileNames(t *testing.T) {
+	t.Parallel()
 	p := profiletest.Server(2000, 8000, 30)
 	p.Meta.Command, p.Meta.Host = profiletest.Hostile[0], profiletest.Hostile[1]
 	p.Processes[0].Command = profiletest.Hostile[2]
@@ -356,6 +358,7 @@ func TestPageHostileNames(t *testing.T) {
 }
 
 func TestPageKeyboard(t *testing.T) {
+	t.Parallel()
 	b := openPage(t, 1280, 800)
 	b.Dark(false)
 	file := writePage(t, profiletest.Server(2000, 8000, 30))
@@ -424,6 +427,7 @@ func TestPageKeyboard(t *testing.T) {
 
 // TestPagePointer points, clicks and turns the wheel.
 func TestPagePointer(t *testing.T) {
+	t.Parallel()
 	b := openPage(t, 1280, 800)
 	b.Dark(false)
 	file := writePage(t, profiletest.Server(2000, 8000, 30))
@@ -521,6 +525,7 @@ func TestPagePictures(t *testing.T) {
 
 // TestPageKinds shows the threads of a kind with one click.
 func TestPageKinds(t *testing.T) {
+	t.Parallel()
 	p := profiletest.Java()
 	b := openPage(t, 1280, 800)
 	file := writePage(t, p)

@@ -17,6 +17,7 @@ func median(ms []float64) float64 {
 
 // TestPageDeep has a stack of 10,000 frames, which is scrolled through.
 func TestPageDeep(t *testing.T) {
+	t.Parallel()
 	b := openPage(t, 1280, 800)
 	file := writePage(t, profiletest.Server(30_000, 30_000, 10_000))
 	b.open(file, "#icicle=1")
@@ -45,6 +46,7 @@ func TestPageDeep(t *testing.T) {
 // how much is drawn, on which it depends: what can be told apart on the screen, however
 // many nodes there are.
 func TestPageSpeed(t *testing.T) {
+	t.Parallel()
 	sizes := []int{200_000}
 	if fixture.Full(t) {
 		sizes = append(sizes, 1_000_000)
