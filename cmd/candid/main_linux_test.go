@@ -71,7 +71,7 @@ type result struct {
 }
 
 // patience is how long one run of candid may take on a busy machine.
-const patience = 4 * time.Minute
+const patience = 3 * time.Minute
 
 // command makes a candid command that works in a directory of its own.
 func command(t testing.TB, args ...string) *exec.Cmd {
@@ -99,7 +99,7 @@ func outcome(t testing.TB, c *exec.Cmd, err error, out, errs fmt.Stringer) resul
 	}
 	ws := c.ProcessState.Sys().(syscall.WaitStatus)
 	if ws.Signaled() {
-		t.Fatalf("%v: ended by %v\n%s", c.Args, ws.Signal(), errs)
+		t.Fatalf("%v: ended by %v (the test kills it after %v)\n%s", c.Args, ws.Signal(), patience, errs)
 	}
 	return result{ws.ExitStatus(), out.String(), errs.String()}
 }
@@ -214,11 +214,11 @@ func (r *running) line(t testing.TB) string {
 	select {
 	case l, ok := <-r.lines:
 		if !ok {
-			t.Fatalf("%v ended", r.Args)
+			t.Fatalf("%v ended, and was to print a line", r.Args)
 		}
 		return l
 	case <-time.After(patience):
-		t.Fatalf("%v prints nothing", r.Args)
+		t.Fatalf("waited %v for a line of %v: it prints nothing", patience, r.Args)
 	}
 	return ""
 }
@@ -392,7 +392,7 @@ func await(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	for begin := time.Now(); !so(); time.Sleep(5 * time.Millisecond) {
 		if time.Since(begin) > patience {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("waited %v in vain for %s", patience, what)
 		}
 	}
 }

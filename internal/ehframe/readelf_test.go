@@ -48,17 +48,21 @@ func TestAgainstReadelf(t *testing.T) {
 		"/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6",
 		"/usr/lib/x86_64-linux-gnu/libstdc++.so.6", "/lib/x86_64-linux-gnu/libm.so.6",
 		"/lib64/ld-linux-x86-64.so.2",
-		"/usr/lib/jvm/*/lib/server/libjvm.so", // the same version several times, where there are links
+		"/usr/lib/jvm/*/lib/server/libjvm.so",
 	}
-	seen := 0
+	seen := map[string]bool{} // some are links to others
 	for _, p := range patterns {
 		files, _ := filepath.Glob(p)
 		for _, file := range files {
-			seen++
+			real, err := filepath.EvalSymlinks(file)
+			if err != nil || seen[real] {
+				continue
+			}
+			seen[real] = true
 			t.Run(filepath.Base(file), func(t *testing.T) { compareReadelf(t, readelf, file) })
 		}
 	}
-	if seen == 0 {
+	if len(seen) == 0 {
 		t.Skip("none of the known x86-64 libraries is here")
 	}
 }

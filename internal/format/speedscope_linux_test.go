@@ -69,6 +69,9 @@ func shownAs(share, shown float64) bool {
 // TestSpeedscopeReadsThem: speedscope's published package, in a browser, shows
 // the same self and total of every function as candid's own method list.
 func TestSpeedscopeReadsThem(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short leaves out what starts a browser")
+	}
 	app, err := filepath.Abs("../../web/node_modules/speedscope/dist/release/index.html")
 	if err != nil {
 		t.Fatal(err)

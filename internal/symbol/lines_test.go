@@ -190,6 +190,9 @@ func againstAddr2line(t *testing.T, tool, path string, min float64) {
 }
 
 func TestLinesAgainstAddr2line(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short leaves out what compiles a program for each version of DWARF")
+	}
 	for _, v := range []struct {
 		name string
 		tool string
