@@ -62,12 +62,18 @@ func (m *image) relocatedSlots() map[uint64]string {
 	if m.machine == elf.EM_AARCH64 {
 		jump, glob = uint32(elf.R_AARCH64_JUMP_SLOT), uint32(elf.R_AARCH64_GLOB_DAT)
 	}
+	// Those that only add where the file was loaded come first, and are nearly all.
+	d := m.dynamic()
 	for i := range m.sections {
 		s := &m.sections[i]
 		if s.typ != elf.SHT_RELA || uint64(s.link) >= uint64(len(m.sections)) || m.sections[s.link].typ != elf.SHT_DYNSYM {
 			continue
 		}
-		rela, err := m.raw(s, maxRelocs*24)
+		section := *s
+		if skip := d[elf.DT_RELACOUNT]; d[elf.DT_RELA] == s.addr && skip <= s.size/24 {
+			section.off, section.size = s.off+skip*24, s.size-skip*24
+		}
+		rela, err := m.raw(&section, maxRelocs*24)
 		if err != nil {
 			continue
 		}
