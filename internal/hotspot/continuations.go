@@ -13,7 +13,8 @@ const (
 	maxLoaders   = 1 << 16
 	maxBootClass = 1 << 16
 	maxStubBlobs = 4096 // looked through for the continuation stubs
-	learnAgain   = 500 * time.Millisecond
+	// A VM that is starting is asked again soon, then more and more rarely.
+	learnSoon, learnLate = 10 * time.Millisecond, 500 * time.Millisecond
 )
 
 // continuations is where a thread's continuations and what they return into lie (25
@@ -22,7 +23,8 @@ const (
 // loader's: they are never unloaded, and never laid out anew.
 type continuations struct {
 	ok    bool
-	tried time.Time
+	next  time.Time // when to try again
+	pause time.Duration
 	done  bool // nothing more will be found
 
 	tail   uint64 // in a Continuation: its last chunk
@@ -41,7 +43,7 @@ type continuations struct {
 // Follow describes to an engine where the stacks of virtual threads go on: in chunks
 // in the heap, which have to be copied together with the stack. It is nil as long as
 // that is not known, or where the VM has no virtual threads. It may be asked once a
-// batch; until it is known it costs a few milliseconds twice a second.
+// batch; until it is known it takes a tenth of the time at most.
 func (vm *VM) Follow() *capture.Follow {
 	k := &vm.conts
 	if k.ok || k.done {
@@ -51,12 +53,14 @@ func (vm *VM) Follow() *capture.Follow {
 		k.done = true
 		return nil
 	}
-	if now := time.Now(); now.Sub(k.tried) < learnAgain {
+	began := time.Now()
+	if began.Before(k.next) {
 		return nil
-	} else {
-		k.tried = now
 	}
 	if !vm.learnContinuations() {
+		// Not more than a tenth of the time goes into trying.
+		k.pause = min(max(2*k.pause, learnSoon, 10*time.Since(began)), learnLate)
+		k.next = time.Now().Add(k.pause)
 		return nil
 	}
 	k.ok = true
