@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -74,10 +73,7 @@ func TestFreedCode(t *testing.T) {
 				if e == nil {
 					return "nothing"
 				}
-				var out []symbol.Frame
-				for _, f := range vm.Resolve(walk.Frame{PC: pc, Ref: e.ref, Kind: e.kind, Flags: walk.ReturnAddress}, nil) {
-					out = append(out, f)
-				}
+				out := vm.Resolve(walk.Frame{PC: pc, Ref: e.ref, Kind: e.kind, Flags: walk.ReturnAddress}, nil)
 				return out[len(out)-1].Function
 			}
 			doubt := func(vm *VM) walk.Provenance {

@@ -105,8 +105,7 @@ func (vm *VM) lookAtStanding(h *codeHeap) {
 		}
 		for i, back := range part {
 			if len(s.reqs) == maxStanding {
-				end = first + uint64(i) // the others next time
-				part = part[:i]
+				part = part[:i] // the others next time
 				break
 			}
 			if back == 0 {
