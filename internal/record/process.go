@@ -168,7 +168,7 @@ func (p *process) build(s *session) {
 	names.Share(s.names)
 	if s.o.All {
 		f := lifetimeOf(p, &s.hasty)
-		names.Wanted, names.Fleeting = f.wantsLines, f.mayEnd
+		names.Wanted, names.Fleeting, names.Room = f.wantsLines, f.mayEnd, s.room.has
 	}
 	names.UsePerfMap(p.target.NamespacePID())
 	add(p.native, names, false)

@@ -177,6 +177,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if n := s.skidNote(); n != "" {
 		s.note(n)
 	}
+	if n := s.room.note(); n != "" {
+		s.note(n)
+	}
 	res.filter(s.o.Filter)
 	if errors.Is(runErr, context.Canceled) || errors.Is(runErr, context.DeadlineExceeded) {
 		runErr = nil

@@ -64,6 +64,7 @@ type session struct {
 	hasty    atomic.Bool                   // recording has ended: source lines that are not read yet never are
 	late     atomic.Pointer[priority.Told] // candid gets a CPU late, and may not change that
 	lines    *lines
+	room     room // of a whole machine
 
 	counted   time.Time // when the targets' CPU time was read
 	uncounted bool      // there are too many of them
@@ -92,6 +93,9 @@ func newSession(o *Options) *session {
 		began: time.Now(), usage: machine.OwnCPU(), trails: walk.NewTrails(), kernelWalk: walk.New(hostArch, nil), kernelIn: newInterner(b, k),
 	}
 	s.gc.Start()
+	if o.All {
+		s.names.Limit(allShared)
+	}
 	return s
 }
 

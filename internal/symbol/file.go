@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/candid-profiler/candid/internal/dwarfline"
 )
@@ -258,4 +259,25 @@ func (f *File) openLines() *dwarfline.Data {
 		return d
 	}
 	return nil
+}
+
+// linesMemory is about how many bytes of memory the line information takes.
+func (f *File) linesMemory() (n uint64) {
+	const unpacked = 3 // times as large as compressed, mostly
+	for _, m := range []*image{f.m, f.debug} {
+		if !m.describes() {
+			continue
+		}
+		for i := range m.sections {
+			switch s := &m.sections[i]; {
+			case s.typ == elf.SHT_NOBITS:
+			case strings.HasPrefix(s.name, ".zdebug_"), strings.HasPrefix(s.name, ".debug_") && s.flags&elf.SHF_COMPRESSED != 0:
+				n += unpacked * min(s.size, maxDWARF)
+			case strings.HasPrefix(s.name, ".debug_"):
+				n += min(s.size, maxDWARF)
+			}
+		}
+		break // those of the first are taken that has any
+	}
+	return n
 }

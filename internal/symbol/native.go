@@ -65,6 +65,9 @@ type Native struct {
 	// wait before it answers. It is called from another goroutine. If they are not wanted,
 	// functions are named only, until somebody wants them who asks for the file anew.
 	Wanted func() bool
+	// Room, if it is set, is asked before source lines are read that may take so many bytes
+	// of memory; without room it is as if they were not wanted. It is called as Wanted is.
+	Room func(bytes uint64) bool
 	// Fleeting, if it is set, says whether the process may end soon: then a file that
 	// others have read without source lines is good enough.
 	Fleeting func() bool
@@ -285,7 +288,7 @@ func (n *Native) file(p Place) *nativeFile {
 	}
 	n.shared.keep(p, nf)
 	nf.coming = make(chan opened, 1)
-	go read(f, opt, strings.HasPrefix(p.Name, "[vdso"), n.Wanted, nf.coming)
+	go read(f, opt, strings.HasPrefix(p.Name, "[vdso"), n.Wanted, n.Room, nf.coming)
 	return nf
 }
 
@@ -305,7 +308,7 @@ func openInTurn(f *os.File, opt Options) (*File, error) {
 }
 
 // read reads a file's symbols and lines and sends what came of it.
-func read(f *os.File, opt Options, vdso bool, wanted func() bool, to chan<- opened) {
+func read(f *os.File, opt Options, vdso bool, wanted func() bool, room func(uint64) bool, to chan<- opened) {
 	var o opened
 	defer func() {
 		if r := recover(); r != nil {
@@ -320,16 +323,18 @@ func read(f *os.File, opt Options, vdso bool, wanted func() bool, to chan<- open
 		return
 	}
 	if o.f.hasLines() {
-		o.brief = !readInTurn(o.f, wanted)
+		o.brief = !readInTurn(o.f, wanted, room)
 	}
 }
 
-// readInTurn reads the source lines of f, if they are still wanted when it is its turn.
-func readInTurn(f *File, wanted func() bool) bool {
+// readInTurn reads the source lines of f, if they are still wanted when it is its turn,
+// and there is room.
+func readInTurn(f *File, wanted func() bool, room func(uint64) bool) bool {
 	if wanted == nil || wanted() {
 		linesTurn.Lock()
 		defer linesTurn.Unlock()
-		if wanted == nil || wanted() { // its turn may have come late
+		// Its turn may have come late.
+		if (wanted == nil || wanted()) && (room == nil || room(f.linesMemory())) {
 			f.readLines()
 			return true
 		}

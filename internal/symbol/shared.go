@@ -33,6 +33,9 @@ const (
 // NewShared makes an empty one.
 func NewShared() *Shared { return &Shared{files: map[sharedKey]*nativeFile{}, limit: maxSharedBytes} }
 
+// Limit bounds what the files take in memory, bytes.
+func (s *Shared) Limit(bytes int) { s.limit = bytes }
+
 func (s *Shared) find(p Place) *nativeFile {
 	if s == nil || p.Content == (ContentID{}) {
 		return nil
