@@ -17,6 +17,7 @@ import (
 	"github.com/candid-profiler/candid/internal/capture/launch"
 	"github.com/candid-profiler/candid/internal/filter"
 	"github.com/candid-profiler/candid/internal/offspring"
+	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 	"github.com/candid-profiler/candid/internal/target"
 )
@@ -274,6 +275,44 @@ func TestLaunchFailures(t *testing.T) {
 	// Nobody waits for a child that was not there.
 	if _, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); err != syscall.ECHILD {
 		t.Errorf("a child is left: %v", err)
+	}
+}
+
+// Kernel threads have no stack but the kernel's, which is complete.
+func TestKernelThreads(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	stop, stopped := make(chan bool), make(chan bool)
+	go func() { // what the kernel's own threads write out
+		defer close(stopped)
+		for data := make([]byte, 1<<20); ; {
+			select {
+			case <-stop:
+				return
+			default:
+				_, _ = file.WriteAt(data, 0)
+				_ = file.Sync()
+			}
+		}
+	}()
+	r := run(t, Options{All: true, Duration: 1500 * time.Millisecond, Hz: 999})
+	close(stop)
+	<-stopped
+	p, seen := r.Profile, 0
+	for i := range p.Samples {
+		th := &p.Threads[p.Samples[i].Thread]
+		if !strings.HasPrefix(th.Name, "kworker/") && !strings.HasPrefix(th.Name, "ksoftirqd/") && !strings.HasPrefix(th.Name, "jbd2/") {
+			continue
+		}
+		if seen++; profile.CertaintyOf(p.Samples[i].End, p.Samples[i].Flags) != profile.CertaintyComplete {
+			t.Errorf("a stack of %s ended as %v", th.Name, p.Samples[i].End)
+		}
+	}
+	if seen == 0 {
+		t.Skip("no kernel thread was seen")
 	}
 }
 

@@ -227,6 +227,9 @@ func (s *session) walk(p *process, snap *capture.Snapshot, out *profile.Sample) 
 
 // process gives the target with this pid, attaching to it at its first sample.
 func (s *session) process(pid uint32) *process {
+	if pid == 0 {
+		return nil // candid's pid namespace knows nothing of it
+	}
 	if p := s.procs[pid]; p != nil {
 		return p
 	}
@@ -247,6 +250,9 @@ func (s *session) process(pid uint32) *process {
 
 // Notice takes what happened to a target.
 func (s *session) Notice(n capture.Notice) {
+	if n.PID == 0 && n.Kind != capture.Mmap {
+		return // it is of many processes that candid's pid namespace knows nothing of
+	}
 	if n.Kind == capture.Fork && n.PID != n.Parent {
 		// The number is a new process's now.
 		delete(s.bare, n.PID)
