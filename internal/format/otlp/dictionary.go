@@ -1,8 +1,9 @@
 package otlp
 
 import (
-	"encoding/binary"
 	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/candid-profiler/candid/internal/format/protobuf"
 )
@@ -69,8 +70,8 @@ func value(text string, number int64) protobuf.Message {
 		m.Text(anyString, strings.ToValidUTF8(text, "\uFFFD"))
 	} else {
 		// One of several: it is there also if it is 0.
-		m = binary.AppendUvarint(m, anyInt<<3|protobuf.Varint)
-		m = binary.AppendUvarint(m, uint64(number))
+		m = protowire.AppendTag(m, anyInt, protowire.VarintType)
+		m = protowire.AppendVarint(m, uint64(number))
 	}
 	return m
 }
@@ -79,7 +80,7 @@ func value(text string, number int64) protobuf.Message {
 func packed(list []uint64) protobuf.Message {
 	var m protobuf.Message
 	for _, v := range list {
-		m = binary.AppendUvarint(m, v)
+		m = protowire.AppendVarint(m, v)
 	}
 	return m
 }

@@ -7,12 +7,13 @@ package otlp
 import (
 	"bufio"
 	"cmp"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"math/bits"
 	"path"
 	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/candid-profiler/candid/internal/format/locations"
 	"github.com/candid-profiler/candid/internal/format/protobuf"
@@ -23,15 +24,15 @@ import (
 // Is says whether a file that begins like that is a ProfilesData message, and not
 // a profile in pprof's format, whose first field is a message of two numbers.
 func Is(head []byte) bool {
-	if len(head) < 3 || head[0] != dataResourceProfiles<<3|protobuf.Bytes {
+	if len(head) < 3 || head[0] != dataResourceProfiles<<3|byte(protowire.BytesType) {
 		return false
 	}
-	_, n := binary.Uvarint(head[1:])
-	if n <= 0 || 1+n >= len(head) {
+	_, n := protowire.ConsumeVarint(head[1:])
+	if n < 0 || 1+n >= len(head) {
 		return false
 	}
 	first := head[1+n]
-	return first == resourceProfilesResource<<3|protobuf.Bytes || first == resourceProfilesScope<<3|protobuf.Bytes
+	return first == resourceProfilesResource<<3|byte(protowire.BytesType) || first == resourceProfilesScope<<3|byte(protowire.BytesType)
 }
 
 // Write writes p, which must have passed Check or come from a Builder. What it
@@ -254,7 +255,7 @@ func (w *writer) write(out *bufio.Writer, list []piece, groups *profile.Groups) 
 	if !w.timed {
 		for _, of := range groups.List() {
 			sample(&of)
-			out.Write(binary.AppendUvarint(out.AvailableBuffer(), of.Weight))
+			out.Write(protowire.AppendVarint(out.AvailableBuffer(), of.Weight))
 			next()
 		}
 		return
@@ -262,11 +263,11 @@ func (w *writer) write(out *bufio.Writer, list []piece, groups *profile.Groups) 
 	start := uint64(w.p.Meta.Start.UnixNano())
 	groups.Each(func(of *profile.Group, each func(func(time, weight uint64))) {
 		sample(of)
-		each(func(_, weight uint64) { out.Write(binary.AppendUvarint(out.AvailableBuffer(), weight)) })
+		each(func(_, weight uint64) { out.Write(protowire.AppendVarint(out.AvailableBuffer(), weight)) })
 		m = m[:0]
 		m.Head(sampleTimestamps, 8*of.Samples)
 		out.Write(m)
-		each(func(time, _ uint64) { out.Write(binary.LittleEndian.AppendUint64(out.AvailableBuffer(), start+time)) })
+		each(func(time, _ uint64) { out.Write(protowire.AppendFixed64(out.AvailableBuffer(), start+time)) })
 		next()
 	})
 }

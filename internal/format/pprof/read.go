@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -127,7 +129,7 @@ func (r *reader) parse(data []byte) error {
 		return err
 	}
 	for _, step := range []struct {
-		field int
+		field protowire.Number
 		read  func([]byte) error
 	}{
 		{profileMapping, r.mapping},

@@ -1,17 +1,9 @@
 package pprof
 
 import (
-	"encoding/binary"
 	"errors"
-)
 
-// The wire types of protocol buffers that profile.proto uses.
-// https://protobuf.dev/programming-guides/encoding/
-const (
-	wireVarint = 0
-	wireI64    = 1
-	wireBytes  = 2
-	wireI32    = 5
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // ErrWire is wrapped by the errors for what is no profile at all, or the beginning of one.
@@ -22,8 +14,8 @@ type cursor struct {
 	rest []byte
 	err  error
 
-	field int
-	wire  int
+	field protowire.Number
+	wire  protowire.Type
 	value uint64 // of a number
 	data  []byte // of a string, list or message; part of the input
 }
@@ -33,66 +25,46 @@ func (c *cursor) next() bool {
 	if c.err != nil || len(c.rest) == 0 {
 		return false
 	}
-	key := c.varint()
-	c.field, c.wire, c.value, c.data = int(key>>3), int(key&7), 0, nil
-	if key>>3 == 0 || key>>3 > 1<<29-1 {
-		c.err = ErrWire
-	}
-	if c.err != nil {
+	var n int
+	if c.field, c.wire, n = protowire.ConsumeTag(c.rest); !c.advance(n) {
 		return false
 	}
+	c.value, c.data = 0, nil
 	switch c.wire {
-	case wireVarint:
-		c.value = c.varint()
-	case wireI64:
-		c.skip(8)
-	case wireI32:
-		c.skip(4)
-	case wireBytes:
-		n := c.varint()
-		if c.err == nil && n > uint64(len(c.rest)) {
-			c.err = ErrWire
-		}
-		if c.err == nil {
-			c.data, c.rest = c.rest[:n], c.rest[n:]
-		}
+	case protowire.VarintType:
+		c.value, n = protowire.ConsumeVarint(c.rest)
+	case protowire.BytesType:
+		c.data, n = protowire.ConsumeBytes(c.rest)
+	case protowire.Fixed32Type, protowire.Fixed64Type:
+		n = protowire.ConsumeFieldValue(c.field, c.wire, c.rest)
 	default: // groups are in no profile
-		c.err = ErrWire
+		n = -1
 	}
-	return c.err == nil
+	return c.advance(n)
 }
 
-func (c *cursor) varint() uint64 {
-	v, n := binary.Uvarint(c.rest)
-	if n <= 0 {
+// advance goes n bytes on; what was to be read there is broken if that is less than 0.
+func (c *cursor) advance(n int) bool {
+	if n < 0 {
 		c.err = ErrWire
-		return 0
+		return false
 	}
 	c.rest = c.rest[n:]
-	return v
-}
-
-func (c *cursor) skip(n int) {
-	if n > len(c.rest) {
-		c.err = ErrWire
-		return
-	}
-	c.rest = c.rest[n:]
+	return true
 }
 
 // numbers appends the field's value, or all of its packed values, to out.
 func (c *cursor) numbers(out []uint64) []uint64 {
-	if c.wire == wireVarint {
+	if c.wire == protowire.VarintType {
 		return append(out, c.value)
 	}
-	list := cursor{rest: c.data}
-	for len(list.rest) > 0 {
-		v := list.varint()
-		if list.err != nil {
-			c.err = list.err
+	for list := c.data; len(list) > 0; {
+		v, n := protowire.ConsumeVarint(list)
+		if n < 0 {
+			c.err = ErrWire
 			break
 		}
-		out = append(out, v)
+		out, list = append(out, v), list[n:]
 	}
 	return out
 }

@@ -3,11 +3,12 @@ package pprof
 import (
 	"bufio"
 	"compress/gzip"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"path"
 	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/candid-profiler/candid/internal/format/locations"
 	"github.com/candid-profiler/candid/internal/format/protobuf"
@@ -63,8 +64,8 @@ func (w *writer) field(field int, m protobuf.Message) {
 	if w.err != nil {
 		return
 	}
-	head := binary.AppendUvarint(nil, uint64(field)<<3|wireBytes)
-	head = binary.AppendUvarint(head, uint64(len(m)))
+	head := protowire.AppendTag(nil, protowire.Number(field), protowire.BytesType)
+	head = protowire.AppendVarint(head, uint64(len(m)))
 	if _, w.err = w.out.Write(head); w.err == nil {
 		_, w.err = w.out.Write(m)
 	}
@@ -153,14 +154,14 @@ func (w *writer) samples() {
 func (w *writer) sample(g locations.Group, count, weight uint64) {
 	var m, list protobuf.Message
 	for chain := range w.chains.Stack(g.Node) {
-		list = binary.AppendUvarint(list, w.location(chain))
+		list = protowire.AppendVarint(list, w.location(chain))
 	}
 	m.Bytes(sampleLocation, list)
 
-	list = binary.AppendUvarint(list[:0], count)
+	list = protowire.AppendVarint(list[:0], count)
 	for e := range w.p.Events {
 		if e == int(g.Event) {
-			list = binary.AppendUvarint(list, weight)
+			list = protowire.AppendVarint(list, weight)
 		} else {
 			list = append(list, 0)
 		}

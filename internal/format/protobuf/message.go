@@ -2,15 +2,7 @@
 // https://protobuf.dev/programming-guides/encoding/
 package protobuf
 
-import "encoding/binary"
-
-// The wire types that are used.
-const (
-	Varint = 0
-	I64    = 1
-	Bytes  = 2
-	I32    = 5
-)
+import "google.golang.org/protobuf/encoding/protowire"
 
 // Message is a message being written. What is 0 or empty is left out where the
 // format lets it be.
@@ -21,8 +13,8 @@ func (m *Message) Uint(field int, v uint64) {
 	if v == 0 {
 		return
 	}
-	*m = binary.AppendUvarint(*m, uint64(field)<<3|Varint)
-	*m = binary.AppendUvarint(*m, v)
+	*m = protowire.AppendTag(*m, protowire.Number(field), protowire.VarintType)
+	*m = protowire.AppendVarint(*m, v)
 }
 
 // Fixed64 writes a number in 8 bytes.
@@ -30,8 +22,8 @@ func (m *Message) Fixed64(field int, v uint64) {
 	if v == 0 {
 		return
 	}
-	*m = binary.AppendUvarint(*m, uint64(field)<<3|I64)
-	*m = binary.LittleEndian.AppendUint64(*m, v)
+	*m = protowire.AppendTag(*m, protowire.Number(field), protowire.Fixed64Type)
+	*m = protowire.AppendFixed64(*m, v)
 }
 
 // Flag writes a truth.
@@ -59,6 +51,6 @@ func (m *Message) Text(field int, s string) {
 
 // Head writes what comes before n bytes of a field, which the caller then writes.
 func (m *Message) Head(field, n int) {
-	*m = binary.AppendUvarint(*m, uint64(field)<<3|Bytes)
-	*m = binary.AppendUvarint(*m, uint64(n))
+	*m = protowire.AppendTag(*m, protowire.Number(field), protowire.BytesType)
+	*m = protowire.AppendVarint(*m, uint64(n))
 }
