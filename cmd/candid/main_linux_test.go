@@ -341,13 +341,13 @@ func java(t testing.TB) (launcher, classes string) {
 	able(t)
 	javac := fixture.JDKTool(t, 17, "javac")
 	compiled.Do(func() {
-		args := []string{"-encoding", "UTF-8", "-d", filepath.Join(shared, "classes")} // whatever the locale is
+		var sources []string
 		for _, w := range []string{"Chain", "Truth", "Deep", "Crowd", "Births"} {
-			args = append(args, filepath.Join("..", "..", "workloads", w+".java"))
+			sources = append(sources, filepath.Join("..", "..", "workloads", w+".java"))
 		}
 		own, err := filepath.Glob("testdata/*.java")
 		if compileError = err; err == nil {
-			compileError = fixture.Compile(javac, append(args, own...)...)
+			compileError = fixture.ClassesTo(filepath.Join(shared, "classes"), javac, append(sources, own...)...)
 		}
 	})
 	if compileError != nil {

@@ -56,7 +56,7 @@ func java(t testing.TB, major int, args ...string) int {
 			return
 		}
 		sources := []string{filepath.Join("..", "hotspot", "testdata", "Locks.java"), filepath.Join("..", "hotspot", "testdata", "Unsafepoint.java"), filepath.Join("testdata", "Held.java")}
-		classes.err = fixture.Compile(fixture.JDKTool(t, 8, "javac"), append([]string{"-g", "-d", classes.dir}, sources...)...)
+		classes.err = fixture.ClassesTo(classes.dir, fixture.JDKTool(t, 8, "javac"), append([]string{"-g"}, sources...)...)
 	})
 	if classes.err != nil {
 		t.Fatal(classes.err)
