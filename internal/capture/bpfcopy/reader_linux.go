@@ -12,17 +12,13 @@ import (
 	"github.com/candid-profiler/candid/internal/capture/perfevent"
 )
 
-// read empties the rings until ctx ends, and gives what went wrong. It waits for nothing
-// but the rings: whoever walks and names what it takes out may have to read files, or what
-// a target holds, for longer than a ring has room. Where samples come fast it has a thread
-// of its own, which the kernel prefers to those that have just run for long; at lower rates
-// there is room for longer, and to hand over from thread to thread costs more than all
-// else that it does.
+// read empties the rings until ctx ends, and gives what went wrong. It has a thread of its
+// own and waits for nothing but the rings: whoever walks and names what it takes out may
+// have to read files, or what a target holds, for longer than a ring has room. On a crowded
+// machine the kernel prefers a thread that mostly sleeps to those that have just run.
 func (e *Engine) read(ctx context.Context) error {
-	if e.opts.Period < ownThread {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	defer e.kept.wake()
 	defer e.stopSampling() // what is still to be walked may take a while
 	var last time.Time     // when the walker was woken
