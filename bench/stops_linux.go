@@ -7,7 +7,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/capture/suspend"
-	"github.com/candid-profiler/candid/internal/machine"
+	"github.com/candid-profiler/candid/internal/hostinfo"
 )
 
 // nothing takes samples and does nothing with them.
@@ -49,13 +49,13 @@ func (b *bench) measureStops() (suspend.Stops, float64, error) {
 		return suspend.Stops{}, 0, err
 	}
 	defer e.Close()
-	before := machine.OwnCPU()
+	before := hostinfo.OwnCPU()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(b.seconds(10))*time.Second)
 	defer cancel()
 	var n nothing
 	if err := e.Run(ctx, &n); err != nil {
 		return suspend.Stops{}, 0, err
 	}
-	used := machine.OwnCPU() - before
+	used := hostinfo.OwnCPU() - before
 	return e.Stops(), float64(n.samples) / used.Seconds(), nil
 }

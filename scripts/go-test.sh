@@ -18,7 +18,7 @@ waits='cmd/candid internal/view internal/hotspot internal/record internal/format
   internal/capture/suspend internal/native internal/capture/bpfcopy internal/format/html internal/capture/engines
   internal/dump internal/format/perfdata internal/capture/event internal/capture/launch internal/capture/perfevent internal/target'
 # measures: packages whose tests compare the machine's time, nice levels or CPUs with their own.
-measures='internal/kernel internal/machine internal/oracle internal/own internal/priority internal/walk'
+measures='internal/kallsyms internal/hostinfo internal/oracle internal/attribution internal/priority internal/walk'
 # A package's limit, which only ends what hangs.
 limit=6m
 [ -z "${CANDID_FULL:-}" ] || limit=40m

@@ -14,7 +14,7 @@ import (
 	"github.com/candid-profiler/candid/internal/filter"
 	"github.com/candid-profiler/candid/internal/format"
 	"github.com/candid-profiler/candid/internal/format/html"
-	"github.com/candid-profiler/candid/internal/garbage"
+	"github.com/candid-profiler/candid/internal/gctune"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/report"
 	"github.com/candid-profiler/candid/internal/spill"
@@ -174,7 +174,7 @@ func runDiff(cmd *cobra.Command, f *diffFlags, files [2]string) error {
 			return usage("a comparison cannot be written as %s: there are html, collapsed, text, json", out.name)
 		}
 	}
-	defer garbage.Bound()()
+	defer gctune.Bound()()
 	sides, err := f.read(files, spec)
 	if err != nil {
 		return err

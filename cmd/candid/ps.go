@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/candid-profiler/candid/internal/redact"
 	"github.com/candid-profiler/candid/internal/runtimes"
-	"github.com/candid-profiler/candid/internal/secret"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -117,7 +117,7 @@ type psRow struct {
 
 func newPSRow(p runtimes.Process) psRow {
 	r := psRow{PID: p.PID, User: p.User, Runtime: p.Runtime.String(), Threads: p.Threads}
-	r.Command = plain(secret.Command(p.Cmdline))
+	r.Command = plain(redact.Command(p.Cmdline))
 	if r.Command == "" {
 		r.Command = "[" + plain(p.Comm) + "]"
 	}

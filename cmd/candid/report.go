@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/candid-profiler/candid/internal/format"
-	"github.com/candid-profiler/candid/internal/garbage"
+	"github.com/candid-profiler/candid/internal/gctune"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/report"
 	"github.com/candid-profiler/candid/internal/spill"
@@ -86,7 +86,7 @@ FILE is a profile in a format that candid reads, '-' is standard input:
 			if err != nil {
 				return err
 			}
-			defer garbage.Bound()()
+			defer gctune.Bound()()
 			keep := profile.KeepSums
 			if spec.Cuts() {
 				keep = profile.KeepTracks
@@ -167,7 +167,7 @@ Writes:
 			if err != nil {
 				return err
 			}
-			defer garbage.Bound()()
+			defer gctune.Bound()()
 			var over spill.File
 			defer over.Close()
 			p, err := filter.read(cmd.ErrOrStderr(), spec, args[0], format.Keeps(o.name), &over)

@@ -16,7 +16,7 @@ import (
 	"github.com/candid-profiler/candid/internal/live"
 	"github.com/candid-profiler/candid/internal/record"
 	"github.com/candid-profiler/candid/internal/report"
-	"github.com/candid-profiler/candid/internal/screen"
+	"github.com/candid-profiler/candid/internal/tui"
 )
 
 type topFlags struct {
@@ -190,9 +190,9 @@ func (f *topFlags) runOnce(cmd *cobra.Command, o record.Options, say func(string
 		enc.SetEscapeHTML(false)
 		return end, failed(enc.Encode(t.Report(version())))
 	}
-	style := screen.Style{Rows: f.rows, Whole: f.all}
+	style := tui.Style{Rows: f.rows, Whole: f.all}
 	style.Width, style.Color = report.Terminal(os.Stdout)
-	return end, failed(screen.Once(cmd.OutOrStdout(), t, style))
+	return end, failed(tui.Once(cmd.OutOrStdout(), t, style))
 }
 
 // beginning is a model that tells when sampling begins.
@@ -236,11 +236,11 @@ func watch(parent context.Context, o record.Options) (end ending, err error) {
 		end = <-ended
 		return end, recordFailure(end.err)
 	}
-	program := screen.New(screen.Options{Model: model, Whole: o.All, State: threadState}).Program()
+	program := tui.New(tui.Options{Model: model, Whole: o.All, State: threadState}).Program()
 	last := make(chan ending, 1)
 	go func() {
 		out := <-ended
-		program.Send(screen.Ended{Err: out.err, Over: o.Duration > 0 && model.Table(live.Query{}).Elapsed >= o.Duration})
+		program.Send(tui.Ended{Err: out.err, Over: o.Duration > 0 && model.Table(live.Query{}).Elapsed >= o.Duration})
 		last <- out
 	}()
 	signalled := make(chan struct{})

@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/candid-profiler/candid/internal/hostinfo"
 	"github.com/candid-profiler/candid/internal/live"
-	"github.com/candid-profiler/candid/internal/machine"
 	"github.com/candid-profiler/candid/internal/offspring"
 )
 
@@ -448,9 +448,9 @@ func slowness() float64 {
 	const steps, here = 5000, 45e6 // of spinRed, ns
 	best := math.Inf(1)
 	for range 5 {
-		before := machine.OwnCPU()
+		before := hostinfo.OwnCPU()
 		spinRed(steps)
-		best = min(best, float64(machine.OwnCPU()-before))
+		best = min(best, float64(hostinfo.OwnCPU()-before))
 	}
 	return max(1, best/here)
 }

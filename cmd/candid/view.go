@@ -12,7 +12,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/filter"
 	"github.com/candid-profiler/candid/internal/format"
-	"github.com/candid-profiler/candid/internal/garbage"
+	"github.com/candid-profiler/candid/internal/gctune"
 	"github.com/candid-profiler/candid/internal/priority"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/view"
@@ -164,7 +164,7 @@ func serve(cmd *cobra.Command, s *view.Server, open bool, page string) error {
 	} else {
 		tellRemote(cmd, s.URL())
 	}
-	go garbage.Settle() // the page need not wait for it
+	go gctune.Settle() // the page need not wait for it
 	return failed(s.Serve(ctx))
 }
 

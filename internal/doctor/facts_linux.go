@@ -17,7 +17,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/capture/perfevent"
-	"github.com/candid-profiler/candid/internal/kernel"
+	"github.com/candid-profiler/candid/internal/kallsyms"
 	"github.com/candid-profiler/candid/internal/priority"
 )
 
@@ -69,7 +69,7 @@ func gather() *facts {
 	f.perf, f.perfErr = reachOfPerf()
 	f.counters = hardwareCounters()
 	f.vmRead = readSelf()
-	if s, err := kernel.Load(); err != nil {
+	if s, err := kallsyms.Load(); err != nil {
 		f.namesErr = err
 	} else {
 		f.names = s.Len()

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/candid-profiler/candid/internal/hotspot"
+	"github.com/candid-profiler/candid/internal/redact"
 	"github.com/candid-profiler/candid/internal/runtimes"
-	"github.com/candid-profiler/candid/internal/secret"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
 )
@@ -36,14 +36,14 @@ func (e *examiner) target(pid int, denied error) {
 	if denied != nil {
 		// Everyone may read the command line, unless /proc hides it.
 		if s, err := readSmall(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil {
-			e.t.Command = printable(secret.Command(strings.Split(strings.TrimRight(s, "\x00"), "\x00")))
+			e.t.Command = printable(redact.Command(strings.Split(strings.TrimRight(s, "\x00"), "\x00")))
 		}
 		e.denied(denied)
 		return
 	}
 	p := e.p
 	e.t.NamespacePID, e.t.UID = p.NamespacePID(), p.UID()
-	e.t.Command = printable(secret.Command(p.Cmdline()))
+	e.t.Command = printable(redact.Command(p.Cmdline()))
 	if e.t.Command == "" {
 		e.t.Command = printable(p.Comm())
 	}

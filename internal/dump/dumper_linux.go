@@ -12,7 +12,7 @@ import (
 	"github.com/candid-profiler/candid/internal/capture/bpfcopy"
 	"github.com/candid-profiler/candid/internal/capture/suspend"
 	"github.com/candid-profiler/candid/internal/native"
-	"github.com/candid-profiler/candid/internal/secret"
+	"github.com/candid-profiler/candid/internal/redact"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -129,7 +129,7 @@ func (p *process) close() error {
 // commandLine is the command as people write it: a dump is sent to others as a recording is.
 func commandLine(t *target.Process) string {
 	const most = 512
-	c := secret.Command(t.Cmdline())
+	c := redact.Command(t.Cmdline())
 	if c == "" {
 		c = "[" + t.Comm() + "]"
 	}

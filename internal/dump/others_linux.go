@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"github.com/candid-profiler/candid/internal/capture"
-	"github.com/candid-profiler/candid/internal/capture/asleep"
 	"github.com/candid-profiler/candid/internal/capture/bpfcopy"
-	"github.com/candid-profiler/candid/internal/kernel"
+	"github.com/candid-profiler/candid/internal/capture/procsyscall"
+	"github.com/candid-profiler/candid/internal/kallsyms"
 )
 
 // waiting is a thread that waits in the kernel, seen by a BPF program.
@@ -18,7 +18,7 @@ type waiting struct {
 
 // openOthers takes the other way where files cannot be read.
 func (p *process) openOthers() {
-	if asleep.MayRead(p.files.dir, p.pid) {
+	if procsyscall.MayRead(p.files.dir, p.pid) {
 		return
 	}
 	p.kept = "where it sleeps cannot be read: /proc/PID/task/TID/syscall is for the process's user; run as that user, or with CAP_DAC_READ_SEARCH, or with CAP_BPF and CAP_PERFMON"
@@ -81,7 +81,7 @@ func (p *process) waits(t *Thread) bool {
 		}
 		t.Syscall = ""
 		if w.place.Call >= 0 {
-			t.Syscall = kernel.SyscallName(w.place.Call)
+			t.Syscall = kallsyms.SyscallName(w.place.Call)
 		}
 		p.walkWaiting(t, &capture.Snapshot{PID: uint32(p.pid), TID: uint32(t.TID), Flags: capture.InKernel, Regs: w.place.Regs})
 		p.java(t)

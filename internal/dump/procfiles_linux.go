@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/candid-profiler/candid/internal/capture/asleep"
-	"github.com/candid-profiler/candid/internal/kernel"
+	"github.com/candid-profiler/candid/internal/capture/procsyscall"
+	"github.com/candid-profiler/candid/internal/kallsyms"
 )
 
 // taskFiles reads the small files of a process's threads. It belongs to one
@@ -111,11 +111,11 @@ func parseStat(b []byte) (name string, state byte, ok bool) {
 }
 
 // callName is the system call that a thread sleeps in, "" if it is in none.
-func callName(pl asleep.Place) string {
-	if pl.Call == asleep.NoCall {
+func callName(pl procsyscall.Place) string {
+	if pl.Call == procsyscall.NoCall {
 		return ""
 	}
-	return kernel.SyscallName(pl.Call)
+	return kallsyms.SyscallName(pl.Call)
 }
 
 // parseRun takes the time that a thread has run, in ns, out of its schedstat, and how

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
-	"github.com/candid-profiler/candid/internal/capture/asleep"
+	"github.com/candid-profiler/candid/internal/capture/procsyscall"
 	"github.com/candid-profiler/candid/internal/capture/suspend"
 	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/hotspot"
@@ -178,7 +178,7 @@ func (p *process) asleep(t *Thread) bool {
 		if turns == 0 {
 			n += copy(before[n:], entry)
 		}
-		pl, ok := asleep.Parse(entry)
+		pl, ok := procsyscall.Parse(entry)
 		if !ok {
 			if entry == nil {
 				if p.account(t.TID) == "" && p.stopper != nil {
@@ -222,7 +222,7 @@ func (p *process) asleep(t *Thread) bool {
 
 // walkFrom walks the stack of a thread of which only the place is known where it
 // entered the kernel.
-func (p *process) walkFrom(t *Thread, pl asleep.Place) {
+func (p *process) walkFrom(t *Thread, pl procsyscall.Place) {
 	snap := capture.Snapshot{PID: uint32(p.pid), TID: uint32(t.TID), Flags: capture.InKernel}
 	snap.Regs.Arch = cpu.Host()
 	snap.Regs.PC = pl.PC

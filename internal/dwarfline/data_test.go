@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/candid-profiler/candid/internal/machine"
+	"github.com/candid-profiler/candid/internal/hostinfo"
 )
 
 // FuzzData feeds the reader arbitrary sections. (Package symbol fuzzes it with
@@ -27,7 +27,7 @@ func FuzzData(f *testing.F) {
 	line[6] = 25
 	f.Add(info, abbrev, line, []byte("x\x00"), []byte{0}, uint64(0x1005))
 	f.Fuzz(func(t *testing.T, info, abbrev, line, str, other []byte, addr uint64) {
-		start := machine.OwnCPU() // and not the time, which others take too
+		start := hostinfo.OwnCPU() // and not the time, which others take too
 		d, err := Open(binary.LittleEndian, func(name string) ([]byte, error) {
 			switch name {
 			case "info":
@@ -49,7 +49,7 @@ func FuzzData(f *testing.F) {
 			d.Lookup(s.lo, nil)
 			d.Lookup(s.hi-1, nil)
 		}
-		if took := machine.OwnCPU() - start; took > 3*time.Second {
+		if took := hostinfo.OwnCPU() - start; took > 3*time.Second {
 			t.Errorf("took %v", took)
 		}
 	})

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/fixture"
-	host "github.com/candid-profiler/candid/internal/machine"
+	host "github.com/candid-profiler/candid/internal/hostinfo"
 	"github.com/candid-profiler/candid/internal/offspring"
 )
 

@@ -1,7 +1,7 @@
 package flame
 
 import (
-	"github.com/candid-profiler/candid/internal/own"
+	"github.com/candid-profiler/candid/internal/attribution"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
@@ -23,7 +23,7 @@ func (t *Tree) StartMarks(funcs []profile.Func) []uint8 {
 				out[i] |= MarkNamed
 			}
 		}
-		if s.Func != NoFunc && own.Begins(s.Kind, funcs[s.Func].Module) {
+		if s.Func != NoFunc && attribution.Begins(s.Kind, funcs[s.Func].Module) {
 			out[i] |= MarkBegins
 		}
 	}
@@ -39,7 +39,7 @@ func (t *Tree) beginning(funcs []profile.Func) (is, named []bool, any bool) {
 			continue
 		}
 		f := &funcs[s.Func]
-		is[i], named[i] = own.Starts(s.Kind, f.Name, f.Module)
+		is[i], named[i] = attribution.Starts(s.Kind, f.Name, f.Module)
 		any = any || is[i]
 	}
 	return is, named, any
@@ -71,7 +71,7 @@ func (t *Tree) foldable(funcs []profile.Func, parent []uint32) (start, body []bo
 			continue
 		}
 		s := t.Symbols[t.Nodes.At(t.Order[i]).Frame]
-		if own.Begins(s.Kind, funcs[s.Func].Module) {
+		if attribution.Begins(s.Kind, funcs[s.Func].Module) {
 			body[i], found = true, true
 		}
 	}

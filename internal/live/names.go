@@ -3,7 +3,7 @@ package live
 import (
 	"strings"
 
-	"github.com/candid-profiler/candid/internal/own"
+	"github.com/candid-profiler/candid/internal/attribution"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -15,10 +15,10 @@ type names struct {
 	byMethod map[Method]uint32
 	faces    []face
 	byFace   map[face]uint32
-	trie     *profile.Trie // stacks of faces
-	waiters  []own.Waiter  // by node, of those that were asked for
-	packed   int           // size of trie when it was last made
-	chosen   int           // size of faces when they were last chosen from
+	trie     *profile.Trie        // stacks of faces
+	waiters  []attribution.Waiter // by node, of those that were asked for
+	packed   int                  // size of trie when it was last made
+	chosen   int                  // size of faces when they were last chosen from
 }
 
 // tooMany stands for all methods that come when there is no room for names.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/candid-profiler/candid/internal/own"
+	"github.com/candid-profiler/candid/internal/attribution"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/record"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -47,7 +47,7 @@ type Table struct {
 	Callers map[Method]*Caller
 	// Waits are who waited longest in the window, or in the one thread, as far as stacks
 	// are kept: none if most of the time was not spent waiting.
-	Waits []own.Wait
+	Waits []attribution.Wait
 	// Forgotten is what methods had as self, since the start, that were given
 	// up because there were too many.
 	Forgotten profile.Count

@@ -1,19 +1,19 @@
 package live
 
 import (
-	"github.com/candid-profiler/candid/internal/own"
+	"github.com/candid-profiler/candid/internal/attribution"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
 // waits are the time of some threads by what they did, and who waited.
 type waits struct {
 	states [profile.NumStates]profile.Count
-	sum    own.Waits
+	sum    attribution.Waits
 }
 
 // longest are the waits, the longest first; none if most of the time was not spent waiting.
-func (w *waits) longest() []own.Wait {
-	if w == nil || !own.Mostly(w.states[:]) {
+func (w *waits) longest() []attribution.Wait {
+	if w == nil || !attribution.Mostly(w.states[:]) {
 		return nil
 	}
 	return w.sum.Longest()
@@ -38,9 +38,9 @@ func (m *Model) waitsBy(in []*slot, by func(entry) (key uint32, ok bool)) map[ui
 				out[key] = w
 			}
 			w.states[int(e.state)%profile.NumStates].Add(c)
-			if at := m.waiter(e.node); at.Of != own.Nothing {
+			if at := m.waiter(e.node); at.Of != attribution.Nothing {
 				f := m.faces[at.Frame]
-				w.sum.Add(at.Of, own.Wait{State: e.state, Name: m.methods[f.method].Name, Module: m.methods[f.method].Module, Kind: f.kind, Count: c})
+				w.sum.Add(at.Of, attribution.Wait{State: e.state, Name: m.methods[f.method].Name, Module: m.methods[f.method].Module, Kind: f.kind, Count: c})
 			}
 		}
 	}
@@ -49,14 +49,14 @@ func (m *Model) waitsBy(in []*slot, by func(entry) (key uint32, ok bool)) map[ui
 
 // waits are those of all threads that all takes; those of a VM's own do not count where
 // there are Java threads.
-func (m *Model) waits(in []*slot, takes func(entry) bool) []own.Wait {
+func (m *Model) waits(in []*slot, takes func(entry) bool) []attribution.Wait {
 	java := false
 	for i := range m.threads {
 		java = java || m.threads[i].kind == "java"
 	}
 	const shown, others = 0, 1
 	sums := m.waitsBy(in, func(e entry) (uint32, bool) {
-		if java && own.OfVM(m.threads[e.thread].kind) {
+		if java && attribution.OfVM(m.threads[e.thread].kind) {
 			return others, takes(e)
 		}
 		return shown, takes(e)
@@ -74,16 +74,16 @@ func (m *Model) waits(in []*slot, takes func(entry) bool) []own.Wait {
 }
 
 // waiter is what waits in a stack; its Frame is a face.
-func (n *names) waiter(node uint32) own.Waiter {
+func (n *names) waiter(node uint32) attribution.Waiter {
 	for i := len(n.waiters); i <= int(node); i++ { // parents come before their children
 		if i == profile.RootNode {
-			n.waiters = append(n.waiters, own.Waiter{})
+			n.waiters = append(n.waiters, attribution.Waiter{})
 			continue
 		}
 		at := n.trie.At(uint32(i))
 		f := n.faces[at.Frame]
 		m := &n.methods[f.method]
-		n.waiters = append(n.waiters, n.waiters[at.Parent].Inner(own.Waiter{Frame: at.Frame, Of: own.Of(f.kind, m.Name, m.Module)}))
+		n.waiters = append(n.waiters, n.waiters[at.Parent].Inner(attribution.Waiter{Frame: at.Frame, Of: attribution.Of(f.kind, m.Name, m.Module)}))
 	}
 	return n.waiters[node]
 }

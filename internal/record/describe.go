@@ -8,7 +8,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/hotspot"
 	"github.com/candid-profiler/candid/internal/profile"
-	"github.com/candid-profiler/candid/internal/secret"
+	"github.com/candid-profiler/candid/internal/redact"
 )
 
 // sinceEpoch gives a time of the calendar as monotonic ns.
@@ -28,11 +28,11 @@ func (s *session) describeVM(p *process, c *hotspot.Counters) {
 		began, _ := c.Number("sun.rt.createVmBeginTime")
 		s.seen(profile.JVMInformation, p.index,
 			profile.Text(c.Text("java.property.java.vm.name")), profile.Text(c.Text("sun.rt.internalVersion")),
-			profile.Text(secret.Line(c.Text("java.rt.vmArgs"))), profile.Text(secret.Line(c.Text("java.rt.vmFlags"))),
-			profile.Text(secret.Line(c.Text("sun.rt.javaCommand"))), profile.Number(uint64(max(began, 0))), profile.Number(uint64(p.pid)))
+			profile.Text(redact.Line(c.Text("java.rt.vmArgs"))), profile.Text(redact.Line(c.Text("java.rt.vmFlags"))),
+			profile.Text(redact.Line(c.Text("sun.rt.javaCommand"))), profile.Number(uint64(max(began, 0))), profile.Number(uint64(p.pid)))
 		var properties [][2]string
 		for _, prefix := range propertyPrefixes {
-			c.Each(prefix, func(name, text string) { properties = append(properties, [2]string{name, secret.Value(name, text)}) })
+			c.Each(prefix, func(name, text string) { properties = append(properties, [2]string{name, redact.Value(name, text)}) })
 		}
 		slices.SortFunc(properties, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
 		for _, kv := range properties {
@@ -54,7 +54,7 @@ func (s *session) describeVM(p *process, c *hotspot.Counters) {
 
 // flag tells of one flag.
 func (s *session) flag(process int, f hotspot.SetFlag) {
-	kind, value := uint16(profile.StringFlag), profile.Text(secret.Value(f.Name, f.Value))
+	kind, value := uint16(profile.StringFlag), profile.Text(redact.Value(f.Name, f.Value))
 	switch f.Kind {
 	case "bool":
 		kind, value = profile.BooleanFlag, profile.Flag(f.Value == "true")

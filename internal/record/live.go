@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
-	"github.com/candid-profiler/candid/internal/machine"
+	"github.com/candid-profiler/candid/internal/hostinfo"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
@@ -155,7 +155,7 @@ func (s *session) liveBatch() {
 	}
 	if now := time.Now(); now.Sub(s.told) >= liveEvery {
 		s.told = now
-		s.progressed.Stats, s.progressed.OwnCPU = s.stats(), machine.OwnCPU()-s.usage
+		s.progressed.Stats, s.progressed.OwnCPU = s.stats(), hostinfo.OwnCPU()-s.usage
 		cost := &s.b.Meta().Cost
 		*cost = profile.Cost{Copying: s.copying(), TargetCPU: s.targetSoFar(), OwnCPU: s.progressed.OwnCPU, Memory: cost.Memory, FirstWalked: s.first}
 		if now.Sub(s.weighed) >= weighEvery {

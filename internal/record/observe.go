@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/hostinfo"
 	"github.com/candid-profiler/candid/internal/hotspot"
-	"github.com/candid-profiler/candid/internal/machine"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/target"
 )
@@ -28,15 +28,15 @@ type observer struct {
 	began   bool
 	looked  time.Time // when all was
 	counted time.Time // when collections were
-	load    machine.Load
+	load    hostinfo.Load
 	of      map[*process]*observed
 	traffic map[string]*traffic // by network namespace
 }
 
 // observed is what was last seen of a process.
 type observed struct {
-	used     [2]uint64    // ticks: in the program, in the kernel
-	load     machine.Load // of the machine at that time
+	used     [2]uint64     // ticks: in the program, in the kernel
+	load     hostinfo.Load // of the machine at that time
 	seen     bool
 	threads  threadLoads
 	vm       *hotspot.VM
@@ -66,7 +66,7 @@ func (s *session) observe(last bool) {
 	all := now.Sub(o.looked) >= observeEvery || last && now.Sub(o.looked) >= observeEvery/10
 	if all {
 		o.looked = now
-		load, err := machine.Now()
+		load, err := hostinfo.Now()
 		if err == nil {
 			o.load = load
 			s.seen(profile.PhysicalMemory, -1, profile.Number(load.Memory), profile.Number(load.MemoryUsed))
@@ -116,7 +116,7 @@ func (s *session) seen(kind uint16, process int, values ...profile.Value) {
 func (s *session) now() uint64 { return max(monotonic(), s.start) - s.start }
 
 func (s *session) observeMachine() {
-	info, err := machine.Look()
+	info, err := hostinfo.Look()
 	if err != nil {
 		return
 	}
@@ -141,7 +141,7 @@ func (s *session) observeProcess(p *process, seen *observed) {
 		s.seen(profile.CPULoad, p.index, share(user-seen.used[0]), share(system-seen.used[1]), share(o.load.Busy-seen.load.Busy))
 	}
 	seen.used, seen.load, seen.seen = [2]uint64{user, system}, o.load, true
-	if resident, peak, err := machine.Memory(p.pid); err == nil && p.target.Alive() {
+	if resident, peak, err := hostinfo.Memory(p.pid); err == nil && p.target.Alive() {
 		s.seen(profile.ResidentSetSize, p.index, profile.Number(resident), profile.Number(peak))
 	}
 }

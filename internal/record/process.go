@@ -15,7 +15,7 @@ import (
 	"github.com/candid-profiler/candid/internal/hotspot"
 	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/profile"
-	"github.com/candid-profiler/candid/internal/secret"
+	"github.com/candid-profiler/candid/internal/redact"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -522,7 +522,7 @@ func commOf(pid, tid uint32) string {
 
 func commandLine(t *target.Process) string {
 	const most = 512
-	c := secret.Command(t.Cmdline())
+	c := redact.Command(t.Cmdline())
 	if c == "" {
 		c = t.Comm()
 	}

@@ -15,10 +15,10 @@ import (
 	"github.com/candid-profiler/candid/internal/capture/engines"
 	"github.com/candid-profiler/candid/internal/capture/launch"
 	"github.com/candid-profiler/candid/internal/filter"
-	"github.com/candid-profiler/candid/internal/machine"
+	"github.com/candid-profiler/candid/internal/hostinfo"
 	"github.com/candid-profiler/candid/internal/priority"
 	"github.com/candid-profiler/candid/internal/profile"
-	"github.com/candid-profiler/candid/internal/secret"
+	"github.com/candid-profiler/candid/internal/redact"
 )
 
 // Run records until the duration has passed, the targets have ended or ctx is
@@ -168,7 +168,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	prof.Losses = profile.Losses{Lost: stats.Lost, Throttled: stats.Throttled}
 	res.Costs = Costs{
-		Stats: stats, Target: copying, OwnCPU: machine.OwnCPU() - s.usage, TargetCPU: targetCPU, MaxRSS: PeakMemory(), FirstWalked: s.first,
+		Stats: stats, Target: copying, OwnCPU: hostinfo.OwnCPU() - s.usage, TargetCPU: targetCPU, MaxRSS: PeakMemory(), FirstWalked: s.first,
 	}
 	prof.Meta.Cost = res.Costs.kept()
 	if n := unseen(prof, targetCPU); n != "" {
@@ -307,7 +307,7 @@ func (s *session) what() string {
 	case s.o.All:
 		return "the whole machine"
 	case len(procs) == 0:
-		return secret.Command(s.o.Command)
+		return redact.Command(s.o.Command)
 	case len(procs) == 1:
 		return procs[0].Command
 	}

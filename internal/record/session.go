@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
-	"github.com/candid-profiler/candid/internal/garbage"
+	"github.com/candid-profiler/candid/internal/gctune"
+	"github.com/candid-profiler/candid/internal/hostinfo"
 	"github.com/candid-profiler/candid/internal/hotspot"
-	"github.com/candid-profiler/candid/internal/kernel"
-	"github.com/candid-profiler/candid/internal/machine"
+	"github.com/candid-profiler/candid/internal/kallsyms"
 	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/priority"
 	"github.com/candid-profiler/candid/internal/profile"
@@ -35,7 +35,7 @@ type session struct {
 	spaces *spaces
 	births *births
 	calm   calm
-	kernel *kernel.Resolver
+	kernel *kallsyms.Resolver
 	procs  map[uint32]*process
 	batch  []*process      // of which the batch has samples
 	gone   []*process      // that have ended, the first first
@@ -57,7 +57,7 @@ type session struct {
 	stack    walk.Stack
 	trails   *walk.Trails
 	usage    time.Duration // candid's own CPU time, before attaching
-	gc       garbage.Collector
+	gc       gctune.Collector
 	observer observer
 	ends     ends
 	later    later
@@ -86,11 +86,11 @@ type session struct {
 }
 
 func newSession(o *Options) *session {
-	b, k := profile.NewBuilder(), kernel.NewResolver()
+	b, k := profile.NewBuilder(), kallsyms.NewResolver()
 	s := &session{
 		o: o, b: b, files: native.NewFiles(), names: symbol.NewShared(), finder: hotspot.NewFinder(), spaces: newSpaces(), births: newBirths(), kernel: k,
 		procs: make(map[uint32]*process), before: make(map[uint32]usedBefore), bare: make(map[uint32]bool), comms: make(map[uint32]string), sleeps: make(sleeps),
-		began: time.Now(), usage: machine.OwnCPU(), trails: walk.NewTrails(), kernelWalk: walk.New(hostArch, nil), kernelIn: newInterner(b, k),
+		began: time.Now(), usage: hostinfo.OwnCPU(), trails: walk.NewTrails(), kernelWalk: walk.New(hostArch, nil), kernelIn: newInterner(b, k),
 	}
 	s.gc.Start()
 	if o.All {
@@ -110,7 +110,7 @@ func (s *session) Sample(snap *capture.Snapshot) {
 		snap.Kernel = s.kernel.BelowScheduler(snap.Kernel)
 	}
 	if snap.Syscall != 0 {
-		out.Syscall = s.b.Syscall(kernel.SyscallName(int(snap.Syscall - 1)))
+		out.Syscall = s.b.Syscall(kallsyms.SyscallName(int(snap.Syscall - 1)))
 	}
 	if snap.Time > s.start {
 		out.Time = snap.Time - s.start

@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"time"
 
-	"github.com/candid-profiler/candid/internal/machine"
+	"github.com/candid-profiler/candid/internal/hostinfo"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
@@ -37,7 +37,7 @@ func (s *session) libraries(p *process, seen *observed) {
 // traffic is what went through the interfaces of a network namespace until a time.
 type traffic struct {
 	at   time.Time
-	used map[string]machine.Interface
+	used map[string]hostinfo.Interface
 }
 
 // network tells how much went through the interfaces that a process can use, once for
@@ -48,7 +48,7 @@ func (s *session) network(p *process, now time.Time) {
 	if o.traffic == nil {
 		o.traffic = map[string]*traffic{}
 	}
-	space, err := machine.NetworkSpace(p.pid)
+	space, err := hostinfo.NetworkSpace(p.pid)
 	if err != nil {
 		return
 	}
@@ -56,11 +56,11 @@ func (s *session) network(p *process, now time.Time) {
 	if last != nil && last.at.Equal(now) {
 		return // it was asked for another process in this round
 	}
-	used, err := machine.Network(p.pid)
+	used, err := hostinfo.Network(p.pid)
 	if err != nil || !p.target.Alive() {
 		return
 	}
-	next := &traffic{now, make(map[string]machine.Interface, len(used))}
+	next := &traffic{now, make(map[string]hostinfo.Interface, len(used))}
 	for _, i := range used {
 		next.used[i.Name] = i
 		if last == nil {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/candid-profiler/candid/internal/machine"
+	"github.com/candid-profiler/candid/internal/hostinfo"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/target"
 )
@@ -22,7 +22,7 @@ const (
 // threadLoads is what the threads of a process had used when they were last looked at.
 type threadLoads struct {
 	looked time.Time
-	load   machine.Load         // of the machine then
+	load   hostinfo.Load        // of the machine then
 	used   map[uint32][2]uint64 // by tid: ticks in the program, in the kernel
 	some   bool                 // there were more threads
 }

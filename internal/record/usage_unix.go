@@ -8,14 +8,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/candid-profiler/candid/internal/machine"
+	"github.com/candid-profiler/candid/internal/hostinfo"
 )
 
 // PeakMemory is the most memory that candid itself has held so far, bytes; 0 if
 // that is not known. To ask costs ten times what machine.OwnCPU does. What getrusage tells may
 // be of the program from which candid was started.
 func PeakMemory() uint64 {
-	if _, peak, err := machine.Memory(os.Getpid()); err == nil {
+	if _, peak, err := hostinfo.Memory(os.Getpid()); err == nil {
 		return peak
 	}
 	var ru unix.Rusage

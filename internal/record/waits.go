@@ -3,7 +3,7 @@ package record
 import (
 	"strings"
 
-	"github.com/candid-profiler/candid/internal/capture/asleep"
+	"github.com/candid-profiler/candid/internal/capture/procsyscall"
 	"github.com/candid-profiler/candid/internal/hotspot"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -66,7 +66,7 @@ func (s *session) askVM(p *process, tid uint32, sp uint64, node uint32) {
 	w.asks--
 	if state, ok := p.vm.ThreadState(tid); ok && state.Java != hotspot.JavaUnknown {
 		// Only if it still sleeps where the sample found it.
-		if at, ok := asleep.Of(p.pid, int(tid)); ok && !at.Running && at.SP == sp {
+		if at, ok := procsyscall.Of(p.pid, int(tid)); ok && !at.Running && at.SP == sp {
 			if w.asks = 0; state.Java == hotspot.JavaBlocked {
 				w.state = profile.StateBlocked
 			}

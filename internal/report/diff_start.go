@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/candid-profiler/candid/internal/attribution"
 	"github.com/candid-profiler/candid/internal/diff"
-	"github.com/candid-profiler/candid/internal/own"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -22,7 +22,7 @@ func (pg *diffPage) starting(nodes []diff.Node, callers bool) []bool {
 	for i := len(yes) - 1; i > 0; i-- { // children come after their parents
 		n := &nodes[i]
 		f := &pg.c.Funcs[n.Func]
-		is, named := own.Starts(kinds[n.Func], f.Name, f.Module)
+		is, named := attribution.Starts(kinds[n.Func], f.Name, f.Module)
 		any, all := false, true
 		for _, child := range n.Children {
 			any, all = any || yes[child], all && yes[child]

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/candid-profiler/candid/internal/own"
+	"github.com/candid-profiler/candid/internal/attribution"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
@@ -75,7 +75,7 @@ func (pg *page) header(s *profile.Selection) {
 		states := s.States()
 		pg.line("  states: %s", statesOf(states[:], s.Chosen))
 	}
-	if rows := own.WaitsOf(s); len(rows) > 0 {
+	if rows := attribution.WaitsOf(s); len(rows) > 0 {
 		var longest []string
 		for i := range rows[:min(headWaits, len(rows))] {
 			longest = append(longest, WaitText(&rows[i]))

@@ -3,7 +3,7 @@ package report
 import (
 	"slices"
 
-	"github.com/candid-profiler/candid/internal/own"
+	"github.com/candid-profiler/candid/internal/attribution"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
@@ -18,7 +18,7 @@ func (tp *treePrinter) starting() []bool {
 	for i := len(yes) - 1; i > 0; i-- { // children come after their parents
 		n := &tp.t.Nodes[i]
 		f := tp.s.Func(n.Method)
-		is, named := own.Starts(n.Kind, f.Name, f.Module)
+		is, named := attribution.Starts(n.Kind, f.Name, f.Module)
 		any, all := false, true
 		for _, c := range n.Children {
 			any, all = any || yes[c], all && yes[c]

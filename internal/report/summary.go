@@ -6,8 +6,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/attribution"
 	"github.com/candid-profiler/candid/internal/capture"
-	"github.com/candid-profiler/candid/internal/own"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
@@ -128,7 +128,7 @@ func (pg *page) hottest(s *profile.Selection) {
 	if s.Chosen.Samples == 0 {
 		return
 	}
-	if waits := own.WaitsOf(s); len(waits) > 0 {
+	if waits := attribution.WaitsOf(s); len(waits) > 0 {
 		pg.longestWaits(s, waits)
 		return
 	}
@@ -139,7 +139,7 @@ func (pg *page) hottest(s *profile.Selection) {
 // the time went that the event shown does not tell of, waits beside CPU time or CPU time
 // beside waits.
 func (pg *page) otherEvents(s *profile.Selection) {
-	p, told := s.Profile, len(own.WaitsOf(s)) > 0
+	p, told := s.Profile, len(attribution.WaitsOf(s)) > 0
 	for i, e := range p.Events {
 		if i == s.Filter.Event || e.Unit != "nanoseconds" || told != (e.Name == "cpu") || !told && !waitEvents[e.Name] {
 			continue
@@ -150,7 +150,7 @@ func (pg *page) otherEvents(s *profile.Selection) {
 		if other.Chosen.Samples == 0 {
 			continue
 		}
-		waits := own.WaitsOf(other)
+		waits := attribution.WaitsOf(other)
 		if told == (len(waits) > 0) {
 			continue
 		}

@@ -3,12 +3,12 @@ package report
 import (
 	"time"
 
-	"github.com/candid-profiler/candid/internal/own"
+	"github.com/candid-profiler/candid/internal/attribution"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
 // WaitText is a wait as the header names it.
-func WaitText(w *own.Wait) string {
+func WaitText(w *attribution.Wait) string {
 	return w.State.String() + " " + duration64(w.Weight) + " in " + clean(w.Name)
 }
 
@@ -37,7 +37,7 @@ func waitingHint(p *profile.Profile) string {
 }
 
 // longestWaits is what the summary says instead of the hottest methods.
-func (pg *page) longestWaits(s *profile.Selection, rows []own.Wait) {
+func (pg *page) longestWaits(s *profile.Selection, rows []attribution.Wait) {
 	label := pg.paint(bold, left("waits", itemWidth))
 	width := 0
 	shown := rows[:min(mostHottest, len(rows))]

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/candid-profiler/candid/internal/own"
+	"github.com/candid-profiler/candid/internal/attribution"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -84,7 +84,7 @@ func TestLongestWaits(t *testing.T) {
 	}
 	var names []string
 	p := waiting(true)
-	for _, w := range own.WaitsOf(p.Select(profile.Filter{States: profile.StateSet(0).With(profile.StateParked)})) {
+	for _, w := range attribution.WaitsOf(p.Select(profile.Filter{States: profile.StateSet(0).With(profile.StateParked)})) {
 		names = append(names, WaitText(&w))
 	}
 	if got := strings.Join(names, "; "); got != "parked 4.00s in Shop.await" {
@@ -127,7 +127,7 @@ func TestWaitsOfALibrary(t *testing.T) {
 	for i := range p.Funcs {
 		p.Funcs[i].Name = strings.Replace(p.Funcs[i].Name, "Shop", "java.Shop", 1)
 	}
-	if rows := own.WaitsOf(p.Select(profile.Filter{})); len(rows) == 0 || rows[0].Name != "java.util.concurrent.ThreadPoolExecutor.getTask" {
+	if rows := attribution.WaitsOf(p.Select(profile.Filter{})); len(rows) == 0 || rows[0].Name != "java.util.concurrent.ThreadPoolExecutor.getTask" {
 		t.Errorf("%v", rows)
 	}
 }

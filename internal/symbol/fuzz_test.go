@@ -13,7 +13,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/dwarfline"
 	"github.com/candid-profiler/candid/internal/fixture"
-	"github.com/candid-profiler/candid/internal/machine"
+	"github.com/candid-profiler/candid/internal/hostinfo"
 )
 
 const tinySource = `
@@ -45,7 +45,7 @@ func seeds(t testing.TB) [][]byte {
 
 // tryFile asks a file, whatever it holds, for everything we ask files for.
 func tryFile(t *testing.T, b []byte) {
-	start := machine.OwnCPU()
+	start := hostinfo.OwnCPU()
 	f, err := OpenReader(bytes.NewReader(b), int64(len(b)), Options{})
 	if err != nil {
 		return
@@ -71,7 +71,7 @@ func tryFile(t *testing.T, b []byte) {
 		ask(e.hi - 1)
 	}
 	f.BuildID()
-	if d := machine.OwnCPU() - start; d > 5*time.Second {
+	if d := hostinfo.OwnCPU() - start; d > 5*time.Second {
 		t.Errorf("took %v of CPU for %d bytes", d, len(b))
 	}
 }
@@ -151,9 +151,9 @@ func TestDamagedFiles(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(7, 8))
 	all := seeds(t)
-	begun, end := machine.OwnCPU(), time.Now().Add(8*time.Second)
+	begun, end := hostinfo.OwnCPU(), time.Now().Add(8*time.Second)
 	n := 0
-	for ; n < 20000 && (time.Now().Before(end) || n < 50 && machine.OwnCPU()-begun < 20*time.Second); n++ {
+	for ; n < 20000 && (time.Now().Before(end) || n < 50 && hostinfo.OwnCPU()-begun < 20*time.Second); n++ {
 		b := bytes.Clone(all[n%len(all)])
 		m, err := openImage(bytes.NewReader(b), int64(len(b)))
 		if err != nil {
@@ -185,9 +185,9 @@ func TestDamagedFiles(t *testing.T) {
 		if rng.IntN(10) == 0 {
 			b = b[:rng.IntN(len(b))]
 		}
-		start := machine.OwnCPU()
+		start := hostinfo.OwnCPU()
 		tryFile(t, b)
-		if d := machine.OwnCPU() - start; d > time.Second {
+		if d := hostinfo.OwnCPU() - start; d > time.Second {
 			t.Logf("%d: %v", n, d)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/candid-profiler/candid/internal/capture/asleep"
+	"github.com/candid-profiler/candid/internal/capture/procsyscall"
 	"github.com/candid-profiler/candid/internal/offspring"
 )
 
@@ -82,7 +82,7 @@ func TestModuleBiasOfLibraries(t *testing.T) {
 			defer p.Close()
 			// It sleeps when all its libraries are there.
 			eventually(t, "its libraries are mapped", func() bool {
-				place, ok := asleep.Of(p.PID, p.PID)
+				place, ok := procsyscall.Of(p.PID, p.PID)
 				return ok && !place.Running && slices.Contains(sleeps, place.Call)
 			})
 			mods, err := p.Modules()

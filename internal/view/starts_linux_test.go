@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/attribution"
 	"github.com/candid-profiler/candid/internal/flame"
-	"github.com/candid-profiler/candid/internal/own"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -21,10 +21,10 @@ import (
 func withoutStarts(p *profile.Profile, stack []profile.Frame) []profile.Frame {
 	for i, f := range stack {
 		fn := &p.Funcs[f.Func]
-		if yes, _ := own.Starts(f.Kind, fn.Name, fn.Module); yes {
+		if yes, _ := attribution.Starts(f.Kind, fn.Name, fn.Module); yes {
 			continue
 		}
-		if own.Begins(f.Kind, fn.Module) {
+		if attribution.Begins(f.Kind, fn.Module) {
 			return stack[i:]
 		}
 		break

@@ -6,8 +6,8 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/attribution"
 	"github.com/candid-profiler/candid/internal/flame"
-	"github.com/candid-profiler/candid/internal/own"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -146,7 +146,7 @@ func (r *Recording) treeColumns(m *message, v url.Values) (*treeHead, error) {
 	m.u8("start", len(fresh.Symbols), func(i int) uint8 {
 		if s := fresh.Symbols[i]; s.Func != flame.NoFunc {
 			f := &p.Funcs[s.Func]
-			if yes, _ := own.Starts(s.Kind, f.Name, f.Module); yes {
+			if yes, _ := attribution.Starts(s.Kind, f.Name, f.Module); yes {
 				return 1
 			}
 		}

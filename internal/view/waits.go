@@ -5,13 +5,13 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/candid-profiler/candid/internal/attribution"
 	"github.com/candid-profiler/candid/internal/flame"
-	"github.com/candid-profiler/candid/internal/own"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
 // longestWaits are what own.WaitsOf says of what a query chooses, in stacks as the page shows them.
-func (r *Recording) longestWaits(ctx context.Context, q *Query, s *shape) ([]own.Wait, error) {
+func (r *Recording) longestWaits(ctx context.Context, q *Query, s *shape) ([]attribution.Wait, error) {
 	if q.Event >= len(r.p.Events) || r.p.Events[q.Event].Unit != "nanoseconds" {
 		return nil, nil
 	}
@@ -25,31 +25,31 @@ func (r *Recording) longestWaits(ctx context.Context, q *Query, s *shape) ([]own
 			java = java || n.Samples > 0 && r.p.Threads[t].Kind == "java"
 		}
 	})
-	if err != nil || !own.Mostly(states[:]) {
+	if err != nil || !attribution.Mostly(states[:]) {
 		return nil, err
 	}
 	only := *q
 	if java {
 		only.Threads = make([]bool, len(r.p.Threads))
 		for t := range only.Threads {
-			only.Threads[t] = (q.Threads == nil || q.Threads[t]) && !own.OfVM(r.p.Threads[t].Kind)
+			only.Threads[t] = (q.Threads == nil || q.Threads[t]) && !attribution.OfVM(r.p.Threads[t].Kind)
 		}
 	}
-	of := make([]own.Part, len(s.tree.Symbols))
+	of := make([]attribution.Part, len(s.tree.Symbols))
 	for i, symbol := range s.tree.Symbols {
 		if symbol.Func != flame.NoFunc {
 			f := &s.funcs[symbol.Func]
-			of[i] = own.Of(symbol.Kind, f.Name, f.Module)
+			of[i] = attribution.Of(symbol.Kind, f.Name, f.Module)
 		}
 	}
 	up := r.ways(s).parent
-	waiters := make([]own.Waiter, len(up)) // Frame is a symbol
+	waiters := make([]attribution.Waiter, len(up)) // Frame is a symbol
 	for i := 1; i < len(up); i++ {
-		waiters[i] = waiters[up[i]].Inner(own.Waiter{Frame: s.sym[i], Of: of[s.sym[i]]})
+		waiters[i] = waiters[up[i]].Inner(attribution.Waiter{Frame: s.sym[i], Of: of[s.sym[i]]})
 	}
-	var sum own.Waits
+	var sum attribution.Waits
 	for state, n := range states {
-		if n.Samples == 0 || !own.Waiting(profile.State(state)) {
+		if n.Samples == 0 || !attribution.Waiting(profile.State(state)) {
 			continue
 		}
 		only.States = profile.StateSet(0).With(profile.State(state))
@@ -58,10 +58,10 @@ func (r *Recording) longestWaits(ctx context.Context, q *Query, s *shape) ([]own
 			return nil, err
 		}
 		for i, n := range p.ends {
-			if w := waiters[s.placeOf(r.cols.ends[i])]; n.Samples > 0 && w.Of != own.Nothing {
+			if w := waiters[s.placeOf(r.cols.ends[i])]; n.Samples > 0 && w.Of != attribution.Nothing {
 				symbol := s.tree.Symbols[w.Frame]
 				f := &s.funcs[symbol.Func]
-				sum.Add(w.Of, own.Wait{State: profile.State(state), Name: f.Name, Module: f.Module, Kind: symbol.Kind, Count: n})
+				sum.Add(w.Of, attribution.Wait{State: profile.State(state), Name: f.Name, Module: f.Module, Kind: symbol.Kind, Count: n})
 			}
 		}
 		r.keep([]*partial{p})

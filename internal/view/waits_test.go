@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/candid-profiler/candid/internal/own"
+	"github.com/candid-profiler/candid/internal/attribution"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
@@ -32,18 +32,18 @@ func TestLongestWaits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := func(list []own.Wait) (out []string) {
+		text := func(list []attribution.Wait) (out []string) {
 			for _, w := range list {
 				out = append(out, fmt.Sprintf("%v %q of %q: %v", w.State, w.Name, w.Module, w.Count))
 			}
 			return out
 		}
-		got, want := text(list), text(own.WaitsOf(r.p.Select(c.filter)))
+		got, want := text(list), text(attribution.WaitsOf(r.p.Select(c.filter)))
 		named += len(want)
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %d waits, want %d: %.5q, want %.5q", c.name, len(got), len(want), got, want)
 		}
-		if !slices.IsSortedFunc(list, func(a, b own.Wait) int { return cmp.Compare(b.Weight, a.Weight) }) {
+		if !slices.IsSortedFunc(list, func(a, b attribution.Wait) int { return cmp.Compare(b.Weight, a.Weight) }) {
 			t.Errorf("%s: not the longest first", c.name)
 		}
 	}

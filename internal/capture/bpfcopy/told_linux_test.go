@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
-	places "github.com/candid-profiler/candid/internal/capture/asleep"
+	places "github.com/candid-profiler/candid/internal/capture/procsyscall"
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/candid-profiler/candid/internal/capture"
-	"github.com/candid-profiler/candid/internal/capture/asleep"
+	"github.com/candid-profiler/candid/internal/capture/procsyscall"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -138,7 +138,7 @@ func (l *looker) copyAsleep(sl *sleeper, now int64, a account, late uint64, goes
 		l.copies++
 		l.copying += threadClock() - begin
 	}()
-	place, ok := asleep.Parse(l.read(sl, &sl.placeFD, "syscall"))
+	place, ok := procsyscall.Parse(l.read(sl, &sl.placeFD, "syscall"))
 	if !ok || place.Running || place.SP == 0 {
 		return // without a stack it has ended, and waits for its parent to take note
 	}

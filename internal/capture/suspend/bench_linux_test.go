@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/candid-profiler/candid/internal/machine"
+	"github.com/candid-profiler/candid/internal/hostinfo"
 )
 
 // BenchmarkStops reports how long threads stand still, how many samples a second
@@ -15,10 +15,10 @@ func BenchmarkStops(b *testing.B) {
 	e := open(b, options(20000, p.pid()))
 	for b.Loop() {
 		c := newCounter()
-		begin, used := time.Now(), machine.OwnCPU()
+		begin, used := time.Now(), hostinfo.OwnCPU()
 		record(b, e, c, 2*time.Second)
 		b.ReportMetric(float64(c.samples)/time.Since(begin).Seconds(), "samples/s")
-		b.ReportMetric(float64(c.samples)/(machine.OwnCPU()-used).Seconds(), "samples/cpu-s")
+		b.ReportMetric(float64(c.samples)/(hostinfo.OwnCPU()-used).Seconds(), "samples/cpu-s")
 	}
 	s := e.Stops()
 	b.ReportMetric(float64(s.Median)/1e3, "median-us")
@@ -34,8 +34,8 @@ func BenchmarkIdleThreads(b *testing.B) {
 	record(b, e, newWallSink(), time.Second) // attaches
 	for b.Loop() {
 		const d = 3 * time.Second
-		used := machine.OwnCPU()
+		used := hostinfo.OwnCPU()
 		record(b, e, newWallSink(), d)
-		b.ReportMetric(100*(machine.OwnCPU()-used).Seconds()/d.Seconds(), "%cpu")
+		b.ReportMetric(100*(hostinfo.OwnCPU()-used).Seconds()/d.Seconds(), "%cpu")
 	}
 }

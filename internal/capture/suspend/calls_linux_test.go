@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/candid-profiler/candid/internal/capture/asleep"
+	"github.com/candid-profiler/candid/internal/capture/procsyscall"
 )
 
 // callSeconds is how long the calls are watched; CANDID_CALLS_SECONDS asks for more.
@@ -129,7 +129,7 @@ func TestSignalBreaksMendedCall(t *testing.T) {
 	waits := func() {
 		for {
 			b, err := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", p.pid()))
-			if place, ok := asleep.Parse(b); err != nil || !ok || !place.Running && place.Call != asleep.NoCall {
+			if place, ok := procsyscall.Parse(b); err != nil || !ok || !place.Running && place.Call != procsyscall.NoCall {
 				return
 			}
 			time.Sleep(100 * time.Microsecond)

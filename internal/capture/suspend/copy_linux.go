@@ -2,7 +2,7 @@ package suspend
 
 import (
 	"github.com/candid-profiler/candid/internal/capture"
-	"github.com/candid-profiler/candid/internal/capture/asleep"
+	"github.com/candid-profiler/candid/internal/capture/procsyscall"
 )
 
 // add makes room for a sample; nil if there is none. The caller holds w.mu.
@@ -40,7 +40,7 @@ func (w *worker) copyAsleep(p *pick) {
 	if s == nil {
 		return
 	}
-	place, ok := asleep.Parse(w.reader.read(p.th.open(&p.th.placeFD, "syscall")))
+	place, ok := procsyscall.Parse(w.reader.read(p.th.open(&p.th.placeFD, "syscall")))
 	if !ok || place.Running {
 		w.drop()
 		w.counts.raced++

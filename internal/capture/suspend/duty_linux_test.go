@@ -14,7 +14,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/fixture"
-	"github.com/candid-profiler/candid/internal/machine"
+	"github.com/candid-profiler/candid/internal/hostinfo"
 )
 
 // duty is a program of threads that compute and sleep in turns.
@@ -91,7 +91,7 @@ func (d duty) test(t *testing.T, bin string) {
 	if _, err := fmt.Sscanf(p.Line(), "0x%x 0x%x %f", &sink.lo, &sink.hi, &part); err != nil {
 		t.Fatal(err)
 	}
-	own := machine.OwnCPU()
+	own := hostinfo.OwnCPU()
 	opts := options(d.hz, p.pid())
 	e := open(t, opts)
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
@@ -125,7 +125,7 @@ func (d duty) test(t *testing.T, bin string) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	own = machine.OwnCPU() - own
+	own = hostinfo.OwnCPU() - own
 	var ran, all uint64
 	for tid, a := range after {
 		got, want := sink.weight[tid], a-before[tid]

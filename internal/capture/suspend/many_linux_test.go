@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/candid-profiler/candid/internal/capture"
-	"github.com/candid-profiler/candid/internal/machine"
+	"github.com/candid-profiler/candid/internal/hostinfo"
 )
 
 // Thousands of threads that wait cost little, and hide those that work from
@@ -32,9 +32,9 @@ func TestManyThreads(t *testing.T) {
 				cut++
 			}
 		}
-		used, own, late := cpuClock(p.pid()), machine.OwnCPU(), e.Stats().Throttled
+		used, own, late := cpuClock(p.pid()), hostinfo.OwnCPU(), e.Stats().Throttled
 		record(t, e, c, d)
-		used, own = cpuClock(p.pid())-used, machine.OwnCPU()-own
+		used, own = cpuClock(p.pid())-used, hostinfo.OwnCPU()-own
 		held = heldBack(e, late, d)
 		var all uint64
 		for _, w := range c.weight {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/candid-profiler/candid/internal/capture"
-	"github.com/candid-profiler/candid/internal/capture/asleep"
+	"github.com/candid-profiler/candid/internal/capture/procsyscall"
 )
 
 // thread is one thread of a target. Which goroutine may touch it: while it is in
@@ -178,7 +178,7 @@ func (p *process) mayTrace() error {
 
 // mayRead says why candid may not see where the process's threads sleep, nil if it may.
 func (p *process) mayRead() error {
-	if asleep.MayRead(p.task, p.pid) {
+	if procsyscall.MayRead(p.task, p.pid) {
 		return nil
 	}
 	return fmt.Errorf("sample threads of process %d that sleep: %w: where they do is for its user to read (/proc/PID/task/TID/syscall); run candid as that user, or with CAP_DAC_READ_SEARCH, or with CAP_BPF and CAP_PERFMON, which takes another way",

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/candid-profiler/candid/internal/capture"
-	"github.com/candid-profiler/candid/internal/capture/asleep"
+	"github.com/candid-profiler/candid/internal/capture/procsyscall"
 	"github.com/candid-profiler/candid/internal/fixture"
-	"github.com/candid-profiler/candid/internal/machine"
+	"github.com/candid-profiler/candid/internal/hostinfo"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -177,9 +177,9 @@ func TestIdleThreadsAreCheap(t *testing.T) {
 		return
 	}
 	fixture.Attempts(t, 5, func() string {
-		own := machine.OwnCPU()
+		own := hostinfo.OwnCPU()
 		record(t, e, c, d)
-		own = machine.OwnCPU() - own
+		own = hostinfo.OwnCPU() - own
 		if own > d*15/100 {
 			return fmt.Sprintf("%v of CPU in %v", own, d)
 		}
@@ -198,7 +198,7 @@ func TestCPUTimesOfCrowd(t *testing.T) {
 	defer proc.Close()
 	for tid := range times(t, proc) {
 		for {
-			if place, ok := asleep.Of(p.pid(), tid); ok && place.Call == unix.SYS_READ && !place.Running {
+			if place, ok := procsyscall.Of(p.pid(), tid); ok && place.Call == unix.SYS_READ && !place.Running {
 				break // it has come to where it stays
 			}
 			time.Sleep(time.Millisecond)

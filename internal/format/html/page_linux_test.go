@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/candid-profiler/candid/internal/attribution"
 	"github.com/candid-profiler/candid/internal/chromium"
 	"github.com/candid-profiler/candid/internal/flame"
-	"github.com/candid-profiler/candid/internal/own"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -148,12 +148,12 @@ func stackOf(p *profile.Profile, s *profile.Sample, shown bool) []profile.Frame 
 	slices.Reverse(out)
 	for i, f := range out {
 		fn := &p.Funcs[f.Func]
-		if yes, _ := own.Starts(f.Kind, fn.Name, fn.Module); shown || s.End != walk.EndComplete {
+		if yes, _ := attribution.Starts(f.Kind, fn.Name, fn.Module); shown || s.End != walk.EndComplete {
 			break // of a broken stack it is not known what is outside
 		} else if yes {
 			continue
 		}
-		if own.Begins(f.Kind, fn.Module) {
+		if attribution.Begins(f.Kind, fn.Module) {
 			return out[i:]
 		}
 		break

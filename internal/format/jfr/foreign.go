@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/profile"
-	"github.com/candid-profiler/candid/internal/secret"
+	"github.com/candid-profiler/candid/internal/redact"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
@@ -291,8 +291,8 @@ func jvmInformation(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 	if cur.err != nil || len(r.b.Processes()) > 0 {
 		return cur.err
 	}
-	args := strings.TrimSpace("java " + secret.Line(c.pools.text(rec.t[2])))
-	p := profile.Process{PID: int(int32(rec.n[0])), Command: strings.TrimSpace(args + " " + secret.Line(c.pools.text(rec.t[3])))}
+	args := strings.TrimSpace("java " + redact.Line(c.pools.text(rec.t[2])))
+	p := profile.Process{PID: int(int32(rec.n[0])), Command: strings.TrimSpace(args + " " + redact.Line(c.pools.text(rec.t[3])))}
 	// "OpenJDK 64-Bit Server VM (17.0.15+6-Debian) for linux-amd64 JRE (17.0.15+6), built on ..."
 	if _, rest, ok := strings.Cut(c.pools.text(rec.t[1]), "JRE ("); ok {
 		version, _, _ := strings.Cut(rest, ")")

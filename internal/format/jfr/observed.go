@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"github.com/candid-profiler/candid/internal/profile"
-	"github.com/candid-profiler/candid/internal/secret"
+	"github.com/candid-profiler/candid/internal/redact"
 )
 
 // observationPlan is how events of a kind are read: which of the kind's fields each
@@ -137,7 +137,7 @@ const maxObservations = 1 << 22
 func masked(o *profile.Observation) {
 	switch o.Kind {
 	case profile.InitialSystemProperty, profile.StringFlag:
-		o.Values[1].Text = secret.Value(o.Values[0].Text, o.Values[1].Text)
+		o.Values[1].Text = redact.Value(o.Values[0].Text, o.Values[1].Text)
 	}
 }
 

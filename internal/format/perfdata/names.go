@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/candid-profiler/candid/internal/kernel"
+	"github.com/candid-profiler/candid/internal/kallsyms"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -25,8 +25,8 @@ type kernelNames struct {
 	modules []target.Mapping
 
 	chosen bool
-	live   *kernel.Resolver
-	kept   *kernel.Symbols
+	live   *kallsyms.Resolver
+	kept   *kallsyms.Symbols
 	moved  uint64 // what addresses of the recording are more than those of kept
 	why    string // there are no names
 }
@@ -62,7 +62,7 @@ func (k *kernelNames) choose(fs *files, release string) {
 		same = symbol.NoteBuildID(notes) == id
 	}
 	if same && k.text != 0 && addressIn("/proc/kallsyms", k.ref) == k.text {
-		k.live = kernel.NewResolver()
+		k.live = kallsyms.NewResolver()
 		return
 	}
 	home, err := os.UserHomeDir()
@@ -85,7 +85,7 @@ func (k *kernelNames) load(file string) {
 	if at == 0 {
 		return
 	}
-	if k.kept, err = kernel.Parse(f); err != nil {
+	if k.kept, err = kallsyms.Parse(f); err != nil {
 		k.kept = nil
 		return
 	}

@@ -1,0 +1,128 @@
+// Package redact keeps passwords and the like out of what is written: command lines
+// and properties end up in files that people send to others.
+package redact
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// Mask stands where a secret was.
+const Mask = "***"
+
+// name is what the names of secrets have in them.
+var name = regexp.MustCompile(`(?i)passw|passphrase|passcode|(^|[^a-z])(pwd|pass|auth|pin)([^a-z]|$)|secret|token|credential|api[-_.]?key|access[-_.]?key|private[-_.]?key|encryption[-_.]?key|signature|authorization|cookie`)
+
+// inURL is the user and the password in an address.
+var inURL = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@]*):[^/\s@]+@`)
+
+// Named says whether a name is one that secrets have.
+func Named(s string) bool { return name.MatchString(s) }
+
+// Value gives the value of a property, masked if the name is a secret's, and else
+// with the secrets inside it masked.
+func Value(name, value string) string {
+	if value != "" && Named(name) {
+		return Mask
+	}
+	return inside(value)
+}
+
+// inside masks what is a secret in a longer text: a password before a host,
+// jdbc:postgresql://host/db?user=me&password=x, "-Xmx1g -Dpassword=x", curl --token x.
+func inside(s string) string {
+	s = inURL.ReplaceAllString(s, "$1:"+Mask+"@")
+	s = inWords.ReplaceAllStringFunc(s, func(m string) string {
+		if i := strings.IndexAny(m, " \t\n"); option(m[:i]) {
+			return m[:i+1] + Mask
+		}
+		return m
+	})
+	var out strings.Builder
+	for {
+		before, value, ok := strings.Cut(s, "=")
+		if !ok {
+			break
+		}
+		out.WriteString(before + "=")
+		// Where a value ends is looked for only where one is masked: a text may be long, and
+		// have nothing but equals signs.
+		if key := before[strings.LastIndexFunc(before, notOfName)+1:]; Named(key) {
+			if end := valueEnd(value); end > 0 {
+				out.WriteString(Mask)
+				value = value[end:]
+			}
+		}
+		s = value
+	}
+	out.WriteString(s)
+	return out.String()
+}
+
+// inWords is an option and a word behind it.
+var inWords = regexp.MustCompile(`--[A-Za-z0-9_.-]+[ \t\n]+[^\s-]\S*`)
+
+// notOfName says whether a letter is of no option's or property's name.
+func notOfName(r rune) bool {
+	return r != '_' && r != '.' && r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+}
+
+// valueEnd is how long the value is that a text begins with.
+func valueEnd(s string) int {
+	if s != "" && (s[0] == '"' || s[0] == '\'') {
+		if i := strings.IndexByte(s[1:], s[0]); i >= 0 {
+			return i + 2
+		}
+	}
+	if i := strings.IndexAny(s, "&; \t\n"); i >= 0 {
+		return i
+	}
+	return len(s)
+}
+
+// Args gives the arguments of a command with the secrets in them masked:
+// -Ddb.password=x, --token x, jdbc:postgresql://me:x@host.
+func Args(args []string) []string {
+	out := make([]string, len(args))
+	for i, a := range args {
+		key, value, ok := strings.Cut(a, "=")
+		switch {
+		case i > 0 && option(args[i-1]) && !strings.HasPrefix(a, "-"):
+			out[i] = Mask
+		case ok && !strings.Contains(key, "://"):
+			out[i] = key + "=" + Value(strings.TrimPrefix(key, "-D"), value)
+		default:
+			out[i] = inside(a)
+		}
+	}
+	return out
+}
+
+// Command is a command line as people write it, with its secrets masked.
+func Command(args []string) string { return strings.Join(Args(args), " ") }
+
+// option says whether an argument says that the next one is a secret.
+func option(a string) bool {
+	return strings.HasPrefix(a, "--") && !strings.Contains(a, "=") && Named(a)
+}
+
+// Line is Args for a command line in which nobody knows any more where arguments
+// with spaces began: a secret reaches to the next option.
+func Line(line string) string {
+	words := strings.Split(line, " ")
+	masked := Args(words)
+	out := masked[:0]
+	hide := false
+	for i, w := range words {
+		if hide && !strings.HasPrefix(w, "-") {
+			continue
+		}
+		hide = masked[i] != w && strings.HasSuffix(masked[i], Mask) || option(w)
+		out = append(out, masked[i])
+		if option(w) {
+			out = append(out, Mask)
+		}
+	}
+	return strings.Join(out, " ")
+}
