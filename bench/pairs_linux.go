@@ -25,7 +25,7 @@ func (w *walker) Sample(s *capture.Snapshot) {
 	w.count.Add(1)
 	w.p.Walker.Walk(s, w.p.Target.Memory(), &w.stack)
 }
-func (w *walker) Notice(capture.Notice) {}
+func (w *walker) Notice(capture.ProcessEvent) {}
 func (w *walker) BatchEnd() {
 	w.p.Target.Memory().Invalidate()
 	if w.p.VM != nil {

@@ -14,7 +14,7 @@ import (
 type nothing struct{ samples int }
 
 func (n *nothing) Sample(*capture.Snapshot) { n.samples++ }
-func (n *nothing) Notice(capture.Notice)    {}
+func (n *nothing) Notice(capture.ProcessEvent)    {}
 func (n *nothing) BatchEnd()                {}
 
 // stops measures how long the suspend engine stops a thread for, and how many

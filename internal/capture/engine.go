@@ -58,9 +58,9 @@ func (o Options) LeastSleep() time.Duration {
 // DefaultMinSleep is what a MinSleep of 0 stands for.
 const DefaultMinSleep = time.Millisecond
 
-// Notice is something other than a sample that happened to a target, in the
+// ProcessEvent is something other than a sample that happened to a target, in the
 // order in which the engine saw it.
-type Notice struct {
+type ProcessEvent struct {
 	Kind     NoticeKind
 	Time     uint64 // ns, CLOCK_MONOTONIC
 	PID, TID uint32
@@ -93,7 +93,7 @@ type Sink interface {
 	// Sample takes one Snapshot; it may not keep it or its slices.
 	Sample(*Snapshot)
 	// Notice takes one Notice.
-	Notice(Notice)
+	Notice(ProcessEvent)
 	// BatchEnd says that all that was waiting has been handed over. What was
 	// read from a target's memory may be trusted from one BatchEnd to the next.
 	BatchEnd()
@@ -129,13 +129,13 @@ func AddLoss(to []Loss, l Loss) []Loss {
 	return append(to, l)
 }
 
-// Hurrier is a Sink that cannot always wait as long as an engine would let
+// BatchScheduler is a Sink that cannot always wait as long as an engine would let
 // samples lie, or need not have them as soon.
-type Hurrier interface {
-	// Hurry is how soon after a batch the next one is wanted; 0 leaves it to the
+type BatchScheduler interface {
+	// NextBatch is how soon after a batch the next one is wanted; 0 leaves it to the
 	// engine. It is asked after each batch. More than the engine's own time is a
 	// permission: an engine takes as much of it as its buffers have room for.
-	Hurry() time.Duration
+	NextBatch() time.Duration
 }
 
 // Prompter is a Sink that wants some of what happens to be handed over at once, and can
@@ -144,7 +144,7 @@ type Prompter interface {
 	// Prompt is told of each Fork, Exec, Mmap and Exit, in order, when an engine that reads
 	// beside the Sink has read it; Notice is told of it later. It says whether the Sink
 	// wants to have all until then now. It is called from a goroutine of the engine's.
-	Prompt(n *Notice) (now bool)
+	Prompt(n *ProcessEvent) (now bool)
 }
 
 // Slowed says that an engine samples slower than it was asked to from a time on, because
@@ -161,9 +161,9 @@ type Pacer interface {
 	Slowed(Slowed)
 }
 
-// Repeater is a Sink that remembers where threads sleep, so that a sleep that goes
+// SleepSink is a Sink that remembers where threads sleep, so that a sleep that goes
 // on need not be copied and walked again.
-type Repeater interface {
+type SleepSink interface {
 	// Again takes one more sample of a sleep that Sample was given with the same
 	// TID and Sleep. Only these, Time, Weight, Event and State are set. It was not
 	// taken if the Sink does not know that sleep any more. If it wants the stack
@@ -187,17 +187,17 @@ type Engine interface {
 	Close() error
 }
 
-// Sparing is an Engine that does less for a sample where it knows what a process has
+// GoHinter is an Engine that does less for a sample where it knows what a process has
 // not.
-type Sparing interface {
+type GoHinter interface {
 	// RunsGo tells whether a target runs Go code, until it runs another program; if it
 	// is not told, it may. Without Go no second stack is looked for.
 	RunsGo(pid int, does bool) error
 }
 
-// Waking is an Engine that the kernel wakes when programs begin and end, and that can be
+// WakeupFilter is an Engine that the kernel wakes when programs begin and end, and that can be
 // spared that for those whose code is all in files.
-type Waking interface {
+type WakeupFilter interface {
 	// Plain tells that a program's file is of these, or not any more.
 	Plain(dev, inode uint64, is bool) error
 }
@@ -216,8 +216,8 @@ type Follower interface {
 	Follow(pid int, how *Follow) error
 }
 
-// Accountant is an Engine that has the kernel's accounts of its targets' threads at hand.
-type Accountant interface {
+// CPUAccounting is an Engine that has the kernel's accounts of its targets' threads at hand.
+type CPUAccounting interface {
 	// CPUTimes is how long each thread of a target has run, ns by tid; nil if the engine
 	// does not have all of them. It may be called before Run and after it.
 	CPUTimes(pid int) map[int]uint64

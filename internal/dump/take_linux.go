@@ -20,7 +20,7 @@ import (
 // look is what one look at a process keeps while it lasts.
 type look struct {
 	maps   []target.Mapping
-	census *hotspot.Census // nil: no Java VM
+	census *hotspot.ThreadDump // nil: no Java VM
 	named  map[frameKey][]Frame
 	kernel map[string][]Frame // by what the kernel says of a stack
 	stack  walk.Stack
@@ -74,7 +74,7 @@ func (p *process) take(o *Options) (*Process, error) {
 	}
 	out.Count = len(tids)
 	if p.VM != nil {
-		l.census = p.VM.Census()
+		l.census = p.VM.DumpThreads()
 		p.safepoint(out)
 		if l.census.Carriers() {
 			out.Notes = append(out.Notes, fmt.Sprintf("virtual threads are shown only while they are mounted; there may be others, which 'jcmd %d Thread.dump_to_file FILE' writes down", p.Target.NamespacePID()))

@@ -7,9 +7,9 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// ahead does a few instructions of the interpreter's code that a thread is yet to
+// simulation does a few instructions of the interpreter's code that a thread is yet to
 // do, on the registers and the stack that were copied, to see where it goes on.
-type ahead struct {
+type simulation struct {
 	c     *walk.Cursor
 	regs  [cpu.NumRegs]uint64 // as they will be
 	known uint32
@@ -31,15 +31,15 @@ type storedWord struct {
 const maxStores = 64
 
 // look begins where the thread was stopped. It is good until the next look.
-func (vm *VM) look(c *walk.Cursor) *ahead {
+func (vm *VM) look(c *walk.Cursor) *simulation {
 	x := &vm.stepping.ahead
 	x.c, x.regs, x.known, x.fresh, x.stores, x.aligned = c, c.Regs.R, c.Regs.Known, c.Regs.SP(), x.stores[:0], false
 	return x
 }
 
-func (x *ahead) has(reg uint8) bool { return x.known>>reg&1 != 0 }
+func (x *simulation) has(reg uint8) bool { return x.known>>reg&1 != 0 }
 
-func (x *ahead) put(reg uint8, v uint64, ok bool) {
+func (x *simulation) put(reg uint8, v uint64, ok bool) {
 	if x.known &^= 1 << reg; ok {
 		x.regs[reg] = v
 		x.known |= 1 << reg
@@ -47,7 +47,7 @@ func (x *ahead) put(reg uint8, v uint64, ok bool) {
 }
 
 // store puts a register on the stack; false if there are too many.
-func (x *ahead) store(at uint64, reg uint8, isReg bool) bool {
+func (x *simulation) store(at uint64, reg uint8, isReg bool) bool {
 	if !x.has(cpu.RSP) || len(x.stores) == maxStores {
 		return false
 	}
@@ -56,7 +56,7 @@ func (x *ahead) store(at uint64, reg uint8, isReg bool) bool {
 }
 
 // word is a word of the stack as it will be.
-func (x *ahead) word(at uint64) (uint64, bool) {
+func (x *simulation) word(at uint64) (uint64, bool) {
 	for i := len(x.stores) - 1; i >= 0; i-- {
 		if w := &x.stores[i]; w.at == at {
 			return w.value, w.ok
@@ -69,7 +69,7 @@ func (x *ahead) word(at uint64) (uint64, bool) {
 }
 
 // jump is where a jump by register goes, with the stack that it leaves.
-func (x *ahead) jump(inst *x86asm.Inst) (f found, ok bool) {
+func (x *simulation) jump(inst *x86asm.Inst) (f found, ok bool) {
 	reg, isReg := registerOf(inst.Args[0])
 	if !isReg || !x.has(reg) {
 		return f, false
@@ -78,14 +78,14 @@ func (x *ahead) jump(inst *x86asm.Inst) (f found, ok bool) {
 }
 
 // ret is where a return goes.
-func (x *ahead) ret() (f found, ok bool) {
+func (x *simulation) ret() (f found, ok bool) {
 	if ra, read := x.word(x.regs[cpu.RSP]); read {
 		return x.goesOn(ra, x.regs[cpu.RSP]+8)
 	}
 	return f, false
 }
 
-func (x *ahead) goesOn(ra, sp uint64) (f found, ok bool) {
+func (x *simulation) goesOn(ra, sp uint64) (f found, ok bool) {
 	from := x.c.Regs.SP()
 	if x.aligned && sp+8 == from {
 		sp = from
@@ -97,7 +97,7 @@ func (x *ahead) goesOn(ra, sp uint64) (f found, ok bool) {
 // do does one instruction that is no jump or return; false if it does something to
 // the stack or the frame pointer that is not understood. Branches are not taken: what
 // is rare is elsewhere.
-func (x *ahead) do(inst *x86asm.Inst) bool {
+func (x *simulation) do(inst *x86asm.Inst) bool {
 	to, isReg := registerOf(inst.Args[0])
 	switch inst.Op {
 	case x86asm.CMP, x86asm.TEST:
@@ -162,7 +162,7 @@ func (x *ahead) do(inst *x86asm.Inst) bool {
 }
 
 // moveStack does an instruction that moves the stack pointer by a number.
-func (x *ahead) moveStack(inst *x86asm.Inst) bool {
+func (x *simulation) moveStack(inst *x86asm.Inst) bool {
 	n, ok := inst.Args[1].(x86asm.Imm)
 	if m, isMem := inst.Args[1].(x86asm.Mem); isMem && m.Base == x86asm.RSP && m.Index == 0 {
 		n, ok = x86asm.Imm(m.Disp), true
@@ -178,7 +178,7 @@ func (x *ahead) moveStack(inst *x86asm.Inst) bool {
 }
 
 // onStack is the place of an operand that lies at a distance from the stack pointer.
-func (x *ahead) onStack(a x86asm.Arg) (at uint64, ok bool) {
+func (x *simulation) onStack(a x86asm.Arg) (at uint64, ok bool) {
 	m, ok := a.(x86asm.Mem)
 	if !ok || m.Base != x86asm.RSP || m.Index != 0 || !x.has(cpu.RSP) {
 		return 0, false
@@ -188,7 +188,7 @@ func (x *ahead) onStack(a x86asm.Arg) (at uint64, ok bool) {
 
 // forget notes that a register, or a part of it, holds something that is not known.
 // false for those that must be known.
-func (x *ahead) forget(a x86asm.Arg) bool {
+func (x *simulation) forget(a x86asm.Arg) bool {
 	r, ok := a.(x86asm.Reg)
 	var to uint8
 	switch {

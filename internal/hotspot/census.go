@@ -9,12 +9,12 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// Census is the VM's threads at one moment, with what tells who holds a lock. Of
+// ThreadDump is the VM's threads at one moment, with what tells who holds a lock. Of
 // a thread that waits, what it says stays true for as long as it waits; who holds
 // what is read again by ReadLocks.
-type Census struct {
+type ThreadDump struct {
 	vm      *VM
-	threads []censusThread
+	threads []dumpedThread
 	byTID   map[uint32]int    // index into threads
 	byAddr  map[uint64]uint32 // JavaThread to tid
 	byOwner map[uint64]uint32 // 25+: what monitors call an owner to tid
@@ -25,7 +25,7 @@ type Census struct {
 	classes map[uint64]string // by Klass
 }
 
-type censusThread struct {
+type dumpedThread struct {
 	javaThread
 	low, high uint64 // stack
 	vthread   uint64 // _vthread as stored; 0 where there is none
@@ -36,10 +36,10 @@ type censusThread struct {
 	oop, holder uint64
 }
 
-// Census reads the VM's list of threads and who owns which monitor. It costs
+// DumpThreads reads the VM's list of threads and who owns which monitor. It costs
 // some microseconds a thread.
-func (vm *VM) Census() *Census {
-	c := &Census{
+func (vm *VM) DumpThreads() *ThreadDump {
+	c := &ThreadDump{
 		vm: vm, byTID: make(map[uint32]int), byAddr: make(map[uint64]uint32),
 		byOwner: make(map[uint64]uint32),
 		names:   make(map[uint32]string), classes: make(map[uint64]string),
@@ -66,7 +66,7 @@ func (vm *VM) Census() *Census {
 	vm.peek.readV(reqs)
 	for i, t := range list {
 		b := buf[size*i:]
-		th := censusThread{javaThread: t, high: word(b, 0), state: vmState(binary.LittleEndian.Uint32(b[24:])), vthread: word(b, 32)}
+		th := dumpedThread{javaThread: t, high: word(b, 0), state: vmState(binary.LittleEndian.Uint32(b[24:])), vthread: word(b, 32)}
 		th.low = th.high - min(word(b, 8), th.high)
 		c.byTID[t.tid] = len(c.threads)
 		c.threads = append(c.threads, th)
@@ -81,7 +81,7 @@ func (vm *VM) Census() *Census {
 
 // ReadLocks reads anew who holds what. All that Thread and Holds say from then on is of
 // this one look.
-func (c *Census) ReadLocks() {
+func (c *ThreadDump) ReadLocks() {
 	vm := c.vm
 	vm.heap.refresh(&vm.peek)
 	if vm.off.ownerID != absent { // a carrier has that of the virtual thread that it runs
@@ -100,7 +100,7 @@ func (c *Census) ReadLocks() {
 	c.readHolds()
 }
 
-func (c *Census) readHolds() {
+func (c *ThreadDump) readHolds() {
 	c.holds, c.owners = make(map[uint32][]Object), make(map[uint64]owner)
 	if c.vm.heap.ok {
 		c.readLockStacks()
@@ -111,13 +111,13 @@ func (c *Census) readHolds() {
 // Holds are the objects whose monitors a thread owns, as far as the VM keeps account of
 // that: those that a thread has locked without a monitor, by a word on its own stack as
 // VMs up to 21 do, are not among them.
-func (c *Census) Holds(tid uint32) []Object { return c.holds[tid] }
+func (c *ThreadDump) Holds(tid uint32) []Object { return c.holds[tid] }
 
 // maxLockStack bounds the objects of one lock stack; HotSpot's have room for 8.
 const maxLockStack = 64
 
 // readLockStacks notes which objects each thread has locked without a monitor.
-func (c *Census) readLockStacks() {
+func (c *ThreadDump) readLockStacks() {
 	vm := c.vm
 	top, base := vm.t.field("LockStack::_top"), vm.t.field("LockStack::_base[0]")
 	if vm.off.lockStack == absent || !top.ok || !base.ok {
@@ -157,7 +157,7 @@ func (c *Census) readLockStacks() {
 const maxMonitors = 50_000
 
 // readMonitors notes who owns which monitor.
-func (c *Census) readMonitors() {
+func (c *ThreadDump) readMonitors() {
 	t := c.vm.t
 	if head := t.field("ObjectSynchronizer::_in_use_list"); head.ok {
 		at, ok := c.vm.peek.u64(head.addr + t.field("MonitorList::_head").offset)
@@ -194,7 +194,7 @@ func (c *Census) readMonitors() {
 	}
 }
 
-func (c *Census) noteMonitor(at uint64) {
+func (c *ThreadDump) noteMonitor(at uint64) {
 	if v, ok := c.vm.peek.member(at, c.vm.t.field("ObjectMonitor::_owner")); !ok || v == 0 {
 		return // as most are
 	}
@@ -217,7 +217,7 @@ type Virtual struct {
 
 // monitorOwner is the thread that owns a monitor of an object, 0 if none does or it
 // cannot be told. It counts among what that thread holds.
-func (c *Census) monitorOwner(monitor uint64, o Object) uint32 {
+func (c *ThreadDump) monitorOwner(monitor uint64, o Object) uint32 {
 	if known, ok := c.owners[monitor]; ok {
 		return known.tid
 	}
@@ -232,7 +232,7 @@ func (c *Census) monitorOwner(monitor uint64, o Object) uint32 {
 // maxHolds bounds the objects that are listed of one thread.
 const maxHolds = 1000
 
-func (c *Census) hold(tid uint32, o Object) {
+func (c *ThreadDump) hold(tid uint32, o Object) {
 	if h := c.holds[tid]; len(h) < maxHolds && !slices.Contains(h, o) {
 		c.holds[tid] = append(h, o)
 	}
@@ -240,7 +240,7 @@ func (c *Census) hold(tid uint32, o Object) {
 
 // owner is the thread that owns a monitor of an object, 0 if none does or it
 // cannot be told.
-func (c *Census) owner(monitor uint64, o Object) uint32 {
+func (c *ThreadDump) owner(monitor uint64, o Object) uint32 {
 	f := c.vm.t.field("ObjectMonitor::_owner")
 	v, ok := c.vm.peek.member(monitor, f)
 	if !ok || v == 0 {
@@ -274,7 +274,7 @@ func (c *Census) owner(monitor uint64, o Object) uint32 {
 
 // Name is what Java calls a thread; false if it is none of Java's or its name
 // cannot be told for sure. It is read once.
-func (c *Census) Name(tid uint32) (string, bool) {
+func (c *ThreadDump) Name(tid uint32) (string, bool) {
 	i, ok := c.byTID[tid]
 	if !ok || c.vm.off.threadObj == absent || !c.vm.heap.ok {
 		return "", false
@@ -294,7 +294,7 @@ func (c *Census) Name(tid uint32) (string, bool) {
 }
 
 // Virtual is VM.VirtualThread with what the Census knows of classes.
-func (c *Census) Virtual(tid uint32) (id uint64, name string, ok bool) {
+func (c *ThreadDump) Virtual(tid uint32) (id uint64, name string, ok bool) {
 	vm := c.vm
 	i, ok := c.byTID[tid]
 	if !ok || vm.off.vthread == absent || vm.off.threadObj == absent || !vm.heap.ok {
@@ -313,7 +313,7 @@ func (c *Census) Virtual(tid uint32) (id uint64, name string, ok bool) {
 
 // Carriers says whether the VM has threads to run virtual ones on: it starts them for the
 // first virtual thread.
-func (c *Census) Carriers() bool {
+func (c *ThreadDump) Carriers() bool {
 	vm := c.vm
 	if vm.off.vthread == absent || vm.off.threadObj == absent || !vm.heap.ok {
 		return false
@@ -329,7 +329,7 @@ func (c *Census) Carriers() bool {
 }
 
 // runsItself says that a thread surely carries no virtual one, by a single read.
-func (c *Census) runsItself(t *censusThread) bool {
+func (c *ThreadDump) runsItself(t *dumpedThread) bool {
 	vm := c.vm
 	if !vm.heap.handles || t.object == 0 || t.vthread == 0 {
 		return false
@@ -348,13 +348,13 @@ func (c *Census) runsItself(t *censusThread) bool {
 
 // object gives an object with the name of its class; false if what is there is
 // none.
-func (c *Census) object(oop uint64) (Object, bool) {
+func (c *ThreadDump) object(oop uint64) (Object, bool) {
 	o, _, ok := c.objectAndClass(oop)
 	return o, ok
 }
 
 // objectAndClass gives the object's Klass besides.
-func (c *Census) objectAndClass(oop uint64) (o Object, klass uint64, ok bool) {
+func (c *ThreadDump) objectAndClass(oop uint64) (o Object, klass uint64, ok bool) {
 	if oop == 0 || oop&7 != 0 {
 		return Object{}, 0, false
 	}
@@ -376,7 +376,7 @@ func (c *Census) objectAndClass(oop uint64) (o Object, klass uint64, ok bool) {
 
 // InJava lists the threads that a safepoint would have to wait for: those in
 // Java code or in the VM.
-func (c *Census) InJava() []uint32 {
+func (c *ThreadDump) InJava() []uint32 {
 	var out []uint32
 	for i := range c.threads {
 		if s := c.threads[i].state; s == VMInJava || s == VMInVM {

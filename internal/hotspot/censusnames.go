@@ -14,7 +14,7 @@ const namesAtOnce = 1024
 // readNames reads the names of all threads, and where their objects are: together,
 // for one by one each name takes ten reads. Those that cannot be had for sure so,
 // because the collector moved something meanwhile, are left to be read singly.
-func (c *Census) readNames() {
+func (c *ThreadDump) readNames() {
 	for part := range slices.Chunk(c.threads, namesAtOnce) {
 		n := nameReader{vm: c.vm, threads: part}
 		if !n.objects() {
@@ -31,7 +31,7 @@ func (c *Census) readNames() {
 // nameReader reads the names of some threads.
 type nameReader struct {
 	vm      *VM
-	threads []censusThread
+	threads []dumpedThread
 	layout  *threadFields
 	refs    []uint64 // to each thread's name; 0: not known
 }

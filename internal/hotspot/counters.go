@@ -7,10 +7,10 @@ import (
 	"fmt"
 )
 
-// Counters are what the VM counts for jstat, in a piece of its memory that it calls
+// PerfData are what the VM counts for jstat, in a piece of its memory that it calls
 // PerfData: collections, compilations, classes, threads, and properties as text. It
 // belongs to one goroutine.
-type Counters struct {
+type PerfData struct {
 	vm    *VM
 	start uint64 // of the memory
 	raw   []byte
@@ -44,9 +44,9 @@ const (
 	mostCounterNames = 1 << 13
 )
 
-// Counters gives the VM's counters. The error wraps ErrNotReady if there are none
+// OpenPerfData gives the VM's counters. The error wraps ErrNotReady if there are none
 // yet; with -XX:-UsePerfData there never are.
-func (vm *VM) Counters() (*Counters, error) {
+func (vm *VM) OpenPerfData() (*PerfData, error) {
 	start, ok := vm.peek.static(vm.t.field("PerfMemory::_start"))
 	if !ok {
 		return nil, errors.New("the VM does not publish where its counters are")
@@ -54,7 +54,7 @@ func (vm *VM) Counters() (*Counters, error) {
 	if !vm.flagSet("UsePerfData") {
 		return nil, errors.New("the VM counts nothing: -XX:-UsePerfData")
 	}
-	c := &Counters{vm: vm, start: start}
+	c := &PerfData{vm: vm, start: start}
 	if start == 0 || !c.Read() {
 		return nil, fmt.Errorf("the VM's counters are not set up: %w", ErrNotReady)
 	}
@@ -62,7 +62,7 @@ func (vm *VM) Counters() (*Counters, error) {
 }
 
 // Read reads all values anew; false if that is not possible.
-func (c *Counters) Read() bool {
+func (c *PerfData) Read() bool {
 	r := c.vm.peek.r
 	if len(c.raw) < prologueSize {
 		c.raw = make([]byte, prologueSize)
@@ -90,7 +90,7 @@ func (c *Counters) Read() bool {
 }
 
 // names finds where each value is.
-func (c *Counters) names() {
+func (c *PerfData) names() {
 	c.at = map[string]counter{}
 	le := binary.LittleEndian
 	off, n := le.Uint32(c.raw[prologueEntries:]), min(le.Uint32(c.raw[prologueCount:]), mostCounterNames)
@@ -117,7 +117,7 @@ func (c *Counters) names() {
 }
 
 // Number gives a counter as it was last read; false if there is none.
-func (c *Counters) Number(name string) (int64, bool) {
+func (c *PerfData) Number(name string) (int64, bool) {
 	k, ok := c.at[name]
 	if !ok || k.text || int(k.off+k.size) > len(c.raw) {
 		return 0, false
@@ -126,7 +126,7 @@ func (c *Counters) Number(name string) (int64, bool) {
 }
 
 // Text gives a text as it was last read, "" if there is none.
-func (c *Counters) Text(name string) string {
+func (c *PerfData) Text(name string) string {
 	k, ok := c.at[name]
 	if !ok || !k.text || int(k.off+k.size) > len(c.raw) {
 		return ""
@@ -136,7 +136,7 @@ func (c *Counters) Text(name string) string {
 }
 
 // Each visits the texts whose names begin with a prefix, by what follows it.
-func (c *Counters) Each(prefix string, visit func(name, text string)) {
+func (c *PerfData) Each(prefix string, visit func(name, text string)) {
 	for name := range c.at {
 		if len(name) > len(prefix) && name[:len(prefix)] == prefix {
 			visit(name[len(prefix):], c.Text(name))

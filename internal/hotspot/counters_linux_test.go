@@ -12,10 +12,10 @@ import (
 )
 
 // countersOf waits until a VM has counters.
-func countersOf(t testing.TB, vm *VM) *Counters {
+func countersOf(t testing.TB, vm *VM) *PerfData {
 	t.Helper()
 	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		c, err := vm.Counters()
+		c, err := vm.OpenPerfData()
 		if err == nil {
 			return c
 		}
@@ -91,7 +91,7 @@ func FuzzCounters(f *testing.F) {
 	whole := append(append(head, number...), text...)
 	f.Add([]byte(whole))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		c := &Counters{vm: &VM{peek: peek{r: memoryOf(b)}}, start: 4096}
+		c := &PerfData{vm: &VM{peek: peek{r: memoryOf(b)}}, start: 4096}
 		for range 2 { // the second time from what the first has learned
 			if !c.Read() {
 				return

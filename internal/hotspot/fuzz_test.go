@@ -82,7 +82,7 @@ func exercise(vm *VM, pcs []uint64) {
 		}
 		vm.codeletAt(vm.interpLo + 1000)
 	}
-	c := vm.Census()
+	c := vm.DumpThreads()
 	c.InJava()
 	for tid := range vm.ThreadNames() {
 		vm.ThreadState(uint32(tid))

@@ -119,7 +119,7 @@ func (vm *VM) safepointByPage() (s Safepoint, err error) {
 	if i < 0 || maps[i].Perm&target.PermRead != 0 {
 		return s, nil
 	}
-	if s.State = Synchronized; len(vm.Census().InJava()) > 0 {
+	if s.State = Synchronized; len(vm.DumpThreads().InJava()) > 0 {
 		s.State = Synchronizing
 	}
 	return s, nil

@@ -40,7 +40,7 @@ func TestSafepoint(t *testing.T) {
 				continue
 			}
 			waited++
-			in := vm.Census().InJava()
+			in := vm.DumpThreads().InJava()
 			if again, _ := vm.Safepoint(); again != s {
 				continue // it is over
 			}

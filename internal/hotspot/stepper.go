@@ -45,7 +45,7 @@ type stepping struct {
 	slots *interpreterSlots // of the last interpreter frame
 
 	code  [maxFramelessCode]byte // of the interpreter, from where a thread is
-	ahead ahead
+	ahead simulation
 	stays [staysSlots]uint64 // places in it from which it does not leave a method
 	// catches are those from which no caller is asked for its handler.
 	catches [staysSlots]uint64

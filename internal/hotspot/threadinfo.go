@@ -50,7 +50,7 @@ type ThreadInfo struct {
 
 // Thread reads what a thread is and does now; false if it is none of Java's. What
 // could not be read for sure is left out.
-func (c *Census) Thread(tid uint32) (info ThreadInfo, ok bool) {
+func (c *ThreadDump) Thread(tid uint32) (info ThreadInfo, ok bool) {
 	i, ok := c.byTID[tid]
 	if !ok {
 		return info, false
@@ -88,7 +88,7 @@ func (c *Census) Thread(tid uint32) (info ThreadInfo, ok bool) {
 // threadRead is what is read of a thread at once.
 type threadRead struct {
 	vm    *VM
-	t     *censusThread
+	t     *dumpedThread
 	words [3][8]byte // state, monitor to enter, monitor waited on
 
 	object, holder []byte // nil: not where they were when the names were read
@@ -138,7 +138,7 @@ func (r *threadRead) read() {
 // readThread reads a thread's object, and gives the object that it is parked for
 // with it; false unless the object points back to the thread and stays where it
 // is.
-func (vm *VM) readThread(info *ThreadInfo, t *censusThread) (blocker uint64, ok bool) {
+func (vm *VM) readThread(info *ThreadInfo, t *dumpedThread) (blocker uint64, ok bool) {
 	oop, ok := vm.handle(t.object)
 	if !ok {
 		return 0, false
@@ -167,7 +167,7 @@ func (vm *VM) readThread(info *ThreadInfo, t *censusThread) (blocker uint64, ok 
 
 // threadObject says what a thread's object and its holder say, and the object that
 // the thread is parked for; false unless the object points back to the thread.
-func (vm *VM) threadObject(info *ThreadInfo, t *censusThread, object, holder []byte) (blocker uint64, ok bool) {
+func (vm *VM) threadObject(info *ThreadInfo, t *dumpedThread, object, holder []byte) (blocker uint64, ok bool) {
 	f := &vm.heap.thread
 	if word(object, f.eetop) != t.addr {
 		return 0, false
@@ -197,7 +197,7 @@ func (vm *VM) threadObject(info *ThreadInfo, t *censusThread, object, holder []b
 const weakSince = 16
 
 // monitorObject is the object that a monitor belongs to.
-func (c *Census) monitorObject(monitor uint64) (Object, bool) {
+func (c *ThreadDump) monitorObject(monitor uint64) (Object, bool) {
 	vm := c.vm
 	v, ok := vm.peek.member(monitor, vm.t.field("ObjectMonitor::_object"))
 	if !ok || v == 0 {
@@ -213,7 +213,7 @@ func (c *Census) monitorObject(monitor uint64) (Object, bool) {
 
 // wait finds what a thread waits for, by the monitors that it waits to enter and
 // on, and by what it is parked for; each may be 0.
-func (c *Census) wait(state JavaState, pending, waiting, blocker uint64) Wait {
+func (c *ThreadDump) wait(state JavaState, pending, waiting, blocker uint64) Wait {
 	kind, monitor := WaitsOn, waiting
 	switch {
 	case pending != 0 && state != JavaRunnable:
@@ -244,7 +244,7 @@ func (c *Census) wait(state JavaState, pending, waiting, blocker uint64) Wait {
 // exclusiveOwner is the thread that holds a lock of java.util.concurrent, by the
 // field that AbstractOwnableSynchronizer keeps it in; none if the object, of class
 // klass, is no such lock or nobody holds it.
-func (c *Census) exclusiveOwner(oop, klass uint64) (by owner) {
+func (c *ThreadDump) exclusiveOwner(oop, klass uint64) (by owner) {
 	vm := c.vm
 	f, ok := vm.fieldOfClass(klass, "exclusiveOwnerThread")
 	if !ok || f.signature != "Ljava/lang/Thread;" {
@@ -269,7 +269,7 @@ func (c *Census) exclusiveOwner(oop, klass uint64) (by owner) {
 
 // carries is the thread of the system's that a java.lang.Thread object belongs to, 0 for
 // a virtual one.
-func (c *Census) carries(thread uint64) uint32 {
+func (c *ThreadDump) carries(thread uint64) uint32 {
 	addr, ok := c.vm.peek.u64(thread + c.vm.heap.thread.eetop)
 	if !ok {
 		return 0
@@ -278,7 +278,7 @@ func (c *Census) carries(thread uint64) uint32 {
 }
 
 // virtualOwner is a virtual thread, with the thread that runs it if one does.
-func (c *Census) virtualOwner(thread uint64) (by owner) {
+func (c *ThreadDump) virtualOwner(thread uint64) (by owner) {
 	vm := c.vm
 	carrier, ok1 := vm.fieldOf(thread, "carrierThread")
 	id, ok2 := vm.fieldOf(thread, "tid")
@@ -423,7 +423,7 @@ func KindOfJavaComm(comm string) ThreadKind {
 }
 
 // Kind says what a thread is for; comm is what the kernel calls it.
-func (c *Census) Kind(tid uint32, comm string) ThreadKind {
+func (c *ThreadDump) Kind(tid uint32, comm string) ThreadKind {
 	if _, ok := c.byTID[tid]; !ok {
 		return kindOfNative(comm)
 	}

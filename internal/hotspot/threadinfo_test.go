@@ -42,7 +42,7 @@ func togetherAsSingly(t *testing.T, vm *VM) {
 	said := ""
 	for range 20 { // a collector that moves something meanwhile, or a thread that ends
 		said = ""
-		c := vm.Census()
+		c := vm.DumpThreads()
 		c.readNames()
 		singly := vm.ThreadNames()
 		for _, th := range c.threads {
@@ -88,7 +88,7 @@ func TestThreadInfo(t *testing.T) {
 					want := jstack(t, major, p.PID)
 					vm.BeginBatch()
 					began := time.Now()
-					c := vm.Census()
+					c := vm.DumpThreads()
 					names, took := make(map[uint32]string), time.Since(began)
 					for tid, w := range want {
 						names[uint32(tid)] = w.name

@@ -52,7 +52,7 @@ func TestMountedVirtualThreads(t *testing.T) {
 			for tid, name := range vm.ThreadNames() {
 				if id, vname, ok := vm.VirtualThread(uint32(tid)); ok {
 					got[id] = vname
-					if again, name, ok := vm.Census().Virtual(uint32(tid)); !ok || again != id || name != vname {
+					if again, name, ok := vm.DumpThreads().Virtual(uint32(tid)); !ok || again != id || name != vname {
 						t.Errorf("asked by the census it is %d %q (%v), not %d %q", again, name, ok, id, vname)
 					}
 					if !strings.HasPrefix(name, "ForkJoinPool") {

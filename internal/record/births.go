@@ -69,7 +69,7 @@ func newBirths() *births {
 }
 
 // notice takes what happened to a process, and says whether it should be looked at at once.
-func (b *births) notice(n *capture.Notice, now time.Time) (soon bool) {
+func (b *births) notice(n *capture.ProcessEvent, now time.Time) (soon bool) {
 	if n.PID == 0 {
 		return false // candid's pid namespace knows nothing of it, or mappings were missed
 	}
@@ -155,7 +155,7 @@ func (b *births) new(p *program) {
 }
 
 // tell tells the engine which programs have become ordinary, and which are no more.
-func (b *births) tell(engine capture.Waking) {
+func (b *births) tell(engine capture.WakeupFilter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, p := range b.news {
@@ -201,7 +201,7 @@ func (b *births) hurries(now time.Time) bool {
 }
 
 // Prompt implements capture.Prompter.
-func (s *session) Prompt(n *capture.Notice) bool {
+func (s *session) Prompt(n *capture.ProcessEvent) bool {
 	s.births.prompted.Store(true)
 	return s.births.notice(n, time.Now())
 }

@@ -8,19 +8,19 @@ import (
 )
 
 // told tells of one thing after the other, and gives what was said to the last.
-func (b *births) told(ns ...capture.Notice) (soon bool) {
+func (b *births) told(ns ...capture.ProcessEvent) (soon bool) {
 	for i := range ns {
 		soon = b.notice(&ns[i], time.Now())
 	}
 	return soon
 }
 
-func execOf(pid uint32) capture.Notice {
-	return capture.Notice{Kind: capture.Exec, PID: pid, TID: pid}
+func execOf(pid uint32) capture.ProcessEvent {
+	return capture.ProcessEvent{Kind: capture.Exec, PID: pid, TID: pid}
 }
 
-func exitOf(pid uint32) capture.Notice {
-	return capture.Notice{Kind: capture.Exit, PID: pid, TID: pid, Last: true}
+func exitOf(pid uint32) capture.ProcessEvent {
+	return capture.ProcessEvent{Kind: capture.Exit, PID: pid, TID: pid, Last: true}
 }
 
 // A program that begins is looked at soon, as it may generate code, and one that has such
@@ -63,7 +63,7 @@ func TestBirthsLearn(t *testing.T) {
 	}
 	b.hurry = time.Time{}
 	if b.told(execOf(50), mapped(50, 0x5000, "/bin/cc1")) || b.told(mapped(50, 0x8000, "/lib/libc.so")) ||
-		b.told(capture.Notice{Kind: capture.Fork, PID: 51, TID: 51, Parent: 50}) || b.told(exitOf(51)) || b.told(exitOf(50)) || b.hurries(time.Now()) {
+		b.told(capture.ProcessEvent{Kind: capture.Fork, PID: 51, TID: 51, Parent: 50}) || b.told(exitOf(51)) || b.told(exitOf(50)) || b.hurries(time.Now()) {
 		t.Error("a program is looked at that is known to have code from files only")
 	}
 	// It may be wrong: then it is an ordinary one no more.
@@ -77,14 +77,14 @@ func TestBirthsLearn(t *testing.T) {
 	b = newBirths()
 	b.told(execOf(1), mapped(1, 0x5000, "/bin/sh"))
 	for pid := range uint32(10) {
-		b.told(capture.Notice{Kind: capture.Fork, PID: 10 + pid, TID: 10 + pid, Parent: 1}, exitOf(10+pid), capture.Notice{Kind: capture.Exit, PID: 1, TID: 20 + pid})
+		b.told(capture.ProcessEvent{Kind: capture.Fork, PID: 10 + pid, TID: 10 + pid, Parent: 1}, exitOf(10+pid), capture.ProcessEvent{Kind: capture.Exit, PID: 1, TID: 20 + pid})
 	}
 	if b.programs[programKey{0, 1, "/bin/sh"}].ordinary() {
 		t.Error("a program is ordinary of which none has ended")
 	}
 	// A VM that was there before is known by being one.
 	b.generates(99)
-	if !b.told(capture.Notice{Kind: capture.Exit, PID: 99, TID: 100}) {
+	if !b.told(capture.ProcessEvent{Kind: capture.Exit, PID: 99, TID: 100}) {
 		t.Error("threads of a VM end without a look")
 	}
 }

@@ -120,7 +120,7 @@ type collection struct {
 const noCause = "No GC"
 
 // collection adds one run of a collector.
-func (s *session) collection(p *process, c *hotspot.Counters, k *collection) {
+func (s *session) collection(p *process, c *hotspot.PerfData, k *collection) {
 	id, ns := profile.Number(k.id), uint64(k.exit-k.entry)
 	o := profile.Observation{Kind: profile.GCPhasePause, Process: int32(p.index), Time: k.begin, Duration: ns, Values: []profile.Value{id, profile.Text(k.name)}}
 	usual, ok := collectorNames[k.name]
@@ -150,7 +150,7 @@ func (s *session) collection(p *process, c *hotspot.Counters, k *collection) {
 
 // begin finds the collectors. A collection that ran before now is none of the
 // recording's.
-func (g *collections) begin(c *hotspot.Counters) {
+func (g *collections) begin(c *hotspot.PerfData) {
 	g.begun = true
 	for i := range maxCollectors {
 		prefix := fmt.Sprintf("sun.gc.collector.%d.", i)
@@ -176,7 +176,7 @@ func (g *collections) begin(c *hotspot.Counters) {
 }
 
 // ticksToNs gives a length of time by the VM's clock in ns.
-func ticksToNs(c *hotspot.Counters, ticks int64) int64 {
+func ticksToNs(c *hotspot.PerfData, ticks int64) int64 {
 	f, ok := c.Number("sun.os.hrt.frequency")
 	if !ok || f <= 0 || f == 1e9 {
 		return ticks
@@ -192,7 +192,7 @@ type vmClock struct {
 
 // begin guesses by when the VM began, which it keeps in ms of the calendar: that is
 // as good as the calendar's clock has been since.
-func (k *vmClock) begin(c *hotspot.Counters) {
+func (k *vmClock) begin(c *hotspot.PerfData) {
 	k.low, k.top = math.MinInt64, math.MaxInt64
 	ms, _ := c.Number("sun.rt.createVmBeginTime")
 	k.guess = sinceEpoch(ms)
@@ -217,7 +217,7 @@ const (
 
 // heap adds up the spaces of a VM's heap; without eden it is what survived, since a
 // collection empties that and the program fills it again at once.
-func heap(c *hotspot.Counters, eden bool) (used, committed uint64, ok bool) {
+func heap(c *hotspot.PerfData, eden bool) (used, committed uint64, ok bool) {
 	for i := range maxGenerations {
 		prefix := fmt.Sprintf("sun.gc.generation.%d.", i)
 		if n, have := c.Number(prefix + "capacity"); have && n > 0 {

@@ -55,7 +55,7 @@ func (p *process) markThreads(cpu map[int]uint64) {
 // cpuTimes reads how long each thread of a process has run, nil if it cannot be known.
 // The engine may have that at hand while it does not run; otherwise it is nil.
 func (p *process) cpuTimes(engine capture.Engine) map[int]uint64 {
-	if a, ok := engine.(capture.Accountant); ok {
+	if a, ok := engine.(capture.CPUAccounting); ok {
 		if cpu := a.CPUTimes(p.pid); cpu != nil {
 			return cpu
 		}

@@ -22,7 +22,7 @@ var propertyPrefixes = []string{"java.property.", "sun.property."}
 // describeVM tells what a VM is and how it is set, as far as that can be seen from
 // outside and is fit for a file that people send to others: no environment, and no
 // value whose name is that of a secret. Without counters it has only its flags.
-func (s *session) describeVM(p *process, c *hotspot.Counters) {
+func (s *session) describeVM(p *process, c *hotspot.PerfData) {
 	vm := p.vm
 	if c != nil {
 		began, _ := c.Number("sun.rt.createVmBeginTime")

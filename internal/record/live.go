@@ -109,8 +109,8 @@ func (s *session) begin(engine capture.Engine, start time.Time) {
 	m.Version, m.Command = s.o.Version, s.what()
 	m.Host, _ = os.Hostname()
 	s.stats, s.copying = engine.Stats, copyingOf(engine)
-	s.sparing, _ = engine.(capture.Sparing)
-	s.waking, _ = engine.(capture.Waking)
+	s.sparing, _ = engine.(capture.GoHinter)
+	s.waking, _ = engine.(capture.WakeupFilter)
 	s.follower, _ = engine.(capture.Follower)
 	for _, p := range s.procs {
 		s.spare(p)

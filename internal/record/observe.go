@@ -40,7 +40,7 @@ type observed struct {
 	seen     bool
 	threads  threadLoads
 	vm       *hotspot.VM
-	counters *hotspot.Counters
+	counters *hotspot.PerfData
 	asked    int
 	gc       collections
 	looks    int
@@ -159,7 +159,7 @@ func (s *session) observeVM(p *process, seen *observed, all bool) {
 			return
 		}
 		seen.asked++
-		c, err := p.vm.Counters()
+		c, err := p.vm.OpenPerfData()
 		if err != nil {
 			if !errors.Is(err, hotspot.ErrNotReady) {
 				seen.asked = counterPatience
@@ -188,7 +188,7 @@ func (s *session) observeVM(p *process, seen *observed, all bool) {
 }
 
 // numbers gives counters as values.
-func numbers(c *hotspot.Counters, names ...string) []profile.Value {
+func numbers(c *hotspot.PerfData, names ...string) []profile.Value {
 	out := make([]profile.Value, len(names))
 	for i, name := range names {
 		out[i] = profile.Number(profile.UnknownNumber)
@@ -200,7 +200,7 @@ func numbers(c *hotspot.Counters, names ...string) []profile.Value {
 }
 
 // countVM reads what a VM counts.
-func (s *session) countVM(p *process, c *hotspot.Counters) {
+func (s *session) countVM(p *process, c *hotspot.PerfData) {
 	sum := func(values ...profile.Value) profile.Value {
 		n := uint64(0)
 		for _, v := range values {

@@ -392,7 +392,7 @@ func isJava(f walk.Frame) bool {
 }
 
 // notice handles what happened to a process.
-func (s *session) notice(n capture.Notice) {
+func (s *session) notice(n capture.ProcessEvent) {
 	p := s.procs[n.PID]
 	switch n.Kind {
 	case capture.Exec:

@@ -290,13 +290,13 @@ func (s *session) replaced() {
 		if p.gone || !p.target.Replaced() {
 			continue
 		}
-		n := capture.Notice{Kind: capture.Exec, Time: s.start, PID: pid, TID: pid}
+		n := capture.ProcessEvent{Kind: capture.Exec, Time: s.start, PID: pid, TID: pid}
 		if name, err := p.target.ThreadName(int(pid)); err == nil {
 			n.Comm = name
 		}
 		s.Notice(n)
 		// What it maps is told by somebody only from now on.
-		s.Notice(capture.Notice{Kind: capture.Mmap, Time: s.start})
+		s.Notice(capture.ProcessEvent{Kind: capture.Mmap, Time: s.start})
 	}
 }
 

@@ -55,7 +55,7 @@ type session struct {
 	unseen   uint64 // of those: of processes that had ended before they were looked at
 	progress time.Time
 	stack    walk.Stack
-	trails   *walk.Trails
+	trails   *walk.WalkCache
 	usage    time.Duration // candid's own CPU time, before attaching
 	gc       gctune.Collector
 	observer observer
@@ -73,8 +73,8 @@ type session struct {
 	// For Options.Live.
 	stats      func() capture.Stats
 	copying    func() time.Duration
-	sparing    capture.Sparing  // nil: the engine is not
-	waking     capture.Waking   // nil: the engine is not
+	sparing    capture.GoHinter  // nil: the engine is not
+	waking     capture.WakeupFilter   // nil: the engine is not
 	follower   capture.Follower // nil: the engine is not
 	told       time.Time
 	weighed    time.Time // when candid's own memory was looked at
@@ -90,7 +90,7 @@ func newSession(o *Options) *session {
 	s := &session{
 		o: o, b: b, files: native.NewFiles(), names: symbol.NewShared(), finder: hotspot.NewFinder(), spaces: newSpaces(), births: newBirths(), kernel: k,
 		procs: make(map[uint32]*process), before: make(map[uint32]usedBefore), bare: make(map[uint32]bool), comms: make(map[uint32]string), sleeps: make(sleeps),
-		began: time.Now(), usage: hostinfo.OwnCPU(), trails: walk.NewTrails(), kernelWalk: walk.New(hostArch, nil), kernelIn: newInterner(b, k),
+		began: time.Now(), usage: hostinfo.OwnCPU(), trails: walk.NewWalkCache(), kernelWalk: walk.New(hostArch, nil), kernelIn: newInterner(b, k),
 	}
 	s.gc.Start()
 	if o.All {
@@ -249,7 +249,7 @@ func (s *session) process(pid uint32) *process {
 }
 
 // Notice takes what happened to a target.
-func (s *session) Notice(n capture.Notice) {
+func (s *session) Notice(n capture.ProcessEvent) {
 	if n.PID == 0 && n.Kind != capture.Mmap {
 		return // it is of many processes that candid's pid namespace knows nothing of
 	}

@@ -32,7 +32,7 @@ func newSpaces() *spaces {
 func (s *spaces) of(pid uint32) *target.Space { return s.byPID[pid] }
 
 // notice takes what happened to a process.
-func (s *spaces) notice(n *capture.Notice) {
+func (s *spaces) notice(n *capture.ProcessEvent) {
 	switch n.Kind {
 	case capture.Fork:
 		if n.PID != n.Parent {

@@ -8,38 +8,38 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-func mapped(pid uint32, start uint64, path string) capture.Notice {
+func mapped(pid uint32, start uint64, path string) capture.ProcessEvent {
 	m := target.Mapping{Start: start, End: start + 0x1000, Perm: target.PermRead | target.PermExec, Path: path}
 	if path != "" {
 		m.Inode = 1
 	}
-	return capture.Notice{Kind: capture.Mmap, PID: pid, TID: pid, Mapping: m}
+	return capture.ProcessEvent{Kind: capture.Mmap, PID: pid, TID: pid, Mapping: m}
 }
 
 func TestSpaces(t *testing.T) {
 	s := newSpaces()
-	tell := func(ns ...capture.Notice) {
+	tell := func(ns ...capture.ProcessEvent) {
 		for i := range ns {
 			s.notice(&ns[i])
 		}
 	}
-	tell(capture.Notice{Kind: capture.Exec, PID: 1, TID: 1}, mapped(1, 0x1000, "/bin/sh"),
-		capture.Notice{Kind: capture.Fork, PID: 2, TID: 2, Parent: 1})
+	tell(capture.ProcessEvent{Kind: capture.Exec, PID: 1, TID: 1}, mapped(1, 0x1000, "/bin/sh"),
+		capture.ProcessEvent{Kind: capture.Fork, PID: 2, TID: 2, Parent: 1})
 	if sp := s.of(2); sp == nil || len(sp.Mappings()) != 1 || !sp.Whole || sp.Program != "/bin/sh" {
 		t.Fatalf("after the fork: %+v", sp)
 	}
-	tell(capture.Notice{Kind: capture.Exec, PID: 2, TID: 2}, mapped(2, 0x5000, "/bin/gzip"), mapped(2, 0x7000, "/lib/libc.so"))
+	tell(capture.ProcessEvent{Kind: capture.Exec, PID: 2, TID: 2}, mapped(2, 0x5000, "/bin/gzip"), mapped(2, 0x7000, "/lib/libc.so"))
 	if sp := s.of(2); len(sp.Mappings()) != 2 || sp.Program != "/bin/gzip" || len(s.of(1).Mappings()) != 1 {
 		t.Fatalf("after the exec: %+v", sp)
 	}
 	// Others' lost mappings make all of them uncertain.
-	tell(capture.Notice{Kind: capture.Mmap})
+	tell(capture.ProcessEvent{Kind: capture.Mmap})
 	if s.of(1).Whole || s.of(2).Whole {
 		t.Error("still whole")
 	}
 	// One that has ended is kept a while, and one that took its number is kept.
-	tell(capture.Notice{Kind: capture.Exit, PID: 2, TID: 2, Last: true}, capture.Notice{Kind: capture.Exit, PID: 1, TID: 1, Last: true},
-		capture.Notice{Kind: capture.Fork, PID: 2, TID: 2, Parent: 7})
+	tell(capture.ProcessEvent{Kind: capture.Exit, PID: 2, TID: 2, Last: true}, capture.ProcessEvent{Kind: capture.Exit, PID: 1, TID: 1, Last: true},
+		capture.ProcessEvent{Kind: capture.Fork, PID: 2, TID: 2, Parent: 7})
 	s.sweep(time.Now())
 	if s.of(1) == nil {
 		t.Error("forgotten at once")
@@ -54,7 +54,7 @@ func TestSpaces(t *testing.T) {
 func TestSpacesBounded(t *testing.T) {
 	s := newSpaces()
 	for pid := range uint32(3 * maxSpaces) {
-		s.notice(&capture.Notice{Kind: capture.Exec, PID: pid, TID: pid})
+		s.notice(&capture.ProcessEvent{Kind: capture.Exec, PID: pid, TID: pid})
 		if len(s.byPID) > maxSpaces {
 			t.Fatalf("%d spaces", len(s.byPID))
 		}

@@ -170,9 +170,9 @@ type Stepper interface {
 	Owns(pc uint64) bool
 }
 
-// Settler is a Stepper that may carry something over from one frame to the next
+// Stateful is a Stepper that may carry something over from one frame to the next
 // beside the Cursor.
-type Settler interface {
+type Stateful interface {
 	// Settled says that it does not at the moment.
 	Settled() bool
 }

@@ -15,7 +15,7 @@ const (
 	trailMarks = 1 << 15
 )
 
-// Trails keeps how threads were walked last, so that the outer part of a stack,
+// WalkCache keeps how threads were walked last, so that the outer part of a stack,
 // which is mostly the same from sample to sample, is not walked again.
 //
 // What a walk finds from one frame outwards, if all of it is exact, follows from the registers in that
@@ -24,9 +24,9 @@ const (
 // last walk, and nothing that is known of the process has been looked at anew in
 // between (Walker.Renew), the rest of that walk is the rest of this one.
 //
-// One Trails may serve several Walkers that are used from one goroutine. It holds
+// One WalkCache may serve several Walkers that are used from one goroutine. It holds
 // copies of stacks, at most 8 MB: they are the target's data, and stay in memory.
-type Trails struct {
+type WalkCache struct {
 	slots [1 << trailBits]trail
 	held  int // bytes in all slots
 }
@@ -56,15 +56,15 @@ type mark struct {
 	frames uint32 // from here to the thread's first frame; while walking, those inside
 }
 
-// NewTrails makes an empty Trails.
-func NewTrails() *Trails { return &Trails{} }
+// NewWalkCache makes an empty Trails.
+func NewWalkCache() *WalkCache { return &WalkCache{} }
 
 // Renew says that what is known of the process may have changed since the last
 // walk: what was kept of earlier ones no longer holds.
 func (w *Walker) Renew() { w.epoch++ }
 
 // of gives the trail to use for a snapshot, nil for none.
-func (t *Trails) of(w *Walker, snap *capture.Snapshot) *trail {
+func (t *WalkCache) of(w *Walker, snap *capture.Snapshot) *trail {
 	r := &t.slots[snap.TID*0x9E3779B1>>(32-trailBits)]
 	if r.walker != w.id || r.tid != snap.TID {
 		t.drop(r)
@@ -88,7 +88,7 @@ func (t *Trails) of(w *Walker, snap *capture.Snapshot) *trail {
 }
 
 // drop gives a slot's memory back if it is much.
-func (t *Trails) drop(r *trail) {
+func (t *WalkCache) drop(r *trail) {
 	if len(r.kept) > 64<<10 {
 		t.held -= len(r.kept)
 		r.kept, r.room, r.marks = nil, nil, nil
@@ -129,7 +129,7 @@ func (r *trail) same(snap *capture.Snapshot) uint64 {
 // same on. Of the frames and marks the outermost that the last walk shared with
 // this are there; marks are the others, innermost first, with how many frames are
 // inside of each.
-func (t *Trails) keep(r *trail, snap *capture.Snapshot, same uint64, out *Stack, marks []mark) {
+func (t *WalkCache) keep(r *trail, snap *capture.Snapshot, same uint64, out *Stack, marks []mark) {
 	need := len(snap.Stack)
 	if need > len(r.kept) {
 		size := max(need+need/2, 4096)

@@ -108,7 +108,7 @@ func TestTrails(t *testing.T) {
 		plain, trails := New(cpu.AMD64, nil), New(cpu.AMD64, nil)
 		plain.Add(s)
 		trails.Add(s)
-		trails.Trails = NewTrails()
+		trails.Trails = NewWalkCache()
 		threads := make([]stackOf, 1+r.IntN(1+r.IntN(80)))
 		for i := range threads {
 			threads[i].top = 0x7f0000000000 + uint64(i)<<24
@@ -175,7 +175,7 @@ func TestTrailsBound(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	w := New(cpu.AMD64, nil)
 	w.Add(&chained{})
-	w.Trails = NewTrails()
+	w.Trails = NewWalkCache()
 	var out Stack
 	for tid := range uint32(200) {
 		th := stackOf{top: 0x7f0000000000 + uint64(tid)<<24}

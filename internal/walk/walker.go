@@ -26,7 +26,7 @@ type Walker struct {
 	// Trails, if not nil, keeps walks so that the next one of the same thread can
 	// go on with the outer part of the last. Renew must then be called whenever
 	// what the steppers know of the process may have changed.
-	Trails *Trails
+	Trails *WalkCache
 
 	id    uint64 // of all Walkers
 	epoch uint64
@@ -35,7 +35,7 @@ type Walker struct {
 	arch      cpu.Arch
 	code      Code
 	steppers  [maxOwners + 1]Stepper // by owner index
-	unsettled [maxOwners + 1]Settler // those of them that are
+	unsettled [maxOwners + 1]Stateful // those of them that are
 	n         int
 	cursor    Cursor
 	check     [checkBytes]byte
@@ -59,7 +59,7 @@ func (w *Walker) Add(s Stepper) uint8 {
 	}
 	w.n++
 	w.steppers[w.n] = s
-	w.unsettled[w.n], _ = s.(Settler)
+	w.unsettled[w.n], _ = s.(Stateful)
 	return uint8(w.n)
 }
 

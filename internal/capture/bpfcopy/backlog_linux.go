@@ -42,7 +42,7 @@ type backlog struct {
 // batch is what was taken out of the rings in one go, in the order of time.
 type batch struct {
 	items  []item
-	maps   []capture.Notice // that items refer to
+	maps   []capture.ProcessEvent // that items refer to
 	chunks [][]byte
 	left   []byte // of the last chunk
 	held   int

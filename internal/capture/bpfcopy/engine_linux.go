@@ -334,7 +334,7 @@ const maxExeced = 1 << 16
 // expect makes a new process a target before its mappings are looked through,
 // which lie in other rings.
 func (e *Engine) expect(b []byte) {
-	var n capture.Notice
+	var n capture.ProcessEvent
 	if b[0] != kindNotice || b[4] != noticeFork || e.opts.All {
 		return
 	}
@@ -353,7 +353,7 @@ func (e *Engine) deliver(it *item, sink capture.Sink) {
 		e.bytes.Add(uint64(len(e.snap.Stack)))
 		e.hand(it, sink)
 	case kindNotice:
-		var n capture.Notice
+		var n capture.ProcessEvent
 		last, err := decodeNotice(b, &n)
 		if err != nil {
 			e.malformed.Add(1)

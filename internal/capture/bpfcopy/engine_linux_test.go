@@ -20,7 +20,7 @@ type recorder struct {
 	byTID    map[uint32]int
 	weight   map[uint32]uint64
 	flags    map[capture.Flags]int
-	notices  []capture.Notice
+	notices  []capture.ProcessEvent
 	samples  int
 	bytes    int
 	batches  int
@@ -51,7 +51,7 @@ func (r *recorder) Sample(s *capture.Snapshot) {
 		r.look(s)
 	}
 }
-func (r *recorder) Notice(n capture.Notice) { r.notices = append(r.notices, n) }
+func (r *recorder) Notice(n capture.ProcessEvent) { r.notices = append(r.notices, n) }
 func (r *recorder) BatchEnd()               { r.batches++ }
 
 // compile builds a C program for a test.

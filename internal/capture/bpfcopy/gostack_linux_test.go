@@ -141,7 +141,7 @@ type teller struct {
 	due uint32
 }
 
-func (s *teller) Notice(n capture.Notice) {
+func (s *teller) Notice(n capture.ProcessEvent) {
 	if s.recorder.Notice(n); n.Kind == capture.Exec {
 		s.due = n.PID
 	}

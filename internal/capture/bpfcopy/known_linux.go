@@ -19,9 +19,9 @@ type knowledge struct {
 }
 
 var (
-	_ capture.Sparing  = (*Engine)(nil)
+	_ capture.GoHinter  = (*Engine)(nil)
 	_ capture.Follower = (*Engine)(nil)
-	_ capture.Waking   = (*Engine)(nil)
+	_ capture.WakeupFilter   = (*Engine)(nil)
 )
 
 // RunsGo tells whether a target runs Go code, until it runs another program; if it is

@@ -100,7 +100,7 @@ func (e *Engine) repeat(b []byte, started, end uint64, sink capture.Sink) bool {
 	le, s := binary.LittleEndian, &e.snap
 	since, tid := le.Uint64(b[offLookSince:]), le.Uint32(b[offLookTID:])
 	from, known := e.told.until(tid, since, started)
-	r, ok := sink.(capture.Repeater)
+	r, ok := sink.(capture.SleepSink)
 	state := stateOf(b)
 	if !ok || !known || from >= end || state < capture.Sleeping {
 		return false

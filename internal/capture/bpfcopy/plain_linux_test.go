@@ -68,7 +68,7 @@ type waker struct {
 	wants uint32
 }
 
-func (w *waker) Prompt(n *capture.Notice) bool { return n.PID == w.wants }
+func (w *waker) Prompt(n *capture.ProcessEvent) bool { return n.PID == w.wants }
 
 // The walker is woken for what the Sink wants to have at once, and not for everything
 // that the reader is woken for.
@@ -79,7 +79,7 @@ func TestPromptWakesTheWalker(t *testing.T) {
 		pid  uint32
 		want bool
 	}{{6, false}, {7, true}} {
-		b := &batch{maps: []capture.Notice{{Kind: capture.Mmap, PID: c.pid}}}
+		b := &batch{maps: []capture.ProcessEvent{{Kind: capture.Mmap, PID: c.pid}}}
 		b.items = []item{{note: 0}}
 		e.prompted = false
 		if e.prompt(b, b.items); e.prompted != c.want {

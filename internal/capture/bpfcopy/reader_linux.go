@@ -161,7 +161,7 @@ func (e *Engine) prompt(b *batch, items []item) {
 			e.prompted = e.prompted || !e.sampled
 			e.sampled = true
 		case it.data[0] == kindNotice:
-			var n capture.Notice
+			var n capture.ProcessEvent
 			if last, err := decodeNotice(it.data, &n); err == nil && n.Kind != capture.Comm && (n.Kind != capture.Exec || e.mmaps == nil) {
 				n.Last = last
 				e.prompted = e.prompter.Prompt(&n) || e.prompted

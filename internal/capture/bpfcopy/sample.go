@@ -167,7 +167,7 @@ func decodeRegions(b []byte, s *capture.Snapshot) error {
 }
 
 // decodeNotice reads a notice; last says that the process's last thread ended.
-func decodeNotice(b []byte, n *capture.Notice) (last bool, err error) {
+func decodeNotice(b []byte, n *capture.ProcessEvent) (last bool, err error) {
 	if len(b) < noticeSize {
 		return false, fmt.Errorf("%w: a notice of %d bytes", errRecord, len(b))
 	}

@@ -66,7 +66,7 @@ func FuzzDecode(f *testing.F) {
 		if decodeSample(b, &s) == nil && (len(s.Stack) > len(b) || 8*len(s.Kernel) > len(b)) {
 			t.Errorf("more came out than went in")
 		}
-		var n capture.Notice
+		var n capture.ProcessEvent
 		if _, err := decodeNotice(b, &n); err == nil && len(n.Comm) > 16 {
 			t.Errorf("a name of %d bytes", len(n.Comm))
 		}

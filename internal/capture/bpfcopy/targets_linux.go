@@ -42,7 +42,7 @@ func (e *Engine) AddPID(pid int) error {
 
 // begins notes which program a process runs from now on. Where the notice has been told
 // before, what was said since is of that program.
-func (e *Engine) begins(n *capture.Notice, told bool) {
+func (e *Engine) begins(n *capture.ProcessEvent, told bool) {
 	if len(e.begun) >= maxExeced {
 		clear(e.begun)
 	}

@@ -46,7 +46,7 @@ func (r *recorder) Sample(s *capture.Snapshot) {
 		r.look(s)
 	}
 }
-func (r *recorder) Notice(n capture.Notice) { r.kinds[n.Kind]++ }
+func (r *recorder) Notice(n capture.ProcessEvent) { r.kinds[n.Kind]++ }
 func (r *recorder) BatchEnd()               {}
 
 // start starts a program and waits for its first line of output.

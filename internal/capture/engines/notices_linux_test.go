@@ -16,10 +16,10 @@ import (
 // follower keeps what is told of each process in its order.
 type follower struct {
 	*recorder
-	notices []capture.Notice
+	notices []capture.ProcessEvent
 }
 
-func (f *follower) Notice(n capture.Notice) { f.notices = append(f.notices, n) }
+func (f *follower) Notice(n capture.ProcessEvent) { f.notices = append(f.notices, n) }
 
 // Every engine that hears of processes tells of their mappings, after the Exec that
 // they belong to, and which file each shows.
@@ -63,7 +63,7 @@ func noticesOfMappings(t *testing.T, name, sh, program string, inode uint64) str
 	}()
 	go c.Wait()
 	record(t, e, f, time.Minute) // the end of its target is the engine's
-	if slices.ContainsFunc(f.notices, func(n capture.Notice) bool { return n.PID == 0 }) {
+	if slices.ContainsFunc(f.notices, func(n capture.ProcessEvent) bool { return n.PID == 0 }) {
 		return "records of mappings were lost, as the engine says"
 	}
 	whole := 0
@@ -103,8 +103,8 @@ func noticesOfMappings(t *testing.T, name, sh, program string, inode uint64) str
 	return ""
 }
 
-func (f *follower) byProcess() map[uint32][]capture.Notice {
-	out := map[uint32][]capture.Notice{}
+func (f *follower) byProcess() map[uint32][]capture.ProcessEvent {
+	out := map[uint32][]capture.ProcessEvent{}
 	for _, n := range f.notices {
 		out[n.PID] = append(out[n.PID], n)
 	}

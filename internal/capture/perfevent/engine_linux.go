@@ -286,8 +286,8 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 // Patience is how long records may wait for their reader, at most most where the sink
 // is in no hurry.
 func Patience(sink capture.Sink, most time.Duration) time.Duration {
-	if h, ok := sink.(capture.Hurrier); ok {
-		if d := h.Hurry(); d > 0 {
+	if h, ok := sink.(capture.BatchScheduler); ok {
+		if d := h.NextBatch(); d > 0 {
 			return min(d, most)
 		}
 	}
@@ -362,11 +362,11 @@ func (e *Engine) drain(sink capture.Sink) {
 // deliver hands over the parsed record if it is a target's.
 func (e *Engine) deliver(sink capture.Sink) {
 	r := &e.rec
-	n := capture.Notice{Time: r.Time, PID: r.PID, TID: r.TID}
+	n := capture.ProcessEvent{Time: r.Time, PID: r.PID, TID: r.TID}
 	switch r.Type {
 	case RecordLost, RecordLostSample:
 		e.lost.Add(r.Lost)
-		sink.Notice(capture.Notice{Kind: capture.Mmap, Time: r.Time})
+		sink.Notice(capture.ProcessEvent{Kind: capture.Mmap, Time: r.Time})
 		return
 	case RecordThrottle:
 		e.throttled.Add(1)

@@ -59,7 +59,7 @@ func (m *Mmaps) WakeBy(w *Waiter) error {
 
 // Read appends a notice for each mapping and each Exec, up to the given time, of a
 // process that wanted agrees to. What came later waits for the next time.
-func (m *Mmaps) Read(to []capture.Notice, until uint64, wanted func(pid uint32) bool) []capture.Notice {
+func (m *Mmaps) Read(to []capture.ProcessEvent, until uint64, wanted func(pid uint32) bool) []capture.ProcessEvent {
 	for _, r := range m.rings {
 		r.Begin()
 		for s, ok := r.Next(); ok; s, ok = r.Next() {
@@ -70,10 +70,10 @@ func (m *Mmaps) Read(to []capture.Notice, until uint64, wanted func(pid uint32) 
 			if m.rec.Type = 0; (Layout{}).Parse(r.Bytes(s, &m.scratch), &m.rec) != nil {
 				continue
 			}
-			n := capture.Notice{Time: m.rec.Time, PID: m.rec.PID, TID: m.rec.TID}
+			n := capture.ProcessEvent{Time: m.rec.Time, PID: m.rec.PID, TID: m.rec.TID}
 			switch {
 			case m.rec.Type == RecordLost:
-				to = append(to, capture.Notice{Kind: capture.Mmap, Time: m.rec.Time})
+				to = append(to, capture.ProcessEvent{Kind: capture.Mmap, Time: m.rec.Time})
 				continue
 			case m.rec.PID == 0 || !wanted(m.rec.PID):
 				// 0 are those of which candid's pid namespace knows nothing.

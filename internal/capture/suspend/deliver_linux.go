@@ -128,7 +128,7 @@ func (e *Engine) give(sink capture.Sink) {
 func (e *Engine) repeat(sink capture.Sink, s *sample) {
 	out := &e.snap
 	taken, want := false, true
-	r, ok := sink.(capture.Repeater)
+	r, ok := sink.(capture.SleepSink)
 	if ok {
 		taken, want = r.Again(out)
 	}

@@ -33,7 +33,7 @@ type Engine struct {
 	// Of Run's goroutine.
 	procs   map[int]*process
 	idle    []*thread
-	notices []capture.Notice
+	notices []capture.ProcessEvent
 	others  map[int]bool // processes that are no targets
 	looked  int64        // ns, for children
 	began   int64        // ns, when Run began
@@ -60,7 +60,7 @@ type Engine struct {
 
 var (
 	_ capture.Engine     = (*Engine)(nil)
-	_ capture.Accountant = (*Engine)(nil)
+	_ capture.CPUAccounting = (*Engine)(nil)
 )
 
 // Open looks whether the targets may be traced; nothing is touched before Run.

@@ -137,9 +137,9 @@ func (e *Engine) list1(p *process, now int64) {
 		p.stacks.close()
 		p.stacks = stackFinder{}
 		e.notices = append(e.notices,
-			capture.Notice{Kind: capture.Exec, Time: uint64(now), PID: uint32(p.pid), TID: uint32(p.pid), Comm: comm(p.pid)},
+			capture.ProcessEvent{Kind: capture.Exec, Time: uint64(now), PID: uint32(p.pid), TID: uint32(p.pid), Comm: comm(p.pid)},
 			// What it maps from now on is told by nobody.
-			capture.Notice{Kind: capture.Mmap, Time: uint64(now)})
+			capture.ProcessEvent{Kind: capture.Mmap, Time: uint64(now)})
 	}
 	p.without = 0
 	defer e.noteUnfollowed()
@@ -174,7 +174,7 @@ func (e *Engine) list1(p *process, now int64) {
 			th.sampled, th.from = th.seen.run, th.seen.run
 		} else if th.newborn = true; tid != p.pid {
 			p.churned = now
-			e.notices = append(e.notices, capture.Notice{Kind: capture.Fork, Time: uint64(now), PID: uint32(p.pid), TID: uint32(tid), Parent: uint32(p.pid)})
+			e.notices = append(e.notices, capture.ProcessEvent{Kind: capture.Fork, Time: uint64(now), PID: uint32(p.pid), TID: uint32(tid), Parent: uint32(p.pid)})
 		}
 		e.follow(th, crowd, before, now)
 		if crowd {
@@ -370,7 +370,7 @@ func (e *Engine) drop(th *thread, now int64) {
 		delete(th.proc.threads, th.tid)
 	}
 	e.mu.Unlock()
-	e.notices = append(e.notices, capture.Notice{Kind: capture.Exit, Time: uint64(now), PID: uint32(th.proc.pid), TID: uint32(th.tid)})
+	e.notices = append(e.notices, capture.ProcessEvent{Kind: capture.Exit, Time: uint64(now), PID: uint32(th.proc.pid), TID: uint32(th.tid)})
 }
 
 // findChildren makes processes targets that targets have started.
@@ -406,7 +406,7 @@ func (e *Engine) findChildren(now int64) {
 		}
 		p.child = true
 		e.procs[pid] = p
-		e.notices = append(e.notices, capture.Notice{Kind: capture.Fork, Time: uint64(now), PID: uint32(pid), TID: uint32(pid), Parent: uint32(parent)})
+		e.notices = append(e.notices, capture.ProcessEvent{Kind: capture.Fork, Time: uint64(now), PID: uint32(pid), TID: uint32(pid), Parent: uint32(parent)})
 		e.list1(p, now)
 	}
 	e.others = others

@@ -149,7 +149,7 @@ func (e *Engine) tellBirths(now int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, th := range e.born {
-		e.notices = append(e.notices, capture.Notice{Kind: capture.Fork, Time: uint64(now), PID: uint32(th.proc.pid), TID: uint32(th.tid), Parent: uint32(th.proc.pid)})
+		e.notices = append(e.notices, capture.ProcessEvent{Kind: capture.Fork, Time: uint64(now), PID: uint32(th.proc.pid), TID: uint32(th.tid), Parent: uint32(th.proc.pid)})
 		e.follow(th, false, th.proc.listed, now)
 	}
 	clear(e.born)

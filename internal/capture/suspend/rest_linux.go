@@ -26,7 +26,7 @@ type rest struct {
 // seldom, that is much of what they ran. Of a thread that has none it is told that it ran,
 // and that nobody knows where.
 func (e *Engine) tellRest(sink capture.Sink) {
-	repeater, _ := sink.(capture.Repeater)
+	repeater, _ := sink.(capture.SleepSink)
 	now := uint64(clock())
 	for _, r := range e.rests() {
 		if r.th.shown != 0 && repeater == nil {

@@ -34,7 +34,7 @@ func (c *counter) Sample(s *capture.Snapshot) {
 		c.look(s)
 	}
 }
-func (c *counter) Notice(n capture.Notice) { c.kinds[n.Kind]++ }
+func (c *counter) Notice(n capture.ProcessEvent) { c.kinds[n.Kind]++ }
 func (c *counter) BatchEnd()               {}
 
 // program is a running program of a test.
