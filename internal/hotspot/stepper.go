@@ -72,7 +72,7 @@ func (vm *VM) Owns(pc uint64) bool { return vm.inCodeCache(pc) || vm.archive.con
 func (vm *VM) inInterpreter(pc uint64) bool { return pc >= vm.interpLo && pc < vm.interpHi }
 
 // Settled says whether the next frame's step depends on nothing that the last one
-// left. It implements walk.Settler.
+// left. It implements walk.Stateful.
 func (vm *VM) Settled() bool {
 	return vm.stepping.prov == walk.Exact && vm.stepping.flags == 0 && !vm.stepping.unfilled
 }

@@ -75,7 +75,7 @@ func (s *session) collected(p *process, seen *observed, before uint64) {
 		}
 		g.ids += uint64(count - k.count)
 		k.count = count
-		s.calm.stir(time.Now()) // of those between two looks only the last is known whole
+		s.pace.stir(time.Now()) // of those between two looks only the last is known whole
 		entry, exit = ticksToNs(c, entry), ticksToNs(c, exit)
 		g.clock.bound(int64(g.looked)-exit, int64(after)-exit)
 		ran = append(ran, collection{name: k.name, entry: entry, exit: exit})

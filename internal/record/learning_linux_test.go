@@ -10,16 +10,16 @@ import (
 // next batch comes soon after one that had such code.
 func TestLearningHurries(t *testing.T) {
 	s := session{births: newBirths(), o: &Options{}}
-	s.calm.stir(time.Now().Add(time.Hour))
-	s.calm.batch(time.Now(), 1)
+	s.pace.stir(time.Now().Add(time.Hour))
+	s.pace.batch(time.Now(), 1)
 	if d := s.Hurry(); d != learningly || d <= hurriedly {
 		t.Errorf("after new code the next batch is wanted in %v", d)
 	}
-	if s.calm.batch(time.Now(), 0); s.Hurry() != 0 {
+	if s.pace.batch(time.Now(), 0); s.Hurry() != 0 {
 		t.Errorf("without new code the next batch is wanted in %v", s.Hurry())
 	}
 	s.births.until(time.Now().Add(time.Minute))
-	if s.calm.batch(time.Now(), 1); s.Hurry() != hurriedly {
+	if s.pace.batch(time.Now(), 1); s.Hurry() != hurriedly {
 		t.Errorf("of a young program the next batch is wanted in %v", s.Hurry())
 	}
 }
@@ -28,7 +28,7 @@ func TestLearningHurries(t *testing.T) {
 // begins is seen anew. Where programs come and go by themselves none may be missed.
 func TestLearningTakesItsTime(t *testing.T) {
 	begin := time.Now()
-	var c calm
+	var c batchPace
 	c.batch(begin, 1)
 	for _, at := range []struct{ seen, want time.Duration }{
 		{0, learningly}, {3 * time.Second, learningly}, {6 * time.Second, 50 * time.Millisecond}, {time.Hour, learnedMost},
@@ -45,8 +45,8 @@ func TestLearningTakesItsTime(t *testing.T) {
 	}
 	for _, o := range []*Options{{All: true}, {Children: true}} {
 		s := session{births: newBirths(), o: o}
-		s.calm.stir(time.Now().Add(time.Hour))
-		s.calm.batch(time.Now().Add(-time.Hour), 1)
+		s.pace.stir(time.Now().Add(time.Hour))
+		s.pace.batch(time.Now().Add(-time.Hour), 1)
 		if s.Hurry() != learningly {
 			t.Errorf("where many are recorded the next batch is wanted in %v", s.Hurry())
 		}
@@ -58,8 +58,8 @@ func TestLearningTakesItsTime(t *testing.T) {
 func TestCalm(t *testing.T) {
 	calmed := func() *session {
 		s := newSession(&Options{})
-		s.calm.stir(time.Now().Add(-time.Minute))
-		s.calm.batch(time.Now(), 0)
+		s.pace.stir(time.Now().Add(-time.Minute))
+		s.pace.batch(time.Now(), 0)
 		return s
 	}
 	s := calmed()
@@ -74,13 +74,13 @@ func TestCalm(t *testing.T) {
 	s.procs[uint32(p.pid)] = p
 	s.refresh(p)
 	begin := time.Now()
-	if s.BatchEnd(); s.calm.is(begin.Add(calmAfter)) {
+	if s.BatchEnd(); s.pace.is(begin.Add(calmAfter)) {
 		t.Errorf("a program that is no VM is calm")
 	}
 	for name, stir := range map[string]func(*session){
-		"sampling has not begun":        func(s *session) { s.calm.stir(time.Time{}) },
-		"something has happened":        func(s *session) { s.calm.stir(time.Now().Add(time.Hour)) },
-		"a little is new":               func(s *session) { s.calm.batch(time.Now(), 1) },
+		"sampling has not begun":        func(s *session) { s.pace.stir(time.Time{}) },
+		"something has happened":        func(s *session) { s.pace.stir(time.Now().Add(time.Hour)) },
+		"a little is new":               func(s *session) { s.pace.batch(time.Now(), 1) },
 		"the samples are watched":       func(s *session) { s.o.Live = watcher{} },
 		"the whole machine is recorded": func(s *session) { s.o.All = true },
 		"children are recorded":         func(s *session) { s.o.Children = true },
@@ -93,7 +93,7 @@ func TestCalm(t *testing.T) {
 	}
 	s = calmed()
 	defer s.close()
-	if s.calm.batch(time.Now(), trickle+1); s.Hurry() != learningly {
+	if s.pace.batch(time.Now(), trickle+1); s.Hurry() != learningly {
 		t.Errorf("where much is new the next batch is wanted in %v", s.Hurry())
 	}
 }
@@ -101,7 +101,7 @@ func TestCalm(t *testing.T) {
 // A little new code does not end the calm, not even for long; more of it does.
 func TestTrickle(t *testing.T) {
 	at := time.Now()
-	var c calm
+	var c batchPace
 	c.stir(at)
 	for range 30 {
 		at = at.Add(time.Second)

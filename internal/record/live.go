@@ -103,7 +103,7 @@ func (s *session) add(out profile.Sample) {
 
 // begin tells the taker that sampling begins.
 func (s *session) begin(engine capture.Engine, start time.Time) {
-	s.calm.stir(start)
+	s.pace.stir(start)
 	m := s.b.Meta()
 	m.Start, m.Engine, m.Describe = start, engine.Name(), engine.Describe()
 	m.Version, m.Command = s.o.Version, s.what()
@@ -116,7 +116,7 @@ func (s *session) begin(engine capture.Engine, start time.Time) {
 		s.spare(p)
 		s.follow(p)
 	}
-	if t := s.taker(); t != nil {
+	if t := s.consumer(); t != nil {
 		t.Begin(Begun{start, engine.Name(), engine.Describe(), s.events})
 	}
 }
@@ -139,8 +139,8 @@ func copyingOf(engine capture.Engine) func() time.Duration {
 	}
 }
 
-// taker is who takes the samples as they come, nil if nobody does.
-func (s *session) taker() Live {
+// consumer is who takes the samples as they come, nil if nobody does.
+func (s *session) consumer() Live {
 	if s.o.Live != nil {
 		return s.o.Live
 	}
@@ -149,7 +149,7 @@ func (s *session) taker() Live {
 
 // liveBatch ends a batch for the taker.
 func (s *session) liveBatch() {
-	taker := s.taker()
+	taker := s.consumer()
 	if taker == nil {
 		return
 	}

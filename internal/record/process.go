@@ -151,7 +151,7 @@ func (s *session) load(p *process) error {
 // runtime's generated code is asked for first: its tables are exact there.
 func (p *process) build(s *session) {
 	p.walker = walk.New(hostArch, p.native)
-	p.walker.Trails = s.trails
+	p.walker.Cache = s.walkCache
 	p.in = newInterner(s.b, s.kernel)
 	add := func(st walk.Stepper, r symbol.Resolver, byRef bool) {
 		owner := int(p.walker.Add(st))
@@ -396,7 +396,7 @@ func (s *session) notice(n capture.ProcessEvent) {
 	p := s.procs[n.PID]
 	switch n.Kind {
 	case capture.Exec:
-		s.calm.begin()
+		s.pace.begin()
 		s.comms[n.TID] = n.Comm
 		delete(s.bare, n.PID) // it may be looked at now
 		if p == nil {

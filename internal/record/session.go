@@ -34,7 +34,7 @@ type session struct {
 	finder *hotspot.Finder
 	spaces *spaces
 	births *births
-	calm   calm
+	pace   batchPace
 	kernel *kallsyms.Resolver
 	procs  map[uint32]*process
 	batch  []*process      // of which the batch has samples
@@ -46,25 +46,25 @@ type session struct {
 	before   map[uint32]usedBefore
 	launched *launched // nil: nothing was
 
-	began    time.Time // start of attaching
-	start    uint64    // CLOCK_MONOTONIC ns when sampling began
-	first    time.Duration
-	samples  uint64
-	clocked  uint64 // of those: taken by a timer while the thread ran
-	skids    uint64 // of these: with frames marked as walk.Skid
-	unseen   uint64 // of those: of processes that had ended before they were looked at
-	progress time.Time
-	stack    walk.Stack
-	trails   *walk.WalkCache
-	usage    time.Duration // candid's own CPU time, before attaching
-	gc       gctune.Collector
-	observer observer
-	ends     ends
-	later    later
-	hasty    atomic.Bool                   // recording has ended: source lines that are not read yet never are
-	late     atomic.Pointer[priority.Told] // candid gets a CPU late, and may not change that
-	lines    *lines
-	room     room // of a whole machine
+	began     time.Time // start of attaching
+	start     uint64    // CLOCK_MONOTONIC ns when sampling began
+	first     time.Duration
+	samples   uint64
+	clocked   uint64 // of those: taken by a timer while the thread ran
+	skids     uint64 // of these: with frames marked as walk.Skid
+	unseen    uint64 // of those: of processes that had ended before they were looked at
+	progress  time.Time
+	stack     walk.Stack
+	walkCache *walk.WalkCache
+	usage     time.Duration // candid's own CPU time, before attaching
+	gc        gctune.Collector
+	observer  observer
+	ends      ends
+	deferred  deferredNaming
+	hasty     atomic.Bool                   // recording has ended: source lines that are not read yet never are
+	late      atomic.Pointer[priority.Told] // candid gets a CPU late, and may not change that
+	lines     *lines
+	room      room // of a whole machine
 
 	counted   time.Time // when the targets' CPU time was read
 	uncounted bool      // there are too many of them
@@ -73,9 +73,9 @@ type session struct {
 	// For Options.Live.
 	stats      func() capture.Stats
 	copying    func() time.Duration
-	sparing    capture.GoHinter  // nil: the engine is not
-	waking     capture.WakeupFilter   // nil: the engine is not
-	follower   capture.Follower // nil: the engine is not
+	sparing    capture.GoHinter     // nil: the engine is not
+	waking     capture.WakeupFilter // nil: the engine is not
+	follower   capture.Follower     // nil: the engine is not
 	told       time.Time
 	weighed    time.Time // when candid's own memory was looked at
 	progressed Progress
@@ -90,7 +90,7 @@ func newSession(o *Options) *session {
 	s := &session{
 		o: o, b: b, files: native.NewFiles(), names: symbol.NewShared(), finder: hotspot.NewFinder(), spaces: newSpaces(), births: newBirths(), kernel: k,
 		procs: make(map[uint32]*process), before: make(map[uint32]usedBefore), bare: make(map[uint32]bool), comms: make(map[uint32]string), sleeps: make(sleeps),
-		began: time.Now(), usage: hostinfo.OwnCPU(), trails: walk.NewWalkCache(), kernelWalk: walk.New(hostArch, nil), kernelIn: newInterner(b, k),
+		began: time.Now(), usage: hostinfo.OwnCPU(), walkCache: walk.NewWalkCache(), kernelWalk: walk.New(hostArch, nil), kernelIn: newInterner(b, k),
 	}
 	s.gc.Start()
 	if o.All {
@@ -298,13 +298,13 @@ func (s *session) BatchEnd() {
 	if s.waking != nil {
 		s.births.tell(s.waking)
 	}
-	s.calm.batch(now, news)
+	s.pace.batch(now, news)
 	s.spaces.sweep(now)
-	if now.Sub(s.later.tried) >= tryEvery {
+	if now.Sub(s.deferred.tried) >= tryEvery {
 		s.name(false)
 	}
-	if bare || len(s.later.stacks) > 0 {
-		s.calm.stir(now)
+	if bare || len(s.deferred.stacks) > 0 {
+		s.pace.stir(now)
 	}
 	s.gc.Tune()
 	s.observe(false)
@@ -328,7 +328,7 @@ func (s *session) forgetGone(now time.Time) {
 	for _, p := range s.gone {
 		switch {
 		case !p.gone || s.procs[uint32(p.pid)] != p: // it goes on as another program, or is forgotten
-		case now.Sub(p.goneAt) > p.late() && s.later.of[p] == 0:
+		case now.Sub(p.goneAt) > p.late() && s.deferred.of[p] == 0:
 			s.forget(p)
 		default:
 			left = append(left, p)
@@ -363,8 +363,8 @@ func (s *session) letGo() {
 	s.close()
 	clear(s.procs)
 	s.batch, s.gone = nil, nil
-	s.trails, s.files, s.names, s.spaces, s.kernelWalk, s.kernelIn = nil, nil, nil, nil, nil, nil
-	s.waits, s.sleeps, s.later, s.observer.of = nil, nil, later{}, nil
+	s.walkCache, s.files, s.names, s.spaces, s.kernelWalk, s.kernelIn = nil, nil, nil, nil, nil, nil
+	s.waits, s.sleeps, s.deferred, s.observer.of = nil, nil, deferredNaming{}, nil
 	clear(s.comms)
 }
 

@@ -39,7 +39,7 @@ func (m sleeps) remember(snap *capture.Snapshot, out profile.Sample) {
 	m[keyOf(snap)] = sleep{snap.Sleep, out}
 }
 
-// Again implements capture.Repeater.
+// Again implements capture.SleepSink.
 func (s *session) Again(snap *capture.Snapshot) (taken, want bool) {
 	if s.launched.isCopy(snap) {
 		return true, false

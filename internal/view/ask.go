@@ -31,7 +31,7 @@ type rowsQuery struct {
 
 // groupKey is by what the row of a thread or a process is told from others: their symbols
 // follow those of the tree, and their keys the others.
-func (w *ways) groupKey(s *shape, symbol uint32) uint32 {
+func (w *treeIndex) groupKey(s *shownTree, symbol uint32) uint32 {
 	return uint32(w.keys) + symbol - uint32(len(s.tree.Symbols))
 }
 
@@ -47,7 +47,7 @@ func (w *ways) groupKey(s *shape, symbol uint32) uint32 {
 //	split   thread or process: each has a root of its own
 //	begin   1: nothing was opened yet, and what most goes through does by itself
 //	most    how many rows
-func (w *ways) rowsQuery(s *shape, v url.Values) (*rowsQuery, error) {
+func (w *treeIndex) rowsQuery(s *shownTree, v url.Values) (*rowsQuery, error) {
 	q := &rowsQuery{of: -1, begin: v.Get("begin") == "1", open: &opened{}}
 	switch way := v.Get("way"); way {
 	case "tree":
@@ -184,7 +184,7 @@ func rowsMessage(ctx context.Context, r *Recording, v url.Values) ([]byte, error
 }
 
 // show opens the rows on the way to a place, but for the last one, which is looked for.
-func (o *opened) show(w *ways, s *shape, place uint32) {
+func (o *opened) show(w *treeIndex, s *shownTree, place uint32) {
 	var way []uint32
 	for at := place; at > 0; at = w.parent[at] {
 		way = append(way, w.key[s.sym[at]])
@@ -197,7 +197,7 @@ func (o *opened) show(w *ways, s *shape, place uint32) {
 }
 
 // table makes the rows that are asked for; base may be nil.
-func (r *Recording) table(ctx context.Context, q, base *Query, s *shape, ask *rowsQuery) (*table, error) {
+func (r *Recording) table(ctx context.Context, q, base *Query, s *shownTree, ask *rowsQuery) (*table, error) {
 	var g *groups
 	if ask.split != "" && base == nil {
 		g = r.groupsOf(s, ask.split)

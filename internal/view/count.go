@@ -98,7 +98,7 @@ func (r *Recording) sum(ctx context.Context, q *Query) (*partial, error) {
 }
 
 // cells are those counts that are not nothing, by place.
-func (r *Recording) cells(ends []profile.Count, s *shape) []Cell {
+func (r *Recording) cells(ends []profile.Count, s *shownTree) []Cell {
 	some := 0
 	for i := range ends {
 		if ends[i].Samples > 0 {
@@ -242,7 +242,7 @@ func (r *Recording) finish(p *partial, q *Query) *Counts {
 }
 
 // split makes cells for each thread by itself.
-func (r *Recording) split(ctx context.Context, out *Counts, c *chosen, to *shape) error {
+func (r *Recording) split(ctx context.Context, out *Counts, c *chosen, to *shownTree) error {
 	places := make([]profile.Count, len(to.tree.Order))
 	var touched []uint32
 	for t := range r.p.Threads {

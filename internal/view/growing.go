@@ -19,7 +19,7 @@ func OpenGrowing(name string) *Recording {
 	r.grower, r.growing, r.timed = flame.NewGrower(), true, true
 	r.parent, r.sym = make([]uint32, 1), make([]uint32, 1)
 	tree, place := r.grower.Tree()
-	r.base = newShape(tree, nil, place)
+	r.base = newShownTree(tree, nil, place)
 	r.index()
 	return r
 }
@@ -69,7 +69,7 @@ func (r *Recording) Grow(g Grown) {
 		parent, sym = append(parent, n.Parent), append(sym, n.Frame)
 	}
 	tree, place := r.grower.Tree()
-	base := newShape(tree, p.Funcs, place)
+	base := newShownTree(tree, p.Funcs, place)
 	r.p, r.base, r.parent, r.sym = &p, base, parent, sym
 	for _, i := range gone {
 		r.p.Samples[i].Flags = taken

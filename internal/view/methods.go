@@ -79,7 +79,7 @@ func (r *Recording) methodSums(ctx context.Context, t *placeSums) ([]methodSum, 
 }
 
 // walk adds up the places from from up to to.
-func (p *byMethod) walk(ctx context.Context, t *placeSums, w *ways, kindOf []uint8, from, to int) {
+func (p *byMethod) walk(ctx context.Context, t *placeSums, w *treeIndex, kindOf []uint8, from, to int) {
 	// Those that the way to here leads through, and what was open outside of each.
 	type entered struct {
 		place, outer uint32

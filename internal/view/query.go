@@ -128,7 +128,7 @@ func (r *Recording) query(v url.Values) (Query, error) {
 
 // asked reads what the page asks about a version of the recording that is the present one, and
 // gives the tree that it is asked of.
-func (r *Recording) asked(v url.Values) (q Query, s *shape, err error) {
+func (r *Recording) asked(v url.Values) (q Query, s *shownTree, err error) {
 	if err = r.isVersion(v); err != nil {
 		return q, nil, err
 	}

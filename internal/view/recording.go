@@ -19,7 +19,7 @@ import (
 type Recording struct {
 	name string
 	p    *profile.Profile
-	base *shape // the tree as the stacks were taken
+	base *shownTree // the tree as the stacks were taken
 	// By node of the recording, in which a node's parent comes before it; the root
 	// is 0. They are places in the tree, unless the recording grows.
 	parent []uint32
@@ -29,10 +29,10 @@ type Recording struct {
 	byThread []uint32 // samples, thread by thread
 	first    []uint32 // by thread: where its samples begin there, and one more
 	cols     columns
-	coarse   []float32 // by index into cols.ends: the share of samples whose innermost frame is walk.Coarse; nil: none
-	rough    []bool    // by event: a method is marked as coarse
-	reach    reach     // of the samples
-	reaches  reach     // of byThread
+	coarse   []float32  // by index into cols.ends: the share of samples whose innermost frame is walk.Coarse; nil: none
+	rough    []bool     // by event: a method is marked as coarse
+	reach    startIndex // of the samples
+	reaches  startIndex // of byThread
 	// By event.
 	all []profile.Count
 	// Of two that are compared: whether it is that, the first thread of the second,
@@ -57,10 +57,10 @@ type Recording struct {
 	spare []*partial
 	last  []*remembered
 
-	shapes  map[string]*shape // rewritten trees
-	shaping sync.Mutex        // held while one is made
-	matches map[string][]bool // by expression: places whose stack holds a match
-	tried   []string          // its keys, the oldest first
+	shapes  map[string]*shownTree // rewritten trees
+	shaping sync.Mutex            // held while one is made
+	matches map[string][]bool     // by expression: places whose stack holds a match
+	tried   []string              // its keys, the oldest first
 }
 
 // Open makes a recording of a profile that has passed Check or come from a
@@ -76,7 +76,7 @@ func Open(name string, p *profile.Profile) (*Recording, error) {
 		return nil, err
 	}
 	r := newRecording(name, p)
-	r.base, r.at, r.timed, r.end = newShape(tree, p.Funcs, nil), at, p.HasTimes(), uint64(max(p.Meta.Duration, 0))
+	r.base, r.at, r.timed, r.end = newShownTree(tree, p.Funcs, nil), at, p.HasTimes(), uint64(max(p.Meta.Duration, 0))
 	r.sym = r.base.sym
 	if n := len(p.Samples); n > 0 && r.timed {
 		r.end = max(r.end, p.Samples[n-1].Time+1)
@@ -87,7 +87,7 @@ func Open(name string, p *profile.Profile) (*Recording, error) {
 }
 
 func newRecording(name string, p *profile.Profile) *Recording {
-	return &Recording{name: name, p: p, matches: make(map[string][]bool), shapes: make(map[string]*shape), grew: make(chan struct{})}
+	return &Recording{name: name, p: p, matches: make(map[string][]bool), shapes: make(map[string]*shownTree), grew: make(chan struct{})}
 }
 
 // parents gives for each place of a tree that of its parent.
@@ -126,8 +126,8 @@ func (r *Recording) index() {
 		r.byThread[next[t]] = uint32(i)
 		next[t]++
 	}
-	r.reach = r.newReach(len(samples), itself)
-	r.reaches = r.newReach(len(samples), r.byTurn)
+	r.reach = r.newStartIndex(len(samples), itself)
+	r.reaches = r.newStartIndex(len(samples), r.byTurn)
 }
 
 // coarseEnds finds where the innermost frame is only known up to the next safepoint.

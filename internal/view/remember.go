@@ -19,7 +19,7 @@ type remembered struct {
 	totals *placeSums // of the shape that was asked for last
 	// Of threads and processes, of the shape that was asked for last.
 	groups      map[uint32]*placeSums // by key of the group
-	groupsOf    *shape
+	groupsOf    *shownTree
 	groupPlaces int
 }
 
@@ -125,12 +125,12 @@ func (r *Recording) counted(ctx context.Context, q *Query, f func(p *partial)) e
 
 // totalled adds up what q chooses by place of a tree, and lends it to f, which may not change
 // it. The error is the context's, or f's.
-func (r *Recording) totalled(ctx context.Context, q *Query, s *shape, f func(t *placeSums) error) error {
+func (r *Recording) totalled(ctx context.Context, q *Query, s *shownTree, f func(t *placeSums) error) error {
 	return r.lend(ctx, q, s, func(_ *remembered, t *placeSums) error { return f(t) })
 }
 
 // lend does that, and lends what else is remembered of q too.
-func (r *Recording) lend(ctx context.Context, q *Query, s *shape, f func(k *remembered, t *placeSums) error) error {
+func (r *Recording) lend(ctx context.Context, q *Query, s *shownTree, f func(k *remembered, t *placeSums) error) error {
 	k, err := r.borrow(ctx, q)
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func (r *Recording) lend(ctx context.Context, q *Query, s *shape, f func(k *reme
 }
 
 // bothTotalled does that for two that are compared; base may be nil, and before is then.
-func (r *Recording) bothTotalled(ctx context.Context, q, base *Query, s *shape, f func(after, before *placeSums) error) error {
+func (r *Recording) bothTotalled(ctx context.Context, q, base *Query, s *shownTree, f func(after, before *placeSums) error) error {
 	return r.totalled(ctx, q, s, func(after *placeSums) error {
 		if base == nil {
 			return f(after, nil)

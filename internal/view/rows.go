@@ -131,7 +131,7 @@ type doubts struct {
 	inlined         []bool // by symbol
 }
 
-func (s *shape) doubted() *doubts {
+func (s *shownTree) doubted() *doubts {
 	d := &s.doubts
 	d.once.Do(func() {
 		n := len(s.tree.Order)
@@ -155,8 +155,8 @@ func (s *shape) doubted() *doubts {
 // table makes the rows of one table.
 type table struct {
 	ctx     context.Context
-	shape   *shape
-	ways    *ways
+	shape   *shownTree
+	ways    *treeIndex
 	doubts  *doubts
 	whole   *grove
 	part    *grove // what is grouped now: the whole, or a part of it
@@ -176,7 +176,7 @@ type table struct {
 	err     error
 }
 
-func (r *Recording) newTable(ctx context.Context, s *shape, after, before *placeSums) *table {
+func (r *Recording) newTable(ctx context.Context, s *shownTree, after, before *placeSums) *table {
 	w := r.ways(s)
 	g := &grove{end: w.end, after: after, before: before}
 	return &table{ctx: ctx, shape: s, ways: w, doubts: s.doubted(), whole: g, part: g, all: after.total(0), left: beginRows, shown: -1, slot: make([]int32, w.keys)}

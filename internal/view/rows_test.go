@@ -31,7 +31,7 @@ type plainRow struct {
 type plainPlace struct{ samples, self, before, total uint64 }
 
 // plainRows adds up all rows there are, by the way to them, of one of two ways.
-func plainRows(r *Recording, s *shape, w *ways, q, base *Query, ask *rowsQuery, g *groups) map[string]*plainRow {
+func plainRows(r *Recording, s *shownTree, w *treeIndex, q, base *Query, ask *rowsQuery, g *groups) map[string]*plainRow {
 	out := map[string]*plainRow{}
 	count := func(q *Query, before bool) {
 		c := r.choose(q)
@@ -166,7 +166,7 @@ func openSome(rnd *rand.Rand, rows map[string]*plainRow, some float64) (string, 
 }
 
 // sameRows compares the rows that are shown with those that were added up one by one.
-func sameRows(t *testing.T, what string, w *ways, s *shape, x *table, all map[string]*plainRow, open map[string]bool) {
+func sameRows(t *testing.T, what string, w *treeIndex, s *shownTree, x *table, all map[string]*plainRow, open map[string]bool) {
 	t.Helper()
 	want := map[string]bool{}
 	for path := range all {
@@ -222,7 +222,7 @@ func sameRows(t *testing.T, what string, w *ways, s *shape, x *table, all map[st
 	}
 }
 
-func (r *Recording) askRows(ctx context.Context, v url.Values) (*table, *Query, *Query, *shape, *rowsQuery, error) {
+func (r *Recording) askRows(ctx context.Context, v url.Values) (*table, *Query, *Query, *shownTree, *rowsQuery, error) {
 	q, base, err := r.compared(v)
 	if err != nil {
 		return nil, nil, nil, nil, nil, err

@@ -59,7 +59,7 @@ type sandwiching struct {
 	ctx           context.Context
 	stop          context.CancelCauseFunc // of ctx
 	nodes         atomic.Int64            // that were made, in steps of someNodes
-	ways          *ways
+	ways          *treeIndex
 	sym           []uint32
 	after, before *placeSums // before is nil unless two are compared
 	seen          stretch    // what is looked at closely

@@ -15,7 +15,7 @@ import (
 )
 
 // paths are the nodes of a half by the way to them, innermost last.
-func (h *half) paths(t *testing.T, s *shape, w *ways) map[string][2]uint64 {
+func (h *half) paths(t *testing.T, s *shownTree, w *treeIndex) map[string][2]uint64 {
 	t.Helper()
 	out := map[string][2]uint64{}
 	var way []uint32

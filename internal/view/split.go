@@ -23,7 +23,7 @@ type groups struct {
 
 // groupsOf gives them: thread or process. It is nil if the recording does not say which
 // threads are of which process.
-func (r *Recording) groupsOf(s *shape, how string) *groups {
+func (r *Recording) groupsOf(s *shownTree, how string) *groups {
 	g := &groups{of: make([]int32, len(r.p.Threads)), n: len(r.p.Threads), first: uint32(len(s.tree.Symbols))}
 	if how == "thread" {
 		for t := range g.of {
@@ -183,7 +183,7 @@ func (x *split) by(ctx context.Context, slotOf []int32, slots int) ([]map[int32]
 }
 
 // cells are what ended in each place, of a group.
-func (x *split) cells(ctx context.Context, s *shape, group int32) ([]Cell, error) {
+func (x *split) cells(ctx context.Context, s *shownTree, group int32) ([]Cell, error) {
 	r := x.r
 	type part struct{ from, to int } // of byThread
 	var parts []part
@@ -258,7 +258,7 @@ func (x *split) cells(ctx context.Context, s *shape, group int32) ([]Cell, error
 const maxGroupPlaces = 2 << 20
 
 // totals are what a group has in each place.
-func (x *split) totals(ctx context.Context, s *shape, group int32) (*placeSums, error) {
+func (x *split) totals(ctx context.Context, s *shownTree, group int32) (*placeSums, error) {
 	key := x.key(s, group)
 	k := x.kept
 	k.mu.Lock()
@@ -282,15 +282,17 @@ func (x *split) totals(ctx context.Context, s *shape, group int32) (*placeSums, 
 }
 
 // key is by what a group's row is told from others.
-func (g *groups) key(s *shape, group int32) uint32 { return s.ways.groupKey(s, g.first+uint32(group)) }
+func (g *groups) key(s *shownTree, group int32) uint32 {
+	return s.ways.groupKey(s, g.first+uint32(group))
+}
 
 // family is the row of a group.
-func (x *split) family(s *shape, group int32, depth uint32, n profile.Count) family {
+func (x *split) family(s *shownTree, group int32, depth uint32, n profile.Count) family {
 	return family{key: x.key(s, group), tableRow: tableRow{depth: depth, symbol: x.first + uint32(group), place: nowhere, total: n.Weight, samples: uint32(n.Samples), leaf: true}}
 }
 
 // endsIn gives by end which slot its place is in: of says so, -1 for none.
-func (x *split) endsIn(s *shape, of func(place uint32) int32) []int32 {
+func (x *split) endsIn(s *shownTree, of func(place uint32) int32) []int32 {
 	out := make([]int32, len(x.r.cols.ends))
 	for end, node := range x.r.cols.ends {
 		out[end] = of(s.placeOf(node))

@@ -10,8 +10,8 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// ways are what walking a tree up and down needs of it.
-type ways struct {
+// treeIndex are what walking a tree up and down needs of it.
+type treeIndex struct {
 	depth, parent, end []uint32 // by place; end is one past the last place below
 	ends               []uint32 // places in which samples end, ascending
 	ranks              ranks    // of these
@@ -24,11 +24,11 @@ type ways struct {
 }
 
 // ways gives those of a tree, which are made when they are needed first.
-func (r *Recording) ways(s *shape) *ways {
+func (r *Recording) ways(s *shownTree) *treeIndex {
 	s.once.Do(func() {
 		p := *r.p
 		p.Funcs = s.funcs
-		w := &ways{depth: s.tree.Depth, method: methods(&p, s.tree)}
+		w := &treeIndex{depth: s.tree.Depth, method: methods(&p, s.tree)}
 		if s == r.base && r.grower == nil {
 			w.parent = r.parent
 		} else {
@@ -59,7 +59,7 @@ func (r *Recording) ways(s *shape) *ways {
 }
 
 // findEnds finds the places in which samples end.
-func (w *ways) findEnds(r *Recording, s *shape) {
+func (w *treeIndex) findEnds(r *Recording, s *shownTree) {
 	w.ends = r.cols.ends
 	if s.place != nil {
 		w.ends = make([]uint32, len(r.cols.ends))
@@ -79,7 +79,7 @@ func (w *ways) findEnds(r *Recording, s *shape) {
 }
 
 // endOf gives where in ends samples are that end in one of columns.ends.
-func (w *ways) endOf(i int) uint32 {
+func (w *treeIndex) endOf(i int) uint32 {
 	if w.endAt == nil {
 		return uint32(i)
 	}
@@ -119,7 +119,7 @@ func (k ranks) has(i uint32) bool { return k[i/64].in>>(i%64)&1 != 0 }
 // lie in front of what is below them: what has ended in all places before each is enough to
 // know. And samples end in few of them, a seventh of those of a large program.
 type placeSums struct {
-	of      *shape
+	of      *shownTree
 	end     []uint32 // as in ways
 	ends    ranks    // of places in which samples end
 	few     []uint32 // those places themselves, of a part of the samples; there ends may be nil
@@ -172,7 +172,7 @@ func (t *placeSums) addUp() {
 }
 
 // newTotals makes those of what ended where, by index into cols.ends.
-func (r *Recording) newTotals(s *shape, ends []profile.Count) *placeSums {
+func (r *Recording) newTotals(s *shownTree, ends []profile.Count) *placeSums {
 	w := r.ways(s)
 	n := len(w.ends)
 	t := &placeSums{of: s, end: w.end, ends: w.ranks, weights: make([]uint64, n+1), counts: make([]uint32, n+1)}
@@ -196,7 +196,7 @@ func (r *Recording) newTotals(s *shape, ends []profile.Count) *placeSums {
 }
 
 // totalsOf makes those of cells, which are in the order of their places.
-func (w *ways) totalsOf(s *shape, cells []Cell) *placeSums {
+func (w *treeIndex) totalsOf(s *shownTree, cells []Cell) *placeSums {
 	n := len(cells)
 	t := &placeSums{of: s, end: w.end, few: make([]uint32, n), weights: make([]uint64, n+1), counts: make([]uint32, n+1)}
 	for i, c := range cells {

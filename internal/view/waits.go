@@ -11,7 +11,7 @@ import (
 )
 
 // longestWaits are what own.WaitsOf says of what a query chooses, in stacks as the page shows them.
-func (r *Recording) longestWaits(ctx context.Context, q *Query, s *shape) ([]attribution.Wait, error) {
+func (r *Recording) longestWaits(ctx context.Context, q *Query, s *shownTree) ([]attribution.Wait, error) {
 	if q.Event >= len(r.p.Events) || r.p.Events[q.Event].Unit != "nanoseconds" {
 		return nil, nil
 	}

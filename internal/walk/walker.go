@@ -23,10 +23,10 @@ type Walker struct {
 	// MaxFrames is the limit on the frames of one stack.
 	MaxFrames int
 
-	// Trails, if not nil, keeps walks so that the next one of the same thread can
+	// Cache, if not nil, keeps walks so that the next one of the same thread can
 	// go on with the outer part of the last. Renew must then be called whenever
 	// what the steppers know of the process may have changed.
-	Trails *WalkCache
+	Cache *WalkCache
 
 	id    uint64 // of all Walkers
 	epoch uint64
@@ -34,7 +34,7 @@ type Walker struct {
 
 	arch      cpu.Arch
 	code      Code
-	steppers  [maxOwners + 1]Stepper // by owner index
+	steppers  [maxOwners + 1]Stepper  // by owner index
 	unsettled [maxOwners + 1]Stateful // those of them that are
 	n         int
 	cursor    Cursor
@@ -101,8 +101,8 @@ func (w *Walker) Walk(snap *capture.Snapshot, mem Memory, out *Stack) {
 		c.generated = w.steppers[1]
 	}
 	var r *trail
-	if w.Trails != nil {
-		r = w.Trails.of(w, snap)
+	if w.Cache != nil {
+		r = w.Cache.of(w, snap)
 	}
 	if r == nil {
 		w.run(c, snap, nil, 0)
@@ -124,7 +124,7 @@ func (w *Walker) follow(c *Cursor, snap *capture.Snapshot, r *trail) {
 		r.forget()
 		return
 	}
-	w.Trails.keep(r, snap, same, out, w.marks)
+	w.Cache.keep(r, snap, same, out, w.marks)
 }
 
 // run steps until the walk ends, or comes to where it goes on as the thread's last,

@@ -33,7 +33,7 @@ func (s *stuck) Sample(snap *capture.Snapshot) {
 	s.last = snap.Time
 }
 func (s *stuck) Notice(capture.ProcessEvent) {}
-func (s *stuck) BatchEnd()             {}
+func (s *stuck) BatchEnd()                   {}
 
 // The ring is emptied also while the walker waits for something, and nothing of what comes
 // meanwhile is lost.

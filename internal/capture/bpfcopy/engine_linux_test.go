@@ -52,7 +52,7 @@ func (r *recorder) Sample(s *capture.Snapshot) {
 	}
 }
 func (r *recorder) Notice(n capture.ProcessEvent) { r.notices = append(r.notices, n) }
-func (r *recorder) BatchEnd()               { r.batches++ }
+func (r *recorder) BatchEnd()                     { r.batches++ }
 
 // compile builds a C program for a test.
 func compile(t testing.TB, source string) string {

@@ -19,9 +19,9 @@ type knowledge struct {
 }
 
 var (
-	_ capture.GoHinter  = (*Engine)(nil)
-	_ capture.Follower = (*Engine)(nil)
-	_ capture.WakeupFilter   = (*Engine)(nil)
+	_ capture.GoHinter     = (*Engine)(nil)
+	_ capture.Follower     = (*Engine)(nil)
+	_ capture.WakeupFilter = (*Engine)(nil)
 )
 
 // RunsGo tells whether a target runs Go code, until it runs another program; if it is
@@ -72,7 +72,7 @@ func (e *Engine) Follow(pid int, how *capture.Follow) error {
 	return nil
 }
 
-// Plain tells whether the code of a program's file is all in files. It is capture.Waking's.
+// Plain tells whether the code of a program's file is all in files. It is capture.WakeupFilter's.
 func (e *Engine) Plain(dev, inode uint64, is bool) error {
 	m, key := e.progs.coll.Maps["plain"], captureProgramFile{Dev: dev, Inode: inode}
 	if !is {

@@ -47,7 +47,7 @@ func (r *recorder) Sample(s *capture.Snapshot) {
 	}
 }
 func (r *recorder) Notice(n capture.ProcessEvent) { r.kinds[n.Kind]++ }
-func (r *recorder) BatchEnd()               {}
+func (r *recorder) BatchEnd()                     {}
 
 // start starts a program and waits for its first line of output.
 func start(t testing.TB, argv ...string) *fixture.Program {

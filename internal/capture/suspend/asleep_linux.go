@@ -12,7 +12,7 @@ import (
 )
 
 // look looks at one thread, and says whether it has run since the last look.
-func (l *looker) look(sl *sleeper) (ran bool) {
+func (l *sleepScanner) look(sl *sleeper) (ran bool) {
 	goesOn := false
 	if sl.wanted.Load() && l.mayCopy(sl) {
 		sl.wanted.Store(false)
@@ -63,14 +63,14 @@ func (l *looker) look(sl *sleeper) (ran bool) {
 
 // mayCopy says whether the stack of a thread may be copied again now; till then its time is
 // added up.
-func (l *looker) mayCopy(sl *sleeper) bool {
+func (l *sleepScanner) mayCopy(sl *sleeper) bool {
 	return !sl.quiet || l.end != 0 || float64(l.copies) < l.copyCredit
 }
 
 // goesOn makes a sample of a quiet thread's sleep, if it is time, without looking at it:
 // its process's CPU time has shown that it sleeps on. False if that is not known, or its
 // stack is to be copied again.
-func (l *looker) goesOn(sl *sleeper, now int64) bool {
+func (l *sleepScanner) goesOn(sl *sleeper, now int64) bool {
 	if !sl.group.sure || !sl.asleep || sl.gone || sl.wanted.Load() {
 		return false
 	}
@@ -92,7 +92,7 @@ func (sl *sleeper) lasted() {
 
 // again makes a sample of a sleep that goes on, or is over; false if there is no
 // room for it.
-func (l *looker) again(sl *sleeper, now int64, late uint64) bool {
+func (l *sleepScanner) again(sl *sleeper, now int64, late uint64) bool {
 	if sl.due <= 0 {
 		return true
 	}
@@ -110,13 +110,13 @@ func (l *looker) again(sl *sleeper, now int64, late uint64) bool {
 }
 
 // crowd notes that there was no room. The caller holds l.mu.
-func (l *looker) crowd() {
+func (l *sleepScanner) crowd() {
 	l.crowded = true
 	l.e.wakeReader()
 }
 
 // made accounts for a sample. The caller holds l.mu.
-func (l *looker) made(sl *sleeper, s *sample, now int64) {
+func (l *sleepScanner) made(sl *sleeper, s *sample, now int64) {
 	sl.gave += int64(s.weight)
 	sl.due, sl.told = 0, now
 	if l.keep(s) {
@@ -125,7 +125,7 @@ func (l *looker) made(sl *sleeper, s *sample, now int64) {
 }
 
 // copyAsleep makes a sample of a thread, if it sleeps; goesOn says that its sleep was told of.
-func (l *looker) copyAsleep(sl *sleeper, now int64, a account, late uint64, goesOn bool) {
+func (l *sleepScanner) copyAsleep(sl *sleeper, now int64, a account, late uint64, goesOn bool) {
 	if sl.th.stops.Load() {
 		return // that is no sleep of its own
 	}
@@ -175,7 +175,7 @@ func (l *looker) copyAsleep(sl *sleeper, now int64, a account, late uint64, goes
 }
 
 // stateOf says how a thread sleeps in a system call.
-func (l *looker) stateOf(sl *sleeper, call int) capture.State {
+func (l *sleepScanner) stateOf(sl *sleeper, call int) capture.State {
 	if call >= 0 && call < len(interruptible) && interruptible[call] {
 		return capture.Sleeping
 	}
@@ -186,7 +186,7 @@ func (l *looker) stateOf(sl *sleeper, call int) capture.State {
 }
 
 // copyStack copies a sleeper's stack; false if there is no room for it.
-func (l *looker) copyStack(s *sample, sp, top, limit uint64) bool {
+func (l *sleepScanner) copyStack(s *sample, sp, top, limit uint64) bool {
 	s.at, s.top = sp-redZone, top
 	if sp < 4096 || sp >= 1<<56 {
 		s.flags |= capture.StackUnread
@@ -220,7 +220,7 @@ const largestKnown = 64 << 20
 
 // top is where the stack ends that a stack pointer is in, 0 if that is not known,
 // and how much of it is copied at most.
-func (l *looker) top(sl *sleeper, sp uint64) (top, limit uint64) {
+func (l *sleepScanner) top(sl *sleeper, sp uint64) (top, limit uint64) {
 	limit = uint64(l.e.maxStack)
 	if top = sl.stack.top(sp); top != 0 {
 		return top, limit
@@ -237,7 +237,7 @@ func (l *looker) top(sl *sleeper, sp uint64) (top, limit uint64) {
 }
 
 // read reads a file of a thread, which is kept open if there are not too many.
-func (l *looker) read(sl *sleeper, fd *int, name string) []byte {
+func (l *sleepScanner) read(sl *sleeper, fd *int, name string) []byte {
 	if *fd >= 0 {
 		return l.reader.read(*fd)
 	}
@@ -255,7 +255,7 @@ func (l *looker) read(sl *sleeper, fd *int, name string) []byte {
 	return b
 }
 
-func (l *looker) closeFiles(sl *sleeper) {
+func (l *sleepScanner) closeFiles(sl *sleeper) {
 	for _, fd := range []*int{&sl.placeFD, &sl.statFD} {
 		if *fd >= 0 {
 			_ = unix.Close(*fd)

@@ -23,7 +23,7 @@ func (w *worker) begin(s *sample, p *pick, now int64) {
 
 // end accounts for the room that a sample took.
 func (w *worker) end(s *sample) {
-	if w.e.looker != nil {
+	if w.e.scanner != nil {
 		s.ready = s.th.takeWaited(w.pick.late, uint64(w.e.opts.Period))
 	}
 	if w.keep(s) {

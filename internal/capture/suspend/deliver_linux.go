@@ -64,8 +64,8 @@ func (e *Engine) buffers() []*buffer {
 	for _, l := range e.list {
 		list = append(list, &l.buffer)
 	}
-	if e.looker != nil {
-		list = append(list, &e.looker.buffer)
+	if e.scanner != nil {
+		list = append(list, &e.scanner.buffer)
 	}
 	return list
 }

@@ -18,7 +18,7 @@
 //
 // A thread that is to stop does so when it gets a CPU next. Where many want one that
 // takes a while, and another sampling thread of the same CPU goes on meanwhile; each
-// waits for one thread only (lane).
+// waits for one thread only (cpuSampler).
 //
 // A sample weighs what the thread has run since its last one. The first sample of
 // a thread that is born while recording weighs, besides, what other threads of the
@@ -28,7 +28,7 @@
 //
 // # Threads that sleep
 //
-// For wall time one more thread of candid's, the looker, looks at all threads of the
+// For wall time one more thread of candid's, the sleep scanner, looks at all threads of the
 // targets. Those that sleep are read from outside; the kernel's accounts say for how
 // long each did, and which of them have not run since the last look.
 //

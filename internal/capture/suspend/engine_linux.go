@@ -45,8 +45,8 @@ type Engine struct {
 
 	adding  sync.Mutex // of added
 	added   []*process
-	list    []*lane
-	looker  *looker // of wall time; nil: it is not asked for
+	list    []*cpuSampler
+	scanner *sleepScanner // of wall time; nil: it is not asked for
 	workers sync.WaitGroup
 
 	stopping               atomic.Bool
@@ -59,7 +59,7 @@ type Engine struct {
 }
 
 var (
-	_ capture.Engine     = (*Engine)(nil)
+	_ capture.Engine        = (*Engine)(nil)
 	_ capture.CPUAccounting = (*Engine)(nil)
 )
 
@@ -107,7 +107,7 @@ func Open(opts capture.Options, why string) (*Engine, error) {
 		e.maxStack = min(max(opts.MaxStack, 1024), largestStack)
 	}
 	if wall >= 0 {
-		e.looker = newLooker(e)
+		e.scanner = newLooker(e)
 	}
 	for cpu := range len(set) * 64 {
 		if set.IsSet(cpu) {
@@ -131,7 +131,7 @@ func (e *Engine) Name() string { return "suspend" }
 // Describe says what is used.
 func (e *Engine) Describe() string {
 	what := "cpu time"
-	if e.looker != nil {
+	if e.scanner != nil {
 		what = "where they run; read from outside where they sleep"
 		if len(e.ticks) > 1 {
 			what = "cpu and wall time: " + what
@@ -181,7 +181,7 @@ func (e *Engine) wakeReader() {
 const (
 	// roundEvery is how often Run looks after threads.
 	roundEvery = 20 * time.Millisecond
-	// restEvery is that while no thread has run lately. The looker says when one has.
+	// restEvery is that while no thread has run lately. The sleep scanner says when one has.
 	restEvery = 60 * time.Millisecond
 	// pollEvery is how long samples may wait for their reader, ns.
 	pollEvery = 100e6
@@ -208,9 +208,9 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	if err := e.letGo(); err != nil {
 		return err
 	}
-	if e.looker != nil {
+	if e.scanner != nil {
 		e.workers.Add(1)
-		go e.looker.run()
+		go e.scanner.run()
 	}
 	ticker := time.NewTicker(roundEvery)
 	defer ticker.Stop()
@@ -241,7 +241,7 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 // pace makes the ticker as fast as it has to be.
 func (e *Engine) pace(ticker *time.Ticker) {
 	e.mu.Lock()
-	rests := e.looker != nil && !e.opts.Children && e.nobody()
+	rests := e.scanner != nil && !e.opts.Children && e.nobody()
 	e.mu.Unlock()
 	if e.resting.Swap(rests) == rests {
 		return
@@ -251,7 +251,7 @@ func (e *Engine) pace(ticker *time.Ticker) {
 		return
 	}
 	ticker.Reset(restEvery)
-	if e.looker.news.Load() {
+	if e.scanner.news.Load() {
 		e.wakeReader() // it was not woken
 	}
 }
@@ -270,7 +270,7 @@ func (e *Engine) letGo() error {
 	for _, p := range e.procs {
 		e.list1(p, before)
 	}
-	if e.looker != nil {
+	if e.scanner != nil {
 		// What slept until now waited to be let go, or to become another program.
 		e.countSleep(clock())
 	}
@@ -284,10 +284,10 @@ func (e *Engine) finish(sink capture.Sink) {
 	// What does not fit in at once, or has to be copied again, comes with the next round.
 	const most = 1 << 10
 	for range most {
-		if e.looker == nil {
+		if e.scanner == nil {
 			return
 		}
-		more := e.looker.last()
+		more := e.scanner.last()
 		e.refused = false
 		if e.drain(sink, true); !more && !e.refused {
 			return
@@ -316,8 +316,8 @@ func (e *Engine) rest() {
 
 // begin makes samples account for what threads run from now on.
 func (e *Engine) begin() {
-	if e.looker != nil {
-		e.looker.begin()
+	if e.scanner != nil {
+		e.scanner.begin()
 	}
 	for _, p := range e.procs {
 		p.clock = cpuClock(p.pid)
@@ -373,7 +373,7 @@ func (e *Engine) CPUTimes(pid int) map[int]uint64 {
 			out[tid] = th.last
 		} else if p.ranFirst != 0 {
 			out[tid] = th.seen.run // they were listed just now
-		} else if sl := th.sleeper; sl != nil && sl.quiet && sl.group.sure && sl.same == e.looker.end {
+		} else if sl := th.sleeper; sl != nil && sl.quiet && sl.group.sure && sl.same == e.scanner.end {
 			out[tid] = sl.seen.run
 		} else if a, ok := e.reader.account(th.schedFD); ok {
 			out[tid] = a.run
@@ -394,9 +394,9 @@ func (e *Engine) start() {
 	e.ended.Store(0)
 	size := e.arenaSize()
 	if e.list == nil {
-		var list []*lane
+		var list []*cpuSampler
 		for _, cpu := range e.cpus {
-			list = append(list, &lane{e: e, cpu: cpu, buffer: makeBuffer(size), news: make(chan struct{}, 1)})
+			list = append(list, &cpuSampler{e: e, cpu: cpu, buffer: makeBuffer(size), news: make(chan struct{}, 1)})
 		}
 		e.mu.Lock() // a test looks at it with the lock, from outside
 		e.list = list
@@ -452,8 +452,8 @@ func (e *Engine) Stops() Stops {
 // Close closes all descriptors. Run must have returned.
 func (e *Engine) Close() error {
 	e.adopt()
-	if e.looker != nil {
-		e.looker.close()
+	if e.scanner != nil {
+		e.scanner.close()
 	}
 	for pid, p := range e.procs {
 		for _, th := range p.threads {

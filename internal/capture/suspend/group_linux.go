@@ -2,14 +2,14 @@ package suspend
 
 import "sync"
 
-// group is the threads of one process that sleep on and on, for a looker.
+// group is the threads of one process that sleep on and on, for a sleep scanner.
 //
 // Looking at each costs a microsecond, every time. The CPU time of the whole
 // process costs a fiftieth of that a thread: as long as it is no more than that of
 // the threads which are looked at anyway, none of the others has run.
 type group struct {
 	proc    *process
-	threads int // those of the process that the looker has, quiet or not
+	threads int // those of the process that the sleep scanner has, quiet or not
 	quiet   []*sleeper
 	cursor  int     // where in quiet to go on
 	credit  float64 // looks that may be taken
@@ -39,7 +39,7 @@ const (
 // pause is how long it is left alone between two times that it is asked, ns.
 func (g *group) pause() int64 { return int64(float64(g.cost) / settleShare) }
 
-// asked is what the CPU time of a process was when the looker asked for it last.
+// asked is what the CPU time of a process was when the sleep scanner asked for it last.
 type asked struct {
 	mu    sync.Mutex
 	at    int64 // ns
@@ -126,7 +126,7 @@ func (g *group) stir(before account) {
 // lookQuiet looks at as many of the quiet threads as are due when each may be
 // looked at once in so many ns, and gives how many they were. Looks that were not
 // needed while all slept on are there when one of them has run.
-func (l *looker) lookQuiet(g *group, now, since int64, interval float64) (looks int) {
+func (l *sleepScanner) lookQuiet(g *group, now, since int64, interval float64) (looks int) {
 	all := float64(len(g.quiet))
 	g.credit = min(g.credit+all*float64(since)/interval, all)
 	g.tell = min(g.tell+2*all*float64(since)/float64(l.tellEvery), all)

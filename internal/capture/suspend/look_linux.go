@@ -14,7 +14,7 @@ const (
 	listEvery  = 100e6 // ns between two lists of a process's threads
 	listShare  = 200e3 // ns for each thread: a longer list is made less often, if their number does not change
 	listAtMost = 10e6  // ns, even where their number changes all the time
-	listAgo    = 200e6 // ns that it may be ago that the looker asked whether any has run
+	listAgo    = 200e6 // ns that it may be ago that the sleep scanner asked whether any has run
 	hotFor     = 100e6 // ns that a thread is watched after it ran last
 	firstPause = 20e6  // ns that a thread is left alone that just fell idle
 	// runnableLooks is how many threads at once are looked at for being runnable, of
@@ -122,8 +122,8 @@ func (e *Engine) list1(p *process, now int64) {
 			th.gone = true
 		}
 		e.mu.Unlock()
-		if e.looker != nil {
-			e.looker.news.Store(true)
+		if e.scanner != nil {
+			e.scanner.news.Store(true)
 		}
 		return
 	}
@@ -228,22 +228,22 @@ func (e *Engine) retire(th *thread, now int64) {
 	th.idle.Store(true)
 }
 
-// follow makes the looker look at a thread, whose birth was since before.
+// follow makes the sleep scanner look at a thread, whose birth was since before.
 func (e *Engine) follow(th *thread, crowd bool, before, now int64) {
-	if e.looker == nil {
+	if e.scanner == nil {
 		return
 	}
 	if th.newborn {
-		e.looker.add(th, birth(th.started, max(before, e.began), now), account{}, 0, false)
+		e.scanner.add(th, birth(th.started, max(before, e.began), now), account{}, 0, false)
 		return
 	}
 	// It was opened just now.
-	e.looker.add(th, now, th.seen, th.waited.Load(), crowd)
+	e.scanner.add(th, now, th.seen, th.waited.Load(), crowd)
 }
 
 // wakeIdle looks which idle threads have begun to run.
 func (e *Engine) wakeIdle(now int64) {
-	if e.looker != nil && !e.looker.news.Swap(false) {
+	if e.scanner != nil && !e.scanner.news.Swap(false) {
 		return
 	}
 	longest := max(longestIdle, int64(float64(len(e.idle))*lookCost/lookShare))
@@ -253,7 +253,7 @@ func (e *Engine) wakeIdle(now int64) {
 			e.drop(th, now)
 			continue
 		}
-		if e.looker != nil {
+		if e.scanner != nil {
 			// It is the one that looks at idle threads.
 			if th.stirred.Swap(false) {
 				th.seen, _ = e.reader.account(th.schedFD)
@@ -323,9 +323,9 @@ func (e *Engine) sweep(now int64) {
 
 // runnable says whether a thread wants a CPU, and goes on to be watched then: where
 // many do, its next turn is over before its account shows it. looks are those that
-// may still be taken. Of wall time the looker looks at all threads anyway.
+// may still be taken. Of wall time the sleep scanner looks at all threads anyway.
 func (e *Engine) runnable(th *thread, looks *int, now int64) bool {
-	if *looks == 0 || e.looker != nil {
+	if *looks == 0 || e.scanner != nil {
 		return false
 	}
 	*looks--
@@ -359,9 +359,9 @@ func (e *Engine) track(th *thread, now int64) {
 
 // drop forgets a thread that has ended.
 func (e *Engine) drop(th *thread, now int64) {
-	if e.looker != nil && th.sleeper != nil {
+	if e.scanner != nil && th.sleeper != nil {
 		th.rest()
-		e.looker.forget(th)
+		e.scanner.forget(th)
 	} else {
 		th.close()
 	}

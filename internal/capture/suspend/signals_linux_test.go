@@ -20,9 +20,9 @@ func TestStopThatNeverComes(t *testing.T) {
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	prepareSignals()
 	e := &Engine{}
-	l := &lane{e: e}
-	w := &worker{lane: l}
-	l.all, e.list = []*worker{w}, []*lane{l}
+	l := &cpuSampler{e: e}
+	w := &worker{cpuSampler: l}
+	l.all, e.list = []*worker{w}, []*cpuSampler{l}
 	type outcome struct {
 		s  stop
 		ok bool

@@ -40,11 +40,11 @@ const (
 	mostKept = 512
 )
 
-// sleeper is what a looker knows of a thread. It is the looker's, except for what
+// sleeper is what a sleep scanner knows of a thread. It is the sleep scanner's, except for what
 // is atomic.
 type sleeper struct {
 	th    *thread
-	group *group // nil until the looker has taken it
+	group *group // nil until the sleep scanner has taken it
 
 	// The time that is accounted for begins then, with these accounts, ns.
 	began int64
@@ -91,13 +91,13 @@ func (sl *sleeper) count(now int64, a account, late uint64) {
 	sl.th.waited.Store(late)
 }
 
-// looker looks at all threads of the targets, for wall time, and makes samples of
+// sleepScanner looks at all threads of the targets, for wall time, and makes samples of
 // those that sleep. A thread whose account is the same as at the last look has
 // slept on where it was, so only its time is added up; the stack of one that has
 // run is read anew, from outside. Time that passes between two looks at a thread
 // that ran meanwhile goes to where it is found asleep next: the kernel's account
 // says how much of it was sleep.
-type looker struct {
+type sleepScanner struct {
 	e *Engine
 	buffer
 	reader reader
@@ -123,12 +123,12 @@ type looker struct {
 	end                   int64 // ns, when recording ended; 0: it has not
 }
 
-func newLooker(e *Engine) *looker {
-	return &looker{e: e, groups: map[*process]*group{}, livelyCost: 20e3, quietCost: lookCost, copyCost: firstCopyCost}
+func newLooker(e *Engine) *sleepScanner {
+	return &sleepScanner{e: e, groups: map[*process]*group{}, livelyCost: 20e3, quietCost: lookCost, copyCost: firstCopyCost}
 }
 
 // begin makes the time of all threads that there are count from now on, anew.
-func (l *looker) begin() {
+func (l *sleepScanner) begin() {
 	l.open()
 	for _, g := range l.groups {
 		l.lively = append(l.lively, g.quiet...)
@@ -142,7 +142,7 @@ func (l *looker) begin() {
 }
 
 // paceTelling says how long sleeps that go on are kept back.
-func (l *looker) paceTelling() {
+func (l *sleepScanner) paceTelling() {
 	threads := 0
 	for _, g := range l.groups {
 		threads += g.threads
@@ -152,9 +152,9 @@ func (l *looker) paceTelling() {
 	}
 }
 
-// add makes the looker look at a thread, whose time counts from a moment on. Of many
+// add makes the sleep scanner look at a thread, whose time counts from a moment on. Of many
 // that there were already those that sleep are not looked at more often at first.
-func (l *looker) add(th *thread, from int64, a account, late uint64, crowd bool) {
+func (l *sleepScanner) add(th *thread, from int64, a account, late uint64, crowd bool) {
 	th.sleeper = &sleeper{th: th, seen: never, placeFD: unopened, statFD: unopened, crowd: crowd}
 	th.sleeper.count(from, a, late)
 	l.box.Lock()
@@ -163,14 +163,14 @@ func (l *looker) add(th *thread, from int64, a account, late uint64, crowd bool)
 }
 
 // forget makes it let go of a thread, and close what is open of it.
-func (l *looker) forget(th *thread) {
+func (l *sleepScanner) forget(th *thread) {
 	l.box.Lock()
 	l.box.ended = append(l.box.ended, th)
 	l.box.Unlock()
 }
 
 // open takes what add and forget left.
-func (l *looker) open() {
+func (l *sleepScanner) open() {
 	l.box.Lock()
 	defer l.box.Unlock()
 	for _, sl := range l.box.added {
@@ -194,7 +194,7 @@ func (l *looker) open() {
 }
 
 // over tells what is left to be told of a thread that has ended.
-func (l *looker) over(sl *sleeper) {
+func (l *sleepScanner) over(sl *sleeper) {
 	if sl.gone {
 		return
 	}
@@ -214,14 +214,14 @@ func (l *looker) over(sl *sleeper) {
 }
 
 // tellNews says that there is news.
-func (l *looker) tellNews() {
+func (l *sleepScanner) tellNews() {
 	if l.news.Store(true); l.e.resting.Load() {
 		l.e.wakeReader()
 	}
 }
 
 // run looks until the engine stops.
-func (l *looker) run() {
+func (l *sleepScanner) run() {
 	defer l.e.workers.Done()
 	last := clock()
 	next := last
@@ -253,7 +253,7 @@ func (l *looker) run() {
 
 // untilAsked is for how long nothing is to be looked at, ns: all threads are known to
 // sleep on until that is asked again.
-func (l *looker) untilAsked(now int64) int64 {
+func (l *sleepScanner) untilAsked(now int64) int64 {
 	wait := int64(0)
 	if len(l.groups) > 0 {
 		wait = int64(4 * longestSleep)
@@ -268,7 +268,7 @@ func (l *looker) untilAsked(now int64) int64 {
 }
 
 // round looks at the threads whose turn it is, having done so some ns ago.
-func (l *looker) round(now, since int64) {
+func (l *sleepScanner) round(now, since int64) {
 	l.open()
 	l.paceTelling()
 	l.crowded, l.unseen = false, 0
@@ -308,7 +308,7 @@ func (l *looker) round(now, since int64) {
 
 // roundQuiet looks at quiet threads. Copying stacks again that are wanted again has a
 // share of its own, so that who has run is found no later for it.
-func (l *looker) roundQuiet(now, since int64) {
+func (l *sleepScanner) roundQuiet(now, since int64) {
 	all := 0
 	for _, g := range l.groups {
 		all += len(g.quiet)
@@ -331,7 +331,7 @@ func (l *looker) roundQuiet(now, since int64) {
 }
 
 // calm makes those threads quiet that have not run for a while.
-func (l *looker) calm(now int64) {
+func (l *sleepScanner) calm(now int64) {
 	lively := l.lively[:0]
 	for _, sl := range l.lively {
 		if sl.asleep && now >= sl.lively {
@@ -347,7 +347,7 @@ func (l *looker) calm(now int64) {
 
 // last tells of all threads that sleep when recording ends; the sampling threads
 // and run have ended. It says whether there was no room for some of it.
-func (l *looker) last() (more bool) {
+func (l *sleepScanner) last() (more bool) {
 	l.open()
 	first := l.end == 0
 	if first {
@@ -380,7 +380,7 @@ func (l *looker) last() (more bool) {
 }
 
 // close closes what is open of threads; those of the engine's processes it closes.
-func (l *looker) close() {
+func (l *sleepScanner) close() {
 	l.open()
 	l.each(l.closeFiles)
 	for _, g := range l.groups {
@@ -388,7 +388,7 @@ func (l *looker) close() {
 	}
 }
 
-func (l *looker) each(f func(*sleeper)) {
+func (l *sleepScanner) each(f func(*sleeper)) {
 	for _, sl := range l.lively {
 		f(sl)
 	}

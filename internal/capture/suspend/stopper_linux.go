@@ -37,7 +37,7 @@ func NewStopper(pid int) (*Stopper, error) {
 		p.close()
 		return nil, fmt.Errorf("find the CPUs that candid may run on: %w", err)
 	}
-	s.w = &worker{lane: &lane{
+	s.w = &worker{cpuSampler: &cpuSampler{
 		e: &Engine{maxStack: largestStack, wary: !mends}, buffer: buffer{samples: make([]sample, 0, 1), arena: make([]byte, largestStack+4096)},
 	}}
 	prepareSignals()

@@ -35,7 +35,7 @@ func (c *counter) Sample(s *capture.Snapshot) {
 	}
 }
 func (c *counter) Notice(n capture.ProcessEvent) { c.kinds[n.Kind]++ }
-func (c *counter) BatchEnd()               {}
+func (c *counter) BatchEnd()                     {}
 
 // program is a running program of a test.
 type program struct{ *fixture.Program }

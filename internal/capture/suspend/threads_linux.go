@@ -54,14 +54,14 @@ type thread struct {
 
 	// Of wall time.
 	started uint64        // clock ticks after boot
-	sleeper *sleeper      // the looker's
+	sleeper *sleeper      // the sleep scanner's
 	waited  atomic.Uint64 // ns of waiting for a CPU that samples, or the beginning, account for
 	stood   atomic.Int64  // ns that it stood still for candid, which the kernel counts as sleep
 	told    int64         // of these, what samples account for; of the sampling thread that set busy
 	stops   atomic.Bool   // it is to stop, or stands still, for candid
 	idle    atomic.Bool   // it is in Engine.idle
 	stirred atomic.Bool   // and has run since
-	over    atomic.Bool   // it has ended, as the looker saw
+	over    atomic.Bool   // it has ended, as the sleep scanner saw
 
 	hot, busy, gone bool
 	newborn         bool // no sample was taken yet, and its whole life was recorded
@@ -79,7 +79,7 @@ type process struct {
 	listed     int64  // ns
 	ranThen    uint64 // CPU time before it was listed, ns; 0: not asked for
 	ranFirst   uint64 // the same of the first time, until sampling begins
-	asked      asked  // what the looker found
+	asked      asked  // what the sleep scanner found
 	started    uint64
 	startCode  uint64
 	startStack uint64

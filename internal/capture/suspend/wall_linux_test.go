@@ -118,7 +118,7 @@ func wallOfCrowd(t *testing.T, bin string, deaf bool) string {
 	waited := late()
 	// Of each thread, from when the engine began with it, which takes long where it gets no CPU.
 	all := map[uint32]time.Duration{}
-	e.looker.each(func(sl *sleeper) { all[uint32(sl.th.tid)] = time.Duration(e.looker.end - sl.began) })
+	e.scanner.each(func(sl *sleeper) { all[uint32(sl.th.tid)] = time.Duration(e.scanner.end - sl.began) })
 	wanderers := 0
 	for tid, calls := range c.calls {
 		slept := calls[unix.SYS_CLOCK_NANOSLEEP+1]
@@ -304,7 +304,7 @@ func TestStandingStillIsNoSleep(t *testing.T) {
 	// Who stops threads and copies their stacks is kept waiting now and then, and who looks
 	// at those that sleep a little longer.
 	for ctx.Err() == nil {
-		e.looker.mu.Lock()
+		e.scanner.mu.Lock()
 		for _, l := range e.list {
 			l.mu.Lock()
 		}
@@ -313,7 +313,7 @@ func TestStandingStillIsNoSleep(t *testing.T) {
 			l.mu.Unlock()
 		}
 		time.Sleep(8 * time.Millisecond)
-		e.looker.mu.Unlock()
+		e.scanner.mu.Unlock()
 		time.Sleep(5 * time.Millisecond)
 	}
 	if err := <-ended; err != nil {

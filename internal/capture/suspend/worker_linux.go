@@ -25,7 +25,7 @@ const (
 
 // worker is one of the sampling threads of a CPU.
 type worker struct {
-	*lane
+	*cpuSampler
 	reader reader
 	selfFD int // its own account of scheduling, -1: the kernel keeps none
 	ownFD  int // its own schedstat
@@ -40,7 +40,7 @@ type worker struct {
 	thread  atomic.Int32 // its number
 	waiting atomic.Int64 // ns, since when it waits for a stop; 0: it does not
 	roused  int64        // ns, when it was reminded last; of whoever reminds
-	turns   baton        // told when it has the lane's turn
+	turns   futexEvent   // told when it has the sampler's turn
 }
 
 // counts are what else came of a worker's ticks.
@@ -89,7 +89,7 @@ type pick struct {
 }
 
 // count adds one to one of w.counts.
-func (l *lane) count(n *uint64) {
+func (l *cpuSampler) count(n *uint64) {
 	l.mu.Lock()
 	*n++
 	l.mu.Unlock()
@@ -201,7 +201,7 @@ func (w *worker) stepAside() {
 	}
 	var others unix.CPUSet
 	for _, o := range w.e.list {
-		if o != w.lane && o.idle.Load() {
+		if o != w.cpuSampler && o.idle.Load() {
 			others.Set(o.cpu)
 		}
 	}
@@ -276,7 +276,7 @@ func (w *worker) suspend(p *pick) (retire bool) {
 		w.count(&w.counts.raced)
 		return true
 	}
-	if w.e.looker != nil {
+	if w.e.scanner != nil {
 		p.th.stops.Store(true)
 		defer p.th.stops.Store(false)
 	}
@@ -304,7 +304,7 @@ func (w *worker) suspend(p *pick) (retire bool) {
 	if !st.exiting {
 		w.copy(p, stopped)
 	}
-	if w.e.looker != nil {
+	if w.e.scanner != nil {
 		w.stood(p)
 	}
 	retire = release(p.tid, st.signal) != 0 // it was killed

@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lane is the sampling of one CPU.
+// cpuSampler is the sampling of one CPU.
 //
 // A thread that is to stop does so when it gets a CPU next, and where many want
 // one that takes a while. So another sampling thread takes over while one waits:
 // each has one thread to wait for, because a tracer that waits for several and
 // seizes another would wait for exec, and exec for it.
-type lane struct {
+type cpuSampler struct {
 	e   *Engine
 	cpu int
 
@@ -51,7 +51,7 @@ const (
 )
 
 // open starts the first sampling thread.
-func (l *lane) open() {
+func (l *cpuSampler) open() {
 	period := int64(l.e.opts.Period)
 	l.turn.Lock()
 	defer l.turn.Unlock()
@@ -60,8 +60,8 @@ func (l *lane) open() {
 }
 
 // start starts a sampling thread. The caller holds l.turn.
-func (l *lane) start() *worker {
-	w := &worker{lane: l}
+func (l *cpuSampler) start() *worker {
+	w := &worker{cpuSampler: l}
 	l.all = append(l.all, w)
 	l.e.workers.Add(1)
 	go w.run()
@@ -70,7 +70,7 @@ func (l *lane) start() *worker {
 
 // advance says when to sample next. The intervals differ, so as not to keep step with
 // anything.
-func (l *lane) advance(now int64) {
+func (l *cpuSampler) advance(now int64) {
 	period := int64(l.e.opts.Period)
 	if missed := (now - l.due) / period; missed > 0 {
 		l.mu.Lock()
@@ -86,7 +86,7 @@ func (l *lane) advance(now int64) {
 }
 
 // hasTurn waits until it is a sampling thread's turn; false if recording has ended.
-func (l *lane) hasTurn(w *worker) bool {
+func (l *cpuSampler) hasTurn(w *worker) bool {
 	l.turn.Lock()
 	mine := l.ticks == w
 	if !mine {
@@ -100,7 +100,7 @@ func (l *lane) hasTurn(w *worker) bool {
 }
 
 // poke ends a rest, this one or the next.
-func (l *lane) poke() {
+func (l *cpuSampler) poke() {
 	select {
 	case l.news <- struct{}{}:
 	default:
@@ -109,7 +109,7 @@ func (l *lane) poke() {
 
 // rest waits for as long as there is nobody whom the sampling thread could find. Only the
 // one whose turn it is does so.
-func (l *lane) rest() {
+func (l *cpuSampler) rest() {
 	l.e.mu.Lock()
 	nobody := l.e.nobody()
 	l.e.mu.Unlock()
@@ -133,7 +133,7 @@ func (e *Engine) poke() {
 }
 
 // rouse wakes those that wait for their turn, when recording has ended.
-func (l *lane) rouse() {
+func (l *cpuSampler) rouse() {
 	l.poke()
 	l.turn.Lock()
 	defer l.turn.Unlock()
@@ -143,14 +143,14 @@ func (l *lane) rouse() {
 }
 
 // leave is the end of a sampling thread.
-func (l *lane) leave(w *worker) {
+func (l *cpuSampler) leave(w *worker) {
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	l.all = slices.DeleteFunc(l.all, func(o *worker) bool { return o == w })
 }
 
 // beforeStop is called before a sampling thread waits for a stop.
-func (l *lane) beforeStop(w *worker) {
+func (l *cpuSampler) beforeStop(w *worker) {
 	if l.slow.Load() > 0 && !l.e.stopping.Load() {
 		l.turn.Lock()
 		l.passOn(w)
@@ -159,7 +159,7 @@ func (l *lane) beforeStop(w *worker) {
 }
 
 // afterStop is called when it has come to the stop after some ns.
-func (l *lane) afterStop(took int64) {
+func (l *cpuSampler) afterStop(took int64) {
 	if took > int64(l.e.opts.Period)/2 {
 		l.slow.Store(quickStops)
 	} else if n := l.slow.Load(); n > 0 {
@@ -169,7 +169,7 @@ func (l *lane) afterStop(took int64) {
 
 // passOn gives the turn of a sampling thread to another one, if there is one. The
 // caller holds l.turn.
-func (l *lane) passOn(from *worker) {
+func (l *cpuSampler) passOn(from *worker) {
 	if l.ticks != from {
 		return
 	}
@@ -185,7 +185,7 @@ func (l *lane) passOn(from *worker) {
 }
 
 // remind wakes sampling threads that wait long for a stop, and lets another one sample.
-func (l *lane) remind(now int64) {
+func (l *cpuSampler) remind(now int64) {
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	for _, w := range l.all {
@@ -202,9 +202,9 @@ func (e *Engine) remind(now int64) {
 	}
 }
 
-// baton is what an OS thread waits for. Go's own ways would wake others on the way, for
+// futexEvent is what an OS thread waits for. Go's own ways would wake others on the way, for
 // which there may be no CPU.
-type baton struct{ told atomic.Uint32 }
+type futexEvent struct{ told atomic.Uint32 }
 
 // Operations of futex(2).
 const (
@@ -213,14 +213,14 @@ const (
 )
 
 // wait waits until it is told, or is to stop.
-func (b *baton) wait(stopping *atomic.Bool) {
+func (b *futexEvent) wait(stopping *atomic.Bool) {
 	for !b.told.CompareAndSwap(1, 0) && !stopping.Load() {
 		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&b.told)), futexWait, 0, 0, 0, 0)
 	}
 }
 
 // tell ends a wait, this one or the next.
-func (b *baton) tell() {
+func (b *futexEvent) tell() {
 	b.told.Store(1)
 	_, _, _ = unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&b.told)), futexWake, 1, 0, 0, 0)
 }

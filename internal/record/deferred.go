@@ -11,7 +11,7 @@ import (
 // Reading the symbols of a large file takes longer than an engine's buffer holds
 // samples at a high rate. Stacks with frames of a file that is still being read
 // are put aside, walked, and named when it has been.
-type later struct {
+type deferredNaming struct {
 	stacks []unnamed
 	frames int // of all of them
 	of     map[*process]int
@@ -36,7 +36,7 @@ const maxLater = 1 << 18
 
 // putOff keeps the stack that was just walked until it can be named.
 func (s *session) putOff(p *process, tid uint32, sp uint64, out profile.Sample) {
-	l := &s.later
+	l := &s.deferred
 	if l.of == nil {
 		l.of = map[*process]int{}
 	}
@@ -49,7 +49,7 @@ func (s *session) putOff(p *process, tid uint32, sp uint64, out profile.Sample) 
 
 // name adds the stacks that can be named now; with wait, all of them.
 func (s *session) name(wait bool) {
-	l := &s.later
+	l := &s.deferred
 	if len(l.stacks) == 0 {
 		return
 	}
@@ -71,8 +71,8 @@ func (s *session) name(wait bool) {
 // nameAllOf names what was put aside of a process before what is known of it
 // changes.
 func (s *session) nameAllOf(p *process) {
-	for i := range s.later.stacks {
-		if s.later.stacks[i].p == p {
+	for i := range s.deferred.stacks {
+		if s.deferred.stacks[i].p == p {
 			s.name(true)
 			return
 		}

@@ -9,15 +9,15 @@ import "context"
 // reachBlock is how many samples a block has.
 const reachBlock = 256
 
-// reach is of a list of samples when each of its blocks began.
-type reach []uint64
+// startIndex is of a list of samples when each of its blocks began.
+type startIndex []uint64
 
-// newReach is of n samples, of which at gives the index into p.Samples.
-func (r *Recording) newReach(n int, at func(i int) int) reach {
+// newStartIndex is of n samples, of which at gives the index into p.Samples.
+func (r *Recording) newStartIndex(n int, at func(i int) int) startIndex {
 	if !r.cols.spans() {
 		return nil
 	}
-	out := make(reach, (n+reachBlock-1)/reachBlock)
+	out := make(startIndex, (n+reachBlock-1)/reachBlock)
 	for b := range out {
 		least := ^uint64(0)
 		for i := b * reachBlock; i < min(n, (b+1)*reachBlock); i++ {
@@ -29,7 +29,7 @@ func (r *Recording) newReach(n int, at func(i int) int) reach {
 }
 
 // after calls f for those of a list's samples from from up to n that began before to.
-func (r *Recording) after(list reach, index func(i int) int, from, n int, to uint64, f func(i int)) {
+func (r *Recording) after(list startIndex, index func(i int) int, from, n int, to uint64, f func(i int)) {
 	for at := from; at < n && list != nil; {
 		block := at / reachBlock
 		end := min(n, (block+1)*reachBlock)

@@ -15,7 +15,7 @@ import (
 
 // What is taken over from a thread's last walk is what a whole walk of the same
 // snapshot finds.
-func TestTrailsAreTrue(t *testing.T) {
+func TestWalkCacheIsTrue(t *testing.T) {
 	for _, c := range []struct {
 		major int
 		args  []string
@@ -42,10 +42,10 @@ func TestTrailsAreTrue(t *testing.T) {
 					if got.Same == 0 {
 						return
 					}
-					trails := w.Trails
-					w.Trails = nil
+					trails := w.Cache
+					w.Cache = nil
 					w.Walk(snap, mem, &whole)
-					w.Trails = trails
+					w.Cache = trails
 					if slices.Equal(whole.Frames, got.Frames) && whole.End == got.End && whole.Worst == got.Worst {
 						return
 					}

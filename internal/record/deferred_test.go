@@ -69,8 +69,8 @@ func TestStacksThatAreNamedLater(t *testing.T) {
 			n.ready = true
 			s.name(false)
 		}
-		if b.Samples() != 4 || len(s.later.stacks) != 0 || s.later.frames != 0 || n.early > 0 != wait {
-			t.Errorf("%d samples, %+v left, %d names before they were there", b.Samples(), s.later, n.early)
+		if b.Samples() != 4 || len(s.deferred.stacks) != 0 || s.deferred.frames != 0 || n.early > 0 != wait {
+			t.Errorf("%d samples, %+v left, %d names before they were there", b.Samples(), s.deferred, n.early)
 		}
 		prof := b.Profile()
 		for _, want := range []struct {
@@ -108,8 +108,8 @@ func TestLaterIsBounded(t *testing.T) {
 		} else {
 			s.putOff(p, 1, 0, profile.Sample{})
 		}
-		if s.later.frames > maxLater {
-			t.Fatalf("%d frames are put aside", s.later.frames)
+		if s.deferred.frames > maxLater {
+			t.Fatalf("%d frames are put aside", s.deferred.frames)
 		}
 	}
 	if b.Samples() == 0 {

@@ -12,20 +12,20 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// shape is a tree as the page shows it.
-type shape struct {
+// shownTree is a tree as the page shows it.
+type shownTree struct {
 	tree  *flame.Tree
 	funcs []profile.Func // that the tree's symbols refer to
 	place []uint32       // by node of the recording: place in the tree; nil if they are the same
 	sym   []uint32       // by place: index into the tree's symbols; meaningless for the root
 
 	once   sync.Once
-	ways   *ways
+	ways   *treeIndex
 	doubts doubts
 }
 
-func newShape(tree *flame.Tree, funcs []profile.Func, place []uint32) *shape {
-	s := &shape{tree: tree, funcs: funcs, place: place, sym: make([]uint32, len(tree.Order))}
+func newShownTree(tree *flame.Tree, funcs []profile.Func, place []uint32) *shownTree {
+	s := &shownTree{tree: tree, funcs: funcs, place: place, sym: make([]uint32, len(tree.Order))}
 	stretches(len(tree.Order), func(_, from, to int) {
 		for i := from; i < to; i++ {
 			s.sym[i] = tree.Nodes.At(tree.Order[i]).Frame
@@ -35,7 +35,7 @@ func newShape(tree *flame.Tree, funcs []profile.Func, place []uint32) *shape {
 }
 
 // placeOf is where in the tree samples lie that end in a node of the recording.
-func (s *shape) placeOf(node uint32) uint32 {
+func (s *shownTree) placeOf(node uint32) uint32 {
 	if s.place == nil {
 		return node
 	}
@@ -44,7 +44,7 @@ func (s *shape) placeOf(node uint32) uint32 {
 
 // onward is where nodes of the recording lie in a tree that is made of the shape's: to gives the
 // place there for each place of it.
-func (s *shape) onward(to []uint32) []uint32 {
+func (s *shownTree) onward(to []uint32) []uint32 {
 	if s.place == nil {
 		return to
 	}
@@ -161,7 +161,7 @@ const keptShapes = 3
 var maxShapePlaces = 4 << 20 // tests have less
 
 // shapeFor gives the tree that the page asks for.
-func (r *Recording) shapeFor(w *rewrite) (*shape, error) {
+func (r *Recording) shapeFor(w *rewrite) (*shownTree, error) {
 	if w == nil {
 		return r.base, nil
 	}
@@ -182,11 +182,11 @@ func (r *Recording) shapeFor(w *rewrite) (*shape, error) {
 			return nil, err
 		}
 		tree, to, funcs := s.tree.Rewrite(r.p, rw)
-		s = newShape(tree, funcs, s.onward(to))
+		s = newShownTree(tree, funcs, s.onward(to))
 	}
 	if w.starts {
 		if tree, to := s.tree.FoldStarts(s.funcs); to != nil {
-			s = newShape(tree, s.funcs, s.onward(to))
+			s = newShownTree(tree, s.funcs, s.onward(to))
 		}
 	}
 	r.mu.Lock()

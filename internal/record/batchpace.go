@@ -2,9 +2,9 @@ package record
 
 import "time"
 
-// calm knows how soon the next batch of samples is wanted. Each costs as much as some
+// batchPace knows how soon the next batch of samples is wanted. Each costs as much as some
 // twenty deep stacks, whatever is in it; but code must be read while it is there.
-type calm struct {
+type batchPace struct {
 	// learning: the last batch had code of a VM's that had not been seen before.
 	learning bool
 	news     float64   // pieces of such code, less those that may be
@@ -35,10 +35,10 @@ const (
 )
 
 // stir says that the next batches are wanted soon.
-func (c *calm) stir(now time.Time) { c.stirred = now }
+func (c *batchPace) stir(now time.Time) { c.stirred = now }
 
 // batch says how many pieces of code the last one had that had not been seen before.
-func (c *calm) batch(now time.Time, news int) {
+func (c *batchPace) batch(now time.Time, news int) {
 	if c.began.IsZero() {
 		c.began = now
 	}
@@ -50,29 +50,31 @@ func (c *calm) batch(now time.Time, news int) {
 }
 
 // begin says that a program begins, of which nothing has been seen yet.
-func (c *calm) begin() { c.began = time.Time{} }
+func (c *batchPace) begin() { c.began = time.Time{} }
 
 // learns is how soon the next batch is wanted while there is code that had not been
 // seen before.
-func (c *calm) learns(now time.Time) time.Duration {
+func (c *batchPace) learns(now time.Time) time.Duration {
 	return min(max(now.Sub(c.began)/learnedShare, learningly), learnedMost)
 }
 
 // is says whether nothing has happened for a while.
-func (c *calm) is(now time.Time) bool { return !c.stirred.IsZero() && now.Sub(c.stirred) > calmAfter }
+func (c *batchPace) is(now time.Time) bool {
+	return !c.stirred.IsZero() && now.Sub(c.stirred) > calmAfter
+}
 
-// Hurry implements capture.Hurrier.
+// NextBatch implements capture.BatchScheduler.
 func (s *session) Hurry() time.Duration {
 	now := time.Now()
-	quiet := s.calm.is(now)
+	quiet := s.pace.is(now)
 	switch {
 	case s.births.hurries(now):
 		return hurriedly
-	case s.calm.learning && !quiet && s.many():
+	case s.pace.learning && !quiet && s.many():
 		return learningly
-	case s.calm.learning && !quiet:
-		return s.calm.learns(now)
-	case quiet && !s.calm.learning && s.mayWait():
+	case s.pace.learning && !quiet:
+		return s.pace.learns(now)
+	case quiet && !s.pace.learning && s.mayWait():
 		return calmly
 	}
 	return 0

@@ -108,7 +108,7 @@ func TestTrails(t *testing.T) {
 		plain, trails := New(cpu.AMD64, nil), New(cpu.AMD64, nil)
 		plain.Add(s)
 		trails.Add(s)
-		trails.Trails = NewWalkCache()
+		trails.Cache = NewWalkCache()
 		threads := make([]stackOf, 1+r.IntN(1+r.IntN(80)))
 		for i := range threads {
 			threads[i].top = 0x7f0000000000 + uint64(i)<<24
@@ -161,8 +161,8 @@ func TestTrails(t *testing.T) {
 			last[uint32(tid)] = now
 			shared += got.Same
 		}
-		if trails.Trails.held > trailBytes {
-			t.Errorf("%d bytes are held", trails.Trails.held)
+		if trails.Cache.held > trailBytes {
+			t.Errorf("%d bytes are held", trails.Cache.held)
 		}
 	}
 	if shared < 100000 {
@@ -175,7 +175,7 @@ func TestTrailsBound(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	w := New(cpu.AMD64, nil)
 	w.Add(&chained{})
-	w.Trails = NewWalkCache()
+	w.Cache = NewWalkCache()
 	var out Stack
 	for tid := range uint32(200) {
 		th := stackOf{top: 0x7f0000000000 + uint64(tid)<<24}
@@ -186,11 +186,11 @@ func TestTrailsBound(t *testing.T) {
 			w.Walk(th.snapshot(r, tid), nil, &out)
 		}
 		held := 0
-		for i := range w.Trails.slots {
-			held += len(w.Trails.slots[i].kept)
+		for i := range w.Cache.slots {
+			held += len(w.Cache.slots[i].kept)
 		}
-		if held != w.Trails.held || held > trailBytes {
-			t.Fatalf("%d bytes are held, %d counted, at most %d may be", held, w.Trails.held, trailBytes)
+		if held != w.Cache.held || held > trailBytes {
+			t.Fatalf("%d bytes are held, %d counted, at most %d may be", held, w.Cache.held, trailBytes)
 		}
 	}
 }

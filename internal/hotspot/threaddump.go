@@ -293,7 +293,7 @@ func (c *ThreadDump) Name(tid uint32) (string, bool) {
 	return name, ok
 }
 
-// Virtual is VM.VirtualThread with what the Census knows of classes.
+// Virtual is VM.VirtualThread with what the ThreadDump knows of classes.
 func (c *ThreadDump) Virtual(tid uint32) (id uint64, name string, ok bool) {
 	vm := c.vm
 	i, ok := c.byTID[tid]

@@ -8,7 +8,7 @@ import (
 	"github.com/candid-profiler/candid/internal/cpu"
 )
 
-// Bounds of Trails.
+// Bounds of a WalkCache.
 const (
 	trailBits  = 6       // 64 threads at a time
 	trailBytes = 8 << 20 // of stack, in all trails
@@ -56,7 +56,7 @@ type mark struct {
 	frames uint32 // from here to the thread's first frame; while walking, those inside
 }
 
-// NewWalkCache makes an empty Trails.
+// NewWalkCache makes an empty one.
 func NewWalkCache() *WalkCache { return &WalkCache{} }
 
 // Renew says that what is known of the process may have changed since the last
