@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/candid-profiler/candid/internal/dump"
-	"github.com/candid-profiler/candid/internal/offspring"
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 // On a terminal: every thread of a Java program, as often as asked, and Ctrl-C
@@ -131,7 +131,7 @@ func TestDumpUnprivileged(t *testing.T) {
 	nobody := []string{"--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"}
 	sleep := exec.Command("setpriv", append(nobody, "sleep", "60")...)
 	sleep.Dir = "/"
-	if err := offspring.Start(sleep); err != nil {
+	if err := fixture.Spawn(sleep); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = sleep.Process.Kill(); _ = sleep.Wait() })
@@ -158,7 +158,7 @@ func TestDumpOfOthers(t *testing.T) {
 	root(t)
 	sleep := exec.Command("setpriv", "--reuid=65533", "--regid=65533", "--clear-groups", "sleep", "600")
 	sleep.Dir = "/"
-	if err := offspring.Start(sleep); err != nil {
+	if err := fixture.Spawn(sleep); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = sleep.Process.Kill(); _ = sleep.Wait() })

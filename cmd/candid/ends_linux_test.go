@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/candid-profiler/candid/internal/offspring"
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/report"
 )
 
@@ -168,7 +168,7 @@ func TestTargetEndsQuietly(t *testing.T) {
 	c := command(t, "record", "-q", "-F", "500", "-o", "x.jfr", "-d", "1h", "-p", p.pid())
 	var errs syncBuffer
 	c.Stderr = &errs
-	if err := offspring.Start(c); err != nil {
+	if err := fixture.Spawn(c); err != nil {
 		t.Fatal(err)
 	}
 	await(t, "candid to write", func() bool { // which it does when it samples

@@ -17,8 +17,8 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/format"
-	"github.com/candid-profiler/candid/internal/offspring"
 )
 
 // recording is a candid that records in the background.
@@ -58,7 +58,7 @@ func recorderAs(t testing.TB, as []string, args ...string) *recording {
 	r := &recording{Cmd: c}
 	r.file = filepath.Join(r.Dir, "x.collapsed")
 	r.Stdout, r.Stderr = &r.out, &r.errs
-	if err := offspring.Start(r.Cmd); err != nil {
+	if err := fixture.Spawn(r.Cmd); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -128,7 +128,7 @@ func TestSecondInterrupt(t *testing.T) {
 	}
 	var errs syncBuffer
 	c.Stderr = &errs
-	if err := offspring.Start(c); err != nil {
+	if err := fixture.Spawn(c); err != nil {
 		t.Fatal(err)
 	}
 	await(t, "sampling", func() bool { return strings.Contains(errs.String(), "perf events") })
@@ -153,7 +153,7 @@ func TestNohup(t *testing.T) {
 	c.Path, c.Args = "/bin/sh", append([]string{"sh", "-c", `trap '' HUP; exec "$0" "$@"`, binary}, c.Args[1:]...)
 	var errs syncBuffer
 	c.Stderr = &errs
-	if err := offspring.Start(c); err != nil {
+	if err := fixture.Spawn(c); err != nil {
 		t.Fatal(err)
 	}
 	await(t, "sampling", func() bool { return strings.Contains(errs.String(), "perf events") })
@@ -176,7 +176,7 @@ func TestInterruptInBackground(t *testing.T) {
 	c.Path, c.Args = "/bin/sh", append([]string{"sh", "-c", `trap '' INT; exec "$0" "$@"`, binary}, c.Args[1:]...)
 	var errs syncBuffer
 	c.Stderr = &errs
-	if err := offspring.Start(c); err != nil {
+	if err := fixture.Spawn(c); err != nil {
 		t.Fatal(err)
 	}
 	await(t, "sampling", func() bool { return strings.Contains(errs.String(), "perf events") })

@@ -19,7 +19,6 @@ import (
 
 	"github.com/candid-profiler/candid/internal/chromium"
 	"github.com/candid-profiler/candid/internal/fixture"
-	"github.com/candid-profiler/candid/internal/offspring"
 )
 
 // The tests of this package drive the real binary, the way people do.
@@ -184,7 +183,7 @@ func start(t testing.TB, c *exec.Cmd) *running {
 	if c.Stderr == nil {
 		c.Stderr = os.Stderr
 	}
-	if err := offspring.Start(c); err != nil {
+	if err := fixture.Spawn(c); err != nil {
 		t.Fatal(err)
 	}
 	pw.Close()

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/candid-profiler/candid/internal/offspring"
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 // What cannot be done is refused with one clear line and the right exit code,
@@ -21,7 +21,7 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	zombie := exec.Command("true")
-	if err := offspring.Start(zombie); err != nil {
+	if err := fixture.Spawn(zombie); err != nil {
 		t.Fatal(err)
 	}
 	defer zombie.Wait()

@@ -18,7 +18,6 @@ import (
 
 	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/format"
-	"github.com/candid-profiler/candid/internal/offspring"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/record"
 )
@@ -48,7 +47,7 @@ func killedRecording(t *testing.T, name string) {
 	able(t)
 	target := program(t, "tick")
 	c := command(t, "record", "-q", "-F", "500", "-p", target.pid(), "-o", name)
-	if err := offspring.Start(c); err != nil {
+	if err := fixture.Spawn(c); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(c.Dir, name)
@@ -170,7 +169,7 @@ func TestKilledSleeps(t *testing.T) {
 		t.Run(how[0]+" "+how[1], func(t *testing.T) {
 			t.Parallel()
 			sleeper := exec.Command("sleep", "600")
-			if err := offspring.Start(sleeper); err != nil {
+			if err := fixture.Spawn(sleeper); err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { sleeper.Process.Kill(); sleeper.Wait() })
@@ -180,7 +179,7 @@ func TestKilledSleeps(t *testing.T) {
 			c := command(t, "record", "-q", "--engine", how[0], "-e", how[1], "-p", pid, "-o", "x.jfr")
 			var errs strings.Builder
 			c.Stderr = &errs
-			if err := offspring.Start(c); err != nil {
+			if err := fixture.Spawn(c); err != nil {
 				t.Fatal(err)
 			}
 			file := filepath.Join(c.Dir, "x.jfr")

@@ -16,9 +16,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/hostinfo"
 	"github.com/candid-profiler/candid/internal/live"
-	"github.com/candid-profiler/candid/internal/offspring"
 )
 
 // drawn is candid top on a terminal of its own.
@@ -329,7 +329,7 @@ func TestTopRefusals(t *testing.T) {
 	}
 	able(t)
 	idle := exec.Command("sleep", "1000")
-	if err := offspring.Start(idle); err != nil {
+	if err := fixture.Spawn(idle); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { idle.Process.Kill(); idle.Wait() }()
@@ -362,7 +362,7 @@ func TestTopOnce(t *testing.T) {
 	c := command(t, "top", "--once", "--json", "-p", target.pid(), "-F", "1500", "-d", "60s")
 	var out, errs syncBuffer
 	c.Stdout, c.Stderr = &out, &errs
-	if err := offspring.Start(c); err != nil {
+	if err := fixture.Spawn(c); err != nil {
 		t.Fatal(err)
 	}
 	await(t, "sampling", func() bool { return strings.Contains(errs.String(), "perf events") })

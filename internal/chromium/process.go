@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/fixture"
-	"github.com/candid-profiler/candid/internal/offspring"
 )
 
 // process is a running Chromium, driven over a pair of pipes: each message is JSON and
@@ -96,7 +95,7 @@ func start(path string) (*process, error) {
 		"--hide-scrollbars", "--remote-debugging-pipe", "--user-data-dir="+filepath.Join(dir, "user"), "about:blank")
 	cmd.Env = append(os.Environ(), "HOME="+dir, "TZ=UTC")
 	cmd.ExtraFiles = []*os.File{toBrowser, fromBrowser} // 3 and 4
-	if err := offspring.Start(cmd); err != nil {
+	if err := fixture.Spawn(cmd); err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, fmt.Errorf("start %s: %w", path, err)
 	}

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/candid-profiler/candid/internal/fixture"
-	"github.com/candid-profiler/candid/internal/offspring"
 )
 
 func (p *Process) named(name string) *Thread {
@@ -265,7 +264,7 @@ func TestTracedProgram(t *testing.T) {
 	bin := fixture.C(t, filepath.Join("testdata", "waits.c"), "-g")
 	pid := startUntilReady(t, bin)
 	tracer := exec.Command(strace, "-f", "-o", "/dev/null", "-p", fmt.Sprint(pid))
-	if err := offspring.Start(tracer); err != nil {
+	if err := fixture.Spawn(tracer); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = tracer.Process.Kill(); _ = tracer.Wait() })
@@ -299,7 +298,7 @@ func TestCompiling(t *testing.T) {
 	for _, major := range fixture.JDKs(t, 8) {
 		t.Run(fmt.Sprintf("jdk%d", major), func(t *testing.T) {
 			cmd := exec.Command(fixture.JDKTool(t, major, "java"), "-Xcomp", "-cp", classes.dir, "Locks")
-			if err := offspring.Start(cmd); err != nil {
+			if err := fixture.Spawn(cmd); err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })

@@ -15,7 +15,6 @@ import (
 
 	"github.com/candid-profiler/candid/internal/fixture"
 	host "github.com/candid-profiler/candid/internal/hostinfo"
-	"github.com/candid-profiler/candid/internal/offspring"
 )
 
 var columnNames = []string{"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"}
@@ -94,7 +93,7 @@ func compareReadelf(t *testing.T, readelf, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := offspring.Start(cmd); err != nil {
+	if err := fixture.Spawn(cmd); err != nil {
 		t.Fatal(err)
 	}
 	type row struct {

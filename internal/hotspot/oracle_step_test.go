@@ -23,7 +23,6 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/fixture"
-	"github.com/candid-profiler/candid/internal/offspring"
 	"github.com/candid-profiler/candid/internal/oracle"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -130,7 +129,7 @@ func startStepped(t testing.TB, major int, args ...string) *exec.Cmd {
 	}
 	var errs strings.Builder
 	cmd.Stderr = &errs
-	if err := offspring.Start(cmd); err != nil {
+	if err := fixture.Spawn(cmd); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

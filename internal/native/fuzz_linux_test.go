@@ -7,7 +7,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/cpu"
-	"github.com/candid-profiler/candid/internal/offspring"
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -16,7 +16,7 @@ import (
 // hold, a walk ends, and soon.
 func FuzzWalk(f *testing.F) {
 	cmd := exec.Command("sleep", "10000")
-	if err := offspring.Start(cmd); err != nil {
+	if err := fixture.Spawn(cmd); err != nil {
 		f.Skipf("no process to look at: %v", err)
 	}
 	f.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/fixture"
-	"github.com/candid-profiler/candid/internal/offspring"
 	"github.com/candid-profiler/candid/internal/oracle"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -34,7 +33,7 @@ func stepCompiler(t *testing.T, java string) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(java, "-Xcomp", "-XX:TieredStopAtLevel=4", src)
-	if err := offspring.Start(cmd); err != nil {
+	if err := fixture.Spawn(cmd); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()

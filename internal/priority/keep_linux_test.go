@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/candid-profiler/candid/internal/offspring"
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 // roles of the test binary, in roleEnv.
@@ -78,7 +78,7 @@ func TestKeep(t *testing.T) {
 	}
 	for range 2 * Crowded * cpus {
 		c := exec.Command("sh", "-c", "while :; do :; done")
-		if err := offspring.Start(c); err != nil {
+		if err := fixture.Spawn(c); err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = c.Process.Kill(); _ = c.Wait() }()
@@ -98,7 +98,7 @@ func TestKeep(t *testing.T) {
 		done.Go(func() { var b [1]byte; _, _ = unix.Read(pipe(t, release), b[:]) })
 	}
 	child := exec.Command("sleep", "60")
-	if err := offspring.Start(child); err != nil {
+	if err := fixture.Spawn(child); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = child.Process.Kill(); _ = child.Wait() }()

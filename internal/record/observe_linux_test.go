@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/fixture"
-	"github.com/candid-profiler/candid/internal/offspring"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/target"
 )
@@ -40,7 +39,7 @@ func collects(t *testing.T, major int, flags ...string) (p *profile.Profile, pid
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := offspring.Start(cmd); err != nil {
+	if err := fixture.Spawn(cmd); err != nil {
 		t.Fatal(err)
 	}
 	defer cmd.Wait()

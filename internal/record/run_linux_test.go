@@ -16,7 +16,7 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/capture/launch"
 	"github.com/candid-profiler/candid/internal/filter"
-	"github.com/candid-profiler/candid/internal/offspring"
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 	"github.com/candid-profiler/candid/internal/target"
@@ -43,7 +43,7 @@ func spin(t *testing.T) *exec.Cmd {
 	}
 	c := exec.Command(self)
 	c.Env = append(os.Environ(), actSpin+"=1")
-	if err := offspring.Start(c); err != nil {
+	if err := fixture.Spawn(c); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/candid-profiler/candid/internal/filter"
 	"github.com/candid-profiler/candid/internal/fixture"
-	"github.com/candid-profiler/candid/internal/offspring"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
@@ -28,7 +27,7 @@ func TestSleepsInStretches(t *testing.T) {
 
 func sleepsInStretches(t *testing.T, program string, how [2]string) {
 	c := exec.Command(program)
-	if err := offspring.Start(c); err != nil {
+	if err := fixture.Spawn(c); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Process.Kill(); c.Wait() })

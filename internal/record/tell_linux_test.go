@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/candid-profiler/candid/internal/offspring"
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
@@ -48,7 +48,7 @@ func TestSleepsThatGoOn(t *testing.T) {
 
 func sleepsThatGoOn(t *testing.T, program string, how [2]string) {
 	c := exec.Command(program)
-	if err := offspring.Start(c); err != nil {
+	if err := fixture.Spawn(c); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Process.Kill(); c.Wait() })

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/fixture"
-	"github.com/candid-profiler/candid/internal/offspring"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -100,7 +99,7 @@ func TestNameAloneIsNotEnough(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(fake, "100")
-	if err := offspring.Start(cmd); err != nil {
+	if err := fixture.Spawn(cmd); err != nil {
 		t.Fatal(err)
 	}
 	defer cmd.Wait()

@@ -19,7 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/candid-profiler/candid/internal/offspring"
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 // childEnv tells the test binary, run again, what to be.
@@ -173,7 +173,7 @@ var errTaken = errors.New("the id was never given again")
 func reuse() error {
 	start := func() (*exec.Cmd, error) {
 		cmd := exec.Command("/bin/sleep", "100")
-		return cmd, offspring.Start(cmd)
+		return cmd, fixture.Spawn(cmd)
 	}
 	first, err := start()
 	if err != nil {
@@ -250,7 +250,7 @@ func startChild(t testing.TB, role string, attr *syscall.SysProcAttr) (*exec.Cmd
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := offspring.Start(cmd); err != nil {
+	if err := fixture.Spawn(cmd); err != nil {
 		if errors.Is(err, unix.EPERM) {
 			t.Skipf("cannot start a child as wanted (%v): run the tests as root", err)
 		}
@@ -278,7 +278,7 @@ func startChild(t testing.TB, role string, attr *syscall.SysProcAttr) (*exec.Cmd
 func startProgram(t testing.TB, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(name, args...)
-	if err := offspring.Start(cmd); err != nil {
+	if err := fixture.Spawn(cmd); err != nil {
 		t.Fatalf("run %s: %v", name, err)
 	}
 	t.Cleanup(func() {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/candid-profiler/candid/internal/capture/procsyscall"
-	"github.com/candid-profiler/candid/internal/offspring"
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 // A module's bias must turn a symbol's address into where the symbol really is.
@@ -165,7 +165,7 @@ func TestProgramInMemory(t *testing.T) {
 	}
 	cmd := exec.Command("/proc/self/fd/3", "100")
 	cmd.ExtraFiles = []*os.File{f}
-	if err := offspring.Start(cmd); err != nil {
+	if err := fixture.Spawn(cmd); err != nil {
 		t.Fatalf("run a memfd: %v", err)
 	}
 	defer cmd.Wait()

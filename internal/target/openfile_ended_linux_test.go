@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/candid-profiler/candid/internal/fixture"
-	"github.com/candid-profiler/candid/internal/offspring"
 )
 
 // A file can be opened after the process has ended, if its path still leads to
@@ -19,7 +18,7 @@ func TestOpenFileOfEndedProcess(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "program")
 	copyFile(t, program, sleep)
 	c := exec.Command(program, "100")
-	if err := offspring.Start(c); err != nil {
+	if err := fixture.Spawn(c); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Process.Kill() })

@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/candid-profiler/candid/internal/offspring"
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 func needRoot(t *testing.T) {
@@ -433,7 +433,7 @@ func TestExec(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := offspring.Start(cmd); err != nil {
+			if err := fixture.Spawn(cmd); err != nil {
 				t.Fatal(err)
 			}
 			defer cmd.Wait()

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/candid-profiler/candid/internal/capture"
-	"github.com/candid-profiler/candid/internal/offspring"
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 // helperEnv makes the test binary play a part in a process of its own.
@@ -52,7 +52,7 @@ func recordInNamespace(bin string) error {
 	if err != nil {
 		return err
 	}
-	if err := offspring.Start(cmd); err != nil {
+	if err := fixture.Spawn(cmd); err != nil {
 		return err
 	}
 	opts := cpuOptions(500, cmd.Process.Pid)
@@ -65,7 +65,7 @@ func recordInNamespace(bin string) error {
 	// One in a namespace below ours.
 	inner := exec.Command(bin)
 	inner.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
-	if err := offspring.Start(inner); err != nil {
+	if err := fixture.Spawn(inner); err != nil {
 		return err
 	}
 	if err := e.AddPID(inner.Process.Pid); err != nil {
@@ -160,7 +160,7 @@ func TestKilledProfilerLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := offspring.Start(cmd); err != nil {
+	if err := fixture.Spawn(cmd); err != nil {
 		t.Fatal(err)
 	}
 	line, _ := bufio.NewReader(out).ReadString('\n')

@@ -17,7 +17,6 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/capture/perfevent"
 	"github.com/candid-profiler/candid/internal/fixture"
-	"github.com/candid-profiler/candid/internal/offspring"
 )
 
 // helperEnv makes the test binary record its argument as an ordinary user.
@@ -35,7 +34,7 @@ func TestMain(m *testing.M) {
 
 func recordAsUser(bin string) error {
 	cmd := exec.Command(bin)
-	if err := offspring.Start(cmd); err != nil {
+	if err := fixture.Spawn(cmd); err != nil {
 		return err
 	}
 	defer func() { _ = cmd.Process.Kill() }()

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/candid-profiler/candid/internal/offspring"
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 // Wait sleeps as long as it is told, and ends at once when there is reason to.
@@ -58,7 +58,7 @@ func TestWaiter(t *testing.T) {
 	}
 
 	cmd := exec.Command("sleep", "0.05")
-	if err := offspring.Start(cmd); err != nil {
+	if err := fixture.Spawn(cmd); err != nil {
 		t.Fatal(err)
 	}
 	defer cmd.Wait()

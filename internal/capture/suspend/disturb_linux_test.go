@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
-	"github.com/candid-profiler/candid/internal/offspring"
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 // tracerEnv makes the test binary stop, or sample, the process that it names
@@ -81,7 +81,7 @@ func tracer(t *testing.T, how string, pid int) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := offspring.Start(cmd); err != nil {
+	if err := fixture.Spawn(cmd); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
