@@ -13,9 +13,9 @@ import (
 // nothing takes samples and does nothing with them.
 type nothing struct{ samples int }
 
-func (n *nothing) Sample(*capture.Snapshot) { n.samples++ }
-func (n *nothing) Notice(capture.ProcessEvent)    {}
-func (n *nothing) BatchEnd()                {}
+func (n *nothing) Sample(*capture.Snapshot)    { n.samples++ }
+func (n *nothing) Notice(capture.ProcessEvent) {}
+func (n *nothing) BatchEnd()                   {}
 
 // stops measures how long the suspend engine stops a thread for, and how many
 // samples one core could take: a second by the CPU time of a sample.
