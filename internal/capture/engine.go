@@ -55,6 +55,10 @@ func (o Options) LeastSleep() time.Duration {
 	return DefaultMinSleep
 }
 
+// IdleBatch is how often a batch ends while the targets do nothing, so that what a Sink
+// does from time to time is done.
+const IdleBatch = 500 * time.Millisecond
+
 // DefaultMinSleep is what a MinSleep of 0 stands for.
 const DefaultMinSleep = time.Millisecond
 
@@ -92,10 +96,11 @@ const (
 type Sink interface {
 	// Sample takes one Snapshot; it may not keep it or its slices.
 	Sample(*Snapshot)
-	// Notice takes one Notice.
+	// Notice takes one ProcessEvent.
 	Notice(ProcessEvent)
 	// BatchEnd says that all that was waiting has been handed over. What was
 	// read from a target's memory may be trusted from one BatchEnd to the next.
+	// It is called about every IdleBatch even if nothing was.
 	BatchEnd()
 }
 

@@ -46,6 +46,7 @@ type blob struct {
 	cookieLen uint64 // bytes of its header that could be read
 	batch     uint32 // in which it was last compared with the process
 	born      uint32 // the batch in which it was first seen
+	bornAt    uint64 // when that was, of VM.Clock; 0 if it has none
 	late      uint32 // the batch in which it is used although it is dead; see VM.late
 	contested uint32 // the batch in which another has left its place; see VM.doubt
 	intact    bool   // it is dead, but nothing was put where its code is

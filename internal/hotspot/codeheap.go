@@ -240,6 +240,9 @@ func (vm *VM) kill(b *blob) {
 	c := &vm.code
 	c.live--
 	c.dead = append(c.dead, b)
+	if h := vm.heapOf(b.start); h != nil && vm.Clock != nil {
+		vm.freedCode(h)
+	}
 	vm.release(b)
 }
 
@@ -352,6 +355,9 @@ func (vm *VM) readBlob(h *codeHeap, pc uint64) *blob {
 	b.kind = l.kindOf(b, header)
 	b.id = uint32(len(c.blobs))
 	b.batch, b.used, b.born = vm.batch, vm.batch, vm.batch
+	if vm.Clock != nil {
+		b.bornAt = vm.Clock()
+	}
 	if b.kind == blobNMethod || b.kind == blobNativeMethod {
 		vm.decodeNMethod(b, slices.Clone(header[l.blockHeader:]), pc)
 	} else {

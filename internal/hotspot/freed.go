@@ -93,7 +93,7 @@ func (vm *VM) describedOnlyBefore(now *blob, pc uint64) *blob {
 
 // doubtful says whether there is something that doubt has to decide.
 func (vm *VM) doubtful(b *blob) bool {
-	return b.dead || b.contested == vm.batch || b.born == vm.batch && b.nm != nil
+	return b.dead || b.contested == vm.batch || vm.batch-b.born <= 1 && b.nm != nil
 }
 
 // doubt is how sure it can be at best that a frame's pc lay in b at time, when the sample
@@ -102,13 +102,18 @@ func (vm *VM) doubtful(b *blob) bool {
 // If b was there before that, it did. Otherwise two blobs may have had pc in their code,
 // the one that is there now and one that was there when the last batch ended: then only
 // a call that returns there in one of them alone decides. And code that is seen for the
-// first time may have taken the place of some that was never seen.
+// first time may have taken the place of some that was never seen. Where code is freed
+// all the time even more may have been there, and come again in the same shape.
 func (vm *VM) doubt(b *blob, pc, time uint64, exact bool) walk.Provenance {
 	if b.freed {
 		return walk.Heuristic
 	}
+	restless := vm.restless(b, time)
 	if b.dead && b.born != vm.batch {
 		// It was there when the last batch ended, and nothing else is there now.
+		if restless {
+			return walk.Heuristic
+		}
 		return walk.Derived
 	}
 	stood := vm.stood(b, time)
@@ -119,13 +124,16 @@ func (vm *VM) doubt(b *blob, pc, time uint64, exact bool) walk.Provenance {
 		if d := vm.diedHere(pc); d != nil && (!exact || d.exact(pc) >= 0) {
 			return walk.Heuristic
 		}
-	case b.nm == nil || b.born != vm.batch:
+	case b.nm == nil:
 		return walk.Exact
 	}
-	if exact {
+	switch {
+	case exact && (stood != walk.Heuristic || !restless):
 		// A call of this very code returns here, which other code in its place would
 		// have had only by chance.
-		return min(stood, walk.Derived)
+		return walk.Derived
+	case restless:
+		return walk.Heuristic
 	}
 	return stood
 }

@@ -108,7 +108,7 @@ func (vm *VM) observe(h *codeHeap, list freeList, top uint64, ok bool) {
 		return
 	}
 	f.known, now.batch = false, 0
-	for range 2 {
+	for range 4 { // it may change while it is followed
 		if !ok {
 			break
 		}
@@ -124,7 +124,7 @@ func (vm *VM) observe(h *codeHeap, list freeList, top uint64, ok bool) {
 		list, ok = again, still
 	}
 	if known := &f.states[1]; known.batch != 0 && (!f.known || !within(now.blocks, known.blocks)) {
-		h.standing.on = true
+		vm.freedCode(h)
 	}
 }
 

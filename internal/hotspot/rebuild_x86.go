@@ -40,23 +40,55 @@ func (l *leaf) rebuilding() (f found, ok bool) {
 	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || total > maxRebuilt || longer > maxLocals || longer&7 != 0 || !l.vm.validRA(ra) {
 		return f, false
 	}
-	// The return address lies where it was, which is just below the stack pointer
-	// for a while, or lower in the outermost new frame.
-	for at := l.sp - 8; at < l.sp+total+longer+64; at += 8 {
+	if at, ok := l.outermost(fp, total); ok {
+		return l.replaced(at, ra, fp, longer)
+	}
+	// No new frame is there yet: the return address lies where it was, which is just below
+	// the stack pointer for a while, or lower by what the caller's frame is made longer, or
+	// it has just been pushed.
+	at := l.sp - 8
+	if push := bytes.Index(l.code, pushAtRCX); push >= 0 && l.off >= push+len(pushAtRCX) {
+		at = l.sp
+	}
+	for ; at <= l.sp+8+longer; at += 8 {
 		w, ok := l.c.Word(at)
 		if !ok {
 			return f, false
 		}
-		if w != ra {
-			continue
+		if w == ra {
+			return l.replaced(at, ra, fp, longer)
 		}
-		f = found{ra: ra, sp: max(at+8, l.sp), fp: fp, saved: true}
-		if old, ok := l.c.Word(at + longer); ok && longer != 0 && old == ra {
-			f.own = at + longer + 8
-		}
-		return f, true
 	}
 	return f, false
+}
+
+// outermost gives where the return address of the outermost new frame is, which its frame
+// pointer and those of the frames inside of it lead to. What else lies in the new frames
+// is left over from others.
+func (l *leaf) outermost(callerFP, total uint64) (at uint64, ok bool) {
+	for fp := l.fp; fp != callerFP && fp >= l.sp && fp-l.sp <= total && fp&7 == 0; {
+		next, ok := l.c.Word(fp)
+		switch {
+		case !ok || next != callerFP && next <= fp:
+			return 0, false
+		case next == callerFP:
+			return fp + 8, true
+		}
+		fp = next
+	}
+	return 0, false
+}
+
+// replaced is the caller of the frame that is being replaced, whose return address is at at.
+func (l *leaf) replaced(at, ra, fp, longer uint64) (f found, ok bool) {
+	if w, ok := l.c.Word(at); !ok || w != ra {
+		return f, false
+	}
+	f = found{ra: ra, sp: max(at+8, l.sp), fp: fp, saved: true}
+	if old, ok := l.c.Word(at + longer); ok && longer != 0 && old == ra {
+		f.own = at + longer + 8
+	}
+	return f, true
 }
 
 // betweenFrames says whether pc lies behind add rsp,rcx and before the sub rsp of
@@ -78,4 +110,7 @@ func (l *leaf) betweenFrames() bool {
 	}
 }
 
-var movRBPRSP = []byte{0x48, 0x8B, 0xEC}
+var (
+	movRBPRSP = []byte{0x48, 0x8B, 0xEC}
+	pushAtRCX = []byte{0xFF, 0x31} // push [rcx], of the next return address
+)

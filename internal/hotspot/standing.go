@@ -15,26 +15,56 @@ const (
 	maxStanding = 2048
 	// maxStandingSpans is how many places may wait to be looked at.
 	maxStandingSpans = 4096
+	// restless is how long nothing must have been freed, ns, until code in a place that was
+	// free is the first that came there.
+	restless = 1e9
 	// segmapBytes is how much of a segment map is read at once.
 	segmapBytes = 16 << 10
 )
 
 // standing is what is known of the compiled code in a heap.
 type standing struct {
-	on      bool // something was freed since the heap was first looked at
-	again   bool // what was written down has turned out to be old
-	pages   []*[512]standingCode
-	waiting []freeSpan // places where something else may be by now
-	top     uint64     // up to where places have been looked at or wait
-	heads   []byte
-	reqs    []target.Read
-	segmap  []byte
+	on    bool // something was freed since the heap was first looked at
+	again bool // what was written down has turned out to be old
+	// When code was last seen to have been freed, of VM.Clock; in which batch; and when it
+	// was seen the last time before that batch.
+	freed, freedBefore uint64
+	freedIn            uint32
+	pages              []*[512]standingCode
+	waiting            []freeSpan // places where something else may be by now
+	top                uint64     // up to where places have been looked at or wait
+	heads              []byte
+	reqs               []target.Read
+	segmap             []byte
 }
 
 // standingCode is the code whose block begins in a segment.
 type standingCode struct {
 	compileID int32
 	since     uint32 // the batch in which it was first seen there; 0: nothing is
+}
+
+// freedCode notes that a heap's code was freed since the last batch.
+func (vm *VM) freedCode(h *codeHeap) {
+	s := &h.standing
+	if s.freedIn != vm.batch {
+		s.freedBefore, s.freedIn = s.freed, vm.batch
+	}
+	s.on, s.freed = true, vm.Clock()
+}
+
+// restless says whether code had been freed in b's heap not long before the sample, and
+// in an earlier batch.
+func (vm *VM) restless(b *blob, time uint64) bool {
+	h := vm.heapOf(b.start)
+	if h == nil || !h.standing.on {
+		return false
+	}
+	last := h.standing.freed
+	if h.standing.freedIn == vm.batch {
+		last = h.standing.freedBefore
+	}
+	return last != 0 && time <= last+restless
 }
 
 // census looks at what was put into a heap since the last batch began.
@@ -164,8 +194,11 @@ func (vm *VM) stood(b *blob, time uint64) walk.Provenance {
 	if h == nil || b.nm == nil {
 		return walk.Exact // such code comes when the VM starts, and stays
 	}
+	if b.bornAt != 0 && time >= b.bornAt {
+		return walk.Exact
+	}
 	if !h.standing.on {
-		if len(vm.code.dead) > 0 {
+		if len(vm.code.dead) > 0 && b.born == vm.batch {
 			return walk.Heuristic
 		}
 		return walk.Exact
@@ -179,14 +212,15 @@ func (vm *VM) stood(b *blob, time uint64) walk.Provenance {
 	case e.compileID != b.nm.compileID:
 		// What was freed was taken again between two looks at the free list.
 		h.standing.again = true
+		vm.freedCode(h)
 	case e.since <= batch:
 		return walk.Exact
 	}
 	for i := range h.freed.states {
 		if f := &h.freed.states[i]; f.batch == batch {
 			if f.holds(at, at+b.segments<<h.shift) {
-				// Nothing was there then. That other code came, ran and went before
-				// it is not excluded.
+				// Nothing was there then. That other code came, ran and went before it
+				// is what restless is about.
 				return walk.Derived
 			}
 			break

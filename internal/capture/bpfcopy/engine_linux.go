@@ -65,6 +65,7 @@ type Engine struct {
 	seen    asleep // threads that sleep at the end
 	told    told
 	started uint64    // CLOCK_MONOTONIC, ns, from when on time off the CPU counts
+	batched time.Time // when a batch ended last
 	telling time.Time // when sleeps that go on were told of last, or recording began
 	toldAll bool      // so was each that recording began in
 	asleep  int       // how many they were
@@ -227,14 +228,16 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 		case <-e.readDone:
 		}
 		gone := e.kept.takeEnded()
-		e.walkAll(sink)
+		if !e.walkAll(sink) && time.Since(e.batched) >= capture.IdleBatch {
+			e.batchEnd(sink)
+		}
 		e.patient.Store(int64(e.patience(sink)))
 		e.forget(gone)
 		if e.tellDue() {
 			// Earlier ends are reported first.
 			e.drain(sink)
 			if e.lookAsleep(perfevent.Now(), false, sink) {
-				sink.BatchEnd()
+				e.batchEnd(sink)
 			}
 			e.toldAll = true
 		}
@@ -326,6 +329,11 @@ func (e *Engine) finish(sink capture.Sink) {
 		e.collectRest()
 		e.walkAll(sink)
 	}
+}
+
+func (e *Engine) batchEnd(sink capture.Sink) {
+	sink.BatchEnd()
+	e.batched = time.Now()
 }
 
 // maxExeced bounds what is remembered of processes whose end was missed.

@@ -203,7 +203,7 @@ func (e *Engine) walkAll(sink capture.Sink) (any bool) {
 			e.kept.free(b, true)
 		}
 		e.tellPace(sink)
-		sink.BatchEnd()
+		e.batchEnd(sink)
 		e.patient.Store(int64(e.patience(sink)))
 	}
 }

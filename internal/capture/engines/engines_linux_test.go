@@ -23,6 +23,7 @@ type recorder struct {
 	count   map[uint32]int
 	kinds   map[capture.NoticeKind]int
 	samples int
+	batches int
 	bytes   int
 	kernel  int
 	flags   capture.Flags
@@ -47,7 +48,7 @@ func (r *recorder) Sample(s *capture.Snapshot) {
 	}
 }
 func (r *recorder) Notice(n capture.ProcessEvent) { r.kinds[n.Kind]++ }
-func (r *recorder) BatchEnd()                     {}
+func (r *recorder) BatchEnd()                     { r.batches++ }
 
 // start starts a program and waits for its first line of output.
 func start(t testing.TB, argv ...string) *fixture.Program {
@@ -208,6 +209,27 @@ func TestEveryEngine(t *testing.T) {
 			record(t, e, newRecorder(), forever)
 			if d := time.Since(begin); d >= forever {
 				t.Errorf("Run took %v after its target's end", d)
+			}
+		})
+	}
+}
+
+// While a target does nothing batches end all the same: what is observed beside the samples
+// is looked at then.
+func TestIdleTarget(t *testing.T) {
+	p := fixture.Start(t, exec.Command("sleep", "100"))
+	for _, name := range Names() {
+		t.Run(name, func(t *testing.T) {
+			e := open(t, options(1000, p.PID()), name)
+			r := newRecorder()
+			ctx, cancel := context.WithTimeout(t.Context(), 5*capture.IdleBatch)
+			defer cancel()
+			if err := e.Run(ctx, r); err != nil {
+				t.Fatal(err)
+			}
+			// The first may come when nothing has ended yet, and the last with the end.
+			if r.batches < 3 {
+				t.Errorf("%d batches in %v", r.batches, 5*capture.IdleBatch)
 			}
 		})
 	}

@@ -59,6 +59,7 @@ type Engine struct {
 	mu sync.Mutex // of fds, rings
 
 	batch   []item
+	batched time.Time // when one ended last
 	rec     Record
 	scratch [1 << 16]byte
 	snap    capture.Snapshot
@@ -342,6 +343,9 @@ func (e *Engine) drain(sink capture.Sink) {
 		}
 	}
 	if len(e.batch) == 0 {
+		if time.Since(e.batched) >= capture.IdleBatch {
+			e.batchEnd(sink)
+		}
 		return
 	}
 	slices.SortStableFunc(e.batch, func(a, b item) int { return cmp.Compare(a.time, b.time) })
@@ -356,7 +360,12 @@ func (e *Engine) drain(sink capture.Sink) {
 	for _, r := range rings {
 		r.Release()
 	}
+	e.batchEnd(sink)
+}
+
+func (e *Engine) batchEnd(sink capture.Sink) {
 	sink.BatchEnd()
+	e.batched = time.Now()
 }
 
 // deliver hands over the parsed record if it is a target's.

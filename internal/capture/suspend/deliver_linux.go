@@ -3,6 +3,7 @@ package suspend
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
 )
@@ -41,6 +42,9 @@ func (e *Engine) drain(sink capture.Sink, all bool) {
 		e.batch = append(e.batch, item{time: int64(e.notices[i].Time), notice: i})
 	}
 	if len(e.batch) == 0 {
+		if time.Since(e.batched) >= capture.IdleBatch {
+			e.batchEnd(sink)
+		}
 		return
 	}
 	slices.SortStableFunc(e.batch, func(a, b item) int { return cmp.Compare(a.time, b.time) })
@@ -55,7 +59,12 @@ func (e *Engine) drain(sink capture.Sink, all bool) {
 	for _, b := range held {
 		clear(b.ready)
 	}
+	e.batchEnd(sink)
+}
+
+func (e *Engine) batchEnd(sink capture.Sink) {
 	sink.BatchEnd()
+	e.batched = time.Now()
 }
 
 // buffers are where samples come from.

@@ -42,6 +42,7 @@ type Engine struct {
 	refused bool // a sleep's sample, since last cleared
 	snap    capture.Snapshot
 	given   given
+	batched time.Time // when a batch ended last
 
 	adding  sync.Mutex // of added
 	added   []*process
