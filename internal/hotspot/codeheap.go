@@ -48,24 +48,25 @@ type codeHeap struct {
 
 // codeCache is the code blobs decoded so far.
 type codeCache struct {
-	layout blobLayout
-	heaps  []codeHeap
-	blobs  []*blob // by id; nil where dead since before the last batch
-	live   int
-	recent []*blob // used in the last batches: BeginBatch checks them all at once
-	ahead  []*blob // scratch: to be checked together
-	none   []*uint32
-	dead   []*blob           // since the last batch began
-	scans  int               // for headers of freed blobs, in this batch
-	jvmci  bool              // compilers may be written in Java; no VM changes that after its start
-	names  map[uint64]string // of kinds, which are constants in the VM's library, by address
-	copied int               // bytes in blob.code of all blobs
-	pcs    int               // room for elements in nmethod.pcs of all blobs
-	header []byte            // scratch
-	reqs   []target.Read
-	bufs   []byte
-	lists  []byte    // scratch of beginFreeLists
-	began  [4]uint64 // when the last batches had begun, by batch, of VM.Clock
+	layout   blobLayout
+	heaps    []codeHeap
+	blobs    []*blob // by id; nil where dead since before the last batch
+	live     int
+	recent   []*blob // used in the last batches: BeginBatch checks them all at once
+	ahead    []*blob // scratch: to be checked together
+	none     []*uint32
+	dead     []*blob           // since the last batch began
+	scans    int               // for headers of freed blobs, in this batch
+	jvmci    bool              // compilers may be written in Java; no VM changes that after its start
+	names    map[uint64]string // of kinds, which are constants in the VM's library, by address
+	copied   int               // bytes in blob.code of all blobs
+	pcs      int               // room for elements in nmethod.pcs of all blobs
+	header   []byte            // scratch
+	reqs     []target.Read
+	bufs     []byte
+	standing standingRoom
+	lists    []byte    // scratch of beginFreeLists
+	began    [4]uint64 // when the last batches had begun, by batch, of VM.Clock
 }
 
 // openCode finds the code heaps and the interpreter.

@@ -33,9 +33,13 @@ type standing struct {
 	pages              []*[512]standingCode
 	waiting            []freeSpan // places where something else may be by now
 	top                uint64     // up to where places have been looked at or wait
-	heads              []byte
-	reqs               []target.Read
-	segmap             []byte
+}
+
+// standingRoom is what looking at places needs, one for all heaps.
+type standingRoom struct {
+	heads  []byte
+	reqs   []target.Read
+	segmap []byte
 }
 
 // standingCode is the code whose block begins in a segment.
@@ -114,33 +118,37 @@ func appendTaken(out, a, b []freeSpan) []freeSpan {
 
 // lookAtStanding reads the headers of the blocks in the places that wait.
 func (vm *VM) lookAtStanding(h *codeHeap) {
-	s, l := &h.standing, &vm.code.layout
+	s, room, l := &h.standing, &vm.code.standing, &vm.code.layout
 	n := int(l.blockHeader) + int(max(l.compileID.offset+4, l.name.offset+8))
 	if !l.compileID.ok || n > l.headerLen {
 		s.waiting = s.waiting[:0]
 		return
 	}
-	if s.heads == nil {
-		s.heads, s.segmap = make([]byte, maxStanding*n), make([]byte, segmapBytes)
+	if room.heads == nil {
+		room.heads, room.segmap = make([]byte, maxStanding*n), make([]byte, segmapBytes)
 	}
-	s.reqs = s.reqs[:0]
+	room.reqs = room.reqs[:0]
 	done := 0
-	for done < len(s.waiting) && len(s.reqs) < maxStanding {
+	for done < len(s.waiting) && len(room.reqs) < maxStanding {
 		w := &s.waiting[done]
 		first, end := (w.start-h.low)>>h.shift, (w.end-h.low)>>h.shift
-		part := s.segmap[:min(end-first, segmapBytes)]
-		if w.start < h.low || w.end > h.reserved || w.end <= w.start || vm.peek.r.ReadAt(part, h.segmap+first) != nil {
+		if w.start < h.low || w.end > h.reserved || end <= first {
+			done++
+			continue
+		}
+		part := room.segmap[:min(end-first, segmapBytes)]
+		if vm.peek.r.ReadAt(part, h.segmap+first) != nil {
 			done++
 			continue
 		}
 		for i, back := range part {
-			if len(s.reqs) == maxStanding {
+			if len(room.reqs) == maxStanding {
 				part = part[:i] // the others next time
 				break
 			}
 			if back == 0 {
-				k := len(s.reqs)
-				s.reqs = append(s.reqs, target.Read{Addr: h.low + (first+uint64(i))<<h.shift, Buf: s.heads[k*n : (k+1)*n]})
+				k := len(room.reqs)
+				room.reqs = append(room.reqs, target.Read{Addr: h.low + (first+uint64(i))<<h.shift, Buf: room.heads[k*n : (k+1)*n]})
 			}
 		}
 		if w.start += uint64(len(part)) << h.shift; w.start >= w.end {
@@ -148,12 +156,12 @@ func (vm *VM) lookAtStanding(h *codeHeap) {
 		}
 	}
 	s.waiting = append(s.waiting[:0], s.waiting[done:]...)
-	if len(s.reqs) == 0 {
+	if len(room.reqs) == 0 {
 		return
 	}
-	vm.peek.readV(s.reqs)
-	for i := range s.reqs {
-		r := &s.reqs[i]
+	vm.peek.readV(room.reqs)
+	for i := range room.reqs {
+		r := &room.reqs[i]
 		if !r.OK || l.used.load(r.Buf) == 0 {
 			continue
 		}
