@@ -324,12 +324,36 @@ func TestRebuilding(t *testing.T) {
 	for _, off := range []int{15, 19, 22, 25} {
 		at(off, -8).goesTo(rightRA, 0) // below the stack pointer
 	}
-	for off, ra := range map[int]int{34: 0, 41: 16, 45: 64, 78: 64, 81: 64} {
-		s := at(off, ra)
-		s.put(ra+adjust, rightRA)
-		s.goesTo(rightRA, ra+8)
-		if want := synthStack + 1024 + uint64(ra) + adjust + 8; s.c.Unextended != want || s.c.Regs.FP() != synthStack+3000 {
-			t.Errorf("+%d: the caller's own stack pointer %#x, want %#x; frame pointer %#x", off, s.c.Unextended, want, s.c.Regs.FP())
+	// The caller's frame has been made longer, and nothing pushed yet.
+	at(34, adjust-8).goesTo(rightRA, adjust)
+	// fp is where the frame pointer points, and those from there to the outermost.
+	for _, c := range []struct {
+		off, ra int
+		fp      []int
+	}{
+		{41, 0, nil}, {42, 8, nil}, {45, 8, []int{0}}, {78, 64, []int{56}}, {81, 72, []int{64}}, {82, 80, []int{72}},
+	} {
+		s := at(c.off, c.ra)
+		s.put(c.ra+adjust, rightRA)
+		if c.fp != nil {
+			// What others have left looks the same.
+			for i := -8; i < c.ra; i += 8 {
+				s.put(i, rightRA)
+			}
+			s.c.Regs.SetFP(s.c.Regs.SP() + uint64(c.fp[0]))
+			for i, at := range c.fp {
+				next := uint64(synthStack + 3000)
+				if i+1 < len(c.fp) {
+					next = s.c.Regs.SP() + uint64(c.fp[i+1])
+				}
+				s.put(at, next)
+			}
+		} else {
+			s.c.Regs.SetFP(synthStack + 3000)
+		}
+		s.goesTo(rightRA, c.ra+8)
+		if want := synthStack + 1024 + uint64(c.ra) + adjust + 8; s.c.Unextended != want || s.c.Regs.FP() != synthStack+3000 {
+			t.Errorf("+%d: the caller's own stack pointer %#x, want %#x; frame pointer %#x", c.off, s.c.Unextended, want, s.c.Regs.FP())
 		}
 	}
 }
