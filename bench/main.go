@@ -52,6 +52,8 @@ var sections = []struct {
 	{"real", (*bench).real},
 	{"cost", (*bench).cost},
 	{"attach", (*bench).attach},
+	{"short", (*bench).short},
+	{"busy", (*bench).busy},
 	{"threads", (*bench).shortThreads},
 	{"timers", (*bench).timers},
 	{"suspend", (*bench).suspend},
