@@ -20,7 +20,7 @@ waits='cmd/candid internal/view internal/hotspot internal/record internal/format
 # measures: packages whose tests compare the machine's time, nice levels or CPUs with their own.
 measures='internal/kallsyms internal/hostinfo internal/oracle internal/attribution internal/priority internal/walk'
 # A package's limit, which only ends what hangs.
-limit=6m
+limit=15m
 [ -z "${CANDID_FULL:-}" ] || limit=40m
 # The events of the last run, for `times`.
 kept=${XDG_CACHE_HOME:-$HOME/.cache}/candid-tests/last.json
