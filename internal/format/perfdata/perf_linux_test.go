@@ -94,12 +94,23 @@ func recordedKeeping(t *testing.T, args ...string) string {
 		}
 		defer out.Close()
 	}
-	cmd := exec.Command("perf", args...)
 	var stderr bytes.Buffer
-	if cmd.Stderr = &stderr; out != nil {
-		cmd.Stdout = out
+	var err error
+	for range 20 {
+		cmd := exec.Command("perf", args...)
+		stderr.Reset()
+		if cmd.Stderr = &stderr; out != nil {
+			cmd.Stdout = out
+		}
+		err = cmd.Run()
+		// The kernel may have no memory for perf's rings for a moment, while tests beside this
+		// one have rings too. It says so before it starts the program.
+		if err == nil || !bytes.Contains(stderr.Bytes(), []byte("failed to mmap with 12")) {
+			break
+		}
+		time.Sleep(500 * time.Millisecond)
 	}
-	if err := cmd.Run(); err != nil {
+	if err != nil {
 		if regexp.MustCompile(`(?i)permission|not permitted|paranoid|access to performance`).Match(stderr.Bytes()) {
 			t.Skipf("perf may not record here: %s", stderr.Bytes())
 		}
