@@ -132,7 +132,7 @@ func TestFreeList(t *testing.T) {
 	}
 }
 
-// What is no longer free are the parts that were and are not.
+// The taken parts are those that were free and are not.
 func TestTaken(t *testing.T) {
 	span := func(v ...uint64) (out []freeSpan) {
 		for i := 0; i < len(v); i += 2 {

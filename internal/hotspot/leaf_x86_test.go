@@ -336,7 +336,7 @@ func TestRebuilding(t *testing.T) {
 		s := at(c.off, c.ra)
 		s.put(c.ra+adjust, rightRA)
 		if c.fp != nil {
-			// What others have left looks the same.
+			// Words that others have left look the same.
 			for i := -8; i < c.ra; i += 8 {
 				s.put(i, rightRA)
 			}

@@ -82,7 +82,7 @@ func (vm *VM) census(h *codeHeap) {
 	}
 	switch {
 	case before.batch == 0 && s.top > h.low, s.again && len(s.waiting) == 0, len(s.waiting) > maxStandingSpans:
-		// What has come is not known: all is looked at again.
+		// The places where something has come are not known: all is looked at again.
 		s.waiting, s.top, s.again = s.waiting[:0], h.low, false
 	default:
 		s.waiting = appendTaken(s.waiting, before.blocks, now.blocks)
@@ -218,7 +218,7 @@ func (vm *VM) stood(b *blob, time uint64) walk.Provenance {
 	switch e := vm.standsAt(b); {
 	case e == nil:
 	case e.compileID != b.nm.compileID:
-		// What was freed was taken again between two looks at the free list.
+		// A freed place was taken again between two looks at the free list.
 		h.standing.again = true
 		vm.freedCode(h)
 	case e.since <= batch:

@@ -89,7 +89,7 @@ type Wanted struct {
 }
 
 // Find goes over a description once, and gives it with the types that are wanted.
-// Of one name there may be several.
+// Several types may have one name.
 func Find(raw []byte, wanted []Wanted) (*Set, map[Wanted][]ID, error) {
 	s, err := open(raw)
 	if err != nil {

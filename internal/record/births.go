@@ -159,7 +159,7 @@ func (b *births) tell(engine capture.WakeupFilter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, p := range b.news {
-		// What cannot be told costs some wakeups.
+		// A program that cannot be told of costs some wakeups.
 		if is := p.ordinary(); is != p.told && engine.Plain(p.key.dev, p.key.inode, is) == nil {
 			p.told = is
 		}

@@ -51,7 +51,7 @@ func TestBirthsHurry(t *testing.T) {
 	}
 }
 
-// What the processes of a file did tells what the next one will do: nobody hurries for a
+// The processes of a file tell what the next one will do: nobody hurries for a
 // compiler's thousandth process, but always for a VM's.
 func TestBirthsLearn(t *testing.T) {
 	b := newBirths()
@@ -73,7 +73,7 @@ func TestBirthsLearn(t *testing.T) {
 	if !b.told(execOf(61), mapped(61, 0x5000, "/bin/cc1")) {
 		t.Error("it was forgotten that a program generates code")
 	}
-	// What a process of it forks, and what another thread than the last does, teach nothing.
+	// A forked copy, and the end of a thread that is not the last, teach nothing.
 	b = newBirths()
 	b.told(execOf(1), mapped(1, 0x5000, "/bin/sh"))
 	for pid := range uint32(10) {

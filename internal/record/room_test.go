@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Of a whole machine source lines are read as long as there is room, and it is said when
+// Source lines of a whole machine are read as long as there is room, and it is said when
 // there was none.
 func TestRoom(t *testing.T) {
 	used := uint64(0)

@@ -62,7 +62,7 @@ func (m *image) relocatedSlots() map[uint64]string {
 	if m.machine == elf.EM_AARCH64 {
 		jump, glob = uint32(elf.R_AARCH64_JUMP_SLOT), uint32(elf.R_AARCH64_GLOB_DAT)
 	}
-	// Those that only add where the file was loaded come first, and are nearly all.
+	// Relocations that only add where the file was loaded come first, and are nearly all.
 	d := m.dynamic()
 	for i := range m.sections {
 		s := &m.sections[i]

@@ -235,7 +235,7 @@ func TestPaceBeginsSlowly(t *testing.T) {
 			t.Errorf("every %v: after two calm seconds %d times slower; told: %v", period, p.slow, p.told)
 		}
 	}
-	// What waits ends the trying.
+	// A waiting sample ends the trying.
 	var p pace
 	now := 1000 * ms
 	p.begin(now, 100*time.Microsecond)

@@ -42,7 +42,7 @@ func TestQuick(t *testing.T) {
 	}
 }
 
-// What is found of the kernel's types leads to the same fields as all of them would.
+// The kernel's types that are found lead to the same fields as all of them would.
 func TestSameFields(t *testing.T) {
 	kernel, err := btf.LoadKernelSpec()
 	if err != nil {

@@ -35,7 +35,7 @@ const (
 	codeNotFound      = 127
 )
 
-// What executes the command must be the first thread: perf events and probes that
+// The first thread must execute the command: perf events and probes that
 // were put on it would stay behind with it, as the kernel lets the thread that
 // executes a program take its place. The main goroutine is on it while packages begin.
 func init() {
