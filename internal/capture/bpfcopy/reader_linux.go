@@ -51,9 +51,6 @@ func (e *Engine) read(ctx context.Context) error {
 }
 
 const (
-	// ownThread is the period of samples that come fast. At 1 kHz handing over was still a
-	// fourteenth of all that candid used.
-	ownThread = 750 * time.Microsecond
 	// wakeBytes is how much may wait for being walked before its time.
 	wakeBytes = 2 * chunkSize
 	// promptly is how soon the rings are read again after something that the Sink wants
