@@ -144,7 +144,7 @@ func TestUnloading(t *testing.T) {
 // freeBlocks finds the free blocks of a heap by looking at all of its blocks.
 func freeBlocks(vm *VM, h *codeHeap) (out []freeSpan) {
 	l := &vm.code.layout
-	for at := h.low; at < h.high; {
+	for at := h.low; at < h.freed.states[0].top; {
 		n, ok := vm.peek.member(at, l.length)
 		if !ok || n == 0 {
 			break

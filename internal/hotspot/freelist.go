@@ -93,7 +93,7 @@ func (vm *VM) beginFreeLists() {
 	c.began[vm.batch%uint32(len(c.began))] = vm.Clock()
 }
 
-// observe takes what a heap says of its free list now, and follows it if that is new.
+// observe takes what a heap says of its free list now, and follows it.
 func (vm *VM) observe(h *codeHeap, list freeList, top uint64, ok bool) {
 	f := &h.freed
 	last := len(f.states) - 1
@@ -101,13 +101,8 @@ func (vm *VM) observe(h *codeHeap, list freeList, top uint64, ok bool) {
 	copy(f.states[1:], f.states[:last])
 	now := &f.states[0]
 	now.blocks = oldest[:0] // so that each has memory of its own
-	// What a heap says before JDK 11 is the same again too easily.
-	same := ok && f.known && list == f.list && vm.major >= 11
-	if same {
-		now.batch, now.top = vm.batch, top
-		now.blocks = append(now.blocks, f.states[1].blocks...)
-		return
-	}
+	// The list is followed even if the heap says the same of it: its head and size may come
+	// again after other blocks were freed and taken.
 	f.known, now.batch = false, 0
 	for range 4 { // it may change while it is followed
 		if !ok {
