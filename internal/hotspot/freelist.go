@@ -32,7 +32,6 @@ const (
 
 // freedBlocks is what is known of the free list of a heap.
 type freedBlocks struct {
-	list    freeList
 	known   bool      // list and the newest of states are right
 	states  [3]freeAt // when the last batches began, the newest first
 	scratch []freeSpan
@@ -112,7 +111,7 @@ func (vm *VM) observe(h *codeHeap, list freeList, top uint64, ok bool) {
 		f.scratch = blocks
 		again, end, still := vm.readFreeList(h)
 		if still && whole && again == list {
-			f.known, f.list = true, list
+			f.known = true
 			now.batch, now.top = vm.batch, end
 			now.blocks = append(now.blocks, blocks...)
 			break
