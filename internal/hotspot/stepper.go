@@ -21,6 +21,11 @@ const (
 	maxSearch = 12
 )
 
+var (
+	_ walk.Stepper  = (*VM)(nil)
+	_ walk.Stateful = (*VM)(nil)
+)
+
 // stepping is what the stepper keeps between frames. A VM is used by one walk
 // at a time.
 type stepping struct {

@@ -64,7 +64,7 @@ func (c *batchPace) is(now time.Time) bool {
 }
 
 // NextBatch implements capture.BatchScheduler.
-func (s *session) Hurry() time.Duration {
+func (s *session) NextBatch() time.Duration {
 	now := time.Now()
 	quiet := s.pace.is(now)
 	switch {

@@ -12,15 +12,15 @@ func TestLearningHurries(t *testing.T) {
 	s := session{births: newBirths(), o: &Options{}}
 	s.pace.stir(time.Now().Add(time.Hour))
 	s.pace.batch(time.Now(), 1)
-	if d := s.Hurry(); d != learningly || d <= hurriedly {
+	if d := s.NextBatch(); d != learningly || d <= hurriedly {
 		t.Errorf("after new code the next batch is wanted in %v", d)
 	}
-	if s.pace.batch(time.Now(), 0); s.Hurry() != 0 {
-		t.Errorf("without new code the next batch is wanted in %v", s.Hurry())
+	if s.pace.batch(time.Now(), 0); s.NextBatch() != 0 {
+		t.Errorf("without new code the next batch is wanted in %v", s.NextBatch())
 	}
 	s.births.until(time.Now().Add(time.Minute))
-	if s.pace.batch(time.Now(), 1); s.Hurry() != hurriedly {
-		t.Errorf("of a young program the next batch is wanted in %v", s.Hurry())
+	if s.pace.batch(time.Now(), 1); s.NextBatch() != hurriedly {
+		t.Errorf("of a young program the next batch is wanted in %v", s.NextBatch())
 	}
 }
 
@@ -47,8 +47,8 @@ func TestLearningTakesItsTime(t *testing.T) {
 		s := session{births: newBirths(), o: o}
 		s.pace.stir(time.Now().Add(time.Hour))
 		s.pace.batch(time.Now().Add(-time.Hour), 1)
-		if s.Hurry() != learningly {
-			t.Errorf("where many are recorded the next batch is wanted in %v", s.Hurry())
+		if s.NextBatch() != learningly {
+			t.Errorf("where many are recorded the next batch is wanted in %v", s.NextBatch())
 		}
 	}
 }
@@ -64,7 +64,7 @@ func TestCalm(t *testing.T) {
 	}
 	s := calmed()
 	defer s.close()
-	if d := s.Hurry(); d != calmly || d >= 350*time.Millisecond {
+	if d := s.NextBatch(); d != calmly || d >= 350*time.Millisecond {
 		t.Errorf("where nothing is new the next batch is wanted in %v", d)
 	}
 	p, err := s.openProcess(os.Getpid()) // it has no VM
@@ -86,15 +86,15 @@ func TestCalm(t *testing.T) {
 		"children are recorded":         func(s *session) { s.o.Children = true },
 	} {
 		s := calmed()
-		if stir(s); s.Hurry() != 0 {
-			t.Errorf("%s: the next batch is wanted in %v", name, s.Hurry())
+		if stir(s); s.NextBatch() != 0 {
+			t.Errorf("%s: the next batch is wanted in %v", name, s.NextBatch())
 		}
 		s.close()
 	}
 	s = calmed()
 	defer s.close()
-	if s.pace.batch(time.Now(), trickle+1); s.Hurry() != learningly {
-		t.Errorf("where much is new the next batch is wanted in %v", s.Hurry())
+	if s.pace.batch(time.Now(), trickle+1); s.NextBatch() != learningly {
+		t.Errorf("where much is new the next batch is wanted in %v", s.NextBatch())
 	}
 }
 

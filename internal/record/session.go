@@ -85,6 +85,15 @@ type session struct {
 	kernelIn   *interner
 }
 
+// Engines ask by the interface whether the Sink has these.
+var (
+	_ capture.Sink           = (*session)(nil)
+	_ capture.BatchScheduler = (*session)(nil)
+	_ capture.Prompter       = (*session)(nil)
+	_ capture.Pacer          = (*session)(nil)
+	_ capture.SleepSink      = (*session)(nil)
+)
+
 func newSession(o *Options) *session {
 	b, k := profile.NewBuilder(), kallsyms.NewResolver()
 	s := &session{

@@ -75,7 +75,14 @@ type Engine struct {
 	ended                     atomic.Uint64 // when sampling did, ns; 0: it goes on
 }
 
-var _ capture.Engine = (*Engine)(nil)
+// Who uses an engine asks by the interface whether it has more than capture.Engine.
+var (
+	_ capture.Engine       = (*Engine)(nil)
+	_ capture.GoHinter     = (*Engine)(nil)
+	_ capture.WakeupFilter = (*Engine)(nil)
+	_ capture.Follower     = (*Engine)(nil)
+	_ capture.Losing       = (*Engine)(nil)
+)
 
 // Open loads the programs and opens the events; nothing is sampled before Run.
 func Open(opts capture.Options, variant Variant) (*Engine, error) {

@@ -12,7 +12,11 @@ import (
 // mostFollowed is how much is copied beside a stack at most, bytes.
 const mostFollowed = 256 << 10
 
-var _ capture.Follower = (*Engine)(nil)
+var (
+	_ capture.Engine        = (*Engine)(nil)
+	_ capture.Follower      = (*Engine)(nil)
+	_ capture.CPUAccounting = (*Engine)(nil)
+)
 
 // Follow says where the stacks of a target go on. It is capture.Follower's.
 func (e *Engine) Follow(pid int, how *capture.Follow) error {
