@@ -125,16 +125,20 @@ FILE is a profile in a format that candid reads, '-' is standard input:
 	fl.BoolVarP(&threads, "threads", "t", false, "show each thread by itself")
 	fl.BoolVar(&lines, "lines", false, "keep the source lines of a method apart: METHOD:LINE")
 	fl.BoolVar(&sigs, "signatures", false, "keep methods apart that differ only in their parameters")
-	fl.BoolVar(&raw, "raw", false, "show where the kernel enables interrupts: samples that came late lie there, and count for the caller else")
+	fl.BoolVar(&raw, "raw", false, rawHelp)
 	fl.BoolVar(&json, "json", false, "print everything as JSON")
 	filter.addReader(cmd, "the `NAME` of the event to show (default the first that has samples)")
 	return cmd
 }
 
+// rawHelp is what --raw means, the same in every command.
+const rawHelp = "show where the kernel enables interrupts: samples that came late lie there, and count for the caller else"
+
 func newConvert() *cobra.Command {
 	var (
 		filter filterFlags
 		out    outputFlags
+		raw    bool
 	)
 	cmd := &cobra.Command{
 		Use:   "convert IN -o OUT",
@@ -174,6 +178,9 @@ Writes:
 			if err != nil {
 				return err
 			}
+			if raw {
+				p.ShowSkid()
+			}
 			name, err := o.write(p)
 			if err != nil {
 				return failed(err)
@@ -187,6 +194,7 @@ Writes:
 	}
 	cmd.Flags().SortFlags = false
 	out.add(cmd)
+	cmd.Flags().BoolVar(&raw, "raw", false, rawHelp)
 	filter.addReader(cmd, "the `NAME` of the only event to keep")
 	return cmd
 }

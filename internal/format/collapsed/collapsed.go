@@ -88,7 +88,8 @@ func (l line) compare(o line) int {
 }
 
 // Write writes p stack by stack. Equal stacks are one line; the lines' order
-// depends only on p.
+// depends only on p. Frames in which samples came late (walk.Skid) are left out, as in reports:
+// the format has no room to mark them.
 func Write(w io.Writer, p *profile.Profile, o Options) error {
 	names, nameOf := frameNames(p, o.Kinds)
 	merged, of := mergeNodes(p, nameOf)
@@ -169,7 +170,7 @@ func lines(p *profile.Profile, of []uint32, o Options) []line {
 		if int(s.Event) != o.Event {
 			return
 		}
-		l := line{end: s.End, node: of[s.Node], count: n}
+		l := line{end: s.End, node: of[p.BeforeSkid(s.Node)], count: n}
 		if o.Threads {
 			l.thread = s.Thread
 		}

@@ -26,7 +26,8 @@ const (
 )
 
 // Write writes p: each thread, and each event of it, is a track. What it writes
-// depends only on p.
+// depends only on p. Frames in which samples came late (walk.Skid) are left out, as in reports:
+// the profiler shows nothing of a sample beside its stack.
 func Write(w io.Writer, p *profile.Profile) error {
 	wr := &writer{p: p, w: bufio.NewWriterSize(w, 64<<10), strings: map[string]int{}, stacks: profile.NewTrie(), known: map[uint64]uint32{}}
 	wr.write()
@@ -259,7 +260,7 @@ func (w *writer) stack(node uint32, end walk.End) uint32 {
 		return n
 	}
 	w.path = w.path[:0]
-	for at := node; at != profile.RootNode; at = w.p.Nodes[at].Parent {
+	for at := w.p.BeforeSkid(node); at != profile.RootNode; at = w.p.Nodes[at].Parent {
 		w.path = append(w.path, w.p.Nodes[at].Frame)
 	}
 	if end != walk.EndComplete {

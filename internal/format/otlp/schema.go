@@ -80,5 +80,6 @@ const (
 	attrState      = "candid.thread.state"
 	attrSyscall    = "candid.syscall"
 	attrStack      = "candid.stack"
+	attrSkid       = "candid.skid"
 	attrLost       = "candid.lost"
 )

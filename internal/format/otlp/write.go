@@ -11,6 +11,7 @@ import (
 	"io"
 	"math/bits"
 	"path"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -209,7 +210,7 @@ func (w *writer) profile(of part, list []profile.Group) (before, behind protobuf
 // head appends the Sample of a group, up to what the samples weigh.
 func (w *writer) head(m protobuf.Message, of *profile.Group) protobuf.Message {
 	w.sample = w.sample[:0]
-	w.sample.Uint(sampleStack, w.stack(of.Node))
+	w.sample.Uint(sampleStack, w.stack(w.p.BeforeSkid(of.Node)))
 	w.sample.Bytes(sampleAttributes, w.sampleAttributes(locations.GroupOf(&of.Sample)))
 	w.sample.Head(sampleValues, w.values(of))
 	m.Head(profileSamples, len(w.sample)+w.size(of))
@@ -272,9 +273,13 @@ func (w *writer) write(out *bufio.Writer, list []piece, groups *profile.Groups) 
 	})
 }
 
-// sampleAttributes are the thread, what it was doing, and how certain the stack is.
+// sampleAttributes are the thread, what it was doing, how certain the stack is, and where the
+// kernel delivered the sample, if it came late (walk.Skid).
 func (w *writer) sampleAttributes(g locations.Group) protobuf.Message {
-	g.Node, g.Event = 0, 0
+	g.Event = 0
+	if w.p.BeforeSkid(g.Node) == g.Node {
+		g.Node = profile.RootNode
+	}
 	if m, ok := w.attributes[g]; ok {
 		return m
 	}
@@ -299,6 +304,14 @@ func (w *writer) sampleAttributes(g locations.Group) protobuf.Message {
 		add(attrStack, "broken: "+g.End.String())
 	default:
 		add(attrStack, certainty.String())
+	}
+	if g.Node != profile.RootNode {
+		var names []string
+		for n, before := g.Node, w.p.BeforeSkid(g.Node); n != before; n = w.p.Nodes[n].Parent {
+			names = append(names, w.p.Funcs[w.p.Frames[w.p.Nodes[n].Frame].Func].Name)
+		}
+		slices.Reverse(names)
+		add(attrSkid, strings.Join(names, ";"))
 	}
 	m := packed(w.list)
 	w.attributes[g] = m

@@ -101,6 +101,7 @@ type reader struct {
 	merged      bool        // counts could not be unfolded
 
 	ids, values []uint64 // of the sample being read
+	skids       []string // of the sample that is read: labelSkid
 }
 
 func (r *reader) text(i uint64) string {

@@ -5,14 +5,18 @@ import (
 	"slices"
 
 	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/walk"
 )
 
 var errTooLarge = errors.New("the file holds more than candid reads: 32 million stack nodes or 16 million stacks")
 
+// maxSkid is more functions than enable interrupts one for another.
+const maxSkid = 8
+
 // sample reads one Sample of the file: for each of its values that is not zero,
 // as many samples as it counts.
 func (r *reader) sample(data []byte) error {
-	r.ids, r.values = r.ids[:0], r.values[:0]
+	r.ids, r.values, r.skids = r.ids[:0], r.values[:0], r.skids[:0]
 	var s profile.Sample
 	var key threadKey
 	var event, kind string
@@ -37,6 +41,12 @@ func (r *reader) sample(data []byte) error {
 		frames := r.locations.get(r.ids[i])
 		for j := len(frames) - 1; j >= 0; j-- {
 			node = r.b.Node(node, frames[j])
+		}
+	}
+	if r.ours && len(r.skids) <= maxSkid {
+		for _, name := range slices.Backward(r.skids) {
+			fn := r.b.Func(profile.Func{Name: name, Module: kernelModule})
+			node = r.b.Node(node, r.b.Frame(profile.Frame{Func: fn, BCI: -1, Kind: walk.KindKernel, Flags: walk.Skid}))
 		}
 	}
 	if r.b.Nodes() > maxNodes {
@@ -119,6 +129,8 @@ func (r *reader) label(data []byte, s *profile.Sample, key *threadKey, event, ki
 	switch name {
 	case labelThread:
 		key.name = text
+	case labelSkid:
+		r.skids = append(r.skids, text)
 	case labelKind:
 		*kind = text
 	case labelTID, "thread_id":

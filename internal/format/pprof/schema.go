@@ -53,6 +53,7 @@ const (
 const (
 	labelThread = "thread"      // name
 	labelKind   = "thread_kind" // one of profile.ThreadKinds
+	labelSkid   = "skid"        // where the kernel delivered a sample that came late, the innermost function first
 	labelTID    = "tid"
 	labelPID    = "pid"
 	labelState  = "state" // profile.State

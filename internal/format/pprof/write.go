@@ -153,7 +153,8 @@ func (w *writer) samples() {
 // sample writes one Sample of pprof: all samples that differ in nothing but time.
 func (w *writer) sample(g locations.Group, count, weight uint64) {
 	var m, list protobuf.Message
-	for chain := range w.chains.Stack(g.Node) {
+	before := w.p.BeforeSkid(g.Node)
+	for chain := range w.chains.Stack(before) {
 		list = protowire.AppendVarint(list, w.location(chain))
 	}
 	m.Bytes(sampleLocation, list)
@@ -172,6 +173,9 @@ func (w *writer) sample(g locations.Group, count, weight uint64) {
 	w.label(&m, labelThread, t.Name)
 	w.label(&m, labelKind, t.Kind)
 	w.label(&m, labelStack, qualityLabel(g.End, g.Flags))
+	for n := g.Node; n != before; n = w.p.Nodes[n].Parent {
+		w.label(&m, labelSkid, w.p.Funcs[w.p.Frames[w.p.Nodes[n].Frame].Func].Name)
+	}
 	if g.State != profile.StateUnknown {
 		w.label(&m, labelState, g.State.String())
 	}

@@ -80,6 +80,7 @@ type reader struct {
 type frame struct {
 	name, file, module, kind, prov string
 	line                           int32
+	skid                           bool
 }
 
 // extra is what candid adds to a file about the recording.
@@ -182,6 +183,8 @@ func (r *reader) frame() {
 			f.kind = s.string()
 		case "provenance":
 			f.prov = s.string()
+		case "skid":
+			f.skid = s.number() != 0
 		default:
 			s.skip()
 		}
@@ -221,12 +224,22 @@ type list struct {
 	times           []uint64 // candid's, ns
 	did             []did    // what there was of states and system calls
 	state           []uint32 // by sample: an index into did
+	skids           []skid
 	changes         []change
 	event, pid, tid int
 	named           bool // candid says which thread and event
 	thread          string
 	osName, kind    string
 }
+
+// skid is where a sample came late: frames of the file, the outermost first.
+type skid struct {
+	sample uint32
+	frames []uint32
+}
+
+// maxSkid is more frames than enable interrupts one for another.
+const maxSkid = 8
 
 // change is a function that is entered or left.
 type change struct {
@@ -327,6 +340,22 @@ func (r *reader) own(l *list, key string) {
 				s.err = cmp.Or(s.err, errTooLarge)
 			}
 			l.state = append(l.state, s.index())
+		})
+	case "skid":
+		s.array(func() {
+			var k skid
+			n := 0
+			s.array(func() {
+				if i := s.index(); n == 0 {
+					k.sample = i
+				} else {
+					k.frames = append(k.frames, i)
+				}
+				if n++; n > 1+maxSkid || len(l.skids) >= maxSamples {
+					s.err = cmp.Or(s.err, errTooLarge)
+				}
+			})
+			l.skids = append(l.skids, k)
 		})
 	default:
 		s.skip()
@@ -465,6 +494,19 @@ func (r *reader) sampled(l *list, thread uint32) {
 		r.s.err = fmt.Errorf("%w: %d samples with %d weights", ErrMalformed, len(l.nodes), len(l.weights))
 		return
 	}
+	for _, k := range l.skids {
+		if int64(k.sample) >= int64(len(l.nodes)) {
+			r.s.err = fmt.Errorf("%w: where sample %d of %d came late", ErrMalformed, k.sample, len(l.nodes))
+			return
+		}
+		if r.raw.Len() > maxNodes {
+			r.s.err = errTooLarge
+			return
+		}
+		for _, f := range k.frames {
+			l.nodes[k.sample] = r.raw.Child(l.nodes[k.sample], f)
+		}
+	}
 	at := 0.0
 	for i, node := range l.nodes {
 		weight := 1.0
@@ -573,6 +615,9 @@ func (r *reader) stacks() (node []uint32, end []walk.End, guessed []bool, err er
 		pf := profile.Frame{Line: f.line, BCI: -1}
 		pf.Kind, _ = profile.KindByName(f.kind)
 		pf.Prov = provenances[f.prov]
+		if f.skid && r.ours {
+			pf.Flags = walk.Skid
+		}
 		pf.Func = r.b.Func(fn)
 		frames[i] = r.b.Frame(pf)
 	}

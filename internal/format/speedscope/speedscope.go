@@ -123,6 +123,9 @@ func (w *writer) frames() {
 		case walk.Heuristic:
 			w.raw(`,"provenance":"heuristic"`)
 		}
+		if f.Flags&walk.Skid != 0 {
+			w.raw(`,"skid":1`)
+		}
 		w.raw("}")
 	}
 	for e := walk.EndTruncated; e < walk.NumEnds; e++ {
@@ -191,6 +194,7 @@ func (w *writer) lane(l *profile.Lane) {
 	})
 	w.raw("]")
 	w.states(l, column)
+	w.skids(l)
 	w.raw("}}")
 }
 
@@ -237,10 +241,42 @@ func (w *writer) states(l *profile.Lane, column func(each func(s *profile.Sample
 	w.raw("]")
 }
 
+// skids writes the frames in which samples came late (walk.Skid), which are no part of the
+// stacks that speedscope shows: for each such sample its place among all, then the frames, the
+// outermost first.
+func (w *writer) skids(l *profile.Lane) {
+	first := true
+	l.Each(func(i int, s *profile.Sample) {
+		before := w.p.BeforeSkid(s.Node)
+		if before == s.Node {
+			return
+		}
+		w.stack = w.stack[:0]
+		for n := s.Node; n != before; n = w.p.Nodes[n].Parent {
+			w.stack = append(w.stack, w.p.Nodes[n].Frame)
+		}
+		if first {
+			w.raw(`,"skid":[[`)
+		} else {
+			w.raw(",[")
+		}
+		first = false
+		w.number(uint64(i))
+		for _, f := range slices.Backward(w.stack) {
+			w.raw(",")
+			w.number(uint64(f))
+		}
+		w.raw("]")
+	})
+	if !first {
+		w.raw("]")
+	}
+}
+
 // sample writes a stack as frame indices, the outermost first.
 func (w *writer) sample(s *profile.Sample) {
 	w.stack = w.stack[:0]
-	for n := s.Node; n != profile.RootNode; n = w.p.Nodes[n].Parent {
+	for n := w.p.BeforeSkid(s.Node); n != profile.RootNode; n = w.p.Nodes[n].Parent {
 		w.stack = append(w.stack, w.p.Nodes[n].Frame)
 	}
 	if s.End != walk.EndComplete {
