@@ -25,6 +25,7 @@ func newView() *cobra.Command {
 		open    bool
 		diff    bool
 		threads bool
+		raw     bool
 	)
 	cmd := &cobra.Command{
 		Use:   "view FILE...",
@@ -106,7 +107,7 @@ FILE is a profile in a format that candid reads:
 				if err != nil {
 					return failed(fmt.Errorf("compare %s and %s: %w", args[0], args[1], err))
 				}
-				return serve(cmd, s, open, view.Compared)
+				return serve(cmd, s, open, rawPage(view.Compared, raw))
 			}
 			ctx, stop := context.WithCancel(cmd.Context())
 			defer stop()
@@ -127,7 +128,7 @@ FILE is a profile in a format that candid reads:
 			if err != nil {
 				return failed(err)
 			}
-			return serve(cmd, s, open, page)
+			return serve(cmd, s, open, rawPage(page, raw))
 		},
 	}
 	fl := cmd.Flags()
@@ -136,8 +137,20 @@ FILE is a profile in a format that candid reads:
 	fl.BoolVar(&diff, "diff", false, "compare two files: what went up and down, as shares of each")
 	fl.BoolVar(&open, "open", false, "open the page in the browser")
 	fl.BoolVarP(&threads, "threads", "t", false, "give each thread a root of its own in the flame graph")
+	fl.BoolVar(&raw, "raw", false, rawHelp)
 	filter.addReader(cmd, "the `NAME` of the event to show first (default the first that has samples)")
 	return cmd
+}
+
+// rawPage is what the page shows first, with samples that came late where they came if raw is set.
+func rawPage(page string, raw bool) string {
+	switch {
+	case !raw:
+		return page
+	case page == "":
+		return "#raw=1"
+	}
+	return page + "&raw=1"
 }
 
 // passing reads what of a file passes the filters, and has it say so.

@@ -8,7 +8,8 @@ import (
 )
 
 // Grower merges the stacks of a recording that is still being made. A sample is
-// looked at once; nodes keep their index.
+// looked at once; nodes keep their index. Where samples came late has symbols of its own, as
+// MergeSamples makes them.
 type Grower struct {
 	m    merger
 	ends [walk.NumEnds]growing
@@ -23,7 +24,7 @@ type growing struct {
 
 // NewGrower starts with no samples.
 func NewGrower() *Grower {
-	return &Grower{m: merger{symbol: make(map[Symbol]uint32), Tree: Tree{Nodes: profile.NewTrie()}}}
+	return &Grower{m: merger{raw: true, symbol: make(map[Symbol]uint32), Tree: Tree{Nodes: profile.NewTrie()}}}
 }
 
 // Add merges the stacks of samples that refer to p, whose tables have at most

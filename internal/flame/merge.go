@@ -16,6 +16,9 @@ type Symbol struct {
 	Func uint32 // index into Funcs, or NoFunc with End set
 	Kind walk.Kind
 	End  walk.End // for the frames that stand for a missing outer part
+	// Skid says that samples came late there, which count for the caller: walk.Skid. Only
+	// trees that are to be shown so too have such symbols: see Tree.FoldSkid.
+	Skid bool
 }
 
 // NoFunc is the Func of a symbol that stands for what is missing.
@@ -74,6 +77,7 @@ type merger struct {
 	symOf  []uint32 // by frame: its symbol, plus 1; 0 while not known
 	path   []uint32
 	at     []uint32 // by sample: the merged node; nil if cells are wanted
+	raw    bool     // frames with walk.Skid have nodes
 
 	// Of the stacks that end in one way. Those that lack their outer part stand
 	// under a frame that says so, and never merge with whole ones.
@@ -106,13 +110,14 @@ func Merge(p *profile.Profile) (*Tree, error) {
 }
 
 // MergeSamples makes the tree of a profile without cells, and gives for each
-// sample the place in it where its stack ends.
+// sample the place in it where its stack ends. Where samples came late has symbols of its
+// own: see Tree.FoldSkid.
 func MergeSamples(p *profile.Profile) (*Tree, []uint32, error) {
 	m, err := newMerger(p)
 	if err != nil {
 		return nil, nil, err
 	}
-	m.at = make([]uint32, len(p.Samples))
+	m.at, m.raw = make([]uint32, len(p.Samples)), true
 	m.mergeAll()
 	place := m.sortBesideLines()
 	for i, id := range m.at {
@@ -207,13 +212,15 @@ func (m *merger) symbolOf(frame uint32) uint32 {
 		return known - 1
 	}
 	f := &m.p.Frames[frame]
-	i := m.sym(Symbol{Func: f.Func, Kind: f.Kind})
+	i := m.sym(Symbol{Func: f.Func, Kind: f.Kind, Skid: f.Flags&walk.Skid != 0})
 	m.symOf[frame] = i + 1
 	return i
 }
 
 // skids says whether a frame is not shown: its time is its caller's.
-func (m *merger) skids(frame uint32) bool { return m.p.Frames[frame].Flags&walk.Skid != 0 }
+func (m *merger) skids(frame uint32) bool {
+	return !m.raw && m.p.Frames[frame].Flags&walk.Skid != 0
+}
 
 // spread counts samples for all nodes that they passed through, not only where they ended.
 func (m *merger) spread() {
@@ -233,8 +240,9 @@ func (m *merger) find(n uint32) uint32 {
 	}
 	at := m.place[n]
 	for _, n := range slices.Backward(path) {
-		if f := &m.p.Frames[m.p.Nodes[n].Frame]; f.Flags&walk.Skid == 0 {
-			at = m.Nodes.Child(at, m.sym(Symbol{Func: f.Func, Kind: f.Kind}))
+		if frame := m.p.Nodes[n].Frame; !m.skids(frame) {
+			f := &m.p.Frames[frame]
+			at = m.Nodes.Child(at, m.sym(Symbol{Func: f.Func, Kind: f.Kind, Skid: f.Flags&walk.Skid != 0}))
 		}
 		m.place[n] = at
 	}
@@ -472,6 +480,12 @@ func (m *merger) sort() []uint32 {
 func (m *merger) compareSymbols(a, b uint32) int {
 	x, y := m.Symbols[a], m.Symbols[b]
 	if x.Func == NoFunc || y.Func == NoFunc || x.Func == y.Func {
+		if x.Func == y.Func && x.Kind == y.Kind && x.Skid != y.Skid {
+			if x.Skid {
+				return 1
+			}
+			return -1
+		}
 		return cmp.Or(cmp.Compare(x.Func, y.Func), cmp.Compare(x.End, y.End), cmp.Compare(x.Kind, y.Kind))
 	}
 	return cmp.Or(cmp.Compare(m.p.Funcs[x.Func].Name, m.p.Funcs[y.Func].Name), cmp.Compare(x.Func, y.Func))

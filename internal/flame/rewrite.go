@@ -14,6 +14,7 @@ type Rewriting struct {
 	Group []uint32       // by function: frames of one group that follow each other are one; 0: of none
 	Fold  []bool         // by function: from its outermost to its innermost frame is one frame
 	Names []profile.Func // what stands for the groups: group g is Names[g-1]
+	skid  bool           // symbols with Skid are left out
 }
 
 // rewriter makes a trie of another one.
@@ -83,6 +84,10 @@ func (t *Tree) Rewrite(p *profile.Profile, w *Rewriting) (*Tree, []uint32, []pro
 		own[up] -= t.Samples[id]
 		sym := t.Nodes.At(id).Frame
 		s := t.Symbols[sym]
+		if w.skid && s.Skid {
+			to[i] = to[up]
+			continue
+		}
 		to[i] = r.child(to[up], s.Func, sym, func(g uint32) uint32 {
 			return m.sym(Symbol{Func: uint32(len(p.Funcs)) + g - 1, Kind: s.Kind})
 		})
@@ -117,7 +122,21 @@ func (t *Tree) Rewrite(p *profile.Profile, w *Rewriting) (*Tree, []uint32, []pro
 	return &out, to, q.Funcs
 }
 
-func (w *Rewriting) dropped(s Symbol) bool { return int(s.Func) < len(w.Drop) && w.Drop[s.Func] }
+func (w *Rewriting) dropped(s Symbol) bool {
+	return w.skid && s.Skid || int(s.Func) < len(w.Drop) && w.Drop[s.Func]
+}
+
+// FoldSkid gives the tree without the frames in which samples came late (walk.Skid): these
+// count for the callers. For each place of t it gives its place there; symbols keep their
+// index. It gives t and nil if there are none.
+func (t *Tree) FoldSkid(p *profile.Profile) (*Tree, []uint32) {
+	if !slices.ContainsFunc(t.Symbols, func(s Symbol) bool { return s.Skid }) {
+		return t, nil
+	}
+	n := len(p.Funcs)
+	out, to, _ := t.Rewrite(p, &Rewriting{Drop: make([]bool, n), Group: make([]uint32, n), Fold: make([]bool, n), skid: true})
+	return out, to
+}
 
 // Apply gives the profile with stacks as w shows them. It shares what did not change.
 func (w *Rewriting) Apply(p *profile.Profile) *profile.Profile {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/format"
@@ -40,6 +41,10 @@ func (r *Recording) part(ctx context.Context, q *Query) (*profile.Profile, error
 		return nil, err
 	}
 	part := &out
+	if q.rewrite != nil && q.rewrite.raw {
+		out.Frames = slices.Clone(out.Frames)
+		out.ShowSkid()
+	}
 	if q.rewrite.others() { // how threads start is in every file
 		w, err := q.rewrite.rewriting(r.p)
 		if err != nil {

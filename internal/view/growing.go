@@ -19,7 +19,7 @@ func OpenGrowing(name string) *Recording {
 	r.grower, r.growing, r.timed = flame.NewGrower(), true, true
 	r.parent, r.sym = make([]uint32, 1), make([]uint32, 1)
 	tree, place := r.grower.Tree()
-	r.base = newShownTree(tree, nil, place)
+	r.raw, r.base = rawAndBase(p, tree, place)
 	r.index()
 	return r
 }
@@ -69,8 +69,8 @@ func (r *Recording) Grow(g Grown) {
 		parent, sym = append(parent, n.Parent), append(sym, n.Frame)
 	}
 	tree, place := r.grower.Tree()
-	base := newShownTree(tree, p.Funcs, place)
-	r.p, r.base, r.parent, r.sym = &p, base, parent, sym
+	raw, base := rawAndBase(&p, tree, place)
+	r.p, r.raw, r.base, r.parent, r.sym = &p, raw, base, parent, sym
 	for _, i := range gone {
 		r.p.Samples[i].Flags = taken
 	}
@@ -148,7 +148,7 @@ func (r *Recording) replace(whole *profile.Profile, growing bool) error {
 	}
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	r.p, r.base, r.parent, r.sym, r.at = next.p, next.base, next.parent, next.sym, next.at
+	r.p, r.raw, r.base, r.parent, r.sym, r.at = next.p, next.raw, next.base, next.parent, next.sym, next.at
 	r.timed, r.end, r.grower, r.growing, r.stopped = next.timed, next.end, nil, growing, ""
 	r.changed()
 	return nil

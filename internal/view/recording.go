@@ -19,7 +19,8 @@ import (
 type Recording struct {
 	name string
 	p    *profile.Profile
-	base *shownTree // the tree as the stacks were taken
+	base *shownTree // the tree of all frames, but for those where samples came late (walk.Skid)
+	raw  *shownTree // with these; base if there are none
 	// By node of the recording, in which a node's parent comes before it; the root
 	// is 0. They are places in the tree, unless the recording grows.
 	parent []uint32
@@ -76,14 +77,25 @@ func Open(name string, p *profile.Profile) (*Recording, error) {
 		return nil, err
 	}
 	r := newRecording(name, p)
-	r.base, r.at, r.timed, r.end = newShownTree(tree, p.Funcs, nil), at, p.HasTimes(), uint64(max(p.Meta.Duration, 0))
-	r.sym = r.base.sym
+	r.at, r.timed, r.end = at, p.HasTimes(), uint64(max(p.Meta.Duration, 0))
+	r.raw, r.base = rawAndBase(p, tree, nil)
+	r.sym = r.raw.sym
 	if n := len(p.Samples); n > 0 && r.timed {
 		r.end = max(r.end, p.Samples[n-1].Time+1)
 	}
 	r.parent = parents(tree)
 	r.index()
 	return r, nil
+}
+
+// rawAndBase are a tree as it was merged, and without the frames in which samples came late. place
+// is by node of the recording: its place in the tree; nil if they are the same.
+func rawAndBase(p *profile.Profile, tree *flame.Tree, place []uint32) (raw, base *shownTree) {
+	raw = newShownTree(tree, p.Funcs, place)
+	if folded, to := tree.FoldSkid(p); to != nil {
+		return raw, newShownTree(folded, p.Funcs, raw.onward(to))
+	}
+	return raw, raw
 }
 
 func newRecording(name string, p *profile.Profile) *Recording {

@@ -61,6 +61,7 @@ type rewrite struct {
 	fold     []*regexp.Regexp // functions whose recursion is one frame
 	collapse []string         // "package X", "module X", or an expression
 	starts   bool             // what starts threads is left out: see flame.Tree.FoldStarts
+	raw      bool             // frames are shown in which samples came late: see flame.Tree.FoldSkid
 	key      string
 }
 
@@ -82,10 +83,10 @@ func (r *Recording) usualStarts(v url.Values) url.Values {
 func (w *rewrite) others() bool { return w != nil && len(w.merge)+len(w.fold)+len(w.collapse) > 0 }
 
 // rewriteOf reads what the page asks: merge and recursion (expressions), collapse
-// (as rewrite has it), each may be repeated, and starts=fold. It is nil for none.
+// (as rewrite has it), each may be repeated, starts=fold and raw=1. It is nil for none.
 func rewriteOf(v url.Values) (*rewrite, error) {
-	w := rewrite{starts: v.Get("starts") == "fold"}
-	if len(v["merge"])+len(v["recursion"])+len(v["collapse"]) == 0 && !w.starts {
+	w := rewrite{starts: v.Get("starts") == "fold", raw: v.Get("raw") == "1"}
+	if len(v["merge"])+len(v["recursion"])+len(v["collapse"]) == 0 && !w.starts && !w.raw {
 		return nil, nil
 	}
 	var err error
@@ -103,7 +104,7 @@ func rewriteOf(v url.Values) (*rewrite, error) {
 			return nil, fmt.Errorf("%w: a name of %d bytes", ErrQuery, len(c))
 		}
 	}
-	w.key = url.Values{"m": v["merge"], "r": v["recursion"], "c": v["collapse"], "s": v["starts"][:min(len(v["starts"]), 1)]}.Encode()
+	w.key = url.Values{"m": v["merge"], "r": v["recursion"], "c": v["collapse"], "s": v["starts"][:min(len(v["starts"]), 1)], "raw": v["raw"][:min(len(v["raw"]), 1)]}.Encode()
 	return &w, nil
 }
 
@@ -176,6 +177,9 @@ func (r *Recording) shapeFor(w *rewrite) (*shownTree, error) {
 	}
 	r.forgetShapes()
 	s := r.base
+	if w.raw {
+		s = r.raw
+	}
 	if w.others() {
 		rw, err := w.rewriting(r.p)
 		if err != nil {
@@ -199,7 +203,7 @@ func (r *Recording) shapeFor(w *rewrite) (*shownTree, error) {
 func (r *Recording) forgetShapes() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	places := len(r.base.tree.Order) // a rewritten tree mostly has fewer
+	places := len(r.raw.tree.Order) // a rewritten tree mostly has fewer
 	for _, s := range r.shapes {
 		places += len(s.tree.Order)
 	}

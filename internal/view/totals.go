@@ -29,7 +29,7 @@ func (r *Recording) ways(s *shownTree) *treeIndex {
 		p := *r.p
 		p.Funcs = s.funcs
 		w := &treeIndex{depth: s.tree.Depth, method: methods(&p, s.tree)}
-		if s == r.base && r.grower == nil {
+		if s == r.raw && r.grower == nil {
 			w.parent = r.parent
 		} else {
 			w.parent = parents(s.tree)

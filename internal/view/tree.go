@@ -34,6 +34,7 @@ type treeHead struct {
 	Skipped int    `json:"skipped"`
 	Elapsed int64  `json:"elapsed"` // ns since it began
 	Starts  bool   `json:"starts"`  // there are frames by which threads start, folded or not
+	Skid    bool   `json:"skid"`    // there are frames in which samples came late, shown or not
 	Whole   bool   `json:"whole"`   // these are shown where nobody says otherwise
 }
 
@@ -107,6 +108,7 @@ func (r *Recording) treeColumns(m *message, v url.Values) (*treeHead, error) {
 	head := treeHead{Header: header, Name: flame.Visible(r.name), Timed: r.timed, End: r.end, States: profile.StateNames(), Pair: r.pair,
 		Version: r.version, Growing: r.growing, Stopped: flame.Visible(r.stopped), Skipped: skip,
 		Kernel: []float64{}, Sums: []countJSON{}}
+	head.Skid = r.raw != r.base
 	head.Starts, head.Whole = r.base.tree.HasStarts(r.base.funcs), r.startsWhole()
 	header.Coarse = r.rough
 	head.Cost = newCost(p.Meta.Cost)

@@ -3,7 +3,7 @@
 interface Threads { readonly length: number; readonly [i: number]: { readonly pid: number; readonly kind?: string } }
 
 const KINDS: readonly { kind: string; label: string; title: string }[] = [
-  { kind: "java", label: "Java", title: "Only threads that run the program's own code, and those of which it is not known what they are for" },
+  { kind: "java", label: "Java", title: "Only threads that run the program's own code, and those of a process that runs Java of which it is not known what they are for (--thread-kind java)" },
   { kind: "compiler", label: "JIT", title: "Only threads of the VM's compilers" },
   { kind: "gc", label: "GC", title: "Only threads of the garbage collector" },
   { kind: "vm", label: "VM", title: "Only other threads of the VM" },
@@ -23,7 +23,7 @@ export function kindChoices(threads: Threads): KindChoice[] {
 
 // isOf says for each thread whether it is of a kind. One of which it is not known, of a process
 // that runs Java, is taken for the program's own: better one too many than one that is lost
-// without a word.
+// without a word. candid's --thread-kind means the same (internal/profile/threads.go).
 function isOf(threads: Threads, kind: string): (t: number) => boolean {
   const java = new Set<number>();
   for (let i = 0; kind === "java" && i < threads.length; i++) if (threads[i].kind === "java") java.add(threads[i].pid);

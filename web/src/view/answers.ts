@@ -23,6 +23,7 @@ export interface ViewHeader extends Header {
   readonly skipped: number; // symbols that were sent before
   readonly elapsed: number; // ns, of one that grows
   readonly starts: boolean; // there are frames by which threads start
+  readonly skid: boolean; // there are frames in which samples came late
   readonly whole: boolean; // these are shown where the address does not say
 }
 

@@ -222,6 +222,12 @@ export class Bar {
       fold.classList.add("starts");
       out.unshift(fold);
     }
+    if (h.skid && OF_STACKS.includes(state.tab)) {
+      const late = state.raw ? chip("raw", "late samples", () => app.set({ raw: false })) : el("button", { type: "button", class: "quiet", click: () => app.set({ raw: true }) }, "Late samples where they came");
+      late.title = "A timer's interrupt that comes while the kernel has interrupts off is delivered where it enables them again, so such samples count for the function before. Raw, they are shown where they came, as candid report --raw does. (w)";
+      late.classList.add("raw");
+      out.unshift(late);
+    }
     if (several) {
       out.push(el("button", { type: "button", class: "quiet", click: () => app.set({ from: 0, to: 0, threads: new Set(), states: new Set(), focus: [], ignore: [], merge: [], collapse: [], recursion: [], base: null, kind: -1, zoom: 0 }) }, "Clear all"));
     }

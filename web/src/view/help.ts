@@ -16,6 +16,7 @@ const KEYS: [string, string][] = [
   ["i", "flame or icicle"],
   ["t", "threads merged, or a root for each"],
   ["u", "the frames by which threads start: folded or shown"],
+  ["w", "samples that the kernel delivered late: with the function whose time it was, or where they came"],
   ["k", "flame graph: one frame for each function, or one for each kind of code it ran in"],
   ["d", "light or dark"],
   ["?", "these keys"],

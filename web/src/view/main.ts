@@ -201,6 +201,7 @@ function build(app: App): void {
       bar.field.select();
     } else if (e.key === "d") setDark(!dark);
     else if (e.key === "u" && app.header.starts) app.set({ starts: !app.state.starts });
+    else if (e.key === "w" && app.header.skid) app.set({ raw: !app.state.raw });
     else if (e.key === "?") keys.showModal();
     else if ((e.key === "n" || e.key === "N") && panes[app.state.tab].next) next(e.key === "n" ? 1 : -1);
     else if (e.key >= "1" && e.key <= String(TABS.length)) {

@@ -23,6 +23,7 @@ export interface State extends FlameState {
   merge: string[]; // expressions: functions whose frames are left out of their stacks
   collapse: string[]; // "package X" or "module X": one frame
   recursion: string[]; // expressions: functions whose recursion is one frame
+  raw: boolean; // frames are shown in which samples came late, whose time is their callers'
   base: [number, number] | null; // ns: the stretch of time that the other one is compared with
   sandwich: boolean; // callers and callees of one method, not a table of callers
   before: boolean; // of two that are compared: the flame graph shows the first
@@ -31,7 +32,7 @@ export interface State extends FlameState {
 }
 
 export function initial(): State {
-  return { ...flameInitial("none"), recording: 0, against: -1, tab: "flame", from: 0, to: 0, threads: new Set(), states: new Set(), focus: [], ignore: [], merge: [], collapse: [], recursion: [], base: null, sandwich: false, before: false, times: "", of: "" };
+  return { ...flameInitial("none"), recording: 0, against: -1, tab: "flame", from: 0, to: 0, threads: new Set(), states: new Set(), focus: [], ignore: [], merge: [], collapse: [], recursion: [], raw: false, base: null, sandwich: false, before: false, times: "", of: "" };
 }
 
 export interface Limits { readonly served: number; readonly threads: number; readonly events: number; readonly first: number; readonly whole: boolean; readonly kinds: number; readonly states: readonly string[]; readonly end: number }
@@ -82,21 +83,23 @@ export function rewriting(s: State): URLSearchParams {
   for (const f of s.collapse) q.append("collapse", f);
   for (const f of s.recursion) q.append("recursion", f);
   if (!s.starts) q.set("starts", "fold");
+  if (s.raw) q.set("raw", "1");
   return q;
 }
 
 // rewritingOf reads that part of an address. whole: how threads start is shown where it does
 // not say.
-export function rewritingOf(q: URLSearchParams, whole: boolean): Pick<State, "merge" | "collapse" | "recursion" | "starts"> {
+export function rewritingOf(q: URLSearchParams, whole: boolean): Pick<State, "merge" | "collapse" | "recursion" | "starts" | "raw"> {
   return {
     merge: q.getAll("merge").slice(0, 16), collapse: q.getAll("collapse").filter((c) => /^(package|module) /.test(c)).slice(0, 16),
     recursion: q.getAll("recursion").slice(0, 16), starts: whole ? q.get("starts") !== "fold" : q.get("starts") === "shown",
+    raw: q.get("raw") === "1",
   };
 }
 
 // plain says whether all functions are shown by their names, and no others.
 export function plain(rewriting: URLSearchParams): boolean {
-  return [...rewriting.keys()].every((k) => k === "starts");
+  return [...rewriting.keys()].every((k) => k === "starts" || k === "raw");
 }
 
 // recordingOf says which of so many recordings an address is of, and which one that is

@@ -501,12 +501,13 @@ export class CallTreePane extends TreePane {
     return this.app.pattern && this.tallyOf === this.asked() ? this.tally : super.found();
   }
 
-  private readonly open = new Map<boolean, OpenRows>(); // whether it is shown how threads start, which puts all rows elsewhere
+  private readonly open = new Map<string, OpenRows>(); // by what puts all rows elsewhere: whether it is shown how threads start, and where samples came late
 
   protected opened(): OpenRows {
     const { naming, state } = this.app;
-    const rows = this.open.get(state.starts) ?? new OpenRows(naming);
-    this.open.set(state.starts, rows);
+    const key = `${state.starts} ${state.raw}`;
+    const rows = this.open.get(key) ?? new OpenRows(naming);
+    this.open.set(key, rows);
     return rows;
   }
 
