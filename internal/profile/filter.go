@@ -30,7 +30,8 @@ type Filter struct {
 	Event  int            // index into Events
 	Thread *regexp.Regexp // only threads whose name matches
 	// ThreadKinds chooses threads by what they are for, of ThreadKinds and
-	// UnknownThreadKind; nil for all.
+	// UnknownThreadKind; nil for all. Those of unknown kind count as java too where their
+	// process runs Java: better one too many than one of the program's own that is lost.
 	ThreadKinds []string
 	// OneThread is the index of the only thread that counts; nil for all.
 	OneThread *uint32
@@ -236,9 +237,9 @@ func (p *Profile) matcher(f Filter) matcher {
 // ThreadsOf says of every thread whether the filter takes it.
 func (p *Profile) ThreadsOf(f Filter) []bool {
 	takes := make([]bool, len(p.Threads))
+	kind := p.kindFilter(f.ThreadKinds)
 	for i := range takes {
-		takes[i] = (f.Thread == nil || f.Thread.MatchString(p.Threads[i].Name)) &&
-			(f.ThreadKinds == nil || slices.Contains(f.ThreadKinds, cmp.Or(p.Threads[i].Kind, UnknownThreadKind))) &&
+		takes[i] = (f.Thread == nil || f.Thread.MatchString(p.Threads[i].Name)) && kind(&p.Threads[i]) &&
 			(f.OneThread == nil || *f.OneThread == uint32(i))
 	}
 	return takes

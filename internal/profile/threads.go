@@ -9,10 +9,36 @@ import (
 // ThreadKinds are what threads are for: those that a program started by itself are
 // native where its runtime does not know of them, the others run or compile
 // managed code, collect its garbage or do something else for the runtime.
-func ThreadKinds() []string { return []string{"java", "compiler", "gc", "vm", "native"} }
+func ThreadKinds() []string { return []string{javaThreadKind, "compiler", "gc", "vm", "native"} }
+
+// javaThreadKind is that of threads which run a program's Java code.
+const javaThreadKind = "java"
 
 // UnknownThreadKind is what Filter.ThreadKinds calls threads whose kind is not known.
 const UnknownThreadKind = "unknown"
+
+// kindFilter says of a thread whether it is of one of some kinds; nil for all. The page's
+// buttons mean the same: web/src/page/kinds.ts.
+func (p *Profile) kindFilter(kinds []string) func(t *Thread) bool {
+	if kinds == nil {
+		return func(*Thread) bool { return true }
+	}
+	java := make(map[int]bool) // processes
+	if slices.Contains(kinds, javaThreadKind) {
+		for i := range p.Threads {
+			if t := &p.Threads[i]; t.Kind == javaThreadKind {
+				java[t.PID] = true
+			}
+		}
+	}
+	known := ThreadKinds()
+	return func(t *Thread) bool {
+		if slices.Contains(known, t.Kind) {
+			return slices.Contains(kinds, t.Kind)
+		}
+		return java[t.PID] || slices.Contains(kinds, UnknownThreadKind)
+	}
+}
 
 // OfUnknownKind counts the samples that a filter leaves out only because the kind of
 // their thread is not known. Programs without a runtime have no kinds of threads: where
@@ -32,10 +58,11 @@ func (p *Profile) OfUnknownKind(f Filter) uint64 {
 			managed[p.Threads[i].PID] = true
 		}
 	}
+	taken := p.ThreadsOf(f)
 	f.ThreadKinds = []string{UnknownThreadKind}
 	m := p.matcher(f)
 	for i := range p.Threads {
-		m.threads[i] = m.threads[i] && (len(managed) == 0 || managed[p.Threads[i].PID])
+		m.threads[i] = m.threads[i] && !taken[i] && (len(managed) == 0 || managed[p.Threads[i].PID])
 	}
 	var n uint64
 	p.Each(func(s *Sample, times uint64) {

@@ -128,6 +128,10 @@ func TestPageKinds(t *testing.T) {
 	if chosen := b.Text("candid.state().threads.includes(0) + ' ' + candid.state().threads.length"); !strings.HasPrefix(chosen, "true ") {
 		t.Errorf("of a thread whose kind is not known Java makes %q", chosen)
 	}
+	b.settled()
+	b.sameAs(&q, "java, with a thread of unknown kind", profile.Filter{ThreadKinds: []string{"java"}})
+	press("GC")
+	b.sameAs(&q, "gc, without that thread", profile.Filter{ThreadKinds: []string{"gc"}})
 	press("All threads")
 	// A thread alone is no kind.
 	b.Eval("candid.set({threads: [1]})", nil)
