@@ -73,7 +73,7 @@ func stopBlindly(t *testing.T, each func(tid int)) (broken, calls int) {
 				if seize(tid) != 0 || interrupt(tid) != 0 {
 					continue
 				}
-				if s, errno := waitStop(tid); errno == 0 {
+				if s, errno := waitStop(tid, false); errno == 0 {
 					each(tid)
 					_ = release(tid, s.signal)
 				}
@@ -145,7 +145,7 @@ func TestSignalBreaksMendedCall(t *testing.T) {
 				return
 			}
 			_ = interrupt(p.pid())
-			s, _ := waitStop(p.pid())
+			s, _ := waitStop(p.pid(), false)
 			if errno := w.read(p.pid()); errno != 0 {
 				done <- errno
 				return

@@ -28,7 +28,6 @@ type cpuSampler struct {
 	idle  atomic.Bool   // nobody's thread ran on this CPU lately
 	news  chan struct{} // there is somebody to look at again, or recording has ended
 	rests atomic.Bool   // the one whose turn it is waits for that
-	slow  atomic.Int32  // how many stops in a row must be quick until there is no hurry to take over
 
 	turn   sync.Mutex // of what follows
 	ticks  *worker    // whose turn it is to sample
@@ -46,8 +45,6 @@ const (
 	// mostWorkers is how many sampling threads a CPU may have, and allWorkers how many
 	// all of them, if each has some at least.
 	mostWorkers, allWorkers, fewWorkers = 64, 1024, 4
-	// quickStops in a row are the end of a crowd.
-	quickStops = 32
 )
 
 // open starts the first sampling thread.
@@ -61,7 +58,7 @@ func (l *cpuSampler) open() {
 
 // start starts a sampling thread. The caller holds l.turn.
 func (l *cpuSampler) start() *worker {
-	w := &worker{cpuSampler: l}
+	w := &worker{cpuSampler: l, turns: futexEvent{parks: make(chan struct{}, 1)}}
 	l.all = append(l.all, w)
 	l.e.workers.Add(1)
 	go w.run()
@@ -94,7 +91,7 @@ func (l *cpuSampler) hasTurn(w *worker) bool {
 	}
 	l.turn.Unlock()
 	if !mine {
-		w.turns.wait(&l.e.stopping)
+		w.turns.wait(&l.e.stopping, &l.e.patience)
 	}
 	return !l.e.stopping.Load()
 }
@@ -149,22 +146,26 @@ func (l *cpuSampler) leave(w *worker) {
 	l.all = slices.DeleteFunc(l.all, func(o *worker) bool { return o == w })
 }
 
-// beforeStop is called before a sampling thread waits for a stop.
-func (l *cpuSampler) beforeStop(w *worker) {
-	if l.slow.Load() > 0 && !l.e.stopping.Load() {
-		l.turn.Lock()
+// waitsLonger is called when a sampling thread has waited for a stop for a while. If
+// there is another thread that may have a CPU, another sampling thread looks for it.
+func (l *cpuSampler) waitsLonger(w *worker) {
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	if l.ticks == w && !l.e.stopping.Load() && l.e.anyUnattended() {
 		l.passOn(w)
-		l.turn.Unlock()
 	}
 }
 
-// afterStop is called when it has come to the stop after some ns.
-func (l *cpuSampler) afterStop(took int64) {
-	if took > int64(l.e.opts.Period)/2 {
-		l.slow.Store(quickStops)
-	} else if n := l.slow.Load(); n > 0 {
-		l.slow.CompareAndSwap(n, n-1)
+// anyUnattended says whether a thread has run lately that nobody waits for.
+func (e *Engine) anyUnattended() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, th := range e.hot {
+		if !th.busy && !th.gone {
+			return true
+		}
 	}
+	return len(e.churning) > 0
 }
 
 // passOn gives the turn of a sampling thread to another one, if there is one. The
@@ -202,9 +203,21 @@ func (e *Engine) remind(now int64) {
 	}
 }
 
-// futexEvent is what an OS thread waits for. Go's own ways would wake others on the way, for
-// which there may be no CPU.
-type futexEvent struct{ told atomic.Uint32 }
+// futexEvent is what a sampling thread waits for. As long as it may keep Go's processor for
+// that, see doze, nobody but it has to be woken.
+type futexEvent struct {
+	state atomic.Uint32
+	parks chan struct{} // of one that waits without a processor
+}
+
+// What a futexEvent may be, besides 0.
+const (
+	wasTold = 1
+	parked  = 2
+)
+
+// shortRests is for how many times laterWait a sampling thread keeps Go's processor.
+const shortRests = 4
 
 // Operations of futex(2).
 const (
@@ -212,15 +225,30 @@ const (
 	futexWake = 1 | 128
 )
 
-// wait waits until it is told, or is to stop.
-func (b *futexEvent) wait(stopping *atomic.Bool) {
-	for !b.told.CompareAndSwap(1, 0) && !stopping.Load() {
-		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&b.told)), futexWait, 0, 0, 0, 0)
+// wait waits until it is told, or is to stop. It keeps Go's processor for a while, if there
+// is patience left.
+func (b *futexEvent) wait(stopping *atomic.Bool, patience *atomic.Int32) {
+	kept := patience.Add(-1) >= 0
+	ts := unix.NsecToTimespec(laterWait)
+	for range shortRests {
+		if !kept || stopping.Load() || b.state.Load() == wasTold {
+			break
+		}
+		_, _, _ = unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&b.state)), futexWait, 0, uintptr(unsafe.Pointer(&ts)), 0, 0)
+	}
+	patience.Add(1)
+	for !stopping.Load() && !b.state.CompareAndSwap(wasTold, 0) {
+		if b.state.CompareAndSwap(0, parked) {
+			<-b.parks
+		}
 	}
 }
 
 // tell ends a wait, this one or the next.
 func (b *futexEvent) tell() {
-	b.told.Store(1)
-	_, _, _ = unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&b.told)), futexWake, 1, 0, 0, 0)
+	if b.state.Swap(wasTold) == parked {
+		b.parks <- struct{}{}
+		return
+	}
+	_, _, _ = unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&b.state)), futexWake, 1, 0, 0, 0)
 }

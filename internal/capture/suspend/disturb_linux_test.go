@@ -59,7 +59,7 @@ func trace(how string, pid int) error {
 				hold <- errno
 				return
 			}
-			if _, errno := waitStop(tid); errno != 0 {
+			if _, errno := waitStop(tid, false); errno != 0 {
 				hold <- errno
 				return
 			}

@@ -50,6 +50,7 @@ type Engine struct {
 	scanner *sleepScanner // of wall time; nil: it is not asked for
 	workers sync.WaitGroup
 
+	patience               atomic.Int32 // how many more sampling threads may keep Go's processor while they wait
 	stopping               atomic.Bool
 	ended                  atomic.Int64 // ns, when that was; 0: not yet
 	resting                atomic.Bool  // Run is to be woken when a thread has run
@@ -184,6 +185,8 @@ const (
 	roundEvery = 20 * time.Millisecond
 	// restEvery is that while no thread has run lately. The sleep scanner says when one has.
 	restEvery = 60 * time.Millisecond
+	// mostPatience bounds how many of Go's processors are kept while threads wait for stops.
+	mostPatience = 8
 	// pollEvery is how long samples may wait for their reader, ns.
 	pollEvery = 100e6
 )
@@ -200,8 +203,11 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	e.begin()
 	e.given = given{}
 	e.waiting.Store(e.opts.Ready != nil)
-	// One for each thread that dozes, besides those for others.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + len(e.cpus)))
+	// One of Go's processors for each thread that dozes, and some for those that wait for
+	// stops, besides those for others.
+	patience := min(len(e.cpus), mostPatience) + 2
+	e.patience.Store(int32(patience))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + len(e.cpus) + patience))
 	e.start()
 	defer e.finish(sink)
 	defer e.rest()

@@ -135,15 +135,13 @@ func (s *search) look(th *thread) bool {
 		return false
 	}
 	s.close++
-	if w.selfFD >= 0 && !s.precedes(th) {
-		return false
-	}
+	// This comes first because the scheduler's notes take four times as long to read.
 	st, ok := w.reader.status(th.open(&th.statFD, "stat"))
 	if !ok {
 		th.gone = true
 		return false
 	}
-	if th.cpu = st.cpu; st.cpu != w.cpu {
+	if th.cpu = st.cpu; st.cpu != w.cpu || w.selfFD >= 0 && !s.precedes(th) {
 		return false
 	}
 	s.ran = true

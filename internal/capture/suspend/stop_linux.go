@@ -89,15 +89,19 @@ const (
 	childDumped = 3
 )
 
-// waitStop waits until a thread that the calling OS thread traces stops or ends.
-// It gives Go's processor away while it does, for a thread that is held back (by
+// waitStop waits until a thread that the calling OS thread traces stops or ends. Unless it
+// keeps Go's processor it gives that away while it does, for a thread that is held back (by
 // a quota, or by busier ones) may take a while to come to its stop. A signal to
 // the OS thread by which it is reminded ends it with EINTR. What it tells stays to be told again, so that
 // whoever waits for the same process as its parent finds its end.
-func waitStop(tid int) (s stop, errno unix.Errno) {
+func waitStop(tid int, keeps bool) (s stop, errno unix.Errno) {
 	var info childInfo
 	const what = unix.WEXITED | unix.WSTOPPED | unix.WNOWAIT | unix.WALL | unix.WNOTHREAD
-	if _, _, errno = unix.Syscall6(unix.SYS_WAITID, unix.P_PID, uintptr(tid), uintptr(unsafe.Pointer(&info)), what, 0, 0); errno != 0 {
+	call := unix.Syscall6
+	if keeps {
+		call = unix.RawSyscall6
+	}
+	if _, _, errno = call(unix.SYS_WAITID, unix.P_PID, uintptr(tid), uintptr(unsafe.Pointer(&info)), what, 0, 0); errno != 0 {
 		return stop{}, errno
 	}
 	if info.code >= childExited && info.code <= childDumped {

@@ -12,9 +12,6 @@ import (
 const (
 	// longestSleep is how late a sampling thread may notice that it shall end.
 	longestSleep = 50 * time.Millisecond
-	// longestDoze is how long a sampling thread keeps Go's processor while it sleeps, ns: less
-	// than what makes the runtime take it away.
-	longestDoze = 5e6
 	// sliceNS is the time slice that sampling threads ask for. Since Linux 6.12
 	// a thread with a shorter slice takes the CPU from others as soon as it
 	// wakes; it is still longer than a tick's work.
@@ -39,8 +36,9 @@ type worker struct {
 
 	thread  atomic.Int32 // its number
 	waiting atomic.Int64 // ns, since when it waits for a stop; 0: it does not
-	roused  int64        // ns, when it was reminded last; of whoever reminds
-	turns   futexEvent   // told when it has the sampler's turn
+	alarm   alarm
+	roused  int64      // ns, when it was reminded last; of whoever reminds
+	turns   futexEvent // told when it has the sampler's turn
 }
 
 // counts are what else came of a worker's ticks.
@@ -129,6 +127,8 @@ func (w *worker) sample() {
 	askForSlice(sliceNS)
 	// What is due at once is not put together with other threads' timers.
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
+	w.alarm.make()
+	defer w.alarm.delete()
 	w.ownFD, w.selfFD = -1, -1
 	if fd, err := unix.Open("/proc/thread-self/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
 		w.ownFD = fd
@@ -147,15 +147,11 @@ func (w *worker) sample() {
 			if _, waited, ok := w.reader.accountAndDelay(w.ownFD); ok {
 				w.waitedBefore = waited
 			}
-			switch left := w.due - now; {
-			case left <= longestDoze:
-				doze(w.due)
-			case w.quiet > quietTicks:
-				// Nobody is there to be precise for, and a thread in a system call keeps
-				// Go's scheduler awake.
+			if left := w.due - now; w.quiet > quietTicks && left > laterWait {
+				// Nobody is there to be precise for, and Go's runtime can rest.
 				time.Sleep(min(time.Duration(left), longestSleep))
-			default:
-				sleepUntil(min(w.due, now+int64(longestSleep)))
+			} else {
+				doze(min(w.due, now+int64(longestSleep)))
 			}
 			continue
 		}
@@ -218,9 +214,10 @@ func (w *worker) goHome() bool {
 	return unix.SchedSetaffinity(0, &home) == nil
 }
 
-// doze is sleepUntil for a moment: it keeps Go's processor. To take that away, and to give
-// another one, costs more than what a sampling thread does when it wakes. Where the processor
-// is wanted meanwhile, Go's runtime sends a signal, which ends the sleep.
+// doze is sleepUntil, but keeps Go's processor. To take that away, and to give another one,
+// costs more than what a sampling thread does when it wakes, and makes a thread of the
+// runtime look every 20 µs for more to take away. Where the processor is wanted meanwhile,
+// the runtime sends a signal, which ends the sleep.
 func doze(t int64) {
 	ts := unix.NsecToTimespec(t)
 	_, _, _ = unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
@@ -343,19 +340,38 @@ const (
 	lastStop = 1e9
 )
 
+// firstWait is for how long a sampling thread waits for a stop until it looks whether
+// another one should take over, ns.
+func firstWait(period time.Duration) int64 { return max(min(int64(period)/2, laterWait), 200e3) }
+
+// laterWait is how often it looks after that, ns. Go's runtime may have to wait for so long
+// where it wants all processors.
+const laterWait = 5e6
+
 // await waits for the stop. It is not ok if that never comes; the sampling thread
 // must end then, and the kernel lets the thread go.
+//
+// At first it keeps Go's processor, as doze does, as long as there are enough of them. Its
+// alarm tells it when it has waited for long.
 func (w *worker) await(p *pick) (stop, bool) {
 	begin := clock()
 	w.waiting.Store(begin)
 	defer w.waiting.Store(0)
-	w.beforeStop(w)
+	keeps := w.alarm.set(firstWait(w.e.opts.Period), laterWait)
+	held := false // one of e.patience
+	defer func() {
+		if keeps {
+			w.alarm.set(0, 0)
+		}
+		if held {
+			w.e.patience.Add(1)
+		}
+	}()
 	for {
-		s, errno := waitStop(p.tid)
+		s, errno := waitStop(p.tid, keeps)
 		switch errno {
 		case 0:
 			now := clock()
-			w.afterStop(now - begin)
 			if w.aside && now-begin > slowAside {
 				w.asideAfter = now + int64(time.Second)
 			}
@@ -369,6 +385,17 @@ func (w *worker) await(p *pick) (stop, bool) {
 			now := clock()
 			if end := w.e.ended.Load(); now-begin > longestStop || end != 0 && now-end > lastStop {
 				return stop{}, false
+			}
+			w.waitsLonger(w)
+			if keeps && !held {
+				held = w.e.patience.Add(-1) >= 0
+				if !held {
+					w.e.patience.Add(1)
+				}
+			}
+			if keeps && (!held || now-begin > slowStop) {
+				keeps = false
+				w.alarm.set(0, 0)
 			}
 		default:
 			// It has another number now, its process's, being the thread that exec
