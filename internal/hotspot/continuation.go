@@ -3,7 +3,9 @@ package hotspot
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 
+	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
@@ -33,9 +35,11 @@ func (vm *VM) stepBarrier(c *walk.Cursor, e *pcEntry) walk.Verdict {
 		markVirtual(c)
 		return walk.Uncopied
 	}
-	if c.LeafCallee {
-		// The stub has called the VM to bring frames back from the heap.
-		if !vm.mounting(e) {
+	if c.LeafCallee && !vm.unmounting(e) {
+		// The stub has called the VM to bring frames back from the heap. Java code that
+		// the VM has called from there runs on top of frames that are back already: a
+		// class is initialized again after the thread had to wait for it.
+		if !vm.mounting(e) || slices.ContainsFunc(c.Stack.Frames, func(f walk.Frame) bool { return isJava(f.Kind) }) {
 			// Which of the virtual thread's frames are where just now cannot be told.
 			vm.push(c, e.pc, e.ref, walk.KindStub, walk.Exact, walk.ReturnAddress)
 			markVirtual(c)
@@ -84,6 +88,18 @@ func (vm *VM) mounting(e *pcEntry) bool {
 	return mount > others
 }
 
+// beginsBarrier says whether the stub that takes the place of frames in the heap begins at
+// pc.
+func (vm *VM) beginsBarrier(pc uint64) bool {
+	e := vm.classify(pc)
+	if vm.arch != cpu.AMD64 || e == nil || e.how != howBarrier {
+		return false
+	}
+	code := vm.codeOf(e.blob)
+	off := e.pc - e.blob.codeBegin
+	return off < uint64(len(code)) && fromEntry.at(code, int(off))
+}
+
 // innermost is the thread's innermost ContinuationEntry as it was copied.
 func (vm *VM) innermost(c *walk.Cursor) (uint64, bool) {
 	if len(c.Regions) == 0 || len(c.Regions[0].Bytes) != 8 || !vm.conts.ok {
@@ -114,7 +130,17 @@ func (vm *VM) copiedEntry(c *walk.Cursor) (uint64, bool) {
 // (sub rsp,rbx), and none of the virtual thread's frames is where it will be, so
 // that is the carrier's.
 func (l *leaf) thawing() (f found, ok bool) {
-	if !l.known() || l.switched() {
+	if !l.known() {
+		return f, false
+	}
+	if begin := unmountStub(l.code); begin >= 0 && l.off >= begin && l.off < begin+maxUnmount {
+		entry, ok := l.vm.innermost(l.c)
+		if !ok || bytes.Contains(l.code[begin:l.off], entrySP) {
+			return f, false // read from where the stack pointer is
+		}
+		return l.carrier(entry)
+	}
+	if l.switched() {
 		return f, false
 	}
 	if popRCX.at(l.code, l.off) {
@@ -125,6 +151,11 @@ func (l *leaf) thawing() (f found, ok bool) {
 		l.uncopied = true
 		return f, false
 	}
+	return l.carrier(entry)
+}
+
+// carrier is the caller of enterSpecial, whose frame is at entry.
+func (l *leaf) carrier(entry uint64) (f found, ok bool) {
 	f.sp, f.saved = entry+entryFrame, true
 	var ok1 bool
 	f.ra, ok = l.c.Word(f.sp - 8)
@@ -235,71 +266,6 @@ func (vm *VM) walkChunk(c *walk.Cursor, chunk uint64, head []byte) bool {
 	from, end := chunk+k.start+8*sp, chunk+k.start+8*bottom
 	live := c.Copied(from-16, end-from+16)
 	return live != nil && vm.chunkFrames(c, walk.StackCopy{Base: from - 16, Bytes: live}, from, end)
-}
-
-// dropFrozen takes out of the frames from on, which are from the heap, those that are
-// on the stack too, because the thread is just leaving its carrier: the VM has copied
-// them to the heap, and they have not been taken off the stack yet. It is false if that
-// cannot be told.
-//
-// A thread leaves only in the VM. Then the innermost Java frame has called what leads
-// there, and no frame in the heap that has been waiting for a Java method to return is
-// at that place.
-func (vm *VM) dropFrozen(c *walk.Cursor, entry uint64, on int) bool {
-	frames := c.Stack.Frames
-	if first, ok := vm.innermost(c); !ok || first != entry || on == len(frames) {
-		return ok
-	}
-	top := 0
-	for top < on && !isJava(frames[top].Kind) {
-		top++
-	}
-	if top == 0 || frames[top-1].Kind == walk.KindKernel && isJavaLeaf(frames[:on]) {
-		return true // in Java code itself
-	}
-	if top == on {
-		return true
-	}
-	// The stub or wrapper by which Java code entered the VM may be frozen too.
-	from := 0
-	for from <= top && (frames[from].PC != frames[on].PC || frames[from].Ref != frames[on].Ref) {
-		from++
-	}
-	if from > top {
-		// The same method at another place of the interpreter may be the same frame still.
-		a, b := &frames[top], &frames[on]
-		return a.Ref>>32 != b.Ref>>32 || a.Kind != walk.KindInterpreted
-	}
-	n := on - from
-	if len(frames)-on < n {
-		return false
-	}
-	for i := range n {
-		if frames[from+i].PC != frames[on+i].PC {
-			return false
-		}
-	}
-	c.Stack.Frames = append(frames[:on], frames[on+n:]...)
-	return true
-}
-
-// isJava says whether frames of a kind run Java methods' own code.
-func isJava(k walk.Kind) bool {
-	switch k {
-	case walk.KindInterpreted, walk.KindCompiled, walk.KindC1, walk.KindC2:
-		return true
-	}
-	return false
-}
-
-// isJavaLeaf says whether the innermost frame outside of the kernel is Java's.
-func isJavaLeaf(frames []walk.Frame) bool {
-	for i := range frames {
-		if frames[i].Kind != walk.KindKernel {
-			return isJava(frames[i].Kind)
-		}
-	}
-	return false
 }
 
 // chunkFrames appends the frames from sp to end. In a chunk the saved frame

@@ -56,7 +56,7 @@ func (vm *VM) leaving(c *walk.Cursor) (f found, ok bool) {
 		if inst.Op == x86asm.JMP {
 			f, ok = x.jump(&inst)
 			// The jump alone may be one within the interpreter.
-			return f, ok && (set || vm.javaCaller(f.ra)) && vm.validRA(f.ra)
+			return f, ok && (set || vm.javaCaller(f.ra) || vm.beginsBarrier(f.ra)) && vm.validRA(f.ra)
 		}
 		if !leaves(inst.Op) || !x.do(&inst) {
 			*stays = c.Regs.PC

@@ -20,8 +20,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// TestOracleVirtual steps the carrier of a virtual thread that parks and goes on
-// all the time: at every instruction the chain must reach the carrier's first
+// TestOracleVirtual steps the carrier of a virtual thread that parks, from JDK 24 on also waits
+// for a monitor or in Object.wait, and goes on all the time: at every instruction the chain must reach the carrier's first
 // frame, and pass the virtual thread's frames while it works.
 func TestOracleVirtual(t *testing.T) {
 	if testing.Short() {
@@ -35,25 +35,34 @@ func TestOracleVirtual(t *testing.T) {
 		steps, _ = strconv.Atoi(wanted)
 	}
 	for _, major := range fixture.JDKs(t, 21) {
-		for _, flags := range []string{"", "-Xint", "-XX:TieredStopAtLevel=1"} {
-			t.Run(fmt.Sprintf("%d/%s", major, flags), func(t *testing.T) {
-				t.Parallel()
-				// A carrier that is stepped is slow, and the virtual thread waits elsewhere.
-				for range 4 {
-					if runVirtualOracle(t, major, flags, steps) || t.Failed() {
-						return
-					}
+		hows := []string{"park"}
+		if major >= 24 {
+			hows = append(hows, "monitor", "wait")
+		}
+		for _, how := range hows {
+			for _, flags := range []string{"", "-Xint", "-XX:TieredStopAtLevel=1"} {
+				if how != "park" && flags == "-XX:TieredStopAtLevel=1" && !fixture.Full(t) {
+					continue
 				}
-				// What was compared was right. A stepped carrier is slow, and may wait for
-				// work all the time that the virtual thread waits for it.
-				fixture.NotPermitted(t, "in four rounds the stepped carrier hardly ever had the virtual thread")
-			})
+				t.Run(fmt.Sprintf("%d/%s/%s", major, how, flags), func(t *testing.T) {
+					t.Parallel()
+					// A carrier that is stepped is slow, and the virtual thread waits elsewhere.
+					for range 4 {
+						if runVirtualOracle(t, major, how, flags, steps) || t.Failed() {
+							return
+						}
+					}
+					// What was compared was right. A stepped carrier is slow, and may wait for
+					// work all the time that the virtual thread waits for it.
+					fixture.NotPermitted(t, "in four rounds the stepped carrier hardly ever had the virtual thread")
+				})
+			}
 		}
 	}
 }
 
 // runVirtualOracle is false if the virtual thread was hardly seen at work.
-func runVirtualOracle(t *testing.T, major int, flags string, steps int) bool {
+func runVirtualOracle(t *testing.T, major int, how, flags string, steps int) bool {
 	dir := fixture.Classes(t, major, filepath.Join("testdata", "steps", "Virtual.java"))
 	args := []string{"-cp", dir, "-Xmx128m", "-Djdk.virtualThreadScheduler.parallelism=1", "-Djdk.virtualThreadScheduler.maxPoolSize=1", "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Virtual.*"}
 	args = append(args, strings.Fields(flags)...)
@@ -61,7 +70,10 @@ func runVirtualOracle(t *testing.T, major int, flags string, steps int) bool {
 	if flags == "-Xint" {
 		turns = "1000" // parking takes the interpreter long
 	}
-	cmd := startStepped(t, major, append(args, "Virtual", turns)...)
+	if how != "park" {
+		turns = turns[:len(turns)-1] // what is new here is leaving and coming back
+	}
+	cmd := startStepped(t, major, append(args, "Virtual", turns, how)...)
 	p, err := target.Open(cmd.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
@@ -164,6 +176,9 @@ func (s *stepped) wrongVirtual() (working bool, why string) {
 	}
 	if working = strings.Contains(all, "Virtual.work "); working && !strings.Contains(all, "Virtual.work Virtual.g6 Virtual.g5 Virtual.g4 Virtual.g3 Virtual.g2 Virtual.g1 ") {
 		return true, fmt.Sprintf("chain %v leaves out callers of the virtual thread", names)
+	}
+	if n := strings.Count(all, "Virtual.g1 "); n > 1 {
+		return working, fmt.Sprintf("chain %v has the virtual thread's frames %d times", names, n)
 	}
 	return working, ""
 }

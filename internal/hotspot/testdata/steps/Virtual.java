@@ -15,16 +15,42 @@ public class Virtual {
     static long work(int n) {
         long v = 0;
         while (!stop) {
-            LockSupport.parkNanos(1000);
+            pause();
             for (int i = 0; i < turns; i++) v = v * 31 + mix(i);
             sink = v;
         }
         return v;
     }
+    static final Object lock = new Object();
+    static String how = "park";
+
+    /** Leaves the carrier: parked, waiting for a monitor that another thread has most of the time, or in Object.wait. */
+    static void pause() {
+        switch (how) {
+            case "monitor":
+                synchronized (lock) { sink++; }
+                break;
+            case "wait":
+                synchronized (lock) {
+                    try { lock.wait(1); } catch (InterruptedException e) { throw new RuntimeException(e); }
+                }
+                break;
+            default:
+                LockSupport.parkNanos(1000);
+        }
+    }
+    static void holds() {
+        while (true) {
+            synchronized (lock) { LockSupport.parkNanos(200_000); }
+            LockSupport.parkNanos(50_000);
+        }
+    }
     static long mix(long v) { return v ^ (v >> 3); }
 
     public static void main(String[] args) throws Exception {
         if (args.length > 0) turns = Integer.parseInt(args[0]);
+        if (args.length > 1) how = args[1];
+        if (how.equals("monitor")) Thread.ofPlatform().daemon().start(Virtual::holds);
         Thread t = Thread.ofVirtual().start(() -> { while (true) sink = g1(1); });
         System.out.println("ready");
         System.out.flush();
