@@ -89,6 +89,28 @@ func (c *PerfData) Read() bool {
 	return false
 }
 
+// Span is a piece of the counters' memory that some of them lie in.
+type Span struct{ off, end uint32 }
+
+// SpanOf gives the smallest piece that the named counters lie in, of those that there are.
+func (c *PerfData) SpanOf(names ...string) Span {
+	s := Span{off: c.used}
+	for _, name := range names {
+		if k, ok := c.at[name]; ok {
+			s.off, s.end = min(s.off, k.off), max(s.end, k.off+k.size)
+		}
+	}
+	return s
+}
+
+// ReadSpan reads the values in a piece anew, as Read does all; false if that is not possible.
+func (c *PerfData) ReadSpan(s Span) bool {
+	if s.off >= s.end {
+		return true
+	}
+	return int(s.end) <= len(c.raw) && c.vm.peek.r.ReadAt(c.raw[s.off:s.end], c.start+uint64(s.off)) == nil
+}
+
 // names finds where each value is.
 func (c *PerfData) names() {
 	c.at = map[string]counter{}

@@ -58,6 +58,22 @@ func TestCounters(t *testing.T) {
 			if !c.Read() {
 				t.Error("a second look fails")
 			}
+			// A piece of it is read as the whole is.
+			const looked = "java.cls.loadedClasses"
+			before, ok := c.Number(looked)
+			if span := c.SpanOf("java.threads.live", looked, "no.such"); !ok || !c.ReadSpan(span) || int(span.end-span.off) >= len(c.raw) {
+				t.Errorf("%d of %d bytes cannot be read", span.end-span.off, len(c.raw))
+			}
+			part, _ := c.Number(looked)
+			if c.Read(); part < before {
+				t.Errorf("%s fell from %d to %d", looked, before, part)
+			}
+			if all, _ := c.Number(looked); all < part {
+				t.Errorf("%s fell from %d to %d", looked, part, all)
+			}
+			if !c.ReadSpan(c.SpanOf()) || !c.ReadSpan(c.SpanOf("no.such")) {
+				t.Error("nothing cannot be read")
+			}
 			set := map[string]SetFlag{}
 			for _, f := range vm.SetFlags() {
 				set[f.Name] = f

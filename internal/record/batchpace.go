@@ -16,7 +16,7 @@ type batchPace struct {
 const (
 	// calmly is how soon the next batch is wanted where all is calm. With it a file
 	// that grows is still written once a second.
-	calmly = 230 * time.Millisecond
+	calmly = 480 * time.Millisecond
 	// calmAfter is how long nothing must have happened for that.
 	calmAfter = 2 * time.Second
 	// Of code that has not been seen before there is a little in every program, for long:

@@ -20,7 +20,8 @@ type collections struct {
 	begun  bool
 	of     []collectorSeen
 	clock  vmClock
-	looked uint64 // monotonic ns: before the counters were last read
+	looked uint64       // monotonic ns: before the counters were last read
+	span   hotspot.Span // where the counters of collections are
 	ids    uint64
 }
 
@@ -55,6 +56,21 @@ var collectorNames = map[string]string{
 
 // young are those that collect the young generation only.
 var young = map[string]bool{"DefNew": true, "ParNew": true, "ParallelScavenge": true, "G1New": true}
+
+// ran says whether a collection has ended since the counters were read the last time, having
+// read no more than what tells.
+func (g *collections) ran(c *hotspot.PerfData) bool {
+	if !g.begun || !c.ReadSpan(g.span) {
+		return true
+	}
+	for i := range g.of {
+		k := &g.of[i]
+		if count, _ := c.Number(k.invocations); count > k.count {
+			return true
+		}
+	}
+	return false
+}
 
 // collected tells of collections since the counters were read the last time. They
 // were read after before.
@@ -172,6 +188,11 @@ func (g *collections) begin(c *hotspot.PerfData) {
 		}
 		g.ids += uint64(max(k.count, 0))
 	}
+	var names []string
+	for i := range g.of {
+		names = append(names, g.of[i].invocations)
+	}
+	g.span = c.SpanOf(names...)
 	g.clock.begin(c)
 }
 

@@ -64,7 +64,7 @@ func TestCalm(t *testing.T) {
 	}
 	s := calmed()
 	defer s.close()
-	if d := s.NextBatch(); d != calmly || d >= 350*time.Millisecond {
+	if d := s.NextBatch(); d != calmly || d >= 500*time.Millisecond {
 		t.Errorf("where nothing is new the next batch is wanted in %v", d)
 	}
 	p, err := s.openProcess(os.Getpid()) // it has no VM

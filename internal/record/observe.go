@@ -177,6 +177,10 @@ func (s *session) observeVM(p *process, seen *observed, all bool) {
 		all = true
 	}
 	before := monotonic()
+	if !all && !seen.gc.ran(seen.counters) {
+		seen.gc.looked = before
+		return
+	}
 	if !seen.counters.Read() {
 		return
 	}

@@ -43,6 +43,7 @@ type Engine struct {
 
 	// The rings and the clocks' periods belong to who holds reading.
 	reading sync.Mutex
+	stopped bool // nothing is sampled any more
 	kept    *backlog
 	pace    pace
 	patient atomic.Int64 // how long samples may wait in the ring, ns
@@ -59,8 +60,11 @@ type Engine struct {
 	known   map[uint32]knowledge // of those programs
 	follows [maxFollows]bool     // which slots of the map are in use
 
-	running  atomic.Bool
-	readDone <-chan struct{} // closed when the rings are not read any more
+	running atomic.Bool
+	reader  atomic.Pointer[reader] // nil: the walker reads the rings itself
+	here    inPlace
+	strain  time.Time // when walking took long, or had to be soon, the last time
+	walked  time.Time // when it began last
 
 	seen    asleep // threads that sleep at the end
 	told    told
@@ -220,9 +224,19 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	e.patient.Store(int64(e.patience(sink)))
 	e.pace.looked = perfevent.Now()
 	e.prompter, _ = sink.(capture.Prompter)
-	stop := e.startReading(ctx)
+	unhook := e.waiter.WakeOn(ctx)
+	e.here.guard = time.AfterFunc(time.Hour, func() { e.relieve(ctx) })
+	e.here.guard.Stop()
+	e.strain = time.Now()
+	e.read(ctx)
 	defer func() {
-		_ = stop()
+		if r := e.reader.Load(); r != nil {
+			r.leave.Store(true)
+			e.waiter.Wake()
+			<-r.done
+		}
+		e.stopSampling()
+		unhook()
 		e.finish(sink)
 	}()
 	if err := e.opts.Begun(); err != nil {
@@ -230,12 +244,8 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	}
 	e.telling, e.toldAll = time.Now(), false
 	for {
-		select {
-		case <-e.kept.ready:
-		case <-e.readDone:
-		}
-		gone := e.kept.takeEnded()
-		if !e.walkAll(sink) && time.Since(e.batched) >= capture.IdleBatch {
+		gone, any, err := e.turn(ctx, sink)
+		if !any && time.Since(e.batched) >= capture.IdleBatch {
 			e.batchEnd(sink)
 		}
 		e.patient.Store(int64(e.patience(sink)))
@@ -249,41 +259,16 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 			e.toldAll = true
 		}
 		e.targets.Check(func(uint32) {})
-		select {
-		case <-e.readDone:
-			return stop()
-		default:
+		if err != nil || ctx.Err() != nil || e.targets.Left() == 0 {
+			return err
 		}
-		if ctx.Err() != nil || e.targets.Left() == 0 {
-			return nil
-		}
-	}
-}
-
-// startReading empties the rings beside the caller until ctx ends or stop is called, which
-// gives what went wrong.
-func (e *Engine) startReading(ctx context.Context) (stop func() error) {
-	ctx, cancel := context.WithCancel(ctx)
-	unhook := e.waiter.WakeOn(ctx)
-	done := make(chan struct{})
-	var err error
-	go func() {
-		defer close(done)
-		err = e.read(ctx)
-	}()
-	e.readDone = done
-	return func() error {
-		cancel()
-		<-done
-		unhook()
-		return err
 	}
 }
 
 const (
 	// mostPatience is how long samples may lie in the ring, which has room for more, and
-	// wakes the reader when it is a quarter full.
-	mostPatience = 250 * time.Millisecond
+	// wakes the reader when three eighths of it are used.
+	mostPatience = 500 * time.Millisecond
 	// awayPatience is for those of threads that slept: what they waited for is asked
 	// when they are read.
 	awayPatience = 100 * time.Millisecond

@@ -6,22 +6,42 @@ import (
 	"encoding/binary"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/capture/perfevent"
 )
 
-// read empties the rings until ctx ends, and gives what went wrong. It has a thread of its
-// own and waits for nothing but the rings: whoever walks and names what it takes out may
-// have to read files, or what a target holds, for longer than a ring has room. On a crowded
-// machine the kernel prefers a thread that mostly sleeps to those that have just run.
-func (e *Engine) read(ctx context.Context) error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	defer e.kept.wake()
-	defer e.stopSampling() // what is still to be walked may take a while
-	var last time.Time     // when the walker was woken
+// reader empties the rings beside the walker. It has a thread of its own and waits for
+// nothing but the rings: whoever walks and names what it takes out may have to read files,
+// or what a target holds, for longer than a ring has room. On a crowded machine the kernel
+// prefers a thread that mostly sleeps to those that have just run.
+type reader struct {
+	leave atomic.Bool   // the walker is fast enough to read by itself
+	done  chan struct{} // closed when the rings are not read any more
+	err   error         // why, if it is not for leave or the context; once done is closed
+}
+
+// read starts a reader, which reads until ctx ends.
+func (e *Engine) read(ctx context.Context) {
+	r := &reader{done: make(chan struct{})}
+	e.reader.Store(r)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer e.kept.wake()
+		defer close(r.done)
+		if r.err = e.readOn(ctx, r); !r.leave.Load() {
+			e.stopSampling() // what is still to be walked may take a while
+		}
+	}()
+}
+
+// readOn empties the rings until ctx ends or the reader shall leave, and gives what went
+// wrong.
+func (e *Engine) readOn(ctx context.Context, r *reader) error {
+	var last time.Time // when the walker was woken
 	wait := time.Duration(e.patient.Load())
 	for {
 		gone, err := e.waiter.Wait(wait)
@@ -41,11 +61,11 @@ func (e *Engine) read(ctx context.Context) error {
 		if now {
 			wait = min(wait, promptly)
 		}
-		if ctx.Err() != nil {
-			return nil
-		}
 		if err := e.retune(); err != nil {
 			return err
+		}
+		if ctx.Err() != nil || r.leave.Load() {
+			return nil
 		}
 	}
 }
@@ -58,16 +78,23 @@ const (
 	promptly = 10 * time.Millisecond
 )
 
-// stopSampling ends sampling by clocks and points, and takes out what they left.
+// stopSampling ends sampling by clocks and points, and takes out what they left; the first
+// time that it is called.
 func (e *Engine) stopSampling() {
 	e.reading.Lock()
-	if e.timers != nil {
-		e.timers.Stop()
+	stopped := e.stopped
+	e.stopped = true
+	if !stopped {
+		if e.timers != nil {
+			e.timers.Stop()
+		}
+		e.progs.points.stop()
+		e.ended.Store(perfevent.Now())
 	}
-	e.progs.points.stop()
 	e.reading.Unlock()
-	e.ended.Store(perfevent.Now())
-	e.collectRest()
+	if !stopped {
+		e.collectRest()
+	}
 }
 
 // retune changes the period of the clocks where it is time.
@@ -102,7 +129,16 @@ func (e *Engine) collect() (now bool) {
 // is more.
 func (e *Engine) collectOnce() (more bool) {
 	b := e.kept.open()
-	defer e.kept.put(b)
+	more = e.gather(b, func(record []byte, sample bool) []byte { return e.kept.copy(b, record, sample) })
+	e.ring.release()
+	e.kept.put(b)
+	return more
+}
+
+// gather puts what is waiting in the rings now into a batch, at most half a ring, and says
+// whether there is more. What keep gives of a record is put there; nil means that there is
+// no room.
+func (e *Engine) gather(b *batch, keep func(record []byte, sample bool) []byte) (more bool) {
 	from, maps := len(b.items), len(b.maps)
 	// What comes while the ring is read waits for the next time, so that nothing is
 	// taken before its cause.
@@ -117,7 +153,7 @@ func (e *Engine) collectOnce() (more bool) {
 		last = it.time
 		e.expect(r)
 		sample := r[0] == kindSample
-		if it.data = e.kept.copy(b, r, sample); it.data == nil {
+		if it.data = keep(r, sample); it.data == nil {
 			e.dropped.Add(1)
 			continue
 		}
@@ -126,9 +162,7 @@ func (e *Engine) collectOnce() (more bool) {
 		}
 		b.items = append(b.items, it)
 	}
-	more = e.ring.more()
-	e.ring.release()
-	if last > 0 && more {
+	if more = e.ring.more(); last > 0 && more {
 		until = min(until, last) // the rest of the ring comes first
 	}
 	if e.mmaps != nil {
@@ -207,21 +241,24 @@ func (e *Engine) walkAll(sink capture.Sink) (any bool) {
 
 func (e *Engine) walkBatch(b *batch, sink capture.Sink) {
 	for i := range b.items {
-		it := &b.items[i]
-		if it.data != nil {
-			e.deliver(it, sink)
-			continue
-		}
-		n := &b.maps[it.note]
-		if n.Kind == capture.Exec {
-			if len(e.execed) >= maxExeced {
-				clear(e.execed)
-			}
-			e.execed[n.PID] = true
-			e.unknow(n.PID)
-		}
-		sink.Notice(*n)
+		e.walkItem(b, &b.items[i], sink)
 	}
+}
+
+func (e *Engine) walkItem(b *batch, it *item, sink capture.Sink) {
+	if it.data != nil {
+		e.deliver(it, sink)
+		return
+	}
+	n := &b.maps[it.note]
+	if n.Kind == capture.Exec {
+		if len(e.execed) >= maxExeced {
+			clear(e.execed)
+		}
+		e.execed[n.PID] = true
+		e.unknow(n.PID)
+	}
+	sink.Notice(*n)
 }
 
 // drain hands over what is waiting, oldest first, and says whether there was anything.

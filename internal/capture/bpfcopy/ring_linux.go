@@ -30,6 +30,8 @@ type ring struct {
 	size     uint64
 	pos, end uint64
 	split    []byte // the record that went over the end: at most one of a pass
+	held     uint64 // what lies from here on is still in use, if holds
+	holds    bool
 }
 
 // mapRing maps a ring buffer map of size bytes.
@@ -59,7 +61,6 @@ func (r *ring) close() {
 // begin notes how far the kernel has written, at most half a ring at a time, so
 // that room comes back soon enough.
 func (r *ring) begin() {
-	r.pos = atomic.LoadUint64((*uint64)(unsafe.Pointer(&r.consumer[0])))
 	r.end = min(atomic.LoadUint64((*uint64)(unsafe.Pointer(&r.producer[0]))), r.pos+r.size/2)
 }
 
@@ -93,10 +94,33 @@ func (r *ring) next() []byte {
 	return nil
 }
 
-// release gives the kernel the room of all that next went over.
+// release gives the kernel the room of all that next went over, but for what is held.
 func (r *ring) release() {
-	atomic.StoreUint64((*uint64)(unsafe.Pointer(&r.consumer[0])), r.pos)
+	pos := r.pos
+	if r.holds {
+		pos = min(pos, r.held)
+	}
+	atomic.StoreUint64((*uint64)(unsafe.Pointer(&r.consumer[0])), pos)
 }
+
+// hold keeps a record that next gave since the ring was read up to from, and what comes
+// behind it, from being written over until letGo.
+func (r *ring) hold(from uint64, record []byte) {
+	r.held, r.holds = from, true
+	if len(record) == 0 {
+		return
+	}
+	first, at := uintptr(unsafe.Pointer(&r.data[0])), uintptr(unsafe.Pointer(&record[0]))
+	if off := uint64(at - first); at >= first && off < r.size {
+		r.held += (off - ringHeader - from) & (r.size - 1)
+		return
+	}
+	// It was put together. The next pass must not do so at the same place.
+	r.split = nil
+}
+
+// letGo ends hold.
+func (r *ring) letGo() { r.holds = false }
 
 // more says whether the kernel has written beyond what next went over.
 func (r *ring) more() bool { return r.waiting() > 0 }
@@ -107,4 +131,4 @@ func (r *ring) waiting() uint64 {
 }
 
 // watermark is how many bytes that wait wake the reader of a ring of size bytes.
-func watermark(size uint64) uint64 { return size / 4 }
+func watermark(size uint64) uint64 { return size / 8 * 3 }

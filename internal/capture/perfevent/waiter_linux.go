@@ -106,10 +106,11 @@ func (w *Waiter) AddProcess(pid int) error {
 // before the first Wait, when programs have been started that candid starts.
 func (w *Waiter) WakeOn(ctx context.Context) func() bool {
 	easeWatcher()
-	return context.AfterFunc(ctx, func() {
-		_, _ = unix.Write(w.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
-	})
+	return context.AfterFunc(ctx, w.Wake)
 }
+
+// Wake makes Wait return, also each further one.
+func (w *Waiter) Wake() { _, _ = unix.Write(w.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
 
 // Wait sleeps for at most d and gives the processes that have ended.
 func (w *Waiter) Wait(d time.Duration) (gone []int, err error) {

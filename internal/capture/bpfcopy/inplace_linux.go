@@ -1,0 +1,184 @@
+package bpfcopy
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/capture"
+)
+
+// Where walking keeps up with sampling, the walker reads the rings itself and walks the
+// stacks where they lie: that saves a copy of each, and a thread that wakes another. If it
+// takes longer all the same, a reader relieves it, and stays for a while.
+const (
+	// reliefAfter is how long records that lie in the ring may be walked. A ring has room
+	// for several times that.
+	reliefAfter = 15 * time.Millisecond
+	// swift is how long walking a batch takes at most where it keeps up.
+	swift = 5 * time.Millisecond
+	// swiftFor is for how long it must have kept up.
+	swiftFor = time.Second
+	// unhurried is how soon batches are wanted at most where that is said of them.
+	unhurried = 50 * time.Millisecond
+)
+
+// inPlace is what is walked where it lies in the ring.
+type inPlace struct {
+	mu    sync.Mutex
+	batch batch
+	next  int    // of the batch's items, the first that is not taken yet
+	from  uint64 // how far the ring was read before
+	busy  bool   // it is being walked
+	guard *time.Timer
+}
+
+// turn waits until there is something to be walked and walks it. It gives the processes
+// that have ended, whether there was anything, and why nothing can be read any more.
+func (e *Engine) turn(ctx context.Context, sink capture.Sink) (gone []int, any bool, err error) {
+	r := e.reader.Load()
+	if r == nil {
+		return e.turnHere(ctx, sink)
+	}
+	select {
+	case <-e.kept.ready:
+	case <-r.done:
+	}
+	gone = e.kept.takeEnded()
+	e.walked = time.Now()
+	any = e.walkAll(sink)
+	select {
+	case <-r.done:
+		if r.err == nil && ctx.Err() == nil {
+			e.reader.Store(nil) // what it has left in the backlog is walked first
+		}
+		return append(gone, e.kept.takeEnded()...), any, r.err
+	default:
+	}
+	now := time.Now()
+	if now.Sub(e.walked) > swift || e.patience(sink) < unhurried {
+		e.strain = now
+	}
+	if now.Sub(e.strain) > swiftFor {
+		r.leave.Store(true)
+	}
+	return gone, any, nil
+}
+
+// turnHere is turn without a reader.
+func (e *Engine) turnHere(ctx context.Context, sink capture.Sink) (gone []int, any bool, err error) {
+	for {
+		patience := time.Duration(e.patient.Load())
+		if gone, err = e.waiter.Wait(patience - time.Since(e.walked)); err != nil {
+			return gone, false, err
+		}
+		if err = e.retune(); err != nil {
+			return gone, false, err
+		}
+		if ctx.Err() != nil {
+			e.stopSampling()
+			break
+		}
+		if len(gone) > 0 || time.Since(e.walked) >= patience || e.ring.waiting() >= watermark(e.ring.size) {
+			break
+		}
+		// The kernel wakes for more than is worth a batch.
+		if e.collect() || e.kept.waiting() > wakeBytes {
+			break
+		}
+	}
+	e.walked = time.Now()
+	any = e.walkHere(sink)
+	hurry := e.patience(sink) < unhurried
+	if now := time.Now(); hurry || now.Sub(e.walked) > swift {
+		e.strain = now
+	}
+	if hurry && e.reader.Load() == nil {
+		e.read(ctx)
+	}
+	return gone, any, nil
+}
+
+// walkHere walks what is in the backlog, and then what is in the rings, and says whether
+// there was anything.
+func (e *Engine) walkHere(sink capture.Sink) (any bool) {
+	for group := e.kept.take(); len(group) > 0; group = e.kept.take() {
+		any = true
+		for _, b := range group {
+			e.walkBatch(b, sink)
+			e.kept.free(b, true)
+		}
+	}
+	h := &e.here
+	e.reading.Lock()
+	b := &h.batch
+	b.items, b.maps = b.items[:0], b.maps[:0]
+	h.from, h.next = e.ring.pos, 0
+	e.gather(b, func(record []byte, _ bool) []byte { return record })
+	h.mu.Lock()
+	h.busy = len(b.items) > 0
+	h.mu.Unlock()
+	e.reading.Unlock()
+	h.guard.Reset(reliefAfter)
+	for it := h.take(); it != nil; it = h.take() {
+		any = true
+		e.walkItem(b, it, sink)
+	}
+	h.guard.Stop()
+	e.reading.Lock()
+	e.ring.letGo()
+	e.ring.release()
+	e.reading.Unlock()
+	if any {
+		e.tellPace(sink)
+		e.batchEnd(sink)
+		e.patient.Store(int64(e.patience(sink)))
+	}
+	return any
+}
+
+// take gives the next item, nil when there is none.
+func (h *inPlace) take() *item {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.next == len(h.batch.items) {
+		h.busy = false
+		return nil
+	}
+	h.next++
+	return &h.batch.items[h.next-1]
+}
+
+// relieve lets a reader take over, and what is not walked yet be copied out of the ring,
+// if the walker is not done.
+func (e *Engine) relieve(ctx context.Context) {
+	h := &e.here
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.busy || e.reader.Load() != nil {
+		return
+	}
+	e.reading.Lock()
+	b := e.kept.open()
+	for i := h.next; i < len(h.batch.items); i++ {
+		it := h.batch.items[i]
+		if it.data == nil {
+			b.maps = append(b.maps, h.batch.maps[it.note])
+			it.note = len(b.maps) - 1
+		} else if it.data = e.kept.copy(b, it.data, it.data[0] == kindSample); it.data == nil {
+			e.dropped.Add(1)
+			continue
+		}
+		b.items = append(b.items, it)
+	}
+	e.kept.put(b)
+	var now []byte // what is being walked lies there still
+	if h.next > 0 {
+		now = h.batch.items[h.next-1].data
+	}
+	h.batch.items = h.batch.items[:h.next]
+	e.ring.hold(h.from, now)
+	e.ring.release()
+	e.reading.Unlock()
+	e.read(ctx)
+}
