@@ -59,6 +59,7 @@ var sections = []struct {
 	{"suspend", (*bench).suspend},
 	{"suspend-cost", (*bench).suspendCost},
 	{"copy-cost", (*bench).copyCost},
+	{"gaps", (*bench).gaps},
 	{"events", (*bench).events},
 	{"waits", (*bench).waits},
 	{"dump", (*bench).dump},

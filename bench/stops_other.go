@@ -17,3 +17,7 @@ func (b *bench) copyCost() {
 func (b *bench) waits() {
 	b.add(row{Section: "waits", What: "time asleep, running and waiting for a CPU", Failed: "wall and off-CPU time are measured on Linux only"})
 }
+
+func (b *bench) gaps() {
+	b.add(row{Section: "gaps", What: "a thread's gaps at 5 kHz above those of the bare event", Failed: "perf events are Linux's only"})
+}
