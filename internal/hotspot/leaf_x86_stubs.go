@@ -241,6 +241,30 @@ var (
 	andRSP     = []byte{0x48, 0x83, 0xE4, 0xF0}
 )
 
+// patching says whether a c2i adapter has its caller's call site patched, by a call for
+// which it pushes much and keeps its stack pointer in r13: mov r13,rsp; mov rax,[rsp];
+// and rsp,-16 to mov rsp,r13.
+func (l *leaf) patching() bool {
+	for i := 0; ; {
+		n := bytes.Index(l.code[i:], patchCaller)
+		if n < 0 {
+			return false
+		}
+		i += n + 3 // mov r13,rsp
+		if n = bytes.Index(l.code[i:], restoreStack); n < 0 || l.off < i {
+			return false
+		}
+		if i += n; l.off <= i {
+			return true
+		}
+	}
+}
+
+var (
+	patchCaller  = []byte{0x4C, 0x8B, 0xEC, 0x48, 0x8B, 0x04, 0x24, 0x48, 0x83, 0xE4, 0xF0}
+	restoreStack = []byte{0x49, 0x8B, 0xE5}
+)
+
 // madeRoom says whether an adapter holds its return address in rax.
 func (l *leaf) madeRoom() bool {
 	for _, e := range extendStack {

@@ -72,6 +72,26 @@ func (s *stopped) goesTo(ra uint64, off int) {
 	}
 }
 
+// An adapter that has its caller's call site patched has its stack pointer in r13, from
+// the place where it is put there to the one where it is taken back; what is on top
+// meanwhile may be an old return address.
+func TestAdapterPatchesCaller(t *testing.T) {
+	// cmp, jz; mov r13,rsp; mov rax,[rsp]; and rsp,-16; pushf; sub rsp,8; sub rsp,0x80;
+	// mov [rsp+0x78],rax; a call; mov rsp,r13; pop rax
+	const code = "837b4800 0f84e3000000 4c8bec 488b0424 4883e4f0 9c 4883ec08 4881ec80000000 4889442478 ffd0 498be5 58"
+	for off, below := range map[int]int{10: 0, 13: 0, 17: 0, 21: 8, 22: 0x10, 26: 0x18, 33: 0x98, 38: 0x98, 40: 0x98, 43: 0} {
+		s := stopIn(t, blobAdapter, code, off)
+		s.put(0, staleRA)
+		s.put(below, rightRA)
+		s.c.Regs.R[cpu.R13] = s.c.Regs.SP() + uint64(below)
+		if off == 10 { // it is not there yet
+			s.c.Regs.R[cpu.R13] = s.c.Regs.SP() + 64
+			s.put(64, staleRA)
+		}
+		s.goesTo(rightRA, below+8)
+	}
+}
+
 // An adapter to the interpreter has made room and has yet to put its return
 // address there: what is on top is an old one.
 func TestAdapterMakesRoom(t *testing.T) {
