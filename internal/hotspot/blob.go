@@ -72,7 +72,9 @@ type nmethod struct {
 	pcs          []pcDesc
 	enterSpecial bool // jdk.internal.vm.Continuation.enterSpecial
 
-	debug  debugInfo
+	debug debugInfo
+	// torn: the VM was making or freeing it when it was read. It is read again.
+	torn   bool
 	scopes *scopeTable // decoded on first need
 }
 

@@ -25,6 +25,7 @@ func TestUnloading(t *testing.T) {
 			old.Clock = func() uint64 { return uint64(time.Since(began)) }
 			lists, standing := 0, 0
 			compared, reborn := 0, 0
+			torn, whole := 0, 0 // methods that the VM was making or freeing, and others
 			last := make(map[uint64]cookie)
 			// At least so often, and until the VM has dropped some code and put other in its
 			// place, which it does when it likes.
@@ -77,6 +78,11 @@ func TestUnloading(t *testing.T) {
 					if a, b := old.methodAt(o.nm.methodID), now.methodAt(n.nm.methodID); b != nil && (a == nil || a.function != b.function) {
 						t.Errorf("the method at %#x is %v, was taken for %v", n.start, b, a)
 					}
+					if n.nm.torn {
+						torn++
+						return
+					}
+					whole++
 					if len(o.nm.pcs) != len(n.nm.pcs) {
 						t.Errorf("%#x has %d pcs, was taken to have %d", n.start, len(n.nm.pcs), len(o.nm.pcs))
 					}
@@ -136,7 +142,10 @@ func TestUnloading(t *testing.T) {
 			if reborn == 0 || old.died == 0 {
 				t.Errorf("no code was replaced, nothing was tested (%d compared, %d died)", compared, old.died)
 			}
-			t.Logf("%d blobs compared, %d took another's place, %d died, %d were known to stand there", compared, reborn, old.died, standing)
+			if torn > 1+whole/100 {
+				t.Errorf("%d of %d methods are taken for torn", torn, torn+whole)
+			}
+			t.Logf("%d blobs compared, %d took another's place, %d died, %d were known to stand there, %d methods were torn", compared, reborn, old.died, standing, torn)
 		})
 	}
 }

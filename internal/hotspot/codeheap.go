@@ -241,7 +241,8 @@ func (vm *VM) kill(b *blob) {
 	c := &vm.code
 	c.live--
 	c.dead = append(c.dead, b)
-	if h := vm.heapOf(b.start); h != nil && vm.Clock != nil {
+	// Torn code is read again, whatever became of it.
+	if h := vm.heapOf(b.start); h != nil && vm.Clock != nil && (b.nm == nil || !b.nm.torn) {
 		vm.freedCode(h)
 	}
 	vm.release(b)

@@ -223,7 +223,7 @@ func (l *blobLayout) same(header []byte, b *blob) bool {
 	if l.name.load(h) != b.cookie.name || l.size.load(h) != b.cookie.size {
 		return false
 	}
-	return b.nm == nil || l.method.load(h) == b.cookie.method && int32(l.compileID.load(h)) == b.cookie.compileID
+	return b.nm == nil || !b.nm.torn && l.method.load(h) == b.cookie.method && int32(l.compileID.load(h)) == b.cookie.compileID
 }
 
 // decodeNMethod reads what a blob of a Java method adds. h is the blob's header

@@ -53,6 +53,9 @@ func (vm *VM) readDebugInfo(b *blob) {
 	if !reqs[0].OK {
 		return
 	}
+	if nm.torn = !wholePCs(reqs[0].Buf, b.codeEnd-b.codeBegin); nm.torn {
+		return
+	}
 	nm.pcs = decodePCs(reqs[0].Buf, b.codeEnd-b.codeBegin)
 	vm.code.pcs += cap(nm.pcs)
 	if len(reqs[1].Buf) > 0 && reqs[1].OK {
@@ -61,6 +64,14 @@ func (vm *VM) readDebugInfo(b *blob) {
 			vm.keepMetadata(nm.scopes, reqs[2].Buf)
 		}
 	}
+}
+
+// wholePCs says whether a table of pcs of code of the given size begins and ends with a pc
+// outside of the code, as all do (share/code/nmethod.cpp, copy_scopes_pcs): the VM writes the
+// table after the header, and frees it before the header.
+func wholePCs(raw []byte, size uint64) bool {
+	first, last := int32(binary.LittleEndian.Uint32(raw)), int32(binary.LittleEndian.Uint32(raw[len(raw)-sizeofPCDesc:]))
+	return first < 0 && last > 0 && uint64(last) > size
 }
 
 // decodePCs decodes a table of pcs of code of the given size. It stops where

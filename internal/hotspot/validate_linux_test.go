@@ -185,3 +185,38 @@ func TestChecksAreBatched(t *testing.T) {
 		t.Errorf("%d blobs that nobody uses are still checked in every batch", n)
 	}
 }
+
+// TestTornMethod has a VM whose compiled method was not yet all there when it was read first: its
+// header was, its table of pcs was not. Its positions are not made up, and it is read again.
+func TestTornMethod(t *testing.T) {
+	p := parkedProgram(t, 17)
+	stop(t, p.PID)
+	vm := openVM(t, p)
+	var whole *blob
+	eachBlob(t, vm, func(b *blob) {
+		if b.kind == blobNMethod && len(b.nm.pcs) > 4 && whole == nil {
+			whole = b
+		}
+	})
+	if whole == nil {
+		t.Fatal("no compiled method")
+	}
+	d := &whole.nm.debug
+	for what, missing := range map[string]uint64{"first": d.pcsLo, "last": d.pcsLo + d.size() - sizeofPCDesc} {
+		vm := openVM(t, p)
+		mem := &changed{Reader: vm.peek.r, words: map[uint64]uint64{missing: 0}}
+		vm.peek.r = mem
+		b := vm.find(whole.start)
+		if b == nil {
+			t.Fatal("the method is not found")
+		}
+		if !b.nm.torn || len(b.nm.pcs) != 0 {
+			t.Errorf("a method whose %s pc is missing has %d pcs, torn: %v", what, len(b.nm.pcs), b.nm.torn)
+		}
+		clear(mem.words)
+		vm.BeginBatch()
+		if b = vm.find(whole.start); b == nil || b.nm.torn || len(b.nm.pcs) != len(whole.nm.pcs) {
+			t.Errorf("a method whose %s pc was missing is not read again", what)
+		}
+	}
+}
