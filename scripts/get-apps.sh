@@ -3,18 +3,19 @@
 # ($CANDID_RUNTIMES/apps, default ~/.cache/candid-runtimes/apps). Nothing is
 # put into the system.
 #
-#   scripts/get-apps.sh [NAME ...]     default: all of jdksrc h2 clojure closure tomcat
+#   scripts/get-apps.sh [NAME ...]     default: all of jdksrc h2 clojure closure tomcat jetty
 #
 #   jdksrc/src.zip     the JDK 17's own sources, for javac to compile
 #   h2/h2.jar          H2, an SQL database
 #   clojure/*.jar      the Clojure language
 #   closure/compiler.jar   Google's Closure compiler (JDK 21 or later)
 #   tomcat/*.jar       Tomcat 10, embedded
+#   jetty/*.jar        Jetty 9, embedded
 set -uo pipefail
 DEST=${CANDID_RUNTIMES:-$HOME/.cache/candid-runtimes}/apps
 say() { printf '%s\n' "$*" >&2; }
 WANT=("$@")
-[ ${#WANT[@]} -gt 0 ] || WANT=(jdksrc h2 clojure closure tomcat)
+[ ${#WANT[@]} -gt 0 ] || WANT=(jdksrc h2 clojure closure tomcat jetty)
 mkdir -p "$DEST"
 failed=()
 
@@ -44,6 +45,9 @@ get() {
     tomcat)
       debs "$DEST/tomcat.tmp" libtomcat10-java libtomcat10-embed-java libeclipse-jdt-core-java || debs "$DEST/tomcat.tmp" libtomcat10-java || return 1
       mkdir -p "$DEST/tomcat" && find "$DEST/tomcat.tmp" -path '*/usr/share/java/*.jar' -exec cp -L {} "$DEST/tomcat/" \; ;;
+    jetty)
+      debs "$DEST/jetty.tmp" libjetty9-java libservlet-api-java || return 1
+      mkdir -p "$DEST/jetty" && find "$DEST/jetty.tmp" -path '*/usr/share/java/*.jar' -exec cp -L {} "$DEST/jetty/" \; ;;
     closure)
       command -v npm >/dev/null || { say "get-apps: closure needs npm"; return 1; }
       local work

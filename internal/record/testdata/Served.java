@@ -31,27 +31,25 @@ public class Served {
         }
     }
     static int part(int depth, int how) throws Exception { return down(depth, how); }
+    /** A request: a part of it runs on a thread of its own. The query is how deep, and how it waits. */
+    static int request(String query) throws Exception {
+        String[] q = query.split(",");
+        int depth = Integer.parseInt(q[0]), how = Integer.parseInt(q[1]);
+        try (var parts = Executors.newVirtualThreadPerTaskExecutor()) {
+            Future<Integer> part = parts.submit(() -> part(depth, how));
+            return down(depth, how) + part.get();
+        }
+    }
     static void handle(HttpExchange e) {
         try (e) {
-            String[] q = e.getRequestURI().getQuery().split(",");
-            int depth = Integer.parseInt(q[0]), how = Integer.parseInt(q[1]);
-            int sum;
-            try (var parts = Executors.newVirtualThreadPerTaskExecutor()) { // a part of it on a thread of its own
-                Future<Integer> part = parts.submit(() -> part(depth, how));
-                sum = down(depth, how) + part.get();
-            }
-            byte[] out = ("" + sum).getBytes();
+            byte[] out = ("" + request(e.getRequestURI().getQuery())).getBytes();
             e.sendResponseHeaders(200, out.length);
             e.getResponseBody().write(out);
         } catch (Exception x) { x.printStackTrace(); }
     }
-    public static void main(String[] a) throws Exception {
-        HttpServer s = HttpServer.create(new InetSocketAddress("127.0.0.1", 0), 100);
-        s.createContext("/", Served::handle);
-        s.setExecutor(Executors.newVirtualThreadPerTaskExecutor());
-        s.start();
-        int port = s.getAddress().getPort();
-        long end = System.nanoTime() + Integer.parseInt(a[0]) * 1_000_000_000L;
+    /** Asks a server for some seconds. */
+    static void load(int port, int seconds) {
+        long end = System.nanoTime() + seconds * 1_000_000_000L;
         try (var ex = Executors.newVirtualThreadPerTaskExecutor()) {
             for (int i = 0; i < 16; i++) {
                 int n = i;
@@ -65,6 +63,13 @@ public class Served {
                 });
             }
         }
+    }
+    public static void main(String[] a) throws Exception {
+        HttpServer s = HttpServer.create(new InetSocketAddress("127.0.0.1", 0), 100);
+        s.createContext("/", Served::handle);
+        s.setExecutor(Executors.newVirtualThreadPerTaskExecutor());
+        s.start();
+        load(s.getAddress().getPort(), Integer.parseInt(a[0]));
         s.stop(0);
     }
 }
