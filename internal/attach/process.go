@@ -11,6 +11,7 @@ import (
 	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
+	"github.com/candid-profiler/candid/internal/v8"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
@@ -52,6 +53,10 @@ func Open(pid int, files *native.Files) (*Process, error) {
 	}
 	names := symbol.NewNative(Places{p.Native}, t.RootPath)
 	names.UsePerfMap(t.NamespacePID())
+	var js v8.Finder
+	if vm, err := js.Open(t, p.Native); err == nil {
+		p.add(vm, vm.Resolver(names))
+	}
 	p.add(p.Native, names)
 	return p, nil
 }

@@ -183,11 +183,20 @@ func (f *Frame) java() bool {
 	return f.Kind == "inlined" && f.BCI != nil
 }
 
+// script says whether a file is one of JavaScript: of its functions no place is known.
+func script(file string) bool {
+	switch path.Ext(file) {
+	case ".js", ".mjs", ".cjs":
+		return true
+	}
+	return strings.HasPrefix(file, "node:")
+}
+
 // javaText is a Java frame as jstack prints it. Compiled code that stands between two
 // places that its debug information knows has no place in the method either.
 func (f *Frame) javaText() string {
 	switch {
-	case f.BCI == nil && (f.Kind == "interpreted" || f.Kind == "native method"):
+	case f.BCI == nil && (f.Kind == "interpreted" && !script(f.File) || f.Kind == "native method"):
 		return f.Function + "(Native Method)"
 	case f.File == "":
 		return f.Function + "(Unknown Source)"

@@ -18,6 +18,7 @@ import (
 	"github.com/candid-profiler/candid/internal/redact"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
+	"github.com/candid-profiler/candid/internal/v8"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
@@ -29,6 +30,7 @@ type process struct {
 	walker *walk.Walker
 	native *native.Stepper
 	vm     *hotspot.VM
+	js     *v8.VM // nil: no V8 whose frames are known
 	in     *interner
 
 	learned int // what vm had learned when the last batch ended
@@ -140,7 +142,12 @@ func (s *session) load(p *process) error {
 	}
 	p.loaded = time.Now()
 	p.native, p.looked, p.missed = nat, p.loaded, false
-	p.vm = nil
+	p.vm, p.js = nil, nil
+	if !p.unseen {
+		if js, err := s.js.Open(p.target, nat); err == nil {
+			p.js = js
+		}
+	}
 	p.vmUntil, p.vmNext = time.Now().Add(vmPatience), time.Time{}
 	p.build(s)
 	s.findVM(p)
@@ -171,6 +178,9 @@ func (p *process) build(s *session) {
 		names.Wanted, names.Fleeting, names.Room = f.wantsLines, f.mayEnd, s.room.has
 	}
 	names.UsePerfMap(p.target.NamespacePID())
+	if p.js != nil {
+		add(p.js, p.js.Resolver(names), false)
+	}
 	add(p.native, names, false)
 }
 
@@ -301,6 +311,9 @@ func (s *session) refresh(p *process) {
 	}
 	if p.vm != nil {
 		p.vm.BeginBatch()
+	}
+	if p.js != nil {
+		p.js.BeginBatch()
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
+	"github.com/candid-profiler/candid/internal/v8"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
@@ -32,6 +33,7 @@ type session struct {
 	files  *native.Files
 	names  *symbol.Shared
 	finder *hotspot.Finder
+	js     v8.Finder
 	spaces *spaces
 	births *births
 	pace   batchPace
