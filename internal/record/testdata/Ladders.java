@@ -3,12 +3,14 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
 import java.io.UncheckedIOException;
+import java.lang.invoke.MethodHandles;
+import java.lang.reflect.Method;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.URI;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Callable;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Semaphore;
 
@@ -22,6 +24,8 @@ class Ladders {
             case "nested": nested(end); break;
             case "short": shortOnes(end); break;
             case "server": server(end); break;
+            case "structured": structured(end); break;
+            case "million": million(); break;
             default: long_(count, end);
         }
     }
@@ -48,6 +52,64 @@ class Ladders {
                     try { Ladder.h0(d); } finally { room.release(); }
                 });
             }
+        }
+    }
+
+    /** A million threads, of which one in fifty climbs a few steps. */
+    static void million() throws Exception {
+        Semaphore room = new Semaphore(200);
+        int[] depths = { 1, 3, 10 };
+        try (var all = Executors.newVirtualThreadPerTaskExecutor()) {
+            for (int i = 0; i < 1_000_000; i++) {
+                int d = depths[i % depths.length];
+                boolean waits = i % 50 == 0;
+                room.acquire();
+                all.submit(() -> {
+                    try { if (waits) Ladder.h0(d); else Ladder.sink++; } finally { room.release(); }
+                });
+            }
+        }
+    }
+
+    /**
+     * Structured concurrency: a climb that waits for climbs of threads of its own, which do
+     * likewise. Its class has not been the same in any two releases.
+     */
+    static void structured(long end) throws Exception {
+        Class<?> scope = Class.forName("java.util.concurrent.StructuredTaskScope");
+        Method fork = scope.getMethod("fork", Callable.class), join = scope.getMethod("join");
+        int[] depths = { 1, 3, 10, 40, 120, 199 };
+        while (System.nanoTime() < end) {
+            try (AutoCloseable outer = open(scope)) {
+                for (int d : depths) fork.invoke(outer, (Callable<Object>) () -> {
+                    try (AutoCloseable inner = open(scope)) {
+                        fork.invoke(inner, (Callable<Object>) () -> { Ladder.h0(depths[5]); return null; });
+                        Ladder.h0(d);
+                        join.invoke(inner);
+                    }
+                    return null;
+                });
+                join.invoke(outer);
+            }
+        }
+    }
+    static AutoCloseable open(Class<?> scope) throws Exception {
+        try {
+            return (AutoCloseable) scope.getMethod("open").invoke(null);
+        } catch (NoSuchMethodException e) {
+            return (AutoCloseable) scope.getConstructor().newInstance();
+        }
+    }
+
+    static byte[] pinned;
+
+    /** Waits below a frame of the VM's own, which calls a class's initializer: such a thread cannot leave its carrier. */
+    static void below() {
+        try {
+            if (pinned == null) pinned = Ladders.class.getResourceAsStream("Pinned.class").readAllBytes();
+            MethodHandles.lookup().defineHiddenClass(pinned, true);
+        } catch (Exception e) {
+            throw new RuntimeException(e);
         }
     }
 
@@ -97,4 +159,8 @@ class Ladders {
             while (!out.isDone()) out.run();
         }
     }
+}
+
+class Pinned {
+    static { Ladder.waits.nap(); }
 }
