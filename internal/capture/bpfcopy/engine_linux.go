@@ -245,7 +245,7 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	e.telling, e.toldAll = time.Now(), false
 	for {
 		gone, any, err := e.turn(ctx, sink)
-		if !any && time.Since(e.batched) >= capture.IdleBatch {
+		if !any && time.Since(e.batched) >= capture.IdleBatch*9/10 { // a wait may be a little shorter
 			e.batchEnd(sink)
 		}
 		e.patient.Store(int64(e.patience(sink)))
