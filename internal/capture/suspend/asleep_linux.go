@@ -246,7 +246,7 @@ func (l *sleepScanner) read(sl *sleeper, fd *int, name string) []byte {
 		return nil
 	}
 	b := l.reader.read(f)
-	if l.kept >= 2*mostKept {
+	if l.kept >= 2*mostKept || f >= mostFiles() {
 		_ = unix.Close(f)
 		return b
 	}

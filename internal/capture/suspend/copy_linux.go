@@ -40,7 +40,7 @@ func (w *worker) copyAsleep(p *pick) {
 	if s == nil {
 		return
 	}
-	place, ok := procsyscall.Parse(w.reader.read(p.th.open(&p.th.placeFD, "syscall")))
+	place, ok := procsyscall.Parse(p.th.read(&w.reader, &p.th.placeFD, "syscall"))
 	if !ok || place.Running {
 		w.drop()
 		w.counts.raced++

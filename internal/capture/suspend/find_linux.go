@@ -1,6 +1,7 @@
 package suspend
 
 import (
+	"errors"
 	"strconv"
 	"time"
 
@@ -136,9 +137,8 @@ func (s *search) look(th *thread) bool {
 	}
 	s.close++
 	// This comes first because the scheduler's notes take four times as long to read.
-	st, ok := w.reader.status(th.open(&th.statFD, "stat"))
+	st, ok := th.status(&w.reader)
 	if !ok {
-		th.gone = true
 		return false
 	}
 	if th.cpu = st.cpu; st.cpu != w.cpu || w.selfFD >= 0 && !s.precedes(th) {
@@ -194,7 +194,7 @@ func (s *search) precedes(th *thread) bool {
 			return true
 		}
 	}
-	left, ok := parseStart(w.reader.read(th.open(&th.noteFD, "sched")))
+	left, ok := parseStart(th.read(&w.reader, &th.noteFD, "sched"))
 	if !ok || left > s.mine {
 		return false // it has ended, or runs elsewhere
 	}
@@ -225,13 +225,29 @@ func (th *thread) mayBeInKernel(system, run uint64) bool {
 	return system > th.system && th.inKernel+run-th.sampled <= (system-th.system-1)*tick
 }
 
-// open opens a file of a thread when it is needed first.
-func (th *thread) open(fd *int, name string) int {
-	if *fd == unopened {
-		var err error
-		if *fd, err = unix.Openat(th.proc.dir, "task/"+strconv.Itoa(th.tid)+"/"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
-			*fd = -1
-		}
+// read reads a file of a thread, which is opened when it is needed first and kept open if
+// there are descriptors to spare.
+func (th *thread) read(r *reader, fd *int, name string) []byte {
+	if *fd != unopened {
+		return r.read(*fd)
 	}
-	return *fd
+	n, err := unix.Openat(th.proc.dir, "task/"+strconv.Itoa(th.tid)+"/"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	switch {
+	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
+		return nil
+	case err != nil:
+		*fd = -1
+		return nil
+	case n < mostFiles():
+		*fd = n
+		return r.read(n)
+	}
+	b := r.read(n)
+	_ = unix.Close(n)
+	return b
+}
+
+// status reads the thread's stat.
+func (th *thread) status(r *reader) (s status, ok bool) {
+	return parseStatus(th.read(r, &th.statFD, "stat"))
 }

@@ -212,7 +212,7 @@ func (e *Engine) heatLocked(th *thread, now int64) {
 
 // stir makes an idle thread that has run one that the sampling threads look at.
 func (e *Engine) stir(th *thread, now int64) {
-	if s, ok := e.reader.status(th.open(&th.statFD, "stat")); ok {
+	if s, ok := th.status(&e.reader); ok {
 		th.cpu = s.cpu
 	}
 	e.heat(th, now)
@@ -329,7 +329,7 @@ func (e *Engine) runnable(th *thread, looks *int, now int64) bool {
 		return false
 	}
 	*looks--
-	s, ok := e.reader.status(th.open(&th.statFD, "stat"))
+	s, ok := th.status(&e.reader)
 	if ok = ok && s.state == 'R'; ok {
 		th.active = now
 	}
@@ -352,7 +352,7 @@ func (e *Engine) track(th *thread, now int64) {
 		th.seen, th.active = a, now
 		e.outOfReach.Add(1)
 	}
-	if s, ok := e.reader.status(th.open(&th.statFD, "stat")); ok {
+	if s, ok := th.status(&e.reader); ok {
 		th.cpu = s.cpu
 	}
 }

@@ -3,6 +3,7 @@ package suspend
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -63,20 +64,63 @@ func TestManyThreads(t *testing.T) {
 	p.end()
 }
 
-// With fewer descriptors than a process has threads, some are sampled and counts say of how
-// many there are none. That threads cannot be listed for want of one is not the process's end.
-func TestFewDescriptors(t *testing.T) {
-	p := start(t, compile(t, "crowd"))
+// fewDescriptors leaves this process so many until the test ends.
+func fewDescriptors(t *testing.T, n uint64) {
 	var lim unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &lim); err != nil {
 		t.Fatal(err)
 	}
 	few := lim
-	few.Cur = 400
+	few.Cur = n
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
 		t.Skip(err)
 	}
-	defer unix.Setrlimit(unix.RLIMIT_NOFILE, &lim)
+	t.Cleanup(func() { _ = unix.Setrlimit(unix.RLIMIT_NOFILE, &lim) })
+}
+
+// Where threads that run are many more than descriptors, the files that each of their
+// samples takes leave some to who writes the recording, and no thread counts as ended.
+func TestDescriptorsAreLeft(t *testing.T) {
+	p := start(t, compile(t, "queue"))
+	fewDescriptors(t, 200)
+	e := open(t, options(500, p.pid()))
+	ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer stop()
+	c := newCounter()
+	var failed error
+	c.look = func(*capture.Snapshot) {
+		for range spareFiles / 2 {
+			fd, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			if err != nil {
+				failed = err
+				break
+			}
+			defer unix.Close(fd)
+		}
+		if failed != nil || len(c.weight) >= 30 {
+			stop()
+		}
+	}
+	if err := e.Run(ctx, c); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d samples of %d threads, %v", c.samples, len(c.weight), c.kinds)
+	if failed != nil {
+		t.Errorf("no %d descriptors are left: %v", spareFiles/2, failed)
+	}
+	if n := c.kinds[capture.Exit]; n > 0 {
+		t.Errorf("%d threads are told to have ended", n)
+	}
+	if len(c.weight) < 30 && failed == nil {
+		t.Errorf("samples of %d threads", len(c.weight))
+	}
+}
+
+// With fewer descriptors than a process has threads, some are sampled and counts say of how
+// many there are none. That threads cannot be listed for want of one is not the process's end.
+func TestFewDescriptors(t *testing.T) {
+	p := start(t, compile(t, "crowd"))
+	fewDescriptors(t, 400)
 	e := open(t, wallOptions(99, p.pid()))
 	ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer stop()

@@ -131,10 +131,8 @@ func parseParent(b []byte) uint64 {
 
 var voluntaryKey = []byte("\nvoluntary_ctxt_switches:\t")
 
-// voluntary is how often a thread has given up the CPU by itself, mostly to
+// parseVoluntary is how often a thread has given up the CPU by itself, mostly to
 // wait in a call: /proc/PID/task/TID/status.
-func (r *reader) voluntary(fd int) (n uint64, ok bool) { return parseVoluntary(r.read(fd)) }
-
 func parseVoluntary(b []byte) (n uint64, ok bool) {
 	at := bytes.LastIndex(b, voluntaryKey)
 	if at < 0 {

@@ -139,7 +139,7 @@ func (s *Stopper) round(tids []int, left map[int]error, f func(*capture.Snapshot
 // has the CPU that the thread ran on, the thread has none. It does nothing about
 // one whose whole process is stopped (SIGSTOP): that is in no call any more.
 func (s *Stopper) displace(th *thread) error {
-	st, ok := s.w.reader.status(th.statFD)
+	st, ok := th.status(&s.w.reader)
 	switch {
 	case !ok:
 		return unix.ESRCH
@@ -180,7 +180,7 @@ func (s *Stopper) one(th *thread, f func(*capture.Snapshot, time.Duration)) (err
 	// The account is read before the state: if it is the same later, then the
 	// thread has not run since it was found waiting.
 	a, ok := w.reader.account(th.schedFD)
-	st, ok2 := w.reader.status(th.statFD)
+	st, ok2 := th.status(&w.reader)
 	switch {
 	case !ok || !ok2:
 		return unix.ESRCH, false

@@ -308,7 +308,7 @@ func (th *thread) follow(r *reader) error {
 	if err := th.openAccount(r); err != nil {
 		return err
 	}
-	s, ok := r.status(th.open(&th.statFD, "stat"))
+	s, ok := th.status(r)
 	if !ok {
 		th.close()
 		return unix.ESRCH

@@ -39,7 +39,7 @@ var inCall = []byte("_sys_")
 // just before the thread falls asleep in it, most of all where the hypervisor
 // takes its CPU for a while; then it has not slept, but is not in its own code.
 func (th *thread) seenInCall(r *reader) bool {
-	return bytes.Contains(r.read(th.open(&th.kernelFD, "stack")), inCall)
+	return bytes.Contains(th.read(r, &th.kernelFD, "stack"), inCall)
 }
 
 // noteSleeps is the first look, and keeps what an earlier one saw if the thread
@@ -47,7 +47,7 @@ func (th *thread) seenInCall(r *reader) bool {
 func (th *thread) noteSleeps(r *reader) bool {
 	known := th.sleptKnown
 	th.sleptKnown = false
-	n, ok := r.voluntary(th.open(&th.statusFD, "status"))
+	n, ok := parseVoluntary(th.read(r, &th.statusFD, "status"))
 	if !ok {
 		return false
 	}
