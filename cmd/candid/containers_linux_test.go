@@ -36,6 +36,7 @@ func contained(t *testing.T) string {
 // A program in a container is seen from outside as it would be inside: its file
 // and what it wrote are found in its own root, by its own number.
 func TestTargetInContainer(t *testing.T) {
+	t.Parallel()
 	able(t)
 	pid := contained(t)
 	for _, engine := range []string{"auto", "perf", "suspend"} {
@@ -55,6 +56,7 @@ func TestTargetInContainer(t *testing.T) {
 // Inside of a container, without a capability that counts, candid profiles what
 // is there, and says what is missing.
 func TestCandidInContainer(t *testing.T) {
+	t.Parallel()
 	able(t)
 	namespaces(t)
 	script := `trap 'kill $s' EXIT

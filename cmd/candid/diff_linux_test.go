@@ -33,6 +33,7 @@ func diffOf(t *testing.T, args ...string) (d report.Diff, rows map[string]report
 // TestDiffIsTrue records a program twice whose functions share its time in another
 // ratio each time: the difference is that of what the program says itself.
 func TestDiffIsTrue(t *testing.T) {
+	t.Parallel()
 	able(t)
 	self, err := os.Executable()
 	if err != nil {

@@ -269,6 +269,7 @@ func TestDoctorBehindFilter(t *testing.T) {
 }
 
 func TestDoctorOfJava(t *testing.T) {
+	t.Parallel()
 	able(t)
 	for _, on := range []bool{false, true} {
 		flags := []string{"-XX:+UseSerialGC"}
@@ -313,6 +314,7 @@ func TestDoctorOfJava(t *testing.T) {
 
 // Symbols are told by what a file has: the same library whole, and stripped.
 func TestDoctorOfModules(t *testing.T) {
+	t.Parallel()
 	cc := fixture.Tool(t, "cc")
 	dir := t.TempDir()
 	src := filepath.Join(dir, "p.c")

@@ -193,6 +193,7 @@ func TestDumpOfOthers(t *testing.T) {
 
 // What threads are for is in a recording, and chooses of it.
 func TestThreadKinds(t *testing.T) {
+	t.Parallel()
 	launcher, classes := java(t)
 	target := start(t, exec.Command(launcher, "-cp", classes, "Ticks"))
 	target.wait(t, "tick")

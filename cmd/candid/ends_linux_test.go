@@ -117,6 +117,7 @@ func TestTargetEndsUnnoticed(t *testing.T) {
 
 // Of several targets one may end: the others are recorded on.
 func TestOneOfTheTargetsEnds(t *testing.T) {
+	t.Parallel()
 	able(t)
 	for _, engine := range []string{"auto", "suspend"} {
 		t.Run(engine, func(t *testing.T) {
@@ -163,6 +164,7 @@ func TestOneOfTheTargetsEnds(t *testing.T) {
 
 // Where only errors are printed, the early end is one.
 func TestTargetEndsQuietly(t *testing.T) {
+	t.Parallel()
 	able(t)
 	p := program(t, "spin")
 	c := command(t, "record", "-q", "-F", "500", "-o", "x.jfr", "-d", "1h", "-p", p.pid())
@@ -185,6 +187,7 @@ func TestTargetEndsQuietly(t *testing.T) {
 
 // A target that is killed while it stands still for a sample ends as any other.
 func TestKilledInAStop(t *testing.T) {
+	t.Parallel()
 	able(t)
 	seen := 0
 	for range 8 {

@@ -330,6 +330,7 @@ func unharmed(t testing.TB, r *running) {
 }
 
 func TestAttachAgainAndAgain(t *testing.T) {
+	t.Parallel()
 	launcher, classes := java(t)
 	target := start(t, exec.Command(launcher, "-cp", classes, "Ticks"))
 	target.wait(t, "tick")
@@ -353,6 +354,7 @@ func TestAttachAgainAndAgain(t *testing.T) {
 }
 
 func TestSeveralTargets(t *testing.T) {
+	t.Parallel()
 	able(t)
 	a, b := program(t, "spin"), program(t, "syscalls")
 	var first, second int
@@ -408,6 +410,7 @@ func TestManyThreads(t *testing.T) {
 
 // Threads that live for 2 ms are seen, with all their callers.
 func TestShortThreads(t *testing.T) {
+	t.Parallel()
 	able(t)
 	var threads map[string]bool
 	var whole, leaves int

@@ -273,6 +273,7 @@ func TestTopTargetEnds(t *testing.T) {
 
 // Ctrl-Z gives the terminal to the shell as it was, and fg goes on drawing.
 func TestTopSuspended(t *testing.T) {
+	t.Parallel()
 	able(t)
 	target := program(t, "tick")
 	shell := exec.Command("bash", "--norc", "--noprofile", "--noediting", "-i")
@@ -356,6 +357,7 @@ func TestTopRefusals(t *testing.T) {
 
 // The table for scripts holds the program's own split of its time.
 func TestTopOnce(t *testing.T) {
+	t.Parallel()
 	launcher, classes := java(t)
 	target := start(t, exec.Command(launcher, "-cp", classes, "Truth", "4", "wait"))
 	target.wait(t, "ready")
@@ -424,6 +426,7 @@ func TestTopOnce(t *testing.T) {
 
 // Looking on costs little.
 func TestTopCost(t *testing.T) {
+	t.Parallel()
 	launcher, classes := java(t)
 	target := start(t, exec.Command(launcher, "-cp", classes, "Ticks"))
 	target.wait(t, "tick")

@@ -72,6 +72,7 @@ func TestCallersArePresent(t *testing.T) {
 // The program measures its own split of CPU time; the profile must give the
 // same, within what chance allows so few samples.
 func TestSharesAreTrue(t *testing.T) {
+	t.Parallel()
 	launcher, classes := java(t)
 	c := exec.Command(launcher, "-cp", classes, "Truth", "4", "wait")
 	target := start(t, c)
@@ -132,6 +133,7 @@ func TestSharesAreTrue(t *testing.T) {
 // Java threads have their Java names, which are longer than the system's, and
 // can be chosen by them.
 func TestThreadNames(t *testing.T) {
+	t.Parallel()
 	launcher, classes := java(t)
 	target := start(t, exec.Command(launcher, "-cp", classes, "Ticks"))
 	target.wait(t, "tick")
