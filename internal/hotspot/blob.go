@@ -3,7 +3,7 @@ package hotspot
 import "github.com/candid-profiler/candid/internal/native"
 
 // blobKind is what a code blob holds. JDK 25 and later publish it; before, the
-// blob's name says it (FACTS B.2).
+// blob's name says it (docs/hotspot.md, "Code blobs").
 type blobKind uint8
 
 const (
@@ -78,7 +78,7 @@ type nmethod struct {
 	scopes *scopeTable // decoded on first need
 }
 
-// pcDesc says what the code up to a pc stands for (FACTS B.5).
+// pcDesc says what the code up to a pc stands for (docs/hotspot.md, "PcDescs").
 type pcDesc struct {
 	pc    int32 // offset from codeBegin
 	scope int32 // offset in the scopes data; 0: no scope

@@ -10,7 +10,7 @@ import (
 )
 
 // The frame of enterSpecial, where a carrier's stack ends and a virtual thread's
-// begins (FACTS D.6; 21 to 26 share/runtime/continuationEntry.hpp): a
+// begins (docs/hotspot.md, "Continuations"; 21 to 26 share/runtime/continuationEntry.hpp): a
 // ContinuationEntry, then the saved frame pointer and the return address. Its
 // address is its frame's stack pointer.
 const (

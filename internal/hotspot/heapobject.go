@@ -21,7 +21,7 @@ const (
 	maxClassFields = 128
 )
 
-// heapLayout is how objects look in this VM (FACTS E.3).
+// heapLayout is how objects look in this VM (docs/hotspot.md, "Objects").
 type heapLayout struct {
 	ok bool
 

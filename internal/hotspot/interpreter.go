@@ -6,7 +6,7 @@ import (
 )
 
 // interpreterSlots is the layout of an interpreter frame, in words from the frame
-// pointer (FACTS D.2; cpu/{x86,aarch64}/frame_{x86,aarch64}.hpp of each release).
+// pointer (docs/hotspot.md, "Interpreter frames"; cpu/{x86,aarch64}/frame_{x86,aarch64}.hpp of each release).
 type interpreterSlots struct {
 	arch  cpu.Arch
 	since int // first JDK with this layout
@@ -261,7 +261,7 @@ func (vm *VM) stepInterpreterLeaf(c *walk.Cursor) walk.Verdict {
 }
 
 // entering says whether the thread is entering or leaving a method, so that its
-// frame is not there or not whole, and where its caller goes on (FACTS D.2).
+// frame is not there or not whole, and where its caller goes on (docs/hotspot.md, "Interpreter frames").
 func (vm *VM) entering(c *walk.Cursor, s *interpreterSlots) (f found, fpBased, ok bool) {
 	sp, fp := c.Regs.SP(), c.Regs.FP()
 	building := fp >= sp && fp < sp-uint64(8*s.bottom) && fp&7 == 0

@@ -2,7 +2,7 @@ package hotspot
 
 import "github.com/candid-profiler/candid/internal/cpu"
 
-// Instructions of AArch64 that build and remove frames (FACTS D.4.2; from the
+// Instructions of AArch64 that build and remove frames (docs/hotspot.md, "The innermost frame"; from the
 // sources of 8 to 25, macroAssembler_aarch64.cpp).
 const (
 	a64StpFpLrPre = 0xA9BF7BFD // stp x29,x30,[sp,#-16]!

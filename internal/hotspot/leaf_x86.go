@@ -10,7 +10,7 @@ import (
 // This file holds what is known of x86-64 code that a thread was stopped in at
 // any instruction: by the bytes around the program counter, where the return
 // address and the caller's rbp are. All rules were found and proved by stepping
-// threads one instruction at a time (FACTS D.4.1); the oracle tests repeat it.
+// threads one instruction at a time (docs/hotspot.md, "The innermost frame"); the oracle tests repeat it.
 
 // base is what a place is counted from.
 type base uint8

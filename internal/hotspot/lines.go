@@ -3,7 +3,7 @@ package hotspot
 // lineEntry says which source line begins at a bytecode.
 type lineEntry struct{ bci, line uint16 }
 
-// decodeLines decodes a compressed line table (FACTS C.2). ok is false if data
+// decodeLines decodes a compressed line table (docs/hotspot.md, "Line tables"). ok is false if data
 // ends before the table does.
 func decodeLines(data []byte, bias uint32, codeSize uint32) (out []lineEntry, ok bool) {
 	u := unsigned5{data: data, bias: bias}

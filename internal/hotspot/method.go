@@ -17,7 +17,7 @@ const (
 	accNative   = 0x100   // JVM specification, table 4.6-A
 )
 
-// methodLayout is where Methods and what they lead to hold what (FACTS C.1).
+// methodLayout is where Methods and what they lead to hold what (docs/hotspot.md, "Methods").
 type methodLayout struct {
 	sizeofMethod, sizeofConst, sizeofPool uint64
 
@@ -182,7 +182,7 @@ func (vm *VM) methodAt(id uint32) *method {
 	return vm.methods.all[id]
 }
 
-// readMethod decodes the Method at ptr, nil if there is none (the tests of FACTS C.1).
+// readMethod decodes the Method at ptr, nil if there is none (the tests of docs/hotspot.md, "Methods").
 func (vm *VM) readMethod(ptr uint64) *method {
 	l := &vm.methods.layout
 	m := &method{ptr: ptr}

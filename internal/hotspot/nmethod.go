@@ -11,7 +11,7 @@ const (
 	jvmciSlack   = 16      // bytes: the longest call instruction, rounded up
 )
 
-// blobLayout is where a code blob of this VM holds what (FACTS B.2 to B.4).
+// blobLayout is where a code blob of this VM holds what (docs/hotspot.md, "Code blobs").
 type blobLayout struct {
 	blockHeader uint64 // sizeof(HeapBlock), just below each blob
 	headerLen   int    // blockHeader and as much of the blob as is read to decode it
@@ -283,7 +283,7 @@ func (vm *VM) decodeNMethod(b *blob, h []byte, pc uint64) {
 	}
 }
 
-// locateDebugInfo finds the nmethod's tables (FACTS B.5, B.6).
+// locateDebugInfo finds the nmethod's tables (docs/hotspot.md, "PcDescs" and "Scopes").
 func (vm *VM) locateDebugInfo(b *blob, h []byte) {
 	l, d := &vm.code.layout, &b.nm.debug
 	switch {

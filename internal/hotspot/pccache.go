@@ -180,7 +180,7 @@ func (e *pcEntry) rule(b *blob) how {
 	return howFramePtr
 }
 
-// describe finds the PcDesc of a return address in a compiled method (FACTS B.5).
+// describe finds the PcDesc of a return address in a compiled method (docs/hotspot.md, "PcDescs").
 func (vm *VM) describe(e *pcEntry) {
 	b := e.blob
 	e.near = refOf(b, b.atOrAfter(e.pc))

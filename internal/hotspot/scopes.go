@@ -100,7 +100,7 @@ func (vm *VM) metadata(nm *nmethod, index uint64) uint64 {
 }
 
 // decodeScopes appends the chain of scopes that begins at offset at, innermost
-// first (FACTS B.6). The methods are indexes into the metadata, from 1; 0 is
+// first (docs/hotspot.md, "Scopes"). The methods are indexes into the metadata, from 1; 0 is
 // none. ok is false if the data is not a chain.
 func decodeScopes(out []scope, data []byte, bias uint32, at int32) (_ []scope, ok bool) {
 	for range maxInlining {

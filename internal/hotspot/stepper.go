@@ -124,7 +124,7 @@ func (vm *VM) Step(c *walk.Cursor) walk.Verdict {
 }
 
 // stepFrame steps over a frame whose size is fixed, reached by a return address
-// (FACTS D.3).
+// (docs/hotspot.md, "Compiled frames").
 func (vm *VM) stepFrame(c *walk.Cursor, e *pcEntry) walk.Verdict {
 	ref, prov, flags := e.ref, walk.Exact, walk.ReturnAddress
 	if e.blob.kind == blobNMethod && !e.exact {
@@ -197,7 +197,7 @@ func stripPC(c *walk.Cursor, pc uint64) uint64 {
 }
 
 // stepDeopt steps over a frame whose return address was replaced by its deopt
-// handler's (FACTS B.4).
+// handler's (docs/hotspot.md, "Deoptimized frames").
 func (vm *VM) stepDeopt(c *walk.Cursor, e *pcEntry) walk.Verdict {
 	sp := c.Regs.SP()
 	if c.Unextended != 0 {
@@ -306,7 +306,7 @@ func (vm *VM) push(c *walk.Cursor, pc, ref uint64, kind walk.Kind, prov walk.Pro
 }
 
 // validRA says whether ra is where a call from Java code returns to: it has a
-// PcDesc, or it is one of the few places that need none (FACTS D.4.1).
+// PcDesc, or it is one of the few places that need none (docs/hotspot.md, "The innermost frame").
 func (vm *VM) validRA(ra uint64) bool {
 	e := vm.classify(ra)
 	if e == nil {

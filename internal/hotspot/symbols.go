@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// symbolLayout is where a Symbol, the VM's string, holds what (FACTS C.3).
+// symbolLayout is where a Symbol, the VM's string, holds what (docs/hotspot.md, "Symbols").
 type symbolLayout struct {
 	length uint64 // of the 16-bit length
 	body   uint64

@@ -1,6 +1,6 @@
 package hotspot
 
-// unsigned5 decodes the VM's variable-length numbers (FACTS: OpenJDK 17
+// unsigned5 decodes the VM's variable-length numbers (docs/hotspot.md, "Compressed numbers"; OpenJDK 17
 // share/code/compressedStream.hpp, 21 share/utilities/unsigned5.hpp). Since
 // JDK 20 no byte is 0 and each stands for one less than it is.
 //

@@ -7,7 +7,7 @@ import "strings"
 // Function makes the name that people read from a class's internal name and
 // a method's: pkg.Class.method. Parts that the VM or the JDK generate and number
 // anew in each run are left out, so that stacks of different runs merge; raw is
-// the name with them, "" if there are none (FACTS C.5).
+// the name with them, "" if there are none (docs/hotspot.md, "Hidden classes").
 func Function(class, method string) (function, raw string) {
 	plain, exact := Class(class)
 	function = plain + "." + method
