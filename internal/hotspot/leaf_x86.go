@@ -323,6 +323,9 @@ func (l *leaf) callerX86() (found, bool) {
 			return l.read(p)
 		}
 	}
+	if f, ok := l.excepted(); ok {
+		return f, true
+	}
 	switch l.b.kind {
 	case blobDeopt, blobUncommonTrap:
 		if f, ok := l.rebuilding(); ok {

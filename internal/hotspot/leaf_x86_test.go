@@ -319,6 +319,29 @@ func TestDeoptHandler(t *testing.T) {
 	}
 }
 
+// The deoptimisation blob where an exception has jumped to it: the return address is in rdx, and
+// below the stack pointer lies an old one; then its place on the stack holds a 0.
+func TestExcepted(t *testing.T) {
+	const code = "f4 49899748040000 49898740040000 6a00 55 488bec 9c 4881ec08020000 f4"
+	for _, c := range []struct{ off, room, fp int }{{1, -1, 0}, {8, -1, 0}, {15, -1, 0}, {17, 0, 0}, {18, 8, 0}, {21, 8, 0}, {22, 16, 8}, {29, 536, 528}} {
+		s := stopIn(t, blobDeopt, code, c.off)
+		s.vm.code.blobs[blobOf(s.vm, blobDeopt)].frameSize = 672
+		s.c.Regs.R[cpu.RDX] = rightRA
+		s.put(-8, staleRA)
+		if c.room < 0 {
+			s.put(0, staleRA)
+			s.goesTo(rightRA, 0)
+			continue
+		}
+		s.put(c.room, 0)
+		s.put(c.room+8, staleRA)
+		if c.off >= 21 {
+			s.c.Regs.SetFP(s.c.Regs.SP() + uint64(c.fp))
+		}
+		s.goesTo(rightRA, c.room+8)
+	}
+}
+
 // A deoptimisation blob of JDK 8 between the frame that it has taken off and its
 // new own one: the return address lies where it was, is below the stack pointer
 // for a while, and then is the outermost new frame's.

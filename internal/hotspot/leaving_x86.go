@@ -100,3 +100,38 @@ func (vm *VM) migrates(c *walk.Cursor, pc uint64) bool {
 	n := len(alignedReturn)
 	return pc-vm.interpLo >= uint64(n) && bytes.Equal(c.Code(pc-uint64(n), n), alignedReturn)
 }
+
+// excepted finds the caller where the deoptimisation blob was jumped to with an exception, as
+// forward_exception does after a stub for allocation: the return address is in rdx then. The
+// blob makes room for it with a 0, saves all registers, and puts it there
+// (generate_deopt_blob in cpu/x86/sharedRuntime_x86_64.cpp, exception_offset).
+func (l *leaf) excepted() (f found, ok bool) {
+	if l.b.kind != blobDeopt || !l.known() || l.c.Regs.Known&(1<<cpu.RDX) == 0 || !l.vm.codeRA(l.c.Regs.R[cpu.RDX]) {
+		return found{}, false
+	}
+	f = found{ra: l.c.Regs.R[cpu.RDX], sp: l.sp, fp: l.fp}
+	room := l.sp // where the 0 is
+	switch {
+	case exceptedEntry.at(l.code, l.off), exceptedEntry.at(l.code, l.off-7), exceptedEntry.at(l.code, l.off-14):
+		return f, true
+	case exceptedEntry.at(l.code, l.off-16):
+	case exceptedEntry.at(l.code, l.off-17):
+		room += 8
+	case l.fp >= l.sp && l.fp <= l.sp+l.fs:
+		room = l.fp + 8
+	default:
+		return found{}, false
+	}
+	if room > l.sp {
+		if f.fp, ok = l.c.Word(room - 8); !ok {
+			return found{}, false
+		}
+		f.saved = true
+	}
+	f.sp = room + 8
+	w, ok := l.c.Word(room)
+	return f, ok && w == 0
+}
+
+// exceptedEntry is mov [r15+exception_pc],rdx; mov [r15+exception_oop],rax; push 0; push rbp.
+var exceptedEntry = pat("49 89 97 ?? ?? ?? ?? 49 89 87 ?? ?? ?? ?? 6A 00 55")
