@@ -168,7 +168,12 @@ func (c *climbed) chain(names []string, s *profile.Sample, n uint64) {
 	c.chains += int(n)
 	level, _ := strconv.Atoi(strings.TrimPrefix(names[first], "Ladder.h"))
 	certainty := profile.CertaintyOf(s.End, s.Flags)
-	if why := callersOf(level, names[first:], certainty == profile.CertaintyComplete || certainty == profile.CertaintyStitched); why != "" {
+	sure := certainty == profile.CertaintyComplete || certainty == profile.CertaintyStitched
+	if last := names[len(names)-1]; !sure && !strings.Contains(last, "Ladder") && !strings.HasPrefix(last, "java.") {
+		// Where a stack breaks off, what it has come to last may have no name.
+		names = names[:len(names)-1]
+	}
+	if why := callersOf(level, names[first:], sure); why != "" {
 		c.impossible[fmt.Sprintf("%s below %q, %v", why, names[:first+1], s.End)] += int(n)
 	}
 }
