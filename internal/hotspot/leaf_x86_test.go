@@ -342,6 +342,20 @@ func TestExcepted(t *testing.T) {
 	}
 }
 
+// forward_exception while the VM looks for a handler: its return address is on top, or behind
+// what aligns the stack. The next word may be one too, where the caller's frame keeps the pc that
+// it had before it was deoptimised.
+func TestForwarding(t *testing.T) {
+	const code = "e800000000 4883c408 eb05 e800000000 488bd8 5a 498b4708 49c7470800000000 ffe3"
+	for off, ra := range map[int]int{5: 8, 16: 0} {
+		s := stopIn(t, blobStubRoutines, code, off)
+		s.c.Leaf = false
+		s.put(ra, rightRA)
+		s.put(ra+8, staleRA)
+		s.goesTo(rightRA, ra+8)
+	}
+}
+
 // A deoptimisation blob of JDK 8 between the frame that it has taken off and its
 // new own one: the return address lies where it was, is below the stack pointer
 // for a while, and then is the outermost new frame's.

@@ -135,3 +135,24 @@ func (l *leaf) excepted() (f found, ok bool) {
 
 // exceptedEntry is mov [r15+exception_pc],rdx; mov [r15+exception_oop],rax; push 0; push rbp.
 var exceptedEntry = pat("49 89 97 ?? ?? ?? ?? 49 89 87 ?? ?? ?? ?? 6A 00 55")
+
+// forwarding says where forward_exception's return address lies while it has the VM look for a
+// handler: it takes it off and jumps to what it was told, which reading the code takes for a
+// call in its place, of whose caller the next word then is the return address. The stack may
+// have been aligned for the call.
+func (vm *VM) forwarding(c *walk.Cursor, b *blob, pc uint64) (at uint64, ok bool) {
+	if c.Regs.Arch != cpu.AMD64 || b.kind != blobStubRoutines {
+		return 0, false
+	}
+	l := leaf{code: vm.codeOf(b), off: int(pc - b.codeBegin)}
+	if l.off < 0 || !l.forwards() {
+		return 0, false
+	}
+	if unalign.at(l.code, l.off) {
+		return c.Regs.SP() + 8, true
+	}
+	return c.Regs.SP(), true
+}
+
+// unalign is add rsp,8.
+var unalign = pat("48 83 C4 08")

@@ -261,10 +261,17 @@ func (vm *VM) stepAdapter(c *walk.Cursor, e *pcEntry) walk.Verdict {
 func (vm *VM) stepFramePointer(c *walk.Cursor, e *pcEntry) walk.Verdict {
 	barrier := vm.inBarrier(e.blob, e.pc)
 	vm.push(c, e.pc, e.ref, e.kind, walk.Derived, walk.ReturnAddress)
+	sp, fp := c.Regs.SP(), c.Regs.FP()
+	if at, ok := vm.forwarding(c, e.blob, e.pc); ok {
+		if ra, ok := c.Word(at); ok && vm.codeRA(ra) {
+			vm.enter(c, ra, at+8, fp)
+			c.LeafCallee = true
+			return walk.Stepped
+		}
+	}
 	if !barrier && vm.stepByReading(c, e.blob, e.pc) {
 		return walk.Stepped
 	}
-	sp, fp := c.Regs.SP(), c.Regs.FP()
 	if vm.fpKnown(c) && fp >= sp && fp-sp <= maxStubFrame && fp&7 == 0 {
 		saved, ok := c.Word(fp)
 		at := fp + 8
