@@ -180,7 +180,9 @@ func (l *cpuSampler) passOn(from *worker) {
 		l.ticks.turns.tell()
 		return
 	}
-	if len(l.all) < min(max(allWorkers/len(l.e.cpus), fewWorkers), mostWorkers) {
+	// Each has two files of its own: an eighth of all descriptors is for them.
+	most := min(allWorkers, mostFiles()/16) / len(l.e.cpus)
+	if len(l.all) < min(max(most, fewWorkers), mostWorkers) {
 		l.ticks = l.start()
 	}
 }
