@@ -337,7 +337,7 @@ func (l *leaf) callerX86() (found, bool) {
 		return found{}, false
 	}
 	if l.b.kind == blobAdapter && p == onTop && (l.patching() || !l.vm.validRA(l.top())) {
-		// What is on top may be an old return address.
+		// The word on top may be an old return address.
 		if r13 := l.c.Regs.R[cpu.R13]; r13 >= l.sp && r13-l.sp < maxStubFrame && r13&7 == 0 {
 			if ra, ok := l.c.Word(r13); ok && l.vm.validRA(ra) {
 				return found{ra: ra, sp: r13 + 8, fp: l.fp}, true

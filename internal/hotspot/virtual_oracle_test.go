@@ -52,7 +52,7 @@ func TestOracleVirtual(t *testing.T) {
 							return
 						}
 					}
-					// What was compared was right. A stepped carrier is slow, and may wait for
+					// All that was compared was right. A stepped carrier is slow, and may wait for
 					// work all the time that the virtual thread waits for it.
 					fixture.NotPermitted(t, "in four rounds the stepped carrier hardly ever had the virtual thread")
 				})

@@ -98,7 +98,7 @@ func servedWrongly(names []string) string {
 	case slices.Contains(rest[1:], rest[0]):
 		return rest[0] + " twice"
 	}
-	// What takes requests calls what answers them, once each, on a thread.
+	// The method that takes requests calls what answers them, once each, on a thread.
 	run := 0
 	for _, n := range rest {
 		if n == "java.lang.VirtualThread.run" {

@@ -39,7 +39,7 @@ type facts struct {
 	segments           []elf.ProgHeader
 }
 
-// What a file may make the reader hold.
+// Bounds of what a file may make the reader hold.
 const (
 	maxSection  = 64 << 20
 	maxSymbols  = 1 << 22

@@ -128,7 +128,7 @@ func (r *resolver) Resolve(f walk.Frame, out []symbol.Frame) []symbol.Frame {
 		}
 	}
 	if s.NoName {
-		// What node itself has written for perf (--perf-basic-prof).
+		// Node itself may have written a name for perf (--perf-basic-prof).
 		if g, ok := r.vm.native.Frame(f.PC, f.Flags); ok && g.Kind == walk.KindUnknown {
 			if named := r.native.Resolve(g, nil); len(named) == 1 && !named[0].NoName {
 				s.Function, s.Module, s.NoName = named[0].Function, named[0].Module, false
@@ -317,7 +317,7 @@ func (h *heap) scopeName(scope uint64) string {
 	return ""
 }
 
-// What texts are read of.
+// Bounds of texts.
 const (
 	maxText  = 512
 	maxRopes = 8

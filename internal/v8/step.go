@@ -57,7 +57,7 @@ func (vm *VM) framePointer(c *walk.Cursor, p place) walk.Verdict {
 		return walk.Stuck
 	}
 	if p.role == handler {
-		// Those are not called but by what runs their function's bytecode.
+		// A handler is only called by what runs its function's bytecode.
 		if by, ok := vm.find(ra - 1); !ok || by.role != entry {
 			return walk.Stuck
 		}

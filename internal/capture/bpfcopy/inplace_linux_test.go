@@ -97,7 +97,7 @@ func TestWalkerIsRelieved(t *testing.T) {
 	}
 }
 
-// What a pass has given stays as it is until it is let go, also what lay across the end of
+// A record that a pass has given stays as it is until it is let go, also what lay across the end of
 // the ring.
 func TestRingHolds(t *testing.T) {
 	const size = 1 << 12

@@ -212,7 +212,7 @@ type futexEvent struct {
 	parks chan struct{} // of one that waits without a processor
 }
 
-// What a futexEvent may be, besides 0.
+// Values of a futexEvent, besides 0.
 const (
 	wasTold = 1
 	parked  = 2
