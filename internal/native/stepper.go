@@ -83,6 +83,13 @@ func (s *Stepper) grow() {
 	s.cache, s.shift, s.fills = make([]entry, 1<<bits), 64-bits, 0
 }
 
+// Release gives back the memory of what is known of single addresses, which is found again as
+// it is needed.
+func (s *Stepper) Release() {
+	s.cache, s.shift, s.fills = make([]entry, 1<<firstBits), 64-firstBits, 0
+	s.sizes, s.sizesOf, s.reader = nil, 0, nil
+}
+
 // Executable says whether addr lies in memory that may be executed, as far as is
 // known: unlike Owns it does not look for new mappings, so that guesses may ask
 // it of any word.

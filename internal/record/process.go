@@ -42,6 +42,8 @@ type process struct {
 	used       used              // CPU time of all threads
 	fresh      bool              // what is cached has been checked for this batch
 	batched    bool              // the batch has samples of it
+	sampled    time.Time         // when a batch that had samples of it ended last
+	thin       bool              // no more is kept of it than must be
 	loaded     time.Time         // when its program was
 	vmUntil    time.Time         // look for a runtime until then
 	vmNext     time.Time         // but not before then

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime/metrics"
 	"sync/atomic"
+	"time"
 )
 
 // A whole machine runs more programs than there is memory for their tables: 200 MB are
@@ -52,4 +53,29 @@ func (r *room) note() string {
 		return ""
 	}
 	return fmt.Sprintf("source lines and inlined functions were not read %d times: with those of all programs candid would take more than some 200 MB (-p reads those of a process whatever they take)", n)
+}
+
+const (
+	// thinEvery is how often it is looked for processes of which less may be kept.
+	thinEvery = time.Second
+	// thinAfter is for how long such a process has not been sampled.
+	thinAfter = 2 * time.Second
+)
+
+// thin gives back the memory that processes of a whole machine take which do not run at the
+// moment: copies of their pages, and what was found of single addresses, up to 4 MB each.
+// Those that have ended keep theirs: nothing of them can be read again.
+func (s *session) thin(now time.Time) {
+	if !s.o.All || now.Sub(s.thinned) < thinEvery {
+		return
+	}
+	s.thinned = now
+	for _, p := range s.procs {
+		if p.thin || p.gone || now.Sub(p.sampled) < thinAfter {
+			continue
+		}
+		p.thin = true
+		p.target.Memory().Release()
+		p.native.Release()
+	}
 }

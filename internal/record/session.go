@@ -67,6 +67,7 @@ type session struct {
 	late      atomic.Pointer[priority.Told] // candid gets a CPU late, and may not change that
 	lines     *lines
 	room      room // of a whole machine
+	thinned   time.Time
 
 	counted   time.Time // when the targets' CPU time was read
 	uncounted bool      // there are too many of them
@@ -298,7 +299,7 @@ func (s *session) BatchEnd() {
 		s.follow(p)
 		news += p.learns()
 		bare = bare || p.vm == nil
-		p.fresh, p.batched = false, false
+		p.fresh, p.batched, p.thin, p.sampled = false, false, false, now
 		if len(p.in.keys) > maxKeys {
 			p.in = p.in.anew(s.b)
 		}
@@ -311,6 +312,7 @@ func (s *session) BatchEnd() {
 	}
 	s.pace.batch(now, news)
 	s.spaces.sweep(now)
+	s.thin(now)
 	if now.Sub(s.deferred.tried) >= tryEvery {
 		s.name(false)
 	}

@@ -61,6 +61,13 @@ func (m *Memory) Invalidate() {
 	m.checkAlive()
 }
 
+// Release forgets what is cached and gives its memory back: at most 4 MiB, which come again
+// as they are needed.
+func (m *Memory) Release() {
+	c := &m.pages
+	c.pageSlots, c.bytes, c.free, c.slab, c.batch = nil, nil, nil, 0, nil
+}
+
 // page gives the cached copy of a page, reading it if need be; nil if it cannot
 // be read.
 func (m *Memory) page(page uint64) *[pageSize]byte {
