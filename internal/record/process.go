@@ -458,7 +458,9 @@ func (s *session) notice(n capture.ProcessEvent) {
 			// The kernel may give the number to another thread.
 			delete(p.threads, n.TID)
 			delete(p.startCPU, int(n.TID))
-			if !p.target.Alive() {
+			// The kernel tells of the last thread's end before it takes the process down,
+			// which is there for as long as that takes.
+			if n.Last || !p.target.Alive() {
 				s.ended(p)
 			}
 		}

@@ -71,7 +71,14 @@ func (s *session) thin(now time.Time) {
 	}
 	s.thinned = now
 	for _, p := range s.procs {
-		if p.thin || p.gone || now.Sub(p.sampled) < thinAfter {
+		if p.gone || now.Sub(p.sampled) < thinAfter {
+			continue
+		}
+		if !p.target.Alive() {
+			s.ended(p) // not every engine tells that it was the last thread
+			continue
+		}
+		if p.thin {
 			continue
 		}
 		p.thin = true

@@ -2,8 +2,12 @@ package record
 
 import (
 	"os"
+	"os/exec"
 	"testing"
 	"time"
+
+	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 // Of a whole machine's processes those that have not been sampled for a while keep little, and
@@ -45,5 +49,45 @@ func TestThin(t *testing.T) {
 	s.o.All = false
 	if s.thin(now.Add(2 * time.Minute)); p.thin {
 		t.Error("a process that was named keeps nothing")
+	}
+}
+
+// A process whose last thread has ended is forgotten, although the kernel has yet to take it
+// down; and so is one whose end nobody told of.
+func TestEndIsBelieved(t *testing.T) {
+	s := newSession(&Options{All: true})
+	defer s.close()
+	here, err := s.openProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := uint32(here.pid)
+	s.procs[pid] = here
+	s.Notice(capture.ProcessEvent{Kind: capture.Exit, PID: pid, TID: pid + 1})
+	if here.gone {
+		t.Error("a process that goes on is taken for ended when a thread of it ends")
+	}
+	s.Notice(capture.ProcessEvent{Kind: capture.Exit, PID: pid, TID: pid, Last: true})
+	if !here.gone {
+		t.Error("a process is taken for living whose last thread has ended")
+	}
+	if s.forgetGone(time.Now().Add(time.Minute)); s.procs[pid] != nil {
+		t.Error("a process that has ended is not forgotten")
+	}
+
+	cmd := exec.Command("sleep", "1000")
+	if err := fixture.Spawn(cmd); err != nil {
+		t.Fatal(err)
+	}
+	p, err := s.openProcess(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.procs[uint32(p.pid)] = p
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	s.thinned = time.Time{}
+	if s.thin(time.Now()); !p.gone {
+		t.Error("a process that is not there any more is taken for living")
 	}
 }
