@@ -187,7 +187,7 @@ const (
 	stepLimit = 90 * time.Second
 	// fullLimit is that where there are very many configurations; an oracle that is asked
 	// for by itself has no such end to keep.
-	fullLimit = 15 * time.Second
+	fullLimit = 40 * time.Second
 )
 
 // late reports whether the time for stepping is over.

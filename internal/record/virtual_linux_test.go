@@ -369,11 +369,12 @@ func TestVirtualThreads(t *testing.T) {
 			for why, n := range c.impossible {
 				t.Errorf("%d times a stack that cannot be: %s", n, why)
 			}
-			if whole := float64(c.complete) / float64(c.samples); r.engine == "bpf" && whole < 0.98 {
-				t.Errorf("only %.1f %% of the samples are complete", 100*whole)
-			}
 			if w := c.shares(); w != "" && !r.restless() && r.mode != "structured" && r.mode != "million" {
 				t.Error(w)
+			}
+			if whole := float64(c.complete) / float64(c.samples); r.engine == "bpf" && whole < 0.98 {
+				// A thread that waits for a CPU in the midst of being brought back is so for long.
+				tooLittle("only %.1f %% of the samples are complete", 100*whole)
 			}
 		})
 	}
