@@ -83,9 +83,9 @@ func (s *Stepper) grow() {
 	s.cache, s.shift, s.fills = make([]entry, 1<<bits), 64-bits, 0
 }
 
-// Release gives back the memory of what is known of single addresses, which is found again as
+// Forget gives back the memory of what is known of single addresses, which is found again as
 // it is needed.
-func (s *Stepper) Release() {
+func (s *Stepper) Forget() {
 	s.cache, s.shift, s.fills = make([]entry, 1<<firstBits), 64-firstBits, 0
 	s.sizes, s.sizesOf, s.reader = nil, 0, nil
 }

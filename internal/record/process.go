@@ -221,7 +221,11 @@ func (s *session) findVM(p *process) {
 			s.note(fmt.Sprintf("process %d: %s", p.pid, n))
 		}
 		if v, ok := vm.Flag("DebugNonSafepoints"); ok && v == "false" {
-			s.note(fmt.Sprintf("process %d runs without DebugNonSafepoints: shares inside inlined code are rough, and marked (coarse); launch it with %s", p.pid, strings.Join(jvmFlags, " ")))
+			who := fmt.Sprintf("process %d runs", p.pid)
+			if s.many() { // once for all of them
+				who = "some Java processes run"
+			}
+			s.note(fmt.Sprintf("%s without DebugNonSafepoints: shares inside inlined code are rough, and marked (coarse); launch with %s", who, strings.Join(jvmFlags, " ")))
 		}
 		s.describeRuntime(p)
 	case errors.Is(err, hotspot.ErrNotHotSpot):

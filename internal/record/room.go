@@ -82,7 +82,7 @@ func (s *session) thin(now time.Time) {
 			continue
 		}
 		p.thin = true
-		p.target.Memory().Release()
-		p.native.Release()
+		p.target.Memory().Forget()
+		p.native.Forget()
 	}
 }

@@ -204,15 +204,15 @@ func TestPageCache(t *testing.T) {
 		if v, ok := m.Word(base + 5*pageSize); !ok || v != binary.LittleEndian.Uint64(mem[5*pageSize:]) {
 			t.Error("the hole was still remembered")
 		}
-		m.Release()
+		m.Forget()
 		if m.pages.pageSlots != nil {
-			t.Error("memory that was released is still held")
+			t.Error("memory that was forgotten is still held")
 		}
 		m.Invalidate()
 		check(100 * pageSize)
-		m.Release()
+		m.Forget()
 		check(100*pageSize + 8)
-		m.Release()
+		m.Forget()
 		got := make([]byte, 3*pageSize)
 		if !m.Bytes(base+10*pageSize-1, got) || !bytes.Equal(got, mem[10*pageSize-1:][:len(got)]) {
 			t.Error("bytes over several pages differ")

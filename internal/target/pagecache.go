@@ -61,9 +61,9 @@ func (m *Memory) Invalidate() {
 	m.checkAlive()
 }
 
-// Release forgets what is cached and gives its memory back: at most 4 MiB, which come again
+// Forget drops what is cached and gives its memory back: at most 4 MiB, which come again
 // as they are needed.
-func (m *Memory) Release() {
+func (m *Memory) Forget() {
 	c := &m.pages
 	c.pageSlots, c.bytes, c.free, c.slab, c.batch = nil, nil, nil, 0, nil
 }
