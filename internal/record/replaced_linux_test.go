@@ -1,6 +1,8 @@
 package record
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -27,7 +29,12 @@ func TestReplacedBeforeItIsSampled(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := s.procs[uint32(p.PID())]
-	for end := time.Now().Add(time.Minute); !known.target.Replaced() && time.Now().Before(end); {
+	// The kernel sets the program's file before its arguments.
+	begun := func() bool {
+		args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID()))
+		return err == nil && strings.HasPrefix(string(args), "sleep\x001000")
+	}
+	for end := time.Now().Add(time.Minute); !(known.target.Replaced() && begun()) && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
 	s.replaced()
