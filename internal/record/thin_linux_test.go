@@ -10,7 +10,7 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// Of a whole machine's processes those that have not been sampled for a while keep little, and
+// Processes of a whole machine that have not been sampled for a while keep little, and
 // are walked as before when they are sampled again; those that have ended keep what there is.
 func TestThin(t *testing.T) {
 	s := newSession(&Options{All: true})

@@ -35,6 +35,19 @@ func (s *stuck) Sample(snap *capture.Snapshot) {
 func (s *stuck) Notice(capture.ProcessEvent) {}
 func (s *stuck) BatchEnd()                   {}
 
+// ended waits until an engine's Run has ended without an error.
+func ended(t *testing.T, done <-chan error) {
+	t.Helper()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("Run did not end within 30 s")
+	}
+}
+
 // The ring is emptied also while the walker waits for something, and nothing of what comes
 // meanwhile is lost.
 func TestReadingGoesOnWhileWalkingWaits(t *testing.T) {
@@ -62,14 +75,7 @@ func TestReadingGoesOnWhileWalkingWaits(t *testing.T) {
 	}
 	close(s.release)
 	cancel()
-	select {
-	case err := <-done:
-		if err != nil {
-			t.Fatal(err)
-		}
-	case <-time.After(30 * time.Second):
-		t.Fatal("Run did not end within 30 s")
-	}
+	ended(t, done)
 	st := e.Stats()
 	if st.Lost > 0 || st.Samples != uint64(s.samples) || s.back > 0 {
 		t.Errorf("%d samples of %d were handed over, %d of them not in the order of time; %d were lost", s.samples, st.Samples, s.back, st.Lost)

@@ -115,10 +115,10 @@ func (e *Engine) walkHere(sink capture.Sink) (any bool) {
 	b.items, b.maps = b.items[:0], b.maps[:0]
 	h.from, h.next = e.ring.pos, 0
 	e.gather(b, func(record []byte, _ bool) []byte { return record })
-	h.mu.Lock()
+	e.reading.Unlock()
+	h.mu.Lock() // never within reading: relieve takes reading within it
 	h.busy = len(b.items) > 0
 	h.mu.Unlock()
-	e.reading.Unlock()
 	h.guard.Reset(reliefAfter)
 	for it := h.take(); it != nil; it = h.take() {
 		any = true

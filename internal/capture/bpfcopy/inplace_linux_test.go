@@ -80,14 +80,7 @@ func TestWalkerIsRelieved(t *testing.T) {
 		close(release)
 	}
 	cancel()
-	select {
-	case err := <-done:
-		if err != nil {
-			t.Fatal(err)
-		}
-	case <-time.After(30 * time.Second):
-		t.Fatal("Run did not end within 30 s")
-	}
+	ended(t, done)
 	st := e.Stats()
 	if st.Lost > 0 || st.Samples != uint64(d.samples) || d.back > 0 || d.changed > 0 {
 		t.Errorf("%d samples of %d were handed over, %d of them not in the order of time, %d changed meanwhile; %d were lost", d.samples, st.Samples, d.back, d.changed, st.Lost)
