@@ -63,6 +63,7 @@ type Engine struct {
 	running atomic.Bool
 	reader  atomic.Pointer[reader] // nil: the walker reads the rings itself
 	here    inPlace
+	flow    flow
 	strain  time.Time // when walking took long, or had to be soon, the last time
 	walked  time.Time // when it began last
 

@@ -21,7 +21,29 @@ const (
 	swiftFor = time.Second
 	// unhurried is how soon batches are wanted at most where that is said of them.
 	unhurried = 50 * time.Millisecond
+	// soonFull is how soon half of the ring would be full where samples are so large or so
+	// many that it must not wait for the walker: not even until it is relieved.
+	soonFull = 100 * time.Millisecond
 )
+
+// flow is how fast stacks come.
+type flow struct {
+	since time.Time
+	bytes uint64 // until then
+	fast  bool
+}
+
+// look says whether they would fill room bytes soon; bytes is how many have come so far.
+func (f *flow) look(now time.Time, bytes, room uint64) (fast bool) {
+	if d := now.Sub(f.since); d >= soonFull {
+		f.fast = !f.since.IsZero() && float64(bytes-f.bytes)*soonFull.Seconds() > float64(room)*d.Seconds()
+		f.since, f.bytes = now, bytes
+	}
+	return f.fast
+}
+
+// fills says whether the ring would be full soon if nobody read it.
+func (e *Engine) fills(now time.Time) bool { return e.flow.look(now, e.bytes.Load(), e.ring.size/2) }
 
 // inPlace is what is walked where it lies in the ring.
 type inPlace struct {
@@ -29,7 +51,8 @@ type inPlace struct {
 	batch batch
 	next  int    // of the batch's items, the first that is not taken yet
 	from  uint64 // how far the ring was read before
-	busy  bool   // it is being walked
+	busy  bool   // something is being walked while nobody reads the ring
+	holds bool   // that lies in the ring
 	guard *time.Timer
 }
 
@@ -56,7 +79,7 @@ func (e *Engine) turn(ctx context.Context, sink capture.Sink) (gone []int, any b
 	default:
 	}
 	now := time.Now()
-	if now.Sub(e.walked) > swift || e.patience(sink) < unhurried {
+	if e.fills(now) || now.Sub(e.walked) > swift || e.patience(sink) < unhurried {
 		e.strain = now
 	}
 	if now.Sub(e.strain) > swiftFor {
@@ -89,8 +112,9 @@ func (e *Engine) turnHere(ctx context.Context, sink capture.Sink) (gone []int, a
 	}
 	e.walked = time.Now()
 	any = e.walkHere(sink)
-	hurry := e.patience(sink) < unhurried
-	if now := time.Now(); hurry || now.Sub(e.walked) > swift {
+	now := time.Now()
+	hurry := e.fills(now) || e.patience(sink) < unhurried
+	if hurry || now.Sub(e.walked) > swift {
 		e.strain = now
 	}
 	if hurry && e.reader.Load() == nil {
@@ -100,41 +124,62 @@ func (e *Engine) turnHere(ctx context.Context, sink capture.Sink) (gone []int, a
 }
 
 // walkHere walks what is in the backlog, and then what is in the rings, and says whether
-// there was anything.
+// there was anything. If it takes long, a reader takes the rings over, and the rest of them
+// is left to the next turn.
 func (e *Engine) walkHere(sink capture.Sink) (any bool) {
-	for group := e.kept.take(); len(group) > 0; group = e.kept.take() {
+	h := &e.here
+	h.mu.Lock()
+	h.busy, h.holds = true, false
+	h.mu.Unlock()
+	h.guard.Reset(reliefAfter)
+	for e.reader.Load() == nil {
+		group := e.kept.take()
+		if len(group) == 0 {
+			break
+		}
 		any = true
 		for _, b := range group {
 			e.walkBatch(b, sink)
 			e.kept.free(b, true)
 		}
 	}
-	h := &e.here
-	e.reading.Lock()
-	b := &h.batch
-	b.items, b.maps = b.items[:0], b.maps[:0]
-	h.from, h.next = e.ring.pos, 0
-	e.gather(b, func(record []byte, _ bool) []byte { return record })
-	e.reading.Unlock()
-	h.mu.Lock() // never within reading: relieve takes reading within it
-	h.busy = len(b.items) > 0
-	h.mu.Unlock()
-	h.guard.Reset(reliefAfter)
-	for it := h.take(); it != nil; it = h.take() {
-		any = true
-		e.walkItem(b, it, sink)
+	if b := e.readHere(); b != nil {
+		h.guard.Reset(reliefAfter)
+		for it := h.take(); it != nil; it = h.take() {
+			any = true
+			e.walkItem(b, it, sink)
+		}
+		e.reading.Lock()
+		e.ring.letGo()
+		e.ring.release()
+		e.reading.Unlock()
 	}
 	h.guard.Stop()
-	e.reading.Lock()
-	e.ring.letGo()
-	e.ring.release()
-	e.reading.Unlock()
 	if any {
 		e.tellPace(sink)
 		e.batchEnd(sink)
 		e.patient.Store(int64(e.patience(sink)))
 	}
 	return any
+}
+
+// readHere gives what is in the rings, to be walked where it lies; nil if a reader has them.
+func (e *Engine) readHere() *batch {
+	h := &e.here
+	h.mu.Lock() // never within reading: relieve takes reading within it
+	defer h.mu.Unlock()
+	if e.reader.Load() != nil {
+		h.busy = false
+		return nil
+	}
+	e.reading.Lock()
+	defer e.reading.Unlock()
+	b := &h.batch
+	b.items, b.maps = b.items[:0], b.maps[:0]
+	h.from, h.next = e.ring.pos, 0
+	e.gather(b, func(record []byte, _ bool) []byte { return record })
+	h.busy, h.holds = true, true
+	return b
 }
 
 // take gives the next item, nil when there is none.
@@ -149,8 +194,8 @@ func (h *inPlace) take() *item {
 	return &h.batch.items[h.next-1]
 }
 
-// relieve lets a reader take over, and what is not walked yet be copied out of the ring,
-// if the walker is not done.
+// relieve lets a reader take over if the walker is not done, and what is not walked yet be
+// copied out of the ring.
 func (e *Engine) relieve(ctx context.Context) {
 	h := &e.here
 	h.mu.Lock()
@@ -158,7 +203,18 @@ func (e *Engine) relieve(ctx context.Context) {
 	if !h.busy || e.reader.Load() != nil {
 		return
 	}
+	if h.holds {
+		e.moveOut()
+	}
+	e.read(ctx)
+}
+
+// moveOut copies what lies in the ring and is not walked yet into the backlog. The caller
+// has locked e.here.
+func (e *Engine) moveOut() {
+	h := &e.here
 	e.reading.Lock()
+	defer e.reading.Unlock()
 	b := e.kept.open()
 	for i := h.next; i < len(h.batch.items); i++ {
 		it := h.batch.items[i]
@@ -179,6 +235,4 @@ func (e *Engine) relieve(ctx context.Context) {
 	h.batch.items = h.batch.items[:h.next]
 	e.ring.hold(h.from, now)
 	e.ring.release()
-	e.reading.Unlock()
-	e.read(ctx)
 }
