@@ -132,7 +132,7 @@ FILE is a profile in a format that candid reads, '-' is standard input:
 }
 
 // rawHelp is what --raw means, the same in every command.
-const rawHelp = "show where the kernel enables interrupts: samples that came late lie there, and count for the caller else"
+const rawHelp = "show samples that came late where the kernel delivered them, as it enabled interrupts again, instead of counting them for the caller"
 
 func newConvert() *cobra.Command {
 	var (
