@@ -28,9 +28,7 @@ func (w *walker) Sample(s *capture.Snapshot) {
 func (w *walker) Notice(capture.ProcessEvent) {}
 func (w *walker) BatchEnd() {
 	w.p.Target.Memory().Invalidate()
-	if w.p.VM != nil {
-		w.p.VM.BeginBatch()
-	}
+	w.p.BeginBatch()
 }
 
 const (

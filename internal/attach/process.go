@@ -1,5 +1,5 @@
-// Package attach makes a process ready for its stacks to be walked and named:
-// its memory, its native code, its runtime, and who names the frames of each.
+// Package attach puts a process together so that its stacks can be walked and named: its
+// memory, its native code, its runtimes, the walker, and who names the frames of each.
 package attach
 
 import (
@@ -7,73 +7,143 @@ import (
 	"fmt"
 
 	"github.com/candid-profiler/candid/internal/cpu"
-	"github.com/candid-profiler/candid/internal/hotspot"
 	"github.com/candid-profiler/candid/internal/native"
+	"github.com/candid-profiler/candid/internal/runtimes"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
-	"github.com/candid-profiler/candid/internal/v8"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Process is a process whose stacks can be walked. It belongs to one goroutine.
-type Process struct {
-	Target *target.Process
-	Native *native.Stepper
-	VM     *hotspot.VM // nil: no Java VM, or one that cannot be read; see Notes
-	Walker *walk.Walker
-	Notes  []string // what cannot be had of this process, and why
-
-	resolvers []symbol.Resolver // by walk.Frame.Owner
+// Options says how a process is put together. Of these only Files is needed.
+type Options struct {
+	Files   *native.Files   // shared by the processes of one run
+	Finders *Finders        // what looks for runtimes; nil: none is looked for
+	Arch    cpu.Arch        // of the process; 0: this machine's
+	Cache   *walk.WalkCache // of the walker
+	Shared  *symbol.Shared  // names of files that several processes map
+	// Root gives the path by which candid can open what the process knows as another path.
+	Root func(path string) string
+	// PerfMap is the pid that the process knows itself by, for the names that it writes
+	// down of code that it generates; 0: there are none.
+	PerfMap int
+	// Names is called with whatever names native code before it is used.
+	Names func(*symbol.Native)
 }
 
-// Open attaches to a process; it stops nothing. files is shared by the processes
-// of one run. The errors are those of target.Open.
+// Process is a program whose stacks can be walked and named. It belongs to one goroutine.
+type Process struct {
+	Target   *target.Process
+	Native   *native.Stepper
+	Walker   *walk.Walker
+	Names    *symbol.Native      // of native code
+	Runtimes []runtimes.Instance // those that were found, in the order in which the Walker asks them
+	Notes    []string            // what Open could not have of this process, and why
+
+	o         Options
+	found     []runtimes.Instance // by the place of their Finder
+	wanted    []int               // places of Finders that are still to find something
+	resolvers []symbol.Resolver   // by walk.Frame.Owner
+	byRef     []bool
+}
+
+// Open attaches to a process, finds its runtimes and stops nothing. files is shared by the
+// processes of one run. The errors are those of target.Open.
 func Open(pid int, files *native.Files) (*Process, error) {
 	t, err := target.Open(pid)
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{Target: t}
-	if p.Native, err = native.New(t, files); err != nil {
+	p, err := New(t, Options{Files: files, Finders: NewFinders(), Root: t.RootPath, PerfMap: t.NamespacePID()})
+	if err != nil {
 		t.Close()
-		return nil, fmt.Errorf("read the modules of process %d: %w", pid, err)
+		return nil, err
 	}
-	vm, err := hotspot.Open(t)
-	switch {
-	case err == nil:
-		p.VM, p.Notes = vm, vm.Notes()
-	case !errors.Is(err, hotspot.ErrNotHotSpot):
-		p.Notes = append(p.Notes, fmt.Sprintf("its Java threads cannot be told: %v", err))
+	_, missing := p.Look()
+	for _, i := range p.Runtimes {
+		p.Notes = append(p.Notes, i.Notes()...)
 	}
-	p.Walker = walk.New(cpu.Host(), p.Native)
-	p.resolvers = []symbol.Resolver{nil}
-	// A runtime's generated code is asked for first: its tables are exact there.
-	if p.VM != nil {
-		p.add(p.VM, p.VM)
+	for _, m := range missing {
+		if !errors.Is(m.Err, runtimes.ErrAbsent) {
+			p.Notes = append(p.Notes, fmt.Sprintf("its %s cannot be told: %v", m.Runtime.Threads, m.Err))
+		}
 	}
-	names := symbol.NewNative(Places{p.Native}, t.RootPath)
-	names.UsePerfMap(t.NamespacePID())
-	var js v8.Finder
-	if vm, err := js.Open(t, p.Native); err == nil {
-		p.add(vm, vm.Resolver(names))
-	}
-	p.add(p.Native, names)
 	return p, nil
 }
 
-func (p *Process) add(s walk.Stepper, r symbol.Resolver) {
+// New puts a process together with its native code only; Look finds its runtimes. t stays
+// the caller's until then, and is closed by Close. The error says that the modules cannot
+// be read.
+func New(t *target.Process, o Options) (*Process, error) {
+	code, err := native.New(t, o.Files)
+	if err != nil {
+		return nil, fmt.Errorf("read the modules of process %d: %w", t.PID, err)
+	}
+	if o.Arch == 0 {
+		o.Arch = cpu.Host()
+	}
+	p := &Process{Target: t, Native: code, o: o}
+	if o.Finders != nil {
+		p.found = make([]runtimes.Instance, len(o.Finders.of))
+		for i := range o.Finders.of {
+			p.wanted = append(p.wanted, i)
+		}
+	}
+	p.build()
+	return p, nil
+}
+
+// build makes the walker and whoever names its frames for the runtimes known so far. Code
+// that a runtime generates is asked for first: its tables are exact there.
+func (p *Process) build() {
+	p.Walker = walk.New(p.o.Arch, p.Native)
+	p.Walker.Cache = p.o.Cache
+	p.Runtimes, p.resolvers, p.byRef = nil, []symbol.Resolver{nil}, []bool{false}
+	p.Names = symbol.NewNative(Places{p.Native}, p.o.Root)
+	if p.o.Shared != nil {
+		p.Names.Share(p.o.Shared)
+	}
+	if p.o.Names != nil {
+		p.o.Names(p.Names)
+	}
+	if p.o.PerfMap != 0 {
+		p.Names.UsePerfMap(p.o.PerfMap)
+	}
+	for _, i := range p.found {
+		if i != nil {
+			p.Runtimes = append(p.Runtimes, i)
+			p.add(i.Stepper(), i.Resolver(p.Names), i.ByRef())
+		}
+	}
+	p.add(p.Native, p.Names, false)
+}
+
+func (p *Process) add(s walk.Stepper, r symbol.Resolver, byRef bool) {
 	if int(p.Walker.Add(s)) == len(p.resolvers) {
-		p.resolvers = append(p.resolvers, r)
+		p.resolvers, p.byRef = append(p.resolvers, r), append(p.byRef, byRef)
 	}
 }
 
-// Runtime is what the program is built on, as profiles have it: "hotspot
-// 17.0.15"; "" for native programs.
-func (p *Process) Runtime() string {
-	if p.VM == nil {
-		return ""
+// Resolvers gives whoever names the frames of the Walker, by their Owner, and whether the
+// Ref of such a frame identifies it whatever its PC; see runtimes.Instance. They change
+// when Look finds something.
+func (p *Process) Resolvers() (of []symbol.Resolver, byRef []bool) { return p.resolvers, p.byRef }
+
+// Title is what the program is built on, as profiles have it: "hotspot 17.0.15"; "" for
+// native programs.
+func (p *Process) Title() string {
+	for _, i := range p.Runtimes {
+		if t := i.Title(); t != "" {
+			return t
+		}
 	}
-	return "hotspot " + p.VM.Version()
+	return ""
+}
+
+// BeginBatch makes the runtimes check or forget what may have changed.
+func (p *Process) BeginBatch() {
+	for _, i := range p.Runtimes {
+		i.BeginBatch()
+	}
 }
 
 // Resolve appends what a frame of the Walker's stands for to out, innermost

@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/candid-profiler/candid/internal/hotspot"
 	"github.com/candid-profiler/candid/internal/redact"
 	"github.com/candid-profiler/candid/internal/runtimes"
+	"github.com/candid-profiler/candid/internal/runtimes/known"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
 )
@@ -126,21 +126,11 @@ func (e *examiner) runtime() {
 	}
 	e.t.Runtime = printable(rt.String())
 	c.Seen = e.t.Runtime
+	if r := known.Of(rt.Kind); r != nil && r.Means != "" {
+		e.instance(r, c)
+		return
+	}
 	switch rt.Kind {
-	case runtimes.Hotspot:
-		vm, err := hotspot.Open(e.p)
-		if err == nil {
-			e.t.Runtime = "hotspot " + printable(vm.Version())
-			c.Seen = e.t.Runtime
-			c.Means = "Java methods are named, interpreted and compiled ones, with lines"
-			e.add(c)
-			e.jvm(vm)
-			return
-		}
-		c.State, c.Means = Limited, "its Java methods cannot be named: "+printable(errText(err))
-		if errors.Is(err, hotspot.ErrNotReady) {
-			c.Means = "it is still starting; record waits for it"
-		}
 	case runtimes.Go:
 		c.Means = "functions and lines come from Go's own tables"
 	case runtimes.Native, runtimes.Unknown, runtimes.NativeImage, runtimes.NativeAOT:
@@ -152,8 +142,27 @@ func (e *examiner) runtime() {
 	e.add(c)
 }
 
+// instance looks at a runtime that candid knows.
+func (e *examiner) instance(r *runtimes.Runtime, c Check) {
+	i, err := r.Finder().Open(e.p, nil)
+	if err != nil {
+		c.State, c.Means = Limited, fmt.Sprintf("its %s cannot be named: %s", r.Functions, printable(errText(err)))
+		if errors.Is(err, runtimes.ErrNotReady) {
+			c.Means = "it is still starting; record waits for it"
+		}
+		e.add(c)
+		return
+	}
+	e.t.Runtime = printable(i.Title())
+	c.Seen, c.Means = e.t.Runtime, r.Means
+	e.add(c)
+	if vm, ok := i.(runtimes.Configured); ok {
+		e.jvm(vm)
+	}
+}
+
 // jvm looks at the flags of a Java VM.
-func (e *examiner) jvm(vm *hotspot.VM) {
+func (e *examiner) jvm(vm runtimes.Configured) {
 	j := &JVM{Release: printable(vm.Release()), GC: vm.GC(), Flags: map[string]string{}, Notes: []string{}}
 	for _, n := range vm.Notes() {
 		j.Notes = append(j.Notes, printable(n))

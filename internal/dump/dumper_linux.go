@@ -13,6 +13,7 @@ import (
 	"github.com/candid-profiler/candid/internal/capture/suspend"
 	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/redact"
+	"github.com/candid-profiler/candid/internal/runtimes"
 	"github.com/candid-profiler/candid/internal/target"
 )
 
@@ -92,12 +93,14 @@ func (d *Dumper) takeOne(i int) (*Process, error) {
 // process is an attached process.
 type process struct {
 	*attach.Process
-	pid     int
-	files   *taskFiles
-	stopper *suspend.Stopper
-	cannot  string           // why there is no stopper
-	waiters *bpfcopy.Waiters // nil: files say where threads wait, or nothing does
-	kept    string           // why they do not
+	pid      int
+	dumper   runtimes.ThreadDumper // nil: no runtime that knows its threads
+	follower runtimes.Follower     // nil: stacks go on nowhere else
+	files    *taskFiles
+	stopper  *suspend.Stopper
+	cannot   string           // why there is no stopper
+	waiters  *bpfcopy.Waiters // nil: files say where threads wait, or nothing does
+	kept     string           // why they do not
 
 	look look
 }
@@ -108,6 +111,8 @@ func openProcess(pid int, files *native.Files) (*process, error) {
 		return nil, err
 	}
 	p := &process{Process: a, pid: pid}
+	p.dumper, _ = runtimes.Ability[runtimes.ThreadDumper](a.Runtimes)
+	p.follower, _ = runtimes.Ability[runtimes.Follower](a.Runtimes)
 	if p.files, err = openTasks(pid); err != nil {
 		return nil, errors.Join(fmt.Errorf("list the threads of process %d: %w (%v)", pid, target.ErrNoProcess, err), a.Close())
 	}

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/candid-profiler/candid/internal/hotspot"
+	"github.com/candid-profiler/candid/internal/runtimes"
 )
 
 // java fills in what the Java VM says of a thread now.
@@ -19,9 +19,9 @@ func (p *process) java(t *Thread) {
 	if !ok {
 		return
 	}
-	t.Kind = info.Kind.String()
+	t.Kind = info.Kind
 	j := &Java{
-		ID: info.ID, Daemon: info.Daemon, Priority: info.Priority, State: info.State.Java.String(), VMState: info.State.VM.String(),
+		ID: info.ID, Daemon: info.Daemon, Priority: info.Priority, State: info.State, VMState: info.VMState,
 		Compiling: info.Compiling, Tier: info.Tier,
 	}
 	if how, ok := waitNames[info.Wait.Kind]; ok {
@@ -31,8 +31,8 @@ func (p *process) java(t *Thread) {
 		}
 	}
 	j.Holds = p.holds(j.WaitsFor, t.TID)
-	if id, name, ok := c.Virtual(uint32(t.TID)); ok {
-		j.Virtual = &Virtual{ID: id, Name: name}
+	if v := info.Virtual; v.ID != 0 {
+		j.Virtual = &Virtual{ID: v.ID, Name: v.Name}
 	}
 	t.Java = j
 }
@@ -48,32 +48,27 @@ func (p *process) holds(waits *Lock, tid int) (out []Lock) {
 }
 
 // waitNames are jstack's words.
-var waitNames = map[hotspot.WaitKind]string{
-	hotspot.WaitsToLock: "waiting to lock", hotspot.WaitsOn: "waiting on", hotspot.WaitsParked: "parking to wait for",
+var waitNames = map[runtimes.WaitKind]string{
+	runtimes.WaitsToLock: "waiting to lock", runtimes.WaitsOn: "waiting on", runtimes.WaitsParked: "parking to wait for",
 }
 
 // safepoint says what the VM's safepoint is at, nil if there is none.
 func (p *process) safepoint(out *Process) {
-	if p.VM == nil {
-		return
-	}
-	s, err := p.VM.Safepoint()
+	s, err := p.dumper.Pause(p.look.census)
 	if err != nil {
-		out.Notes = append(out.Notes, "safepoints are not seen: "+err.Error())
+		out.Notes = append(out.Notes, err.Error())
 		return
 	}
-	if s.State == hotspot.SafepointNone {
+	if s == nil {
 		return
 	}
-	sp := &Safepoint{State: s.State.String(), Operation: s.Operation}
+	sp := &Safepoint{State: s.State, Operation: s.Operation}
 	var now unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) == nil {
 		sp.SinceMS = float64(s.Since(now.Nano()).Microseconds()) / 1000
 	}
-	if s.State == hotspot.Synchronizing {
-		for _, tid := range p.look.census.InJava() {
-			sp.WaitsFor = append(sp.WaitsFor, int(tid))
-		}
+	for _, tid := range s.WaitsFor {
+		sp.WaitsFor = append(sp.WaitsFor, int(tid))
 	}
 	out.Safepoint = sp
 }

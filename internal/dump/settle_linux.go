@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/candid-profiler/candid/internal/hotspot"
+	"github.com/candid-profiler/candid/internal/runtimes"
 )
 
 // mostSettling bounds how often threads are read again because they ran between the
@@ -88,7 +88,7 @@ func (t *Thread) locks() bool {
 		return false
 	}
 	w := t.Java.WaitsFor
-	return t.Read == ReadStopped || w != nil && (w.How != waitNames[hotspot.WaitsParked] || w.OwnerTID != 0 || w.OwnerVirtual != nil)
+	return t.Read == ReadStopped || w != nil && (w.How != waitNames[runtimes.WaitsParked] || w.OwnerTID != 0 || w.OwnerVirtual != nil)
 }
 
 // sameLocks says whether a thread that runs had the same locks before and after.

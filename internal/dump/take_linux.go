@@ -11,7 +11,7 @@ import (
 	"github.com/candid-profiler/candid/internal/capture/procsyscall"
 	"github.com/candid-profiler/candid/internal/capture/suspend"
 	"github.com/candid-profiler/candid/internal/cpu"
-	"github.com/candid-profiler/candid/internal/hotspot"
+	"github.com/candid-profiler/candid/internal/runtimes"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -20,7 +20,7 @@ import (
 // look is what one look at a process keeps while it lasts.
 type look struct {
 	maps   []target.Mapping
-	census *hotspot.ThreadDump // nil: no Java VM
+	census runtimes.ThreadDump // nil: no runtime that knows its threads
 	named  map[frameKey][]Frame
 	kernel map[string][]Frame // by what the kernel says of a stack
 	stack  walk.Stack
@@ -53,7 +53,7 @@ func (p *process) take(o *Options) (*Process, error) {
 	if !p.Target.Alive() {
 		return nil, fmt.Errorf("look at process %d: it has ended: %w", p.pid, target.ErrNoProcess)
 	}
-	out := &Process{PID: p.pid, Command: commandLine(p.Target), Runtime: p.Runtime(), Notes: slices.Clone(p.Notes)}
+	out := &Process{PID: p.pid, Command: commandLine(p.Target), Runtime: p.Title(), Notes: slices.Clone(p.Notes)}
 	l := &p.look
 	*l = look{named: make(map[frameKey][]Frame), kernel: make(map[string][]Frame), accounts: make(map[int]string), copy: l.copy, how: l.how}
 	if l.copy == nil {
@@ -73,11 +73,11 @@ func (p *process) take(o *Options) (*Process, error) {
 		return nil, fmt.Errorf("list the threads of process %d: %w (%v)", p.pid, target.ErrNoProcess, err)
 	}
 	out.Count = len(tids)
-	if p.VM != nil {
-		l.census = p.VM.DumpThreads()
+	if p.dumper != nil {
+		l.census = p.dumper.DumpThreads()
 		p.safepoint(out)
-		if l.census.Carriers() {
-			out.Notes = append(out.Notes, fmt.Sprintf("virtual threads are shown only while they are mounted; there may be others, which 'jcmd %d Thread.dump_to_file FILE' writes down", p.Target.NamespacePID()))
+		if hidden := l.census.Hides(p.Target.NamespacePID()); hidden != "" {
+			out.Notes = append(out.Notes, hidden)
 		}
 	}
 	if err := p.lookAtOthers(tids); err != nil {
@@ -109,10 +109,10 @@ func (p *process) take(o *Options) (*Process, error) {
 
 // follow learns where stacks go on: where that is known, it is copied with them.
 func (p *process) follow() {
-	if p.VM == nil || p.stopper == nil || p.look.how != nil {
+	if p.follower == nil || p.stopper == nil || p.look.how != nil {
 		return
 	}
-	if p.look.how = p.VM.Follow(); p.look.how != nil {
+	if p.look.how = p.follower.Follow(); p.look.how != nil {
 		_ = p.stopper.Follow(p.look.how) // it has been made by candid itself
 	}
 }
@@ -128,7 +128,7 @@ func (p *process) regions(snap *capture.Snapshot) []capture.Region {
 		Register: func(n uint32) (uint64, bool) { return 0, false },
 		SP:       snap.Regs.SP(), Top: snap.StackTop, Most: 256 << 10,
 	}
-	f.Thread, _ = p.VM.ThreadPointer(snap.TID)
+	f.Thread, _ = p.follower.ThreadPointer(snap.TID)
 	f.Go(p.look.how)
 	return f.Regions
 }
@@ -136,9 +136,7 @@ func (p *process) regions(snap *capture.Snapshot) []capture.Region {
 // fresh makes what is cached of the process's memory be read anew.
 func (p *process) fresh() {
 	p.Target.Memory().Invalidate()
-	if p.VM != nil {
-		p.VM.BeginBatch()
-	}
+	p.BeginBatch()
 }
 
 // thread begins the entry of a thread; false if it has ended.
@@ -149,7 +147,7 @@ func (p *process) thread(tid int) (Thread, bool) {
 	}
 	t := Thread{TID: tid, Name: name, State: stateNames[state], Kind: "native", Read: ReadNot, Frames: []Frame{}}
 	if c := p.look.census; c != nil {
-		t.Kind = c.Kind(uint32(tid), name).String()
+		t.Kind = c.Kind(uint32(tid), name)
 		if java, ok := c.Name(uint32(tid)); ok && java != name {
 			t.Name, t.OSName = java, name
 		}

@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/candid-profiler/candid/internal/hotspot"
+	"github.com/candid-profiler/candid/internal/runtimes"
 )
 
 // WriteText prints a Dump for people, in the way of jstack: a paragraph per
@@ -107,7 +107,7 @@ func (t *Thread) text(b *bufio.Writer) {
 // waits says whether the thread's Java state tells why it waits. The VM counts it as blocked
 // then, in Thread.sleep too, which says nothing more and sounds as if it were in trouble.
 func (j *Java) waits() bool {
-	return j.VMState == hotspot.VMBlocked.String() && j.State != "" && j.State != hotspot.JavaRunnable.String()
+	return j.VMState == runtimes.VMBlocked && j.State != "" && j.State != runtimes.StateRunnable
 }
 
 func (j *Java) text(b *bufio.Writer) {

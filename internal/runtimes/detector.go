@@ -40,14 +40,14 @@ type fileFacts struct {
 }
 
 // look opens a process for a moment.
-func (d *Detector) look(pid int) (Runtime, target.Reason) {
+func (d *Detector) look(pid int) (Detected, target.Reason) {
 	p, err := target.Open(pid)
 	if err != nil {
 		var a *target.AccessError
 		if errors.As(err, &a) {
-			return Runtime{}, a.Reason
+			return Detected{}, a.Reason
 		}
-		return Runtime{}, target.ReasonNoProcess
+		return Detected{}, target.ReasonNoProcess
 	}
 	defer p.Close()
 	r, err := d.Of(p)
@@ -66,12 +66,12 @@ func (d *Detector) look(pid int) (Runtime, target.Reason) {
 
 // Of recognises the runtime of a process. A process without a known one is
 // Native. The errors are those of target.Process.Modules.
-func (d *Detector) Of(p *target.Process) (Runtime, error) {
+func (d *Detector) Of(p *target.Process) (Detected, error) {
 	mods, err := p.Modules()
 	if err != nil {
-		return Runtime{}, err
+		return Detected{}, err
 	}
-	best := Runtime{Kind: Native, Path: strings.TrimSuffix(p.Exe(), " (deleted)")}
+	best := Detected{Kind: Native, Path: strings.TrimSuffix(p.Exe(), " (deleted)")}
 	var at target.Module
 	var facts *fileFacts
 	for i, m := range mods {

@@ -34,15 +34,15 @@ func (k Kind) String() string {
 	return kindNames[Unknown]
 }
 
-// Runtime is what a process runs on.
-type Runtime struct {
+// Detected is the runtime that a process was seen to run on.
+type Detected struct {
 	Kind    Kind
 	Version string // "17.0.15", "1.8.0_412", "1.26.8"; "" if it is not known
 	Path    string // the file by which it was recognised, in the target's mount namespace
 }
 
 // String is the name and the version: "hotspot 17.0.15".
-func (r Runtime) String() string {
+func (r Detected) String() string {
 	if r.Version == "" {
 		return r.Kind.String()
 	}
@@ -51,13 +51,13 @@ func (r Runtime) String() string {
 
 // Process is one line of `ps`.
 type Process struct {
-	target.Summary         // Summary.Reason says why it cannot be profiled
-	Runtime        Runtime // Unknown if it cannot be looked into
+	target.Summary          // Summary.Reason says why it cannot be profiled
+	Runtime        Detected // Unknown if it cannot be looked into
 }
 
 // Of recognises the runtime of one process. For several use a Detector, which
 // looks at each file once.
-func Of(p *target.Process) (Runtime, error) { return NewDetector().Of(p) }
+func Of(p *target.Process) (Detected, error) { return NewDetector().Of(p) }
 
 // List lists all processes with their runtimes, by ascending PID.
 func List() ([]Process, error) {

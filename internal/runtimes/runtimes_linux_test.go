@@ -84,7 +84,7 @@ func TestHotspotByAnotherName(t *testing.T) {
 		t.Fatalf("python3, which loads the library, says %q", said)
 	}
 	r, err := Of(p)
-	if want := (Runtime{Hotspot, parseRelease(release), other}); err != nil || r != want {
+	if want := (Detected{Hotspot, parseRelease(release), other}); err != nil || r != want {
 		t.Errorf("got %+v, %v, want %+v", r, err, want)
 	}
 }
@@ -109,7 +109,7 @@ func TestNameAloneIsNotEnough(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	if r, err := Of(p); err != nil || r != (Runtime{Kind: Native, Path: fake}) {
+	if r, err := Of(p); err != nil || r != (Detected{Kind: Native, Path: fake}) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -45,7 +45,7 @@ func (f *Finder) Open(p *target.Process, nat *native.Stepper) (*VM, error) {
 		return nil, ErrNotV8
 	}
 	for _, m := range nat.Modules() {
-		if !mayHold(m.Mapping.Path) || !m.Mapping.FileBacked() {
+		if !MayHold(m.Mapping) {
 			continue
 		}
 		key := fileKey{m.Mapping.Dev, m.Mapping.Inode}
@@ -73,11 +73,11 @@ func (f *Finder) Open(p *target.Process, nat *native.Stepper) (*VM, error) {
 	return nil, ErrNotV8
 }
 
-// mayHold says whether a file is called as programs and libraries are that hold V8 and publish
-// what is needed: to look into all files would cost more than the rest of a recording.
-func mayHold(file string) bool {
-	base := path.Base(file)
-	return strings.HasPrefix(base, "node") || strings.HasPrefix(base, "libnode")
+// MayHold reports whether a mapped file is called as programs and libraries are that hold V8 and
+// publish what is needed: to look into all files would cost more than the rest of a recording.
+func MayHold(m target.Mapping) bool {
+	base := path.Base(m.Path)
+	return m.FileBacked() && (strings.HasPrefix(base, "node") || strings.HasPrefix(base, "libnode"))
 }
 
 // Version is V8's.

@@ -1,0 +1,79 @@
+package attach
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/candid-profiler/candid/internal/runtimes"
+	"github.com/candid-profiler/candid/internal/runtimes/known"
+)
+
+// Finders look for all runtimes that are known, in many processes. They belong to one
+// goroutine.
+type Finders struct{ of []finder }
+
+type finder struct {
+	*runtimes.Runtime
+	runtimes.Finder
+}
+
+// NewFinders makes Finders that have seen no file.
+func NewFinders() *Finders {
+	f := &Finders{}
+	for _, r := range known.Runtimes {
+		f.of = append(f.of, finder{r, r.Finder()})
+	}
+	return f
+}
+
+// Found is a runtime that was found.
+type Found struct {
+	Runtime  *runtimes.Runtime
+	Instance runtimes.Instance
+}
+
+// Missing is a runtime that may still come. Err is why it was not found: runtimes.ErrAbsent,
+// runtimes.ErrNotReady, or why it cannot be read.
+type Missing struct {
+	Runtime *runtimes.Runtime
+	Err     error
+}
+
+// Looking reports whether there are runtimes that Look would look for.
+func (p *Process) Looking() bool { return len(p.wanted) > 0 }
+
+// MayFind reports whether any of the mappings may be one of the runtimes that are still
+// looked for, by what is known of files: most programs map a few that all others do too.
+func (p *Process) MayFind() bool {
+	for _, m := range p.Native.Modules() {
+		for _, i := range p.wanted {
+			if !p.o.Finders.of[i].Without(m.Mapping) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Look looks for the runtimes that were not found yet. If it finds any, the process has
+// another Walker, and others name its frames.
+func (p *Process) Look() (found []Found, missing []Missing) {
+	p.wanted = slices.DeleteFunc(p.wanted, func(at int) bool {
+		f := &p.o.Finders.of[at]
+		i, err := f.Open(p.Target, p.Native)
+		if err == nil {
+			p.found[at] = i
+			found = append(found, Found{f.Runtime, i})
+			return true
+		}
+		if f.AtStart && errors.Is(err, runtimes.ErrAbsent) {
+			return true
+		}
+		missing = append(missing, Missing{f.Runtime, err})
+		return false
+	})
+	if len(found) > 0 {
+		p.build()
+	}
+	return found, missing
+}

@@ -1,0 +1,64 @@
+// Package java makes HotSpot, the OpenJDK's virtual machine, one of candid's runtimes.
+// What is read of the VM is in package hotspot; here is what the rest of candid asks for.
+package java
+
+import (
+	"errors"
+
+	"github.com/candid-profiler/candid/internal/hotspot"
+	"github.com/candid-profiler/candid/internal/native"
+	"github.com/candid-profiler/candid/internal/runtimes"
+	"github.com/candid-profiler/candid/internal/symbol"
+	"github.com/candid-profiler/candid/internal/target"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// Runtime is HotSpot.
+var Runtime = runtimes.Runtime{
+	Kind:      runtimes.Hotspot,
+	Functions: "Java methods", Threads: "Java threads", Programs: "Java processes",
+	Means:    "Java methods are named, interpreted and compiled ones, with lines",
+	Launched: true,
+	Finder:   func() runtimes.Finder { return finder{hotspot.NewFinder()} },
+}
+
+// finder looks for Java VMs.
+type finder struct{ *hotspot.Finder }
+
+var _ runtimes.Finder = finder{}
+
+// Open implements runtimes.Finder.
+func (f finder) Open(t *target.Process, _ *native.Stepper) (runtimes.Instance, error) {
+	vm, err := f.Finder.Open(t)
+	switch {
+	case err == nil:
+		return &instance{VM: vm}, nil
+	case errors.Is(err, hotspot.ErrNotHotSpot):
+		err = runtimes.Mark(err, runtimes.ErrAbsent)
+	case errors.Is(err, hotspot.ErrNotReady):
+		err = runtimes.Mark(err, runtimes.ErrNotReady)
+	}
+	return nil, err
+}
+
+// instance is the Java VM of one process. The walker steps and names by the VM itself.
+type instance struct{ *hotspot.VM }
+
+var (
+	_ runtimes.Instance     = (*instance)(nil)
+	_ runtimes.Follower     = (*instance)(nil)
+	_ runtimes.Configured   = (*instance)(nil)
+	_ runtimes.ThreadDumper = (*instance)(nil)
+)
+
+// Title implements runtimes.Instance.
+func (i *instance) Title() string { return runtimes.Hotspot.String() + " " + i.Version() }
+
+// Stepper implements runtimes.Instance.
+func (i *instance) Stepper() walk.Stepper { return i.VM }
+
+// Resolver implements runtimes.Instance.
+func (i *instance) Resolver(symbol.Resolver) symbol.Resolver { return i.VM }
+
+// ByRef implements runtimes.Instance.
+func (i *instance) ByRef() bool { return true }

@@ -1,0 +1,24 @@
+// Package known is the table of the runtimes whose code candid steps over and names.
+package known
+
+import (
+	"github.com/candid-profiler/candid/internal/runtimes"
+	"github.com/candid-profiler/candid/internal/runtimes/java"
+	"github.com/candid-profiler/candid/internal/runtimes/javascript"
+)
+
+// Runtimes are all of them, in the order in which a walker asks them for a frame.
+var Runtimes = []*runtimes.Runtime{
+	&java.Runtime,
+	&javascript.Runtime,
+}
+
+// Of gives the runtime of a kind, nil if the table has none.
+func Of(k runtimes.Kind) *runtimes.Runtime {
+	for _, r := range Runtimes {
+		if r.Kind == k {
+			return r
+		}
+	}
+	return nil
+}
