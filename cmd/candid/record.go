@@ -2,14 +2,10 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,7 +13,6 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/capture/engines"
 	"github.com/candid-profiler/candid/internal/capture/event"
-	"github.com/candid-profiler/candid/internal/capture/launch"
 	"github.com/candid-profiler/candid/internal/format"
 	"github.com/candid-profiler/candid/internal/record"
 	"github.com/candid-profiler/candid/internal/report"
@@ -385,137 +380,4 @@ func awaitProgram(res *record.Result, failure error, say func(string)) error {
 		return &codedError{code, nil}
 	}
 	return nil
-}
-
-// save writes what was recorded and says what it was.
-func (f *recordFlags) save(cmd *cobra.Command, out *output, stream *streaming, res *record.Result, launching bool) error {
-	write := out.write
-	if stream != nil {
-		write = stream.finish
-	}
-	name, err := write(res.Profile)
-	if err == nil && stream != nil && res.Profile.SampleCount() < res.Passed.All {
-		err = stream.replace(res.Profile)
-	}
-	if err != nil {
-		return err
-	}
-	costs := report.Costs{
-		Stats: res.Costs.Stats, Target: res.Costs.Target, TargetCPU: res.Costs.TargetCPU,
-		OwnCPU: res.Costs.OwnCPU, FirstWalked: res.Costs.FirstWalked, File: name,
-		MaxRSS: max(res.Costs.MaxRSS, record.PeakMemory()), // writing may have taken more
-		Ended:  ended(res),
-	}
-	if st, err := os.Stat(name); err == nil && st.Mode().IsRegular() {
-		costs.FileSize = st.Size()
-	}
-	// What a launched program prints is not mixed with ours, nor is a profile
-	// that is written to standard output.
-	printTo := os.Stdout
-	if launching || f.out.path == "-" {
-		printTo = os.Stderr
-	}
-	if f.json {
-		enc := json.NewEncoder(printTo)
-		enc.SetIndent("", "  ")
-		return enc.Encode(report.SummaryJSON(res.Profile, costs))
-	}
-	if f.quiet {
-		return nil
-	}
-	if launching && res.Filtered == nil && res.Profile.SampleCount() == 0 {
-		out.tell(cmd.ErrOrStderr(), name)
-		return nil // why it has none is told when it has ended
-	}
-	if n := res.Passed; n.Left < n.All {
-		fmt.Fprintf(cmd.ErrOrStderr(), "candid: %v\n", n)
-	}
-	if f.report {
-		o := reportOptions(printTo)
-		o.Filter.Event = res.Profile.FirstEvent()
-		if err := report.Text(printTo, res.Profile, o); err != nil {
-			return err
-		}
-		fmt.Fprintln(printTo)
-	}
-	o := reportOptions(os.Stderr)
-	o.NoMethods = f.report
-	o.Filter.Event = res.Profile.FirstEvent()
-	return report.Summary(cmd.ErrOrStderr(), res.Profile, costs, o)
-}
-
-// reportOptions fits a report to where it is printed.
-func reportOptions(f *os.File) report.Options {
-	width, color := report.Terminal(f)
-	return report.Options{Width: width, Color: color}
-}
-
-// recordFailure gives an error of recording its exit code.
-func recordFailure(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, record.ErrUsage):
-		return &codedError{exitUsage, errors.New(strings.TrimPrefix(err.Error(), record.ErrUsage.Error()+": "))}
-	case errors.Is(err, launch.ErrNotFound):
-		return &codedError{exitNotFound, err}
-	case errors.Is(err, launch.ErrNotExecutable):
-		return &codedError{exitNotExecutable, err}
-	}
-	return failed(err)
-}
-
-// launchFailure turns candid's own failures into one code that a launched
-// program is unlikely to have.
-func launchFailure(launching bool, err error) error {
-	var coded *codedError
-	if launching && errors.As(err, &coded) && coded.code < exitCandidFailed && coded.code != exitUsage {
-		return &codedError{exitCandidFailed, err}
-	}
-	return err
-}
-
-func defaultName(pids []int, all bool, now time.Time) string {
-	who := strconv.Itoa(os.Getpid())
-	switch {
-	case all:
-		who = "all"
-	case len(pids) > 0:
-		who = strconv.Itoa(pids[0])
-	}
-	return fmt.Sprintf("candid-%s-%s.jfr", who, now.Format("20060102-150405"))
-}
-
-// status is the line on a terminal that says how far recording is. With a launched
-// program there is none: it has the same terminal, and may draw on it.
-type status struct {
-	w     io.Writer
-	mu    sync.Mutex
-	shown bool
-}
-
-func newStatus(quiet bool) *status {
-	if quiet || !isTerminal(os.Stderr) {
-		return &status{}
-	}
-	return &status{w: os.Stderr}
-}
-
-func (s *status) update(samples uint64, elapsed time.Duration) {
-	if s.w == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.shown = true
-	fmt.Fprintf(s.w, "\r\x1b[Krecording %s, %d samples (Ctrl-C stops and saves)", elapsed.Truncate(100*time.Millisecond), samples)
-}
-
-func (s *status) clear() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.shown {
-		fmt.Fprint(s.w, "\r\x1b[K")
-		s.shown = false
-	}
 }

@@ -5,10 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
-
-	"github.com/candid-profiler/candid/internal/flame"
-	"github.com/candid-profiler/candid/internal/walk"
 )
 
 // The call tree and the callers are tables of rows that open. A row is a method on one way:
@@ -60,97 +56,6 @@ const (
 // maxRowWork is how many frames may be looked at for one table: that of a tree which somebody
 // made up can be as many as it has nodes times its depth.
 var maxRowWork = 1 << 28 // tests have less
-
-// rowPart is a place, and how much of it counts.
-type rowPart struct {
-	node          uint32
-	start         uint32 // of callers: where it began
-	samples       uint32
-	total, before uint64
-}
-
-// family is a row that may be shown, and what it is made of.
-type family struct {
-	tableRow
-	key             uint32
-	most            uint64 // what is in the place
-	n               int    // parts
-	known           uint64 // samples: remarks are about them
-	guessed, coarse uint64 // of them, times 255
-	parts           []rowPart
-}
-
-// grove is a tree that is grouped, with what it has.
-type grove struct {
-	end           []uint32
-	parent        []uint32   // of a part, which may have little of what lies beside each other; nil: it is the whole
-	after, before *placeSums // before is nil unless two are compared
-}
-
-func (g *grove) any(node uint32) bool {
-	return g.after.samples(node) > 0 || g.before != nil && g.before.samples(node) > 0
-}
-
-// some gives the first place from c on, of those right below up, in which a part has something;
-// where it has nothing there any more, one behind all of them. Of the whole it is c.
-func (g *grove) some(c, up uint32) uint32 {
-	if g.parent == nil {
-		return c
-	}
-	at := g.after.next(c)
-	for at < g.end[up] && g.parent[at] != up {
-		at = g.parent[at]
-	}
-	return at
-}
-
-// below gives the nodes below some that have anything.
-func (g *grove) below(parts []rowPart) (out []rowPart) {
-	for _, p := range parts {
-		for c := p.node + 1; c < g.end[p.node]; c = g.end[c] {
-			if c = g.some(c, p.node); c >= g.end[p.node] {
-				break
-			}
-			if !g.any(c) {
-				continue
-			}
-			next := rowPart{node: c, total: g.after.total(c), samples: g.after.samples(c)}
-			if g.before != nil {
-				next.before = g.before.total(c)
-			}
-			out = append(out, next)
-		}
-	}
-	return out
-}
-
-// doubts are by place: the shares, times 255, that are guesses and that are coarse.
-type doubts struct {
-	once            sync.Once
-	guessed, coarse []uint8
-	inlined         []bool // by symbol
-}
-
-func (s *shownTree) doubted() *doubts {
-	d := &s.doubts
-	d.once.Do(func() {
-		n := len(s.tree.Order)
-		d.guessed, d.coarse = make([]uint8, n), make([]uint8, n)
-		stretches(n, func(_, from, to int) {
-			for i := from; i < to; i++ {
-				at := s.tree.Order[i]
-				all := uint64(s.tree.Samples[at])
-				d.guessed[i] = uint8(flame.Share(s.tree.Tally(flame.Heuristic, at), all))
-				d.coarse[i] = uint8(flame.Share(s.tree.Tally(flame.Coarse, at), all))
-			}
-		})
-		d.inlined = make([]bool, len(s.tree.Symbols))
-		for i, symbol := range s.tree.Symbols {
-			d.inlined[i] = symbol.Func != flame.NoFunc && symbol.Kind == walk.KindInlined
-		}
-	})
-	return d
-}
 
 // table makes the rows of one table.
 type table struct {
@@ -269,17 +174,6 @@ func (t *table) add(list []family, slot []int32, p *rowPart, depth uint32) []fam
 		f.coarse += uint64(known) * uint64(t.doubts.coarse[place])
 	}
 	return list
-}
-
-// tell says where most samples of a row are less certain than it looks.
-func (f *family) tell() uint8 {
-	switch {
-	case f.guessed*2 > f.known*255:
-		return remarkGuessed
-	case f.coarse*2 > f.known*255:
-		return remarkCoarse
-	}
-	return 0
 }
 
 // below gives what the rows below one are made of.
@@ -478,21 +372,5 @@ func (t *table) ends(from, to int, f func(p *rowPart)) {
 			p.before = before.self(i)
 		}
 		f(&p)
-	}
-}
-
-// join adds what another worker found of the same row.
-func (f *family) join(o *family) {
-	f.n += o.n
-	f.total += o.total
-	f.self += o.self
-	f.before += o.before
-	f.samples += o.samples
-	f.known += o.known
-	f.guessed += o.guessed
-	f.coarse += o.coarse
-	f.leaf = f.leaf && o.leaf
-	if o.most > f.most {
-		f.place, f.most = o.place, o.most
 	}
 }

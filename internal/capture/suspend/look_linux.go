@@ -2,8 +2,6 @@ package suspend
 
 import (
 	"errors"
-	"os"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -371,52 +369,4 @@ func (e *Engine) drop(th *thread, now int64) {
 	}
 	e.mu.Unlock()
 	e.notices = append(e.notices, capture.ProcessEvent{Kind: capture.Exit, Time: uint64(now), PID: uint32(th.proc.pid), TID: uint32(th.tid)})
-}
-
-// findChildren makes processes targets that targets have started.
-func (e *Engine) findChildren(now int64) {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return
-	}
-	names, _ := dir.Readdirnames(-1)
-	dir.Close()
-	others := make(map[int]bool, len(names))
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil || e.procs[pid] != nil {
-			continue
-		}
-		if e.others[pid] {
-			others[pid] = true
-			continue
-		}
-		parent := parentOf(name)
-		if e.procs[parent] == nil {
-			others[pid] = true
-			continue
-		}
-		p, err := openProcess(pid)
-		if err != nil || p.mayTrace() != nil {
-			if p != nil {
-				p.close()
-			}
-			others[pid] = true
-			continue
-		}
-		p.child = true
-		e.procs[pid] = p
-		e.notices = append(e.notices, capture.ProcessEvent{Kind: capture.Fork, Time: uint64(now), PID: uint32(pid), TID: uint32(pid), Parent: uint32(parent)})
-		e.list1(p, now)
-	}
-	e.others = others
-}
-
-// parentOf is a process's parent, 0 if it has ended.
-func parentOf(pid string) int {
-	b, err := os.ReadFile("/proc/" + pid + "/stat")
-	if err != nil {
-		return 0
-	}
-	return int(parseParent(b))
 }

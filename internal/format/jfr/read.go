@@ -192,34 +192,6 @@ func (r *reader) eventIn(room func(n int64) []byte, c *chunk, at int64, limit in
 	return b, size, nil
 }
 
-// scratch is memory that is used again and again.
-type scratch struct {
-	blocks [][]byte
-	next   int    // block
-	left   []byte // of the one before
-}
-
-const scratchBlock = 1 << 20
-
-// take gives n bytes until reset, with anything in them.
-func (s *scratch) take(n int64) []byte {
-	if n > scratchBlock {
-		return make([]byte, n)
-	}
-	if n > int64(len(s.left)) {
-		if s.next == len(s.blocks) {
-			s.blocks = append(s.blocks, make([]byte, scratchBlock))
-		}
-		s.left = s.blocks[s.next]
-		s.next++
-	}
-	b := s.left[:n:n]
-	s.left = s.left[n:]
-	return b
-}
-
-func (s *scratch) reset() { s.next, s.left = 0, nil }
-
 // maxMetadata is how large the description of a file's types may be: those of
 // the JDK have 200 KB.
 const maxMetadata = 64 << 20
@@ -410,33 +382,4 @@ func (r *reader) finish() *profile.Profile {
 		r.foreignFinal(p)
 	}
 	return p
-}
-
-// window is a piece of the file.
-type window struct {
-	in  io.ReaderAt
-	off int64 // in the file, of buf
-	buf []byte
-	end int64 // nothing is read from there on
-}
-
-const windowSize = 1 << 20
-
-// at gives n bytes of the file, which lie before the window's end, until it is
-// called again.
-func (w *window) at(off int64, n int) ([]byte, error) {
-	if off >= w.off && off+int64(n) <= w.off+int64(len(w.buf)) {
-		i := int(off - w.off)
-		return w.buf[i : i+n], nil
-	}
-	size := int(min(int64(max(n, windowSize)), w.end-off))
-	if cap(w.buf) < size {
-		w.buf = make([]byte, size)
-	}
-	w.buf, w.off = w.buf[:size], off
-	if _, err := w.in.ReadAt(w.buf, off); err != nil {
-		w.buf = w.buf[:0]
-		return nil, err
-	}
-	return w.buf[:n], nil
 }

@@ -1,0 +1,192 @@
+package suspend
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/capture"
+)
+
+const (
+	// roundEvery is how often Run looks after threads.
+	roundEvery = 20 * time.Millisecond
+	// restEvery is that while no thread has run lately. The sleep scanner says when one has.
+	restEvery = 60 * time.Millisecond
+	// mostPatience bounds how many of Go's processors are kept while threads wait for stops.
+	mostPatience = 8
+	// pollEvery is how long samples may wait for their reader, ns.
+	pollEvery = 100e6
+)
+
+// Run samples until ctx ends or no target is left.
+func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
+	prepareSignals()
+	now := clock()
+	e.began = now
+	e.look(now)
+	if len(e.procs) == 0 {
+		return nil
+	}
+	e.begin()
+	e.given = given{}
+	e.waiting.Store(e.opts.Ready != nil)
+	// One of Go's processors for each thread that dozes, and some for those that wait for
+	// stops, besides those for others.
+	patience := min(len(e.cpus), mostPatience) + 2
+	e.patience.Store(int32(patience))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + len(e.cpus) + patience))
+	e.start()
+	defer e.finish(sink)
+	defer e.rest()
+	defer e.stop()
+	if err := e.letGo(); err != nil {
+		return err
+	}
+	if e.scanner != nil {
+		e.workers.Add(1)
+		go e.scanner.run()
+	}
+	ticker := time.NewTicker(roundEvery)
+	defer ticker.Stop()
+	drained := now
+	for {
+		full := false
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-e.wake:
+			full = true
+		case <-ticker.C:
+		}
+		now := clock()
+		e.remind(now)
+		e.look(now)
+		if full || now-drained >= pollEvery {
+			drained = now
+			e.drain(sink, false)
+		}
+		if len(e.procs) == 0 {
+			return nil
+		}
+		e.pace(ticker)
+	}
+}
+
+// pace makes the ticker as fast as it has to be.
+func (e *Engine) pace(ticker *time.Ticker) {
+	e.mu.Lock()
+	rests := e.scanner != nil && !e.opts.Children && e.nobody()
+	e.mu.Unlock()
+	if e.resting.Swap(rests) == rests {
+		return
+	}
+	if !rests {
+		ticker.Reset(roundEvery)
+		return
+	}
+	ticker.Reset(restEvery)
+	if e.scanner.news.Load() {
+		e.wakeReader() // it was not woken
+	}
+}
+
+// letGo says that targets are sampled. One that waited for that has become another
+// program when it is told, and it is this program that samples from now on are of.
+func (e *Engine) letGo() error {
+	if e.opts.Ready == nil {
+		return nil
+	}
+	defer e.waiting.Store(false)
+	before := clock()
+	if err := e.opts.Begun(); err != nil {
+		return err
+	}
+	for _, p := range e.procs {
+		e.list1(p, before)
+	}
+	if e.scanner != nil {
+		// What slept until now waited to be let go, or to become another program.
+		e.countSleep(clock())
+	}
+	return nil
+}
+
+// finish hands over what is left when all sampling threads have ended.
+func (e *Engine) finish(sink capture.Sink) {
+	e.drain(sink, true)
+	e.tellRest(sink)
+	// What does not fit in at once, or has to be copied again, comes with the next round.
+	const most = 1 << 10
+	for range most {
+		if e.scanner == nil {
+			return
+		}
+		more := e.scanner.last()
+		e.refused = false
+		if e.drain(sink, true); !more && !e.refused {
+			return
+		}
+	}
+}
+
+// rest waits until all sampling threads have ended.
+func (e *Engine) rest() {
+	done := make(chan struct{})
+	go func() {
+		e.workers.Wait()
+		close(done)
+	}()
+	ticker := time.NewTicker(roundEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-ticker.C:
+			e.remind(clock())
+		}
+	}
+}
+
+// begin makes samples account for what threads run from now on.
+func (e *Engine) begin() {
+	if e.scanner != nil {
+		e.scanner.begin()
+	}
+	for _, p := range e.procs {
+		p.clock = cpuClock(p.pid)
+		none := p.clock == p.ranFirst && p.clock != 0 // of its threads has run since they were opened
+		p.ranFirst = 0
+		for _, th := range p.threads {
+			a, late, ok := th.seen, th.waited.Load(), true
+			if !none {
+				a, late, ok = e.reader.accountAndDelay(th.schedFD)
+			}
+			if !ok {
+				continue
+			}
+			th.sampled, th.from = a.run, a.run
+			th.system, th.inKernel = unknownTime, 0
+			if th.sleeper != nil {
+				th.sleeper.count(clock(), a, late)
+			}
+		}
+	}
+}
+
+// countSleep makes what threads sleep count from now on.
+func (e *Engine) countSleep(now int64) {
+	e.mu.Lock() // sampling threads may find new ones
+	defer e.mu.Unlock()
+	for _, p := range e.procs {
+		for _, th := range p.threads {
+			if th.sleeper == nil {
+				continue
+			}
+			if a, late, ok := e.reader.accountAndDelay(th.schedFD); ok {
+				th.sleeper.count(now, a, late)
+			}
+		}
+	}
+}

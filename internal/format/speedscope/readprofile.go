@@ -1,0 +1,199 @@
+package speedscope
+
+import (
+	"cmp"
+	"regexp"
+
+	"github.com/candid-profiler/candid/internal/profile"
+)
+
+// list is one of the file's profiles while it is read. Its fields may come in any
+// order.
+type list struct {
+	typ, name, unit string
+	start           float64
+	nodes           []uint32
+	weights         []float64
+	number          int64    // candid's: which of the file's threads, from 1; 0: not told
+	times           []uint64 // candid's, ns
+	did             []did    // what there was of states and system calls
+	state           []uint32 // by sample: an index into did
+	skids           []skid
+	changes         []change
+	event, pid, tid int
+	named           bool // candid says which thread and event
+	thread          string
+	osName, kind    string
+}
+
+// skid is where a sample came late: frames of the file, the outermost first.
+type skid struct {
+	sample uint32
+	frames []uint32
+}
+
+// maxSkid is more frames than enable interrupts one for another.
+const maxSkid = 8
+
+// change is a function that is entered or left.
+type change struct {
+	at    float64
+	frame uint32
+	close bool
+}
+
+func (r *reader) profile() {
+	s := &r.s
+	var l list
+	s.object(func(key string) {
+		switch key {
+		case "type":
+			l.typ = s.string()
+		case "name":
+			l.name = s.string()
+		case "unit":
+			l.unit = s.string()
+		case "startValue":
+			l.start = s.number()
+		case "samples":
+			s.array(func() {
+				if len(l.nodes) >= maxSamples {
+					s.err = cmp.Or(s.err, errTooLarge)
+				}
+				l.nodes = append(l.nodes, r.stack())
+			})
+		case "weights":
+			s.array(func() {
+				if len(l.weights) >= maxSamples {
+					s.err = cmp.Or(s.err, errTooLarge)
+				}
+				l.weights = append(l.weights, s.number())
+			})
+		case "events":
+			s.array(func() { r.change(&l) })
+		case "candid":
+			s.object(func(key string) { r.own(&l, key) })
+		default:
+			s.skip()
+		}
+	})
+	if s.err == nil {
+		r.add(&l)
+	}
+}
+
+// own reads what candid says of a thread.
+func (r *reader) own(l *list, key string) {
+	s := &r.s
+	switch key {
+	case "event":
+		l.event, l.named = int(s.index()), true
+	case "number":
+		l.number = 1 + int64(s.index())
+	case "pid":
+		l.pid = int(int32(s.number()))
+	case "tid":
+		l.tid = int(int32(s.number()))
+	case "thread":
+		l.thread = s.string()
+	case "osName":
+		l.osName = s.string()
+	case "kind":
+		l.kind = s.string()
+	case "times":
+		last := uint64(0)
+		s.array(func() {
+			if len(l.times) >= maxSamples {
+				s.err = cmp.Or(s.err, errTooLarge)
+			}
+			last += r.count(s.number())
+			l.times = append(l.times, last)
+		})
+	case "states":
+		s.array(func() {
+			var k did
+			part := 0
+			s.array(func() {
+				switch text := s.string(); part {
+				case 0:
+					k.state, _ = profile.StateByName(text) // a later candid may know others
+				case 1:
+					k.syscall = r.b.Syscall(text)
+				}
+				part++
+			})
+			if len(l.did) >= maxStates {
+				s.err = cmp.Or(s.err, errTooLarge)
+				return
+			}
+			l.did = append(l.did, k)
+		})
+	case "state":
+		s.array(func() {
+			if len(l.state) >= maxSamples {
+				s.err = cmp.Or(s.err, errTooLarge)
+			}
+			l.state = append(l.state, s.index())
+		})
+	case "skid":
+		s.array(func() {
+			var k skid
+			n := 0
+			s.array(func() {
+				if i := s.index(); n == 0 {
+					k.sample = i
+				} else {
+					k.frames = append(k.frames, i)
+				}
+				if n++; n > 1+maxSkid || len(l.skids) >= maxSamples {
+					s.err = cmp.Or(s.err, errTooLarge)
+				}
+			})
+			l.skids = append(l.skids, k)
+		})
+	default:
+		s.skip()
+	}
+}
+
+// stack reads a stack of indices, the outermost first.
+func (r *reader) stack() uint32 {
+	node, depth := uint32(profile.RootNode), 0
+	r.s.array(func() {
+		frame := r.s.index()
+		if r.s.err != nil {
+			return
+		}
+		if depth++; depth > maxStack || r.raw.Len() > maxNodes || r.b.Single() > maxSamples {
+			r.s.err = errTooLarge
+			return
+		}
+		node = r.raw.Child(node, frame)
+	})
+	return node
+}
+
+func (r *reader) change(l *list) {
+	s := &r.s
+	var c change
+	s.object(func(key string) {
+		switch key {
+		case "type":
+			c.close = s.string() == "C"
+		case "frame":
+			c.frame = s.index()
+		case "at":
+			c.at = s.number()
+		default:
+			s.skip()
+		}
+	})
+	if len(l.changes) >= maxSamples {
+		s.err = cmp.Or(s.err, errTooLarge)
+		return
+	}
+	l.changes = append(l.changes, c)
+}
+
+// numbered is how candid, and others, name a thread.
+var numbered = regexp.MustCompile(`^(.*) \(tid (\d{1,10})\)`)

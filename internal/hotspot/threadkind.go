@@ -1,0 +1,114 @@
+package hotspot
+
+import (
+	"strings"
+)
+
+// ThreadKind says what a thread of a Java process is for.
+type ThreadKind uint8
+
+// The kinds.
+const (
+	KindNative   ThreadKind = iota // not the VM's, as far as can be told
+	KindJava                       // runs Java code
+	KindCompiler                   // compiles it
+	KindGC                         // collects garbage
+	KindVM                         // does something else for the VM
+	KindUnknown                    // the VM could not be asked while the thread was there
+)
+
+var threadKinds = [...]string{"native", "java", "compiler", "gc", "vm", ""}
+
+// String names the kind for people and files; KindUnknown is "".
+func (k ThreadKind) String() string {
+	if int(k) < len(threadKinds) {
+		return threadKinds[k]
+	}
+	return threadKinds[KindNative]
+}
+
+// namedThreads are how the VM calls its own threads: those in its list of Java
+// threads by their Java name, the others by what the kernel shows of their name.
+// From 26 on it takes the middle out of a name that is too long for the kernel
+// (os/linux/os_linux.cpp), so seven letters must do.
+var namedThreads = []struct {
+	prefix string
+	kind   ThreadKind
+}{
+	{"C1 Comp", KindCompiler}, {"C2 Comp", KindCompiler}, {"JVMCI", KindCompiler}, {"C1 Dyna", KindCompiler}, {"C2 Dyna", KindCompiler},
+	{"GC Thre", KindGC}, {"GC task", KindGC}, {"G1 ", KindGC}, {"Gang wo", KindGC}, {"Concurr", KindGC}, {"ParGC", KindGC},
+	{"Surroga", KindGC}, {"ZDriver", KindGC}, {"ZWorker", KindGC}, {"ZDirect", KindGC}, {"ZStat", KindGC}, {"ZUncomm", KindGC},
+	{"ZUnmapp", KindGC}, {"XDriver", KindGC}, {"XWorker", KindGC}, {"XDirect", KindGC}, {"XStat", KindGC}, {"XUncomm", KindGC},
+	{"XUnmapp", KindGC}, {"Shenand", KindGC}, {"StrDedup", KindGC}, {"RuntimeWorker", KindGC}, {"Epsilon", KindGC},
+	{"VM Thre", KindVM}, {"VM Peri", KindVM}, {"Signal Dispatcher", KindVM}, {"Service Thread", KindVM}, {"Monitor Deflation Thread", KindVM},
+	{"Notification Thread", KindVM}, {"Sweeper thread", KindVM}, {"Attach Listener", KindVM}, {"JFR Sam", KindVM}, {"JFR Peri", KindVM}, {"AsyncLo", KindVM},
+}
+
+// kindOfJava tells a thread in the VM's list from the program's own: only names
+// that the VM gives are believed to be its.
+func kindOfJava(name string) ThreadKind {
+	for _, n := range namedThreads {
+		switch {
+		case n.kind == KindCompiler && strings.HasPrefix(name, n.prefix) && strings.Contains(name, "Compiler"):
+			return KindCompiler
+		case n.kind == KindVM && name == n.prefix:
+			return KindVM
+		}
+	}
+	return KindJava
+}
+
+// ThreadKind says what a thread is for: name is what Java calls it, "" if that is
+// not known, comm what the kernel does. whole says that the VM told of all of its
+// threads while this one was there (AskThreads): without that a thread which is not known
+// to be Java's is of unknown kind, unless it has a name that only the VM's threads have.
+func (vm *VM) ThreadKind(tid uint32, name, comm string, whole bool) ThreadKind {
+	if _, ok := vm.threads.byTID[tid]; ok || name != "" {
+		if name == "" {
+			return KindOfJavaComm(comm)
+		}
+		return kindOfJava(name)
+	}
+	if whole {
+		return kindOfNative(comm)
+	}
+	for _, n := range namedThreads {
+		if strings.HasPrefix(comm, n.prefix) && n.prefix != "Concurr" {
+			return n.kind // programs call threads Concurrent…, too
+		}
+	}
+	return KindUnknown
+}
+
+// KindOfJavaComm says what a thread that runs Java code, or is in the VM's list of
+// such threads, is for, where only the kernel's name for it is known: that is cut at
+// 15 bytes.
+func KindOfJavaComm(comm string) ThreadKind {
+	const most = 15
+	for _, n := range namedThreads {
+		switch {
+		case n.kind == KindCompiler && strings.HasPrefix(comm, n.prefix),
+			n.kind == KindVM && comm == n.prefix[:min(len(n.prefix), most)]:
+			return n.kind
+		}
+	}
+	return KindJava
+}
+
+// Kind says what a thread is for; comm is what the kernel calls it.
+func (c *ThreadDump) Kind(tid uint32, comm string) ThreadKind {
+	if _, ok := c.byTID[tid]; !ok {
+		return kindOfNative(comm)
+	}
+	name, _ := c.Name(tid)
+	return kindOfJava(name)
+}
+
+func kindOfNative(comm string) ThreadKind {
+	for _, n := range namedThreads {
+		if strings.HasPrefix(comm, n.prefix) {
+			return n.kind
+		}
+	}
+	return KindNative
+}
