@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/candid-profiler/candid/internal/runtimes"
-	"github.com/candid-profiler/candid/internal/runtimes/known"
+	"github.com/candid-profiler/candid/internal/runtimes/supported"
 )
 
 // Finders look for all runtimes that are known, in many processes. They belong to one
@@ -20,7 +20,7 @@ type finder struct {
 // NewFinders makes Finders that have seen no file.
 func NewFinders() *Finders {
 	f := &Finders{}
-	for _, r := range known.Runtimes {
+	for _, r := range supported.Runtimes {
 		f.of = append(f.of, finder{r, r.Finder()})
 	}
 	return f
@@ -42,6 +42,17 @@ type Missing struct {
 // Looking reports whether there are runtimes that Look would look for.
 func (p *Process) Looking() bool { return len(p.wanted) > 0 }
 
+// Launched reports whether one of the runtimes is the program's, and its own file no more than
+// what loads that; see runtimes.Runtime.
+func (p *Process) Launched() bool {
+	for at, i := range p.found {
+		if i != nil && p.o.Finders.of[at].Launched {
+			return true
+		}
+	}
+	return false
+}
+
 // MayFind reports whether any of the mappings may be one of the runtimes that are still
 // looked for, by what is known of files: most programs map a few that all others do too.
 func (p *Process) MayFind() bool {
@@ -62,6 +73,9 @@ func (p *Process) Look() (found []Found, missing []Missing) {
 		f := &p.o.Finders.of[at]
 		i, err := f.Open(p.Target, p.Native)
 		if err == nil {
+			if c, ok := i.(runtimes.Clocked); ok && p.o.Clock != nil {
+				c.SetClock(p.o.Clock)
+			}
 			p.found[at] = i
 			found = append(found, Found{f.Runtime, i})
 			return true

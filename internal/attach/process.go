@@ -26,6 +26,8 @@ type Options struct {
 	// PerfMap is the pid that the process knows itself by, for the names that it writes
 	// down of code that it generates; 0: there are none.
 	PerfMap int
+	// Clock is that of capture.Snapshot.Time, in ns; nil if there is none to compare with.
+	Clock func() uint64
 	// Names is called with whatever names native code before it is used.
 	Names func(*symbol.Native)
 }

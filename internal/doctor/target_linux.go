@@ -12,7 +12,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/redact"
 	"github.com/candid-profiler/candid/internal/runtimes"
-	"github.com/candid-profiler/candid/internal/runtimes/known"
+	"github.com/candid-profiler/candid/internal/runtimes/supported"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
 )
@@ -126,7 +126,7 @@ func (e *examiner) runtime() {
 	}
 	e.t.Runtime = printable(rt.String())
 	c.Seen = e.t.Runtime
-	if r := known.Of(rt.Kind); r != nil && r.Means != "" {
+	if r := supported.Of(rt.Kind); r != nil && r.Means != "" {
 		e.instance(r, c)
 		return
 	}

@@ -87,8 +87,8 @@ func (s *session) nameOne(u *unnamed, wait bool) (named bool) {
 			u.out.Node, u.out.End, named = profile.RootNode, walk.EndNoRule, true
 		}
 		if named {
-			if u.p.vm != nil && u.out.State == profile.StateSleeping {
-				s.askVM(u.p, u.tid, u.sp, u.out.Node)
+			if u.p.able.waits != nil && u.out.State == profile.StateSleeping {
+				s.askRuntime(u.p, u.tid, u.sp, u.out.Node)
 			}
 			s.add(u.out)
 		}

@@ -12,13 +12,11 @@ import (
 	"github.com/candid-profiler/candid/internal/attach"
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/cpu"
-	"github.com/candid-profiler/candid/internal/hotspot"
-	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/redact"
+	"github.com/candid-profiler/candid/internal/runtimes"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
-	"github.com/candid-profiler/candid/internal/v8"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
@@ -27,13 +25,11 @@ type process struct {
 	pid    int
 	index  int // in the profile's Processes
 	target *target.Process
-	walker *walk.Walker
-	native *native.Stepper
-	vm     *hotspot.VM
-	js     *v8.VM // nil: no V8 whose frames are known
+	code   *attach.Process // what it runs, and who steps over and names that
+	able   able
 	in     *interner
 
-	learned int // what vm had learned when the last batch ended
+	learned int // what the runtime had learned when the last batch ended
 
 	threads    map[uint32]uint32 // tid -> profile thread
 	newThreads bool              // one has come since the runtime was asked for names
@@ -56,6 +52,15 @@ type process struct {
 	looked     time.Time         // when its mappings were last read
 }
 
+// able is what the runtimes of a process can do; nil where none can.
+type able struct {
+	names   runtimes.ThreadNamer
+	waits   runtimes.LockWaiter
+	learns  runtimes.Learner
+	follows runtimes.Follower
+	tells   runtimes.Observed
+}
+
 // ended notes that a process has ended.
 func (s *session) ended(p *process) {
 	if !p.gone {
@@ -64,14 +69,14 @@ func (s *session) ended(p *process) {
 	}
 }
 
-// learns is how many pieces of code of the VM's the batch had that had not been seen
+// learns is how many pieces of a runtime's code the batch had that had not been seen
 // before.
 func (p *process) learns() int {
-	if p.vm == nil {
+	if p.able.learns == nil {
 		return 0
 	}
 	before := p.learned
-	p.learned = p.vm.Learned()
+	p.learned = p.able.learns.Learned()
 	return max(p.learned-before, 0)
 }
 
@@ -138,52 +143,36 @@ func (s *session) openProcess(pid int) (*process, error) {
 // load builds everything that depends on the program that the process runs. It
 // is called again when the process execs another one.
 func (s *session) load(p *process) error {
-	nat, err := native.New(p.target, s.files)
+	code, err := attach.New(p.target, attach.Options{
+		Files: s.files, Finders: s.finders, Cache: s.walkCache, Shared: s.names, Root: p.target.RootPath, PerfMap: p.target.NamespacePID(), Clock: monotonic,
+		Names: func(names *symbol.Native) {
+			if s.o.All {
+				f := lifetimeOf(p, &s.hasty)
+				names.Wanted, names.Fleeting, names.Room = f.wantsLines, f.mayEnd, s.room.has
+			}
+		},
+	})
 	if err != nil {
-		return fmt.Errorf("read the modules of process %d: %w", p.pid, err)
+		return err
 	}
 	p.loaded = time.Now()
-	p.native, p.looked, p.missed = nat, p.loaded, false
-	p.vm, p.js = nil, nil
-	if !p.unseen {
-		if js, err := s.js.Open(p.target, nat); err == nil {
-			p.js = js
-		}
-	}
+	p.code, p.looked, p.missed = code, p.loaded, false
 	p.vmUntil, p.vmNext = time.Now().Add(vmPatience), time.Time{}
-	p.build(s)
+	p.know(s)
 	s.findVM(p)
 	return nil
 }
 
-// build makes the walker and the interner for the steppers known so far. A
-// runtime's generated code is asked for first: its tables are exact there.
-func (p *process) build(s *session) {
-	p.walker = walk.New(hostArch, p.native)
-	p.walker.Cache = s.walkCache
+// know takes over what is known of the program's runtimes.
+func (p *process) know(s *session) {
+	p.able = able{}
+	p.able.names, _ = runtimes.Ability[runtimes.ThreadNamer](p.code.Runtimes)
+	p.able.waits, _ = runtimes.Ability[runtimes.LockWaiter](p.code.Runtimes)
+	p.able.learns, _ = runtimes.Ability[runtimes.Learner](p.code.Runtimes)
+	p.able.follows, _ = runtimes.Ability[runtimes.Follower](p.code.Runtimes)
+	p.able.tells, _ = runtimes.Ability[runtimes.Observed](p.code.Runtimes)
 	p.in = newInterner(s.b, s.kernel)
-	add := func(st walk.Stepper, r symbol.Resolver, byRef bool) {
-		owner := int(p.walker.Add(st))
-		for len(p.in.resolvers) <= owner {
-			p.in.resolvers = append(p.in.resolvers, nil)
-			p.in.byRef = append(p.in.byRef, false)
-		}
-		p.in.resolvers[owner], p.in.byRef[owner] = r, byRef
-	}
-	if p.vm != nil {
-		add(p.vm, p.vm, true)
-	}
-	names := symbol.NewNative(attach.Places{Stepper: p.native}, p.target.RootPath)
-	names.Share(s.names)
-	if s.o.All {
-		f := lifetimeOf(p, &s.hasty)
-		names.Wanted, names.Fleeting, names.Room = f.wantsLines, f.mayEnd, s.room.has
-	}
-	names.UsePerfMap(p.target.NamespacePID())
-	if p.js != nil {
-		add(p.js, p.js.Resolver(names), false)
-	}
-	add(p.native, names, false)
+	p.in.resolvers, p.in.byRef = p.code.Resolvers()
 }
 
 const (
@@ -198,48 +187,62 @@ const (
 // vmPause is how soon a process is looked at again whose program was loaded some time ago.
 func vmPause(loaded time.Duration) time.Duration { return min(max(loaded, vmSoon), vmAgain) }
 
-// findVM looks for a runtime in the process, as long as one may still be starting.
+// findVM looks for runtimes in the process, as long as one may still be starting.
 func (s *session) findVM(p *process) {
 	now := time.Now()
-	if p.vm != nil || p.gone || now.After(p.vmUntil) || now.Before(p.vmNext) {
+	if !p.code.Looking() || p.gone || now.After(p.vmUntil) || now.Before(p.vmNext) {
 		return
 	}
 	told := p.told()
-	if young := now.Sub(p.loaded) < vmAgain; told && young && !s.mayHoldVM(p) {
+	if young := now.Sub(p.loaded) < vmAgain; told && young && !p.code.MayFind() {
 		p.vmNext = p.loaded.Add(vmAgain)
 		return
 	}
-	vm, err := s.finder.Open(p.target)
-	switch {
-	case err == nil:
-		vm.Clock = monotonic
-		p.vm = vm
-		s.births.generates(uint32(p.pid))
-		p.build(s)
-		p.newThreads = true
-		for _, n := range vm.Notes() {
-			s.note(fmt.Sprintf("process %d: %s", p.pid, n))
-		}
-		if v, ok := vm.Flag("DebugNonSafepoints"); ok && v == "false" {
-			who := fmt.Sprintf("process %d runs", p.pid)
-			if s.many() { // once for all of them
-				who = "some Java processes run"
-			}
-			s.note(fmt.Sprintf("%s without DebugNonSafepoints: shares inside inlined code are rough, and marked (coarse); launch with %s", who, strings.Join(jvmFlags, " ")))
+	found, missing := p.code.Look()
+	if len(found) > 0 {
+		p.know(s)
+		for _, f := range found {
+			s.foundVM(p, f)
 		}
 		s.describeRuntime(p)
-	case errors.Is(err, hotspot.ErrNotHotSpot):
-		p.vmNext = now.Add(vmPause(now.Sub(p.loaded)))
-		if told && now.Sub(p.loaded) >= vmAgain {
-			p.vmUntil = time.Time{} // until it maps something
+	}
+	for _, m := range missing {
+		switch {
+		case errors.Is(m.Err, runtimes.ErrAbsent):
+			p.vmNext = now.Add(vmPause(now.Sub(p.loaded)))
+			if told && now.Sub(p.loaded) >= vmAgain {
+				p.vmUntil = time.Time{} // until it maps something
+			}
+		case errors.Is(m.Err, runtimes.ErrNotReady):
+		case errors.Is(m.Err, target.ErrZombie), errors.Is(m.Err, target.ErrNoProcess), p.target.Memory().Released(), !p.target.Alive():
+			// It is ending: its memory goes before the rest of it does.
+			p.vmUntil = time.Time{}
+		default:
+			p.vmUntil = time.Time{}
+			s.note(fmt.Sprintf("process %d: its %s cannot be named: %v", p.pid, m.Runtime.Functions, m.Err))
 		}
-	case errors.Is(err, hotspot.ErrNotReady):
-	case errors.Is(err, target.ErrZombie), errors.Is(err, target.ErrNoProcess), p.target.Memory().Released(), !p.target.Alive():
-		// It is ending: its memory goes before the rest of it does.
-		p.vmUntil = time.Time{}
-	default:
-		p.vmUntil = time.Time{}
-		s.note(fmt.Sprintf("process %d: its Java methods cannot be named: %v", p.pid, err))
+	}
+}
+
+// foundVM notes what follows from a runtime that was found.
+func (s *session) foundVM(p *process, f attach.Found) {
+	if _, ok := f.Instance.(runtimes.Learner); ok {
+		s.births.generates(uint32(p.pid))
+	}
+	if _, ok := f.Instance.(runtimes.ThreadNamer); ok {
+		p.newThreads = true
+	}
+	for _, n := range f.Instance.Notes() {
+		s.note(fmt.Sprintf("process %d: %s", p.pid, n))
+	}
+	if a, ok := f.Instance.(runtimes.Adviser); ok {
+		if advice := a.Advice(); advice != "" {
+			who := fmt.Sprintf("process %d runs", p.pid)
+			if s.many() { // once for all of them
+				who = "some " + f.Runtime.Programs + " run"
+			}
+			s.note(who + " " + advice)
+		}
 	}
 }
 
@@ -249,21 +252,10 @@ func (p *process) told() bool {
 	return sp != nil && sp.Whole && !p.missed
 }
 
-// mayHoldVM says whether any of the files that the process has mapped may be a Java
-// VM's, by what is known of files: most programs map a few that all others do too.
-func (s *session) mayHoldVM(p *process) bool {
-	for _, m := range p.native.Modules() {
-		if !s.finder.Without(m.Mapping) {
-			return true
-		}
-	}
-	return false
-}
-
-// spare tells the engine what it need not look for in the process: a Java program has
-// Go code only in libraries, and then it is seen on stacks.
+// spare tells the engine what it need not look for in the process: a program that a launcher
+// begins has Go code only in libraries, and then it is seen on stacks.
 func (s *session) spare(p *process) {
-	none := p.vm != nil && !p.native.RunsGo()
+	none := p.code.Launched() && !p.code.Native.RunsGo()
 	if s.sparing == nil || none == p.noGo {
 		return
 	}
@@ -275,17 +267,17 @@ func (s *session) spare(p *process) {
 
 // follow tells the engine where the runtime's stacks go on, as soon as the runtime knows.
 func (s *session) follow(p *process) {
-	if p.vm == nil || p.followed || s.follower == nil {
+	if p.able.follows == nil || p.followed || s.follower == nil {
 		return
 	}
-	if how := p.vm.Follow(); how != nil && s.follower.Follow(p.pid, how) == nil {
+	if how := p.able.follows.Follow(); how != nil && s.follower.Follow(p.pid, how) == nil {
 		p.followed = true
 	}
 }
 
 func (s *session) describeRuntime(p *process) {
-	if p.vm != nil && p.index >= 0 {
-		s.b.Processes()[p.index].Runtime = "hotspot " + p.vm.Version()
+	if title := p.code.Title(); title != "" && p.index >= 0 {
+		s.b.Processes()[p.index].Runtime = title
 	}
 }
 
@@ -300,10 +292,10 @@ func (s *session) refresh(p *process) {
 		p.batched = true
 		s.batch = append(s.batch, p)
 	}
-	p.walker.Renew()
+	p.code.Walker.Renew()
 	if p.missed {
 		p.missed, p.looked = false, time.Now()
-		_ = p.native.Refresh() // it stays as it was where that fails
+		_ = p.code.Native.Refresh() // it stays as it was where that fails
 	}
 	if p.gone || !p.target.Alive() {
 		// Its last samples are walked with what is known: there is nothing left
@@ -312,15 +304,8 @@ func (s *session) refresh(p *process) {
 		return
 	}
 	p.target.Memory().Invalidate()
-	if p.vm == nil {
-		s.findVM(p)
-	}
-	if p.vm != nil {
-		p.vm.BeginBatch()
-	}
-	if p.js != nil {
-		p.js.BeginBatch()
-	}
+	s.findVM(p)
+	p.code.BeginBatch()
 }
 
 // thread gives the profile's index of a thread.
@@ -347,25 +332,20 @@ func (s *session) thread(p *process, tid uint32) uint32 {
 	return i
 }
 
-// afterMain is what HotSpot calls a program's first thread once its main method
-// has returned (jni_DestroyJavaVM in prims/jni.cpp). All that it did before was
-// done as another thread, whose name stays.
-const afterMain = "DestroyJavaVM"
-
 // nameThreads asks the runtime for its threads' names, which are longer and
 // truer than the operating system's.
 func (s *session) nameThreads(p *process) {
-	if p.vm == nil || p.gone || !p.newThreads || time.Since(p.named) < 250*time.Millisecond {
+	if p.able.names == nil || p.gone || !p.newThreads || time.Since(p.named) < 250*time.Millisecond {
 		return
 	}
 	begin := time.Now()
 	threads := s.b.Threads()
-	names, whole := p.vm.AskThreads()
+	names, whole := p.able.names.AskThreads()
 	p.newThreads = !whole
 	for tid, i := range p.threads {
 		th := &threads[i]
-		name, java := names[int(tid)]
-		if java && name != "" && name != afterMain {
+		name := names[int(tid)]
+		if name != "" && !p.able.names.Passing(name) {
 			th.Name = name
 		}
 		th.Kind = p.kindOf(tid, th, name, whole)
@@ -374,35 +354,35 @@ func (s *session) nameThreads(p *process) {
 	p.named = time.Now().Add(20 * time.Since(begin))
 }
 
-// kindOf says what a thread is for, after the VM was asked for names: whole says that it
-// told of all of its threads. What is known is not taken back: a VM that ends tells of no
-// thread. A native thread may become Java's, though (JNI's AttachCurrentThread).
+// kindOf says what a thread is for, after the runtime was asked for names: whole says that it
+// told of all of its threads. What is known is not taken back: a runtime that ends tells of no
+// thread. A native thread may become the runtime's, though (JNI's AttachCurrentThread).
 func (p *process) kindOf(tid uint32, th *profile.Thread, name string, whole bool) string {
-	kind := p.vm.ThreadKind(tid, name, th.OSName, whole)
+	kind := p.able.names.ThreadKind(tid, name, th.OSName, whole)
 	switch {
-	case th.Kind == "" && kind == hotspot.KindNative:
-		// It may have ended, and left the list, before the VM was asked.
+	case th.Kind == runtimes.ThreadUnknown && kind == runtimes.ThreadNative:
+		// It may have ended, and left the list, before the runtime was asked.
 		if _, err := p.target.ThreadName(int(tid)); err != nil {
-			return ""
+			return runtimes.ThreadUnknown
 		}
-	case th.Kind != "" && (kind == hotspot.KindNative || kind == hotspot.KindUnknown || name == "" && th.Kind != hotspot.KindNative.String()):
+	case th.Kind != runtimes.ThreadUnknown && (kind == runtimes.ThreadNative || kind == runtimes.ThreadUnknown || name == "" && th.Kind != runtimes.ThreadNative):
 		return th.Kind
 	}
-	return kind.String()
+	return kind
 }
 
-// ranJava notes that a thread of unknown kind has Java's frames on its stack: it may end
-// before the VM is asked.
-func (s *session) ranJava(p *process, thread uint32, st *walk.Stack) {
-	if p.vm == nil {
+// ranManaged notes that a thread of unknown kind has a runtime's frames on its stack: it may
+// end before the runtime is asked.
+func (s *session) ranManaged(p *process, thread uint32, st *walk.Stack) {
+	if p.able.names == nil {
 		return
 	}
-	if th := &s.b.Threads()[thread]; th.Kind == "" && slices.ContainsFunc(st.Frames, isJava) {
-		th.Kind = hotspot.KindOfJavaComm(th.OSName).String()
+	if th := &s.b.Threads()[thread]; th.Kind == runtimes.ThreadUnknown && slices.ContainsFunc(st.Frames, isManaged) {
+		th.Kind = p.able.names.RunnerKind(th.OSName)
 	}
 }
 
-func isJava(f walk.Frame) bool {
+func isManaged(f walk.Frame) bool {
 	switch f.Kind {
 	case walk.KindInterpreted, walk.KindCompiled, walk.KindC1, walk.KindC2, walk.KindInlined, walk.KindNativeMethod:
 		return true
@@ -495,18 +475,18 @@ const lookAgain = time.Second
 func (s *session) mapped(p *process, m *target.Mapping) {
 	known := m.End > m.Start
 	if known {
-		p.native.Map(*m)
+		p.code.Native.Map(*m)
 	}
 	if sp := p.target.Space(); p.unseen && sp != nil && sp.Program == m.Path && known {
 		s.b.Processes()[p.index].Command = sp.Program
 	}
 	if now := time.Now(); !p.unseen && (!known || now.Sub(p.looked) > lookAgain) {
 		p.looked = now
-		if err := p.native.Refresh(); err != nil && !p.target.Alive() {
+		if err := p.code.Native.Refresh(); err != nil && !p.target.Alive() {
 			s.ended(p)
 		}
 	}
-	if p.vm == nil {
+	if p.code.Looking() {
 		p.vmUntil, p.vmNext = time.Now().Add(vmPatience), time.Time{}
 		p.fresh = false // samples of this very batch may be of the runtime's code
 	}

@@ -83,6 +83,6 @@ func (s *session) thin(now time.Time) {
 		}
 		p.thin = true
 		p.target.Memory().Forget()
-		p.native.Forget()
+		p.code.Native.Forget()
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/candid-profiler/candid/internal/priority"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/redact"
+	"github.com/candid-profiler/candid/internal/runtimes/supported"
 )
 
 // Run records until the duration has passed, the targets have ended or ctx is
@@ -49,9 +49,14 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if len(o.Command) > 0 {
 		argv = o.Command
 		if !o.NoJVMFlags {
-			var added bool
-			if argv, added = withJVMFlags(argv); added {
-				o.Log("added " + strings.Join(jvmFlags, " ") + " to the java command, so that inlined code is placed exactly (--no-jvm-flags to leave it alone)")
+			for _, r := range supported.Runtimes {
+				if r.Launch == nil {
+					continue
+				}
+				var said string
+				if argv, said = r.Launch(argv); said != "" {
+					o.Log(said + " (--no-jvm-flags to leave it alone)")
+				}
 			}
 		}
 		if child, err = o.launch(argv); err != nil {

@@ -7,42 +7,40 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/attach"
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/gctune"
 	"github.com/candid-profiler/candid/internal/hostinfo"
-	"github.com/candid-profiler/candid/internal/hotspot"
 	"github.com/candid-profiler/candid/internal/kallsyms"
 	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/priority"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
-	"github.com/candid-profiler/candid/internal/v8"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
 // session is a running recording. It is the engine's Sink: everything is
 // called from one goroutine.
 type session struct {
-	o      *Options
-	b      *profile.Builder
-	events []profile.Event
-	period time.Duration   // between samples of a clock, as asked for
-	waits  map[uint32]wait // what sleepers with the stack of a node do
-	sleeps sleeps
-	files  *native.Files
-	names  *symbol.Shared
-	finder *hotspot.Finder
-	js     v8.Finder
-	spaces *spaces
-	births *births
-	pace   batchPace
-	kernel *kallsyms.Resolver
-	procs  map[uint32]*process
-	batch  []*process      // of which the batch has samples
-	gone   []*process      // that have ended, the first first
-	bare   map[uint32]bool // processes that could not be opened, or have no program
-	comms  map[uint32]string
+	o       *Options
+	b       *profile.Builder
+	events  []profile.Event
+	period  time.Duration   // between samples of a clock, as asked for
+	waits   map[uint32]wait // what sleepers with the stack of a node do
+	sleeps  sleeps
+	files   *native.Files
+	names   *symbol.Shared
+	finders *attach.Finders
+	spaces  *spaces
+	births  *births
+	pace    batchPace
+	kernel  *kallsyms.Resolver
+	procs   map[uint32]*process
+	batch   []*process      // of which the batch has samples
+	gone    []*process      // that have ended, the first first
+	bare    map[uint32]bool // processes that could not be opened, or have no program
+	comms   map[uint32]string
 	// before is what a process which is yet to be opened had used when sampling began, or
 	// the process did.
 	before   map[uint32]usedBefore
@@ -100,7 +98,7 @@ var (
 func newSession(o *Options) *session {
 	b, k := profile.NewBuilder(), kallsyms.NewResolver()
 	s := &session{
-		o: o, b: b, files: native.NewFiles(), names: symbol.NewShared(), finder: hotspot.NewFinder(), spaces: newSpaces(), births: newBirths(), kernel: k,
+		o: o, b: b, files: native.NewFiles(), names: symbol.NewShared(), finders: attach.NewFinders(), spaces: newSpaces(), births: newBirths(), kernel: k,
 		procs: make(map[uint32]*process), before: make(map[uint32]usedBefore), bare: make(map[uint32]bool), comms: make(map[uint32]string), sleeps: make(sleeps),
 		began: time.Now(), usage: hostinfo.OwnCPU(), walkCache: walk.NewWalkCache(), kernelWalk: walk.New(hostArch, nil), kernelIn: newInterner(b, k),
 	}
@@ -141,8 +139,8 @@ func (s *session) Sample(snap *capture.Snapshot) {
 	}
 	out.Flags |= profile.FlagsOf(&s.stack, named && p.in.unnamed(snap.TID))
 	if named {
-		if p.vm != nil && out.State == profile.StateSleeping {
-			s.askVM(p, snap.TID, snap.Regs.SP(), out.Node)
+		if p.able.waits != nil && out.State == profile.StateSleeping {
+			s.askRuntime(p, snap.TID, snap.Regs.SP(), out.Node)
 		}
 		s.sleeps.remember(snap, out)
 		s.add(out)
@@ -223,15 +221,15 @@ func (s *session) walk(p *process, snap *capture.Snapshot, out *profile.Sample) 
 	}()
 	s.refresh(p)
 	out.Thread = s.thread(p, snap.TID)
-	p.walker.Walk(snap, p.target.Memory(), &s.stack)
+	p.code.Walker.Walk(snap, p.target.Memory(), &s.stack)
 	if s.o.walked != nil {
-		s.o.walked(p.walker, snap, p.target.Memory(), &s.stack)
+		s.o.walked(p.code.Walker, snap, p.target.Memory(), &s.stack)
 	}
 	if s.first == 0 {
 		s.first = time.Since(s.began)
 	}
 	s.markSkid(snap)
-	s.ranJava(p, out.Thread, &s.stack)
+	s.ranManaged(p, out.Thread, &s.stack)
 	p.in.execs(&s.stack)
 	out.Node, named = p.in.node(snap.TID, &s.stack)
 	return named
@@ -298,7 +296,7 @@ func (s *session) BatchEnd() {
 		s.spare(p)
 		s.follow(p)
 		news += p.learns()
-		bare = bare || p.vm == nil
+		bare = bare || p.able.learns == nil
 		p.fresh, p.batched, p.thin, p.sampled = false, false, false, now
 		if len(p.in.keys) > maxKeys {
 			p.in = p.in.anew(s.b)

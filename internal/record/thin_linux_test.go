@@ -21,7 +21,7 @@ func TestThin(t *testing.T) {
 	}
 	s.procs[uint32(p.pid)] = p
 	code := p.target.Memory()
-	start := p.native.Modules()[0].Mapping.Start
+	start := p.code.Native.Modules()[0].Mapping.Start
 	sampled := func() {
 		t.Helper()
 		s.refresh(p)

@@ -27,7 +27,7 @@ func TestThreadKindsStay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p.vm == nil {
+			if p.able.names == nil {
 				t.Fatal("the VM is not found")
 			}
 			tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", java.PID()))
@@ -57,7 +57,7 @@ func TestThreadKindsStay(t *testing.T) {
 			java.Kill()
 			s.thread(p, 1<<22-1) // no such thread: it has ended
 			ran := s.thread(p, 1<<22-2)
-			s.ranJava(p, ran, &walk.Stack{Frames: []walk.Frame{{Kind: walk.KindNative}, {Kind: walk.KindC1}}})
+			s.ranManaged(p, ran, &walk.Stack{Frames: []walk.Frame{{Kind: walk.KindNative}, {Kind: walk.KindC1}}})
 			s.flushNames(p)
 			for _, th := range s.b.Threads() {
 				switch want := before[th.Name]; {

@@ -1,25 +1,28 @@
 package record
 
 import (
+	"maps"
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/capture/procsyscall"
-	"github.com/candid-profiler/candid/internal/hotspot"
 	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/runtimes/supported"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// waitMethods are the methods by which Java programs wait for each other.
-var waitMethods = map[string]profile.State{
-	"jdk.internal.misc.Unsafe.park": profile.StateParked,
-	"sun.misc.Unsafe.park":          profile.StateParked,
-	"java.lang.Object.wait":         profile.StateWaiting,
-	"java.lang.Object.wait0":        profile.StateWaiting,
-}
+// waitMethods are the functions by which programs wait, and how.
+var waitMethods = map[string]profile.State{}
 
-// monitorCode are the VM's functions in which a thread waits to enter a monitor
-// (runtime/objectMonitor.cpp, runtime/synchronizer.cpp of HotSpot).
-var monitorCode = []string{"ObjectMonitor::enter", "ObjectMonitor::EnterI", "ObjectMonitor::Enter", "ObjectMonitor::ReenterI", "ObjectMonitor::reenter"}
+// lockCode are the beginnings of the names of runtimes' functions in which a thread waits to
+// enter a lock.
+var lockCode []string
+
+func init() {
+	for _, r := range supported.Runtimes {
+		maps.Copy(waitMethods, r.Waits)
+		lockCode = append(lockCode, r.Locks...)
+	}
+}
 
 // waitDepth is how far from its inner end a stack is looked at.
 const waitDepth = 48
@@ -30,10 +33,10 @@ const maxWaits = 1 << 16
 // wait is what is known of how a sleeping thread with the stack of a node waits.
 type wait struct {
 	state profile.State
-	asks  uint8 // how often the VM may still be asked
+	asks  uint8 // how often the runtime may still be asked
 }
 
-// waitAsks is how often a VM is asked about the stack of one node: the thread may
+// waitAsks is how often a runtime is asked about the stack of one node: the thread may
 // have gone on since its sample was taken.
 const waitAsks = 8
 
@@ -56,18 +59,18 @@ func (s *session) waitAt(node uint32) wait {
 	return w
 }
 
-// askVM asks a VM what the sleeping thread of a sample waits for, whose stack pointer
-// was sp, where the stack does not tell: many a VM's library names none of its functions.
-func (s *session) askVM(p *process, tid uint32, sp uint64, node uint32) {
+// askRuntime asks a runtime what the sleeping thread of a sample waits for, whose stack pointer
+// was sp, where the stack does not tell: many a runtime's library names none of its functions.
+func (s *session) askRuntime(p *process, tid uint32, sp uint64, node uint32) {
 	w := s.waitAt(node)
 	if w.asks == 0 {
 		return
 	}
 	w.asks--
-	if state, ok := p.vm.ThreadState(tid); ok && state.Java != hotspot.JavaUnknown {
+	if locked, ok := p.able.waits.WaitsForLock(tid); ok {
 		// Only if it still sleeps where the sample found it.
 		if at, ok := procsyscall.Of(p.pid, int(tid)); ok && !at.Running && at.SP == sp {
-			if w.asks = 0; state.Java == hotspot.JavaBlocked {
+			if w.asks = 0; locked {
 				w.state = profile.StateBlocked
 			}
 		}
@@ -87,7 +90,7 @@ func waitOf(b *profile.Builder, node uint32) profile.State {
 		name := b.Funcs()[f.Func].Name
 		switch f.Kind {
 		case walk.KindNative, walk.KindInlined, walk.KindKernel, walk.KindStub:
-			for _, code := range monitorCode {
+			for _, code := range lockCode {
 				entering = entering || strings.HasPrefix(name, code)
 			}
 			if state, ok := waitMethods[name]; ok && !entering {

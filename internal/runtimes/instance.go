@@ -6,12 +6,13 @@ import (
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/native"
+	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Runtime is a kind of runtime whose code candid steps over and names. Package known
+// Runtime is a kind of runtime whose code candid steps over and names. Package supported
 // has the table of them.
 type Runtime struct {
 	Kind Kind
@@ -34,6 +35,14 @@ type Runtime struct {
 
 	// Finder makes what looks for it.
 	Finder func() Finder
+	// Launch changes the command of a program that is about to be launched so that it can
+	// be recorded better, and says what it did; "" if nothing. nil: there is nothing to do.
+	Launch func(argv []string) (with []string, said string)
+
+	// Waits are functions of its programs in which a thread waits, and how. Locks are the
+	// beginnings of names of the runtime's own functions in which a thread waits to enter a lock.
+	Waits map[string]profile.State
+	Locks []string
 }
 
 // Finder looks for one kind of runtime in many processes, and remembers what it has seen of
@@ -100,6 +109,78 @@ type Follower interface {
 	// ThreadPointer is the address of a thread's own storage, as capture.OpThread of a
 	// Follow gives it; false if it is not known.
 	ThreadPointer(tid uint32) (uint64, bool)
+}
+
+// Clocked is an Instance that compares times with those of samples.
+type Clocked interface {
+	// SetClock gives the clock of walk.Cursor.Time, in ns.
+	SetClock(now func() uint64)
+}
+
+// Learner is an Instance that generates code while the program runs.
+type Learner interface {
+	// Learned is how many pieces of code have been read so far.
+	Learned() int
+}
+
+// Adviser is an Instance that may be recorded better if its program is launched otherwise.
+type Adviser interface {
+	// Advice says what is amiss and what to do, after "process 17 runs"; "" for nothing.
+	Advice() string
+}
+
+// ThreadNamer is an Instance that knows its threads by name.
+type ThreadNamer interface {
+	// AskThreads gives the names of threads by tid. whole reports whether they are all
+	// threads of the runtime: while it begins or ends they may not be, and then nothing can
+	// be said of threads that are not among them.
+	AskThreads() (names map[int]string, whole bool)
+	// Passing reports whether a thread gets a name when what it was there for is over, so
+	// that the name before it is the better one.
+	Passing(name string) bool
+	// ThreadKind says what a thread is for: ThreadUnknown, ThreadNative or what
+	// profile.Thread.Kind has else. name is the runtime's for it, "" if that is not known,
+	// comm the kernel's, and whole is of AskThreads while the thread was there.
+	ThreadKind(tid uint32, name, comm string, whole bool) string
+	// RunnerKind is the kind of a thread that is known only by having run managed code.
+	RunnerKind(comm string) string
+}
+
+// Kinds of threads that mean the same for all runtimes.
+const (
+	ThreadUnknown = ""       // the runtime could not be asked while the thread was there
+	ThreadNative  = "native" // not the runtime's, as far as can be told
+)
+
+// LockWaiter is an Instance that knows what its threads wait for.
+type LockWaiter interface {
+	// WaitsForLock reports whether a thread waits to enter a lock; ok is false where it is not
+	// the runtime's thread or cannot be told. The answer is true of any time from when the thread
+	// fell asleep for as long as it has not run.
+	WaitsForLock(tid uint32) (waits, ok bool)
+}
+
+// Observed is an Instance that tells of itself beside the samples.
+type Observed interface {
+	// Observe looks at the runtime: at all of it, once a second, or only at what would be
+	// over by then.
+	Observe(all bool, to Observations)
+}
+
+// Observations takes what an Observed tells of one process.
+type Observations interface {
+	PID() int
+	// Seen adds an observation of now.
+	Seen(kind uint16, values ...profile.Value)
+	// Observe adds an observation with a time of its own; its Process is filled in.
+	Observe(o profile.Observation)
+	// Note keeps a line about what could not be had.
+	Note(line string)
+	// Hurry says that more of the same may come soon.
+	Hurry()
+	// Clock is the monotonic clock, and Start when sampling began by it, ns.
+	Clock() uint64
+	Start() uint64
 }
 
 // Configured is an Instance with settings that doctor explains.

@@ -4,9 +4,11 @@ package java
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/candid-profiler/candid/internal/hotspot"
 	"github.com/candid-profiler/candid/internal/native"
+	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/runtimes"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
@@ -20,6 +22,15 @@ var Runtime = runtimes.Runtime{
 	Means:    "Java methods are named, interpreted and compiled ones, with lines",
 	Launched: true,
 	Finder:   func() runtimes.Finder { return finder{hotspot.NewFinder()} },
+	Launch:   withFlags,
+	Waits: map[string]profile.State{
+		"jdk.internal.misc.Unsafe.park": profile.StateParked,
+		"sun.misc.Unsafe.park":          profile.StateParked,
+		"java.lang.Object.wait":         profile.StateWaiting,
+		"java.lang.Object.wait0":        profile.StateWaiting,
+	},
+	// runtime/objectMonitor.cpp, runtime/synchronizer.cpp of HotSpot.
+	Locks: []string{"ObjectMonitor::enter", "ObjectMonitor::EnterI", "ObjectMonitor::Enter", "ObjectMonitor::ReenterI", "ObjectMonitor::reenter"},
 }
 
 // finder looks for Java VMs.
@@ -42,11 +53,20 @@ func (f finder) Open(t *target.Process, _ *native.Stepper) (runtimes.Instance, e
 }
 
 // instance is the Java VM of one process. The walker steps and names by the VM itself.
-type instance struct{ *hotspot.VM }
+type instance struct {
+	*hotspot.VM
+	observer observer
+}
 
 var (
 	_ runtimes.Instance     = (*instance)(nil)
 	_ runtimes.Follower     = (*instance)(nil)
+	_ runtimes.Clocked      = (*instance)(nil)
+	_ runtimes.Learner      = (*instance)(nil)
+	_ runtimes.Adviser      = (*instance)(nil)
+	_ runtimes.ThreadNamer  = (*instance)(nil)
+	_ runtimes.LockWaiter   = (*instance)(nil)
+	_ runtimes.Observed     = (*instance)(nil)
 	_ runtimes.Configured   = (*instance)(nil)
 	_ runtimes.ThreadDumper = (*instance)(nil)
 )
@@ -62,3 +82,14 @@ func (i *instance) Resolver(symbol.Resolver) symbol.Resolver { return i.VM }
 
 // ByRef implements runtimes.Instance.
 func (i *instance) ByRef() bool { return true }
+
+// SetClock implements runtimes.Clocked.
+func (i *instance) SetClock(now func() uint64) { i.Clock = now }
+
+// Advice implements runtimes.Adviser.
+func (i *instance) Advice() string {
+	if v, ok := i.Flag("DebugNonSafepoints"); !ok || v != "false" {
+		return ""
+	}
+	return "without DebugNonSafepoints: shares inside inlined code are rough, and marked (coarse); launch with " + strings.Join(jvmFlags, " ")
+}

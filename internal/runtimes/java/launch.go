@@ -1,4 +1,4 @@
-package record
+package java
 
 import (
 	"os"
@@ -12,22 +12,22 @@ import (
 // of every release since 8). They cost the program nothing at run time.
 var jvmFlags = []string{"-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"}
 
-// withJVMFlags puts jvmFlags into the arguments of a java command. They go
-// first, so that what the user gives wins. An environment variable would do
-// too, but the JVM announces those on its error stream.
-func withJVMFlags(argv []string) ([]string, bool) {
+// withFlags puts jvmFlags into the arguments of a java command, and says so; "" if
+// it changes nothing. They go first, so that what the user gives wins. An environment
+// variable would do too, but the JVM announces those on its error stream.
+func withFlags(argv []string) (with []string, said string) {
 	if len(argv) == 0 || !isJavaLauncher(argv[0]) {
-		return argv, false
+		return argv, ""
 	}
 	for _, a := range argv[1:] {
 		if strings.HasSuffix(a, "DebugNonSafepoints") {
-			return argv, false
+			return argv, ""
 		}
 	}
 	out := make([]string, 0, len(argv)+len(jvmFlags))
 	out = append(out, argv[0])
 	out = append(out, jvmFlags...)
-	return append(out, argv[1:]...), true
+	return append(out, argv[1:]...), "added " + strings.Join(jvmFlags, " ") + " to the java command, so that inlined code is placed exactly"
 }
 
 // isJavaLauncher says whether the command is the java launcher of a HotSpot

@@ -1,4 +1,4 @@
-package record
+package java
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/hotspot"
 	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/runtimes"
 )
 
 // collections is what was last seen of a VM's collectors. The VM keeps of each how
@@ -74,12 +75,12 @@ func (g *collections) ran(c *hotspot.PerfData) bool {
 
 // collected tells of collections since the counters were read the last time. They
 // were read after before.
-func (s *session) collected(p *process, seen *observed, before uint64) {
-	c, g := seen.counters, &seen.gc
+func (o *observer) collected(to runtimes.Observations, before uint64) {
+	c, g := o.counters, &o.gc
 	if !g.begun {
-		g.begin(c)
+		g.begin(c, to)
 	}
-	after := monotonic()
+	after := to.Clock()
 	var ran []collection
 	for i := range g.of {
 		k := &g.of[i]
@@ -91,7 +92,7 @@ func (s *session) collected(p *process, seen *observed, before uint64) {
 		}
 		g.ids += uint64(count - k.count)
 		k.count = count
-		s.pace.stir(time.Now()) // of those between two looks only the last is known whole
+		to.Hurry() // of those between two looks only the last is known whole
 		entry, exit = ticksToNs(c, entry), ticksToNs(c, exit)
 		g.clock.bound(int64(g.looked)-exit, int64(after)-exit)
 		ran = append(ran, collection{name: k.name, entry: entry, exit: exit})
@@ -99,28 +100,28 @@ func (s *session) collected(p *process, seen *observed, before uint64) {
 	slices.SortFunc(ran, func(a, b collection) int { return cmp.Compare(a.exit, b.exit) })
 	for i := range ran {
 		k := &ran[i]
-		begin := g.clock.zero() + k.entry - int64(s.start)
+		begin := g.clock.zero() + k.entry - int64(to.Start())
 		if begin < 0 {
 			continue
 		}
 		// The last that ran is the one that the VM's number and cause are of.
 		k.begin, k.id, k.last = uint64(begin), g.ids-uint64(len(ran)-i), i == len(ran)-1
-		s.collection(p, c, k)
+		tellCollection(to, c, k)
 	}
 	g.looked = before
 }
 
 // tellCollectors tells how often each collector ran, where that has changed.
-func (s *session) tellCollectors(p *process, seen *observed) {
-	c := seen.counters
-	for i := range seen.gc.of {
-		k := &seen.gc.of[i]
+func (o *observer) tellCollectors(to runtimes.Observations) {
+	c := o.counters
+	for i := range o.gc.of {
+		k := &o.gc.of[i]
 		if k.told == k.count {
 			continue
 		}
 		k.told = k.count
 		time, _ := c.Number(k.time)
-		s.seen(profile.CollectorStatistics, p.index, profile.Text(k.name), profile.Number(uint64(k.count)), profile.Number(uint64(ticksToNs(c, time))))
+		to.Seen(profile.CollectorStatistics, profile.Text(k.name), profile.Number(uint64(k.count)), profile.Number(uint64(ticksToNs(c, time))))
 	}
 }
 
@@ -135,13 +136,13 @@ type collection struct {
 // noCause is what the VM says while it collects.
 const noCause = "No GC"
 
-// collection adds one run of a collector.
-func (s *session) collection(p *process, c *hotspot.PerfData, k *collection) {
+// tellCollection tells of one run of a collector.
+func tellCollection(to runtimes.Observations, c *hotspot.PerfData, k *collection) {
 	id, ns := profile.Number(k.id), uint64(k.exit-k.entry)
-	o := profile.Observation{Kind: profile.GCPhasePause, Process: int32(p.index), Time: k.begin, Duration: ns, Values: []profile.Value{id, profile.Text(k.name)}}
+	o := profile.Observation{Kind: profile.GCPhasePause, Time: k.begin, Duration: ns, Values: []profile.Value{id, profile.Text(k.name)}}
 	usual, ok := collectorNames[k.name]
 	if !ok {
-		s.b.Observe(o)
+		to.Observe(o)
 		return
 	}
 	cause, pause := "", profile.Number(ns)
@@ -149,16 +150,16 @@ func (s *session) collection(p *process, c *hotspot.PerfData, k *collection) {
 		cause = strings.TrimPrefix(c.Text("sun.gc.lastCause"), noCause)
 	}
 	o.Kind, o.Values = profile.GarbageCollection, []profile.Value{id, profile.Text(usual), profile.Text(cause), pause, pause}
-	s.b.Observe(o)
+	to.Observe(o)
 	o.Kind, o.Values = profile.GCPhasePause, []profile.Value{id, profile.Text("GC Pause")}
-	s.b.Observe(o)
+	to.Observe(o)
 	o.Kind, o.Values = profile.OldGarbageCollection, []profile.Value{id}
 	if young[usual] {
 		o.Kind = profile.YoungGarbageCollection
 	}
-	s.b.Observe(o)
+	to.Observe(o)
 	if used, _, ok := heap(c, false); ok && k.last {
-		s.b.Observe(profile.Observation{Kind: profile.GCHeapSummary, Process: int32(p.index), Time: k.begin + ns, Values: []profile.Value{
+		to.Observe(profile.Observation{Kind: profile.GCHeapSummary, Time: k.begin + ns, Values: []profile.Value{
 			id, profile.Text("After GC"), profile.Number(used),
 		}})
 	}
@@ -166,7 +167,7 @@ func (s *session) collection(p *process, c *hotspot.PerfData, k *collection) {
 
 // begin finds the collectors. A collection that ran before now is none of the
 // recording's.
-func (g *collections) begin(c *hotspot.PerfData) {
+func (g *collections) begin(c *hotspot.PerfData, to runtimes.Observations) {
 	g.begun = true
 	for i := range maxCollectors {
 		prefix := fmt.Sprintf("sun.gc.collector.%d.", i)
@@ -193,7 +194,7 @@ func (g *collections) begin(c *hotspot.PerfData) {
 		names = append(names, g.of[i].invocations)
 	}
 	g.span = c.SpanOf(names...)
-	g.clock.begin(c)
+	g.clock.begin(c, to)
 }
 
 // ticksToNs gives a length of time by the VM's clock in ns.
@@ -213,10 +214,10 @@ type vmClock struct {
 
 // begin guesses by when the VM began, which it keeps in ms of the calendar: that is
 // as good as the calendar's clock has been since.
-func (k *vmClock) begin(c *hotspot.PerfData) {
+func (k *vmClock) begin(c *hotspot.PerfData, to runtimes.Observations) {
 	k.low, k.top = math.MinInt64, math.MaxInt64
 	ms, _ := c.Number("sun.rt.createVmBeginTime")
-	k.guess = sinceEpoch(ms)
+	k.guess = ms*1e6 - time.Now().UnixNano() + int64(to.Clock())
 }
 
 // bound says what is certain: a collection that was not there at one time, and was

@@ -1,59 +1,53 @@
-package record
+package java
 
 import (
 	"math"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/candid-profiler/candid/internal/hotspot"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/redact"
+	"github.com/candid-profiler/candid/internal/runtimes"
 )
-
-// sinceEpoch gives a time of the calendar as monotonic ns.
-func sinceEpoch(ms int64) int64 {
-	return ms*1e6 - time.Now().UnixNano() + int64(monotonic())
-}
 
 // propertyPrefixes are the counters that hold properties.
 var propertyPrefixes = []string{"java.property.", "sun.property."}
 
-// describeVM tells what a VM is and how it is set, as far as that can be seen from
+// describe tells what a VM is and how it is set, as far as that can be seen from
 // outside and is fit for a file that people send to others: no environment, and no
 // value whose name is that of a secret. Without counters it has only its flags.
-func (s *session) describeVM(p *process, c *hotspot.PerfData) {
-	vm := p.vm
+func describe(to runtimes.Observations, vm *hotspot.VM, c *hotspot.PerfData) {
 	if c != nil {
 		began, _ := c.Number("sun.rt.createVmBeginTime")
-		s.seen(profile.JVMInformation, p.index,
+		to.Seen(profile.JVMInformation,
 			profile.Text(c.Text("java.property.java.vm.name")), profile.Text(c.Text("sun.rt.internalVersion")),
 			profile.Text(redact.Line(c.Text("java.rt.vmArgs"))), profile.Text(redact.Line(c.Text("java.rt.vmFlags"))),
-			profile.Text(redact.Line(c.Text("sun.rt.javaCommand"))), profile.Number(uint64(max(began, 0))), profile.Number(uint64(p.pid)))
+			profile.Text(redact.Line(c.Text("sun.rt.javaCommand"))), profile.Number(uint64(max(began, 0))), profile.Number(uint64(to.PID())))
 		var properties [][2]string
 		for _, prefix := range propertyPrefixes {
 			c.Each(prefix, func(name, text string) { properties = append(properties, [2]string{name, redact.Value(name, text)}) })
 		}
 		slices.SortFunc(properties, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
 		for _, kv := range properties {
-			s.seen(profile.InitialSystemProperty, p.index, profile.Text(kv[0]), profile.Text(kv[1]))
+			to.Seen(profile.InitialSystemProperty, profile.Text(kv[0]), profile.Text(kv[1]))
 		}
 	}
 	for _, f := range vm.SetFlags() {
-		s.flag(p.index, f)
+		tellFlag(to, f)
 	}
 	flag := func(name string) profile.Value { return flagValue(vm, name) }
 	youngOne, old := collectorsOf(vm)
 	if old != "" {
-		s.seen(profile.GCConfiguration, p.index, profile.Text(youngOne), profile.Text(old), flag("ParallelGCThreads"), flag("ConcGCThreads"),
+		to.Seen(profile.GCConfiguration, profile.Text(youngOne), profile.Text(old), flag("ParallelGCThreads"), flag("ConcGCThreads"),
 			flag("UseDynamicNumberOfGCThreads"), flag("ExplicitGCInvokesConcurrent"), flag("DisableExplicitGC"), pauseTarget(vm), flag("GCTimeRatio"))
 	}
-	s.seen(profile.GCHeapConfiguration, p.index, flag("MinHeapSize"), flag("MaxHeapSize"), flag("InitialHeapSize"), flag("UseCompressedOops"), profile.Text(vm.CompressedOopsMode()), flag("ObjectAlignmentInBytes"))
-	s.seen(profile.CompilerConfiguration, p.index, flag("CICompilerCount"), flag("TieredCompilation"), flag("UseDynamicNumberOfCompilerThreads"))
+	to.Seen(profile.GCHeapConfiguration, flag("MinHeapSize"), flag("MaxHeapSize"), flag("InitialHeapSize"), flag("UseCompressedOops"), profile.Text(vm.CompressedOopsMode()), flag("ObjectAlignmentInBytes"))
+	to.Seen(profile.CompilerConfiguration, flag("CICompilerCount"), flag("TieredCompilation"), flag("UseDynamicNumberOfCompilerThreads"))
 }
 
-// flag tells of one flag.
-func (s *session) flag(process int, f hotspot.SetFlag) {
+// tellFlag tells of one flag.
+func tellFlag(to runtimes.Observations, f hotspot.SetFlag) {
 	kind, value := uint16(profile.StringFlag), profile.Text(redact.Value(f.Name, f.Value))
 	switch f.Kind {
 	case "bool":
@@ -74,7 +68,7 @@ func (s *session) flag(process int, f hotspot.SetFlag) {
 	case "uint":
 		kind = profile.UnsignedIntFlag
 	}
-	s.seen(kind, process, profile.Text(f.Name), value, profile.Text(f.Origin))
+	to.Seen(kind, profile.Text(f.Name), value, profile.Text(f.Origin))
 }
 
 // flagValue gives a flag's value; the VM may not have it.

@@ -1,5 +1,5 @@
-// Package known is the table of the runtimes whose code candid steps over and names.
-package known
+// Package supported is the table of the runtimes whose code candid steps over and names.
+package supported
 
 import (
 	"github.com/candid-profiler/candid/internal/runtimes"

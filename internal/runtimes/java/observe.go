@@ -1,0 +1,110 @@
+package java
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/candid-profiler/candid/internal/hotspot"
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/runtimes"
+)
+
+// observer is what was last seen of a VM beside the samples.
+type observer struct {
+	counters *hotspot.PerfData // nil: not found yet, or there are none
+	asked    int               // times that they were looked for
+	gc       collections
+}
+
+// counterPatience is how often a VM is asked for counters that it has not yet.
+const counterPatience = 100
+
+// Observe implements runtimes.Observed: it reads the VM's counters, those of collections
+// each time.
+func (i *instance) Observe(all bool, to runtimes.Observations) {
+	o := &i.observer
+	if o.counters == nil {
+		if o.asked >= counterPatience {
+			return
+		}
+		o.asked++
+		c, err := i.OpenPerfData()
+		if err != nil {
+			if !errors.Is(err, hotspot.ErrNotReady) {
+				o.asked = counterPatience
+				to.Note(fmt.Sprintf("heap, collections, classes and compilations are not told of: %v", err))
+				describe(to, i.VM, nil)
+			}
+			return
+		}
+		// The VM publishes its properties when it is nearly ready, and this last.
+		if n, ok := c.Number("sun.rt.createVmEndTime"); !ok || n == 0 {
+			return
+		}
+		o.counters = c
+		describe(to, i.VM, c)
+		all = true
+	}
+	before := to.Clock()
+	if !all && !o.gc.ran(o.counters) {
+		o.gc.looked = before
+		return
+	}
+	if !o.counters.Read() {
+		return
+	}
+	o.collected(to, before)
+	if all {
+		o.tellCollectors(to)
+		tellCounts(to, o.counters)
+	}
+}
+
+// numbers gives counters as values.
+func numbers(c *hotspot.PerfData, names ...string) []profile.Value {
+	out := make([]profile.Value, len(names))
+	for i, name := range names {
+		out[i] = profile.Number(profile.UnknownNumber)
+		if n, ok := c.Number(name); ok && n >= 0 {
+			out[i] = profile.Number(uint64(n))
+		}
+	}
+	return out
+}
+
+// tellCounts tells what a VM counts.
+func tellCounts(to runtimes.Observations, c *hotspot.PerfData) {
+	sum := func(values ...profile.Value) profile.Value {
+		n := uint64(0)
+		for _, v := range values {
+			if v.Number == profile.UnknownNumber {
+				return v
+			}
+			n += v.Number
+		}
+		return profile.Number(n)
+	}
+	to.Seen(profile.ClassLoadingStatistics,
+		sum(numbers(c, "java.cls.loadedClasses", "java.cls.sharedLoadedClasses")...), sum(numbers(c, "java.cls.unloadedClasses", "java.cls.sharedUnloadedClasses")...))
+	to.Seen(profile.JavaThreadStatistics, numbers(c, "java.threads.live", "java.threads.daemon", "java.threads.started", "java.threads.livePeak")...)
+	compiler := numbers(c, "sun.ci.totalCompiles", "sun.ci.totalBailouts", "sun.ci.totalInvalidates", "sun.ci.osrCompiles", "sun.ci.standardCompiles",
+		"sun.ci.osrBytes", "sun.ci.standardBytes", "sun.ci.nmethodSize", "sun.ci.nmethodCodeSize", "", "java.ci.totalTime")
+	if n := &compiler[len(compiler)-1]; n.Number != profile.UnknownNumber {
+		n.Number = uint64(ticksToNs(c, int64(n.Number))) / 1e6
+	}
+	to.Seen(profile.CompilerStatistics, compiler...)
+	safepoints := numbers(c, "sun.rt.safepoints", "sun.rt.safepointTime", "sun.rt.safepointSyncTime")
+	if safepoints[0].Number != profile.UnknownNumber {
+		for i := range safepoints[1:] {
+			if v := &safepoints[i+1]; v.Number != profile.UnknownNumber {
+				v.Number = uint64(ticksToNs(c, int64(v.Number)))
+			}
+		}
+		to.Seen(profile.SafepointStatistics, safepoints...)
+	}
+	used, committed, ok := heap(c, true)
+	if ok {
+		to.Seen(profile.HeapStatistics, append([]profile.Value{profile.Number(used), profile.Number(committed)},
+			numbers(c, "sun.gc.metaspace.used", "sun.gc.metaspace.capacity")...)...)
+	}
+}
