@@ -8,7 +8,8 @@ import (
 // index finds the entry of an address: the table in .eh_frame_hdr if there is
 // one, else a list made by reading the section through once.
 type index struct {
-	table []byte // pairs of signed 32-bit offsets from hdr: function, entry
+	table source // pairs of signed 32-bit offsets from hdr: function, entry
+	n     int    // how many; 0: there is no table
 	hdr   uint64 // what they are relative to
 	list  []place
 	whole bool // list is complete
@@ -26,23 +27,23 @@ const maxEntries = 8 << 20
 // is not above addr.
 func (f *frames) find(addr uint64) (off uint64, ok bool) {
 	x := &f.index
-	if x.table != nil {
-		n := len(x.table) / 8
+	if x.n > 0 {
 		want := int64(addr - x.hdr)
-		lo, hi := 0, n
+		lo, hi := 0, x.n
+		entry := uint64(0)
 		for lo < hi {
 			mid := int(uint(lo+hi) >> 1)
-			if int64(int32(binary.LittleEndian.Uint32(x.table[mid*8:]))) <= want {
-				lo = mid + 1
+			pair, ok := x.table.at(uint64(mid)*8, 8)
+			if !ok {
+				return 0, false
+			}
+			if int64(int32(binary.LittleEndian.Uint32(pair))) <= want {
+				lo, entry = mid+1, x.hdr+uint64(int64(int32(binary.LittleEndian.Uint32(pair[4:]))))
 			} else {
 				hi = mid
 			}
 		}
-		if lo == 0 {
-			return 0, false
-		}
-		entry := x.hdr + uint64(int64(int32(binary.LittleEndian.Uint32(x.table[lo*8-4:]))))
-		return entry - f.addr, true
+		return entry - f.addr, lo > 0
 	}
 	if !x.whole {
 		f.scan()
@@ -72,27 +73,30 @@ func (f *frames) scan() {
 	sort.Slice(f.index.list, func(i, j int) bool { return f.index.list[i].start < f.index.list[j].start })
 }
 
-// parseHeader reads .eh_frame_hdr, which lies at addr. It gives the address of
-// .eh_frame, and the sorted table if it is of the only kind that linkers make.
-func parseHeader(b []byte, addr uint64, wide bool) (ehFrame uint64, table []byte, ok bool) {
+// headerBytes is how much of .eh_frame_hdr comes before its table, at most.
+const headerBytes = 4 + 2*10
+
+// parseHeader reads the start of an .eh_frame_hdr, which lies at addr and is size bytes
+// long. It gives the address of .eh_frame, and where the sorted table starts and how many
+// pairs it has, if it is of the only kind that linkers make.
+func parseHeader(b []byte, size, addr uint64, wide bool) (ehFrame, table uint64, n int, ok bool) {
 	r := reader{b: b}
 	version, framePtr, countEnc, tableEnc := r.u8(), r.u8(), r.u8(), r.u8()
 	if r.bad || version != 1 {
-		return 0, nil, false
+		return 0, 0, 0, false
 	}
 	enc := pointerContext{base: addr, data: addr, wide: wide}
 	ehFrame, err := enc.read(&r, framePtr)
 	if err != nil {
-		return 0, nil, false
+		return 0, 0, 0, false
 	}
 	const datarelSdata4 = 0x3b
 	if countEnc == encOmit || tableEnc != datarelSdata4 {
-		return ehFrame, nil, true
+		return ehFrame, 0, 0, true
 	}
 	count, err := enc.read(&r, countEnc)
 	if err != nil || count == 0 {
-		return ehFrame, nil, true
+		return ehFrame, 0, 0, true
 	}
-	count = min(count, uint64(len(b)-r.pos)/8)
-	return ehFrame, r.take(count * 8), true
+	return ehFrame, uint64(r.pos), int(min(count, (size-uint64(r.pos))/8)), true
 }

@@ -2,11 +2,11 @@ package ehframe
 
 import "io"
 
-// wholeLimit is the largest section that is kept in memory. Of larger ones (web
-// browsers) single entries are read when they are asked for.
-const wholeLimit = 16 << 20
+// wholeLimit is the largest section that is kept in memory. Of larger ones single entries
+// are read when they are asked for: whoever opens files should remember what was read last.
+const wholeLimit = 32 << 10
 
-// source is the bytes of a section.
+// source is the bytes of a section, or of a part of one.
 type source struct {
 	whole []byte
 	r     io.ReaderAt // if not whole
@@ -40,7 +40,7 @@ func (s *source) at(off, n uint64) ([]byte, bool) {
 		return nil, false
 	}
 	if uint64(len(s.buf)) < n {
-		s.buf = make([]byte, max(n, 4096))
+		s.buf = make([]byte, max(n, 256))
 	}
 	got, _ := s.r.ReadAt(s.buf[:n], int64(off))
 	return s.buf[:n], uint64(got) == n

@@ -72,28 +72,32 @@ func newFrames(arch cpu.Arch) *frames {
 func openEH(f *elf.File, arch cpu.Arch, text uint64) *frames {
 	fr := newFrames(arch)
 	fr.text = text
-	var hdr []byte
+	at := uint64(0)
 	for _, p := range f.Progs {
 		const maxHeader = 64 << 20
 		if p.Type == elf.PT_GNU_EH_FRAME && p.Filesz >= 8 && p.Filesz <= maxHeader {
-			b := make([]byte, p.Filesz)
-			if n, _ := p.ReadAt(b, 0); n == len(b) {
-				hdr, fr.hdr = b, p.Vaddr
+			b := make([]byte, min(p.Filesz, headerBytes))
+			if n, _ := p.ReadAt(b, 0); n < len(b) {
+				break
+			}
+			fr.hdr = p.Vaddr
+			ehFrame, table, n, ok := parseHeader(b, p.Filesz, fr.hdr, true)
+			if !ok {
+				break
+			}
+			at = ehFrame
+			if n > 0 {
+				src, err := newSource(io.NewSectionReader(p.ReaderAt, int64(table), int64(n)*8), uint64(n)*8)
+				if err == nil {
+					fr.index.table, fr.index.n, fr.index.hdr = src, n, fr.hdr
+				}
 			}
 			break
 		}
 	}
-	at := uint64(0)
-	if hdr != nil {
-		ehFrame, table, ok := parseHeader(hdr, fr.hdr, true)
-		if ok {
-			at = ehFrame
-			fr.index.table, fr.index.hdr = table, fr.hdr
-		}
-	}
 	if s := f.Section(".eh_frame"); s != nil && s.Type != elf.SHT_NOBITS && s.Size > 0 {
 		if at != s.Addr {
-			fr.index.table = nil
+			fr.index.n = 0
 		}
 		src, err := newSource(s.ReaderAt, s.Size)
 		if err != nil {
@@ -146,8 +150,9 @@ func openDebug(s *elf.Section, arch cpu.Arch, text uint64) *frames {
 func FromBytes(arch cpu.Arch, ehFrame []byte, addr uint64, hdr []byte, hdrAddr uint64) *Table {
 	fr := newFrames(arch)
 	fr.addr, fr.bytes = addr, source{whole: bytes.Clone(ehFrame), size: uint64(len(ehFrame))}
-	if at, table, ok := parseHeader(hdr, hdrAddr, true); ok && at == addr {
-		fr.hdr, fr.index.table, fr.index.hdr = hdrAddr, table, hdrAddr
+	if at, table, n, ok := parseHeader(hdr, uint64(len(hdr)), hdrAddr, true); ok && at == addr {
+		fr.hdr, fr.index.n, fr.index.hdr = hdrAddr, n, hdrAddr
+		fr.index.table = source{whole: hdr[table : table+uint64(n)*8], size: uint64(n) * 8}
 	}
 	return &Table{eh: fr}
 }

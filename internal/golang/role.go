@@ -100,6 +100,9 @@ func roleOf(name string, flags uint8) Role {
 	return Plain
 }
 
+// maxSpecial is longer than any name of a function with a role, bytes.
+const maxSpecial = 64
+
 // Rule is how to step over a frame. Rules are shared: treat them as constants.
 type Rule struct {
 	// Size is that of the frame as it is at this instruction, in bytes, without
@@ -122,18 +125,19 @@ func (t *Table) Lookup(addr uint64) *Rule {
 	if !ok {
 		return nil
 	}
-	f, ok := t.fields(t.r, i)
-	if !ok {
+	start, ok1 := t.start(t.r, i)
+	f, ok2 := t.fields(t.r, t.r, i)
+	if !ok1 || !ok2 {
 		return nil
 	}
-	name := t.name(t.r, f.name)
+	name := t.string(t.r, t.names+int64(f.name), maxSpecial)
 	r := Rule{Role: roleOf(name, f.flags)}
 	// Between vfork and exec the child would overwrite it.
 	vfork := t.arch == cpu.AMD64 && name == "syscall.rawVforkSyscall"
 	if r.Role == Switch {
-		r.Entry = t.text + t.start(i)
+		r.Entry = t.text + start
 	}
-	if r.Size, ok = t.pcsp(f.pcsp, off-t.start(i)); !ok {
+	if r.Size, ok = t.value(f.pcsp, off-start); !ok {
 		// Padding after a function, or code without frames such as the first
 		// function of a program.
 		if r.Role != First && r.Role != Trampoline {

@@ -195,16 +195,28 @@ func TestOldFormat(t *testing.T) {
 	if len(want.Funcs) != table.n || table.n < 1000 {
 		t.Fatalf("%d functions, want %d", table.n, len(want.Funcs))
 	}
-	named, sizes := 0, 0
+	named, sizes, lines := 0, 0, 0
 	for _, fn := range want.Funcs {
 		i, ok := table.function(fn.Entry)
-		fields, ok2 := table.fields(table.r, i)
-		if !ok || !ok2 || table.start(i) != fn.Entry {
+		fields, ok2 := table.fields(table.r, table.r, i)
+		start, ok3 := table.start(table.r, i)
+		if !ok || !ok2 || !ok3 || start != fn.Entry {
 			t.Fatalf("%s at %#x is not found", fn.Name, fn.Entry)
 		}
-		if name := table.name(table.r, fields.name); name != "" {
+		if name := table.string(table.r, table.names+int64(fields.name), 1000); name != "" {
 			if named++; name != fn.Name {
 				t.Fatalf("%s at %#x has the name %s", fn.Name, fn.Entry, name)
+			}
+		}
+		if name, start, ok := table.Function(fn.End-1, 1000); !ok || name != fn.Name || start != fn.Entry {
+			t.Fatalf("%s at %#x is called %s at %#x", fn.Name, fn.Entry, name, start)
+		}
+		for _, at := range []uint64{fn.Entry, fn.Entry + (fn.End-fn.Entry)/2, fn.End - 1} {
+			file, line, _ := want.PCToLine(at)
+			if f, l, ok := table.Line(at); ok != (line > 0) || ok && (f != file || int(l) != line) {
+				t.Fatalf("%s: %#x is %s:%d, want %s:%d", fn.Name, at, f, l, file, line)
+			} else if ok {
+				lines++
 			}
 		}
 		if r := table.Lookup(fn.Entry); r != nil && r.Role != First {
@@ -213,8 +225,8 @@ func TestOldFormat(t *testing.T) {
 			}
 		}
 	}
-	if named < table.n*9/10 || sizes < table.n*9/10 {
-		t.Errorf("only %d names and %d sizes of %d", named, sizes, table.n)
+	if named < table.n*9/10 || sizes < table.n*9/10 || lines < table.n {
+		t.Errorf("only %d names, %d sizes and %d lines of %d", named, sizes, lines, table.n)
 	}
 }
 
@@ -232,46 +244,153 @@ func TestNoTable(t *testing.T) {
 	}
 }
 
-// made is a table of two functions as Go 1.20 writes it, for the fuzzer to start
-// from.
-func made() []byte {
-	var b bytes.Buffer
-	put := func(v any) { _ = binary.Write(&b, binary.LittleEndian, v) }
-	put([]byte{0xf1, 0xff, 0xff, 0xff, 0, 0, 1, 8})
-	put([]uint64{2, 0, 0x1000, 72, 96, 96, 96, 112}) // functions, files, text; names, units, files, sizes, records
-	put([]byte("\x00runtime.goexit\x00f\x00      "))
-	put([]byte{0, 2, 4, 16, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
-	put([]uint32{0, 20, 0x10, 64, 0x20})
-	put([]uint32{0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0x0108})
-	put([]uint32{0x10, 16, 0, 0, 1, 0, 0, 0, 0, 0, 0})
-	b.Write(make([]byte, 64))
-	return b.Bytes()
+// versions are the formats that made writes.
+var versions = []uint32{0xfffffffb, 0xfffffffa, 0xfffffff0, 0xfffffff1}
+
+// made is a table of two functions, runtime.goexit at 0x1000 and f at 0x1010, as Go of some
+// version writes it for a 64-bit program, for the fuzzer to start from. Each has line 7 of
+// a.go, then line 9 of b.go.
+func made(version uint32) []byte {
+	le := binary.LittleEndian
+	names := []byte("\x00runtime.goexit\x00f\x00a.go\x00b.go\x00")
+	nameOf := func(name string) uint32 { return uint32(bytes.Index(names, []byte("\x00"+name+"\x00"))) + 1 }
+	// Frame sizes: none for 4 bytes, then 8 for 12; files and lines likewise.
+	values := []byte{0, 2, 4, 16, 12, 0, 4, 4, 2, 12, 0, 16, 4, 4, 12, 0}
+	const sizes, files, lines = 1, 6, 11
+	words, old := 8, version == 0xfffffffb
+	if version == 0xfffffffa {
+		words = 7
+	}
+	if old {
+		words = 1
+		values[files] = 4 // files are counted from 1
+	} else {
+		values[files] = 2
+	}
+	b := le.AppendUint64(append(le.AppendUint32(nil, version), 0, 0, 1, 8), 2)[:8]
+	head := make([]uint64, words)
+	head[0] = 2
+	at := uint64(8 + 8*words)
+	part := func(i int, size int) {
+		if i > 0 {
+			head[i] = at
+		}
+		at += uint64(size)
+	}
+	var body []byte
+	units := le.AppendUint32(le.AppendUint32(nil, nameOf("a.go")), nameOf("b.go"))
+	base := uint32(0) // of what old tables count from their own start
+	if !old {
+		first := words - 5 // names, units, files, values, records
+		part(first, len(names))
+		part(first+1, len(units))
+		part(first+2, len(names))
+		part(first+3, len(values))
+		part(first+4, 0)
+		body = append(append(append(append(body, names...), units...), names...), values...)
+		if words == 8 {
+			head[2] = 0x1000
+		}
+	}
+	entry, text := 4, uint64(0)
+	if version == 0xfffffffb || version == 0xfffffffa {
+		entry, text = 8, 0x1000
+	}
+	put := func(b []byte, v uint64) []byte {
+		if entry == 8 {
+			return le.AppendUint64(b, v)
+		}
+		return le.AppendUint32(b, uint32(v))
+	}
+	const size = 56 // of a record, at least
+	index := 5 * entry
+	recordAt := uint64(index + 4) // from the records' start
+	if old {
+		base = uint32(at) + uint32(index) + 4 + 2*size // where the names and values of old tables are put
+		recordAt += at
+	}
+	for i := range uint64(2) {
+		body = put(put(body, text+16*i), recordAt+size*i)
+	}
+	body = put(body, text+0x20)
+	valuesAt := uint32(0)
+	if old {
+		valuesAt = base + uint32(len(names))
+		body = le.AppendUint32(body, valuesAt+uint32(len(values))) // the files
+	} else {
+		body = le.AppendUint32(body, 0)
+	}
+	for i, name := range []string{"runtime.goexit", "f"} {
+		r := put(nil, text+16*uint64(i))
+		for _, v := range []uint32{base + nameOf(name), 0, 0, valuesAt + sizes, valuesAt + files, valuesAt + lines, 0, 0, 0, 0} {
+			r = le.AppendUint32(r, v)
+		}
+		r = append(r, make([]byte, size-len(r))...)
+		if i == 0 && !old {
+			r[entry+map[uint32]int{0xfffffffa: 33, 0xfffffff0: 33, 0xfffffff1: 37}[version]] = 1
+		}
+		body = append(body, r...)
+	}
+	if old {
+		body = append(append(body, names...), values...)
+		for _, v := range []uint32{3, base + nameOf("a.go"), base + nameOf("b.go")} {
+			body = le.AppendUint32(body, v)
+		}
+	}
+	for _, w := range head {
+		b = le.AppendUint64(b, w)
+	}
+	return append(append(b, body...), make([]byte, 64)...)
 }
 
 func TestMade(t *testing.T) {
-	b := made()
-	table, err := read(bytes.NewReader(b), int64(len(b)), cpu.AMD64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r := table.Lookup(0x1000); r == nil || r.Role != First {
-		t.Errorf("the first function: %+v", r)
-	}
-	for at, size := range map[uint64]int32{0x1010: 0, 0x1013: 0, 0x1014: 8} {
-		if r := table.Lookup(at); r == nil || r.Size != size || r.Role != Plain {
-			t.Errorf("%#x: %+v, want size %d", at, r, size)
+	for _, version := range versions {
+		b := made(version)
+		table, err := read(bytes.NewReader(b), int64(len(b)), cpu.AMD64)
+		if err != nil {
+			t.Fatalf("%#x: %v", version, err)
 		}
-	}
-	for _, at := range []uint64{0, 0xfff, 0x1020, 0x1100, ^uint64(0)} {
-		if r := table.Lookup(at); r != nil {
-			t.Errorf("%#x: %+v", at, r)
+		if r := table.Lookup(0x1000); r == nil || r.Role != First {
+			t.Errorf("%#x: the first function: %+v", version, r)
+		}
+		for at, size := range map[uint64]int32{0x1010: 0, 0x1013: 0, 0x1014: 8} {
+			if r := table.Lookup(at); r == nil || r.Size != size || r.Role != Plain {
+				t.Errorf("%#x: %#x: %+v, want size %d", version, at, r, size)
+			}
+			file, line, ok := table.Line(at - table.text)
+			if want := map[int32]string{0: "a.go", 8: "b.go"}[size]; !ok || file != want || line != 7+size/4 {
+				t.Errorf("%#x: %#x: %s:%d, %v", version, at, file, line, ok)
+			}
+			if name, start, ok := table.Function(at-table.text, 100); !ok || name != "f" || start+table.text != 0x1010 {
+				t.Errorf("%#x: %#x: %s at %#x", version, at, name, start)
+			}
+		}
+		for _, at := range []uint64{0, 0xfff, 0x1020, 0x1100, ^uint64(0)} {
+			if r := table.Lookup(at); r != nil {
+				t.Errorf("%#x: %#x: %+v", version, at, r)
+			}
 		}
 	}
 }
 
 func FuzzTable(f *testing.F) {
-	f.Add(made(), uint64(0x1010))
+	for _, version := range versions {
+		f.Add(made(version), uint64(0x1010))
+	}
 	f.Fuzz(func(t *testing.T, b []byte, at uint64) {
+		for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
+			if p, err := ReadPclntab(bytes.NewReader(b), int64(len(b)), order); err == nil {
+				first, end := p.Range()
+				for _, at := range []uint64{at, first, end - 1, first + at%(end-first)} {
+					if name, _, _ := p.Function(at, 100); len(name) > 100 {
+						t.Errorf("a name of %d bytes", len(name))
+					}
+					if file, line, ok := p.Line(at); ok && (len(file) > maxPath || line <= 0) {
+						t.Errorf("%#x is line %d of %q", at, line, file)
+					}
+				}
+			}
+		}
 		table, err := read(bytes.NewReader(b), int64(len(b)), cpu.AMD64)
 		if err != nil {
 			return

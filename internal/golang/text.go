@@ -17,12 +17,12 @@ import (
 // table says how far apart the two are.
 func (t *Table) locate(e *elf.File, r io.ReaderAt) error {
 	if !t.layout.offsets {
-		if !inText(e, t.start(0)) {
+		if !inText(e, t.first) {
 			return fmt.Errorf("%w: its functions are not where the code is (a position-independent program of Go 1.17 or before)", ErrNoTable)
 		}
 		return nil
 	}
-	if t.text != 0 && !inText(e, t.text+t.start(0)) {
+	if t.text != 0 && !inText(e, t.text+t.first) {
 		t.text = 0
 	}
 	exits, targets := t.exits()
@@ -60,17 +60,18 @@ func inText(e *elf.File, addr uint64) bool {
 // twice, for the two calling conventions.
 func (t *Table) exits() (exits, targets []uint64) {
 	// Records and names lie nearly in the order of the functions.
-	records, names := &window{r: t.r}, &window{r: t.r}
+	index, records, names := &window{r: t.r}, &window{r: t.r}, &window{r: t.r}
 	for i := range t.n {
-		f, ok := t.fields(records, i)
+		f, ok := t.fields(index, records, i)
 		if !ok {
 			continue
 		}
-		switch t.name(names, f.name) {
+		start, _ := t.start(index, i)
+		switch t.string(names, t.names+int64(f.name), maxSpecial) {
 		case "runtime.goexit":
-			exits = append(exits, t.start(i))
+			exits = append(exits, start)
 		case "runtime.goexit1":
-			targets = append(targets, t.start(i))
+			targets = append(targets, start)
 		}
 		if len(exits) >= 4 || len(targets) >= 4 || len(targets) == 2 && len(exits) > 0 {
 			break
@@ -131,7 +132,7 @@ func (t *Table) search(r io.ReaderAt, p *elf.Prog, at uint64, targets []uint64) 
 				continue
 			}
 			text := p.Vaddr + off + uint64(i) - at
-			if text != 0 && text+t.start(0) >= p.Vaddr && text+t.end <= p.Vaddr+p.Memsz {
+			if text != 0 && text+t.first >= p.Vaddr && text+t.end <= p.Vaddr+p.Memsz {
 				return text, true
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/candid-profiler/candid/internal/ehframe"
+	"github.com/candid-profiler/candid/internal/fileblocks"
 	"github.com/candid-profiler/candid/internal/golang"
 )
 
@@ -64,7 +65,7 @@ func (fs *Files) of(f *os.File) (*File, error) {
 		fs.used.MoveToFront(e)
 		return e.Value.(*File), nil
 	}
-	file := openTables(f)
+	file := openTables(fileblocks.Open(f))
 	file.ID = id
 	if file.Progs == nil {
 		f.Close()

@@ -5,7 +5,7 @@ import (
 	"sort"
 )
 
-const maxHeader = 64 << 20 // of .eh_frame_hdr; 8 bytes a function
+const maxHeader = 64 << 20 // bytes of .eh_frame_hdr, which has 8 of them a function
 
 // bounds knows where functions begin and end from the unwind tables, which
 // stripped files keep. Only what every linker writes is read: a sorted table of
@@ -13,7 +13,8 @@ const maxHeader = 64 << 20 // of .eh_frame_hdr; 8 bytes a function
 type bounds struct {
 	m     *image
 	base  uint64 // address of .eh_frame_hdr
-	table []byte // pairs of offsets from base: function, FDE
+	table int64  // where in the file it has pairs of offsets from base: function, FDE
+	n     int
 }
 
 func openBounds(m *image) *bounds {
@@ -21,11 +22,11 @@ func openBounds(m *image) *bounds {
 	if s == nil || s.size < 12 {
 		return nil
 	}
-	b, err := m.raw(s, maxHeader)
-	if err != nil || b[0] != 1 || b[2] != 0x03 || b[3] != 0x3b || m.order != binary.LittleEndian {
+	b, err := m.readAt(s.off, 12+min(s.size-12, 4), 16)
+	if err != nil || s.size > maxHeader || b[0] != 1 || b[2] != 0x03 || b[3] != 0x3b || m.order != binary.LittleEndian {
 		return nil
 	}
-	head := 4
+	head := uint64(4)
 	switch b[1] & 0x0f { // encoding of the pointer to .eh_frame
 	case 0x03, 0x0b:
 		head += 4
@@ -34,19 +35,20 @@ func openBounds(m *image) *bounds {
 	default:
 		return nil
 	}
-	if len(b) < head+4 {
+	if uint64(len(b)) < head+4 {
 		return nil
 	}
-	n := uint64(m.order.Uint32(b[head:]))
-	t := b[head+4:]
-	if n < uint64(len(t)/8) {
-		t = t[:n*8]
-	}
-	return &bounds{m: m, base: s.addr, table: t[:len(t)/8*8]}
+	n := min(uint64(m.order.Uint32(b[head:])), (s.size-head-4)/8)
+	return &bounds{m: m, base: s.addr, table: int64(s.off + head + 4), n: int(n)}
 }
 
-func (f *bounds) at(i int) uint64 {
-	return f.base + uint64(int64(int32(binary.LittleEndian.Uint32(f.table[i*8:]))))
+// at gives the addresses of the i-th function and of its FDE; 0 if they cannot be read.
+func (f *bounds) at(i int, b []byte) (start, fde uint64) {
+	if n, _ := f.m.r.ReadAt(b[:8], f.table+int64(i)*8); n < 8 {
+		return 0, 0
+	}
+	word := func(b []byte) uint64 { return f.base + uint64(int64(int32(binary.LittleEndian.Uint32(b)))) }
+	return word(b), word(b[4:])
 }
 
 // find gives the function that addr lies in.
@@ -54,13 +56,15 @@ func (f *bounds) find(addr uint64) (span, bool) {
 	if f == nil {
 		return span{}, false
 	}
-	n := len(f.table) / 8
-	i := sort.Search(n, func(i int) bool { return f.at(i) > addr }) - 1
+	b := make([]byte, 8)
+	i := sort.Search(f.n, func(i int) bool {
+		start, _ := f.at(i, b)
+		return start > addr
+	}) - 1
 	if i < 0 {
 		return span{}, false
 	}
-	start := f.at(i)
-	fde := f.base + uint64(int64(int32(binary.LittleEndian.Uint32(f.table[i*8+4:]))))
+	start, fde := f.at(i, b)
 	size, ok := f.length(fde)
 	if !ok || addr-start >= size {
 		return span{}, false

@@ -6,6 +6,8 @@ import (
 	"io"
 	"path"
 	"strings"
+
+	"github.com/candid-profiler/candid/internal/fileblocks"
 )
 
 const (
@@ -68,7 +70,7 @@ func (f *File) tryDebug(p, id string, crc *uint32) *image {
 		file.Close()
 		return nil
 	}
-	m, err := openImage(file, st.Size())
+	m, err := openImage(fileblocks.Open(file), st.Size())
 	if err == nil && m.machine != f.m.machine {
 		err = fmt.Errorf("made for %v", m.machine)
 	}

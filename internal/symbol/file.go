@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/dwarfline"
+	"github.com/candid-profiler/candid/internal/fileblocks"
 )
 
 const maxDWARF = 128 << 20 // of one file; a larger one is named by its symbols only
@@ -43,6 +44,8 @@ type File struct {
 	close   []io.Closer
 	opt     Options
 	table   table
+	loaded  bool           // table has been read
+	sought  bool           // a debug file was looked for
 	named   map[int]Symbol // by index in table, filled as names are asked for
 	goTable *goTable
 
@@ -64,7 +67,7 @@ func Open(f *os.File, opt Options) (*File, error) {
 		f.Close()
 		return nil, err
 	}
-	s, err := OpenReader(f, st.Size(), opt)
+	s, err := OpenReader(fileblocks.Open(f), st.Size(), opt)
 	if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("symbols of %s: %w", f.Name(), err)
@@ -85,18 +88,43 @@ func OpenReader(r io.ReaderAt, size int64, opt Options) (*File, error) {
 	return f, nil
 }
 
-// load reads the symbol tables, the best first. Those of the better ones hold
+// load reads what says which functions there are. Go's own table has all of a Go program;
+// its symbols, which say the same, are read when something else is asked for.
+func (f *File) load() {
+	f.goTable = openGoTable(f.m, func() *table {
+		f.loadSymbols()
+		return &f.table
+	})
+	if f.goTable == nil || !f.goTable.covers(f.m) {
+		f.loadSymbols()
+	} else if f.m.has(elf.SHT_SYMTAB) {
+		f.findDebug(true)
+	} else {
+		f.loadSymbols() // a debug file may have some
+	}
+}
+
+// findDebug looks for a separate debug file, where the file lacks something: full says that
+// it has all symbols.
+func (f *File) findDebug(full bool) {
+	if !f.sought && (!full || !f.opt.NoLines && !f.m.describes()) {
+		f.sought = true
+		f.debug = f.openDebugFile()
+	}
+}
+
+// loadSymbols reads the symbol tables, the best first. Those of the better ones hold
 // everything that the lesser ones do, except that .gnu_debugdata leaves out what
 // .dynsym has.
-func (f *File) load() {
+func (f *File) loadSymbols() {
+	if f.loaded {
+		return
+	}
+	f.loaded = true
 	full := f.take(f.m, elf.SHT_SYMTAB)
-	if !full || (!f.opt.NoLines && f.m.find(".debug_info") == nil && f.m.find(".zdebug_info") == nil) {
-		if d := f.openDebugFile(); d != nil {
-			f.debug = d
-			if !full {
-				full = f.take(d, elf.SHT_SYMTAB)
-			}
-		}
+	f.findDebug(full)
+	if !full && f.debug != nil {
+		full = f.take(f.debug, elf.SHT_SYMTAB)
 	}
 	if !full {
 		if mini := f.miniDebug(); mini != nil {
@@ -106,7 +134,6 @@ func (f *File) load() {
 	}
 	f.table.addPLT(f.m)
 	f.table.finish()
-	f.goTable = openGoTable(f.m, &f.table)
 }
 
 func (f *File) take(m *image, typ elf.SectionType) bool {
@@ -128,7 +155,10 @@ func (f *File) Close() error {
 }
 
 // Symbols is the number of code symbols that were found.
-func (f *File) Symbols() int { return len(f.table.syms) }
+func (f *File) Symbols() int {
+	f.loadSymbols()
+	return len(f.table.syms)
+}
 
 // Notes are the parts of the file that could not be used, and why.
 func (f *File) Notes() []error { return f.notes }
@@ -164,6 +194,7 @@ func (f *File) Symbol(addr uint64) (Symbol, bool) {
 	if name, start, ok := f.goTable.function(addr); ok {
 		return named(name, start), true
 	}
+	f.loadSymbols()
 	if i := f.table.find(addr); i >= 0 && f.table.syms[i].addr >= code.lo {
 		if s, ok := f.named[i]; ok {
 			return s, true

@@ -136,7 +136,7 @@ func FuzzGoTable(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, addr uint64) {
 		m := &image{r: bytes.NewReader(b), size: int64(len(b)), order: binary.LittleEndian,
 			sections: []section{{name: ".gopclntab", typ: 1, size: uint64(len(b))}}}
-		g := openGoTable(m, &table{})
+		g := openGoTable(m, func() *table { return nil })
 		g.function(addr)
 		g.line(addr)
 	})

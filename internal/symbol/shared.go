@@ -98,10 +98,7 @@ func (nf *nativeFile) size() int {
 func (f *File) memory() int {
 	n := cap(f.table.syms) * int(unsafe.Sizeof(entry{}))
 	for i := range f.table.strings {
-		n += f.table.strings[i].held()
-	}
-	if t := f.goTable; t != nil {
-		n += len(t.funcs) + len(t.pcln) + len(t.names) + len(t.cu) + len(t.files) + len(t.pcs)
+		n += len(f.table.strings[i].mem)
 	}
 	if f.lines != nil {
 		n += f.lines.Memory()

@@ -13,7 +13,6 @@ import (
 
 const (
 	maxSymbols  = 4 << 20 // per table; 24 bytes each
-	maxStrings  = 8 << 20 // larger string tables are read name by name
 	maxAliases  = 64      // names compared for one address
 	maxLookBack = 32      // entries looked back over for an enclosing function
 	symChunk    = 1 << 20
@@ -37,17 +36,13 @@ const (
 )
 
 // strtab gives the names of one symbol table, from memory or from the file. Of a file few
-// names are asked for: of those that are not too large the blocks that hold them are kept.
+// names are asked for.
 type strtab struct {
-	mem    []byte
-	r      io.ReaderAt
-	off    int64
-	n      uint64
-	blocks map[uint32][]byte // nil: none are kept
+	mem []byte
+	r   io.ReaderAt
+	off int64
+	n   uint64
 }
-
-// strBlock is how much is read at once of the names that are asked for.
-const strBlock = 16 << 10
 
 func (t *strtab) name(off uint32) string {
 	if t.mem != nil {
@@ -55,9 +50,6 @@ func (t *strtab) name(off uint32) string {
 	}
 	if uint64(off) >= t.n {
 		return ""
-	}
-	if t.blocks != nil {
-		return t.kept(off)
 	}
 	// Names are short; only template monsters need a second read.
 	for size := uint64(256); ; size = maxRawName {
@@ -75,51 +67,6 @@ func (t *strtab) name(off uint32) string {
 		}
 	}
 }
-
-// kept is the name at off from the blocks that hold it.
-func (t *strtab) kept(off uint32) string {
-	var name []byte
-	for i := off / strBlock; len(name) < maxRawName; i++ {
-		b := t.block(i)
-		at := 0
-		if i == off/strBlock {
-			at = int(off % strBlock)
-		}
-		if at >= len(b) {
-			break
-		}
-		part := b[at:min(len(b), at+maxRawName-len(name))]
-		end := bytes.IndexByte(part, 0)
-		if end >= 0 {
-			part = part[:end]
-		}
-		if name == nil && end >= 0 {
-			return string(part)
-		}
-		if name = append(name, part...); end >= 0 {
-			break
-		}
-	}
-	return string(name)
-}
-
-// block is the i-th block, empty if it cannot be read.
-func (t *strtab) block(i uint32) []byte {
-	b, ok := t.blocks[i]
-	if from := uint64(i) * strBlock; !ok && from < t.n {
-		b = make([]byte, min(strBlock, t.n-from))
-		if n, err := t.r.ReadAt(b, t.off+int64(from)); err != nil && err != io.EOF {
-			b = nil
-		} else {
-			b = b[:n]
-		}
-		t.blocks[i] = b
-	}
-	return b
-}
-
-// held is how many bytes are in memory.
-func (t *strtab) held() int { return len(t.mem) + len(t.blocks)*strBlock }
 
 // table is a file's code symbols, sorted by address.
 type table struct {
@@ -161,9 +108,6 @@ func (t *table) addAt(m *image, off, size, stroff, strsize uint64) (bool, error)
 	}
 	strsize = min(strsize, uint64(m.size)-stroff)
 	st := strtab{r: m.r, off: int64(stroff), n: strsize}
-	if strsize <= maxStrings {
-		st.blocks = map[uint32][]byte{}
-	}
 	if len(t.strings) > 7 {
 		return false, fmt.Errorf("symbol tables: %w", ErrTooLarge)
 	}
