@@ -96,6 +96,9 @@ func TestLook(t *testing.T) {
 		t.Errorf("found %v, missing %v", found, missing)
 	}
 	order(late, second, p.Native)
+	if p.NativeOwner() != 3 {
+		t.Errorf("native code's owner is %d", p.NativeOwner())
+	}
 	if _, byRef := p.Resolvers(); !byRef[1] || byRef[2] || byRef[3] {
 		t.Errorf("by Ref: %v", byRef)
 	}

@@ -46,6 +46,7 @@ type Process struct {
 	wanted    []int               // places of Finders that are still to find something
 	resolvers []symbol.Resolver   // by walk.Frame.Owner
 	byRef     []bool
+	native    uint8 // the Owner of native frames
 }
 
 // Open attaches to a process, finds its runtimes and stops nothing. files is shared by the
@@ -116,14 +117,18 @@ func (p *Process) build() {
 			p.add(i.Stepper(), i.Resolver(p.Names), i.ByRef())
 		}
 	}
-	p.add(p.Native, p.Names, false)
+	p.native = p.add(p.Native, p.Names, false)
 }
 
-func (p *Process) add(s walk.Stepper, r symbol.Resolver, byRef bool) {
-	if int(p.Walker.Add(s)) == len(p.resolvers) {
+func (p *Process) add(s walk.Stepper, r symbol.Resolver, byRef bool) (owner uint8) {
+	if owner = p.Walker.Add(s); int(owner) == len(p.resolvers) {
 		p.resolvers, p.byRef = append(p.resolvers, r), append(p.byRef, byRef)
 	}
+	return owner
 }
+
+// NativeOwner is the Owner of frames of native code.
+func (p *Process) NativeOwner() uint8 { return p.native }
 
 // Resolvers gives whoever names the frames of the Walker, by their Owner, and whether the
 // Ref of such a frame identifies it whatever its PC; see runtimes.Instance. They change

@@ -21,10 +21,7 @@ type process struct {
 	held    int // mappings that are its own
 
 	// Made at the first sample.
-	target *target.Process
-	native *native.Stepper
-	walker *walk.Walker
-	names  *symbol.Native
+	code   *attach.Process
 	frames map[frameKey][]uint32 // of the profile, the outermost first
 }
 
@@ -70,11 +67,11 @@ func (ps *processes) close() {
 
 // drop lets go of what naming needs.
 func (ps *processes) drop(p *process) {
-	if p.names != nil {
-		p.names.Close()
+	if p.code != nil {
+		p.code.Names.Close()
 		ps.open--
 	}
-	p.names, p.native, p.walker, p.target, p.frames = nil, nil, nil, nil, nil
+	p.code, p.frames = nil, nil
 }
 
 // of gives a process; one that is not known begins now.
@@ -144,14 +141,14 @@ func (ps *processes) mapped(pid uint32, m target.Mapping) {
 	now := len(p.space.Mappings())
 	ps.held += now - p.held
 	p.held = now
-	if p.native != nil {
-		p.native.Map(m)
+	if p.code != nil {
+		p.code.Native.Map(m)
 	}
 }
 
 // prepare makes what walking and naming of a process need.
 func (ps *processes) prepare(p *process) error {
-	if p.native != nil {
+	if p.code != nil {
 		return nil
 	}
 	if ps.open >= 2*maxOpen {
@@ -159,19 +156,15 @@ func (ps *processes) prepare(p *process) error {
 			ps.drop(other)
 		}
 	}
-	p.target = target.Recorded(int(p.pid), ps.comms[p.pid], p.space, ps.r.files.open)
-	n, err := native.New(p.target, ps.files)
+	o := attach.Options{Files: ps.files, Arch: ps.r.arch(), Shared: ps.shared}
+	if ps.r.files.same {
+		o.PerfMap = int(p.pid)
+	}
+	code, err := attach.New(target.Recorded(int(p.pid), ps.comms[p.pid], p.space, ps.r.files.open), o)
 	if err != nil {
 		return err
 	}
-	p.native, p.frames = n, map[frameKey][]uint32{}
-	p.walker = walk.New(ps.r.arch(), n)
-	p.walker.Add(n)
-	p.names = symbol.NewNative(attach.Places{Stepper: n}, nil)
-	p.names.Share(ps.shared)
-	if ps.r.files.same {
-		p.names.UsePerfMap(int(p.pid))
-	}
+	p.code, p.frames = code, map[frameKey][]uint32{}
 	ps.open++
 	return nil
 }

@@ -129,9 +129,9 @@ func (r *reader) chained(p *process) {
 			// or ends the chain.
 			flags, prov = walk.ReturnAddress, walk.Heuristic
 		}
-		f, ok := p.native.Frame(pc, flags)
+		f, ok := p.code.Native.Frame(pc, flags)
 		if ok {
-			f.Owner = 1
+			f.Owner = p.code.NativeOwner()
 		}
 		f.Prov = prov
 		st.Push(f)
@@ -155,7 +155,7 @@ func (r *reader) walk(p *process, a *attr, s *sample) {
 	case s.stackUsed < s.stackSize:
 		snap.StackTop = snap.StackAddr + s.stackUsed // there was no more
 	}
-	p.walker.Walk(&snap, p.target.Memory(), &r.stack)
+	p.code.Walker.Walk(&snap, p.code.Target.Memory(), &r.stack)
 }
 
 // registers turns perf's (asm/perf_regs.h) into ours; false if those are not there
@@ -202,14 +202,11 @@ func (ps *processes) standFor(p *process, f *walk.Frame) []uint32 {
 	}
 	r := ps.r
 	r.scratch = r.scratch[:0]
-	switch {
-	case f.Kind == walk.KindKernel:
+	if f.Kind == walk.KindKernel {
 		r.kernelSeen = true
 		r.scratch = r.names.resolve(*f, r.scratch)
-	case f.Owner == 1:
-		r.scratch = p.names.Resolve(*f, r.scratch)
-	default:
-		r.scratch = append(r.scratch, symbol.Frame{Function: "[unknown]", BCI: -1, Kind: f.Kind, Addr: f.PC, NoName: true})
+	} else {
+		r.scratch = p.code.Resolve(*f, r.scratch)
 	}
 	for i := range r.scratch {
 		known = append(known, r.frame(&r.scratch[i], f))
