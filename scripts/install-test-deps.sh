@@ -25,6 +25,7 @@ missing() {
   have zstd || need+=(zstd)
   have musl-gcc || need+=(musl-tools)
   have python3 || need+=(python3)
+  have luajit || need+=(luajit)
   have node || need+=(nodejs)
   have npm || need+=(npm)
   have chromium || need+=(chromium)

@@ -163,7 +163,7 @@ func (s *Stepper) sizeAt(at, pc uint64) frameSize {
 		}
 	}
 	if r := s.reader.rule(mem, at, pc, a.start, a.end); r != nil && r.CFAExpr == nil && r.CFAReg == cpu.RSP {
-		return frameSize{r.CFAOff, m.proof(s.reader.weak)}
+		return frameSize{r.CFAOff, m.proof(mem, at, s.reader.weak)}
 	}
 	return noSize
 }

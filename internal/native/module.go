@@ -2,6 +2,7 @@ package native
 
 import (
 	"bytes"
+	"debug/elf"
 	"fmt"
 	"io"
 	"os"
@@ -51,13 +52,36 @@ func (m *Module) kind() walk.Kind {
 
 // proof says how sure a caller is that was found by reading the module's code.
 // Compilers of programs and libraries keep to what codeReader knows. Code in memory of
-// its own, or in a file that is no program, is a runtime's: it may leave its place
-// on the stack as it likes. A way that ends in a jump may lead on in the same function.
-func (m *Module) proof(weak bool) walk.Provenance {
-	if weak || m.Mapping.Path != vdso && (m.File == nil || m.File.Progs == nil) {
+// its own, in a file that is no program, or written over a program's, is a runtime's: it
+// may leave its place on the stack as it likes. A way that ends in a jump may lead on in the
+// same function.
+func (m *Module) proof(mem walk.Memory, at uint64, weak bool) walk.Provenance {
+	if weak || m.Mapping.Path != vdso && (m.File == nil || m.File.Progs == nil || !m.asInFile(mem, at)) {
 		return walk.Heuristic
 	}
 	return walk.Derived
+}
+
+// asInFile reports whether the code around an address is what the module's file has there.
+func (m *Module) asInFile(mem walk.Memory, at uint64) bool {
+	// Most functions that no table describes are shorter.
+	const before, behind = 64, 192
+	i := slices.IndexFunc(m.File.Progs, func(p elf.ProgHeader) bool {
+		return p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 && at-m.Bias-p.Vaddr < p.Filesz
+	})
+	if i < 0 || m.File.file == nil {
+		return false
+	}
+	p := &m.File.Progs[i]
+	off := at - m.Bias - p.Vaddr
+	from, to := off-min(off, before), min(off+behind, p.Filesz)
+	var now, file [before + behind]byte
+	n := to - from
+	if !mem.Bytes(p.Vaddr+m.Bias+from, now[:n]) {
+		return false
+	}
+	_, err := m.File.file.ReadAt(file[:n], int64(p.Off+from))
+	return err == nil && now == file
 }
 
 // Open opens the module's file, which the caller closes. It works for removed

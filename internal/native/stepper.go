@@ -249,7 +249,7 @@ func (s *Stepper) fill(c *walk.Cursor, e *entry, at, pc uint64) bool {
 	}
 	if arch == cpu.AMD64 {
 		if e.rule = s.reader.rule(mem, at, pc, a.start, a.end); e.rule != nil {
-			e.prov = m.proof(s.reader.weak)
+			e.prov = m.proof(mem, at, s.reader.weak)
 			e.clones = clones(mem, pc)
 		}
 	}

@@ -1,7 +1,9 @@
 // Threads that run code which they have generated themselves, as the code of a runtime
-// that nobody knows: in memory without a file, with frame pointers, without, and with a
-// frame in which a false return address lies where a compiler would have put the true one.
-// Each calls back into C code, which computes. Argument: seconds.
+// that nobody knows: with frame pointers, without, and as traps, where a false return address
+// lies where a compiler would have put the true one. They have it in memory without a file,
+// a trap also in memory that a file seems to be behind: shared, of memfd_create, of a file
+// that was removed, and of the program's own, its data and its code. Each calls back into C code, which
+// computes. Argument: seconds.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdint.h>
@@ -10,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 static double until;
 
@@ -37,8 +40,12 @@ extern char decoy[];
 
 typedef void (*code)(void (*callback)(void), void *decoy);
 
+// place is where code is generated.
+enum place { anonymous, shared, memfd, removed, data, text };
+
 struct kind {
 	const char *name;
+	enum place place;
 	const unsigned char *bytes;
 	size_t size;
 	code run;
@@ -55,10 +62,51 @@ static const unsigned char without_fp[] = {0x48, 0x83, 0xec, 0x28, 0xff, 0xd7, 0
 static const unsigned char trap[] = {0x53, 0x48, 0x83, 0xec, 0x20, 0x48, 0x89, 0x34, 0x24, 0x48, 0x8d, 0x1d, 0x04, 0, 0, 0,
 	0xff, 0xd7, 0xff, 0xe3, 0x48, 0x83, 0xc4, 0x20, 0x5b, 0xc3};
 
+// sub $40,%rsp; mov %rsi,(%rsp); call *%rdi; cmp %rsp,%rsp; je out; ret;
+// out: add $40,%rsp; ret
+static const unsigned char untaken[] = {0x48, 0x83, 0xec, 0x28, 0x48, 0x89, 0x34, 0x24, 0xff, 0xd7, 0x48, 0x39, 0xe4,
+	0x74, 0x01, 0xc3, 0x48, 0x83, 0xc4, 0x28, 0xc3};
+
 __attribute__((noinline)) void runs(struct kind *k) {
 	while (now() < until)
 		k->run(computes, decoy);
 	__asm__ volatile("" ::: "memory");
+}
+
+// This is no code in the program's file, and lies in a mapping of it.
+static char table[2 * 4096] __attribute__((aligned(4096))) = {1};
+
+// Room among the program's code, which is written over.
+__asm__(".pushsection .text\n.balign 4096\nroom: .skip 4096, 0x90\n.balign 4096\n.popsection");
+extern char room[];
+
+static char *memory(enum place place) {
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS, fd = -1;
+	char path[] = "generated-XXXXXX";
+	switch (place) {
+	case anonymous:
+		break;
+	case shared:
+		flags = MAP_SHARED | MAP_ANONYMOUS;
+		break;
+	case memfd:
+		flags = MAP_SHARED;
+		fd = memfd_create("code", 0);
+		break;
+	case removed:
+		flags = MAP_SHARED;
+		fd = mkstemp(path);
+		unlink(path);
+		break;
+	case data:
+		return table;
+	case text:
+		mprotect(room, 4096, PROT_READ | PROT_WRITE);
+		return room;
+	}
+	if (fd >= 0 && ftruncate(fd, 4096))
+		return 0;
+	return mmap(0, 4096, PROT_READ | PROT_WRITE, flags, fd, 0);
 }
 
 static void *thread(void *arg) {
@@ -70,9 +118,14 @@ static void *thread(void *arg) {
 
 int main(int argc, char **argv) {
 	static struct kind kinds[] = {
-		{"with-fp", with_fp, sizeof with_fp, 0},
-		{"without-fp", without_fp, sizeof without_fp, 0},
-		{"trap", trap, sizeof trap, 0},
+		{"with-fp", anonymous, with_fp, sizeof with_fp, 0},
+		{"without-fp", anonymous, without_fp, sizeof without_fp, 0},
+		{"trap", anonymous, trap, sizeof trap, 0},
+		{"trap-shared", shared, untaken, sizeof untaken, 0},
+		{"trap-memfd", memfd, untaken, sizeof untaken, 0},
+		{"trap-removed", removed, untaken, sizeof untaken, 0},
+		{"trap-data", data, untaken, sizeof untaken, 0},
+		{"trap-text", text, untaken, sizeof untaken, 0},
 	};
 	enum { n = sizeof kinds / sizeof *kinds };
 	pthread_t t[n];
@@ -80,7 +133,7 @@ int main(int argc, char **argv) {
 		invented();
 	until = now() + (argc > 1 ? atof(argv[1]) : 1);
 	for (int i = 0; i < n; i++) {
-		char *m = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		char *m = memory(kinds[i].place);
 		memcpy(m + 64, kinds[i].bytes, kinds[i].size);
 		mprotect(m, 4096, PROT_READ | PROT_EXEC);
 		kinds[i].run = (code)(m + 64);
