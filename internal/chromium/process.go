@@ -43,11 +43,23 @@ func Run(m interface{ Run() int }) int {
 	return code
 }
 
+// browsers are the programs that will do, the best first. The shell has the same engine, and
+// none of the windows, which take more than half of the time of tests. A full run takes the
+// browser that people have.
+func browsers(full bool) []string {
+	whole := []string{"chromium", "chromium-browser", "google-chrome"}
+	shell := []string{"chromium-headless-shell", "chrome-headless-shell"}
+	if full {
+		return append(whole, shell...)
+	}
+	return append(shell, whole...)
+}
+
 // take gives a browser that no one else uses, because only one of a browser's pages has the
 // focus, and what gives it back.
 func take(t fixture.TB) (*process, func()) {
 	t.Helper()
-	path := fixture.Tool(t, "chromium", "chromium-browser", "google-chrome")
+	path := fixture.Tool(t, browsers(fixture.Full(t))...)
 	shared.Lock()
 	defer shared.Unlock()
 	if last := len(shared.free) - 1; last >= 0 {
