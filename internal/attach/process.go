@@ -14,7 +14,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Options says how a process is put together. Of these only Files is needed.
+// Options says how a process is put together. Only Files is needed.
 type Options struct {
 	Files   *native.Files   // shared by the processes of one run
 	Finders *Finders        // what looks for runtimes; nil: none is looked for

@@ -128,12 +128,12 @@ func TestLateRuntimeIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for age, want := range map[time.Duration]time.Duration{0: vmSoon, 100 * time.Millisecond: 100 * time.Millisecond, time.Hour: vmAgain} {
+	for age, want := range map[time.Duration]time.Duration{0: runtimeSoon, 100 * time.Millisecond: 100 * time.Millisecond, time.Hour: runtimeAgain} {
 		before := time.Now()
-		p.vmUntil, p.vmNext, p.loaded = before.Add(time.Hour), time.Time{}, before.Add(-age)
-		s.findVM(p)
+		p.runtimeUntil, p.runtimeNext, p.loaded = before.Add(time.Hour), time.Time{}, before.Add(-age)
+		s.findRuntimes(p)
 		took := time.Since(before)
-		if next := p.vmNext.Sub(before); next < want || next > want+2*took {
+		if next := p.runtimeNext.Sub(before); next < want || next > want+2*took {
 			t.Errorf("%v after it began it is looked at again in %v, not %v", age, next, want)
 		}
 	}

@@ -31,25 +31,25 @@ type process struct {
 
 	learned int // what the runtime had learned when the last batch ended
 
-	threads    map[uint32]uint32 // tid -> profile thread
-	newThreads bool              // one has come since the runtime was asked for names
-	named      time.Time         // when it was asked
-	startCPU   map[int]uint64    // ns by tid when recording began
-	used       used              // CPU time of all threads
-	fresh      bool              // what is cached has been checked for this batch
-	batched    bool              // the batch has samples of it
-	sampled    time.Time         // when a batch that had samples of it ended last
-	thin       bool              // no more is kept of it than must be
-	loaded     time.Time         // when its program was
-	vmUntil    time.Time         // look for a runtime until then
-	vmNext     time.Time         // but not before then
-	gone       bool              // the process has ended
-	goneAt     time.Time         // when that was seen
-	unseen     bool              // it had ended before it was looked at
-	noGo       bool              // the engine takes it to run no Go code
-	followed   bool              // the engine knows where its stacks go on
-	missed     bool              // mappings may have been made that nobody told of
-	looked     time.Time         // when its mappings were last read
+	threads      map[uint32]uint32 // tid -> profile thread
+	newThreads   bool              // one has come since the runtime was asked for names
+	named        time.Time         // when it was asked
+	startCPU     map[int]uint64    // ns by tid when recording began
+	used         used              // CPU time of all threads
+	fresh        bool              // what is cached has been checked for this batch
+	batched      bool              // the batch has samples of it
+	sampled      time.Time         // when a batch that had samples of it ended last
+	thin         bool              // no more is kept of it than must be
+	loaded       time.Time         // when its program was
+	runtimeUntil time.Time         // look for a runtime until then
+	runtimeNext  time.Time         // but not before then
+	gone         bool              // the process has ended
+	goneAt       time.Time         // when that was seen
+	unseen       bool              // it had ended before it was looked at
+	noGo         bool              // the engine takes it to run no Go code
+	followed     bool              // the engine knows where its stacks go on
+	missed       bool              // mappings may have been made that nobody told of
+	looked       time.Time         // when its mappings were last read
 }
 
 // able is what the runtimes of a process can do; nil where none can.
@@ -80,9 +80,9 @@ func (p *process) learns() int {
 	return max(p.learned-before, 0)
 }
 
-// vmPatience is how long after a process began to be looked at (or to run
+// runtimePatience is how long after a process began to be looked at (or to run
 // another program) candid goes on looking for a runtime that is still starting.
-const vmPatience = 10 * time.Second
+const runtimePatience = 10 * time.Second
 
 // late is how long samples of the process may come when it has ended.
 func (p *process) late() time.Duration {
@@ -157,9 +157,9 @@ func (s *session) load(p *process) error {
 	}
 	p.loaded = time.Now()
 	p.code, p.looked, p.missed = code, p.loaded, false
-	p.vmUntil, p.vmNext = time.Now().Add(vmPatience), time.Time{}
+	p.runtimeUntil, p.runtimeNext = time.Now().Add(runtimePatience), time.Time{}
 	p.know(s)
-	s.findVM(p)
+	s.findRuntimes(p)
 	return nil
 }
 
@@ -176,56 +176,58 @@ func (p *process) know(s *session) {
 }
 
 const (
-	// vmAgain is how soon a process in which no runtime is mapped is looked at again,
+	// runtimeAgain is how soon a process in which no runtime is mapped is looked at again,
 	// unless it maps something: not all engines tell of that.
-	vmAgain = time.Second
-	// vmSoon is how soon it is while it is young: then the runtime has been there for no
+	runtimeAgain = time.Second
+	// runtimeSoon is how soon it is while it is young: then the runtime has been there for no
 	// longer than it has not.
-	vmSoon = 20 * time.Millisecond
+	runtimeSoon = 20 * time.Millisecond
 )
 
-// vmPause is how soon a process is looked at again whose program was loaded some time ago.
-func vmPause(loaded time.Duration) time.Duration { return min(max(loaded, vmSoon), vmAgain) }
+// runtimePause is how soon a process is looked at again whose program was loaded some time ago.
+func runtimePause(loaded time.Duration) time.Duration {
+	return min(max(loaded, runtimeSoon), runtimeAgain)
+}
 
-// findVM looks for runtimes in the process, as long as one may still be starting.
-func (s *session) findVM(p *process) {
+// findRuntimes looks for runtimes in the process, as long as one may still be starting.
+func (s *session) findRuntimes(p *process) {
 	now := time.Now()
-	if !p.code.Looking() || p.gone || now.After(p.vmUntil) || now.Before(p.vmNext) {
+	if !p.code.Looking() || p.gone || now.After(p.runtimeUntil) || now.Before(p.runtimeNext) {
 		return
 	}
 	told := p.told()
-	if young := now.Sub(p.loaded) < vmAgain; told && young && !p.code.MayFind() {
-		p.vmNext = p.loaded.Add(vmAgain)
+	if young := now.Sub(p.loaded) < runtimeAgain; told && young && !p.code.MayFind() {
+		p.runtimeNext = p.loaded.Add(runtimeAgain)
 		return
 	}
 	found, missing := p.code.Look()
 	if len(found) > 0 {
 		p.know(s)
 		for _, f := range found {
-			s.foundVM(p, f)
+			s.foundRuntime(p, f)
 		}
 		s.describeRuntime(p)
 	}
 	for _, m := range missing {
 		switch {
 		case errors.Is(m.Err, runtimes.ErrAbsent):
-			p.vmNext = now.Add(vmPause(now.Sub(p.loaded)))
-			if told && now.Sub(p.loaded) >= vmAgain {
-				p.vmUntil = time.Time{} // until it maps something
+			p.runtimeNext = now.Add(runtimePause(now.Sub(p.loaded)))
+			if told && now.Sub(p.loaded) >= runtimeAgain {
+				p.runtimeUntil = time.Time{} // until it maps something
 			}
 		case errors.Is(m.Err, runtimes.ErrNotReady):
 		case errors.Is(m.Err, target.ErrZombie), errors.Is(m.Err, target.ErrNoProcess), p.target.Memory().Released(), !p.target.Alive():
 			// It is ending: its memory goes before the rest of it does.
-			p.vmUntil = time.Time{}
+			p.runtimeUntil = time.Time{}
 		default:
-			p.vmUntil = time.Time{}
+			p.runtimeUntil = time.Time{}
 			s.note(fmt.Sprintf("process %d: its %s cannot be named: %v", p.pid, m.Runtime.Functions, m.Err))
 		}
 	}
 }
 
-// foundVM notes what follows from a runtime that was found.
-func (s *session) foundVM(p *process, f attach.Found) {
+// foundRuntime notes what follows from a runtime that was found.
+func (s *session) foundRuntime(p *process, f attach.Found) {
 	if _, ok := f.Instance.(runtimes.Learner); ok {
 		s.births.generates(uint32(p.pid))
 	}
@@ -304,7 +306,7 @@ func (s *session) refresh(p *process) {
 		return
 	}
 	p.target.Memory().Invalidate()
-	s.findVM(p)
+	s.findRuntimes(p)
 	p.code.BeginBatch()
 }
 
@@ -487,7 +489,7 @@ func (s *session) mapped(p *process, m *target.Mapping) {
 		}
 	}
 	if p.code.Looking() {
-		p.vmUntil, p.vmNext = time.Now().Add(vmPatience), time.Time{}
+		p.runtimeUntil, p.runtimeNext = time.Now().Add(runtimePatience), time.Time{}
 		p.fresh = false // samples of this very batch may be of the runtime's code
 	}
 }

@@ -1,5 +1,6 @@
 // Package java makes HotSpot, the OpenJDK's virtual machine, one of candid's runtimes.
-// What is read of the VM is in package hotspot; here is what the rest of candid asks for.
+// Package hotspot reads the VM; here its answers get the form in which the rest of candid
+// asks every runtime.
 package java
 
 import (

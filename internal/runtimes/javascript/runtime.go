@@ -1,5 +1,5 @@
 // Package javascript makes V8, the JavaScript engine of node, one of candid's runtimes.
-// What is read of V8 is in package v8.
+// Package v8 reads it.
 package javascript
 
 import (
