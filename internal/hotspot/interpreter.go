@@ -270,8 +270,9 @@ func (vm *VM) entering(c *walk.Cursor, s *interpreterSlots) (f found, fpBased, o
 			return found{ra: lr, sp: sp, fp: fp}, false, true
 		}
 	} else {
-		// While a bytecode is executed, what is on the stack may be old.
-		if vm.frameSetUp(c, s) && vm.inBytecode(c.Regs.PC) {
+		// There what is on the stack may be old, and registers hold values of the program's,
+		// or what a callee left in them.
+		if vm.frameSetUp(c, s) && vm.inWholeFrame(c.Regs.PC) {
 			return f, false, false
 		}
 		if f, ok := vm.built(c, s); ok {

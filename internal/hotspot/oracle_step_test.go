@@ -171,6 +171,7 @@ type stepped struct {
 	stack    walk.Stack
 	c        walk.Cursor
 	followed capture.Followed
+	left     *int // a register that is to hold the call stub's return address in walks
 
 	instructions                  int // in generated code, with something compared at each
 	compared, chains, interpreted int
@@ -305,7 +306,18 @@ func (s *stepped) cursor(max int) *walk.Cursor {
 		Copy: walk.StackCopy{Base: s.snap.StackAddr, Bytes: s.snap.Stack}, High: s.snap.StackTop,
 		Regions: s.regions(),
 	}
+	if s.left != nil {
+		s.c.Regs.R[*s.left] = s.vm.callStubReturn
+	}
 	return &s.c
+}
+
+// names are what frames are called.
+func (s *stepped) names(frames []walk.Frame) (names []string) {
+	for _, f := range frames {
+		names = append(names, s.frameName(f))
+	}
+	return names
 }
 
 // regions are what an engine copies beside the stack.

@@ -39,9 +39,11 @@ type resolver struct {
 
 // codelet is a piece of the interpreter.
 type codelet struct {
-	lo, hi   uint64
-	name     string
-	bytecode bool
+	lo, hi uint64
+	name   string
+	// whole: a method's frame is there as a whole, but for what a bytecode that leaves the
+	// method has taken off already.
+	whole bool
 	// frameless: the entry of a method that has no frame in the interpreter.
 	frameless bool
 }
@@ -260,11 +262,27 @@ func (vm *VM) codelet(pc uint64) *codelet {
 	return nil
 }
 
-// inBytecode says whether pc lies in the code of a bytecode, whose piece of the
-// interpreter is named by one word; all others have longer descriptions.
-func (vm *VM) inBytecode(pc uint64) bool {
+// inWholeFrame says whether pc lies in code of the interpreter that runs while the method's
+// frame is there as a whole.
+func (vm *VM) inWholeFrame(pc uint64) bool {
 	c := vm.codelet(pc)
-	return c != nil && c.bytecode
+	return c != nil && c.whole
+}
+
+// holdsFrames says by the description of a piece of the interpreter whether that is so there:
+// in the code of bytecodes, which are named by one word where all else has longer
+// descriptions, and where a method goes on after a call, a safepoint or a deoptimization
+// (share/interpreter/templateInterpreterGenerator.cpp, generate_all).
+func holdsFrames(description string) bool {
+	if !strings.Contains(description, " ") {
+		return true
+	}
+	for _, s := range []string{"return entry points", "safepoint entry points", "deoptimization entry points"} {
+		if strings.HasSuffix(description, s) && !strings.HasPrefix(description, "early") {
+			return true
+		}
+	}
+	return false
 }
 
 // readCodelets lists the pieces of the interpreter: [begin, end) of its queue,
@@ -287,7 +305,7 @@ func (vm *VM) readCodelets() []codelet {
 		text, _ := vm.peek.member(at, name)
 		c := codelet{lo: at, hi: at + n}
 		if c.name, ok = vm.peek.cstring(text, maxTableString); ok && c.name != "" {
-			c.bytecode = !strings.Contains(c.name, " ")
+			c.whole = holdsFrames(c.name)
 			c.frameless = strings.Contains(c.name, ownEntry)
 			out = append(out, c)
 		}

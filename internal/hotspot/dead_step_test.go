@@ -1,0 +1,87 @@
+//go:build linux && amd64
+
+package hotspot
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/fixture"
+	"github.com/candid-profiler/candid/internal/oracle"
+	"github.com/candid-profiler/candid/internal/target"
+)
+
+// Where an interpreted method goes on after a call, registers hold whatever the callee left in
+// them: a method that returns nothing may leave an address of code. None of them is the
+// return address of a method that is just being entered.
+func TestWhatACalleeLeftIsNoCaller(t *testing.T) {
+	for _, major := range fixture.JDKs(t, 8) {
+		t.Run(fmt.Sprint(major), func(t *testing.T) { whatACalleeLeft(t, major) })
+	}
+}
+
+func whatACalleeLeft(t *testing.T, major int) {
+	cmd := startStepped(t, major, "-cp", fixture.Classes(t, major, "testdata/steps/Steps.java"), "-Xint", "Steps", "mixed")
+	p, err := target.Open(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	time.Sleep(500 * time.Millisecond)
+	vm, err := Open(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tid := threadNamed(t, p, "stepped")
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	tr := trace(t, tid)
+	defer tr.Detach()
+	s := &stepped{t: t, vm: vm, tr: tr}
+	s.end = time.Now().Add(stepLimit)
+	left := []int{cpu.RDX, cpu.RAX, cpu.RBX, cpu.RCX, cpu.RSI, cpu.RDI, cpu.R8, cpu.R9, cpu.R10, cpu.R11}
+	const enough = 150
+	places, wrong := 0, 0
+	for places < enough && wrong < giveUp && !s.late() {
+		vm.BeginBatch()
+		p.Memory().Invalidate()
+		for n, outside := 0, 0; n < 2000 && outside < 50; n++ {
+			if c := vm.codelet(tr.PC()); c != nil && strings.HasSuffix(c.name, "return entry points") && !strings.HasPrefix(c.name, "early") {
+				places++
+				s.walkAll()
+				want := slices.Clone(s.stack.Frames)
+				for i, r := range left {
+					s.left = &left[i]
+					if s.walkAll(); !slices.Equal(s.stack.Frames, want) {
+						wrong++
+						t.Errorf("with the call stub's return address in %s, in %q at +%#x, the chain is\n%v instead of\n%v", registerNames[r], c.name, tr.PC()-c.lo, s.names(s.stack.Frames), s.names(want))
+						break
+					}
+				}
+				s.left = nil
+			}
+			step := tr.Step
+			if outside++; vm.Owns(tr.PC()) {
+				outside = 0
+			} else if vm.Owns(tr.Executed().PC) && tr.InCall() {
+				step = tr.StepOut
+			}
+			if err := step(); err != nil && !errors.Is(err, oracle.ErrBlocked) {
+				t.Fatal(err)
+			}
+		}
+		if err := tr.Continue(2 * time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%d instructions where methods go on after a call, %d wrong chains", places, wrong)
+	if places < enough && wrong == 0 {
+		fixture.NotPermitted(t, "only %d of %d instructions where methods go on after a call were met in %v", places, enough, stepLimit)
+	}
+}
