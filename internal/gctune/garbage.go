@@ -2,9 +2,10 @@
 package gctune
 
 import (
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"time"
+	"sync"
 )
 
 // Go lets the heap double before it collects, and begins at 4 MB. In candid nearly
@@ -15,40 +16,56 @@ const (
 	allowed = 8 << 20 // how much garbage is let pile up, bytes
 	most    = 400     // percent of what lives: GOGC
 	least   = 10
-
-	// tuneEvery is for what grows slowly, beside which a moment in which all stops counts.
-	tuneEvery = time.Second
-	// boundEvery is for what grows as fast as files are read.
-	boundEvery = 50 * time.Millisecond
 )
 
 // Collector keeps garbage within bounds as the heap grows. It is of the whole
 // program: there is one at a time.
 type Collector struct {
-	tuned   time.Time
+	mu      sync.Mutex
 	percent int
+	stopped bool
 	sample  [1]metrics.Sample
 }
 
-// Start begins with a small heap.
+// cycle is garbage at once, so that each collection is told of: then it is known anew what
+// lives, and if the heap has grown much since the last one, what may come on top of that is
+// too much.
+type cycle struct{ c *Collector }
+
+// Start begins with a small heap. Until Stop is called the heap is looked at after each
+// collection.
 func (c *Collector) Start() {
-	c.percent, c.tuned = most, time.Now()
+	c.percent = most
 	c.sample[0].Name = "/gc/heap/live:bytes"
 	debug.SetGCPercent(most)
+	c.watch()
 }
 
-// Tune looks at the heap, once a second at most.
-func (c *Collector) Tune() {
-	if time.Since(c.tuned) >= tuneEvery {
-		c.tune()
+// Stop leaves the heap as it is tuned now.
+func (c *Collector) Stop() {
+	c.mu.Lock()
+	c.stopped = true
+	c.mu.Unlock()
+}
+
+func (c *Collector) watch() {
+	runtime.SetFinalizer(&cycle{c}, func(s *cycle) {
+		if s.c.tune() {
+			s.c.watch()
+		}
+	})
+}
+
+// tune looks at the heap; false if nobody wants that any more.
+func (c *Collector) tune() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped {
+		return false
 	}
-}
-
-func (c *Collector) tune() {
-	c.tuned = time.Now()
 	metrics.Read(c.sample[:])
 	if c.sample[0].Value.Kind() != metrics.KindUint64 {
-		return
+		return true
 	}
 	live := max(c.sample[0].Value.Uint64(), 1<<20)
 	percent := int(min(max(100*allowed/live, least), most))
@@ -57,31 +74,17 @@ func (c *Collector) tune() {
 		c.percent = percent
 		debug.SetGCPercent(percent)
 	}
+	return true
 }
 
 // Bound keeps garbage within bounds while a large file is read and written, until
 // the function that it gives is called.
 func Bound() (stop func()) {
 	before := debug.SetGCPercent(most)
-	var c Collector
+	c := new(Collector)
 	c.Start()
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		t := time.NewTicker(boundEvery)
-		defer t.Stop()
-		for {
-			select {
-			case <-t.C:
-				c.tune()
-			case <-done:
-				return
-			}
-		}
-	}()
 	return func() {
-		close(done)
-		<-ended
+		c.Stop()
 		debug.SetGCPercent(before)
 	}
 }

@@ -8,22 +8,53 @@ import (
 	"time"
 )
 
-// The garbage that is let pile up stays the same as the heap grows.
+// The garbage that is let pile up stays the same as the heap grows, from the next collection
+// on: nobody has to ask for it.
 func TestCollector(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	var c Collector
 	c.Start()
-	if c.percent != most {
-		t.Errorf("it begins at %d %%", c.percent)
+	if got := percent(); got != most {
+		t.Errorf("it begins at %d %%", got)
 	}
-	hold := make([]byte, 80<<20)
-	hold[0] = 1
-	for range 3 { // a collection ends with the heap that was live in it
-		c.tuned = c.tuned.Add(-2 * tuneEvery)
+	large = make([]byte, 80<<20)
+	if got := waitFor(func(p uint64) bool { return p >= least && p <= 25 }); got < least || got > 25 {
+		t.Errorf("%d %% of a heap of 80 MiB", got)
+	}
+	large = nil
+	if got := waitFor(func(p uint64) bool { return p > 100 }); got <= 100 {
+		t.Errorf("%d %% of a heap that has become small", got)
+	}
+	c.Stop()
+	runtime.GC()
+	time.Sleep(50 * time.Millisecond)
+	debug.SetGCPercent(77)
+	for range 3 {
 		runtime.GC()
-		c.Tune()
+		time.Sleep(10 * time.Millisecond)
 	}
-	if hold[0] != 1 || c.percent < least || c.percent > 25 {
-		t.Errorf("%d %% of a heap of 80 MiB", c.percent)
+	if got := percent(); got != 77 {
+		t.Errorf("%d %% is set after it was stopped", got)
+	}
+}
+
+// large is what makes the heap large.
+var large []byte
+
+// percent is how much the heap may grow.
+func percent() uint64 {
+	now := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+	metrics.Read(now)
+	return now[0].Value.Uint64()
+}
+
+// waitFor collects until the percentage is right, and gives the last one.
+func waitFor(right func(uint64) bool) uint64 {
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		runtime.GC()
+		if p := percent(); right(p) || time.Now().After(end) {
+			return p
+		}
 	}
 }
 
@@ -34,18 +65,10 @@ func TestBound(t *testing.T) {
 	stop := Bound()
 	hold := make([]byte, 80<<20)
 	hold[0] = 1
-	runtime.GC()
-	now := []metrics.Sample{{Name: "/gc/gogc:percent"}}
-	var percent uint64
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		metrics.Read(now)
-		if percent = now[0].Value.Uint64(); percent <= 25 {
-			break
-		}
-	}
+	got := waitFor(func(p uint64) bool { return p <= 25 })
 	stop()
-	if hold[0] != 1 || percent > 25 {
-		t.Errorf("%d %% of a heap of 80 MiB", percent)
+	if hold[0] != 1 || got > 25 {
+		t.Errorf("%d %% of a heap of 80 MiB", got)
 	}
 	if after := debug.SetGCPercent(77); after != 77 {
 		t.Errorf("%d %% afterwards, before it was 77", after)

@@ -10,14 +10,14 @@ import (
 func TestRoom(t *testing.T) {
 	used := uint64(0)
 	r := room{used: func() uint64 { return used }}
-	if !r.has(allHeap) || r.note() != "" {
+	if !r.has(linesHeap) || r.note() != "" {
 		t.Errorf("no room in an empty heap; %q", r.note())
 	}
-	used = allHeap / 2
-	if !r.has(allHeap/2) || r.has(allHeap/2+1) || r.has(1<<63) {
+	used = linesHeap / 2
+	if !r.has(linesHeap/2) || r.has(linesHeap/2+1) || r.has(1<<63) {
 		t.Error("the room is not what is left of the heap")
 	}
-	used = 2 * allHeap
+	used = 2 * linesHeap
 	if r.has(1) {
 		t.Error("there is room in a heap that is too large")
 	}
@@ -26,5 +26,20 @@ func TestRoom(t *testing.T) {
 	}
 	if heapUsed() == 0 {
 		t.Error("this program's heap is empty")
+	}
+}
+
+// What a heap is too large by is given back once, until it shows in the heap that it was.
+func TestExcess(t *testing.T) {
+	var r room
+	for i, step := range []struct {
+		live, cycle uint64
+		want        int
+	}{
+		{allHeap, 1, 0}, {allHeap + 5, 2, 5}, {allHeap + 5, 2, 0}, {allHeap + 7, 3, 0}, {allHeap + 7, 4, 7}, {allHeap - 1, 9, 0}, {allHeap + 1, 10, 1},
+	} {
+		if got := r.excess(step.live, step.cycle); got != step.want {
+			t.Errorf("%d: %d bytes, want %d", i, got, step.want)
+		}
 	}
 }

@@ -66,6 +66,7 @@ type session struct {
 	lines     *lines
 	room      room // of a whole machine
 	thinned   time.Time
+	trimmed   time.Time
 
 	counted   time.Time // when the targets' CPU time was read
 	uncounted bool      // there are too many of them
@@ -317,7 +318,6 @@ func (s *session) BatchEnd() {
 	if bare || len(s.deferred.stacks) > 0 {
 		s.pace.stir(now)
 	}
-	s.gc.Tune()
 	s.observe(false)
 	s.countAll()
 	s.lookEnds(0)
@@ -381,6 +381,7 @@ func (s *session) letGo() {
 
 // close lets the targets go.
 func (s *session) close() {
+	s.gc.Stop()
 	s.kernel.Close()
 	s.ends.close()
 	for _, p := range s.procs {

@@ -3,8 +3,10 @@ package record
 import (
 	"os"
 	"os/exec"
+	"runtime"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/fixture"
@@ -50,6 +52,47 @@ func TestThin(t *testing.T) {
 	if s.thin(now.Add(2 * time.Minute)); p.thin {
 		t.Error("a process that was named keeps nothing")
 	}
+}
+
+// However many processes there are, copies of their pages take a fixed amount of memory, and
+// those of processes that have ended are given back last.
+func TestPagesAreBounded(t *testing.T) {
+	s := newSession(&Options{All: true})
+	defer s.close()
+	code := make([]byte, 4<<20)
+	from := uint64(uintptr(unsafe.Pointer(&code[0])))
+	const n = 12
+	held := func() (sum int) {
+		for _, p := range s.procs {
+			sum += p.target.Memory().Held()
+		}
+		return sum
+	}
+	for i := range uint32(n) {
+		p, err := s.openProcess(os.Getpid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.sampled, p.gone = time.Unix(int64(i), 0), i == 0
+		s.procs[i+1] = p
+		for at := uint64(0); at < 2<<20; at += 4096 {
+			if _, ok := p.target.Memory().Word((from + at) &^ 7); !ok {
+				t.Fatal("this program's memory cannot be read")
+			}
+		}
+	}
+	if sum := held(); sum < allPages {
+		t.Fatalf("%d processes have only %d bytes of pages", n, sum)
+	}
+	s.thinned = time.Now() // those sampled long ago would be forgotten anyway
+	s.thin(s.thinned)
+	if sum := held(); sum > allPages {
+		t.Errorf("%d bytes of pages are kept, where %d may be", sum, allPages)
+	}
+	if s.procs[1].target.Memory().Held() == 0 || s.procs[n].target.Memory().Held() == 0 || s.procs[2].target.Memory().Held() != 0 {
+		t.Error("other pages are kept than those of the process that has ended and of the ones sampled last")
+	}
+	runtime.KeepAlive(code)
 }
 
 // A process whose last thread has ended is forgotten, although the kernel has yet to take it

@@ -79,9 +79,11 @@ var _ Preparer = (*Native)(nil)
 type nativeFile struct {
 	coming chan opened // where it will come from while it is being read, else nil
 	opened
-	name   string
-	shared bool
-	frames map[uint64][]Frame
+	name     string
+	shared   *Shared // nil: it is not
+	used     uint64  // when, counted by shared
+	released bool    // what it held is gone: it has to be read again
+	frames   map[uint64][]Frame
 }
 
 // opened is what reading a file gave.
@@ -145,6 +147,10 @@ func (n *Native) Resolve(f walk.Frame, out []Frame) []Frame {
 	}
 	nf, addr := n.file(p), lookupAddr(p.Addr, f.Flags)
 	nf.wait()
+	if n.shared != nil {
+		n.shared.asked++
+		nf.used = n.shared.asked
+	}
 	known, ok := nf.frames[addr]
 	if !ok {
 		if nf.frames == nil || len(nf.frames) >= maxCached {
@@ -264,11 +270,12 @@ func offsetName(module string, addr uint64) string {
 
 // file opens the file of p once, and begins to read it.
 func (n *Native) file(p Place) *nativeFile {
-	if nf, ok := n.files[p.File]; ok {
-		return nf
+	before := n.files[p.File]
+	if before != nil && !before.released {
+		return before
 	}
 	nf := &nativeFile{name: Printable(p.Name)}
-	if len(n.files) >= maxFiles {
+	if before == nil && len(n.files) >= maxFiles {
 		nf.err = fmt.Errorf("%s: %d files are open already", p.Name, len(n.files))
 		return nf
 	}
@@ -367,7 +374,9 @@ func OpenDebug(root, path string) (*os.File, error) {
 func (n *Native) Notes() []error {
 	var out []error
 	for _, nf := range n.files {
-		nf.wait()
+		if nf.wait(); nf.released {
+			continue
+		}
 		if nf.err != nil {
 			out = append(out, fmt.Errorf("%s: %w", nf.name, nf.err))
 			continue
@@ -386,7 +395,7 @@ func (n *Native) Notes() []error {
 func (n *Native) Close() error {
 	var first error
 	for _, nf := range n.files {
-		if nf.shared {
+		if nf.shared != nil {
 			continue
 		}
 		if nf.wait(); nf.f == nil {

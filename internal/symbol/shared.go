@@ -1,8 +1,10 @@
 package symbol
 
 import (
+	"cmp"
 	"slices"
 	"unsafe"
+	"weak"
 )
 
 // Shared keeps the files that were read for one process for the next ones: a shell
@@ -10,11 +12,14 @@ import (
 // library. It belongs to one goroutine.
 //
 // A file that falls out stays usable for those who have it; it is closed with the
-// last of them.
+// last of them, or by Shrink.
 type Shared struct {
 	files map[sharedKey]*nativeFile
 	order []sharedKey // the one that was asked for longest ago first
 	limit int         // bytes
+
+	asked uint64                     // how often a name was asked for
+	held  []weak.Pointer[nativeFile] // all that somebody still has
 }
 
 type sharedKey struct {
@@ -58,7 +63,8 @@ func (s *Shared) keep(p Place, nf *nativeFile) {
 		s.drop(0)
 	}
 	k := sharedKey{content: p.Content, name: p.Name}
-	nf.shared = true
+	nf.shared, nf.used = s, s.asked
+	s.held = append(s.held, weak.Make(nf))
 	if s.files[k] == nil {
 		s.order = append(s.order, k)
 	}
@@ -80,6 +86,52 @@ func (s *Shared) trim() {
 		} else {
 			sum += size
 		}
+	}
+}
+
+// Held is about how many bytes the files take in memory, those included that are kept no
+// more for others.
+func (s *Shared) Held() (sum int) {
+	for _, nf := range s.users() {
+		sum += nf.size()
+	}
+	return sum
+}
+
+// users gives all files that somebody has, the one used last first.
+func (s *Shared) users() (out []*nativeFile) {
+	left := s.held[:0]
+	for _, w := range s.held {
+		if nf := w.Value(); nf != nil && !nf.released {
+			out = append(out, nf)
+			left = append(left, w)
+		}
+	}
+	clear(s.held[len(left):])
+	s.held = left
+	slices.SortFunc(out, func(a, b *nativeFile) int { return cmp.Compare(b.used, a.used) })
+	return out
+}
+
+// Shrink gives back the memory of the files that were used longest ago, so that the others
+// take at most so many bytes. Who has such a file reads it again when another name in it is
+// asked for.
+func (s *Shared) Shrink(bytes int) {
+	sum := 0
+	for _, nf := range s.users() {
+		size := nf.size()
+		if sum += size; sum <= bytes || size == 0 {
+			continue
+		}
+		sum -= size
+		for i, k := range s.order {
+			if s.files[k] == nf {
+				s.drop(i)
+				break
+			}
+		}
+		_ = nf.f.Close()
+		nf.opened, nf.frames, nf.released = opened{}, nil, true
 	}
 }
 

@@ -72,3 +72,58 @@ func TestSharedBytes(t *testing.T) {
 		t.Errorf("%d files are kept that take half of the room", len(shared.files))
 	}
 }
+
+// What files in use take in memory can be given back: those used longest ago go, and are read
+// again when they are asked for something new.
+func TestShrink(t *testing.T) {
+	path, at := buildC(t, "-g", "-O2")
+	shared := NewShared()
+	var all []*Native
+	ask := func(n *Native, name string) {
+		t.Helper()
+		if fr := n.Resolve(walk.Frame{PC: at[name], Kind: walk.KindNative}, nil); fr[len(fr)-1].Function != name || fr[len(fr)-1].Line == 0 {
+			t.Errorf("%+v, want %s", fr, name)
+		}
+	}
+	for i := range 6 {
+		n := NewNative(placed{oneFile{path, fmt.Sprint("f", i)}, ContentID{Inode: uint64(i + 1), Size: 1}}, nil)
+		n.Share(shared)
+		ask(n, "out")
+		all = append(all, n)
+	}
+	whole := shared.Held()
+	ask(all[0], "out") // the one used last
+	shared.Shrink(whole / 2)
+	if held := shared.Held(); held > whole/2 || held == 0 {
+		t.Errorf("%d bytes of %d are held where half of it may be", held, whole)
+	}
+	released := 0
+	for i, n := range all {
+		nf := n.files[FileID{1, 2}]
+		if nf.released {
+			released++
+		}
+		if nf.released != (nf.f == nil) || nf.released != (i >= 1 && i <= 3) {
+			t.Errorf("file %d: released %v", i, nf.released)
+		}
+		if !n.Prepare(walk.Frame{PC: at["main"]}) != nf.released {
+			t.Errorf("file %d: released %v, and there is nothing to wait for", i, nf.released)
+		}
+		ask(n, "main")
+		ask(n, "out")
+		if notes := n.Notes(); len(notes) > 0 {
+			t.Errorf("file %d: %v", i, notes)
+		}
+	}
+	if released != 3 || shared.Held() < whole {
+		t.Errorf("%d files were released, and now take %d bytes of %d", released, shared.Held(), whole)
+	}
+	if shared.Shrink(0); shared.Held() != 0 || len(shared.files) != 0 {
+		t.Errorf("%d bytes are held, %d files", shared.Held(), len(shared.files))
+	}
+	for _, n := range all {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

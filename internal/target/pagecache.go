@@ -26,6 +26,7 @@ type pageCache struct {
 	*pageSlots
 	free  []*[pageSize]byte // allocated, never used yet
 	slab  int               // pages allocated last
+	pages int               // pages allocated in all
 	batch []Read            // of Prefetch
 
 	hits, misses uint64
@@ -65,8 +66,11 @@ func (m *Memory) Invalidate() {
 // as they are needed.
 func (m *Memory) Forget() {
 	c := &m.pages
-	c.pageSlots, c.bytes, c.free, c.slab, c.batch = nil, nil, nil, 0, nil
+	c.pageSlots, c.bytes, c.free, c.slab, c.pages, c.batch = nil, nil, nil, 0, 0, nil
 }
+
+// Held is how many bytes the cache takes.
+func (m *Memory) Held() int { return m.pages.pages * pageSize }
 
 // page gives the cached copy of a page, reading it if need be; nil if it cannot
 // be read.
@@ -117,6 +121,7 @@ func (c *pageCache) victim(set uint64) uint64 {
 		if len(c.free) == 0 {
 			c.slab = min(max(2*c.slab, 2), slabPages)
 			slab := make([][pageSize]byte, c.slab)
+			c.pages += c.slab
 			for i := range slab {
 				c.free = append(c.free, &slab[i])
 			}
