@@ -64,7 +64,7 @@ type codeCache struct {
 	header   []byte            // scratch
 	reqs     []target.Read
 	bufs     []byte
-	standing standingRoom
+	standing *standingRoom
 	lists    []byte    // scratch of beginFreeLists
 	began    [4]uint64 // when the last batches had begun, by batch, of VM.Clock
 }

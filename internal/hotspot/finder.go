@@ -14,6 +14,7 @@ import (
 type Finder struct {
 	without map[fileID]time.Time // files without a VM, and when they were looked into
 	now     func() time.Time
+	alike   alike
 }
 
 // fileID identifies a mapped file without opening it.

@@ -13,13 +13,27 @@ const maxFlags = 1 << 13 // a product VM has about 700 to 1,300
 
 // jvmFlag is one of the VM's -XX flags.
 type jvmFlag struct {
-	addr uint64
+	addr uint64 // counted from tables.base
 	kind string // type, as the VM calls it; "" where it is only a number (17+)
-	from uint8  // who set it: index into flagOrigins
 }
 
-// readFlags finds the flags by name; their values are read when asked for.
-func (vm *VM) readFlags() error {
+// flagTable is the flags that a VM has, by name, the same in all VMs of a library. It is
+// constant.
+type flagTable struct{ byName map[string]jvmFlag }
+
+// flag gives a flag with its address in this VM.
+func (vm *VM) flag(name string) (jvmFlag, bool) {
+	if vm.flags == nil {
+		return jvmFlag{}, false
+	}
+	f, ok := vm.flags.byName[name]
+	f.addr += vm.t.base
+	return f, ok
+}
+
+// readFlags finds the flags by name, and who set each of them (an index into flagOrigins);
+// their values are read when asked for.
+func (vm *VM) readFlags() (flags *flagTable, from map[string]uint8, err error) {
 	t := vm.t
 	class := "JVMFlag"
 	if !t.field("JVMFlag::flags").ok {
@@ -29,38 +43,45 @@ func (vm *VM) readFlags() error {
 	count, ok2 := vm.peek.static(t.field(class + "::numFlags"))
 	origin := t.field(class + "::_flags")
 	size, name, addr, kind := t.sizes[class], t.field(class+"::_name"), t.field(class+"::_addr"), t.field(class+"::_type")
-	vm.flags = make(map[string]jvmFlag)
+	flags, from = &flagTable{make(map[string]jvmFlag)}, make(map[string]uint8)
 	if !ok1 || !ok2 || size < 16 || size > 256 || !name.ok || !addr.ok {
 		vm.note("the VM does not publish its flags: the collector is unknown")
-		return nil
+		return flags, from, nil
 	}
 	if table == 0 || count == 0 {
-		return fmt.Errorf("the VM's flags are not set up: %w", ErrNotReady)
+		return nil, nil, fmt.Errorf("the VM's flags are not set up: %w", ErrNotReady)
 	}
 	count = min(count, maxFlags)
 	raw := make([]byte, count*size)
 	if vm.peek.r.ReadAt(raw, table) != nil {
 		vm.note("the VM's flags cannot be read: the collector is unknown")
-		return nil
+		return flags, from, nil
 	}
+	kinds := make(map[string]string) // each once
 	texts := chunked{r: vm.peek.r, chunks: make(map[uint64][]byte)}
 	for ; len(raw) >= int(size); raw = raw[size:] {
 		s, ok := texts.cstring(name.load(raw))
 		if !ok || s == "" {
 			continue
 		}
-		f := jvmFlag{addr: addr.load(raw)}
+		f := jvmFlag{addr: addr.load(raw) - t.base}
 		if kind.width == 8 {
-			f.kind, _ = texts.cstring(kind.load(raw))
+			kind, _ := texts.cstring(kind.load(raw))
+			if known, ok := kinds[kind]; ok {
+				kind = known
+			} else {
+				kinds[kind] = kind
+			}
+			f.kind = kind
 		} else {
 			f.kind = flagKinds[uint32(kind.load(raw))]
 		}
 		if origin.ok {
-			f.from = uint8(origin.load(raw) & originMask)
+			from[s] = uint8(origin.load(raw) & originMask)
 		}
-		vm.flags[s] = f
+		flags.byName[s] = f
 	}
-	return nil
+	return flags, from, nil
 }
 
 // originMask are the bits of a flag that say who set it, and flagOrigins who that is
@@ -82,16 +103,17 @@ type SetFlag struct {
 
 // SetFlags gives the flags that someone has set, the user or the VM itself, by name.
 func (vm *VM) SetFlags() []SetFlag {
-	if vm.readFlags() != nil {
+	_, origins, err := vm.readFlags()
+	if err != nil {
 		return nil
 	}
 	var out []SetFlag
-	for name, f := range vm.flags {
-		if f.from == 0 || int(f.from) >= len(flagOrigins) {
+	for name, from := range origins {
+		f, ok := vm.flag(name)
+		if !ok || from == 0 || int(from) >= len(flagOrigins) {
 			continue
 		}
-		s := SetFlag{Name: name, Kind: f.kind, Origin: flagOrigins[f.from]}
-		var ok bool
+		s := SetFlag{Name: name, Kind: f.kind, Origin: flagOrigins[from]}
 		if f.kind == "ccstr" || f.kind == "ccstrlist" {
 			var at uint64
 			if at, ok = vm.peek.u64(f.addr); ok && at != 0 {
@@ -117,7 +139,7 @@ var flagKinds = map[uint32]string{
 // Flag gives the value of the VM's -XX flag as text: true, 65536. It is false if
 // there is no such flag or it cannot be read; flags that are strings are not read.
 func (vm *VM) Flag(name string) (value string, ok bool) {
-	f, ok := vm.flags[name]
+	f, ok := vm.flag(name)
 	if !ok {
 		return "", false
 	}
@@ -157,7 +179,7 @@ func (vm *VM) Flag(name string) (value string, ok bool) {
 
 // flagSet says whether a flag of type bool is there and true.
 func (vm *VM) flagSet(name string) bool {
-	f, ok := vm.flags[name]
+	f, ok := vm.flag(name)
 	if !ok {
 		return false
 	}

@@ -10,7 +10,7 @@ import (
 
 // aHeap is a code heap of 64 segments of 128 bytes in memory that is made up.
 func aHeap(major int, r target.Reader) (*VM, *codeHeap) {
-	vm := &VM{major: major, peek: peek{r: r}, t: &tables{}, notes: map[string]bool{}}
+	vm := &VM{major: major, peek: peek{r: r}, t: &tables{published: &published{}}, notes: map[string]bool{}}
 	var now uint64
 	vm.Clock = func() uint64 { now += 1000; return now }
 	vm.t.fields = map[string]field{"CodeHeap::_log2_segment_size": {ok: true, offset: 248, width: 4}}

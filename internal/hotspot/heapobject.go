@@ -91,7 +91,7 @@ func (vm *VM) openHeap() {
 	h.handles = !strings.Contains(t.typeOf("JavaThread::_threadObj"), "oop")
 	h.compressedOops = vm.flagSet("UseCompressedOops")
 	h.compact = vm.flagSet("UseCompactObjectHeaders")
-	_, hasFlag := vm.flags["UseCompressedClassPointers"]
+	_, hasFlag := vm.flag("UseCompressedClassPointers")
 	h.compressedClass = h.compact || !hasFlag || vm.flagSet("UseCompressedClassPointers")
 	value := func(names ...string) uint64 { v, _ := vm.peek.static(t.field(names...)); return v }
 	h.oopBase = value("CompressedOops::_base", "CompressedOops::_narrow_oop._base", "Universe::_narrow_oop._base")
@@ -123,7 +123,7 @@ func (vm *VM) openColor() {
 	if !vm.flagSet("UseZGC") {
 		return
 	}
-	_, has := vm.flags["ZGenerational"]
+	_, has := vm.flag("ZGenerational")
 	switch {
 	case t.field("XGlobalsForVMStructs::_instance_p").ok && has && !vm.flagSet("ZGenerational"):
 		c.mode = colorSingle

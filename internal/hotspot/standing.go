@@ -35,7 +35,7 @@ type standing struct {
 	top                uint64     // up to where places have been looked at or wait
 }
 
-// standingRoom is what looking at places needs, one for all heaps.
+// standingRoom is what looking at places needs, one for all heaps of all VMs of a Finder.
 type standingRoom struct {
 	heads  []byte
 	reqs   []target.Read
@@ -118,13 +118,17 @@ func appendTaken(out, a, b []freeSpan) []freeSpan {
 
 // lookAtStanding reads the headers of the blocks in the places that wait.
 func (vm *VM) lookAtStanding(h *codeHeap) {
-	s, room, l := &h.standing, &vm.code.standing, &vm.code.layout
+	s, room, l := &h.standing, vm.code.standing, &vm.code.layout
 	n := int(l.blockHeader) + int(max(l.compileID.offset+4, l.name.offset+8))
 	if !l.compileID.ok || n > l.headerLen {
 		s.waiting = s.waiting[:0]
 		return
 	}
-	if room.heads == nil {
+	if room == nil {
+		room = &standingRoom{}
+		vm.code.standing = room
+	}
+	if len(room.heads) < maxStanding*n {
 		room.heads, room.segmap = make([]byte, maxStanding*n), make([]byte, segmapBytes)
 	}
 	room.reqs = room.reqs[:0]

@@ -119,7 +119,7 @@ func (vm *VM) stubVariables() []stubStart {
 	}
 	for name, f := range vm.t.fields {
 		if s, ok := strings.CutPrefix(name, "StubRoutines::"); ok && f.addr != 0 {
-			add(f.addr, s[strings.LastIndexByte(s, ':')+1:])
+			add(vm.t.here(f).addr, s[strings.LastIndexByte(s, ':')+1:])
 		}
 	}
 	var symbols []stubStart

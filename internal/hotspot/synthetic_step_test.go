@@ -55,7 +55,7 @@ func synthBlobStart(i int) uint64 { return synthCode + uint64(i)*synthBlob }
 
 // synthVM makes the VM. code is what all blobs hold, repeated.
 func synthVM(mem *synthMemory, major int, arch cpu.Arch, code []byte) *VM {
-	vm := &VM{peek: peek{r: mem}, t: &tables{}, arch: arch, major: major, notes: map[string]bool{}}
+	vm := &VM{peek: peek{r: mem}, t: &tables{published: &published{}}, arch: arch, major: major, notes: map[string]bool{}}
 	vm.off = newOffsets(vm.t, arch, func(string, string) {})
 	vm.off.anchor, vm.off.lastSP, vm.off.lastPC, vm.off.lastFP = 64, 0, 8, 16
 	vm.off.wrapperAnchor, vm.off.savedExceptionPC, vm.off.contEntry = 32, 128, 136

@@ -36,7 +36,7 @@ type VM struct {
 	methods methodTable
 	names   resolver
 	threads threadTable
-	flags   map[string]jvmFlag
+	flags   *flagTable
 	heap    heapLayout
 	conts   continuations
 
@@ -63,7 +63,7 @@ func openIn(p *target.Process, known *Finder) (*VM, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the Java VM of process %d: %w", p.PID, err)
 	}
-	vm, err := open(p.Memory(), symbols)
+	vm, err := open(p.Memory(), symbols, known)
 	if errors.Is(err, ErrNotHotSpot) {
 		// While a library is being loaded its code lies for a moment where its data
 		// will be.
@@ -85,22 +85,27 @@ func openIn(p *target.Process, known *Finder) (*VM, error) {
 // OpenReader reads the VM's tables from a memory image; symbols holds the
 // addresses of the exported gHotSpotVM* variables.
 func OpenReader(r target.Reader, symbols map[string]uint64) (*VM, error) {
-	return open(r, symbols)
+	return open(r, symbols, nil)
 }
 
-func open(r target.Reader, symbols map[string]uint64) (*VM, error) {
+// open shares with the other VMs of known, which may be nil, what is the same in them.
+func open(r target.Reader, symbols map[string]uint64, known *Finder) (*VM, error) {
 	t, err := readTables(r, symbols)
 	if err != nil {
 		return nil, err
 	}
+	t.published = known.published(t.published)
 	vm := &VM{peek: peek{r: r}, t: t, arch: cpu.Host(), notes: make(map[string]bool)}
 	vm.off = newOffsets(t, vm.arch, vm.missing)
 	if err := vm.readVersion(); err != nil {
 		return nil, err
 	}
-	if err := vm.readFlags(); err != nil {
+	flags, _, err := vm.readFlags()
+	if err != nil {
 		return nil, err
 	}
+	vm.flags = known.flags(flags)
+	vm.code.standing = known.standing()
 	if err := vm.openCode(); err != nil {
 		return nil, err
 	}

@@ -25,9 +25,16 @@ type field struct {
 	typ    string
 }
 
-// tables is what a VM publishes about itself: the four gHotSpotVM* arrays.
+// tables is what a VM publishes about itself: the four gHotSpotVM* arrays. VMs of the same
+// library share all but where it lies.
 type tables struct {
-	fields map[string]field  // "Type::field"
+	*published
+	base uint64 // that addresses are counted from: where the first array's symbol is
+}
+
+// published is the same in all VMs of a library. It is constant.
+type published struct {
+	fields map[string]field  // "Type::field"; addresses are counted from tables.base
 	sizes  map[string]uint64 // of types, bytes
 	ints   map[string]int32
 	longs  map[string]uint64
@@ -193,7 +200,8 @@ func column32(entry []byte, off uint64) uint32 {
 // not filled them in yet.
 func readTables(r target.Reader, symbols map[string]uint64) (*tables, error) {
 	t := &tableReader{mem: chunked{r: r, chunks: make(map[uint64][]byte)}, symbols: symbols}
-	out := &tables{
+	base := symbols[symbolNames[0]]
+	out := &published{
 		fields: make(map[string]field, 2048),
 		sizes:  make(map[string]uint64, 1024),
 		ints:   make(map[string]int32, 1024),
@@ -229,7 +237,9 @@ func readTables(r target.Reader, symbols map[string]uint64) (*tables, error) {
 		of = strings.TrimPrefix(strings.TrimPrefix(of, "const "), "volatile ")
 		f := field{ok: true, width: 8, typ: of}
 		if column32(e, static) != 0 {
-			f.addr = column(e, address)
+			if f.addr = column(e, address); f.addr != 0 {
+				f.addr -= base
+			}
 		} else {
 			f.offset = column(e, offset)
 		}
@@ -257,14 +267,22 @@ func readTables(r target.Reader, symbols map[string]uint64) (*tables, error) {
 	if t.err != nil {
 		return nil, t.err
 	}
-	return out, nil
+	return &tables{out, base}, nil
+}
+
+// here is a published field with its address in this VM.
+func (t *tables) here(f field) field {
+	if f.addr != 0 {
+		f.addr += t.base
+	}
+	return f
 }
 
 // field gives the first of the named fields that the VM publishes.
 func (t *tables) field(names ...string) field {
 	for _, n := range names {
 		if f, ok := t.fields[n]; ok {
-			return f
+			return t.here(f)
 		}
 	}
 	return field{}

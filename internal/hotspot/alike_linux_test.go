@@ -1,0 +1,75 @@
+package hotspot
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/candid-profiler/candid/internal/fixture"
+)
+
+// VMs of the same library share what they publish, wherever it lies in each of them, and
+// another library's do not; each VM more takes little memory.
+func TestAlike(t *testing.T) {
+	majors := fixture.JDKs(t, 8)
+	major := majors[len(majors)-1]
+	known := NewFinder()
+	first := parkedProgram(t, major)
+	second := startProgram(t, major, "Parked", "100")
+	open := func(vm *VM, err error) *VM {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return vm
+	}
+	a, b := open(known.Open(first)), open(known.Open(second))
+	if a.t.published != b.t.published || a.flags != b.flags || a.code.standing != b.code.standing {
+		t.Error("two VMs of the same library have tables of their own")
+	}
+	alone := openVM(t, second)
+	if alone.t.published == b.t.published {
+		t.Error("tables are shared by VMs that have no Finder in common")
+	}
+	if got, want := b.t.field("Abstract_VM_Version::_s_vm_release"), alone.t.field("Abstract_VM_Version::_s_vm_release"); got != want || got.addr == 0 {
+		t.Errorf("a variable lies at %#x, alone at %#x", got.addr, want.addr)
+	}
+	for _, flag := range []string{"UseG1GC", "MaxHeapSize", "UseCompressedOops"} {
+		got, ok := b.Flag(flag)
+		if want, _ := alone.Flag(flag); !ok || got != want {
+			t.Errorf("%s is %s, alone %s", flag, got, want)
+		}
+	}
+	if len(majors) > 1 {
+		other := open(known.Open(parkedProgram(t, majors[0])))
+		if other.t.published == a.t.published || other.flags == a.flags {
+			t.Error("VMs of different libraries share tables")
+		}
+	}
+
+	held := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	const n, each = 20, 400 << 10
+	before := held()
+	var vms []*VM
+	for range n {
+		vms = append(vms, open(known.Open(first)))
+	}
+	if grown := int64(held()) - int64(before); grown > n*each {
+		t.Errorf("each of %d VMs takes %d bytes", n, grown/n)
+	} else {
+		t.Logf("each of %d VMs takes %d bytes", n, grown/n)
+	}
+	runtime.KeepAlive(vms)
+	clear(vms)
+	held()
+	for _, w := range known.alike.tables {
+		if w.Value() != nil {
+			t.Error("tables are kept of which there is no VM any more")
+		}
+	}
+}
