@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/candid-profiler/candid/internal/native"
 	"github.com/candid-profiler/candid/internal/redact"
 	"github.com/candid-profiler/candid/internal/runtimes"
 	"github.com/candid-profiler/candid/internal/runtimes/supported"
@@ -126,7 +127,7 @@ func (e *examiner) runtime() {
 	}
 	e.t.Runtime = printable(rt.String())
 	c.Seen = e.t.Runtime
-	if r := supported.Of(rt.Kind); r != nil && r.Means != "" {
+	if r := supported.Of(rt.Kind); r != nil {
 		e.instance(r, c)
 		return
 	}
@@ -144,7 +145,8 @@ func (e *examiner) runtime() {
 
 // instance looks at a runtime that candid knows.
 func (e *examiner) instance(r *runtimes.Runtime, c Check) {
-	i, err := r.Finder().Open(e.p, nil)
+	code, _ := native.New(e.p, native.NewFiles()) // without it a runtime that needs it is not found
+	i, err := r.Finder().Open(e.p, code)
 	if err != nil {
 		c.State, c.Means = Limited, fmt.Sprintf("its %s cannot be named: %s", r.Functions, printable(errText(err)))
 		if errors.Is(err, runtimes.ErrNotReady) {
@@ -153,7 +155,9 @@ func (e *examiner) instance(r *runtimes.Runtime, c Check) {
 		e.add(c)
 		return
 	}
-	e.t.Runtime = printable(i.Title())
+	if title := i.Title(); title != "" {
+		e.t.Runtime = printable(title)
+	}
 	c.Seen, c.Means = e.t.Runtime, r.Means
 	e.add(c)
 	if vm, ok := i.(runtimes.Configured); ok {

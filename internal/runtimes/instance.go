@@ -22,8 +22,7 @@ type Runtime struct {
 	Functions, Threads string
 	// Programs are its programs, as the subject of a sentence: "Java processes".
 	Programs string
-	// Means says for doctor what is named of such a program. Where it is set, a Finder needs
-	// no native code.
+	// Means says for doctor what is named of such a program.
 	Means string
 
 	// AtStart: it belongs to the program from its beginning, so it is looked for once. Other

@@ -17,6 +17,7 @@ import (
 var Runtime = runtimes.Runtime{
 	Kind:      runtimes.Node,
 	Functions: "JavaScript functions", Threads: "JavaScript threads", Programs: "JavaScript processes",
+	Means:   "JavaScript functions are named, with the scripts that they are in, but without lines",
 	AtStart: true,
 	Finder:  func() runtimes.Finder { return &finder{} },
 }
