@@ -215,6 +215,7 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	e.running.Store(true)
 	e.patient.Store(int64(e.patience(sink)))
 	e.pace.looked = perfevent.Now()
+	e.pace.asked = e.pace.looked
 	e.prompter, _ = sink.(capture.Prompter)
 	unhook := e.waiter.WakeOn(ctx)
 	e.here.guard = time.AfterFunc(time.Hour, func() { e.relieve(ctx) })

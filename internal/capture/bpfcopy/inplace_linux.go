@@ -222,7 +222,7 @@ func (e *Engine) moveOut() {
 			b.maps = append(b.maps, h.batch.maps[it.note])
 			it.note = len(b.maps) - 1
 		} else if it.data = e.kept.copy(b, it.data, it.data[0] == kindSample); it.data == nil {
-			e.dropped.Add(1)
+			e.drop()
 			continue
 		}
 		b.items = append(b.items, it)

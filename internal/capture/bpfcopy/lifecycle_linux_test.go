@@ -105,6 +105,7 @@ int main() {
 func TestThreadsThatLiveThreeMilliseconds(t *testing.T) {
 	pid, _ := startReady(t, compile(t, shortSource))
 	r := newRecorder()
+	tooLittle := fixture.Watch(t)
 	record(t, open(t, cpuOptions(99, pid), Auto), r, 5*time.Second)
 	total, short := uint64(0), uint64(0)
 	for tid, w := range r.weight {
@@ -116,7 +117,9 @@ func TestThreadsThatLiveThreeMilliseconds(t *testing.T) {
 	share := float64(short) / float64(total)
 	limit := 4 * math.Sqrt(0.25/float64(r.samples))
 	t.Logf("%d samples, share of the short threads %.3f ± %.3f", r.samples, share, limit)
-	if r.samples < 10 || math.Abs(share-0.5) > limit+0.03 {
+	if r.samples < 10 {
+		tooLittle("only %d samples were taken in 5 s at 99 Hz", r.samples)
+	} else if math.Abs(share-0.5) > limit+0.03 {
 		t.Errorf("short threads have %.3f of %d samples, want half ± %.3f", share, r.samples, limit+0.03)
 	}
 	forks, exits := 0, 0

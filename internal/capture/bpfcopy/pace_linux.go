@@ -19,7 +19,8 @@ type pace struct {
 	wait    uint64 // how long it must be so before sampling gets faster, ns
 	told    []capture.Slowed
 
-	looked uint64 // when lost was last asked for, ns
+	looked uint64 // when the backlog was last looked at, ns
+	asked  uint64 // when lost was last asked for, ns
 	lost   uint64 // samples that were lost by then
 	loses  bool   // some were since the pace was last decided
 	losses []capture.Loss
@@ -29,6 +30,7 @@ const (
 	maxSlow  = 64
 	slowEach = 500e6 // ns between two changes, if there is time
 	lookEach = 100e6 // ns between two looks
+	askEach  = 1e9   // ns after which lost is asked for, where nothing says that any were
 	calmWait = 2e9
 	tryWait  = 200e6
 	// tryHz is how often each CPU is sampled at first at most, where everything on the
@@ -54,18 +56,23 @@ func (p *pace) begin(now uint64, period time.Duration) int {
 // due says whether it is time to look.
 func (p *pace) due(now uint64) bool { return now-p.looked >= lookEach }
 
+// asks says whether it is time to ask for what was lost, which is a system call: at once where
+// a ring was so full that some may have been.
+func (p *pace) asks(now uint64, full bool) bool { return full || now-p.asked >= askEach }
+
 // account takes how many samples have been lost by now in all.
 func (p *pace) account(now, lost uint64) {
 	if lost > p.lost {
 		p.loses = true
-		p.losses = capture.AddLoss(p.losses, capture.Loss{From: p.looked, To: now, Samples: lost - p.lost})
+		p.losses = capture.AddLoss(p.losses, capture.Loss{From: p.asked, To: now, Samples: lost - p.lost})
 	}
-	p.looked, p.lost = now, lost
+	p.asked, p.lost = now, lost
 }
 
 // look says how many times slower to sample from now on, and whether that is new: waiting
 // bytes of samples, of at most limit, have not been walked.
 func (p *pace) look(now uint64, waiting, limit int) (slow int, changed bool) {
+	p.looked = now
 	if p.slow == 0 {
 		p.slow, p.wait = 1, calmWait
 	}

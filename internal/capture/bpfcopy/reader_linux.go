@@ -106,7 +106,10 @@ func (e *Engine) retune() error {
 	e.reading.Lock()
 	defer e.reading.Unlock()
 	if e.pace.due(now) {
-		e.pace.account(now, e.lost())
+		if e.pace.asks(now, e.ring.filled) {
+			e.pace.account(now, e.lost())
+			e.ring.filled = false
+		}
 		if slow, changed := e.pace.look(now, e.kept.waiting(), e.kept.limit); changed {
 			e.timers.Slow(slow)
 		}
@@ -154,7 +157,7 @@ func (e *Engine) gather(b *batch, keep func(record []byte, sample bool) []byte) 
 		e.expect(r)
 		sample := r[0] == kindSample
 		if it.data = keep(r, sample); it.data == nil {
-			e.dropped.Add(1)
+			e.drop()
 			continue
 		}
 		if sample {
@@ -174,6 +177,12 @@ func (e *Engine) gather(b *batch, keep func(record []byte, sample bool) []byte) 
 	slices.SortStableFunc(b.items[from:], func(a, b item) int { return cmp.Compare(a.time, b.time) })
 	e.prompt(b, b.items[from:])
 	return more
+}
+
+// drop counts a record for which there was no room in the backlog.
+func (e *Engine) drop() {
+	e.dropped.Add(1)
+	e.ring.filled = true
 }
 
 // prompt tells the Sink of what happened, which may want to look at it now. One that does

@@ -32,6 +32,7 @@ type ring struct {
 	split    []byte // the record that went over the end: at most one of a pass
 	held     uint64 // what lies from here on is still in use, if holds
 	holds    bool
+	filled   bool // more than half of it was in use since that was last cleared
 }
 
 // mapRing maps a ring buffer map of size bytes.
@@ -96,11 +97,15 @@ func (r *ring) next() []byte {
 
 // release gives the kernel the room of all that next went over, but for what is held.
 func (r *ring) release() {
+	freed := (*uint64)(unsafe.Pointer(&r.consumer[0]))
+	if atomic.LoadUint64((*uint64)(unsafe.Pointer(&r.producer[0])))-atomic.LoadUint64(freed) > r.size/2 {
+		r.filled = true
+	}
 	pos := r.pos
 	if r.holds {
 		pos = min(pos, r.held)
 	}
-	atomic.StoreUint64((*uint64)(unsafe.Pointer(&r.consumer[0])), pos)
+	atomic.StoreUint64(freed, pos)
 }
 
 // hold keeps a record that next gave since the ring was read up to from, and what comes
