@@ -1,7 +1,7 @@
 #!/bin/bash
 # Run the Go tests: packages that only compute beside one another, then those that look at
-# running processes two at a time, because they mostly wait, then those that look at the
-# whole machine one after another. What measures, and the packages beside it did not permit
+# running processes, one more at a time than there are CPUs, because they mostly wait, then
+# those that look at the whole machine one after another. What measures, and the packages beside it did not permit
 # it, is run again alone. It ends with how many tests ran, which failed, and which were
 # skipped and why.
 #
@@ -19,6 +19,9 @@ waits='cmd/candid internal/view internal/hotspot internal/record internal/format
   internal/dump internal/format/perfdata internal/capture/event internal/capture/launch internal/capture/perfevent internal/target'
 # measures: packages whose tests compare the machine's time, nice levels or CPUs with their own.
 measures='internal/kallsyms internal/hostinfo internal/oracle internal/attribution internal/priority internal/walk'
+# How many of them run at once: two at a time had both CPUs at work for 70 % of the time.
+lanes=$(($(nproc) + 1))
+[ "$lanes" -le 4 ] || lanes=4
 # How many tests of a package that are t.Parallel run at once there. They wait more than they
 # compute: two at a time, those of cmd/candid took some 320 s for 200 s of CPU time.
 waiting=$(nproc)
@@ -70,7 +73,7 @@ case ${1:-} in
       go test -json -count=1 $vetted "${short[@]}" -timeout $limit $(grep -vxF "$beside
 $apart" <<<"$all") || failed=1
       if [ "${2:-}" != quick ]; then
-        go test -json -count=1 $vetted -p 2 -parallel $waiting -timeout $limit $beside || failed=1
+        go test -json -count=1 $vetted -p $lanes -parallel $waiting -timeout $limit $beside || failed=1
         go test -json -count=1 $vetted -p 1 -timeout $limit $apart || failed=1
       fi
       exit $failed

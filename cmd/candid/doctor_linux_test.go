@@ -74,6 +74,7 @@ func chosen(t *testing.T, r *doctor.Report) string {
 
 // What doctor says that record would choose is what record chooses.
 func TestDoctorAndRecord(t *testing.T) {
+	t.Parallel()
 	able(t)
 	pid := program(t, "spin").pid()
 	rep := diagnose(t, exitOK, nil, "-p", pid)

@@ -22,6 +22,7 @@ import (
 // On a terminal: every thread of a Java program, as often as asked, and Ctrl-C
 // ends it.
 func TestDump(t *testing.T) {
+	t.Parallel()
 	launcher, classes := java(t)
 	// On a machine with one CPU or little memory the VM would choose a collector without threads.
 	target := start(t, exec.Command(launcher, "-cp", classes, "-XX:+UseG1GC", "Ticks"))

@@ -83,6 +83,7 @@ func TestLaunchChangesNothing(t *testing.T) {
 }
 
 func TestLaunchJavaArguments(t *testing.T) {
+	t.Parallel()
 	launcher, classes := java(t)
 	show := []string{launcher, "-cp", classes, "Arguments", "a b", "", "--", "-p"}
 	plain, err := exec.Command(show[0], show[1:]...).CombinedOutput()

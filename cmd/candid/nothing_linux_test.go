@@ -28,6 +28,7 @@ func TestLauncherHasNoSamples(t *testing.T) {
 
 // What matches nothing is said, and the exit code tells, also where JSON is printed.
 func TestNothingMatches(t *testing.T) {
+	t.Parallel()
 	able(t)
 	p := program(t, "spin")
 	r := candid(t, "dump", "-p", p.pid(), "--thread", "nosuch")

@@ -216,6 +216,7 @@ func public(t *testing.T, mode os.FileMode) string {
 
 // Broken files are refused, whichever way they are broken.
 func TestBrokenFiles(t *testing.T) {
+	t.Parallel()
 	able(t)
 	dir := t.TempDir()
 	good := filepath.Join(dir, "good.pb.gz")

@@ -21,6 +21,7 @@ import (
 // TestView opens a recording the way people do, compares the page with the
 // report, and ends it with Ctrl-C.
 func TestView(t *testing.T) {
+	t.Parallel()
 	file := recorded(t)
 	v := start(t, exec.Command(binary, "view", file))
 	url := v.line(t)
@@ -123,6 +124,7 @@ func TestViewTime(t *testing.T) {
 }
 
 func TestViewRefusals(t *testing.T) {
+	t.Parallel()
 	file := recorded(t)
 	candid(t, "view").refused(t, exitUsage, "file")
 	candid(t, "view", "/nonexistent.pb.gz").refused(t, exitFailed, "/nonexistent.pb.gz")

@@ -10,6 +10,7 @@ import (
 // Without BPF wall time is sampled by suspending threads, whatever perf events are
 // permitted; what takes BPF is refused with a line that says so and what to do.
 func TestWaitsWithoutBPF(t *testing.T) {
+	t.Parallel()
 	able(t)
 	root(t)
 	asUser := func(t *testing.T, args ...string) result {

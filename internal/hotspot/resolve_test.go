@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/candid-profiler/candid/internal/fixture"
 	"github.com/candid-profiler/candid/internal/javaname"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
@@ -62,8 +63,9 @@ func TestStacksOfBlockedThreads(t *testing.T) {
 				vm := openVM(t, p)
 				var compared, frames, inlined, compiled int
 				// A thread of the VM's own, the one that handles references above all, may
-				// have something to do between the two looks; it has not each time.
-				for try := 0; ; try++ {
+				// have something to do between the two looks; it has not most times.
+				fixture.Attempts(t, 5, func() (wrong string) {
+					p.Memory().Invalidate()
 					var different []string
 					want := jstack(t, major, p.PID)
 					vm.BeginBatch()
@@ -94,15 +96,8 @@ func TestStacksOfBlockedThreads(t *testing.T) {
 							}
 						}
 					}
-					if len(different) == 0 {
-						break
-					}
-					if try == 3 {
-						t.Error(strings.Join(different, "\n"))
-						break
-					}
-					p.Memory().Invalidate()
-				}
+					return strings.Join(different, "\n")
+				})
 				if compiled == 0 {
 					t.Error("no compiled frame was compared")
 				}

@@ -104,7 +104,10 @@ func TestManyRecordings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const cycles = 200
+	cycles := 100
+	if fixture.Full(t) {
+		cycles = 200
+	}
 	for n := range cycles {
 		engine := "perf-thread"
 		if n%20 == 0 && time.Since(begin) < 20*time.Second {
@@ -136,7 +139,7 @@ func TestManyRecordings(t *testing.T) {
 	if f > files+1 || g > routines+1 {
 		t.Errorf("%d files and %d goroutines after 20 recordings, %d and %d after %d", files, routines, f, g, cycles)
 	}
-	if float64(seen) < share*cycles/5 { // on a busy machine it does not run in every 20 ms
+	if float64(seen) < share*float64(cycles)/5 { // on a busy machine it does not run in every 20 ms
 		t.Errorf("%d of %d recordings saw the target run, which had %.0f %% of a CPU", seen, cycles, 100*share)
 	}
 	if err := syscall.Kill(pid, 0); err != nil {
