@@ -181,6 +181,7 @@ func TestObservesJVM(t *testing.T) {
 // A native program has load and memory, and the machine has a name.
 func TestObservesAnyProgram(t *testing.T) {
 	c := spin(t)
+	tooLittle := fixture.Watch(t)
 	r := run(t, Options{PIDs: []int{c.Process.Pid}, Duration: 2500 * time.Millisecond})
 	loads, most, ofThreads := 0, 0.0, 0.0
 	for _, o := range r.Profile.Observations {
@@ -217,7 +218,10 @@ func TestObservesAnyProgram(t *testing.T) {
 	if o := librariesOf(r.Profile)[exe]; len(o) != 1 || o[0].Process != 0 || o[0].Values[2].Number <= o[0].Values[1].Number {
 		t.Errorf("%s is told of as %+v", exe, o)
 	}
-	if loads == 0 || most == 0 || ofThreads == 0 || ofThreads > 1 || observedText(t, r.Profile, profile.OSInformation, "", 0) == "" {
+	if most == 0 || ofThreads == 0 {
+		tooLittle("the program was seen at work in none of %d looks, its threads' loads are %v", loads, ofThreads)
+	}
+	if loads == 0 || ofThreads > 1 || observedText(t, r.Profile, profile.OSInformation, "", 0) == "" {
 		t.Errorf("%d loads, of %v at most; all of its threads are %v", loads, most, ofThreads)
 	}
 }
