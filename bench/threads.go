@@ -48,7 +48,7 @@ func weightUnder(p *profile.Profile, name string) float64 {
 	return w
 }
 
-// under says whether a function is in a stack.
+// under reports whether a function is in a stack.
 func under(p *profile.Profile, node uint32, name string) bool {
 	for ; node != profile.RootNode; node = p.Nodes[node].Parent {
 		if p.Funcs[p.Frames[p.Nodes[node].Frame].Func].Name == name {

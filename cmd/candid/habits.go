@@ -138,7 +138,7 @@ func flagFailure(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// takenFlag says whether the value of a flag is itself one of the flags.
+// takenFlag reports whether the value of a flag is itself one of the flags.
 func takenFlag(fl *pflag.FlagSet, value string) bool {
 	switch {
 	case strings.HasPrefix(value, "--"):
@@ -274,7 +274,7 @@ func given(flag *[]string, args []string) ([]int, error) {
 	return processIDs(*flag)
 }
 
-// isNumber says whether a word is what process ids look like.
+// isNumber reports whether a word is what process ids look like.
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 // processIDs reads what stands after -p.

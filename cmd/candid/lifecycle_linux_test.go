@@ -289,7 +289,7 @@ func loaded(t testing.TB, pid int) []ebpf.ProgramID {
 	return out
 }
 
-// freed says whether the kernel has none of the programs any more.
+// freed reports whether the kernel has none of the programs any more.
 func freed(ids []ebpf.ProgramID) bool {
 	for _, id := range ids {
 		if p, err := ebpf.NewProgramFromID(id); err == nil {

@@ -102,7 +102,7 @@ Passwords and tokens in it are masked. If none matches, the exit code is 4.`,
 	return cmd
 }
 
-// managed says whether people would look for such a process first.
+// managed reports whether people would look for such a process first.
 func managed(k runtimes.Kind) bool { return k != runtimes.Unknown && k != runtimes.Native }
 
 // psRow is a line of the list. Its JSON form is stable.

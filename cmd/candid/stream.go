@@ -45,7 +45,7 @@ var streamOf = map[string]func(jfr.Output, jfr.Source, func() jfr.Info) *jfr.Str
 	"jfr": jfr.NewStream, "jfr.gz": jfr.NewPackedStream, "jfr.zst": jfr.NewZstdStream,
 }
 
-// streams says whether a recording can be written there as it comes: to a file, in
+// streams reports whether a recording can be written there as it comes: to a file, in
 // a format that grows.
 func (o *output) streams() bool {
 	if streamOf[o.name] == nil || o.path == "-" {
@@ -205,7 +205,7 @@ type watched struct {
 	size int64 // as it was left
 }
 
-// intact says whether the file still holds all that was written to it.
+// intact reports whether the file still holds all that was written to it.
 func (g *watched) intact() error {
 	st, err := g.file.Stat()
 	if err == nil && st.Size() < g.size {

@@ -225,7 +225,7 @@ func TestKilledSleeps(t *testing.T) {
 	}
 }
 
-// exited says whether a child that nobody has waited for has ended.
+// exited reports whether a child that nobody has waited for has ended.
 func exited(pid int) bool {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	_, after, _ := strings.Cut(string(b), ") ")

@@ -16,7 +16,7 @@ var stopSignals = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 // passedSignals do nothing to a recording, but a launched program gets them.
 var passedSignals = []os.Signal{syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT, syscall.SIGWINCH, syscall.SIGALRM}
 
-// fromTerminal says whether a signal very likely came from a key on the
+// fromTerminal reports whether a signal very likely came from a key on the
 // terminal: then a launched program, being in the same process group, has got
 // it already.
 func fromTerminal(sig os.Signal) bool {

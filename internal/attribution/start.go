@@ -30,7 +30,7 @@ var libcStarters = []string{
 	"__libc_start_main", "__libc_start_main_impl", "__libc_start_main@@GLIBC_2.34", "__libc_start_call_main", "libc_start_main_stage2",
 }
 
-// Starts says whether a function is between the kernel and the first function of a thread
+// Starts reports whether a function is between the kernel and the first function of a thread
 // or program that somebody wrote, and whether it has a name that says so: what has none is
 // taken by its library.
 func Starts(kind walk.Kind, name, module string) (yes, named bool) {
@@ -60,7 +60,7 @@ func Starts(kind walk.Kind, name, module string) (yes, named bool) {
 	return false, false
 }
 
-// Begins says whether a function that Starts calls is what the thread is there for: all but the
+// Begins reports whether a function that Starts calls is what the thread is there for: all but the
 // kernel's, the C library's and stubs, which are part of starting it.
 func Begins(kind walk.Kind, module string) bool {
 	if kind == walk.KindUnknown || kind == walk.KindKernel || kind == walk.KindStub {

@@ -20,12 +20,12 @@ type Wait struct {
 	profile.Count
 }
 
-// Waiting says whether a thread in a state waits for something.
+// Waiting reports whether a thread in a state waits for something.
 func Waiting(s profile.State) bool {
 	return s != profile.StateUnknown && s != profile.StateRunning && s != profile.StateRunnable
 }
 
-// Mostly says whether waiting was most of an amount of time, given by state.
+// Mostly reports whether waiting was most of an amount of time, given by state.
 func Mostly(byState []profile.Count) bool {
 	var all, waited uint64
 	for i, c := range byState {
@@ -37,7 +37,7 @@ func Mostly(byState []profile.Count) bool {
 	return all > 0 && waited >= all-waited
 }
 
-// OfVM says whether a thread of a kind, as profile.Thread has it, is a VM's own: where
+// OfVM reports whether a thread of a kind, as profile.Thread has it, is a VM's own: where
 // there are Java threads nobody asks why it waits.
 func OfVM(kind string) bool { return kind == "compiler" || kind == "gc" || kind == "vm" }
 

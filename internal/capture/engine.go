@@ -147,7 +147,7 @@ type BatchScheduler interface {
 // wait for the rest, however often that comes.
 type Prompter interface {
 	// Prompt is told of each Fork, Exec, Mmap and Exit, in order, when an engine that reads
-	// beside the Sink has read it; Notice is told of it later. It says whether the Sink
+	// beside the Sink has read it; Notice is told of it later. It reports whether the Sink
 	// wants to have all until then now. It is called from a goroutine of the engine's.
 	Prompt(n *ProcessEvent) (now bool)
 }

@@ -167,7 +167,7 @@ func (b *Browser) Size(width, height int, scale float64) {
 	b.Call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": scale, "mobile": false}, nil)
 }
 
-// Dark says whether the user prefers dark pages; motion is never wanted.
+// Dark reports whether the user prefers dark pages; motion is never wanted.
 func (b *Browser) Dark(on bool) {
 	b.t.Helper()
 	value := "light"

@@ -134,7 +134,7 @@ func onCPU(e profile.Event) bool {
 	return slices.Contains(cpuEvents, name)
 }
 
-// unnamed says whether an event is just samples, of whatever.
+// unnamed reports whether an event is just samples, of whatever.
 func unnamed(e profile.Event) bool { return e.Name == "samples" && e.Unit == "count" }
 
 func eventName(e profile.Event) string {
@@ -202,7 +202,7 @@ func (c *Comparison) merge() {
 	c.leaves = append(c.leaves, make([]Counts, c.trie.Len()-len(c.leaves))...)
 }
 
-// missing says whether a function stands for the outer part that stacks lack.
+// missing reports whether a function stands for the outer part that stacks lack.
 func (c *Comparison) missing(fn uint32) bool { return int(fn) >= len(c.Pair.Funcs) }
 
 // count makes the method list, in no order.
@@ -284,7 +284,7 @@ func (c *Comparison) Chance(n Counts) float64 {
 // Effective is how many samples of the same weight would tell as much as a side's.
 func (c *Comparison) Effective(side int) float64 { return c.tally[side].effective() }
 
-// WithinChance says whether chance alone explains a difference.
+// WithinChance reports whether chance alone explains a difference.
 func (c *Comparison) WithinChance(n Counts) bool { return c.Chance(n) > Unlikely }
 
 // List is the method list, sorted by the change of self, or of total: the largest

@@ -64,7 +64,7 @@ func (c *Comparison) Folded(w io.Writer) error {
 	return nil
 }
 
-// even says whether all samples of both weigh the same.
+// even reports whether all samples of both weigh the same.
 func (c *Comparison) even() bool {
 	var first uint64
 	any, even := false, true

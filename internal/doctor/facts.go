@@ -72,10 +72,10 @@ const (
 
 func (f *facts) holds(c int) bool { return f.effective>>c&1 != 0 }
 
-// canHold says whether the capability can be given to candid by its file.
+// canHold reports whether the capability can be given to candid by its file.
 func (f *facts) canHold(c int) bool { return f.bounding>>c&1 != 0 }
 
-// perfmon says whether perf events are free of limits. The kernel asks for the
+// perfmon reports whether perf events are free of limits. The kernel asks for the
 // capability in the machine's own user namespace (perfmon_capable in
 // include/linux/capability.h).
 func (f *facts) perfmon() bool {
@@ -84,7 +84,7 @@ func (f *facts) perfmon() bool {
 
 func (f *facts) bpf() bool { return !f.userNS && (f.holds(capBPF) || f.holds(capSysAdmin)) }
 
-// ptrace says whether processes of other users can be read, within candid's
+// ptrace reports whether processes of other users can be read, within candid's
 // user namespace.
 func (f *facts) ptrace() bool { return f.holds(capSysPtrace) }
 
@@ -144,7 +144,7 @@ func (f *facts) startWith(flags, gain string) *Fix {
 	return &Fix{"docker run " + flags + " IMAGE", gain}
 }
 
-// canHoldAll says whether all capabilities of the full engine can be given.
+// canHoldAll reports whether all capabilities of the full engine can be given.
 func (f *facts) canHoldAll() bool {
 	for _, c := range []int{capPerfmon, capBPF, capSysPtrace, capSyslog} {
 		if !f.canHold(c) {

@@ -177,7 +177,7 @@ func (f *facts) checkCapabilities() []Check {
 	return out
 }
 
-// full says whether nothing is missing for the full engine.
+// full reports whether nothing is missing for the full engine.
 func (f *facts) full() bool { return f.perfmon() && f.bpf() && f.ptrace() }
 
 func (f *facts) checkNoNewPrivs() Check {

@@ -206,7 +206,7 @@ func count(n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// checkNice says whether candid keeps its time where many threads want each CPU.
+// checkNice reports whether candid keeps its time where many threads want each CPU.
 func (f *facts) checkNice() Check {
 	c := Check{ID: "limits.nice", Group: groupLimits, Name: "nice level", State: OK, Seen: fmt.Sprintf("%d, at best %d", f.nice, f.bestNice),
 		Means: "with --nice candid takes a better one where many threads want each CPU, so that it keeps its time"}

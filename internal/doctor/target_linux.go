@@ -95,7 +95,7 @@ func (e *examiner) checkRead() Check {
 	return c
 }
 
-// checkPlace says whether the target lives in a container of its own.
+// checkPlace reports whether the target lives in a container of its own.
 func (e *examiner) checkPlace() Check {
 	c := Check{ID: "target.namespaces", Name: "namespaces", State: OK, Seen: "same as candid's", Means: "pids and paths mean the same to both"}
 	var differ []string

@@ -235,7 +235,7 @@ func (j *jsonWriter) string(name, s string) {
 	j.b = append(j.b, '"')
 }
 
-// plainJSON says whether a text stands in JSON as it is.
+// plainJSON reports whether a text stands in JSON as it is.
 func plainJSON(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {

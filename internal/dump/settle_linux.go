@@ -82,7 +82,7 @@ func (p *process) unsettled(out *Process) (again []int) {
 	return again
 }
 
-// locks says whether what a thread has to do with locks is to be read again.
+// locks reports whether what a thread has to do with locks is to be read again.
 func (t *Thread) locks() bool {
 	if t.Java == nil {
 		return false
@@ -91,7 +91,7 @@ func (t *Thread) locks() bool {
 	return t.Read == ReadStopped || w != nil && (w.How != waitNames[runtimes.WaitsParked] || w.OwnerTID != 0 || w.OwnerVirtual != nil)
 }
 
-// sameLocks says whether a thread that runs had the same locks before and after.
+// sameLocks reports whether a thread that runs had the same locks before and after.
 func sameLocks(a, b *Java) bool {
 	if (a.WaitsFor == nil) != (b.WaitsFor == nil) || a.WaitsFor != nil && (a.WaitsFor.How != b.WaitsFor.How || a.WaitsFor.Address != b.WaitsFor.Address) {
 		return false

@@ -104,7 +104,7 @@ func (t *Thread) text(b *bufio.Writer) {
 	}
 }
 
-// waits says whether the thread's Java state tells why it waits. The VM counts it as blocked
+// waits reports whether the thread's Java state tells why it waits. The VM counts it as blocked
 // then, in Thread.sleep too, which says nothing more and sounds as if it were in trouble.
 func (j *Java) waits() bool {
 	return j.VMState == runtimes.VMBlocked && j.State != "" && j.State != runtimes.StateRunnable
@@ -174,7 +174,7 @@ func (p *Process) leaveJava() {
 	}
 }
 
-// java says whether the frame is a Java method.
+// java reports whether the frame is a Java method.
 func (f *Frame) java() bool {
 	switch f.Kind {
 	case "interpreted", "C1", "C2", "compiled", "native method":
@@ -183,7 +183,7 @@ func (f *Frame) java() bool {
 	return f.Kind == "inlined" && f.BCI != nil
 }
 
-// script says whether a file is one of JavaScript: of its functions no place is known.
+// script reports whether a file is one of JavaScript: of its functions no place is known.
 func script(file string) bool {
 	switch path.Ext(file) {
 	case ".js", ".mjs", ".cjs":

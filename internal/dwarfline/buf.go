@@ -107,7 +107,7 @@ func (b *buf) sleb() int64 {
 	}
 }
 
-// length reads a unit's length and says whether offsets in it are 8 bytes.
+// length reads a unit's length and reports whether offsets in it are 8 bytes.
 func (b *buf) length() (n uint64, wide bool) {
 	n = uint64(b.u32())
 	if n == 0xffffffff {

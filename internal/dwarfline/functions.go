@@ -45,7 +45,7 @@ type nodeSpan struct {
 	root, node int32
 }
 
-// scope says whether children of an entry may be functions.
+// scope reports whether children of an entry may be functions.
 func scope(tag uint16) bool {
 	switch tag {
 	case tagClass, tagLexicalBlock, tagCompileUnit, tagStruct, tagUnion, tagInlined, tagModule, tagCatch, tagSubprogram, tagTry, tagNamespace:

@@ -105,7 +105,7 @@ func (s *Spec) noStretch() error {
 	return wrong("--from %s --to %s is no stretch of time", s.words.From, s.words.To)
 }
 
-// Filters says whether anything but the event is asked for.
+// Filters reports whether anything but the event is asked for.
 func (s *Spec) Filters() bool {
 	w := s.words
 	return w.Thread != "" || w.ThreadKinds != nil || w.States != nil || w.Focus != "" || w.Ignore != "" || s.from.kind != unset || s.to.kind != unset
@@ -213,10 +213,10 @@ func (s *Spec) Certain() profile.Filter {
 	return f
 }
 
-// Cuts says whether a stretch of time is asked for.
+// Cuts reports whether a stretch of time is asked for.
 func (s *Spec) Cuts() bool { return s.from.kind != unset || s.to.kind != unset }
 
-// Summable says whether samples that Certain does not leave out may be summed up before
+// Summable reports whether samples that Certain does not leave out may be summed up before
 // the rest of the filter is applied: nothing more is asked of their times.
 func (s *Spec) Summable() bool {
 	known := func(m Moment) bool { return m.kind == unset || m.kind == sinceStart && s.words.Event == "" }

@@ -217,7 +217,7 @@ func (m *merger) symbolOf(frame uint32) uint32 {
 	return i
 }
 
-// skids says whether a frame is not shown: its time is its caller's.
+// skids reports whether a frame is not shown: its time is its caller's.
 func (m *merger) skids(frame uint32) bool {
 	return !m.raw && m.p.Frames[frame].Flags&walk.Skid != 0
 }

@@ -81,7 +81,7 @@ func (t *Tree) foldable(funcs []profile.Func, parent []uint32) (start, body []bo
 	return start, body
 }
 
-// HasStarts says whether FoldStarts may change anything.
+// HasStarts reports whether FoldStarts may change anything.
 func (t *Tree) HasStarts(funcs []profile.Func) bool {
 	is, _, any := t.beginning(funcs)
 	if !any {

@@ -91,10 +91,10 @@ func Keeps(name string) profile.Keep {
 	return e.keep
 }
 
-// OneEvent says whether files of that format hold one event only.
+// OneEvent reports whether files of that format hold one event only.
 func OneEvent(name string) bool { return name == "collapsed" || name == "text" || name == "json" }
 
-// weighs says whether samples of the profile's first event do not all stand for
+// weighs reports whether samples of the profile's first event do not all stand for
 // about the same, so that their number says little.
 func weighs(p *profile.Profile) bool {
 	if len(p.Events) == 0 {

@@ -245,7 +245,7 @@ func (how Reading) decode(r io.Reader, b *profile.Builder, limit int64) (*profil
 // follows without being asked to.
 const maxWindow = 128 << 20
 
-// isZstd says whether a file that begins like that is packed by zstd.
+// isZstd reports whether a file that begins like that is packed by zstd.
 func isZstd(head []byte) bool {
 	if len(head) < 4 {
 		return false
@@ -312,7 +312,7 @@ func foreign(head []byte) string {
 	return ""
 }
 
-// isText says whether a file begins like text. A profile in protocol buffer form
+// isText reports whether a file begins like text. A profile in protocol buffer form
 // begins with small numbers, which are control characters.
 func isText(head []byte) bool {
 	for len(head) > 0 {

@@ -57,7 +57,7 @@ func table(t *testing.T, text string) map[string]row {
 	return rows
 }
 
-// shownAs says whether a share was rounded to two digits, as speedscope does.
+// shownAs reports whether a share was rounded to two digits, as speedscope does.
 func shownAs(share, shown float64) bool {
 	if share == 0 || shown == 0 {
 		return share < 0.01 && shown < 0.01

@@ -172,7 +172,7 @@ func (t *Pclntab) record(r io.ReaderAt, i int) (int64, bool) {
 // where they have addresses, since Go 1.26, and where that was left to the loader.
 func (t *Pclntab) Base() uint64 { return t.text }
 
-// Offsets says whether functions are given by their distance from the start of the code
+// Offsets reports whether functions are given by their distance from the start of the code
 // and not by their addresses.
 func (t *Pclntab) Offsets() bool { return t.layout.offsets }
 

@@ -120,7 +120,7 @@ func lookInto(c *walk.Cursor, r *Rule) walk.Verdict {
 	return v
 }
 
-// left says whether morestack has gone over to the thread's stack: then the g of
+// left reports whether morestack has gone over to the thread's stack: then the g of
 // that has been looked up, and its stack pointer.
 func left(c *walk.Cursor) bool {
 	regs := &c.Regs
@@ -135,7 +135,7 @@ func left(c *walk.Cursor) bool {
 	return ok && sp == regs.R[cpu.RSP]
 }
 
-// returns says whether a return address is where the rule has it.
+// returns reports whether a return address is where the rule has it.
 func returns(c *walk.Cursor, r *Rule, code walk.Code) bool {
 	var ra uint64
 	if c.Regs.Arch == cpu.ARM64 && r.Size == 0 {

@@ -108,7 +108,7 @@ func newStack(c *walk.Cursor) {
 // cases the frame pointer.
 const checkBytes = 256
 
-// unchanged says whether the copied stack just below the stack pointer is still
+// unchanged reports whether the copied stack just below the stack pointer is still
 // what the process has there.
 func unchanged(c *walk.Cursor) bool {
 	end := c.Regs.SP() - c.Copy.Base
@@ -128,7 +128,7 @@ func unchanged(c *walk.Cursor) bool {
 	return true
 }
 
-// called says whether ra is behind a call, of the function at entry if that is
+// called reports whether ra is behind a call, of the function at entry if that is
 // known and the call says whom it calls.
 func called(c *walk.Cursor, ra, entry uint64, known bool) bool {
 	if !c.AfterCall(ra) {
@@ -166,7 +166,7 @@ const (
 	curgFirst, curgLast = 0x80, 0x100
 )
 
-// ownStack says whether g is the one of a thread's own stack, and gives the
+// ownStack reports whether g is the one of a thread's own stack, and gives the
 // thread's struct m.
 func ownStack(mem walk.Memory, g uint64) (m uint64, own, ok bool) {
 	m, ok1 := mem.Word(g + gM)

@@ -114,7 +114,7 @@ func read(r io.ReaderAt, size int64, arch cpu.Arch) (*Table, error) {
 // by their addresses (up to Go 1.17).
 func (t *Table) Text() uint64 { return t.text }
 
-// Covers says whether addr lies in code that the table describes.
+// Covers reports whether addr lies in code that the table describes.
 func (t *Table) Covers(addr uint64) bool {
 	return addr >= t.text && addr-t.text < t.end && addr-t.text >= t.first
 }

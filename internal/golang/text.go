@@ -83,7 +83,7 @@ func (t *Table) exits() (exits, targets []uint64) {
 // exitSize is how much of runtime.goexit is looked at.
 const exitSize = 8
 
-// calls says whether b is the start of a runtime.goexit at an offset that calls
+// calls reports whether b is the start of a runtime.goexit at an offset that calls
 // one of targets: a nop, then the call.
 func (t *Table) calls(b []byte, at uint64, targets []uint64) bool {
 	var to uint64
@@ -107,7 +107,7 @@ func (t *Table) calls(b []byte, at uint64, targets []uint64) bool {
 	return false
 }
 
-// callsAt says whether with this text address runtime.goexit is where the table
+// callsAt reports whether with this text address runtime.goexit is where the table
 // says.
 func (t *Table) callsAt(e *elf.File, text, at uint64, targets []uint64) bool {
 	for _, p := range e.Progs {

@@ -65,7 +65,7 @@ func prettyName(osRelease []byte) string {
 	return ""
 }
 
-// cpuinfo reads /proc/cpuinfo and says whether a hypervisor shows in it, and whether one
+// cpuinfo reads /proc/cpuinfo and reports whether a hypervisor shows in it, and whether one
 // would. That of arm64 has neither a model's name nor cores, nor flags.
 func (i *Info) cpuinfo(b []byte) (virtual, known bool) {
 	sockets, cores := map[string]bool{}, map[string]bool{}

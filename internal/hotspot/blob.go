@@ -115,5 +115,5 @@ func (b *blob) atOrAfter(pc uint64) int {
 	return lo
 }
 
-// contains says whether pc lies in the blob's code.
+// contains reports whether pc lies in the blob's code.
 func (b *blob) contains(pc uint64) bool { return pc >= b.codeBegin && pc < b.codeEnd }

@@ -156,7 +156,7 @@ func (vm *VM) openCodeHeap(addr uint64) (codeHeap, error) {
 	return h, nil
 }
 
-// inCodeCache says whether pc lies in memory that the VM has reserved for
+// inCodeCache reports whether pc lies in memory that the VM has reserved for
 // generated code.
 func (vm *VM) inCodeCache(pc uint64) bool {
 	for i := range vm.code.heaps {
@@ -194,7 +194,7 @@ func (vm *VM) find(pc uint64) *blob {
 	return nil
 }
 
-// fresh says whether b still is what it was when it was decoded.
+// fresh reports whether b still is what it was when it was decoded.
 func (vm *VM) fresh(b *blob) bool {
 	if b.batch == vm.batch {
 		b.used = vm.batch
@@ -224,7 +224,7 @@ func (vm *VM) recheck(b *blob) bool {
 	return true
 }
 
-// ended says whether nothing of the process can be read any more: it is ending.
+// ended reports whether nothing of the process can be read any more: it is ending.
 // The samples that are still to be walked are of code that was there, so what
 // is known is kept.
 func (vm *VM) ended() bool {

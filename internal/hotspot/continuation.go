@@ -74,7 +74,7 @@ func (vm *VM) leaveContinuation(c *walk.Cursor, e *pcEntry, entry uint64) walk.V
 	return vm.popFrame(c, entry+entryFrame)
 }
 
-// mounting says whether a return address into the stubs is in the one by which a
+// mounting reports whether a return address into the stubs is in the one by which a
 // virtual thread is mounted: then none of its frames is on the stack, and none calls.
 func (vm *VM) mounting(e *pcEntry) bool {
 	code := vm.codeOf(e.blob)
@@ -88,7 +88,7 @@ func (vm *VM) mounting(e *pcEntry) bool {
 	return mount > others
 }
 
-// beginsBarrier says whether the stub that takes the place of frames in the heap begins at
+// beginsBarrier reports whether the stub that takes the place of frames in the heap begins at
 // pc.
 func (vm *VM) beginsBarrier(pc uint64) bool {
 	e := vm.classify(pc)
@@ -164,7 +164,7 @@ func (l *leaf) carrier(entry uint64) (f found, ok bool) {
 	return f, ok && ok1
 }
 
-// switched says whether the last of those stubs has switched to the frames. All but
+// switched reports whether the last of those stubs has switched to the frames. All but
 // the first begin with mov rsp,[r15+n].
 func (l *leaf) switched() bool {
 	done := bytes.LastIndex(l.code[:l.off], setRSP)

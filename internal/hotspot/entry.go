@@ -162,7 +162,7 @@ func (vm *VM) Resume(c *walk.Cursor) bool {
 	return true
 }
 
-// passedEntry says whether this walk has stepped over a call or upcall stub.
+// passedEntry reports whether this walk has stepped over a call or upcall stub.
 func (vm *VM) passedEntry(c *walk.Cursor) bool {
 	if vm.stepping.entryPC == 0 {
 		return false
@@ -175,7 +175,7 @@ func (vm *VM) passedEntry(c *walk.Cursor) bool {
 	return false
 }
 
-// anchorHolds says whether an anchor fits the stack, and finds its pc if the VM
+// anchorHolds reports whether an anchor fits the stack, and finds its pc if the VM
 // left it out.
 func (vm *VM) anchorHolds(c *walk.Cursor, a *javaAnchor, live bool) bool {
 	if a.sp&7 != 0 || a.sp < c.Regs.SP() || c.High != 0 && a.sp >= c.High || a.sp-c.Regs.SP() > 64<<20 {

@@ -37,7 +37,7 @@ func NewFinder() *Finder { return &Finder{without: map[fileID]time.Time{}, now: 
 // Open is like the function Open.
 func (f *Finder) Open(p *target.Process) (*VM, error) { return openIn(p, f) }
 
-// Without says whether it is known that no VM lies behind the mapping. It looks at
+// Without reports whether it is known that no VM lies behind the mapping. It looks at
 // nothing but the mapping.
 func (f *Finder) Without(m target.Mapping) bool {
 	if !m.FileBacked() {
@@ -61,7 +61,7 @@ func (f *Finder) note(m target.Mapping) {
 	f.without[fileID{m.Dev, m.Inode, m.Path}] = f.now()
 }
 
-// likelyVM says whether the name of a mapped file is that of a Java VM.
+// likelyVM reports whether the name of a mapped file is that of a Java VM.
 func likelyVM(m target.Mapping) bool {
 	return strings.Contains(strings.ToLower(path.Base(m.Path)), "jvm")
 }

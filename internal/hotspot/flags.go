@@ -177,7 +177,7 @@ func (vm *VM) Flag(name string) (value string, ok bool) {
 	return "", false
 }
 
-// flagSet says whether a flag of type bool is there and true.
+// flagSet reports whether a flag of type bool is there and true.
 func (vm *VM) flagSet(name string) bool {
 	f, ok := vm.flag(name)
 	if !ok {

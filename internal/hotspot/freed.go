@@ -52,7 +52,7 @@ func (vm *VM) late(h *codeHeap, pc uint64) *blob {
 	return b
 }
 
-// intact says whether a freed block still has the header of b.
+// intact reports whether a freed block still has the header of b.
 func (l *blobLayout) intact(header []byte, b *blob) bool {
 	if l.used.load(header) != 0 || uint64(len(header)) <= l.blockHeader {
 		return false
@@ -91,7 +91,7 @@ func (vm *VM) describedOnlyBefore(now *blob, pc uint64) *blob {
 	return nil
 }
 
-// doubtful says whether there is something that doubt has to decide.
+// doubtful reports whether there is something that doubt has to decide.
 func (vm *VM) doubtful(b *blob) bool {
 	return b.dead || b.contested == vm.batch || vm.batch-b.born <= 1 && b.nm != nil
 }

@@ -180,7 +180,7 @@ func (vm *VM) followFreeList(h *codeHeap, list freeList) ([]freeSpan, bool) {
 	return out, segments == list[2] && uint64(len(out)) == list[3]
 }
 
-// within says whether all of a lies in b. Both ascend.
+// within reports whether all of a lies in b. Both ascend.
 func within(a, b []freeSpan) bool {
 	i := 0
 	for _, s := range a {
@@ -194,7 +194,7 @@ func within(a, b []freeSpan) bool {
 	return true
 }
 
-// holds says whether a place is one of the blocks or part of one.
+// holds reports whether a place is one of the blocks or part of one.
 func (f *freeAt) holds(start, end uint64) bool {
 	if start >= f.top {
 		return true

@@ -80,7 +80,7 @@ func (vm *VM) frozenFrom(c *walk.Cursor, frames []walk.Frame, top, on int) (from
 	return -1, a.Ref>>32 != b.Ref>>32 || a.Kind != walk.KindInterpreted
 }
 
-// leftInside says whether the innermost frame in the heap is none that waits for a Java
+// leftInside reports whether the innermost frame in the heap is none that waits for a Java
 // method to return.
 func (vm *VM) leftInside(c *walk.Cursor, f *walk.Frame) bool {
 	switch f.Kind {
@@ -123,7 +123,7 @@ func (vm *VM) unmounting(e *pcEntry) bool {
 	return vm.arch == cpu.AMD64 && begin >= 0 && e.pc == e.blob.codeBegin+uint64(begin)
 }
 
-// isJava says whether frames of a kind run Java methods' own code.
+// isJava reports whether frames of a kind run Java methods' own code.
 func isJava(k walk.Kind) bool {
 	switch k {
 	case walk.KindInterpreted, walk.KindCompiled, walk.KindC1, walk.KindC2:

@@ -60,7 +60,7 @@ func (vm *VM) slots(c *walk.Cursor) *interpreterSlots {
 	return s.slots
 }
 
-// frameSetUp says whether fp is the frame pointer of a whole interpreter frame
+// frameSetUp reports whether fp is the frame pointer of a whole interpreter frame
 // above sp (25 cpu/x86/frame_x86.inline.hpp:57 makes the same test).
 func (vm *VM) frameSetUp(c *walk.Cursor, s *interpreterSlots) bool {
 	sp, fp := c.Regs.SP(), c.Regs.FP()
@@ -120,7 +120,7 @@ func (vm *VM) stepInterpreted(c *walk.Cursor) walk.Verdict {
 // with, in words from the frame pointer (25 cpu/{x86,aarch64}/frame_{x86,aarch64}.hpp).
 const lastSP = -2
 
-// unfilled says whether the interpreter frame at fp is one of those that replace a
+// unfilled reports whether the interpreter frame at fp is one of those that replace a
 // compiled frame and has not been filled in yet: it holds a caller, but for a method
 // what an earlier frame left there. Until it is filled in, its last stack pointer is
 // null (25 cpu/x86/sharedRuntime_x86_64.cpp, generate_deopt_blob;
@@ -151,7 +151,7 @@ func (vm *VM) interpreted(c *walk.Cursor, s *interpreterSlots, fp uint64) (id ui
 	return id, vm.bytecodeIndex(id, bcp), true
 }
 
-// another says whether a whole interpreter frame, which holds ptr for its Method, is of
+// another reports whether a whole interpreter frame, which holds ptr for its Method, is of
 // another method than the one that is at ptr now: its bytecode pointer points
 // elsewhere than into that one's bytecodes. The class of the frame's method was
 // unloaded then, since the sample, and its memory given to another.
@@ -260,7 +260,7 @@ func (vm *VM) stepInterpreterLeaf(c *walk.Cursor) walk.Verdict {
 	return vm.popInterpreted(c, fp)
 }
 
-// entering says whether the thread is entering or leaving a method, so that its
+// entering reports whether the thread is entering or leaving a method, so that its
 // frame is not there or not whole, and where its caller goes on (docs/hotspot.md, "Interpreter frames").
 func (vm *VM) entering(c *walk.Cursor, s *interpreterSlots) (f found, fpBased, ok bool) {
 	sp, fp := c.Regs.SP(), c.Regs.FP()
@@ -315,7 +315,7 @@ func (vm *VM) entering(c *walk.Cursor, s *interpreterSlots) (f found, fpBased, o
 // maxSaved bounds what a collector's barrier saves of the registers, in bytes.
 const maxSaved = 1024
 
-// built says whether the frame of a method that is being entered is there as far as
+// built reports whether the frame of a method that is being entered is there as far as
 // its method, and where its caller goes on. The class's mirror is the next to be put
 // into it, from 17 on by way of a collector's barrier, which may push much, the return
 // address that is still in a register among it.
@@ -339,13 +339,13 @@ func (vm *VM) built(c *walk.Cursor, s *interpreterSlots) (f found, ok bool) {
 	return found{ra: ra, sp: fp + 16, fp: saved}, ok1 && ok2 && vm.validRA(ra)
 }
 
-// pushedFP says whether the instruction before pc was push rbp.
+// pushedFP reports whether the instruction before pc was push rbp.
 func (vm *VM) pushedFP(c *walk.Cursor) bool {
 	var b [1]byte
 	return c.Mem != nil && c.Mem.Bytes(c.Regs.PC-1, b[:]) && b[0] == 0x55
 }
 
-// javaCaller says whether ra returns into compiled code or to the call stub.
+// javaCaller reports whether ra returns into compiled code or to the call stub.
 func (vm *VM) javaCaller(ra uint64) bool {
 	e := vm.classify(ra)
 	if e == nil {

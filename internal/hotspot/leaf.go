@@ -176,7 +176,7 @@ func (l *leaf) search(addr uint64, valid func(*VM, uint64) bool) (found, bool) {
 	return found{}, false
 }
 
-// returns says whether ra may be where a leaf of this kind returns to.
+// returns reports whether ra may be where a leaf of this kind returns to.
 func (l *leaf) returns(ra uint64) bool {
 	ra = stripPC(l.c, ra)
 	switch l.b.kind {
@@ -188,7 +188,7 @@ func (l *leaf) returns(ra uint64) bool {
 	return l.vm.codeRA(ra)
 }
 
-// plausible says whether ra may be where anything goes on.
+// plausible reports whether ra may be where anything goes on.
 func (l *leaf) plausible(ra uint64) bool {
 	ra = stripPC(l.c, ra)
 	return l.c.Regs.Arch == cpu.ARM64 || l.vm.afterCall(l.c, ra)

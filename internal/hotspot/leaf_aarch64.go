@@ -130,7 +130,7 @@ func (l *leaf) buildingAArch64() (f found, ok, done bool) {
 	return f, ok, true
 }
 
-// removed says whether the frame has been taken off already: what follows is a
+// removed reports whether the frame has been taken off already: what follows is a
 // poll, if anything, and the return, and no more of the frame's removal.
 func (l *leaf) removed() bool {
 	if l.insn(l.off) == a64Ret {

@@ -73,14 +73,14 @@ type leaf struct {
 	guessed  bool // the caller is the next word that may be a return address
 }
 
-// known says whether the code around pc could be read.
+// known reports whether the code around pc could be read.
 func (l *leaf) known() bool { return l.off <= len(l.code) }
 
-// moves says whether push rbp; mov rbp,rsp was just executed. Small frames move
+// moves reports whether push rbp; mov rbp,rsp was just executed. Small frames move
 // rsp into rbp too, but after sub rsp.
 func (l *leaf) moves() bool { return l.fp == l.sp && movRBP.before(l.code, l.off) }
 
-// entering says whether pc is before the place where the blob says that the frame
+// entering reports whether pc is before the place where the blob says that the frame
 // is complete.
 func (l *leaf) entering() bool {
 	return l.pc < l.b.frameComplete && l.b.frameComplete < l.b.codeEnd
@@ -180,7 +180,7 @@ var bodyRules = []leafRule{
 // rbx,method; jmp.
 var staticCall = pat("48 BB ?? ?? ?? ?? ?? ?? ?? ?? E9")
 
-// inStaticCall says whether the leaf is in such a stub: then the return address is
+// inStaticCall reports whether the leaf is in such a stub: then the return address is
 // the call's in the same code, which has not been called once more.
 func (l *leaf) inStaticCall() bool {
 	return l.c.Regs.Arch == cpu.AMD64 && l.b.kind == blobNMethod && l.inStubs() && (staticCall.at(l.code, l.off) || staticCall.at(l.code, l.off-10))
@@ -188,7 +188,7 @@ func (l *leaf) inStaticCall() bool {
 
 func (l *leaf) inStubs() bool { return l.b.nm != nil && l.pc >= l.b.nm.stubBegin }
 
-// codeAt says whether the word at addr is a return address into generated code.
+// codeAt reports whether the word at addr is a return address into generated code.
 func (l *leaf) codeAt(addr uint64) bool {
 	w, ok := l.c.Word(addr)
 	return ok && l.vm.codeRA(w)
@@ -205,7 +205,7 @@ func (l *leaf) match(rules []leafRule) (spot, bool) {
 	return spot{}, false
 }
 
-// readable says whether reading the code is the best way to find the caller: in
+// readable reports whether reading the code is the best way to find the caller: in
 // hand-made stubs, except where they do not return but jump (jumpRules), and
 // except the call stub and entry barriers, whose rules know more.
 func (l *leaf) readable() bool {

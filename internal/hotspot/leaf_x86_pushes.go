@@ -12,7 +12,7 @@ import (
 // address there.
 var extendStack = [...][]byte{{0x58, 0x4C, 0x8B, 0xEC}, {0x4C, 0x8D, 0x6C, 0x24, 0x08, 0x58}}
 
-// extended says whether an adapter may have made room for the interpreter's
+// extended reports whether an adapter may have made room for the interpreter's
 // arguments: only behind that place does the register hold the stack pointer.
 func (l *leaf) extended() bool {
 	if l.c.Regs.Arch != cpu.AMD64 {

@@ -33,7 +33,7 @@ var wrapperRules = []leafRule{
 	{place: byFP},
 }
 
-// pollsLeft says whether a wrapper has left its frame before it polls for its
+// pollsLeft reports whether a wrapper has left its frame before it polls for its
 // return (25+): leave; test byte [r15+n],1; je; mov r10,pc; mov [r15+saved],r10; jmp;
 // cmp [r15+pending_exception],0; jne; ret; jmp.
 func (l *leaf) pollsLeft() bool {
@@ -125,7 +125,7 @@ var jumpRules = []leafRule{
 	{when: (*leaf).forwards, place: onTop},
 }
 
-// forwards says whether the code from pc on pops its return address into rdx, as
+// forwards reports whether the code from pc on pops its return address into rdx, as
 // forward_exception does at its end.
 func (l *leaf) forwards() bool {
 	const within = 80 // bytes: one call with its alignment
@@ -167,7 +167,7 @@ var stubRules = slices.Concat(jumpRules, []leafRule{
 	{place: onTop},
 })
 
-// onFP says whether a hand-made stub seems to have its frame on rbp.
+// onFP reports whether a hand-made stub seems to have its frame on rbp.
 func (l *leaf) onFP() bool { return l.fp >= l.sp && l.fp < l.sp+512 && l.codeAt(l.fp+8) }
 
 // barrierRules are of the nmethod entry barrier's stub, which pushes -1 before it
@@ -208,7 +208,7 @@ var adapterRules = []leafRule{
 	{place: onTop},
 }
 
-// aligning says whether an adapter from the interpreter holds its return address in
+// aligning reports whether an adapter from the interpreter holds its return address in
 // rax: mov rax,[rsp]; mov r11,rsp, or mov r11,rsp; pop rax from 21 on; sub rsp,n if
 // there are arguments; and rsp,-16; push rax.
 func (l *leaf) aligning() bool {
@@ -241,7 +241,7 @@ var (
 	andRSP     = []byte{0x48, 0x83, 0xE4, 0xF0}
 )
 
-// patching says whether a c2i adapter has its caller's call site patched, by a call for
+// patching reports whether a c2i adapter has its caller's call site patched, by a call for
 // which it pushes much and keeps its stack pointer in r13: mov r13,rsp; mov rax,[rsp];
 // and rsp,-16 to mov rsp,r13.
 func (l *leaf) patching() bool {
@@ -265,7 +265,7 @@ var (
 	restoreStack = []byte{0x49, 0x8B, 0xE5}
 )
 
-// madeRoom says whether an adapter holds its return address in rax.
+// madeRoom reports whether an adapter holds its return address in rax.
 func (l *leaf) madeRoom() bool {
 	for _, e := range extendStack {
 		if i := bytes.LastIndex(l.code, e); i >= 0 {

@@ -70,7 +70,7 @@ func (vm *VM) leaving(c *walk.Cursor) (f found, ok bool) {
 	return f, false
 }
 
-// leaves says whether leaving a method has a use for the instruction. Among the rest:
+// leaves reports whether leaving a method has a use for the instruction. Among the rest:
 // leave, before which the frame is whole; calls.
 func leaves(op x86asm.Op) bool {
 	switch op {
@@ -81,7 +81,7 @@ func leaves(op x86asm.Op) bool {
 	return false
 }
 
-// jumpsAway says whether code may hold jmp reg or jmp [reg+n]: FF with 4 in the middle
+// jumpsAway reports whether code may hold jmp reg or jmp [reg+n]: FF with 4 in the middle
 // of the next byte, and no table, as the jump to the next bytecode's code has.
 func jumpsAway(code []byte) bool {
 	for i := range max(0, len(code)-1) {
@@ -95,7 +95,7 @@ func jumpsAway(code []byte) bool {
 // alignedReturn is and rsp,-16; push rcx.
 var alignedReturn = []byte{0x48, 0x83, 0xE4, 0xF0, 0x51}
 
-// migrates says whether the jump at pc is the one into compiled code.
+// migrates reports whether the jump at pc is the one into compiled code.
 func (vm *VM) migrates(c *walk.Cursor, pc uint64) bool {
 	n := len(alignedReturn)
 	return pc-vm.interpLo >= uint64(n) && bytes.Equal(c.Code(pc-uint64(n), n), alignedReturn)

@@ -28,7 +28,7 @@ func (m *method) joined(l *methodLayout) int {
 	return int(n)
 }
 
-// freshMethod says whether m still is what it was when it was decoded. Classes
+// freshMethod reports whether m still is what it was when it was decoded. Classes
 // that are loaded and unloaded again and again may put like Methods in the same
 // place, so the class's name is part of the test.
 func (vm *VM) freshMethod(m *method) bool {
@@ -97,7 +97,7 @@ func (vm *VM) checkMethods(ms []*method) {
 	}
 }
 
-// sameMethod says whether what was read for a method and of its class is still m.
+// sameMethod reports whether what was read for a method and of its class is still m.
 func (vm *VM) sameMethod(m *method, own, class []target.Read) bool {
 	l, c := &vm.methods.layout, &m.methodCookie
 	h := own[0].Buf

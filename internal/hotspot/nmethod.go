@@ -212,7 +212,7 @@ func (l *blobLayout) cookieOf(h []byte) cookie {
 	return cookie{name: l.name.load(h), size: l.size.load(h), method: l.method.load(h), compileID: int32(l.compileID.load(h))}
 }
 
-// same says whether the block still holds b.
+// same reports whether the block still holds b.
 func (l *blobLayout) same(header []byte, b *blob) bool {
 	// A block that was just allocated again holds the old header still, but in
 	// another length if it is not the whole block.

@@ -88,7 +88,7 @@ func (s *stepped) listing(pc uint64) string {
 	return out.String()
 }
 
-// disassemble lists code at the address lo, and says whether an instruction
+// disassemble lists code at the address lo, and reports whether an instruction
 // begins at pc.
 func disassemble(code []byte, lo, pc uint64) (text string, hit bool) {
 	var out strings.Builder

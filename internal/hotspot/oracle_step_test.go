@@ -148,7 +148,7 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// ranAll says whether no part of the test was chosen by name.
+// ranAll reports whether no part of the test was chosen by name.
 func ranAll(t *testing.T) bool { return !strings.Contains(flagRun(), "/") }
 
 func flagRun() string { return flag.Lookup("test.run").Value.String() }
@@ -436,14 +436,14 @@ func (s *stepped) wrongCaller() string {
 // enteredAskew are the kinds of blobs that are not only called.
 var enteredAskew = map[blobKind]bool{blobSafepoint: true, blobRuntimeStub: true, blobException: true, blobDeopt: true}
 
-// validOrPoll says whether pc has a PcDesc, is a handler's for deoptimisation, or
+// validOrPoll reports whether pc has a PcDesc, is a handler's for deoptimisation, or
 // is just behind a poll.
 func (vm *VM) validOrPoll(pc uint64) bool {
 	e := vm.classify(pc)
 	return e != nil && e.how == howDeopt || e != nil && e.how == howFrame && e.blob.kind == blobNMethod && (e.exact || e.poll)
 }
 
-// calledBarrier says whether the call that returns to ra was of the entry barrier.
+// calledBarrier reports whether the call that returns to ra was of the entry barrier.
 func (s *stepped) calledBarrier(ra uint64) bool {
 	var b [5]byte
 	if !s.tr.Memory().Bytes(ra-5, b[:]) || b[0] != 0xe8 {

@@ -28,7 +28,7 @@ func pat(s string) pattern {
 	return p
 }
 
-// at says whether code has the pattern from off on. An empty pattern is everywhere.
+// at reports whether code has the pattern from off on. An empty pattern is everywhere.
 func (p pattern) at(code []byte, off int) bool {
 	if off < 0 || off > len(code) || len(code)-off < len(p.value) {
 		return len(p.value) == 0
@@ -42,7 +42,7 @@ func (p pattern) at(code []byte, off int) bool {
 	return true
 }
 
-// before says whether code has the pattern just before off.
+// before reports whether code has the pattern just before off.
 func (p pattern) before(code []byte, off int) bool {
 	if len(p.value) == 0 {
 		return true

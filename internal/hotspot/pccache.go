@@ -86,7 +86,7 @@ func (vm *VM) remembered(pc uint64) *pcEntry {
 	return nil
 }
 
-// holds says whether what e says is still so. A blob is compared with the
+// holds reports whether what e says is still so. A blob is compared with the
 // process once a batch.
 func (vm *VM) holds(e *pcEntry) bool { return e.blob == nil || vm.fresh(e.blob) }
 
@@ -215,7 +215,7 @@ func refOf(b *blob, i int) uint64 {
 	return r
 }
 
-// isDeoptPC says whether pc is where a frame marked for deoptimisation seems to
+// isDeoptPC reports whether pc is where a frame marked for deoptimisation seems to
 // return to.
 func (b *blob) isDeoptPC(pc uint64) bool {
 	if b.nm == nil {

@@ -66,7 +66,7 @@ func (vm *VM) readDebugInfo(b *blob) {
 	}
 }
 
-// wholePCs says whether a table of pcs of code of the given size begins and ends with a pc
+// wholePCs reports whether a table of pcs of code of the given size begins and ends with a pc
 // outside of the code, as all do (share/code/nmethod.cpp, copy_scopes_pcs): the VM writes the
 // table after the header, and frees it before the header.
 func wholePCs(raw []byte, size uint64) bool {

@@ -116,7 +116,7 @@ func (vm *VM) pushed(b *blob, pc uint64) uint64 {
 	return uint64(n)
 }
 
-// afterCall says whether ra may be where a call of a stub returns to: generated
+// afterCall reports whether ra may be where a call of a stub returns to: generated
 // code that is called from, or C++ code behind a call.
 func (vm *VM) afterCall(c *walk.Cursor, ra uint64) bool {
 	if vm.inCodeCache(ra) {

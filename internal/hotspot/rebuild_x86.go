@@ -91,7 +91,7 @@ func (l *leaf) replaced(at, ra, fp, longer uint64) (f found, ok bool) {
 	return f, true
 }
 
-// betweenFrames says whether pc lies behind add rsp,rcx and before the sub rsp of
+// betweenFrames reports whether pc lies behind add rsp,rcx and before the sub rsp of
 // the blob's new frame.
 func (l *leaf) betweenFrames() bool {
 	i := bytes.Index(l.code, []byte{0x48, 0x03, 0xE1})

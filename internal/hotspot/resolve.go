@@ -262,7 +262,7 @@ func (vm *VM) codelet(pc uint64) *codelet {
 	return nil
 }
 
-// inWholeFrame says whether pc lies in code of the interpreter that runs while the method's
+// inWholeFrame reports whether pc lies in code of the interpreter that runs while the method's
 // frame is there as a whole.
 func (vm *VM) inWholeFrame(pc uint64) bool {
 	c := vm.codelet(pc)

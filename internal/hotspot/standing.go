@@ -57,7 +57,7 @@ func (vm *VM) freedCode(h *codeHeap) {
 	s.on, s.freed = true, vm.Clock()
 }
 
-// restless says whether code had been freed in b's heap not long before the sample, and
+// restless reports whether code had been freed in b's heap not long before the sample, and
 // in an earlier batch.
 func (vm *VM) restless(b *blob, time uint64) bool {
 	h := vm.heapOf(b.start)

@@ -71,12 +71,12 @@ func javaRegs(a cpu.Arch) uint32 {
 	return 1<<cpu.RSP | 1<<cpu.RBP
 }
 
-// Owns says whether pc lies in code that the VM generated. It implements walk.Stepper.
+// Owns reports whether pc lies in code that the VM generated. It implements walk.Stepper.
 func (vm *VM) Owns(pc uint64) bool { return vm.inCodeCache(pc) || vm.archive.contains(pc) }
 
 func (vm *VM) inInterpreter(pc uint64) bool { return pc >= vm.interpLo && pc < vm.interpHi }
 
-// Settled says whether the next frame's step depends on nothing that the last one
+// Settled reports whether the next frame's step depends on nothing that the last one
 // left. It implements walk.Stateful.
 func (vm *VM) Settled() bool {
 	return vm.stepping.prov == walk.Exact && vm.stepping.flags == 0 && !vm.stepping.unfilled
@@ -312,7 +312,7 @@ func (vm *VM) push(c *walk.Cursor, pc, ref uint64, kind walk.Kind, prov walk.Pro
 	s.prov, s.flags = walk.Exact, 0
 }
 
-// validRA says whether ra is where a call from Java code returns to: it has a
+// validRA reports whether ra is where a call from Java code returns to: it has a
 // PcDesc, or it is one of the few places that need none (docs/hotspot.md, "The innermost frame").
 func (vm *VM) validRA(ra uint64) bool {
 	e := vm.classify(ra)
@@ -331,7 +331,7 @@ func (vm *VM) validRA(ra uint64) bool {
 	return false
 }
 
-// codeRA says whether ra may be where a call from generated code without a
+// codeRA reports whether ra may be where a call from generated code without a
 // safepoint returns to.
 func (vm *VM) codeRA(ra uint64) bool {
 	e := vm.classify(ra)

@@ -59,7 +59,7 @@ func (vm *VM) stubBefore(b *blob, pc uint64) *stubStart {
 // stubAlignment is what stubs are aligned to, at least.
 const stubAlignment = 32
 
-// withinStub says whether pc lies in the stub that begins at start, where not all
+// withinStub reports whether pc lies in the stub that begins at start, where not all
 // stubs are known: no return with the begin of another stub behind it may lie
 // between. Stubs with several returns go without a name in their later parts.
 func (vm *VM) withinStub(b *blob, start, pc uint64) bool {

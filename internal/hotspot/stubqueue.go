@@ -12,7 +12,7 @@ type interpreterWords struct {
 	was, now [3][8]byte
 }
 
-// same says whether they are what they were when it was asked last.
+// same reports whether they are what they were when it was asked last.
 func (w *interpreterWords) same(p *peek) bool {
 	if w.reqs[0].Buf == nil || p.readV(w.reqs[:]) < len(w.reqs) {
 		return false

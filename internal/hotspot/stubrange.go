@@ -11,7 +11,7 @@ type codeRange struct {
 
 func (r *codeRange) contains(pc uint64) bool { return pc >= r.lo && pc < r.hi }
 
-// search says whether b is to be searched, and notes that it was.
+// search reports whether b is to be searched, and notes that it was.
 func (r *codeRange) search(b *blob) bool {
 	if r.lo != 0 || r.looked == len(r.ids) {
 		return false
@@ -43,7 +43,7 @@ const (
 	callStubTail = 17
 )
 
-// inCallStub says whether pc in b is in the call stub. Only its return address is
+// inCallStub reports whether pc in b is in the call stub. Only its return address is
 // published.
 func (vm *VM) inCallStub(b *blob, pc uint64) bool {
 	r := &vm.stepping.callStub
@@ -67,7 +67,7 @@ func (vm *VM) inCallStub(b *blob, pc uint64) bool {
 	return r.contains(pc)
 }
 
-// inBarrier says whether pc in b is in the stub that nmethods call at their entry
+// inBarrier reports whether pc in b is in the stub that nmethods call at their entry
 // to let the collector see them (17+, cpu/x86/stubGenerator_x86_64.cpp,
 // generate_method_entry_barrier). Between its caller's return address and its
 // frame it has a word for the VM to write a new stack pointer into.

@@ -311,7 +311,7 @@ func (c *ThreadDump) Virtual(tid uint32) (id uint64, name string, ok bool) {
 	return 0, "", false
 }
 
-// Carriers says whether the VM has threads to run virtual ones on: it starts them for the
+// Carriers reports whether the VM has threads to run virtual ones on: it starts them for the
 // first virtual thread.
 func (c *ThreadDump) Carriers() bool {
 	vm := c.vm

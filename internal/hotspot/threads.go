@@ -193,7 +193,7 @@ func (vm *VM) ThreadNames() map[int]string {
 	return names
 }
 
-// AskThreads is ThreadNames; whole says whether the VM told of all of its Java threads.
+// AskThreads is ThreadNames; whole reports whether the VM told of all of its Java threads.
 // It does not while it begins or ends, or when a thread is just starting; then nothing
 // can be said of threads that it did not tell of.
 func (vm *VM) AskThreads() (names map[int]string, whole bool) {

@@ -151,7 +151,7 @@ func runVirtualOracle(t *testing.T, major int, how, flags string, steps int) boo
 	return true
 }
 
-// wrongVirtual says whether the virtual thread is at work, and how the chain
+// wrongVirtual reports whether the virtual thread is at work, and how the chain
 // differs from what it does.
 func (s *stepped) wrongVirtual() (working bool, why string) {
 	// Code that C++ called has C++ code below, which is not walked here.

@@ -46,7 +46,7 @@ func parseAnswer(s string, addr uint64) (answer, bool) {
 // bpfModule is what the kernel's list of symbols gives BPF programs for a module.
 const bpfModule = "[bpf]"
 
-// generatedForBPF says whether a name is that of code which the kernel has
+// generatedForBPF reports whether a name is that of code which the kernel has
 // compiled from a BPF program or to call one. The answer gives it no module, as if
 // it were a function of the kernel's image (bpf_prog_ksym_set_name and
 // bpf_ksym_add's callers in kernel/bpf).

@@ -25,7 +25,7 @@ type asker struct {
 const askedLen = 1024
 
 // openAsker loads the program. The error wraps what the kernel refused; it may
-// be that of reading /proc/kallsyms, which says whether this user may know where
+// be that of reading /proc/kallsyms, which reports whether this user may know where
 // the kernel's code lies.
 func openAsker() (a *asker, err error) {
 	if err := readable(); err != nil {

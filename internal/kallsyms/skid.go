@@ -34,7 +34,7 @@ var enabling = map[string]bool{
 }
 
 // MarkSkid marks the innermost frames of a stack, given innermost first, that do nothing
-// but enable interrupts (walk.Skid), and says whether there are any. It is for stacks that
+// but enable interrupts (walk.Skid), and reports whether there are any. It is for stacks that
 // a timer's interrupt showed: one that cannot be masked shows where it came. The outermost
 // frame of a stack is never marked.
 func (r *Resolver) MarkSkid(frames []walk.Frame) bool {

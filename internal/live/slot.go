@@ -39,7 +39,7 @@ func (s *slot) addThread(th uint32, c profile.Count) {
 	s.thread[th] = n
 }
 
-// addStack says whether there was room.
+// addStack reports whether there was room.
 func (s *slot) addStack(e entry, c profile.Count, most int) bool {
 	n, known := s.stacks[e]
 	if !known && len(s.stacks) >= most {

@@ -53,7 +53,7 @@ type Table struct {
 	Forgotten profile.Count
 }
 
-// CPUTime says whether what is sampled by is time on a CPU.
+// CPUTime reports whether what is sampled by is time on a CPU.
 func (t *Table) CPUTime() bool { return cpuTime(t.Begun.Events) }
 
 func cpuTime(events []profile.Event) bool {

@@ -17,7 +17,7 @@ var cloneCalls = [...]string{
 // same code, in bytes: test %rax,%rax; jl; jz.
 const afterClone = 9
 
-// clones says whether pc lies just behind a system call that starts a thread.
+// clones reports whether pc lies just behind a system call that starts a thread.
 func clones(mem walk.Memory, pc uint64) bool {
 	var b [afterClone + 7]byte
 	if !mem.Bytes(pc-uint64(len(b)), b[:]) {
@@ -33,7 +33,7 @@ func clones(mem walk.Memory, pc uint64) bool {
 	return false
 }
 
-// newborn says whether the thread, stopped just behind the system call that
+// newborn reports whether the thread, stopped just behind the system call that
 // started it, is the new one. Its stack is empty then: nothing called it. The
 // tables of C libraries leave these instructions out.
 func newborn(c *walk.Cursor) bool {

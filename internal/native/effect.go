@@ -30,7 +30,7 @@ func index(a x86asm.Arg) int {
 	return -1
 }
 
-// whole says whether a is all 8 bytes of a register.
+// whole reports whether a is all 8 bytes of a register.
 func whole(a x86asm.Arg) bool {
 	r, ok := a.(x86asm.Reg)
 	return ok && r >= x86asm.RAX && r <= x86asm.R15

@@ -103,7 +103,7 @@ func (s *Stepper) calledHere(c *walk.Cursor, at uint64, r *ehframe.Rule) walk.Ve
 	return walk.Stuck
 }
 
-// calls says whether a direct call of the function at start ends at ra, or one of a
+// calls reports whether a direct call of the function at start ends at ra, or one of a
 // stub that jumps to it by the global offset table.
 func (s *Stepper) calls(c *walk.Cursor, ra, start uint64) bool {
 	const size, stub = 5, 6 // of call rel32; of jmp [rip+n]

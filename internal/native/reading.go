@@ -247,7 +247,7 @@ func popped(inst *x86asm.Inst, sp place) place {
 	return sp.plus(-8)
 }
 
-// conditional says whether op is a conditional jump.
+// conditional reports whether op is a conditional jump.
 func conditional(op x86asm.Op) bool {
 	switch op {
 	case x86asm.JA, x86asm.JAE, x86asm.JB, x86asm.JBE, x86asm.JCXZ, x86asm.JE, x86asm.JECXZ, x86asm.JG, x86asm.JGE,
@@ -292,7 +292,7 @@ func (st *pathState) result(below bool) *ehframe.Rule {
 	return r
 }
 
-// wrote says whether the path may have stored something to a place.
+// wrote reports whether the path may have stored something to a place.
 func (st *pathState) wrote(at place) bool {
 	for k := range st.written[:st.writes] {
 		if st.written[k].at == at {

@@ -15,7 +15,7 @@ var trampolines = [...][]string{
 	cpu.ARM64: {"\x68\x11\x80\xd2\x01\x00\x00\xd4"}, // mov x8,#139; svc #0
 }
 
-// trampoline says whether pc is the start of such code or, for a thread that was
+// trampoline reports whether pc is the start of such code or, for a thread that was
 // stopped there, behind one of its two instructions: its frame is the same up to
 // the end of the system call.
 func trampoline(c *walk.Cursor, pc uint64) bool {
@@ -119,7 +119,7 @@ func (s *Stepper) interrupted(c *walk.Cursor, sp, high uint64) walk.Verdict {
 // KiB, and the red zone.
 const maxSignalFrame = 64 << 10
 
-// sameFrame says whether the process still has the signal's frame at sp that was
+// sameFrame reports whether the process still has the signal's frame at sp that was
 // copied, so that the interrupted stack is the same too.
 func sameFrame(c *walk.Cursor, sp uint64) bool {
 	from, n := sp+amd64Registers, uint64(8*17)
@@ -150,7 +150,7 @@ func leaveSignalStack(c *walk.Cursor, frame uint64) {
 	}
 }
 
-// elsewhere says whether an interrupted stack pointer is on another stack than the
+// elsewhere reports whether an interrupted stack pointer is on another stack than the
 // signal's frame, whose stack ends at high if that is not 0.
 func elsewhere(sp, frame, high uint64) bool {
 	return sp < frame || sp-frame > maxSignalFrame || high != 0 && sp > high

@@ -11,7 +11,7 @@ import (
 // C: 34 bytes in glibc's programs, 62 in its dynamic linker, 30 in musl.
 const startSize = 96
 
-// entered says whether addr lies in the code at a program's entry point. Not all
+// entered reports whether addr lies in the code at a program's entry point. Not all
 // of it has tables that say that there is no caller. The code ends where it
 // gives up (hlt) or jumps to an address that it has been given.
 func (r *codeReader) entered(arch cpu.Arch, mem walk.Memory, entry, addr uint64) bool {

@@ -90,7 +90,7 @@ func (s *Stepper) Forget() {
 	s.sizes, s.sizesOf, s.reader = nil, 0, nil
 }
 
-// Executable says whether addr lies in memory that may be executed, as far as is
+// Executable reports whether addr lies in memory that may be executed, as far as is
 // known: unlike Owns it does not look for new mappings, so that guesses may ask
 // it of any word.
 func (s *Stepper) Executable(addr uint64) bool {
@@ -98,7 +98,7 @@ func (s *Stepper) Executable(addr uint64) bool {
 	return ok
 }
 
-// Owns says whether pc lies in executable memory. It is to be asked after the
+// Owns reports whether pc lies in executable memory. It is to be asked after the
 // steppers of runtimes, which know better what their generated code is.
 func (s *Stepper) Owns(pc uint64) bool {
 	if _, ok := s.find(pc); ok {
@@ -126,7 +126,7 @@ func (s *Stepper) Frame(pc uint64, flags walk.FrameFlags) (walk.Frame, bool) {
 	return walk.Frame{PC: pc, Ref: uint64(a.module) << 32, Kind: m.kind(), Flags: flags}, true
 }
 
-// RunsGo says whether Go code was seen on a stack.
+// RunsGo reports whether Go code was seen on a stack.
 func (s *Stepper) RunsGo() bool { return s.runsGo }
 
 // unknown looks whether addr has become known, if it has not done so lately.

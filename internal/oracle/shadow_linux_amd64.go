@@ -37,7 +37,7 @@ type shadow struct {
 // first. The slice is valid until the next step.
 func (t *Tracer) Callers() []Entry { return t.shadow.entries }
 
-// Whole says whether Callers goes back to the thread's first instruction.
+// Whole reports whether Callers goes back to the thread's first instruction.
 func (t *Tracer) Whole() bool { return t.shadow.whole }
 
 // Loose are return addresses that were popped by something else than a return
@@ -177,13 +177,13 @@ func (t *Tracer) putBack(sp, region uint64) {
 	}
 }
 
-// holds says whether a general register holds a value.
+// holds reports whether a general register holds a value.
 func (t *Tracer) holds(v uint64) bool {
 	r := &t.regs
 	return slices.Contains([]uint64{r.Rax, r.Rbx, r.Rcx, r.Rdx, r.Rsi, r.Rdi, r.Rbp, r.R8, r.R9, r.R10, r.R11, r.R12, r.R13, r.R14, r.R15}, v)
 }
 
-// handlerEntered says whether the step delivered a signal to a handler: the
+// handlerEntered reports whether the step delivered a signal to a handler: the
 // kernel leaves the stack pointer 8 bytes below a 16-byte boundary, at the
 // restorer's address, with the interrupted registers in a frame above it.
 func (t *Tracer) handlerEntered(before *unix.PtraceRegs) bool {

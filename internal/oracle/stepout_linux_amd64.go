@@ -14,7 +14,7 @@ const (
 	debugControl   = debugRegisters + 7*8
 )
 
-// InCall says whether the thread has just executed a call: StepOut may follow.
+// InCall reports whether the thread has just executed a call: StepOut may follow.
 func (t *Tracer) InCall() bool {
 	n := len(t.shadow.entries)
 	return !t.running && t.executed.Call && n > 0 && t.shadow.entries[n-1].SP == t.regs.Rsp && t.signal == 0

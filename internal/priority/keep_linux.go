@@ -149,7 +149,7 @@ func Best() int {
 	return best
 }
 
-// inFirstUserNS says whether capabilities that candid holds count for levels: the
+// inFirstUserNS reports whether capabilities that candid holds count for levels: the
 // kernel asks for them in the machine's own user namespace, whose inode is always
 // the same (include/linux/proc_ns.h).
 func inFirstUserNS() bool {
@@ -179,7 +179,7 @@ func setAll(nice int) (int, error) {
 	return Own(), refused
 }
 
-// setOnce goes over the threads once and says whether any had another level.
+// setOnce goes over the threads once and reports whether any had another level.
 func setOnce(nice int) (changed bool, err error) {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 // ErrInvalid is wrapped by every error of Check.
 var ErrInvalid = errors.New("invalid profile")
 
-// Check says whether all of the profile's indices are in range and its trie has
+// Check reports whether all of the profile's indices are in range and its trie has
 // no loop. Everything else in this package relies on that, so every profile
 // that was read from a file is checked first.
 func (p *Profile) Check() error {

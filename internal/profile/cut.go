@@ -49,7 +49,7 @@ func Cut(p *Profile, f Filter, end time.Duration) *Profile {
 	return &out
 }
 
-// changes says whether observations of a kind are of a time, not of all of a recording.
+// changes reports whether observations of a kind are of a time, not of all of a recording.
 func changes(kind uint16) bool {
 	switch kind {
 	case CPULoad, ThreadCPULoad, ResidentSetSize, GarbageCollection, YoungGarbageCollection, OldGarbageCollection, GCPhasePause, GCHeapSummary,

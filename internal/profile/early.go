@@ -50,7 +50,7 @@ func (b *Builder) LeftOut() uint64 {
 	return b.early.left
 }
 
-// LooksAtStacks says whether Add asks for nodes, frames and functions. If it does not,
+// LooksAtStacks reports whether Add asks for nodes, frames and functions. If it does not,
 // others may be added meanwhile.
 func (b *Builder) LooksAtStacks() bool {
 	return b.early != nil && (b.early.focus != nil || b.early.ignore != nil)
@@ -66,7 +66,7 @@ func (e *early) takes(b *Builder, s *Sample) bool {
 	return ok
 }
 
-// reaches says whether a sample may belong to the time that is asked for: the events,
+// reaches reports whether a sample may belong to the time that is asked for: the events,
 // and so what weights count, are known later.
 func (e *early) reaches(s *Sample) bool {
 	begin := s.Time
@@ -76,7 +76,7 @@ func (e *early) reaches(s *Sample) bool {
 	return s.Time >= e.from && (e.to == 0 || begin < e.to)
 }
 
-// has says whether a function that matches is on the stack that ends in node.
+// has reports whether a function that matches is on the stack that ends in node.
 func (m *matched) has(b *Builder, node uint32) bool {
 	if n := b.nodes.Len(); n > len(m.nodes) {
 		m.nodes = append(m.nodes, make([]verdict, n-len(m.nodes))...)

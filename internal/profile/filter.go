@@ -22,7 +22,7 @@ func Kinds(kinds ...walk.Kind) (s KindSet) {
 	return s
 }
 
-// Has says whether k is in the set.
+// Has reports whether k is in the set.
 func (s KindSet) Has(k walk.Kind) bool { return s>>k&1 != 0 }
 
 // Filter chooses samples. The zero Filter chooses all of the first event.
@@ -122,7 +122,7 @@ type Method struct {
 	Line int32  // of Filter.Lines; 0: not known, or all of them
 }
 
-// HasTimes says whether the samples know when they were taken. Formats that
+// HasTimes reports whether the samples know when they were taken. Formats that
 // merge equal stacks lose that.
 func (p *Profile) HasTimes() bool {
 	if p.timed {
@@ -245,7 +245,7 @@ func (p *Profile) ThreadsOf(f Filter) []bool {
 	return takes
 }
 
-// part says whether a sample is chosen, and how much of its weight is.
+// part reports whether a sample is chosen, and how much of its weight is.
 func (m *matcher) part(s *Sample) (weight uint64, ok bool) {
 	if !m.threads[s.Thread] || !m.states.Has(s.State) || m.focus != nil && !m.focus[s.Node] || m.ignore != nil && m.ignore[s.Node] {
 		return 0, false

@@ -56,7 +56,7 @@ func (b *Builder) put(s Sample) {
 	}
 }
 
-// whole says whether a sample that was taken certainly belongs to the time that is asked
+// whole reports whether a sample that was taken certainly belongs to the time that is asked
 // for as it is, whatever it counts.
 func (e *early) whole(s *Sample, tentative bool) bool {
 	if e.from == 0 && e.to == 0 {

@@ -48,7 +48,7 @@ func Lanes(p *Profile) []Lane {
 	return lanes
 }
 
-// tracked says whether p has the samples of each track by themselves.
+// tracked reports whether p has the samples of each track by themselves.
 func tracked(p *Profile) bool {
 	seen := map[Track]bool{}
 	for _, l := range p.packed {

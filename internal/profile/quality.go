@@ -64,7 +64,7 @@ func FlagsOf(st *walk.Stack, unnamed bool) SampleFlags {
 	return f
 }
 
-// ManagedFrame says whether frames of a kind run a method of a runtime's, so that one
+// ManagedFrame reports whether frames of a kind run a method of a runtime's, so that one
 // without a name is something that the profile does not know.
 func ManagedFrame(k walk.Kind) bool {
 	switch k {

@@ -1,13 +1,13 @@
 package profile
 
-// Spans says whether a sample of the event in this state stands for the very time before
+// Spans reports whether a sample of the event in this state stands for the very time before
 // it, in which its thread waited: as long as its weight, ending with the sample. Any other
 // sample stands for a moment.
 func (e *Event) Spans(state State) bool {
 	return state >= StateRunnable && e.Unit == "nanoseconds"
 }
 
-// Spans says whether a sample stands for the very time before it: see Event.Spans.
+// Spans reports whether a sample stands for the very time before it: see Event.Spans.
 func (p *Profile) Spans(s *Sample) bool {
 	return int(s.Event) < len(p.Events) && p.Events[s.Event].Spans(s.State)
 }

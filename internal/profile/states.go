@@ -12,7 +12,7 @@ const NumStates = int(StateDisk) + 1
 // StateSet is a set of states; the empty one stands for all.
 type StateSet uint16
 
-// Has says whether s is in the set.
+// Has reports whether s is in the set.
 func (set StateSet) Has(s State) bool { return set == 0 || set>>s&1 != 0 }
 
 // With is the set with s.
@@ -62,7 +62,7 @@ func (s *Selection) ThreadStates(thread uint32) []Count {
 	return s.threadStates[int(thread)*NumStates:][:NumStates]
 }
 
-// HasStates says whether threads were seen in other states than running.
+// HasStates reports whether threads were seen in other states than running.
 func (s *Selection) HasStates() bool {
 	for state, c := range s.States() {
 		if c.Samples > 0 && State(state) != StateRunning && State(state) != StateUnknown {
@@ -78,7 +78,7 @@ func (p *Profile) EventByName(name string) (int, bool) {
 	return i, i >= 0
 }
 
-// Sampled says whether an event has samples.
+// Sampled reports whether an event has samples.
 func (p *Profile) Sampled(event int) bool {
 	sampled := slices.ContainsFunc(p.Samples, func(s Sample) bool { return int(s.Event) == event })
 	p.others(func(s *Sample) { sampled = sampled || int(s.Event) == event })

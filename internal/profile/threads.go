@@ -144,7 +144,7 @@ func (c Count) asSamplesOf(other Count) float64 {
 	return float64(c.Weight) / (float64(other.Weight) / float64(other.Samples))
 }
 
-// comparable says whether samples of the event are taken in step with CPU time.
+// comparable reports whether samples of the event are taken in step with CPU time.
 func (s *Selection) comparable() bool {
 	e := s.Filter.Event
 	return e < len(s.Profile.Events) && s.Profile.Events[e].Name == "cpu"

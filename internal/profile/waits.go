@@ -15,7 +15,7 @@ import (
 // waits for a CPU before it tells.
 const apart = 1_000_000_000
 
-// FollowsOn says whether s is the next piece of the wait that before is of.
+// FollowsOn reports whether s is the next piece of the wait that before is of.
 func (s *Sample) FollowsOn(before *Sample) bool {
 	if s.Flags&Continued == 0 || before.Thread != s.Thread || before.Event != s.Event || before.State < StateSleeping {
 		return false

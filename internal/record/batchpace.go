@@ -58,7 +58,7 @@ func (c *batchPace) learns(now time.Time) time.Duration {
 	return min(max(now.Sub(c.began)/learnedShare, learningly), learnedMost)
 }
 
-// is says whether nothing has happened for a while.
+// is reports whether nothing has happened for a while.
 func (c *batchPace) is(now time.Time) bool {
 	return !c.stirred.IsZero() && now.Sub(c.stirred) > calmAfter
 }
@@ -80,9 +80,9 @@ func (s *session) NextBatch() time.Duration {
 	return 0
 }
 
-// mayWait says whether batches may come rarely at all: nobody watches, and no process
+// mayWait reports whether batches may come rarely at all: nobody watches, and no process
 // has to be looked at before it ends.
 func (s *session) mayWait() bool { return s.o.Live == nil && !s.many() }
 
-// many says whether programs may come that nobody named, and end, while others go on.
+// many reports whether programs may come that nobody named, and end, while others go on.
 func (s *session) many() bool { return s.o.All || s.o.Children }

@@ -26,7 +26,7 @@ const (
 	maxPrograms = 1 << 12
 )
 
-// births follows which programs begin, and says whether they want to be looked at soon.
+// births follows which programs begin, and reports whether they want to be looked at soon.
 // It is told of everything as soon as it is known, which may be by another goroutine
 // than the session's.
 type births struct {
@@ -53,7 +53,7 @@ type program struct {
 	fleeting bool // some had other code
 }
 
-// ordinary says whether what runs is in files.
+// ordinary reports whether what runs is in files.
 func (p *program) ordinary() bool { return p != nil && !p.fleeting && p.plain >= plainAfter }
 
 // born is a process that became a program while candid looked.
@@ -68,7 +68,7 @@ func newBirths() *births {
 	return &births{programs: map[programKey]*program{}, running: map[uint32]born{}}
 }
 
-// notice takes what happened to a process, and says whether it should be looked at at once.
+// notice takes what happened to a process, and reports whether it should be looked at at once.
 func (b *births) notice(n *capture.ProcessEvent, now time.Time) (soon bool) {
 	if n.PID == 0 {
 		return false // candid's pid namespace knows nothing of it, or mappings were missed
@@ -193,7 +193,7 @@ func (b *births) until(t time.Time) {
 	}
 }
 
-// hurries says whether samples are wanted soon.
+// hurries reports whether samples are wanted soon.
 func (b *births) hurries(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -206,7 +206,7 @@ func (s *session) Prompt(n *capture.ProcessEvent) bool {
 	return s.births.notice(n, time.Now())
 }
 
-// fleeting says whether a mapping is a sign of code that is in no file.
+// fleeting reports whether a mapping is a sign of code that is in no file.
 func fleeting(m *target.Mapping) bool {
 	return m.Anonymous() && m.Path == "" || strings.HasSuffix(m.Path, "/libjvm.so")
 }

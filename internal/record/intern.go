@@ -128,7 +128,7 @@ func (in *interner) node(tid uint32, st *walk.Stack) (uint32, bool) {
 	return node, true
 }
 
-// unnamed says whether the method of some managed frame of the stack that node was last
+// unnamed reports whether the method of some managed frame of the stack that node was last
 // asked about for a thread is not known.
 func (in *interner) unnamed(tid uint32) bool {
 	l := in.last[tid]

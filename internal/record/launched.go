@@ -26,7 +26,7 @@ func (s *session) launch(pid uint32, begin launch.Begin) {
 // copy waited for may be told: even the last step of a thread's end takes a CPU.
 const dying = uint64(time.Second)
 
-// isCopy says whether a sample is of the copy of candid that became the program, to the end of
+// isCopy reports whether a sample is of the copy of candid that became the program, to the end of
 // the call by which it did.
 func (l *launched) isCopy(snap *capture.Snapshot) bool {
 	switch {

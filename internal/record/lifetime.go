@@ -27,10 +27,10 @@ func (f *lifetime) age() time.Duration {
 	return time.Duration(now - min(began, now))
 }
 
-// mayEnd says whether the process may end soon, or has.
+// mayEnd reports whether the process may end soon, or has.
 func (f *lifetime) mayEnd() bool { return f.age() < grown || !f.target.Alive() }
 
-// wantsLines waits until the process has grown or ended, and says whether it lives.
+// wantsLines waits until the process has grown or ended, and reports whether it lives.
 func (f *lifetime) wantsLines() bool {
 	const look = 50 * time.Millisecond
 	for f.target.Alive() && !f.hasty.Load() {

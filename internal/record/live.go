@@ -25,7 +25,7 @@ type Live interface {
 
 // Keeper is a Live beside a profile that may be all that keeps single samples.
 type Keeper interface {
-	// Kept says whether it has all samples so far in safety, so that the profile need
+	// Kept reports whether it has all samples so far in safety, so that the profile need
 	// not have them: of these it has only what they come to (profile.Builder.SumUp).
 	// It is asked now and then after a batch.
 	Kept() bool

@@ -248,7 +248,7 @@ func (s *session) foundRuntime(p *process, f attach.Found) {
 	}
 }
 
-// told says whether the engine has told of every mapping that the process has.
+// told reports whether the engine has told of every mapping that the process has.
 func (p *process) told() bool {
 	sp := p.target.Space()
 	return sp != nil && sp.Whole && !p.missed

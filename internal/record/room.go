@@ -31,7 +31,7 @@ const (
 	allShared = 64 << 20
 )
 
-// room says whether there is memory for source lines. Its methods may be called from any
+// room reports whether there is memory for source lines. Its methods may be called from any
 // goroutine.
 type room struct {
 	refused atomic.Int64
@@ -40,7 +40,7 @@ type room struct {
 	cycle uint64 // of the collector, in which files were given back last
 }
 
-// has says whether there is room for so many bytes more.
+// has reports whether there is room for so many bytes more.
 func (r *room) has(bytes uint64) bool {
 	used := r.used
 	if used == nil {

@@ -84,7 +84,7 @@ func (k known) amounts(p *profile.Profile, event int) (sum shares) {
 	return sum
 }
 
-// calls says whether a function is in a stack.
+// calls reports whether a function is in a stack.
 func calls(p *profile.Profile, node uint32, function string) bool {
 	for ; node != profile.RootNode; node = p.Nodes[node].Parent {
 		if p.Funcs[p.Frames[p.Nodes[node].Frame].Func].Name == function {

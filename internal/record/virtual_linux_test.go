@@ -114,7 +114,7 @@ type rung struct {
 // hardly makes threads compute so little that they wait and go on most of the time.
 const hardly = "-Dturns=50"
 
-// restless says whether most samples are of threads that are leaving or coming back.
+// restless reports whether most samples are of threads that are leaving or coming back.
 func (r rung) restless() bool { return slices.Contains(r.flags, hardly) }
 
 func (r rung) String() string {

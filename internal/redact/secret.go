@@ -17,7 +17,7 @@ var name = regexp.MustCompile(`(?i)passw|passphrase|passcode|(^|[^a-z])(pwd|pass
 // inURL is the user and the password in an address.
 var inURL = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@]*):[^/\s@]+@`)
 
-// Named says whether a name is one that secrets have.
+// Named reports whether a name is one that secrets have.
 func Named(s string) bool { return name.MatchString(s) }
 
 // Value gives the value of a property, masked if the name is a secret's, and else
@@ -63,7 +63,7 @@ func inside(s string) string {
 // inWords is an option and a word behind it.
 var inWords = regexp.MustCompile(`--[A-Za-z0-9_.-]+[ \t\n]+[^\s-]\S*`)
 
-// notOfName says whether a letter is of no option's or property's name.
+// notOfName reports whether a letter is of no option's or property's name.
 func notOfName(r rune) bool {
 	return r != '_' && r != '.' && r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 }
@@ -102,7 +102,7 @@ func Args(args []string) []string {
 // Command is a command line as people write it, with its secrets masked.
 func Command(args []string) string { return strings.Join(Args(args), " ") }
 
-// option says whether an argument says that the next one is a secret.
+// option reports whether an argument says that the next one is a secret.
 func option(a string) bool {
 	return strings.HasPrefix(a, "--") && !strings.Contains(a, "=") && Named(a)
 }

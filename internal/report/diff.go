@@ -178,7 +178,7 @@ func diffHead(name string) string {
 	return right(name+" CHANGE", digits+1) + right("BASE", digits) + right("NEW", digits)
 }
 
-// status says whether one side has nothing of it.
+// status reports whether one side has nothing of it.
 func status(n diff.Counts) string {
 	switch {
 	case n[0].Samples == 0 && n[1].Samples > 0:

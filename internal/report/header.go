@@ -131,7 +131,7 @@ func amounts(s *profile.Selection) []string {
 	return facts
 }
 
-// unlike says whether samples are of another weight than that number of them would be.
+// unlike reports whether samples are of another weight than that number of them would be.
 func unlike(all profile.Count, period uint64) bool {
 	if period == 0 {
 		return true

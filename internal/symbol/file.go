@@ -225,7 +225,7 @@ func named(raw string, start uint64) Symbol {
 	return s
 }
 
-// endsBefore says whether the unwind tables put another function between start
+// endsBefore reports whether the unwind tables put another function between start
 // and addr.
 func (f *File) endsBefore(start, addr uint64) bool {
 	b, ok := f.functionBounds(addr)
@@ -264,10 +264,10 @@ func (f *File) readLines() {
 	}
 }
 
-// hasLines says whether there is line information to be read.
+// hasLines reports whether there is line information to be read.
 func (f *File) hasLines() bool { return f.m.describes() || f.debug.describes() }
 
-// describes says whether the image has debugging information.
+// describes reports whether the image has debugging information.
 func (m *image) describes() bool {
 	return m != nil && (m.find(".debug_info") != nil || m.find(".zdebug_info") != nil)
 }

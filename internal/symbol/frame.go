@@ -41,7 +41,7 @@ type Resolver interface {
 // which can take a second of a large one.
 type Preparer interface {
 	Resolver
-	// Prepare says whether Resolve would name f at once. If it would not, what it
+	// Prepare reports whether Resolve would name f at once. If it would not, what it
 	// needs is read meanwhile, by another goroutine.
 	Prepare(f walk.Frame) bool
 }

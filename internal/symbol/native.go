@@ -68,7 +68,7 @@ type Native struct {
 	// Room, if it is set, is asked before source lines are read that may take so many bytes
 	// of memory; without room it is as if they were not wanted. It is called as Wanted is.
 	Room func(bytes uint64) bool
-	// Fleeting, if it is set, says whether the process may end soon: then a file that
+	// Fleeting, if it is set, reports whether the process may end soon: then a file that
 	// others have read without source lines is good enough.
 	Fleeting func() bool
 }
@@ -93,7 +93,7 @@ type opened struct {
 	brief bool // it may have source lines that nobody wanted
 }
 
-// here says whether the file has been read.
+// here reports whether the file has been read.
 func (nf *nativeFile) here() bool {
 	if nf.coming != nil {
 		select {

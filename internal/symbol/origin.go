@@ -32,7 +32,7 @@ func (f *File) Origin() Origin {
 	return OriginNone
 }
 
-// HasLines says whether there is information on source lines.
+// HasLines reports whether there is information on source lines.
 func (f *File) HasLines() bool {
 	for _, m := range []*image{f.m, f.debug} {
 		if m != nil && (m.find(".debug_line") != nil || m.find(".zdebug_line") != nil) {
@@ -42,7 +42,7 @@ func (f *File) HasLines() bool {
 	return f.goTable != nil
 }
 
-// has says whether the image has a table of that type that is not empty.
+// has reports whether the image has a table of that type that is not empty.
 func (m *image) has(typ elf.SectionType) bool {
 	if m == nil {
 		return false

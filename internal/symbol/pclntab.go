@@ -125,7 +125,7 @@ func (t *goTable) line(addr uint64) (file string, line int32, ok bool) {
 // symbols to be read only when one is asked for: some bytes between the functions.
 const maxForeign = 64 << 10
 
-// covers says whether the table describes nearly all of the image's code.
+// covers reports whether the table describes nearly all of the image's code.
 func (t *goTable) covers(m *image) bool {
 	first, end := t.tab.Range()
 	lo, hi := t.text+first, t.text+end

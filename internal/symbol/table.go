@@ -74,7 +74,7 @@ type table struct {
 	strings []strtab
 }
 
-// add reads the symbol table of type typ of m. It says whether there was one
+// add reads the symbol table of type typ of m. It reports whether there was one
 // with code symbols.
 func (t *table) add(m *image, typ elf.SectionType) (bool, error) {
 	var sect *section
@@ -142,7 +142,7 @@ func (t *table) addAt(m *image, off, size, stroff, strsize uint64) (bool, error)
 	return len(t.syms) > before, nil
 }
 
-// codeSymbol decodes one symbol and says whether it may name code.
+// codeSymbol decodes one symbol and reports whether it may name code.
 func (m *image) codeSymbol(b []byte) (entry, bool) {
 	var e entry
 	var info byte

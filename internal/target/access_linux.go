@@ -221,7 +221,7 @@ func deniedReason(uid int) Reason {
 	return ReasonPolicy
 }
 
-// hasPtrace says whether candid holds CAP_SYS_PTRACE.
+// hasPtrace reports whether candid holds CAP_SYS_PTRACE.
 func hasPtrace() bool {
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
@@ -231,7 +231,7 @@ func hasPtrace() bool {
 	return data[0].Effective&(1<<unix.CAP_SYS_PTRACE) != 0
 }
 
-// yamaRestricts says whether the Yama module forbids reading other processes of
+// yamaRestricts reports whether the Yama module forbids reading other processes of
 // the same user.
 func yamaRestricts() bool {
 	raw := readString("/proc/sys/kernel/yama/ptrace_scope")

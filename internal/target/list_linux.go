@@ -40,7 +40,7 @@ func List() ([]Summary, error) {
 	return out, nil
 }
 
-// HaveChildren says whether any of some processes has started others that still run.
+// HaveChildren reports whether any of some processes has started others that still run.
 func HaveChildren(pids []int) bool {
 	f, err := os.Open("/proc")
 	if err != nil || len(pids) == 0 {

@@ -66,5 +66,5 @@ func (m Mapping) FileBacked() bool {
 	return true
 }
 
-// Contains says whether addr lies in the mapping.
+// Contains reports whether addr lies in the mapping.
 func (m Mapping) Contains(addr uint64) bool { return addr-m.Start < m.End-m.Start }

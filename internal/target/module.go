@@ -44,7 +44,7 @@ func (p *Process) Modules() ([]Module, error) {
 	return modulesOf(maps, p.elfInMemory), nil
 }
 
-// elfInMemory says whether a mapping without a file, a memfd, begins with an ELF
+// elfInMemory reports whether a mapping without a file, a memfd, begins with an ELF
 // header: programs are run from there to leave no file behind, but compilers
 // also keep the code there that they generate.
 func (p *Process) elfInMemory(m Mapping) bool {
@@ -100,7 +100,7 @@ func modulesOf(maps []Mapping, other func(Mapping) bool) []Module {
 	})
 }
 
-// newInstance says whether m starts another copy of the file that have are
+// newInstance reports whether m starts another copy of the file that have are
 // mappings of. A loader maps a file's segments by ascending offset and in one
 // reservation, so an offset that goes back is another copy, and so is the same
 // part with the same rights elsewhere.

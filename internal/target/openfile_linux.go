@@ -71,7 +71,7 @@ func (p *Process) openRoot(path string, m *Mapping) (*os.File, error) {
 	return regular(fd, path, m, ended)
 }
 
-// changedSince says whether a file was changed, or got its number, later than at a
+// changedSince reports whether a file was changed, or got its number, later than at a
 // time of CLOCK_MONOTONIC: file systems give the number of a file that was removed
 // to the next one.
 func changedSince(st *unix.Stat_t, made uint64) bool {

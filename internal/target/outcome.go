@@ -21,7 +21,7 @@ func OutcomeOf(status uint32) Outcome {
 	return o
 }
 
-// Killed says whether a signal ended it.
+// Killed reports whether a signal ended it.
 func (o Outcome) Killed() bool { return o.Known && o.Signal != 0 }
 
 // String goes behind the name of the process: "was killed by SIGKILL".

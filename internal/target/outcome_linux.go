@@ -58,7 +58,7 @@ func (w *Witness) Close() {
 // Tell gives what somebody else has seen of its end: an engine that was there.
 func (w *Witness) Tell(o Outcome) { w.told = o }
 
-// Ended says whether the process has ended, and how if that can be had. If it cannot, it
+// Ended reports whether the process has ended, and how if that can be had. If it cannot, it
 // asks again for so long: between being a zombie and being gone nobody is told.
 func (w *Witness) Ended(patience time.Duration) (o Outcome, over bool) {
 	if w.told.Known {

@@ -185,7 +185,7 @@ func (p *Process) Close() error {
 	return nil
 }
 
-// Alive says whether the process still runs: false once it has ended, even if
+// Alive reports whether the process still runs: false once it has ended, even if
 // its parent has not yet taken notice, or another process has got its id.
 func (p *Process) Alive() bool {
 	p.sys.mu.Lock()
@@ -204,7 +204,7 @@ func (p *Process) Alive() bool {
 	return ok && st.StartTime == p.StartTime && (st.State != 'Z' || p.livingThread() != 0)
 }
 
-// Replaced says whether the process runs another program now than when it was opened. An
+// Replaced reports whether the process runs another program now than when it was opened. An
 // exec is not seen where addresses are not random.
 func (p *Process) Replaced() bool {
 	var buf [1024]byte

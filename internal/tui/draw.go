@@ -39,7 +39,7 @@ func (s *Screen) room() int {
 	return max(n, 1)
 }
 
-// detailed says whether there is room for a line about the chosen one.
+// detailed reports whether there is room for a line about the chosen one.
 func (s *Screen) detailed() bool { return s.height >= 14 }
 
 // View implements tea.Model.
@@ -103,7 +103,7 @@ const (
 	kindWidth, kindNarrow = 13, 8
 )
 
-// since says whether there is room for the columns since the start: 0 to 2.
+// since reports whether there is room for the columns since the start: 0 to 2.
 func (s *Screen) since() int {
 	switch {
 	case s.thread != nil && s.page == methodsPage || s.width < 64:

@@ -102,12 +102,12 @@ func (s *Screen) notes() []string {
 	return notes
 }
 
-// noted says whether there is a line about what could not be had.
+// noted reports whether there is a line about what could not be had.
 func (s *Screen) noted() bool {
 	return s.height >= 12 && (s.ended == nil || s.ended.Err == nil) && len(s.notes()) > 0
 }
 
-// waits says whether there is a line about who waits.
+// waits reports whether there is a line about who waits.
 func (s *Screen) waits() bool {
 	return s.height >= 12 && (s.ended == nil || s.ended.Err == nil) && len(s.table.Waits) > 0
 }

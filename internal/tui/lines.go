@@ -35,7 +35,7 @@ func (s *Screen) matches(words ...string) bool {
 	return s.filter() == nil || slices.ContainsFunc(words, s.filter().MatchString)
 }
 
-// folds says whether a method is left out because threads only start by it: sorted by
+// folds reports whether a method is left out because threads only start by it: sorted by
 // total such frames would be all that a small terminal shows. What is asked for by a
 // filter, or has time of its own, is shown.
 func (s *Screen) folds(r *live.Row) bool {

@@ -100,7 +100,7 @@ var special = map[string]tea.KeyPressMsg{
 	"backspace": {Code: tea.KeyBackspace}, "ctrl+c": {Code: 'c', Mod: tea.ModCtrl}, "ctrl+u": {Code: 'u', Mod: tea.ModCtrl},
 }
 
-// press gives keys, and says whether they quit.
+// press gives keys, and reports whether they quit.
 func press(s *Screen, keys ...string) bool {
 	quit := false
 	for _, k := range keys {

@@ -42,7 +42,7 @@ func (vm *VM) frameless(mem walk.Memory, p place) bool {
 	return is
 }
 
-// own says whether an address is in V8's code that may be followed.
+// own reports whether an address is in V8's code that may be followed.
 func (vm *VM) own(at uint64) bool {
 	p, ok := vm.find(at)
 	return ok && p.role != opaque

@@ -212,7 +212,7 @@ func (h *heap) typeOf(object uint64) int32 {
 	return int32(b[0]) | int32(b[1])<<8
 }
 
-// is says whether an object is of the type of that name.
+// is reports whether an object is of the type of that name.
 func (h *heap) is(object uint64, typ string) bool {
 	want, ok := h.ints["type_"+typ]
 	return ok && want != 0 && h.typeOf(object) == want
@@ -256,7 +256,7 @@ func (h *heap) function(k frameKey) (name, bool) {
 	return n, true
 }
 
-// agrees says whether a frame's slots are those of a function: an interpreter's has the
+// agrees reports whether a frame's slots are those of a function: an interpreter's has the
 // function's bytecode, any has the function's context, or one that was made within.
 func (h *heap) agrees(k frameKey, shared uint64) bool {
 	if data, ok := h.field(shared, h.off.data); ok && k.bytecode&3 == 1 {

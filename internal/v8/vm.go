@@ -143,7 +143,7 @@ const (
 	pageWords = 24        // of a page's header that are looked at
 )
 
-// codePage says whether an address lies in a page of V8's heap for code. A page begins with
+// codePage reports whether an address lies in a page of V8's heap for code. A page begins with
 // its size and a few pointers (src/heap/memory-chunk-layout.h), of which one leads to the
 // space that it belongs to: an object of one of the classes of spaces for code, which begins
 // with the address of that class's table of functions. Where that pointer stands has changed

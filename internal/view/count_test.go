@@ -259,7 +259,7 @@ func TestWaitsOverTime(t *testing.T) {
 	}
 }
 
-// passes says whether a sample's own stack passes the expressions.
+// passes reports whether a sample's own stack passes the expressions.
 func (r *Recording) passes(s *profile.Sample, f profile.Filter) bool {
 	focus := f.Focus == nil
 	for n := s.Node; n != profile.RootNode; n = r.p.Nodes[n].Parent {

@@ -249,7 +249,7 @@ func TestFollowEnds(t *testing.T) {
 	}
 }
 
-// A recording that was followed to its end says whether that was the end of it.
+// A recording that was followed to its end reports whether that was the end of it.
 func TestFollowTellsUnfinished(t *testing.T) {
 	for _, finished := range []bool{true, false} {
 		p := profiletest.Server(300, 3000, 5)

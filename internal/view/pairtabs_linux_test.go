@@ -29,7 +29,7 @@ func names(p *profile.Profile, f profile.Filter) (map[string]report.Count, float
 	return out, sum
 }
 
-// near says whether two numbers differ by no more than adding up in another order, in
+// near reports whether two numbers differ by no more than adding up in another order, in
 // fewer digits, does.
 func near(a, b float64) bool { return math.Abs(a-b) <= 2e-5*max(math.Abs(a), math.Abs(b), 1e-9) }
 

@@ -310,12 +310,12 @@ func (r *Recording) choose(q *Query) chosen {
 	return c
 }
 
-// takes says whether a sample is chosen; its time is not looked at.
+// takes reports whether a sample is chosen; its time is not looked at.
 func (c *chosen) takes(r *Recording, i int) bool {
 	return c.sorts[r.cols.sort[i]] && c.passes(r.cols.last[i], r.cols.thread[i])
 }
 
-// passes says whether samples of a thread that end so are chosen.
+// passes reports whether samples of a thread that end so are chosen.
 func (c *chosen) passes(last, thread uint32) bool {
 	return (c.keep == nil || c.keep[last]) && (c.threads == nil || c.threads[thread]) && thread >= c.first && thread <= c.last
 }

@@ -22,7 +22,7 @@ type tableRow struct {
 	open, leaf    bool // a leaf has nothing below
 }
 
-// heavier says whether a row comes before another one that is below the same row.
+// heavier reports whether a row comes before another one that is below the same row.
 func (a *tableRow) heavier(b *tableRow) int {
 	return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(b.before, a.before), cmp.Compare(b.samples, a.samples), cmp.Compare(a.symbol, b.symbol))
 }
@@ -87,7 +87,7 @@ func (r *Recording) newTable(ctx context.Context, s *shownTree, after, before *p
 	return &table{ctx: ctx, shape: s, ways: w, doubts: s.doubted(), whole: g, part: g, all: after.total(0), left: beginRows, shown: -1, slot: make([]int32, w.keys)}
 }
 
-// wanted says whether it goes on, after so much more work.
+// wanted reports whether it goes on, after so much more work.
 func (t *table) wanted(work int) bool {
 	if t.work += work; t.work-t.looked >= step && t.err == nil {
 		t.looked = t.work
@@ -238,7 +238,7 @@ func (t *table) underneath(f *family) []family {
 	return t.families(t.below(f.parts), f.depth+1)
 }
 
-// opens says whether a row of a fresh table does by itself.
+// opens reports whether a row of a fresh table does by itself.
 func (t *table) opens(f *family) bool {
 	if !t.begin || t.left == 0 || float64(f.total) < beginShare*float64(t.all) {
 		return false

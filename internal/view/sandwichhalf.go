@@ -220,7 +220,7 @@ func (m *maker) order() {
 	}
 }
 
-// first says whether a bunch comes before another.
+// first reports whether a bunch comes before another.
 func (b *bunch) first(o *bunch) bool {
 	if b.after != o.after {
 		return b.after > o.after

@@ -65,7 +65,7 @@ type rewrite struct {
 	key      string
 }
 
-// startsWhole says whether a page that does not ask shows how threads start: a second tree, without
+// startsWhole reports whether a page that does not ask shows how threads start: a second tree, without
 // that, takes as much as the first one, and a second or two where it has millions of places.
 func (r *Recording) startsWhole() bool { return len(r.base.tree.Order) > maxShapePlaces }
 
@@ -79,7 +79,7 @@ func (r *Recording) usualStarts(v url.Values) url.Values {
 	return v
 }
 
-// others says whether frames are shown otherwise than they were taken, but for how threads start.
+// others reports whether frames are shown otherwise than they were taken, but for how threads start.
 func (w *rewrite) others() bool { return w != nil && len(w.merge)+len(w.fold)+len(w.collapse) > 0 }
 
 // rewriteOf reads what the page asks: merge and recursion (expressions), collapse
@@ -149,7 +149,7 @@ func (w *rewrite) rewriting(p *profile.Profile) (*flame.Rewriting, error) {
 	return out, nil
 }
 
-// named says whether an expression of the page's matches a function. The page
+// named reports whether an expression of the page's matches a function. The page
 // knows names as they are shown, and sends them back so.
 func named(re *regexp.Regexp, f *profile.Func) bool {
 	return re.MatchString(f.Name) || re.MatchString(flame.Visible(f.Name))

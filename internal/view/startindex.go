@@ -46,7 +46,7 @@ func (r *Recording) after(list startIndex, index func(i int) int, from, n int, t
 
 func itself(i int) int { return i }
 
-// waits says whether a sample stands for the time before it: see profile.Event.Spans.
+// waits reports whether a sample stands for the time before it: see profile.Event.Spans.
 func (r *Recording) waits(i int) bool { return r.cols.sorts[r.cols.sort[i]].spans }
 
 // begin is when what a sample stands for began.
@@ -154,7 +154,7 @@ func (b *bins) put(r *Recording, i int) {
 	}
 }
 
-// spans says whether any of the samples stands for the time before it.
+// spans reports whether any of the samples stands for the time before it.
 func (c *columns) spans() bool {
 	for _, s := range c.sorts {
 		if s.spans {

@@ -112,7 +112,7 @@ func (k ranks) of(i uint32) uint32 {
 	return word.before + uint32(bits.OnesCount64(word.in&(1<<(i%64)-1)))
 }
 
-// has says whether place i is one of them.
+// has reports whether place i is one of them.
 func (k ranks) has(i uint32) bool { return k[i/64].in>>(i%64)&1 != 0 }
 
 // placeSums are what ended in each place of a tree, and what ended there or below it. Places

@@ -52,7 +52,7 @@ func (x *sandwiching) look(w width, frames []has) {
 	x.close, x.far = least(w.right-w.left), least(1)
 }
 
-// narrow says whether what begins at a place of the half is not seen.
+// narrow reports whether what begins at a place of the half is not seen.
 func (x *sandwiching) narrow(b *bunch, at uint64) bool {
 	least := &x.far
 	if at < x.seen.to && at+x.seen.of(has{after: b.after, before: b.before}) > x.seen.from {

@@ -174,7 +174,7 @@ func (r *trail) put(inner []Frame) {
 	copy(r.room[len(r.room)-r.frames:], inner)
 }
 
-// marked says whether the Cursor is at a place from which the rest of a walk
+// marked reports whether the Cursor is at a place from which the rest of a walk
 // depends on nothing else than its registers and the stack above, and gives it.
 func (c *Cursor) marked(top uint64) (m mark, ok bool) {
 	if c.Leaf || c.LeafCallee || c.Unextended != 0 || c.Prov != Exact || c.Outside || c.Checked || c.Low != 0 || c.High != top {

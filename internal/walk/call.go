@@ -4,11 +4,11 @@ import "github.com/candid-profiler/candid/internal/cpu"
 
 // Code says what is known of a process's code without knowing whose it is.
 type Code interface {
-	// Executable says whether addr lies in memory that may be executed.
+	// Executable reports whether addr lies in memory that may be executed.
 	Executable(addr uint64) bool
 }
 
-// AfterCall says whether the instruction just before ra is a call, so that ra may be a return address. On amd64, where
+// AfterCall reports whether the instruction just before ra is a call, so that ra may be a return address. On amd64, where
 // instructions have no fixed length, a byte sequence that could be read as a
 // call ending at ra is enough: about one random address in 60 passes.
 func (c *Cursor) AfterCall(ra uint64) bool {

@@ -87,7 +87,7 @@ func (w *Walker) strip(ra uint64) uint64 {
 // have at most 52 bits, and Linux gives out 48 unless asked.
 func StripPAC(ra uint64) uint64 { return ra & (1<<48 - 1) }
 
-// plausible says whether ra is in executable memory, after a call.
+// plausible reports whether ra is in executable memory, after a call.
 func (w *Walker) plausible(c *Cursor, ra uint64) bool {
 	return ra >= 0x1000 && w.code.Executable(ra-1) && c.AfterCall(ra)
 }

@@ -114,7 +114,7 @@ func (c *Cursor) Copied(addr, n uint64) []byte {
 	return nil
 }
 
-// InCopy says whether the word at addr was copied with the sample.
+// InCopy reports whether the word at addr was copied with the sample.
 func (c *Cursor) InCopy(addr uint64) bool { return c.Copy.holds(addr) || c.Other.holds(addr) }
 
 // Word reads a word of the copy.
@@ -130,7 +130,7 @@ func (s *StackCopy) holds(addr uint64) bool {
 	return off < uint64(len(s.Bytes)) && off+8 <= uint64(len(s.Bytes))
 }
 
-// Generated says whether addr lies in code that a runtime has generated: in that
+// Generated reports whether addr lies in code that a runtime has generated: in that
 // of the first stepper, if there are several.
 func (c *Cursor) Generated(addr uint64) bool {
 	return c.generated != nil && c.generated.Owns(addr)
@@ -165,7 +165,7 @@ type Stepper interface {
 	// several) and moves the Cursor to the caller. It must not allocate, and
 	// must return after a bounded number of steps whatever the memory holds.
 	Step(c *Cursor) Verdict
-	// Owns says whether pc lies in this stepper's code. It is asked for every
+	// Owns reports whether pc lies in this stepper's code. It is asked for every
 	// frame and must be cheap.
 	Owns(pc uint64) bool
 }

@@ -236,7 +236,7 @@ func (w *Walker) run(c *Cursor, snap *capture.Snapshot, r *trail, same uint64) {
 	}
 }
 
-// settled says whether no stepper carries anything over from the last frame to the
+// settled reports whether no stepper carries anything over from the last frame to the
 // next but in the Cursor.
 func (w *Walker) settled() bool {
 	for i := 1; i <= w.n; i++ {
@@ -262,7 +262,7 @@ func (w *Walker) step(c *Cursor) (Verdict, uint8) {
 	return NotMine, 0
 }
 
-// progressed says whether the stack pointer moved towards the stack's top. It
+// progressed reports whether the stack pointer moved towards the stack's top. It
 // may stay only where a leaf's return address is in a register, as adapters and
 // interpreters have it for a few instructions on amd64 too.
 func (w *Walker) progressed(c *Cursor, before uint64, leaf bool) bool {
@@ -298,7 +298,7 @@ func (w *Walker) end(c *Cursor, e End) {
 	}
 }
 
-// unchanged says whether the stack around the end of the copy is still what it
+// unchanged reports whether the stack around the end of the copy is still what it
 // was when the copy was made, as far as that can be told: then what lies above,
 // which only frames further out use, is very likely the same too.
 func (w *Walker) unchanged(c *Cursor, snap *capture.Snapshot, cut uint64) bool {

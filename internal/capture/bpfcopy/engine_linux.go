@@ -279,7 +279,7 @@ func (e *Engine) patience(sink capture.Sink) time.Duration {
 // however many they are.
 const firstTell = 300 * time.Millisecond
 
-// tellDue says whether it is time to tell of sleeps that go on.
+// tellDue reports whether it is time to tell of sleeps that go on.
 func (e *Engine) tellDue() bool {
 	every := e.opts.TellEvery(e.asleep)
 	if !e.toldAll {

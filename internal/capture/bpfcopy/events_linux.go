@@ -50,7 +50,7 @@ func sortEvents(opts capture.Options) (*events, error) {
 	return ev, nil
 }
 
-// everyHit says whether a program is run at the hits of a counter, and takes as many of them
+// everyHit reports whether a program is run at the hits of a counter, and takes as many of them
 // as make the period: the kernel does not do that well for its software counters.
 func everyHit(e capture.Event) bool {
 	return e.Kind == capture.Counter && e.Type == capture.TypeSoftware && e.Period == 0
@@ -66,7 +66,7 @@ func hitEvery(e capture.Event) uint64 {
 	return 1
 }
 
-// counts says whether there are such.
+// counts reports whether there are such.
 func (ev *events) counts(opts capture.Options) bool {
 	return slices.ContainsFunc(ev.points, func(i int) bool { return everyHit(opts.Events[i]) })
 }

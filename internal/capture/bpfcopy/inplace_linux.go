@@ -33,7 +33,7 @@ type flow struct {
 	fast  bool
 }
 
-// look says whether they would fill room bytes soon; bytes is how many have come so far.
+// look reports whether they would fill room bytes soon; bytes is how many have come so far.
 func (f *flow) look(now time.Time, bytes, room uint64) (fast bool) {
 	if d := now.Sub(f.since); d >= soonFull {
 		f.fast = !f.since.IsZero() && float64(bytes-f.bytes)*soonFull.Seconds() > float64(room)*d.Seconds()
@@ -42,7 +42,7 @@ func (f *flow) look(now time.Time, bytes, room uint64) (fast bool) {
 	return f.fast
 }
 
-// fills says whether the ring would be full soon if nobody read it.
+// fills reports whether the ring would be full soon if nobody read it.
 func (e *Engine) fills(now time.Time) bool { return e.flow.look(now, e.bytes.Load(), e.ring.size/2) }
 
 // inPlace is what is walked where it lies in the ring.
@@ -123,7 +123,7 @@ func (e *Engine) turnHere(ctx context.Context, sink capture.Sink) (gone []int, a
 	return gone, any, nil
 }
 
-// walkHere walks what is in the backlog, and then what is in the rings, and says whether
+// walkHere walks what is in the backlog, and then what is in the rings, and reports whether
 // there was anything. If it takes long, a reader takes the rings over, and the rest of them
 // is left to the next turn.
 func (e *Engine) walkHere(sink capture.Sink) (any bool) {

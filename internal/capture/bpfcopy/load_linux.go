@@ -201,7 +201,7 @@ func loadError(err error) error {
 	return fmt.Errorf("load the BPF programs: %w", err)
 }
 
-// permitted says whether this process may use BPF at all. What is refused first to
+// permitted reports whether this process may use BPF at all. What is refused first to
 // one that may not is chance, and need not say EPERM: without the types' description,
 // which it may not load either, a map of tasks is an invalid argument, which the
 // library takes for an old kernel. Least recently used maps take CAP_BPF whatever

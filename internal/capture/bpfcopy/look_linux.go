@@ -36,7 +36,7 @@ const (
 )
 
 // lookAsleep hands over sleeps that go on: those that the end of the recording
-// cuts off, with last, else the part of them until now. It says whether there were
+// cuts off, with last, else the part of them until now. It reports whether there were
 // any.
 func (e *Engine) lookAsleep(end uint64, last bool, sink capture.Sink) bool {
 	a := &e.seen
@@ -84,10 +84,10 @@ func stateOf(b []byte) capture.State {
 	return min(capture.State(b[offLookState]), capture.Uninterruptible)
 }
 
-// woken says whether a thread that is away only waits for a CPU.
+// woken reports whether a thread that is away only waits for a CPU.
 func woken(b []byte) bool { return b[offLookState+1] != 0 }
 
-// brief says whether what is not told yet of a sleep is so short that it has time, in a
+// brief reports whether what is not told yet of a sleep is so short that it has time, in a
 // recording: most such sleeps end soon. That does not go for those that began before it.
 func (e *Engine) brief(b []byte, started, end uint64) bool {
 	from, _ := e.told.until(binary.LittleEndian.Uint32(b[offLookTID:]), word(b[offLookSince:]), started)

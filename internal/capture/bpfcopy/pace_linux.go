@@ -53,10 +53,10 @@ func (p *pace) begin(now uint64, period time.Duration) int {
 	return p.slow
 }
 
-// due says whether it is time to look.
+// due reports whether it is time to look.
 func (p *pace) due(now uint64) bool { return now-p.looked >= lookEach }
 
-// asks says whether it is time to ask for what was lost, which is a system call: at once where
+// asks reports whether it is time to ask for what was lost, which is a system call: at once where
 // a ring was so full that some may have been.
 func (p *pace) asks(now uint64, full bool) bool { return full || now-p.asked >= askEach }
 

@@ -117,7 +117,7 @@ func (e *Engine) retune() error {
 	return e.timers.Retune(now)
 }
 
-// collect takes everything that is waiting out of the rings, and says whether something
+// collect takes everything that is waiting out of the rings, and reports whether something
 // in it should be looked at now.
 func (e *Engine) collect() (now bool) {
 	e.reading.Lock()
@@ -128,7 +128,7 @@ func (e *Engine) collect() (now bool) {
 	return e.prompted
 }
 
-// collectOnce takes out what is waiting now, at most half a ring, and says whether there
+// collectOnce takes out what is waiting now, at most half a ring, and reports whether there
 // is more.
 func (e *Engine) collectOnce() (more bool) {
 	b := e.kept.open()
@@ -270,7 +270,7 @@ func (e *Engine) walkItem(b *batch, it *item, sink capture.Sink) {
 	sink.Notice(*n)
 }
 
-// drain hands over what is waiting, oldest first, and says whether there was anything.
+// drain hands over what is waiting, oldest first, and reports whether there was anything.
 func (e *Engine) drain(sink capture.Sink) bool {
 	e.collect()
 	return e.walkAll(sink)

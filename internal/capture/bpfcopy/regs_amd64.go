@@ -29,7 +29,7 @@ func decodeRegs(b []byte, r *cpu.Registers) {
 // belowSP is how far below its stack pointer a leaf function may keep data.
 const belowSP = 128
 
-// baseIsTop says whether a thread's descriptor, which C libraries begin with a
+// baseIsTop reports whether a thread's descriptor, which C libraries begin with a
 // pointer to itself, is at base.
 func baseIsTop(base, self uint64) bool { return self == base }
 

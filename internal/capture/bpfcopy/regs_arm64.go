@@ -22,7 +22,7 @@ func decodeRegs(b []byte, r *cpu.Registers) {
 // belowSP is how far below its stack pointer a leaf function may keep data.
 const belowSP = 0
 
-// baseIsTop says whether a thread's descriptor is at base: nothing tells it here.
+// baseIsTop reports whether a thread's descriptor is at base: nothing tells it here.
 func baseIsTop(_, _ uint64) bool { return true }
 
 // registerWord is the word of struct user_regs that has a register, by DWARF number; -1

@@ -127,7 +127,7 @@ func (r *ring) hold(from uint64, record []byte) {
 // letGo ends hold.
 func (r *ring) letGo() { r.holds = false }
 
-// more says whether the kernel has written beyond what next went over.
+// more reports whether the kernel has written beyond what next went over.
 func (r *ring) more() bool { return r.waiting() > 0 }
 
 // waiting is how many bytes the kernel has written beyond what next went over.

@@ -85,7 +85,7 @@ func restrict(e *capture.Event, modes string) error {
 	return nil
 }
 
-// Same says whether two names mean the same event: "cs" and "context-switches".
+// Same reports whether two names mean the same event: "cs" and "context-switches".
 func Same(a, b string) bool {
 	x, err := Parse(a)
 	if err != nil {
@@ -158,7 +158,7 @@ func counterOf(name string) (counter, bool) {
 	return counter{}, false
 }
 
-// isWord says whether s is what a tracepoint and its system may be called.
+// isWord reports whether s is what a tracepoint and its system may be called.
 func isWord(s string) bool {
 	for i := range len(s) {
 		switch c := s[i]; {

@@ -35,7 +35,7 @@ func (t *Targets) Forget(pid uint32) {
 	delete(t.live, pid)
 }
 
-// Has says whether a process is one; with the whole machine each is.
+// Has reports whether a process is one; with the whole machine each is.
 func (t *Targets) Has(pid uint32) bool {
 	if t.all {
 		return true

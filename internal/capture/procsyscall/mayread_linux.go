@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MayRead says whether this process may read where the threads of a process wait, by
+// MayRead reports whether this process may read where the threads of a process wait, by
 // tasks, its open /proc/PID/task. Whatever ptrace permits, the file is for the
 // process's user alone, and for whoever has CAP_DAC_READ_SEARCH.
 func MayRead(tasks, pid int) bool {

@@ -34,7 +34,7 @@ func (a *alarm) make() {
 }
 
 // set sends the reminder after some ns, and again and again every so many; first 0 ends
-// that. It says whether that will be so.
+// that. It reports whether that will be so.
 func (a *alarm) set(first, every int64) bool {
 	if !a.made {
 		return false

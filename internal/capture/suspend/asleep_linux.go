@@ -11,7 +11,7 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// look looks at one thread, and says whether it has run since the last look.
+// look looks at one thread, and reports whether it has run since the last look.
 func (l *sleepScanner) look(sl *sleeper) (ran bool) {
 	goesOn := false
 	if sl.wanted.Load() && l.mayCopy(sl) {
@@ -61,7 +61,7 @@ func (l *sleepScanner) look(sl *sleeper) (ran bool) {
 	return ran
 }
 
-// mayCopy says whether the stack of a thread may be copied again now; till then its time is
+// mayCopy reports whether the stack of a thread may be copied again now; till then its time is
 // added up.
 func (l *sleepScanner) mayCopy(sl *sleeper) bool {
 	return !sl.quiet || l.end != 0 || float64(l.copies) < l.copyCredit

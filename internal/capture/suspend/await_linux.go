@@ -82,7 +82,7 @@ func (w *worker) await(p *pick) (stop, bool) {
 	}
 }
 
-// standsStill says whether a thread has not run since it was picked.
+// standsStill reports whether a thread has not run since it was picked.
 func (w *worker) standsStill(p *pick) bool {
 	a, ok := w.reader.account(p.th.schedFD)
 	return ok && a == p.account

@@ -57,7 +57,7 @@ func (b *buffer) next() *sample {
 // drop takes the last sample back.
 func (b *buffer) drop() { b.samples = b.samples[:len(b.samples)-1] }
 
-// keep keeps the last sample, and says whether the buffer is half full.
+// keep keeps the last sample, and reports whether the buffer is half full.
 func (b *buffer) keep(s *sample) bool {
 	b.used += (s.len + 7) &^ 7
 	return b.used > len(b.arena)/2 || len(b.samples) > cap(b.samples)/2

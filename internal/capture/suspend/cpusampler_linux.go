@@ -119,7 +119,7 @@ func (l *cpuSampler) rest() {
 	l.quiet, l.due = 0, clock()+rand.Int64N(int64(l.e.opts.Period))
 }
 
-// nobody says whether none of the targets' threads has run lately. The caller holds e.mu.
+// nobody reports whether none of the targets' threads has run lately. The caller holds e.mu.
 func (e *Engine) nobody() bool { return len(e.hot) == 0 && len(e.churning) == 0 }
 
 // poke ends the rests of all sampling threads.
@@ -156,7 +156,7 @@ func (l *cpuSampler) waitsLonger(w *worker) {
 	}
 }
 
-// anyUnattended says whether a thread has run lately that nobody waits for.
+// anyUnattended reports whether a thread has run lately that nobody waits for.
 func (e *Engine) anyUnattended() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

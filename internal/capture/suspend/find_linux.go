@@ -111,7 +111,7 @@ func (s *search) lookAlong(here bool) bool {
 	return false
 }
 
-// look says whether th is the thread, and picks it if so.
+// look reports whether th is the thread, and picks it if so.
 func (s *search) look(th *thread) bool {
 	w := s.w
 	if th == nil || !th.hot || th.busy || th.gone || th.spared {
@@ -184,7 +184,7 @@ func (s *search) look(th *thread) bool {
 	return true
 }
 
-// precedes says whether the sampling thread got the CPU from th.
+// precedes reports whether the sampling thread got the CPU from th.
 func (s *search) precedes(th *thread) bool {
 	w := s.w
 	if s.mine == 0 {
@@ -203,7 +203,7 @@ func (s *search) precedes(th *thread) bool {
 	return s.mine-left <= uint64(max(clock()-s.woke, 0))+switchSlack
 }
 
-// prompt says whether the sampling thread got the CPU as soon as it was due, from the
+// prompt reports whether the sampling thread got the CPU as soon as it was due, from the
 // thread itself and not after another one or an idle while.
 func (w *worker) prompt(direct bool) bool {
 	if !direct || w.ownFD < 0 {
@@ -213,7 +213,7 @@ func (w *worker) prompt(direct bool) bool {
 	return ok && waited-w.waitedBefore <= promptly
 }
 
-// mayBeInKernel says whether a sample inside of a call may stand for what the thread has
+// mayBeInKernel reports whether a sample inside of a call may stand for what the thread has
 // run, where it is not sure that it was there when it was to be sampled: as long as all such
 // samples are for no more than what the kernel says that it ran in the kernel, which is exact
 // to a tick.

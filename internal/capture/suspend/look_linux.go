@@ -319,7 +319,7 @@ func (e *Engine) sweep(now int64) {
 	}
 }
 
-// runnable says whether a thread wants a CPU, and goes on to be watched then: where
+// runnable reports whether a thread wants a CPU, and goes on to be watched then: where
 // many do, its next turn is over before its account shows it. looks are those that
 // may still be taken. Of wall time the sleep scanner looks at all threads anyway.
 func (e *Engine) runnable(th *thread, looks *int, now int64) bool {
@@ -334,7 +334,7 @@ func (e *Engine) runnable(th *thread, looks *int, now int64) bool {
 	return ok
 }
 
-// inReach says whether candid has a sampling thread on a CPU.
+// inReach reports whether candid has a sampling thread on a CPU.
 func (e *Engine) inReach(cpu int) bool {
 	for _, c := range e.cpus {
 		if c == cpu {

@@ -30,7 +30,7 @@ func (w *words) sp() uint64 { return w[regRSP] }
 // descriptor.
 func (w *words) threadBase() uint64 { return w[regFS] }
 
-// inCall says whether the thread was in a system call or on its way out of one,
+// inCall reports whether the thread was in a system call or on its way out of one,
 // and whether that call was broken off for good.
 func (w *words) inCall() (in, broken bool) {
 	return int64(w[regOrig]) >= 0, int64(w[regOrig]) >= 0 && int64(w[regRAX]) == -eintr

@@ -25,7 +25,7 @@ func (w *words) sp() uint64 { return w[regSP] }
 // descriptor.
 func (w *words) threadBase() uint64 { return w[regTLS] }
 
-// inCall says whether the thread was in a system call or on its way out of one,
+// inCall reports whether the thread was in a system call or on its way out of one,
 // and whether that call was broken off for good.
 func (w *words) inCall() (in, broken bool) {
 	in = int32(w[regCall]) >= 0

@@ -8,7 +8,7 @@ const ntPRStatus = 1
 // registers reads a stopped thread's registers.
 func (w *words) read(tid int) unix.Errno { return regset(tid, ntPRStatus, w[:]) }
 
-// baseIsTop says whether the thread register surely is the stack's top: the
+// baseIsTop reports whether the thread register surely is the stack's top: the
 // descriptor's first word points to itself in the C libraries, and other users
 // of the register (Go) do not do so.
 func baseIsTop(base, word uint64) bool { return base == word }

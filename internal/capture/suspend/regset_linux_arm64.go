@@ -24,6 +24,6 @@ func (w *words) read(tid int) unix.Errno {
 	return 0
 }
 
-// baseIsTop says whether the thread register is the stack's top. On arm64 the
+// baseIsTop reports whether the thread register is the stack's top. On arm64 the
 // first word there is no sign of it.
 func baseIsTop(base, _ uint64) bool { return base != 0 }

@@ -49,7 +49,7 @@ func changeSignal(sig unix.Signal, set, drop uint64) {
 }
 
 // remind ends the wait of a sampling thread that waits for a stop for long, so that it
-// looks for itself, and says whether it did.
+// looks for itself, and reports whether it did.
 func (w *worker) remind(now int64) bool {
 	t := w.waiting.Load()
 	if t == 0 || now-max(t, w.roused) <= slowStop {

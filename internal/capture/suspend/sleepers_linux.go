@@ -295,7 +295,7 @@ func (l *sleepScanner) calm(now int64) {
 }
 
 // last tells of all threads that sleep when recording ends; the sampling threads
-// and run have ended. It says whether there was no room for some of it.
+// and run have ended. It reports whether there was no room for some of it.
 func (l *sleepScanner) last() (more bool) {
 	l.open()
 	first := l.end == 0

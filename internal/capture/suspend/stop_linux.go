@@ -111,7 +111,7 @@ func waitStop(tid int, keeps bool) (s stop, errno unix.Errno) {
 }
 
 // bury makes the kernel forget a thread that ended while it was traced, or tell
-// its parent. It says whether that was done; not so of a child of candid's, whose
+// its parent. It reports whether that was done; not so of a child of candid's, whose
 // end is for whoever started it.
 func bury(tid int, own bool) bool {
 	if own {

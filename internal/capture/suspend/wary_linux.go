@@ -14,7 +14,7 @@ import "bytes"
 // whose CPUs were often taken away.
 const clearOfCall = 500e3
 
-// wasPreempted says whether a thread that is runnable and has no CPU lost it
+// wasPreempted reports whether a thread that is runnable and has no CPU lost it
 // in its own code. A thread that went to sleep in a call and was woken is
 // runnable too, but still inside of the call. Since the kernel does not tell
 // which was the last, this takes two looks: if the thread has run for a while
@@ -34,7 +34,7 @@ func (th *thread) wasPreempted(a account, r *reader) bool {
 // inCall is in the name of every function that is a system call.
 var inCall = []byte("_sys_")
 
-// seenInCall says whether the kernel shows a thread to be inside of a system
+// seenInCall reports whether the kernel shows a thread to be inside of a system
 // call, which it does to CAP_SYS_ADMIN only. The time limit of a call may run out
 // just before the thread falls asleep in it, most of all where the hypervisor
 // takes its CPU for a while; then it has not slept, but is not in its own code.

@@ -228,14 +228,14 @@ func sleepUntil(t int64) {
 	_, _, _ = unix.Syscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
 }
 
-// onCPU says whether the calling thread runs where it was bound to.
+// onCPU reports whether the calling thread runs where it was bound to.
 func (w *worker) onCPU() bool {
 	var cpu uint32
 	_, _, errno := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&cpu)), 0, 0)
 	return errno == 0 && int(cpu) == w.cpu
 }
 
-// tick samples the thread that this CPU was taken from. It says whether the
+// tick samples the thread that this CPU was taken from. It reports whether the
 // sampling thread must end, to let go of one that it could not stop.
 func (w *worker) tick(woke int64) (retire bool) {
 	// Nothing that may sleep comes between finding the thread and stopping it.

@@ -126,7 +126,7 @@ func (s *Stream) settings(events []profile.Event) {
 	}
 }
 
-// sameMeta says whether two descriptions without notes are the same.
+// sameMeta reports whether two descriptions without notes are the same.
 func sameMeta(a, b *profile.Meta) bool {
 	return a.Start.Equal(b.Start) && a.Duration == b.Duration && a.Host == b.Host && a.Engine == b.Engine &&
 		a.Describe == b.Describe && a.Unfinished == b.Unfinished && a.Command == b.Command && a.Version == b.Version

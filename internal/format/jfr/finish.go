@@ -101,7 +101,7 @@ func (f *foreignState) asyncPeriod(event string) uint64 {
 	return ns
 }
 
-// twofold says whether async-profiler sampled CPU time and wall time. Version 2 writes
+// twofold reports whether async-profiler sampled CPU time and wall time. Version 2 writes
 // both as ExecutionSamples: those of CPU time have no state then.
 func (f *foreignState) twofold() bool {
 	_, wall := f.periods["wall"]

@@ -150,7 +150,7 @@ func (s *schema) eventReaders(rs *readers) error {
 	return s.observationReaders(rs)
 }
 
-// hasAll says whether the type has fields of all these names. One that is a sample
+// hasAll reports whether the type has fields of all these names. One that is a sample
 // must: a sample of no bytes would take memory for nothing.
 func (t *class) hasAll(names []string) bool {
 	for _, name := range names {

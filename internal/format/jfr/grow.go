@@ -137,7 +137,7 @@ func (s *Stream) grow(n int64) error {
 	return s.open(s.gate + gateOpen)
 }
 
-// room says whether n bytes have room in the chunk behind its gate.
+// room reports whether n bytes have room in the chunk behind its gate.
 func (s *Stream) room(n int64) bool { return s.gate+gateOpen+n+2*gateOpen <= s.size }
 
 // open opens the gate; the next one is shut and lies at a place behind it.

@@ -68,7 +68,7 @@ type packing interface {
 	put(out Output, p *piece) error
 	// used is where the file ends without what a call of put has left that failed.
 	used() int64
-	// settled is where in the file what will not change any more ends. begun says whether
+	// settled is where in the file what will not change any more ends. begun reports whether
 	// there is a chunk that grows.
 	settled(begun bool) int64
 	// finish is called when nothing more comes.

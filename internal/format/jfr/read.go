@@ -35,7 +35,7 @@ func ReadInto(b *profile.Builder, in io.ReaderAt, size int64) (*profile.Profile,
 	return p, nil
 }
 
-// Is says whether a file that begins like that is a recording.
+// Is reports whether a file that begins like that is a recording.
 func Is(head []byte) bool { return bytes.HasPrefix(head, magic[:]) }
 
 // reader reads a file into a Builder.
@@ -160,7 +160,7 @@ func (r *reader) header(base int64) (*chunk, error) {
 	return c, nil
 }
 
-// packed says whether the file is one that is read without its last checkpoint.
+// packed reports whether the file is one that is read without its last checkpoint.
 func (r *reader) packed() bool {
 	_, ok := r.in.(Packed)
 	return ok
@@ -261,7 +261,7 @@ func (r *reader) wait() error {
 	return r.failed
 }
 
-// types reads the description of a chunk's types, and says whether there are any.
+// types reads the description of a chunk's types, and reports whether there are any.
 func (r *reader) types(c *chunk) (bool, error) {
 	b, size, err := r.event(c, c.metadata, maxMetadata)
 	if err != nil {

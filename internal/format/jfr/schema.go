@@ -101,7 +101,7 @@ func (m *metadataReader) element(depth int) *element {
 	return e
 }
 
-// hasEvents says whether there can be any event.
+// hasEvents reports whether there can be any event.
 func (s *schema) hasEvents() bool {
 	for _, t := range s.byID {
 		if t.super == superEvent {

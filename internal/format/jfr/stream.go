@@ -294,7 +294,7 @@ func (s *Stream) constants(pools []pool, here, before int64) error {
 	return nil
 }
 
-// onCPU says whether the samples of an event are of threads on a CPU, and show what takes
+// onCPU reports whether the samples of an event are of threads on a CPU, and show what takes
 // its time. Other profilers call such events otherwise, and perf adds modifiers (cycles:u).
 func onCPU(e profile.Event) bool {
 	name, _, _ := strings.Cut(e.Name, ":")

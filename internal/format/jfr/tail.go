@@ -235,7 +235,7 @@ func (t *Tail) header(base int64) (*chunk, error) {
 	return nil, fmt.Errorf("%w: its header changes all the time", ErrMalformed)
 }
 
-// there says whether the file is as long as a chunk's header says: nothing else
+// there reports whether the file is as long as a chunk's header says: nothing else
 // bounds what is read of it.
 func (t *Tail) there(c *chunk) error {
 	var last [1]byte

@@ -31,7 +31,7 @@ func (c *constants) kind(k kind, events []profile.Event) uint64 {
 	return uint64(id)
 }
 
-// isEvent says whether a number is the type of an event.
+// isEvent reports whether a number is the type of an event.
 func isEvent(n uint32) bool {
 	return n >= typeExecutionSample && n <= typeActiveSetting || n >= typeObservation && n < uint32(typeObservation+len(profile.ObservationKinds))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// tracePlan is how a stack is read: some number that says whether it is
+// tracePlan is how a stack is read: some number that reports whether it is
 // truncated, and an array of frames.
 type tracePlan struct {
 	plan      *plan

@@ -73,7 +73,7 @@ type content struct {
 	done chan struct{}
 }
 
-// IsPacked says whether a file that begins like that is a packed recording of candid's.
+// IsPacked reports whether a file that begins like that is a packed recording of candid's.
 func IsPacked(head []byte) bool {
 	return isZstd(head) || isGzip(head)
 }

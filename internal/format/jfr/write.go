@@ -32,7 +32,7 @@ func writeWith(begin newStream, w io.Writer, p *profile.Profile) error {
 	return nil
 }
 
-// fresh says whether a file can be written at any place: one that is not the
+// fresh reports whether a file can be written at any place: one that is not the
 // shell's, and empty.
 func fresh(f *os.File) bool {
 	if f == os.Stdout || f == os.Stderr {

@@ -9,7 +9,7 @@ import (
 // tells.
 const Lately = 5 * time.Second
 
-// ChangedLately says whether a file was written to lately.
+// ChangedLately reports whether a file was written to lately.
 func ChangedLately(f *os.File) bool {
 	st, err := f.Stat()
 	return err == nil && time.Since(st.ModTime()) < Lately

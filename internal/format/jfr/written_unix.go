@@ -15,7 +15,7 @@ func MarkWritten(f *os.File) {
 	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
 
-// WrittenNow says whether somebody has marked the file as being written.
+// WrittenNow reports whether somebody has marked the file as being written.
 func WrittenNow(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {

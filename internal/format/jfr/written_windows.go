@@ -5,7 +5,7 @@ import "os"
 // MarkWritten does nothing: a lock would keep others from reading the file.
 func MarkWritten(*os.File) {}
 
-// WrittenNow says whether the file was changed a moment ago.
+// WrittenNow reports whether the file was changed a moment ago.
 func WrittenNow(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {

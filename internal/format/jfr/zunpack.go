@@ -32,7 +32,7 @@ const (
 // errShortFile says that a packed file was cut off.
 var errShortFile = fmt.Errorf("%w: it is cut off", ErrMalformed)
 
-// isZstd says whether a file that begins like that is a recording of candid's in zstd's
+// isZstd reports whether a file that begins like that is a recording of candid's in zstd's
 // form.
 func isZstd(head []byte) bool {
 	return len(head) >= headerFrames && bytes.HasPrefix(head, plainFrame[:]) && Is(head[plainHead:]) && string(head[atMark:atFirst]) == zstdMark

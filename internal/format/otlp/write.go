@@ -21,7 +21,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// Is says whether a file that begins like that is a ProfilesData message, and not
+// Is reports whether a file that begins like that is a ProfilesData message, and not
 // a profile in pprof's format, whose first field is a message of two numbers.
 func Is(head []byte) bool {
 	if len(head) < 3 || head[0] != dataResourceProfiles<<3|byte(protowire.BytesType) {

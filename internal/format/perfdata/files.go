@@ -113,7 +113,7 @@ func (fs *files) try(path string, want file) (*os.File, error) {
 	return f, nil
 }
 
-// check says whether f is the file that was mapped.
+// check reports whether f is the file that was mapped.
 func (fs *files) check(f *os.File, want file) error {
 	st, err := f.Stat()
 	if err != nil {

@@ -26,7 +26,7 @@ var errTooLarge = errors.New("the file holds more than candid reads: 32 million 
 
 const magic, magicSwapped = "PERFILE2", "2ELIFREP"
 
-// Is says whether a file that begins like that is a recording of perf.
+// Is reports whether a file that begins like that is a recording of perf.
 func Is(head []byte) bool {
 	return bytes.HasPrefix(head, []byte(magic)) || bytes.HasPrefix(head, []byte(magicSwapped))
 }
@@ -41,7 +41,7 @@ const (
 	atFlags    = 72
 )
 
-// Piped says whether a file that begins like that was written into a pipe: such a
+// Piped reports whether a file that begins like that was written into a pipe: such a
 // one can be read from its beginning to its end.
 func Piped(head []byte) bool {
 	return len(head) >= pipeHeader && Is(head) && le.Uint64(head[8:]) == pipeHeader

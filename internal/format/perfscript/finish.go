@@ -28,7 +28,7 @@ func (r *reader) comment(text string) {
 // first are the events that a profile with several begins with: where the time went.
 var first = []string{"cycles", "cpu-clock", "task-clock"}
 
-// OnCPU says whether samples of perf's event of that name are of threads that are
+// OnCPU reports whether samples of perf's event of that name are of threads that are
 // running, whatever else they show.
 func OnCPU(name string) bool { return rank(name) < len(first) }
 
@@ -41,7 +41,7 @@ func rank(name string) int {
 	return len(first)
 }
 
-// InTime says whether the period of perf's event of that name is a length of time in ns.
+// InTime reports whether the period of perf's event of that name is a length of time in ns.
 func InTime(name string) bool {
 	base, _, _ := strings.Cut(name, ":")
 	return base == "cpu-clock" || base == "task-clock" || base == "offcpu-time"

@@ -133,7 +133,7 @@ func (r *reader) intern(l line) frame {
 	return f
 }
 
-// isPerfMap says whether a file is one that a runtime describes its code in.
+// isPerfMap reports whether a file is one that a runtime describes its code in.
 func isPerfMap(module string) bool {
 	base := path.Base(module)
 	return strings.HasPrefix(base, "perf-") && strings.HasSuffix(base, ".map") ||

@@ -96,7 +96,7 @@ func parseFields(line []byte, at int) (header, bool) {
 	return h, false
 }
 
-// isThread says whether a token is a thread's number, or a process's and its: 12/13.
+// isThread reports whether a token is a thread's number, or a process's and its: 12/13.
 func isThread(b []byte) bool {
 	pid, tid, two := bytes.Cut(b, []byte("/"))
 	if !two {
@@ -118,7 +118,7 @@ func isDigits(b []byte) bool {
 	return len(b) > 0
 }
 
-// isFlags says whether a token may be the letters of -F misc: KHSU and the like.
+// isFlags reports whether a token may be the letters of -F misc: KHSU and the like.
 func isFlags(b []byte) bool {
 	if len(b) > 4 {
 		return false
@@ -131,7 +131,7 @@ func isFlags(b []byte) bool {
 	return true
 }
 
-// isEvent says whether a token is an event's name and the colon behind it.
+// isEvent reports whether a token is an event's name and the colon behind it.
 func isEvent(b []byte) bool {
 	if len(b) < 2 || b[len(b)-1] != ':' || isDigits(b[:len(b)-1]) {
 		return false

@@ -35,7 +35,7 @@ var ErrSyntax = errors.New("not a line of perf script")
 
 var errTooLarge = errors.New("the file holds more than candid reads: 32 million stack nodes, 16 million samples, 4 million frames, a million threads")
 
-// Is says whether a file that begins like that is the output of perf script.
+// Is reports whether a file that begins like that is the output of perf script.
 // head may end in the middle of a line.
 func Is(head []byte) bool {
 	described := false // by --header, which may be longer than head

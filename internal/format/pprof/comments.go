@@ -50,7 +50,7 @@ func remarks(p *profile.Profile) (comments, silent []string) {
 	return comments, silent
 }
 
-// silentRemark says whether a string of a file's table is a line that is not
+// silentRemark reports whether a string of a file's table is a line that is not
 // among its comments.
 func silentRemark(s string) bool {
 	rest, ok := strings.CutPrefix(s, commentPrefix)

@@ -26,7 +26,7 @@ const (
 
 var errTooLarge = errors.New("the file holds more than candid reads: 32 million stack nodes, 16 million samples, 2 million frames")
 
-// Is says whether a file that begins like that is one of speedscope's.
+// Is reports whether a file that begins like that is one of speedscope's.
 func Is(head []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n\ufeff"), []byte("{")) && bytes.Contains(head, []byte("speedscope.app/file-format-schema"))
 }

@@ -58,7 +58,7 @@ var collectorNames = map[string]string{
 // young are those that collect the young generation only.
 var young = map[string]bool{"DefNew": true, "ParNew": true, "ParallelScavenge": true, "G1New": true}
 
-// ran says whether a collection has ended since the counters were read the last time, having
+// ran reports whether a collection has ended since the counters were read the last time, having
 // read no more than what tells.
 func (g *collections) ran(c *hotspot.PerfData) bool {
 	if !g.begun || !c.ReadSpan(g.span) {

@@ -30,7 +30,7 @@ func withFlags(argv []string) (with []string, said string) {
 	return append(out, argv[1:]...), "added " + strings.Join(jvmFlags, " ") + " to the java command, so that inlined code is placed exactly"
 }
 
-// isJavaLauncher says whether the command is the java launcher of a HotSpot
+// isJavaLauncher reports whether the command is the java launcher of a HotSpot
 // JDK: other programs may be called java too, and other virtual machines refuse
 // HotSpot's flags.
 func isJavaLauncher(cmd string) bool {
