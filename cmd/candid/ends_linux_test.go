@@ -57,6 +57,7 @@ func TestTargetEnds(t *testing.T) {
 							as, target = asNobody, programOfNobody
 						}
 						p := target(t, way.what)
+						tooLittle := fixture.Watch(t)
 						r := recorderAs(t, as, append(args, "-p", p.pid())...)
 						works(t, p.Process.Pid, 200*time.Millisecond)
 						way.end(p)
@@ -64,7 +65,7 @@ func TestTargetEnds(t *testing.T) {
 						got := r.end(t, code)
 						said := r.errs.String()
 						if samples(got, "spinUntil") == 0 {
-							t.Errorf("saved:\n%s\n%s", got, said)
+							tooLittle("200 ms of work have no sample; saved:\n%s\n%s", got, said)
 						}
 						if !strings.Contains(said, words) || long != strings.Contains(said, "before the 1h0m0s had passed") {
 							t.Errorf("no %q in\n%s", words, said)

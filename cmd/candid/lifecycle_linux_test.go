@@ -78,6 +78,9 @@ func (r *recording) end(t testing.TB, code int) string {
 	t.Helper()
 	err := r.Wait()
 	if got := outcome(t, r.Cmd, err, &r.out, &r.errs); got.code != code {
+		if got.code == exitNoSamples && strings.Contains(got.err, "too many threads want the CPUs") {
+			fixture.NotPermitted(t, "no sample: %s", got.err)
+		}
 		t.Errorf("exit code %d, want %d\n%s", got.code, code, got.err)
 	}
 	b, err := os.ReadFile(r.file)

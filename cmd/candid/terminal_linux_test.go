@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/candid-profiler/candid/internal/fixture"
 )
 
 // A program that candid launches on a terminal has it as without candid: it
@@ -23,6 +25,7 @@ echo "size $(stty size)"
 read word; echo "typed $word"
 i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo worked
 while :; do :; done`)
+			tooLittle := fixture.Watch(t)
 			d := drawOf(t, c, 80, 24, nil)
 			d.sees(`size 24 80`)
 			d.press("hello\n")
@@ -47,8 +50,11 @@ while :; do :; done`)
 			if strings.Contains(text, "interrupt 3") {
 				t.Errorf("a key came twice:\n%s", text)
 			}
-			if b, err := os.ReadFile(file); err != nil || samples(string(b), "") < 10 {
-				t.Errorf("saved: %q, %v", b, err)
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Error(err)
+			} else if n := samples(string(b), ""); n < 10 {
+				tooLittle("only %d samples of some tenths of a second of work were saved: %q", n, b)
 			}
 		})
 	}
