@@ -2,12 +2,13 @@ package symbol
 
 import (
 	"bytes"
-	"compress/zlib"
 	"debug/elf"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/klauspost/compress/zlib"
 )
 
 // Bounds on what is believed of an ELF file. Real files stay far below them;
