@@ -278,6 +278,9 @@ func (vm *VM) entering(c *walk.Cursor, s *interpreterSlots) (f found, fpBased, o
 		if f, ok := vm.built(c, s); ok {
 			return f, true, true
 		}
+		if vm.ownFrame(c, s) {
+			return f, false, false
+		}
 		rax := c.Regs.R[cpu.RAX]
 		top, _ := c.Word(sp)
 		// An interpreted caller's frame is whole itself, and is taken for the leaf's:
@@ -310,6 +313,24 @@ func (vm *VM) entering(c *walk.Cursor, s *interpreterSlots) (f found, fpBased, o
 		return found{ra: ra, sp: fp + 16, fp: saved}, true, true
 	}
 	return f, false, false
+}
+
+// ownFrame reports whether the frame at fp is that of the method which is being entered, and
+// whole: the register for the bytecodes points to the first of them. It holds the caller's stack
+// pointer until just before the bytecode pointer is pushed, which frameSetUp requires
+// (25 cpu/x86/templateInterpreterGenerator_x86.cpp, generate_fixed_frame). What is on the stack
+// below, where a synchronized method makes room for its lock, may be old.
+func (vm *VM) ownFrame(c *walk.Cursor, s *interpreterSlots) bool {
+	if !vm.frameSetUp(c, s) {
+		return false
+	}
+	ptr, ok := c.Word(slot(c.Regs.FP(), s.method))
+	if !ok {
+		return false
+	}
+	id, ok := vm.method(ptr)
+	m := vm.methodAt(id)
+	return ok && m != nil && c.Regs.R[s.liveBCP] == m.codeBase
 }
 
 // maxSaved bounds what a collector's barrier saves of the registers, in bytes.

@@ -167,11 +167,12 @@ type stepped struct {
 	vm *VM
 	tr *oracle.Tracer
 
-	snap     capture.Snapshot
-	stack    walk.Stack
-	c        walk.Cursor
-	followed capture.Followed
-	left     *int // a register that is to hold the call stub's return address in walks
+	snap      capture.Snapshot
+	stack     walk.Stack
+	c         walk.Cursor
+	followed  capture.Followed
+	left      *int // a register that is to hold the call stub's return address in walks
+	leftOnTop bool // so is the word on top of the stack
 
 	instructions                  int // in generated code, with something compared at each
 	compared, chains, interpreted int
@@ -308,6 +309,9 @@ func (s *stepped) cursor(max int) *walk.Cursor {
 	}
 	if s.left != nil {
 		s.c.Regs.R[*s.left] = s.vm.callStubReturn
+	}
+	if s.leftOnTop {
+		binary.LittleEndian.PutUint64(s.snap.Stack[s.c.Regs.SP()-s.snap.StackAddr:], s.vm.callStubReturn)
 	}
 	return &s.c
 }

@@ -135,6 +135,16 @@ func (s *Stack) Reset() {
 	s.End, s.EndPC, s.EndKind, s.Stitched, s.Worst, s.Same = EndComplete, 0, KindUnknown, false, Exact, 0
 }
 
+// guessedFrom reports whether any frame from index first on is a guess.
+func (s *Stack) guessedFrom(first int) bool {
+	for i := first; i < len(s.Frames); i++ {
+		if s.Frames[i].Prov == Heuristic {
+			return true
+		}
+	}
+	return false
+}
+
 // Next appends a frame without content and gives it, to be filled field by field:
 // on a hot path that is cheaper than to put a Frame together and copy it. The
 // caller sees to Worst and Stitched, as the Walker does for its steppers.

@@ -131,7 +131,6 @@ func (w *Walker) follow(c *Cursor, snap *capture.Snapshot, r *trail) {
 // r, whose stack was the same from same on. r may be nil.
 func (w *Walker) run(c *Cursor, snap *capture.Snapshot, r *trail, same uint64) {
 	out := c.Stack
-	cut := snap.StackAddr + uint64(len(snap.Stack))
 	stitched, checked := FrameFlags(0), false
 	for {
 		if len(out.Frames) >= w.MaxFrames {
@@ -151,7 +150,7 @@ func (w *Walker) run(c *Cursor, snap *capture.Snapshot, r *trail, same uint64) {
 			}
 		}
 		pc, sp, low, high, prov, leaf := c.Regs.PC, c.Regs.SP(), c.Low, c.High, c.Prov, c.Leaf
-		first := len(out.Frames)
+		first, worst := len(out.Frames), out.Worst
 		c.Outside = false
 		c.Depth++
 		v, owner := w.step(c)
@@ -172,6 +171,10 @@ func (w *Walker) run(c *Cursor, snap *capture.Snapshot, r *trail, same uint64) {
 			}
 		}
 		if v == Done {
+			if c.Outside && !w.believes(c, snap, first, prov, &checked) {
+				w.drop(c, first, worst, pc, leaf)
+				return
+			}
 			w.complete(c)
 			return
 		}
@@ -202,13 +205,9 @@ func (w *Walker) run(c *Cursor, snap *capture.Snapshot, r *trail, same uint64) {
 			}
 		}
 		if c.Outside {
-			if !checked && !c.Checked {
-				checked = true
-				if !w.unchanged(c, snap, cut) {
-					w.end(c, EndTruncated)
-					out.EndPC = pc
-					return
-				}
+			if !w.believes(c, snap, first, prov, &checked) {
+				w.drop(c, first, worst, pc, leaf)
+				return
 			}
 			stitched = Stitched
 			out.Stitched = true
@@ -234,6 +233,30 @@ func (w *Walker) run(c *Cursor, snap *capture.Snapshot, r *trail, same uint64) {
 			return
 		}
 	}
+}
+
+// believes reports whether a step, which appended the frames from index first on and began
+// with provenance prov, may have read memory that was not copied. That is believed only as long
+// as it proves each frame, and if the stack at the end of the copy is what it was.
+func (w *Walker) believes(c *Cursor, snap *capture.Snapshot, first int, prov Provenance, checked *bool) bool {
+	if prov != Heuristic && (c.Prov == Heuristic || c.Stack.guessedFrom(first)) {
+		return false
+	}
+	if *checked || c.Checked {
+		return true
+	}
+	*checked = true
+	return w.unchanged(c, snap, snap.StackAddr+uint64(len(snap.Stack)))
+}
+
+// drop ends a walk as truncated, without the frames of a step that is not believed: what they
+// are may have been read where the stack has changed. A leaf's is known by its registers.
+func (w *Walker) drop(c *Cursor, first int, worst Provenance, pc uint64, leaf bool) {
+	if out := c.Stack; !leaf {
+		out.Frames, out.Worst = out.Frames[:first], worst
+	}
+	w.end(c, EndTruncated)
+	c.Stack.EndPC = pc
 }
 
 // settled reports whether no stepper carries anything over from the last frame to the

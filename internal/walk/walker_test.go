@@ -2,6 +2,7 @@ package walk
 
 import (
 	"encoding/binary"
+	"slices"
 	"testing"
 
 	"github.com/candid-profiler/candid/internal/capture"
@@ -189,4 +190,84 @@ func (f fixed) Bytes(addr uint64, p []byte) bool {
 	}
 	copy(p, f[addr-0x100000:])
 	return true
+}
+
+// live is the process's memory from an address on, as it is when a walk happens.
+type live struct {
+	base  uint64
+	words []uint64
+}
+
+func (m live) Word(addr uint64) (uint64, bool) {
+	i := (addr - m.base) / 8
+	if addr < m.base || i >= uint64(len(m.words)) {
+		return 0, false
+	}
+	return m.words[i], true
+}
+
+func (m live) Bytes(addr uint64, p []byte) bool {
+	for i := range p {
+		w, ok := m.Word((addr + uint64(i)) &^ 7)
+		if !ok {
+			return false
+		}
+		p[i] = byte(w >> (8 * ((addr + uint64(i)) & 7)))
+	}
+	return true
+}
+
+// far is code whose frames hold what they are in the word below their return address, as an
+// interpreter's do, and which is sure of them only if that word is even.
+type far struct{ fake }
+
+func (s *far) Step(c *Cursor) Verdict {
+	what, ok := c.Word(c.Regs.SP())
+	if !ok {
+		return Stuck
+	}
+	if what&1 != 0 {
+		c.Prov = Heuristic
+	}
+	c.Stack.Push(Frame{PC: c.Regs.PC, Ref: what, Kind: KindInterpreted, Prov: c.Prov})
+	if c.Regs.PC == s.doneAt {
+		return Done
+	}
+	c.Regs.PC, _ = c.Word(c.Regs.SP() + 8)
+	c.Regs.SetSP(c.Regs.SP() + 16)
+	c.Leaf = false
+	return Stepped
+}
+
+// Memory behind the end of a copy is read when the walk happens. What is found there is shown
+// only if the end of the copy is what it was and each frame there is proved.
+func TestBehindTheCopy(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		now  []uint64 // the stack, of which two frames are copied
+		end  End
+		refs []uint64
+	}{
+		{"unchanged", []uint64{2, 0x1015, 4, 0x1025, 6, 0x1035, 8, 0x1045}, EndComplete, []uint64{2, 4, 6, 8}},
+		{"the copy's end has changed", []uint64{2, 0x1015, 40, 0x1025, 60, 0x1035, 8, 0x1045}, EndTruncated, []uint64{2, 4}},
+		{"only what lies behind has changed, which proves nothing", []uint64{2, 0x1015, 4, 0x1025, 61, 0x1035, 8, 0x1045}, EndTruncated, []uint64{2, 4}},
+		{"the last frame proves nothing", []uint64{2, 0x1015, 4, 0x1025, 6, 0x1035, 81, 0x1045}, EndTruncated, []uint64{2, 4, 6}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			snap := snapshot(0x1001, 2, 0x1015, 4, 0x1025)
+			snap.StackTop = 0x7000 + 8*8
+			s := &far{fake{lo: 0x1000, hi: 0x2000, doneAt: 0x1035}}
+			w := New(cpu.AMD64, s)
+			w.Add(s)
+			var out Stack
+			w.Walk(snap, live{0x7000, c.now}, &out)
+			var refs []uint64
+			for _, f := range out.Frames {
+				refs = append(refs, f.Ref)
+			}
+			if out.End != c.end || !slices.Equal(refs, c.refs) || out.Worst != Exact {
+				t.Errorf("frames %d, end %v, worst %v; want %d, %v", refs, out.End, out.Worst, c.refs, c.end)
+			}
+		})
+	}
 }

@@ -70,6 +70,7 @@ public class Steps implements Runnable {
         if (mode.equals("vectors")) return vectors(n);
         if (mode.equals("handles")) return handles(n);
         if (mode.equals("entries")) return entries(n);
+        if (mode.equals("locks")) return locking(n);
         switch ((int) n & 3) {
             case 0: return basic(n);
             case 1: return intrinsics(n);
