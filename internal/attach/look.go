@@ -8,8 +8,7 @@ import (
 	"github.com/candid-profiler/candid/internal/runtimes/supported"
 )
 
-// Finders look for all runtimes that are known, in many processes. They belong to one
-// goroutine.
+// Finders look for all known runtimes, in many processes. They are used from one goroutine.
 type Finders struct{ of []finder }
 
 type finder struct {
@@ -17,7 +16,7 @@ type finder struct {
 	runtimes.Finder
 }
 
-// NewFinders makes Finders that have seen no file.
+// NewFinders returns Finders that have seen no file.
 func NewFinders() *Finders {
 	f := &Finders{}
 	for _, r := range supported.Runtimes {
@@ -32,18 +31,18 @@ type Found struct {
 	Instance runtimes.Instance
 }
 
-// Missing is a runtime that may still come. Err is why it was not found: runtimes.ErrAbsent,
+// Missing is a runtime that may still appear. Err is why it was not found: runtimes.ErrAbsent,
 // runtimes.ErrNotReady, or why it cannot be read.
 type Missing struct {
 	Runtime *runtimes.Runtime
 	Err     error
 }
 
-// Looking reports whether there are runtimes that Look would look for.
+// Looking reports whether there are runtimes left for Look to look for.
 func (p *Process) Looking() bool { return len(p.wanted) > 0 }
 
-// Launched reports whether one of the runtimes is the program's, and its own file no more than
-// what loads that; see runtimes.Runtime.
+// Launched reports whether one of the runtimes is the program's, and the program's own file is only
+// a launcher for it; see runtimes.Runtime.
 func (p *Process) Launched() bool {
 	for at, i := range p.found {
 		if i != nil && p.o.Finders.of[at].Launched {
@@ -53,8 +52,8 @@ func (p *Process) Launched() bool {
 	return false
 }
 
-// MayFind reports whether any of the mappings may be one of the runtimes that are still
-// looked for, by what is known of files: most programs map a few that all others do too.
+// MayFind reports whether any of the mappings may be one of the runtimes that are still looked for,
+// from what is known of files: most programs map a few files that all others map too.
 func (p *Process) MayFind() bool {
 	for _, m := range p.Native.Modules() {
 		for _, i := range p.wanted {
@@ -66,8 +65,8 @@ func (p *Process) MayFind() bool {
 	return false
 }
 
-// Look looks for the runtimes that were not found yet. If it finds any, the process has
-// another Walker, and others name its frames.
+// Look looks for the runtimes that were not found yet. If it finds any, the process gets another
+// Walker and other Resolvers.
 func (p *Process) Look() (found []Found, missing []Missing) {
 	p.wanted = slices.DeleteFunc(p.wanted, func(at int) bool {
 		f := &p.o.Finders.of[at]

@@ -12,7 +12,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// stub is a runtime whose code begins at an address, and which is found when err is nil.
+// stub is a runtime whose code begins at an address. It is found if err is nil.
 type stub struct {
 	at      uint64
 	err     error
@@ -45,8 +45,8 @@ func (s *stub) Resolve(f walk.Frame, out []symbol.Frame) []symbol.Frame {
 	return append(out, symbol.Frame{Function: "stub", Addr: s.at})
 }
 
-// Runtimes are asked in the order of the table, whichever is found first, and before native
-// code; one that belongs to the program from its beginning is looked for once.
+// Runtimes are asked in the order of the table, whichever is found first, and before native code.
+// One that belongs to the program from its beginning is looked for once.
 func TestLook(t *testing.T) {
 	self, err := target.Open(os.Getpid())
 	if err != nil {

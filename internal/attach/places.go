@@ -9,8 +9,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Places tells the symbolizer where the frames of one process's native code
-// come from.
+// Places tells the symbolizer which files the frames of one process's native code come from.
 type Places struct{ *native.Stepper }
 
 // Locate implements symbol.Locator.

@@ -1,5 +1,5 @@
-// Package attach puts a process together so that its stacks can be walked and named: its
-// memory, its native code, its runtimes, the walker, and who names the frames of each.
+// Package attach sets up a process so that its stacks can be walked and named: its memory, its
+// native code, its runtimes, the walker, and the resolvers that name the frames of each.
 package attach
 
 import (
@@ -14,42 +14,42 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Options says how a process is put together. Only Files is needed.
+// Options say how a process is set up. Only Files is needed.
 type Options struct {
 	Files   *native.Files   // shared by the processes of one run
-	Finders *Finders        // what looks for runtimes; nil: none is looked for
+	Finders *Finders        // look for runtimes; nil: none are looked for
 	Arch    cpu.Arch        // of the process; 0: this machine's
 	Cache   *walk.WalkCache // of the walker
 	Shared  *symbol.Shared  // names of files that several processes map
-	// Root gives the path by which candid can open what the process knows as another path.
+	// Root returns the path by which candid can open what the process knows as another path.
 	Root func(path string) string
-	// PerfMap is the pid that the process knows itself by, for the names that it writes
-	// down of code that it generates; 0: there are none.
+	// PerfMap is the pid of the process in its own namespace, for the names that it records of code
+	// that it generates; 0: there are none.
 	PerfMap int
-	// Clock is that of capture.Snapshot.Time, in ns; nil if there is none to compare with.
+	// Clock is the clock of capture.Snapshot.Time, in ns; nil if there is none to compare with.
 	Clock func() uint64
-	// Names is called with whatever names native code before it is used.
+	// Names is called with the resolver of native code before it is used.
 	Names func(*symbol.Native)
 }
 
-// Process is a program whose stacks can be walked and named. It belongs to one goroutine.
+// Process is a program whose stacks can be walked and named. It is used from one goroutine.
 type Process struct {
 	Target   *target.Process
 	Native   *native.Stepper
 	Walker   *walk.Walker
 	Names    *symbol.Native      // of native code
-	Runtimes []runtimes.Instance // those that were found, in the order in which the Walker asks them
-	Notes    []string            // what Open could not have of this process, and why
+	Runtimes []runtimes.Instance // the runtimes found, in the order in which the Walker asks them
+	Notes    []string            // what Open could not get of this process, and why
 
 	o         Options
 	found     []runtimes.Instance // by the place of their Finder
-	wanted    []int               // places of Finders that are still to find something
+	wanted    []int               // indexes of Finders that have yet to find something
 	resolvers []symbol.Resolver   // by walk.Frame.Owner
 	byRef     []bool
 	native    uint8 // the Owner of native frames
 }
 
-// Open attaches to a process, finds its runtimes and stops nothing. files is shared by the
+// Open attaches to a process and finds its runtimes, without stopping it. files is shared by the
 // processes of one run. The errors are those of target.Open.
 func Open(pid int, files *native.Files) (*Process, error) {
 	t, err := target.Open(pid)
@@ -73,9 +73,8 @@ func Open(pid int, files *native.Files) (*Process, error) {
 	return p, nil
 }
 
-// New puts a process together with its native code only; Look finds its runtimes. t stays
-// the caller's until then, and is closed by Close. The error says that the modules cannot
-// be read.
+// New sets up a process with its native code only; Look finds its runtimes. t stays the caller's if
+// New fails, and is closed by Close otherwise. The error says that the modules cannot be read.
 func New(t *target.Process, o Options) (*Process, error) {
 	code, err := native.New(t, o.Files)
 	if err != nil {
@@ -95,8 +94,8 @@ func New(t *target.Process, o Options) (*Process, error) {
 	return p, nil
 }
 
-// build makes the walker and whoever names its frames for the runtimes known so far. Code
-// that a runtime generates is asked for first: its tables are exact there.
+// build makes the walker and the resolvers for the runtimes known so far. Runtimes are asked for
+// generated code first, because their tables are exact there.
 func (p *Process) build() {
 	p.Walker = walk.New(p.o.Arch, p.Native)
 	p.Walker.Cache = p.o.Cache
@@ -127,15 +126,15 @@ func (p *Process) add(s walk.Stepper, r symbol.Resolver, byRef bool) (owner uint
 	return owner
 }
 
-// NativeOwner is the Owner of frames of native code.
+// NativeOwner returns the Owner of frames of native code.
 func (p *Process) NativeOwner() uint8 { return p.native }
 
-// Resolvers gives whoever names the frames of the Walker, by their Owner, and whether the
-// Ref of such a frame identifies it whatever its PC; see runtimes.Instance. They change
-// when Look finds something.
+// Resolvers returns the resolvers that name the frames of the Walker, by their Owner, and whether
+// the Ref of such a frame identifies it whatever its PC; see runtimes.Instance. They change when
+// Look finds something.
 func (p *Process) Resolvers() (of []symbol.Resolver, byRef []bool) { return p.resolvers, p.byRef }
 
-// Title is what the program is built on, as profiles have it: "hotspot 17.0.15"; "" for
+// Title returns what the program is built on, as shown in profiles: "hotspot 17.0.15"; "" for
 // native programs.
 func (p *Process) Title() string {
 	for _, i := range p.Runtimes {
@@ -153,9 +152,8 @@ func (p *Process) BeginBatch() {
 	}
 }
 
-// Resolve appends what a frame of the Walker's stands for to out, innermost
-// first. Kernel frames are not its business; code that is nobody's is named
-// [unknown].
+// Resolve appends the frames that a frame of the Walker's stands for to out, innermost first. It
+// does not handle kernel frames. Code of unknown origin is named [unknown].
 func (p *Process) Resolve(f walk.Frame, out []symbol.Frame) []symbol.Frame {
 	if int(f.Owner) < len(p.resolvers) && p.resolvers[f.Owner] != nil {
 		return p.resolvers[f.Owner].Resolve(f, out)
@@ -163,5 +161,5 @@ func (p *Process) Resolve(f walk.Frame, out []symbol.Frame) []symbol.Frame {
 	return append(out, symbol.Frame{Function: "[unknown]", BCI: -1, Kind: f.Kind, Addr: f.PC, NoName: true})
 }
 
-// Close lets the process go.
+// Close releases the process.
 func (p *Process) Close() error { return p.Target.Close() }

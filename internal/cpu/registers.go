@@ -13,7 +13,7 @@ const (
 	ARM64
 )
 
-// String gives the architecture's name as Go spells it.
+// String returns the architecture's name as Go spells it.
 func (a Arch) String() string {
 	switch a {
 	case AMD64:
@@ -24,7 +24,7 @@ func (a Arch) String() string {
 	return "unknown architecture"
 }
 
-// Host is the architecture of this machine; what is neither counts as AMD64.
+// Host returns the architecture of this machine; AMD64 if it is neither.
 func Host() Arch {
 	if runtime.GOARCH == "arm64" {
 		return ARM64
@@ -54,8 +54,8 @@ const (
 
 // Registers of AArch64 by their DWARF numbers (AADWARF64): x0 to x30 are 0 to 30.
 const (
-	X3  = 3  // where Go keeps a return address while a stack grows
-	X6  = 6  // where Go goes on with a goroutine
+	X3  = 3  // Go keeps a return address here while a stack grows
+	X6  = 6  // Go resumes a goroutine through it
 	X28 = 28 // the running goroutine, in Go
 	X29 = 29 // frame pointer
 	X30 = 30 // link register
@@ -78,7 +78,7 @@ type Registers struct {
 // AllKnown marks every register of a thread that was just stopped.
 const AllKnown = ^uint32(0)
 
-// SP is the stack pointer.
+// SP returns the stack pointer.
 func (r *Registers) SP() uint64 {
 	if r.Arch == ARM64 {
 		return r.R[XSP]
@@ -95,7 +95,7 @@ func (r *Registers) SetSP(v uint64) {
 	r.R[RSP] = v
 }
 
-// FP is the frame pointer register, whatever the code uses it for.
+// FP returns the frame pointer register, whatever the code uses it for.
 func (r *Registers) FP() uint64 {
 	if r.Arch == ARM64 {
 		return r.R[X29]

@@ -1,7 +1,6 @@
-// Package dump shows what every thread of a process does now: its stack, its
-// state, what it waits for and who holds that. Threads that sleep are not
-// stopped; running ones are for the microseconds in which their registers and
-// their stack are copied.
+// Package dump shows what every thread of a process is doing now: its stack, its state, what it
+// waits for and who holds that. Sleeping threads are not stopped; running threads are stopped for
+// the microseconds in which their registers and their stack are copied.
 package dump
 
 import (
@@ -9,11 +8,10 @@ import (
 	"time"
 )
 
-// Schema names the JSON form of a Dump. Fields may be added, none changes its
-// meaning.
+// Schema names the JSON form of a Dump. Fields may be added, but no field changes its meaning.
 const Schema = "candid.dump/1"
 
-// Options says what to look at.
+// Options say what to examine.
 type Options struct {
 	PIDs       []int          // processes, at least one
 	Threads    *regexp.Regexp // keep only threads with such a name; nil: all
@@ -21,13 +19,13 @@ type Options struct {
 	Patience   time.Duration  // how long to try for a thread that runs; 0 is half a second
 }
 
-// Dump is one look at all threads. The threads of a process are looked at one
-// after the other, so their stacks are not of the very same moment.
+// Dump is one snapshot of all threads. The threads of a process are read one after the other, so
+// their stacks are not from the very same moment.
 type Dump struct {
 	Schema    string    `json:"schema"`
 	Time      time.Time `json:"time"`
 	Host      string    `json:"host"`
-	TookMS    float64   `json:"took_ms"` // of this look, without attaching
+	TookMS    float64   `json:"took_ms"` // for this snapshot, without attaching
 	Processes []Process `json:"processes"`
 }
 
@@ -41,17 +39,17 @@ type Process struct {
 	Stops     Stops      `json:"stops"`
 	Safepoint *Safepoint `json:"safepoint,omitempty"`
 	Deadlocks [][]int    `json:"deadlocks,omitempty"` // tids, each waits for the next, the last for the first
-	Notes     []string   `json:"notes,omitempty"`     // what could not be had, and why
+	Notes     []string   `json:"notes,omitempty"`     // what could not be read, and why
 }
 
-// Stops is how long threads stood still for this look.
+// Stops is how long threads were stopped for this snapshot.
 type Stops struct {
 	Count    int     `json:"count"`
 	MedianUS float64 `json:"median_us"`
 	MaxUS    float64 `json:"max_us"`
 }
 
-// Safepoint is a pause of the Java VM that goes on or is about to begin.
+// Safepoint is a pause of the Java VM that is in progress or about to begin.
 type Safepoint struct {
 	State     string  `json:"state"`               // "synchronizing", "synchronized"
 	SinceMS   float64 `json:"since_ms,omitempty"`  // 0: not known
@@ -62,7 +60,7 @@ type Safepoint struct {
 // How a thread was read.
 const (
 	ReadAsleep  = "asleep"  // from outside; it was not stopped and did not move
-	ReadStopped = "stopped" // stopped, copied and let go
+	ReadStopped = "stopped" // stopped, copied and resumed
 	ReadNot     = "not"     // see Error
 )
 
@@ -75,18 +73,18 @@ type Thread struct {
 	CPU    uint64 `json:"cpu_ns"`            // time it has run
 
 	State   string `json:"state"`             // running, runnable, sleeping, uninterruptible, stopped, traced, ended
-	Syscall string `json:"syscall,omitempty"` // that it is in
+	Syscall string `json:"syscall,omitempty"` // the system call that it is in
 
 	Java *Java `json:"java,omitempty"`
 
 	Read      string  `json:"read"`                 // asleep, stopped, not
-	StoppedUS float64 `json:"stopped_us,omitempty"` // how long it stood still
+	StoppedUS float64 `json:"stopped_us,omitempty"` // how long it was stopped
 	Error     string  `json:"error,omitempty"`      // why there is no stack, or not all of it
 	End       string  `json:"end,omitempty"`        // how the stack ends, if not at the thread's first frame
 	Frames    []Frame `json:"frames"`               // innermost first
 }
 
-// Java is what the Java VM says of a thread.
+// Java is what the Java VM reports of a thread.
 type Java struct {
 	ID       int64  `json:"id,omitempty"` // Thread.threadId
 	Daemon   bool   `json:"daemon"`
@@ -97,13 +95,13 @@ type Java struct {
 	WaitsFor *Lock  `json:"waits_for,omitempty"`
 	Holds    []Lock `json:"holds,omitempty"` // monitors whose owner the VM names
 
-	// Changed: it ran between the reading of its stack and that of its locks each time, so
-	// that they need not belong together.
+	// Changed says that the thread ran between the reading of its stack and that of its locks on
+	// every attempt, so that they need not belong together.
 	Changed bool `json:"locks_changed,omitempty"`
 
 	Virtual   *Virtual `json:"virtual,omitempty"`   // the virtual thread that it carries
-	Compiling string   `json:"compiling,omitempty"` // the method that a compiler thread is at
-	Tier      int      `json:"tier,omitempty"`      // that it is compiled for
+	Compiling string   `json:"compiling,omitempty"` // the method that a compiler thread is compiling
+	Tier      int      `json:"tier,omitempty"`      // tier that it is compiled for
 }
 
 // Lock is an object that threads wait for.
@@ -114,7 +112,7 @@ type Lock struct {
 	Owner    string `json:"owner,omitempty"` // name of the thread that holds it
 	OwnerTID int    `json:"owner_tid,omitempty"`
 
-	OwnerVirtual *Virtual `json:"owner_virtual,omitempty"` // that holds it; without OwnerTID it is not mounted
+	OwnerVirtual *Virtual `json:"owner_virtual,omitempty"` // the virtual thread that holds it; without OwnerTID it is not mounted
 }
 
 // Virtual is a virtual thread.

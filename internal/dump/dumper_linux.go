@@ -17,16 +17,15 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// Dumper is attached to processes and looks at their threads as often as it is
-// asked. It belongs to one goroutine.
+// Dumper is attached to processes and reads their threads on each call of Take. It is used from one
+// goroutine.
 type Dumper struct {
 	o     Options
 	files *native.Files
 	procs []*process
 }
 
-// New attaches to the processes; nothing is stopped. The errors are those of
-// target.Open.
+// New attaches to the processes; nothing is stopped. The errors are those of target.Open.
 func New(o Options) (*Dumper, error) {
 	if o.Patience <= 0 {
 		o.Patience = 500 * time.Millisecond
@@ -42,7 +41,7 @@ func New(o Options) (*Dumper, error) {
 	return d, nil
 }
 
-// Close lets the processes go.
+// Close releases the processes.
 func (d *Dumper) Close() error {
 	var err error
 	for _, p := range d.procs {
@@ -52,8 +51,8 @@ func (d *Dumper) Close() error {
 	return err
 }
 
-// Take looks at all threads once. A process that has ended meanwhile is an error
-// that wraps target.ErrNoProcess.
+// Take reads all threads once. If a process has ended meanwhile, the error wraps
+// target.ErrNoProcess.
 func (d *Dumper) Take() (*Dump, error) {
 	out := &Dump{Schema: Schema, Time: time.Now()}
 	out.Host, _ = os.Hostname()
@@ -68,11 +67,11 @@ func (d *Dumper) Take() (*Dump, error) {
 	return out, nil
 }
 
-// mostPrograms bounds how often a process is looked at again because it became another
-// program meanwhile.
+// mostPrograms bounds how often a process is read again because it executed another program
+// meanwhile.
 const mostPrograms = 4
 
-// takeOne looks at one process, at the program that it runs now.
+// takeOne reads one process, with the program that it runs now.
 func (d *Dumper) takeOne(i int) (*Process, error) {
 	for tries := 0; ; tries++ {
 		if d.procs[i].Target.Replaced() {
@@ -95,7 +94,7 @@ type process struct {
 	*attach.Process
 	pid      int
 	dumper   runtimes.ThreadDumper // nil: no runtime that knows its threads
-	follower runtimes.Follower     // nil: stacks go on nowhere else
+	follower runtimes.Follower     // nil: stacks continue nowhere else
 	files    *taskFiles
 	stopper  *suspend.Stopper
 	cannot   string           // why there is no stopper
@@ -131,7 +130,8 @@ func (p *process) close() error {
 	return p.Process.Close()
 }
 
-// commandLine is the command as people write it: a dump is sent to others as a recording is.
+// commandLine returns the command for display. Secrets are left out, because dumps are sent to
+// others as recordings are.
 func commandLine(t *target.Process) string {
 	const most = 512
 	c := redact.Command(t.Cmdline())

@@ -8,7 +8,7 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 )
 
-// Dumper looks at the threads of processes, where that can be done.
+// Dumper reads the threads of processes on systems that support it.
 type Dumper struct{}
 
 // New fails: the state of sleeping threads is read from Linux's /proc.

@@ -5,7 +5,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// frames names what a frame of the walk stands for, innermost first.
+// frames returns the frames that a frame of the walk stands for, innermost first.
 func (p *process) frames(f walk.Frame) []Frame {
 	l := &p.look
 	key := frameKey{pc: f.PC, ref: f.Ref, owner: f.Owner, kind: f.Kind, returned: f.Flags&walk.ReturnAddress != 0, provenGuess: f.Prov == walk.Heuristic}
@@ -29,8 +29,8 @@ func (p *process) frames(f walk.Frame) []Frame {
 	return out
 }
 
-// kernelFrames is parseKernelStack; most threads wait in the same place. What it gives
-// is shared.
+// kernelFrames is parseKernelStack with a cache: most threads wait in the same place. The result is
+// shared.
 func (p *process) kernelFrames(b []byte) []Frame {
 	l := &p.look
 	out, ok := l.kernel[string(b)]

@@ -9,7 +9,7 @@ import (
 	"github.com/candid-profiler/candid/internal/runtimes"
 )
 
-// java fills in what the Java VM says of a thread now.
+// java fills in what the Java VM reports of a thread now.
 func (p *process) java(t *Thread) {
 	c := p.look.census
 	if c == nil {
@@ -37,7 +37,7 @@ func (p *process) java(t *Thread) {
 	t.Java = j
 }
 
-// holds lists what a thread holds, but not what it waits for.
+// holds lists what a thread holds, except for what it waits for.
 func (p *process) holds(waits *Lock, tid int) (out []Lock) {
 	for _, o := range p.look.census.Holds(uint32(tid)) {
 		if waits == nil || waits.Address != o.Addr {
@@ -47,12 +47,12 @@ func (p *process) holds(waits *Lock, tid int) (out []Lock) {
 	return out
 }
 
-// waitNames are jstack's words.
+// waitNames are the words that jstack uses.
 var waitNames = map[runtimes.WaitKind]string{
 	runtimes.WaitsToLock: "waiting to lock", runtimes.WaitsOn: "waiting on", runtimes.WaitsParked: "parking to wait for",
 }
 
-// safepoint says what the VM's safepoint is at, nil if there is none.
+// safepoint sets the state of the VM's safepoint, nil if there is none.
 func (p *process) safepoint(out *Process) {
 	s, err := p.dumper.Pause(p.look.census)
 	if err != nil {
@@ -73,12 +73,12 @@ func (p *process) safepoint(out *Process) {
 	out.Safepoint = sp
 }
 
-// atSafepoint is where threads stand that have come to a safepoint. Up to 11 they count as
-// being in the VM while they wait for the lock under which it looks at all threads
-// (8 share/vm/runtime/safepoint.cpp: "we pretend we are still in the VM").
+// atSafepoint is the function in which threads that have reached a safepoint wait. Up to 11 they
+// count as being in the VM while they wait for the lock under which it looks at all threads (8
+// share/vm/runtime/safepoint.cpp: "we pretend we are still in the VM").
 const atSafepoint = "SafepointSynchronize::block"
 
-// excuse takes those from the threads that a safepoint waits for that have come to it.
+// excuse removes threads that have reached the safepoint from those that it waits for.
 func (p *Process) excuse() {
 	if p.Safepoint == nil {
 		return
@@ -90,10 +90,10 @@ func (p *Process) excuse() {
 	})
 }
 
-// nameOwners puts names to the threads that hold what others wait for, and finds
-// those that wait for each other.
+// nameOwners names the threads that hold what others wait for, and finds those that wait for each
+// other.
 func (p *process) nameOwners(out *Process) {
-	next := make(map[int]int) // whom a thread waits for
+	next := make(map[int]int) // thread that a thread waits for
 	for i := range out.Threads {
 		t := &out.Threads[i]
 		if t.Java == nil || t.Java.WaitsFor == nil || t.Java.WaitsFor.OwnerTID == 0 {
@@ -108,10 +108,10 @@ func (p *process) nameOwners(out *Process) {
 	out.Deadlocks = cycles(next)
 }
 
-// cycles finds the rings of a map in which each entry leads to at most one other.
+// cycles finds the cycles of a map in which each entry leads to at most one other.
 func cycles(next map[int]int) [][]int {
 	var out [][]int
-	done := make(map[int]int) // the start from which an entry was first come to
+	done := make(map[int]int) // the start from which an entry was first reached
 	for _, start := range slices.Sorted(maps.Keys(next)) {
 		at, ok := start, true
 		for ok && done[at] == 0 {

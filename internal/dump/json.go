@@ -7,10 +7,9 @@ import (
 	"strconv"
 )
 
-// WriteJSON prints a Dump as encoding/json does without the escapes for HTML: on one
-// line, or indented by two blanks. A thousand threads come to megabytes, most of them
-// the same frames again and again, and encoding/json takes as long for those as it
-// took to look at the threads.
+// WriteJSON prints a Dump like encoding/json without the escapes for HTML, on one line or indented
+// by two spaces. A thousand threads come to megabytes, most of them repeated frames, and
+// encoding/json takes as long for those as reading the threads took.
 func (d *Dump) WriteJSON(w io.Writer, indent bool) error {
 	j := &jsonWriter{w: w, indent: indent}
 	j.open('{')
@@ -135,7 +134,7 @@ func (f *Frame) json(j *jsonWriter) {
 	j.close('}')
 }
 
-// flushAt is how much text is gathered before it is written, bytes.
+// flushAt is how many bytes of text are buffered before they are written.
 const flushAt = 128 << 10
 
 // jsonWriter appends JSON. After an error it writes no more.
@@ -144,7 +143,7 @@ type jsonWriter struct {
 	b      []byte
 	indent bool
 	depth  int
-	begun  bool // something stands in the innermost braces already
+	begun  bool // the innermost braces already hold something
 	err    error
 }
 
@@ -170,7 +169,7 @@ func (j *jsonWriter) close(brace byte) {
 	j.begun = true
 }
 
-// blanks are for the deepest place there is: a lock's field.
+// blanks are enough for the deepest level: a lock's field.
 const blanks = "\n                                "
 
 func (j *jsonWriter) line() {
@@ -199,7 +198,7 @@ func (j *jsonWriter) key(name string) {
 	}
 }
 
-// list writes an array of what elements write.
+// list writes an array, each element with write.
 func list[T any](j *jsonWriter, name string, elements []T, write func(*T, *jsonWriter)) {
 	j.key(name)
 	if elements == nil {
@@ -217,7 +216,7 @@ func list[T any](j *jsonWriter, name string, elements []T, write func(*T, *jsonW
 	j.close(']')
 }
 
-// known writes a text that is left out if it is empty.
+// known writes a text that is omitted if it is empty.
 func (j *jsonWriter) known(name, s string) {
 	if s != "" {
 		j.string(name, s)
@@ -235,7 +234,7 @@ func (j *jsonWriter) string(name, s string) {
 	j.b = append(j.b, '"')
 }
 
-// plainJSON reports whether a text stands in JSON as it is.
+// plainJSON reports whether a text needs no escapes in JSON.
 func plainJSON(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
@@ -255,7 +254,7 @@ func (j *jsonWriter) bool(name string, v bool) {
 	j.b = strconv.AppendBool(j.b, v)
 }
 
-// any writes what there is little of.
+// any writes values that are rare, by encoding/json.
 func (j *jsonWriter) any(name string, v any) {
 	j.key(name)
 	j.value(v)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// fill gives v and all that is in it values, some of them none.
+// fill sets v and everything in it to values, some of them zero.
 func fill(v reflect.Value, r *rand.Rand, depth int) {
 	if v.Type() == reflect.TypeFor[time.Time]() {
 		v.Set(reflect.ValueOf(time.Unix(r.Int64N(2e9), r.Int64N(1e9)).UTC()))
@@ -48,7 +48,7 @@ func fill(v reflect.Value, r *rand.Rand, depth int) {
 	}
 }
 
-// What WriteJSON writes is what encoding/json does, whatever fields there are.
+// WriteJSON writes the same as encoding/json, whatever fields there are.
 func TestWriteJSON(t *testing.T) {
 	for seed := range uint64(300) {
 		var d Dump
@@ -79,7 +79,7 @@ func TestWriteJSON(t *testing.T) {
 	}
 }
 
-// full takes some bytes and no more.
+// full accepts some bytes and then fails.
 type full struct{ left int }
 
 var errFull = errors.New("no room")

@@ -24,7 +24,7 @@ var classes struct {
 	err error
 }
 
-// actAsIdle makes this program one that a test looks at.
+// actAsIdle makes this binary a program for a test to dump.
 const actAsIdle = "CANDID_DUMP_TEST_IDLE"
 
 func TestMain(m *testing.M) {
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 		}
 		go func() {
 			runtime.LockOSThread()
-			_, _ = unix.Read(int(r.Fd()), make([]byte, 1)) // for ever
+			_, _ = unix.Read(int(r.Fd()), make([]byte, 1)) // forever
 		}()
 		time.Sleep(100 * time.Millisecond)
 		fmt.Println("ready")
@@ -73,8 +73,8 @@ func startUntilReady(t testing.TB, name string, args ...string) int {
 	return p.PID()
 }
 
-// take looks once at a process. What runs stops when it gets a CPU again, which on a
-// busy machine may take longer than people are let wait for it.
+// take dumps a process once. A running thread stops when it gets a CPU again, which on a busy
+// machine may take longer than the default patience.
 func take(t testing.TB, o Options) *Process {
 	t.Helper()
 	if o.Patience == 0 {
@@ -92,9 +92,9 @@ func take(t testing.TB, o Options) *Process {
 	return &out.Processes[0]
 }
 
-// takeWhere looks at a process until each of some threads, by name, is asleep in the
-// call that it is to wait in: a program that says that it is ready, and its threads,
-// may still be on their way there. The last look is given, whatever it shows.
+// takeWhere dumps a process until each of some threads, by name, is asleep in the system call that
+// it is to wait in: a program that reports that it is ready, and its threads, may still be on their
+// way there. It returns the last dump, whatever that shows.
 func takeWhere(t testing.TB, pid int, calls map[string]string) (p *Process) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
@@ -110,13 +110,12 @@ func takeWhere(t testing.TB, pid int, calls map[string]string) (p *Process) {
 	}
 }
 
-// takeRunning looks at a process until a thread of it, by name, was stopped while it ran:
-// it waits where the VM stops all threads for a moment. The last look is given, whatever
-// it shows.
+// takeRunning dumps a process until a thread of it, by name, was stopped while it ran: the thread
+// waits when the VM stops all threads for a moment. It returns the last dump, whatever that shows.
 func takeRunning(t testing.TB, pid int, name string) (p *Process) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		// Where many want a CPU, it may go without for a while.
+		// If many threads compete for a CPU, it may not run for a while.
 		p = take(t, Options{PIDs: []int{pid}, Patience: 30 * time.Second})
 		if th := p.named(name); th != nil && th.Read == ReadStopped || time.Now().After(end) {
 			return p
@@ -180,7 +179,7 @@ func jstack(t testing.TB, major, pid int) map[int]*printed {
 	return threads
 }
 
-// withoutModule takes java.base@17.0.19/ off the front of a frame.
+// withoutModule removes java.base@17.0.19/ from the front of a frame.
 func withoutModule(s string) string {
 	function, place, _ := strings.Cut(s, "(")
 	if i := strings.IndexByte(function, '@'); i >= 0 {
@@ -196,7 +195,7 @@ func withoutModule(s string) string {
 
 var generatedName = regexp.MustCompile(`\$\$Lambda(\$\d+)?(/[0-9a-fx]+)?\.`)
 
-// javaFrames are the Java frames of a thread in the way of jstack.
+// javaFrames returns the Java frames of a thread in jstack's format.
 func javaFrames(th *Thread) []string {
 	var out []string
 	for _, f := range th.Frames {
@@ -207,7 +206,7 @@ func javaFrames(th *Thread) []string {
 	return out
 }
 
-// Java threads that wait are the JDK's: frames, states and names, on all JDKs.
+// Waiting Java threads are dumped as by the JDK: frames, states and names, on all JDKs.
 func TestEqualsJstack(t *testing.T) {
 	for _, major := range fixture.JDKs(t, 8) {
 		t.Run(fmt.Sprintf("jdk%d", major), func(t *testing.T) {

@@ -12,20 +12,20 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// Threads that take the same monitor in turn, each for 20 ms: in no look does one wait for
-// what it holds, or for one that does not have it, and who sleeps inside has it.
+// Threads take the same monitor in turn, each for 20 ms. In no dump does one wait for what it
+// holds, or for a thread that does not hold it, and the one that sleeps inside holds it.
 func TestShortHolds(t *testing.T) {
 	for i, major := range []int{8, 17, 21, 25} {
 		for k, flag := range []string{"-Xint", "-XX:TieredStopAtLevel=1", "-XX:+TieredCompilation"} {
 			if !fixture.Full(t) && k != i%3 {
-				continue // each JDK in one way, each way by one JDK
+				continue // each JDK with one set of flags, each set on one JDK
 			}
 			t.Run(fmt.Sprint(major, flag), func(t *testing.T) {
 				pid := java(t, major, flag, "Held", "20")
 				stock := regexp.MustCompile("^stock-")
 				whole := 0
 				for end := time.Now().Add(time.Minute); whole < 10 && time.Now().Before(end); {
-					// The first look of each takes longest: it learns what it reads.
+					// The first dump of each process takes longest, because it reads the layouts.
 					d, err := New(Options{PIDs: []int{pid}, Threads: stock})
 					if err != nil {
 						t.Fatal(err)
@@ -57,8 +57,8 @@ func TestShortHolds(t *testing.T) {
 	}
 }
 
-// held says what is wrong about the threads of Held.java, and whether one sleeps inside and
-// the others wait for it.
+// held returns what is wrong about the threads of Held.java, and whether one sleeps inside and the
+// others wait for it.
 func held(p *Process) (wrong string, all bool) {
 	waits, sleeps := 0, 0
 	for i := range p.Threads {
@@ -93,8 +93,8 @@ func held(p *Process) (wrong string, all bool) {
 	return wrong, sleeps == 1 && waits == 3
 }
 
-// A thread in Thread.sleep sleeps; nothing of it is blocked. With Java frames alone, what
-// is on top of it is what it called.
+// A thread in Thread.sleep sleeps and is not reported as blocked. With Java frames alone, its
+// innermost frame is the method that it called.
 func TestSleeps(t *testing.T) {
 	pid := java(t, 17, "Locks", "0")
 	d, err := New(Options{PIDs: []int{pid}, JavaFrames: true})
@@ -132,8 +132,8 @@ func TestSleeps(t *testing.T) {
 	}
 }
 
-// Who holds a lock is said where it is a virtual thread, mounted or not, and that those
-// which are not are missing.
+// The owner of a lock is reported if it is a virtual thread, mounted or not, and also that
+// unmounted ones are missing.
 func TestVirtualOwners(t *testing.T) {
 	for _, major := range []int{21, 25} {
 		t.Run(fmt.Sprint(major), func(t *testing.T) {

@@ -16,7 +16,7 @@ type waiting struct {
 	place   bpfcopy.Waiter
 }
 
-// openOthers takes the other way where files cannot be read.
+// openOthers sets up the BPF program if the files cannot be read.
 func (p *process) openOthers() {
 	if procsyscall.MayRead(p.files.dir, p.pid) {
 		return
@@ -29,7 +29,7 @@ func (p *process) openOthers() {
 	}
 }
 
-// lookAtOthers has a BPF program say where threads wait, where files cannot.
+// lookAtOthers makes a BPF program report where threads wait, because files cannot.
 func (p *process) lookAtOthers(tids []int) error {
 	if p.waiters == nil {
 		return nil
@@ -52,8 +52,8 @@ func (p *process) lookAtOthers(tids []int) error {
 	return nil
 }
 
-// account is what the kernel says of a thread's running, "" if it runs or can: as long as
-// it stays the same the thread has not run.
+// account returns the kernel's count of a thread's running, "" if it is running or runnable. As
+// long as it stays the same the thread has not run.
 func (p *process) account(tid int) string {
 	if _, state, ok := parseStat(p.files.read(tid, "stat")); !ok || state == 'R' {
 		return ""
@@ -61,7 +61,7 @@ func (p *process) account(tid int) string {
 	return string(p.files.read(tid, "schedstat"))
 }
 
-// waits reads a thread that sleeps as asleep does, by what a BPF program saw.
+// waits reads a sleeping thread as asleep does, from what a BPF program saw.
 func (p *process) waits(t *Thread) bool {
 	for try := range tries {
 		account := p.account(t.TID)

@@ -14,10 +14,9 @@ import (
 	"github.com/candid-profiler/candid/internal/kallsyms"
 )
 
-// taskFiles reads the small files of a process's threads. It belongs to one
-// goroutine.
+// taskFiles reads the small files of a process's threads. It is used from one goroutine.
 type taskFiles struct {
-	dir  int // /proc/PID/task; tied to the process, whoever has its number later
+	dir  int // /proc/PID/task; tied to the process, even if its number is reused
 	path [64]byte
 	buf  [16 << 10]byte
 }
@@ -32,10 +31,10 @@ func openTasks(pid int) (*taskFiles, error) {
 
 func (f *taskFiles) close() { _ = unix.Close(f.dir) }
 
-// These calls are made raw: the files never block, and there are thousands of them,
-// each of which would take longer to tell Go's scheduler of than to read.
+// These are raw system calls: the files never block, and there are thousands of them, and notifying
+// Go's scheduler would take longer than each read.
 
-// open opens a file of a thread; -1 if it cannot be.
+// open opens a file of a thread; -1 if that fails.
 func (f *taskFiles) open(tid int, name string) int {
 	path := append(append(strconv.AppendInt(f.path[:0], int64(tid), 10), '/'), name...)
 	path = append(path, 0)
@@ -46,8 +45,8 @@ func (f *taskFiles) open(tid int, name string) int {
 	return int(fd)
 }
 
-// from reads an open file from its beginning. What it gives is valid until the next
-// call; nil if it cannot be read.
+// from reads an open file from its beginning. The result is valid until the next call; nil if it
+// cannot be read.
 func (f *taskFiles) from(fd int) []byte {
 	if fd < 0 {
 		return nil
@@ -65,7 +64,7 @@ func (f *taskFiles) shut(fd int) {
 	}
 }
 
-// read gives a file of a thread, valid until the next call; nil if it cannot be
+// read returns a file of a thread, valid until the next call; nil if it cannot be
 // read.
 func (f *taskFiles) read(tid int, name string) []byte {
 	fd := f.open(tid, name)
@@ -74,12 +73,12 @@ func (f *taskFiles) read(tid int, name string) []byte {
 	return b
 }
 
-// maxThreads bounds how many threads of a process are looked at.
+// maxThreads bounds how many threads of a process are read.
 const maxThreads = 1 << 17
 
 // tids lists the threads, sorted.
 func (f *taskFiles) tids() ([]int, error) {
-	// A descriptor of its own: reading moves its position.
+	// A descriptor of its own, because reading moves its position.
 	fd, err := unix.Openat(f.dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -100,8 +99,8 @@ func (f *taskFiles) tids() ([]int, error) {
 	return tids, nil
 }
 
-// parseStat takes the name and the state out of a thread's stat. The name stands
-// in parentheses and may hold some itself.
+// parseStat parses the name and the state in a thread's stat. The name is in parentheses and may
+// itself contain some.
 func parseStat(b []byte) (name string, state byte, ok bool) {
 	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
 	if open < 0 || end < open || len(b) < end+3 {
@@ -110,7 +109,7 @@ func parseStat(b []byte) (name string, state byte, ok bool) {
 	return string(b[open+1 : end]), b[end+2], true
 }
 
-// callName is the system call that a thread sleeps in, "" if it is in none.
+// callName returns the system call that a thread sleeps in, "" if it is in none.
 func callName(pl procsyscall.Place) string {
 	if pl.Call == procsyscall.NoCall {
 		return ""
@@ -118,8 +117,8 @@ func callName(pl procsyscall.Place) string {
 	return kallsyms.SyscallName(pl.Call)
 }
 
-// parseRun takes the time that a thread has run, in ns, out of its schedstat, and how
-// often it was given a CPU; 0 where the kernel does not count.
+// parseRun parses the time that a thread has run, in ns, in its schedstat, and how often it was
+// scheduled; 0 if the kernel does not count.
 func parseRun(b []byte) (ns, turns uint64) {
 	number := func() (n uint64) {
 		i := 0
@@ -130,14 +129,14 @@ func parseRun(b []byte) (ns, turns uint64) {
 		return n
 	}
 	ns = number()
-	number() // for how long it waited for one
+	number() // how long it waited for a CPU
 	return ns, number()
 }
 
 const maxKernelFrames = 64
 
-// parseKernelStack takes the functions out of a thread's kernel stack, innermost
-// first: lines like "[<0>] futex_wait_queue+0x63/0x90 [module]".
+// parseKernelStack parses the functions in a thread's kernel stack, innermost first: lines like
+// "[<0>] futex_wait_queue+0x63/0x90 [module]".
 func parseKernelStack(b []byte) []Frame {
 	var out []Frame
 	for line := range bytes.Lines(b) {
@@ -158,7 +157,7 @@ func parseKernelStack(b []byte) []Frame {
 	return out
 }
 
-// stateNames are the kernel's letters for what a thread does (proc_pid_stat(5)).
+// stateNames are the names of the kernel's letters for thread states (proc_pid_stat(5)).
 var stateNames = map[byte]string{
 	'R': "runnable", 'S': "sleeping", 'D': "uninterruptible", 'T': "stopped", 't': "traced",
 	'Z': "ended", 'X': "ended", 'x': "ended", 'I': "idle", 'P': "parked", 'K': "wakekill", 'W': "waking",

@@ -9,7 +9,7 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// A process becomes another program between two looks: the second shows that one.
+// A process executes another program between two dumps: the second shows the new program.
 func TestReplacedProgram(t *testing.T) {
 	p := fixture.Start(t, exec.Command("sh", "-c", "echo ready; read x; exec sleep 1000"))
 	p.Await("ready")

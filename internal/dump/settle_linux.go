@@ -7,14 +7,14 @@ import (
 	"github.com/candid-profiler/candid/internal/runtimes"
 )
 
-// mostSettling bounds how often threads are read again because they ran between the
-// reading of their stacks and that of their locks.
+// mostSettling bounds how often threads are read again because they ran between the reading of
+// their stacks and that of their locks.
 const mostSettling = 6
 
-// settle makes the locks of Java threads belong to their stacks, and to each other. A
-// thread that sleeps neither takes nor gives back a lock; so who holds what is read once
-// more when all threads have been read, and those that have run since then are read
-// again, until none has. Who still did so says it.
+// settle makes the locks of Java threads consistent with their stacks, and with each other. A
+// sleeping thread neither takes nor releases a lock. Therefore the lock owners are read once more
+// after all threads have been read, and threads that have run since then are read again, until none
+// has. A thread that has run on every attempt is marked as Changed.
 func (p *process) settle(out *Process, until time.Time) {
 	c := p.look.census
 	if c == nil {
@@ -49,8 +49,8 @@ func (p *process) settle(out *Process, until time.Time) {
 	}
 }
 
-// unsettled takes the locks of all Java threads from what was read last, and gives the
-// threads, by index, whose stacks may be of another moment.
+// unsettled sets the locks of all Java threads from the last read, and returns the threads, by
+// index, whose stacks may be from another moment.
 func (p *process) unsettled(out *Process) (again []int) {
 	was := make([]*Java, len(out.Threads))
 	for i := range out.Threads {
@@ -74,7 +74,7 @@ func (p *process) unsettled(out *Process) (again []int) {
 			if !sameLocks(was[i], t.Java) {
 				again = append(again, i)
 			}
-			// What else there is to say of it is as it was when it was stopped.
+			// The rest of it stays as it was when it was stopped.
 			was[i].WaitsFor, was[i].Holds = t.Java.WaitsFor, t.Java.Holds
 			t.Java = was[i]
 		}
@@ -82,7 +82,7 @@ func (p *process) unsettled(out *Process) (again []int) {
 	return again
 }
 
-// locks reports whether what a thread has to do with locks is to be read again.
+// locks reports whether the locks that a thread waits for or holds have to be read again.
 func (t *Thread) locks() bool {
 	if t.Java == nil {
 		return false
@@ -91,7 +91,7 @@ func (t *Thread) locks() bool {
 	return t.Read == ReadStopped || w != nil && (w.How != waitNames[runtimes.WaitsParked] || w.OwnerTID != 0 || w.OwnerVirtual != nil)
 }
 
-// sameLocks reports whether a thread that runs had the same locks before and after.
+// sameLocks reports whether a running thread had the same locks before and after.
 func sameLocks(a, b *Java) bool {
 	if (a.WaitsFor == nil) != (b.WaitsFor == nil) || a.WaitsFor != nil && (a.WaitsFor.How != b.WaitsFor.How || a.WaitsFor.Address != b.WaitsFor.Address) {
 		return false
@@ -99,7 +99,7 @@ func sameLocks(a, b *Java) bool {
 	return slices.Equal(a.Holds, b.Holds)
 }
 
-// since is what asleep compares to know that a thread has not run.
+// since returns what asleep compares to tell whether a thread has run.
 func (p *process) since(tid int) string {
 	run := string(p.files.read(tid, "schedstat"))
 	if _, turns := parseRun([]byte(run)); turns == 0 {

@@ -30,7 +30,7 @@ func (t *Thread) has(function string) bool {
 	return t != nil && slices.ContainsFunc(t.Frames, func(f Frame) bool { return f.Function == function })
 }
 
-// What the threads of Locks.java wait for, and who waits for whom in a ring.
+// The threads of Locks.java are dumped with what they wait for, and who waits for whom in a cycle.
 func TestLocks(t *testing.T) {
 	pid := java(t, 25, "Locks", "0")
 	p := take(t, Options{PIDs: []int{pid}})
@@ -78,8 +78,8 @@ func TestLocks(t *testing.T) {
 	}
 }
 
-// A program that is stopped, where jstack hangs, is shown as it stands, its
-// running threads too, and it stays stopped.
+// A stopped program, for which jstack hangs, is shown as it is, with its running threads, and it
+// stays stopped.
 func TestStoppedProgram(t *testing.T) {
 	pid := java(t, 17, "Locks", "5", "spin")
 	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
@@ -102,8 +102,8 @@ func TestStoppedProgram(t *testing.T) {
 	}
 }
 
-// awaitState waits for all threads of a process: when the first one has stopped for a
-// signal, others may not have noticed yet.
+// awaitState waits for all threads of a process: when the first one has stopped for a signal,
+// others may not have stopped yet.
 func awaitState(t *testing.T, pid int, want byte) {
 	t.Helper()
 	for range 30000 {
@@ -121,8 +121,8 @@ func awaitState(t *testing.T, pid int, want byte) {
 	t.Fatalf("the threads of process %d do not come to state %c", pid, want)
 }
 
-// While the VM waits for a thread that does not come to a safepoint, where
-// jstack hangs, all of it is seen.
+// While the VM waits for a thread that does not come to a safepoint, which makes jstack hang, the
+// whole state is seen.
 func TestUnsafepoint(t *testing.T) {
 	for _, major := range []int{8, 11, 21} {
 		t.Run(fmt.Sprint(major), func(t *testing.T) { unsafepoint(t, major) })
@@ -131,7 +131,7 @@ func TestUnsafepoint(t *testing.T) {
 
 func unsafepoint(t *testing.T, major int) {
 	flags := []string{"-XX:-UseCountedLoopSafepoints"}
-	operation := "" // the library of 8 has no symbols that tell what it is for, and since when
+	operation := "" // JDK 8's library has no symbols for the safepoint's operation and start
 	if major > 8 {
 		flags = append(flags, "-XX:LoopStripMiningIter=0")
 		operation = "VM_G1CollectFull"
@@ -142,8 +142,8 @@ func unsafepoint(t *testing.T, major int) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	// One look meets the threads one after another: while a wait begins or ends, what
-	// it says of one thread and of the VM need not be of the same moment.
+	// A dump reads the threads one after another: while a wait begins or ends, its information
+	// about one thread and about the VM need not be from the same moment.
 	wrong := "none met it"
 	for end := time.Now().Add(4 * time.Minute); time.Now().Before(end); {
 		out, err := d.Take()
@@ -153,7 +153,7 @@ func unsafepoint(t *testing.T, major int) {
 		p := &out.Processes[0]
 		looping := p.named("looping")
 		s := p.Safepoint
-		collecting := p.named("collecting") // it may not have been there when the threads were listed
+		collecting := p.named("collecting") // it may not have existed when the threads were listed
 		if s == nil || s.State != "synchronizing" || looping == nil || looping.Read != ReadStopped || collecting == nil {
 			continue
 		}
@@ -163,7 +163,7 @@ func unsafepoint(t *testing.T, major int) {
 		}
 		alone := slices.Equal(s.WaitsFor, []int{looping.TID})
 		said := fmt.Sprintf("waiting for \"looping\" tid=%d\n", looping.TID)
-		if major == 8 { // without symbols nothing says that a thread has come to it
+		if major == 8 { // without symbols nothing shows that a thread has reached it
 			alone, said = slices.Contains(s.WaitsFor, looping.TID), "waiting for "
 		}
 		if alone && s.Operation == operation && (s.SinceMS > 0) == (major > 8) && looping.Java.VMState == "in Java" &&
@@ -176,8 +176,7 @@ func unsafepoint(t *testing.T, major int) {
 	t.Fatalf("no look at the VM waiting for a safepoint is right: %s", wrong)
 }
 
-// A native program: what its threads wait in, by the kernel's and its own
-// functions.
+// A native program is dumped with what its threads wait in, by the kernel's and its own functions.
 func TestNativeProgram(t *testing.T) {
 	bin := fixture.C(t, filepath.Join("testdata", "waits.c"), "-g")
 	p := takeWhere(t, startUntilReady(t, bin), map[string]string{"reads": "read", "polls": "poll", "sleeps": "clock_nanosleep", "locks": "futex"})
@@ -195,7 +194,7 @@ func TestNativeProgram(t *testing.T) {
 	}
 }
 
-// The threads of a Go program, on their own stacks and on goroutines'.
+// The threads of a Go program are walked on their own stacks and on goroutines'.
 func TestGoProgram(t *testing.T) {
 	t.Setenv(actAsIdle, "1")
 	exe, err := os.Executable()
@@ -205,7 +204,7 @@ func TestGoProgram(t *testing.T) {
 	pid := startUntilReady(t, exe)
 	var p *Process
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		// Its threads may still be on their way to where they sleep.
+		// Its threads may still be on their way to the place where they sleep.
 		p = take(t, Options{PIDs: []int{pid}})
 		awake := slices.ContainsFunc(p.Threads, func(th Thread) bool { return th.Read != ReadAsleep })
 		reads := slices.ContainsFunc(p.Threads, func(th Thread) bool { return th.Syscall == "read" })
@@ -226,13 +225,13 @@ func TestGoProgram(t *testing.T) {
 			waiting++
 		}
 	}
-	if reading != 1 || waiting == 0 { // how many Go has that wait is its affair
+	if reading != 1 || waiting == 0 { // how many waiting threads Go has is up to its runtime
 		t.Errorf("%d threads read, %d of %d wait", reading, waiting, len(p.Threads))
 	}
 }
 
-// Of a thread that sleeps only two registers can be had, which are not those that the
-// tables of code with frame pointers go by.
+// Only two registers of a sleeping thread are known, and not those that the tables of code with
+// frame pointers use.
 func TestFramePointers(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("tables of other processors find frames by the stack pointer")
@@ -257,8 +256,8 @@ func TestFramePointers(t *testing.T) {
 	}
 }
 
-// A program that another one traces: its sleeping threads are shown all the
-// same, and why the running one is not.
+// A program is traced by another one: its sleeping threads are shown nevertheless, and so is the
+// reason why the running one is not.
 func TestTracedProgram(t *testing.T) {
 	strace := fixture.Tool(t, "strace") // the other tracer
 	bin := fixture.C(t, filepath.Join("testdata", "waits.c"), "-g")
@@ -277,7 +276,7 @@ func TestTracedProgram(t *testing.T) {
 	}
 	var p *Process
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		// Those that were stopped to be attached to may not have been let go yet.
+		// Those that were stopped by the attach may not have been resumed yet.
 		p = take(t, Options{PIDs: []int{pid}, Patience: 50 * time.Millisecond})
 		if th := p.named("spins"); th != nil && th.Read == ReadNot || time.Now().After(end) {
 			break
@@ -291,7 +290,7 @@ func TestTracedProgram(t *testing.T) {
 	}
 }
 
-// What compiler threads compile while a program starts that has every method
+// The methods that compiler threads compile are shown, while a program starts that has every method
 // compiled before it runs.
 func TestCompiling(t *testing.T) {
 	_ = java(t, 17, "Locks") // compiles the classes

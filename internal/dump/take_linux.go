@@ -17,25 +17,25 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// look is what one look at a process keeps while it lasts.
+// look is the state of one dump of a process.
 type look struct {
 	maps   []target.Mapping
 	census runtimes.ThreadDump // nil: no runtime that knows its threads
 	named  map[frameKey][]Frame
-	kernel map[string][]Frame // by what the kernel says of a stack
+	kernel map[string][]Frame // by the kernel's text of a stack
 	stack  walk.Stack
 	copy   []byte
 	syms   []symbol.Frame
 	stood  []time.Duration
-	how    *capture.Follow // where stacks go on; nil: nowhere else, or not known
-	others map[int]waiting // where threads wait, if files do not say it
+	how    *capture.Follow // where stacks continue; nil: nowhere else, or not known
+	others map[int]waiting // where threads wait, if files do not show it
 
-	// accounts are, by thread, of its running when it was read asleep: as long as it stays
-	// the same it has not run.
+	// accounts are, by thread, its account when it was read asleep: as long as that stays the same
+	// the thread has not run.
 	accounts map[int]string
 }
 
-// frameKey is what makes two frames the same.
+// frameKey is equal for equal frames.
 type frameKey struct {
 	pc, ref     uint64
 	owner       uint8
@@ -44,11 +44,11 @@ type frameKey struct {
 	provenGuess bool
 }
 
-// stackBytes is how much of a sleeping thread's stack is copied at once; what is
-// beyond is read as the walk gets there.
+// stackBytes is how many bytes of a sleeping thread's stack are copied at once; the part beyond is
+// read when the walk gets there.
 const stackBytes = 64 << 10
 
-// take looks at all threads of the process.
+// take reads all threads of the process.
 func (p *process) take(o *Options) (*Process, error) {
 	if !p.Target.Alive() {
 		return nil, fmt.Errorf("look at process %d: it has ended: %w", p.pid, target.ErrNoProcess)
@@ -107,7 +107,7 @@ func (p *process) take(o *Options) (*Process, error) {
 	return out, nil
 }
 
-// follow learns where stacks go on: where that is known, it is copied with them.
+// follow finds out where stacks continue. If that is known, it is copied with them.
 func (p *process) follow() {
 	if p.follower == nil || p.stopper == nil || p.look.how != nil {
 		return
@@ -117,8 +117,8 @@ func (p *process) follow() {
 	}
 }
 
-// regions copies what the stack of a thread that waits goes on in. Whoever asks makes
-// sure that the thread has not run meanwhile.
+// regions copies the memory in which the stack of a waiting thread continues. The caller ensures
+// that the thread has not run meanwhile.
 func (p *process) regions(snap *capture.Snapshot) []capture.Region {
 	if p.look.how == nil {
 		return nil
@@ -133,7 +133,7 @@ func (p *process) regions(snap *capture.Snapshot) []capture.Region {
 	return f.Regions
 }
 
-// fresh makes what is cached of the process's memory be read anew.
+// fresh invalidates the caches of the process's memory.
 func (p *process) fresh() {
 	p.Target.Memory().Invalidate()
 	p.BeginBatch()
@@ -155,11 +155,11 @@ func (p *process) thread(tid int) (Thread, bool) {
 	return t, true
 }
 
-// tries is how often a thread that moves while it is read is read again at once.
+// tries is how often a thread that runs while it is read is read again at once.
 const tries = 4
 
-// asleep reads a thread that sleeps, from outside: it is false if the thread
-// runs, or moved each time while it was read.
+// asleep reads a sleeping thread from outside. It returns false if the thread runs, or has run on
+// every attempt while it was read.
 func (p *process) asleep(t *Thread) bool {
 	var before, after [512]byte
 	account := p.files.open(t.TID, "schedstat")
@@ -180,7 +180,7 @@ func (p *process) asleep(t *Thread) bool {
 		if !ok {
 			if entry == nil {
 				if p.account(t.TID) == "" && p.stopper != nil {
-					return false // it runs
+					return false // it is running
 				}
 				t.Error = p.kept
 				p.java(t)
@@ -193,7 +193,7 @@ func (p *process) asleep(t *Thread) bool {
 			return false
 		}
 		if t.State == "stopped" && p.stopper != nil {
-			return false // it is in no call: all of its registers can be had
+			return false // it is in no system call: all of its registers can be read
 		}
 		if try > 0 {
 			p.fresh()
@@ -203,7 +203,7 @@ func (p *process) asleep(t *Thread) bool {
 		p.walkFrom(t, pl)
 		p.java(t)
 		m := copy(after[:], p.files.from(account))
-		if turns == 0 { // the kernel does not count them, so it is asked for the place again
+		if turns == 0 { // the kernel does not count them, so the place is read again
 			m += copy(after[m:], p.files.read(t.TID, "syscall"))
 		}
 		if m == n && bytes.Equal(before[:n], after[:m]) {
@@ -218,8 +218,8 @@ func (p *process) asleep(t *Thread) bool {
 	return false
 }
 
-// walkFrom walks the stack of a thread of which only the place is known where it
-// entered the kernel.
+// walkFrom walks the stack of a thread of which only the place where it entered the kernel is
+// known.
 func (p *process) walkFrom(t *Thread, pl procsyscall.Place) {
 	snap := capture.Snapshot{PID: uint32(p.pid), TID: uint32(t.TID), Flags: capture.InKernel}
 	snap.Regs.Arch = cpu.Host()
@@ -229,8 +229,7 @@ func (p *process) walkFrom(t *Thread, pl procsyscall.Place) {
 	p.walkWaiting(t, &snap)
 }
 
-// walkWaiting copies the stack of a thread that waits, of which the registers are
-// known, and walks it.
+// walkWaiting copies the stack of a waiting thread whose registers are known, and walks it.
 func (p *process) walkWaiting(t *Thread, snap *capture.Snapshot) {
 	sp := snap.Regs.SP()
 	snap.StackAddr = sp
@@ -275,8 +274,8 @@ func (p *process) walk(t *Thread, snap *capture.Snapshot) {
 	}
 }
 
-// running stops the threads that run, until all have been read or it is time; it
-// tries once at least.
+// running stops the running threads, until all have been read or until is reached; it tries at
+// least once.
 func (p *process) running(out *Process, left []int, until time.Time) {
 	for first := true; len(left) > 0 && (first || time.Now().Before(until)); first = false {
 		var again []int
@@ -331,7 +330,7 @@ func cloned(s *capture.Snapshot, stood time.Duration) *copied {
 	return c
 }
 
-// standing makes the entry of a thread that was stopped.
+// standing fills in the entry of a thread that was stopped.
 func (p *process) standing(t *Thread, c *copied) {
 	t.Read, t.Error, t.Syscall = ReadStopped, "", ""
 	if t.State != "stopped" {

@@ -13,8 +13,8 @@ import (
 	"github.com/candid-profiler/candid/internal/runtimes"
 )
 
-// WriteText prints a Dump for people, in the way of jstack: a paragraph per
-// thread, its stack innermost frame first.
+// WriteText prints a Dump as text in jstack's style: a paragraph per thread, its stack innermost
+// frame first.
 func (d *Dump) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	for i := range d.Processes {
@@ -104,8 +104,8 @@ func (t *Thread) text(b *bufio.Writer) {
 	}
 }
 
-// waits reports whether the thread's Java state tells why it waits. The VM counts it as blocked
-// then, in Thread.sleep too, which says nothing more and sounds as if it were in trouble.
+// waits reports whether the thread's Java state tells why it waits. The VM's state is then
+// "blocked", in Thread.sleep too, which adds nothing and would suggest a problem.
 func (j *Java) waits() bool {
 	return j.VMState == runtimes.VMBlocked && j.State != "" && j.State != runtimes.StateRunnable
 }
@@ -131,7 +131,7 @@ func (j *Java) text(b *bufio.Writer) {
 	}
 }
 
-// text says what a thread has to do with an object, as jstack does.
+// text returns a thread's relation to an object, as jstack prints it.
 func (l *Lock) text() string {
 	s := fmt.Sprintf("- %s <0x%016x> (a %s)", l.How, l.Address, plain(l.Class))
 	if l.Owner != "" || l.OwnerTID != 0 {
@@ -164,7 +164,7 @@ func (f *Frame) text(b *bufio.Writer) {
 	fmt.Fprintf(b, "\tat %s [%s%s]\n", plain(text), f.Kind, guessed)
 }
 
-// leaveJava takes the frames of other code from stacks that have some of Java's.
+// leaveJava removes the frames of other code from stacks that have Java frames.
 func (p *Process) leaveJava() {
 	for i := range p.Threads {
 		t := &p.Threads[i]
@@ -183,7 +183,7 @@ func (f *Frame) java() bool {
 	return f.Kind == "inlined" && f.BCI != nil
 }
 
-// script reports whether a file is one of JavaScript: of its functions no place is known.
+// script reports whether a file is a JavaScript file: the position in its functions is not known.
 func script(file string) bool {
 	switch path.Ext(file) {
 	case ".js", ".mjs", ".cjs":
@@ -192,8 +192,8 @@ func script(file string) bool {
 	return strings.HasPrefix(file, "node:")
 }
 
-// javaText is a Java frame as jstack prints it. Compiled code that stands between two
-// places that its debug information knows has no place in the method either.
+// javaText returns a Java frame as jstack prints it. If the pc in compiled code lies between two
+// positions of its debug information, there is no position in the method either.
 func (f *Frame) javaText() string {
 	switch {
 	case f.BCI == nil && (f.Kind == "interpreted" && !script(f.File) || f.Kind == "native method"):
@@ -225,7 +225,7 @@ func (s *Safepoint) text(p *Process) string {
 	return out
 }
 
-// name is how a thread is called in a sentence.
+// name returns the name of a thread in a sentence.
 func (p *Process) name(tid int) string {
 	for i := range p.Threads {
 		if p.Threads[i].TID == tid {
@@ -255,7 +255,7 @@ func cpuTime(ns uint64) string {
 	return fmt.Sprintf("%.1fs", time.Duration(ns).Seconds())
 }
 
-// plain makes a target's words safe for a terminal.
+// plain makes text from a target safe for a terminal.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

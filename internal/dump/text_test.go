@@ -2,7 +2,7 @@ package dump
 
 import "testing"
 
-// What is not known of a compiled frame makes it no native one.
+// A compiled frame with unknown parts is not shown as a native one.
 func TestJavaText(t *testing.T) {
 	bci := int32(7)
 	for want, f := range map[string]Frame{

@@ -6,15 +6,15 @@ type attrSpec struct {
 	implicit int64
 }
 
-// abbrev is the shape of a debugging entry.
+// abbrev is the layout of a debugging entry.
 type abbrev struct {
 	tag      uint16
 	children bool
 	attrs    []attrSpec
 }
 
-// abbrevs are a unit's abbreviations. Compilers number them from 1 without gaps;
-// others go to a map.
+// abbrevs are a unit's abbreviations. Compilers number them from 1 without gaps; others are in a
+// map.
 type abbrevs struct {
 	dense  []abbrev
 	sparse map[uint64]*abbrev
@@ -29,10 +29,10 @@ func (a *abbrevs) get(code uint64) *abbrev {
 
 const (
 	maxAbbrevKept = 1 << 20  // attributes kept in memory
-	maxAbbrevWork = 32 << 20 // attributes parsed in all, about a second's work
+	maxAbbrevWork = 32 << 20 // attributes parsed in total, about a second's work
 )
 
-// abbrevTable gives the whole table at off.
+// abbrevTable returns the whole table at off.
 func (d *Data) abbrevTable(off uint64) *abbrevs {
 	if a, ok := d.abbrevTables[off]; ok {
 		return a
@@ -51,8 +51,8 @@ func (d *Data) abbrevTable(off uint64) *abbrevs {
 	return a
 }
 
-// parseAbbrevs reads the table at off, up to the abbreviation with the code
-// last; 0 reads it all.
+// parseAbbrevs reads the table at off, up to the abbreviation with the code last; 0 reads all of
+// it.
 func (d *Data) parseAbbrevs(off, last uint64) *abbrevs {
 	b := buf{b: d.sect.abbrev, off: off, order: d.order}
 	a := &abbrevs{}

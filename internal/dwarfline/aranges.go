@@ -1,8 +1,8 @@
 package dwarfline
 
-// readAranges reads .debug_aranges for the units that want it: those whose root
-// does not say where their code lies, as in DWARF 2, which had no way to give
-// more than one range. It calls add with the unit's offset in .debug_info.
+// readAranges reads .debug_aranges for the units that need it: those whose root does not list the
+// addresses of their code, as in DWARF 2, which could not express more than one range. It calls add
+// with the unit's offset in .debug_info.
 func (d *Data) readAranges(section []byte, g *budget, add func(unit uint64, s span)) {
 	b := buf{b: section, order: d.order}
 	for !b.bad && b.off < uint64(len(section)) && g.spend() {

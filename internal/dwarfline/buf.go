@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 )
 
-// buf reads one section forwards. After a read beyond the end bad is set and
-// every further read gives 0, so callers check once.
+// buf reads one section forwards. A read beyond the end sets bad, and every further read returns 0,
+// so callers check once.
 type buf struct {
 	b     []byte
 	off   uint64
@@ -127,7 +127,7 @@ func (b *buf) offset(wide bool) uint64 {
 	return uint64(b.u32())
 }
 
-// skipString passes a zero-terminated string.
+// skipString skips a zero-terminated string.
 func (b *buf) skipString() {
 	if b.bad || b.off > uint64(len(b.b)) {
 		b.bad = true
@@ -143,7 +143,7 @@ func (b *buf) skipString() {
 
 const maxString = 4 << 10
 
-// stringAt is the zero-terminated string at off, cut at 4 KiB.
+// stringAt returns the zero-terminated string at off, cut at 4 KiB.
 func stringAt(b []byte, off uint64) string {
 	if off >= uint64(len(b)) {
 		return ""

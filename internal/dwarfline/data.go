@@ -1,10 +1,9 @@
-// Package dwarfline reads, from DWARF 2 to 5, which source line an address
-// belongs to and which functions the compiler inlined there.
+// Package dwarfline finds, in DWARF 2 to 5, which source line an address belongs to and which
+// functions the compiler inlined there.
 //
-// debug/dwarf of the standard library is not used: it allocates what the header
-// of a line table asks for, whatever the file's size, and an object for every
-// debugging entry. Here only the headers of the units are read at first, and of
-// a unit that is asked for only what the answer needs.
+// debug/dwarf of the standard library is not used: it allocates what the header of a line table
+// asks for, whatever the file's size, and an object for every debugging entry. This package reads
+// only the headers of the units at first, and of each unit only what a look-up needs.
 package dwarfline
 
 import (
@@ -23,14 +22,14 @@ const (
 	maxLoaded     = 4 << 20 // rows and ranges of the units in memory, about 24 bytes each
 	maxNamesKept  = 1 << 14
 	maxOriginHops = 8
-	maxPlaces     = 128 // of one address
+	maxPlaces     = 128 // for one address
 )
 
-// ErrNone: the file has no usable line information.
+// ErrNone means that the file has no usable line information.
 var ErrNone = errors.New("no usable DWARF")
 
-// Place is one source place. Of several for one address the first is the
-// innermost inlined function, the last the function that was compiled.
+// Place is one source position. If an address has several, the first is the innermost inlined
+// function, the last the function that was compiled.
 type Place struct {
 	Function string // linkage name if there is one, else the source name; "" if unknown
 	File     string // "" if unknown
@@ -51,7 +50,7 @@ type unit struct {
 	addrSize uint8
 
 	root      bool     // the fields below are read
-	abbrevs   *abbrevs // nil until asked for
+	abbrevs   *abbrevs // nil until needed
 	low       uint64
 	strBase   uint64
 	addrBase  uint64
@@ -59,9 +58,9 @@ type unit struct {
 	compDir   value
 	stmtList  uint64
 	haveLines bool
-	partial   bool // the root may not tell of all its code
+	partial   bool // the root may not list all of its code
 
-	code *unitCode // nil until asked for
+	code *unitCode // nil until needed
 }
 
 type unitSpan struct {
@@ -83,9 +82,8 @@ type Data struct {
 	abbrevWork   int
 }
 
-// Open reads the units' headers. section gives the content of a .debug_ section
-// by its name without that prefix, decompressed, nil if the file has none; it
-// bounds the size.
+// Open reads the units' headers. section returns the content of a .debug_ section by its name
+// without that prefix, decompressed, nil if the file has none; it bounds the size.
 func Open(order binary.ByteOrder, section func(name string) ([]byte, error)) (*Data, error) {
 	d := &Data{order: order, abbrevTables: map[uint64]*abbrevs{}, names: map[uint64]string{}, scopes: map[uint64]uint64{}}
 	for _, s := range []struct {
@@ -123,7 +121,7 @@ func Open(order binary.ByteOrder, section func(name string) ([]byte, error)) (*D
 	return d, nil
 }
 
-// indexRest adds to the index the units whose roots give no or not all addresses.
+// indexRest adds to the index the units whose roots list no addresses or not all.
 func (d *Data) indexRest(section func(string) ([]byte, error), g *budget) error {
 	rest := map[uint64]int32{}
 	for i := range d.units {
@@ -151,7 +149,7 @@ func (d *Data) indexRest(section func(string) ([]byte, error), g *budget) error 
 	return nil
 }
 
-// readUnits finds the units. One that cannot be understood is left out.
+// readUnits finds the units. Units that cannot be parsed are left out.
 func (d *Data) readUnits() {
 	b := buf{b: d.sect.info, order: d.order}
 	for b.off < uint64(len(b.b)) && len(d.units) < maxUnits {
@@ -183,7 +181,7 @@ func (d *Data) readUnits() {
 	}
 }
 
-// readRoot reads a unit's first entry and appends the addresses of its code.
+// readRoot reads a unit's first entry and appends the address ranges of its code.
 func (d *Data) readRoot(u *unit, g *budget, out []span) []span {
 	b := buf{b: d.sect.info[:u.end], off: u.dies, order: d.order}
 	peek := b
@@ -209,11 +207,11 @@ func (d *Data) readRoot(u *unit, g *budget, out []span) []span {
 	return d.spans(u, &e, g, out)
 }
 
-// Lookup appends the places of addr, innermost first, to out. It appends nothing
-// if nothing is known of addr.
+// Lookup appends the places of addr, innermost first, to out. It appends nothing if nothing is
+// known of addr.
 func (d *Data) Lookup(addr uint64, out []Place) []Place {
 	i := sort.Search(len(d.index), func(i int) bool { return d.index[i].lo > addr }) - 1
-	// Units' ranges do not overlap, but for damaged files and some of LTO.
+	// Units' ranges do not overlap, except in damaged files and with some kinds of LTO.
 	for n := 0; i >= 0 && n < 8; i, n = i-1, n+1 {
 		if s := &d.index[i]; addr < s.hi {
 			u := &d.units[s.unit]
@@ -226,8 +224,7 @@ func (d *Data) Lookup(addr uint64, out []Place) []Place {
 	return out
 }
 
-// load reads a unit's functions and lines, forgetting others if they have become
-// too many.
+// load reads a unit's functions and lines, and drops those of other units if there are too many.
 func (d *Data) load(u *unit) *unitCode {
 	if u.code != nil {
 		return u.code
@@ -248,7 +245,7 @@ func (d *Data) load(u *unit) *unitCode {
 	return c
 }
 
-// places makes the answer for addr from a unit.
+// places returns the places of addr from a unit.
 func (d *Data) places(u *unit, c *unitCode, addr uint64, out []Place) []Place {
 	p := Place{}
 	if file, line, ok := c.lines.find(addr); ok {
@@ -279,8 +276,7 @@ func (d *Data) unitOf(off uint64) *unit {
 	return &d.units[i]
 }
 
-// Memory is about how many bytes of memory d takes, without what looking up
-// addresses adds.
+// Memory returns about how many bytes of memory d takes, without what look-ups add.
 func (d *Data) Memory() int {
 	n := len(d.units)*int(unsafe.Sizeof(unit{})) + len(d.index)*int(unsafe.Sizeof(unitSpan{}))
 	for _, b := range [][]byte{d.sect.info, d.sect.abbrev, d.sect.line, d.sect.str, d.sect.lineStr,

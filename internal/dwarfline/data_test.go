@@ -27,7 +27,7 @@ func FuzzData(f *testing.F) {
 	line[6] = 25
 	f.Add(info, abbrev, line, []byte("x\x00"), []byte{0}, uint64(0x1005))
 	f.Fuzz(func(t *testing.T, info, abbrev, line, str, other []byte, addr uint64) {
-		start := hostinfo.OwnCPU() // and not the time, which others take too
+		start := hostinfo.OwnCPU() // not the elapsed time, which other processes use too
 		d, err := Open(binary.LittleEndian, func(name string) ([]byte, error) {
 			switch name {
 			case "info":
@@ -55,7 +55,7 @@ func FuzzData(f *testing.F) {
 	})
 }
 
-// TestSmallUnit: the fuzz test's seed means what it is meant to.
+// TestSmallUnit checks that the fuzz test's seed is decoded as intended.
 func TestSmallUnit(t *testing.T) {
 	abbrev := []byte{1, 0x11, 1, 0x11, 0x01, 0x12, 0x06, 0, 0, 2, 0x2e, 1, 0x03, 0x08, 0x11, 0x01, 0x12, 0x06, 0, 0,
 		3, 0x1d, 0, 0x31, 0x13, 0x11, 0x01, 0x12, 0x06, 0, 0, 4, 0x2e, 0, 0x03, 0x08, 0, 0, 0}

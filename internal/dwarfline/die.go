@@ -80,13 +80,13 @@ const (
 	formGNUStrpAlt    = 0x1f21
 )
 
-// value is an attribute as it stands in the file; form 0 means it is absent.
+// value is an attribute's value as stored in the file; form 0 means that it is absent.
 type value struct {
 	form uint16
 	v    uint64 // for formString the offset in .debug_info
 }
 
-// die holds those attributes of a debugging entry that are of use here.
+// die holds the attributes of a debugging entry that are used here.
 type die struct {
 	tag                        uint16
 	children                   bool
@@ -98,8 +98,7 @@ type die struct {
 	strBase, addrBase, rngBase value
 }
 
-// readDIE reads the entry at b; false at the end of a list of siblings or when
-// the data make no sense.
+// readDIE reads the entry at b; false at the end of a list of siblings or if the data is invalid.
 func (d *Data) readDIE(b *buf, u *unit, out *die) bool {
 	code := b.uleb()
 	if code == 0 || b.bad {
@@ -217,7 +216,7 @@ func (b *buf) form(form uint16, implicit int64, u *unit) value {
 	return v
 }
 
-// ref gives the offset in .debug_info that a reference points at.
+// ref returns the offset in .debug_info that a reference points at.
 func (u *unit) ref(v value) (uint64, bool) {
 	switch v.form {
 	case formRef1, formRef2, formRef4, formRef8, formRefUdata:
@@ -228,7 +227,7 @@ func (u *unit) ref(v value) (uint64, bool) {
 	return 0, false // absent, or in another file
 }
 
-// str gives a string attribute's text.
+// str returns a string attribute's text.
 func (d *Data) str(u *unit, v value) string {
 	switch v.form {
 	case formString:
@@ -255,7 +254,7 @@ func (d *Data) str(u *unit, v value) string {
 	return ""
 }
 
-// addr gives an address attribute's value.
+// addr returns an address attribute's value.
 func (d *Data) addr(u *unit, v value) (uint64, bool) {
 	switch v.form {
 	case formAddr:

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	maxUnitDIEs  = 16 << 20 // read of one unit
+	maxUnitDIEs  = 16 << 20 // read in one unit
 	maxUnitNodes = 2 << 20
-	maxDepth     = 512 // of nested entries
+	maxDepth     = 512 // levels of nested entries
 )
 
 // unitCode is what a unit's entries say about addresses.
@@ -21,7 +21,7 @@ type unitCode struct {
 	lines     *lineTable
 }
 
-// root is a function that was compiled as such.
+// root is a function that was compiled out of line.
 type root struct {
 	die         uint64
 	first, last int32 // its inlined spans
@@ -149,7 +149,7 @@ func (c *unitCode) finish() {
 	}
 }
 
-// function gives the index of the root that holds addr, -1 if there is none.
+// function returns the index of the root that holds addr, -1 if there is none.
 func (c *unitCode) function(addr uint64) int32 {
 	i := sort.Search(len(c.functions), func(i int) bool { return c.functions[i].lo > addr }) - 1
 	for n := 0; i >= 0 && n < 8; i, n = i-1, n+1 {
@@ -160,7 +160,7 @@ func (c *unitCode) function(addr uint64) int32 {
 	return -1
 }
 
-// innermost gives the deepest inlined call of the root that holds addr, or -1.
+// innermost returns the deepest inlined call of the root that holds addr, or -1.
 func (c *unitCode) innermost(r int32, addr uint64) int32 {
 	best := int32(-1)
 	for _, s := range c.inlined[c.roots[r].first:c.roots[r].last] {

@@ -9,7 +9,7 @@ import (
 
 const maxRows = 8 << 20 // of one unit
 
-// row says where the code from addr on comes from, up to the next row.
+// row is the source position of the code from addr on, up to the next row.
 type row struct {
 	addr       uint64
 	file, line uint32
@@ -21,14 +21,14 @@ type sequence struct {
 	first, last int32
 }
 
-// fileName is a file or directory as the table has it. Names are read when they
-// are asked for: many entries may point at one long string.
+// fileName is a file or directory as stored in the table. Names are read on demand: many entries
+// may point at one long string.
 type fileName struct {
 	name value // of formString: an offset in .debug_line
 	dir  uint32
 }
 
-// lineTable is a unit's line program, run.
+// lineTable is the result of a unit's line program.
 type lineTable struct {
 	rows      []row
 	sequences []sequence // sorted by lo
@@ -45,7 +45,7 @@ func (t *lineTable) size() int {
 	return len(t.rows) + len(t.files)
 }
 
-// find gives the file's number and the line of the code at addr.
+// find returns the file's number and the line of the code at addr.
 func (t *lineTable) find(addr uint64) (file uint32, line int32, ok bool) {
 	if t == nil {
 		return 0, 0, false
@@ -63,7 +63,7 @@ func (t *lineTable) find(addr uint64) (file uint32, line int32, ok bool) {
 	return rows[j].file, int32(rows[j].line), true
 }
 
-// file gives the path of a file by its number, "" if there is no such file.
+// file returns the path of a file by its number, "" if there is no such file.
 func (d *Data) file(t *lineTable, n uint32) string {
 	if t == nil || int64(n) >= int64(len(t.files)) {
 		return ""
@@ -98,8 +98,8 @@ func (d *Data) lineString(u *unit, v value) string {
 	return d.str(u, v)
 }
 
-// readLines runs the unit's line program (DWARF 5, section 6.2). It gives what
-// it could read of a damaged one.
+// readLines runs the unit's line program (DWARF 5, section 6.2). For a damaged program it returns
+// what it could read.
 func (d *Data) readLines(u *unit) *lineTable {
 	t := &lineTable{unit: u, paths: map[uint32]string{}}
 	b := buf{b: d.sect.line, off: u.stmtList, order: d.order}
@@ -145,8 +145,8 @@ func (d *Data) readLines(u *unit) *lineTable {
 	return t
 }
 
-// fileTables4 reads the tables up to DWARF 4; files are numbered from 1,
-// directory 0 is the compiler's.
+// fileTables4 reads the tables up to DWARF 4; files are numbered from 1, directory 0 is the
+// compiler's working directory.
 func fileTables4(t *lineTable, b *buf) {
 	t.dirs = append(t.dirs, fileName{})
 	next := func() (fileName, bool) {
@@ -174,7 +174,7 @@ func fileTables4(t *lineTable, b *buf) {
 	}
 }
 
-// fileTables5 reads the tables of DWARF 5, which say themselves what they hold.
+// fileTables5 reads the tables of DWARF 5, which describe their own format.
 func (d *Data) fileTables5(t *lineTable, u *unit, b *buf, wide bool) {
 	lu := *u
 	lu.wide = wide
@@ -189,7 +189,7 @@ func (d *Data) fileTables5(t *lineTable, u *unit, b *buf, wide bool) {
 		for i := range cols {
 			format[i] = [2]uint64{b.uleb(), b.uleb()}
 		}
-		// Each entry must take bytes, or a false count would never end.
+		// Each entry must consume bytes, or a false count would never end.
 		for count := b.uleb(); count > 0 && !b.bad; count-- {
 			at := b.off
 			var f fileName
@@ -239,8 +239,8 @@ func (p *program) run(t *lineTable, b *buf) {
 	first := 0
 	cur := row{file: 1, line: 1}
 	emit := func() {
-		// Addresses of a sequence only rise; what falls back is damage. Of
-		// several rows for one address only the last covers code.
+		// Addresses in a sequence only rise; a lower one means damage. If several rows have one
+		// address, only the last covers code.
 		if n := len(t.rows); n > first {
 			if cur.addr < t.rows[n-1].addr {
 				return
@@ -311,5 +311,5 @@ func (p *program) run(t *lineTable, b *buf) {
 			}
 		}
 	}
-	t.rows = t.rows[:first] // a sequence without an end is not believed
+	t.rows = t.rows[:first] // a sequence without an end is dropped
 }

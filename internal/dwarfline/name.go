@@ -3,13 +3,13 @@ package dwarfline
 import "strings"
 
 const (
-	maxScopes     = 16 // enclosing names put before one without a linkage name
+	maxScopes     = 16 // enclosing names put before a name that is not a linkage name
 	maxScopesKept = 1 << 20
 )
 
-// name gives the name of the function whose entry is at off: its linkage name;
-// or its plain name with the namespaces and classes around it, which is how
-// compilers describe functions that no other unit can see.
+// name returns the name of the function whose entry is at off: its linkage name, or its plain name
+// with the namespaces and classes around it, which is how compilers describe functions that are
+// local to a unit.
 func (d *Data) name(off uint64) string {
 	if s, ok := d.names[off]; ok {
 		return s

@@ -3,8 +3,8 @@ package dwarfline
 // span is the half-open range [lo, hi) of addresses.
 type span struct{ lo, hi uint64 }
 
-// budget bounds the work spent on range lists: many entries of a hostile file
-// may share one long list.
+// budget bounds the work spent on range lists: many entries of a hostile file may share one long
+// list.
 type budget struct{ left int }
 
 func (g *budget) spend() bool {
@@ -12,8 +12,8 @@ func (g *budget) spend() bool {
 	return g.left >= 0
 }
 
-// spans appends the addresses of a DIE to out. Ranges at address 0 belong to
-// functions that the linker dropped.
+// spans appends the address ranges of a DIE to out. Ranges at address 0 belong to functions that
+// the linker dropped.
 func (d *Data) spans(u *unit, e *die, g *budget, out []span) []span {
 	add := func(lo, hi uint64) {
 		if lo != 0 && lo < hi {

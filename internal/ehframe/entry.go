@@ -48,8 +48,8 @@ type frames struct {
 	index    index
 }
 
-// record finds the bounds of the entry at off: the offset of its id field, its
-// bytes from there on, whether the id has 8 bytes, and the offset of the next.
+// record finds the bounds of the entry at off: the offset of its id field, its bytes from there on,
+// whether the id has 8 bytes, and the offset of the next entry.
 func (f *frames) record(off uint64) (body []byte, idAt uint64, id8 bool, next uint64, err error) {
 	head, ok := f.bytes.at(off, 4)
 	if !ok {
@@ -67,7 +67,7 @@ func (f *frames) record(off uint64) (body []byte, idAt uint64, id8 bool, next ui
 		}
 		r = reader{b: head}
 		length, idAt = r.u64(), off+12
-		id8 = f.debug // an .eh_frame's id has 4 bytes always
+		id8 = f.debug // an .eh_frame's id always has 4 bytes
 	}
 	if length > maxLength || length < 4 {
 		return nil, 0, false, 0, fmt.Errorf("%w at %#x: length %d", errEntry, off, length)
@@ -79,7 +79,7 @@ func (f *frames) record(off uint64) (body []byte, idAt uint64, id8 bool, next ui
 	return body, idAt, id8, idAt + length, nil
 }
 
-// id reads the id of an entry and says which CIE it belongs to, or that it is one.
+// id reads the id of an entry and returns which CIE it belongs to, or that it is one.
 func (f *frames) id(r *reader, idAt uint64, id8 bool) (cieOff uint64, isCIE bool) {
 	if !f.debug {
 		id := uint64(r.u32())
@@ -93,7 +93,7 @@ func (f *frames) id(r *reader, idAt uint64, id8 bool) (cieOff uint64, isCIE bool
 	return id, id == 0xffffffff
 }
 
-// maxCIEs bounds what is remembered; real files have a few.
+// maxCIEs bounds how many CIEs are kept; real files have a few.
 const maxCIEs = 1 << 14
 
 // cieAt parses the CIE at off, once.
@@ -105,7 +105,7 @@ func (f *frames) cieAt(off uint64) (*cie, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The bytes may be a buffer that the next look-up uses again.
+	// The next look-up may reuse the buffer of these bytes.
 	body = append([]byte{}, body...)
 	r := reader{b: body}
 	if _, is := f.id(&r, idAt, id8); !is {
@@ -175,7 +175,7 @@ func (f *frames) cieAt(off uint64) (*cie, error) {
 	return c, nil
 }
 
-// fdeAt parses the entry at off. isCIE is set if it is no FDE.
+// fdeAt parses the entry at off. isCIE is set if it is not an FDE.
 func (f *frames) fdeAt(off uint64) (e fde, isCIE bool, next uint64, err error) {
 	body, idAt, id8, next, err := f.record(off)
 	if err != nil {
@@ -191,7 +191,7 @@ func (f *frames) fdeAt(off uint64) (e fde, isCIE bool, next uint64, err error) {
 		if c, err = f.cieAt(cieOff); err != nil {
 			return fde{}, false, next, err
 		}
-		// Reading the CIE may have used the buffer that body lies in.
+		// Reading the CIE may have reused the buffer that body lies in.
 		if body, _, _, _, err = f.record(off); err != nil {
 			return fde{}, false, next, err
 		}

@@ -14,10 +14,9 @@ const (
 	maxStack      = 32
 )
 
-// Eval computes a DWARF expression (DWARF 5, section 2.5) over a frame's
-// registers. With push, first is on the stack at the start. It fails for
-// registers that are not known, memory that cannot be read, and operations that
-// have no place in unwind tables.
+// Eval computes a DWARF expression (DWARF 5, section 2.5) over a frame's registers. With push,
+// first is on the stack at the start. It fails for registers that are not known, memory that cannot
+// be read, and operations that unwind tables do not use.
 func Eval(expr []byte, regs *cpu.Registers, mem Words, first uint64, push bool) (uint64, bool) {
 	var stack [maxStack]uint64
 	n := 0
@@ -97,7 +96,7 @@ func Eval(expr []byte, regs *cpu.Registers, mem Words, first uint64, push bool) 
 	return stack[n-1], true
 }
 
-// operate does an operation on the stack and gives its new height, or -1.
+// operate executes an operation on the stack and returns its new height, or -1.
 func operate(op byte, st *[maxStack]uint64, n int, r *reader, mem Words) int {
 	need := 2
 	switch op {

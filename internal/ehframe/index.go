@@ -5,12 +5,12 @@ import (
 	"sort"
 )
 
-// index finds the entry of an address: the table in .eh_frame_hdr if there is
-// one, else a list made by reading the section through once.
+// index finds the entry of an address: in the table in .eh_frame_hdr if there is one, else in a
+// list made by reading through the section once.
 type index struct {
 	table source // pairs of signed 32-bit offsets from hdr: function, entry
-	n     int    // how many; 0: there is no table
-	hdr   uint64 // what they are relative to
+	n     int    // number of pairs; 0: there is no table
+	hdr   uint64 // address that they are relative to
 	list  []place
 	whole bool // list is complete
 }
@@ -23,8 +23,8 @@ type place struct {
 // maxEntries bounds the list: Chromium has some 700,000 functions.
 const maxEntries = 8 << 20
 
-// find gives the offset in the section of the entry with the greatest start that
-// is not above addr.
+// find returns the offset in the section of the entry with the greatest start that is not above
+// addr.
 func (f *frames) find(addr uint64) (off uint64, ok bool) {
 	x := &f.index
 	if x.n > 0 {
@@ -76,9 +76,9 @@ func (f *frames) scan() {
 // headerBytes is how much of .eh_frame_hdr comes before its table, at most.
 const headerBytes = 4 + 2*10
 
-// parseHeader reads the start of an .eh_frame_hdr, which lies at addr and is size bytes
-// long. It gives the address of .eh_frame, and where the sorted table starts and how many
-// pairs it has, if it is of the only kind that linkers make.
+// parseHeader reads the start of an .eh_frame_hdr at addr of size bytes. It returns the address of
+// .eh_frame, and where the sorted table starts and how many pairs it has, if the table is of the
+// only kind that linkers make.
 func parseHeader(b []byte, size, addr uint64, wide bool) (ehFrame, table uint64, n int, ok bool) {
 	r := reader{b: b}
 	version, framePtr, countEnc, tableEnc := r.u8(), r.u8(), r.u8(), r.u8()

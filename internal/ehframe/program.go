@@ -21,7 +21,7 @@ type state struct {
 	regs    [columns]column
 }
 
-// key is a byte string that is the same for equal rules.
+// key returns a byte string that is the same for equal rules.
 func (st *state) key(b []byte, raColumn uint8, signal bool) []byte {
 	flags := byte(0)
 	if signal {
@@ -143,7 +143,7 @@ func (m *machine) run(program []byte, c *cie, enc pointerContext, loc, target ui
 			case 0x16: // DW_CFA_val_expression
 				reg := r.uleb()
 				m.set(reg, IsExpr, 0, r.take(r.uleb()))
-			case 0x2c, 0x2d: // DW_CFA_AARCH64_negate_ra_state(_with_pc): signed return addresses are stripped always
+			case 0x2c, 0x2d: // DW_CFA_AARCH64_negate_ra_state(_with_pc): signed return addresses are always stripped
 			case 0x2e: // DW_CFA_GNU_args_size: only for landing pads
 				r.uleb()
 			case 0x2f: // DW_CFA_GNU_negative_offset_extended

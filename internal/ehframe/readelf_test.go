@@ -39,8 +39,8 @@ func described(s Save) string {
 	return "vexp"
 }
 
-// TestAgainstReadelf looks up every row of whole libraries and compares it with
-// what binutils makes of the same bytes.
+// TestAgainstReadelf looks up every row of whole libraries and compares it with what binutils
+// prints for the same bytes.
 func TestAgainstReadelf(t *testing.T) {
 	readelf := fixture.Tool(t, "readelf")
 	patterns := []string{
@@ -75,8 +75,8 @@ func compareReadelf(t *testing.T, readelf, file string) {
 	if f.Machine != elf.EM_X86_64 {
 		t.Skip("not an x86-64 library")
 	}
-	// In CPU time, and not once: what else the machine does has no part in it, nor who
-	// read the file first.
+	// CPU time, and the fastest of several runs, so that neither the machine's other work nor the
+	// first read of the file counts.
 	var table *Table
 	opened := time.Hour
 	for range 3 {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// reader takes values off the front of bytes. Past the end it gives zeroes and
-// sets bad, which callers check once.
+// reader takes values off the front of bytes. Past the end it returns zeroes and sets bad, which
+// callers check once.
 type reader struct {
 	b   []byte
 	pos int

@@ -1,20 +1,19 @@
-// Package ehframe reads the unwind tables that compilers leave in ELF files:
-// .eh_frame with its index .eh_frame_hdr, and .debug_frame. It answers one
-// question: how does one get from a frame that stopped at an address to its
-// caller's registers? Sources: DWARF 5, section 6.4; Linux Standard Base Core,
-// "Exception Frames"; System V AMD64 psABI; AADWARF64.
+// Package ehframe reads the unwind tables that compilers put in ELF files: .eh_frame with its index
+// .eh_frame_hdr, and .debug_frame. It answers one question: how does one get from a frame that
+// stopped at an address to its caller's registers? Sources: DWARF 5, section 6.4; Linux Standard
+// Base Core, "Exception Frames"; System V AMD64 psABI; AADWARF64.
 //
 // All addresses are those of the file (ELF virtual addresses), not of a process.
 package ehframe
 
 import "github.com/candid-profiler/candid/internal/cpu"
 
-// How says where the caller's value of a register is.
+// How is where the caller's value of a register is.
 type How uint8
 
-// The ways. CFA is the canonical frame address: the stack pointer in the caller.
+// The values of How. CFA is the canonical frame address: the stack pointer in the caller.
 const (
-	Same      How = iota // the register has it still
+	Same      How = iota // still in the register
 	Undefined            // it is lost; for the return address: there is no caller
 	AtCFA                // in memory at CFA + Off
 	IsCFA                // it is CFA + Off itself
@@ -39,30 +38,29 @@ type Rule struct {
 	CFAOff  int32
 	CFAExpr []byte
 
-	// RA is where the return address is. RA.How Undefined: the thread's first
-	// frame; Same: it is in the architecture's link register (not on amd64).
+	// RA is where the return address is. If RA.How is Undefined, this is the thread's first frame;
+	// if it is Same, the address is in the architecture's link register (not on amd64).
 	RA Save
 
 	// Saves are the other registers that have to be restored, by number.
 	Saves []Save
 
-	// Keep has a bit for each register that has the caller's value after the
-	// step: kept by the calling convention or restored by Saves.
+	// Keep has a bit for each register that has the caller's value after the step, because the
+	// calling convention preserves it or Saves restores it.
 	Keep uint32
 
-	// Signal: the frame is a signal's; its caller was interrupted at the very
-	// address found, not after a call.
+	// Signal says that the frame is a signal's: its caller was interrupted at the very address
+	// found, not after a call.
 	Signal bool
 
-	// Simple: the CFA is a register plus an offset, the return address is at
-	// CFA-8, and at most the frame pointer is saved (at CFA + FPOff, if not 0).
+	// Simple says that the CFA is a register plus an offset, the return address is at CFA-8, and at
+	// most the frame pointer is saved (at CFA + FPOff, if not 0).
 	Simple bool
 	FPOff  int32
 }
 
-// kept are the registers that a called function must leave as they were (System
-// V AMD64 psABI 3.2.1; AAPCS64 6.1.1), without the stack pointer, which every
-// step computes.
+// kept returns the registers that a called function must preserve (System V AMD64 psABI 3.2.1;
+// AAPCS64 6.1.1), without the stack pointer, which every step computes.
 func kept(a cpu.Arch) uint32 {
 	if a == cpu.ARM64 {
 		return (1<<(cpu.X29-19+1) - 1) << 19 // x19 to x29
@@ -70,8 +68,8 @@ func kept(a cpu.Arch) uint32 {
 	return 1<<cpu.RBX | 1<<cpu.RBP | 1<<cpu.R12 | 1<<cpu.R13 | 1<<cpu.R14 | 1<<cpu.R15
 }
 
-// Columns: registers beyond the general ones are not followed, but rules for
-// them must be read over.
+// Columns. Registers other than the general ones are not followed, but rules for them must be
+// skipped.
 const (
 	columns   = 33
 	amd64RA   = 16 // the psABI's number of the return address column
@@ -79,7 +77,7 @@ const (
 	maxLength = 1 << 20 // bytes of one CIE or FDE
 )
 
-// finish makes a Rule of the state that a table's program left.
+// finish makes a Rule from the state after a table's program.
 func (st *state) finish(raColumn uint8, arch cpu.Arch, signal bool, key []byte, rules map[string]*Rule) *Rule {
 	key = st.key(key[:0], raColumn, signal)
 	if r := rules[string(key)]; r != nil {
@@ -134,6 +132,6 @@ func (st *state) finish(raColumn uint8, arch cpu.Arch, signal bool, key []byte, 
 	return r
 }
 
-// maxRules bounds what one file's tables may keep; further rules are made anew
-// each time. Real files have some hundreds of different rules.
+// maxRules bounds how many rules of one file's tables are kept; further rules are rebuilt each
+// time. Real files have some hundreds of different rules.
 const maxRules = 1 << 16

@@ -2,8 +2,8 @@ package ehframe
 
 import "io"
 
-// wholeLimit is the largest section that is kept in memory. Of larger ones single entries
-// are read when they are asked for: whoever opens files should remember what was read last.
+// wholeLimit is the largest section that is kept in memory, in bytes. Single entries of larger ones
+// are read on demand, so the reader of the file should cache what was read last.
 const wholeLimit = 32 << 10
 
 // source is the bytes of a section, or of a part of one.
@@ -28,7 +28,7 @@ func newSource(r io.ReaderAt, size uint64) (source, error) {
 	return source{}, err
 }
 
-// at gives n bytes at off, valid until the next call.
+// at returns n bytes at off, valid until the next call.
 func (s *source) at(off, n uint64) ([]byte, bool) {
 	if s.r == nil {
 		if off > uint64(len(s.whole)) || n > uint64(len(s.whole))-off {

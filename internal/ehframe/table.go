@@ -16,12 +16,12 @@ type Table struct {
 	mu    sync.Mutex
 	eh    *frames
 	debug *frames
-	// load reads .debug_frame, when an address is in no other table. Nil once
-	// that has been done.
+	// load reads .debug_frame, on the first address that is in no other table. It is nil once that
+	// has been done.
 	load func() *frames
 }
 
-// ErrNone is returned where a file has no unwind tables.
+// ErrNone is returned for files without unwind tables.
 var ErrNone = errors.New("no unwind tables")
 
 // ErrArch is returned for files of an architecture that candid does not walk.
@@ -39,8 +39,8 @@ func Arch(f *elf.File) (cpu.Arch, error) {
 	return 0, fmt.Errorf("%w: %v, %v", ErrArch, f.Machine, f.Class)
 }
 
-// Open finds the tables of f. Little is read: the index, and .eh_frame itself if
-// it is not large. f must stay open as long as the Table is used.
+// Open finds the tables of f. Little is read: the index, and .eh_frame itself if it is small. f
+// must stay open as long as the Table is used.
 func Open(f *elf.File) (*Table, error) {
 	arch, err := Arch(f)
 	if err != nil {
@@ -67,8 +67,8 @@ func newFrames(arch cpu.Arch) *frames {
 	return &frames{arch: arch, wide: true, cies: map[uint64]*cie{}, rules: map[string]*Rule{}, keyBytes: make([]byte, 0, 512)}
 }
 
-// openEH finds .eh_frame by its section, or by the program header of its index
-// where the sections have been stripped.
+// openEH finds .eh_frame by its section, or by the program header of its index if the sections have
+// been stripped.
 func openEH(f *elf.File, arch cpu.Arch, text uint64) *frames {
 	fr := newFrames(arch)
 	fr.text = text
@@ -145,8 +145,8 @@ func openDebug(s *elf.Section, arch cpu.Arch, text uint64) *frames {
 	return fr
 }
 
-// FromBytes makes a Table of the bytes of an .eh_frame that is at addr, and
-// perhaps of its index at hdrAddr (nil if there is none).
+// FromBytes makes a Table from the bytes of an .eh_frame that is at addr, and optionally of its
+// index at hdrAddr (nil if there is none).
 func FromBytes(arch cpu.Arch, ehFrame []byte, addr uint64, hdr []byte, hdrAddr uint64) *Table {
 	fr := newFrames(arch)
 	fr.addr, fr.bytes = addr, source{whole: bytes.Clone(ehFrame), size: uint64(len(ehFrame))}
@@ -157,8 +157,8 @@ func FromBytes(arch cpu.Arch, ehFrame []byte, addr uint64, hdr []byte, hdrAddr u
 	return &Table{eh: fr}
 }
 
-// Lookup gives the rule for the instruction at addr, or nil if no table covers
-// it or its entry is damaged.
+// Lookup returns the rule for the instruction at addr, or nil if no table covers it or its entry is
+// damaged.
 func (t *Table) Lookup(addr uint64) *Rule {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -173,7 +173,7 @@ func (t *Table) Lookup(addr uint64) *Rule {
 	return r
 }
 
-// Function gives the bounds of the function, or part of one, that addr lies in.
+// Function returns the bounds of the function, or part of one, that addr lies in.
 func (t *Table) Function(addr uint64) (start, end uint64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/candid-profiler/candid/internal/cpu"
 )
 
-// words is a memory of nothing but what it holds.
+// words is memory that holds only these words.
 type words map[uint64]uint64
 
 func (w words) Word(a uint64) (uint64, bool) { v, ok := w[a]; return v, ok }

@@ -1,9 +1,9 @@
-// Package fileblocks reads single pieces of files without holding the files in memory.
+// Package fileblocks reads small pieces of files without holding the files in memory.
 //
-// Symbol tables, unwind tables and Go's table of functions are large, and a profile asks
-// for little of each. A Reader keeps the blocks that were asked for last, all Readers of
-// the program together in a fixed number of them. The files are read, not mapped: a file
-// that is cut short while it is used is an error here and a fatal fault there.
+// Symbol tables, unwind tables and Go's table of functions are large, and a profile needs little of
+// each. A Reader caches the blocks that were used last; all Readers of the program share a fixed
+// number of them. The files are read, not mapped: if a file is truncated while it is used, a read
+// fails, where access to a mapping would be a fatal fault.
 package fileblocks
 
 import (
@@ -14,15 +14,15 @@ import (
 
 const (
 	blockSize = 4 << 10
-	// shared is how many blocks all Readers have together: 8 MB. The blocks that some
-	// forty programs of 30 MB need while they are sampled take half of it.
+	// shared is how many blocks all Readers share: 8 MB. The blocks that some forty programs of 30
+	// MB need while they are sampled take half of it.
 	shared = 2 << 10
-	// slab is how many blocks are allocated at once.
+	// slab is how many blocks are allocated together.
 	slab = 64
 )
 
-// cache keeps blocks, and drops those that have not been used for long (by the clock
-// algorithm). It may be used by several goroutines.
+// cache keeps blocks, and drops those that have not been used for long (by the clock algorithm). It
+// may be used by several goroutines.
 type cache struct {
 	mu    sync.Mutex
 	most  int // blocks
@@ -33,13 +33,13 @@ type cache struct {
 	read  uint64 // blocks that were read from files
 }
 
-// key says which block it is.
+// key identifies a block.
 type key struct {
 	file  fileID
 	block int64
 }
 
-// fileID identifies a file's content. own tells files apart that have no identity.
+// fileID identifies a file's content. own tells files without an identity apart.
 type fileID struct {
 	dev, inode  uint64
 	size, mtime int64
@@ -53,14 +53,13 @@ type slot struct {
 	data []byte
 }
 
-// all is the cache of the whole program: a file that several parts of it read is the same
-// file for all of them.
+// all is the cache of the whole program, so that several readers of the same file share its blocks.
 var all = newCache(shared)
 
 func newCache(most int) *cache { return &cache{most: most, at: map[key]int32{}} }
 
-// copy copies what the block has at off and says how many bytes it holds in all; false if
-// it is not there.
+// copy copies the block's content at off and returns how many bytes the block holds; false if it is
+// not cached.
 func (c *cache) copy(k key, p []byte, off int) (copied, n int, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +75,7 @@ func (c *cache) copy(k key, p []byte, off int) (copied, n int, ok bool) {
 	return copied, s.n, true
 }
 
-// put keeps a block.
+// put caches a block.
 func (c *cache) put(k key, data []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,7 +89,7 @@ func (c *cache) put(k key, data []byte) {
 	s.key, s.used, s.n = k, true, copy(s.data, data)
 }
 
-// place gives a slot for a block, an empty one or one whose block is dropped.
+// place returns a slot for a block, either an empty one or that of a block that it drops.
 func (c *cache) place() int32 {
 	if len(c.slots) < c.most {
 		if len(c.free) == 0 {
@@ -119,8 +118,8 @@ type Reader struct {
 	cache *cache
 }
 
-// Open makes a Reader of f, which must stay open as long as it is used. Blocks are kept by
-// the identity that f has now: what is written into the file later may not be seen.
+// Open returns a Reader of f, which must stay open as long as the Reader is used. Blocks are cached
+// under the identity that f has now: later writes to the file may not be seen.
 func Open(f *os.File) *Reader {
 	r := &Reader{r: f, cache: all}
 	if st, err := f.Stat(); err == nil {
@@ -134,7 +133,7 @@ func Open(f *os.File) *Reader {
 
 var lastOwn uint64
 
-// anonymous gives an identity that nothing else has.
+// anonymous returns a unique identity.
 func (c *cache) anonymous() fileID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,7 +144,7 @@ func (c *cache) anonymous() fileID {
 // buffers are for reading blocks.
 var buffers = sync.Pool{New: func() any { return new([blockSize]byte) }}
 
-// ReadAt implements io.ReaderAt. What is longer than a block is read from the file.
+// ReadAt implements io.ReaderAt. Reads longer than a block bypass the cache.
 func (r *Reader) ReadAt(p []byte, off int64) (int, error) {
 	if len(p) > blockSize || off < 0 {
 		return r.r.ReadAt(p, off)

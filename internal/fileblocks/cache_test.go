@@ -28,8 +28,8 @@ func file(t testing.TB, n int, seed uint64) (*os.File, []byte) {
 	return f, b
 }
 
-// Reads of any length at any place give what the file's own do, its end included, while
-// blocks are dropped all the time.
+// Reads of any length at any offset have the same results as the file's own, including at its end,
+// while blocks are dropped all the time.
 func TestReads(t *testing.T) {
 	c := newCache(5)
 	var readers []*Reader
@@ -60,8 +60,7 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// What was read is read once, whoever opens the file, and a file that is written anew is
-// another.
+// A block is read once, whoever opens the file, and a rewritten file is a different file.
 func TestKept(t *testing.T) {
 	f, b := file(t, 4*blockSize, 1)
 	c := newCache(8)
@@ -89,7 +88,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// A file that is cut short while it is read ends there.
+// A file that is truncated while it is read ends there.
 func TestCutShort(t *testing.T) {
 	f, b := file(t, 4*blockSize, 1)
 	r := Open(f)

@@ -4,5 +4,5 @@ package fileblocks
 
 import "os"
 
-// identity is the zero value where the system tells none.
+// identity returns the zero value, because the system reports none.
 func identity(os.FileInfo) fileID { return fileID{} }

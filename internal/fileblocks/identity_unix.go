@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// identity is the zero value where the system tells none.
+// identity returns the zero value if the system reports none.
 func identity(st os.FileInfo) fileID {
 	s, ok := st.Sys().(*syscall.Stat_t)
 	if !ok || !st.Mode().IsRegular() {

@@ -8,19 +8,18 @@ import (
 	"sync"
 )
 
-// Pclntab is the table of functions, lines and frame sizes that every Go program carries
-// for its own tracebacks, even when stripped (cmd/link: pcln.go; runtime: symtab.go,
-// pcHeader and _func). Nothing of it is kept: each question reads a few small pieces, so
-// the reader behind it should remember what it read last. It may be used by several
-// goroutines.
+// Pclntab is the table of functions, lines and frame sizes that every Go program carries for its
+// own tracebacks, even when stripped (cmd/link: pcln.go; runtime: symtab.go, pcHeader and _func).
+// It is not kept in memory: each look-up reads a few small pieces, so the reader behind it should
+// cache what it read last. It may be used by several goroutines.
 type Pclntab struct {
 	r      io.ReaderAt // offset 0 is the header
-	size   int64       // up to the table's end, or that of what it lies in
+	size   int64       // up to the end of the table, or of the section or segment that it lies in
 	layout *layout
 	order  binary.ByteOrder
 	ptr    int64  // size of a pointer
-	step   uint64 // bytes that a unit of code has
-	text   uint64 // what functions are counted from; 0 where they have addresses
+	step   uint64 // bytes per unit of code
+	text   uint64 // base of function offsets; 0 if the table holds addresses
 	first  uint64 // where the first function starts
 	end    uint64 // just after the last one
 	n      int
@@ -29,7 +28,7 @@ type Pclntab struct {
 	index, names, units, files, pcs, records int64
 
 	look  sync.Once
-	marks []uint64 // where every markEvery-th function starts; made when it is first needed
+	marks []uint64 // where every markEvery-th function starts; made on first use
 }
 
 // markEvery is how many functions of the index are read to find one of them.
@@ -38,12 +37,12 @@ const markEvery = 64
 // layout is one version of the format.
 type layout struct {
 	magic uint32
-	// Words of the header, in pointers after the first 8 bytes. -1: the part's offsets are
-	// from the table's start, or there is no such part.
+	// Positions in the header, in pointers after the first 8 bytes. -1: the part's offsets are from
+	// the table's start, or there is no such part.
 	text, names, units, files, pcs, records int8
-	index                                   int8 // where the index starts, if not with the records
+	index                                   int8 // where the index starts, if it is not with the records
 	offsets                                 bool // functions are given by 4-byte offsets from text, not by pointers
-	flag                                    int8 // of the flags in a record, behind its first field; 0: there are none
+	flag                                    int8 // of the flags in a record, after its first field; 0: there are none
 }
 
 // layouts are the versions of the format, by internal/abi's PCLnTabMagic.
@@ -75,8 +74,8 @@ func headerOf(b []byte, order binary.ByteOrder) *layout {
 	return nil
 }
 
-// ReadPclntab reads the header of the table that starts at offset 0 of r and is size bytes
-// long. The error wraps ErrNoTable if it is none.
+// ReadPclntab reads the header of the table that starts at offset 0 of r and is size bytes long.
+// The error wraps ErrNoTable if there is no table.
 func ReadPclntab(r io.ReaderAt, size int64, order binary.ByteOrder) (*Pclntab, error) {
 	var b [8 + 8*8]byte
 	if n, err := r.ReadAt(b[:], 0); n < 8+8*2 {
@@ -114,7 +113,7 @@ func ReadPclntab(r io.ReaderAt, size int64, order binary.ByteOrder) (*Pclntab, e
 		return nil, fmt.Errorf("%w: its functions end before they start", ErrNoTable)
 	}
 	if !l.offsets && l.files < 0 {
-		// The number of files stands where the first of their names' offsets would.
+		// The number of files is stored where the first offset of their names would be.
 		if at, ok := t.number(r, t.index+int64(n)*2*entry+entry, 4); ok {
 			t.files = int64(min(at, uint64(size)))
 		} else {
@@ -124,7 +123,7 @@ func ReadPclntab(r io.ReaderAt, size int64, order binary.ByteOrder) (*Pclntab, e
 	return t, nil
 }
 
-// entrySize is that of one of a pair in the index.
+// entrySize returns the size of one number of a pair in the index.
 func (t *Pclntab) entrySize() int64 {
 	if t.layout.offsets {
 		return 4
@@ -151,14 +150,14 @@ func (t *Pclntab) number(r io.ReaderAt, at, size int64) (uint64, bool) {
 	return t.word(b[:], size), true
 }
 
-// start is where function i starts, counted from the text's start; that of n is
-// the end of the last one.
+// start returns where function i starts, relative to the text's start; for i = n it is the end of
+// the last function.
 func (t *Pclntab) start(r io.ReaderAt, i int) (uint64, bool) {
 	entry := t.entrySize()
 	return t.number(r, t.index+int64(i)*2*entry, entry)
 }
 
-// record is where the record of function i lies in the table.
+// record returns where the record of function i lies in the table.
 func (t *Pclntab) record(r io.ReaderAt, i int) (int64, bool) {
 	entry := t.entrySize()
 	off, ok := t.number(r, t.index+int64(i)*2*entry+entry, entry)
@@ -168,16 +167,16 @@ func (t *Pclntab) record(r io.ReaderAt, i int) (int64, bool) {
 	return t.records + int64(off), true
 }
 
-// Base is what functions are counted from, as the table's header has it: 0 up to Go 1.17,
-// where they have addresses, since Go 1.26, and where that was left to the loader.
+// Base returns the base of function offsets in the table's header: 0 up to Go 1.17, where functions
+// have addresses, since Go 1.26, and if that was left to the loader.
 func (t *Pclntab) Base() uint64 { return t.text }
 
-// Offsets reports whether functions are given by their distance from the start of the code
-// and not by their addresses.
+// Offsets reports whether functions are stored as offsets from the start of the code and not as
+// addresses.
 func (t *Pclntab) Offsets() bool { return t.layout.offsets }
 
-// Range is where the first function starts and the last one ends, counted from the start
-// of the code, or as addresses.
+// Range returns where the first function starts and the last one ends, as offsets from the start of
+// the code, or as addresses.
 func (t *Pclntab) Range() (first, end uint64) { return t.first, t.end }
 
 // function finds the function at an offset from the text's start.
@@ -199,7 +198,7 @@ func (t *Pclntab) function(off uint64) (int, bool) {
 	return from + n - 1, n > 0
 }
 
-// mark reads the index through once.
+// mark reads through the index once.
 func (t *Pclntab) mark() {
 	pair := 2 * t.entrySize()
 	in := &window{r: t.r}
@@ -214,7 +213,7 @@ func (t *Pclntab) mark() {
 	t.marks = marks
 }
 
-// fields are what is used of a function's record. Functions begin with 0.
+// fields are the used fields of a function's record. Functions begin with 0.
 type fields struct {
 	name, pcsp, pcfile, pcline, unit uint32
 	flags                            uint8
@@ -262,8 +261,8 @@ func (t *Pclntab) string(r io.ReaderAt, at int64, most int) string {
 	return string(out)
 }
 
-// Function names the function at an offset from the start of the code (an address up to
-// Go 1.17) and says where it starts. Of a longer name it gives most bytes.
+// Function returns the name of the function at an offset from the start of the code (an address up
+// to Go 1.17) and where it starts. A longer name is cut to most bytes.
 func (t *Pclntab) Function(off uint64, most int) (name string, start uint64, ok bool) {
 	i, ok := t.function(off)
 	if !ok {
@@ -278,8 +277,8 @@ func (t *Pclntab) Function(off uint64, most int) (name string, start uint64, ok 
 	return name, start, name != ""
 }
 
-// Line gives the file and the line of the instruction at an offset from the start of the
-// code (an address up to Go 1.17).
+// Line returns the file and the line of the instruction at an offset from the start of the code (an
+// address up to Go 1.17).
 func (t *Pclntab) Line(off uint64) (file string, line int32, ok bool) {
 	i, ok := t.function(off)
 	if !ok {
@@ -317,10 +316,10 @@ func (t *Pclntab) Line(off uint64) (file string, line int32, ok bool) {
 // instruction.
 const maxTable = 1 << 20
 
-// value runs the table of values at off, up to an instruction that lies at from its
-// function's start. The table is a list of pairs of variable-length numbers: by how much
-// the value changes (in zigzag), and for how many units of code the new one holds. It ends
-// with a change of 0 that is not the first.
+// value runs the table of values at off, up to the instruction at offset from in its function. The
+// table is a list of pairs of variable-length numbers: the change of the value (in zigzag), and the
+// number of units of code for which the new value holds. It ends with a change of 0 that is not the
+// first.
 func (t *Pclntab) value(off uint32, from uint64) (int32, bool) {
 	if off == 0 {
 		return 0, false

@@ -15,33 +15,32 @@ const (
 	Plain Role = iota
 	// First functions are the first of a goroutine or a thread.
 	First
-	// Start is code that is also run as the first of a new thread, where what
-	// lies above it on the stack is no return address.
+	// Start is code that is also run as the first of a new thread, in which case the words above it
+	// on the stack are not a return address.
 	Start
-	// Switch functions go to another stack, call, and come back. As long as
-	// their frame is built, the frame pointer says where it is.
+	// Switch functions switch to another stack, call, and come back. While they have a frame, the
+	// frame pointer leads to it.
 	Switch
-	// Leave functions go to another stack for good: what calls them there goes on
-	// some other time.
+	// Leave functions switch to another stack for good: their caller resumes at another time.
 	Leave
-	// Away functions have put the goroutine aside that called on the thread's stack.
+	// Away functions have descheduled the goroutine that called on the thread's stack.
 	Away
-	// Enter is the function that goes on with a goroutine.
+	// Enter is the function that resumes a goroutine.
 	Enter
-	// Injected functions were not called: a signal's handler made it look as if
-	// the interrupted instruction had done so.
+	// Injected functions were not called: a signal's handler made it look as if the interrupted
+	// instruction had called them.
 	Injected
-	// Host functions are called by C and save what C wants to be kept.
+	// Host functions are called by C and save the registers that C expects to be preserved.
 	Host
 	// Popped functions have taken their return address off the stack, into
 	// a register.
 	Popped
-	// Trampoline is what a signal's handler returns to.
+	// Trampoline is the code that a signal's handler returns to.
 	Trampoline
 )
 
-// roles are the special functions, by name: names have been stable since Go 1.5,
-// while the numbers that the runtime has for them change with nearly each version.
+// roles are the special functions, by name: the names have been stable since Go 1.5, while the
+// runtime's numbers for them change with nearly each version.
 var roles = map[string]Role{
 	"runtime.goexit":               First,
 	"runtime.mstart":               First,
@@ -84,13 +83,13 @@ var roles = map[string]Role{
 // FuncFlagTopFrame, since Go 1.17).
 const topFrame = 1 << 0
 
-// roleOf tells a function's role from its name and flags.
+// roleOf returns a function's role, from its name and flags.
 func roleOf(name string, flags uint8) Role {
 	if r, ok := roles[name]; ok {
 		return r
 	}
-	// Programs start at _rt0_GOARCH_GOOS; with _lib behind it, it is called when
-	// a library is loaded.
+	// Programs start at _rt0_GOARCH_GOOS; the one with suffix _lib is called when a library is
+	// loaded.
 	if strings.HasPrefix(name, "_rt0_") && !strings.HasSuffix(name, "_lib") {
 		return First
 	}
@@ -100,22 +99,22 @@ func roleOf(name string, flags uint8) Role {
 	return Plain
 }
 
-// maxSpecial is longer than any name of a function with a role, bytes.
+// maxSpecial is longer than the name of any function with a role, in bytes.
 const maxSpecial = 64
 
 // Rule is how to step over a frame. Rules are shared: treat them as constants.
 type Rule struct {
-	// Size is that of the frame as it is at this instruction, in bytes, without
-	// the return address of amd64.
+	// Size is the size of the frame at this instruction, in bytes, without the return address on
+	// amd64.
 	Size int32
 	Role Role
-	// Entry is the function's first instruction in the file, for roles that need
-	// it; else 0.
+	// Entry is the address of the function's first instruction in the file, for roles that need it;
+	// else 0.
 	Entry uint64
 }
 
-// Lookup gives the rule for the instruction at addr, nil if there is none. A nil
-// Table has none.
+// Lookup returns the rule for the instruction at addr, nil if there is none. It may be called on a
+// nil Table.
 func (t *Table) Lookup(addr uint64) *Rule {
 	if t == nil || !t.Covers(addr) {
 		return nil

@@ -5,15 +5,14 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Step moves the Cursor, which stands at a frame with this rule, to the caller.
-// The frame has been appended already. code is the process's; bias is its
-// addresses minus the file's. Rules with the role Trampoline are not for it.
+// Step moves the Cursor, which is at a frame with this rule, to the caller. The frame has been
+// appended already. code is the process's; bias is the difference between its addresses and the
+// file's. Step does not handle rules with the role Trampoline.
 //
-// Sizes on amd64 do not count the return address, and the frame pointer is saved
-// just below it in each function that has a frame. On arm64 they count the link
-// register, which is saved at the frame's lowest word, with the frame pointer
-// just below that: outside of the frame. The register of the running g is taken
-// to be the same in all frames of a stack; who uses it checks it.
+// On amd64, sizes do not include the return address, and the frame pointer is saved just below it
+// in each function that has a frame. On arm64 they include the link register, which is saved at the
+// frame's lowest word, with the frame pointer just below that, outside of the frame. The register
+// of the running g is assumed to be the same in all frames of a stack; users of it check it.
 func (r *Rule) Step(c *walk.Cursor, code walk.Code, bias uint64) walk.Verdict {
 	switch r.Role {
 	case Plain:
@@ -40,7 +39,7 @@ func (r *Rule) Step(c *walk.Cursor, code walk.Code, bias uint64) walk.Verdict {
 	case Enter:
 		return overEnter(c, r, code)
 	case Away:
-		// No goroutine can be gone on with from there.
+		// No goroutine can be resumed from there.
 		c.Regs.Known &^= 1 << gRegister(c.Regs.Arch)
 	case Injected:
 		return overInjected(c, r)
@@ -52,7 +51,7 @@ func (r *Rule) Step(c *walk.Cursor, code walk.Code, bias uint64) walk.Verdict {
 	return step(c, r.Size)
 }
 
-// step goes to the caller of an ordinary frame.
+// step moves to the caller of an ordinary frame.
 func step(c *walk.Cursor, size int32) walk.Verdict {
 	regs := &c.Regs
 	if regs.Arch == cpu.ARM64 {
@@ -78,7 +77,7 @@ func step(c *walk.Cursor, size int32) walk.Verdict {
 	return walk.Stepped
 }
 
-// stepLink is step where calls leave the return address in a register.
+// stepLink is step for architectures whose calls leave the return address in a register.
 func stepLink(c *walk.Cursor, size int32) walk.Verdict {
 	regs := &c.Regs
 	sp := regs.R[cpu.XSP]
@@ -107,8 +106,8 @@ func stepLink(c *walk.Cursor, size int32) walk.Verdict {
 	return walk.Stepped
 }
 
-// lookInto goes from morestack to the function that needs more stack, on arm64.
-// That has not built its frame, and has put its own return address into x3.
+// lookInto moves from morestack to the function that needs more stack, on arm64. That function has
+// not built its frame, and has put its own return address into x3.
 func lookInto(c *walk.Cursor, r *Rule) walk.Verdict {
 	lr := c.Regs.R[cpu.X3]
 	v := stepLink(c, r.Size)
@@ -120,8 +119,8 @@ func lookInto(c *walk.Cursor, r *Rule) walk.Verdict {
 	return v
 }
 
-// left reports whether morestack has gone over to the thread's stack: then the g of
-// that has been looked up, and its stack pointer.
+// left reports whether morestack has switched to the thread's stack: it then has looked up that
+// stack's g and stack pointer.
 func left(c *walk.Cursor) bool {
 	regs := &c.Regs
 	if c.Mem == nil || regs.Arch != cpu.AMD64 {
@@ -135,7 +134,7 @@ func left(c *walk.Cursor) bool {
 	return ok && sp == regs.R[cpu.RSP]
 }
 
-// returns reports whether a return address is where the rule has it.
+// returns reports whether a return address is where the rule says.
 func returns(c *walk.Cursor, r *Rule, code walk.Code) bool {
 	var ra uint64
 	if c.Regs.Arch == cpu.ARM64 && r.Size == 0 {
@@ -157,7 +156,7 @@ func returns(c *walk.Cursor, r *Rule, code walk.Code) bool {
 	return ra != 0 && code.Executable(ra-1) && c.AfterCall(ra)
 }
 
-// overInjected goes to the instruction that a signal interrupted.
+// overInjected moves to the instruction that a signal interrupted.
 func overInjected(c *walk.Cursor, r *Rule) walk.Verdict {
 	v := step(c, r.Size)
 	if v != walk.Stepped {
@@ -175,12 +174,10 @@ func overInjected(c *walk.Cursor, r *Rule) walk.Verdict {
 	return v
 }
 
-// popped are the registers that such a return address can be in: r12 since Go 1.18,
-// r9 before.
+// popped are the registers that may hold such a return address: r12 since Go 1.18, r9 before.
 var popped = [...]uint8{cpu.R12, cpu.R9}
 
-// overPopped goes to the caller of a function whose return address is in a
-// register.
+// overPopped moves to the caller of a function whose return address is in a register.
 func overPopped(c *walk.Cursor, code walk.Code) walk.Verdict {
 	regs := &c.Regs
 	for _, reg := range popped {
@@ -196,18 +193,18 @@ func overPopped(c *walk.Cursor, code walk.Code) walk.Verdict {
 	return walk.Stuck
 }
 
-// hostSaves are where crosscall2 and the like save the registers that C wants to
-// be kept: all of them together, below the flags (runtime/cgo/abi_amd64.h, since
-// Go 1.17). Offsets are from the caller's stack pointer.
+// hostSaves are where crosscall2 and the like save the registers that C expects to be preserved:
+// all of them together, below the flags (runtime/cgo/abi_amd64.h, since Go 1.17). Offsets are from
+// the caller's stack pointer.
 var hostSaves = [...]struct {
 	reg uint8
 	off uint64
 }{{cpu.RBP, 224}, {cpu.RBX, 216}, {cpu.R12, 208}, {cpu.R13, 200}, {cpu.R14, 192}, {cpu.R15, 184}}
 
-// hostSize is what the saved registers and the flags take.
+// hostSize is the size of the saved registers and the flags, in bytes.
 const hostSize = 232
 
-// overHost goes to the C code that has called Go.
+// overHost moves to the C code that has called Go.
 func overHost(c *walk.Cursor, r *Rule) walk.Verdict {
 	v := step(c, r.Size)
 	if v != walk.Stepped || c.Regs.Arch != cpu.AMD64 || r.Size < hostSize {

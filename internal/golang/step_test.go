@@ -12,7 +12,7 @@ import (
 // address is after a call, and words elsewhere.
 type world struct {
 	words map[uint64]uint64
-	calls uint64 // whom the calls call; 0: it cannot be told
+	calls uint64 // the target of the calls; 0: unknown
 }
 
 func (w *world) Executable(addr uint64) bool { return addr >= 0x10000 && addr < 0x20000 }
@@ -53,7 +53,7 @@ const (
 	entry  = 0x10100
 )
 
-// cursor stands at the start of a copy of the words.
+// cursor returns a Cursor at the start of a copy of the words.
 func cursor(arch cpu.Arch, leaf bool, w *world, words ...uint64) *walk.Cursor {
 	c := &walk.Cursor{Leaf: leaf, Mem: w, Copy: walk.StackCopy{Base: copyAt}}
 	for i, v := range words {
@@ -132,7 +132,7 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// TestChangedStack: a goroutine is not gone on with if the thread's stack is not
+// TestChangedStack checks that a goroutine's frames are not walked if the thread's stack is not
 // what it was when the sample was taken.
 func TestChangedStack(t *testing.T) {
 	w := &world{words: map[uint64]uint64{userAt: userAt + 0x80, userAt + 8: 0x10555}, calls: entry}

@@ -7,8 +7,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// overSwitch goes to the caller of a function that changes stacks. Until its
-// frame has been given up the frame pointer leads to it, from either stack.
+// overSwitch moves to the caller of a function that switches stacks. Until its frame has been given
+// up, the frame pointer leads to it, from either stack.
 func overSwitch(c *walk.Cursor, r *Rule, code walk.Code, bias uint64) walk.Verdict {
 	regs := &c.Regs
 	arm, fpBit := regs.Arch == cpu.ARM64, uint32(1<<cpu.RBP)
@@ -36,15 +36,14 @@ func overSwitch(c *walk.Cursor, r *Rule, code walk.Code, bias uint64) walk.Verdi
 		}
 	}
 	if fp == 0 || fp&7 != 0 {
-		return walk.Done // no goroutine was left for this stack
+		return walk.Done // no goroutine was left to get to this stack
 	}
 	up := uint64(16)
 	if arm {
 		up = 8 + uint64(r.Size)
 	}
 	if c.InCopy(fp) && c.InCopy(fp+8) {
-		// Copied with the sample: the same stack, one that lies close by, or the
-		// goroutine's.
+		// Copied with the sample: the same stack, one that lies close to it, or the goroutine's.
 		v1, _ := c.Word(fp)
 		v2, _ := c.Word(fp + 8)
 		if fp < regs.SP() || fp-c.Copy.Base >= uint64(len(c.Copy.Bytes)) {
@@ -55,11 +54,10 @@ func overSwitch(c *walk.Cursor, r *Rule, code walk.Code, bias uint64) walk.Verdi
 	return overLive(c, r, code, bias, fp, up)
 }
 
-// overLive goes to a goroutine whose stack was not copied, because the thread
-// was sampled on its own. It must be the same still: what the thread's stack
-// holds nearest to the change of stacks must be unchanged, and the goroutine must
-// have called just this function. Else the walk ends here, with the thread's stack
-// complete.
+// overLive moves to a goroutine whose stack was not copied, because the thread was sampled on its
+// own stack. The goroutine must be unchanged: what the thread's stack holds nearest to the switch
+// of stacks must be the same, and the goroutine must have called this very function. Otherwise the
+// walk ends here, with the thread's stack complete.
 func overLive(c *walk.Cursor, r *Rule, code walk.Code, bias, fp, up uint64) walk.Verdict {
 	if c.Mem == nil {
 		return walk.Done
@@ -78,7 +76,7 @@ func overLive(c *walk.Cursor, r *Rule, code walk.Code, bias, fp, up uint64) walk
 	return arrive(c, ra, fp+up, caller)
 }
 
-// arrive puts the Cursor at a caller.
+// arrive moves the Cursor to a caller.
 func arrive(c *walk.Cursor, ra, sp, fp uint64) walk.Verdict {
 	regs := &c.Regs
 	regs.PC = ra
@@ -93,19 +91,18 @@ func arrive(c *walk.Cursor, ra, sp, fp uint64) walk.Verdict {
 	return walk.Stepped
 }
 
-// newStack says that the Cursor is going over to a stack whose bounds are not
-// known.
+// newStack records that the Cursor is switching to a stack whose bounds are not known.
 func newStack(c *walk.Cursor) {
 	if c.Low|c.High == 0 {
-		c.Low = 8 // a change, which is what tells; no stack is there
+		c.Low = 8 // only the change matters; no stack is there
 	} else {
 		c.Low, c.High = 0, 0
 	}
 }
 
-// checkBytes are compared of a thread's stack: the frame of what was called just
-// after the change of stacks, at least, which has a return address and in most
-// cases the frame pointer.
+// checkBytes is how many bytes of a thread's stack are compared: at least the frame of the function
+// that was called just after the switch of stacks, which has a return address and in most cases the
+// frame pointer.
 const checkBytes = 256
 
 // unchanged reports whether the copied stack just below the stack pointer is still
@@ -128,8 +125,8 @@ func unchanged(c *walk.Cursor) bool {
 	return true
 }
 
-// called reports whether ra is behind a call, of the function at entry if that is
-// known and the call says whom it calls.
+// called reports whether ra is after a call, and the call is of the function at entry if that is
+// known and the call's target can be told.
 func called(c *walk.Cursor, ra, entry uint64, known bool) bool {
 	if !c.AfterCall(ra) {
 		return false
@@ -152,10 +149,10 @@ func called(c *walk.Cursor, ra, entry uint64, known bool) bool {
 	return b[0] != 0xe8 || ra+uint64(int64(int32(uint32(b[1])|uint32(b[2])<<8|uint32(b[3])<<16|uint32(b[4])<<24))) == entry
 }
 
-// Offsets in the runtime's struct g, which have been the same since Go 1.5: the
-// bounds of its stack, the thread's struct m, and sched, where it will go on. And
-// in struct m the g of the thread's own stack. Where m has the goroutine that the
-// thread runs (curg) has moved: at 0xb8 in Go 1.26, at 0x90 to 0xc8 before.
+// Offsets in the runtime's struct g, which have been the same since Go 1.5: the bounds of its
+// stack, the thread's struct m, and sched, where it will resume. In struct m, the g of the thread's
+// own stack. The offset in m of the goroutine that the thread runs (curg) has changed: it is 0xb8
+// in Go 1.26, and was 0x90 to 0xc8 before.
 const (
 	gLow, gHigh = 0, 8
 	gM          = 48
@@ -166,24 +163,23 @@ const (
 	curgFirst, curgLast = 0x80, 0x100
 )
 
-// ownStack reports whether g is the one of a thread's own stack, and gives the
-// thread's struct m.
+// ownStack reports whether g belongs to a thread's own stack, and returns the thread's struct m.
 func ownStack(mem walk.Memory, g uint64) (m uint64, own, ok bool) {
 	m, ok1 := mem.Word(g + gM)
 	g0, ok2 := mem.Word(m + mG0)
 	return m, g0 == g, ok1 && ok2 && m != 0
 }
 
-// overEnter follows the function that goes on with a goroutine. From the moment
-// that the stack pointer is the goroutine's it stands where the goroutine will go
-// on; only its last instruction has that place in a register.
+// overEnter follows the function that resumes a goroutine. As soon as the stack pointer is the
+// goroutine's, it is where the goroutine will resume; only at the last instruction is the address
+// in a register.
 func overEnter(c *walk.Cursor, r *Rule, code walk.Code) walk.Verdict {
 	regs := &c.Regs
 	if !c.Leaf || c.Mem == nil {
 		return step(c, r.Size)
 	}
 	g := regs.R[gRegister(regs.Arch)]
-	// A goroutine that has been put aside since has no thread.
+	// A goroutine that has been descheduled since has no thread.
 	if _, own, ok := ownStack(c.Mem, g); ok && own {
 		return step(c, r.Size)
 	}
@@ -210,8 +206,8 @@ func overEnter(c *walk.Cursor, r *Rule, code walk.Code) walk.Verdict {
 	return walk.Stepped
 }
 
-// gRegister is the register that has the running g in all code that the compiler
-// makes (since Go 1.17 on amd64).
+// gRegister returns the register that holds the running g in all code that the compiler generates
+// (since Go 1.17 on amd64).
 func gRegister(a cpu.Arch) uint8 {
 	if a == cpu.ARM64 {
 		return cpu.X28
@@ -226,8 +222,8 @@ func spBit(a cpu.Arch) uint32 {
 	return 1 << cpu.RSP
 }
 
-// overGrowth goes from the thread's stack, where a goroutine's stack is being
-// made larger, to the function that needs it, if that still is going on.
+// overGrowth moves from the thread's stack, where a goroutine's stack is being grown, to the
+// function that needs it, if that is still going on.
 func overGrowth(c *walk.Cursor, code walk.Code) walk.Verdict {
 	regs, mem := &c.Regs, c.Mem
 	reg := gRegister(regs.Arch)
@@ -256,8 +252,8 @@ func overGrowth(c *walk.Cursor, code walk.Code) walk.Verdict {
 	return walk.Done
 }
 
-// asked goes to the function that has asked for more stack if its stack was copied:
-// it goes on behind its call of morestack.
+// asked moves to the function that has asked for more stack if its stack was copied: it continues
+// after its call of morestack.
 func asked(c *walk.Cursor, code walk.Code) bool {
 	pc := c.OtherPC
 	// On arm64 its own return address is only in g.
@@ -270,8 +266,7 @@ func asked(c *walk.Cursor, code walk.Code) bool {
 	return true
 }
 
-// growing goes to the function in which goroutine g asked for more stack; false
-// if there is none.
+// growing moves to the function in which goroutine g asked for more stack; false if there is none.
 func growing(c *walk.Cursor, g uint64, code walk.Code) bool {
 	mem := c.Mem
 	low, ok1 := mem.Word(g + gLow)

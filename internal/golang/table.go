@@ -12,16 +12,16 @@ import (
 	"github.com/candid-profiler/candid/internal/cpu"
 )
 
-// ErrNoTable: the file is no Go program, or one whose table is not understood.
+// ErrNoTable means that the file is not a Go program, or one whose table is not understood.
 var ErrNoTable = errors.New("no table of Go functions")
 
-// Table is the table of one file with what its functions mean for walking stacks. It may
-// be used by several goroutines. It reads the file when it is asked for an address that is
-// new to it, so the file must stay open.
+// Table is the table of one file with what its functions mean for walking stacks. It may be used by
+// several goroutines. It reads the file when a new address is looked up, so the file must stay
+// open.
 type Table struct {
 	*Pclntab
 	arch cpu.Arch
-	text uint64 // what functions are counted from, as it was found; 0 where they have addresses
+	text uint64 // base of function offsets, as it was found; 0 if the table holds addresses
 
 	mu    sync.Mutex
 	rules map[Rule]*Rule
@@ -61,9 +61,9 @@ func Open(e *elf.File, r io.ReaderAt) (*Table, error) {
 	return t, nil
 }
 
-// place finds the table in a file: by its section, else by its first bytes, in
-// files whose section headers were cut off and in Go programs whose linker has put
-// it into another section (lld does).
+// place finds the table in a file: by its section, or else by its first bytes, for files whose
+// section headers were removed and for Go programs whose linker has put it into another section
+// (lld does).
 func place(e *elf.File, r io.ReaderAt) (off, size int64, ok bool) {
 	marked := len(e.Sections) == 0
 	for _, s := range e.Sections {
@@ -110,8 +110,7 @@ func read(r io.ReaderAt, size int64, arch cpu.Arch) (*Table, error) {
 	return &Table{Pclntab: p, arch: arch, text: p.text, rules: map[Rule]*Rule{}}, nil
 }
 
-// Text is the address that functions are counted from, 0 if the table gives them
-// by their addresses (up to Go 1.17).
+// Text returns the base of function offsets, 0 if the table holds addresses (up to Go 1.17).
 func (t *Table) Text() uint64 { return t.text }
 
 // Covers reports whether addr lies in code that the table describes.

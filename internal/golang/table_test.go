@@ -61,9 +61,8 @@ func open(t testing.TB, image []byte) (*elf.File, *Table) {
 	return e, table
 }
 
-// TestSizes compares the size of every frame at every instruction with what the
-// same program's DWARF table says, and the sizes in stripped programs with those
-// in the same program that is not.
+// TestSizes compares the size of every frame at every instruction with the same program's DWARF
+// table, and the sizes in stripped programs with those in the same program unstripped.
 func TestSizes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short leaves out what builds Go programs for two processors")
@@ -71,7 +70,7 @@ func TestSizes(t *testing.T) {
 	for _, arch := range []string{"amd64", "arm64"} {
 		for _, mode := range []string{"exe", "pie"} {
 			if !fixture.Full(t) && (arch == "amd64") != (mode == "exe") {
-				continue // each processor in one way, each way by one processor
+				continue // each processor with one set of flags, each set on one processor
 			}
 			t.Run(arch+" "+mode, func(t *testing.T) {
 				e, table := open(t, build(t, arch, "-buildmode="+mode))
@@ -110,7 +109,7 @@ func TestSizes(t *testing.T) {
 						}
 						seen++
 						if r == nil && want.CFAOff < ra {
-							continue // code that moves the stack in ways that neither table can say
+							continue // code that moves the stack in ways that neither table can express
 						}
 						if r == nil {
 							t.Fatalf("%s+%#x: no rule, in DWARF %d", s.Name, at-s.Value, want.CFAOff)
@@ -133,7 +132,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestRoles: the functions that walks depend on are recognised.
+// TestRoles checks that the functions that walks depend on are recognised.
 func TestRoles(t *testing.T) {
 	want := map[string]Role{
 		"runtime.goexit": First, "runtime.mstart": First, "runtime.rt0_go": First, "_rt0_amd64_linux": First,
@@ -247,9 +246,9 @@ func TestNoTable(t *testing.T) {
 // versions are the formats that made writes.
 var versions = []uint32{0xfffffffb, 0xfffffffa, 0xfffffff0, 0xfffffff1}
 
-// made is a table of two functions, runtime.goexit at 0x1000 and f at 0x1010, as Go of some
-// version writes it for a 64-bit program, for the fuzzer to start from. Each has line 7 of
-// a.go, then line 9 of b.go.
+// made returns a table of two functions, runtime.goexit at 0x1000 and f at 0x1010, as a version of
+// Go writes it for a 64-bit program, as a seed for the fuzzer. Each function has line 7 of a.go,
+// then line 9 of b.go.
 func made(version uint32) []byte {
 	le := binary.LittleEndian
 	names := []byte("\x00runtime.goexit\x00f\x00a.go\x00b.go\x00")

@@ -9,12 +9,11 @@ import (
 	"github.com/candid-profiler/candid/internal/cpu"
 )
 
-// locate finds the address that functions are counted from. Up to Go 1.25 the
-// table's header has it, unless the program is position-independent and the
-// linker left that to the loader; since Go 1.26 it is only in a structure whose
-// place is not published. So it is checked, and searched for if need be, by the
-// code itself: runtime.goexit does nothing but call runtime.goexit1, and the
-// table says how far apart the two are.
+// locate finds the base of function offsets. Up to Go 1.25 it is in the table's header, unless the
+// program is position-independent and the linker left that to the loader; since Go 1.26 it is only
+// in a structure whose address is not published. It is therefore checked, and searched for if
+// necessary, in the code itself: runtime.goexit only calls runtime.goexit1, and the table says how
+// far apart the two are.
 func (t *Table) locate(e *elf.File, r io.ReaderAt) error {
 	if !t.layout.offsets {
 		if !inText(e, t.first) {
@@ -56,8 +55,8 @@ func inText(e *elf.File, addr uint64) bool {
 	return false
 }
 
-// exits are where runtime.goexit and runtime.goexit1 start: each may be there
-// twice, for the two calling conventions.
+// exits returns where runtime.goexit and runtime.goexit1 start. Each may exist twice, for the two
+// calling conventions.
 func (t *Table) exits() (exits, targets []uint64) {
 	// Records and names lie nearly in the order of the functions.
 	index, records, names := &window{r: t.r}, &window{r: t.r}, &window{r: t.r}
@@ -80,7 +79,7 @@ func (t *Table) exits() (exits, targets []uint64) {
 	return exits, targets
 }
 
-// exitSize is how much of runtime.goexit is looked at.
+// exitSize is how many bytes of runtime.goexit are examined.
 const exitSize = 8
 
 // calls reports whether b is the start of a runtime.goexit at an offset that calls
@@ -107,8 +106,7 @@ func (t *Table) calls(b []byte, at uint64, targets []uint64) bool {
 	return false
 }
 
-// callsAt reports whether with this text address runtime.goexit is where the table
-// says.
+// callsAt reports whether, with this text address, runtime.goexit is where the table says.
 func (t *Table) callsAt(e *elf.File, text, at uint64, targets []uint64) bool {
 	for _, p := range e.Progs {
 		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 && text+at >= p.Vaddr && text+at-p.Vaddr+exitSize <= p.Filesz {
@@ -120,7 +118,7 @@ func (t *Table) callsAt(e *elf.File, text, at uint64, targets []uint64) bool {
 	return false
 }
 
-// search looks for runtime.goexit in a segment and gives the text address.
+// search looks for runtime.goexit in a segment and returns the text address.
 func (t *Table) search(r io.ReaderAt, p *elf.Prog, at uint64, targets []uint64) (uint64, bool) {
 	// Functions are aligned, to 16 bytes at least.
 	const align = 16
@@ -140,7 +138,7 @@ func (t *Table) search(r io.ReaderAt, p *elf.Prog, at uint64, targets []uint64) 
 	return 0, false
 }
 
-// window reads a file in pieces, for many small reads that go mostly forwards.
+// window reads a file in pieces, for many small reads at mostly increasing offsets.
 type window struct {
 	r   io.ReaderAt
 	at  int64

@@ -6,16 +6,17 @@ import (
 	"weak"
 )
 
-// alike is what VMs of the same library have in common, as long as there are such VMs: some
-// 2 MB for each library. What a VM published is compared with it and not taken from it by the
-// library's identity: a VM that is still starting, or is hostile, would give it to all others.
+// alike holds what VMs of the same library have in common, as long as there are such VMs: some 2 MB
+// for each library. The data that a VM published is compared by content and not shared by the
+// library's identity, because a VM that is still starting, or is hostile, would then pass its data
+// to all others.
 type alike struct {
 	tables []weak.Pointer[published]
 	flags  []weak.Pointer[flagTable]
 	room   *standingRoom
 }
 
-// published gives tables of another VM that are the same, else these.
+// published returns the tables of another VM if they are equal to p, else p.
 func (f *Finder) published(p *published) *published {
 	if f == nil {
 		return p
@@ -25,7 +26,7 @@ func (f *Finder) published(p *published) *published {
 	})
 }
 
-// flags gives flags of another VM that are the same, else these.
+// flags returns the flags of another VM if they are equal to t, else t.
 func (f *Finder) flags(t *flagTable) *flagTable {
 	if f == nil {
 		return t
@@ -33,7 +34,7 @@ func (f *Finder) flags(t *flagTable) *flagTable {
 	return intern(&f.alike.flags, t, func(a, b *flagTable) bool { return maps.Equal(a.byName, b.byName) })
 }
 
-// standing gives the room for looking at places, which one VM uses at a time.
+// standing returns the scratch space for looking at places, which one VM uses at a time.
 func (f *Finder) standing() *standingRoom {
 	if f == nil {
 		return &standingRoom{}
@@ -44,10 +45,10 @@ func (f *Finder) standing() *standingRoom {
 	return f.alike.room
 }
 
-// maxAlike bounds how many different ones are compared.
+// maxAlike bounds how many different values are compared.
 const maxAlike = 64
 
-// intern gives what is the same as v and still in use, else v, which it remembers.
+// intern returns a value equal to v that is still in use, else v, which it remembers.
 func intern[T any](known *[]weak.Pointer[T], v *T, same func(a, b *T) bool) *T {
 	*known = slices.DeleteFunc(*known, func(w weak.Pointer[T]) bool { return w.Value() == nil })
 	for _, w := range *known {

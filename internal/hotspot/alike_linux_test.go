@@ -7,8 +7,8 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// VMs of the same library share what they publish, wherever it lies in each of them, and
-// another library's do not; each VM more takes little memory.
+// VMs of the same library share what they publish, wherever it lies in each of them, and do not
+// share it with another library's. Each further VM takes little memory.
 func TestAlike(t *testing.T) {
 	majors := fixture.JDKs(t, 8)
 	major := majors[len(majors)-1]

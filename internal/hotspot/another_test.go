@@ -8,8 +8,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// A frame of the interpreter is of the Method that its slot points to only if its
-// bytecode pointer is one of that Method's: the class of the frame may have been unloaded since.
+// A frame of the interpreter belongs to the Method that its slot points to only if its bytecode
+// pointer is one of that Method's: the class of the frame may have been unloaded since.
 func TestAnotherMethod(t *testing.T) {
 	const base, fp = 0x8000, 0x8100
 	for _, c := range []struct {

@@ -10,8 +10,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// archive is the code in the class data archive (classes.jsa): methods of archived
-// classes are entered by way of it. From JDK 17 on the archive holds no code.
+// archive is the code in the class data archive (classes.jsa), through which methods of archived
+// classes are entered. From JDK 17 on the archive holds no code.
 type archive struct{ lo, hi uint64 }
 
 func (a archive) contains(pc uint64) bool { return pc-a.lo < a.hi-a.lo }
@@ -31,8 +31,8 @@ func archiveIn(maps []target.Mapping) archive {
 // generate_trampoline).
 var trampoline = [2][]byte{{0x49, 0xBA}, {0x41, 0xFF, 0xE2}}
 
-// stepTrampoline steps over the archive's code, which a thread only jumps through:
-// the return address lies where the jump's target finds it.
+// stepTrampoline steps over the archive's code. A thread only jumps through it, so the return
+// address lies where the jump's target expects it.
 func (vm *VM) stepTrampoline(c *walk.Cursor) walk.Verdict {
 	vm.push(c, c.Regs.PC, 0, walk.KindStub, walk.Exact, 0)
 	at, jump := c.Regs.PC, uint64(len(trampoline[0])+8)

@@ -2,8 +2,8 @@ package hotspot
 
 import "github.com/candid-profiler/candid/internal/native"
 
-// blobKind is what a code blob holds. JDK 25 and later publish it; before, the
-// blob's name says it (docs/hotspot.md, "Code blobs").
+// blobKind is what a code blob holds. JDK 25 and later publish it; before that, the blob's name
+// tells it (docs/hotspot.md, "Code blobs").
 type blobKind uint8
 
 const (
@@ -24,8 +24,8 @@ const (
 	blobUpcall
 )
 
-// blob is a code blob, decoded once. What it is does not change after it has been put
-// into the cache; dead is set when its memory was freed or holds another.
+// blob is a code blob, decoded once. It does not change after it has been put into the cache,
+// except that dead is set when its memory was freed or holds another blob.
 type blob struct {
 	id                 uint32 // index into VM.blobs, never reused
 	kind               blobKind
@@ -42,19 +42,19 @@ type blob struct {
 	code               []byte        // copy of [codeBegin, codeEnd), fetched by VM.codeOf on first need
 
 	cookie    cookie
-	segments  uint64 // of its block
+	segments  uint64 // of its block in the code heap
 	cookieLen uint64 // bytes of its header that could be read
 	batch     uint32 // in which it was last compared with the process
 	born      uint32 // the batch in which it was first seen
-	bornAt    uint64 // when that was, of VM.Clock; 0 if it has none
+	bornAt    uint64 // VM.Clock when it was first seen; 0 if there is no clock
 	late      uint32 // the batch in which it is used although it is dead; see VM.late
-	contested uint32 // the batch in which another has left its place; see VM.doubt
-	intact    bool   // it is dead, but nothing was put where its code is
+	contested uint32 // the batch in which another blob was found to have left its place; see VM.doubt
+	intact    bool   // it is dead, but nothing else was put where its code is
 	freed     bool   // it was dead when it was first seen
 	used      uint32 // batch in which it was last asked for
 }
 
-// nmethod is what a blob of a Java method adds.
+// nmethod is what a blob of a Java method has in addition.
 type nmethod struct {
 	method        uint64 // Method*
 	methodID      uint32 // index into VM.methods
@@ -65,26 +65,26 @@ type nmethod struct {
 	verifiedEntry uint64
 	stubBegin     uint64 // exception and deopt handlers, static call stubs; codeEnd if none
 	deopt         [2]uint64
-	// deoptSlack is how far behind deopt[i] a patched return address may lie
-	// (JVMCI: one call instruction).
+	// deoptSlack is how many bytes after deopt[i] a patched return address may lie (JVMCI: one call
+	// instruction).
 	deoptSlack   uint64
 	origPCOffset uint64 // of the slot with the original pc, from the unextended sp
 	pcs          []pcDesc
 	enterSpecial bool // jdk.internal.vm.Continuation.enterSpecial
 
 	debug debugInfo
-	// torn: the VM was making or freeing it when it was read. It is read again.
+	// torn is set if the VM was making or freeing the nmethod when it was read. It is read again.
 	torn   bool
 	scopes *scopeTable // decoded on first need
 }
 
-// pcDesc says what the code up to a pc stands for (docs/hotspot.md, "PcDescs").
+// pcDesc describes the code up to a pc (docs/hotspot.md, "PcDescs").
 type pcDesc struct {
 	pc    int32 // offset from codeBegin
 	scope int32 // offset in the scopes data; 0: no scope
 }
 
-// exact gives the index in pcs of the element for just this pc, or -1.
+// exact returns the index in pcs of the element for exactly this pc, or -1.
 func (b *blob) exact(pc uint64) int {
 	i := b.atOrAfter(pc)
 	if i >= 0 && uint64(b.nm.pcs[i].pc) == pc-b.codeBegin {
@@ -93,8 +93,8 @@ func (b *blob) exact(pc uint64) int {
 	return -1
 }
 
-// atOrAfter gives the index of the first element whose pc is not below pc, or
-// -1. Elements that are sentinels have been left out of pcs.
+// atOrAfter returns the index of the first element whose pc is not below pc, or -1. pcs holds no
+// sentinels.
 func (b *blob) atOrAfter(pc uint64) int {
 	if b.nm == nil || pc < b.codeBegin || pc >= b.codeEnd {
 		return -1

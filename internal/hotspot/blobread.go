@@ -64,9 +64,9 @@ func (vm *VM) readBlob(h *codeHeap, pc uint64) *blob {
 	if b.kind == blobNMethod || b.kind == blobNativeMethod {
 		vm.decodeNMethod(b, slices.Clone(header[l.blockHeader:]), pc)
 	} else {
-		b.cookie.method, b.cookie.compileID = 0, 0 // something else lies there
+		b.cookie.method, b.cookie.compileID = 0, 0 // something else lies there now
 	}
-	// What was cached for any of its segments is gone.
+	// Nothing that was cached for its segments holds any longer.
 	for seg := (b.start - h.low) >> h.shift; seg <= (b.end-1-h.low)>>h.shift; seg++ {
 		if page := h.pages[seg>>9]; page != nil {
 			if id := page[seg&511]; id != 0 && id != noBlob {
@@ -81,7 +81,7 @@ func (vm *VM) readBlob(h *codeHeap, pc uint64) *blob {
 	return b
 }
 
-// blobName reads the name of a blob, which for most is that of their kind.
+// blobName reads the name of a blob. Most blobs are named after their kind.
 func (vm *VM) blobName(addr uint64) string {
 	c := &vm.code
 	if name, ok := c.names[addr]; ok {
@@ -94,12 +94,12 @@ func (vm *VM) blobName(addr uint64) string {
 	return name
 }
 
-// blockOf walks the segment map back to the first segment of the block that
-// holds segment seg (8 share/vm/memory/heap.cpp, 25 share/memory/heap.cpp): a
-// byte says how far back to go, 0 that this is it, 255 that the segment is free.
+// blockOf walks the segment map back to the first segment of the block that holds segment seg (8
+// share/vm/memory/heap.cpp, 25 share/memory/heap.cpp). Each byte is how far to go back; 0 is the
+// first segment of a block, 255 a free segment.
 func (vm *VM) blockOf(h *codeHeap, seg uint64) (uint64, bool) {
 	var window [256]byte
-	first := seg + 1 // window[0] is of this segment; nothing read yet
+	first := seg + 1 // window[0] belongs to this segment; nothing read yet
 	for range maxHops {
 		if seg < first {
 			first = seg - min(seg, uint64(len(window)-1))
@@ -119,7 +119,7 @@ func (vm *VM) blockOf(h *codeHeap, seg uint64) (uint64, bool) {
 	return 0, false
 }
 
-// codeOf gives a copy of the blob's code. Call sites in it may have been
+// codeOf returns a copy of the blob's code. Call sites in it may have been
 // patched since. It is nil if the code cannot be read.
 func (vm *VM) codeOf(b *blob) []byte {
 	if b.code != nil || b.dead && !b.intact {
@@ -147,7 +147,7 @@ func (vm *VM) codeOf(b *blob) []byte {
 	return code
 }
 
-// beginCode checks the blobs that were used lately against the process.
+// beginCode checks the recently used blobs against the process.
 func (vm *VM) beginCode() {
 	c := &vm.code
 	for _, p := range c.none {
@@ -156,7 +156,7 @@ func (vm *VM) beginCode() {
 		}
 	}
 	c.none = c.none[:0]
-	// What died in the last batch has been named by now.
+	// Blobs that died in the last batch have been named by now.
 	for _, b := range c.dead {
 		vm.bury(b)
 	}
@@ -173,7 +173,7 @@ func (vm *VM) beginCode() {
 	}
 	clear(c.recent[len(kept):])
 	c.recent = kept
-	// Those that are still there are appended once more.
+	// Blobs that are still alive are appended once more.
 	c.ahead = append(c.ahead[:0], kept...)
 	c.recent = c.recent[:0]
 	vm.checkBlobs(c.ahead)

@@ -12,9 +12,9 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// What is cached is right after classes and their code have been unloaded and
-// others have taken their place: with the program stopped, a VM that has been
-// used all along says the same as one that was opened just now.
+// The cache is right after classes and their code have been unloaded and others have taken their
+// place: with the program stopped, a VM that has been in use all along reports the same as one that
+// was opened just now.
 func TestUnloading(t *testing.T) {
 	began := time.Now()
 	for _, major := range fixture.JDKs(t, 8) {
@@ -27,8 +27,8 @@ func TestUnloading(t *testing.T) {
 			compared, reborn := 0, 0
 			torn, whole := 0, 0 // methods that the VM was making or freeing, and others
 			last := make(map[uint64]cookie)
-			// At least so often, and until the VM has dropped some code and put other in its
-			// place, which it does when it likes.
+			// At least this many rounds, and until the VM has dropped some code and put other code
+			// in its place, which it does at a time of its own choosing.
 			for end, round := time.Now().Add(2*time.Minute), 0; round < 12 || (reborn == 0 || old.died == 0) && time.Now().Before(end); round++ {
 				time.Sleep(150 * time.Millisecond)
 				stop(t, p.PID)
@@ -46,8 +46,8 @@ func TestUnloading(t *testing.T) {
 					}
 				}
 				now := openVM(t, p)
-				// Methods are kept by address too, as for interpreted frames. Only
-				// those of living code are: the memory of others means nothing.
+				// Methods are kept by address too, as for interpreted frames. Only the methods of
+				// living code are checked: the memory of others means nothing.
 				methods, seen := make(map[uint64]bool), make(map[uint64]cookie)
 				eachBlob(t, now, func(n *blob) {
 					o := old.find(n.start)
@@ -74,7 +74,7 @@ func TestUnloading(t *testing.T) {
 						return
 					}
 					methods[n.nm.method] = true
-					// The class may have been unloaded, but not yet the code.
+					// The class may have been unloaded before the code was.
 					if a, b := old.methodAt(o.nm.methodID), now.methodAt(n.nm.methodID); b != nil && (a == nil || a.function != b.function) {
 						t.Errorf("the method at %#x is %v, was taken for %v", n.start, b, a)
 					}
@@ -100,7 +100,7 @@ func TestUnloading(t *testing.T) {
 					break
 				}
 			}
-			// Methods that nobody asked for are forgotten, and found again.
+			// Methods that nobody asked for are dropped, and found again.
 			stop(t, p.PID)
 			for range sweepAge + 2*aheadBatches {
 				old.BeginBatch()
@@ -110,8 +110,7 @@ func TestUnloading(t *testing.T) {
 			if n := len(old.methods.byPtr); n != 0 {
 				t.Errorf("%d methods are kept for ever", n)
 			}
-			// As many as there are: how much the VM has compiled by now is the
-			// machine's affair.
+			// As many as there are: how much the VM has compiled by now depends on the machine.
 			now, again := openVM(t, p), 0
 			eachBlob(t, now, func(n *blob) {
 				if n.nm == nil || n.nm.method == 0 {
@@ -119,7 +118,7 @@ func TestUnloading(t *testing.T) {
 				}
 				b := now.methodOf(n)
 				if b == nil {
-					return // its class has been unloaded, but not yet the code
+					return // its class has been unloaded before the code
 				}
 				o := old.find(n.start)
 				if o == nil || o.nm == nil {
@@ -150,7 +149,7 @@ func TestUnloading(t *testing.T) {
 	}
 }
 
-// freeBlocks finds the free blocks of a heap by looking at all of its blocks.
+// freeBlocks finds the free blocks of a heap by going through all of its blocks.
 func freeBlocks(vm *VM, h *codeHeap) (out []freeSpan) {
 	l := &vm.code.layout
 	for at := h.low; at < h.freed.states[0].top; {
@@ -166,7 +165,7 @@ func freeBlocks(vm *VM, h *codeHeap) (out []freeSpan) {
 	return out
 }
 
-// stop stops a process of this test and waits until it stands.
+// stop stops a process of this test and waits until it has stopped.
 func stop(t *testing.T, pid int) {
 	t.Helper()
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {

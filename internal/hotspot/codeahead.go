@@ -5,12 +5,12 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// maxAheadFrames is how many frames are looked ahead at a time.
+// maxAheadFrames is how many frames are prefetched at a time.
 const maxAheadFrames = 64
 
-// lookAheadInCode checks the code of the frame that returns to pc and of those outside
-// of it with one read, where none of it has been checked in this batch. Which code that
-// is follows from what was known of it, which may be wrong by now: only time depends on it.
+// lookAheadInCode checks, with one read, the code of the frame that returns to pc and of its outer
+// frames, if it has not been checked in this batch. The outer frames are predicted from what was
+// known of the code. A wrong prediction costs only time.
 func (vm *VM) lookAheadInCode(c *walk.Cursor, pc uint64) {
 	e := vm.remembered(pc)
 	if e == nil || e.blob == nil || e.blob.batch == vm.batch {
@@ -43,8 +43,8 @@ func (vm *VM) lookAheadInCode(c *walk.Cursor, pc uint64) {
 	vm.code.ahead = stale[:0]
 }
 
-// checkBlobs compares blobs with the process, with one read of all. Those that are what
-// they were count as checked in this batch, the others are dropped.
+// checkBlobs compares blobs with the process, in one read. Blobs that are unchanged count as
+// checked in this batch, the others are dropped.
 func (vm *VM) checkBlobs(bs []*blob) {
 	c, l := &vm.code, &vm.code.layout
 	if len(bs) == 0 {

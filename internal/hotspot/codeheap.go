@@ -19,15 +19,14 @@ const (
 	keepCode = 2 << 20
 	// maxCode is the largest piece of code that is copied, bytes.
 	maxCode = 8 << 20
-	// aheadBatches is for how many batches after its last use a blob or method
-	// is checked together with all others at the beginning of a batch. Later, and
-	// if nobody asks for it never, it is checked with those that are on the same
-	// stack, at its first use in a batch.
+	// aheadBatches is for how many batches after its last use a blob or method is checked together
+	// with all others at the beginning of a batch. After that it is checked at its first use in a
+	// batch, with the others on the same stack, and never if nobody asks for it.
 	aheadBatches = 1
 )
 
-// segPage maps 512 segments to the ids of the blobs that lie there: 0 is not
-// looked up yet, noBlob is none.
+// segPage maps 512 segments to the ids of the blobs that lie there. 0: not looked up yet; noBlob:
+// there is none.
 type segPage [512]uint32
 
 const noBlob = ^uint32(0)
@@ -46,27 +45,27 @@ type codeHeap struct {
 	standing standing
 }
 
-// codeCache is the code blobs decoded so far.
+// codeCache holds the code blobs decoded so far.
 type codeCache struct {
 	layout   blobLayout
 	heaps    []codeHeap
-	blobs    []*blob // by id; nil where dead since before the last batch
+	blobs    []*blob // by id; nil if dead since before the last batch
 	live     int
-	recent   []*blob // used in the last batches: BeginBatch checks them all at once
+	recent   []*blob // used in the last batches: BeginBatch checks them all together
 	ahead    []*blob // scratch: to be checked together
 	none     []*uint32
 	dead     []*blob           // since the last batch began
-	scans    int               // for headers of freed blobs, in this batch
-	jvmci    bool              // compilers may be written in Java; no VM changes that after its start
+	scans    int               // scans for headers of freed blobs, in this batch
+	jvmci    bool              // compilers may be written in Java; no VM changes this after its start
 	names    map[uint64]string // of kinds, which are constants in the VM's library, by address
 	copied   int               // bytes in blob.code of all blobs
-	pcs      int               // room for elements in nmethod.pcs of all blobs
+	pcs      int               // capacity, in elements, of nmethod.pcs of all blobs
 	header   []byte            // scratch
 	reqs     []target.Read
 	bufs     []byte
 	standing *standingRoom
 	lists    []byte    // scratch of beginFreeLists
-	began    [4]uint64 // when the last batches had begun, by batch, of VM.Clock
+	began    [4]uint64 // when the last batches began, in VM.Clock time, by batch
 }
 
 // openCode finds the code heaps and the interpreter.
@@ -127,7 +126,7 @@ func (vm *VM) openCode() error {
 	return nil
 }
 
-// openCodeHeap reads the geometry of a code heap.
+// openCodeHeap reads the bounds and the segment size of a code heap.
 func (vm *VM) openCodeHeap(addr uint64) (codeHeap, error) {
 	t := vm.t
 	memory, segmap, shift := t.field("CodeHeap::_memory"), t.field("CodeHeap::_segmap"), t.field("CodeHeap::_log2_segment_size")
@@ -167,8 +166,8 @@ func (vm *VM) inCodeCache(pc uint64) bool {
 	return false
 }
 
-// find gives the blob that pc lies in, or nil. What it gives is right for this
-// batch: whoever keeps a blob for longer asks fresh.
+// find returns the blob that pc lies in, or nil. The result holds for this batch; callers that keep
+// a blob for longer call fresh.
 func (vm *VM) find(pc uint64) *blob {
 	for i := range vm.code.heaps {
 		h := &vm.code.heaps[i]
@@ -194,7 +193,7 @@ func (vm *VM) find(pc uint64) *blob {
 	return nil
 }
 
-// fresh reports whether b still is what it was when it was decoded.
+// fresh reports whether b is unchanged since it was decoded.
 func (vm *VM) fresh(b *blob) bool {
 	if b.batch == vm.batch {
 		b.used = vm.batch
@@ -224,14 +223,13 @@ func (vm *VM) recheck(b *blob) bool {
 	return true
 }
 
-// ended reports whether nothing of the process can be read any more: it is ending.
-// The samples that are still to be walked are of code that was there, so what
-// is known is kept.
+// ended reports whether nothing of the process can be read any more because it is ending. The
+// samples that are still to be walked were taken while the code was there, so the cache is kept.
 func (vm *VM) ended() bool {
 	return len(vm.code.heaps) > 0 && vm.peek.r.ReadAt(vm.peek.buf[:], vm.code.heaps[0].addr) != nil
 }
 
-// kill drops a blob whose memory holds another.
+// kill drops a blob whose memory holds something else.
 func (vm *VM) kill(b *blob) {
 	if b.dead {
 		return
@@ -241,14 +239,14 @@ func (vm *VM) kill(b *blob) {
 	c := &vm.code
 	c.live--
 	c.dead = append(c.dead, b)
-	// Torn code is read again, whatever became of it.
+	// Torn code is read again, whatever has become of it.
 	if h := vm.heapOf(b.start); h != nil && vm.Clock != nil && (b.nm == nil || !b.nm.torn) {
 		vm.freedCode(h)
 	}
 	vm.release(b)
 }
 
-// release makes the segments that still point to b unknown.
+// release marks the segments that still point to b as not looked up.
 func (vm *VM) release(b *blob) {
 	for i := range vm.code.heaps {
 		if h := &vm.code.heaps[i]; b.start-h.low < h.reserved-h.low {
@@ -264,7 +262,7 @@ func (h *codeHeap) claim(b *blob) {
 	}
 }
 
-// release makes the segments that still point to b unknown.
+// release marks the segments that still point to b as not looked up.
 func (h *codeHeap) release(b *blob) {
 	for seg := (b.start - h.low) >> h.shift; seg <= (b.end-1-h.low)>>h.shift; seg++ {
 		if page := h.pages[seg>>9]; page != nil && page[seg&511] == b.id {
@@ -303,7 +301,7 @@ func (vm *VM) lookup(h *codeHeap, pc uint64) *blob {
 	return nil
 }
 
-// bury forgets a dead blob. Its id stays taken.
+// bury removes a dead blob. Its id stays taken.
 func (vm *VM) bury(b *blob) {
 	if vm.code.blobs[b.id] = nil; b.late != 0 {
 		vm.release(b)
@@ -317,7 +315,7 @@ func (vm *VM) bury(b *blob) {
 	}
 }
 
-// blobAt gives the blob with the given id, alive or dead, or nil.
+// blobAt returns the blob with the given id, alive or dead, or nil.
 func (vm *VM) blobAt(id uint32) *blob {
 	if int(id) >= len(vm.code.blobs) {
 		return nil
@@ -325,7 +323,7 @@ func (vm *VM) blobAt(id uint32) *blob {
 	return vm.code.blobs[id]
 }
 
-// word takes 8 bytes at off, 0 if they are not there.
+// word reads the 8 bytes at off; 0 if b does not hold them.
 func word(b []byte, off uint64) uint64 {
 	if off > uint64(len(b)) || uint64(len(b))-off < 8 {
 		return 0

@@ -9,10 +9,10 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// The frame of enterSpecial, where a carrier's stack ends and a virtual thread's
-// begins (docs/hotspot.md, "Continuations"; 21 to 26 share/runtime/continuationEntry.hpp): a
-// ContinuationEntry, then the saved frame pointer and the return address. Its
-// address is its frame's stack pointer.
+// The frame of enterSpecial, in which a carrier's stack ends and a virtual thread's begins
+// (docs/hotspot.md, "Continuations"; 21 to 26 share/runtime/continuationEntry.hpp), is a
+// ContinuationEntry, then the saved frame pointer and the return address. The address of the
+// ContinuationEntry is the frame's stack pointer.
 const (
 	entryParent       = 8
 	entryContinuation = 16
@@ -23,12 +23,11 @@ const (
 // maxChunkFrames bounds the frames of one chunk.
 const maxChunkFrames = 16384
 
-// stepBarrier goes on where the lowest frame of a virtual thread that is on the
-// carrier's stack returns to the return barrier: its callers are in chunks in the
-// heap, which the engine has copied together with the stack. Then the walk continues
-// with the carrier's own frames, so that the stack reaches the thread's first. Where
-// they were not copied, the stack ends here: what the heap holds by now is of another
-// moment.
+// stepBarrier continues the walk if the lowest frame of a virtual thread that is on the carrier's
+// stack returns to the return barrier. Its callers are in chunks in the heap, which the engine has
+// copied together with the stack. The walk then continues with the carrier's own frames, so that
+// the stack reaches the thread's first frame. If the chunks were not copied, the stack ends here,
+// because what the heap holds by now is from another moment.
 func (vm *VM) stepBarrier(c *walk.Cursor, e *pcEntry) walk.Verdict {
 	entry, ok := vm.copiedEntry(c)
 	if !ok {
@@ -36,11 +35,11 @@ func (vm *VM) stepBarrier(c *walk.Cursor, e *pcEntry) walk.Verdict {
 		return walk.Uncopied
 	}
 	if c.LeafCallee && !vm.unmounting(e) {
-		// The stub has called the VM to bring frames back from the heap. Java code that
-		// the VM has called from there runs on top of frames that are back already: a
-		// class is initialized again after the thread had to wait for it.
+		// The stub has called the VM to bring frames back from the heap. Java code that the VM
+		// calls from there runs on top of frames that are back already: a class is initialized
+		// again after the thread had to wait for it.
 		if !vm.mounting(e) || slices.ContainsFunc(c.Stack.Frames, func(f walk.Frame) bool { return isJava(f.Kind) }) {
-			// Which of the virtual thread's frames are where just now cannot be told.
+			// It cannot be told where each of the virtual thread's frames is at this moment.
 			vm.push(c, e.pc, e.ref, walk.KindStub, walk.Exact, walk.ReturnAddress)
 			markVirtual(c)
 			return walk.Uncopied
@@ -58,9 +57,9 @@ func (vm *VM) stepBarrier(c *walk.Cursor, e *pcEntry) walk.Verdict {
 	return vm.leaveContinuation(c, e, entry)
 }
 
-// leaveContinuation goes to the caller of enterSpecial, whose frame is at entry. The
-// barrier hides where enterSpecial goes on. JDK 25+ publishes it; before, it is known
-// once a stack without a barrier was seen; till then the barrier stands for it.
+// leaveContinuation goes to the caller of enterSpecial, whose frame is at entry. The barrier hides
+// where enterSpecial continues. JDK 25+ publishes it; before that, it is known once a stack without
+// a barrier was seen, and until then the barrier stands for it.
 func (vm *VM) leaveContinuation(c *walk.Cursor, e *pcEntry, entry uint64) walk.Verdict {
 	pc, ref, kind := e.pc, e.ref, walk.KindStub
 	at := vm.continuationReturnPC
@@ -74,8 +73,8 @@ func (vm *VM) leaveContinuation(c *walk.Cursor, e *pcEntry, entry uint64) walk.V
 	return vm.popFrame(c, entry+entryFrame)
 }
 
-// mounting reports whether a return address into the stubs is in the one by which a
-// virtual thread is mounted: then none of its frames is on the stack, and none calls.
+// mounting reports whether a return address into the stubs is in the stub that mounts a virtual
+// thread. While it runs, none of the virtual thread's frames is on the stack, and none calls.
 func (vm *VM) mounting(e *pcEntry) bool {
 	code := vm.codeOf(e.blob)
 	off := int(min(e.pc-e.blob.codeBegin, uint64(len(code))))
@@ -88,8 +87,7 @@ func (vm *VM) mounting(e *pcEntry) bool {
 	return mount > others
 }
 
-// beginsBarrier reports whether the stub that takes the place of frames in the heap begins at
-// pc.
+// beginsBarrier reports whether the stub that stands in for frames in the heap begins at pc.
 func (vm *VM) beginsBarrier(pc uint64) bool {
 	e := vm.classify(pc)
 	if vm.arch != cpu.AMD64 || e == nil || e.how != howBarrier {
@@ -100,7 +98,7 @@ func (vm *VM) beginsBarrier(pc uint64) bool {
 	return off < uint64(len(code)) && fromEntry.at(code, int(off))
 }
 
-// innermost is the thread's innermost ContinuationEntry as it was copied.
+// innermost returns the thread's innermost ContinuationEntry as it was copied.
 func (vm *VM) innermost(c *walk.Cursor) (uint64, bool) {
 	if len(c.Regions) == 0 || len(c.Regions[0].Bytes) != 8 || !vm.conts.ok {
 		return 0, false
@@ -108,8 +106,8 @@ func (vm *VM) innermost(c *walk.Cursor) (uint64, bool) {
 	return binary.LittleEndian.Uint64(c.Regions[0].Bytes), true
 }
 
-// copiedEntry is the ContinuationEntry that the Cursor's frame returns to: the first
-// one at or above its stack pointer.
+// copiedEntry returns the ContinuationEntry that the Cursor's frame returns to: the first one at or
+// above its stack pointer.
 func (vm *VM) copiedEntry(c *walk.Cursor) (uint64, bool) {
 	entry, ok := vm.innermost(c)
 	sp := c.Regs.SP()
@@ -125,10 +123,9 @@ func (vm *VM) copiedEntry(c *walk.Cursor) (uint64, bool) {
 	return 0, false
 }
 
-// thawing finds the caller of the stubs that bring frames back from the heap, up to
-// where they have switched to them: mov rsp,rbx. Before, room is made on the stack
-// (sub rsp,rbx), and none of the virtual thread's frames is where it will be, so
-// that is the carrier's.
+// thawing finds the caller of the stubs that bring frames back from the heap, until they have
+// switched to those frames: mov rsp,rbx. Before that, room is made on the stack (sub rsp,rbx) and
+// none of the virtual thread's frames is in its final place, so the caller is the carrier's frame.
 func (l *leaf) thawing() (f found, ok bool) {
 	if !l.known() {
 		return f, false
@@ -144,7 +141,7 @@ func (l *leaf) thawing() (f found, ok bool) {
 		return f, false
 	}
 	if popRCX.at(l.code, l.off) {
-		return l.read(onTop) // as it was called
+		return l.read(onTop) // as it was when it was called
 	}
 	entry, ok := l.vm.copiedEntry(l.c)
 	if !ok || !l.vm.mounting(&pcEntry{pc: l.pc, blob: l.b}) {
@@ -154,7 +151,7 @@ func (l *leaf) thawing() (f found, ok bool) {
 	return l.carrier(entry)
 }
 
-// carrier is the caller of enterSpecial, whose frame is at entry.
+// carrier returns the caller of enterSpecial, whose frame is at entry.
 func (l *leaf) carrier(entry uint64) (f found, ok bool) {
 	f.sp, f.saved = entry+entryFrame, true
 	var ok1 bool
@@ -164,14 +161,14 @@ func (l *leaf) carrier(entry uint64) (f found, ok bool) {
 	return f, ok && ok1
 }
 
-// switched reports whether the last of those stubs has switched to the frames. All but
-// the first begin with mov rsp,[r15+n].
+// switched reports whether the last of those stubs has switched to the frames. All stubs but the
+// first begin with mov rsp,[r15+n].
 func (l *leaf) switched() bool {
 	done := bytes.LastIndex(l.code[:l.off], setRSP)
 	return done >= 0 && !fromEntry.at(l.code, l.off) && bytes.LastIndex(l.code[:l.off], entrySP) < done
 }
 
-// popRCX begins the first: it takes its return address off the stack.
+// popRCX is the beginning of the first stub, which takes its return address off the stack.
 var popRCX = pat("59 49 8B FF")
 
 // entrySP is mov rsp,[r15+n] without n.
@@ -193,7 +190,7 @@ func (vm *VM) isContinuationEntry(c *walk.Cursor, at uint64) bool {
 	return ok1 && ok2 && ok3 && cont != 0 && (parent == 0 || parent > at) && vm.codeRA(stripPC(c, ra))
 }
 
-// markVirtual says of the frames so far that they are a virtual thread's.
+// markVirtual marks the frames so far as a virtual thread's.
 func markVirtual(c *walk.Cursor) {
 	for i := range c.Stack.Frames {
 		if f := &c.Stack.Frames[i]; f.Kind != walk.KindKernel {
@@ -202,8 +199,8 @@ func markVirtual(c *walk.Cursor) {
 	}
 }
 
-// walkHeap appends the frames of a continuation that are in chunks; false if not all
-// of them were copied, or something in them makes no sense.
+// walkHeap appends the frames of a continuation that are in chunks; false if not all of them were
+// copied, or if something in them makes no sense.
 func (vm *VM) walkHeap(c *walk.Cursor, entry uint64) bool {
 	k := &vm.conts
 	cont, ok := c.Word(entry + entryContinuation)
@@ -228,13 +225,13 @@ func (vm *VM) walkHeap(c *walk.Cursor, entry uint64) bool {
 	return false
 }
 
-// moved says of an object's header that the collector has copied the object elsewhere
+// moved reports whether an object's header says that the collector has copied the object elsewhere
 // (25 share/oops/markWord.hpp, marked_value).
 func moved(object []byte) bool { return object[0]&3 == 3 }
 
-// copiedReference is referenceIn for an object that was copied with the sample. A
-// current one must be what the thread itself would follow: while the collector moves
-// objects, others may lead to where one was.
+// copiedReference is referenceIn for an object that was copied with the sample. If current is set,
+// the reference must be one that the thread itself would follow: while the collector moves objects,
+// others may lead to an object's old address.
 func (h *heapLayout) copiedReference(c *walk.Cursor, object []byte, offset uint64, current bool) (addr uint64, null, ok bool) {
 	// ZGC colors null too.
 	if addr, ok = h.referenceIn(object, offset); !ok || addr == 0 {
@@ -268,8 +265,8 @@ func (vm *VM) walkChunk(c *walk.Cursor, chunk uint64, head []byte) bool {
 	return live != nil && vm.chunkFrames(c, walk.StackCopy{Base: from - 16, Bytes: live}, from, end)
 }
 
-// chunkFrames appends the frames from sp to end. In a chunk the saved frame
-// pointers and the sender's stack pointers of interpreted frames are relative
+// chunkFrames appends the frames from sp to end. In a chunk, the saved frame pointers and the
+// sender's stack pointers of interpreted frames are relative
 // (cpu/x86/stackChunkFrameStream_x86.inline.hpp).
 func (vm *VM) chunkFrames(c *walk.Cursor, k walk.StackCopy, sp, end uint64) bool {
 	unextended := sp

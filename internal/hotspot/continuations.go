@@ -13,14 +13,14 @@ const (
 	maxLoaders   = 1 << 16
 	maxBootClass = 1 << 16
 	maxStubBlobs = 4096 // looked through for the continuation stubs
-	// A VM that is starting is asked again soon, then more and more rarely.
+	// A VM that is starting is asked again soon, then less and less often.
 	learnSoon, learnLate = 10 * time.Millisecond, 500 * time.Millisecond
 )
 
-// continuations is where a thread's continuations and what they return into lie (25
-// share/runtime/continuationEntry.hpp, share/oops/stackChunkOop.hpp, and the Java
-// classes Continuation and StackChunk of jdk.internal.vm). The classes are the boot
-// loader's: they are never unloaded, and never laid out anew.
+// continuations is where a thread's continuations are and what they return into (25
+// share/runtime/continuationEntry.hpp, share/oops/stackChunkOop.hpp, and the Java classes
+// Continuation and StackChunk of jdk.internal.vm). The boot loader defines these classes: they are
+// never unloaded, and their layout never changes.
 type continuations struct {
 	ok    bool
 	next  time.Time // when to try again
@@ -29,21 +29,21 @@ type continuations struct {
 
 	tail   uint64 // in a Continuation: its last chunk
 	chunk  uint64 // Klass of StackChunk
-	parent uint64 // in a StackChunk: the chunk below it
-	sp     uint64 // int, words from the begin of its stack
-	bottom uint64 // int, words; absent where it is size less argsize
+	parent uint64 // in a StackChunk: the next outer chunk
+	sp     uint64 // int, words from the beginning of its stack
+	bottom uint64 // int, words; absent in releases that have size and argsize instead
 	size   uint64
 	args   uint64
 	start  uint64 // where its stack begins
-	local  local  // where a thread has itself
+	local  local  // where a thread has a pointer to itself
 
 	follow *capture.Follow
 }
 
-// Follow describes to an engine where the stacks of virtual threads go on: in chunks
-// in the heap, which have to be copied together with the stack. It is nil as long as
-// that is not known, or where the VM has no virtual threads. It may be asked once a
-// batch; until it is known it takes a tenth of the time at most.
+// Follow describes to an engine where the stacks of virtual threads continue: in chunks in the
+// heap, which have to be copied together with the stack. It is nil as long as that is not known, or
+// if the VM has no virtual threads. It may be called once a batch. Until the layout is known it
+// takes at most a tenth of the time.
 func (vm *VM) Follow() *capture.Follow {
 	k := &vm.conts
 	if k.ok || k.done {
@@ -58,7 +58,7 @@ func (vm *VM) Follow() *capture.Follow {
 		return nil
 	}
 	if !vm.learnContinuations() {
-		// Not more than a tenth of the time goes into trying.
+		// At most a tenth of the time is spent on trying.
 		k.pause = min(max(2*k.pause, learnSoon, 10*time.Since(began)), learnLate)
 		k.next = time.Now().Add(k.pause)
 		return nil
@@ -106,8 +106,8 @@ func (vm *VM) learnContinuations() bool {
 	return true
 }
 
-// bootClasses finds classes of the boot loader by their names; 0 where one is not
-// loaded. The boot loader's data is the last in the list of all.
+// bootClasses finds classes of the boot loader by their names; 0 for one that is not loaded. The
+// boot loader's data is the last in the list of all loaders.
 func (vm *VM) bootClasses(names ...string) []uint64 {
 	out := make([]uint64, len(names))
 	t := vm.t
@@ -157,8 +157,8 @@ func (vm *VM) bootClasses(names ...string) []uint64 {
 	return out
 }
 
-// learnEntry reads where a thread has its innermost ContinuationEntry out of the stubs
-// of continuations, which switch to it. JDK 25+ publishes it.
+// learnEntry finds where a thread holds its innermost ContinuationEntry by reading the stubs of
+// continuations, which switch to it. JDK 25+ publishes it.
 func (vm *VM) learnEntry() bool {
 	for i := range vm.code.heaps {
 		h := &vm.code.heaps[i]
@@ -174,7 +174,7 @@ func (vm *VM) learnEntry() bool {
 			}
 			pc = b.end
 			if b.kind == blobNMethod || b.kind == blobNativeMethod {
-				break // those stubs were made before any method was compiled
+				break // those stubs are made before any method is compiled
 			}
 			if b.kind != blobContinuation {
 				continue
@@ -188,9 +188,8 @@ func (vm *VM) learnEntry() bool {
 	return false
 }
 
-// entryOffset finds it in their code: mov rsp,[r15+n], or ldr x8,[x28,#n]; mov sp,x8 (21
-// cpu/x86/stubGenerator_x86_64.cpp and cpu/aarch64/stubGenerator_aarch64.cpp,
-// generate_cont_thaw).
+// entryOffset finds that offset in their code: mov rsp,[r15+n], or ldr x8,[x28,#n]; mov sp,x8 (21
+// cpu/x86/stubGenerator_x86_64.cpp and cpu/aarch64/stubGenerator_aarch64.cpp, generate_cont_thaw).
 func entryOffset(arch cpu.Arch, code []byte) (uint64, bool) {
 	if arch == cpu.ARM64 {
 		for i := 0; i+8 <= len(code); i += 4 {
@@ -211,7 +210,7 @@ func entryOffset(arch cpu.Arch, code []byte) (uint64, bool) {
 	return 0, false
 }
 
-// placesOf finds a thread in its own storage.
+// placesOf finds where a thread's own storage holds a pointer to its JavaThread.
 func (vm *VM) placesOf(thread, tp uint64) map[local]bool {
 	out := make(map[local]bool)
 	buf := make([]byte, maxThreadVars)
@@ -241,7 +240,7 @@ func (vm *VM) placesOf(thread, tp uint64) map[local]bool {
 	return out
 }
 
-// Registers of the steps.
+// Registers that the steps use.
 const (
 	rThread = iota
 	rEntry
@@ -254,13 +253,13 @@ const (
 	rEntries
 )
 
-// Bounds on what is copied of one sample.
+// Bounds on what is copied for one sample.
 const (
 	mostEntries = 8
 	mostChunks  = 24
 )
 
-// way puts steps together.
+// way builds a list of steps.
 type way struct{ steps []capture.Step }
 
 func (w *way) add(op capture.Op, dst, src uint8, arg uint32, imm uint64) int {
@@ -268,7 +267,7 @@ func (w *way) add(op capture.Op, dst, src uint8, arg uint32, imm uint64) int {
 	return len(w.steps) - 1
 }
 
-// fail says where the steps go on if they fail.
+// fail sets where the steps continue if they fail.
 func (w *way) fail(at uint8, steps ...int) {
 	for _, s := range steps {
 		w.steps[s].No = at
@@ -277,10 +276,10 @@ func (w *way) fail(at uint8, steps ...int) {
 
 func (w *way) here() uint8 { return uint8(len(w.steps)) }
 
-// wayToChunks is the way from a thread to the chunks of its continuations. The thread's
-// own storage has its JavaThread; where that place is not known, a register has it in
-// Java code (25 cpu/x86/register_x86.hpp, r15_thread; cpu/aarch64/register_aarch64.hpp,
-// rthread). It is believed where its innermost ContinuationEntry lies on the live stack.
+// wayToChunks returns the steps from a thread to the chunks of its continuations. The thread's own
+// storage points to its JavaThread. If that place is not known, a register holds it in Java code
+// (25 cpu/x86/register_x86.hpp, r15_thread; cpu/aarch64/register_aarch64.hpp, rthread). The pointer
+// is believed if its innermost ContinuationEntry lies on the live stack.
 func (vm *VM) wayToChunks() *capture.Follow {
 	k, o := &vm.conts, vm.off.contEntry
 	register := uint32(cpu.R15)

@@ -4,10 +4,10 @@ import (
 	"github.com/candid-profiler/candid/internal/native"
 )
 
-// byDepth finds the caller of a compiled method that was stopped in its body, by
-// how its code has moved the stack pointer since its frame was made. p is what the
-// bytes around the program counter say: where the frame is as it was made they
-// know more, of entries in the middle of the code and of tail jumps.
+// byDepth finds the caller of a compiled method that was stopped in its body, from how its code has
+// moved the stack pointer since its frame was made. p is what the bytes around the program counter
+// say. If they say that the frame is as it was made, p is better: it knows about entries in the
+// middle of the code and about tail jumps.
 func (l *leaf) byDepth(p spot) (f found, ok bool) {
 	d := l.vm.depth(l.b, l.pc)
 	end := l.sp + l.fs

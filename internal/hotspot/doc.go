@@ -9,8 +9,8 @@
 // stepper.go, leaf_x86.go, interpreter.go, entry.go and continuation.go step;
 // resolve.go names.
 //
-// A VM works in batches: the samples that were taken before BeginBatch are
-// walked and resolved before the next. Nothing cached is used in a batch before
-// it was compared with the process in that batch, what is used all the time in
-// one read at the beginning, so that code and classes that went away are noticed.
+// A VM works in batches: the samples that were taken before BeginBatch are walked and resolved
+// before the next BeginBatch. No cached value is used in a batch before it was compared with the
+// process in that batch, so that code and classes that went away are noticed. Values in constant
+// use are compared in one read at the beginning of the batch.
 package hotspot

@@ -12,17 +12,17 @@ type savedRegister struct {
 	slot int8
 }
 
-// callStubRow is the call stub's frame on one platform. It has the caller's
-// frame pointer at 0 and the return address at +1 everywhere.
+// callStubRow describes the call stub's frame on one platform. On all platforms it has the caller's
+// frame pointer at 0 and the return address at +1.
 type callStubRow struct {
 	arch    cpu.Arch
 	wrapper int8 // slot of the JavaCallWrapper
 	saved   []savedRegister
 }
 
-// callStubRows: cpu/x86/stubGenerator_x86_64.cpp (generate_call_stub) and
-// cpu/aarch64/stubGenerator_aarch64.cpp, the same in all releases. The position
-// of the wrapper, which the VM publishes on x86, tells Windows from the others.
+// callStubRows holds the layouts of cpu/x86/stubGenerator_x86_64.cpp (generate_call_stub) and
+// cpu/aarch64/stubGenerator_aarch64.cpp, the same in all releases. The position of the wrapper,
+// which the VM publishes on x86, tells Windows from the others.
 var callStubRows = []callStubRow{
 	{cpu.AMD64, -6, []savedRegister{{cpu.RBX, -7}, {cpu.R12, -8}, {cpu.R13, -9}, {cpu.R14, -10}, {cpu.R15, -11}}},
 	{cpu.AMD64, +2, []savedRegister{{cpu.RBX, -1}, {cpu.RSI, -2}, {cpu.RDI, -3}, {cpu.R12, -4}, {cpu.R13, -5}, {cpu.R14, -6}, {cpu.R15, -7}}},
@@ -38,8 +38,8 @@ func (vm *VM) callStubRow(arch cpu.Arch) *callStubRow {
 	return nil
 }
 
-// stepCallStub steps over the stub through which C++ code called Java, into the
-// C++ code, with the registers that it expects back.
+// stepCallStub steps over the stub through which C++ code called Java, into the C++ code, and
+// restores the registers that the C++ code expects to be preserved.
 func (vm *VM) stepCallStub(c *walk.Cursor, e *pcEntry) walk.Verdict {
 	fp := c.Regs.FP()
 	vm.push(c, c.Regs.PC, e.ref, walk.KindStub, walk.Exact, walk.ReturnAddress)
@@ -47,8 +47,8 @@ func (vm *VM) stepCallStub(c *walk.Cursor, e *pcEntry) walk.Verdict {
 	if !vm.fpKnown(c) || row == nil || fp <= c.Regs.SP() || fp-c.Regs.SP() > maxFrame || fp&7 != 0 {
 		return walk.Stuck
 	}
-	// A wrong frame pointer shows in the wrapper: it is an object in the frame
-	// of the C++ function that called the stub.
+	// A wrong frame pointer is recognised by the wrapper: it must be an object in the frame of the
+	// C++ function that called the stub.
 	if !vm.noteEntry(c, c.Regs.PC, fp) {
 		return walk.Stuck
 	}
@@ -91,8 +91,8 @@ func (vm *VM) noteEntry(c *walk.Cursor, pc, fp uint64) bool {
 // javaAnchor is where a thread left Java code.
 type javaAnchor struct{ sp, pc, fp uint64 }
 
-// readAnchor reads the anchor at addr. Words come from the stack's copy where
-// they lie in it, else from the process.
+// readAnchor reads the anchor at addr. Words come from the stack's copy if they lie in it, else
+// from the process.
 func (vm *VM) readAnchor(c *walk.Cursor, addr uint64) (a javaAnchor, ok bool) {
 	o := &vm.off
 	if o.lastSP == absent || o.lastPC == absent || o.lastFP == absent {
@@ -116,13 +116,12 @@ func (vm *VM) word(c *walk.Cursor, addr uint64) (uint64, bool) {
 	return vm.peek.u64(addr)
 }
 
-// Resume moves a Cursor that got stuck in native code to the next Java frame
-// below it: from the anchor that the last call stub's wrapper keeps, or, before
-// any call stub, from the anchor of the thread itself, which is read from the
-// running process and believed only if the copied stack agrees. It appends no
-// frame; those that follow are marked as derived, because the native frames
-// between are missing. It returns false where there is no Java frame below or
-// none can be believed; the Cursor is then unchanged.
+// Resume moves a Cursor that got stuck in native code to the next Java frame below it: from the
+// anchor that the last call stub's wrapper keeps, or, before any call stub, from the anchor of the
+// thread itself, which is read from the running process and believed only if the copied stack
+// agrees. It appends no frame; the frames that follow are marked as derived, because the native
+// frames between are missing. It returns false if there is no Java frame below or none can be
+// believed; the Cursor is then unchanged.
 func (vm *VM) Resume(c *walk.Cursor) bool {
 	s := &vm.stepping
 	var a javaAnchor
@@ -175,8 +174,7 @@ func (vm *VM) passedEntry(c *walk.Cursor) bool {
 	return false
 }
 
-// anchorHolds reports whether an anchor fits the stack, and finds its pc if the VM
-// left it out.
+// anchorHolds reports whether an anchor fits the stack, and fills in its pc if the VM left it out.
 func (vm *VM) anchorHolds(c *walk.Cursor, a *javaAnchor, live bool) bool {
 	if a.sp&7 != 0 || a.sp < c.Regs.SP() || c.High != 0 && a.sp >= c.High || a.sp-c.Regs.SP() > 64<<20 {
 		return false
@@ -204,9 +202,8 @@ func (vm *VM) anchorHolds(c *walk.Cursor, a *javaAnchor, live bool) bool {
 	return e.blob != nil && e.blob.contains(ra)
 }
 
-// recoverFP finds the frame pointer of the interpreter frame that native code
-// returns to, where unwinding the native code has lost it: the thread's anchor
-// keeps it while the native code runs.
+// recoverFP finds the frame pointer of the interpreter frame that native code returns to, if
+// unwinding the native code has lost it: the thread's anchor keeps it while the native code runs.
 func (vm *VM) recoverFP(c *walk.Cursor) bool {
 	thread, ok := vm.javaThread(c.TID)
 	if !ok || vm.off.anchor == absent {
@@ -232,7 +229,7 @@ func (vm *VM) recoverFP(c *walk.Cursor) bool {
 	return true
 }
 
-// savedExceptionPC reads where the thread's last poll or implicit exception was.
+// savedExceptionPC reads the pc of the thread's last poll or implicit exception.
 func (vm *VM) savedExceptionPC(tid uint32) (uint64, bool) {
 	thread, ok := vm.javaThread(tid)
 	if !ok || vm.off.savedExceptionPC == absent {

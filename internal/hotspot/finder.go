@@ -8,11 +8,10 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// Finder looks for Java VMs in many processes. It remembers which files hold none, so
-// that a file is looked into once and not for every process that maps it. It belongs to
-// one goroutine.
+// Finder looks for Java VMs in many processes. It remembers which files hold none, so that a file
+// is examined once and not for every process that maps it. It is used from one goroutine.
 type Finder struct {
-	without map[fileID]time.Time // files without a VM, and when they were looked into
+	without map[fileID]time.Time // files without a VM, and when they were examined
 	now     func() time.Time
 	alike   alike
 }
@@ -24,21 +23,21 @@ type fileID struct {
 }
 
 const (
-	// trustWithout is how long a file that held no VM is taken to be the same. Its
-	// number and path may be another file's later.
+	// trustWithout is how long a file that held no VM is taken to be the same file. Its inode
+	// number and path may later be another file's.
 	trustWithout = 30 * time.Second
 	// maxWithout bounds the files that are remembered.
 	maxWithout = 1 << 13
 )
 
-// NewFinder makes one that knows no file.
+// NewFinder returns a Finder that knows no file.
 func NewFinder() *Finder { return &Finder{without: map[fileID]time.Time{}, now: time.Now} }
 
-// Open is like the function Open.
+// Open is Open, except that it uses and updates what the Finder knows.
 func (f *Finder) Open(p *target.Process) (*VM, error) { return openIn(p, f) }
 
-// Without reports whether it is known that no VM lies behind the mapping. It looks at
-// nothing but the mapping.
+// Without reports whether the file behind the mapping is known to hold no VM. It looks only at the
+// mapping.
 func (f *Finder) Without(m target.Mapping) bool {
 	if !m.FileBacked() {
 		return true

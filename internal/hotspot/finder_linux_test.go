@@ -9,8 +9,8 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// Files that hold no VM are looked into once, not for every process that maps them, and
-// again when they may have become others.
+// Files that hold no VM are examined once, not for every process that maps them, and again after a
+// time in which they may have been replaced.
 func TestFinder(t *testing.T) {
 	p, err := target.Open(os.Getpid())
 	if err != nil {

@@ -14,14 +14,14 @@ const maxFlags = 1 << 13 // a product VM has about 700 to 1,300
 // jvmFlag is one of the VM's -XX flags.
 type jvmFlag struct {
 	addr uint64 // counted from tables.base
-	kind string // type, as the VM calls it; "" where it is only a number (17+)
+	kind string // type, as the VM calls it; "" if the VM holds it as a number (17+)
 }
 
-// flagTable is the flags that a VM has, by name, the same in all VMs of a library. It is
-// constant.
+// flagTable holds the flags that a VM has, by name, the same in all VMs of a library. It does not
+// change.
 type flagTable struct{ byName map[string]jvmFlag }
 
-// flag gives a flag with its address in this VM.
+// flag returns a flag with its address in this VM.
 func (vm *VM) flag(name string) (jvmFlag, bool) {
 	if vm.flags == nil {
 		return jvmFlag{}, false
@@ -31,8 +31,8 @@ func (vm *VM) flag(name string) (jvmFlag, bool) {
 	return f, ok
 }
 
-// readFlags finds the flags by name, and who set each of them (an index into flagOrigins);
-// their values are read when asked for.
+// readFlags finds the flags by name, and who set each of them (an index into flagOrigins). Their
+// values are read on request.
 func (vm *VM) readFlags() (flags *flagTable, from map[string]uint8, err error) {
 	t := vm.t
 	class := "JVMFlag"
@@ -57,7 +57,7 @@ func (vm *VM) readFlags() (flags *flagTable, from map[string]uint8, err error) {
 		vm.note("the VM's flags cannot be read: the collector is unknown")
 		return flags, from, nil
 	}
-	kinds := make(map[string]string) // each once
+	kinds := make(map[string]string) // each read once
 	texts := chunked{r: vm.peek.r, chunks: make(map[uint64][]byte)}
 	for ; len(raw) >= int(size); raw = raw[size:] {
 		s, ok := texts.cstring(name.load(raw))
@@ -84,16 +84,16 @@ func (vm *VM) readFlags() (flags *flagTable, from map[string]uint8, err error) {
 	return flags, from, nil
 }
 
-// originMask are the bits of a flag that say who set it, and flagOrigins who that is
-// (17 share/runtime/flags/jvmFlag.hpp, JVMFlagOrigin; 8 share/runtime/globals.hpp), in
-// the words of the Flight Recorder.
+// originMask selects the bits of a flag that say who set it, and flagOrigins names the origins (17
+// share/runtime/flags/jvmFlag.hpp, JVMFlagOrigin; 8 share/runtime/globals.hpp), in the words of the
+// Flight Recorder.
 const originMask = 15
 
 var flagOrigins = []string{
 	"Default", "Command line", "Environment variable", "Config file", "Management", "Ergonomic", "Attach on demand", "Internal", "JImage resource",
 }
 
-// SetFlag is a flag that has not the value that it has by default.
+// SetFlag is a flag that was not left at its default.
 type SetFlag struct {
 	Name   string
 	Kind   string // type, as the VM calls it
@@ -101,7 +101,7 @@ type SetFlag struct {
 	Origin string // who set it: "Command line"
 }
 
-// SetFlags gives the flags that someone has set, the user or the VM itself, by name.
+// SetFlags returns the flags that the user or the VM itself has set, by name.
 func (vm *VM) SetFlags() []SetFlag {
 	_, origins, err := vm.readFlags()
 	if err != nil {
@@ -130,14 +130,14 @@ func (vm *VM) SetFlags() []SetFlag {
 	return out
 }
 
-// flagKinds are the types of flags where they are numbers (17
+// flagKinds names the types of flags in the releases that number them (17
 // share/runtime/flags/jvmFlag.hpp, in the order of its list of types).
 var flagKinds = map[uint32]string{
 	0: "bool", 1: "int", 2: "uint", 3: "intx", 4: "uintx", 5: "uint64_t", 6: "size_t", 7: "double", 8: "ccstr", 9: "ccstrlist",
 }
 
-// Flag gives the value of the VM's -XX flag as text: true, 65536. It is false if
-// there is no such flag or it cannot be read; flags that are strings are not read.
+// Flag returns the value of the VM's -XX flag as text: true, 65536. ok is false if there is no such
+// flag or it cannot be read; flags that are strings are not read.
 func (vm *VM) Flag(name string) (value string, ok bool) {
 	f, ok := vm.flag(name)
 	if !ok {
@@ -177,7 +177,7 @@ func (vm *VM) Flag(name string) (value string, ok bool) {
 	return "", false
 }
 
-// flagSet reports whether a flag of type bool is there and true.
+// flagSet reports whether the VM has the bool flag and it is true.
 func (vm *VM) flagSet(name string) bool {
 	f, ok := vm.flag(name)
 	if !ok {
@@ -187,7 +187,7 @@ func (vm *VM) flagSet(name string) bool {
 	return ok && v != 0
 }
 
-// GC names the collector, "" if it is none that is known.
+// GC returns the name of the collector, "" if it is not a known one.
 func (vm *VM) GC() string {
 	for _, c := range []struct{ flag, name string }{
 		{"UseG1GC", "G1"}, {"UseParallelGC", "Parallel"}, {"UseParallelOldGC", "Parallel"}, {"UseZGC", "ZGC"}, {"UseShenandoahGC", "Shenandoah"},

@@ -8,24 +8,22 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Some methods have an entry of their own in the interpreter that does their work
-// without a frame: Math.sin, CRC32.update, Reference.get, Thread.currentThread. Where a
-// collector's barrier is in it, the entry also pushes registers and calls the VM
-// (cpu/x86/templateInterpreterGenerator_x86.cpp, generate_Reference_get_entry, and
-// load_at of the collectors' BarrierSetAssemblers). The frame pointer is the caller's
-// all the while. So what is left of the entry is done here, up to the jump to the
-// caller.
+// Some methods have an entry of their own in the interpreter that does their work without a frame:
+// Math.sin, CRC32.update, Reference.get, Thread.currentThread. If it contains a collector's
+// barrier, the entry also pushes registers and calls the VM
+// (cpu/x86/templateInterpreterGenerator_x86.cpp, generate_Reference_get_entry, and load_at of the
+// collectors' BarrierSetAssemblers). The frame pointer is the caller's throughout. This file
+// therefore simulates the rest of the entry, up to the jump to the caller.
 
 const (
 	maxFrameless     = 160 // instructions
 	maxFramelessCode = 1024
 )
 
-// ownEntry is in the names of such entries (AbstractInterpreter::print_method_kind).
+// ownEntry occurs in the names of such entries (AbstractInterpreter::print_method_kind).
 const ownEntry = "(kind = java_"
 
-// framelessAt gives the piece of the interpreter that pc lies in if it is a
-// method's own entry.
+// framelessAt returns the piece of the interpreter that pc lies in if it is a method's own entry.
 func (vm *VM) framelessAt(pc uint64) *codelet {
 	vm.codelets()
 	if pc < vm.stepping.framelessLo || pc >= vm.stepping.framelessHi {
@@ -37,8 +35,8 @@ func (vm *VM) framelessAt(pc uint64) *codelet {
 	return nil
 }
 
-// frameless says where a thread goes on that is in a method's own entry, or in code
-// called from there.
+// frameless finds the caller of a thread that is in a method's own entry, or in code called from
+// there.
 func (vm *VM) frameless(c *walk.Cursor) (f found, ok bool) {
 	if c.Regs.Arch != cpu.AMD64 || c.Mem == nil {
 		return f, false
@@ -73,7 +71,7 @@ func (vm *VM) frameless(c *walk.Cursor) (f found, ok bool) {
 		switch inst.Op {
 		case x86asm.JMP:
 			if rel, isRel := inst.Args[0].(x86asm.Rel); isRel {
-				// Only forwards, so that this ends; what is rare is elsewhere.
+				// Only forward jumps, so that this ends. Rare cases are handled elsewhere.
 				if rel < 0 {
 					return f, false
 				}

@@ -6,18 +6,18 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Code may be freed between a sample and the moment at which it is walked, and its place
-// given to other code. This file says what a pc means then.
+// Code may be freed between a sample and its walk, and its memory given to other code. This file
+// says what a pc means then.
 
 const (
 	// maxFreedScan is how far before a pc the header of a freed blob is looked for, bytes.
 	maxFreedScan = 64 << 10
-	// maxFreedScans is how often that is done in a batch.
+	// maxFreedScans is how many such scans are made in a batch.
 	maxFreedScans = 64
 )
 
-// diedHere gives the blob that was found dead in this batch and had pc in its code, nil
-// if there is none.
+// diedHere returns the blob whose code held pc and that was found dead in this batch; nil if there
+// is none.
 func (vm *VM) diedHere(pc uint64) *blob {
 	for _, b := range vm.code.dead {
 		if b.contains(pc) {
@@ -27,9 +27,9 @@ func (vm *VM) diedHere(pc uint64) *blob {
 	return nil
 }
 
-// late gives the blob that pc lay in when the sample was taken, where nothing is now: the
-// one that was there when the last batch ended, or the one whose header the freed block still has. It can
-// be used until the next batch begins. nil if there is none.
+// late returns the blob that held pc when the sample was taken, if nothing is there now: the blob
+// that was there when the last batch ended, or the one whose header the freed block still holds. It
+// can be used until the next batch begins. It is nil if there is none.
 func (vm *VM) late(h *codeHeap, pc uint64) *blob {
 	b := vm.diedHere(pc)
 	if b == nil {
@@ -62,9 +62,9 @@ func (l *blobLayout) intact(header []byte, b *blob) bool {
 		(b.nm == nil || int32(l.compileID.load(h)) == b.cookie.compileID)
 }
 
-// unchanged looks once more, after an nmethod's debug information and the Methods that it
-// leads to were read, whether it still is what it was before: then so is what was read.
-// It keeps those classes loaded.
+// unchanged checks the nmethod again after its debug information and the Methods that it leads to
+// were read. If it is still what it was, what was read is right, because a live nmethod keeps those
+// classes loaded.
 func (vm *VM) unchanged(b *blob) bool {
 	l := &vm.code.layout
 	header := vm.code.header[:min(uint64(l.cookieLen), b.cookieLen)]
@@ -78,8 +78,8 @@ func (vm *VM) unchanged(b *blob) bool {
 	return true
 }
 
-// describedOnlyBefore gives the blob that died in this batch whose call returns to pc, if
-// the one that has taken its place has none there.
+// describedOnlyBefore returns the blob that died in this batch and had a call that returns to pc,
+// if the blob that has taken its place has no such call.
 func (vm *VM) describedOnlyBefore(now *blob, pc uint64) *blob {
 	if now.contested != vm.batch || now.exact(pc) >= 0 {
 		return nil
@@ -91,19 +91,19 @@ func (vm *VM) describedOnlyBefore(now *blob, pc uint64) *blob {
 	return nil
 }
 
-// doubtful reports whether there is something that doubt has to decide.
+// doubtful reports whether there is anything for doubt to decide.
 func (vm *VM) doubtful(b *blob) bool {
 	return b.dead || b.contested == vm.batch || vm.batch-b.born <= 1 && b.nm != nil
 }
 
-// doubt is how sure it can be at best that a frame's pc lay in b at time, when the sample
-// was taken. exact says that pc is where a call in b returns to.
+// doubt returns the best provenance possible for the claim that a frame's pc lay in b at time, when
+// the sample was taken. exact says that pc is the return address of a call in b.
 //
-// If b was there before that, it did. Otherwise two blobs may have had pc in their code,
-// the one that is there now and one that was there when the last batch ended: then only
-// a call that returns there in one of them alone decides. And code that is seen for the
-// first time may have taken the place of some that was never seen. Where code is freed
-// all the time even more may have been there, and come again in the same shape.
+// If b was there before time, the claim is certain. Otherwise two blobs may have had pc in their
+// code: the one that is there now and the one that was there when the last batch ended. Then only a
+// call that returns there in one of them alone decides. Code that is seen for the first time may
+// also have replaced code that was never seen. If code is freed all the time, still more blobs may
+// have been there, and the same code may have come back.
 func (vm *VM) doubt(b *blob, pc, time uint64, exact bool) walk.Provenance {
 	if b.freed {
 		return walk.Heuristic
@@ -129,8 +129,8 @@ func (vm *VM) doubt(b *blob, pc, time uint64, exact bool) walk.Provenance {
 	}
 	switch {
 	case exact && (stood != walk.Heuristic || !restless):
-		// A call of this very code returns here, which other code in its place would
-		// have had only by chance.
+		// A call of this very code returns here. Other code in its place would have one here only
+		// by chance.
 		return walk.Derived
 	case restless:
 		return walk.Heuristic
@@ -138,9 +138,10 @@ func (vm *VM) doubt(b *blob, pc, time uint64, exact bool) walk.Provenance {
 	return stood
 }
 
-// readFreed looks for the header of a compiled method at pc that was freed before it was ever looked
-// at. Freeing leaves it as it was, but for its first word (8 to 25
-// share/memory/heap.hpp, FreeBlock). What it says of its debug information is gone: that may be freed, too.
+// readFreed looks for the header of a compiled method at pc that was freed before it was ever
+// examined. Freeing leaves the header as it was, but for its first word (8 to 25
+// share/memory/heap.hpp, FreeBlock). Its debug information is not used, because that may be freed
+// too.
 func (vm *VM) readFreed(h *codeHeap, pc uint64) *blob {
 	c, l := &vm.code, &vm.code.layout
 	if c.scans++; c.scans > maxFreedScans || c.live >= maxBlobs || pc < h.low || pc >= h.high {
@@ -174,7 +175,7 @@ func (vm *VM) readFreed(h *codeHeap, pc uint64) *blob {
 		start := at + l.blockHeader
 		b, ok := l.decodeAny(header, start, h.high)
 		if !ok || !b.contains(pc) {
-			return nil // the nearest one before pc does not reach it
+			return nil // the nearest header before pc does not reach it
 		}
 		b.cookieLen = uint64(len(header))
 		b.name, b.kind = names[b.cookie.name], k
@@ -188,8 +189,8 @@ func (vm *VM) readFreed(h *codeHeap, pc uint64) *blob {
 	return nil
 }
 
-// decodeFreed reads what a freed blob of a Java method adds, without its debug
-// information and the name of its method, whose memory may hold another by now.
+// decodeFreed reads the nmethod part of a freed blob, without its debug information and the name of
+// its method, whose memory may hold something else by now.
 func (vm *VM) decodeFreed(b *blob, h []byte) {
 	l := &vm.code.layout
 	b.nm = &nmethod{

@@ -8,7 +8,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// overlay is a process in which some memory holds other bytes.
+// overlay is a process in which some memory is replaced by other bytes.
 type overlay struct {
 	target.Reader
 	bytes map[uint64]byte
@@ -28,7 +28,7 @@ func (o *overlay) ReadAt(p []byte, addr uint64) error {
 	return nil
 }
 
-// free makes a blob's block one that the VM has freed: unused, and free in the segment map.
+// free marks a blob's block as freed by the VM: unused, and free in the segment map.
 func (o *overlay) free(vm *VM, b *blob) {
 	l := &vm.code.layout
 	o.bytes[b.start-l.blockHeader+l.used.offset] = 0
@@ -45,8 +45,8 @@ func (o *overlay) free(vm *VM, b *blob) {
 	}
 }
 
-// Code that was freed between a sample and its walk keeps its name if it was known
-// before, and is said to be unloaded if it was not. Neither counts as what is there now.
+// Code that was freed between a sample and its walk keeps its name if it was known before, and is
+// named as unloaded if it was not. Neither counts as what is there now.
 func TestFreedCode(t *testing.T) {
 	for _, major := range []int{8, 17, 21, 25} {
 		t.Run(fmt.Sprintf("jdk%d", major), func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestFreedCode(t *testing.T) {
 			var b *blob
 			var pc uint64
 			eachBlob(t, known, func(x *blob) {
-				// With calls, whose places are described.
+				// Only methods with calls, whose return addresses are described.
 				if x.kind == blobNMethod && len(x.nm.pcs) > 4 && x.nm.methodID != 0 && b == nil {
 					b, pc = x, x.codeBegin+uint64(uint32(x.nm.pcs[2].pc))
 				}
@@ -87,7 +87,7 @@ func TestFreedCode(t *testing.T) {
 			if name == "nothing" || doubt(known) != walk.Exact { // nothing has died
 				t.Fatalf("%#x is %s", pc, name)
 			}
-			// unknown has to have met some compiled method, to know the name of their kind.
+			// unknown must have seen some compiled method, to know the name of their kind.
 			unknown.BeginBatch()
 			met := false
 			eachBlob(t, known, func(x *blob) {
@@ -116,10 +116,10 @@ func TestFreedCode(t *testing.T) {
 			if got := resolve(known); got != unloaded {
 				t.Errorf("a batch later it is %s", got)
 			}
-			// It comes back as another's: now both have had the place.
+			// The memory is reused for another blob: now two blobs have been there.
 			clear(mem.bytes)
 			known.BeginBatch()
-			known.BeginBatch() // so that what died is forgotten
+			known.BeginBatch() // so that the dead blobs are forgotten
 			if got := resolve(known); got != name || doubt(known) != walk.Exact {
 				t.Errorf("code that is there again is %s with doubt %d", got, doubt(known))
 			}

@@ -7,12 +7,12 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// A code heap puts what is freed on a list, and takes new code from there first: a place
-// that was on it at a moment held nothing then.
+// A code heap puts freed blocks on a list, and allocates new code from there first. A block that
+// was on the list at a moment held nothing at that moment.
 
-// freeList is what a code heap says of its freed blocks: the first one, where the last
-// one was put in, how many segments they have together, how many they are; before JDK
-// 11 the first and the segments only. The VM does not publish these fields; they follow
+// freeList is what a code heap records about its freed blocks: the first block, where the last one
+// was inserted, the number of segments in all of them, and the number of blocks; before JDK 11 only
+// the first block and the segments. The VM does not publish these fields; they follow
 // _log2_segment_size (CodeHeap in 8 share/vm/memory/heap.hpp, 11 to 25 share/memory/heap.hpp).
 type freeList [4]uint64
 
@@ -20,34 +20,34 @@ type freeList [4]uint64
 type freeSpan struct{ start, end, next uint64 }
 
 const (
-	// freeListBefore is how far before _log2_segment_size the numbers of committed and of
-	// reserved segments and the size of a segment are, which prove the place, bytes.
+	// freeListBefore is how many bytes before _log2_segment_size the numbers of committed and
+	// reserved segments and the segment size lie. They prove that the place is right.
 	freeListBefore = 24
-	// freeListBytes is what is read from there.
+	// freeListBytes is how many bytes are read from there.
 	freeListBytes = freeListBefore + 8 + 8 + 8*len(freeList{})
-	// maxFreeBlocks is how long a list may be that is followed, and maxFreeHops how many
-	// of its blocks that were not on it before.
+	// maxFreeBlocks bounds the length of a list that is followed, and maxFreeHops how many of its
+	// blocks may be ones that were not on it before.
 	maxFreeBlocks, maxFreeHops = 4096, 1024
 )
 
 // freedBlocks is what is known of the free list of a heap.
 type freedBlocks struct {
-	known   bool      // list and the newest of states are right
-	states  [3]freeAt // when the last batches began, the newest first
+	known   bool      // list and the newest of states are current
+	states  [3]freeAt // when the last batches began, newest first
 	scratch []freeSpan
 	heads   []byte
 	reqs    []target.Read
 }
 
-// freeAt is which places of a heap held nothing at a moment.
+// freeAt is the places of a heap that held nothing at a moment.
 type freeAt struct {
-	batch  uint32     // in which that was looked up; 0: it was not
-	top    uint64     // end of what has ever been used
+	batch  uint32     // in which it was read; 0: it was not
+	top    uint64     // end of the part that was ever used
 	blocks []freeSpan // ascending
 }
 
-// decodeFreeList takes the list, and the end of what the heap has ever used, out of what
-// lies around _log2_segment_size; false if that is no CodeHeap as it is known here.
+// decodeFreeList decodes the list, and the end of the part of the heap that was ever used, from
+// what lies around _log2_segment_size; false if that is not a CodeHeap of a known layout.
 func (vm *VM) decodeFreeList(h *codeHeap, b []byte) (list freeList, top uint64, ok bool) {
 	w := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
 	committed, reserved, next := w(0), w(1), w(4)
@@ -65,7 +65,7 @@ func (vm *VM) decodeFreeList(h *codeHeap, b []byte) (list freeList, top uint64, 
 	return list, h.low + next<<h.shift, list[0] == 0 || list[0] >= h.low && list[0] < h.reserved
 }
 
-// beginFreeLists looks at the free lists of all heaps when a batch begins.
+// beginFreeLists reads the free lists of all heaps at the beginning of a batch.
 func (vm *VM) beginFreeLists() {
 	c := &vm.code
 	at := vm.t.field("CodeHeap::_log2_segment_size").offset
@@ -92,16 +92,16 @@ func (vm *VM) beginFreeLists() {
 	c.began[vm.batch%uint32(len(c.began))] = vm.Clock()
 }
 
-// observe takes what a heap says of its free list now, and follows it.
+// observe takes over a heap's current free list, and follows it.
 func (vm *VM) observe(h *codeHeap, list freeList, top uint64, ok bool) {
 	f := &h.freed
 	last := len(f.states) - 1
 	oldest := f.states[last].blocks
 	copy(f.states[1:], f.states[:last])
 	now := &f.states[0]
-	now.blocks = oldest[:0] // so that each has memory of its own
-	// The list is followed even if the heap says the same of it: its head and size may come
-	// again after other blocks were freed and taken.
+	now.blocks = oldest[:0] // so that each has its own memory
+	// The list is followed even if the heap's record of it is the same: its head and size may recur
+	// after other blocks were freed and allocated.
 	f.known, now.batch = false, 0
 	for range 4 { // it may change while it is followed
 		if !ok {
@@ -131,12 +131,12 @@ func (vm *VM) readFreeList(h *codeHeap) (freeList, uint64, bool) {
 	return vm.decodeFreeList(h, b[:])
 }
 
-// followFreeList gives the blocks of a list, false if they are not those that the heap
-// counts: it has changed meanwhile.
+// followFreeList returns the blocks of a list; false if they do not match the heap's counts because
+// the list has changed meanwhile.
 func (vm *VM) followFreeList(h *codeHeap, list freeList) ([]freeSpan, bool) {
 	l, f := &vm.code.layout, &h.freed
 	n := int(l.blockHeader) + 8
-	// Most blocks were on it before: these are read at once.
+	// Most blocks were on the list before: these are read together.
 	old := f.states[1].blocks
 	if need := n * (len(old) + 1); cap(f.heads) < need {
 		f.heads = make([]byte, need+need/2)
@@ -194,7 +194,7 @@ func within(a, b []freeSpan) bool {
 	return true
 }
 
-// holds reports whether a place is one of the blocks or part of one.
+// holds reports whether the range is one of the blocks or part of one.
 func (f *freeAt) holds(start, end uint64) bool {
 	if start >= f.top {
 		return true
@@ -211,7 +211,7 @@ func (f *freeAt) holds(start, end uint64) bool {
 	return ok && end <= f.blocks[i].end
 }
 
-// heapOf gives the heap that an address lies in, nil if in none.
+// heapOf returns the heap that an address lies in, nil if in none.
 func (vm *VM) heapOf(addr uint64) *codeHeap {
 	for i := range vm.code.heaps {
 		if h := &vm.code.heaps[i]; addr-h.low < h.reserved-h.low {

@@ -8,7 +8,7 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// aHeap is a code heap of 64 segments of 128 bytes in memory that is made up.
+// aHeap returns a code heap of 64 segments of 128 bytes in synthetic memory.
 func aHeap(major int, r target.Reader) (*VM, *codeHeap) {
 	vm := &VM{major: major, peek: peek{r: r}, t: &tables{published: &published{}}, notes: map[string]bool{}}
 	var now uint64
@@ -36,7 +36,8 @@ func (m bytesAt) put(addr, v uint64) {
 	}
 }
 
-// list makes the heap's free blocks: segment and length by turns, in the order of the list.
+// list writes the heap's free blocks, given as pairs of segment and length, in the order of the
+// list.
 func (m bytesAt) list(major int, blocks ...uint64) {
 	at := uint64(0x1000 + 248 - freeListBefore)
 	m.put(at, 64)
@@ -58,10 +59,10 @@ func (m bytesAt) list(major int, blocks ...uint64) {
 		return
 	}
 	m.put(at+56, sum)
-	m.put(at+64, uint64(len(blocks)/2)|0xabcd<<32) // what follows the int is anything
+	m.put(at+64, uint64(len(blocks)/2)|0xabcd<<32) // the 4 bytes after the int may be anything
 }
 
-// Which places are free is known however the list changes, and never from a list that is broken.
+// The free places are known however the list changes, and are never taken from a broken list.
 func TestFreeList(t *testing.T) {
 	for _, major := range []int{8, 17} {
 		m := bytesAt{}
@@ -113,7 +114,7 @@ func TestFreeList(t *testing.T) {
 				}
 			}
 		}
-		// A used block on the list, a count that is wrong, and a heap that is none.
+		// A used block on the list, a wrong count, and a heap that is not one.
 		m.list(major, 32, 2)
 		m[0x10000+32<<7+8] = 1
 		if vm.beginFreeLists(); h.freed.known {
@@ -132,7 +133,7 @@ func TestFreeList(t *testing.T) {
 	}
 }
 
-// The taken parts are those that were free and are not.
+// The taken parts are those that were free and no longer are.
 func TestTaken(t *testing.T) {
 	span := func(v ...uint64) (out []freeSpan) {
 		for i := 0; i < len(v); i += 2 {
@@ -153,7 +154,7 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-// Whatever memory says, following a list ends, and what it gives lies in the heap.
+// Following a list ends whatever memory holds, and its result lies in the heap.
 func FuzzFreeList(f *testing.F) {
 	f.Add([]byte{4, 3, 20, 10}, true)
 	f.Fuzz(func(t *testing.T, data []byte, young bool) {

@@ -7,23 +7,23 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// A virtual thread that leaves its carrier has its frames twice for a while: the VM has
-// copied them to the heap, and they have not been taken off the stack yet.
+// A virtual thread that leaves its carrier has its frames twice for a while: the VM has copied them
+// to the heap, and they have not been taken off the stack yet.
 //
-// It leaves in the VM. There the innermost Java frame has called what leads to it, and no
-// frame in the heap that has been waiting for a Java method to return is at that place.
+// A thread leaves its carrier inside the VM. Then the innermost Java frame has called into the VM,
+// and no frame in the heap that was waiting for a Java method to return is at that place.
 //
-// From JDK 24 on it also leaves where it has to wait for a monitor, in Object.wait, and from
-// 26 on for a class's initialization. What is innermost in the heap then is no Java method that
-// waits for another: a stub, a native method's wrapper, or an interpreted method at the place
-// where it goes on in the interpreter. A mounted thread never has any of these innermost in
-// the heap, because the first frames that are brought back are those
+// From JDK 24 on a thread also leaves when it has to wait for a monitor or in Object.wait, and from
+// 26 on for a class's initialization. Then the innermost frame in the heap is not a Java method
+// that waits for another, but a stub, a native method's wrapper, or an interpreted method at the
+// place where it resumes in the interpreter. A mounted thread never has any of these innermost in
+// the heap, because they are the first frames that are brought back
 // (share/runtime/continuationFreezeThaw.cpp of 25 and 27: recurse_freeze, thaw_slow,
 // remove_top_compiled_frame_from_chunk).
 
-// dropFrozen takes out of the frames from on, which are from the heap, those that are
-// on the stack too, because the thread is just leaving its carrier. It is false if that
-// cannot be told.
+// dropFrozen removes those of the frames from index on, which are from the heap, that are on the
+// stack too because the thread is just leaving its carrier. It returns false if that cannot be
+// told.
 func (vm *VM) dropFrozen(c *walk.Cursor, entry uint64, on int) bool {
 	frames := c.Stack.Frames
 	if first, ok := vm.innermost(c); !ok || first != entry || on == len(frames) {
@@ -53,9 +53,9 @@ func (vm *VM) dropFrozen(c *walk.Cursor, entry uint64, on int) bool {
 	return true
 }
 
-// frozenFrom is the innermost of the frames that are in the heap too, where the innermost
-// Java frame is top and those from on are from the heap; less than 0 if none is. It is false
-// if that cannot be told.
+// frozenFrom returns the index of the innermost frame that is in the heap too; less than 0 if none
+// is. The innermost Java frame is top, and the frames from index on are from the heap. ok is false
+// if it cannot be told.
 func (vm *VM) frozenFrom(c *walk.Cursor, frames []walk.Frame, top, on int) (from int, ok bool) {
 	a, b := &frames[top], &frames[on]
 	inVM := top > 0 && frames[top-1].Kind != walk.KindKernel
@@ -69,7 +69,7 @@ func (vm *VM) frozenFrom(c *walk.Cursor, frames []walk.Frame, top, on int) (from
 		return -1, false
 	}
 	if !inVM {
-		return -1, true // in Java code itself, which leaves nowhere else
+		return -1, true // in Java code itself, where a thread leaves nowhere else
 	}
 	for i := range top + 1 {
 		if frames[i].PC == b.PC && frames[i].Ref == b.Ref {
@@ -80,7 +80,7 @@ func (vm *VM) frozenFrom(c *walk.Cursor, frames []walk.Frame, top, on int) (from
 	return -1, a.Ref>>32 != b.Ref>>32 || a.Kind != walk.KindInterpreted
 }
 
-// leftInside reports whether the innermost frame in the heap is none that waits for a Java
+// leftInside reports whether the innermost frame in the heap is not one that waits for a Java
 // method to return.
 func (vm *VM) leftInside(c *walk.Cursor, f *walk.Frame) bool {
 	switch f.Kind {
@@ -92,22 +92,21 @@ func (vm *VM) leftInside(c *walk.Cursor, f *walk.Frame) bool {
 	return false
 }
 
-// jumpR10 and branchX8 end what the interpreter does before the place where such a method
-// goes on: it leaves for where the VM wants it to (27
-// cpu/x86/interp_masm_x86.cpp and cpu/aarch64/interp_masm_aarch64.cpp,
-// call_VM_preemptable_helper).
+// jumpR10 and branchX8 end the interpreter's code before the place where such a method resumes: it
+// jumps to wherever the VM wants (27 cpu/x86/interp_masm_x86.cpp and
+// cpu/aarch64/interp_masm_aarch64.cpp, call_VM_preemptable_helper).
 var (
 	jumpR10  = []byte{0x41, 0xFF, 0xE2}
 	branchX8 = []byte{0x00, 0x01, 0x1F, 0xD6}
 )
 
-// maxUnmount bounds the stub by which such a thread leaves, in bytes.
+// maxUnmount bounds the stub through which such a thread leaves, in bytes.
 const maxUnmount = 160
 
-// unmountStub is where that stub begins in the code of the stubs of continuations, less than 0
-// if it has none: the stub before it ends in jmp rbx, and it begins by clearing the thread's
-// anchor, before it takes off all frames (25 and 27
-// cpu/x86/stubGenerator_x86_64.cpp, generate_cont_preempt_stub).
+// unmountStub returns where that stub begins in the code of the stubs of continuations, less than 0
+// if there is none. The stub before it ends in jmp rbx, and it begins by clearing the thread's
+// anchor, before it takes off all frames (25 and 27 cpu/x86/stubGenerator_x86_64.cpp,
+// generate_cont_preempt_stub).
 func unmountStub(code []byte) int {
 	if i := bytes.Index(code, []byte{0xFF, 0xE3, 0x49, 0xC7, 0x87}); i >= 0 {
 		return i + 2
@@ -115,8 +114,8 @@ func unmountStub(code []byte) int {
 	return -1
 }
 
-// unmounting says of a return address that C++ has in the stubs whether it is that one: the
-// VM puts it in the place of its own caller's, once all frames are in the heap
+// unmounting reports whether a return address of C++ into the stubs is in that stub. The VM
+// replaces its own caller's return address by it once all frames are in the heap
 // (share/runtime/continuationFreezeThaw.cpp, preempt_epilog).
 func (vm *VM) unmounting(e *pcEntry) bool {
 	begin := unmountStub(vm.codeOf(e.blob))

@@ -16,10 +16,10 @@ const imagePage = 4096
 
 var errImage = errors.New("not in the image")
 
-// image is memory by pages: recorded from a process, or broken on purpose.
+// image is memory by pages: recorded from a process, or corrupted on purpose.
 type image struct {
 	pages map[uint64][]byte
-	order []uint64      // of pages, as they were first read
+	order []uint64      // addresses of pages, in the order in which they were first read
 	from  target.Reader // where pages that are not there yet come from; may be nil
 	over  map[uint64]uint64
 }
@@ -57,7 +57,7 @@ func (m *image) ReadAt(p []byte, addr uint64) error {
 	return nil
 }
 
-// exercise does all that a profile does with a VM.
+// exercise uses a VM in all the ways that a profile does.
 func exercise(vm *VM, pcs []uint64) {
 	var out []symbol.Frame
 	var chain []scope
@@ -97,7 +97,7 @@ func exercise(vm *VM, pcs []uint64) {
 	vm.Notes()
 }
 
-// FuzzVM reads a real VM's memory in which some words were replaced.
+// FuzzVM reads a real VM's memory in which some words are replaced.
 func FuzzVM(f *testing.F) {
 	type recorded struct {
 		image   *image

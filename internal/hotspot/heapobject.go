@@ -14,8 +14,8 @@ const (
 	maxSupers     = 64
 	maxFieldBytes = 1 << 19
 	maxFieldCount = 1 << 16
-	// maxClassFields is how many instance fields of a class are looked at;
-	// java.lang.Thread, the largest of those that matter, has some 20.
+	// maxClassFields is how many instance fields of a class are looked at; java.lang.Thread, the
+	// largest class that is needed, has some 20.
 	maxClassFields = 128
 )
 
@@ -40,7 +40,7 @@ type heapLayout struct {
 
 // heapClass is what is known of a class.
 type heapClass struct {
-	fields map[string]javaField // that it declares itself
+	fields map[string]javaField // fields that it declares itself
 	super  uint64               // Klass; 0: none
 }
 
@@ -50,7 +50,7 @@ type javaField struct {
 	signature string
 }
 
-// oopColor says how ZGC's references are turned into addresses.
+// oopColor describes how ZGC's references are turned into addresses.
 type oopColor struct {
 	mode     uint8 // of the constants below
 	arch     cpu.Arch
@@ -69,8 +69,8 @@ const (
 	colorGenerational // shifted by the color's own bit
 )
 
-// CompressedOopsMode says how references of 32 bits are turned into addresses, in the
-// VM's own words (share/oops/compressedOops.cpp); "" if there are none.
+// CompressedOopsMode returns how references of 32 bits are turned into addresses, in the VM's own
+// words (share/oops/compressedOops.cpp); "" if there are none.
 func (vm *VM) CompressedOopsMode() string {
 	h := &vm.heap
 	switch {
@@ -116,7 +116,7 @@ func (vm *VM) openHeap() {
 	vm.openColor()
 }
 
-// openColor finds how ZGC marks its references.
+// openColor finds how ZGC colours its references.
 func (vm *VM) openColor() {
 	t, c := vm.t, &vm.heap.color
 	c.arch = vm.arch
@@ -159,7 +159,7 @@ func (h *heapLayout) refresh(p *peek) {
 	c.maskV, c.goodV, c.shiftV = value(c.mask), value(c.good), value(c.shift)
 }
 
-// begin forgets what was learnt of classes: they may have been unloaded.
+// begin forgets what is known of classes: they may have been unloaded.
 func (h *heapLayout) begin() { clear(h.classes) }
 
 // address turns a full-width reference into an address.
@@ -224,7 +224,7 @@ func (vm *VM) handle(v uint64) (oop uint64, ok bool) {
 	return vm.heap.address(v), true
 }
 
-// klassOf gives the class of an object.
+// klassOf returns the class of an object.
 func (vm *VM) klassOf(oop uint64) (uint64, bool) {
 	h := &vm.heap
 	switch {
@@ -250,7 +250,7 @@ func (h *heapLayout) klassIn(object []byte) uint64 {
 	return word(object, 8)
 }
 
-// arrayLength is where an array holds its length; its elements follow, aligned.
+// arrayLength returns the offset of an array's length; the elements follow, aligned.
 func (h *heapLayout) arrayLength() (length uint64) {
 	switch {
 	case h.compact:
@@ -261,11 +261,11 @@ func (h *heapLayout) arrayLength() (length uint64) {
 	return 16
 }
 
-// arrayData is where an array of bytes or chars holds its elements.
+// arrayData returns the offset of the elements of an array of bytes or chars.
 func (vm *VM) arrayData() uint64 {
 	n := vm.heap.arrayLength() + 4
-	// Without compressed class pointers the elements began at the next word (up
-	// to 21 at least; 25 fills the gap).
+	// Without compressed class pointers the elements began at the next word (at least up to 21; 25
+	// fills the gap).
 	if n == 20 && vm.major < 23 {
 		return 24
 	}

@@ -5,8 +5,9 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// interpreterSlots is the layout of an interpreter frame, in words from the frame
-// pointer (docs/hotspot.md, "Interpreter frames"; cpu/{x86,aarch64}/frame_{x86,aarch64}.hpp of each release).
+// interpreterSlots is the layout of an interpreter frame, in words from the frame pointer
+// (docs/hotspot.md, "Interpreter frames"; cpu/{x86,aarch64}/frame_{x86,aarch64}.hpp of each
+// release).
 type interpreterSlots struct {
 	arch  cpu.Arch
 	since int // first JDK with this layout
@@ -20,9 +21,9 @@ type interpreterSlots struct {
 	entryMethod, entrySender, liveBCP int
 }
 
-// interpreterRows is searched for the last row that applies. Slots that only
-// hold a pointer in some versions and a distance from fp in others (locals from
-// 21, last sp and expression sp from 25) are used for their position only.
+// interpreterRows is searched for the last row that applies. Some slots hold a pointer in some
+// versions and a distance from fp in others (locals from 21, last sp and expression sp from 25);
+// only their position is used.
 var interpreterRows = []interpreterSlots{
 	{cpu.AMD64, 8, -3, -7, -1, -6, -8, cpu.RBX, cpu.R13, cpu.R13},
 	{cpu.AMD64, 9, -3, -8, -1, -7, -9, cpu.RBX, cpu.R13, cpu.R13},
@@ -41,8 +42,8 @@ func slotsFor(arch cpu.Arch, major int) *interpreterSlots {
 	return best
 }
 
-// maxInterpreted bounds an interpreter frame's expression stack, locks and what
-// native code it calls left below its fixed part, in bytes.
+// maxInterpreted bounds the part of the stack below an interpreter frame's fixed part, in bytes:
+// the expression stack, locks and what native code that it calls has left.
 const maxInterpreted = 64 << 10
 
 // maxLocals bounds the locals between a frame and its caller's stack pointer:
@@ -51,7 +52,7 @@ const maxLocals = 65536 * 8
 
 func slot(fp uint64, words int64) uint64 { return fp + uint64(8*words) }
 
-// slots is the layout for the frame at the Cursor.
+// slots returns the layout for the frame at the Cursor.
 func (vm *VM) slots(c *walk.Cursor) *interpreterSlots {
 	s := &vm.stepping
 	if s.slots == nil || s.slots.arch != c.Regs.Arch {
@@ -60,8 +61,8 @@ func (vm *VM) slots(c *walk.Cursor) *interpreterSlots {
 	return s.slots
 }
 
-// frameSetUp reports whether fp is the frame pointer of a whole interpreter frame
-// above sp (25 cpu/x86/frame_x86.inline.hpp:57 makes the same test).
+// frameSetUp reports whether fp is the frame pointer of a complete interpreter frame above sp (25
+// cpu/x86/frame_x86.inline.hpp:57 makes the same test).
 func (vm *VM) frameSetUp(c *walk.Cursor, s *interpreterSlots) bool {
 	sp, fp := c.Regs.SP(), c.Regs.FP()
 	return fp&7 == 0 && fp > sp && sp <= slot(fp, s.bottom) && fp-sp < maxInterpreted &&
@@ -94,7 +95,7 @@ func (vm *VM) stepInterpreted(c *walk.Cursor) walk.Verdict {
 	id, bci, ok := vm.interpreted(c, s, fp)
 	prov := walk.Exact
 	if !ok {
-		// What lies at the frame pointer is no frame of the interpreter's.
+		// The frame pointer does not point at a frame of the interpreter.
 		prov = walk.Heuristic
 		// A collector's barrier may have made a frame of its own for its call.
 		ra, ok1 := c.Word(fp + 8)
@@ -116,16 +117,15 @@ func (vm *VM) stepInterpreted(c *walk.Cursor) walk.Verdict {
 	return vm.popInterpreted(c, fp)
 }
 
-// lastSP is where an interpreter frame has the stack pointer that it left Java code
-// with, in words from the frame pointer (25 cpu/{x86,aarch64}/frame_{x86,aarch64}.hpp).
+// lastSP is the slot in which an interpreter frame saved the stack pointer with which it left Java
+// code, in words from the frame pointer (25 cpu/{x86,aarch64}/frame_{x86,aarch64}.hpp).
 const lastSP = -2
 
-// unfilled reports whether the interpreter frame at fp is one of those that replace a
-// compiled frame and has not been filled in yet: it holds a caller, but for a method
-// what an earlier frame left there. Until it is filled in, its last stack pointer is
-// null (25 cpu/x86/sharedRuntime_x86_64.cpp, generate_deopt_blob;
-// cpu/x86/abstractInterpreter_x86.cpp, layout_activation). The outermost is filled
-// in first.
+// unfilled reports whether the interpreter frame at fp is one of those that replace a compiled
+// frame and has not been filled in yet: its caller is set, but its method slot holds what an
+// earlier frame left there. Until it is filled in, its last stack pointer is null (25
+// cpu/x86/sharedRuntime_x86_64.cpp, generate_deopt_blob; cpu/x86/abstractInterpreter_x86.cpp,
+// layout_activation). The outermost frame is filled in first.
 func (vm *VM) unfilled(c *walk.Cursor, fp uint64) bool {
 	if !vm.stepping.unfilled {
 		return false
@@ -151,10 +151,10 @@ func (vm *VM) interpreted(c *walk.Cursor, s *interpreterSlots, fp uint64) (id ui
 	return id, vm.bytecodeIndex(id, bcp), true
 }
 
-// another reports whether a whole interpreter frame, which holds ptr for its Method, is of
-// another method than the one that is at ptr now: its bytecode pointer points
-// elsewhere than into that one's bytecodes. The class of the frame's method was
-// unloaded then, since the sample, and its memory given to another.
+// another reports whether a whole interpreter frame that holds ptr for its Method belongs to
+// another method than the one that is at ptr now, because its bytecode pointer does not point into
+// that one's bytecodes. The class of the frame's method was then unloaded since the sample, and its
+// memory reused.
 func (vm *VM) another(c *walk.Cursor, s *interpreterSlots, fp uint64, id uint32) bool {
 	bcp, ok := c.Word(slot(fp, s.bcp))
 	m := vm.methodAt(id)
@@ -164,20 +164,20 @@ func (vm *VM) another(c *walk.Cursor, s *interpreterSlots, fp uint64, id uint32)
 	return bcp-m.codeBase >= uint64(m.codeSize)
 }
 
-// bytecodeIndex is the bci that a bytecode pointer stands for, -1 if none.
+// bytecodeIndex returns the bci that a bytecode pointer stands for, -1 if none.
 func (vm *VM) bytecodeIndex(id uint32, bcp uint64) int32 {
 	if bcp == 0 {
 		return -1
 	}
-	// While JDK 8 collects, the slot holds the index itself.
+	// While JDK 8 collects garbage, the slot holds the index itself.
 	if vm.major == 8 && bcp < 1<<16 {
 		return int32(bcp)
 	}
 	return vm.bciFromBCP(id, bcp)
 }
 
-// interpretedKind is the kind of a frame in the interpreter: where the method is
-// not known, as while one is being left, the interpreter's own code is named.
+// interpretedKind returns the kind of a frame in the interpreter. If the method is not known, as
+// while a method is being left, the interpreter's own code is named.
 func interpretedKind(known bool) walk.Kind {
 	if known {
 		return walk.KindInterpreted
@@ -185,7 +185,7 @@ func interpretedKind(known bool) walk.Kind {
 	return walk.KindStub
 }
 
-// methodRef is the Frame.Ref of an interpreted method.
+// methodRef returns the Frame.Ref of an interpreted method.
 func methodRef(id uint32, bci int32, ok bool) uint64 {
 	if !ok {
 		return 0
@@ -196,7 +196,7 @@ func methodRef(id uint32, bci int32, ok bool) uint64 {
 	return uint64(id)<<32 | uint64(uint32(bci+1))
 }
 
-// popInterpreted makes the caller of the interpreter frame at fp the Cursor's.
+// popInterpreted moves the Cursor to the caller of the interpreter frame at fp.
 func (vm *VM) popInterpreted(c *walk.Cursor, fp uint64) walk.Verdict {
 	if fp+16 <= c.Regs.SP() {
 		return walk.Stuck
@@ -208,8 +208,8 @@ func (vm *VM) popInterpreted(c *walk.Cursor, fp uint64) walk.Verdict {
 	if v := vm.popFrame(c, fp+16); v != walk.Stepped {
 		return v
 	}
-	// Where the caller is compiled, an adapter may have pushed arguments between
-	// its frame and this one.
+	// If the caller is compiled, an adapter may have pushed arguments between its frame and this
+	// one.
 	if sender > fp+16 && sender-fp <= maxLocals && sender&7 == 0 {
 		c.Unextended = sender
 	}
@@ -260,8 +260,8 @@ func (vm *VM) stepInterpreterLeaf(c *walk.Cursor) walk.Verdict {
 	return vm.popInterpreted(c, fp)
 }
 
-// entering reports whether the thread is entering or leaving a method, so that its
-// frame is not there or not whole, and where its caller goes on (docs/hotspot.md, "Interpreter frames").
+// entering reports whether the thread is entering or leaving a method, so that its frame is absent
+// or incomplete, and returns where its caller continues (docs/hotspot.md, "Interpreter frames").
 func (vm *VM) entering(c *walk.Cursor, s *interpreterSlots) (f found, fpBased, ok bool) {
 	sp, fp := c.Regs.SP(), c.Regs.FP()
 	building := fp >= sp && fp < sp-uint64(8*s.bottom) && fp&7 == 0
@@ -270,8 +270,8 @@ func (vm *VM) entering(c *walk.Cursor, s *interpreterSlots) (f found, fpBased, o
 			return found{ra: lr, sp: sp, fp: fp}, false, true
 		}
 	} else {
-		// There what is on the stack may be old, and registers hold values of the program's,
-		// or what a callee left in them.
+		// In code that runs with a whole frame, words on the stack may be old, and registers hold
+		// the program's values or what a callee left in them.
 		if vm.frameSetUp(c, s) && vm.inWholeFrame(c.Regs.PC) {
 			return f, false, false
 		}
@@ -283,8 +283,8 @@ func (vm *VM) entering(c *walk.Cursor, s *interpreterSlots) (f found, fpBased, o
 		}
 		rax := c.Regs.R[cpu.RAX]
 		top, _ := c.Word(sp)
-		// An interpreted caller's frame is whole itself, and is taken for the leaf's:
-		// the method that is being entered is left out.
+		// An interpreted caller's own frame is whole, and is taken for the leaf's: the method that
+		// is being entered is left out.
 		if vm.javaCaller(top) || (!vm.frameSetUp(c, s) && vm.validRA(top)) {
 			return found{ra: top, sp: sp + 8, fp: fp}, false, true
 		}
@@ -293,10 +293,12 @@ func (vm *VM) entering(c *walk.Cursor, s *interpreterSlots) (f found, fpBased, o
 			return found{ra: second, sp: sp + 16, fp: saved}, false, true
 		}
 		if vm.javaCaller(rax) || (!vm.frameSetUp(c, s) && vm.validRA(rax)) {
-			// While the frame is built, and a little longer, the register holds it.
+			// While the frame is built, and for a few instructions longer, the register holds the
+			// return address.
 			near := fp >= sp && fp-sp <= uint64(-8*s.bottom)+64
 			if !near {
-				// Compiled callers use the register for anything: it is no place to read.
+				// Compiled callers use the register for anything, so it is not an address to read
+				// from.
 				return found{ra: rax, sp: sp, fp: fp}, false, true
 			}
 			if w, ok := c.Word(fp + 8); !ok || w != rax {
@@ -336,10 +338,10 @@ func (vm *VM) ownFrame(c *walk.Cursor, s *interpreterSlots) bool {
 // maxSaved bounds what a collector's barrier saves of the registers, in bytes.
 const maxSaved = 1024
 
-// built reports whether the frame of a method that is being entered is there as far as
-// its method, and where its caller goes on. The class's mirror is the next to be put
-// into it, from 17 on by way of a collector's barrier, which may push much, the return
-// address that is still in a register among it.
+// built reports whether the frame of a method that is being entered is complete up to its method
+// slot, and returns where its caller continues. The class's mirror is stored next, from 17 on
+// through a collector's barrier, which may push much, including the return address that is still in
+// a register.
 func (vm *VM) built(c *walk.Cursor, s *interpreterSlots) (f found, ok bool) {
 	sp, fp := c.Regs.SP(), c.Regs.FP()
 	ptr := c.Regs.R[s.entryMethod]
@@ -349,8 +351,8 @@ func (vm *VM) built(c *walk.Cursor, s *interpreterSlots) (f found, ok bool) {
 	if w, ok := c.Word(slot(fp, s.method)); !ok || w != ptr {
 		return f, false
 	}
-	// Before the method, the register for the bytecodes held the caller's stack
-	// pointer: so this is not an outer frame of the same method.
+	// Before the method is stored, the register for the bytecodes held the caller's stack pointer,
+	// so this is not an outer frame of the same method.
 	id, ok := vm.method(ptr)
 	if m := vm.methodAt(id); !ok || m == nil || c.Regs.R[s.liveBCP] != m.codeBase {
 		return f, false
@@ -366,7 +368,7 @@ func (vm *VM) pushedFP(c *walk.Cursor) bool {
 	return c.Mem != nil && c.Mem.Bytes(c.Regs.PC-1, b[:]) && b[0] == 0x55
 }
 
-// javaCaller reports whether ra returns into compiled code or to the call stub.
+// javaCaller reports whether ra returns into compiled code or into the call stub.
 func (vm *VM) javaCaller(ra uint64) bool {
 	e := vm.classify(ra)
 	if e == nil {
@@ -381,8 +383,8 @@ func (vm *VM) javaCaller(ra uint64) bool {
 	return false
 }
 
-// stepEntering steps over a method whose frame is not whole. It is named by the
-// register that holds it at entry.
+// stepEntering steps over a method whose frame is incomplete. The method is taken from the register
+// that holds it at entry.
 func (vm *VM) stepEntering(c *walk.Cursor, s *interpreterSlots, f found, fpBased bool) walk.Verdict {
 	id, ok := vm.method(c.Regs.R[s.entryMethod])
 	bci := int32(0)

@@ -6,7 +6,7 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// fieldOf finds an instance field of an object's class or its superclasses.
+// fieldOf finds an instance field in an object's class or its superclasses.
 func (vm *VM) fieldOf(oop uint64, name string) (javaField, bool) {
 	klass, ok := vm.klassOf(oop)
 	if !ok {
@@ -100,9 +100,9 @@ func (vm *VM) metaArray(klass uint64, f field, size uint64) []byte {
 	return b
 }
 
-// decodeFieldArray decodes InstanceKlass::_fields (8 to 20): six 16-bit values a
-// field, the last two its offset and a tag in the lowest two bits, which is 1
-// where the offset is set (17 share/oops/fieldInfo.hpp).
+// decodeFieldArray decodes InstanceKlass::_fields (8 to 20): six 16-bit values per field. The last
+// two are its offset and, in the lowest two bits, a tag, which is 1 if the offset is set (17
+// share/oops/fieldInfo.hpp).
 func decodeFieldArray(b []byte, count int) []rawField {
 	var out []rawField
 	for ; len(b) >= 12 && count > 0 && len(out) < maxFieldCount; b, count = b[12:], count-1 {
@@ -121,7 +121,7 @@ func decodeFieldArray(b []byte, count int) []rawField {
 func decodeFieldStream(b []byte, bias uint32) []rawField {
 	u := unsigned5{data: b, bias: bias}
 	java := u.next()
-	u.next() // how many the VM injected; they come last
+	u.next() // number of fields that the VM injected; they come last
 	var out []rawField
 	for i := uint32(0); i < java && i < maxFieldCount && !u.bad; i++ {
 		name, sig, offset, access, flags := u.next(), u.next(), u.next(), u.next(), u.next()

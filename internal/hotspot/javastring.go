@@ -25,7 +25,7 @@ func (vm *VM) threadName(t javaThread) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	// JDK 8 before update 40 or so had the name as char[].
+	// JDK 8 before about update 40 held the name as char[].
 	at, ok := vm.reference(oop + f.offset)
 	if !ok {
 		return "", false
@@ -61,7 +61,7 @@ func (vm *VM) javaString(oop uint64) (string, bool) {
 	return vm.charArray(array, latin)
 }
 
-// charArray reads an array of Latin-1 bytes, or of UTF-16 as bytes or chars.
+// charArray reads an array that holds Latin-1 as bytes, or UTF-16 as bytes or chars.
 func (vm *VM) charArray(array uint64, latin bool) (string, bool) {
 	n, ok := vm.peek.u32(array + vm.heap.arrayLength())
 	if !ok || n > maxNameLength {
@@ -74,10 +74,10 @@ func (vm *VM) charArray(array uint64, latin bool) (string, bool) {
 	return decodeChars(b, latin), true
 }
 
-// maxNameLength is more than any array has that is a name.
+// maxNameLength is longer than any array that holds a name.
 const maxNameLength = 1 << 24
 
-// charBytes is how many bytes of an array of that length are read.
+// charBytes returns how many bytes of an array of that length are read.
 func (vm *VM) charBytes(length uint32, latin bool) uint64 {
 	bytes := uint64(length)
 	if !latin && vm.major == 8 {
@@ -86,7 +86,7 @@ func (vm *VM) charBytes(length uint32, latin bool) uint64 {
 	return min(bytes, 2*maxNameChars)
 }
 
-// decodeChars makes text of Latin-1 or UTF-16.
+// decodeChars decodes Latin-1 or UTF-16.
 func decodeChars(b []byte, latin bool) string {
 	if latin {
 		r := make([]rune, len(b))

@@ -20,7 +20,7 @@ func (vm *VM) stepLeaf(c *walk.Cursor) walk.Verdict {
 	if b == nil || !b.contains(pc) {
 		return walk.NotMine
 	}
-	// Rules are called through pointers, so a leaf of its own would be allocated.
+	// Rules are called through pointers, so a local leaf would be allocated on the heap.
 	l := &s.leaf
 	*l = leaf{
 		vm: vm, c: c, b: b, pc: pc, off: int(pc - b.codeBegin),
@@ -50,8 +50,8 @@ func (vm *VM) stepLeaf(c *walk.Cursor) walk.Verdict {
 		if !ok {
 			f, ok = l.callerX86()
 		}
-		// The wrapper of Continuation.yield switches stacks on its way out, where only
-		// its code tells what it returns by.
+		// The wrapper of Continuation.yield switches stacks on its way out. There only its code
+		// tells where the return address is.
 		if l.guessed && b.kind == blobNativeMethod && vm.stepByReading(c, b, pc) {
 			return walk.Stepped
 		}
@@ -80,11 +80,11 @@ func (vm *VM) pushLeaf(l *leaf) {
 		vm.push(l.c, l.pc, uint64(b.id)<<32, walk.KindStub, walk.Exact, 0)
 		return
 	}
-	// Whether that place is coarse depends on how the VM was started (Resolve).
+	// Resolve decides whether that place is coarse, as it depends on how the VM was started.
 	vm.push(l.c, l.pc, ref, kindOf(b), walk.Exact, 0)
 }
 
-// leave makes the caller of a leaf the Cursor's frame.
+// leave moves the Cursor to the caller of a leaf.
 func (vm *VM) leave(l *leaf, f found) walk.Verdict {
 	c := l.c
 	if f.sp < l.sp || f.sp&7 != 0 || f.ra == 0 {
@@ -107,14 +107,14 @@ func (vm *VM) leave(l *leaf, f found) walk.Verdict {
 		if vm.inCallStub(l.b, l.pc) {
 			vm.noteEntry(c, l.pc, l.fp)
 		}
-		// C++ calls some stubs. One that has pushed nothing has also changed
-		// none of the registers that C++ expects back.
+		// C++ calls some stubs. A stub that has pushed nothing has not changed any of the registers
+		// that C++ expects to be preserved either.
 		if f.sp <= sp+8 && !vm.inCodeCache(f.ra) {
 			c.Regs.Known = kept & calleeSaved(c.Regs.Arch)
 		}
 	case blobAdapter:
-		// A c2i adapter makes room for the interpreter's arguments and hands the
-		// caller's stack pointer on in a register.
+		// A c2i adapter makes room for the interpreter's arguments and passes the caller's stack
+		// pointer on in a register.
 		if l.extended() {
 			vm.unextend(c, senderSP(c))
 		}
@@ -122,7 +122,7 @@ func (vm *VM) leave(l *leaf, f found) walk.Verdict {
 	return walk.Stepped
 }
 
-// unextend takes sp for the caller's own stack pointer, if it proves to be.
+// unextend takes sp for the caller's own stack pointer, if that can be verified.
 func (vm *VM) unextend(c *walk.Cursor, sp uint64) {
 	if sp <= c.Regs.SP() || sp-c.Regs.SP() > 256*8 || sp&7 != 0 {
 		return
@@ -137,8 +137,8 @@ func (vm *VM) unextend(c *walk.Cursor, sp uint64) {
 	}
 }
 
-// senderSP is the register that a caller of the interpreter leaves its stack
-// pointer in.
+// senderSP returns the value of the register in which a caller of the interpreter leaves its stack
+// pointer.
 func senderSP(c *walk.Cursor) uint64 {
 	if c.Regs.Arch == cpu.ARM64 {
 		return c.Regs.R[19]
@@ -146,7 +146,7 @@ func senderSP(c *walk.Cursor) uint64 {
 	return c.Regs.R[cpu.R13]
 }
 
-// calleeSaved are the registers that C code expects back from what it calls.
+// calleeSaved returns the registers that C code expects its callees to preserve.
 func calleeSaved(a cpu.Arch) uint32 {
 	if a == cpu.ARM64 {
 		return 0x7ff<<19 | 1<<cpu.XSP // x19 to x29
@@ -154,8 +154,8 @@ func calleeSaved(a cpu.Arch) uint32 {
 	return 1<<cpu.RBX | 1<<cpu.RBP | 1<<cpu.RSP | 0xf<<cpu.R12
 }
 
-// search looks for the nearest return address from addr up. The word is a guess
-// that its PcDesc makes a good one.
+// search looks for the nearest return address from addr up. The word is a guess that its PcDesc
+// makes a good one.
 func (l *leaf) search(addr uint64, valid func(*VM, uint64) bool) (found, bool) {
 	for i := range uint64(maxSearch) {
 		at := addr + 8*i
@@ -188,7 +188,7 @@ func (l *leaf) returns(ra uint64) bool {
 	return l.vm.codeRA(ra)
 }
 
-// plausible reports whether ra may be where anything goes on.
+// plausible reports whether ra may be an address that some code returns to.
 func (l *leaf) plausible(ra uint64) bool {
 	ra = stripPC(l.c, ra)
 	return l.c.Regs.Arch == cpu.ARM64 || l.vm.afterCall(l.c, ra)

@@ -2,8 +2,8 @@ package hotspot
 
 import "github.com/candid-profiler/candid/internal/cpu"
 
-// Instructions of AArch64 that build and remove frames (docs/hotspot.md, "The innermost frame"; from the
-// sources of 8 to 25, macroAssembler_aarch64.cpp).
+// Instructions of AArch64 that build and remove frames (docs/hotspot.md, "The innermost frame";
+// from the sources of 8 to 25, macroAssembler_aarch64.cpp).
 const (
 	a64StpFpLrPre = 0xA9BF7BFD // stp x29,x30,[sp,#-16]!
 	a64LdpFpLrPst = 0xA8C17BFD // ldp x29,x30,[sp],#16
@@ -44,7 +44,7 @@ func (l *leaf) insn(off int) uint32 {
 	return uint32(c[0]) | uint32(c[1])<<8 | uint32(c[2])<<16 | uint32(c[3])<<24
 }
 
-// inLink is the place of a leaf without a frame: the return address is in x30.
+// inLink returns the caller of a leaf without a frame: the return address is in x30.
 func (l *leaf) inLink() (found, bool) {
 	return found{ra: l.c.Regs.R[cpu.X30], sp: l.sp, fp: l.fp}, true
 }
@@ -56,9 +56,8 @@ func (l *leaf) fromPair(addr, sp uint64) (found, bool) {
 	return found{ra: ra, sp: sp, fp: fp, saved: true}, ok1 && ok2
 }
 
-// callerAArch64 finds the caller of a leaf on AArch64. It follows the few
-// instructions that can have built the frame up to pc, and looks whether the
-// next ones are the rest of an epilogue.
+// callerAArch64 finds the caller of a leaf on AArch64. It follows the few instructions that can
+// have built the frame up to pc, and checks whether the next ones are the rest of an epilogue.
 func (l *leaf) callerAArch64() (found, bool) {
 	switch l.b.kind {
 	case blobNMethod, blobNativeMethod, blobRuntimeStub, blobSafepoint, blobException, blobDeopt, blobUncommonTrap:
@@ -86,8 +85,8 @@ func (l *leaf) callerAArch64() (found, bool) {
 	return f, ok && l.vm.codeRA(stripPC(l.c, f.ra))
 }
 
-// buildingAArch64 follows the prologue from its start to pc. done is false if the
-// frame is whole.
+// buildingAArch64 follows the prologue from its start to pc. done is false if the frame is
+// complete.
 func (l *leaf) buildingAArch64() (f found, ok, done bool) {
 	start := 0
 	if l.b.nm != nil && l.b.nm.verifiedEntry >= l.b.codeBegin && l.b.nm.verifiedEntry <= l.pc {
@@ -96,7 +95,7 @@ func (l *leaf) buildingAArch64() (f found, ok, done bool) {
 		f, ok = l.inLink()
 		return f, ok, true
 	}
-	var moved uint64 // what has been taken off sp
+	var moved uint64 // bytes subtracted from sp
 	var stored bool
 	var at uint64 // of the pair, from the sp at entry downwards
 	for i, off := 0, start; i < maxPrologue && off < l.off; i, off = i+1, off+4 {
@@ -130,8 +129,8 @@ func (l *leaf) buildingAArch64() (f found, ok, done bool) {
 	return f, ok, true
 }
 
-// removed reports whether the frame has been taken off already: what follows is a
-// poll, if anything, and the return, and no more of the frame's removal.
+// removed reports whether the frame has been taken off already: only an optional poll and the
+// return follow, and nothing of the frame's removal.
 func (l *leaf) removed() bool {
 	if l.insn(l.off) == a64Ret {
 		return true
@@ -144,7 +143,7 @@ func (l *leaf) removed() bool {
 	for i := 1; i <= 6; i++ {
 		w := l.insn(l.off - 4*i)
 		if w == a64LdpFpLrPst || a64IsAddSP(w) && a64IsLdpPair(l.insn(l.off-4*i-4)) {
-			// Between the removal and the return lies nothing but the poll.
+			// Only the poll lies between the removal and the return.
 			for j := range 6 {
 				if l.insn(l.off+4*j) == a64Ret {
 					return true
@@ -156,8 +155,8 @@ func (l *leaf) removed() bool {
 	return false
 }
 
-// stubAArch64 is for code without a published frame: on x29 if it has stored the
-// link register, else in x30.
+// stubAArch64 finds the caller of code without a published frame: through x29 if the code has
+// stored the link register, else in x30.
 func (l *leaf) stubAArch64() (found, bool) {
 	for i := 1; i <= 64 && l.off-4*i >= 0; i++ {
 		w := l.insn(l.off - 4*i)

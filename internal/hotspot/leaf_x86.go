@@ -7,12 +7,12 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// This file holds what is known of x86-64 code that a thread was stopped in at
-// any instruction: by the bytes around the program counter, where the return
-// address and the caller's rbp are. All rules were found and proved by stepping
-// threads one instruction at a time (docs/hotspot.md, "The innermost frame"); the oracle tests repeat it.
+// This file finds the return address and the caller's rbp of x86-64 code in which a thread was
+// stopped at any instruction, by the bytes around the program counter. All rules were found and
+// proved by single-stepping threads (docs/hotspot.md, "The innermost frame"); the oracle tests
+// repeat that.
 
-// base is what a place is counted from.
+// base is what a spot's offsets count from.
 type base uint8
 
 const (
@@ -25,7 +25,7 @@ const (
 	inException             // it is JavaThread._saved_exception_pc
 )
 
-// keepFP: the caller's rbp is still in rbp.
+// keepFP says that the caller's rbp is still in rbp.
 const keepFP = -128
 
 // spot says where the return address and the caller's rbp are, in bytes from a base.
@@ -35,7 +35,7 @@ type spot struct {
 	fp   int8
 }
 
-// The places that occur.
+// The spots that occur.
 var (
 	onTop       = spot{inSP, 0, keepFP}     // no frame: not built yet, or gone again
 	underSaved  = spot{inSP, 8, 0}          // rbp was pushed and is on top
@@ -50,7 +50,7 @@ var (
 	atException = spot{inException, 0, keepFP}
 )
 
-// leafRule gives the place if the code around pc looks so and when holds.
+// leafRule yields the spot if the code around pc matches and when holds.
 type leafRule struct {
 	before, at pattern
 	when       func(*leaf) bool
@@ -69,19 +69,19 @@ type leaf struct {
 	fp   uint64
 	fs   uint64
 
-	uncopied bool // its callers are a virtual thread's, and were not copied
+	uncopied bool // its callers are a virtual thread's and were not copied
 	guessed  bool // the caller is the next word that may be a return address
 }
 
 // known reports whether the code around pc could be read.
 func (l *leaf) known() bool { return l.off <= len(l.code) }
 
-// moves reports whether push rbp; mov rbp,rsp was just executed. Small frames move
-// rsp into rbp too, but after sub rsp.
+// moves reports whether push rbp; mov rbp,rsp was just executed. Small frames also move rsp into
+// rbp, but after sub rsp.
 func (l *leaf) moves() bool { return l.fp == l.sp && movRBP.before(l.code, l.off) }
 
-// entering reports whether pc is before the place where the blob says that the frame
-// is complete.
+// entering reports whether pc is before the place where, according to the blob, the frame is
+// complete.
 func (l *leaf) entering() bool {
 	return l.pc < l.b.frameComplete && l.b.frameComplete < l.b.codeEnd
 }
@@ -93,7 +93,7 @@ var (
 	subImm   = []byte{0x48, 0x81, 0xEC}
 )
 
-// entered is how far pc is behind the verified entry point, negative if before it.
+// entered returns how many bytes pc is past the verified entry point, negative if before it.
 func (l *leaf) entered() int64 {
 	if l.b.nm == nil || l.b.nm.verifiedEntry < l.b.codeBegin {
 		return int64(l.off)
@@ -101,7 +101,7 @@ func (l *leaf) entered() int64 {
 	return int64(l.pc - l.b.nm.verifiedEntry)
 }
 
-// subbed says where the prologue's sub rsp that was executed ends, in code, or 0.
+// subbed returns where in code the prologue's sub rsp that was executed ends, or 0.
 func (l *leaf) subbed() int {
 	n := l.entered()
 	if n <= 0 || n > int64(l.off) || !l.known() {
@@ -119,13 +119,13 @@ func (l *leaf) subbed() int {
 	return l.off - int(n) + i + size
 }
 
-// prologueRules hold from the entry points to where the frame is complete.
+// prologueRules apply from the entry points to the place where the frame is complete.
 var prologueRules = []leafRule{
 	{when: func(l *leaf) bool { return l.entered() <= 0 }, place: onTop},
 	{at: pat("55"), place: onTop},
 	{before: pat("55"), when: func(l *leaf) bool { return l.entered() <= 15 }, place: underSaved},
-	// Small frames are made by sub rsp, then mov [rsp+fs-16],rbp: between the two
-	// the caller's rbp is in rbp only.
+	// Small frames are made by sub rsp, then mov [rsp+fs-16],rbp: between the two, the caller's rbp
+	// is only in rbp.
 	{at: pat("48 89 6C 24"), when: func(l *leaf) bool { return l.subbed() == l.off }, place: inSubbed},
 	{at: pat("48 89 AC 24"), when: func(l *leaf) bool { return l.subbed() == l.off }, place: inSubbed},
 	{when: func(l *leaf) bool { return l.subbed() > 0 }, place: inBuilt},
@@ -133,10 +133,10 @@ var prologueRules = []leafRule{
 	{place: onTop},
 }
 
-// bodyRules hold from where the frame is complete; the first that fits wins.
+// bodyRules apply from the place where the frame is complete; the first that matches wins.
 var bodyRules = []leafRule{
-	// The entry for on-stack replacement lies behind the place that is published
-	// as the prologue's end: stack bang, push rbp, sub rsp.
+	// The entry for on-stack replacement lies after the published end of the prologue: stack bang,
+	// push rbp, sub rsp.
 	{at: pat("89 84 24 ?? ?? ?? ?? 55"), place: onTop},
 	{before: pat("89 84 24 ?? ?? ?? ??"), at: pat("55"), place: onTop},
 	{before: pat("89 84 24 ?? ?? ?? ?? 55"), place: underSaved},
@@ -176,12 +176,11 @@ var bodyRules = []leafRule{
 	{place: inBuilt},
 }
 
-// staticCall is a compiled method's stub for a call of what is interpreted; mov
-// rbx,method; jmp.
+// staticCall is a compiled method's stub for a call of an interpreted method: mov rbx,method; jmp.
 var staticCall = pat("48 BB ?? ?? ?? ?? ?? ?? ?? ?? E9")
 
-// inStaticCall reports whether the leaf is in such a stub: then the return address is
-// the call's in the same code, which has not been called once more.
+// inStaticCall reports whether the leaf is in such a stub. The return address is then that of a
+// call in the same code: the method itself has not been called again.
 func (l *leaf) inStaticCall() bool {
 	return l.c.Regs.Arch == cpu.AMD64 && l.b.kind == blobNMethod && l.inStubs() && (staticCall.at(l.code, l.off) || staticCall.at(l.code, l.off-10))
 }
@@ -194,7 +193,7 @@ func (l *leaf) codeAt(addr uint64) bool {
 	return ok && l.vm.codeRA(w)
 }
 
-// match gives the place of the first rule that fits.
+// match returns the spot of the first rule that matches.
 func (l *leaf) match(rules []leafRule) (spot, bool) {
 	for i := range rules {
 		r := &rules[i]
@@ -205,9 +204,9 @@ func (l *leaf) match(rules []leafRule) (spot, bool) {
 	return spot{}, false
 }
 
-// readable reports whether reading the code is the best way to find the caller: in
-// hand-made stubs, except where they do not return but jump (jumpRules), and
-// except the call stub and entry barriers, whose rules know more.
+// readable reports whether reading the code is the best way to find the caller. It is in hand-made
+// stubs, except where they jump instead of returning (jumpRules), and except the call stub and
+// entry barriers, whose rules know more.
 func (l *leaf) readable() bool {
 	switch l.b.kind {
 	case blobStubRoutines:
@@ -225,7 +224,7 @@ func (l *leaf) readable() bool {
 			return false
 		}
 	case blobRuntimeStub:
-		// C1's allocation stubs try without a frame first.
+		// C1's allocation stubs first try without a frame.
 		if l.fs >= 16 && (!l.known() || l.off > bytes.Index(l.code, pushMove)) {
 			return false
 		}
@@ -271,14 +270,14 @@ func (l *leaf) rulesX86() []leafRule {
 	return stubRules
 }
 
-// found is where a leaf's caller goes on.
+// found is where a leaf's caller continues.
 type found struct {
 	ra, sp, fp uint64
 	own        uint64 // the caller's own stack pointer, if its callee has put arguments below it
 	saved      bool   // fp was read from the stack
 }
 
-// read gets the return address and the caller's registers from a place.
+// read loads the return address and the caller's registers from a spot.
 func (l *leaf) read(p spot) (f found, ok bool) {
 	var at uint64
 	f.fp = l.fp
@@ -355,7 +354,7 @@ func (l *leaf) callerX86() (found, bool) {
 	}
 	switch l.b.kind {
 	case blobSafepoint:
-		// The slot of a loop's poll is made first and filled later.
+		// A loop's poll makes the slot first and fills it later.
 		if g, ok2 := l.read(atException); ok2 && l.vm.codeRA(g.ra) {
 			g.sp, g.fp = f.sp, f.fp
 			return g, ok

@@ -7,13 +7,12 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// extendStack is where a c2i adapter notes its caller's stack pointer: pop rax;
-// mov r13,rsp, or lea r13,[rsp+8]; pop rax. Then it makes room, and puts the return
-// address there.
+// extendStack is where a c2i adapter saves its caller's stack pointer: pop rax; mov r13,rsp, or lea
+// r13,[rsp+8]; pop rax. It then makes room, and puts the return address there.
 var extendStack = [...][]byte{{0x58, 0x4C, 0x8B, 0xEC}, {0x4C, 0x8D, 0x6C, 0x24, 0x08, 0x58}}
 
-// extended reports whether an adapter may have made room for the interpreter's
-// arguments: only behind that place does the register hold the stack pointer.
+// extended reports whether an adapter may have made room for the interpreter's arguments: the
+// register holds the stack pointer only after that place.
 func (l *leaf) extended() bool {
 	if l.c.Regs.Arch != cpu.AMD64 {
 		return true
@@ -26,19 +25,19 @@ func (l *leaf) extended() bool {
 	return false
 }
 
-// top is the word at the stack pointer.
+// top returns the word at the stack pointer.
 func (l *leaf) top() uint64 {
 	w, _ := l.c.Word(l.sp)
 	return w
 }
 
-// maxPushed is how far above rsp the registers may begin that a math intrinsic
-// saved, in words: all general and all 512-bit vector registers.
+// maxPushed is how many words above rsp the registers that a math intrinsic saved may begin: all
+// general and all 512-bit vector registers.
 const maxPushed = 320
 
-// pushedAll finds the frame of code that has saved all registers on the stack
-// (up to JDK 8 C2's pow, exp and others do around a call): mov [rsp-40],rsp; sub
-// rsp,128. The saved stack pointer lies 40 bytes below what it points at.
+// pushedAll finds the frame of code that has saved all registers on the stack, as C2's pow, exp and
+// others do around a call up to JDK 8: mov [rsp-40],rsp; sub rsp,128. The saved stack pointer lies
+// 40 bytes below the address that it holds.
 func (l *leaf) pushedAll() (found, bool) {
 	for i := range uint64(maxPushed) {
 		at := l.sp + 8*i
@@ -72,7 +71,7 @@ var (
 	pollSecond = 7 // bytes of mov [r15+x],r10
 )
 
-// polled gives the pc of the poll whose stub the leaf is in.
+// polled returns the pc of the poll that jumped to the stub the leaf is in.
 func (l *leaf) polled() (uint64, bool) {
 	if l.c.Regs.Arch != cpu.AMD64 {
 		return 0, false

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// This file holds the rules for code that is no compiled Java method: wrappers of
-// native methods, runtime stubs, polls, adapters and hand-made stubs.
+// This file holds the rules for code that is not a compiled Java method: wrappers of native
+// methods, runtime stubs, polls, adapters and hand-made stubs.
 
-// wrapperRules are of the compiled wrappers of native methods.
+// wrapperRules apply to the compiled wrappers of native methods.
 var wrapperRules = []leafRule{
-	// Where the code tells, it decides: the caller's rbp may by chance be just
-	// where the wrapper's would be (PreserveFramePointer makes that likely).
+	// If the code tells, it decides: the caller's rbp may by chance be exactly where the wrapper's
+	// would be (PreserveFramePointer makes that likely).
 	{before: pat("55"), when: (*leaf).entering, place: underSaved},
 	{before: pat("55 48 8B EC"), when: (*leaf).entering, place: underSaved},
 	{when: func(l *leaf) bool { return l.entering() && l.known() && !bytes.Contains(l.code[:l.off], pushMove) }, place: onTop},
@@ -33,9 +33,9 @@ var wrapperRules = []leafRule{
 	{place: byFP},
 }
 
-// pollsLeft reports whether a wrapper has left its frame before it polls for its
-// return (25+): leave; test byte [r15+n],1; je; mov r10,pc; mov [r15+saved],r10; jmp;
-// cmp [r15+pending_exception],0; jne; ret; jmp.
+// pollsLeft reports whether a wrapper has removed its frame before it polls for its return (25+):
+// leave; test byte [r15+n],1; je; mov r10,pc; mov [r15+saved],r10; jmp; cmp
+// [r15+pending_exception],0; jne; ret; jmp.
 func (l *leaf) pollsLeft() bool {
 	if !l.known() {
 		return false
@@ -50,7 +50,7 @@ func (l *leaf) pollsLeft() bool {
 
 var leftAndPolls = pat("C9 41 F6 47 ?? 01 74")
 
-// runtimeRules are of the stubs through which compiled code calls the VM.
+// runtimeRules apply to the stubs through which compiled code calls the VM.
 var runtimeRules = []leafRule{
 	{at: pat("48 8F"), place: inPushed},
 	{at: pat("8F"), place: inPushed},
@@ -78,7 +78,7 @@ var runtimeRules = []leafRule{
 	{when: func(l *leaf) bool { return l.off <= 24 && l.moves() }, place: underSaved},
 	// C1's stubs begin with a frame on rbp and move rsp within it.
 	{when: func(l *leaf) bool { return l.off >= 4 && callStubEntry.at(l.code, 0) }, place: byFP},
-	// Some are jumped to by others that have made the frame already.
+	// Some are jumped to by others that have already made the frame.
 	{when: func(l *leaf) bool {
 		return l.fp > l.sp && l.fp <= l.sp+l.fs-16 && l.codeAt(l.fp+8)
 	}, place: byFP},
@@ -86,7 +86,8 @@ var runtimeRules = []leafRule{
 	{place: inBuilt},
 }
 
-// exceptionRules: the blob is entered by a jump with the return address in rdx.
+// exceptionRules apply to the exception blob, which is entered by a jump with the return address in
+// rdx.
 var exceptionRules = []leafRule{
 	{at: pat("52"), when: func(l *leaf) bool { return l.off == 0 }, place: inRDXPlace},
 	{before: pat("52"), when: func(l *leaf) bool { return l.off == 1 }, place: onTop},
@@ -98,7 +99,7 @@ var exceptionRules = []leafRule{
 	}, place: inRDXPlace},
 }
 
-// safepointRules are of the blobs that polls end up in.
+// safepointRules apply to the blobs that polls end up in.
 var safepointRules = []leafRule{
 	// A loop's poll: its slot for the return address is made by push rbx.
 	{at: pat("53 55"), place: atException},
@@ -110,8 +111,7 @@ var safepointRules = []leafRule{
 	{place: inBuilt},
 }
 
-// jumpRules are of hand-made stubs that have taken their return address off the
-// stack and jump.
+// jumpRules apply to hand-made stubs that have taken their return address off the stack and jump.
 var jumpRules = []leafRule{
 	// forward_exception: pop rdx; mov rax,[r15+x]; mov [r15+x],0; jmp rbx.
 	{before: pat("5A"), at: pat("49 8B 47"), place: inRDXPlace},
@@ -119,7 +119,7 @@ var jumpRules = []leafRule{
 	{before: pat("49 C7 47 ?? 00 00 00 00"), at: pat("FF E3"), place: inRDXPlace},
 	// unwind_exception of C1: pop rdx; jmp rbx.
 	{before: pat("5A"), at: pat("FF E3"), place: inRDXPlace},
-	// forward_exception before that: it calls C++, with the stack aligned.
+	// forward_exception before that pop: it calls C++, with the stack aligned.
 	{before: pat("48 83 EC 08"), at: pat("E8"), when: (*leaf).forwards, place: underOther},
 	{at: pat("48 83 C4 08"), when: (*leaf).forwards, place: underOther},
 	{when: (*leaf).forwards, place: onTop},
@@ -149,8 +149,7 @@ var (
 	forwardEnd  = pat("5A 49 8B 47 ?? 49 C7 47 ?? 00 00 00 00 FF E3")
 )
 
-// stubRules are of hand-made stubs whose code could not be read. 41 55 is push
-// r13, not push rbp.
+// stubRules apply to hand-made stubs whose code could not be read. 41 55 is push r13, not push rbp.
 var stubRules = slices.Concat(jumpRules, []leafRule{
 	{at: pat("55"), when: func(l *leaf) bool { return !pat41.before(l.code, l.off) }, place: onTop},
 	{before: pat("55"), when: func(l *leaf) bool { return !pat41.before(l.code, l.off-1) }, place: underSaved},
@@ -170,8 +169,8 @@ var stubRules = slices.Concat(jumpRules, []leafRule{
 // onFP reports whether a hand-made stub seems to have its frame on rbp.
 func (l *leaf) onFP() bool { return l.fp >= l.sp && l.fp < l.sp+512 && l.codeAt(l.fp+8) }
 
-// barrierRules are of the nmethod entry barrier's stub, which pushes -1 before it
-// makes its frame.
+// barrierRules apply to the nmethod entry barrier's stub, which pushes -1 before it makes its
+// frame.
 var barrierRules = []leafRule{
 	{at: pat("68 FF FF FF FF"), place: onTop},
 	{at: pat("55"), place: underOther},
@@ -184,8 +183,8 @@ var barrierRules = []leafRule{
 	{place: spot{inFP, 16, 0}},
 }
 
-// callStubRules are of the stub through which C++ calls Java, which its return
-// address into libjvm tells from no other stub.
+// callStubRules apply to the stub through which C++ calls Java. Its return address into libjvm
+// tells it from every other stub.
 var callStubRules = []leafRule{
 	{at: pat("55"), place: onTop},
 	{before: pat("55"), place: underSaved},
@@ -193,13 +192,13 @@ var callStubRules = []leafRule{
 	{place: byFP},
 }
 
-// framelessRules are of adapters, vtable stubs and inline cache buffers, of the
-// interpreter's native signature handlers, which run on its frame pointer, and of
-// JNI's fast field getters: none pushes anything that stays.
+// framelessRules apply to adapters, vtable stubs and inline cache buffers, to the interpreter's
+// native signature handlers, which run on its frame pointer, and to JNI's fast field getters: none
+// of them leaves anything pushed.
 var framelessRules = []leafRule{{place: onTop}}
 
-// adapterRules: adapters take the return address off the stack while they move
-// what lies around it; what is on top then may be an old one.
+// adapterRules apply to adapters. They take the return address off the stack while they move what
+// lies around it, so the word on top may be an old one.
 var adapterRules = []leafRule{
 	// To the interpreter: pop rax; mov r13,rsp; sub rsp,n; mov [rsp],rax, or push rax.
 	// From 21 on r13 is made first.
@@ -208,9 +207,9 @@ var adapterRules = []leafRule{
 	{place: onTop},
 }
 
-// aligning reports whether an adapter from the interpreter holds its return address in
-// rax: mov rax,[rsp]; mov r11,rsp, or mov r11,rsp; pop rax from 21 on; sub rsp,n if
-// there are arguments; and rsp,-16; push rax.
+// aligning reports whether an adapter from the interpreter holds its return address in rax: mov
+// rax,[rsp]; mov r11,rsp, or mov r11,rsp; pop rax from 21 on; sub rsp,n if there are arguments; and
+// rsp,-16; push rax.
 func (l *leaf) aligning() bool {
 	for _, e := range alignStack {
 		from := bytes.Index(l.code, e)
@@ -241,9 +240,9 @@ var (
 	andRSP     = []byte{0x48, 0x83, 0xE4, 0xF0}
 )
 
-// patching reports whether a c2i adapter has its caller's call site patched, by a call for
-// which it pushes much and keeps its stack pointer in r13: mov r13,rsp; mov rax,[rsp];
-// and rsp,-16 to mov rsp,r13.
+// patching reports whether a c2i adapter is having its caller's call site patched. For that call it
+// pushes much and keeps its stack pointer in r13: mov r13,rsp; mov rax,[rsp]; and rsp,-16 to mov
+// rsp,r13.
 func (l *leaf) patching() bool {
 	for i := 0; ; {
 		n := bytes.Index(l.code[i:], patchCaller)

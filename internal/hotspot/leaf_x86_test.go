@@ -10,7 +10,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Rules for places that only single-stepping found, on the bytes that were met.
+// Rules for spots that only single-stepping found, tested on the bytes that were seen.
 
 // stopped is a thread that was stopped in a blob whose code is the given bytes.
 type stopped struct {
@@ -62,8 +62,8 @@ func (s *stopped) put(off int, v uint64) {
 	binary.LittleEndian.PutUint64(s.mem.stack[1024+off:], v)
 }
 
-// goesTo says that the caller goes on at ra with the stack pointer at a distance
-// from the one at the stop.
+// goesTo checks that the caller continues at ra with the stack pointer at a distance from the one
+// at the stop.
 func (s *stopped) goesTo(ra uint64, off int) {
 	s.t.Helper()
 	sp := s.c.Regs.SP()
@@ -72,9 +72,9 @@ func (s *stopped) goesTo(ra uint64, off int) {
 	}
 }
 
-// An adapter that has its caller's call site patched has its stack pointer in r13, from
-// the place where it is put there to the one where it is taken back; what is on top
-// meanwhile may be an old return address.
+// An adapter that has its caller's call site patched has its stack pointer in r13, from the
+// instruction that puts it there to the one that takes it back. The word on top may meanwhile be an
+// old return address.
 func TestAdapterPatchesCaller(t *testing.T) {
 	// cmp, jz; mov r13,rsp; mov rax,[rsp]; and rsp,-16; pushf; sub rsp,8; sub rsp,0x80;
 	// mov [rsp+0x78],rax; a call; mov rsp,r13; pop rax
@@ -84,7 +84,7 @@ func TestAdapterPatchesCaller(t *testing.T) {
 		s.put(0, staleRA)
 		s.put(below, rightRA)
 		s.c.Regs.R[cpu.R13] = s.c.Regs.SP() + uint64(below)
-		if off == 10 { // it is not there yet
+		if off == 10 { // r13 is not set yet
 			s.c.Regs.R[cpu.R13] = s.c.Regs.SP() + 64
 			s.put(64, staleRA)
 		}
@@ -92,8 +92,8 @@ func TestAdapterPatchesCaller(t *testing.T) {
 	}
 }
 
-// An adapter to the interpreter has made room and has yet to put its return
-// address there: what is on top is an old one.
+// An adapter to the interpreter has made room and has yet to put its return address there: the word
+// on top is an old one.
 func TestAdapterMakesRoom(t *testing.T) {
 	const code = "498be5 58 4c8bec 4883ec20 48890424 4889742410 ffe1"
 	for _, off := range []int{4, 7, 11} {
@@ -160,8 +160,8 @@ func TestForwardException(t *testing.T) {
 	}
 }
 
-// C1's new_type_array of JDK 8 allocates without a frame; the caller's rbp may
-// point at its own frame (PreserveFramePointer).
+// C1's new_type_array of JDK 8 allocates without a frame. The caller's rbp may point at its own
+// frame (PreserveFramePointer).
 func TestStubWithoutFrameYet(t *testing.T) {
 	const code = "81fbffffff00 7708 498b4760 4889c1 c3 90 55488bec 4881ecd0010000"
 	for _, off := range []int{0, 6, 8, 12, 15} {
@@ -174,9 +174,9 @@ func TestStubWithoutFrameYet(t *testing.T) {
 	}
 }
 
-// The interpreter's way out of a native method of JDK 8: the return address is
-// popped into rdi, and r11 holds the caller's stack pointer. rbp is the caller's
-// already, which means nothing where that is compiled.
+// The interpreter leaves a native method of JDK 8: the return address is popped into rdi, and r11
+// holds the caller's stack pointer. rbp is the caller's already, which means nothing if the caller
+// is compiled.
 func TestInterpreterLeaves(t *testing.T) {
 	leaving := func(code string, off int) *stopped {
 		s := stopIn(t, blobInterpreter, code, off)
@@ -207,8 +207,8 @@ func TestInterpreterLeaves(t *testing.T) {
 	s.goesTo(rightRA, 0)
 }
 
-// A loop goes on compiled: leave; pop rcx; mov rsp,rdx; and rsp,-16; push rcx; jmp
-// [rbx+n]. What the caller's stack pointer was is lost with the alignment.
+// A loop continues in compiled code: leave; pop rcx; mov rsp,rdx; and rsp,-16; push rcx; jmp
+// [rbx+n]. The caller's stack pointer is lost by the alignment.
 func TestInterpreterMigrates(t *testing.T) {
 	for off, at := range map[int]struct {
 		rcx, sp bool // set already
@@ -235,8 +235,8 @@ func TestInterpreterMigrates(t *testing.T) {
 	}
 }
 
-// An exception leaves an interpreted method: its frame is taken off, and the VM is asked
-// for its caller's handler. That is compiled, so rbp means nothing.
+// An exception leaves an interpreted method: its frame is taken off, and the VM is asked for its
+// caller's handler. The handler is compiled, so rbp means nothing.
 func TestInterpreterRethrows(t *testing.T) {
 	const code = "488b5df8 c9 5a 488be3 498b87f8030000 49c787f803000000000000 50 52 488bf2 498bff" +
 		"40f6c40f 0f8412000000 4883ec08 e803432104 4883c408 e905000000 e8f5422104 488bd8 5a 58 ffe3"
@@ -251,8 +251,8 @@ func TestInterpreterRethrows(t *testing.T) {
 		return s
 	}
 	for off, at := range map[int]struct {
-		word int // where the return address is, -1: in rdx
-		sp   int // the caller's, from here
+		word int // offset of the return address, -1: in rdx
+		sp   int // the caller's, relative to here
 	}{
 		5: {0, 32}, 6: {-1, 32}, 9: {-1, 0}, 16: {-1, 0}, 27: {-1, 0}, 28: {-1, 8},
 		29: {0, 16}, 32: {0, 16}, 35: {0, 16}, 39: {0, 16}, 45: {0, 16}, 49: {8, 24}, 54: {8, 24}, 58: {0, 16}, 63: {0, 16}, 68: {0, 16}, 71: {0, 16}, 72: {-1, 8}, 73: {-1, 0},
@@ -270,7 +270,7 @@ func TestInterpreterRethrows(t *testing.T) {
 		t.Logf("at %d", off)
 		s.goesTo(rightRA, at.sp)
 	}
-	// The VM works on it, or what it calls.
+	// The VM, or what it calls, is working on it.
 	for off, at := range map[int]int{54: 8, 68: 0} {
 		s := rethrowing(off)
 		s.c.Leaf = false
@@ -279,7 +279,7 @@ func TestInterpreterRethrows(t *testing.T) {
 		t.Logf("called before %d", off)
 		s.goesTo(rightRA, at+16)
 	}
-	// The frame is whole: that is nothing for this.
+	// The frame is complete, so this rule does not apply.
 	for _, off := range []int{0, 4} {
 		s := rethrowing(off)
 		if f, ok := s.vm.rethrowing(s.c); ok {
@@ -319,8 +319,8 @@ func TestDeoptHandler(t *testing.T) {
 	}
 }
 
-// The deoptimisation blob where an exception has jumped to it: the return address is in rdx, and
-// below the stack pointer lies an old one; then its place on the stack holds a 0.
+// The deoptimisation blob was jumped to with an exception: the return address is in rdx, and an old
+// one lies below the stack pointer; then its slot on the stack holds a 0.
 func TestExcepted(t *testing.T) {
 	const code = "f4 49899748040000 49898740040000 6a00 55 488bec 9c 4881ec08020000 f4"
 	for _, c := range []struct{ off, room, fp int }{{1, -1, 0}, {8, -1, 0}, {15, -1, 0}, {17, 0, 0}, {18, 8, 0}, {21, 8, 0}, {22, 16, 8}, {29, 536, 528}} {
@@ -342,9 +342,9 @@ func TestExcepted(t *testing.T) {
 	}
 }
 
-// forward_exception while the VM looks for a handler: its return address is on top, or behind
-// what aligns the stack. The next word may be one too, where the caller's frame keeps the pc that
-// it had before it was deoptimised.
+// forward_exception while the VM looks for a handler: its return address is on top, or after the
+// alignment padding. The next word may be a return address too, if the caller's frame keeps the pc
+// that it had before it was deoptimised.
 func TestForwarding(t *testing.T) {
 	const code = "e800000000 4883c408 eb05 e800000000 488bd8 5a 498b4708 49c7470800000000 ffe3"
 	for off, ra := range map[int]int{5: 8, 16: 0} {
@@ -356,9 +356,9 @@ func TestForwarding(t *testing.T) {
 	}
 }
 
-// A deoptimisation blob of JDK 8 between the frame that it has taken off and its
-// new own one: the return address lies where it was, is below the stack pointer
-// for a while, and then is the outermost new frame's.
+// A deoptimisation blob of JDK 8 between the frame that it has taken off and its own new one: the
+// return address lies where it was, is below the stack pointer for a while, and then is that of the
+// outermost new frame.
 func TestRebuilding(t *testing.T) {
 	const code = "4803e1 488b6f30 488b4f18 4883c408 488b7710 8b5708 4c8bc4 8b5f04 482be3" +
 		"488b1e 4883eb10 48ff31 55 488bec 482be3 48c745f000000000 4c8945f8 4c8bc4 4883c608 4883c108 ffca 75d4" +
@@ -381,7 +381,7 @@ func TestRebuilding(t *testing.T) {
 	for _, off := range []int{15, 19, 22, 25} {
 		at(off, -8).goesTo(rightRA, 0) // below the stack pointer
 	}
-	// The caller's frame has been made longer, and nothing pushed yet.
+	// The caller's frame has been extended, and nothing pushed yet.
 	at(34, adjust-8).goesTo(rightRA, adjust)
 	// fp is where the frame pointer points, and those from there to the outermost.
 	for _, c := range []struct {
@@ -393,7 +393,7 @@ func TestRebuilding(t *testing.T) {
 		s := at(c.off, c.ra)
 		s.put(c.ra+adjust, rightRA)
 		if c.fp != nil {
-			// Words that others have left look the same.
+			// Words that other frames have left look the same.
 			for i := -8; i < c.ra; i += 8 {
 				s.put(i, rightRA)
 			}
@@ -415,9 +415,8 @@ func TestRebuilding(t *testing.T) {
 	}
 }
 
-// At the entry of an interpreted method whose return address was just popped, rbp is
-// the compiled caller's, which may hold anything: what it points at is no part of the
-// stack and is not looked at.
+// At the entry of an interpreted method whose return address was just popped, rbp is the compiled
+// caller's and may hold anything: if it points outside the stack, that memory is not read.
 func TestEntryFromCompiledReadsOnlyTheStack(t *testing.T) {
 	for _, fp := range []uint64{0xd0e937d2, 0, synthStack - 8, synthStack + 4096, 1<<63 + 8} {
 		s := stopIn(t, blobAdapter, "90", 0)

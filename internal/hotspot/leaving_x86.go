@@ -9,31 +9,31 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// The interpreter leaves a method by taking its frame off and jumping: leave; pop
-// the return address into a register; set rsp to where the caller had it, which
-// was read from the frame before; jump to that register. Which registers depends
-// on the release and on whether the method is native. So the few instructions to
-// the jump are done here, on the registers and the stack that were copied.
+// The interpreter leaves a method by taking its frame off and jumping: leave; pop the return
+// address into a register; set rsp to what the caller had, which was read from the frame before;
+// jump to that register. The registers depend on the release and on whether the method is native.
+// This file therefore simulates the few instructions up to the jump, on the registers and the stack
+// that were copied.
 //
-// A method that goes on compiled, in the middle of a loop, leaves its frame likewise,
-// but its caller's address is put back on an aligned stack for the compiled code
+// A method that continues compiled, in the middle of a loop, leaves its frame likewise, but its
+// caller's address is put back on an aligned stack for the compiled code
 // (cpu/x86/templateTable_x86.cpp, TemplateTable::branch).
 
-// Bounds on what is followed to the jump.
+// Bounds on the code that is followed to the jump.
 const (
 	maxLeaving     = 16 // instructions
 	maxLeavingCode = 96 // bytes
 
-	staysSlots = 512 // places that are remembered not to leave
+	staysSlots = 512 // places that are remembered as not leaving a method
 )
 
-// leaving says where a thread goes on that was stopped in the interpreter between
-// taking a method's frame off and the jump to its caller.
+// leaving finds the caller of a thread that was stopped in the interpreter between taking a
+// method's frame off and the jump to its caller.
 func (vm *VM) leaving(c *walk.Cursor) (f found, ok bool) {
 	if c.Regs.Arch != cpu.AMD64 {
 		return f, false
 	}
-	// Hardly any code of the interpreter leaves a method.
+	// Very little of the interpreter's code leaves a method.
 	stays := &vm.stepping.stays[c.Regs.PC%staysSlots]
 	if *stays == c.Regs.PC {
 		return f, false
@@ -55,7 +55,7 @@ func (vm *VM) leaving(c *walk.Cursor) (f found, ok bool) {
 		}
 		if inst.Op == x86asm.JMP {
 			f, ok = x.jump(&inst)
-			// The jump alone may be one within the interpreter.
+			// A jump alone may be one within the interpreter.
 			return f, ok && (set || vm.javaCaller(f.ra) || vm.beginsBarrier(f.ra)) && vm.validRA(f.ra)
 		}
 		if !leaves(inst.Op) || !x.do(&inst) {
@@ -70,8 +70,8 @@ func (vm *VM) leaving(c *walk.Cursor) (f found, ok bool) {
 	return f, false
 }
 
-// leaves reports whether leaving a method has a use for the instruction. Among the rest:
-// leave, before which the frame is whole; calls.
+// leaves reports whether the instruction occurs in leaving a method. It does not accept leave,
+// before which the frame is complete, nor calls.
 func leaves(op x86asm.Op) bool {
 	switch op {
 	case x86asm.POP, x86asm.MOV, x86asm.AND, x86asm.PUSH, x86asm.CMP, x86asm.TEST, x86asm.NOP, x86asm.LEA, x86asm.MOVZX, x86asm.XOR,
@@ -81,8 +81,8 @@ func leaves(op x86asm.Op) bool {
 	return false
 }
 
-// jumpsAway reports whether code may hold jmp reg or jmp [reg+n]: FF with 4 in the middle
-// of the next byte, and no table, as the jump to the next bytecode's code has.
+// jumpsAway reports whether code may hold jmp reg or jmp [reg+n]: FF with 4 in the middle bits of
+// the next byte, and no table, as the jump to the next bytecode's code has.
 func jumpsAway(code []byte) bool {
 	for i := range max(0, len(code)-1) {
 		if code[i] == 0xFF && code[i+1]&0x38 == 0x20 && code[i+1] >= 0x40 {
@@ -101,10 +101,10 @@ func (vm *VM) migrates(c *walk.Cursor, pc uint64) bool {
 	return pc-vm.interpLo >= uint64(n) && bytes.Equal(c.Code(pc-uint64(n), n), alignedReturn)
 }
 
-// excepted finds the caller where the deoptimisation blob was jumped to with an exception, as
-// forward_exception does after a stub for allocation: the return address is in rdx then. The
-// blob makes room for it with a 0, saves all registers, and puts it there
-// (generate_deopt_blob in cpu/x86/sharedRuntime_x86_64.cpp, exception_offset).
+// excepted finds the caller if the deoptimisation blob was jumped to with an exception, as
+// forward_exception does after an allocation stub. The return address is in rdx then. The blob
+// makes room for it with a 0, saves all registers, and puts it there (generate_deopt_blob in
+// cpu/x86/sharedRuntime_x86_64.cpp, exception_offset).
 func (l *leaf) excepted() (f found, ok bool) {
 	if l.b.kind != blobDeopt || !l.known() || l.c.Regs.Known&(1<<cpu.RDX) == 0 || !l.vm.codeRA(l.c.Regs.R[cpu.RDX]) {
 		return found{}, false
@@ -136,10 +136,10 @@ func (l *leaf) excepted() (f found, ok bool) {
 // exceptedEntry is mov [r15+exception_pc],rdx; mov [r15+exception_oop],rax; push 0; push rbp.
 var exceptedEntry = pat("49 89 97 ?? ?? ?? ?? 49 89 87 ?? ?? ?? ?? 6A 00 55")
 
-// forwarding says where forward_exception's return address lies while it has the VM look for a
-// handler: it takes it off and jumps to what it was told, which reading the code takes for a
-// call in its place, of whose caller the next word then is the return address. The stack may
-// have been aligned for the call.
+// forwarding finds where forward_exception's return address lies while it has the VM look for a
+// handler. The stub then pops the address and jumps to the handler, which reading the code takes
+// for a call in the stub's place whose caller has the next word as its return address. The stack
+// may have been aligned for the call.
 func (vm *VM) forwarding(c *walk.Cursor, b *blob, pc uint64) (at uint64, ok bool) {
 	if c.Regs.Arch != cpu.AMD64 || b.kind != blobStubRoutines {
 		return 0, false

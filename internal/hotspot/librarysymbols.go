@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// maxSymbolBytes bounds a symbol table, and its names; libjvm's have 1.6 and
-	// 4 MB.
+	// maxSymbolBytes bounds a symbol table, and its names, in bytes each; libjvm's have 1.6 and 4
+	// MB.
 	maxSymbolBytes = 256 << 20
-	// symbolSize is of an Elf64_Sym: name, info, other, section, value, size.
+	// symbolSize is the size of an Elf64_Sym: name, info, other, section, value, size.
 	symbolSize = 24
 )
 
-// librarySymbols gives the symbol table of the VM's library in its raw form, with
-// its names and what to add to its addresses. Distributions of JDK 9 and later
-// mostly leave it in; where it was stripped off that is an error.
+// librarySymbols returns the symbol table of the VM's library in its raw form, with its names and
+// what to add to its addresses. Distributions of JDK 9 and later mostly leave it in; it is an error
+// if it was stripped.
 func (vm *VM) librarySymbols() (syms, strs []byte, bias uint64, err error) {
 	fail := func(err error) ([]byte, []byte, uint64, error) {
 		return nil, nil, 0, fmt.Errorf("read the symbols of the VM's library %s: %w", vm.file, err)

@@ -1,6 +1,6 @@
 package hotspot
 
-// lineEntry says which source line begins at a bytecode.
+// lineEntry is a source line and the bytecode index at which it begins.
 type lineEntry struct{ bci, line uint16 }
 
 // decodeLines decodes a compressed line table (docs/hotspot.md, "Line tables"). ok is false if data
@@ -25,14 +25,14 @@ func decodeLines(data []byte, bias uint32, codeSize uint32) (out []lineEntry, ok
 			return out, false
 		}
 		if bci < 0 || uint32(bci) >= codeSize || len(out) > 1<<16 {
-			return out, true // no line table; what there was before may be one
+			return out, true // no line table; the bytes before may be one
 		}
 		out = append(out, lineEntry{uint16(bci), uint16(line)})
 	}
 	return out, false
 }
 
-// lineAt gives the line of a bytecode: of the entry with the greatest index not
+// lineAt returns the line of a bytecode: of the entry with the greatest index not
 // above it (entries are not sorted); 0 if there is none.
 func lineAt(lines []lineEntry, bci int32) int32 {
 	bci = max(bci, 0)
@@ -45,7 +45,7 @@ func lineAt(lines []lineEntry, bci int32) int32 {
 	return line
 }
 
-// line gives the source line of a bytecode of m, 0 if unknown.
+// line returns the source line of a bytecode of m, 0 if unknown.
 func (vm *VM) line(m *method, bci int32) int32 {
 	if !m.linesRead {
 		m.linesRead = true
@@ -59,7 +59,7 @@ func (vm *VM) readLines(m *method) []lineEntry {
 		return nil
 	}
 	addr, bias := m.codeBase+uint64(m.codeSize), unsigned5Bias(vm.major)
-	// Most tables are short; the next page need not be there.
+	// Most tables are short, and the next page need not be mapped.
 	for n := uint64(256); n <= maxLineData; n *= 4 {
 		data := make([]byte, n)
 		if !vm.peek.near(data, addr) {

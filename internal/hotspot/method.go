@@ -10,14 +10,14 @@ import (
 // Bounds on methods.
 const (
 	maxMethods  = 1 << 19 // kept at a time
-	sweepAt     = 1 << 14 // methods from which on those not asked for lately are dropped
+	sweepAt     = 1 << 14 // number of methods above which those not asked for recently are dropped
 	sweepAge    = 1024    // batches
-	maxBad      = 1 << 14 // addresses known to be no methods, per batch
+	maxBad      = 1 << 14 // addresses known not to be methods, per batch
 	maxLineData = 1 << 19 // bytes of a line table: 65,535 bytecodes at 5 bytes and more
 	accNative   = 0x100   // JVM specification, table 4.6-A
 )
 
-// methodLayout is where Methods and what they lead to hold what (docs/hotspot.md, "Methods").
+// methodLayout holds the offsets in Methods and what they lead to (docs/hotspot.md, "Methods").
 type methodLayout struct {
 	sizeofMethod, sizeofConst, sizeofPool uint64
 
@@ -44,7 +44,7 @@ type method struct {
 
 	class, name, signature string // as the VM holds them: java/util/Map, get, (I)V
 	source                 string
-	function, raw          string // as people read it; raw is "" if the same
+	function, raw          string // in the form for display; raw is "" if the same
 
 	hasLines  bool
 	linesRead bool
@@ -53,14 +53,14 @@ type method struct {
 	used      uint32
 }
 
-// methodCookie tells a Method from another that may take its place.
+// methodCookie tells a Method from another that may replace it.
 type methodCookie struct {
 	constMethod, constants, holder, className uint64
 	nameIndex, sigIndex                       uint16
 }
 
-// nearMethod is a Method that was asked for lately: an interpreted stack asks
-// for each of its frames.
+// nearMethod is a Method that was asked for recently. An interpreted stack asks for the Method of
+// each of its frames.
 type nearMethod struct {
 	ptr uint64
 	m   *method
@@ -68,11 +68,10 @@ type nearMethod struct {
 
 const nearMethods = 256
 
-// nearPlace is where ptr's Method is kept. Methods lie close together, at
-// multiples of 8 bytes.
+// nearPlace returns the slot for ptr's Method. Methods lie close together, at multiples of 8 bytes.
 func nearPlace(ptr uint64) uint64 { return ptr * 0x9E3779B97F4A7C15 >> (64 - 8) }
 
-// methodTable is the methods decoded so far.
+// methodTable holds the methods decoded so far.
 type methodTable struct {
 	layout methodLayout
 	byPtr  map[uint64]uint32
@@ -81,8 +80,8 @@ type methodTable struct {
 	bad    map[uint64]struct{}
 	dead   []uint32  // since the last batch
 	sweep  int       // drop idle methods when there are more
-	recent []*method // that walks asked for in the last batches: BeginBatch checks them all at once
-	naming bool      // what is asked for is to be named, which is done once
+	recent []*method // that walks asked for in the last batches: BeginBatch checks them all together
+	naming bool      // the methods asked for are to be named, which is done once
 	check  methodChecks
 	ahead  methodsAhead
 }
@@ -125,17 +124,17 @@ func (vm *VM) openMethods() {
 	m.sweep = sweepAt
 }
 
-// nearMethod is method for what was asked for lately and was checked in this batch.
+// nearMethod is method for one that was asked for recently and was checked in this batch.
 func (vm *VM) nearMethod(ptr uint64) (uint32, bool) {
 	near := &vm.methods.near[nearPlace(ptr)]
 	if m := near.m; near.ptr == ptr && m != nil && m.batch == vm.batch {
-		m.used = vm.batch // what was checked in this batch is alive until the next
+		m.used = vm.batch // a method that was checked in this batch is alive until the next
 		return m.id, true
 	}
 	return 0, false
 }
 
-// method gives the id of the Method at ptr, which may be any address; false if
+// method returns the id of the Method at ptr, which may be any address; false if
 // there is none.
 func (vm *VM) method(ptr uint64) (uint32, bool) {
 	t := &vm.methods
@@ -174,7 +173,7 @@ func (vm *VM) method(ptr uint64) (uint32, bool) {
 	return m.id, true
 }
 
-// methodAt gives the method with an id, or nil.
+// methodAt returns the method with an id, or nil.
 func (vm *VM) methodAt(id uint32) *method {
 	if int(id) >= len(vm.methods.all) {
 		return nil
@@ -182,7 +181,8 @@ func (vm *VM) methodAt(id uint32) *method {
 	return vm.methods.all[id]
 }
 
-// readMethod decodes the Method at ptr, nil if there is none (the tests of docs/hotspot.md, "Methods").
+// readMethod decodes the Method at ptr, nil if there is none (the tests of docs/hotspot.md,
+// "Methods").
 func (vm *VM) readMethod(ptr uint64) *method {
 	l := &vm.methods.layout
 	m := &method{ptr: ptr}
@@ -252,13 +252,13 @@ func (vm *VM) readMethod(ptr uint64) *method {
 	return m
 }
 
-// poolSlot is the address of a constant pool's slot.
+// poolSlot returns the address of a constant pool's slot.
 func (vm *VM) poolSlot(pool uint64, index uint16) uint64 {
 	return pool + vm.methods.layout.sizeofPool + 8*uint64(index)
 }
 
-// killMethod drops a method whose memory holds another. It can be named until
-// the next batch begins.
+// killMethod drops a method whose memory holds something else. It can be named until the next batch
+// begins.
 func (vm *VM) killMethod(m *method) {
 	t := &vm.methods
 	if t.byPtr[m.ptr] != m.id {
@@ -269,8 +269,8 @@ func (vm *VM) killMethod(m *method) {
 	vm.died++
 }
 
-// sweepMethods forgets methods that have not been asked for lately: classes that
-// were unloaded are never asked for again.
+// sweepMethods drops methods that have not been asked for recently: those of unloaded classes are
+// never asked for again.
 func (vm *VM) sweepMethods() {
 	t := &vm.methods
 	for ptr, id := range t.byPtr {
@@ -282,9 +282,9 @@ func (vm *VM) sweepMethods() {
 	t.sweep = max(sweepAt, 2*len(t.byPtr))
 }
 
-// bciFromBCP turns the address of a bytecode into its index, -1 if it is not
-// one of the method's. Up to JDK 8 the collector leaves the index itself in the
-// frame while it runs (8 share/vm/runtime/frame.inline.hpp).
+// bciFromBCP turns the address of a bytecode into its index, -1 if it is not one of the method's.
+// Up to JDK 8 the collector leaves the index itself in the frame while it runs (8
+// share/vm/runtime/frame.inline.hpp).
 func (vm *VM) bciFromBCP(id uint32, bcp uint64) int32 {
 	m := vm.methodAt(id)
 	switch {

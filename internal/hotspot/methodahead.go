@@ -7,15 +7,15 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// A method that is seen for the first time is read in five steps, each of which needs
-// what the one before gave, and lies in eight places. Where several are about to be asked
-// for, as of the frames of an interpreted stack, each step is taken for all at once.
+// A method that is seen for the first time is read in five steps, from eight places. Each step
+// needs the result of the one before. If several methods are about to be asked for, as by the
+// frames of an interpreted stack, each step is done for all of them together.
 
-// maxAhead is how many methods are looked ahead at a time. Their pages are half of what
-// the cache holds.
+// maxAhead is how many methods are prefetched at a time. Their pages are half of those that the
+// cache holds.
 const maxAhead = 48
 
-// methodsAhead is what looking ahead needs, used again.
+// methodsAhead is scratch space for prefetching.
 type methodsAhead struct {
 	ptrs  []uint64 // what will be asked for
 	check []*method
@@ -31,7 +31,7 @@ type newMethod struct {
 	class, name, sig, file         uint64 // Symbols
 }
 
-// expectMethods prepares for method being asked for the Methods at ptrs, any addresses.
+// expectMethods prepares for calls of method for the Methods at ptrs, which may be any addresses.
 // Only time depends on it.
 func (vm *VM) expectMethods(ptrs []uint64) {
 	t := &vm.methods
@@ -52,7 +52,7 @@ func (vm *VM) expectMethods(ptrs []uint64) {
 		}
 		a.new = append(a.new, newMethod{ptr: ptr})
 	}
-	// One is checked, or read, as well when it is asked for.
+	// A single method can as well be checked, or read, when it is asked for.
 	if len(a.check) > 1 {
 		vm.checkMethods(a.check)
 	}
@@ -72,8 +72,8 @@ func (vm *VM) expectScopes(chain []scope) {
 	vm.expectMethods(a.ptrs)
 }
 
-// expectNames prepares for code that has just been found to be named at pc, be it a
-// return address or where a thread is.
+// expectNames prepares for naming newly found code at pc, which may be a return address or the
+// address at which a thread is.
 func (vm *VM) expectNames(b *blob, pc uint64) {
 	i := b.exact(pc)
 	if i < 0 {
@@ -84,7 +84,7 @@ func (vm *VM) expectNames(b *blob, pc uint64) {
 	vm.expectScopes(chain)
 }
 
-// fetchMethods has the memory read that decoding methods will look at.
+// fetchMethods prefetches the memory that decoding the methods will read.
 func (vm *VM) fetchMethods(ms []newMethod) {
 	pages, ok := vm.peek.r.(pageReader)
 	if !ok {
@@ -157,8 +157,8 @@ func (vm *VM) fetchMethods(ms []newMethod) {
 	fetch()
 }
 
-// lookAhead prepares for the methods of the frame at fp and of those outside of it for
-// as long as they are the interpreter's too and were copied.
+// lookAhead prepares for the methods of the frame at fp and of its outer frames, as long as they
+// are interpreted too and were copied.
 func (vm *VM) lookAhead(c *walk.Cursor, s *interpreterSlots, fp uint64) {
 	t := &vm.methods
 	a := &t.ahead

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// compiled gives the Methods of compiled code.
+// compiled returns the Methods of compiled code.
 func compiled(t *testing.T, vm *VM) []uint64 {
 	t.Helper()
 	var out []uint64
@@ -14,14 +14,14 @@ func compiled(t *testing.T, vm *VM) []uint64 {
 			out = append(out, b.nm.method)
 		}
 	})
-	if len(out) < 2 { // how many there are is the machine's affair
+	if len(out) < 2 { // how many there are depends on the machine
 		t.Fatalf("%d methods have been compiled", len(out))
 	}
 	return out
 }
 
-// Of methods that are checked together those are dropped that have been replaced, and no
-// others, whatever of them has.
+// If methods are checked together, exactly those that have been replaced are dropped, whatever part
+// of them was replaced.
 func TestMethodsAreCheckedTogether(t *testing.T) {
 	vm := openStopped(t)
 	mem := &changed{Reader: vm.peek.r, words: map[uint64]uint64{}}
@@ -66,7 +66,7 @@ func TestMethodsAreCheckedTogether(t *testing.T) {
 	}
 }
 
-// Methods that are read ahead are what they are when each is read by itself.
+// Methods that are prefetched are equal to the same methods read one by one.
 func TestMethodsAreReadAhead(t *testing.T) {
 	p := parkedProgram(t, 17)
 	stop(t, p.PID)

@@ -2,24 +2,25 @@ package hotspot
 
 import "github.com/candid-profiler/candid/internal/target"
 
-// maxSpan is how many bytes a Method and its ConstMethod may take together to be read
-// in one piece: VMs make one right before the other. What a read costs is that the place
-// is looked up and fetched, not its length.
+// maxSpan is how many bytes a Method and its ConstMethod may take together to be read in one piece:
+// VMs allocate one right before the other. The cost of a read is finding and fetching the place,
+// not its length.
 const maxSpan = 1024
 
-// methodChecks is what checking methods needs, used again.
+// methodChecks is scratch space for checking methods.
 type methodChecks struct {
 	reqs  []target.Read
 	buf   []byte
-	pools map[poolKey]int // where in reqs those of a class are
-	own   []int           // and those of each method
+	pools map[poolKey]int // index in reqs of the reads for each class
+	own   []int           // and of those for each method
 	one   [1]*method
 }
 
-// poolKey is a class as its methods know it: what must be read of it is the same for all.
+// poolKey is a class as its methods refer to it: what must be read of the class is the same for
+// all.
 type poolKey struct{ constants, holder uint64 }
 
-// joined says how many bytes a method's own two parts take, 0 if they do not lie together.
+// joined returns how many bytes a method's own two parts span, 0 if they do not lie together.
 func (m *method) joined(l *methodLayout) int {
 	n := m.ptr + l.constMethod.offset + 8 - m.constMethod
 	if m.ptr < m.constMethod+l.sizeofConst || n > maxSpan {
@@ -28,9 +29,9 @@ func (m *method) joined(l *methodLayout) int {
 	return int(n)
 }
 
-// freshMethod reports whether m still is what it was when it was decoded. Classes
-// that are loaded and unloaded again and again may put like Methods in the same
-// place, so the class's name is part of the test.
+// freshMethod reports whether m is unchanged since it was decoded. Classes that are loaded and
+// unloaded repeatedly may put equal Methods in the same place, so the class's name is part of the
+// test.
 func (vm *VM) freshMethod(m *method) bool {
 	m.used = vm.batch
 	if m.batch == vm.batch {
@@ -42,8 +43,8 @@ func (vm *VM) freshMethod(m *method) bool {
 	return m.batch == vm.batch
 }
 
-// checkMethods compares methods with the process, with one read of all. Those that are
-// what they were count as checked in this batch, the others are dropped.
+// checkMethods compares methods with the process, in one read. Methods that are unchanged count as
+// checked in this batch, the others are dropped.
 func (vm *VM) checkMethods(ms []*method) {
 	t := &vm.methods
 	l, k := &t.layout, &t.check
@@ -114,7 +115,7 @@ func (vm *VM) sameMethod(m *method, own, class []target.Read) bool {
 		uint32(l.codeSize.load(h)) == m.codeSize
 }
 
-// beginMethods checks the methods that walks asked for lately.
+// beginMethods checks the methods that walks asked for recently.
 func (vm *VM) beginMethods() {
 	t := &vm.methods
 	clear(t.bad)
@@ -133,7 +134,7 @@ func (vm *VM) beginMethods() {
 	}
 	clear(t.recent[len(kept):])
 	t.recent = kept
-	// Those that are still there are appended once more.
+	// Methods that are still there are appended once more.
 	t.ahead.check = append(t.ahead.check[:0], kept...)
 	t.recent = t.recent[:0]
 	vm.checkMethods(t.ahead.check)

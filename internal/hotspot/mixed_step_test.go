@@ -65,13 +65,13 @@ func testMixed(t *testing.T, major int, classes, flags string) {
 	s := &stepped{t: t, vm: vm, tr: tr}
 	var snap capture.Snapshot
 	var out walk.Stack
-	// It has a name before it has come to its first method.
+	// The thread has a name before it reaches its first method.
 	for {
 		vm.BeginBatch()
 		if s.walkAll(); slices.ContainsFunc(s.stack.Frames, func(f walk.Frame) bool { return s.frameName(f) == "Steps.run" }) {
 			break
 		}
-		// On a busy machine it may not have run at all for long.
+		// On a busy machine it may not have run for a long time.
 		if ran := tr.Ran(); ran > 20*time.Second {
 			t.Fatalf("the thread has run %v, and its stacks do not show Steps.run", ran)
 		}
@@ -112,15 +112,14 @@ func testMixed(t *testing.T, major int, classes, flags string) {
 		}
 	}
 	t.Logf("%d of %d stacks complete, %d began in native code, %d all exact", complete, samples, inNative, exact)
-	// JDK 11 calls interpreted methods of the CDS archive through jumps in the
-	// archive itself, which is no code cache; a sample there loses the stack.
+	// JDK 11 calls interpreted methods of the CDS archive through jumps in the archive itself,
+	// which is not a code cache; a sample there loses the stack.
 	if allowed := map[bool]int{true: samples / 20, false: 1}[major == 11]; complete < samples-allowed {
 		t.Errorf("only %d of %d stacks are complete", complete, samples)
 	}
 }
 
-// BenchmarkStepLive walks the Java frames of one snapshot of a live VM, from the
-// copy.
+// BenchmarkStepLive walks the Java frames of one snapshot of a live VM, reading the copy.
 func BenchmarkStepLive(b *testing.B) {
 	classes := fixture.Classes(b, 8, filepath.Join("testdata", "steps", "Steps.java"))
 	cmd := startStepped(b, 25, "-cp", classes, "-Xmx64m", "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Steps.*", "Steps", "poll")

@@ -15,22 +15,21 @@ import (
 // maxModules bounds how many mapped files are looked at for the VM.
 const maxModules = 512
 
-// maxStrings bounds the dynamic string table that is searched for the VM's
-// symbols, bytes. libjvm's has about 100 KiB.
+// maxStrings bounds the dynamic string table that is searched for the VM's symbols, in bytes.
+// libjvm's has about 100 KiB.
 const maxStrings = 64 << 20
 
-// errNoTables is of files that hold no VM, whoever maps them.
+// errNoTables is returned for files that hold no VM, whichever process maps them.
 var errNoTables = fmt.Errorf("no VM tables are exported: %w", ErrNotHotSpot)
 
-// findVM looks for the file among p's mappings that exports the VM's tables and
-// gives the addresses of its symbols in the process, the file and the mappings. known
-// may be nil.
+// findVM looks for the file among p's mappings that exports the VM's tables and returns the
+// addresses of its symbols in the process, the file and the mappings. known may be nil.
 func findVM(p *target.Process, known *Finder) (symbols map[string]uint64, file string, maps []target.Mapping, err error) {
 	if maps, err = p.Mappings(); err != nil {
 		return nil, "", nil, err
 	}
-	// The first mapping of each file, the likely ones first: most processes are
-	// no Java, and opening every library they have would be slow.
+	// The first mapping of each file, the likely ones first: most processes are not Java, and
+	// opening every library that they have mapped would be slow.
 	var files []target.Mapping
 	seen := make(map[[2]uint64]bool)
 	for _, m := range maps {
@@ -66,7 +65,7 @@ func findVM(p *target.Process, known *Finder) (symbols map[string]uint64, file s
 	return nil, "", nil, fmt.Errorf("look for gHotSpotVMStructs in %d mapped files: %w", len(seen), ErrNotHotSpot)
 }
 
-// vmSymbols gives the addresses of the VM's tables if the file of mapping m
+// vmSymbols returns the addresses of the VM's tables if the file of mapping m
 // exports them, else an error wrapping ErrNotHotSpot.
 func vmSymbols(p *target.Process, m target.Mapping, maps []target.Mapping) (map[string]uint64, error) {
 	f, err := p.OpenFile(m)
@@ -110,8 +109,8 @@ func vmSymbols(p *target.Process, m target.Mapping, maps []target.Mapping) (map[
 	return out, nil
 }
 
-// exportsTables looks for the name in the dynamic string table, which is much
-// quicker than decoding all symbols.
+// exportsTables looks for the name in the dynamic string table, which is much faster than decoding
+// all symbols.
 func exportsTables(e *elf.File) bool {
 	s := e.Section(".dynstr")
 	if s == nil || s.Type == elf.SHT_NOBITS || s.Size > maxStrings {
@@ -131,10 +130,10 @@ func exportsTables(e *elf.File) bool {
 	}
 }
 
-// loadBias gives what to add to the file's addresses, from any mapping of it
-// that starts where a segment does.
+// loadBias returns what to add to the file's addresses, from any mapping of the file that starts
+// where a segment does.
 func loadBias(e *elf.File, file target.Mapping, maps []target.Mapping) (uint64, bool) {
-	const page = 4096 // segments are aligned at least so
+	const page = 4096 // segments are aligned to at least this
 	for _, m := range maps {
 		if m.Dev != file.Dev || m.Inode != file.Inode {
 			continue

@@ -11,11 +11,11 @@ const (
 	jvmciSlack   = 16      // bytes: the longest call instruction, rounded up
 )
 
-// blobLayout is where a code blob of this VM holds what (docs/hotspot.md, "Code blobs").
+// blobLayout is the layout of a code blob in this VM (docs/hotspot.md, "Code blobs").
 type blobLayout struct {
 	blockHeader uint64 // sizeof(HeapBlock), just below each blob
-	headerLen   int    // blockHeader and as much of the blob as is read to decode it
-	cookieLen   int    // blockHeader and as much as tells one blob from another
+	headerLen   int    // blockHeader and the part of the blob that is read to decode it
+	cookieLen   int    // blockHeader and the part that tells one blob from another
 
 	used, length field // in the HeapBlock; length in segments
 
@@ -118,8 +118,8 @@ var kindConstants = map[string]blobKind{
 	"CodeBlobKind::Upcall":         blobUpcall,
 }
 
-// kindNames are the names that tell a blob's kind. They count before the
-// published kind, which does not tell native methods from others.
+// kindNames are the names that tell a blob's kind. They take precedence over the published kind,
+// which does not tell native methods from others.
 var kindNames = map[string]blobKind{
 	"nmethod":                blobNMethod,
 	"native nmethod":         blobNativeMethod,
@@ -134,7 +134,7 @@ var kindNames = map[string]blobKind{
 	"UncommonTrapBlob":       blobUncommonTrap,
 }
 
-// kindOf says what a blob is.
+// kindOf returns what a blob is.
 func (l *blobLayout) kindOf(b *blob, header []byte) blobKind {
 	if k, ok := kindNames[b.name]; ok {
 		return k
@@ -155,8 +155,8 @@ func (l *blobLayout) kindOf(b *blob, header []byte) blobKind {
 	return blobOther
 }
 
-// decode reads the geometry of the blob at start, whose block header and header
-// are given; its heap ends at high and has segments of 1<<shift bytes.
+// decode decodes the bounds of the blob at start from its block header and header; its heap ends at
+// high and has segments of 1<<shift bytes.
 func (l *blobLayout) decode(header []byte, start, high uint64, shift uint) (*blob, bool) {
 	if l.used.load(header) == 0 {
 		return nil, false
@@ -169,8 +169,7 @@ func (l *blobLayout) decode(header []byte, start, high uint64, shift uint) (*blo
 	return b, true
 }
 
-// decodeAny is decode for a block that may be free, of which the header below the blob's
-// says nothing.
+// decodeAny is decode for a block that may be free, whose block header says nothing about the blob.
 func (l *blobLayout) decodeAny(header []byte, start, high uint64) (*blob, bool) {
 	if uint64(len(header)) <= l.blockHeader || start >= high {
 		return nil, false
@@ -202,7 +201,7 @@ func (l *blobLayout) decodeAny(header []byte, start, high uint64) (*blob, bool) 
 	return b, true
 }
 
-// cookie tells a blob from another that may take its place.
+// cookie tells a blob from another that may replace it.
 type cookie struct {
 	name, size, method uint64
 	compileID          int32
@@ -214,8 +213,8 @@ func (l *blobLayout) cookieOf(h []byte) cookie {
 
 // same reports whether the block still holds b.
 func (l *blobLayout) same(header []byte, b *blob) bool {
-	// A block that was just allocated again holds the old header still, but in
-	// another length if it is not the whole block.
+	// A block that was just allocated again still holds the old header, but has another length
+	// unless it is the whole block.
 	if l.used.load(header) == 0 || uint64(len(header)) <= l.blockHeader || l.length.load(header) != b.segments {
 		return false
 	}
@@ -226,8 +225,8 @@ func (l *blobLayout) same(header []byte, b *blob) bool {
 	return b.nm == nil || !b.nm.torn && l.method.load(h) == b.cookie.method && int32(l.compileID.load(h)) == b.cookie.compileID
 }
 
-// decodeNMethod reads what a blob of a Java method adds. h is the blob's header
-// without the block's. It is asked for because of pc.
+// decodeNMethod reads the additional part of a Java method's blob. h is the blob's header without
+// the block's. The blob was looked up for pc.
 func (vm *VM) decodeNMethod(b *blob, h []byte, pc uint64) {
 	l := &vm.code.layout
 	nm := &nmethod{

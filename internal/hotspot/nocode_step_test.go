@@ -13,8 +13,8 @@ type gone struct{}
 
 func (gone) ReadAt([]byte, uint64) error { return target.ErrMemory }
 
-// TestLeafWithoutCode: of a process that has just ended no code can be read any
-// more. Every rule must live with that, for every kind of blob and place in it.
+// TestLeafWithoutCode steps over leaves whose code cannot be read, as in a process that has just
+// ended. Every rule must handle that, for every kind of blob and every place in it.
 func TestLeafWithoutCode(t *testing.T) {
 	for kind := blobOther; kind <= blobUpcall; kind++ {
 		for _, level := range []int8{0, 1, 4} {
@@ -25,7 +25,7 @@ func TestLeafWithoutCode(t *testing.T) {
 					b.nm = &nmethod{level: level, entry: 0x11000, verifiedEntry: 0x11010, stubBegin: 0x11f00}
 				}
 				stack := make([]byte, 4096)
-				stack[0], stack[1] = 0x40, 0x80 // the word on top points a little up the stack
+				stack[0], stack[1] = 0x40, 0x80 // the word on top points a little higher on the stack
 				c := &walk.Cursor{Leaf: true, Stack: &walk.Stack{}, Copy: walk.StackCopy{Base: 0x8000, Bytes: stack}}
 				c.Regs.Arch, c.Regs.PC, c.Regs.Known = cpu.AMD64, b.codeBegin+off, cpu.AllKnown
 				c.Regs.SetSP(0x8000)

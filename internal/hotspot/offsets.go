@@ -5,8 +5,8 @@ import "github.com/candid-profiler/candid/internal/cpu"
 // absent marks an offset or an address that the VM does not publish.
 const absent = ^uint64(0)
 
-// offsets is where things lie in this VM's structures, in bytes from their
-// start; absent where the VM does not publish it.
+// offsets holds the offsets in this VM's structures, in bytes; absent for those that the VM does
+// not publish.
 type offsets struct {
 	// In a JavaThread.
 	anchor           uint64 // its JavaFrameAnchor
@@ -24,8 +24,8 @@ type offsets struct {
 	pendingMonitor uint64 // ObjectMonitor that the thread waits to enter, 0 for none
 	waitingMonitor uint64 // ObjectMonitor that it waits on
 	lockStack      uint64 // LockStack of the objects that it locked without a monitor; 21+
-	ownerID        uint64 // what monitors call it by; 25+
-	compilerEnv    uint64 // of a CompilerThread: ciEnv of what it compiles, 0 for nothing
+	ownerID        uint64 // by which monitors refer to it; 25+
+	compilerEnv    uint64 // of a CompilerThread: ciEnv of the method it compiles, 0 for none
 
 	osThreadID uint64 // int32 in an OSThread
 
@@ -35,15 +35,14 @@ type offsets struct {
 	// In a JavaCallWrapper.
 	wrapperAnchor uint64
 
-	// entryWrapper is where an entry frame holds its JavaCallWrapper, in bytes
-	// from its frame pointer; it may be negative.
+	// entryWrapper is the offset at which an entry frame holds its JavaCallWrapper, in bytes from
+	// its frame pointer; it may be negative.
 	entryWrapper int64
 
-	upcallFrameData uint64 // UpcallStub: where its frame data offset (int32) lies; JDK 25+
+	upcallFrameData uint64 // UpcallStub: offset of its frame data offset (int32); JDK 25+
 }
 
-// states of a JavaThread (8 share/vm/utilities/globalDefinitions.hpp, the same
-// since).
+// States of a JavaThread (8 share/vm/utilities/globalDefinitions.hpp, the same since).
 const (
 	stateNew     = 2
 	stateNative  = 4
@@ -52,11 +51,11 @@ const (
 	stateBlocked = 10
 )
 
-// offsetRow says which published field gives an offset.
+// offsetRow says which published field yields an offset.
 type offsetRow struct {
 	to      func(*offsets) *uint64
 	fields  []string // the first that is published counts
-	feature string   // what cannot be done without it; "" where some versions never have it
+	feature string   // what does not work without it; "" if some versions never have it
 }
 
 var offsetRows = []offsetRow{
@@ -84,12 +83,12 @@ var offsetRows = []offsetRow{
 	{func(o *offsets) *uint64 { return &o.upcallFrameData }, []string{"UpcallStub::_frame_data_offset"}, ""},
 }
 
-// entryWrapperSlots is where an entry frame holds its wrapper, in words from
-// the frame pointer, where no constant says so (25
-// cpu/aarch64/frame_aarch64.hpp; x86 publishes it, because Windows differs).
+// entryWrapperSlots is the slot in which an entry frame holds its wrapper, in words from the frame
+// pointer, if no constant says so (25 cpu/aarch64/frame_aarch64.hpp; x86 publishes it, because
+// Windows differs).
 var entryWrapperSlots = map[cpu.Arch]int64{cpu.AMD64: -6, cpu.ARM64: -8}
 
-// newOffsets looks the rows up; missing gets what cannot be done.
+// newOffsets looks up the rows; missing is called for what does not work.
 func newOffsets(t *tables, arch cpu.Arch, missing func(field, feature string)) offsets {
 	var o offsets
 	for _, r := range offsetRows {

@@ -9,15 +9,14 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// reportedCode is how far around the program counter a report shows the code, in
-// bytes to each side.
+// reportedCode is how many bytes of code a report shows on each side of the program counter.
 const reportedCode = 96
 
-// registerNames are by DWARF number.
+// registerNames are the names of registers by DWARF number.
 var registerNames = [...]string{"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"}
 
-// bad reports a wrong answer with all that a rule for it can be made from: the
-// blob and its code around the pc, the registers, the stack and who called.
+// bad reports a wrong answer with everything needed to write a rule for it: the blob and its code
+// around the pc, the registers, the stack and the callers.
 func (s *stepped) bad(format string, args ...any) {
 	s.wrong++
 	var out strings.Builder

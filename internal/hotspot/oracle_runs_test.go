@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// oracleRun is a configuration of the VM and what is stepped in it.
+// oracleRun is a configuration of the VM and the thread that is stepped in it.
 type oracleRun struct {
 	jdk   int
 	mode  string
 	flags string
 	warm  time.Duration // before the first instruction
-	steps int           // in all
+	steps int           // in total
 	full  bool          // only with CANDID_ORACLE set
 }
 

@@ -28,13 +28,12 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// The oracle steps a Java thread one instruction at a time and keeps a shadow
-// stack of its calls; at every instruction in the code cache the stepper's answer
-// must be the caller that the shadow stack holds. CANDID_ORACLE=full takes many
-// more configurations and instructions, a number that many instructions of each
-// of them, and CANDID_ORACLE_SEED the same moments to start at.
+// The oracle single-steps a Java thread and keeps a shadow stack of its calls. At every instruction
+// in the code cache the stepper's answer must be the caller on the shadow stack. CANDID_ORACLE=full
+// runs many more configurations and instructions; a number runs that many instructions of each
+// configuration. CANDID_ORACLE_SEED selects the same moments to start at.
 
-// startStepped starts a program and waits until it says that it is ready.
+// startStepped starts a program and waits until it reports that it is ready.
 func startStepped(t testing.TB, major int, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(fixture.JDKTool(t, major, "java"), args...)
@@ -91,8 +90,7 @@ func trace(t *testing.T, tid int) *oracle.Tracer {
 	return tr
 }
 
-// threadNamed finds a thread of a process by its name, or by how it begins if
-// name ends with *.
+// threadNamed finds a thread of a process by its name, or by a prefix of it if name ends with *.
 func threadNamed(t testing.TB, p *target.Process, name string) int {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
@@ -136,7 +134,7 @@ func TestOracle(t *testing.T) {
 				r.steps *= 5
 			}
 			t.Run(r.name(), func(t *testing.T) {
-				t.Parallel() // each waits for its VM at first, and then VM and oracle for each other
+				t.Parallel() // each waits for its VM at first, and then VM and oracle wait for each other
 				defer func() {
 					if t.Skipped() {
 						skipped.Add(1)
@@ -148,12 +146,12 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// ranAll reports whether no part of the test was chosen by name.
+// ranAll reports whether no subtest was selected by name.
 func ranAll(t *testing.T) bool { return !strings.Contains(flagRun(), "/") }
 
 func flagRun() string { return flag.Lookup("test.run").Value.String() }
 
-// oracleSeed chooses the moments at which a thread is stopped and stepped from.
+// oracleSeed selects the moments at which a thread is stopped and stepped from.
 func oracleSeed() uint64 {
 	if n, err := strconv.ParseUint(os.Getenv("CANDID_ORACLE_SEED"), 10, 64); err == nil {
 		return n
@@ -174,21 +172,20 @@ type stepped struct {
 	left      *int // a register that is to hold the call stub's return address in walks
 	leftOnTop bool // so is the word on top of the stack
 
-	instructions                  int // in generated code, with something compared at each
+	instructions                  int // in generated code, with a comparison at each
 	compared, chains, interpreted int
 	wrong                         int
-	outside                       int       // instructions of C++ in a row that are stepped at most
+	outside                       int       // maximum of consecutive instructions of C++ that are stepped
 	between                       int       // end where a virtual thread's frames are brought back
-	end                           time.Time // of the stepping, whatever was compared by then
+	end                           time.Time // of the stepping, however much was compared by then
 }
 
-// stepLimit is how long one configuration is stepped at most. A step takes two switches
-// between processes, which is some microseconds, or some milliseconds where others want
-// the CPU.
+// stepLimit is how long one configuration is stepped at most. A step takes two context switches,
+// which is some microseconds, or some milliseconds if other processes compete for the CPU.
 const (
 	stepLimit = 90 * time.Second
-	// fullLimit is that where there are very many configurations; an oracle that is asked
-	// for by itself has no such end to keep.
+	// fullLimit is the same with very many configurations; an oracle test that is selected by name
+	// has no such limit.
 	fullLimit = 40 * time.Second
 )
 
@@ -222,11 +219,10 @@ func runOracle(t *testing.T, r oracleRun, classes string) int {
 	s := &stepped{t: t, vm: vm, tr: tr}
 	seed := oracleSeed()
 	chance := rand.New(rand.NewPCG(seed, 1))
-	// Pieces are short and many: one may begin in a C++ function that takes very long
-	// to step.
+	// Pieces are short and many: one may begin in a C++ function that takes very long to step.
 	const piece = 1000
-	// In C++ nothing is compared, and in make test not much of it is stepped in a row: what
-	// it calls back later is only met by pieces that begin there.
+	// In C++ nothing is compared, and in make test little of it is stepped in a row. What it calls
+	// back later is only seen by pieces that begin there.
 	pieces, outside := 16*r.steps/piece, 10*piece
 	if !fixture.Full(t) && os.Getenv("CANDID_ORACLE") == "" {
 		pieces, outside = 80*r.steps/piece, 2*piece
@@ -258,11 +254,11 @@ func runOracle(t *testing.T, r oracleRun, classes string) int {
 	return s.instructions
 }
 
-// giveUp ends a run that is hopeless.
+// giveUp is the number of wrong answers after which a run is ended.
 const giveUp = 5
 
-// stepInto is how many calls into the VM's C++ are stepped over for one that is
-// stepped into: what it calls back is generated code too, but it is mostly C++.
+// stepInto is how many calls into the VM's C++ are stepped over for each one that is stepped into:
+// the code that it calls back is generated too, but it is mostly C++.
 const stepInto = 24
 
 // run steps n instructions in generated code.
@@ -275,8 +271,8 @@ func (s *stepped) run(n int, interpreter bool) {
 			i++
 			outside = 0
 			s.check(interpreter || i%8 == 0)
-			// These take a frame off for good and build others in its place, in parts
-			// of which what was there still lies.
+			// These take a frame off for good and build others in its place. Parts of those still
+			// hold what was there before.
 			b := s.vm.find(s.tr.PC())
 			s.tr.StaysPopped = b != nil && (b.kind == blobDeopt || b.kind == blobUncommonTrap)
 			err = s.tr.Step()
@@ -316,7 +312,7 @@ func (s *stepped) cursor(max int) *walk.Cursor {
 	return &s.c
 }
 
-// names are what frames are called.
+// names returns the names of frames.
 func (s *stepped) names(frames []walk.Frame) (names []string) {
 	for _, f := range frames {
 		names = append(names, s.frameName(f))
@@ -324,7 +320,7 @@ func (s *stepped) names(frames []walk.Frame) (names []string) {
 	return names
 }
 
-// regions are what an engine copies beside the stack.
+// regions returns the regions that an engine copies besides the stack.
 func (s *stepped) regions() []capture.Region {
 	how := s.vm.Follow()
 	if how == nil {
@@ -339,9 +335,9 @@ func (s *stepped) regions() []capture.Region {
 	return f.Regions
 }
 
-// check compares the leaf's caller with the shadow stack, and with whole, or where
-// the shadow stack knows no caller, the whole chain. What is cached may be out of
-// date by now, so a wrong answer is asked for again in a new batch.
+// check compares the leaf's caller with the shadow stack. With whole, or if the shadow stack knows
+// no caller, it compares the whole chain. The cache may be out of date by now, so a wrong answer is
+// asked for again in a new batch.
 func (s *stepped) check(whole bool) {
 	pc := s.tr.PC()
 	interpreter := s.vm.inInterpreter(pc)
@@ -377,7 +373,7 @@ func (s *stepped) check(whole bool) {
 	}
 }
 
-// wrongCaller says how the leaf's caller differs from the shadow stack's.
+// wrongCaller returns how the leaf's caller differs from the shadow stack's.
 func (s *stepped) wrongCaller() string {
 	c := s.cursor(4096)
 	pc := s.tr.PC()
@@ -396,9 +392,9 @@ func (s *stepped) wrongCaller() string {
 	if e.RA == s.vm.callStubReturn && s.inCallStub(pc) {
 		return ""
 	}
-	// A c2i adapter moves the return address down to make room for arguments,
-	// which then lie where it was. The interpreter's own calls are jumps, so below
-	// that the shadow stack says nothing, and the whole chain is compared.
+	// A c2i adapter moves the return address down to make room for arguments, which then lie where
+	// it was. The interpreter's own calls are jumps, so below that the shadow stack says nothing,
+	// and the whole chain is compared.
 	if n := len(s.tr.Callers()); n > 0 && !s.vm.codeRA(e.RA) {
 		if v == walk.Stepped && c.Regs.PC == s.tr.Callers()[n-1].RA {
 			return ""
@@ -408,26 +404,25 @@ func (s *stepped) wrongCaller() string {
 	if v == walk.Stepped && s.vm.inInterpreter(c.Regs.PC) && c.Regs.SP()-8 < e.SP && s.tr.SP() <= c.Regs.SP() {
 		return s.wrongChain()
 	}
-	// An nmethod's entry barrier that finds the nmethod gone drops its frame and
-	// jumps on to the method's new code: the call of the barrier never returns.
+	// An nmethod's entry barrier that finds the nmethod gone drops its frame and jumps to the
+	// method's new code: the call of the barrier never returns.
 	if n := len(s.tr.Callers()); n > 1 && v == walk.Stepped && s.calledBarrier(e.RA) {
 		if next := s.tr.Callers()[n-2]; next.SP == c.Regs.SP()-8 && next.RA == c.Regs.PC {
 			return ""
 		}
 	}
-	// C1's exception stub has popped the handler's address and jumps to it: that is
-	// where the program goes next, in the method whose call the shadow stack has
-	// seen returned, and that method's caller is the shadow stack's.
+	// C1's exception stub has popped the handler's address and jumps to it. The program continues
+	// there, in the method whose call the shadow stack has seen return, and that method's caller is
+	// the shadow stack's.
 	if b := s.vm.find(pc); b != nil && v == walk.Stepped && pat("FF E1").at(s.vm.codeOf(b), int(pc-b.codeBegin)) && c.Regs.PC == s.tr.Regs().R[cpu.RCX] {
 		if s.vm.Step(c) == walk.Stepped && c.Regs.PC == e.RA && c.Regs.SP() == e.SP+8 {
 			return ""
 		}
 		return fmt.Sprintf("caller of the exception's handler %#x, shadow says %#x at %#x", c.Regs.PC, e.RA, e.SP)
 	}
-	// A poll in a loop and an implicit exception enter their stub from a signal's
-	// handler, not by a call, a method's handlers jump to the blobs for exceptions
-	// and deoptimisation: the method is a caller that the shadow stack does not
-	// know, and its caller is the shadow stack's.
+	// A poll in a loop and an implicit exception enter their stub from a signal handler, not by a
+	// call; a method's handlers jump to the blobs for exceptions and deoptimisation. The method is
+	// a caller that the shadow stack does not know, and its caller is the shadow stack's.
 	if b := s.vm.find(pc); b != nil && enteredAskew[b.kind] && v == walk.Stepped && s.vm.validOrPoll(c.Regs.PC) {
 		if s.vm.Step(c) == walk.Stepped && c.Regs.PC == e.RA && c.Regs.SP() == e.SP+8 {
 			return ""
@@ -437,17 +432,17 @@ func (s *stepped) wrongCaller() string {
 	return fmt.Sprintf("caller %#x (%v), shadow says %#x at %#x", c.Regs.PC, v, e.RA, e.SP)
 }
 
-// enteredAskew are the kinds of blobs that are not only called.
+// enteredAskew are the kinds of blobs that are entered by other means than calls too.
 var enteredAskew = map[blobKind]bool{blobSafepoint: true, blobRuntimeStub: true, blobException: true, blobDeopt: true}
 
-// validOrPoll reports whether pc has a PcDesc, is a handler's for deoptimisation, or
-// is just behind a poll.
+// validOrPoll reports whether pc has a PcDesc, belongs to a deoptimisation handler, or is just
+// after a poll.
 func (vm *VM) validOrPoll(pc uint64) bool {
 	e := vm.classify(pc)
 	return e != nil && e.how == howDeopt || e != nil && e.how == howFrame && e.blob.kind == blobNMethod && (e.exact || e.poll)
 }
 
-// calledBarrier reports whether the call that returns to ra was of the entry barrier.
+// calledBarrier reports whether the call that returns to ra was one of the entry barrier.
 func (s *stepped) calledBarrier(ra uint64) bool {
 	var b [5]byte
 	if !s.tr.Memory().Bytes(ra-5, b[:]) || b[0] != 0xe8 {
@@ -475,7 +470,7 @@ func (s *stepped) nameOf(id uint32) string {
 	return m.class + "." + m.name
 }
 
-// frameName is the physical frame's method, or its blob.
+// frameName returns the name of the physical frame's method, or of its blob.
 func (s *stepped) frameName(f walk.Frame) string {
 	switch f.Kind {
 	case walk.KindInterpreted:
@@ -492,7 +487,7 @@ func (s *stepped) frameName(f walk.Frame) string {
 	return "?"
 }
 
-// walkAll walks on to the end, over native code by the VM's own anchors.
+// walkAll walks to the end, over native code with the help of the VM's own anchors.
 func (s *stepped) walkAll() walk.Verdict {
 	c := s.cursor(1 << 16)
 	for range 1000 {
@@ -511,8 +506,8 @@ func (s *stepped) walkAll() walk.Verdict {
 	return walk.Stuck
 }
 
-// wrongChain walks the whole stack and says where its end differs from what the
-// program does: run, f1 … f8.
+// wrongChain walks the whole stack and returns where its end differs from what the program does:
+// run, f1 … f8.
 func (s *stepped) wrongChain() string {
 	s.walkAll()
 	var names []string
@@ -529,8 +524,8 @@ func (s *stepped) wrongChain() string {
 			k++
 		case names[i] == "java/lang/Thread.runWith":
 		default:
-			// The thread may just be between two of the calls, in which case the
-			// chain ends early, with the leaf's own helpers.
+			// The thread may be between two of the calls; the chain then ends early, with the
+			// leaf's own helpers.
 			if i > 2 || k < 2 {
 				return fmt.Sprintf("chain %v differs at %q, wanted %s", names, names[i], want[k])
 			}

@@ -1,12 +1,12 @@
 package hotspot
 
-// pattern is a few bytes of machine code, some of which may be anything.
+// pattern is a few bytes of machine code with wildcards.
 type pattern struct {
 	value, mask []byte
 }
 
-// pat reads a pattern written as hexadecimal bytes, "??" standing for any byte.
-// It panics on any other text: patterns are constants of this package.
+// pat parses a pattern written as hexadecimal bytes, in which "??" stands for any byte. It panics
+// on any other text: patterns are constants of this package.
 func pat(s string) pattern {
 	var p pattern
 	digit := func(c byte) byte {
@@ -28,7 +28,7 @@ func pat(s string) pattern {
 	return p
 }
 
-// at reports whether code has the pattern from off on. An empty pattern is everywhere.
+// at reports whether code matches the pattern at off. An empty pattern matches everywhere.
 func (p pattern) at(code []byte, off int) bool {
 	if off < 0 || off > len(code) || len(code)-off < len(p.value) {
 		return len(p.value) == 0
@@ -42,7 +42,7 @@ func (p pattern) at(code []byte, off int) bool {
 	return true
 }
 
-// before reports whether code has the pattern just before off.
+// before reports whether code matches the pattern just before off.
 func (p pattern) before(code []byte, off int) bool {
 	if len(p.value) == 0 {
 		return true

@@ -5,7 +5,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// how says by which rule the caller of a frame is found, given a return address.
+// how is the rule by which the caller of a frame is found, given a return address.
 type how uint8
 
 const (
@@ -21,11 +21,11 @@ const (
 	howFramePtr               // a hand-made stub that has a frame, if any, on rbp
 )
 
-// pcEntry is all that a walk needs of a return address.
+// pcEntry is all that a walk needs to know about a return address.
 type pcEntry struct {
 	pc    uint64
 	blob  *blob
-	low   uint64 // bytes that the stack pointer is below the frame's
+	low   uint64 // how many bytes the stack pointer is below the frame's
 	ref   uint64 // for an exact PcDesc, or one just below a poll
 	near  uint64 // for a callee that is no safepoint: the next PcDesc
 	frame uint32 // bytes
@@ -40,9 +40,8 @@ const (
 	pcCacheProbes = 4
 )
 
-// pcCache maps return addresses to what they mean. Only addresses that mean
-// something are kept, because code may appear where there was none. An entry
-// outlives batches: whether its blob still is what it was is asked at each use
+// pcCache maps return addresses to what they mean. Only addresses that mean something are kept,
+// because code may appear at the others. An entry outlives batches: its blob is checked at each use
 // (holds).
 type pcCache struct {
 	slots []pcEntry
@@ -54,8 +53,8 @@ func pcSlot(pc uint64) uint32 {
 	return uint32(pc * 0x9E3779B97F4A7C15 >> (64 - pcCacheBits))
 }
 
-// cached is classify for what lies in its first place and has been checked in this
-// batch, nil if it is not so.
+// cached is classify for an entry that lies in its first slot and has been checked in this batch;
+// nil otherwise.
 func (vm *VM) cached(pc uint64) *pcEntry {
 	pcs := &vm.stepping.pcs
 	if s := pcSlot(pc); int(s) < len(pcs.slots) && pc != 0 {
@@ -66,8 +65,7 @@ func (vm *VM) cached(pc uint64) *pcEntry {
 	return nil
 }
 
-// remembered is what was last known of a return address, checked or not; nil if nothing
-// is.
+// remembered returns what was last known of a return address, checked or not; nil if nothing is.
 func (vm *VM) remembered(pc uint64) *pcEntry {
 	pcs := &vm.stepping.pcs
 	if pcs.slots == nil || pc == 0 {
@@ -86,12 +84,11 @@ func (vm *VM) remembered(pc uint64) *pcEntry {
 	return nil
 }
 
-// holds reports whether what e says is still so. A blob is compared with the
-// process once a batch.
+// holds reports whether e is still right. A blob is compared with the process once a batch.
 func (vm *VM) holds(e *pcEntry) bool { return e.blob == nil || vm.fresh(e.blob) }
 
-// classify says what a return address means, nil if it is none that the VM knows.
-// The entry is valid until the next call.
+// classify returns what a return address means, nil if the VM does not know it. The entry is valid
+// until the next call.
 func (vm *VM) classify(pc uint64) *pcEntry {
 	pcs := &vm.stepping.pcs
 	if pcs.slots == nil {
@@ -114,7 +111,7 @@ func (vm *VM) classify(pc uint64) *pcEntry {
 	return vm.fill(&pcs.slots[s], pc)
 }
 
-// fill decodes pc into e, or leaves e as it is and gives nil.
+// fill decodes pc into e, or leaves e as it is and returns nil.
 func (vm *VM) fill(e *pcEntry, pc uint64) *pcEntry {
 	var n pcEntry
 	n.pc = pc
@@ -188,8 +185,8 @@ func (vm *VM) describe(e *pcEntry) {
 		e.ref, e.exact = refOf(b, i), true
 		return
 	}
-	// A loop poll's return address is moved past the polling instruction, which
-	// is at most 8 bytes long, from JDK 11 on.
+	// From JDK 11 on, a loop poll's return address is moved past the polling instruction, which is
+	// at most 8 bytes long.
 	i := b.atOrAfter(e.pc)
 	if i < 0 {
 		i = len(b.nm.pcs)
@@ -206,7 +203,7 @@ func (vm *VM) describe(e *pcEntry) {
 	}
 }
 
-// refOf is the Frame.Ref of the element i of a compiled method's PcDescs.
+// refOf returns the Frame.Ref of the element i of a compiled method's PcDescs.
 func refOf(b *blob, i int) uint64 {
 	r := uint64(b.id) << 32
 	if i >= 0 && i < len(b.nm.pcs) && b.nm.pcs[i].scope != 0 {
@@ -215,7 +212,7 @@ func refOf(b *blob, i int) uint64 {
 	return r
 }
 
-// isDeoptPC reports whether pc is where a frame marked for deoptimisation seems to
+// isDeoptPC reports whether pc is the address that a frame marked for deoptimisation seems to
 // return to.
 func (b *blob) isDeoptPC(pc uint64) bool {
 	if b.nm == nil {
@@ -229,7 +226,7 @@ func (b *blob) isDeoptPC(pc uint64) bool {
 	return false
 }
 
-// kindOf is the kind of the frames that run a blob's code.
+// kindOf returns the kind of the frames that run a blob's code.
 func kindOf(b *blob) walk.Kind {
 	switch b.kind {
 	case blobNativeMethod:

@@ -13,14 +13,14 @@ const (
 	sizeofPCDesc  = 16      // 8 to 27: four int32 (25 share/code/pcDesc.hpp)
 )
 
-// debugInfo is where an nmethod's tables lie.
+// debugInfo is the bounds of an nmethod's tables.
 type debugInfo struct {
 	pcsLo, pcsHi       uint64
 	scopesLo, scopesHi uint64
 	metadata           uint64
 }
 
-// size is how many bytes the table of pcs has; 0 if it cannot be one.
+// size returns the size of the table of pcs in bytes; 0 if it cannot be one.
 func (d *debugInfo) size() uint64 {
 	n := (d.pcsHi - d.pcsLo) / sizeofPCDesc
 	if d.pcsLo == 0 || d.pcsHi < d.pcsLo || n > maxPCDescs {
@@ -29,9 +29,9 @@ func (d *debugInfo) size() uint64 {
 	return n * sizeofPCDesc
 }
 
-// readDebugInfo reads the table of pcs of b, and with it what naming it needs next:
-// its scopes, and the methods in them where these lie before the scopes. The first
-// pc and those at the end that lie outside the code are sentinels and are left out.
+// readDebugInfo reads the table of pcs of b, and with it what naming b needs next: its scopes, and
+// the methods in them if these lie before the scopes. The first pc and those at the end that lie
+// outside the code are sentinels and are left out.
 func (vm *VM) readDebugInfo(b *blob) {
 	nm, d := b.nm, &b.nm.debug
 	size := d.size()
@@ -67,15 +67,15 @@ func (vm *VM) readDebugInfo(b *blob) {
 }
 
 // wholePCs reports whether a table of pcs of code of the given size begins and ends with a pc
-// outside of the code, as all do (share/code/nmethod.cpp, copy_scopes_pcs): the VM writes the
-// table after the header, and frees it before the header.
+// outside the code, as all do (share/code/nmethod.cpp, copy_scopes_pcs): the VM writes the table
+// after the header, and frees it before the header.
 func wholePCs(raw []byte, size uint64) bool {
 	first, last := int32(binary.LittleEndian.Uint32(raw)), int32(binary.LittleEndian.Uint32(raw[len(raw)-sizeofPCDesc:]))
 	return first < 0 && last > 0 && uint64(last) > size
 }
 
-// decodePCs decodes a table of pcs of code of the given size. It stops where
-// the order is broken, which a VM never does.
+// decodePCs decodes a table of pcs of code of the given size. It stops at the first entry that is
+// out of order; a VM writes none.
 func decodePCs(raw []byte, size uint64) []pcDesc {
 	out := make([]pcDesc, 0, len(raw)/sizeofPCDesc)
 	last := int32(-1)

@@ -6,12 +6,11 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// peek reads single values from the process itself. It belongs to one
-// goroutine.
+// peek reads single values from the process itself. It is used from one goroutine.
 type peek struct {
 	r      target.Reader
 	buf    [8]byte
-	direct bool // near reads like all else
+	direct bool // near reads like all other methods
 }
 
 func (p *peek) u64(addr uint64) (uint64, bool) {
@@ -63,7 +62,7 @@ func (p *peek) member(addr uint64, f field) (uint64, bool) {
 func (p *peek) cstring(addr uint64, max int) (string, bool) {
 	var s []byte
 	for len(s) < max && addr != 0 {
-		// Not across a page: the next one may not be there.
+		// Not across a page boundary: the next page may not be mapped.
 		n := min(64, 4096-addr&4095)
 		b := make([]byte, n)
 		if p.r.ReadAt(b, addr) != nil {
@@ -79,16 +78,16 @@ func (p *peek) cstring(addr uint64, max int) (string, bool) {
 	return "", false
 }
 
-// pageReader is a Reader that keeps whole pages until Invalidate: what a VM made at
-// one time, such as the methods of a class and their names, lies side by side.
+// pageReader is a Reader that keeps whole pages until Invalidate: what a VM allocates at one time,
+// such as the methods of a class and their names, lies side by side.
 type pageReader interface {
 	Bytes(addr uint64, p []byte) bool
 	Prefetch(addrs []uint64)
 	Invalidate()
 }
 
-// near reads what others of its kind lie beside. Of a process that can be read by
-// pages it is as old as the batch.
+// near reads a value that lies beside others of its kind. If the process can be read by pages, the
+// value is as old as the batch.
 func (p *peek) near(b []byte, addr uint64) bool {
 	if pages, ok := p.r.(pageReader); ok && !p.direct && pages.Bytes(addr, b) {
 		return true
@@ -96,9 +95,9 @@ func (p *peek) near(b []byte, addr uint64) bool {
 	return p.r.ReadAt(b, addr) == nil
 }
 
-// younger tries once more what near could not find: it may have come since the pages
-// were read, where threads are looked at one after the other and run on in between.
-// If it has, the pages are read anew.
+// younger tries once more what near could not find. It may have appeared since the pages were read,
+// because threads are looked at one after the other and run on in between. If it has, the pages are
+// read again.
 func (p *peek) younger(find func() bool) {
 	was := p.direct
 	p.direct = true
@@ -108,14 +107,14 @@ func (p *peek) younger(find func() bool) {
 	}
 }
 
-// expect says what near will be asked for, so that it is read in one go.
+// expect announces what near will be asked for, so that it is read together.
 func (p *peek) expect(addrs ...uint64) {
 	if pages, ok := p.r.(pageReader); ok {
 		pages.Prefetch(addrs)
 	}
 }
 
-// renew makes near read anew.
+// renew makes near read everything again.
 func (p *peek) renew() {
 	if pages, ok := p.r.(pageReader); ok {
 		pages.Invalidate()

@@ -7,9 +7,9 @@ import (
 	"fmt"
 )
 
-// PerfData are what the VM counts for jstat, in a piece of its memory that it calls
-// PerfData: collections, compilations, classes, threads, and properties as text. It
-// belongs to one goroutine.
+// PerfData is what the VM counts for jstat, in a piece of its memory that it calls PerfData:
+// collections, compilations, classes, threads, and properties as text. It is used from one
+// goroutine.
 type PerfData struct {
 	vm    *VM
 	start uint64 // of the memory
@@ -18,14 +18,14 @@ type PerfData struct {
 	used  uint32 // of raw, when names were last read
 }
 
-// counter is where in the memory a value is.
+// counter is where a value lies in the memory.
 type counter struct {
 	off, size uint32
 	text      bool
 }
 
-// maxCounters bounds the memory of counters: a VM has 32 KB unless it is told
-// otherwise (-XX:PerfDataMemorySize).
+// maxCounters bounds the memory of counters, in bytes: a VM has 32 KB unless it is told otherwise
+// (-XX:PerfDataMemorySize).
 const maxCounters = 1 << 20
 
 // The head of the memory and of each entry (share/runtime/perfMemory.hpp:
@@ -34,7 +34,7 @@ const (
 	counterMagic     = 0xcafec0c0 // big-endian
 	prologueSize     = 32
 	prologueUsed     = 8
-	prologueEntries  = 24 // where they begin
+	prologueEntries  = 24 // where the entries begin
 	prologueCount    = 28
 	entrySize        = 20
 	entryName        = 4
@@ -44,8 +44,8 @@ const (
 	mostCounterNames = 1 << 13
 )
 
-// OpenPerfData gives the VM's counters. The error wraps ErrNotReady if there are none
-// yet; with -XX:-UsePerfData there never are.
+// OpenPerfData returns the VM's counters. The error wraps ErrNotReady if there are none yet; with
+// -XX:-UsePerfData there never are.
 func (vm *VM) OpenPerfData() (*PerfData, error) {
 	start, ok := vm.peek.static(vm.t.field("PerfMemory::_start"))
 	if !ok {
@@ -61,14 +61,14 @@ func (vm *VM) OpenPerfData() (*PerfData, error) {
 	return c, nil
 }
 
-// Read reads all values anew; false if that is not possible.
+// Read reads all values again; false if that is not possible.
 func (c *PerfData) Read() bool {
 	r := c.vm.peek.r
 	if len(c.raw) < prologueSize {
 		c.raw = make([]byte, prologueSize)
 	}
 	le := binary.LittleEndian
-	// What was in use the last time and what is now, mostly with one read.
+	// The part that was in use before and the part in use now, mostly with one read.
 	for range 2 {
 		if r.ReadAt(c.raw, c.start) != nil || binary.BigEndian.Uint32(c.raw) != counterMagic {
 			return false
@@ -89,10 +89,10 @@ func (c *PerfData) Read() bool {
 	return false
 }
 
-// Span is a piece of the counters' memory that some of them lie in.
+// Span is a range of the counters' memory that holds some of them.
 type Span struct{ off, end uint32 }
 
-// SpanOf gives the smallest piece that the named counters lie in, of those that there are.
+// SpanOf returns the smallest range that holds the named counters, as far as they exist.
 func (c *PerfData) SpanOf(names ...string) Span {
 	s := Span{off: c.used}
 	for _, name := range names {
@@ -103,7 +103,7 @@ func (c *PerfData) SpanOf(names ...string) Span {
 	return s
 }
 
-// ReadSpan reads the values in a piece anew, as Read does all; false if that is not possible.
+// ReadSpan reads the values in a range again, as Read does all; false if that is not possible.
 func (c *PerfData) ReadSpan(s Span) bool {
 	if s.off >= s.end {
 		return true
@@ -111,7 +111,7 @@ func (c *PerfData) ReadSpan(s Span) bool {
 	return int(s.end) <= len(c.raw) && c.vm.peek.r.ReadAt(c.raw[s.off:s.end], c.start+uint64(s.off)) == nil
 }
 
-// names finds where each value is.
+// names finds the position of each value.
 func (c *PerfData) names() {
 	c.at = map[string]counter{}
 	le := binary.LittleEndian
@@ -138,7 +138,7 @@ func (c *PerfData) names() {
 	}
 }
 
-// Number gives a counter as it was last read; false if there is none.
+// Number returns a counter as it was last read; false if there is none.
 func (c *PerfData) Number(name string) (int64, bool) {
 	k, ok := c.at[name]
 	if !ok || k.text || int(k.off+k.size) > len(c.raw) {
@@ -147,7 +147,7 @@ func (c *PerfData) Number(name string) (int64, bool) {
 	return int64(binary.LittleEndian.Uint64(c.raw[k.off:])), true
 }
 
-// Text gives a text as it was last read, "" if there is none.
+// Text returns a text as it was last read, "" if there is none.
 func (c *PerfData) Text(name string) string {
 	k, ok := c.at[name]
 	if !ok || !k.text || int(k.off+k.size) > len(c.raw) {
@@ -157,7 +157,7 @@ func (c *PerfData) Text(name string) string {
 	return string(text)
 }
 
-// Each visits the texts whose names begin with a prefix, by what follows it.
+// Each visits the texts whose names begin with a prefix, with the prefix cut off the name.
 func (c *PerfData) Each(prefix string, visit func(name, text string)) {
 	for name := range c.at {
 		if len(name) > len(prefix) && name[:len(prefix)] == prefix {

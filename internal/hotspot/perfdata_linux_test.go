@@ -25,7 +25,7 @@ func countersOf(t testing.TB, vm *VM) *PerfData {
 	}
 }
 
-// The VM's counters are those that its program shows, in every version.
+// The VM's counters are those that its program prints, in every version.
 func TestCounters(t *testing.T) {
 	for _, major := range fixture.JDKs(t, 8) {
 		t.Run(fmt.Sprint(major), func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestCounters(t *testing.T) {
 			if !c.Read() {
 				t.Error("a second look fails")
 			}
-			// A piece of it is read as the whole is.
+			// A range of it is read with the same result as the whole.
 			const looked = "java.cls.loadedClasses"
 			before, ok := c.Number(looked)
 			if span := c.SpanOf("java.threads.live", looked, "no.such"); !ok || !c.ReadSpan(span) || int(span.end-span.off) >= len(c.raw) {
@@ -88,7 +88,7 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// memoryOf is a piece of memory at address 4096.
+// memoryOf is a range of memory at address 4096.
 type memoryOf []byte
 
 func (m memoryOf) ReadAt(p []byte, addr uint64) error {
@@ -99,7 +99,7 @@ func (m memoryOf) ReadAt(p []byte, addr uint64) error {
 	return nil
 }
 
-// FuzzCounters reads any memory as counters.
+// FuzzCounters reads arbitrary memory as counters.
 func FuzzCounters(f *testing.F) {
 	head := []byte{0xca, 0xfe, 0xc0, 0xc0, 1, 2, 0, 1, 96, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 32, 0, 0, 0, 2, 0, 0, 0}
 	number := []byte{32, 0, 0, 0, 20, 0, 0, 0, 0, 0, 0, 0, 'J', 0, 1, 1, 24, 0, 0, 0, 'a', 'b', 0, 0, 7, 0, 0, 0, 0, 0, 0, 0}
@@ -108,7 +108,7 @@ func FuzzCounters(f *testing.F) {
 	f.Add([]byte(whole))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c := &PerfData{vm: &VM{peek: peek{r: memoryOf(b)}}, start: 4096}
-		for range 2 { // the second time from what the first has learned
+		for range 2 { // the second time with what the first has learned
 			if !c.Read() {
 				return
 			}

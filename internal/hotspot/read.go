@@ -7,13 +7,12 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Hand-made stubs keep to no frame layout: some push a few registers and publish
-// no frame size, some align the stack and come back by rbp, some do all of this
-// in the middle. What they all do is to return with the stack as it was. So
-// their code is read from the program counter to a return, which tells where the
-// return address is from every instruction of it.
+// Hand-made stubs follow no frame layout: some push a few registers and publish no frame size, some
+// align the stack and restore it from rbp, some do all of this in the middle. All of them return
+// with the stack as it was. Therefore their code is read from the program counter to a return,
+// which tells where the return address is at every instruction.
 
-// maxReadings bounds the places whose code was read that are remembered.
+// maxReadings bounds how many places whose code was read are remembered.
 const maxReadings = 1 << 14
 
 // reading is a place in a blob.
@@ -21,7 +20,7 @@ type reading struct {
 	blob, off uint32
 }
 
-// readings remembers what reading code gave; nil where it gave nothing.
+// readings remembers the results of reading code; nil if there was none.
 type readings struct {
 	reader native.Reader
 	rules  map[reading]*ehframe.Rule
@@ -69,14 +68,12 @@ func (vm *VM) stepByReading(c *walk.Cursor, b *blob, pc uint64) bool {
 	return true
 }
 
-// maxPushedFor bounds what compiled code pushes around a call without a safepoint,
-// in bytes.
+// maxPushedFor bounds the bytes that compiled code pushes around a call without a safepoint.
 const maxPushedFor = 256
 
-// depth says where the stack pointer is at pc in the body of a compiled method,
-// against its place in the frame: C1 pushes the arguments of its type checks,
-// intrinsics and collectors' barriers push registers, an epilogue takes the frame
-// off. The whole body is followed once.
+// depth returns where the stack pointer is at pc in the body of a compiled method, relative to its
+// place in the frame: C1 pushes the arguments of its type checks, intrinsics and collectors'
+// barriers push registers, an epilogue takes the frame off. The whole body is followed once.
 func (vm *VM) depth(b *blob, pc uint64) native.Depth {
 	body := b.frameComplete
 	if pc < body || pc >= b.codeEnd {
@@ -95,8 +92,8 @@ func (vm *VM) depth(b *blob, pc uint64) native.Depth {
 	return b.depths.At(pc - body)
 }
 
-// pushed says by how many bytes the stack pointer is below the frame's at pc in a
-// compiled method, where that is the same each time.
+// pushed returns by how many bytes the stack pointer is below the frame's at pc in a compiled
+// method, if that is the same each time.
 func (vm *VM) pushed(b *blob, pc uint64) uint64 {
 	switch d := vm.depth(b, pc); d.Kind {
 	case native.DepthBytes:
@@ -116,12 +113,12 @@ func (vm *VM) pushed(b *blob, pc uint64) uint64 {
 	return uint64(n)
 }
 
-// afterCall reports whether ra may be where a call of a stub returns to: generated
-// code that is called from, or C++ code behind a call.
+// afterCall reports whether ra may be the return address of a call of a stub: in generated code
+// that stubs are called from, or in C++ code after a call.
 func (vm *VM) afterCall(c *walk.Cursor, ra uint64) bool {
 	if vm.inCodeCache(ra) {
 		return vm.codeRA(stripPC(c, ra))
 	}
-	// Of a process that has just ended nothing can be read any more.
+	// Nothing of a process that has just ended can be read any more.
 	return c.AfterCall(ra) || ra > 1<<12 && c.Code(vm.interpLo, 1) == nil
 }

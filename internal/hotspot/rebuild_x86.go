@@ -6,16 +6,16 @@ import (
 	"github.com/candid-profiler/candid/internal/cpu"
 )
 
-// A compiled frame that is given up is replaced by interpreted ones in its place
+// A compiled frame that is deoptimised is replaced by interpreted ones in its place
 // (generate_deopt_blob and generate_uncommon_trap_blob in
-// cpu/x86/{sharedRuntime,runtime}_x86_64.cpp): add rsp,rcx takes it off, then a
-// loop makes the new frames, still empty, the outermost first, and at last the
-// blob makes a frame for itself to call what fills them in. In between the thread
-// has no frame of a known size, but rdi points at what the VM says is to be done.
+// cpu/x86/{sharedRuntime,runtime}_x86_64.cpp): add rsp,rcx takes it off, then a loop makes the new
+// frames, still empty, the outermost first, and finally the blob makes a frame for itself to call
+// the code that fills them in. In between, the thread has no frame of a known size, but rdi points
+// at the VM's description of the new frames.
 
 // Deoptimization::UnrollBlock, the same in all releases (runtime/deoptimization.hpp).
 const (
-	unrollAdjustment = 4  // int32: by how much the caller's frame is made longer, bytes
+	unrollAdjustment = 4  // int32: by how much the caller's frame is extended, bytes
 	unrollTotal      = 12 // int32: bytes of the new frames
 	unrollPCs        = 24 // pointer to their return addresses: the first is the caller's
 	unrollCallerFP   = 48
@@ -24,8 +24,8 @@ const (
 // maxRebuilt bounds the frames that replace one compiled frame, in bytes.
 const maxRebuilt = 1 << 20
 
-// rebuilding finds the caller of the frame that is being replaced, where the
-// thread is between those two places of such a blob.
+// rebuilding finds the caller of the frame that is being replaced, if the thread is between those
+// two places of such a blob.
 func (l *leaf) rebuilding() (f found, ok bool) {
 	if !l.betweenFrames() {
 		return f, false
@@ -43,9 +43,9 @@ func (l *leaf) rebuilding() (f found, ok bool) {
 	if at, ok := l.outermost(fp, total); ok {
 		return l.replaced(at, ra, fp, longer)
 	}
-	// No new frame is there yet: the return address lies where it was, which is just below
-	// the stack pointer for a while, or lower by what the caller's frame is made longer, or
-	// it has just been pushed.
+	// No new frame is there yet. The return address lies where it was, which is just below the
+	// stack pointer for a while, or lower by the number of bytes by which the caller's frame is
+	// extended, or it has just been pushed.
 	at := l.sp - 8
 	if push := bytes.Index(l.code, pushAtRCX); push >= 0 && l.off >= push+len(pushAtRCX) {
 		at = l.sp
@@ -62,9 +62,9 @@ func (l *leaf) rebuilding() (f found, ok bool) {
 	return f, false
 }
 
-// outermost gives where the return address of the outermost new frame is, which its frame
-// pointer and those of the frames inside of it lead to. What else lies in the new frames
-// is left over from others.
+// outermost returns where the return address of the outermost new frame lies. The frame pointers of
+// that frame and of the frames inside it lead there. Everything else in the new frames is left over
+// from others.
 func (l *leaf) outermost(callerFP, total uint64) (at uint64, ok bool) {
 	for fp := l.fp; fp != callerFP && fp >= l.sp && fp-l.sp <= total && fp&7 == 0; {
 		next, ok := l.c.Word(fp)
@@ -79,7 +79,7 @@ func (l *leaf) outermost(callerFP, total uint64) (at uint64, ok bool) {
 	return 0, false
 }
 
-// replaced is the caller of the frame that is being replaced, whose return address is at at.
+// replaced returns the caller of the frame that is being replaced, whose return address is at at.
 func (l *leaf) replaced(at, ra, fp, longer uint64) (f found, ok bool) {
 	if w, ok := l.c.Word(at); !ok || w != ra {
 		return f, false
@@ -91,8 +91,8 @@ func (l *leaf) replaced(at, ra, fp, longer uint64) (f found, ok bool) {
 	return f, true
 }
 
-// betweenFrames reports whether pc lies behind add rsp,rcx and before the sub rsp of
-// the blob's new frame.
+// betweenFrames reports whether pc lies after add rsp,rcx and before the sub rsp of the blob's new
+// frame.
 func (l *leaf) betweenFrames() bool {
 	i := bytes.Index(l.code, []byte{0x48, 0x03, 0xE1})
 	if i < 0 || l.off < i+3 {

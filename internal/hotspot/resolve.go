@@ -8,14 +8,14 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// unloaded is what a method is called whose code was freed, or whose class was unloaded,
-// before it could be named.
+// unloaded is the name of a method whose code was freed, or whose class was unloaded, before it
+// could be named.
 const unloaded = "[unloaded method]"
 
-// maxResolved is how many named places are kept before all are dropped.
+// maxResolved is how many resolved sites are kept before all are dropped.
 const maxResolved = 1 << 12
 
-// site is what a frame's name depends on.
+// site is everything that a frame's name depends on.
 type site struct {
 	ref    uint64
 	kind   walk.Kind
@@ -34,17 +34,17 @@ type resolver struct {
 	stubs       []stubStart // by address; nil: not read yet
 	stubVars    []stubStart // the variables that hold where stubs begin
 	stubsAll    bool        // the variables of all stubs are known
-	stubsMissed uint32      // the batch in which a stub was looked for in vain
+	stubsMissed uint32      // the batch in which a stub was last looked for in vain
 }
 
 // codelet is a piece of the interpreter.
 type codelet struct {
 	lo, hi uint64
 	name   string
-	// whole: a method's frame is there as a whole, but for what a bytecode that leaves the
-	// method has taken off already.
+	// whole says that a method's complete frame is there, except for what a bytecode that leaves
+	// the method has taken off already.
 	whole bool
-	// frameless: the entry of a method that has no frame in the interpreter.
+	// frameless says that this is the entry of a method that has no frame in the interpreter.
 	frameless bool
 }
 
@@ -56,13 +56,13 @@ func (vm *VM) openNames() {
 	vm.names.precise = vm.flagSet("DebugNonSafepoints")
 }
 
-// Resolve appends the methods that a frame of this VM stands for. It must be
-// called in the batch in which the frame was walked: later its code may be gone,
-// and then only what was named before is known.
+// Resolve appends the methods that a frame of this VM stands for. It must be called in the batch in
+// which the frame was walked: later its code may be gone, and then only what was named before is
+// known.
 //
-// Ref of a compiled method is its blob's id<<32 | the index of the PcDesc + 1 (0:
-// position unknown); of an interpreted frame the method's id<<32 | bci + 1; of
-// all else the blob's id<<32.
+// The Ref of a compiled method is its blob's id<<32 | the index of the PcDesc + 1 (0: position
+// unknown); of an interpreted frame, the method's id<<32 | bci + 1; of any other frame, the blob's
+// id<<32.
 func (vm *VM) Resolve(f walk.Frame, out []symbol.Frame) []symbol.Frame {
 	p := site{ref: f.Ref, kind: f.Kind}
 	switch f.Kind {
@@ -103,7 +103,7 @@ func (vm *VM) Resolve(f walk.Frame, out []symbol.Frame) []symbol.Frame {
 	return out
 }
 
-// stubsAt gives the blob with many stubs that the frame is in, nil if it is in none.
+// stubsAt returns the blob with many stubs that the frame is in, nil if it is in none.
 func (vm *VM) stubsAt(f walk.Frame) *blob {
 	if f.Kind != walk.KindStub {
 		return nil
@@ -114,7 +114,7 @@ func (vm *VM) stubsAt(f walk.Frame) *blob {
 	return nil
 }
 
-// name decodes a site.
+// name returns the frames that a site stands for.
 func (vm *VM) name(p site) []symbol.Frame {
 	id, low := uint32(p.ref>>32), int32(uint32(p.ref))
 	if p.interp {
@@ -134,7 +134,7 @@ func (vm *VM) name(p site) []symbol.Frame {
 	if p.kind == walk.KindStub {
 		return []symbol.Frame{{Function: "static call stub", BCI: -1, Kind: p.kind}}
 	}
-	// What a freed nmethod says of inlined methods is in memory that may be another's by now.
+	// The memory in which a freed nmethod records inlined methods may have been reused by now.
 	if low > 0 && !b.dead {
 		if out := vm.nameScopes(p, b, int(low-1)); out != nil {
 			if !vm.unchanged(b) {
@@ -183,24 +183,24 @@ func (vm *VM) nameScopes(p site, b *blob, pc int) []symbol.Frame {
 			out = append(out, unknownFrame("[inlined method]", kind)...)
 			continue
 		}
-		// A scope may say that its method has not begun (-1): its first line then.
+		// A scope may say that its method has not begun (-1): its first line is used then.
 		out = append(out, vm.methodFrame(m, max(s.bci, 0), kind))
 	}
 	return out
 }
 
-// methodOf gives the method that b was compiled from, nil if it is not known.
+// methodOf returns the method that b was compiled from, nil if it is not known.
 func (vm *VM) methodOf(b *blob) *method {
 	m := vm.methodAt(b.nm.methodID)
 	if m == nil && !b.dead {
-		// It was forgotten because nobody asked for long.
+		// It was dropped because nobody asked for it for a long time.
 		b.nm.methodID, _ = vm.method(b.nm.method)
 		m = vm.methodAt(b.nm.methodID)
 	}
 	return m
 }
 
-// methodFrame is the frame of a method at a bytecode, -1 if that is not known.
+// methodFrame returns the frame of a method at a bytecode, -1 if that is not known.
 func (vm *VM) methodFrame(m *method, bci int32, kind walk.Kind) symbol.Frame {
 	f := symbol.Frame{
 		Function: m.function, Raw: m.raw, Signature: m.signature,
@@ -218,7 +218,7 @@ func unknownFrame(name string, kind walk.Kind) []symbol.Frame {
 	return []symbol.Frame{{Function: name, BCI: -1, Kind: kind, NoName: true}}
 }
 
-// stubName is what a blob that is no method is called.
+// stubName returns the name of a blob that is not a method.
 func stubName(b *blob) string {
 	if b.name == "" {
 		return "[unnamed stub]"
@@ -226,7 +226,7 @@ func stubName(b *blob) string {
 	return b.name
 }
 
-// codeletAt names the piece of the interpreter that pc lies in.
+// codeletAt returns the name of the piece of the interpreter that pc lies in.
 func (vm *VM) codeletAt(pc uint64) string {
 	if c := vm.codelet(pc); c != nil {
 		return "Interpreter (" + c.name + ")"
@@ -234,7 +234,7 @@ func (vm *VM) codeletAt(pc uint64) string {
 	return "Interpreter"
 }
 
-// codelets are the pieces of the interpreter, in the order of their addresses.
+// codelets returns the pieces of the interpreter, in the order of their addresses.
 func (vm *VM) codelets() []codelet {
 	if vm.names.codelets == nil {
 		vm.names.codelets = vm.readCodelets()
@@ -263,15 +263,15 @@ func (vm *VM) codelet(pc uint64) *codelet {
 }
 
 // inWholeFrame reports whether pc lies in code of the interpreter that runs while the method's
-// frame is there as a whole.
+// complete frame is there.
 func (vm *VM) inWholeFrame(pc uint64) bool {
 	c := vm.codelet(pc)
 	return c != nil && c.whole
 }
 
-// holdsFrames says by the description of a piece of the interpreter whether that is so there:
-// in the code of bytecodes, which are named by one word where all else has longer
-// descriptions, and where a method goes on after a call, a safepoint or a deoptimization
+// holdsFrames reports, from the description of a piece of the interpreter, whether that is so
+// there. It is in the code of bytecodes, which are named by one word while all other pieces have
+// longer descriptions, and where a method resumes after a call, a safepoint or a deoptimization
 // (share/interpreter/templateInterpreterGenerator.cpp, generate_all).
 func holdsFrames(description string) bool {
 	if !strings.Contains(description, " ") {
@@ -285,8 +285,8 @@ func holdsFrames(description string) bool {
 	return false
 }
 
-// readCodelets lists the pieces of the interpreter: [begin, end) of its queue,
-// each with its size first.
+// readCodelets lists the pieces of the interpreter, which are [begin, end) of its queue, each with
+// its size first.
 func (vm *VM) readCodelets() []codelet {
 	t := vm.t
 	out := []codelet{}

@@ -49,8 +49,8 @@ func javaStack(t testing.TB, vm *VM, p *target.Process, thread javaThread) []sym
 
 var decimalHash = regexp.MustCompile(`/\d+$`)
 
-// The Java frames of blocked threads are those that the JDK prints: methods,
-// inlined ones too, files and lines.
+// The Java frames of blocked threads are those that the JDK prints: methods, including inlined
+// ones, files and lines.
 func TestStacksOfBlockedThreads(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs the JDK's thread ids, which are the kernel's only on Linux")
@@ -62,8 +62,8 @@ func TestStacksOfBlockedThreads(t *testing.T) {
 				p := startProgram(t, major, append(strings.Fields(flags), "Parked", "800")...)
 				vm := openVM(t, p)
 				var compared, frames, inlined, compiled int
-				// A thread of the VM's own, the one that handles references above all, may
-				// have something to do between the two looks; it has not most times.
+				// A thread of the VM's own, most of all the one that handles references, may have
+				// something to do between the two looks; most times it has not.
 				fixture.Attempts(t, 5, func() (wrong string) {
 					p.Memory().Invalidate()
 					var different []string
@@ -110,7 +110,7 @@ func TestStacksOfBlockedThreads(t *testing.T) {
 	}
 }
 
-// differs says where the frames differ from the JDK's, "" if nowhere.
+// differs returns where the frames differ from the JDK's, "" if nowhere.
 func differs(major int, got []symbol.Frame, want []jstackFrame) string {
 	if len(got) != len(want) {
 		return fmt.Sprintf("%d frames, not %d", len(got), len(want))

@@ -10,12 +10,12 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// A method that an exception leaves is taken off like any other, but then the interpreter
-// asks the VM for its caller's handler: push rax (the exception); push rdx (where the
-// caller would have gone on); call SharedRuntime::exception_handler_for_return_address,
-// with the stack aligned one way or the other; mov rbx,rax; pop rdx; pop rax; jmp rbx
-// (cpu/x86/templateInterpreterGenerator_x86.cpp, generate_throw_exception, the same since
-// JDK 8). All the while rbp is the caller's, which means nothing where that is compiled.
+// The frame of a method that an exception leaves is taken off like any other, but then the
+// interpreter asks the VM for its caller's handler: push rax (the exception); push rdx (the
+// caller's return address); call SharedRuntime::exception_handler_for_return_address, with the
+// stack aligned one way or the other; mov rbx,rax; pop rdx; pop rax; jmp rbx
+// (cpu/x86/templateInterpreterGenerator_x86.cpp, generate_throw_exception, the same since JDK 8).
+// Throughout, rbp is the caller's, which means nothing if the caller is compiled.
 
 // rethrowEnd is mov rbx,rax; pop rdx; pop rax; jmp rbx.
 var rethrowEnd = []byte{0x48, 0x8B, 0xD8, 0x5A, 0x58, 0xFF, 0xE3}
@@ -25,15 +25,15 @@ const (
 	maxRethrowCode = 128
 )
 
-// rethrowing says where the caller of a method goes on that an exception has left: of a
-// thread in the interpreter from when the method's frame is taken off to the last jump, or
-// in what is called there.
+// rethrowing finds the caller of a method that an exception has left, for a thread in the
+// interpreter between taking the method's frame off and the last jump, or in code that is called in
+// between.
 func (vm *VM) rethrowing(c *walk.Cursor) (f found, ok bool) {
 	const before = 5 // bytes: the end up to its jump
 	if c.Regs.Arch != cpu.AMD64 || c.Mem == nil || c.Regs.PC < vm.interpLo+before || c.Regs.PC >= vm.interpHi {
 		return f, false
 	}
-	// Hardly any code of the interpreter does so.
+	// Very little of the interpreter's code does so.
 	never := &vm.stepping.catches[c.Regs.PC%staysSlots]
 	if *never == c.Regs.PC {
 		return f, false
@@ -95,7 +95,7 @@ func (vm *VM) rethrowing(c *walk.Cursor) (f found, ok bool) {
 			at += int(rel)
 			continue
 		}
-		// Before leave the frame is whole.
+		// Before leave the frame is complete.
 		if inst.Op == x86asm.LEAVE || inst.Op == x86asm.JMP || inst.Op == x86asm.RET || !x.do(&inst) {
 			break
 		}

@@ -12,17 +12,17 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// SafepointState is whether the VM stops its threads, or has.
+// SafepointState says whether the VM is stopping its threads, or has stopped them.
 type SafepointState uint8
 
 // The states (8 share/vm/runtime/safepoint.hpp, the same since).
 const (
 	SafepointNone SafepointState = iota
 	Synchronizing                // it waits for threads that are still in Java code
-	Synchronized                 // all stand still
+	Synchronized                 // all threads are stopped
 )
 
-// String names the state for people.
+// String returns the name of the state for display.
 func (s SafepointState) String() string {
 	switch s {
 	case Synchronizing:
@@ -33,21 +33,21 @@ func (s SafepointState) String() string {
 	return "none"
 }
 
-// Safepoint is what the VM's safepoint is at.
+// Safepoint is the state of the VM's safepoint.
 type Safepoint struct {
 	State     SafepointState
 	Began     int64  // ns, CLOCK_MONOTONIC; 0: not known
-	Operation string // the VM's class for what is to be done: VM_G1CollectForAllocation; "" if not known
+	Operation string // the VM's class for the operation: VM_G1CollectForAllocation; "" if not known
 }
 
-// safepointVars are where the VM's library has the variables that say so. The VM
-// does not publish them, but distributions leave the symbols of their libraries
-// in. Where they do not, up to 9 the page that compiled code polls is published.
+// safepointVars are the addresses of the variables that say so in the VM's library. The VM does not
+// publish them, but distributions leave the symbols in their libraries. If they do not, the page
+// that compiled code polls is published up to 9.
 type safepointVars struct {
 	state, began, operation uint64
-	timer, zero             uint64            // up to 12: when it began, since zero
+	timer, zero             uint64            // up to 12: when it began, counted from zero
 	vtables                 map[uint64]string // address point to class, of VM operations
-	page                    uint64            // the pointer to the page, where there is no state
+	page                    uint64            // address of the pointer to the page, if there is no state
 }
 
 // Symbols of the library, as its compiler mangles them.
@@ -60,8 +60,8 @@ const (
 	symVTable    = "_ZTV"
 )
 
-// Safepoint reads what the VM's safepoint is at. The error says why that cannot
-// be told; it is the same at each call.
+// Safepoint reads the state of the VM's safepoint. The error says why that is not possible; it is
+// the same at each call.
 func (vm *VM) Safepoint() (s Safepoint, err error) {
 	v := &vm.safepoint
 	if !vm.safepointTried {
@@ -103,9 +103,9 @@ func (vm *VM) Safepoint() (s Safepoint, err error) {
 	return s, nil
 }
 
-// safepointByPage sees a safepoint by the page that compiled code polls: from when it
-// is to begin until it ends nobody may read it (8 share/vm/runtime/safepoint.cpp). While
-// threads are in Java code or in the VM it has not come about.
+// safepointByPage detects a safepoint by the page that compiled code polls: the page is unreadable
+// from when the safepoint is to begin until it ends (8 share/vm/runtime/safepoint.cpp). As long as
+// threads are in Java code or in the VM, the safepoint is not reached.
 func (vm *VM) safepointByPage() (s Safepoint, err error) {
 	page, ok := vm.peek.u64(vm.safepoint.page)
 	if !ok {
@@ -125,8 +125,8 @@ func (vm *VM) safepointByPage() (s Safepoint, err error) {
 	return s, nil
 }
 
-// Since is how long ago it began, by a clock of the same kind; 0 if that is not
-// known or makes no sense (a container may have a clock of its own).
+// Since returns how long ago it began, by a clock of the same kind; 0 if that is not known or makes
+// no sense (a container may have a clock of its own).
 func (s Safepoint) Since(now int64) time.Duration {
 	if s.Began <= 0 || s.Began > now || now-s.Began > int64(24*time.Hour) {
 		return 0
@@ -134,7 +134,7 @@ func (s Safepoint) Since(now int64) time.Duration {
 	return time.Duration(now - s.Began)
 }
 
-// findSafepoint looks the variables up.
+// findSafepoint looks up the variables.
 func (vm *VM) findSafepoint() (v safepointVars, err error) {
 	syms, strs, bias, err := vm.librarySymbols()
 	if err == nil {
@@ -143,7 +143,7 @@ func (vm *VM) findSafepoint() (v safepointVars, err error) {
 		}
 		err = errors.New("the VM's library has no symbol that tells of its safepoint")
 	}
-	// From 10 on each thread may have a page of its own.
+	// From 10 on each thread may have its own page.
 	page := vm.t.field("os::_polling_page")
 	if apart, _ := vm.Flag("ThreadLocalHandshakes"); page.ok && apart != "true" && vm.process != nil {
 		return safepointVars{page: page.addr}, nil
@@ -151,8 +151,8 @@ func (vm *VM) findSafepoint() (v safepointVars, err error) {
 	return v, err
 }
 
-// scanSymbols looks through a symbol table in its raw form, which is much quicker
-// than to decode all of its 70,000 symbols.
+// scanSymbols scans a symbol table in its raw form, which is much faster than decoding all of its
+// 70,000 symbols.
 func scanSymbols(symbols, names []byte, bias uint64) (v safepointVars) {
 	v.vtables = make(map[uint64]string)
 	for ; len(symbols) >= symbolSize; symbols = symbols[symbolSize:] {
@@ -175,7 +175,7 @@ func scanSymbols(symbols, names []byte, bias uint64) (v safepointVars) {
 		case symOperation:
 			v.operation = value
 		default:
-			// Objects point two words into the table of their class.
+			// Objects point two words into the vtable of their class.
 			if class, ok := operationClass(string(name)); ok {
 				v.vtables[value+16] = class
 			}
@@ -184,8 +184,8 @@ func scanSymbols(symbols, names []byte, bias uint64) (v safepointVars) {
 	return v
 }
 
-// operationClass gives the class of a VM operation's table of virtual functions:
-// VM_Halt of _ZTV7VM_Halt.
+// operationClass returns the class of a VM operation's table of virtual functions: VM_Halt for
+// _ZTV7VM_Halt.
 func operationClass(name string) (string, bool) {
 	rest, ok := strings.CutPrefix(name, symVTable)
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// While a thread does not come to a safepoint, the VM is seen to wait for it.
+// While a thread does not come to a safepoint, the VM is seen waiting for it.
 func TestSafepoint(t *testing.T) {
 	forMajors(t, func(t *testing.T, major int) {
 		t.Parallel()
@@ -25,8 +25,8 @@ func TestSafepoint(t *testing.T) {
 				looping = uint32(tid)
 			}
 		}
-		// On a busy machine another thread may still be on its way to the safepoint,
-		// waiting for a CPU: then the VM does wait for that one too, or for no other.
+		// On a busy machine another thread may still be on its way to the safepoint, waiting for a
+		// CPU: then the VM waits for that one too, or for no other.
 		waited, exact, named, since := 0, 0, 0, time.Duration(0)
 		for end := time.Now().Add(2 * time.Minute); waited < 20 || exact == 0 || major > 8 && (named == 0 || since < 20*time.Millisecond); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
@@ -44,15 +44,15 @@ func TestSafepoint(t *testing.T) {
 			if again, _ := vm.Safepoint(); again != s {
 				continue // it is over
 			}
-			// It may have come to the safepoint before others did, and up to 11 a thread
-			// that came while the VM still looks at them counts as being in the VM.
+			// It may have reached the safepoint before others did, and up to 11 a thread that came
+			// while the VM still looks at them counts as being in the VM.
 			if slices.Contains(in, looping) && (len(in) == 1 || major <= 11) {
 				exact++
 			}
 			switch s.Operation {
 			case "VM_G1CollectFull":
 				named++
-			case "": // up to 11 the VM also stops for nothing, once a second
+			case "": // up to 11 the VM also stops for no operation, once a second
 			default:
 				t.Errorf("it is for %q", s.Operation)
 			}
@@ -66,7 +66,7 @@ func TestSafepoint(t *testing.T) {
 			t.Errorf("it waited for %v in %v", since, lived)
 		}
 		t.Logf("%d looks while it waited, for %v at most", waited, since)
-		// It is nowhere else, but for the moments of the collections, and when it begins.
+		// It is in no other state, except during collections and at its start.
 		s, ok := vm.ThreadState(looping)
 		for end := time.Now().Add(time.Minute); s.VM != VMInJava && time.Now().Before(end); s, ok = vm.ThreadState(looping) {
 			time.Sleep(10 * time.Millisecond)

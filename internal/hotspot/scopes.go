@@ -5,7 +5,7 @@ import "encoding/binary"
 // Bounds on scopes.
 const (
 	maxScopes    = 4 << 20  // bytes of one nmethod's scopes
-	maxAllScopes = 64 << 20 // bytes of all that are kept, with the metadata beside them
+	maxAllScopes = 64 << 20 // bytes of all that are kept, including their metadata
 	maxInlining  = 512      // depth; the compilers stop long before
 	maxMetadata  = 1 << 16  // words of one nmethod's metadata; the largest seen have some 1,000
 )
@@ -14,7 +14,7 @@ const (
 type scopeTable struct {
 	data    []byte
 	inlines bool     // some pc stands for more than one method
-	methods []uint64 // the first words of the nmethod's metadata: where scopes refer to, Method* for good
+	methods []uint64 // the first words of the nmethod's metadata, where scopes refer to, Method* for good
 }
 
 // keepMetadata appends words of the metadata.
@@ -25,7 +25,7 @@ func (vm *VM) keepMetadata(s *scopeTable, raw []byte) {
 	}
 }
 
-// scopesSize is how many bytes the scopes data has; 0 if it cannot be any.
+// scopesSize returns how many bytes the scopes data has; 0 if it cannot be valid.
 func (d *debugInfo) scopesSize() uint64 {
 	if d.scopesLo == 0 || d.scopesHi <= d.scopesLo || d.scopesHi-d.scopesLo > maxScopes {
 		return 0
@@ -33,7 +33,7 @@ func (d *debugInfo) scopesSize() uint64 {
 	return d.scopesHi - d.scopesLo
 }
 
-// scope is one method at a pc: itself or one that was inlined there.
+// scope is one method at a pc: the method itself or one that was inlined there.
 type scope struct {
 	method uint64 // Method*
 	bci    int32  // -1: before the first bytecode
@@ -58,7 +58,7 @@ func (vm *VM) scopesOf(b *blob) *scopeTable {
 	return nm.scopes
 }
 
-// keepScopes keeps the scopes data of an nmethod whose pcs are known.
+// keepScopes stores the scopes data of an nmethod whose pcs are known.
 func (vm *VM) keepScopes(nm *nmethod, data []byte) {
 	s := &scopeTable{data: data}
 	if vm.names.scopeBytes += len(s.data); vm.names.scopeBytes > maxAllScopes {
@@ -82,8 +82,8 @@ func (vm *VM) keepScopes(nm *nmethod, data []byte) {
 	nm.scopes = s
 }
 
-// metadata gives a word of the nmethod's metadata, from 1; 0 if it has none there or
-// it cannot be read.
+// metadata returns a word of the nmethod's metadata, counted from 1; 0 if it has no such word or
+// the word cannot be read.
 func (vm *VM) metadata(nm *nmethod, index uint64) uint64 {
 	s := nm.scopes
 	if index == 0 || index > maxMetadata {
@@ -99,8 +99,8 @@ func (vm *VM) metadata(nm *nmethod, index uint64) uint64 {
 	return s.methods[index-1]
 }
 
-// decodeScopes appends the chain of scopes that begins at offset at, innermost
-// first (docs/hotspot.md, "Scopes"). The methods are indexes into the metadata, from 1; 0 is
+// decodeScopes appends the chain of scopes that begins at offset at, innermost first
+// (docs/hotspot.md, "Scopes"). The methods are indexes into the metadata, counted from 1; 0 is
 // none. ok is false if the data is not a chain.
 func decodeScopes(out []scope, data []byte, bias uint32, at int32) (_ []scope, ok bool) {
 	for range maxInlining {
@@ -121,9 +121,9 @@ func decodeScopes(out []scope, data []byte, bias uint32, at int32) (_ []scope, o
 	return out, false
 }
 
-// chain appends what element i of b's pcs stands for, innermost first, with
-// Method pointers. It is false, and out is as it was, unless the outermost
-// method is the nmethod's own, as it must be.
+// chain appends the scopes that element i of b's pcs stands for, innermost first, with Method
+// pointers. It returns false, with out unchanged, unless the outermost method is the nmethod's own,
+// as it must be.
 func (vm *VM) chain(out []scope, b *blob, i int) ([]scope, bool) {
 	start := len(out)
 	if b.nm == nil || i < 0 || i >= len(b.nm.pcs) || b.nm.pcs[i].scope == 0 {

@@ -7,17 +7,17 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// simulation does a few instructions of the interpreter's code that a thread is yet to
-// do, on the registers and the stack that were copied, to see where it goes on.
+// simulation executes the next few instructions of the interpreter's code, on the registers and the
+// stack that were copied, to find where the thread continues.
 type simulation struct {
 	c     *walk.Cursor
-	regs  [cpu.NumRegs]uint64 // as they will be
+	regs  [cpu.NumRegs]uint64 // as they will be afterwards
 	known uint32
-	// What will be on the stack: what lies below fresh is yet to be written, so only
+	// stores is the words that will be on the stack. Below fresh nothing is written yet, so only
 	// the stores count there.
 	fresh  uint64
 	stores []storedWord
-	// aligned: the stack pointer was rounded down to 16, which moves it by a word.
+	// aligned says that the stack pointer was rounded down to 16, which moves it by a word.
 	aligned bool
 }
 
@@ -27,10 +27,11 @@ type storedWord struct {
 	ok        bool // it is known
 }
 
-// maxStores is how many words are put on the stack.
+// maxStores bounds the words that are put on the stack.
 const maxStores = 64
 
-// look begins where the thread was stopped. It is good until the next look.
+// look starts at the instruction where the thread was stopped. The result is valid until the next
+// look.
 func (vm *VM) look(c *walk.Cursor) *simulation {
 	x := &vm.stepping.ahead
 	x.c, x.regs, x.known, x.fresh, x.stores, x.aligned = c, c.Regs.R, c.Regs.Known, c.Regs.SP(), x.stores[:0], false
@@ -55,7 +56,7 @@ func (x *simulation) store(at uint64, reg uint8, isReg bool) bool {
 	return true
 }
 
-// word is a word of the stack as it will be.
+// word returns a word of the stack as it will be.
 func (x *simulation) word(at uint64) (uint64, bool) {
 	for i := len(x.stores) - 1; i >= 0; i-- {
 		if w := &x.stores[i]; w.at == at {
@@ -68,7 +69,7 @@ func (x *simulation) word(at uint64) (uint64, bool) {
 	return 0, false
 }
 
-// jump is where a jump by register goes, with the stack that it leaves.
+// jump returns where a jump by register goes, with the stack that it leaves.
 func (x *simulation) jump(inst *x86asm.Inst) (f found, ok bool) {
 	reg, isReg := registerOf(inst.Args[0])
 	if !isReg || !x.has(reg) {
@@ -77,7 +78,7 @@ func (x *simulation) jump(inst *x86asm.Inst) (f found, ok bool) {
 	return x.goesOn(x.regs[reg], x.regs[cpu.RSP])
 }
 
-// ret is where a return goes.
+// ret returns where a return goes.
 func (x *simulation) ret() (f found, ok bool) {
 	if ra, read := x.word(x.regs[cpu.RSP]); read {
 		return x.goesOn(ra, x.regs[cpu.RSP]+8)
@@ -94,9 +95,9 @@ func (x *simulation) goesOn(ra, sp uint64) (f found, ok bool) {
 	return found{ra: ra, sp: sp, fp: x.regs[cpu.RBP]}, ok
 }
 
-// do does one instruction that is no jump or return; false if it does something to
-// the stack or the frame pointer that is not understood. Branches are not taken: what
-// is rare is elsewhere.
+// do executes one instruction that is not a jump or return; false if it changes the stack or the
+// frame pointer in a way that is not understood. Branches are not taken: rare cases are out of
+// line.
 func (x *simulation) do(inst *x86asm.Inst) bool {
 	to, isReg := registerOf(inst.Args[0])
 	switch inst.Op {
@@ -105,7 +106,7 @@ func (x *simulation) do(inst *x86asm.Inst) bool {
 	case x86asm.XCHG, x86asm.XADD:
 		return x.forget(inst.Args[0]) && x.forget(inst.Args[1])
 	case x86asm.CALL:
-		// What is called gives these back.
+		// Callees preserve these.
 		x.known &= calleeSaved(cpu.AMD64) | 1<<cpu.RSP
 		return x.has(cpu.RSP)
 	case x86asm.PUSH:
@@ -161,7 +162,7 @@ func (x *simulation) do(inst *x86asm.Inst) bool {
 	return x.forget(inst.Args[0])
 }
 
-// moveStack does an instruction that moves the stack pointer by a number.
+// moveStack executes an instruction that moves the stack pointer by a constant.
 func (x *simulation) moveStack(inst *x86asm.Inst) bool {
 	n, ok := inst.Args[1].(x86asm.Imm)
 	if m, isMem := inst.Args[1].(x86asm.Mem); isMem && m.Base == x86asm.RSP && m.Index == 0 {
@@ -177,7 +178,7 @@ func (x *simulation) moveStack(inst *x86asm.Inst) bool {
 	return true
 }
 
-// onStack is the place of an operand that lies at a distance from the stack pointer.
+// onStack returns the address of an operand that lies at a distance from the stack pointer.
 func (x *simulation) onStack(a x86asm.Arg) (at uint64, ok bool) {
 	m, ok := a.(x86asm.Mem)
 	if !ok || m.Base != x86asm.RSP || m.Index != 0 || !x.has(cpu.RSP) {
@@ -186,8 +187,8 @@ func (x *simulation) onStack(a x86asm.Arg) (at uint64, ok bool) {
 	return x.regs[cpu.RSP] + uint64(m.Disp), true
 }
 
-// forget notes that a register, or a part of it, holds something that is not known.
-// false for those that must be known.
+// forget notes that a register, or a part of it, holds an unknown value. It returns false for
+// registers that must be known.
 func (x *simulation) forget(a x86asm.Arg) bool {
 	r, ok := a.(x86asm.Reg)
 	var to uint8
@@ -208,7 +209,7 @@ func (x *simulation) forget(a x86asm.Arg) bool {
 	return true
 }
 
-// registerOf is the DWARF number of a whole general register.
+// registerOf returns the DWARF number of a whole general register.
 func registerOf(a x86asm.Arg) (uint8, bool) {
 	r, ok := a.(x86asm.Reg)
 	if !ok || r < x86asm.RAX || r > x86asm.R15 {

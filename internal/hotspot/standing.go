@@ -5,37 +5,36 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// In a VM that frees code, whose code stands where is written down for all of it, not
-// only for what was sampled: a sample's pc lies in the code that is there now if that
-// was there before the sample. A compile ID is never given twice, so the same one at
-// the same place is the same code.
+// In a VM that frees code, the position of all code is recorded, not only of the code that was
+// sampled: a sample's pc lies in the code that is there now if that code was there before the
+// sample. A compile ID is never reused, so the same ID at the same place is the same code.
 
 const (
-	// maxStanding is how many blocks are looked at in a batch.
+	// maxStanding is how many blocks are examined in a batch.
 	maxStanding = 2048
-	// maxStandingSpans is how many places may wait to be looked at.
+	// maxStandingSpans is how many ranges may wait to be examined.
 	maxStandingSpans = 4096
-	// restless is how long nothing must have been freed, ns, until code in a place that was
-	// free is the first that came there.
+	// restless is for how many ns nothing must have been freed before code in a place that was free
+	// counts as the first that came there.
 	restless = 1e9
-	// segmapBytes is how much of a segment map is read at once.
+	// segmapBytes is how many bytes of a segment map are read at once.
 	segmapBytes = 16 << 10
 )
 
 // standing is what is known of the compiled code in a heap.
 type standing struct {
-	on    bool // something was freed since the heap was first looked at
-	again bool // what was written down has turned out to be old
-	// When code was last seen to have been freed, of VM.Clock; in which batch; and when it
-	// was seen the last time before that batch.
+	on    bool // something was freed since the heap was first examined
+	again bool // the record has turned out to be out of date
+	// When code was last seen to have been freed, in VM.Clock time; in which batch; and when it was
+	// last seen before that batch.
 	freed, freedBefore uint64
 	freedIn            uint32
 	pages              []*[512]standingCode
-	waiting            []freeSpan // places where something else may be by now
-	top                uint64     // up to where places have been looked at or wait
+	waiting            []freeSpan // ranges that may hold something else by now
+	top                uint64     // up to where ranges have been examined or wait
 }
 
-// standingRoom is what looking at places needs, one for all heaps of all VMs of a Finder.
+// standingRoom is scratch space for examining ranges, one for all heaps of all VMs of a Finder.
 type standingRoom struct {
 	heads  []byte
 	reqs   []target.Read
@@ -57,8 +56,8 @@ func (vm *VM) freedCode(h *codeHeap) {
 	s.on, s.freed = true, vm.Clock()
 }
 
-// restless reports whether code had been freed in b's heap not long before the sample, and
-// in an earlier batch.
+// restless reports whether code was freed in b's heap shortly before the sample, and in an earlier
+// batch.
 func (vm *VM) restless(b *blob, time uint64) bool {
 	h := vm.heapOf(b.start)
 	if h == nil || !h.standing.on {
@@ -71,7 +70,7 @@ func (vm *VM) restless(b *blob, time uint64) bool {
 	return last != 0 && time <= last+restless
 }
 
-// census looks at what was put into a heap since the last batch began.
+// census finds the ranges that were allocated in a heap since the last batch began.
 func (vm *VM) census(h *codeHeap) {
 	s, now, before := &h.standing, &h.freed.states[0], &h.freed.states[1]
 	if !s.on || now.batch == 0 {
@@ -82,7 +81,7 @@ func (vm *VM) census(h *codeHeap) {
 	}
 	switch {
 	case before.batch == 0 && s.top > h.low, s.again && len(s.waiting) == 0, len(s.waiting) > maxStandingSpans:
-		// The places where something has come are not known: all is looked at again.
+		// It is not known which ranges were allocated: all are examined again.
 		s.waiting, s.top, s.again = s.waiting[:0], h.low, false
 	default:
 		s.waiting = appendTaken(s.waiting, before.blocks, now.blocks)
@@ -94,7 +93,7 @@ func (vm *VM) census(h *codeHeap) {
 	vm.lookAtStanding(h)
 }
 
-// appendTaken appends the parts of the blocks of a that are none of b's.
+// appendTaken appends the parts of the blocks of a that are not in b.
 func appendTaken(out, a, b []freeSpan) []freeSpan {
 	i := 0
 	for _, s := range a {
@@ -116,7 +115,7 @@ func appendTaken(out, a, b []freeSpan) []freeSpan {
 	return out
 }
 
-// lookAtStanding reads the headers of the blocks in the places that wait.
+// lookAtStanding reads the headers of the blocks in the waiting ranges.
 func (vm *VM) lookAtStanding(h *codeHeap) {
 	s, room, l := &h.standing, vm.code.standing, &vm.code.layout
 	n := int(l.blockHeader) + int(max(l.compileID.offset+4, l.name.offset+8))
@@ -147,7 +146,7 @@ func (vm *VM) lookAtStanding(h *codeHeap) {
 		}
 		for i, back := range part {
 			if len(room.reqs) == maxStanding {
-				part = part[:i] // the others next time
+				part = part[:i] // the others in the next batch
 				break
 			}
 			if back == 0 {
@@ -184,8 +183,8 @@ func (vm *VM) lookAtStanding(h *codeHeap) {
 	}
 }
 
-// batchBefore gives the last batch that had begun by then when a sample was taken, 0 if
-// that is too long ago.
+// batchBefore returns the last batch that had begun before a sample was taken, 0 if that is too
+// long ago.
 func (vm *VM) batchBefore(time uint64) uint32 {
 	began := &vm.code.began
 	for i := range uint32(len(began)) {
@@ -199,12 +198,12 @@ func (vm *VM) batchBefore(time uint64) uint32 {
 	return 0
 }
 
-// stood is how sure it is that b, which is there now, was the only one in its place
+// stood returns how sure it is that b, which is there now, has been the only blob in its place
 // since a sample was taken.
 func (vm *VM) stood(b *blob, time uint64) walk.Provenance {
 	h := vm.heapOf(b.start)
 	if h == nil || b.nm == nil {
-		return walk.Exact // such code comes when the VM starts, and stays
+		return walk.Exact // such code is made when the VM starts, and stays
 	}
 	if b.bornAt != 0 && time >= b.bornAt {
 		return walk.Exact
@@ -222,7 +221,7 @@ func (vm *VM) stood(b *blob, time uint64) walk.Provenance {
 	switch e := vm.standsAt(b); {
 	case e == nil:
 	case e.compileID != b.nm.compileID:
-		// A freed place was taken again between two looks at the free list.
+		// A freed place was reused between two looks at the free list.
 		h.standing.again = true
 		vm.freedCode(h)
 	case e.since <= batch:
@@ -231,8 +230,8 @@ func (vm *VM) stood(b *blob, time uint64) walk.Provenance {
 	for i := range h.freed.states {
 		if f := &h.freed.states[i]; f.batch == batch {
 			if f.holds(at, at+b.segments<<h.shift) {
-				// Nothing was there then. That other code came, ran and went before it
-				// is what restless is about.
+				// Nothing was there then. restless covers the case that other code was made, ran
+				// and was freed before that.
 				return walk.Derived
 			}
 			break
@@ -241,7 +240,7 @@ func (vm *VM) stood(b *blob, time uint64) walk.Provenance {
 	return walk.Heuristic
 }
 
-// standsAt gives what was written down of the place of b, nil if nothing was.
+// standsAt returns the record of the place of b, nil if there is none.
 func (vm *VM) standsAt(b *blob) *standingCode {
 	h := vm.heapOf(b.start)
 	if h == nil || h.standing.pages == nil {

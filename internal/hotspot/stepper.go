@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// maxFrame bounds a compiled frame, in bytes. HotSpot's own frames are far
-	// smaller; a size beyond is a torn read.
+	// maxFrame bounds a compiled frame, in bytes. HotSpot's own frames are far smaller; a larger
+	// size is a torn read.
 	maxFrame = 256 << 10
 
-	// maxStubFrame bounds the frames of hand-made stubs, in bytes; those of the
-	// entry barriers and C1's stubs hold all vector registers.
+	// maxStubFrame bounds the frames of hand-made stubs, in bytes; the entry barriers' and C1's
+	// stubs' frames hold all vector registers.
 	maxStubFrame = 4096
 
-	// maxSearch is how many words above the place that the rules name are looked
-	// at for a return address (the string search intrinsics move rsp).
+	// maxSearch is how many words above the place that the rules name are searched for a return
+	// address (the string search intrinsics move rsp).
 	maxSearch = 12
 )
 
@@ -26,44 +26,43 @@ var (
 	_ walk.Stateful = (*VM)(nil)
 )
 
-// stepping is what the stepper keeps between frames. A VM is used by one walk
-// at a time.
+// stepping is the stepper's state between frames. A VM is used by one walk at a time.
 type stepping struct {
 	pcs pcCache
 
-	// Of the call stub or upcall stub that was stepped over last: its pc, and
+	// entryPC is the pc of the call stub or upcall stub that was stepped over last, and below is
 	// where the anchor of the Java frames below the native frames is (Resume).
 	entryPC, below uint64
 	callStub       codeRange
 	barrier        codeRange
 
-	// prov and flags are put on the next frame: it was found by less than its
-	// callee's own rule.
+	// prov and flags are put on the next frame if it was found by a weaker rule than its callee's
+	// own.
 	prov  walk.Provenance
 	flags walk.FrameFlags
 
-	// unfilled: the frame just stepped over is of code that replaces a compiled frame by
-	// interpreted ones, or is one of those and still empty.
+	// unfilled says that the frame just stepped over belongs to code that replaces a compiled frame
+	// by interpreted ones, or is one of those and still empty.
 	unfilled bool
 
 	leaf  leaf
 	slots *interpreterSlots // of the last interpreter frame
 
-	code  [maxFramelessCode]byte // of the interpreter, from where a thread is
+	code  [maxFramelessCode]byte // of the interpreter, from the pc of a thread
 	ahead simulation
-	stays [staysSlots]uint64 // places in it from which it does not leave a method
-	// catches are those from which no caller is asked for its handler.
+	stays [staysSlots]uint64 // pcs in it from which it does not leave a method
+	// catches are the pcs from which no caller is asked for its handler.
 	catches [staysSlots]uint64
 
-	framelessLo, framelessHi uint64 // around the entries without frames
+	framelessLo, framelessHi uint64 // bounds of the entries without frames
 
-	// enterSpecial is where a call from enterSpecial was last seen to return to.
+	// enterSpecial is the last seen return address of a call in enterSpecial.
 	enterSpecial uint64
 
 	readings readings
 }
 
-// javaRegs are the registers that survive a call between generated code.
+// javaRegs returns the registers that survive a call between generated code.
 func javaRegs(a cpu.Arch) uint32 {
 	if a == cpu.ARM64 {
 		return 1<<cpu.XSP | 1<<cpu.X29
@@ -76,8 +75,8 @@ func (vm *VM) Owns(pc uint64) bool { return vm.inCodeCache(pc) || vm.archive.con
 
 func (vm *VM) inInterpreter(pc uint64) bool { return pc >= vm.interpLo && pc < vm.interpHi }
 
-// Settled reports whether the next frame's step depends on nothing that the last one
-// left. It implements walk.Stateful.
+// Settled reports whether the next frame's step depends on nothing that the last step left. It
+// implements walk.Stateful.
 func (vm *VM) Settled() bool {
 	return vm.stepping.prov == walk.Exact && vm.stepping.flags == 0 && !vm.stepping.unfilled
 }
@@ -134,12 +133,12 @@ func (vm *VM) stepFrame(c *walk.Cursor, e *pcEntry) walk.Verdict {
 				flags |= walk.Coarse
 			}
 		case !e.poll:
-			// Every other call has a PcDesc, so this is not where a call returns to.
+			// Every other call has a PcDesc, so this is not the return address of a call.
 			prov, flags = walk.Derived, flags|walk.Coarse
 		}
 	}
 	if vm.doubtful(e.blob) {
-		// Its callers are found by what the blob says of its frame.
+		// Its callers are found from what the blob says about its frame.
 		doubt := vm.doubt(e.blob, e.pc, c.Time, e.exact)
 		prov, c.Prov = max(prov, doubt), max(c.Prov, doubt)
 	}
@@ -155,8 +154,8 @@ func (vm *VM) stepFrame(c *walk.Cursor, e *pcEntry) walk.Verdict {
 	return vm.popFrame(c, sp+e.low+uint64(e.frame))
 }
 
-// popFrame makes the caller of a frame that ends at end, where the return
-// address and below it the saved frame pointer are, the Cursor's frame.
+// popFrame moves the Cursor to the caller of a frame that ends at end, where the return address and
+// below it the saved frame pointer are.
 func (vm *VM) popFrame(c *walk.Cursor, end uint64) walk.Verdict {
 	if end <= c.Regs.SP() || end&7 != 0 {
 		return walk.Stuck
@@ -179,7 +178,7 @@ func (vm *VM) popFrame(c *walk.Cursor, end uint64) walk.Verdict {
 	return walk.Stepped
 }
 
-// enter makes the generated code's caller the Cursor's frame.
+// enter moves the Cursor to the generated code's caller.
 func (vm *VM) enter(c *walk.Cursor, ra, sp, fp uint64) {
 	c.Regs.PC = stripPC(c, ra)
 	c.Regs.SetSP(sp)
@@ -188,7 +187,7 @@ func (vm *VM) enter(c *walk.Cursor, ra, sp, fp uint64) {
 	c.Leaf, c.LeafCallee, c.Unextended = false, false, 0
 }
 
-// stripPC takes pointer authentication bits off a return address.
+// stripPC removes pointer authentication bits from a return address.
 func stripPC(c *walk.Cursor, pc uint64) uint64 {
 	if c.Regs.Arch == cpu.ARM64 {
 		return pc & (1<<48 - 1)
@@ -196,8 +195,8 @@ func stripPC(c *walk.Cursor, pc uint64) uint64 {
 	return pc
 }
 
-// stepDeopt steps over a frame whose return address was replaced by its deopt
-// handler's (docs/hotspot.md, "Deoptimized frames").
+// stepDeopt steps over a frame whose return address was replaced by that of its deopt handler
+// (docs/hotspot.md, "Deoptimized frames").
 func (vm *VM) stepDeopt(c *walk.Cursor, e *pcEntry) walk.Verdict {
 	sp := c.Regs.SP()
 	if c.Unextended != 0 {
@@ -205,7 +204,7 @@ func (vm *VM) stepDeopt(c *walk.Cursor, e *pcEntry) walk.Verdict {
 	}
 	b, pc0, kind := e.blob, e.pc, e.kind
 	if pc, ok := c.Word(sp + b.nm.origPCOffset); ok && b.contains(pc) && !b.isDeoptPC(pc) {
-		// The deopt handler is entered only where there was a safepoint.
+		// The deopt handler is entered only at a safepoint.
 		if o := vm.classify(pc); o != nil && o.how == howFrame {
 			return vm.stepFrame(c, o)
 		}
@@ -214,10 +213,10 @@ func (vm *VM) stepDeopt(c *walk.Cursor, e *pcEntry) walk.Verdict {
 	return vm.popFrame(c, sp+b.frameSize)
 }
 
-// stepAligned steps over the blobs that replace compiled frames by interpreted
-// ones. When they call the VM to fill those in, their own frame is on rbp and the
-// stack is aligned below it (generate_deopt_blob, generate_uncommon_trap_blob in
-// cpu/x86/sharedRuntime_x86_64.cpp): then it is up to 15 bytes larger.
+// stepAligned steps over the blobs that replace compiled frames by interpreted ones. When they call
+// the VM to fill those in, their own frame is on rbp and the stack is aligned below it, so the
+// frame is up to 15 bytes larger (generate_deopt_blob, generate_uncommon_trap_blob in
+// cpu/x86/sharedRuntime_x86_64.cpp).
 func (vm *VM) stepAligned(c *walk.Cursor, e *pcEntry) walk.Verdict {
 	vm.push(c, e.pc, e.ref, e.kind, walk.Exact, walk.ReturnAddress)
 	end := c.Regs.SP() + uint64(e.frame)
@@ -227,18 +226,17 @@ func (vm *VM) stepAligned(c *walk.Cursor, e *pcEntry) walk.Verdict {
 	return vm.popFrame(c, end)
 }
 
-// stepAdapter steps over an adapter from compiled to interpreted code that calls
-// the VM to have its caller's call patched (SharedRuntime::fixup_callers_callsite,
-// gen_c2i_adapter in cpu/{x86,aarch64}/sharedRuntime_*.cpp). On x86-64 it keeps
-// its stack pointer at entry, where the return address is, in r13, which the VM
-// hands back; on AArch64 it makes a frame.
+// stepAdapter steps over an adapter from compiled to interpreted code that calls the VM to have its
+// caller's call patched (SharedRuntime::fixup_callers_callsite, gen_c2i_adapter in
+// cpu/{x86,aarch64}/sharedRuntime_*.cpp). On x86-64 it keeps its stack pointer at entry, where the
+// return address is, in r13, which the VM preserves; on AArch64 it makes a frame.
 func (vm *VM) stepAdapter(c *walk.Cursor, e *pcEntry) walk.Verdict {
 	if c.Regs.Arch == cpu.ARM64 {
 		return vm.stepFramePointer(c, e)
 	}
 	vm.push(c, e.pc, e.ref, e.kind, walk.Exact, walk.ReturnAddress)
-	// A collector's barrier at its entry may call too; there the code goes on to
-	// where it would give the call up.
+	// A collector's barrier at its entry may call too. The code then continues where it would
+	// reject the call.
 	if vm.stepByReading(c, e.blob, e.pc) {
 		return walk.Stepped
 	}
@@ -255,9 +253,8 @@ func (vm *VM) stepAdapter(c *walk.Cursor, e *pcEntry) walk.Verdict {
 	return walk.Stepped
 }
 
-// stepFramePointer steps over a stub that publishes no size of its frame: the
-// frame is on the frame pointer, or there is none, or only the stack was aligned
-// for a call of C code.
+// stepFramePointer steps over a stub that publishes no size of its frame: the frame is on the frame
+// pointer, or there is none, or only the stack was aligned for a call of C code.
 func (vm *VM) stepFramePointer(c *walk.Cursor, e *pcEntry) walk.Verdict {
 	barrier := vm.inBarrier(e.blob, e.pc)
 	vm.push(c, e.pc, e.ref, e.kind, walk.Derived, walk.ReturnAddress)
@@ -301,8 +298,8 @@ func (vm *VM) fpKnown(c *walk.Cursor) bool {
 	return c.Regs.Known&(1<<cpu.RBP) != 0
 }
 
-// push appends a frame, with what its callee's step said about how it was found.
-// Frame.Owner is the walker's to fill: a stepper does not know its own index.
+// push appends a frame, with the provenance that its callee's step determined. The walker fills in
+// Frame.Owner: a stepper does not know its own index.
 func (vm *VM) push(c *walk.Cursor, pc, ref uint64, kind walk.Kind, prov walk.Provenance, flags walk.FrameFlags) {
 	s := &vm.stepping
 	c.Stack.Push(walk.Frame{
@@ -312,8 +309,8 @@ func (vm *VM) push(c *walk.Cursor, pc, ref uint64, kind walk.Kind, prov walk.Pro
 	s.prov, s.flags = walk.Exact, 0
 }
 
-// validRA reports whether ra is where a call from Java code returns to: it has a
-// PcDesc, or it is one of the few places that need none (docs/hotspot.md, "The innermost frame").
+// validRA reports whether ra is the return address of a call from Java code: it has a PcDesc, or it
+// is one of the few places that need none (docs/hotspot.md, "The innermost frame").
 func (vm *VM) validRA(ra uint64) bool {
 	e := vm.classify(ra)
 	if e == nil {
@@ -331,8 +328,8 @@ func (vm *VM) validRA(ra uint64) bool {
 	return false
 }
 
-// codeRA reports whether ra may be where a call from generated code without a
-// safepoint returns to.
+// codeRA reports whether ra may be the return address of a call from generated code without a
+// safepoint.
 func (vm *VM) codeRA(ra uint64) bool {
 	e := vm.classify(ra)
 	return e != nil && e.how != howNone && e.how != howAdapter && (e.blob == nil || !e.blob.freed)

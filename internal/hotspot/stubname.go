@@ -11,32 +11,32 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// The blobs called StubRoutines hold dozens of stubs each: copies, checksums,
-// ciphers. Where each begins is in a static variable of class StubRoutines. Some
-// of these the VM publishes, the others its library's symbol table names.
+// The blobs called StubRoutines hold dozens of stubs each: copies, checksums, ciphers. A static
+// variable of class StubRoutines holds the begin of each. The VM publishes some of these variables;
+// its library's symbol table names the others.
 
 // maxStubStarts bounds how many variables are kept.
 const maxStubStarts = 4096
 
-// stubStart is where a stub begins.
+// stubStart is the begin of a stub.
 type stubStart struct {
 	addr uint64
 	name string
 }
 
-// notStubs are parts of names of variables that hold the address of data, or of a
-// place in the middle of a stub.
+// notStubs are parts of names of variables that hold the address of data, or of a place in the
+// middle of a stub.
 var notStubs = []string{"mask", "table", "adr", "addr", "return_address", "shuf", "sign_flip", "double_s", "float_s", "count", "one_", "fixup", "_L", "constant", "iota", "perm"}
 
 // stubNameAt names the stub in b, a blob of StubRoutines, that pc lies in.
 func (vm *VM) stubNameAt(b *blob, pc uint64) string {
 	n := &vm.names
 	if vm.inCallStub(b, pc) {
-		return "StubRoutines::call_stub" // nearly every stack has it
+		return "StubRoutines::call_stub" // on nearly every stack
 	}
 	if n.stubs == nil || n.stubsMissed != vm.batch && vm.stubBefore(b, pc) == nil {
-		// Some stubs are made after the VM has started, so that a miss is worth a
-		// look in the next batch.
+		// Some stubs are made after the VM has started, so a miss is worth another look in the next
+		// batch.
 		n.stubsMissed = vm.batch
 		n.stubs = vm.readStubs()
 	}
@@ -46,7 +46,7 @@ func (vm *VM) stubNameAt(b *blob, pc uint64) string {
 	return stubName(b)
 }
 
-// stubBefore gives the last stub of b that begins at or before pc.
+// stubBefore returns the last stub of b that begins at or before pc.
 func (vm *VM) stubBefore(b *blob, pc uint64) *stubStart {
 	all := vm.names.stubs
 	i, _ := slices.BinarySearchFunc(all, pc+1, func(s stubStart, at uint64) int { return cmp.Compare(s.addr, at) })
@@ -56,12 +56,12 @@ func (vm *VM) stubBefore(b *blob, pc uint64) *stubStart {
 	return &all[i-1]
 }
 
-// stubAlignment is what stubs are aligned to, at least.
+// stubAlignment is the minimum alignment of stubs, in bytes.
 const stubAlignment = 32
 
-// withinStub reports whether pc lies in the stub that begins at start, where not all
-// stubs are known: no return with the begin of another stub behind it may lie
-// between. Stubs with several returns go without a name in their later parts.
+// withinStub reports whether pc lies in the stub that begins at start, if not all stubs are known:
+// there must be no return in between that is followed by the begin of another stub. Stubs with
+// several returns have no name in their later parts.
 func (vm *VM) withinStub(b *blob, start, pc uint64) bool {
 	code := vm.codeOf(b)
 	if start < b.codeBegin || pc-b.codeBegin > uint64(len(code)) {
@@ -94,14 +94,14 @@ func (vm *VM) readStubs() []stubStart {
 			out = append(out, stubStart{v, vars[i].name})
 		}
 	}
-	// Several variables may hold one address; the shortest name says most.
+	// Several variables may hold one address; the shortest name is the most general.
 	slices.SortFunc(out, func(a, b stubStart) int {
 		return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(len(a.name), len(b.name)), cmp.Compare(a.name, b.name))
 	})
 	return slices.CompactFunc(out, func(a, b stubStart) bool { return a.addr == b.addr })
 }
 
-// stubVariables lists the variables that hold where a stub begins.
+// stubVariables lists the variables that hold the begin of a stub.
 func (vm *VM) stubVariables() []stubStart {
 	seen := make(map[uint64]bool)
 	out := []stubStart{}
@@ -133,7 +133,7 @@ func (vm *VM) stubVariables() []stubStart {
 	return out
 }
 
-// stubSymbols picks the variables of StubRoutines out of a symbol table.
+// stubSymbols selects the variables of StubRoutines from a symbol table.
 func stubSymbols(syms, strs []byte, bias uint64) []stubStart {
 	var out []stubStart
 	for ; len(syms) >= symbolSize && len(out) < maxStubStarts; syms = syms[symbolSize:] {
@@ -156,11 +156,11 @@ func stubSymbols(syms, strs []byte, bias uint64) []stubStart {
 	return out
 }
 
-// stubPrefix is how C++ writes the names of the members of StubRoutines: then come
+// stubPrefix is how C++ mangles the names of the members of StubRoutines: it is followed by the
 // length and text of each further part, then E.
 const stubPrefix = "_ZN12StubRoutines"
 
-// lastPart gives the last part of such a name.
+// lastPart returns the last part of such a name.
 func lastPart(s string) string {
 	last := ""
 	for s != "E" {

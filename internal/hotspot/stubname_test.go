@@ -41,7 +41,7 @@ func FuzzStubSymbols(f *testing.F) {
 	f.Fuzz(func(t *testing.T, syms, strs []byte) { stubSymbols(syms, strs, 1) })
 }
 
-// The stubs of real VMs have names, and each lies where its variable says.
+// The stubs of real VMs have names, and each lies at the address that its variable holds.
 func TestStubNames(t *testing.T) {
 	for _, major := range fixture.JDKs(t, 8) {
 		t.Run(fmt.Sprint(major), func(t *testing.T) {

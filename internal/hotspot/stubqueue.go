@@ -6,13 +6,13 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// interpreterWords are the words in the VM that say where the interpreter's code is.
+// interpreterWords are the words in the VM that hold the bounds of the interpreter's code.
 type interpreterWords struct {
 	reqs     [3]target.Read
 	was, now [3][8]byte
 }
 
-// same reports whether they are what they were when it was asked last.
+// same reports whether they are unchanged since the last call.
 func (w *interpreterWords) same(p *peek) bool {
 	if w.reqs[0].Buf == nil || p.readV(w.reqs[:]) < len(w.reqs) {
 		return false
@@ -22,7 +22,7 @@ func (w *interpreterWords) same(p *peek) bool {
 	return same
 }
 
-// interpreterRange reads where the template interpreter's code is.
+// interpreterRange reads the bounds of the template interpreter's code.
 func (vm *VM) interpreterRange() (lo, hi uint64, err error) {
 	code, buffer, limit := vm.t.field("AbstractInterpreter::_code"), vm.t.field("StubQueue::_stub_buffer"), vm.t.field("StubQueue::_buffer_limit")
 	queue, ok := vm.peek.static(code)
@@ -41,16 +41,16 @@ func (vm *VM) interpreterRange() (lo, hi uint64, err error) {
 	return base, base + size, nil
 }
 
-// beginInterpreter looks whether the interpreter still ends where it did: it is
-// given more room than it needs and, once it has been generated, gives the rest
-// back, in which other code is put then. A VM may be looked at before that.
+// beginInterpreter checks whether the end of the interpreter has moved. The interpreter is given
+// more memory than it needs and, once it has been generated, returns the rest, in which other code
+// is put then. A VM may be opened before that.
 func (vm *VM) beginInterpreter() {
 	if vm.interpWords.same(&vm.peek) {
 		return
 	}
 	lo, hi, err := vm.interpreterRange()
 	if err != nil {
-		vm.interpWords.was = [3][8]byte{} // ask again
+		vm.interpWords.was = [3][8]byte{} // read them again
 		return
 	}
 	if lo == vm.interpLo && hi == vm.interpHi {

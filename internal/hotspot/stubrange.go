@@ -2,7 +2,7 @@ package hotspot
 
 import "bytes"
 
-// codeRange is where a piece of hand-made code is, once it has been looked for.
+// codeRange is the bounds of a piece of hand-made code, once it has been searched for.
 type codeRange struct {
 	looked int // blobs searched
 	ids    [8]uint32
@@ -38,8 +38,8 @@ var (
 const (
 	maxCallStub = 1024
 	maxBarrier  = 4096
-	// callStubTail is how much of the call stub lies behind its return: it
-	// stores the other kinds of result.
+	// callStubTail is how many bytes of the call stub follow its return address: they store the
+	// other kinds of result.
 	callStubTail = 17
 )
 

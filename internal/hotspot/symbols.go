@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// symbolLayout is where a Symbol, the VM's string, holds what (docs/hotspot.md, "Symbols").
+// symbolLayout is the layout of a Symbol, the VM's string (docs/hotspot.md, "Symbols").
 type symbolLayout struct {
 	length uint64 // of the 16-bit length
 	body   uint64
@@ -23,7 +23,7 @@ func newSymbolLayout(t *tables) symbolLayout {
 	return symbolLayout{length: f.offset + 2, body: body.offset, ok: f.ok && body.ok && body.offset <= 16 && f.offset <= 12}
 }
 
-// symbols reads the Symbols at addrs into text; what cannot be read is "".
+// symbols reads the Symbols at addrs into text; those that cannot be read are "".
 func (vm *VM) symbols(addrs []uint64, text []string) {
 	l := &vm.methods.layout.symbol
 	vm.peek.expect(addrs...)
@@ -39,9 +39,9 @@ func (vm *VM) symbols(addrs []uint64, text []string) {
 	}
 }
 
-// modifiedUTF8 decodes the JVM's variant of UTF-8: a zero takes two bytes and
-// characters beyond the basic plane are pairs of surrogates of three bytes each
-// (JVM specification 4.4.7). What is not that becomes the replacement character.
+// modifiedUTF8 decodes the JVM's variant of UTF-8: a zero takes two bytes and characters beyond the
+// basic plane are pairs of surrogates of three bytes each (JVM specification 4.4.7). Anything else
+// becomes the replacement character.
 func modifiedUTF8(b []byte) string {
 	plain := true
 	for _, c := range b {
@@ -85,9 +85,9 @@ func modifiedUTF8(b []byte) string {
 	return string(out)
 }
 
-// isClassName, isMethodName and isDescriptor say whether text can be a name in
-// the JVM's own form (JVM specification 4.2 and 4.3.3). Freed memory that looks
-// like a Method often keeps pointers to Symbols that hold anything by now.
+// isClassName, isMethodName and isDescriptor report whether text can be a name in the JVM's own
+// form (JVM specification 4.2 and 4.3.3). Freed memory that looks like a Method often keeps
+// pointers to Symbols that hold anything by now.
 func isClassName(s string) bool {
 	return s != "" && !strings.ContainsAny(s, ".;[\uFFFD")
 }

@@ -53,7 +53,7 @@ func (m *synthMemory) Word(addr uint64) (uint64, bool) {
 // synthBlobStart is where the code of the synthetic blob i begins.
 func synthBlobStart(i int) uint64 { return synthCode + uint64(i)*synthBlob }
 
-// synthVM makes the VM. code is what all blobs hold, repeated.
+// synthVM makes the VM. code is the content of all blobs, repeated.
 func synthVM(mem *synthMemory, major int, arch cpu.Arch, code []byte) *VM {
 	vm := &VM{peek: peek{r: mem}, t: &tables{published: &published{}}, arch: arch, major: major, notes: map[string]bool{}}
 	vm.off = newOffsets(vm.t, arch, func(string, string) {})
@@ -131,8 +131,8 @@ func TestSyntheticCompiled(t *testing.T) {
 	}
 }
 
-// BenchmarkStepCompiled walks 130 compiled frames whose return addresses are
-// known already. It must not allocate.
+// BenchmarkStepCompiled walks 130 compiled frames whose return addresses are already known. It must
+// not allocate.
 func BenchmarkStepCompiled(b *testing.B) {
 	_, c, vm := synthCompiled(130)
 	regs := c.Regs
@@ -149,8 +149,8 @@ func BenchmarkStepCompiled(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/131, "ns/frame")
 }
 
-// FuzzStep steps through stacks, registers and code of any content. The data
-// chooses words among those that lead on: pcs, stack addresses, small numbers.
+// FuzzStep steps through stacks, registers and code of any content. The data selects words that let
+// a walk continue: pcs, stack addresses, small numbers.
 func FuzzStep(f *testing.F) {
 	f.Add(uint8(0), uint16(3), []byte("\x55\x48\x8b\xec\x48\x83\xec\x20"), []byte("0123456789abcdef"))
 	f.Add(uint8(1), uint16(200), []byte("\xc3"), []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 250, 251, 252, 253, 254, 255})

@@ -9,9 +9,9 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// ThreadDump is the VM's threads at one moment, with what tells who holds a lock. Of
-// a thread that waits, what it says stays true for as long as it waits; who holds
-// what is read again by ReadLocks.
+// ThreadDump is the VM's threads at one moment, with what is needed to tell who holds a lock. Its
+// information about a waiting thread stays true for as long as the thread waits; ReadLocks reads
+// again who holds what.
 type ThreadDump struct {
 	vm      *VM
 	threads []dumpedThread
@@ -19,8 +19,8 @@ type ThreadDump struct {
 	byAddr  map[uint64]uint32 // JavaThread to tid
 	byOwner map[uint64]uint32 // 25+: what monitors call an owner to tid
 	holds   map[uint32][]Object
-	owners  map[uint64]owner  // of what threads wait for, by monitor or lock, so that all are told the same
-	names   map[uint32]string // by tid, as far as they were asked for
+	owners  map[uint64]owner  // of what threads wait for, by monitor or lock, so that all waiters get the same answer
+	names   map[uint32]string // by tid, as far as they were requested
 	named   bool              // readNames has been called
 	classes map[uint64]string // by Klass
 }
@@ -28,16 +28,16 @@ type ThreadDump struct {
 type dumpedThread struct {
 	javaThread
 	low, high uint64 // stack
-	vthread   uint64 // _vthread as stored; 0 where there is none
+	vthread   uint64 // _vthread as stored; 0 if there is none
 	state     VMState
 
-	// Where its object was when the names were read, and the object's holder; 0: not
-	// known.
+	// oop and holder are where its object was when the names were read, and the object's holder; 0:
+	// not known.
 	oop, holder uint64
 }
 
-// DumpThreads reads the VM's list of threads and who owns which monitor. It costs
-// some microseconds a thread.
+// DumpThreads reads the VM's list of threads and who owns which monitor. It costs some microseconds
+// per thread.
 func (vm *VM) DumpThreads() *ThreadDump {
 	c := &ThreadDump{
 		vm: vm, byTID: make(map[uint32]int), byAddr: make(map[uint64]uint32),
@@ -79,12 +79,12 @@ func (vm *VM) DumpThreads() *ThreadDump {
 	return c
 }
 
-// ReadLocks reads anew who holds what. All that Thread and Holds say from then on is of
-// this one look.
+// ReadLocks reads again who holds what. All later results of Thread and Holds refer to this one
+// moment.
 func (c *ThreadDump) ReadLocks() {
 	vm := c.vm
 	vm.heap.refresh(&vm.peek)
-	if vm.off.ownerID != absent { // a carrier has that of the virtual thread that it runs
+	if vm.off.ownerID != absent { // a carrier has the id of the virtual thread that it runs
 		reqs, b := make([]target.Read, len(c.threads)), make([]byte, 8*len(c.threads))
 		for i := range c.threads {
 			reqs[i] = target.Read{Addr: c.threads[i].addr + vm.off.ownerID, Buf: b[8*i:][:8]}
@@ -108,9 +108,9 @@ func (c *ThreadDump) readHolds() {
 	}
 }
 
-// Holds are the objects whose monitors a thread owns, as far as the VM keeps account of
-// that: those that a thread has locked without a monitor, by a word on its own stack as
-// VMs up to 21 do, are not among them.
+// Holds returns the objects whose monitors a thread owns, as far as the VM records that. Objects
+// that a thread has locked without a monitor, by a word on its own stack as VMs up to 21 do, are
+// not among them.
 func (c *ThreadDump) Holds(tid uint32) []Object { return c.holds[tid] }
 
 // maxLockStack bounds the objects of one lock stack; HotSpot's have room for 8.
@@ -123,7 +123,7 @@ func (c *ThreadDump) readLockStacks() {
 	if vm.off.lockStack == absent || !top.ok || !base.ok {
 		return
 	}
-	// The top is an offset from the thread's own start.
+	// The top is an offset from the start of the JavaThread.
 	first := vm.off.lockStack + base.offset
 	tops := make([]byte, 4*len(c.threads))
 	reqs := make([]target.Read, len(c.threads))
@@ -169,7 +169,7 @@ func (c *ThreadDump) readMonitors() {
 		}
 		return
 	}
-	// Up to 11 they stand in blocks, whose first element only links the blocks.
+	// Up to 11 they lie in blocks, whose first element only links the blocks.
 	size := t.sizes["PaddedObjectMonitor"]
 	if size == 0 {
 		size = t.sizes["ObjectMonitor"]
@@ -203,9 +203,9 @@ func (c *ThreadDump) noteMonitor(at uint64) {
 	}
 }
 
-// owner is who holds what others wait for.
+// owner is the holder of what others wait for.
 type owner struct {
-	tid     uint32 // 0: it cannot be told, or no thread of the system's has it now
+	tid     uint32 // 0: it cannot be told, or no operating system thread has it now
 	virtual Virtual
 }
 
@@ -215,8 +215,8 @@ type Virtual struct {
 	Name string
 }
 
-// monitorOwner is the thread that owns a monitor of an object, 0 if none does or it
-// cannot be told. It counts among what that thread holds.
+// monitorOwner returns the thread that owns a monitor of an object, 0 if none does or it cannot be
+// told. The object is added to those that the thread holds.
 func (c *ThreadDump) monitorOwner(monitor uint64, o Object) uint32 {
 	if known, ok := c.owners[monitor]; ok {
 		return known.tid
@@ -229,7 +229,7 @@ func (c *ThreadDump) monitorOwner(monitor uint64, o Object) uint32 {
 	return tid
 }
 
-// maxHolds bounds the objects that are listed of one thread.
+// maxHolds bounds the objects that are listed for one thread.
 const maxHolds = 1000
 
 func (c *ThreadDump) hold(tid uint32, o Object) {
@@ -238,8 +238,7 @@ func (c *ThreadDump) hold(tid uint32, o Object) {
 	}
 }
 
-// owner is the thread that owns a monitor of an object, 0 if none does or it
-// cannot be told.
+// owner returns the thread that owns a monitor of an object, 0 if none does or it cannot be told.
 func (c *ThreadDump) owner(monitor uint64, o Object) uint32 {
 	f := c.vm.t.field("ObjectMonitor::_owner")
 	v, ok := c.vm.peek.member(monitor, f)
@@ -247,8 +246,8 @@ func (c *ThreadDump) owner(monitor uint64, o Object) uint32 {
 		return 0
 	}
 	if anonymous, has := c.vm.t.longs["ObjectMonitor::ANONYMOUS_OWNER"]; has && v == anonymous {
-		// Another thread made the monitor, of an object that its owner had locked
-		// without one and has on its lock stack still.
+		// Another thread made the monitor, for an object that its owner had locked without one and
+		// still has on its lock stack.
 		for tid, held := range c.holds {
 			if slices.Contains(held, o) {
 				return tid
@@ -272,8 +271,8 @@ func (c *ThreadDump) owner(monitor uint64, o Object) uint32 {
 	return 0
 }
 
-// Name is what Java calls a thread; false if it is none of Java's or its name
-// cannot be told for sure. It is read once.
+// Name returns the Java name of a thread; false if it is not a Java thread or its name cannot be
+// told for sure. It is read once.
 func (c *ThreadDump) Name(tid uint32) (string, bool) {
 	i, ok := c.byTID[tid]
 	if !ok || c.vm.off.threadObj == absent || !c.vm.heap.ok {
@@ -293,7 +292,7 @@ func (c *ThreadDump) Name(tid uint32) (string, bool) {
 	return name, ok
 }
 
-// Virtual is VM.VirtualThread with what the ThreadDump knows of classes.
+// Virtual is VM.VirtualThread, using the classes that the ThreadDump has read.
 func (c *ThreadDump) Virtual(tid uint32) (id uint64, name string, ok bool) {
 	vm := c.vm
 	i, ok := c.byTID[tid]
@@ -311,8 +310,7 @@ func (c *ThreadDump) Virtual(tid uint32) (id uint64, name string, ok bool) {
 	return 0, "", false
 }
 
-// Carriers reports whether the VM has threads to run virtual ones on: it starts them for the
-// first virtual thread.
+// Carriers reports whether the VM has carrier threads: it starts them for the first virtual thread.
 func (c *ThreadDump) Carriers() bool {
 	vm := c.vm
 	if vm.off.vthread == absent || vm.off.threadObj == absent || !vm.heap.ok {
@@ -328,7 +326,7 @@ func (c *ThreadDump) Carriers() bool {
 	return false
 }
 
-// runsItself says that a thread surely carries no virtual one, by a single read.
+// runsItself reports whether a thread certainly carries no virtual thread, with a single read.
 func (c *ThreadDump) runsItself(t *dumpedThread) bool {
 	vm := c.vm
 	if !vm.heap.handles || t.object == 0 || t.vthread == 0 {
@@ -346,14 +344,13 @@ func (c *ThreadDump) runsItself(t *dumpedThread) bool {
 	return own != 0 && own == word(b[3][:], 0)
 }
 
-// object gives an object with the name of its class; false if what is there is
-// none.
+// object returns an object with the name of its class; false if there is no object at oop.
 func (c *ThreadDump) object(oop uint64) (Object, bool) {
 	o, _, ok := c.objectAndClass(oop)
 	return o, ok
 }
 
-// objectAndClass gives the object's Klass besides.
+// objectAndClass is object and also returns the Klass.
 func (c *ThreadDump) objectAndClass(oop uint64) (o Object, klass uint64, ok bool) {
 	if oop == 0 || oop&7 != 0 {
 		return Object{}, 0, false

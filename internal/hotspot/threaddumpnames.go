@@ -7,12 +7,11 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// namesAtOnce is how many threads' names are read together; it bounds the memory
-// that takes.
+// namesAtOnce is how many threads' names are read together; it bounds the memory for that.
 const namesAtOnce = 1024
 
-// readNames reads the names of all threads, and where their objects are: together,
-// for one by one each name takes ten reads. Those that cannot be had for sure so,
+// readNames reads the names of all threads, and where their objects are. They are read together,
+// because each name takes ten reads one by one. Names that cannot be read reliably this way,
 // because the collector moved something meanwhile, are left to be read singly.
 func (c *ThreadDump) readNames() {
 	for part := range slices.Chunk(c.threads, namesAtOnce) {
@@ -33,7 +32,7 @@ type nameReader struct {
 	vm      *VM
 	threads []dumpedThread
 	layout  *threadFields
-	refs    []uint64 // to each thread's name; 0: not known
+	refs    []uint64 // address of the reference to each thread's name; 0: not known
 }
 
 type readName struct {
@@ -41,7 +40,7 @@ type readName struct {
 	ok   bool
 }
 
-// requests asks for size bytes at an offset of each address but 0.
+// requests makes reads of size bytes at an offset from each address but 0.
 func requests(addrs []uint64, offset uint64, size int) (reqs []target.Read, b []byte) {
 	reqs, b = make([]target.Read, len(addrs)), make([]byte, size*len(addrs))
 	for i, a := range addrs {
@@ -52,7 +51,7 @@ func requests(addrs []uint64, offset uint64, size int) (reqs []target.Read, b []
 	return reqs, b
 }
 
-// words reads the word at each address but 0; those that cannot be read are 0.
+// words reads the word at each address but 0; words that cannot be read are 0.
 func (vm *VM) words(addrs []uint64) []uint64 {
 	reqs, b := requests(addrs, 0, 8)
 	vm.peek.readV(reqs)
@@ -65,7 +64,7 @@ func (vm *VM) words(addrs []uint64) []uint64 {
 	return out
 }
 
-// oops gives where the threads' objects are now.
+// oops returns the current addresses of the threads' objects.
 func (n *nameReader) oops() []uint64 {
 	out := make([]uint64, len(n.threads))
 	for i := range out {
@@ -80,7 +79,7 @@ func (n *nameReader) oops() []uint64 {
 	return out
 }
 
-// objects finds the threads' objects, and what refers to their names.
+// objects finds the threads' objects, and the references to their names.
 func (n *nameReader) objects() bool {
 	n.vm.heap.refresh(&n.vm.peek)
 	oops := n.oops()
@@ -104,8 +103,7 @@ func (n *nameReader) objects() bool {
 	return true
 }
 
-// nameRefs reads what refers to the threads' names, 0 where an object is not the
-// thread's.
+// nameRefs reads the references to the threads' names, 0 if an object is not the thread's.
 func (n *nameReader) nameRefs(oops []uint64) []uint64 {
 	f, h := n.layout, &n.vm.heap
 	reqs, b := requests(oops, 0, f.span)
@@ -124,7 +122,7 @@ func (n *nameReader) nameRefs(oops []uint64) []uint64 {
 	return out
 }
 
-// strings reads the names that are referred to.
+// strings reads the names that the references lead to.
 func (n *nameReader) strings() []readName {
 	out := make([]readName, len(n.threads))
 	arrays, latin := n.arrays()
@@ -139,7 +137,7 @@ func (n *nameReader) strings() []readName {
 		}
 	}
 	n.vm.peek.readV(data)
-	// Whatever the collector has moved meanwhile is referred to where it is now.
+	// The references to objects that the collector has moved meanwhile are up to date.
 	refs := n.nameRefs(n.oops())
 	again, _ := n.arrays()
 	for i := range out {
@@ -150,7 +148,7 @@ func (n *nameReader) strings() []readName {
 	return out
 }
 
-// arrays gives what holds each name's characters, and whether they are Latin-1's.
+// arrays returns the arrays that hold each name's characters, and whether they are Latin-1.
 func (n *nameReader) arrays() (arrays []uint64, latin []bool) {
 	vm := n.vm
 	arrays, latin = make([]uint64, len(n.refs)), make([]bool, len(n.refs))

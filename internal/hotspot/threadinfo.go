@@ -9,10 +9,10 @@ import (
 // Object is an object of the Java heap. The collector may move it at any time.
 type Object struct {
 	Addr  uint64
-	Class string // as people read it: java.util.concurrent.locks.ReentrantLock$NonfairSync, int[] is [I
+	Class string // as displayed: java.util.concurrent.locks.ReentrantLock$NonfairSync, int[] is [I
 }
 
-// WaitKind says how a thread waits for an object.
+// WaitKind is how a thread waits for an object.
 type WaitKind uint8
 
 // The kinds.
@@ -29,10 +29,10 @@ type Wait struct {
 	Object Object
 	Owner  uint32 // the thread that holds it; 0: none, or it cannot be told
 
-	Virtual Virtual // that holds it, Owner carries it; without Owner it is not mounted
+	Virtual Virtual // the virtual thread that holds it, carried by Owner; without Owner it is not mounted
 }
 
-// ThreadInfo is what the VM knows of one of its threads.
+// ThreadInfo is what the VM knows about one of its threads.
 type ThreadInfo struct {
 	State    ThreadState
 	Name     string
@@ -42,13 +42,13 @@ type ThreadInfo struct {
 	Kind     ThreadKind
 	Wait     Wait
 
-	Compiling string // the method that a compiler thread is at: java.util.HashMap.get; "" for none
-	Tier      int    // that it is compiled for: 1 to 4
+	Compiling string // the method that a compiler thread is compiling: java.util.HashMap.get; "" for none
+	Tier      int    // tier that it is compiled for: 1 to 4
 	Loop      bool   // it is compiled to be entered in a loop (on-stack replacement)
 }
 
-// Thread reads what a thread is and does now; false if it is none of Java's. What
-// could not be read for sure is left out.
+// Thread reads what a thread is and is doing now; false if it is not a Java thread. Anything that
+// could not be read reliably is left out.
 func (c *ThreadDump) Thread(tid uint32) (info ThreadInfo, ok bool) {
 	i, ok := c.byTID[tid]
 	if !ok {
@@ -84,7 +84,7 @@ func (c *ThreadDump) Thread(tid uint32) (info ThreadInfo, ok bool) {
 	return info, true
 }
 
-// threadRead is what is read of a thread at once.
+// threadRead is what is read of a thread together.
 type threadRead struct {
 	vm    *VM
 	t     *dumpedThread
@@ -93,7 +93,7 @@ type threadRead struct {
 	object, holder []byte // nil: not where they were when the names were read
 }
 
-// read reads, with one system call where it can.
+// read reads all of it, with one system call if possible.
 func (r *threadRead) read() {
 	vm, t := r.vm, r.t
 	var room [len(r.words) + 4]target.Read
@@ -108,7 +108,7 @@ func (r *threadRead) read() {
 		vm.peek.readV(reqs)
 		return
 	}
-	// The object is looked at between two looks at what refers to it.
+	// The object is read between two reads of the reference to it.
 	var before, after [8]byte
 	object, holder := make([]byte, f.span), make([]byte, f.holderSpan)
 	n := len(reqs)
@@ -134,9 +134,8 @@ func (r *threadRead) read() {
 	r.object, r.holder = object, holder
 }
 
-// readThread reads a thread's object, and gives the object that it is parked for
-// with it; false unless the object points back to the thread and stays where it
-// is.
+// readThread reads a thread's object, and returns the object that it is parked for; false unless
+// the object points back to the thread and is not moved meanwhile.
 func (vm *VM) readThread(info *ThreadInfo, t *dumpedThread) (blocker uint64, ok bool) {
 	oop, ok := vm.handle(t.object)
 	if !ok {
@@ -164,8 +163,8 @@ func (vm *VM) readThread(info *ThreadInfo, t *dumpedThread) (blocker uint64, ok 
 	return blocker, ok && again == oop
 }
 
-// threadObject says what a thread's object and its holder say, and the object that
-// the thread is parked for; false unless the object points back to the thread.
+// threadObject decodes a thread's object and its holder, and returns the object that the thread is
+// parked for; false unless the object points back to the thread.
 func (vm *VM) threadObject(info *ThreadInfo, t *dumpedThread, object, holder []byte) (blocker uint64, ok bool) {
 	f := &vm.heap.thread
 	if word(object, f.eetop) != t.addr {
@@ -191,11 +190,11 @@ func (vm *VM) threadObject(info *ThreadInfo, t *dumpedThread, object, holder []b
 	return blocker, true
 }
 
-// weakSince is the release in which an ObjectMonitor began to keep its object by
-// a WeakHandle (16 share/runtime/objectMonitor.hpp).
+// weakSince is the release from which an ObjectMonitor keeps its object by a WeakHandle (16
+// share/runtime/objectMonitor.hpp).
 const weakSince = 16
 
-// monitorObject is the object that a monitor belongs to.
+// monitorObject returns the object that a monitor belongs to.
 func (c *ThreadDump) monitorObject(monitor uint64) (Object, bool) {
 	vm := c.vm
 	v, ok := vm.peek.member(monitor, vm.t.field("ObjectMonitor::_object"))
@@ -210,8 +209,8 @@ func (c *ThreadDump) monitorObject(monitor uint64) (Object, bool) {
 	return c.object(vm.heap.address(v))
 }
 
-// wait finds what a thread waits for, by the monitors that it waits to enter and
-// on, and by what it is parked for; each may be 0.
+// wait finds what a thread waits for, from the monitors that it waits to enter and waits on, and
+// from the object that it is parked for; each may be 0.
 func (c *ThreadDump) wait(state JavaState, pending, waiting, blocker uint64) Wait {
 	kind, monitor := WaitsOn, waiting
 	switch {
@@ -240,9 +239,9 @@ func (c *ThreadDump) wait(state JavaState, pending, waiting, blocker uint64) Wai
 	return Wait{Kind: kind, Object: o, Owner: c.monitorOwner(monitor, o)}
 }
 
-// exclusiveOwner is the thread that holds a lock of java.util.concurrent, by the
-// field that AbstractOwnableSynchronizer keeps it in; none if the object, of class
-// klass, is no such lock or nobody holds it.
+// exclusiveOwner returns the thread that holds a lock of java.util.concurrent, from the field of
+// AbstractOwnableSynchronizer that records it; none if the object, of class klass, is no such lock
+// or nobody holds it.
 func (c *ThreadDump) exclusiveOwner(oop, klass uint64) (by owner) {
 	vm := c.vm
 	f, ok := vm.fieldOfClass(klass, "exclusiveOwnerThread")
@@ -258,7 +257,7 @@ func (c *ThreadDump) exclusiveOwner(oop, klass uint64) (by owner) {
 		if by = c.virtualOwner(thread); by.virtual.ID == 0 {
 			return owner{}
 		}
-		// The collector may have moved it, or somebody else have it, meanwhile.
+		// The collector may have moved it, or another thread may have taken it, meanwhile.
 		if again, ok := vm.reference(oop + f.offset); !ok || again != thread {
 			return owner{}
 		}
@@ -266,8 +265,7 @@ func (c *ThreadDump) exclusiveOwner(oop, klass uint64) (by owner) {
 	return by
 }
 
-// carries is the thread of the system's that a java.lang.Thread object belongs to, 0 for
-// a virtual one.
+// carries returns the operating system thread of a java.lang.Thread object, 0 for a virtual one.
 func (c *ThreadDump) carries(thread uint64) uint32 {
 	addr, ok := c.vm.peek.u64(thread + c.vm.heap.thread.eetop)
 	if !ok {
@@ -276,7 +274,7 @@ func (c *ThreadDump) carries(thread uint64) uint32 {
 	return c.byAddr[addr]
 }
 
-// virtualOwner is a virtual thread, with the thread that runs it if one does.
+// virtualOwner returns a virtual thread, with the thread that runs it if one does.
 func (c *ThreadDump) virtualOwner(thread uint64) (by owner) {
 	vm := c.vm
 	carrier, ok1 := vm.fieldOf(thread, "carrierThread")
@@ -300,7 +298,7 @@ func (c *ThreadDump) virtualOwner(thread uint64) (by owner) {
 	return by
 }
 
-// compiling finds what a compiler thread is at.
+// compiling finds what a compiler thread is compiling.
 func (vm *VM) compiling(info *ThreadInfo, thread uint64) {
 	t := vm.t
 	if vm.off.compilerEnv == absent {

@@ -11,7 +11,7 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// owners are what the threads of Locks.java wait for, and who has it.
+// owners are what the threads of Locks.java wait for, and who holds it.
 var owners = map[string]struct {
 	kind         WaitKind
 	class, owner string
@@ -35,8 +35,8 @@ var (
 	headOfJstack = regexp.MustCompile(`^".*" #(\d+) (?:\[\d+\] )?(daemon )?(?:prio=(\d+) )?`)
 )
 
-// togetherAsSingly tests that what is read of all threads together is what is read of
-// each, and that it is of all.
+// togetherAsSingly checks that what is read for all threads together is the same as what is read
+// for each, and that it covers all.
 func togetherAsSingly(t *testing.T, vm *VM) {
 	t.Helper()
 	said := ""
@@ -64,8 +64,8 @@ func togetherAsSingly(t *testing.T, vm *VM) {
 	t.Error(said)
 }
 
-// What threads wait for, who has it and what threads are is what jstack prints
-// and what the program does, in every layout of the heap.
+// The reported waits, owners and properties of threads are those that jstack prints and those of
+// the program, in every layout of the heap.
 func TestThreadInfo(t *testing.T) {
 	forMajors(t, func(t *testing.T, major int) {
 		layouts := heapFlags(t, major)
@@ -80,8 +80,9 @@ func TestThreadInfo(t *testing.T) {
 				for _, n := range vm.Notes() {
 					t.Errorf("note: %s", n)
 				}
-				// A thread of the VM's own may have something to do between the two looks, or
-				// end, and the collector may move what is waited for; they do not each time.
+				// A thread of the VM's own may have something to do between the two looks, or end,
+				// and the collector may move the object that is waited for; this does not happen
+				// each time.
 				fixture.Attempts(t, 4, func() string {
 					var wrong []string
 					bad := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }

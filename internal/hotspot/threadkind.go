@@ -4,14 +4,14 @@ import (
 	"strings"
 )
 
-// ThreadKind says what a thread of a Java process is for.
+// ThreadKind is what a thread of a Java process is for.
 type ThreadKind uint8
 
 // The kinds.
 const (
 	KindNative   ThreadKind = iota // not the VM's, as far as can be told
 	KindJava                       // runs Java code
-	KindCompiler                   // compiles it
+	KindCompiler                   // compiles Java code
 	KindGC                         // collects garbage
 	KindVM                         // does something else for the VM
 	KindUnknown                    // the VM could not be asked while the thread was there
@@ -19,7 +19,7 @@ const (
 
 var threadKinds = [...]string{"native", "java", "compiler", "gc", "vm", ""}
 
-// String names the kind for people and files; KindUnknown is "".
+// String returns the name of the kind for display and files; KindUnknown is "".
 func (k ThreadKind) String() string {
 	if int(k) < len(threadKinds) {
 		return threadKinds[k]
@@ -27,10 +27,10 @@ func (k ThreadKind) String() string {
 	return threadKinds[KindNative]
 }
 
-// namedThreads are how the VM calls its own threads: those in its list of Java
-// threads by their Java name, the others by what the kernel shows of their name.
-// From 26 on it takes the middle out of a name that is too long for the kernel
-// (os/linux/os_linux.cpp), so seven letters must do.
+// namedThreads are the VM's names for its own threads: those in its list of Java threads by their
+// Java name, the others by the part of their name that the kernel shows. From 26 on the VM takes
+// the middle out of a name that is too long for the kernel (os/linux/os_linux.cpp), so seven
+// letters must suffice.
 var namedThreads = []struct {
 	prefix string
 	kind   ThreadKind
@@ -44,8 +44,8 @@ var namedThreads = []struct {
 	{"Notification Thread", KindVM}, {"Sweeper thread", KindVM}, {"Attach Listener", KindVM}, {"JFR Sam", KindVM}, {"JFR Peri", KindVM}, {"AsyncLo", KindVM},
 }
 
-// kindOfJava tells a thread in the VM's list from the program's own: only names
-// that the VM gives are believed to be its.
+// kindOfJava tells a thread of the VM in its list of Java threads from the program's own: only
+// names that the VM assigns are taken for its threads.
 func kindOfJava(name string) ThreadKind {
 	for _, n := range namedThreads {
 		switch {
@@ -58,10 +58,10 @@ func kindOfJava(name string) ThreadKind {
 	return KindJava
 }
 
-// ThreadKind says what a thread is for: name is what Java calls it, "" if that is
-// not known, comm what the kernel does. whole says that the VM told of all of its
-// threads while this one was there (AskThreads): without that a thread which is not known
-// to be Java's is of unknown kind, unless it has a name that only the VM's threads have.
+// ThreadKind returns what a thread is for. name is its Java name, "" if that is not known; comm is
+// its kernel name. whole says that the VM reported all of its threads while this one was there
+// (AskThreads). Without that, a thread that is not known to be Java's is of unknown kind, unless it
+// has a name that only the VM's threads have.
 func (vm *VM) ThreadKind(tid uint32, name, comm string, whole bool) ThreadKind {
 	if _, ok := vm.threads.byTID[tid]; ok || name != "" {
 		if name == "" {
@@ -74,15 +74,14 @@ func (vm *VM) ThreadKind(tid uint32, name, comm string, whole bool) ThreadKind {
 	}
 	for _, n := range namedThreads {
 		if strings.HasPrefix(comm, n.prefix) && n.prefix != "Concurr" {
-			return n.kind // programs call threads Concurrent…, too
+			return n.kind // programs also name threads Concurrent…
 		}
 	}
 	return KindUnknown
 }
 
-// KindOfJavaComm says what a thread that runs Java code, or is in the VM's list of
-// such threads, is for, where only the kernel's name for it is known: that is cut at
-// 15 bytes.
+// KindOfJavaComm returns what a thread that runs Java code, or is in the VM's list of such threads,
+// is for, from its kernel name alone, which is cut at 15 bytes.
 func KindOfJavaComm(comm string) ThreadKind {
 	const most = 15
 	for _, n := range namedThreads {
@@ -95,7 +94,7 @@ func KindOfJavaComm(comm string) ThreadKind {
 	return KindJava
 }
 
-// Kind says what a thread is for; comm is what the kernel calls it.
+// Kind returns what a thread is for; comm is its kernel name.
 func (c *ThreadDump) Kind(tid uint32, comm string) ThreadKind {
 	if _, ok := c.byTID[tid]; !ok {
 		return kindOfNative(comm)

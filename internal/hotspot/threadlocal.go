@@ -4,29 +4,28 @@ import (
 	"github.com/candid-profiler/candid/internal/cpu"
 )
 
-// local is where in its own storage a thread has its JavaThread, Thread::_thr_current
-// (share/runtime/thread.cpp), from the thread pointer. That is at the same place for
-// all threads: in the room that the C library sets apart for it from the beginning, or
-// in a block that the thread's table of blocks leads to (dtv).
+// local is where a thread's own storage holds its JavaThread, Thread::_thr_current
+// (share/runtime/thread.cpp), relative to the thread pointer. The place is the same for all
+// threads: in the static TLS block that the C library allocates at the start, or in a block that
+// the thread's dtv leads to.
 type local struct {
 	ok     bool
-	block  uint64 // where in the table; absent: it needs none
+	block  uint64 // offset in the dtv; absent: it needs none
 	offset uint64 // from the thread pointer, or in the block
 }
 
 // Bounds on the search for it, in bytes.
 const (
 	maxThreadVars = 4096 // below the thread pointer
-	maxBlocks     = 1024 // of the table
+	maxBlocks     = 1024 // of the dtv
 	maxBlock      = 512
 	searchThreads = 8
 )
 
-// dtvAt is where glibc and musl have the table, from the thread pointer (x86-64).
+// dtvAt is the offset of the dtv from the thread pointer in glibc and musl (x86-64).
 const dtvAt = 8
 
-// learnLocal finds it: the thread pointer of glibc and musl on x86-64 is what they call
-// pthread_t.
+// learnLocal finds it. The thread pointer of glibc and musl on x86-64 is their pthread_t.
 func (vm *VM) learnLocal() (l local) {
 	f := vm.t.field("OSThread::_pthread_id")
 	if !f.ok || vm.arch != cpu.AMD64 {
@@ -60,8 +59,8 @@ func (vm *VM) learnLocal() (l local) {
 	if seen < 2 {
 		return l
 	}
-	// The thread's first frames may have it at the same place too, which is farther
-	// below the thread pointer.
+	// The thread's first frames may hold it at the same offset too, farther below the thread
+	// pointer.
 	for at := range common {
 		if !l.ok || at.block != absent && l.block == absent || (at.block == absent) == (l.block == absent) && at.offset > l.offset {
 			l = at
@@ -70,8 +69,8 @@ func (vm *VM) learnLocal() (l local) {
 	return l
 }
 
-// ThreadPointer is where a Java thread's own storage is, as OpThread of a Follow gives
-// it; false if the VM does not know, or does not publish it.
+// ThreadPointer returns where a Java thread's own storage is, as OpThread of a Follow does; false
+// if the VM does not know, or does not publish it.
 func (vm *VM) ThreadPointer(tid uint32) (uint64, bool) {
 	f := vm.t.field("OSThread::_pthread_id")
 	thread, ok := vm.javaThread(tid)

@@ -9,13 +9,13 @@ import (
 
 const (
 	maxThreads = 100_000
-	// refreshEvery is how old the list of threads may get while it is asked for.
+	// refreshEvery is how old the list of threads may be when it is used.
 	refreshEvery = 100 * time.Millisecond
 	// refreshUnknown is how soon it is read again for a thread that is not in it.
 	refreshUnknown = 10 * time.Millisecond
-	// refreshShare keeps reading the list below this part of the time.
+	// refreshShare limits the time spent reading the list to this fraction (1/n) of all time.
 	refreshShare = 50
-	// forgetNative is how long a thread is taken for no Java thread.
+	// forgetNative is for how long a thread is taken not to be a Java thread.
 	forgetNative = time.Second
 )
 
@@ -29,7 +29,7 @@ type javaThread struct {
 // threadTable is the VM's threads as last read.
 type threadTable struct {
 	byTID  map[uint32]uint64
-	native map[uint32]time.Time // no Java threads when last looked
+	native map[uint32]time.Time // not Java threads when last checked
 	read   time.Time
 	cost   time.Duration // of reading the list
 
@@ -52,7 +52,7 @@ func (vm *VM) openThreads() {
 	}
 }
 
-// javaThread gives the JavaThread of an operating system thread.
+// javaThread returns the JavaThread of an operating system thread.
 func (vm *VM) javaThread(tid uint32) (addr uint64, ok bool) {
 	s := &vm.threads
 	if !s.ok {
@@ -100,9 +100,9 @@ func (s *threadTable) store(list []javaThread) {
 	}
 }
 
-// listThreads reads the VM's Java threads, with the operating system's ids. It is
-// whole only if nothing of it was unreadable and every thread in it had its id: then a
-// thread of the process that is not in it is none of Java's.
+// listThreads reads the VM's Java threads, with the operating system's ids. whole is true only if
+// nothing of the list was unreadable and every thread in it had its id: then a thread of the
+// process that is not in the list is not a Java thread.
 func (vm *VM) listThreads() (list []javaThread, whole bool) {
 	s := &vm.threads
 	if !s.ok {
@@ -158,8 +158,8 @@ func (vm *VM) listThreads() (list []javaThread, whole bool) {
 	return out, whole && len(out) > 0
 }
 
-// threadArray reads the current ThreadsList. Lists do not change but are
-// replaced, so the pointer is read again. It is false if none could be read.
+// threadArray reads the current ThreadsList. Lists do not change but are replaced, so the pointer
+// is read again. It returns false if none could be read.
 func (vm *VM) threadArray() ([]uint64, bool) {
 	s := &vm.threads
 	for range 4 {
@@ -185,7 +185,7 @@ func (vm *VM) threadArray() ([]uint64, bool) {
 	return nil, false
 }
 
-// ThreadNames gives the names of the Java threads, as Java knows them, by the
+// ThreadNames returns the names of the Java threads, as Java knows them, by the
 // operating system's thread id. A thread whose name cannot be told for sure is
 // left out.
 func (vm *VM) ThreadNames() map[int]string {
@@ -193,9 +193,9 @@ func (vm *VM) ThreadNames() map[int]string {
 	return names
 }
 
-// AskThreads is ThreadNames; whole reports whether the VM told of all of its Java threads.
-// It does not while it begins or ends, or when a thread is just starting; then nothing
-// can be said of threads that it did not tell of.
+// AskThreads is ThreadNames; whole reports whether the VM reported all of its Java threads. It does
+// not while it begins or ends, or when a thread is just starting; then nothing is known about
+// threads that it did not report.
 func (vm *VM) AskThreads() (names map[int]string, whole bool) {
 	names = make(map[int]string)
 	list, whole := vm.listThreads()
@@ -214,8 +214,8 @@ func (vm *VM) AskThreads() (names map[int]string, whole bool) {
 	return names, whole
 }
 
-// ThreadName is ThreadNames for one thread; false if it is no Java thread or its
-// name cannot be told for sure.
+// ThreadName is ThreadNames for one thread; false if it is not a Java thread or its name cannot be
+// told for sure.
 func (vm *VM) ThreadName(tid uint32) (string, bool) {
 	addr, ok := vm.javaThread(tid)
 	if !ok || vm.off.threadObj == absent || !vm.heap.ok {
@@ -230,7 +230,7 @@ func (vm *VM) ThreadName(tid uint32) (string, bool) {
 }
 
 // steadyName reads a name again if the collector moved the object while it was
-// read, which eetop tells.
+// read, which eetop shows.
 func (vm *VM) steadyName(t javaThread) (string, bool) {
 	for range 3 {
 		if name, ok := vm.threadName(t); ok {

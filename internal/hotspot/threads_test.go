@@ -31,9 +31,9 @@ var (
 	jstackLine   = regexp.MustCompile(`^\s+at (.*)\((.*)\)$`)
 )
 
-// named tells whether a thread of that name is this one. JDK 8's tool decodes what
-// the VM sends 256 bytes at a time, so that a letter of several bytes may come out
-// as replacement characters, wherever that happens to fall.
+// named reports whether a thread of that name is this one. JDK 8's tool decodes what the VM sends
+// 256 bytes at a time, so a character of several bytes may come out as replacement characters if it
+// crosses a boundary.
 func (s *stackOfJstack) named(name string) bool {
 	if !strings.ContainsRune(s.name, utf8.RuneError) {
 		return name == s.name
@@ -100,8 +100,8 @@ func jstack(t testing.TB, major, pid int) map[int]*stackOfJstack {
 	return threads
 }
 
-// heapFlags are the ways in which a JDK lays out its heap: all of them in a full run,
-// otherwise a few that have all of the layouts of references and headers between them.
+// heapFlags are the ways in which a JDK lays out its heap: all of them in a full run, otherwise a
+// few that together have all of the layouts of references and headers.
 func heapFlags(t testing.TB, major int) []string {
 	if !fixture.Full(t) {
 		switch major {
@@ -159,7 +159,7 @@ func TestThreadNames(t *testing.T) {
 				t.Parallel()
 				p := startProgram(t, major, append(strings.Fields(flags), "Parked", "100")...)
 				vm := openVM(t, p)
-				// A compiler's thread that has nothing to do may end between two looks.
+				// A compiler thread that has nothing to do may end between two looks.
 				fixture.Attempts(t, 4, func() string {
 					want := jstack(t, major, p.PID)
 					vm.BeginBatch()

@@ -2,12 +2,11 @@ package hotspot
 
 import "encoding/binary"
 
-// VMState is where the VM thinks that a thread is, which decides whether it can
-// be at a safepoint.
+// VMState is where a thread is in the VM's view, which decides whether it can be at a safepoint.
 type VMState uint8
 
-// The states of JavaThread::_thread_state. One on its way to the next counts as
-// still being in the former.
+// The states of JavaThread::_thread_state. A thread on its way to the next state counts as still
+// being in the former.
 const (
 	VMUnknown VMState = iota
 	VMNew
@@ -19,7 +18,7 @@ const (
 
 var vmStateNames = [...]string{"", "new", "in native code", "in the VM", "in Java", "blocked in the VM"}
 
-// String names the state for people; "" is unknown.
+// String returns the name of the state for display; "" is unknown.
 func (s VMState) String() string {
 	if int(s) < len(vmStateNames) {
 		return vmStateNames[s]
@@ -29,7 +28,7 @@ func (s VMState) String() string {
 
 // vmState decodes a value of _thread_state.
 func vmState(v uint32) VMState {
-	switch v &^ 1 { // odd ones are on the way to the next
+	switch v &^ 1 { // odd states are on the way to the next
 	case stateNew:
 		return VMNew
 	case stateNative:
@@ -44,8 +43,7 @@ func vmState(v uint32) VMState {
 	return VMUnknown
 }
 
-// JavaState is what a thread does in the terms of java.lang.Thread.State, and
-// how it waits.
+// JavaState is what a thread does in the terms of java.lang.Thread.State, and how it waits.
 type JavaState uint8
 
 // The states, as java.lang.Thread keeps them.
@@ -62,13 +60,13 @@ const (
 	JavaTerminated
 )
 
-// javaStateNames are what jstack prints.
+// javaStateNames are the names that jstack prints.
 var javaStateNames = [...]string{
 	"", "NEW", "RUNNABLE", "TIMED_WAITING (sleeping)", "WAITING (on object monitor)", "TIMED_WAITING (on object monitor)",
 	"WAITING (parking)", "TIMED_WAITING (parking)", "BLOCKED (on object monitor)", "TERMINATED",
 }
 
-// String names the state as jstack does: "WAITING (parking)"; "" is unknown.
+// String returns the name of the state as jstack prints it: "WAITING (parking)"; "" is unknown.
 func (s JavaState) String() string {
 	if int(s) < len(javaStateNames) {
 		return javaStateNames[s]
@@ -76,29 +74,28 @@ func (s JavaState) String() string {
 	return ""
 }
 
-// javaStates are the values of java.lang.Thread.threadStatus: JVMTI's bits for
-// alive, runnable, waiting, with a time limit and so on (8
-// share/vm/classfile/javaClasses.hpp, java_lang_Thread::ThreadStatus, the same
-// since).
+// javaStates are the values of java.lang.Thread.threadStatus: JVMTI's bits for alive, runnable,
+// waiting, with a time limit and so on (8 share/vm/classfile/javaClasses.hpp,
+// java_lang_Thread::ThreadStatus, the same since).
 var javaStates = map[uint32]JavaState{
 	0x000: JavaNew, 0x002: JavaTerminated, 0x005: JavaRunnable, 0x0e1: JavaSleeping,
 	0x191: JavaWaiting, 0x1a1: JavaTimedWait, 0x291: JavaParked, 0x2a1: JavaTimedParked, 0x401: JavaBlocked,
 }
 
-// ThreadState is what the VM and the thread's Java object say it is doing.
+// ThreadState is what a thread is doing, according to the VM and the thread's Java object.
 type ThreadState struct {
 	VM   VMState
 	Java JavaState
 }
 
-// threadFields is where java.lang.Thread's own fields are in every object of it
-// or of a subclass: the class is never unloaded and never laid out anew.
+// threadFields holds the offsets of java.lang.Thread's own fields in every object of the class or a
+// subclass: the class is never unloaded and its layout never changes.
 type threadFields struct {
 	ok     bool
 	klass  uint64 // java.lang.Thread itself
 	eetop  uint64
 	name   javaField
-	id     uint64 // tid; absent where it is not found
+	id     uint64 // tid; absent if it is not found
 	holder uint64 // 19 and later: the next three are in this object
 	status uint64
 	prio   uint64
@@ -106,7 +103,7 @@ type threadFields struct {
 
 	parkBlocker uint64
 
-	span, holderSpan int // bytes of the object, and of its holder, that have all of these
+	span, holderSpan int // bytes of the object, and of its holder, that contain all of these
 }
 
 // threadLayout finds java.lang.Thread's fields, from any thread's object.
@@ -158,10 +155,10 @@ func (vm *VM) threadLayout(oop uint64) *threadFields {
 	return f
 }
 
-// maxThreadObject bounds the part of a thread's object that is read, bytes.
+// maxThreadObject bounds the part of a thread's object that is read, in bytes.
 const maxThreadObject = 1 << 10
 
-// spanOf is the end of the last of some fields, of 8 bytes at most each.
+// spanOf returns the end of the last of some fields, of 8 bytes at most each.
 func spanOf(offsets []uint64) int {
 	end := uint64(0)
 	for _, o := range offsets {
@@ -172,7 +169,7 @@ func spanOf(offsets []uint64) int {
 	return int(min(end, maxThreadObject+1))
 }
 
-// className is the name of a class as the VM has it, "" if it cannot be read.
+// className returns the name of a class as the VM has it, "" if it cannot be read.
 func (vm *VM) className(klass uint64) string {
 	at, ok := vm.peek.member(klass, vm.t.field("Klass::_name"))
 	if !ok {
@@ -183,10 +180,10 @@ func (vm *VM) className(klass uint64) string {
 	return text[0]
 }
 
-// ThreadState says what a thread does, for samples of threads that may wait; it
-// is false for threads that are none of Java's. It costs four or five small
-// reads, some 5 µs. A thread that has not run since it was asked about is still
-// in the same state, for it is the thread itself that notes it, before it waits.
+// ThreadState returns what a thread is doing, for samples of threads that may wait; false for
+// threads that are not Java threads. It costs four or five small reads, some 5 µs. A thread that
+// has not run since it was asked about is still in the same state, because the thread itself
+// records the state before it waits.
 func (vm *VM) ThreadState(tid uint32) (s ThreadState, ok bool) {
 	addr, ok := vm.javaThread(tid)
 	if !ok {
@@ -214,9 +211,9 @@ func (vm *VM) ThreadState(tid uint32) (s ThreadState, ok bool) {
 	return s, true
 }
 
-// threadStatus reads java.lang.Thread.threadStatus of a thread whose object is
-// referred to by ref; false unless the object points back to the thread, before
-// and after: the collector may move it meanwhile.
+// threadStatus reads java.lang.Thread.threadStatus of a thread whose object ref refers to; false
+// unless the object points back to the thread, before and after: the collector may move it
+// meanwhile.
 func (vm *VM) threadStatus(addr, ref uint64) (uint32, bool) {
 	oop, ok := vm.handle(ref)
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// What threads do is what jstack prints, in every layout of the heap.
+// The states of threads are those that jstack prints, in every layout of the heap.
 func TestThreadState(t *testing.T) {
 	forMajors(t, func(t *testing.T, major int) {
 		for _, flags := range heapFlags(t, major) {
@@ -18,8 +18,8 @@ func TestThreadState(t *testing.T) {
 				p := startProgram(t, major, append(strings.Fields(flags), "Locks")...)
 				vm := openVM(t, p)
 				seen := make(map[JavaState]int)
-				// A thread of the VM's own may have something to do between the two looks, or
-				// end; it has not each time.
+				// A thread of the VM's own may have something to do between the two looks, or end;
+				// this does not happen each time.
 				fixture.Attempts(t, 4, func() string {
 					clear(seen)
 					var wrong []string
@@ -31,8 +31,8 @@ func TestThreadState(t *testing.T) {
 						if !ok || s.Java.String() != w.state {
 							wrong = append(wrong, fmt.Sprintf("%q is %q, jstack says %q", w.name, s.Java, w.state))
 						}
-						// Threads in park and in monitors are blocked for the VM, and a
-						// sleeping one is not in Java code.
+						// For the VM, threads in park and in monitors are blocked, and a sleeping
+						// one is not in Java code.
 						if s.VM == VMUnknown || s.VM == VMInJava {
 							wrong = append(wrong, fmt.Sprintf("%q is %s for the VM", w.name, s.VM))
 						}

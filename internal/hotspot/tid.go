@@ -2,8 +2,8 @@ package hotspot
 
 import "github.com/candid-profiler/candid/internal/target"
 
-// tidMap turns the thread ids that the VM knows, which are those of its own pid
-// namespace, into ours. It is nil where both are the same.
+// tidMap translates the thread ids that the VM knows, which are those of its own pid namespace,
+// into ours. It is nil if both are the same.
 type tidMap struct {
 	p       *target.Process
 	outside map[uint32]uint32 // inner to outer
@@ -18,7 +18,7 @@ func newTIDMap(p *target.Process) *tidMap {
 	return &tidMap{p: p, outside: make(map[uint32]uint32), known: make(map[uint32]uint32)}
 }
 
-// refresh takes up threads that have started and forgets those that have ended.
+// refresh adds threads that have started and removes those that have ended.
 func (m *tidMap) refresh() {
 	if m == nil {
 		return
@@ -42,7 +42,7 @@ func (m *tidMap) refresh() {
 	m.known = known
 }
 
-// of gives our id of a thread; false if the thread is gone.
+// of returns our id of a thread; false if the thread is gone.
 func (m *tidMap) of(inner uint32) (uint32, bool) {
 	if m == nil {
 		return inner, true

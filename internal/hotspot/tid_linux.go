@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// innerTID reads what a thread is called in its own pid namespace: the last
-// number of the NSpid line of its status (proc_pid_status(5), since Linux 4.1).
+// innerTID reads a thread's id in its own pid namespace: the last number of the NSpid line of its
+// status (proc_pid_status(5), since Linux 4.1).
 func innerTID(pid, tid int) (uint32, bool) {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/task/%d/status", pid, tid))
 	if err != nil {

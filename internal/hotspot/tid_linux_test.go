@@ -13,7 +13,7 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// In a pid namespace of its own the VM knows other thread ids than we do.
+// In its own pid namespace the VM knows other thread ids than we do.
 func TestThreadNamesInPIDNamespace(t *testing.T) {
 	cmd := exec.Command(fixture.JDKTool(t, 17, "java"), "-Xmx64m", "-cp", testClasses(t), "Parked", "100")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
@@ -37,7 +37,7 @@ func TestThreadNamesInPIDNamespace(t *testing.T) {
 		if err != nil {
 			vm.BeginBatch()
 			if _, still := vm.ThreadNames()[tid]; !still {
-				continue // a compiler's thread that has ended meanwhile
+				continue // a compiler thread that has ended meanwhile
 			}
 			t.Fatalf("thread %d (%s): %v", tid, name, err)
 		}

@@ -2,5 +2,5 @@
 
 package hotspot
 
-// innerTID: only Linux has pid namespaces.
+// innerTID returns tid: only Linux has pid namespaces.
 func innerTID(pid, tid int) (uint32, bool) { return uint32(tid), true }

@@ -1,11 +1,11 @@
 package hotspot
 
-// unsigned5 decodes the VM's variable-length numbers (docs/hotspot.md, "Compressed numbers"; OpenJDK 17
-// share/code/compressedStream.hpp, 21 share/utilities/unsigned5.hpp). Since
-// JDK 20 no byte is 0 and each stands for one less than it is.
+// unsigned5 decodes the VM's variable-length numbers (docs/hotspot.md, "Compressed numbers";
+// OpenJDK 17 share/code/compressedStream.hpp, 21 share/utilities/unsigned5.hpp). Since JDK 20 no
+// byte is 0 and each stands for one less than its value.
 //
-// It is a cursor over bytes of the target: running off the end sets bad and
-// gives zeros from then on.
+// It is a cursor over bytes of the target: running off the end sets bad and yields zeros from then
+// on.
 type unsigned5 struct {
 	data []byte
 	pos  int
@@ -13,7 +13,7 @@ type unsigned5 struct {
 	bad  bool
 }
 
-// unsigned5Bias gives the bias for a major version of the JDK.
+// unsigned5Bias returns the bias for a major version of the JDK.
 func unsigned5Bias(major int) uint32 {
 	if major >= 20 {
 		return 1

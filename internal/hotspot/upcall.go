@@ -22,8 +22,8 @@ func (vm *VM) stepUpcall(c *walk.Cursor, e *pcEntry) walk.Verdict {
 	return walk.Stuck
 }
 
-// upcallAnchor is the address of the anchor of the Java frames below an upcall's
-// native code, 0 where the VM does not publish it (before JDK 25).
+// upcallAnchor returns the address of the anchor of the Java frames below an upcall's native code,
+// 0 if the VM does not publish it (before JDK 25).
 func (vm *VM) upcallAnchor(c *walk.Cursor, e *pcEntry) uint64 {
 	if vm.off.upcallFrameData == absent || e.blob == nil {
 		return 0

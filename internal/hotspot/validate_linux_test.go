@@ -8,7 +8,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// changed is a process in whose memory some words are others.
+// changed is a process in whose memory some words are replaced.
 type changed struct {
 	target.Reader
 	words map[uint64]uint64
@@ -36,8 +36,8 @@ func (c *changed) ReadAt(p []byte, addr uint64) error {
 	return nil
 }
 
-// openStopped opens a VM that stands still: it may have something to compile, and drop
-// code, long after its program said that it is ready.
+// openStopped opens a VM that is stopped. A running one may have something to compile, and drop
+// code, long after its program reported that it is ready.
 func openStopped(t *testing.T) *VM {
 	t.Helper()
 	p := parkedProgram(t, 17)
@@ -45,8 +45,8 @@ func openStopped(t *testing.T) *VM {
 	return openVM(t, p)
 }
 
-// A blob that another has replaced is noticed by whoever asks for it next: in
-// the next batch, or after many in which nobody asked.
+// A blob that was replaced by another is noticed at its next use: in the next batch, or after many
+// batches without a use.
 func TestReplacedCode(t *testing.T) {
 	vm := openStopped(t)
 	mem := &changed{Reader: vm.peek.r, words: map[uint64]uint64{}}
@@ -75,8 +75,8 @@ func TestReplacedCode(t *testing.T) {
 		for range batches - 1 {
 			vm.BeginBatch()
 		}
-		// The memory of the code is freed (CodeHeap marks the block unused), and
-		// that of the method holds another.
+		// The memory of the code is freed (CodeHeap marks the block unused), and that of the method
+		// holds another.
 		mem.words[b.start-vm.code.layout.blockHeader] = 0
 		mem.words[b.start-vm.code.layout.blockHeader+8] = 0
 		mem.words[m.constMethod] = ^uint64(0)
@@ -85,7 +85,8 @@ func TestReplacedCode(t *testing.T) {
 		if e := vm.cached(pc); e != nil {
 			t.Errorf("after %d batches the freed code is cached", batches)
 		}
-		// In the batch in which it died it may stand for samples from before, which says so.
+		// In the batch in which it died it may stand for samples from before; its provenance then
+		// says so.
 		if e := vm.classify(pc); e != nil && e.blob == b && (!b.dead || vm.doubt(b, pc, 0, true) == walk.Exact) {
 			t.Errorf("after %d batches the freed code is found as if it were there", batches)
 		}
@@ -108,7 +109,7 @@ func TestReplacedCode(t *testing.T) {
 	}
 }
 
-// What was known of a process that has ended is kept for its last samples.
+// The caches of a process that has ended are kept for its last samples.
 func TestEnded(t *testing.T) {
 	vm := openStopped(t)
 	mem := &changed{Reader: vm.peek.r}
@@ -130,8 +131,8 @@ func TestEnded(t *testing.T) {
 			}
 		}
 	})
-	// How much the VM has compiled is the machine's affair, and a method may have been
-	// compiled at several levels.
+	// How much the VM has compiled depends on the machine, and a method may have been compiled at
+	// several levels.
 	if len(pcs) == 0 || unknown > len(pcs)/2 || len(methods) < len(pcs)/4 {
 		t.Fatalf("%d places in %d methods, %d are unknown", len(pcs), len(methods), unknown)
 	}
@@ -139,7 +140,7 @@ func TestEnded(t *testing.T) {
 	for batch := range aheadBatches + 3 {
 		vm.BeginBatch()
 		if batch == 1 {
-			continue // in some batches nobody asks
+			continue // some batches have no uses
 		}
 		for _, pc := range pcs {
 			if vm.classify(pc) == nil {
@@ -154,7 +155,7 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// What is used in every batch is not read piece by piece.
+// Blobs that are used in every batch are not read one by one.
 func TestChecksAreBatched(t *testing.T) {
 	vm := openStopped(t)
 	var pcs []uint64
@@ -175,7 +176,7 @@ func TestChecksAreBatched(t *testing.T) {
 	for _, pc := range pcs {
 		vm.classify(pc)
 	}
-	if len(pcs) == 0 || mem.reads > max(len(pcs)/10, 5) { // some, whatever there is
+	if len(pcs) == 0 || mem.reads > max(len(pcs)/10, 5) { // some reads always occur
 		t.Errorf("%d reads for %d places that were checked already", mem.reads, len(pcs))
 	}
 	for range aheadBatches + 2 {
@@ -186,8 +187,8 @@ func TestChecksAreBatched(t *testing.T) {
 	}
 }
 
-// TestTornMethod has a VM whose compiled method was not yet all there when it was read first: its
-// header was, its table of pcs was not. Its positions are not made up, and it is read again.
+// TestTornMethod has a VM whose compiled method was incomplete when it was first read: its header
+// was there, its table of pcs was not. Its positions are not made up, and it is read again.
 func TestTornMethod(t *testing.T) {
 	p := parkedProgram(t, 17)
 	stop(t, p.PID)

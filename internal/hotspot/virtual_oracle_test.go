@@ -20,9 +20,9 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// TestOracleVirtual steps the carrier of a virtual thread that parks, from JDK 24 on also waits
-// for a monitor or in Object.wait, and goes on all the time: at every instruction the chain must reach the carrier's first
-// frame, and pass the virtual thread's frames while it works.
+// TestOracleVirtual steps the carrier of a virtual thread that parks, from JDK 24 on also waits for
+// a monitor or in Object.wait, and resumes all the time. At every instruction the chain must reach
+// the carrier's first frame, and pass the virtual thread's frames while it works.
 func TestOracleVirtual(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the oracle steps Java VMs for a long time; -short leaves it out")
@@ -46,14 +46,14 @@ func TestOracleVirtual(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%d/%s/%s", major, how, flags), func(t *testing.T) {
 					t.Parallel()
-					// A carrier that is stepped is slow, and the virtual thread waits elsewhere.
+					// A stepped carrier is slow, and the virtual thread then waits elsewhere.
 					for range 4 {
 						if runVirtualOracle(t, major, how, flags, steps) || t.Failed() {
 							return
 						}
 					}
-					// All that was compared was right. A stepped carrier is slow, and may wait for
-					// work all the time that the virtual thread waits for it.
+					// Everything that was compared was right. A stepped carrier is slow, and may
+					// wait for work all the time that the virtual thread waits for it.
 					fixture.NotPermitted(t, "in four rounds the stepped carrier hardly ever had the virtual thread")
 				})
 			}
@@ -61,17 +61,17 @@ func TestOracleVirtual(t *testing.T) {
 	}
 }
 
-// runVirtualOracle is false if the virtual thread was hardly seen at work.
+// runVirtualOracle returns false if the virtual thread was hardly seen at work.
 func runVirtualOracle(t *testing.T, major int, how, flags string, steps int) bool {
 	dir := fixture.Classes(t, major, filepath.Join("testdata", "steps", "Virtual.java"))
 	args := []string{"-cp", dir, "-Xmx128m", "-Djdk.virtualThreadScheduler.parallelism=1", "-Djdk.virtualThreadScheduler.maxPoolSize=1", "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Virtual.*"}
 	args = append(args, strings.Fields(flags)...)
 	turns := "100" // of its loop, between parking
 	if flags == "-Xint" {
-		turns = "1000" // parking takes the interpreter long
+		turns = "1000" // parking takes long in the interpreter
 	}
 	if how != "park" {
-		turns = turns[:len(turns)-1] // what is new here is leaving and coming back
+		turns = turns[:len(turns)-1] // what matters here is leaving and coming back
 	}
 	cmd := startStepped(t, major, append(args, "Virtual", turns, how)...)
 	p, err := target.Open(cmd.Process.Pid)
@@ -93,7 +93,7 @@ func runVirtualOracle(t *testing.T, major int, how, flags string, steps int) boo
 	seed := oracleSeed()
 	chance := rand.New(rand.NewPCG(seed, 2))
 	working, rounds := 0, 0
-	least := steps / 50 // of the thread at work, which is not there all the time
+	least := steps / 50 // of the thread at work, which is not mounted all the time
 	s.end = time.Now().Add(stepLimit)
 	for !s.late() && (s.chains < steps || working < least) && s.chains < 8*steps && s.wrong < giveUp && (working > 0 || s.chains < 4*steps) {
 		vm.BeginBatch()
@@ -124,7 +124,7 @@ func runVirtualOracle(t *testing.T, major int, how, flags string, steps int) boo
 				t.Fatal(err)
 			}
 		}
-		// Where others take the CPU, a few milliseconds may not be enough for the
+		// If other processes compete for the CPU, a few milliseconds may not be enough for the
 		// virtual thread to be mounted.
 		rounds++
 		patience := time.Duration(1)
@@ -151,8 +151,8 @@ func runVirtualOracle(t *testing.T, major int, how, flags string, steps int) boo
 	return true
 }
 
-// wrongVirtual reports whether the virtual thread is at work, and how the chain
-// differs from what it does.
+// wrongVirtual reports whether the virtual thread is at work, and returns how the chain differs
+// from what it does.
 func (s *stepped) wrongVirtual() (working bool, why string) {
 	// Code that C++ called has C++ code below, which is not walked here.
 	if c := s.cursor(4096); s.vm.Step(c) == walk.Stepped && !s.vm.Owns(c.Regs.PC) {
@@ -164,8 +164,8 @@ func (s *stepped) wrongVirtual() (working bool, why string) {
 		names = append(names, s.frameName(f))
 	}
 	all := strings.Join(names, " ")
-	// While the stubs bring frames back it is not told which of them are where: the
-	// stack ends there, and says so.
+	// While the stubs bring frames back it cannot be told where each of them is: the stack ends
+	// there, and says so.
 	if v == walk.Uncopied && strings.HasPrefix(names[len(names)-1], "StubRoutines (cont") {
 		s.between++
 		return false, ""

@@ -54,7 +54,7 @@ func testVirtualThread(t *testing.T, major int, flags string) {
 	mounted, barriers := 0, 0
 	// Until a stack without a barrier was seen, 21 does not know enterSpecial.
 	hidden := strings.NewReplacer("jdk/internal/vm/Continuation.enterSpecial ", "", "StubRoutines (continuation stubs) ", "")
-	// Where others take the CPU the virtual thread is seldom mounted.
+	// If other processes compete for the CPU the virtual thread is seldom mounted.
 	for look := 0; look < 60 || look < 2000 && (mounted < 10 || barriers == 0); look++ {
 		vm.BeginBatch()
 		s.walkAll()
@@ -89,8 +89,8 @@ func testVirtualThread(t *testing.T, major int, flags string) {
 	}
 }
 
-// carrier is the only thread that carries virtual threads. The kernel's name for it
-// is cut to what it shares with the pool's thread for delays.
+// carrier finds the only thread that carries virtual threads. Its kernel name is cut to the part
+// that it shares with the pool's thread for delays.
 func carrier(t *testing.T, vm *VM) int {
 	t.Helper()
 	for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(100 * time.Millisecond) {

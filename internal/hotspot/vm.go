@@ -9,8 +9,7 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// VM is a Java VM in another process, as read so far. It belongs to one
-// goroutine.
+// VM is a Java VM in another process, as read so far. It is used from one goroutine.
 type VM struct {
 	// Clock is the clock of walk.Cursor.Time, nil if there is none to compare with.
 	Clock func() uint64
@@ -24,7 +23,7 @@ type VM struct {
 	full  string
 	off   offsets
 
-	callStubReturn       uint64 // where the call stub goes on after Java code returns; 0 if unknown
+	callStubReturn       uint64 // where the call stub continues after Java code returns; 0 if unknown
 	interpLo, interpHi   uint64 // the template interpreter
 	interpWords          interpreterWords
 	continuationReturnPC uint64 // ContinuationEntry::_return_pc; 0 if unknown
@@ -49,7 +48,7 @@ type VM struct {
 
 	notes map[string]bool
 
-	stepping stepping // of the rules for stepping over frames
+	stepping stepping // state of the rules for stepping over frames
 }
 
 // Open finds the Java VM in p and reads its tables. The error wraps
@@ -57,7 +56,7 @@ type VM struct {
 // p stays the caller's and must outlive the VM.
 func Open(p *target.Process) (*VM, error) { return openIn(p, nil) }
 
-// openIn is Open with what is known of files; known may be nil.
+// openIn is Open, sharing what is known of files; known may be nil.
 func openIn(p *target.Process, known *Finder) (*VM, error) {
 	symbols, file, maps, err := findVM(p, known)
 	if err != nil {
@@ -65,8 +64,7 @@ func openIn(p *target.Process, known *Finder) (*VM, error) {
 	}
 	vm, err := open(p.Memory(), symbols, known)
 	if errors.Is(err, ErrNotHotSpot) {
-		// While a library is being loaded its code lies for a moment where its data
-		// will be.
+		// While a library is being loaded, its code lies for a moment where its data will be.
 		if _, table := readTables(p.Memory(), symbols); table != nil {
 			err = fmt.Errorf("its tables are not in place: %v: %w", table, ErrNotReady)
 		}
@@ -76,7 +74,7 @@ func openIn(p *target.Process, known *Finder) (*VM, error) {
 	}
 	vm.file, vm.process = file, p
 	vm.threads.tids = newTIDMap(p)
-	if vm.arch == cpu.AMD64 { // what the archive's code looks like elsewhere is not known
+	if vm.arch == cpu.AMD64 { // the form of the archive's code elsewhere is not known
 		vm.archive = archiveIn(maps)
 	}
 	return vm, nil
@@ -88,7 +86,7 @@ func OpenReader(r target.Reader, symbols map[string]uint64) (*VM, error) {
 	return open(r, symbols, nil)
 }
 
-// open shares with the other VMs of known, which may be nil, what is the same in them.
+// open shares with the other VMs of known, which may be nil, what they have in common.
 func open(r target.Reader, symbols map[string]uint64, known *Finder) (*VM, error) {
 	t, err := readTables(r, symbols)
 	if err != nil {
@@ -116,7 +114,7 @@ func open(r target.Reader, symbols map[string]uint64, known *Finder) (*VM, error
 	return vm, nil
 }
 
-// note keeps a sentence about something that cannot be done with this VM.
+// note stores a sentence about something that does not work with this VM.
 func (vm *VM) note(s string) {
 	if len(vm.notes) < 64 {
 		vm.notes[s] = true
@@ -127,7 +125,7 @@ func (vm *VM) missing(field, feature string) {
 	vm.note(fmt.Sprintf("the VM does not publish %s: no %s", field, feature))
 }
 
-// Notes says what cannot be done with this VM, and why, one sentence each.
+// Notes returns what does not work with this VM, and why, one sentence each.
 func (vm *VM) Notes() []string {
 	out := make([]string, 0, len(vm.notes))
 	for s := range vm.notes {
@@ -156,18 +154,18 @@ func (vm *VM) readVersion() error {
 	if vm.major < 8 || vm.major > 99 {
 		return fmt.Errorf("JDK %d is not supported, 8 and later are: %w", vm.major, ErrNotHotSpot)
 	}
-	// The release string reads like 25.512-b08, 17.0.15+6-Debian-1 or 25.0.3+9-LTS.
+	// Release strings look like 25.512-b08, 17.0.15+6-Debian-1 or 25.0.3+9-LTS.
 	if p, ok := vm.peek.static(vm.t.field("Abstract_VM_Version::_s_vm_release")); ok {
 		vm.full, _ = vm.peek.cstring(p, maxTableString)
 	}
 	return nil
 }
 
-// Major is the JDK's feature release: 8, 11, 17 …
+// Major returns the JDK's feature release: 8, 11, 17 …
 func (vm *VM) Major() int { return vm.major }
 
-// Version is the JDK's version as users write it: "17.0.15". Of JDK 8 only the
-// update can be told: "8.0.512".
+// Version returns the JDK's version as users write it: "17.0.15". For JDK 8 only the update is
+// known: "8.0.512".
 func (vm *VM) Version() string {
 	s := vm.full
 	for i := 0; i < len(s); i++ {
@@ -189,15 +187,15 @@ func (vm *VM) Version() string {
 	return s
 }
 
-// Release is the VM's own release string: "17.0.15+6-Debian-1".
+// Release returns the VM's own release string: "17.0.15+6-Debian-1".
 func (vm *VM) Release() string { return vm.full }
 
-// File is the path of the VM's library in the target.
+// File returns the path of the VM's library in the target.
 func (vm *VM) File() string { return vm.file }
 
-// BeginBatch makes what is cached safe to use for the samples that follow:
-// whatever was used lately is compared with the process in one read, and what
-// has changed is dropped. All else is compared when it is first used again.
+// BeginBatch makes the caches safe to use for the samples that follow: entries that were used
+// recently are compared with the process in one read, and those that have changed are dropped. All
+// others are compared when they are next used.
 func (vm *VM) BeginBatch() {
 	vm.batch++
 	vm.peek.renew()
@@ -206,6 +204,6 @@ func (vm *VM) BeginBatch() {
 	vm.beginMethods()
 }
 
-// Learned is how many pieces of code and methods have been read so far. It grows for
-// as long as the VM is seen to run what it had not been seen to run.
+// Learned returns how many pieces of code and methods have been read so far. It grows for as long
+// as the VM is seen to run new code.
 func (vm *VM) Learned() int { return len(vm.code.blobs) + len(vm.methods.all) }

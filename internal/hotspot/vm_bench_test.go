@@ -15,7 +15,7 @@ func benchVM(b *testing.B) (*VM, []*blob) {
 	return vm, all
 }
 
-// A lookup of code that is cached.
+// BenchmarkFind looks up code that is cached.
 func BenchmarkFind(b *testing.B) {
 	vm, all := benchVM(b)
 	vm.BeginBatch()
@@ -32,7 +32,7 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
-// The check of all code that was used lately, once a batch.
+// BenchmarkBeginBatch checks all code that was used recently, as once a batch.
 func BenchmarkBeginBatch(b *testing.B) {
 	vm, all := benchVM(b)
 	b.ReportMetric(float64(len(all)), "blobs")
@@ -72,7 +72,7 @@ func BenchmarkMethod(b *testing.B) {
 	}
 }
 
-// A frame that was named before.
+// BenchmarkResolve resolves a frame that was named before.
 func BenchmarkResolve(b *testing.B) {
 	vm, all := benchVM(b)
 	vm.BeginBatch()

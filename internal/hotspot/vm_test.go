@@ -19,7 +19,7 @@ func testClasses(t testing.TB) string {
 	return fixture.Classes(t, 8, "-g", "testdata/Parked.java", "testdata/Churn.java", "testdata/Locks.java", "testdata/Unsafepoint.java")
 }
 
-// startProgram starts a test program and waits until it says that it is ready.
+// startProgram starts a test program and waits until it reports that it is ready.
 func startProgram(t testing.TB, major int, args ...string) *target.Process {
 	t.Helper()
 	args = append([]string{"-Xmx256m", "-XX:ReservedCodeCacheSize=64m", "-cp", testClasses(t)}, args...)
@@ -38,14 +38,14 @@ func openProcess(t testing.TB, pid int) *target.Process {
 	return p
 }
 
-// parkedPrograms are the ones of parkedProgram, by JDK.
+// parkedPrograms holds the results of parkedProgram, by JDK.
 var parkedPrograms struct {
 	sync.Mutex
 	of map[int]*fixture.Program
 }
 
-// parkedProgram is the program Parked in a VM of that JDK, the same one for all tests that
-// only look at it, or stop it while they do. It has come to where it waits.
+// parkedProgram returns the program Parked in a VM of that JDK, the same one for all tests that
+// only look at it, or stop it while they do. It has reached the place where it waits.
 func parkedProgram(t testing.TB, major int) *target.Process {
 	t.Helper()
 	all := &parkedPrograms
@@ -63,7 +63,7 @@ func parkedProgram(t testing.TB, major int) *target.Process {
 	return openProcess(t, all.of[major].PID())
 }
 
-// TestMain ends what parkedProgram has started.
+// TestMain ends the programs that parkedProgram has started.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	for _, p := range parkedPrograms.of {
@@ -100,9 +100,8 @@ func openVM(t testing.TB, p *target.Process) *VM {
 	return vm
 }
 
-// eachBlob decodes every blob of the code cache by walking the heaps' blocks. It
-// gives the number of used blocks in which no blob is found: those that the VM
-// has just allocated.
+// eachBlob decodes every blob of the code cache by walking the heaps' blocks. It returns the number
+// of used blocks in which no blob is found: those that the VM has just allocated.
 func eachBlob(t testing.TB, vm *VM, f func(*blob)) (missing int) {
 	t.Helper()
 	length := vm.t.field("HeapBlock::Header::_length")
@@ -135,8 +134,8 @@ func forMajors(t *testing.T, f func(t *testing.T, major int)) {
 	}
 }
 
-// Every blob is found by its first and last byte, and every PcDesc of every
-// nmethod stands for a chain of methods that ends with the nmethod's own.
+// Every blob is found by its first and last byte, and every PcDesc of every nmethod stands for a
+// chain of methods that ends with the nmethod's own.
 func TestCodeCache(t *testing.T) {
 	forMajors(t, func(t *testing.T, major int) {
 		p := parkedProgram(t, major)
@@ -153,8 +152,8 @@ func TestCodeCache(t *testing.T) {
 			t.Errorf("note: %s", n)
 		}
 		looks := 0
-		// The VM may still have something to compile, and be about to put code in its place
-		// or to drop some: it has not for ever.
+		// The VM may still have something to compile, and be about to put code in its place or to
+		// drop some, but not forever.
 		fixture.Settles(t, 8, func() string {
 			if looks++; looks > 1 {
 				time.Sleep(time.Second)

@@ -25,14 +25,14 @@ type field struct {
 	typ    string
 }
 
-// tables is what a VM publishes about itself: the four gHotSpotVM* arrays. VMs of the same
-// library share all but where it lies.
+// tables is what a VM publishes about itself: the four gHotSpotVM* arrays. VMs of the same library
+// share everything but the address.
 type tables struct {
 	*published
-	base uint64 // that addresses are counted from: where the first array's symbol is
+	base uint64 // base of addresses: where the first array's symbol is
 }
 
-// published is the same in all VMs of a library. It is constant.
+// published is the part that is the same in all VMs of a library. It does not change.
 type published struct {
 	fields map[string]field  // "Type::field"; addresses are counted from tables.base
 	sizes  map[string]uint64 // of types, bytes
@@ -59,9 +59,8 @@ var symbolNames = [...]string{
 	"gHotSpotVMLongConstantEntryNameOffset", "gHotSpotVMLongConstantEntryValueOffset",
 }
 
-// chunked reads the target in aligned chunks and keeps them, so that thousands
-// of short strings that lie together cost a few reads. It is for data that does
-// not change: the VM's own constants.
+// chunked reads the target in aligned chunks and keeps them, so that thousands of short strings
+// that lie together cost a few reads. It is for data that does not change: the VM's own constants.
 type chunked struct {
 	r      target.Reader
 	chunks map[uint64][]byte
@@ -87,7 +86,7 @@ func (c *chunked) chunk(base uint64) []byte {
 	return b
 }
 
-// ReadAt makes chunked a target.Reader.
+// ReadAt implements target.Reader.
 func (c *chunked) ReadAt(p []byte, addr uint64) error {
 	for len(p) > 0 {
 		b := c.chunk(addr &^ (chunkSize - 1))
@@ -124,15 +123,15 @@ func (c *chunked) cstring(addr uint64) (string, bool) {
 	return "", false
 }
 
-// tableReader decodes the arrays from where the symbols say they are.
+// tableReader decodes the arrays at the addresses of the symbols.
 type tableReader struct {
 	mem     chunked
 	symbols map[string]uint64 // addresses in the target
 	err     error
 }
 
-// value reads the 64-bit variable of a symbol, live: it may be filled in by the
-// VM's start-up code.
+// value reads the 64-bit variable of a symbol, uncached: the VM's start-up code may not have filled
+// it in yet.
 func (t *tableReader) value(symbol string) uint64 {
 	addr := t.symbols[symbol]
 	var b [8]byte
@@ -153,7 +152,7 @@ func (t *tableReader) fail(err error) {
 	}
 }
 
-// array calls f with each entry of an array until f says that it was the last.
+// array calls f with each entry of an array until f returns that it was the last.
 func (t *tableReader) array(pointer, stride string, f func(entry []byte) bool) {
 	base, size := t.value(pointer), t.value(stride)
 	if t.err != nil {
@@ -180,7 +179,7 @@ func (t *tableReader) array(pointer, stride string, f func(entry []byte) bool) {
 	t.fail(fmt.Errorf("%s has no end: %w", pointer, ErrNotHotSpot))
 }
 
-// column gives the 8 bytes at an entry's column, 0 if it does not fit.
+// column returns the 8 bytes at an entry's column, 0 if they are outside the entry.
 func column(entry []byte, off uint64) uint64 {
 	if off > uint64(len(entry)) || uint64(len(entry))-off < 8 {
 		return 0
@@ -270,7 +269,7 @@ func readTables(r target.Reader, symbols map[string]uint64) (*tables, error) {
 	return &tables{out, base}, nil
 }
 
-// here is a published field with its address in this VM.
+// here returns a published field with its address in this VM.
 func (t *tables) here(f field) field {
 	if f.addr != 0 {
 		f.addr += t.base
@@ -278,7 +277,7 @@ func (t *tables) here(f field) field {
 	return f
 }
 
-// field gives the first of the named fields that the VM publishes.
+// field returns the first of the named fields that the VM publishes.
 func (t *tables) field(names ...string) field {
 	for _, n := range names {
 		if f, ok := t.fields[n]; ok {
@@ -288,8 +287,8 @@ func (t *tables) field(names ...string) field {
 	return field{}
 }
 
-// load takes the field's value out of the object's bytes, sign-extended if its
-// type is signed. It gives 0 where the field is not published or lies outside.
+// load takes the field's value out of the object's bytes, sign-extended if its type is signed. It
+// returns 0 if the field is not published or lies outside.
 func (f field) load(object []byte) uint64 {
 	if !f.ok || f.offset > uint64(len(object)) || uint64(len(object))-f.offset < uint64(f.width) {
 		return 0
@@ -317,7 +316,7 @@ func (f field) load(object []byte) uint64 {
 	return binary.LittleEndian.Uint64(b)
 }
 
-// end is the offset just above the field.
+// end returns the offset just above the field.
 func (f field) end() uint64 {
 	if !f.ok {
 		return 0
@@ -325,6 +324,6 @@ func (f field) end() uint64 {
 	return f.offset + uint64(f.width)
 }
 
-// typeOf gives the C++ type of a field as the VM names it, "" if it is not
+// typeOf returns the C++ type of a field as the VM names it, "" if it is not
 // published.
 func (t *tables) typeOf(name string) string { return t.fields[name].typ }

@@ -2,10 +2,10 @@ package hotspot
 
 import "encoding/binary"
 
-// VirtualThread gives the identity of the virtual thread that is mounted on an
-// operating system thread: its Java thread id, which is never 0, and its name,
-// which is often "". It is false where none is mounted or it cannot be told. In
-// the moments of mounting and unmounting it may be the one before or after.
+// VirtualThread returns the identity of the virtual thread that is mounted on an operating system
+// thread: its Java thread id, which is never 0, and its name, which is often "". It returns false
+// if none is mounted or it cannot be told. During mounting and unmounting it may be the thread
+// before or after.
 func (vm *VM) VirtualThread(tid uint32) (id uint64, name string, ok bool) {
 	if vm.off.vthread == absent || vm.off.threadObj == absent || !vm.heap.ok {
 		return 0, "", false
@@ -24,8 +24,7 @@ func (vm *VM) VirtualThread(tid uint32) (id uint64, name string, ok bool) {
 	return 0, "", false
 }
 
-// mounted reads which virtual thread a JavaThread carries; id is 0 if it carries
-// none.
+// mounted reads which virtual thread a JavaThread carries; id is 0 if it carries none.
 func (vm *VM) mounted(thread uint64) (id uint64, name string, sure bool) {
 	carrier, ok1 := vm.peek.u64(thread + vm.off.threadObj)
 	current, ok2 := vm.peek.u64(thread + vm.off.vthread)

@@ -12,7 +12,7 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// mountedThreads is how many threads carry a virtual one.
+// mountedThreads returns how many threads carry a virtual one.
 func mountedThreads(vm *VM) (n int) {
 	for tid := range vm.ThreadNames() {
 		if _, _, ok := vm.VirtualThread(uint32(tid)); ok {
@@ -22,7 +22,7 @@ func mountedThreads(vm *VM) (n int) {
 	return n
 }
 
-// The virtual threads that are mounted are known by their Java ids and names.
+// The virtual threads that are mounted are identified by their Java ids and names.
 func TestMountedVirtualThreads(t *testing.T) {
 	classes := fixture.Classes(t, 21, filepath.Join("testdata", "Mounted.java"))
 	for _, c := range []struct {
@@ -43,7 +43,7 @@ func TestMountedVirtualThreads(t *testing.T) {
 			}
 			defer p.Close()
 			vm := openVM(t, p)
-			// Both compute without end, and so are mounted as soon as both have had a CPU.
+			// Both compute without end, and so are mounted as soon as both have been given a CPU.
 			for end := time.Now().Add(time.Minute); mountedThreads(vm) < 2 && time.Now().Before(end); {
 				time.Sleep(50 * time.Millisecond)
 				vm.BeginBatch()

@@ -24,8 +24,8 @@ func (e *early) Prefetch([]uint64) {}
 
 func (e *early) Invalidate() { e.kept = false }
 
-// Code and methods are found that are younger than the pages that were read in the
-// batch, and the pages are read anew then.
+// Code and methods that are younger than the pages that were read in the batch are found, and the
+// pages are then read again.
 func TestYoungerThanPages(t *testing.T) {
 	p := startProgram(t, 17, "Parked", "100")
 	syscall.Kill(p.PID, syscall.SIGSTOP)

@@ -2,15 +2,15 @@ package javaname
 
 import "strings"
 
-// primitives are the types that a descriptor has a letter for (JVMS 4.3).
+// primitives are the types that have a letter in descriptors (JVMS 4.3).
 var primitives = map[byte]string{'B': "byte", 'C': "char", 'D': "double", 'F': "float", 'I': "int", 'J': "long", 'S': "short", 'Z': "boolean", 'V': "void"}
 
 // maxDimensions is how many dimensions an array may have (JVMS 4.4.1).
 const maxDimensions = 255
 
-// Parameters makes what people read of a method's descriptor: (String, int[]) of
-// (Ljava/lang/String;[I)V. What is no descriptor, such as a list of parameters as a program's
-// text has it, stays what it is.
+// Parameters converts a method's descriptor to display form: (Ljava/lang/String;[I)V becomes
+// (String, int[]). Text that is not a descriptor, such as a list of parameters in source form, is
+// returned unchanged.
 func Parameters(descriptor string) string {
 	if text, ok := parameters(descriptor); ok {
 		return text
@@ -18,8 +18,8 @@ func Parameters(descriptor string) string {
 	return descriptor
 }
 
-// Split takes the descriptor off a method's name that has it behind it, as in
-// foo(Ljava/lang/String;)V; it is "" if there is none.
+// Split separates a method's name from a descriptor that follows it, as in
+// foo(Ljava/lang/String;)V; the descriptor is "" if there is none.
 func Split(name string) (method, descriptor string) {
 	i := strings.IndexByte(name, '(')
 	if i <= 0 {
@@ -46,7 +46,7 @@ func parameters(descriptor string) (text string, ok bool) {
 			return "", false
 		}
 	}
-	if rest = rest[1:]; rest != "V" { // what it returns is not told, but has to be there
+	if rest = rest[1:]; rest != "V" { // the return type is not shown, but must be there
 		var returned strings.Builder
 		if rest, ok = fieldType(&returned, rest); !ok || rest != "" {
 			return "", false
@@ -56,7 +56,7 @@ func parameters(descriptor string) (text string, ok bool) {
 	return b.String(), true
 }
 
-// fieldType reads a type, without its package.
+// fieldType reads a type and writes it without its package.
 func fieldType(b *strings.Builder, s string) (rest string, ok bool) {
 	dimensions := 0
 	for ; strings.HasPrefix(s, "["); s = s[1:] {

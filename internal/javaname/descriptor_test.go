@@ -12,7 +12,7 @@ func TestParameters(t *testing.T) {
 		"(Ljava/lang/String;[IJ)V":              "(String, int[], long)",
 		"([[Ljava/util/Map$Entry;ZBCSFD)[La/B;": "(Map$Entry[][], boolean, byte, char, short, float, double)",
 		"(LNoPackage;)LNoPackage;":              "(NoPackage)",
-		// No descriptors, which stay what they are.
+		// Text that is not a descriptor is returned unchanged.
 		"":                                     "",
 		"(":                                    "(",
 		"()":                                   "()",

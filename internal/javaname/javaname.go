@@ -1,13 +1,12 @@
-// Package javaname makes the names of classes and methods that people read of
-// those that a JVM has.
+// Package javaname converts names of classes and methods from the JVM's form to display form.
 package javaname
 
 import "strings"
 
-// Function makes the name that people read from a class's internal name and
-// a method's: pkg.Class.method. Parts that the VM or the JDK generate and number
-// anew in each run are left out, so that stacks of different runs merge; raw is
-// the name with them, "" if there are none (docs/hotspot.md, "Hidden classes").
+// Function returns the display name of a method from its class's internal name and its own:
+// pkg.Class.method. Parts that the VM or the JDK generates and numbers anew in each run are left
+// out, so that stacks of different runs merge; raw is the name with them, "" if there are none
+// (docs/hotspot.md, "Hidden classes").
 func Function(class, method string) (function, raw string) {
 	plain, exact := Class(class)
 	function = plain + "." + method
@@ -17,7 +16,7 @@ func Function(class, method string) (function, raw string) {
 	return function, raw
 }
 
-// Class gives a class's name without and with its generated parts.
+// Class returns a class's name without and with its generated parts.
 func Class(class string) (plain, exact string) {
 	base, suffix := class, ""
 	// Hidden classes: the name ends with + (15 and later; tools print / or .) and a number.
@@ -30,7 +29,7 @@ func Class(class string) (plain, exact string) {
 	pkg, simple := plain[:dot], plain[dot:]
 	switch {
 	case strings.HasPrefix(simple, "$Proxy") && isDigits(simple[len("$Proxy"):]):
-		// Their packages are numbered too: jdk.proxy1, com.sun.proxy is not.
+		// The packages of proxies are numbered too: jdk.proxy1; com.sun.proxy is not.
 		if n := strings.TrimPrefix(pkg, "jdk.proxy"); n != pkg && isDigits(strings.TrimSuffix(n, ".")) {
 			pkg = "jdk.proxy."
 		}

@@ -2,11 +2,11 @@ package javaname
 
 import "strings"
 
-// PerfMap reads what a JVM, or an agent for it, calls a compiled method in the map
-// that it writes for perf: "int java.lang.String.hashCode()" of HotSpot's own
-// Compiler.perfmap (Method::external_name), "Ljava/util/HashMap;::get" of
-// perf-map-agent. ok is false for anything else, such as another runtime's code.
-// signature is the list of parameters, "" if the map has none.
+// PerfMap parses the name of a compiled method in the map that a JVM, or an agent for it, writes
+// for perf: "int java.lang.String.hashCode()" from HotSpot's own Compiler.perfmap
+// (Method::external_name), "Ljava/util/HashMap;::get" from perf-map-agent. ok is false for anything
+// else, such as another runtime's code. signature is the list of parameters, "" if the map has
+// none.
 func PerfMap(name string) (function, raw, signature string, ok bool) {
 	if class, method, found := strings.Cut(name, ";::"); found && strings.HasPrefix(class, "L") && !strings.ContainsAny(name, " (") {
 		function, raw = Function(class[1:], method)

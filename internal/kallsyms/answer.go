@@ -5,15 +5,14 @@ import (
 	"strings"
 )
 
-// answer is what the kernel calls an address.
+// answer is the kernel's name for an address.
 type answer struct {
 	name, module string
 	from, to     uint64 // where the function begins and ends
 }
 
-// parseAnswer splits the kernel's "name+0x10/0x200 [module]" for addr; names of
-// trampolines hold blanks and brackets too. An address that no function holds is
-// told as a number.
+// parseAnswer splits the kernel's "name+0x10/0x200 [module]" for addr; names of trampolines contain
+// blanks and brackets too. An address that is in no function is printed as a number.
 func parseAnswer(s string, addr uint64) (answer, bool) {
 	a := answer{module: image}
 	plus := strings.LastIndexByte(s, '+')
@@ -43,13 +42,12 @@ func parseAnswer(s string, addr uint64) (answer, bool) {
 	return a, true
 }
 
-// bpfModule is what the kernel's list of symbols gives BPF programs for a module.
+// bpfModule is the module of BPF programs in the kernel's list of symbols.
 const bpfModule = "[bpf]"
 
-// generatedForBPF reports whether a name is that of code which the kernel has
-// compiled from a BPF program or to call one. The answer gives it no module, as if
-// it were a function of the kernel's image (bpf_prog_ksym_set_name and
-// bpf_ksym_add's callers in kernel/bpf).
+// generatedForBPF reports whether a name is that of code which the kernel has compiled from a BPF
+// program or to call one. The kernel prints it without a module, as if it were a function of the
+// kernel's image (bpf_prog_ksym_set_name and bpf_ksym_add's callers in kernel/bpf).
 func generatedForBPF(name string) bool {
 	rest, ok := strings.CutPrefix(name, "bpf_")
 	if !ok {
@@ -62,7 +60,7 @@ func generatedForBPF(name string) bool {
 		number, _, _ = strings.Cut(number, " ")
 		return digits(number, "0123456789")
 	}
-	// The one dispatcher that there is, and the operations of a struct_ops.
+	// The only dispatcher, and the operations of a struct_ops.
 	return rest == "dispatcher_xdp" || strings.HasPrefix(rest, "_")
 }
 

@@ -10,23 +10,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asker names addresses one at a time by the kernel's own search: a BPF program
-// formats them with %pS. That costs a few microseconds, where to read all of
-// /proc/kallsyms costs 50 ms, and it knows modules and BPF programs as they are
-// at the moment.
+// asker names addresses one at a time by the kernel's own look-up: a BPF program formats them with
+// %pS. That costs a few microseconds, while reading all of /proc/kallsyms costs 50 ms, and it knows
+// modules and BPF programs as they are at the moment.
 type asker struct {
 	prog        *ebpf.Program
 	format, out *ebpf.Map
 	text        [askedLen]byte
 }
 
-// askedLen is room for the longest answer (KSYM_SYMBOL_LEN in linux/kallsyms.h:
-// a name, a module's name and two numbers).
+// askedLen is enough for the longest answer, in bytes (KSYM_SYMBOL_LEN in linux/kallsyms.h: a name,
+// a module's name and two numbers).
 const askedLen = 1024
 
-// openAsker loads the program. The error wraps what the kernel refused; it may
-// be that of reading /proc/kallsyms, which reports whether this user may know where
-// the kernel's code lies.
+// openAsker loads the program. The error wraps the kernel's; it may also be that of reading
+// /proc/kallsyms, which shows whether this user may know where the kernel's code lies.
 func openAsker() (a *asker, err error) {
 	if err := readable(); err != nil {
 		return nil, err
@@ -45,7 +43,7 @@ func openAsker() (a *asker, err error) {
 	if err != nil {
 		return a, err
 	}
-	if err = a.format.Freeze(); err != nil { // else the verifier does not believe the text
+	if err = a.format.Freeze(); err != nil { // otherwise the verifier does not accept the format string
 		return a, err
 	}
 	if a.out, err = ebpf.NewMap(&ebpf.MapSpec{Name: "candid_name", Type: ebpf.Array, KeySize: 4, ValueSize: askedLen, MaxEntries: 1}); err != nil {
@@ -70,9 +68,9 @@ func openAsker() (a *asker, err error) {
 	return a, err
 }
 
-// readable says why the kernel's addresses may not be known, nil if they may:
-// what it hides in /proc/kallsyms is not found out by other ways. The first lines
-// tell.
+// readable returns why the kernel's addresses may not be known, nil if they may: addresses that the
+// kernel hides in /proc/kallsyms are not found out by other means. The first lines of the file are
+// enough.
 func readable() error {
 	f, err := os.Open("/proc/kallsyms")
 	if err != nil {
@@ -81,7 +79,7 @@ func readable() error {
 	defer f.Close()
 	var first [4096]byte
 	n, _ := f.Read(first[:])
-	// Variables of each CPU come first, from address 0 on.
+	// Per-CPU variables come first, from address 0 on.
 	lines := bytes.Split(first[:n], []byte{'\n'})
 	for _, line := range lines {
 		if addr, _, _, _, ok := parseLine(line); ok && addr != 0 {
@@ -91,7 +89,7 @@ func readable() error {
 	return restricted()
 }
 
-// ask names the function at addr; false where there is none.
+// ask names the function at addr; false if there is none.
 func (a *asker) ask(addr uint64) (answer, bool) {
 	if _, err := a.prog.Run(&ebpf.RunOptions{Context: addr}); err != nil {
 		return answer{}, false

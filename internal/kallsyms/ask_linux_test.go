@@ -14,7 +14,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// openOrSkip skips where this user may not ask.
+// openOrSkip skips the test if this user may not ask.
 func openOrSkip(t *testing.T) *asker {
 	t.Helper()
 	a, err := openAsker()
@@ -28,8 +28,7 @@ func openOrSkip(t *testing.T) *asker {
 	return a
 }
 
-// What the kernel answers is what its file says: one of an address's names, and
-// the function's begin.
+// The kernel's answers agree with its file: one of an address's names, and the function's begin.
 func TestAskRunningKernel(t *testing.T) {
 	a := openOrSkip(t)
 	raw, err := os.ReadFile("/proc/kallsyms")
@@ -49,12 +48,12 @@ func TestAskRunningKernel(t *testing.T) {
 	}
 	for addr, names := range byAddr {
 		if addr>>4%16 != 0 && !strings.HasPrefix(names[0], "bpf_") {
-			continue // some of them will do, and those that are named like BPF programs
+			continue // some of them are enough, and those that are named like BPF programs
 		}
 		got, ok := a.ask(addr)
 		if !ok && !slices.ContainsFunc(names, func(name string) bool { return name != "_etext" && name != "_einittext" }) {
-			// The first byte after a part of the kernel's code. Whether a kernel names it
-			// depends on what it takes for its own (is_ksym_addr in linux/kallsyms.h).
+			// The first byte after a part of the kernel's code. Whether a kernel names it depends
+			// on the range that it takes for its own (is_ksym_addr in linux/kallsyms.h).
 			ends++
 			continue
 		}
@@ -78,8 +77,8 @@ func TestAskRunningKernel(t *testing.T) {
 	}
 }
 
-// A BPF program that is loaded while recording is named, and asking costs no
-// reading of the whole file.
+// A BPF program that is loaded during a recording is named, and asking does not read the whole
+// file.
 func TestResolveLaterProgram(t *testing.T) {
 	openOrSkip(t)
 	r := NewResolver()

@@ -121,7 +121,7 @@ func TestResolve(t *testing.T) {
 			t.Errorf("%+v: %+v", c.f, got)
 		}
 	}
-	// A module that is loaded later is found, but the file is read seldom.
+	// A module that is loaded later is found, but the file is not read often.
 	text += "ffffffffc0500000 t late	[late]\n"
 	late := walk.Frame{PC: 0xffffffffc0500000}
 	if got := resolve(t, r, late); !got.NoName || loads != 1 {
@@ -156,7 +156,7 @@ func TestResolveWithoutSymbols(t *testing.T) {
 	}
 }
 
-// The running kernel: what its file says must be what Lookup says.
+// For the running kernel, Lookup agrees with the file.
 func TestRunningKernel(t *testing.T) {
 	s, err := Load()
 	if errors.Is(err, ErrRestricted) || errors.Is(err, ErrUnsupported) {

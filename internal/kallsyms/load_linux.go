@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Load reads the symbols of the running kernel. The error is a *RestrictedError
-// if it hides its addresses from this user.
+// Load reads the symbols of the running kernel. The error is a *RestrictedError if the kernel hides
+// its addresses from this user.
 func Load() (*Symbols, error) {
 	f, err := os.Open("/proc/kallsyms")
 	if err != nil {
@@ -25,7 +25,7 @@ func Load() (*Symbols, error) {
 	return s, nil
 }
 
-// restricted is the error of a kernel that hides its addresses.
+// restricted returns the error for a kernel that hides its addresses.
 func restricted() error {
 	return &RestrictedError{KptrRestrict: sysctl("kernel/kptr_restrict"), Paranoid: sysctl("kernel/perf_event_paranoid")}
 }

@@ -7,7 +7,7 @@ import (
 	"runtime"
 )
 
-// Load gives an error that wraps ErrUnsupported.
+// Load returns an error that wraps ErrUnsupported.
 func Load() (*Symbols, error) {
 	return nil, fmt.Errorf("kernel symbols: only Linux publishes them, this is %s: %w", runtime.GOOS, ErrUnsupported)
 }

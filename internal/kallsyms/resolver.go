@@ -12,11 +12,10 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Resolver names kernel frames (walk.KindKernel). It asks the kernel about each
-// function when its first frame comes. Where that is not to be had, it reads the
-// kernel's symbols when the first frame comes, and again, seldom, when a frame
-// lies in code that came later: a module, a BPF program. It may be used from
-// several goroutines.
+// Resolver names kernel frames (walk.KindKernel). It asks the kernel about each function at its
+// first frame. If that is not possible, it reads the kernel's symbols at the first frame, and
+// again, rarely, when a frame lies in code that was loaded later: a module, a BPF program. It may
+// be used from several goroutines.
 type Resolver struct {
 	open func() (*asker, error)
 	load func() (*Symbols, error)
@@ -25,20 +24,20 @@ type Resolver struct {
 	mu     sync.Mutex
 	asking *asker
 	opened bool
-	known  []function // of the kernel's image, by address; their code stays
+	known  []function // of the kernel's image, by address; their code does not change
 	syms   *Symbols
 	err    error
 	loaded time.Time
 	loads  int
 	names  map[int]names // of syms
 
-	switches map[uint64]bool // of BelowScheduler: whether a place is the scheduler's
-	enables  map[uint64]bool // of MarkSkid: whether a place only enables interrupts
+	switches map[uint64]bool // for BelowScheduler: whether an address is in the scheduler
+	enables  map[uint64]bool // for MarkSkid: whether an address is in a function that only enables interrupts
 }
 
 type names struct{ function, raw string }
 
-// function is one that was asked for.
+// function is one that was looked up.
 type function struct {
 	from, to uint64
 	names
@@ -50,22 +49,22 @@ const (
 	maxKnown    = 1 << 16
 )
 
-// NewResolver makes a Resolver for the running kernel. It reads nothing yet.
-// Close frees what it holds.
+// NewResolver returns a Resolver for the running kernel. It reads nothing yet. Close frees what it
+// holds.
 func NewResolver() *Resolver { return &Resolver{open: openAsker, load: Load, now: time.Now} }
 
 var _ symbol.Resolver = (*Resolver)(nil)
 
-// Err says why kernel frames have no names: it wraps ErrRestricted or
-// ErrUnsupported. It is nil if they have, and before the first frame.
+// Err returns why kernel frames have no names: it wraps ErrRestricted or ErrUnsupported. It is nil
+// if they have names, and before the first frame.
 func (r *Resolver) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
 }
 
-// Close frees what asking the kernel takes. Frames that are named afterwards get
-// the names of functions that are known already.
+// Close frees the resources for asking the kernel. Frames that are named afterwards get the names
+// of functions that are known already.
 func (r *Resolver) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,13 +74,12 @@ func (r *Resolver) Close() {
 	}
 }
 
-// Resolve appends the one function that f stands for. Without a symbol its name
-// is module+offset.
+// Resolve appends the one function that f stands for. Without a symbol, its name is module+offset.
 func (r *Resolver) Resolve(f walk.Frame, out []symbol.Frame) []symbol.Frame {
 	fr := symbol.Frame{Module: image, BCI: -1, Kind: f.Kind, Flags: f.Flags, Addr: f.PC}
 	pc := f.PC
 	if f.Flags&walk.ReturnAddress != 0 && pc > 0 {
-		pc-- // the call lies before it, and may be the last thing its function does
+		pc-- // the call lies before it, and may be the last instruction of its function
 	}
 	if name, ok := vsyscall(pc); ok {
 		fr.Function, fr.Module = name, "[vsyscall]"
@@ -100,7 +98,7 @@ func (r *Resolver) Resolve(f walk.Frame, out []symbol.Frame) []symbol.Frame {
 
 // lookup names the function that pc lies in. The lock is held.
 func (r *Resolver) lookup(pc uint64) (n names, module string, ok bool) {
-	if pc < 1<<63 { // no address of the kernel's
+	if pc < 1<<63 { // not a kernel address
 		return names{}, "", false
 	}
 	if !r.opened && r.open != nil {
@@ -148,8 +146,7 @@ func (r *Resolver) lookup(pc uint64) (n names, module string, ok bool) {
 	return n, r.syms.modules[r.syms.module[i]], true
 }
 
-// namesOf are a function's name as people know it and, if that differs, as the
-// kernel has it.
+// namesOf returns a function's display name and, if that differs, the kernel's name.
 func namesOf(raw string) names {
 	n := names{function: normal(raw)}
 	if n.function != raw {
@@ -181,18 +178,18 @@ func (r *Resolver) find(pc uint64) int {
 	return syms.find(pc)
 }
 
-// generated are the endings that compilers give to copies and parts of a
-// function, which differ from build to build.
+// generated are the suffixes that compilers append to copies and parts of a function, which differ
+// from build to build.
 var generated = []string{".isra.", ".constprop.", ".part.", ".cold", ".llvm.", ".lto_priv."}
 
-// normal cuts what a compiler or the kernel has added to a name.
+// normal removes what a compiler or the kernel has appended to a name.
 func normal(name string) string {
 	for _, g := range generated {
 		if i := strings.Index(name, g); i > 0 {
 			name = name[:i]
 		}
 	}
-	if strings.HasPrefix(name, "bpf_trampoline_") { // then the number of the attach point
+	if strings.HasPrefix(name, "bpf_trampoline_") { // followed by the number of the attach point
 		return "bpf_trampoline"
 	}
 	return name

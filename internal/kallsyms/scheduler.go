@@ -1,19 +1,19 @@
 package kallsyms
 
-// switching are the functions by which every thread that gives up its CPU does
-// so. All stacks of sleeping threads would end in them.
+// switching are the functions through which every thread that gives up its CPU does so. All stacks
+// of sleeping threads would end in them.
 var switching = map[string]bool{
 	"__schedule": true, "schedule": true, "preempt_schedule": true, "preempt_schedule_common": true,
 	"preempt_schedule_irq": true, "preempt_schedule_notrace": true,
 }
 
-// schedulerDepth is how many of the innermost frames may be the scheduler's, or
-// of what watches it.
+// schedulerDepth is how many of the innermost frames may belong to the scheduler, or to code that
+// observes it.
 const schedulerDepth = 12
 
-// BelowScheduler cuts the scheduler's own frames, and those of whoever watches
-// it, off a call chain of a thread that is not running, innermost first. What is
-// left begins with the function that waits.
+// BelowScheduler cuts the scheduler's own frames, and those of code that observes it, off a call
+// chain of a thread that is not running, innermost first. The rest begins with the function that
+// waits.
 func (r *Resolver) BelowScheduler(chain []uint64) []uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -35,5 +35,5 @@ func (r *Resolver) BelowScheduler(chain []uint64) []uint64 {
 	return chain[cut:]
 }
 
-// maxSwitches bounds how many places are remembered, scheduler's or not.
+// maxSwitches bounds how many addresses are remembered, scheduler's or not.
 const maxSwitches = 1 << 14

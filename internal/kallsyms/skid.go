@@ -2,15 +2,15 @@ package kallsyms
 
 import "github.com/candid-profiler/candid/internal/walk"
 
-// enabling are the functions that do nothing but enable interrupts, or release a lock and
-// enable them. A timer's interrupt that comes while interrupts are off is delivered there,
-// so the time belongs to what ran before: to their callers.
+// enabling are the functions that only enable interrupts, or release a lock and enable them. A
+// timer's interrupt that comes while interrupts are off is delivered there, so the time belongs to
+// the code that ran before: to their callers.
 //
-// Where enabling is inlined (cli and sti in native_irq_enable, msr daif on arm64) the
-// interrupted function itself is all that can be told, and stays.
+// If enabling is inlined (cli and sti in native_irq_enable, msr daif on arm64), only the
+// interrupted function itself is known, and it stays.
 var enabling = map[string]bool{
-	// PV_CALLEE_SAVE_REGS_THUNK (arch/x86/include/asm/paravirt.h) puts a function of the
-	// longer name around each.
+	// PV_CALLEE_SAVE_REGS_THUNK (arch/x86/include/asm/paravirt.h) wraps each in a function of the
+	// longer name.
 	"pv_native_irq_enable":                   true, // arch/x86/kernel/paravirt.c
 	"__raw_callee_save_pv_native_irq_enable": true,
 	"xen_irq_enable":                         true, // arch/x86/xen/irq.c, to 5.16
@@ -33,10 +33,10 @@ var enabling = map[string]bool{
 	"_raw_write_unlock_irqrestore": true,
 }
 
-// MarkSkid marks the innermost frames of a stack, given innermost first, that do nothing
-// but enable interrupts (walk.Skid), and reports whether there are any. It is for stacks that
-// a timer's interrupt showed: one that cannot be masked shows where it came. The outermost
-// frame of a stack is never marked.
+// MarkSkid marks the innermost frames of a stack, given innermost first, that only enable
+// interrupts (walk.Skid), and reports whether there are any. It is for stacks sampled by a timer's
+// interrupt: an interrupt that cannot be masked is delivered where it occurs. The outermost frame
+// of a stack is never marked.
 func (r *Resolver) MarkSkid(frames []walk.Frame) bool {
 	if len(frames) < 2 || frames[0].Kind != walk.KindKernel {
 		return false

@@ -7,8 +7,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// What only enables interrupts is marked, and wrappers of it; not what does more, nor
-// what is further out, nor all of a stack.
+// Functions that only enable interrupts are marked, and wrappers of them. Functions that do more
+// are not marked, nor frames further out, nor all of a stack.
 func TestMarkSkid(t *testing.T) {
 	const base = 0xffffffff81000000
 	syms, err := Parse(strings.NewReader(`ffffffff81000000 T __raw_callee_save_pvm_irq_enable
@@ -39,7 +39,7 @@ ffffffff81000500 T enable_irq
 		{[]int{user, enable}, 0},
 		{nil, 0},
 	} {
-		for range 2 { // the second time from what is remembered
+		for range 2 { // the second time from the cache
 			var frames []walk.Frame
 			for i, f := range c.stack {
 				fr := walk.Frame{Kind: walk.KindKernel, PC: base + uint64(f)*0x100 + 0x10}
@@ -47,7 +47,7 @@ ffffffff81000500 T enable_irq
 					fr = walk.Frame{Kind: walk.KindNative, PC: 0x1000}
 				}
 				if i > 0 {
-					fr.Flags, fr.PC = walk.ReturnAddress, base+uint64(f+1)*0x100 // after a call that is last
+					fr.Flags, fr.PC = walk.ReturnAddress, base+uint64(f+1)*0x100 // after a call that is the last instruction
 				}
 				frames = append(frames, fr)
 			}

@@ -28,7 +28,7 @@ type RestrictedError struct {
 	Paranoid     string // kernel.perf_event_paranoid, "" if it could not be read
 }
 
-// Error says what to do.
+// Error returns what to do.
 func (e *RestrictedError) Error() string {
 	// kallsyms_show_value in kernel/ksyms_common.c (kernel/kallsyms.c before 6.3)
 	// decides: 2 hides always, 1 needs CAP_SYSLOG, and so does 0 unless
@@ -39,34 +39,34 @@ func (e *RestrictedError) Error() string {
 	return fmt.Sprintf("kernel symbols have no addresses (kernel.kptr_restrict=%s, kernel.perf_event_paranoid=%s): run with CAP_SYSLOG, or set them to 0 and 1", e.KptrRestrict, e.Paranoid)
 }
 
-// Unwrap gives ErrRestricted.
+// Unwrap returns ErrRestricted.
 func (e *RestrictedError) Unwrap() error { return ErrRestricted }
 
 const (
-	// maxSymbols bounds what is kept; a distribution's kernel with all modules
-	// that a machine loads has about 250,000.
+	// maxSymbols bounds what is kept; a distribution's kernel with all modules that a machine loads
+	// has about 250,000.
 	maxSymbols = 4 << 20
 	maxNames   = 256 << 20 // bytes of names
 	// maxLine bounds a line; KSYM_NAME_LEN is 512 since Linux 6.1.
 	maxLine = 4096
-	// maxGap bounds a function that no other symbol of its module follows.
+	// maxGap bounds a function that no other symbol of its module follows, in bytes.
 	maxGap = 64 << 10
 )
 
 // image is the module name of the kernel itself.
 const image = "[kernel]"
 
-// Symbols are the kernel's symbols, compactly: parallel arrays sorted by address
-// and one string of names. They do not change.
+// Symbols are the kernel's symbols in compact form: parallel arrays sorted by address and one
+// string of names. They do not change.
 type Symbols struct {
 	addrs   []uint64
-	names   []uint32 // where the name begins in blob, noName for what is not code
+	names   []uint32 // where the name begins in blob, noName for symbols that are not code
 	module  []uint16 // index into modules
 	blob    []byte   // names, each ended by a zero byte
 	modules []string
 }
 
-// Len is the number of addresses with a symbol.
+// Len returns the number of addresses with a symbol.
 func (s *Symbols) Len() int { return len(s.addrs) }
 
 // entry is a symbol while parsing.
@@ -74,14 +74,14 @@ type entry struct {
 	addr   uint64
 	name   uint32
 	module uint16
-	rank   uint8 // the lowest of an address is kept
+	rank   uint8 // the entry with the lowest rank at an address is kept
 }
 
 // noCode is the rank of data: it ends the function before it and names nothing.
 const noCode = 200
 
-// Parse reads the text of /proc/kallsyms. Lines without sense are passed over.
-// The error wraps ErrRestricted if all addresses are 0.
+// Parse parses the text of /proc/kallsyms. Malformed lines are skipped. The error wraps
+// ErrRestricted if all addresses are 0.
 func Parse(r io.Reader) (*Symbols, error) {
 	s := &Symbols{modules: []string{image}}
 	index := map[string]uint16{"": 0}
@@ -134,7 +134,7 @@ func Parse(r io.Reader) (*Symbols, error) {
 	return s, nil
 }
 
-// fill sorts the entries and keeps the best of each address.
+// fill sorts the entries and keeps the best one of each address.
 func (s *Symbols) fill(entries []entry) {
 	slices.SortStableFunc(entries, func(a, b entry) int {
 		switch {
@@ -148,7 +148,7 @@ func (s *Symbols) fill(entries []entry) {
 		}
 	})
 	entries = slices.CompactFunc(entries, func(a, b entry) bool { return a.addr == b.addr })
-	// What is not code needs no more than one entry in a row: it ends a function.
+	// One of several consecutive entries that are not code is enough: it ends a function.
 	entries = slices.CompactFunc(entries, func(a, b entry) bool {
 		return a.rank == noCode && b.rank == noCode && a.module == b.module
 	})
@@ -164,7 +164,7 @@ func (s *Symbols) fill(entries []entry) {
 	s.blob = slices.Clip(s.blob)
 }
 
-// noName marks what is not code.
+// noName marks symbols that are not code.
 const noName = 1<<32 - 1
 
 // parseLine splits "address kind name [\t[module]]".
@@ -195,8 +195,8 @@ digits:
 	return addr, kind, name, module, true
 }
 
-// moduleName gives the name that is shown for what stands in brackets after a
-// symbol. The kernel's own generated code is listed as if it were modules.
+// moduleName returns the display name of the text in brackets after a symbol. The kernel's own
+// generated code is listed as if it were modules.
 func moduleName(m string) string {
 	if strings.HasPrefix(m, "[__builtin__") {
 		return image
@@ -204,8 +204,7 @@ func moduleName(m string) string {
 	return m
 }
 
-// rank orders the names of one address: functions that the whole kernel knows
-// first, markers of the linker last.
+// rank orders the names of one address: global functions first, markers of the linker last.
 func rank(kind byte, name []byte) uint8 {
 	var r uint8
 	switch kind {
@@ -226,8 +225,8 @@ func rank(kind byte, name []byte) uint8 {
 	return r
 }
 
-// marker says that the name marks the begin or end of a part of the kernel, or
-// is a second name of a function made by the build.
+// marker reports whether the name marks the begin or end of a part of the kernel, or is a second
+// name of a function made by the build.
 func marker(name []byte) bool {
 	switch string(name) {
 	case "_text", "_stext", "_etext", "_sinittext", "_einittext":
@@ -237,21 +236,21 @@ func marker(name []byte) bool {
 		bytes.HasPrefix(name, []byte("__")) && (bytes.HasSuffix(name, []byte("_start")) || bytes.HasSuffix(name, []byte("_end")))
 }
 
-// find gives the index of the symbol that addr belongs to, -1 if there is none.
+// find returns the index of the symbol that addr belongs to, -1 if there is none.
 func (s *Symbols) find(addr uint64) int {
 	i := sort.Search(len(s.addrs), func(i int) bool { return s.addrs[i] > addr }) - 1
 	if i < 0 || s.names[i] == noName {
 		return -1
 	}
-	// Between the last symbol of a module and the next module there is a hole
-	// that nothing tells us the begin of.
+	// Between the last symbol of a module and the next module there is a hole whose begin is not
+	// known.
 	if (i+1 == len(s.addrs) || s.module[i+1] != s.module[i]) && addr-s.addrs[i] >= maxGap {
 		return -1
 	}
 	return i
 }
 
-// name is the name of symbol i.
+// name returns the name of symbol i.
 func (s *Symbols) name(i int) string {
 	b := s.blob[s.names[i]:]
 	if n := bytes.IndexByte(b, 0); n >= 0 {
@@ -270,7 +269,7 @@ func (s *Symbols) Lookup(addr uint64) (name, module string, offset uint64, ok bo
 	return s.name(i), s.modules[s.module[i]], addr - s.addrs[i], true
 }
 
-// Address gives the address of a function by its exact name.
+// Address returns the address of a function by its exact name.
 func (s *Symbols) Address(name string) (uint64, bool) {
 	want := []byte(name)
 	for i, at := range s.names {

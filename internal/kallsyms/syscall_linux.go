@@ -2,8 +2,8 @@ package kallsyms
 
 import "strconv"
 
-// SyscallName is what the system call of a number is called on this machine's
-// architecture: "futex". A number that is not known gives "syscall 999".
+// SyscallName returns the name of a system call by its number on this machine's architecture:
+// "futex". For an unknown number it is "syscall 999".
 func SyscallName(nr int) string {
 	if nr >= 0 && nr < len(syscallNames) && syscallNames[nr] != "" {
 		return syscallNames[nr]

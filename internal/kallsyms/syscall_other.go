@@ -4,5 +4,5 @@ package kallsyms
 
 import "strconv"
 
-// SyscallName has no names for the calls of this system: "syscall 999".
+// SyscallName returns "syscall 999": the names of this system's calls are not known.
 func SyscallName(nr int) string { return "syscall " + strconv.Itoa(nr) }

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Path is where the kernel describes its types.
+// Path is the file with the kernel's description of its types.
 const Path = "/sys/kernel/btf/vmlinux"
 
-// Read gives the description and what frees it.
+// Read returns the description and a function that frees it.
 func Read() (raw []byte, free func(), err error) {
 	f, err := os.Open(Path)
 	if err != nil {
@@ -25,7 +25,7 @@ func Read() (raw []byte, free func(), err error) {
 	if info.Size() <= 0 || info.Size() > most {
 		return nil, nil, fmt.Errorf("the kernel's types take %d bytes", info.Size())
 	}
-	// It is mapped since Linux 6.16, without a copy.
+	// Since Linux 6.16 it can be mapped, without a copy.
 	if raw, err := unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_PRIVATE); err == nil {
 		return raw, func() { _ = unix.Munmap(raw) }, nil
 	}

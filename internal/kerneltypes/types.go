@@ -1,6 +1,5 @@
-// Package kerneltypes finds the few types that a program asks for in the description that
-// the kernel gives of all its types (BTF), which has more than a hundred thousand, without
-// taking in the rest.
+// Package kerneltypes finds the few types that a program needs in the kernel's description of all
+// its types (BTF), which has more than a hundred thousand, without loading the rest.
 package kerneltypes
 
 import (
@@ -12,7 +11,7 @@ import (
 // ID is the number of a type in the description.
 type ID uint32
 
-// Kind is what a type is, as linux/btf.h has it.
+// Kind is the kind of a type, as in linux/btf.h.
 type Kind uint8
 
 // The kinds.
@@ -40,15 +39,15 @@ const (
 	kinds
 )
 
-// Type is a type as it is described.
+// Type is a type in the description.
 type Type struct {
 	Kind Kind
 	Name string
 	Size uint32 // of an Int, Struct, Union, Enum, Float
-	To   ID     // of what leads to another type
-	Flag bool   // of a Struct or Union: members tell of bit fields
+	To   ID     // for types that refer to another type
+	Flag bool   // of a Struct or Union: members are described as bit fields
 
-	more []byte // what follows the type's head
+	more []byte // the words after the type's head
 	vlen int
 }
 
@@ -56,8 +55,8 @@ type Type struct {
 type Member struct {
 	Name string
 	Type ID
-	Bit  uint32 // where it is
-	Bits uint32 // how wide a bit field is, 0: it is none
+	Bit  uint32 // its offset in bits
+	Bits uint32 // width of a bit field in bits, 0: it is not one
 }
 
 // Set is a description of types.
@@ -71,7 +70,7 @@ const (
 	magic      = 0xeB9F
 	headSize   = 12
 	markEvery  = 64
-	longest    = 512 // of a name
+	longest    = 512 // bytes of a name
 )
 
 var errShort = errors.New("the description of the kernel's types is cut short")
@@ -82,14 +81,14 @@ var sizes = [kinds]struct{ fixed, part uint32 }{
 	Var: {4, 0}, DataSec: {0, 12}, DeclTag: {4, 0}, Enum64: {0, 12},
 }
 
-// Wanted is a kind of type and a name.
+// Wanted is a kind of type and a name to find.
 type Wanted struct {
 	Kind Kind
 	Name string
 }
 
-// Find goes over a description once, and gives it with the types that are wanted.
-// Several types may have one name.
+// Find scans a description once, and returns it with the types that are wanted. Several types may
+// have the same name.
 func Find(raw []byte, wanted []Wanted) (*Set, map[Wanted][]ID, error) {
 	s, err := open(raw)
 	if err != nil {
@@ -97,7 +96,7 @@ func Find(raw []byte, wanted []Wanted) (*Set, map[Wanted][]ID, error) {
 	}
 	names := make(map[string]bool, len(wanted))
 	var kindWanted [kinds]bool
-	var begins [1 << 12]bool // whether a wanted name begins like that
+	var begins [1 << 12]bool // whether a wanted name begins with this hash
 	for _, w := range wanted {
 		if w.Kind >= kinds || len(w.Name) < 3 {
 			return nil, nil, fmt.Errorf("look for %q, kind %d: no such types", w.Name, w.Kind)
@@ -172,7 +171,7 @@ func (s *Set) name(off uint32) string {
 	return string(cString(s.strings[off:]))
 }
 
-// Type gives a type by its number.
+// Type returns a type by its number.
 func (s *Set) Type(id ID) (Type, error) {
 	if id == 0 {
 		return Type{}, nil
@@ -213,7 +212,7 @@ func (s *Set) Type(id ID) (Type, error) {
 	}
 }
 
-// Members are those of a struct or union.
+// Members returns the members of a struct or union.
 func (s *Set) Members(t Type) []Member {
 	if t.Kind != Struct && t.Kind != Union {
 		return nil
@@ -230,7 +229,7 @@ func (s *Set) Members(t Type) []Member {
 	return list
 }
 
-// Element is what an array is made of, and how many there are.
+// Element returns an array's element type and the number of elements.
 func (t Type) Element() (ID, uint32) {
 	if t.Kind != Array {
 		return 0, 0
@@ -238,7 +237,7 @@ func (t Type) Element() (ID, uint32) {
 	return ID(binary.LittleEndian.Uint32(t.more)), binary.LittleEndian.Uint32(t.more[8:])
 }
 
-// Encoding is how an integer is encoded: bit 0 says that it is signed.
+// Encoding returns how an integer is encoded: bit 0 says that it is signed.
 func (t Type) Encoding() uint8 {
 	if t.Kind != Int {
 		return 0
@@ -246,10 +245,10 @@ func (t Type) Encoding() uint8 {
 	return t.more[3] & 15
 }
 
-// maxLinks bounds how many names and qualifiers a type has one after the other.
+// maxLinks bounds how many typedefs and qualifiers a type has one after the other.
 const maxLinks = 32
 
-// Plain leads through names and qualifiers to the type that they stand for.
+// Plain follows typedefs and qualifiers to the type that they stand for.
 func (s *Set) Plain(id ID) (ID, Type, error) {
 	for range maxLinks {
 		t, err := s.Type(id)

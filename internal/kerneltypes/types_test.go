@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// describe writes a description of types, each given by its words, with names after a nil byte each.
+// describe encodes a description of types, each given by its words, with the names in strings after
+// a nil byte each.
 func describe(strings string, types ...[]uint32) []byte {
 	var body []byte
 	for _, t := range types {

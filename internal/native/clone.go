@@ -13,11 +13,11 @@ var cloneCalls = [...]string{
 	"\xb0\x38\x0f\x05",             // mov $56,%al; syscall: musl
 }
 
-// afterClone is how far behind the system call parent and child still run the
-// same code, in bytes: test %rax,%rax; jl; jz.
+// afterClone is how many bytes after the system call parent and child still run the same code: test
+// %rax,%rax; jl; jz.
 const afterClone = 9
 
-// clones reports whether pc lies just behind a system call that starts a thread.
+// clones reports whether pc lies just after a system call that starts a thread.
 func clones(mem walk.Memory, pc uint64) bool {
 	var b [afterClone + 7]byte
 	if !mem.Bytes(pc-uint64(len(b)), b[:]) {
@@ -33,9 +33,9 @@ func clones(mem walk.Memory, pc uint64) bool {
 	return false
 }
 
-// newborn reports whether the thread, stopped just behind the system call that
-// started it, is the new one. Its stack is empty then: nothing called it. The
-// tables of C libraries leave these instructions out.
+// newborn reports whether the thread, stopped just after the system call that started it, is the
+// new one. Its stack is then empty, because nothing called it. The tables of C libraries do not
+// cover these instructions.
 func newborn(c *walk.Cursor) bool {
 	return c.Leaf && c.Regs.Arch == cpu.AMD64 && c.Regs.R[cpu.RAX] == 0
 }

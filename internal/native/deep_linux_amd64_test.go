@@ -20,8 +20,8 @@ func stopDeep(t testing.TB, depth string, flags ...string) *subject {
 	return s
 }
 
-// TestCutStack: what lies above the copy is read from the process and marked; if
-// the process has gone on meanwhile, the walk ends at the cut.
+// TestCutStack checks that the part above the copy is read from the process and marked. If the
+// process has run on meanwhile, the walk ends at the cut.
 func TestCutStack(t *testing.T) {
 	s := stopDeep(t, "5000")
 	s.tr.Snapshot(&s.snap, 1<<20)
@@ -87,7 +87,7 @@ func TestWalkDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// BenchmarkWalk130 walks a native stack of 130 frames and a few, warm.
+// BenchmarkWalk130 walks a native stack of slightly more than 130 frames, warm.
 func BenchmarkWalk130(b *testing.B) {
 	for _, c := range []struct {
 		name  string
@@ -106,7 +106,7 @@ func BenchmarkWalk130(b *testing.B) {
 				s.walker.Walk(&s.snap, s.p.Memory(), &s.stack)
 				frames += len(s.stack.Frames)
 			}
-			// A machine that does other things too gives no meaning to elapsed time.
+			// On a machine with other load, elapsed time is meaningless.
 			used := float64(cpuTime() - start)
 			b.ReportMetric(used/float64(frames), "cpu-ns/frame")
 			b.ReportMetric(used/float64(b.N), "cpu-ns/op")

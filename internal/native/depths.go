@@ -5,24 +5,24 @@ import (
 	"sort"
 )
 
-// DepthKind says how the place of a frame follows from the registers.
+// DepthKind is how the place of a frame follows from the registers.
 type DepthKind uint8
 
 const (
-	// DepthUnknown: code that was not followed, or paths that disagree.
+	// DepthUnknown is code that was not followed, or reached by paths that disagree.
 	DepthUnknown DepthKind = iota
-	// DepthBytes: the stack pointer is Bytes below its place in the frame;
-	// negative where an epilogue has taken the frame off.
+	// DepthBytes means that the stack pointer is Bytes below its place in the frame; negative if an
+	// epilogue has taken the frame off.
 	DepthBytes
-	// DepthOnStack: the stack pointer's value in the frame, less Less, lies on the
-	// stack, Bytes above the stack pointer.
+	// DepthOnStack means that the stack pointer's value in the frame, less Less, lies on the stack,
+	// Bytes above the stack pointer.
 	DepthOnStack
-	// DepthInRegister: the register Reg holds it, less Less.
+	// DepthInRegister means that the register Reg holds that value, less Less.
 	DepthInRegister
 )
 
-// Depth says where the stack pointer is, against its place in the body of the
-// frame, from the instruction at From to the next Depth.
+// Depth is where the stack pointer is, relative to its place in the body of the frame, from the
+// instruction at From to the next Depth.
 type Depth struct {
 	From  uint32
 	Bytes int32
@@ -34,7 +34,7 @@ type Depth struct {
 // Depths are in order of From. Before the first one the depth is 0.
 type Depths []Depth
 
-// At gives the depth at the instruction at off.
+// At returns the depth at the instruction at off.
 func (d Depths) At(off uint64) Depth {
 	i := sort.Search(len(d), func(i int) bool { return uint64(d[i].From) > off })
 	if i == 0 {
@@ -45,15 +45,15 @@ func (d Depths) At(off uint64) Depth {
 
 const (
 	maxDepth  = 1 << 14 // bytes that a body lowers the stack pointer by
-	maxDepths = 4096    // kept of one function
+	maxDepths = 4096    // kept for one function
 	maxVisits = 8       // of one instruction, on average
 )
 
-// Depths follows the stack pointer through the body of a function whose frame has
-// a fixed size, along its jumps. It begins at the start of code, where the frame
-// is as it was made; so is it taken to be in code that no direct jump leads to,
-// which runtimes enter from outside, unless that begins like a function. nil,
-// true: nothing moves the stack pointer; false: too much code.
+// Depths follows the stack pointer through the body of a function whose frame has a fixed size,
+// along its jumps. It begins at the start of code, where the frame is complete. The frame is also
+// taken to be complete in code that no direct jump leads to, which runtimes enter from outside,
+// unless that code begins like a function. (nil, true) means that nothing moves the stack pointer;
+// false, that there is too much code.
 func (r *Reader) Depths(code []byte) (Depths, bool) {
 	moves, ok := r.moves(code)
 	if !ok || len(moves) == 0 {
@@ -87,7 +87,7 @@ func (r *Reader) Depths(code []byte) (Depths, bool) {
 	return f.result()
 }
 
-// emptied gives n zero values in memory that is used again.
+// emptied returns n zero values in reused memory.
 func emptied[T any](kept *[]T, n int) []T {
 	if cap(*kept) < n {
 		*kept = make([]T, n+n/4)
@@ -101,15 +101,15 @@ func emptied[T any](kept *[]T, n int) []T {
 type depthState struct {
 	seen, weak bool
 	known      bool      // depth is
-	stacked    bool      // the old stack pointer lies on the stack
+	stacked    bool      // an old stack pointer lies on the stack
 	depth      int32     // bytes
 	above      int32     // if stacked: how far above the stack pointer
 	stackedAt  int32     // if stacked: the depth that it holds
 	kept       uint16    // registers that hold an old stack pointer
-	keptAt     [16]int16 // the depths that they hold
+	keptAt     [16]int16 // the depths that they stand for
 }
 
-// meet keeps of two ways to one place what both say.
+// meet merges the states of two paths to one place: it keeps what both agree on.
 func (s *depthState) meet(o *depthState) (changed bool) {
 	was := *s
 	if s.known && (!o.known || o.depth != s.depth) {
@@ -158,8 +158,8 @@ func (f *depthFlow) start(i int, s depthState) {
 	}
 }
 
-// reach brings a state to an instruction. What is only thought to be entered from
-// outside tells nothing about code that is known to be reached.
+// reach merges a state into an instruction's. Code that is only assumed to be entered from outside
+// must not affect code that is known to be reached.
 func (f *depthFlow) reach(i int32, s *depthState) {
 	t := &f.at[i]
 	if !t.seen {
@@ -176,11 +176,11 @@ func (f *depthFlow) reach(i int32, s *depthState) {
 	}
 }
 
-// entry says how many instructions from i on make a frame, as a second entry's do:
-// push rbp, perhaps mov rbp,rsp, and sub rsp, and what is before that without a
-// move of the stack pointer. 0: none do.
+// entry returns how many instructions from i on make a frame, as at a second entry: push rbp,
+// perhaps mov rbp,rsp, and sub rsp, and any before them that do not move the stack pointer. 0: none
+// do.
 func (f *depthFlow) entry(i int) int {
-	const before = 4 // a stack bang, and what else may come first
+	const before = 4 // a stack bang, and anything else that may come first
 	for k := i; k < len(f.moves) && k < i+before; k++ {
 		m := &f.moves[k]
 		if m.op == moveNone && !m.jump && !m.end {
@@ -218,7 +218,7 @@ func (f *depthFlow) result() (Depths, bool) {
 	return out, true
 }
 
-// place is the best that a state says.
+// place returns the most precise Depth that a state allows.
 func (s *depthState) place() Depth {
 	switch {
 	case s.known:
@@ -232,7 +232,7 @@ func (s *depthState) place() Depth {
 	return Depth{}
 }
 
-// apply does what an instruction does to the stack pointer.
+// apply applies an instruction's effect on the stack pointer.
 func (s *depthState) apply(m *move) {
 	if m.call {
 		s.kept, s.keptAt = 0, [16]int16{}
@@ -240,7 +240,7 @@ func (s *depthState) apply(m *move) {
 	switch m.op {
 	case movePush:
 		s.add(-8)
-		// The old stack pointer, to be popped later.
+		// The old stack pointer is saved, to be popped later.
 		if m.reg != nowhereReg && s.kept>>m.reg&1 != 0 {
 			s.stacked, s.above, s.stackedAt = true, 0, int32(s.keptAt[m.reg])
 		}
@@ -248,8 +248,8 @@ func (s *depthState) apply(m *move) {
 		s.add(8)
 		s.drop(m.reg)
 	case movePopSP:
-		// If nothing was seen to put it there, what would it be but the one that
-		// the frame was made with?
+		// If no instruction was seen to put it there, it must be the stack pointer that the frame
+		// was made with.
 		s.known, s.depth = true, 0
 		if s.stacked && s.above == 0 {
 			s.depth = s.stackedAt
@@ -297,7 +297,7 @@ func (s *depthState) add(n int32) {
 // unstack forgets the old stack pointer on the stack.
 func (s *depthState) unstack() { s.stacked, s.above, s.stackedAt = false, 0, 0 }
 
-// drop notes that a register gets another value.
+// drop notes that a register is overwritten.
 func (s *depthState) drop(reg uint8) {
 	if reg != nowhereReg {
 		s.kept &^= 1 << reg

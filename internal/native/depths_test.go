@@ -8,7 +8,7 @@ import (
 
 func TestDepths(t *testing.T) {
 	below := func(n int32) Depth { return Depth{Kind: DepthBytes, Bytes: n} }
-	const gone = 4096 // a frame's body taken off, as n in the table
+	const gone = 4096 // the result after a frame's body is taken off, as n in the table
 	cases := []struct {
 		name string
 		code []byte
@@ -16,8 +16,8 @@ func TestDepths(t *testing.T) {
 	}{
 		{"nothing pushed", []byte{0x90, 0x5d, 0xc3}, map[uint64]Depth{0: below(0), 1: below(0)}},
 		{"push and pop", []byte{0x52, 0x90, 0x58, 0x90}, map[uint64]Depth{0: below(0), 1: below(8), 2: below(8), 3: below(0)}},
-		// push rdx; je +3; pop rax; jmp +4; add rsp,8; nop: the way out of a
-		// string intrinsic, where only a jump tells the depth.
+		// push rdx; je +3; pop rax; jmp +4; add rsp,8; nop: the way out of a string intrinsic,
+		// where only a jump determines the depth.
 		{"left by a jump", []byte{0x52, 0x74, 0x03, 0x58, 0xeb, 0x04, 0x48, 0x83, 0xc4, 0x08, 0x90},
 			map[uint64]Depth{1: below(8), 3: below(8), 4: below(0), 6: below(8), 10: below(0)}},
 		// jmp +2; pop rax; ret; push rdx; jmp -5: known only from a jump back.

@@ -6,8 +6,8 @@ import (
 	"github.com/candid-profiler/candid/internal/cpu"
 )
 
-// index gives a tracked register's place in pathState.regs, or -1. Only whole
-// registers and their lower halves matter: nothing narrower is ever given back.
+// index returns a tracked register's place in pathState.regs, or -1. Only whole registers and their
+// lower halves matter: nothing narrower is ever restored.
 func index(a x86asm.Arg) int {
 	r, ok := a.(x86asm.Reg)
 	if !ok {
@@ -41,7 +41,7 @@ func isSP(a x86asm.Arg) bool {
 	return ok && (r == x86asm.RSP || r == x86asm.ESP || r == x86asm.SP || r == x86asm.SPB)
 }
 
-// address gives the place that a memory operand names, if it is on the stack.
+// address returns the place that a memory operand refers to, if it is on the stack.
 func (st *pathState) address(a x86asm.Arg) place {
 	m, ok := a.(x86asm.Mem)
 	if !ok || m.Index != 0 || m.Segment != 0 {
@@ -65,7 +65,7 @@ func (p place) plus(n int64) place {
 	return p
 }
 
-// apply does to the state what one instruction that does not jump does.
+// apply applies the effect of one instruction that does not jump to the state.
 func (st *pathState) apply(inst *x86asm.Inst) {
 	a, b := inst.Args[0], inst.Args[1]
 	switch inst.Op {
@@ -99,7 +99,7 @@ func (st *pathState) apply(inst *x86asm.Inst) {
 		st.touched |= callTouches
 		return
 	case x86asm.CMP, x86asm.TEST, x86asm.NOP, x86asm.BT:
-		return // these change no register that counts
+		return // these change no tracked register
 	case x86asm.XCHG:
 		st.clobber(b)
 	}
@@ -147,13 +147,13 @@ func (st *pathState) apply(inst *x86asm.Inst) {
 		}
 		st.clobber(a)
 	}
-	// Two-register instructions that write both are few: xadd, mulx.
+	// Few instructions write two register operands: xadd, mulx.
 	if inst.Op == x86asm.XADD {
 		st.clobber(b)
 	}
 }
 
-// setSP does an instruction that writes the stack pointer.
+// setSP applies an instruction that writes the stack pointer.
 func (st *pathState) setSP(inst *x86asm.Inst) {
 	b := inst.Args[1]
 	imm, isImm := b.(x86asm.Imm)
@@ -177,8 +177,8 @@ func (st *pathState) setSP(inst *x86asm.Inst) {
 	}
 }
 
-// copyIn is the old stack pointer that a register holds: one that was copied on the
-// path, or before it, if the register has not changed since.
+// copyIn returns the old stack pointer that a register holds: one that was copied on the path, or
+// before it, if the register has not changed since.
 func (st *pathState) copyIn(a x86asm.Arg) place {
 	n := number(a)
 	switch {
@@ -192,11 +192,10 @@ func (st *pathState) copyIn(a x86asm.Arg) place {
 	return place{}
 }
 
-// callTouches are the registers that a call may change: rax, rcx, rdx, rsi, rdi
-// and r8 to r11.
+// callTouches are the registers that a call may change: rax, rcx, rdx, rsi, rdi and r8 to r11.
 const callTouches = 1<<0 | 1<<1 | 1<<2 | 1<<6 | 1<<7 | 0xf<<8
 
-// memory is the old stack or frame pointer that the stack holds at a place.
+// memory returns the old stack or frame pointer that the stack holds at a place.
 func (st *pathState) memory(from place) place {
 	if !from.ok || from.inMemory() || from.base == cpu.RSP && from.off < 0 {
 		return place{}
@@ -218,7 +217,7 @@ func (st *pathState) memory(from place) place {
 	return place{}
 }
 
-// clobber gives a register a value that is not followed.
+// clobber marks a register's value as not followed.
 func (st *pathState) clobber(a x86asm.Arg) {
 	if i := index(a); i >= 0 {
 		st.regs[i].from = lost
@@ -228,7 +227,7 @@ func (st *pathState) clobber(a x86asm.Arg) {
 	}
 }
 
-// store notes that a tracked register is saved by the path itself.
+// store notes that the path itself saves a tracked register.
 func (st *pathState) store(at place, a x86asm.Arg) {
 	if !at.ok {
 		return
@@ -258,7 +257,7 @@ func (st *pathState) store(at place, a x86asm.Arg) {
 	}
 }
 
-// load gives a tracked register what the stack holds at a place.
+// load sets a tracked register to what the stack holds at a place.
 func (st *pathState) load(a x86asm.Arg, from place) {
 	i := index(a)
 	if i < 0 {
@@ -275,7 +274,7 @@ func (st *pathState) load(a x86asm.Arg, from place) {
 	}
 	for k := range st.written[:st.writes] {
 		if st.written[k].at == from {
-			// Saved on this path: it gets back what it held then.
+			// Saved on this path: the register gets back what it held then.
 			g.from = lost
 			if st.written[k].reg == uint8(i+1) {
 				*g = st.written[k].was

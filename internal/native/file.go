@@ -1,6 +1,5 @@
-// Package native steps over machine code that came from files: by the unwind
-// tables in them, by reading the code where there are none, and over the signal
-// frames that the kernel builds.
+// Package native steps over machine code that came from files: by their unwind tables, by reading
+// the code if there are none, and over the signal frames that the kernel builds.
 package native
 
 import (
@@ -15,26 +14,26 @@ import (
 	"github.com/candid-profiler/candid/internal/golang"
 )
 
-// File is what is known of one file with code, shared by all processes that map
-// it. It may be used by several goroutines.
+// File is what is known of one file with code, shared by all processes that map it. It may be used
+// by several goroutines.
 type File struct {
 	ID    FileID
-	Progs []elf.ProgHeader // nil if it is no ELF file that can be read
-	Entry uint64           // where a program starts, 0 if there is none
+	Progs []elf.ProgHeader // nil if it is not a readable ELF file
+	Entry uint64           // address where the program starts, 0 if there is none
 	table *ehframe.Table   // nil: none
 	goes  *golang.Table    // nil: no Go code
-	file  *os.File         // nil if it is no ELF file
+	file  *os.File         // nil if it is not an ELF file
 }
 
-// FileID identifies a file's content: the same file is shared between
-// processes, a replaced one is another.
+// FileID identifies a file's content: processes share a file if its FileID is the same; a replaced
+// file has another.
 type FileID struct {
-	Dev, Inode uint64 // as the opened file has them
+	Dev, Inode uint64 // of the opened file
 	Size       int64
 	MTime      int64 // ns
 }
 
-// maxFiles bounds how many files are kept for processes that may come.
+// maxFiles bounds how many files are kept for future processes.
 const maxFiles = 512
 
 // Files keeps the Files of all processes. It may be used by several goroutines.
@@ -44,13 +43,13 @@ type Files struct {
 	used *list.List // of *File, the most recently used first
 }
 
-// NewFiles makes an empty cache.
+// NewFiles returns an empty cache.
 func NewFiles() *Files {
 	return &Files{byID: map[FileID]*list.Element{}, used: list.New()}
 }
 
-// of gives the File of an opened file, which it takes over. Modules keep their
-// Files alive; one that falls out of the cache is closed with the last of them.
+// of returns the File of an opened file and takes over ownership of f. Modules keep their Files
+// alive; a File that was evicted from the cache is closed with the last of them.
 func (fs *Files) of(f *os.File) (*File, error) {
 	st, err := f.Stat()
 	if err != nil {
@@ -81,8 +80,8 @@ func (fs *Files) of(f *os.File) (*File, error) {
 	return file, nil
 }
 
-// openTables reads what walking needs of an ELF image. What is not ELF, or is
-// damaged, is a File without tables.
+// openTables reads the parts of an ELF image that walking needs. For a file that is not ELF, or is
+// damaged, the result is a File without tables.
 func openTables(r io.ReaderAt) *File {
 	file := &File{}
 	e, err := elf.NewFile(r)

@@ -6,7 +6,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// follow moves the Cursor to the caller by a rule.
+// follow moves the Cursor to the caller according to a rule.
 func follow(c *walk.Cursor, r *ehframe.Rule) walk.Verdict {
 	if !r.Simple || c.Regs.Known&(1<<r.CFAReg) == 0 {
 		return followAny(c, r)
@@ -54,7 +54,7 @@ func followAny(c *walk.Cursor, r *ehframe.Rule) walk.Verdict {
 	}
 	ra, ok := uint64(0), false
 	if r.RA.How == ehframe.Same {
-		// In the link register, which only the leaf can still have there.
+		// In the link register, which only a leaf can still have there.
 		ra, ok = regs.R[cpu.X30], regs.Arch == cpu.ARM64 && regs.Known&(1<<cpu.X30) != 0
 	} else {
 		ra, ok = value(c, regs, &r.RA, cfa)
@@ -64,8 +64,7 @@ func followAny(c *walk.Cursor, r *ehframe.Rule) walk.Verdict {
 	}
 	known := regs.Known & r.Keep
 	before, sp := regs.SP(), cfa
-	// Rules speak of this frame's registers, so none may be changed before all
-	// have been computed.
+	// Rules refer to this frame's registers, so none may be changed before all have been computed.
 	var values [cpu.NumRegs]uint64
 	var restored uint32
 	for i := range r.Saves {
@@ -127,15 +126,15 @@ func value(c *walk.Cursor, regs *cpu.Registers, s *ehframe.Save, cfa uint64) (ui
 	return 0, false
 }
 
-// derived is follow for a rule that was found by reading code: what it gives is
-// believed only if the caller's place is after a call, and then as far as proof says.
+// derived is follow for a rule that was found by reading code. Its result is accepted only if the
+// caller's PC is after a call, and then with the provenance proof.
 func (s *Stepper) derived(c *walk.Cursor, r *ehframe.Rule, proof walk.Provenance) walk.Verdict {
 	ra, _, ok := Caller(c, r)
 	if !ok || !s.Owns(ra-1) {
 		return walk.Stuck
 	}
-	// A signal's handler was not called; it returns to a trampoline.
-	// A runtime's interpreter stores where it goes on itself, and jumps.
+	// A signal's handler was not called; it returns to a trampoline. A runtime's interpreter stores
+	// its return address itself, and jumps.
 	if !c.AfterCall(ra) && !trampoline(c, ra) && !c.Generated(ra) {
 		return walk.Stuck
 	}

@@ -9,32 +9,31 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Of a thread that sleeps the kernel tells only the program counter and the stack
-// pointer. The tables of code that is compiled with frame pointers, as some
-// distributions compile all of theirs, find the frame by a register that is not
-// known then. How large the frame is follows from the code: from the function's
-// start to the place in question, or from there to a return.
+// For a sleeping thread the kernel reports only the program counter and the stack pointer. The
+// tables of code that is compiled with frame pointers, as some distributions compile all of theirs,
+// find the frame by a register that is then not known. The size of the frame follows from the code:
+// from the function's start to the instruction in question, or from there to a return.
 
 const (
-	// maxFunction bounds the code of a function that is read for the size of its
-	// frame, bytes.
+	// maxFunction bounds the code of a function that is read to find the size of its frame, in
+	// bytes.
 	maxFunction = 64 << 10
-	// maxSizes bounds how many places' sizes are remembered.
+	// maxSizes bounds how many frame sizes are remembered.
 	maxSizes = 4096
 )
 
-// frameSize is how far the canonical frame address is above the stack pointer at a
-// place, bytes, and how sure that is.
+// frameSize is how many bytes the canonical frame address is above the stack pointer at an
+// instruction, and how certain that is.
 type frameSize struct {
 	bytes int32
 	proof walk.Provenance
 }
 
-// noSize is remembered of places where the size was not found.
+// noSize is stored for instructions at which the size was not found.
 var noSize = frameSize{bytes: -1}
 
-// sized is follow where the rule needs a register that is not known: it takes the
-// frame's size from the code.
+// sized is follow for a rule that needs a register that is not known: it takes the frame's size
+// from the code.
 func (s *Stepper) sized(c *walk.Cursor, e *entry, r *ehframe.Rule) walk.Verdict {
 	regs := &c.Regs
 	if regs.Arch != cpu.AMD64 || r.CFAExpr != nil || r.CFAReg >= cpu.NumRegs || regs.Known&(1<<r.CFAReg) != 0 || r.RA.How != ehframe.AtCFA {
@@ -61,13 +60,12 @@ func (s *Stepper) sized(c *walk.Cursor, e *entry, r *ehframe.Rule) walk.Verdict 
 	return v
 }
 
-// searchBytes is how much of the stack calledHere looks at.
+// searchBytes is how many bytes of the stack calledHere searches.
 const searchBytes = 64 << 10
 
-// calledHere looks for the frame of a function whose size is not fixed: the nearest
-// place that may be one, where a frame pointer lies below a return address to
-// behind a call of this very function. Of an earlier call the same may be left, so
-// it is a guess.
+// calledHere looks for the frame of a function whose size is not fixed: the nearest place that may
+// be one, where a saved frame pointer lies below a return address after a call of this very
+// function. An earlier call may have left the same words, so it is a guess.
 func (s *Stepper) calledHere(c *walk.Cursor, at uint64, r *ehframe.Rule) walk.Verdict {
 	const framePointer, returnAddress = 16, 8 // below the canonical frame address
 	if r.CFAReg != cpu.RBP || r.CFAOff != framePointer || r.FPOff != -framePointer {
@@ -103,8 +101,8 @@ func (s *Stepper) calledHere(c *walk.Cursor, at uint64, r *ehframe.Rule) walk.Ve
 	return walk.Stuck
 }
 
-// calls reports whether a direct call of the function at start ends at ra, or one of a
-// stub that jumps to it by the global offset table.
+// calls reports whether a direct call of the function at start ends at ra, or a call of a stub that
+// jumps to it through the global offset table.
 func (s *Stepper) calls(c *walk.Cursor, ra, start uint64) bool {
 	const size, stub = 5, 6 // of call rel32; of jmp [rip+n]
 	if ra < 4096 || !s.Executable(ra-1) {
@@ -137,8 +135,8 @@ func (s *Stepper) calls(c *walk.Cursor, ra, start uint64) bool {
 	return false
 }
 
-// sizeAt is the size of the frame at an instruction; pc is at, or behind the call that
-// at lies in.
+// sizeAt returns the size of the frame at an instruction. pc is at, or is after the call that at
+// lies in.
 func (s *Stepper) sizeAt(at, pc uint64) frameSize {
 	a, ok := s.find(at)
 	if !ok {
@@ -151,7 +149,7 @@ func (s *Stepper) sizeAt(at, pc uint64) frameSize {
 	if m.File != nil && m.File.table != nil {
 		start, end, ok := m.File.table.Function(at - m.Bias)
 		if ok && end-start <= maxFunction && at-m.Bias-start < end-start {
-			// Part of a function begins with the frame that the rest of it has made.
+			// A part of a function begins with the frame that the rest of it has made.
 			first := m.File.table.Lookup(start)
 			code := make([]byte, end-start)
 			if first != nil && first.CFAExpr == nil && first.CFAReg == cpu.RSP && mem.Bytes(start+m.Bias, code) {
@@ -168,9 +166,9 @@ func (s *Stepper) sizeAt(at, pc uint64) frameSize {
 	return noSize
 }
 
-// depthAt is how far below its place at the start of code the stack pointer is
-// before the instruction at off, or if that is not exact the call that off lies in;
-// false if not all ways that lead there from the start agree, or none is seen.
+// depthAt returns how many bytes below its place at the start of code the stack pointer is before
+// the instruction at off, or if that is not exact the call that off lies in; false if the paths
+// that lead there from the start disagree, or none is seen.
 func (r *Reader) depthAt(code []byte, off uint32, exact bool) (int32, bool) {
 	moves, ok := r.moves(code)
 	if !ok || len(moves) == 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// FuzzWalk walks made-up stacks over the code of a real process: whatever they
-// hold, a walk ends, and soon.
+// FuzzWalk walks synthetic stacks over the code of a real process: whatever they hold, a walk ends,
+// and soon.
 func FuzzWalk(f *testing.F) {
 	cmd := exec.Command("sleep", "10000")
 	if err := fixture.Spawn(cmd); err != nil {
@@ -36,8 +36,8 @@ func FuzzWalk(f *testing.F) {
 	var out walk.Stack
 	f.Fuzz(func(t *testing.T, data []byte, pc, reg uint32, sp int16, top bool) {
 		const base = 0x7ffd00000000
-		// The lowest byte of a word says what it is: an address in some code, one
-		// in the stack itself, or just bytes.
+		// The lowest byte of a word selects what it is: an address in some code, one in the stack
+		// itself, or arbitrary bytes.
 		point := func(v uint64) uint64 {
 			a := s.areas[int(v>>8&0xff)%len(s.areas)]
 			switch v & 7 {
@@ -71,7 +71,7 @@ func FuzzWalk(f *testing.F) {
 	})
 }
 
-// FuzzReading reads made-up code.
+// FuzzReading reads synthetic code.
 func FuzzReading(f *testing.F) {
 	f.Add([]byte("\x55\x48\x89\xe5\x53\x48\x83\xec\x18\xe8\x00\x00\x00\x00\x48\x8b\x5d\xf8\xc9\xc3"), uint8(0))
 	f.Add([]byte("\x62\xf1\x7c\x48\x28\x04\x24\xeb\xf7\xc3"), uint8(0))

@@ -32,11 +32,11 @@ func main() {
 }
 `
 
-// TestEveryInstructionOfAGoProgram: every stack must reach the first function of
-// its goroutine or of its thread's own stack, and all callers that the oracle has
-// seen on the stack that the thread is on must be there. Where a function is just
-// leaving one stack for another for good, what called last is no caller any more
-// or the next one has not been called: there only the end counts.
+// TestEveryInstructionOfAGoProgram checks that every stack reaches the first function of its
+// goroutine or of its thread's own stack, and includes all callers that the oracle has seen on the
+// stack that the thread is on. While a function is leaving one stack for another for good, the last
+// function that called is no longer a caller, or the next one has not been called yet: there only
+// the end counts.
 func TestEveryInstructionOfAGoProgram(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -60,7 +60,7 @@ func TestEveryInstructionOfAGoProgram(t *testing.T) {
 			}
 			t.Setenv("GOMAXPROCS", "1")
 			t.Setenv("GODEBUG", "asyncpreemptoff=1")
-			// The scheduler may leave the first thread idle: then another is tried.
+			// The scheduler may leave the first thread idle; another is then tried.
 			for range 10 {
 				sc := stepGo(t, exe)
 				t.Logf("%+v", sc)
@@ -97,13 +97,13 @@ func stepGo(t *testing.T, exe string) (sc goScore) {
 	return sc
 }
 
-// goScore counts how the walker did over the instructions of a Go program.
+// goScore counts the walker's results over the instructions of a Go program.
 type goScore struct {
-	right, wrong int // stacks, as far as their calls have been seen
+	right, wrong int // stacks, as far as their calls were seen
 	deepest      int // calls of a stack that were compared
-	leaving      int // instructions that leave a stack for another
-	crossed      int // the one that called on another stack was compared too
-	unseen       int // nothing has been called on this stack since the oracle looks
+	leaving      int // instructions that leave one stack for another
+	crossed      int // stacks where the caller on another stack was compared too
+	unseen       int // nothing has been called on this stack since the oracle began
 	endless      int
 }
 
@@ -121,15 +121,15 @@ func (s *subject) checkGo(t *testing.T, sc *goScore) {
 		sc.leaving++
 		return
 	}
-	// The oracle keeps the calls of all goroutines in one list: the last ones are
-	// this stack's, if they lie on it.
+	// The oracle keeps the calls of all goroutines in one list: the last ones belong to this stack
+	// if they lie on it.
 	truth, f := s.tr.Callers(), s.stack.Frames
 	low, high := s.goStack()
 	n := 0
 	for n < len(truth) && (high == 0 && n == 0 || truth[len(truth)-1-n].SP >= low && truth[len(truth)-1-n].SP < high) {
 		n++
 	}
-	// What has changed stacks was called on the goroutine's.
+	// The function that switched stacks was called on the goroutine's.
 	if n < len(truth) && n < len(f) && s.role(f[n].PC-1) == golang.Switch {
 		n++
 		sc.crossed++
@@ -140,7 +140,7 @@ func (s *subject) checkGo(t *testing.T, sc *goScore) {
 	}
 	for i := range n {
 		if i+1 == len(f) && s.role(f[i].PC-1) == golang.Leave {
-			break // called before the goroutine was put aside
+			break // called before the goroutine was descheduled
 		}
 		if ra := truth[len(truth)-1-i].RA; i+1 >= len(f) || f[i+1].PC != ra {
 			if sc.wrong++; sc.wrong < 6 {
@@ -153,10 +153,10 @@ func (s *subject) checkGo(t *testing.T, sc *goScore) {
 	sc.deepest = max(sc.deepest, n)
 }
 
-// goStack gives the bounds of the stack that the thread is on, 0 if they are not
-// known: those of the running g, if the stack pointer is within. The g is read
-// from the thread's own storage, just below its base: R14 holds something else
-// while it is loaded anew after a call of assembler code.
+// goStack returns the bounds of the stack that the thread is on, 0 if they are not known: those of
+// the running g, if the stack pointer is within them. The g is read from the thread's own storage,
+// just below its base, because R14 holds something else while it is reloaded after a call of
+// assembler code.
 func (s *subject) goStack() (low, high uint64) {
 	g, ok := s.tr.Memory().Word(s.tr.ThreadPointer() - 8)
 	if !ok {
@@ -170,7 +170,7 @@ func (s *subject) goStack() (low, high uint64) {
 	return low, high
 }
 
-// role is that of the Go function at pc.
+// role returns the role of the Go function at pc.
 func (s *subject) role(pc uint64) golang.Role {
 	a, ok := s.native.find(pc)
 	if !ok || s.native.modules[a.module].File == nil {

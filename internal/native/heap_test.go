@@ -11,7 +11,7 @@ import (
 	"github.com/candid-profiler/candid/internal/symbol"
 )
 
-// What is kept of files grows little with their number, however large they are: a machine on
+// The memory kept for files grows little with their number, however large they are: a machine on
 // which Go programs are built and tested runs dozens of large ones.
 func TestHeapOfManyFiles(t *testing.T) {
 	exe, err := os.Executable()
@@ -45,7 +45,7 @@ func TestHeapOfManyFiles(t *testing.T) {
 	var keep []any
 	named, lines, rules, asked := 0, 0, 0, 0
 	for i := range files {
-		// With another time it is another file.
+		// A different modification time makes it a different file.
 		if err := os.Chtimes(path, time.Time{}, time.Unix(1e9+int64(i), 0)); err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func TestHeapOfManyFiles(t *testing.T) {
 	runtime.KeepAlive(keep)
 }
 
-// BenchmarkGoLookup is what an address costs that has not been asked for.
+// BenchmarkGoLookup measures the look-up of an address that was not looked up before.
 func BenchmarkGoLookup(b *testing.B) {
 	exe, err := os.Executable()
 	if err != nil {

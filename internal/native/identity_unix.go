@@ -16,8 +16,7 @@ func identity(st os.FileInfo) FileID {
 	return id
 }
 
-// reopen opens an open file once more, where the system can do that; it may have
-// lost its name.
+// reopen opens an open file again, if the system supports that; the file may have lost its name.
 func reopen(f *os.File) (*os.File, bool) {
 	again, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
 	return again, err == nil

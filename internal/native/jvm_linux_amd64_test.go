@@ -17,9 +17,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// TestEveryInstructionOfACompilerThread steps a thread of the JVM that runs
-// nothing but C++: libjvm.so's tables at each instruction, a library that keeps
-// only its dynamic symbols.
+// TestEveryInstructionOfACompilerThread steps a thread of the JVM that runs nothing but C++. It
+// tests libjvm.so's tables at each instruction, in a library that keeps only its dynamic symbols.
 func TestEveryInstructionOfACompilerThread(t *testing.T) {
 	for _, version := range []int{17, 25} {
 		t.Run(strconv.Itoa(version), func(t *testing.T) { stepCompiler(t, fixture.JDKTool(t, version, "java")) })
@@ -47,7 +46,7 @@ func stepCompiler(t *testing.T, java string) {
 		time.Sleep(25 * time.Millisecond)
 		threads, _ := p.Threads()
 		for _, th := range threads {
-			// It has compiled for a while, and so has work.
+			// It has compiled for a while, so it has work.
 			if strings.HasPrefix(th.Name, "C2 Compiler") && th.CPU > 20e6 {
 				tid = th.TID
 			}
@@ -61,7 +60,7 @@ func stepCompiler(t *testing.T, java string) {
 	if err != nil {
 		t.Skipf("cannot trace a thread here: %v", err)
 	}
-	// A traced thread must be let go before its process can be waited for.
+	// A traced thread must be detached before its process can be waited for.
 	defer func() { _ = tr.Detach() }()
 	s := &subject{tr: tr}
 	start := cpuTime()
@@ -82,7 +81,7 @@ func stepCompiler(t *testing.T, java string) {
 		}
 		err := tr.Step()
 		for end := time.Now().Add(time.Minute); errors.Is(err, oracle.ErrBlocked) && time.Now().Before(end); {
-			err = tr.Step() // it has nothing to compile just now
+			err = tr.Step() // it has nothing to compile at the moment
 		}
 		if err != nil {
 			t.Logf("stopped after %d steps: %v", sc.steps, err)

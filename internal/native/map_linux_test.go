@@ -8,7 +8,7 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// What Map makes of mappings one by one is what the list of all of them says.
+// Calling Map for each mapping has the same result as a Refresh with the list of all of them.
 func TestMap(t *testing.T) {
 	p, err := target.Open(os.Getpid())
 	if err != nil {
@@ -45,7 +45,7 @@ func TestMap(t *testing.T) {
 	}
 }
 
-// Code of a process that has ended is read from its files, as it was in memory.
+// The code of a process that has ended is read from its files, as it was in memory.
 func TestCodeFromFile(t *testing.T) {
 	p, err := target.Open(os.Getpid())
 	if err != nil {

@@ -14,20 +14,18 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Module is a file's code at one place in one process, or executable memory that
-// no file is behind. Modules are kept after they have been unmapped, so that
-// frames found before can be named.
+// Module is a file's code at one place in one process, or executable memory without a file. Modules
+// are kept after they have been unmapped, so that frames found before can be named.
 type Module struct {
 	// Mapping is the executable mapping through which it was first seen.
 	Mapping target.Mapping
 	// Bias is the process's address minus the file's (modulo 2^64).
 	Bias uint64
-	// File is nil for memory that no file is behind, and for files that could
-	// not be opened.
+	// File is nil for memory without a file, and for files that could not be opened.
 	File *File
-	// Image is the module's content where it is not a file: the vdso's.
+	// Image is the module's content if it has none in a file: the vdso's.
 	Image []byte
-	// Err says why File is nil where one was expected.
+	// Err is the reason why File is nil where one was expected.
 	Err error
 
 	process *target.Process
@@ -42,7 +40,7 @@ func (m *Module) Name() string {
 	return path.Base(m.Mapping.Path)
 }
 
-// kind is what sort of code the module holds.
+// kind returns the kind of code that the module holds.
 func (m *Module) kind() walk.Kind {
 	if m.File == nil && m.Mapping.Path != vdso && !m.Mapping.FileBacked() {
 		return walk.KindUnknown
@@ -50,11 +48,10 @@ func (m *Module) kind() walk.Kind {
 	return walk.KindNative
 }
 
-// proof says how sure a caller is that was found by reading the module's code.
-// Compilers of programs and libraries keep to what codeReader knows. Code in memory of
-// its own, in a file that is no program, or written over a program's, is a runtime's: it
-// may leave its place on the stack as it likes. A way that ends in a jump may lead on in the
-// same function.
+// proof returns the provenance of a caller that was found by reading the module's code. Compilers
+// of programs and libraries keep to what codeReader assumes. Code in anonymous memory, in a file
+// that is not a program, or written over a program's, is a runtime's: it may use the stack in other
+// ways. A path that ends in a jump may lead on in the same function.
 func (m *Module) proof(mem walk.Memory, at uint64, weak bool) walk.Provenance {
 	if weak || m.Mapping.Path != vdso && (m.File == nil || m.File.Progs == nil || !m.asInFile(mem, at)) {
 		return walk.Heuristic
@@ -62,7 +59,7 @@ func (m *Module) proof(mem walk.Memory, at uint64, weak bool) walk.Provenance {
 	return walk.Derived
 }
 
-// asInFile reports whether the code around an address is what the module's file has there.
+// asInFile reports whether the code around an address is the same as in the module's file.
 func (m *Module) asInFile(mem walk.Memory, at uint64) bool {
 	// Most functions that no table describes are shorter.
 	const before, behind = 64, 192
@@ -84,10 +81,9 @@ func (m *Module) asInFile(mem walk.Memory, at uint64) bool {
 	return err == nil && now == file
 }
 
-// Open opens the module's file, which the caller closes. It works for removed
-// files and files in other mount namespaces for as long as the process lives
-// and has the file mapped; afterwards while the path leads to the same file, or
-// candid has it open.
+// Open opens the module's file, which the caller closes. It works for removed files and files in
+// other mount namespaces as long as the process lives and has the file mapped; after that as long
+// as the path leads to the same file, or candid has it open.
 func (m *Module) Open() (*os.File, error) {
 	f, err := m.process.OpenFile(m.Mapping)
 	if err != nil && m.File != nil && m.File.file != nil {
@@ -98,8 +94,8 @@ func (m *Module) Open() (*os.File, error) {
 	return f, err
 }
 
-// key says which mappings belong to the same Module: those of the same file
-// whose distance between address and offset is the same.
+// key identifies the mappings that belong to the same Module: those of the same file with the same
+// difference between address and offset.
 type key struct {
 	dev, inode uint64
 	path       string
@@ -123,15 +119,14 @@ const vdso = "[vdso]"
 type area struct {
 	start, end uint64
 	module     uint32
-	constant   bool // nobody writes there: it holds what the file does
+	constant   bool // nobody writes there: it holds the same as the file
 }
 
-// maxModules bounds what is remembered of a process that maps and unmaps code
-// without end.
+// maxModules bounds what is remembered of a process that keeps mapping and unmapping code.
 const maxModules = 1 << 16
 
-// Refresh reads the process's mappings anew. It is called when code may have
-// been mapped or unmapped; unknown addresses cause it too, but not often.
+// Refresh reads the process's mappings again. It is called when code may have been mapped or
+// unmapped; unknown addresses cause it too, but not often.
 func (s *Stepper) Refresh() error {
 	maps, err := s.process.Mappings()
 	if err != nil {
@@ -141,7 +136,7 @@ func (s *Stepper) Refresh() error {
 	return nil
 }
 
-// Map takes note of a mapping that was just made, over whatever was there.
+// Map records a mapping that was just made, over whatever was there.
 func (s *Stepper) Map(m target.Mapping) {
 	if m.Perm&target.PermExec == 0 || m.End <= m.Start {
 		return
@@ -167,7 +162,7 @@ func (s *Stepper) Map(m target.Mapping) {
 	s.use(append(areas, a))
 }
 
-// take makes the mappings those of the process.
+// take replaces the known mappings by those of the process.
 func (s *Stepper) take(maps []target.Mapping) {
 	areas := make([]area, 0, len(s.areas)+8)
 	for _, m := range maps {
@@ -190,7 +185,7 @@ func (s *Stepper) use(areas []area) {
 	s.generation++
 }
 
-// areaOf finds or makes the Module of a mapping; false if there are too many.
+// areaOf finds or makes the Module of a mapping; false if there are too many Modules.
 func (s *Stepper) areaOf(m target.Mapping) (area, bool) {
 	id, ok := s.byKey[keyOf(m)]
 	if !ok {
@@ -225,11 +220,11 @@ func (s *Stepper) fromFile(p []byte, addr uint64) bool {
 	if err != nil && (err != io.EOF || n == 0 || len(p)-n >= page) {
 		return false
 	}
-	clear(p[n:]) // behind the file's end the last page is empty
+	clear(p[n:]) // after the end of the file the last page is zero
 	return true
 }
 
-// page is the smallest that memory is mapped by.
+// page is the smallest unit in which memory is mapped.
 const page = 4096
 
 // load finds a module's file and its tables.
@@ -256,7 +251,7 @@ func (s *Stepper) load(m *Module) {
 	case m.Mapping.FileBacked():
 		f, err := s.process.OpenFile(m.Mapping)
 		if err != nil {
-			// Addresses by the file's offsets are at least the same each time.
+			// Addresses based on the file's offsets are at least the same each time.
 			m.Bias = m.Mapping.Start - m.Mapping.Offset
 			m.Err = err
 			return
@@ -277,7 +272,7 @@ func (s *Stepper) load(m *Module) {
 	m.Bias = bias
 }
 
-// find gives the executable mapping that pc lies in.
+// find returns the executable mapping that pc lies in.
 func (s *Stepper) find(pc uint64) (area, bool) {
 	if pc-s.last.start < s.last.end-s.last.start {
 		return s.last, true
@@ -290,10 +285,9 @@ func (s *Stepper) find(pc uint64) (area, bool) {
 	return area{}, false
 }
 
-// Locate gives the module of a frame that this Stepper found, and the frame's PC
-// as the module's file numbers addresses. It does not allocate. For a frame that
-// is a return address, the call lies just before that. Modules that have been
-// unmapped since are still found.
+// Locate returns the module of a frame that this Stepper found, and the frame's PC as an address of
+// the module's file. It does not allocate. For a frame that is a return address, the call lies just
+// before that. Modules that have been unmapped since are still found.
 func (s *Stepper) Locate(f walk.Frame) (*Module, uint64, bool) {
 	id := f.Ref >> 32
 	if id >= uint64(len(s.modules)) {
@@ -303,6 +297,6 @@ func (s *Stepper) Locate(f walk.Frame) (*Module, uint64, bool) {
 	return m, f.PC - m.Bias, true
 }
 
-// Modules are the modules seen so far, those that have been unmapped since
-// included. A Frame's Ref has the index in its upper half.
+// Modules returns the modules seen so far, including those that have been unmapped since. A Frame's
+// Ref has the index in its upper half.
 func (s *Stepper) Modules() []*Module { return s.modules }

@@ -20,14 +20,14 @@ const (
 	moveLost          // rsp gets a value that is not followed
 )
 
-// move is an instruction with what matters for the stack pointer.
+// move is the part of an instruction that matters for the stack pointer.
 type move struct {
 	at, to    uint32 // offsets; to: where it jumps
 	n         int32
 	op        moveOp
-	reg       uint8    // hardware number of the register that is named or written
+	reg       uint8    // hardware number of the register that is used or written
 	also      [3]uint8 // others that are written
-	jump, end bool     // end: nothing is executed behind it
+	jump, end bool     // end: nothing is executed after it
 	call      bool
 }
 
@@ -38,13 +38,13 @@ const (
 	regRSP     = 4
 )
 
-// Bounds on the code that moves looks at.
+// Bounds on the code that moves decodes.
 const (
 	maxSweptCode = 1 << 20 // bytes
 	maxSwept     = 1 << 16 // instructions
 )
 
-// dwarfNumber is by hardware number.
+// dwarfNumber maps hardware numbers of registers to DWARF numbers.
 var dwarfNumber = [16]uint8{
 	cpu.RAX, cpu.RCX, cpu.RDX, cpu.RBX, cpu.RSP, cpu.RBP, cpu.RSI, cpu.RDI,
 	cpu.R8, cpu.R9, cpu.R10, cpu.R11, cpu.R12, cpu.R13, cpu.R14, cpu.R15,
@@ -72,7 +72,7 @@ func (r *Reader) moves(code []byte) (out []move, ok bool) {
 		inst, decoded := r.code.decode(&m, pc, m.lo, hi)
 		v = move{at: uint32(pc - m.lo), to: nowhere, reg: nowhereReg, also: [3]uint8{nowhereReg, nowhereReg, nowhereReg}}
 		if !decoded {
-			// Data, or what the decoder does not know: it is not run through.
+			// Data, or an instruction that the decoder does not know: it is not executed past.
 			v.end = true
 			pc++
 		} else {
@@ -85,7 +85,7 @@ func (r *Reader) moves(code []byte) (out []move, ok bool) {
 	return out, true
 }
 
-// from fills in what an instruction does that ends at next.
+// from fills in the effect of an instruction that ends at next.
 func (v *move) from(inst *x86asm.Inst, next uint64) {
 	a, b := inst.Args[0], inst.Args[1]
 	imm, fixed := b.(x86asm.Imm)
@@ -123,7 +123,7 @@ func (v *move) from(inst *x86asm.Inst, next uint64) {
 	case x86asm.CMP, x86asm.TEST, x86asm.NOP, x86asm.BT:
 	case x86asm.CALL:
 		if rel, ok := a.(x86asm.Rel); ok && rel == 0 {
-			v.op = movePush // code that wants to know where it is
+			v.op = movePush // a call that only reads the pc
 			return
 		}
 		v.call = true
@@ -184,8 +184,8 @@ func (v *move) target(a x86asm.Arg, next uint64) {
 	}
 }
 
-// number is the hardware number of the general register that a names, or a part
-// of; nowhereReg if none.
+// number returns the hardware number of the general register that a is, or is a part of; nowhereReg
+// if none.
 func number(a x86asm.Arg) uint8 {
 	r, ok := a.(x86asm.Reg)
 	switch {

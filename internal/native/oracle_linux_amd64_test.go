@@ -30,14 +30,14 @@ func buildWith(t testing.TB, compiler string, flags ...string) string {
 	return exe
 }
 
-// score counts how the walker did over all instructions of a run.
+// score counts the walker's results over all instructions of a run.
 type score struct {
 	steps, right, wrong, none int
 	whole                     int // stacks that were right from end to end
 	bad                       int // stacks with a wrong frame further out
-	guessed                   int // right, but said to be a guess
-	falseExact                int // wrong, and said to be exact
-	falseDerived              int // wrong, and not said to be a guess
+	guessed                   int // right, but marked as a guess
+	falseExact                int // wrong, but marked as exact
+	falseDerived              int // wrong, but not marked as a guess
 	ends                      [walk.NumEnds]int
 	vdso                      int // instructions in the vdso
 }
@@ -50,7 +50,7 @@ type subject struct {
 	walker *walk.Walker
 	stack  walk.Stack
 	snap   capture.Snapshot
-	asleep bool // only what the kernel tells of a sleeping thread is used
+	asleep bool // only what the kernel reports of a sleeping thread is used
 }
 
 func newSubject(t testing.TB, exe string, args ...string) *subject {
@@ -149,7 +149,7 @@ func (s *subject) check(t testing.TB, sc *score) {
 	sc.whole++
 }
 
-// where names an address by its module.
+// where formats an address with its module.
 func (s *subject) where(pc uint64) string {
 	a, ok := s.native.find(pc)
 	if !ok {
@@ -168,8 +168,8 @@ func hex(v uint64) string {
 	return "0x" + string(b)
 }
 
-// describesItself: glibc's longjmp says by its table that its caller is the place
-// that it jumps to, from the moment it has read it.
+// describesItself reports whether the code is glibc's longjmp, whose table says that its caller is
+// the place that it jumps to, from the moment it has read it.
 func (s *subject) describesItself() bool {
 	a, ok := s.native.find(s.tr.PC())
 	if !ok {
@@ -189,8 +189,8 @@ func (s *subject) run(t testing.TB, limit int) (sc score) {
 	return sc
 }
 
-// runInto is run with what is seen at each instruction counted where place says; it
-// ends when sc has limit.
+// runInto is run, except that each instruction's result is counted in the score that place returns;
+// it ends when sc has limit.
 func (s *subject) runInto(t testing.TB, limit int, sc *score, place func() *score) {
 	for sc.steps < limit {
 		if !s.describesItself() {
@@ -209,8 +209,8 @@ func (s *subject) runInto(t testing.TB, limit int, sc *score, place func() *scor
 	}
 }
 
-// TestEveryInstructionWithTables: with unwind tables there may be no wrong
-// caller, at any instruction, in any kind of build.
+// TestEveryInstructionWithTables checks that with unwind tables there is no wrong caller, at any
+// instruction, in any kind of build.
 func TestEveryInstructionWithTables(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -237,8 +237,8 @@ func TestEveryInstructionWithTables(t *testing.T) {
 			if sc.wrong+sc.none+sc.bad > 0 {
 				t.Errorf("%d wrong callers, %d missing, %d wrong further out", sc.wrong, sc.none, sc.bad)
 			}
-			// Linkers write no tables for the jumps to indirect functions of
-			// static programs; those are read.
+			// Linkers write no tables for the jumps to indirect functions of static programs; that
+			// code is read.
 			if sc.guessed > 0 && (c.name != "O2 static, stripped" || sc.guessed*100 > sc.steps) {
 				t.Errorf("%d callers were not found by tables", sc.guessed)
 			}
@@ -267,8 +267,8 @@ func TestEveryInstructionFromTheFirst(t *testing.T) {
 	}
 }
 
-// TestEveryInstructionWithoutTables: what reading the code is good for. The
-// program's own functions have no tables, the C library has.
+// TestEveryInstructionWithoutTables measures how good reading the code is. The program's own
+// functions have no tables, the C library has.
 func TestEveryInstructionWithoutTables(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -305,9 +305,9 @@ func TestEveryInstructionWithoutTables(t *testing.T) {
 	}
 }
 
-// TestEveryInstructionOfFewRegisters: of a sleeping thread only the program counter
-// and the stack pointer are known. Where the table finds the frame by another
-// register the code must tell its size, and a wrong one must be said to be a guess.
+// TestEveryInstructionOfFewRegisters steps with only the program counter and the stack pointer, as
+// known of a sleeping thread. If the table finds the frame by another register, the code must tell
+// its size, and a wrong size must be marked as a guess.
 func TestEveryInstructionOfFewRegisters(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -318,7 +318,7 @@ func TestEveryInstructionOfFewRegisters(t *testing.T) {
 		{"O2", []string{"-O2"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			// Where symbols are looked up while it runs, the linker's code aligns its stack.
+			// If symbols are bound lazily, the linker's code aligns its stack.
 			s := newSubject(t, build(t, append(c.flags, "-Wl,-z,now")...))
 			s.asleep = true
 			if err := s.tr.RunToTrap(); err != nil {

@@ -2,9 +2,9 @@ package native
 
 import "encoding/binary"
 
-// What compilers mostly emit is told without the general decoder, which takes a
-// hundred nanoseconds for each instruction: bodies of methods are decoded whole,
-// one for almost every new method that a sample shows.
+// Common instructions are decoded without the general decoder, which takes a hundred nanoseconds
+// per instruction: bodies of methods are decoded whole, one for almost every new method in a
+// sample.
 
 // form is how the instructions of an opcode are encoded and what they write.
 type form uint8
@@ -12,7 +12,7 @@ type form uint8
 const (
 	slow          form = iota
 	toReg              // ModRM; the register operand is written
-	toRM               // ModRM; the other operand is written, where it is a register
+	toRM               // ModRM; the other operand is written if it is a register
 	toRMImm8           // the same, with an immediate of a byte
 	toRMImm32          // the same, of four bytes
 	compare            // ModRM; nothing general is written
@@ -28,7 +28,7 @@ var quickOne = [256]form{
 	0xc1: toRMImm8, 0xc7: toRMImm32, 0xd1: toRM, 0xd3: toRM, 0x80: byteStoreImm8, 0xff: toRM,
 }
 
-// extended are those whose register operand is a part of the opcode.
+// extended are the opcodes whose register operand is part of the opcode.
 var extended = [256]bool{0x80: true, 0x81: true, 0x83: true, 0xc1: true, 0xc7: true, 0xd1: true, 0xd3: true, 0xff: true}
 
 // Legacy prefixes, as bits.
@@ -39,7 +39,7 @@ const (
 	withF3
 )
 
-// quickTwo are opcodes behind 0F: how they are encoded, and with which prefixes.
+// quickTwo are the opcodes after 0F: how they are encoded, and with which prefixes.
 var quickTwo = func() (t [256]struct {
 	form     form
 	prefixes uint8
@@ -61,9 +61,8 @@ var quickTwo = func() (t [256]struct {
 	return t
 }()
 
-// quick fills in the instruction that b begins with, at offset at of the code,
-// and gives its length; 0 where the general decoder has to be asked, as for all
-// that names the stack pointer.
+// quick fills in the instruction at the beginning of b, at offset at of the code, and returns its
+// length; 0 if the general decoder is needed, as for every instruction that uses the stack pointer.
 func (v *move) quick(b []byte, at uint32) int {
 	if len(b) < 16 {
 		return 0
@@ -143,7 +142,7 @@ func (v *move) quick(b []byte, at uint32) int {
 	return v.operands(b, n, quickOne[op], op, rex)
 }
 
-// group is operands for the opcodes that the register operand is a part of.
+// group is operands for the opcodes that are extended by the register operand.
 func (v *move) group(b []byte, n int, f form, op, rex byte) int {
 	modrm := b[n]
 	extension, rm, memory := modrm>>3&7, modrm&7|rex&1<<3, modrm>>6 != 3
@@ -165,7 +164,7 @@ func (v *move) group(b []byte, n int, f form, op, rex byte) int {
 		}
 	case 0xc7:
 		if extension != 0 {
-			return 0 // not one that is known
+			return 0 // unknown
 		}
 	case 0xc1, 0xd1, 0xd3:
 		if extension == 6 {
@@ -188,7 +187,7 @@ func (v *move) group(b []byte, n int, f form, op, rex byte) int {
 	return n
 }
 
-// leads fills in where a jump of n bytes goes.
+// leads fills in the target of a jump of n bytes.
 func (v *move) leads(n int, rel int32) int {
 	if to := int64(v.at) + int64(n) + int64(rel); to >= 0 && to < nowhere {
 		v.to = uint32(to)
@@ -223,7 +222,7 @@ func (v *move) operands(b []byte, n int, f form, op, rex byte) int {
 		}
 	case compare:
 		if op == 0x1f && modrm>>3&7 != 0 {
-			return 0 // not one that is known
+			return 0 // unknown
 		}
 	}
 	return n

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// byDecoder is what the general decoder says of the instruction that b begins with.
+// byDecoder is what the general decoder returns for the instruction at the beginning of b.
 func byDecoder(r *Reader, b []byte, at uint32) (move, int) {
 	lo := uint64(0x1000)
 	inst, ok := r.code.decode(&codeCopy{lo, b}, lo, lo, lo+uint64(len(b)))
@@ -33,8 +33,7 @@ func compareQuick(t *testing.T, r *Reader, b []byte, at uint32) (quick bool) {
 	return true
 }
 
-// What is told quickly is what the decoder says: all code of this program, and
-// random bytes.
+// The quick decoder agrees with the general one on all code of this program, and on random bytes.
 func TestQuickMove(t *testing.T) {
 	var r Reader
 	exe, err := os.Open("/proc/self/exe")
@@ -70,7 +69,7 @@ func TestQuickMove(t *testing.T) {
 		for i := range b {
 			b[i] = byte(rnd.Uint32())
 		}
-		// Most random bytes are no common instruction.
+		// Most random bytes are not a common instruction.
 		switch rnd.IntN(4) {
 		case 0:
 			b[0] = 0x40 | b[0]&15

@@ -5,9 +5,9 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Reader finds the callers of x86-64 code that no table describes by reading the
-// code, for runtimes that know where the code is that they generated but not
-// what each piece of it does to the stack. It is used from one goroutine.
+// Reader finds the callers of x86-64 code that no table describes by reading the code. It is for
+// runtimes that know where their generated code is but not what each piece of it does to the stack.
+// It is used from one goroutine.
 type Reader struct {
 	code codeReader
 
@@ -18,20 +18,19 @@ type Reader struct {
 	todo   []int32
 }
 
-// maxRead bounds how many instructions a Reader follows: generated methods and
-// stubs for cryptography are long.
+// maxRead bounds how many instructions a Reader follows: generated methods and stubs for
+// cryptography are long.
 const maxRead = 4000
 
-// Rule reads code from pc to a return and gives the rule for the caller of what
-// runs at pc, nil if no return was reached. code holds the instructions from the
-// address lo on; nothing outside of it is looked at. tails says that where it
-// jumps out of there the stack is as it was at its entry.
+// Rule reads code from pc to a return and returns the rule for the caller of the code that runs at
+// pc, nil if no return was reached. code holds the instructions from the address lo on; nothing
+// outside of it is read. tails says that at jumps out of code the stack is as it was at its entry.
 func (r *Reader) Rule(code []byte, lo, pc uint64, tails bool) *ehframe.Rule {
 	r.code.popped, r.code.tails, r.code.limit = true, tails, maxRead
 	return r.code.rule(&codeCopy{lo, code}, pc, pc, lo, lo+uint64(len(code)))
 }
 
-// Caller gives the return address that a rule leads to and where it was stored.
+// Caller returns the return address that a rule leads to and where it was stored.
 func Caller(c *walk.Cursor, r *ehframe.Rule) (ra, at uint64, ok bool) {
 	if c.Regs.Known&(1<<r.CFAReg) == 0 || r.RA.How != ehframe.AtCFA {
 		return 0, 0, false
@@ -47,8 +46,8 @@ func Caller(c *walk.Cursor, r *ehframe.Rule) (ra, at uint64, ok bool) {
 	return ra, at, ok
 }
 
-// Follow moves the Cursor to the caller by a rule and appends no frame. Of the
-// registers those are known then that the rule says the code gives back.
+// Follow moves the Cursor to the caller according to a rule and appends no frame. Afterwards only
+// those registers are known that, according to the rule, the code restores.
 func Follow(c *walk.Cursor, r *ehframe.Rule) bool {
 	return followAny(c, r) == walk.Stepped
 }

@@ -18,8 +18,8 @@ func machineCode(t *testing.T, s string) []byte {
 	return b
 }
 
-// Stubs as HotSpot makes them, and where the caller's stack pointer is from
-// places in them: the return address lies in the word below.
+// HotSpot's stubs, and where the caller's stack pointer is at places in them: the return address
+// lies in the word below.
 func TestReader(t *testing.T) {
 	const (
 		subtype = "57 56 51 50 48 8b 74 24 30 48 8b 44 24 28 48 8b 7e 28 8b 0f 48 83 c7 08 48 85 c0 f2 48 af " +
@@ -49,8 +49,8 @@ func TestReader(t *testing.T) {
 		{"barrier of a method", barrier, 2, false, 0},
 		{"a function", cpuid, 5, true, 32},
 		{"its epilogue", cpuid, 9, true, 16},
-		// mov rsp,rbx; sub rsp,16; pop rbp; ret, behind the first: a virtual thread goes
-		// on where its frames were brought back from the heap.
+		// mov rsp,rbx; sub rsp,16; pop rbp; ret, after the first: a virtual thread continues where
+		// its frames were brought back from the heap.
 		{"another stack", "488be3 4883ec10 5d c3", 3, true, 0},
 		{"another stack's address, moved", "488bd8 4833c0 488be3 4883ec10 5d c3", 0, true, -1},
 		{"another stack's address", "488bd8 4833c0 488be3 4883ec10 5d c3", 6, true, -2},
@@ -73,16 +73,15 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// Stubs of SHA-512 align the stack, and keep the old stack pointer on it.
-// Where the stack was switched to one that begins below its pointer, the caller's
-// frame pointer lies there too.
+// Stubs of SHA-512 align the stack, and keep the old stack pointer on it. If the stack was switched
+// to one that begins below its pointer, the caller's frame pointer lies there too.
 func TestReaderSwitched(t *testing.T) {
 	var r Reader
 	rule := r.Rule(machineCode(t, "488be3 4883ec10 5d c3"), 0x1000, 0x1003, true)
 	if rule == nil || rule.CFAReg != cpu.RSP || rule.CFAOff != 0 || len(rule.Saves) != 1 || rule.Saves[0].Reg != cpu.RBP || rule.Saves[0].Off != -16 {
 		t.Errorf("%+v", rule)
 	}
-	// pop rbp; ret behind it, with nothing below the pointer.
+	// pop rbp; ret after it, with nothing below the pointer.
 	rule = r.Rule(machineCode(t, "488be3 5d c3"), 0x1000, 0x1003, true)
 	if rule == nil || rule.CFAOff != 16 || len(rule.Saves) != 1 || rule.Saves[0].Off != -16 {
 		t.Errorf("%+v", rule)
@@ -105,7 +104,7 @@ func TestReaderAligned(t *testing.T) {
 		cur := &walk.Cursor{Mem: mem}
 		cur.Regs.Arch, cur.Regs.Known = cpu.AMD64, cpu.AllKnown
 		cur.Regs.SetSP(sp)
-		cur.Regs.R[cpu.RAX] = sp // what mov rax,rsp may have left
+		cur.Regs.R[cpu.RAX] = sp // mov rax,rsp may have left this
 		want := uint64(sp) + uint64(c.off)
 		if c.slot != 0 {
 			want = sp + 0x100 + uint64(c.off)
@@ -129,13 +128,13 @@ func TestReaderAligned(t *testing.T) {
 
 const synthStackBase = 0x7fff_0000_0000
 
-// wordsAt is memory with a few words in it, and else 0.
+// wordsAt is memory with a few words in it, and 0 everywhere else.
 type wordsAt map[uint64]uint64
 
 func (m wordsAt) Word(addr uint64) (uint64, bool) { return m[addr], true }
 func (m wordsAt) Bytes(uint64, []byte) bool       { return false }
 
-// Those of JDK 25 have a frame on rbp besides, which they keep there too.
+// The stubs of JDK 25 also have a frame on rbp, and keep the old stack pointer in it.
 func TestReaderAlignedFrame(t *testing.T) {
 	// push rbp; mov rbp,rsp; push rdx; push rcx; mov rax,rsp; sub rsp,0x70; and
 	// rsp,-32; mov [rsp+0x38],rax; mov [rsp+0x40],rbp; mov rbp,7; nop; mov
@@ -147,7 +146,7 @@ func TestReaderAlignedFrame(t *testing.T) {
 		cur := &walk.Cursor{Mem: mem}
 		cur.Regs.Arch, cur.Regs.Known = cpu.AMD64, cpu.AllKnown
 		for reg := range cur.Regs.R {
-			cur.Regs.R[reg] = 0x7777 // of no use
+			cur.Regs.R[reg] = 0x7777 // a value without meaning
 		}
 		cur.Regs.SetSP(map[int]uint64{0: frame + 8, 1: frame, 4: frame, 5: frame - 8, 6: old, 9: old, 13: old - 0x70, 45: old, 46: old + 8, 47: old + 16, 48: frame + 8}[pc])
 		if cur.Regs.SP() == 0 {
@@ -169,8 +168,8 @@ func TestReaderAlignedFrame(t *testing.T) {
 	}
 }
 
-// What follows the system call that starts a thread has no caller in the new
-// thread, and one in the old.
+// The code after the system call that starts a thread has no caller in the new thread, and one in
+// the old.
 func TestNewborn(t *testing.T) {
 	// mov $435,%eax; syscall; test %rax,%rax; jl; je; ret
 	code := machineCode(t, "90 90 90 90 90 90 90 90 90 b8 b3 01 00 00 0f 05 48 85 c0 7c 14 74 01 c3 31 ed")

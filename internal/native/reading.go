@@ -10,28 +10,26 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// codeReader finds the caller in x86-64 code that no table describes. It follows
-// the code from the program counter to a return, and watches what happens to the
-// stack pointer on the way: whichever path is taken, the stack pointer at the
-// return is the address of the return address. That holds from prologues, bodies
-// and epilogues alike, and needs no knowledge of where the function starts.
+// codeReader finds the caller in x86-64 code that no table describes. It follows the code from the
+// program counter to a return, and tracks the stack pointer on the way: whichever path is taken,
+// the stack pointer at the return is the address of the return address. This holds in prologues,
+// bodies and epilogues alike, and needs no knowledge of where the function starts.
 type codeReader struct {
 	visited [visitedSlots]visit
 	round   uint32
 	later   [maxBranches]branch
 	code    [16]byte
 
-	// popped: a jump to where a register says, right after the word on top of the
-	// stack was popped into a register that calls do not keep, is not a tail call:
-	// the word was the return address. Compilers of C pop such words to throw
-	// them away.
+	// popped says that a jump through a register, right after the word on top of the stack was
+	// popped into a register that calls do not preserve, is not a tail call: the word was the
+	// return address. C compilers pop such words only to discard them.
 	popped bool
 
-	// tails: jumps out of the code are tail calls.
+	// tails says that jumps out of the code are tail calls.
 	tails bool
 
-	// weak: the last rule was found where the code jumps to where a register says,
-	// which may be a tail call or a switch.
+	// weak says that the last rule was found at a jump through a register, which may be a tail call
+	// or a switch.
 	weak bool
 
 	// limit is how many instructions are followed; 0 is maxInstructions.
@@ -43,7 +41,7 @@ type visit struct {
 	round uint32
 }
 
-// branch is a place to go on at when the path that was followed ends nowhere.
+// branch is a place to continue at when the path that was followed ends without a result.
 type branch struct {
 	pc uint64
 	st pathState
@@ -57,32 +55,31 @@ const (
 
 // place is an address or a value relative to another.
 type place struct {
-	base uint8 // a register, as it is at the start, or memoryBase and so on
+	base uint8 // a register, as it is at the start, or memoryBase and the bases after it
 	ok   bool
 	off  int32
 }
 
-// memoryBase and what follows are the bases of places relative to an old stack or
-// frame pointer that the stack holds (pathState.slots): code that aligns its stack
-// keeps them there.
+// memoryBase and the values after it are the bases of places relative to an old stack or frame
+// pointer that the stack holds (pathState.slots): code that aligns its stack keeps them there.
 const memoryBase = 0xf0
 
 const maxSlots = 2
 
 func (p place) inMemory() bool { return p.base >= memoryBase && p.base < memoryBase+maxSlots }
 
-// alignedBase is the base of places relative to the stack pointer as the path
-// itself has aligned it, which is not known from the start.
+// alignedBase is the base of places relative to the stack pointer after the path itself has aligned
+// it, which is not known at the start.
 const alignedBase = 0xff
 
-// tracked are the registers that a function has to give back.
+// tracked are the registers that a function has to restore.
 var tracked = [...]uint8{cpu.RBX, cpu.RBP, cpu.R12, cpu.R13, cpu.R14, cpu.R15}
 
-// origin says where a tracked register's value at the start is now.
+// origin is where a tracked register's value at the start is now.
 type origin uint8
 
 const (
-	untouched origin = iota // in the register: it is the caller's, if nothing was saved before
+	untouched origin = iota // in the register: it is the caller's if nothing was saved before
 	lost
 	loaded // from the stack, where it was before the start
 )
@@ -91,8 +88,8 @@ const (
 type pathState struct {
 	sp, bp place
 	regs   [len(tracked)]held
-	// written are places on the stack that the path itself has stored something
-	// to; what was there before is of no use.
+	// written are places on the stack to which the path itself has stored something; their old
+	// content is overwritten.
 	written [12]struct {
 		at  place
 		reg uint8 // index into tracked, plus one; 0: none of them
@@ -101,18 +98,18 @@ type pathState struct {
 	}
 	writes int
 
-	// slots are where the stack held, at the start, what memoryBase and what follows
-	// stand for.
+	// slots are where the stack held, at the start, the pointers that memoryBase and the bases
+	// after it stand for.
 	slots [maxSlots]place
 
 	// copied is the stack pointer that the register copy holds (hardware number).
 	copied place
 	copy   uint8
 
-	touched uint16 // registers that do not hold what they did at the start (hardware numbers)
+	touched uint16 // registers that no longer hold what they did at the start (hardware numbers)
 
-	// top is where the last instruction popped a word from into a register that
-	// calls do not keep; at other times it is not ok.
+	// top is the place from which the last instruction popped a word into a register that calls do
+	// not preserve; after any other instruction it is not ok.
 	top place
 }
 
@@ -122,18 +119,18 @@ type held struct {
 	at   place // if loaded
 }
 
-// rule reads the code at pc, within [lo, hi), and gives a rule for it or nil. at
-// is pc, or lies in the call before it.
+// rule reads the code at pc, within [lo, hi), and returns a rule for it or nil. at is pc, or lies
+// in the call before it.
 func (r *codeReader) rule(mem walk.Memory, at, pc, lo, hi uint64) *ehframe.Rule {
 	if pc < lo || pc >= hi {
 		return nil
 	}
 	r.round++
 	r.weak = false
-	guess := false // weak is by a jump that may stay in the function
+	guess := false // weak was found at a jump that may stay in the function
 	st := pathState{sp: place{cpu.RSP, true, 0}, bp: place{cpu.RBP, true, 0}}
 	waiting := 0
-	var weak *ehframe.Rule // by an indirect jump, which may be a tail call or a switch
+	var weak *ehframe.Rule // found at an indirect jump, which may be a tail call or a switch
 	limit := r.limit
 	if limit == 0 {
 		limit = maxInstructions
@@ -212,7 +209,7 @@ func (r *codeReader) decode(mem walk.Memory, pc, lo, hi uint64) (x86asm.Inst, bo
 	if !mem.Bytes(pc, b) {
 		return x86asm.Inst{}, false
 	}
-	// Marks of indirect branch targets, which the decoder does not know: endbr64.
+	// The decoder does not know the mark of an indirect branch target: endbr64.
 	if len(b) >= 4 && b[0] == 0xf3 && b[1] == 0x0f && b[2] == 0x1e && b[3] == 0xfa {
 		return x86asm.Inst{Op: x86asm.NOP, Len: 4}, true
 	}
@@ -238,8 +235,8 @@ func (r *codeReader) enter(pc uint64) bool {
 	return true
 }
 
-// popped gives the place of the word that inst has popped into a register that
-// calls do not keep, given the stack pointer behind it.
+// popped returns the place of the word that inst has popped into a register that calls do not
+// preserve, given the stack pointer after it.
 func popped(inst *x86asm.Inst, sp place) place {
 	if inst.Op != x86asm.POP || index(inst.Args[0]) >= 0 || isSP(inst.Args[0]) {
 		return place{}
@@ -258,13 +255,13 @@ func conditional(op x86asm.Op) bool {
 	return false
 }
 
-// result makes the rule for a path that has come to a return.
+// result makes the rule for a path that has reached a return.
 func (st *pathState) result(below bool) *ehframe.Rule {
 	if !st.sp.ok || st.sp.base == alignedBase {
 		return nil
 	}
-	// A return to an address that the path itself has pushed. A stack that was just
-	// switched to may begin with its return address.
+	// A return to an address that the path itself has pushed. A stack that was just switched to may
+	// begin with its return address.
 	if st.sp.base == cpu.RSP && st.sp.off < 0 && (st.sp.off != -8 || !below || st.wrote(st.sp)) {
 		return nil
 	}
@@ -302,7 +299,7 @@ func (st *pathState) wrote(at place) bool {
 	return st.writes == len(st.written)
 }
 
-// wordAt is the DWARF expression of the word at a place, plus n.
+// wordAt returns the DWARF expression of the word at a place, plus n.
 func wordAt(p place, n int32) []byte {
 	e := []byte{opBreg0 + p.base}
 	for off := p.off; ; off >>= 7 {

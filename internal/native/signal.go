@@ -5,8 +5,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// trampolines are the codes that a signal handler returns to: they do nothing
-// but the system call rt_sigreturn (15 on x86-64, 139 on arm64).
+// trampolines are the codes that a signal handler returns to: they only make the system call
+// rt_sigreturn (15 on x86-64, 139 on arm64).
 var trampolines = [...][]string{
 	cpu.AMD64: {
 		"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05", // mov $15,%rax; syscall: glibc, musl, Go
@@ -15,9 +15,8 @@ var trampolines = [...][]string{
 	cpu.ARM64: {"\x68\x11\x80\xd2\x01\x00\x00\xd4"}, // mov x8,#139; svc #0
 }
 
-// trampoline reports whether pc is the start of such code or, for a thread that was
-// stopped there, behind one of its two instructions: its frame is the same up to
-// the end of the system call.
+// trampoline reports whether pc is the start of such code or, for a thread that was stopped there,
+// after one of its two instructions: its frame is the same until the end of the system call.
 func trampoline(c *walk.Cursor, pc uint64) bool {
 	if int(c.Regs.Arch) >= len(trampolines) {
 		return false
@@ -87,16 +86,16 @@ func (s *Stepper) signalFrame(c *walk.Cursor) walk.Verdict {
 	return s.interrupted(c, sp, high)
 }
 
-// interrupted decides how a walk goes on at the instruction that a signal
-// interrupted, whose frame the kernel has put at sp on a stack that ends at high. The
-// interrupted stack may not have been copied, if the handler runs on one of its own.
+// interrupted decides how a walk continues at the instruction that a signal interrupted. The kernel
+// has put the signal's frame at sp on a stack that ends at high. The interrupted stack may not have
+// been copied, if the handler runs on one of its own.
 func (s *Stepper) interrupted(c *walk.Cursor, sp, high uint64) walk.Verdict {
 	if to := c.Regs.SP(); !elsewhere(to, sp, high) || c.InCopy(to) {
 		return walk.Stepped
 	}
 	if s.runsGo {
-		// Go's handlers are done long before the interrupted stack can be read. Each
-		// thread has a stack for them, which is complete.
+		// Go's handlers are done long before the interrupted stack could be read. Each thread has a
+		// stack for them, which was copied completely.
 		return walk.Done
 	}
 	if sameFrame(c, sp) {
@@ -105,22 +104,22 @@ func (s *Stepper) interrupted(c *walk.Cursor, sp, high uint64) walk.Verdict {
 	}
 	a, ok := s.find(c.Regs.PC)
 	if !ok || s.modules[a.module].File == nil || s.cutting {
-		return walk.Stepped // a runtime's code; it may know better
+		return walk.Stepped // a runtime's code; the runtime's stepper may know better
 	}
-	// The interrupted frame can be told, its callers cannot.
+	// The interrupted frame is known, its callers are not.
 	s.cutting = true
 	s.Step(c)
 	s.cutting = false
 	return walk.Cut
 }
 
-// maxSignalFrame is the most that the kernel puts between the interrupted stack
-// pointer and the handler's: its frame, with the vector registers some 3 to 11
-// KiB, and the red zone.
+// maxSignalFrame is the most that the kernel puts between the interrupted stack pointer and the
+// handler's, in bytes: its frame, which with the vector registers is some 3 to 11 KiB, and the red
+// zone.
 const maxSignalFrame = 64 << 10
 
-// sameFrame reports whether the process still has the signal's frame at sp that was
-// copied, so that the interrupted stack is the same too.
+// sameFrame reports whether the process still has the signal's frame at sp that was copied. If so,
+// the interrupted stack is the same too.
 func sameFrame(c *walk.Cursor, sp uint64) bool {
 	from, n := sp+amd64Registers, uint64(8*17)
 	if c.Regs.Arch == cpu.ARM64 {
@@ -138,20 +137,20 @@ func sameFrame(c *walk.Cursor, sp uint64) bool {
 	return true
 }
 
-// leaveSignalStack forgets the stack's bounds where a signal was handled on a
-// stack of its own: the interrupted frame is then not above the handler's.
+// leaveSignalStack clears the stack's bounds if a signal was handled on a stack of its own: the
+// interrupted frame is then not above the handler's.
 func leaveSignalStack(c *walk.Cursor, frame uint64) {
 	if elsewhere(c.Regs.SP(), frame, c.High) {
 		if c.Low|c.High == 0 {
-			c.Low = 8 // a change, which is what tells; no stack is there
+			c.Low = 8 // only the change matters; no stack is there
 		} else {
 			c.Low, c.High = 0, 0
 		}
 	}
 }
 
-// elsewhere reports whether an interrupted stack pointer is on another stack than the
-// signal's frame, whose stack ends at high if that is not 0.
+// elsewhere reports whether an interrupted stack pointer is on another stack than the signal's
+// frame. The frame's stack ends at high if that is not 0.
 func elsewhere(sp, frame, high uint64) bool {
 	return sp < frame || sp-frame > maxSignalFrame || high != 0 && sp > high
 }

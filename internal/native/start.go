@@ -7,13 +7,13 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// startSize is more than the entry code of any C library takes before it calls
-// C: 34 bytes in glibc's programs, 62 in its dynamic linker, 30 in musl.
+// startSize is more bytes than the entry code of any C library takes before it calls C: 34 bytes in
+// glibc's programs, 62 in its dynamic linker, 30 in musl.
 const startSize = 96
 
-// entered reports whether addr lies in the code at a program's entry point. Not all
-// of it has tables that say that there is no caller. The code ends where it
-// gives up (hlt) or jumps to an address that it has been given.
+// entered reports whether addr lies in the code at a program's entry point. Not all of that code
+// has tables that say that there is no caller. It ends where it stops (hlt) or jumps to an address
+// that was passed to it.
 func (r *codeReader) entered(arch cpu.Arch, mem walk.Memory, entry, addr uint64) bool {
 	if addr-entry >= startSize {
 		return false

@@ -27,12 +27,12 @@ type Stepper struct {
 	now        func() time.Time
 	reader     *codeReader          // nil until code has to be read
 	runsGo     bool                 // Go code was seen
-	cutting    bool                 // a frame is appended that a signal interrupted
+	cutting    bool                 // a frame that a signal interrupted is being appended
 	cache      []entry              // a power of two
 	shift      uint8                // 64 minus its logarithm
 	fills      int                  // since it grew
-	sizes      map[uint64]frameSize // by the address that frames stopped at
-	sizesOf    uint32               // the generation that they are of
+	sizes      map[uint64]frameSize // by the address at which frames stopped
+	sizesOf    uint32               // the generation that they belong to
 }
 
 // entry is what is known of one address.
@@ -50,19 +50,19 @@ type entry struct {
 	first      bool // the code is where the program was entered; it has no caller
 }
 
-// The cache has a program's hot call sites and leaf addresses, entries of 64
-// bytes. Most programs are small and short.
+// The cache holds a program's hot call sites and leaf addresses, entries of 64 bytes. Most programs
+// are small and short.
 const (
 	firstBits = 7
 	cacheBits = 12
 )
 
-// refreshInterval is how often unknown addresses may have the mappings read
-// anew: a read takes 0.2 to 2 ms.
+// refreshInterval is how often unknown addresses may cause the mappings to be read again: a read
+// takes 0.2 to 2 ms.
 const refreshInterval = 100 * time.Millisecond
 
-// New makes a Stepper for p, which stays the caller's. files is shared by the
-// Steppers of all processes.
+// New returns a Stepper for p, which stays the caller's. files is shared by the Steppers of all
+// processes.
 func New(p *target.Process, files *Files) (*Stepper, error) {
 	s := &Stepper{process: p, files: files, byKey: map[key]uint32{}, generation: 1, now: time.Now}
 	s.cache, s.shift = make([]entry, 1<<firstBits), 64-firstBits
@@ -83,23 +83,22 @@ func (s *Stepper) grow() {
 	s.cache, s.shift, s.fills = make([]entry, 1<<bits), 64-bits, 0
 }
 
-// Forget gives back the memory of what is known of single addresses, which is found again as
-// it is needed.
+// Forget frees the memory of what is known of single addresses, which is found again when it is
+// needed.
 func (s *Stepper) Forget() {
 	s.cache, s.shift, s.fills = make([]entry, 1<<firstBits), 64-firstBits, 0
 	s.sizes, s.sizesOf, s.reader = nil, 0, nil
 }
 
-// Executable reports whether addr lies in memory that may be executed, as far as is
-// known: unlike Owns it does not look for new mappings, so that guesses may ask
-// it of any word.
+// Executable reports whether addr lies in memory that is known to be executable. Unlike Owns it
+// does not look for new mappings, so that guesses may call it for any word.
 func (s *Stepper) Executable(addr uint64) bool {
 	_, ok := s.find(addr)
 	return ok
 }
 
-// Owns reports whether pc lies in executable memory. It is to be asked after the
-// steppers of runtimes, which know better what their generated code is.
+// Owns reports whether pc lies in executable memory. It must be called after the steppers of
+// runtimes, which know their generated code better.
 func (s *Stepper) Owns(pc uint64) bool {
 	if _, ok := s.find(pc); ok {
 		return true
@@ -107,9 +106,8 @@ func (s *Stepper) Owns(pc uint64) bool {
 	return s.unknown(pc)
 }
 
-// Frame gives the frame of an address that somebody else's walk found; false if no
-// executable memory that is known holds it. flags may say that it is a return
-// address.
+// Frame returns the frame of an address that another walk found; false if it is in no known
+// executable memory. flags may say that it is a return address.
 func (s *Stepper) Frame(pc uint64, flags walk.FrameFlags) (walk.Frame, bool) {
 	at := pc
 	if flags&walk.ReturnAddress != 0 {
@@ -129,7 +127,7 @@ func (s *Stepper) Frame(pc uint64, flags walk.FrameFlags) (walk.Frame, bool) {
 // RunsGo reports whether Go code was seen on a stack.
 func (s *Stepper) RunsGo() bool { return s.runsGo }
 
-// unknown looks whether addr has become known, if it has not done so lately.
+// unknown checks whether addr has become known, unless it has done so recently.
 func (s *Stepper) unknown(addr uint64) bool {
 	if addr < 4096 || addr >= 1<<56 {
 		return false
@@ -200,7 +198,7 @@ func (s *Stepper) Step(c *walk.Cursor) walk.Verdict {
 	return walk.Stuck
 }
 
-// fill finds out what is to be known of the instruction at an address.
+// fill finds out everything about the instruction at an address.
 func (s *Stepper) fill(c *walk.Cursor, e *entry, at, pc uint64) bool {
 	a, ok := s.find(at)
 	if !ok {
@@ -215,8 +213,7 @@ func (s *Stepper) fill(c *walk.Cursor, e *entry, at, pc uint64) bool {
 	}
 	*e = entry{at: at, ref: uint64(a.module) << 32, generation: s.generation, kind: m.kind()}
 	if m.File != nil && m.File.goes != nil && !c.Leaf {
-		// A return address that no call has left, so that what lies before it is
-		// somebody else's.
+		// A return address that no call has left, so the code before it is another function's.
 		if e.signal = trampoline(c, pc); e.signal {
 			return true
 		}

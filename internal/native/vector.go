@@ -1,9 +1,9 @@
 package native
 
-// VectorLength gives the length of a VEX or EVEX encoded instruction at the
-// start of b, which none of the decoder's tables have, or 0. Such instructions
-// change neither the stack pointer nor, but for a few of BMI, a register that a
-// function has to give back. Source: Intel SDM volume 2, 2.3 and 2.7.
+// VectorLength returns the length of a VEX or EVEX encoded instruction at the start of b, or 0. The
+// decoder's tables have none of them. Such instructions change neither the stack pointer nor,
+// except for a few of BMI, a register that a function has to restore. Source: Intel SDM volume 2,
+// 2.3 and 2.7.
 func VectorLength(b []byte) int {
 	if len(b) < 5 {
 		return 0
@@ -53,7 +53,7 @@ func VectorLength(b []byte) int {
 	return n
 }
 
-// immediateMap1 is how many bytes follow an instruction of opcode map 1.
+// immediateMap1 returns how many immediate bytes follow an instruction of opcode map 1.
 func immediateMap1(op byte) int {
 	switch op {
 	case 0x70, 0x71, 0x72, 0x73, 0xc2, 0xc4, 0xc5, 0xc6:
@@ -62,10 +62,9 @@ func immediateMap1(op byte) int {
 	return 0
 }
 
-// threeByteLength gives the length of an instruction of the opcode maps 0F 38 and
-// 0F 3A, or 0. All of them are encoded alike; those that the decoder's tables do
-// not have (SHA, ADX and others) neither change the stack pointer nor are they used
-// for registers that a function has to give back.
+// threeByteLength returns the length of an instruction of the opcode maps 0F 38 and 0F 3A, or 0.
+// All of them are encoded alike. Those that the decoder's tables do not have (SHA, ADX and others)
+// neither change the stack pointer nor are used for registers that a function has to restore.
 func threeByteLength(b []byte) int {
 	n := 0
 	for n < len(b) && (b[n] == 0x66 || b[n] == 0xf2 || b[n] == 0xf3) {
@@ -85,8 +84,8 @@ func threeByteLength(b []byte) int {
 	return n
 }
 
-// operandLength is the length of ModRM, SIB and displacement at the start of b,
-// which holds the first of them.
+// operandLength returns the length of ModRM, SIB and displacement at the start of b, which holds at
+// least the ModRM byte.
 func operandLength(b []byte) int {
 	mod, rm := b[0]>>6, b[0]&7
 	n := 1

@@ -91,14 +91,14 @@ type regions struct {
 
 type region struct{ start, end uint64 }
 
-// find names the mapping that addr lies in by its end, 0 if in none: a main
-// thread's stack grows downwards, its end stays.
+// find identifies the mapping that addr lies in by its end, 0 if it is in none: a main thread's
+// stack grows downwards, so its end does not change.
 func (r *regions) find(addr uint64) uint64 {
 	_, end := r.bounds(addr)
 	return end
 }
 
-// bounds are those of the mapping that addr lies in, 0 and 0 if in none.
+// bounds returns the bounds of the mapping that addr lies in, 0 and 0 if it is in none.
 func (r *regions) bounds(addr uint64) (start, end uint64) {
 	if addr >= r.last.start && addr < r.last.end {
 		return r.last.start, r.last.end

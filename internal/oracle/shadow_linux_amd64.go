@@ -6,43 +6,43 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Entry is one frame's way back, as the call that made it stored it.
+// Entry is one frame's return address, as the call that made the frame stored it.
 type Entry struct {
 	// SP is the address of the return address on the stack.
 	SP uint64
-	// RA is the address that the caller goes on at.
+	// RA is the address at which the caller continues.
 	RA uint64
-	// Interrupted: no call made this entry but a signal; RA is the very
-	// instruction that will be executed next, and SP only an ordering.
+	// Interrupted says that a signal made this entry, not a call; RA is the very instruction that
+	// will be executed next, and SP is only for ordering.
 	Interrupted bool
 	// Region is the end of the mapping that the stack lies in.
 	Region uint64
 }
 
-// looseSteps is for how many instructions a return address that was popped
-// without a return is remembered, to be put back where it was (generated code
-// pops its own return address into a register and pushes it again).
+// looseSteps is for how many instructions a return address that was popped without a return is
+// remembered, in case it is put back (generated code pops its own return address into a register
+// and pushes it again).
 const looseSteps = 256
 
 // shadow is the stack of the calls that have been executed and not returned from.
 type shadow struct {
 	entries []Entry // outermost first
 	loose   []Entry // popped, but not by a return; outermost first
-	looseAt uint64  // the step that the last of them was popped at
-	backAt  uint64  // the step that the last of them was put back at; 0: something was called since
-	whole   bool    // it was kept from the thread's first instruction on
+	looseAt uint64  // the step at which the last of them was popped
+	backAt  uint64  // the step at which the last of them was put back; 0: there was a call since
+	whole   bool    // kept from the thread's first instruction on
 }
 
-// Callers are the calls that have been executed and not returned from, outermost
-// first. The slice is valid until the next step.
+// Callers returns the calls that have been executed and not returned from, outermost first. The
+// slice is valid until the next step.
 func (t *Tracer) Callers() []Entry { return t.shadow.entries }
 
 // Whole reports whether Callers goes back to the thread's first instruction.
 func (t *Tracer) Whole() bool { return t.shadow.whole }
 
-// Loose are return addresses that were popped by something else than a return
-// within the last few instructions, outermost first: where the program carries
-// its return address in a register, the true caller is the last of these.
+// Loose returns the return addresses that were popped by other means than a return within the last
+// few instructions, outermost first. If the program carries its return address in a register, the
+// true caller is the last of these.
 func (t *Tracer) Loose() []Entry {
 	if t.steps-t.shadow.looseAt > looseSteps {
 		return nil
@@ -50,8 +50,8 @@ func (t *Tracer) Loose() []Entry {
 	return t.shadow.loose
 }
 
-// Caller is the innermost entry, with what its slot on the stack holds now: a
-// runtime may have patched it (HotSpot's deoptimisation does).
+// Caller returns the innermost entry, with what its slot on the stack holds now: a runtime may have
+// patched it (HotSpot's deoptimisation does).
 func (t *Tracer) Caller() (Entry, bool) {
 	n := len(t.shadow.entries)
 	if n == 0 {
@@ -66,7 +66,7 @@ func (t *Tracer) Caller() (Entry, bool) {
 	return e, true
 }
 
-// follow brings the shadow stack up to date after a step.
+// follow updates the shadow stack after a step.
 func (t *Tracer) follow(before *unix.PtraceRegs, delivered int) {
 	s := &t.shadow
 	sp := t.regs.Rsp
@@ -80,9 +80,9 @@ func (t *Tracer) follow(before *unix.PtraceRegs, delivered int) {
 		return
 	}
 
-	// What lies below the stack pointer is gone: by a return, a longjmp, a
-	// handler's end. A stack pointer in another mapping is another stack; if
-	// calls on that stack are known, the thread has come back to it.
+	// Everything below the stack pointer is gone: by a return, a longjmp, or a handler's end. A
+	// stack pointer in another mapping is another stack; if calls on that stack are known, the
+	// thread has come back to it.
 	n := len(s.entries)
 	if n > 0 && s.entries[n-1].Region != region {
 		for back := n - 1; back >= 0; back-- {
@@ -116,8 +116,8 @@ func (t *Tracer) follow(before *unix.PtraceRegs, delivered int) {
 
 	if t.executed.Call && sp == before.Rsp-8 {
 		ra, ok := t.mem.Word(sp)
-		// A call stores the address of the instruction after it: anything else
-		// is not what was executed (a fault, a signal in between).
+		// A call stores the address of the instruction after it: if the stack holds anything else,
+		// the call was not executed (a fault, a signal in between).
 		if ok && ra-before.Rip >= 2 && ra-before.Rip <= 15 {
 			s.entries = append(s.entries, Entry{SP: sp, RA: ra, Region: region})
 			s.backAt = 0
@@ -125,12 +125,12 @@ func (t *Tracer) follow(before *unix.PtraceRegs, delivered int) {
 	}
 }
 
-// movedWithin is how many steps after its old place is on the stack again a return
-// address may be stored to its new place.
+// movedWithin is for how many steps after a return address is in its old place on the stack again
+// it may still be stored to its new place.
 const movedWithin = 32
 
-// moveDown notes that a return address that was popped into a register was stored
-// below where it was, to make room. Its old place still holds it for a while.
+// moveDown notes that a return address that was popped into a register was stored below its old
+// place, to make room. The old place still holds it for a while.
 func (t *Tracer) moveDown(sp, region uint64) {
 	s := &t.shadow
 	n := len(s.entries)
@@ -162,7 +162,7 @@ func (t *Tracer) putBack(sp, region uint64) {
 		if e.Region != region || e.SP < sp {
 			return
 		}
-		// Where room is made over what is left of it nothing is put back: what is
+		// If room is made over what is left of it, nothing is put back: a return address that is
 		// stored again comes from a register.
 		if !t.holds(e.RA) {
 			return
@@ -183,9 +183,9 @@ func (t *Tracer) holds(v uint64) bool {
 	return slices.Contains([]uint64{r.Rax, r.Rbx, r.Rcx, r.Rdx, r.Rsi, r.Rdi, r.Rbp, r.R8, r.R9, r.R10, r.R11, r.R12, r.R13, r.R14, r.R15}, v)
 }
 
-// handlerEntered reports whether the step delivered a signal to a handler: the
-// kernel leaves the stack pointer 8 bytes below a 16-byte boundary, at the
-// restorer's address, with the interrupted registers in a frame above it.
+// handlerEntered reports whether the step delivered a signal to a handler: the kernel sets the
+// stack pointer 8 bytes below a 16-byte boundary, to the restorer's address, with the interrupted
+// registers in a frame above it.
 func (t *Tracer) handlerEntered(before *unix.PtraceRegs) bool {
 	if t.regs.Rsp%16 != 8 {
 		return false

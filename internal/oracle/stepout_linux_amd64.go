@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where the debug registers are in struct user (sys/user.h): u_debugreg.
+// Offset of the debug registers in struct user (sys/user.h): u_debugreg.
 const (
 	debugRegisters = 848
 	debugControl   = debugRegisters + 7*8
@@ -20,10 +20,9 @@ func (t *Tracer) InCall() bool {
 	return !t.running && t.executed.Call && n > 0 && t.shadow.entries[n-1].SP == t.regs.Rsp && t.signal == 0
 }
 
-// StepOut lets the thread run freely until the call that it has just executed has
-// returned, by a breakpoint in a debug register, and counts as one step. A thread
-// that does not return within the Tracer's patience is stopped where it is, and
-// stepping goes on there.
+// StepOut lets the thread run freely until the call that it has just executed has returned, by a
+// breakpoint in a debug register, and counts as one step. A thread that does not return within the
+// Tracer's patience is stopped where it is, and stepping continues there.
 func (t *Tracer) StepOut() error {
 	if !t.InCall() {
 		return t.Step()
@@ -36,7 +35,7 @@ func (t *Tracer) StepOut() error {
 		return err
 	}
 	for begun := time.Now(); ; {
-		// Enabled for this thread; 0 in the upper bits: when executed.
+		// Enabled for this thread; 0 in the upper bits: break on execution.
 		if err := t.pokeUser(debugControl, 1); err != nil {
 			return err
 		}
@@ -52,8 +51,8 @@ func (t *Tracer) StepOut() error {
 			return err
 		}
 		switch {
-		case t.signal != 0: // to be delivered
-			// A thread that finds null by faults has one after the other.
+		case t.signal != 0: // the signal is to be delivered
+			// A thread that detects null by faults has one fault after the other.
 			if time.Since(begun) > t.Patience {
 				return t.leftCall(top.SP)
 			}
@@ -72,13 +71,13 @@ func (t *Tracer) StepOut() error {
 	}
 }
 
-// outPatience is how long StepOut waits for a return. Virtual machines lose breakpoints
-// in debug registers now and then: the thread runs on, and is stopped somewhere else.
+// outPatience is how long StepOut waits for a return. Virtual machines now and then lose
+// breakpoints in debug registers: the thread then runs on, and is stopped somewhere else.
 const outPatience = 50 * time.Millisecond
 
-// leftCall brings the shadow stack up to date after StepOut out of the call whose return
-// address lay at sp. Unless the thread has just returned from that very call, others that
-// nobody saw were made meanwhile, and the shadow stack is forgotten.
+// leftCall updates the shadow stack after StepOut has left the call whose return address lay at sp.
+// Unless the thread has just returned from that very call, it has made other calls that were not
+// seen, and the shadow stack is cleared.
 func (t *Tracer) leftCall(sp uint64) error {
 	t.steps++
 	t.executed = Instruction{PC: t.regs.Rip}
@@ -87,20 +86,20 @@ func (t *Tracer) leftCall(sp uint64) error {
 		return nil
 	}
 	before := t.regs
-	t.executed.Ret = true // nothing of what is gone was popped into a register
+	t.executed.Ret = true // none of the removed entries was popped into a register
 	t.follow(&before, 0)
 	return nil
 }
 
-// onStack reports whether the return addresses of the shadow stack's innermost entries
-// still lie on the stack. A thread that missed a breakpoint may come back to the same
-// place at the same depth, called by others.
+// onStack reports whether the return addresses of the shadow stack's innermost entries still lie on
+// the stack. A thread that missed a breakpoint may come back to the same place at the same depth,
+// called by others.
 func (t *Tracer) onStack() bool {
 	n := len(t.shadow.entries) - 1 // the innermost is the call that was left
 	for i := n - 1; i >= max(n-32, 0); i-- {
 		e := &t.shadow.entries[i]
 		if e.Interrupted {
-			continue // no return address: what a signal broke off
+			continue // not a return address: a signal made this entry
 		}
 		if ra, ok := t.mem.Word(e.SP); !ok || ra != e.RA {
 			return false
@@ -119,7 +118,7 @@ func (t *Tracer) resume() error {
 	return t.wait()
 }
 
-// single executes one instruction without a look at what it is.
+// single executes one instruction without decoding it.
 func (t *Tracer) single() error {
 	if _, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SINGLESTEP, uintptr(t.tid), 0, 0, 0, 0); e != 0 {
 		return fmt.Errorf("ptrace singlestep thread %d: %w", t.tid, e)

@@ -18,10 +18,10 @@ import (
 
 // Errors of Step.
 var (
-	// ErrExited: the thread has ended.
+	// ErrExited means that the thread has ended.
 	ErrExited = errors.New("the traced thread has ended")
-	// ErrBlocked: the instruction was a system call that has not returned within
-	// the Tracer's patience. The thread still runs; Step may be called again.
+	// ErrBlocked means that the instruction was a system call that has not returned within the
+	// Tracer's patience. The thread still runs; Step may be called again.
 	ErrBlocked = errors.New("the traced thread is blocked in a system call")
 )
 
@@ -30,22 +30,22 @@ var (
 type Tracer struct {
 	// Patience is how long Step waits for a system call to return.
 	Patience time.Duration
-	// StaysPopped: the program never carries a return address in a register to
-	// push it again. Set it where stacks are left and entered again at the same
-	// place, with old return addresses still lying there (Go's system stack).
+	// StaysPopped says that the program never carries a return address in a register to push it
+	// again. It must be set if stacks are left and entered again at the same place, with old return
+	// addresses still lying there (Go's system stack).
 	StaysPopped bool
 
 	pid, tid int
-	cmd      *exec.Cmd // of Start
+	cmd      *exec.Cmd // set by Start
 	regs     unix.PtraceRegs
 	mem      *Memory
 	shadow   shadow
 	regions  regions
 	signal   int  // to be delivered with the next step
-	running  bool // a step has been asked for and has not ended
+	running  bool // a step was requested and has not ended
 	steps    uint64
 	executed Instruction
-	prompt   bool // the step that is under way cannot block
+	prompt   bool // the current step cannot block
 }
 
 // Instruction is what a step executed.
@@ -56,15 +56,15 @@ type Instruction struct {
 	Ret   bool
 }
 
-// Attach stops the thread tid, whichever process it belongs to. What called the
-// function that it is in is not known: the shadow stack starts empty.
+// Attach stops the thread tid, whichever process it belongs to. The callers of its current function
+// are not known: the shadow stack starts empty.
 func Attach(tid int) (*Tracer, error) {
 	pid, err := threadGroup(tid)
 	if err != nil {
 		return nil, err
 	}
-	// A program that is stepped ends with its tracer: left alone in the middle of
-	// a step it would be of no use to anyone.
+	// A program that is stepped ends with its tracer: it would be useless if it were abandoned in
+	// the middle of a step.
 	if _, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(tid), 0, unix.PTRACE_O_EXITKILL, 0, 0); e != 0 {
 		return nil, fmt.Errorf("ptrace seize thread %d: %w", tid, e)
 	}
@@ -86,9 +86,9 @@ func (t *Tracer) interrupt() error {
 	return t.wait()
 }
 
-// abandon gives up a thread that cannot be detached from because it does not
-// stop. Its end must still be taken note of: until then its process would not
-// end, and who waits for that would wait for ever.
+// abandon gives up a thread that cannot be detached from because it does not stop. Its end must
+// still be waited for: until then its process would not end, and a parent that waits for the
+// process would wait forever.
 func (t *Tracer) abandon() {
 	tid := t.tid
 	go func() {
@@ -144,31 +144,31 @@ func threadGroup(tid int) (int, error) {
 	return 0, fmt.Errorf("find the process of thread %d: no Tgid in its status", tid)
 }
 
-// PID is the process that the thread belongs to, TID the thread.
+// PID returns the id of the process that the thread belongs to.
 func (t *Tracer) PID() int { return t.pid }
 
-// TID is the thread that is stepped.
+// TID returns the id of the thread that is stepped.
 func (t *Tracer) TID() int { return t.tid }
 
-// Steps is how many instructions have been executed.
+// Steps returns how many instructions have been executed.
 func (t *Tracer) Steps() uint64 { return t.steps }
 
-// Executed is what the last step executed.
+// Executed returns what the last step executed.
 func (t *Tracer) Executed() Instruction { return t.executed }
 
-// Memory reads the process as it is now.
+// Memory returns the reader of the process as it is now.
 func (t *Tracer) Memory() *Memory { return t.mem }
 
-// PC is the instruction that will be executed next.
+// PC returns the address of the instruction that will be executed next.
 func (t *Tracer) PC() uint64 { return t.regs.Rip }
 
-// SP is the stack pointer.
+// SP returns the stack pointer.
 func (t *Tracer) SP() uint64 { return t.regs.Rsp }
 
-// ThreadPointer is the base of the thread's own storage: the FS register's.
+// ThreadPointer returns the base of the thread's own storage, from the FS register.
 func (t *Tracer) ThreadPointer() uint64 { return t.regs.Fs_base }
 
-// Regs are the thread's registers, before the instruction at their PC.
+// Regs returns the thread's registers, before the instruction at their PC.
 func (t *Tracer) Regs() cpu.Registers {
 	r := &t.regs
 	out := cpu.Registers{PC: r.Rip, Known: 1<<16 - 1, Arch: cpu.AMD64}
@@ -181,7 +181,7 @@ func (t *Tracer) Regs() cpu.Registers {
 	return out
 }
 
-// Step executes one instruction and brings the shadow stack up to date.
+// Step executes one instruction and updates the shadow stack.
 func (t *Tracer) Step() error {
 	before := t.regs
 	delivered := t.signal
@@ -211,13 +211,13 @@ func (t *Tracer) Step() error {
 	return nil
 }
 
-// waitsFor bounds for how many times d Continue lets the thread run: it may wait for
-// something, or for a CPU.
+// waitsFor bounds the time for which Continue lets the thread run, in multiples of d: it may wait
+// for something, or for a CPU.
 const waitsFor = 20
 
-// Continue lets the thread run freely for d and stops it again. The shadow
-// stack is forgotten. Where others use the CPUs it lets it go on until it has run for
-// half of d, so that it is not stopped again where it was.
+// Continue lets the thread run freely for d and stops it again. The shadow stack is cleared. If
+// other processes use the CPUs, the thread continues until it has run for half of d, so that it is
+// not stopped again at the same place.
 func (t *Tracer) Continue(d time.Duration) error {
 	before := t.Ran()
 	for n := 0; n == 0 || n < waitsFor && before > 0 && t.Ran()-before < d/2; n++ {
@@ -227,11 +227,11 @@ func (t *Tracer) Continue(d time.Duration) error {
 	}
 	t.shadow = shadow{}
 	if !t.running {
-		return nil // by a signal, just now
+		return nil // a signal has just stopped it
 	}
 	if t.cmd != nil {
-		// A thread that asked to be traced cannot be interrupted, but stopped. The
-		// signal itself it never sees.
+		// A thread that asked to be traced cannot be interrupted, but it can be stopped. It never
+		// sees the signal itself.
 		if err := unix.Tgkill(t.pid, t.tid, unix.SIGSTOP); err != nil {
 			return fmt.Errorf("stop thread %d: %w", t.tid, err)
 		}
@@ -244,8 +244,8 @@ func (t *Tracer) Continue(d time.Duration) error {
 	return t.interrupt()
 }
 
-// runFor lets the thread run for d. Each of its signals stops it, and it gets it when it
-// goes on: Java threads have many, by which they find null and come to safepoints.
+// runFor lets the thread run for d. Each of its signals stops it and is delivered when it
+// continues: Java threads have many, by which they detect null and reach safepoints.
 func (t *Tracer) runFor(d time.Duration) error {
 	patience := t.Patience
 	defer func() { t.Patience = patience }()
@@ -266,7 +266,7 @@ func (t *Tracer) runFor(d time.Duration) error {
 	}
 }
 
-// Ran is for how long the thread has run, 0 where the kernel does not tell.
+// Ran returns for how long the thread has run, 0 if the kernel does not report it.
 func (t *Tracer) Ran() time.Duration {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", t.tid))
 	if err != nil {
@@ -277,9 +277,8 @@ func (t *Tracer) Ran() time.Duration {
 	return time.Duration(n)
 }
 
-// RunToTrap lets the thread run freely until it executes a breakpoint
-// instruction (int3) that the program itself contains, or gets a signal. The
-// shadow stack is forgotten.
+// RunToTrap lets the thread run freely until it executes a breakpoint instruction (int3) that the
+// program itself contains, or gets a signal. The shadow stack is cleared.
 func (t *Tracer) RunToTrap() error {
 	if _, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_CONT, uintptr(t.tid), 0, uintptr(t.signal), 0, 0); e != 0 {
 		return fmt.Errorf("ptrace continue thread %d: %w", t.tid, e)
@@ -290,9 +289,9 @@ func (t *Tracer) RunToTrap() error {
 	return t.wait()
 }
 
-// Pin makes the thread and the calling OS thread share one CPU, so that a step
-// needs no other CPU to be woken: stepping is up to twice as fast. The calling
-// thread stays pinned; a goroutine that ends locked to it takes it along.
+// Pin makes the thread and the calling OS thread share one CPU, so that a step needs no other CPU
+// to be woken: stepping is up to twice as fast. The calling thread stays pinned; if a goroutine
+// ends while it is locked to the thread, the thread ends with it.
 func (t *Tracer) Pin() error {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
@@ -313,13 +312,13 @@ func (t *Tracer) Pin() error {
 	return nil
 }
 
-// wait collects the stop that a step ends in, and the registers.
+// wait waits for the stop at the end of a step, and reads the registers.
 func (t *Tracer) wait() error {
 	var ws unix.WaitStatus
 	deadline := time.Time{}
 	for try := 0; ; try++ {
-		// Only a system call can take its time; anything else is waited for
-		// without polling, which is several times faster.
+		// Only a system call can take long; anything else is waited for without polling, which is
+		// several times faster.
 		options := unix.WALL | unix.WNOHANG
 		if t.prompt {
 			options = unix.WALL
@@ -368,9 +367,9 @@ func (t *Tracer) wait() error {
 	return nil
 }
 
-// Detach lets the thread run on. It must come before the process is killed and
-// waited for by other means: a traced thread that has ended keeps its process
-// from ending until its tracer has taken note.
+// Detach lets the thread run on. It must be called before the process is killed and waited for by
+// other means: a traced thread that has ended keeps its process from ending until its tracer has
+// waited for it.
 func (t *Tracer) Detach() error {
 	if t.running {
 		err := t.wait()
@@ -389,7 +388,7 @@ func (t *Tracer) Detach() error {
 	return nil
 }
 
-// Kill ends the process; for programs that Start launched.
+// Kill ends the process; it is for programs that Start launched.
 func (t *Tracer) Kill() {
 	_ = unix.Kill(t.pid, unix.SIGKILL)
 	if t.cmd != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// TestReturnsGoWhereTheShadowSays steps a whole dynamically linked program: each
-// return must go to what the shadow stack held on top.
+// TestReturnsGoWhereTheShadowSays steps a whole dynamically linked program and checks that each
+// return goes to the innermost entry of the shadow stack.
 func TestReturnsGoWhereTheShadowSays(t *testing.T) {
 	runtime.LockOSThread() // for good: the thread is pinned below
 	tr, err := Start("/bin/true")
@@ -50,8 +50,8 @@ func TestReturnsGoWhereTheShadowSays(t *testing.T) {
 			continue
 		}
 		returns++
-		// The dynamic linker enters the program by a jump, and a resolved
-		// function by a return to a pushed address; both keep the depth.
+		// The dynamic linker enters the program by a jump, and a resolved function by a return to a
+		// pushed address; both keep the depth.
 		if (!known || tr.PC() != top.RA) && len(tr.Callers()) != depth {
 			wrong++
 			t.Logf("step %d: return from %#x to %#x, shadow says %#x", tr.Steps(), tr.Executed().PC, tr.PC(), top.RA)
@@ -66,15 +66,15 @@ func TestReturnsGoWhereTheShadowSays(t *testing.T) {
 	t.Logf("%d instructions, %d returns", tr.Steps(), returns)
 }
 
-// Return addresses that a program takes off its stack without returning are its callers
-// again where it puts them back, and are not where it only makes room over them.
+// Return addresses that a program takes off its stack without returning are its callers again when
+// it puts them back, and are not when it only makes room over them.
 func TestReturnAddressesTakenOff(t *testing.T) {
 	code := []byte{
 		0xe8, 14, 0, 0, 0, // call first
 		0xe8, 37, 0, 0, 0, // call second
 		0xb8, 60, 0, 0, 0, 0x31, 0xff, 0x0f, 0x05, // exit
-		// first: calls what takes its return address off, and does what a method does
-		// that is called by first's caller.
+		// first: calls code that takes its return address off the stack and then behaves like a
+		// function called by first's caller.
 		0xe8, 2, 0, 0, 0, // call 1f
 		0x0f, 0x0b, // ud2
 		0x48, 0x83, 0xc4, 0x08, // 1: add rsp, 8
@@ -161,8 +161,8 @@ func executable(t *testing.T, code []byte) string {
 	return file
 }
 
-// A thread that gets signals all the time gets on: each of them stops it until it is
-// passed on.
+// A thread that gets signals all the time makes progress: each of them stops it until it is passed
+// on.
 func TestContinuePassesSignalsOn(t *testing.T) {
 	bin := fixture.C(t, `
 #include <setjmp.h>
@@ -196,7 +196,7 @@ int main() {
 		}
 	}
 	ran = tr.Ran() - ran
-	// Where nothing passes them on it is some microseconds each time.
+	// If nothing passes the signals on, it runs for some microseconds each time.
 	if t.Logf("it ran %v in %d times %v", ran, times, d); ran < times*d/10 {
 		t.Errorf("it ran %v in %d times %v", ran, times, d)
 	}

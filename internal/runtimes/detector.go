@@ -11,8 +11,8 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// Detector recognises runtimes and remembers the files that it has looked at.
-// It may not be used from several goroutines at once.
+// Detector recognises runtimes and remembers the files that it has examined. It may not be used
+// from several goroutines at once.
 type Detector struct {
 	files map[fileID]*fileFacts
 }
@@ -22,7 +22,7 @@ type fileID struct {
 	path       string
 }
 
-// NewDetector makes a Detector that has seen nothing.
+// NewDetector returns a Detector that has seen nothing.
 func NewDetector() *Detector { return &Detector{files: make(map[fileID]*fileFacts)} }
 
 const (
@@ -30,16 +30,16 @@ const (
 	maxModules = 2000  // looked at in one process
 )
 
-// fileFacts is what one file says of the runtime in it.
+// fileFacts is what one file says about the runtime in it.
 type fileFacts struct {
 	kind    Kind
-	version string // as the file tells it
+	version string // as in the file
 	live    *liveVersion
-	addr    uint64 // of live's symbol, as the file numbers it
+	addr    uint64 // address of live's symbol in the file
 	progs   []elf.ProgHeader
 }
 
-// look opens a process for a moment.
+// look opens a process for a moment to recognise its runtime.
 func (d *Detector) look(pid int) (Detected, target.Reason) {
 	p, err := target.Open(pid)
 	if err != nil {
@@ -64,8 +64,8 @@ func (d *Detector) look(pid int) (Detected, target.Reason) {
 	return r, target.ReasonNone
 }
 
-// Of recognises the runtime of a process. A process without a known one is
-// Native. The errors are those of target.Process.Modules.
+// Of recognises the runtime of a process. A process without a known one is Native. The errors are
+// those of target.Process.Modules.
 func (d *Detector) Of(p *target.Process) (Detected, error) {
 	mods, err := p.Modules()
 	if err != nil {
@@ -102,7 +102,7 @@ func (d *Detector) Of(p *target.Process) (Detected, error) {
 	return best, nil
 }
 
-// facts looks at a module's file, unless it has been before.
+// facts examines a module's file, unless that was done before.
 func (d *Detector) facts(p *target.Process, m target.Module) *fileFacts {
 	id := fileID{m.Dev, m.Inode, m.Path}
 	if f, ok := d.files[id]; ok {
@@ -116,7 +116,7 @@ func (d *Detector) facts(p *target.Process, m target.Module) *fileFacts {
 	x, _ := m.Executable()
 	file, err := p.OpenFile(x)
 	if err != nil {
-		// Without the file its name has to do.
+		// Without the file, its name must suffice.
 		f.kind = kindByName(m.Path, false)
 		return f
 	}
@@ -125,7 +125,7 @@ func (d *Detector) facts(p *target.Process, m target.Module) *fileFacts {
 	return f
 }
 
-// learn reads the file that is known as name.
+// learn examines the file with this name.
 func (f *fileFacts) learn(r io.ReaderAt, name string) {
 	file, err := elf.NewFile(r)
 	if err != nil {
@@ -167,7 +167,7 @@ func (f *fileFacts) learn(r io.ReaderAt, name string) {
 	}
 }
 
-// sign is something in a file that tells a runtime.
+// sign is something in a file that identifies a runtime.
 type sign struct {
 	kind    Kind
 	symbol  string // exported
@@ -196,9 +196,8 @@ var signs = []sign{
 	{kind: Go, section: ".gopclntab"},
 }
 
-// kindByName recognises what exports nothing that is known, or cannot be read:
-// what was read and exports no table of a virtual machine is none, whatever its
-// name.
+// kindByName recognises files that export no known symbol, or cannot be read. A file that was read
+// and exports no table of a virtual machine is not a virtual machine, whatever its name.
 func kindByName(name string, wasRead bool) Kind {
 	base := path.Base(name)
 	switch {

@@ -19,10 +19,10 @@ type symbolTable struct {
 	count   uint64 // entries of symbols
 }
 
-// maxChain bounds the symbols that are looked at for one name.
+// maxChain bounds the symbols that are compared for one name.
 const maxChain = 4096
 
-// newSymbolTable finds the tables; lookups in a file without any find nothing.
+// newSymbolTable finds the tables; look-ups in a file without any find nothing.
 func newSymbolTable(f *elf.File) *symbolTable {
 	t := &symbolTable{class: f.Class, order: f.ByteOrder}
 	for _, s := range f.Sections {
@@ -49,7 +49,7 @@ func (t *symbolTable) symbolSize() uint64 {
 	return elf.Sym32Size
 }
 
-// lookup gives the address of a symbol that the file defines and exports.
+// lookup returns the address of a symbol that the file defines and exports.
 func (t *symbolTable) lookup(name string) (uint64, bool) {
 	if t.hash == nil || t.symbols == nil || t.strings == nil {
 		return 0, false
@@ -136,7 +136,7 @@ func (t *symbolTable) lookupOld(name string) (uint64, bool) {
 	return 0, false
 }
 
-// symbol gives the address of symbol n if it has this name and is defined.
+// symbol returns the address of symbol n if it has this name and is defined.
 func (t *symbolTable) symbol(n uint64, name string) (uint64, bool) {
 	if n >= t.count {
 		return 0, false

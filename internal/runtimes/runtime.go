@@ -1,6 +1,6 @@
-// Package runtimes recognises what kind of program a process is: a Java virtual
-// machine and its version, .NET, Go, and so on. It decides by what the mapped
-// files export, not by what they are called, and reads little.
+// Package runtimes recognises what kind of program a process is: a Java virtual machine and its
+// version, .NET, Go, and so on. It decides by what the mapped files export, not by their names, and
+// reads little.
 package runtimes
 
 import "github.com/candid-profiler/candid/internal/target"
@@ -8,7 +8,7 @@ import "github.com/candid-profiler/candid/internal/target"
 // Kind is a kind of runtime.
 type Kind uint8
 
-// The kinds. Of several in one process the one that comes first is told.
+// The kinds. If a process has several, the first in this order is reported.
 const (
 	Unknown     Kind = iota
 	Hotspot          // OpenJDK's virtual machine
@@ -20,13 +20,13 @@ const (
 	Python
 	Ruby
 	Go
-	Native // machine code from files, no runtime that is known
+	Native // machine code from files, no known runtime
 	numKinds
 )
 
 var kindNames = [numKinds]string{"unknown", "hotspot", "openj9", "coreclr", "nativeaot", "native-image", "node", "python", "ruby", "go", "native"}
 
-// String is the name as `ps` shows it.
+// String returns the name as `ps` shows it.
 func (k Kind) String() string {
 	if k < numKinds {
 		return kindNames[k]
@@ -34,14 +34,14 @@ func (k Kind) String() string {
 	return kindNames[Unknown]
 }
 
-// Detected is the runtime that a process was seen to run on.
+// Detected is the runtime that was recognised in a process.
 type Detected struct {
 	Kind    Kind
 	Version string // "17.0.15", "1.8.0_412", "1.26.8"; "" if it is not known
 	Path    string // the file by which it was recognised, in the target's mount namespace
 }
 
-// String is the name and the version: "hotspot 17.0.15".
+// String returns the name and the version: "hotspot 17.0.15".
 func (r Detected) String() string {
 	if r.Version == "" {
 		return r.Kind.String()
@@ -52,11 +52,11 @@ func (r Detected) String() string {
 // Process is one line of `ps`.
 type Process struct {
 	target.Summary          // Summary.Reason says why it cannot be profiled
-	Runtime        Detected // Unknown if it cannot be looked into
+	Runtime        Detected // Unknown if it cannot be examined
 }
 
-// Of recognises the runtime of one process. For several use a Detector, which
-// looks at each file once.
+// Of recognises the runtime of one process. For several, use a Detector, which examines each file
+// once.
 func Of(p *target.Process) (Detected, error) { return NewDetector().Of(p) }
 
 // List lists all processes with their runtimes, by ascending PID.

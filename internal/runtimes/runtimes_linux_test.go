@@ -29,7 +29,7 @@ func start(t testing.TB, name string, args ...string) (*target.Process, string) 
 	return p, said
 }
 
-// A program that says what version of Java it runs on and waits.
+// A program that prints the version of Java that it runs on and waits.
 const sleeper = `public class Sleeper {
   public static void main(String[] a) throws Exception {
     System.out.println(System.getProperty("java.version"));
@@ -51,7 +51,7 @@ func TestHotspotVersions(t *testing.T) {
 			if err != nil || r.Kind != Hotspot || r.Version != said || said == "" || filepath.Base(r.Path) != "libjvm.so" {
 				t.Errorf("%+v, %v; java says %q", r, err, said)
 			}
-			// What is compiled into the VM must agree, for a JDK without a release file.
+			// For a JDK without a release file, the text compiled into the VM must agree.
 			f, err := os.Open(r.Path)
 			if err != nil {
 				t.Fatal(err)
@@ -172,7 +172,7 @@ func TestListHasSelf(t *testing.T) {
 	t.Error("this process is not listed")
 }
 
-// The hash tables must find what a scan of all symbols finds, and nothing else.
+// The hash tables find what a scan of all symbols finds, and nothing else.
 func TestSymbolTable(t *testing.T) {
 	names := []string{"/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6", fixture.JDK(t, 17) + "/lib/server/libjvm.so", "/usr/bin/node"}
 	src, lib := filepath.Join(t.TempDir(), "a.c"), filepath.Join(t.TempDir(), "old.so")

@@ -14,8 +14,8 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// liveVersion reads a version from the process's memory, at the address of an
-// exported variable; "" if what is there is no version.
+// liveVersion reads a version from the process's memory, at the address of an exported variable; ""
+// if there is no version.
 type liveVersion struct {
 	read func(m target.Reader, addr uint64) string
 }
@@ -74,7 +74,7 @@ func plain(s string) string {
 	return versionForm.FindString(s)
 }
 
-// goVersion reads what the Go linker has written into a program.
+// goVersion reads the version that the Go linker has written into a program.
 func goVersion(r io.ReaderAt) string {
 	info, err := buildinfo.Read(r)
 	if err != nil {
@@ -99,9 +99,8 @@ func versionInPath(name string) string {
 	return all[len(all)-1][1]
 }
 
-// hotspotVersion is the version of a JDK: from the release file of its
-// directory, or if there is none or the JDK has been replaced since, from the
-// text that the VM's build compiled into it.
+// hotspotVersion returns the version of a JDK: from the release file of its directory, or if there
+// is none or the JDK has been replaced since, from the text that the VM's build compiled into it.
 func hotspotVersion(p *target.Process, m target.Module, f *fileFacts) string {
 	if f.version != "" {
 		return f.version
@@ -152,8 +151,8 @@ func parseRelease(text []byte) string {
 	return ""
 }
 
-// jreMark precedes the version in the VM's own description of itself, "OpenJDK
-// 64-Bit Server VM (17.0.15+6) for linux-amd64 JRE (17.0.15+6), built on …"
+// jreMark precedes the version in the VM's own description of itself, "OpenJDK 64-Bit Server VM
+// (17.0.15+6) for linux-amd64 JRE (17.0.15+6), built on …"
 // (src/hotspot/share/runtime/abstract_vm_version.cpp; vm_version.cpp in JDK 8).
 var jreMark = []byte(" JRE (")
 

@@ -7,13 +7,13 @@ import (
 
 const maxHeader = 64 << 20 // bytes of .eh_frame_hdr, which has 8 of them a function
 
-// bounds knows where functions begin and end from the unwind tables, which
-// stripped files keep. Only what every linker writes is read: a sorted table of
-// 32-bit offsets (DW_EH_PE_datarel|sdata4, LSB "Exception Frames").
+// bounds finds where functions begin and end from the unwind tables, which stripped files keep.
+// Only the form that every linker writes is read: a sorted table of 32-bit offsets
+// (DW_EH_PE_datarel|sdata4, LSB "Exception Frames").
 type bounds struct {
 	m     *image
 	base  uint64 // address of .eh_frame_hdr
-	table int64  // where in the file it has pairs of offsets from base: function, FDE
+	table int64  // offset in the file of its pairs of offsets from base: function, FDE
 	n     int
 }
 
@@ -42,7 +42,7 @@ func openBounds(m *image) *bounds {
 	return &bounds{m: m, base: s.addr, table: int64(s.off + head + 4), n: int(n)}
 }
 
-// at gives the addresses of the i-th function and of its FDE; 0 if they cannot be read.
+// at returns the addresses of the i-th function and of its FDE; 0 if they cannot be read.
 func (f *bounds) at(i int, b []byte) (start, fde uint64) {
 	if n, _ := f.m.r.ReadAt(b[:8], f.table+int64(i)*8); n < 8 {
 		return 0, 0
@@ -51,7 +51,7 @@ func (f *bounds) at(i int, b []byte) (start, fde uint64) {
 	return word(b), word(b[4:])
 }
 
-// find gives the function that addr lies in.
+// find returns the function that addr lies in.
 func (f *bounds) find(addr uint64) (span, bool) {
 	if f == nil {
 		return span{}, false
@@ -95,8 +95,8 @@ func (f *bounds) length(fde uint64) (uint64, bool) {
 	return 0, false
 }
 
-// pointerEncoding finds the R byte of a CIE's augmentation. 4-byte addresses
-// (all but the large model) are assumed where it has none that we can read.
+// pointerEncoding finds the R byte of a CIE's augmentation. 4-byte addresses (all but the large
+// model) are assumed if there is none that can be read.
 func pointerEncoding(cie []byte) byte {
 	const usual = 0x03
 	if len(cie) < 24 || cie[9] != 'z' {

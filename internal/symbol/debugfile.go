@@ -15,9 +15,8 @@ const (
 	maxCRCFile = 1 << 30
 )
 
-// openDebugFile looks for the file's separate debug information, by build-id
-// and then by .gnu_debuglink, where GDB's manual ("Separate Debug Files") says
-// that it lies.
+// openDebugFile looks for the file's separate debug information, by build-id and then by
+// .gnu_debuglink, in the places that GDB's manual ("Separate Debug Files") lists.
 func (f *File) openDebugFile() *image {
 	if f.opt.OpenDebug == nil {
 		return nil
@@ -58,8 +57,8 @@ func (f *File) openDebugFile() *image {
 	return nil
 }
 
-// tryDebug opens one candidate and checks that it belongs to the file: by
-// build-id where both have one, else by the checksum of the debug link.
+// tryDebug opens one candidate and checks that it belongs to the file: by build-id if both have
+// one, else by the checksum of the debug link.
 func (f *File) tryDebug(p, id string, crc *uint32) *image {
 	file, err := f.opt.OpenDebug(p)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What a container has not, the machine may have.
+// Debug files that a container lacks are taken from the machine.
 func TestOpenDebug(t *testing.T) {
 	dir, ours := t.TempDir(), filepath.Join(t.TempDir(), "x.debug")
 	theirs := filepath.Join(dir, ours)

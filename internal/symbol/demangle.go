@@ -9,22 +9,20 @@ import (
 )
 
 const (
-	maxRawName     = 8 << 10 // bytes of a symbol's name that are read at all
+	maxRawName     = 8 << 10 // bytes of a symbol's name that are read at most
 	maxDemangleIn  = 4 << 10 // longer mangled names stay as they are
 	maxDemanglePow = 12      // demangled names are cut at 4096 bytes
-	maxName        = 2 << 10 // bytes of a name that is shown
+	maxName        = 2 << 10 // bytes of a displayed name
 )
 
-// cloneSuffixes are what compilers append to the name of a part or a copy of a
-// function. The part runs on behalf of the function, so it is counted to it;
-// Frame.Raw keeps the full name. GCC: cold, part, isra, constprop, lto_priv,
-// localalias, clone; LLVM: llvm, cold, __uniq.
+// cloneSuffixes are what compilers append to the name of a part or a copy of a function. The part
+// runs on behalf of the function, so its time is the function's; Frame.Raw keeps the full name.
+// GCC: cold, part, isra, constprop, lto_priv, localalias, clone; LLVM: llvm, cold, __uniq.
 var cloneSuffixes = []string{".cold", ".part.", ".isra.", ".constprop.", ".lto_priv.", ".localalias", ".llvm.", ".clone.", ".__uniq."}
 
-// Demangle turns a symbol's raw name into what people read: C++ and Rust names
-// without parameters, return types and hashes; symbol versions and clone
-// suffixes cut off; anything else as it is, made printable and bounded. (D names
-// and names that do not parse stay raw.)
+// Demangle turns a symbol's raw name into its display form. C++ and Rust names have no parameters,
+// return types and hashes; symbol versions and clone suffixes are cut off; anything else stays as
+// it is, made printable and bounded. (D names and names that do not parse stay raw.)
 func Demangle(raw string) string {
 	name := raw
 	if i := strings.IndexByte(name, '@'); i > 0 && !strings.HasSuffix(name, pltSuffix) {
@@ -50,11 +48,11 @@ func Demangle(raw string) string {
 	return Printable(name)
 }
 
-// defaultArgs are template arguments that the standard library's containers have
-// by default and that nobody writes.
+// defaultArgs are the default template arguments of the standard library's containers, which nobody
+// writes.
 var defaultArgs = []string{", std::allocator<", ", std::char_traits<", ", std::default_delete<"}
 
-// shortTemplate writes std::vector<int, std::allocator<int> > as people do:
+// shortTemplate shortens std::vector<int, std::allocator<int> > to the form that people write:
 // std::vector<int>.
 func shortTemplate(name string) string {
 	for _, arg := range defaultArgs {
@@ -81,7 +79,7 @@ func shortTemplate(name string) string {
 	return strings.ReplaceAll(name, "std::__cxx11::basic_string<char>", "std::string")
 }
 
-// closing gives the index after the '>' that closes what was opened before i.
+// closing returns the index after the '>' that closes the bracket opened before i.
 func closing(s string, i int) int {
 	depth := 1
 	for ; i < len(s); i++ {
@@ -97,8 +95,7 @@ func closing(s string, i int) int {
 	return -1
 }
 
-// cutThunkParams takes the parameters off a thunk's name, where the demangler
-// leaves them.
+// cutThunkParams removes the parameters from a thunk's name, in which the demangler leaves them.
 func cutThunkParams(name string) string {
 	if !strings.Contains(name, "thunk to ") {
 		return name
@@ -139,8 +136,8 @@ func cutClone(name string) string {
 	return name[:cut]
 }
 
-// Printable makes a name that came from a file safe to show: at most 2 KiB of
-// valid UTF-8 without control characters.
+// Printable makes a name that came from a file safe to display: at most 2 KiB of valid UTF-8
+// without control characters.
 func Printable(s string) string {
 	if len(s) <= maxName && plainASCII(s) {
 		return s

@@ -13,31 +13,31 @@ import (
 	"github.com/candid-profiler/candid/internal/fileblocks"
 )
 
-const maxDWARF = 128 << 20 // of one file; a larger one is named by its symbols only
+const maxDWARF = 128 << 20 // bytes in one file; a larger one is named by its symbols only
 
-// Options say where else than in the file its symbols may be.
+// Options say where a file's symbols may be besides the file itself.
 type Options struct {
-	// Path of the file as the target sees it; separate debug files are looked
-	// for beside it. "" if unknown.
+	// Path is the path of the file as the target sees it; separate debug files are looked for
+	// beside it. "" if unknown.
 	Path string
 	// OpenDebug opens a separate debug file by its path. nil: none are used.
 	OpenDebug func(path string) (*os.File, error)
-	// NoLines: do not read DWARF.
+	// NoLines says not to read DWARF.
 	NoLines bool
 }
 
-// Symbol is what an address is called.
+// Symbol is the name of an address.
 type Symbol struct {
 	Name  string // demangled and printable
 	Raw   string // as the file has it, "" if it is the same
-	Start uint64 // where the function begins, as the file numbers addresses
-	// NoName: the file does not name the function; Start is where it begins if
-	// the unwind tables say so, else the address that was asked for.
+	Start uint64 // where the function begins, as an address of the file
+	// NoName says that the file does not name the function. Start is where it begins if the unwind
+	// tables tell, else the address that was looked up.
 	NoName bool
 }
 
-// File names the code of one ELF file. Everything but the symbol tables is read
-// when first needed. It is not safe for concurrent use.
+// File names the code of one ELF file. Everything but the symbol tables is read when first needed.
+// It is not safe for concurrent use.
 type File struct {
 	m       *image
 	debug   *image // a separate debug file, nil if there is none
@@ -56,8 +56,8 @@ type File struct {
 	notes      []error
 }
 
-// Open reads the symbols of f and takes f over: Close closes it. If the file is
-// no ELF file, f is closed and the error wraps ErrNotELF.
+// Open reads the symbols of f and takes over ownership of f: Close closes it. If the file is not an
+// ELF file, f is closed and the error wraps ErrNotELF.
 func Open(f *os.File, opt Options) (*File, error) {
 	st, err := f.Stat()
 	if err == nil && !st.Mode().IsRegular() {
@@ -88,8 +88,8 @@ func OpenReader(r io.ReaderAt, size int64, opt Options) (*File, error) {
 	return f, nil
 }
 
-// load reads what says which functions there are. Go's own table has all of a Go program;
-// its symbols, which say the same, are read when something else is asked for.
+// load reads the tables that say which functions there are. Go's own table covers all of a Go
+// program; its symbols, which say the same, are read when something else is looked up.
 func (f *File) load() {
 	f.goTable = openGoTable(f.m, func() *table {
 		f.loadSymbols()
@@ -104,8 +104,8 @@ func (f *File) load() {
 	}
 }
 
-// findDebug looks for a separate debug file, where the file lacks something: full says that
-// it has all symbols.
+// findDebug looks for a separate debug file if the file lacks something; full says that it has all
+// symbols.
 func (f *File) findDebug(full bool) {
 	if !f.sought && (!full || !f.opt.NoLines && !f.m.describes()) {
 		f.sought = true
@@ -113,9 +113,8 @@ func (f *File) findDebug(full bool) {
 	}
 }
 
-// loadSymbols reads the symbol tables, the best first. Those of the better ones hold
-// everything that the lesser ones do, except that .gnu_debugdata leaves out what
-// .dynsym has.
+// loadSymbols reads the symbol tables, the most complete first. Each of them holds everything that
+// the later ones do, except that .gnu_debugdata leaves out what .dynsym has.
 func (f *File) loadSymbols() {
 	if f.loaded {
 		return
@@ -144,7 +143,7 @@ func (f *File) take(m *image, typ elf.SectionType) bool {
 	return ok
 }
 
-// Close gives the files back.
+// Close closes the files.
 func (f *File) Close() error {
 	var errs []error
 	for _, c := range f.close {
@@ -154,20 +153,19 @@ func (f *File) Close() error {
 	return errors.Join(errs...)
 }
 
-// Symbols is the number of code symbols that were found.
+// Symbols returns the number of code symbols that were found.
 func (f *File) Symbols() int {
 	f.loadSymbols()
 	return len(f.table.syms)
 }
 
-// Notes are the parts of the file that could not be used, and why.
+// Notes returns why parts of the file could not be used.
 func (f *File) Notes() []error { return f.notes }
 
-// BuildID is the file's build-id in hex, "" if it has none.
+// BuildID returns the file's build-id in hex, "" if it has none.
 func (f *File) BuildID() string { return f.m.buildID() }
 
-// BuildID reads the build-id of an ELF file of size bytes, in hex, and nothing
-// else of it; "" if it has none.
+// BuildID reads only the build-id of an ELF file of size bytes, in hex; "" if it has none.
 func BuildID(r io.ReaderAt, size int64) (string, error) {
 	m, err := openImage(r, size)
 	if err != nil {
@@ -176,21 +174,21 @@ func BuildID(r io.ReaderAt, size int64) (string, error) {
 	return m.buildID(), nil
 }
 
-// NoteBuildID is the build-id in a list of notes, as the kernel shows its own in
+// NoteBuildID returns the build-id in a list of notes, as the kernel shows its own in
 // /sys/kernel/notes; "" if there is none.
 func NoteBuildID(notes []byte) string {
 	m := image{order: binary.LittleEndian}
 	return m.noteBuildID(notes)
 }
 
-// Symbol names the function that holds addr, an address as the file numbers
-// them. It is false if there is no code there.
+// Symbol names the function that holds addr, an address of the file. It returns false if there is
+// no code there.
 func (f *File) Symbol(addr uint64) (Symbol, bool) {
 	code, ok := f.m.code(addr)
 	if !ok {
 		return Symbol{}, false
 	}
-	// Go's own names first: its symbols carry marks of the linker (.abi0).
+	// Go's own names first: the file's symbols carry suffixes from the linker (.abi0).
 	if name, start, ok := f.goTable.function(addr); ok {
 		return named(name, start), true
 	}
@@ -240,9 +238,8 @@ func (f *File) functionBounds(addr uint64) (span, bool) {
 	return f.bounds.find(addr)
 }
 
-// Lines appends the source places that addr stands for to out, innermost first:
-// the inlined functions and last the one that was compiled. It appends nothing
-// if the file has no line information for addr.
+// Lines appends the source positions of addr to out, innermost first: the inlined functions and
+// last the one that was compiled. It appends nothing if the file has no line information for addr.
 func (f *File) Lines(addr uint64, out []dwarfline.Place) []dwarfline.Place {
 	if f.opt.NoLines {
 		return out
@@ -264,7 +261,7 @@ func (f *File) readLines() {
 	}
 }
 
-// hasLines reports whether there is line information to be read.
+// hasLines reports whether there is line information to read.
 func (f *File) hasLines() bool { return f.m.describes() || f.debug.describes() }
 
 // describes reports whether the image has debugging information.
@@ -292,9 +289,9 @@ func (f *File) openLines() *dwarfline.Data {
 	return nil
 }
 
-// linesMemory is about how many bytes of memory the line information takes.
+// linesMemory returns about how many bytes of memory the line information takes.
 func (f *File) linesMemory() (n uint64) {
-	const unpacked = 3 // times as large as compressed, mostly
+	const unpacked = 3 // factor from compressed to uncompressed size, mostly
 	for _, m := range []*image{f.m, f.debug} {
 		if !m.describes() {
 			continue
@@ -308,7 +305,7 @@ func (f *File) linesMemory() (n uint64) {
 				n += min(s.size, maxDWARF)
 			}
 		}
-		break // those of the first are taken that has any
+		break // the first image that has any is used
 	}
 	return n
 }

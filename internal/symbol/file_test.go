@@ -54,7 +54,7 @@ type nmSym struct {
 	name       string
 }
 
-// nmSymbols is what binutils' nm says of the code symbols of a file.
+// nmSymbols returns the code symbols of a file according to binutils' nm.
 func nmSymbols(t testing.TB, path string, args ...string) []nmSym {
 	t.Helper()
 	out := run(t, "", "nm", append(args, "-S", "--defined-only", path)...)
@@ -74,8 +74,8 @@ func nmSymbols(t testing.TB, path string, args ...string) []nmSym {
 	return syms
 }
 
-// againstNM asks for random addresses inside symbols that nm lists and wants
-// one of the names that nm gives the place.
+// againstNM looks up random addresses inside symbols that nm lists and requires one of the names
+// that nm has for the address.
 func againstNM(t *testing.T, path string, nmArgs ...string) {
 	syms := nmSymbols(t, path, nmArgs...)
 	if len(syms) < 100 {
@@ -119,7 +119,7 @@ func TestAgainstNM(t *testing.T) {
 	t.Run("libc", func(t *testing.T) { againstNM(t, "/lib/x86_64-linux-gnu/libc.so.6", "-D") })
 }
 
-// Reading a JVM's symbols should take about 30 ms.
+// BenchmarkOpen reads a JVM's symbols, which should take about 30 ms.
 func BenchmarkOpen(b *testing.B) {
 	path := libjvm(b)
 	b.ReportAllocs()

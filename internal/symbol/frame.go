@@ -1,5 +1,5 @@
-// Package symbol says what the frames of a walked stack are called: function,
-// file and line, and the functions that were inlined there.
+// Package symbol names the frames of a walked stack: function, file and line, and the functions
+// that were inlined there.
 package symbol
 
 import "github.com/candid-profiler/candid/internal/walk"
@@ -7,9 +7,8 @@ import "github.com/candid-profiler/candid/internal/walk"
 // Frame is one logical frame: a physical frame stands for one or, with
 // inlining, for several.
 type Frame struct {
-	// Function is the name as people read it, demangled, with generated parts
-	// normalised so that stacks of different runs merge: java.util.HashMap.get,
-	// std::vector<int>::push_back, do_syscall_64.
+	// Function is the display name, demangled, with generated parts normalised so that stacks of
+	// different runs merge: java.util.HashMap.get, std::vector<int>::push_back, do_syscall_64.
 	Function string
 	// Raw is the name before it was demangled or normalised, "" if it is the same.
 	Raw string
@@ -23,25 +22,25 @@ type Frame struct {
 	BCI    int32  // bytecode index, -1 if there is none
 	Kind   walk.Kind
 	Flags  walk.FrameFlags
-	// Addr identifies the place for tools that work with addresses: for native
-	// code the address as the file numbers it, else the process's address.
+	// Addr identifies the position for tools that work with addresses: for native code it is an
+	// address of the file, else one of the process.
 	Addr uint64
-	// NoName: the file has no symbol there; Function is module+offset.
+	// NoName says that the file has no symbol there; Function is module+offset.
 	NoName bool
 }
 
 // Resolver names the frames that one Stepper found.
 type Resolver interface {
-	// Resolve appends what f stands for to out, innermost first, and returns it.
-	// It appends at least one frame, whatever f holds.
+	// Resolve appends the frames that f stands for to out, innermost first, and returns it. It
+	// appends at least one frame, whatever f holds.
 	Resolve(f walk.Frame, out []Frame) []Frame
 }
 
-// Preparer is a Resolver that may have to read a file before it can name a frame,
-// which can take a second of a large one.
+// Preparer is a Resolver that may have to read a file before it can name a frame, which can take a
+// second for a large one.
 type Preparer interface {
 	Resolver
-	// Prepare reports whether Resolve would name f at once. If it would not, what it
-	// needs is read meanwhile, by another goroutine.
+	// Prepare reports whether Resolve would name f at once. If not, another goroutine starts to
+	// read what it needs.
 	Prepare(f walk.Frame) bool
 }

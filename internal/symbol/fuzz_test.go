@@ -43,7 +43,7 @@ func seeds(t testing.TB) [][]byte {
 	return all
 }
 
-// tryFile asks a file, whatever it holds, for everything we ask files for.
+// tryFile calls everything that reads a file, whatever it holds.
 func tryFile(t *testing.T, b []byte) {
 	start := hostinfo.OwnCPU()
 	f, err := OpenReader(bytes.NewReader(b), int64(len(b)), Options{})
@@ -76,8 +76,8 @@ func tryFile(t *testing.T, b []byte) {
 	}
 }
 
-// FuzzFile changes words of real programs. (The fuzzer is given where and what,
-// not the files: it would spend its time on making them smaller.)
+// FuzzFile changes words of real programs. (The fuzzer controls where and to what, not the files:
+// it would spend its time on making them smaller.)
 func FuzzFile(f *testing.F) {
 	all := seeds(f)
 	for i := range all {

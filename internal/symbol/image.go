@@ -11,8 +11,8 @@ import (
 	"github.com/klauspost/compress/zlib"
 )
 
-// Bounds on what is believed of an ELF file. Real files stay far below them;
-// a hostile one must not make us read or allocate more.
+// Bounds on what an ELF file may claim. Real files stay far below them; a hostile one must not make
+// candid read or allocate more.
 const (
 	maxSections     = 1 << 16
 	maxSegments     = 1 << 10
@@ -21,9 +21,9 @@ const (
 )
 
 var (
-	// ErrNotELF: the file is not an ELF file that can be read here.
+	// ErrNotELF means that the file is not an ELF file that can be read here.
 	ErrNotELF = errors.New("not a usable ELF file")
-	// ErrTooLarge: a part of the file is larger than we are willing to read.
+	// ErrTooLarge means that a part of the file is larger than the bound on what is read.
 	ErrTooLarge = errors.New("too large")
 	errNoSect   = errors.New("no such section")
 )
@@ -47,9 +47,9 @@ type segment struct {
 	filesz, memsize uint64
 }
 
-// image is an ELF file's layout. debug/elf is not used because it reads whole
-// tables and makes a string of every symbol, and because its documentation says
-// that it is not meant for hostile files.
+// image is an ELF file's layout. debug/elf is not used because it reads whole tables and makes a
+// string of every symbol, and because its documentation says that it is not meant for hostile
+// files.
 type image struct {
 	r        io.ReaderAt
 	size     int64
@@ -59,10 +59,10 @@ type image struct {
 	entry    uint64 // where the program starts
 	sections []section
 	segments []segment
-	exec     []span // where code lies, sorted by address
+	exec     []span // ranges of code, sorted by address
 }
 
-// span is the half-open range [lo, hi) of file-numbered addresses.
+// span is the half-open range [lo, hi) of addresses of the file.
 type span struct{ lo, hi uint64 }
 
 // openImage reads the headers of the ELF file in r, which is size bytes long.
@@ -132,7 +132,7 @@ func (m *image) readSegments(off uint64, entsize, num int) {
 	}
 	b, err := m.readAt(off, uint64(entsize*num), 1<<22)
 	if err != nil {
-		return // no segments: sections may still say enough
+		return // no segments: sections may still be enough
 	}
 	o := m.order
 	for i := range num {
@@ -209,8 +209,8 @@ func (m *image) parseSection(e []byte) section {
 		link: o.Uint32(e[24:]), info: o.Uint32(e[28:]), entsize: uint64(o.Uint32(e[36:]))}
 }
 
-// findCode collects where code lies: sections know it best; a file without
-// section headers still has its segments.
+// findCode collects the ranges of code. Sections are the most precise; a file without section
+// headers still has its segments.
 func (m *image) findCode() {
 	for _, s := range m.sections {
 		if s.flags&elf.SHF_EXECINSTR != 0 && s.size > 0 && s.addr+s.size > s.addr {
@@ -227,7 +227,7 @@ func (m *image) findCode() {
 	sortSpans(m.exec)
 }
 
-// code gives the code range that holds addr.
+// code returns the code range that holds addr.
 func (m *image) code(addr uint64) (span, bool) {
 	lo, hi := 0, len(m.exec)
 	for lo < hi {
@@ -244,7 +244,7 @@ func (m *image) code(addr uint64) (span, bool) {
 	return m.exec[lo-1], true
 }
 
-// find gives the first section with this name that has content.
+// find returns the first section with this name that has content.
 func (m *image) find(name string) *section {
 	for i := range m.sections {
 		if s := &m.sections[i]; s.name == name && s.typ != elf.SHT_NOBITS && s.typ != elf.SHT_NULL {
@@ -254,7 +254,7 @@ func (m *image) find(name string) *section {
 	return nil
 }
 
-// raw reads a section's bytes as they are in the file.
+// raw reads a section's bytes without decompressing them.
 func (m *image) raw(s *section, limit uint64) ([]byte, error) {
 	if s == nil || s.typ == elf.SHT_NOBITS {
 		return nil, errNoSect
@@ -325,8 +325,8 @@ func inflateZlib(name string, b []byte, size, limit uint64) ([]byte, error) {
 	return readUnpacked(name, z, size)
 }
 
-// readUnpacked reads exactly size bytes. The buffer grows with what really
-// comes, so that a false size in a small file costs nothing.
+// readUnpacked reads exactly size bytes. The buffer grows with the data that arrives, so that a
+// false size in a small file costs nothing.
 func readUnpacked(name string, r io.Reader, size uint64) ([]byte, error) {
 	var out bytes.Buffer
 	out.Grow(int(min(size, 1<<20)))
@@ -357,7 +357,7 @@ func (m *image) bytesAtAddr(addr, n uint64) ([]byte, error) {
 	return nil, fmt.Errorf("%d bytes at address %#x: not in the file", n, addr)
 }
 
-// buildID is the file's build-id as lower-case hex, "" if it has none.
+// buildID returns the file's build-id as lower-case hex, "" if it has none.
 func (m *image) buildID() string {
 	for i := range m.sections {
 		s := &m.sections[i]
@@ -402,7 +402,7 @@ func (m *image) noteBuildID(b []byte) string {
 	return ""
 }
 
-// cString is the zero-terminated string at off, at most limit bytes of it.
+// cString returns the zero-terminated string at off, at most limit bytes of it.
 func cString(tab []byte, off uint64, limit int) string {
 	if off >= uint64(len(tab)) {
 		return ""

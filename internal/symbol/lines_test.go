@@ -81,8 +81,8 @@ func compile(t testing.TB, file, src, tool string, args ...string) string {
 
 type sourcePlace struct{ function, at string }
 
-// addr2line asks binutils or, where that does not know the format, elfutils for
-// every address; chains come innermost first.
+// addr2line runs binutils or, if that does not know the format, elfutils for every address; chains
+// are innermost first.
 func addr2line(t testing.TB, tool, path string, addrs []uint64) [][]sourcePlace {
 	t.Helper()
 	args := []string{"-a", "-i", "-f", "-e", path}
@@ -111,8 +111,8 @@ func addr2line(t testing.TB, tool, path string, addrs []uint64) [][]sourcePlace 
 var startup = map[string]bool{"_start": true, "_init": true, "_fini": true, "frame_dummy": true, "__do_global_dtors_aux": true,
 	"register_tm_clones": true, "deregister_tm_clones": true}
 
-// againstAddr2line compares chains of functions and lines for random addresses
-// of the program; min is the share that must agree wholly.
+// againstAddr2line compares chains of functions and lines for random addresses of the program; min
+// is the share that must agree completely.
 func againstAddr2line(t *testing.T, tool, path string, min float64) {
 	fixture.Tool(t, tool)
 	f := openTest(t, path, Options{})
@@ -135,7 +135,7 @@ func againstAddr2line(t *testing.T, tool, path string, min float64) {
 		sym, _ := f.Symbol(a)
 		symbol := cmp.Or(sym.Raw, sym.Name)
 		if startup[symbol] {
-			continue // no DWARF; elfutils then takes the function before
+			continue // no DWARF; elfutils then returns the function before
 		}
 		if strings.HasPrefix(w[0].at, "??") || strings.HasSuffix(w[0].at, ":?") || strings.HasSuffix(w[0].at, ":0") {
 			continue
@@ -162,8 +162,8 @@ func againstAddr2line(t *testing.T, tool, path string, min float64) {
 					bad = "line"
 					break
 				}
-				// addr2line names the first place by the symbol table, and puts no
-				// scopes before plain names.
+				// addr2line names the first position by the symbol table, and puts no scopes before
+				// plain names.
 				if j == 0 {
 					continue
 				}
@@ -216,7 +216,7 @@ func TestLinesAgainstAddr2line(t *testing.T) {
 	})
 }
 
-// TestCompressedLines: however the sections are packed, the answers are the same.
+// TestCompressedLines checks that the answers are the same however the sections are compressed.
 func TestCompressedLines(t *testing.T) {
 	path, at := buildC(t, "-g", "-O2")
 	plain := openTest(t, path, Options{})

@@ -15,8 +15,8 @@ const (
 	maxXZWindow  = 64 << 20 // xz's own largest preset
 )
 
-// miniDebug opens .gnu_debugdata: an ELF file with the symbols that .dynsym
-// lacks, packed with xz.
+// miniDebug opens .gnu_debugdata: an ELF file with the symbols that .dynsym lacks, compressed with
+// xz.
 func (f *File) miniDebug() *image {
 	s := f.m.find(".gnu_debugdata")
 	if s == nil {
@@ -56,10 +56,9 @@ func unpackMiniDebug(m *image, s *section) (*image, error) {
 
 var errXZ = errors.New("not an xz stream that can be read here")
 
-// xzBlock finds the data of an xz stream's first block, and the window that they
-// need. The container is read here because the library allocates the window
-// that the file asks for, up to 4 GiB. (The xz file format, 2.1 and 3.1. Of what
-// is below 24 MiB xz makes one block.)
+// xzBlock finds the data of an xz stream's first block, and the window size that they need. The
+// container is read here because the library allocates the window that the file asks for, up to 4
+// GiB. (The xz file format, 2.1 and 3.1. xz writes data of less than 24 MiB as one block.)
 func xzBlock(b []byte) (window int, data []byte, err error) {
 	const lzma2 = 0x21
 	if len(b) < 24 || string(b[:6]) != "\xfd7zXZ\x00" || b[12] == 0 {
@@ -72,7 +71,7 @@ func xzBlock(b []byte) (window int, data []byte, err error) {
 		return 0, nil, errXZ
 	}
 	r := bytes.NewReader(head[2:size])
-	for _, bit := range []byte{0x40, 0x80} { // packed and unpacked size, where given
+	for _, bit := range []byte{0x40, 0x80} { // compressed and uncompressed size, if present
 		if flags&bit != 0 {
 			if _, err := binary.ReadUvarint(r); err != nil {
 				return 0, nil, errXZ

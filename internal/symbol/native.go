@@ -15,32 +15,32 @@ import (
 )
 
 const (
-	maxCached = 1 << 12 // addresses of a file whose names are kept; who asks keeps them too
+	maxCached = 1 << 12 // addresses per file whose names are cached; callers cache them too
 	maxFiles  = 4096    // files held open at once
 )
 
 // FileID identifies a file for as long as it is mapped.
 type FileID struct{ Dev, Inode uint64 }
 
-// ContentID identifies a file's content, whichever process maps it. The zero value
-// is for what is not shared.
+// ContentID identifies a file's content, whichever process maps it. The zero value means that it is
+// not shared.
 type ContentID struct {
 	Dev, Inode uint64
 	Size       int64
 	MTime      int64 // ns
 }
 
-// Place is where a native frame's code comes from.
+// Place is the position of a native frame's code in a file.
 type Place struct {
 	File FileID
-	// Content is for what is the same in other processes, and is named once for all.
+	// Content identifies what is the same in other processes, and is named once for all.
 	Content ContentID
 	Name    string // short name of the module: libjvm.so, [vdso]
 	Path    string // as the target sees it, "" if unknown
-	Addr    uint64 // the frame's PC as the file numbers addresses
+	Addr    uint64 // the frame's PC as an address of the file
 }
 
-// Locator says which file the code of a frame comes from.
+// Locator finds the file that the code of a frame comes from.
 type Locator interface {
 	// Locate finds the file of f. It must not allocate when it succeeds.
 	Locate(f walk.Frame) (Place, bool)
@@ -48,49 +48,48 @@ type Locator interface {
 	Open(p Place) (*os.File, error)
 }
 
-// Native names frames of machine code that came from files. Each file is opened
-// when the first frame in it is named, each address named once. It is not safe
-// for concurrent use.
+// Native names frames of machine code that came from files. Each file is opened when the first
+// frame in it is named, and each address is named once. It is not safe for concurrent use.
 type Native struct {
 	loc    Locator
 	root   func(path string) string
 	files  map[FileID]*nativeFile
 	shared *Shared
 	perf   *perfMap
-	pseudo []string          // names of mapped images that are no files
+	pseudo []string          // names of mapped images that are not files
 	places []dwarfline.Place // reused
-	// NoLines: name functions only, without source lines and inlined functions.
+	// NoLines says to name functions only, without source lines and inlined functions.
 	NoLines bool
-	// Wanted, if it is set, is asked before the source lines of a file are read, and may
-	// wait before it answers. It is called from another goroutine. If they are not wanted,
-	// functions are named only, until somebody wants them who asks for the file anew.
+	// Wanted, if set, is called before the source lines of a file are read, and may block. It is
+	// called from another goroutine. If it returns false, only functions are named, until the file
+	// is requested again by a caller who wants the lines.
 	Wanted func() bool
-	// Room, if it is set, is asked before source lines are read that may take so many bytes
-	// of memory; without room it is as if they were not wanted. It is called as Wanted is.
+	// Room, if set, is called before source lines are read that may take this many bytes of memory.
+	// If it returns false, the lines count as not wanted. It is called like Wanted.
 	Room func(bytes uint64) bool
-	// Fleeting, if it is set, reports whether the process may end soon: then a file that
-	// others have read without source lines is good enough.
+	// Fleeting, if set, reports whether the process may end soon. A file that others have read
+	// without source lines is then good enough.
 	Fleeting func() bool
 }
 
 var _ Preparer = (*Native)(nil)
 
-// nativeFile is a file of code, with the names of the addresses that were asked for.
+// nativeFile is a file of code, with the names of the addresses that were looked up.
 type nativeFile struct {
-	coming chan opened // where it will come from while it is being read, else nil
+	coming chan opened // delivers the file while it is being read, else nil
 	opened
 	name     string
-	shared   *Shared // nil: it is not
-	used     uint64  // when, counted by shared
-	released bool    // what it held is gone: it has to be read again
+	shared   *Shared // nil if it is not shared
+	used     uint64  // when it was last used, counted by shared
+	released bool    // its content was released: it has to be read again
 	frames   map[uint64][]Frame
 }
 
-// opened is what reading a file gave.
+// opened is the result of reading a file.
 type opened struct {
 	f     *File // nil if it could not be opened
 	err   error
-	brief bool // it may have source lines that nobody wanted
+	brief bool // it may have source lines that were not wanted
 }
 
 // here reports whether the file has been read.
@@ -113,19 +112,18 @@ func (nf *nativeFile) wait() {
 	}
 }
 
-// NewNative makes a resolver. root turns a path of the target's mount namespace
-// into one that can be opened here; nil if they are the same.
+// NewNative returns a resolver. root turns a path of the target's mount namespace into one that can
+// be opened here; nil if they are the same.
 func NewNative(loc Locator, root func(path string) string) *Native {
 	return &Native{loc: loc, root: root, files: map[FileID]*nativeFile{}}
 }
 
-// Share lets the resolver use what others have read of files. shared belongs to
-// the goroutine that uses all of them.
+// Share lets the resolver use what others have read of files. shared is used from the goroutine of
+// all resolvers that share it.
 func (n *Native) Share(shared *Shared) { n.shared = shared }
 
-// UsePerfMap lets code that no file holds be named by the map that the runtime
-// itself writes to /tmp/perf-PID.map. pid is the process's id in its own
-// namespace.
+// UsePerfMap makes code without a file be named by the map that the runtime itself writes to
+// /tmp/perf-PID.map. pid is the process's id in its own namespace.
 func (n *Native) UsePerfMap(pid int) {
 	path := "/tmp/perf-" + strconv.Itoa(pid) + ".map"
 	n.perf = &perfMap{open: func() (*os.File, error) { return openIn(n.rootDir(), path) }}
@@ -138,7 +136,7 @@ func (n *Native) Resolve(f walk.Frame, out []Frame) []Frame {
 		return append(out, n.noFile(f))
 	}
 	if p.File == (FileID{}) {
-		if p.Path == "" && n.perf != nil { // memory that no file is behind
+		if p.Path == "" && n.perf != nil { // memory without a file
 			if r := n.noFile(f); !r.NoName {
 				return append(out, r)
 			}
@@ -171,15 +169,14 @@ func (n *Native) Resolve(f walk.Frame, out []Frame) []Frame {
 	return out
 }
 
-// Prepare implements Preparer. What is no file is read at once, or named in
-// another way.
+// Prepare implements Preparer. Code without a file is read at once, or named in another way.
 func (n *Native) Prepare(f walk.Frame) bool {
 	p, ok := n.loc.Locate(f)
 	return !ok || p.File == (FileID{}) || n.file(p).here()
 }
 
-// unnumbered makes an id for what the kernel maps without a file, such as the
-// vdso: no device has the number 0 with the inode that the name's place gives.
+// unnumbered returns an id for what the kernel maps without a file, such as the vdso: no device has
+// the number 0 with an inode that is the name's index.
 func (n *Native) unnumbered(name string) FileID {
 	for i, s := range n.pseudo {
 		if s == name {
@@ -193,9 +190,8 @@ func (n *Native) unnumbered(name string) FileID {
 	return FileID{Inode: uint64(len(n.pseudo))}
 }
 
-// lookupAddr is where the frame's own instruction is. A return address may
-// already lie in the next line or, after a call that never returns, in the next
-// function.
+// lookupAddr returns the address of the frame's own instruction. A return address may already
+// belong to the next line or, after a call that never returns, to the next function.
 func lookupAddr(addr uint64, flags walk.FrameFlags) uint64 {
 	if flags&walk.ReturnAddress != 0 && addr > 0 {
 		return addr - 1
@@ -203,7 +199,7 @@ func lookupAddr(addr uint64, flags walk.FrameFlags) uint64 {
 	return addr
 }
 
-// noFile names code that no file holds.
+// noFile names code without a file.
 func (n *Native) noFile(f walk.Frame) Frame {
 	r := Frame{Function: "[unknown]", BCI: -1, Kind: f.Kind, Flags: f.Flags, Addr: f.PC, NoName: true}
 	if n.perf == nil {
@@ -248,7 +244,7 @@ func (n *Native) name(nf *nativeFile, addr uint64) []Frame {
 		fr.File, fr.Line = Printable(pl.File), pl.Line
 		inlined := i < len(n.places)-1
 		if inlined && pl.Function == "" {
-			continue // its description lies in a file that dwz made, which is not read
+			continue // its description lies in a file made by dwz, which is not read
 		}
 		if inlined {
 			fr.Kind = walk.KindInlined
@@ -268,7 +264,7 @@ func offsetName(module string, addr uint64) string {
 	return fmt.Sprintf("%s+%#x", module, addr)
 }
 
-// file opens the file of p once, and begins to read it.
+// file opens the file of p once, and starts to read it.
 func (n *Native) file(p Place) *nativeFile {
 	before := n.files[p.File]
 	if before != nil && !before.released {
@@ -299,13 +295,13 @@ func (n *Native) file(p Place) *nativeFile {
 	return nf
 }
 
-// linesTurn is held by who reads the source lines of a file. They are most of the work and
-// of the memory of reading it, and those of several files need not be there at once.
+// linesTurn is held while the source lines of a file are read. They are most of the work and of the
+// memory of reading it, and those of several files need not be read at the same time.
 var linesTurn sync.Mutex
 
-// openTurns bounds how many files are read at once. Those of a whole machine come together
-// when it begins to be recorded; each would be a goroutine that wants a CPU, among which
-// the one that takes samples out of the kernel's buffer has to wait for its turn.
+// openTurns bounds how many files are read at the same time. When a recording of a whole machine
+// begins, all of its files come at once. Each would be a goroutine that competes for a CPU with the
+// one that reads samples from the kernel's buffer.
 var openTurns = make(chan struct{}, max(1, runtime.NumCPU()-1))
 
 func openInTurn(f *os.File, opt Options) (*File, error) {
@@ -314,7 +310,7 @@ func openInTurn(f *os.File, opt Options) (*File, error) {
 	return Open(f, opt)
 }
 
-// read reads a file's symbols and lines and sends what came of it.
+// read reads a file's symbols and lines and sends the result.
 func read(f *os.File, opt Options, vdso bool, wanted func() bool, room func(uint64) bool, to chan<- opened) {
 	var o opened
 	defer func() {
@@ -334,19 +330,19 @@ func read(f *os.File, opt Options, vdso bool, wanted func() bool, room func(uint
 	}
 }
 
-// readInTurn reads the source lines of f, if they are still wanted when it is its turn,
-// and there is room.
+// readInTurn reads the source lines of f, if they are still wanted when it is its turn and there is
+// room.
 func readInTurn(f *File, wanted func() bool, room func(uint64) bool) bool {
 	if wanted == nil || wanted() {
 		linesTurn.Lock()
 		defer linesTurn.Unlock()
-		// Its turn may have come late.
+		// Much time may have passed before its turn.
 		if (wanted == nil || wanted()) && (room == nil || room(f.linesMemory())) {
 			f.readLines()
 			return true
 		}
 	}
-	f.haveLines = true // as far as there will be any
+	f.haveLines = true // even if there are none
 	return false
 }
 
@@ -360,8 +356,8 @@ func (n *Native) rootDir() string {
 // openDebug opens a debug file.
 func (n *Native) openDebug(path string) (*os.File, error) { return OpenDebug(n.rootDir(), path) }
 
-// OpenDebug opens a debug file as who lives in the root directory sees its path, else as
-// we do: a container mostly has none.
+// OpenDebug opens a debug file at its path below the root directory, else at its path here: a
+// container mostly has none.
 func OpenDebug(root, path string) (*os.File, error) {
 	f, err := openIn(root, path)
 	if err != nil && root != "/" {
@@ -370,7 +366,7 @@ func OpenDebug(root, path string) (*os.File, error) {
 	return f, err
 }
 
-// Notes says which files could not be used, wholly or in part, and why.
+// Notes returns which files could not be used, completely or in part, and why.
 func (n *Native) Notes() []error {
 	var out []error
 	for _, nf := range n.files {

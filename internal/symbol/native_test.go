@@ -26,7 +26,7 @@ func (o oneFile) Locate(f walk.Frame) (Place, bool) {
 
 func (o oneFile) Open(Place) (*os.File, error) { return os.Open(o.path) }
 
-// buildC compiles the small program and gives its path and function addresses.
+// buildC compiles the small program and returns its path and function addresses.
 func buildC(t testing.TB, args ...string) (string, map[string]uint64) {
 	t.Helper()
 	path := compile(t, "t.c", tinySource, "gcc", args...)
@@ -69,7 +69,7 @@ func TestNativeInlined(t *testing.T) {
 	if !found {
 		t.Error("no place where in is inlined into out")
 	}
-	// A return address at the start of main belongs to what lies before it.
+	// A return address at the start of main belongs to the code before it.
 	got := n.Resolve(walk.Frame{PC: at["main"], Flags: walk.ReturnAddress}, nil)
 	if got[len(got)-1].Function == "main" || got[0].Addr != at["main"] {
 		t.Errorf("return address: %+v", got)
@@ -96,7 +96,7 @@ func TestNativeMissingFile(t *testing.T) {
 	}
 }
 
-// want asks for the names of out and main.
+// want checks the names of out and main.
 func want(t *testing.T, f *File, at map[string]uint64) {
 	t.Helper()
 	for _, name := range []string{"out", "main"} {
@@ -251,8 +251,8 @@ func TestStaticPIE(t *testing.T) {
 	want(t, openTest(t, path, Options{}), at)
 }
 
-// TestSectionless: with its section headers cut off a library still has the
-// names that the dynamic linker needs.
+// TestSectionless checks that a library without its section headers still has the names that the
+// dynamic linker needs.
 func TestSectionless(t *testing.T) {
 	path, at := buildC(t, "-O2", "-rdynamic", "-Wl,--hash-style=both")
 	run(t, "", "strip", path)
@@ -323,7 +323,7 @@ func TestPerfMap(t *testing.T) {
 			t.Errorf("%#x: %q, want %q", pc, got, want)
 		}
 	}
-	// The target must not lead us to a file outside its root.
+	// The target must not make candid open a file outside its root.
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}

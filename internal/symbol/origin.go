@@ -2,10 +2,10 @@ package symbol
 
 import "debug/elf"
 
-// Origin is where a file's function names come from.
+// Origin is the source of a file's function names.
 type Origin string
 
-// The origins, the fullest first.
+// The origins, most complete first.
 const (
 	OriginSymtab    Origin = "symtab"         // the file's own table of all symbols
 	OriginDebugFile Origin = "debug file"     // a separate file of debug information
@@ -15,7 +15,7 @@ const (
 	OriginNone      Origin = "none"
 )
 
-// Origin says where the names come from; of several the fullest.
+// Origin returns where the names come from; the most complete one if there are several.
 func (f *File) Origin() Origin {
 	switch {
 	case f.m.has(elf.SHT_SYMTAB):
@@ -32,7 +32,7 @@ func (f *File) Origin() Origin {
 	return OriginNone
 }
 
-// HasLines reports whether there is information on source lines.
+// HasLines reports whether there is source line information.
 func (f *File) HasLines() bool {
 	for _, m := range []*image{f.m, f.debug} {
 		if m != nil && (m.find(".debug_line") != nil || m.find(".zdebug_line") != nil) {
@@ -42,7 +42,7 @@ func (f *File) HasLines() bool {
 	return f.goTable != nil
 }
 
-// has reports whether the image has a table of that type that is not empty.
+// has reports whether the image has a non-empty table of that type.
 func (m *image) has(typ elf.SectionType) bool {
 	if m == nil {
 		return false

@@ -8,17 +8,17 @@ import (
 	"github.com/candid-profiler/candid/internal/golang"
 )
 
-// goTable names Go's functions and lines by the table that every Go program carries. It
-// reads the file when it is asked.
+// goTable names Go's functions and lines by the table that every Go program carries. It reads the
+// file on each look-up.
 type goTable struct {
 	tab  *golang.Pclntab
-	text uint64 // what functions are counted from; 0 where the table has their addresses
+	text uint64 // base of function offsets; 0 if the table holds addresses
 }
 
-// openGoTable gives nil if m is no Go program, or one that cannot be read here. Where
-// functions are counted from stands in the table's header up to Go 1.25, unless that was
-// left to the loader; else it is found by what the code does, or by symbols. (What cannot
-// be found is not used: it would give wrong names.)
+// openGoTable returns nil if m is not a Go program, or one that cannot be read here. The base of
+// function offsets is in the table's header up to Go 1.25, unless that was left to the loader;
+// otherwise it is found from the code, or from symbols. (If it cannot be found, the table is not
+// used, because its names would be wrong.)
 func openGoTable(m *image, symbols func() *table) *goTable {
 	s := m.find(".gopclntab")
 	if s == nil {
@@ -45,7 +45,7 @@ func openGoTable(m *image, symbols func() *table) *goTable {
 		if _, ok := m.code(first); ok {
 			return t
 		}
-		return nil // an old program that may be loaded anywhere
+		return nil // an old program that may be loaded at any address
 	}
 	if t.findText(m) {
 		return t
@@ -54,7 +54,7 @@ func openGoTable(m *image, symbols func() *table) *goTable {
 		t.text = known.Text()
 		return t
 	}
-	if syms := symbols(); syms != nil { // one of 32 bits
+	if syms := symbols(); syms != nil { // a 32-bit program
 		for i := range syms.syms {
 			if e := &syms.syms[i]; syms.strings[e.src].name(e.name) == "runtime.text" {
 				t.text = e.addr
@@ -65,8 +65,8 @@ func openGoTable(m *image, symbols func() *table) *goTable {
 	return nil
 }
 
-// openGolang finds the table and the code that it describes by what they hold; nil
-// if there is none.
+// openGolang finds the table, and the code that it describes, by their content; nil if there is
+// none.
 func (m *image) openGolang() *golang.Table {
 	marked := len(m.sections) == 0
 	for i := range m.sections {
@@ -87,8 +87,8 @@ func (m *image) openGolang() *golang.Table {
 	return t
 }
 
-// findText takes the start of .text for where functions are counted from if that puts the
-// program's entry into the runtime's first function. With C code linked in that does not hold.
+// findText takes the start of .text as the base of function offsets if that puts the program's
+// entry into the runtime's first function. With C code linked in it does not.
 func (t *goTable) findText(m *image) bool {
 	for _, s := range m.sections {
 		if s.name == ".text" && s.addr != 0 {
@@ -102,7 +102,7 @@ func (t *goTable) findText(m *image) bool {
 	return false
 }
 
-// function names the function at an address and says where it starts.
+// function returns the name of the function at an address and where it starts.
 func (t *goTable) function(addr uint64) (name string, start uint64, ok bool) {
 	if t == nil || addr < t.text {
 		return "", 0, false
@@ -111,7 +111,7 @@ func (t *goTable) function(addr uint64) (name string, start uint64, ok bool) {
 	return name, start + t.text, ok
 }
 
-// line gives the source line of an address.
+// line returns the source line of an address.
 func (t *goTable) line(addr uint64) (file string, line int32, ok bool) {
 	if t == nil || addr < t.text {
 		return "", 0, false
@@ -121,8 +121,8 @@ func (t *goTable) line(addr uint64) (file string, line int32, ok bool) {
 	return file, line, ok && file != ""
 }
 
-// maxForeign is how much code of a Go program others than Go may have brought in for its
-// symbols to be read only when one is asked for: some bytes between the functions.
+// maxForeign is how many bytes of a Go program's code may lie outside its Go functions if its
+// symbols are to be read only on demand: some bytes between the functions.
 const maxForeign = 64 << 10
 
 // covers reports whether the table describes nearly all of the image's code.

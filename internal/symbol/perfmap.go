@@ -18,12 +18,12 @@ import (
 const (
 	maxPerfMap     = 256 << 20 // bytes read of a file
 	maxPerfEntries = 1 << 20
-	perfMapPause   = time.Second // between two looks at the file
+	perfMapPause   = time.Second // between two checks of the file
 )
 
-// perfMap is /tmp/perf-PID.map, where runtimes that compile at run time write
-// what they generated: "START SIZE NAME" lines, hexadecimal, appended as code is
-// made (linux/tools/perf/Documentation/jit-interface.txt).
+// perfMap is /tmp/perf-PID.map, in which runtimes that compile at run time record the code that
+// they generate: "START SIZE NAME" lines, hexadecimal, appended as code is generated
+// (linux/tools/perf/Documentation/jit-interface.txt).
 type perfMap struct {
 	open    func() (*os.File, error)
 	looked  time.Time
@@ -37,12 +37,12 @@ type perfMap struct {
 type perfEntry struct {
 	addr uint64
 	size uint32
-	seq  uint32 // place in the file: of two that overlap the later is true
+	seq  uint32 // position in the file: of two overlapping entries the later is right
 	name string
 }
 
-// find names addr. Every second it looks whether the file has grown: a runtime
-// may put new code where old code was.
+// find names addr. Every second it checks whether the file has grown: a runtime may put new code
+// where old code was.
 func (p *perfMap) find(addr uint64, now time.Time) (perfEntry, bool) {
 	if p.looked.IsZero() || now.Sub(p.looked) >= perfMapPause {
 		p.looked = now
@@ -75,7 +75,7 @@ func (p *perfMap) refresh() {
 		return
 	}
 	if p.ino != nil && (!os.SameFile(p.ino, st) || st.Size() < p.read) {
-		p.read, p.all = 0, nil // another file, or written anew
+		p.read, p.all = 0, nil // another file, or rewritten
 	}
 	p.ino = st
 	if st.Size() <= p.read || p.read >= maxPerfMap {
@@ -84,7 +84,7 @@ func (p *perfMap) refresh() {
 	p.read += p.parse(io.NewSectionReader(f, p.read, min(st.Size(), maxPerfMap)-p.read))
 }
 
-// parse takes over the whole lines of r and returns how many bytes they are.
+// parse reads the complete lines of r and returns their length in bytes.
 func (p *perfMap) parse(r io.Reader) int64 {
 	b := bufio.NewReaderSize(r, maxRawName)
 	var n int64
@@ -122,8 +122,8 @@ func parsePerfLine(s string) (perfEntry, bool) {
 	return perfEntry{addr: addr, size: uint32(min(size, math.MaxUint32)), name: name}, true
 }
 
-// sort makes the ranges disjoint: code that was written later lies over what
-// was there before.
+// sort makes the ranges disjoint: code that was recorded later replaces the code that was there
+// before.
 func (p *perfMap) sort() {
 	s := slices.Clone(p.all)
 	slices.SortFunc(s, func(a, b perfEntry) int {

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// pltSuffix marks a stub that jumps to the function of that name in another
-// file.
+// pltSuffix marks a stub that jumps to the function of that name in another file.
 const pltSuffix = "@plt"
 
 const (
@@ -14,9 +13,8 @@ const (
 	maxRelocs = 1 << 18
 )
 
-// addPLT names the stubs through which a file calls others. A stub has no
-// symbol; what it jumps through is a slot that a relocation fills, and the
-// relocation has the name.
+// addPLT names the stubs through which a file calls others. A stub has no symbol; it jumps through
+// a slot that a relocation fills, and the relocation has the name.
 func (t *table) addPLT(m *image) {
 	if !m.is64 || (m.machine != elf.EM_X86_64 && m.machine != elf.EM_AARCH64) || len(t.strings) > 7 {
 		return
@@ -54,15 +52,15 @@ func (t *table) addPLT(m *image) {
 	}
 }
 
-// relocatedSlots maps the address of every slot that the dynamic linker fills
-// with a function to the function's name.
+// relocatedSlots maps the address of every slot that the dynamic linker fills with a function's
+// address to the function's name.
 func (m *image) relocatedSlots() map[uint64]string {
 	slots := map[uint64]string{}
 	jump, glob := uint32(elf.R_X86_64_JMP_SLOT), uint32(elf.R_X86_64_GLOB_DAT)
 	if m.machine == elf.EM_AARCH64 {
 		jump, glob = uint32(elf.R_AARCH64_JUMP_SLOT), uint32(elf.R_AARCH64_GLOB_DAT)
 	}
-	// Relocations that only add where the file was loaded come first, and are nearly all.
+	// Relocations that only add the load address come first, and are nearly all.
 	d := m.dynamic()
 	for i := range m.sections {
 		s := &m.sections[i]
@@ -103,8 +101,8 @@ func (m *image) relocatedSlots() map[uint64]string {
 	return slots
 }
 
-// stubsX86 finds `jmp *slot(%rip)` in each entry of a PLT. Entries are 16 bytes
-// (8 in .plt.got without endbr64); a jump belongs to the entry that it lies in.
+// stubsX86 finds `jmp *slot(%rip)` in each entry of a PLT. Entries are 16 bytes (8 in .plt.got
+// without endbr64); a jump belongs to the entry that it lies in.
 func stubsX86(code []byte, base uint64, yield func(start, end, slot uint64)) {
 	size := 16
 	if len(code) >= 8 && code[0] == 0xff && code[1] == 0x25 && code[6] == 0x66 && code[7] == 0x90 {

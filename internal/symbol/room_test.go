@@ -7,8 +7,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Without room for source lines functions are named all the same. How much they would take
-// is known before they are read, also where they are compressed.
+// Functions are named even if there is no room for source lines. The size of the lines is known
+// before they are read, also if they are compressed.
 func TestNoRoomForLines(t *testing.T) {
 	for _, flags := range [][]string{{"-g", "-O2"}, {"-g", "-O2", "-gz"}} {
 		path, at := buildC(t, flags...)

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openIn opens a file below dir, the root of the target's file system. The
-// target chose what lies there: links are followed within dir only, so that none
-// leads to a file of ours, and a pipe does not block us.
+// openIn opens a file below dir, the root of the target's file system. The target controls what
+// lies there: links are followed within dir only, so that none leads to a file of ours, and a pipe
+// does not block us.
 func openIn(dir, path string) (*os.File, error) {
 	d, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -35,8 +35,8 @@ func openIn(dir, path string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// openBelow is openIn without the kernel's help: links that lead out of dir,
-// absolute ones among them, are refused.
+// openBelow is openIn without the kernel's help: links that lead out of dir, including absolute
+// ones, are refused.
 func openBelow(dir, path string) (*os.File, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -46,8 +46,8 @@ func openBelow(dir, path string) (*os.File, error) {
 	return root.OpenFile(strings.TrimPrefix(path, "/"), os.O_RDONLY|unix.O_NONBLOCK, 0)
 }
 
-// ownVDSO reads the vdso that the kernel mapped into this process. The kernel
-// has one image for all processes of an architecture, so it names the target's.
+// ownVDSO reads the vdso that the kernel mapped into this process. The kernel has one image for all
+// processes of an architecture, so it also names the target's.
 func ownVDSO() (*File, error) {
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {

@@ -18,7 +18,7 @@ func openIn(dir, path string) (*os.File, error) {
 	return root.Open(strings.TrimPrefix(path, "/"))
 }
 
-// ownVDSO: only Linux maps one.
+// ownVDSO returns an error: only Linux maps one.
 func ownVDSO() (*File, error) {
 	return nil, errors.New("there is no vdso on this system")
 }

@@ -7,38 +7,38 @@ import (
 	"weak"
 )
 
-// Shared keeps the files that were read for one process for the next ones: a shell
-// script runs the same few programs over and over, and all of them use the same
-// library. It belongs to one goroutine.
+// Shared keeps the files that were read for one process for the next ones: a shell script runs the
+// same few programs over and over, and all of them use the same library. It is used from one
+// goroutine.
 //
-// A file that falls out stays usable for those who have it; it is closed with the
-// last of them, or by Shrink.
+// A file that is evicted stays usable for those who have it; it is closed with the last of them, or
+// by Shrink.
 type Shared struct {
 	files map[sharedKey]*nativeFile
-	order []sharedKey // the one that was asked for longest ago first
+	order []sharedKey // least recently requested first
 	limit int         // bytes
 
-	asked uint64                     // how often a name was asked for
-	held  []weak.Pointer[nativeFile] // all that somebody still has
+	asked uint64                     // how often a name was requested
+	held  []weak.Pointer[nativeFile] // all that are still in use
 }
 
 type sharedKey struct {
 	content ContentID
-	name    string // what frames say; a file may have several
+	name    string // as in frames; a file may have several
 }
 
 const (
 	// maxShared bounds the files that are kept.
 	maxShared = 512
-	// maxSharedBytes bounds what their symbols, lines and names take in memory,
-	// those of files that are in use besides included.
+	// maxSharedBytes bounds the memory of their symbols, lines and names, including files that are
+	// in use.
 	maxSharedBytes = 256 << 20
 )
 
-// NewShared makes an empty one.
+// NewShared returns an empty Shared.
 func NewShared() *Shared { return &Shared{files: map[sharedKey]*nativeFile{}, limit: maxSharedBytes} }
 
-// Limit bounds what the files take in memory, bytes.
+// Limit bounds the memory that the files take, in bytes.
 func (s *Shared) Limit(bytes int) { s.limit = bytes }
 
 func (s *Shared) find(p Place) *nativeFile {
@@ -76,8 +76,8 @@ func (s *Shared) drop(i int) {
 	s.order = slices.Delete(s.order, i, i+1)
 }
 
-// trim drops what there is no room for. How large a file is shows when it has been
-// read. One that takes half of the room goes at once: it would drive out all others.
+// trim evicts files until the rest fits. The size of a file is known once it has been read. A file
+// that takes half of the limit is evicted at once: it would drive out all others.
 func (s *Shared) trim() {
 	sum := 0
 	for i := len(s.order) - 1; i >= 0; i-- {
@@ -89,8 +89,8 @@ func (s *Shared) trim() {
 	}
 }
 
-// Held is about how many bytes the files take in memory, those included that are kept no
-// more for others.
+// Held returns about how many bytes of memory the files take, including those that are no longer
+// kept for others.
 func (s *Shared) Held() (sum int) {
 	for _, nf := range s.users() {
 		sum += nf.size()
@@ -98,7 +98,7 @@ func (s *Shared) Held() (sum int) {
 	return sum
 }
 
-// users gives all files that somebody has, the one used last first.
+// users returns all files that are in use, most recently used first.
 func (s *Shared) users() (out []*nativeFile) {
 	left := s.held[:0]
 	for _, w := range s.held {
@@ -113,9 +113,8 @@ func (s *Shared) users() (out []*nativeFile) {
 	return out
 }
 
-// Shrink gives back the memory of the files that were used longest ago, so that the others
-// take at most so many bytes. Who has such a file reads it again when another name in it is
-// asked for.
+// Shrink frees the memory of the least recently used files, so that the others take at most this
+// many bytes. Users of such a file read it again when another name in it is requested.
 func (s *Shared) Shrink(bytes int) {
 	sum := 0
 	for _, nf := range s.users() {
@@ -135,10 +134,10 @@ func (s *Shared) Shrink(bytes int) {
 	}
 }
 
-// frameBytes is about what the name of an address takes in memory.
+// frameBytes is about how many bytes of memory the name of an address takes.
 const frameBytes = 256
 
-// size is about how many bytes a file takes in memory; 0 while it is being read.
+// size returns about how many bytes of memory a file takes; 0 while it is being read.
 func (nf *nativeFile) size() int {
 	if !nf.here() || nf.f == nil {
 		return 0
@@ -146,7 +145,7 @@ func (nf *nativeFile) size() int {
 	return nf.f.memory() + len(nf.frames)*frameBytes
 }
 
-// memory is about how many bytes of memory the file's tables take.
+// memory returns about how many bytes of memory the file's tables take.
 func (f *File) memory() int {
 	n := cap(f.table.syms) * int(unsafe.Sizeof(entry{}))
 	for i := range f.table.strings {

@@ -21,8 +21,8 @@ func (o placed) Locate(f walk.Frame) (Place, bool) {
 	return p, ok
 }
 
-// What is kept of files that other processes had read is bounded in bytes: what was
-// asked for longest ago goes first, and what is too large at once.
+// The files that are kept for other processes are bounded in bytes: the least recently requested
+// goes first, and one that is too large goes at once.
 func TestSharedBytes(t *testing.T) {
 	path, at := buildC(t, "-g", "-O2")
 	data, err := os.ReadFile(path)
@@ -73,8 +73,8 @@ func TestSharedBytes(t *testing.T) {
 	}
 }
 
-// What files in use take in memory can be given back: those used longest ago go, and are read
-// again when they are asked for something new.
+// The memory of files in use can be freed: the least recently used files go, and are read again
+// when something new in them is requested.
 func TestShrink(t *testing.T) {
 	path, at := buildC(t, "-g", "-O2")
 	shared := NewShared()
@@ -92,7 +92,7 @@ func TestShrink(t *testing.T) {
 		all = append(all, n)
 	}
 	whole := shared.Held()
-	ask(all[0], "out") // the one used last
+	ask(all[0], "out") // the most recently used
 	shared.Shrink(whole / 2)
 	if held := shared.Held(); held > whole/2 || held == 0 {
 		t.Errorf("%d bytes of %d are held where half of it may be", held, whole)

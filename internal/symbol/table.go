@@ -14,7 +14,7 @@ import (
 const (
 	maxSymbols  = 4 << 20 // per table; 24 bytes each
 	maxAliases  = 64      // names compared for one address
-	maxLookBack = 32      // entries looked back over for an enclosing function
+	maxLookBack = 32      // entries searched backwards for an enclosing function
 	symChunk    = 1 << 20
 )
 
@@ -35,8 +35,8 @@ const (
 	rankUntyped // no type: a label in assembly; after any binding
 )
 
-// strtab gives the names of one symbol table, from memory or from the file. Of a file few
-// names are asked for.
+// strtab reads the names of one symbol table, from memory or from the file. Only a few names of a
+// file are looked up.
 type strtab struct {
 	mem []byte
 	r   io.ReaderAt
@@ -51,7 +51,7 @@ func (t *strtab) name(off uint32) string {
 	if uint64(off) >= t.n {
 		return ""
 	}
-	// Names are short; only template monsters need a second read.
+	// Names are short; only very long template names need a second read.
 	for size := uint64(256); ; size = maxRawName {
 		b := make([]byte, min(size, t.n-uint64(off)))
 		n, err := t.r.ReadAt(b, t.off+int64(off))
@@ -74,8 +74,7 @@ type table struct {
 	strings []strtab
 }
 
-// add reads the symbol table of type typ of m. It reports whether there was one
-// with code symbols.
+// add reads the symbol table of type typ of m. It reports whether there was one with code symbols.
 func (t *table) add(m *image, typ elf.SectionType) (bool, error) {
 	var sect *section
 	for i := range m.sections {
@@ -171,11 +170,11 @@ func (m *image) codeSymbol(b []byte) (entry, bool) {
 	switch elf.SymType(info & 15) {
 	case elf.STT_FUNC, elf.STT_GNU_IFUNC:
 		if m.machine == elf.EM_ARM {
-			e.addr &^= 1 // the lowest bit says Thumb
+			e.addr &^= 1 // the lowest bit marks Thumb
 		}
 	case elf.STT_NOTYPE:
 		if e.rank == rankLocal && (m.machine == elf.EM_AARCH64 || m.machine == elf.EM_ARM || m.machine == elf.EM_RISCV) {
-			return e, false // mapping symbols ($x, $d): they say code or data, and name nothing
+			return e, false // mapping symbols ($x, $d) mark code or data, and name nothing
 		}
 		e.rank += rankUntyped
 	default:
@@ -196,8 +195,8 @@ func (t *table) addDynamic(m *image) (bool, error) {
 	if !ok1 || !ok2 {
 		return false, nil
 	}
-	// Nothing gives the number of symbols but the old hash table; the string
-	// table follows the symbols in the files of every linker we know.
+	// Only the old hash table holds the number of symbols. The string table follows the symbols in
+	// the files of every known linker.
 	esz := uint64(16)
 	if m.is64 {
 		esz = 24
@@ -212,7 +211,7 @@ func (t *table) addDynamic(m *image) (bool, error) {
 	return t.addAt(m, sym, count*esz, str, d[elf.DT_STRSZ])
 }
 
-// dynamic gives the PT_DYNAMIC entries that have one value each.
+// dynamic returns the PT_DYNAMIC entries that have one value each.
 func (m *image) dynamic() map[elf.DynTag]uint64 {
 	d := map[elf.DynTag]uint64{}
 	for _, s := range m.segments {
@@ -245,7 +244,7 @@ func (m *image) dynamic() map[elf.DynTag]uint64 {
 	return d
 }
 
-// offset turns an address into a file offset.
+// offset translates an address to a file offset.
 func (m *image) offset(addr uint64) (uint64, bool) {
 	for _, s := range m.segments {
 		if s.typ == elf.PT_LOAD && addr-s.addr < s.filesz {
@@ -278,8 +277,8 @@ func (t *table) finish() {
 	t.syms = slices.Clip(out)
 }
 
-// find gives the index of the symbol that addr lies in, the first of those at
-// its address, or -1. limit is the end of the code range that holds addr.
+// find returns the index of the symbol that addr lies in, the first of those at its address, or -1.
+// limit is the end of the code range that holds addr.
 func (t *table) find(addr uint64) int {
 	lo, hi := 0, len(t.syms)
 	for lo < hi {
@@ -302,13 +301,12 @@ func (t *table) find(addr uint64) int {
 	return -1
 }
 
-// nameOf chooses among the names of the address of syms[i] that hold addr.
+// nameOf chooses among the names at the address of syms[i] that hold addr.
 //
-// Libraries give one function several names: __write, __libc_write, write.
-// People know it by the public one, so in this order: fewest leading
-// underscores (a mangled name counts as none), no dot or dollar sign, typed
-// before label, global before weak before local, the shorter, the first in the
-// alphabet.
+// Libraries have several names for one function: __write, __libc_write, write. The public one is
+// preferred, so in this order: fewest leading underscores (a mangled name counts as none), no dot
+// or dollar sign, typed before label, global before weak before local, the shortest, the first in
+// alphabetical order.
 func (t *table) nameOf(i int, addr uint64) string {
 	best, bestName := -1, ""
 	for j := i; j < len(t.syms) && j < i+maxAliases && t.syms[j].addr == t.syms[i].addr; j++ {

@@ -15,18 +15,18 @@ const (
 	maxTransfer = 16 << 20
 )
 
-// vmAccess reads by process_vm_readv, or by /proc/PID/mem where that system
-// call is not to be had: container runtimes filter it more often than the file.
+// vmAccess reads by process_vm_readv, or by /proc/PID/mem if that system call is not available:
+// container runtimes filter it more often than the file.
 type vmAccess struct {
 	tid   int // a living thread of the process
 	pidfd int // not owned
-	mem   int // /proc/PID/mem, -1 while process_vm_readv serves
+	mem   int // /proc/PID/mem, -1 while process_vm_readv works
 	p     *Process
-	let   bool // the process has let its memory go
+	let   bool // the process has released its memory
 }
 
-// vectors are the lists of a transfer. They are used by one process at a time: a machine
-// has many, and most are read little or never.
+// vectors are the lists of a transfer. They are used by one process at a time, because a machine
+// has many processes, and most are read little or never.
 type vectors struct {
 	local  [maxIovecs]unix.Iovec
 	remote [maxIovecs]unix.RemoteIovec
@@ -56,7 +56,7 @@ func openAccess(p *Process, tid int) (access, Reason) {
 	case err == unix.ESRCH && (memErr == unix.ENOENT || memErr == unix.ESRCH):
 		return nil, ReasonNoProcess
 	case err == unix.ESRCH:
-		return nil, ReasonZombie // it has no memory any more
+		return nil, ReasonZombie // its memory is released already
 	}
 	return nil, ReasonPolicy
 }
@@ -75,8 +75,8 @@ func (a *vmAccess) released() bool { return a.let || a.tid == 0 }
 
 func (a *vmAccess) gone() bool { return a.pidfd >= 0 && ended(a.pidfd) }
 
-// readV fills the requests. A transfer ends at the first address that cannot be
-// read; it goes on with the request after that one.
+// readV fills the requests. A transfer ends at the first address that cannot be read; reading
+// continues with the request after that one.
 func (a *vmAccess) readV(reqs []Read) {
 	for i := range reqs {
 		reqs[i].OK = len(reqs[i].Buf) == 0
@@ -168,8 +168,8 @@ func (a *vmAccess) readLong(p []byte, addr uint64) bool {
 	return true
 }
 
-// pread reads through /proc/PID/mem. The file belongs to the program that ran
-// when it was opened; after an exec it is empty and has to be opened anew.
+// pread reads through /proc/PID/mem. The file belongs to the program that ran when it was opened;
+// after an exec it reads as empty and has to be reopened.
 func (a *vmAccess) pread(p []byte, addr uint64) bool {
 	if addr+uint64(len(p)) > 1<<63 || addr+uint64(len(p)) < addr {
 		return false // no file offset, and no user address on any machine
@@ -208,7 +208,7 @@ func (p *Process) refine(r Reason) Reason {
 	return deniedReason(p.uid)
 }
 
-// deniedReason says why the memory of a process that runs as uid may not be read.
+// deniedReason returns why the memory of a process that runs as uid may not be read.
 func deniedReason(uid int) Reason {
 	switch {
 	case uid >= 0 && uid != unix.Geteuid() && !hasPtrace():

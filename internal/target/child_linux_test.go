@@ -22,7 +22,7 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// childEnv tells the test binary, run again, what to be.
+// childEnv selects the role of the test binary when it is run again.
 const childEnv = "CANDID_TARGET_TEST_CHILD"
 
 func init() { runtime.LockOSThread() } // main, and TestMain with it, stays on the first thread
@@ -57,7 +57,7 @@ func ready() error {
 	return nil
 }
 
-// childHeadless ends its first thread when it is told to; the others run on.
+// childHeadless ends its first thread on request; the others run on.
 func childHeadless(string) error {
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, unix.SIGUSR1)
@@ -105,7 +105,7 @@ func childContainer(dir string) error {
 	return ready()
 }
 
-// childOpen opens a process and prints what came of it.
+// childOpen opens a process and prints the result.
 func childOpen(arg string) error {
 	pid, _ := strconv.Atoi(arg)
 	_, err := Open(pid)
@@ -123,7 +123,7 @@ func childOpen(arg string) error {
 	return nil
 }
 
-// childHidden opens a process where /proc shows only one's own.
+// childHidden opens a process under a /proc that shows a user only its own.
 func childHidden(arg string) error {
 	if err := unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return err
@@ -166,10 +166,11 @@ func childReuse(string) error {
 	return err
 }
 
-// errTaken: a thread of Go's runtime may have got the id, and keeps it.
+// errTaken is returned if the id was not reused: a thread of Go's runtime may have got it, and
+// keeps it.
 var errTaken = errors.New("the id was never given again")
 
-// reuse looks at a process whose id another one gets.
+// reuse opens a process whose id is then reused by another one.
 func reuse() error {
 	start := func() (*exec.Cmd, error) {
 		cmd := exec.Command("/bin/sleep", "100")

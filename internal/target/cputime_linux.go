@@ -25,16 +25,16 @@ func CPUTimes(p *Process) (map[int]uint64, error) {
 	return out, nil
 }
 
-// CPUTime reads how long all threads of the process have run, in ns, those that
-// have ended with them. The kernel counts it in hundredths of a second.
+// CPUTime reads how long all threads of the process have run, in ns, including those that have
+// ended. The kernel counts it in hundredths of a second.
 func CPUTime(p *Process) (uint64, error) {
 	user, system, err := CPUTicks(p, 0)
 	return Nanoseconds(user + system), err
 }
 
-// CPUTicks reads how long a thread of the process has run, in the program and for it in
-// the kernel; of thread 0, how long all have, those that have ended with them. The unit
-// is what /proc/stat counts in, too: hundredths of a second.
+// CPUTicks reads how long a thread of the process has run in user mode and in the kernel. For
+// thread 0 it is the time of all threads, including those that have ended. The unit is that of
+// /proc/stat: hundredths of a second.
 func CPUTicks(p *Process, tid int) (user, system uint64, err error) {
 	name := "stat"
 	if tid != 0 {
@@ -52,8 +52,8 @@ func CPUTicks(p *Process, tid int) (user, system uint64, err error) {
 	return st.User, st.System, nil
 }
 
-// threadCPU reads the time that a thread has run, ns. Kernels without
-// CONFIG_SCHED_INFO have only the coarser count in stat.
+// threadCPU reads the time that a thread has run, in ns. Kernels without CONFIG_SCHED_INFO have
+// only the coarser count in stat.
 func (p *Process) threadCPU(tid int, buf []byte) (uint64, error) {
 	raw, err := p.readSmall(tidPath(tid)+"schedstat", buf)
 	if err == nil {
@@ -67,7 +67,7 @@ func (p *Process) threadCPU(tid int, buf []byte) (uint64, error) {
 	return Nanoseconds(user + system), err
 }
 
-// readString reads a small file of the system, "" if it cannot.
+// readString reads a small file of the system, "" if that fails.
 func readString(path string) string {
 	b, err := os.ReadFile(path)
 	if err != nil {

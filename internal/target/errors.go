@@ -17,7 +17,7 @@ var (
 	ErrUnsupported  = errors.New("not supported here")
 )
 
-// Reason is why a process cannot be looked into.
+// Reason is why a process cannot be examined.
 type Reason uint8
 
 // The reasons.
@@ -51,7 +51,7 @@ var reasons = [numReasons]struct {
 	ReasonSystem:       {"candid cannot look into processes on this system yet", ErrUnsupported},
 }
 
-// String says it in a few words, with what to do.
+// String returns the reason in a few words, with what to do.
 func (r Reason) String() string {
 	if r < numReasons {
 		return reasons[r].text
@@ -59,15 +59,15 @@ func (r Reason) String() string {
 	return "unknown reason"
 }
 
-// AccessError says that a process cannot be looked into, and why. It wraps one
-// of ErrNoProcess, ErrPermission, ErrZombie, ErrKernelThread and ErrUnsupported.
+// AccessError says that a process cannot be examined, and why. It wraps one of ErrNoProcess,
+// ErrPermission, ErrZombie, ErrKernelThread and ErrUnsupported.
 type AccessError struct {
 	PID    int
 	Reason Reason
-	UID    int // who it runs as, -1 if unknown
+	UID    int // the user that it runs as, -1 if unknown
 }
 
-// Error is one line for the user.
+// Error returns one line for the user.
 func (e *AccessError) Error() string {
 	if e.Reason == ReasonOtherUser && e.UID >= 0 {
 		return fmt.Sprintf("process %d: it runs as another user (uid %d); run as that user or with CAP_SYS_PTRACE", e.PID, e.UID)
@@ -75,7 +75,7 @@ func (e *AccessError) Error() string {
 	return fmt.Sprintf("process %d: %s", e.PID, e.Reason)
 }
 
-// Unwrap gives the sentinel.
+// Unwrap returns the sentinel.
 func (e *AccessError) Unwrap() error {
 	if e.Reason < numReasons {
 		return reasons[e.Reason].err

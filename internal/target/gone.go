@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Ended gives a process that is no more, as far as it was heard of: it has the
-// mappings of its Space, and the files behind them where they are still the same.
-// Its memory cannot be read, except what Memory.FallBack gives.
+// Ended returns a process that has ended, with what was recorded of it: it has the mappings of its
+// Space, and the files behind them if they are unchanged. Its memory cannot be read, except for
+// what Memory.FallBack supplies.
 func Ended(pid int, comm string, space *Space) *Process {
 	p := &Process{PID: pid, comm: comm, uid: -1, space: space, unseen: true}
 	if space.Program != "" {
@@ -19,23 +19,23 @@ func Ended(pid int, comm string, space *Space) *Process {
 	return p
 }
 
-// Recorded gives a process of a recording that somebody made, perhaps on another
-// machine: it has the mappings of its Space, and open opens the files behind them.
-// Nothing of it is looked for on this machine otherwise.
+// Recorded returns a process of a recording, which may be from another machine: it has the mappings
+// of its Space, and open opens the files behind them. Nothing else of it is looked up on this
+// machine.
 func Recorded(pid int, comm string, space *Space, open func(Mapping) (*os.File, error)) *Process {
 	p := Ended(pid, comm, space)
 	p.opener = open
 	return p
 }
 
-// Remember gives the process a Space to go by when it has ended. It stays the
-// caller's.
+// Remember sets the Space from which the process's mappings are taken when it has ended. The Space
+// stays the caller's.
 func (p *Process) Remember(s *Space) { p.space = s }
 
-// Space is what Remember or Ended gave, nil for nothing.
+// Space returns what was passed to Remember or Ended, nil if nothing was.
 func (p *Process) Space() *Space { return p.space }
 
-// remembered gives the mappings that are known without the process.
+// remembered returns the mappings that are known without the process.
 func (p *Process) remembered() ([]Mapping, bool) {
 	if p.space == nil || !p.space.Whole && !p.unseen {
 		return nil, false
@@ -50,9 +50,8 @@ var own struct {
 	err   error
 }
 
-// OwnVDSO is the image of the vdso in candid itself. The kernel has one for all
-// 64-bit programs, so it is the target's too. The slice is shared: it must not be
-// changed.
+// OwnVDSO returns the image of the vdso in candid itself. The kernel has one for all 64-bit
+// programs, so it is the target's too. The slice is shared and must not be changed.
 func OwnVDSO() ([]byte, error) {
 	own.once.Do(func() {
 		p, err := Open(os.Getpid())

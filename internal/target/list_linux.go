@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// List lists all processes that can be seen, by ascending PID, without kernel
-// threads. Processes that end meanwhile are left out.
+// List lists all visible processes, by ascending PID, without kernel threads. Processes that end
+// meanwhile are left out.
 func List() ([]Summary, error) {
 	f, err := os.Open("/proc")
 	if err != nil {
@@ -40,7 +40,7 @@ func List() ([]Summary, error) {
 	return out, nil
 }
 
-// HaveChildren reports whether any of some processes has started others that still run.
+// HaveChildren reports whether any of the processes has children that still run.
 func HaveChildren(pids []int) bool {
 	f, err := os.Open("/proc")
 	if err != nil || len(pids) == 0 {
@@ -63,7 +63,7 @@ func HaveChildren(pids []int) bool {
 	return false
 }
 
-// lister keeps what is used again from process to process.
+// lister holds what is reused from process to process.
 type lister struct {
 	users map[int]string
 	buf   []byte
@@ -100,8 +100,8 @@ func (l *lister) summary(pid int) (Summary, bool) {
 	if raw, err := p.readFile("cmdline", maxCmdline); err == nil {
 		s.Cmdline = splitCmdline(raw)
 	}
-	// To read the link and to open maps one must have the very rights that are
-	// needed to read the memory (proc_pid_exe(5), ptrace(2)).
+	// Reading the link and opening maps need the same rights as reading the memory
+	// (proc_pid_exe(5), ptrace(2)).
 	exe, err := p.readlink("exe")
 	s.Exe = exe
 	if err == unix.EACCES || err == unix.EPERM {
@@ -110,7 +110,7 @@ func (l *lister) summary(pid int) (Summary, bool) {
 	return s, true
 }
 
-// user names a user id.
+// user returns the name of a user id.
 func (l *lister) user(uid int) string {
 	if uid < 0 {
 		return "?"

@@ -7,23 +7,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// numberOf is how /proc/PID/maps, and Mapping, number a device of stat.
+// numberOf converts a device number of stat to that of /proc/PID/maps and Mapping.
 func numberOf(dev uint64) uint64 {
 	return uint64(unix.Major(dev))<<20 | uint64(unix.Minor(dev))
 }
 
-// seen remembers what mappedAs found, by what stat says.
+// seen caches the results of mappedAs, by what stat returns.
 var seen struct {
 	sync.Mutex
 	files map[[2]uint64][2]uint64
 }
 
-// maxSeen bounds what is remembered.
+// maxSeen bounds the cache.
 const maxSeen = 1 << 12
 
-// mappedAs is the device and inode that the kernel shows for a mapping of an open
-// file. Some file systems (btrfs, overlayfs) say another device in stat. So the
-// file is mapped by us and looked at; 0 and 0 if that failed.
+// mappedAs returns the device and inode that the kernel shows for a mapping of an open file. Some
+// file systems (btrfs, overlayfs) report another device in stat, so candid maps the file and reads
+// its own maps; 0 and 0 if that failed.
 func mappedAs(fd int, st *unix.Stat_t) (dev, inode uint64) {
 	id := [2]uint64{uint64(st.Dev), st.Ino}
 	seen.Lock()

@@ -2,7 +2,7 @@ package target
 
 import "strings"
 
-// Perm is what may be done with a mapping.
+// Perm is the access permissions of a mapping.
 type Perm uint8
 
 // The bits of Perm.
@@ -10,10 +10,10 @@ const (
 	PermRead Perm = 1 << iota
 	PermWrite
 	PermExec
-	PermShared // writes are seen by other processes; else private
+	PermShared // other processes see writes; else private
 )
 
-// String writes it as /proc/PID/maps does: r-xp.
+// String formats it as /proc/PID/maps does: r-xp.
 func (p Perm) String() string {
 	b := [4]byte{'-', '-', '-', 'p'}
 	if p&PermRead != 0 {
@@ -38,22 +38,22 @@ type Mapping struct {
 	Perm       Perm
 	Dev        uint64 // major<<20 | minor, as /proc/PID/maps numbers it
 	Inode      uint64
-	// Path is as the kernel prints it, without " (deleted)": the file's path in
-	// the mount namespace of the target, or "[vdso]", "[heap]", "" and the like.
+	// Path is the path as the kernel prints it, without " (deleted)": the file's path in the mount
+	// namespace of the target, or "[vdso]", "[heap]", "" and the like.
 	Path    string
 	Deleted bool // the file has been removed or replaced since
 	// Made is when it was mapped, ns of CLOCK_MONOTONIC; 0 if that is not known.
 	Made uint64
 }
 
-// Anonymous says that no file and no name is behind the mapping.
+// Anonymous reports whether the mapping has no file and no name.
 func (m Mapping) Anonymous() bool { return m.Inode == 0 && !strings.HasPrefix(m.Path, "/") }
 
-// notFiles are the paths that the kernel prints for memory that no file system
-// holds: shared anonymous memory, System V segments, memfd.
+// notFiles are the paths that the kernel prints for memory that is in no file system: shared
+// anonymous memory, System V segments, memfd.
 var notFiles = []string{"/memfd:", "/dev/zero", "/SYSV", "/anon_hugepage", "/[aio]", "/dmabuf", "/drm ", "/i915"}
 
-// FileBacked says that the mapping shows a file that has a path.
+// FileBacked reports whether the mapping is of a file that has a path.
 func (m Mapping) FileBacked() bool {
 	if m.Inode == 0 || !strings.HasPrefix(m.Path, "/") {
 		return false

@@ -5,30 +5,30 @@ import (
 	"fmt"
 )
 
-// maxMappings bounds how many mappings are kept. vm.max_map_count is 65,530 by
-// default and 1,048,576 on distributions that raise it.
+// maxMappings bounds how many mappings are kept. vm.max_map_count is 65,530 by default and
+// 1,048,576 on distributions that raise it.
 const maxMappings = 1 << 20
 
 // maxPath bounds a path in /proc/PID/maps; the kernel's own limit is 4,096 bytes,
 // and an escaped newline takes four.
 const maxPath = 4 * 4096
 
-// mapsParser turns the text of /proc/PID/maps into mappings, line by line.
+// mapsParser parses the text of /proc/PID/maps, line by line.
 type mapsParser struct {
 	out   []Mapping
 	names map[string]string // paths seen, so that each is kept once
-	bad   int               // lines that made no sense
+	bad   int               // malformed lines
 }
 
-// line takes one line without its newline.
+// line parses one line without its newline.
 func (p *mapsParser) line(b []byte) {
 	m, path, ok := parseMapsLine(b)
 	if !ok {
 		p.bad++
 		return
 	}
-	// The kernel prints the file in pieces and may be overtaken by the process
-	// between two of them: a mapping that grew is then seen again.
+	// The kernel prints the file in pieces, and the process may change its mappings between two of
+	// them: a mapping that grew is then listed again.
 	if n := len(p.out); n > 0 && m.Start < p.out[n-1].End {
 		prev := p.out[n-1].End
 		if m.End <= prev {
@@ -50,7 +50,7 @@ func (p *mapsParser) line(b []byte) {
 	p.out = append(p.out, m)
 }
 
-// parseMaps parses all of a /proc/PID/maps.
+// parseMaps parses a whole /proc/PID/maps.
 func parseMaps(text []byte) ([]Mapping, error) {
 	lines := bytes.Count(text, []byte{'\n'}) + 1
 	p := mapsParser{out: make([]Mapping, 0, min(lines, maxMappings)), names: make(map[string]string)}
@@ -113,7 +113,7 @@ func parseMapsLine(b []byte) (m Mapping, path []byte, ok bool) {
 	if len(b) > 0 && b[0] != ' ' {
 		return m, nil, false
 	}
-	path = bytes.TrimLeft(b, " ") // paths begin with "/" or "[", so no leading space is lost
+	path = bytes.TrimLeft(b, " ") // paths begin with "/" or "[", so no leading space of a path is lost
 	if len(path) > maxPath {
 		return m, nil, false
 	}
@@ -125,8 +125,8 @@ var (
 	escapedNewline = []byte(`\012`)
 )
 
-// mapsPath undoes what the kernel does to a path: a newline is written \012 (and
-// nothing else is escaped), and " (deleted)" follows a file without a name.
+// mapsPath undoes the kernel's escaping of a path: a newline is written \012 (and nothing else is
+// escaped), and " (deleted)" is appended to a file without a name.
 func mapsPath(b []byte) (path []byte, deleted bool) {
 	if bytes.HasSuffix(b, deletedSuffix) {
 		b, deleted = b[:len(b)-len(deletedSuffix)], true

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Reader reads memory. Memory is one; tests and saved memory images are others.
+// Reader reads memory. Memory implements it; so do tests and saved memory images.
 type Reader interface {
-	// ReadAt fills p from addr, all of it or an error that wraps ErrMemory.
+	// ReadAt fills p from addr completely or returns an error that wraps ErrMemory.
 	ReadAt(p []byte, addr uint64) error
 }
 
@@ -19,17 +19,16 @@ type Read struct {
 	OK   bool   // all of Buf was filled
 }
 
-// Memory reads a process's memory. Reads never fault: memory that is not there
-// is an error or false.
+// Memory reads a process's memory. Reads never fault: reading memory that is not mapped is an error
+// or false.
 //
-// ReadAt, ReadV and Uint64, Uint32 and Uint16 go to the process each time and
-// may be called from several goroutines. Word, Bytes, Prefetch and Invalidate
-// work on a cache of pages that belongs to one goroutine; what they give is as
-// old as the last Invalidate.
+// ReadAt, ReadV and Uint64, Uint32 and Uint16 read from the process each time and may be called
+// from several goroutines. Word, Bytes, Prefetch and Invalidate use a cache of pages and must be
+// called from one goroutine; their results are as old as the last Invalidate.
 type Memory struct {
 	pages pageCache
 
-	// fallBack gives what the process's files hold; nil: nothing does.
+	// fallBack reads from the process's files; nil: there is no fallback.
 	fallBack func(p []byte, addr uint64) bool
 
 	mu      sync.Mutex // guards what follows
@@ -40,20 +39,20 @@ type Memory struct {
 
 // access is how an operating system reads another process's memory.
 type access interface {
-	// readV fills the requests that it can and sets OK of all.
+	// readV fills the requests that it can and sets OK of each.
 	readV(reqs []Read)
-	// gone says that the process has ended, so that nothing may be read under
-	// its id any more.
+	// gone reports whether the process has ended, so that nothing may be read under its id any
+	// more.
 	gone() bool
-	// released says that the process was seen to have no memory any more.
+	// released reports whether the process was seen to have no memory any more.
 	released() bool
 	close()
 }
 
 func newMemory(src access) *Memory { return &Memory{src: src} }
 
-// ReadAt fills p from addr. It fills all of p or gives an error that wraps
-// ErrMemory (p then holds anything).
+// ReadAt fills p from addr. It fills all of p or returns an error that wraps ErrMemory (the content
+// of p is then undefined).
 func (m *Memory) ReadAt(p []byte, addr uint64) error {
 	if !m.read(p, addr) {
 		return fmt.Errorf("read %d bytes at %#x: %w", len(p), addr, ErrMemory)
@@ -61,13 +60,13 @@ func (m *Memory) ReadAt(p []byte, addr uint64) error {
 	return nil
 }
 
-// FallBack has f asked for memory that cannot be read, above all once the process
-// has ended: what a file holds was in the process's memory too, where that was
-// mapped read-only. f fills all of p or says false, and is called from the
-// goroutine that reads. Uint64, Uint32 and Uint16 do not ask it.
+// FallBack makes f be called for memory that cannot be read, above all after the process has ended:
+// the content of a file was in the process's memory too, if it was mapped read-only. f fills all of
+// p or returns false, and is called from the goroutine that reads. Uint64, Uint32 and Uint16 do not
+// call it.
 func (m *Memory) FallBack(f func(p []byte, addr uint64) bool) { m.fallBack = f }
 
-// read is ReadAt without an error value to allocate.
+// read is ReadAt without allocating an error.
 func (m *Memory) read(p []byte, addr uint64) bool {
 	if len(p) == 0 {
 		return true
@@ -87,8 +86,8 @@ func (m *Memory) read(p []byte, addr uint64) bool {
 	return ok
 }
 
-// ReadV reads many ranges with as few system calls as possible, sets OK of each
-// and returns how many could be read whole.
+// ReadV reads many ranges with as few system calls as possible, sets OK of each and returns how
+// many were read completely.
 func (m *Memory) ReadV(reqs []Read) int {
 	m.mu.Lock()
 	m.src.readV(reqs)
@@ -139,8 +138,8 @@ func (m *Memory) number(addr uint64, size int) (uint64, error) {
 	return v, nil
 }
 
-// Released says that a read found the process without memory: it is ending, though
-// it may not count as ended yet.
+// Released reports whether a read found the process without memory: it is ending, although it may
+// not count as ended yet.
 func (m *Memory) Released() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -153,8 +152,8 @@ func (m *Memory) close() {
 	m.mu.Unlock()
 }
 
-// checkAlive stops all reading once the process has ended: its id may by then
-// be another process's.
+// checkAlive stops all reading once the process has ended, because its id may then be another
+// process's.
 func (m *Memory) checkAlive() {
 	m.mu.Lock()
 	if m.src.gone() {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// arena maps n pages in this process, each filled with its number, and makes
-// those in holes unreadable.
+// arena maps n pages in this process, each filled with its number, and makes those in holes
+// unreadable.
 func arena(t testing.TB, n int, holes ...int) (uint64, []byte) {
 	t.Helper()
 	mem, err := unix.Mmap(-1, 0, n*pageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
@@ -23,8 +23,8 @@ func arena(t testing.TB, n int, holes ...int) (uint64, []byte) {
 	for i := range mem {
 		mem[i] = byte(i/pageSize) + byte(i)*3
 	}
-	// A hole is a page of a file beyond its end: /proc/PID/mem would read memory
-	// that is merely protected, and the Go runtime may fill what is unmapped.
+	// A hole is a page of a file beyond its end: /proc/PID/mem would read memory that is merely
+	// protected, and the Go runtime may fill unmapped addresses.
 	empty, err := unix.MemfdCreate("empty", unix.MFD_CLOEXEC)
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestReadVWithHoles(t *testing.T) {
 		for i := range pages {
 			reqs[i] = Read{Addr: base + uint64(i)*pageSize + 100, Buf: make([]byte, 16)}
 		}
-		reqs[pages] = Read{Addr: 1 << 63} // empty: nothing to read, so fine
+		reqs[pages] = Read{Addr: 1 << 63} // empty: nothing to read, so OK
 		n := m.ReadV(reqs)
 		if want := pages - len(holes) + 1; n != want {
 			t.Errorf("%d ranges read, want %d", n, want)
@@ -176,10 +176,10 @@ func TestPageCache(t *testing.T) {
 			for pg := range pages - 1 {
 				check(pg*pageSize + 8*round)
 				check(pg*pageSize + pageSize - 8)
-				check(pg*pageSize + pageSize - 3) // lies in two pages
+				check(pg*pageSize + pageSize - 3) // crosses two pages
 			}
 		}
-		// What is cached stays until Invalidate.
+		// A cached page stays until Invalidate.
 		check(100 * pageSize)
 		old := mem[100*pageSize]
 		mem[100*pageSize] = old + 1
@@ -188,7 +188,7 @@ func TestPageCache(t *testing.T) {
 		}
 		m.Invalidate()
 		check(100 * pageSize)
-		// A hole is remembered too, and forgotten by Invalidate.
+		// A hole is cached too, and forgotten by Invalidate.
 		check(5 * pageSize)
 		misses := m.pages.misses
 		for range 100 {

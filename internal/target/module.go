@@ -17,14 +17,14 @@ type Module struct {
 	Mappings   []Mapping // of this instance, by address
 }
 
-// vdsoName is what the kernel calls the code that it maps into every process.
+// vdsoName is the kernel's name for the code that it maps into every process.
 const vdsoName = "[vdso]"
 
-// VDSO says that the module is the kernel's own code in user space; its image is
-// read with Process.VDSO.
+// VDSO reports whether the module is the kernel's own code in user space; its image is read with
+// Process.VDSO.
 func (m Module) VDSO() bool { return m.Path == vdsoName }
 
-// Executable gives the first mapping of the module that may be executed.
+// Executable returns the first executable mapping of the module.
 func (m Module) Executable() (Mapping, bool) {
 	for _, x := range m.Mappings {
 		if x.Perm&PermExec != 0 {
@@ -44,9 +44,8 @@ func (p *Process) Modules() ([]Module, error) {
 	return modulesOf(maps, p.elfInMemory), nil
 }
 
-// elfInMemory reports whether a mapping without a file, a memfd, begins with an ELF
-// header: programs are run from there to leave no file behind, but compilers
-// also keep the code there that they generate.
+// elfInMemory reports whether a mapping without a file, a memfd, begins with an ELF header:
+// programs are run from there to leave no file behind, but compilers also put generated code there.
 func (p *Process) elfInMemory(m Mapping) bool {
 	var magic [len(elf.ELFMAG)]byte
 	return strings.HasPrefix(m.Path, "/memfd:") && m.Offset == 0 &&
@@ -58,13 +57,13 @@ type fileKey struct {
 	path       string
 }
 
-// ModulesOf groups mappings, which must be sorted by address, into modules. What
-// is mapped from files that have no path, such as a memfd, is left out.
+// ModulesOf groups mappings, which must be sorted by address, into modules. Mappings of files that
+// have no path, such as a memfd, are left out.
 func ModulesOf(maps []Mapping) []Module {
 	return modulesOf(maps, func(Mapping) bool { return false })
 }
 
-// modulesOf is ModulesOf with a say about what is no file: other is asked with
+// modulesOf is ModulesOf with a decision about mappings that are not of files: other is called with
 // the first mapping of each.
 func modulesOf(maps []Mapping, other func(Mapping) bool) []Module {
 	var out []Module
@@ -100,10 +99,9 @@ func modulesOf(maps []Mapping, other func(Mapping) bool) []Module {
 	})
 }
 
-// newInstance reports whether m starts another copy of the file that have are
-// mappings of. A loader maps a file's segments by ascending offset and in one
-// reservation, so an offset that goes back is another copy, and so is the same
-// part with the same rights elsewhere.
+// newInstance reports whether m starts another copy of the file that the mappings have are of. A
+// loader maps a file's segments by ascending offset and in one reservation, so a lower offset is
+// another copy, and so is the same part with the same permissions at another address.
 func newInstance(have []Mapping, m Mapping) bool {
 	last := have[len(have)-1]
 	if m.Offset != last.Offset {
@@ -112,9 +110,9 @@ func newInstance(have []Mapping, m Mapping) bool {
 	return m.Perm == last.Perm && m.Start != last.End
 }
 
-// Bias gives what has to be added to an address of the ELF file, whose program
-// headers are progs, to get the process's address; it is subtracted (modulo
-// 2^64) the other way round. It is false if no mapping shows a loadable segment.
+// Bias returns what has to be added to an address of the ELF file, whose program headers are progs,
+// to get the process's address; it is subtracted (modulo 2^64) for the opposite direction. It
+// returns false if no mapping shows a loadable segment.
 func (m Module) Bias(progs []elf.ProgHeader) (uint64, bool) {
 	if m.VDSO() {
 		for _, s := range progs {
@@ -124,9 +122,9 @@ func (m Module) Bias(progs []elf.ProgHeader) (uint64, bool) {
 		}
 		return 0, false
 	}
-	// Segments may share a page of the file, so that an offset alone can mean two
-	// of them: what is executable is compared with what is executable first, and
-	// a mapping that starts where a segment does before one that lies within.
+	// Segments may share a page of the file, so that an offset alone can match two of them.
+	// Executable mappings are first compared with executable segments, and a mapping that starts
+	// where a segment does comes before one that lies within.
 	for _, exact := range []bool{true, false} {
 		for _, x := range m.Mappings {
 			if x.Perm&PermExec == 0 {
@@ -147,14 +145,14 @@ func (m Module) Bias(progs []elf.ProgHeader) (uint64, bool) {
 	return 0, false
 }
 
-// segmentPage is the smallest page that a loader maps by.
+// segmentPage is the smallest page size with which a loader maps.
 const segmentPage = 4096
 
 // maxVDSO bounds the image of the vdso: 8 KiB on x86-64, 4 KiB on arm64 today.
 const maxVDSO = 1 << 20
 
-// VDSO reads the image of the vdso, a whole ELF file, from the process's memory.
-// The error wraps ErrUnsupported if the process has none.
+// VDSO reads the image of the vdso, a whole ELF file, from the process's memory. The error wraps
+// ErrUnsupported if the process has none.
 func (p *Process) VDSO() ([]byte, Mapping, error) {
 	maps, err := p.Mappings()
 	if err != nil {

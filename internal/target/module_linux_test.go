@@ -16,7 +16,7 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// A module's bias must turn a symbol's address into where the symbol really is.
+// A module's bias turns a symbol's address into where the symbol really is.
 func TestModuleBiasOfSelf(t *testing.T) {
 	p := self(t)
 	mods, err := p.Modules()
@@ -66,9 +66,8 @@ func TestModuleBiasOfSelf(t *testing.T) {
 	t.Fatal("no module is the test itself")
 }
 
-// Every library of a program gets the bias that puts the bytes of its file where
-// they are in memory. /bin/sleep moves, many pythons do not, and load libraries
-// of all makes.
+// Every library of a program has the bias that puts the bytes of its file where they are in memory.
+// /bin/sleep is position-independent, many pythons are not, and load libraries of all kinds.
 func TestModuleBiasOfLibraries(t *testing.T) {
 	for name, args := range map[string][]string{
 		"/bin/sleep":       {"100"},
@@ -80,7 +79,7 @@ func TestModuleBiasOfLibraries(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer p.Close()
-			// It sleeps when all its libraries are there.
+			// It sleeps once all its libraries are loaded.
 			eventually(t, "its libraries are mapped", func() bool {
 				place, ok := procsyscall.Of(p.PID, p.PID)
 				return ok && !place.Running && slices.Contains(sleeps, place.Call)
@@ -100,11 +99,11 @@ func TestModuleBiasOfLibraries(t *testing.T) {
 	}
 }
 
-// sleeps are the calls that a program sleeps in.
+// sleeps are the system calls that a program sleeps in.
 var sleeps = []int{unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP, unix.SYS_PSELECT6}
 
-// compareModule compares the segments that are not written to with the file and
-// gives their number.
+// compareModule compares the segments that are not written to with the file and returns their
+// number.
 func compareModule(t *testing.T, p *Process, m Module) (checked int) {
 	t.Helper()
 	var r io.ReaderAt
@@ -148,7 +147,7 @@ func compareModule(t *testing.T, p *Process, m Module) (checked int) {
 	return checked
 }
 
-// A program that was run from a memfd has no file, but is a module all the same.
+// A program that was run from a memfd has no file, but is a module nevertheless.
 func TestProgramInMemory(t *testing.T) {
 	program, err := os.ReadFile("/bin/sleep")
 	if err != nil {

@@ -50,7 +50,7 @@ func TestOpenFileOfEndedProcess(t *testing.T) {
 		t.Fatalf("after the end: %v", err)
 	}
 	f.Close()
-	// Another file under the same name is not taken for it.
+	// Another file with the same name is not taken for it.
 	keep := program + ".old"
 	if err := os.Rename(program, keep); err != nil {
 		t.Fatal(err)

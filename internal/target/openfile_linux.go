@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenFile opens the file behind a mapping for reading. It works for files in
-// other mount namespaces and for files that have been removed since, and never
-// gives another file that took the path over: then the error wraps ErrStale.
+// OpenFile opens the file behind a mapping for reading. It works for files in other mount
+// namespaces and for files that have been removed since. It never returns another file that now has
+// the path: the error then wraps ErrStale.
 func (p *Process) OpenFile(m Mapping) (*os.File, error) {
 	if p.opener != nil {
 		return p.opener(m)
@@ -18,8 +18,8 @@ func (p *Process) OpenFile(m Mapping) (*os.File, error) {
 	if m.Inode == 0 {
 		return nil, fmt.Errorf("open the file of %x-%x: no file is behind it: %w", m.Start, m.End, ErrUnsupported)
 	}
-	// map_files leads to the very file, but asks for CAP_CHECKPOINT_RESTORE or
-	// CAP_SYS_ADMIN, and for a mapping that has not been split since.
+	// map_files leads to the very file, but requires CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN, and a
+	// mapping that has not been split since.
 	name := p.at(fmt.Sprintf("map_files/%x-%x", m.Start, m.End))
 	if fd, err := p.openat(name, unix.O_PATH); err == nil {
 		f, err := regular(fd, m.Path, nil, false)
@@ -44,15 +44,15 @@ func (p *Process) OpenInRoot(path string) (*os.File, error) {
 	return f, nil
 }
 
-// openRoot opens path below the target's root, and fails with ErrStale if it is
-// not the file of the mapping m (nil means any).
+// openRoot opens path below the target's root, and fails with ErrStale if it is not the file of the
+// mapping m (nil means any).
 func (p *Process) openRoot(path string, m *Mapping) (*os.File, error) {
 	root, err := p.openat(p.at("root"), unix.O_PATH|unix.O_DIRECTORY)
 	ended := false
 	if err != nil && m != nil {
-		// Programs that live shorter than candid takes to look at their samples
-		// still have names, if we see the very files that they saw. (A process that
-		// is ending has let go of its files before it counts as ended.)
+		// Programs that end before candid looks at their samples still have names, if candid sees
+		// the very files that they saw. (A process that is ending has released its files before it
+		// counts as ended.)
 		root, err = unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		ended = true
 	}
@@ -71,9 +71,8 @@ func (p *Process) openRoot(path string, m *Mapping) (*os.File, error) {
 	return regular(fd, path, m, ended)
 }
 
-// changedSince reports whether a file was changed, or got its number, later than at a
-// time of CLOCK_MONOTONIC: file systems give the number of a file that was removed
-// to the next one.
+// changedSince reports whether a file was changed, or got its inode number, later than a time of
+// CLOCK_MONOTONIC: file systems reuse the inode number of a removed file.
 func changedSince(st *unix.Stat_t, made uint64) bool {
 	var wall, mono unix.Timespec
 	if made == 0 || unix.ClockGettime(unix.CLOCK_REALTIME, &wall) != nil || unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono) != nil {
@@ -87,10 +86,10 @@ func changedSince(st *unix.Stat_t, made uint64) bool {
 // not agree there.
 const overlayFS = 0x794c7630
 
-// regular turns an O_PATH descriptor, which it takes over, into a file that can
-// be read. It looks before it opens: opening a device or a pipe may have effects.
-// The file must be that of the mapping m, unless that is nil; strict says that the
-// path is not the target's, so that the inode alone does not prove it.
+// regular turns an O_PATH descriptor, of which it takes ownership, into a file that can be read. It
+// checks the type first, because opening a device or a pipe may have effects. The file must be that
+// of the mapping m, unless that is nil; strict says that the path is not the target's, so that the
+// inode alone does not prove it.
 func regular(fd int, name string, m *Mapping, strict bool) (*os.File, error) {
 	defer unix.Close(fd)
 	var st unix.Stat_t

@@ -5,14 +5,14 @@ import (
 	"syscall"
 )
 
-// Outcome is how a process ended. The zero value is not known.
+// Outcome is how a process ended. The zero value means unknown.
 type Outcome struct {
 	Known  bool
-	Code   int            // what it exited with, if no signal ended it
-	Signal syscall.Signal // what killed it, else 0
+	Code   int            // exit code, if no signal ended it
+	Signal syscall.Signal // the signal that killed it, else 0
 }
 
-// OutcomeOf is what a wait status says (wait(2)).
+// OutcomeOf decodes a wait status (wait(2)).
 func OutcomeOf(status uint32) Outcome {
 	o := Outcome{Known: true, Signal: syscall.Signal(status & 0x7f)}
 	if o.Signal == 0 {
@@ -24,7 +24,7 @@ func OutcomeOf(status uint32) Outcome {
 // Killed reports whether a signal ended it.
 func (o Outcome) Killed() bool { return o.Known && o.Signal != 0 }
 
-// String goes behind the name of the process: "was killed by SIGKILL".
+// String returns a predicate for the name of the process: "was killed by SIGKILL".
 func (o Outcome) String() string {
 	switch {
 	case !o.Known:
@@ -35,7 +35,7 @@ func (o Outcome) String() string {
 	return fmt.Sprintf("exited with code %d", o.Code)
 }
 
-// SignalName is what killed it, such as "SIGKILL"; "" if nothing did.
+// SignalName returns the signal that killed it, such as "SIGKILL"; "" if none did.
 func (o Outcome) SignalName() string {
 	if o.Signal == 0 {
 		return ""
@@ -43,8 +43,8 @@ func (o Outcome) SignalName() string {
 	return signalName(o.Signal)
 }
 
-// Witness finds out from outside how a process ended, which the kernel tells its parent
-// alone for sure: others while it is a zombie, and from Linux 6.15 on whoever holds it.
+// Witness finds out from outside how a process ended. The kernel reliably reports that only to its
+// parent; to others while the process is a zombie, and from Linux 6.15 on to holders of a pidfd.
 type Witness struct {
 	PID  int
 	told Outcome

@@ -19,13 +19,13 @@ func signalName(s syscall.Signal) string {
 	return fmt.Sprintf("signal %d", int(s))
 }
 
-// witnessSystem is what Linux keeps of a process for its Witness.
+// witnessSystem is what a Witness holds of a process on Linux.
 type witnessSystem struct {
 	dir   int // /proc/PID
 	pidfd int // -1 before Linux 5.3
 }
 
-// Watch takes hold of a process for its end; nil if there is none.
+// Watch opens a process to find out how it ends; nil if there is none.
 func Watch(pid int) *Witness {
 	dir, err := unix.Open("/proc/"+strconv.Itoa(pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -34,7 +34,7 @@ func Watch(pid int) *Witness {
 	w := &Witness{PID: pid, sys: witnessSystem{dir: dir, pidfd: -1}}
 	if fd, err := unix.PidfdOpen(pid, 0); err == nil {
 		w.sys.pidfd = fd
-		// The number may have been given away between the two.
+		// The id may have been reused between the two.
 		if _, err := w.stat(); err != nil {
 			w.Close()
 			return nil
@@ -43,7 +43,7 @@ func Watch(pid int) *Witness {
 	return w
 }
 
-// Close lets the process go.
+// Close releases the process.
 func (w *Witness) Close() {
 	if w == nil {
 		return
@@ -55,11 +55,11 @@ func (w *Witness) Close() {
 	w.sys = witnessSystem{dir: -1, pidfd: -1}
 }
 
-// Tell gives what somebody else has seen of its end: an engine that was there.
+// Tell sets the outcome that another observer has seen, such as an engine.
 func (w *Witness) Tell(o Outcome) { w.told = o }
 
-// Ended reports whether the process has ended, and how if that can be had. If it cannot, it
-// asks again for so long: between being a zombie and being gone nobody is told.
+// Ended reports whether the process has ended, and how if that can be found out. If it cannot, it
+// retries for as long as patience: between being a zombie and being gone nobody is told.
 func (w *Witness) Ended(patience time.Duration) (o Outcome, over bool) {
 	if w.told.Known {
 		return w.told, true
@@ -74,8 +74,8 @@ func (w *Witness) Ended(patience time.Duration) (o Outcome, over bool) {
 	}
 }
 
-// look asks once. A zombie tells what its parent will read; once that has been read, a
-// handle that was opened before does.
+// look checks once. A zombie shows the status that its parent will read; once the parent has read
+// it, a pidfd that was opened before does.
 func (w *Witness) look() (o Outcome, over bool) {
 	raw, err := w.stat()
 	if err != nil {
@@ -83,13 +83,13 @@ func (w *Witness) look() (o Outcome, over bool) {
 	}
 	st, ok := parseStat(raw)
 	if !ok || st.State != 'Z' && st.State != 'X' && st.State != 'x' {
-		return Outcome{}, w.sys.pidfd >= 0 // then it has been asked
+		return Outcome{}, w.sys.pidfd >= 0 // then the pidfd has been asked
 	}
 	if w.sys.pidfd < 0 && st.Threads > 1 {
 		return Outcome{}, false // only its first thread has ended
 	}
-	// Whom the kernel would not let look gets a 0; that is what candid was when it
-	// attached, unless the process has become somebody else since.
+	// The kernel shows 0 to a process that may not examine this one. candid was allowed to when it
+	// attached, unless the process has changed its user since.
 	if status, ok := exitStatus(raw); ok {
 		return OutcomeOf(status), true
 	}
@@ -110,7 +110,7 @@ func (w *Witness) stat() ([]byte, error) {
 	return buf[:n], err
 }
 
-// exitStatus is the last field of /proc/PID/stat, the 52nd (since Linux 3.5).
+// exitStatus returns the last field of /proc/PID/stat, the 52nd (since Linux 3.5).
 func exitStatus(stat []byte) (uint32, bool) {
 	end := bytes.LastIndexByte(stat, ')')
 	if end < 0 {
@@ -124,8 +124,8 @@ func exitStatus(stat []byte) (uint32, bool) {
 	return uint32(n), ok && n <= 0xffff
 }
 
-// pidfdInfo is struct pidfd_info of include/uapi/linux/pidfd.h in its first size, which
-// later kernels take too.
+// pidfdInfo is struct pidfd_info of include/uapi/linux/pidfd.h in its first version, which later
+// kernels accept too.
 type pidfdInfo struct {
 	mask, cgroup                                                            uint64
 	pid, tgid, ppid, ruid, rgid, euid, egid, suid, sgid, fsuid, fsgid, exit uint32
@@ -136,7 +136,7 @@ const (
 	pidfdInfoExit = 1 << 3
 )
 
-// exitInfo asks a handle how the process ended that nothing else is left of.
+// exitInfo asks a pidfd how a process that has been reaped ended.
 func exitInfo(pidfd int) Outcome {
 	if pidfd < 0 {
 		return Outcome{}

@@ -33,7 +33,7 @@ func TestOutcome(t *testing.T) {
 				t.Fatalf("it runs, and %v", o)
 			}
 			out.Close()
-			// Nobody has taken notice yet.
+			// Nobody has waited for it yet.
 			var got Outcome
 			eventually(t, "its end", func() (over bool) { got, over = early.Ended(0); return over })
 			if got != want {
@@ -53,7 +53,7 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// One whose first thread has ended has not.
+// A process of which only the first thread has ended has not ended.
 func TestOutcomeOfHeadless(t *testing.T) {
 	cmd, line := startChild(t, "headless", nil)
 	if !strings.HasPrefix(line, "ready") {
@@ -103,7 +103,7 @@ func TestOutcomeInWords(t *testing.T) {
 	}
 }
 
-// What the kernel writes may be cut, or of a kernel that writes less.
+// The kernel's text may be cut, or from a kernel that writes fewer fields.
 func TestExitStatusIsBounded(t *testing.T) {
 	long := "1 (a) b) Z" + strings.Repeat(" 1", 48)
 	for text, want := range map[string]string{
@@ -129,7 +129,7 @@ func TestHaveChildren(t *testing.T) {
 	}
 }
 
-// startScript runs a script of sh; what is written to it, it can read.
+// startScript runs a script of sh, which can read what is written to the returned pipe.
 func startScript(t *testing.T, script string) (*exec.Cmd, io.WriteCloser) {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", script)

@@ -12,10 +12,10 @@ func signalName(s syscall.Signal) string { return fmt.Sprintf("signal %d", int(s
 
 type witnessSystem struct{}
 
-// HaveChildren is false: nothing is looked for here yet.
+// HaveChildren returns false: it is not implemented here yet.
 func HaveChildren([]int) bool { return false }
 
-// Watch gives nil: nothing is watched here yet.
+// Watch returns nil: it is not implemented here yet.
 func Watch(int) *Witness { return nil }
 
 // Close does nothing.
@@ -24,5 +24,5 @@ func (w *Witness) Close() {}
 // Tell does nothing.
 func (w *Witness) Tell(Outcome) {}
 
-// Ended gives nothing.
+// Ended returns nothing.
 func (w *Witness) Ended(time.Duration) (Outcome, bool) { return Outcome{}, false }

@@ -9,52 +9,50 @@ const (
 
 	cacheWays = 4
 	cacheSets = 256
-	// cachePages bounds the cache: 1,024 pages, 4 MiB, of which only what is used
-	// is allocated, first 2, then up to slabPages at a time.
+	// cachePages bounds the cache: 1,024 pages, 4 MiB. Pages are allocated when they are used,
+	// first 2, then up to slabPages at a time.
 	cachePages = cacheWays * cacheSets
 	slabPages  = 32
 )
 
-// pageCache keeps copies of whole pages until the next Invalidate, and also the
-// knowledge that a page cannot be read, so that a walk over bad memory does not
-// cost a system call a word. It is set-associative with a fixed number of pages:
-// no lookup allocates once its slab is there.
+// pageCache keeps copies of whole pages until the next Invalidate. It also remembers that a page
+// cannot be read, so that a walk over bad memory does not cost a system call per word. It is
+// set-associative with a fixed number of pages: no lookup allocates once its slab is there.
 type pageCache struct {
 	epoch uint64 // a slot is valid if its epoch is this one; starts at 0 with no slots valid
 	last  pageTag
 	bytes *[pageSize]byte // of last
 	*pageSlots
-	free  []*[pageSize]byte // allocated, never used yet
+	free  []*[pageSize]byte // allocated, not used yet
 	slab  int               // pages allocated last
 	pages int               // pages allocated in all
-	batch []Read            // of Prefetch
+	batch []Read            // for Prefetch
 
 	hits, misses uint64
 }
 
-// pageSlots are 33 KiB, which many processes never need.
+// pageSlots take 33 KiB, which many processes never need.
 type pageSlots struct {
 	tags [cacheSets][cacheWays]pageTag
 	next [cacheSets]uint8 // the way to be replaced next
 	slot [cacheSets][cacheWays]*[pageSize]byte
 }
 
-// pageTag says which page a slot holds. valid is epoch+1 so that the zero tag
-// holds nothing.
+// pageTag identifies the page in a slot. valid is epoch+1 so that the zero tag means an empty slot.
 type pageTag struct {
 	page  uint64 // address >> pageShift
 	valid uint64
 	bad   bool // the page could not be read
 }
 
-// set picks the slots for a page: neighbouring pages go to neighbouring sets,
-// and heaps that are aligned to large powers of two do not collide.
+// setOf returns the set for a page: neighbouring pages go to neighbouring sets, and heaps that are
+// aligned to large powers of two do not collide.
 func setOf(page uint64) uint64 {
 	return (page ^ page>>8 ^ page>>17) % cacheSets
 }
 
-// Invalidate forgets what is cached. Call it whenever the process may have
-// moved on: at each end of a batch of samples.
+// Invalidate forgets what is cached. It must be called whenever the process may have run on: at
+// each end of a batch of samples.
 func (m *Memory) Invalidate() {
 	c := &m.pages
 	c.epoch++
@@ -62,18 +60,17 @@ func (m *Memory) Invalidate() {
 	m.checkAlive()
 }
 
-// Forget drops what is cached and gives its memory back: at most 4 MiB, which come again
-// as they are needed.
+// Forget drops the cache and frees its memory: at most 4 MiB, which is allocated again as it is
+// needed.
 func (m *Memory) Forget() {
 	c := &m.pages
 	c.pageSlots, c.bytes, c.free, c.slab, c.pages, c.batch = nil, nil, nil, 0, 0, nil
 }
 
-// Held is how many bytes the cache takes.
+// Held returns how many bytes the cache takes.
 func (m *Memory) Held() int { return m.pages.pages * pageSize }
 
-// page gives the cached copy of a page, reading it if need be; nil if it cannot
-// be read.
+// page returns the cached copy of a page, reading it if necessary; nil if it cannot be read.
 func (m *Memory) page(page uint64) *[pageSize]byte {
 	c := &m.pages
 	if c.pageSlots == nil {
@@ -104,7 +101,7 @@ func (m *Memory) page(page uint64) *[pageSize]byte {
 	return buf
 }
 
-// victim chooses a way of the set to fill and makes sure that it has memory.
+// victim chooses a way of the set to fill and ensures that it has memory.
 func (c *pageCache) victim(set uint64) uint64 {
 	w := uint64(c.next[set])
 	for i := range uint64(cacheWays) { // a stale way rather than a live one
@@ -191,7 +188,7 @@ func (m *Memory) Prefetch(addrs []uint64) {
 		}
 		page := addr >> pageShift
 		if page == 0 {
-			continue // null and what is near it: never a program's, and it would end the call
+			continue // null and addresses near it: never a program's, and they would end the call
 		}
 		set := setOf(page)
 		found := false
@@ -205,8 +202,8 @@ func (m *Memory) Prefetch(addrs []uint64) {
 			continue
 		}
 		w := c.victim(set)
-		// The tag is set now so that the same page is not asked for twice; a page
-		// that is pushed out again by a later one of this call is sorted out below.
+		// The tag is set now so that the same page is not requested twice. A page that is evicted
+		// again by a later one of this call is handled below.
 		c.tags[set][w] = pageTag{page: page, valid: c.epoch + 1, bad: true}
 		c.batch = append(c.batch, Read{Addr: page << pageShift, Buf: c.slot[set][w][:]})
 	}

@@ -75,7 +75,7 @@ func TestFileBacked(t *testing.T) {
 	}
 }
 
-// statLine is a real line with another command.
+// statLine returns a real line with another command.
 func statLine(comm string) string {
 	return "4242 (" + comm + ") S 17 4242 17 34816 5000 4194560 1041 0 0 0 31 11 0 0 20 0 27 0 876543 2600960000 8000 18446744073709551615 94 95 140 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0\n"
 }

@@ -6,12 +6,11 @@ import (
 	"strconv"
 )
 
-// Process is one running process, held so that its id cannot come to mean
-// another one. Its methods may be called from several goroutines; of its Memory
-// see there.
+// Process is one running process, held so that its id cannot come to mean another one. Its methods
+// may be called from several goroutines; for its Memory, see there.
 type Process struct {
 	PID       int    // in candid's pid namespace
-	StartTime uint64 // clock ticks since boot; with PID an identity
+	StartTime uint64 // clock ticks since boot; identifies the process together with PID
 
 	comm    string
 	cmdline []string
@@ -21,30 +20,29 @@ type Process struct {
 	nspid   []int
 	mem     *Memory
 	sys     processSystem
-	space   *Space                          // what is known without looking; nil: nothing
+	space   *Space                          // what is known without reading the process; nil: nothing
 	unseen  bool                            // space is all that was ever known
-	opener  func(Mapping) (*os.File, error) // of a recording's files; nil: those of the system
+	opener  func(Mapping) (*os.File, error) // opens a recording's files; nil: those of the system
 }
 
-// Memory gives the reader of the process's memory.
+// Memory returns the reader of the process's memory.
 func (p *Process) Memory() *Memory { return p.mem }
 
-// Comm is the name of the process's first thread when it was opened, at most 15
-// bytes.
+// Comm returns the name of the process's first thread when it was opened, at most 15 bytes.
 func (p *Process) Comm() string { return p.comm }
 
-// Cmdline is the command line as the process shows it, nil if it shows none.
+// Cmdline returns the command line as the process shows it, nil if it shows none.
 func (p *Process) Cmdline() []string { return p.cmdline }
 
-// Exe is the path of the program in the target's mount namespace, "" if it could
-// not be read. It ends with " (deleted)" if the file is no more.
+// Exe returns the path of the program in the target's mount namespace, "" if it could not be read.
+// It ends with " (deleted)" if the file no longer exists.
 func (p *Process) Exe() string { return p.exe }
 
-// UID is the user that the process runs as, -1 if unknown.
+// UID returns the user that the process runs as, -1 if unknown.
 func (p *Process) UID() int { return p.uid }
 
-// NamespacePID is the process's id in its own pid namespace: what it believes to
-// be called, and what files that it names after itself carry.
+// NamespacePID returns the process's id in its own pid namespace: its getpid, and the number in the
+// names of files that it names after itself.
 func (p *Process) NamespacePID() int {
 	if n := len(p.nspid); n > 0 {
 		return p.nspid[n-1]
@@ -52,13 +50,13 @@ func (p *Process) NamespacePID() int {
 	return p.PID
 }
 
-// String names the process for people.
+// String returns the process's id and name for display.
 func (p *Process) String() string { return fmt.Sprintf("%d (%s)", p.PID, p.comm) }
 
-// Root is the root directory that the process sees, as a path of ours.
+// Root returns the root directory that the process sees, as a path of ours.
 func (p *Process) Root() string { return "/proc/" + strconv.Itoa(p.PID) + "/root" }
 
-// RootPath gives a path by which candid can open what the process knows as
-// path, an absolute path in its mount namespace. Absolute symbolic links on the
-// way would lead out of that namespace; OpenInRoot follows them rightly.
+// RootPath returns a path by which candid can open what the process knows as path, an absolute path
+// in its mount namespace. Absolute symbolic links on the way would lead out of that namespace;
+// OpenInRoot follows them correctly.
 func (p *Process) RootPath(path string) string { return p.Root() + path }

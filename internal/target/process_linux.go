@@ -13,35 +13,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processSystem is what Linux keeps of an open process.
+// processSystem is what is held of an open process on Linux.
 type processSystem struct {
 	mu sync.Mutex
-	// dir is /proc/PID. The kernel ties it to the process and not to the number:
-	// once the process is gone nothing can be read through it, whoever has the
-	// number then.
+	// dir is /proc/PID. The kernel ties it to the process and not to the number: once the process
+	// is gone nothing can be read through it, even if the number has been reused.
 	dir int
-	// pidfd is a handle for asking whether the process has ended; -1 before
-	// Linux 5.3 and where it is not permitted.
+	// pidfd is for asking whether the process has ended; -1 before Linux 5.3 and if it is not
+	// permitted.
 	pidfd int
-	// view is the directory whose maps and memory stand for the process, relative
-	// to dir: "" or, where the first thread has ended and others run on, that of
-	// a living thread ("task/TID/"). It changes when the first thread ends.
+	// view is the directory whose maps and memory stand for the process, relative to dir: "" or, if
+	// the first thread has ended and others run on, that of a living thread ("task/TID/"). It
+	// changes when the first thread ends.
 	view string
 }
 
 // holdNothing is for a process that was never looked at.
 func (s *processSystem) holdNothing() { s.dir, s.pidfd = -1, -1 }
 
-// at gives the path of one of the files that a whole process shares, relative to
-// dir.
+// at returns the path of one of the files that a whole process shares, relative to dir.
 func (p *Process) at(name string) string {
 	p.sys.mu.Lock()
 	defer p.sys.mu.Unlock()
 	return p.sys.view + name
 }
 
-// moveView lets another living thread stand for the process and gives its id; 0
-// if there is none.
+// moveView makes another living thread stand for the process and returns its id; 0 if there is
+// none.
 func (p *Process) moveView() int {
 	tid := p.livingThread()
 	if tid == 0 {
@@ -53,8 +51,8 @@ func (p *Process) moveView() int {
 	return tid
 }
 
-// Open holds a process. The errors are *AccessError and wrap ErrNoProcess,
-// ErrPermission, ErrZombie or ErrKernelThread.
+// Open opens a process. The errors are *AccessError and wrap ErrNoProcess, ErrPermission, ErrZombie
+// or ErrKernelThread.
 func Open(pid int) (*Process, error) {
 	if pid <= 0 {
 		return nil, &AccessError{PID: pid, Reason: ReasonNoProcess, UID: -1}
@@ -72,23 +70,23 @@ func Open(pid int) (*Process, error) {
 	return p, nil
 }
 
-// absentReason says why /proc has no entry for a pid.
+// absentReason returns why /proc has no entry for a pid.
 func absentReason(pid int) Reason {
-	// kill with signal 0 sends nothing; it only asks whether there is such a process.
+	// kill with signal 0 sends nothing; it only checks whether there is such a process.
 	if err := unix.Kill(pid, 0); err == nil || err == unix.EPERM {
 		return ReasonHidden
 	}
 	return ReasonNoProcess
 }
 
-// load reads what stays the same and checks that the process may be looked into.
+// load reads what does not change and checks that the process may be examined.
 func (p *Process) load() error {
 	var buf [4096]byte
 	raw, err := p.readSmall("stat", buf[:])
 	if err != nil {
 		reason := goneReason(err)
 		if reason == ReasonNoProcess {
-			reason = absentReason(p.PID) // hidepid=2 hides the files, but lets the directory be held
+			reason = absentReason(p.PID) // hidepid=2 hides the files, but the directory can be opened
 		}
 		return &AccessError{PID: p.PID, Reason: reason, UID: -1}
 	}
@@ -119,7 +117,7 @@ func (p *Process) load() error {
 	}
 	if fd, err := unix.PidfdOpen(p.PID, 0); err == nil {
 		p.sys.pidfd = fd
-		// The number may have been given away between opening dir and here.
+		// The id may have been reused between opening dir and here.
 		if _, err := p.readSmall("stat", buf[:]); err != nil {
 			return &AccessError{PID: p.PID, Reason: ReasonNoProcess, UID: p.uid}
 		}
@@ -136,14 +134,14 @@ func (p *Process) load() error {
 	return nil
 }
 
-// maxCmdline bounds a command line; the kernel's own limit on all arguments
-// is 6 MiB by default.
+// maxCmdline bounds a command line in bytes; the kernel's own limit on all arguments is 6 MiB by
+// default.
 const maxCmdline = 1 << 20
 
-// goneReason turns a failed read below /proc/PID into a reason.
+// goneReason converts the error of a failed read below /proc/PID to a reason.
 func goneReason(err error) Reason {
 	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
-		return ReasonHidden // hidepid=1 lets the directory be seen, but not its files
+		return ReasonHidden // hidepid=1 shows the directory, but not its files
 	}
 	return ReasonNoProcess
 }
@@ -167,7 +165,7 @@ func (p *Process) livingThread() int {
 	return 0
 }
 
-// Close lets the process go.
+// Close releases the process.
 func (p *Process) Close() error {
 	if p.mem != nil {
 		p.mem.close()
@@ -185,8 +183,8 @@ func (p *Process) Close() error {
 	return nil
 }
 
-// Alive reports whether the process still runs: false once it has ended, even if
-// its parent has not yet taken notice, or another process has got its id.
+// Alive reports whether the process still runs. It is false once the process has ended, even if its
+// parent has not waited for it yet, or its id has been reused.
 func (p *Process) Alive() bool {
 	p.sys.mu.Lock()
 	if p.sys.dir < 0 || p.sys.pidfd >= 0 {
@@ -204,15 +202,15 @@ func (p *Process) Alive() bool {
 	return ok && st.StartTime == p.StartTime && (st.State != 'Z' || p.livingThread() != 0)
 }
 
-// Replaced reports whether the process runs another program now than when it was opened. An
-// exec is not seen where addresses are not random.
+// Replaced reports whether the process has executed another program since it was opened. An exec is
+// not detected if address space randomisation is off.
 func (p *Process) Replaced() bool {
 	var buf [1024]byte
 	raw, err := p.readSmall("stat", buf[:])
 	if err != nil {
 		return false
 	}
-	// The program is not told once the first thread has ended.
+	// The fields are not shown once the first thread has ended.
 	st, ok := parseStat(raw)
 	return ok && st.StartTime == p.StartTime && st.Program.stack != 0 && p.program.stack != 0 && st.Program != p.program
 }
@@ -224,8 +222,8 @@ func ended(pidfd int) bool {
 	return err == nil && n == 1
 }
 
-// Mappings reads the process's mappings afresh, sorted by address. Of a process
-// that has ended it gives those that its Space remembers, if it has one.
+// Mappings reads the process's current mappings, sorted by address. For a process that has ended it
+// returns those in its Space, if it has one.
 func (p *Process) Mappings() ([]Mapping, error) {
 	maps, err := p.mappings()
 	if err != nil && !p.Alive() {
@@ -249,12 +247,12 @@ func (p *Process) mappings() ([]Mapping, error) {
 		return maps, fmt.Errorf("/proc/%d/maps: %w", p.PID, err)
 	}
 	if len(maps) == 0 {
-		return nil, &AccessError{PID: p.PID, Reason: ReasonZombie, UID: p.uid} // it let its memory go
+		return nil, &AccessError{PID: p.PID, Reason: ReasonZombie, UID: p.uid} // it has released its memory
 	}
 	return maps, nil
 }
 
-// maxMapsBytes bounds the text of /proc/PID/maps.
+// maxMapsBytes bounds the text of /proc/PID/maps, in bytes.
 const maxMapsBytes = 256 << 20
 
 // fileError wraps an error of reading a file of /proc/PID.
@@ -296,7 +294,7 @@ func (p *Process) Thread(tid int) (Thread, error) {
 	return th, nil
 }
 
-// ThreadName reads what a thread is called; the error wraps ErrNoProcess if there is none.
+// ThreadName reads a thread's name; the error wraps ErrNoProcess if there is none.
 func (p *Process) ThreadName(tid int) (string, error) {
 	var buf [128]byte
 	name := tidPath(tid) + "comm"
@@ -331,5 +329,5 @@ func (p *Process) tids() ([]int, error) {
 	return out, nil
 }
 
-// maxThreads bounds the threads of a process: the kernel's own limit on all ids.
+// maxThreads bounds the threads of a process: it is the kernel's own limit on all ids.
 const maxThreads = 1 << 22

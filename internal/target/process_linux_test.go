@@ -177,7 +177,7 @@ func TestExitWhileReading(t *testing.T) {
 	}
 }
 
-// The first thread has ended, the others run on: maps and memory are still there.
+// The first thread has ended and the others run on: maps and memory are still readable.
 func TestFirstThreadEnded(t *testing.T) {
 	cmd, _ := startChild(t, "headless", nil)
 	pid := cmd.Process.Pid
@@ -191,7 +191,7 @@ func TestFirstThreadEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := maps[0].Start
-	cmd.Process.Signal(syscall.SIGUSR1) // the sign to end the first thread
+	cmd.Process.Signal(syscall.SIGUSR1) // the request to end the first thread
 	eventually(t, "the first thread has ended", func() bool {
 		raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		st, ok := parseStat(raw)
@@ -260,8 +260,8 @@ func TestOtherNamespaces(t *testing.T) {
 		if string(b) != strings.Repeat(name, 2000) {
 			t.Errorf("%s holds %.20q", m.Path, b)
 		}
-		// Without map_files (as when CAP_SYS_ADMIN is missing): by path, but never
-		// another file that has taken it.
+		// Without map_files (as when CAP_SYS_ADMIN is missing): by path, but never another file
+		// that now has it.
 		f, err = p.openRoot(m.Path, &m.Mappings[0])
 		if name == "gone.so" {
 			if !errors.Is(err, ErrStale) {
@@ -327,7 +327,7 @@ func TestThreads(t *testing.T) {
 		runtime.LockOSThread() // and never unlocked, so that the thread ends with its odd name
 		name := append([]byte("odd) name\n\x01"), 0)
 		unix.Prctl(unix.PR_SET_NAME, uintptr(ptr(name)), 0, 0, 0)
-		for used := int64(0); used < 60e6; { // of CPU, which a busy machine gives when it likes
+		for used := int64(0); used < 60e6; { // of CPU, which a busy machine grants at any time
 			var now unix.Timespec
 			unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now)
 			used = now.Nano()
@@ -424,7 +424,7 @@ func BenchmarkCPUTimes(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/thread")
 }
 
-// The process becomes another program: what is read is the new one's.
+// After an exec, the new program's state is read.
 func TestExec(t *testing.T) {
 	for _, way := range []string{"process_vm_readv", "proc_mem"} {
 		t.Run(way, func(t *testing.T) {

@@ -18,7 +18,7 @@ func errSystem(what string) error {
 	return fmt.Errorf("%s: only Linux's /proc is read so far, this is %s: %w", what, runtime.GOOS, ErrUnsupported)
 }
 
-// Open gives an error that wraps ErrUnsupported.
+// Open returns an error that wraps ErrUnsupported.
 func Open(pid int) (*Process, error) {
 	return nil, &AccessError{PID: pid, Reason: ReasonSystem, UID: -1}
 }
@@ -26,13 +26,13 @@ func Open(pid int) (*Process, error) {
 // Close does nothing.
 func (p *Process) Close() error { return nil }
 
-// Alive is false.
+// Alive returns false.
 func (p *Process) Alive() bool { return false }
 
-// Replaced is false.
+// Replaced returns false.
 func (p *Process) Replaced() bool { return false }
 
-// Mappings gives what the Space remembers, else an error that wraps ErrUnsupported.
+// Mappings returns the Space's mappings, else an error that wraps ErrUnsupported.
 func (p *Process) Mappings() ([]Mapping, error) {
 	if known, ok := p.remembered(); ok {
 		return known, nil
@@ -40,17 +40,16 @@ func (p *Process) Mappings() ([]Mapping, error) {
 	return nil, errSystem("list mappings")
 }
 
-// Threads gives an error that wraps ErrUnsupported.
+// Threads returns an error that wraps ErrUnsupported.
 func (p *Process) Threads() ([]Thread, error) { return nil, errSystem("list threads") }
 
-// Thread gives an error that wraps ErrUnsupported.
+// Thread returns an error that wraps ErrUnsupported.
 func (p *Process) Thread(int) (Thread, error) { return Thread{}, errSystem("read a thread") }
 
-// ThreadName gives an error that wraps ErrUnsupported.
+// ThreadName returns an error that wraps ErrUnsupported.
 func (p *Process) ThreadName(int) (string, error) { return "", errSystem("read a thread") }
 
-// OpenFile opens a file of a recording; else it gives an error that wraps
-// ErrUnsupported.
+// OpenFile opens a file of a recording; otherwise it returns an error that wraps ErrUnsupported.
 func (p *Process) OpenFile(m Mapping) (*os.File, error) {
 	if p.opener != nil {
 		return p.opener(m)
@@ -58,19 +57,19 @@ func (p *Process) OpenFile(m Mapping) (*os.File, error) {
 	return nil, errSystem("open a mapped file")
 }
 
-// OpenInRoot gives an error that wraps ErrUnsupported.
+// OpenInRoot returns an error that wraps ErrUnsupported.
 func (p *Process) OpenInRoot(string) (*os.File, error) { return nil, errSystem("open a file") }
 
-// CPUTimes gives an error that wraps ErrUnsupported.
+// CPUTimes returns an error that wraps ErrUnsupported.
 func CPUTimes(*Process) (map[int]uint64, error) { return nil, errSystem("read CPU times") }
 
-// CPUTime gives an error that wraps ErrUnsupported.
+// CPUTime returns an error that wraps ErrUnsupported.
 func CPUTime(*Process) (uint64, error) { return 0, errSystem("read CPU times") }
 
-// CPUTicks gives an error that wraps ErrUnsupported.
+// CPUTicks returns an error that wraps ErrUnsupported.
 func CPUTicks(*Process, int) (user, system uint64, err error) {
 	return 0, 0, errSystem("read CPU times")
 }
 
-// List gives an error that wraps ErrUnsupported.
+// List returns an error that wraps ErrUnsupported.
 func List() ([]Summary, error) { return nil, errSystem("list processes") }

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tidPath is where a thread's files are, below /proc/PID.
+// tidPath returns the directory of a thread's files, relative to /proc/PID.
 func tidPath(tid int) string { return "task/" + strconv.Itoa(tid) + "/" }
 
 // openat opens a file below the process's /proc directory.
@@ -25,9 +25,8 @@ func (p *Process) openat(name string, flags int) (int, error) {
 	}
 }
 
-// readSmall reads a file of one record that fits buf; what does not fit is left out. The
-// kernel gives such a record whole, so there is no need to ask for more, of each of thousands
-// of threads.
+// readSmall reads a file of one record that fits buf; any rest is left out. The kernel returns such
+// a record in one read, so a second read for each of thousands of threads is not needed.
 func (p *Process) readSmall(name string, buf []byte) ([]byte, error) {
 	fd, err := p.openat(name, unix.O_RDONLY)
 	if err != nil {
@@ -60,8 +59,8 @@ func readFull(fd int, buf []byte) (int, error) {
 	return total, nil
 }
 
-// readFile reads a whole file of at most limit bytes; what is more is left out.
-// The files of /proc have no size to go by, and give about a page a read.
+// readFile reads a whole file of at most limit bytes; any rest is left out. The files of /proc
+// report no size, and return about a page per read.
 func (p *Process) readFile(name string, limit int) ([]byte, error) {
 	fd, err := p.openat(name, unix.O_RDONLY)
 	if err != nil {

@@ -6,28 +6,26 @@ import (
 	"sort"
 )
 
-// Space is what is known of a process's executable mappings by what the kernel
-// told as they were made, without looking at the process: it can be asked when
-// the process is gone. A Space belongs to one goroutine; the zero value is an
-// address space of which nothing is known yet.
+// Space is what is known of a process's executable mappings from the kernel's records of them,
+// without reading the process: it can be used when the process is gone. A Space is used from one
+// goroutine; the zero value is an address space of which nothing is known yet.
 type Space struct {
-	// Whole: the address space was seen from its beginning, so that no mapping is
-	// missing. Mappings that were taken away may still be there.
+	// Whole says that the address space was seen from its beginning, so that no mapping is missing.
+	// Mappings that were removed may still be listed.
 	Whole bool
-	// Program is the path of the file that was mapped first: the program. "" if
-	// that was not seen.
+	// Program is the path of the file that was mapped first: the program. "" if that was not seen.
 	Program string
 
 	list   []Mapping // by address, not overlapping
 	shared bool      // another Space has list too
-	origin *Origin   // what was there before anything was told, nil: nothing
+	origin *Origin   // mappings from before the first record, nil: none
 }
 
 // maxSpace bounds the mappings of one Space.
 const maxSpace = 1 << 14
 
-// Origin is the mappings of a process from before it was heard of. They are read
-// when they are first asked for.
+// Origin is the mappings of a process from before the first record of it. They are read on first
+// use.
 type Origin struct {
 	pid  int
 	done bool
@@ -35,13 +33,12 @@ type Origin struct {
 	comm string
 }
 
-// Known makes the Space of a process that was there before anything was told of
-// it.
+// Known returns the Space of a process that existed before the first record of it.
 func Known(pid int) *Space { return &Space{origin: &Origin{pid: pid}} }
 
-// Lose says that the process pid, whose Space this is, is about to become another
-// program, or has ended: what it had before it was heard of cannot be read any more.
-// Those who were forked from it share its Origin; they do not lose it.
+// Lose says that the process pid, whose Space this is, is about to execute another program, or has
+// ended: its mappings from before the first record cannot be read any more. Processes that were
+// forked from it share its Origin, and do not lose it.
 func (s *Space) Lose(pid int) {
 	if s != nil && s.origin != nil && s.origin.pid == pid {
 		s.origin.done = true
@@ -75,14 +72,14 @@ func executable(maps []Mapping) []Mapping {
 	return out
 }
 
-// Fork gives the Space of a process that was forked from this one's.
+// Fork returns the Space of a process that was forked from this one's.
 func (s *Space) Fork() *Space {
 	s.shared = true
 	c := *s
 	return &c
 }
 
-// Map adds a mapping, which takes the place of what was there.
+// Map adds a mapping, which replaces what was there.
 func (s *Space) Map(m Mapping) {
 	if m.End <= m.Start {
 		return
@@ -99,7 +96,7 @@ func (s *Space) Map(m Mapping) {
 	}
 }
 
-// Mappings gives the executable mappings by address. The slice stays the Space's.
+// Mappings returns the executable mappings by address. The slice stays the Space's.
 func (s *Space) Mappings() []Mapping {
 	first := s.origin.load()
 	if len(first) == 0 {
@@ -112,9 +109,8 @@ func (s *Space) Mappings() []Mapping {
 	return out
 }
 
-// Name is what a process with this Space may be called for lack of anything better:
-// its program's file, or what it was called that it was forked from; "" if neither
-// is known.
+// Name returns a name for a process with this Space if there is nothing better: its program's file,
+// or the name of the process that it was forked from; "" if neither is known.
 func (s *Space) Name() string {
 	if s.Program != "" {
 		return path.Base(s.Program)
@@ -125,8 +121,8 @@ func (s *Space) Name() string {
 	return ""
 }
 
-// PutOver puts a mapping into a list by address, over whatever lies there: what
-// is partly covered is cut. It changes the list in place where it can.
+// PutOver puts a mapping into a list by address, over whatever lies there: mappings that are partly
+// covered are cut. It changes the list in place if possible.
 func PutOver(list []Mapping, m Mapping) []Mapping {
 	from := sort.Search(len(list), func(i int) bool { return list[i].End > m.Start })
 	to := from

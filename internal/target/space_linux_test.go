@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// at is a mapping of pages of a file whose offset tells where it was mapped first.
+// at returns a mapping of pages of a file whose offset tells where it was mapped first.
 func at(from, to uint64, inode uint64) Mapping {
 	return Mapping{Start: from << 12, End: to << 12, Offset: from << 12, Inode: inode, Perm: PermRead | PermExec, Path: "/f"}
 }
 
-// Whatever is mapped over whatever, each page shows what was mapped there last.
+// Whatever is mapped over whatever else, each page shows what was mapped there last.
 func TestPutOver(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -48,7 +48,7 @@ func TestPutOver(t *testing.T) {
 	}
 }
 
-// A forked process has its parent's mappings, and from then on each has its own.
+// A forked process has its parent's mappings, and after that each has its own.
 func TestSpaceFork(t *testing.T) {
 	s := &Space{Whole: true}
 	s.Map(at(1, 3, 1))
@@ -73,8 +73,8 @@ func TestSpaceFork(t *testing.T) {
 	}
 }
 
-// What a process had before it was heard of is read once, and not any more when it
-// has become another program.
+// The mappings of a process from before its first record are read once, and no longer once it has
+// executed another program.
 func TestSpaceOrigin(t *testing.T) {
 	s := Known(os.Getpid())
 	c := s.Fork()
@@ -94,7 +94,7 @@ func TestSpaceOrigin(t *testing.T) {
 	if len(s.Mappings()) != len(maps)-1 {
 		t.Error("what was read is forgotten")
 	}
-	// A child that ends takes nothing from its parent.
+	// A child that ends does not change its parent.
 	known := Known(os.Getpid())
 	known.Fork().Lose(os.Getpid() + 1)
 	if len(known.Mappings()) == 0 {

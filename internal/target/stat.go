@@ -2,7 +2,7 @@ package target
 
 import "bytes"
 
-// stat is what is used of /proc/PID/stat (proc_pid_stat(5)).
+// stat is the used part of /proc/PID/stat (proc_pid_stat(5)).
 type stat struct {
 	PID       int
 	Comm      string
@@ -20,12 +20,12 @@ type stat struct {
 // architecture that Go runs on.
 const userHz = 100
 
-// Nanoseconds is how long so many ticks are, as CPUTicks gives them.
+// Nanoseconds converts ticks, as returned by CPUTicks, to ns.
 func Nanoseconds(ticks uint64) uint64 { return ticks * (1e9 / userHz) }
 
-// program tells one program that a process runs from the next: where exec put its code
-// and its first stack, which differ each time as long as addresses are random. It is zero
-// where the kernel does not show it.
+// program tells one program that a process runs from the next, by where exec put its code and its
+// first stack. They differ each time if addresses are randomised. It is zero if the kernel does not
+// show it.
 type program struct{ code, stack uint64 }
 
 // pfKthread is PF_KTHREAD of include/linux/sched.h, the same since Linux 2.6.27.
@@ -33,8 +33,8 @@ const pfKthread = 0x00200000
 
 func (s *stat) kernelThread() bool { return s.Flags&pfKthread != 0 }
 
-// parseStat reads one /proc/PID/stat. The command stands in parentheses and may
-// itself hold spaces, newlines and parentheses; the last ")" ends it.
+// parseStat parses one /proc/PID/stat. The command is in parentheses and may itself hold spaces,
+// newlines and parentheses; the last ")" ends it.
 func parseStat(b []byte) (s stat, ok bool) {
 	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
 	if open < 2 || end < open || b[open-1] != ' ' {
@@ -86,14 +86,14 @@ func parseStat(b []byte) (s stat, ok bool) {
 	return s, true
 }
 
-// status is what is used of /proc/PID/status.
+// status is the used part of /proc/PID/status.
 type status struct {
 	UID   int   // effective
 	TGID  int   // the process that the thread belongs to
 	NSpid []int // the process's id in each pid namespace, the outermost (ours) first
 }
 
-// parseStatus reads one /proc/PID/status. Fields that are absent stay -1 or nil.
+// parseStatus parses one /proc/PID/status. Fields that are absent stay -1 or nil.
 func parseStatus(b []byte) status {
 	s := status{UID: -1, TGID: -1}
 	for len(b) > 0 {
@@ -110,7 +110,7 @@ func parseStatus(b []byte) status {
 			}
 		case "Uid": // real, effective, saved, file system
 			if f := bytes.Fields(value); len(f) == 4 && s.UID < 0 {
-				// 4294967295 is a user that has no number in our user namespace.
+				// 4294967295 is a user without a number in our user namespace.
 				if v, ok := decimal(f[1]); ok && v < 1<<32 {
 					s.UID = int(int64(v))
 				}
@@ -131,8 +131,8 @@ func parseStatus(b []byte) status {
 	return s
 }
 
-// parseSchedstat gives the first number of /proc/PID/schedstat: the time that
-// the thread has run, ns.
+// parseSchedstat returns the first number of /proc/PID/schedstat: the time that the thread has run,
+// in ns.
 func parseSchedstat(b []byte) (ns uint64, ok bool) {
 	if i := bytes.IndexAny(b, " \n"); i >= 0 {
 		b = b[:i]

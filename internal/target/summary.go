@@ -1,6 +1,6 @@
 package target
 
-// Summary is what a list of processes shows of one.
+// Summary is a process's line in a list of processes.
 type Summary struct {
 	PID, PPID int
 	UID       int    // effective, -1 if unknown
@@ -11,9 +11,8 @@ type Summary struct {
 	Exe       string   // "" if it could not be read
 	Threads   int
 	Zombie    bool
-	// Namespaced: the process has its own pid namespace, as in a container.
+	// Namespaced says that the process has its own pid namespace, as in a container.
 	Namespaced bool
-	// Reason says why it cannot be profiled; ReasonNone if nothing is known to
-	// forbid it.
+	// Reason is why it cannot be profiled; ReasonNone if no obstacle is known.
 	Reason Reason
 }

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// fileMemory is code as a file has it.
+// fileMemory is code as it is in a file.
 type fileMemory struct {
 	base uint64
 	data []byte
@@ -32,7 +32,7 @@ func (m *fileMemory) Bytes(addr uint64, p []byte) bool {
 	return true
 }
 
-// node gives the blob of the node that is installed, and its functions.
+// node returns the blob of the installed node, and its functions.
 func node(t testing.TB) (*facts, *fileMemory, []elf.Symbol) {
 	t.Helper()
 	path, err := exec.LookPath("node")
@@ -73,8 +73,8 @@ func node(t testing.TB) (*facts, *fileMemory, []elf.Symbol) {
 	return f, m, functions
 }
 
-// TestBlob reads every instruction of node's built-in functions: at nearly all it is decided
-// how the frame is, and hardly any begins as if it had one.
+// TestBlob reads every instruction of node's built-in functions. The state of the frame is
+// determined at nearly all of them, and hardly any function begins as if it had a frame.
 func TestBlob(t *testing.T) {
 	f, m, functions := node(t)
 	own := func(at uint64) bool { return at >= f.blobStart && at < f.blobEnd && f.builtin(at).role != opaque }

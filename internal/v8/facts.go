@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// ErrNotV8 is returned for programs in which V8 is not, or not in a form that is known.
+// ErrNotV8 is returned for programs without V8, or with V8 in an unknown form.
 var ErrNotV8 = errors.New("no V8 whose frames are known")
 
 // role is what is special about a built-in function's frames.
@@ -25,21 +25,20 @@ const (
 
 // builtin is a function in the blob.
 type builtin struct {
-	start, end uint64 // as the file numbers addresses
+	start, end uint64 // addresses of the file
 	role       role
 }
 
-// facts are what the file of a program says of the V8 in it. Addresses are as the file numbers
-// them.
+// facts are what a program's file says about its V8. Addresses are those of the file.
 type facts struct {
 	blobStart, blobEnd uint64
 	builtins           []builtin // by address
-	vtables            []uint64  // what objects of code spaces begin with
+	vtables            []uint64  // first words of code space objects
 	ints               map[string]int32
 	segments           []elf.ProgHeader
 }
 
-// Bounds of what a file may make the reader hold.
+// Bounds on what a file may make the reader allocate.
 const (
 	maxSection  = 64 << 20
 	maxSymbols  = 1 << 22
@@ -61,7 +60,7 @@ func readFacts(r io.ReaderAt) (*facts, error) {
 			out.segments = append(out.segments, p.ProgHeader)
 		}
 	}
-	at := map[string]uint64{} // of what is read once all symbols are known
+	at := map[string]uint64{} // addresses of the numbers that are read once all symbols are known
 	for _, typ := range []elf.SectionType{elf.SHT_DYNSYM, elf.SHT_SYMTAB} {
 		s := f.SectionByType(typ)
 		if s == nil || int(s.Link) >= len(f.Sections) {
@@ -77,7 +76,7 @@ func readFacts(r io.ReaderAt) (*facts, error) {
 		}
 		out.take(symbols, names, at)
 		if typ == elf.SHT_DYNSYM && len(at) == 0 && len(out.vtables) == 0 {
-			return nil, ErrNotV8 // what debuggers need is exported
+			return nil, ErrNotV8 // the symbols for debuggers are exported
 		}
 	}
 	for name, addr := range at {
@@ -111,7 +110,7 @@ func section(s *elf.Section) ([]byte, error) {
 	return b, err
 }
 
-// take looks through a symbol table; at gets the addresses of numbers by their names.
+// take scans a symbol table; at receives the addresses of numbers by their names.
 func (f *facts) take(symbols, names []byte, at map[string]uint64) {
 	const size = 24 // of an Elf64_Sym
 	for n := 0; len(symbols) >= size && n < maxSymbols; n++ {
@@ -147,8 +146,8 @@ func (f *facts) take(symbols, names []byte, at map[string]uint64) {
 		case text == "_ZN2v88internal7Version6build_E":
 			at["build"] = value
 		case text == "_ZTVN2v88internal9CodeSpaceE", text == "_ZTVN2v88internal20CodeLargeObjectSpaceE":
-			// An object begins with the address behind the offset to its top and its type's
-			// description (Itanium C++ ABI, 2.5.2).
+			// An object begins with the address after the vtable's offset to top and type
+			// information (Itanium C++ ABI, 2.5.2).
 			if v := value + 16; !slices.Contains(f.vtables, v) && len(f.vtables) < 8 {
 				f.vtables = append(f.vtables, v)
 			}
@@ -160,13 +159,13 @@ func (f *facts) take(symbols, names []byte, at map[string]uint64) {
 	}
 }
 
-// roleOf tells what is special about a built-in function by its name
+// roleOf returns what is special about a built-in function, by its name
 // (src/builtins/builtins-definitions.h).
 func roleOf(name string) role {
 	switch {
 	case strings.HasPrefix(name, "DeoptimizationEntry_"), strings.HasPrefix(name, "BaselineOutOfLinePrologue"), strings.HasPrefix(name, "BaselineLeaveFrame"),
 		strings.HasPrefix(name, "Mem"), name == "InterpreterOnStackReplacement", name == "ResumeGeneratorTrampoline", name == "RestartFrameTrampoline", name == "DebugBreakTrampoline":
-		// They work on the frame of who called them, or call without one: TestBlob finds them.
+		// They work on their caller's frame, or call without a frame: TestBlob finds them.
 		return opaque
 	case strings.HasPrefix(name, "InterpreterEntryTrampoline"), strings.HasPrefix(name, "InterpreterEnterAt"), strings.HasPrefix(name, "BaselineOrInterpreterEnterAt"):
 		return entry
@@ -176,7 +175,7 @@ func roleOf(name string) role {
 	return plain
 }
 
-// builtin gives the built-in function at an address; the zero value if there is none.
+// builtin returns the built-in function at an address; the zero value if there is none.
 func (f *facts) builtin(addr uint64) builtin {
 	i, found := slices.BinarySearchFunc(f.builtins, addr, func(b builtin, addr uint64) int {
 		switch {
@@ -196,7 +195,7 @@ func (f *facts) builtin(addr uint64) builtin {
 	return builtin{}
 }
 
-// int reads a number of the file's data; what lies behind a segment's content is 0.
+// int reads a number of the file's data; what lies after a segment's content is 0.
 func (f *facts) int(r io.ReaderAt, addr uint64) (int32, bool) {
 	for _, p := range f.segments {
 		off := addr - p.Vaddr
@@ -215,7 +214,7 @@ func (f *facts) int(r io.ReaderAt, addr uint64) (int32, bool) {
 	return 0, false
 }
 
-// address gives where the file's content at an offset belongs, as the file numbers addresses.
+// address returns the address of the file's content at an offset.
 func (f *facts) address(off uint64) (uint64, bool) {
 	for _, p := range f.segments {
 		if in := off - p.Off; p.Flags&elf.PF_X != 0 && in < p.Filesz {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzSymbols: no table of symbols makes the reader do what it must not.
+// FuzzSymbols checks that the reader copes with any symbol table.
 func FuzzSymbols(f *testing.F) {
 	names := []byte("\x00v8dbg_off_fp_function\x00Builtins_AddHandler\x00v8_Default_embedded_blob_code_\x00_ZTVN2v88internal9CodeSpaceE\x00")
 	symbols := make([]byte, 0, 96)
@@ -35,7 +35,7 @@ func FuzzSymbols(f *testing.F) {
 	})
 }
 
-// FuzzLeaf: no code makes its reader run on, or find a frame below the stack pointer.
+// FuzzLeaf checks that no code makes its reader run on, or find a frame below the stack pointer.
 func FuzzLeaf(f *testing.F) {
 	f.Add([]byte{0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3}, uint16(0), true)
 	f.Add([]byte{0x48, 0x8b, 0x6d, 0x00, 0x48, 0x83, 0xc4, 0x48, 0xff, 0xe1}, uint16(4), true)
@@ -49,7 +49,7 @@ func FuzzLeaf(f *testing.F) {
 	})
 }
 
-// FuzzHeap: no heap makes a name of endless length, or the reader run on.
+// FuzzHeap checks that no heap makes a name of endless length, or the reader run on.
 func FuzzHeap(f *testing.F) {
 	f.Add(make([]byte, 256), uint16(1), uint16(65), uint16(129))
 	ints := map[string]int32{

@@ -7,14 +7,14 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// how code that a thread stopped in has its frame.
+// how is the state of the frame of code that a thread stopped in.
 type how uint8
 
 const (
 	unclear how = iota
 	built       // rbp points at it
-	returns     // there is none: the return address lies depth above the stack pointer
-	saved       // the caller's rbp lies depth above the stack pointer, the return address behind it
+	returns     // there is no frame: the return address lies depth above the stack pointer
+	saved       // the caller's rbp lies depth above the stack pointer, the return address just above it
 )
 
 // leaf is what is known of an instruction that a thread stopped at.
@@ -24,9 +24,9 @@ type leaf struct {
 	entering bool  // the function has just been called: registers are as its caller left them
 }
 
-// frameless says of a built-in function that it works on its caller's frame, or calls without
-// one of its own, so that rbp says nothing of it: written by hand, it begins as only code does
-// that has a frame.
+// frameless reports whether a built-in function works on its caller's frame, or calls without a
+// frame of its own, so that rbp says nothing about it. Such functions are written by hand, and
+// begin in a way that otherwise only code with a frame does.
 func (vm *VM) frameless(mem walk.Memory, p place) bool {
 	if p.role == opaque || p.role == entry || !p.builtin {
 		return p.role == opaque
@@ -55,7 +55,7 @@ const (
 	longestInst = 15
 )
 
-// leaf decides how the frame is where a thread stopped.
+// leaf determines the state of the frame where a thread stopped.
 func (vm *VM) leaf(mem walk.Memory, pc uint64, p place) leaf {
 	if l, ok := vm.leaves[pc]; ok {
 		return l
@@ -70,23 +70,22 @@ func (vm *VM) leaf(mem walk.Memory, pc uint64, p place) leaf {
 	return l
 }
 
-// way is somewhere that the code may go on.
+// way is a path that the code may take.
 type way struct {
 	pc    uint64
-	depth int32 // of the stack pointer, against where it is now
+	depth int32 // of the stack pointer, relative to where it is now
 	known bool
-	// copied are words that the way itself has pushed again: functions that call another in
-	// their place put the return address before its arguments.
+	// copied are words that the path itself has pushed again: functions that make a tail call put
+	// the return address before its arguments.
 	copied [4]struct{ to, from int32 }
 	copies int
 }
 
-// read follows V8's code from pc on until it is seen what there is of a frame: whichever way is
-// taken, code that leaves a frame has one, and code that makes one has none. V8 calls nothing
-// without a frame (a compiler's code: src/compiler/backend/frame-elider.cc), so a call on the
-// way says that there is one. builtin says that a jump to where a register says leads to
-// another function; in generated code it may stay in a regular expression's. own says of an
-// address whether its code is V8's.
+// read follows V8's code from pc on until the state of the frame is known: whichever path is taken,
+// code that removes a frame has one, and code that makes one has none. V8 calls nothing without a
+// frame (a compiler's code: src/compiler/backend/frame-elider.cc), so a call on the path means that
+// there is one. builtin says that a jump through a register leads to another function; in generated
+// code it may stay in a regular expression's code. own reports whether an address is in V8's code.
 func read(mem walk.Memory, pc uint64, builtin bool, own func(uint64) bool) leaf {
 	var waiting [maxWays]way
 	n := 0
@@ -133,8 +132,8 @@ func decode(mem walk.Memory, pc uint64) (x86asm.Inst, bool) {
 	return inst, err == nil && inst.Len > 0
 }
 
-// apply is what one instruction says, where the code goes on behind it (0: nowhere), and where
-// else it may.
+// apply returns what one instruction tells, where the code continues after it (0: nowhere), and
+// where else it may continue.
 func apply(inst *x86asm.Inst, at *way, builtin bool) (l leaf, next, more uint64) {
 	next = at.pc + uint64(inst.Len)
 	end := func(h how) (leaf, uint64, uint64) {
@@ -191,7 +190,7 @@ func apply(inst *x86asm.Inst, at *way, builtin bool) (l leaf, next, more uint64)
 			return begin(saved)
 		case reg(0) == x86asm.RBP:
 			if m, ok := inst.Args[1].(x86asm.Mem); ok && m.Base == x86asm.RBP && m.Index == 0 && m.Disp == 0 {
-				return leaf{how: built}, 0, 0 // how those leave it that run a bytecode
+				return leaf{how: built}, 0, 0 // code that runs a bytecode leaves it so
 			}
 			return leaf{}, 0, 0
 		case reg(0) == x86asm.RSP:

@@ -9,14 +9,14 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// name is what a frame's function is called.
+// name is the name of a frame's function.
 type name struct {
 	function string
 	file     string
 	stub     bool
 }
 
-// frameKey is what a frame's name was read by.
+// frameKey is the slots from which a frame's name was read.
 type frameKey struct{ function, bytecode, context uint64 }
 
 const (
@@ -24,8 +24,8 @@ const (
 	maxNames = 1 << 18
 )
 
-// describe finds the function whose frame rbp points at, and says so in f: the frame of V8's
-// generated code, or of what runs bytecode.
+// describe finds the function whose frame rbp points at, and sets it in f. The frame is one of V8's
+// generated code, or of code that runs bytecode.
 func (vm *VM) describe(c *walk.Cursor, f *walk.Frame, p place) {
 	if p.role == entry {
 		f.Kind, f.Ref = walk.KindInterpreted, 0
@@ -46,7 +46,7 @@ func (vm *VM) describe(c *walk.Cursor, f *walk.Frame, p place) {
 		return
 	}
 	if context&1 == 0 {
-		// A frame that is no function's has its type there (src/execution/frames.h).
+		// A frame that is not a function's has its type there (src/execution/frames.h).
 		f.Kind = walk.KindStub
 		f.Ref = vm.intern(name{function: vm.frameType(context >> 1), stub: true})
 		return
@@ -60,8 +60,8 @@ func (vm *VM) describe(c *walk.Cursor, f *walk.Frame, p place) {
 	f.Ref = vm.function(frameKey{function, bytecode, context})
 }
 
-// entered is describe for generated code that has only just been called, and has no frame yet, or
-// nothing in it: the function is in rdi and its context in rsi (src/codegen/x64/register-x64.h,
+// entered is describe for generated code that has just been called, and has no frame yet or nothing
+// in it: the function is in rdi and its context in rsi (src/codegen/x64/register-x64.h,
 // kJSFunctionRegister, kContextRegister).
 func (vm *VM) entered(c *walk.Cursor, f *walk.Frame) {
 	const both = 1<<cpu.RDI | 1<<cpu.RSI
@@ -70,7 +70,7 @@ func (vm *VM) entered(c *walk.Cursor, f *walk.Frame) {
 	}
 }
 
-// function gives the number of the name that a frame has; 0 if it cannot be told.
+// function returns the number of a frame's name; 0 if it cannot be told.
 func (vm *VM) function(k frameKey) uint64 {
 	ref, ok := vm.known[k]
 	if !ok {
@@ -84,7 +84,7 @@ func (vm *VM) function(k frameKey) uint64 {
 	return ref
 }
 
-// intern gives the number of a name, from 1; 0 if there are too many.
+// intern returns the number of a name, from 1; 0 if there are too many.
 func (vm *VM) intern(n name) uint64 {
 	ref, ok := vm.nameRef[n]
 	if !ok && len(vm.names) < maxNames {
@@ -95,7 +95,7 @@ func (vm *VM) intern(n name) uint64 {
 	return ref
 }
 
-// frameType names a type of frame by its number.
+// frameType returns the name of a frame type by its number.
 func (vm *VM) frameType(n uint64) string {
 	if v, ok := vm.ints["frametype_IrregexpFrame"]; ok && uint64(v) == n {
 		return "[regular expression]"
@@ -146,7 +146,7 @@ func (r *resolver) Prepare(f walk.Frame) bool {
 	return true
 }
 
-// heap reads V8's objects. Pointers to them have the lowest bit set, and no number has
+// heap reads V8's objects. Pointers to them have the lowest bit set, and numbers have not
 // (include/v8-internal.h).
 type heap struct {
 	*facts
@@ -154,7 +154,7 @@ type heap struct {
 	off offsets
 }
 
-// offsets are those of fields, in bytes.
+// offsets are the offsets of fields, in bytes.
 type offsets struct {
 	instanceType, shared, context, data, nameOrScope, script, codeBytecode, scriptName uint64
 	length, one, two, first, second, actual                                            uint64
@@ -196,7 +196,7 @@ func (h *heap) field(object, off uint64) (uint64, bool) {
 	return h.mem.Word(object - 1 + off)
 }
 
-// typeOf gives an object's type; 0 if it is none.
+// typeOf returns an object's type; 0 if it is not an object.
 func (h *heap) typeOf(object uint64) int32 {
 	if object&3 != 1 || object < 4096 {
 		return 0
@@ -222,9 +222,8 @@ func (h *heap) is(object uint64, typ string) bool {
 // (src/objects/instance-type.h of V8 9.6 and later; earlier ones have one less).
 const functionTypes = 15
 
-// function names the function of a frame. The collector may have moved it since the stack was
-// copied, and something else may be there: what the stack says of the frame must agree with
-// what is found.
+// function returns the name of a frame's function. The collector may have moved it since the stack
+// was copied, and something else may be there: the copied stack must agree with what is found.
 func (h *heap) function(k frameKey) (name, bool) {
 	typ, first := h.typeOf(k.function), h.ints["type_JSFunction__JS_FUNCTION_TYPE"]
 	if first == 0 || typ < first || typ >= first+functionTypes {
@@ -256,8 +255,8 @@ func (h *heap) function(k frameKey) (name, bool) {
 	return n, true
 }
 
-// agrees reports whether a frame's slots are those of a function: an interpreter's has the
-// function's bytecode, any has the function's context, or one that was made within.
+// agrees reports whether a frame's slots are those of a function: an interpreter's frame has the
+// function's bytecode, and any frame has the function's context or one that was made within it.
 func (h *heap) agrees(k frameKey, shared uint64) bool {
 	if data, ok := h.field(shared, h.off.data); ok && k.bytecode&3 == 1 {
 		if data == k.bytecode {
@@ -273,7 +272,7 @@ func (h *heap) agrees(k frameKey, shared uint64) bool {
 	if !ok || own&3 != 1 {
 		return false
 	}
-	// A context has its outer one two words behind its length (src/objects/contexts.h:
+	// A context holds its outer context two words after its length (src/objects/contexts.h:
 	// SCOPE_INFO_INDEX, PREVIOUS_INDEX).
 	const previous = 8 + 8 + 8
 	const nested = 16
@@ -288,9 +287,9 @@ func (h *heap) agrees(k frameKey, shared uint64) bool {
 	return false
 }
 
-// scopeName finds a function's name in what V8 keeps of its scope, whose layout is not
-// published: behind its variables' names the first text is the function's
-// (src/objects/scope-info.tq). It is "" if there is none.
+// scopeName finds a function's name in V8's record of its scope, whose layout is not published:
+// after its variables' names the first text is the function's (src/objects/scope-info.tq). It is ""
+// if there is none.
 func (h *heap) scopeName(scope uint64) string {
 	const words = 16
 	first, locals := h.ints["scopeinfo_idx_first_vars"], h.ints["scopeinfo_idx_ncontextlocals"]
@@ -323,7 +322,7 @@ const (
 	maxRopes = 8
 )
 
-// text reads a string; false if it is none that can be read.
+// text reads a string; false if it is not one that can be read.
 func (h *heap) text(at uint64, depth int) (string, bool) {
 	typ, limit := h.typeOf(at), h.ints["FirstNonstringType"]
 	// 0 is the type of an internalized string of two bytes too.

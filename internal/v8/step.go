@@ -5,7 +5,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// maxFrame is the size in bytes above which a frame is not believed.
+// maxFrame is the size in bytes above which a frame is rejected.
 const maxFrame = 1 << 20
 
 // Step implements walk.Stepper.
@@ -57,7 +57,7 @@ func (vm *VM) framePointer(c *walk.Cursor, p place) walk.Verdict {
 		return walk.Stuck
 	}
 	if p.role == handler {
-		// A handler is only called by what runs its function's bytecode.
+		// A handler is only called by code that runs its function's bytecode.
 		if by, ok := vm.find(ra - 1); !ok || by.role != entry {
 			return walk.Stuck
 		}
@@ -65,7 +65,7 @@ func (vm *VM) framePointer(c *walk.Cursor, p place) walk.Verdict {
 	return vm.to(c, ra, fp+16, next)
 }
 
-// leave moves the Cursor to the caller of code that has no frame, or none yet, or none any more.
+// leave moves the Cursor to the caller of code that has no frame, not yet or not any more.
 func (vm *VM) leave(c *walk.Cursor, l leaf) walk.Verdict {
 	at, fp := c.Regs.SP()+uint64(int64(l.depth)), c.Regs.FP()
 	if c.Regs.Known&(1<<cpu.RBP) == 0 || at < c.Regs.SP() {

@@ -11,9 +11,9 @@ import (
 )
 
 // Finder opens the V8s of processes, and reads each program's file once. It is used from one
-// goroutine; the zero Finder is ready.
+// goroutine; its zero value is ready to use.
 type Finder struct {
-	files map[fileKey]*facts // nil: V8 is not in it
+	files map[fileKey]*facts // nil: the file has no V8
 }
 
 type fileKey struct{ dev, inode uint64 }
@@ -29,8 +29,8 @@ type VM struct {
 	file   fileKey
 	bias   uint64
 
-	pages   map[uint64]bool // by address: whether they are V8's pages of code; those that are not for one batch
-	leaves  map[uint64]leaf // what is known of code that threads stopped in
+	pages   map[uint64]bool // by address: whether they are V8's pages of code; false entries last one batch
+	leaves  map[uint64]leaf // code that threads stopped in
 	crooked map[uint64]bool // by the beginning of built-in functions: see frameless
 	known   map[frameKey]uint64
 	names   []name
@@ -38,8 +38,8 @@ type VM struct {
 	heap    heap
 }
 
-// Open finds V8 in a process whose native code nat knows. The error is ErrNotV8 if it has none
-// that is known. Only programs that are called as those that hold V8 are looked into.
+// Open finds V8 in a process whose native code nat knows. The error is ErrNotV8 if it has no known
+// V8. Only programs whose names suggest V8 are examined.
 func (f *Finder) Open(p *target.Process, nat *native.Stepper) (*VM, error) {
 	if cpu.Host() != cpu.AMD64 {
 		return nil, ErrNotV8
@@ -73,14 +73,14 @@ func (f *Finder) Open(p *target.Process, nat *native.Stepper) (*VM, error) {
 	return nil, ErrNotV8
 }
 
-// MayHold reports whether a mapped file is called as programs and libraries are that hold V8 and
-// publish what is needed: to look into all files would cost more than the rest of a recording.
+// MayHold reports whether a mapped file has a name like the programs and libraries that contain V8
+// and publish what is needed. Examining all files would cost more than the rest of a recording.
 func MayHold(m target.Mapping) bool {
 	base := path.Base(m.Path)
 	return m.FileBacked() && (strings.HasPrefix(base, "node") || strings.HasPrefix(base, "libnode"))
 }
 
-// Version is V8's.
+// Version returns V8's version.
 func (vm *VM) Version() [3]int32 {
 	return [3]int32{vm.ints["major"], vm.ints["minor"], vm.ints["build"]}
 }
@@ -103,7 +103,7 @@ func (vm *VM) BeginBatch() {
 	clear(vm.known)
 }
 
-// place is what an address of V8's code is in.
+// place is the function or page that an address of V8's code is in.
 type place struct {
 	ref     uint64 // of the native frame
 	role    role
@@ -111,7 +111,7 @@ type place struct {
 	start   uint64 // of the built-in function
 }
 
-// find says what V8's code at an address is; false if it is not V8's.
+// find returns the place of an address in V8's code; false if it is not V8's.
 func (vm *VM) find(at uint64) (place, bool) {
 	f, ok := vm.native.Frame(at, 0)
 	if !ok {
@@ -143,11 +143,11 @@ const (
 	pageWords = 24        // of a page's header that are looked at
 )
 
-// codePage reports whether an address lies in a page of V8's heap for code. A page begins with
-// its size and a few pointers (src/heap/memory-chunk-layout.h), of which one leads to the
-// space that it belongs to: an object of one of the classes of spaces for code, which begins
-// with the address of that class's table of functions. Where that pointer stands has changed
-// between versions, so all are tried; nothing else leads to such an object.
+// codePage reports whether an address lies in a page of V8's heap for code. A page begins with its
+// size and a few pointers (src/heap/memory-chunk-layout.h). One of them leads to the space that it
+// belongs to: an object of one of the classes of spaces for code, which begins with the address of
+// that class's vtable. The position of that pointer has changed between versions, so all are tried;
+// nothing else leads to such an object.
 func (vm *VM) codePage(at uint64) bool {
 	page := at &^ (pageSize - 1)
 	if is, ok := vm.pages[page]; ok {

@@ -15,17 +15,17 @@ const (
 	trailMarks = 1 << 15
 )
 
-// WalkCache keeps how threads were walked last, so that the outer part of a stack,
-// which is mostly the same from sample to sample, is not walked again.
+// WalkCache keeps each thread's last walk, so that the outer part of a stack, which is mostly the
+// same from sample to sample, is not walked again.
 //
-// What a walk finds from one frame outwards, if all of it is exact, follows from the registers in that
-// frame, from the stack above it and from what is known of the process. Where
-// the registers and the stack are, byte by byte, what they were in the thread's
-// last walk, and nothing that is known of the process has been looked at anew in
-// between (Walker.Renew), the rest of that walk is the rest of this one.
+// If all of a walk from one frame outwards is exact, its result follows from the registers in that
+// frame, from the stack above it and from what is known of the process. If the registers and the
+// stack are byte by byte what they were in the thread's last walk, and nothing that is known of the
+// process has been refreshed in between (Walker.Renew), the rest of that walk is also the rest of
+// this one.
 //
-// One WalkCache may serve several Walkers that are used from one goroutine. It holds
-// copies of stacks, at most 8 MB: they are the target's data, and stay in memory.
+// One WalkCache may serve several Walkers that are used from one goroutine. It holds copies of
+// stacks, at most 8 MB: they are the target's data, and stay in memory.
 type WalkCache struct {
 	slots [1 << trailBits]trail
 	held  int // bytes in all slots
@@ -37,18 +37,17 @@ type trail struct {
 	epoch  uint64
 	tid    uint32
 	count  uint32 // walks in this epoch
-	often  bool   // more than one in this epoch, or in the last in which there was one
+	often  bool   // more than one in this epoch, or in the last epoch in which there was one
 
 	top    uint64 // address of the copy's end
-	base   uint64 // and of its begin; what was kept of it is the end of kept
+	base   uint64 // address of the copy's start; the copy is at the end of kept
 	kept   []byte
-	room   []Frame // its end are the frames of that walk, as a Stack has them
-	frames int     // how many those are
-	marks  []mark  // outermost first: of ever lower stack pointers
+	room   []Frame // its end holds the frames of that walk, in the order of a Stack
+	frames int     // number of frames at the end of room
+	marks  []mark  // outermost first: with ever lower stack pointers
 }
 
-// mark is a place in a walk at which all that the rest depends on is in the
-// registers and the stack above.
+// mark is a place in a walk from which the rest depends only on the registers and the stack above.
 type mark struct {
 	sp, pc uint64
 	regs   uint64 // digest of the known ones
@@ -56,14 +55,14 @@ type mark struct {
 	frames uint32 // from here to the thread's first frame; while walking, those inside
 }
 
-// NewWalkCache makes an empty one.
+// NewWalkCache returns an empty WalkCache.
 func NewWalkCache() *WalkCache { return &WalkCache{} }
 
-// Renew says that what is known of the process may have changed since the last
-// walk: what was kept of earlier ones no longer holds.
+// Renew says that what is known of the process may have changed since the last walk, so that
+// earlier walks must not be reused.
 func (w *Walker) Renew() { w.epoch++ }
 
-// of gives the trail to use for a snapshot, nil for none.
+// of returns the trail to use for a snapshot, nil for none.
 func (t *WalkCache) of(w *Walker, snap *capture.Snapshot) *trail {
 	r := &t.slots[snap.TID*0x9E3779B1>>(32-trailBits)]
 	if r.walker != w.id || r.tid != snap.TID {
@@ -87,7 +86,7 @@ func (t *WalkCache) of(w *Walker, snap *capture.Snapshot) *trail {
 	return r
 }
 
-// drop gives a slot's memory back if it is much.
+// drop frees a slot's memory if it is large.
 func (t *WalkCache) drop(r *trail) {
 	if len(r.kept) > 64<<10 {
 		t.held -= len(r.kept)
@@ -95,18 +94,18 @@ func (t *WalkCache) drop(r *trail) {
 	}
 }
 
-// forget drops what was kept of the last walk.
+// forget drops the last walk.
 func (r *trail) forget() { r.frames, r.marks, r.top, r.base = 0, r.marks[:0], 0, 0 }
 
 // compareBlock is how many bytes of two stacks are compared at a time.
 const compareBlock = 1024
 
-// same gives the lowest address from which on the snapshot's stack is what it
-// was at the last walk; the top if nothing is.
+// same returns the lowest address from which on the snapshot's stack is what it was at the last
+// walk; the top if no part of it is.
 //
-// It goes over the whole stack upwards, not from the top down to the first difference:
-// another CPU has just written these bytes, so that fetching them is what takes the time,
-// and only reading upwards lets the processor fetch ahead. That halves it.
+// It goes over the whole stack upwards, not from the top down to the first difference. Another CPU
+// has just written these bytes, so fetching them dominates the time, and only reading upwards lets
+// the processor prefetch. That halves the time.
 func (r *trail) same(snap *capture.Snapshot) uint64 {
 	if r.top != snap.StackTop || r.top == r.base {
 		return snap.StackTop
@@ -125,10 +124,9 @@ func (r *trail) same(snap *capture.Snapshot) uint64 {
 	return snap.StackTop - uint64(n-differ)
 }
 
-// keep remembers a whole walk of the snapshot, whose stack is as it was from
-// same on. Of the frames and marks the outermost that the last walk shared with
-// this are there; marks are the others, innermost first, with how many frames are
-// inside of each.
+// keep stores a whole walk of the snapshot, whose stack is unchanged from same on. r already holds
+// the outermost frames and marks that the last walk shared with this one. marks holds the others,
+// innermost first, each with the number of frames inside of it.
 func (t *WalkCache) keep(r *trail, snap *capture.Snapshot, same uint64, out *Stack, marks []mark) {
 	need := len(snap.Stack)
 	if need > len(r.kept) {
@@ -146,8 +144,8 @@ func (t *WalkCache) keep(r *trail, snap *capture.Snapshot, same uint64, out *Sta
 	old := r.kept[len(r.kept)-need:]
 	copy(old, snap.Stack[:same-snap.StackAddr])
 	n := len(out.Frames)
-	// Further in than a frame that was found by less than exact means nothing is
-	// kept: it may depend on more than the stack.
+	// Nothing further in than a frame that is less than exact is kept: it may depend on more than
+	// the stack.
 	i := n - 1 - out.Same
 	for ; i >= 0; i-- {
 		f := &out.Frames[i]
@@ -163,7 +161,7 @@ func (t *WalkCache) keep(r *trail, snap *capture.Snapshot, same uint64, out *Sta
 	}
 }
 
-// put adds frames further in than those that are there.
+// put adds frames further in than those that r holds.
 func (r *trail) put(inner []Frame) {
 	if need := len(inner) + r.frames; need > len(r.room) {
 		room := make([]Frame, need+need/2)
@@ -174,8 +172,8 @@ func (r *trail) put(inner []Frame) {
 	copy(r.room[len(r.room)-r.frames:], inner)
 }
 
-// marked reports whether the Cursor is at a place from which the rest of a walk
-// depends on nothing else than its registers and the stack above, and gives it.
+// marked reports whether the rest of a walk from the Cursor depends only on its registers and the
+// stack above, and returns the mark for this place.
 func (c *Cursor) marked(top uint64) (m mark, ok bool) {
 	if c.Leaf || c.LeafCallee || c.Unextended != 0 || c.Prov != Exact || c.Outside || c.Checked || c.Low != 0 || c.High != top {
 		return m, false
@@ -194,8 +192,8 @@ func (c *Cursor) marked(top uint64) (m mark, ok bool) {
 // redZone is what code may use below its stack pointer (System V AMD64 psABI 3.2.2).
 const redZone = 128
 
-// meet gives the index of the mark that the Cursor has come to, -1 if there is none
-// that the stack from same on allows to take over.
+// meet returns the index of the mark that the Cursor has come to; -1 if there is none that may be
+// taken over, given that the stack is unchanged from same on.
 func (r *trail) meet(m *mark, same uint64) int {
 	if m.sp < same+redZone {
 		return -1
@@ -213,7 +211,7 @@ func (r *trail) meet(m *mark, same uint64) int {
 	return -1
 }
 
-// takeOver appends the rest of the last walk from a mark on. All of it is exact.
+// takeOver appends the rest of the last walk from a mark on, all of which is exact.
 func (r *trail) takeOver(i int, out *Stack) {
 	r.frames = int(r.marks[i].frames)
 	r.marks = r.marks[:i+1]

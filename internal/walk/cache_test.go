@@ -10,8 +10,8 @@ import (
 	"github.com/candid-profiler/candid/internal/cpu"
 )
 
-// chained is code whose frames are linked by the frame pointer and whose looks
-// depend on what the stack holds, on registers and on what is known of the process.
+// chained is code whose frames are linked by the frame pointer and whose frames' attributes depend
+// on the stack's content, on registers and on what is known of the process.
 type chained struct {
 	known uint64     // what is known
 	next  Provenance // put on the next frame
@@ -99,7 +99,7 @@ func (s *stackOf) snapshot(r *rand.Rand, tid uint32) *capture.Snapshot {
 	return snap
 }
 
-// A walk with Trails gives what one without gives, whatever has changed since.
+// A walk with Trails has the same result as one without, whatever has changed since.
 func TestTrails(t *testing.T) {
 	shared := 0
 	for seed := range uint64(60) {
@@ -153,7 +153,7 @@ func TestTrails(t *testing.T) {
 			if !slices.Equal(got.Frames, want.Frames) || got.End != want.End || got.EndPC != want.EndPC || got.Worst != want.Worst || got.Stitched != want.Stitched {
 				t.Fatalf("seed %d: %d frames, %v, with trails %d, %v, of which %d are taken over", seed, len(want.Frames), want.End, len(got.Frames), got.End, got.Same)
 			}
-			// Same compares with the thread's last walk, whatever became of it.
+			// Same is relative to the thread's last walk, whatever became of it.
 			old, now := last[uint32(tid)], got.Frames
 			if got.Same > len(old) || got.Same > len(now) || !slices.Equal(old[len(old)-got.Same:], now[len(now)-got.Same:]) {
 				t.Fatalf("seed %d: %d of %d frames are said to be those of last time", seed, got.Same, len(now))

@@ -2,15 +2,15 @@ package walk
 
 import "github.com/candid-profiler/candid/internal/cpu"
 
-// Code says what is known of a process's code without knowing whose it is.
+// Code reports what is known of a process's code without knowing which runtime or file it is from.
 type Code interface {
 	// Executable reports whether addr lies in memory that may be executed.
 	Executable(addr uint64) bool
 }
 
-// AfterCall reports whether the instruction just before ra is a call, so that ra may be a return address. On amd64, where
-// instructions have no fixed length, a byte sequence that could be read as a
-// call ending at ra is enough: about one random address in 60 passes.
+// AfterCall reports whether the instruction just before ra is a call, so that ra may be a return
+// address. On amd64, where instructions have no fixed length, a byte sequence that could be decoded
+// as a call ending at ra is enough: about one random address in 60 passes.
 func (c *Cursor) AfterCall(ra uint64) bool {
 	mem, b := c.Mem, c.scratch[:8]
 	if mem == nil || ra < 0x1000 {
@@ -25,7 +25,7 @@ func (c *Cursor) AfterCall(ra uint64) bool {
 		return w>>26 == 0b100101 || w&0xfefff000 == 0xd63f0000
 	}
 	if !mem.Bytes(ra-8, b) {
-		// The code may start less than 8 bytes before.
+		// The executable memory may start less than 8 bytes before.
 		clear(b)
 		if !mem.Bytes(ra-5, b[3:]) {
 			return false
@@ -68,8 +68,8 @@ func indirectLength(m []byte) int {
 	return n
 }
 
-// Code reads n bytes, at most 16, of the process's code. What it gives is valid
-// until the next call of Code or AfterCall; nil if the bytes cannot be read.
+// Code reads n bytes, at most 16, of the process's code. The result is valid until the next call of
+// Code or AfterCall; nil if the bytes cannot be read.
 func (c *Cursor) Code(addr uint64, n int) []byte {
 	b := c.scratch[:n]
 	if c.Mem == nil || !c.Mem.Bytes(addr, b) {

@@ -2,9 +2,8 @@ package walk
 
 import "github.com/candid-profiler/candid/internal/cpu"
 
-// guess moves the Cursor to what is probably the caller, where nothing better is
-// known. nowhere means that the frame's code is nobody's, so that nothing can
-// have been pushed since it was called.
+// guess moves the Cursor to the probable caller if nothing better is known. nowhere means that
+// nobody knows the frame's code, so that nothing can have been pushed since it was called.
 func (w *Walker) guess(c *Cursor, leaf, nowhere bool) bool {
 	if w.code == nil {
 		return false
@@ -59,7 +58,7 @@ func (w *Walker) search(c *Cursor, sp uint64) bool {
 	for i := uint64(0); i < searchWords; i++ {
 		at := sp + 8*i
 		if !c.InCopy(at) || c.High != 0 && at >= c.High {
-			return false // a guess is not worth reading the process for
+			return false // a guess is not worth a read of the process
 		}
 		v, _ := c.Word(at)
 		v = w.strip(v)
@@ -83,8 +82,8 @@ func (w *Walker) strip(ra uint64) uint64 {
 	return ra
 }
 
-// StripPAC takes the signature off an AArch64 return address: user addresses
-// have at most 52 bits, and Linux gives out 48 unless asked.
+// StripPAC removes the signature from an AArch64 return address: user addresses have at most 52
+// bits, and Linux hands out 48 unless asked for more.
 func StripPAC(ra uint64) uint64 { return ra & (1<<48 - 1) }
 
 // plausible reports whether ra is in executable memory, after a call.
@@ -92,8 +91,7 @@ func (w *Walker) plausible(c *Cursor, ra uint64) bool {
 	return ra >= 0x1000 && w.code.Executable(ra-1) && c.AfterCall(ra)
 }
 
-// found puts the Cursor at a guessed caller, of which only the stack pointer is
-// known.
+// found moves the Cursor to a guessed caller, of which only the stack pointer is known.
 func (w *Walker) found(c *Cursor, ra, sp uint64) bool {
 	c.Regs.PC = ra
 	c.Regs.SetSP(sp)

@@ -4,7 +4,7 @@ package walk
 
 import "strings"
 
-// Kind is what sort of code a frame runs.
+// Kind is the kind of code that a frame runs.
 type Kind uint8
 
 // The kinds of frame.
@@ -23,7 +23,7 @@ const (
 	NumKinds
 )
 
-// Provenance is how sure it is that a frame is really on the stack.
+// Provenance is how certain it is that a frame is really on the stack.
 type Provenance uint8
 
 // The provenances, best first.
@@ -33,29 +33,29 @@ const (
 	Heuristic                   // by frame pointers or a search: a guess
 )
 
-// FrameFlags say more about a frame.
+// FrameFlags are further properties of a frame.
 type FrameFlags uint8
 
 const (
-	// ReturnAddress: PC is where the frame goes on after a call, so the call
-	// itself lies just before it.
+	// ReturnAddress says that PC is the address at which the frame continues after a call, so the
+	// call itself lies just before it.
 	ReturnAddress FrameFlags = 1 << iota
-	// Virtual: the frame belongs to a virtual thread's own stack.
+	// Virtual says that the frame belongs to a virtual thread's own stack.
 	Virtual
-	// Stitched: the frame was read from the process after the copy was taken.
+	// Stitched says that the frame was read from the process after the copy was taken.
 	Stitched
-	// Coarse: the position inside inlined code is only known up to the next
-	// safepoint or call.
+	// Coarse says that the position inside inlined code is only known up to the next safepoint or
+	// call.
 	Coarse
-	// Skid: the frame is not where the time went. It is an innermost one that enables
-	// interrupts, where the timer's interrupt was delivered late: its caller's time.
+	// Skid says that the time was not spent in the frame. It is an innermost frame that enables
+	// interrupts, in which the timer's interrupt was delivered late: the time is its caller's.
 	Skid
 )
 
 // Frame is one physical frame.
 type Frame struct {
 	PC    uint64
-	Ref   uint64 // what is executing, in the terms of the runtime that stepped over it
+	Ref   uint64 // what is executing, as encoded by the runtime whose stepper stepped over it
 	Owner uint8  // index of the Stepper that knows what Ref means
 	Kind  Kind
 	Prov  Provenance
@@ -71,7 +71,7 @@ const (
 	EndComplete  End = iota // at the thread's first frame
 	EndTruncated            // the copy of the stack ended first, or a limit on frames was reached
 	EndNoRule               // no stepper knew how to find the caller
-	EndBadPC                // a return address that is no code
+	EndBadPC                // a return address that is not code
 	EndBadSP                // the stack pointer left the stack or did not move
 	EndReadError            // memory that the walk needed could not be read
 	EndUnread               // the engine could not copy the stack
@@ -82,7 +82,7 @@ const (
 
 var endNames = [NumEnds]string{"complete", "truncated", "no rule", "bad pc", "bad sp", "read error", "stack not readable", "process changed", "virtual thread's older frames not copied"}
 
-// String names the end for people.
+// String returns the name of the end for display.
 func (e End) String() string {
 	if int(e) < len(endNames) {
 		return endNames[e]
@@ -90,10 +90,9 @@ func (e End) String() string {
 	return "unknown end"
 }
 
-// Frame is what files call the frame that stands for the unknown outer part of a
-// stack that ends so, where they have no other place for it. A flame graph then
-// shows such stacks side by side, and not as if a program began in their midst. It
-// is "" for EndComplete.
+// Frame returns the name of the frame that stands for the unknown outer part of a stack that ends
+// so, for file formats that have no other place for it. A flame graph then shows such stacks side
+// by side, and not as if a program began in their midst. It is "" for EndComplete.
 func (e End) Frame() string {
 	switch e {
 	case EndComplete:
@@ -106,7 +105,7 @@ func (e End) Frame() string {
 	return "[broken: " + e.String() + "]"
 }
 
-// EndByFrame reads what Frame gives, and takes anything else for EndComplete.
+// EndByFrame returns the End whose Frame is name, EndComplete for anything else.
 func EndByFrame(name string) End {
 	if strings.HasPrefix(name, "[") {
 		for e := EndTruncated; e < NumEnds; e++ {
@@ -126,7 +125,7 @@ type Stack struct {
 	EndKind  Kind       // kind of the code at EndPC
 	Stitched bool       // part was read from the process after the copy
 	Worst    Provenance // of any frame, and of how the end was found
-	Same     int        // of the outermost frames, how many surely are those of the thread's last walk
+	Same     int        // how many of the outermost frames are certainly those of the thread's last walk
 }
 
 // Reset empties the stack for the next walk and keeps its memory.
@@ -145,9 +144,9 @@ func (s *Stack) guessedFrom(first int) bool {
 	return false
 }
 
-// Next appends a frame without content and gives it, to be filled field by field:
-// on a hot path that is cheaper than to put a Frame together and copy it. The
-// caller sees to Worst and Stitched, as the Walker does for its steppers.
+// Next appends an empty frame and returns it, to be filled field by field. On a hot path that is
+// cheaper than building a Frame and copying it. The caller must update Worst and Stitched, as the
+// Walker does for its steppers.
 func (s *Stack) Next() *Frame {
 	n := len(s.Frames)
 	if n == cap(s.Frames) {

@@ -7,8 +7,8 @@ import (
 	"github.com/candid-profiler/candid/internal/cpu"
 )
 
-// Memory is what a walk may read: the copy of the stack first, then the
-// process. All reads are of memory that the target chose the content of.
+// Memory is what a walk may read: the copy of the stack first, then the process. The target
+// controls the content of all of it.
 type Memory interface {
 	// Word reads the 8 bytes at addr; false if they cannot be read.
 	Word(addr uint64) (uint64, bool)
@@ -16,14 +16,14 @@ type Memory interface {
 	Bytes(addr uint64, p []byte) bool
 }
 
-// Cursor is where a walk stands: the registers of the frame that is to be
-// stepped over. Steppers change it in place.
+// Cursor is the position of a walk: the registers of the frame that is to be stepped over. Steppers
+// change it in place.
 type Cursor struct {
 	Regs cpu.Registers // of this frame; Regs.PC is a return address unless Leaf
 
-	// Leaf: PC is the very instruction that the thread was stopped at (the
-	// innermost frame, or one interrupted by a signal), so the frame may be half
-	// built and every register may be trusted.
+	// Leaf says that PC is the very instruction that the thread was stopped at (the innermost
+	// frame, or one interrupted by a signal), so the frame may be half built and every register may
+	// be trusted.
 	Leaf bool
 
 	// Unextended is the frame's stack pointer as the frame itself left it, which
@@ -31,46 +31,45 @@ type Cursor struct {
 	// (HotSpot's "unextended sp"). 0 means the same as SP.
 	Unextended uint64
 
-	// LeafCallee: the frame that was just stepped over is code that its caller
-	// calls without a safepoint (a stub, a C function), so the return address
-	// need not be described by the runtime's tables.
+	// LeafCallee says that the frame that was just stepped over is code that its caller calls
+	// without a safepoint (a stub, a C function), so the return address need not be described by
+	// the runtime's tables.
 	LeafCallee bool
 
 	Stack   *Stack // where frames are appended
 	Copy    StackCopy
 	Other   StackCopy        // of a second stack; see capture.Snapshot
-	OtherPC uint64           // where it goes on
-	Regions []capture.Region // what else was copied with the sample
+	OtherPC uint64           // the PC at which it continues
+	Regions []capture.Region // other memory that was copied with the sample
 	Mem     Memory           // the process, for anything outside the copy
 
-	// Low and High are the bounds of the stack that the Cursor is on, 0 and 0
-	// where they are not known. A stepper that goes over to another stack (a
-	// signal's, a virtual thread's in the heap) sets them to its bounds or to 0:
-	// a change of them says that the stack pointer may now be anywhere.
+	// Low and High are the bounds of the stack that the Cursor is on, 0 and 0 if they are not
+	// known. A stepper that switches to another stack (a signal's, a virtual thread's in the heap)
+	// sets them to its bounds or to 0. A change of them means that the stack pointer may now be
+	// anywhere.
 	Low, High uint64
 	TID       uint32
 	Time      uint64 // when the copy was made, ns; capture.Snapshot.Time
 
 	Depth int // steps taken
 
-	// Prov is how sure it is that the frame at the Cursor is really on the stack.
-	// A stepper that found the caller by less than exact means raises it, and
-	// never lowers it except where something else proves the new place (an anchor
-	// that a runtime keeps). The Walker sees to it that no frame that is appended
-	// claims to be surer.
+	// Prov is how certain it is that the frame at the Cursor is really on the stack. A stepper that
+	// found the caller by less than exact means raises it, and never lowers it unless something
+	// else proves the new place (an anchor that a runtime keeps). The Walker ensures that no
+	// appended frame claims to be more certain.
 	Prov Provenance
 
-	// Outside is set by Word when it went beyond the copy.
+	// Outside is set by Word when it read beyond the copy.
 	Outside bool
 
-	// Checked is set by a stepper that goes over to a stack that was not copied,
-	// after it has made sure that the process is as it was when the copy was made.
-	// The Walker then does not look for itself.
+	// Checked is set by a stepper that switches to a stack that was not copied, after it has
+	// verified that the process is as it was when the copy was made. The Walker then does not check
+	// that itself.
 	Checked bool
 
 	generated Stepper // the first stepper, if there are several
 
-	scratch [16]byte // of AfterCall and Code, which must not allocate
+	scratch [16]byte // for AfterCall and Code, which must not allocate
 }
 
 // StackCopy is the copied part of the stack.
@@ -79,8 +78,8 @@ type StackCopy struct {
 	Bytes []byte
 }
 
-// Word reads a word of the stack, from the copies if it is there, else from the
-// process, which marks what is found by it as stitched (see Outside).
+// Word reads a word of the stack, from the copies if they hold it, else from the process. Frames
+// found by a read of the process are marked as stitched (see Outside).
 func (c *Cursor) Word(addr uint64) (uint64, bool) {
 	if off := addr - c.Copy.Base; off < uint64(len(c.Copy.Bytes)) && off+8 <= uint64(len(c.Copy.Bytes)) {
 		b := c.Copy.Bytes[off : off+8 : off+8]
@@ -90,7 +89,7 @@ func (c *Cursor) Word(addr uint64) (uint64, bool) {
 	return c.far(addr)
 }
 
-// far is Word for what is not in the first copy.
+// far is Word for addresses outside the first copy.
 func (c *Cursor) far(addr uint64) (uint64, bool) {
 	if c.Other.holds(addr) {
 		return binary.LittleEndian.Uint64(c.Other.Bytes[addr-c.Other.Base:]), true
@@ -102,8 +101,8 @@ func (c *Cursor) far(addr uint64) (uint64, bool) {
 	return c.Mem.Word(addr)
 }
 
-// Copied gives n bytes of memory from addr that were copied beside the stack, in one
-// piece; nil if they were not.
+// Copied returns n bytes of memory from addr that were copied besides the stack, in one piece; nil
+// if they were not.
 func (c *Cursor) Copied(addr, n uint64) []byte {
 	for i := range c.Regions {
 		r := &c.Regions[i]
@@ -130,49 +129,47 @@ func (s *StackCopy) holds(addr uint64) bool {
 	return off < uint64(len(s.Bytes)) && off+8 <= uint64(len(s.Bytes))
 }
 
-// Generated reports whether addr lies in code that a runtime has generated: in that
-// of the first stepper, if there are several.
+// Generated reports whether addr lies in code that a runtime has generated: in that of the first
+// stepper, if there are several.
 func (c *Cursor) Generated(addr uint64) bool {
 	return c.generated != nil && c.generated.Owns(addr)
 }
 
-// Verdict is what a Stepper made of a frame.
+// Verdict is the result of a Stepper's step.
 type Verdict uint8
 
 // The verdicts.
 const (
-	// Stepped: the frame has been appended and the Cursor holds the caller's
-	// registers.
+	// Stepped means that the frame has been appended and the Cursor holds the caller's registers.
 	Stepped Verdict = iota
-	// Done: the frame has been appended and it was the thread's first.
+	// Done means that the frame has been appended and was the thread's first.
 	Done
-	// Stuck: the frame has been appended, but its caller could not be found; the
-	// walker may guess.
+	// Stuck means that the frame has been appended, but its caller could not be found; the walker
+	// may guess.
 	Stuck
-	// NotMine: nothing was appended; this code is not the stepper's after all.
+	// NotMine means that nothing was appended; this code is not the stepper's after all.
 	NotMine
-	// Cut: the frame has been appended, but its caller is on a stack that was not
-	// copied and has changed since.
+	// Cut means that the frame has been appended, but its caller is on a stack that was not copied
+	// and has changed since.
 	Cut
-	// Uncopied: the frame has been appended or had been before, and its callers are
+	// Uncopied means that the frame has been appended, or had been before, and its callers are
 	// those of a virtual thread, on a stack that was not copied.
 	Uncopied
 )
 
 // Stepper knows how to step over one kind of code.
 type Stepper interface {
-	// Step appends the frame at the Cursor (or several, where code stands for
-	// several) and moves the Cursor to the caller. It must not allocate, and
-	// must return after a bounded number of steps whatever the memory holds.
+	// Step appends the frame at the Cursor (or several, if the code stands for several) and moves
+	// the Cursor to the caller. It must not allocate, and must return after a bounded number of
+	// steps whatever the memory holds.
 	Step(c *Cursor) Verdict
-	// Owns reports whether pc lies in this stepper's code. It is asked for every
-	// frame and must be cheap.
+	// Owns reports whether pc lies in this stepper's code. It is called for every frame and must be
+	// cheap.
 	Owns(pc uint64) bool
 }
 
-// Stateful is a Stepper that may carry something over from one frame to the next
-// beside the Cursor.
+// Stateful is a Stepper that may carry state from one frame to the next outside the Cursor.
 type Stateful interface {
-	// Settled says that it does not at the moment.
+	// Settled reports whether it carries none at the moment.
 	Settled() bool
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/candid-profiler/candid/internal/cpu"
 )
 
-// Bounds of a walk. They are there for hostile and broken stacks; the deepest
-// real ones, runaway recursions, have some 10,000 frames.
+// Bounds of a walk. They are for hostile and broken stacks; the deepest real ones, runaway
+// recursions, have some 10,000 frames.
 const (
 	DefaultMaxFrames = 16384
-	searchWords      = 1024    // of stack looked at for a return address
-	maxFrameSize     = 8 << 20 // bytes; a larger step is not believed
-	checkBytes       = 512     // compared where a copy was cut
+	searchWords      = 1024    // of stack searched for a return address
+	maxFrameSize     = 8 << 20 // bytes; a larger step is rejected
+	checkBytes       = 512     // bytes compared where a copy was cut
 	maxOwners        = 8
 )
 
@@ -23,14 +23,14 @@ type Walker struct {
 	// MaxFrames is the limit on the frames of one stack.
 	MaxFrames int
 
-	// Cache, if not nil, keeps walks so that the next one of the same thread can
-	// go on with the outer part of the last. Renew must then be called whenever
-	// what the steppers know of the process may have changed.
+	// Cache, if not nil, keeps walks so that the next walk of the same thread can reuse the outer
+	// part of the last. Renew must then be called whenever what the steppers know of the process
+	// may have changed.
 	Cache *WalkCache
 
-	id    uint64 // of all Walkers
+	id    uint64 // unique among all Walkers
 	epoch uint64
-	marks []mark // of the walk that is under way, innermost first
+	marks []mark // of the current walk, innermost first
 
 	arch      cpu.Arch
 	code      Code
@@ -43,16 +43,15 @@ type Walker struct {
 
 var walkers atomic.Uint64
 
-// New makes a Walker for threads of the given architecture. code may be nil;
-// then nothing is guessed.
+// New returns a Walker for threads of the given architecture. code may be nil; then nothing is
+// guessed.
 func New(arch cpu.Arch, code Code) *Walker {
 	return &Walker{arch: arch, code: code, MaxFrames: DefaultMaxFrames, id: walkers.Add(1)}
 }
 
-// Add puts a stepper behind those that are there and gives the index that its
-// frames will have as their Owner. Index 0 is nobody's: kernel frames and frames
-// of unknown code have it. At most 8 steppers can be added; the result is 0 for
-// those beyond.
+// Add appends a stepper and returns the index that its frames have as their Owner. Index 0 belongs
+// to no stepper: kernel frames and frames of unknown code have it. At most 8 steppers can be added;
+// the result is 0 for any further one.
 func (w *Walker) Add(s Stepper) uint8 {
 	if w.n == maxOwners {
 		return 0
@@ -63,7 +62,7 @@ func (w *Walker) Add(s Stepper) uint8 {
 	return uint8(w.n)
 }
 
-// Stepper gives the stepper with an owner index, nil if there is none.
+// Stepper returns the stepper with an owner index, nil if there is none.
 func (w *Walker) Stepper(owner uint8) Stepper {
 	if int(owner) > w.n {
 		return nil
@@ -71,8 +70,8 @@ func (w *Walker) Stepper(owner uint8) Stepper {
 	return w.steppers[owner]
 }
 
-// Walk fills out with the stack that the snapshot shows. mem reads the process
-// as it is now; it may be nil if only the copy is to be used.
+// Walk fills out with the stack in the snapshot. mem reads the process as it is now; it may be nil
+// if only the copy is to be used.
 func (w *Walker) Walk(snap *capture.Snapshot, mem Memory, out *Stack) {
 	out.Reset()
 	for _, pc := range snap.Kernel {
@@ -112,7 +111,7 @@ func (w *Walker) Walk(snap *capture.Snapshot, mem Memory, out *Stack) {
 	c.Stack, c.Mem, c.Copy.Bytes, c.Other.Bytes, c.Regions = nil, nil, nil, nil, nil
 }
 
-// follow walks with what is known of the thread's last walk, and keeps this one.
+// follow walks with the help of the thread's last walk, and stores this one.
 func (w *Walker) follow(c *Cursor, snap *capture.Snapshot, r *trail) {
 	out, same := c.Stack, r.same(snap)
 	w.marks = w.marks[:0]
@@ -127,8 +126,8 @@ func (w *Walker) follow(c *Cursor, snap *capture.Snapshot, r *trail) {
 	w.Cache.keep(r, snap, same, out, w.marks)
 }
 
-// run steps until the walk ends, or comes to where it goes on as the thread's last,
-// r, whose stack was the same from same on. r may be nil.
+// run steps until the walk ends, or reaches a place from which it continues like the thread's last
+// walk, r, whose stack was unchanged from same on. r may be nil.
 func (w *Walker) run(c *Cursor, snap *capture.Snapshot, r *trail, same uint64) {
 	out := c.Stack
 	stitched, checked := FrameFlags(0), false
@@ -165,8 +164,8 @@ func (w *Walker) run(c *Cursor, snap *capture.Snapshot, r *trail, same uint64) {
 				out.Worst = f.Prov
 			}
 			if f.Kind == KindUnknown && c.Prov < Heuristic {
-				// Nobody knows this code, so nothing proves what it does to the stack. It
-				// may look like a compiler's and still have pushed what it liked.
+				// Nobody knows this code, so nothing proves what it does to the stack. It may look
+				// like a compiler's and still have pushed anything.
 				c.Prov = Heuristic
 			}
 		}
@@ -187,9 +186,9 @@ func (w *Walker) run(c *Cursor, snap *capture.Snapshot, r *trail, same uint64) {
 			return
 		}
 		if v == NotMine {
-			// Nobody's code. The thread may really be there, by a call through a
-			// wild pointer, which has just stored where it came from; a return
-			// address is an error of the walk.
+			// Nobody knows this code. The thread may really be there, by a call through a wild
+			// pointer, which has just stored the return address. A return address in such code is
+			// an error of the walk.
 			if !leaf {
 				w.end(c, w.endOfBadPC(c, snap, pc))
 				return
@@ -213,9 +212,8 @@ func (w *Walker) run(c *Cursor, snap *capture.Snapshot, r *trail, same uint64) {
 			out.Stitched = true
 		}
 		if c.Regs.PC == 0 {
-			// The first frame of a thread is entered with 0 for a caller, by
-			// kernels and thread libraries; only the last few words of the stack
-			// lie above it.
+			// The first frame of a thread is entered with 0 as the return address, by kernels and
+			// thread libraries; only the last few words of the stack lie above it.
 			if c.High != 0 && c.High-c.Regs.SP() > 64<<10 {
 				w.end(c, EndBadPC)
 				out.EndPC = pc
@@ -235,9 +233,9 @@ func (w *Walker) run(c *Cursor, snap *capture.Snapshot, r *trail, same uint64) {
 	}
 }
 
-// believes reports whether a step, which appended the frames from index first on and began
-// with provenance prov, may have read memory that was not copied. That is believed only as long
-// as it proves each frame, and if the stack at the end of the copy is what it was.
+// believes reports whether a step that read memory which was not copied is to be believed: it
+// proved each frame that it appended (those from index first on) unless the walk was a guess before
+// (provenance prov), and the stack at the end of the copy is still what it was.
 func (w *Walker) believes(c *Cursor, snap *capture.Snapshot, first int, prov Provenance, checked *bool) bool {
 	if prov != Heuristic && (c.Prov == Heuristic || c.Stack.guessedFrom(first)) {
 		return false
@@ -259,8 +257,8 @@ func (w *Walker) drop(c *Cursor, first int, worst Provenance, pc uint64, leaf bo
 	c.Stack.EndPC = pc
 }
 
-// settled reports whether no stepper carries anything over from the last frame to the
-// next but in the Cursor.
+// settled reports whether no stepper carries state from the last frame to the next outside the
+// Cursor.
 func (w *Walker) settled() bool {
 	for i := 1; i <= w.n; i++ {
 		if u := w.unsettled[i]; u != nil && !u.Settled() {
@@ -270,7 +268,7 @@ func (w *Walker) settled() bool {
 	return true
 }
 
-// step asks the steppers in their order.
+// step tries the steppers in order.
 func (w *Walker) step(c *Cursor) (Verdict, uint8) {
 	pc := c.Regs.PC
 	for i := 1; i <= w.n; i++ {
@@ -285,9 +283,9 @@ func (w *Walker) step(c *Cursor) (Verdict, uint8) {
 	return NotMine, 0
 }
 
-// progressed reports whether the stack pointer moved towards the stack's top. It
-// may stay only where a leaf's return address is in a register, as adapters and
-// interpreters have it for a few instructions on amd64 too.
+// progressed reports whether the stack pointer moved towards the stack's top. It may stay only if a
+// leaf's return address is in a register, as in adapters and interpreters for a few instructions on
+// amd64 too.
 func (w *Walker) progressed(c *Cursor, before uint64, leaf bool) bool {
 	sp := c.Regs.SP()
 	if sp&7 != 0 || sp < before || sp-before > maxFrameSize {
@@ -300,8 +298,8 @@ func (w *Walker) progressed(c *Cursor, before uint64, leaf bool) bool {
 	return c.High == 0 || sp <= c.High
 }
 
-// complete ends a walk at the thread's first frame. If a guess led there, the whole
-// stack is one.
+// complete ends a walk at the thread's first frame. If a guess led there, the whole stack is a
+// guess.
 func (w *Walker) complete(c *Cursor) {
 	out := c.Stack
 	out.End = EndComplete
@@ -321,9 +319,9 @@ func (w *Walker) end(c *Cursor, e End) {
 	}
 }
 
-// unchanged reports whether the stack around the end of the copy is still what it
-// was when the copy was made, as far as that can be told: then what lies above,
-// which only frames further out use, is very likely the same too.
+// unchanged reports whether the stack around the end of the copy is still what it was when the copy
+// was made, as far as that can be told. If so, the part above, which only frames further out use,
+// is very likely the same too.
 func (w *Walker) unchanged(c *Cursor, snap *capture.Snapshot, cut uint64) bool {
 	n := min(len(snap.Stack), checkBytes)
 	if n == 0 || c.Mem == nil {
@@ -332,7 +330,7 @@ func (w *Walker) unchanged(c *Cursor, snap *capture.Snapshot, cut uint64) bool {
 	return c.Mem.Bytes(cut-uint64(n), w.check[:n]) && bytes.Equal(w.check[:n], snap.Stack[len(snap.Stack)-n:])
 }
 
-// endOfStuck names the reason why no caller was found.
+// endOfStuck returns the reason why no caller was found.
 func (w *Walker) endOfStuck(c *Cursor, snap *capture.Snapshot, sp uint64) End {
 	if snap.Flags&capture.StackUnread != 0 || len(snap.Stack) == 0 {
 		return EndUnread
@@ -340,7 +338,7 @@ func (w *Walker) endOfStuck(c *Cursor, snap *capture.Snapshot, sp uint64) End {
 	end := snap.StackAddr + uint64(len(snap.Stack))
 	switch {
 	case c.High != 0 && sp == c.High:
-		return EndComplete // nothing of the stack is left
+		return EndComplete // no stack is left
 	case c.Outside || sp >= end:
 		if snap.StackTop == 0 || end < snap.StackTop {
 			return EndTruncated
@@ -350,11 +348,10 @@ func (w *Walker) endOfStuck(c *Cursor, snap *capture.Snapshot, sp uint64) End {
 	return w.endOfBadPC(c, snap, 0)
 }
 
-// endOfBadPC names the reason why a return address led nowhere; pc is 0 where it
-// led to code.
+// endOfBadPC returns the reason why a return address led nowhere; pc is 0 if it led to code.
 func (w *Walker) endOfBadPC(c *Cursor, snap *capture.Snapshot, pc uint64) End {
-	// Of a process that has ended its code cannot be read any more, not even where
-	// the thread was stopped.
+	// The code of a process that has ended cannot be read any more, not even where its thread was
+	// stopped.
 	if c.Mem != nil && snap.Regs.PC != 0 && w.code != nil && w.code.Executable(snap.Regs.PC) && c.Code(snap.Regs.PC, 1) == nil {
 		return EndReadError
 	}

@@ -162,7 +162,7 @@ func TestAfterCall(t *testing.T) {
 		{"\xff\xff\xff\xff\xff\xff\xff\xff"[0:8], false},    // no ModRM of a call
 		{"\x90\x90\x90\x90\x90\x41\xff\xd3", true},          // call r11
 		{"\x00\x00\x00\x00\x00\x00\x00\x00"[0:8], false},    //
-		{"\x90\x90\x90\x90\x90\x90\xff\xd8"[0:8], false},    // FF /3, a far call through a register: none
+		{"\x90\x90\x90\x90\x90\x90\xff\xd8"[0:8], false},    // FF /3, a far call through a register: there is none
 		{"\x90\x90\x90\x90\x90\x90\x90\xc3"[0:8], false},    // ret
 		{"\x90\x90\x90\x90\xff\x34\x24\xc3"[0:8], false},    // push, ret
 		{"\x0f\x1f\x40\x00\xff\xd1\x90\x90"[0:8], false},    // a call two bytes before

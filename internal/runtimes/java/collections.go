@@ -13,16 +13,16 @@ import (
 	"github.com/candid-profiler/candid/internal/runtimes"
 )
 
-// collections is what was last seen of a VM's collectors. The VM keeps of each how
-// often it ran, how long in all, and when the last run began and ended, by its own
-// clock. So of a run that is the only one since the VM was last looked at, some 100 ms
-// before, everything is known; of others only how many and how long they were.
+// collections is the last known state of a VM's collectors. For each collector the VM records how
+// often it ran, how long in total, and when the last run began and ended, by its own clock. If
+// there was a single run since the VM was last read, some 100 ms before, everything about it is
+// known; otherwise only how many there were and how long they took.
 type collections struct {
 	begun  bool
 	of     []collectorSeen
 	clock  vmClock
 	looked uint64       // monotonic ns: before the counters were last read
-	span   hotspot.Span // where the counters of collections are
+	span   hotspot.Span // range of the counters of collections
 	ids    uint64
 }
 
@@ -35,9 +35,9 @@ type collectorSeen struct {
 // maxCollectors is more than any VM has.
 const maxCollectors = 8
 
-// collectorNames are the collectors each of whose runs is a collection that stops
-// the program, by the VM's counter, and what the Flight Recorder calls them. What
-// others count are pauses of something longer (share/gc/*/: CollectorCounters).
+// collectorNames are the collectors each of whose runs is a collection that stops the program, by
+// the VM's counter, with the Flight Recorder's names. Other collectors count pauses of a longer
+// cycle (share/gc/*/: CollectorCounters).
 var collectorNames = map[string]string{
 	"Copy":                               "DefNew", // 8, 11
 	"MSC":                                "SerialOld",
@@ -55,11 +55,11 @@ var collectorNames = map[string]string{
 	"G1 full collection pauses":          "G1Full",
 }
 
-// young are those that collect the young generation only.
+// young are the collectors that collect only the young generation.
 var young = map[string]bool{"DefNew": true, "ParNew": true, "ParallelScavenge": true, "G1New": true}
 
-// ran reports whether a collection has ended since the counters were read the last time, having
-// read no more than what tells.
+// ran reports whether a collection has ended since the counters were last read. It reads only the
+// counters that show it.
 func (g *collections) ran(c *hotspot.PerfData) bool {
 	if !g.begun || !c.ReadSpan(g.span) {
 		return true
@@ -73,8 +73,8 @@ func (g *collections) ran(c *hotspot.PerfData) bool {
 	return false
 }
 
-// collected tells of collections since the counters were read the last time. They
-// were read after before.
+// collected reports collections since the previous read of the counters. They have just been read
+// again, after the time before.
 func (o *observer) collected(to runtimes.Observations, before uint64) {
 	c, g := o.counters, &o.gc
 	if !g.begun {
@@ -92,7 +92,7 @@ func (o *observer) collected(to runtimes.Observations, before uint64) {
 		}
 		g.ids += uint64(count - k.count)
 		k.count = count
-		to.Hurry() // of those between two looks only the last is known whole
+		to.Hurry() // of several between two reads only the last is fully known
 		entry, exit = ticksToNs(c, entry), ticksToNs(c, exit)
 		g.clock.bound(int64(g.looked)-exit, int64(after)-exit)
 		ran = append(ran, collection{name: k.name, entry: entry, exit: exit})
@@ -104,14 +104,14 @@ func (o *observer) collected(to runtimes.Observations, before uint64) {
 		if begin < 0 {
 			continue
 		}
-		// The last that ran is the one that the VM's number and cause are of.
+		// The VM's number and cause belong to the last run.
 		k.begin, k.id, k.last = uint64(begin), g.ids-uint64(len(ran)-i), i == len(ran)-1
 		tellCollection(to, c, k)
 	}
 	g.looked = before
 }
 
-// tellCollectors tells how often each collector ran, where that has changed.
+// tellCollectors reports how often each collector ran, if that has changed.
 func (o *observer) tellCollectors(to runtimes.Observations) {
 	c := o.counters
 	for i := range o.gc.of {
@@ -133,10 +133,10 @@ type collection struct {
 	last        bool
 }
 
-// noCause is what the VM says while it collects.
+// noCause is the VM's last cause while it collects.
 const noCause = "No GC"
 
-// tellCollection tells of one run of a collector.
+// tellCollection reports one run of a collector.
 func tellCollection(to runtimes.Observations, c *hotspot.PerfData, k *collection) {
 	id, ns := profile.Number(k.id), uint64(k.exit-k.entry)
 	o := profile.Observation{Kind: profile.GCPhasePause, Time: k.begin, Duration: ns, Values: []profile.Value{id, profile.Text(k.name)}}
@@ -165,8 +165,7 @@ func tellCollection(to runtimes.Observations, c *hotspot.PerfData, k *collection
 	}
 }
 
-// begin finds the collectors. A collection that ran before now is none of the
-// recording's.
+// begin finds the collectors. Collections that ran before now do not belong to the recording.
 func (g *collections) begin(c *hotspot.PerfData, to runtimes.Observations) {
 	g.begun = true
 	for i := range maxCollectors {
@@ -197,7 +196,7 @@ func (g *collections) begin(c *hotspot.PerfData, to runtimes.Observations) {
 	g.clock.begin(c, to)
 }
 
-// ticksToNs gives a length of time by the VM's clock in ns.
+// ticksToNs converts a duration by the VM's clock to ns.
 func ticksToNs(c *hotspot.PerfData, ticks int64) int64 {
 	f, ok := c.Number("sun.os.hrt.frequency")
 	if !ok || f <= 0 || f == 1e9 {
@@ -206,22 +205,22 @@ func ticksToNs(c *hotspot.PerfData, ticks int64) int64 {
 	return int64(float64(ticks) * (1e9 / float64(f)))
 }
 
-// vmClock is when a VM's clock was 0, in monotonic ns: it begins when the VM does.
+// vmClock is when a VM's clock was 0, in monotonic ns: when the VM began.
 type vmClock struct {
 	guess    int64
-	low, top int64 // what is certain
+	low, top int64 // certain bounds
 }
 
-// begin guesses by when the VM began, which it keeps in ms of the calendar: that is
-// as good as the calendar's clock has been since.
+// begin estimates it from when the VM began, which the VM records in ms of wall-clock time: that is
+// as accurate as the wall clock has been since.
 func (k *vmClock) begin(c *hotspot.PerfData, to runtimes.Observations) {
 	k.low, k.top = math.MinInt64, math.MaxInt64
 	ms, _ := c.Number("sun.rt.createVmBeginTime")
 	k.guess = ms*1e6 - time.Now().UnixNano() + int64(to.Clock())
 }
 
-// bound says what is certain: a collection that was not there at one time, and was
-// at another, ended between them.
+// bound narrows the bounds: a collection that was not there at one time, and was there at another,
+// ended between them.
 func (k *vmClock) bound(low, top int64) {
 	low, top = max(low, k.low), min(top, k.top)
 	if low <= top {
@@ -231,14 +230,14 @@ func (k *vmClock) bound(low, top int64) {
 
 func (k *vmClock) zero() int64 { return min(max(k.guess, k.low), k.top) }
 
-// Generations and spaces of a heap: no collector has more.
+// Maximum number of generations and spaces of a heap, for all collectors.
 const (
 	maxGenerations = 3
 	maxHeapSpaces  = 6
 )
 
-// heap adds up the spaces of a VM's heap; without eden it is what survived, since a
-// collection empties that and the program fills it again at once.
+// heap adds up the spaces of a VM's heap. Without eden it is what survived, because a collection
+// empties eden and the program fills it again at once.
 func heap(c *hotspot.PerfData, eden bool) (used, committed uint64, ok bool) {
 	for i := range maxGenerations {
 		prefix := fmt.Sprintf("sun.gc.generation.%d.", i)

@@ -14,9 +14,9 @@ import (
 // propertyPrefixes are the counters that hold properties.
 var propertyPrefixes = []string{"java.property.", "sun.property."}
 
-// describe tells what a VM is and how it is set, as far as that can be seen from
-// outside and is fit for a file that people send to others: no environment, and no
-// value whose name is that of a secret. Without counters it has only its flags.
+// describe reports what a VM is and how it is configured, as far as that can be seen from outside
+// and may be in a file that people send to others: no environment, and no value whose name is that
+// of a secret. Without counters it reports only the VM's flags.
 func describe(to runtimes.Observations, vm *hotspot.VM, c *hotspot.PerfData) {
 	if c != nil {
 		began, _ := c.Number("sun.rt.createVmBeginTime")
@@ -46,7 +46,7 @@ func describe(to runtimes.Observations, vm *hotspot.VM, c *hotspot.PerfData) {
 	to.Seen(profile.CompilerConfiguration, flag("CICompilerCount"), flag("TieredCompilation"), flag("UseDynamicNumberOfCompilerThreads"))
 }
 
-// tellFlag tells of one flag.
+// tellFlag reports one flag.
 func tellFlag(to runtimes.Observations, f hotspot.SetFlag) {
 	kind, value := uint16(profile.StringFlag), profile.Text(redact.Value(f.Name, f.Value))
 	switch f.Kind {
@@ -71,7 +71,7 @@ func tellFlag(to runtimes.Observations, f hotspot.SetFlag) {
 	to.Seen(kind, profile.Text(f.Name), value, profile.Text(f.Origin))
 }
 
-// flagValue gives a flag's value; the VM may not have it.
+// flagValue returns a flag's value; the VM may not have the flag.
 func flagValue(vm *hotspot.VM, name string) profile.Value {
 	text, ok := vm.Flag(name)
 	if text == "true" || text == "false" {
@@ -84,8 +84,8 @@ func flagValue(vm *hotspot.VM, name string) profile.Value {
 	return profile.Number(n)
 }
 
-// pauseTarget is what a collector tries to keep its pauses below, ms. Those that do not
-// try have a number without meaning there.
+// pauseTarget is the pause time that a collector tries not to exceed, in ms. Collectors that do not
+// try have a meaningless number there.
 func pauseTarget(vm *hotspot.VM) profile.Value {
 	v := flagValue(vm, "MaxGCPauseMillis")
 	if v.Number > math.MaxInt32 {
@@ -94,7 +94,7 @@ func pauseTarget(vm *hotspot.VM) profile.Value {
 	return v
 }
 
-// collectorsOf gives the collectors of a VM in the Flight Recorder's words
+// collectorsOf returns the collectors of a VM in the Flight Recorder's words
 // (share/gc/shared/gcConfiguration.cpp).
 func collectorsOf(vm *hotspot.VM) (young, old string) {
 	switch vm.GC() {

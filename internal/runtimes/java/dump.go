@@ -7,7 +7,7 @@ import (
 	"github.com/candid-profiler/candid/internal/runtimes"
 )
 
-// threadDump is the VM's threads in the words of package runtimes.
+// threadDump adapts the VM's threads to package runtimes.
 type threadDump struct{ *hotspot.ThreadDump }
 
 var _ runtimes.ThreadDump = threadDump{}
@@ -70,7 +70,7 @@ func (d threadDump) Hides(pid int) string {
 	return fmt.Sprintf("virtual threads are shown only while they are mounted; there may be others, which 'jcmd %d Thread.dump_to_file FILE' writes down", pid)
 }
 
-// Pause implements runtimes.ThreadDumper: it is the VM's safepoint.
+// Pause implements runtimes.ThreadDumper: a pause is the VM's safepoint.
 func (i *instance) Pause(d runtimes.ThreadDump) (*runtimes.Pause, error) {
 	s, err := i.Safepoint()
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 // of every release since 8). They cost the program nothing at run time.
 var jvmFlags = []string{"-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"}
 
-// withFlags puts jvmFlags into the arguments of a java command, and says so; "" if
-// it changes nothing. They go first, so that what the user gives wins. An environment
-// variable would do too, but the JVM announces those on its error stream.
+// withFlags inserts jvmFlags into the arguments of a java command, and says so; "" if it changes
+// nothing. They go first, so that the user's own flags win. An environment variable would work too,
+// but the JVM announces those on its error stream.
 func withFlags(argv []string) (with []string, said string) {
 	if len(argv) == 0 || !isJavaLauncher(argv[0]) {
 		return argv, ""

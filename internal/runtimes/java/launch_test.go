@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// fakeJDK makes a directory that looks like a JDK, or like one of another
-// virtual machine.
+// fakeJDK makes a directory that looks like a JDK, or like that of another virtual machine.
 func fakeJDK(t *testing.T, lib string) string {
 	t.Helper()
 	home := t.TempDir()

@@ -9,18 +9,18 @@ import (
 	"github.com/candid-profiler/candid/internal/runtimes"
 )
 
-// observer is what was last seen of a VM beside the samples.
+// observer is the last known state of a VM besides the samples.
 type observer struct {
 	counters *hotspot.PerfData // nil: not found yet, or there are none
-	asked    int               // times that they were looked for
+	asked    int               // how often they were looked for
 	gc       collections
 }
 
-// counterPatience is how often a VM is asked for counters that it has not yet.
+// counterPatience is how often a VM that has no counters yet is asked for them.
 const counterPatience = 100
 
-// Observe implements runtimes.Observed: it reads the VM's counters, those of collections
-// each time.
+// Observe implements runtimes.Observed: it reads the VM's counters, those of collections on each
+// call.
 func (i *instance) Observe(all bool, to runtimes.Observations) {
 	o := &i.observer
 	if o.counters == nil {
@@ -37,7 +37,7 @@ func (i *instance) Observe(all bool, to runtimes.Observations) {
 			}
 			return
 		}
-		// The VM publishes its properties when it is nearly ready, and this last.
+		// The VM publishes its properties when it is nearly ready, and this counter last.
 		if n, ok := c.Number("sun.rt.createVmEndTime"); !ok || n == 0 {
 			return
 		}
@@ -60,7 +60,7 @@ func (i *instance) Observe(all bool, to runtimes.Observations) {
 	}
 }
 
-// numbers gives counters as values.
+// numbers returns counters as values.
 func numbers(c *hotspot.PerfData, names ...string) []profile.Value {
 	out := make([]profile.Value, len(names))
 	for i, name := range names {
@@ -72,7 +72,7 @@ func numbers(c *hotspot.PerfData, names ...string) []profile.Value {
 	return out
 }
 
-// tellCounts tells what a VM counts.
+// tellCounts reports what a VM counts.
 func tellCounts(to runtimes.Observations, c *hotspot.PerfData) {
 	sum := func(values ...profile.Value) profile.Value {
 		n := uint64(0)

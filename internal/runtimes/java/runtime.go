@@ -1,6 +1,5 @@
-// Package java makes HotSpot, the OpenJDK's virtual machine, one of candid's runtimes.
-// Package hotspot reads the VM; here its answers get the form in which the rest of candid
-// asks every runtime.
+// Package java makes HotSpot, the OpenJDK's virtual machine, one of candid's runtimes. Package
+// hotspot reads the VM; this package adapts it to the interfaces of package runtimes.
 package java
 
 import (
@@ -30,7 +29,7 @@ var Runtime = runtimes.Runtime{
 		"java.lang.Object.wait":         profile.StateWaiting,
 		"java.lang.Object.wait0":        profile.StateWaiting,
 	},
-	// runtime/objectMonitor.cpp, runtime/synchronizer.cpp of HotSpot.
+	// HotSpot's runtime/objectMonitor.cpp and runtime/synchronizer.cpp.
 	Locks: []string{"ObjectMonitor::enter", "ObjectMonitor::EnterI", "ObjectMonitor::Enter", "ObjectMonitor::ReenterI", "ObjectMonitor::reenter"},
 }
 
@@ -53,7 +52,7 @@ func (f finder) Open(t *target.Process, _ *native.Stepper) (runtimes.Instance, e
 	return nil, err
 }
 
-// instance is the Java VM of one process. The walker steps and names by the VM itself.
+// instance is the Java VM of one process. The VM itself is the stepper and the resolver.
 type instance struct {
 	*hotspot.VM
 	observer observer

@@ -2,9 +2,9 @@ package java
 
 import "github.com/candid-profiler/candid/internal/hotspot"
 
-// afterMain is what HotSpot calls a program's first thread once its main method
-// has returned (jni_DestroyJavaVM in prims/jni.cpp). All that it did before was
-// done as another thread, whose name stays.
+// afterMain is HotSpot's name for a program's first thread once its main method has returned
+// (jni_DestroyJavaVM in prims/jni.cpp). All that the thread did before was done under another name,
+// which stays.
 const afterMain = "DestroyJavaVM"
 
 // Passing implements runtimes.ThreadNamer.

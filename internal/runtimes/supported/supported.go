@@ -13,7 +13,7 @@ var Runtimes = []*runtimes.Runtime{
 	&javascript.Runtime,
 }
 
-// Of gives the runtime of a kind, nil if the table has none.
+// Of returns the runtime of a kind, nil if the table has none.
 func Of(k runtimes.Kind) *runtimes.Runtime {
 	for _, r := range Runtimes {
 		if r.Kind == k {

@@ -6,7 +6,7 @@ import (
 	"github.com/candid-profiler/candid/internal/runtimes"
 )
 
-// Every row has what messages are made of, and a Finder of its own for each run.
+// Every row has the texts that messages are made of, and a new Finder for each run.
 func TestRows(t *testing.T) {
 	seen := map[runtimes.Kind]bool{}
 	for _, r := range Runtimes {
