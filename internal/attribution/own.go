@@ -1,5 +1,5 @@
-// Package attribution says how much a function is the program's that people look at: it tells
-// what somebody wrote from what starts threads, and from what lies below it.
+// Package attribution decides how much a function belongs to the program that people look at: it
+// separates what somebody wrote from what starts threads, and from what lies below it.
 package attribution
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Part is how much a function is the program's.
+// Part is how much a function belongs to the program.
 type Part uint8
 
 const (
@@ -19,17 +19,17 @@ const (
 	Program
 )
 
-// systemLibraries are those below what people write, by the beginnings of their file names.
+// systemLibraries are those below what people write, by the prefixes of their file names.
 var systemLibraries = []string{
 	"libc.", "libc-", "ld-linux", "ld-musl", "ld-", "libpthread", "linux-vdso", "[vdso]", "libjvm.", "libjli.", "libjava.", "libnio.", "libnet.",
 	"libextnet.", "libverify.", "libzip.", "libstdc++.", "libgcc_s.",
 }
 
-// runtimePackages begin the names of functions that a runtime comes with.
+// runtimePackages are prefixes of the names of functions that come with a runtime.
 var runtimePackages = []string{"java.", "javax.", "jdk.", "sun.", "com.sun.", "runtime.", "internal/"}
 
-// Of says how much the program's a function is. One of native code that has no name is
-// nothing of it.
+// Of returns how much a function belongs to the program. A function of native code without a name
+// is Nothing.
 func Of(kind walk.Kind, name, module string) Part {
 	switch kind {
 	case walk.KindUnknown, walk.KindKernel, walk.KindStub:

@@ -7,8 +7,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// starters are the functions between the kernel and the first function that somebody
-// wrote: by the libraries that they are in, without the ends of their names.
+// starters are the functions between the kernel and the first function that somebody wrote, by the
+// prefix of the library's name.
 var starters = map[string][]string{
 	"libc":    libcStarters, // glibc 2.31 and later, musl
 	"ld-musl": libcStarters,
@@ -30,9 +30,9 @@ var libcStarters = []string{
 	"__libc_start_main", "__libc_start_main_impl", "__libc_start_main@@GLIBC_2.34", "__libc_start_call_main", "libc_start_main_stage2",
 }
 
-// Starts reports whether a function is between the kernel and the first function of a thread
-// or program that somebody wrote, and whether it has a name that says so: what has none is
-// taken by its library.
+// Starts reports whether a function is between the kernel and the first function of a thread or
+// program that somebody wrote, and whether it has a name that says so: a function without a name is
+// judged by its library.
 func Starts(kind walk.Kind, name, module string) (yes, named bool) {
 	switch {
 	case kind == walk.KindStub:
@@ -60,8 +60,8 @@ func Starts(kind walk.Kind, name, module string) (yes, named bool) {
 	return false, false
 }
 
-// Begins reports whether a function that Starts calls is what the thread is there for: all but the
-// kernel's, the C library's and stubs, which are part of starting it.
+// Begins reports whether a function that Starts calls is what the thread is there for: any function
+// except the kernel's, the C library's and stubs, which are part of starting it.
 func Begins(kind walk.Kind, module string) bool {
 	if kind == walk.KindUnknown || kind == walk.KindKernel || kind == walk.KindStub {
 		return false

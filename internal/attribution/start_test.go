@@ -6,7 +6,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// What has a name of its own is no start, wherever it is called from.
+// A function with a name of its own is no start, wherever it is called from.
 func TestStarts(t *testing.T) {
 	for _, c := range []struct {
 		kind         walk.Kind

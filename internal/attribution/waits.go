@@ -8,9 +8,9 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Where time is spent waiting, the innermost frame is always the same: the kernel's way to
-// put a thread to sleep. What people look for is who waits: the first function of their
-// own above the kernel, the C library, the VM and the runtime's library.
+// If time is spent waiting, the innermost frame is always the same: the kernel's function that puts
+// a thread to sleep. People look for who waits: the first function of their own above the kernel,
+// the C library, the VM and the runtime's library.
 
 // Wait is the time that threads were in one state, below one function of the program.
 type Wait struct {
@@ -25,7 +25,7 @@ func Waiting(s profile.State) bool {
 	return s != profile.StateUnknown && s != profile.StateRunning && s != profile.StateRunnable
 }
 
-// Mostly reports whether waiting was most of an amount of time, given by state.
+// Mostly reports whether waiting is most of an amount of time, given by state.
 func Mostly(byState []profile.Count) bool {
 	var all, waited uint64
 	for i, c := range byState {
@@ -37,11 +37,11 @@ func Mostly(byState []profile.Count) bool {
 	return all > 0 && waited >= all-waited
 }
 
-// OfVM reports whether a thread of a kind, as profile.Thread has it, is a VM's own: where
-// there are Java threads nobody asks why it waits.
+// OfVM reports whether a thread of a kind, as in profile.Thread, is a VM's own: if there are Java
+// threads nobody asks why it waits.
 func OfVM(kind string) bool { return kind == "compiler" || kind == "gc" || kind == "vm" }
 
-// Waits adds waits up.
+// Waits sums up waits.
 type Waits struct {
 	rows  [Program + 1][]Wait
 	index [Program + 1]map[who]int
@@ -52,8 +52,8 @@ type who struct {
 	name, module string
 }
 
-// Add adds a wait below a function, which is that much the program's. What is below
-// nothing of it is left out: threads of a pool that have nothing to do.
+// Add adds a wait below a function, which belongs to the program as much as of says. Waits below
+// Nothing are left out: threads of a pool that have nothing to do.
 func (w *Waits) Add(of Part, wait Wait) {
 	if of == Nothing || !Waiting(wait.State) {
 		return
@@ -71,8 +71,8 @@ func (w *Waits) Add(of Part, wait Wait) {
 	w.rows[of][i].Count.Add(wait.Count)
 }
 
-// Longest are the waits of the program's functions, the longest first; those of a
-// runtime's library if there are no others.
+// Longest returns the waits of the program's functions, the longest first; those of a runtime's
+// library if there are no others.
 func (w *Waits) Longest() []Wait {
 	found := w.rows[Program]
 	if len(found) == 0 {
@@ -84,14 +84,15 @@ func (w *Waits) Longest() []Wait {
 	return found
 }
 
-// Waiter is the frame of a stack that waits, and how much it is the program's: the
-// innermost of those that are it most.
+// Waiter is the frame of a stack that waits, and how much it belongs to the program: the innermost
+// of the frames that belong to it most.
 type Waiter struct {
 	Frame uint32
 	Of    Part
 }
 
-// Inner gives what waits in a stack that calls f, if that is what waits in the stack without it.
+// Inner returns what waits in a stack that ends with a call of f, if w waits in the stack without
+// it.
 func (w Waiter) Inner(f Waiter) Waiter {
 	if f.Of != Nothing && f.Of >= w.Of {
 		return f
@@ -99,8 +100,8 @@ func (w Waiter) Inner(f Waiter) Waiter {
 	return w
 }
 
-// WaitsOf are the waits of a selection of time, the longest first; none if threads ran
-// for most of it. Those of a VM's own threads do not count where there are Java threads.
+// WaitsOf returns the waits of a selection of time, the longest first; none if threads ran for most
+// of it. Waits of a VM's own threads do not count if there are Java threads.
 func WaitsOf(s *profile.Selection) []Wait {
 	p := s.Profile
 	if e := s.Filter.Event; e >= len(p.Events) || p.Events[e].Unit != "nanoseconds" {

@@ -5,22 +5,22 @@ import (
 	"math/bits"
 )
 
-// Unlikely is how often a difference may come about by chance, in two recordings of
-// one program, before it is taken for more than chance: three standard deviations.
+// Unlikely is the probability, for two recordings of one program, below which a difference is taken
+// for more than chance: three standard deviations.
 const Unlikely = 0.0027
 
-// tally is what samples a side has: how many, and their weights' squares. Samples
-// of different weight tell less than as many of the same.
+// tally is how many samples a side has, their weight, and the sum of the weights' squares. Samples
+// of different weight carry less information than as many of equal weight.
 type tally struct {
 	samples uint64
 	weight  uint64
 	squares squares
 }
 
-// squares adds up squares, to the last bit whatever their order is.
+// squares sums squares exactly, so that the result does not depend on their order.
 type squares struct{ hi, lo uint64 }
 
-// add adds some that are equal, of numbers that come to all.
+// add adds the squares of equal numbers: one is each number, all is their sum.
 func (q *squares) add(one, all uint64) {
 	hi, lo := bits.Mul64(one, all)
 	var carry uint64
@@ -30,8 +30,8 @@ func (q *squares) add(one, all uint64) {
 
 func (q squares) float() float64 { return math.Ldexp(float64(q.hi), 64) + float64(q.lo) }
 
-// effective is how many samples of the same weight would tell as much (Kish):
-// the square of the sum over the sum of the squares.
+// effective returns how many samples of equal weight would carry as much information (Kish): the
+// square of the sum over the sum of the squares.
 func (t tally) effective() float64 {
 	all := t.squares.float()
 	if all <= 0 {
@@ -40,14 +40,14 @@ func (t tally) effective() float64 {
 	return float64(t.weight) * float64(t.weight) / all
 }
 
-// shares is the probability that two recordings of one program differ at least as
-// much as k1 of n1 samples do from k2 of n2: Fisher's exact test of both sides, by
-// the normal distribution where that is close to it.
+// shares returns the probability that two recordings of one program differ at least as much as k1
+// of n1 samples do from k2 of n2: Fisher's exact test, two-sided, approximated by the normal
+// distribution where that is close to it.
 func shares(k1, n1, k2, n2 float64) float64 {
 	if n1 <= 0 || n2 <= 0 || k1+k2 <= 0 || k1+k2 >= n1+n2 {
 		return 1
 	}
-	// The rarer of the two outcomes tells the same with less to add up.
+	// The rarer of the two outcomes gives the same result with fewer terms.
 	if k1+k2 > (n1+n2)/2 {
 		k1, k2 = n1-k1, n2-k2
 	}
@@ -57,7 +57,7 @@ func shares(k1, n1, k2, n2 float64) float64 {
 		z := math.Abs(k1/n1-k2/n2) / math.Sqrt(p*(1-p)*(1/n1+1/n2))
 		return math.Erfc(z / math.Sqrt2)
 	}
-	// The side with less than is to be expected is summed up to what it has.
+	// The side with less than expected is summed up to the number it has.
 	if k1/n1 < k2/n2 {
 		n1, k2, n2 = n2, k1, n1
 	}
@@ -68,8 +68,8 @@ func shares(k1, n1, k2, n2 float64) float64 {
 	}))
 }
 
-// rates is the same of k1 samples where t1 was looked at and k2 where t2 was: for
-// rates by time, t is how many samples the same time would give.
+// rates is the same for k1 samples in t1 and k2 in t2: for rates by time, t is how many samples the
+// same time would give.
 func rates(k1, t1, k2, t2 float64) float64 {
 	if t1 <= 0 || t2 <= 0 || k1+k2 <= 0 {
 		return 1
@@ -87,8 +87,8 @@ func rates(k1, t1, k2, t2 float64) float64 {
 	}))
 }
 
-// lowerTail adds up probabilities, of which at gives the logarithm, from x down to
-// 0, or until what is added does not matter.
+// lowerTail adds up probabilities, whose logarithm at returns, from x down to 0, or until the rest
+// does not matter.
 func lowerTail(x, most float64, at func(float64) float64) float64 {
 	sum := 0.0
 	for x = min(x, most); x >= 0; x-- {
@@ -104,7 +104,7 @@ func lowerTail(x, most float64, at func(float64) float64) float64 {
 	return sum
 }
 
-// choose is the logarithm of the binomial coefficient.
+// choose returns the logarithm of the binomial coefficient.
 func choose(n, k float64) float64 {
 	if k < 0 || k > n {
 		return math.Inf(-1)

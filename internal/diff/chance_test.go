@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// tails is the two-sided probability by exact arithmetic: of drawing k from n1+n2
-// samples, and k2 or fewer, or k2 or more, of them from n2.
+// tails returns the two-sided probability in exact arithmetic: drawing k from n1+n2 samples, that
+// k2 or fewer, or k2 or more, of them are from n2.
 func tails(k1, n1, k2, n2 int64) float64 {
 	var lower, upper big.Int
 	for x := max(0, k1+k2-n1); x <= min(k1+k2, n2); x++ {
@@ -39,7 +39,7 @@ func TestShares(t *testing.T) {
 	} {
 		want := tails(c[0], c[1], c[2], c[3])
 		got := shares(float64(c[0]), float64(c[1]), float64(c[2]), float64(c[3]))
-		// Where the normal distribution stands in, the order of it is what matters.
+		// If the normal distribution is used, only the order of magnitude matters.
 		exact := min(float64(c[1]), float64(c[3]))*float64(c[0]+c[2])/float64(c[1]+c[3]) <= 50
 		if ratio := got / want; exact && math.Abs(ratio-1) > 1e-6 || ratio > 3 || ratio < 0.3 {
 			t.Errorf("%v: %g, want %g", c, got, want)
@@ -73,9 +73,9 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// TestFalseAlarms draws two recordings of one program again and again: as seldom as is
-// promised they are told apart, and two of different programs nearly always. The
-// draws are the same each time.
+// TestFalseAlarms draws two recordings of one program again and again: they are told apart as
+// rarely as promised, and two of different programs nearly always. The draws are the same each
+// time.
 func TestFalseAlarms(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 5))
 	draw := func(n int, p float64) (k float64) {
@@ -101,7 +101,7 @@ func TestFalseAlarms(t *testing.T) {
 				found++
 			}
 		}
-		// of both together 8 are expected; an exact test has fewer where few are drawn.
+		// For both together 8 are expected; an exact test has fewer if few are drawn.
 		if alarms > 24 {
 			t.Errorf("share %v: %d false alarms in %d", p, alarms, 2*times)
 		}

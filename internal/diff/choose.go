@@ -7,9 +7,9 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// Choose takes of two recordings the event that is asked for, or else the first that
-// both have, rather one of which both have samples, and of that what the filter leaves. The error wraps ErrIncomparable or
-// one of package filter.
+// Choose returns both recordings with only the event that is asked for, or else the first event
+// that both have, preferably one of which both have samples, and only what the filter leaves. The
+// error wraps ErrIncomparable or one of package filter.
 func Choose(names [2]string, recordings [2]*profile.Profile, spec *filter.Spec) (sides [2]Side, err error) {
 	events, err := common(names, recordings, spec.Event())
 	if err != nil {
@@ -39,7 +39,7 @@ func Choose(names [2]string, recordings [2]*profile.Profile, spec *filter.Spec) 
 	return sides, nil
 }
 
-// common gives for both the index of the event to compare.
+// common returns for both recordings the index of the event to compare.
 func common(names [2]string, recordings [2]*profile.Profile, name string) (at [2]int, err error) {
 	for i, p := range recordings {
 		if len(p.Events) == 0 {
@@ -61,7 +61,7 @@ func common(names [2]string, recordings [2]*profile.Profile, name string) (at [2
 		if !ok || !sameEvent(e, recordings[1].Events[k]) {
 			continue
 		}
-		samples := 0 // of the two sides that have any
+		samples := 0 // how many of the two sides have any
 		for side, event := range [2]int{i, k} {
 			if recordings[side].Sampled(event) {
 				samples++

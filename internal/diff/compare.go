@@ -14,17 +14,17 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Normalize says how two recordings of different length are made comparable.
+// Normalize is how two recordings of different length are made comparable.
 type Normalize string
 
-// The ways.
+// The values of Normalize.
 const (
-	Total Normalize = "total" // each as a share of all that it has
-	Time  Normalize = "time"  // by the second of recording
+	Total Normalize = "total" // each as a share of its own total
+	Time  Normalize = "time"  // per second of recording
 	None  Normalize = "none"  // as they are
 )
 
-// ParseNormalize gives the way of a name.
+// ParseNormalize returns the value of a name.
 func ParseNormalize(name string) (Normalize, error) {
 	if n := Normalize(name); n == Total || n == Time || n == None {
 		return n, nil
@@ -32,35 +32,35 @@ func ParseNormalize(name string) (Normalize, error) {
 	return "", fmt.Errorf("%q: there are %s, %s, %s", name, Total, Time, None)
 }
 
-// ErrIncomparable is wrapped by the error for two recordings that cannot be compared.
+// ErrIncomparable is wrapped by the error if two recordings cannot be compared.
 var ErrIncomparable = errors.New("they cannot be compared")
 
-// Side is one of the two.
+// Side is one of the two recordings.
 type Side struct {
-	Name    string // what people call it: its file
+	Name    string // for people: its file
 	Profile *profile.Profile
 	Passed  uint64        // samples that the filter left
-	All     uint64        // samples before
+	All     uint64        // samples before the filter
 	Unknown uint64        // left out because the kind of their thread is not known
 	Span    time.Duration // of what is compared; 0: not known
 }
 
-// Counts are of base and new.
+// Counts are those of base and new.
 type Counts [2]profile.Count
 
-// Method is a function with what it takes on both sides.
+// Method is a function with its counts on both sides.
 type Method struct {
 	Func        uint32 // index into Comparison.Funcs
 	Kind        walk.Kind
 	Self, Total Counts
 }
 
-// Node is a function with a way to it.
+// Node is a function on one path.
 type Node struct {
 	Parent      uint32 // index into the nodes; a parent comes before its children
 	Func        uint32 // index into Comparison.Funcs; meaningless for the root
 	Self, Total Counts
-	// Children are the nodes below, those that changed most first.
+	// Children are the child nodes, those that changed most first.
 	Children []uint32
 	// Most is the largest change in it or below it.
 	Most float64
@@ -68,14 +68,14 @@ type Node struct {
 
 // Comparison is two recordings side by side.
 type Comparison struct {
-	Sides     [2]Side // their profiles without stacks
+	Sides     [2]Side // their profiles have no stacks
 	Event     profile.Event
-	Note      string // what is to be known of how they were made comparable; mostly ""
+	Note      string // remarks on how they were made comparable; usually ""
 	Normalize Normalize
-	Pair      *profile.Profile // both, as Join gives them
+	Pair      *profile.Profile // both, joined by Join
 	Second    uint32           // the first thread of the new one
-	// Funcs are those of Pair, and behind them what stands at the root of stacks that
-	// lack their outer part, as their names say.
+	// Funcs are those of Pair, followed by those that stand at the root of stacks without their
+	// outer part; their names say so.
 	Funcs   []profile.Func
 	All     Counts
 	Methods []Method
@@ -85,9 +85,9 @@ type Comparison struct {
 	tally  [2]tally
 }
 
-// Compare compares. The sides' profiles have one event each and have passed Check, and
-// their samples may be summed up, as profile.Weighed does;
-// Choose makes them so. The error wraps ErrIncomparable.
+// Compare compares two recordings. The sides' profiles have one event each and have passed Check,
+// and their samples may be summed up, as by profile.Weighed; Choose returns such sides. The error
+// wraps ErrIncomparable.
 func Compare(base, new Side, how Normalize) (*Comparison, error) {
 	c := &Comparison{Sides: [2]Side{base, new}, Normalize: how}
 	for _, s := range c.Sides {
@@ -102,8 +102,8 @@ func Compare(base, new Side, how Normalize) (*Comparison, error) {
 	if sameEvent(b.Events[0], n.Events[0]) {
 		c.Event = n.Events[0]
 	} else if how == Total && (unnamed(b.Events[0]) || unnamed(n.Events[0]) || onCPU(b.Events[0]) && onCPU(n.Events[0])) {
-		// A file of collapsed stacks does not say what its samples are of, and CPU time
-		// has a name for each way to sample it.
+		// A file of collapsed stacks does not say what its samples are of, and the event of CPU
+		// time has a different name for each way to sample it.
 		c.Note = fmt.Sprintf("%s has %s, %s has %s: compared by shares of samples", base.Name, b.Events[0].Name, new.Name, n.Events[0].Name)
 		c.Event = profile.Event{Name: "samples", Unit: "count", Period: 1}
 		b, n = inSamples(b, c.Event), inSamples(n, c.Event)
@@ -111,7 +111,7 @@ func Compare(base, new Side, how Normalize) (*Comparison, error) {
 		return nil, fmt.Errorf("%w: %s has %s, %s has %s; --event chooses one that both have", ErrIncomparable, base.Name, eventName(b.Events[0]), new.Name, eventName(n.Events[0]))
 	}
 	for i := range c.Sides {
-		// Both are in the pair: their stacks need not be there twice, once they were joined.
+		// Both are in the pair: after joining, their own stacks are not needed.
 		side := *c.Sides[i].Profile
 		side.Nodes, side.Frames, side.Funcs = nil, nil, nil
 		c.Sides[i].Profile = &side
@@ -125,8 +125,8 @@ func Compare(base, new Side, how Normalize) (*Comparison, error) {
 
 func sameEvent(a, b profile.Event) bool { return a.Name == b.Name && a.Unit == b.Unit }
 
-// cpuEvents are what profilers call events that come in step with time on a CPU;
-// perf puts modifiers behind a colon.
+// cpuEvents are the names that profilers give to events that occur in proportion to time on a CPU;
+// perf appends modifiers after a colon.
 var cpuEvents = []string{"cpu", "cpu-clock", "task-clock", "cpu-time", "cycles", "cpu-cycles", "itimer", "ctimer"}
 
 func onCPU(e profile.Event) bool {
@@ -134,7 +134,7 @@ func onCPU(e profile.Event) bool {
 	return slices.Contains(cpuEvents, name)
 }
 
-// unnamed reports whether an event is just samples, of whatever.
+// unnamed reports whether an event is just samples of something unknown.
 func unnamed(e profile.Event) bool { return e.Name == "samples" && e.Unit == "count" }
 
 func eventName(e profile.Event) string {
@@ -144,8 +144,8 @@ func eventName(e profile.Event) string {
 	return e.Name + " in " + e.Unit
 }
 
-// inSamples gives a profile in which every sample weighs the same, unless it has
-// been counted in samples before.
+// inSamples returns a profile in which every sample weighs the same, unless it is counted in
+// samples already.
 func inSamples(p *profile.Profile, e profile.Event) *profile.Profile {
 	out := *p
 	if !unnamed(p.Events[0]) {
@@ -155,7 +155,7 @@ func inSamples(p *profile.Profile, e profile.Event) *profile.Profile {
 	return &out
 }
 
-// merge makes the trie of functions and sorts the samples into it.
+// merge builds the trie of functions and sorts the samples into it.
 func (c *Comparison) merge() {
 	p := c.Pair
 	c.Funcs = slices.Clip(p.Funcs)
@@ -163,7 +163,7 @@ func (c *Comparison) merge() {
 		c.Funcs = append(c.Funcs, profile.Func{Name: flame.EndName(end)})
 	}
 	c.trie = profile.NewTrie()
-	var place [walk.NumEnds][]uint32 // by node of p: that of trie, and 1
+	var place [walk.NumEnds][]uint32 // by node of p: the node of trie, plus 1
 	var path []uint32
 	p.Each(func(s *profile.Sample, n uint64) {
 		if place[s.End] == nil {
@@ -202,10 +202,10 @@ func (c *Comparison) merge() {
 	c.leaves = append(c.leaves, make([]Counts, c.trie.Len()-len(c.leaves))...)
 }
 
-// missing reports whether a function stands for the outer part that stacks lack.
+// missing reports whether a function stands for the missing outer part of stacks.
 func (c *Comparison) missing(fn uint32) bool { return int(fn) >= len(c.Pair.Funcs) }
 
-// count makes the method list, in no order.
+// count computes the method list, unsorted.
 func (c *Comparison) count() {
 	c.Methods = make([]Method, len(c.Pair.Funcs))
 	for i := range c.Methods {
@@ -240,8 +240,8 @@ func (n *Counts) add(o Counts) {
 	n[1].Add(o[1])
 }
 
-// Value is a count of a side as it is compared: a share from 0 to 1 (Total), weight
-// by the second (Time) or weight (None).
+// Value returns a count of a side as it is compared: a share from 0 to 1 (Total), weight per second
+// (Time) or weight (None).
 func (c *Comparison) Value(side int, n profile.Count) float64 {
 	switch c.Normalize {
 	case Time:
@@ -252,15 +252,15 @@ func (c *Comparison) Value(side int, n profile.Count) float64 {
 	return n.Share(c.All[side])
 }
 
-// Change is by how much a count went up.
+// Change returns by how much a count went up.
 func (c *Comparison) Change(n Counts) float64 { return c.Value(1, n[1]) - c.Value(0, n[0]) }
 
-// Full is what Value gives for all of the side that has more.
+// Full returns the larger Value of all of a side.
 func (c *Comparison) Full() float64 { return max(c.Value(0, c.All[0]), c.Value(1, c.All[1])) }
 
-// Chance is how often two recordings of one program would differ that much or more,
-// from 0 to 1: what sampling does, not how much the program itself differs from run
-// to run. Samples of different weight count for as many as tell the same.
+// Chance returns the probability that two recordings of one program differ that much or more, from
+// 0 to 1. It covers the effect of sampling, not how much the program itself differs from run to
+// run. Samples of different weight count as fewer samples of equal weight.
 func (c *Comparison) Chance(n Counts) float64 {
 	var k, of [2]float64
 	for side := range k {
@@ -268,7 +268,8 @@ func (c *Comparison) Chance(n Counts) float64 {
 		k[side] = n[side].Share(c.All[side]) * of[side]
 	}
 	if c.Normalize != Total {
-		// What a sample weighs may differ: at twice the rate as many say half as much.
+		// The weight of a sample may differ: at twice the rate, the same number of samples stands
+		// for half as much.
 		var seen [2]float64
 		for side, t := range c.tally {
 			seen[side] = c.Value(side, profile.Count{Weight: 1}) * float64(t.weight) / t.effective()
@@ -281,14 +282,14 @@ func (c *Comparison) Chance(n Counts) float64 {
 	return shares(k[0], of[0], k[1], of[1])
 }
 
-// Effective is how many samples of the same weight would tell as much as a side's.
+// Effective returns how many samples of equal weight would carry as much information as a side's.
 func (c *Comparison) Effective(side int) float64 { return c.tally[side].effective() }
 
 // WithinChance reports whether chance alone explains a difference.
 func (c *Comparison) WithinChance(n Counts) bool { return c.Chance(n) > Unlikely }
 
-// List is the method list, sorted by the change of self, or of total: the largest
-// first, then what takes most, then by name.
+// List returns the method list, sorted by the change of self, or of total: the largest first, then
+// by value, then by name.
 func (c *Comparison) List(byTotal bool) []Method {
 	type row struct {
 		m            Method

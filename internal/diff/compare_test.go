@@ -30,7 +30,7 @@ func stack(n int, end walk.End, kind walk.Kind, names ...string) profiletest.Sta
 	return s
 }
 
-// before and after are 1,000 and 2,000 samples, whose shares are known.
+// before and after return 1,000 and 2,000 samples, whose shares are known.
 func before() *profile.Profile {
 	return profiletest.New([]profiletest.Stack{
 		stack(500, walk.EndComplete, walk.KindInterpreted, "main", "a"),
@@ -113,8 +113,8 @@ func TestCompareIsExact(t *testing.T) {
 		t.Errorf("by total the largest change is of %s", first)
 	}
 
-	// The tree merges what differs only in kinds, and stacks without their outer part
-	// stand under a root of their own.
+	// The tree merges frames that differ only in kind, and stacks without their outer part stand
+	// under a root of their own.
 	nodes := c.Calls()
 	got := map[string]Node{}
 	for i := range nodes {
@@ -156,7 +156,7 @@ func TestNormalize(t *testing.T) {
 			}
 		}
 	}
-	// At ten times the rate a sample is a tenth of the time: nothing has changed.
+	// At ten times the rate a sample stands for a tenth of the time: nothing has changed.
 	rare := before()
 	for i := range rare.Samples {
 		rare.Samples[i].Weight *= 2
@@ -178,7 +178,7 @@ func TestNormalize(t *testing.T) {
 	}
 }
 
-// One heavy sample proves nothing, whatever share it has.
+// One heavy sample proves nothing, whatever its share.
 func TestChanceOfHeavySamples(t *testing.T) {
 	base, new := before(), before()
 	new.Samples[0].Weight = 5000 * profiletest.Period
@@ -204,7 +204,7 @@ func TestSameTwice(t *testing.T) {
 				t.Fatalf("%s: a node changed: %+v", how, n)
 			}
 		}
-		// As the report of one has it.
+		// As in the report of one recording.
 		sel := p.Select(profile.Filter{})
 		want := map[string]profile.MethodCount{}
 		for _, m := range sel.List() {
@@ -246,8 +246,8 @@ main;rare 0 2
 	}
 }
 
-// Names that a JVM makes anew are the same function, whoever wrote the file, and a
-// file without modules is compared by names.
+// Names that a JVM generates anew in each run are the same function, whichever tool wrote the file,
+// and a file without modules is compared by names.
 func TestNamesMerge(t *testing.T) {
 	for name, want := range map[string]string{
 		"Main$$Lambda$14.run":                              "Main$$Lambda.run",
@@ -281,7 +281,7 @@ func TestNamesMerge(t *testing.T) {
 	if len(c.Methods) != 2 || c.Note == "" || c.Event.Name != "samples" || c.All[1].Weight != 10 {
 		t.Errorf("%d methods; %q; %+v of %v", len(c.Methods), c.Note, c.All, c.Event)
 	}
-	// CPU time has many names.
+	// The event of CPU time has many names.
 	perf := before()
 	perf.Events = []profile.Event{{Name: "cycles:P", Unit: "count", Period: 1}}
 	c = compared(t, perf, after(), Total)
@@ -290,8 +290,8 @@ func TestNamesMerge(t *testing.T) {
 			t.Errorf("%q: %+v", c.Note, m)
 		}
 	}
-	// A program may be renamed; only what one of the two has in several modules is
-	// told apart by them.
+	// A program may be renamed; modules distinguish only names that one of the two has in several
+	// of them.
 	in := func(main, y string, more ...string) *profile.Profile {
 		frames := []profiletest.Frame{{Name: "main", Module: main}, {Name: "y", Module: y}}
 		for _, m := range more {
@@ -331,15 +331,14 @@ func TestRefusals(t *testing.T) {
 	if _, err := Compare(sides[0], sides[1], Total); !errors.Is(err, ErrIncomparable) || !strings.Contains(err.Error(), "alloc in bytes") {
 		t.Error(err)
 	}
-	// Of several events the first that both have is taken.
+	// If there are several events, the first that both have is chosen.
 	sides, err = Choose(names, [2]*profile.Profile{server, alloc}, spec(""))
 	if err != nil || sides[0].Profile.Events[0].Name != "alloc" || sides[0].All != sides[1].All {
 		t.Errorf("%v, %v", sides, err)
 	}
 }
 
-// It is the same whether samples are summed up, by weight or not at all, and in which order
-// they are.
+// The result is the same whether samples are summed up, by weight or not at all, and in any order.
 func TestSummedIsTheSame(t *testing.T) {
 	heavy := func(p *profile.Profile) *profile.Profile {
 		for i := range p.Samples {
@@ -387,7 +386,7 @@ func TestSummedIsTheSame(t *testing.T) {
 			}
 		}
 	}
-	// Samples that tell the same whatever they weigh.
+	// Samples that carry the same information whatever they weigh.
 	base, new := heavy(before()), heavy(after())
 	new.Events[0].Name = "cycles"
 	want := told(base, new, Total)

@@ -11,16 +11,15 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// Folded writes both as flamegraph.pl and inferno take two that are compared: a line
-// for each different stack, its frames outermost first, what base has of it and what
-// new has. Base is scaled to new's total, or to new's time, unless both are taken as
-// they are.
+// Folded writes both in the format in which flamegraph.pl and inferno read a comparison: a line for
+// each distinct stack, its frames outermost first, the value of base and the value of new. Base is
+// scaled to new's total, or to new's time, unless Normalize is None.
 func (c *Comparison) Folded(w io.Writer) error {
 	names := make([]string, len(c.Funcs))
 	for i := range names {
 		names[i] = collapsed.Name(c.Funcs[i].Name)
 	}
-	// Samples that all weigh the same are counted, as they are in collapsed files.
+	// Samples that all weigh the same are counted, as in collapsed files.
 	value := func(n profile.Count) float64 { return float64(n.Weight) }
 	if c.even() {
 		value = func(n profile.Count) float64 { return float64(n.Samples) }
@@ -77,8 +76,8 @@ func (c *Comparison) even() bool {
 	return even
 }
 
-// appendNumber writes whole numbers as such, and so what is so large that the rest
-// does not matter; small ones have three digits behind the point.
+// appendNumber writes whole numbers without a fraction, and also numbers so large that the fraction
+// does not matter; others have three decimals.
 func appendNumber(b []byte, v float64) []byte {
 	if whole := uint64(v + 0.5); v == float64(whole) || v >= 1e6 {
 		return strconv.AppendUint(b, whole, 10)

@@ -1,5 +1,5 @@
-// Package diff compares two recordings: what takes more, what takes less, what is
-// new and what has vanished, and whether chance alone explains it.
+// Package diff compares two recordings: what takes more, what takes less, what is new and what has
+// vanished, and whether chance alone explains it.
 package diff
 
 import (
@@ -11,14 +11,13 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Join puts two recordings into one: the threads from second on are those of after.
-// Events are the same if name and unit are. Functions are the same if their names
-// are, without what a runtime numbers anew in each run: programs and libraries are
-// often renamed from one version to the next. Only where one recording has a name in
-// several modules the last parts of the modules' paths tell them apart. With oneKind a function
-// has one kind in all of its frames, the one it had most: how much of it was compiled when
-// differs from run to run, and would make two stacks of one; and of the samples there is what
-// they come to, as profile.Weighed gives it. The profiles must have passed Check or come
+// Join puts two recordings into one: the threads from second on are those of after. Events are the
+// same if name and unit are. Functions are the same if their names are, without what a runtime
+// numbers anew in each run: programs and libraries are often renamed from one version to the next.
+// Only if one recording has a name in several modules, the last parts of the modules' paths
+// distinguish them. With oneKind a function has one kind in all of its frames, the one it had most:
+// how much of it was compiled when differs from run to run, and would make two stacks of one.
+// Samples are then summed up, as by profile.Weighed. The profiles must have passed Check or come
 // from a Builder; they stay as they are.
 func Join(before, after *profile.Profile, oneKind bool) (p *profile.Profile, second uint32) {
 	j := joiner{oneKind: oneKind, b: profile.NewBuilder(), seen: map[funcKey]uint32{}, several: map[string]bool{}}
@@ -36,14 +35,14 @@ func Join(before, after *profile.Profile, oneKind bool) (p *profile.Profile, sec
 	return j.b.Finish(), second
 }
 
-// joiner merges functions first, so that it knows all that is to be known of one
-// before the first frame of it is made.
+// joiner merges functions first, so that everything about one is known before its first frame is
+// made.
 type joiner struct {
 	b       *profile.Builder
 	seen    map[funcKey]uint32
 	funcs   []profile.Func
 	kinds   [][walk.NumKinds]uint64 // by function: samples
-	several map[string]bool         // names that are in several modules of one recording
+	several map[string]bool         // names that one recording has in several modules
 	oneKind bool
 }
 
@@ -62,7 +61,7 @@ func (j *joiner) findSeveral(p *profile.Profile) {
 	}
 }
 
-// functions gives for each of p's functions the merged one.
+// functions returns the merged function for each of p's functions.
 func (j *joiner) functions(p *profile.Profile) []uint32 {
 	of := make([]uint32, len(p.Funcs))
 	for i, f := range p.Funcs {
@@ -79,7 +78,7 @@ func (j *joiner) functions(p *profile.Profile) []uint32 {
 			j.kinds = append(j.kinds, [walk.NumKinds]uint64{})
 		}
 		of[i] = at
-		// What is not the same in all of them is of none.
+		// A property that is not the same in all of them is dropped.
 		if same := &j.funcs[at]; ok {
 			if same.Raw != f.Raw {
 				same.Raw = ""
@@ -99,11 +98,11 @@ func (j *joiner) functions(p *profile.Profile) []uint32 {
 	return of
 }
 
-// generated are what names have that a JVM numbers anew in each run. candid's own
-// recordings are without them, other tools' collapsed stacks and pprof files are not.
+// generated are parts of names that a JVM numbers anew in each run. candid's own recordings do not
+// have them, collapsed stacks and pprof files of other tools do.
 var generated = []string{"$$Lambda", "$Proxy", "GeneratedMethodAccessor", "GeneratedConstructorAccessor", "GeneratedSerializationConstructorAccessor", "LambdaForm$", "/0x", "+0x", ".0x"}
 
-// plain is a function's name without what is generated in it.
+// plain returns a function's name without its generated parts.
 func plain(name string) string {
 	for _, g := range generated {
 		if !strings.Contains(name, g) {
@@ -123,7 +122,7 @@ func plain(name string) string {
 	return name
 }
 
-// weigh counts of which kind the frames of each function are.
+// weigh counts the kinds of each function's frames.
 func (j *joiner) weigh(p *profile.Profile, of []uint32) {
 	passed := make([]uint64, len(p.Nodes))
 	p.Each(func(s *profile.Sample, n uint64) { passed[s.Node] += n })
@@ -135,7 +134,7 @@ func (j *joiner) weigh(p *profile.Profile, of []uint32) {
 	}
 }
 
-// kind is the one a function had most; what does not say which counts for nothing.
+// kind returns the most frequent kind of a function; unknown kinds do not count.
 func (j *joiner) kind(f uint32) walk.Kind {
 	best := walk.KindUnknown
 	for k := range walk.NumKinds {
@@ -146,7 +145,7 @@ func (j *joiner) kind(f uint32) walk.Kind {
 	return best
 }
 
-// add adds all of p. Processes and threads stay apart from those that are there.
+// add adds all of p. Its processes and threads stay separate from those already there.
 func (j *joiner) add(p *profile.Profile, of []uint32) {
 	b := j.b
 	out := b.Profile()

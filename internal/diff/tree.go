@@ -10,7 +10,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// Calls is the call tree of both, from the outside in; node 0 is the root.
+// Calls returns the call tree of both, from the outside in; node 0 is the root.
 func (c *Comparison) Calls() []Node {
 	nodes := make([]Node, c.trie.Len())
 	for i := range nodes {
@@ -20,16 +20,16 @@ func (c *Comparison) Calls() []Node {
 	return c.finish(nodes)
 }
 
-// Callers is the tree of the callers of all functions whose name matches: those
-// below the root, and below each node who called it. A stack counts once, for the
-// innermost such function on it.
+// Callers returns the tree of the callers of all functions whose name matches: those below the
+// root, and below each node its callers. A stack counts once, for the innermost such function on
+// it.
 func (c *Comparison) Callers(re *regexp.Regexp) []Node {
 	match := make([]bool, len(c.Funcs))
 	for i := range match {
 		match[i] = re.MatchString(c.Funcs[i].Name)
 	}
-	// By node of the call tree: the innermost match on the way to it, and what has its
-	// innermost match here.
+	// By node of the call tree: the innermost match on the path to it, and the counts of stacks
+	// that have their innermost match here.
 	nearest := make([]uint32, c.trie.Len())
 	counts := make([]Counts, c.trie.Len())
 	for i := uint32(1); int(i) < len(nearest); i++ {
@@ -59,7 +59,7 @@ func (c *Comparison) Callers(re *regexp.Regexp) []Node {
 	return c.finish(nodes)
 }
 
-// finish makes totals of what each node has itself, and the lists of children.
+// finish computes totals from what each node has itself, and the lists of children.
 func (c *Comparison) finish(nodes []Node) []Node {
 	for i := range nodes {
 		nodes[i].Total = nodes[i].Self
@@ -83,8 +83,7 @@ func (c *Comparison) finish(nodes []Node) []Node {
 	return nodes
 }
 
-// Order sorts some of a tree's nodes: those that changed most first, then by what takes most,
-// then by name.
+// Order sorts some of a tree's nodes: those that changed most first, then by value, then by name.
 func (c *Comparison) Order(nodes []Node, list []uint32) {
 	slices.SortFunc(list, func(a, b uint32) int {
 		x, y := &nodes[a], &nodes[b]

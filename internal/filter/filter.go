@@ -1,5 +1,5 @@
-// Package filter is the part of a recording that a user asks for, in the words of
-// the command line: the same words mean the same in every command.
+// Package filter selects the part of a recording that a user asks for, in the words of the command
+// line: the same words mean the same in every command.
 package filter
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// ErrUsage is wrapped by the errors for what cannot be asked, at all or of this
-// recording; their text says so in one line and names the flag.
+// ErrUsage is wrapped by the errors for filters that are invalid, or that this recording cannot
+// answer; their text says so in one line and names the flag.
 var ErrUsage = errors.New("wrong filter")
 
 // usageError keeps the sentinel out of its text.
@@ -26,10 +26,10 @@ func (e *usageError) Is(target error) bool { return target == ErrUsage }
 
 func wrong(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
 
-// ErrEmpty is wrapped by the error for a filter that no sample passes.
+// ErrEmpty is wrapped by the error if no sample passes a filter.
 var ErrEmpty = errors.New("no samples")
 
-// Words are what a user wrote, each "" or nil where nothing was.
+// Words are what a user wrote, each "" or nil if nothing was.
 type Words struct {
 	Event       string
 	Thread      string   // expression
@@ -40,13 +40,13 @@ type Words struct {
 	From, To    string   // as ParseMoment reads them
 }
 
-// ThreadKinds are what may be written after --thread-kind.
+// ThreadKinds returns what may be written after --thread-kind.
 func ThreadKinds() []string { return append(profile.ThreadKinds(), profile.UnknownThreadKind) }
 
 // Waits stands for every state in which a thread waits for something.
 const Waits = "waits"
 
-// Spec is what was asked for, not yet of any recording. The zero Spec asks for all.
+// Spec is a filter that is not bound to a recording yet. The zero Spec asks for everything.
 type Spec struct {
 	words    Words
 	filter   profile.Filter // without Event, From and To
@@ -111,10 +111,10 @@ func (s *Spec) Filters() bool {
 	return w.Thread != "" || w.ThreadKinds != nil || w.States != nil || w.Focus != "" || w.Ignore != "" || s.from.kind != unset || s.to.kind != unset
 }
 
-// Event is the name of the event that is asked for, "" for none.
+// Event returns the name of the event that is asked for, "" for none.
 func (s *Spec) Event() string { return s.words.Event }
 
-// String is the filter as flags, "" for none; the event is not in it.
+// String returns the filter as flags, "" for none; the event is not in it.
 func (s *Spec) String() string {
 	var out []string
 	add := func(flag, text string) {
@@ -133,7 +133,7 @@ func (s *Spec) String() string {
 	return strings.Join(out, " ")
 }
 
-// quoted is a word as a shell takes it.
+// quoted returns a word quoted for a shell.
 func quoted(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool {
 		return !strings.ContainsRune("+-_.,:/@%=^", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
@@ -143,8 +143,8 @@ func quoted(s string) string {
 	return s
 }
 
-// EventOf is the index of the event of a recording that a name means: its own, or another one
-// of the same event.
+// EventOf returns the index of the event of a recording that a name means: its own name, or another
+// name for the same event.
 func EventOf(p *profile.Profile, name string) (int, bool) {
 	i, ok := p.EventByName(name)
 	if !ok {
@@ -153,9 +153,8 @@ func EventOf(p *profile.Profile, name string) (int, bool) {
 	return i, i >= 0
 }
 
-// For is the filter of one recording: it knows which events there are, and when it
-// began and ended. The error wraps ErrUsage if this recording cannot be asked that,
-// and ErrEmpty if nothing can be left.
+// For returns the filter for one recording, whose events, beginning and end are known. The error
+// wraps ErrUsage if this recording cannot answer it, and ErrEmpty if nothing can be left.
 func (s *Spec) For(p *profile.Profile) (profile.Filter, error) {
 	f := s.filter
 	if s.words.Event == "" {
@@ -192,17 +191,17 @@ func (s *Spec) For(p *profile.Profile) (profile.Filter, error) {
 	return f, nil
 }
 
-// stretch is the time that is asked for, as flags.
+// stretch returns the range of time that is asked for, as flags.
 func (s *Spec) stretch() string {
 	return (&Spec{words: Words{From: s.words.From, To: s.words.To}}).String()
 }
 
-// Certain is what of the filter is known before a recording was read: samples that it
-// does not choose may be left out while reading. The number of those is Apply's left.
+// Certain returns the part of the filter that is known before a recording is read: samples that it
+// does not choose may be left out while reading. Their number is the left of Apply.
 func (s *Spec) Certain() profile.Filter {
 	f := profile.Filter{States: s.filter.States, Focus: s.filter.Focus, Ignore: s.filter.Ignore}
 	if s.words.Event != "" {
-		return profile.Filter{} // what is left is told of the event only
+		return profile.Filter{} // what is left is reported for the event only
 	}
 	if s.from.kind == sinceStart {
 		f.From = s.from.since
@@ -213,21 +212,21 @@ func (s *Spec) Certain() profile.Filter {
 	return f
 }
 
-// Cuts reports whether a stretch of time is asked for.
+// Cuts reports whether a range of time is asked for.
 func (s *Spec) Cuts() bool { return s.from.kind != unset || s.to.kind != unset }
 
-// Summable reports whether samples that Certain does not leave out may be summed up before
-// the rest of the filter is applied: nothing more is asked of their times.
+// Summable reports whether samples that Certain chooses may be summed up before the rest of the
+// filter is applied, because it needs no times any more.
 func (s *Spec) Summable() bool {
 	known := func(m Moment) bool { return m.kind == unset || m.kind == sinceStart && s.words.Event == "" }
 	return known(s.from) && known(s.to)
 }
 
-// Apply gives what is left of a recording, as one of its own, which shares all
-// that does not change with p. If an event is asked for, only that is left; of a
-// stretch of time what is left begins with it, and knows that its cost is the whole's. The
-// error wraps ErrUsage or, where nothing is left of something, ErrEmpty. left is how
-// many samples were left out while p was read.
+// Apply returns what is left of a recording, as one of its own, which shares everything that does
+// not change with p. If an event is asked for, only that is left. If a range of time is, the result
+// begins with it, and records that its cost is that of the whole. The error wraps ErrUsage or, if
+// there were samples and none is left, ErrEmpty. left is how many samples were left out while p was
+// read.
 func (s *Spec) Apply(p *profile.Profile, left uint64) (*profile.Profile, Passed, error) {
 	f, err := s.For(p)
 	if err != nil {
@@ -251,8 +250,8 @@ func (s *Spec) Apply(p *profile.Profile, left uint64) (*profile.Profile, Passed,
 	return out, n, s.check(p, n)
 }
 
-// Choose is the filter of one recording, of which it leaves something: the errors
-// are those of Apply.
+// Choose returns the filter for one recording, of which it leaves something: the errors are those
+// of Apply.
 func (s *Spec) Choose(p *profile.Profile) (profile.Filter, error) {
 	f, err := s.For(p)
 	if err != nil || !s.Filters() {
@@ -262,8 +261,8 @@ func (s *Spec) Choose(p *profile.Profile) (profile.Filter, error) {
 	return f, s.check(p, Passed{all.Samples, left.Samples, p.OfUnknownKind(f)})
 }
 
-// unknownKinds counts the samples of all events that a filter leaves out only because the
-// kind of their thread is not known.
+// unknownKinds counts the samples of all events that a filter leaves out only because the kind of
+// their thread is not known.
 func unknownKinds(p *profile.Profile, f profile.Filter) (n uint64) {
 	for f.Event = range p.Events {
 		n += p.OfUnknownKind(f)
@@ -271,7 +270,7 @@ func unknownKinds(p *profile.Profile, f profile.Filter) (n uint64) {
 	return n
 }
 
-// check gives an error that wraps ErrEmpty if there are samples and none passes.
+// check returns an error that wraps ErrEmpty if there are samples and none passes.
 func (s *Spec) check(p *profile.Profile, n Passed) error {
 	if n.Left > 0 || n.All == 0 || !s.Filters() {
 		return nil
@@ -293,13 +292,13 @@ func (s *Spec) check(p *profile.Profile, n Passed) error {
 
 func count(p *profile.Profile) uint64 { return p.SampleCount() }
 
-// Passed is how much of a recording a filter leaves, in samples.
+// Passed is how many samples of a recording a filter leaves.
 type Passed struct {
 	All, Left uint64
 	Unknown   uint64 // left out only because the kind of their thread is not known
 }
 
-// String says it: "of 12,345 samples, 3,210 (26.0%) pass".
+// String returns the numbers as "of 12,345 samples, 3,210 (26.0%) pass".
 func (n Passed) String() string {
 	verb := "pass"
 	if n.Left == 1 {
@@ -308,7 +307,7 @@ func (n Passed) String() string {
 	return fmt.Sprintf("of %s samples, %s (%.1f%%) %s%s", grouped(n.All), grouped(n.Left), 100*float64(n.Left)/float64(max(n.All, 1)), verb, n.unknown())
 }
 
-// unknown says how many samples a filter by kind of thread could not judge.
+// unknown returns how many samples a filter by kind of thread could not judge.
 func (n Passed) unknown() string {
 	if n.Unknown == 0 {
 		return ""
@@ -316,7 +315,7 @@ func (n Passed) unknown() string {
 	return fmt.Sprintf("; left out are %s (%.1f%%) of threads whose kind is not known (--thread-kind %s)", grouped(n.Unknown), 100*float64(n.Unknown)/float64(max(n.All, 1)), profile.UnknownThreadKind)
 }
 
-// grouped is a number with its thousands apart.
+// grouped formats a number with its thousands apart.
 func grouped(n uint64) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {

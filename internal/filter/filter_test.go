@@ -19,7 +19,7 @@ func parsed(t *testing.T, w Words) *Spec {
 	return s
 }
 
-// TestMoments has a recording from 12:30:00 UTC that lasts 10 s.
+// TestMoments cuts a recording that begins at 12:30:00 UTC and lasts 10 s.
 func TestMoments(t *testing.T) {
 	local := time.Local
 	defer func() { time.Local = local }()
@@ -107,7 +107,7 @@ func TestApply(t *testing.T) {
 	if err != nil || n.String() != "of 10,000 samples, 1,800 (18.0%) pass" || len(out.Samples) != 1800 {
 		t.Errorf("%v, %v, %d", n, err, len(out.Samples))
 	}
-	// The same as what a report selects.
+	// The same as a report selects.
 	for _, w := range []Words{
 		{ThreadKinds: []string{"java"}}, {Focus: "HashMap", Ignore: "Rules"}, {From: "1s", To: "-1s", States: []string{"running"}}, {},
 	} {
@@ -130,13 +130,13 @@ func TestApply(t *testing.T) {
 	if err := out.Check(); err != nil {
 		t.Error(err)
 	}
-	// Nothing to choose from is no fault of the filter.
+	// An empty recording is not the fault of the filter.
 	if _, _, err := parsed(t, Words{Thread: "x"}).Apply(profile.NewBuilder().Profile(), 0); err != nil {
 		t.Error(err)
 	}
 }
 
-// Seconds need no unit, as they need none after -d.
+// Seconds need no unit, as after -d.
 func TestMomentsInSeconds(t *testing.T) {
 	for text, want := range map[string]Moment{
 		"5": {kind: sinceStart, since: 5 * time.Second}, "0.5": {kind: sinceStart, since: 500 * time.Millisecond},
@@ -169,7 +169,7 @@ func FuzzParseMoment(f *testing.F) {
 	})
 }
 
-// An event has several names: any of them chooses it.
+// An event has several names: each of them chooses it.
 func TestEventByAnotherName(t *testing.T) {
 	p := &profile.Profile{Events: []profile.Event{{Name: "cpu", Unit: "nanoseconds"}, {Name: "cs", Unit: "count"}}}
 	for name, want := range map[string]int{"cs": 1, "context-switches": 1, "task-clock": 0} {

@@ -10,12 +10,12 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// Moment is a point of time as users write it: since the beginning (10s, 1m30s, 10),
-// before the end (-5s) or by the clock (14:03:20, 2026-03-01T14:03:20Z).
+// Moment is a point in time as users write it: since the beginning (10s, 1m30s, 10), before the end
+// (-5s) or by the clock (14:03:20, 2026-03-01T14:03:20Z).
 type Moment struct {
 	kind  momentKind
-	since time.Duration // since the beginning, or since the end, where it is negative
-	clock time.Time     // in the local zone if the text has none; of year 0 if it has no date
+	since time.Duration // since the beginning, or if negative relative to the end
+	clock time.Time     // in the local zone if the text has none; in year 0 if it has no date
 }
 
 type momentKind uint8
@@ -35,8 +35,8 @@ var dates = []string{
 	"2006-01-02T15:04", "2006-01-02 15:04",
 }
 
-// ParseTime reads a stretch of time as people write it: 90s, 1m30s or, as sleep, py-spy and
-// async-profiler have it, a number of seconds without a unit.
+// ParseTime reads a duration as people write it: 90s, 1m30s or, as in sleep, py-spy and
+// async-profiler, a number of seconds without a unit.
 func ParseTime(s string) (time.Duration, error) {
 	if n, err := strconv.ParseFloat(s, 64); err == nil {
 		if !(math.Abs(n) < math.MaxInt64/float64(time.Second)) {
@@ -75,8 +75,8 @@ func ParseMoment(s string) (Moment, error) {
 	return Moment{}, errors.New("no time: write it since the beginning (90s, 1m30s, or seconds), before the end (-10s), or by the clock (14:03:20, 2026-03-01T14:03:20Z)")
 }
 
-// in is the moment since the recording's beginning, which has length end;
-// otherwise where there is none.
+// in returns the moment since the beginning of the recording, which has length end; otherwise if
+// the moment is unset.
 func (m Moment) in(p *profile.Profile, end, otherwise time.Duration) (time.Duration, error) {
 	start := p.Meta.Start
 	switch m.kind {
@@ -93,7 +93,7 @@ func (m Moment) in(p *profile.Profile, end, otherwise time.Duration) (time.Durat
 	if m.kind == byDate {
 		return m.clock.Sub(start), nil
 	}
-	// The day is that of the beginning, or a later one that the recording reaches.
+	// The day is that of the beginning, or a later one within the recording.
 	day := start.In(m.clock.Location())
 	c := m.clock
 	for days := 0; ; days++ {
@@ -105,12 +105,12 @@ func (m Moment) in(p *profile.Profile, end, otherwise time.Duration) (time.Durat
 	}
 }
 
-// Length is how long a recording is: at least until its last sample.
+// Length returns how long a recording is: at least until its last sample.
 func Length(p *profile.Profile) time.Duration {
 	return max(p.Meta.Duration, time.Duration(min(p.Latest(), 1<<62)))
 }
 
-// began says when a recording began, if it is known.
+// began returns when a recording began, if that is known.
 func began(p *profile.Profile) string {
 	if p.Meta.Start.IsZero() {
 		return ""

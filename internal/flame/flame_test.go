@@ -51,7 +51,7 @@ func TestNothingIsLost(t *testing.T) {
 	}
 }
 
-// TestSumsMergeAlike merges samples one by one, and what they come to.
+// TestSumsMergeAlike merges samples one by one, and their sums: the trees are the same.
 func TestSumsMergeAlike(t *testing.T) {
 	p := profiletest.Server(3000, 30_000, 40)
 	tr, err := Merge(p)
@@ -86,7 +86,7 @@ func TestSumsMergeAlike(t *testing.T) {
 	}
 }
 
-// TestMerge has each case of merging in a profile small enough to count by hand.
+// TestMerge covers each case of merging in a profile small enough to count by hand.
 func TestMerge(t *testing.T) {
 	b := profile.NewBuilder()
 	p := b.Profile()

@@ -7,28 +7,28 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Grower merges the stacks of a recording that is still being made. A sample is
-// looked at once; nodes keep their index. Where samples came late has symbols of its own, as
+// Grower merges the stacks of a recording that is still being made. It visits each sample once, and
+// nodes keep their index. Frames in which samples came late have symbols of their own, as
 // MergeSamples makes them.
 type Grower struct {
 	m    merger
 	ends [walk.NumEnds]growing
 }
 
-// growing is what is known of the stacks that end in one way: of the nodes that were
-// there when the last of them was added.
+// growing is what is known of the stacks that end in one way, for the nodes that existed when the
+// last of them was added.
 type growing struct {
-	place []uint32 // by index into p.Nodes: the merged node, 0 while not known
+	place []uint32 // by index into p.Nodes: the merged node, 0 if not known yet
 	own   []uint32 // by index into p.Nodes: samples that ended in it
 }
 
-// NewGrower starts with no samples.
+// NewGrower returns a Grower without samples.
 func NewGrower() *Grower {
 	return &Grower{m: merger{raw: true, symbol: make(map[Symbol]uint32), Tree: Tree{Nodes: profile.NewTrie()}}}
 }
 
-// Add merges the stacks of samples that refer to p, whose tables have at most
-// grown since the call before, and gives the merged node of each.
+// Add merges the stacks of samples that refer to p, whose tables may only have grown since the
+// previous call, and returns the merged node of each.
 func (g *Grower) Add(p *profile.Profile, samples []profile.Sample) []uint32 {
 	m := &g.m
 	m.p = p
@@ -50,14 +50,14 @@ func (g *Grower) Add(p *profile.Profile, samples []profile.Sample) []uint32 {
 	return at
 }
 
-// Node gives the parent and the symbol of a merged node; Len how many there are.
+// Node returns the parent and the symbol of a merged node.
 func (g *Grower) Node(i uint32) profile.Node { return g.m.Nodes.At(i) }
 
-// Len is the number of merged nodes, with the root.
+// Len returns the number of merged nodes, with the root.
 func (g *Grower) Len() int { return g.m.Nodes.Len() }
 
-// Tree is what was added until now, and gives for each merged node its place. It
-// is valid until the next Add.
+// Tree returns the tree of what was added so far, and the place of each merged node. It is valid
+// until the next Add.
 func (g *Grower) Tree() (*Tree, []uint32) {
 	m := &g.m
 	m.Samples, m.Line, m.Lines, m.tallies = nil, nil, nil, [NumTallies][]uint32{}

@@ -10,13 +10,13 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// wild makes recordings that grow: few functions and lines, so that much merges,
-// and all sorts of stacks and ends.
+// wild makes recordings that grow: few functions and lines, so that much is merged, and all sorts
+// of stacks and ends.
 type wild struct {
 	*rand.Rand
 	b     *profile.Builder
 	nodes []uint32
-	ends  []walk.End // that come up now
+	ends  []walk.End // that occur now
 }
 
 func newWild(seed uint64) *wild {
@@ -27,8 +27,8 @@ func newWild(seed uint64) *wild {
 	return w
 }
 
-// batch is what a look at the file gives: new tables, and samples that refer to
-// them and to what was there before.
+// batch returns what one read of the file yields: new tables, and samples that refer to them and to
+// what was there before.
 func (w *wild) batch() []profile.Sample {
 	for range w.IntN(30) {
 		f := w.b.Func(profile.Func{Name: fmt.Sprint("pkg.Class.m", w.IntN(5)), Module: []string{"", "libx.so"}[w.IntN(2)]})
@@ -37,7 +37,7 @@ func (w *wild) batch() []profile.Sample {
 		w.nodes = append(w.nodes, w.b.Node(w.nodes[w.IntN(len(w.nodes))], frame))
 	}
 	out := make([]profile.Sample, w.IntN(25))
-	// Most batches have stacks of some ends only: the others do not know the nodes.
+	// Most batches have stacks of only some ends: the others do not know the nodes.
 	ends := w.ends[:1+w.IntN(len(w.ends))]
 	for i := range out {
 		out[i] = profile.Sample{Node: w.nodes[w.IntN(len(w.nodes))], End: ends[w.IntN(len(ends))]}
@@ -45,7 +45,7 @@ func (w *wild) batch() []profile.Sample {
 	return out
 }
 
-// tables are those of the recording as far as it has come.
+// tables returns those of the recording so far.
 func (w *wild) tables() *profile.Profile {
 	p := *w.b.Profile()
 	p.Events, p.Threads = []profile.Event{{Name: "cpu", Unit: "count"}}, []profile.Thread{{PID: 1, TID: 1}}
@@ -55,7 +55,7 @@ func (w *wild) tables() *profile.Profile {
 	return &p
 }
 
-// placed is all that a tree says of a place.
+// placed is everything that a tree holds for a place.
 type placed struct {
 	depth   uint32
 	symbol  Symbol
@@ -80,9 +80,8 @@ func (t *Tree) placed() []placed {
 	return out
 }
 
-// TestGrower compares a tree that grew with the tree of the same stacks made at
-// once: after every step, as the stacks were taken and rewritten, with the place of
-// each sample.
+// TestGrower compares a tree that grew with the tree of the same stacks made at once: after every
+// step, as the stacks were taken and rewritten, with the place of each sample.
 func TestGrower(t *testing.T) {
 	grown, rewritten := 0, 0
 	for seed := range uint64(150) {
@@ -97,7 +96,7 @@ func TestGrower(t *testing.T) {
 			at = append(at, g.Add(p, fresh)...)
 			all = append(all, fresh...)
 			if w.IntN(3) == 0 && step < steps-1 {
-				continue // several batches before anybody looks
+				continue // several batches before the next comparison
 			}
 			got, place := g.Tree()
 			p.Samples = all
@@ -124,7 +123,7 @@ func TestGrower(t *testing.T) {
 			}
 			compare("as taken", got, want, func(i int) uint32 { return place[at[i]] }, func(i int) uint32 { return places[i] })
 			grown++
-			for i := range at { // the way to a node is that of its tree
+			for i := range at { // the path to a node is that of its tree
 				if n := g.Node(at[i]); int(at[i]) >= g.Len() || n != got.Nodes.At(at[i]) {
 					t.Fatalf("seed %d, step %d: node %d is %+v of %d", seed, step, at[i], n, g.Len())
 				}
@@ -137,8 +136,8 @@ func TestGrower(t *testing.T) {
 			a, to, _ := got.Rewrite(p, rw)
 			b, too, _ := want.Rewrite(p, rw)
 			compare("rewritten", a, b, func(i int) uint32 { return to[place[at[i]]] }, func(i int) uint32 { return too[places[i]] })
-			// Rewriting the stacks themselves gives the same tree, but for what a frame
-			// that stands for many says of them, and for what only folded frames called.
+			// Rewriting the stacks themselves yields the same tree, except for what a frame that
+			// stands for many says of them, and for what only folded frames called.
 			whole, wholes, err := MergeSamples(rw.Apply(p))
 			if err != nil {
 				t.Fatal(err)

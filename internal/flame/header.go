@@ -10,13 +10,13 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Header is what a page knows of a recording beside its tree, as JSON.
+// Header is what a page needs to know of a recording beside its tree, as JSON.
 type Header struct {
 	Version int    `json:"version"` // of this format
 	Title   string `json:"title"`
 	About
 	Events  []Event  `json:"events"`
-	Coarse  []bool   `json:"coarse"` // by event, as profile.CoarseEvents tells; who makes the header sets it
+	Coarse  []bool   `json:"coarse"` // by event, as profile.CoarseEvents returns it; set by the caller of NewHeader
 	Threads []Thread `json:"threads"`
 	Kinds   []string `json:"kinds"`
 	Strings []string `json:"strings"`
@@ -24,11 +24,11 @@ type Header struct {
 	// signature, module, file, and whether it has no name (0 or 1).
 	Funcs []uint32 `json:"funcs"`
 	Split string   `json:"split"`
-	// Compared is there if the recording is two that are compared.
+	// Compared is set if the recording is two that are compared.
 	Compared *Compared `json:"compared,omitempty"`
 }
 
-// About is how a recording was made, and how far it can be trusted.
+// About describes how a recording was made, and how far it can be trusted.
 type About struct {
 	Command  string    `json:"command"`
 	Host     string    `json:"host"`
@@ -44,7 +44,7 @@ type About struct {
 	Throttle uint64    `json:"throttled"`
 }
 
-// NewAbout is what a profile says of that.
+// NewAbout returns the description of a profile.
 func NewAbout(p *profile.Profile) About {
 	a := About{
 		Command: Visible(p.Meta.Command), Host: Visible(p.Meta.Host), Duration: p.Meta.Duration.Seconds(),
@@ -63,19 +63,19 @@ func NewAbout(p *profile.Profile) About {
 	return a
 }
 
-// Compared says of two recordings in one which is which.
+// Compared describes the two recordings that are joined in one.
 type Compared struct {
 	Names     [2]string  `json:"names"`
 	Second    uint32     `json:"second"` // the first thread of the new one
 	Normalize string     `json:"normalize"`
-	Scale     [2]float64 `json:"scale"` // makes what is compared of a weight, unless shares are
-	// Effective is how many samples of the same weight would tell as much.
+	Scale     [2]float64 `json:"scale"` // factor for weights that are compared, unless shares are
+	// Effective is how many samples of equal weight would carry as much information.
 	Effective [2]float64 `json:"effective"`
 	Samples   [2]uint64  `json:"samples"`
 	Seconds   [2]float64 `json:"seconds"` // 0: not known
 }
 
-// Event is what a sample counts.
+// Event describes what a sample counts.
 type Event struct {
 	Name   string `json:"name"`
 	Unit   string `json:"unit"`
@@ -96,8 +96,8 @@ type Thread struct {
 	Name string `json:"name"`
 	OS   string `json:"os"`
 	Kind string `json:"kind,omitempty"` // what it is for; "" if not known
-	// Since is when its first sample was taken, in ns since the beginning, where another
-	// thread has its number and its name: the kernel gave the number again. Else 0.
+	// Since is when its first sample was taken, in ns since the beginning, if another thread has
+	// the same number and name because the kernel reused the number. Else 0.
 	Since uint64 `json:"since,omitempty"`
 }
 
@@ -113,14 +113,14 @@ type Quality struct {
 	Reasons   []Reason `json:"reasons"` // most frequent first
 }
 
-// Reason is why stacks are broken, and how many.
+// Reason is why stacks are broken, with the number of samples.
 type Reason struct {
 	Name    string `json:"name"`
 	Samples uint64 `json:"samples"`
 }
 
-// KindNames are the names of the legend, by walk.Kind. The last is for frames
-// that stand for the missing part of a stack.
+// KindNames are the names of the legend, by walk.Kind. The last one is for frames that stand for
+// the missing part of a stack.
 var KindNames = [walk.NumKinds + 1]string{
 	walk.KindUnknown:      "unknown",
 	walk.KindKernel:       "kernel",
@@ -152,8 +152,8 @@ func (t *stringTable) add(s string) uint32 {
 	return i
 }
 
-// NewHeader describes a recording for a page, and gives for each symbol of its
-// tree the function in Funcs, counted from 1.
+// NewHeader describes a recording for a page. It also returns for each symbol of its tree the
+// function in Funcs, counted from 1.
 func NewHeader(p *profile.Profile, t *Tree, title, split string) (*Header, []uint32) {
 	kinds := KindNames
 	for k := range kinds {
@@ -171,7 +171,7 @@ func NewHeader(p *profile.Profile, t *Tree, title, split string) (*Header, []uin
 	}
 	h.tellApart(p)
 
-	// Only functions that are in the graph are written, in the order of the symbols.
+	// Only functions that occur in the graph are written, in the order of the symbols.
 	table := &stringTable{index: make(map[string]uint32)}
 	table.add("")
 	funcs := make([]uint32, len(t.Symbols)) // per symbol, 1-based
@@ -198,7 +198,7 @@ func NewHeader(p *profile.Profile, t *Tree, title, split string) (*Header, []uin
 	return h, funcs
 }
 
-// tellApart says when threads began of which only that tells one from another.
+// tellApart sets when threads began, for those that nothing else distinguishes.
 func (h *Header) tellApart(p *profile.Profile) {
 	type name struct {
 		pid, tid int
@@ -229,15 +229,15 @@ func (h *Header) tellApart(p *profile.Profile) {
 	}
 }
 
-// SidesApart takes away what tells threads of one recording apart, where there are two: each
-// thread's side does.
+// SidesApart removes what distinguishes threads within one recording if there are two: each
+// thread's side does that.
 func (h *Header) SidesApart() {
 	for i := range h.Threads {
 		h.Threads[i].Since = 0
 	}
 }
 
-// NewQuality is q as pages read it.
+// NewQuality returns q in the form that pages read.
 func NewQuality(q profile.Quality) Quality {
 	h := Quality{Samples: q.Samples, Complete: q.Complete, Stitched: q.Stitched, Unnamed: q.Unnamed, Heuristic: q.Heuristic,
 		Truncated: q.Truncated, Broken: q.Broken, Reasons: []Reason{}}
@@ -258,7 +258,7 @@ func NewQuality(q profile.Quality) Quality {
 	return h
 }
 
-// Share is part of all as 0 to 255: 0 only for nothing, 255 only for all.
+// Share returns part of all as 0 to 255: 0 only for nothing, 255 only for all.
 func Share(part, all uint64) uint64 {
 	switch {
 	case part == 0 || all == 0:

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// findLines finds the line at which most samples were of each merged node that has several.
+// findLines finds, for each merged node that has several lines, the line of most samples.
 func (m *merger) findLines() {
 	n := int(m.several)
 	if n == 0 {
@@ -46,9 +46,9 @@ func (m *merger) findLines() {
 	}
 }
 
-// groupBy sorts the numbers below n by what of gives for them, below groups,
-// and leaves out those of which it says so. Group g is list[first[g]:first[g+1]],
-// in the order of the numbers. The slices are reused.
+// groupBy sorts the numbers below n by the group that of returns for them, which is below groups,
+// and leaves out those for which ok is false. Group g is list[first[g]:first[g+1]], in the order of
+// the numbers. The slices are reused.
 func groupBy(list, first []uint32, n, groups int, of func(uint32) (group uint32, ok bool)) (_, _ []uint32) {
 	first = append(first[:0], make([]uint32, groups+1)...)
 	for i := range uint32(n) {

@@ -1,5 +1,5 @@
-// Package flame merges the stacks of a recording to the tree that pages draw,
-// and describes the recording for them.
+// Package flame merges the stacks of a recording into the tree that pages draw, and describes the
+// recording for them.
 package flame
 
 import (
@@ -10,21 +10,21 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// A Symbol is what a frame of the graph is: a function, in one kind of code.
-// The same method interpreted and compiled is two symbols.
+// A Symbol is what a frame of the graph shows: a function, in one kind of code. The same method
+// interpreted and compiled is two symbols.
 type Symbol struct {
 	Func uint32 // index into Funcs, or NoFunc with End set
 	Kind walk.Kind
 	End  walk.End // for the frames that stand for a missing outer part
-	// Skid says that samples came late there, which count for the caller: walk.Skid. Only
-	// trees that are to be shown so too have such symbols: see Tree.FoldSkid.
+	// Skid means that samples came late there, which count for the caller: walk.Skid. Only trees
+	// that must also be shown that way have such symbols: see Tree.FoldSkid.
 	Skid bool
 }
 
-// NoFunc is the Func of a symbol that stands for what is missing.
+// NoFunc is the Func of a symbol that stands for missing frames.
 const NoFunc = ^uint32(0)
 
-// What of a node's samples is counted by itself.
+// Properties of a node's samples that are counted separately.
 const (
 	Derived   = iota // found by reading code
 	Heuristic        // a guess
@@ -34,7 +34,7 @@ const (
 	NumTallies
 )
 
-// Cell is what ended in one node, in one thread, for one event.
+// Cell is the sum of what ended in one node, in one thread, for one event.
 type Cell struct {
 	Node, Thread uint32
 	Count        uint32 // samples
@@ -42,11 +42,10 @@ type Cell struct {
 	Weight       uint64 // in the event's unit
 }
 
-// Tree is a profile as the page needs it: nodes in the order in which a walk
-// from the root visits them, heaviest child first, so that a node's subtree
-// follows it without a gap. A recording of a large program has millions of
-// nodes, so what is known of them is in columns, and those that are not needed
-// are not there.
+// Tree is a profile as the page needs it: nodes in the order in which a walk from the root visits
+// them, heaviest child first, so that a node's subtree follows it without a gap. A recording of a
+// large program has millions of nodes, so their data is in columns, and columns that are not needed
+// do not exist.
 type Tree struct {
 	Symbols []Symbol
 	Nodes   *profile.Trie // of symbols; node 0 is the root and has no symbol
@@ -55,13 +54,13 @@ type Tree struct {
 	Cells   []Cell        // sorted by the node's place, thread, event
 
 	// By index into nodes.
-	Samples []uint32             // that passed through it
+	Samples []uint32             // those that passed through it
 	tallies [NumTallies][]uint32 // of these; nil if all are 0
-	Line    []int32              // the line most samples were at, 0 if unknown
+	Line    []int32              // the line with most samples, 0 if unknown
 	Lines   []uint32             // how many different lines there are
 }
 
-// Tally is how many of a node's samples are of one sort.
+// Tally returns how many of a node's samples have one property, such as Derived.
 func (t *Tree) Tally(sort int, node uint32) uint64 {
 	if c := t.tallies[sort]; int(node) < len(c) {
 		return uint64(c[node])
@@ -74,24 +73,23 @@ type merger struct {
 	Tree
 	p      *profile.Profile
 	symbol map[Symbol]uint32
-	symOf  []uint32 // by frame: its symbol, plus 1; 0 while not known
+	symOf  []uint32 // by frame: its symbol, plus 1; 0 if not known yet
 	path   []uint32
 	at     []uint32 // by sample: the merged node; nil if cells are wanted
 	raw    bool     // frames with walk.Skid have nodes
 
-	// Of the stacks that end in one way. Those that lack their outer part stand
-	// under a frame that says so, and never merge with whole ones.
-	// Both know as many of p.Nodes: of a recording that grows those that were there
-	// when such a stack came last.
-	place   []uint32 // by index into p.Nodes: the merged node, 0 while not known
+	// For the stacks that end in one way. Stacks that lack their outer part stand under a frame
+	// that says so, and never merge with whole ones. Both columns are as long as p.Nodes, or in a
+	// recording that grows as long as that was when such a stack was last added.
+	place   []uint32 // by index into p.Nodes: the merged node, 0 if not known yet
 	count   []uint32 // by index into p.Nodes: samples that passed through it
-	several int32    // nodes with more than one line: they have that number, below 0, as their line
+	several int32    // how many nodes have more than one line; each has its own number, negated, as its line
 	group   []uint32 // of merged nodes with several lines: indices into p.Nodes, by merged node
-	first   []uint32 // where a merged node's begin there
+	first   []uint32 // where the indices of a merged node begin in group
 }
 
-// Merge makes the tree of a profile. The error wraps profile.ErrInvalid if p
-// refers to what it does not hold.
+// Merge returns the tree of a profile. The error wraps profile.ErrInvalid if p refers to what it
+// does not hold.
 func Merge(p *profile.Profile) (*Tree, error) {
 	m, err := newMerger(p)
 	if err != nil {
@@ -109,9 +107,9 @@ func Merge(p *profile.Profile) (*Tree, error) {
 	return &t, nil
 }
 
-// MergeSamples makes the tree of a profile without cells, and gives for each
-// sample the place in it where its stack ends. Where samples came late has symbols of its
-// own: see Tree.FoldSkid.
+// MergeSamples returns the tree of a profile without cells, and for each sample the place in it
+// where its stack ends. Frames in which samples came late have symbols of their own: see
+// Tree.FoldSkid.
 func MergeSamples(p *profile.Profile) (*Tree, []uint32, error) {
 	m, err := newMerger(p)
 	if err != nil {
@@ -134,14 +132,14 @@ func newMerger(p *profile.Profile) (*merger, error) {
 	return &merger{p: p, symbol: make(map[Symbol]uint32), Tree: Tree{Nodes: profile.NewTrie()}}, nil
 }
 
-// mergeAll merges all stacks, and leaves the lines of the whole ones to be found.
+// mergeAll merges all stacks, and leaves the lines of the whole ones to findLines.
 func (m *merger) mergeAll() {
 	p := m.p
 	m.symOf = make([]uint32, len(p.Frames))
 	var ends [walk.NumEnds]bool
 	p.Each(func(s *profile.Sample, _ uint64) { ends[s.End] = true })
-	// The whole stacks come last: there are most of them, and counting them no
-	// longer needs what finds nodes.
+	// The whole stacks come last: there are most of them, and counting them no longer needs what
+	// finds nodes.
 	for end := walk.NumEnds - 1; end > walk.EndComplete; end-- {
 		if ends[end] {
 			m.merge(end)
@@ -182,7 +180,7 @@ func (m *merger) merge(end walk.End) {
 		}
 	})
 	m.spread()
-	// Nodes that follow each other mostly do so in the merged tree too.
+	// Nodes that follow each other usually do so in the merged tree too.
 	for i := 1; i < len(m.count); i++ {
 		if m.count[i] > 0 {
 			n := m.p.Nodes[i]
@@ -206,7 +204,7 @@ func (m *merger) merge(end walk.End) {
 	})
 }
 
-// symbolOf is sym for a frame.
+// symbolOf returns the symbol of a frame.
 func (m *merger) symbolOf(frame uint32) uint32 {
 	if known := m.symOf[frame]; known > 0 {
 		return known - 1
@@ -231,7 +229,7 @@ func (m *merger) spread() {
 	}
 }
 
-// find gives the merged node for p.Nodes[n].
+// find returns the merged node for p.Nodes[n].
 func (m *merger) find(n uint32) uint32 {
 	path := m.path[:0]
 	for n != profile.RootNode && m.place[n] == 0 {
@@ -273,8 +271,8 @@ func grown[T any](s []T, n int) []T {
 	return append(s, make([]T, n-len(s))...)
 }
 
-// attribute counts for each merged node how its frames were found, and at which
-// line they were; findLines is to be called then.
+// attribute counts for each merged node how its frames were found, and at which line they were;
+// findLines must be called after it.
 func (m *merger) attribute(end walk.End) {
 	m.resize()
 	m.several = 0
@@ -342,7 +340,7 @@ func compareCells(a, b Cell) int {
 	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Thread, b.Thread), cmp.Compare(a.Event, b.Event))
 }
 
-// EndName is what the frame says that stands where the outer part is missing.
+// EndName returns the text of the frame that stands for the missing outer part.
 func EndName(e walk.End) string {
 	switch e {
 	case walk.EndTruncated:

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// sortBesideLines is sort, while the lines are found that are not yet.
+// sortBesideLines calls sort while the remaining lines are found.
 func (m *merger) sortBesideLines() []uint32 {
 	found := make(chan struct{})
 	go func() {
@@ -17,8 +17,8 @@ func (m *merger) sortBesideLines() []uint32 {
 	return place
 }
 
-// sort finds the order in which each node is followed by its subtree.
-// It gives for each node its place in that order.
+// sort computes the order in which each node is followed by its subtree. It returns for each node
+// its place in that order.
 func (m *merger) sort() []uint32 {
 	n := m.Nodes.Len()
 	up := make([]uint32, n)
@@ -37,7 +37,7 @@ func (m *merger) sort() []uint32 {
 	for i := n - 1; i > 0; i-- {
 		size[up[i]] += size[i]
 	}
-	// Where a node lies behind its parent.
+	// The order of siblings, and so how far a node lies behind its parent.
 	heavier := func(a, b uint32) int {
 		return cmp.Or(cmp.Compare(m.Samples[b], m.Samples[a]), m.compareSymbols(m.Nodes.At(a).Frame, m.Nodes.At(b).Frame))
 	}

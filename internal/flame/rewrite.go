@@ -7,22 +7,22 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Rewriting says how stacks are shown otherwise than they were taken. No sample is
-// left out by it, and none is counted elsewhere than on its own stack.
+// Rewriting describes how stacks are shown other than they were taken. No sample is left out by it,
+// and none is counted elsewhere than on its own stack.
 type Rewriting struct {
-	Drop  []bool         // by function: its frames are left out, their callers called what they did
-	Group []uint32       // by function: frames of one group that follow each other are one; 0: of none
-	Fold  []bool         // by function: from its outermost to its innermost frame is one frame
-	Names []profile.Func // what stands for the groups: group g is Names[g-1]
+	Drop  []bool         // by function: its frames are left out, and their callees are called by their callers
+	Group []uint32       // by function: adjacent frames of one group are one; 0: no group
+	Fold  []bool         // by function: everything from its outermost to its innermost frame is one frame
+	Names []profile.Func // the functions that stand for the groups: group g is Names[g-1]
 	skid  bool           // symbols with Skid are left out
 }
 
-// rewriter makes a trie of another one.
+// rewriter derives a trie from another one.
 type rewriter struct {
 	w      *Rewriting
 	trie   *profile.Trie
 	funcs  uint32
-	fn     []uint32 // by new node: its function, groups behind the functions
+	fn     []uint32 // by new node: its function, with groups numbered behind the functions
 	parent []uint32 // by new node
 }
 
@@ -30,9 +30,9 @@ func newRewriter(w *Rewriting, funcs int) *rewriter {
 	return &rewriter{w: w, trie: profile.NewTrie(), funcs: uint32(funcs), fn: []uint32{NoFunc}, parent: []uint32{0}}
 }
 
-// child gives the new node for a frame of function fn that was called from new
-// node at: one of its own with that key, or the one whose part it becomes.
-// grouped gives the key of what stands for a group.
+// child returns the new node for a frame of function fn that was called from new node at: a node of
+// its own with that key, or the one it becomes a part of. grouped returns the key of what stands
+// for a group.
 func (r *rewriter) child(at, fn, key uint32, grouped func(g uint32) uint32) uint32 {
 	if fn < r.funcs {
 		switch g := r.w.Group[fn]; {
@@ -62,8 +62,8 @@ func (w *Rewriting) funcs(p *profile.Profile) []profile.Func {
 	return append(slices.Clip(p.Funcs), w.Names...)
 }
 
-// Rewrite gives the tree as w shows it, for each place of t its place there, and
-// the functions that its symbols refer to. Symbols of t keep their index.
+// Rewrite returns the tree as w shows it, the place there for each place of t, and the functions
+// that its symbols refer to. Symbols of t keep their index.
 func (t *Tree) Rewrite(p *profile.Profile, w *Rewriting) (*Tree, []uint32, []profile.Func) {
 	q := &profile.Profile{Funcs: w.funcs(p)}
 	m := &merger{p: q, symbol: make(map[Symbol]uint32), Tree: Tree{Symbols: slices.Clip(t.Symbols)}}
@@ -126,9 +126,9 @@ func (w *Rewriting) dropped(s Symbol) bool {
 	return w.skid && s.Skid || int(s.Func) < len(w.Drop) && w.Drop[s.Func]
 }
 
-// FoldSkid gives the tree without the frames in which samples came late (walk.Skid): these
-// count for the callers. For each place of t it gives its place there; symbols keep their
-// index. It gives t and nil if there are none.
+// FoldSkid returns the tree without the frames in which samples came late (walk.Skid): those
+// samples count for the callers. It also returns the place there for each place of t; symbols keep
+// their index. It returns t and nil if there are none.
 func (t *Tree) FoldSkid(p *profile.Profile) (*Tree, []uint32) {
 	if !slices.ContainsFunc(t.Symbols, func(s Symbol) bool { return s.Skid }) {
 		return t, nil
@@ -138,7 +138,7 @@ func (t *Tree) FoldSkid(p *profile.Profile) (*Tree, []uint32) {
 	return out, to
 }
 
-// Apply gives the profile with stacks as w shows them. It shares what did not change.
+// Apply returns the profile with stacks as w shows them. It shares what did not change.
 func (w *Rewriting) Apply(p *profile.Profile) *profile.Profile {
 	out := *p
 	out.Funcs, out.Frames = w.funcs(p), slices.Clip(p.Frames)

@@ -5,14 +5,14 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// Of a symbol, in StartMarks.
+// Marks of a symbol in StartMarks.
 const (
-	MarkStart  = 1 << iota // own.Starts
+	MarkStart  = 1 << iota // attribution.Starts
 	MarkNamed              // and its name says so
-	MarkBegins             // own.Begins
+	MarkBegins             // attribution.Begins
 )
 
-// StartMarks says of each symbol what a page needs to know to fold how threads start by itself.
+// StartMarks returns for each symbol what a page needs to fold how threads start by itself.
 func (t *Tree) StartMarks(funcs []profile.Func) []uint8 {
 	is, named, _ := t.beginning(funcs)
 	out := make([]uint8, len(t.Symbols))
@@ -30,7 +30,7 @@ func (t *Tree) StartMarks(funcs []profile.Func) []uint8 {
 	return out
 }
 
-// beginning says of each symbol whether it may be of what starts a thread, and whether its
+// beginning reports for each symbol whether it may belong to what starts a thread, and whether its
 // name says so.
 func (t *Tree) beginning(funcs []profile.Func) (is, named []bool, any bool) {
 	is, named = make([]bool, len(t.Symbols)), make([]bool, len(t.Symbols))
@@ -45,8 +45,8 @@ func (t *Tree) beginning(funcs []profile.Func) (is, named []bool, any bool) {
 	return is, named, any
 }
 
-// foldable says of each place whether it is of what starts a thread and all above it are,
-// and of each whether its stacks are shown without that. It is nil, nil if no stack is.
+// foldable reports for each place whether it and all above it belong to what starts a thread, and
+// for each whether its stacks are shown without that. It is nil, nil if no stack is.
 func (t *Tree) foldable(funcs []profile.Func, parent []uint32) (start, body []bool) {
 	is, named, any := t.beginning(funcs)
 	if !any {
@@ -54,11 +54,11 @@ func (t *Tree) foldable(funcs []profile.Func, parent []uint32) (start, body []bo
 	}
 	n := len(t.Order)
 	start = make([]bool, n)
-	leads := make([]bool, n) // to one that is
+	leads := make([]bool, n) // to a place of a start
 	for i := n - 1; i > 0; i-- {
 		sym := t.Nodes.At(t.Order[i]).Frame
-		// Without names what a VM's own threads do looks like their start: then what leads
-		// to Java code is.
+		// Without names, what a VM's own threads do looks like their start: then only what leads to
+		// Java code belongs to the start.
 		if start[i] = is[sym] && (named[sym] || leads[i]); start[i] {
 			leads[parent[i]] = true
 		}
@@ -95,11 +95,11 @@ func (t *Tree) HasStarts(funcs []profile.Func) bool {
 	return false
 }
 
-// FoldStarts gives the tree without the frames by which threads and programs start, which are
-// the same in all of them: stacks begin with the first function that a thread is there for.
-// Those that have nothing else stay as they are. For each place of t it gives its place there;
-// symbols keep their index. It gives t and nil if there is nothing to fold. funcs are those
-// that the symbols refer to.
+// FoldStarts returns the tree without the frames by which threads and programs start, which are the
+// same in all of them: stacks begin with the first function that does the thread's work. Stacks
+// that have nothing else stay as they are. It also returns the place there for each place of t;
+// symbols keep their index. It returns t and nil if there is nothing to fold. funcs are those that
+// the symbols refer to.
 func (t *Tree) FoldStarts(funcs []profile.Func) (*Tree, []uint32) {
 	n := len(t.Order)
 	parent := make([]uint32, n)
@@ -154,7 +154,7 @@ func (t *Tree) FoldStarts(funcs []profile.Func) (*Tree, []uint32) {
 				continue
 			}
 			share := c[id]
-			if start[i] { // the same share of those that are left
+			if start[i] { // scaled to the samples that are left
 				share = uint32(uint64(share) * uint64(left[i]) / uint64(all))
 			}
 			m.add(tally, at, share)

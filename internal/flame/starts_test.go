@@ -11,10 +11,10 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// stacks are a tree's, outermost frame first, and how many samples ended there.
+// stacks returns a tree's stacks, outermost frame first, and how many samples ended in each.
 func stacks(t *Tree, funcs []profile.Func) map[string]uint32 {
 	out := map[string]uint32{}
-	names := []string{""} // by depth: the way there
+	names := []string{""} // by depth: the path
 	for i, id := range t.Order {
 		d := int(t.Depth[i])
 		if d == 0 {
@@ -33,7 +33,7 @@ func stacks(t *Tree, funcs []profile.Func) map[string]uint32 {
 	return out
 }
 
-// TestFoldStarts has each case small enough to count by hand.
+// TestFoldStarts has each case, small enough to count by hand.
 func TestFoldStarts(t *testing.T) {
 	b := profile.NewBuilder()
 	p := b.Profile()
@@ -63,15 +63,15 @@ func TestFoldStarts(t *testing.T) {
 		}
 	}
 	add(5, walk.EndComplete, clone, begin, entry, call, stub, run, work)
-	add(2, walk.EndComplete, begin, entry, stub, run, work) // the same another way
+	add(2, walk.EndComplete, begin, entry, stub, run, work) // the same by another path
 	add(3, walk.EndComplete, clone, begin, entry, call, stub, run, clinit, call, stub, work)
 	add(4, walk.EndComplete, clone, begin, entry, frame{walk.KindNative, "CompileBroker::compiler_thread_loop", jvm})
 	add(1, walk.EndComplete, clone, begin)                                       // starting
-	add(2, walk.EndComplete, clone, begin, frame{walk.KindKernel, "exit", ""})   // the kernel's part of it
+	add(2, walk.EndComplete, clone, begin, frame{walk.KindKernel, "exit", ""})   // the kernel's part of starting
 	add(1, walk.EndComplete, clone, begin, frame{walk.KindNative, "mmap", libc}) // and the C library's
-	add(6, walk.EndTruncated, begin, entry, call, stub, run, work)               // what is outside of it is not known
+	add(6, walk.EndTruncated, begin, entry, call, stub, run, work)               // the frames outside are not known
 	add(7, walk.EndComplete, work)
-	add(8, walk.EndComplete, clone, begin, nameless, stub, run)                                     // leads to one that starts
+	add(8, walk.EndComplete, clone, begin, nameless, stub, run)                                     // leads to a frame that starts
 	add(9, walk.EndComplete, clone, begin, frame{walk.KindNative, "libjvm.so+0x20", jvm}, nameless) // does not
 	p = b.Profile()
 	tree, err := Merge(p)
@@ -101,7 +101,7 @@ func TestFoldStarts(t *testing.T) {
 	if after := stacks(tree, p.Funcs); !maps.Equal(before, after) {
 		t.Error("the tree itself is another one")
 	}
-	for i, id := range folded.Order { // start_thread was derived wherever it is
+	for i, id := range folded.Order { // start_thread was derived everywhere
 		s := folded.Symbols[folded.Nodes.At(id).Frame]
 		if i == 0 || s.Func == NoFunc || p.Funcs[s.Func].Name != "start_thread" || folded.Depth[i] == 0 {
 			continue

@@ -11,10 +11,10 @@ import (
 // bytes and C++ knows no limit; nobody reads that much in a line.
 const MaxText = 4096
 
-// Visible makes text that a target chose safe to read: bytes that are no UTF-8,
-// control characters and characters that change the direction or the width of
-// what follows are spelled out, so that a name can neither hide nor disguise
-// itself. Markup needs no care here: the page only ever shows text as text.
+// Visible makes text that a target chose safe to read: bytes that are not UTF-8, control characters
+// and characters that change the direction or the width of what follows are spelled out, so that a
+// name can neither hide nor disguise itself. Markup needs no care here: the page only ever shows
+// text as text.
 func Visible(s string) string {
 	if len(s) <= MaxText && plain(s) {
 		return s

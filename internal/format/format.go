@@ -1,5 +1,5 @@
-// Package format writes profiles to the formats that people's tools read, and
-// reads those back that keep enough. Each format is a package below it.
+// Package format writes profiles to the formats that people's tools read, and reads back those that
+// keep enough. Each format is a package below it.
 package format
 
 import (
@@ -20,15 +20,15 @@ import (
 	"github.com/candid-profiler/candid/internal/report"
 )
 
-// Options are for those formats that have a choice.
+// Options apply to those formats that have a choice.
 type Options struct {
 	// Threads splits by thread: roots in collapsed files and flame graphs, the
 	// views of a text report.
 	Threads bool
 	// Kinds marks each frame's kind in collapsed files.
 	Kinds bool
-	// Weights counts in the event's unit in collapsed files, not in samples.
-	// Where samples stand for different amounts they do so anyway.
+	// Weights counts in the event's unit in collapsed files, not in samples. If samples stand for
+	// different amounts this is always so.
 	Weights bool
 }
 
@@ -38,8 +38,8 @@ type entry struct {
 	extensions []string
 	about      string
 	reads      bool
-	keep       profile.Keep                                           // what write needs to have of samples
-	write      func(w io.Writer, p *profile.Profile, o Options) error // nil: it is only read
+	keep       profile.Keep                                           // how write needs samples to be kept
+	write      func(w io.Writer, p *profile.Profile, o Options) error // nil: the format is only read
 }
 
 // entries are all formats, in the order in which help lists them.
@@ -82,7 +82,7 @@ var entries = []entry{
 		}},
 }
 
-// Keeps says how samples are to be kept that are only written in the format of that name.
+// Keeps returns how samples must be kept that are only written in the format of that name.
 func Keeps(name string) profile.Keep {
 	e, err := byName(name)
 	if err != nil {
@@ -91,11 +91,11 @@ func Keeps(name string) profile.Keep {
 	return e.keep
 }
 
-// OneEvent reports whether files of that format hold one event only.
+// OneEvent reports whether files of that format hold only one event.
 func OneEvent(name string) bool { return name == "collapsed" || name == "text" || name == "json" }
 
-// weighs reports whether samples of the profile's first event do not all stand for
-// about the same, so that their number says little.
+// weighs reports whether samples of the profile's first event stand for different amounts, so that
+// their number says little.
 func weighs(p *profile.Profile) bool {
 	if len(p.Events) == 0 {
 		return false
@@ -104,11 +104,10 @@ func weighs(p *profile.Profile) bool {
 	return e.Unit == "nanoseconds" && (e.Name == "wall" || e.Name == "off-cpu" || e.Name == "time") || e.Unit == "count" && e.Name != "samples"
 }
 
-// ErrUnknown is wrapped by the errors for a format or an extension that there
-// is not.
+// ErrUnknown is wrapped by the errors for an unknown format or extension.
 var ErrUnknown = errors.New("unknown format")
 
-// Names are the names that --format takes, for a help text.
+// Names returns the names that --format accepts, for a help text.
 func Names() string {
 	var names []string
 	for _, e := range entries {
@@ -119,10 +118,10 @@ func Names() string {
 	return strings.Join(names, ", ")
 }
 
-// Help lists the formats that can be written, a line for each.
+// Help returns the formats that can be written, a line for each.
 func Help() string { return help(func(e entry) bool { return e.write != nil }) }
 
-// HelpRead lists the formats that can be read, a line for each.
+// HelpRead returns the formats that can be read, a line for each.
 func HelpRead() string { return help(func(e entry) bool { return e.reads }) }
 
 func help(which func(entry) bool) string {
@@ -135,8 +134,8 @@ func help(which func(entry) bool) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// ForPath gives the name of the format to write: the named one if name is not
-// "", else by the extension of path.
+// ForPath returns the name of the format to write: the named one if name is not "", otherwise by
+// the extension of path.
 func ForPath(path, name string) (string, error) {
 	if name != "" {
 		e, err := byName(name)
@@ -166,7 +165,7 @@ func ForPath(path, name string) (string, error) {
 	return best, nil
 }
 
-// byName also takes an extension for a name: --format pb.gz.
+// byName also accepts an extension as a name: --format pb.gz.
 func byName(name string) (entry, error) {
 	for _, e := range entries {
 		if e.write == nil {
@@ -184,8 +183,8 @@ func byName(name string) (entry, error) {
 	return entry{}, fmt.Errorf("%w %q: there are %s", ErrUnknown, name, Names())
 }
 
-// Write writes p in the format of that name. p must have passed Check or come
-// from a Builder. What is written depends only on p and o.
+// Write writes p in the format of that name. p must have passed Check or come from a Builder. The
+// output depends only on p and o.
 func Write(w io.Writer, name string, p *profile.Profile, o Options) error {
 	e, err := byName(name)
 	if err != nil {
@@ -203,7 +202,7 @@ func Write(w io.Writer, name string, p *profile.Profile, o Options) error {
 	return err
 }
 
-// readable names the formats that can be read, with their extensions.
+// readable returns the names of the formats that can be read, with their extensions.
 func readable() string {
 	var names []string
 	for _, e := range entries {
@@ -218,7 +217,7 @@ func readable() string {
 	return list(names)
 }
 
-// list joins names as people do.
+// list joins names in a sentence.
 func list(names []string) string {
 	last := len(names) - 1
 	if last < 1 {

@@ -74,7 +74,7 @@ func TestWritesAllAndReadsBack(t *testing.T) {
 	}
 }
 
-// TestEveryWay: what is written in one format that can be read, and from there in
+// TestEveryWay: a profile that is written in one format that can be read, and from there in
 // another, still has every sample, with its stack, and every thread.
 func TestEveryWay(t *testing.T) {
 	counts := func(p *profile.Profile) map[string]int {
@@ -173,7 +173,7 @@ func TestUnpackedAndPackedAlike(t *testing.T) {
 	}
 }
 
-// zstandard packs as the zstd program does.
+// zstandard compresses as the zstd program does.
 func zstandard(t *testing.T, b []byte) []byte {
 	t.Helper()
 	z, err := zstd.NewWriter(nil)
@@ -183,7 +183,7 @@ func zstandard(t *testing.T, b []byte) []byte {
 	return z.EncodeAll(b, nil)
 }
 
-// What is packed by zstd and damaged is an error of one line, whatever the damage.
+// Damaged zstd data is an error of one line, whatever the damage.
 func TestZstdDamaged(t *testing.T) {
 	data := zstandard(t, written(t, "pprof"))
 	for _, n := range []int{4, 5, 9, 100, len(data) / 2, len(data) - 1} {
@@ -197,7 +197,7 @@ func TestZstdDamaged(t *testing.T) {
 	if _, err := Decode(bytes.NewReader(wrong)); err == nil || strings.Contains(err.Error(), "\n") {
 		t.Errorf("damaged: %v", err)
 	}
-	// A window of 16 GiB, and one of what the frame says that it holds.
+	// A window of 16 GiB, and a window as large as the content size that the frame claims.
 	for name, head := range map[string][]byte{
 		"a window":  {0x28, 0xb5, 0x2f, 0xfd, 0, 24 << 3, 1, 0, 0},
 		"a content": {0x28, 0xb5, 0x2f, 0xfd, 0xe0, 0, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0},
@@ -231,7 +231,8 @@ func TestBombIsNotUnpacked(t *testing.T) {
 	}
 }
 
-// What unpacks to too much takes no more memory than the limit, whether there is room on disk or not.
+// Data that unpacks to too much takes no more memory than the limit, whether there is room on disk
+// or not.
 func TestBombIsBounded(t *testing.T) {
 	const limit = 64 << 20
 	var packed bytes.Buffer
@@ -286,7 +287,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// However samples are kept while they are read, they come to the same.
+// However samples are kept while they are read, their sums are the same.
 func TestKeptAlike(t *testing.T) {
 	sums := func(p *profile.Profile) (map[string]profile.Count, uint64) {
 		all := map[string]profile.Count{}
@@ -334,7 +335,7 @@ func TestKeptAlike(t *testing.T) {
 			}
 		}
 		if strings.HasPrefix(name, "jfr") {
-			continue // which knows of each sample at once whether a stretch of time cuts it
+			continue // this one knows for each sample at once whether a range of time cuts it
 		}
 		p, _, err := Reading{Keep: profile.KeepSums, Filter: profile.Filter{From: 1}}.Read(path)
 		if err != nil {
@@ -346,7 +347,7 @@ func TestKeptAlike(t *testing.T) {
 	}
 }
 
-// What comes through a pipe is in memory only up to a size, and where there is no room on disk.
+// Data from a pipe is kept in memory only up to a size, or if there is no room on disk.
 func TestSpool(t *testing.T) {
 	all := bytes.Repeat([]byte("a recording"), 2*spooledInMemory/11)
 	for _, dir := range []string{t.TempDir(), filepath.Join(t.TempDir(), "none")} {
@@ -377,14 +378,14 @@ func TestSpool(t *testing.T) {
 	}
 }
 
-// What does not fit on disk any more comes back to memory.
+// Data that does not fit on disk any more is moved back to memory.
 func TestSpoolDiskFillsUp(t *testing.T) {
 	all := bytes.Repeat([]byte("a recording"), 2*spooledInMemory/11)
 	for _, full := range []int{spooledInMemory + 1, 20<<20 + 77} {
 		s := &spooled{inMemory: MaxUnpacked, most: maxSpooled}
 		for at := 0; at < len(all); {
 			if at >= full && s.onDisk {
-				if err := s.toMemory(); err != nil { // what Write does when the file takes no more
+				if err := s.toMemory(); err != nil { // what Write does when the file accepts no more
 					t.Fatal(err)
 				}
 			}

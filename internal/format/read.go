@@ -24,40 +24,39 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// MaxUnpacked is how many bytes are read at most, after it is unpacked, of a file
-// that has to be in memory as a whole: gzip and zstd can make a gigabyte of a megabyte.
+// MaxUnpacked is how many bytes are read at most, after decompression, of a file that must be in
+// memory as a whole: gzip and zstd can make a gigabyte of a megabyte.
 const MaxUnpacked = 512 << 20
 
-// maxText is the same for text, which is read line by line: what it takes in
-// memory is bounded by what it says, not by its length.
+// maxText is the same for text, which is read line by line: the memory it takes is bounded by its
+// content, not by its length.
 const maxText = 1 << 40
 
-// ErrTooLarge says that a file holds more than MaxUnpacked bytes.
+// ErrTooLarge is the error if a file holds more than MaxUnpacked bytes.
 var ErrTooLarge = fmt.Errorf("it unpacks to more than %d MiB, which no profile of candid's does", MaxUnpacked>>20)
 
-// ErrNotRead is wrapped by the errors for files that are no profile that candid
-// reads.
+// ErrNotRead is wrapped by the errors for files that are not a profile that candid reads.
 var ErrNotRead = errors.New("not a profile that candid reads")
 
-// Read reads a profile from a file, whatever its name: its content says which
-// format it is in. "-" is standard input. The result has passed Check.
+// Read reads a profile from a file, whatever its name: its content determines the format. "-" is
+// standard input. The result has passed Check.
 func Read(path string) (*profile.Profile, error) {
 	p, _, err := Reading{}.Read(path)
 	return p, err
 }
 
-// Reading is how a file is to be read.
+// Reading is how a file is read.
 type Reading struct {
-	// Filter is still to be applied to what was read: where the format lets it, what it
-	// certainly does not choose (profile.Builder.LeaveOut) is left out already.
+	// Filter is still to be applied to the result: if the format permits, samples that it certainly
+	// does not choose (profile.Builder.LeaveOut) are left out already.
 	Filter profile.Filter
-	// Keep is how samples are kept, where the format lets it.
+	// Keep is how samples are kept, if the format permits.
 	Keep profile.Keep
-	// Overflow takes what of them is too much for memory; nil: nothing does.
+	// Overflow takes the samples that exceed what memory may hold; nil: they stay in memory.
 	Overflow profile.Overflow
 }
 
-// Read is the function Read, and says how many samples it left out.
+// Read is the function Read, and also returns how many samples it left out.
 func (how Reading) Read(path string) (p *profile.Profile, left uint64, err error) {
 	b := how.builder(how.Keep)
 	b.LeaveOut(how.Filter)
@@ -83,7 +82,7 @@ func (how Reading) Read(path string) (p *profile.Profile, left uint64, err error
 	return p, b.LeftOut(), nil
 }
 
-// builder gives a Builder that keeps samples so.
+// builder returns a Builder that keeps samples in this way.
 func (how Reading) builder(keep profile.Keep) *profile.Builder {
 	b := profile.NewBuilder()
 	b.Keep(keep)
@@ -93,8 +92,8 @@ func (how Reading) builder(keep profile.Keep) *profile.Builder {
 	return b
 }
 
-// other gives a Builder for formats of which samples get their times and states when all were
-// read: none is left out, and what a stretch of time may cut is not summed up.
+// other returns a Builder for formats whose samples get their times and states after all were read:
+// no sample is left out, and samples that a range of time may cut are not summed up.
 func (how Reading) other() *profile.Builder {
 	keep := how.Keep
 	if keep >= profile.KeepSums && (how.Filter.From > 0 || how.Filter.To > 0) {
@@ -112,7 +111,7 @@ func (how Reading) decodeFile(f *os.File, b *profile.Builder) (*profile.Profile,
 	}
 	if err == nil && st.Mode().IsRegular() {
 		written := jfr.WrittenNow(f.Name())
-		// Whoever writes it may finish it from then on.
+		// Its writer may finish it from then on.
 		if st, err = f.Stat(); err != nil {
 			return nil, err
 		}
@@ -148,7 +147,7 @@ func unfinished(written bool) func(*profile.Profile, error) (*profile.Profile, e
 	}
 }
 
-// decodeRepository reads the folder in which a JVM keeps what it records.
+// decodeRepository reads the directory in which a JVM keeps what it records.
 func decodeRepository(dir string, b *profile.Builder) (*profile.Profile, error) {
 	r, err := jfr.OpenRepository(dir)
 	if errors.Is(err, jfr.ErrNoRepository) {
@@ -161,7 +160,7 @@ func decodeRepository(dir string, b *profile.Builder) (*profile.Profile, error) 
 	return jfr.ReadInto(b, r, r.Size())
 }
 
-// Decode reads a profile whose content says which format it is in.
+// Decode reads a profile whose content determines the format.
 func Decode(r io.Reader) (*profile.Profile, error) {
 	return decode(r, MaxUnpacked)
 }
@@ -170,7 +169,7 @@ func decode(r io.Reader, limit int64) (*profile.Profile, error) {
 	return Reading{}.decode(r, profile.NewBuilder(), limit)
 }
 
-// decode reads what comes, JFR into b; at most limit bytes where all has to be in memory.
+// decode reads from r, JFR into b; at most limit bytes if everything must be in memory.
 func (how Reading) decode(r io.Reader, b *profile.Builder, limit int64) (*profile.Profile, error) {
 	in := bufio.NewReaderSize(r, sniffed)
 	switch head, _ := in.Peek(4); {
@@ -210,7 +209,7 @@ func (how Reading) decode(r io.Reader, b *profile.Builder, limit int64) (*profil
 			read = speedscope.ReadInto
 		}
 		p, err := read(how.other(), &limited{in, maxText})
-		if errors.Is(err, collapsed.ErrSyntax) { // what all other text is taken for
+		if errors.Is(err, collapsed.ErrSyntax) { // all other text is taken for collapsed stacks
 			err = fmt.Errorf("%w; candid reads %s", err, readable())
 		}
 		return p, cutOff(err)
@@ -221,7 +220,7 @@ func (how Reading) decode(r io.Reader, b *profile.Builder, limit int64) (*profil
 			return nil, cutOff(err)
 		}
 		defer all.close()
-		if recording { // head is not there any more
+		if recording { // head is overwritten by now
 			return unfinished(false)(jfr.ReadInto(b, all, all.size))
 		}
 		return perfdata.ReadInto(how.other(), all, all.size, time.Time{})
@@ -235,26 +234,26 @@ func (how Reading) decode(r io.Reader, b *profile.Builder, limit int64) (*profil
 		return nil, err
 	}
 	p, err := pprof.ParseInto(how.other(), data)
-	if errors.Is(err, pprof.ErrWire) { // what all that is no text is taken for
+	if errors.Is(err, pprof.ErrWire) { // everything that is not text is taken for pprof
 		err = fmt.Errorf("%w: no format that candid knows begins so, or it is a pprof file that is cut off; candid reads %s", ErrNotRead, readable())
 	}
 	return p, err
 }
 
-// maxWindow is how far back what is packed by zstd may refer: as far as its own program
-// follows without being asked to.
+// maxWindow is the maximum window of zstd data: the zstd program accepts the same without a further
+// option.
 const maxWindow = 128 << 20
 
-// isZstd reports whether a file that begins like that is packed by zstd.
+// isZstd reports whether a file with this beginning is compressed by zstd.
 func isZstd(head []byte) bool {
 	if len(head) < 4 {
 		return false
 	}
 	magic := binary.LittleEndian.Uint32(head)
-	return magic == 0xfd2fb528 || magic&^0xf == 0x184d2a50 // a frame, or one to be skipped
+	return magic == 0xfd2fb528 || magic&^0xf == 0x184d2a50 // a frame, or a skippable one
 }
 
-// unpacked says what is wrong with what is packed by zstd in words that tell what it is.
+// unpacked returns errors of zstd data in words that name the format.
 type unpacked struct{ z *zstd.Decoder }
 
 func (u unpacked) Read(p []byte) (int, error) {
@@ -287,7 +286,7 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// cutOff says in plain words that the end of a packed file is missing.
+// cutOff returns an error that says in plain words that the end of a packed file is missing.
 func cutOff(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("it is cut off: its end is missing (%w)", err)
@@ -295,10 +294,10 @@ func cutOff(err error) error {
 	return err
 }
 
-// sniffed is how much of a file is looked at to tell its format.
+// sniffed is how many bytes of a file are examined to determine its format.
 const sniffed = 4096
 
-// foreign says what a file is that is known and cannot be read, else "".
+// foreign returns what a file is if it is of a known format that cannot be read, otherwise "".
 func foreign(head []byte) string {
 	trimmed := bytes.TrimLeft(head, " \t\r\n\ufeff")
 	switch {
@@ -312,14 +311,14 @@ func foreign(head []byte) string {
 	return ""
 }
 
-// isText reports whether a file begins like text. A profile in protocol buffer form
-// begins with small numbers, which are control characters.
+// isText reports whether a file begins like text. A profile in protocol buffer format begins with
+// small numbers, which are control characters.
 func isText(head []byte) bool {
 	for len(head) > 0 {
 		r, n := utf8.DecodeRune(head)
 		switch {
 		case r == utf8.RuneError && n == 1:
-			return !utf8.FullRune(head) // cut by the end of what is looked at
+			return !utf8.FullRune(head) // cut by the end of what is examined
 		case r < ' ' && r != '\t' && r != '\n' && r != '\r':
 			return false
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// skidding is a profile in which most samples came late, where the kernel enables interrupts.
+// skidding returns a profile in which most samples came late, where the kernel enables interrupts.
 func skidding() *profile.Profile {
 	b := profile.NewBuilder()
 	th := b.NewThread(7, 7, "main")
@@ -31,8 +31,8 @@ func skidding() *profile.Profile {
 	return p
 }
 
-// Every format counts a sample that came late for the function before, as reports do, and those
-// that are read again and can keep it know where it came.
+// Every format counts a sample that came late for the function before, as reports do. Formats that
+// can be read and can keep it retain where it came.
 func TestSkid(t *testing.T) {
 	lists := func(p *profile.Profile, raw bool) (out string) {
 		s := p.Select(profile.Filter{Raw: raw})

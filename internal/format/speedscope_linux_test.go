@@ -18,7 +18,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
-// row is a line of speedscope's table: what it prints as "2,400 (24%)".
+// row is a line of speedscope's table, which prints values as "2,400 (24%)".
 type row struct{ total, self float64 }
 
 var shares = regexp.MustCompile(`\((<?)([0-9.]+)%\)`)
@@ -66,8 +66,8 @@ func shownAs(share, shown float64) bool {
 	return math.Abs(share-shown) <= half*1.001
 }
 
-// TestSpeedscopeReadsThem: speedscope's published package, in a browser, shows
-// the same self and total of every function as candid's own method list.
+// TestSpeedscopeReadsThem: speedscope's published package, in a browser, shows the same self and
+// total of every function as candid's own method list.
 func TestSpeedscopeReadsThem(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short leaves out what starts a browser")
@@ -85,7 +85,7 @@ func TestSpeedscopeReadsThem(t *testing.T) {
 		filter profile.Filter
 	}{
 		{"java.collapsed", profile.Filter{}},
-		// One profile for each thread, and the first is shown.
+		// One profile for each thread; the first is shown.
 		{"java.speedscope.json", profile.Filter{Thread: regexp.MustCompile("^http-worker-1$")}},
 	} {
 		t.Run(c.file, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestSpeedscopeReadsThem(t *testing.T) {
 			if err := os.WriteFile(script, []byte(load), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			b := chromium.Open(t, 1600, 4000) // all rows are on the page
+			b := chromium.Open(t, 1600, 4000) // all rows fit on the page
 			b.Show("file://"+app+"#localProfilePath="+script, "document.body && document.body.innerText.includes('Sandwich')")
 			b.Key("3")
 			b.Until("document.body.innerText.includes('Symbol Name\\n')")

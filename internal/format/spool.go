@@ -9,30 +9,30 @@ import (
 )
 
 const (
-	// spooledInMemory is how much of what comes through a pipe is kept in memory.
+	// spooledInMemory is how many bytes of data from a pipe are kept in memory.
 	spooledInMemory = 16 << 20
-	// maxSpooled is how much is taken, at most, of what has to be read here and there.
+	// maxSpooled is the maximum size of data that needs random access.
 	maxSpooled = 16 << 30
-	// pieceSize is how much room is made at once for what stays in memory: what doubles
-	// takes three times what it holds, while it grows.
+	// pieceSize is how much memory is allocated at once for what stays in memory: a buffer that
+	// doubles takes three times its content while it grows.
 	pieceSize = 1 << 20
 )
 
-// spooled is all that came through a pipe, or out of gzip's or zstd's form.
+// spooled is everything that came through a pipe, or out of gzip's or zstd's format.
 type spooled struct {
 	size           int64
 	pieces         [][]byte // what is in memory, each but the last one full
 	file           spill.File
 	onDisk, noDisk bool
-	inMemory, most int64 // at most, in memory and in all
+	inMemory, most int64 // limits, in memory and in total
 }
 
-// spool takes all of r, which is not more than most bytes. What is more than there should be in
-// memory goes to a file without a name; where there is no room for it, it stays in memory, up
-// to a limit.
+// spool reads all of r, which must not exceed most bytes. Data that exceeds the limit for memory
+// goes to a file without a name; if there is no room for it, everything stays in memory, up to a
+// limit.
 func spool(r io.Reader, limit, most int64) (*spooled, error) {
 	s := &spooled{inMemory: limit, most: most}
-	// One byte more than there may be tells that there is more.
+	// One byte beyond the limit shows that there is more.
 	if _, err := io.CopyBuffer(s, io.LimitReader(r, most+1), make([]byte, 256<<10)); err != nil {
 		s.close()
 		return nil, err
@@ -101,7 +101,7 @@ func (s *spooled) toDisk() error {
 	return nil
 }
 
-// toMemory takes back what is in a file that cannot grow.
+// toMemory moves the content of a file that cannot grow back to memory.
 func (s *spooled) toMemory() error {
 	if s.size > s.inMemory {
 		return ErrTooLarge
@@ -144,7 +144,7 @@ func (s *spooled) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-// whole gives all of it as one, and lets go of it.
+// whole returns everything as one slice, and frees it here.
 func (s *spooled) whole() ([]byte, error) {
 	defer s.close()
 	all := make([]byte, s.size)

@@ -1,4 +1,4 @@
-// Package gctune keeps what is let go of in candid's own heap within bounds.
+// Package gctune bounds the garbage in candid's own heap.
 package gctune
 
 import (
@@ -8,18 +8,17 @@ import (
 	"sync"
 )
 
-// Go lets the heap double before it collects, and begins at 4 MB. In candid nearly
-// all of a large heap is tables that stay, without pointers, and the little garbage
-// comes slowly, so that collecting when a fixed amount has come costs next to nothing,
-// and saves up to half of the memory in the end.
+// Go lets the heap double before it collects, and begins at 4 MB. In candid nearly all of a large
+// heap is tables that stay, without pointers, and the little garbage accumulates slowly, so
+// collecting after a fixed amount of garbage costs next to nothing, and saves up to half of the
+// memory in the end.
 const (
-	allowed = 8 << 20 // how much garbage is let pile up, bytes
-	most    = 400     // percent of what lives: GOGC
+	allowed = 8 << 20 // bytes of garbage that may accumulate
+	most    = 400     // percent of the live heap: GOGC
 	least   = 10
 )
 
-// Collector keeps garbage within bounds as the heap grows. It is of the whole
-// program: there is one at a time.
+// Collector bounds garbage as the heap grows. It affects the whole process: there is one at a time.
 type Collector struct {
 	mu      sync.Mutex
 	percent int
@@ -27,13 +26,12 @@ type Collector struct {
 	sample  [1]metrics.Sample
 }
 
-// cycle is garbage at once, so that each collection is told of: then it is known anew what
-// lives, and if the heap has grown much since the last one, what may come on top of that is
-// too much.
+// cycle becomes garbage at once, so that its finalizer runs after each collection: then the size of
+// the live heap is known, and if the heap has grown much since the last collection, the garbage
+// allowed on top of it is too much.
 type cycle struct{ c *Collector }
 
-// Start begins with a small heap. Until Stop is called the heap is looked at after each
-// collection.
+// Start begins with a small heap. Until Stop is called the heap is checked after each collection.
 func (c *Collector) Start() {
 	c.percent = most
 	c.sample[0].Name = "/gc/heap/live:bytes"
@@ -56,7 +54,7 @@ func (c *Collector) watch() {
 	})
 }
 
-// tune looks at the heap; false if nobody wants that any more.
+// tune adjusts the percentage to the heap; false if the Collector was stopped.
 func (c *Collector) tune() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,7 +67,7 @@ func (c *Collector) tune() bool {
 	}
 	live := max(c.sample[0].Value.Uint64(), 1<<20)
 	percent := int(min(max(100*allowed/live, least), most))
-	// Each change stops all for a moment.
+	// Each change stops the world for a moment.
 	if percent*10 < c.percent*9 || percent*10 > c.percent*12 {
 		c.percent = percent
 		debug.SetGCPercent(percent)
@@ -77,8 +75,8 @@ func (c *Collector) tune() bool {
 	return true
 }
 
-// Bound keeps garbage within bounds while a large file is read and written, until
-// the function that it gives is called.
+// Bound bounds garbage while a large file is read and written, until the function that it returns
+// is called.
 func Bound() (stop func()) {
 	before := debug.SetGCPercent(most)
 	c := new(Collector)
@@ -89,11 +87,11 @@ func Bound() (stop func()) {
 	}
 }
 
-// settled is how much garbage is let pile up beside what stays.
+// settled is how many bytes of garbage may accumulate beside what stays.
 const settled = 64 << 20
 
-// Settle is for what was read and stays for as long as it is looked at: what reading it left
-// is given back to the system, and the heap does not double again.
+// Settle is called when a file was read that stays in memory for as long as it is viewed: the
+// garbage of reading it is returned to the system, and the heap does not double again.
 func Settle() {
 	debug.FreeOSMemory()
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}

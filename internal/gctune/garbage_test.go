@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The garbage that is let pile up stays the same as the heap grows, from the next collection
-// on: nobody has to ask for it.
+// The garbage that may accumulate stays the same as the heap grows, from the next collection on,
+// without a further call.
 func TestCollector(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	var c Collector
@@ -38,17 +38,17 @@ func TestCollector(t *testing.T) {
 	}
 }
 
-// large is what makes the heap large.
+// large makes the heap large.
 var large []byte
 
-// percent is how much the heap may grow.
+// percent returns how much the heap may grow, in percent.
 func percent() uint64 {
 	now := []metrics.Sample{{Name: "/gc/gogc:percent"}}
 	metrics.Read(now)
 	return now[0].Value.Uint64()
 }
 
-// waitFor collects until the percentage is right, and gives the last one.
+// waitFor collects until the percentage is right, and returns the last one.
 func waitFor(right func(uint64) bool) uint64 {
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		runtime.GC()
@@ -58,7 +58,8 @@ func waitFor(right func(uint64) bool) uint64 {
 	}
 }
 
-// As long as it lasts a large heap is collected often, and afterwards as before.
+// Until it is stopped, Bound makes a large heap be collected often, and afterwards the heap is
+// collected as before.
 func TestBound(t *testing.T) {
 	before := debug.SetGCPercent(77)
 	defer debug.SetGCPercent(before)

@@ -8,12 +8,11 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Open says which callers of a caller are asked for. A caller that is the only
-// one is opened without being asked for, some steps far.
+// Open selects which callers of a caller are asked for. If a caller is the only one, it is opened
+// without being asked for, for some steps.
 type Open struct{ Below map[Method]*Open }
 
-// Caller is a method with those that call it, on the stacks that lead from
-// there to the method asked for.
+// Caller is a method with its callers, on the stacks that lead from it to the method asked for.
 type Caller struct {
 	Method
 	Kind     walk.Kind
@@ -25,18 +24,18 @@ type Caller struct {
 const (
 	// deepest bounds how far callers are followed.
 	deepest = 64
-	// straight bounds how far without being asked.
+	// straight bounds how far single callers are followed without being asked for.
 	straight = 8
 )
 
-// place is a frame on its way out, with what the stack counts.
+// place is a frame on the way outwards, with the count of its stack.
 type place struct {
 	node uint32
 	profile.Count
 }
 
-// callers gives the callers of the innermost occurrence of a method on each
-// stack, so that the counts of its callers add up to its total.
+// callers returns the callers of the innermost occurrence of a method on each stack, so that the
+// counts of its callers add up to its total.
 func (m *Model) callers(stacks []stackCount, method Method, open *Open) *Caller {
 	top := &Caller{Method: method}
 	var places []place
@@ -59,8 +58,8 @@ func (m *Model) callers(stacks []stackCount, method Method, open *Open) *Caller 
 	return top
 }
 
-// expand gives a caller its children, if they are asked for or unasked is how
-// many steps more to go without.
+// expand adds a caller's children, if they are asked for or if unasked, the number of further steps
+// without being asked for, allows it.
 func (m *Model) expand(c *Caller, places []place, open *Open, depth, unasked int) {
 	groups := make(map[uint32][]place)
 	var order []uint32

@@ -7,10 +7,10 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// least is the size below which giving up old stacks is not worth it.
+// least is the size below which dropping old stacks is not worth it.
 const least = 1 << 16
 
-// compact gives up what only slots that are gone knew.
+// compact drops names that only past slots used.
 func (m *Model) compact() {
 	manyFaces := len(m.faces) > max(m.limits.faces, min(2*m.chosen, 3*m.limits.faces))
 	if manyFaces || m.trie.Len() > max(min(least, m.limits.nodes/4), 2*m.packed) {
@@ -21,8 +21,8 @@ func (m *Model) compact() {
 	}
 }
 
-// repack builds the tables of names anew: stacks of the ring only and, with
-// dropFaces, methods of the ring and those with the most samples since the start.
+// repack rebuilds the tables of names: only stacks of the ring and, with dropFaces, methods of the
+// ring and those with the most samples since the start.
 func (m *Model) repack(dropFaces bool) {
 	old := m.names
 	keep := old.faces
@@ -44,7 +44,7 @@ func (m *Model) repack(dropFaces bool) {
 	}
 	m.names = newNames()
 	m.chosen = old.chosen
-	to := make([]uint32, len(old.faces)) // 0: given up
+	to := make([]uint32, len(old.faces)) // 0: dropped
 	enter := func(at uint32) {
 		f := old.faces[at]
 		to[at] = m.faceOf(old.methods[f.method], f.kind)
@@ -94,8 +94,8 @@ func (m *Model) repack(dropFaces bool) {
 	m.scratch = folder{}
 }
 
-// keepHottest enters the faces that are used, and of the others those that had
-// most samples since the start, up to half of what may be kept.
+// keepHottest enters the faces that are used, and of the others those with most samples since the
+// start, up to half of the limit.
 func (m *Model) keepHottest(used []bool, enter func(uint32)) {
 	var rest []uint32
 	kept := 0
@@ -116,7 +116,7 @@ func (m *Model) keepHottest(used []bool, enter func(uint32)) {
 	}
 }
 
-// dropThreads gives up threads that were not seen in any slot of the ring.
+// dropThreads drops threads that were not seen in any slot of the ring.
 func (m *Model) dropThreads() {
 	to := make([]uint32, len(m.threads)) // plus 1
 	var threads []thread
@@ -153,6 +153,6 @@ func (m *Model) dropThreads() {
 			m.tids[key] = to[id] - 1
 		}
 	}
-	// Many at once are alive: look again when there are twice as many.
+	// Many threads are alive at once: check again when there are twice as many.
 	m.limits.threads = max(m.limits.threads, 2*len(threads))
 }

@@ -40,8 +40,8 @@ func (f *folder) add(at uint32, c selfTotal) {
 	f.sum[at].add(c)
 }
 
-// stack counts one stack, given from the inside out. A method counts once, as
-// the kind that its innermost occurrence is.
+// stack counts one stack, given from the inside out. A method counts once, as the kind of its
+// innermost occurrence.
 func (f *folder) stack(c profile.Count, frames iter.Seq2[uint32, face]) {
 	f.stacks++
 	self := c
@@ -55,7 +55,7 @@ func (f *folder) stack(c profile.Count, frames iter.Seq2[uint32, face]) {
 	}
 }
 
-// take gives the sums, appended to out, and forgets them.
+// take appends the sums to out, and resets them.
 func (f *folder) take(out []faceCount) []faceCount {
 	for _, at := range f.touched {
 		out = append(out, faceCount{at, f.sum[at]})
@@ -65,7 +65,7 @@ func (f *folder) take(out []faceCount) []faceCount {
 	return out
 }
 
-// outwards gives the faces of a stack from the inside out.
+// outwards returns the faces of a stack from the inside out.
 func (n *names) outwards(node uint32) iter.Seq2[uint32, face] {
 	return func(yield func(uint32, face) bool) {
 		for node != profile.RootNode {
@@ -107,7 +107,7 @@ func (m *Model) foldThread(in []*slot, thread uint32) []faceCount {
 	return m.scratch.take(nil)
 }
 
-// kept are the stacks of a window, each once, in an order that does not change.
+// kept returns the stacks of a window, each once, in a stable order.
 func kept(in []*slot, only func(entry) bool) []stackCount {
 	sum := make(map[uint32]profile.Count)
 	for _, s := range in {

@@ -8,8 +8,8 @@ import (
 	"github.com/candid-profiler/candid/internal/report"
 )
 
-// Schema names the form of JSON's output. Fields are only ever added to it;
-// what would change the meaning of one makes a new name.
+// Schema names the format of JSON's output. Fields are only ever added to it; a change that alters
+// the meaning of one gets a new name.
 const Schema = "candid.top/1"
 
 // Report is a Table as JSON. Times are in ns, shares from 0 to 1, a weight is in
@@ -24,13 +24,13 @@ type Report struct {
 	Event     report.Event     `json:"event"`
 	All       report.Count     `json:"all"`
 	Lost      uint64           `json:"lost"`
-	// Unkept are the samples of which only the methods are known, and that are
-	// missing in the threads' hottest methods.
+	// Unkept counts the samples of which only the methods are known, and that are missing in the
+	// threads' hottest methods.
 	Unkept    uint64         `json:"unkept"`
-	Forgotten report.Count   `json:"forgotten"` // self of methods that were given up to save memory
+	Forgotten report.Count   `json:"forgotten"` // self of methods that were dropped to save memory
 	Quality   report.Quality `json:"quality"`
-	OwnCPU    int64          `json:"own_cpu_ns"` // candid's own, attaching included
-	// States are shares of all by what the threads were doing.
+	OwnCPU    int64          `json:"own_cpu_ns"` // candid's own, including attaching
+	// States are shares of the total by what the threads were doing.
 	States map[string]float64 `json:"states"`
 	// Waits are the longest of the last minute, if most of that time was spent waiting.
 	Waits   []WaitReport   `json:"waits"`
@@ -43,7 +43,7 @@ type Report struct {
 type MethodReport struct {
 	Name   string `json:"name"`
 	Module string `json:"module"`
-	Kind   string `json:"kind"` // that it had most
+	Kind   string `json:"kind"` // the most frequent one
 	Self   Share  `json:"self"`
 	Total  Share  `json:"total"`
 }
@@ -55,12 +55,12 @@ type ThreadReport struct {
 	Name  string `json:"name"`
 	State string `json:"state"` // in its latest sample
 	Count Share  `json:"count"`
-	// CPU is how much of one CPU it used; null if the event does not tell.
+	// CPU is how much of one CPU it used; null if that does not follow from the event.
 	CPU     *float64 `json:"cpu"`
 	Hottest *Hottest `json:"hottest"` // null if there is none
 }
 
-// Hottest is the method with the most self of a thread.
+// Hottest is the method of a thread with the most self.
 type Hottest struct {
 	Name   string  `json:"name"`
 	Module string  `json:"module"`
@@ -77,7 +77,7 @@ type WaitReport struct {
 	Wait   Share  `json:"wait"`
 }
 
-// Share is an amount and its part of all.
+// Share is an amount and its share of the total.
 type Share struct {
 	Samples uint64  `json:"samples"`
 	Weight  uint64  `json:"weight"`
@@ -88,8 +88,8 @@ func shareOf(c, all profile.Count) Share {
 	return Share{Samples: c.Samples, Weight: c.Weight, Share: c.Share(all)}
 }
 
-// Report is everything since the start. The table must have been asked for with
-// Threads, and be of a window that reaches back to the start.
+// Report returns everything since the start. The query for the table must have set Threads, and its
+// window must reach back to the start.
 func (t *Table) Report(version string) *Report {
 	all := t.Since.Count
 	r := &Report{

@@ -1,6 +1,5 @@
-// Package live keeps what `candid top` shows: for each second of the last
-// minute which stacks which threads were seen in, and sums since the start.
-// Its memory is bounded however long it runs.
+// Package live keeps what `candid top` shows: for each second of the last minute the stacks in
+// which each thread was seen, and sums since the start. Its memory is bounded however long it runs.
 package live
 
 import (
@@ -13,7 +12,7 @@ import (
 )
 
 const (
-	// Interval is what one slot holds.
+	// Interval is the time that one slot covers.
 	Interval = time.Second
 	// MaxWindow is the longest window that can be asked for.
 	MaxWindow = 60 * time.Second
@@ -22,7 +21,7 @@ const (
 	slots = int64(MaxWindow/Interval) + 4
 )
 
-// limits bound the model's memory. What goes beyond is counted, not kept.
+// limits bound the model's memory. Data that exceeds them is counted, not kept.
 type limits struct {
 	entries int // distinct (thread, stack) in one slot
 	nodes   int // of stacks
@@ -33,7 +32,7 @@ type limits struct {
 
 var defaultLimits = limits{entries: 1 << 13, nodes: 1 << 20, faces: 1 << 16, threads: 1 << 13, name: 4096}
 
-// Method names a method: what has the same name in the same module is one.
+// Method identifies a method: those with the same name in the same module are one.
 type Method struct{ Name, Module string }
 
 // face is a method as one kind of code.
@@ -42,7 +41,7 @@ type face struct {
 	kind   walk.Kind
 }
 
-// Model takes samples from one goroutine and answers questions from others.
+// Model takes samples from one goroutine and answers queries from others.
 type Model struct {
 	mu     sync.Mutex
 	limits limits
@@ -56,18 +55,18 @@ type Model struct {
 	names
 	ring    [slots]slot
 	newest  int64       // number of the newest slot, -1: none
-	since   []selfTotal // by face: of slots that have left the ring
+	since   []selfTotal // by face: sums of slots that have left the ring
 	threads []thread
 	tids    map[[2]int]uint32 // the latest thread with these numbers
 	allOf   totals            // since the start, of everything
-	// forgotten is what methods had as self that were given up to save memory.
+	// forgotten is the self of methods that were dropped to save memory.
 	forgotten profile.Count
 
 	of      translation
 	scratch folder
 }
 
-// selfTotal is what a method had: see profile.MethodCount.
+// selfTotal is the self and total of a method: see profile.MethodCount.
 type selfTotal struct{ self, total profile.Count }
 
 func (a *selfTotal) add(b selfTotal) {
@@ -109,7 +108,7 @@ type thread struct {
 	bound    bool          // it has an index in the present Builder
 }
 
-// New gives an empty model.
+// New returns an empty model.
 func New() *Model {
 	m := &Model{limits: defaultLimits, newest: -1, tids: make(map[[2]int]uint32)}
 	m.names = newNames()
@@ -124,7 +123,7 @@ func (m *Model) Begin(b record.Begun) {
 	m.spans = len(b.Events) > 0 && b.Events[0].Unit == "nanoseconds" && !cpuTime(b.Events)
 }
 
-// Begun is what was said when sampling began.
+// Begun returns what was passed to Begin.
 func (m *Model) Begun() record.Begun {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -147,8 +146,8 @@ func (m *Model) Sample(b *profile.Builder, s profile.Sample) {
 		m.put(sl, b, &s, th, c)
 		return
 	}
-	// It stands for the time until now, of which each slot gets its part; what is
-	// longer ago than the ring goes is its oldest slot's.
+	// The sample stands for the time up to now, which is divided among slots; what is older than
+	// the ring goes to its oldest slot.
 	at, left := s.Time, s.Weight
 	for n := sl.number; left > 0; n-- {
 		part := left
@@ -174,7 +173,7 @@ func totalsOf(s *profile.Sample, c profile.Count) *totals {
 	return t
 }
 
-// put adds what a sample counts in a slot.
+// put adds a sample's count to a slot.
 func (m *Model) put(sl *slot, b *profile.Builder, s *profile.Sample, th uint32, c profile.Count) {
 	sl.all.count.Add(c)
 	sl.all.states[int(s.State)%len(States{})] += c.Weight
@@ -218,8 +217,8 @@ func (m *Model) Batch(b *profile.Builder, p record.Progress) {
 	m.describe(b)
 }
 
-// describe takes what the Builder says of processes and threads, which changes
-// in place, and what could not be had.
+// describe copies what the Builder says of processes and threads, which changes in place, and what
+// was not available.
 func (m *Model) describe(b *profile.Builder) {
 	const mostNotes, mostProcs = 20, 1000
 	notes := b.Meta().Notes
@@ -234,8 +233,8 @@ func (m *Model) describe(b *profile.Builder) {
 	}
 }
 
-// Clone gives a model of its own with all that is known now; it takes nothing
-// more. The two share only what never changes.
+// Clone returns a separate model with everything that is known now, to which nothing more is added.
+// The two share only what never changes.
 func (m *Model) Clone() *Model {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -247,7 +246,7 @@ func (m *Model) Clone() *Model {
 	c.procs = append(c.procs, m.procs...)
 	c.threads = append(c.threads, m.threads...)
 	c.since = append(c.since, m.since...)
-	// Faces and methods that exist are never written to again.
+	// Existing faces and methods are never written again.
 	c.names = names{methods: m.methods[:len(m.methods):len(m.methods)], faces: m.faces[:len(m.faces):len(m.faces)], trie: m.trie.Sealed()}
 	for i := range m.ring {
 		m.ring[i].copyTo(&c.ring[i])

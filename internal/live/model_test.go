@@ -15,8 +15,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// play is samples of a made-up program: some methods that call each other and
-// themselves, as several kinds of code, in several threads.
+// play returns samples of a made-up program: some methods that call each other and themselves, as
+// several kinds of code, in several threads.
 func play(seed uint64, n int, length time.Duration) (*profile.Builder, []profile.Sample) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	b := profile.NewBuilder()
@@ -43,7 +43,7 @@ func play(seed uint64, n int, length time.Duration) (*profile.Builder, []profile
 	return b, samples
 }
 
-// feed gives samples to a model as a recording does, with a batch each 300 ms.
+// feed passes samples to a model as a recording does, with a batch each 300 ms.
 func feed(m *Model, b *profile.Builder, samples []profile.Sample) {
 	batch := time.Duration(0)
 	for _, s := range samples {
@@ -57,7 +57,7 @@ func feed(m *Model, b *profile.Builder, samples []profile.Sample) {
 	m.Batch(b, record.Progress{Elapsed: last, Stats: capture.Stats{Lost: 3}, OwnCPU: last / 100})
 }
 
-// whole is the profile of the same samples.
+// whole returns the profile of the same samples.
 func whole(b *profile.Builder, samples []profile.Sample) *profile.Profile {
 	p := b.Profile()
 	p.Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds"}}
@@ -89,8 +89,8 @@ func same(t *testing.T, what string, rows []Row, of func(*Row) (self, total prof
 func recent(r *Row) (profile.Count, profile.Count) { return r.Self, r.Total }
 func since(r *Row) (profile.Count, profile.Count)  { return r.SinceSelf, r.SinceTotal }
 
-// The tables are those that a report makes from the same samples, in every
-// window and since the start, whatever had to be given up to save memory.
+// The tables are those of a report of the same samples, in every window and since the start,
+// whatever had to be dropped to save memory.
 func TestSameAsReport(t *testing.T) {
 	const length = 150 * time.Second
 	for name, l := range map[string]limits{
@@ -169,8 +169,8 @@ func TestOneThread(t *testing.T) {
 	}
 }
 
-// Callers add up to the method's total and are those of a report, also in a copy
-// that was made before more samples came.
+// Callers add up to the method's total and are those of a report, also in a copy that was made
+// before further samples.
 func TestCallers(t *testing.T) {
 	b, samples := play(9, 6000, 8*time.Second)
 	m := New()
@@ -228,7 +228,7 @@ func TestCallers(t *testing.T) {
 	same(t, "copy", frozen.Table(Query{Window: MaxWindow}).Rows, recent, p.Select(profile.Filter{}))
 }
 
-// A straight line of callers opens at once, some steps far.
+// A straight line of callers opens at once, for some steps.
 func TestStraightCallers(t *testing.T) {
 	b := profile.NewBuilder()
 	node := uint32(profile.RootNode)
@@ -249,8 +249,8 @@ func TestStraightCallers(t *testing.T) {
 	}
 }
 
-// A recording that begins its tables anew goes on with the same methods, stacks
-// and threads; one with new names all the time stays small.
+// A recording that restarts its tables goes on with the same methods, stacks and threads; one with
+// new names all the time stays small.
 func TestTablesAreBounded(t *testing.T) {
 	for _, faces := range []int{500, 2500} {
 		t.Run(fmt.Sprint(faces), func(t *testing.T) { testBounded(t, faces) })
@@ -301,7 +301,7 @@ func testBounded(t *testing.T, faces int) {
 	}
 }
 
-// A number that the kernel gives to a second thread is another thread.
+// A thread that gets the number of an earlier one is another thread.
 func TestReusedNumber(t *testing.T) {
 	m := New()
 	b := profile.NewBuilder()
@@ -334,7 +334,7 @@ func TestBeforeTheFirstSample(t *testing.T) {
 	}
 }
 
-// Questions may come while samples do.
+// Queries may run while samples are added.
 func TestConcurrent(t *testing.T) {
 	m := New()
 	b, samples := play(2, 20000, 20*time.Second)
@@ -379,7 +379,7 @@ func BenchmarkTable(b *testing.B) {
 	}
 }
 
-// A sample of a long sleep counts for the time before it, when it was slept.
+// A sample of a long sleep counts for the time before it, in which the thread slept.
 func TestLongSleeps(t *testing.T) {
 	m := New()
 	m.Begin(record.Begun{Events: []profile.Event{{Name: "wall", Unit: "nanoseconds"}}})
@@ -403,7 +403,7 @@ func TestLongSleeps(t *testing.T) {
 	if tab = m.Table(Query{Window: 2 * time.Second}); tab.Rows[0].Self.Weight != 2.25e9 || tab.Recent.Count.Weight != 2.25e9 {
 		t.Errorf("of the last two seconds %v, %v", tab.Rows[0].Self, tab.Recent.Count)
 	}
-	// Longer than anything is kept.
+	// Longer than anything that is kept.
 	m.Batch(b, record.Progress{Elapsed: 200 * time.Second})
 	m.Sample(b, profile.Sample{Time: 200e9, Weight: 187e9, Node: node, Thread: th, State: profile.StateSleeping})
 	tab = m.Table(Query{Window: MaxWindow})

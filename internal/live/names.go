@@ -8,20 +8,19 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// names are the model's own tables of methods and stacks, which outlive the
-// recording's.
+// names are the model's own tables of methods and stacks, which outlive those of the recording.
 type names struct {
 	methods  []Method
 	byMethod map[Method]uint32
 	faces    []face
 	byFace   map[face]uint32
 	trie     *profile.Trie        // stacks of faces
-	waiters  []attribution.Waiter // by node, of those that were asked for
-	packed   int                  // size of trie when it was last made
-	chosen   int                  // size of faces when they were last chosen from
+	waiters  []attribution.Waiter // by node, for those that were looked up
+	packed   int                  // size of trie after the last repack
+	chosen   int                  // size of faces after they were last reduced
 }
 
-// tooMany stands for all methods that come when there is no room for names.
+// tooMany stands for all methods that are added when there is no room for names.
 var tooMany = Method{Name: "[more names than are kept]"}
 
 func newNames() names {
@@ -54,7 +53,7 @@ type translation struct {
 	path                   []uint32
 }
 
-// follow begins anew when the recording has begun its tables anew.
+// follow resets the translation when the recording has restarted its tables.
 func (m *Model) follow(b *profile.Builder) {
 	if m.of.b == b {
 		return
@@ -73,7 +72,7 @@ func room(table []uint32, i, size int) []uint32 {
 	return append(table, make([]uint32, max(size, i+1)-len(table))...)
 }
 
-// face gives the face of a Builder's frame.
+// face returns the face of a Builder's frame.
 func (m *Model) face(b *profile.Builder, frame uint32) uint32 {
 	m.of.frames = room(m.of.frames, int(frame), len(b.Frames()))
 	if at := m.of.frames[frame]; at != 0 {
@@ -93,7 +92,7 @@ func (m *Model) face(b *profile.Builder, frame uint32) uint32 {
 	return at
 }
 
-// cut bounds what a target may make candid keep of a name.
+// cut bounds how much of a name a target can make candid keep.
 func (m *Model) cut(s string) string {
 	if len(s) <= m.limits.name {
 		return s
@@ -101,7 +100,7 @@ func (m *Model) cut(s string) string {
 	return "…" + strings.ToValidUTF8(s[len(s)-m.limits.name:], "")
 }
 
-// node gives the model's stack for a Builder's; false if there is no room.
+// node returns the model's stack for a Builder's; false if there is no room.
 func (m *Model) node(b *profile.Builder, node uint32) (uint32, bool) {
 	m.of.nodes = room(m.of.nodes, int(node), b.Nodes())
 	path, at := m.of.path[:0], uint32(profile.RootNode)
@@ -125,7 +124,7 @@ func (m *Model) node(b *profile.Builder, node uint32) (uint32, bool) {
 	return at, true
 }
 
-// thread gives the model's thread for a Builder's.
+// thread returns the model's thread for a Builder's.
 func (m *Model) thread(b *profile.Builder, i uint32) uint32 {
 	m.of.threads = room(m.of.threads, int(i), len(b.Threads()))
 	if id := m.of.threads[i]; id != 0 {
@@ -133,7 +132,7 @@ func (m *Model) thread(b *profile.Builder, i uint32) uint32 {
 	}
 	t := &b.Threads()[i]
 	key := [2]int{t.PID, t.TID}
-	// Two threads of one Builder are two, also if they have the same number.
+	// Two threads of one Builder stay two, even if they have the same number.
 	id, ok := m.tids[key]
 	if !ok || m.threads[id].bound {
 		id = uint32(len(m.threads))

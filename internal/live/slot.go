@@ -14,7 +14,7 @@ type slot struct {
 	all    totals
 	stacks map[entry]profile.Count
 	thread map[uint32]profile.Count
-	// extra is of stacks that were too many to keep.
+	// extra are sums of stacks that were too many to keep.
 	extra map[uint32]selfTotal
 
 	byFace []faceCount // the sum of stacks and extra, unless dirty
@@ -27,7 +27,7 @@ type entry struct {
 	state        profile.State
 }
 
-// faceCount is a face with what it had.
+// faceCount is a face with its sums.
 type faceCount struct {
 	face uint32
 	selfTotal
@@ -39,7 +39,7 @@ func (s *slot) addThread(th uint32, c profile.Count) {
 	s.thread[th] = n
 }
 
-// addStack reports whether there was room.
+// addStack adds a stack, and reports whether there was room.
 func (s *slot) addStack(e entry, c profile.Count, most int) bool {
 	n, known := s.stacks[e]
 	if !known && len(s.stacks) >= most {
@@ -67,8 +67,8 @@ func (s *slot) copyTo(to *slot) {
 	to.byFace = slices.Clone(s.byFace)
 }
 
-// slot gives the slot of a time, retiring what was in its place. A sample that
-// comes after its slot has gone counts for the oldest that is there.
+// slot returns the slot of a time, and retires the one in its place. A sample that is added after
+// its slot has gone counts for the oldest slot.
 func (m *Model) slot(time uint64) *slot {
 	n := int64(time / uint64(Interval))
 	if m.newest-n >= slots {
@@ -100,8 +100,8 @@ func (m *Model) retire(s *slot) {
 	*s = slot{}
 }
 
-// window gives the slots of the last d, of which the newest is not over yet,
-// and from when on they count, ns since the start.
+// window returns the slots of the last d, the newest of which is not over yet, and the time from
+// which they count, ns since the start.
 func (m *Model) window(d uint64) (in []*slot, from uint64) {
 	newest := int64(m.now / uint64(Interval))
 	oldest := max(newest-int64(d/uint64(Interval)), 0)

@@ -12,7 +12,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Query says what to show.
+// Query selects what to show.
 type Query struct {
 	// Window is how far back to look, at most MaxWindow.
 	Window time.Duration
@@ -24,36 +24,36 @@ type Query struct {
 	Open map[Method]*Open
 }
 
-// ThreadID names a thread.
+// ThreadID identifies a thread.
 type ThreadID struct{ PID, TID int }
 
-// Table is an answer. It belongs to who asked.
+// Table is the answer to a Query. It belongs to the caller.
 type Table struct {
 	Begun     record.Begun
 	Notes     []string
 	Processes []profile.Process
 	Elapsed   time.Duration // since sampling began
-	Window    time.Duration // that the counts of the window cover
+	Window    time.Duration // covered by the counts of the window
 
 	Recent, Since Sums
-	// Shown is what Rows are of in the window: Recent.Count, or the one thread's.
+	// Shown is the sum that Rows are shares of: Recent.Count, or the one thread's.
 	Shown profile.Count
 	// Load is the weight in each Interval that is over, the oldest first.
 	Load []uint64
 
-	Rows    []Row       // no order
-	Threads []ThreadRow // no order
-	// Callers are of the methods asked for, as far as they are in the window.
+	Rows    []Row       // unsorted
+	Threads []ThreadRow // unsorted
+	// Callers are those of the methods asked for, as far as they are in the window.
 	Callers map[Method]*Caller
-	// Waits are who waited longest in the window, or in the one thread, as far as stacks
-	// are kept: none if most of the time was not spent waiting.
+	// Waits are the longest waits in the window, or in the one thread, as far as stacks are kept:
+	// none if most of the time was not spent waiting.
 	Waits []attribution.Wait
-	// Forgotten is what methods had as self, since the start, that were given
-	// up because there were too many.
+	// Forgotten is the self, since the start, of methods that were dropped because there were too
+	// many.
 	Forgotten profile.Count
 }
 
-// CPUTime reports whether what is sampled by is time on a CPU.
+// CPUTime reports whether the sampled event is time on a CPU.
 func (t *Table) CPUTime() bool { return cpuTime(t.Begun.Events) }
 
 func cpuTime(events []profile.Event) bool {
@@ -64,12 +64,12 @@ func cpuTime(events []profile.Event) bool {
 	return name == "cpu" || name == "cpu-clock" || name == "task-clock"
 }
 
-// Sums are of all samples.
+// Sums are sums over all samples.
 type Sums struct {
 	Count   profile.Count
 	Quality profile.Quality
 	Lost    uint64        // samples
-	Unkept  uint64        // samples whose callers and threads are not known: there were too many stacks
+	Unkept  uint64        // samples whose callers and threads are not known because there were too many stacks
 	Own     time.Duration // candid's own CPU time
 	States  States
 }
@@ -77,8 +77,8 @@ type Sums struct {
 // Row is a method.
 type Row struct {
 	Method
-	Kind walk.Kind // that most of its samples had
-	// Self and Total are of the window; see profile.MethodCount.
+	Kind walk.Kind // of most of its samples
+	// Self and Total are those of the window; see profile.MethodCount.
 	Self, Total profile.Count
 	// SinceSelf and SinceTotal are since the start; zero for a query of one thread.
 	SinceSelf, SinceTotal profile.Count
@@ -90,8 +90,8 @@ type ThreadRow struct {
 	Name          string
 	State         profile.State // of its latest sample
 	Recent, Since profile.Count
-	// Hottest is the method with most self in the window; zero if there is none. Where the
-	// thread mostly waited it is the one that waited longest, and Waits what it did then.
+	// Hottest is the method with most self in the window; zero if there is none. If the thread
+	// mostly waited it is the one that waited longest, and Waits is how it waited.
 	Hottest      Method
 	HottestShare float64 // of the thread's weight
 	Waits        profile.State
@@ -102,7 +102,7 @@ func (t *totals) sums() Sums {
 	return Sums{Count: t.count, Quality: t.quality, Lost: t.lost, Unkept: t.unkept, Own: t.own, States: t.states}
 }
 
-// Table answers a query as things are now.
+// Table answers a query for the current state.
 func (m *Model) Table(q Query) *Table {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -144,7 +144,7 @@ func (m *Model) Table(q Query) *Table {
 	return t
 }
 
-// find gives the latest thread with these numbers.
+// find returns the latest thread with these numbers.
 func (m *Model) find(id ThreadID) (uint32, bool) {
 	for i := len(m.threads) - 1; i >= 0; i-- {
 		if t := &m.threads[i]; t.tid == id.TID && t.pid == id.PID {
@@ -154,7 +154,7 @@ func (m *Model) find(id ThreadID) (uint32, bool) {
 	return 0, false
 }
 
-// load gives what each slot that is over had, the oldest first.
+// load returns the sum of each slot that is over, the oldest first.
 func (m *Model) load(of func(*slot) uint64) []uint64 {
 	over := int64(m.now / uint64(Interval)) // slots before this one
 	n := min(over, int64(MaxWindow/Interval))
@@ -168,7 +168,7 @@ func (m *Model) load(of func(*slot) uint64) []uint64 {
 	return out
 }
 
-// faceSums are what faces had in the window and since the start.
+// faceSums are the sums of faces in the window and since the start.
 type faceSums struct{ recent, since []selfTotal }
 
 func (m *Model) rows(in []*slot) []Row {
@@ -197,7 +197,7 @@ func (m *Model) threadRows(in []*slot, thread uint32) []Row {
 	return m.merge(sums)
 }
 
-// merge makes rows of methods from sums by faces.
+// merge merges sums by face into rows by method.
 func (m *Model) merge(sums faceSums) []Row {
 	var rows []Row
 	at := make([]int, len(m.methods)) // index into rows, plus 1
@@ -216,7 +216,7 @@ func (m *Model) merge(sums faceSums) []Row {
 		r.Total.Add(recent.total)
 		r.SinceSelf.Add(since.self)
 		r.SinceTotal.Add(since.total)
-		// What it was in the window says more than what it was before.
+		// The kind in the window takes precedence over the one before.
 		weight := recent.total.Samples<<32 | since.total.Samples&(1<<32-1)
 		if weight > most[f.method] {
 			most[f.method], r.Kind = weight, f.kind
@@ -266,7 +266,7 @@ func (m *Model) threadTable(in []*slot) []ThreadRow {
 	return rows
 }
 
-// threadLoads gives threads that were seen lately their load over time.
+// threadLoads sets the load over time of threads that were seen lately.
 func (m *Model) threadLoads(rows []ThreadRow) {
 	over := int64(m.now / uint64(Interval))
 	n := min(over, int64(MaxWindow/Interval))
@@ -285,18 +285,18 @@ func (m *Model) threadLoads(rows []ThreadRow) {
 	}
 }
 
-// BySelf orders rows as reports do: the most self first, then total, then name.
+// BySelf compares rows in the order of reports: the most self first, then total, then name.
 func BySelf(a, b *Row) int {
 	return cmp.Or(cmp.Compare(b.Self.Weight, a.Self.Weight), cmp.Compare(b.Self.Samples, a.Self.Samples), ByTotal(a, b))
 }
 
-// ByTotal orders rows by total, then name.
+// ByTotal compares rows by total, then name.
 func ByTotal(a, b *Row) int {
 	return cmp.Or(cmp.Compare(b.Total.Weight, a.Total.Weight), cmp.Compare(b.Total.Samples, a.Total.Samples),
 		cmp.Compare(b.SinceTotal.Weight, a.SinceTotal.Weight), ByName(a, b))
 }
 
-// ByName orders rows by name, then module.
+// ByName compares rows by name, then module.
 func ByName(a, b *Row) int {
 	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Module, b.Module))
 }

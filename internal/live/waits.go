@@ -5,13 +5,13 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// waits are the time of some threads by what they did, and who waited.
+// waits are the time of some threads by state, and who waited.
 type waits struct {
 	states [profile.NumStates]profile.Count
 	sum    attribution.Waits
 }
 
-// longest are the waits, the longest first; none if most of the time was not spent waiting.
+// longest returns the waits, the longest first; none if most of the time was not spent waiting.
 func (w *waits) longest() []attribution.Wait {
 	if w == nil || !attribution.Mostly(w.states[:]) {
 		return nil
@@ -19,7 +19,7 @@ func (w *waits) longest() []attribution.Wait {
 	return w.sum.Longest()
 }
 
-// waitsBy adds up waits by what by says of them, of those that it takes. What is sampled by
+// waitsBy adds up waits by the key that by returns, for entries that it accepts. The sampled event
 // may be no time, or time on a CPU: then there are none.
 func (m *Model) waitsBy(in []*slot, by func(entry) (key uint32, ok bool)) map[uint32]*waits {
 	out := make(map[uint32]*waits)
@@ -47,8 +47,8 @@ func (m *Model) waitsBy(in []*slot, by func(entry) (key uint32, ok bool)) map[ui
 	return out
 }
 
-// waits are those of all threads that all takes; those of a VM's own do not count where
-// there are Java threads.
+// waits returns the waits of the entries that takes accepts; those of a VM's own threads do not
+// count if there are Java threads.
 func (m *Model) waits(in []*slot, takes func(entry) bool) []attribution.Wait {
 	java := false
 	for i := range m.threads {
@@ -65,7 +65,7 @@ func (m *Model) waits(in []*slot, takes func(entry) bool) []attribution.Wait {
 	if w == nil {
 		return nil
 	}
-	if o := sums[others]; o != nil { // they are of the time that is asked about
+	if o := sums[others]; o != nil { // they belong to the time that is asked about
 		for i, c := range o.states {
 			w.states[i].Add(c)
 		}
@@ -73,7 +73,7 @@ func (m *Model) waits(in []*slot, takes func(entry) bool) []attribution.Wait {
 	return w.longest()
 }
 
-// waiter is what waits in a stack; its Frame is a face.
+// waiter returns what waits in a stack; its Frame is a face.
 func (n *names) waiter(node uint32) attribution.Waiter {
 	for i := len(n.waiters); i <= int(node); i++ { // parents come before their children
 		if i == profile.RootNode {

@@ -10,8 +10,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Where threads mostly wait, who waits is named by the rule of reports, for all threads and
-// for each; of one that runs it is where.
+// If threads mostly wait, the waiting function is named by the rule of reports, for all threads and
+// for each; for a thread that runs, the hottest one is.
 func TestWaits(t *testing.T) {
 	m := New()
 	m.Begin(record.Begun{Events: []profile.Event{{Name: "wall", Unit: "nanoseconds", Period: 1e7}}})

@@ -15,7 +15,7 @@ import (
 
 type row struct{ self, total uint64 }
 
-// truth is the method list straight from the stacks that keep says.
+// truth computes the method list directly from the stacks that keep accepts.
 func truth(keep func(profiletest.Stack) bool, hide profile.KindSet) (map[string]row, uint64) {
 	rows := map[string]row{}
 	all := uint64(0)
@@ -186,7 +186,7 @@ func TestThreadsAgainstKernel(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	p.Threads[0].KernelCPU /= 2 // the profile saw it twice as often as it ran
+	p.Threads[0].KernelCPU /= 2 // the profile saw it run twice as long as it ran
 	p.Threads = append(p.Threads, profile.Thread{Name: "unseen", KernelCPU: 500 * profiletest.Period})
 	rows := p.Select(profile.Filter{}).ByThread()
 	if !rows[0].Disagrees {
@@ -230,7 +230,7 @@ func TestCheckFindsBadIndices(t *testing.T) {
 	}
 }
 
-// BenchmarkSelect is the method list of 10,000 samples.
+// BenchmarkSelect computes the method list of 10,000 samples.
 func BenchmarkSelect(b *testing.B) {
 	p := profiletest.Java()
 	b.ReportAllocs()

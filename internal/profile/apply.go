@@ -1,13 +1,12 @@
 package profile
 
-// Apply gives the part of p that a filter leaves as a profile of its own, of
-// all events, whatever f.Event is. It shares all that does not change with p,
-// which stays as it is.
+// Apply returns the part of p that a filter leaves as a profile of its own, with all events,
+// whatever f.Event is. It shares everything that does not change with p, which stays as it is.
 func Apply(p *Profile, f Filter) *Profile {
 	out := *p
 	out.Samples = nil
 	m := p.matcher(f)
-	// What is summed up has been cut by time before, and has none.
+	// Sums were cut by time before, and have no time.
 	summed := m
 	summed.from, summed.to = 0, 0
 	n, whole := 0, true
@@ -42,7 +41,7 @@ func Apply(p *Profile, f Filter) *Profile {
 			return false
 		}
 		if s.Weight = weight; m.to > 0 {
-			s.Time = min(s.Time, m.to) // what is left of a wait that went on
+			s.Time = min(s.Time, m.to) // what is left of a wait that lasted longer
 		}
 		if of != nil {
 			s.Node = of[s.Node]
@@ -58,7 +57,8 @@ func Apply(p *Profile, f Filter) *Profile {
 	return &out
 }
 
-// hide gives p nodes without frames of some kinds, and where each old node went.
+// hide replaces p's nodes by ones without frames of some kinds, and returns the new index of each
+// old node.
 func (p *Profile) hide(kinds KindSet) (of []uint32) {
 	if kinds == 0 {
 		return nil

@@ -2,38 +2,38 @@ package profile
 
 import "runtime"
 
-// Builder makes a Profile sample by sample, deduplicating as it goes. Strings,
-// functions, frames and stacks that are handed to it twice are stored once.
+// Builder makes a Profile sample by sample, deduplicating as it goes. Strings, functions, frames
+// and stacks that are added twice are stored once.
 type Builder struct {
 	p      *Profile
 	funcs  index[Func]
 	frames index[Frame]
 	nodes  *Trie
-	slept  sampleLog // of SumUp: what came before log
+	slept  sampleLog // of SumUp: samples added before log
 	log    sampleLog
 	sums   sums
-	gone   int // observations that SumUp let go of
-	given  int // how many samples log had when Profile made its own
+	gone   int // observations that SumUp dropped
+	given  int // how many samples log had when Profile last copied it
 	thread map[[2]int]uint32
 	named  map[namedThread]uint32
 	calls  map[string]uint16
 	early  *early // leaves samples out; nil: none
 
-	// Of what is not in Samples: see Keep.
+	// For samples that are not in Samples: see Keep.
 	keep      Keep
 	room      *room
 	tentative bool
 	timed     bool
 	latest    uint64
 	tally     tally
-	summed    []sum // of AddSum: what tally lacks
+	summed    []sum // of AddSum: not yet in tally
 	tracks    map[Track]*sampleLog
 	logs      []*sampleLog // of tracks, in the order of their first samples
-	track     *sampleLog   // the last one, of trackOf; nil: none
+	track     *sampleLog   // the latest one, of trackOf; nil: none
 	trackOf   Track
 }
 
-// NewBuilder starts an empty profile.
+// NewBuilder returns a Builder of an empty profile.
 func NewBuilder() *Builder {
 	return &Builder{
 		p:      &Profile{Nodes: make([]Node, 1)},
@@ -42,10 +42,10 @@ func NewBuilder() *Builder {
 	}
 }
 
-// Profile gives the profile built so far, always the same one. It belongs to
-// the Builder until the caller stops adding to it. Its Nodes and Samples are
-// those that were added before the latest call of Profile: each call that finds
-// new ones copies all of them, so it is not for every sample.
+// Profile returns the profile built so far, always the same one. It belongs to the Builder until
+// the caller stops adding to it. Its Nodes and Samples are those that were added before the latest
+// call of Profile: each call that finds new ones copies all of them, so it is too slow to call for
+// every sample.
 func (b *Builder) Profile() *Profile {
 	if len(b.p.Nodes) != int(b.nodes.n) {
 		b.p.Nodes = b.nodes.flat()
@@ -57,14 +57,14 @@ func (b *Builder) Profile() *Profile {
 	return b.p
 }
 
-// Finish gives the profile and lets go of what only adding to it needs: nothing
-// may be added afterwards, and of the Builder only the profile may be asked for.
+// Finish returns the profile and frees what only adding to it needs: nothing may be added
+// afterwards, and only the profile may be used.
 func (b *Builder) Finish() *Profile {
 	b.funcs, b.frames, b.thread, b.named = index[Func]{}, index[Frame]{}, nil, nil
 	b.nodes.Seal()
-	// What is let go of is as large as the profile: it is freed before the profile
-	// is put together, a part at a time, so that no part is there twice beside all
-	// of the others. Collecting waits for CPUs, which a small one is not worth.
+	// The memory that is freed is as large as the profile. It is freed before the profile is put
+	// together, one part at a time, so that no part exists twice while all of the others are in
+	// memory. A collection waits for CPUs, which is not worth it for a small profile.
 	if len(b.p.Frames) > 1<<12 || b.nodes.n > 1<<16 {
 		runtime.GC()
 	}
@@ -82,7 +82,7 @@ func (b *Builder) Finish() *Profile {
 	return b.p
 }
 
-// Samples gives how many samples were added.
+// Samples returns how many samples were added.
 func (b *Builder) Samples() int {
 	n := b.Unsummed() + b.slept.n + int(b.sums.samples) + int(b.tally.added)
 	for _, l := range b.logs {
@@ -91,15 +91,14 @@ func (b *Builder) Samples() int {
 	return n
 }
 
-// Single gives how many samples were added that are kept one by one: what sums have is not
-// among them.
+// Single returns how many of the added samples are kept one by one, not only in sums.
 func (b *Builder) Single() int { return b.Samples() - int(b.sums.samples) - int(b.tally.added) }
 
-// Unsummed gives how many samples were added since SumUp.
+// Unsummed returns how many samples were added since SumUp.
 func (b *Builder) Unsummed() int { return b.log.n }
 
-// Syscall gives the index of a system call's name in Syscalls; 0 for "", and
-// where there are more than any system has.
+// Syscall returns the index of a system call's name in Syscalls; 0 for "", and if there are more
+// names than any system has.
 func (b *Builder) Syscall(name string) uint16 {
 	if name == "" {
 		return 0
@@ -121,17 +120,17 @@ func (b *Builder) Syscall(name string) uint16 {
 	return i
 }
 
-// Func gives the index of f in Funcs.
+// Func returns the index of f in Funcs.
 func (b *Builder) Func(f Func) uint32 { return b.funcs.place(&b.p.Funcs, f) }
 
-// Frame gives the index of f in Frames.
+// Frame returns the index of f in Frames.
 func (b *Builder) Frame(f Frame) uint32 { return b.frames.place(&b.p.Frames, f) }
 
-// Node gives the index of the stack that is parent's with frame called from it.
-// It does not allocate for a stack that is known. There are at most 2^32-1.
+// Node returns the index of the stack that is parent's with frame called from it. It does not
+// allocate for a stack that is known. There are at most 2^32-1.
 func (b *Builder) Node(parent, frame uint32) uint32 { return b.nodes.Child(parent, frame) }
 
-// Thread gives the index of a thread in Threads, adding it with name if new.
+// Thread returns the index of a thread in Threads, and adds it with name if it is new.
 func (b *Builder) Thread(pid, tid int, name string) uint32 {
 	k := [2]int{pid, tid}
 	i, ok := b.thread[k]
@@ -148,8 +147,8 @@ type namedThread struct {
 	name     string
 }
 
-// NamedThread is Thread for what says of each sample the name that its thread ends
-// with: of two names with the same numbers one had died before the other was born.
+// NamedThread is Thread for sources that give for each sample the final name of its thread: of two
+// names with the same numbers, one thread had ended before the other started.
 func (b *Builder) NamedThread(pid, tid int, name string) uint32 {
 	k := namedThread{pid, tid, name}
 	i, ok := b.named[k]
@@ -163,14 +162,14 @@ func (b *Builder) NamedThread(pid, tid int, name string) uint32 {
 	return i
 }
 
-// NewThread adds a thread even if one with these numbers is known: the kernel
-// has given a dead thread's number to another.
+// NewThread adds a thread even if one with these numbers is known: the kernel has reused a dead
+// thread's number.
 func (b *Builder) NewThread(pid, tid int, name string) uint32 {
 	delete(b.thread, [2]int{pid, tid})
 	return b.Thread(pid, tid, name)
 }
 
-// Add appends a sample, unless LeaveOut leaves it out.
+// Add appends a sample, unless LeaveOut excludes it.
 func (b *Builder) Add(s Sample) {
 	switch {
 	case b.early != nil && !b.early.takes(b, &s):
@@ -181,5 +180,5 @@ func (b *Builder) Add(s Sample) {
 	}
 }
 
-// Nodes gives how many nodes the trie has, with the root.
+// Nodes returns how many nodes the trie has, with the root.
 func (b *Builder) Nodes() int { return b.nodes.Len() }

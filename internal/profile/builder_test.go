@@ -12,8 +12,8 @@ func TestSampleIsCompact(t *testing.T) {
 	}
 }
 
-// The trie must give what a map from (parent, frame) gives, over growth of the
-// table and of the chunks, and across calls of Profile in between.
+// The trie returns what a map from (parent, frame) returns, while the table and the chunks grow,
+// and across calls of Profile in between.
 func TestBuilderNodesAgreeWithMap(t *testing.T) {
 	b := NewBuilder()
 	want := map[Node]uint32{}
@@ -68,8 +68,8 @@ func TestBuilderKnownStackAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkBuilderNode gives the time of one call for stacks of 130 frames of
-// which 2,000 different ones come in turn: 260,000 nodes.
+// BenchmarkBuilderNode measures one call for stacks of 130 frames, 2,000 different ones in turn:
+// 260,000 nodes.
 func BenchmarkBuilderNode(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const depth, stacks = 130, 2000

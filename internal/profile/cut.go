@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Cut gives the recording of a stretch of time, from which on everything is counted: of p,
-// in which a filter with these times has chosen the samples already. end is how long the
-// whole is. What p shares with another profile is not changed.
+// Cut returns the recording of a range of time, with times counted from its beginning. A filter
+// with these times has already chosen the samples of p. end is how long the whole is. Data that p
+// shares with another profile is not changed.
 func Cut(p *Profile, f Filter, end time.Duration) *Profile {
 	if f.From <= 0 && f.To <= 0 {
 		return p
@@ -41,7 +41,7 @@ func Cut(p *Profile, f Filter, end time.Duration) *Profile {
 		o.Time = earlier(min(o.Time, uint64(end)))
 		out.Observations = append(out.Observations, o)
 	}
-	// What the kernel counted is of the whole.
+	// The kernel's figures are of the whole recording.
 	out.Threads = slices.Clone(p.Threads)
 	for i := range out.Threads {
 		out.Threads[i].KernelCPU = 0
@@ -49,7 +49,8 @@ func Cut(p *Profile, f Filter, end time.Duration) *Profile {
 	return &out
 }
 
-// changes reports whether observations of a kind are of a time, not of all of a recording.
+// changes reports whether observations of a kind belong to a time, rather than to the whole
+// recording.
 func changes(kind uint16) bool {
 	switch kind {
 	case CPULoad, ThreadCPULoad, ResidentSetSize, GarbageCollection, YoungGarbageCollection, OldGarbageCollection, GCPhasePause, GCHeapSummary,

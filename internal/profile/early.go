@@ -2,8 +2,8 @@ package profile
 
 import "regexp"
 
-// early leaves samples out while they are added, so that a part of a large file
-// takes the memory of the part.
+// early excludes samples while they are added, so that a part of a large file takes only the memory
+// of that part.
 type early struct {
 	states        StateSet
 	from, to      uint64
@@ -11,7 +11,7 @@ type early struct {
 	left          uint64
 }
 
-// matched knows which stacks of a Builder have a function whose name matches.
+// matched caches which stacks of a Builder have a function whose name matches.
 type matched struct {
 	re    *regexp.Regexp
 	funcs []verdict // by index into Funcs
@@ -27,10 +27,10 @@ const (
 	yes
 )
 
-// LeaveOut makes Add leave out what a filter does not choose, as far as that is
-// certain when a sample is added: by its state, its time since the beginning and the
-// functions of its stack. Threads get their names, and events their places, later. It
-// is called before the first Add; the filter is to be applied to the profile too.
+// LeaveOut makes Add exclude what a filter does not choose, as far as that is certain when a sample
+// is added: by its state, its time since the beginning and the functions of its stack. Names of
+// threads and places of events are known later. It is called before the first Add; the filter must
+// be applied to the profile too.
 func (b *Builder) LeaveOut(f Filter) {
 	e := &early{states: f.States, from: uint64(max(f.From, 0)), to: uint64(max(f.To, 0))}
 	if f.Focus != nil {
@@ -42,7 +42,7 @@ func (b *Builder) LeaveOut(f Filter) {
 	b.early = e
 }
 
-// LeftOut is how many samples were left out.
+// LeftOut returns how many samples were left out.
 func (b *Builder) LeftOut() uint64 {
 	if b.early == nil {
 		return 0
@@ -50,14 +50,14 @@ func (b *Builder) LeftOut() uint64 {
 	return b.early.left
 }
 
-// LooksAtStacks reports whether Add asks for nodes, frames and functions. If it does not,
-// others may be added meanwhile.
+// LooksAtStacks reports whether Add looks at nodes, frames and functions. If it does not, others
+// may be added at the same time.
 func (b *Builder) LooksAtStacks() bool {
 	return b.early != nil && (b.early.focus != nil || b.early.ignore != nil)
 }
 
 func (e *early) takes(b *Builder, s *Sample) bool {
-	// A time of 0 may be that of a file that knows no times, which is not cut by time.
+	// A time of 0 may come from a file without times, which is not cut by time.
 	ok := e.states.Has(s.State) && (s.Time == 0 || e.reaches(s)) &&
 		(e.focus == nil || e.focus.has(b, s.Node)) && (e.ignore == nil || !e.ignore.has(b, s.Node))
 	if !ok {
@@ -66,8 +66,8 @@ func (e *early) takes(b *Builder, s *Sample) bool {
 	return ok
 }
 
-// reaches reports whether a sample may belong to the time that is asked for: the events,
-// and so what weights count, are known later.
+// reaches reports whether a sample may belong to the time that is asked for: the events, and so
+// what weights count, are known only later.
 func (e *early) reaches(s *Sample) bool {
 	begin := s.Time
 	if s.State >= StateRunnable {

@@ -10,8 +10,8 @@ import (
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
-// TestLeaveOut builds a profile again, leaving out what a filter does not choose: it
-// is what the filter leaves of the whole.
+// TestLeaveOut builds a profile again, excluding what a filter does not choose: applying the filter
+// to it leaves the same as applying it to the whole.
 func TestLeaveOut(t *testing.T) {
 	p := profiletest.Server(2500, 12_000, 30)
 	for i := range p.Samples {
@@ -38,7 +38,7 @@ func TestLeaveOut(t *testing.T) {
 		for _, th := range p.Threads {
 			b.NewThread(th.PID, th.TID, th.Name)
 		}
-		// Stacks come when they are met first.
+		// Stacks are added when they first occur.
 		nodes := make([]uint32, len(p.Nodes))
 		var node func(uint32) uint32
 		node = func(n uint32) uint32 {
@@ -55,7 +55,7 @@ func TestLeaveOut(t *testing.T) {
 		got := b.Finish()
 		kept := len(got.Samples)
 		got, want := profile.Apply(got, f), profile.Apply(p, f)
-		// Of time, only a sample at the very beginning is not left out at once.
+		// By time, only a sample at the very beginning is not excluded at once.
 		if len(got.Samples) != len(want.Samples) || kept > len(want.Samples)+1 || int(left)+kept != len(p.Samples) {
 			t.Errorf("%+v: %d samples, %d kept and %d left out, want %d of %d", f, len(got.Samples), kept, left, len(want.Samples), len(p.Samples))
 			continue
@@ -67,7 +67,7 @@ func TestLeaveOut(t *testing.T) {
 			}
 		}
 	}
-	// A file that knows no times is not cut by time while it is read: it is refused later.
+	// A file without times is not cut by time while it is read: it is refused later.
 	b := profile.NewBuilder()
 	b.LeaveOut(profile.Filter{From: time.Second})
 	b.Thread(1, 1, "t")

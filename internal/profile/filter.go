@@ -14,7 +14,7 @@ import (
 // KindSet is a set of frame kinds.
 type KindSet uint32
 
-// Kinds makes a set.
+// Kinds returns the set of some kinds.
 func Kinds(kinds ...walk.Kind) (s KindSet) {
 	for _, k := range kinds {
 		s |= 1 << k
@@ -29,26 +29,25 @@ func (s KindSet) Has(k walk.Kind) bool { return s>>k&1 != 0 }
 type Filter struct {
 	Event  int            // index into Events
 	Thread *regexp.Regexp // only threads whose name matches
-	// ThreadKinds chooses threads by what they are for, of ThreadKinds and
-	// UnknownThreadKind; nil for all. Those of unknown kind count as java too where their
-	// process runs Java: better one too many than one of the program's own that is lost.
+	// ThreadKinds chooses threads by what they are for, with names of ThreadKinds and
+	// UnknownThreadKind; nil for all. Threads of unknown kind count as java too if their process
+	// runs Java: better one too many than to lose one of the program's own.
 	ThreadKinds []string
-	// OneThread is the index of the only thread that counts; nil for all.
+	// OneThread is the index of the only thread to choose; nil for all.
 	OneThread *uint32
 	States    StateSet       // only threads in these states; empty: in any
 	Focus     *regexp.Regexp // only stacks with a function whose name matches
 	Ignore    *regexp.Regexp // no stacks with a function whose name matches
-	// From and To are since the beginning of the recording; To 0 is its end. Of a wait
-	// the part counts that lies between them: see Sample.Part.
+	// From and To are since the beginning of the recording; To 0 is its end. The part of a wait
+	// that lies between them counts: see Sample.Part.
 	From, To time.Duration
-	// Hide takes frames of these kinds out of all stacks: what they used
-	// themselves counts for their callers.
+	// Hide removes frames of these kinds from all stacks: their own time counts for their callers.
 	Hide KindSet
-	// Raw shows frames with walk.Skid, whose time counts for their callers otherwise.
+	// Raw shows frames with walk.Skid, whose time otherwise counts for their callers.
 	Raw bool
-	// Signatures keeps methods apart that differ only in their parameters.
+	// Signatures keeps methods that differ only in their parameters apart.
 	Signatures bool
-	// Lines keeps the source lines of a method apart, where they are known.
+	// Lines keeps the source lines of a method apart, if they are known.
 	Lines bool
 }
 
@@ -64,8 +63,8 @@ func (c *Count) Add(o Count) {
 	c.Weight += o.Weight
 }
 
-// Share is c as a part of all, by weight, or by samples where nothing has
-// weight; 0 if there is nothing.
+// Share is c as a part of all, by weight, or by samples if nothing has weight; 0 if there is
+// nothing.
 func (c Count) Share(all Count) float64 {
 	switch {
 	case all.Weight > 0:
@@ -76,8 +75,7 @@ func (c Count) Share(all Count) float64 {
 	return 0
 }
 
-// Selection is what a Filter chose of a profile. All that is computed from it
-// counts only that.
+// Selection is what a Filter chose of a profile. Everything computed from it counts only that.
 type Selection struct {
 	Profile *Profile
 	Filter  Filter
@@ -88,18 +86,18 @@ type Selection struct {
 	Methods []Method
 
 	methodOf []uint32 // by index into Funcs
-	// A profile's frames differ in lines and addresses, which nothing here asks
-	// for: faces are what is left of them.
+	// A profile's frames differ in lines and addresses, which nothing here needs: faces are what
+	// remains of them.
 	faces  []face
-	faceOf []uint32 // by index into Profile.Frames; hidden where the filter hides the frame
+	faceOf []uint32 // by index into Profile.Frames; hidden if the filter hides the frame
 	ended  []ended  // by node
 
 	threadQuality []Quality // by index into Profile.Threads
-	doing         []Count   // by state, and for each by system call
-	threadStates  []Count   // by index into Profile.Threads, and for each by state
+	doing         []Count   // by state, and in each by system call
+	threadStates  []Count   // by index into Profile.Threads, and in each by state
 }
 
-// ended is what ended in a node of the profile.
+// ended is the sum of what ended in a node of the profile.
 type ended struct {
 	node uint32
 	Count
@@ -116,14 +114,13 @@ type face struct {
 	coarse  bool
 }
 
-// Method is what functions are merged to: those of the same name and module.
+// Method stands for all functions of the same name and module.
 type Method struct {
 	Func uint32 // the first of them, index into Funcs
-	Line int32  // of Filter.Lines; 0: not known, or all of them
+	Line int32  // of Filter.Lines; 0: unknown, or all of them
 }
 
-// HasTimes reports whether the samples know when they were taken. Formats that
-// merge equal stacks lose that.
+// HasTimes reports whether the samples have times. Formats that merge equal stacks lose them.
 func (p *Profile) HasTimes() bool {
 	if p.timed {
 		return true
@@ -136,8 +133,8 @@ func (p *Profile) HasTimes() bool {
 	return false
 }
 
-// Select applies a filter. It takes a time and memory in proportion to the
-// profile's nodes and samples, and makes no text.
+// Select applies a filter. It takes time and memory in proportion to the profile's nodes and
+// samples, and builds no strings.
 func (p *Profile) Select(f Filter) *Selection {
 	s := &Selection{
 		Profile: p, Filter: f,
@@ -185,8 +182,8 @@ func (s *Selection) choose(visit func(sm *Sample, c Count)) {
 	})
 }
 
-// Each visits the samples that the filter chose, with how much of their weight; for those
-// that the profile has only the sum of there is one.
+// Each visits the samples that the filter chose, with how much of their weight counts; samples of
+// which the profile has only the sum are visited as one.
 func (s *Selection) Each(visit func(sm *Sample, c Count)) {
 	m := s.Profile.matcher(s.Filter)
 	s.Profile.Each(func(sm *Sample, n uint64) {
@@ -213,7 +210,7 @@ func (p *Profile) Passing(f Filter) (all, chosen Count) {
 	return all, chosen
 }
 
-// matcher is a Filter made ready for one profile.
+// matcher is a Filter prepared for one profile.
 type matcher struct {
 	p             *Profile
 	threads       []bool // by index into Threads
@@ -234,7 +231,7 @@ func (p *Profile) matcher(f Filter) matcher {
 	}
 }
 
-// ThreadsOf says of every thread whether the filter takes it.
+// ThreadsOf reports for every thread whether the filter chooses it.
 func (p *Profile) ThreadsOf(f Filter) []bool {
 	takes := make([]bool, len(p.Threads))
 	kind := p.kindFilter(f.ThreadKinds)
@@ -256,8 +253,8 @@ func (m *matcher) part(s *Sample) (weight uint64, ok bool) {
 	return s.Part(m.p.Spans(s), m.from, m.to)
 }
 
-// nodesWith says of every node whether a function whose name matches is on its
-// stack; nil for no expression.
+// nodesWith reports for every node whether a function whose name matches is on its stack; nil for
+// no expression.
 func (p *Profile) nodesWith(re *regexp.Regexp) []bool {
 	if re == nil {
 		return nil
@@ -294,7 +291,7 @@ func (s *Selection) mergeMethods() {
 	}
 }
 
-// mergeFrames finds the faces of the profile's frames.
+// mergeFrames computes the faces of the profile's frames.
 func (s *Selection) mergeFrames() {
 	p := s.Profile
 	seen := map[face]uint32{}
@@ -330,16 +327,15 @@ func (s *Selection) mergeFrames() {
 	}
 }
 
-// stacks are the stacks of a Selection as a trie of faces, and by index into it
-// the samples that end there.
+// stacks are the stacks of a Selection as a trie of faces, with the samples that end in each node.
 type stacks struct {
 	*Trie
 	faces  []face
 	leaves []Count
 }
 
-// stacks merges the profile's stacks. They are not kept: for a large program
-// they are as large as the profile.
+// stacks merges the profile's stacks. They are not kept: for a large program they are as large as
+// the profile.
 func (s *Selection) stacks() stacks {
 	p := s.Profile
 	t := stacks{Trie: NewTrie(), faces: s.faces}
@@ -361,7 +357,7 @@ func (s *Selection) stacks() stacks {
 
 func (t *stacks) face(node uint32) *face { return &t.faces[t.At(node).Frame] }
 
-// Name is a method's name as people read it, with what the filter keeps apart.
+// Name returns a method's name for people, with what the filter keeps apart.
 func (s *Selection) Name(m uint32) string {
 	f := s.Func(m)
 	name := f.Name

@@ -2,7 +2,7 @@ package profile
 
 import "testing"
 
-// What did not happen is not what is shown first.
+// An event that did not happen is not the one shown first.
 func TestFirstEvent(t *testing.T) {
 	for _, c := range []struct {
 		events []uint16

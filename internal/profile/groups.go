@@ -5,34 +5,33 @@ import (
 	"slices"
 )
 
-// Group is the samples of a profile that differ in nothing but when they were taken and
-// what each weighs.
+// Group is a set of samples of a profile that differ only in time and weight.
 type Group struct {
-	Sample      // what they have in common: without a time, with the weight of all of them
-	Samples int // how many they are
-	Size    int // what their weights measure
+	Sample      // what they have in common: no time, and the weight of all of them
+	Samples int // how many there are
+	Size    int // the sum of measure over their weights
 }
 
-// Groups are the single samples of a profile by group. They are as many as the profile has
-// stacks, by thread and by what the threads did there, however many samples there are.
+// Groups are the single samples of a profile by group. Their number depends on the profile's
+// stacks, by thread and by what the threads did there, not on how many samples there are.
 type Groups struct {
 	p      *Profile
 	list   []Group
 	table  []uint32 // of list, open addressing: index+1, 0 is free
-	recent []met    // by node, some of those that were asked for last
+	recent []met    // by node, some of the latest lookups
 }
 
-// met is a group that was asked for.
+// met is a group that was looked up.
 type met struct {
-	at, kind uint64 // as a sum has them
+	at, kind uint64 // as in sum
 	group    uint32 // index+1; 0: none
 }
 
-// recently is how many groups are remembered, which the caches of a CPU hold. Samples mostly
+// recently is how many lookups are remembered, few enough for the caches of a CPU. Samples mostly
 // come thread by thread.
 const recently = 1 << 16
 
-// GroupsOf puts the samples of p together, and adds up what each weight measures.
+// GroupsOf groups the samples of p, and adds up measure over their weights.
 func GroupsOf(p *Profile, measure func(weight uint64) int) *Groups {
 	g := &Groups{p: p, table: make([]uint32, 1<<10), recent: make([]met, recently)}
 	p.Each(func(s *Sample, _ uint64) {
@@ -44,7 +43,7 @@ func GroupsOf(p *Profile, measure func(weight uint64) int) *Groups {
 	return g
 }
 
-// find gives the index of a sample's group, which may be new.
+// find returns the index of a sample's group, and adds the group if it is new.
 func (g *Groups) find(s *Sample) uint32 {
 	u := sumOf(s)
 	m := &g.recent[s.Node%recently]
@@ -66,7 +65,7 @@ func (g *Groups) find(s *Sample) uint32 {
 	return *place - 1
 }
 
-// place is where in the table a group is, or would be.
+// place returns where in the table a group is, or would be.
 func (g *Groups) place(u *sum) *uint32 {
 	h := (u.at ^ u.kind*0xD6E8FEB86659FD93) * 0x9E3779B97F4A7C15
 	h ^= h >> 32
@@ -82,7 +81,7 @@ func (g *Groups) place(u *sum) *uint32 {
 	}
 }
 
-// enter makes a table of all groups in a larger place.
+// enter replaces the table by a larger one and enters all groups in it.
 func (g *Groups) enter(table []uint32) {
 	g.table = table
 	for i := range g.list {
@@ -91,7 +90,7 @@ func (g *Groups) enter(table []uint32) {
 	}
 }
 
-// Sort puts the groups in an order, in which no two are equal.
+// Sort sorts the groups; compare must not consider two of them equal.
 func (g *Groups) Sort(compare func(a, b *Group) int) {
 	order := make([]uint32, len(g.list))
 	for i := range order {
@@ -108,18 +107,18 @@ func (g *Groups) Sort(compare func(a, b *Group) int) {
 	g.enter(g.table)
 }
 
-// List are the groups, as they were sorted. They may not be changed.
+// List returns the groups, as they were sorted. They may not be changed.
 func (g *Groups) List() []Group { return g.list }
 
-// atOnce is how many samples are put in order at once.
+// atOnce is how many samples are sorted at once.
 const atOnce = 1 << 18
 
-// timed is what tells the samples of a group apart.
+// timed is what distinguishes the samples of a group.
 type timed struct{ time, weight uint64 }
 
-// Each visits the groups in their order, with something that visits the samples of the group
-// in the order of time, as often as it is called; those of the same time stay in theirs.
-// It may be called once.
+// Each visits the groups in their order, with a function that visits the samples of the group in
+// the order of time, as often as it is called; those of the same time keep their order. Each may be
+// called once.
 func (g *Groups) Each(visit func(of *Group, each func(func(time, weight uint64)))) {
 	// Groups that follow each other are read together.
 	type bucket struct {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// disk is an Overflow in memory that takes a number of bytes, and may become unreadable.
+// disk is an Overflow in memory that accepts a limited number of bytes, and may become unreadable.
 type disk struct {
 	b      []byte
 	most   int
@@ -39,8 +39,8 @@ func (d *disk) ReadAt(p []byte, off int64) (int, error) {
 	return copy(p, d.b[off:]), nil
 }
 
-// plenty are samples of few stacks, of which one has most of them,
-// in an order of time that is disturbed here and there.
+// plenty returns samples of few stacks, most of them of one, in an order of time that is disturbed
+// here and there.
 func plenty(visit func(s Sample)) {
 	r := rand.New(rand.NewPCG(5, 17))
 	for i := range 400_000 {
@@ -58,7 +58,7 @@ func plenty(visit func(s Sample)) {
 	}
 }
 
-// Wherever samples are, their groups have every one once, in the order of time.
+// Wherever samples are kept, their groups have each of them once, in the order of time.
 func TestGroups(t *testing.T) {
 	type key struct {
 		node, thread uint32
@@ -117,7 +117,8 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// What is elsewhere is as if it were not; what cannot be read any more is said to be lost.
+// Samples kept elsewhere behave as if they were in memory; those that cannot be read any more are
+// reported as lost.
 func TestOverflow(t *testing.T) {
 	for _, keep := range []Keep{KeepPacked, KeepTracks} {
 		here, there, d := NewBuilder(), NewBuilder(), &disk{most: 1 << 30}

@@ -2,14 +2,14 @@ package profile
 
 import "hash/maphash"
 
-// index finds a value's place in a list that only grows, in a quarter of the
-// memory of a map, which would hold every value a second time.
+// index finds a value's place in a list that only grows, in a quarter of the memory of a map, which
+// would hold every value a second time.
 type index[T comparable] struct {
 	seed  maphash.Seed
 	table []uint32 // open addressing: place+1, 0 is free
 }
 
-// place gives v's place in list, adding it if it is new.
+// place returns v's place in list, and adds v if it is new.
 func (x *index[T]) place(list *[]T, v T) uint32 {
 	if 2*(len(*list)+1) > len(x.table) {
 		x.grow(*list)

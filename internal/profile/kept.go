@@ -5,31 +5,31 @@ import (
 	"slices"
 )
 
-// Keep is how a Builder keeps samples, and a Profile has them.
+// Keep is how a Builder and its Profile keep samples.
 type Keep uint8
 
 const (
-	// KeepSamples keeps each, in Profile.Samples.
+	// KeepSamples keeps each sample in Profile.Samples.
 	KeepSamples Keep = iota
-	// KeepPacked keeps each, in some ten bytes: only Each gives them.
+	// KeepPacked keeps each sample in some ten bytes: only Each visits them.
 	KeepPacked
-	// KeepTracks is KeepPacked with the samples of each track by themselves.
+	// KeepTracks is KeepPacked with the samples of each track kept separately.
 	KeepTracks
-	// KeepSums keeps only what samples come to, and those packed of which it is not certain
-	// yet what they count: see Summed.
+	// KeepSums keeps only sums of samples, and packs those of which it is not certain yet what they
+	// count: see Summed.
 	KeepSums
 	// KeepWeights is KeepSums with samples of different weight apart: see Weighed.
 	KeepWeights
 )
 
-// Keep says how samples are kept, before the first Add.
+// Keep sets how samples are kept. It is called before the first Add.
 func (b *Builder) Keep(k Keep) { b.keep, b.tally.apart = k, k == KeepWeights }
 
-// Tentative says, before the first Add, that times and weights of samples may change when
-// all are there: until then nobody knows whether a sample lies in a stretch of time.
+// Tentative announces, before the first Add, that times and weights of samples may change when all
+// are there: until then it is not known whether a sample lies in a range of time.
 func (b *Builder) Tentative() { b.tentative = true }
 
-// put keeps a sample, which is taken already.
+// put keeps a sample that was accepted.
 func (b *Builder) put(s Sample) {
 	b.timed = b.timed || s.Time != 0
 	b.latest = max(b.latest, s.Time)
@@ -56,8 +56,8 @@ func (b *Builder) put(s Sample) {
 	}
 }
 
-// whole reports whether a sample that was taken certainly belongs to the time that is asked
-// for as it is, whatever it counts.
+// whole reports whether a sample that was accepted certainly belongs to the time that is asked for
+// as it is, whatever its weight counts.
 func (e *early) whole(s *Sample, tentative bool) bool {
 	if e.from == 0 && e.to == 0 {
 		return true
@@ -92,7 +92,7 @@ func (b *Builder) finish() {
 	p.sums, b.tally = b.tally.sums, tally{added: b.tally.added}
 }
 
-// change calls f for each sample, which may change it, and keeps those of which f says so.
+// change calls f for each sample, which may change it, and keeps those for which f returns true.
 func (l *sampleLog) change(f func(s *Sample) bool) *sampleLog {
 	out := l.room.log()
 	l.each(func(s *Sample) {
@@ -104,7 +104,7 @@ func (l *sampleLog) change(f func(s *Sample) bool) *sampleLog {
 	return out
 }
 
-// ordered is the log in the order of time; those of the same time stay in theirs.
+// ordered returns the log in the order of time; samples of the same time keep their order.
 func (l *sampleLog) ordered() *sampleLog {
 	if !l.late {
 		return l
@@ -117,9 +117,9 @@ func (l *sampleLog) ordered() *sampleLog {
 	return out
 }
 
-// Each visits all samples, in the order in which they came unless the profile keeps tracks
-// apart; for those that it has only the sum of there is one without a time that has the
-// weight of all n. A visit may change what is in Samples, and nothing else.
+// Each visits all samples, in the order in which they were added unless the profile keeps tracks
+// apart. Samples of which it has only the sum are visited as one without a time that has the weight
+// of all n. A visit may change what is in Samples, and nothing else.
 func (p *Profile) Each(visit func(s *Sample, n uint64)) {
 	p.Singly(func(s *Sample) { visit(s, 1) })
 	var s Sample
@@ -129,7 +129,7 @@ func (p *Profile) Each(visit func(s *Sample, n uint64)) {
 	})
 }
 
-// Singly visits those samples that the profile has more of than what they come to.
+// Singly visits the samples that the profile does not have only as sums.
 func (p *Profile) Singly(visit func(s *Sample)) {
 	for i := range p.Samples {
 		visit(&p.Samples[i])
@@ -139,8 +139,8 @@ func (p *Profile) Singly(visit func(s *Sample)) {
 	}
 }
 
-// Change calls f for all samples, which may change them. What it does to the weight of
-// several it has to do to that of their sum.
+// Change calls f for all samples, which may change them. If f changes the weight of several samples
+// it must change the weight of their sum in the same way.
 func (p *Profile) Change(f func(s *Sample)) {
 	for i := range p.Samples {
 		f(&p.Samples[i])
@@ -159,7 +159,7 @@ func (p *Profile) Change(f func(s *Sample)) {
 	})
 }
 
-// change is that of a log.
+// change is sampleLog.change for sums.
 func (u *sums) change(f func(s *Sample) bool) sums {
 	t := tally{sums: sums{apart: u.apart}}
 	var s Sample
@@ -172,7 +172,7 @@ func (u *sums) change(f func(s *Sample) bool) sums {
 	return t.sums
 }
 
-// SortByTime puts samples into the order of time; those of the same time stay in theirs.
+// SortByTime sorts samples by time; those of the same time keep their order.
 func (p *Profile) SortByTime() {
 	slices.SortStableFunc(p.Samples, func(a, b Sample) int { return cmp.Compare(a.Time, b.Time) })
 	for i, l := range p.packed {
@@ -180,7 +180,7 @@ func (p *Profile) SortByTime() {
 	}
 }
 
-// Latest is the time of the last sample, as far as the profile knows times.
+// Latest returns the time of the last sample, as far as the profile has times.
 func (p *Profile) Latest() uint64 {
 	latest := p.latest
 	for i := range p.Samples {
@@ -189,12 +189,12 @@ func (p *Profile) Latest() uint64 {
 	return latest
 }
 
-// Summed gives p with only what its samples come to. It shares all else with p, which
-// stays as it is.
+// Summed returns p with only sums of its samples. It shares everything else with p, which stays as
+// it is.
 func Summed(p *Profile) *Profile { return summed(p, false) }
 
-// Weighed is Summed with a sum for each weight that samples have, so that it is known what
-// each weighs.
+// Weighed is Summed with a sum for each weight that samples have, so that the weight of each is
+// known.
 func Weighed(p *Profile) *Profile { return summed(p, true) }
 
 func summed(p *Profile, apart bool) *Profile {
@@ -222,8 +222,8 @@ func summed(p *Profile, apart bool) *Profile {
 	return &out
 }
 
-// AddSum adds n samples that differ in nothing but when they were taken, with the weight of
-// all, to a Builder that keeps sums. Most come in order, and no two are the same.
+// AddSum adds n samples that differ only in time, with the weight of all of them, to a Builder that
+// keeps sums. Most come in order, and no two are the same.
 func (b *Builder) AddSum(s Sample, n uint64) {
 	b.timed = b.timed || s.Time != 0
 	u := sumOf(&s)
@@ -235,7 +235,7 @@ func (b *Builder) AddSum(s Sample, n uint64) {
 	b.tally.added += n
 }
 
-// Alike gives p with samples that weigh 1 each.
+// Alike returns p with samples that weigh 1 each.
 func Alike(p *Profile) *Profile {
 	out := *p
 	out.Samples = slices.Clone(p.Samples)

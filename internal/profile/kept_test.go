@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// kept is what a Builder has of some samples of which it leaves some out.
+// kept returns what a Builder has of some samples after it excluded others.
 func kept(seed uint64, n int, f Filter, k Keep, tentative bool) (*Profile, uint64) {
 	whole, b := NewBuilder(), NewBuilder()
 	b.nodes = whole.nodes
@@ -25,7 +25,7 @@ func kept(seed uint64, n int, f Filter, k Keep, tentative bool) (*Profile, uint6
 	return b.Finish(), b.LeftOut()
 }
 
-// However samples are kept, a filter leaves the same of them, and they come to the same.
+// However samples are kept, a filter leaves the same ones, and their sums are the same.
 func TestKeep(t *testing.T) {
 	const n = 3000
 	end := time.Duration(n * 1e6)
@@ -70,7 +70,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// sameSamples compares single samples; the tracks of one may be apart.
+// sameSamples compares single samples; the tracks of one may be kept apart.
 func sameSamples(t *testing.T, k Keep, got, want *Profile) {
 	t.Helper()
 	list := func(p *Profile) map[Track][]Sample {
@@ -89,7 +89,7 @@ func sameSamples(t *testing.T, k Keep, got, want *Profile) {
 	}
 }
 
-// Samples that came in any order are sorted as a list is.
+// Samples that were added in any order are sorted like a list.
 func TestSortByTime(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	b, plain := NewBuilder(), NewBuilder()
@@ -109,7 +109,7 @@ func TestSortByTime(t *testing.T) {
 	}
 }
 
-// What is summed up by weight says of each sample what it weighs.
+// Sums by weight keep the weight of each sample.
 func TestWeighed(t *testing.T) {
 	const n = 3000
 	weights := func(p *Profile) map[Sample]uint64 {
@@ -151,7 +151,7 @@ func TestWeighed(t *testing.T) {
 		if got := Summed(Weighed(plain)); !reflect.DeepEqual(got.EventWeights(), plain.EventWeights()) {
 			t.Errorf("they weigh %v, want %v", got.EventWeights(), plain.EventWeights())
 		}
-		// Weights that change for all alike stay apart.
+		// Weights that are all changed alike stay apart.
 		double := func(s *Sample) { s.Weight *= 2 }
 		twice := *plain
 		twice.Samples = slices.Clone(plain.Samples)

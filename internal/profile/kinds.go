@@ -16,7 +16,7 @@ var kindNames = [walk.NumKinds]string{
 	walk.KindAOT:          "AOT",
 }
 
-// KindName is a frame kind as people and files read it.
+// KindName returns the name of a frame kind for people and files.
 func KindName(k walk.Kind) string {
 	if k < walk.NumKinds {
 		return kindNames[k]
@@ -24,7 +24,7 @@ func KindName(k walk.Kind) string {
 	return kindNames[walk.KindUnknown]
 }
 
-// KindByName is the kind that KindName calls so.
+// KindByName returns the kind whose KindName is name.
 func KindByName(name string) (walk.Kind, bool) {
 	for k, n := range kindNames {
 		if n == name {
@@ -45,7 +45,7 @@ var stateNames = [...]string{
 	StateDisk:     "disk",
 }
 
-// String names the state for people and files.
+// String returns the name of the state for people and files.
 func (s State) String() string {
 	if int(s) < len(stateNames) {
 		return stateNames[s]
@@ -53,7 +53,7 @@ func (s State) String() string {
 	return stateNames[StateUnknown]
 }
 
-// StateByName is the state whose String is name.
+// StateByName returns the state whose String is name.
 func StateByName(name string) (State, bool) {
 	for s, n := range stateNames {
 		if n == name {

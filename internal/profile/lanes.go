@@ -1,12 +1,12 @@
 package profile
 
-// Track is what tells the tracks of a timeline apart: a thread's samples of an event.
+// Track identifies a track of a timeline: a thread's samples of an event.
 type Track struct {
 	Thread uint32
 	Event  uint16
 }
 
-// Lane is the samples of one track, in the order of time.
+// Lane holds the samples of one track, in the order of time.
 type Lane struct {
 	Track
 	Samples int
@@ -48,7 +48,7 @@ func Lanes(p *Profile) []Lane {
 	return lanes
 }
 
-// tracked reports whether p has the samples of each track by themselves.
+// tracked reports whether p keeps the samples of each track separately.
 func tracked(p *Profile) bool {
 	seen := map[Track]bool{}
 	for _, l := range p.packed {

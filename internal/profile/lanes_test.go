@@ -8,10 +8,10 @@ import (
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
-// Lanes have every sample once, however the profile keeps them.
+// Lanes hold every sample once, however the profile keeps them.
 func TestLanesHaveEverySampleOnce(t *testing.T) {
 	p := profiletest.Java()
-	slices.Reverse(p.Samples) // so that the order of time is another
+	slices.Reverse(p.Samples) // so that the order of time differs
 	for _, keep := range []profile.Keep{profile.KeepSamples, profile.KeepPacked, profile.KeepTracks} {
 		b := profile.NewBuilder()
 		b.Keep(keep)

@@ -8,7 +8,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
-// TestLines has a method's lines add up to the method, and a stack count once for
+// TestLines checks that a method's lines add up to the method, and that a stack counts once for
 // each line of a recursive one.
 func TestLines(t *testing.T) {
 	p := profiletest.Java()

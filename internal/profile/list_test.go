@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The method list of many stacks is the same however many workers make it.
+// The method list of many stacks is the same for any number of workers.
 func TestListInParts(t *testing.T) {
 	b := NewBuilder()
 	b.p.Events = []Event{{Name: "cpu", Unit: "nanoseconds", Period: 1}}

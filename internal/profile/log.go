@@ -7,28 +7,28 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// logChunk is how many bytes of samples are allocated at once, at most.
+// logChunk is the maximum size, and leastChunk the minimum size, of a chunk of samples in bytes.
 const (
 	logChunk   = 64 << 10
 	leastChunk = 512
 )
 
-// sampleLog holds samples in the order in which they came, each in some ten
-// bytes instead of 32: ten minutes of a program that keeps two CPUs busy are more
-// than a million. It is written once and read once, from the first on.
+// sampleLog holds samples in the order in which they were added, each in some ten bytes instead of
+// 32: ten minutes of a program that keeps two CPUs busy are more than a million. It is written once
+// and read once, from the first sample on.
 type sampleLog struct {
-	room   *room    // where it has its chunks
-	full   []stored // those that are written
-	tail   []byte   // the one that is being written
+	room   *room    // where its chunks are kept
+	full   []stored // chunks that are written
+	tail   []byte   // the chunk that is being written
 	n      int
 	weight uint64 // of all
 	last   Sample
-	pieces bool // some are Continued
-	mixed  bool // they are of several tracks
-	late   bool // some were taken before the one in front of them
+	pieces bool // some samples are Continued
+	mixed  bool // there are samples of several tracks
+	late   bool // some samples were taken before the one that precedes them
 }
 
-// What of a sample is as it was in the one before.
+// Fields of a sample that are the same as in the one before.
 const (
 	sameWeight = 1 << iota
 	sameThread
@@ -36,7 +36,7 @@ const (
 	sameNode
 )
 
-// maxLogged is more than a sample takes.
+// maxLogged is the most bytes that a sample takes.
 const maxLogged = 1 + 3*binary.MaxVarintLen64 + binary.MaxVarintLen32 + 7
 
 func (l *sampleLog) add(s Sample) {
@@ -85,21 +85,21 @@ func (l *sampleLog) turn() {
 	if len(l.tail) > 0 {
 		l.full = append(l.full, l.room.put(l.tail))
 	}
-	// The first are small: there may be many logs.
+	// The first chunks are small: there may be many logs.
 	l.tail = l.room.chunk(leastChunk << min(len(l.full), 16))
 }
 
-// kind is what samples mostly have in common.
+// kind returns a sample with only those fields that samples mostly have in common.
 func kind(s *Sample) Sample {
 	return Sample{Event: s.Event, Syscall: s.Syscall, State: s.State, End: s.End, Flags: s.Flags}
 }
 
-// flat gives all samples in one slice, waits that were told of in pieces as one.
+// flat returns all samples in one slice, with waits that were recorded in pieces joined.
 func (l *sampleLog) flat() []Sample {
 	return flat(l)
 }
 
-// flat gives the samples of logs that follow each other in one slice.
+// flat returns the samples of consecutive logs in one slice.
 func flat(logs ...*sampleLog) []Sample {
 	n, pieces := 0, false
 	for _, l := range logs {
@@ -115,39 +115,39 @@ func flat(logs ...*sampleLog) []Sample {
 	return all
 }
 
-// each visits all samples in their order; a visit may change what it is given.
+// each visits all samples in their order; a visit may change the sample it gets.
 func (l *sampleLog) each(visit func(s *Sample)) {
 	r := l.reader()
-	var s Sample // one for all: it is on the heap
+	var s Sample // one for all: it escapes to the heap
 	for r.next() {
 		s = r.s
 		visit(&s)
 	}
 }
 
-// trim gives back the room behind the last sample: nothing is added any more.
+// trim frees the space behind the last sample: nothing is added any more.
 func (l *sampleLog) trim() { l.tail = slices.Clip(slices.Clone(l.tail)) }
 
 // logReader reads a log from the first sample on.
 type logReader struct {
 	log  *sampleLog
-	at   int // which chunk comes next
+	at   int // index of the next chunk
 	b    []byte
 	s    Sample
-	read []byte // what was put elsewhere
+	read []byte // what was read of a chunk kept elsewhere
 }
 
 func (l *sampleLog) reader() logReader { return logReader{log: l} }
 
-// number reads a number, which mostly has one byte.
+// number reads a number, which mostly takes one byte.
 func (r *logReader) number() uint64 {
 	v, n := binary.Uvarint(r.b)
 	r.b = r.b[n:]
 	return v
 }
 
-// next reads the next sample into s; false behind the last, or where what was put elsewhere cannot
-// be read.
+// next reads the next sample into s. It returns false behind the last one, or if what was kept
+// elsewhere cannot be read.
 func (r *logReader) next() bool {
 	for len(r.b) == 0 {
 		switch n := len(r.log.full); {

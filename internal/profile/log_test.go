@@ -8,7 +8,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// What is logged comes back, whatever it is.
+// All logged samples are read back, with any values.
 func TestSampleLog(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	var l sampleLog
@@ -25,7 +25,7 @@ func TestSampleLog(t *testing.T) {
 	for i := range 50000 {
 		s := Sample{Time: uint64(i) * 1e6, Weight: 998000, Node: r.Uint32N(4 << 20), Thread: r.Uint32N(40)}
 		if r.IntN(10) == 0 {
-			s.Weight, s.Time = r.Uint64(), s.Time-uint64(r.IntN(1<<30)) // some come late
+			s.Weight, s.Time = r.Uint64(), s.Time-uint64(r.IntN(1<<30)) // some are out of order
 		}
 		if r.IntN(10) == 0 {
 			s.Event, s.Syscall, s.State, s.End, s.Flags = 1, uint16(r.IntN(400)), StateSleeping, walk.EndTruncated, Stitched
@@ -42,7 +42,7 @@ func TestSampleLog(t *testing.T) {
 	t.Logf("%d bytes for %d samples", size, l.n)
 }
 
-// A trie gives every stack the same node again, and knows its way to the root.
+// A trie returns the same node for the same stack, and every node's path to the root.
 func TestTrie(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	type edge struct{ parent, frame uint32 }

@@ -13,21 +13,20 @@ import (
 // MethodCount is a row of the method list.
 type MethodCount struct {
 	Method uint32 // index into Selection.Methods
-	// Self is of stacks in which the method is innermost, Total of all stacks
-	// with it, counted once however often it is on them.
+	// Self counts stacks in which the method is innermost, Total all stacks with it, each once
+	// however often the method is on it.
 	Self, Total Count
-	// Kinds are the samples by the kind of frame that the method's innermost
-	// occurrence was.
+	// Kinds counts samples by the kind of frame that the method's innermost occurrence was.
 	Kinds [walk.NumKinds]uint64
-	// Guessed are the samples whose innermost occurrence of the method is a
-	// frame that was guessed.
+	// Guessed counts the samples whose innermost occurrence of the method is a frame that was
+	// guessed.
 	Guessed uint64
-	// Coarse are the samples with the method innermost whose place inside
-	// inlined code is only known up to the next safepoint or call.
+	// Coarse counts the samples with the method innermost whose place inside inlined code is only
+	// known up to the next safepoint or call.
 	Coarse uint64
 }
 
-// Kind is the kind that the method had most.
+// Kind returns the most frequent kind of the method.
 func (m *MethodCount) Kind() walk.Kind {
 	best := walk.Kind(0)
 	for k := range walk.NumKinds {
@@ -38,7 +37,7 @@ func (m *MethodCount) Kind() walk.Kind {
 	return best
 }
 
-// List is the method list: the most self weight first, then total, then name.
+// List returns the method list: the most self weight first, then total, then name.
 func (s *Selection) List() []MethodCount {
 	parts := make([][]MethodCount, max(1, min(runtime.GOMAXPROCS(0), len(s.ended)/leastListed)))
 	var wg sync.WaitGroup
@@ -63,17 +62,17 @@ func (s *Selection) List() []MethodCount {
 	return rows
 }
 
-// leastListed is how many stacks are worth a worker of their own.
+// leastListed is how many stacks are worth a separate worker.
 const leastListed = 1 << 14
 
-// rows gives a row for each method, of some of the stacks.
+// rows returns a row for each method, for some of the stacks.
 func (s *Selection) rows(stacks []ended) []MethodCount {
 	rows := make([]MethodCount, len(s.Methods))
 	for i := range rows {
 		rows[i].Method = uint32(i)
 	}
-	// Stack by stack, from the inside out: where a method is met first is its
-	// innermost occurrence. It takes no memory by node, of which there are many.
+	// Stack by stack, from the inside out: the first occurrence of a method is its innermost one.
+	// This takes no memory per node, of which there are many.
 	p := s.Profile
 	met := make([]uint32, len(s.Methods)) // the last stack in which a method was met
 	for i, e := range stacks {
@@ -106,7 +105,7 @@ func (s *Selection) rows(stacks []ended) []MethodCount {
 	return rows
 }
 
-// add adds the same row of other stacks.
+// add adds the same row for other stacks.
 func (m *MethodCount) add(o *MethodCount) {
 	m.Self.Add(o.Self)
 	m.Total.Add(o.Total)
@@ -117,9 +116,9 @@ func (m *MethodCount) add(o *MethodCount) {
 	m.Coarse += o.Coarse
 }
 
-// CoarseEvents says by event whether a method is more coarse than not, as
-// MethodCount.Coarse tells it of all samples: that is where what is said of inlined
-// code must be qualified. A coarse frame here and there is in any recording of a JVM.
+// CoarseEvents reports by event whether any method is more coarse than not, as MethodCount.Coarse
+// counts it over all samples: then statements about inlined code must be qualified. Any recording
+// of a JVM has a coarse frame here and there.
 func (p *Profile) CoarseEvents() []bool {
 	out := make([]bool, len(p.Events))
 	if !slices.ContainsFunc(p.Frames, func(f Frame) bool { return f.Flags&walk.Coarse != 0 }) {
@@ -157,17 +156,17 @@ func (p *Profile) CoarseEvents() []bool {
 	return out
 }
 
-// Callers is the tree of the callers of all methods whose name matches: those
-// methods below the root, and below each node who called it. A stack counts once,
-// for the innermost such method on it.
+// Callers returns the tree of the callers of all methods whose name matches: those methods below
+// the root, and below each node its callers. A stack counts once, for the innermost such method on
+// it.
 func (s *Selection) Callers(re *regexp.Regexp) *Tree {
 	calls := s.Calls()
 	match := make([]bool, len(s.Methods))
 	for i := range match {
 		match[i] = re.MatchString(s.Func(uint32(i)).Name)
 	}
-	// By node of the call tree: the innermost match on the way to it, and what
-	// has its innermost match here.
+	// By node of the call tree: the innermost match on the path to it, and the samples that have
+	// their innermost match here.
 	nearest := make([]uint32, len(calls.Nodes))
 	counts := make([]Count, len(calls.Nodes))
 	for i := 1; i < len(calls.Nodes); i++ {

@@ -2,28 +2,28 @@ package profile
 
 import "math"
 
-// Observation is what was seen beside the samples: what the machine and a runtime
-// are, how much memory a process has at a time, a collection of garbage.
+// Observation is something that was seen beside the samples: what the machine and a runtime are,
+// how much memory a process has at a time, a garbage collection.
 type Observation struct {
 	Kind    uint16 // index into ObservationKinds
-	Process int32  // index into Processes; -1: the machine, or it is not known of which
+	Process int32  // index into Processes; -1: the machine, or the process is not known
 	Time    uint64 // ns since Meta.Start
-	// Duration is in ns; 0 for what takes no time.
+	// Duration is in ns; 0 for instants.
 	Duration uint64
 	Values   []Value // one for each field of the kind
 }
 
 // Value is a number or a text.
 type Value struct {
-	Number uint64 // of a ValueShare or ValueFloat the bits of a float64
+	Number uint64 // for a ValueShare or a ValueFloat the bits of a float64
 	Text   string
 }
 
-// UnknownNumber is the value of a number that could not be had; readers of the Flight
-// Recorder's files show it as none.
+// UnknownNumber is the value of a number that was not available; readers of the Flight Recorder's
+// files show it as none.
 const UnknownNumber = 1 << 63
 
-// Number, Share, Flag and Text make values; Share any number.
+// Number, Share, Flag and Text return values; Share takes any number.
 func Number(n uint64) Value     { return Value{Number: n} }
 func Share(share float64) Value { return Value{Number: math.Float64bits(share)} }
 func Text(s string) Value       { return Value{Text: s} }
@@ -34,10 +34,10 @@ func Flag(is bool) Value {
 	return Value{}
 }
 
-// Share gives the value of a ValueShare or a ValueFloat.
+// Share returns the number of a ValueShare or a ValueFloat.
 func (v Value) Share() float64 { return math.Float64frombits(v.Number) }
 
-// ValueType is what a value means.
+// ValueType is how a value is interpreted.
 type ValueType uint8
 
 // The types of values.
@@ -47,8 +47,8 @@ const (
 	ValueNanos             // a length of time in ns
 	ValueMillis            // a length of time in ms
 	ValueEpoch             // a time, ms since 1970
-	ValueSigned            // a number below 0 too, as a uint64
-	ValueAddress           // in a process's memory
+	ValueSigned            // a signed number, stored as a uint64
+	ValueAddress           // an address in a process's memory
 	ValueThread            // index into Threads
 	ValueShare             // 0 to 1
 	ValueFloat             // any number, as the bits of a float64
@@ -56,14 +56,14 @@ const (
 	ValueText
 )
 
-// ObservationField is one value of a kind.
+// ObservationField describes one value of a kind.
 type ObservationField struct {
 	Name, Label string
 	Type        ValueType
 }
 
-// ObservationKind is a kind of observations, by the name that the JDK's Flight
-// Recorder has for it, or candid where the JDK has none that fits.
+// ObservationKind is a kind of observations. Its name is that of the JDK's Flight Recorder, or
+// begins with candid if the JDK has none that fits.
 type ObservationKind struct {
 	Name, Label string
 	Lasts       bool // it has a Duration
@@ -108,9 +108,9 @@ const (
 	numObservationKinds
 )
 
-// ObservationKinds are all kinds. Fields that the JDK's events of the same name have
-// and these have not are what cannot be seen from outside, but for peakTimeSpent, without
-// which the JDK's view of compilations shows nothing at all.
+// ObservationKinds are all kinds. Fields of the JDK's events of the same name that are missing here
+// cannot be seen from outside. peakTimeSpent cannot be seen either, but without it the JDK's view
+// of compilations shows nothing at all.
 var ObservationKinds = [numObservationKinds]ObservationKind{
 	OSInformation:             {Name: "jdk.OSInformation", Label: "OS Information", Fields: []ObservationField{{"osVersion", "OS Version", ValueText}}},
 	CPUInformation:            {Name: "jdk.CPUInformation", Label: "CPU Information", Fields: []ObservationField{{"cpu", "Type", ValueText}, {"description", "Description", ValueText}, {"sockets", "Sockets", ValueCount}, {"cores", "Cores", ValueCount}, {"hwThreads", "Hardware Threads", ValueCount}}},
@@ -187,7 +187,7 @@ var ObservationKinds = [numObservationKinds]ObservationKind{
 	NativeLibrary: {Name: "jdk.NativeLibrary", Label: "Native Library", Fields: []ObservationField{
 		{"name", "Name", ValueText}, {"baseAddress", "Base Address", ValueAddress}, {"topAddress", "Top Address", ValueAddress},
 	}},
-	// As the JDK's, it is of all that uses the interface, not of one process.
+	// As for the JDK, this is the traffic of everything on the interface, not of one process.
 	NetworkUtilization: {Name: "jdk.NetworkUtilization", Label: "Network Utilization", Fields: []ObservationField{
 		{"networkInterface", "Network Interface", ValueText}, {"readRate", "Read Rate in bits a second", ValueCount}, {"writeRate", "Write Rate in bits a second", ValueCount},
 	}},
@@ -200,5 +200,5 @@ func flagFields(t ValueType) []ObservationField {
 // Observe appends an observation, which must fit its kind.
 func (b *Builder) Observe(o Observation) { b.p.Observations = append(b.p.Observations, o) }
 
-// Observations are the observations since SumUp let go of others, and how many these were.
+// Observations returns the observations since SumUp dropped others, and how many were dropped.
 func (b *Builder) Observations() (list []Observation, gone int) { return b.p.Observations, b.gone }

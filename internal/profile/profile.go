@@ -1,6 +1,5 @@
-// Package profile is what a recording holds in memory: samples with
-// deduplicated stacks, threads, and what was lost. It knows nothing of files,
-// screens, or how it was sampled.
+// Package profile is what a recording holds in memory: samples with deduplicated stacks, threads,
+// and what was lost. It does not depend on files, screens, or how the samples were taken.
 package profile
 
 import (
@@ -20,62 +19,62 @@ type Profile struct {
 	Nodes     []Node  // a trie of stacks, outermost frame first; Nodes[0] is the root
 	Samples   []Sample
 	Losses    Losses
-	// Syscalls are the names of system calls that samples are in; the first is
-	// none. nil is the same as only that.
+	// Syscalls are the names of system calls that samples are in; the first one is none. nil means
+	// the same as only that.
 	Syscalls []string
 	// Observations are what was seen beside the samples.
 	Observations []Observation
 
-	// Of further samples, which are not in Samples: see Keep.
+	// Further samples, which are not in Samples: see Keep.
 	packed []*sampleLog
-	room   *room // of these
+	room   *room // of packed
 	sums   sums
-	timed  bool   // there are times in packed, or were of sums
-	latest uint64 // the last of them
+	timed  bool   // there are times in packed, or sums had times
+	latest uint64 // the latest of these times
 }
 
-// Meta says how and when the recording was made.
+// Meta describes how and when the recording was made.
 type Meta struct {
 	Start    time.Time
 	Duration time.Duration
 	Host     string
 	Engine   string   // name of the engine
 	Describe string   // one line on how it sampled
-	Command  string   // what was profiled, as people write it
+	Command  string   // what was profiled, for people
 	Version  string   // of candid
-	Notes    []string // what could not be had, and why
+	Notes    []string // what was not available, and why
 	Cost     Cost
-	// Unfinished says of a file that candid writes while it records that it was not written
-	// to its end, or is not yet.
+	// Unfinished means that a file that candid writes while it records was not written to its end,
+	// or not yet.
 	Unfinished bool
 }
 
-// Cost is what a recording cost while it was made. What is 0 is not known.
+// Cost is what a recording cost while it was made. 0 means not known.
 type Cost struct {
-	// Copying is what copying stacks took in the targets' time, without the
-	// timer's interrupt around it.
+	// Copying is how long copying stacks took of the targets' time, without the surrounding timer
+	// interrupt.
 	Copying time.Duration
-	// TargetCPU is the CPU time that the targets used, the copying in it.
+	// TargetCPU is the CPU time that the targets used, including the copying.
 	TargetCPU time.Duration
-	OwnCPU    time.Duration // candid's own CPU time, attaching in it
-	Memory    uint64        // bytes: candid's own memory at its peak
-	// FirstWalked is how long after attaching began the first sample was walked.
+	OwnCPU    time.Duration // candid's own CPU time, including attaching
+	Memory    uint64        // bytes: candid's own peak memory
+	// FirstWalked is how long after the start of attaching the first sample was walked.
 	FirstWalked time.Duration
-	// Samples is how many samples were taken at that cost, and Recorded in which time,
-	// where this is only a part of that recording; else 0.
+	// Samples is how many samples were taken at that cost, and Recorded in which time, if this is
+	// only a part of that recording; else 0.
 	Samples  uint64
 	Recorded time.Duration
 }
 
-// Of notes that the cost is of a recording of so many samples, of which only a part is
-// left. Where nothing is known of it, or it is of a larger one already, nothing changes.
+// Of records that the cost is of a recording of so many samples, of which only a part is left. If
+// the cost is not known, or is already that of a larger recording, nothing changes.
 func (c *Cost) Of(samples uint64, recorded time.Duration) {
 	if *c != (Cost{}) && c.Samples == 0 {
 		c.Samples, c.Recorded = samples, recorded
 	}
 }
 
-// Event is what a sample's weight counts.
+// Event describes what a sample's weight counts.
 type Event struct {
 	Name   string // "cpu"
 	Unit   string // "nanoseconds", "count"
@@ -92,26 +91,26 @@ type Process struct {
 // Thread is one profiled thread.
 type Thread struct {
 	PID, TID int
-	Name     string // the runtime's name for it, else the operating system's
+	Name     string // the runtime's name for it, otherwise the operating system's
 	OSName   string
-	// Kind is what the thread is for, one of ThreadKinds; "" if that is not known.
+	// Kind is what the thread is for, one of ThreadKinds; "" if not known.
 	Kind string
-	// KernelCPU is the CPU time that the kernel accounted to the thread while
-	// it was recorded, in ns; 0 if that is not known.
+	// KernelCPU is the CPU time that the kernel accounted to the thread while it was recorded, in
+	// ns; 0 if not known.
 	KernelCPU uint64
 }
 
 // Func is a function, method or stub.
 type Func struct {
-	Name      string // as people read it
-	Raw       string // "" if the same
+	Name      string // for people
+	Raw       string // as in the symbol table; "" if the same
 	Signature string
 	Module    string
 	File      string
 	NoName    bool // Name is only module+offset
 }
 
-// Frame is a place in a function.
+// Frame is a position in a function.
 type Frame struct {
 	Func  uint32 // index into Funcs
 	Line  int32  // 0: unknown
@@ -122,7 +121,7 @@ type Frame struct {
 	Addr  uint64
 }
 
-// Node is a frame under its caller. Its parent has a lower index.
+// Node is a frame below its caller. Its parent has a lower index.
 type Node struct {
 	Parent uint32 // index into Nodes
 	Frame  uint32 // index into Frames; meaningless for the root
@@ -130,7 +129,7 @@ type Node struct {
 
 // Sample is one sample.
 type Sample struct {
-	Time   uint64 // ns since Meta.Start; of a wait (Event.Spans) when it ended
+	Time   uint64 // ns since Meta.Start; for a wait (Event.Spans) when it ended
 	Weight uint64
 	Node   uint32 // innermost frame of its stack
 	Thread uint32 // index into Threads
@@ -138,11 +137,11 @@ type Sample struct {
 	// Syscall is the index into Syscalls of the system call that the thread is in; 0: none.
 	Syscall uint16
 	State   State
-	End     walk.End // how its stack ends at the outer side
+	End     walk.End // how its stack ends on the outer side
 	Flags   SampleFlags
 }
 
-// SampleFlags say how certain a sample's stack is.
+// SampleFlags describe how certain a sample's stack is.
 type SampleFlags uint8
 
 const (
@@ -150,10 +149,10 @@ const (
 	Stitched SampleFlags = 1 << iota
 	// Guessed: at least one frame is heuristic, or the end was found by a guess.
 	Guessed
-	// Continued: the sample goes on with the wait that the thread's last one of this event
-	// told of, of which it is a further piece. A Builder makes one sample of all pieces.
+	// Continued: the sample is a further piece of the wait that the thread's last sample of this
+	// event reported. A Builder joins all pieces to one sample.
 	Continued
-	// Unnamed: of at least one frame of managed code it is not known which method it runs.
+	// Unnamed: for at least one frame of managed code the method is not known.
 	Unnamed
 )
 
@@ -169,10 +168,10 @@ const (
 	StateBlocked        // at a monitor that another thread holds
 	StateParked         // by LockSupport.park: most locks and pools of java.util.concurrent
 	StateWaiting        // in Object.wait
-	StateDisk           // in a sleep that no signal ends: a disk or a page, mostly
+	StateDisk           // in an uninterruptible sleep: mostly for a disk or a page
 )
 
-// Losses counts what is not in Samples.
+// Losses counts samples that are not in Samples.
 type Losses struct {
 	Lost      uint64 // samples that a full buffer dropped
 	Throttled uint64

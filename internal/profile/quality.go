@@ -2,19 +2,18 @@ package profile
 
 import "github.com/candid-profiler/candid/internal/walk"
 
-// Certainty says how far a whole stack can be trusted.
+// Certainty is how far a whole stack can be trusted.
 type Certainty uint8
 
 // The certainties. CertaintyOf is the one place that decides between them.
 const (
-	// CertaintyComplete: the stack ends at the thread's first frame, each caller on the
-	// way was proved (exact or derived, see walk.Provenance), it is known which method
-	// each frame of managed code runs, and all of it is of the moment of the sample. Code
-	// that no file holds and no runtime claims proves nothing about its callers: they are
-	// guesses (walk.KindUnknown).
+	// CertaintyComplete: the stack ends at the thread's first frame, each caller was proved (exact
+	// or derived, see walk.Provenance), the method of each frame of managed code is known, and all
+	// of it is of the moment of the sample. Code that no file holds and no runtime claims proves
+	// nothing about its callers: they are guesses (walk.KindUnknown).
 	CertaintyComplete  Certainty = iota
 	CertaintyStitched            // complete, but part was read after the sample was taken
-	CertaintyUnnamed             // complete, but which method a managed frame runs is not known
+	CertaintyUnnamed             // complete, but the method of a managed frame is not known
 	CertaintyHeuristic           // ends at the first frame, but at least one frame is a guess
 	CertaintyTruncated           // the copy of the stack ended before the first frame
 	CertaintyBroken              // the walk ended before the first frame
@@ -23,7 +22,7 @@ const (
 
 var certaintyNames = [NumCertainties]string{"complete", "stitched", "unnamed", "heuristic", "truncated", "broken"}
 
-// String is the name that reports and files have for it.
+// String returns the name used in reports and files.
 func (c Certainty) String() string {
 	if c < NumCertainties {
 		return certaintyNames[c]
@@ -31,7 +30,7 @@ func (c Certainty) String() string {
 	return "of unknown certainty"
 }
 
-// CertaintyOf is how far a stack can be trusted that ends in that way and has those flags.
+// CertaintyOf returns how far a stack that ends in this way and has these flags can be trusted.
 func CertaintyOf(end walk.End, flags SampleFlags) Certainty {
 	switch {
 	case end == walk.EndTruncated:
@@ -48,8 +47,8 @@ func CertaintyOf(end walk.End, flags SampleFlags) Certainty {
 	return CertaintyComplete
 }
 
-// FlagsOf are the flags of a sample with a walked stack. unnamed says that of a frame of
-// managed code the method is not known (ManagedFrame).
+// FlagsOf returns the flags of a sample with a walked stack. unnamed means that the method of a
+// frame of managed code is not known (ManagedFrame).
 func FlagsOf(st *walk.Stack, unnamed bool) SampleFlags {
 	var f SampleFlags
 	if st.Stitched {
@@ -64,8 +63,8 @@ func FlagsOf(st *walk.Stack, unnamed bool) SampleFlags {
 	return f
 }
 
-// ManagedFrame reports whether frames of a kind run a method of a runtime's, so that one
-// without a name is something that the profile does not know.
+// ManagedFrame reports whether frames of a kind run a method of a runtime, so that one without a
+// name means that the profile lacks something.
 func ManagedFrame(k walk.Kind) bool {
 	switch k {
 	case walk.KindInterpreted, walk.KindCompiled, walk.KindC1, walk.KindC2, walk.KindInlined, walk.KindNativeMethod:
@@ -74,9 +73,8 @@ func ManagedFrame(k walk.Kind) bool {
 	return false
 }
 
-// Quality counts how certain the stacks of a profile are. Every sample is in
-// exactly one of Complete, Stitched, Unnamed, Heuristic, Truncated and Broken; see
-// CertaintyOf for what each means.
+// Quality counts how certain the stacks of a profile are. Every sample is in exactly one of
+// Complete, Stitched, Unnamed, Heuristic, Truncated and Broken; see CertaintyOf for their meaning.
 type Quality struct {
 	Samples   uint64
 	Complete  uint64
@@ -88,7 +86,7 @@ type Quality struct {
 	Reasons   [walk.NumEnds]uint64 // of the truncated and broken ones
 }
 
-// Quality counts over all samples.
+// Quality counts all samples.
 func (p *Profile) Quality() Quality {
 	var q Quality
 	p.Each(func(s *Sample, n uint64) { q.AddTimes(s.End, s.Flags, n) })
@@ -98,7 +96,7 @@ func (p *Profile) Quality() Quality {
 // Add counts one more sample.
 func (q *Quality) Add(s *Sample) { q.AddTimes(s.End, s.Flags, 1) }
 
-// AddTimes counts n more samples whose stacks end in that way and have those flags.
+// AddTimes counts n more samples whose stacks end in this way and have these flags.
 func (q *Quality) AddTimes(end walk.End, flags SampleFlags, n uint64) {
 	q.Samples += n
 	switch CertaintyOf(end, flags) {
@@ -119,8 +117,7 @@ func (q *Quality) AddTimes(end walk.End, flags SampleFlags, n uint64) {
 	}
 }
 
-// MostFrequentEnd is why most of the broken stacks are broken, EndComplete if
-// none is.
+// MostFrequentEnd returns why most of the broken stacks are broken, EndComplete if none is.
 func (q Quality) MostFrequentEnd() walk.End {
 	best := walk.EndComplete
 	for e := walk.EndTruncated + 1; e < walk.NumEnds; e++ {
@@ -131,7 +128,7 @@ func (q Quality) MostFrequentEnd() walk.End {
 	return best
 }
 
-// Merge adds what o counted.
+// Merge adds the counts of o.
 func (q *Quality) Merge(o Quality) {
 	q.Samples += o.Samples
 	q.Complete += o.Complete

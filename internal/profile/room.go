@@ -5,23 +5,23 @@ import (
 	"sync/atomic"
 )
 
-// Overflow takes those packed samples that are too many to be in memory: a file that nobody
-// else uses. It is written to its end, and what was written stays as it is.
+// Overflow takes the packed samples that exceed what memory may hold: a file that nobody else uses.
+// It is only appended to, and what was written does not change.
 type Overflow interface {
 	io.ReaderAt
 	io.WriterAt
 }
 
-// Overflow says, before the first Add, where packed samples go of which there are more than
-// there should be in memory. They stay in memory where it takes no more. The profile needs it
-// as long as it is used: see Profile.Err.
+// Overflow sets, before the first Add, where packed samples go that exceed what memory may hold. If
+// it accepts no more, they stay in memory. The profile needs it as long as it is used: see
+// Profile.Err.
 func (b *Builder) Overflow(to Overflow) {
 	b.room = &room{to: to, most: maxHeld}
 	b.log.room = b.room
 }
 
-// Err says why some of the profile's samples were not visited: what was put elsewhere could
-// not be read again.
+// Err returns why some of the profile's samples were not visited: what was kept elsewhere could not
+// be read again.
 func (p *Profile) Err() error {
 	if p.room == nil {
 		return nil
@@ -32,25 +32,25 @@ func (p *Profile) Err() error {
 	return nil
 }
 
-// maxHeld is how many bytes of packed samples are in memory where there is another place.
+// maxHeld is how many bytes of packed samples stay in memory if there is an Overflow.
 const maxHeld = 16 << 20
 
-// room is where the logs of a Builder, and of all profiles that come from its own, have their
-// chunks: in memory, and what is too much elsewhere. nil is memory only.
+// room holds the chunks of the logs of a Builder, and of all profiles derived from its own: in
+// memory, and what exceeds that in an Overflow. nil is memory only.
 type room struct {
 	to     Overflow
-	end    int64  // of what is there
-	full   bool   // it takes no more
+	end    int64  // of what was written to to
+	full   bool   // to accepts no more
 	held   int    // bytes in memory
-	most   int    // that there may be of these
-	logs   int    // how many there are
+	most   int    // the most bytes in memory
+	logs   int    // how many logs there are
 	spare  []byte // for the next chunk
 	failed atomic.Pointer[error]
 }
 
-// stored is a chunk that is full.
+// stored is a full chunk.
 type stored struct {
-	b   []byte // nil: it is elsewhere
+	b   []byte // nil: it is in the Overflow
 	off int64
 	n   int
 }
@@ -63,7 +63,7 @@ func (r *room) log() *sampleLog {
 	return &sampleLog{room: r}
 }
 
-// chunk gives an empty chunk of that many bytes, or of fewer where that is too much.
+// chunk returns an empty chunk of size bytes, or of fewer if that is too much.
 func (r *room) chunk(size int) []byte {
 	size = min(size, logChunk)
 	if r == nil {
@@ -79,7 +79,7 @@ func (r *room) chunk(size int) []byte {
 	return make([]byte, 0, size)
 }
 
-// put keeps a full chunk, which is the room's from then on.
+// put keeps a full chunk, which belongs to the room from then on.
 func (r *room) put(b []byte) stored {
 	if r == nil {
 		return stored{b: b}
@@ -99,8 +99,8 @@ func (r *room) put(b []byte) stored {
 	return stored{b: b}
 }
 
-// get gives what was put, nil where it cannot be read. buf is used for it if it is large
-// enough, and given back.
+// get returns what was put, nil if it cannot be read. It uses buf if that is large enough, and
+// returns it in again.
 func (r *room) get(s *stored, buf []byte) (b, again []byte) {
 	if s.b != nil {
 		return s.b, buf

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// sorter sorts more samples than there should be in memory one by one: a piece at a time,
-// which it packs. Samples that compare as equal stay in the order in which they came.
+// sorter sorts more samples than memory may hold unpacked: one piece at a time, which it packs.
+// Samples that compare as equal keep their order.
 type sorter struct {
 	room    *room
 	compare func(a, b *Sample) int
@@ -27,7 +27,7 @@ func (t *sorter) pack() {
 	if len(t.piece) == 0 {
 		return
 	}
-	// Places are sorted: samples would go to the heap, two for each comparison.
+	// Indices are sorted: samples would go to the heap, two for each comparison.
 	order := make([]uint32, len(t.piece))
 	for i := range order {
 		order[i] = uint32(i)
@@ -46,7 +46,7 @@ func (t *sorter) pack() {
 	t.runs, t.piece = append(t.runs, run), t.piece[:0]
 }
 
-// head is what comes next of a run.
+// head is the next sample of a run.
 type head struct {
 	logReader
 	run int
@@ -56,7 +56,7 @@ type head struct {
 func (t *sorter) each(visit func(s *Sample)) {
 	t.pack()
 	t.piece = nil
-	// A heap: what comes first is on top.
+	// A heap: the first sample in order is on top.
 	heads := make([]*head, 0, len(t.runs))
 	for i, r := range t.runs {
 		h := &head{logReader: r.reader(), run: i}

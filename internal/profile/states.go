@@ -15,20 +15,20 @@ type StateSet uint16
 // Has reports whether s is in the set.
 func (set StateSet) Has(s State) bool { return set == 0 || set>>s&1 != 0 }
 
-// With is the set with s.
+// With returns the set with s added.
 func (set StateSet) With(s State) StateSet { return set | 1<<s }
 
-// StateNames are the names of all states, as StateByName takes them.
+// StateNames returns the names of all states, as StateByName accepts them.
 func StateNames() []string { return slices.Clone(stateNames[:]) }
 
 // StateCount is a row of what threads were doing.
 type StateCount struct {
 	State   State
-	Syscall string // that they were in, "" for none
+	Syscall string // the one they were in, "" for none
 	Count
 }
 
-// ByState is what threads were doing, by state and system call: the most weight first.
+// ByState returns what threads were doing, by state and system call: the most weight first.
 func (s *Selection) ByState() []StateCount {
 	calls := max(len(s.Profile.Syscalls), 1)
 	var rows []StateCount
@@ -48,7 +48,7 @@ func (s *Selection) ByState() []StateCount {
 	return rows
 }
 
-// States are the counts of each state.
+// States returns the counts of each state.
 func (s *Selection) States() [NumStates]Count {
 	var out [NumStates]Count
 	for _, row := range s.ByState() {
@@ -57,12 +57,12 @@ func (s *Selection) States() [NumStates]Count {
 	return out
 }
 
-// ThreadStates are the counts of each state of a thread.
+// ThreadStates returns the counts of each state of a thread.
 func (s *Selection) ThreadStates(thread uint32) []Count {
 	return s.threadStates[int(thread)*NumStates:][:NumStates]
 }
 
-// HasStates reports whether threads were seen in other states than running.
+// HasStates reports whether threads were seen in states other than running.
 func (s *Selection) HasStates() bool {
 	for state, c := range s.States() {
 		if c.Samples > 0 && State(state) != StateRunning && State(state) != StateUnknown {
@@ -72,7 +72,7 @@ func (s *Selection) HasStates() bool {
 	return false
 }
 
-// EventByName is the index of the event of that name.
+// EventByName returns the index of the event of that name.
 func (p *Profile) EventByName(name string) (int, bool) {
 	i := slices.IndexFunc(p.Events, func(e Event) bool { return e.Name == name })
 	return i, i >= 0
@@ -85,14 +85,14 @@ func (p *Profile) Sampled(event int) bool {
 	return sampled
 }
 
-// others visits what is not in Samples.
+// others visits the samples that are not in Samples.
 func (p *Profile) others(visit func(s *Sample)) {
 	rest := Profile{packed: p.packed, sums: p.sums}
 	rest.Each(func(s *Sample, _ uint64) { visit(s) })
 }
 
-// FirstEvent is the index of the event that is shown where none is asked for: the first
-// that has samples, 0 if there are none at all.
+// FirstEvent returns the index of the event that is shown if none is asked for: the first one that
+// has samples, 0 if there are none at all.
 func (p *Profile) FirstEvent() int {
 	first := len(p.Events)
 	for i := range p.Samples {
@@ -121,7 +121,7 @@ func (p *Profile) FirstEvent() int {
 	return first
 }
 
-// EventNames are the names of all events, for people.
+// EventNames returns the names of all events, for people.
 func (p *Profile) EventNames() string {
 	names := make([]string, len(p.Events))
 	for i, e := range p.Events {
@@ -130,8 +130,8 @@ func (p *Profile) EventNames() string {
 	return strings.Join(names, ", ")
 }
 
-// Only gives the part of p that is of one event, as a profile of its own. It
-// shares all that does not change with p, which stays as it is.
+// Only returns the part of p that is of one event, as a profile of its own. It shares everything
+// that does not change with p, which stays as it is.
 func Only(p *Profile, event int) *Profile {
 	out := *p
 	out.Events = p.Events[event : event+1]
@@ -152,8 +152,8 @@ func Only(p *Profile, event int) *Profile {
 	return &out
 }
 
-// keep takes over those samples of p that are not in Samples and of which f says so, which
-// may change them; of sums it is summed that says so, if it is not nil.
+// keep copies those samples of of that are not in Samples and for which f returns true; f may
+// change them. For sums, summed decides instead, if it is not nil.
 func (p *Profile) keep(of *Profile, f, summed func(s *Sample) bool) {
 	p.packed, p.latest = nil, 0
 	if summed == nil {

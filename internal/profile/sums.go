@@ -8,21 +8,20 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// sums are what samples come to: those that differ in nothing but when they were taken
-// and what each weighs are one. However long a recording is, there are as many as it has
-// stacks, by thread and by what the threads did there. They are kept in their order, in
-// some eight bytes each.
+// sums are sums of samples: those that differ only in time and weight are one. However long a
+// recording is, their number depends on its stacks, by thread and by what the threads did there.
+// They are kept in order, in some eight bytes each.
 type sums struct {
 	chunks  [][]byte
 	n       int // sums
 	samples uint64
-	apart   bool // samples of different weight are of different sums
+	apart   bool // samples of different weight have different sums
 }
 
-// sum is some samples.
+// sum is the sum of some samples.
 type sum struct {
 	at     uint64 // node and thread
-	kind   uint64 // all else
+	kind   uint64 // everything else
 	n      uint64
 	weight uint64
 }
@@ -36,7 +35,7 @@ func sumOf(s *Sample) sum {
 	}
 }
 
-// sample is one sample with the weight of all.
+// sample returns one sample with the weight of all.
 func (s *sum) sample() Sample {
 	return Sample{
 		Weight: s.weight, Node: uint32(s.at >> 32), Thread: uint32(s.at),
@@ -54,7 +53,7 @@ func (s *sum) compare(o *sum, apart bool) int {
 	return cmp.Compare(s.each(), o.each())
 }
 
-// each is what one of them weighs, if all weigh the same.
+// each returns what one of them weighs, if all weigh the same.
 func (s *sum) each() uint64 {
 	if s.n == 1 {
 		return s.weight
@@ -62,17 +61,18 @@ func (s *sum) each() uint64 {
 	return s.weight / s.n
 }
 
-// What of a sum is as it was in the one before. The rest of the byte is how many there are.
+// Fields of a sum that are the same as in the one before. The rest of the byte is the number of
+// samples.
 const (
 	sameSumThread = 1 << iota
 	sameSumKind
-	sumFlags = iota // how many these are
+	sumFlags = iota // the number of these flags
 )
 
-// maxSummed is more than a sum takes.
+// maxSummed is the most bytes that a sum takes.
 const maxSummed = 5 * binary.MaxVarintLen64
 
-// add adds to what there is, in any order.
+// add merges more sums, which may be in any order.
 func (u *sums) add(more []sum) {
 	slices.SortFunc(more, func(a, b sum) int { return a.compare(&b, u.apart) })
 	w := sumWriter{sums: sums{apart: u.apart}}
@@ -118,7 +118,7 @@ func (u *sums) each(visit func(sum)) {
 type sumWriter struct {
 	sums
 	before  sum // what was written last
-	pending sum // it may become more
+	pending sum // it may still grow
 }
 
 func (w *sumWriter) add(s *sum) {
@@ -162,10 +162,9 @@ func (w *sumWriter) write() {
 	w.before = *s
 }
 
-// SumUp keeps of the samples that were added so far only what they come to, where someone
-// else has each of them: in the profile they count, but are not among its Samples. Those
-// of threads that sleep stay, of which several may turn out to be one wait. Of what was
-// observed beside them nothing is kept.
+// SumUp keeps only sums of the samples that were added so far, because the caller has each of them
+// elsewhere: they count in the profile, but are not among its Samples. Samples of threads that
+// sleep stay, because several may turn out to be one wait. Observations are dropped.
 func (b *Builder) SumUp() {
 	summed := make([]sum, 0, b.log.n)
 	b.log.each(func(s *Sample) {
@@ -181,7 +180,7 @@ func (b *Builder) SumUp() {
 	b.p.Observations = nil
 }
 
-// SampleCount is how many samples the profile has, however it keeps them.
+// SampleCount returns how many samples the profile has, however it keeps them.
 func (p *Profile) SampleCount() uint64 {
 	n := uint64(len(p.Samples)) + p.sums.samples
 	for _, l := range p.packed {
@@ -190,22 +189,22 @@ func (p *Profile) SampleCount() uint64 {
 	return n
 }
 
-// EventSamples is how many samples each event has.
+// EventSamples returns how many samples each event has.
 func (p *Profile) EventSamples() []uint64 {
 	counts := make([]uint64, len(p.Events))
 	p.Each(func(s *Sample, n uint64) { counts[s.Event] += n })
 	return counts
 }
 
-// EventWeights is what the samples of each event weigh.
+// EventWeights returns the total weight of the samples of each event.
 func (p *Profile) EventWeights() []uint64 {
 	weights := make([]uint64, len(p.Events))
 	p.Each(func(s *Sample, _ uint64) { weights[s.Event] += s.Weight })
 	return weights
 }
 
-// tally sums up samples as they come. Most are of a sum that there is, which a table
-// finds; what is in it is added to the sums when it has become large beside them.
+// tally sums up samples as they are added. Most belong to a sum that exists, which a table finds.
+// The table is added to the sums when it has become large compared with them.
 type tally struct {
 	sums
 	table []sum // open addressing; n 0: free
@@ -213,10 +212,10 @@ type tally struct {
 	added uint64 // samples
 }
 
-// leastTallied is how many sums a table has at least before they are added.
+// leastTallied is the least number of sums in a table before they are added.
 const leastTallied = 1 << 17
 
-// add adds n samples that differ in nothing but when they were taken and what each weighs.
+// add adds n samples that differ only in time and weight.
 func (t *tally) add(s *Sample, weight, n uint64) {
 	if 3*t.used >= 2*len(t.table) {
 		if t.used >= max(leastTallied, t.sums.n/2) {
@@ -237,7 +236,7 @@ func (t *tally) add(s *Sample, weight, n uint64) {
 	t.added += n
 }
 
-// place is where a sum is, or would be.
+// place returns where a sum is, or would be.
 func (t *tally) place(u *sum) *sum {
 	h := u.at ^ u.kind*0xD6E8FEB86659FD93
 	if t.apart {
@@ -276,14 +275,14 @@ func (t *tally) empty() {
 	t.used = 0
 }
 
-// flush is empty, when nothing more comes.
+// flush is empty when nothing more follows.
 func (t *tally) flush() {
 	t.empty()
 	t.table = nil
 	t.sums.trim()
 }
 
-// trim gives back the room behind the last of the sums.
+// trim frees the space behind the last of the sums.
 func (u *sums) trim() { trim(u.chunks) }
 
 func trim(chunks [][]byte) {

@@ -8,7 +8,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// randomly adds samples to both builders, of which one sums up now and then.
+// randomly adds samples to both builders, one of which sums up now and then.
 func randomly(r *rand.Rand, samples, each int, whole, summed *Builder) {
 	for _, b := range []*Builder{whole, summed} {
 		b.p.Events = []Event{{Name: "cpu", Unit: "nanoseconds", Period: 1e6}, {Name: "off-cpu", Unit: "nanoseconds"}}
@@ -45,7 +45,7 @@ func randomly(r *rand.Rand, samples, each int, whole, summed *Builder) {
 	summed.nodes = whole.nodes
 }
 
-// What is counted of samples that are summed up is what is counted of them one by one.
+// The counts of samples that are summed up are those of the same samples one by one.
 func TestSumUp(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 7))
@@ -86,7 +86,7 @@ func TestSumUp(t *testing.T) {
 	}
 }
 
-// Sums of any numbers come back, in few bytes.
+// Sums of any numbers are read back, and take few bytes.
 func TestSums(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 9))
 	type key struct{ at, kind uint64 }

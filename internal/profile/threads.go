@@ -6,19 +6,19 @@ import (
 	"slices"
 )
 
-// ThreadKinds are what threads are for: those that a program started by itself are
-// native where its runtime does not know of them, the others run or compile
-// managed code, collect its garbage or do something else for the runtime.
+// ThreadKinds returns what threads are for: those that a program started by itself are native if
+// its runtime does not know of them; the others run or compile managed code, collect its garbage or
+// do something else for the runtime.
 func ThreadKinds() []string { return []string{javaThreadKind, "compiler", "gc", "vm", "native"} }
 
-// javaThreadKind is that of threads which run a program's Java code.
+// javaThreadKind is the kind of threads that run a program's Java code.
 const javaThreadKind = "java"
 
-// UnknownThreadKind is what Filter.ThreadKinds calls threads whose kind is not known.
+// UnknownThreadKind is the name in Filter.ThreadKinds for threads whose kind is not known.
 const UnknownThreadKind = "unknown"
 
-// kindFilter says of a thread whether it is of one of some kinds; nil for all. The page's
-// buttons mean the same: web/src/page/kinds.ts.
+// kindFilter returns a function that reports whether a thread is of one of some kinds; nil for all.
+// The page's buttons mean the same: web/src/page/kinds.ts.
 func (p *Profile) kindFilter(kinds []string) func(t *Thread) bool {
 	if kinds == nil {
 		return func(*Thread) bool { return true }
@@ -40,9 +40,9 @@ func (p *Profile) kindFilter(kinds []string) func(t *Thread) bool {
 	}
 }
 
-// OfUnknownKind counts the samples that a filter leaves out only because the kind of
-// their thread is not known. Programs without a runtime have no kinds of threads: where
-// any process has, samples of the others are not counted.
+// OfUnknownKind counts the samples that a filter leaves out only because the kind of their thread
+// is not known. Programs without a runtime have no kinds of threads: if any process has them,
+// samples of the others are not counted.
 func (p *Profile) OfUnknownKind(f Filter) uint64 {
 	if f.ThreadKinds == nil || slices.Contains(f.ThreadKinds, UnknownThreadKind) {
 		return 0
@@ -80,21 +80,21 @@ type ThreadCount struct {
 	Thread  uint32 // index into Threads
 	Samples Count
 	Quality Quality
-	// KernelShare is the thread's part of the CPU time that the kernel accounted
-	// to all threads, 0 to 1; -1 if it is not known.
+	// KernelShare is the thread's part of the CPU time that the kernel accounted to all threads, 0
+	// to 1; -1 if not known.
 	KernelShare float64
-	// Expected is how many samples, each of the mean weight of the thread's own, that
-	// part would be. Disagrees reports that the samples taken differ by more than
-	// chance explains: three standard deviations, and one sample.
+	// Expected is how many samples, each of the mean weight of the thread's own, that share would
+	// be. Disagrees reports that the samples taken differ by more than chance explains: three
+	// standard deviations, and one sample.
 	Expected  float64
 	Disagrees bool
 }
 
-// ByThread is the thread table: the most weight first. Threads without a sample
-// are in it if the kernel saw them run and no filter is set.
+// ByThread returns the thread table: the most weight first. Threads without a sample are in it if
+// the kernel saw them run and no filter is set.
 func (s *Selection) ByThread() []ThreadCount {
 	p := s.Profile
-	// The comparison is of whole threads, so it needs all of their samples.
+	// The comparison needs all samples of a thread.
 	whole := s.Chosen == s.All && s.comparable()
 	var kernel float64
 	var taken Count
@@ -126,7 +126,7 @@ func (s *Selection) ByThread() []ThreadCount {
 	return rows
 }
 
-// ByThread is that of a Selection, of which nothing else is needed: it takes no memory for
+// ByThread returns Selection.ByThread without the rest of a Selection: it takes no memory for
 // stacks.
 func (p *Profile) ByThread(f Filter) []ThreadCount {
 	s := &Selection{Profile: p, Filter: f, Threads: make([]Count, len(p.Threads)), threadQuality: make([]Quality, len(p.Threads))}
@@ -134,9 +134,8 @@ func (p *Profile) ByThread(f Filter) []ThreadCount {
 	return s.ByThread()
 }
 
-// asSamplesOf returns how many samples c would be if each weighed as much as those of
-// another count do on average: an engine that comes late takes fewer samples, which
-// stand for more.
+// asSamplesOf returns how many samples c would be if each weighed as much as those of another count
+// do on average: an engine that falls behind takes fewer samples, which stand for more.
 func (c Count) asSamplesOf(other Count) float64 {
 	if c.Weight == 0 || other.Weight == 0 || other.Samples == 0 {
 		return float64(c.Samples)
@@ -144,7 +143,7 @@ func (c Count) asSamplesOf(other Count) float64 {
 	return float64(c.Weight) / (float64(other.Weight) / float64(other.Samples))
 }
 
-// comparable reports whether samples of the event are taken in step with CPU time.
+// comparable reports whether samples of the event are proportional to CPU time.
 func (s *Selection) comparable() bool {
 	e := s.Filter.Event
 	return e < len(s.Profile.Events) && s.Profile.Events[e].Name == "cpu"

@@ -2,8 +2,8 @@ package profile
 
 import "testing"
 
-// A thread with few samples that weigh as much as it ran has its share; one whose samples
-// weigh less than it ran has not.
+// A thread with few samples that weigh as much as it ran agrees; one whose samples weigh less than
+// it ran does not.
 func TestFewHeavySamplesAgree(t *testing.T) {
 	for _, c := range []struct {
 		weight    uint64 // ns, of each of the second thread's ten samples

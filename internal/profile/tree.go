@@ -7,25 +7,25 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Tree is a tree of methods: those that call below each other, from the
-// thread's first frame on (Calls), or the callers of a method below it (Callers).
+// Tree is a tree of methods: calls from the thread's first frame on (Calls), or a method's callers
+// below it (Callers).
 type Tree struct {
 	Nodes []TreeNode // Nodes[0] is the root; a parent comes before its children
 }
 
-// TreeNode is a method with a way to it.
+// TreeNode is a method on one path.
 type TreeNode struct {
 	Parent uint32 // index into Nodes
 	Method uint32 // index into Selection.Methods; meaningless for the root
 	Kind   walk.Kind
 	Self   Count // stacks that end here
 	Total  Count // those and the ones below
-	// Children are the indices of the nodes below, the heaviest first.
+	// Children are the indices of the child nodes, the heaviest first.
 	Children []uint32
 }
 
-// Calls is the call tree from the outside in. What differs only in kinds is
-// merged; a node's kind is that of most of its samples.
+// Calls returns the call tree from the outside in. Frames that differ only in kind are merged; a
+// node's kind is that of most of its samples.
 func (s *Selection) Calls() *Tree {
 	stacks := s.stacks()
 	totals := stacks.totals()
@@ -56,7 +56,7 @@ func (s *Selection) Calls() *Tree {
 	return t
 }
 
-// totals gives for every node of stacks what was chosen at and below it.
+// totals returns for every node of stacks the sum of what was chosen at and below it.
 func (t *stacks) totals() []Count {
 	totals := slices.Clone(t.leaves)
 	for i := len(totals) - 1; i > 0; i-- {
@@ -65,7 +65,7 @@ func (t *stacks) totals() []Count {
 	return totals
 }
 
-// sum makes the totals from what each node has itself.
+// sum computes the totals from what each node has itself.
 func (t *Tree) sum() {
 	for i := range t.Nodes {
 		t.Nodes[i].Total = t.Nodes[i].Self
@@ -75,7 +75,7 @@ func (t *Tree) sum() {
 	}
 }
 
-// link makes the lists of children.
+// link builds the lists of children.
 func (t *Tree) link() {
 	counts := make([]uint32, len(t.Nodes))
 	for _, n := range t.Nodes[1:] {
@@ -106,8 +106,7 @@ func (t *Tree) heavier(a, b uint32) int {
 	return cmp.Or(cmp.Compare(y.Weight, x.Weight), cmp.Compare(y.Samples, x.Samples), cmp.Compare(a, b))
 }
 
-// Path gives the methods from the root to node i, the outermost first, appended
-// to out.
+// Path appends the methods from the root to node i, the outermost first, to out.
 func (t *Tree) Path(i uint32, out []uint32) []uint32 {
 	from := len(out)
 	for ; i != RootNode; i = t.Nodes[i].Parent {
@@ -117,7 +116,7 @@ func (t *Tree) Path(i uint32, out []uint32) []uint32 {
 	return out
 }
 
-// Hottest gives the nodes with most self weight, at most n.
+// Hottest returns the nodes with most self weight, at most n.
 func (t *Tree) Hottest(n int) []uint32 {
 	var nodes []uint32
 	for i := range t.Nodes {

@@ -5,22 +5,20 @@ import (
 	"slices"
 )
 
-// chunkBits is the size of a chunk of nodes: 2^14 of them take 67 KiB, small
-// beside a recording and large beside what allocating it costs.
+// chunkBits is the log2 of the size of a chunk of nodes: 2^14 of them take 67 KiB, which is small
+// compared with a recording and large compared with the cost of an allocation.
 const (
 	chunkBits = 14
 	chunkSize = 1 << chunkBits
 	chunkMask = chunkSize - 1
 )
 
-// Trie holds nodes in chunks, so that it grows without copying. It is asked once
-// per frame of every sample, and large programs have millions of nodes. A stack
-// that is new is entered in one go, so that nearly all nodes come right after
-// their parent: for those the parent need not be kept, nor looked up in a table.
-// Only the others, the starts of runs, cost more than four bytes.
+// Trie holds nodes in chunks, so that it grows without copying. It is queried once per frame of
+// every sample, and large programs have millions of nodes. A stack that is new is entered at once,
+// so that nearly all nodes come right after their parent: for those the parent need not be stored,
+// nor looked up in a table. Only the others, the starts of runs, cost more than four bytes.
 //
-// What is called a frame here may be any number that tells the children of a
-// node apart.
+// A frame here may be any number that distinguishes the children of a node.
 type Trie struct {
 	chunks []*chunk
 	n      uint32
@@ -29,17 +27,17 @@ type Trie struct {
 	shift  uint8    // 64 - log2(len(table))
 }
 
-// chunk is a piece of the nodes.
+// chunk is a block of nodes.
 type chunk struct {
 	frames [chunkSize]uint32
 	starts [chunkSize / 64]uint64 // bits: which nodes start a run
-	before [chunkSize / 64]uint32 // how many runs start before the nodes of such a word
+	before [chunkSize / 64]uint32 // how many runs start before the nodes of each word
 }
 
 // run is a node whose parent is not the node before it.
 type run struct{ node, parent uint32 }
 
-// NewTrie gives a trie of nothing but its root, which has index 0.
+// NewTrie returns a trie of only the root, which has index 0.
 func NewTrie() *Trie {
 	t := &Trie{}
 	t.resize(10)
@@ -47,19 +45,19 @@ func NewTrie() *Trie {
 	return t
 }
 
-// slot is where a node is looked for first. The high bits of a product depend
-// on all bits of the key, so neighbouring keys spread over the table.
+// slot returns where a node is looked up first. The high bits of a product depend on all bits of
+// the key, so neighbouring keys spread over the table.
 func (t *Trie) slot(parent, frame uint32) uint64 {
 	h := (uint64(parent)<<32 | uint64(frame)) * 0x9E3779B97F4A7C15
 	h ^= h >> 29
 	return (h * 0xBF58476D1CE4E5B9) >> t.shift
 }
 
-// Seal lets go of what only Child needs. Child may not be called any more.
+// Seal frees what only Child needs. Child may not be called any more.
 func (t *Trie) Seal() { t.table = nil }
 
-// Sealed gives a sealed Trie of the nodes that there are now, which may be read while
-// t grows. Only the last chunk is ever written to, in words that tell of several nodes.
+// Sealed returns a sealed Trie of the current nodes, which may be read while t grows. Only the last
+// chunk is ever written to, in words that describe several nodes.
 func (t *Trie) Sealed() *Trie {
 	c := &Trie{chunks: slices.Clone(t.chunks), n: t.n, runs: t.runs[:len(t.runs):len(t.runs)]}
 	last := *c.chunks[len(c.chunks)-1]
@@ -67,7 +65,7 @@ func (t *Trie) Sealed() *Trie {
 	return c
 }
 
-// At gives node i.
+// At returns node i.
 func (t *Trie) At(i uint32) Node {
 	c := t.chunks[i>>chunkBits]
 	at := i & chunkMask
@@ -85,7 +83,7 @@ func (t *Trie) At(i uint32) Node {
 // Len is the number of nodes, with the root.
 func (t *Trie) Len() int { return int(t.n) }
 
-// Child gives the index of parent's child for frame, adding it if it is new.
+// Child returns the index of parent's child for frame, and adds it if it is new.
 func (t *Trie) Child(parent, frame uint32) uint32 {
 	if j := parent + 1; j < t.n {
 		c, at := t.chunks[j>>chunkBits], j&chunkMask
@@ -115,7 +113,7 @@ func (t *Trie) start(place uint64, parent, frame uint32) uint32 {
 	t.chunks[i>>chunkBits].starts[i&chunkMask>>6] |= 1 << (i & 63)
 	t.runs = append(t.runs, run{i, parent})
 	t.table[place] = uint32(len(t.runs))
-	// Beyond two thirds full the lines of taken places get long.
+	// Beyond two thirds full the probe sequences get long.
 	if len(t.runs)*3 > len(t.table)*2 {
 		t.resize(uint8(bits.Len(uint(len(t.table)))))
 	}
@@ -150,7 +148,7 @@ func (t *Trie) resize(log2 uint8) {
 	}
 }
 
-// flat gives all nodes in one slice.
+// flat returns all nodes in one slice.
 func (t *Trie) flat() []Node {
 	all := make([]Node, t.n)
 	runs := t.runs

@@ -7,15 +7,15 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// A wait that goes on is told of in pieces, so that a recording holds it whatever ends it.
-// Put together they are one sample again: there is one sample for each wait, and when it
-// was is known to the nanosecond.
+// A wait that goes on is reported in pieces, so that a recording holds it however it ends. The
+// pieces are joined to one sample again: there is one sample for each wait, and its time is known
+// to the nanosecond.
 
-// apart is how far from the piece before the next one may begin, ns: a thread that woke up
-// waits for a CPU before it tells.
+// apart is how long after the end of a piece the next one may begin, ns: a thread that woke up
+// waits for a CPU before it reports.
 const apart = 1_000_000_000
 
-// FollowsOn reports whether s is the next piece of the wait that before is of.
+// FollowsOn reports whether s is the next piece of the wait that before is a piece of.
 func (s *Sample) FollowsOn(before *Sample) bool {
 	if s.Flags&Continued == 0 || before.Thread != s.Thread || before.Event != s.Event || before.State < StateSleeping {
 		return false
@@ -24,13 +24,13 @@ func (s *Sample) FollowsOn(before *Sample) bool {
 	return begin <= before.Time+apart && before.Time <= begin+apart
 }
 
-// Take makes s the sample of the wait that before is a piece of, too.
+// Take adds the piece before to s.
 func (s *Sample) Take(before *Sample) {
 	s.Weight += before.Weight
 	s.Flags = s.Flags&^Continued | before.Flags&Continued
 }
 
-// byTrack puts waits in the order in which their pieces follow each other.
+// byTrack sorts waits in the order in which their pieces follow each other.
 func byTrack(a, b *Sample) int {
 	switch {
 	case a.Thread != b.Thread:
@@ -41,8 +41,8 @@ func byTrack(a, b *Sample) int {
 	return cmp.Compare(a.Time, b.Time)
 }
 
-// joinWaits puts the pieces of waits together, each in the last one's place. A stack that
-// takes long to name may come after the next piece.
+// joinWaits joins the pieces of waits, each at the place of the last one. A stack that takes long
+// to name may come after the next piece.
 func joinWaits(samples []Sample) []Sample {
 	var waits []uint32
 	for i := range samples {
@@ -72,7 +72,7 @@ func joinWaits(samples []Sample) []Sample {
 	return kept
 }
 
-// joined is joinWaits of a log, for which there is less room than it takes one by one.
+// joined is joinWaits for a log, whose samples must not all be unpacked at once.
 func (l *sampleLog) joined() *sampleLog {
 	// The waits in their order, with their places in the log instead of their stacks.
 	waits := sorter{room: l.room, compare: byTrack}
@@ -85,8 +85,8 @@ func (l *sampleLog) joined() *sampleLog {
 		}
 		at++
 	})
-	// What becomes of those that are pieces, in the order of the log. The End says which are
-	// gone: they are part of a later one.
+	// The results for pieces, in the order of the log. End marks those that are gone because they
+	// are part of a later one.
 	const stays, gone = 0, 1
 	become := sorter{room: l.room, compare: func(a, b *Sample) int { return cmp.Compare(a.Node, b.Node) }}
 	var before Sample

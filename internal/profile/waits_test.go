@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A Builder that is told of waits in pieces has what one has that is told of each whole.
+// A Builder that gets waits in pieces has the same as one that gets each wait whole.
 func TestWaitsInPieces(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 9))
 	for round := range 50 {
@@ -63,13 +63,13 @@ func TestWaitsInPieces(t *testing.T) {
 		for i, a := range told {
 			pieces.Add(a.s)
 			if i == cut {
-				pieces.Profile() // which must not spoil what comes
+				pieces.Profile() // must not spoil what follows
 			}
 		}
 		for _, s := range want {
 			whole.Add(s)
 		}
-		// Packed, on disk or not, they are the same.
+		// Packed, on disk or not, the samples are the same.
 		for _, d := range []*disk{nil, {most: 1 << 30}} {
 			b := NewBuilder()
 			b.Keep(KeepPacked)
@@ -94,8 +94,7 @@ func TestWaitsInPieces(t *testing.T) {
 	}
 }
 
-// Pieces whose beginning is not there are a sample by themselves, and another wait is
-// never taken in.
+// Pieces whose beginning is missing are a sample by themselves, and never absorb another wait.
 func TestPiecesAlone(t *testing.T) {
 	b := NewBuilder()
 	b.p.Events = []Event{{"wall", "nanoseconds", 50e6}}
@@ -115,7 +114,7 @@ func TestPiecesAlone(t *testing.T) {
 	}
 }
 
-// TestWithin says what of a wait lies where.
+// TestWithin checks which part of a wait lies in a range of time.
 func TestWithin(t *testing.T) {
 	for _, c := range []struct{ time, weight, from, to, want uint64 }{
 		{10, 4, 0, 0, 4}, {10, 4, 7, 0, 3}, {10, 4, 10, 0, 0}, {10, 4, 11, 20, 0}, {10, 4, 0, 6, 0}, {10, 4, 0, 7, 1},

@@ -1,5 +1,5 @@
-// Package redact keeps passwords and the like out of what is written: command lines
-// and properties end up in files that people send to others.
+// Package redact keeps passwords and other secrets out of output: command lines and properties end
+// up in files that people send to others.
 package redact
 
 import (
@@ -8,20 +8,20 @@ import (
 	"unicode"
 )
 
-// Mask stands where a secret was.
+// Mask replaces a secret.
 const Mask = "***"
 
-// name is what the names of secrets have in them.
+// name matches names of secrets.
 var name = regexp.MustCompile(`(?i)passw|passphrase|passcode|(^|[^a-z])(pwd|pass|auth|pin)([^a-z]|$)|secret|token|credential|api[-_.]?key|access[-_.]?key|private[-_.]?key|encryption[-_.]?key|signature|authorization|cookie`)
 
-// inURL is the user and the password in an address.
+// inURL matches the user and the password in a URL.
 var inURL = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@]*):[^/\s@]+@`)
 
 // Named reports whether a name is one that secrets have.
 func Named(s string) bool { return name.MatchString(s) }
 
-// Value gives the value of a property, masked if the name is a secret's, and else
-// with the secrets inside it masked.
+// Value returns the value of a property, masked if the name is that of a secret, and otherwise with
+// the secrets inside it masked.
 func Value(name, value string) string {
 	if value != "" && Named(name) {
 		return Mask
@@ -29,7 +29,7 @@ func Value(name, value string) string {
 	return inside(value)
 }
 
-// inside masks what is a secret in a longer text: a password before a host,
+// inside masks secrets in a longer text: a password before a host,
 // jdbc:postgresql://host/db?user=me&password=x, "-Xmx1g -Dpassword=x", curl --token x.
 func inside(s string) string {
 	s = inURL.ReplaceAllString(s, "$1:"+Mask+"@")
@@ -46,8 +46,8 @@ func inside(s string) string {
 			break
 		}
 		out.WriteString(before + "=")
-		// Where a value ends is looked for only where one is masked: a text may be long, and
-		// have nothing but equals signs.
+		// The end of a value is searched only if the value is masked: a text may be long, and
+		// consist of equal signs only.
 		if key := before[strings.LastIndexFunc(before, notOfName)+1:]; Named(key) {
 			if end := valueEnd(value); end > 0 {
 				out.WriteString(Mask)
@@ -60,15 +60,15 @@ func inside(s string) string {
 	return out.String()
 }
 
-// inWords is an option and a word behind it.
+// inWords matches an option and the word after it.
 var inWords = regexp.MustCompile(`--[A-Za-z0-9_.-]+[ \t\n]+[^\s-]\S*`)
 
-// notOfName reports whether a letter is of no option's or property's name.
+// notOfName reports whether a rune cannot be in an option's or property's name.
 func notOfName(r rune) bool {
 	return r != '_' && r != '.' && r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 }
 
-// valueEnd is how long the value is that a text begins with.
+// valueEnd returns the length of the value at the beginning of a text.
 func valueEnd(s string) int {
 	if s != "" && (s[0] == '"' || s[0] == '\'') {
 		if i := strings.IndexByte(s[1:], s[0]); i >= 0 {
@@ -81,8 +81,8 @@ func valueEnd(s string) int {
 	return len(s)
 }
 
-// Args gives the arguments of a command with the secrets in them masked:
-// -Ddb.password=x, --token x, jdbc:postgresql://me:x@host.
+// Args returns the arguments of a command with the secrets in them masked: -Ddb.password=x, --token
+// x, jdbc:postgresql://me:x@host.
 func Args(args []string) []string {
 	out := make([]string, len(args))
 	for i, a := range args {
@@ -99,16 +99,16 @@ func Args(args []string) []string {
 	return out
 }
 
-// Command is a command line as people write it, with its secrets masked.
+// Command returns a command line for people, with its secrets masked.
 func Command(args []string) string { return strings.Join(Args(args), " ") }
 
-// option reports whether an argument says that the next one is a secret.
+// option reports whether an argument means that the next one is a secret.
 func option(a string) bool {
 	return strings.HasPrefix(a, "--") && !strings.Contains(a, "=") && Named(a)
 }
 
-// Line is Args for a command line in which nobody knows any more where arguments
-// with spaces began: a secret reaches to the next option.
+// Line is Args for a command line in which it is not known any more where arguments with spaces
+// began: a secret extends to the next option.
 func Line(line string) string {
 	words := strings.Split(line, " ")
 	masked := Args(words)

@@ -22,7 +22,7 @@ func TestArgs(t *testing.T) {
 	}
 }
 
-// Where a line was joined, all of a secret goes, and all that follows stays.
+// In a joined line a secret is masked whole, and everything that follows stays.
 func TestLine(t *testing.T) {
 	for line, want := range map[string]string{
 		"-Xmx1g -Ddb.password=my secret words -Dx=y Main 1": "-Xmx1g -Ddb.password=*** -Dx=y Main 1",
@@ -38,8 +38,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// An argument may be as long as megabytes, of whatever its program likes: if the
-// time grew with the square of that, this would not end.
+// An argument may be megabytes of arbitrary bytes: with quadratic time this would not end.
 func TestLongArguments(t *testing.T) {
 	const n = 1 << 20
 	for _, piece := range []string{"=", "a=", "a=&", "a=\"", "password=", "password=&", "password=\"", "--token ", "x://", "x://y:", "x://y:z@"} {

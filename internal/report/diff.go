@@ -12,26 +12,25 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// DiffOptions say what a report of two recordings shows.
+// DiffOptions select what a report of two recordings shows.
 type DiffOptions struct {
 	View View // ViewMethods ("" too), ViewTree or ViewCallers
-	// Top is how many rows a list or a tree has at most: 0 is 30 of a list and all of a
-	// tree, less than 0 is all.
+	// Top is how many rows a list or a tree has at most: 0 means 30 for a list and everything for a
+	// tree, less than 0 means everything.
 	Top int
 	// ByTotal sorts the list by the change of total, not of self.
 	ByTotal bool
-	// MinPercent sums up the parts of a tree in which nothing changed by this
-	// percentage of all; 0 shows all.
+	// MinPercent sums up the parts of a tree that changed by less than this percentage of all; 0
+	// shows all.
 	MinPercent float64
 	Callers    *regexp.Regexp
-	// Unfold shows each frame by which a thread starts in trees, where they are one line
-	// otherwise.
+	// Unfold shows each frame by which a thread starts in trees; otherwise they are one line.
 	Unfold bool
-	Width  int // of the terminal in columns; 0 is no limit
+	Width  int // of the terminal in columns; 0 means no limit
 	Color  bool
 }
 
-// DiffText writes for people what changed from one recording to another.
+// DiffText writes for people what changed from one recording to the other.
 func DiffText(w io.Writer, c *diff.Comparison, o DiffOptions) error {
 	if o.View == ViewCallers && o.Callers == nil {
 		return ErrNoCallers
@@ -57,7 +56,7 @@ func DiffText(w io.Writer, c *diff.Comparison, o DiffOptions) error {
 	return nil
 }
 
-// diffPage is a page with columns of two recordings.
+// diffPage is a page with columns for two recordings.
 type diffPage struct {
 	*page
 	c      *diff.Comparison
@@ -65,7 +64,7 @@ type diffPage struct {
 }
 
 const (
-	moreColor = "\x1b[31m" // it takes more than before
+	moreColor = "\x1b[31m" // more than before
 	lessColor = "\x1b[32m"
 )
 
@@ -112,10 +111,10 @@ func (pg *diffPage) foot() {
 	}
 }
 
-// digits is how wide a change is, and an amount with the blank before it.
+// digits is the width of a change, and of an amount with the blank before it.
 const digits = 10
 
-// cell is what one side has; nothing is a dash.
+// cell returns the column of one side; nothing is a dash.
 func (pg *diffPage) cell(side int, n profile.Count) string {
 	if n.Samples == 0 {
 		return right("-", digits)
@@ -135,7 +134,7 @@ func (pg *diffPage) amount(v float64) string {
 	return s
 }
 
-// change is by how much a count went up, with the mark of what chance explains.
+// change returns the change of a count, with a mark if chance explains it.
 func (pg *diffPage) change(n diff.Counts) string {
 	v := pg.c.Change(n)
 	text, mark := "", " "
@@ -169,7 +168,7 @@ func (pg *diffPage) change(n diff.Counts) string {
 	return pg.paint(color, right(text, digits)+mark)
 }
 
-// cells are the columns of one count of both.
+// cells returns the columns of a count on both sides.
 func (pg *diffPage) cells(n diff.Counts) string {
 	return pg.change(n) + pg.cell(0, n[0]) + pg.cell(1, n[1])
 }
@@ -178,7 +177,7 @@ func diffHead(name string) string {
 	return right(name+" CHANGE", digits+1) + right("BASE", digits) + right("NEW", digits)
 }
 
-// status reports whether one side has nothing of it.
+// status returns whether a count exists only on one side.
 func status(n diff.Counts) string {
 	switch {
 	case n[0].Samples == 0 && n[1].Samples > 0:
@@ -233,7 +232,7 @@ func (pg *diffPage) methods(o DiffOptions) {
 	}
 }
 
-// plain is a change without colours and marks.
+// plain returns a change without colours and marks.
 func (pg *diffPage) plain(n diff.Counts) string {
 	v := math.Abs(pg.c.Change(n))
 	if pg.c.Normalize == diff.Total {
@@ -246,7 +245,7 @@ func (pg *diffPage) plain(n diff.Counts) string {
 func (pg *diffPage) tree(nodes []diff.Node, title, arrow string, o DiffOptions) {
 	head := diffHead("TOTAL") + "  "
 	pg.line("%s", pg.paint(bold, head+title))
-	var folds map[uint32]int // frames by which threads start that a node stands for
+	var folds map[uint32]int // how many frames by which threads start a node stands for
 	switch {
 	case o.Unfold:
 	case arrow == "":
@@ -260,11 +259,11 @@ func (pg *diffPage) tree(nodes []diff.Node, title, arrow string, o DiffOptions) 
 	type todo struct {
 		node   uint32
 		indent string // of its own line, with the branch before its name
-		below  string // of the lines below it
+		below  string // of the lines below its own
 		rest   int
 		count  diff.Counts
 	}
-	// It keeps its own stack: a tree from a file may be deeper than the machine's is good for.
+	// The stack is kept here: a tree from a file may be too deep for recursion.
 	below := func(stack []todo, node uint32, indent string) []todo {
 		var shown []todo
 		rest := todo{}
@@ -344,9 +343,9 @@ func (pg *diffPage) tree(nodes []diff.Node, title, arrow string, o DiffOptions) 
 	}
 }
 
-// mostChanged reports for each node whether it is among the n below the root that changed
-// most; nil if all are to be shown. Nodes that folding took out of the tree do not count.
-// What changed by as much as a part of it comes before that part.
+// mostChanged reports for each node whether it is among the n nodes below the root that changed
+// most; nil if all are to be shown. Nodes that folding removed from the tree do not count. If a
+// node changed by as much as a part of it, the node comes first.
 func mostChanged(nodes []diff.Node, n int) []bool {
 	if n <= 0 {
 		return nil

@@ -9,26 +9,25 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// DiffSchema names the form of DiffJSON's output. Fields are only ever added to it;
-// what would change the meaning of one makes a new name.
+// DiffSchema names the format of DiffJSON's output. Fields are only ever added to it; a change that
+// alters the meaning of one gets a new name.
 const DiffSchema = "candid.diff/1"
 
-// Diff is the form of DiffJSON's output. Indices count from 0, times are in ns, a
-// weight is in the unit of Event. A value is what is compared: by normalize "total" a
-// share from 0 to 1 of all that its side shows, by "time" the weight by the second of
-// recording, by "none" the weight.
+// Diff is the format of DiffJSON's output. Indices count from 0, times are in ns, a weight is in
+// the unit of Event. A value is what is compared: with normalize "total" a share from 0 to 1 of all
+// that its side shows, with "time" the weight per second of recording, with "none" the weight.
 type Diff struct {
 	Schema    string `json:"schema"`
 	Event     Event  `json:"event"`
 	Normalize string `json:"normalize"`
 	Note      string `json:"note"`
-	// Unlikely is how often a difference must come about by chance to be within it.
+	// Unlikely is the probability above which a difference counts as within chance.
 	Unlikely float64    `json:"unlikely"`
 	Base     DiffSide   `json:"base"`
 	New      DiffSide   `json:"new"`
 	Methods  []DiffRow  `json:"methods"` // sorted as asked for, never cut
 	Calls    []DiffNode `json:"calls"`   // the call tree; null if it was not asked for
-	Callers  []DiffNode `json:"callers"` // of the methods that were asked for; null if none were
+	Callers  []DiffNode `json:"callers"` // of the methods that were asked for; null if there are none
 }
 
 // DiffSide is one of the two recordings.
@@ -37,18 +36,18 @@ type DiffSide struct {
 	Command string  `json:"command"`
 	All     uint64  `json:"all_samples"` // of the event, before any filter
 	Shown   Count   `json:"shown"`
-	Span    int64   `json:"span_ns"` // of what is shown; 0 if it is not known
+	Span    int64   `json:"span_ns"` // of what is shown; 0 if not known
 	Quality Quality `json:"quality"`
 }
 
-// DiffCount is a count of both.
+// DiffCount is a count on both sides.
 type DiffCount struct {
 	Base      Count   `json:"base"`
 	New       Count   `json:"new"`
 	BaseValue float64 `json:"base_value"`
 	NewValue  float64 `json:"new_value"`
 	Change    float64 `json:"change"` // new_value - base_value
-	// Chance is how often two recordings of one program would differ that much.
+	// Chance is the probability that two recordings of one program differ that much.
 	Chance       float64 `json:"chance"`
 	WithinChance bool    `json:"within_chance"`
 }
@@ -72,8 +71,7 @@ type DiffNode struct {
 	Total  DiffCount `json:"total"`
 }
 
-// DiffJSON writes for scripts what changed from one recording to another, in the
-// form of Diff.
+// DiffJSON writes for scripts what changed from one recording to the other, in the format of Diff.
 func DiffJSON(w io.Writer, c *diff.Comparison, o DiffOptions) error {
 	if o.View == ViewCallers && o.Callers == nil {
 		return ErrNoCallers

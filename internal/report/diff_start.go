@@ -10,10 +10,10 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// starting says for each node of a tree of two recordings whether it is of a thread's start, by
-// the rule of treePrinter.starting.
+// starting reports for each node of a tree of two recordings whether it belongs to a thread's
+// start, by the rule of treePrinter.starting.
 func (pg *diffPage) starting(nodes []diff.Node, callers bool) []bool {
-	kinds := make([]walk.Kind, len(pg.c.Funcs)) // in a comparison, a function has one
+	kinds := make([]walk.Kind, len(pg.c.Funcs)) // in a comparison, a function has one kind
 	for i := range pg.c.Pair.Frames {
 		f := &pg.c.Pair.Frames[i]
 		kinds[f.Func] = f.Kind
@@ -36,8 +36,8 @@ func (pg *diffPage) starting(nodes []diff.Node, callers bool) []bool {
 	return yes
 }
 
-// foldStart makes one node of those at the root of a call tree that start threads; what they
-// call is below it. It gives a copy of the tree, and which node stands for how many; the tree
+// foldStart merges the nodes at the root of a call tree that start threads into one; what they call
+// is below it. It returns a copy of the tree, and how many frames a node stands for; the tree
 // itself if there is nothing to fold.
 func (pg *diffPage) foldStart(nodes []diff.Node) ([]diff.Node, map[uint32]int) {
 	yes := pg.starting(nodes, false)
@@ -88,8 +88,8 @@ func (pg *diffPage) foldStart(nodes []diff.Node) ([]diff.Node, map[uint32]int) {
 	return out, map[uint32]int{first: count}
 }
 
-// foldEnds finds what in a tree of callers ends with nothing but a thread's start, and gives a
-// copy of the tree without what lies below.
+// foldEnds finds what ends with only a thread's start in a tree of callers, and returns a copy of
+// the tree without what lies below.
 func (pg *diffPage) foldEnds(nodes []diff.Node) ([]diff.Node, map[uint32]int) {
 	yes := pg.starting(nodes, true)
 	out := slices.Clone(nodes)

@@ -12,8 +12,8 @@ import (
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
-// TestDiffFoldsStarts looks for the frames by which threads start in trees of two recordings: they are
-// one line, as in reports of one, with what they come to, unless somebody wants to see them.
+// TestDiffFoldsStarts looks for the frames by which threads start in trees of two recordings: they
+// are one line, as in reports of one, with their sums, unless they are asked for.
 func TestDiffFoldsStarts(t *testing.T) {
 	spec, err := filter.Parse(filter.Words{})
 	if err != nil {
@@ -45,7 +45,7 @@ func TestDiffFoldsStarts(t *testing.T) {
 			t.Errorf("%s: how threads start is not shown:\n%s", o.View, got)
 		}
 	}
-	// What is folded comes to what its frames at the root do, and what they call is below it.
+	// The folded node has the sum of its frames at the root, and what they call is below it.
 	pg := &diffPage{page: newPage(&bytes.Buffer{}, Options{}), c: c}
 	nodes := c.Calls()
 	out, folds := pg.foldStart(nodes)

@@ -8,14 +8,14 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// What record keeps of the command line of a process is so long at most, in bytes. Others keep
-// all of theirs, and a class path may fill pages; JSON has it whole.
+// longCommand is how many bytes of a process's command line record keeps at most. Other profilers
+// keep all of it, and a class path may fill pages; JSON has it whole.
 const (
 	longCommand = 512
-	longSuffix  = 128 // what may come behind it: and 12 more processes
+	longSuffix  = 128 // for what may follow it, such as: and 12 more processes
 )
 
-// cutCommand makes a command line as long as record's at most.
+// cutCommand cuts a command line to the length of record's.
 func cutCommand(c string) string {
 	if len(c) <= longCommand+longSuffix {
 		return c
@@ -23,7 +23,7 @@ func cutCommand(c string) string {
 	return strings.ToValidUTF8(c[:longCommand], "") + "…"
 }
 
-// header says what was recorded and how certain it is.
+// header writes what was recorded and how certain it is.
 func (pg *page) header(s *profile.Selection) {
 	p := s.Profile
 	m := &p.Meta
@@ -131,7 +131,8 @@ func amounts(s *profile.Selection) []string {
 	return facts
 }
 
-// unlike reports whether samples are of another weight than that number of them would be.
+// unlike reports whether the weight of samples differs from that many samples of the nominal
+// weight.
 func unlike(all profile.Count, period uint64) bool {
 	if period == 0 {
 		return true
@@ -140,7 +141,7 @@ func unlike(all profile.Count, period uint64) bool {
 	return each < 0.95 || each > 1.05
 }
 
-// passing says what part of the event's samples the filter leaves.
+// passing returns what part of the event's samples the filter leaves.
 func passing(s *profile.Selection) string {
 	verb := "pass"
 	if s.Chosen.Samples == 1 {
@@ -154,7 +155,7 @@ func passing(s *profile.Selection) string {
 	return text + unknownKinds(s.Profile.OfUnknownKind(s.Filter), s.All.Samples)
 }
 
-// unknownKinds says how many samples a filter by kind of thread could not judge, "" for none.
+// unknownKinds returns how many samples a filter by kind of thread could not judge, "" for none.
 func unknownKinds(n, all uint64) string {
 	if n == 0 {
 		return ""
@@ -163,7 +164,7 @@ func unknownKinds(n, all uint64) string {
 		grouped(n), percent(float64(n)/float64(max(all, 1))), profile.UnknownThreadKind)
 }
 
-// qualityFacts are the shares of stacks by how certain they are (profile.CertaintyOf).
+// qualityFacts returns the shares of stacks by how certain they are (profile.CertaintyOf).
 func qualityFacts(q profile.Quality) []string {
 	share := func(n uint64) string { return finePercent(float64(n) / float64(max(q.Samples, 1))) }
 	facts := []string{share(q.Complete) + " complete"}
@@ -187,7 +188,7 @@ func (pg *page) quality(q profile.Quality) {
 	}
 }
 
-// wrapped writes facts side by side, as many in a line as there is room for.
+// wrapped writes facts side by side, as many on a line as fit.
 func (pg *page) wrapped(indent string, facts []string) {
 	line := ""
 	for _, f := range facts {

@@ -11,21 +11,21 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Schema names the form of JSON's output. Fields are only ever added to it;
-// what would change the meaning of one makes a new name.
+// Schema names the format of JSON's output. Fields are only ever added to it; a change that alters
+// the meaning of one gets a new name.
 const Schema = "candid.report/1"
 
-// Report is the form of JSON's output. Indices count from 0. Times are in ns.
-// A weight is in the unit of Event.
+// Report is the format of JSON's output. Indices count from 0. Times are in ns. A weight is in the
+// unit of Event.
 type Report struct {
 	Schema string `json:"schema"`
-	// What was recorded, and how.
+	// The recording, and how it was made.
 	Command  string     `json:"command"`
 	Host     string     `json:"host"`
 	Engine   string     `json:"engine"`
 	Describe string     `json:"describe"`
 	Version  string     `json:"version"` // of candid
-	Start    *time.Time `json:"start"`   // null if it is not known
+	Start    *time.Time `json:"start"`   // null if not known
 	Duration int64      `json:"duration_ns"`
 	Notes    []string   `json:"notes"`
 	// Unfinished: candid was ended while it recorded, or it still records.
@@ -34,11 +34,11 @@ type Report struct {
 	Cost       Cost      `json:"cost"`
 
 	Event  Event   `json:"event"`
-	Events []Event `json:"events"` // all that the recording has
-	// States is what threads were doing, by state and system call.
+	Events []Event `json:"events"` // all events of the recording
+	// States are what threads were doing, by state and system call.
 	States    []State `json:"states"`
 	All       Count   `json:"all"`                 // of the event, before any filter
-	Shown     Count   `json:"shown"`               // what the filter left: all counts below are of that
+	Shown     Count   `json:"shown"`               // what the filter left: all counts below are of it
 	Unknown   uint64  `json:"unknown_thread_kind"` // left out because the kind of their thread is not known
 	Lost      uint64  `json:"lost"`
 	Throttled uint64  `json:"throttled"`
@@ -46,21 +46,21 @@ type Report struct {
 
 	Threads []Thread `json:"threads"`
 	Methods []Method `json:"methods"`
-	// Calls is the call tree, Callers that of the methods asked for; null if
-	// they were not asked for. The first node is the root and has method -1 and
-	// parent -1; each other node comes after its parent.
+	// Calls is the call tree, Callers the tree of the methods asked for; null if they were not
+	// asked for. The first node is the root and has method -1 and parent -1; each other node comes
+	// after its parent.
 	Calls   []Node `json:"calls"`
 	Callers []Node `json:"callers"`
 }
 
-// Cost is what the recording cost; what is 0 is not known.
+// Cost is what the recording cost; 0 means not known.
 type Cost struct {
 	Copying     int64  `json:"copying_ns"`    // in the targets' time
-	TargetCPU   int64  `json:"target_cpu_ns"` // that the targets used in all
+	TargetCPU   int64  `json:"target_cpu_ns"` // used by the targets in all
 	OwnCPU      int64  `json:"own_cpu_ns"`    // of candid itself
-	Memory      uint64 `json:"memory_bytes"`  // of candid itself at its peak
+	Memory      uint64 `json:"memory_bytes"`  // of candid itself, peak
 	FirstWalked int64  `json:"first_walked_ns"`
-	// Where this is a part of a recording: what the whole has.
+	// If this is a part of a recording: the totals of the whole.
 	Samples  uint64 `json:"whole_samples,omitempty"`
 	Recorded int64  `json:"whole_ns,omitempty"`
 }
@@ -72,7 +72,7 @@ type Process struct {
 	Command string `json:"command"`
 }
 
-// Event is what made the samples.
+// Event describes what was sampled.
 type Event struct {
 	Name   string `json:"name"`
 	Unit   string `json:"unit"`
@@ -82,11 +82,11 @@ type Event struct {
 // State is what threads were doing.
 type State struct {
 	State   string `json:"state"`
-	Syscall string `json:"syscall"` // that they were in; "": none
+	Syscall string `json:"syscall"` // the one they were in; "": none
 	Self    Count  `json:"count"`
 }
 
-// Count is an amount of samples.
+// Count is a number of samples and their weight.
 type Count struct {
 	Samples uint64 `json:"samples"`
 	Weight  uint64 `json:"weight"`
@@ -111,14 +111,14 @@ type Thread struct {
 	TID     int     `json:"tid"`
 	Name    string  `json:"name"`
 	OSName  string  `json:"os_name"`
-	Kind    string  `json:"kind,omitempty"` // what it is for; absent if that is not known
+	Kind    string  `json:"kind,omitempty"` // what it is for; absent if not known
 	Self    Count   `json:"count"`
 	Quality Quality `json:"quality"`
-	// KernelCPU is what the kernel counted, in ns; 0 if that is not known.
+	// KernelCPU is what the kernel counted, in ns; 0 if not known.
 	KernelCPU uint64 `json:"kernel_cpu_ns"`
-	// States are the thread's, by name.
+	// States are the thread's counts, by name of the state.
 	States map[string]Count `json:"states"`
-	// KernelShare and ExpectedSamples are null where there is nothing to compare.
+	// KernelShare and ExpectedSamples are null if there is nothing to compare.
 	KernelShare     *float64 `json:"kernel_share"`
 	ExpectedSamples *float64 `json:"expected_samples"`
 	Disagrees       bool     `json:"disagrees"`
@@ -130,9 +130,9 @@ type Method struct {
 	Module    string            `json:"module"`
 	File      string            `json:"file"`
 	Signature string            `json:"signature,omitempty"` // only if methods are told apart by it
-	Line      int32             `json:"line,omitempty"`      // only if lines are told apart, where it is known
+	Line      int32             `json:"line,omitempty"`      // only if lines are told apart, and if known
 	Unnamed   bool              `json:"unnamed"`             // the file has no name there
-	Kind      string            `json:"kind"`                // that it had most
+	Kind      string            `json:"kind"`                // the most frequent one
 	Kinds     map[string]uint64 `json:"kinds"`               // samples by kind
 	Self      Count             `json:"self"`
 	Total     Count             `json:"total"`
@@ -149,8 +149,8 @@ type Node struct {
 	Total  Count  `json:"total"`
 }
 
-// JSON writes the whole report for scripts, in the form of Report. Lists are
-// not cut: of the options only the filter, the tree views, ByTotal and Callers count.
+// JSON writes the whole report for scripts, in the format of Report. Lists are not cut: only the
+// filter, the tree views, ByTotal and Callers of the options count.
 func JSON(w io.Writer, p *profile.Profile, o Options) error {
 	s, err := selection(p, o)
 	if err != nil {
@@ -162,7 +162,7 @@ func JSON(w io.Writer, p *profile.Profile, o Options) error {
 	return nil
 }
 
-// Make makes the report of a selection.
+// Make returns the report of a selection.
 func Make(s *profile.Selection, o Options) *Report {
 	p := s.Profile
 	r := &Report{
@@ -213,10 +213,10 @@ func Make(s *profile.Selection, o Options) *Report {
 	return r
 }
 
-// text makes a foreign string valid UTF-8.
+// text replaces invalid UTF-8 in a foreign string.
 func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// QualityOf is q as JSON has it.
+// QualityOf returns q in the form of JSON.
 func QualityOf(q profile.Quality) Quality {
 	out := Quality{q.Samples, q.Complete, q.Stitched, q.Unnamed, q.Heuristic, q.Truncated, q.Broken, map[string]uint64{}}
 	for e := walk.EndTruncated + 1; e < walk.NumEnds; e++ {

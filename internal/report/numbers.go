@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// percent is a share as five columns: "12.3%", " 0.1%", "100.0%" is six.
+// percent formats a share in five columns: "12.3%", " 0.1%"; "100.0%" takes six.
 func percent(share float64) string { return fmt.Sprintf("%.1f%%", share*100) }
 
-// finePercent has more digits where a share is close to nothing or to all, so
-// that 99.96% is not shown as all. However close it is, something is not shown as
-// nothing, nor what lacks something as all.
+// finePercent formats a share with more digits if it is close to nothing or to all, so that 99.96%
+// is not shown as all. Something is never shown as nothing, nor less than all as all, however close
+// it is.
 func finePercent(share float64) string {
 	if share > 0 && share < 0.001 || share > 0.999 && share < 1 {
 		const least = 0.00001
@@ -21,14 +21,14 @@ func finePercent(share float64) string {
 	return percent(share)
 }
 
-// Percent is a share, 0 to 1, as people read it, with more digits where it is
-// close to nothing or to all.
+// Percent formats a share, 0 to 1, for people, with more digits if it is close to nothing or to
+// all.
 func Percent(share float64) string { return finePercent(share) }
 
-// Amount is a weight in its unit ("nanoseconds", "bytes", "count"), three digits of it.
+// Amount formats a weight in its unit ("nanoseconds", "bytes", "count") with three digits.
 func Amount(weight uint64, unit string) string { return amount(weight, unit) }
 
-// grouped is a number with its thousands apart: 1,234,567.
+// grouped formats a number with its thousands apart: 1,234,567.
 func grouped(n uint64) string {
 	s := strconv.FormatUint(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -37,7 +37,7 @@ func grouped(n uint64) string {
 	return s
 }
 
-// amount is a weight in its unit, three digits of it.
+// amount formats a weight in its unit with three digits.
 func amount(weight uint64, unit string) string {
 	switch unit {
 	case "nanoseconds":
@@ -48,7 +48,7 @@ func amount(weight uint64, unit string) string {
 	return grouped(weight)
 }
 
-// duration64 is a weight in ns.
+// duration64 formats a weight in ns.
 func duration64(ns uint64) string { return duration(time.Duration(min(ns, 1<<63-1))) }
 
 func duration(d time.Duration) string {
@@ -99,8 +99,8 @@ func plural(n uint64, one, many string) string {
 	return grouped(n) + " " + many
 }
 
-// shorten cuts s to width columns. The end of a name says most, so what goes is
-// at the beginning; width 0 is no limit.
+// shorten cuts s to width columns. The end of a name carries most information, so the beginning is
+// cut off; width 0 means no limit.
 func shorten(s string, width int) string {
 	if width <= 0 || utf8.RuneCountInString(s) <= width {
 		return s

@@ -1,5 +1,4 @@
-// Package report says what a profile holds as text for people and as JSON for
-// scripts.
+// Package report writes the contents of a profile as text for people and as JSON for scripts.
 package report
 
 import (
@@ -21,15 +20,15 @@ const (
 	ViewTree    View = "tree"    // who calls whom, from the thread's first frame on
 	ViewCallers View = "callers" // who called the methods that Options.Callers matches
 	ViewStates  View = "states"  // what threads were doing: running, asleep in which call
-	ViewThreads View = "threads" // each thread, beside what the kernel says it used
+	ViewThreads View = "threads" // each thread, beside the CPU time that the kernel counted
 )
 
-// ViewNames are the views' names.
+// ViewNames returns the names of the views.
 func ViewNames() []string {
 	return []string{string(ViewMethods), string(ViewTree), string(ViewCallers), string(ViewThreads), string(ViewStates)}
 }
 
-// ParseView gives the view of a name.
+// ParseView returns the view of a name.
 func ParseView(name string) (View, error) {
 	if !slices.Contains(ViewNames(), name) {
 		return "", fmt.Errorf("no view is called %q: there are %s", name, strings.Join(ViewNames(), ", "))
@@ -37,19 +36,19 @@ func ParseView(name string) (View, error) {
 	return View(name), nil
 }
 
-// Options say what a report shows.
+// Options select what a report shows.
 type Options struct {
 	View View // "" is ViewMethods
-	// Top is how many rows a list or a tree has at most: 0 is 30 of a list and all of a
-	// tree, less than 0 is all.
+	// Top is how many rows a list or a tree has at most: 0 means 30 for a list and everything for a
+	// tree, less than 0 means everything.
 	Top int
-	// MinPercent sums up the parts of a tree that are less than this percentage
-	// of what is shown; 0 shows all.
+	// MinPercent sums up the parts of a tree that are less than this percentage of what is shown; 0
+	// shows all.
 	MinPercent float64
-	// Unfold shows each frame by which a thread starts in text of trees, where they
-	// are one line else.
+	// Unfold shows each frame by which a thread starts in text of trees; otherwise they are one
+	// line.
 	Unfold bool
-	// ByTotal sorts methods by total, and not by self.
+	// ByTotal sorts methods by total instead of self.
 	ByTotal bool
 	// ByThread shows the methods, tree or callers of each thread by itself.
 	ByThread bool
@@ -57,16 +56,16 @@ type Options struct {
 	NoMethods bool
 	Callers   *regexp.Regexp
 	Filter    profile.Filter
-	// Width is of the terminal in columns; 0 is no limit.
+	// Width is the width of the terminal in columns; 0 means no limit.
 	Width int
 	// Color allows escape sequences.
 	Color bool
 }
 
-// ErrNoTimes says that a range of time was asked of a profile without times.
+// ErrNoTimes is the error if a range of time is asked of a profile without times.
 var ErrNoTimes = errors.New("this profile has no times of single samples (pprof and collapsed files merge equal stacks): it cannot be cut by time")
 
-// ErrNoCallers says that no method was named whose callers to show.
+// ErrNoCallers is the error if no method was named whose callers to show.
 var ErrNoCallers = errors.New("the callers of what? give a regular expression")
 
 func (o Options) withDefaults() Options {
@@ -79,7 +78,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// selection applies the filter, and refuses what the profile cannot answer.
+// selection applies the filter, and returns an error for what the profile cannot answer.
 func selection(p *profile.Profile, o Options) (*profile.Selection, error) {
 	if (o.Filter.From > 0 || o.Filter.To > 0) && p.SampleCount() > 0 && !p.HasTimes() {
 		return nil, ErrNoTimes

@@ -11,7 +11,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// page writes lines with or without colour. Its first error stays.
+// page writes lines with or without colour. It keeps its first error.
 type page struct {
 	w     *bufio.Writer
 	width int
@@ -33,7 +33,7 @@ const (
 	off  = "\x1b[0m"
 )
 
-// kindColors are those of the flame graph, as near as terminals have them.
+// kindColors are those of the flame graph, as far as terminals have them.
 var kindColors = [walk.NumKinds]string{
 	walk.KindKernel:       "\x1b[33m",
 	walk.KindNative:       "\x1b[31m",
@@ -74,7 +74,7 @@ func clean(s string) string {
 // not printable becomes a question mark.
 func Clean(s string) string { return clean(s) }
 
-// Size is a number of bytes as reports write it.
+// Size formats a number of bytes as in reports.
 func Size(n uint64) string { return size(n) }
 
 // left and right pad to n columns.
@@ -85,8 +85,8 @@ func right(s string, n int) string {
 	return strings.Repeat(" ", max(n-utf8.RuneCountInString(s), 0)) + s
 }
 
-// room is what is left of the width after used columns; 0 is no limit. Names
-// get at least a few columns, however narrow the terminal.
+// room returns what is left of the width after used columns; 0 means no limit. Names get at least a
+// few columns, however narrow the terminal.
 func (pg *page) room(used int) int {
 	if pg.width == 0 {
 		return 0
@@ -94,13 +94,13 @@ func (pg *page) room(used int) int {
 	return max(pg.width-used, 12)
 }
 
-// named is a function's name, shortened to room, and its module behind it.
+// named returns a function's name, shortened to room, followed by its module.
 func (pg *page) named(name, module, style string, room int) string {
 	name, module = clean(name), clean(module)
 	if at := strings.LastIndexByte(module, '/'); at >= 0 {
 		module = module[at+1:]
 	}
-	// The name already begins with the module where there is no symbol.
+	// Without a symbol the name already begins with the module.
 	if module == "" || strings.HasPrefix(name, module+"+") {
 		return pg.paint(style, shorten(name, room))
 	}

@@ -52,7 +52,7 @@ java -Xmx2g -jar shop.jar --port 8080
  34.0%    3.40s  and 28 methods more`)
 }
 
-// Sorted by total, what calls is before what is called, in text and JSON.
+// Sorted by total, callers come before callees, in text and JSON.
 func TestMethodsByTotal(t *testing.T) {
 	o := Options{Top: 2, ByTotal: true}
 	p := profiletest.Java()
@@ -123,7 +123,7 @@ func TestTreeTextBranchesAndSumsUp(t *testing.T) {
 Parts below 5.0% are summed up in lines in brackets.`)
 }
 
-// A tree has no more rows than are asked for, the largest of them.
+// A tree has no more rows than are asked for, the largest ones.
 func TestTreeTextKeepsTheLargest(t *testing.T) {
 	o := Options{View: ViewTree, Top: 3, MinPercent: 5, Filter: profile.Filter{Ignore: regexp.MustCompile("libzip|Tree|Json|Image|Rules|fma")}}
 	same(t, body(textOf(t, profiletest.Java(), o)), `
@@ -198,8 +198,8 @@ func TestWidthIsKept(t *testing.T) {
 	}
 }
 
-// A command line of pages is one of record's length, where there is no width to cut it to;
-// JSON has all of it.
+// A command line that fills pages is cut to the length of record's if there is no width to cut it
+// to; JSON has all of it.
 func TestLongCommand(t *testing.T) {
 	for _, n := range []int{600, 4096, 1 << 20} {
 		p := profiletest.Java()
@@ -282,8 +282,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// Of several events the summary says how many samples each has: the first may
-// have none.
+// For several events the summary says how many samples each has: the first may have none.
 func TestSummaryOfEvents(t *testing.T) {
 	p := profiletest.Server(500, 2000, 10)
 	var b bytes.Buffer
@@ -369,8 +368,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// The frames by which threads start are one line in trees, with all that they call
-// below it; where somebody wants them they are there.
+// The frames by which threads start are one line in trees, with all that they call below it; on
+// request they are shown.
 func TestFramesOfStartAreOneLine(t *testing.T) {
 	o := Options{View: ViewTree, MinPercent: 20, Filter: profile.Filter{Ignore: regexp.MustCompile("libzip|Tree|Json|Image|Rules|fma")}}
 	same(t, body(textOf(t, profiletest.Java(), o)), `
@@ -394,7 +393,7 @@ Parts below 20.0% are summed up in lines in brackets.
 	if text := textOf(t, profiletest.Java(), o); !strings.Contains(text, "start_thread") || !strings.Contains(text, "call_stub") || strings.Contains(text, "unfold") {
 		t.Error(text)
 	}
-	// Where lines and signatures are shown the functions are still the same.
+	// With lines and signatures shown the functions are still recognized.
 	lined := profiletest.Java()
 	for i := range lined.Frames {
 		lined.Frames[i].Line = 442

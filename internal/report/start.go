@@ -7,12 +7,12 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// leastStart is from how many frames on a thread's start is shown as one line.
+// leastStart is the least number of frames of a thread's start that are shown as one line.
 const leastStart = 3
 
-// starting says for each node of a tree whether it is of a thread's start, if all
-// above it are, or in a tree of callers all below it. Without names what a VM's own
-// threads do looks like their start: then what leads to Java code is.
+// starting reports for each node of a tree whether it belongs to a thread's start, which requires
+// that all above it do, or in a tree of callers all below it. Without names, what a VM's own
+// threads do looks like their start: then only what leads to Java code belongs to it.
 func (tp *treePrinter) starting() []bool {
 	yes := make([]bool, len(tp.t.Nodes))
 	for i := len(yes) - 1; i > 0; i-- { // children come after their parents
@@ -32,8 +32,8 @@ func (tp *treePrinter) starting() []bool {
 	return yes
 }
 
-// foldStart makes one node of those at the root of a call tree that start threads; what
-// they call is below it. The tree is a copy.
+// foldStart merges the nodes at the root of a call tree that start threads into one; what they call
+// is below it. The tree is a copy.
 func (tp *treePrinter) foldStart() {
 	yes := tp.starting()
 	root := tp.t.Nodes[profile.RootNode]
@@ -74,7 +74,7 @@ func (tp *treePrinter) foldStart() {
 	tp.folds = map[uint32]int{first: count}
 }
 
-// foldEnds finds what in a tree of callers ends with nothing but a thread's start.
+// foldEnds finds what ends with only a thread's start in a tree of callers.
 func (tp *treePrinter) foldEnds() {
 	yes := tp.starting()
 	sizes := make([]int, len(yes))
@@ -91,7 +91,7 @@ func (tp *treePrinter) foldEnds() {
 	}
 }
 
-// fold makes one line each of the frames by which threads start.
+// fold merges the frames by which threads start into one line each.
 func (tp *treePrinter) fold() {
 	if tp.arrow == "" {
 		tp.foldStart()

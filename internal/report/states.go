@@ -8,7 +8,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// states shows what threads were doing.
+// states writes what threads were doing.
 func (pg *page) states(s *profile.Selection, o Options) {
 	rows := s.ByState()
 	shown := rows
@@ -32,7 +32,7 @@ func (pg *page) states(s *profile.Selection, o Options) {
 	}
 }
 
-// statesOf are the shares of states, the largest first: "sleeping 80%, running 20%".
+// statesOf returns the shares of states, the largest first: "sleeping 80%, running 20%".
 func statesOf(counts []profile.Count, all profile.Count) string {
 	var order []profile.State
 	for i, c := range counts {

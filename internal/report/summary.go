@@ -11,22 +11,22 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// Costs is what a recording cost, and where it went. What is 0 or "" is not
-// known and not shown.
+// Costs are what a recording cost, and where it went. Values of 0 or "" are not known and not
+// shown.
 type Costs struct {
 	Stats       capture.Stats
-	Idle        uint64        // samples that were no one's: the CPU was idle
-	Target      time.Duration // what the copying took, without the timer's interrupt around it; 0: not known
-	TargetCPU   time.Duration // CPU time of the targets in all; 0: not known
+	Idle        uint64        // samples of no thread: the CPU was idle
+	Target      time.Duration // how long the copying took, without the surrounding timer interrupt; 0: not known
+	TargetCPU   time.Duration // CPU time of all targets; 0: not known
 	OwnCPU      time.Duration // candid's own CPU time
-	MaxRSS      uint64        // bytes: candid's memory at its peak
+	MaxRSS      uint64        // bytes: candid's peak memory
 	FirstWalked time.Duration // from the start of attaching to the first walked sample
 	File        string        // what was written
 	FileSize    int64         // bytes
 	Ended       []Ended       // targets that ended while they were recorded
 }
 
-// Summary writes what record says at its end.
+// Summary writes what record prints at its end.
 func Summary(w io.Writer, p *profile.Profile, c Costs, o Options) error {
 	o = o.withDefaults()
 	s := p.Select(o.Filter)
@@ -64,7 +64,7 @@ func Summary(w io.Writer, p *profile.Profile, c Costs, o Options) error {
 	}
 	pg.kernel(s)
 	pg.costs(c, p.SampleCount())
-	// Where the report was printed before, its header has the notes.
+	// If the report was printed before, its header has the notes.
 	for _, n := range p.Meta.Notes {
 		if o.NoMethods {
 			break
@@ -87,8 +87,7 @@ func Summary(w io.Writer, p *profile.Profile, c Costs, o Options) error {
 	return nil
 }
 
-// eventCounts says how many samples each event has, and of which one all else is
-// that is shown.
+// eventCounts returns how many samples each event has, and of which one the rest is shown.
 func eventCounts(p *profile.Profile, shown int) []string {
 	n := p.EventSamples()
 	facts := make([]string, len(n))
@@ -103,7 +102,7 @@ func eventCounts(p *profile.Profile, shown int) []string {
 
 const itemWidth = 9
 
-// item writes facts behind what they are about.
+// item writes a label and the facts about it.
 func (pg *page) item(name string, facts []string) {
 	line := ""
 	indent := pg.paint(bold, left(name, itemWidth))
@@ -135,9 +134,9 @@ func (pg *page) hottest(s *profile.Selection) {
 	pg.hottestMethods(s)
 }
 
-// otherEvents says of a recording of several events what a recording of one says: where
-// the time went that the event shown does not tell of, waits beside CPU time or CPU time
-// beside waits.
+// otherEvents writes, for a recording of several events, what a recording of one event says: where
+// the time went that the event shown does not cover, waits beside CPU time or CPU time beside
+// waits.
 func (pg *page) otherEvents(s *profile.Selection) {
 	p, told := s.Profile, len(attribution.WaitsOf(s)) > 0
 	for i, e := range p.Events {
@@ -163,7 +162,7 @@ func (pg *page) otherEvents(s *profile.Selection) {
 	}
 }
 
-// waitEvents are the events that tell of waits.
+// waitEvents are the events that cover waits.
 var waitEvents = map[string]bool{"wall": true, "off-cpu": true}
 
 func (pg *page) hottestMethods(s *profile.Selection) {
@@ -184,8 +183,8 @@ func (pg *page) hottestMethods(s *profile.Selection) {
 	}
 }
 
-// kernel warns where the samples and the kernel's clock disagree, and names the
-// thread where they do most.
+// kernel warns if the samples and the kernel's clock disagree, and names the thread with the
+// largest difference.
 func (pg *page) kernel(s *profile.Selection) {
 	n := uint64(0)
 	var worst profile.ThreadCount
@@ -214,8 +213,7 @@ func (pg *page) costs(c Costs, samples uint64) {
 	}
 }
 
-// costFacts are what a recording cost, as far as it is known; samples are all of
-// it.
+// costFacts returns what a recording cost, as far as that is known; samples is how many it has.
 func costFacts(c profile.Cost, samples uint64) (facts []string) {
 	if c.Samples > 0 {
 		samples = c.Samples

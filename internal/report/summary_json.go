@@ -2,10 +2,10 @@ package report
 
 import "github.com/candid-profiler/candid/internal/profile"
 
-// SummarySchema names the form of SummaryReport, as Schema does that of Report.
+// SummarySchema names the format of SummaryReport, as Schema does that of Report.
 const SummarySchema = "candid.summary/1"
 
-// SummaryReport is what record says at its end, for scripts. Times are in ns.
+// SummaryReport is what record prints at its end, for scripts. Times are in ns.
 type SummaryReport struct {
 	Schema    string   `json:"schema"`
 	Command   string   `json:"command"`
@@ -20,7 +20,7 @@ type SummaryReport struct {
 	Hottest   []Method `json:"hottest"`
 	Disagree  []Thread `json:"disagreeing_threads"` // with the kernel's CPU time
 	Notes     []string `json:"notes"`
-	Ended     []Ended  `json:"ended"` // targets, while they were recorded
+	Ended     []Ended  `json:"ended"` // targets that ended while they were recorded
 
 	TargetCost  int64  `json:"target_cost_ns"` // 0: not known
 	TargetCPU   int64  `json:"target_cpu_ns"`
@@ -31,15 +31,15 @@ type SummaryReport struct {
 	File        string `json:"file"`
 }
 
-// Ended is how a target ended. If neither is there, it is not known.
+// Ended is how a target ended. If neither a code nor a signal is set, it is not known.
 type Ended struct {
 	PID    int    `json:"pid"`
 	After  int64  `json:"after_ns"`
 	Code   *int   `json:"exit_code,omitempty"`
-	Signal string `json:"signal,omitempty"` // that killed it, such as SIGKILL
+	Signal string `json:"signal,omitempty"` // the one that killed it, such as SIGKILL
 }
 
-// SummaryJSON makes the summary of a recording for scripts.
+// SummaryJSON returns the summary of a recording for scripts.
 func SummaryJSON(p *profile.Profile, c Costs) *SummaryReport {
 	s := p.Select(profile.Filter{Event: p.FirstEvent()})
 	r := Make(s, Options{})

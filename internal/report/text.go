@@ -53,7 +53,7 @@ func (pg *page) view(s *profile.Selection, o Options) {
 	}
 }
 
-// eachThread shows the view of each thread, the one with most weight first.
+// eachThread writes the view of each thread, the one with most weight first.
 func (pg *page) eachThread(s *profile.Selection, o Options) {
 	between := ""
 	for _, row := range s.ByThread() {
@@ -71,14 +71,14 @@ func (pg *page) eachThread(s *profile.Selection, o Options) {
 
 func (s shares) String() string { return right(percent(s.shown), 6) }
 
-// shares are a count's parts of what is shown and of all.
+// shares are a count's share of what is shown and of all.
 type shares struct{ shown, all float64 }
 
 func sharesOf(c profile.Count, s *profile.Selection) shares {
 	return shares{c.Share(s.Chosen), c.Share(s.All)}
 }
 
-// unit is of the selection's weights.
+// unit returns the unit of the selection's weights.
 func unit(s *profile.Selection) string {
 	if s.Filter.Event < len(s.Profile.Events) {
 		return s.Profile.Events[s.Filter.Event].Unit
@@ -86,8 +86,8 @@ func unit(s *profile.Selection) string {
 	return "count"
 }
 
-// cells are the columns of one count: its share, if filtered also the share of
-// all, and the amount.
+// cells returns the columns of one count: its share, if filtered also the share of all, and the
+// amount.
 func cells(c profile.Count, s *profile.Selection) string {
 	sh := sharesOf(c, s)
 	out := sh.String()
@@ -105,7 +105,7 @@ func cellsHead(name string, s *profile.Selection) string {
 	return left(out, len(out)+9)
 }
 
-// methodList is the method list in the order that is asked for.
+// methodList returns the method list in the order that is asked for.
 func methodList(s *profile.Selection, o Options) []profile.MethodCount {
 	rows := s.List()
 	if o.ByTotal {
@@ -146,7 +146,7 @@ func (pg *page) methods(s *profile.Selection, o Options) {
 	pg.legend(shown)
 }
 
-// legend explains the remarks that rows have.
+// legend explains the remarks that occur in rows.
 func (pg *page) legend(rows []profile.MethodCount) {
 	var guessed, coarse bool
 	for i := range rows {
@@ -170,7 +170,7 @@ const (
 	remarkCoarse  = "  (coarse)"
 )
 
-// remark says where a row is less certain than it looks.
+// remark returns the remark for a row that is less certain than it looks.
 func remark(m *profile.MethodCount) string {
 	switch {
 	case m.Guessed*2 > m.Total.Samples:

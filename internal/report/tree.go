@@ -8,9 +8,8 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// tree writes a tree of methods. Only where it branches it is indented: what
-// has a single way on goes straight down, however deep. Parts below the least
-// share are summed up in a line of their own.
+// tree writes a tree of methods. It is indented only where it branches: a single path goes straight
+// down, however deep. Parts below the least share are summed up in a line of their own.
 func (pg *page) tree(s *profile.Selection, t *profile.Tree, title, arrow string, o Options) {
 	head := cellsHead("TOTAL", s) + "  " + right("SELF", 6) + "  "
 	if arrow != "" {
@@ -51,11 +50,11 @@ type treePrinter struct {
 	folds  map[uint32]int // how many frames of a thread's start a node stands for
 	folded bool           // such a line was written
 	keep   []bool         // by node: the only ones that are shown; nil: all
-	cut    int            // how many more there would be
+	cut    int            // how many more nodes there are
 }
 
-// keepMost keeps the n nodes with the most below them. A node has no less than what is
-// below it, so that they are a tree too.
+// keepMost keeps the n nodes with the largest totals. A node's total is at least that of each node
+// below it, so these nodes are a tree too.
 func (tp *treePrinter) keepMost(n int) {
 	var order []uint32 // parents before their children
 	todo := []uint32{profile.RootNode}
@@ -88,17 +87,17 @@ func (tp *treePrinter) keepMost(n int) {
 	}
 }
 
-// todo is a node or, with rest, a sum of nodes that waits to be written.
+// todo is a node or, with rest, a sum of nodes that is still to be written.
 type todo struct {
 	node   uint32
 	indent string // of its own line, with the branch before its name
-	below  string // of the lines below it
+	below  string // of the lines below its own
 	rest   int
 	count  profile.Count
 }
 
-// children writes all below a node. It keeps its own stack: a tree from a file
-// may be deeper than the machine's is good for.
+// children writes everything below a node. It keeps its own stack: a tree from a file may be too
+// deep for recursion.
 func (tp *treePrinter) children(root uint32) {
 	stack := tp.below(nil, root, "", true)
 	for len(stack) > 0 {
@@ -147,7 +146,7 @@ func (tp *treePrinter) below(stack []todo, node uint32, indent string, root bool
 	return stack
 }
 
-// branch is what stands before the ith of n children, and before what is below it.
+// branch returns what is drawn before the ith of n children, and before what is below it.
 func branch(indent string, i, n int, straight bool) (line, below string) {
 	switch {
 	case straight:
@@ -158,8 +157,7 @@ func branch(indent string, i, n int, straight bool) (line, below string) {
 	return indent + "├ ", indent + "│ "
 }
 
-// maxIndent is where a tree stops to move right. It is not cut: only the lines
-// of the branches are.
+// maxIndent is where a tree stops moving right. It is not cut: only the lines of the branches are.
 const maxIndent = 60
 
 func indented(indent string) string {

@@ -7,7 +7,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// WaitText is a wait as the header names it.
+// WaitText returns a wait as the header names it.
 func WaitText(w *attribution.Wait) string {
 	return w.State.String() + " " + duration64(w.Weight) + " in " + clean(w.Name)
 }
@@ -15,20 +15,21 @@ func WaitText(w *attribution.Wait) string {
 // headWaits is how many waits the header names.
 const headWaits = 3
 
-// Where a recording of CPU time is too short or too busy for a hint to wait.
+// A recording of CPU time gets a hint to record waits if it is at least this long and at least this
+// idle.
 const (
-	hintLeast = time.Second // that was recorded
-	hintShare = 20          // less than one part in so many of a CPU was used
+	hintLeast = time.Second // of recording
+	hintShare = 20          // less than one part in so many of one CPU was used
 )
 
-// waitingHint says that a recording of CPU time is of a target that hardly used any; ""
-// if it did, or if that is not known.
+// waitingHint returns a hint if a recording of CPU time is of a target that hardly used any; "" if
+// it did, or if that is not known.
 func waitingHint(p *profile.Profile) string {
 	d, c := p.Meta.Duration, p.Meta.Cost
 	if len(p.Events) != 1 || p.Events[0].Name != "cpu" || p.Events[0].Unit != "nanoseconds" || d < hintLeast || c.TargetCPU == 0 || c.Samples > 0 {
 		return ""
 	}
-	// The kernel's account is as coarse as its tick on some machines.
+	// On some machines the kernel's account is only as fine as its tick.
 	used := max(c.TargetCPU, time.Duration(min(p.EventWeights()[0], 1<<62)))
 	if used >= d/hintShare {
 		return ""
@@ -36,7 +37,7 @@ func waitingHint(p *profile.Profile) string {
 	return "the target used " + duration(used) + " of CPU in " + duration(d) + ": else it waited, or was not given a CPU. -e wall shows which, and where; 'candid dump' shows who holds which lock"
 }
 
-// longestWaits is what the summary says instead of the hottest methods.
+// longestWaits writes what the summary shows instead of the hottest methods.
 func (pg *page) longestWaits(s *profile.Selection, rows []attribution.Wait) {
 	label := pg.paint(bold, left("waits", itemWidth))
 	width := 0

@@ -11,7 +11,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// waiting is a recording of a shop in which nearly all threads wait; frames of stacks are
+// waiting returns a recording of a shop in which nearly all threads wait; frames of stacks are
 // given innermost first.
 func waiting(java bool) *profile.Profile {
 	b := profile.NewBuilder()
@@ -52,8 +52,8 @@ func waiting(java bool) *profile.Profile {
 	return b.Profile()
 }
 
-// Of waits it is said which function of the program waits, not how the kernel puts a
-// thread to sleep; threads of the VM and of pools without work are not what one looks for.
+// For waits the report names the function of the program that waits, not how the kernel puts a
+// thread to sleep; threads of the VM and of pools without work are not of interest.
 func TestLongestWaits(t *testing.T) {
 	for _, c := range []struct {
 		p    *profile.Profile
@@ -77,7 +77,7 @@ func TestLongestWaits(t *testing.T) {
 	if want := "waits    blocked   18.0s  Shop$Inventory.reserve\n         parked    4.00s  Shop.await\n"; !strings.Contains(b.String(), want) || strings.Contains(b.String(), "futex") {
 		t.Errorf("%q is missing in\n%s", want, b.String())
 	}
-	// What is chosen is what is looked at.
+	// Only what the filter chooses is considered.
 	running := textOf(t, waiting(true), Options{Filter: profile.Filter{States: profile.StateSet(0).With(profile.StateRunning)}})
 	if strings.Contains(running, "longest waits") {
 		t.Error(running)
@@ -92,7 +92,7 @@ func TestLongestWaits(t *testing.T) {
 	}
 }
 
-// A recording of CPU time and of waits says both at its end, whichever comes first.
+// A recording of CPU time and of waits summarizes both, whichever comes first.
 func TestSummaryOfTwoEvents(t *testing.T) {
 	p := waiting(true)
 	p.Events = append(p.Events, profile.Event{Name: "cpu", Unit: "nanoseconds", Period: 1e7})
@@ -121,7 +121,7 @@ func TestSummaryOfTwoEvents(t *testing.T) {
 	}
 }
 
-// A program of which no thread is in its own code still has waits.
+// A program none of whose threads is in its own code still has waits.
 func TestWaitsOfALibrary(t *testing.T) {
 	p := waiting(true)
 	for i := range p.Funcs {
@@ -132,7 +132,7 @@ func TestWaitsOfALibrary(t *testing.T) {
 	}
 }
 
-// Who looks at the CPU time of what hardly uses any is told where else to look.
+// A report of the CPU time of a program that hardly uses any says where else to look.
 func TestWaitingHint(t *testing.T) {
 	idleFor := func(used, during time.Duration) *profile.Profile {
 		p := &profile.Profile{Events: []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1e7}}}

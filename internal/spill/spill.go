@@ -1,4 +1,4 @@
-// Package spill is room on disk for what there is too much of for memory.
+// Package spill provides space on disk for data that is too large for memory.
 package spill
 
 import (
@@ -9,15 +9,15 @@ import (
 	"runtime"
 )
 
-// File is a file that nobody else sees, which begins with the first write and is gone with
-// candid, however that ends. It is a profile.Overflow.
+// File is a file that nobody else can see. It is created by the first write and is gone when candid
+// ends, however that ends. It is a profile.Overflow.
 type File struct {
 	f    *os.File
 	name string // "" once it has none any more
 	err  error  // why there is none
 }
 
-// errClosed is what a File says behind its end.
+// errClosed is the error of a File after Close.
 var errClosed = errors.New("the file is closed")
 
 // WriteAt implements io.WriterAt.
@@ -42,7 +42,7 @@ func (s *File) ReadAt(p []byte, off int64) (int, error) {
 	return s.f.ReadAt(p, off)
 }
 
-// Close lets go of the room.
+// Close frees the space.
 func (s *File) Close() error {
 	if s.f == nil {
 		return nil
@@ -64,7 +64,7 @@ func (s *File) open() error {
 			continue
 		}
 		s.f = f
-		if err := os.Remove(f.Name()); err != nil { // where an open file keeps its name
+		if err := os.Remove(f.Name()); err != nil { // on systems where an open file keeps its name
 			s.name = f.Name()
 		}
 		return nil
@@ -72,8 +72,8 @@ func (s *File) open() error {
 	return errors.Join(all...)
 }
 
-// places are the directories to try. What TMPDIR says goes first, as everywhere; without it
-// /var/tmp is for files that may be large, where /tmp often is memory.
+// places returns the directories to try. TMPDIR goes first, as usual; without it /var/tmp is for
+// files that may be large, because /tmp often is in memory.
 func places() []string {
 	tmp := os.TempDir()
 	if runtime.GOOS == "windows" || os.Getenv("TMPDIR") != "" {

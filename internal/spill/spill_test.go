@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What was written is read, the file has no name that stays, and nothing is made of nothing.
+// Written data is read back, the file keeps no name, and an unused File creates nothing.
 func TestFile(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
@@ -46,7 +46,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// Where no file can be made that is said, each time.
+// If no file can be created, every call says so.
 func TestNoPlace(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("TMPDIR says nothing there")

@@ -11,9 +11,8 @@ import (
 	"github.com/candid-profiler/candid/internal/report"
 )
 
-// Styles are attributes and the terminal's own sixteen colours, which go with
-// light and dark backgrounds. Where colour is not wanted the program leaves out
-// the colours.
+// Styles are attributes and the terminal's own sixteen colours, which suit light and dark
+// backgrounds. If colour is not wanted the program omits the colours.
 const (
 	bold    = "\x1b[1m"
 	dim     = "\x1b[2m"
@@ -33,8 +32,8 @@ func paint(style, s string) string {
 
 func plain(_, text string) string { return text }
 
-// styleOf is how the parts of a line are painted: the chosen one is shown in
-// reverse, which is of one colour.
+// styleOf returns how the parts of a line are painted: the chosen line is shown in reverse video,
+// in one colour.
 func styleOf(chosen bool) func(style, text string) string {
 	if chosen {
 		return plain
@@ -44,7 +43,7 @@ func styleOf(chosen bool) func(style, text string) string {
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// width is how many columns a string takes.
+// width returns how many columns a string takes.
 func width(s string) int { return ansi.StringWidth(s) }
 
 // left and right pad a string to n columns, or cut it to that.
@@ -66,8 +65,7 @@ func cut(s string, n int) string {
 	return ansi.Truncate(s, n, "…")
 }
 
-// tail shortens a string to n columns at its beginning: the end of a name says
-// most.
+// tail shortens a string to n columns at its beginning: the end of a name carries most information.
 func tail(s string, n int) string {
 	w := width(s)
 	switch {
@@ -76,7 +74,7 @@ func tail(s string, n int) string {
 	case w <= n:
 		return s
 	}
-	// A wide character at the edge goes as a whole.
+	// A wide character at the edge is removed as a whole.
 	out := ansi.TruncateLeft(s, w-n+1, "…")
 	for extra := w - n + 2; width(out) > n; extra++ {
 		out = ansi.TruncateLeft(s, extra, "…")
@@ -84,7 +82,7 @@ func tail(s string, n int) string {
 	return out
 }
 
-// name makes a name of the target's harmless and short enough to draw.
+// name makes a name chosen by the target safe and short enough to draw.
 func name(s string) string {
 	const most = 1000
 	if len(s) > most {
@@ -93,14 +91,14 @@ func name(s string) string {
 	return report.Clean(s)
 }
 
-// base is a module without its directories.
+// base returns a module without its directories.
 func base(module string) string { return module[strings.LastIndexByte(module, '/')+1:] }
 
-// few is below how many samples shares are marked as rough: by chance alone one of 10 %
-// stands for 6 to 17 % in 19 of 20 tables of so many samples.
+// few is the number of samples below which shares are marked as rough: in 19 of 20 tables of so
+// many samples, chance alone makes a share of 10 % stand for 6 to 17 %.
 const few = 100
 
-// rough is a share of so many samples, marked if they are few.
+// rough formats a share of so many samples, marked if they are few.
 func rough(part float64, samples uint64) string {
 	if samples < few {
 		return "~" + share(part)
@@ -108,8 +106,8 @@ func rough(part float64, samples uint64) string {
 	return share(part)
 }
 
-// roughly says what the mark means, "" where nothing has it: what a share of a tenth may
-// stand for (Wilson's interval of 95 %).
+// roughly explains the mark, "" if nothing has it: what a share of a tenth may stand for (Wilson's
+// interval of 95 %).
 func roughly(samples uint64) string {
 	if samples == 0 || samples >= few {
 		return ""
@@ -125,15 +123,14 @@ func roughly(samples uint64) string {
 	return fmt.Sprintf("~: shares of only %d %s: 10%% may be %.0f%% to %.0f%%", samples, noun, 100*(middle-half)/of, 100*(middle+half)/of)
 }
 
-// share is a part of all as five columns.
+// share formats a share in five columns.
 func share(part float64) string {
 	return strconv.FormatFloat(part*100, 'f', 1, 64) + "%"
 }
 
 var bars = []rune(" ▁▂▃▄▅▆▇█")
 
-// sparkline draws the newest values, n columns of them, where full is the height
-// of a whole column.
+// sparkline draws the newest n values, one column each; full is the value of a whole column.
 func sparkline(values []uint64, n int, full float64) string {
 	if n <= 0 {
 		return ""
@@ -146,7 +143,7 @@ func sparkline(values []uint64, n int, full float64) string {
 	for _, v := range values {
 		i := 0
 		if v > 0 && full > 0 {
-			// Whatever is there at all is seen.
+			// Anything above zero is visible.
 			i = min(max(int(float64(v)/full*float64(len(bars)-1)+0.5), 1), len(bars)-1)
 		}
 		b.WriteRune(bars[i])

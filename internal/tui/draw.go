@@ -12,20 +12,20 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Below this nothing can be shown.
+// Below this size nothing can be shown.
 const (
 	leastWidth  = 20
 	leastHeight = 5
 )
 
-// room is how many lines of the table fit.
+// room returns how many lines of the table fit.
 func (s *Screen) room() int {
-	n := s.height - 2 - 1 // a header of at least two lines, the columns' names
+	n := s.height - 2 - 1 // a header of at least two lines, and the column names
 	if s.height >= 9 {
 		n--
 	}
 	if s.height >= 7 {
-		n-- // the keys
+		n-- // the key bar
 	}
 	if s.detailed() {
 		n--
@@ -39,7 +39,7 @@ func (s *Screen) room() int {
 	return max(n, 1)
 }
 
-// detailed reports whether there is room for a line about the chosen one.
+// detailed reports whether there is room for a line about the chosen row.
 func (s *Screen) detailed() bool { return s.height >= 14 }
 
 // View implements tea.Model.
@@ -81,7 +81,7 @@ func (s *Screen) text() string {
 	return strings.Join(lines, "\n")
 }
 
-// nothing says why there is no line.
+// nothing returns why there is no row.
 func (s *Screen) nothing() string {
 	switch {
 	case s.filter() != nil && s.table.Since.Count.Samples > 0:
@@ -97,13 +97,13 @@ func (s *Screen) nothing() string {
 	return "no samples yet"
 }
 
-// Columns of numbers, in both tables.
+// Widths of number columns, in both tables.
 const (
 	selfWidth, totalWidth = 9, 10
 	kindWidth, kindNarrow = 13, 8
 )
 
-// since reports whether there is room for the columns since the start: 0 to 2.
+// since returns how many columns since the start there is room for: 0 to 2.
 func (s *Screen) since() int {
 	switch {
 	case s.thread != nil && s.page == methodsPage || s.width < 64:
@@ -114,8 +114,8 @@ func (s *Screen) since() int {
 	return 2
 }
 
-// kind is the column of a kind of code, or of its heading: none, short words or
-// those of reports, as there is room.
+// kind returns the column of a kind of code, or of its heading: empty, short words or those of
+// reports, as there is room.
 func (s *Screen) kind(k walk.Kind, style func(style, text string) string) string {
 	switch {
 	case s.width < 56:
@@ -140,7 +140,7 @@ var shortKinds = [walk.NumKinds]string{
 	walk.KindAOT:          "AOT",
 }
 
-// numbers is which columns of the window there are.
+// numbers is which columns of the window are shown.
 type numbers int
 
 const (
@@ -163,7 +163,7 @@ func (s *Screen) windowName() string {
 	return fmt.Sprintf("%ds", int(windows[s.window].Seconds()))
 }
 
-// columns names the columns; the one that the table is sorted by has an arrow.
+// columns returns the column names; the column that the table is sorted by has an arrow.
 func (s *Screen) columns() string {
 	if s.page == threadsPage {
 		return s.threadColumns()
@@ -203,7 +203,7 @@ func (s *Screen) columns() string {
 	return out
 }
 
-// line draws one line of the table.
+// line returns one line of the table.
 func (s *Screen) line(l *line, chosen bool) string {
 	var text string
 	if l.thread != nil {
@@ -260,7 +260,7 @@ func (s *Screen) methodLine(l *line, chosen bool) string {
 	}
 	out += s.kind(kind, style) + "  " + style(dim, rails)
 	if kind == walk.KindKernel {
-		method.Module = "" // the kind says it
+		method.Module = "" // the kind says it already
 	}
 	return out + s.method(method, s.width-width(out), style)
 }
@@ -269,17 +269,17 @@ func (s *Screen) sinceWidth() int {
 	return [...]int{0, totalWidth + 1, 2*totalWidth + 1}[s.since()]
 }
 
-// method is a method's name and, where there is room for both, its module.
+// method returns a method's name and, if there is room for both, its module.
 func (s *Screen) method(m live.Method, room int, style func(style, text string) string) string {
 	text, module := name(m.Name), name(base(m.Module))
-	// The name already begins with the module where there is no symbol.
+	// Without a symbol the name already begins with the module.
 	if module == "" || strings.HasPrefix(text, module+"+") || width(text)+2+width(module) > room {
 		return tail(text, room)
 	}
 	return text + "  " + style(dim, module)
 }
 
-// heat marks what is worth looking at.
+// heat returns the style for a share; large ones are highlighted.
 func heat(part float64) string {
 	switch {
 	case part >= 0.2:
@@ -304,7 +304,7 @@ var kindColors = [walk.NumKinds]string{
 	walk.KindAOT:          green,
 }
 
-// detail says more of the chosen line.
+// detail returns more about the chosen line.
 func (s *Screen) detail() string {
 	l := s.chosen()
 	if l == nil {

@@ -14,7 +14,7 @@ import (
 
 const title = "candid top"
 
-// target says in a few words what is looked at.
+// target describes in a few words what is profiled.
 func target(t *live.Table, whole bool) string {
 	switch n := len(t.Processes); {
 	case whole:
@@ -28,7 +28,7 @@ func target(t *live.Table, whole bool) string {
 	}
 }
 
-// command is a command line without the directories of its program.
+// command returns a command line without the directories of its program.
 func command(line string) string {
 	program, rest, more := strings.Cut(line, " ")
 	if program = base(program); more {
@@ -37,7 +37,7 @@ func command(line string) string {
 	return name(program + rest)
 }
 
-// status is what stands at the right of the first line.
+// status returns the right end of the first line.
 func (s *Screen) status() string {
 	at := clock(s.table.Elapsed)
 	switch {
@@ -53,7 +53,7 @@ func (s *Screen) status() string {
 	return at
 }
 
-// clock is a time since the start.
+// clock formats a time since the start.
 func clock(d time.Duration) string {
 	d = d.Truncate(time.Second)
 	if d < time.Hour {
@@ -62,7 +62,7 @@ func clock(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d:%02d", int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60)
 }
 
-// header is the lines above the table; fewer where there is little room.
+// header returns the lines above the table; fewer if there is little room.
 func (s *Screen) header() []string {
 	t := s.table
 	status := s.status()
@@ -93,7 +93,7 @@ func (s *Screen) header() []string {
 	return lines
 }
 
-// notes are what could not be had.
+// notes returns what was not available.
 func (s *Screen) notes() []string {
 	notes := s.table.Notes
 	if s.ended == nil && event(s.table).Unit == "nanoseconds" && !s.table.CPUTime() {
@@ -102,7 +102,7 @@ func (s *Screen) notes() []string {
 	return notes
 }
 
-// noted reports whether there is a line about what could not be had.
+// noted reports whether there is a line about what was not available.
 func (s *Screen) noted() bool {
 	return s.height >= 12 && (s.ended == nil || s.ended.Err == nil) && len(s.notes()) > 0
 }
@@ -112,7 +112,7 @@ func (s *Screen) waits() bool {
 	return s.height >= 12 && (s.ended == nil || s.ended.Err == nil) && len(s.table.Waits) > 0
 }
 
-// longest are the longest waits in words.
+// longest returns the longest waits in words.
 func longest(t *live.Table) (out []string) {
 	for i := range t.Waits[:min(3, len(t.Waits))] {
 		out = append(out, report.WaitText(&t.Waits[i]))
@@ -120,7 +120,7 @@ func longest(t *live.Table) (out []string) {
 	return out
 }
 
-// facts are the target, the way of sampling, and the load.
+// facts returns the target, how it is sampled, and the load.
 func (s *Screen) facts() string {
 	t := s.table
 	var facts []string
@@ -142,7 +142,7 @@ func (s *Screen) facts() string {
 	return cut(line, s.width)
 }
 
-// load is the weight per second in words, and what fills a sparkline.
+// load returns the weight per second in words, and the value that fills a sparkline.
 func (s *Screen) load() (words string, full float64) {
 	t := s.table
 	e := event(t)
@@ -159,7 +159,7 @@ func (s *Screen) load() (words string, full float64) {
 	return report.Amount(uint64(perSecond), e.Unit) + " " + name(e.Name) + "/s", full
 }
 
-// who is what time is of.
+// who returns what time is counted of: CPUs or threads.
 func who(t *live.Table) string {
 	if t.CPUTime() {
 		return "CPUs"
@@ -167,8 +167,8 @@ func who(t *live.Table) string {
 	return "threads (" + name(event(t).Name) + ")"
 }
 
-// doing is what the threads were doing, where that was not the same all the
-// time, the most first.
+// doing returns what the threads were doing, if that was not always the same, the most frequent
+// first.
 func doing(t *live.Table, states live.States, all profile.Count) []string {
 	if t.CPUTime() || all.Weight == 0 {
 		return nil
@@ -194,7 +194,7 @@ func event(t *live.Table) profile.Event {
 	return profile.Event{}
 }
 
-// honesty is how far the table can be trusted, and what it costs.
+// honesty returns how far the table can be trusted, and what it costs.
 func (s *Screen) honesty() string {
 	t := s.table
 	facts := broken(t.Recent.Quality)
@@ -221,7 +221,7 @@ func (s *Screen) honesty() string {
 	return cut(strings.Join(facts, " · "), s.width)
 }
 
-// narrowed says what keeps things out of the table.
+// narrowed returns what restricts the table.
 func (s *Screen) narrowed() []string {
 	var facts []string
 	if s.page == methodsPage && s.thread != nil {
@@ -233,7 +233,7 @@ func (s *Screen) narrowed() []string {
 	return facts
 }
 
-// broken says how many stacks are not whole.
+// broken returns how many stacks are incomplete.
 func broken(q profile.Quality) []string {
 	facts := []string{"0 broken"}
 	if q.Broken > 0 {
@@ -245,7 +245,7 @@ func broken(q profile.Quality) []string {
 	return facts
 }
 
-// certain says how certain the others are.
+// certain returns how certain the other stacks are.
 func certain(q profile.Quality) []string {
 	if q.Samples == 0 {
 		return nil

@@ -26,7 +26,7 @@ Any key goes back.`
 
 func (s *Screen) helpText() string {
 	lines := []string{paint(bold, title)}
-	if s.height < 23 { // what the columns mean can be left out
+	if s.height < 23 { // the meaning of the columns can be left out
 		_, keys, _ := strings.Cut(helpWords, "\n\n")
 		lines = append(lines, strings.Split(keys, "\n")...)
 	} else {

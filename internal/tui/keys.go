@@ -9,7 +9,7 @@ import (
 	"github.com/candid-profiler/candid/internal/live"
 )
 
-// press takes a key.
+// press handles a key.
 func (s *Screen) press(k tea.KeyPressMsg) tea.Cmd {
 	name := k.String()
 	switch name {
@@ -99,7 +99,7 @@ func (s *Screen) sort(by order) tea.Cmd {
 	return nil
 }
 
-// freeze stops what is shown, or lets it go on.
+// freeze freezes the display, or lets it go on.
 func (s *Screen) freeze() {
 	s.frozen = !s.frozen
 	if s.frozen {
@@ -115,7 +115,7 @@ func (s *Screen) show(p page) {
 	s.refresh()
 }
 
-// back undoes what narrows the view, the latest first.
+// back undoes what restricts the view, the latest first.
 func (s *Screen) back() {
 	switch {
 	case s.filter() != nil:
@@ -130,7 +130,7 @@ func (s *Screen) back() {
 	}
 }
 
-// enter opens what is chosen: a method's callers or a thread's methods.
+// enter opens the chosen row: a method's callers or a thread's methods.
 func (s *Screen) enter() {
 	l := s.chosen()
 	if l == nil {
@@ -191,7 +191,7 @@ func (s *Screen) close(path []live.Method) {
 	delete(parent.Below, last)
 }
 
-// typing takes a key while a filter is typed.
+// typing handles a key while a filter is typed.
 func (s *Screen) typing(k tea.KeyPressMsg) {
 	switch k.String() {
 	case "enter":
@@ -213,8 +213,8 @@ func (s *Screen) typing(k tea.KeyPressMsg) {
 	}
 }
 
-// edit makes a filter of what was typed. While that is no expression the one
-// before stays.
+// edit makes a filter from what was typed. While that is no valid expression the previous one
+// stays.
 func (s *Screen) edit(typed string) {
 	const most = 200
 	clean := []rune{}

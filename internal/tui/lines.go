@@ -35,9 +35,9 @@ func (s *Screen) matches(words ...string) bool {
 	return s.filter() == nil || slices.ContainsFunc(words, s.filter().MatchString)
 }
 
-// folds reports whether a method is left out because threads only start by it: sorted by
-// total such frames would be all that a small terminal shows. What is asked for by a
-// filter, or has time of its own, is shown.
+// folds reports whether a method is hidden because it only starts threads: sorted by total such
+// frames would be all that a small terminal shows. Methods that match a filter, or have time of
+// their own, are shown.
 func (s *Screen) folds(r *live.Row) bool {
 	if s.order[methodsPage] != bySecond || s.unfold || s.filter() != nil || r.Self.Weight >= s.table.Shown.Weight/200 {
 		return false
@@ -77,7 +77,7 @@ func (s *Screen) methodLines() []line {
 // callerLines appends the callers of c.
 func callerLines(lines []line, c *live.Caller, path []live.Method, rails string) []line {
 	for i, child := range c.Children {
-		// A straight line of callers needs no more room with every step.
+		// A straight line of callers is not indented further with every step.
 		own, below := "├─", "│ "
 		if i == len(c.Children)-1 {
 			own, below = "└─", "  "

@@ -14,16 +14,16 @@ import (
 	"github.com/candid-profiler/candid/internal/report"
 )
 
-// Style says how Once prints.
+// Style is how Once prints.
 type Style struct {
-	Width int  // columns; 0: as wide as it gets
+	Width int  // columns; 0: unlimited
 	Color bool // and other attributes
 	Whole bool // the target is the whole machine
 	Rows  int  // of methods, and of threads
 }
 
-// Once prints a table of everything since the start, methods and then threads.
-// The table must have been asked for with Threads.
+// Once prints a table of everything since the start, methods and then threads. The query for the
+// table must have set Threads.
 func Once(w io.Writer, t *live.Table, style Style) error {
 	out := bufio.NewWriter(w)
 	put := func(line string) {
@@ -85,7 +85,7 @@ func Once(w io.Writer, t *live.Table, style Style) error {
 	s := &Screen{table: t}
 	put(paint(bold, right("SELF", 7)+right("TOTAL", 8)+"  "+left("KIND", kindWidth)+"  METHOD"))
 	rows := slices.Clone(t.Rows)
-	for i := range rows { // everything is the window
+	for i := range rows { // the window covers everything
 		rows[i].Self, rows[i].Total = rows[i].SinceSelf, rows[i].SinceTotal
 	}
 	slices.SortFunc(rows, func(a, b live.Row) int { return live.BySelf(&a, &b) })

@@ -1,5 +1,4 @@
-// Package tui is what `candid top` shows in a terminal and takes from its
-// keyboard.
+// Package tui draws `candid top` in a terminal and handles its keys.
 package tui
 
 import (
@@ -11,24 +10,24 @@ import (
 	"github.com/candid-profiler/candid/internal/live"
 )
 
-// Options say what to show.
+// Options select what to show.
 type Options struct {
 	Model *live.Model
-	// Whole says that the target is the whole machine.
+	// Whole means that the target is the whole machine.
 	Whole bool
-	// Every is how often the table is made anew; 0 is the default, half a second.
+	// Every is how often the table is refreshed; 0 is the default, half a second.
 	Every time.Duration
-	// State says what a thread does now, in a word; nil if that cannot be known.
+	// State returns what a thread does now, in a word; nil if that cannot be known.
 	State func(pid, tid int) string
 }
 
 // Ended is the message that sampling has ended.
 type Ended struct {
-	Err  error // that ended it; nil: it ended as it should
-	Over bool  // the time that was asked for is over; else the targets have ended
+	Err  error // what ended it; nil: it ended normally
+	Over bool  // the requested time is over; otherwise the targets have ended
 }
 
-// windows can be chosen by turns.
+// windows are cycled through with a key.
 var windows = []time.Duration{10 * time.Second, 60 * time.Second, 2 * time.Second}
 
 type page int
@@ -51,7 +50,7 @@ type Screen struct {
 	o             Options
 	width, height int
 
-	source *live.Model // what is asked: the model, or a copy while frozen
+	source *live.Model // what is queried: the model, or a copy while frozen
 	frozen bool
 	ended  *Ended
 	table  *live.Table
@@ -64,23 +63,23 @@ type Screen struct {
 	named  string // of thread
 	open   map[live.Method]*live.Open
 	unfold bool // frames by which threads start are shown too, sorted by total
-	folded int  // how many are not
+	folded int  // how many are hidden
 
 	filters [2]*regexp.Regexp // by page
 	editing bool
 	typed   string
-	wrong   string // why typed is no expression
+	wrong   string // why typed is no valid expression
 
 	lines []line
-	// The chosen line is the one with this key, or at this place if there is
-	// none such. Before any key was pressed it is the first.
+	// The chosen line is the one with this key, or at this index if there is none. Until a key is
+	// pressed it is the first.
 	key   string
 	at    int
 	moved bool
-	top   int // first line that is shown
+	top   int // first visible line
 }
 
-// New gives a screen that has not been drawn.
+// New returns a screen that has not been drawn.
 func New(o Options) *Screen {
 	if o.Every <= 0 {
 		o.Every = 500 * time.Millisecond
@@ -90,10 +89,10 @@ func New(o Options) *Screen {
 	return s
 }
 
-// Program makes a program that shows the screen; the caller runs it, stops it
-// with Quit, and sends Ended.
+// Program returns a program that shows the screen; the caller runs it, stops it with Quit, and
+// sends Ended.
 func (s *Screen) Program() *tea.Program {
-	// Signals are the caller's. Drawing more often than this shows nothing more.
+	// The caller handles signals. Drawing more often than this shows nothing more.
 	return tea.NewProgram(s, tea.WithoutSignalHandler(), tea.WithFPS(20))
 }
 
@@ -135,7 +134,7 @@ func (s *Screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return s, nil
 }
 
-// refresh asks the model anew.
+// refresh queries the model again.
 func (s *Screen) refresh() {
 	s.table = s.source.Table(live.Query{
 		Window: windows[s.window], Thread: s.thread, Threads: s.page == threadsPage, Open: s.open,
@@ -143,7 +142,7 @@ func (s *Screen) refresh() {
 	s.layout()
 }
 
-// filter is that of the page.
+// filter returns the filter of the page.
 func (s *Screen) filter() *regexp.Regexp { return s.filters[s.page] }
 
 // layout makes the lines from the table.
@@ -156,7 +155,7 @@ func (s *Screen) layout() {
 	s.follow()
 }
 
-// follow finds the chosen line again and scrolls it into sight.
+// follow finds the chosen line again and scrolls it into view.
 func (s *Screen) follow() {
 	if !s.moved {
 		s.at = 0
@@ -183,7 +182,7 @@ func (s *Screen) choose(i int) {
 	s.top = max(min(s.top, len(s.lines)-room), 0)
 }
 
-// chosen is the chosen line, nil if there is none.
+// chosen returns the chosen line, nil if there is none.
 func (s *Screen) chosen() *line {
 	if s.at < len(s.lines) {
 		return &s.lines[s.at]

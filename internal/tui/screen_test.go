@@ -19,7 +19,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// program is a made-up target whose samples a test gives one by one.
+// program is a made-up target whose samples a test adds one by one.
 type program struct {
 	*live.Model
 	b       *profile.Builder
@@ -34,7 +34,7 @@ func newProgram(command string) *program {
 	return p
 }
 
-// runs gives n samples of 10 ms of a thread in a stack, outermost first.
+// runs adds n samples of 10 ms of a thread in a stack, outermost first.
 func (p *program) runs(n int, tid int, thread string, stack ...string) {
 	node := uint32(profile.RootNode)
 	for i, f := range stack {
@@ -54,8 +54,8 @@ func (p *program) passes(d time.Duration) {
 	}
 }
 
-// server is a program with known shares: 50 % sort (two callers), 30 % hash, 20 %
-// read in another thread.
+// server returns a program with known shares: 50 % sort (two callers), 30 % hash, 20 % read in
+// another thread.
 func server() *program {
 	p := newProgram("/opt/jdk/bin/java -jar /srv/app.jar")
 	p.runs(10, 1, "main", "App.main", "App.load", "Sort.run")
@@ -72,7 +72,7 @@ func show(p *program, w, h int) *Screen {
 	return s
 }
 
-// text is the screen without attributes; it must fit.
+// text returns the screen without attributes; it must fit.
 func text(t *testing.T, s *Screen) string {
 	t.Helper()
 	out := ansi.Strip(s.View().Content)
@@ -100,7 +100,7 @@ var special = map[string]tea.KeyPressMsg{
 	"backspace": {Code: tea.KeyBackspace}, "ctrl+c": {Code: 'c', Mod: tea.ModCtrl}, "ctrl+u": {Code: 'u', Mod: tea.ModCtrl},
 }
 
-// press gives keys, and reports whether they quit.
+// press presses keys, and reports whether they quit.
 func press(s *Screen, keys ...string) bool {
 	quit := false
 	for _, k := range keys {
@@ -115,7 +115,7 @@ func press(s *Screen, keys ...string) bool {
 	return quit
 }
 
-// has says that the text has lines with these words, in this order.
+// has checks that the text has lines with these words, in this order.
 func has(t *testing.T, what, text string, words ...string) {
 	t.Helper()
 	rest := text
@@ -165,7 +165,7 @@ func TestCallers(t *testing.T) {
 	has(t, "closed", out, "├─+App.serve", "└─+App.load")
 	press(s, "up", "enter")
 	lacks(t, "closed", text(t, s), "├─")
-	// Of a straight line of callers all are shown.
+	// All callers on a straight line are shown.
 	press(s, "down", "right")
 	has(t, "straight", text(t, s), "Hash.digest", "└─ App.serve", "App.main", "read")
 	press(s, "c")
@@ -222,7 +222,7 @@ func TestThreads(t *testing.T) {
 	has(t, "by name", text(t, s), "↓THREAD", "main", "reader")
 }
 
-// What is frozen stays, with all that can be asked of it, while sampling goes on.
+// A frozen screen stays, with all that can be asked of it, while sampling goes on.
 func TestFreeze(t *testing.T) {
 	p := server()
 	s := show(p, 80, 24)
@@ -256,8 +256,8 @@ func TestWindow(t *testing.T) {
 	has(t, "10 s again", text(t, s), "SELF/10s")
 }
 
-// The chosen line stays the same method while the order changes; before a key is
-// pressed it is the first line.
+// The chosen line stays the same method while the order changes; until a key is pressed it is the
+// first line.
 func TestChosenStays(t *testing.T) {
 	p := server()
 	s := show(p, 80, 24)
@@ -308,7 +308,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// What is not whole is told in the header.
+// The header reports what is incomplete.
 func TestHonest(t *testing.T) {
 	p := server()
 	node := p.b.Node(profile.RootNode, 0)
@@ -325,8 +325,8 @@ func TestHonest(t *testing.T) {
 	has(t, "later", text(t, show(p, 120, 24)), "0 broken", "26 lost since the start")
 }
 
-// Whatever names and sizes there are, the screen holds what it can and nothing
-// else reaches the terminal.
+// Whatever names and sizes there are, the screen holds what fits and nothing else reaches the
+// terminal.
 func TestHostile(t *testing.T) {
 	p := newProgram("\x1b]0;owned\x07 " + strings.Repeat("宽", 300) + "\n\n")
 	evil := []string{
@@ -358,7 +358,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// The keys are explained in whole on the usual size.
+// The explanation of the keys fits the usual size.
 func TestHelpFits(t *testing.T) {
 	s := show(server(), 80, 24)
 	press(s, "?")
@@ -397,7 +397,7 @@ func TestOnce(t *testing.T) {
 	lacks(t, "table", out.String(), "\x1b")
 }
 
-// Shares of few samples are marked, with how many they stand on.
+// Shares of few samples are marked, and the number of samples is shown.
 func TestFewSamples(t *testing.T) {
 	for samples, marked := range map[int]bool{29: true, 1: true, 99: true, 100: false} {
 		p := newProgram("x")
@@ -437,8 +437,8 @@ func BenchmarkDraw(b *testing.B) {
 	}
 }
 
-// Sampled by wall-clock time, threads have the states of their samples, and time
-// is of threads, not of CPUs.
+// Sampled by wall-clock time, threads have the states of their samples, and time is counted of
+// threads, not of CPUs.
 func TestWall(t *testing.T) {
 	p := newProgram("java Waits")
 	p.Begin(record.Begun{Engine: "bpf", Events: []profile.Event{{Name: "wall", Unit: "nanoseconds", Period: 1e7}}})
@@ -467,8 +467,8 @@ func TestWall(t *testing.T) {
 	}
 }
 
-// Sorted by total, what only starts threads does not push everything else out of sight;
-// a key, or a filter that asks for it, shows it.
+// Sorted by total, methods that only start threads do not push everything else off the screen; a
+// key, or a filter that matches them, shows them.
 func TestStartsOfThreads(t *testing.T) {
 	p := server()
 	node := uint32(profile.RootNode)

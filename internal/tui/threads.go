@@ -12,7 +12,7 @@ const (
 	tidWidth   = 8
 )
 
-// threadLayout is the widths of columns; 0 is none.
+// threadLayout is the widths of columns; 0 means absent.
 type threadLayout struct {
 	recent, since, state, spark, name int
 	share                             bool // of the hottest method
@@ -33,7 +33,7 @@ func (s *Screen) threadLayout() threadLayout {
 		l.since, l.state, l.spark, l.name, l.share = totalWidth, stateWidth, 40, 40, true
 	}
 	if l.since == 0 && s.order[threadsPage] == bySecond {
-		// What the table is sorted by has to be seen.
+		// The column that the table is sorted by must be visible.
 		l.recent, l.since = 0, totalWidth
 	}
 	if s.o.State == nil && s.table.CPUTime() {
@@ -72,7 +72,7 @@ func (s *Screen) threadLine(r *live.ThreadRow, chosen bool) string {
 	t := s.table
 	part, full := r.Recent.Share(t.Recent.Count), 0.0
 	if event(t).Unit == "nanoseconds" {
-		// Of the time that there was: more than that no thread can use.
+		// As a share of the elapsed time: no thread can use more.
 		if t.Window > 0 {
 			part = float64(r.Recent.Weight) / float64(t.Window)
 		}
@@ -107,7 +107,7 @@ func (s *Screen) threadLine(r *live.ThreadRow, chosen bool) string {
 	return out + s.method(r.Hottest, s.width-width(out), style)
 }
 
-// doingIn is what a thread that mostly waits does, before the name of who waits.
+// doingIn returns what a thread that mostly waits does, before the name of what waits.
 func doingIn(r *live.ThreadRow) string {
 	if r.Waits == profile.StateUnknown {
 		return ""
@@ -115,8 +115,8 @@ func doingIn(r *live.ThreadRow) string {
 	return r.Waits.String() + " in "
 }
 
-// state is what a thread does now. Who samples by CPU time has only seen it
-// running, so the system is asked, for the lines that are seen only.
+// state returns what a thread does now. Sampling by CPU time has only seen it running, so the
+// system is asked, for visible lines only.
 func (s *Screen) state(r *live.ThreadRow) string {
 	switch {
 	case !s.table.CPUTime() && r.Recent.Weight > 0:

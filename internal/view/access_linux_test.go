@@ -9,7 +9,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
-// nameless gives the controls and tables that a screen reader would find without a
+// nameless returns the roles of the controls and tables that a screen reader would find without a
 // name.
 func (b *viewPage) nameless() (list []string) {
 	b.t.Helper()
@@ -31,7 +31,7 @@ func (b *viewPage) nameless() (list []string) {
 		case "button", "textbox", "searchbox", "combobox", "checkbox", "radio", "tab", "tabpanel", "slider", "link", "menu", "menuitem", "grid", "treegrid", "table", "application", "Canvas", "toolbar", "tablist", "columnheader", "dialog", "navigation":
 			if name, _ := n.Name.Value.(string); strings.TrimSpace(name) != "" {
 				named++
-			} else if role != "columnheader" { // those of columns that go on from the one before are empty
+			} else if role != "columnheader" { // the header of a column that continues the one before is empty
 				list = append(list, role)
 			}
 		}
@@ -42,8 +42,8 @@ func (b *viewPage) nameless() (list []string) {
 	return list
 }
 
-// TestPageAccessible looks at every tab as a screen reader has it, and at twice the
-// size on a screen of the usual width.
+// TestPageAccessible looks at every tab as a screen reader presents it, and at twice the size on a
+// screen of the usual width.
 func TestPageAccessible(t *testing.T) {
 	t.Parallel()
 	r := busy(t, 1500, 10_000)
@@ -74,8 +74,7 @@ func TestPageAccessible(t *testing.T) {
 	b.quiet()
 }
 
-// TestPageLongNames has names of 60,000 bytes, of functions, threads, files and the
-// program.
+// TestPageLongNames shows names of 60,000 bytes, of functions, threads, files and the program.
 func TestPageLongNames(t *testing.T) {
 	t.Parallel()
 	p := profiletest.Server(300, 2000, 20)

@@ -9,10 +9,10 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// Address is the part of the page's address, from # on, with which it opens at
-// what a filter chooses of p: the filter stands in the page then, and the reader can
-// take it away. "" if the page opens so anyway. byThread gives threads roots of
-// their own. It is what web/src/view/state.ts reads.
+// Address returns the part of the page's address, from # on, with which the page opens at what a
+// filter chooses of p: the filter is shown in the page then, and the reader can remove it. It is ""
+// if the page opens that way anyway. byThread gives each thread a root of its own.
+// web/src/view/state.ts reads it.
 func Address(p *profile.Profile, f profile.Filter, byThread bool) string {
 	var parts []string
 	add := func(name, value string) { parts = append(parts, name+"="+url.QueryEscape(value)) }
@@ -52,7 +52,7 @@ func Address(p *profile.Profile, f profile.Filter, byThread bool) string {
 	return "#" + strings.Join(parts, "&")
 }
 
-// runs writes which are set as ranges reads it: 0.2-5.
+// runs writes the indices that are set in the form that ranges reads: 0.2-5.
 func runs(set []bool) string {
 	var out []string
 	for i := 0; i < len(set); i++ {

@@ -12,8 +12,8 @@ import (
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
-// TestAddress opens the page's address as the page does: what it then asks for
-// chooses what the filter does.
+// TestAddress opens the page's address as the page does: the queries that follow choose what the
+// filter chooses.
 func TestAddress(t *testing.T) {
 	p := profiletest.Server(2500, 12_000, 30)
 	r, err := Open("a", p)

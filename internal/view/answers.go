@@ -11,7 +11,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// answer is a way to answer one sort of question about a recording.
+// answer is a function that answers one kind of question about a recording.
 type answer func(ctx context.Context, r *Recording, v url.Values) ([]byte, error)
 
 var answers = map[string]answer{
@@ -28,8 +28,8 @@ var answers = map[string]answer{
 	"waits":    waitsMessage,
 }
 
-// errGrown says that the page asks about an earlier version of the recording,
-// whose places were others.
+// errGrown is the error when the page asks about an earlier version of the recording, in which
+// places had other numbers.
 var errGrown = errors.New("the recording has grown")
 
 func (r *Recording) isVersion(v url.Values) error {
@@ -69,7 +69,7 @@ func countsMessage(ctx context.Context, r *Recording, v url.Values) ([]byte, err
 		head.States = append(head.States, stateJSON{s.State.String(), flame.Visible(s.Syscall), countJSON(s.Count)})
 	}
 	if v.Get("cells") == "no" {
-		c.Cells = nil // only what each thread has is wanted: a hundredth of it
+		c.Cells = nil // only the counts of each thread are wanted: a hundredth of the size
 	}
 	m := &message{}
 	m.u32("node", len(c.Cells), func(i int) uint32 { return c.Cells[i].Place })
@@ -83,8 +83,8 @@ func countsMessage(ctx context.Context, r *Recording, v url.Values) ([]byte, err
 	return m.finish(head)
 }
 
-// window reads from which to which time, in how many bins, a timeline is asked
-// for: w0, w1 (ns), bins; until (ns).
+// window reads the range of time and the number of bins of a timeline: w0, w1 (ns), bins; until
+// (ns).
 func window(r *Recording, v url.Values) (Window, error) {
 	from, err := number(v, "w0", 0)
 	if err != nil {
@@ -186,9 +186,9 @@ type threadAccount struct {
 	Quality     flame.Quality `json:"quality"`
 }
 
-// aboutMessage compares the samples of each thread with what the kernel counted,
-// over the whole recording, of two over the one that is asked for: a part of it cannot
-// be compared.
+// aboutMessage compares the samples of each thread with what the kernel counted. It does so over
+// the whole recording (of a pair, over the one that is asked for), because a part of it cannot be
+// compared.
 func aboutMessage(_ context.Context, r *Recording, v url.Values) ([]byte, error) {
 	q, err := r.query(v)
 	if err != nil {

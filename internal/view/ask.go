@@ -10,42 +10,43 @@ import (
 	"strings"
 )
 
-// What a question about rows may hold at most, and how many rows an answer has.
+// Limits of a question about rows: how many rows it may open, and how many rows an answer has by
+// default.
 const (
 	maxOpened = 1 << 14
 	someRows  = 10_000
 	maxRows   = 1 << 18
 )
 
-// rowsQuery is what the page asks of the call tree, or of the callers.
+// rowsQuery is a query of the page for rows of the call tree, or of the callers.
 type rowsQuery struct {
 	callers bool
-	of      int32 // the method whose callers are asked for, -1: of all
+	of      int32 // the method whose callers are wanted; -1: all methods
 	begin   bool  // nothing is open yet
 	most    int   // rows
 	open    *opened
-	place   uint32 // to which the way opens, 0: none
-	in      uint32 // the symbol of the group that it opens in, 0: of the one with most
-	split   string // thread, process, or nothing
+	place   uint32 // the place that is to be shown, with the rows above it open; 0: none
+	in      uint32 // the symbol of the group to open it in; 0: the group with most there
+	split   string // thread, process, or empty
 }
 
-// groupKey is by what the row of a thread or a process is told from others: their symbols
-// follow those of the tree, and their keys the others.
+// groupKey returns the key of a thread's or a process's row. The symbols of groups follow those of
+// the tree, and their keys follow the other keys.
 func (w *treeIndex) groupKey(s *shownTree, symbol uint32) uint32 {
 	return uint32(w.keys) + symbol - uint32(len(s.tree.Symbols))
 }
 
-// rowsQuery reads what rows the page asks for:
+// rowsQuery reads which rows the page asks for:
 //
 //	way     tree or callers
 //	of      the number of the method whose callers are wanted; none: those of all
 //	open    the rows that are open, in the order of the table: 0.17_1.5 is symbol 17 and below it 5
-//	unfold  one of those that has just been opened, counted from 0, may be repeated: what nearly all of it
+//	unfold  a row that has just been opened, counted from 0, may be repeated: what nearly all of it
 //	        goes through opens too
 //	place   a place of the tree: the rows on the way to it open
-//	in      the symbol of the thread or the process that it is shown in; none: of the one that has most there
+//	in      the symbol of the thread or the process that it is shown in; none: the one that has most there
 //	split   thread or process: each has a root of its own
-//	begin   1: nothing was opened yet, and what most goes through does by itself
+//	begin   1: nothing was opened yet, and the rows with most of the total open by themselves
 //	most    how many rows
 func (w *treeIndex) rowsQuery(s *shownTree, v url.Values) (*rowsQuery, error) {
 	q := &rowsQuery{of: -1, begin: v.Get("begin") == "1", open: &opened{}}
@@ -130,14 +131,14 @@ func (w *treeIndex) rowsQuery(s *shownTree, v url.Values) (*rowsQuery, error) {
 	return q, nil
 }
 
-// Of a row: whether it is open, and whether nothing is below it.
+// Flags of a row: whether it is open, and whether nothing is below it.
 const (
 	rowOpen = 1 << iota
 	rowLeaf
 )
 
-// rowsMessage answers the rows of the call tree or the callers that can be seen, with filters
-// as for counts and what they are compared with as for sandwiches. See rowsQuery.
+// rowsMessage answers with the visible rows of the call tree or of the callers. The filters are
+// those of counts, and what they are compared with is as for sandwiches. See rowsQuery.
 func rowsMessage(ctx context.Context, r *Recording, v url.Values) ([]byte, error) {
 	if err := r.isVersion(v); err != nil {
 		return nil, err
@@ -183,7 +184,7 @@ func rowsMessage(ctx context.Context, r *Recording, v url.Values) ([]byte, error
 	return m.finish(map[string]any{"more": t.more, "shown": t.shown})
 }
 
-// show opens the rows on the way to a place, but for the last one, which is looked for.
+// show opens the rows on the way to a place, except the last one, which is marked as wanted.
 func (o *opened) show(w *treeIndex, s *shownTree, place uint32) {
 	var way []uint32
 	for at := place; at > 0; at = w.parent[at] {
@@ -219,7 +220,7 @@ func (r *Recording) table(ctx context.Context, q, base *Query, s *shownTree, ask
 	return t, err
 }
 
-// make makes the rows. The error is the context's, or ErrQuery: too much is open.
+// make makes the rows. The error is the context's, or ErrQuery if too many rows are open.
 func (t *table) make(ask *rowsQuery) error {
 	t.callers, t.begin, t.most = ask.callers, ask.begin, ask.most
 	if t.split != nil && ask.callers {

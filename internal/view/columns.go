@@ -7,26 +7,26 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// columns are what adding up needs of each sample, in the order of time: while a
-// stretch of time is drawn, most of the time goes into fetching samples.
+// columns hold what summing needs of each sample, in the order of time: while a range of time is
+// dragged, most of the time goes into fetching samples.
 type columns struct {
 	sort   []uint32 // index into sorts
 	thread []uint32
 	last   []uint32 // index into ends
-	weight []uint32 // nil if one is larger
+	weight []uint32 // nil if a weight exceeds 32 bits
 
 	sorts []trait
 	ends  []uint32 // nodes in which samples end, ascending
 }
 
-// trait is what a sample is besides its time, thread, weight and stack: of millions
-// of samples there are some dozens.
+// trait is what distinguishes a sample besides its time, thread, weight and stack. Millions of
+// samples have a few dozen traits.
 type trait struct {
 	event, syscall uint16
 	state          profile.State
 	end            walk.End
 	flags          profile.SampleFlags
-	spans          bool // what profile.Event.Spans says
+	spans          bool // profile.Event.Spans of the event
 }
 
 func newColumns(events []profile.Event, samples []profile.Sample, at []uint32, nodes int) columns {
@@ -35,7 +35,7 @@ func newColumns(events []profile.Event, samples []profile.Sample, at []uint32, n
 	known := make(map[trait]uint32)
 	var before trait
 	var same uint32
-	number := make([]uint32, nodes) // of a node in ends
+	number := make([]uint32, nodes) // index in ends of a node
 	for _, node := range at {
 		number[node] = 1
 	}
@@ -71,7 +71,7 @@ func newColumns(events []profile.Event, samples []profile.Sample, at []uint32, n
 	return c
 }
 
-// weightOf is a sample's weight.
+// weightOf returns a sample's weight.
 func (r *Recording) weightOf(i int) uint64 {
 	if r.cols.weight != nil {
 		return uint64(r.cols.weight[i])

@@ -11,20 +11,20 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// keptPairs is how many pairs of recordings a server keeps: one, and the one that somebody
-// looked at before, or the same the other way round.
+// keptPairs is how many pairs of recordings a server keeps: the current one, and the one shown
+// before it or the same pair swapped.
 const keptPairs = 2
 
 // comparison is two of a server's recordings as one, made when a page first asks for it.
 type comparison struct {
-	of   [2]int // before and after
+	of   [2]int // indices of before and after
 	once sync.Once
 	r    *Recording
 	err  error
 }
 
-// recording gives what a page calls N, or BEFORE-AFTER: two that are compared. It is nil
-// for what is not served.
+// recording returns the recording that a page calls N, or the pair that it calls BEFORE-AFTER. It
+// is nil if that is not served.
 func (s *Server) recording(name string) (*Recording, error) {
 	index := func(text string) int {
 		n, err := strconv.Atoi(text)
@@ -55,13 +55,13 @@ func (s *Server) compare(of [2]int) (*Recording, error) {
 		c = s.pairs[i]
 		s.pairs = slices.Delete(s.pairs, i, i+1)
 	}
-	s.pairs = append(s.pairs, c) // it goes last
+	s.pairs = append(s.pairs, c) // moved to the end, as the latest
 	if len(s.pairs) > keptPairs {
 		s.pairs = slices.Delete(s.pairs, 0, 1)
 	}
 	s.mu.Unlock()
 	c.once.Do(func() { c.r, c.err = s.pairOf(of) })
-	if c.err != nil { // another time it may go
+	if c.err != nil { // a failure is not kept: the next request tries again
 		s.mu.Lock()
 		s.pairs = slices.DeleteFunc(s.pairs, func(x *comparison) bool { return x == c })
 		s.mu.Unlock()
@@ -69,8 +69,8 @@ func (s *Server) compare(of [2]int) (*Recording, error) {
 	return c.r, c.err
 }
 
-// pairOf makes one of two recordings that are served. What does not grow any more stays
-// as it is, and is read without a lock.
+// pairOf makes one recording of two that are served. A recording that does not grow any more does
+// not change, and is read without a lock.
 func (s *Server) pairOf(of [2]int) (*Recording, error) {
 	var names [2]string
 	var two [2]*profile.Profile
@@ -99,7 +99,7 @@ func (s *Server) pairOf(of [2]int) (*Recording, error) {
 	return OpenPair(names, two[0], two[1])
 }
 
-// file is where a recording comes from that is not kept by itself.
+// file is the source of a recording that is not itself kept in memory.
 type file struct {
 	name string
 	read func() (*profile.Profile, error)
@@ -113,13 +113,13 @@ func (f *file) profile() (*profile.Profile, error) {
 	return p, nil
 }
 
-// Compared is the part of the address, from # on, that shows the second of two recordings as
-// it differs from the first.
+// Compared is the part of the address, from # on, that shows how the second of two recordings
+// differs from the first.
 const Compared = "#recording=1&against=0"
 
-// Compare gives a server without recordings two, before and after, which Compared shows. Only
-// what they are together is kept: to show them the other way round, or one by itself, read
-// gives one of them again, 0 or 1.
+// Compare gives a server without recordings two, before and after, which Compared shows. Only the
+// joined recording is kept: to show them swapped, or one by itself, read returns one of them again,
+// 0 or 1.
 func (s *Server) Compare(names [2]string, before, after *profile.Profile, read func(which int) (*profile.Profile, error)) error {
 	r, err := OpenPair(names, before, after)
 	if err != nil {
@@ -142,14 +142,14 @@ func (s *Server) name(n int) string {
 	return s.files[n].name
 }
 
-// opened is a recording that somebody looks at by itself; nil: nobody has.
+// opened returns a recording that was opened by itself; nil if none was.
 func (s *Server) opened(n int) *Recording {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.recordings[n]
 }
 
-// open is the same, made ready first if need be.
+// open returns a recording like opened, and makes it ready first if need be.
 func (s *Server) open(n int) (*Recording, error) {
 	if r := s.opened(n); r != nil {
 		return r, nil

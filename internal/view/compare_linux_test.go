@@ -8,8 +8,8 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// TestPageCompares opens several files: which one is compared with which is chosen in the
-// page, turned round there, and kept by the address.
+// TestPageCompares opens several files. Which one is compared with which is chosen and swapped in
+// the page, and kept in the address.
 func TestPageCompares(t *testing.T) {
 	t.Parallel()
 	before, after := twoServers(0)
@@ -48,23 +48,23 @@ func TestPageCompares(t *testing.T) {
 		t.Error("nothing is compared")
 	}
 	same(after, "after")
-	// Turned round, and the same from the address.
+	// Swapped, and the same from the address.
 	b.Eval("document.querySelector('.files button').click()", nil)
 	is("new.jfr → old.jfr", "#against=1&tab=methods")
 	same(before, "turned round")
 	b.open("#recording=1&against=0&tab=threads")
 	is("old.jfr → new.jfr", "#recording=1&against=0&tab=threads")
-	// The one that is compared with is shown itself: the two change places.
+	// If the recording that is compared with is chosen to be shown, the two change places.
 	choose("Recording", "0")
 	is("new.jfr → old.jfr", "#against=1&tab=threads")
-	// What is still being recorded cannot be compared, and what was shown stays.
+	// A recording that is still being made cannot be compared, and what was shown stays.
 	choose("Compare with", "2")
 	b.Until("document.querySelector('.alert').textContent.includes('later.jfr is still being recorded')")
 	is("new.jfr → old.jfr", "#against=1&tab=threads")
 	if got := b.Text("document.querySelector('[aria-label=\"Compare with\"]').value"); got != "1" {
 		t.Errorf("the page says that it compares with %s", got)
 	}
-	b.Errors = nil // the browser names the answer 400
+	b.Errors = nil // the browser logs the answer 400
 	choose("Compare with", "-1")
 	is("java -jar old.jar", "#tab=threads")
 	same(before, "alone")

@@ -10,29 +10,29 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// Cell is what ended in one place of the tree.
+// Cell holds the sum of the samples that ended in one place of the tree.
 type Cell struct {
 	Place  uint32
 	Thread uint32 // 0 unless threads are kept apart
 	profile.Count
 }
 
-// Counts are what a Query chose.
+// Counts are the sums of what a Query chose.
 type Counts struct {
 	All     profile.Count // of the event, before filtering
 	Chosen  profile.Count
-	Squares float64 // of the weights of the samples chosen: samples of different weight tell less
+	Squares float64 // of the weights of the samples chosen: samples of different weight carry less information
 	Quality profile.Quality
 	Threads []profile.Count // by index into Threads
 	States  []profile.StateCount
 	Cells   []Cell // by place, then thread
 }
 
-// step is how many samples are added up between two looks at whether anybody
-// still waits for the result.
+// step is how many samples are added up between two checks whether anybody still waits for the
+// result.
 const step = 1 << 15
 
-// partial is what one worker adds up.
+// partial holds the sums of one worker.
 type partial struct {
 	ends    []profile.Count // by index into ends
 	threads []profile.Count
@@ -97,7 +97,7 @@ func (r *Recording) sum(ctx context.Context, q *Query) (*partial, error) {
 	return sum, nil
 }
 
-// cells are those counts that are not nothing, by place.
+// cells returns the counts that are not zero, by place.
 func (r *Recording) cells(ends []profile.Count, s *shownTree) []Cell {
 	some := 0
 	for i := range ends {
@@ -112,13 +112,13 @@ func (r *Recording) cells(ends []profile.Count, s *shownTree) []Cell {
 		}
 	}
 	if s.place == nil {
-		return out // ends are in their order
+		return out // ends are in the order of their places
 	}
 	slices.SortFunc(out, func(a, b Cell) int { return cmp.Compare(a.Place, b.Place) })
 	return mergeCells(out)
 }
 
-// mergeCells makes those of one place one, in a list that is in the order of places.
+// mergeCells merges the cells of one place into one, in a list that is in the order of places.
 func mergeCells(out []Cell) []Cell {
 	merged := out[:0]
 	for _, c := range out {
@@ -131,8 +131,8 @@ func mergeCells(out []Cell) []Cell {
 	return merged
 }
 
-// newPartial gives an empty one, mostly one that was used before: while a stretch
-// of time is drawn, the memory of new ones costs more than the adding up.
+// newPartial returns an empty partial, usually one that was used before: while a range of time is
+// dragged, the memory of new ones costs more than the summing.
 func (r *Recording) newPartial() *partial {
 	r.mu.Lock()
 	var p *partial
@@ -144,7 +144,7 @@ func (r *Recording) newPartial() *partial {
 		clear(p.ends)
 		clear(p.sorts)
 		p.squares = 0
-		p.threads = make([]profile.Count, len(r.p.Threads)) // the last ones were given away
+		p.threads = make([]profile.Count, len(r.p.Threads)) // the last ones were handed out
 		return p
 	}
 	return &partial{
@@ -165,7 +165,7 @@ func (r *Recording) keep(parts []*partial) {
 
 func (r *Recording) calls() int { return max(len(r.p.Syscalls), 1) }
 
-// add adds up the samples from from up to to.
+// add adds up the samples from index from up to index to.
 func (r *Recording) add(p *partial, c *chosen, from, to int) {
 	cut := c.q.From > 0 || c.q.To > 0
 	sorts, lasts, threads := r.cols.sort[from:to], r.cols.last[from:to], r.cols.thread[from:to]
@@ -203,7 +203,7 @@ func (p *partial) merge(o *partial) {
 	p.squares += o.squares
 }
 
-// finish puts together all but the cells.
+// finish assembles everything except the cells.
 func (r *Recording) finish(p *partial, q *Query) *Counts {
 	out := &Counts{Threads: p.threads, Squares: p.squares}
 	all := r.all
@@ -241,7 +241,7 @@ func (r *Recording) finish(p *partial, q *Query) *Counts {
 	return out
 }
 
-// split makes cells for each thread by itself.
+// split makes separate cells for each thread.
 func (r *Recording) split(ctx context.Context, out *Counts, c *chosen, to *shownTree) error {
 	places := make([]profile.Count, len(to.tree.Order))
 	var touched []uint32

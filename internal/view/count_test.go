@@ -19,7 +19,7 @@ import (
 	"github.com/candid-profiler/candid/internal/report"
 )
 
-// busy is a recording of a server whose threads were in several states.
+// busy returns a recording of a server whose threads were in several states.
 func busy(t testing.TB, nodes, samples int) *Recording {
 	t.Helper()
 	p := profiletest.Server(nodes, samples, 40)
@@ -40,7 +40,7 @@ func busy(t testing.TB, nodes, samples int) *Recording {
 	return rec
 }
 
-// question is a filter in the words of the page, and as a report takes it.
+// question is a filter as the page asks for it, and as a report takes it.
 type question struct {
 	name   string
 	ask    url.Values
@@ -67,8 +67,7 @@ func questions(r *Recording) []question {
 	}
 }
 
-// TestCounts compares what the page is given with what a report says of the same
-// filter.
+// TestCounts compares what the page is sent with what a report says of the same filter.
 func TestCounts(t *testing.T) {
 	r := busy(t, 4000, 150_000)
 	for _, c := range questions(r) {
@@ -93,7 +92,7 @@ func TestCounts(t *testing.T) {
 		if want := sel.ByState(); !slices.Equal(got.States, want) {
 			t.Errorf("%s: states %v, want %v", c.name, got.States, want)
 		}
-		// Of each place: what the samples say that end there.
+		// By place: the samples that end there.
 		want := map[[2]uint32]profile.Count{}
 		for i := range r.p.Samples {
 			s := &r.p.Samples[i]
@@ -131,7 +130,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// chosenOf is how much of a sample lies between two times: of a wait what overlaps.
+// chosenOf returns how much of a sample lies between two times: for a wait the overlap.
 func chosenOf(p *profile.Profile, s *profile.Sample, from, to uint64) uint64 {
 	if to == 0 {
 		to = 1 << 62
@@ -149,9 +148,9 @@ func chosenOf(p *profile.Profile, s *profile.Sample, from, to uint64) uint64 {
 	return uint64(max(0, min(end, int64(to))-max(begin, low)))
 }
 
-// TestWaitsOverTime cuts recordings with waits of all lengths at random times: each stretch
-// has what of them lies in it, all stretches together the whole, and lanes, the heatmap and
-// a file of a stretch say the same.
+// TestWaitsOverTime cuts recordings with waits of all lengths at random times: each range has the
+// parts of them that lie in it, all ranges together have the whole, and lanes, the heatmap and a
+// file of a range say the same.
 func TestWaitsOverTime(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(11, 7))
 	ctx := context.Background()
@@ -334,13 +333,13 @@ func TestOverTime(t *testing.T) {
 	}
 }
 
-// TestHugeHeatmap asks for as much time as a number can tell.
+// TestHugeHeatmap asks for as much time as a number can hold.
 func TestHugeHeatmap(t *testing.T) {
 	r := busy(t, 100, 2000)
 	for _, cell := range []uint64{1 << 61, 1 << 62, 1 << 43} {
 		cells, err := r.Heatmap(t.Context(), new(Query), 0, math.MaxUint64, cell, 1)
 		if err != nil {
-			continue // more cells than there may be
+			continue // more cells than are allowed
 		}
 		var got, want float64
 		for _, v := range cells {
@@ -357,7 +356,7 @@ func TestHugeHeatmap(t *testing.T) {
 	}
 }
 
-// TestCancelled makes sure that nobody adds up for a page that has moved on.
+// TestCancelled makes sure that summing stops for a page that has moved on.
 func TestCancelled(t *testing.T) {
 	r := busy(t, 1000, 20_000)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -440,8 +439,8 @@ func TestNamesAsShown(t *testing.T) {
 	}
 }
 
-// BenchmarkCount filters five million samples of a million places, as the page
-// does while a stretch of time is drawn.
+// BenchmarkCount filters five million samples of a million places, as the page does while a range
+// of time is dragged.
 func BenchmarkCount(b *testing.B) {
 	p := profiletest.Server(1_000_000, 5_000_000, 60)
 	r, err := Open("large", p)

@@ -14,8 +14,8 @@ import (
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
-// TestFollowTellsWhatWasDoneToTheFile: what was read stays, and the reason is told in
-// words of what somebody did. The file that record makes in the place of its own is none.
+// TestFollowTellsWhatWasDoneToTheFile checks that what was read stays, and that the reason says
+// what somebody did to the file. The file that record puts in the place of its own is not reported.
 func TestFollowTellsWhatWasDoneToTheFile(t *testing.T) {
 	p := profiletest.Server(500, 4000, 20)
 	p.Meta.Start = time.Now().Add(-time.Hour)
@@ -43,7 +43,7 @@ func TestFollowTellsWhatWasDoneToTheFile(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		do      func(w *writer)
-		goes    bool // it is still written
+		goes    bool // it is still being written
 		says    string
 		samples int
 	}{
@@ -79,8 +79,8 @@ func TestFollowTellsWhatWasDoneToTheFile(t *testing.T) {
 	}
 }
 
-// TestPageKeepsWhatWasReplaced: the page does not become another recording's that has
-// taken the place of the one it follows, and says so.
+// TestPageKeepsWhatWasReplaced checks that the page does not switch to another recording that has
+// replaced the one it follows, and says so.
 func TestPageKeepsWhatWasReplaced(t *testing.T) {
 	t.Parallel()
 	p := profiletest.Server(500, 3000, 20)

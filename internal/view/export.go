@@ -13,15 +13,15 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// exports are the formats that the page offers, with the extension of each. Any
-// that candid writes is given when it is asked for.
+// exports are the formats that the page offers, with the extension of each. Any format that candid
+// writes is returned when it is asked for.
 var exports = map[string]string{
 	"pprof": ".pb.gz", "collapsed": ".collapsed", "speedscope": ".speedscope.json", "html": ".html", "text": ".txt", "json": ".json", "jfr": ".jfr",
 	"otlp": ".otlp", "firefox": ".firefox.json",
 }
 
-// part gives what q chooses as a profile of its own, which shares all but the
-// samples with the recording's.
+// part returns what q chooses as a profile of its own, which shares everything except the samples
+// with the recording's.
 func (r *Recording) part(ctx context.Context, q *Query) (*profile.Profile, error) {
 	c := r.choose(q)
 	out := *r.p
@@ -45,7 +45,7 @@ func (r *Recording) part(ctx context.Context, q *Query) (*profile.Profile, error
 		out.Frames = slices.Clone(out.Frames)
 		out.ShowSkid()
 	}
-	if q.rewrite.others() { // how threads start is in every file
+	if q.rewrite.others() { // every file contains how threads start
 		w, err := q.rewrite.rewriting(r.p)
 		if err != nil {
 			return nil, err
@@ -58,7 +58,7 @@ func (r *Recording) part(ctx context.Context, q *Query) (*profile.Profile, error
 	return part, nil
 }
 
-// export writes what the page shows as a file, and gives a name for it.
+// export writes what the page shows as a file, and returns a name for it.
 func (r *Recording) export(ctx context.Context, v url.Values) (name string, data []byte, err error) {
 	q, err := r.query(v)
 	if err != nil {
@@ -80,7 +80,7 @@ func (r *Recording) export(ctx context.Context, v url.Values) (name string, data
 	return fileStem(r.name) + extension, b.Bytes(), nil
 }
 
-// fileStem makes a name for a downloaded file of the recording's: it goes into a
+// fileStem returns a name for a file that is downloaded from the recording. The name goes into a
 // header, and into somebody's file system.
 func fileStem(name string) string {
 	base, _, _ := strings.Cut(filepath.Base(name), ".")

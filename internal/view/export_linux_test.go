@@ -23,8 +23,8 @@ import (
 	"github.com/candid-profiler/candid/internal/report"
 )
 
-// TestPageExports saves, by the page's menu, what filters leave in every format: each
-// file holds what `candid report --json` says of the same filters.
+// TestPageExports saves what filters leave, by the page's menu, in every format: each file holds
+// what `candid report --json` says of the same filters.
 func TestPageExports(t *testing.T) {
 	t.Parallel()
 	r := busy(t, 1500, 12_000)
@@ -37,8 +37,8 @@ func TestPageExports(t *testing.T) {
 		}
 		return report.Count(p.Select(profile.Filter{}).All), nil
 	}
-	// What a file of each format has in all. Where the format counts only samples, or
-	// only weights, the other is 0.
+	// The total of a file of each format. If the format counts only samples, or only weights, the
+	// other is 0.
 	sums := map[string]func(data []byte) (report.Count, error){
 		"jfr": whole, "pprof": whole, "speedscope": whole,
 		"collapsed": func(data []byte) (n report.Count, err error) {
@@ -160,7 +160,7 @@ func TestPageExports(t *testing.T) {
 			case to == "text" || to == "collapsed":
 				expected.Weight = 0
 			case to == "speedscope":
-				expected.Samples, got.Samples = 0, 0 // equal stacks that follow each other are one
+				expected.Samples, got.Samples = 0, 0 // equal stacks that follow each other are merged
 			}
 			if got != expected {
 				t.Errorf("%q as %s: the file holds %+v, the report says %+v", c.hash, to, got, expected)
@@ -176,7 +176,7 @@ func TestPageExports(t *testing.T) {
 	b.quiet()
 }
 
-// exportNames are the formats that the page offers.
+// exportNames returns the formats that the page offers.
 func exportNames(b *viewPage) (list []string) {
 	b.t.Helper()
 	b.Eval("(document.querySelector('.holder > button').click(), [...document.querySelectorAll('.holder [role=menuitem]')].map(a => new URL(a.href).searchParams.get('format')))", &list)

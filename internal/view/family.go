@@ -7,29 +7,29 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// rowPart is a place, and how much of it counts.
+// rowPart is a place that a row is made of, and how much of it counts.
 type rowPart struct {
 	node          uint32
-	start         uint32 // of callers: where it began
+	start         uint32 // of callers: the place where the stack began
 	samples       uint32
 	total, before uint64
 }
 
-// family is a row that may be shown, and what it is made of.
+// family is a row that may be shown, and the parts it is made of.
 type family struct {
 	tableRow
 	key             uint32
-	most            uint64 // what is in the place
+	most            uint64 // the largest sum of one of its places
 	n               int    // parts
-	known           uint64 // samples: remarks are about them
-	guessed, coarse uint64 // of them, times 255
+	known           uint64 // samples: the base of the remarks
+	guessed, coarse uint64 // of known, times 255
 	parts           []rowPart
 }
 
-// grove is a tree that is grouped, with what it has.
+// grove is a tree whose nodes are grouped into rows, with its sums.
 type grove struct {
 	end           []uint32
-	parent        []uint32   // of a part, which may have little of what lies beside each other; nil: it is the whole
+	parent        []uint32   // for a part, which may have sums in few of the siblings; nil: it is the whole
 	after, before *placeSums // before is nil unless two are compared
 }
 
@@ -37,8 +37,8 @@ func (g *grove) any(node uint32) bool {
 	return g.after.samples(node) > 0 || g.before != nil && g.before.samples(node) > 0
 }
 
-// some gives the first place from c on, of those right below up, in which a part has something;
-// where it has nothing there any more, one behind all of them. Of the whole it is c.
+// some returns the first place from c on, among the children of up, in which a part has anything;
+// if it has nothing there any more, a place behind all of them. For the whole tree it returns c.
 func (g *grove) some(c, up uint32) uint32 {
 	if g.parent == nil {
 		return c
@@ -50,7 +50,7 @@ func (g *grove) some(c, up uint32) uint32 {
 	return at
 }
 
-// below gives the nodes below some that have anything.
+// below returns the children of the given nodes that have anything.
 func (g *grove) below(parts []rowPart) (out []rowPart) {
 	for _, p := range parts {
 		for c := p.node + 1; c < g.end[p.node]; c = g.end[c] {
@@ -98,7 +98,7 @@ func (s *shownTree) doubted() *doubts {
 	return d
 }
 
-// tell says where most samples of a row are less certain than it looks.
+// tell returns the remark for a row most of whose samples are less certain than they look.
 func (f *family) tell() uint8 {
 	switch {
 	case f.guessed*2 > f.known*255:

@@ -8,14 +8,14 @@ import (
 
 // finding is a row of the call tree that a search found.
 type finding struct {
-	place uint32 // the first place of the row; 0: there is none
-	index int    // of it among all rows that were found
-	count int    // of these
+	place uint32 // the first place of the row; 0: nothing was found
+	index int    // among all rows that were found
+	count int    // how many rows were found
 }
 
 // findMessage answers which row of the call tree a search finds next: find is an expression, at the
-// place of the row that is looked at (none: no row is), step 1 or -1. Rows come in the order of the tree,
-// and around its end; what lies below a row that was found is not looked at. Filters are as for counts.
+// place of the current row (none: there is none), step 1 or -1. Rows come in the order of the tree,
+// and the search wraps around. Rows below a match are not searched. Filters are as for counts.
 func findMessage(ctx context.Context, r *Recording, v url.Values) ([]byte, error) {
 	q, s, err := r.asked(v)
 	if err != nil {
@@ -53,15 +53,15 @@ func findMessage(ctx context.Context, r *Recording, v url.Values) ([]byte, error
 	return (&message{}).finish(map[string]any{"place": f.place, "index": f.index, "count": f.count})
 }
 
-// find looks for the row after at, or before it. Places that differ only in how a method was compiled
-// are one row, which stands where its first place does. The error is the context's.
+// find looks for the row after at, or before it. Places that differ only in how a method was
+// compiled are one row, which stands where its first place does. The error is the context's.
 func (r *Recording) find(ctx context.Context, t *placeSums, symbols []bool, at uint32, back bool) (finding, error) {
 	s, w := t.of, r.ways(t.of)
 	type way struct{ row, key uint32 }
-	rows := make(map[way]uint32) // by the row above and the key: the row, which is its first place
+	rows := make(map[way]uint32) // the row, named by its first place, by its parent row and its key
 	row := make([]uint32, len(w.end))
 	var found []uint32
-	below := uint32(0) // the end of what lies below the place that was found last
+	below := uint32(0) // the end of what lies below the last match
 	seen := make(map[uint32]bool)
 	for i := uint32(1); int(i) < len(row); {
 		if i%step == 0 && ctx.Err() != nil {

@@ -12,19 +12,20 @@ import (
 	"github.com/candid-profiler/candid/internal/format/jfr"
 )
 
-// How often a file that is written is looked at, and which part of a CPU reading
-// it may take at most.
+// How often a file that is being written is checked, and the largest share of a CPU that reading it
+// may take: one part in followShare.
 const (
 	followEvery = 500 * time.Millisecond
 	followShare = 4
 )
 
-// Follow keeps r in step with a JFR file, or a JVM's repository, that is being written, until written says
-// that nobody writes it any more or ctx ends. Then r is what a reader of the whole
-// file has. r is of OpenGrowing. candid's own files are read piece by piece, those of
-// others from the beginning each time that they have changed: only at the end of a
-// chunk do they say what is in it. If following fails, r keeps what it has and says
-// why it does not grow, also if the file is not any more what was read of it; a fault of candid's is an error too, and costs no more.
+// Follow keeps r in step with a JFR file, or a JVM's repository, that is being written, until
+// written reports that nobody writes it any more or ctx ends. Then r is what a reader of the whole
+// file has. r must come from OpenGrowing. candid's own files are read piece by piece. Files of
+// other profilers are read from the beginning each time that they have changed, because they say
+// only at the end of a chunk what is in it. If following fails, r keeps what it has and says why it
+// does not grow, also if the file is not any more the one that was read. A panic of candid's own is
+// returned as an error too, and costs no more.
 func Follow(ctx context.Context, r *Recording, path string, written func() bool) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -50,7 +51,7 @@ func Follow(ctx context.Context, r *Recording, path string, written func() bool)
 		look = others(r, path)
 	}
 	for {
-		last := !written() // asked first: what came before is read then
+		last := !written() // asked first: everything written before is read then
 		begun := time.Now()
 		if err := undisturbed(f, path, tail); err != nil {
 			return err
@@ -60,7 +61,7 @@ func Follow(ctx context.Context, r *Recording, path string, written func() bool)
 			look = others(r, path)
 			err = look()
 		}
-		// A JVM takes its repository away when it ends: the page has what was there.
+		// A JVM deletes its repository when it ends: the page keeps what was there.
 		if repository && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, jfr.ErrNoRepository)) {
 			return r.Finish(nil)
 		}
@@ -87,9 +88,9 @@ func Follow(ctx context.Context, r *Recording, path string, written func() bool)
 	}
 }
 
-// undisturbed says what somebody did to a file of candid's of which something was read:
-// there is another recording now, or a part of what was read is gone. That it is another
-// file is no sign: record replaces its own one if it has filters.
+// undisturbed returns an error that says what somebody did to a file of candid's of which a part
+// was read: it holds another recording now, or a part of what was read is gone. Another inode is no
+// sign: record replaces its own file if it has filters.
 func undisturbed(f *os.File, path string, tail *jfr.Tail) error {
 	began := tail.Began()
 	if began == 0 {
@@ -104,7 +105,7 @@ func undisturbed(f *os.File, path string, tail *jfr.Tail) error {
 	return nil
 }
 
-// disturbed is the error of reading on in words of what was done to the file, if that is why.
+// disturbed returns the error of reading on, or what was done to the file if that is the cause.
 func disturbed(err error, f *os.File, path string, tail *jfr.Tail) error {
 	if why := undisturbed(f, path, tail); why != nil {
 		return why
@@ -120,8 +121,8 @@ func replaced(path string, began time.Time) error {
 		began.Format(time.DateTime), path)
 }
 
-// start tells when the recording began that a path leads to now, ns since 1970; 0: it
-// cannot be told.
+// start returns when the recording that a path leads to now began, ns since 1970; 0 if that is not
+// known.
 func start(path string) int64 {
 	f, err := os.Open(path)
 	if err != nil {
@@ -135,7 +136,7 @@ func start(path string) int64 {
 	return tail.Start()
 }
 
-// pieces gives what reads on in a file of candid's.
+// pieces returns a function that reads on in a file of candid's.
 func pieces(r *Recording, tail *jfr.Tail) func() error {
 	return func() error {
 		samples, err := tail.Next()
@@ -149,8 +150,8 @@ func pieces(r *Recording, tail *jfr.Tail) func() error {
 	}
 }
 
-// others gives what reads the file of another profiler, or a JVM's repository, if it
-// has changed. That it cannot be read is no error: it may be in the middle of a change.
+// others returns a function that reads the file of another profiler, or a JVM's repository, if it
+// has changed. A failure to read it is no error: it may be in the middle of a change.
 func others(r *Recording, path string) func() error {
 	var size int64
 	var changed time.Time
@@ -168,8 +169,8 @@ func others(r *Recording, path string) func() error {
 	}
 }
 
-// State tells whether a file, or a JVM's repository, has changed: its size in bytes,
-// and when it was written to.
+// State returns what shows whether a file, or a JVM's repository, has changed: its size in bytes,
+// and when it was last written.
 func State(path string) (size int64, changed time.Time, err error) {
 	st, err := os.Stat(path)
 	switch {

@@ -26,7 +26,7 @@ type writer struct {
 	ended  atomic.Bool
 }
 
-// whole gives the profile's tables as a recording that is made has them.
+// whole presents the profile's tables as those of a recording that is being made.
 type whole struct{ p *profile.Profile }
 
 func (w whole) At(n uint32) profile.Node     { return w.p.Nodes[n] }
@@ -49,7 +49,7 @@ func newWriter(t *testing.T, p *profile.Profile) *writer {
 	return w
 }
 
-// to writes up to so many samples.
+// to writes samples until n are written.
 func (w *writer) to(n int) {
 	w.t.Helper()
 	for ; w.done < n; w.done++ {
@@ -62,7 +62,7 @@ func (w *writer) to(n int) {
 	}
 }
 
-// followed is a recording that follows the file until the test or the writer ends.
+// followed returns a recording that follows the file until the test or the writer ends.
 func (w *writer) followed() *Recording {
 	r := OpenGrowing("app.jfr")
 	ctx, cancel := context.WithCancel(context.Background())
@@ -77,9 +77,8 @@ func (w *writer) followed() *Recording {
 	return r
 }
 
-// TestPageFollows looks at a recording while it is written: every number on the
-// page is that of a report of what was written until then, what somebody chose
-// stays chosen, and the end is noticed.
+// TestPageFollows looks at a recording while it is written: every number on the page is that of a
+// report of what was written until then, what somebody chose stays chosen, and the end is noticed.
 func TestPageFollows(t *testing.T) {
 	t.Parallel()
 	p := profiletest.Server(3000, 30_000, 30)
@@ -104,8 +103,8 @@ func TestPageFollows(t *testing.T) {
 	if text := b.Text("document.querySelector('.facts').textContent"); text[:len("recording, ")] != "recording, " {
 		t.Errorf("the page says %q", text)
 	}
-	// Another event is chosen, and the recording goes on: the numbers are of that one, also
-	// of what was on its way when it was chosen.
+	// Another event is chosen while the recording goes on: the numbers are of that event, including
+	// those that were on their way when it was chosen.
 	choose := func(event string) {
 		t.Helper()
 		b.Eval("(() => { const e = document.querySelector('select[aria-label=\"Event\"]'); e.value = '"+event+"'; e.dispatchEvent(new Event('change')); })()", nil)
@@ -150,7 +149,7 @@ func TestPageFollows(t *testing.T) {
 	here(11_000)
 	b.Eval("candid.set({tab: 'methods', sandwich: false, of: ''})", nil)
 	b.settled()
-	// A stretch of time, an expression and a row stay chosen.
+	// A range of time, an expression and a row stay chosen.
 	cut := p.Samples[4000].Time
 	b.Eval("candid.set({from: 1000, to: "+number0(int(cut))+", focus: ['HashMap']})", nil)
 	b.settled()
@@ -170,7 +169,7 @@ func TestPageFollows(t *testing.T) {
 			t.Errorf("row %q is chosen, and %q has the focus; before it was %q and %q", got, b.Text("document.activeElement.className"), chosen, focus)
 		}
 	}
-	// Zoom stays on its frame, though the tree is another one.
+	// Zoom stays on its frame, though the tree has changed.
 	b.Eval("candid.set({from: 0, to: 0, focus: [], tab: 'flame'})", nil)
 	b.settled()
 	b.Eval("(() => { let n = 1; for (let i = 2; i < candid.nodes(); i++) if (candid.name(i) === 'java.lang.Thread.run') { n = i; break; } candid.set({zoom: n}); })()", nil)
@@ -200,8 +199,8 @@ func TestPageFollows(t *testing.T) {
 	b.quiet()
 }
 
-// TestPageTellsWhyItStopped: where following ends before the recording does, the page
-// says why and goes on with what it has, until it gets the rest.
+// TestPageTellsWhyItStopped: if following ends before the recording does, the page says why and
+// goes on with what it has, until it gets the rest.
 func TestPageTellsWhyItStopped(t *testing.T) {
 	t.Parallel()
 	p := profiletest.Server(1000, 6000, 30)
@@ -230,7 +229,7 @@ func TestPageTellsWhyItStopped(t *testing.T) {
 	b.quiet()
 }
 
-// TestFollowEnds gives what a reader of the whole file has.
+// TestFollowEnds checks that following to the end yields what a reader of the whole file has.
 func TestFollowEnds(t *testing.T) {
 	p := profiletest.Server(2000, 9000, 30)
 	w := newWriter(t, p)
@@ -273,8 +272,8 @@ func TestFollowTellsUnfinished(t *testing.T) {
 	}
 }
 
-// TestFollowsRepository gives what a JVM's folder has, chunk by chunk, and keeps it when
-// the JVM takes the folder away.
+// TestFollowsRepository checks that following yields what a JVM's repository has, chunk by chunk,
+// and keeps it when the JVM deletes the repository.
 func TestFollowsRepository(t *testing.T) {
 	p := profiletest.Server(1000, 6000, 30)
 	part := func(samples int) []byte {

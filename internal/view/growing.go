@@ -11,8 +11,8 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// OpenGrowing makes a recording that is still being made: it has what Grow gave
-// it, until Finish.
+// OpenGrowing returns a recording that is still being made: it has what Grow added to it, until
+// Finish.
 func OpenGrowing(name string) *Recording {
 	p := &profile.Profile{Nodes: make([]profile.Node, 1)}
 	r := newRecording(name, p)
@@ -24,8 +24,7 @@ func OpenGrowing(name string) *Recording {
 	return r
 }
 
-// Source is where a growing recording's tables are: those of a profile.Builder,
-// which only grow.
+// Source provides the tables of a growing recording: those of a profile.Builder, which only grow.
 type Source interface {
 	At(node uint32) profile.Node
 	Nodes() int
@@ -36,18 +35,17 @@ type Source interface {
 	Processes() []profile.Process
 }
 
-// Grown is what a growing recording has come to.
+// Grown is the current state of a growing recording.
 type Grown struct {
 	Source   Source
 	Events   []profile.Event
 	Syscalls []string
 	Losses   profile.Losses
-	Samples  []profile.Sample // that are new; they refer to the source
+	Samples  []profile.Sample // the new ones; they refer to the source
 }
 
-// Grow adds samples. What it takes from the source it copies, or the source does
-// not change any more. Should it panic, the recording is what it was before, and can
-// be asked as before.
+// Grow adds samples. It copies what it takes from the source, unless the source does not change
+// that any more. If it panics, the recording stays what it was, and can still be queried.
 func (r *Recording) Grow(g Grown) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
@@ -83,8 +81,7 @@ func (r *Recording) Grow(g Grown) {
 	r.changed()
 }
 
-// insert puts new samples among the others, by time: those of a batch are from
-// about the end.
+// insert merges new samples into the others, by time: those of a batch belong near the end.
 func (r *Recording) insert(samples []profile.Sample, at []uint32) {
 	if len(samples) == 0 {
 		return
@@ -109,8 +106,7 @@ func (r *Recording) insert(samples []profile.Sample, at []uint32) {
 	copy(places, sortedPlaces)
 }
 
-// changed works out anew what belongs to the recording as it is now, and wakes the
-// pages that wait.
+// changed rebuilds what is derived from the recording as it is now, and wakes the pages that wait.
 func (r *Recording) changed() {
 	r.index()
 	r.mu.Lock()
@@ -121,14 +117,14 @@ func (r *Recording) changed() {
 	r.wake()
 }
 
-// wake tells the pages that wait.
+// wake wakes the pages that wait.
 func (r *Recording) wake() {
 	close(r.grew)
 	r.grew = make(chan struct{})
 }
 
-// Finish says that a recording does not grow any more. whole is what it has
-// become, which may be read better than piece by piece; nil: what it is.
+// Finish marks a recording as not growing any more. whole is the final recording, which may have
+// been read better than piece by piece; nil: the recording as it is.
 func (r *Recording) Finish(whole *profile.Profile) error {
 	if whole != nil {
 		return r.replace(whole, false)
@@ -140,7 +136,7 @@ func (r *Recording) Finish(whole *profile.Profile) error {
 	return nil
 }
 
-// replace makes the recording another one; growing says that this is not its end.
+// replace replaces the contents of the recording; growing means that this is not its end.
 func (r *Recording) replace(whole *profile.Profile, growing bool) error {
 	next, err := Open(r.name, whole)
 	if err != nil {
@@ -154,8 +150,8 @@ func (r *Recording) replace(whole *profile.Profile, growing bool) error {
 	return nil
 }
 
-// stop says that a recording does not grow any more although it has not ended, and
-// why. What was read of it stays, until somebody has more of it.
+// stop records that a recording does not grow any more although it has not ended, and why. The part
+// that was read stays, until somebody has more of it.
 func (r *Recording) stop(why error) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
@@ -164,12 +160,10 @@ func (r *Recording) stop(why error) {
 	r.wake()
 }
 
-// patience is how long a page waits for a recording to grow before it is told
-// that it did not.
+// patience is how long a page waits for a recording to grow before it is answered that it did not.
 const patience = 20 * time.Second
 
-// waitMessage answers when the recording is not the version any more that the
-// page has.
+// waitMessage answers when the recording is no longer the version that the page has.
 func waitMessage(ctx context.Context, r *Recording, v url.Values) ([]byte, error) {
 	late := time.NewTimer(patience)
 	defer late.Stop()

@@ -20,7 +20,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
-// source gives a part of a profile's tables, as a recording that is made has them.
+// source presents a part of a profile's tables, as a recording that is being made has them.
 type source struct {
 	*profile.Profile
 	nodes int
@@ -34,9 +34,9 @@ func (s source) Funcs() []profile.Func        { return s.Profile.Funcs }
 func (s source) Threads() []profile.Thread    { return s.Profile.Threads }
 func (s source) Processes() []profile.Process { return s.Profile.Processes }
 
-// TestGrowingIsWhole asks a recording after each growth everything that a page can,
-// and one that was opened with the same samples at once: the answers are the same,
-// byte by byte but for how often it has grown.
+// TestGrowingIsWhole asks a recording after each growth everything that a page can ask, and also
+// one that was opened with the same samples at once: the answers are the same byte by byte, except
+// for how often it has grown.
 func TestGrowingIsWhole(t *testing.T) {
 	asks := func(r *Recording) []url.Values {
 		out := []url.Values{{"split": {"1"}}, {"merge": {"HashMap|Order"}}, {"recursion": {"."}, "split": {"1"}},
@@ -74,7 +74,7 @@ func TestGrowingIsWhole(t *testing.T) {
 					if err1 != nil || err2 != nil {
 						t.Fatalf("%s?%s: %v, %v", question, v.Encode(), err1, err2)
 					}
-					if question == "tree" { // symbols have another order: what they are called is compared
+					if question == "tree" { // symbols have another order: their names are compared
 						got, want = named0(t, r, v), named0(t, whole, v)
 					}
 					if !bytes.Equal(got, want) {
@@ -86,7 +86,7 @@ func TestGrowingIsWhole(t *testing.T) {
 	}
 }
 
-// named0 is the tree that a page is shown, in words.
+// named0 returns the tree that a page is shown, with names in place of numbers.
 func named0(t *testing.T, r *Recording, v url.Values) []byte {
 	t.Helper()
 	w, err := rewriteOf(v)
@@ -112,7 +112,7 @@ func named0(t *testing.T, r *Recording, v url.Values) []byte {
 	return b.Bytes()
 }
 
-// broken is a source with a node of a frame that is not there.
+// broken is a source with a node whose frame does not exist.
 type broken struct{ source }
 
 func (b broken) At(n uint32) profile.Node {
@@ -121,8 +121,8 @@ func (b broken) At(n uint32) profile.Node {
 	return x
 }
 
-// TestFollowSurvives: whatever goes wrong while a recording is followed, the page
-// goes on with what it has, and says so.
+// TestFollowSurvives: whatever goes wrong while a recording is followed, the page goes on with what
+// it has, and says so.
 func TestFollowSurvives(t *testing.T) {
 	p := profiletest.Server(500, 2000, 20)
 	r := OpenGrowing("app.jfr")
@@ -152,7 +152,7 @@ func TestFollowSurvives(t *testing.T) {
 		t.Error("after a fault the recording is not what it was")
 	}
 
-	// A fault, a file that is damaged, and one that is not there.
+	// A panic, a damaged file, and a file that does not exist.
 	w := newWriter(t, p)
 	w.to(len(p.Samples))
 	looks := 0
@@ -215,26 +215,26 @@ func TestFollowSurvives(t *testing.T) {
 		if len(r.p.Samples) != c.samples {
 			t.Errorf("%d samples are left of %s, not %d", len(r.p.Samples), c.path, c.samples)
 		}
-		// record has the whole one in the end, and the pages that wait get it.
+		// record has the whole recording in the end, and the pages that wait get it.
 		if err := r.Finish(p); err != nil || r.stopped != "" {
 			t.Errorf("the whole recording: %v, stopped %q", err, r.stopped)
 		}
 	}
 }
 
-// TestFollowOthers follows a recording that candid did not write, chunk by chunk as
-// others make it.
+// TestFollowOthers follows a recording that candid did not write, chunk by chunk as other profilers
+// write it.
 func TestFollowOthers(t *testing.T) {
 	p := profiletest.Java()
 	var one bytes.Buffer
 	if err := jfr.Write(&one, p); err != nil {
 		t.Fatal(err)
 	}
-	// Without the names of candid's own types it is like everybody's.
+	// Without the names of candid's own types the file looks like that of any other profiler.
 	part := bytes.ReplaceAll(one.Bytes(), []byte("candid.types."), []byte("unknown.type."))
 	whole := append(bytes.Clone(part), part...)
 	path := filepath.Join(t.TempDir(), "others.jfr")
-	if err := os.WriteFile(path, whole[:len(part)+20], 0o600); err != nil { // a chunk, and what is no whole header yet
+	if err := os.WriteFile(path, whole[:len(part)+20], 0o600); err != nil { // a chunk, and an incomplete header
 		t.Fatal(err)
 	}
 	f, err := os.Open(path)

@@ -6,17 +6,17 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// A wait that goes on is told of in pieces. In a recording that grows each new piece takes
-// in the one before, as a reader of the whole file does.
+// A wait that goes on is reported in pieces. In a recording that grows each new piece absorbs the
+// one before, as in a reader of the whole file.
 
-// taken marks a sample that another one has taken in.
+// taken marks a sample that another one has absorbed.
 const taken = ^profile.SampleFlags(0)
 
-// maxBack is among how many of a thread's last samples the piece before is looked for.
+// maxBack is among how many of a thread's last samples the previous piece is searched.
 const maxBack = 256
 
-// join puts pieces among new samples together, and gives those of the recording's that new
-// ones have taken in, which nothing shows yet.
+// join merges pieces among new samples, and returns the indices of the recording's samples that new
+// ones have absorbed. Nothing shows those yet.
 func (r *Recording) join(fresh []profile.Sample) (gone []uint32) {
 	type key struct {
 		thread uint32
@@ -48,7 +48,7 @@ func (r *Recording) join(fresh []profile.Sample) (gone []uint32) {
 	return gone
 }
 
-// lastWait finds the piece that a new one follows on.
+// lastWait finds the piece that a new one continues.
 func (r *Recording) lastWait(s *profile.Sample) (uint32, bool) {
 	if int(s.Thread)+1 >= len(r.first) {
 		return 0, false
@@ -62,7 +62,7 @@ func (r *Recording) lastWait(s *profile.Sample) (uint32, bool) {
 	return 0, false
 }
 
-// sweep takes out what was taken in.
+// sweep removes the samples that were absorbed.
 func (r *Recording) sweep() {
 	n := 0
 	for i, s := range r.p.Samples {

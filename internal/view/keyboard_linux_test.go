@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// usable are the controls that a keyboard must reach: all that can be seen, but those that
-// arrow keys lead to within a control. what is a script that names an element.
+// usable returns the controls that a keyboard must reach: all that are visible, except those that
+// arrow keys lead to within a control. The script's functions name an element.
 const usable = `(() => {
   const name = e => [e.tagName, e.id, e.getAttribute('aria-label') ?? '', e.textContent.trim().slice(0, 30), e.title.slice(0, 30)].join('|');
   const all = [...document.querySelectorAll('button, input, select, a[href], summary, [tabindex="0"]')].filter(e =>
@@ -16,8 +16,8 @@ const usable = `(() => {
   return {name, all};
 })()`
 
-// TestPageTabKey goes through every tab with the Tab key: it comes to every control, and
-// shows where it is.
+// TestPageTabKey goes through every tab with the Tab key: it reaches every control, and shows where
+// it is.
 func TestPageTabKey(t *testing.T) {
 	t.Parallel()
 	before, after := twoServers(0)
@@ -44,7 +44,7 @@ func TestPageTabKey(t *testing.T) {
 					return {name: e === document.body ? '' : u.name(e), outline: s.outlineStyle + ' ' + s.outlineWidth, inside: r.right > 0 && r.bottom > 0 && r.left < innerWidth && r.top < innerHeight}; })(`+usable+")", &at)
 				if at.Name == "" {
 					if len(reached) > 0 {
-						break // round
+						break // back at the first
 					}
 					continue
 				}
@@ -71,7 +71,7 @@ func TestPageTabKey(t *testing.T) {
 
 var tabs = []string{"flame", "tree", "methods", "callers", "timeline", "heatmap", "threads", "events", "about"}
 
-// TestPageKeys does on every tab with keys what a pointer does there.
+// TestPageKeys does with keys on every tab what a pointer does there.
 func TestPageKeys(t *testing.T) {
 	t.Parallel()
 	r := busy(t, 1500, 10_000)
@@ -186,7 +186,7 @@ func TestPageKeys(t *testing.T) {
 			b.settled()
 		}
 	}
-	// A filter is taken away by its chip, and the keyboard goes on from there.
+	// A filter is removed by its chip, and the keyboard focus goes on from there.
 	b.open("#tab=methods&focus=HashMap&ignore=Order&from=1000000")
 	for n := 3; n > 0; n-- {
 		b.Eval("document.querySelector('.chip button').focus()", nil)
@@ -194,7 +194,7 @@ func TestPageKeys(t *testing.T) {
 		b.Until(fmt.Sprintf("document.querySelectorAll('.chip').length === %d && !candid.busy()", n-1))
 		b.Until("document.activeElement !== document.body")
 	}
-	// What another stretch of time is compared with: the page is built anew.
+	// The menu of what another range of time is compared with: the page is rebuilt.
 	b.open("#tab=heatmap&from=1000000&to=9000000000")
 	b.Eval("[...document.querySelectorAll('.chips button')].find(e => e.textContent.startsWith('Compare')).focus()", nil)
 	b.Key("Enter")
@@ -211,8 +211,8 @@ func TestPageKeys(t *testing.T) {
 	b.quiet()
 }
 
-// TestPageTwice looks at every tab at 200 %: every control can be brought into sight whole, lies
-// over no other, and its text is not cut off.
+// TestPageTwice looks at every tab at 200 %: every control can be scrolled fully into view,
+// overlaps no other, and its text is not cut off.
 func TestPageTwice(t *testing.T) {
 	t.Parallel()
 	before, after := twoServers(0)

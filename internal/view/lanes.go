@@ -7,21 +7,21 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// What the page may ask of a timeline at most, in one request.
+// Limits of a request for a timeline.
 const (
 	maxBins  = 8192
 	maxLanes = 256
 	maxCells = 1 << 21 // of a heatmap
 )
 
-// Window is a stretch of time cut into equal bins.
+// Window is a range of time cut into equal bins.
 type Window struct {
 	From, To uint64 // ns since the beginning
 	Bins     int
 	Until    uint64 // what comes later is left out, though there are bins for it; 0: nothing is
 }
 
-// until is where what is added up ends.
+// until returns where summing ends.
 func (w Window) until() uint64 {
 	if w.Until == 0 {
 		return w.To
@@ -36,13 +36,13 @@ func (w Window) check() error {
 	return nil
 }
 
-// bins makes bins for the window.
+// bins returns empty bins for the window.
 func (w Window) bins() *bins {
 	return newBins(w.From, w.until(), float64(w.To-w.From)/float64(w.Bins), w.Bins)
 }
 
-// Overview adds up what q chooses over time, whatever q says of the time: by
-// bin, and in each by state.
+// Overview adds up what q chooses over time, by bin, and in each bin by state. It ignores q's own
+// range of time.
 func (r *Recording) Overview(ctx context.Context, q *Query, w Window) ([]float64, error) {
 	if err := w.check(); err != nil {
 		return nil, err
@@ -74,14 +74,14 @@ func byState(w Window) (all [profile.NumStates]*bins) {
 	return all
 }
 
-// Lanes are threads over time.
+// Lanes are the sums of threads over time.
 type Lanes struct {
-	Weight []float32 // by lane, and for each by bin
-	State  []uint8   // that most of a bin's weight is in
+	Weight []float32 // by lane, and in each by bin
+	State  []uint8   // the state with most of a bin's weight
 }
 
-// Lanes adds up what q chooses over time, thread by thread, whatever q says of
-// time and threads.
+// Lanes adds up what q chooses over time, thread by thread. It ignores q's own range of time and
+// threads.
 func (r *Recording) Lanes(ctx context.Context, q *Query, w Window, threads []uint32) (*Lanes, error) {
 	if err := w.check(); err != nil {
 		return nil, err
@@ -135,9 +135,8 @@ func (r *Recording) Lanes(ctx context.Context, q *Query, w Window, threads []uin
 	return out, nil
 }
 
-// Heatmap adds up what q chooses, whatever q says of the time, in cells: a
-// column is rows cells of cell ns, the next one goes on after it. The result is
-// column by column.
+// Heatmap adds up what q chooses, in cells, ignoring q's own range of time. A column has so many
+// rows of cells of cell ns, and the next column continues it. The result is column by column.
 func (r *Recording) Heatmap(ctx context.Context, q *Query, from, to, cell uint64, rows int) ([]float32, error) {
 	if to <= from || cell == 0 || rows < 1 || rows > maxBins || cell > 1<<62/uint64(rows) || (to-from)/cell >= maxCells {
 		return nil, fmt.Errorf("%w: a heatmap from %d to %d in cells of %d", ErrQuery, from, to, cell)

@@ -8,25 +8,25 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// methodSum is what a method has of what a filter leaves.
+// methodSum is the sum of a method over what a filter leaves.
 type methodSum struct {
 	self, total    uint64 // a stack counts once in total, however often the method is on it
 	count, samples uint64 // the same in samples
-	coarse         uint64 // of count: as in profile.MethodCount
+	coarse         uint64 // in samples, of count: as in profile.MethodCount
 	guessed        int64  // of samples, times 255
-	place          uint32 // the heaviest that is of the method
-	kind           uint8  // that its innermost frames mostly were
+	place          uint32 // the method's place with most weight
+	kind           uint8  // the most frequent kind of its innermost frames
 }
 
-// kinds are those of walk, and what stands for missing frames.
+// kinds is the number of kinds of walk, and one for missing frames.
 const kinds = int(walk.NumKinds) + 1
 
-// byMethod is what one worker adds up.
+// byMethod holds the sums of one worker.
 type byMethod struct {
 	sums   []methodSum
 	most   []uint64 // what is in the place
 	byKind []int64  // by method and kind: samples
-	open   []uint32 // by method: its innermost place on the way to here, 0: none
+	open   []uint32 // by method: its innermost place on the current path, 0: none
 }
 
 // methodSums adds up by method, as profile.Selection.List does. The error is the context's.
@@ -80,7 +80,7 @@ func (r *Recording) methodSums(ctx context.Context, t *placeSums) ([]methodSum, 
 
 // walk adds up the places from from up to to.
 func (p *byMethod) walk(ctx context.Context, t *placeSums, w *treeIndex, kindOf []uint8, from, to int) {
-	// Those that the way to here leads through, and what was open outside of each.
+	// The places on the current path, and for each what was open outside of it.
 	type entered struct {
 		place, outer uint32
 		method       int32
@@ -111,7 +111,8 @@ func (p *byMethod) walk(ctx context.Context, t *placeSums, w *treeIndex, kindOf 
 	next := from
 	first := max(from, 1)
 	at := t.rank(uint32(first)) // of i
-	// Places on a way that does not branch end together: where that is is looked up once.
+	// Places on a path that does not branch end together: the end is looked up once for all of
+	// them.
 	end, below := uint32(first), at
 	for i := first; i < to; {
 		if i >= next {
@@ -167,7 +168,7 @@ func (p *byMethod) walk(ctx context.Context, t *placeSums, w *treeIndex, kindOf 
 	}
 }
 
-// What the page is told where a row is less certain than it looks, by the rule of reports.
+// The remark for a row that is less certain than it looks, by the rule of reports.
 const (
 	remarkGuessed = 1 + iota
 	remarkCoarse
@@ -183,8 +184,7 @@ func (s *methodSum) remark() uint8 {
 	return 0
 }
 
-// methodsMessage answers what each method has that has something, with filters as for
-// counts.
+// methodsMessage answers with the sums of each method that has any, with filters as for counts.
 func methodsMessage(ctx context.Context, r *Recording, v url.Values) ([]byte, error) {
 	q, s, err := r.asked(v)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/candid-profiler/candid/internal/report"
 )
 
-// TestMethodSums compares what the page is given of each method with what a report says of
-// the same filter. The tree is large enough to be cut in parts.
+// TestMethodSums compares what the page is sent of each method with a report of the same filter.
+// The tree is large enough to be divided among workers.
 func TestMethodSums(t *testing.T) {
 	r := busy(t, 120_000, 300_000)
 	if n := workersFor(len(r.parent)); len(r.parent) < 2*step {
@@ -37,7 +37,7 @@ func TestMethodSums(t *testing.T) {
 					t.Errorf("%s: the heaviest place of method %d is of method %d", c.name, m, w.method[s.sym[sum.place]])
 				}
 			}
-			// Each place has what its children have and what ended in it.
+			// Each place has the sum of its children and of what ended in it.
 			for i := range uint32(len(w.end)) {
 				total, samples := x.self(i), x.count(i)
 				for k := i + 1; k < w.end[i]; k = w.end[k] {
@@ -81,8 +81,8 @@ func TestMethodSums(t *testing.T) {
 	}
 }
 
-// TestSameQuestionAtOnce asks for the same from many sides: it is added up for one, the
-// others wait, and one that gives up takes nothing from the others.
+// TestSameQuestionAtOnce asks the same question many times at once: the sums are computed once, the
+// others wait, and a request that is cancelled takes nothing from the others.
 func TestSameQuestionAtOnce(t *testing.T) {
 	r := busy(t, 4000, 100_000)
 	want := r.p.Select(profile.Filter{}).Chosen

@@ -15,7 +15,7 @@ import (
 	"github.com/candid-profiler/candid/internal/report"
 )
 
-// viewPage is a browser that shows a page of ours.
+// viewPage is a browser that shows the page of a recording.
 type viewPage struct {
 	*chromium.Browser
 	t   testing.TB
@@ -32,7 +32,7 @@ func openView(t testing.TB, s *Server) *viewPage {
 	return b
 }
 
-// open shows the page with whole stacks, which is what reports have, and waits until it is there.
+// open shows the page with whole stacks, as reports have them, and waits until it is there.
 func (b *viewPage) open(hash string) {
 	b.t.Helper()
 	switch {
@@ -44,8 +44,8 @@ func (b *viewPage) open(hash string) {
 	b.usual(strings.Replace(hash, "#&", "#", 1))
 }
 
-// usual shows the page as it is shown where its address says nothing else: how threads start
-// is folded.
+// usual shows the page as it is when its address says nothing else: the frames by which threads
+// start are folded.
 func (b *viewPage) usual(hash string) {
 	b.t.Helper()
 	b.Show(b.url+hash, "document.documentElement?.dataset.ready")
@@ -55,10 +55,10 @@ func (b *viewPage) usual(hash string) {
 	b.settled()
 }
 
-// settled waits until nothing more is asked for.
+// settled waits until no request is under way.
 func (b *viewPage) settled() { b.t.Helper(); b.Until("!candid.busy()") }
 
-// quiet fails the test if the page asked anybody else for anything, or complained.
+// quiet fails the test if the page sent a request to any other server, or logged an error.
 func (b *viewPage) quiet() {
 	b.t.Helper()
 	for _, r := range b.Requests {
@@ -77,8 +77,8 @@ func (b *viewPage) quiet() {
 	}
 }
 
-// drag moves the mouse over an element, with the button down, between two shares
-// of its width, at a share of its height.
+// drag moves the mouse over an element, with the button down, from one share of its width to
+// another, at a share of its height.
 func (b *viewPage) drag(selector string, from, to, height float64) {
 	b.t.Helper()
 	var box struct{ X, Y, W, H float64 }
@@ -101,8 +101,8 @@ type pageMethod struct {
 	Self, Total, SelfSamples, Samples float64
 }
 
-// same compares every number of the page's method list, and its sums, with what
-// `candid report --json` says of the same filter.
+// same compares every number of the page's method list, and its totals, with what `candid report
+// --json` says of the same filter.
 func (b *viewPage) same(what string, f profile.Filter) *report.Report {
 	b.t.Helper()
 	return b.sameAs(b.r.p, what, f)
@@ -148,7 +148,7 @@ func (b *viewPage) sameAs(p *profile.Profile, what string, f profile.Filter) *re
 	return rep
 }
 
-// chips are the texts of the filters.
+// chips returns the texts of the filters.
 func (b *viewPage) chips() (list []string) {
 	b.t.Helper()
 	b.Eval("[...document.querySelectorAll('.chip .text')].map(e => e.textContent)", &list)
@@ -171,8 +171,8 @@ func TestPageNumbers(t *testing.T) {
 	b.quiet()
 }
 
-// TestPageBrush draws a stretch of time with the mouse: every number becomes that
-// of `candid report --from --to`, and comes back when the chip is removed.
+// TestPageBrush selects a range of time with the mouse: every number becomes that of `candid report
+// --from --to`, and returns when the chip is removed.
 func TestPageBrush(t *testing.T) {
 	t.Parallel()
 	r := busy(t, 2000, 20_000)
@@ -213,7 +213,7 @@ func TestPageBrush(t *testing.T) {
 	b.Until("candid.state().to === 0 && !candid.busy()")
 	b.same("after", profile.Filter{})
 
-	// The same over the lanes of the timeline, whose left part are names.
+	// The same over the lanes of the timeline, whose left part is names.
 	b.open("#tab=timeline")
 	b.Until("document.querySelector('.lanes canvas').clientHeight > 100")
 	b.drag(".lanes canvas", 0.4, 0.8, 0.5)
@@ -233,7 +233,7 @@ func TestPageBrush(t *testing.T) {
 	b.quiet()
 }
 
-// TestPageTabs opens every tab and looks for what it must say.
+// TestPageTabs opens every tab and looks for what it must show.
 func TestPageTabs(t *testing.T) {
 	t.Parallel()
 	r := busy(t, 2000, 20_000)
@@ -267,7 +267,7 @@ func TestPageTabs(t *testing.T) {
 			t.Errorf("about this recording lacks %q", want)
 		}
 	}
-	// The flame graph is where it was after another tab has been seen: its root is in sight.
+	// The flame graph is where it was after another tab was shown: its root is visible.
 	b.Eval("candid.set({tab: 'flame'})", nil)
 	const down = "(e => e.clientHeight > 100 && e.scrollHeight > e.clientHeight && e.scrollHeight - e.scrollTop - e.clientHeight <= 4 * 24)(document.querySelector('#pane-flame .chart'))"
 	b.Until(down)
@@ -279,7 +279,7 @@ func TestPageTabs(t *testing.T) {
 		b.Eval("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(0))))", nil)
 		b.Until(down)
 	}
-	// What a search finds can be kept or left out, if it finds something.
+	// The matches of a search can be kept or left out, if there are any.
 	for _, tab := range []string{"flame", "methods"} {
 		for query, offered := range map[string]bool{"java": true, "nothing is called so": false} {
 			b.Eval(fmt.Sprintf("candid.set({tab: '%s', query: '%s'})", tab, query), nil)
@@ -289,8 +289,8 @@ func TestPageTabs(t *testing.T) {
 	b.quiet()
 }
 
-// TestPageFirstEvent opens a recording whose first event has no samples: the page shows
-// the first that has, and the other when its address asks for it.
+// TestPageFirstEvent opens a recording whose first event has no samples: the page shows the first
+// event that has some, and the other one if its address asks for it.
 func TestPageFirstEvent(t *testing.T) {
 	t.Parallel()
 	p := profiletest.Later(profiletest.Server(500, 2000, 20))
@@ -316,8 +316,8 @@ func TestPageFirstEvent(t *testing.T) {
 	b.quiet()
 }
 
-// TestPageScrolls scrolls a long table in small and in large steps: the rows that are seen
-// are those of the place, in their order, and what they say is right.
+// TestPageScrolls scrolls a long table in small and in large steps: the visible rows are those of
+// the position, in their order, and their contents are right.
 func TestPageScrolls(t *testing.T) {
 	t.Parallel()
 	r, err := Open("wide.jfr", profiletest.Wide(5000, 50, 20_000))
@@ -328,7 +328,7 @@ func TestPageScrolls(t *testing.T) {
 	b.open("#tab=methods")
 	b.Until("document.querySelectorAll('#pane-methods .grid-row').length > 10")
 	const rows = "[...document.querySelectorAll('#pane-methods .grid-row')].map(e => [e.dataset.row, e.querySelector('.name').textContent, e.textContent, e.querySelector('.gauge').style.width, e.ariaRowIndex, e.ariaSelected].join(' | '))"
-	// at gives the rows at a place, when they are there.
+	// at returns the rows at a scroll position, when they are there.
 	at := func(top int) (list []string) {
 		t.Helper()
 		b.Eval(fmt.Sprintf("document.querySelector('#pane-methods .grid-scroll').scrollTop = %d", top), nil)
@@ -360,7 +360,7 @@ func TestPageScrolls(t *testing.T) {
 			}
 		}
 	}
-	// A search leaves others, in the same places, and when it ends they are back.
+	// A search leaves other rows, in the same positions, and when it ends the first ones are back.
 	b.Eval("candid.set({query: 'method123'})", nil)
 	b.Until("document.querySelector('#pane-methods .grid-row .name')?.textContent.includes('method123')")
 	b.Eval("candid.set({query: ''})", nil)
@@ -392,8 +392,8 @@ func TestPageTrees(t *testing.T) {
 		}
 		return out
 	}
-	// Stacks that are cut have roots of their own on the page; the report has
-	// them among the others, so those that are whole are compared.
+	// Stacks that are cut have roots of their own on the page, but are among the others in the
+	// report, so only whole ones are compared.
 	samples := map[string]uint64{}
 	for i := range r.p.Samples {
 		s := &r.p.Samples[i]
@@ -416,8 +416,8 @@ func TestPageTrees(t *testing.T) {
 		t.Fatal("no whole stack")
 	}
 
-	// Callers of the hottest method: the first row is the method with all of its
-	// total, counted once a stack; below it those that called it.
+	// Callers of the hottest method: the first row is the method with all of its total, counted
+	// once per stack; below it are its callers.
 	sel := r.p.Select(profile.Filter{})
 	top := sel.List()[0]
 	name := flame.Visible(sel.Func(top.Method).Name)
@@ -430,7 +430,7 @@ func TestPageTrees(t *testing.T) {
 	b.quiet()
 }
 
-// quoted is a text as a script has it.
+// quoted returns a text as a literal in a script.
 func quoted(s string) string {
 	raw, _ := json.Marshal(s)
 	return string(raw)
@@ -539,11 +539,11 @@ func TestPageKeyboard(t *testing.T) {
 	b.quiet()
 }
 
-// number0 is a number as a script has it.
+// number0 returns a number as a literal in a script.
 func number0(n int) string { return fmt.Sprint(n) }
 
-// TestPageSameNumberAndName tells two threads of one number and one name apart, and only
-// those.
+// TestPageSameNumberAndName tells apart two threads that have the same number and name, and no
+// others.
 func TestPageSameNumberAndName(t *testing.T) {
 	t.Parallel()
 	r, err := Open("again.jfr", profiletest.Again())

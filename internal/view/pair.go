@@ -9,9 +9,9 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// OpenPair makes one recording of two, to be compared: one tree with the stacks
-// of both. The threads of after follow those of before, which is how the two are
-// told apart. Functions and events are the same as for diff.Join.
+// OpenPair makes one recording of two that are compared: one tree with the stacks of both. The
+// threads of after follow those of before, which is how the two are told apart. Functions and
+// events are matched as by diff.Join.
 func OpenPair(names [2]string, before, after *profile.Profile) (*Recording, error) {
 	both := [2]*profile.Profile{before, after}
 	for _, p := range both {
@@ -54,12 +54,12 @@ func OpenPair(names [2]string, before, after *profile.Profile) (*Recording, erro
 	return r, nil
 }
 
-// part is what is known of one of two that are compared, besides its samples, in columns
-// beside each other.
+// part describes one of two recordings that are compared, without its samples. Columns hold those
+// of both side by side.
 type part struct {
 	Name string `json:"name"`
 	flame.About
-	Periods []uint64    `json:"periods"` // by event of both, 0 where it varies or is not there
+	Periods []uint64    `json:"periods"` // by event of both, 0 if it varies or does not exist
 	Sums    []countJSON `json:"sums"`    // by event
 	Cost    costJSON    `json:"cost"`
 	End     uint64      `json:"end"` // ns since its beginning
@@ -85,8 +85,8 @@ func partOf(name string, p *profile.Profile, events []profile.Event) part {
 	return x
 }
 
-// only gives the recording's profile with the kernel's account of one side's threads
-// alone: what the other's threads used says nothing of these.
+// only returns the recording's profile with the kernel's figures for one side's threads only: what
+// the other side's threads used says nothing about these.
 func (r *Recording) only(side Side) *profile.Profile {
 	if side == Both {
 		return r.p

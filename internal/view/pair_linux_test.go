@@ -11,8 +11,8 @@ import (
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
-// TestPair compares two recordings of which each has methods that the other
-// lacks, in the counts and on the page.
+// TestPair compares two recordings, each of which has methods that the other lacks, in the counts
+// and on the page.
 func TestPair(t *testing.T) {
 	t.Parallel()
 	all := profiletest.Server(2500, 12_000, 30)
@@ -87,7 +87,7 @@ func TestPair(t *testing.T) {
 	if gone == "" {
 		t.Fatal("nothing vanished")
 	}
-	// What has vanished is in the table, and is counted in the flame graph of before.
+	// A method that has vanished is in the table, and is counted in the flame graph of before.
 	b.Eval("candid.set({query: '^' + "+quoted(gone)+".replace(/[\\\\.+*?()|[\\]{}^$]/g, '\\\\$&') + '$'})", nil)
 	b.Until("document.querySelectorAll('#pane-methods .grid-row').length > 0")
 	if got := b.Text("document.querySelector('#pane-methods .grid-row .name').textContent"); got != gone {

@@ -13,8 +13,8 @@ import (
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
-// TestPairChance asks the page of each method of two recordings whether chance explains
-// how it differs: it says what `candid diff` says, in its rows and in the flame graph.
+// TestPairChance checks for each method of two recordings whether chance explains the difference:
+// the page says what `candid diff` says, in its rows and in the flame graph.
 func TestPairChance(t *testing.T) {
 	t.Parallel()
 	before, after := twoServers(0)
@@ -30,7 +30,7 @@ func TestPairChance(t *testing.T) {
 		}
 		halves[i] = &p
 	}
-	// Another one lacks a thread, and a stretch of time.
+	// Another recording lacks a thread, and a range of time.
 	other := *all
 	other.Samples = nil
 	gone := slices.IndexFunc(all.Threads, func(x profile.Thread) bool { return x.Name == "http-nio-8080-exec-1" })
@@ -45,7 +45,7 @@ func TestPairChance(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := openView(t, served(t, r))
-		for event := range two[0].Events { // the second's samples are of different weight
+		for event := range two[0].Events { // the second's samples have different weights
 			c, err := diff.Compare(
 				diff.Side{Name: "a", Profile: profile.Only(two[0], event)}, diff.Side{Name: "b", Profile: profile.Only(two[1], event)}, diff.Total)
 			if err != nil {
@@ -100,8 +100,8 @@ func TestPairChance(t *testing.T) {
 	}
 }
 
-// greyOverTime looks at what chance explains in threads, timeline, heatmap and events: by the
-// rule of the methods, and of one program hardly anything is more than chance.
+// greyOverTime checks what chance explains in threads, timeline, heatmap and events, by the rule of
+// the methods. Between two recordings of one program hardly anything is more than chance.
 func (b *viewPage) greyOverTime(what, hash, of string) {
 	b.t.Helper()
 	one, times := of == "one program", of == "other times"

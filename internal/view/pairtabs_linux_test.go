@@ -29,12 +29,12 @@ func names(p *profile.Profile, f profile.Filter) (map[string]report.Count, float
 	return out, sum
 }
 
-// near reports whether two numbers differ by no more than adding up in another order, in
-// fewer digits, does.
+// near reports whether two numbers differ by no more than summing in another order, and in fewer
+// digits, does.
 func near(a, b float64) bool { return math.Abs(a-b) <= 2e-5*max(math.Abs(a), math.Abs(b), 1e-9) }
 
-// twoServers are two recordings of one program, of which each has threads and methods that the
-// other lacks, the second with other numbers for its threads, and shorter by so much.
+// twoServers returns two recordings of one program. Each has threads and methods that the other
+// lacks; the second has other numbers for its threads, and is shorter by the given time.
 func twoServers(shorter time.Duration) (before, after *profile.Profile) {
 	all := profiletest.Server(2500, 12_000, 30)
 	all.Meta.Duration = time.Duration(all.Samples[len(all.Samples)-1].Time + 1)
@@ -54,8 +54,8 @@ func twoServers(shorter time.Duration) (before, after *profile.Profile) {
 	return before, after
 }
 
-// TestPairTabs compares what timeline, heatmap, threads, events and about show of two
-// recordings with the report of each.
+// TestPairTabs compares what timeline, heatmap, threads, events and about show of two recordings
+// with the report of each.
 func TestPairTabs(t *testing.T) {
 	t.Parallel()
 	for _, shorter := range []time.Duration{0, 12 * time.Second} {
@@ -101,8 +101,8 @@ func TestPairTabs(t *testing.T) {
 						}
 					}
 				}
-				// Over all of the time the differences add up to that of the shares, where both
-				// are as long as each other.
+				// If both are equally long, the differences over all of the time add up to those of
+				// the shares.
 				if shorter == 0 && len(x.Band) > 0 {
 					sum := 0.0
 					for _, d := range x.Band {
@@ -153,7 +153,8 @@ func TestPairTabs(t *testing.T) {
 			}
 			if alone := float64(r.parts[1].End) / float64(r.parts[0].End); len(heat.Differences) > 0 {
 				for i, d := range heat.Differences {
-					// Shares of each, and of the shorter one as much as it is shorter.
+					// Shares of each; those of the shorter one are scaled down by how much shorter
+					// it is.
 					w := heat.Sides[1][i]/all[1]*min(1, alone) - heat.Sides[0][i]/all[0]*min(1, 1/alone)
 					if math.Abs(d-w) > 1e-6 {
 						t.Fatalf("%s: heatmap: cell %d differs by %v, want %v", what, i, d, w)
@@ -207,8 +208,7 @@ func list(re *regexp.Regexp) []*regexp.Regexp {
 	return []*regexp.Regexp{re}
 }
 
-// TestPairChoose chooses threads of two recordings: those of one name are chosen on both
-// sides.
+// TestPairChoose chooses threads of two recordings: those of one name are chosen on both sides.
 func TestPairChoose(t *testing.T) {
 	t.Parallel()
 	before, after := twoServers(0)
@@ -243,8 +243,7 @@ func TestPairChoose(t *testing.T) {
 	b.quiet()
 }
 
-// TestStretches compares two stretches of one recording over each other in the heatmap and
-// the timeline.
+// TestStretches overlays two ranges of time of one recording in the heatmap and the timeline.
 func TestStretches(t *testing.T) {
 	t.Parallel()
 	r := busy(t, 1500, 12_000)

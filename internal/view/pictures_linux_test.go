@@ -10,9 +10,9 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// TestPictures takes pictures for people into the directory that CANDID_PICTURES
-// names: of every tab in both themes, at 200 % and in a narrow window, of the recording that CANDID_RECORDING names (of two, as PATH separates them, what differs)
-// or of a made-up one.
+// TestPictures takes screenshots for people into the directory that CANDID_PICTURES names: of every
+// tab in both themes, at 200 % and in a narrow window. The recording is the one that
+// CANDID_RECORDING names (of two, separated like PATH, the comparison) or a made-up one.
 func TestPictures(t *testing.T) {
 	dir := os.Getenv("CANDID_PICTURES")
 	if dir == "" {
@@ -49,7 +49,8 @@ func TestPictures(t *testing.T) {
 			hash = first + strings.TrimPrefix(hash, "#")
 		}
 		b.usual(hash)
-		// What is drawn beside what was asked for: lanes, the hottest method, the colours' key.
+		// Some things are drawn later than what was asked for: lanes, the hottest method, the key
+		// of colours.
 		b.Until("(document.querySelector('.hottest').textContent !== '' || candid.compared()) && performance.now() > 1000")
 		if script != "" {
 			b.Eval(script, nil)
@@ -58,7 +59,7 @@ func TestPictures(t *testing.T) {
 		b.Eval("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(0))))", nil)
 		b.Picture(filepath.Join(dir, name+".png"))
 	}
-	// Other views than the usual: name=hash, separated by spaces.
+	// Other views than the usual ones: name=hash, separated by spaces.
 	if views := os.Getenv("CANDID_PICTURES_VIEWS"); views != "" {
 		for _, v := range strings.Fields(views) {
 			name, hash, _ := strings.Cut(v, "=")

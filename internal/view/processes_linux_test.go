@@ -11,8 +11,8 @@ import (
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
-// TestPageProcesses chooses one of two processes: its threads are those that are listed,
-// and the numbers are those of a report of them.
+// TestPageProcesses chooses one of two processes: its threads are those that are listed, and the
+// numbers are those of a report of them.
 func TestPageProcesses(t *testing.T) {
 	t.Parallel()
 	p := profiletest.Server(1500, 10_000, 40)
@@ -46,8 +46,8 @@ func TestPageProcesses(t *testing.T) {
 	b.quiet()
 }
 
-// TestPageKinds shows the threads of a kind with one click, and keeps to the kind when
-// threads begin.
+// TestPageKinds shows the threads of a kind with one click, and keeps to that kind when threads
+// start.
 func TestPageKinds(t *testing.T) {
 	t.Parallel()
 	p := profiletest.Server(1500, 10_000, 40)
@@ -92,7 +92,7 @@ func TestPageKinds(t *testing.T) {
 	if got := b.chips(); len(got) != 1 || got[0] != "Java" {
 		t.Errorf("the chips are %q", got)
 	}
-	// Other threads begin, of which some are of the kind.
+	// Other threads start, some of them of that kind.
 	var rest []profile.Sample
 	for _, s := range p.Samples {
 		if s.Thread >= 20 {
@@ -116,7 +116,7 @@ func TestPageKinds(t *testing.T) {
 	b.settled()
 	pressed("All threads")
 	b.same("all", profile.Filter{})
-	// Of a thread of the program it is not known what it is for: Java does not lose it.
+	// The kind of one of the program's threads is not known: the choice Java keeps that thread.
 	q = *p
 	q.Threads = slices.Clone(p.Threads)
 	q.Threads[0].Kind = ""
@@ -133,7 +133,7 @@ func TestPageKinds(t *testing.T) {
 	press("GC")
 	b.sameAs(&q, "gc, without that thread", profile.Filter{ThreadKinds: []string{"gc"}})
 	press("All threads")
-	// A thread alone is no kind.
+	// A single thread is not a kind.
 	b.Eval("candid.set({threads: [1]})", nil)
 	b.settled()
 	pressed("")

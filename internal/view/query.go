@@ -21,16 +21,16 @@ var ErrQuery = errors.New("bad query")
 type Query struct {
 	Event    int    // index into Events
 	From, To uint64 // ns since the beginning; To 0 is the end
-	Threads  []bool // by index into Threads: those that count; nil for all
+	Threads  []bool // by index into Threads: those that are chosen; nil for all
 	States   profile.StateSet
 	Focus    []*regexp.Regexp // each must match a function of a stack
-	Ignore   []*regexp.Regexp // none may
+	Ignore   []*regexp.Regexp // none may match
 	ByThread bool             // keep threads apart in the cells
-	Side     Side             // of two recordings that are compared
+	Side     Side             // of a pair of recordings
 	rewrite  *rewrite         // how the stacks are shown; nil: as they were taken
 }
 
-// key is the same for queries that choose the same samples.
+// key returns the same string for queries that choose the same samples.
 func (q *Query) key() string {
 	words := func(list []*regexp.Regexp) (out []string) {
 		for _, re := range list {
@@ -47,7 +47,7 @@ func (q *Query) key() string {
 	return fmt.Sprintf("%d %d %d %v %d %q %q %q %t", q.Event, q.From, q.To, q.States, q.Side, words(q.Focus), words(q.Ignore), threads, q.Threads == nil)
 }
 
-// Side is one of two recordings that are compared.
+// Side is one of two recordings that are compared, or both.
 type Side uint8
 
 // The sides.
@@ -57,21 +57,19 @@ const (
 	After
 )
 
-// What a query may hold at most: the page never has more, and each costs time.
+// Limits of a query: the page never exceeds them, and each expression costs time.
 const (
 	maxExpressions = 16
 	maxExpression  = 8 << 10 // bytes; names have up to flame.MaxText
 )
 
-// firstEvent is the event that is shown where none is asked for, as
-// profile.Profile.FirstEvent says.
+// firstEvent is the event that is shown if none is asked for, as profile.Profile.FirstEvent says.
 func (r *Recording) firstEvent() uint64 {
 	return uint64(max(0, slices.IndexFunc(r.all, func(c profile.Count) bool { return c.Samples > 0 })))
 }
 
-// query reads what the page asks: event, from, to (ns), threads (0.2-5), states
-// (names with commas), focus and ignore (expressions, each may be repeated), split,
-// and what rewriteOf reads.
+// query reads what the page asks: event, from, to (ns), threads (0.2-5), states (names with
+// commas), focus and ignore (expressions, each may be repeated), split, and what rewriteOf reads.
 func (r *Recording) query(v url.Values) (Query, error) {
 	var q Query
 	event, err := number(v, "event", r.firstEvent())
@@ -126,8 +124,8 @@ func (r *Recording) query(v url.Values) (Query, error) {
 	return q, nil
 }
 
-// asked reads what the page asks about a version of the recording that is the present one, and
-// gives the tree that it is asked of.
+// asked reads a query of the page and checks that its version of the recording is the current one.
+// It also returns the tree that the query is about.
 func (r *Recording) asked(v url.Values) (q Query, s *shownTree, err error) {
 	if err = r.isVersion(v); err != nil {
 		return q, nil, err
@@ -138,8 +136,8 @@ func (r *Recording) asked(v url.Values) (q Query, s *shownTree, err error) {
 	return q, s, err
 }
 
-// compared reads what the page asks about, and what that is compared with: base (ns-ns) is a
-// stretch of time, of two recordings it is the first one; nil: nothing is.
+// compared reads a query of the page, and the query that it is compared with: base (ns-ns) is a
+// range of time; of two recordings it is the first one; nil: nothing.
 func (r *Recording) compared(v url.Values) (q Query, base *Query, err error) {
 	if from, to, ok := strings.Cut(v.Get("base"), "-"); ok || r.pair {
 		was := maps.Clone(v)
@@ -160,7 +158,7 @@ func (r *Recording) compared(v url.Values) (q Query, base *Query, err error) {
 	return q, base, err
 }
 
-// number reads a number that the page gives, or says otherwise if it gives none.
+// number reads a number from the query of the page; otherwise is the default.
 func number(v url.Values, name string, otherwise uint64) (uint64, error) {
 	if v.Get(name) == "" {
 		return otherwise, nil
@@ -190,7 +188,7 @@ func expressions(list []string) ([]*regexp.Regexp, error) {
 	return out, nil
 }
 
-// ranges sets what a list such as 0.2-5 names.
+// ranges sets the indices that a list such as 0.2-5 names.
 func ranges(s string, set []bool) error {
 	for _, part := range strings.Split(s, ".") {
 		if part == "" {
@@ -212,8 +210,7 @@ func ranges(s string, set []bool) error {
 	return nil
 }
 
-// wanted says of every place whether its stack passes the expressions; nil if
-// all do.
+// wanted reports for every place whether its stack passes the expressions; nil if all do.
 func (r *Recording) wanted(q *Query) []bool {
 	if len(q.Focus)+len(q.Ignore) == 0 {
 		return nil
@@ -235,12 +232,11 @@ func (r *Recording) wanted(q *Query) []bool {
 	return out
 }
 
-// keptMatches is how many expressions are remembered: dragging over the time
-// asks the same ones again and again.
+// keptMatches is how many expressions are remembered: dragging over the time asks the same ones
+// again and again.
 const keptMatches = 8
 
-// matching says of every place whether a function whose name matches is on its
-// stack.
+// matching reports for every place whether a function whose name matches is on its stack.
 func (r *Recording) matching(re *regexp.Regexp) []bool {
 	r.mu.Lock()
 	known := r.matches[re.String()]
@@ -252,7 +248,7 @@ func (r *Recording) matching(re *regexp.Regexp) []bool {
 	symbols := make([]bool, len(r.base.tree.Symbols))
 	for i, s := range r.base.tree.Symbols {
 		if int(s.Func) >= len(r.p.Funcs) {
-			continue // stands for what is missing
+			continue // stands for missing frames
 		}
 		m, ok := funcs[s.Func]
 		if !ok {
@@ -278,7 +274,7 @@ func (r *Recording) matching(re *regexp.Regexp) []bool {
 	return out
 }
 
-// chosen is a Query made ready for one recording.
+// chosen is a Query prepared for one recording.
 type chosen struct {
 	q           *Query
 	sorts       []bool // of samples
@@ -300,7 +296,7 @@ func (r *Recording) choose(q *Query) chosen {
 	}
 	switch q.Side {
 	case Before:
-		c.last = r.second - 1 // there are none if that is no thread
+		c.last = r.second - 1 // there are none if this wraps around
 		if r.second == 0 {
 			c.first, c.last = 1, 0
 		}
@@ -315,7 +311,7 @@ func (c *chosen) takes(r *Recording, i int) bool {
 	return c.sorts[r.cols.sort[i]] && c.passes(r.cols.last[i], r.cols.thread[i])
 }
 
-// passes reports whether samples of a thread that end so are chosen.
+// passes reports whether samples of a thread that end in an end are chosen.
 func (c *chosen) passes(last, thread uint32) bool {
 	return (c.keep == nil || c.keep[last]) && (c.threads == nil || c.threads[thread]) && thread >= c.first && thread <= c.last
 }

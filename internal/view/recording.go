@@ -1,6 +1,6 @@
-// Package view serves the page that shows a recording: it adds up what a filter
-// chooses, over millions of samples and on all CPUs, and hands it to the browser
-// as columns of numbers. The page itself is in web/src/view.
+// Package view serves the page that shows a recording: it adds up what a filter chooses, over
+// millions of samples and on all CPUs, and sends it to the browser as columns of numbers. The page
+// itself is in web/src/view.
 package view
 
 import (
@@ -13,22 +13,21 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Recording is a profile made ready to be asked many questions. Everything that
-// no filter changes is worked out once: the merged tree, where in it each sample
-// ends, and which samples are of which thread.
+// Recording is a profile prepared for many queries. Everything that no filter changes is worked out
+// once: the merged tree, where in it each sample ends, and which samples are of which thread.
 type Recording struct {
 	name string
 	p    *profile.Profile
-	base *shownTree // the tree of all frames, but for those where samples came late (walk.Skid)
+	base *shownTree // the tree of all frames, except those in which samples came late (walk.Skid)
 	raw  *shownTree // with these; base if there are none
-	// By node of the recording, in which a node's parent comes before it; the root
-	// is 0. They are places in the tree, unless the recording grows.
+	// By node of the recording. A node's parent comes before it, and the root is 0. Nodes are
+	// places in the tree, unless the recording grows.
 	parent []uint32
 	sym    []uint32 // index into the tree's symbols; meaningless for the root
-	// By sample, which are in the order of time.
+	// By sample, in the order of time.
 	at       []uint32 // node
 	byThread []uint32 // samples, thread by thread
-	first    []uint32 // by thread: where its samples begin there, and one more
+	first    []uint32 // by thread: where its samples begin in byThread, and one more entry
 	cols     columns
 	coarse   []float32  // by index into cols.ends: the share of samples whose innermost frame is walk.Coarse; nil: none
 	rough    []bool     // by event: a method is marked as coarse
@@ -36,17 +35,17 @@ type Recording struct {
 	reaches  startIndex // of byThread
 	// By event.
 	all []profile.Count
-	// Of two that are compared: whether it is that, the first thread of the second,
-	// and what each has of each event.
+	// pair means that this is two recordings that are compared: second is the first thread of the
+	// second one, and sides are the sums of each by event.
 	pair   bool
 	second uint32
 	sides  [2][]profile.Count
 	parts  [2]part
 
-	timed bool   // samples know when they were taken
-	end   uint64 // ns since the beginning: after all samples, at least the duration
+	timed bool   // samples have times
+	end   uint64 // ns since the beginning: after all samples, and at least the duration
 
-	// A recording that grows: whoever reads it holds lock meanwhile.
+	// For a recording that grows: lock is held while it is read.
 	lock    sync.RWMutex
 	grower  *flame.Grower
 	growing bool
@@ -64,9 +63,9 @@ type Recording struct {
 	tried   []string              // its keys, the oldest first
 }
 
-// Open makes a recording of a profile that has passed Check or come from a
-// Builder. name is what people call it, mostly its file. The profile is the
-// recording's from then on: its samples are sorted by time.
+// Open makes a recording of a profile that has passed Check or come from a Builder. name is for
+// people, usually the name of its file. The profile belongs to the recording from then on: its
+// samples are sorted by time.
 func Open(name string, p *profile.Profile) (*Recording, error) {
 	byTime := func(a, b profile.Sample) int { return cmp.Compare(a.Time, b.Time) }
 	if !slices.IsSortedFunc(p.Samples, byTime) {
@@ -88,8 +87,8 @@ func Open(name string, p *profile.Profile) (*Recording, error) {
 	return r, nil
 }
 
-// rawAndBase are a tree as it was merged, and without the frames in which samples came late. place
-// is by node of the recording: its place in the tree; nil if they are the same.
+// rawAndBase returns a tree as it was merged, and the tree without the frames in which samples came
+// late. place is by node of the recording: its place in the tree; nil if they are the same.
 func rawAndBase(p *profile.Profile, tree *flame.Tree, place []uint32) (raw, base *shownTree) {
 	raw = newShownTree(tree, p.Funcs, place)
 	if folded, to := tree.FoldSkid(p); to != nil {
@@ -102,10 +101,10 @@ func newRecording(name string, p *profile.Profile) *Recording {
 	return &Recording{name: name, p: p, matches: make(map[string][]bool), shapes: make(map[string]*shownTree), grew: make(chan struct{})}
 }
 
-// parents gives for each place of a tree that of its parent.
+// parents returns the parent of each place of a tree.
 func parents(t *flame.Tree) []uint32 {
 	out := make([]uint32, len(t.Order))
-	var open []uint32 // the way to the node before, by depth
+	var open []uint32 // the path to the node before, by depth
 	for i := range out {
 		d := int(t.Depth[i])
 		open = append(open[:d], uint32(i))
@@ -142,7 +141,7 @@ func (r *Recording) index() {
 	r.reaches = r.newStartIndex(len(samples), r.byTurn)
 }
 
-// coarseEnds finds where the innermost frame is only known up to the next safepoint.
+// coarseEnds finds the stacks whose innermost frame is only known up to the next safepoint.
 func (r *Recording) coarseEnds() []float32 {
 	frames, nodes := r.p.Frames, r.p.Nodes
 	if !slices.ContainsFunc(frames, func(f profile.Frame) bool { return f.Flags&walk.Coarse != 0 }) {
@@ -165,8 +164,7 @@ func (r *Recording) coarseEnds() []float32 {
 	return out
 }
 
-// span gives the samples that were taken from from up to to, as indices; to 0 is
-// the end.
+// span returns the samples that were taken from from up to to, as indices; to 0 is the end.
 func (r *Recording) span(from, to uint64) (lo, hi int) {
 	samples := r.p.Samples
 	at := func(t uint64) int {
@@ -180,7 +178,7 @@ func (r *Recording) span(from, to uint64) (lo, hi int) {
 	return lo, max(lo, hi)
 }
 
-// of calls f for all samples of a thread of which a part may lie between two times.
+// of calls f for all samples of a thread that may lie, at least in part, between two times.
 func (r *Recording) of(thread uint32, from, to uint64, f func(i int)) {
 	lo, hi := r.turns(thread, from, to)
 	for _, i := range r.byThread[lo:hi] {
@@ -191,8 +189,8 @@ func (r *Recording) of(thread uint32, from, to uint64, f func(i int)) {
 	}
 }
 
-// turns gives those of a thread that were taken from from up to to, as places in byThread; to 0
-// is the end.
+// turns returns the samples of a thread that were taken from from up to to, as places in byThread;
+// to 0 is the end.
 func (r *Recording) turns(thread uint32, from, to uint64) (lo, hi int) {
 	first, end := int(r.first[thread]), int(r.first[thread+1])
 	list := r.byThread[first:end]
@@ -207,5 +205,5 @@ func (r *Recording) turns(thread uint32, from, to uint64) (lo, hi int) {
 	return lo, hi
 }
 
-// byTurn gives a sample by its place in byThread.
+// byTurn returns the index of a sample by its place in byThread.
 func (r *Recording) byTurn(i int) int { return int(r.byThread[i]) }

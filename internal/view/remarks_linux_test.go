@@ -13,8 +13,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// TestPageRemarks looks for the rows that reports mark as guessed or coarse: the page
-// marks the same, and says what that means.
+// TestPageRemarks looks for the rows that reports mark as guessed or coarse: the page marks the
+// same ones, and says what that means.
 func TestPageRemarks(t *testing.T) {
 	t.Parallel()
 	for what, p := range map[string]*profile.Profile{"java": profiletest.Java(), "server": profiletest.Server(800, 8000, 20)} {
@@ -73,7 +73,7 @@ func TestPageRemarks(t *testing.T) {
 			if what != "java" {
 				break // its frames are coarse at random
 			}
-			b.open("#tab=" + tab + "&focus=" + url.QueryEscape(regexp.QuoteMeta(rough))) // all goes there, and is opened
+			b.open("#tab=" + tab + "&focus=" + url.QueryEscape(regexp.QuoteMeta(rough))) // everything goes through it, and is open
 			b.Until("[...document.querySelectorAll('#pane-" + tab + " .grid-row .remark')].some(e => e.textContent === '(coarse) ')")
 			b.Until("document.querySelector('#pane-" + tab + " .remarks').textContent.includes('DebugNonSafepoints')")
 		}
@@ -81,7 +81,7 @@ func TestPageRemarks(t *testing.T) {
 		b.Until("document.querySelector('#pane-about').innerText.includes('(coarse): samples are placed at')")
 		b.open("#tab=flame")
 		b.Until("document.querySelector('#pane-flame .legend .coarse') !== null")
-		// A frame says so, too, and is not called exact.
+		// A frame also says so, and is not called exact.
 		var said []string
 		b.Eval(`(() => { const out = []; for (let i = 1; i < Math.min(300, candid.nodes()); i++) { candid.select(i);
 			const e = document.querySelector('#detail .provenance'); if (e?.textContent.includes('coarse')) out.push(e.textContent); } return out; })()`, &said)
@@ -97,8 +97,8 @@ func TestPageRemarks(t *testing.T) {
 	}
 }
 
-// TestPageSaysCoarse: a coarse frame here and there, as any JVM has them, is no reason to
-// warn of all; a method that reports mark is, for its event.
+// TestPageSaysCoarse: a coarse frame here and there, as any JVM has them, is no reason for a
+// general warning; a method that reports mark is, for its event.
 func TestPageSaysCoarse(t *testing.T) {
 	t.Parallel()
 	for _, marked := range []bool{false, true} {
@@ -112,7 +112,7 @@ func TestPageSaysCoarse(t *testing.T) {
 			s := &p.Samples[i]
 			n := p.Nodes[s.Node]
 			f := p.Frames[n.Frame]
-			// A sample of the method that has most, or all samples of that method in one event.
+			// One sample of the method that has most, or all samples of that method in one event.
 			if p.Funcs[f.Func] != most || !marked && coarse > 0 || marked && s.Event != 1 {
 				continue
 			}
@@ -146,7 +146,7 @@ func TestPageSaysCoarse(t *testing.T) {
 	}
 }
 
-// hottest is the function that most samples of the second event ended in.
+// hottest returns the function in which most samples of the second event ended.
 func hottest(p *profile.Profile) uint32 {
 	count := make([]int, len(p.Funcs))
 	best := uint32(0)
@@ -160,13 +160,13 @@ func hottest(p *profile.Profile) uint32 {
 	return best
 }
 
-// TestPageSmallSigns looks for what is easily missed: that a frame is only a part of its
-// method, that there are more tabs than are seen, and the whole name of what is zoomed to.
+// TestPageSmallSigns looks for what is easily missed: that a frame is only a part of its method,
+// that there are more tabs than are visible, and the full name of the frame that is zoomed to.
 func TestPageSmallSigns(t *testing.T) {
 	t.Parallel()
 	r := busy(t, 1500, 10_000)
 	b := openView(t, served(t, r))
-	b.open("#tab=flame&states=running") // of waits it is said who waits
+	b.open("#tab=flame&states=running") // for waits the page says who waits
 	b.Until("document.querySelector('.hottest').textContent !== ''")
 	hottest, _ := strings.CutPrefix(b.Text("document.querySelector('.hottest').textContent"), "Hottest: ")
 	share := hottest[strings.LastIndex(strings.TrimSuffix(hottest, " %"), " ")+1:]

@@ -6,27 +6,27 @@ import (
 	"sync"
 )
 
-// remembered is what was added up of a filter: what is shown of it next is mostly made of
-// the same numbers. Two that ask for the same at once share the work.
+// remembered holds the sums of a filter, because the next view of it is mostly made of the same
+// numbers. Two requests for the same filter at once share the work.
 type remembered struct {
 	key   string
-	ready chan struct{} // closed when sum is there, or will not be
-	sum   *partial      // nil: whoever added it up was told to stop
+	ready chan struct{} // closed when sum is set, or will not be
+	sum   *partial      // nil: the request that computed it was cancelled
 	users int
 	old   bool // it is not remembered any more
 
 	mu     sync.Mutex
-	totals *placeSums // of the shape that was asked for last
-	// Of threads and processes, of the shape that was asked for last.
+	totals *placeSums // for the shape that was asked for last
+	// By thread and process, for the shape that was asked for last.
 	groups      map[uint32]*placeSums // by key of the group
 	groupsOf    *shownTree
 	groupPlaces int
 }
 
-// maxRemembered is enough for two that are compared.
+// maxRemembered is how many filters are remembered: enough for two that are compared.
 const maxRemembered = 2
 
-// borrow gives what q chooses, added up; it is to be given back, and not to be changed. The
+// borrow returns the sums of what q chooses. They must not be changed, and must be given back. The
 // error is the context's.
 func (r *Recording) borrow(ctx context.Context, q *Query) (*remembered, error) {
 	key := q.key()
@@ -41,14 +41,14 @@ func (r *Recording) borrow(ctx context.Context, q *Query) (*remembered, error) {
 		}
 		k := r.last[i]
 		k.users++
-		r.last = append(slices.Delete(r.last, i, i+1), k) // it goes last
+		r.last = append(slices.Delete(r.last, i, i+1), k) // moved to the end, as the latest
 		r.mu.Unlock()
 		select {
 		case <-k.ready:
 			if k.sum != nil {
 				return k, nil
 			}
-			r.giveBack(k) // whoever added it up is not waited for any more, but this one is
+			r.giveBack(k) // the request that computed it was cancelled, but this one was not
 		case <-ctx.Done():
 			r.giveBack(k)
 			return nil, ctx.Err()
@@ -56,7 +56,7 @@ func (r *Recording) borrow(ctx context.Context, q *Query) (*remembered, error) {
 	}
 }
 
-// fill adds up what was not remembered, and forgets what is too much then.
+// fill computes the sums that were not remembered, and drops what exceeds maxRemembered.
 func (r *Recording) fill(ctx context.Context, k *remembered, q *Query) error {
 	sum, err := r.sum(ctx, q)
 	r.mu.Lock()
@@ -70,7 +70,7 @@ func (r *Recording) fill(ctx context.Context, k *remembered, q *Query) error {
 		}
 	}
 	if err != nil {
-		if i := slices.Index(r.last, k); i >= 0 { // else the recording has grown
+		if i := slices.Index(r.last, k); i >= 0 { // otherwise the recording has grown
 			forget(i)
 		}
 	}
@@ -102,7 +102,7 @@ func (r *Recording) giveBack(k *remembered) {
 	}
 }
 
-// recycle keeps the memory of what is not needed any more.
+// recycle keeps the memory of sums that are not needed any more for reuse.
 func (r *Recording) recycle(list []*remembered) {
 	for _, k := range list {
 		if k.sum != nil {
@@ -111,7 +111,7 @@ func (r *Recording) recycle(list []*remembered) {
 	}
 }
 
-// counted adds up what q chooses, and lends it to f, which may not change it. The error is
+// counted adds up what q chooses, and lends the sums to f, which may not change them. The error is
 // the context's.
 func (r *Recording) counted(ctx context.Context, q *Query, f func(p *partial)) error {
 	k, err := r.borrow(ctx, q)
@@ -123,13 +123,13 @@ func (r *Recording) counted(ctx context.Context, q *Query, f func(p *partial)) e
 	return nil
 }
 
-// totalled adds up what q chooses by place of a tree, and lends it to f, which may not change
-// it. The error is the context's, or f's.
+// totalled adds up what q chooses by place of a tree, and lends the sums to f, which may not change
+// them. The error is the context's, or f's.
 func (r *Recording) totalled(ctx context.Context, q *Query, s *shownTree, f func(t *placeSums) error) error {
 	return r.lend(ctx, q, s, func(_ *remembered, t *placeSums) error { return f(t) })
 }
 
-// lend does that, and lends what else is remembered of q too.
+// lend is totalled that also lends everything else that is remembered of q.
 func (r *Recording) lend(ctx context.Context, q *Query, s *shownTree, f func(k *remembered, t *placeSums) error) error {
 	k, err := r.borrow(ctx, q)
 	if err != nil {
@@ -146,7 +146,8 @@ func (r *Recording) lend(ctx context.Context, q *Query, s *shownTree, f func(k *
 	return f(k, t)
 }
 
-// bothTotalled does that for two that are compared; base may be nil, and before is then.
+// bothTotalled is totalled for two queries that are compared; base may be nil, and then before is
+// nil too.
 func (r *Recording) bothTotalled(ctx context.Context, q, base *Query, s *shownTree, f func(after, before *placeSums) error) error {
 	return r.totalled(ctx, q, s, func(after *placeSums) error {
 		if base == nil {

@@ -7,33 +7,33 @@ import (
 	"slices"
 )
 
-// The call tree and the callers are tables of rows that open. A row is a method on one way:
-// from the thread's first frame down, or from where samples ended up to who called that. What
-// differs only in kinds of code is one row. Only what is below open rows is made.
+// The call tree and the callers are tables of rows that open. A row is a method on one path: from
+// the thread's first frame down, or from where samples ended up through the callers. Places that
+// differ only in the kind of code are one row. Only what is below open rows is computed.
 
-// tableRow is a line of such a table.
+// tableRow is one line of such a table.
 type tableRow struct {
-	depth, symbol uint32 // symbol is one of those it stands for
-	place         uint32 // the heaviest that it stands for, nowhere: none
+	depth, symbol uint32 // symbol is one of those that the row stands for
+	place         uint32 // the heaviest place that the row stands for; nowhere: none
 	samples       uint32 // total
 	self, total   uint64
-	before        uint64 // total of what is compared with
+	before        uint64 // total of the query it is compared with
 	remark        uint8
-	open, leaf    bool // a leaf has nothing below
+	open, leaf    bool // a leaf has nothing below it
 }
 
-// heavier reports whether a row comes before another one that is below the same row.
+// heavier compares two rows below the same row, for sorting: the heavier one comes first.
 func (a *tableRow) heavier(b *tableRow) int {
 	return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(b.before, a.before), cmp.Compare(b.samples, a.samples), cmp.Compare(a.symbol, b.symbol))
 }
 
-// opened is a row that is open, or that is looked for, and those below it.
+// opened is a row that is open, or that is wanted, and those below it.
 type opened struct {
 	open, unfold, wanted bool
 	below                map[uint32]*opened // by key
 }
 
-// at gives the row of a key below o, which is made.
+// at returns the row of a key below o, and creates it if need be.
 func (o *opened) at(key uint32) *opened {
 	next := o.below[key]
 	if next == nil {
@@ -46,15 +46,15 @@ func (o *opened) at(key uint32) *opened {
 	return next
 }
 
-// What opens by itself: of a fresh table what most of the time goes through, as far as it
-// fits a page, and below a row that somebody opens what nearly all of it goes through.
+// Which rows open by themselves: in a fresh table those that most of the time goes through, as far
+// as they fit a page, and below a row that somebody opens those that nearly all of it goes through.
 const (
 	beginRows, beginShare   = 40, 0.2
 	unfoldRows, unfoldShare = 200, 0.9
 )
 
-// maxRowWork is how many frames may be looked at for one table: that of a tree which somebody
-// made up can be as many as it has nodes times its depth.
+// maxRowWork is how many frames may be visited for one table: a tree that somebody crafted can have
+// as many as its nodes times its depth.
 var maxRowWork = 1 << 28 // tests have less
 
 // table makes the rows of one table.
@@ -64,20 +64,20 @@ type table struct {
 	ways    *treeIndex
 	doubts  *doubts
 	whole   *grove
-	part    *grove // what is grouped now: the whole, or a part of it
+	part    *grove // what is being grouped: the whole, or a part of it
 	callers bool
 	begin   bool
 	most    int    // rows
 	all     uint64 // what there is in all
-	left    int    // that may still open by themselves
+	left    int    // how many rows may still open by themselves
 	rows    []tableRow
 	more    bool // there are more rows
-	shown   int  // the row that is looked for, -1: none
+	shown   int  // the row that is wanted, -1: none
 	work    int
-	looked  int     // of work, when somebody asked last whether it is still wanted
+	looked  int     // the work done at the last check whether the rows are still wanted
 	slot    []int32 // by key: its family, from 1 on
 	split   *split  // nil: all threads together
-	outer   []int32 // by place, of callers that end in groups: which pending row what began there is of, from 1 on
+	outer   []int32 // by place, of callers that end in groups: the pending row of the stacks that began there, from 1 on
 	err     error
 }
 
@@ -87,7 +87,7 @@ func (r *Recording) newTable(ctx context.Context, s *shownTree, after, before *p
 	return &table{ctx: ctx, shape: s, ways: w, doubts: s.doubted(), whole: g, part: g, all: after.total(0), left: beginRows, shown: -1, slot: make([]int32, w.keys)}
 }
 
-// wanted reports whether it goes on, after so much more work.
+// wanted counts more work, and reports whether to go on.
 func (t *table) wanted(work int) bool {
 	if t.work += work; t.work-t.looked >= step && t.err == nil {
 		t.looked = t.work
@@ -130,7 +130,7 @@ func (t *table) sort(list []family, slot []int32) {
 	slices.SortFunc(list, func(a, b family) int { return a.heavier(&b.tableRow) })
 }
 
-// add adds a part to its row, of those in list; slot says by key where it is there, from 1 on.
+// add adds a part to its row in list. slot has the row's index by key, from 1 on.
 func (t *table) add(list []family, slot []int32, p *rowPart, depth uint32) []family {
 	g := t.part
 	place := p.node
@@ -148,7 +148,7 @@ func (t *table) add(list []family, slot []int32, p *rowPart, depth uint32) []fam
 	if total := g.after.total(p.node); total > f.most {
 		f.place, f.most = place, total
 	}
-	// Of a compiled method that others are inlined into, only its own share is coarse.
+	// If others are inlined into a compiled method, only its own share is coarse.
 	known, rough := p.samples, depth == 0
 	if t.callers {
 		if t.ways.parent[p.node] == 0 && t.split == nil {
@@ -176,7 +176,7 @@ func (t *table) add(list []family, slot []int32, p *rowPart, depth uint32) []fam
 	return list
 }
 
-// below gives what the rows below one are made of.
+// below returns the parts of the rows below a row.
 func (t *table) below(parts []rowPart) (out []rowPart) {
 	if !t.callers {
 		return t.part.below(parts)
@@ -190,8 +190,8 @@ func (t *table) below(parts []rowPart) (out []rowPart) {
 	return out
 }
 
-// show adds rows that lie beside each other, and what is below those that are open. unfold is
-// how many more rows open because of the one above, of which over is the total.
+// show adds sibling rows, and what is below those that are open. unfold is how many more rows open
+// because the row above was opened, and over is the total of that row.
 func (t *table) show(list []family, among *opened, unfold int, over uint64) {
 	for i := range list {
 		f := &list[i]
@@ -226,7 +226,7 @@ func (t *table) show(list []family, among *opened, unfold int, over uint64) {
 	}
 }
 
-// underneath are the rows below one.
+// underneath returns the rows below one.
 func (t *table) underneath(f *family) []family {
 	switch {
 	case t.split == nil:
@@ -238,7 +238,7 @@ func (t *table) underneath(f *family) []family {
 	return t.families(t.below(f.parts), f.depth+1)
 }
 
-// opens reports whether a row of a fresh table does by itself.
+// opens reports whether a row of a fresh table opens by itself.
 func (t *table) opens(f *family) bool {
 	if !t.begin || t.left == 0 || float64(f.total) < beginShare*float64(t.all) {
 		return false
@@ -252,14 +252,14 @@ func (t *table) calls(open *opened) {
 	t.show(t.families(t.below([]rowPart{{}}), 0), open, 0, 0)
 }
 
-// callersOf makes those of a method's callers. A stack counts once, for the innermost frame
-// of the method.
+// callersOf makes the rows of a method's callers. A stack counts once, for the innermost frame of
+// the method.
 func (t *table) callersOf(method int32, open *opened) {
 	type frame struct {
 		end  uint32
 		part int
 	}
-	var inside []frame // of the method, on the way to here
+	var inside []frame // frames of the method on the current path
 	var parts []rowPart
 	g, w := t.whole, t.ways
 	next := uint32(0)
@@ -299,8 +299,8 @@ func (t *table) callersOf(method int32, open *opened) {
 	t.show(t.families(parts, 0), open, 0, 0)
 }
 
-// callersOfAll makes those of all methods in which samples ended. There may be as many of
-// them as there are places, so that only of those that are open it is said where.
+// callersOfAll makes the rows of the callers of all methods in which samples ended. There may be as
+// many parts as there are places, so parts are collected only for rows that are open.
 func (t *table) callersOfAll(open *opened) {
 	n := len(t.ways.end)
 	lists := make([][]family, workersFor(n))
@@ -354,7 +354,7 @@ func (t *table) callersOfAll(open *opened) {
 	t.show(list, open, 0, 0)
 }
 
-// ends calls f for the places from from up to to in which samples ended, but for the root.
+// ends calls f for the places from from up to to in which samples ended, except the root.
 func (t *table) ends(from, to int, f func(p *rowPart)) {
 	after, before := t.whole.after, t.whole.before
 	var p rowPart

@@ -14,8 +14,8 @@ import (
 	"github.com/candid-profiler/candid/internal/report"
 )
 
-// wholeStacks is a server all of whose stacks are whole: reports have what stands for missing
-// frames elsewhere than the page.
+// wholeStacks returns a server all of whose stacks are whole: reports show missing frames elsewhere
+// than the page does.
 func wholeStacks(nodes, samples int) *profile.Profile {
 	p := profiletest.Server(nodes, samples, 40)
 	for i := range p.Samples {
@@ -31,7 +31,7 @@ type pageRow struct {
 	Self, Total, Before, Samples float64
 }
 
-// reported are the nodes of a tree in a report, by the names on the way to them.
+// reported returns the nodes of a tree in a report, by the names on their path.
 func reported(p *profile.Profile, f profile.Filter, callers *regexp.Regexp) map[string]report.Node {
 	o := report.Options{Filter: f, View: report.ViewTree, Callers: callers}
 	sel := p.Select(f)
@@ -52,8 +52,8 @@ func reported(p *profile.Profile, f profile.Filter, callers *regexp.Regexp) map[
 	return out
 }
 
-// rows compares the rows of a tab with trees of reports, from the rows at some depth on: of
-// what is shown, and of what that is compared with. All that is below open rows is there.
+// rows compares the rows of a tab with trees of reports, from rows of some depth on: for what is
+// shown, and for what it is compared with. Everything below open rows must be there.
 func (b *viewPage) rows(what, tab string, now, before map[string]report.Node) (list []pageRow) {
 	b.t.Helper()
 	b.settled()
@@ -100,8 +100,8 @@ func (b *viewPage) press(tab string, list []pageRow, i int) {
 	b.settled()
 }
 
-// TestPageRows opens and closes rows of the call tree and of callers, filters what is shown,
-// and compares all numbers with those of reports.
+// TestPageRows opens and closes rows of the call tree and of callers, filters, and compares all
+// numbers with those of reports.
 func TestPageRows(t *testing.T) {
 	t.Parallel()
 	p := wholeStacks(1500, 12_000)
@@ -118,7 +118,7 @@ func TestPageRows(t *testing.T) {
 		}
 		return n
 	}
-	// The method of most samples' own, of a name that no other has a part of.
+	// The method with most samples of its own whose name is not part of another's.
 	sel := p.Select(profile.Filter{})
 	name := flame.Visible(sel.Func(sel.List()[0].Method).Name)
 	exactly := regexp.MustCompile("^" + regexp.QuoteMeta(name) + "$")
@@ -135,7 +135,7 @@ func TestPageRows(t *testing.T) {
 		if first == 0 {
 			t.Fatalf("%s: nothing opens by itself: %+v", tab, list)
 		}
-		// Whatever is closed opens, the last one first, and what is open closes and opens again.
+		// Closed rows open, the last one first, and open ones close and open again.
 		for range 6 {
 			i := len(list) - 1
 			for i >= 0 && (list[i].Leaf || list[i].Open) {
@@ -158,7 +158,7 @@ func TestPageRows(t *testing.T) {
 		if len(list) != len(before) {
 			t.Errorf("%s: %d rows were there, %d are when the first was closed and opened", tab, len(before), len(list))
 		}
-		// What is open stays open, whatever else is chosen.
+		// Open rows stay open, whatever else is chosen.
 		f := profile.Filter{From: 2e9, To: 15e9}
 		b.Eval(fmt.Sprintf("candid.set({from: %d, to: %d})", f.From, f.To), nil)
 		part := b.rows(tab+", a stretch of time", tab, reported(p, f, callers), nil)
@@ -170,7 +170,7 @@ func TestPageRows(t *testing.T) {
 		if opened(list) != opened(before) || opened(part) == 0 {
 			t.Errorf("%s: %d rows were open, %d are, %d of a part", tab, opened(before), opened(list), opened(part))
 		}
-		// Two stretches, one compared with the other.
+		// Two ranges of time, one compared with the other.
 		b.Eval("candid.set({base: [1000000001, 9000000000], from: 12000000000, to: 25000000000})", nil)
 		now, was := profile.Filter{From: 12e9, To: 25e9}, profile.Filter{From: 1e9 + 1, To: 9e9}
 		b.Until("candid.compared()")
@@ -181,7 +181,7 @@ func TestPageRows(t *testing.T) {
 	b.quiet()
 }
 
-// TestPageRowsSplit has a root for each thread.
+// TestPageRowsSplit gives each thread a root.
 func TestPageRowsSplit(t *testing.T) {
 	t.Parallel()
 	p := wholeStacks(1500, 12_000)
@@ -240,7 +240,7 @@ func TestPageRowsSplit(t *testing.T) {
 	b.quiet()
 }
 
-// TestPageRowsPair has two recordings.
+// TestPageRowsPair compares two recordings.
 func TestPageRowsPair(t *testing.T) {
 	t.Parallel()
 	all := wholeStacks(1500, 12_000)

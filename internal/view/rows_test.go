@@ -17,7 +17,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
-// plainRow is a row as it is added up sample by sample.
+// plainRow is a row that is added up sample by sample.
 type plainRow struct {
 	symbol              uint32 // of the first place
 	self, total, before uint64
@@ -30,7 +30,7 @@ type plainRow struct {
 
 type plainPlace struct{ samples, self, before, total uint64 }
 
-// plainRows adds up all rows there are, by the way to them, of one of two ways.
+// plainRows adds up all rows there are, keyed by their path, of the call tree or of the callers.
 func plainRows(r *Recording, s *shownTree, w *treeIndex, q, base *Query, ask *rowsQuery, g *groups) map[string]*plainRow {
 	out := map[string]*plainRow{}
 	count := func(q *Query, before bool) {
@@ -113,7 +113,7 @@ func plainRows(r *Recording, s *shownTree, w *treeIndex, q, base *Query, ask *ro
 			if place == nowhere {
 				continue
 			}
-			if len(row.places) > 1 { // of several it is the first one's
+			if len(row.places) > 1 { // if there are several, it is the first one's
 				row.symbol = s.sym[slices.Min(slices.Collect(maps.Keys(row.places)))]
 			}
 			n, rough := p.samples, strings.Count(path, " ") == 1
@@ -139,8 +139,7 @@ func plainRows(r *Recording, s *shownTree, w *treeIndex, q, base *Query, ask *ro
 	return out
 }
 
-// openSome chooses rows that are open, in the words of the page; roots says of which first
-// ones none is.
+// openSome chooses open rows at random, and returns them in the notation of the page and by path.
 func openSome(rnd *rand.Rand, rows map[string]*plainRow, some float64) (string, map[string]bool) {
 	open := map[string]bool{}
 	below := map[string][]string{}
@@ -209,7 +208,7 @@ func sameRows(t *testing.T, what string, w *treeIndex, s *shownTree, x *table, a
 		switch place := p.places[row.place]; {
 		case place == nil:
 			t.Fatalf("%s: row %s is at place %d, which it is not", what, path, row.place)
-		case !x.callers && p.total > 0: // of callers it is the one with most in all
+		case !x.callers && p.total > 0: // for callers it is the place with most in all
 			for at, o := range p.places {
 				if o.total > place.total {
 					t.Fatalf("%s: row %s is at place %d with %d, and has %d with %d", what, path, row.place, place.total, at, o.total)
@@ -239,9 +238,9 @@ func (r *Recording) askRows(ctx context.Context, v url.Values) (*table, *Query, 
 	return x, &q, base, s, ask, err
 }
 
-// TestRows compares call trees and callers with sums over the samples: of all that a filter
-// chooses, of threads and processes apart, of two stretches of time and of two recordings,
-// with frames left out, and with rows opened at random.
+// TestRows compares call trees and callers with sums over the samples: everything that a filter
+// chooses, threads and processes apart, two ranges of time and two recordings, with frames left
+// out, and with rows opened at random.
 func TestRows(t *testing.T) {
 	r := busy(t, 1200, 6000)
 	for i := range r.p.Threads {
@@ -301,7 +300,7 @@ func TestRows(t *testing.T) {
 					t.Fatalf("%s: %v", what, err)
 				}
 				sameRows(t, what+", open", w, s, x, all, open)
-				// A part of the rows is the first ones of all.
+				// With fewer rows asked for, they are the first ones of all.
 				if n := len(x.rows); n > 3 {
 					v.Set("most", strconv.Itoa(n/2))
 					few, _, _, _, _, err := r.askRows(context.Background(), v)
@@ -322,8 +321,9 @@ func TestRows(t *testing.T) {
 	check(pair, question{"two recordings", url.Values{}, profile.Filter{}})
 }
 
-// TestRowsOpenByThemselves checks what opens though nobody opened it: what most goes through
-// of a fresh table, what nearly all of a row goes through when it opens, and the way to a place.
+// TestRowsOpenByThemselves checks which rows open though nobody opened them: those that most of a
+// fresh table goes through, those that nearly all of a row goes through when it opens, and the path
+// to a place.
 func TestRowsOpenByThemselves(t *testing.T) {
 	r := busy(t, 1500, 10_000)
 	ask := func(v url.Values) *table {
@@ -349,7 +349,7 @@ func TestRowsOpenByThemselves(t *testing.T) {
 		if split == "" && open == 0 || open > beginRows {
 			t.Errorf("%d rows open by themselves", open)
 		}
-		// A row that opens, and what is below it as long as nearly all goes there.
+		// A row that is opened, and what is below it as long as nearly all goes there.
 		first := &x.rows[0]
 		x = ask(url.Values{"way": {"tree"}, "open": {fmt.Sprint("0.", first.symbol)}, "unfold": {"0"}, "split": {split}})
 		over := first.total
@@ -362,7 +362,7 @@ func TestRowsOpenByThemselves(t *testing.T) {
 				over = ^uint64(0) // nothing further
 			}
 		}
-		// The way to each of some places.
+		// The path to each of some places.
 		w := r.ways(r.base)
 		for place := uint32(5); int(place) < len(w.end); place += 97 {
 			if r.base.tree.Samples[r.base.tree.Order[place]] == 0 {
@@ -386,9 +386,9 @@ func TestRowsOpenByThemselves(t *testing.T) {
 	}
 }
 
-// TestRowsBounded asks for more than there should be, and for what nobody wants any more.
+// TestRowsBounded asks for more rows than are allowed, and cancels requests.
 func TestRowsBounded(t *testing.T) {
-	// One method that calls itself, which ends at every depth.
+	// One method that calls itself, and ends at every depth.
 	b := profile.NewBuilder()
 	p := b.Profile()
 	p.Processes = []profile.Process{{PID: 1}}
@@ -431,7 +431,7 @@ func TestRowsBounded(t *testing.T) {
 			if _, _, _, _, _, err := r.askRows(gone, v); !errors.Is(err, context.Canceled) {
 				t.Errorf("%s, split %q, of what nobody waits for: %v", way, split, err)
 			}
-			// Also when what it is made of is remembered.
+			// Also when its sums are remembered.
 			q, _ := r.query(v)
 			ask, err := r.ways(r.base).rowsQuery(r.base, v)
 			if err != nil {
@@ -457,8 +457,8 @@ func TestRowsBounded(t *testing.T) {
 	}
 }
 
-// BenchmarkRows makes the rows of five million samples of a million places: what is counted is
-// remembered, as when a row opens, or each time another stretch of time is.
+// BenchmarkRows makes the rows of five million samples in a million places: with remembered sums,
+// as when a row opens, or with new ones, as when another range of time is chosen.
 func BenchmarkRows(b *testing.B) {
 	r, err := Open("large", profiletest.Server(1_000_000, 5_000_000, 60))
 	if err != nil {
@@ -479,7 +479,7 @@ func BenchmarkRows(b *testing.B) {
 				ask(b)
 			}
 		})
-		// What is open then, open again: in a table of threads the first one is.
+		// The rows that are open then are opened again: in a table of threads the first one is.
 		x, _, _, _, _, err := r.askRows(context.Background(), v)
 		if err != nil {
 			b.Fatal(err)

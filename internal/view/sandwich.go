@@ -12,26 +12,26 @@ import (
 	"sync/atomic"
 )
 
-// A sandwich is one method between all of its callers and all that it calls. Both halves
-// are trees made of paths: equal methods below one node are one node. A stack counts once,
-// for the outermost frame of the method.
+// A sandwich is one method between all of its callers and all that it calls. Both halves are trees
+// made of paths: equal methods below one node are one node. A stack counts once, for the outermost
+// frame of the method.
 
-// has is how much of a place counts: of what is shown, and of what that is compared with.
+// has is how much of a place counts: in what is shown, and in what that is compared with.
 type has struct {
 	place         uint32
 	after, before uint64
 }
 
-// half is one half of a sandwich, or a part of it: a tree in preorder, the heavier first.
+// half is one half of a sandwich, or a part of it: a tree in preorder, the heavier nodes first.
 // Node 0 is the method.
 type half struct {
 	depth, origin []uint32 // origin is the heaviest place that a node stands for
-	folded        []uint32 // of the nodes that stand for several narrow ones: how many; their origin is nowhere
+	folded        []uint32 // how many narrow nodes a node stands for, 0 for most; the origin of a folded one is nowhere
 	after         []uint64
-	before        []uint64 // nothing unless two are compared
+	before        []uint64 // empty unless two are compared
 }
 
-// nowhere is no place.
+// nowhere means no place.
 const nowhere = ^uint32(0)
 
 func (h *half) join(o *half, from, to int) {
@@ -50,20 +50,20 @@ func (h *half) add(depth, origin, folded uint32, sum has, compared bool) {
 	}
 }
 
-// maxSandwich is how many nodes both halves may have. A tree that somebody made up can have
-// as many as it has nodes times its depth.
+// maxSandwich is how many nodes both halves may have together. A tree that somebody crafted can
+// have as many as its nodes times its depth.
 var maxSandwich int64 = 16 << 20 // tests have less
 
-// sandwiching is what all workers share.
+// sandwiching is the state that all workers share.
 type sandwiching struct {
 	ctx           context.Context
 	stop          context.CancelCauseFunc // of ctx
-	nodes         atomic.Int64            // that were made, in steps of someNodes
+	nodes         atomic.Int64            // how many were made, in steps of someNodes
 	ways          *treeIndex
 	sym           []uint32
 	after, before *placeSums // before is nil unless two are compared
-	seen          stretch    // what is looked at closely
-	close, far    has        // what is wide enough there, and elsewhere
+	seen          stretch    // the range that is zoomed to
+	close, far    has        // the least weight that is wide enough there, and elsewhere
 }
 
 func (x *sandwiching) any(place uint32) bool {
@@ -94,8 +94,8 @@ type task struct {
 	x     uint64
 	fold  uint32
 	work  int
-	done  *maker // whose output has it
-	at, n int    // from where, how many nodes
+	done  *maker // the maker whose output has it
+	at, n int    // the first node in that output, and how many
 }
 
 func (x *sandwiching) task(up bool, depth uint32, places []has, g group) task {
@@ -105,7 +105,7 @@ func (x *sandwiching) task(up bool, depth uint32, places []has, g group) task {
 	}
 	for _, h := range places {
 		if up {
-			t.work += 8 // more or less: how deep it lies
+			t.work += 8 // a rough guess of its depth
 		} else {
 			t.work += int(x.ways.end[h.place] - h.place)
 		}
@@ -113,14 +113,14 @@ func (x *sandwiching) task(up bool, depth uint32, places []has, g group) task {
 	return t
 }
 
-// Parts of a half that are too small to be done by another worker, and how many parts there
-// are at most.
+// The work of the smallest part of a half that another worker gets, and the maximum number of
+// parts.
 const (
 	smallTask = 1 << 13
 	maxTasks  = 128
 )
 
-// plan cuts a half in parts that workers make.
+// plan divides a half into parts that workers make.
 func (x *sandwiching) plan(up bool, frames []has) []task {
 	tasks := []task{x.task(up, 0, frames, group{})}
 	m := x.maker()
@@ -152,7 +152,7 @@ func (x *sandwiching) plan(up bool, frames []has) []task {
 }
 
 // run makes both halves, callers first, in parts that follow each other. The error is the
-// context's, or ErrQuery: there are too many nodes.
+// context's, or ErrQuery if there are too many nodes.
 func (x *sandwiching) run(frames []has) (halves [2]half, err error) {
 	if len(frames) == 0 {
 		for i := range halves {
@@ -218,8 +218,8 @@ func (x *sandwiching) run(frames []has) (halves [2]half, err error) {
 	return halves, nil
 }
 
-// sandwich makes both halves of a method's, callers first. base is what it is compared
-// with, nil: nothing.
+// sandwich makes both halves for a method, callers first. base is what it is compared with, nil:
+// nothing.
 func (r *Recording) sandwich(ctx context.Context, q, base *Query, method int32, w width) ([2]half, error) {
 	none := [2]half{}
 	s, err := r.shapeFor(q.rewrite)
@@ -243,7 +243,7 @@ func (r *Recording) sandwich(ctx context.Context, q, base *Query, method int32, 
 	return halves, err
 }
 
-// frames are the outermost ones of a method.
+// frames returns the outermost frames of a method.
 func (x *sandwiching) frames(method int32) (frames []has) {
 	for i := uint32(1); int(i) < len(x.ways.end); {
 		switch {
@@ -259,9 +259,9 @@ func (x *sandwiching) frames(method int32) (frames []has) {
 	return frames
 }
 
-// sandwichMessage answers what lies around a method: of (its number), and filters as for
-// counts; base (ns-ns) is a stretch of time to compare with. Two recordings are compared.
-// What is too narrow to be seen is folded: see widthOf.
+// sandwichMessage answers with what lies around a method: of (its number), and filters as for
+// counts; base (ns-ns) is a range of time to compare with. A pair of recordings is compared by
+// itself. Nodes that are too narrow to be seen are folded: see widthOf.
 func sandwichMessage(ctx context.Context, r *Recording, v url.Values) ([]byte, error) {
 	if err := r.isVersion(v); err != nil {
 		return nil, err

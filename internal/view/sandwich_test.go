@@ -14,7 +14,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// paths are the nodes of a half by the way to them, innermost last.
+// paths returns the nodes of a half by their path, innermost last.
 func (h *half) paths(t *testing.T, s *shownTree, w *treeIndex) map[string][2]uint64 {
 	t.Helper()
 	out := map[string][2]uint64{}
@@ -43,8 +43,8 @@ func (h *half) paths(t *testing.T, s *shownTree, w *treeIndex) map[string][2]uin
 	return out
 }
 
-// folds compares a half with the same one, of which nothing is folded, and gives how many
-// nodes are: what is left out is narrow, and what it is folded into has all of it.
+// folds compares a half with the same one without folding, and returns how many nodes are folded:
+// what is left out is narrow, and the node that it is folded into has all of it.
 func (h *half) folds(t *testing.T, all *half, w width) (folded int) {
 	t.Helper()
 	at := func(h *half, i int) [2]uint64 {
@@ -89,7 +89,7 @@ func (h *half) folds(t *testing.T, all *half, w width) (folded int) {
 				x += at(all, c)[wide]
 				child = end(h, child)
 			} else {
-				// If it were not folded it would lie here, in front of what is lighter.
+				// If it were not folded it would lie here, before what is lighter.
 				v := at(all, c)
 				if l := least(x, v[wide]); float64(v[0]) >= l[0] || h.before != nil && float64(v[1]) >= l[1] {
 					t.Fatalf("%v is folded, where %v is wide enough to be seen", v, l)
@@ -228,7 +228,7 @@ func TestSandwich(t *testing.T) {
 					folded += some[k].folds(t, &got[k], part)
 				}
 			}
-			// Large ones are cut in parts, and put together again.
+			// Large halves are divided, and put together again.
 			x := &sandwiching{ctx: context.Background(), ways: w, sym: s.sym}
 			err = r.totalled(x.ctx, queries[0], s, func(after *placeSums) error {
 				x.after = after
@@ -266,7 +266,7 @@ func TestSandwichRefuses(t *testing.T) {
 	if _, err := sandwichMessage(ctx, r, url.Values{"of": {"1"}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("one that nobody waits for is answered with %v", err)
 	}
-	// What is not asked for any more stops on its way, whatever was added up before.
+	// A request that is cancelled stops, even if its sums are remembered.
 	if _, err := sandwichMessage(context.Background(), r, url.Values{"of": {"1"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -275,8 +275,8 @@ func TestSandwichRefuses(t *testing.T) {
 	}
 }
 
-// TestSandwichOfAHostileTree has a method that many call, each far below the beginning: all
-// ways up are millions of frames, made of some thousands.
+// TestSandwichOfAHostileTree has a method with many callers, each far from the root: all paths up
+// are millions of frames, made of some thousands.
 func TestSandwichOfAHostileTree(t *testing.T) {
 	defer func(was int64) { maxSandwich = was }(maxSandwich)
 	maxSandwich = 1 << 20

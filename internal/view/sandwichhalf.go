@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// maker makes a part of a half: it takes groups of places, of which each is one node of
-// the half, and leaves the groups of what lies behind it. They lie one after the other on
-// a stack, the next one last, so that they need no more room than the widest node.
+// maker makes a part of a half: it takes groups of places, each of which is one node of the half,
+// and leaves the groups of what lies behind it. The groups lie one after the other on a stack, the
+// next one last, so that they need no more room than the widest node.
 type maker struct {
 	*sandwiching
 	up      bool
@@ -21,12 +21,11 @@ type maker struct {
 	met     []int32 // by place: where it is among the callers, from 1 on
 }
 
-// group is what one node is made of: it begins at lo on the stack, and the node at x in the
-// half.
+// group is what one node is made of: it begins at lo on the stack, and its node at x in the half.
 type group struct {
 	lo     int
 	x      uint64
-	folded uint32 // it is one of several narrow ones, and has nothing behind it
+	folded uint32 // how many narrow nodes it stands for; such a node has nothing behind it
 }
 
 // bunch is a group that is being made.
@@ -38,7 +37,7 @@ type bunch struct {
 	narrow        bool
 }
 
-// someNodes are made before it is asked whether they are still wanted.
+// someNodes is how many nodes are made between two checks whether they are still wanted.
 const someNodes = 4096
 
 // visit makes the node of the last group, and all behind it.
@@ -52,7 +51,7 @@ func (m *maker) visit(g group, depth uint32) {
 	}
 }
 
-// step makes the node of the last group, and puts the groups behind it in its place.
+// step makes the node of the last group, and replaces the group by those behind it.
 func (m *maker) step(g group, depth uint32) {
 	lo := g.lo
 	if len(m.out.depth)%someNodes == 0 {
@@ -101,7 +100,7 @@ func (m *maker) callees(group []has) {
 	}
 }
 
-// callers are one from there on where they are the same place.
+// callers merges callers of a group that are the same place.
 func (m *maker) callers(group []has) {
 	for _, h := range group {
 		up := m.ways.parent[h.place]
@@ -123,14 +122,14 @@ func (m *maker) callers(group []has) {
 	}
 }
 
-// divide puts what is in scratch on the stack, in groups of one method each, the heaviest
-// last, and below them what is too narrow to be seen, as one.
+// divide moves what is in scratch to the stack, in groups of one method each, the heaviest last,
+// and below them what is too narrow to be seen, as one group.
 func (m *maker) divide(lo int, x uint64) {
 	n := len(m.scratch)
 	if n == 0 {
 		return
 	}
-	if n == 1 { // as most are
+	if n == 1 { // the most frequent case
 		h := m.scratch[0]
 		g := group{lo: lo, x: x}
 		if m.narrow(&bunch{after: h.after, before: h.before}, x) {
@@ -195,7 +194,7 @@ func (m *maker) divide(lo int, x uint64) {
 	}
 }
 
-// order sorts the bunches, the heaviest first. Mostly there are few, and they are in order.
+// order sorts the bunches, the heaviest first. Usually there are few, and they are in order.
 func (m *maker) order() {
 	list := m.bunches
 	if len(list) > 16 {

@@ -8,13 +8,13 @@ import (
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
-// TestPageSearchSteps goes from match to match on every tab, by the keyboard and by the button, and looks
-// whether what is found is what is searched for, another one than before, and in sight.
+// TestPageSearchSteps goes from match to match on every tab, by the keyboard and by the button, and
+// checks that each match is of the search, differs from the one before, and is visible.
 func TestPageSearchSteps(t *testing.T) {
 	t.Parallel()
 	r := busy(t, 1500, 10_000)
 	b := openView(t, served(t, r))
-	// What the tab points at: its text, and whether it can be seen.
+	// The row or frame that the tab points at: its text, and whether it is visible.
 	const grid = `(() => { const e = document.querySelector('#pane-%s .grid-row.selected'); if (!e) return {};
 		const r = e.getBoundingClientRect(), s = e.closest('.grid-scroll').getBoundingClientRect();
 		return {text: e.textContent, row: e.getAttribute('aria-rowindex'), seen: r.top >= s.top - 1 && r.bottom <= s.bottom + 1}; })()`
@@ -68,7 +68,7 @@ func TestPageSearchSteps(t *testing.T) {
 		}
 	}
 
-	// The call tree opens the way to what is found, and does not lead to one row twice before it has been
+	// The call tree opens the path to the match, and does not lead to a row twice before it has led
 	// to all.
 	b.open("#tab=tree&search=HashMap")
 	ways := map[string]bool{}
@@ -102,7 +102,8 @@ func TestPageSearchSteps(t *testing.T) {
 	b.quiet()
 }
 
-// TestPageStripStays draws a stretch of time: nothing may move under the mouse, however wide the page is.
+// TestPageStripStays selects a range of time: nothing may move under the mouse, however wide the
+// page is.
 func TestPageStripStays(t *testing.T) {
 	t.Parallel()
 	p := profiletest.Server(1500, 10_000, 40)

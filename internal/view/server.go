@@ -18,11 +18,11 @@ import (
 	"github.com/candid-profiler/candid/web"
 )
 
-// FirstPort is the port that is tried first where none is asked for.
+// FirstPort is the port that is tried first if none is asked for.
 const FirstPort = 7997
 
-// Listen takes a port of this machine's own address: the one asked for, or the
-// next free one from FirstPort on if port is 0.
+// Listen listens on a port of the loopback address: the one asked for, or the next free one from
+// FirstPort on if port is 0.
 func Listen(port int) (net.Listener, error) {
 	listen := func(port int) (net.Listener, error) {
 		return net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
@@ -46,23 +46,23 @@ func Listen(port int) (net.Listener, error) {
 	return l, nil
 }
 
-// Server shows recordings to browsers on this machine. Whoever does not know its
-// address, which holds a random token, gets nothing.
+// Server shows recordings to browsers on this machine. A client that does not know its address,
+// which contains a random token, gets nothing.
 type Server struct {
 	token      string
-	hosts      [2]string    // that a request may be for
-	recordings []*Recording // nil for those of files that nobody has looked at by themselves
-	files      [2]*file     // of two that are only looked at together
+	hosts      [2]string    // accepted values of a request's Host
+	recordings []*Recording // nil for those of files that nobody has opened by themselves
+	files      [2]*file     // two that are only shown together
 	http       *http.Server
 	listener   net.Listener
 
 	opening sync.Mutex // held while one of files is read
 
-	mu    sync.Mutex    // of recordings and pairs
+	mu    sync.Mutex    // guards recordings and pairs
 	pairs []*comparison // that pages asked for, the latest last
 }
 
-// NewServer makes a server of recordings on l. Compare gives it two if it has none.
+// NewServer returns a server of recordings on l. If it has none, Compare adds two.
 func NewServer(l net.Listener, recordings ...*Recording) (*Server, error) {
 	if web.ViewJS == "" || web.ViewCSS == "" {
 		return nil, errors.New("the page's script is not built in; run make web and build again")
@@ -83,13 +83,12 @@ func NewServer(l net.Listener, recordings ...*Recording) (*Server, error) {
 	return s, nil
 }
 
-// URL is where the page is.
+// URL returns the address of the page.
 func (s *Server) URL() string { return "http://" + s.hosts[0] + "/" + s.token + "/" }
 
-// Serve answers until ctx ends, and lets answers that are under way finish for a
-// moment.
+// Serve answers until ctx ends, and gives answers that are under way a moment to finish.
 func (s *Server) Serve(ctx context.Context) error {
-	s.http.BaseContext = func(net.Listener) context.Context { return ctx } // pages that wait end with it
+	s.http.BaseContext = func(net.Listener) context.Context { return ctx } // requests of pages that wait end with it
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(stopped)
@@ -109,11 +108,11 @@ func (s *Server) Serve(ctx context.Context) error {
 	return fmt.Errorf("serve the page: %w", err)
 }
 
-// The page runs and loads only what comes from here.
+// policy lets the page run and load only what comes from this server.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// ServeHTTP answers a request. Names that other sites make point to this machine
-// (DNS rebinding) are refused by the Host, everything else by the token.
+// ServeHTTP answers a request. Names of other sites that resolve to this machine (DNS rebinding)
+// are refused by the Host, everything else by the token.
 func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	h := w.Header()
 	for name, value := range map[string]string{
@@ -157,7 +156,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 func send(w http.ResponseWriter, kind string, data []byte) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
-	_, _ = w.Write(data) // whoever asked may be gone
+	_, _ = w.Write(data) // the client may be gone
 }
 
 func (s *Server) list(w http.ResponseWriter) {
@@ -173,7 +172,7 @@ func (s *Server) list(w http.ResponseWriter) {
 	send(w, messageType, data)
 }
 
-// answer answers RECORDING/QUESTION, such as 0/counts?event=1, or 0-1/counts of two that are
+// answer answers RECORDING/QUESTION, such as 0/counts?event=1, or 0-1/counts for two that are
 // compared.
 func (s *Server) answer(w http.ResponseWriter, req *http.Request, path string) {
 	name, question, _ := strings.Cut(path, "/")
@@ -188,7 +187,7 @@ func (s *Server) answer(w http.ResponseWriter, req *http.Request, path string) {
 	}
 	switch {
 	case errors.Is(err, errSent), req.Context().Err() != nil:
-		// Nobody waits for it any more.
+		// The client does not wait any more.
 	case errors.Is(err, errNoQuestion):
 		http.Error(w, err.Error(), http.StatusNotFound)
 	case errors.Is(err, errGrown):
@@ -204,11 +203,11 @@ func (s *Server) answer(w http.ResponseWriter, req *http.Request, path string) {
 
 var (
 	errNoQuestion = errors.New("no such question")
-	// errSent says that the answer is on its way.
+	// errSent means that the answer was sent already.
 	errSent = errors.New("the answer is sent")
 )
 
-// about gives the answer to a question about the recording.
+// about returns the answer to a question about the recording.
 func (r *Recording) about(w http.ResponseWriter, req *http.Request, question string) ([]byte, error) {
 	ctx, values := req.Context(), req.URL.Query()
 	if question == "wait" {

@@ -47,7 +47,7 @@ func served(t testing.TB, recordings ...*Recording) *Server {
 	return s
 }
 
-// get asks for an address of the server's, for a host if it is not "".
+// get requests an address of the server, with a Host if host is not "".
 func get(t testing.TB, method, url, host string) (*http.Response, []byte) {
 	t.Helper()
 	req, err := http.NewRequest(method, url, nil)
@@ -70,7 +70,7 @@ func get(t testing.TB, method, url, host string) (*http.Response, []byte) {
 	return res, body
 }
 
-// TestWhoMayAsk has every way in that must be closed.
+// TestWhoMayAsk tries every way in that must be closed.
 func TestWhoMayAsk(t *testing.T) {
 	s := served(t, busy(t, 500, 2000))
 	other := served(t, busy(t, 500, 2000))

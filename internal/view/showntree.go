@@ -15,7 +15,7 @@ import (
 // shownTree is a tree as the page shows it.
 type shownTree struct {
 	tree  *flame.Tree
-	funcs []profile.Func // that the tree's symbols refer to
+	funcs []profile.Func // those that the tree's symbols refer to
 	place []uint32       // by node of the recording: place in the tree; nil if they are the same
 	sym   []uint32       // by place: index into the tree's symbols; meaningless for the root
 
@@ -34,7 +34,7 @@ func newShownTree(tree *flame.Tree, funcs []profile.Func, place []uint32) *shown
 	return s
 }
 
-// placeOf is where in the tree samples lie that end in a node of the recording.
+// placeOf returns the place in the tree of samples that end in a node of the recording.
 func (s *shownTree) placeOf(node uint32) uint32 {
 	if s.place == nil {
 		return node
@@ -42,8 +42,8 @@ func (s *shownTree) placeOf(node uint32) uint32 {
 	return s.place[node]
 }
 
-// onward is where nodes of the recording lie in a tree that is made of the shape's: to gives the
-// place there for each place of it.
+// onward returns where nodes of the recording lie in a tree that is derived from the shape's: to
+// has the place there for each place of the shape.
 func (s *shownTree) onward(to []uint32) []uint32 {
 	if s.place == nil {
 		return to
@@ -55,21 +55,23 @@ func (s *shownTree) onward(to []uint32) []uint32 {
 	return by
 }
 
-// rewrite are the ways in which the page asks for other stacks than were taken.
+// rewrite is how the page wants stacks changed from how they were taken.
 type rewrite struct {
 	merge    []*regexp.Regexp // functions whose frames are left out
 	fold     []*regexp.Regexp // functions whose recursion is one frame
 	collapse []string         // "package X", "module X", or an expression
-	starts   bool             // what starts threads is left out: see flame.Tree.FoldStarts
-	raw      bool             // frames are shown in which samples came late: see flame.Tree.FoldSkid
+	starts   bool             // leave out what starts threads: see flame.Tree.FoldStarts
+	raw      bool             // show the frames in which samples came late: see flame.Tree.FoldSkid
 	key      string
 }
 
-// startsWhole reports whether a page that does not ask shows how threads start: a second tree, without
-// that, takes as much as the first one, and a second or two where it has millions of places.
+// startsWhole reports whether a page that does not ask shows how threads start: a second tree
+// without that takes as much memory as the first one, and takes a second or two to make if it has
+// millions of places.
 func (r *Recording) startsWhole() bool { return len(r.base.tree.Order) > maxShapePlaces }
 
-// usualStarts is what a page asks that leaves it to the recording, in the words of one that does not.
+// usualStarts sets the default of the recording in a query that does not say whether it wants to
+// see how threads start.
 func (r *Recording) usualStarts(v url.Values) url.Values {
 	v = maps.Clone(v)
 	v.Del("starts")
@@ -79,11 +81,11 @@ func (r *Recording) usualStarts(v url.Values) url.Values {
 	return v
 }
 
-// others reports whether frames are shown otherwise than they were taken, but for how threads start.
+// others reports whether frames are shown other than they were taken, apart from how threads start.
 func (w *rewrite) others() bool { return w != nil && len(w.merge)+len(w.fold)+len(w.collapse) > 0 }
 
-// rewriteOf reads what the page asks: merge and recursion (expressions), collapse
-// (as rewrite has it), each may be repeated, starts=fold and raw=1. It is nil for none.
+// rewriteOf reads what the page asks: merge and recursion (expressions), collapse (as rewrite has
+// it), each may be repeated, starts=fold and raw=1. It is nil for none.
 func rewriteOf(v url.Values) (*rewrite, error) {
 	w := rewrite{starts: v.Get("starts") == "fold", raw: v.Get("raw") == "1"}
 	if len(v["merge"])+len(v["recursion"])+len(v["collapse"]) == 0 && !w.starts && !w.raw {
@@ -108,7 +110,7 @@ func rewriteOf(v url.Values) (*rewrite, error) {
 	return &w, nil
 }
 
-// group is what is shown as one frame: functions of a package or of a module.
+// groupOf returns what is shown as one frame: functions of a package or of a module.
 func groupOf(c string) (name string, has func(f *profile.Func) bool, err error) {
 	kind, of, _ := strings.Cut(c, " ")
 	switch kind {
@@ -121,7 +123,7 @@ func groupOf(c string) (name string, has func(f *profile.Func) bool, err error) 
 	return "", nil, fmt.Errorf("%w: %q is neither a package nor a module", ErrQuery, c)
 }
 
-// rewriting is what that means for the functions of a recording.
+// rewriting applies w to the functions of a recording.
 func (w *rewrite) rewriting(p *profile.Profile) (*flame.Rewriting, error) {
 	n := len(p.Funcs)
 	out := &flame.Rewriting{Drop: make([]bool, n), Group: make([]uint32, n), Fold: make([]bool, n)}
@@ -149,24 +151,24 @@ func (w *rewrite) rewriting(p *profile.Profile) (*flame.Rewriting, error) {
 	return out, nil
 }
 
-// named reports whether an expression of the page's matches a function. The page
-// knows names as they are shown, and sends them back so.
+// named reports whether an expression of the page's matches a function. The page knows names as
+// they are shown, and sends those back.
 func named(re *regexp.Regexp, f *profile.Func) bool {
 	return re.MatchString(f.Name) || re.MatchString(flame.Visible(f.Name))
 }
 
-// keptShapes is how many rewritten trees are remembered, and maxShapePlaces how many places
-// they may have, unless it is only one: each takes some 50 bytes.
+// keptShapes is how many rewritten trees are remembered, and maxShapePlaces is how many places they
+// may have, unless it is only one: each takes some 50 bytes.
 const keptShapes = 3
 
 var maxShapePlaces = 4 << 20 // tests have less
 
-// shapeFor gives the tree that the page asks for.
+// shapeFor returns the tree that the page asks for.
 func (r *Recording) shapeFor(w *rewrite) (*shownTree, error) {
 	if w == nil {
 		return r.base, nil
 	}
-	// A page asks several questions at once: only one of them makes the tree.
+	// A page sends several queries at once: only one of them makes the tree.
 	r.shaping.Lock()
 	defer r.shaping.Unlock()
 	r.mu.Lock()
@@ -203,7 +205,7 @@ func (r *Recording) shapeFor(w *rewrite) (*shownTree, error) {
 func (r *Recording) forgetShapes() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	places := len(r.raw.tree.Order) // a rewritten tree mostly has fewer
+	places := len(r.raw.tree.Order) // a rewritten tree usually has fewer
 	for _, s := range r.shapes {
 		places += len(s.tree.Order)
 	}
@@ -211,7 +213,7 @@ func (r *Recording) forgetShapes() {
 		return
 	}
 	clear(r.shapes)
-	// What is remembered of filters holds on to the tree that it is of.
+	// Remembered sums of filters keep a reference to their tree.
 	for _, k := range r.last {
 		if k.users == 0 {
 			k.totals, k.groups, k.groupsOf, k.groupPlaces = nil, nil, nil, 0

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Of a tree of many places only one rewritten tree is there at a time, and what it is asked is
-// answered as before; of a small one there are several.
+// If a tree has many places, only one rewritten tree is kept at a time, and its answers are as
+// before; if it is small, several are.
 func TestFewShapes(t *testing.T) {
 	r := busy(t, 1000, 5000)
 	asks := []url.Values{{"recursion": {"HashMap"}}, {"merge": {"java"}}, {"merge": {"HashMap"}}, {}}
@@ -40,7 +40,7 @@ func TestFewShapes(t *testing.T) {
 		if len(r.shapes) > 1 {
 			t.Fatalf("after %d questions %d trees are there", i+1, len(r.shapes))
 		}
-		for _, m := range r.last { // nor does what is remembered hold on to others
+		for _, m := range r.last { // remembered sums do not keep others either
 			if m.totals != nil && m.totals.of != r.base && !slices.Contains(slices.Collect(maps.Values(r.shapes)), m.totals.of) {
 				t.Fatalf("after %d questions a tree that is gone is remembered", i+1)
 			}

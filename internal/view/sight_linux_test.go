@@ -9,8 +9,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// TestPageHottestInSight opens a recording of deep stacks at 200 %: the frame that most of
-// the time is spent in is seen at once, either way round, and stays where somebody scrolled to.
+// TestPageHottestInSight opens a recording of deep stacks at 200 %: the frame with most of the time
+// is visible at once, in both orientations, and stays where somebody scrolled to.
 func TestPageHottestInSight(t *testing.T) {
 	t.Parallel()
 	b := profile.NewBuilder()
@@ -22,7 +22,7 @@ func TestPageHottestInSight(t *testing.T) {
 		node = b.Node(node, b.Frame(profile.Frame{Func: b.Func(profile.Func{Name: fmt.Sprintf("shop.Deep.call%d", depth)}), BCI: -1, Kind: walk.KindC2}))
 		n := 1
 		if depth == 40 {
-			n = 100 // what is hottest is neither at the one end nor at the other
+			n = 100 // the hottest frame is at neither end
 		}
 		for i := range n {
 			b.Add(profile.Sample{Time: uint64(depth)*1e9 + uint64(i), Weight: 1e7, Node: node, Thread: b.Thread(1, 2, "main"), State: profile.StateRunning, End: walk.EndComplete})
@@ -41,10 +41,10 @@ func TestPageHottestInSight(t *testing.T) {
 		if got := page.Text("candid.name(candid.hottest())"); got != "shop.Deep.call40" {
 			t.Errorf("the hottest frame is %s", got)
 		}
-		page.Until("document.querySelector('.hottest').textContent !== ''") // which takes a line of the page
+		page.Until("document.querySelector('.hottest').textContent !== ''") // it takes a line of the page
 		page.Until(seen)
 	}
-	// Whoever goes elsewhere stays there.
+	// After the reader goes elsewhere, the page stays there.
 	page.Eval("candid.select(1)", nil)
 	page.Size(640, 420, 2)
 	page.Until("(([top, bottom], box) => top >= box.top && bottom <= box.bottom)(candid.rowAt(1), document.querySelector('#pane-flame canvas').getBoundingClientRect())")
@@ -54,8 +54,8 @@ func TestPageHottestInSight(t *testing.T) {
 	page.quiet()
 }
 
-// TestPairProcesses chooses what was run, of two recordings of two processes each: the
-// threads of both that ran it are chosen, whatever their numbers.
+// TestPairProcesses chooses a program in two recordings of two processes each: the threads of both
+// processes that ran it are chosen, whatever their numbers.
 func TestPairProcesses(t *testing.T) {
 	t.Parallel()
 	before, after := twoServers(0)

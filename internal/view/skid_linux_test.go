@@ -11,8 +11,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// late makes every third sample one that the kernel delivered late, below the function where it
-// was.
+// late makes every third sample one that the kernel delivered late, in a function called by the one
+// where it occurred.
 func late(p *profile.Profile) {
 	fn := uint32(len(p.Funcs))
 	p.Funcs = append(p.Funcs, profile.Func{Name: "pvm_irq_enable", Module: "[kernel]"})
@@ -34,8 +34,8 @@ func late(p *profile.Profile) {
 	}
 }
 
-// TestPageSkid shows samples that came late as reports do, with the function before, and, asked
-// to, where they came, as report --raw does; also of a recording that grows.
+// TestPageSkid shows samples that came late as reports do, in the function before, and on request
+// where they came, as report --raw does; also for a recording that grows.
 func TestPageSkid(t *testing.T) {
 	t.Parallel()
 	p := profiletest.Server(2000, 10_000, 30)

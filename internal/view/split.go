@@ -11,17 +11,17 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// Where each thread, or each process, has a root of its own, the call tree begins with them,
-// and callers end with them. What one has is only added up where somebody looks.
+// If each thread, or each process, has a root of its own, the call tree begins with them, and
+// callers end with them. The sums of one of them are computed only when its rows are shown.
 
 // groups are the threads or the processes of a recording.
 type groups struct {
 	of    []int32 // by thread
 	n     int
-	first uint32 // their symbols, after those of the tree: of threads, then of processes
+	first uint32 // their first symbol, after those of the tree: of threads, then of processes
 }
 
-// groupsOf gives them: thread or process. It is nil if the recording does not say which
+// groupsOf returns the groups, by thread or process. It is nil if the recording does not say which
 // threads are of which process.
 func (r *Recording) groupsOf(s *shownTree, how string) *groups {
 	g := &groups{of: make([]int32, len(r.p.Threads)), n: len(r.p.Threads), first: uint32(len(s.tree.Symbols))}
@@ -46,7 +46,7 @@ func (r *Recording) groupsOf(s *shownTree, how string) *groups {
 	return g
 }
 
-// threads are those of a group.
+// threads returns the threads of a group.
 func (g *groups) threads(i int32) (out []uint32) {
 	for t, of := range g.of {
 		if of == i {
@@ -56,7 +56,7 @@ func (g *groups) threads(i int32) (out []uint32) {
 	return out
 }
 
-// split is a table whose rows are of groups.
+// split is a table whose rows are divided by group.
 type split struct {
 	*groups
 	r       *Recording
@@ -99,11 +99,11 @@ func (x *split) take(i int, f func(end, thread uint32, n profile.Count)) {
 	f(last, t, n)
 }
 
-// denseSums is how many sums each CPU has as an array.
+// denseSums is the largest number of sums that each CPU keeps in an array.
 const denseSums = 1 << 20
 
-// by adds up by group what slotOf, by end, says: the result is by slot, and by group in it.
-// The error is the context's.
+// by adds up by group and slot: slotOf has the slot by end. The result is by slot, and in each by
+// group. The error is the context's.
 func (x *split) by(ctx context.Context, slotOf []int32, slots int) ([]map[int32]profile.Count, error) {
 	r := x.r
 	lo, hi := 0, len(r.p.Samples)
@@ -182,7 +182,7 @@ func (x *split) by(ctx context.Context, slotOf []int32, slots int) ([]map[int32]
 	return out, ctx.Err()
 }
 
-// cells are what ended in each place, of a group.
+// cells returns the sums of a group in each place.
 func (x *split) cells(ctx context.Context, s *shownTree, group int32) ([]Cell, error) {
 	r := x.r
 	type part struct{ from, to int } // of byThread
@@ -204,7 +204,7 @@ func (x *split) cells(ctx context.Context, s *shownTree, group int32) ([]Cell, e
 			}
 		}
 	}
-	if all < len(r.cols.ends)/8 { // to look at all places would take longer
+	if all < len(r.cols.ends)/8 { // visiting all places would take longer
 		var list []Cell
 		add := func(i int) {
 			x.take(i, func(end, _ uint32, n profile.Count) {
@@ -254,10 +254,10 @@ func (x *split) cells(ctx context.Context, s *shownTree, group int32) ([]Cell, e
 	return r.cells(sums[0].ends, s), nil
 }
 
-// maxGroupPlaces is in how many places of groups stacks may end that are remembered.
+// maxGroupPlaces is how many places with samples of groups are remembered.
 const maxGroupPlaces = 2 << 20
 
-// totals are what a group has in each place.
+// totals returns the sums of a group by place.
 func (x *split) totals(ctx context.Context, s *shownTree, group int32) (*placeSums, error) {
 	key := x.key(s, group)
 	k := x.kept
@@ -281,17 +281,17 @@ func (x *split) totals(ctx context.Context, s *shownTree, group int32) (*placeSu
 	return t, nil
 }
 
-// key is by what a group's row is told from others.
+// key returns the key of a group's row.
 func (g *groups) key(s *shownTree, group int32) uint32 {
 	return s.ways.groupKey(s, g.first+uint32(group))
 }
 
-// family is the row of a group.
+// family returns the row of a group.
 func (x *split) family(s *shownTree, group int32, depth uint32, n profile.Count) family {
 	return family{key: x.key(s, group), tableRow: tableRow{depth: depth, symbol: x.first + uint32(group), place: nowhere, total: n.Weight, samples: uint32(n.Samples), leaf: true}}
 }
 
-// endsIn gives by end which slot its place is in: of says so, -1 for none.
+// endsIn returns by end the slot of its place: of returns it, -1 for none.
 func (x *split) endsIn(s *shownTree, of func(place uint32) int32) []int32 {
 	out := make([]int32, len(x.r.cols.ends))
 	for end, node := range x.r.cols.ends {
@@ -300,7 +300,7 @@ func (x *split) endsIn(s *shownTree, of func(place uint32) int32) []int32 {
 	return out
 }
 
-// rootless is what each group has that ended in no frame; nil: nothing.
+// rootless returns the samples of each group that ended in no frame; nil: none.
 func (x *split) rootless(t *table) map[int32]profile.Count {
 	if t.whole.after.count(0) == 0 {
 		return nil

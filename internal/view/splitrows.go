@@ -22,7 +22,7 @@ func (t *table) groupCalls(open *opened) {
 	t.show(list, open, 0, 0)
 }
 
-// inGroup is what lies below a group in the call tree.
+// inGroup returns the rows below a group in the call tree.
 func (t *table) inGroup(f *family) []family {
 	after, err := t.split.totals(t.ctx, t.shape, int32(f.symbol-t.split.first))
 	if err != nil {
@@ -33,7 +33,7 @@ func (t *table) inGroup(f *family) []family {
 	return t.families(t.part.below([]rowPart{{}}), f.depth+1)
 }
 
-// reveal opens the rows on the way to a place, below a group, by its symbol, or else below
+// reveal opens the rows on the way to a place, below the group with the symbol in, or else below
 // the one that has most there.
 func (t *table) reveal(place, in uint32, open *opened) {
 	x, w := t.split, t.ways
@@ -64,7 +64,7 @@ func (t *table) reveal(place, in uint32, open *opened) {
 	}
 }
 
-// outermost are the rows of groups below a row of callers: what of it nobody called.
+// outermost prepares the rows of groups below a row of callers: the part of it that has no caller.
 func (t *table) outermost(f *family) {
 	p := pending{row: len(t.rows) - 1, depth: f.depth + 1}
 	for _, part := range f.parts {
@@ -81,7 +81,7 @@ func (t *table) insert(of int32) {
 	if t.err != nil {
 		return
 	}
-	// Where a method's callers are shown, a stack begins at its innermost frame of it.
+	// If a method's callers are shown, a stack begins at its innermost frame of the method.
 	start := func(place uint32) uint32 { return place }
 	if of >= 0 {
 		near := make([]uint32, len(t.ways.parent))
@@ -115,7 +115,7 @@ func (t *table) insert(of int32) {
 		below[p.row] = p
 	}
 	var out []tableRow
-	var way []*pending // those that are not all there, the innermost last
+	var way []*pending // those that are not complete yet, the innermost last
 	put := func(until func(p *pending) bool) {
 		for len(way) > 0 {
 			p := way[len(way)-1]

@@ -14,7 +14,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
-// stackOf is a sample's frames, outermost first.
+// stackOf returns a sample's frames, outermost first.
 func stackOf(p *profile.Profile, s *profile.Sample) []profile.Frame {
 	var out []profile.Frame
 	for n := s.Node; n != profile.RootNode; n = p.Nodes[n].Parent {
@@ -24,8 +24,8 @@ func stackOf(p *profile.Profile, s *profile.Sample) []profile.Frame {
 	return out
 }
 
-// restacked is p with each sample's frames changed, one sample after the other:
-// change may give functions that are not in p, by name.
+// restacked returns p with each sample's frames changed, one sample after the other: change may
+// return functions that are not in p, by name.
 func restacked(p *profile.Profile, change func(stack []profile.Frame) (frames []profile.Frame, names map[int]string)) *profile.Profile {
 	b := profile.NewBuilder()
 	out := b.Profile()
@@ -51,8 +51,8 @@ func restacked(p *profile.Profile, change func(stack []profile.Frame) (frames []
 	return b.Profile()
 }
 
-// TestPageStacks shows stacks otherwise than they were taken, and compares every
-// number with that of a report of a recording whose stacks were changed by hand.
+// TestPageStacks shows stacks other than they were taken, and compares every number with that of a
+// report of a recording whose stacks were changed by hand.
 func TestPageStacks(t *testing.T) {
 	t.Parallel()
 	r := busy(t, 2500, 15_000)
@@ -61,7 +61,7 @@ func TestPageStacks(t *testing.T) {
 	java := regexp.MustCompile(`^java\.util\.`)
 	list := p.Select(profile.Filter{}).List()
 	sel := p.Select(profile.Filter{})
-	merged := "" // the method with the most in it that calls others
+	merged := "" // the method with the largest total that calls others
 	for _, m := range list {
 		if m.Total.Samples > 3*m.Self.Samples && m.Self.Samples > 0 && strings.HasPrefix(sel.Func(m.Method).Name, "com.") {
 			merged = sel.Func(m.Method).Name
@@ -120,7 +120,7 @@ func TestPageStacks(t *testing.T) {
 		b.sameAs(want, c.what+" by thread", f)
 		b.Eval("candid.set({split: 'none', states: [], from: 0})", nil)
 		b.settled()
-		// What is saved is what is shown.
+		// A saved file holds what is shown.
 		q, err := r.query(c.ask)
 		if err != nil {
 			t.Fatal(err)
@@ -138,7 +138,7 @@ func TestPageStacks(t *testing.T) {
 				t.Errorf("%s: the file has %v of %s, want %v", c.what, a[n], n, v)
 			}
 		}
-		// The chip takes it away.
+		// The chip removes it.
 		if what := b.Text("document.querySelector('.chip .what').textContent"); what != c.chip {
 			t.Errorf("%s: the chip says %q", c.what, what)
 		}
@@ -146,7 +146,7 @@ func TestPageStacks(t *testing.T) {
 		b.Until("document.querySelectorAll('.chip').length === 0 && !candid.busy()")
 		b.same(c.what+" taken away", profile.Filter{})
 	}
-	// From the menu of a row, and zoomed: the frame stays.
+	// From the menu of a row, while zoomed: the frame stays.
 	b.open("#tab=flame")
 	b.Eval("(() => { for (let i = 1; i < candid.nodes(); i++) if (candid.name(i) === 'java.lang.Thread.run') { candid.set({zoom: i}); break; } })()", nil)
 	name0 := b.Text("candid.name(candid.state().zoom)")
@@ -161,7 +161,7 @@ func TestPageStacks(t *testing.T) {
 	b.quiet()
 }
 
-// totals are self and total of each method, by name.
+// totals returns self and total of each method, by name.
 func totals(p *profile.Profile) map[string][2]uint64 {
 	out := map[string][2]uint64{}
 	s := p.Select(profile.Filter{})
@@ -172,7 +172,7 @@ func totals(p *profile.Profile) map[string][2]uint64 {
 	return out
 }
 
-// TestPageStretches compares two stretches of time of one recording.
+// TestPageStretches compares two ranges of time of one recording.
 func TestPageStretches(t *testing.T) {
 	t.Parallel()
 	r := busy(t, 2000, 15_000)
@@ -211,7 +211,7 @@ func TestPageStretches(t *testing.T) {
 	b.Eval("[...document.querySelectorAll('.offers button')].find(e => e.textContent === 'Swap').click()", nil)
 	b.Until("candid.state().from === " + number0(int(first.From)) + " && !candid.busy()")
 	check("swapped", second, first)
-	// Each tab shows it.
+	// Each tab shows the comparison.
 	for tab, what := range map[string]string{
 		"methods": "Self ±", "tree": "Total ±", "callers": "Total ±", "threads": "±", "events": "Before", "about": "compared with", "flame": "blue: less",
 	} {
@@ -219,7 +219,7 @@ func TestPageStretches(t *testing.T) {
 		b.settled()
 		b.Until("document.querySelector('main > .pane:not([hidden])').innerText.includes(" + quoted(what) + ")")
 	}
-	// A sandwich is as wide as the one of the two that is asked for.
+	// A sandwich is as wide as the side of the comparison that is asked for.
 	var most struct{ Methods []pageMethod }
 	b.Eval("(async () => ({methods: [...await candid.methods()].sort((a, b) => b.total - a.total)}))()", &most)
 	name := most.Methods[0].Name
@@ -244,7 +244,7 @@ func TestPageStretches(t *testing.T) {
 		b.Eval("candid.set({tab: '"+tab+"'})", nil)
 		b.settled()
 	}
-	// The address holds it.
+	// The address keeps it.
 	b.open(hash)
 	check("from the address", first, second)
 	b.Eval("document.querySelector('.chip button').click()", nil)
@@ -298,7 +298,7 @@ func TestPageSandwich(t *testing.T) {
 			if half.Total != total {
 				t.Errorf("%s, half %d: %v in all, want %v", name, k, half.Total, total)
 			}
-			// What is narrower than half a pixel of the window is shown as one.
+			// Nodes narrower than half a pixel of the window are shown as one.
 			narrow := 0.0
 			for name, v := range want[k] {
 				if half.Next[name] == 0 && v < total/1000 {
@@ -317,7 +317,7 @@ func TestPageSandwich(t *testing.T) {
 	if tried < 5 {
 		t.Errorf("%d methods have callers and callees", tried)
 	}
-	// Who zooms sees what was too narrow before; the rest stays as it is.
+	// Zooming in shows what was too narrow before; the rest stays as it is.
 	b.Eval("(async () => candid.set({of: (await candid.methods()).reduce((a, b) => b.total > a.total ? b : a).name, states: []}))()", nil)
 	b.settled()
 	type picture struct {

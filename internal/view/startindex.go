@@ -2,17 +2,17 @@ package view
 
 import "context"
 
-// Samples lie in the order of time, and a wait is told when it ends: what of it lies in a
-// stretch of time may be told long after that. reach finds those samples without looking
-// at all that follow.
+// Samples lie in the order of time, and a wait is recorded when it ends, so a wait that overlaps a
+// range of time may be recorded long after that range. reach finds those samples without visiting
+// all that follow.
 
 // reachBlock is how many samples a block has.
 const reachBlock = 256
 
-// startIndex is of a list of samples when each of its blocks began.
+// startIndex holds for a list of samples when the earliest of each block began.
 type startIndex []uint64
 
-// newStartIndex is of n samples, of which at gives the index into p.Samples.
+// newStartIndex returns the index of n samples; at returns their index into p.Samples.
 func (r *Recording) newStartIndex(n int, at func(i int) int) startIndex {
 	if !r.cols.spans() {
 		return nil
@@ -49,7 +49,7 @@ func itself(i int) int { return i }
 // waits reports whether a sample stands for the time before it: see profile.Event.Spans.
 func (r *Recording) waits(i int) bool { return r.cols.sorts[r.cols.sort[i]].spans }
 
-// begin is when what a sample stands for began.
+// begin returns when the time that a sample stands for began.
 func (r *Recording) begin(i int) uint64 {
 	t := r.p.Samples[i].Time
 	if r.waits(i) {
@@ -58,7 +58,7 @@ func (r *Recording) begin(i int) uint64 {
 	return t
 }
 
-// partOf is how much of a sample's weight lies in a stretch of time, and whether it belongs
+// partOf returns how much of a sample's weight lies in a range of time, and whether it belongs
 // there.
 func (r *Recording) partOf(i int, from, to uint64) (weight uint64, ok bool) {
 	s := &r.p.Samples[i]
@@ -68,7 +68,7 @@ func (r *Recording) partOf(i int, from, to uint64) (weight uint64, ok bool) {
 	return s.Part(r.waits(i), from, to)
 }
 
-// within calls f for all samples of which a part may lie between two times, ns since the
+// within calls f for all samples that may lie, at least in part, between two times, ns since the
 // beginning; to 0 is the end. The error is the context's.
 func (r *Recording) within(ctx context.Context, from, to uint64, f func(i int)) error {
 	lo, hi := r.span(from, to)
@@ -86,14 +86,14 @@ func (r *Recording) within(ctx context.Context, from, to uint64, f func(i int)) 
 	return ctx.Err()
 }
 
-// bins adds weights up in equal stretches of time.
+// bins adds up weights in equal ranges of time.
 type bins struct {
 	from, width float64
 	to          float64
 	n           int
 	sums        []float64
-	// What lies in each of many bins after another is added here, in ns of a bin: more
-	// in the bin than in the one before.
+	// A weight that covers many consecutive bins is added here, in ns per bin: how much more a bin
+	// has than the one before.
 	rise []float64
 }
 
@@ -111,7 +111,7 @@ func (b *bins) at(t float64) int { return max(0, min(b.n-1, int((t-b.from)/b.wid
 // moment adds a weight at a time.
 func (b *bins) moment(t uint64, weight uint64) { b.sums[b.at(float64(t))] += float64(weight) }
 
-// wait adds a weight that lies before a time, as long as it is.
+// wait adds a weight that lies before a time and is as long as the weight.
 func (b *bins) wait(t uint64, weight uint64) {
 	end, begin := float64(t), float64(t)-float64(weight)
 	if b.from == 0 && begin < 0 {
@@ -132,13 +132,13 @@ func (b *bins) wait(t uint64, weight uint64) {
 	b.rise[last]--
 }
 
-// finish gives the sums.
+// finish returns the sums.
 func (b *bins) finish() []float64 {
 	var high float64
 	for i := range b.sums {
 		high += b.rise[i]
 		if b.sums[i] += high * b.width; b.sums[i] < 1e-3 {
-			b.sums[i] = 0 // what rounding left
+			b.sums[i] = 0 // left over from rounding
 		}
 	}
 	return b.sums

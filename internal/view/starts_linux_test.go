@@ -17,7 +17,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// withoutStarts is a stack, outermost frame first, as it is shown without how its thread started.
+// withoutStarts returns a stack, outermost frame first, without the frames by which its thread
+// started.
 func withoutStarts(p *profile.Profile, stack []profile.Frame) []profile.Frame {
 	for i, f := range stack {
 		fn := &p.Funcs[f.Func]
@@ -32,12 +33,12 @@ func withoutStarts(p *profile.Profile, stack []profile.Frame) []profile.Frame {
 	return stack
 }
 
-// foldedByHand is a recording whose stacks were taken without how their threads started.
+// foldedByHand returns a recording whose stacks were taken without how their threads started.
 func foldedByHand(p *profile.Profile) *profile.Profile {
 	sample := -1
 	return restacked(p, func(stack []profile.Frame) ([]profile.Frame, map[int]string) {
 		if sample++; p.Samples[sample].End != walk.EndComplete {
-			return stack, nil // what is outside of it is not known
+			return stack, nil // the frames outside of it are not known
 		}
 		return withoutStarts(p, stack), nil
 	})
@@ -87,9 +88,9 @@ func TestPageFollowsFolded(t *testing.T) {
 	b.quiet()
 }
 
-// TestPageStarts looks at stacks without the frames by which threads start, which is how the
-// page shows them where nobody says otherwise: every number is that of a report of a recording
-// whose stacks are shorter, and one click shows all frames.
+// TestPageStarts looks at stacks without the frames by which threads start, as the page shows them
+// by default: every number is that of a report of a recording whose stacks are shorter, and one
+// click shows all frames.
 func TestPageStarts(t *testing.T) {
 	t.Parallel()
 	r := busy(t, 2000, 20_000)
@@ -129,7 +130,7 @@ func TestPageStarts(t *testing.T) {
 			}
 		}
 		want := roots(p)
-		delete(want, "") // without a frame
+		delete(want, "") // without any frame
 		for name, total := range want {
 			if math.Abs(got[name]-total) > 1 {
 				t.Errorf("%s: the call tree has %v below %s, the stacks %v", what, got[name], name, total)
@@ -161,7 +162,7 @@ func TestPageStarts(t *testing.T) {
 		}
 		return all
 	}
-	// Who calls a thread's first function is no caller any more.
+	// The callers of a thread's first function are not shown any more.
 	b.Eval("candid.set({tab: 'callers', of: 'java.lang.Thread.run'})", nil)
 	b.Until("candid.rows('callers').length > 0 && !candid.busy()")
 	b.Eval("(document.querySelector('#pane-callers .grid-row .twist:not(.open)')?.click(), 0)", nil)
@@ -192,7 +193,7 @@ func TestPageStarts(t *testing.T) {
 	if math.Abs(callees-total) > 1 || total == 0 {
 		t.Errorf("the sandwich of java.lang.Thread.run has %v, the stacks %v", callees, total)
 	}
-	// One click, and all frames are there; what was zoomed to still is.
+	// One click shows all frames; the zoom stays.
 	b.Eval("candid.set({sandwich: false, of: '', tab: 'flame'})", nil)
 	b.settled()
 	var zoomed struct {
@@ -237,7 +238,7 @@ func TestPageStarts(t *testing.T) {
 	if a, z := sum(whole), sum(folded); a != z {
 		t.Errorf("%v of all became %v", a, z)
 	}
-	// A file that is exported has all frames.
+	// An exported file has all frames.
 	q, err := r.query(url.Values{"starts": {"fold"}})
 	if err != nil {
 		t.Fatal(err)
@@ -253,7 +254,7 @@ func TestPageStarts(t *testing.T) {
 }
 
 // TestPageStartsOfLarge opens a recording of so many places that there should not be two trees of
-// it: how threads start is shown there until somebody folds it, which its address says.
+// it: how threads start is shown until somebody folds it, and the address says so.
 func TestPageStartsOfLarge(t *testing.T) {
 	defer func(n int) { maxShapePlaces = n }(maxShapePlaces)
 	r := busy(t, 2000, 20_000)
@@ -283,14 +284,14 @@ func TestPageStartsOfLarge(t *testing.T) {
 	b.quiet()
 }
 
-// TestPageTreeOfThread goes from a frame of a thread, where threads have roots of their own, to
-// the call tree: to that thread, not to the one that has most there.
+// TestPageTreeOfThread goes from a frame of a thread, while threads have roots of their own, to the
+// call tree: to that thread, not to the one that has most there.
 func TestPageTreeOfThread(t *testing.T) {
 	t.Parallel()
 	r := busy(t, 2000, 20_000)
 	b := openView(t, served(t, r))
 	b.usual("#split=thread")
-	// A frame of the thread with least among those that have the hottest frame's way.
+	// A frame of the thread that has least among those on the hottest frame's path.
 	var node int
 	b.Eval(`(() => {
 		const first = candid.hottest(), name = candid.name(first);
@@ -314,9 +315,9 @@ func TestPageTreeOfThread(t *testing.T) {
 	b.quiet()
 }
 
-// TestPageSparseHeatmap compares two recordings with so few samples that no cell and no column
-// of the heatmap differs by more than chance. Longer stretches do, and are coloured; where none
-// does the page says so.
+// TestPageSparseHeatmap compares two recordings with so few samples that no cell and no column of
+// the heatmap differs by more than chance. Longer ranges do, and are coloured; if none does, the
+// page says so.
 func TestPageSparseHeatmap(t *testing.T) {
 	t.Parallel()
 	all := busy(t, 500, 20_000).p
@@ -363,8 +364,8 @@ func TestPageSparseHeatmap(t *testing.T) {
 	}
 }
 
-// TestPageComparesFiles looks at two that are only compared: they can be turned round and looked
-// at one by one, for which they are read again.
+// TestPageComparesFiles looks at two files that are only compared: they can be swapped, and shown
+// one by one, for which they are read again.
 func TestPageComparesFiles(t *testing.T) {
 	t.Parallel()
 	both := func() [2]*profile.Profile {

@@ -10,20 +10,20 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// treeIndex are what walking a tree up and down needs of it.
+// treeIndex holds what walking a tree up and down needs.
 type treeIndex struct {
 	depth, parent, end []uint32 // by place; end is one past the last place below
 	ends               []uint32 // places in which samples end, ascending
-	ranks              ranks    // of these
-	endAt              []uint32 // by index into columns.ends: into ends; nil: they are the same
+	ranks              ranks    // of ends
+	endAt              []uint32 // by index into columns.ends: the index into ends; nil: they are the same
 	method             []int32  // by symbol: see methods
-	key                []uint32 // by symbol: the method, or what is none by itself
+	key                []uint32 // by symbol: the method, or a key of its own if it is none
 	keys               int
 	methods            int
 	makers             sync.Pool // of halves of sandwiches, whose lists are as long as the tree
 }
 
-// ways gives those of a tree, which are made when they are needed first.
+// ways returns the index of a tree, which is made when it is first needed.
 func (r *Recording) ways(s *shownTree) *treeIndex {
 	s.once.Do(func() {
 		p := *r.p
@@ -78,7 +78,7 @@ func (w *treeIndex) findEnds(r *Recording, s *shownTree) {
 	}
 }
 
-// endOf gives where in ends samples are that end in one of columns.ends.
+// endOf returns the index into ends for an index into columns.ends.
 func (w *treeIndex) endOf(i int) uint32 {
 	if w.endAt == nil {
 		return uint32(i)
@@ -86,13 +86,13 @@ func (w *treeIndex) endOf(i int) uint32 {
 	return w.endAt[i]
 }
 
-// ranks tell how many of some places lie before each place.
+// ranks hold how many of some places lie before each place.
 type ranks []struct {
-	in     uint64 // bits: which of 64 places are among those
-	before uint32 // how many of those lie before these 64
+	in     uint64 // bits: which of 64 places are in the set
+	before uint32 // how many of the set lie before these 64
 }
 
-// newRanks is of places in their order, of n that there are.
+// newRanks returns the ranks of places in order, out of n places.
 func newRanks(places []uint32, n int) ranks {
 	k := make(ranks, n/64+1)
 	for _, at := range places {
@@ -106,7 +106,7 @@ func newRanks(places []uint32, n int) ranks {
 	return k
 }
 
-// of gives how many lie before place i, which may be one more than there are.
+// of returns how many lie before place i, which may be one past the last place.
 func (k ranks) of(i uint32) uint32 {
 	word := &k[i/64]
 	return word.before + uint32(bits.OnesCount64(word.in&(1<<(i%64)-1)))
@@ -115,16 +115,16 @@ func (k ranks) of(i uint32) uint32 {
 // has reports whether place i is one of them.
 func (k ranks) has(i uint32) bool { return k[i/64].in>>(i%64)&1 != 0 }
 
-// placeSums are what ended in each place of a tree, and what ended there or below it. Places
-// lie in front of what is below them: what has ended in all places before each is enough to
-// know. And samples end in few of them, a seventh of those of a large program.
+// placeSums are the sums of what ended in each place of a tree, and of what ended there or below
+// it. Places come before those below them, so it is enough to know what has ended in all places
+// before each. Samples end in few places, a seventh of those of a large program.
 type placeSums struct {
 	of      *shownTree
-	end     []uint32 // as in ways
+	end     []uint32 // as in treeIndex
 	ends    ranks    // of places in which samples end
-	few     []uint32 // those places themselves, of a part of the samples; there ends may be nil
-	weights []uint64 // by ends, and one more: what ended in those before
-	counts  []uint32 // the same in samples, of which a recording never has more
+	few     []uint32 // those places themselves, for a part of the samples; then ends may be nil
+	weights []uint64 // by ends, and one more: the sum of the ends before
+	counts  []uint32 // the same in samples, whose number always fits
 	rough   []uint32 // by ends: samples whose innermost frame is walk.Coarse; nil: none
 }
 
@@ -143,7 +143,7 @@ func (t *placeSums) rank(place uint32) uint32 {
 	return uint32(low)
 }
 
-// self is the weight of what ended in a place, and total of what ended there or below.
+// self is the weight of what ended in a place, and total that of what ended there or below.
 func (t *placeSums) self(place uint32) uint64 {
 	return t.weights[t.rank(place+1)] - t.weights[t.rank(place)]
 }
@@ -161,7 +161,7 @@ func (t *placeSums) samples(place uint32) uint32 {
 	return t.counts[t.rank(t.end[place])] - t.counts[t.rank(place)]
 }
 
-// addUp adds up, of what ended in each of some places, what ended in those before.
+// addUp turns what ended in each of some places into running sums of what ended in those before.
 func (t *placeSums) addUp() {
 	var weight uint64
 	var count uint32
@@ -171,7 +171,7 @@ func (t *placeSums) addUp() {
 	}
 }
 
-// newTotals makes those of what ended where, by index into cols.ends.
+// newTotals returns the sums of ends, which are by index into cols.ends.
 func (r *Recording) newTotals(s *shownTree, ends []profile.Count) *placeSums {
 	w := r.ways(s)
 	n := len(w.ends)
@@ -195,7 +195,7 @@ func (r *Recording) newTotals(s *shownTree, ends []profile.Count) *placeSums {
 	return t
 }
 
-// totalsOf makes those of cells, which are in the order of their places.
+// totalsOf returns the sums of cells, which are in the order of their places.
 func (w *treeIndex) totalsOf(s *shownTree, cells []Cell) *placeSums {
 	n := len(cells)
 	t := &placeSums{of: s, end: w.end, few: make([]uint32, n), weights: make([]uint64, n+1), counts: make([]uint32, n+1)}
@@ -209,11 +209,11 @@ func (w *treeIndex) totalsOf(s *shownTree, cells []Cell) *placeSums {
 	return t
 }
 
-// manyPlaces is of how many places ranks take as much memory as the number of one place. With
-// fewer places than that they are looked for among their numbers.
+// manyPlaces is how many places of the tree ranks cover in as much memory as the number of one
+// place takes. If fewer than one in so many places has an end, places are searched by number.
 const manyPlaces = 16
 
-// next gives the first place from one on in which something ended, or one behind all of them.
+// next returns the first place from one on in which something ended, or one behind all of them.
 func (t *placeSums) next(place uint32) uint32 {
 	if at := t.rank(place); int(at) < len(t.few) {
 		return t.few[at]
@@ -221,7 +221,7 @@ func (t *placeSums) next(place uint32) uint32 {
 	return uint32(len(t.end))
 }
 
-// stretches cuts n places in one part for each CPU, and gives each to a worker of its own.
+// stretches divides n places into one part for each CPU, and passes each to a worker of its own.
 func stretches(n int, f func(worker, from, to int)) {
 	workers := workersFor(n)
 	var wg sync.WaitGroup

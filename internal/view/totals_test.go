@@ -9,8 +9,8 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// Totals are what is found when each sample is added to all places on its way, in memory that
-// goes with how many places samples end in.
+// Totals are the same as if each sample is added to all places on its path, in memory that is
+// proportional to the number of places in which samples end.
 func TestTotals(t *testing.T) {
 	r := busy(t, 1000, 5000)
 	some := 0

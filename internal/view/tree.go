@@ -12,8 +12,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// treeHead describes a recording: what the one-file page knows, and what only
-// this one needs.
+// treeHead describes a recording: what the one-file page gets, and what only this one needs.
 type treeHead struct {
 	*flame.Header
 	Name   string      `json:"name"`
@@ -22,30 +21,30 @@ type treeHead struct {
 	States []string    `json:"states"`
 	Kernel []float64   `json:"kernelCPU"` // by thread, ns; 0 if not known
 	Sums   []countJSON `json:"sums"`      // by event
-	Pair   bool        `json:"pair"`      // two that are compared
-	Second uint32      `json:"second"`    // of them: the first thread of the second
-	Parts  []part      `json:"parts"`     // and what is known of each
+	Pair   bool        `json:"pair"`      // two recordings that are compared
+	Second uint32      `json:"second"`    // of a pair: the first thread of the second
+	Parts  []part      `json:"parts"`     // of a pair: what is known of each
 	Cost   costJSON    `json:"cost"`
-	// Of a recording that grows: how often it has, whether it goes on, and how many
-	// symbols the page has already.
+	// For a recording that grows: how often it has, whether it still does, and how many symbols the
+	// page has already.
 	Version uint32 `json:"version"`
 	Growing bool   `json:"growing"`
-	Stopped string `json:"stopped"` // why it does not, though it has not ended; "" otherwise
+	Stopped string `json:"stopped"` // why it does not grow, though it has not ended; "" otherwise
 	Skipped int    `json:"skipped"`
 	Elapsed int64  `json:"elapsed"` // ns since it began
 	Starts  bool   `json:"starts"`  // there are frames by which threads start, folded or not
 	Skid    bool   `json:"skid"`    // there are frames in which samples came late, shown or not
-	Whole   bool   `json:"whole"`   // these are shown where nobody says otherwise
+	Whole   bool   `json:"whole"`   // frames by which threads start are shown by default
 }
 
-// costJSON is profile.Cost: ns and bytes, 0 for what is not known.
+// costJSON is profile.Cost in ns and bytes, 0 if not known.
 type costJSON struct {
 	Copying     int64  `json:"copying"`
 	TargetCPU   int64  `json:"targetCPU"`
 	OwnCPU      int64  `json:"ownCPU"`
 	Memory      uint64 `json:"memory"`
 	FirstWalked int64  `json:"firstWalked"`
-	Samples     uint64 `json:"samples"` // of the recording that it is of; 0: this one
+	Samples     uint64 `json:"samples"` // of the recording that the cost is of; 0: this one
 	Recorded    int64  `json:"recorded"`
 }
 
@@ -58,8 +57,8 @@ type countJSON struct {
 	Weight  uint64 `json:"weight"`
 }
 
-// treeMessage is what no filter changes: names, and the tree by place. Of the
-// symbols only those are sent that the page does not say it has.
+// treeMessage answers with what no filter changes: names, and the tree by place. Only those symbols
+// are sent that the page does not already have.
 func treeMessage(_ context.Context, r *Recording, v url.Values) ([]byte, error) {
 	m := &message{}
 	head, err := r.treeColumns(m, v)
@@ -69,8 +68,8 @@ func treeMessage(_ context.Context, r *Recording, v url.Values) ([]byte, error) 
 	return m.finish(head)
 }
 
-// sendTree sends that message without having all of it in memory: of millions of places it
-// is as large as all else that is known of them. The recording may not grow.
+// sendTree sends that message without holding all of it in memory: for millions of places it is as
+// large as everything else that is known of them. The recording may not grow.
 func (r *Recording) sendTree(w http.ResponseWriter, v url.Values) error {
 	m := &message{later: true}
 	head, err := r.treeColumns(m, v)
@@ -173,8 +172,8 @@ func (r *Recording) title() string {
 	return r.name
 }
 
-// methods gives for each symbol the method it is of: functions of one name and
-// module are one, as in reports. What stands for missing frames is none, -1.
+// methods returns the method of each symbol: functions of one name and module are one, as in
+// reports. Symbols for missing frames have none, -1.
 func methods(p *profile.Profile, t *flame.Tree) []int32 {
 	type key struct{ name, module string }
 	known := make(map[key]int32)

@@ -10,7 +10,8 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// longestWaits are what own.WaitsOf says of what a query chooses, in stacks as the page shows them.
+// longestWaits returns what attribution.WaitsOf returns for the samples that a query chooses, in
+// stacks as the page shows them.
 func (r *Recording) longestWaits(ctx context.Context, q *Query, s *shownTree) ([]attribution.Wait, error) {
 	if q.Event >= len(r.p.Events) || r.p.Events[q.Event].Unit != "nanoseconds" {
 		return nil, nil
@@ -69,7 +70,7 @@ func (r *Recording) longestWaits(ctx context.Context, q *Query, s *shownTree) ([
 	return sum.Longest(), nil
 }
 
-// sentWaits is how many the page is sent.
+// sentWaits is how many waits the page is sent.
 const sentWaits = 3
 
 // waitJSON is a wait, and the method of the page that waits.
@@ -79,8 +80,8 @@ type waitJSON struct {
 	countJSON
 }
 
-// waitsMessage answers who waited longest, with filters as for counts; nobody, where most
-// of the time is not of waits.
+// waitsMessage answers who waited longest, with filters as for counts; nobody if most of the time
+// is not of waits.
 func waitsMessage(ctx context.Context, r *Recording, v url.Values) ([]byte, error) {
 	q, s, err := r.asked(v)
 	if err != nil {

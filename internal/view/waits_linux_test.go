@@ -9,8 +9,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// asleep is a recording of a shop in which nearly all threads wait, all of them in the
-// same function of the kernel.
+// asleep returns a recording of a shop in which nearly all threads wait, all of them in the same
+// function of the kernel.
 func asleep(t testing.TB) *Recording {
 	b := profile.NewBuilder()
 	p := b.Profile()
@@ -51,7 +51,7 @@ func asleep(t testing.TB) *Recording {
 }
 
 // TestPageWaits opens a recording of waits: the page names who waits, as reports do, not the
-// kernel's way to put a thread to sleep; of what ran it names where.
+// kernel's function that puts a thread to sleep. For what ran it names the place.
 func TestPageWaits(t *testing.T) {
 	t.Parallel()
 	b := openView(t, served(t, asleep(t)))

@@ -50,7 +50,7 @@ func TestLongestWaits(t *testing.T) {
 	if named == 0 {
 		t.Error("there are no waits: it tests nothing")
 	}
-	// Of what mostly runs nothing is said.
+	// If a recording mostly runs, nobody is named.
 	q := Query{States: profile.StateSet(0).With(profile.StateRunning)}
 	if list, err := r.longestWaits(context.Background(), &q, r.base); err != nil || list != nil {
 		t.Errorf("%v, %v", list, err)

@@ -7,19 +7,19 @@ import (
 	"strconv"
 )
 
-// width says what is wide enough to be seen: where each half is drawn over room pixels, and
-// all of those show what lies between two shares of it. What is narrower is folded, with what
-// is beside it, into one node. The zero width folds nothing.
+// width determines what is wide enough to be seen: each half is drawn over room pixels, which show
+// the part between two shares of its width. Narrower nodes are folded, together with their narrow
+// siblings, into one node. The zero width folds nothing.
 type width struct {
 	room        int
 	left, right float64
-	before      bool // it is as wide as it was before
+	before      bool // the half is as wide as it was before
 }
 
-// maxRoom is more than any screen has.
+// maxRoom is more pixels than any screen has.
 const maxRoom = 1 << 16
 
-// stretch is a part of a half, in the weight that it is as wide as.
+// stretch is a part of a half, in the weight that its width stands for.
 type stretch struct {
 	from, to uint64
 	before   bool
@@ -32,7 +32,7 @@ func (s *stretch) of(h has) uint64 {
 	return h.after
 }
 
-// look says what is wide enough to be seen of the frames of a method.
+// look determines what is wide enough to be seen for the frames of a method.
 func (x *sandwiching) look(w width, frames []has) {
 	if w.room == 0 {
 		return
@@ -52,7 +52,7 @@ func (x *sandwiching) look(w width, frames []has) {
 	x.close, x.far = least(w.right-w.left), least(1)
 }
 
-// narrow reports whether what begins at a place of the half is not seen.
+// narrow reports whether a bunch that begins at a position of the half is too narrow to be seen.
 func (x *sandwiching) narrow(b *bunch, at uint64) bool {
 	least := &x.far
 	if at < x.seen.to && at+x.seen.of(has{after: b.after, before: b.before}) > x.seen.from {
@@ -61,8 +61,8 @@ func (x *sandwiching) narrow(b *bunch, at uint64) bool {
 	return b.after < least.after && (x.before == nil || b.before < least.before)
 }
 
-// widthOf reads over how many pixels halves are drawn: room; between which shares of their
-// width they are seen: left and right; and whether they are as wide as before: wide=before.
+// widthOf reads over how many pixels halves are drawn: room; between which shares of their width
+// they are visible: left and right; and whether they are as wide as before: wide=before.
 func widthOf(v url.Values) (width, error) {
 	room, err := number(v, "room", 0)
 	if err != nil {

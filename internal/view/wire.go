@@ -11,8 +11,8 @@ import (
 	"strconv"
 )
 
-// message is what the page is sent: numbers as a browser's typed arrays hold
-// them, so that it need not read them one by one.
+// message is sent to the page: numbers as a browser's typed arrays hold them, so that it need not
+// read them one by one.
 //
 //	uint32   length of the JSON that follows, little endian
 //	JSON     {"head": …, "columns": [{"name", "type", "length", "at"}, …]}
@@ -23,8 +23,8 @@ import (
 type message struct {
 	columns []column
 	body    bytes.Buffer
-	// Of a message that is made while it is sent, because it is large: what writes each
-	// column, and how long all are together.
+	// later means that a large message is made while it is sent: write writes each column, and size
+	// is the length of all columns together.
 	later bool
 	write []func(w io.Writer, b []byte) error
 	size  int
@@ -42,8 +42,8 @@ func (m *message) start(name, kind string, n int) {
 	m.columns = append(m.columns, column{name, kind, n, m.body.Len()})
 }
 
-// put is start for a column of a message that is made later: of n numbers of width bytes
-// each, of which add appends those from from up to to.
+// put starts a column of a message that is made later: n numbers of width bytes each, of which add
+// appends those from from up to to.
 func (m *message) put(name, kind string, n, width int, add func(b []byte, from, to int) []byte) {
 	m.columns = append(m.columns, column{name, kind, n, m.size})
 	pad := -(n * width) & 7
@@ -107,7 +107,7 @@ func (m *message) u32(name string, n int, at func(i int) uint32) {
 	m.body.Write(b)
 }
 
-// i32 is a column of numbers that may be -1.
+// i32 adds a column of numbers that may be -1.
 func (m *message) i32(name string, n int, at func(i int) int32) {
 	m.u32(name, n, func(i int) uint32 { return uint32(at(i)) })
 	m.columns[len(m.columns)-1].Type = "i32"
@@ -137,8 +137,8 @@ func (m *message) f64(name string, n int, at func(i int) float64) {
 	m.body.Write(b)
 }
 
-// send sends a message that is made while it is sent. The error is only of what comes
-// before the first byte: whoever asked may be gone after it.
+// send sends a message that is made while it is sent. The error is only of what comes before the
+// first byte: the client may be gone after it.
 func (m *message) send(w http.ResponseWriter, head any) error {
 	js, err := m.head(head)
 	if err != nil {
@@ -160,7 +160,7 @@ func (m *message) send(w http.ResponseWriter, head any) error {
 
 const messageType = "application/octet-stream"
 
-// finish gives the whole message, with a head of its own.
+// finish returns the whole message, with a head of its own.
 func (m *message) finish(head any) ([]byte, error) {
 	m.pad()
 	js, err := m.head(head)
@@ -170,7 +170,7 @@ func (m *message) finish(head any) ([]byte, error) {
 	return append(append(make([]byte, 0, len(js)+m.body.Len()), js...), m.body.Bytes()...), nil
 }
 
-// head is what comes before the columns.
+// head returns what comes before the columns.
 func (m *message) head(head any) ([]byte, error) {
 	js, err := json.Marshal(struct {
 		Head    any      `json:"head"`

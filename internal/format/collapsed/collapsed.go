@@ -1,6 +1,6 @@
-// Package collapsed writes and reads folded stacks: a line for each different
-// stack, its frames outermost first and joined by semicolons, a space, and a
-// number. It is what flamegraph.pl, speedscope and scripts read.
+// Package collapsed writes and reads folded stacks: a line for each distinct stack, its frames
+// outermost first and joined by semicolons, a space, and a number. flamegraph.pl, speedscope and
+// scripts read this format.
 package collapsed
 
 import (
@@ -16,14 +16,14 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Options say what the lines hold.
+// Options select what the lines hold.
 type Options struct {
 	// Threads makes the thread the first frame: "[main tid=4712]".
 	Threads bool
-	// Kinds puts the kind of a frame behind its name, as async-profiler does:
-	// _[j] compiled, _[i] inlined, _[k] kernel, _[1] C1, _[0] interpreted.
+	// Kinds appends the kind of a frame to its name, as async-profiler does: _[j] compiled, _[i]
+	// inlined, _[k] kernel, _[1] C1, _[0] interpreted.
 	Kinds bool
-	// Weights gives the event's weight in its unit instead of samples.
+	// Weights writes the event's weight in its unit instead of the number of samples.
 	Weights bool
 	// Event is the index into Events that is written.
 	Event int
@@ -42,7 +42,7 @@ var suffixes = [walk.NumKinds]string{
 	walk.KindAOT:          "_[j]",
 }
 
-// kindOf is what a suffix is read as: it says less than a kind.
+// kindOf returns the kind that a suffix is read as: it carries less information than a kind.
 func kindOf(name string) (string, walk.Kind) {
 	if len(name) <= 4 {
 		return name, walk.KindUnknown
@@ -63,11 +63,11 @@ func kindOf(name string) (string, walk.Kind) {
 	return name, walk.KindUnknown
 }
 
-// escape replaces what the format has no room for. Readers know no escapes, so
-// a comma stands for a semicolon, as a space does for the end of a line.
+// escape replaces characters that the format cannot hold. Readers know no escapes, so a comma
+// replaces a semicolon, and a space the end of a line.
 var escape = strings.NewReplacer(";", ",", "\n", " ", "\r", " ", "\x00", " ")
 
-// Name is a function's name as the format has it.
+// Name returns a function's name in the form of the format.
 func Name(name string) string {
 	if name = escape.Replace(name); name == "" {
 		return "[unknown]"
@@ -75,7 +75,7 @@ func Name(name string) string {
 	return name
 }
 
-// line is a stack and how much of it there is.
+// line is a stack and its count.
 type line struct {
 	thread uint32
 	node   uint32
@@ -87,9 +87,9 @@ func (l line) compare(o line) int {
 	return cmp.Or(cmp.Compare(l.thread, o.thread), cmp.Compare(l.end, o.end), cmp.Compare(l.node, o.node))
 }
 
-// Write writes p stack by stack. Equal stacks are one line; the lines' order
-// depends only on p. Frames in which samples came late (walk.Skid) are left out, as in reports:
-// the format has no room to mark them.
+// Write writes p stack by stack. Equal stacks are one line; the order of lines depends only on p.
+// Frames in which samples came late (walk.Skid) are left out, as in reports: the format cannot mark
+// them.
 func Write(w io.Writer, p *profile.Profile, o Options) error {
 	names, nameOf := frameNames(p, o.Kinds)
 	merged, of := mergeNodes(p, nameOf)
@@ -129,7 +129,7 @@ func Write(w io.Writer, p *profile.Profile, o Options) error {
 	return nil
 }
 
-// frameNames gives the different texts of frames, and the index of each frame's.
+// frameNames returns the distinct texts of frames, and the index of each frame's text.
 func frameNames(p *profile.Profile, kinds bool) (names []string, of []uint32) {
 	seen := map[string]uint32{}
 	of = make([]uint32, len(p.Frames))
@@ -149,8 +149,8 @@ func frameNames(p *profile.Profile, kinds bool) (names []string, of []uint32) {
 	return names, of
 }
 
-// mergeNodes makes the trie of names, in which stacks that differ only in lines
-// or addresses are one.
+// mergeNodes returns the trie of names, in which stacks that differ only in lines or addresses are
+// one.
 func mergeNodes(p *profile.Profile, nameOf []uint32) (*profile.Trie, []uint32) {
 	merged := profile.NewTrie()
 	of := make([]uint32, len(p.Nodes))
@@ -162,8 +162,8 @@ func mergeNodes(p *profile.Profile, nameOf []uint32) (*profile.Trie, []uint32) {
 	return merged, of
 }
 
-// lines counts the stacks of the event that is written, those apart that are not to be
-// counted together even if they are equal.
+// lines counts the stacks of the event that is written. Stacks that must not be counted together
+// stay separate even if they are equal.
 func lines(p *profile.Profile, of []uint32, o Options) []line {
 	var list []line
 	profile.Summed(p).Each(func(s *profile.Sample, n uint64) {

@@ -24,7 +24,7 @@ func written(t testing.TB, p *profile.Profile, o Options) string {
 	return b.String()
 }
 
-// parse reads as flamegraph.pl and speedscope do: the last space splits a line.
+// parse reads as flamegraph.pl and speedscope do: a line is split at its last space.
 func parse(t *testing.T, text string) map[string]int {
 	t.Helper()
 	out := map[string]int{}
@@ -43,7 +43,7 @@ func parse(t *testing.T, text string) map[string]int {
 	return out
 }
 
-// want makes the lines straight from the stacks.
+// want computes the lines directly from the stacks.
 func want(o Options) map[string]int {
 	suffix := map[walk.Kind]string{walk.KindKernel: "_[k]", walk.KindInterpreted: "_[0]", walk.KindC1: "_[1]",
 		walk.KindC2: "_[j]", walk.KindInlined: "_[i]", walk.KindNativeMethod: "_[j]"}
@@ -157,7 +157,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestReusedNumber keeps two threads apart that had the same number one after the other.
+// TestReusedNumber checks that two threads that had the same number one after the other stay
+// separate.
 func TestReusedNumber(t *testing.T) {
 	p := profiletest.Reused()
 	if len(p.Threads) != 2 {
@@ -176,8 +177,8 @@ func TestReusedNumber(t *testing.T) {
 	}
 }
 
-// TestManySamples reads more samples than are kept one by one: what comes then is added
-// up by stack and thread, and nothing is lost.
+// TestManySamples reads more samples than are kept one by one: the rest is added up by stack and
+// thread, and nothing is lost.
 func TestManySamples(t *testing.T) {
 	want := map[string]uint64{}
 	var b strings.Builder
@@ -211,7 +212,7 @@ func TestManySamples(t *testing.T) {
 	}
 }
 
-// A line without an end is not read to its end, and the error says which one it is.
+// A line without an end is not read to its end, and the error says which line it is.
 func TestLongLine(t *testing.T) {
 	long := io.MultiReader(strings.NewReader("a;b 1\n\n"), strings.NewReader(strings.Repeat("x", maxLine+1)))
 	const want = "read collapsed stacks: line 3 is longer than 16 MiB, the most that candid takes for a stack"

@@ -16,28 +16,27 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// What a file may make a reader hold.
+// Limits of what a file can make a reader hold.
 const (
 	maxLine    = 16 << 20 // bytes
 	maxNodes   = 32 << 20
 	maxSamples = 16 << 20
-	// maxUnfolded is up to how many samples counts are unfolded to that many
-	// samples: a few bytes can stand for very many, and a file can be of any length. What
-	// comes then is added up by stack.
+	// maxUnfolded is how many samples counts are unfolded into at most: a few bytes can stand for
+	// very many, and a file can have any length. Further counts are added up by stack.
 	maxUnfolded = 4 << 20
 )
 
-// ErrSyntax is wrapped by the error for a line that is no stack.
+// ErrSyntax is wrapped by the error for a line that is not a stack.
 var ErrSyntax = errors.New("not a collapsed stack, which is FRAME;FRAME;… COUNT")
 
-// threadFrame is how Write, and async-profiler, put a thread before a stack.
+// threadFrame matches the frame that Write, and async-profiler, put before a stack for its thread.
 var threadFrame = regexp.MustCompile(`^\[(.*) tid=(\d{1,10})\]$`)
 
 // Read reads collapsed stacks. The counts become samples of one event,
 // "samples", each of weight 1; there are no times. The result has passed Check.
 func Read(r io.Reader) (*profile.Profile, error) { return ReadInto(profile.NewBuilder(), r) }
 
-// ReadInto is Read with an empty Builder of the caller's, which may keep samples otherwise.
+// ReadInto is Read with an empty Builder of the caller, which may keep samples differently.
 func ReadInto(b *profile.Builder, r io.Reader) (*profile.Profile, error) {
 	b.Meta().Notes = []string{"collapsed files do not keep what was lost, nor which stacks are stitched or guessed"}
 	in := bufio.NewScanner(r)
@@ -75,10 +74,10 @@ type reader struct {
 	b      *profile.Builder
 	frames map[string]uint32
 	merged bool
-	sums   map[stack]uint64 // of lines that are not unfolded
+	sums   map[stack]uint64 // for lines that are not unfolded
 }
 
-// stack is what equal lines have in common.
+// stack identifies equal lines.
 type stack struct {
 	node, thread uint32
 	end          walk.End
@@ -170,7 +169,7 @@ func (r *reader) add(s profile.Sample, count uint64) error {
 
 var errTooMuch = errors.New("a stack's counts come to more than 2^64")
 
-// sum adds what was not unfolded, in an order that depends only on the file.
+// sum adds the counts that were not unfolded, in an order that depends only on the file.
 func (r *reader) sum() {
 	keys := slices.SortedFunc(maps.Keys(r.sums), func(a, b stack) int {
 		return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.thread, b.thread), cmp.Compare(a.end, b.end))

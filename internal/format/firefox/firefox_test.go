@@ -13,7 +13,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// file is what src/types/profile.ts of the Firefox Profiler says of version 61.
+// file is version 61 of the format according to src/types/profile.ts of the Firefox Profiler.
 type file struct {
 	Meta struct {
 		Interval, StartTime             float64
@@ -90,8 +90,8 @@ func written(t *testing.T, p *profile.Profile) *file {
 	return &f
 }
 
-// check is what the profiler relies on: all columns of a table are as long, and
-// indices lead to something.
+// check tests what the profiler relies on: all columns of a table have the same length, and indices
+// are valid.
 func check(t *testing.T, f *file) {
 	t.Helper()
 	s := &f.Shared
@@ -219,8 +219,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestOther: events are tracks, kinds are categories, what has no time gets one
-// after the other.
+// TestOther: events are tracks, kinds are categories, and samples without times follow each other.
 func TestOther(t *testing.T) {
 	b := profile.NewBuilder()
 	b.Profile().Events = []profile.Event{{Name: "samples", Unit: "count", Period: 1}, {Name: "alloc", Unit: "bytes"}}

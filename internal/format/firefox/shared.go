@@ -5,8 +5,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// shared writes the tables that all threads refer to. The frames and functions of
-// stacks that are not complete stand behind the profile's own.
+// shared writes the tables that all threads refer to. The frames and functions for incomplete
+// stacks follow the profile's own.
 func (w *writer) shared() {
 	p := w.p
 	frames, funcs := len(p.Frames), len(p.Funcs)
@@ -24,8 +24,8 @@ func (w *writer) shared() {
 	})
 	w.end(n)
 
-	// Functions of the same name in the same module are one, as people see them:
-	// the profiler adds up by function.
+	// Functions of the same name in the same module are one, as people see them: the profiler adds
+	// up by function.
 	resources, sources := names{}, names{}
 	type function struct{ name, module, file string }
 	place, first := make([]int, allFuncs), map[function]int{}
@@ -91,7 +91,7 @@ func (w *writer) shared() {
 	w.same("columnNumber", len(kept), "null")
 	w.end(len(kept))
 
-	const library = 1 // a resource's type
+	const library = 1 // the type of a resource
 	w.raw(`,` + "\n" + `"resourceTable":{`)
 	w.same("lib", len(resources.list), "null")
 	w.column("name", len(resources.list), func(i int) { w.int(w.str(resources.list[i])) })
@@ -123,7 +123,7 @@ type names struct {
 	list  []string
 }
 
-// index gives the number of a text, -1 for none.
+// index returns the number of a text, -1 for none.
 func (n *names) index(s string) int {
 	if s == "" {
 		return -1

@@ -1,7 +1,7 @@
-// Package firefox writes profiles as the Firefox Profiler (profiler.firefox.com)
-// reads them: its processed format, version 61, which newer versions of it upgrade.
-// https://github.com/firefox-devtools/profiler/blob/main/docs-developer/CHANGELOG-formats.md
-// and src/types/profile.ts there
+// Package firefox writes profiles in the format that the Firefox Profiler (profiler.firefox.com)
+// reads: its processed format, version 61, which newer versions of it upgrade.
+// https://github.com/firefox-devtools/profiler/blob/main/docs-developer/CHANGELOG-formats.md and
+// src/types/profile.ts there
 package firefox
 
 import (
@@ -18,16 +18,16 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// The versions of the format that is written, and of the one of Firefox's own
-// recordings that it comes from.
+// Versions of the format that is written, and of the format of Firefox's own recordings from which
+// it derives.
 const (
 	processedVersion = 61
 	geckoVersion     = 31
 )
 
-// Write writes p: each thread, and each event of it, is a track. What it writes
-// depends only on p. Frames in which samples came late (walk.Skid) are left out, as in reports:
-// the profiler shows nothing of a sample beside its stack.
+// Write writes p: each thread, and each event of it, is a track. The output depends only on p.
+// Frames in which samples came late (walk.Skid) are left out, as in reports: the profiler shows
+// nothing of a sample beside its stack.
 func Write(w io.Writer, p *profile.Profile) error {
 	wr := &writer{p: p, w: bufio.NewWriterSize(w, 64<<10), strings: map[string]int{}, stacks: profile.NewTrie(), known: map[uint64]uint32{}}
 	wr.write()
@@ -43,7 +43,7 @@ type writer struct {
 	w       *bufio.Writer
 	strings map[string]int
 	texts   []string
-	stacks  *profile.Trie     // of frames; behind them are those for stacks that are not complete
+	stacks  *profile.Trie     // of frames; followed by the nodes for incomplete stacks
 	known   map[uint64]uint32 // stacks by node and end
 	path    []uint32
 }
@@ -57,7 +57,7 @@ func (w *writer) text(s string) {
 	}
 }
 
-// str gives the index of a string in the table, which is written last.
+// str returns the index of a string in the table, which is written last.
 func (w *writer) str(s string) int {
 	i, ok := w.strings[s]
 	if !ok {
@@ -68,7 +68,7 @@ func (w *writer) str(s string) int {
 	return i
 }
 
-// column writes a list of n things.
+// column writes a list of n values.
 func (w *writer) column(name string, n int, each func(i int)) {
 	w.raw(`"` + name + `":[`)
 	for i := range n {
@@ -82,7 +82,7 @@ func (w *writer) column(name string, n int, each func(i int)) {
 
 func (w *writer) int(n int) { w.w.Write(strconv.AppendInt(w.w.AvailableBuffer(), int64(n), 10)) }
 
-// same writes a list of n times the same.
+// same writes a list of n equal values.
 func (w *writer) same(name string, n int, what string) {
 	w.column(name, n, func(int) { w.raw(what) })
 }
@@ -95,8 +95,8 @@ func (w *writer) milliseconds(ns uint64) {
 	w.w.Write(strconv.AppendFloat(w.w.AvailableBuffer(), float64(ns)/1e6, 'f', -1, 64))
 }
 
-// categories are the kinds of frames, with the colours that the profiler has. The
-// first grey one is the usual.
+// categories are the kinds of frames, with the colours that the profiler has. The first grey one is
+// the default.
 var categories = []struct {
 	name, color string
 	kinds       []walk.Kind
@@ -164,8 +164,8 @@ func (w *writer) meta() {
 	w.raw("]")
 }
 
-// tracks are the threads with their samples in the order of time: those of one
-// process together, its first thread first, then the busiest.
+// tracks returns the threads with their samples in the order of time: the threads of a process
+// together, its first thread first, then the busiest.
 func (w *writer) tracks() []profile.Lane {
 	list := profile.Lanes(w.p)
 	slices.SortFunc(list, func(a, b profile.Lane) int {
@@ -182,7 +182,7 @@ func (w *writer) tracks() []profile.Lane {
 	return list
 }
 
-// weightTypes are by the unit of an event.
+// weightTypes are keyed by the unit of an event.
 var weightTypes = map[string]string{"nanoseconds": "tracing-ms", "bytes": "bytes"}
 
 func (w *writer) thread(t *profile.Lane) {
@@ -223,7 +223,7 @@ func (w *writer) thread(t *profile.Lane) {
 			w.milliseconds(s.Time)
 			return
 		}
-		// A file that does not say when: one after the other, as long as they are.
+		// The file has no times: the samples follow each other, each as long as its weight.
 		w.milliseconds(at)
 		if e.Unit == "nanoseconds" {
 			at += s.Weight
@@ -252,7 +252,7 @@ func (w *writer) process(pid int) string {
 	return ""
 }
 
-// stack gives the node of the table of stacks, 0 for an empty one.
+// stack returns the node of the table of stacks, 0 for an empty one.
 func (w *writer) stack(node uint32, end walk.End) uint32 {
 	key := uint64(node)<<8 | uint64(end)
 	n, ok := w.known[key]

@@ -10,9 +10,8 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// WriteDiff writes two recordings to w as one HTML file: a flame graph as wide as
-// either or as the middle of both, in the colours of what changed by more than chance.
-// Every sample of both is in it.
+// WriteDiff writes two recordings to w as one HTML file: a flame graph as wide as either or as the
+// mean of both, in colours for what changed by more than chance. Every sample of both is in it.
 func WriteDiff(w io.Writer, c *diff.Comparison) error {
 	p := *c.Pair
 	p.Meta.Notes = notes(c)
@@ -27,7 +26,7 @@ func WriteDiff(w io.Writer, c *diff.Comparison) error {
 	})
 }
 
-// notes are what is to be known of both.
+// notes returns the remarks on both recordings.
 func notes(c *diff.Comparison) []string {
 	var out []string
 	if c.Note != "" {
@@ -45,7 +44,7 @@ func notes(c *diff.Comparison) []string {
 	return out
 }
 
-// compared is what the page needs of two that it does not need of one.
+// compared is what the page needs for two recordings but not for one.
 type compared struct{ *diff.Comparison }
 
 func (c *compared) header() *flame.Compared {

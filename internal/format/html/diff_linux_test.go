@@ -15,8 +15,8 @@ import (
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
-// TestDiffPage compares every frame of the page with the comparison's own call tree,
-// for each way of comparing, and what the page draws of it.
+// TestDiffPage compares every frame of the page with the comparison's own call tree, for each
+// normalization, and what the page draws of it.
 func TestDiffPage(t *testing.T) {
 	t.Parallel()
 	all := profiletest.Server(3000, 15_000, 30)
@@ -109,7 +109,7 @@ func TestDiffPage(t *testing.T) {
 		if gone == 0 || fresh == 0 || same == 0 {
 			t.Errorf("%s: %d frames in the colour of what is gone, %d of what is new, %d of what is the same", how, gone, fresh, same)
 		}
-		// What is gone is not there as wide as new, and the other way round.
+		// Frames that are gone are absent at the width of new, and vice versa.
 		for side, missing := range map[string]string{"base": "NioEventLoop", "new": "OrderService", "both": ""} {
 			b.open(file, "#side="+side)
 			var sums sums

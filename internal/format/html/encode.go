@@ -14,17 +14,17 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// The page's data is one stream, deflated and then written in base64, whose
-// alphabet has nothing that HTML gives a meaning to:
+// The page's data is one stream, deflated and then written in base64, whose alphabet has no
+// character that is special in HTML:
 //
 //	uint32   length of the JSON that follows, little endian
 //	JSON     flame.Header
 //	columns  each: uint32 number of values, then that many unsigned LEB128
 //
-// in this order: symbols (function, kind, flame.Tree.StartMarks), nodes without the root (depth, symbol,
-// line, lines, derived, heuristic, stitched, coarse, virtual), and cells (node,
-// thread, event, count, weight). Columns marked with a d below hold the zigzag
-// difference to the value before. A missing function is 0, function i is i+1.
+// in this order: symbols (function, kind, flame.Tree.StartMarks), nodes without the root (depth,
+// symbol, line, lines, derived, heuristic, stitched, coarse, virtual), and cells (node, thread,
+// event, count, weight). Columns marked with a d below hold the zigzag difference to the value
+// before. A missing function is 0, function i is i+1.
 //
 // The five shares of a node are 0 to 255: 0 only if no sample, 255 only if all.
 
@@ -43,7 +43,7 @@ func (c *columns) plain(n int, at func(i int) uint64) {
 	c.flush()
 }
 
-// delta writes the differences between neighbours: d in the description above.
+// delta writes the differences between neighbours: marked with d in the description above.
 func (c *columns) delta(n int, at func(i int) uint64) {
 	c.start(n)
 	last := uint64(0)
@@ -72,7 +72,8 @@ func (c *columns) flush() {
 	c.buf = c.buf[:0]
 }
 
-// manyNodes is from how many nodes on making the page should not take long.
+// manyNodes is the number of nodes from which on the page is compressed less, so that making it
+// does not take long.
 const manyNodes = 250_000
 
 // encode writes the page's data to w.
@@ -89,8 +90,8 @@ func encode(w io.Writer, p *profile.Profile, t *flame.Tree, o Options) error {
 		return fmt.Errorf("encode the page's header: %w", err)
 	}
 	b64 := base64.NewEncoder(base64.StdEncoding, w)
-	// The best compression makes the page a tenth smaller and takes ten times as
-	// long, 10 s for two million nodes.
+	// The best compression makes the page a tenth smaller and takes ten times as long, 10 s for two
+	// million nodes.
 	level := flate.BestCompression
 	if len(t.Order) > manyNodes {
 		level = flate.DefaultCompression

@@ -40,8 +40,8 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestSelfContained makes sure that the page names nothing outside of itself and
-// that nothing from the target stands in it as markup.
+// TestSelfContained makes sure that the page refers to nothing outside of itself and that no text
+// from the target is markup in it.
 func TestSelfContained(t *testing.T) {
 	p := profiletest.Server(1000, 2000, 20)
 	p.Meta.Command = profiletest.Hostile[0] + profiletest.Hostile[1]

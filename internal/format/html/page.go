@@ -14,18 +14,17 @@ import (
 	"github.com/candid-profiler/candid/web"
 )
 
-// Split says what stands at the roots of the graph when the page opens. The
-// reader can change it.
+// Split selects the roots of the graph when the page opens. The reader can change it.
 type Split uint8
 
-// The splits.
+// The values of Split.
 const (
 	SplitNone    Split = iota // all threads merged
 	SplitProcess              // a root for each process
 	SplitThread               // a root for each thread
 )
 
-// String gives the name that the page uses.
+// String returns the name that the page uses.
 func (s Split) String() string {
 	switch s {
 	case SplitProcess:
@@ -36,12 +35,12 @@ func (s Split) String() string {
 	return "none"
 }
 
-// Options are for the page as it opens.
+// Options select how the page opens.
 type Options struct {
 	Title string // of the page; by default what was profiled
 	Split Split
 
-	compared *compared // two recordings in one; nil: it is one
+	compared *compared // two recordings in one; nil: there is only one
 }
 
 // ErrNotBuilt is returned if the page's script was not built into this program.
@@ -59,8 +58,8 @@ func title(p *profile.Profile, o Options) string {
 	return "profile"
 }
 
-// The policy lets run and style only what was built in, by its hash. There is
-// nothing the page could load: everything else is forbidden.
+// before begins the page. Its policy permits only the built-in script and style, by their hashes.
+// The page has nothing to load: everything else is forbidden.
 const before = `<!DOCTYPE html>
 <html lang="en">
 <head>

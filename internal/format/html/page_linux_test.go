@@ -26,7 +26,7 @@ func writePage(t testing.TB, p *profile.Profile) string {
 	return file
 }
 
-// flamePage is a browser that shows a page of ours.
+// flamePage is a browser that shows a flame graph page.
 type flamePage struct {
 	*chromium.Browser
 	t testing.TB
@@ -45,7 +45,7 @@ func (b *flamePage) open(file, hash string) {
 	}
 }
 
-// quiet fails the test if the page asked for anything or complained.
+// quiet fails the test if the page sent a request or logged an error.
 func (b *flamePage) quiet(file string) {
 	b.t.Helper()
 	for _, r := range b.Requests {
@@ -60,9 +60,9 @@ func (b *flamePage) quiet(file string) {
 
 type sums struct{ Self, Total, Samples float64 }
 
-// TestPageNumbers compares what the page adds up with the profile, sample by sample: with how
-// threads start, and without it, as it opens; with one frame for each function, as it opens, and
-// with one for each kind of code that it ran in.
+// TestPageNumbers compares what the page adds up with the profile, sample by sample: with the
+// frames by which threads start, and without them, as the page opens; with one frame for each
+// function, as the page opens, and with one for each kind of code that it ran in.
 func TestPageNumbers(t *testing.T) {
 	t.Parallel()
 	p := profiletest.Server(4000, 20000, 40)
@@ -71,7 +71,7 @@ func TestPageNumbers(t *testing.T) {
 	b.numbers(file, p, true, true)
 	b.numbers(file, p, true, false)
 	b.numbers(file, p, false, false)
-	// One press from one to the other; what is zoomed to stays.
+	// One key press switches between the two; the zoom stays.
 	var zoomed struct {
 		Node int
 		Name string
@@ -101,7 +101,7 @@ func TestPageNumbers(t *testing.T) {
 	if h, want := b.Text("location.hash"), fmt.Sprintf("#zoom=%d", zoomed.Node); h != want {
 		t.Errorf("the address is %s, was %s", h, want)
 	}
-	// One press from one frame for a function to several: what is zoomed to is one of these.
+	// One key press switches from one frame for a function to several: the zoom is on one of these.
 	var most struct {
 		Node, Kinds int
 		Name        string
@@ -139,7 +139,8 @@ func TestPageNumbers(t *testing.T) {
 	b.quiet(file)
 }
 
-// stackOf is a stack of a profile, outermost frame first; shown: with how its thread started.
+// stackOf returns a stack of a profile, outermost frame first; shown includes how its thread
+// started.
 func stackOf(p *profile.Profile, s *profile.Sample, shown bool) []profile.Frame {
 	var out []profile.Frame
 	for n := s.Node; n != profile.RootNode; n = p.Nodes[n].Parent {
@@ -149,7 +150,7 @@ func stackOf(p *profile.Profile, s *profile.Sample, shown bool) []profile.Frame 
 	for i, f := range out {
 		fn := &p.Funcs[f.Func]
 		if yes, _ := attribution.Starts(f.Kind, fn.Name, fn.Module); shown || s.End != walk.EndComplete {
-			break // of a broken stack it is not known what is outside
+			break // what is outside of a broken stack is not known
 		} else if yes {
 			continue
 		}
@@ -177,7 +178,7 @@ func (b *flamePage) numbers(file string, p *profile.Profile, shown, apart bool) 
 	var count [2]float64
 	thread := make([]float64, len(p.Threads))
 	type frame struct{ total, samples float64 }
-	byPath := map[string]frame{} // by the names on the way, event 0
+	byPath := map[string]frame{} // by the names on the path, event 0
 	selfOf := map[string]float64{}
 	kindsOf := map[string]map[string]float64{}
 	kind := func(name, kind string) string {
@@ -239,7 +240,7 @@ func (b *flamePage) numbers(file string, p *profile.Profile, shown, apart bool) 
 		path := strings.Join(way, "")
 		want := byPath[path]
 		if seen[path] {
-			continue // two functions whose names look the same; the sums above hold them
+			continue // two functions whose names look the same; the sums above cover them
 		}
 		seen[path] = true
 		if want != (frame{f.Total, f.Samples}) || selfOf[path] != f.Self {
@@ -292,7 +293,7 @@ func (b *flamePage) numbers(file string, p *profile.Profile, shown, apart bool) 
 		t.Errorf("the page says %q, want %s", found, want)
 	}
 
-	// Threads: split they add up to the same; without two of them to the rest.
+	// Threads: split by thread they have the same sum; without two of them, the rest.
 	b.open(file, "#split=thread"+suffix)
 	b.Eval("candid.sums()", &got)
 	if got.Total != weight[0] || got.Self != weight[0] {
@@ -328,7 +329,7 @@ func TestPageHostileNames(t *testing.T) {
 	b := openPage(t, 1280, 800)
 	file := writePage(t, p)
 	b.open(file, "#split=thread&starts=shown")
-	b.Key("T") // the list of threads, where one has a hostile name
+	b.Key("T") // the list of threads, one of which has a hostile name
 	b.Key("Escape")
 	for _, name := range profiletest.Hostile {
 		raw, _ := json.Marshal(flame.Visible(name))
@@ -449,8 +450,8 @@ func TestPagePointer(t *testing.T) {
 	}
 	y := top + 21*2 + 10 // the third row
 	mouse("mouseMoved", 20, y, nil)
-	// What the pointer does is answered when the page has got it, which is not always
-	// when it has dealt with it.
+	// The response to the pointer comes when the page has received the event, which is not always
+	// when the page has handled it.
 	raw, _ := json.Marshal(frame(2))
 	b.Until(fmt.Sprintf("document.querySelector('.detail .name').innerText.includes(%s)", raw))
 	button := map[string]any{"button": "left", "clickCount": 1}
@@ -471,8 +472,8 @@ func TestPagePointer(t *testing.T) {
 	b.quiet(file)
 }
 
-// TestPageFirstEvent opens a page whose first event has no samples: it shows the first
-// that has, and the other when it is asked for.
+// TestPageFirstEvent opens a page whose first event has no samples: it shows the first event that
+// has some, and the other one on request.
 func TestPageFirstEvent(t *testing.T) {
 	p := profiletest.Later(profiletest.Server(500, 2000, 20))
 	b := openPage(t, 1280, 800)
@@ -492,8 +493,8 @@ func TestPageFirstEvent(t *testing.T) {
 	b.quiet(file)
 }
 
-// TestPagePictures takes pictures for people into the directory that
-// CANDID_PICTURES names, of the page that CANDID_PAGE names or of a made-up one.
+// TestPagePictures takes screenshots for people into the directory that CANDID_PICTURES names, of
+// the page that CANDID_PAGE names or of a made-up one.
 func TestPagePictures(t *testing.T) {
 	dir := os.Getenv("CANDID_PICTURES")
 	if dir == "" {

@@ -15,7 +15,7 @@ func median(ms []float64) float64 {
 	return ms[len(ms)/2]
 }
 
-// TestPageDeep has a stack of 10,000 frames, which is scrolled through.
+// TestPageDeep scrolls through a stack of 10,000 frames.
 func TestPageDeep(t *testing.T) {
 	t.Parallel()
 	b := openPage(t, 1280, 800)
@@ -41,10 +41,9 @@ func TestPageDeep(t *testing.T) {
 	b.quiet(file)
 }
 
-// TestPageSpeed draws graphs of 200,000 and, unless -short, of 1,000,000 nodes whole.
-// How long that takes is measured by the benchmark ("flame graph, a frame"); here it is
-// how much is drawn, on which it depends: what can be told apart on the screen, however
-// many nodes there are.
+// TestPageSpeed draws whole graphs of 200,000 and, unless -short, of 1,000,000 nodes. How long that
+// takes is measured by the benchmark ("flame graph, a frame"). This test checks how much is drawn,
+// on which the time depends: what can be distinguished on the screen, however many nodes there are.
 func TestPageSpeed(t *testing.T) {
 	t.Parallel()
 	sizes := []int{200_000}
@@ -70,8 +69,8 @@ func TestPageSpeed(t *testing.T) {
 				b.Eval("candid.rectangles()", &rects)
 				b.Eval("candid.rows()", &rows)
 				t.Logf("%d nodes, %d rows %s: %d rectangles, median %.1f ms", n, rows, what, rects, median(ms))
-				// Rectangles are a pixel wide at least; rows can be seen some 40 at a time.
-				// Mostly they are some ten pixels wide.
+				// Rectangles are at least a pixel wide, and some 40 rows are visible at a time.
+				// Most rectangles are some ten pixels wide.
 				if rects < 100 || rects > 1440*40/8 {
 					t.Errorf("a drawing has %d rectangles", rects)
 				}

@@ -7,7 +7,8 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// asyncFile is a recording with async-profiler's settings and n ExecutionSamples of each state.
+// asyncFile returns a recording with async-profiler's settings and n ExecutionSamples of each
+// state.
 func asyncFile(t testing.TB, settings map[string]string, states map[byte]int) []byte {
 	t.Helper()
 	pools, _, metadata := parts(t, foreignFile(t))
@@ -72,8 +73,8 @@ func TestAsyncProfiler(t *testing.T) {
 	}
 }
 
-// Each kind of event that shows what takes a CPU's time is what others look for, and but one
-// of a recording.
+// Each kind of event that shows what takes CPU time has the type that other readers look for, but
+// only one event of a recording does.
 func TestEventTypes(t *testing.T) {
 	for names, want := range map[string][]byte{
 		"cpu wall":                  {typeExecutionSample, typeWallClockSample},
@@ -94,7 +95,7 @@ func TestEventTypes(t *testing.T) {
 	}
 }
 
-// The number of a kind of samples is no event's: see own.
+// The number of a kind of samples is not the type of an event: see own.
 func TestKindsAreNoEvents(t *testing.T) {
 	for _, def := range typeDefs {
 		if (def.super == superEvent) != isEvent(uint32(def.id)) {

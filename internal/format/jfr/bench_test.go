@@ -14,9 +14,9 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// hour is a recording of an hour at 1 kHz of a program that is busy with many
-// things: 3.6 million samples of 40,000 stacks, 50 frames deep on average, in 40
-// threads. How often each stack is met falls as in real programs.
+// hour is a recording of an hour at 1 kHz of a program that is busy with many things: 3.6 million
+// samples of 40,000 stacks, 50 frames deep on average, in 40 threads. The frequencies of stacks
+// decrease as in real programs.
 var hour = sync.OnceValue(func() *profile.Profile {
 	const samples, stacks = 3_600_000, 40_000
 	r := rand.New(rand.NewPCG(1, 2))
@@ -33,7 +33,7 @@ var hour = sync.OnceValue(func() *profile.Profile {
 	}
 	nodes := []uint32{profile.RootNode}
 	for len(nodes) < stacks {
-		// A stack leaves another one somewhere, and goes on by itself.
+		// A stack branches off another one somewhere, and continues by itself.
 		n := nodes[r.IntN(len(nodes))]
 		for up := r.IntN(25); up > 0 && n != profile.RootNode; up-- {
 			n = b.At(n).Parent
@@ -58,7 +58,7 @@ var hour = sync.OnceValue(func() *profile.Profile {
 	return p
 })
 
-// write writes the hour to a file and gives its size.
+// write writes the hour to a file and returns its size.
 func write(b *testing.B, write func(io.Writer, *profile.Profile) error) (path string, size int64) {
 	f, err := os.Create(filepath.Join(b.TempDir(), "hour.jfr"))
 	if err != nil {
@@ -84,7 +84,7 @@ func BenchmarkWrite(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(p.Samples)), "ns/sample")
 }
 
-// BenchmarkRead loads it.
+// BenchmarkRead reads the hour.
 func BenchmarkRead(b *testing.B) {
 	b.Run("plain", func(b *testing.B) {
 		benchmarkRead(b, Write, func(f *os.File, size int64) (*profile.Profile, error) { return Read(f, size) })
@@ -121,8 +121,7 @@ func benchmarkRead(b *testing.B, as func(io.Writer, *profile.Profile) error, rea
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/sample")
 }
 
-// BenchmarkStreamSample is what one more sample of a known stack costs while it
-// is recorded.
+// BenchmarkStreamSample measures one more sample of a known stack during recording.
 func BenchmarkStreamSample(b *testing.B) {
 	p := hour()
 	out := &file{b: make([]byte, 0, 64<<20)}

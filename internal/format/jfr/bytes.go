@@ -7,16 +7,16 @@ import (
 	"unicode/utf16"
 )
 
-// ErrMalformed is wrapped by the errors for files that are no recordings, or
-// whose parts do not fit together.
+// ErrMalformed is wrapped by the errors for files that are not recordings, or whose parts do not
+// fit together.
 var ErrMalformed = errors.New("malformed recording")
 
-// errNotThere is wrapped by the errors for what refers to a constant that is not there.
+// errNotThere is wrapped by the errors for a reference to a constant that does not exist.
 var errNotThere = fmt.Errorf("%w: a constant is not there", ErrMalformed)
 
 var errShort = fmt.Errorf("%w: an event ends in the middle of a value", ErrMalformed)
 
-// cursor reads values. After a failure it gives zeros, and keeps the error.
+// cursor reads values. After a failure it returns zeros, and keeps the error.
 type cursor struct {
 	b   []byte
 	pos int
@@ -32,8 +32,7 @@ func (c *cursor) fail(err error) {
 
 func (c *cursor) left() int { return len(c.b) - c.pos }
 
-// long reads an integer of any size. An int that is negative comes as more than
-// 2^31.
+// long reads an integer of any size. A negative int is returned as more than 2^31.
 func (c *cursor) long() uint64 {
 	if c.pos < len(c.b) && c.b[c.pos] < 0x80 {
 		c.pos++
@@ -58,7 +57,7 @@ func (c *cursor) long() uint64 {
 	return v
 }
 
-// count reads how many elements follow that take at least one byte each.
+// count reads the number of elements that follow, each of which takes at least one byte.
 func (c *cursor) count() int {
 	n := c.long()
 	if n > uint64(c.left()) {
@@ -91,7 +90,7 @@ func (c *cursor) bytes() []byte {
 	return c.b[c.pos-n : c.pos]
 }
 
-// text is a string, or the number of a constant that it is.
+// text is a string, or the number of the constant that holds it.
 type text struct {
 	s   string
 	ref uint64
@@ -124,7 +123,7 @@ func (c *cursor) text() text {
 	}
 }
 
-// skipText steps over a string.
+// skipText skips a string.
 func (c *cursor) skipText() {
 	switch enc := c.byte(); enc {
 	case stringNull, stringEmpty:
@@ -141,7 +140,7 @@ func (c *cursor) skipText() {
 	}
 }
 
-// data reads the bytes that appendBytes wrote. They are the cursor's.
+// data reads the bytes that appendBytes wrote. They belong to the cursor.
 func (c *cursor) data() []byte {
 	switch enc := c.byte(); enc {
 	case stringNull, stringEmpty:

@@ -12,7 +12,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
-// chunked is a recording of many chunks, and where they begin.
+// chunked returns a recording of many chunks, and where they begin.
 func chunked(t testing.TB, p *profile.Profile) (b []byte, at []int64) {
 	out := &file{}
 	s := NewStream(out, whole{p}, func() Info { return Info{&p.Meta, p.Events, p.Losses} })
@@ -39,8 +39,8 @@ func chunked(t testing.TB, p *profile.Profile) (b []byte, at []int64) {
 	return out.b, at
 }
 
-// A file of many chunks gives each sample with its stack, in their order, also where the
-// samples of a chunk are not read beside the constants of the next one.
+// A file of many chunks yields each sample with its stack, in order, also if the samples of a chunk
+// are not read in parallel with the constants of the next one.
 func TestManyChunks(t *testing.T) {
 	p := profiletest.Java()
 	b, _ := chunked(t, p)
@@ -79,12 +79,13 @@ func stack(p *profile.Profile, node uint32) string {
 	return b.String()
 }
 
-// Of two chunks that are damaged the error is about the first, though its events are read
-// while the next one is.
+// If two chunks are damaged the error is about the first, though its events are read while the next
+// one is.
 func TestFirstDamage(t *testing.T) {
 	b, at := chunked(t, profiletest.Java())
 	events := bytes.Clone(b)
-	// The chunk's first event claims more than there is, and its last checkpoint stays behind it.
+	// The chunk's first event claims more bytes than there are, and its last checkpoint comes after
+	// it.
 	copy(events[at[1]+headerSize:], []byte{0xff, 0xff, 0xff, 0xff, 0x7f})
 	both := bytes.Clone(events)
 	binary.BigEndian.PutUint64(both[at[2]+atMetadata:], uint64(headerSize))

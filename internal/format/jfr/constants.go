@@ -10,8 +10,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Source is what samples refer to by number; a profile.Builder is one. What it
-// gave once does not change, but for threads and processes.
+// Source provides what samples refer to by number; a profile.Builder is one. A value that it
+// returned once does not change, except threads and processes.
 type Source interface {
 	At(node uint32) profile.Node
 	Frames() []profile.Frame
@@ -19,7 +19,7 @@ type Source interface {
 	Threads() []profile.Thread
 	Processes() []profile.Process
 	Syscalls() []string
-	// Observations are those that it still has, and how many there were before them.
+	// Observations returns those that it still has, and how many there were before them.
 	Observations() (list []profile.Observation, gone int)
 }
 
@@ -47,9 +47,9 @@ func (p *pool) flag(v bool) {
 	}
 }
 
-// constants are the tables of one chunk: what is in the file already, and what is
-// new since the last checkpoint. No number ever means something else: not later in
-// the file either, because readers keep constants from one chunk to the next.
+// constants are the tables of one chunk: what is in the file already, and what is new since the
+// last checkpoint. No number is ever reused, not even later in the file, because readers keep
+// constants from one chunk to the next.
 type constants struct {
 	src Source
 
@@ -57,7 +57,7 @@ type constants struct {
 	functions, frames, nodes, kinds     pool
 	nodesOf                             pool
 	traces, threads, syscalls           pool
-	fixed                               bool // what never changes is in the file
+	fixed                               bool // the constants that never change are in the file
 	haveNoStack                         bool
 
 	symbolOf, classOf, packageOf map[string]uint32
@@ -66,11 +66,11 @@ type constants struct {
 
 	haveFunc, haveFrame []bool  // by index in the source
 	nodeOf              numbers // by node of the source: its number in the file
-	traceOf             ids     // the same of whole stacks
+	traceOf             ids     // the same for whole stacks
 	nextNode, nextTrace uint32
 	traceByHash         hashes // numbers of traces
-	sorted              bool   // stacks of other readers are put in order, see likeOrder
-	traceAt             []int  // where in traces.b each of them begins, if they are
+	sorted              bool   // stacks for other readers are sorted, see likeOrder
+	traceAt             []int  // where in traces.b each of them begins, if they are sorted
 	traceLike           [][]byte
 	traceSpare          []byte
 	kindOf              map[kind]uint32
@@ -89,7 +89,7 @@ type constants struct {
 	runFrom uint32
 }
 
-// kind is everything about a sample that few samples differ in.
+// kind holds the properties of a sample that differ between few samples.
 type kind struct {
 	event, call uint16
 	state       profile.State
@@ -107,7 +107,7 @@ func newConstants(src Source) *constants {
 	return c
 }
 
-// renew forgets what is in the file: a chunk has all constants that it needs.
+// renew forgets what is in the file: each chunk contains all constants that it needs.
 func (c *constants) renew() {
 	c.symbolOf, c.classOf, c.packageOf = map[string]uint32{}, map[string]uint32{}, map[string]uint32{}
 	c.traceByHash = hashes{first: c.nextTrace + 1}
@@ -129,7 +129,7 @@ func at[T any](list []T, i uint32) []T {
 	return list
 }
 
-// symbol gives the number of a text, 0 for none.
+// symbol returns the number of a text, 0 for none.
 func (c *constants) symbol(s string) uint64 {
 	if s == "" {
 		return 0
@@ -137,8 +137,8 @@ func (c *constants) symbol(s string) uint64 {
 	return c.named(s)
 }
 
-// named gives the number of a text, also of an empty one: where other readers look
-// they take no 0.
+// named returns the number of a text, also of an empty one: in fields that other readers use, they
+// do not accept 0.
 func (c *constants) named(s string) uint64 {
 	id, ok := c.symbolOf[s]
 	if !ok {
@@ -151,7 +151,7 @@ func (c *constants) named(s string) uint64 {
 	return uint64(id)
 }
 
-// class gives the number of a class by its name with slashes.
+// class returns the number of a class by its name with slashes.
 func (c *constants) class(name string) uint64 {
 	id, ok := c.classOf[name]
 	if !ok {
@@ -185,8 +185,8 @@ func (c *constants) pkg(name string) uint64 {
 	return uint64(id)
 }
 
-// split gives a function as a class, with slashes, and a method. Native code's
-// class is its module.
+// split returns a function as a class, with slashes, and a method. The class of native code is its
+// module.
 func split(f *profile.Func) (class, method string) {
 	if f.Module != "" {
 		return strings.Trim(f.Module, "[]"), f.Name
@@ -202,7 +202,7 @@ func split(f *profile.Func) (class, method string) {
 	return strings.ReplaceAll(f.Name[:i], ".", "/"), f.Name[i+1:]
 }
 
-// joined is the name that a class and a method stand for.
+// joined returns the name that a class and a method stand for.
 func joined(class, method string) string {
 	if class == "" {
 		return method
@@ -210,11 +210,11 @@ func joined(class, method string) string {
 	return strings.ReplaceAll(class, "/", ".") + "." + method
 }
 
-// nativeDescriptor stands where there are no parameters to tell of; what other
-// profilers write there, too.
+// nativeDescriptor is the descriptor where no parameters exist; other profilers write it there,
+// too.
 const nativeDescriptor = "()L;"
 
-// function gives the number of a function, as a method and as a function.
+// function returns the number of a function, as a method and as a function.
 func (c *constants) function(i uint32) uint64 {
 	id := uint64(i) + 1
 	c.haveFunc = at(c.haveFunc, i)
@@ -228,7 +228,7 @@ func (c *constants) function(i uint32) uint64 {
 	if !strings.HasPrefix(descriptor, "(") {
 		descriptor = nativeDescriptor
 		if f.Module == "" && class != "" {
-			descriptor = "()" // a method whose parameters nobody told
+			descriptor = "()" // a method whose parameters are not known
 		}
 	}
 	classID, methodName, desc := c.class(class), c.named(method), c.named(descriptor)
@@ -274,8 +274,8 @@ func (c *constants) frame(i uint32) uint64 {
 	return id
 }
 
-// take gives the pools with new constants, the stacks of other readers apart, and
-// begins new ones. Their bytes are good until the next constant.
+// take returns the pools with new constants, with the stacks for other readers separate, and begins
+// new ones. Their bytes are valid until the next constant.
 func (c *constants) take() (rest, traces []pool) {
 	c.endRun()
 	if len(c.stacks) > 0 {
@@ -303,8 +303,8 @@ func (c *constants) take() (rest, traces []pool) {
 	return rest, traces
 }
 
-// likeOrder puts the stacks of other readers in the order of their outermost frames, which
-// their bytes end with: so most of each is what the one before it is, which packs well.
+// likeOrder sorts the stacks for other readers by their outermost frames, with which their bytes
+// end: then most of each is the same as in the one before it, which compresses well.
 func (c *constants) likeOrder() {
 	b := c.traces.b
 	c.traceAt = append(c.traceAt, len(b))
@@ -321,7 +321,7 @@ func (c *constants) likeOrder() {
 	c.traceAt = c.traceAt[:0]
 }
 
-// fromTheEnd compares bytes from the last one on.
+// fromTheEnd compares bytes starting with the last one.
 func fromTheEnd(a, b []byte) int {
 	for len(a) >= 8 && len(b) >= 8 {
 		x, y := binary.LittleEndian.Uint64(a[len(a)-8:]), binary.LittleEndian.Uint64(b[len(b)-8:])
@@ -338,10 +338,10 @@ func fromTheEnd(a, b []byte) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// keepRoom is how much room is kept for what comes next. Steps that take more are rare.
+// keepRoom is how many bytes of a buffer are kept for reuse. Steps that take more are rare.
 const keepRoom = 256 << 10
 
-// again empties b, to be filled again.
+// again empties b for reuse.
 func again(b []byte) []byte {
 	if cap(b) > keepRoom {
 		return nil
@@ -349,7 +349,7 @@ func again(b []byte) []byte {
 	return b[:0]
 }
 
-// size is how many bytes of constants are to be written.
+// size returns how many bytes of constants are to be written.
 func (c *constants) size() int {
 	n := len(c.run) + len(c.stacks)
 	for _, p := range []*pool{&c.threads, &c.symbols, &c.packages, &c.classes, &c.methods, &c.functions, &c.frames, &c.nodes, &c.nodesOf, &c.syscalls, &c.kinds, &c.traces} {

@@ -17,8 +17,7 @@ func (s *Stream) event(typ uint64, fields func(b []byte) []byte) {
 	putSize(s.b, from)
 }
 
-// tell writes what has changed of the recording as a whole since it was last
-// told.
+// tell writes what has changed of the recording as a whole since it was last written.
 func (s *Stream) tell(info *Info) {
 	t, m := &s.told, info.Meta
 	now := *m
@@ -33,7 +32,7 @@ func (s *Stream) tell(info *Info) {
 			return b
 		})
 	}
-	// What is written at a stretch gets its name when it is whole.
+	// A file that is written in one go gets its name when it is complete.
 	now.Unfinished = s.careful && !s.last
 	if !s.begun || !sameMeta(&now, &t.meta) {
 		t.meta = now
@@ -98,8 +97,8 @@ func (s *Stream) tell(info *Info) {
 	}
 }
 
-// settings tells of events that are new what async-profiler and its readers call so:
-// which one ExecutionSamples are of, and how much time a sample stands for.
+// settings writes for new events the settings that async-profiler and its readers use: which event
+// ExecutionSamples are of, and how much time a sample stands for.
 func (s *Stream) settings(events []profile.Event) {
 	setting := func(typ byte, name, value string) {
 		s.event(typeActiveSetting, func(b []byte) []byte {

@@ -2,7 +2,7 @@ package jfr
 
 import "testing"
 
-// TornFiles is what the tests from outside see of a form: the files that it leaves, unpacked.
+// TornFiles exports the torn files of a form to external tests: the files that it leaves, unpacked.
 func TornFiles(name string) func(t testing.TB, n, stride int, visit func(name string, b []byte)) {
 	for _, f := range allForms {
 		if f.name == name {
@@ -14,7 +14,7 @@ func TornFiles(name string) func(t testing.TB, n, stride int, visit func(name st
 	panic(name)
 }
 
-// TornZstd is the same of files in zstd's form as they are.
+// TornZstd is the same for files in zstd's form, packed as they are and unpacked.
 func TornZstd(t testing.TB, n, stride int, visit func(name string, b, unpacked []byte)) {
 	for _, f := range packedForms {
 		if f.name == "zstd" {

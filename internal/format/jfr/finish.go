@@ -8,8 +8,8 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// finishForeign describes the events of a recording that candid did not write,
-// now that all settings are known.
+// finishForeign describes the events of a recording that candid did not write, now that all
+// settings are known.
 func (r *reader) finishForeign() {
 	f := &r.foreign
 	if r.readers.ours && len(f.events) == 0 {
@@ -26,8 +26,8 @@ func (r *reader) finishForeign() {
 	}
 }
 
-// foreignFinal puts the events of such a profile in their order and gives samples
-// the weight that a setting says.
+// foreignFinal sorts the events of such a profile and gives samples the weight that a setting
+// defines.
 func (r *reader) foreignFinal(p *profile.Profile) {
 	f := &r.foreign
 	if len(f.events) == 0 {
@@ -38,7 +38,7 @@ func (r *reader) foreignFinal(p *profile.Profile) {
 	}
 	p.Losses.Lost += f.lost
 	for i := range p.Threads {
-		p.Threads[i].PID = f.pid // which the recording tells at some place
+		p.Threads[i].PID = f.pid // the recording contains it at some point
 	}
 	order := slices.Clone(f.events)
 	slices.Sort(order)
@@ -77,18 +77,18 @@ func (r *reader) foreignFinal(p *profile.Profile) {
 	p.SortByTime()
 }
 
-// async-profiler's intervals where none was asked for, ns.
+// async-profiler's default intervals, ns.
 const (
 	asyncInterval = 10_000_000
 	asyncWall     = 50_000_000
 )
 
-// asyncPeriod is for how many ns a sample of async-profiler's stands; 0 where it does not
-// stand for time.
+// asyncPeriod returns how many ns a sample of async-profiler stands for; 0 if it does not stand for
+// time.
 func (f *foreignState) asyncPeriod(event string) uint64 {
 	var ns, usual uint64
 	switch {
-	case event == "cpu" || event == "itimer" || event == "ctimer", event == f.sampled && !f.async: // candid says so of time only
+	case event == "cpu" || event == "itimer" || event == "ctimer", event == f.sampled && !f.async: // candid writes this for time only
 		ns, usual = f.periods["interval"], asyncInterval
 	case event == "wall" && f.sampled == "wall":
 		ns, usual = f.periods["interval"], asyncWall

@@ -7,8 +7,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// frameTypes are what other readers know of a frame's kind: their numbers are
-// the same everywhere.
+// Frame types are what other readers know of a frame's kind: their numbers are the same everywhere.
 const (
 	frameInterpreted = iota
 	frameJIT
@@ -35,7 +34,7 @@ var frameTypeOf = [walk.NumKinds]byte{
 	walk.KindAOT:          frameJIT,
 }
 
-// frameType is the type of a frame as other readers know it.
+// frameType returns the type of a frame for other readers.
 func (c *constants) frameType(f *profile.Frame) byte {
 	if f.Kind == walk.KindNative && strings.HasPrefix(c.src.Funcs()[f.Func].Raw, "_Z") {
 		return frameCPP
@@ -43,7 +42,7 @@ func (c *constants) frameType(f *profile.Frame) byte {
 	return frameTypeOf[min(f.Kind, walk.NumKinds-1)]
 }
 
-// names makes a pool of constants that are their own numbers, from first on.
+// names returns a pool of constants numbered from first on.
 func names(typ int, first uint64, list []string) pool {
 	p := pool{typ: typ}
 	for i, s := range list {
@@ -53,8 +52,8 @@ func names(typ int, first uint64, list []string) pool {
 	return p
 }
 
-// fixedPools are the constants that never change. Those of other readers have the
-// numbers that readers rely on; candid's own begin at 1, since 0 is no constant.
+// fixedPools returns the constants that never change. Constants for other readers have the numbers
+// that readers rely on; candid's own begin at 1, because 0 means no constant.
 func fixedPools() []pool {
 	var kinds, ends []string
 	for k := range walk.NumKinds {
@@ -75,7 +74,7 @@ func fixedPools() []pool {
 
 var provenanceNames = []string{walk.Exact: "exact", walk.Derived: "derived", walk.Heuristic: "heuristic"}
 
-// The states that other readers know.
+// Thread states that other readers know.
 const (
 	stateDefault = iota
 	stateRunnable

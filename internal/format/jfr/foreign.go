@@ -21,7 +21,7 @@ type eventReader struct {
 	read  func(r *reader, c *chunk, h *eventReader, cur *cursor) error
 }
 
-// Where foreignSample finds what it needs.
+// Slots in which foreignSample finds what it needs.
 const (
 	foreignTime = iota
 	foreignThread
@@ -31,26 +31,26 @@ const (
 	foreignFailed
 )
 
-// unit says what the weight of a foreign event is.
+// unit is what the weight of a foreign event means.
 type unit uint8
 
 const (
-	counted  unit = iota // each is one sample of a period that a setting may tell
-	inTicks              // a length of time
+	counted  unit = iota // each is one sample of a period that a setting may define
+	inTicks              // a duration in ticks
 	inBytes              // bytes
-	repeated             // as many samples of that period
+	repeated             // so many samples of that period
 )
 
 type foreignEvent struct {
 	typ, event     string
 	thread, weight string
 	unit           unit
-	state          profile.State // unless the event tells
+	state          profile.State // unless the event has one
 }
 
-// foreignEvents are the samples of others: of the JDK (jdk.jfr's metadata.xml
-// describes them) and of async-profiler (src/jfrMetadata.cpp). An event in the
-// order in which a profile lists them; several types may be the same one.
+// foreignEvents are the samples of other profilers: of the JDK (jdk.jfr's metadata.xml describes
+// them) and of async-profiler (src/jfrMetadata.cpp). They are in the order in which a profile lists
+// its events; several types may be the same event.
 var foreignEvents = []foreignEvent{
 	{"jdk.CPUTimeSample", "cpu", "eventThread", "samplingPeriod", inTicks, profile.StateRunning},
 	{nameExecutionSample, "execution", "sampledThread", "", counted, profile.StateUnknown},
@@ -73,17 +73,17 @@ var wallRow = slices.IndexFunc(foreignEvents, func(e foreignEvent) bool { return
 
 // foreignState is what is known of a recording that candid did not write.
 type foreignState struct {
-	events  []int // the profile's, while it is read: rows
+	events  []int // the profile's events so far, as rows
 	eventOf map[string]uint16
 	threads map[foreignID]uint32
 	periods map[string]uint64 // ns, by event and setting
 	async   bool              // async-profiler recorded it
-	sampled string            // async-profiler's setting event, which candid writes too: what ExecutionSamples are of
+	sampled string            // async-profiler's setting event, which candid writes too: the event of ExecutionSamples
 	pid     int
 	lost    uint64
 }
 
-// eventReaders makes the readers of the events that candid asks for.
+// eventReaders creates the readers of the events that candid needs.
 func (s *schema) eventReaders(rs *readers) error {
 	rs.events = map[uint64]*eventReader{}
 	add := func(name string, numbers, texts, needed []string, h eventReader) error {
@@ -105,7 +105,7 @@ func (s *schema) eventReaders(rs *readers) error {
 		name           string
 		numbers, texts []string
 		read           func(r *reader, c *chunk, h *eventReader, cur *cursor) error
-		since          int // numbers from here on are not in the files of each version; 0: all are
+		since          int // numbers from here on are missing in files of some versions; 0: none is
 	}
 	var list []want
 	if rs.ours {
@@ -150,8 +150,8 @@ func (s *schema) eventReaders(rs *readers) error {
 	return s.observationReaders(rs)
 }
 
-// hasAll reports whether the type has fields of all these names. One that is a sample
-// must: a sample of no bytes would take memory for nothing.
+// hasAll reports whether the type has fields of all these names. A sample must: a sample of no
+// bytes would take memory for nothing.
 func (t *class) hasAll(names []string) bool {
 	for _, name := range names {
 		if !slices.ContainsFunc(t.fields, func(f field) bool { return f.name == name }) {
@@ -184,7 +184,7 @@ func foreignSample(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 		s.Weight = max(s.Weight, 1)
 	}
 	if row.unit == inTicks && row.state > profile.StateRunning {
-		s.Time = later(s.Time, s.Weight) // they are told by their beginning
+		s.Time = later(s.Time, s.Weight) // their time is when they began
 	}
 	if st != profile.StateUnknown && row.state == profile.StateUnknown {
 		s.State = st
@@ -206,11 +206,10 @@ func foreignSample(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 	return nil
 }
 
-// later is a time some ns later, as far as there are times.
+// later returns a time some ns later, without overflow.
 func later(t, ns uint64) uint64 { return t + min(ns, math.MaxInt64-min(t, math.MaxInt64)) }
 
-// foreignEvent gives the event of a row, for now by the order in which they are
-// met.
+// foreignEvent returns the event of a row, for now by the order of first occurrence.
 func (r *reader) foreignEvent(row int) uint16 {
 	f := &r.foreign
 	name := foreignEvents[row].event
@@ -226,7 +225,7 @@ func (r *reader) foreignEvent(row int) uint16 {
 	return i
 }
 
-// threadState is a thread's state by a constant.
+// threadState returns a thread's state by a constant.
 func (r *reader) threadState(c *chunk, id uint64) profile.State {
 	t, ok := c.pools.states.get(id)
 	if !ok {
@@ -250,7 +249,7 @@ func (r *reader) threadState(c *chunk, id uint64) profile.State {
 	return profile.StateUnknown
 }
 
-// foreignID tells threads apart.
+// foreignID identifies a thread.
 type foreignID struct {
 	osID, javaID uint64
 	name         string
@@ -309,7 +308,7 @@ func jvmInformation(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 	return nil
 }
 
-// activeSetting keeps what samples stand for.
+// activeSetting keeps settings that say what samples stand for.
 func activeSetting(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 	var rec record
 	h.slots.read(cur, &rec)
@@ -318,10 +317,10 @@ func activeSetting(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 	if f.periods == nil {
 		f.periods = map[string]uint64{}
 	}
-	if name == "jstackdepth" { // which async-profiler always tells
+	if name == "jstackdepth" { // async-profiler always writes it
 		f.async = true
 	}
-	// The JDK says "20 ms" of each event, async-profiler of all a number of ns.
+	// The JDK writes "20 ms" for each event, async-profiler a number of ns for all.
 	if ns, err := strconv.ParseUint(value, 10, 63); err == nil {
 		if name == "interval" || name == "wall" {
 			f.periods[name] = ns

@@ -9,8 +9,8 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// FuzzRead reads any file. Most of a small one is the description of its types, so
-// FuzzParts looks harder at the rest.
+// FuzzRead reads any file. Most of a small one is the description of its types, so FuzzParts tests
+// the rest more thoroughly.
 func FuzzRead(f *testing.F) {
 	own, other := small(f), foreignFile(f)
 	f.Add(own)
@@ -41,8 +41,8 @@ type described struct {
 	reader   reader
 }
 
-// FuzzParts reads any constants and events of types that are as they should be: those
-// of candid's files, and the same as others have them.
+// FuzzParts reads any constants and events with valid types: those of candid's files, and those of
+// other profilers' files.
 func FuzzParts(f *testing.F) {
 	var kinds [2]described
 	for i, data := range [][]byte{small(f), foreignFile(f)} {
@@ -73,7 +73,7 @@ func FuzzParts(f *testing.F) {
 	})
 }
 
-// TestParts demands that what FuzzParts begins with is a file with everything in it.
+// TestParts checks that the seeds of FuzzParts are files with everything in them.
 func TestParts(t *testing.T) {
 	for _, data := range [][]byte{small(t), foreignFile(t)} {
 		want, err := parse(data)
@@ -87,8 +87,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// parts takes a file of one chunk apart: the pools of all its checkpoints, its events
-// up to its description of types, and that.
+// parts splits a file of one chunk: the pools of all its checkpoints, its events up to its
+// description of types, and that description.
 func parts(t testing.TB, data []byte) (pools, events, metadata []byte) {
 	t.Helper()
 	r := &reader{in: bytes.NewReader(data), size: int64(len(data))}
@@ -119,7 +119,7 @@ func parts(t testing.TB, data []byte) (pools, events, metadata []byte) {
 	return append(binary.AppendUvarint(nil, uint64(n)), pools...), data[headerSize:c.metadata], metadata
 }
 
-// assembled is a file of one chunk and one checkpoint.
+// assembled returns a file of one chunk and one checkpoint.
 func assembled(pools, events, metadata []byte) []byte {
 	data := append(make([]byte, headerSize), events...)
 	checkpoint := len(data)

@@ -14,15 +14,15 @@ import (
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
-// What Pyroscope's parser reads is what is in the profile, also of a file that was
-// ended in the middle. It is a module of its own: only this test needs it.
+// Pyroscope's parser reads what is in the profile, also from a file that was cut off in the middle.
+// The parser is in a module of its own, because only this test needs it.
 func TestGrafanaReadsIt(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "grafana")
 	build := exec.Command("go", "build", "-C", filepath.Join("testdata", "grafana"), "-o", program, ".")
 	build.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly")
 	if out, err := build.CombinedOutput(); err != nil {
-		if strings.Contains(string(out), "@v") { // a module and its version: nothing else of a build is told so
+		if strings.Contains(string(out), "@v") { // a module and its version: no other output of a build looks like this
 			t.Skipf("the module cannot be had here: %s", out)
 		}
 		t.Fatalf("%v\n%s", err, out)
@@ -44,7 +44,7 @@ func TestGrafanaReadsIt(t *testing.T) {
 		}
 		want := map[string]int{}
 		for stack, n := range stacksOf(read(t, data)) {
-			_, stack, _ = strings.Cut(strings.TrimPrefix(stack, "\t"), "\t") // of all threads
+			_, stack, _ = strings.Cut(strings.TrimPrefix(stack, "\t"), "\t") // over all threads
 			want[strings.ReplaceAll(stack, ";;", ";")] += n
 		}
 		got := map[string]int{}

@@ -8,44 +8,43 @@ import (
 	"time"
 )
 
-// How a file grows so that it is whole whenever candid is ended.
+// A file grows so that it is complete whenever candid is ended.
 //
-// Readers take what lies behind a chunk's size for another chunk, and refuse the file
-// if it is none. No call both makes a file longer and changes the size in a header,
-// so what is appended is chunks: pages, each a whole chunk without events, written
-// at the end of the file by one call, which a kill does not tear because it does not
-// cross a page. Then the size in the header of the chunk that grows is set to take
-// them in. Events can be read in them, too: the first bytes of a page, FLR, are an
-// event of 70 bytes (0x46) of a type that is none, and behind it lie the page's own
+// Readers take what follows a chunk's size for another chunk, and refuse the file if it is not one.
+// No system call both extends a file and changes the size in a header, so only chunks are appended:
+// pages, each a whole chunk without events, written at the end of the file by one call, which a
+// kill does not tear because it does not cross a page. Then the size in the header of the chunk
+// that grows is set to include them. Pages can also be read as events: the first bytes of a page,
+// FLR, are an event of 70 bytes (0x46) of a type that does not exist, followed by the page's own
 // types and a filler to its end.
 //
-// Within the chunk, what is not used yet is one event, a filler. In front of it is a
-// gate, an event of two bytes. New events are written into the filler, behind its
-// head, with another gate and a filler for the rest at their end; then constants are
-// told of in the header; then the gate's size is changed, by one byte, from its own to
-// that of gate and filler's head together, so that what comes next are the new events.
+// Within the chunk, unused space is one event, a filler. Before it is a gate, an event of two
+// bytes. New events are written into the filler, after its head, followed by another gate and a
+// filler for the rest; then the header is updated with the constants; then the gate's size is
+// changed, by one byte, from its own to that of gate and filler's head together, so that the new
+// events follow it.
 //
-// Gates and fillers are of the type of metadata, which all readers step over.
+// Gates and fillers have the type of metadata, which all readers skip.
 const (
 	pageSize = 4096
 
-	gateShut   = 2                     // bytes: of the gate itself
+	gateShut   = 2                     // bytes: only the gate itself
 	fillerHead = sizeBytes + 1         // size and type
 	gateOpen   = gateShut + fillerHead // so that the next event is what the filler holds
 
-	// A page read as an event: how long it seems, two bytes more than its header, and
-	// its type, which must be no one's.
+	// A page read as an event: its apparent length, two bytes more than its header, and its type,
+	// which must not exist.
 	pageAsEvent = headerSize + 2 // = 'F'
 	typeOfPage  = 'L'
 )
 
-// gate is a shut gate and a filler up to end, at a place of the chunk.
+// gate returns a shut gate and a filler up to end, at a position of the chunk.
 func gate(at, end int64) [gateOpen]byte {
 	n := uint32(end - at - gateShut)
 	return [gateOpen]byte{gateShut, typeMetadata, byte(n) | 0x80, byte(n>>7) | 0x80, byte(n>>14) | 0x80, byte(n >> 21 & 0x7f), typeMetadata}
 }
 
-// emptyPage is a page as it is appended, but for the times in its header.
+// emptyPage is a page as it is appended, except for the times in its header.
 var emptyPage = sync.OnceValue(func() emptied {
 	b := make([]byte, headerSize, pageSize)
 	b = append(b, pageAsEvent-headerSize, typeMetadata)
@@ -66,8 +65,8 @@ var emptyPage = sync.OnceValue(func() emptied {
 	return emptied{[pageSize]byte(b), firstGate}
 })
 
-// bareTypes are the types that some readers ask for in every chunk, without any
-// field: there is nothing of them in a page.
+// bareTypes returns the types that some readers require in every chunk, without any fields: a page
+// has no values of them.
 func bareTypes() *element {
 	all := node("metadata")
 	for i := range typeDefs {
@@ -83,7 +82,7 @@ type emptied struct {
 	gate int64
 }
 
-// appendPage makes the file longer by a page.
+// appendPage extends the file by a page.
 func (s *Stream) appendPage(at int64) error {
 	empty := emptyPage()
 	s.page = append(s.page[:0], empty.b[:]...)
@@ -104,8 +103,8 @@ func (s *Stream) begin() error {
 	return nil
 }
 
-// grow makes the chunk longer, by what n bytes from its gate on take, a gate behind
-// them and room for one more.
+// grow extends the chunk to hold n bytes from its gate on, a gate behind them and room for one
+// more.
 func (s *Stream) grow(n int64) error {
 	end := (s.gate + gateOpen + n + 3*gateOpen + pageSize - 1) &^ (pageSize - 1)
 	if end-s.gate > maxEvent {
@@ -129,7 +128,7 @@ func (s *Stream) grow(n int64) error {
 		return err
 	}
 	s.size = end
-	// One filler for all, before any of the pages is written to.
+	// One filler for all pages, before any of them is written to.
 	g := gate(s.gate+gateOpen, end)
 	if _, err := s.out.WriteAt(g[:], s.base+s.gate+gateOpen); err != nil {
 		return err
@@ -137,10 +136,10 @@ func (s *Stream) grow(n int64) error {
 	return s.open(s.gate + gateOpen)
 }
 
-// room reports whether n bytes have room in the chunk behind its gate.
+// room reports whether n bytes fit in the chunk behind its gate.
 func (s *Stream) room(n int64) bool { return s.gate+gateOpen+n+2*gateOpen <= s.size }
 
-// open opens the gate; the next one is shut and lies at a place behind it.
+// open opens the gate; next is the position of the next one, which is shut.
 func (s *Stream) open(next int64) error {
 	if _, err := s.out.WriteAt([]byte{gateOpen}, s.base+s.gate); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
-// small is a recording of candid's with a little of everything.
+// small returns a recording of candid's with a little of everything.
 func small(t testing.TB) []byte {
 	t.Helper()
 	p := *profiletest.Java()
@@ -24,14 +24,13 @@ func small(t testing.TB) []byte {
 	return b.Bytes()
 }
 
-// foreignFile is a recording as others write it, made of the same pieces: candid's
-// own types have other names, so that their content means nothing.
+// foreignFile returns a recording as other profilers write it, made of the same pieces: candid's
+// own types have other names, so that their content is not recognized.
 func foreignFile(t testing.TB) []byte {
 	return bytes.ReplaceAll(small(t), []byte("candid.types."), []byte("unknown.type."))
 }
 
-// What others see of a file of candid's is read where candid's own parts are not
-// known.
+// If candid's own parts are not recognized, what other readers see of its file is read.
 func TestForeignStacks(t *testing.T) {
 	p, err := parse(foreignFile(t))
 	if err != nil {
@@ -101,8 +100,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// An event may be as large as the format lets it be: what is not looked into for its
-// size is stepped over, and what comes behind it is read.
+// An event may be as large as the format permits: one that is too large to be examined is skipped,
+// and what follows it is read.
 func TestLargeEvents(t *testing.T) {
 	add := func(data []byte, text int) []byte {
 		b := reserveSize(nil)
@@ -123,7 +122,7 @@ func TestLargeEvents(t *testing.T) {
 			t.Errorf("behind %d bytes: %d samples, %d notes", c.large, len(p.Samples), len(p.Meta.Notes))
 		}
 	}
-	// One that ends behind the file.
+	// An event that ends after the file.
 	data := add(small(t), 3)
 	copy(data[len(data)-9:], "\xff\xff\xff\x7f")
 	if p, err := parse(data); err == nil && len(p.Samples) != 60 {
@@ -131,8 +130,8 @@ func TestLargeEvents(t *testing.T) {
 	}
 }
 
-// A type that contains itself, or twice what contains twice and so on, is refused
-// before it is read.
+// A type that contains itself, or contains twice one that contains another twice and so on, is
+// refused before it is read.
 func TestHostileTypes(t *testing.T) {
 	s := &schema{byID: map[uint64]*class{}, byName: map[string]*class{}}
 	s.byID[1] = &class{id: 1, name: "self", fields: []field{{name: "f", typ: 1}}}
@@ -148,7 +147,7 @@ func TestHostileTypes(t *testing.T) {
 	}
 }
 
-// Numbers that only grow take no more memory than there are constants.
+// Increasing numbers take no more memory than there are constants.
 func TestTableOfWideNumbers(t *testing.T) {
 	var tb table[[7]uint64]
 	ids := []uint64{0, 1, 1 << 63}

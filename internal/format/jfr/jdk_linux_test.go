@@ -30,8 +30,8 @@ func run(t testing.TB, name string, args ...string) string {
 	return string(out)
 }
 
-// stacksOf is what the JDK's reader makes of a file: how often each stack is in it,
-// by type of event and thread.
+// stacksOf returns what the JDK's reader makes of a file: how often each stack is in it, by type of
+// event and thread.
 func stacksOf(t testing.TB, major int, file string) map[string]int {
 	t.Helper()
 	out := map[string]int{}
@@ -47,7 +47,7 @@ func stacksOf(t testing.TB, major int, file string) map[string]int {
 	return out
 }
 
-// stacks are the stacks of a profile in the same words; none is one without frames.
+// stacks returns the stacks of a profile in the same form; none stands for one without frames.
 func stacks(p *profile.Profile, none string, typeOf func(event string) string, frame func(f profile.Frame, fn profile.Func) string) map[string]int {
 	out := map[string]int{}
 	for _, s := range p.Samples {
@@ -85,7 +85,7 @@ func differ(t *testing.T, got, want map[string]int) {
 	}
 }
 
-// What the JDK reads of a recording of candid's is what is in it.
+// The JDK reads from a recording of candid's what is in it.
 func TestJDKReadsIt(t *testing.T) {
 	types := map[walk.Kind]string{
 		walk.KindInterpreted: "Interpreted", walk.KindC1: "C1 compiled", walk.KindC2: "JIT compiled", walk.KindCompiled: "JIT compiled", walk.KindAOT: "JIT compiled",
@@ -129,7 +129,7 @@ func TestJDKReadsIt(t *testing.T) {
 				if counts == nil || counts[1] != strconv.Itoa(n) {
 					t.Errorf("%d samples:\n%s", n, summary)
 				}
-				// Everything can be printed, candid's own events too.
+				// Everything can be printed, including candid's own events.
 				printed := run(t, fixture.JDKTool(t, major, "jfr"), "print", "--stack-depth", "2", file)
 				if n := strings.Count(printed, "\njdk.ExecutionSample {"); counts != nil && strconv.Itoa(n) != counts[1] {
 					t.Errorf("%d samples are printed", n)
@@ -150,7 +150,7 @@ func TestJDKReadsIt(t *testing.T) {
 	}
 }
 
-// What jfr scrub leaves of a recording of candid's is read as far as it is there.
+// The parts of a recording of candid's that jfr scrub leaves are read as far as they exist.
 func TestScrubbed(t *testing.T) {
 	p := profiletest.Java()
 	dir := t.TempDir()
@@ -181,7 +181,7 @@ func recordJDK(t *testing.T, major int, settings string) string {
 	return file
 }
 
-// What candid reads of a JVM's own recording is what the JDK's reader does.
+// candid reads from a JVM's own recording what the JDK's reader does.
 func TestReadsJDK(t *testing.T) {
 	types := map[string]string{
 		"cpu": "jdk.CPUTimeSample", "execution": "jdk.ExecutionSample", "native-method": "jdk.NativeMethodSample", "alloc": "jdk.ObjectAllocationSample",
@@ -232,7 +232,8 @@ func TestReadsJDK(t *testing.T) {
 					t.Errorf("no samples of %s: %+v", name, p.Events)
 				}
 			}
-			// What was seen beside the samples, by the constants that the JDK has for it too.
+			// Values that were seen beside the samples, including those that the JDK writes as
+			// constants.
 			texts := map[uint16]string{}
 			for _, o := range p.Observations {
 				if o.Process != 0 {
@@ -256,8 +257,8 @@ func TestReadsJDK(t *testing.T) {
 	}
 }
 
-// plainLambda leaves out what hidden classes' names end with, for which the JDK's
-// tools have other separators.
+// plainLambda removes the suffixes of hidden classes' names, for which the JDK's tools use other
+// separators.
 func plainLambda(s string) string {
 	return regexp.MustCompile(`[+./]0x[0-9a-f]+([./][0-9]+)?`).ReplaceAllString(s, "")
 }

@@ -8,11 +8,10 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// element is a piece of metadata, which is a tree with names and values in a
-// table of strings.
+// element is a node of the metadata, which is a tree with names and values in a table of strings.
 type element struct {
 	name     string
-	attrs    []string // name and value by turns
+	attrs    []string // alternating names and values
 	children []*element
 }
 
@@ -40,7 +39,7 @@ func annotation(typ int, value string) *element {
 	return e
 }
 
-// describe gives the metadata of files that candid writes.
+// describe returns the metadata of files that candid writes.
 func describe() *element {
 	all := node("metadata")
 	for i := range typeDefs {
@@ -105,8 +104,8 @@ func (t *typeDef) element() *element {
 	return e
 }
 
-// metadataEvent is the metadata of files that candid writes, as an event. Its
-// time is that of the first tick.
+// metadataEvent returns the metadata of files that candid writes, as an event. Its time is that of
+// the first tick.
 var metadataEvent = sync.OnceValue(func() []byte { return encodeMetadata(describe()) })
 
 func encodeMetadata(root *element) []byte {

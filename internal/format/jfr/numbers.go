@@ -1,9 +1,8 @@
 package jfr
 
-// numbers gives the nodes of the source their numbers in the file. A stack that is new
-// to the source mostly gets both kinds one after the other, so that whether a node is
-// there says which number it has: one bit a node instead of four bytes. A large program
-// comes to millions.
+// numbers maps the nodes of the source to their numbers in the file. A stack that is new to the
+// source mostly gets both consecutively, so that it is enough to know whether a node is there: one
+// bit a node instead of four bytes. A large program has millions of nodes.
 type numbers struct {
 	pages []*numberPage
 }
@@ -15,12 +14,12 @@ const (
 
 // numberPage holds the numbers of 4096 nodes.
 type numberPage struct {
-	apart uint32 // number minus node, as long as it is the same of all
+	apart uint32 // number minus node, as long as it is the same for all
 	have  [(1 << numberBits) / 64]uint64
-	each  []uint32 // by node, once they differ; 0: none
+	each  []uint32 // by node, if they differ; 0: none
 }
 
-// get gives a node's number, 0 if it has none.
+// get returns a node's number, 0 if it has none.
 func (n *numbers) get(node uint32) uint32 {
 	if int(node>>numberBits) >= len(n.pages) {
 		return 0
@@ -37,7 +36,7 @@ func (n *numbers) get(node uint32) uint32 {
 	return node + p.apart
 }
 
-// set gives a node its number.
+// set sets a node's number.
 func (n *numbers) set(node, number uint32) {
 	n.pages = at(n.pages, node>>numberBits)
 	p, at := n.pages[node>>numberBits], node&numberMask
@@ -78,7 +77,7 @@ func (t *ids) place(node uint32) *id {
 	}
 }
 
-// get gives a node's number, 0 if it has none.
+// get returns a node's number, 0 if it has none.
 func (t *ids) get(node uint32) uint32 {
 	switch {
 	case node == 0:
@@ -89,7 +88,7 @@ func (t *ids) get(node uint32) uint32 {
 	return t.place(node).number
 }
 
-// set gives a node its number.
+// set sets a node's number.
 func (t *ids) set(node, number uint32) {
 	if node == 0 {
 		t.root = number
@@ -111,7 +110,7 @@ func (t *ids) set(node, number uint32) {
 	*e = id{node, number}
 }
 
-// hashes numbers what has a hash, from first on.
+// hashes assigns numbers to hashes, from first on.
 type hashes struct {
 	first uint32
 	pages [][][2]uint64 // by number
@@ -119,7 +118,7 @@ type hashes struct {
 	table []uint32 // open addressing: how many came before it plus 1, 0: free
 }
 
-// number gives the number of a hash, the next one if it is new.
+// number returns the number of a hash, the next number if the hash is new.
 func (t *hashes) number(h [2]uint64) (number uint32, known bool) {
 	if 4*(int(t.n)+1) > 3*len(t.table) {
 		t.grow()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Numbers are what was set, whether they keep step with the nodes or not.
+// Numbers are what was set, whether they are parallel to the nodes or not.
 func TestNumbers(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for name, number := range map[string]func(node uint32) uint32{
@@ -22,7 +22,7 @@ func TestNumbers(t *testing.T) {
 			node := r.Uint32N(1 << 16)
 			want[node] = number(node)
 			if want[node] == 0 {
-				delete(want, node) // it is no number
+				delete(want, node) // 0 is not a number
 				continue
 			}
 			dense.set(node, want[node])
@@ -39,7 +39,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// A node more in step with the rest takes no memory of its own.
+// Another node that is parallel to the rest takes no additional memory.
 func TestNumbersAreSmall(t *testing.T) {
 	var n numbers
 	const nodes = 1 << 16
@@ -53,7 +53,7 @@ func TestNumbersAreSmall(t *testing.T) {
 	}
 }
 
-// Each hash has one number, and they are given one after the other.
+// Each hash has one number, and numbers are consecutive.
 func TestHashes(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	h := hashes{first: 5}

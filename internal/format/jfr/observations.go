@@ -9,7 +9,7 @@ import (
 
 var jvmEvents = []string{"Java Virtual Machine"}
 
-// fieldTypes are what values are in a file.
+// fieldTypes are the types of values in a file.
 var fieldTypes = [...]struct {
 	typ   int
 	flags fieldFlags
@@ -28,8 +28,8 @@ var fieldTypes = [...]struct {
 	profile.ValueText:    {typeString, 0},
 }
 
-// observationType is the type of the observations of a kind: the JDK's fields, in its
-// order, and which process it is of.
+// observationType returns the type of the observations of a kind: the JDK's fields, in its order,
+// and the process.
 func observationType(kind int) typeDef {
 	k := &profile.ObservationKinds[kind]
 	t := typeDef{id: typeObservation + kind, name: k.Name, super: superEvent, label: k.Label, category: jvmEvents, fields: []fieldDef{startTime()}}
@@ -47,8 +47,8 @@ func observationType(kind int) typeDef {
 	return t
 }
 
-// describedOnly are types of which there are no events: the JDK's views of flags and of
-// the recording ask for them too, and show nothing if one of them is not described.
+// describedOnly returns types that have no events: the JDK's views of flags and of the recording
+// require them too, and show nothing if one of them is not described.
 func describedOnly() []typeDef {
 	var out []typeDef
 	add := func(name, label string, fields ...fieldDef) {
@@ -65,7 +65,7 @@ func describedOnly() []typeDef {
 	return out
 }
 
-// observations writes those that are new.
+// observations writes the new ones.
 func (s *Stream) observations() {
 	all, gone := s.c.src.Observations()
 	processes, threads := s.c.src.Processes(), s.c.src.Threads()

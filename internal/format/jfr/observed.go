@@ -9,13 +9,13 @@ import (
 	"github.com/candid-profiler/candid/internal/redact"
 )
 
-// observationPlan is how events of a kind are read: which of the kind's fields each
-// of the type's is.
+// observationPlan is how events of a kind are read: which field of the kind each field of the type
+// is.
 type observationPlan struct {
 	plan  *plan
 	field []int    // by step: index into the kind's fields, or one of these
-	names []uint64 // by step: the type of constants that are names; 0: it is none
-	short []bool   // by step: an integer of 32 bits, which may be negative
+	names []uint64 // by step: the type of constants that are names; 0: not a name
+	short []bool   // by step: a 32-bit integer, which may be negative
 }
 
 const (
@@ -25,8 +25,8 @@ const (
 	fieldProcess  = -4
 )
 
-// observationReaders makes the readers of observations, of whoever wrote the file:
-// the JDK's own events have the same names and fields.
+// observationReaders creates the readers of observations, whichever profiler wrote the file: the
+// JDK's own events have the same names and fields.
 func (s *schema) observationReaders(rs *readers) error {
 	for i := range profile.ObservationKinds {
 		k := &profile.ObservationKinds[i]
@@ -66,7 +66,7 @@ func (s *schema) observationReaders(rs *readers) error {
 	return nil
 }
 
-// fieldOf says what a field of a type is for a kind.
+// fieldOf returns what a field of a type is for a kind.
 func fieldOf(k *profile.ObservationKind, f *field, st *step) int {
 	if st.array {
 		return fieldNone
@@ -129,11 +129,10 @@ func (rs *readers) name(s *schema, t *class) bool {
 	return true
 }
 
-// maxObservations bounds how many are kept of a file: an hour of 16 processes has
-// half a million.
+// maxObservations bounds how many are kept of a file: an hour of 16 processes has half a million.
 const maxObservations = 1 << 22
 
-// masked masks what is secret in what other recorders wrote as it was.
+// masked masks secrets that other recorders wrote unmasked.
 func masked(o *profile.Observation) {
 	switch o.Kind {
 	case profile.InitialSystemProperty, profile.StringFlag:
@@ -141,7 +140,7 @@ func masked(o *profile.Observation) {
 	}
 }
 
-// observation reads one.
+// observation reads one observation.
 func observation(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 	k := &profile.ObservationKinds[h.row]
 	o := profile.Observation{Kind: uint16(h.row), Process: -1, Values: make([]profile.Value, len(k.Fields))}
@@ -188,7 +187,7 @@ func observation(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 	return nil
 }
 
-// observedThread gives the profile's thread for a constant; 0 is none.
+// observedThread returns the profile's thread for a constant; 0 is none.
 func (r *reader) observedThread(c *chunk, id uint64, v *profile.Value) error {
 	if id == 0 {
 		return nil
@@ -239,8 +238,8 @@ func (p *observationPlan) value(c *chunk, cur *cursor, i int, t profile.ValueTyp
 	return profile.Number(v)
 }
 
-// placeObservations finds the processes that observations are of, now that all are
-// known: the JDK's are of the only one there is.
+// placeObservations finds the processes that observations belong to, now that all are known: the
+// JDK's belong to the only one there is.
 func (r *reader) placeObservations(p *profile.Profile) {
 	of := map[uint64]int32{}
 	for i := range p.Processes {

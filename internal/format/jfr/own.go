@@ -16,7 +16,7 @@ type ownPools struct {
 	functions               table[[6]uint64]
 	frames                  table[[7]uint64]
 	kinds                   table[ownKind]
-	samples                 table[profile.Sample] // what kinds mean, once they were met
+	samples                 table[profile.Sample] // the decoded kinds, as they occur
 	runs, stackRuns         []run
 
 	funcOf, frameOf table[uint32] // of the profile
@@ -24,19 +24,18 @@ type ownPools struct {
 	stacks          row           // of the profile: nodes by numbers of traces
 }
 
-// run is a constant of many nodes: the first one's number, and what
-// constants.node wrote.
+// run is a constant of many nodes: the number of the first one, and what constants.node wrote.
 type run struct {
 	first uint64
 	data  []byte
 }
 
 type ownKind struct {
-	numbers [8]uint64 // as wanted names them
+	numbers [8]uint64 // in the order of wanted
 	event   text
 }
 
-// ownState is what is known from events of candid's own.
+// ownState is what is known from candid's own events.
 type ownState struct {
 	events   []profile.Event
 	losses   profile.Losses
@@ -46,7 +45,7 @@ type ownState struct {
 
 type threadKey struct{ number, pid, tid uint64 }
 
-// ownConstants makes functions, frames and nodes of the constants of a chunk.
+// ownConstants makes functions, frames and nodes from the constants of a chunk.
 func (r *reader) ownConstants(c *chunk) error {
 	o := &c.pools.own
 	kinds := named(c, &o.frameKinds, profile.KindByName)
@@ -77,7 +76,7 @@ func (r *reader) ownConstants(c *chunk) error {
 		}
 	}
 	o.syscalls.each(func(id uint64, name text) {
-		const most = 4096 // as a Builder has
+		const most = 4096 // the limit of a Builder
 		if id > 0 && id <= most {
 			r.own.syscalls = at(r.own.syscalls, uint32(id))
 			r.own.syscalls[id] = c.pools.text(name)
@@ -90,7 +89,7 @@ func (r *reader) ownConstants(c *chunk) error {
 	return nil
 }
 
-// named reads a pool of names as what they stand for, by number.
+// named reads a pool of names as the values they stand for, by number.
 func named[T any](c *chunk, t *table[text], by func(string) (T, bool)) map[uint64]T {
 	m := map[uint64]T{}
 	t.each(func(id uint64, name text) {
@@ -163,7 +162,7 @@ func (r *reader) nodes(o *ownPools, u *run) error {
 	return nil
 }
 
-// ofStacks reads which nodes stacks of other readers stand for.
+// ofStacks reads which nodes the stacks for other readers stand for.
 func (o *ownPools) ofStacks(u *run) error {
 	number := int64(0)
 	for id, b := u.first, u.data; len(b) > 0; id++ {
@@ -179,7 +178,7 @@ func (o *ownPools) ofStacks(u *run) error {
 	return nil
 }
 
-// node gives the profile's node by its number in the file.
+// node returns the profile's node by its number in the file.
 func (o *ownPools) node(id uint64) (uint32, bool) {
 	if id == 0 {
 		return root, true
@@ -187,7 +186,7 @@ func (o *ownPools) node(id uint64) (uint32, bool) {
 	return o.nodes.get(id)
 }
 
-// row is what has numbers that mostly follow each other, from some number on.
+// row holds values whose numbers are mostly consecutive, from some number on.
 type row struct {
 	first uint64
 	list  []uint32
@@ -219,7 +218,7 @@ func (r *row) get(id uint64) (uint32, bool) {
 	return v, ok
 }
 
-// The numbers of a sample of candid's own.
+// Numbers of a sample of candid's own.
 const (
 	sampleTime = iota
 	sampleThread
@@ -270,7 +269,7 @@ func ownSample(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 	return nil
 }
 
-// ownKind finds out what a kind of samples means.
+// ownKind decodes a kind of samples.
 func (r *reader) ownKind(c *chunk, id uint64) (s profile.Sample, err error) {
 	o := &c.pools.own
 	k, ok := o.kinds.get(id)
@@ -303,10 +302,10 @@ func (r *reader) ownKind(c *chunk, id uint64) (s profile.Sample, err error) {
 	return s, nil
 }
 
-// maxEvents bounds how many events a recording samples by.
+// maxEvents bounds how many events a recording has.
 const maxEvents = 1024
 
-// ownEvent gives the index of an event by its name and its number in the file.
+// ownEvent returns the index of an event by its name and its number in the file.
 func (r *reader) ownEvent(name string, number uint64) uint16 {
 	events := r.own.events
 	if number < uint64(len(events)) && events[number].Name == name {
@@ -321,7 +320,7 @@ func (r *reader) ownEvent(name string, number uint64) uint16 {
 	return uint16(len(events))
 }
 
-// ownThread gives the profile's thread for a constant.
+// ownThread returns the profile's thread for a constant.
 func (r *reader) ownThread(c *chunk, id uint64) (uint32, bool) {
 	t, ok := c.pools.threads.get(id)
 	if !ok {
@@ -335,7 +334,7 @@ func (r *reader) ownThread(c *chunk, id uint64) (uint32, bool) {
 	return t.index, true
 }
 
-// threadBy gives the profile's thread, which may be new.
+// threadBy returns the profile's thread, which may be new.
 func (r *reader) threadBy(k threadKey, name string) uint32 {
 	i, ok := r.own.threads[k]
 	if !ok {

@@ -10,16 +10,16 @@ import (
 	"github.com/klauspost/compress/flate"
 )
 
-// How a packed file grows: a recording in gzip's form, which any program unpacks to a
-// whole recording whenever candid is ended.
+// A packed file grows as a recording in gzip's format, which any program unpacks to a complete
+// recording whenever candid is ended.
 //
-// It is a row of gzip's members. A chunk begins with one that holds only its header,
-// which is not compressed, so that it can be changed in place. A step appends a piece:
-// one member with events and constants, one with the stacks of other readers, which
-// candid's own need not unpack. No call both makes a file longer and changes a
-// header: so a piece by itself is a chunk without events, as a page is in a file that
-// is not packed (grow.go), and when it is there the header takes it in. Read on from
-// the chunk before, the same bytes are events. Both ways part at byte 68:
+// It is a sequence of gzip members. A chunk begins with one that holds only its header, which is
+// not compressed, so that it can be changed in place. A step appends a piece: one member with
+// events and constants, and one with the stacks for other readers, which candid itself need not
+// unpack. No system call both extends a file and changes a header, so a piece by itself is a chunk
+// without events, like a page in a file that is not packed (grow.go), and once it is there the
+// header includes it. Read as a continuation of the chunk before, the same bytes are events. The
+// two readings differ from byte 68 on:
 //
 //	      as a chunk             as a part of the one before
 //	 0    its header             an event of 70 bytes ('F') of no type ('L')
@@ -28,14 +28,13 @@ import (
 //	72    an event up to the     …
 //	77    end, a filler          types without fields, and what is new
 //
-// The first byte of what is appended is written last. Before that it is 0, where
-// programs that unpack take the file to end.
+// The first byte of what is appended is written last. Until then it is 0, which programs that
+// unpack take for the end of the file.
 const (
 	pieceHead = 77
 
-	// Each member has an extra field of candid's (RFC 1952, 2.3.1.1), which says how
-	// long the member is, what it unpacks to, where in that a checkpoint begins (0:
-	// nowhere), and what it is.
+	// Each member has an extra field of candid's (RFC 1952, 2.3.1.1) with the length of the member,
+	// its unpacked length, where in that a checkpoint begins (0: nowhere), and what the member is.
 	extraData    = 13
 	memberHead   = 10 + 2 + 4 + extraData
 	memberTail   = 8 // checksum and length
@@ -46,54 +45,54 @@ const (
 
 	memberEvents = 0
 	memberHeader = 1 // a chunk's header
-	memberTraces = 2 // the rest of the stacks of other readers
+	memberTraces = 2 // the rest of the stacks for other readers
 
-	// storedHead is the head of a block that is not compressed.
+	// storedHead is the size of the head of a block that is not compressed.
 	storedHead = 5
 
-	// packLevel makes what 1 does not in a sixth less, at 1 µs a sample.
+	// packLevel makes files a sixth smaller than level 1 does, at 1 µs a sample.
 	packLevel = 5
-	// mostRatio bounds what a member unpacks to, by its size: nothing that is recorded
-	// comes near it.
+	// mostRatio bounds how much larger than its packed size a member may unpack: no recording comes
+	// near it.
 	mostRatio = 64
-	// tracesHead is how much of a checkpoint of stacks one must see to step over it.
+	// tracesHead is how many bytes of a checkpoint of stacks are needed to skip it.
 	tracesHead = 10 * maxLong
 )
 
 var memberMark = [memberHead]byte{0x1f, 0x8b, 8, 4, 10: 4 + extraData, 12: 'C', 13: 'D', 14: extraData}
 
-// packing is a form in which a Stream packs what it writes.
+// packing is a format in which a Stream packs its output.
 type packing interface {
-	// put appends a piece to the file, and then has the header of its chunk take it in.
+	// put appends a piece to the file, and then updates the header of its chunk to include it.
 	put(out Output, p *piece) error
-	// used is where the file ends without what a call of put has left that failed.
+	// used returns where the file ends without the remains of a failed put.
 	used() int64
-	// settled is where in the file what will not change any more ends. begun reports whether
-	// there is a chunk that grows.
+	// settled returns the end of the part of the file that will not change any more. begun reports
+	// whether there is a chunk that grows.
 	settled(begun bool) int64
-	// finish is called when nothing more comes.
+	// finish is called when nothing more follows.
 	finish(out Output) error
 }
 
-// piece is what a step writes.
+// piece is the output of one step.
 type piece struct {
 	first                bool // of its chunk
-	careful              bool // the file is whole between any two writes
+	careful              bool // the file is complete between any two writes
 	head, events, traces []byte
-	hint                 int              // where in it a checkpoint of candid's begins; 0: nowhere
-	header               [headerSize]byte // of the chunk, with this piece
+	hint                 int              // where in the piece a checkpoint of candid's begins; 0: nowhere
+	header               [headerSize]byte // of the chunk, including this piece
 }
 
-// packer writes gzip's form.
+// packer writes gzip's format.
 type packer struct {
 	base   int64 // where in the file the chunk begins
 	header int64 // where in it the content of its header is
-	end    int64 // where what is used of the file ends
+	end    int64 // where the used part of the file ends
 	b      bytes.Buffer
-	z      [2]*flate.Writer // compresses; and where that is too good, less so
+	z      [2]*flate.Writer // compressors; the second one compresses less, where the first would exceed mostRatio
 }
 
-// NewPackedStream is NewStream for a file in gzip's form.
+// NewPackedStream is NewStream for a file in gzip's format.
 func NewPackedStream(out Output, src Source, info func() Info) *Stream {
 	return newPacked(&packer{}, out, src, info)
 }
@@ -104,8 +103,8 @@ func newPacked(form packing, out Output, src Source, info func() Info) *Stream {
 	return s
 }
 
-// bare is what makes a piece a chunk of its own: types without fields, and a
-// checkpoint without constants, which begins at a place of it.
+// bare returns what makes a piece a chunk of its own: types without fields, and a checkpoint
+// without constants, with its position.
 func bare() (b []byte, checkpoint int) {
 	page := emptyPage()
 	at := int(binary.BigEndian.Uint64(page.b[atCheckpoint:]))
@@ -224,7 +223,7 @@ func (s *Stream) pieceHeader(b []byte, length int) {
 	copy(b[filler:], []byte{byte(n) | 0x80, byte(n>>7) | 0x80, byte(n>>14) | 0x80, byte(n >> 21 & 0x7f), typeMetadata})
 }
 
-// packedHeader is a chunk's header with the checksum and the length behind it.
+// packedHeader returns a chunk's header followed by its checksum and length.
 func packedHeader(h [headerSize]byte) (b [headerSize + memberTail]byte) {
 	copy(b[:], h[:])
 	binary.LittleEndian.PutUint32(b[headerSize:], crc32.ChecksumIEEE(h[:]))
@@ -232,8 +231,8 @@ func packedHeader(h [headerSize]byte) (b [headerSize + memberTail]byte) {
 	return b
 }
 
-// putHeader appends the member of a chunk's header, and tells where in the file it
-// will be. It does not cross a page, so that it can be changed at once.
+// putHeader appends the member of a chunk's header, and returns where in the file the header will
+// be. It does not cross a page, so that one write can change it.
 func (p *packer) putHeader(h [headerSize]byte) int64 {
 	mark := memberMark
 	at := p.end + memberHead + storedHead
@@ -253,7 +252,7 @@ func (p *packer) putHeader(h [headerSize]byte) int64 {
 		le.PutUint16(field[2:], uint16(pad-4))
 		p.b.Write(field)
 	}
-	p.b.Write([]byte{1, headerSize, 0, 0xff ^ headerSize, 0xff}) // the last block, as it is
+	p.b.Write([]byte{1, headerSize, 0, 0xff ^ headerSize, 0xff}) // the last block, not compressed
 	b := packedHeader(h)
 	p.b.Write(b[:])
 	return at + pad

@@ -15,7 +15,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
-// gunzip unpacks as programs do that take zeros for the end of a file.
+// gunzip unpacks like programs that take zeros for the end of a file.
 func gunzip(t testing.TB, name string, b []byte) []byte {
 	t.Helper()
 	in := bufio.NewReader(bytes.NewReader(b))
@@ -46,8 +46,8 @@ func parsePacked(b []byte) (*profile.Profile, error) {
 	return Read(p, p.Size())
 }
 
-// tornAtEnd is for files that grow by what is written behind their end: of that there may
-// be any part, with zeros in front of it.
+// tornAtEnd is for files that grow by what is written after their end: any part of that may be
+// there, with zeros before it.
 func tornAtEnd(t testing.TB, form *form, n, stride int, visit func(name string, b []byte)) {
 	t.Helper()
 	_, j := inSteps(t, form.begin, n)
@@ -76,7 +76,7 @@ func tornAtEnd(t testing.TB, form *form, n, stride int, visit func(name string, 
 	}
 }
 
-// What is left of a packed file that was cut off anywhere is read, and it says so.
+// The rest of a packed file that was cut off anywhere is read, and reported as cut off.
 func TestPackedCutOff(t *testing.T) {
 	for _, f := range packedForms {
 		t.Run(f.name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestPackedCutOff(t *testing.T) {
 	}
 }
 
-// A full disk costs what did not fit of a packed file too.
+// If the disk is full, a packed file too lacks only what did not fit.
 func TestPackedFullOutput(t *testing.T) {
 	for _, f := range packedForms {
 		t.Run(f.name, func(t *testing.T) { packedFullOutput(t, &f) })
@@ -117,7 +117,7 @@ func packedFullOutput(t *testing.T, f *form) {
 		s.MaxChunk = 60_000
 		flushed, err := 0, s.Flush()
 		if err != nil && len(out.b) == 0 {
-			continue // not even the first step had room: the file never gets its name
+			continue // not even the first step fits: the file never gets its name
 		}
 		for i := 0; err == nil && i < len(p.Samples); i++ {
 			if err = s.Add(p.Samples[i]); i%50 == 0 && err == nil {
@@ -158,8 +158,8 @@ func TestPackedHeaderInOnePage(t *testing.T) {
 	}
 }
 
-// What unpacks to far more than it is, is refused before it is unpacked; what is not
-// what it says is an error.
+// A member that unpacks to far more than its size is refused before it is unpacked; one that is not
+// what it claims is an error.
 func TestPackedBomb(t *testing.T) {
 	_, j := inSteps(t, NewPackedStream, 100)
 	bomb := packer{end: int64(len(j.b))}
@@ -189,8 +189,8 @@ func TestPackedBomb(t *testing.T) {
 	}
 }
 
-// A file with holes may be as large as it likes: no member is taken for larger than what it
-// unpacks to explains.
+// A file with holes may have any size: no member is taken to be larger than its unpacked length
+// explains.
 func TestPackedHoles(t *testing.T) {
 	_, j := inSteps(t, NewPackedStream, 100)
 	b := bytes.Clone(j.b)
@@ -201,7 +201,7 @@ func TestPackedHoles(t *testing.T) {
 	}
 }
 
-// FuzzPacked: no file makes the reader do worse than give an error.
+// FuzzPacked: whatever the file, the reader does no worse than return an error.
 func FuzzPacked(f *testing.F) {
 	for _, form := range packedForms {
 		_, j := inSteps(f, form.begin, 60)
@@ -221,7 +221,7 @@ func FuzzPacked(f *testing.F) {
 	})
 }
 
-// Samples of which no stack is known stay that, where there is nothing else.
+// Samples without a known stack stay that way, if there is nothing else.
 func TestNoStacksAtAll(t *testing.T) {
 	b := profile.NewBuilder()
 	b.Profile().Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 5}}

@@ -8,8 +8,8 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// table holds constants by number. Numbers mostly run from 1 on: a list holds
-// those that do, and is never much longer than there are constants.
+// table holds constants by number. Numbers mostly run from 1 on: a list holds those that do, and is
+// never much longer than the number of constants.
 type table[T any] struct {
 	list []T
 	have []bool
@@ -46,13 +46,13 @@ func (t *table[T]) each(visit func(id uint64, v T)) {
 			visit(uint64(i), v)
 		}
 	}
-	// In the order of their numbers, so that a file gives the same profile each time.
+	// Sorted by number, so that a file yields the same profile each time.
 	for _, id := range slices.Sorted(maps.Keys(t.rest)) {
 		visit(id, t.rest[id])
 	}
 }
 
-// pools are the constants of a chunk that candid asks for.
+// pools are the constants of a chunk that candid needs.
 type pools struct {
 	strings    table[text]
 	symbols    table[text]
@@ -65,8 +65,8 @@ type pools struct {
 	nodes      map[uint64]uint32 // of the profile, by the numbers of traces
 	funcs      table[uint32]     // of the profile, by the numbers of methods
 
-	checkpoints [][]byte           // those that hold traces
-	names       map[[2]uint64]text // by type and number: what observations call things
+	checkpoints [][]byte           // those that contain traces
+	names       map[[2]uint64]text // by type and number: names used by observations
 	own         ownPools
 }
 
@@ -80,12 +80,12 @@ type thread struct {
 	index            uint32
 }
 
-// place is where in the checkpoints a trace is.
+// place is the position of a trace in the checkpoints.
 type place struct{ checkpoint, pos uint32 }
 
-// text gives the text of a string.
+// text returns the text of a string.
 func (p *pools) text(t text) string {
-	// A string may be a constant, which is never one itself.
+	// A string may refer to a constant, which never refers to another one.
 	if t.ref != 0 {
 		c, _ := p.strings.get(t.ref)
 		return c.s
@@ -105,7 +105,7 @@ type poolReader struct {
 	name  bool // it is kept in names
 }
 
-// wanted are the types of constants that are read, and their fields.
+// wanted are the types of constants that are read, with their fields.
 var wanted = map[string]struct {
 	numbers, texts []string
 	put            func(p *pools, id uint64, r *record)
@@ -137,7 +137,7 @@ var wanted = map[string]struct {
 	}},
 }
 
-// readers are how the constants and events of a schema are read.
+// readers read the constants and events of a schema.
 type readers struct {
 	ours                bool // candid wrote the file
 	pools               map[uint64]*poolReader
@@ -190,11 +190,11 @@ func (s *schema) readers() (readers, error) {
 	return rs, s.eventReaders(&rs)
 }
 
-// maxCheckpoint is how large a checkpoint may be, which is held in memory.
+// maxCheckpoint is the maximum size of a checkpoint in bytes; it is held in memory.
 const maxCheckpoint = 1 << 30
 
-// constants reads the constants of a chunk: the last checkpoint says where the
-// one before is, and so on to the first, or to those that were read before.
+// constants reads the constants of a chunk: the last checkpoint says where the one before is, and
+// so on to the first, or to those that were read before.
 func (r *reader) constants(c *chunk) error {
 	if c.pools.nodes == nil {
 		c.pools.nodes = map[uint64]uint32{}
@@ -217,7 +217,7 @@ func (r *reader) constants(c *chunk) error {
 		if cur.err != nil {
 			return cur.err
 		}
-		// What other readers need is not asked for in candid's own files.
+		// Checkpoints that only other readers need are skipped in candid's own files.
 		if !r.readers.ours || c.bare || pools != 1 || typ != r.readers.traces {
 			places = append(places, at)
 		}
@@ -229,7 +229,7 @@ func (r *reader) constants(c *chunk) error {
 	}
 	room := func(n int64) []byte { return make([]byte, n) }
 	if r.readers.ours && !c.bare {
-		room = r.scratch.take // all that is read of it is copied
+		room = r.scratch.take // everything that is kept is copied
 	}
 	for i := len(places) - 1; i >= 0; i-- {
 		b, _, err := r.eventIn(room, c, places[i], maxCheckpoint)
@@ -244,8 +244,8 @@ func (r *reader) constants(c *chunk) error {
 	return nil
 }
 
-// checkpointHead reads a checkpoint up to its pools and gives how far away the
-// one before it is: less than 0, or 0 if there is none.
+// checkpointHead reads a checkpoint up to its pools and returns the distance to the one before:
+// less than 0, or 0 if there is none.
 func checkpointHead(cur *cursor) int64 {
 	if typ := cur.long(); cur.err == nil && typ != typeCheckpoint {
 		cur.fail(fmt.Errorf("%w: an event of type %d is no checkpoint", ErrMalformed, typ))
@@ -329,7 +329,7 @@ func (r *reader) checkpoint(c *chunk, b []byte) error {
 	return cur.err
 }
 
-// skipPool steps over the constants of a type that nobody asks for.
+// skipPool skips the constants of a type that is not needed.
 func (r *reader) skipPool(cur *cursor, typ uint64, n int) error {
 	t := r.schema.byID[typ]
 	if t == nil {

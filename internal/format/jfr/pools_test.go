@@ -2,8 +2,8 @@ package jfr
 
 import "testing"
 
-// TestConstantsComeInOrder: what is made of a file must not depend on the order of a
-// map, else the same file gives other indices each time.
+// TestConstantsComeInOrder: what is made of a file must not depend on the order of a map, otherwise
+// the same file yields other indices each time.
 func TestConstantsComeInOrder(t *testing.T) {
 	var pool table[int]
 	for i := range 1000 {

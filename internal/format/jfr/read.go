@@ -13,16 +13,15 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// Read reads a recording of size bytes, whoever wrote it: one of candid's gives
-// back the profile that was written, one of the JDK or of async-profiler its
-// samples. What comes after the last whole part of a file that was cut off is left
-// out, and a note says so. The result has passed Check.
+// Read reads a recording of size bytes by any profiler: for one of candid's it returns the profile
+// that was written, for one of the JDK or of async-profiler its samples. If a file was cut off,
+// what follows its last complete part is left out, and a note says so. The result has passed Check.
 func Read(in io.ReaderAt, size int64) (*profile.Profile, error) {
 	return ReadInto(profile.NewBuilder(), in, size)
 }
 
-// ReadInto is Read with an empty Builder of the caller's, which may leave samples out or
-// keep them otherwise.
+// ReadInto is Read with an empty Builder of the caller, which may leave samples out or keep them
+// differently.
 func ReadInto(b *profile.Builder, in io.ReaderAt, size int64) (*profile.Profile, error) {
 	r := &reader{in: in, size: size, b: b, window: window{in: in}}
 	if err := r.all(); err != nil {
@@ -35,7 +34,7 @@ func ReadInto(b *profile.Builder, in io.ReaderAt, size int64) (*profile.Profile,
 	return p, nil
 }
 
-// Is reports whether a file that begins like that is a recording.
+// Is reports whether a file with this beginning is a recording.
 func Is(head []byte) bool { return bytes.HasPrefix(head, magic[:]) }
 
 // reader reads a file into a Builder.
@@ -53,19 +52,19 @@ type reader struct {
 	latest uint64 // ns since then
 	cut    int64  // bytes that are left out
 
-	bare    bool // some stacks are what other readers see
+	bare    bool // some stacks are those for other readers
 	own     ownState
-	pids    []uint64 // of each observation; 0: none is told
+	pids    []uint64 // for each observation; 0: none is recorded
 	foreign foreignState
-	take    func(profile.Sample) // takes candid's samples; nil: the Builder
+	take    func(profile.Sample) // receives candid's samples; nil: the Builder does
 
-	// The memory of what was read before, which is as large as what comes next.
+	// Memory reused from earlier parts, which are as large as the next ones.
 	spare   [2][2][]uint32 // of nodes and of stacks, of the two chunks before
 	waiting [2][]byte      // events of a packed chunk, and of the one before
 	scratch scratch
 
-	behind chan error // tells when the events of the chunk before are read; nil: they are
-	failed error      // of these
+	behind chan error // reports when the events of the chunk before are read; nil: they are
+	failed error      // of reading these
 }
 
 // chunk is one of a file's chunks.
@@ -77,19 +76,19 @@ type chunk struct {
 	startTicks, tickRate uint64
 	offset               int64 // ns from the recording's start to the chunk's
 	known                int64 // the last checkpoint that was read; 0: none
-	limit                int64 // nothing is read from there on; 0: the chunk's end
+	limit                int64 // reading ends there; 0: the chunk's end
 	cut                  bool  // a part of it is missing
 	calls                int   // how many system calls are known
 
 	pools pools
-	bare  bool // candid's own stacks are not there
+	bare  bool // candid's own stacks are missing
 }
 
 var errNoChunk = fmt.Errorf("%w: no chunk begins there", ErrMalformed)
 
 func (r *reader) all() (err error) {
 	defer func() {
-		// What comes first in the file is what the error is about.
+		// The error is about what comes first in the file.
 		if r.wait(); r.failed != nil {
 			err = r.failed
 		}
@@ -152,7 +151,7 @@ func (r *reader) header(base int64) (*chunk, error) {
 	case c.size < headerSize || c.metadata < headerSize || c.metadata >= min(c.size, left) || c.checkpoint < 0 || c.checkpoint >= min(c.size, left) && !r.packed():
 		return nil, fmt.Errorf("%w: it is cut off, or never was finished", ErrMalformed)
 	case c.size > left:
-		if _, ok := r.in.(*unzstd); !ok { // its size is what headers say: more came meanwhile
+		if _, ok := r.in.(*unzstd); !ok { // its size is what headers claim: more was written in the meantime
 			r.cut, c.cut = c.size-left, true
 		}
 		c.size = left
@@ -160,19 +159,19 @@ func (r *reader) header(base int64) (*chunk, error) {
 	return c, nil
 }
 
-// packed reports whether the file is one that is read without its last checkpoint.
+// packed reports whether the file is read without using its last checkpoint.
 func (r *reader) packed() bool {
 	_, ok := r.in.(Packed)
 	return ok
 }
 
-// event gives the event at a place of the chunk, behind its size, and how long it
-// is; at most limit bytes.
+// event returns the event at a position of the chunk, without its size field, at most limit bytes
+// of it, and its length.
 func (r *reader) event(c *chunk, at int64, limit int64) ([]byte, int64, error) {
 	return r.eventIn(func(n int64) []byte { return make([]byte, n) }, c, at, limit)
 }
 
-// eventIn is event with the memory that room gives.
+// eventIn is event with memory from room.
 func (r *reader) eventIn(room func(n int64) []byte, c *chunk, at int64, limit int64) ([]byte, int64, error) {
 	if at < headerSize || at >= c.size {
 		return nil, 0, fmt.Errorf("%w: an event at byte %d of %d", ErrMalformed, at, c.size)
@@ -192,13 +191,13 @@ func (r *reader) eventIn(room func(n int64) []byte, c *chunk, at int64, limit in
 	return b, size, nil
 }
 
-// maxMetadata is how large the description of a file's types may be: those of
-// the JDK have 200 KB.
+// maxMetadata is the maximum size of the description of a file's types: those of the JDK have 200
+// KB.
 const maxMetadata = 64 << 20
 
 func (r *reader) chunk(c *chunk) error {
 	if any, err := r.types(c); !any {
-		return err // nothing, if it is a page that candid appended, and was ended
+		return err // no error, if it is a page that candid appended before it was ended
 	}
 	if p, ok := r.in.(Packed); ok && r.readers.ours {
 		return r.packedChunk(p, c)
@@ -210,8 +209,8 @@ func (r *reader) chunk(c *chunk) error {
 		return fmt.Errorf("its constants: %w", err)
 	}
 	if r.readers.ours && len(c.pools.own.runs)+len(c.pools.own.stackRuns) == 0 {
-		// There are no samples, or the JDK's tools have written the file anew without
-		// what only candid refers to: then stacks are what other readers see.
+		// There are no samples, or the JDK's tools have rewritten the file without what only candid
+		// refers to: then the stacks are those for other readers.
 		c.pools, c.known, c.bare = pools{}, 0, true
 		if err := r.constants(c); err != nil {
 			return fmt.Errorf("its constants: %w", err)
@@ -231,8 +230,8 @@ func (r *reader) chunk(c *chunk) error {
 	return r.events(c, headerSize, c.size)
 }
 
-// beside reads the events of a chunk, of which all constants are read: beside what comes next,
-// if it may.
+// beside reads the events of a chunk whose constants are all read, in parallel with what follows if
+// possible.
 func (r *reader) beside(c *chunk) error {
 	end := cmp.Or(c.limit, c.size)
 	if r.b.LooksAtStacks() {
@@ -249,9 +248,9 @@ func (r *reader) beside(c *chunk) error {
 	return nil
 }
 
-// wait waits for the events of the chunk before, which are read beside the constants of the
-// next one: in candid's own files they share only what neither changes. Functions, frames and
-// nodes are of the constants, all else of the events.
+// wait waits for the events of the chunk before, which are read in parallel with the constants of
+// the next one: in candid's own files they share only what neither changes. Functions, frames and
+// nodes come from the constants, everything else from the events.
 func (r *reader) wait() error {
 	if r.behind == nil {
 		return nil
@@ -289,10 +288,10 @@ func (r *reader) types(c *chunk) (bool, error) {
 	return true, nil
 }
 
-// maxOfInterest is how long an event may be that is looked into.
+// maxOfInterest is the maximum size of an event that is examined.
 const maxOfInterest = 64 << 20
 
-// events reads the events of a chunk from a place up to another, one after the other.
+// events reads the events of a chunk from a position up to another, one after the other.
 func (r *reader) events(c *chunk, from, to int64) error {
 	limit := cmp.Or(c.limit, c.size)
 	r.window.end = c.base + limit
@@ -307,7 +306,7 @@ func (r *reader) events(c *chunk, from, to int64) error {
 		typ := cur.long()
 		if cur.err != nil || size < int64(cur.pos) || size > c.size-at {
 			if c.cut || r.readers.ours && at > c.checkpoint {
-				// The last one, of which a part is missing; or what was written since the
+				// The last event, a part of which is missing, or one that was written since the
 				// header was read.
 				return nil
 			}
@@ -335,7 +334,7 @@ func (r *reader) events(c *chunk, from, to int64) error {
 	return nil
 }
 
-// ns gives a time of a chunk in ns since the recording's start.
+// ns converts a time of a chunk to ns since the recording's start.
 func (c *chunk) ns(ticks uint64) uint64 {
 	var since int64
 	if ticks >= c.startTicks {
@@ -346,7 +345,7 @@ func (c *chunk) ns(ticks uint64) uint64 {
 	return uint64(max(since+min(max(c.offset, -1<<61), 1<<61), 0))
 }
 
-// span gives a number of ticks in ns.
+// span converts a number of ticks to ns.
 func (c *chunk) span(ticks uint64) uint64 {
 	if c.tickRate == uint64(time.Second) {
 		return ticks
@@ -359,7 +358,7 @@ func (c *chunk) span(ticks uint64) uint64 {
 	return ns
 }
 
-// finish gives the profile.
+// finish returns the profile.
 func (r *reader) finish() *profile.Profile {
 	r.finishForeign()
 	if r.bare {

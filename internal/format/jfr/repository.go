@@ -13,21 +13,20 @@ import (
 	"time"
 )
 
-// ErrNoRepository says that a folder holds none of a JVM's chunks.
+// ErrNoRepository is the error if a directory contains no chunks of a JVM.
 var ErrNoRepository = errors.New("it is a directory, and not one in which a JVM keeps what it records (jcmd PID JFR.configure tells where that is)")
 
-// chunkName is what a JVM calls the chunks in its repository, by the time when each
-// was begun: jdk.jfr.internal.Repository.
+// chunkName matches the names of chunks in a JVM's repository, which are the times when they were
+// begun: jdk.jfr.internal.Repository.
 var chunkName = regexp.MustCompile(`^\d{4}(_\d\d){5}(_\d{1,6})?\.jfr$`)
 
-// maxRepository is how many chunks a repository may have: at the usual 12 MB each
-// these are 48 GB.
+// maxRepository is how many chunks a repository may have: at the usual 12 MB each these are 48 GB.
 const maxRepository = 4096
 
-// Repository is the folder where a JVM keeps what it records, a file for each chunk,
-// as if it were one file. Of the chunk that is being written it has what the JVM has
-// flushed, as its header was when it was opened. JDK 11 says nothing in a chunk's
-// header before it has ended.
+// Repository is the directory in which a JVM keeps what it records, a file for each chunk, read as
+// if it were one file. For the chunk that is being written it has what the JVM has flushed,
+// according to the header when it was opened. JDK 11 writes nothing into a chunk's header before
+// the chunk has ended.
 type Repository struct {
 	parts []repositoryPart
 	size  int64
@@ -39,7 +38,7 @@ type repositoryPart struct {
 	at, size int64 // in the whole
 }
 
-// OpenRepository opens what is there now. It is to be closed.
+// OpenRepository opens the chunks that exist now. The caller must close it.
 func OpenRepository(dir string) (*Repository, error) {
 	names, err := chunksIn(dir)
 	if err != nil {
@@ -58,14 +57,14 @@ func OpenRepository(dir string) (*Repository, error) {
 	return r, nil
 }
 
-// chunksIn gives the names of the chunks in a folder, in the order of time.
+// chunksIn returns the names of the chunks in a directory, in the order of time.
 func chunksIn(dir string) ([]string, error) {
 	d, err := os.Open(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
-	const most = 1 << 16 // of whatever else is there
+	const most = 1 << 16 // bounds other entries
 	entries, err := d.ReadDir(most)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
@@ -86,11 +85,11 @@ func chunksIn(dir string) ([]string, error) {
 	return names, nil
 }
 
-// open adds a chunk, unless it is gone or tells nothing yet.
+// open adds a chunk, unless it is gone or its header has nothing yet.
 func (r *Repository) open(path string) error {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // the JVM keeps no more than it was told
+		return nil // the JVM keeps only as much as it was told to
 	}
 	if err != nil {
 		return err
@@ -100,16 +99,17 @@ func (r *Repository) open(path string) error {
 		return f.Close() // it was only begun
 	}
 	p.size = int64(binary.BigEndian.Uint64(p.head[atSize:]))
-	// Asked after it: the file has what its header says by then, or never will.
+	// The size is queried after the header was read: the file has what its header says by then, or
+	// never will.
 	if st, err := f.Stat(); err != nil || !Is(p.head[:]) || p.size < headerSize || p.size > st.Size() {
-		return f.Close() // it was only begun, or belongs to something else
+		return f.Close() // it was only begun, or is something else
 	}
 	r.parts = append(r.parts, p)
 	r.size += p.size
 	return nil
 }
 
-// readHead reads the header when the JVM is not changing it.
+// readHead reads the header at a moment when the JVM is not changing it.
 func (p *repositoryPart) readHead() error {
 	const changing = 255 // jdk.jfr.internal.consumer.ChunkHeader
 	for range 100 {
@@ -128,7 +128,7 @@ func (p *repositoryPart) readHead() error {
 	return errors.New("its header changes all the time")
 }
 
-// Size is the length of all chunks together, in bytes.
+// Size returns the length of all chunks together, in bytes.
 func (r *Repository) Size() int64 { return r.size }
 
 // ReadAt implements io.ReaderAt.
@@ -176,7 +176,7 @@ func (r *Repository) Close() error {
 	return errors.Join(errs...)
 }
 
-// RepositoryState tells whether a repository has changed: how many bytes its chunks
+// RepositoryState returns what shows whether a repository has changed: how many bytes its chunks
 // have, and when the last one was written to.
 func RepositoryState(dir string) (bytes int64, changed time.Time, err error) {
 	names, err := chunksIn(dir)

@@ -13,8 +13,8 @@ import (
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
-// TestRepository: the chunks of a recording in a folder of their own are read as the
-// recording is, and what is not a chunk yet, or none at all, is left out.
+// TestRepository: the chunks of a recording in a directory of their own are read like the
+// recording, and what is not a chunk yet, or none at all, is left out.
 func TestRepository(t *testing.T) {
 	p := profiletest.Server(2000, 20_000, 10)
 	out := &chunks{}
@@ -52,7 +52,7 @@ func TestRepository(t *testing.T) {
 	n := 0
 	for at := 0; at < len(whole); n++ {
 		size := int(binary.BigEndian.Uint64(whole[at+atSize:]))
-		// What comes behind the chunk the JVM has not flushed yet.
+		// The data after the chunk was not flushed by the JVM yet.
 		put(fmt.Sprintf("2026_11_21_17_%02d_00.jfr", n), append(bytes.Clone(whole[at:at+size]), "not flushed"...))
 		at += size
 	}
@@ -101,8 +101,8 @@ func TestRepository(t *testing.T) {
 	}
 }
 
-// TestRepositoryThatGrows opens it while the JVM flushes: what was flushed before is there
-// each time.
+// TestRepositoryThatGrows opens a repository while the JVM flushes: everything flushed before is
+// there each time.
 func TestRepositoryThatGrows(t *testing.T) {
 	dir := t.TempDir()
 	f, err := os.Create(filepath.Join(dir, "2026_11_21_17_30_05.jfr"))

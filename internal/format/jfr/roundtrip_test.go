@@ -22,7 +22,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// everything is a profile with every value that a field can have.
+// everything returns a profile with every value that a field can have.
 func everything(samples int) *profile.Profile {
 	r := rand.New(rand.NewPCG(7, 8))
 	b := profile.NewBuilder()
@@ -118,7 +118,7 @@ func everything(samples int) *profile.Profile {
 	return b.Profile()
 }
 
-// flatSample is a sample without numbers that only its profile understands.
+// flatSample is a sample without numbers that have a meaning only within its profile.
 type flatSample struct {
 	profile.Sample
 	thread profile.Thread
@@ -127,10 +127,10 @@ type flatSample struct {
 	frames stackDigest
 }
 
-// stackDigest stands for all frames of a stack, of whichever profile.
+// stackDigest stands for all frames of a stack, independently of the profile.
 type stackDigest [sha256.Size]byte
 
-// flat says which stacks a profile's samples have, in full.
+// flat returns a profile's samples with their full stacks.
 func flat(p *profile.Profile) []flatSample {
 	text := frameTexts(p)
 	stacks := make([]stackDigest, len(p.Nodes))
@@ -160,7 +160,8 @@ func flat(p *profile.Profile) []flatSample {
 	return out
 }
 
-// frameTexts are the frames of a profile in full, without numbers that only it understands.
+// frameTexts returns the frames of a profile in full, without numbers that have a meaning only
+// within it.
 func frameTexts(p *profile.Profile) []string {
 	text := make([]string, len(p.Frames))
 	for i, f := range p.Frames {
@@ -171,7 +172,7 @@ func frameTexts(p *profile.Profile) []string {
 	return text
 }
 
-// stackText is the stack that a digest stands for.
+// stackText returns the stack that a digest stands for.
 func stackText(p *profile.Profile, of stackDigest) string {
 	text := frameTexts(p)
 	for i := range p.Samples {
@@ -191,7 +192,7 @@ func stackText(p *profile.Profile, of stackDigest) string {
 	return ""
 }
 
-// same fails where two profiles differ.
+// same fails if two profiles differ.
 func same(t *testing.T, got, want *profile.Profile) {
 	t.Helper()
 	if !got.Meta.Start.Equal(want.Meta.Start) {
@@ -294,7 +295,8 @@ func unpack(t testing.TB, data []byte) *profile.Profile {
 	return p
 }
 
-// What is written, packed or not, is read back whole, and written again is the same file.
+// A written profile, packed or not, is read back completely, and writing that again yields the same
+// file.
 func TestRoundTrip(t *testing.T) {
 	empty := profile.NewBuilder().Profile()
 	empty.Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 5}}

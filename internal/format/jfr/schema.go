@@ -5,13 +5,13 @@ import (
 	"strconv"
 )
 
-// Limits of what a file may say of its types. The JDK's files have some 200
-// types of at most 60 fields, nested four deep.
+// Limits of the types that a file may describe. The JDK's files have some 200 types of at most 60
+// fields, nested four deep.
 const (
 	maxTypes    = 1 << 14
 	maxDepth    = 16
 	maxElements = 1 << 20
-	maxOps      = 1 << 16 // of a type with all that it contains
+	maxOps      = 1 << 16 // of a type with everything it contains
 )
 
 // class is a type as a file describes it.
@@ -31,13 +31,13 @@ type field struct {
 	array    bool
 }
 
-// schema are the types of a chunk.
+// schema holds the types of a chunk.
 type schema struct {
 	byID   map[uint64]*class
 	byName map[string]*class
 }
 
-// readMetadata reads the content of a metadata event behind its size.
+// readMetadata reads the content of a metadata event after its size.
 func readMetadata(b []byte) (*schema, error) {
 	c := &cursor{b: b}
 	if typ := c.long(); c.err == nil && typ != typeMetadata {
@@ -101,7 +101,7 @@ func (m *metadataReader) element(depth int) *element {
 	return e
 }
 
-// hasEvents reports whether there can be any event.
+// hasEvents reports whether any type is an event.
 func (s *schema) hasEvents() bool {
 	for _, t := range s.byID {
 		if t.super == superEvent {
@@ -153,8 +153,8 @@ const (
 // plan is how a value of a type is read: its fields in order.
 type plan struct {
 	steps []step
-	least int // bytes that a value takes at least
-	ops   int // steps with those of what it contains
+	least int // the least number of bytes of a value
+	ops   int // steps, including those of contained types
 }
 
 type step struct {
@@ -164,7 +164,7 @@ type step struct {
 	field int // index into the class's fields
 }
 
-// planOf makes the plan of a type.
+// planOf returns the plan of a type.
 func (s *schema) planOf(t *class) (*plan, error) {
 	if t.plan != nil {
 		return t.plan, nil
@@ -200,7 +200,7 @@ func (s *schema) planOf(t *class) (*plan, error) {
 					return nil, err
 				}
 				if inner.least == 0 && !f.array {
-					continue // there is nothing of it in a file
+					continue // files contain no bytes for it
 				}
 				st.op, st.inner, least = opStruct, inner, inner.least
 				p.ops += inner.ops
@@ -219,7 +219,7 @@ func (s *schema) planOf(t *class) (*plan, error) {
 	return p, nil
 }
 
-// skip steps over a value.
+// skip skips a value.
 func (p *plan) skip(c *cursor) {
 	for i := range p.steps {
 		if c.err != nil {
@@ -238,8 +238,8 @@ func (p *plan) skip(c *cursor) {
 	}
 }
 
-// count reads the number of elements of an array. Elements that take no bytes
-// could be as many as one likes: they are none.
+// count reads the number of elements of an array. Elements that take no bytes could have any
+// number: they count as none.
 func (st *step) count(c *cursor) int {
 	n := c.count()
 	if st.op == opStruct && st.inner.least == 0 {
@@ -265,28 +265,28 @@ func (st *step) skip(c *cursor) {
 	}
 }
 
-// slots say where the fields of a type go: by field, an index plus 1 into a
-// record's numbers, or into its texts; 0: nowhere.
+// slots hold where the fields of a type are stored: by field, an index plus 1 into a record's
+// numbers, or into its texts; 0: nowhere.
 type slots struct {
 	plan *plan
 	to   []uint8
 }
 
-// Most fields that are asked for of one type.
+// Maximum number of fields that are read of one type.
 const (
 	maxNumbers = 8
 	maxTexts   = 8
 )
 
-// record is a value as far as it is asked for.
+// record holds those fields of a value that were asked for.
 type record struct {
 	n [maxNumbers]uint64
 	t [maxTexts]text
 }
 
-// slotsOf plans the reading of fields by name: numbers into record.n, texts into
-// record.t, each in the order given. Fields that the type does not have stay 0.
-// Fields of another nature than asked for are stepped over.
+// slotsOf plans the reading of fields by name: numbers into record.n, texts into record.t, each in
+// the order given. Fields that the type does not have stay 0. Fields of another kind than asked for
+// are skipped.
 func (s *schema) slotsOf(t *class, numbers, texts []string) (slots, error) {
 	p, err := s.planOf(t)
 	if err != nil {

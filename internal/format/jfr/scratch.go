@@ -4,16 +4,16 @@ import (
 	"io"
 )
 
-// scratch is memory that is used again and again.
+// scratch is memory that is reused.
 type scratch struct {
 	blocks [][]byte
-	next   int    // block
-	left   []byte // of the one before
+	next   int    // index of the next block
+	left   []byte // rest of the block before
 }
 
 const scratchBlock = 1 << 20
 
-// take gives n bytes until reset, with anything in them.
+// take returns n bytes, valid until reset, with arbitrary content.
 func (s *scratch) take(n int64) []byte {
 	if n > scratchBlock {
 		return make([]byte, n)
@@ -32,18 +32,18 @@ func (s *scratch) take(n int64) []byte {
 
 func (s *scratch) reset() { s.next, s.left = 0, nil }
 
-// window is a piece of the file.
+// window is a part of the file.
 type window struct {
 	in  io.ReaderAt
-	off int64 // in the file, of buf
+	off int64 // position of buf in the file
 	buf []byte
-	end int64 // nothing is read from there on
+	end int64 // reading ends there
 }
 
 const windowSize = 1 << 20
 
-// at gives n bytes of the file, which lie before the window's end, until it is
-// called again.
+// at returns n bytes of the file, which must lie before the window's end. They are valid until the
+// next call.
 func (w *window) at(off int64, n int) ([]byte, error) {
 	if off >= w.off && off+int64(n) <= w.off+int64(len(w.buf)) {
 		i := int(off - w.off)

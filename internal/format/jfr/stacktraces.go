@@ -7,11 +7,11 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// maxRun is how many bytes of nodes are one constant.
+// maxRun is the maximum size of a constant of nodes, in bytes.
 const maxRun = 64 << 10
 
-// node gives the number of a node of the trie; the root's is 0. New nodes get
-// the next numbers, callers before whom they call.
+// node returns the number of a node of the trie; the root's is 0. New nodes get the next numbers,
+// callers before callees.
 func (c *constants) node(node uint32) uint32 {
 	c.path = c.path[:0]
 	parent := uint32(0)
@@ -30,8 +30,8 @@ func (c *constants) node(node uint32) uint32 {
 	if len(c.run) == 0 {
 		c.runFrom = c.nextNode + 1
 	}
-	// A run: its first node's caller, how long it is, and each node's frame. All
-	// but the first are called by the node before.
+	// A run holds the caller of its first node, its length, and each node's frame. Every other node
+	// is called by the node before.
 	for i := len(c.path) - 1; i >= 0; i-- {
 		id := c.frame(c.src.At(c.path[i]).Frame)
 		if i == len(c.path)-1 {
@@ -45,8 +45,7 @@ func (c *constants) node(node uint32) uint32 {
 	return c.nextNode
 }
 
-// endRun makes a constant of the nodes since the last one. Its number is that
-// of the first of them.
+// endRun makes a constant of the nodes since the last one. Its number is that of the first of them.
 func (c *constants) endRun() {
 	if len(c.run) == 0 {
 		return
@@ -56,8 +55,8 @@ func (c *constants) endRun() {
 	c.run = c.run[:0]
 }
 
-// trace gives the number of the stack that ends in a node, as other readers
-// know it: many stacks differ only in what they have no field for.
+// trace returns the number of the stack that ends in a node, in the form for other readers: many
+// stacks differ only in what that form has no field for.
 func (c *constants) trace(node uint32, truncated bool) uint64 {
 	if id := c.traceOf.get(node); id != 0 {
 		return uint64(id)
@@ -83,7 +82,7 @@ func (c *constants) trace(node uint32, truncated bool) uint64 {
 		c.traces.entry(uint64(id))
 		c.traces.flag(truncated)
 		if depth == 0 {
-			// Some readers leave out a sample without frames.
+			// Some readers drop samples without frames.
 			c.traces.int(1)
 			c.traces.long(c.noStack())
 			c.traces.int(0)
@@ -106,8 +105,8 @@ func (c *constants) trace(node uint32, truncated bool) uint64 {
 	return uint64(id)
 }
 
-// stack gives the number of a node where a sample refers to it: 0 where it is the
-// node of the first sample with that stack of other readers, which tells it already.
+// stack returns the number of a node for a sample's reference: 0 if it is the node of the first
+// sample with that stack for other readers, because the stack then implies it.
 func (c *constants) stack(trace uint64, node uint32) uint32 {
 	i := trace - uint64(c.traceByHash.first)
 	if i < uint64(len(c.nodeFirst)) {
@@ -116,7 +115,7 @@ func (c *constants) stack(trace uint64, node uint32) uint32 {
 		}
 		return node
 	}
-	// Stacks get their numbers one after the other.
+	// Stacks get consecutive numbers.
 	if len(c.stacks) == 0 {
 		c.stackFrom, c.stackLast = trace, 0
 	}
@@ -126,8 +125,7 @@ func (c *constants) stack(trace uint64, node uint32) uint32 {
 	return 0
 }
 
-// noStack gives the number of a method that stands for a stack of which nothing is
-// known.
+// noStack returns the number of a method that stands for a stack of which nothing is known.
 func (c *constants) noStack() uint64 {
 	const id = 1<<31 - 1 // more than there are functions
 	if !c.haveNoStack {

@@ -12,7 +12,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Output is where a Stream writes: an *os.File.
+// Output is where a Stream writes, such as an *os.File.
 type Output interface {
 	io.WriterAt
 	Truncate(size int64) error
@@ -25,25 +25,25 @@ type Info struct {
 	Losses profile.Losses
 }
 
-// A tick is one nanosecond since the recording began. None is ever 0, which
-// readers take for no time.
+// firstTick is the tick at the beginning of a recording. A tick is one nanosecond since then. None
+// is ever 0, which readers take for no time.
 const firstTick = 1
 
 func tick(ns uint64) uint64 { return firstTick + ns }
 
-// Stream writes a recording while it is made. From the first Flush on the output is
-// a whole file at any time, whatever ends candid, and holds what was flushed.
+// Stream writes a recording while it is made. From the first Flush on the output is a complete file
+// at any time, however candid ends, and holds what was flushed.
 type Stream struct {
 	out   Output
 	info  func() Info
 	c     *constants
 	start int64 // of the recording, ns since 1970
 
-	base, size int64 // of the chunk: where it begins, and how long it is with what is not used yet
-	begun      bool  // the chunk is there
-	gate       int64 // where its events end so far, from base
-	metadata   int64 // from base; 0: it has none of its own yet
-	checkpoint int64 // the last one, from base; 0: none
+	base, size int64 // of the chunk: where it begins, and its length including unused space
+	begun      bool  // the chunk exists
+	gate       int64 // where its events end so far, relative to base
+	metadata   int64 // relative to base; 0: it has none of its own yet
+	checkpoint int64 // the last one, relative to base; 0: none
 	from       uint64
 	latest     uint64
 
@@ -53,18 +53,18 @@ type Stream struct {
 	told    told
 	types   []byte // eventType of each event
 	waits   waits
-	// observed is how many observations are in the file: unlike what told holds they
-	// are told once, not in each chunk.
+	// observed is how many observations are in the file: unlike the state in told they are written
+	// once, not in each chunk.
 	observed int
 	// MaxChunk is how many bytes a chunk has before the next one is begun.
 	MaxChunk int64
-	careful  bool    // the file is whole between any two writes
-	last     bool    // nothing comes behind what is pending
-	pack     packing // the form in which the file is packed; nil: it is not
+	careful  bool    // the file is complete between any two writes
+	last     bool    // nothing follows the pending samples
+	pack     packing // the format in which the file is packed; nil: it is not
 	err      error
 }
 
-// told is what the events of this chunk say already.
+// told is what the events of this chunk already contain.
 type told struct {
 	meta      profile.Meta
 	notes     int
@@ -79,19 +79,18 @@ type told struct {
 const (
 	// maxChunk is small enough for readers that hold a whole chunk in memory.
 	maxChunk = 128 << 20
-	// maxPending is how many samples wait for Flush at most, and maxConstants how
-	// many bytes of constants.
+	// maxPending is how many samples wait for Flush at most, and maxConstants how many bytes of
+	// constants do.
 	maxPending   = 1 << 15
 	maxConstants = 8 << 20
 )
 
-// NewStream begins a recording: out must be empty. info is asked at each Flush.
+// NewStream begins a recording: out must be empty. info is called at each Flush.
 func NewStream(out Output, src Source, info func() Info) *Stream {
 	return &Stream{out: out, info: info, c: newConstants(src), MaxChunk: maxChunk, careful: true}
 }
 
-// Add takes a sample, whose numbers are the Source's. It is in the file after the
-// next Flush.
+// Add adds a sample, whose indices refer to the Source. It is in the file after the next Flush.
 func (s *Stream) Add(sample profile.Sample) error {
 	if s.err != nil {
 		return s.err
@@ -103,8 +102,8 @@ func (s *Stream) Add(sample profile.Sample) error {
 	return nil
 }
 
-// Flush writes everything that was added. When it fails the file is as it was
-// after the Flush before, and every later call gives the same error.
+// Flush writes everything that was added. If it fails the file is as it was after the Flush before,
+// and every later call returns the same error.
 func (s *Stream) Flush() error {
 	if s.err != nil {
 		return s.err
@@ -115,17 +114,17 @@ func (s *Stream) Flush() error {
 	return s.err
 }
 
-// Finish flushes what is left of a recording that has become the profile p, which
-// has the Source's numbers and takes its place.
+// Finish flushes the rest of a recording that has become the profile p, which has the Source's
+// indices and replaces it.
 func (s *Stream) Finish(p *profile.Profile) error {
 	_, gone := s.c.src.Observations()
-	s.observed -= gone // p has none of these
+	s.observed -= gone // p does not have these
 	s.c.src = whole{p}
 	s.info = func() Info { return Info{&p.Meta, p.Events, p.Losses} }
 	return s.end()
 }
 
-// end flushes what is the end of the recording.
+// end flushes the end of the recording.
 func (s *Stream) end() error {
 	s.last = true
 	if err := s.Flush(); err != nil || s.pack == nil {
@@ -164,7 +163,7 @@ func (s *Stream) write(info *Info) error {
 		step, used = s.packedStep, s.pack.used()
 	}
 	if err := step(info, rest, traces); err != nil {
-		// What is not in use yet readers need not see.
+		// Readers need not see what is not in use yet.
 		if cut := s.out.Truncate(used); cut != nil {
 			err = fmt.Errorf("%w; and cut off what was written of it: %w", err, cut)
 		}
@@ -177,7 +176,7 @@ func (s *Stream) write(info *Info) error {
 	return nil
 }
 
-// step is write, of which only the last call shows.
+// step does the writes of write; only its last one makes them visible.
 func (s *Stream) step(info *Info, rest, traces []pool) error {
 	if !s.begun {
 		if err := s.begin(); err != nil {
@@ -193,7 +192,7 @@ func (s *Stream) step(info *Info, rest, traces []pool) error {
 		if err := s.grow(int64(len(s.b))); err != nil {
 			return err
 		}
-		// The gate may lie elsewhere now.
+		// The gate may have moved.
 		s.b = s.b[:events]
 		if metadata, checkpoint, err = s.lay(rest, traces); err != nil {
 			return err
@@ -213,8 +212,8 @@ func (s *Stream) step(info *Info, rest, traces []pool) error {
 	return s.open(end)
 }
 
-// lay appends to the events what else belongs behind the gate, and tells where in
-// the chunk the metadata and the last checkpoint are then.
+// lay appends to the events what else belongs behind the gate, and returns where in the chunk the
+// metadata and the last checkpoint are then.
 func (s *Stream) lay(rest, traces []pool) (metadata, checkpoint int64, err error) {
 	at := s.gate + gateOpen
 	metadata, checkpoint = s.metadata, s.checkpoint
@@ -234,7 +233,7 @@ func (s *Stream) lay(rest, traces []pool) (metadata, checkpoint int64, err error
 	return metadata, checkpoint, nil
 }
 
-// next begins another chunk with the next write.
+// next makes the next write begin another chunk.
 func (s *Stream) next() {
 	s.base += s.size
 	s.begun, s.size = false, 0
@@ -244,7 +243,7 @@ func (s *Stream) next() {
 	s.told = told{}
 }
 
-// settled is where in the output what will not change any more ends.
+// settled returns the end of the part of the output that will not change any more.
 func (s *Stream) settled() int64 {
 	if s.pack == nil {
 		return s.base
@@ -268,7 +267,7 @@ func (s *Stream) header(size, metadata, checkpoint int64, info *Info) (h [header
 	return h
 }
 
-// constants appends a checkpoint event that lies at here in the chunk.
+// constants appends a checkpoint event at position here of the chunk.
 func (s *Stream) constants(pools []pool, here, before int64) error {
 	from := len(s.b)
 	s.b = reserveSize(s.b)
@@ -280,7 +279,7 @@ func (s *Stream) constants(pools []pool, here, before int64) error {
 	} else {
 		s.b = appendLong(s.b, uint64(before-here))
 	}
-	s.b = append(s.b, 0) // of no special kind
+	s.b = append(s.b, 0) // no special kind
 	s.b = binary.AppendUvarint(s.b, uint64(len(pools)))
 	for _, p := range pools {
 		s.b = appendLong(s.b, uint64(p.typ))
@@ -294,8 +293,8 @@ func (s *Stream) constants(pools []pool, here, before int64) error {
 	return nil
 }
 
-// onCPU reports whether the samples of an event are of threads on a CPU, and show what takes
-// its time. Other profilers call such events otherwise, and perf adds modifiers (cycles:u).
+// onCPU reports whether the samples of an event are of threads on a CPU, and show what takes its
+// time. Other profilers have other names for such events, and perf adds modifiers (cycles:u).
 func onCPU(e profile.Event) bool {
 	name, _, _ := strings.Cut(e.Name, ":")
 	switch name {
@@ -305,8 +304,8 @@ func onCPU(e profile.Event) bool {
 	return false
 }
 
-// eventType is the type of event that other readers expect of the samples of events[i].
-// They add all ExecutionSamples up: of several events that are alike the first has them.
+// eventType returns the type of event that other readers expect for the samples of events[i]. They
+// add up all ExecutionSamples, so only the first of several similar events has that type.
 func eventType(events []profile.Event, i int) byte {
 	if i >= len(events) {
 		return typeSample
@@ -320,7 +319,7 @@ func eventType(events []profile.Event, i int) byte {
 	return typeSample
 }
 
-// typeOf is eventType of an event that was told of.
+// typeOf is eventType for an event that is already in the file.
 func (s *Stream) typeOf(i uint16, events []profile.Event) byte {
 	for len(s.types) < len(events) {
 		s.types = append(s.types, eventType(events, len(s.types)))
@@ -331,7 +330,7 @@ func (s *Stream) typeOf(i uint16, events []profile.Event) byte {
 	return s.types[i]
 }
 
-// sample writes the pending sample whose turn it is.
+// sample writes the pending sample at a position of the writing order.
 func (s *Stream) sample(turn int, events []profile.Event) {
 	i := turn
 	if order := s.waits.order; len(order) > 0 {
@@ -353,7 +352,7 @@ func (s *Stream) sample(turn int, events []profile.Event) {
 	if typ == typeWallClockSample {
 		b = binary.AppendUvarint(append(b, threadState(p.State)), uint64(s.waits.told[i]))
 	} else {
-		b = append(b, stateDefault) // which is how others tell CPU time from wall time
+		b = append(b, stateDefault) // by this, other readers distinguish CPU time from wall time
 	}
 	rest := len(b)
 	b = append(b, 0)

@@ -12,7 +12,7 @@ import (
 // file is an Output in memory.
 type file struct {
 	b     []byte
-	limit int // bytes that it takes; 0: any
+	limit int // bytes that it accepts; 0: any number
 	saw   func(b []byte)
 }
 
@@ -39,7 +39,7 @@ func (f *file) Truncate(size int64) error {
 
 func parse(b []byte) (*profile.Profile, error) { return Read(bytes.NewReader(b), int64(len(b))) }
 
-// counts are the samples of each method, and how often it is innermost.
+// counts returns the samples of each method, and how often it is innermost.
 func counts(p *profile.Profile) map[string][2]uint64 {
 	out := map[string][2]uint64{}
 	s := p.Select(profile.Filter{})
@@ -49,15 +49,15 @@ func counts(p *profile.Profile) map[string][2]uint64 {
 	return out
 }
 
-// part is a profile of the first n samples.
+// part returns a profile of the first n samples.
 func part(p *profile.Profile, n int) *profile.Profile {
 	out := *p
 	out.Samples = p.Samples[:n]
 	return &out
 }
 
-// Whenever writing stops, what was flushed is there: in many chunks, with
-// constants that come later than their samples.
+// Whenever writing stops, what was flushed is there: in many chunks, with constants that come later
+// than their samples.
 func TestStreamIsWholeAtAnyTime(t *testing.T) {
 	p := profiletest.Java()
 	out, flushed := &file{}, 0
@@ -70,7 +70,7 @@ func TestStreamIsWholeAtAnyTime(t *testing.T) {
 		if err != nil {
 			t.Fatalf("after %d samples: %v", flushed, err)
 		}
-		// The samples of this flush are there or not, never a part of them.
+		// The samples of this flush are all there or not at all.
 		if n := len(got.Samples); n != flushed && n != flushed+100 {
 			t.Fatalf("%d samples after %d", n, flushed)
 		}
@@ -115,7 +115,7 @@ func TestStreamIsWholeAtAnyTime(t *testing.T) {
 	}
 }
 
-// A full disk costs what did not fit, and is told.
+// If the disk is full only what does not fit is lost, and the error is reported.
 func TestFullOutput(t *testing.T) {
 	p := profiletest.Java()
 	whole := whole{p}
@@ -181,7 +181,7 @@ func TestUnfinished(t *testing.T) {
 		}
 		is("at its end", false)
 		if name == "plain" {
-			// Those before did not say it.
+			// Earlier versions did not write it.
 			out.b = bytes.ReplaceAll(unfinished, []byte("unfinished"), []byte("notafield!"))
 			is("of an earlier candid", false)
 			if got, err := parse(out.b); err != nil || got.Meta.Command != p.Meta.Command || got.Meta.Engine != p.Meta.Engine {

@@ -9,28 +9,28 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// ErrOthers says that a recording was not made by candid, so that it cannot be
-// read while it is written: others say only at its end what its events were.
+// ErrOthers is the error if a recording was not made by candid, so that it cannot be read while it
+// is written: others write only at its end what its events were.
 var ErrOthers = errors.New("the recording is not one of candid's")
 
-// Tail reads a recording of candid's while it is written, a piece after the other:
-// each byte is read once. It is not for use by several goroutines.
+// Tail reads a recording of candid's while it is written, piece by piece: each byte is read once.
+// It must not be used by several goroutines at once.
 type Tail struct {
 	r     reader
-	c     *chunk // the one that is read; nil before the first
+	c     *chunk // the one that is being read; nil before the first
 	at    int64  // what comes next in it
 	fresh []profile.Sample
 }
 
-// NewTail reads what is written to a file, which may be empty still.
+// NewTail returns a Tail for a file that is being written, which may still be empty.
 func NewTail(in io.ReaderAt) *Tail {
-	// The header of the chunk that is written says how much of the file counts.
+	// The header of the chunk that is being written says how much of the file is valid.
 	t := &Tail{r: reader{in: in, size: math.MaxInt64 / 2, b: profile.NewBuilder(), window: window{in: in}}}
 	t.r.take = func(s profile.Sample) { t.fresh = append(t.fresh, s) }
 	return t
 }
 
-// OpenTail is NewTail for a file that may be packed. It is there already.
+// OpenTail is NewTail for a file that may be packed. It must exist.
 func OpenTail(in io.ReaderAt) (*Tail, error) {
 	var head [Sniffed]byte
 	if n, _ := in.ReadAt(head[:], 0); !IsPacked(head[:n]) {
@@ -43,8 +43,8 @@ func OpenTail(in io.ReaderAt) (*Tail, error) {
 	return NewTail(p), nil
 }
 
-// Others says of a file of which nothing was read yet whether it is somebody
-// else's recording, which Next refuses. It says no while nobody can tell.
+// Others reports, for a file of which nothing was read yet, whether it is the recording of another
+// profiler, which Next refuses. It is false as long as that is not known.
 func (t *Tail) Others() bool {
 	c, err := t.header(0)
 	if err != nil {
@@ -54,8 +54,8 @@ func (t *Tail) Others() bool {
 	return err == nil && known && !t.r.readers.ours
 }
 
-// Start tells when the recording that is in the file now began, ns since 1970; 0 where
-// there is none.
+// Start returns when the recording that is in the file now began, ns since 1970; 0 if there is
+// none.
 func (t *Tail) Start() int64 {
 	c, err := t.header(0)
 	if err != nil {
@@ -64,7 +64,7 @@ func (t *Tail) Start() int64 {
 	return c.startNanos
 }
 
-// Began tells the same of the recording of which something was read; 0: nothing was.
+// Began returns when the recording that was read began; 0 if nothing was read.
 func (t *Tail) Began() int64 {
 	if t.c == nil || t.c.base == 0 && t.at <= headerSize {
 		return 0
@@ -72,7 +72,7 @@ func (t *Tail) Began() int64 {
 	return t.r.start
 }
 
-// Read is how long the file was at least of which was read what was.
+// Read returns the least length that the file had when it was last read.
 func (t *Tail) Read() int64 {
 	if p, ok := t.r.in.(Packed); ok {
 		return p.stored()
@@ -83,21 +83,20 @@ func (t *Tail) Read() int64 {
 	return t.c.base + t.at
 }
 
-// Builder has everything but the samples: what they refer to. It is the Tail's.
+// Builder returns everything except the samples: what they refer to. It belongs to the Tail.
 func (t *Tail) Builder() *profile.Builder { return t.r.b }
 
-// Events, Losses and Syscalls are those of the recording as far as it was read.
-// They change with Next.
+// Events returns the events of the recording as far as it was read. They change with Next.
 func (t *Tail) Events() []profile.Event { return t.r.own.events }
 
-// Losses are what was lost until now.
+// Losses returns what was lost so far.
 func (t *Tail) Losses() profile.Losses { return t.r.own.losses }
 
-// Syscalls are the names that samples refer to.
+// Syscalls returns the names that samples refer to.
 func (t *Tail) Syscalls() []string { return t.r.own.syscalls }
 
-// Next reads what was written since the call before. The samples are valid until
-// the next call; there may be none. After an error nothing more can be read.
+// Next reads what was written since the previous call. The samples are valid until the next call;
+// there may be none. After an error nothing more can be read.
 func (t *Tail) Next() ([]profile.Sample, error) {
 	t.fresh = t.fresh[:0]
 	for {
@@ -111,8 +110,8 @@ func (t *Tail) Next() ([]profile.Sample, error) {
 	}
 }
 
-// more reads the rest of the chunk as it is now, or goes on to the next one; false
-// if there is neither.
+// more reads the rest of the chunk as it is now, or moves to the next one; false if there is
+// neither.
 func (t *Tail) more() (bool, error) {
 	var base int64
 	if t.c != nil {
@@ -123,7 +122,7 @@ func (t *Tail) more() (bool, error) {
 	}
 	c, err := t.header(base)
 	if errors.Is(err, ErrMalformed) {
-		return false, nil // nothing begins there, until now
+		return false, nil // nothing begins there yet
 	}
 	if err != nil {
 		return false, err
@@ -136,7 +135,7 @@ func (t *Tail) more() (bool, error) {
 		return false, ErrOthers
 	}
 	if t.c != nil {
-		// What was written to it before this one was begun.
+		// The rest of the old chunk, written before this one was begun.
 		if more, err := t.read(); more || err != nil {
 			return more, err
 		}
@@ -174,7 +173,7 @@ func (t *Tail) read() (bool, error) {
 	if err != nil || end == t.at {
 		return false, err
 	}
-	// The header tells of the constants of an event before the event is let in.
+	// The header refers to the constants of an event before the event becomes visible.
 	if now, err = t.header(t.c.base); err != nil {
 		return fail(err)
 	}
@@ -195,8 +194,7 @@ func (t *Tail) read() (bool, error) {
 	return true, nil
 }
 
-// gate finds where the events of the chunk end now: at a gate that is shut, or
-// where the chunk does.
+// gate finds where the events of the chunk end now: at a shut gate, or at the end of the chunk.
 func (t *Tail) gate() (int64, error) {
 	r, c := &t.r, t.c
 	r.window.end = c.base + c.size
@@ -219,7 +217,7 @@ func (t *Tail) gate() (int64, error) {
 	return at, nil
 }
 
-// header reads a header that may be written to meanwhile.
+// header reads a header that may be written to at the same time.
 func (t *Tail) header(base int64) (*chunk, error) {
 	const most = 100
 	c, err := t.r.header(base)
@@ -235,8 +233,8 @@ func (t *Tail) header(base int64) (*chunk, error) {
 	return nil, fmt.Errorf("%w: its header changes all the time", ErrMalformed)
 }
 
-// there reports whether the file is as long as a chunk's header says: nothing else
-// bounds what is read of it.
+// there reports whether the file is as long as a chunk's header says: nothing else bounds what is
+// read of it.
 func (t *Tail) there(c *chunk) error {
 	var last [1]byte
 	if c.base > math.MaxInt64/4 || c.size > math.MaxInt64/4 {
@@ -255,7 +253,7 @@ func (t *Tail) there(c *chunk) error {
 	return err
 }
 
-// check is profile.Check for the samples that are new.
+// check is profile.Check for the new samples.
 func (t *Tail) check() error {
 	for i := range t.fresh {
 		if s := &t.fresh[i]; int(s.Event) >= len(t.r.own.events) || int(s.Thread) >= len(t.r.b.Threads()) || int(s.Node) >= t.r.b.Nodes() ||

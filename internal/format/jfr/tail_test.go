@@ -11,7 +11,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
-// growing is a file in memory, as far as it is written.
+// growing is a file in memory, up to what is written.
 type growing struct{ f *file }
 
 func (g growing) ReadAt(p []byte, off int64) (int, error) {
@@ -25,7 +25,7 @@ func (g growing) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// collected is what a Tail gave.
+// collected is what a Tail returned.
 type collected struct {
 	tail    *Tail
 	samples []profile.Sample
@@ -50,8 +50,8 @@ func (c *collected) profile() *profile.Profile {
 	return p
 }
 
-// TestTail reads a recording after every single write to it, also between those
-// that belong together, and gets what a reader of the whole file does.
+// TestTail reads a recording after every single write to it, also between those that belong
+// together, and gets what a reader of the whole file does.
 func TestTail(t *testing.T) {
 	for _, f := range allForms {
 		t.Run(f.name, func(t *testing.T) { followed(t, &f) })
@@ -63,7 +63,7 @@ func followed(t *testing.T, f *form) {
 	out := &file{}
 	got := &collected{}
 	begin := func() {
-		tail, err := OpenTail(growing{out}) // of an empty file it is not known whether it will be packed
+		tail, err := OpenTail(growing{out}) // while a file is empty it is not known whether it will be packed
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +128,7 @@ func followed(t *testing.T, f *form) {
 	}
 }
 
-// A recording of somebody else's cannot be read so, and damage is an error.
+// A recording of another profiler cannot be read this way, and damage is an error.
 func TestTailRefuses(t *testing.T) {
 	if _, err := NewTail(bytes.NewReader([]byte("not a recording, not even the beginning of one, whatever it is called, is it"))).Next(); err != nil {
 		t.Errorf("what is no recording yet: %v", err)
@@ -161,7 +161,7 @@ func TestTailRefuses(t *testing.T) {
 	}
 }
 
-// FuzzTail reads any bytes as they come, in two pieces, while the first may change.
+// FuzzTail reads any bytes as they are written, in two pieces, while the first may change.
 func FuzzTail(f *testing.F) {
 	own := small(f)
 	f.Add(own, uint16(len(own)/2), uint16(0), byte(0))

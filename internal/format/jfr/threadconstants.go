@@ -8,7 +8,7 @@ func (c *constants) kind(k kind, events []profile.Event) uint64 {
 	id, ok := c.kindOf[k]
 	if !ok {
 		for c.nextKind++; isEvent(c.nextKind); c.nextKind++ {
-			// See own.
+			// These numbers are skipped, see own.
 		}
 		id = c.nextKind
 		c.kindOf[k] = id
@@ -36,7 +36,7 @@ func isEvent(n uint32) bool {
 	return n >= typeExecutionSample && n <= typeActiveSetting || n >= typeObservation && n < uint32(typeObservation+len(profile.ObservationKinds))
 }
 
-// syscall gives the number of a system call's name, which is its index; 0: none.
+// syscall returns the number of a system call's name, which is its index; 0: none.
 func (c *constants) syscall(i uint16) uint64 {
 	if i == 0 {
 		return 0
@@ -50,7 +50,7 @@ func (c *constants) syscall(i uint16) uint64 {
 	return uint64(i)
 }
 
-// thread gives the number of a thread under the name that it has now.
+// thread returns the number of a thread under its current name.
 func (c *constants) thread(i uint32) uint64 {
 	c.threadOf = at(c.threadOf, i)
 	if c.threadOf[i] == 0 {
@@ -73,7 +73,7 @@ func (c *constants) thread(i uint32) uint64 {
 	return uint64(c.threadOf[i])
 }
 
-// renamed makes the next sample of a thread tell its name anew.
+// renamed makes the next sample of a thread write its name again.
 func (c *constants) renamed(i int) {
 	if i < len(c.threadOf) {
 		c.threadOf[i] = 0

@@ -12,8 +12,8 @@ import (
 	"github.com/candid-profiler/candid/internal/format/jfr"
 )
 
-// Whenever candid is ended, the JDK's own reader opens the file, a packed one when it is
-// unpacked, and finds all that was flushed, with its stacks.
+// Whenever candid is ended, the JDK's own reader opens the file, a packed one after unpacking, and
+// finds everything that was flushed, with its stacks.
 func TestJDKReadsWhenEndedAnywhere(t *testing.T) {
 	for _, form := range []string{"plain", "gzip", "zstd"} {
 		t.Run(form, func(t *testing.T) { readWhenEnded(t, jfr.TornFiles(form), 1777) })

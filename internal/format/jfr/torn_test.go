@@ -9,11 +9,11 @@ import (
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
-// journal is an Output that keeps each change of the file.
+// journal is an Output that records each change of the file.
 type journal struct {
 	file
 	changes []change
-	named   int // how many there were when the file got its name
+	named   int // how many changes there were when the file got its name
 }
 
 type change struct {
@@ -31,7 +31,7 @@ func (j *journal) Truncate(size int64) error {
 	return j.file.Truncate(size)
 }
 
-// form is one in which a recording is written, and how other programs unpack it.
+// form is a format in which a recording is written, and how other programs unpack it.
 type form struct {
 	name   string
 	begin  newStream
@@ -40,8 +40,8 @@ type form struct {
 	torn   tornFiles
 }
 
-// tornFiles visits every file that a recording of n samples in a form leaves if it is ended
-// at any time from its first whole step on.
+// tornFiles visits every file that a recording of n samples in a form leaves if it is ended at any
+// time from its first complete step on.
 type tornFiles func(t testing.TB, f *form, n, stride int, visit func(name string, b []byte))
 
 var (
@@ -50,8 +50,8 @@ var (
 	allForms    = append([]form{plainForm}, packedForms...)
 )
 
-// inSteps is what a recording of n samples does to its file, in steps of
-// 20 samples and chunks that are full after some of them.
+// inSteps returns the changes that a recording of n samples makes to its file, in steps of 20
+// samples and chunks that are full after some of them.
 func inSteps(t testing.TB, begin newStream, n int) (*profile.Profile, *journal) {
 	t.Helper()
 	p := part(profiletest.Java(), n)
@@ -80,8 +80,8 @@ func inSteps(t testing.TB, begin newStream, n int) (*profile.Profile, *journal) 
 	return p, out
 }
 
-// tornWithinPages is for files that grow by pages. What a kill cannot tear is done or
-// not: a write of up to a page that does not cross one. Any other is torn anywhere.
+// tornWithinPages is for files that grow by pages. A write of up to a page that does not cross one
+// cannot be torn by a kill: it is done or not. Any other is torn anywhere.
 func tornWithinPages(t testing.TB, form *form, n, stride int, visit func(name string, b []byte)) {
 	t.Helper()
 	_, j := inSteps(t, form.begin, n)
@@ -116,8 +116,8 @@ func tornWithinPages(t testing.TB, form *form, n, stride int, visit func(name st
 	}
 }
 
-// Whenever candid is ended the file is whole, as it is and unpacked by others, without a
-// note that something is missing, and no sample is ever lost again.
+// Whenever candid is ended the file is complete, both as it is and unpacked by others, without a
+// note that something is missing, and no sample is lost later.
 func TestEndedAnywhere(t *testing.T) {
 	for _, f := range allForms {
 		t.Run(f.name, func(t *testing.T) { endedAnywhere(t, &f) })
@@ -163,8 +163,8 @@ func endedAnywhere(t *testing.T, f *form) {
 	}
 }
 
-// A file that grows while it is read is no malformed one: the header is what it was,
-// the rest what was written meanwhile.
+// A file that grows while it is read is not malformed: the header is the old one, the rest was
+// written in the meantime.
 func TestReadWhileItGrows(t *testing.T) {
 	_, j := inSteps(t, NewStream, 200)
 	var f file
@@ -175,7 +175,7 @@ func TestReadWhileItGrows(t *testing.T) {
 	}
 	for i, h := range headers {
 		b := append(bytes.Clone(h), f.b[headerSize:]...)
-		// The header is old, all else is new.
+		// The header is old, everything else is new.
 		_, err := parse(b)
 		if i+1 >= j.named && err != nil {
 			t.Fatalf("with the header of change %d: %v", i, err)
@@ -183,8 +183,7 @@ func TestReadWhileItGrows(t *testing.T) {
 	}
 }
 
-// A page that is read as an event ends where its filler begins, and is of no type
-// that there is.
+// A page that is read as an event ends where its filler begins, and its type does not exist.
 func TestPageAsEvent(t *testing.T) {
 	if magic[0] != pageAsEvent || magic[1] != typeOfPage {
 		t.Errorf("a header begins with %q", magic)

@@ -9,8 +9,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// tracePlan is how a stack is read: some number that reports whether it is
-// truncated, and an array of frames.
+// tracePlan is how a stack is read: a number that says whether it is truncated, and an array of
+// frames.
 type tracePlan struct {
 	plan      *plan
 	truncated int // index of the step; -1: none
@@ -43,11 +43,10 @@ func (s *schema) tracePlan(t *class) (tracePlan, error) {
 	return out, nil
 }
 
-// maxFrames bounds how deep a stack is: async-profiler has 2048 frames, candid at
-// most some 3000.
+// maxFrames bounds the depth of a stack: async-profiler has 2048 frames, candid at most some 3000.
 const maxFrames = 1 << 14
 
-// foreignStack gives the node of a stack by its number; 0 is none.
+// foreignStack returns the node of a stack by its number; 0 is none.
 func (r *reader) foreignStack(c *chunk, id uint64) (node uint32, truncated bool, err error) {
 	p := &c.pools
 	if n, ok := p.nodes[id]; ok {
@@ -100,7 +99,7 @@ func (r *reader) foreignStack(c *chunk, id uint64) (node uint32, truncated bool,
 	return node, truncated, nil
 }
 
-// Descriptors that async-profiler gives to what is no Java method
+// kernelDescriptor is a descriptor that async-profiler writes for what is not a Java method
 // (Lookup::fillNativeMethodInfo in src/lookup.cpp).
 const kernelDescriptor = "(Lk;)L;"
 
@@ -131,10 +130,10 @@ func (r *reader) foreignFrame(c *chunk, rec *record) profile.Frame {
 
 func (r *reader) frameKind(c *chunk, id uint64) walk.Kind {
 	t, _ := c.pools.frameTypes.get(id)
-	return kindOfType[c.pools.text(t)] // unknown where there is none
+	return kindOfType[c.pools.text(t)] // unknown if there is none
 }
 
-// foreignFunction gives the function of a method, and whether it is native code.
+// foreignFunction returns the function of a method, and whether it is native code.
 func (r *reader) foreignFunction(c *chunk, id uint64) (fn uint32, native bool) {
 	p := &c.pools
 	if kept, ok := p.funcs.get(id); ok {
@@ -174,8 +173,8 @@ func (r *reader) foreignFunction(c *chunk, id uint64) (fn uint32, native bool) {
 	return fn, native
 }
 
-// withoutHash takes the number off that the JDK's recorder puts behind the names of
-// hidden classes, and of those without a name in 8 and 11. No class is called a number.
+// withoutHash removes the number that the JDK's recorder appends to the names of hidden classes,
+// and to those of VM-anonymous classes in 8 and 11. No class has a number as its name.
 func withoutHash(class string) string {
 	i := strings.LastIndexByte(class, '/')
 	if i > 0 && i+1 < len(class) && strings.Trim(class[i+1:], "0123456789") == "" {

@@ -1,7 +1,7 @@
 package jfr
 
-// The numbers of the types in files that candid writes. Readers find types by
-// name; the samples' are small, since each sample says its own.
+// The numbers of the types in files that candid writes. Readers find types by name; those of
+// samples are small, because each sample contains its own.
 const (
 	typeBoolean = iota + 4
 	typeChar
@@ -58,11 +58,11 @@ const (
 	typeDataAmount
 	typePercentage
 
-	// typeObservation and what follows are profile.ObservationKinds.
+	// typeObservation is the first of profile.ObservationKinds.
 	typeObservation = 100
 )
 
-// Names of types that are looked for when a file is read.
+// Names of types that are looked up when a file is read.
 const (
 	nameString      = "java.lang.String"
 	nameClass       = "java.lang.Class"
@@ -111,8 +111,8 @@ type typeDef struct {
 	label       string
 	description string
 	category    []string
-	simple      bool // of one field, for which the type stands
-	contentType bool // an annotation that says what a number means
+	simple      bool // of a single field, whose value stands for the type's
+	contentType bool // an annotation that gives the meaning of a number
 	fields      []fieldDef
 }
 
@@ -129,13 +129,13 @@ const (
 	constant fieldFlags = 1 << iota // the number of a constant
 	array
 	ticks    // a point in time
-	timespan // a length of time in ticks
-	nanos    // a length of time in ns
+	timespan // a duration in ticks
+	nanos    // a duration in ns
 	epoch    // ms since 1970
 	unsigned
 	address
 	dataSize // bytes
-	millis   // a length of time in ms
+	millis   // a duration in ms
 	share    // 0 to 1
 )
 
@@ -162,9 +162,9 @@ var candidEvents = []string{"candid"}
 
 func startTime() fieldDef { return fieldDef{"startTime", typeLong, "Start Time", ticks} }
 
-// own are the fields of a sample that only candid reads, behind the usual ones.
-// Some readers stop at the last usual field and take what comes next for another
-// event: it looks like one, with its length and a number that is no event's type.
+// own returns the fields of a sample: the usual ones, followed by those that only candid reads.
+// Some readers stop at the last usual field and take what comes next for another event: it looks
+// like one, with its length and a number that is not the type of an event.
 func own(usual ...fieldDef) []fieldDef {
 	return append(append([]fieldDef{
 		startTime(),
@@ -178,8 +178,8 @@ func own(usual ...fieldDef) []fieldDef {
 		fieldDef{"node", typeLong, "Stack in candid's Own Table, 0: what the Stack Trace Stands for", unsigned})
 }
 
-// typeDefs are the types of files that candid writes. The usual types have the
-// fields that readers rely on, in the order in which some read them blindly.
+// typeDefs are the types of files that candid writes. The usual types have the fields that readers
+// rely on, in the order in which some read them without checking.
 var typeDefs = []typeDef{
 	{id: typeBoolean, name: "boolean"},
 	{id: typeChar, name: "char"},
@@ -231,8 +231,8 @@ var typeDefs = []typeDef{
 	{id: typePackage, name: "jdk.types.Package", label: "Package", fields: []fieldDef{{"name", typeSymbol, "Name", constant}}},
 	{id: typeSymbol, name: nameSymbol, label: "Symbol", simple: true, fields: []fieldDef{{"string", typeString, "String", 0}}},
 
-	// A function has its method's number. A name of 0 is CLASS.METHOD, a raw name of
-	// 0 the same as the name.
+	// A function has the number of its method. A name of 0 is CLASS.METHOD, a raw name of 0 is the
+	// same as the name.
 	{id: typeFunction, name: nameFunction, label: "Function", fields: []fieldDef{
 		{"name", typeSymbol, "Name", constant},
 		{"raw", typeSymbol, "Name in the Program", constant},
@@ -251,7 +251,7 @@ var typeDefs = []typeDef{
 		{"address", typeLong, "Address", address},
 	}},
 	{id: typeNodes, name: nameNodes, label: "Stacks", fields: []fieldDef{{"data", typeString, "Nodes", 0}}},
-	// The stacks of other readers, from one number on: the node of each one's first sample.
+	// The stacks for other readers, from one number on: the node of each one's first sample.
 	{id: typeStacks, name: nameStacks, label: "Nodes of Stacks", fields: []fieldDef{{"data", typeString, "Nodes", 0}}},
 	{id: typeKind, name: nameKind, label: "Kind of Sample", fields: []fieldDef{
 		{"event", typeString, "Event", 0},

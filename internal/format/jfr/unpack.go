@@ -13,67 +13,67 @@ import (
 	"github.com/klauspost/compress/flate"
 )
 
-// maxMember is how much a member may unpack to: a step's limit.
+// maxMember is the maximum unpacked size of a member: a step's limit.
 const maxMember = maxEvent + 1
 
-// mostRoom bounds, with twice of what it unpacks to, how large a member is: a file with
-// holes may claim any size.
+// mostRoom bounds, together with twice its unpacked size, the size of a member: a file with holes
+// may claim any size.
 const mostRoom = 1 << 16
 
-// member is one of a packed file.
+// member is a member of a packed file.
 type member struct {
 	at, size int64 // in the file
-	from     int64 // in what the file unpacks to
+	from     int64 // in the unpacked file
 	unpacked int64
-	head     int64 // bytes in front of what is compressed
-	hint     int64 // where in it a checkpoint begins; 0: nowhere
+	head     int64 // bytes before the compressed data
+	hint     int64 // where in the member a checkpoint begins; 0: nowhere
 	flag     byte
 }
 
-// Packed is a packed recording of candid's as what it unpacks to. It may be written
-// meanwhile. It is not for use by several goroutines.
+// Packed presents a packed recording of candid's unpacked. It may be written at the same time. It
+// must not be used by several goroutines at once.
 type Packed interface {
 	io.ReaderAt
-	// Size is how many bytes there are.
+	// Size returns the unpacked size in bytes.
 	Size() int64
 	// grow finds what was added.
 	grow() error
-	// stored is how long the file is at least.
+	// stored returns the least length of the file.
 	stored() int64
-	// portion gives the first of what holds events and candid's constants that begins at a place
-	// or behind it; if it begins before end.
+	// portion returns the first part with events and candid's constants that begins at off or
+	// later, if it begins before end.
 	portion(off, end int64) (portion, error)
 }
 
-// portion is what is read at once of a Packed.
+// portion is the part of a Packed that is read at once.
 type portion struct {
-	at, next int64  // where it begins, and where another one may
+	at, next int64  // where it begins, and where the next one may begin
 	b        []byte // nil: there is none
 	hint     int64  // where in it a checkpoint begins; 0: nowhere
 }
 
-// Sniffed is how much of a file IsPacked has to see.
+// Sniffed is how many bytes of a file IsPacked needs.
 const Sniffed = headerFrames
 
-// ungzip is such a file in gzip's form. Only what is read is unpacked.
+// ungzip is a Packed in gzip's format. Only what is read is unpacked.
 type ungzip struct {
 	in      io.ReaderAt
 	members []member
-	end     int64 // of the last of them, in the file
-	size    int64 // of what they unpack to
+	end     int64 // of the last member, in the file
+	size    int64 // of everything unpacked
 
 	content map[int]*content // by member
-	order   []int            // those, the oldest first
+	order   []int            // the members in content, the oldest first
 }
 
-// content is what a member unpacks to, once done is closed.
+// content is the unpacked content of a member, once done is closed.
 type content struct {
 	b    []byte
 	err  error
 	done chan struct{}
 }
 
-// IsPacked reports whether a file that begins like that is a packed recording of candid's.
+// IsPacked reports whether a file with this beginning is a packed recording of candid's.
 func IsPacked(head []byte) bool {
 	return isZstd(head) || isGzip(head)
 }
@@ -107,7 +107,7 @@ func memberOf(b []byte) (member, error) {
 	return m, nil
 }
 
-// OpenPacked opens a file, of which IsPacked says yes.
+// OpenPacked opens a file for which IsPacked returns true.
 func OpenPacked(in io.ReaderAt) (Packed, error) {
 	head := make([]byte, Sniffed)
 	n, _ := in.ReadAt(head, 0)
@@ -134,7 +134,7 @@ func (p *ungzip) grow() error {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
-		got := 0 // members that begin in b
+		got := 0 // how many members begin in b
 		for at := int64(0); at+memberHead <= int64(n); got++ {
 			m, err := memberOf(b[at:])
 			if err != nil {
@@ -160,7 +160,7 @@ func (p *ungzip) grow() error {
 	}
 }
 
-// find gives the index of the member that holds a byte.
+// find returns the index of the member that holds a byte.
 func (p *ungzip) find(off int64) int {
 	return sort.Search(len(p.members), func(i int) bool { return p.members[i].from+p.members[i].unpacked > off })
 }
@@ -185,15 +185,14 @@ func (p *ungzip) ReadAt(b []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-// How many members are unpacked ahead of the one that is asked for, how large they
-// may be for that, and how many are kept.
+// How many members are unpacked in advance, their maximum size for that, and how many are kept.
 const (
 	ahead     = 3
 	mostAhead = 16 << 20
 	kept      = 2*ahead + 2
 )
 
-// unpacked gives the content of a member.
+// unpacked returns the content of a member.
 func (p *ungzip) unpacked(i int) ([]byte, error) {
 	m := &p.members[i]
 	if m.flag == memberHeader {
@@ -210,7 +209,7 @@ func (p *ungzip) unpacked(i int) ([]byte, error) {
 	return c.b, c.err
 }
 
-// begin has a member unpacked.
+// begin starts unpacking a member.
 func (p *ungzip) begin(i int) *content {
 	if c := p.content[i]; c != nil {
 		return c
@@ -232,8 +231,7 @@ func (p *ungzip) begin(i int) *content {
 	return c
 }
 
-// header reads a chunk's header, which may be changed meanwhile: then its checksum is
-// wrong.
+// header reads a chunk's header, which may be changed at the same time: then its checksum is wrong.
 func (p *ungzip) header(m *member) ([]byte, error) {
 	const most = 100
 	b := make([]byte, headerSize+memberTail)
@@ -248,7 +246,7 @@ func (p *ungzip) header(m *member) ([]byte, error) {
 	return nil, fmt.Errorf("%w: the header that is packed at byte %d has a wrong checksum", ErrMalformed, m.at)
 }
 
-// unpackers are of the package flate: each has tables that are worth keeping.
+// unpackers are readers of package flate: each has tables that are worth keeping.
 var unpackers = sync.Pool{New: func() any { return flate.NewReader(nil) }}
 
 func (m *member) unpack(in io.ReaderAt) ([]byte, error) {
@@ -278,7 +276,7 @@ func (m *member) unpack(in io.ReaderAt) ([]byte, error) {
 	return b, nil
 }
 
-// portion implements Packed. Members that hold the stacks of other readers are not unpacked.
+// portion implements Packed. Members that hold the stacks for other readers are not unpacked.
 func (p *ungzip) portion(off, end int64) (portion, error) {
 	for i := p.find(off); i < len(p.members) && p.members[i].from < end; i++ {
 		if m := &p.members[i]; m.flag == memberEvents {
@@ -289,8 +287,8 @@ func (p *ungzip) portion(off, end int64) (portion, error) {
 	return portion{next: end}, nil
 }
 
-// packedPart reads a chunk of a packed file from a place on, in the order in which it was
-// written, while it is: constants, and the events that refer to them. So each part is
+// packedPart reads a chunk of a packed file, from a position on, while it is being written, in the
+// order in which it was written: constants, and the events that refer to them. So each part is
 // unpacked once.
 func (r *reader) packedPart(p Packed, c *chunk, from int64) error {
 	defer func() { r.window = window{in: p} }()
@@ -319,14 +317,14 @@ func (r *reader) packedPart(p Packed, c *chunk, from int64) error {
 	return nil
 }
 
-// mostEvents is how much of a chunk's events waits until its constants are read.
+// mostEvents is how many bytes of a chunk's events wait until its constants are read.
 const mostEvents = 16 << 20
 
 // packedChunk reads a chunk of a packed file: constants as they come, events after them.
 func (r *reader) packedChunk(p Packed, c *chunk) error {
 	r.waiting[0], r.waiting[1] = r.waiting[1], r.waiting[0]
-	events := r.waiting[0][:0] // what is read beside this chunk is the other one
-	// They are read as if there were nothing else.
+	events := r.waiting[0][:0] // what is read in parallel with this chunk is in the other buffer
+	// The events are read as if there were nothing else.
 	lay := func() error {
 		r.waiting[0] = events
 		if err := r.wait(); err != nil {
@@ -371,8 +369,8 @@ func (r *reader) packedChunk(p Packed, c *chunk) error {
 	return r.beside(c)
 }
 
-// events are those of a part, which candid's constants follow, and then the stacks of other
-// readers, of which a piece may be there.
+// events returns the events of a part. They are followed by candid's constants, and then by the
+// stacks for other readers, which may be incomplete.
 func (p *portion) events() []byte {
 	if p.hint > 0 {
 		return p.b[:p.hint]

@@ -7,29 +7,29 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// How other readers are told of waits.
+// How waits are written for other readers.
 //
-// A sample of wall time says how many samples, taken at the event's interval, it stands
-// for. Pyroscope's conversion counts by that number every ExecutionSample, too, until the
-// next sample of wall time. So in a file that has both, an ExecutionSample may only follow
-// samples of wall time of which the last is told as one interval. Readers do not need the
-// order of time within a flush: what is told otherwise is held back until one comes that is
-// told as one anyway, and each flush ends with such a one. If it has none, the last
-// interval of a wait is told apart, as one more piece of it.
+// A sample of wall time contains a number: how many samples, taken at the event's interval, it
+// stands for. Pyroscope's conversion also multiplies every ExecutionSample by that number, until
+// the next sample of wall time. So in a file that has both, an ExecutionSample may only follow
+// samples of wall time the last of which is written as one interval. Readers do not need the order
+// of time within a flush: samples written with another number are held back until one comes that is
+// written as one anyway, and each flush ends with such a sample. If it has none, the last interval
+// of a wait is written separately, as another piece of it.
 
-// maxOwed bounds what is owed, and what may be: no wait takes that long.
+// maxOwed bounds what is owed, and weights: no wait takes that long.
 const maxOwed = 1 << 60
 
-// waits is what a Stream knows of the samples of wall time.
+// waits is the state of a Stream for samples of wall time.
 type waits struct {
-	owed  []int64  // by thread: what its samples were not told to weigh, in the event's unit
-	told  []uint32 // by pending sample: the intervals it is told as; 1 where it is no sample of wall time
-	order []uint32 // in which the pending ones are written
+	owed  []int64  // by thread: the weight that its samples were not written with, in the event's unit
+	told  []uint32 // by pending sample: the intervals it is written as; 1 if it is not a sample of wall time
+	order []uint32 // in which the pending samples are written
 	held  []uint32
 }
 
-// arrange says of all pending samples as how many intervals they are told, and puts them into
-// order. Behind the last ones of a recording nothing follows.
+// arrange decides for all pending samples as how many intervals they are written, and orders them.
+// Nothing follows the last samples of a recording.
 func (s *Stream) arrange(events []profile.Event, last bool) {
 	w := &s.waits
 	w.told, w.order, w.held = w.told[:0], w.order[:0], w.held[:0]
@@ -78,9 +78,9 @@ func (s *Stream) isWall(p *profile.Sample, events []profile.Event) bool {
 	return s.typeOf(p.Event, events) == typeWallClockSample
 }
 
-// intervals is how many samples, taken at the event's interval, other readers are to see in
-// a sample of wall time: a wait weighs as long as it was. What is left is the thread's next
-// one's, so that all of a thread's together are right; a short wait may have none.
+// intervals returns how many samples, taken at the event's interval, other readers see in a sample
+// of wall time: a wait weighs as long as it was. The remainder goes to the thread's next sample, so
+// that the sum of a thread is right; a short wait may have none.
 func (w *waits) intervals(p *profile.Sample, e *profile.Event) uint32 {
 	if e.Period == 0 || e.Period > maxOwed || p.Weight > maxOwed {
 		return 1
@@ -92,10 +92,10 @@ func (w *waits) intervals(p *profile.Sample, e *profile.Event) uint32 {
 	return uint32(n)
 }
 
-// makeOne makes that one of the pending samples of wall time, none of which is, is told as
-// one interval, and gives its place. Best is the last piece of a wait, of that length: for
-// candid both are one again when they are read. If nothing is long enough, the one that is
-// nearest to it is told so, and the rest is owed.
+// makeOne makes one of the pending samples of wall time, of which none is, one interval, and
+// returns its index. The best is the last piece of a wait, of that length: candid joins both again
+// when it reads them. If no wait is long enough, the sample that is nearest to one interval is
+// written as one, and the rest is owed.
 func (s *Stream) makeOne(events []profile.Event) int {
 	w, best := &s.waits, -1
 	off := func(i int) uint32 { return max(w.told[i], 1) - min(w.told[i], 1) }

@@ -19,7 +19,7 @@ type seen struct {
 	weight  uint64
 }
 
-// samplesSeen are the samples of a file in its order.
+// samplesSeen returns the samples of a file in its order.
 func samplesSeen(t *testing.T, b []byte) (all []seen) {
 	t.Helper()
 	r := &reader{in: &file{b: b}, size: int64(len(b))}
@@ -82,13 +82,13 @@ func stepByStep(t *testing.T, p *profile.Profile, begin newStream, flushes [][]p
 	return out.b
 }
 
-// Each flush ends with a sample of wall time that is told as one interval, and in front of
-// each ExecutionSample there is one too.
+// Each flush ends with a sample of wall time that is written as one interval, and each
+// ExecutionSample follows such a sample.
 func TestOrderOfWaits(t *testing.T) {
 	both := []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: period}, {Name: "wall", Unit: "nanoseconds", Period: period}, {Name: "page-faults", Unit: "count", Period: 1}}
 	alone := []profile.Event{{Name: "page-faults", Unit: "count", Period: 1}, {Name: "wall", Unit: "nanoseconds", Period: period}}
-	// c is a sample of CPU time, p one of another event, w5 a wait of 5 intervals, r5 as long on
-	// a CPU, and /2 behind it says by which thread; else each has its own. / begins a flush.
+	// c is a sample of CPU time, p one of another event, w5 a wait of 5 intervals, r5 as long on a
+	// CPU, and a suffix /2 gives the thread; otherwise each has its own. / begins a flush.
 	for _, c := range []struct {
 		about   string
 		events  []profile.Event
@@ -164,7 +164,7 @@ func TestOrderOfWaits(t *testing.T) {
 		if strings.Join(got, " ") != c.want {
 			t.Errorf("%s: %s is told as\n%s, want\n%s", c.about, c.samples, strings.Join(got, " "), c.want)
 		}
-		// For candid it is what it was.
+		// candid reads what was written.
 		back, err := parse(b)
 		if err != nil {
 			t.Fatalf("%s: %v", c.about, err)
@@ -186,8 +186,8 @@ func TestOrderOfWaits(t *testing.T) {
 	}
 }
 
-// Others count a sample of wall time as often as it says: each stack has the time that it
-// took, and those that count ExecutionSamples as often as what was said last have them right.
+// Other readers count a sample of wall time as often as its number says: each stack has the time
+// that it took, and readers that multiply ExecutionSamples by the latest number get the right sum.
 func TestOthersCountWaits(t *testing.T) {
 	p := *profiletest.Java()
 	p.Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: period}, {Name: "wall", Unit: "nanoseconds", Period: period}}
@@ -231,7 +231,7 @@ func TestOthersCountWaits(t *testing.T) {
 	if events != cpu || counted != cpu || some < 1000 {
 		t.Errorf("%d samples of %d on a CPU, counted as %d; %d of several intervals", events, cpu, counted, some)
 	}
-	// Less than half an interval of each thread is not told, or too much.
+	// For each thread less than half an interval is missing, or too much.
 	if off := 2 * (int64(wall*period) - int64(waited)); off < -period*int64(len(p.Threads)) || off > period*int64(len(p.Threads)) {
 		t.Errorf("%d ns of wall time, others see %d", waited, wall*period)
 	}

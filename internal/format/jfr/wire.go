@@ -6,21 +6,21 @@ import (
 )
 
 // The header of a chunk: big-endian, at these offsets. HotSpot:
-// share/jfr/recorder/repository/jfrChunkWriter.cpp, and
-// jdk.jfr.internal.consumer.ChunkHeader for how it is read.
+// share/jfr/recorder/repository/jfrChunkWriter.cpp, and jdk.jfr.internal.consumer.ChunkHeader for
+// how it is read.
 const (
 	headerSize = 68
 
 	atVersion    = 4  // major and minor, 2 bytes each
-	atSize       = 8  // of the chunk, 8 bytes as all from here
+	atSize       = 8  // of the chunk, 8 bytes like all that follow
 	atCheckpoint = 16 // the last one, from the chunk's begin
 	atMetadata   = 24
 	atStartNanos = 32 // of the Unix epoch
 	atDuration   = 40 // ns
 	atStartTicks = 48
 	atTickRate   = 56 // ticks a second
-	// atFlags are the state of the file (0: no one is changing the header) and, in
-	// the last byte, flagCompressed.
+	// atFlags is the state of the file (0: no one is changing the header) and, in the last byte,
+	// flagCompressed.
 	atFlags = 64
 
 	flagCompressed = 1 // integers are of variable length
@@ -46,8 +46,8 @@ const (
 	stringLatin1   // the number of bytes and the bytes follow
 )
 
-// Integers take seven bits a byte, the lowest first, and bit 7 says that more
-// follow; the ninth byte of a long is all data.
+// Integers take seven bits a byte, the lowest first, and bit 7 means that more follow; the ninth
+// byte of a long is all data.
 const maxLong = 9
 
 func appendLong(b []byte, v uint64) []byte {
@@ -71,7 +71,7 @@ func appendString(b []byte, s string) []byte {
 	return appendSymbol(b, s)
 }
 
-// appendSymbol writes a string in the one way that every reader takes for symbols.
+// appendSymbol writes a string in the one encoding that every reader accepts for symbols.
 func appendSymbol(b []byte, s string) []byte {
 	if !utf8.ValidString(s) {
 		s = string([]rune(s)) // each wrong byte becomes U+FFFD
@@ -81,25 +81,25 @@ func appendSymbol(b []byte, s string) []byte {
 	return append(b, s...)
 }
 
-// appendBytes writes bytes as a string that every reader can step over. They are said
-// to be UTF-8, which they are not: some readers know no other bytes, and none looks.
+// appendBytes writes bytes as a string that every reader can skip. They are marked as UTF-8, which
+// they are not: some readers know no other bytes, and none checks.
 func appendBytes(b, data []byte) []byte {
 	b = append(b, stringUTF8)
 	b = binary.AppendUvarint(b, uint64(len(data)))
 	return append(b, data...)
 }
 
-// sizeBytes is how many bytes the size of an event takes whose length is known
-// only when it is written; maxEvent is what fits into them.
+// sizeBytes is the length of the size field of an event whose size is known only after it is
+// written; maxEvent is the largest size that fits.
 const (
 	sizeBytes = 4
 	maxEvent  = 1<<(7*sizeBytes) - 1
 )
 
-// reserveSize leaves room for the size of the event that begins here.
+// reserveSize reserves the size field of an event that begins here.
 func reserveSize(b []byte) []byte { return append(b, 0, 0, 0, 0) }
 
-// putSize enters the size of the event that begins at from and ends with b.
+// putSize sets the size of the event that begins at from and ends with b.
 func putSize(b []byte, from int) {
 	n := uint32(len(b) - from)
 	b[from] = byte(n) | 0x80

@@ -8,15 +8,15 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// Write writes p, which must have passed Check or come from a Builder. What it
-// writes depends only on p, and on whether w is a file: chunks that go elsewhere
-// are held in memory until they are whole, so they are shorter.
+// Write writes p, which must have passed Check or come from a Builder. The output depends only on
+// p, and on whether w is a file: for other writers chunks are held in memory until they are
+// complete, so they are shorter.
 func Write(w io.Writer, p *profile.Profile) error { return writeWith(NewStream, w, p) }
 
-// WritePacked is Write in gzip's form.
+// WritePacked is Write in gzip's format.
 func WritePacked(w io.Writer, p *profile.Profile) error { return writeWith(NewPackedStream, w, p) }
 
-// WriteZstd is Write in zstd's form.
+// WriteZstd is Write in zstd's format.
 func WriteZstd(w io.Writer, p *profile.Profile) error { return writeWith(NewZstdStream, w, p) }
 
 type newStream func(Output, Source, func() Info) *Stream
@@ -32,8 +32,8 @@ func writeWith(begin newStream, w io.Writer, p *profile.Profile) error {
 	return nil
 }
 
-// fresh reports whether a file can be written at any place: one that is not the
-// shell's, and empty.
+// fresh reports whether a file can be written at any position: it is empty, and neither standard
+// output nor standard error.
 func fresh(f *os.File) bool {
 	if f == os.Stdout || f == os.Stderr {
 		return false
@@ -52,10 +52,10 @@ func direct(begin newStream, w io.Writer, p *profile.Profile) error {
 	return err
 }
 
-// heldChunk is how long chunks are that are held in memory until they are whole.
+// heldChunk is the length of chunks that are held in memory until they are complete.
 const heldChunk = 64 << 20
 
-// held writes to where no one can go back.
+// held writes to a writer that cannot seek.
 func held(begin newStream, w io.Writer, p *profile.Profile) error {
 	out := &chunks{w: w}
 	s := stream(begin, out, p)
@@ -68,11 +68,11 @@ func held(begin newStream, w io.Writer, p *profile.Profile) error {
 
 func stream(begin newStream, out Output, p *profile.Profile) *Stream {
 	s := begin(out, whole{p}, func() Info { return Info{&p.Meta, p.Events, p.Losses} })
-	s.careful = false // it gets its name when it is whole
+	s.careful = false // the file gets its name when it is complete
 	return s
 }
 
-// addAll adds all samples, and tells up to where the output will not change any more.
+// addAll adds all samples, and reports up to where the output will not change any more.
 func addAll(s *Stream, p *profile.Profile, done func(end int64) error) error {
 	var err error
 	p.Singly(func(sample *profile.Sample) { // sums have no time, and are in another file (cmd/candid/stream.go)
@@ -89,7 +89,7 @@ func addAll(s *Stream, p *profile.Profile, done func(end int64) error) error {
 	return s.end()
 }
 
-// chunks holds what was written last, and hands on what will not change any more.
+// chunks holds what was written last, and passes on what will not change any more.
 type chunks struct {
 	w    io.Writer
 	base int64 // where in the file b begins
@@ -115,7 +115,7 @@ func (c *chunks) Truncate(size int64) error {
 	return nil
 }
 
-// emit hands on everything before offset end of the file.
+// emit passes on everything before offset end of the file.
 func (c *chunks) emit(end int64) error {
 	n := int(end - c.base)
 	if n <= 0 {

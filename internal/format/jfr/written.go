@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Lately is within how long something was written to that still is, where nothing better
-// tells.
+// Lately is how recent the last write to a file is if the file counts as still being written, where
+// nothing better is known.
 const Lately = 5 * time.Second
 
 // ChangedLately reports whether a file was written to lately.

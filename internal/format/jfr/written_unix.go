@@ -8,14 +8,14 @@ import (
 	"syscall"
 )
 
-// MarkWritten says to other candids that a file is being written, for as long as
-// it is open: also kill -9 ends that. Whoever does not ask notices nothing.
+// MarkWritten tells other candid processes that a file is being written, for as long as it is open:
+// kill -9 ends that too. Programs that do not ask notice nothing.
 func MarkWritten(f *os.File) {
-	// Some file systems have no such locks: then others go by the time of the last change.
+	// Some file systems have no such locks: then others use the time of the last change.
 	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
 
-// WrittenNow reports whether somebody has marked the file as being written.
+// WrittenNow reports whether a process has marked the file as being written.
 func WrittenNow(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {

@@ -6,14 +6,14 @@ import (
 	"io"
 )
 
-// blocks reads the blocks of a frame, but for empty ones and that which ends it: more may
-// come in its place.
+// blocks reads the blocks of a frame, except empty ones and the one that ends it: that one may be
+// replaced by more.
 type blocks struct {
 	in    io.ReaderAt
 	at    int64 // of the next one
 	empty int
 	room  []byte
-	b     []byte // what is left of the last one
+	b     []byte // the rest of the last one
 	err   error
 }
 
@@ -58,8 +58,8 @@ func (r *blocks) next() error {
 	return nil
 }
 
-// hintOf steps over the events of a piece and gives the place of the checkpoint with what
-// candid refers to; 0: there is none.
+// hintOf skips the events of a piece and returns the position of the checkpoint with the constants
+// that candid refers to; 0: there is none.
 func hintOf(b []byte, first bool) (int64, error) {
 	at := 0
 	if !first {

@@ -7,12 +7,12 @@ import (
 	"io"
 )
 
-// sizeOf gives what a chunk's header says of its size.
+// sizeOf returns the size of a chunk according to its header.
 func sizeOf(h []byte) int64 {
 	return int64(min(binary.BigEndian.Uint64(h[atSize:]), mostChunk))
 }
 
-// zheader is a chunk's header and what is behind it.
+// zheader is a chunk's header and the data after it.
 type zheader struct {
 	h     []byte
 	size  int64  // of the chunk
@@ -20,7 +20,7 @@ type zheader struct {
 	sum   uint32 // of all its pieces
 }
 
-// header reads a chunk's header, which may be changed meanwhile.
+// header reads a chunk's header, which may be changed at the same time.
 func (u *unzstd) header(c *zchunk) (zheader, error) {
 	const most = 100
 	le := binary.LittleEndian
@@ -50,7 +50,7 @@ func (u *unzstd) header(c *zchunk) (zheader, error) {
 type block struct {
 	last   bool
 	empty  bool
-	stored int64 // bytes behind its head
+	stored int64 // bytes after its head
 }
 
 var errNoBlock = fmt.Errorf("%w: no packed block begins there", ErrMalformed)
@@ -80,7 +80,7 @@ func blockAt(in io.ReaderAt, at int64) (block, error) {
 	return d, nil
 }
 
-// skipEmpty steps over empty blocks; n counts those that follow each other.
+// skipEmpty skips empty blocks; n counts consecutive ones.
 func skipEmpty(in io.ReaderAt, at int64, n *int) (int64, error) {
 	var b [1000 * blockHead]byte
 	for {

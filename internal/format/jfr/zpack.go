@@ -9,37 +9,35 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// How a file in zstd's form grows, so that any program that unpacks it gets a whole
-// recording whenever candid is ended. What it unpacks to are the pieces that are in one
-// of gzip's form (pack.go).
+// A file in zstd's format grows so that any program that unpacks it gets a complete recording
+// whenever candid is ended. Its unpacked content is the same pieces as in a file in gzip's format
+// (pack.go).
 //
-// A chunk is two frames. One holds its header, which is not compressed, so that it can be
-// changed in place, and behind it, in a frame that others skip, its checksum and candid's
-// mark. The other holds all else, so that each step is compressed with what came before it.
+// A chunk is two frames. One holds its header, which is not compressed, so that it can be changed
+// in place, followed by a skippable frame with its checksum and candid's mark. The other holds
+// everything else, so that each step is compressed with what came before it.
 //
-// No call both makes a file longer and changes what is in it. So behind the last block
-// that counts is a gate: a block that ends the frame, and the head of a frame to be
-// skipped, which reaches to the end of the file:
+// No system call both extends a file and changes its content. So the last block in use is followed
+// by a gate: a block that ends the frame, and the head of a skippable frame, which reaches to the
+// end of the file:
 //
-//	    … blocks | 01 00 00 | 50 2a 4d 18 and the size | what is not used yet
+//	     … blocks | 01 00 00 | 50 2a 4d 18 and the size | what is not used yet
 //	gate shut      an end     a frame to be skipped      …
 //	gate open      four empty blocks, 00 00 00 each      | blocks …
 //
-// A step writes its blocks, with another gate behind them, into what is not used yet;
-// then opens the gate, by one call within a page; then has the header take the piece
-// in. Where that has no room the file first becomes longer by pages, each a frame to
-// be skipped, which the size in the gate then takes in. A chunk begins with its frames
-// in what is not used yet of the one before; then the gate of that is made to be
-// skipped up to there only, by one call too.
+// A step writes its blocks, followed by another gate, into the unused part; then it opens the gate,
+// by one call within a page; then it updates the header to include the piece. If there is not
+// enough room the file is first extended by pages, each a skippable frame, which the size in the
+// gate then includes. A chunk begins with its frames in the unused part of the one before; then the
+// gate of that chunk is changed to skip only up to there, also by one call.
 const (
 	frameMagic     = 0xfd2fb528
 	skippableMagic = 0x184d2a50
 
 	// The head of a frame, and of its only block, of as many bytes as a chunk's header.
 	plainHead = 4 + 2 + blockHead
-	// What is behind that header: a frame to be skipped with a mark, the length of the
-	// chunk's first piece, a checksum of all pieces that the header has taken in, and one
-	// of header, length and that.
+	// After that header: a skippable frame with a mark, the length of the chunk's first piece, a
+	// checksum of all pieces that the header includes, and one of header, length and that checksum.
 	atSkipped    = plainHead + headerSize
 	atMark       = atSkipped + skippedHead
 	atFirst      = atMark + 4
@@ -49,15 +47,15 @@ const (
 
 	blockHead   = 3
 	skippedHead = 8
-	gateLength  = 4 * blockHead // the first byte of what is not used is its last one
+	gateLength  = 4 * blockHead // the first byte of the unused part is its last one
 	atGateSize  = blockHead + 4
-	frameHead   = 4 + 1 + 1 // of one that says neither how long it is nor what its checksum is
+	frameHead   = 4 + 1 + 1 // of a frame without a content size and a checksum
 
 	zstdMark = "CDz2"
-	// zstdWindow is how far away what is alike may be. The less, the less memory is taken.
+	// zstdWindow is the maximum distance of a match. A smaller one takes less memory.
 	zstdWindow = 4 << 20
-	// mostZstd bounds what bytes unpack to. What is alike all over is filled up with empty
-	// blocks to keep to it.
+	// mostZstd bounds the ratio of unpacked to packed size. Uniform data is padded with empty
+	// blocks to keep within it.
 	mostZstd = 256
 )
 
@@ -66,19 +64,19 @@ var (
 	endBlock   = [blockHead]byte{1}
 )
 
-// zpacker writes zstd's form.
+// zpacker writes zstd's format.
 type zpacker struct {
 	base   int64  // where in the file the chunk begins
-	first  uint32 // how long the first piece of the chunk is
+	first  uint32 // the length of the first piece of the chunk
 	sum    uint32 // the checksum of its pieces
-	end    int64  // where the block is that ends its frame
-	size   int64  // of the file, if it is to be whole at any time
+	end    int64  // the position of the block that ends its frame
+	size   int64  // of the file, if it is to be complete at any time
 	b      bytes.Buffer
 	z      *zstd.Encoder
 	packed []byte // scratch
 }
 
-// NewZstdStream is NewStream for a file in zstd's form.
+// NewZstdStream is NewStream for a file in zstd's format.
 func NewZstdStream(out Output, src Source, info func() Info) *Stream {
 	return newPacked(&zpacker{}, out, src, info)
 }
@@ -136,7 +134,8 @@ func (p *zpacker) put(out Output, piece *piece) error {
 	return err
 }
 
-// compress gives the blocks of a piece, of a first one with the head of their frame.
+// compress returns the blocks of a piece; those of a first piece begin with the head of their
+// frame.
 func (p *zpacker) compress(piece *piece) ([]byte, error) {
 	p.b.Reset()
 	if p.b.Cap() > 4*keepRoom {
@@ -167,8 +166,8 @@ func (p *zpacker) compress(piece *piece) ([]byte, error) {
 	return b, nil
 }
 
-// grow writes b, which is blocks of the chunk or the frames of another one, at a place
-// behind the gate, and has those who read go on there.
+// grow writes b, which is blocks of the chunk or the frames of another one, at a position after the
+// gate, and makes readers continue there.
 func (p *zpacker) grow(out Output, at int64, b []byte, chunk bool) error {
 	end := at + int64(len(b))
 	for end%pageSize > pageSize-gateLength {
@@ -202,14 +201,14 @@ func (p *zpacker) grow(out Output, at int64, b []byte, chunk bool) error {
 	return nil
 }
 
-// shut is a gate up to where what is not used begins, which ends at to.
+// shut returns a gate up to the beginning of the unused part, which ends at to.
 func (p *zpacker) shut(at, to int64) []byte {
 	b := append(make([]byte, 0, gateLength), endBlock[:]...)
 	b = binary.LittleEndian.AppendUint32(b, skippableMagic)
 	return binary.LittleEndian.AppendUint32(b, uint32(to-at-gateLength+1))
 }
 
-// lengthen makes the file longer, by pages.
+// lengthen extends the file by pages.
 func (p *zpacker) lengthen(out Output, size int64) error {
 	page := make([]byte, pageSize)
 	binary.LittleEndian.PutUint32(page, skippableMagic)
@@ -226,8 +225,8 @@ func (p *zpacker) lengthen(out Output, size int64) error {
 	return nil
 }
 
-// inPage gives the first place from at on where the frames of a chunk's header can be
-// changed at once.
+// inPage returns the first position from at on where one write can change the frames of a chunk's
+// header.
 func inPage(at int64) int64 {
 	if from := (at + plainHead) % pageSize; from > pageSize-(headerFrames-plainHead) {
 		at += pageSize - from
@@ -235,7 +234,7 @@ func inPage(at int64) int64 {
 	return at
 }
 
-// frames are those of a chunk's header. Its pieces have the checksum sum.
+// frames returns the frames of a chunk's header. Its pieces have the checksum sum.
 func frames(h [headerSize]byte, first, sum uint32) []byte {
 	le := binary.LittleEndian
 	b := make([]byte, 0, headerFrames)
@@ -249,7 +248,7 @@ func frames(h [headerSize]byte, first, sum uint32) []byte {
 	return le.AppendUint32(b, frameChecksum(b))
 }
 
-// frameChecksum is that of what may change in the frames of a chunk's header.
+// frameChecksum returns the checksum of the variable parts of the frames of a chunk's header.
 func frameChecksum(b []byte) uint32 {
 	return crc32.Update(crc32.ChecksumIEEE(b[plainHead:atSkipped]), crc32.IEEETable, b[atFirst:atChecksum])
 }
@@ -271,7 +270,7 @@ func (p *zpacker) settled(begun bool) int64 {
 	return 0
 }
 
-// finish cuts off what is not used. The file is whole with it too.
+// finish cuts off the unused part. The file is also complete with it.
 func (p *zpacker) finish(out Output) error {
 	if p.size == 0 {
 		return nil

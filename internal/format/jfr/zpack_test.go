@@ -16,7 +16,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
-// unzstandard unpacks with a reader of zstd's form that knows nothing of candid.
+// unzstandard unpacks with a zstd reader that knows nothing of candid.
 func unzstandard(t testing.TB, name string, b []byte) []byte {
 	t.Helper()
 	z, err := zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderConcurrency(1))
@@ -31,7 +31,7 @@ func unzstandard(t testing.TB, name string, b []byte) []byte {
 	return out
 }
 
-// What may change of a chunk's header lies within a page, wherever the chunk begins.
+// The variable part of a chunk's header lies within a page, wherever the chunk begins.
 func TestZstdHeaderInOnePage(t *testing.T) {
 	for end := range int64(pageSize + 200) {
 		at := inPage(end)
@@ -45,7 +45,7 @@ func TestZstdHeaderInOnePage(t *testing.T) {
 	}
 }
 
-// Every gate that is shut lies within a page, and is opened by one write.
+// Every shut gate lies within a page, and is opened by one write.
 func TestZstdGates(t *testing.T) {
 	_, j := inSteps(t, NewZstdStream, 200)
 	opened := 0
@@ -62,7 +62,7 @@ func TestZstdGates(t *testing.T) {
 	}
 }
 
-// It can be read anywhere, in any order, but not again and again so.
+// It can be read anywhere, in any order, but not out of order any number of times.
 func TestZstdReadAt(t *testing.T) {
 	_, j := inSteps(t, NewZstdStream, 200)
 	want := unzstandard(t, "all", j.b)
@@ -97,7 +97,7 @@ func TestZstdReadAt(t *testing.T) {
 	}
 }
 
-// Reading what was added unpacks nothing again.
+// Reading what was added unpacks nothing twice.
 func TestZstdFollowedOnce(t *testing.T) {
 	p := profiletest.Java()
 	out := &file{}
@@ -136,7 +136,8 @@ func TestZstdFollowedOnce(t *testing.T) {
 	}
 }
 
-// What comes while a file is read is left to who reads it next: nothing is said to be missing.
+// Data that is written while a file is read is left to the next reader: nothing is reported as
+// missing.
 func TestZstdReadWhileItGrows(t *testing.T) {
 	p, j := inSteps(t, NewZstdStream, 200)
 	var f file
@@ -170,7 +171,7 @@ func TestZstdReadWhileItGrows(t *testing.T) {
 	}
 }
 
-// What is alike all over is filled up so that it is read.
+// Uniform data is padded so that it can be read.
 func TestZstdAllAlike(t *testing.T) {
 	b := profile.NewBuilder()
 	b.Profile().Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 5}}
@@ -193,7 +194,7 @@ func TestZstdAllAlike(t *testing.T) {
 	}
 }
 
-// A byte that is another one than was written changes nothing of what is read, or is told of.
+// A changed byte either has no effect on what is read, or is reported.
 func TestZstdDamaged(t *testing.T) {
 	p, j := inSteps(t, NewZstdStream, 200)
 	var one bytes.Buffer
@@ -247,8 +248,8 @@ func zstdDamaged(t *testing.T, b []byte) {
 	}
 }
 
-// hostileZstd is a recording whose first chunk's second frame is something else, and that
-// says so much of its size and of its first piece.
+// hostileZstd returns a recording whose first chunk has other data as its second frame, with these
+// sizes of the chunk and its first piece.
 func hostileZstd(t testing.TB, size, first int64, blocks []byte) []byte {
 	t.Helper()
 	_, j := inSteps(t, NewZstdStream, 60)
@@ -260,8 +261,8 @@ func hostileZstd(t testing.TB, size, first int64, blocks []byte) []byte {
 	return append(b, blocks...)
 }
 
-// What unpacks to far more than it is, is refused before it is unpacked; what is not
-// what it says is an error.
+// A frame that unpacks to far more than its size is refused before it is unpacked; one that is not
+// what it claims is an error.
 func TestZstdHostile(t *testing.T) {
 	alike := func(n int) []byte { // blocks of one byte each
 		var b []byte
@@ -297,7 +298,7 @@ func TestZstdHostile(t *testing.T) {
 	}
 }
 
-// FuzzZstd changes what the blocks unpack to: the rest is as it should be.
+// FuzzZstd changes the unpacked content of the blocks: the rest stays valid.
 func FuzzZstd(f *testing.F) {
 	_, j := inSteps(f, NewZstdStream, 60)
 	plain := unzstandard(f, "the seed", j.b)

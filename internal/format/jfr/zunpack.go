@@ -13,53 +13,51 @@ import (
 )
 
 const (
-	// mostWindow is how large a window may be that is unpacked.
+	// mostWindow is the maximum window size that is accepted.
 	mostWindow = 8 << 20
-	// mostBlock is how large a block of zstd's is.
+	// mostBlock is the maximum size of a zstd block.
 	mostBlock = 128 << 10
-	// mostEmpty is how many empty blocks may follow each other: more than a piece has that
-	// is filled up with them.
+	// mostEmpty is how many empty blocks may follow each other: more than the padding of any piece.
 	mostEmpty = maxEvent / mostZstd
-	// mostHeld is how much of a piece is made room for before it is there.
+	// mostHeld is how many bytes of a piece are allocated before they are read.
 	mostHeld = 1 << 20
-	// mostAgain is how often, and for each chunk how often more, what was unpacked is
-	// unpacked again because it is asked for out of order: followers may do so.
+	// mostAgain is how often, and for each chunk how often more, unpacking may start again because
+	// data was read out of order: readers that follow a file may do so.
 	mostAgain = 16
-	// mostChunk bounds what a header says of its chunk.
+	// mostChunk bounds the size of a chunk according to its header.
 	mostChunk = 1 << 32
 )
 
-// errShortFile says that a packed file was cut off.
+// errShortFile is the error if a packed file was cut off.
 var errShortFile = fmt.Errorf("%w: it is cut off", ErrMalformed)
 
-// isZstd reports whether a file that begins like that is a recording of candid's in zstd's
-// form.
+// isZstd reports whether a file with this beginning is a recording of candid's in zstd's format.
 func isZstd(head []byte) bool {
 	return len(head) >= headerFrames && bytes.HasPrefix(head, plainFrame[:]) && Is(head[plainHead:]) && string(head[atMark:atFirst]) == zstdMark
 }
 
-// unzstd is such a file as what it unpacks to, piece by piece: the last one is held.
+// unzstd presents such a file unpacked, piece by piece: it holds the last one.
 type unzstd struct {
 	in     io.ReaderAt
 	chunks []zchunk
-	at     int64 // the first block of the last chunk that was not stepped over
-	empty  int   // blocks in front of it
+	at     int64 // the first block of the last chunk that was not passed yet
+	empty  int   // blocks before it
 
-	z       *zstd.Decoder // has room for a window, which each chunk needs
-	reading *unpacking    // what unpacks the chunk that is read; nil: none does
-	held    zpiece        // what was asked for last
-	spare   []byte        // room for the next one
-	ahead   chan zpiece   // the piece behind what is held; nil: nobody unpacks it
-	again   int           // how often a chunk was begun anew, out of order
+	z       *zstd.Decoder // has memory for a window, which each chunk needs
+	reading *unpacking    // unpacks the chunk that is being read; nil: none is
+	held    zpiece        // the last piece that was read
+	spare   []byte        // memory for the next one
+	ahead   chan zpiece   // the piece after held; nil: it is not being unpacked
+	again   int           // how often a chunk was begun again, out of order
 }
 
-// zchunk is where a chunk is.
+// zchunk is the position of a chunk.
 type zchunk struct {
 	at   int64 // in the file
-	base int64 // in what it unpacks to
+	base int64 // in the unpacked file
 }
 
-// zpiece is what a piece unpacks to.
+// zpiece is an unpacked piece.
 type zpiece struct {
 	chunk    int
 	from, to int64 // in the chunk; to is 0: there is none
@@ -75,7 +73,7 @@ func (u *unzstd) Size() int64 {
 	last := &u.chunks[len(u.chunks)-1]
 	h, err := u.header(last)
 	if err != nil {
-		return last.base + headerSize // whoever reads it is told
+		return last.base + headerSize // the error is reported when that is read
 	}
 	return last.base + h.size
 }
@@ -97,7 +95,7 @@ func (u *unzstd) grow() error {
 		case errors.Is(err, errShortFile):
 			return nil
 		case errors.Is(err, errNoBlock) && failed < most:
-			failed++ // a gate may be opened just now
+			failed++ // a gate may be opened at this moment
 			continue
 		case err != nil:
 			return fmt.Errorf("at byte %d: %w", u.at, err)
@@ -122,8 +120,8 @@ func (u *unzstd) grow() error {
 	}
 }
 
-// next goes on to the chunk that follows the block that ends the last one; false if
-// there is none, or the chunk goes on meanwhile.
+// next moves to the chunk that follows the block that ends the last one; false if there is none, or
+// the chunk has grown in the meantime.
 func (u *unzstd) next() (bool, error) {
 	var head [skippedHead]byte
 	at := u.at + blockHead
@@ -149,7 +147,7 @@ func (u *unzstd) next() (bool, error) {
 	return true, nil
 }
 
-// begin adds the chunk that begins at a place of the file; false if none does.
+// begin adds the chunk that begins at a position of the file; false if none does.
 func (u *unzstd) begin(at, base int64) (bool, error) {
 	b := make([]byte, headerFrames+frameHead)
 	if _, err := u.in.ReadAt(b, at); err != nil {
@@ -166,7 +164,7 @@ func (u *unzstd) begin(at, base int64) (bool, error) {
 	return true, nil
 }
 
-// find gives the index of the chunk that holds a byte, or of the last one.
+// find returns the index of the chunk that holds a byte, or of the last one.
 func (u *unzstd) find(off int64) int {
 	return sort.Search(len(u.chunks), func(i int) bool { return u.chunks[i].base > off }) - 1
 }
@@ -219,8 +217,8 @@ func (u *unzstd) portion(off, end int64) (portion, error) {
 	return out, err
 }
 
-// piece unpacks the piece of a chunk that holds a byte. The one behind it is unpacked
-// meanwhile. It is io.EOF if the chunk does not hold that byte.
+// piece unpacks the piece of a chunk that holds a byte. The next piece is unpacked in parallel. It
+// returns io.EOF if the chunk does not hold that byte.
 func (u *unzstd) piece(chunk int, at int64) (*zpiece, error) {
 	p := &u.held
 	for p.to == 0 || p.chunk != chunk || at < p.from || at >= p.to {
@@ -242,8 +240,8 @@ func (u *unzstd) piece(chunk int, at int64) (*zpiece, error) {
 	return p, nil
 }
 
-// after unpacks the piece behind the one that was unpacked last, or the first one of the
-// chunk if the byte at a place of that comes before.
+// after unpacks the piece after the one that was unpacked last, or the first one of the chunk if at
+// comes before that.
 func (u *unzstd) after(chunk int, at int64) (zpiece, error) {
 	if u.ahead != nil {
 		p := <-u.ahead
@@ -277,7 +275,7 @@ func (u *unzstd) after(chunk int, at int64) (zpiece, error) {
 	return p, p.err
 }
 
-// unpacking is a chunk that is unpacked.
+// unpacking is the state of unpacking a chunk.
 type unpacking struct {
 	chunk  int
 	from   zchunk
@@ -285,13 +283,13 @@ type unpacking struct {
 	size   int64  // of the chunk
 	first  int64  // of its first piece
 	sum    uint32 // of the pieces that were unpacked
-	want   uint32 // of all that there are up to size
-	end    int64  // in the file: there is nothing of the chunk from there on
+	want   uint32 // of all pieces up to size
+	end    int64  // in the file: the chunk ends before it
 	blocks blocks
 	z      *zstd.Decoder
 }
 
-// unpack begins to unpack a chunk.
+// unpack starts unpacking a chunk.
 func (u *unzstd) unpack(chunk int) (*unpacking, error) {
 	c := u.chunks[chunk]
 	r := &unpacking{chunk: chunk, at: headerSize, from: c, blocks: blocks{in: u.in, at: c.at + headerFrames + frameHead}}
@@ -309,7 +307,7 @@ func (u *unzstd) unpack(chunk int) (*unpacking, error) {
 	return r, r.z.Reset(&r.blocks)
 }
 
-// look asks how long the chunk is now.
+// look reads the current length of the chunk.
 func (u *unzstd) look(r *unpacking) error {
 	h, err := u.header(&r.from)
 	if err != nil {
@@ -323,7 +321,7 @@ func (u *unzstd) look(r *unpacking) error {
 	return err
 }
 
-// read unpacks the next piece, into room if it is large enough.
+// read unpacks the next piece, into room if that is large enough.
 func (r *unpacking) read(room []byte) zpiece {
 	p := zpiece{chunk: r.chunk, from: r.at, b: room[:0]}
 	if err := r.piece(&p); err != nil {

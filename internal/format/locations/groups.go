@@ -9,8 +9,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Group is what the samples that become one Sample of a file have in common: all
-// but their times and weights.
+// Group is what the samples that become one Sample of a file have in common: everything except
+// their times and weights.
 type Group struct {
 	Node, Thread uint32
 	Event        uint16
@@ -20,12 +20,12 @@ type Group struct {
 	Flags        profile.SampleFlags
 }
 
-// GroupOf is the group of a sample.
+// GroupOf returns the group of a sample.
 func GroupOf(s *profile.Sample) Group {
 	return Group{s.Node, s.Thread, s.Event, s.Syscall, s.State, s.End, s.Flags}
 }
 
-// Compare puts groups into an order.
+// Compare compares groups for sorting.
 func (g Group) Compare(o Group) int {
 	if g.Node != o.Node { // nearly always, and there may be millions
 		return cmp.Compare(g.Node, o.Node)
@@ -34,14 +34,14 @@ func (g Group) Compare(o Group) int {
 		cmp.Compare(g.State, o.State), cmp.Compare(g.Syscall, o.Syscall), cmp.Compare(g.End, o.End), cmp.Compare(g.Flags, o.Flags))
 }
 
-// Sums gives what the samples of each group come to.
+// Sums returns the sums of the samples of each group.
 func Sums(p *profile.Profile) iter.Seq2[Group, profile.Count] {
 	type sum struct {
 		Group
 		profile.Count
 	}
 	return func(yield func(Group, profile.Count) bool) {
-		// They come in the order of nodes and threads.
+		// Groups come in the order of nodes and threads.
 		var same []sum
 		more := true
 		flush := func() {

@@ -1,6 +1,5 @@
-// Package locations groups the frames of stacks to Locations, as pprof and the
-// formats that come from it have them: a place in the code, with the functions that
-// were inlined there.
+// Package locations groups the frames of stacks into Locations, as pprof and the formats derived
+// from it have them: a place in the code, with the functions that were inlined there.
 package locations
 
 import (
@@ -10,10 +9,9 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Chains groups the nodes of a profile's trie to Locations: a physical frame
-// and the frames that were inlined into it, which are the nodes just below its
-// own. Equal chains anywhere in the trie are one, and frames that differ only in
-// what a file does not keep count as equal.
+// Chains groups the nodes of a profile's trie into Locations: a physical frame and the frames that
+// were inlined into it, which are the nodes just below its own. Equal chains anywhere in the trie
+// are one, and frames that differ only in what a file does not keep count as equal.
 type Chains struct {
 	p    *profile.Profile
 	of   []uint32 // by node: its chain, which ends at that node
@@ -35,12 +33,12 @@ func New(p *profile.Profile) Chains {
 	return c
 }
 
-// KeptFlags are the frame flags that a file keeps. That a frame's address is a
-// return address matters only until it is named.
+// KeptFlags are the frame flags that a file keeps. Whether a frame's address is a return address
+// matters only until the frame is named.
 const KeptFlags = walk.Virtual | walk.Stitched | walk.Coarse | walk.Skid
 
-// FileAddr is the address that a file keeps of a frame. Those of generated code
-// mean nothing after the run, and would make a Location of every return address.
+// FileAddr returns the address that a file keeps of a frame. Addresses of generated code mean
+// nothing after the run, and would make a Location of every return address.
 func FileAddr(f profile.Frame) uint64 {
 	if f.Kind == walk.KindNative || f.Kind == walk.KindKernel {
 		return f.Addr
@@ -48,7 +46,7 @@ func FileAddr(f profile.Frame) uint64 {
 	return 0
 }
 
-// keptFrames maps every frame to the first that looks the same in a file.
+// keptFrames maps every frame to the first one that looks the same in a file.
 func keptFrames(p *profile.Profile) []uint32 {
 	kept := make([]uint32, len(p.Frames))
 	seen := make(map[profile.Frame]uint32, len(p.Frames))
@@ -66,10 +64,10 @@ func keptFrames(p *profile.Profile) []uint32 {
 	return kept
 }
 
-// Len is the number of chains, with the empty one, whose number is 0.
+// Len returns the number of chains, with the empty one, whose number is 0.
 func (c *Chains) Len() int { return c.link.Len() }
 
-// Stack gives the chains of the stack that ends in a node, the innermost first.
+// Stack returns the chains of the stack that ends in a node, the innermost first.
 func (c *Chains) Stack(node uint32) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		for node != profile.RootNode && yield(c.of[node]) {
@@ -78,7 +76,7 @@ func (c *Chains) Stack(node uint32) iter.Seq[uint32] {
 	}
 }
 
-// Frames gives the functions of a chain, the innermost first, the physical frame last.
+// Frames returns the functions of a chain, the innermost first, the physical frame last.
 func (c *Chains) Frames(chain uint32) iter.Seq[*profile.Frame] {
 	return func(yield func(*profile.Frame) bool) {
 		for chain != 0 {
@@ -91,7 +89,7 @@ func (c *Chains) Frames(chain uint32) iter.Seq[*profile.Frame] {
 	}
 }
 
-// caller is the node that the physical frame at or above node was called from.
+// caller returns the node from which the physical frame at or above node was called.
 func (c *Chains) caller(node uint32) uint32 {
 	for {
 		n := c.p.Nodes[node]

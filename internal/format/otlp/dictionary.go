@@ -8,8 +8,8 @@ import (
 	"github.com/candid-profiler/candid/internal/format/protobuf"
 )
 
-// table is one of the dictionary's: its messages, each once. The first is the zero
-// value, so that 0 means none.
+// table is a table of the dictionary: its messages, each once. The first is the zero value, so that
+// 0 means none.
 type table struct {
 	field int
 	out   protobuf.Message
@@ -23,7 +23,7 @@ func newTable(field int) table {
 	return t
 }
 
-// put gives the index of a message.
+// put returns the index of a message.
 func (t *table) put(m protobuf.Message) uint64 {
 	i, ok := t.known[string(m)]
 	if !ok {
@@ -41,7 +41,7 @@ func (t *table) append(m protobuf.Message) uint64 {
 	return t.n - 1
 }
 
-// dictionary has what samples of all profiles refer to.
+// dictionary holds what samples of all profiles refer to.
 type dictionary struct {
 	mappings, locations, functions, strings, attributes, stacks table
 }
@@ -50,12 +50,12 @@ func newDictionary() *dictionary {
 	return &dictionary{newTable(dictMapping), newTable(dictLocation), newTable(dictFunction), newTable(dictString), newTable(dictAttribute), newTable(dictStack)}
 }
 
-// str gives the index of a string.
+// str returns the index of a string.
 func (d *dictionary) str(s string) uint64 {
 	return d.strings.put(protobuf.Message(strings.ToValidUTF8(s, "\uFFFD")))
 }
 
-// attribute gives the index of a key with a text, or with a number if that is "".
+// attribute returns the index of a key with a text, or with a number if the text is "".
 func (d *dictionary) attribute(key, text string, number int64) uint64 {
 	var m protobuf.Message
 	m.Uint(keyValueKey, d.str(key))
@@ -63,20 +63,20 @@ func (d *dictionary) attribute(key, text string, number int64) uint64 {
 	return d.attributes.put(m)
 }
 
-// value is an AnyValue.
+// value returns an AnyValue.
 func value(text string, number int64) protobuf.Message {
 	var m protobuf.Message
 	if text != "" {
 		m.Text(anyString, strings.ToValidUTF8(text, "\uFFFD"))
 	} else {
-		// One of several: it is there also if it is 0.
+		// A member of a oneof is written even if it is 0.
 		m = protowire.AppendTag(m, anyInt, protowire.VarintType)
 		m = protowire.AppendVarint(m, uint64(number))
 	}
 	return m
 }
 
-// packed is a list of numbers.
+// packed returns a packed list of numbers.
 func packed(list []uint64) protobuf.Message {
 	var m protobuf.Message
 	for _, v := range list {
@@ -85,7 +85,7 @@ func packed(list []uint64) protobuf.Message {
 	return m
 }
 
-// parts are the dictionary's tables as they are written.
+// parts returns the dictionary's tables in the form in which they are written.
 func (d *dictionary) parts() []protobuf.Message {
 	var links protobuf.Message
 	var none protobuf.Message

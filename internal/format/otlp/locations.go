@@ -9,7 +9,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// location gives the index of a chain's Location.
+// location returns the index of a chain's Location.
 func (w *writer) location(chain uint32) uint64 {
 	if i := w.places[chain]; i != 0 {
 		return i
@@ -39,8 +39,8 @@ func (w *writer) location(chain uint32) uint64 {
 	return i
 }
 
-// frameType is the value that OpenTelemetry has for profile.frame.type, "" if none
-// is right: what candid calls interpreted or C2 is the JVM's.
+// frameType returns the value of OpenTelemetry's profile.frame.type, "" if none is right: what
+// candid calls interpreted or C2 is the JVM's.
 func frameType(k walk.Kind) string {
 	switch k {
 	case walk.KindKernel:

@@ -30,7 +30,7 @@ func written(t *testing.T, p *profile.Profile) []byte {
 	return b.Bytes()
 }
 
-// decoded reads a file by OpenTelemetry's own package.
+// decoded reads a file with OpenTelemetry's own package.
 func decoded(t *testing.T, b []byte) *profiles.ProfilesData {
 	t.Helper()
 	var data profiles.ProfilesData
@@ -62,7 +62,7 @@ func attributes(d *profiles.ProfilesDictionary, list []int32) string {
 	return strings.Join(out, ",")
 }
 
-// theirs are the samples of a file, one for each value.
+// theirs returns the samples of a file, one for each value.
 func theirs(data *profiles.ProfilesData) []string {
 	var out []string
 	d := data.Dictionary
@@ -105,7 +105,7 @@ func theirs(data *profiles.ProfilesData) []string {
 	return out
 }
 
-// ours says the same of a profile.
+// ours returns the samples of a profile in the same form.
 func ours(p *profile.Profile) []string {
 	var out []string
 	for _, s := range p.Samples {
@@ -174,7 +174,7 @@ func ours(p *profile.Profile) []string {
 	return out
 }
 
-// several is a profile of two processes and two events, in all states.
+// several returns a profile of two processes and two events, in all states.
 func several() *profile.Profile {
 	b := profile.NewBuilder()
 	p := b.Profile()
@@ -203,8 +203,8 @@ func several() *profile.Profile {
 	return p
 }
 
-// TestDecodedByOpenTelemetry: every sample that was written is in the file, with
-// its time, weight, stack, thread and what else is known of it.
+// TestDecodedByOpenTelemetry: every sample that was written is in the file, with its time, weight,
+// stack, thread and everything else known of it.
 func TestDecodedByOpenTelemetry(t *testing.T) {
 	java := profiletest.Java()
 	java.Meta.Start = time.Unix(1700000000, 0)
@@ -233,7 +233,7 @@ func TestDecodedByOpenTelemetry(t *testing.T) {
 	}
 }
 
-// TestRules are what the schema demands of a file.
+// TestRules checks what the schema requires of a file.
 func TestRules(t *testing.T) {
 	data := decoded(t, written(t, several()))
 	d := data.Dictionary
@@ -285,8 +285,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestWithoutTimes: where it is not known when the recording began, samples are
-// summed up instead of getting times of 1970.
+// TestWithoutTimes: if it is not known when the recording began, samples are summed up instead of
+// getting times in 1970.
 func TestWithoutTimes(t *testing.T) {
 	p := several()
 	p.Meta.Start = time.Time{}

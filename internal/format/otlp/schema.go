@@ -63,8 +63,7 @@ const (
 	anyInt    = 3
 )
 
-// The attributes, by the names of OpenTelemetry's semantic conventions where these
-// have one.
+// Attributes, by their names in OpenTelemetry's semantic conventions if there are any.
 const (
 	attrHost       = "host.name"
 	attrService    = "service.name"

@@ -1,7 +1,6 @@
-// Package otlp writes profiles as OpenTelemetry has them: a ProfilesData message
-// of the profiles signal, which is in development, so that receivers take the
-// versions that they were made for. Samples keep their times where it is known when
-// the recording began, else they are summed up.
+// Package otlp writes profiles in OpenTelemetry's format: a ProfilesData message of the profiles
+// signal, which is in development, so that receivers accept the versions that they were made for.
+// Samples keep their times if it is known when the recording began, otherwise they are summed up.
 package otlp
 
 import (
@@ -21,8 +20,8 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// Is reports whether a file that begins like that is a ProfilesData message, and not
-// a profile in pprof's format, whose first field is a message of two numbers.
+// Is reports whether a file with this beginning is a ProfilesData message, and not a profile in
+// pprof's format, whose first field is a message of two numbers.
 func Is(head []byte) bool {
 	if len(head) < 3 || head[0] != dataResourceProfiles<<3|byte(protowire.BytesType) {
 		return false
@@ -35,8 +34,8 @@ func Is(head []byte) bool {
 	return first == resourceProfilesResource<<3|byte(protowire.BytesType) || first == resourceProfilesScope<<3|byte(protowire.BytesType)
 }
 
-// Write writes p, which must have passed Check or come from a Builder. What it
-// writes depends only on p.
+// Write writes p, which must have passed Check or come from a Builder. The output depends only on
+// p.
 func Write(w io.Writer, p *profile.Profile) error {
 	wr := &writer{p: p, d: newDictionary(), chains: locations.New(p), functions: make([]uint64, len(p.Funcs)), stacks: map[uint32]uint64{},
 		attributes: map[locations.Group]protobuf.Message{}}
@@ -76,7 +75,7 @@ type writer struct {
 	timed     bool
 	list      []uint64
 	sample    protobuf.Message
-	// attributes are those of samples, by what is told of them beside their stack.
+	// attributes are those of samples, by everything that is written of them beside their stack.
 	attributes map[locations.Group]protobuf.Message
 }
 
@@ -86,18 +85,18 @@ type part struct {
 	event uint16
 }
 
-// piece is a part of the file: bytes, and behind them a Profile's samples, of so many groups,
-// which are made when they are written: in one piece they would take more than all else.
+// piece is a part of the file: bytes, followed by a Profile's samples, of so many groups, which are
+// made when they are written: all at once they would take more memory than everything else.
 type piece struct {
 	b      protobuf.Message
 	groups int
 }
 
-// part gives the part that a group belongs to.
+// part returns the part to which a group belongs.
 func (w *writer) part(of *profile.Group) part { return part{w.p.Threads[of.Thread].PID, of.Event} }
 
-// groups puts the samples together: those of the process with most of them first, for that is
-// what viewers show.
+// groups groups the samples: those of the process with most of them first, because viewers show
+// that one.
 func (w *writer) groups() *profile.Groups {
 	groups := profile.GroupsOf(w.p, uvarintLen)
 	counts := map[int]int{}
@@ -146,7 +145,7 @@ func (w *writer) resources(list []profile.Group) []piece {
 	return out
 }
 
-// resource says which process it is.
+// resource returns a Resource that describes a process.
 func (w *writer) resource(pid int) protobuf.Message {
 	var m protobuf.Message
 	add := func(key, text string, number int64) {
@@ -161,11 +160,11 @@ func (w *writer) resource(pid int) protobuf.Message {
 	command, runtime := "", ""
 	for _, p := range w.p.Processes {
 		if p.PID == pid {
-			command, runtime = p.Command, p.Runtime // the last, if the number came again
+			command, runtime = p.Command, p.Runtime // the last one, if the number was reused
 		}
 	}
 	if program, _, _ := strings.Cut(command, " "); program != "" {
-		// What OpenTelemetry has services be called that nobody has named.
+		// OpenTelemetry's default name for services without one.
 		add(attrService, "unknown_service:"+path.Base(program), 0)
 	}
 	add(attrHost, w.p.Meta.Host, 0)
@@ -182,8 +181,8 @@ func (w *writer) valueType(e profile.Event) protobuf.Message {
 	return m
 }
 
-// profile makes the Profile of one event of one process: what comes before its samples and
-// behind them, and how many bytes they have.
+// profile makes the Profile of one event of one process: what comes before and after its samples,
+// and how many bytes the samples take.
 func (w *writer) profile(of part, list []profile.Group) (before, behind protobuf.Message, samples int) {
 	e := w.p.Events[of.event]
 	before.Bytes(profileSampleType, w.valueType(e))
@@ -206,7 +205,7 @@ func (w *writer) profile(of part, list []profile.Group) (before, behind protobuf
 	return before, behind, samples
 }
 
-// head appends the Sample of a group, up to what the samples weigh.
+// head appends the Sample of a group, up to the samples' weights.
 func (w *writer) head(m protobuf.Message, of *profile.Group) protobuf.Message {
 	w.sample = w.sample[:0]
 	w.sample.Uint(sampleStack, w.stack(w.p.BeforeSkid(of.Node)))
@@ -216,7 +215,7 @@ func (w *writer) head(m protobuf.Message, of *profile.Group) protobuf.Message {
 	return append(m, w.sample...)
 }
 
-// values is how many bytes the weights of a group's samples take, or their sum.
+// values returns how many bytes the weights of a group's samples take, or their sum does.
 func (w *writer) values(of *profile.Group) int {
 	if w.timed {
 		return of.Size
@@ -224,7 +223,7 @@ func (w *writer) values(of *profile.Group) int {
 	return uvarintLen(of.Weight)
 }
 
-// size is how many bytes of a group's Sample come behind its head.
+// size returns how many bytes of a group's Sample follow its head.
 func (w *writer) size(of *profile.Group) int {
 	if !w.timed {
 		return w.values(of)
@@ -272,7 +271,7 @@ func (w *writer) write(out *bufio.Writer, list []piece, groups *profile.Groups) 
 	})
 }
 
-// sampleAttributes are the thread, what it was doing, how certain the stack is, and where the
+// sampleAttributes returns the thread, what it was doing, how certain the stack is, and where the
 // kernel delivered the sample, if it came late (walk.Skid).
 func (w *writer) sampleAttributes(g locations.Group) protobuf.Message {
 	g.Event = 0
@@ -317,7 +316,7 @@ func (w *writer) sampleAttributes(g locations.Group) protobuf.Message {
 	return m
 }
 
-// stack gives the index of a node's stack.
+// stack returns the index of a node's stack.
 func (w *writer) stack(node uint32) uint64 {
 	if node == profile.RootNode {
 		return 0

@@ -6,8 +6,8 @@ import (
 	"math/bits"
 )
 
-// The bits of perf_event_attr.sample_type that say which fields a sample has, in
-// the order of the fields.
+// Bits of perf_event_attr.sample_type that select the fields of a sample, in the order of the
+// fields.
 const (
 	sampleIP         = 1 << 0
 	sampleTID        = 1 << 1
@@ -35,19 +35,19 @@ const (
 	readLost    = 1 << 4
 )
 
-// The bits of attr's flags that matter here.
+// Bits of attr's flags that matter here.
 const (
 	flagFreq        = 1 << 10
 	flagSampleIDAll = 1 << 18
 )
 
-// The bits of branch_sample_type that change what a sample holds.
+// Bits of branch_sample_type that change what a sample holds.
 const (
 	branchHardwareIndex = 1 << 17
 	branchCounters      = 1 << 19
 )
 
-// attr is what perf_event_attr says of an event.
+// attr holds the fields of perf_event_attr of an event.
 type attr struct {
 	typ         uint32
 	config      uint64
@@ -82,7 +82,7 @@ func parseAttr(b []byte) (*attr, error) {
 	return a, nil
 }
 
-// What perf calls the events of the kernel's own kinds (perf list).
+// Names that perf gives to events of the kernel's own kinds (perf list).
 var (
 	hardware = []string{"cycles", "instructions", "cache-references", "cache-misses", "branches", "branch-misses", "bus-cycles",
 		"stalled-cycles-frontend", "stalled-cycles-backend", "ref-cycles"}
@@ -90,7 +90,7 @@ var (
 		"alignment-faults", "emulation-faults", "dummy", "bpf-output", "cgroup-switches"}
 )
 
-// label is the event's name: what perf wrote, else by its numbers.
+// label returns the event's name: the one that perf wrote, otherwise one by its numbers.
 func (a *attr) label() string {
 	own := ""
 	switch {
@@ -106,8 +106,8 @@ func (a *attr) label() string {
 	return cmp.Or(a.name, own)
 }
 
-// sampleIDSize is how many bytes stand behind a record that is no sample, to say
-// when and of which event it is.
+// sampleIDSize returns how many bytes at the end of a record that is not a sample say when it
+// happened and of which event it is.
 func (a *attr) sampleIDSize() int {
 	if a.flags&flagSampleIDAll == 0 {
 		return 0

@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// changedAt is when a file's content was last changed.
+// changedAt returns when a file's content was last changed.
 func changedAt(st os.FileInfo) time.Time { return st.ModTime() }

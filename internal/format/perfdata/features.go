@@ -2,7 +2,7 @@ package perfdata
 
 import "fmt"
 
-// The features of a file that are read, by their bit.
+// Features of a file that are read, by their bit.
 const (
 	featureBuildID   = 2
 	featureHostname  = 3
@@ -16,7 +16,7 @@ const (
 	numFeatures      = 256
 )
 
-// What a file may make a reader hold.
+// Limits of what a file can make a reader hold.
 const (
 	maxFeature = 64 << 20 // bytes
 	maxAttrs   = 1 << 12
@@ -24,15 +24,15 @@ const (
 	maxFiles   = 1 << 16
 )
 
-// about is what the features tell of the machine and the recording.
+// about is what the features contain about the machine and the recording.
 type about struct {
 	host, release, version, arch string
 	command                      []string
-	// clock: wall is the time of day, ns since 1970, at the time at of the samples.
+	// wall is the time of day, ns since 1970, at the time at of the samples' clock.
 	wall, at uint64
 }
 
-// feature takes the content of one.
+// feature reads the content of a feature.
 func (r *reader) feature(bit int, b []byte) error {
 	c := cursor{b: b}
 	switch bit {
@@ -62,8 +62,7 @@ func (r *reader) feature(bit int, b []byte) error {
 	return nil
 }
 
-// eventDesc names the events: by the numbers in which samples tell them apart,
-// else by their order.
+// eventDesc reads the names of events: by the ids in samples, otherwise by their order.
 func (r *reader) eventDesc(c *cursor) error {
 	n, size := c.u32(), c.u32()
 	for i := uint32(0); i < n && !c.short; i++ {
@@ -91,10 +90,10 @@ func (r *reader) eventDesc(c *cursor) error {
 	return nil
 }
 
-// miscBuildIDSize says that a build id is shorter than 20 bytes.
+// miscBuildIDSize means that a build id is shorter than 20 bytes.
 const miscBuildIDSize = 1 << 15
 
-// buildIDs takes the build ids of files: records of their own kind.
+// buildIDs reads the build ids of files: records of their own kind.
 func (r *reader) buildIDs(b []byte) error {
 	for len(b) >= 8 {
 		misc, size := le.Uint16(b[4:]), int(le.Uint16(b[6:]))
@@ -107,8 +106,7 @@ func (r *reader) buildIDs(b []byte) error {
 	return nil
 }
 
-// buildID takes one: the process (of a guest), 20 bytes of id, its size, and the
-// file's path.
+// buildID reads one: the process (of a guest), 20 bytes of id, its size, and the file's path.
 func (r *reader) buildID(misc uint16, b []byte) {
 	if len(b) < 28 || len(r.files.ids) >= maxFiles {
 		return

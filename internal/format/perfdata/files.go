@@ -21,7 +21,7 @@ type files struct {
 	missing map[string]string
 }
 
-// file is what a recording says of a file.
+// file is what a recording contains about a file.
 type file struct {
 	path, id   string
 	dev, inode uint64
@@ -31,11 +31,12 @@ func (fs *files) init() {
 	fs.ids, fs.numbers, fs.missing = map[string]string{}, map[file]uint64{}, map[string]string{}
 }
 
-// ofRecordings is the device that files of recordings are given, which no system
-// has: their own numbers may be of another machine, or unknown.
+// ofRecordings is the device number of files in recordings, which no system uses: their own numbers
+// may be of another machine, or unknown.
 const ofRecordings = 1 << 40
 
-// number gives a mapping numbers that stand for the file that the recording names.
+// number sets the device and inode of a mapping to numbers that stand for the file that the
+// recording names.
 func (fs *files) number(m *target.Mapping, dev, inode uint64, id string) {
 	if path, gone := strings.CutSuffix(m.Path, " (deleted)"); gone {
 		m.Path, m.Deleted = path, true
@@ -59,7 +60,7 @@ func (fs *files) number(m *target.Mapping, dev, inode uint64, id string) {
 	m.Dev, m.Inode = ofRecordings, n
 }
 
-// open opens the file of a mapping, if it is what was mapped then.
+// open opens the file of a mapping, if it is the one that was mapped then.
 func (fs *files) open(m target.Mapping) (*os.File, error) {
 	if m.Dev != ofRecordings || m.Inode == 0 || m.Inode > uint64(len(fs.list)) {
 		return nil, fmt.Errorf("open %s: %w", m.Path, os.ErrNotExist)
@@ -70,7 +71,7 @@ func (fs *files) open(m target.Mapping) (*os.File, error) {
 	}
 	paths := []string{want.path}
 	if home, err := os.UserHomeDir(); err == nil && len(want.id) > 2 {
-		// perf keeps copies of what it has seen.
+		// perf keeps copies of the files it has seen.
 		paths = append(paths, filepath.Join(home, ".debug", ".build-id", want.id[:2], want.id[2:], "elf"))
 	}
 	var first error
@@ -96,7 +97,7 @@ func (fs *files) try(path string, want file) (*os.File, error) {
 			return nil, fmt.Errorf("%s is no file with code: %w", path, target.ErrStale)
 		}
 	}
-	// Opening a device or a pipe may have effects, so it is looked at first.
+	// Opening a device or a pipe may have effects, so it is checked first.
 	if st, err := os.Stat(clean); err != nil {
 		return nil, err
 	} else if !st.Mode().IsRegular() || st.Size() == 0 {
@@ -113,7 +114,7 @@ func (fs *files) try(path string, want file) (*os.File, error) {
 	return f, nil
 }
 
-// check reports whether f is the file that was mapped.
+// check returns an error unless f is the file that was mapped.
 func (fs *files) check(f *os.File, want file) error {
 	st, err := f.Stat()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// finish puts the profile together.
+// finish completes the profile.
 func (r *reader) finish() *profile.Profile {
 	describe := r.describe()
 	p := r.b.Finish()
@@ -36,8 +36,8 @@ func (r *reader) finish() *profile.Profile {
 	return p
 }
 
-// events lists the events that have samples, in the order in which perf was asked
-// for them, and gives the place of each in that order.
+// events lists the events that have samples, in the order in which they were given to perf, and
+// returns the index of each in that order.
 func (r *reader) events(p *profile.Profile) []uint16 {
 	place := make([]uint16, len(r.kinds))
 	for _, a := range r.attrs {
@@ -51,7 +51,7 @@ func (r *reader) events(p *profile.Profile) []uint16 {
 		if perfscript.InTime(e.Name) {
 			e.Unit = "nanoseconds"
 		}
-		// The same event for programs and for the kernel has one name for perf.
+		// perf has one name for the same event in programs and in the kernel.
 		for i := 2; slices.ContainsFunc(p.Events, func(o profile.Event) bool { return o.Name == e.Name }); i++ {
 			e.Name = fmt.Sprintf("%s#%d", a.label(), i)
 		}
@@ -65,7 +65,7 @@ func (r *reader) events(p *profile.Profile) []uint16 {
 	return place
 }
 
-// notes say what could not be had.
+// notes returns what was not available.
 func (r *reader) notes(samples uint64) []string {
 	var notes []string
 	if r.cut {

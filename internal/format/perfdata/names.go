@@ -17,23 +17,23 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// kernelNames names the kernel's functions: by the running kernel if that is the
-// one that was recorded, else by the symbols that perf kept of it.
+// kernelNames names the kernel's functions: by the running kernel if that is the one that was
+// recorded, otherwise by the symbols that perf kept of it.
 type kernelNames struct {
-	text    uint64 // where the symbol named ref was
+	text    uint64 // the address of the symbol named ref
 	ref     string
 	modules []target.Mapping
 
 	chosen bool
 	live   *kallsyms.Resolver
 	kept   *kallsyms.Symbols
-	moved  uint64 // what addresses of the recording are more than those of kept
-	why    string // there are no names
+	moved  uint64 // addresses of the recording minus those of kept
+	why    string // why there are no names
 }
 
 const kernelImage = "[kernel.kallsyms]"
 
-// mapped takes note of where the kernel and its modules are.
+// mapped records where the kernel and its modules are.
 func (k *kernelNames) mapped(m target.Mapping) {
 	if ref, ok := strings.CutPrefix(m.Path, kernelImage); ok {
 		k.text, k.ref = m.Offset, ref
@@ -50,7 +50,7 @@ func (k *kernelNames) close() {
 	}
 }
 
-// choose finds out where names are to be had.
+// choose decides where names come from.
 func (k *kernelNames) choose(fs *files, release string) {
 	k.chosen = true
 	sort.Slice(k.modules, func(i, j int) bool { return k.modules[i].Start < k.modules[j].Start })
@@ -92,8 +92,7 @@ func (k *kernelNames) load(file string) {
 	k.moved = k.text - at
 }
 
-// addressIn gives a symbol's address by a file in the form of /proc/kallsyms, 0 if
-// it has none.
+// addressIn returns a symbol's address in a file in the format of /proc/kallsyms, 0 if it has none.
 func addressIn(file, name string) uint64 {
 	f, err := os.Open(file)
 	if err != nil || name == "" {
@@ -111,7 +110,7 @@ func addressIn(file, name string) uint64 {
 	return 0
 }
 
-// Resolve names a frame of the kernel.
+// resolve names a frame of the kernel.
 func (k *kernelNames) resolve(f walk.Frame, out []symbol.Frame) []symbol.Frame {
 	if k.live != nil {
 		return k.live.Resolve(f, out)

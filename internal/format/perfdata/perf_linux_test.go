@@ -19,8 +19,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// program calls leaf by middle by outer, in its first thread by main and in a
-// second one by run. In a child that it starts it does the same again.
+// program calls leaf by middle by outer, in its first thread by main and in a second one by run. It
+// does the same again in a child that it starts.
 const program = `#define _GNU_SOURCE
 #include <pthread.h>
 #include <string.h>
@@ -57,7 +57,7 @@ int main(int argc, char **argv) {
 }
 `
 
-// built compiles the program and gives its path.
+// built compiles the program and returns its path.
 func built(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -72,7 +72,7 @@ func built(t *testing.T) string {
 	return out
 }
 
-// recorded runs perf record and gives the file.
+// recorded runs perf record and returns the file.
 func recorded(t *testing.T, args ...string) string {
 	t.Helper()
 	return recordedKeeping(t, append([]string{"-N"}, args...)...)
@@ -103,8 +103,8 @@ func recordedKeeping(t *testing.T, args ...string) string {
 			cmd.Stdout = out
 		}
 		err = cmd.Run()
-		// The kernel may have no memory for perf's rings for a moment, while tests beside this
-		// one have rings too. It says so before it starts the program.
+		// The kernel may have no memory for perf's rings for a moment, while tests that run in
+		// parallel have rings too. It says so before it starts the program.
 		if err == nil || !bytes.Contains(stderr.Bytes(), []byte("failed to mmap with 12")) {
 			break
 		}
@@ -119,7 +119,7 @@ func recordedKeeping(t *testing.T, args ...string) string {
 	return file
 }
 
-// read is candid's view of a recording.
+// read reads a recording with candid.
 func read(t *testing.T, file string) *profile.Profile {
 	t.Helper()
 	f, err := os.Open(file)
@@ -151,7 +151,7 @@ func perf(t *testing.T, file string, args ...string) string {
 	return string(out)
 }
 
-// one is a sample as both of us tell it.
+// one is a sample in a form that both candid and perf script yield.
 type one struct {
 	pid, tid int
 	time     uint64 // ns
@@ -165,13 +165,11 @@ var (
 	frameLine = regexp.MustCompile(`^\s*([0-9a-f]+) (.*) \((.*)\)$`)
 )
 
-// functions are those of the program's source. What linkers put beside them (jumps to
-// libraries, code before main) has no size, or no name, and each tool calls it
-// something else.
+// functions are those of the program's source. Others that linkers add (jumps to libraries, code
+// before main) have no size, or no name, and each tool has another name for them.
 var functions = []string{"leaf", "middle", "outer", "run", "main"}
 
-// told reads what perf script prints, by other means than the package that does so
-// for users.
+// told parses the output of perf script, independently of the package that does so for users.
 func told(t *testing.T, text, binary string) []one {
 	t.Helper()
 	var out []one
@@ -210,7 +208,7 @@ func told(t *testing.T, text, binary string) []one {
 	return out
 }
 
-// ours tells the samples of a profile in the same way; times count from first.
+// ours returns the samples of a profile in the same form; times count from first.
 func ours(p *profile.Profile, binary string, first uint64) []one {
 	var out []one
 	for _, s := range p.Samples {
@@ -242,8 +240,8 @@ func inOrder(list []one) []one {
 	return list
 }
 
-// TestSameAsPerf: every sample of a recording has the same process, thread, time,
-// event, weight and stack as perf script prints, and perf report counts as many.
+// TestSameAsPerf: every sample of a recording has the same process, thread, time, event, weight and
+// stack as in the output of perf script, and perf report counts as many.
 func TestSameAsPerf(t *testing.T) {
 	binary := built(t)
 	for _, c := range []struct {
@@ -271,7 +269,7 @@ func TestSameAsPerf(t *testing.T) {
 			got := inOrder(ours(p, binary, want[0].time))
 			of := func(o *one) *one {
 				if c.name == "all CPUs" && !strings.Contains(o.stack, "middle;") {
-					o.stack = "" // others may replace or remove their files while this runs
+					o.stack = "" // other processes may replace or remove their files in the meantime
 				}
 				return o
 			}
@@ -300,7 +298,7 @@ func TestSameAsPerf(t *testing.T) {
 			if !slices.ContainsFunc(p.Threads, func(th profile.Thread) bool { return th.Name == "my thread 2" }) {
 				t.Errorf("threads %+v", p.Threads)
 			}
-			// The text of the same recording gives the same profile.
+			// The text of the same recording yields the same profile.
 			script, err := perfscript.Read(strings.NewReader(text))
 			if err != nil {
 				t.Fatal(err)
@@ -315,8 +313,8 @@ func TestSameAsPerf(t *testing.T) {
 	}
 }
 
-// TestWalksCopies: the stacks of --call-graph dwarf are those that the program
-// made, down to its first function.
+// TestWalksCopies: the stacks of --call-graph dwarf are those of the program, down to its first
+// function.
 func TestWalksCopies(t *testing.T) {
 	binary := built(t)
 	file := recorded(t, "-c", "1000000", "-e", "cpu-clock:u", "--call-graph", "dwarf,4096", binary)
@@ -337,8 +335,8 @@ func TestWalksCopies(t *testing.T) {
 		stack := strings.Join(names, ";")
 		switch {
 		case s.End != walk.EndComplete:
-			// The kernel copies what is there at that moment: a page of the stack that
-			// is being moved is not. What there is must be right all the same.
+			// The kernel copies what is there at that moment: a page of the stack that is being
+			// moved is missing. The rest must be right all the same.
 			cut++
 			if !strings.HasPrefix("leaf;woven;middle;outer;main", stack) && !strings.HasPrefix("leaf;woven;middle;outer;run", stack) {
 				t.Errorf("%s ends with %v", stack, s.End)
@@ -357,8 +355,8 @@ func TestWalksCopies(t *testing.T) {
 	}
 }
 
-// TestKernelFunctions: kernel frames have the names that perf gives them, as far as
-// it says so: by the innermost function.
+// TestKernelFunctions: kernel frames have the names that perf gives them, for innermost functions,
+// as far as perf names them.
 func TestKernelFunctions(t *testing.T) {
 	file := recorded(t, "-c", "100000", "-e", "cpu-clock:k", "-g", "dd", "if=/dev/zero", "of=/dev/null", "bs=1M", "count=500")
 	p := read(t, file)
@@ -396,7 +394,7 @@ func TestKernelFunctions(t *testing.T) {
 		}
 	}
 	for i := range want {
-		// Of several names for one address any may be chosen.
+		// If an address has several names any of them may be chosen.
 		if got[i] != want[i] && (at[got[i]] == "" || at[got[i]] != at[want[i]]) {
 			t.Errorf("sample %d is in %s, perf says %s", i, got[i], want[i])
 		}
@@ -426,8 +424,7 @@ func TestKeptFile(t *testing.T) {
 	}
 }
 
-// TestChangedFile: a program that was compiled anew after the recording does not
-// lend it its names.
+// TestChangedFile: a program that was compiled again after the recording is not used for names.
 func TestChangedFile(t *testing.T) {
 	binary := built(t)
 	testChangedFile(t, binary, "3001", "-B") // without build ids
@@ -448,7 +445,7 @@ func testChangedFile(t *testing.T, binary, loops string, args ...string) {
 	if text, err := exec.Command("gcc", "-g", "-o", binary, binary+".c", "-lpthread").CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, text)
 	}
-	// As if it had been there all the time, which a package manager does too.
+	// An old modification time, which a package manager sets too.
 	if err := os.Chtimes(binary, time.Time{}, time.Now().Add(-time.Hour)); err != nil {
 		t.Fatal(err)
 	}

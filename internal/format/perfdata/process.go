@@ -11,21 +11,21 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// process is one program of the recording, from when it was begun to when the
-// process ended or became another.
+// process is one program of the recording, from its start until the process ended or executed
+// another program.
 type process struct {
 	pid     uint32
 	space   *target.Space
 	index   int // into the profile's Processes, -1: no sample yet
 	threads map[uint32]uint32
-	held    int // mappings that are its own
+	held    int // mappings of its own
 
-	// Made at the first sample.
+	// Created at the first sample.
 	code   *attach.Process
 	frames map[frameKey][]uint32 // of the profile, the outermost first
 }
 
-// frameKey tells physical frames of a process apart.
+// frameKey identifies a physical frame of a process.
 type frameKey struct {
 	pc, ref uint64
 	kind    walk.Kind
@@ -33,25 +33,24 @@ type frameKey struct {
 	flags   walk.FrameFlags
 }
 
-// processes are those that there are at the moment of the recording.
+// processes are those that exist at the current time of the recording.
 type processes struct {
 	r      *reader
 	live   map[uint32]*process
 	comms  map[uint32]string // names of threads
 	files  *native.Files
 	shared *symbol.Shared
-	open   int // of those that have a stepper
-	held   int // mappings of all
+	open   int // how many have a stepper
+	held   int // mappings of all processes
 }
 
-// maxProcesses bounds the processes, and maxOpen those of which samples were seen:
-// their tables take memory.
+// maxProcesses bounds the processes, and maxOpen those that have samples: their tables take memory.
 const (
 	maxProcesses = 1 << 16
 	maxOpen      = 1 << 12
 	maxComms     = 1 << 20
-	maxFrames    = 1 << 20 // of a process that are remembered
-	maxMappings  = 4 << 20 // of all processes: each that is forked may get a list of its own
+	maxFrames    = 1 << 20 // that are cached for a process
+	maxMappings  = 4 << 20 // of all processes: each fork may get a list of its own
 )
 
 func (ps *processes) init(r *reader) {
@@ -65,7 +64,7 @@ func (ps *processes) close() {
 	}
 }
 
-// drop lets go of what naming needs.
+// drop frees what naming needs.
 func (ps *processes) drop(p *process) {
 	if p.code != nil {
 		p.code.Names.Close()
@@ -74,7 +73,7 @@ func (ps *processes) drop(p *process) {
 	p.code, p.frames = nil, nil
 }
 
-// of gives a process; one that is not known begins now.
+// of returns a process; one that is not known begins now.
 func (ps *processes) of(pid uint32) *process {
 	p := ps.live[pid]
 	if p == nil {
@@ -123,13 +122,12 @@ func (ps *processes) forked(pid, parent, tid, parentTID uint32) {
 	if pid != parent {
 		ps.begin(pid, ps.of(parent).space.Fork())
 	} else if p := ps.live[pid]; p != nil {
-		delete(p.threads, tid) // the number is a new thread's
+		delete(p.threads, tid) // the number is that of a new thread
 	}
 }
 
 func (ps *processes) exited(pid, tid uint32) {
-	// Samples may still come: what is known of it stays until the number is used
-	// again.
+	// More samples may come: what is known of the process stays until its number is reused.
 	if p := ps.live[pid]; p != nil && pid == tid && ps.open > maxOpen {
 		ps.drop(p)
 	}
@@ -146,7 +144,7 @@ func (ps *processes) mapped(pid uint32, m target.Mapping) {
 	}
 }
 
-// prepare makes what walking and naming of a process need.
+// prepare creates what walking and naming of a process need.
 func (ps *processes) prepare(p *process) error {
 	if p.code != nil {
 		return nil
@@ -169,7 +167,7 @@ func (ps *processes) prepare(p *process) error {
 	return nil
 }
 
-// arch is that of the machine that was recorded.
+// arch returns the architecture of the machine that was recorded.
 func (r *reader) arch() cpu.Arch {
 	if r.about.arch == "aarch64" {
 		return cpu.ARM64
@@ -177,7 +175,7 @@ func (r *reader) arch() cpu.Arch {
 	return cpu.AMD64
 }
 
-// thread gives the profile's index of a thread.
+// thread returns the profile's index of a thread.
 func (ps *processes) thread(p *process, tid uint32) uint32 {
 	if i, ok := p.threads[tid]; ok {
 		return i

@@ -5,19 +5,18 @@ import (
 	"slices"
 )
 
-// queue puts records in the order of time: perf writes what each CPU's buffer
-// held, one buffer after the other. At the end of a round over all of them, nothing
-// comes any more that is older than the youngest of the round before
-// (tools/perf/util/ordered-events.c).
+// queue sorts records by time: perf writes the contents of each CPU's buffer, one buffer after the
+// other. After the end of a round over all of them, no record comes that is older than the youngest
+// one of the round before (tools/perf/util/ordered-events.c).
 type queue struct {
 	list  []queued
 	seq   uint64
 	bytes int
-	room  []byte // of which bodies are cut
+	room  []byte // from which bodies are cut
 
-	youngest uint64 // of what came so far
-	settled  uint64 // what youngest was at the end of the last round
-	before   uint64 // and of the one before: where records are compressed the end of a round may be met early
+	youngest uint64 // latest time so far
+	settled  uint64 // youngest at the end of the last round
+	before   uint64 // and of the one before: if records are compressed the end of a round may be seen early
 }
 
 type queued struct {
@@ -26,10 +25,10 @@ type queued struct {
 	attr      *attr
 }
 
-// maxQueued bounds what waits: real rounds have some megabytes.
+// maxQueued bounds the bytes that wait: real rounds have some megabytes.
 const maxQueued = 64 << 20
 
-// put takes a record that happened at a time, with a copy of its body.
+// put adds a record that happened at a time, with a copy of its body.
 func (q *queue) put(time uint64, rec record, a *attr) {
 	if len(q.room) < len(rec.body) {
 		q.room = make([]byte, max(1<<20, len(rec.body)))
@@ -42,14 +41,14 @@ func (q *queue) put(time uint64, rec record, a *attr) {
 	q.youngest = max(q.youngest, time)
 }
 
-// round ends a round: f gets, in order, what nothing can come before any more.
+// round ends a round: it passes to f, in order, the records before which no other can come.
 func (q *queue) round(f func(*queued) error) error {
 	until := q.before
 	q.before, q.settled = q.settled, q.youngest
 	return q.release(until, f)
 }
 
-// crowded gives f the older half if too much is waiting.
+// crowded passes the older half to f if too much is waiting.
 func (q *queue) crowded(f func(*queued) error) error {
 	if q.bytes < maxQueued {
 		return nil
@@ -58,7 +57,7 @@ func (q *queue) crowded(f func(*queued) error) error {
 	return q.release(q.list[len(q.list)/2].time, f)
 }
 
-// rest gives f all that is left.
+// rest passes everything that is left to f.
 func (q *queue) rest(f func(*queued) error) error { return q.release(^uint64(0), f) }
 
 func (q *queue) sort() {

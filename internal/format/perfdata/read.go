@@ -12,13 +12,13 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// What a file may make a reader hold.
+// Limits of what a file can make a reader hold.
 const (
 	maxNodes   = 32 << 20
 	maxSamples = 16 << 20
 	maxThreads = 1 << 20
-	// maxAllFrames bounds the different places in code: real programs have some
-	// hundred thousand.
+	// maxAllFrames bounds the number of different places in code: real programs have some hundred
+	// thousand.
 	maxAllFrames = 4 << 20
 )
 
@@ -26,7 +26,7 @@ var errTooLarge = errors.New("the file holds more than candid reads: 32 million 
 
 const magic, magicSwapped = "PERFILE2", "2ELIFREP"
 
-// Is reports whether a file that begins like that is a recording of perf.
+// Is reports whether a file with this beginning is a recording of perf.
 func Is(head []byte) bool {
 	return bytes.HasPrefix(head, []byte(magic)) || bytes.HasPrefix(head, []byte(magicSwapped))
 }
@@ -41,21 +41,21 @@ const (
 	atFlags    = 72
 )
 
-// Piped reports whether a file that begins like that was written into a pipe: such a
-// one can be read from its beginning to its end.
+// Piped reports whether a file with this beginning was written into a pipe: such a file can be read
+// from its beginning to its end.
 func Piped(head []byte) bool {
 	return len(head) >= pipeHeader && Is(head) && le.Uint64(head[8:]) == pipeHeader
 }
 
-// Read reads a recording of size bytes. The files that it names are looked for on
-// this machine, to name its frames; what is not found is named by its place. Files
-// whose content the recording does not identify must not have been changed since it
-// was written; a zero time is one that is not known. The result has passed Check.
+// Read reads a recording of size bytes. The files that it names are looked up on this machine, to
+// name its frames; frames of files that are not found are named by their address. Files whose
+// content the recording does not identify must not have been changed since it was written; a zero
+// time means that that is not known. The result has passed Check.
 func Read(in io.ReaderAt, size int64, written time.Time) (*profile.Profile, error) {
 	return ReadInto(profile.NewBuilder(), in, size, written)
 }
 
-// ReadInto is Read with an empty Builder of the caller's, which may keep samples otherwise.
+// ReadInto is Read with an empty Builder of the caller, which may keep samples differently.
 func ReadInto(b *profile.Builder, in io.ReaderAt, size int64, written time.Time) (*profile.Profile, error) {
 	head := make([]byte, min(size, fileHeader))
 	if _, err := in.ReadAt(head, 0); err != nil && err != io.EOF {
@@ -86,13 +86,13 @@ type reader struct {
 	procs processes
 	queue queue
 
-	settled  bool // what the machine is has been compared with this one
+	settled  bool // the recorded machine has been compared with this one
 	cut      bool
 	sample   sample
 	first    uint64 // time of the first sample
 	last     uint64
 	lost     uint64
-	lostLate uint64 // what LOST_SAMPLES records tell
+	lostLate uint64 // from LOST_SAMPLES records
 	throttle uint64
 	copied   bool // stacks were copied
 	bare     uint64
@@ -100,7 +100,7 @@ type reader struct {
 	counts   []uint64
 	kinds    []*attr // by event
 
-	// Of the sample that is being read.
+	// For the sample that is being read.
 	stack        walk.Stack
 	kernel, user []uint64
 	scratch      []symbol.Frame
@@ -120,7 +120,7 @@ func (r *reader) close() {
 	r.names.close()
 }
 
-// done finishes what err did not end.
+// done finishes the profile unless err is set.
 func (r *reader) done(err error) (*profile.Profile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read perf.data: %w", err)
@@ -167,8 +167,8 @@ func (r *reader) file(in io.ReaderAt, size int64, head []byte) error {
 			return err
 		}
 	}
-	// perf writes the header again when it has finished: until then the data has
-	// no length, and nothing stands behind it.
+	// perf writes the header again when it has finished: until then the data has no length, and
+	// nothing follows it.
 	if dataLen == 0 || dataLen > uint64(size)-data {
 		r.cut = true
 		dataLen = uint64(size) - data
@@ -178,7 +178,7 @@ func (r *reader) file(in io.ReaderAt, size int64, head []byte) error {
 	return r.records(io.NewSectionReader(in, int64(data), int64(dataLen)))
 }
 
-// features reads those behind the data.
+// features reads the features after the data.
 func (r *reader) features(flags []byte, at uint64, section func(off, n, limit uint64) ([]byte, error)) error {
 	for bit := range min(numFeatures, 8*len(flags)) {
 		if flags[bit/8]>>(bit%8)&1 == 0 {
@@ -186,7 +186,7 @@ func (r *reader) features(flags []byte, at uint64, section func(off, n, limit ui
 		}
 		place, err := section(at, 16, 16)
 		if err != nil {
-			r.cut = true // it was copied only in part; the samples are there
+			r.cut = true // the file was copied only in part; the samples are there
 			return nil
 		}
 		at += 16

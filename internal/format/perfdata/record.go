@@ -7,7 +7,7 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// record takes one record as it stands in the file.
+// record handles one record in the order of the file.
 func (r *reader) record(rec record) error {
 	if rec.typ >= firstOwn {
 		return r.own(rec)
@@ -24,14 +24,14 @@ func (r *reader) record(rec record) error {
 	return r.queue.crowded(r.happened)
 }
 
-// own takes a record that perf itself made.
+// own handles a record of perf's own.
 func (r *reader) own(rec record) error {
 	c := cursor{b: rec.body}
 	switch rec.typ {
 	case recordFinishedRound:
 		return r.queue.round(r.happened)
 	case recordHeaderAttr:
-		// The size of the attr is in it; the ids stand behind.
+		// The attr contains its size; the ids follow it.
 		if len(rec.body) < minAttr {
 			return fmt.Errorf("%w: an event described in %d bytes", ErrMalformed, len(rec.body))
 		}
@@ -53,7 +53,7 @@ func (r *reader) own(rec record) error {
 	return nil
 }
 
-// attrOf finds the event that a record is of.
+// attrOf finds the event to which a record belongs.
 func (r *reader) attrOf(rec record) *attr {
 	if len(r.attrs) == 0 {
 		return nil
@@ -62,7 +62,7 @@ func (r *reader) attrOf(rec record) *attr {
 	if len(r.attrs) == 1 {
 		return a
 	}
-	at := -1 // where the id stands
+	at := -1 // offset of the id
 	switch {
 	case rec.typ == recordSample && a.sampleType&sampleIdentifier != 0:
 		at = 0
@@ -82,7 +82,7 @@ func (r *reader) attrOf(rec record) *attr {
 	return a
 }
 
-// timeOf is when a record happened, 0 if it does not say.
+// timeOf returns when a record happened, 0 if it does not say.
 func timeOf(a *attr, rec record) uint64 {
 	if a.sampleType&sampleTime == 0 {
 		return 0
@@ -103,12 +103,12 @@ func timeOf(a *attr, rec record) uint64 {
 
 // The bits of misc.
 const (
-	miscMmapData    = 1 << 13 // of a MMAP: it holds no code
-	miscCommExec    = 1 << 13 // of a COMM: the process has become another program
-	miscMmapBuildID = 1 << 14 // of a MMAP2: it has the file's build id
+	miscMmapData    = 1 << 13 // of an MMAP: it holds no code
+	miscCommExec    = 1 << 13 // of a COMM: the process has executed another program
+	miscMmapBuildID = 1 << 14 // of an MMAP2: it has the file's build id
 )
 
-// happened takes a record in the order of time.
+// happened handles a record in the order of time.
 func (r *reader) happened(q *queued) error {
 	body := q.rec.body
 	if q.rec.typ != recordSample {
@@ -190,7 +190,7 @@ func (r *reader) mmap2(c *cursor, misc uint16) {
 	}
 }
 
-// mapped takes note of executable memory.
+// mapped records executable memory.
 func (r *reader) mapped(pid uint32, misc uint16, m target.Mapping, dev, inode uint64, id string) {
 	if m.End <= m.Start {
 		return

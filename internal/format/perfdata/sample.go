@@ -2,7 +2,7 @@ package perfdata
 
 import "fmt"
 
-// sample is one sample as perf wrote it. Its slices are of the record.
+// sample is one sample as perf wrote it. Its slices point into the record.
 type sample struct {
 	ip, time, period uint64
 	pid, tid         uint32
@@ -11,8 +11,8 @@ type sample struct {
 	abi              uint64
 	regs             []byte
 	stack            []byte
-	stackSize        uint64 // how much was asked for
-	stackUsed        uint64 // how much there was
+	stackSize        uint64 // how much was requested
+	stackUsed        uint64 // how much was copied
 }
 
 // The CPU's mode, the lowest bits of a record's misc.
@@ -25,7 +25,7 @@ const (
 	modeGuestUser   = 5
 )
 
-// The numbers in a call chain that say whose addresses follow: the highest 4095.
+// Markers in a call chain that say whose addresses follow: the highest 4095 values.
 const (
 	contextFirst       = ^uint64(4095) + 1
 	contextHypervisor  = ^uint64(32) + 1
@@ -104,7 +104,7 @@ func (s *sample) parse(a *attr, misc uint16, body []byte) error {
 	return nil
 }
 
-// takeList takes n things of size bytes each.
+// takeList takes n elements of size bytes each.
 func takeList(c *cursor, n, size uint64) []byte {
 	if n > uint64(len(c.b))/size {
 		c.short = true
@@ -113,7 +113,7 @@ func takeList(c *cursor, n, size uint64) []byte {
 	return c.take(n * size)
 }
 
-// skipRead passes over the values of counters.
+// skipRead skips the values of counters.
 func skipRead(c *cursor, format uint64) {
 	n, each := uint64(1), uint64(8)
 	if format&readGroup != 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// settle compares the machine that was recorded with this one, once everything
-// that a recording says of it has been read.
+// settle compares the machine that was recorded with this one, once everything that a recording
+// says of it has been read.
 func (r *reader) settle() {
 	r.settled = true
 	host, err := os.Hostname()
@@ -70,7 +70,7 @@ func (r *reader) sampled(a *attr, misc uint16, body []byte) error {
 	return nil
 }
 
-// stackOf puts a sample's stack into r.stack.
+// stackOf sets r.stack to a sample's stack.
 func (r *reader) stackOf(p *process, a *attr, s *sample) {
 	r.kernel, r.user = r.kernel[:0], r.user[:0]
 	mode := uint64(0)
@@ -125,8 +125,8 @@ func (r *reader) chained(p *process) {
 	for i, pc := range r.user {
 		flags, prov := walk.FrameFlags(0), walk.Exact
 		if i > 0 {
-			// Frame pointers are a guess: code that does not keep them is passed over,
-			// or ends the chain.
+			// Frame pointers are a guess: code that does not keep them is skipped, or ends the
+			// chain.
 			flags, prov = walk.ReturnAddress, walk.Heuristic
 		}
 		f, ok := p.code.Native.Frame(pc, flags)
@@ -149,17 +149,17 @@ func (r *reader) walk(p *process, a *attr, s *sample) {
 	}
 	snap.StackAddr = snap.Regs.SP()
 	switch {
-	case snap.Flags&capture.NoUser != 0: // there is none
+	case snap.Flags&capture.NoUser != 0: // there is no user stack
 	case len(s.stack) == 0:
 		snap.Flags |= capture.StackUnread
 	case s.stackUsed < s.stackSize:
-		snap.StackTop = snap.StackAddr + s.stackUsed // there was no more
+		snap.StackTop = snap.StackAddr + s.stackUsed // the stack ended there
 	}
 	p.code.Walker.Walk(&snap, p.code.Target.Memory(), &r.stack)
 }
 
-// registers turns perf's (asm/perf_regs.h) into ours; false if those are not there
-// that a walk needs.
+// registers converts perf's registers (asm/perf_regs.h); false if those that a walk needs are
+// missing.
 func registers(arch cpu.Arch, mask uint64, b []byte, to *cpu.Registers) bool {
 	to.Arch = arch
 	for bit := range 64 {
@@ -190,7 +190,7 @@ func registers(arch cpu.Arch, mask uint64, b []byte, to *cpu.Registers) bool {
 // dwarfOf are the DWARF numbers of perf's first eight registers of x86.
 var dwarfOf = [8]uint8{cpu.RAX, cpu.RBX, cpu.RCX, cpu.RDX, cpu.RSI, cpu.RDI, cpu.RBP, cpu.RSP}
 
-// standFor gives the profile's frames of a physical one, the outermost first.
+// standFor returns the profile's frames for a physical one, the outermost first.
 func (ps *processes) standFor(p *process, f *walk.Frame) []uint32 {
 	key := frameKey{f.PC, f.Ref, f.Kind, f.Prov, f.Flags}
 	known, ok := p.frames[key]
@@ -216,17 +216,17 @@ func (ps *processes) standFor(p *process, f *walk.Frame) []uint32 {
 	return known
 }
 
-// frame enters a named frame.
+// frame adds a named frame to the profile.
 func (r *reader) frame(s *symbol.Frame, f *walk.Frame) uint32 {
 	fn := r.b.Func(profile.Func{Name: s.Function, Raw: s.Raw, Signature: s.Signature, Module: s.Module, File: s.File, NoName: s.NoName})
 	out := profile.Frame{Func: fn, Line: s.Line, BCI: s.BCI, Kind: s.Kind, Prov: f.Prov, Flags: s.Flags | f.Flags, Addr: s.Addr}
 	if out.Kind == walk.KindCompiled || s.NoName && s.Module == "" {
-		out.Addr = 0 // of code that was generated: it means nothing after the run
+		out.Addr = 0 // an address of generated code means nothing after the run
 	}
 	return r.b.Frame(out)
 }
 
-// describe says how the recording was made.
+// describe returns how the recording was made.
 func (r *reader) describe() string {
 	text := "recorded by perf"
 	if r.about.version != "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// record is one record. Its body is valid until the next is read.
+// record is one record. Its body is valid until the next one is read.
 type record struct {
 	typ  uint32
 	misc uint16
@@ -51,7 +51,7 @@ func newRecordReader(r io.Reader) *recordReader {
 	return &recordReader{in: bufio.NewReaderSize(r, 1<<17)}
 }
 
-// next gives io.EOF at the end, and io.ErrUnexpectedEOF in the middle of a record.
+// next returns io.EOF at the end, and io.ErrUnexpectedEOF in the middle of a record.
 func (rr *recordReader) next() (record, error) {
 	head := rr.buf[:recordHeader]
 	if _, err := io.ReadFull(rr.in, head); err != nil {
@@ -66,7 +66,7 @@ func (rr *recordReader) next() (record, error) {
 	if _, err := io.ReadFull(rr.in, rec.body); err != nil {
 		return record{}, cut(err)
 	}
-	// Some are followed by data that their size does not count.
+	// Some records are followed by data that is not included in their size.
 	var more uint64
 	c := cursor{b: rec.body}
 	switch rec.typ {
@@ -93,16 +93,15 @@ func cut(err error) error {
 	return err
 }
 
-// maxWindow bounds what decompressing takes in memory: perf's own levels use up to
-// 8 MiB, the highest of zstd 128.
+// maxWindow bounds the memory for decompression: perf's own levels use up to 8 MiB, the highest of
+// zstd 128.
 const maxWindow = 128 << 20
 
-// maxUnpacked bounds what compressed records hold in all: a few bytes can stand
-// for very many.
+// maxUnpacked bounds the total size of decompressed records: a few bytes can stand for very many.
 const maxUnpacked = 64 << 30
 
-// unpacker gives what compressed records hold as one stream. What else stands
-// between them is kept until it is asked for.
+// unpacker returns the contents of compressed records as one stream. Other records between them are
+// kept until they are asked for.
 type unpacker struct {
 	rr      *recordReader
 	payload []byte
@@ -136,7 +135,7 @@ func (u *unpacker) take(rec record) bool {
 	switch rec.typ {
 	case recordCompressed:
 		u.payload = rec.body
-	case recordCompressed2: // the size of the data comes first, padding behind it
+	case recordCompressed2: // the size of the data comes first, padding after it
 		c := cursor{b: rec.body}
 		u.payload = c.take(c.u64())
 	default:
@@ -145,8 +144,8 @@ func (u *unpacker) take(rec record) bool {
 	return true
 }
 
-// each calls f for every record of the stream, those that are packed in others
-// included. A recording that was cut off ends where it was cut: then cut is true.
+// each calls f for every record of the stream, including those that are packed in others. A
+// recording that was cut off ends where it was cut: then cutOff is true.
 func each(rr *recordReader, f func(record) error) (cutOff bool, err error) {
 	for {
 		rec, err := rr.next()
@@ -168,8 +167,8 @@ func each(rr *recordReader, f func(record) error) (cutOff bool, err error) {
 	}
 }
 
-// each goes on behind the first compressed record: from there on all is one
-// compressed stream, which perf never ends.
+// each continues after the first compressed record: from there on everything is one compressed
+// stream, which perf never ends.
 func (u *unpacker) each(f func(record) error) (cutOff bool, err error) {
 	z, err := zstd.NewReader(u, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true))
 	if err != nil {

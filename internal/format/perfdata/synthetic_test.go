@@ -18,7 +18,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// words puts numbers together: uint64, uint32, uint16, and text as it is.
+// words concatenates numbers, uint64, uint32, uint16, and text as it is.
 func words(parts ...any) []byte {
 	var b []byte
 	for _, p := range parts {
@@ -47,12 +47,12 @@ func rec(typ uint32, misc uint16, parts ...any) []byte {
 	return append(words(typ, misc, uint16(len(body)+recordHeader)), body...)
 }
 
-// padded is text with zeros up to a multiple of 8.
+// padded returns text with zeros up to a multiple of 8.
 func padded(text string) string { return text + strings.Repeat("\x00", 8-len(text)%8) }
 
 const usual = sampleIP | sampleTID | sampleTime | samplePeriod | sampleCallchain
 
-// attribute makes a perf_event_attr.
+// attribute returns a perf_event_attr.
 func attribute(typ uint32, config, sampleType, flags uint64) []byte {
 	b := make([]byte, 128)
 	le.PutUint32(b, typ)
@@ -63,7 +63,7 @@ func attribute(typ uint32, config, sampleType, flags uint64) []byte {
 	return b
 }
 
-// inPipe puts records together as perf writes them into a pipe.
+// inPipe concatenates records as perf writes them into a pipe.
 func inPipe(parts ...[]byte) []byte {
 	return append(words(magic, pipeHeader), bytes.Join(parts, nil)...)
 }
@@ -97,7 +97,7 @@ func call(pid, tid uint32, at, period uint64, chain ...uint64) []byte {
 	return rec(recordSample, modeUser, chain[len(chain)-1], pid, tid, at, period, list)
 }
 
-// side is what stands behind a record that is no sample.
+// side returns the trailer of a record that is not a sample.
 func side(pid, tid uint32, at uint64) []byte { return words(pid, tid, at) }
 
 func comm(pid, tid uint32, at uint64, name string, exec bool) []byte {
@@ -127,7 +127,7 @@ func parsed(t *testing.T, data []byte) *profile.Profile {
 	return p
 }
 
-// lines tells a profile's samples.
+// lines returns a profile's samples as text.
 func lines(p *profile.Profile) []string {
 	var out []string
 	for _, s := range p.Samples {
@@ -144,8 +144,8 @@ func lines(p *profile.Profile) []string {
 
 const all = flagSampleIDAll
 
-// story is a recording in which numbers of processes come again, and records of two
-// CPUs are not in order.
+// story returns a recording in which numbers of processes are reused, and records of two CPUs are
+// not in order.
 func story() [][]byte {
 	return [][]byte{
 		comm(10, 10, 0, "one", true), mapping(10, 0, 0x10000, 0x1000, "/nowhere/one"),
@@ -231,7 +231,7 @@ func TestEventsByTheirNumbers(t *testing.T) {
 	}
 }
 
-// TestAllFields: what stands before the fields that matter is passed over.
+// TestAllFields: fields before those that matter are skipped.
 func TestAllFields(t *testing.T) {
 	types := uint64(usual | sampleAddr | sampleRead | sampleID | sampleCPU | sampleStreamID | sampleRaw | sampleBranch)
 	attr := attribute(0, 0, types, all)
@@ -286,8 +286,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestKeptKernel: the kernel that was recorded lay elsewhere than when perf kept its
-// symbols; its modules did not move with it.
+// TestKeptKernel: the recorded kernel was at another address than when perf kept its symbols; its
+// modules did not move with it.
 func TestKeptKernel(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kallsyms")
 	text := "ffffffff81000000 T _text\nffffffff81000100 T do_it\nffffffff81000200 T after.isra.0\nffffffff81000300 T _etext\nffffffffc0000100 t in_module\t[ext4]\n"
@@ -311,8 +311,8 @@ func TestKeptKernel(t *testing.T) {
 	}
 }
 
-// TestManyWaiting: records that no round ends are given in the order of time too,
-// and do not pile up.
+// TestManyWaiting: records that no round ends are passed on in the order of time too, and do not
+// accumulate.
 func TestManyWaiting(t *testing.T) {
 	var q queue
 	last, n := uint64(0), 0

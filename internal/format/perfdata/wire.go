@@ -12,14 +12,14 @@ var ErrMalformed = errors.New("not a recording of perf, or a damaged one")
 
 var le = binary.LittleEndian
 
-// cursor reads numbers of a record. After a read beyond the end it is short, and
-// all that it gives is 0.
+// cursor reads numbers of a record. After a read beyond the end short is set, and everything it
+// returns is 0.
 type cursor struct {
 	b     []byte
 	short bool
 }
 
-// take gives the next n bytes, nil if there are not as many.
+// take returns the next n bytes, nil if there are fewer.
 func (c *cursor) take(n uint64) []byte {
 	if n > uint64(len(c.b)) {
 		c.b, c.short = nil, true
@@ -44,11 +44,10 @@ func (c *cursor) u32() uint32 {
 	return 0
 }
 
-// text reads a string of a feature: its length, and so many bytes with zeros at
-// the end.
+// text reads a string of a feature: its length, and so many bytes with zeros at the end.
 func (c *cursor) text() string { return cString(c.take(uint64(c.u32()))) }
 
-// cString is what comes before the first zero byte.
+// cString returns what comes before the first zero byte.
 func cString(b []byte) string {
 	if i := bytes.IndexByte(b, 0); i >= 0 {
 		b = b[:i]

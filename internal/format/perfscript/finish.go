@@ -8,7 +8,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// comment takes a line of what perf script --header prints.
+// comment handles a line of what perf script --header prints.
 func (r *reader) comment(text string) {
 	key, value, ok := strings.Cut(strings.TrimLeft(text, "# \t"), ":")
 	if !ok {
@@ -25,11 +25,11 @@ func (r *reader) comment(text string) {
 	}
 }
 
-// first are the events that a profile with several begins with: where the time went.
+// first are the events with which a profile of several begins: those that show where the time went.
 var first = []string{"cycles", "cpu-clock", "task-clock"}
 
-// OnCPU reports whether samples of perf's event of that name are of threads that are
-// running, whatever else they show.
+// OnCPU reports whether samples of perf's event of that name are of threads that are running,
+// whatever else they show.
 func OnCPU(name string) bool { return rank(name) < len(first) }
 
 func rank(name string) int {
@@ -41,13 +41,13 @@ func rank(name string) int {
 	return len(first)
 }
 
-// InTime reports whether the period of perf's event of that name is a length of time in ns.
+// InTime reports whether the period of perf's event of that name is a duration in ns.
 func InTime(name string) bool {
 	base, _, _ := strings.Cut(name, ":")
 	return base == "cpu-clock" || base == "task-clock" || base == "offcpu-time"
 }
 
-// finish puts the profile together.
+// finish completes the profile.
 func (r *reader) finish() *profile.Profile {
 	p := r.b.Finish()
 	order := make([]int, len(r.kinds)) // of the events
@@ -89,8 +89,7 @@ func (r *reader) finish() *profile.Profile {
 	return p
 }
 
-// processes lists those of which the numbers are known, with the name of their
-// first thread.
+// processes lists those whose numbers are known, with the name of their first thread.
 func (r *reader) processes(p *profile.Profile) {
 	seen := map[int]int{}
 	for _, t := range p.Threads {

@@ -10,16 +10,16 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// line is a frame's line taken apart:
+// line is a parsed line of a frame:
 //
 //	7f1234 java.util.HashMap.get+0x23 (/tmp/perf-4711.map)
 type line struct {
 	addr   uint64
 	name   []byte // without the offset
-	module string // what stands in the last brackets, "" if there are none
+	module string // the content of the last brackets, "" if there are none
 }
 
-// frame is what a line means.
+// frame is what a line describes.
 type frame struct {
 	name      string
 	raw       string // "" if the same
@@ -48,7 +48,7 @@ func parseFrame(b []byte) (line, bool) {
 			end = b[:n-len(" (deleted))")]
 		}
 		at := bytes.LastIndex(end, []byte(" ("))
-		// Behind an offset there is nothing but the module, whatever it is called.
+		// An offset is followed only by the module, whatever its name.
 		if off := bytes.LastIndex(end, []byte("+0x")); off > 0 {
 			hex, _, ok := bytes.Cut(end[off+3:], []byte(" ("))
 			if _, good := parseHex(hex); ok && good {
@@ -63,7 +63,7 @@ func parseFrame(b []byte) (line, bool) {
 	return l, len(l.name) > 0 || l.addr != 0
 }
 
-// cutOffset takes "+0x23" off the end.
+// cutOffset removes a suffix such as "+0x23".
 func cutOffset(b []byte) []byte {
 	if at := bytes.LastIndex(b, []byte("+0x")); at > 0 {
 		if _, ok := parseHex(b[at+3:]); ok {
@@ -92,11 +92,11 @@ func parseHex(b []byte) (uint64, bool) {
 	return v, true
 }
 
-// lowestKernel is below all addresses of the kernel and above all of programs,
-// on every 64-bit processor that perf runs on.
+// lowestKernel is below all addresses of the kernel and above all of programs, on every 64-bit
+// processor that perf runs on.
 const lowestKernel = 0xff00 << 48
 
-// intern makes a frame of its line. What brackets of perf hold tells the kind.
+// intern makes a frame from its line. The text that perf puts in brackets determines the kind.
 func (r *reader) intern(l line) frame {
 	f := frame{name: strings.ToValidUTF8(string(l.name), "\uFFFD"), addr: l.addr, kind: walk.KindNative}
 	module := strings.ToValidUTF8(strings.TrimSuffix(l.module, " (deleted)"), "\uFFFD")
@@ -133,14 +133,14 @@ func (r *reader) intern(l line) frame {
 	return f
 }
 
-// isPerfMap reports whether a file is one that a runtime describes its code in.
+// isPerfMap reports whether a file is one in which a runtime describes its code.
 func isPerfMap(module string) bool {
 	base := path.Base(module)
 	return strings.HasPrefix(base, "perf-") && strings.HasSuffix(base, ".map") ||
 		strings.HasPrefix(base, "jitted-") && strings.HasSuffix(base, ".so")
 }
 
-// place gives the profile's frame.
+// place returns the profile's frame.
 func (r *reader) place(f *frame) uint32 {
 	fn := profile.Func{Name: f.name, Raw: f.raw, Signature: f.signature, Module: f.module, File: f.file, NoName: f.name == "[unknown]"}
 	return r.b.Frame(profile.Frame{Func: r.b.Func(fn), Line: f.line, BCI: -1, Kind: f.kind, Addr: f.addr})

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// header is the line of a sample:
+// header is the first line of a sample:
 //
 //	java 4711/4712 [003] 46167.075463:    2004008 cpu-clock:ppp:  7f12 f+0x3 (/lib)
 //
@@ -14,21 +14,20 @@ import (
 type header struct {
 	who    []byte // "java 4711/4712"
 	event  []byte // without the colon
-	rest   []byte // what stands behind it
+	rest   []byte // what follows it
 	time   uint64 // ns
 	weight uint64
-	notice bool // the line is no sample: it begins with PERF_RECORD_
+	notice bool // the line is not a sample: it begins with PERF_RECORD_
 
 	timed, weighed bool
-	lone           bool // the stack is what stood behind the event
+	lone           bool // the stack is what followed the event
 
 	thread uint32
 	kind   int
 }
 
-// parseHeader reads the line of a sample. A thread's name may hold spaces,
-// digits and colons, so the first place is taken from which on everything is as
-// perf prints it.
+// parseHeader reads the first line of a sample. A thread's name may contain spaces, digits and
+// colons, so the first position is used from which on everything is as perf prints it.
 func parseHeader(line []byte) (header, bool) {
 	for at := 0; at < len(line); {
 		end := at
@@ -56,7 +55,7 @@ func parseHeader(line []byte) (header, bool) {
 	return header{}, false
 }
 
-// parseFields reads what comes behind the thread.
+// parseFields reads what follows the thread.
 func parseFields(line []byte, at int) (header, bool) {
 	var h header
 	for tokens := 0; tokens < 8; tokens++ {
@@ -96,7 +95,7 @@ func parseFields(line []byte, at int) (header, bool) {
 	return h, false
 }
 
-// isThread reports whether a token is a thread's number, or a process's and its: 12/13.
+// isThread reports whether a token is a thread's number, or a process's and a thread's: 12/13.
 func isThread(b []byte) bool {
 	pid, tid, two := bytes.Cut(b, []byte("/"))
 	if !two {
@@ -131,7 +130,7 @@ func isFlags(b []byte) bool {
 	return true
 }
 
-// isEvent reports whether a token is an event's name and the colon behind it.
+// isEvent reports whether a token is an event's name followed by a colon.
 func isEvent(b []byte) bool {
 	if len(b) < 2 || b[len(b)-1] != ':' || isDigits(b[:len(b)-1]) {
 		return false
@@ -143,8 +142,7 @@ func isEvent(b []byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c >= '0' && c <= '9' || c >= 0x80
 }
 
-// parseTime reads "46167.075463:", seconds with 6 or 9 digits behind the point,
-// as ns.
+// parseTime reads "46167.075463:", seconds with 6 or 9 decimals, as ns.
 func parseTime(b []byte) (uint64, bool) {
 	b, ok := bytes.CutSuffix(b, []byte(":"))
 	whole, part, point := bytes.Cut(b, []byte("."))
@@ -164,7 +162,7 @@ func parseTime(b []byte) (uint64, bool) {
 	return 1e9*s + ns, true
 }
 
-// splitWho takes the name and the numbers of a thread apart.
+// splitWho separates the name and the numbers of a thread.
 func splitWho(text []byte) (name string, pid, tid int) {
 	s := string(text)
 	if at := strings.LastIndexByte(s, ' '); isThread(text[at+1:]) {
@@ -176,7 +174,7 @@ func splitWho(text []byte) (name string, pid, tid int) {
 		}
 		pid, _ = strconv.Atoi(p)
 		tid, _ = strconv.Atoi(t)
-		if two && pid < 0 && tid > 0 { // perf prints -1 for what it does not know
+		if two && pid < 0 && tid > 0 { // perf prints -1 for unknown numbers
 			pid = tid
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// endless gives the same samples again and again, with other times, and looks from
-// time to time how much memory is in use.
+// endless returns the same samples again and again, with other times, and regularly checks how much
+// memory is in use.
 type endless struct {
 	n, rounds int
 	block     string
@@ -36,7 +36,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestLongTextInLittleMemory: what is held is what the text says, not the text.
+// TestLongTextInLittleMemory: memory is used for the content of the text, not for the text.
 func TestLongTextInLittleMemory(t *testing.T) {
 	var block strings.Builder
 	for i := range 60 {

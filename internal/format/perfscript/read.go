@@ -1,6 +1,5 @@
-// Package perfscript reads the text that perf script prints of a recording:
-// for each sample a line on who, when and which event, and a line for each frame
-// of its stack, the innermost first.
+// Package perfscript reads the output of perf script: for each sample a line with thread, time and
+// event, and a line for each frame of its stack, the innermost first.
 // https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/tools/perf/builtin-script.c
 package perfscript
 
@@ -17,15 +16,15 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// What a file may make a reader hold.
+// Limits of what a file can make a reader hold.
 const (
 	maxLine    = 1 << 20 // bytes
 	maxNodes   = 32 << 20
 	maxSamples = 16 << 20
 	maxThreads = 1 << 20
 	maxDepth   = 1 << 14 // frames of a stack; perf's own limit is kernel.perf_event_max_stack
-	maxCached  = 1 << 20 // lines that are remembered with what they mean
-	maxKey     = 1 << 10 // bytes of a line that is
+	maxCached  = 1 << 20 // lines that are cached with their meaning
+	maxKey     = 1 << 10 // bytes of a cached line
 	maxFrames  = 4 << 20 // different places in code
 	maxEvents  = 1 << 10
 )
@@ -35,10 +34,10 @@ var ErrSyntax = errors.New("not a line of perf script")
 
 var errTooLarge = errors.New("the file holds more than candid reads: 32 million stack nodes, 16 million samples, 4 million frames, a million threads")
 
-// Is reports whether a file that begins like that is the output of perf script.
-// head may end in the middle of a line.
+// Is reports whether a file with this beginning is the output of perf script. head may end in the
+// middle of a line.
 func Is(head []byte) bool {
-	described := false // by --header, which may be longer than head
+	described := false // by --header, whose output may be longer than head
 	for len(head) > 0 {
 		line, rest, whole := bytes.Cut(head, []byte("\n"))
 		head = rest
@@ -47,7 +46,7 @@ func Is(head []byte) bool {
 			described = described || bytes.HasPrefix(trimmed, []byte("# captured on")) || bytes.HasPrefix(trimmed, []byte("# perf version"))
 			continue
 		}
-		if line[0] == '\t' { // perf script -F ip,sym has no line for the sample itself
+		if line[0] == '\t' { // perf script -F ip,sym prints no line for the sample itself
 			_, ok := parseFrame(line)
 			return ok
 		}
@@ -57,11 +56,11 @@ func Is(head []byte) bool {
 	return described
 }
 
-// Read reads the output of perf script, with any of its fields that have a place
-// in a profile. The result has passed Check.
+// Read reads the output of perf script, with any of its fields that a profile can hold. The result
+// has passed Check.
 func Read(r io.Reader) (*profile.Profile, error) { return ReadInto(profile.NewBuilder(), r) }
 
-// ReadInto is Read with an empty Builder of the caller's, which may keep samples otherwise.
+// ReadInto is Read with an empty Builder of the caller, which may keep samples differently.
 func ReadInto(b *profile.Builder, r io.Reader) (*profile.Profile, error) {
 	rd := reader{b: b, frames: map[string]frame{}, threads: map[string]who{}, events: map[string]int{}}
 	in := bufio.NewReaderSize(r, maxLine)
@@ -93,8 +92,8 @@ func ReadInto(b *profile.Builder, r io.Reader) (*profile.Profile, error) {
 type reader struct {
 	b       *profile.Builder
 	frames  map[string]frame // by the whole line
-	threads map[string]who   // by how a line begins
-	events  map[string]int   // of kinds
+	threads map[string]who   // by the beginning of a line
+	events  map[string]int   // indices of kinds
 	kinds   []event
 
 	// The sample whose lines are being read.
@@ -121,10 +120,10 @@ type event struct {
 	name    string
 	samples uint64
 	weight  uint64
-	weighed bool // its samples say what they stand for
+	weighed bool // its samples contain what they stand for
 }
 
-// line takes one line without its end.
+// line handles one line, without its end.
 func (r *reader) line(line []byte) error {
 	switch {
 	case len(bytes.TrimSpace(line)) == 0:
@@ -139,8 +138,8 @@ func (r *reader) line(line []byte) error {
 	}
 	h, ok := parseHeader(line)
 	if !ok {
-		// What else perf prints of a sample (registers, source code, memory) is
-		// between its head and the empty line behind it.
+		// Everything else that perf prints of a sample (registers, source code, memory) is between
+		// its first line and the empty line that ends it.
 		if r.open || line[0] == ' ' {
 			return nil
 		}
@@ -171,16 +170,16 @@ func (r *reader) line(line []byte) error {
 		return fmt.Errorf("%d different events: %w", maxEvents, errTooLarge)
 	}
 	rest := h.rest
-	h.thread, h.kind, h.who, h.event, h.rest = thread, kind, nil, nil, nil // they are of a buffer that is used again
+	h.thread, h.kind, h.who, h.event, h.rest = thread, kind, nil, nil, nil // they point into a buffer that is reused
 	r.open, r.head = true, h
-	// Without call chains the one frame stands behind the event.
+	// Without call chains the only frame follows the event.
 	if f, ok := parseFrame(rest); ok && f.module != "" {
 		r.stack = append(r.stack[:0], r.intern(f))
 	}
 	return nil
 }
 
-// losses counts what --show-lost-events tells.
+// losses counts what --show-lost-events prints.
 func (r *reader) losses(text string) {
 	if _, n, ok := strings.Cut(text, "lost "); ok {
 		if lost, err := strconv.ParseUint(strings.TrimSpace(n), 10, 32); err == nil {
@@ -189,7 +188,7 @@ func (r *reader) losses(text string) {
 	}
 }
 
-// frame takes a line of a stack.
+// frame handles a line of a stack.
 func (r *reader) frame(line []byte) error {
 	if len(r.stack) >= maxDepth {
 		r.cut = true
@@ -204,7 +203,7 @@ func (r *reader) frame(line []byte) error {
 		r.open, r.head = true, header{thread: thread, kind: kind}
 	}
 	if r.head.lone {
-		// What stood behind the event was no frame after all.
+		// The text after the event was not a frame after all.
 		r.head.lone, r.stack = false, r.stack[:0]
 	}
 	f, ok := r.frames[string(line)]
@@ -225,7 +224,7 @@ func (r *reader) frame(line []byte) error {
 	return nil
 }
 
-// source takes the line "  file:line" that -F srcline prints below a frame.
+// source handles the line "  file:line" that -F srcline prints below a frame.
 func (r *reader) source(line []byte) bool {
 	text := bytes.TrimSpace(line)
 	at := bytes.LastIndexByte(text, ':')
@@ -256,9 +255,9 @@ func (r *reader) flush() error {
 	}
 	k.samples++
 	k.weight += s.Weight
-	// A function that was inlined is in the file of the one that it was inlined into,
-	// which has the same address. Where there is none, perf knew the function
-	// itself under another name and took that for inlined.
+	// A function that was inlined is in the file of the one that it was inlined into, which has the
+	// same address. If there is none, perf knew the function itself under another name and took
+	// that for inlined.
 	var outer frame
 	for i := len(r.stack) - 1; i >= 0; i-- {
 		f := &r.stack[i]
@@ -283,7 +282,7 @@ func (r *reader) flush() error {
 	return nil
 }
 
-// who gives the thread of a line that begins with text: its name and numbers.
+// who returns the thread of a line that begins with text: its name and numbers.
 func (r *reader) who(text []byte) (uint32, error) {
 	if w, ok := r.threads[string(text)]; ok {
 		return w.index, nil
@@ -293,8 +292,8 @@ func (r *reader) who(text []byte) (uint32, error) {
 	}
 	name, pid, tid := splitWho(text)
 	w := who{r.b.Thread(pid, tid, name), pid, tid}
-	// perf names a thread by what it was called at that moment: the last is what
-	// it was called when its program had set it up.
+	// perf prints the name that a thread had at that moment: the last one is its name after its
+	// program had set it up.
 	if th := &r.b.Threads()[w.index]; !strings.HasPrefix(name, ":") {
 		th.Name, th.OSName = name, name
 	}
@@ -302,7 +301,7 @@ func (r *reader) who(text []byte) (uint32, error) {
 	return w.index, nil
 }
 
-// event gives the index of an event's kind.
+// event returns the index of an event's kind.
 func (r *reader) event(name []byte) (int, bool) {
 	i, ok := r.events[string(name)]
 	if !ok {

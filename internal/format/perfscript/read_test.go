@@ -11,8 +11,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// stacks are a profile's samples as text: event, thread, time, weight, frames
-// from the outermost in, each with its kind and module.
+// stacks returns a profile's samples as text: event, thread, time, weight, frames from the
+// outermost in, each with its kind and module.
 func stacks(p *profile.Profile) []string {
 	var out []string
 	for _, s := range p.Samples {

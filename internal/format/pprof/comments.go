@@ -13,10 +13,10 @@ import (
 // commentPrefix begins the lines that keep what pprof has no field for.
 const commentPrefix = "candid: "
 
-// remarks are what pprof has no field for, as the lines that parseComments
-// reads: a keyword, then numbers and quoted strings. What a person may want to
-// read are comments, which go tool pprof prints above its lists. The rest, a
-// line for each thread, is only put in the table of strings, where it hurts no one.
+// remarks returns what pprof has no field for, as the lines that parseComments reads: a keyword,
+// then numbers and quoted strings. Lines that a person may want to read are comments, which go tool
+// pprof prints above its lists. The rest, a line for each thread, is only in the table of strings,
+// where it disturbs no one.
 func remarks(p *profile.Profile) (comments, silent []string) {
 	line := func(format string, args ...any) string { return commentPrefix + fmt.Sprintf(format, args...) }
 	text := func(key, value string) {
@@ -50,8 +50,7 @@ func remarks(p *profile.Profile) (comments, silent []string) {
 	return comments, silent
 }
 
-// silentRemark reports whether a string of a file's table is a line that is not
-// among its comments.
+// silentRemark reports whether a string of a file's table is a line that is not among its comments.
 func silentRemark(s string) bool {
 	rest, ok := strings.CutPrefix(s, commentPrefix)
 	if !ok {
@@ -65,8 +64,8 @@ func silentRemark(s string) bool {
 	return false
 }
 
-// parseComments reads what remarks gave into p, and gives whether there was
-// any of it: whether candid wrote the file. Other people's comments become notes.
+// parseComments reads the lines of remarks into p, and reports whether there were any, that is,
+// whether candid wrote the file. Comments of other writers become notes.
 func parseComments(lines []string, p *profile.Profile) (ours bool) {
 	for _, line := range lines {
 		rest, ok := strings.CutPrefix(line, commentPrefix)
@@ -110,8 +109,8 @@ func parseComments(lines []string, p *profile.Profile) (ours bool) {
 	return ours
 }
 
-// arguments reads numbers and quoted strings. What is missing or malformed, in
-// a file that someone edited, reads as 0 and "".
+// arguments reads numbers and quoted strings. If one is missing or malformed, in a file that
+// someone edited, it is read as 0 and "".
 type arguments struct{ rest string }
 
 func (a *arguments) number() uint64 {

@@ -40,8 +40,8 @@ func unpacked(t testing.TB, gz []byte) []byte {
 	return raw
 }
 
-// stacks gives for every different stack, with all that a file keeps of it, how
-// many samples and how much weight it has.
+// stacks returns for every distinct stack, with everything that a file keeps of it, how many
+// samples and how much weight it has.
 func stacks(p *profile.Profile) map[string][2]uint64 {
 	out := map[string][2]uint64{}
 	for _, s := range p.Samples {
@@ -114,7 +114,7 @@ func TestSeveralEventsNamesAndSignatures(t *testing.T) {
 	}
 }
 
-// The library of go tool pprof is the judge of whether this is pprof.
+// The library of go tool pprof decides whether the output is pprof.
 func TestGoogleLibraryReadsIt(t *testing.T) {
 	p := profiletest.Java()
 	g, err := google.ParseData(written(t, p))
@@ -204,7 +204,7 @@ func TestGoToolPprofOpensIt(t *testing.T) {
 	}
 }
 
-// A profile that the Go runtime wrote is foreign: no kinds, no labels.
+// A profile that the Go runtime wrote has no kinds and no labels.
 func TestReadsForeign(t *testing.T) {
 	g := &google.Profile{
 		SampleType: []*google.ValueType{{Type: "alloc_objects", Unit: "count"}, {Type: "alloc_space", Unit: "bytes"}},

@@ -7,9 +7,9 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// qualityLabel is how certain a sample's stack is, as its label "stack" says
-// it: complete, stitched, unnamed, heuristic, truncated, "broken: REASON". Of a broken
-// stack, what else is uncertain follows after a comma.
+// qualityLabel returns how certain a sample's stack is, as the value of its label "stack":
+// complete, stitched, unnamed, heuristic, truncated, "broken: REASON". For a broken stack, what
+// else is uncertain follows after a comma.
 func qualityLabel(end walk.End, flags profile.SampleFlags) string {
 	var words []string
 	switch {
@@ -33,8 +33,7 @@ func qualityLabel(end walk.End, flags profile.SampleFlags) string {
 	return strings.Join(words, ", ")
 }
 
-// parseQuality reads what qualityLabel writes. Words that it does not know, of
-// another version, are left out.
+// parseQuality reads what qualityLabel writes. Unknown words, of another version, are ignored.
 func parseQuality(label string) (end walk.End, flags profile.SampleFlags) {
 	for word := range strings.SplitSeq(label, ", ") {
 		switch {
@@ -58,8 +57,7 @@ func parseQuality(label string) (end walk.End, flags profile.SampleFlags) {
 	return end, flags
 }
 
-// place is what a Mapping stands for: a module, and what is the same for all
-// frames in it.
+// place is what a Mapping stands for: a module, and the properties that all frames in it share.
 type place struct {
 	module string
 	kind   walk.Kind
@@ -75,7 +73,7 @@ var flagWords = []struct {
 // kernelModule is the module of frames of the kernel itself.
 const kernelModule = "[kernel]"
 
-// usualKind is the kind that frames of a module are of unless a word says else.
+// usualKind returns the kind of frames of a module unless a word says otherwise.
 func usualKind(module string) walk.Kind {
 	switch module {
 	case "":
@@ -86,11 +84,10 @@ func usualKind(module string) walk.Kind {
 	return walk.KindNative
 }
 
-// mappingName is the place as the name of a Mapping: the module, and in
-// brackets what is not usual for it: "libjvm.so", "[C2]", "[C2, coarse]",
-// "libfoo.so [native, heuristic]". pprof has no field for these, keeps the name
-// through its own merging, and takes names in brackets for files that it need
-// not look for.
+// mappingName returns the place as the name of a Mapping: the module, and in brackets what is
+// unusual for it: "libjvm.so", "[C2]", "[C2, coarse]", "libfoo.so [native, heuristic]". pprof has
+// no field for these, keeps the name when it merges, and does not look for files whose names are in
+// brackets.
 func (pl place) mappingName() string {
 	if pl.kind == usualKind(pl.module) && pl.prov == walk.Exact && pl.flags == 0 {
 		return pl.module

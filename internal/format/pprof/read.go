@@ -12,21 +12,21 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// What a file may make a reader hold. A real recording has less than a tenth.
+// Limits of what a file can make a reader hold. A real recording has less than a tenth.
 const (
 	maxNodes   = 32 << 20
 	maxSamples = 16 << 20
-	// maxUnfolded is up to how many samples counts are unfolded to that many
-	// samples: a few bytes can stand for very many.
+	// maxUnfolded is how many samples counts are unfolded into at most: a few bytes can stand for
+	// very many.
 	maxUnfolded = 4 << 20
 )
 
-// Parse reads an uncompressed profile, written by this package or by anything
-// else that writes pprof. The result has passed Check. Samples that were merged
-// when it was written are as many samples again, without times.
+// Parse reads an uncompressed profile, written by this package or by anything else that writes
+// pprof. The result has passed Check. Samples that were merged when it was written become as many
+// samples again, without times.
 func Parse(data []byte) (*profile.Profile, error) { return ParseInto(profile.NewBuilder(), data) }
 
-// ParseInto is Parse with an empty Builder of the caller's, which may keep samples otherwise.
+// ParseInto is Parse with an empty Builder of the caller, which may keep samples differently.
 func ParseInto(b *profile.Builder, data []byte) (*profile.Profile, error) {
 	r := &reader{
 		b:         b,
@@ -50,8 +50,8 @@ type threadKey struct {
 	name     string
 }
 
-// locationTable gives the frames of a Location, innermost first, by its id. It
-// is asked for every frame of every sample; ids are nearly always counted from 1.
+// locationTable returns the frames of a Location, innermost first, by its id. It is queried for
+// every frame of every sample; ids are nearly always counted from 1.
 type locationTable struct {
 	low  [][]uint32
 	high map[uint64][]uint32
@@ -111,8 +111,8 @@ func (r *reader) text(i uint64) string {
 	return ""
 }
 
-// parse goes over the file several times: the order of its parts is free, and
-// keeping them all would take many times the file's size.
+// parse reads the file several times: its parts may be in any order, and keeping them all would
+// take many times the file's size.
 func (r *reader) parse(data []byte) error {
 	c := cursor{rest: data}
 	for c.next() {
@@ -153,7 +153,7 @@ func (r *reader) parse(data []byte) error {
 	return nil
 }
 
-// head reads what is there once, and decides what the columns of values mean.
+// head reads the parts that occur once, and decides what the columns of values mean.
 func (r *reader) head(data []byte) error {
 	p := r.p
 	var lines []string
@@ -234,8 +234,7 @@ func (r *reader) columns(p *profile.Profile) {
 		}
 		return
 	}
-	// The event that the file's maker puts first comes first here: pprof's rule
-	// is the named one, else the last.
+	// The file's default event comes first here: pprof's rule is the named one, otherwise the last.
 	first := len(columns) - 1
 	for i, col := range columns {
 		if r.types[col].Name == r.defaultType {
@@ -310,7 +309,7 @@ func (r *reader) function(data []byte) error {
 	if f.Name == "" {
 		f.Name, raw = raw, ""
 	}
-	// Ours is the raw name with the signature behind it, see writer.function.
+	// In candid's files it is the raw name followed by the signature, see writer.function.
 	if rest, ok := strings.CutPrefix(raw, f.Name); r.ours && ok {
 		raw, f.Signature = "", rest
 	} else if at := strings.IndexByte(raw, '('); r.ours && at > 0 {

@@ -10,11 +10,11 @@ import (
 
 var errTooLarge = errors.New("the file holds more than candid reads: 32 million stack nodes or 16 million stacks")
 
-// maxSkid is more functions than enable interrupts one for another.
+// maxSkid is more than the number of functions that call each other to enable interrupts.
 const maxSkid = 8
 
-// sample reads one Sample of the file: for each of its values that is not zero,
-// as many samples as it counts.
+// sample reads one Sample of the file: for each of its values that is not zero, as many samples as
+// it counts.
 func (r *reader) sample(data []byte) error {
 	r.ids, r.values, r.skids = r.ids[:0], r.values[:0], r.skids[:0]
 	var s profile.Sample
@@ -77,7 +77,7 @@ func (r *reader) sample(data []byte) error {
 	if added || r.countColumn < 0 || count == 0 || len(r.p.Events) == 0 {
 		return nil
 	}
-	// Samples without weight count all the same.
+	// Samples without weight count too.
 	s.Event = 0
 	for e := range r.p.Events {
 		if r.p.Events[e].Name == event {
@@ -88,7 +88,7 @@ func (r *reader) sample(data []byte) error {
 	return r.add(s, count, 0)
 }
 
-// add adds count samples with weight in all.
+// add adds count samples with weight in total.
 func (r *reader) add(s profile.Sample, count, weight uint64) error {
 	if r.b.Samples() >= maxSamples {
 		return errTooLarge
@@ -96,7 +96,7 @@ func (r *reader) add(s profile.Sample, count, weight uint64) error {
 	if count == 0 || int64(count) < 0 {
 		count = 1
 	}
-	// A quarter of the room at most: what comes after must have some too.
+	// At most a quarter of the remaining room: what follows must have some too.
 	if count > 1 && count > uint64(max(maxUnfolded-r.b.Samples(), 0))/4 {
 		r.merged = true
 		count = 1

@@ -49,7 +49,7 @@ const (
 	functionFilename   = 4
 )
 
-// The labels of a sample.
+// Labels of a sample.
 const (
 	labelThread = "thread"      // name
 	labelKind   = "thread_kind" // one of profile.ThreadKinds
@@ -59,5 +59,5 @@ const (
 	labelState  = "state" // profile.State
 	labelCall   = "syscall"
 	labelStack  = "stack" // quality, see quality.go
-	labelEvent  = "event" // only where there are several
+	labelEvent  = "event" // only if there are several
 )

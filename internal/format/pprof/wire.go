@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// ErrWire is wrapped by the errors for what is no profile at all, or the beginning of one.
+// ErrWire is wrapped by the errors for data that is not a profile, or only the beginning of one.
 var ErrWire = errors.New("not a profile in protocol buffer form, or it is cut off")
 
 // cursor reads the fields of a message.
@@ -20,7 +20,7 @@ type cursor struct {
 	data  []byte // of a string, list or message; part of the input
 }
 
-// next goes to the next field; false at the end and after an error.
+// next moves to the next field; false at the end and after an error.
 func (c *cursor) next() bool {
 	if c.err != nil || len(c.rest) == 0 {
 		return false
@@ -37,13 +37,13 @@ func (c *cursor) next() bool {
 		c.data, n = protowire.ConsumeBytes(c.rest)
 	case protowire.Fixed32Type, protowire.Fixed64Type:
 		n = protowire.ConsumeFieldValue(c.field, c.wire, c.rest)
-	default: // groups are in no profile
+	default: // profiles contain no groups
 		n = -1
 	}
 	return c.advance(n)
 }
 
-// advance goes n bytes on; what was to be read there is broken if that is less than 0.
+// advance moves n bytes on; a negative n means that what was to be read there is malformed.
 func (c *cursor) advance(n int) bool {
 	if n < 0 {
 		c.err = ErrWire

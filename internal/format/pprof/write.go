@@ -16,8 +16,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Write writes p, which must have passed Check or come from a Builder. What it
-// writes depends only on p.
+// Write writes p, which must have passed Check or come from a Builder. The output depends only on
+// p.
 func Write(w io.Writer, p *profile.Profile) error {
 	z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
 	if err != nil {
@@ -79,7 +79,7 @@ func (w *writer) number(field int, v uint64) {
 	}
 }
 
-// str gives the index of s in the string table, which is written last.
+// str returns the index of s in the string table, which is written last.
 func (w *writer) str(s string) uint64 {
 	i, ok := w.strings[s]
 	if !ok {
@@ -127,8 +127,8 @@ func (w *writer) write() {
 	}
 }
 
-// program writes the first Mapping, which pprof shows as the file that was
-// profiled: what the first process runs.
+// program writes the first Mapping, which pprof shows as the file that was profiled: what the first
+// process runs.
 func (w *writer) program() {
 	name := w.p.Meta.Command
 	if len(w.p.Processes) > 0 && w.p.Processes[0].Command != "" {
@@ -150,7 +150,7 @@ func (w *writer) samples() {
 	}
 }
 
-// sample writes one Sample of pprof: all samples that differ in nothing but time.
+// sample writes one Sample of pprof: all samples that differ only in time.
 func (w *writer) sample(g locations.Group, count, weight uint64) {
 	var m, list protobuf.Message
 	before := w.p.BeforeSkid(g.Node)
@@ -209,7 +209,7 @@ func (w *writer) numLabel(m *protobuf.Message, key string, value int) {
 	m.Bytes(sampleLabel, l)
 }
 
-// location gives the id of a chain's Location, writing it first if it is new.
+// location returns the id of a chain's Location, and writes it first if it is new.
 func (w *writer) location(chain uint32) uint64 {
 	if id := w.locations[chain]; id != 0 {
 		return id

@@ -4,8 +4,8 @@ package protobuf
 
 import "google.golang.org/protobuf/encoding/protowire"
 
-// Message is a message being written. What is 0 or empty is left out where the
-// format lets it be.
+// Message is a message being written. Values of 0 and empty ones are left out where the format
+// permits.
 type Message []byte
 
 // Uint writes a number.
@@ -26,15 +26,14 @@ func (m *Message) Fixed64(field int, v uint64) {
 	*m = protowire.AppendFixed64(*m, v)
 }
 
-// Flag writes a truth.
+// Flag writes a boolean.
 func (m *Message) Flag(field int, v bool) {
 	if v {
 		m.Uint(field, 1)
 	}
 }
 
-// Bytes writes b as a string, a packed list or a message inside this one, also if
-// it is empty.
+// Bytes writes b as a string, a packed list or a nested message, even if it is empty.
 func (m *Message) Bytes(field int, b []byte) {
 	m.Head(field, len(b))
 	*m = append(*m, b...)
@@ -49,7 +48,7 @@ func (m *Message) Text(field int, s string) {
 	*m = append(*m, s...)
 }
 
-// Head writes what comes before n bytes of a field, which the caller then writes.
+// Head writes the head of a field of n bytes, which the caller then writes.
 func (m *Message) Head(field, n int) {
 	*m = protowire.AppendTag(*m, protowire.Number(field), protowire.BytesType)
 	*m = protowire.AppendVarint(*m, uint64(n))

@@ -14,28 +14,28 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// What a file may make a reader hold.
+// Limits of what a file can make a reader hold.
 const (
 	maxNodes    = 32 << 20
 	maxSamples  = 16 << 20
 	maxFrames   = 2 << 20
 	maxProfiles = 1 << 16
 	maxStack    = 1 << 16
-	maxStates   = 1 << 12 // that a thread was in
+	maxStates   = 1 << 12 // distinct states of a thread
 )
 
 var errTooLarge = errors.New("the file holds more than candid reads: 32 million stack nodes, 16 million samples, 2 million frames")
 
-// Is reports whether a file that begins like that is one of speedscope's.
+// Is reports whether a file with this beginning is in speedscope's format.
 func Is(head []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n\ufeff"), []byte("{")) && bytes.Contains(head, []byte("speedscope.app/file-format-schema"))
 }
 
-// Read reads a file of speedscope's: each of its profiles as a thread. What Write
-// wrote gives back the samples that were written. The result has passed Check.
+// Read reads a file in speedscope's format: each of its profiles becomes a thread. For a file of
+// Write it returns the samples that were written. The result has passed Check.
 func Read(in io.Reader) (*profile.Profile, error) { return ReadInto(profile.NewBuilder(), in) }
 
-// ReadInto is Read with an empty Builder of the caller's, which may keep samples otherwise.
+// ReadInto is Read with an empty Builder of the caller, which may keep samples differently.
 func ReadInto(b *profile.Builder, in io.Reader) (*profile.Profile, error) {
 	r := &reader{b: b, raw: profile.NewTrie()}
 	r.s.in = bufio.NewReaderSize(in, 1<<16)
@@ -59,8 +59,8 @@ func ReadInto(b *profile.Builder, in io.Reader) (*profile.Profile, error) {
 type reader struct {
 	s scanner
 	b *profile.Builder
-	// raw has the stacks by the file's own indices of frames: these may be told
-	// after the profiles.
+	// raw has the stacks by the file's own indices of frames, which may be defined after the
+	// profiles.
 	raw    *profile.Trie
 	frames []frame
 	ours   bool
@@ -68,12 +68,12 @@ type reader struct {
 
 	threads map[int64]uint32 // by their number in the file
 
-	units  []string  // of the events, by which they are told apart where the file does not name them
+	units  []string  // of the events, which identify those that the file does not name
 	counts []uint64  // samples, by event
 	totals []float64 // weights
 }
 
-// frame is one of the file's, with what candid adds to it.
+// frame is a frame of the file, with what candid adds to it.
 type frame struct {
 	name, file, module, kind, prov string
 	line                           int32
@@ -123,7 +123,7 @@ func (r *reader) top(key string) {
 	}
 }
 
-// about reads what candid says of the recording.
+// about reads what candid adds about the recording.
 func (r *reader) about(key string) {
 	s := &r.s
 	switch key {
@@ -193,7 +193,7 @@ func (r *reader) frame() {
 	r.frames = append(r.frames, f)
 }
 
-// scales are how many ns, bytes or single things the file's units are.
+// scales are the numbers of ns, bytes or single things in the file's units.
 var scales = map[string]struct {
 	unit  string
 	times float64
@@ -202,7 +202,7 @@ var scales = map[string]struct {
 	"seconds": {"nanoseconds", 1e9}, "bytes": {"bytes", 1}, "none": {"count", 1}, "": {"count", 1},
 }
 
-// count rounds a weight; no sample weighs less than nothing.
+// count rounds a weight; negative ones become 0.
 func (r *reader) count(f float64) uint64 {
 	if !(f > 0) {
 		return 0
@@ -210,7 +210,7 @@ func (r *reader) count(f float64) uint64 {
 	return uint64(min(f+0.5, 1<<62))
 }
 
-// add makes samples of a profile.
+// add adds the samples of a profile.
 func (r *reader) add(l *list) {
 	name, tid := cmp.Or(l.thread, l.name, "[unknown]"), l.tid
 	if m := numbered.FindStringSubmatch(l.name); m != nil && !l.named {
@@ -236,8 +236,9 @@ func (r *reader) add(l *list) {
 	}
 }
 
-// ownThread gives a thread of a file of candid's: by its place among the file's threads, since
-// two may have one number and one name after each other, or, where it lacks, by its name.
+// ownThread returns a thread of a file of candid's: by its index among the file's threads, because
+// two may have the same number and name one after the other, or by its name if the index is
+// missing.
 func (r *reader) ownThread(l *list, tid int, name string) uint32 {
 	if l.number == 0 {
 		return r.b.NamedThread(l.pid, tid, name)
@@ -253,7 +254,7 @@ func (r *reader) ownThread(l *list, tid int, name string) uint32 {
 	return thread
 }
 
-// event gives the index of a profile's event, and what a unit of its weights is.
+// event returns the index of a profile's event, and the size of a unit of its weights.
 func (r *reader) event(l *list) (uint16, float64, bool) {
 	scale, ok := scales[l.unit]
 	if !ok {
@@ -339,7 +340,7 @@ func (r *reader) sampled(l *list, thread uint32) {
 	}
 }
 
-// evented makes a sample of each stretch of time between two changes of the stack.
+// evented adds a sample for each interval between two changes of the stack.
 func (r *reader) evented(l *list, thread uint32) {
 	event, times, _ := r.event(l)
 	var stack []change

@@ -14,7 +14,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// told are a profile's samples as text, with all that the format keeps.
+// told returns a profile's samples as text, with everything that the format keeps.
 func told(p *profile.Profile) []string {
 	var out []string
 	for _, s := range p.Samples {
@@ -40,7 +40,7 @@ func TestReadsBackWhatItWrites(t *testing.T) {
 	p.Meta.Notes = []string{"a note with \"quotes\" and\nlines"}
 	p.Syscalls = []string{"", "futex", "read"}
 	for i := range p.Samples {
-		if s := &p.Samples[i]; s.Thread%2 == 0 { // of the others it is not known
+		if s := &p.Samples[i]; s.Thread%2 == 0 { // for the others it is not known
 			s.State, s.Syscall = profile.State(i%profile.NumStates), uint16(i%3)
 		}
 	}
@@ -202,7 +202,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestReusedNumber keeps two threads apart that had the same number one after the other.
+// TestReusedNumber checks that two threads that had the same number one after the other stay
+// separate.
 func TestReusedNumber(t *testing.T) {
 	p := profiletest.Reused()
 	if len(p.Threads) != 2 {
@@ -225,7 +226,7 @@ func TestReusedNumber(t *testing.T) {
 	}
 }
 
-// TestSameNumberAndName keeps two threads apart that had the same number and the same name.
+// TestSameNumberAndName checks that two threads that had the same number and name stay separate.
 func TestSameNumberAndName(t *testing.T) {
 	p := profiletest.Again()
 	var file bytes.Buffer

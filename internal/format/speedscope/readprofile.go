@@ -7,21 +7,20 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// list is one of the file's profiles while it is read. Its fields may come in any
-// order.
+// list is one of the file's profiles while it is read. Its fields may come in any order.
 type list struct {
 	typ, name, unit string
 	start           float64
 	nodes           []uint32
 	weights         []float64
-	number          int64    // candid's: which of the file's threads, from 1; 0: not told
+	number          int64    // candid's: the index among the file's threads, from 1; 0: missing
 	times           []uint64 // candid's, ns
-	did             []did    // what there was of states and system calls
+	did             []did    // the distinct states and system calls
 	state           []uint32 // by sample: an index into did
 	skids           []skid
 	changes         []change
 	event, pid, tid int
-	named           bool // candid says which thread and event
+	named           bool // candid wrote the names of thread and event
 	thread          string
 	osName, kind    string
 }
@@ -32,10 +31,10 @@ type skid struct {
 	frames []uint32
 }
 
-// maxSkid is more frames than enable interrupts one for another.
+// maxSkid is more than the number of functions that call each other to enable interrupts.
 const maxSkid = 8
 
-// change is a function that is entered or left.
+// change is the entry into, or exit from, a function.
 type change struct {
 	at    float64
 	frame uint32
@@ -82,7 +81,7 @@ func (r *reader) profile() {
 	}
 }
 
-// own reads what candid says of a thread.
+// own reads what candid adds to a thread.
 func (r *reader) own(l *list, key string) {
 	s := &r.s
 	switch key {
@@ -116,7 +115,7 @@ func (r *reader) own(l *list, key string) {
 			s.array(func() {
 				switch text := s.string(); part {
 				case 0:
-					k.state, _ = profile.StateByName(text) // a later candid may know others
+					k.state, _ = profile.StateByName(text) // a later version may know others
 				case 1:
 					k.syscall = r.b.Syscall(text)
 				}
@@ -195,5 +194,5 @@ func (r *reader) change(l *list) {
 	l.changes = append(l.changes, c)
 }
 
-// numbered is how candid, and others, name a thread.
+// numbered matches the names that candid, and others, give to threads.
 var numbered = regexp.MustCompile(`^(.*) \(tid (\d{1,10})\)`)

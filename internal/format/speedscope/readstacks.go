@@ -9,7 +9,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// finish gives the stacks their frames.
+// finish sets the frames of the stacks.
 func (r *reader) finish() (*profile.Profile, error) {
 	node, end, guessed, err := r.stacks()
 	if err != nil {
@@ -44,8 +44,8 @@ func (r *reader) finish() (*profile.Profile, error) {
 	return p, nil
 }
 
-// stacks makes the profile's nodes of those of the file, and says how stacks end
-// and which have a guessed frame.
+// stacks makes the profile's nodes from those of the file, and returns how stacks end and which
+// have a guessed frame.
 func (r *reader) stacks() (node []uint32, end []walk.End, guessed []bool, err error) {
 	frames := make([]uint32, len(r.frames))
 	ends := make([]walk.End, len(r.frames))
@@ -85,5 +85,5 @@ func (r *reader) stacks() (node []uint32, end []walk.End, guessed []bool, err er
 	return node, end, guessed, nil
 }
 
-// provenances are by the names that files have for them.
+// provenances are keyed by their names in files.
 var provenances = map[string]walk.Provenance{"derived": walk.Derived, "heuristic": walk.Heuristic}

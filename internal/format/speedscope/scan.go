@@ -9,23 +9,22 @@ import (
 	"strconv"
 )
 
-// ErrMalformed is wrapped by the errors for files that are not what speedscope
-// reads, or damaged.
+// ErrMalformed is wrapped by the errors for files that are not in speedscope's format, or damaged.
 var ErrMalformed = errors.New("not a speedscope profile, or a damaged one")
 
-// What a file may make the scanner hold.
+// Limits of what a file can make the scanner hold.
 const (
 	maxString = 1 << 20
-	maxDepth  = 64 // of objects in objects that are passed over
+	maxDepth  = 64 // of nested objects that are skipped
 )
 
-// scanner reads JSON as it comes, without building anything of it. After an error
-// everything that it gives is empty.
+// scanner reads JSON as a stream, without building values. After an error everything that it
+// returns is empty.
 type scanner struct {
 	in   *bufio.Reader
 	err  error
 	at   int64
-	text []byte // of the string or number that was read last
+	text []byte // the string or number that was read last
 }
 
 func (s *scanner) fail(what string) {
@@ -57,7 +56,7 @@ func (s *scanner) back() {
 	}
 }
 
-// next is the next byte that is no space.
+// next returns the next byte that is not white space.
 func (s *scanner) next() byte {
 	for {
 		switch b := s.byte(); b {
@@ -74,7 +73,7 @@ func (s *scanner) expect(want byte) {
 	}
 }
 
-// list calls each at every element between two brackets.
+// list calls each for every element between two brackets.
 func (s *scanner) list(open, end byte, each func()) {
 	s.expect(open)
 	if s.next() == end || s.err != nil {
@@ -93,7 +92,7 @@ func (s *scanner) list(open, end byte, each func()) {
 	}
 }
 
-// array calls each at every element, which must read it.
+// array calls each for every element, which it must read.
 func (s *scanner) array(each func()) { s.list('[', ']', each) }
 
 // object calls each with every key; it must read the value.
@@ -159,8 +158,7 @@ func (s *scanner) word() {
 			}
 			return
 		}
-		// A number may be the last thing there is only inside of an object, so
-		// the end of the file is an error here.
+		// Numbers occur only inside of an object, so the end of the file is an error here.
 		b = s.byte()
 	}
 	s.fail("a long number")
@@ -180,7 +178,7 @@ func (s *scanner) number() float64 {
 	return f
 }
 
-// index reads a number that counts something.
+// index reads a non-negative integer.
 func (s *scanner) index() uint32 {
 	s.word()
 	var n uint64
@@ -197,7 +195,7 @@ func (s *scanner) index() uint32 {
 	return uint32(n)
 }
 
-// skip passes over a value.
+// skip skips a value.
 func (s *scanner) skip() { s.skipTo(maxDepth) }
 
 func (s *scanner) skipTo(depth int) {

@@ -1,6 +1,6 @@
-// Package speedscope writes profiles as speedscope reads them, for each thread and
-// event the samples in the order in which they were taken, and reads what others
-// write for it. What speedscope has no place for is in keys that it passes over.
+// Package speedscope writes profiles in speedscope's format, for each thread and event the samples
+// in the order in which they were taken, and reads what others write for it. Data that speedscope
+// has no place for is in keys that it ignores.
 // https://github.com/jlfwong/speedscope/blob/main/src/lib/file-format-spec.ts
 package speedscope
 
@@ -20,7 +20,7 @@ import (
 
 const schema = "https://www.speedscope.app/file-format-schema.json"
 
-// Write writes p sample by sample. What it writes depends only on p.
+// Write writes p sample by sample. The output depends only on p.
 func Write(w io.Writer, p *profile.Profile) error {
 	out := &writer{p: p, w: bufio.NewWriterSize(w, 64<<10)}
 	out.write()
@@ -34,7 +34,7 @@ func Write(w io.Writer, p *profile.Profile) error {
 type writer struct {
 	p     *profile.Profile
 	w     *bufio.Writer
-	ends  [walk.NumEnds]int // index of the frame that stands for a stack's unknown outer part
+	ends  [walk.NumEnds]int // index of the frame that stands for a stack's missing outer part
 	stack []uint32
 }
 
@@ -91,8 +91,8 @@ func (w *writer) write() {
 	w.raw("]}}\n")
 }
 
-// frames writes all frames by their index, and behind them one for each way in
-// which a stack can be cut short.
+// frames writes all frames by their index, followed by one for each way in which a stack can be cut
+// short.
 func (w *writer) frames() {
 	for i, f := range w.p.Frames {
 		if i > 0 {
@@ -141,7 +141,7 @@ func (w *writer) frames() {
 
 func (w *writer) profiles() {
 	lanes := profile.Lanes(w.p)
-	// The busiest thread is what the page opens with.
+	// The page opens with the busiest thread.
 	slices.SortFunc(lanes, func(a, b profile.Lane) int {
 		return cmp.Or(cmp.Compare(a.Event, b.Event), cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Thread, b.Thread))
 	})
@@ -153,7 +153,7 @@ func (w *writer) profiles() {
 	}
 }
 
-// units are those of speedscope by the names that events have for them.
+// units are those of speedscope, keyed by the units of events.
 var units = map[string]string{"nanoseconds": "nanoseconds", "bytes": "bytes"}
 
 func (w *writer) lane(l *profile.Lane) {
@@ -204,8 +204,8 @@ type did struct {
 	syscall uint16
 }
 
-// states writes what the thread did, if that is known: a list of what there was, as state
-// and system call, and for each sample its place in that.
+// states writes what the thread did, if that is known: a list of the distinct pairs of state and
+// system call, and for each sample its index in that list.
 func (w *writer) states(l *profile.Lane, column func(each func(s *profile.Sample))) {
 	var list []did
 	at := make(map[did]int)
@@ -241,9 +241,9 @@ func (w *writer) states(l *profile.Lane, column func(each func(s *profile.Sample
 	w.raw("]")
 }
 
-// skids writes the frames in which samples came late (walk.Skid), which are no part of the
-// stacks that speedscope shows: for each such sample its place among all, then the frames, the
-// outermost first.
+// skids writes the frames in which samples came late (walk.Skid), which are not part of the stacks
+// that speedscope shows: for each such sample its index among all, then the frames, the outermost
+// first.
 func (w *writer) skids(l *profile.Lane) {
 	first := true
 	l.Each(func(i int, s *profile.Sample) {

@@ -25,7 +25,7 @@ type Frame struct {
 	NoName bool
 }
 
-// Stack is frames outermost first, and how it was seen.
+// Stack is a stack, outermost frame first, and how it was seen.
 type Stack struct {
 	Thread string
 	Count  int // samples
@@ -83,8 +83,7 @@ func JavaStacks() []Stack {
 	}
 }
 
-// Java is the profile of JavaStacks, in an order of time in which the stacks
-// alternate.
+// Java returns the profile of JavaStacks, with the stacks alternating over time.
 func Java() *profile.Profile {
 	p := New(JavaStacks())
 	p.Meta.Start = time.Date(2026, 5, 4, 12, 30, 0, 0, time.UTC)
@@ -101,7 +100,7 @@ func Java() *profile.Profile {
 	return p
 }
 
-// New is the profile of the given stacks.
+// New returns the profile of the given stacks.
 func New(stacks []Stack) *profile.Profile {
 	b := profile.NewBuilder()
 	p := b.Profile()
@@ -148,7 +147,7 @@ func New(stacks []Stack) *profile.Profile {
 	return b.Profile()
 }
 
-// threadKind is what a thread of Java is for.
+// threadKind returns what a thread of Java is for.
 func threadKind(name string) string {
 	switch {
 	case strings.HasPrefix(name, "GC "):

@@ -6,7 +6,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// Later gives p another first event, of which there are no samples.
+// Later adds to p another first event, which has no samples.
 func Later(p *profile.Profile) *profile.Profile {
 	p.Events = append([]profile.Event{{Name: "page-faults", Unit: "count", Period: 1}}, p.Events...)
 	for i := range p.Samples {
@@ -15,8 +15,8 @@ func Later(p *profile.Profile) *profile.Profile {
 	return p
 }
 
-// Reused has two threads that had the same number one after the other: two and three
-// samples.
+// Reused returns a profile with two threads that had the same number one after the other: two and
+// three samples.
 func Reused() *profile.Profile {
 	b := profile.NewBuilder()
 	b.Profile().Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1000}}
@@ -28,7 +28,8 @@ func Reused() *profile.Profile {
 	return b.Finish()
 }
 
-// Again has a thread whose number the kernel gave to another one of the same name.
+// Again returns a profile with a thread whose number the kernel reused for another one of the same
+// name.
 func Again() *profile.Profile {
 	b := profile.NewBuilder()
 	b.Profile().Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1000}}

@@ -9,7 +9,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Hostile are names as no sane program has them. They must show as text.
+// Hostile are names that no sane program has. They must be shown as text.
 var Hostile = []string{
 	`</script><script>document.title="owned"</script>`,
 	`<img src=x onerror='document.title="owned"'>`,
@@ -19,10 +19,10 @@ var Hostile = []string{
 	"日本語クラス.メソッド",
 }
 
-// Server makes a profile as a Java server would give it: threads whose stacks
-// go from native start code through interpreted and compiled Java, with inlined
-// methods, into stubs, native libraries and the kernel. It has about as many
-// nodes as are asked for, and depth bounds the frames of a stack.
+// Server returns a profile like that of a Java server: threads whose stacks go from native start
+// code through interpreted and compiled Java, with inlined methods, into stubs, native libraries
+// and the kernel. It has about as many nodes as are asked for, and depth bounds the frames of a
+// stack.
 func Server(nodes, samples, depth int) *profile.Profile {
 	r := rand.New(rand.NewPCG(7, 11))
 	b := profile.NewBuilder()
@@ -93,7 +93,7 @@ func Server(nodes, samples, depth int) *profile.Profile {
 	// Stacks: a random walk down a tree whose branches get ever less likely.
 	var leaves []uint32
 	hot := func(set []uint32, from uint32) uint32 {
-		// The callees of a frame are few, and the first far more frequent.
+		// A frame has few callees, and the first is far more frequent.
 		return set[(int(from)*31+int(r.ExpFloat64()*1.6))%len(set)]
 	}
 	for b.Nodes() < nodes {

@@ -9,8 +9,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Wide makes a profile of a program with very many methods and threads, each of
-// which has a sample at least, over a minute.
+// Wide returns a profile of a program with very many methods and threads, each of which has at
+// least one sample, over a minute.
 func Wide(methods, threads, samples int) *profile.Profile {
 	r := rand.New(rand.NewPCG(5, 23))
 	b := profile.NewBuilder()
@@ -26,7 +26,7 @@ func Wide(methods, threads, samples int) *profile.Profile {
 	for i := range threads {
 		b.Thread(4242, 4243+i, fmt.Sprintf("pool-%d-thread-%d", i/64, i))
 	}
-	// Every path goes through four of the methods, and the last are met in turn.
+	// Every path goes through four of the methods; the last one is each of the methods in turn.
 	pick := func() uint32 { return frames[int(r.ExpFloat64()*float64(methods)/20)%methods] }
 	for i := range max(samples, methods, threads) {
 		n := uint32(profile.RootNode)

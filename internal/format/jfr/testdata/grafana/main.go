@@ -1,5 +1,5 @@
-// Command grafana reads a recording with the parser that Pyroscope takes recordings in
-// by, and prints how often each stack is in it, innermost frame first.
+// Command grafana reads a recording with the parser that Pyroscope uses for uploads, and prints how
+// often each stack is in it, innermost frame first.
 package main
 
 import (
