@@ -13,8 +13,8 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// short measures what a recording costs in which hardly anything happens: the CPU time of
-// candid and of what it starts.
+// short measures the cost of a recording in which hardly anything happens: the CPU time of candid
+// and of the processes that it starts.
 func (b *bench) short() {
 	r := row{Section: "short", What: "CPU of candid and its children, recording sleep 0.2", Unit: "ms", Bar: "≤ 40 ms"}
 	var all []float64
@@ -32,8 +32,8 @@ func (b *bench) short() {
 	b.add(r)
 }
 
-// busy records the whole machine while it compiles C files and runs a Java program:
-// thousands of processes that live for a moment beside one that generates code.
+// busy records the whole machine while it compiles C files and runs a Java program: thousands of
+// short-lived processes beside one that generates code.
 func (b *bench) busy() {
 	const section = "busy"
 	stop, err := b.busyMachine()
@@ -85,7 +85,7 @@ func (b *bench) wholeMachine(hz string, d time.Duration) (*recording, error) {
 	return readRecording(file, []byte(stdout.String()), "")
 }
 
-// busyMachine builds a C project again and again beside a Java program, until it is stopped.
+// busyMachine builds a C project repeatedly beside a Java program, until it is stopped.
 func (b *bench) busyMachine() (stop func(), err error) {
 	cc, err := exec.LookPath("cc")
 	if err != nil {
@@ -125,7 +125,7 @@ func (b *bench) busyMachine() (stop func(), err error) {
 				default:
 				}
 				name := filepath.Join(dir, fmt.Sprintf("f%d", i))
-				// By a shell, as make does it.
+				// The compiler is run by a shell, as in make.
 				_ = exec.Command("sh", "-c", `"$0" -O2 -c "$1.c" -o "$1.o"`, cc, name).Run()
 			}
 		})

@@ -8,8 +8,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// callers checks the adversarial chain of tiny methods: whoever is on top, all
-// its callers must be below it.
+// callers checks the adversarial chain of tiny methods: whichever is on top, all its callers must
+// be below it.
 func (b *bench) callers() {
 	modes := []struct {
 		name  string
@@ -41,8 +41,8 @@ func (b *bench) callers() {
 	}
 }
 
-// chainRight is the share, in percent, of samples with a method of the chain in
-// which every caller down to main is there and in order.
+// chainRight returns the share, in percent, of samples with a method of the chain in which every
+// caller down to main is present and in order.
 func chainRight(p *profile.Profile) (float64, string, error) {
 	right, all := 0, 0
 	wrong := map[string]int{}

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// convert measures the most memory that converting takes: a small file of collapsed
-// stacks, and one of a gigabyte that has the same stacks more often.
+// convert measures the peak memory of converting: a small file of collapsed stacks, and one of a
+// gigabyte that repeats the same stacks.
 func (b *bench) convert() {
 	for _, size := range []struct {
 		what  string
@@ -38,8 +38,8 @@ func (b *bench) convert() {
 	}
 }
 
-// converts writes a file of that many bytes and gives the most memory, in bytes, that
-// the kernel says candid had while it converted it.
+// converts writes a file of size bytes and returns candid's peak memory, in bytes, while it
+// converted it, by the kernel's account.
 func (b *bench) converts(size int64) (float64, error) {
 	in, out := filepath.Join(b.work, "convert.folded"), filepath.Join(b.work, "convert.jfr")
 	defer os.Remove(in)

@@ -16,7 +16,7 @@ import (
 )
 
 // copyCost measures in short pairs, as suspendCost does, what candid's perf events cost the
-// program: beside nothing, and beside events that stop it as often and copy no stack.
+// program: compared with nothing, and with events that stop it as often and copy no stack.
 func (b *bench) copyCost() {
 	for _, c := range []struct {
 		what, unit, bar string
@@ -50,7 +50,7 @@ func (b *bench) copyCost() {
 	}
 }
 
-// copyPairs measures candid's events against others, or nothing if beside is nil.
+// copyPairs measures candid's events against others, or against nothing if beside is nil.
 func (b *bench) copyPairs(hz float64, pairs int, beside func(time.Duration) ([]int, func(), error)) (*pairResult, error) {
 	p, err := b.steady()
 	if err != nil {
@@ -67,7 +67,7 @@ func (b *bench) copyPairs(hz float64, pairs int, beside func(time.Duration) ([]i
 	if len(candid) == 0 {
 		return nil, fmt.Errorf("no perf event of candid's is found")
 	}
-	// As record tells it of a Java program.
+	// record also sets this for a Java program.
 	if err := e.RunsGo(p.pid(), false); err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (b *bench) copyPairs(hz float64, pairs int, beside func(time.Duration) ([]i
 	sink := &walker{p: p.process}
 	go func() { done <- e.Run(ctx, sink) }()
 	defer func() { cancel(); <-done }()
-	if _, err := p.half(func() {}); err != nil { // it begins
+	if _, err := p.half(func() {}); err != nil { // the engine starts during this half
 		return nil, err
 	}
 	without := func() (steadyLine, error) {
@@ -106,13 +106,14 @@ func (b *bench) copyPairs(hz float64, pairs int, beside func(time.Duration) ([]i
 	return got, err
 }
 
-// bareEvents opens a clock event for each CPU that is of candid's kind and has no program.
+// bareEvents opens a clock event for each CPU that is of the same kind as candid's and has no
+// program.
 func bareEvents(period time.Duration) (fds []int, end func(), err error) {
 	return openEvents(period, unix.PerfEventAttr{Sample_type: unix.PERF_SAMPLE_IP | unix.PERF_SAMPLE_TID})
 }
 
-// sameEvents opens a clock event for each CPU that tells all that candid's does but the
-// stack.
+// sameEvents opens a clock event for each CPU that records everything that candid's does except for
+// the stack.
 func sameEvents(period time.Duration) (fds []int, end func(), err error) {
 	return openEvents(period, unix.PerfEventAttr{
 		Sample_type: unix.PERF_SAMPLE_IP | unix.PERF_SAMPLE_TID | unix.PERF_SAMPLE_TIME | unix.PERF_SAMPLE_CPU |
@@ -122,11 +123,11 @@ func sameEvents(period time.Duration) (fds []int, end func(), err error) {
 	})
 }
 
-// openEvents opens such events. End closes them, after an error too.
+// openEvents opens such events. end closes them, also after an error.
 func openEvents(period time.Duration, attr unix.PerfEventAttr) (fds []int, end func(), err error) {
 	var rings [][]byte
 	end = func() {
-		for _, ring := range rings { // an event lives for as long as it is mapped
+		for _, ring := range rings { // an event lives as long as it is mapped
 			_ = unix.Munmap(ring)
 		}
 		for _, fd := range fds {
@@ -152,7 +153,7 @@ func openEvents(period time.Duration, attr unix.PerfEventAttr) (fds []int, end f
 	return fds, end, nil
 }
 
-// perfEvents are this process's perf events.
+// perfEvents returns this process's perf events.
 func perfEvents() (fds []int) {
 	entries, _ := os.ReadDir("/proc/self/fd")
 	for _, e := range entries {

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// tool is something that profiles a running program.
+// tool is a profiler of running programs.
 type tool struct {
 	name string
-	hz   float64                       // samples per second of CPU that it takes; 0: none
+	hz   float64                       // samples per second of CPU time that it takes; 0: none
 	on   func(pid int) (func(), error) // starts it; the result stops it
 }
 
-// cost measures what profiling costs the target: the CPU time that a unit of
-// its work takes, with a tool and without, in turn, in one process.
+// cost measures what profiling costs the target: the CPU time that a unit of its work takes, with a
+// tool and without, in turn, in one process.
 func (b *bench) cost() {
 	fail := func(err error) {
 		b.add(row{Section: "cost", What: "target cost", Failed: err.Error()})
@@ -40,7 +40,7 @@ func (b *bench) cost() {
 	}
 	defer p.stop()
 	type line struct {
-		perUnit float64 // ns of CPU
+		perUnit float64 // ns of CPU time
 		at      time.Time
 	}
 	lines := make(chan line, 1000)
@@ -53,7 +53,7 @@ func (b *bench) cost() {
 		}
 		close(lines)
 	}()
-	// measure gives the CPU per unit over whole seconds from now on.
+	// measure returns the CPU time per unit in whole seconds from now on.
 	measure := func(n int) ([]float64, error) {
 		from := time.Now()
 		var v []float64
@@ -131,7 +131,7 @@ func (b *bench) cost() {
 				fail(err)
 				return
 			}
-			// The machine's speed drifts: what came before and after is the measure.
+			// The machine's speed drifts: the measurements before and after are the baseline.
 			base, _, _ := spread(append(without, again...))
 			m, _, _ := spread(with)
 			unit = base
@@ -192,8 +192,8 @@ func run(cmd *exec.Cmd) (func(), error) {
 	}, nil
 }
 
-// attach measures from the start of attaching to the first walked sample, on a
-// JVM with 10,000 compiled methods.
+// attach measures the time from the start of attaching to the first walked sample, on a JVM with
+// 10,000 compiled methods.
 func (b *bench) attach() {
 	r := row{Section: "attach", What: "attach to first walked sample, 10,000 compiled methods, JDK 17, 1 kHz", Unit: "ms", Bar: "≤ 100 ms"}
 	whole := row{Section: "attach", What: "the same from the start of the candid process to its end with -d 50ms", Unit: "ms"}
@@ -226,7 +226,7 @@ func (b *bench) attach() {
 	b.add(whole)
 }
 
-// real records real programs and says how many of their stacks are complete.
+// real records real programs and reports how many of their stacks are complete.
 func (b *bench) real() {
 	apps := filepath.Join(b.cache, "apps")
 	secs := b.seconds(20)
@@ -291,7 +291,7 @@ func (b *bench) realProgram(name, jdk string, argv func() ([]string, error)) {
 	b.add(named)
 }
 
-// javac gives the arguments that make javac compile a large part of the JDK.
+// javac returns the arguments that make javac compile a large part of the JDK.
 func (b *bench) javac() ([]string, error) {
 	src := filepath.Join(b.work, "jdksrc")
 	jar := exec.Command(filepath.Join(filepath.Dir(b.java("17")), "jar"), "xf", filepath.Join(b.cache, "apps", "jdksrc", "src.zip"), "java.base/java/util", "java.base/java/math", "java.base/java/io")
@@ -302,7 +302,7 @@ func (b *bench) javac() ([]string, error) {
 	if out, err := jar.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("unpack the JDK's sources: %w: %s", err, firstLine(out))
 	}
-	// Sources may be newer than the JDK that compiles them; these fit.
+	// The sources may be newer than the JDK that compiles them; the remaining ones fit.
 	if err := os.RemoveAll(filepath.Join(src, "java.base", "java", "util", "jar")); err != nil {
 		return nil, err
 	}
@@ -314,8 +314,8 @@ func (b *bench) javac() ([]string, error) {
 		"--patch-module", "java.base=" + src + "/java.base", "-d", filepath.Join(b.work, "classes"), "@" + list}, nil
 }
 
-// closure gives the arguments that make the Closure compiler work on JavaScript
-// that comes with it.
+// closure returns the arguments that make the Closure compiler compile the JavaScript that comes
+// with it.
 func (b *bench) closure(apps string) ([]string, error) {
 	jar := filepath.Join(apps, "closure", "compiler.jar")
 	out := filepath.Join(b.work, "closure")

@@ -10,8 +10,8 @@ import (
 	"github.com/candid-profiler/candid/internal/dump"
 )
 
-// dump measures how long a look at a thousand threads takes, from the start of
-// candid to its end, and how long the running ones stand still for it.
+// dump measures how long a dump of a thousand threads takes, from the start of candid to its end,
+// and how long the running ones are stopped for it.
 func (b *bench) dump() {
 	for _, major := range []string{"17", "25"} {
 		all := row{Section: "dump", What: "candid dump of a JVM with 1,000 threads, all in, JDK " + major, Unit: "ms", Bar: "≤ 300 ms"}
@@ -28,7 +28,7 @@ func (b *bench) dump() {
 	}
 }
 
-// looks gives how long each look took, ms, and each stop, µs, both sorted.
+// looks returns how long each dump took, in ms, and each stop, in µs, both sorted.
 func (b *bench) looks(major string, n int) (took, stops []float64, err error) {
 	classes, err := b.compile(major, "Waiting.java")
 	if err != nil {

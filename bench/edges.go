@@ -11,8 +11,8 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// edges records what is much larger than usual: thousands of threads, stacks of
-// 10,000 frames, a thousand threads born each second.
+// edges records extreme cases: thousands of threads, stacks of 10,000 frames, a thousand threads
+// born each second.
 func (b *bench) edges() {
 	d := time.Duration(max(b.seconds(30), 10)) * time.Second
 	for _, e := range []struct {
@@ -45,7 +45,7 @@ func (b *bench) edges() {
 	}
 }
 
-// crowd compares with the kernel's account of the whole process.
+// crowd compares the samples with the kernel's account of the whole process.
 func (b *bench) crowd(r *row, d time.Duration) (*recording, error) {
 	cp, err := b.compile("17", "Crowd.java")
 	if err != nil {
@@ -98,7 +98,7 @@ func (b *bench) crowd(r *row, d time.Duration) (*recording, error) {
 	return rec, nil
 }
 
-// processCPU is the CPU time of a process in ns, by the kernel's ticks.
+// processCPU returns the CPU time of a process in ns, by the kernel's ticks.
 func processCPU(pid int) (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

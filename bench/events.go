@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// events measures what looking at threads that do not run costs.
+// events measures the cost of watching threads that do not run.
 func (b *bench) events() {
 	b.idle()
 	b.switches()
 }
 
-// compileC builds a C program of workloads.
+// compileC builds a C program in workloads.
 func (b *bench) compileC(name string) (string, error) {
 	exe := filepath.Join(b.work, name)
 	if out, err := exec.Command("cc", "-O1", "-g", "-o", exe, filepath.Join("workloads", name+".c"), "-lpthread").CombinedOutput(); err != nil {
@@ -55,7 +55,7 @@ func (b *bench) idle() {
 	b.add(r)
 }
 
-// switches measures what each switch of a target takes longer while it is watched.
+// switches measures by how much a context switch of the target takes longer while it is watched.
 func (b *bench) switches() {
 	r := row{Section: "events", What: "what a switch of the target takes longer with -e off-cpu", Unit: "ns"}
 	err := func() error {
@@ -68,7 +68,7 @@ func (b *bench) switches() {
 			return err
 		}
 		defer p.stop()
-		// until gives what switches take that end in a stretch of time.
+		// until returns the durations of context switches that end in an interval.
 		until := func(from, to time.Time) (ns []float64) {
 			for time.Now().Before(to) && p.out.Scan() {
 				if v, err := strconv.ParseFloat(p.out.Text(), 64); err == nil && time.Now().After(from) {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// gaps measures for how long a thread stands still that only reads the clock, at each of
-// its samples: with candid, and with events as frequent that take the pc only, by turns.
+// gaps measures how long a thread that only reads the clock is stopped at each of its samples: with
+// candid, and with equally frequent events that record only the pc, in turn.
 func (b *bench) gaps() {
 	const hz, window = 5000, 500 * time.Millisecond
 	names := []string{"mean", "median", "90th percentile"}
@@ -29,7 +29,8 @@ func (b *bench) gaps() {
 		return
 	}
 	defer p.stop()
-	// measure gives the median of each figure over n windows, but the first, which began before.
+	// measure returns the median of each figure over n windows, not counting the first, which began
+	// earlier.
 	measure := func(n int) (of [3]float64, err error) {
 		var v [3][]float64
 		for i := 0; i <= n; {
@@ -76,7 +77,7 @@ func (b *bench) gaps() {
 			fail(err)
 			return
 		}
-		time.Sleep(2 * time.Second) // it attaches, and then has seen everything once
+		time.Sleep(2 * time.Second) // it attaches, and has then seen everything once
 		_, err = measure(4)
 		var with [3]float64
 		if err == nil {

@@ -1,7 +1,7 @@
-// Command bench measures what candid promises, on the machine it runs on: how
-// true its profiles are, how many stacks are complete, and what it costs the
-// target and itself. Every figure is measured in this run, interleaved with
-// what it is compared with; medians are given with their spread.
+// Command bench measures what candid promises, on the machine it runs on: how true its profiles
+// are, how many stacks are complete, and what it costs the target and itself. Every figure is
+// measured in this run, interleaved with what it is compared with; medians are given with their
+// spread.
 //
 //	go run ./bench [-only truth,callers] [-quick]
 //
@@ -28,7 +28,7 @@ type row struct {
 	Min     float64 `json:"min,omitempty"` // spread over the runs
 	Max     float64 `json:"max,omitempty"`
 	Runs    int     `json:"runs,omitempty"`
-	Bar     string  `json:"bar,omitempty"` // what was asked for
+	Bar     string  `json:"bar,omitempty"` // the requirement
 	Note    string  `json:"note,omitempty"`
 	Failed  string  `json:"failed,omitempty"` // why it could not be measured
 }
@@ -36,9 +36,9 @@ type row struct {
 // bench is a run of the benchmark.
 type bench struct {
 	quick  bool
-	candid string // the binary
-	work   string // scratch folder
-	cache  string // where the JDKs and programs are
+	candid string // path of the binary
+	work   string // scratch directory
+	cache  string // directory of the JDKs and programs
 	rows   []row
 }
 
@@ -99,7 +99,7 @@ func main() {
 		if wanted(s.name) {
 			fmt.Fprintf(os.Stderr, "%s %s\n", time.Now().Format("15:04:05"), s.name)
 			s.run(b)
-			if !*quick { // what is measured stays if a later section is cut off
+			if !*quick { // results stay if a later section is cut off
 				check(b.save(start))
 			}
 		}
@@ -120,7 +120,7 @@ func number(v float64) string {
 	switch a := max(v, -v); {
 	case a == 0:
 		return "0"
-	case a > 99.9 && a < 100: // what is nearly all is not shown as all
+	case a > 99.9 && a < 100: // nearly all is not shown as all
 		return fmt.Sprintf("%.4f", max(min(v, 99.9999), -99.9999))
 	case a >= 1000:
 		return fmt.Sprintf("%.0f", v)
@@ -155,7 +155,7 @@ func (b *bench) table(took time.Duration) string {
 	return s.String()
 }
 
-// save keeps the table and the rows under bench/results, by when the run began.
+// save stores the table and the rows under bench/results, named by the start of the run.
 func (b *bench) save(start time.Time) error {
 	base := filepath.Join("bench", "results", start.UTC().Format("20060102-1504"))
 	if err := os.MkdirAll(filepath.Dir(base), 0o755); err != nil {

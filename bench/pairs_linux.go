@@ -13,8 +13,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// walker walks what is sampled, as a recording does: what that takes of the machine's
-// caches is part of what a sample costs.
+// walker walks the samples, as a recording does: the effect of that on the machine's caches is part
+// of the cost of a sample.
 type walker struct {
 	p     *attach.Process
 	stack walk.Stack
@@ -32,23 +32,23 @@ func (w *walker) BatchEnd() {
 }
 
 const (
-	// costLine is how often the program says what it has done.
+	// costLine is the interval at which the program prints what it has done.
 	costLine = 50 * time.Millisecond
-	// costLines is how many of its lines each half of a pair takes; the one in which
-	// the engine starts or ends belongs to neither.
+	// costLines is how many of its lines each half of a pair takes; the line during which the
+	// engine starts or ends belongs to neither.
 	costLines = 2
 )
 
-// steadyLine is what the steady program did in a while.
+// steadyLine is what the steady program did between two lines.
 type steadyLine struct{ units, cpu float64 }
 
-// steady is a program that does the same all the time and says how much.
+// steady is a program that does the same work all the time and prints how much.
 type steady struct {
 	*program
-	process *attach.Process // what walks its samples
+	process *attach.Process // walks its samples
 }
 
-// options are those of an engine that samples the program.
+// options returns the options of an engine that samples the program.
 func (s *steady) options(hz float64) capture.Options {
 	period, _, _ := capture.ChooseRate(hz)
 	return capture.Options{PIDs: []int{s.pid()}, Period: period, Events: []capture.Event{{Name: "cpu"}}}
@@ -94,7 +94,7 @@ func (s *steady) next() (l steadyLine, err error) {
 	return l, fmt.Errorf("the program ended")
 }
 
-// half gives a while's work, after the line that is going on, and calls begin then.
+// half calls begin after the current line and returns the work of one half from then on.
 func (s *steady) half(begin func()) (sum steadyLine, err error) {
 	for i := range 1 + costLines {
 		l, err := s.next()
@@ -110,15 +110,15 @@ func (s *steady) half(begin func()) (sum steadyLine, err error) {
 	return sum, nil
 }
 
-// pairResult is what pairs gave, one element each.
+// pairResult is the result of all pairs, one element each.
 type pairResult struct {
 	perSample []float64 // µs
 	share     []float64 // % more than without
-	rate      float64   // samples a second
+	rate      float64   // samples per second
 }
 
-// pairUp measures the program's work with and without something, in turn. With gives how
-// many samples there were, too.
+// pairUp measures the program's work with and without something, in turn. with also returns how
+// many samples there were.
 func pairUp(pairs int, with func() (steadyLine, uint64, error), without func() (steadyLine, error)) (*pairResult, error) {
 	out := &pairResult{}
 	took, all := 0.0, 0.0
@@ -132,7 +132,7 @@ func pairUp(pairs int, with func() (steadyLine, uint64, error), without func() (
 		if after, err = without(); err != nil {
 			break
 		}
-		// As much work would have taken so long at the speed of before and after.
+		// would is the time for the same work at the speed before and after.
 		would := mid.units * (before.cpu/before.units + after.cpu/after.units) / 2
 		out.share = append(out.share, 100*(mid.cpu/would-1))
 		if samples > 0 {
@@ -148,8 +148,8 @@ func pairUp(pairs int, with func() (steadyLine, uint64, error), without func() (
 	return out, err
 }
 
-// medianRange gives the median of many measurements, and between which of them it
-// lies with 95 % by their order alone.
+// medianRange returns the median of many measurements, and the measurements between which it lies
+// with 95 % confidence by their order alone.
 func medianRange(v []float64) (median, least, most float64) {
 	median, _, _ = spread(v)
 	v = slices.Sorted(slices.Values(v))

@@ -19,7 +19,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// java gives the java of a JDK, "" if it is not here.
+// java returns the java launcher of a JDK, "" if the JDK is not installed.
 func (b *bench) java(major string) string {
 	p := filepath.Join(b.cache, "jdks", major, "bin", "java")
 	if _, err := os.Stat(p); err != nil {
@@ -28,7 +28,7 @@ func (b *bench) java(major string) string {
 	return p
 }
 
-// compile compiles a workload with a JDK and gives the class path.
+// compile compiles a workload with a JDK and returns the class path.
 func (b *bench) compile(major, source string, flags ...string) (string, error) {
 	java := b.java(major)
 	if java == "" {
@@ -50,7 +50,7 @@ func (b *bench) compile(major, source string, flags ...string) (string, error) {
 	return out, nil
 }
 
-// recording is what one run of candid gave.
+// recording is the result of one run of candid.
 type recording struct {
 	profile *profile.Profile
 	summary summary
@@ -68,8 +68,8 @@ type summary struct {
 	TargetCost  float64 `json:"target_cost_ns"`
 }
 
-// launch runs a program under candid and reads what was recorded. The program's
-// own output goes to a file, because candid's summary is on standard output.
+// launch runs a program under candid and reads what was recorded. The program's own output goes to
+// a file, because candid's summary is on standard output.
 func (b *bench) launch(candid []string, program ...string) (*recording, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
@@ -80,7 +80,7 @@ func (b *bench) launch(candid []string, program ...string) (*recording, error) {
 	args := append([]string{"record", "-q", "--json", "-o", file}, candid...)
 	args = append(args, "--", "sh", "-c", `exec "$@" >`+outFile, "sh")
 	if !slices.Contains(candid, "--no-jvm-flags") && strings.HasSuffix(program[0], "/java") {
-		// The shell hides the java command from candid.
+		// The shell hides the java command from candid, so the flags are given here.
 		program = append([]string{program[0], "-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"}, program[1:]...)
 	}
 	cmd := exec.CommandContext(ctx, b.candid, append(args, program...)...)
@@ -93,11 +93,11 @@ func (b *bench) launch(candid []string, program ...string) (*recording, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The program's output has standard output, so the summary is on standard error.
+	// Standard output belongs to the program, so the summary is on standard error.
 	return readRecording(file, stderr.Bytes(), string(out))
 }
 
-// attach records a running process for some time.
+// attachTo records a running process for some time.
 func (b *bench) attachTo(pid int, d time.Duration, candid ...string) (*recording, error) {
 	file := filepath.Join(b.work, fmt.Sprintf("r%d.jfr", time.Now().UnixNano()))
 	defer os.Remove(file)
@@ -159,7 +159,7 @@ func start(ready string, argv ...string) (*program, error) {
 
 func (p *program) pid() int { return p.cmd.Process.Pid }
 
-// stop kills the workload; it is only for those that do not matter any more.
+// stop kills the workload; it is only for workloads that are no longer needed.
 func (p *program) stop() {
 	_ = p.cmd.Process.Kill()
 	_ = p.cmd.Wait()
@@ -175,7 +175,7 @@ func lastLine(s string) string {
 	return s[strings.LastIndexByte(s, '\n')+1:]
 }
 
-// spread gives the median, the least and the greatest.
+// spread returns the median, the minimum and the maximum.
 func spread(v []float64) (median, least, most float64) {
 	v = slices.Clone(v)
 	slices.Sort(v)
@@ -218,7 +218,7 @@ func cpuModel() string {
 	return "?"
 }
 
-// seconds is how long a measurement lasts.
+// seconds returns how long a measurement lasts.
 func (b *bench) seconds(full int) int {
 	if b.quick {
 		return max(3, full/5)

@@ -10,15 +10,15 @@ import (
 	"github.com/candid-profiler/candid/internal/hostinfo"
 )
 
-// nothing takes samples and does nothing with them.
+// nothing accepts samples and does nothing with them.
 type nothing struct{ samples int }
 
 func (n *nothing) Sample(*capture.Snapshot)    { n.samples++ }
 func (n *nothing) Notice(capture.ProcessEvent) {}
 func (n *nothing) BatchEnd()                   {}
 
-// stops measures how long the suspend engine stops a thread for, and how many
-// samples one core could take: a second by the CPU time of a sample.
+// stops measures for how long the suspend engine stops a thread, and how many samples one core
+// could take: one second divided by the CPU time of a sample.
 func (b *bench) stops() {
 	r := row{Section: "suspend", Unit: "µs", Bar: "≤ 30 µs", What: "a running thread stands still, median, 200 frames deep"}
 	rate := row{Section: "suspend", Unit: "1/s", Bar: "≥ 2,000", What: "samples that one core can take by suspending, 200 frames deep"}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// suspend compares what the suspend engine sees of the truth program with what
-// perf events see of the same run at the same time.
+// suspend compares what the suspend engine sees of the truth program with what perf events see of
+// the same run at the same time.
 func (b *bench) suspend() {
 	secs := b.seconds(60)
 	r := row{
@@ -65,7 +65,7 @@ func (b *bench) suspendDistance(d time.Duration) (float64, string, error) {
 		share := v / wantAll
 		off := seen[phase]/all - share
 		distance += math.Abs(off) / 2
-		// The mean of |off| where only chance is at work.
+		// This is the mean of |off| if only chance is at work.
 		chance += math.Sqrt(2/math.Pi*share*(1-share)*(1/n+1/wantN)) / 2
 		if math.Abs(off) > math.Abs(worstBy) {
 			worst, worstBy = phase, off

@@ -7,10 +7,10 @@ import (
 	"github.com/candid-profiler/candid/internal/capture/suspend"
 )
 
-// suspendCost measures what a sample of the suspend engine costs the program: the CPU
-// time that a unit of its work takes with the engine and without, in turn, a tenth of a
-// second each. Machines change their speed by some percent within seconds, which
-// is more than what is looked for; in hundreds of short pairs that falls out.
+// suspendCost measures what a sample of the suspend engine costs the program: the CPU time that a
+// unit of its work takes with the engine and without, in turn, a tenth of a second each. Machines
+// change their speed by some percent within seconds, which is more than the effect; over hundreds
+// of short pairs that cancels out.
 func (b *bench) suspendCost() {
 	const hz = 2000
 	each := row{Section: "suspend-cost", What: "target's CPU per sample of the suspend engine, 2 kHz, 200 frames deep", Unit: "µs"}
@@ -25,7 +25,8 @@ func (b *bench) suspendCost() {
 		each.Runs = len(fast.perSample)
 		each.Note = fmt.Sprintf("in pairs, %.0f samples a second; the spread is where the median is with 95 %%", fast.rate)
 	}
-	// At 99 Hz itself too, for not all that it costs need be in proportion to the samples.
+	// It is also measured at 99 Hz itself, because not all of the cost need be proportional to the
+	// samples.
 	var slow *pairResult
 	if err == nil {
 		slow, err = b.suspendPairs(99, pairs)
@@ -54,7 +55,7 @@ func (b *bench) suspendPairs(hz float64, pairs int) (*pairResult, error) {
 	}
 	defer e.Close()
 	sink := &walker{p: p.process}
-	// with is half with the engine, and the stops that there were.
+	// with is half with the engine, and returns the number of stops.
 	with := func() (sum steadyLine, stops uint64, err error) {
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)

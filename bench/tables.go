@@ -9,8 +9,8 @@ import (
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
-// What tables are asked: each gives milliseconds. frames are those between two
-// pictures while something scrolls in each; what they show is laid out.
+// tableMeasures are the scripts that measure tables: each returns milliseconds. frames returns the
+// time between two pictures while something scrolls in each; what they show is laid out.
 const tableMeasures = `
 window.pane = (tab) => document.getElementById('pane-' + tab);
 window.frames = async (n, e, by) => {
@@ -38,7 +38,7 @@ window.type = (tab, text) => laid(tab, () => {
 });
 `
 
-// tables measures tables and lanes of the length that large programs make them.
+// tables measures tables and lanes as long as those of large programs.
 func (b *bench) tables() {
 	const what = "100,000 methods, 10,000 threads"
 	file := filepath.Join(b.work, "wide.jfr")
@@ -53,8 +53,8 @@ func (b *bench) tables() {
 		c.Eval(tableMeasures, nil)
 		const frame = "≤ 30 ms"
 		c.Call("Performance.enable", map[string]any{"timeDomain": "threadTicks"}, nil)
-		// What the page's thread does for a frame shows what the distance of frames, which are
-		// whole ones of the screen, does not.
+		// The time between frames is a multiple of the screen's; the work of the page's thread for
+		// a frame shows more.
 		scroll := func(name, tab, element string, n, by int) {
 			before := pageWork(c)
 			add("scrolling "+name+", a frame", frame, fmt.Sprintf("frames(%d, pane('%s').querySelector('%s'), %d)", n, tab, element, by))
@@ -82,7 +82,7 @@ func (b *bench) tables() {
 	})
 }
 
-// pageWork is the CPU time that the page's thread has worked, ms.
+// pageWork returns the CPU time of the page's thread, in ms.
 func pageWork(c *chromium.Browser) float64 {
 	var all struct {
 		Metrics []struct {

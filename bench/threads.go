@@ -10,7 +10,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// shortThreads checks that threads which live 3 ms get their share.
+// shortThreads checks that threads which live for 3 ms get their share.
 func (b *bench) shortThreads() {
 	r := row{Section: "threads", What: "share of threads that live 3 ms, distance from the truth, 99 Hz", Unit: "%", Bar: "≤ 5 %"}
 	cp, err := b.compile("17", "ShortThreads.java")
@@ -37,7 +37,7 @@ func (b *bench) shortThreads() {
 	b.add(r)
 }
 
-// weightUnder is the weight of all samples with a function on the stack.
+// weightUnder returns the weight of all samples with a function on the stack.
 func weightUnder(p *profile.Profile, name string) float64 {
 	w := 0.0
 	for _, s := range p.Samples {
@@ -58,8 +58,8 @@ func under(p *profile.Profile, node uint32, name string) bool {
 	return false
 }
 
-// timers checks that tasks on round timers get their share, at rates that would
-// keep step with them.
+// timers checks that tasks on round timers get their share, at rates that could be in lockstep with
+// them.
 func (b *bench) timers() {
 	for _, hz := range []string{"99", "100", "250", "1000"} {
 		r := row{Section: "timers", What: "tasks on timers of 4, 5, 10, 20 ms: the one furthest from its share, -F " + hz, Unit: "% off", Bar: "within sampling error"}
@@ -81,8 +81,8 @@ func (b *bench) timers() {
 	}
 }
 
-// furthest is the largest relative distance of a thread's weight from its CPU
-// time, with that distance in standard deviations of random sampling.
+// furthest returns the largest relative distance of a thread's weight from its CPU time, with that
+// distance in standard deviations of random sampling.
 func furthest(p *profile.Profile, truth map[string]float64) (float64, string) {
 	seen, samples := map[string]float64{}, map[string]float64{}
 	for _, s := range p.Samples {
@@ -124,8 +124,8 @@ func sum(m map[string]float64) (s float64) {
 	return
 }
 
-// framesWithNames is the share, in percent, of frames (as they stand on stacks)
-// that have a name, and the modules that those without are in.
+// framesWithNames returns the share, in percent, of frames (counted on stacks) that have a name,
+// and the modules of those without.
 func framesWithNames(p *profile.Profile) (float64, string) {
 	count := make([]uint64, len(p.Nodes))
 	for _, s := range p.Samples {

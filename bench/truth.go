@@ -9,8 +9,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// truth compares the split that candid sees with the one that the program
-// measured itself.
+// truth compares the split that candid sees with the one that the program measured itself.
 func (b *bench) truth() {
 	for _, jdk := range []string{"17", "25"} {
 		secs := b.seconds(30)
@@ -31,8 +30,8 @@ func (b *bench) truth() {
 	}
 }
 
-// truthDistance is the total variation distance, in percent, between the
-// program's own account of its phases and the samples below Truth.measured.
+// truthDistance returns the total variation distance, in percent, between the program's own account
+// of its phases and the samples below Truth.measured.
 func truthDistance(rec *recording) (float64, string, error) {
 	var truth map[string]float64
 	if err := json.Unmarshal([]byte(lastLine(rec.stdout)), &truth); err != nil {
@@ -58,8 +57,8 @@ func truthDistance(rec *recording) (float64, string, error) {
 	return 100 * distance, note, nil
 }
 
-// phases adds up what a profile of Truth shows below Truth.measured by phase;
-// lost is the weight of stacks that show a phase but not where it was called from.
+// phases adds up by phase what a profile of Truth shows below Truth.measured; lost is the weight of
+// stacks that show a phase but not its caller.
 func phases(p *profile.Profile) (seen map[string]float64, all, lost float64) {
 	seen = map[string]float64{}
 	for _, s := range p.Samples {

@@ -19,12 +19,11 @@ import (
 	"github.com/candid-profiler/candid/internal/profile/profiletest"
 )
 
-// speedscope is the version of its published package that is compared with.
+// speedscope is the version of its published package that candid is compared with.
 const speedscope = "1.25.0"
 
-// view measures the page in headless Chromium, which draws without a GPU: how long
-// it takes to load, and to answer to what people do. speedscope is given the same
-// samples.
+// view measures the page in headless Chromium, which draws without a GPU: how long it takes to
+// load, and to respond to what people do. speedscope gets the same samples.
 func (b *bench) view() {
 	sizes := []struct {
 		name           string
@@ -56,7 +55,7 @@ func writeProfile(file, kind string, p *profile.Profile) error {
 	return errors.Join(format.Write(w, kind, p, format.Options{}), w.Flush(), f.Close())
 }
 
-// browsing is what a browser needs of a benchmark; it fails with a panic.
+// browsing implements for a benchmark what a browser needs; it fails with a panic.
 type browsing struct {
 	dir   string
 	after []func()
@@ -71,7 +70,7 @@ func (x *browsing) Fatal(args ...any)         { panic(failure(fmt.Sprint(args...
 func (x *browsing) Fatalf(f string, a ...any) { panic(failure(fmt.Sprintf(f, a...))) }
 func (x *browsing) Skip(args ...any)          { panic(failure(fmt.Sprint(args...))) }
 
-// browse does something with a browser and gives why it could not.
+// browse does something with a browser and returns why that was not possible.
 func (b *bench) browse(do func(c *chromium.Browser)) (err error) {
 	dir, err := os.MkdirTemp(b.work, "browser-")
 	if err != nil {
@@ -90,7 +89,8 @@ func (b *bench) browse(do func(c *chromium.Browser)) (err error) {
 	return nil
 }
 
-// What the page is asked: each gives milliseconds, until what changed is drawn.
+// measures are the scripts that measure the page: each returns the milliseconds until the change is
+// drawn.
 const measures = `
 window.settle = async () => {
   do await new Promise(r => setTimeout(r, 0)); while (candid.busy());
@@ -123,8 +123,8 @@ window.unfolded = async (tab) => {
 window.several = async (n, f) => { const out = []; for (let i = 0; i < n; i++) out.push(await f(i)); return out; };
 `
 
-// page shows a file in the browser and measures there; show loads the page and gives
-// how long that took, and how long candid took until it served.
+// page shows a file in the browser and measures there; show loads the page and returns how long
+// that took, and how long candid took until it served.
 func (b *bench) page(what, file string, do func(c *chromium.Browser, show func() (loaded, served time.Duration))) {
 	failed := func(err error) { b.add(row{Section: "view", What: "candid view of " + what, Failed: err.Error()}) }
 	begun := time.Now()
@@ -160,7 +160,7 @@ func (b *bench) page(what, file string, do func(c *chromium.Browser, show func()
 	}
 }
 
-// timed adds a row of what a script gives as a list of milliseconds.
+// timed adds a row for a script that returns a list of milliseconds.
 func (b *bench) timed(c *chromium.Browser, name, bar, script string) {
 	var ms []float64
 	c.Eval(script, &ms)
@@ -205,7 +205,7 @@ func (b *bench) ours(what, file string) {
 	})
 }
 
-// fetchSpeedscope gives where the published package is, fetching it once.
+// fetchSpeedscope returns the path of the published package, which it fetches once.
 func fetchSpeedscope() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -226,7 +226,7 @@ func fetchSpeedscope() (string, error) {
 	return release, nil
 }
 
-// theirs measures speedscope: its file is of the same samples, in their order.
+// theirs measures speedscope: its file has the same samples, in the same order.
 func (b *bench) theirs(what string, p *profile.Profile) {
 	name := "speedscope " + speedscope + ": load, " + what
 	fail := func(err error) { b.add(row{Section: "view", What: name, Failed: err.Error()}) }

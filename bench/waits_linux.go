@@ -16,8 +16,8 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// waits compares wall and off-CPU time of Java threads that wait in known ways with what
-// each measured by its own clocks.
+// waits compares wall and off-CPU time of Java threads that wait in known ways with what each
+// measured by its own clocks.
 func (b *bench) waits() {
 	for _, major := range []string{"8", "17", "25"} {
 		for _, by := range []struct {
@@ -33,7 +33,7 @@ func (b *bench) waits() {
 	}
 }
 
-// account is what a thread of Shares says of itself, ns; begin and end by CLOCK_MONOTONIC.
+// account is what a thread of Shares reports about itself, in ns; begin and end by CLOCK_MONOTONIC.
 type account struct {
 	name, method                       string
 	tid                                int
@@ -66,7 +66,7 @@ func (b *bench) sharesOf(major, what string, flags, events []string) row {
 	return r
 }
 
-// recordShares records Shares until it ends. zero is when the profile's times begin, by
+// recordShares records Shares until it ends. zero is when the profile's time begins, by
 // CLOCK_MONOTONIC.
 func (b *bench) recordShares(major string, secs int, flags []string) (p *profile.Profile, list []account, zero float64, err error) {
 	cp, err := b.compile(major, "Shares.java")
@@ -119,13 +119,13 @@ func (b *bench) recordShares(major string, secs int, flags []string) (p *profile
 	return p, list, float64(mono.Nano()) - float64(time.Since(p.Meta.Start.Round(0))), nil
 }
 
-// compared is something that a thread did, for so many ns by candid and by itself.
+// compared is something that a thread did, in ns by candid's account and by its own.
 type compared struct {
 	what      string
 	got, want float64
 }
 
-// compare adds up the weights of an event in the time that the thread gives account of.
+// compare adds up the weights of an event in the time that the thread's account covers.
 func (a account) compare(p *profile.Profile, event int, zero float64) []compared {
 	var ran, ready, slept, busy, asleep float64
 	for i := range p.Samples {
@@ -151,7 +151,8 @@ func (a account) compare(p *profile.Profile, event int, zero float64) []compared
 	if p.Events[event].Name == "wall" {
 		out = append(out, compared{"running", ran, a.run}, compared{"waiting for a CPU", ready, a.wait})
 		if a.ran > a.run/2 {
-			// Of a method that only waits, what it ran is mostly what taking the account costs.
+			// For a method that only waits, the time that it ran is mostly the cost of taking the
+			// account.
 			out = append(out, compared{"running in " + a.method, busy, a.ran})
 		}
 	}

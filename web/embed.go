@@ -1,6 +1,6 @@
-// Package web holds the pages that candid shows, as built from the sources
-// beside it by `make web`. What is built is kept with the sources, so that
-// building candid needs no node.
+// Package web holds the pages that candid serves, as built from the sources in this directory by
+// `make web`. The build output is kept with the sources, so that building candid does not require
+// Node.js.
 package web
 
 import _ "embed"

@@ -18,7 +18,7 @@ import (
 	"github.com/candid-profiler/candid/internal/runtimes"
 )
 
-// completeValues lets shells complete what flags take, besides the flags themselves.
+// completeValues lets shells complete the values of flags, besides the flags themselves.
 func completeValues(root *cobra.Command) {
 	values := map[string]func() []string{
 		"engine":      func() []string { return append([]string{"auto"}, engines.Names()...) },
@@ -46,12 +46,12 @@ func completeValues(root *cobra.Command) {
 			if list == nil {
 				list = values[f.Name]
 			}
-			// record's --view takes nothing.
+			// record's --view takes no value.
 			if list == nil || f.NoOptDefVal != "" {
 				return
 			}
 			several := strings.HasSuffix(f.Value.Type(), "Slice")
-			// The flag is there, and has none yet: that cannot fail.
+			// The flag exists and has no completion yet: this cannot fail.
 			_ = c.RegisterFlagCompletionFunc(f.Name, func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 				return completed(list(), begun, several), cobra.ShellCompDirectiveNoFileComp
 			})
@@ -59,8 +59,8 @@ func completeValues(root *cobra.Command) {
 	}
 }
 
-// completed are the values that go on as begun, which may have others and a comma
-// before it where a flag takes several.
+// completed returns the values that begin as begun does. If a flag takes several, begun may contain
+// others and a comma before it.
 func completed(values []string, begun string, several bool) []string {
 	before := ""
 	if i := strings.LastIndexByte(begun, ','); several && i >= 0 {
@@ -75,7 +75,7 @@ func completed(values []string, begun string, several bool) []string {
 	return out
 }
 
-// pids are the processes that 'candid ps' lists, with their commands.
+// pids returns the processes that 'candid ps' lists, with their commands.
 func pids() []string {
 	procs, err := runtimes.List()
 	if err != nil {

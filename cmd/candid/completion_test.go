@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Shells complete what flags take.
+// Shells complete the values of flags.
 func TestCompletesValues(t *testing.T) {
 	for line, want := range map[string]string{
 		"record --engine s":          "suspend",

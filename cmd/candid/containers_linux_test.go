@@ -11,8 +11,8 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// contained starts a program in pid, mount and user namespaces of its own, with a
-// root folder that holds nothing but it, and gives its number out here.
+// contained starts a program in pid, mount and user namespaces of its own, with a root directory
+// that holds nothing but the program, and returns its PID outside.
 func contained(t *testing.T) string {
 	t.Helper()
 	namespaces(t)
@@ -33,8 +33,8 @@ func contained(t *testing.T) string {
 	return kid
 }
 
-// A program in a container is seen from outside as it would be inside: its file
-// and what it wrote are found in its own root, by its own number.
+// A program in a container is seen from outside as it would be inside: its file and what it wrote
+// are found in its own root, by its own PID.
 func TestTargetInContainer(t *testing.T) {
 	t.Parallel()
 	able(t)
@@ -42,7 +42,7 @@ func TestTargetInContainer(t *testing.T) {
 	for _, engine := range []string{"auto", "perf", "suspend"} {
 		t.Run(engine, func(t *testing.T) {
 			var all, inside, generated int
-			r := forEnough(t, func(r result) bool { // few samples may all be in one of both
+			r := forEnough(t, func(r result) bool { // a few samples may all be in one of the two
 				all, inside, generated = samples(r.out, ""), samples(r.out, "main;inTheContainer"), samples(r.out, "main;generatedInside")
 				return all >= 10 && inside > 0 && generated > 0
 			}, "record", "-F", "500", "-p", pid, "-o", "-", "--format", "collapsed", "--engine", engine)
@@ -53,8 +53,8 @@ func TestTargetInContainer(t *testing.T) {
 	}
 }
 
-// Inside of a container, without a capability that counts, candid profiles what
-// is there, and says what is missing.
+// Inside a container, without a capability that counts, candid profiles what it can, and says what
+// is missing.
 func TestCandidInContainer(t *testing.T) {
 	t.Parallel()
 	able(t)

@@ -114,7 +114,7 @@ BASE and NEW are profiles in formats that candid reads:
 	return cmd
 }
 
-// options checks the flags.
+// options checks the flags and converts them.
 func (f *diffFlags) options(cmd *cobra.Command) (o report.DiffOptions, how diff.Normalize, err error) {
 	if how, err = diff.ParseNormalize(f.normalize); err != nil {
 		return o, how, usage("--normalize %v", err)
@@ -183,7 +183,7 @@ func runDiff(cmd *cobra.Command, f *diffFlags, files [2]string) error {
 	if err != nil {
 		return diffFailure(files, err)
 	}
-	name := "" // of what was written
+	name := "" // of the written file
 	switch {
 	case out != nil:
 		for _, s := range c.Sides {
@@ -207,8 +207,7 @@ func runDiff(cmd *cobra.Command, f *diffFlags, files [2]string) error {
 	return failed(err)
 }
 
-// read reads both files, of whose samples it keeps only what they come to, and chooses what
-// is compared.
+// read reads both files, keeps only the sums of their samples, and selects what is compared.
 func (f *diffFlags) read(files [2]string, spec *filter.Spec) (sides [2]diff.Side, err error) {
 	keep := profile.KeepWeights
 	if spec.Cuts() {
@@ -228,7 +227,7 @@ func (f *diffFlags) read(files [2]string, spec *filter.Spec) (sides [2]diff.Side
 	return sides, failed(errors.Join(profiles[0].Err(), profiles[1].Err()))
 }
 
-// diffWriters are the formats of a comparison, by the names of package format.
+// diffWriters write a comparison, by the format names of package format.
 var diffWriters = map[string]func(io.Writer, *diff.Comparison, report.DiffOptions) error{
 	"html": func(w io.Writer, c *diff.Comparison, _ report.DiffOptions) error {
 		return html.WriteDiff(w, c)
@@ -240,7 +239,7 @@ var diffWriters = map[string]func(io.Writer, *diff.Comparison, report.DiffOption
 	"json": report.DiffJSON,
 }
 
-// diffFailure gives an error of a comparison its exit code.
+// diffFailure returns an error of a comparison with its exit code.
 func diffFailure(files [2]string, err error) error {
 	if errors.Is(err, diff.ErrIncomparable) {
 		return usage("compare %s and %s: %v", files[0], files[1], err)
@@ -248,8 +247,7 @@ func diffFailure(files [2]string, err error) error {
 	return filterFailure("", err)
 }
 
-// gate fails if the self share of a method grew by more than a limit, and not by
-// chance.
+// gate returns an error if the self share of a method grew by more than a limit, and not by chance.
 func gate(c *diff.Comparison, limit float64) error {
 	var found []string
 	more := 0

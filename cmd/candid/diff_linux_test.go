@@ -17,7 +17,7 @@ import (
 	"github.com/candid-profiler/candid/internal/report"
 )
 
-// diffOf is what candid diff --json says.
+// diffOf returns the output of candid diff --json.
 func diffOf(t *testing.T, args ...string) (d report.Diff, rows map[string]report.DiffRow) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(ok(t, append([]string{"diff", "--json"}, args...)...).out), &d); err != nil {
@@ -30,8 +30,8 @@ func diffOf(t *testing.T, args ...string) (d report.Diff, rows map[string]report
 	return d, rows
 }
 
-// TestDiffIsTrue records a program twice whose functions share its time in another
-// ratio each time: the difference is that of what the program says itself.
+// TestDiffIsTrue records a program twice whose functions share its time in a different ratio each
+// time: the difference agrees with the program's own account.
 func TestDiffIsTrue(t *testing.T) {
 	t.Parallel()
 	able(t)
@@ -43,7 +43,7 @@ func TestDiffIsTrue(t *testing.T) {
 	record := func(ratio, name string) (file string, red float64) {
 		c := exec.Command(binary, "record", "-q", "-F", "1500", "-o", filepath.Join(dir, name), "--", self)
 		c.Env = append(os.Environ(), actAs+"=split "+ratio)
-		if _, err := c.StdinPipe(); err != nil { // the program ends with its input
+		if _, err := c.StdinPipe(); err != nil { // the program ends when its input does
 			t.Fatal(err)
 		}
 		out, err := c.Output()
@@ -68,7 +68,7 @@ func TestDiffIsTrue(t *testing.T) {
 		if !ok || n < 100 {
 			t.Fatalf("%s: %+v of %+v, %+v", name, m, d.Base, d.New)
 		}
-		// Five standard deviations of both, and what interrupts take in between.
+		// Five standard deviations of both, and the share of interrupts in between.
 		if bound := 0.01 + 5*math.Sqrt(2*0.25/float64(min(d.Base.Shown.Samples, d.New.Shown.Samples))); math.Abs(m.Total.Change-want) > bound {
 			t.Errorf("%s changed by %.3f, in truth by %.3f", name, m.Total.Change, want)
 		}
@@ -76,7 +76,7 @@ func TestDiffIsTrue(t *testing.T) {
 			t.Errorf("%s is within chance: %+v", name, m.Total)
 		}
 	}
-	// The gate of scripts.
+	// The gate is meant for scripts.
 	candid(t, "diff", base, new, "--fail-above", "15", "-o", filepath.Join(dir, "x.txt")).refused(t, exitFailed, "spinBlue +", "15 points")
 	ok(t, "diff", base, new, "--fail-above", "50")
 	ok(t, "diff", base, base, "--fail-above", "0")
@@ -97,7 +97,7 @@ func TestDiff(t *testing.T) {
 	if fresh := rows["com.example.shop.Json.write"]; fresh.Status != "new" || fresh.Total.Change <= 0 {
 		t.Errorf("%+v", fresh)
 	}
-	// Both sides are what a report of each says.
+	// Both sides agree with a report of each file.
 	for i, file := range []string{base, new} {
 		var r report.Report
 		if err := json.Unmarshal([]byte(ok(t, "report", file, "--json").out), &r); err != nil {
@@ -135,12 +135,12 @@ func TestDiff(t *testing.T) {
 			t.Errorf("diff %v: colours in a file, or errors: %q", c.args, got.err)
 		}
 	}
-	// Of a tree so many lines as are asked for, with those above them, and how much is left out.
+	// A tree shows as many lines as requested, with those above them, and how much is left out.
 	lines := strings.Split(ok(t, "diff", base, new, "--tree", "--min", "0", "-n", "7").out, "\n")
 	rows7, more := 0, 0
 	for _, l := range lines[slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "CALL TREE") })+1:] {
 		switch {
-		case l == "": // what follows explains
+		case l == "": // the rest explains
 		case strings.Contains(l, " more)"):
 			more++
 		case strings.Contains(l, "%") && !strings.Contains(l, "are shown"):
@@ -150,7 +150,7 @@ func TestDiff(t *testing.T) {
 	if rows7 != 7 || more == 0 || !strings.Contains(strings.Join(lines, "\n"), "the 7 that changed most are shown (--min, -n)") {
 		t.Errorf("%d rows, %d lines of what is left out in\n%s", rows7, more, strings.Join(lines, "\n"))
 	}
-	// An event has all of its names here too.
+	// An event can be selected by all of its names here too.
 	renamed := func(file string, filter profile.Filter) string {
 		p := profile.Apply(all, filter)
 		p.Events = []profile.Event{{Name: "context-switches", Unit: "count"}}

@@ -10,7 +10,7 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// Where the disk is full, what was recorded is kept elsewhere.
+// If the disk is full, what was recorded is saved elsewhere.
 func TestFullDisk(t *testing.T) {
 	able(t)
 	root(t)
@@ -44,12 +44,12 @@ TMPDIR=%[2]s %[3]s record -q -F 500 -d %[5]s -p %[4]s -o %[1]s/x.html; code=$?; 
 	}
 }
 
-// A device that takes nothing, and standard output that does.
+// A device that accepts nothing, and a standard output that does the same.
 func TestFullDevice(t *testing.T) {
 	able(t)
 	tmp := t.TempDir()
 	pid := program(t, "spin").pid()
-	// On a busy machine the program may not get the CPU for so long.
+	// On a busy machine the program may not get a CPU in that time.
 	full := func(tmp string) (r result) {
 		for range 10 {
 			c := command(t, "record", "-q", "-F", "500", "-d", "300ms", "-p", pid, "-o", "/dev/full", "--format", "collapsed")
@@ -64,6 +64,6 @@ func TestFullDevice(t *testing.T) {
 	if kept, _ := filepath.Glob(filepath.Join(tmp, "*")); len(kept) != 1 {
 		t.Errorf("kept: %v", kept)
 	}
-	// Nowhere to go: the line says so.
+	// If there is nowhere to save to, the line says so.
 	full("/no/such/directory").refused(t, exitFailed, "/dev/full", "no space left", "/no/such/directory")
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// diagnose runs candid doctor below other commands and reads its JSON.
+// diagnose runs candid doctor under other commands and parses its JSON.
 func diagnose(t *testing.T, code int, below []string, args ...string) *doctor.Report {
 	t.Helper()
 	c := command(t, append([]string{"doctor", "--json"}, args...)...)
@@ -60,7 +60,7 @@ func check(t *testing.T, r *doctor.Report, id string, want doctor.State, words s
 	return doctor.Check{}
 }
 
-// chosen is how the engine that doctor says record would choose is described.
+// chosen returns the description of the engine that, by doctor's report, record would choose.
 func chosen(t *testing.T, r *doctor.Report) string {
 	t.Helper()
 	for _, e := range r.Engines {
@@ -72,7 +72,7 @@ func chosen(t *testing.T, r *doctor.Report) string {
 	return ""
 }
 
-// What doctor says that record would choose is what record chooses.
+// The engine that doctor says record would choose is the one that record chooses.
 func TestDoctorAndRecord(t *testing.T) {
 	t.Parallel()
 	able(t)
@@ -100,7 +100,7 @@ func TestDoctorAndRecord(t *testing.T) {
 
 var asNobody = []string{"setpriv", "--reuid=65534", "--clear-groups", "--no-new-privs"}
 
-// userEvents skips the test where users may open no perf events.
+// userEvents skips the test if users may open no perf events.
 func userEvents(t *testing.T) {
 	t.Helper()
 	root(t)
@@ -127,7 +127,7 @@ func TestDoctorAsUser(t *testing.T) {
 		t.Error("nothing to change")
 	}
 
-	// Its own process: what record does, by the same engine.
+	// The process is the user's own: record would do the same, with the same engine.
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +158,7 @@ func TestDoctorAsUser(t *testing.T) {
 		t.Errorf("doctor says %q, record says %q (exit code %d)", chosen(t, rep), r.err, r.code)
 	}
 
-	// Another user's is refused, and the report says why.
+	// Another user's process is refused, and the report says why.
 	other := program(t, "idle").pid()
 	rep = diagnose(t, exitPermission, asNobody, "-p", other)
 	check(t, rep, "target.access", doctor.No, "runs as root")
@@ -205,7 +205,7 @@ func TestDoctorInNamespaces(t *testing.T) {
 	rep = diagnose(t, exitOK, []string{"unshare", "-pfm", "--mount-proc", "sh", "-c", `mount -o remount,hidepid=2 /proc && exec setpriv --reuid=65534 --clear-groups "$@"`, "sh"})
 	check(t, rep, "container.proc", doctor.Limited, "hidepid")
 
-	// A target in namespaces of its own.
+	// The target is in namespaces of its own.
 	c := exec.Command("unshare", "-pf", "--mount-proc", "sh", "-c", "echo ready; sleep 100 & echo $!; wait")
 	p := start(t, c)
 	p.wait(t, "ready")
@@ -219,7 +219,7 @@ func TestDoctorInNamespaces(t *testing.T) {
 	}
 }
 
-// children gives the first child of a process.
+// children returns the first child of a process.
 func children(t *testing.T, pid string) string {
 	t.Helper()
 	lists, _ := filepath.Glob("/proc/" + pid + "/task/*/children") // any thread may have started it
@@ -233,7 +233,7 @@ func children(t *testing.T, pid string) string {
 	return ""
 }
 
-// A filter as containers have it is told from missing privileges.
+// A seccomp filter like that of containers is distinguished from missing privileges.
 func TestDoctorBehindFilter(t *testing.T) {
 	root(t)
 	c := command(t, "doctor", "--json")
@@ -313,7 +313,7 @@ func TestDoctorOfJava(t *testing.T) {
 	}
 }
 
-// Symbols are told by what a file has: the same library whole, and stripped.
+// The verdict on symbols depends on what a file has: the same library complete, and stripped.
 func TestDoctorOfModules(t *testing.T) {
 	t.Parallel()
 	cc := fixture.Tool(t, "cc")

@@ -96,7 +96,7 @@ frames, innermost first; a line for each look with --repeat. If no thread matche
 	return cmd
 }
 
-// dumps looks as often as asked, until a signal comes, and reports whether there was any
+// dumps takes dumps as often as requested, until a signal comes, and reports whether there was any
 // thread to show.
 func dumps(d *dump.Dumper, out io.Writer, repeat int, interval time.Duration, asJSON bool) (found bool, err error) {
 	stop := make(chan os.Signal, 1)

@@ -19,8 +19,8 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// On a terminal: every thread of a Java program, as often as asked, and Ctrl-C
-// ends it.
+// On a terminal, dump shows every thread of a Java program, as often as requested, and Ctrl-C ends
+// it.
 func TestDump(t *testing.T) {
 	t.Parallel()
 	launcher, classes := java(t)
@@ -47,11 +47,11 @@ func TestDump(t *testing.T) {
 
 func TestDumpJSON(t *testing.T) {
 	launcher, classes := java(t)
-	// Only with so many compiler threads as it has from the start does none end while it is looked at.
+	// With a fixed number of compiler threads none of them ends while it is examined.
 	target := start(t, exec.Command(launcher, "-XX:-UseDynamicNumberOfCompilerThreads", "-cp", classes, "Ticks"))
 	target.wait(t, "tick")
 	other := program(t, "unbroken", "GODEBUG=asyncpreemptoff=1", "GOGC=off")
-	// What runs is given up after half a second if it does not get a CPU to stop on.
+	// A running thread is given up after half a second if it does not get a CPU to stop on.
 	for begin := time.Now(); time.Since(begin) < patience; {
 		if dumpJSON(t, target, other) > 0 {
 			unharmed(t, target)
@@ -61,8 +61,8 @@ func TestDumpJSON(t *testing.T) {
 	t.Error("no thread of the busy program was stopped")
 }
 
-// dumpJSON looks three times at a Java program and a busy one, and gives how often a
-// thread of the busy one was stopped.
+// dumpJSON dumps a Java program and a busy one three times, and returns how often a thread of the
+// busy one was stopped.
 func dumpJSON(t *testing.T, target, other *running) (stopped int) {
 	t.Helper()
 	r := ok(t, "dump", "-p", target.pid(), "-p", other.pid(), "--json", "--repeat", "3", "--interval", "1ms")
@@ -81,7 +81,7 @@ func dumpJSON(t *testing.T, target, other *running) (stopped int) {
 		if main < 0 || p.Threads[main].Java == nil || p.Threads[main].Java.ID != 1 || p.Threads[main].Kind != "java" || len(p.Threads) != p.Count || !strings.HasPrefix(p.Runtime, "hotspot 17") {
 			t.Errorf("%+v", p)
 		}
-		// Whether a thread runs in the moment in which it is looked at is the machine's affair.
+		// Whether a thread is running at the moment of the dump depends on the machine.
 		mute := slices.ContainsFunc(q.Threads, func(t dump.Thread) bool { return t.Read == dump.ReadNot && t.Error == "" })
 		if stopped += q.Stops.Count; mute || q.Stops.Count > 0 && q.Stops.MedianUS <= 0 {
 			t.Errorf("a thread of the busy program was not read and does not say why, or was stopped for no time: %+v, %+v", q.Stops, q.Threads)
@@ -90,7 +90,7 @@ func dumpJSON(t *testing.T, target, other *running) (stopped int) {
 	return stopped
 }
 
-// What people paste into a ticket has no passwords of the program's in it.
+// Output that people paste into a ticket contains none of the program's passwords.
 func TestCommandsAreMasked(t *testing.T) {
 	launcher, classes := java(t)
 	target := start(t, exec.Command(launcher, "-Ddb.password=hunter2", "-cp", classes, "Ticks", "--token", "hunter2", "jdbc:x://h/db?user=me&password=hunter2&a=b"))
@@ -125,7 +125,7 @@ func TestDumpRefusals(t *testing.T) {
 	finish(t, stranger).refused(t, exitPermission, target.pid())
 }
 
-// An ordinary user looks at a program of their own.
+// An ordinary user dumps a program of their own.
 func TestDumpUnprivileged(t *testing.T) {
 	able(t)
 	root(t)
@@ -137,7 +137,7 @@ func TestDumpUnprivileged(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = sleep.Process.Kill(); _ = sleep.Wait() })
 	pid := fmt.Sprint(sleep.Process.Pid)
-	for range 100 { // until it is sleep
+	for range 100 { // until it has become sleep
 		c := exec.Command("setpriv", append(nobody, binary, "dump", "-p", pid)...)
 		c.Dir = "/"
 		r := finish(t, c)
@@ -151,9 +151,9 @@ func TestDumpUnprivileged(t *testing.T) {
 	t.Error("the user's own program is not shown")
 }
 
-// Where threads of another user's process wait is in a file that only that user may read:
-// the smallest set of capabilities that records shows it even so, and what lacks them
-// says what to do.
+// Only the user of a process may read the file that shows where its threads wait. The smallest set
+// of capabilities with which candid records shows that nevertheless, and a message says what to do
+// if one of them is missing.
 func TestDumpOfOthers(t *testing.T) {
 	able(t)
 	root(t)
@@ -192,7 +192,7 @@ func TestDumpOfOthers(t *testing.T) {
 	}
 }
 
-// What threads are for is in a recording, and chooses of it.
+// The kinds of threads are in a recording, and select from it.
 func TestThreadKinds(t *testing.T) {
 	t.Parallel()
 	launcher, classes := java(t)
@@ -204,7 +204,7 @@ func TestThreadKinds(t *testing.T) {
 		r.Dir = c.Dir
 		return finish(t, r)
 	}
-	// The thread main hardly works.
+	// The thread main hardly runs.
 	mainSeen := regexp.MustCompile(`(?m)TID  KIND +THREAD$(.*\n)+.* java +main$`)
 	var all result
 	for _, long := range forLong {
@@ -224,7 +224,7 @@ func TestThreadKinds(t *testing.T) {
 	if gc := in("report", "k.pb.gz", "--thread-kind", "gc", "--view", "threads"); strings.Contains(gc.out, "main") {
 		t.Errorf("%s", gc.out)
 	}
-	// Choosing while recording gives the same.
+	// Selecting while recording selects the same.
 	var java result
 	for _, long := range forLong {
 		if r := in("record", "-q", "-F", "999", "-d", long, "-p", target.pid(), "--thread-kind", "java", "--force", "-o", "j.jfr"); r.code != exitOK && sampled(r) {

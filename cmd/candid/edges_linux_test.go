@@ -14,7 +14,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// edge is what a recording at the edges holds.
+// edge is what a recording in an extreme case contains.
 type edge struct {
 	profile.Quality
 	lost    uint64
@@ -44,7 +44,7 @@ func readEdge(t *testing.T, file, summary string) edge {
 	return e
 }
 
-// under is the weight of the samples with a function on the stack.
+// under returns the weight of the samples with a function on the stack.
 func (e *edge) under(name string) (w float64) {
 	for _, s := range e.profile.Samples {
 		for n := s.Node; n != profile.RootNode; n = e.profile.Nodes[n].Parent {
@@ -57,8 +57,8 @@ func (e *edge) under(name string) (w float64) {
 	return w
 }
 
-// A recursion of 10,000 frames is shown to its end, larger though its stack is
-// than what is copied.
+// A recursion of 10,000 frames is shown to its end, although its stack is larger than what is
+// copied.
 func TestTenThousandFrames(t *testing.T) {
 	launcher, classes := java(t)
 	target := start(t, exec.Command(launcher, "-Xss64m", "-cp", classes, "Deep", "600", "10000"))
@@ -98,7 +98,7 @@ func TestTenThousandFrames(t *testing.T) {
 	})
 }
 
-// Thousands of threads that hardly ever run are recorded like a few that do.
+// Thousands of threads that hardly ever run are recorded as well as a few that do.
 func TestFiveThousandThreads(t *testing.T) {
 	launcher, classes := java(t)
 	target := start(t, exec.Command(launcher, "-cp", classes, "Crowd", "5000", "600"))
@@ -123,7 +123,7 @@ func TestFiveThousandThreads(t *testing.T) {
 	}
 }
 
-// A thousand threads a second that live 200 µs each get what they use.
+// A thousand threads a second that live 200 µs each are credited with the time that they use.
 func TestThousandBirthsASecond(t *testing.T) {
 	launcher, classes := java(t)
 	file := filepath.Join(t.TempDir(), "births.pb.gz")
@@ -149,7 +149,7 @@ func TestThousandBirthsASecond(t *testing.T) {
 	if e.lost > 0 {
 		t.Errorf("%d samples were lost", e.lost)
 	}
-	// Four standard deviations, and what a loaded machine's clocks add.
+	// Four standard deviations, and the clock error of a loaded machine.
 	if off := math.Abs(seen/truth.Born - 1); off > 4/math.Sqrt(samples)+0.05 {
 		t.Errorf("their share is off by %.1f %% with %.0f samples", 100*off, samples)
 	}

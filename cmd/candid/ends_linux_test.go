@@ -14,8 +14,8 @@ import (
 	"github.com/candid-profiler/candid/internal/report"
 )
 
-// However a target ends, what was recorded is saved, a line says how it ended, and the exit
-// code tells whether that was what was asked for.
+// However a target ends, what was recorded is saved, a line says how the target ended, and the exit
+// code says whether that was as requested.
 func TestTargetEnds(t *testing.T) {
 	t.Parallel()
 	able(t)
@@ -23,7 +23,7 @@ func TestTargetEnds(t *testing.T) {
 		name, what string
 		end        func(*running)
 		words      string
-		code       int // without -d; with it, it is exitEarly
+		code       int // without -d; with -d it is exitEarly
 	}{
 		{"exits with 3", "for 1ms", func(r *running) { r.tell(t) }, "the target exited with code 3 after ", exitOK},
 		{"exits with 0", "spin", func(r *running) { r.in.Close() }, "the target exited with code 0 after ", exitOK},
@@ -35,7 +35,7 @@ func TestTargetEnds(t *testing.T) {
 			t.Parallel()
 			engine, _, nobody := strings.Cut(engine, " ")
 			for i, way := range ways {
-				// Each engine sees each end, half of them with -d.
+				// Each engine is tested with each end, half of them with -d.
 				for _, long := range []bool{false, true} {
 					if engine != "auto" && long == (i%2 == 0) {
 						continue
@@ -77,10 +77,10 @@ func TestTargetEnds(t *testing.T) {
 	}
 }
 
-// reap waits for a program as its parent, so that nothing is left of it.
+// reap waits for a program as its parent, so that no zombie is left.
 func reap(r *running) { _, _ = r.Process.Wait() }
 
-// programOfNobody is a program of an ordinary user.
+// programOfNobody starts a program as an ordinary user.
 func programOfNobody(t *testing.T, what string) *running {
 	t.Helper()
 	self, err := os.Executable()
@@ -88,7 +88,7 @@ func programOfNobody(t *testing.T, what string) *running {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(self)
-	copied := filepath.Join(public(t, 0o755), "program") // where others may run it
+	copied := filepath.Join(public(t, 0o755), "program") // where other users may run it
 	if err == nil {
 		err = os.WriteFile(copied, b, 0o755)
 	}
@@ -103,7 +103,7 @@ func programOfNobody(t *testing.T, what string) *running {
 	return r
 }
 
-// A zombie tells too: here nobody takes notice of the target's end.
+// A zombie's status can be read too: here nobody reaps the target.
 func TestTargetEndsUnnoticed(t *testing.T) {
 	able(t)
 	p := program(t, "spin")
@@ -116,13 +116,13 @@ func TestTargetEndsUnnoticed(t *testing.T) {
 	}
 }
 
-// Of several targets one may end: the others are recorded on.
+// One of several targets may end: recording goes on with the others.
 func TestOneOfTheTargetsEnds(t *testing.T) {
 	t.Parallel()
 	able(t)
 	for _, engine := range []string{"auto", "suspend"} {
 		t.Run(engine, func(t *testing.T) {
-			// One exits: that is as it should be, if nothing else was asked for.
+			// One target exits: that is as it should be, if nothing else was requested.
 			a, b := program(t, "for 1ms"), program(t, "spin")
 			r := recorder(t, "--engine", engine, "-p", a.pid(), "-p", b.pid())
 			works(t, a.Process.Pid, 100*time.Millisecond)
@@ -135,7 +135,8 @@ func TestOneOfTheTargetsEnds(t *testing.T) {
 				t.Errorf("saved:\n%s", got)
 			}
 
-			// One is killed: the code says so, also if the others are recorded to the end.
+			// One target is killed: the exit code says so, even if the others are recorded to the
+			// end.
 			a = program(t, "spin")
 			r = recorder(t, "--engine", engine, "-p", a.pid(), "-p", b.pid(), "--json")
 			works(t, a.Process.Pid, 100*time.Millisecond)
@@ -163,7 +164,7 @@ func TestOneOfTheTargetsEnds(t *testing.T) {
 	}
 }
 
-// Where only errors are printed, the early end is one.
+// If only errors are printed, the early end is one.
 func TestTargetEndsQuietly(t *testing.T) {
 	t.Parallel()
 	able(t)
@@ -174,7 +175,7 @@ func TestTargetEndsQuietly(t *testing.T) {
 	if err := fixture.Spawn(c); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "candid to write", func() bool { // which it does when it samples
+	await(t, "candid to write", func() bool { // it does so when it samples
 		files, _ := filepath.Glob(filepath.Join(c.Dir, "*.jfr*"))
 		return len(files) > 0
 	})
@@ -186,7 +187,7 @@ func TestTargetEndsQuietly(t *testing.T) {
 	}
 }
 
-// A target that is killed while it stands still for a sample ends as any other.
+// A target that is killed while it is stopped for a sample ends like any other.
 func TestKilledInAStop(t *testing.T) {
 	t.Parallel()
 	able(t)
@@ -197,7 +198,7 @@ func TestKilledInAStop(t *testing.T) {
 		works(t, p.Process.Pid, 100*time.Millisecond)
 		p.Process.Kill()
 		reap(p)
-		// Among dozens of threads that want each CPU it may not have come to its first stop.
+		// Among dozens of threads that want each CPU it may not have reached its first stop.
 		err := r.Wait()
 		got := outcome(t, r.Cmd, err, &r.out, &r.errs)
 		crowded := got.code == exitNoSamples && strings.Contains(got.err, "too many threads want the CPUs")

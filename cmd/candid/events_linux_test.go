@@ -66,7 +66,7 @@ func codeOf(t testing.TB, pid int) []byte {
 	return nil
 }
 
-// A probe is in the target only, and gone when candid is, however it ends.
+// A probe is in the target only, and is removed when candid ends, however it ends.
 func TestProbeLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	able(t)

@@ -17,16 +17,15 @@ const (
 	exitPermission = 3
 	exitNoTarget   = 4
 	exitNoSamples  = 5
-	exitEarly      = 6 // all is saved, but it ended otherwise than was asked
+	exitEarly      = 6 // everything is saved, but the recording did not end as requested
 
-	// Of a command that launches a program, as env(1) and timeout(1) have them.
+	// Exit codes of a command that launches a program, as in env(1) and timeout(1).
 	exitCandidFailed  = 125
 	exitNotExecutable = 126
 	exitNotFound      = 127
 )
 
-// codedError is an error with the exit code that it leads to. A nil err exits
-// without a message.
+// codedError is an error with its exit code. If err is nil, candid exits without a message.
 type codedError struct {
 	code int
 	err  error
@@ -45,7 +44,7 @@ func usage(format string, args ...any) error {
 	return &codedError{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// failed gives an error the exit code of its kind.
+// failed returns an error with the exit code of its kind.
 func failed(err error) error {
 	var coded *codedError
 	if err == nil || errors.As(err, &coded) {
@@ -56,7 +55,7 @@ func failed(err error) error {
 	case errors.Is(err, target.ErrPermission), errors.Is(err, capture.ErrPermission):
 		code = exitPermission
 	case errors.Is(err, target.ErrNoProcess), errors.Is(err, target.ErrZombie), errors.Is(err, target.ErrKernelThread),
-		errors.Is(err, syscall.ESRCH): // it ended while it was attached to
+		errors.Is(err, syscall.ESRCH): // it ended during the attachment
 		code = exitNoTarget
 	}
 	return &codedError{code, err}

@@ -13,10 +13,10 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// filterFlags choose a part of a recording, the same way in every command.
+// filterFlags select a part of a recording, in the same way in every command.
 type filterFlags struct{ words filter.Words }
 
-// add adds the flags that every command has that shows or writes a recording.
+// add adds the flags of every command that shows or writes a recording.
 func (f *filterFlags) add(cmd *cobra.Command) {
 	fl, w := cmd.Flags(), &f.words
 	fl.StringVar(&w.Thread, "thread", "", "keep only threads whose name matches this `REGEX`")
@@ -28,29 +28,28 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 	fl.StringVar(&w.To, "to", "", "leave out what came at this `TIME` or later, written as for --from")
 }
 
-// addReader adds them and --event, which chooses among the events of a recording
-// that is there.
+// addReader adds them and --event, which selects one of the events of an existing recording.
 func (f *filterFlags) addReader(cmd *cobra.Command, event string) {
 	cmd.Flags().StringVarP(&f.words.Event, "event", "e", "", event)
 	f.add(cmd)
 }
 
-// filterHelp says in a command's help what the flags mean together.
+// filterHelp explains in a command's help how the flags work together.
 const filterHelp = `Filters (--thread, --thread-kind, --state, --focus, --ignore, --from, --to) mean the
 same in record, report, convert, view and diff: a sample is left if it passes all of
 them, and what part that is of all is printed. Of a wait the part is left that lies
 between --from and --to; what convert cuts out begins with --from. Expressions (RE2)
 match anywhere in a name: '^main$' is just main. If nothing is left, the exit code is 5.`
 
-// spec reads the flags.
+// spec parses the flags.
 func (f *filterFlags) spec() (*filter.Spec, error) {
 	s, err := filter.Parse(f.words)
 	return s, filterFailure("", err)
 }
 
-// read reads a file, of which it leaves out while reading what it can; the rest of
-// the filter is applied, and w is told how much is left. Of the samples the profile has
-// what is to be kept; over takes what is too much for memory, if it is not nil.
+// read reads a file and leaves out what the filter excludes, as far as possible while reading; then
+// the rest of the filter is applied, and what is left is reported to w. keep says what is kept of
+// the samples; over, if it is not nil, takes what does not fit in memory.
 func (f *filterFlags) read(w io.Writer, s *filter.Spec, path string, keep profile.Keep, over profile.Overflow) (*profile.Profile, error) {
 	reads := keep
 	if keep == profile.KeepSums && !s.Summable() {
@@ -73,7 +72,7 @@ func (f *filterFlags) read(w io.Writer, s *filter.Spec, path string, keep profil
 	return out, nil
 }
 
-// filterFailure gives an error of a filter its exit code.
+// filterFailure returns an error of a filter with its exit code.
 func filterFailure(path string, err error) error {
 	if err == nil {
 		return nil

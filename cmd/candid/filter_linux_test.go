@@ -13,7 +13,7 @@ import (
 	"github.com/candid-profiler/candid/internal/report"
 )
 
-// written puts a profile into a file of that name.
+// written writes a profile to a file with that name.
 func written(t testing.TB, name string, p *profile.Profile) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name)
@@ -32,8 +32,8 @@ func written(t testing.TB, name string, p *profile.Profile) string {
 	return file
 }
 
-// TestFilters has the same filter leave the same in report and convert, and both
-// say how much.
+// TestFilters checks that the same filter leaves the same in report and convert, and that both say
+// how much.
 func TestFilters(t *testing.T) {
 	file := written(t, "java.jfr", profiletest.Java())
 	for _, c := range []struct {
@@ -83,8 +83,8 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// TestFirstEvent has every command show what happened, not the event that was asked
-// for first and did not.
+// TestFirstEvent checks that every command shows the event that occurred, not the one that was
+// requested first and did not occur.
 func TestFirstEvent(t *testing.T) {
 	p := profiletest.Later(profiletest.Java())
 	file := written(t, "java.jfr", p)

@@ -9,20 +9,18 @@ import (
 	"github.com/candid-profiler/candid/internal/view"
 )
 
-// othersRest is how long other profilers write nothing to a recording before it
-// counts as ended: the JDK's writes at least every second, others when they have
-// something.
+// othersRest is how long other profilers must not have written to a recording for it to count as
+// ended: the JDK writes at least every second, others when they have something.
 const othersRest = 20 * time.Second
 
 // growing is a file that is being written, as a page follows it.
 type growing struct {
 	r       *view.Recording
 	path    string
-	written func() bool // still
+	written func() bool // reports whether it is still being written
 }
 
-// follows opens a file that is being written as one that grows; nil if it is none
-// of those.
+// follows opens a file that is being written as a growing one; nil if it is not being written.
 func follows(path string) *growing {
 	f, err := os.Open(path)
 	if err != nil {
@@ -31,7 +29,7 @@ func follows(path string) *growing {
 	defer f.Close()
 	var head [jfr.Sniffed]byte
 	st, err := f.Stat()
-	// Nothing but its changes tells of what others write.
+	// Only its changes show that another program writes the file.
 	within := func(rest time.Duration) bool {
 		_, changed, err := view.State(path)
 		return err == nil && time.Since(changed) < rest
@@ -59,7 +57,7 @@ func follows(path string) *growing {
 	return g
 }
 
-// follow keeps a page in step with a file and says when that is over.
+// follow updates a page as a file grows, and prints when that is over.
 func (g *growing) follow(ctx context.Context, say func(string)) {
 	err := view.Follow(ctx, g.r, g.path, g.written)
 	switch {

@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// recorded is a recording of a real Java program, made once.
+// recorded returns a recording of a real Java program, made once.
 func recorded(t testing.TB) string {
 	t.Helper()
 	argv := chain(t, "2")
@@ -142,14 +142,14 @@ func TestFormats(t *testing.T) {
 			}
 			candid(t, "convert", file, "-o", out).refused(t, exitFailed, "--force")
 			ok(t, "convert", file, "-o", out, "--force")
-			if info, err := os.Stat(out); err != nil || info.Mode().Perm() != 0o644 { // as the tests' umask has it
+			if info, err := os.Stat(out); err != nil || info.Mode().Perm() != 0o644 { // from the tests' umask
 				t.Errorf("its mode is %v, %v", info.Mode(), err)
 			}
 		})
 	}
 }
 
-// What is read back and written again is the same.
+// A file that is read and written again stays the same.
 func TestRoundTrip(t *testing.T) {
 	file := recorded(t)
 	dir := t.TempDir()
@@ -173,7 +173,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// Others read what candid writes.
+// Other programs read what candid writes.
 func TestGoToolPprof(t *testing.T) {
 	t.Parallel()
 	file := recorded(t)
@@ -235,7 +235,7 @@ func TestReport(t *testing.T) {
 	candid(t, "report", file, "--view", "callers").refused(t, exitUsage, "--callers")
 }
 
-// record prints what it says it prints, where it says.
+// record prints what it says it prints, where it says so.
 func TestRecordPrints(t *testing.T) {
 	t.Parallel()
 	able(t)

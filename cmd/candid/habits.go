@@ -12,10 +12,10 @@ import (
 	"github.com/candid-profiler/candid/internal/capture/launch"
 )
 
-// What fingers know from other profilers is taken where it is clear what is meant, and
-// answered with what to write here where it is not.
+// Arguments that people are used to from other profilers are accepted if it is clear what they
+// mean, and answered with the right form if it is not.
 
-// elsewhere are commands of other profilers, with what does that here.
+// elsewhere maps commands of other profilers to candid's equivalents.
 var elsewhere = map[string]string{
 	"annotate":   "candid report FILE --lines",
 	"attach":     "candid record -p PID",
@@ -40,9 +40,9 @@ var elsewhere = map[string]string{
 	"web":        "candid view FILE",
 }
 
-// A meaning is what a flag of other profilers is here.
+// meaning is candid's equivalent of a flag of other profilers.
 type meaning struct {
-	commands string // that it is a flag of, with spaces; "": of all
+	commands string // the commands of candid to which it applies, with spaces; "": all
 	says     string
 }
 
@@ -52,8 +52,8 @@ const (
 	lockMeant = "waiting for locks is part of -e wall and -e off-cpu (report --state blocked); 'candid dump' shows who holds which lock"
 )
 
-// meanings are the flags of perf, py-spy, async-profiler, rbspy and samply that are
-// called otherwise here, or are not needed.
+// meanings are the flags of perf, py-spy, async-profiler, rbspy and samply that have other names in
+// candid, or are not needed.
 var meanings = map[string]meaning{
 	"f":            {"record convert top diff", fileMeant},
 	"file":         {"record convert diff", fileMeant},
@@ -92,7 +92,7 @@ var meanings = map[string]meaning{
 	"exclude":      {"", "to leave out stacks with a function is --ignore REGEX"},
 }
 
-// flagFailure says which flag was meant, or which value, in words of this program.
+// flagFailure says which flag or which value was meant, in terms of this program.
 func flagFailure(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var value *pflag.InvalidValueError
@@ -103,7 +103,7 @@ func flagFailure(cmd *cobra.Command, err error) error {
 		dashed := "--" + name
 		if group := unknown.GetSpecifiedShortnames(); group != "" {
 			dashed = "-" + name
-			// The word that was meant as a long flag, with one dash as Java has them.
+			// The word may have been meant as a long flag, with one dash as in Java.
 			if word, _, _ := strings.Cut(group, "="); len(word) > 1 {
 				dashed = "-" + word
 				if f := cmd.Flags().Lookup(word); f != nil {
@@ -150,7 +150,7 @@ func takenFlag(fl *pflag.FlagSet, value string) bool {
 	return false
 }
 
-// swallowed says that a flag took the next flag for its value.
+// swallowed returns the error for a flag that took the next flag as its value.
 func swallowed(f *pflag.Flag, value string) error {
 	text := fmt.Sprintf("%s got no %s: it took %q, the next flag, as its value; is a variable of the shell empty?", dashedFlag(f), noun(f), value)
 	if f.Name == "pid" {
@@ -159,7 +159,7 @@ func swallowed(f *pflag.Flag, value string) error {
 	return errors.New(text)
 }
 
-// noun is what a flag's usage calls its value.
+// noun returns what a flag's usage calls its value.
 func noun(f *pflag.Flag) string {
 	name, _ := pflag.UnquoteUsage(f)
 	if f.Name == "pid" {
@@ -178,8 +178,8 @@ func dashedFlag(f *pflag.Flag) string {
 // swallows are the flags whose values never look like a flag; an expression may.
 var swallows = []string{"pid", "output", "event", "engine", "format", "view", "thread-kind", "state"}
 
-// checkSwallowed finds flags that took another one for their value, as they do where a
-// variable between them is empty, and a -p whose value is empty.
+// checkSwallowed finds flags that took another flag as their value, as they do if a shell variable
+// between them is empty, and a -p whose value is empty.
 func checkSwallowed(cmd *cobra.Command) error {
 	fl := cmd.Flags()
 	for _, name := range swallows {
@@ -203,7 +203,7 @@ func checkSwallowed(cmd *cobra.Command) error {
 	return nil
 }
 
-// meant says what a flag that this command does not have is here.
+// meant returns the equivalent of a flag that this command does not have.
 func meant(cmd *cobra.Command, name string) (string, bool) {
 	m, ok := meanings[name]
 	if !ok || m.commands != "" && !strings.Contains(" "+m.commands+" ", " "+cmd.Name()+" ") {
@@ -212,7 +212,7 @@ func meant(cmd *cobra.Command, name string) (string, bool) {
 	return m.says, true
 }
 
-// begunFlags are the flags of a command that go on as name, or that it goes on.
+// begunFlags returns the flags of a command that begin with name, or that name begins with.
 func begunFlags(cmd *cobra.Command, name string) string {
 	var near []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -223,30 +223,30 @@ func begunFlags(cmd *cobra.Command, name string) string {
 	return strings.Join(near, " or ")
 }
 
-// perfFlags take what perf has to be told and candid does always.
+// perfFlags adds flags that perf needs for what candid always does.
 func perfFlags(fl *pflag.FlagSet) {
 	fl.BoolP("call-stacks", "g", false, "")
 	fl.String("call-graph", "", "")
 	for _, name := range []string{"call-stacks", "call-graph"} {
-		// They are defined above: that cannot fail.
+		// The flags are defined above: this cannot fail.
 		_ = fl.MarkHidden(name)
 	}
 }
 
-// heedPerf answers perf's flags.
+// heedPerf prints an answer to perf's flags.
 func heedPerf(fl *pflag.FlagSet, say func(string)) {
 	if fl.Changed("call-stacks") || fl.Changed("call-graph") {
 		say("stacks are always recorded whole: -g and --call-graph are not needed")
 	}
 }
 
-// takesCommand is for commands with a program to launch: their flags end where it
-// begins, so that the program's own flags are its own without "--" before it.
+// takesCommand ends the flags of a command that launches a program where the program's command line
+// begins, so that the program's flags are its own without "--" before them.
 func takesCommand(cmd *cobra.Command) { cmd.Flags().SetInterspersed(false) }
 
-// targets gives the processes that are meant: those after -p, and numbers that stand
-// where a program to launch would, before or between flags; and the program to launch.
-// A program whose name is a number is launched behind "--".
+// targets returns the processes that are meant, which are those after -p and numbers in place of a
+// program to launch, before or between flags; and the program to launch. A program whose name is a
+// number is launched after "--".
 func targets(cmd *cobra.Command, flag *[]string, args []string) (pids []int, command []string, err error) {
 	fl := cmd.Flags()
 	for len(args) > 0 && fl.ArgsLenAtDash() < 0 && isNumber(args[0]) {
@@ -267,17 +267,16 @@ func targets(cmd *cobra.Command, flag *[]string, args []string) (pids []int, com
 	return pids, args, err
 }
 
-// given takes the processes that stand as words for those of a command that has no other
-// words.
+// given adds the arguments to the processes of a command that takes no other arguments.
 func given(flag *[]string, args []string) ([]int, error) {
 	*flag = append(*flag, args...)
 	return processIDs(*flag)
 }
 
-// isNumber reports whether a word is what process ids look like.
+// isNumber reports whether a word looks like a process ID.
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// processIDs reads what stands after -p.
+// processIDs parses the values of -p.
 func processIDs(words []string) (pids []int, err error) {
 	for _, w := range words {
 		pid, err := strconv.Atoi(strings.TrimSpace(w))
@@ -292,8 +291,7 @@ func processIDs(words []string) (pids []int, err error) {
 	return pids, nil
 }
 
-// onlyOneWay refuses a command beside what else there is to record, and says what is
-// meant most likely.
+// onlyOneWay refuses a command together with other targets, and says what was most likely meant.
 func onlyOneWay(all bool, pids []int, command []string) error {
 	switch {
 	case len(command) == 0:
@@ -313,7 +311,7 @@ func onlyOneWay(all bool, pids []int, command []string) error {
 	return nil
 }
 
-// notLaunched adds to the failure to find a program how a running process is recorded.
+// notLaunched adds how to record a running process to the error that a program was not found.
 func notLaunched(cmd *cobra.Command, command []string, err error) error {
 	if !errors.Is(err, launch.ErrNotFound) || cmd.ArgsLenAtDash() == 0 || strings.Contains(command[0], "/") {
 		return err

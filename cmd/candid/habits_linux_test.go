@@ -22,12 +22,11 @@ func TestCommandWithoutDashes(t *testing.T) {
 	if strings.Contains(r.err, "usage") || strings.Contains(r.err, "--help") {
 		t.Errorf("exit code %d\n%s", r.code, r.err)
 	}
-	// Behind the dashes a number is a program.
+	// After the dashes a number is a program.
 	candid(t, "record", "-q", "--", "4194305").refused(t, exitNotFound, "4194305", "command not found")
 }
 
-// A number is a process, wherever it stands among the flags; what perf has to be told
-// is no error.
+// A number is a process, wherever it stands among the flags; flags that perf needs are no error.
 func TestNumberIsProcess(t *testing.T) {
 	t.Parallel()
 	able(t)

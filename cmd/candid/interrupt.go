@@ -8,22 +8,21 @@ import (
 	"sync"
 )
 
-// interrupts turns signals into the end of a recording. The first one that asks
-// candid to stop ends the recording, which is saved then; another one while
-// that goes on ends candid at once. A launched program gets every signal that
-// candid gets.
+// interrupts makes signals end a recording. The first one that asks candid to stop ends the
+// recording, which is then saved; another one during that ends candid at once. A launched program
+// gets every signal that candid gets.
 type interrupts struct {
 	ch      chan os.Signal
 	cancel  context.CancelFunc
 	onFirst func()
 
 	mu    sync.Mutex
-	pass  func(os.Signal) error // to the launched program; nil: none
+	pass  func(os.Signal) error // to the launched program; nil if there is none
 	asked bool
 	saved bool
 }
 
-// interruptible gives a context that the first signal to stop ends.
+// interruptible returns a context that ends with the first signal to stop.
 func interruptible(parent context.Context, launching bool, onFirst func()) (context.Context, *interrupts) {
 	if parent == nil {
 		parent = context.Background()
@@ -32,9 +31,9 @@ func interruptible(parent context.Context, launching bool, onFirst func()) (cont
 	in := &interrupts{ch: make(chan os.Signal, 16), cancel: cancel, onFirst: onFirst}
 	var wanted []os.Signal
 	for _, s := range stopSignals {
-		// Under nohup a hangup ends nothing. Shells start background commands
-		// with Ctrl-C ignored: a launched program inherits that, but without one
-		// the signal can only be meant for candid.
+		// Under nohup a hangup ends nothing. Shells start background commands with Ctrl-C ignored:
+		// a launched program inherits that, but without one the signal can only be meant for
+		// candid.
 		if signal.Ignored(s) && (s != os.Interrupt || launching) {
 			continue
 		}
@@ -58,15 +57,15 @@ func interruptible(parent context.Context, launching bool, onFirst func()) (cont
 	return ctx, in
 }
 
-// passTo gives the launched program's way to take signals.
+// passTo sets the function that passes signals to the launched program.
 func (in *interrupts) passTo(pass func(os.Signal) error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.pass = pass
 }
 
-// done says that all is saved: from here on candid only waits for the launched
-// program, and signals are that program's.
+// done says that everything is saved: from here on candid only waits for the launched program, and
+// signals go to that program.
 func (in *interrupts) done() {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/candid-profiler/candid/internal/record"
 )
 
-// replay gives a stream and the profile beside it samples of the same few thousand
-// stacks, as a recording does.
+// replay adds samples of the same few thousand stacks to a stream and to the profile beside it, as
+// a recording does.
 type replay struct {
 	s       *streaming
 	b       *profile.Builder
@@ -41,7 +41,7 @@ func newReplay(t *testing.T, path string) *replay {
 	return r
 }
 
-// observed is how much is observed in a batch.
+// observed is how many observations there are in a batch.
 const observed = 20
 
 // add adds batches of samples.
@@ -73,7 +73,7 @@ func (r *replay) finish() (*profile.Profile, string, error) {
 	return p, name, err
 }
 
-// inUse is how much memory is in use.
+// inUse returns how much memory is in use, in bytes.
 func inUse() uint64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -82,18 +82,18 @@ func inUse() uint64 {
 	return m.HeapAlloc
 }
 
-// A recording of the same stacks takes no more memory when it is ten times as long, and
-// the file has every sample.
+// A recording of the same stacks takes no more memory if it is ten times as long, and the file has
+// every sample.
 func TestLongRecordingInBoundedMemory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.jfr")
 	before := inUse()
 	r := newReplay(t, path)
-	r.add(64) // all stacks, by each thread, and twice summed up
+	r.add(64) // all stacks, by each thread, summed up twice
 	short := inUse() - before
 	r.add(9 * 64)
 	long := inUse() - before
 	t.Logf("%d KiB after 131072 samples, %d after %d", short>>10, long>>10, r.samples)
-	// Each single sample takes some ten bytes more.
+	// Keeping each single sample would take some ten bytes more for each.
 	if long > short+512<<10 {
 		t.Errorf("ten times the samples take %d KiB instead of %d", long>>10, short>>10)
 	}
@@ -116,7 +116,7 @@ func TestLongRecordingInBoundedMemory(t *testing.T) {
 	}
 }
 
-// Where the file cannot be written any more, what it lacks is saved elsewhere.
+// If the file can no longer be written, what it lacks is saved elsewhere.
 func TestSummedUpWhenTheDiskFills(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	path := filepath.Join(t.TempDir(), "x.jfr")
@@ -151,7 +151,7 @@ func TestSummedUpWhenTheDiskFills(t *testing.T) {
 	}
 }
 
-// What is to be filtered, or shown as it was, has each of its samples.
+// A profile that is to be filtered, or shown by time, keeps each of its samples.
 func TestNotSummedUp(t *testing.T) {
 	r := newReplay(t, filepath.Join(t.TempDir(), "x.jfr"))
 	r.s.whole = true

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// launched records a command quietly into a file that no one reads.
+// launched records a command quietly to a file that no one reads.
 func launched(t testing.TB, argv ...string) *exec.Cmd {
 	return command(t, append([]string{"record", "-q", "-o", os.DevNull, "--format", "collapsed", "--"}, argv...)...)
 }
@@ -52,8 +52,7 @@ func TestLaunchPassesStreams(t *testing.T) {
 	}
 }
 
-// Its environment, arguments, limits, signals and files are what they would
-// have been.
+// The program's environment, arguments, limits, signals and files are what they would have been.
 func TestLaunchChangesNothing(t *testing.T) {
 	able(t)
 	look := `env -0; tr '\0' '|' < /proc/$$/cmdline; ls /proc/self/fd; grep -E '^(Sig|Shd|Cpus_allowed:|Uid|Seccomp|NoNewPrivs|CapEff)' /proc/self/status | grep -v SigQ; ulimit -a; umask; pwd; cut -d' ' -f19 /proc/$$/stat`
@@ -102,7 +101,7 @@ func TestLaunchJavaArguments(t *testing.T) {
 	}
 }
 
-// What a program prints does not change, however often it is sampled.
+// A program's output does not change, however often it is sampled.
 func TestOutputIsTheSame(t *testing.T) {
 	launcher, classes := java(t)
 	show := []string{launcher, "-cp", classes, "Output"}
@@ -121,11 +120,11 @@ func TestOutputIsTheSame(t *testing.T) {
 	}
 }
 
-// Nothing of candid itself is in the profile of a program that it launched, and
-// programs that become others are followed.
+// Nothing of candid itself is in the profile of a program that it launched, and programs that
+// execute others are followed.
 func TestLaunchFollowsExec(t *testing.T) {
 	var r result
-	for _, seconds := range []string{"1.5", "6", "24"} { // on a busy machine it gets little CPU in one
+	for _, seconds := range []string{"1.5", "6", "24"} { // on a busy machine it gets little CPU time in one second
 		script := "exec " + strings.Join(chain(t, seconds), " ")
 		script = strings.ReplaceAll(script, "f*", "'f*'")
 		r = ok(t, "record", "-q", "-F", "500", "-o", "-", "--format", "collapsed", "--", "sh", "-c", "exec sh -c \"$0\"", script)
@@ -160,8 +159,8 @@ func TestLaunchChildren(t *testing.T) {
 	}
 }
 
-// The profile is there as soon as the recording ends; the program goes on, and
-// its end is waited for.
+// The profile is available as soon as the recording ends; the program goes on, and candid waits for
+// its end.
 func TestLaunchGoesOn(t *testing.T) {
 	t.Parallel()
 	able(t)
@@ -185,7 +184,7 @@ func TestLaunchGoesOn(t *testing.T) {
 		<-r.lines
 	}
 	r.wait(t, "tick")
-	// A signal to candid is the program's.
+	// A signal to candid now goes to the program.
 	if err := r.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +198,7 @@ func TestLaunchGoesOn(t *testing.T) {
 	}
 }
 
-// A signal while recording saves the profile and goes on to the program.
+// A signal during the recording saves the profile and is passed to the program.
 func TestLaunchPassesSignals(t *testing.T) {
 	able(t)
 	c := command(t, "record", "-o", "x.collapsed", "--", "sh", "-c",

@@ -29,21 +29,21 @@ type recording struct {
 	file string
 }
 
-// samplingLine is what candid says when it samples.
+// samplingLine matches what candid prints when it samples.
 var samplingLine = regexp.MustCompile(`(?m)^candid: (perf events|threads suspended by ptrace)`)
 
-// recorder starts one and waits until it samples.
+// recorder starts a recording and waits until it samples.
 func recorder(t testing.TB, args ...string) *recording {
 	t.Helper()
 	return recorderAs(t, nil, args...)
 }
 
-// recorderAs starts one through a command that makes it somebody else.
+// recorderAs starts one through a command that changes its user or its capabilities.
 func recorderAs(t testing.TB, as []string, args ...string) *recording {
 	t.Helper()
 	c := command(t, append([]string{"record", "-F", "500", "-o", "x.collapsed"}, args...)...)
 	if as != nil {
-		// All directories on the way to its own must let others pass.
+		// Other users must be able to pass through all directories on the way to its own.
 		for _, dir := range []string{c.Dir, filepath.Dir(c.Dir)} {
 			if err := os.Chmod(dir, 0o777); err != nil {
 				t.Fatal(err)
@@ -73,7 +73,7 @@ func recorderAs(t testing.TB, as []string, args ...string) *recording {
 	return r
 }
 
-// end waits for its end and gives what it saved.
+// end waits for the end of the recording and returns what it saved.
 func (r *recording) end(t testing.TB, code int) string {
 	t.Helper()
 	err := r.Wait()
@@ -120,8 +120,8 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// The second one ends candid although the first is still being worked on: here
-// it saves to a pipe that no one reads.
+// The second signal ends candid although the first is still being handled: here candid saves to a
+// pipe that no one reads.
 func TestSecondInterrupt(t *testing.T) {
 	able(t)
 	target := program(t, "tick")
@@ -164,14 +164,14 @@ func TestNohup(t *testing.T) {
 	if err := c.Wait(); err != nil {
 		t.Errorf("%v\n%s", err, errs.String())
 	}
-	// How long it was recorded is in the file: this test may learn late of the beginning.
+	// The recorded time is in the file: this test may learn late of the beginning.
 	if p, err := format.Read(filepath.Join(c.Dir, "x.jfr")); err != nil || p.Meta.Duration < 2900*time.Millisecond {
 		t.Errorf("less than 3 s were recorded: %v\n%s", err, errs.String())
 	}
 }
 
-// Shells start background commands with Ctrl-C ignored; sent to candid itself it
-// still ends the recording.
+// Shells start background commands with Ctrl-C ignored; a signal sent to candid itself still ends
+// the recording.
 func TestInterruptInBackground(t *testing.T) {
 	able(t)
 	target := program(t, "tick")
@@ -246,7 +246,7 @@ func TestCandidIsKilledAfterLaunching(t *testing.T) {
 	unharmed(t, alone)
 }
 
-// Processes that a target starts are targets with --children.
+// With --children the processes that a target starts become targets.
 func TestChildrenOfTarget(t *testing.T) {
 	able(t)
 	c := exec.Command("sh", "-c", `echo ready; read x; sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; true`)
@@ -266,7 +266,7 @@ func TestChildrenOfTarget(t *testing.T) {
 	}
 }
 
-// loaded lists the BPF programs that a process holds, by their ids.
+// loaded lists the BPF programs that a process holds, by ID.
 func loaded(t testing.TB, pid int) []ebpf.ProgramID {
 	t.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", pid))
@@ -292,7 +292,7 @@ func loaded(t testing.TB, pid int) []ebpf.ProgramID {
 	return out
 }
 
-// freed reports whether the kernel has none of the programs any more.
+// freed reports whether the kernel no longer has any of the programs.
 func freed(ids []ebpf.ProgramID) bool {
 	for _, id := range ids {
 		if p, err := ebpf.NewProgramFromID(id); err == nil {
@@ -303,8 +303,8 @@ func freed(ids []ebpf.ProgramID) bool {
 	return true
 }
 
-// unharmed checks that a target that prints ticks still does, that none of its
-// threads is stopped, and that nobody traces it.
+// unharmed checks that a target that prints ticks still does so, that none of its threads is
+// stopped, and that it is not traced.
 func unharmed(t testing.TB, r *running) {
 	t.Helper()
 	for len(r.lines) > 0 {
@@ -344,7 +344,7 @@ func TestAttachAgainAndAgain(t *testing.T) {
 		switch {
 		case r.code == exitOK:
 			seen++
-		case r.code != exitNoSamples: // a busy machine may not have let it run
+		case r.code != exitNoSamples: // on a busy machine it may not have run
 			t.Fatalf("cycle %d: exit code %d\n%s", n, r.code, r.err)
 		}
 	}
@@ -430,7 +430,7 @@ func TestShortThreads(t *testing.T) {
 		}
 		return len(threads) >= 30 && leaves >= 500
 	}, "record", "-t", "-F", "1000", "-p", program(t, "churn").pid(), "-o", "-", "--format", "collapsed")
-	// A stack of which a page was not there at that moment is one of hundreds.
+	// Stacks of which a page was absent at that moment are one in hundreds.
 	if r.code != exitOK || len(threads) < 30 || 100*(leaves-whole) > max(leaves, 500) {
 		t.Errorf("exit code %d, %d threads, %d of %d samples with their caller\n%s", r.code, len(threads), whole, leaves, r.err)
 	}

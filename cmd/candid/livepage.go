@@ -11,20 +11,20 @@ import (
 	"github.com/candid-profiler/candid/internal/view"
 )
 
-// livePage shows a recording in the browser while it is made.
+// livePage shows a recording in the browser while it is being made.
 type livePage struct {
 	r      *view.Recording
 	server *view.Server
 	say    func(string)
-	ctx    context.Context // of following
+	ctx    context.Context // for following
 	cancel context.CancelFunc
-	end    context.CancelFunc // of serving
+	end    context.CancelFunc // ends serving
 	served chan error
 	tails  sync.WaitGroup
 }
 
-// newLivePage serves the page and opens it. What a launched program prints is not
-// mixed with ours: the address goes to standard error.
+// newLivePage serves the page and opens it. The address goes to standard error, so that it is not
+// mixed with the output of a launched program.
 func newLivePage(cmd *cobra.Command, path string, say func(string)) (*livePage, error) {
 	r := view.OpenGrowing(path)
 	s, err := newServer(0, r)
@@ -40,7 +40,7 @@ func newLivePage(cmd *cobra.Command, path string, say func(string)) (*livePage, 
 	return p, nil
 }
 
-// follow shows what is written to the file.
+// follow updates the page as the file grows.
 func (p *livePage) follow(path string) {
 	p.tails.Go(func() {
 		if err := view.Follow(p.ctx, p.r, path, func() bool { return true }); err != nil {

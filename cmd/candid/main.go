@@ -1,5 +1,5 @@
-// Command candid is a sampling profiler that sees where a running program
-// spends its time, from outside the program.
+// Command candid is a sampling profiler that shows where a running program spends its time, from
+// outside the program.
 package main
 
 import (
@@ -15,12 +15,12 @@ import (
 )
 
 func main() {
-	// The copy of candid through which a program is launched never comes here:
-	// it waits in the package launch/early.
+	// The copy of candid through which a program is launched never gets here: it waits in the
+	// package launch/early.
 	os.Exit(run(os.Args[1:]))
 }
 
-// run executes a command line and gives the exit code.
+// run executes a command line and returns the exit code.
 func run(args []string) int {
 	root := newRoot()
 	root.SetArgs(args)
@@ -33,7 +33,7 @@ func run(args []string) int {
 	}
 	var coded *codedError
 	if !errors.As(err, &coded) {
-		// Everything that cobra itself rejects is a wrong call.
+		// Everything that cobra itself rejects is a usage error.
 		coded = &codedError{code: exitUsage, err: fmt.Errorf("%w; see 'candid %s--help'", err, commandWord(root, args))}
 		err = coded
 	}
@@ -43,8 +43,8 @@ func run(args []string) int {
 	return coded.code
 }
 
-// knownCommand refuses a first word that is no command, with the one that it looks
-// like. cobra would read the flags behind it first, and refuse those.
+// knownCommand refuses a first word that is not a command, and suggests the most similar one. cobra
+// would parse the flags after it first, and refuse those.
 func knownCommand(root *cobra.Command, args []string) error {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") || strings.HasPrefix(args[0], "__") { // __complete
 		return nil
@@ -67,7 +67,7 @@ func knownCommand(root *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q", args[0])
 }
 
-// noArguments is for commands that take flags only.
+// noArguments refuses arguments of commands that take only flags.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usage("unexpected argument %q: candid %s takes flags only; see 'candid %[2]s --help'", args[0], cmd.Name())
@@ -75,7 +75,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// completionShell refuses a shell that there is no completion for.
+// completionShell refuses a shell for which there is no completion.
 func completionShell(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -138,7 +138,7 @@ exit code (128+n if signal n ended it), or 125 candid failed, 126 not executable
 	root.SetFlagErrorFunc(flagFailure)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return checkSwallowed(cmd) }
 	wrapFlags(root)
-	// What --children was called at first.
+	// The original name of --children was --child.
 	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "child" {
 			name = "children"
@@ -146,7 +146,7 @@ exit code (128+n if signal n ended it), or 125 candid failed, 126 not executable
 		return pflag.NormalizedName(name)
 	})
 	completeValues(root)
-	root.Version = version() // for --version, which many try first
+	root.Version = version() // for --version, which many users try first
 	root.SetVersionTemplate(versionLine() + "\n")
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -166,7 +166,7 @@ exit code (128+n if signal n ended it), or 125 candid failed, 126 not executable
 	return root
 }
 
-// wrapFlags breaks the help of flags into lines as wide as the terminal.
+// wrapFlags wraps the help of flags to the width of the terminal.
 func wrapFlags(root *cobra.Command) {
 	cobra.AddTemplateFunc("wrapped", func(flags *pflag.FlagSet) string {
 		width, _ := report.Terminal(os.Stdout)

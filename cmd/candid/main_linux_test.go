@@ -21,11 +21,11 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// The tests of this package drive the real binary, the way people do.
+// The tests of this package run the real binary, as people do.
 
 var (
 	binary string // candid, built without cgo
-	shared string // a directory for what tests share
+	shared string // a directory that tests share
 )
 
 func TestMain(m *testing.M) {
@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 		act(what)
 		return
 	}
-	// Where the tests run in the background or under nohup, their programs still start
-	// with signals as people's do: those that are caught are not ignored in children.
+	// If the tests run in the background or under nohup, their programs still start with the
+	// signals that people's programs start with: caught signals are not ignored in children.
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
 		if signal.Ignored(s) {
 			signal.Notify(make(chan os.Signal, 1), s)
@@ -63,7 +63,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// result is how a run of candid ended.
+// result is the outcome of a run of candid.
 type result struct {
 	code     int
 	out, err string
@@ -72,7 +72,7 @@ type result struct {
 // patience is how long one run of candid may take on a busy machine.
 const patience = 3 * time.Minute
 
-// command makes a candid command that works in a directory of its own.
+// command returns a candid command that works in a directory of its own.
 func command(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -103,13 +103,13 @@ func outcome(t testing.TB, c *exec.Cmd, err error, out, errs fmt.Stringer) resul
 	return result{ws.ExitStatus(), out.String(), errs.String()}
 }
 
-// candid runs it to its end.
+// candid runs a command line to its end.
 func candid(t testing.TB, args ...string) result {
 	t.Helper()
 	return finish(t, command(t, args...))
 }
 
-// ok runs it to its end, which must be a good one.
+// ok runs a command line to its end, which must be a success.
 func ok(t testing.TB, args ...string) result {
 	t.Helper()
 	r := candid(t, args...)
@@ -119,8 +119,8 @@ func ok(t testing.TB, args ...string) result {
 	return r
 }
 
-// refused says that a run ended with the code and one clear line that holds all
-// of the words.
+// refused checks that a run ended with the exit code and one clear line that contains all of the
+// words.
 func (r result) refused(t testing.TB, code int, words ...string) {
 	t.Helper()
 	if r.code != code {
@@ -139,13 +139,12 @@ func (r result) refused(t testing.TB, code int, words ...string) {
 	}
 }
 
-// forLong is how long a busy program is recorded, one after the other: where dozens
-// of threads want each CPU and candid may not take a better nice level, a second holds
-// no ten samples of it.
+// forLong are the durations for which a busy program is recorded, in turn: if dozens of threads
+// want each CPU and candid may not take a better nice level, a second does not yield ten samples.
 var forLong = []string{"1s", "4s", "16s"}
 
-// forEnough runs candid, for longer and longer, until what it gives is enough to look
-// at: how much CPU a program gets in a second is the machine's affair.
+// forEnough runs candid for longer and longer durations until enough accepts the result: how much
+// CPU time a program gets in a second depends on the machine.
 func forEnough(t testing.TB, enough func(result) bool, args ...string) (r result) {
 	t.Helper()
 	for _, d := range forLong {
@@ -156,16 +155,16 @@ func forEnough(t testing.TB, enough func(result) bool, args ...string) (r result
 	return r
 }
 
-// sampled is enough where one sample is.
+// sampled accepts a result with at least one sample.
 func sampled(r result) bool { return r.code != exitNoSamples }
 
-// ran is enough where the target has to have run, although no sample passes a filter.
+// ran accepts a result if the target has run, even if no sample passes a filter.
 func ran(r result) bool { return !strings.Contains(r.err, "used no CPU") }
 
 // running is a program that a test started.
 type running struct {
 	*exec.Cmd
-	lines chan string // of its standard output; closed at its end
+	lines chan string // lines of its standard output; closed at its end
 	in    *os.File
 }
 
@@ -195,7 +194,7 @@ func start(t testing.TB, c *exec.Cmd) *running {
 		for s := bufio.NewScanner(pr); s.Scan(); {
 			select {
 			case r.lines <- s.Text():
-			default: // nobody reads
+			default: // nobody reads them
 			}
 		}
 	}()
@@ -222,7 +221,7 @@ func (r *running) line(t testing.TB) string {
 	return ""
 }
 
-// wait waits for the next line that holds the words.
+// wait waits for the next line that contains the words.
 func (r *running) wait(t testing.TB, words string) {
 	t.Helper()
 	for !strings.Contains(r.line(t), words) {
@@ -231,7 +230,7 @@ func (r *running) wait(t testing.TB, words string) {
 
 func (r *running) pid() string { return fmt.Sprint(r.Process.Pid) }
 
-// tell writes a line for the program to read.
+// tell writes a line to the program's standard input.
 func (r *running) tell(t testing.TB) {
 	t.Helper()
 	if _, err := r.in.Write([]byte("\n")); err != nil {
@@ -239,7 +238,7 @@ func (r *running) tell(t testing.TB) {
 	}
 }
 
-// used is the CPU time of a process until now, to 10 ms.
+// used returns the CPU time of a process until now, to 10 ms.
 func used(t testing.TB, pid int) time.Duration {
 	t.Helper()
 	f := strings.Fields(stat(t, pid))
@@ -251,16 +250,16 @@ func used(t testing.TB, pid int) time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond // USER_HZ is 100
 }
 
-// works waits until a process has used that much CPU time more, however long that
-// takes: samples come with it and not with time.
+// works waits until a process has used that much more CPU time, however long that takes: samples
+// come with CPU time and not with time.
 func works(t testing.TB, pid int, long time.Duration) {
 	t.Helper()
 	begin := used(t, pid)
 	await(t, fmt.Sprintf("process %d to use %v of CPU time", pid, long), func() bool { return used(t, pid)-begin >= long })
 }
 
-// rests waits until all threads of a process have slept for a while without using any
-// CPU time: what a program still does after its start shows in a recording.
+// rests waits until all threads of a process have slept for a while without using CPU time: what a
+// program still does after its start shows in a recording.
 func rests(t testing.TB, pid int) {
 	t.Helper()
 	last, since := "", time.Now()
@@ -271,7 +270,7 @@ func rests(t testing.TB, pid int) {
 			s, err1 := os.ReadFile(task + "/stat")
 			ran, err2 := os.ReadFile(task + "/schedstat")
 			if err1 != nil || err2 != nil {
-				asleep = false // it ended just now
+				asleep = false // it has just ended
 				break
 			}
 			asleep = asleep && bytes.Contains(s, []byte(") S "))
@@ -287,7 +286,7 @@ func rests(t testing.TB, pid int) {
 // actAs makes the test binary one of the programs that tests profile.
 const actAs = "CANDID_TEST_ACT_AS"
 
-// program starts one of them, with more in its environment, and waits until it is ready.
+// program starts one of them, with additions to its environment, and waits until it is ready.
 func program(t testing.TB, what string, env ...string) *running {
 	t.Helper()
 	self, err := os.Executable()
@@ -301,7 +300,7 @@ func program(t testing.TB, what string, env ...string) *running {
 	return r
 }
 
-// able skips the test where this machine does not let candid record.
+// able skips the test if candid cannot record on this machine.
 func able(t testing.TB) {
 	t.Helper()
 	if why := ability(); why != "" {
@@ -324,8 +323,8 @@ func root(t testing.TB) {
 	}
 }
 
-// namespaces skips the test where this machine does not let root make namespaces, as
-// in most containers.
+// namespaces skips the test if root may not create namespaces on this machine, as in most
+// containers.
 func namespaces(t testing.TB) {
 	t.Helper()
 	root(t)
@@ -334,7 +333,7 @@ func namespaces(t testing.TB) {
 	}
 }
 
-// java is the launcher of a JDK 17 and the directory of the compiled programs.
+// java returns the launcher of a JDK 17 and the directory of the compiled programs.
 func java(t testing.TB) (launcher, classes string) {
 	t.Helper()
 	able(t)
@@ -360,7 +359,7 @@ var (
 	compileError error
 )
 
-// chain is the command line of the program with eight tiny methods.
+// chain returns the command line of the program with eight tiny methods.
 func chain(t testing.TB, seconds string, flags ...string) []string {
 	t.Helper()
 	launcher, classes := java(t)
@@ -386,7 +385,7 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-// await waits until something is so.
+// await waits until so returns true.
 func await(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	for begin := time.Now(); !so(); time.Sleep(5 * time.Millisecond) {

@@ -18,8 +18,8 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// TestConvertInBoundedMemory converts a file that is ten times as long as another and
-// says nothing that the other does not: it takes as much memory.
+// TestConvertInBoundedMemory converts a file that is ten times as long as another and contains
+// nothing new: it takes as much memory.
 func TestConvertInBoundedMemory(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -36,7 +36,7 @@ func TestConvertInBoundedMemory(t *testing.T) {
 	if r := finish(t, c); r.code != exitOK {
 		t.Fatalf("exit code %d\n%s", r.code, r.err)
 	}
-	few := c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss // KiB; not less than it took
+	few := c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss // KiB; an upper bound of what it took
 	out := filepath.Join(dir, "long.jfr")
 	c = command(t, "convert", long, "-o", out)
 	r, most := peakOf(t, c)
@@ -44,8 +44,8 @@ func TestConvertInBoundedMemory(t *testing.T) {
 		t.Fatalf("exit code %d\n%s", r.code, r.err)
 	}
 	t.Logf("%d KiB for %d lines, %d KiB for %d", few, lines, most, 10*lines)
-	// Where the collector comes late more garbage piles up; each line that is kept is more
-	// than three times as much in all.
+	// If the collector runs late more garbage piles up; keeping each line takes more than three
+	// times as much in total.
 	if most > few*5/2 {
 		t.Errorf("ten times the lines take %d KiB instead of %d", most, few)
 	}
@@ -62,8 +62,8 @@ func TestConvertInBoundedMemory(t *testing.T) {
 	}
 }
 
-// TestSumsInBoundedMemory converts a recording that has ten times the samples of another,
-// in the same stacks, to what tells nothing of single samples: it takes as much memory.
+// TestSumsInBoundedMemory converts a recording that has ten times the samples of another, in the
+// same stacks, to formats that contain no single samples: it takes as much memory.
 func TestSumsInBoundedMemory(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -93,16 +93,15 @@ func TestSumsInBoundedMemory(t *testing.T) {
 			peaks[i] = most
 		}
 		t.Logf("%v: %d KiB for %d samples, %d KiB for %d", args, peaks[0], samples, peaks[1], 10*samples)
-		// A sample that is kept takes ten bytes and more.
+		// A sample that is kept takes ten bytes or more.
 		if more := (peaks[1] - peaks[0]) << 10; more > 5*9*samples {
 			t.Errorf("%v: nine times the samples more take %d bytes more", args, more)
 		}
 	}
 }
 
-// TestSinglesInBoundedMemory is the same of formats that have each sample by itself: of what
-// is too much for memory they are packed in a file from the one that is read to the one that
-// is written.
+// TestSinglesInBoundedMemory does the same for formats that contain each sample: what does not fit
+// in memory is packed in a file on the way from the input to the output.
 func TestSinglesInBoundedMemory(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -119,7 +118,7 @@ func TestSinglesInBoundedMemory(t *testing.T) {
 	for _, name := range []string{"jfr", "speedscope", "firefox", "otlp"} {
 		out := "/dev/null"
 		if name == "jfr" {
-			out = filepath.Join(dir, "out.jfr") // elsewhere it keeps a chunk in memory
+			out = filepath.Join(dir, "out.jfr") // written elsewhere it would keep a chunk in memory
 		}
 		var peaks [2]int64
 		for i, in := range []string{short, long} {
@@ -132,7 +131,7 @@ func TestSinglesInBoundedMemory(t *testing.T) {
 			peaks[i] = most
 		}
 		t.Logf("%s: %d KiB for %d samples, %d KiB for %d", name, peaks[0], samples, peaks[1], 10*samples)
-		// In memory each takes eight bytes and more.
+		// In memory each sample takes eight bytes or more.
 		if more := (peaks[1] - peaks[0]) << 10; more > 6*9*int64(samples) {
 			t.Errorf("%s: nine times the samples more take %d bytes more", name, more)
 		}
@@ -173,7 +172,7 @@ func writeFolded(t *testing.T, file string, lines, count int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const period = 7 * 11 * 13 // then the same lines come again
+	const period = 7 * 11 * 13 // then the same lines repeat
 	var round []byte
 	ends := [period]int{}
 	for i := range period {
@@ -182,7 +181,7 @@ func writeFolded(t *testing.T, file string, lines, count int) {
 	}
 	w := bufio.NewWriter(f)
 	for range lines / period {
-		w.Write(round) // Flush gives its error
+		w.Write(round) // Flush returns its error
 	}
 	if left := lines % period; left > 0 {
 		w.Write(round[:ends[left-1]])
@@ -195,8 +194,8 @@ func writeFolded(t *testing.T, file string, lines, count int) {
 	}
 }
 
-// peakOf runs a command and looks, while it runs, at the most memory that it had (KiB).
-// The kernel's account of children has that of the process that forked, too.
+// peakOf runs a command and observes its peak memory (KiB) while it runs. The kernel's account of
+// children also contains that of the process that forked.
 func peakOf(t *testing.T, c *exec.Cmd) (result, int64) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Who records what only starts other programs is told how to see those.
+// A user who records a program that only starts others is told how to see those.
 func TestLauncherHasNoSamples(t *testing.T) {
 	able(t)
 	target := start(t, exec.Command("sh", "-c", "echo ready; cat; true"))
@@ -26,7 +26,7 @@ func TestLauncherHasNoSamples(t *testing.T) {
 	}
 }
 
-// What matches nothing is said, and the exit code tells, also where JSON is printed.
+// A filter that matches nothing is reported, also by the exit code, even if JSON is printed.
 func TestNothingMatches(t *testing.T) {
 	t.Parallel()
 	able(t)
@@ -46,11 +46,11 @@ func TestNothingMatches(t *testing.T) {
 	}
 }
 
-// Who may not look at a program is told that there is more to see.
+// A user who may not look at a program is told that there is more to see.
 func TestPSOfOthers(t *testing.T) {
 	able(t)
 	root(t)
-	program(t, "idle") // root's
+	program(t, "idle") // belongs to root
 	c := command(t, "ps")
 	c.Dir = public(t, 0o755)
 	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
@@ -59,7 +59,7 @@ func TestPSOfOthers(t *testing.T) {
 	}
 }
 
-// A program that ends at once is said to have ended, and with what: that is why there is
+// A program that ends at once is reported to have ended, with its exit code: that is why there is
 // nothing to see.
 func TestEndsAtOnce(t *testing.T) {
 	able(t)
@@ -68,7 +68,7 @@ func TestEndsAtOnce(t *testing.T) {
 		t.Fatalf("exit code %d\n%s", r.code, r.err)
 	}
 	if strings.Contains(r.err, "samples  ") && !strings.Contains(r.err, "samples  0") {
-		return // on a machine that is busy enough one sample can fall into it
+		return // on a very busy machine one sample may be in it
 	}
 	if !strings.Contains(r.err, "the program ended with exit code 3") || strings.Contains(r.err, "No samples.") || strings.Contains(r.err, "hint") {
 		t.Errorf("%s", r.err)
@@ -78,7 +78,7 @@ func TestEndsAtOnce(t *testing.T) {
 	}
 }
 
-// A rate may be written as a time in top as in record.
+// In top as in record, a rate may be written as a time.
 func TestTopInterval(t *testing.T) {
 	able(t)
 	p := program(t, "spin").pid()

@@ -34,7 +34,7 @@ func (f *outputFlags) add(cmd *cobra.Command) {
 	fl.BoolVar(&f.suffix, "kinds", false, "in collapsed files: mark each frame's kind (_[j] _[i] _[k] _[1])")
 }
 
-// output is a place for a profile that has been found writable.
+// output is a place for a profile that has been checked to be writable.
 type output struct {
 	path  string
 	name  string // of the format
@@ -72,8 +72,8 @@ func (f *outputFlags) open() (*output, error) {
 	return o, nil
 }
 
-// pictured adds to a format that there is not what is written for it here: people ask
-// for a flame graph by the name or extension that others give it.
+// pictured adds to the error for an unknown format what candid writes instead: people ask for a
+// flame graph by the name or extension that other tools use.
 func pictured(err error, path, name string) error {
 	wanted := strings.ToLower(name)
 	if wanted == "" {
@@ -89,12 +89,11 @@ func pictured(err error, path, name string) error {
 	return err
 }
 
-// write writes the profile and gives the name of the file. The file appears
-// whole or not at all; if its disk is full, the profile goes to the directory
-// for temporary files and the error says so.
+// write writes the profile and returns the name of the file. The file appears whole or not at all;
+// if its disk is full, the profile goes to the directory for temporary files and the error says so.
 func (o *output) write(p *profile.Profile) (string, error) { return o.put(o.emitter(p)) }
 
-// put writes what emit gives, as write does.
+// put writes the output of emit, as write does.
 func (o *output) put(emit func(io.Writer) error) (string, error) {
 	name := o.path
 	var err error
@@ -116,7 +115,7 @@ func (o *output) put(emit func(io.Writer) error) (string, error) {
 	return "", fmt.Errorf("%w; the profile was saved as %s instead", failedWrite(name, err), spare)
 }
 
-// tell says what was written; of standard output nothing needs to be said.
+// tell prints what was written, unless it went to standard output.
 func (o *output) tell(w io.Writer, name string) {
 	if o.path == "-" {
 		return
@@ -128,14 +127,14 @@ func (o *output) tell(w io.Writer, name string) {
 	fmt.Fprintf(w, "candid: wrote %s%s\n", report.Clean(name), size)
 }
 
-// emitter writes a profile in the output's format.
+// emitter returns a function that writes a profile in the output's format.
 func (o *output) emitter(p *profile.Profile) func(io.Writer) error {
 	return func(w io.Writer) error {
 		return format.Write(w, o.name, p, format.Options{Threads: o.flags.threads, Kinds: o.flags.suffix})
 	}
 }
 
-// writeDevice writes to what is there already and is no file: a pipe, a terminal.
+// writeDevice writes to something that exists and is not a regular file: a pipe, a terminal.
 func writeDevice(path string, emit func(io.Writer) error) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -144,8 +143,7 @@ func writeDevice(path string, emit func(io.Writer) error) error {
 	return errors.Join(emit(f), f.Close())
 }
 
-// spare writes the profile to the directory for temporary files, under a name
-// that nothing has.
+// spare writes the profile to the directory for temporary files, under an unused name.
 func (o *output) spare(emit func(io.Writer) error) (string, error) {
 	base := filepath.Base(o.path)
 	if o.path == "-" {
@@ -166,13 +164,13 @@ func (o *output) spare(emit func(io.Writer) error) (string, error) {
 	return f.Name(), nil
 }
 
-// unfinished is the name of a file that is being written, which goes if candid
-// is ended in the middle of it; nil: none.
+// unfinished is the name of a file that is being written, which is removed if candid is ended in
+// the middle; nil if there is none.
 var unfinished atomic.Pointer[string]
 
-// replaceFile writes a file under another name and renames it when it is whole.
+// replaceFile writes a file under another name and renames it when it is complete.
 func replaceFile(path string, force bool, emit func(io.Writer) error) error {
-	// Through a link it is the file that is replaced, not the link.
+	// If the path is a link, the file is replaced, not the link.
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
@@ -191,10 +189,10 @@ func replaceFile(path string, force bool, emit func(io.Writer) error) error {
 	return place(name, path, force)
 }
 
-// place gives a file its name.
+// place renames a file to its name.
 func place(tmp, path string, force bool) error {
 	if !force {
-		// A link does not replace a file that has come in the meantime.
+		// A link does not replace a file that has appeared in the meantime.
 		if err := os.Link(tmp, path); err == nil || errors.Is(err, os.ErrExist) {
 			return err
 		}
@@ -202,7 +200,7 @@ func place(tmp, path string, force bool) error {
 	return os.Rename(tmp, path)
 }
 
-// reasonOf is an error without the name of the file, which may be a passing one.
+// reasonOf returns an error without the name of the file, which may be a temporary one.
 func reasonOf(err error) error {
 	var pe *os.PathError
 	if errors.As(err, &pe) {

@@ -2,11 +2,11 @@ package main
 
 import "github.com/spf13/cobra"
 
-// privilegesHint leads from the help of commands to newPrivileges.
+// privilegesHint refers from the help of commands to newPrivileges.
 const privilegesHint = `'candid help privileges' says how to run it without root, in Docker and in Kubernetes.`
 
-// newPrivileges is a text to read, not a command: what is permitted to whom. What
-// this machine permits says doctor.
+// newPrivileges returns a text to read, not a command: which privileges permit what. doctor says
+// what this machine permits.
 func newPrivileges() *cobra.Command {
 	return &cobra.Command{
 		Use:   "privileges",

@@ -11,9 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The smallest set of capabilities gives an ordinary user the full engine for
-// another user's process; without any one of them it is less, or nothing, and the
-// line says so.
+// The smallest set of capabilities gives an ordinary user the full engine for another user's
+// process; without any one of them the user gets less, or nothing, and the line says so.
 func TestCapabilities(t *testing.T) {
 	t.Parallel()
 	able(t)
@@ -69,7 +68,8 @@ func TestParanoidLevels(t *testing.T) {
 		"0":  {"perf events", "Hz per CPU", "BPF is not permitted"},
 		"1":  {"perf events", "Hz per thread", "BPF is not permitted"},
 		"2":  {"perf events", "Hz per thread", "without time spent in the kernel (kernel.perf_event_paranoid=2)"},
-		// Some distributions' kernels forbid everything from here on, others know no such level.
+		// Some distributions' kernels forbid everything from this level on, others do not have such
+		// levels.
 		"3": {"kernel.perf_event_paranoid", "3"},
 		"4": {"kernel.perf_event_paranoid", "4"},
 	} {
@@ -93,8 +93,8 @@ func TestParanoidLevels(t *testing.T) {
 	}
 }
 
-// filtered starts a command behind a filter as containers have it, which forbids
-// system calls with EPERM.
+// filtered starts a command under a seccomp filter like that of containers, which makes system
+// calls fail with EPERM.
 func filtered(c *exec.Cmd, forbidden ...uint32) error {
 	prog := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}} // the call's number
 	for i, nr := range forbidden {
@@ -104,7 +104,7 @@ func filtered(c *exec.Cmd, forbidden ...uint32) error {
 		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: 0x00050000 | uint32(unix.EPERM)}) // SECCOMP_RET_ERRNO
 	started := make(chan error)
 	go func() {
-		// The thread, which the filter is for, ends with the goroutine.
+		// The filter applies to the thread, which ends with the goroutine.
 		runtime.LockOSThread()
 		fprog := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}
 		err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -119,8 +119,8 @@ func filtered(c *exec.Cmd, forbidden ...uint32) error {
 	return <-started
 }
 
-// In a container as Docker makes it by default there are neither perf events nor
-// BPF: threads are suspended, of a program that runs and of one that is launched.
+// In a container with Docker's defaults there are neither perf events nor BPF: threads are
+// suspended, both of a running program and of a launched one.
 func TestDefaultContainer(t *testing.T) {
 	able(t)
 	target := program(t, "spin").pid()
@@ -136,7 +136,7 @@ func TestDefaultContainer(t *testing.T) {
 	}
 	noPerf := []uint32{unix.SYS_PERF_EVENT_OPEN, unix.SYS_BPF}
 	for _, args := range [][]string{{"-p", target, "-d", "700ms"}, {"--", "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done >&2"}} {
-		// On a busy machine neither may get the CPU for so long.
+		// On a busy machine neither may get a CPU in that time.
 		r := run(noPerf, args...)
 		for tries := 0; tries < 9 && (r.code == exitNoSamples || r.code == exitOK && samples(r.out, "") < 10); tries++ {
 			r = run(noPerf, args...)
@@ -156,7 +156,7 @@ func TestDefaultContainer(t *testing.T) {
 			}
 		}
 	}
-	// Older Docker, on kernels before 4.8, forbids ptrace as well: nothing is left.
+	// Older Docker, on kernels before 4.8, also forbids ptrace: nothing is left.
 	r := run(append(noPerf, unix.SYS_PTRACE), "-p", target, "-d", "100ms")
 	r.refused(t, exitPermission, "seccomp", "ptrace", "CAP_SYS_PTRACE")
 }

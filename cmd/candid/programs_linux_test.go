@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// act is the test binary as one of the programs that tests profile. All of
-// them print "ready" and end with their standard input.
+// act makes the test binary one of the programs that tests profile. All of them print "ready" and
+// end when their standard input does.
 func act(what string) {
 	told := make(chan bool, 1) // a line was written to it
 	go func() {
@@ -33,7 +33,7 @@ func act(what string) {
 	case "spin":
 		fmt.Println("ready")
 		spinUntil(time.Now().Add(time.Hour))
-	case "unbroken": // one thread runs all the time, if GODEBUG and GOGC say that nothing interrupts it
+	case "unbroken": // one thread runs all the time, if GODEBUG and GOGC make sure that nothing interrupts it
 		fmt.Println("ready")
 		for {
 			spun = spun*31 + 1
@@ -41,7 +41,7 @@ func act(what string) {
 	case "idle":
 		fmt.Println("ready")
 		select {}
-	case "tick": // uses CPU and shows that it goes on
+	case "tick": // uses CPU time and shows that it goes on
 		fmt.Println("ready")
 		for n := 0; ; n++ {
 			spinUntil(time.Now().Add(5 * time.Millisecond))
@@ -55,19 +55,19 @@ func act(what string) {
 		manyThreads(n)
 	case "churn":
 		churn()
-	case "exec": // spins until it is told, and becomes a shell that counts
+	case "exec": // spins until it reads a line, then becomes a shell that counts
 		fmt.Println("ready")
 		for len(told) == 0 {
 			spinUntil(time.Now().Add(time.Millisecond))
 		}
 		err := syscall.Exec("/bin/sh", []string{"sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"}, os.Environ())
 		fmt.Println(err)
-	case "split": // two functions share its CPU time in that ratio, and it says how
+	case "split": // two functions share its CPU time in that ratio, and it prints the shares
 		red, blue, _ := strings.Cut(arg, ":")
 		r, _ := strconv.Atoi(red)
 		b, _ := strconv.Atoi(blue)
 		split(r, b)
-	case "for": // spins until it is told, and that long after it, and ends with code 3
+	case "for": // spins until it reads a line and for that long after it, and ends with code 3
 		d, _ := time.ParseDuration(arg)
 		fmt.Println("ready")
 		for len(told) == 0 {
@@ -141,7 +141,7 @@ func readZeros() {
 	}
 }
 
-// manyThreads has n threads that each work now and then.
+// manyThreads runs n threads that each work now and then.
 func manyThreads(n int) {
 	started := make(chan bool)
 	for range n {

@@ -48,7 +48,7 @@ Passwords and tokens in it are masked. If none matches, the exit code is 4.`,
 				return failed(err)
 			}
 			var shown []psRow
-			closed := 0 // whose runtime cannot be known
+			closed := 0 // processes whose runtime cannot be determined
 			for _, p := range procs {
 				r := newPSRow(p)
 				switch {
@@ -128,7 +128,7 @@ func newPSRow(p runtimes.Process) psRow {
 	return r
 }
 
-// plain makes a target's words safe for a terminal.
+// plain makes strings from a target safe for a terminal.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -37,7 +37,7 @@ type recordFlags struct {
 	json       bool
 	quiet      bool
 	view       bool // show it in a browser afterwards
-	report     bool // print one: no file was named
+	report     bool // print a report: no file was named
 }
 
 func newRecord() *cobra.Command {
@@ -193,7 +193,7 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 		return wrap(runErr)
 	}
 
-	// From here on there is something recorded: it is saved whatever else fails.
+	// From here on something has been recorded: it is saved whatever else fails.
 	err = errors.Join(f.save(cmd, out, stream, res, launching), runErr)
 	signals.done()
 	var outcome error // of the launched program
@@ -231,8 +231,8 @@ func runRecord(cmd *cobra.Command, f *recordFlags, args []string) error {
 	return f.early(res)
 }
 
-// early says that the targets ended otherwise than they were asked to be recorded. That
-// has been printed, unless only errors are.
+// early returns an error if the targets did not end as requested. Its text has been printed
+// already, unless only errors are.
 func (f *recordFlags) early(res *record.Result) error {
 	var why error
 	for _, e := range res.Ends {
@@ -253,7 +253,7 @@ func (f *recordFlags) early(res *record.Result) error {
 	return &codedError{exitEarly, why}
 }
 
-// ended says for scripts how targets ended.
+// ended describes for scripts how targets ended.
 func ended(res *record.Result) []report.Ended {
 	var out []report.Ended
 	for _, e := range res.Ends {
@@ -266,7 +266,7 @@ func ended(res *record.Result) []report.Ended {
 	return out
 }
 
-// rate sets the rate where it is given as a time between samples.
+// rate sets the rate if it is given as a time between samples.
 func rate(cmd *cobra.Command, o *record.Options, interval time.Duration) error {
 	if !cmd.Flags().Changed("interval") {
 		return nil
@@ -281,8 +281,8 @@ func rate(cmd *cobra.Command, o *record.Options, interval time.Duration) error {
 	return nil
 }
 
-// childrenHint names --children where the targets may be nothing but launchers of what
-// the user looks for: timeout, sudo, env, sh -c.
+// childrenHint mentions --children if the targets may only launch what the user is looking for:
+// timeout, sudo, env, sh -c.
 func childrenHint(o *record.Options) string {
 	switch {
 	case o.Children || o.All:
@@ -293,7 +293,7 @@ func childrenHint(o *record.Options) string {
 	return "; what it starts, as sh, timeout and sudo do, is recorded with --children"
 }
 
-// whyNone says why a recording of an event has no samples.
+// whyNone returns why a recording of an event has no samples.
 func whyNone(c *record.Costs, o *record.Options, written string) string {
 	e, err := event.Parse(written)
 	switch {
@@ -317,11 +317,11 @@ func whyNone(c *record.Costs, o *record.Options, written string) string {
 	return "the target used no CPU while it was recorded" + childrenHint(o)
 }
 
-// soon is within what time a program has hardly begun when it ends.
+// soon is the duration below which a program counts as too short for samples.
 const soon = time.Second
 
-// noneOf says how a launched program ended that there are no samples of; all says that it
-// was recorded to its end.
+// noneOf returns how a launched program without samples ended; all says that it was recorded to its
+// end.
 func noneOf(res *record.Result, o *record.Options, written string, outcome error, all bool) string {
 	code := 0
 	var coded *codedError
@@ -339,8 +339,8 @@ func noneOf(res *record.Result, o *record.Options, written string, outcome error
 	return text + "; no samples: " + whyNone(&res.Costs, o, written)
 }
 
-// show serves the page of what was recorded. It knows when each sample was taken
-// even if the format of the file does not keep that.
+// show serves the page of what was recorded. It knows when each sample was taken even if the format
+// of the file does not keep that.
 func (f *recordFlags) show(cmd *cobra.Command, res *record.Result) error {
 	r, err := view.Open(f.out.path, res.Profile)
 	if err != nil {
@@ -353,7 +353,7 @@ func (f *recordFlags) show(cmd *cobra.Command, res *record.Result) error {
 	return serve(cmd, s, true, "")
 }
 
-// stopping says that recording ends, and what another Ctrl-C would do.
+// stopping says that recording is ending, and what another Ctrl-C would do.
 func stopping(out *output) string {
 	if out.streams() {
 		return "stopping; press Ctrl-C again to end at once, with what is written already"
@@ -361,8 +361,8 @@ func stopping(out *output) string {
 	return "stopping; press Ctrl-C again to give up what was recorded"
 }
 
-// awaitProgram waits for the launched program, whose exit code becomes candid's
-// unless candid itself failed.
+// awaitProgram waits for the launched program, whose exit code becomes candid's unless candid
+// itself failed.
 func awaitProgram(res *record.Result, failure error, say func(string)) error {
 	if failure != nil {
 		// The program may run for long: say now what went wrong.

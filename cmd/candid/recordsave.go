@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// save writes what was recorded and says what it was.
+// save writes what was recorded and prints a summary of it.
 func (f *recordFlags) save(cmd *cobra.Command, out *output, stream *streaming, res *record.Result, launching bool) error {
 	write := out.write
 	if stream != nil {
@@ -31,14 +31,14 @@ func (f *recordFlags) save(cmd *cobra.Command, out *output, stream *streaming, r
 	costs := report.Costs{
 		Stats: res.Costs.Stats, Target: res.Costs.Target, TargetCPU: res.Costs.TargetCPU,
 		OwnCPU: res.Costs.OwnCPU, FirstWalked: res.Costs.FirstWalked, File: name,
-		MaxRSS: max(res.Costs.MaxRSS, record.PeakMemory()), // writing may have taken more
+		MaxRSS: max(res.Costs.MaxRSS, record.PeakMemory()), // writing may have taken more memory
 		Ended:  ended(res),
 	}
 	if st, err := os.Stat(name); err == nil && st.Mode().IsRegular() {
 		costs.FileSize = st.Size()
 	}
-	// What a launched program prints is not mixed with ours, nor is a profile
-	// that is written to standard output.
+	// candid's text is mixed neither with the output of a launched program nor with a profile on
+	// standard output.
 	printTo := os.Stdout
 	if launching || f.out.path == "-" {
 		printTo = os.Stderr
@@ -53,7 +53,7 @@ func (f *recordFlags) save(cmd *cobra.Command, out *output, stream *streaming, r
 	}
 	if launching && res.Filtered == nil && res.Profile.SampleCount() == 0 {
 		out.tell(cmd.ErrOrStderr(), name)
-		return nil // why it has none is told when it has ended
+		return nil // the reason for having none is printed when it has ended
 	}
 	if n := res.Passed; n.Left < n.All {
 		fmt.Fprintf(cmd.ErrOrStderr(), "candid: %v\n", n)
@@ -78,7 +78,7 @@ func reportOptions(f *os.File) report.Options {
 	return report.Options{Width: width, Color: color}
 }
 
-// recordFailure gives an error of recording its exit code.
+// recordFailure returns an error of recording with its exit code.
 func recordFailure(err error) error {
 	switch {
 	case err == nil:
@@ -93,8 +93,7 @@ func recordFailure(err error) error {
 	return failed(err)
 }
 
-// launchFailure turns candid's own failures into one code that a launched
-// program is unlikely to have.
+// launchFailure maps candid's own failures to one code that a launched program is unlikely to have.
 func launchFailure(launching bool, err error) error {
 	var coded *codedError
 	if launching && errors.As(err, &coded) && coded.code < exitCandidFailed && coded.code != exitUsage {

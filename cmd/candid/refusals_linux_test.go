@@ -11,8 +11,8 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// What cannot be done is refused with one clear line and the right exit code,
-// before anything is recorded.
+// Impossible requests are refused with one clear line and the right exit code, before anything is
+// recorded.
 func TestRefusals(t *testing.T) {
 	able(t)
 	target := program(t, "idle").pid()
@@ -157,8 +157,8 @@ func TestNotPermitted(t *testing.T) {
 	finish(t, c).refused(t, exitPermission, "cannot write x.html", "permission denied")
 }
 
-// An ordinary user profiles what is theirs, with less where the system gives
-// less, or is told what to change.
+// An ordinary user profiles their own programs, with less detail if the system permits less, or is
+// told what to change.
 func TestOrdinaryUser(t *testing.T) {
 	able(t)
 	root(t)
@@ -184,7 +184,7 @@ func TestOrdinaryUser(t *testing.T) {
 		if err != nil || samples(string(b), "") < 10 {
 			t.Errorf("%v\n%s\n%s", err, b, r.err)
 		}
-		// The best engine needs more than an ordinary user has.
+		// The best engine needs more privileges than an ordinary user has.
 		if !strings.Contains(r.err, "BPF is not permitted") {
 			t.Errorf("it does not say why it uses what it uses:\n%s", r.err)
 		}
@@ -193,7 +193,7 @@ func TestOrdinaryUser(t *testing.T) {
 	default:
 		t.Errorf("exit code %d\n%s", r.code, r.err)
 	}
-	// The same as the target's own start.
+	// The same holds for a target that candid launches.
 	c = command(t, "record", "-q", "-F", "500", "-o", "y.collapsed", "--", "sh", "-c", "exit 6")
 	c.Dir, c.SysProcAttr = public(t, 0o777), nobody
 	if r := finish(t, c); r.code != 6 && r.code != exitCandidFailed {
@@ -201,7 +201,7 @@ func TestOrdinaryUser(t *testing.T) {
 	}
 }
 
-// public makes a directory that other users can enter, which t.TempDir is not.
+// public creates a directory that other users can enter, which t.TempDir is not.
 func public(t *testing.T, mode os.FileMode) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(shared, "public-*")
@@ -214,7 +214,7 @@ func public(t *testing.T, mode os.FileMode) string {
 	return dir
 }
 
-// Broken files are refused, whichever way they are broken.
+// Broken files are refused, in whichever way they are broken.
 func TestBrokenFiles(t *testing.T) {
 	t.Parallel()
 	able(t)
@@ -248,7 +248,7 @@ func TestBrokenFiles(t *testing.T) {
 	}
 }
 
-// A target that uses no CPU gives no samples, and says so.
+// A target that uses no CPU time yields no samples, and candid says so.
 func TestNoSamples(t *testing.T) {
 	t.Parallel()
 	able(t)
@@ -258,7 +258,7 @@ func TestNoSamples(t *testing.T) {
 	r.refused(t, exitNoSamples, "no samples", "CPU", "--children")
 	r = forEnough(t, ran, "record", "-q", "-p", program(t, "spin").pid(), "-o", "x.html", "--thread", "nobody.*")
 	r.refused(t, exitNoSamples, "nobody")
-	// It used CPU: that is not why.
+	// It used CPU time: that is not the reason.
 	r = candid(t, "record", "-q", "-p", program(t, "spin").pid(), "-d", "200ms", "-o", "x.html", "-e", "alignment-faults")
 	r.refused(t, exitNoSamples, "alignment-faults happened too seldom", "or not at all", "alignment-faults/period=1/")
 	r = candid(t, "record", "-q", "-p", program(t, "spin").pid(), "-d", "200ms", "-o", "x.html", "-e", "alignment-faults/period=1/")

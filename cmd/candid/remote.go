@@ -18,8 +18,8 @@ func tellRemote(cmd *cobra.Command, page string) {
 	}
 }
 
-// remoteHint says how a page on this machine is seen from where somebody sits who came
-// here over SSH; "" if nobody did, or there is a desktop.
+// remoteHint says how to see a page on this machine for a user who is connected over SSH; "" if
+// there is no SSH connection, or there is a desktop.
 func remoteHint(page string) string {
 	if runtime.GOOS == "linux" && (os.Getenv("DISPLAY") != "" || os.Getenv("WAYLAND_DISPLAY") != "") {
 		return ""

@@ -131,7 +131,7 @@ FILE is a profile in a format that candid reads, '-' is standard input:
 	return cmd
 }
 
-// rawHelp is what --raw means, the same in every command.
+// rawHelp explains --raw, which means the same in every command.
 const rawHelp = "show samples that came late where the kernel delivered them, as it enabled interrupts again, instead of counting them for the caller"
 
 func newConvert() *cobra.Command {

@@ -11,8 +11,8 @@ import (
 	"github.com/candid-profiler/candid/internal/record"
 )
 
-// seconds is a time as a flag takes it: 30s, 1m30s, or, as py-spy, async-profiler and
-// sleep have it, a number of seconds without a unit.
+// seconds is a duration flag: 30s, 1m30s, or, as in py-spy, async-profiler and sleep, a number of
+// seconds without a unit.
 type seconds struct{ d *time.Duration }
 
 func (s seconds) Set(text string) error {
@@ -33,13 +33,13 @@ func (s seconds) String() string {
 
 func (s seconds) Type() string { return "time" }
 
-// secondsVar defines a flag that takes a time; p holds what it is without the flag.
+// secondsVar defines a duration flag; p holds the default.
 func secondsVar(fl *pflag.FlagSet, p *time.Duration, name, short, usage string) {
 	fl.VarP(seconds{p}, name, short, usage)
 }
 
-// span is a short time as a flag takes it: 10ms. A number without a unit is refused:
-// some would mean milliseconds by it, and async-profiler's users nanoseconds.
+// span is a flag for a short duration: 10ms. A number without a unit is refused: some would mean
+// milliseconds by it, and async-profiler's users nanoseconds.
 type span struct{ d *time.Duration }
 
 func (s span) Set(text string) error {
@@ -54,7 +54,7 @@ func (s span) Set(text string) error {
 func (s span) String() string { return seconds(s).String() }
 func (s span) Type() string   { return "time" }
 
-// hertz is a number of samples per second.
+// hertz is a flag for a number of samples per second.
 type hertz struct{ hz *float64 }
 
 func (h hertz) Set(text string) error {
@@ -75,7 +75,7 @@ func (h hertz) String() string {
 
 func (h hertz) Type() string { return "hz" }
 
-// hertzVar defines the flag for the rate of samples.
+// hertzVar defines the flag for the sampling rate.
 func hertzVar(fl *pflag.FlagSet, p *float64) {
 	*p = record.DefaultHz
 	fl.VarP(hertz{p}, "freq", "F", "samples per second of CPU time: `HZ`")

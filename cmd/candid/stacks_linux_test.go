@@ -28,7 +28,7 @@ func stacks(collapsed string) []stack {
 	return out
 }
 
-// samples counts the samples whose stack holds the words; "": all.
+// samples counts the samples whose stack contains the words; "": all.
 func samples(collapsed, words string) int {
 	n := 0
 	for _, s := range stacks(collapsed) {

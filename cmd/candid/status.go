@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// status is the line on a terminal that says how far recording is. With a launched
-// program there is none: it has the same terminal, and may draw on it.
+// status is the progress line on a terminal. With a launched program there is none: it has the same
+// terminal, and may draw on it.
 type status struct {
 	w     io.Writer
 	mu    sync.Mutex

@@ -14,39 +14,39 @@ import (
 	"github.com/candid-profiler/candid/internal/record"
 )
 
-// flushEvery is how long samples wait before they are written: with what a batch
-// takes it is less than a second.
+// flushEvery is how long samples wait before they are written: together with the time for a batch
+// it is less than a second.
 const flushEvery = 700 * time.Millisecond
 
-// streaming writes a recording to its file while it is made. If candid is ended, or
-// the disk is full, what was written until then is a whole file.
+// streaming writes a recording to its file while it is being made. If candid is ended, or the disk
+// is full, what was written until then is a valid file.
 type streaming struct {
 	out  *output
 	say  func(string)
-	path string // of the file, behind links
+	path string // of the file, with links resolved
 
 	begun   record.Begun
 	losses  profile.Losses
 	file    *os.File
-	grown   *watched // the same, as the stream writes to it
+	grown   *watched // the same, for the stream to write to
 	stream  *jfr.Stream
 	flushed time.Time
-	until   time.Duration // what was flushed
-	pending bool          // not all samples are
+	until   time.Duration // up to when samples were flushed
+	pending bool          // some samples have not been flushed
 	whole   bool          // the profile is needed with all of its samples
-	summed  time.Duration // up to where the profile may lack them
+	summed  time.Duration // up to when the profile may lack single samples
 	placed  bool          // the file has its name
 	named   func()        // called when it has; may be nil
 	err     error
 }
 
-// streamOf begins a stream of each format that grows.
+// streamOf starts a stream of each format that can grow.
 var streamOf = map[string]func(jfr.Output, jfr.Source, func() jfr.Info) *jfr.Stream{
 	"jfr": jfr.NewStream, "jfr.gz": jfr.NewPackedStream, "jfr.zst": jfr.NewZstdStream,
 }
 
-// streams reports whether a recording can be written there as it comes: to a file, in
-// a format that grows.
+// streams reports whether a recording can be written as it comes: to a file, in a format that can
+// grow.
 func (o *output) streams() bool {
 	if streamOf[o.name] == nil || o.path == "-" {
 		return false
@@ -95,7 +95,7 @@ func (s *streaming) Batch(b *profile.Builder, now record.Progress) {
 	}
 }
 
-// ready opens the file, under a passing name; false if there is none.
+// ready opens the file, under a temporary name; false if there is none.
 func (s *streaming) ready(b *profile.Builder) bool {
 	if s.err != nil {
 		return false
@@ -117,7 +117,7 @@ func (s *streaming) ready(b *profile.Builder) bool {
 	return s.err == nil
 }
 
-// place gives the file its name, once it is one that can be read.
+// place gives the file its name, once the file can be read.
 func (s *streaming) place() error {
 	if s.placed {
 		return nil
@@ -132,7 +132,7 @@ func (s *streaming) place() error {
 	return err
 }
 
-// check keeps the first error and tells it.
+// check keeps the first error and prints it.
 func (s *streaming) check(err error) {
 	if err == nil || s.err != nil {
 		return
@@ -141,10 +141,10 @@ func (s *streaming) check(err error) {
 	s.say(failedWrite(s.out.path, err).Error() + "; recording goes on and is saved elsewhere when it ends")
 }
 
-// finish writes the rest of what was recorded and gives the file's name.
+// finish writes the rest of what was recorded and returns the file's name.
 func (s *streaming) finish(p *profile.Profile) (string, error) {
 	if s.file == nil && s.err == nil {
-		return s.out.write(p) // there was not even a batch
+		return s.out.write(p) // there was not even one batch
 	}
 	if s.err == nil {
 		if s.err = s.stream.Finish(p); s.err == nil {
@@ -177,7 +177,7 @@ func (s *streaming) finish(p *profile.Profile) (string, error) {
 		failure = fmt.Errorf("%w (it holds the first %v)", failure, s.until.Round(100*time.Millisecond))
 	}
 	if cut && uint64(len(p.Samples)) < p.SampleCount() {
-		// Single samples were in the file only. What they come to is known.
+		// Single samples were in the file only. Their sums are known.
 		spare := *s.out
 		spare.path = strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(spare.path, ".gz"), ".zst"), ".jfr") + ".pb.gz"
 		spare.name = "pprof"
@@ -195,17 +195,17 @@ func (s *streaming) finish(p *profile.Profile) (string, error) {
 	return "", fmt.Errorf("%w; the profile was saved as %s instead", failure, spare)
 }
 
-// errCut is why a recording fails of which somebody has cut off what was written already.
+// errCut is the error of a recording whose file was truncated by somebody else.
 var errCut = errors.New("it was truncated while it was recorded")
 
-// watched is a file that notices when somebody else makes it shorter. What is written behind
-// its end then would have zeros in front of it: a file of the right size without its samples.
+// watched is a file that detects truncation by others. Data written beyond the new end would be
+// preceded by zeros: a file of the right size without its samples.
 type watched struct {
 	file *os.File
-	size int64 // as it was left
+	size int64 // size after the last write
 }
 
-// intact reports whether the file still holds all that was written to it.
+// intact checks that the file still holds everything that was written to it.
 func (g *watched) intact() error {
 	st, err := g.file.Stat()
 	if err == nil && st.Size() < g.size {
@@ -224,7 +224,7 @@ func (g *watched) WriteAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// Truncate implements jfr.Output. What somebody has cut off already is not made longer again.
+// Truncate implements jfr.Output. A file that somebody has truncated is not extended again.
 func (g *watched) Truncate(size int64) error {
 	if errors.Is(g.intact(), errCut) {
 		return nil
@@ -236,9 +236,8 @@ func (g *watched) Truncate(size int64) error {
 	return err
 }
 
-// rescue looks whether the file is still what its name stands for. Where somebody has
-// removed it, it gets its name back; where another file has that now, the file is saved
-// elsewhere, and rescue says where.
+// rescue checks that the file still has its name. If somebody has removed it, it gets its name
+// back; if another file has that name now, the file is saved elsewhere, and rescue returns where.
 func (s *streaming) rescue() (elsewhere string, err error) {
 	mine, err := s.file.Stat()
 	if err != nil {
@@ -261,7 +260,7 @@ func (s *streaming) rescue() (elsewhere string, err error) {
 	return s.out.spare(emit)
 }
 
-// replace writes the file anew, with a part of what was recorded.
+// replace rewrites the file, with a part of what was recorded.
 func (s *streaming) replace(p *profile.Profile) error {
 	if err := replaceFile(s.path, true, s.out.emitter(p)); err != nil {
 		return failedWrite(s.out.path, err)

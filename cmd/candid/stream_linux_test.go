@@ -22,7 +22,7 @@ import (
 	"github.com/candid-profiler/candid/internal/record"
 )
 
-// in gives how many samples a file has, 0 if it cannot be read.
+// in returns how many samples a file has, 0 if it cannot be read.
 func in(file string) int {
 	p, err := format.Read(file)
 	if err != nil {
@@ -31,8 +31,8 @@ func in(file string) int {
 	return len(p.Samples)
 }
 
-// What was recorded until candid is killed is in the file, for candid and for the
-// JDK's tool.
+// The file contains everything that was recorded until candid was killed, both for candid and for
+// the JDK's tool.
 func TestKilledRecording(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"x.jfr", "x.jfr.gz", "x.jfr.zst"} {
@@ -76,7 +76,7 @@ func killedRecording(t *testing.T, name string) {
 		t.Errorf("%s", r.out)
 	}
 	if p, err := format.Read(file); err == nil && len(p.Meta.Notes) > 0 && strings.Contains(p.Meta.Notes[len(p.Meta.Notes)-1], "cut off") {
-		// It was killed within a step: what candid leaves out, others refuse.
+		// It was killed during a write: candid skips what others refuse.
 		whole := filepath.Join(c.Dir, "whole.jfr")
 		ok(t, "convert", file, "-o", whole)
 		file = whole
@@ -97,7 +97,7 @@ func killedRecording(t *testing.T, name string) {
 	}
 }
 
-// notFinished fails if candid does not tell of a recording that it was not finished.
+// notFinished fails if candid does not report that a recording was not finished.
 func notFinished(t *testing.T, file string) {
 	t.Helper()
 	p, err := format.Read(file)
@@ -115,7 +115,7 @@ func notFinished(t *testing.T, file string) {
 	if r := ok(t, "report", "--json", file); json.Unmarshal([]byte(r.out), &report) != nil || !report.Unfinished || !slices.Contains(report.Notes, note) {
 		t.Errorf("JSON: %+v", report)
 	}
-	// What is made of it says so too, and only once; it is a whole file itself.
+	// Files made from it say so too, and only once; they are complete files themselves.
 	for _, name := range []string{"cut.jfr", "cut.pb.gz", "cut.speedscope.json"} {
 		out := filepath.Join(t.TempDir(), name)
 		ok(t, "convert", file, "-o", out)
@@ -125,8 +125,8 @@ func notFinished(t *testing.T, file string) {
 	}
 }
 
-// gunzipped unpacks a file up to where that is possible: if candid was killed within a
-// step, something that is no packed file may follow.
+// gunzipped unpacks a file as far as possible: if candid was killed during a write, it may end in
+// something that is not packed data.
 func gunzipped(t *testing.T, file string) string {
 	t.Helper()
 	in, err := os.Open(file)
@@ -149,7 +149,7 @@ func gunzipped(t *testing.T, file string) string {
 	return out
 }
 
-// grown waits a moment for a file to have more than n samples.
+// grown waits a moment until a file has more than n samples.
 func grown(file string, n int) bool {
 	for range 50 {
 		if in(file) > n {
@@ -160,8 +160,8 @@ func grown(file string, n int) bool {
 	return false
 }
 
-// A recording that is killed holds sleeps that had not ended, also as far as a file of a
-// stretch of time says.
+// A recording that is killed contains sleeps that had not ended; so does a file cut out of a
+// stretch of its time.
 func TestKilledSleeps(t *testing.T) {
 	t.Parallel()
 	able(t)
@@ -232,7 +232,7 @@ func exited(pid int) bool {
 	return err != nil || strings.HasPrefix(after, "Z")
 }
 
-// The file grows while it is recorded, less than a second behind.
+// The file grows during the recording, less than a second behind.
 func TestStreamingKeepsUp(t *testing.T) {
 	out := &output{path: filepath.Join(t.TempDir(), "x.jfr"), name: "jfr", flags: &outputFlags{}}
 	s := newStreaming(out, func(line string) { t.Error(line) })
@@ -242,7 +242,7 @@ func TestStreamingKeepsUp(t *testing.T) {
 	for i := range 100 {
 		s.Sample(b, profile.Sample{Time: uint64(i) * 1e6, Weight: 1e6, Thread: thread, State: profile.StateRunning})
 		if i%10 == 9 {
-			s.flushed = time.Now().Add(-flushEvery) // as after a while
+			s.flushed = time.Now().Add(-flushEvery) // as if some time had passed
 			s.Batch(b, record.Progress{})
 			if n := in(out.path); n != i+1 {
 				t.Fatalf("%d samples are in the file, %d were taken", n, i+1)
@@ -257,7 +257,7 @@ func TestStreamingKeepsUp(t *testing.T) {
 	}
 }
 
-// A file that came in the meantime is not overwritten.
+// A file that appeared in the meantime is not overwritten.
 func TestStreamingOverwritesNothing(t *testing.T) {
 	able(t)
 	dir := t.TempDir()
@@ -277,8 +277,8 @@ func TestStreamingOverwritesNothing(t *testing.T) {
 	}
 }
 
-// A recording whose file is removed, or whose place another file takes, is not lost, and
-// candid does not say that the other one is its.
+// A recording whose file is removed, or replaced by another file, is not lost, and candid does not
+// claim the other file as its own.
 func TestStreamingLosesItsName(t *testing.T) {
 	for _, name := range []string{"jfr", "jfr.gz", "jfr.zst"} {
 		for what, loses := range map[string]func(path string) error{
@@ -326,11 +326,11 @@ func TestStreamingLosesItsName(t *testing.T) {
 	}
 }
 
-// A recording of which somebody cuts off what was written is not said to be written. What is
-// in memory is saved elsewhere, or what it comes to, and the file is left as it is.
+// A recording whose file is truncated by somebody else is not reported as written. The samples in
+// memory, or their sums, are saved elsewhere, and the file is left as it is.
 func TestStreamingIsCutOff(t *testing.T) {
 	for _, name := range []string{"jfr", "jfr.gz", "jfr.zst"} {
-		for _, later := range []int{0, 12} { // samples behind it
+		for _, later := range []int{0, 12} { // samples added after it
 			for _, keep := range []profile.Keep{profile.KeepSamples, profile.KeepSums} {
 				dir := t.TempDir()
 				t.Setenv("TMPDIR", dir)
@@ -383,8 +383,7 @@ func TestStreamingIsCutOff(t *testing.T) {
 	}
 }
 
-// Only some threads are kept, but nothing is lost if candid is killed before it
-// knows their names.
+// Only some threads are kept, but nothing is lost if candid is killed before it knows their names.
 func TestStreamingOfSomeThreads(t *testing.T) {
 	able(t)
 	pid := program(t, "spin").pid()
@@ -405,8 +404,7 @@ func TestStreamingOfSomeThreads(t *testing.T) {
 	}
 }
 
-// Where the disk fills up, the file holds what fitted, and everything is saved
-// elsewhere.
+// If the disk fills up, the file holds what fitted, and everything is saved elsewhere.
 func TestDiskFillsUp(t *testing.T) {
 	t.Parallel()
 	able(t)
@@ -433,7 +431,7 @@ wait $recording; code=$?; cp %[1]s/x.jfr %[2]s/part; exit $code`, dir, tmp, bina
 	if len(kept) != 1 {
 		t.Fatalf("kept: %v\n%s", kept, r.err)
 	}
-	// In a long while so many samples came that the file alone has the first of them.
+	// Over a long time there may be so many samples that only the file has the first of them.
 	rest := strings.Contains(r.err, "what was recorded after the first")
 	if part, all := in(filepath.Join(tmp, "part")), in(kept[0]); part == 0 || all <= part && !rest {
 		t.Errorf("%d samples in the file, %d in all", part, all)

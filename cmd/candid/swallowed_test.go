@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Where a variable of the shell is empty a flag takes the next one for its value: that is
-// said in one line, and not what is wrong with that value.
+// If a shell variable is empty, a flag takes the next flag as its value: that is reported in one
+// line, not what is wrong with that value.
 func TestSwallowedFlags(t *testing.T) {
 	for line, want := range map[string]string{
 		"record -p -d 1s":           `-p got no process id: it took "-d", the next flag, as its value; is a variable of the shell empty? 'candid ps' lists processes`,
@@ -21,7 +21,7 @@ func TestSwallowedFlags(t *testing.T) {
 		"record -d -p 1":            `-d got no TIME: it took "-p", the next flag`,
 		"record -d 1s -p":           `-p has no process id behind it`,
 		"convert a.jfr -o --force":  `-o got no FILE: it took "--force", the next flag`,
-		"record -p -x":              `"-x" is not a process id`, // that is no flag
+		"record -p -x":              `"-x" is not a process id`, // that is not a flag
 	} {
 		root := newRoot()
 		root.SetArgs(strings.Fields(line))

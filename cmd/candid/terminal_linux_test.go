@@ -10,9 +10,9 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// A program that candid launches on a terminal has it as without candid: it
-// reads what is typed, learns of a new size once, gets each Ctrl-C once; the
-// first one ends the recording, which is saved, and the program goes on.
+// A program that candid launches on a terminal has it as without candid: it reads what is typed, is
+// notified of a new size once, and gets each Ctrl-C once. The first one ends the recording, which
+// is saved, and the program goes on.
 func TestLaunchOnTerminal(t *testing.T) {
 	able(t)
 	for _, engine := range []string{"auto", "suspend"} {
@@ -32,7 +32,7 @@ while :; do :; done`)
 			d.sees(`typed hello`)
 			size(t, d.keys, 100, 30)
 			d.sees(`size 30 100`)
-			d.sees(`worked`) // for some tenths of a second of CPU, however long that took
+			d.sees(`worked`) // after some tenths of a second of CPU time, however long that took
 			d.press("\x03")
 			text := d.sees(`interrupt 1`)
 			if n := strings.Count(text, "size 30 100"); n != 1 {
@@ -60,8 +60,8 @@ while :; do :; done`)
 	}
 }
 
-// A program that candid launches may draw on the terminal: candid has no line there that
-// it draws again and again. (It may say once how busy the machine is.)
+// A program that candid launches may draw on the terminal: candid has no line there that it
+// redraws. (It may print once how busy the machine is.)
 func TestLaunchedDraws(t *testing.T) {
 	t.Parallel()
 	able(t)
@@ -74,7 +74,7 @@ func TestLaunchedDraws(t *testing.T) {
 	<-d.done
 }
 
-// Without a program of candid's own, Ctrl-C saves, and the shell goes on.
+// Without a program that candid launched, Ctrl-C saves, and the shell goes on.
 func TestInterruptOnTerminal(t *testing.T) {
 	able(t)
 	target := program(t, "tick")

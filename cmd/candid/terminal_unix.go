@@ -13,12 +13,11 @@ import (
 // stopSignals end a recording and save it.
 var stopSignals = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 
-// passedSignals do nothing to a recording, but a launched program gets them.
+// passedSignals do not affect a recording, but a launched program gets them.
 var passedSignals = []os.Signal{syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT, syscall.SIGWINCH, syscall.SIGALRM}
 
-// fromTerminal reports whether a signal very likely came from a key on the
-// terminal: then a launched program, being in the same process group, has got
-// it already.
+// fromTerminal reports whether a signal very likely came from a key on the terminal: then a
+// launched program in the same process group has already got it.
 func fromTerminal(sig os.Signal) bool {
 	if sig != os.Interrupt && sig != syscall.SIGQUIT && sig != syscall.SIGWINCH {
 		return false
@@ -39,8 +38,7 @@ func signalNumber(s os.Signal) int {
 	return 2
 }
 
-// newFileMode is what a new file may be read and written by, as the user's umask
-// has it.
+// newFileMode returns the permissions of a new file by the user's umask.
 func newFileMode() os.FileMode {
 	mask := unix.Umask(0)
 	unix.Umask(mask)
@@ -52,7 +50,7 @@ func isTerminal(f *os.File) bool {
 	return err == nil
 }
 
-// terminalWidth is the width of the terminal that w is, or 0.
+// terminalWidth returns the width of the terminal that w is, or 0.
 func terminalWidth(w io.Writer) int {
 	f, ok := w.(*os.File)
 	if !ok {

@@ -10,7 +10,7 @@ import (
 // stopSignals end a recording and save it.
 var stopSignals = []os.Signal{os.Interrupt}
 
-// passedSignals: a console gives its signals to every program on it.
+// passedSignals is empty: a console sends its signals to every program on it.
 var passedSignals []os.Signal
 
 func fromTerminal(os.Signal) bool { return true }
@@ -24,7 +24,7 @@ func isTerminal(f *os.File) bool {
 	return windows.GetConsoleMode(windows.Handle(f.Fd()), &mode) == nil
 }
 
-// terminalWidth is the width of the terminal that w is, or 0.
+// terminalWidth returns the width of the terminal that w is, or 0.
 func terminalWidth(w io.Writer) int {
 	f, ok := w.(*os.File)
 	if !ok {

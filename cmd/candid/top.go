@@ -36,7 +36,7 @@ type topFlags struct {
 	nice     bool // --nice
 }
 
-// onceDuration is how long --once samples unless it is told.
+// onceDuration is how long --once samples by default.
 const onceDuration = 2 * time.Second
 
 func newTop() *cobra.Command {
@@ -155,7 +155,7 @@ func runTop(cmd *cobra.Command, f *topFlags, args []string) error {
 	return endProgram(&o, end, notLaunched(cmd, command, err), say)
 }
 
-// notDrawable says why there can be no live table, "" if there can.
+// notDrawable returns why there can be no live table, "" if there can.
 func notDrawable() string {
 	switch {
 	case !isTerminal(os.Stdout):
@@ -195,7 +195,7 @@ func (f *topFlags) runOnce(cmd *cobra.Command, o record.Options, say func(string
 	return end, failed(tui.Once(cmd.OutOrStdout(), t, style))
 }
 
-// beginning is a model that tells when sampling begins.
+// beginning is a model that signals when sampling begins.
 type beginning struct {
 	*live.Model
 	begun chan struct{}
@@ -206,8 +206,8 @@ func (b beginning) Begin(x record.Begun) {
 	close(b.begun)
 }
 
-// watch draws the live table until the user has seen enough. What keeps candid
-// from sampling is told before anything is drawn.
+// watch draws the live table until the user quits. If candid cannot sample, that is reported before
+// anything is drawn.
 func watch(parent context.Context, o record.Options) (end ending, err error) {
 	if parent == nil {
 		parent = context.Background()
@@ -217,7 +217,7 @@ func watch(parent context.Context, o record.Options) (end ending, err error) {
 	model := live.New()
 	start := beginning{model, make(chan struct{})}
 	o.Live = start
-	// Signals are caught from here on: a terminal is always given back.
+	// Signals are caught from here on: a terminal is always restored.
 	stop := make(chan os.Signal, 4)
 	signal.Notify(stop, stopSignals...)
 	defer signal.Stop(stop)
@@ -263,8 +263,7 @@ func watch(parent context.Context, o record.Options) (end ending, err error) {
 	return end, recordFailure(end.err)
 }
 
-// guarded makes a fault an error: a terminal that is drawn on has to be given
-// back first.
+// guarded converts a panic to an error: a terminal that is drawn on has to be restored first.
 func guarded(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/candid-profiler/candid/internal/record"
 )
 
-// openOutput opens what takes the output of the program that top launches: it has to
-// go somewhere, for the terminal is drawn on.
+// openOutput opens the destination for the output of the program that top launches: it cannot go to
+// the terminal, which is drawn on.
 func (f *topFlags) openOutput() (*os.File, error) {
 	name := f.output
 	if name == "" {
@@ -25,25 +25,25 @@ func (f *topFlags) openOutput() (*os.File, error) {
 	return out, nil
 }
 
-// ending is how sampling ended.
+// ending is the outcome of sampling.
 type ending struct {
 	res *record.Result
 	err error
 }
 
 const (
-	// justEnded is how long a program that has ended by itself may take to be known to.
+	// justEnded is how long it may take until it is known that a program has ended by itself.
 	justEnded = 100 * time.Millisecond
-	// sayAfter is after how long of waiting that is told.
+	// sayAfter is how long the wait lasts before waitingFor is printed.
 	sayAfter = time.Second
 )
 
-// waitingFor is what is said then.
+// waitingFor is the message while candid waits for the program.
 const waitingFor = "the program was asked to end (SIGTERM); waiting for it, press Ctrl-C to kill it"
 
-// endProgram ends the program that was launched, if there is one and it has not
-// ended by itself, and gives its exit code as an error; failure goes first. A program
-// was asked to end if the user had seen enough of it, so its code then says nothing.
+// endProgram ends the launched program, if there is one and it has not ended by itself, and returns
+// its exit code as an error; failure takes precedence. If the user quit, the program was asked to
+// end, so its code then says nothing.
 func endProgram(o *record.Options, end ending, failure error, say func(string)) error {
 	if len(o.Command) == 0 {
 		return failure
@@ -68,7 +68,7 @@ func endProgram(o *record.Options, end ending, failure error, say func(string)) 
 		interrupts := make(chan os.Signal, 4)
 		signal.Notify(interrupts, stopSignals...)
 		defer signal.Stop(interrupts)
-		_ = end.res.Signal(syscall.SIGTERM) // it may have ended just now
+		_ = end.res.Signal(syscall.SIGTERM) // it may have just ended
 		patience := time.AfterFunc(sayAfter, func() {
 			say(waitingFor)
 		})

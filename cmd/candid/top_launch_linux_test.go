@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A program that top launches does not write over the table, and ends with it.
+// A program that top launches does not write over the table, and ends with top.
 func TestTopLaunches(t *testing.T) {
 	t.Parallel()
 	kept := filepath.Join(t.TempDir(), "out")
@@ -34,8 +34,7 @@ func TestTopLaunches(t *testing.T) {
 	}
 }
 
-// The table of a program that has ended stays until q is pressed; its exit code is
-// candid's.
+// The table of a program that has ended stays until q is pressed; its exit code is candid's.
 func TestTopLaunchedEnds(t *testing.T) {
 	d := draw(t, 100, 30, nil, "--", "sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; exit 7")
 	d.sees(`TARGET ENDED`)
@@ -54,8 +53,8 @@ func TestTopOnceLaunches(t *testing.T) {
 	if r.code != 9 || !strings.Contains(r.out, "sh") {
 		t.Errorf("exit code %d\n%s\n%s", r.code, r.out, r.err)
 	}
-	// One that does not want to end is killed by a second signal. It has to run, and to
-	// say so to its shell, before it is asked.
+	// A program that ignores the request to end is killed by a second signal. It must be running,
+	// and its shell must have set the trap, before it is asked.
 	c := command(t, "top", "--once", "-d", "3s", "--", "sh", "-c", "trap '' TERM INT; while :; do :; done")
 	var errs syncBuffer
 	c.Stderr = &errs

@@ -6,18 +6,18 @@ import (
 	"os"
 )
 
-// stateWords are what proc_pid_stat(5) means by its letters.
+// stateWords are the meanings of the state letters in proc_pid_stat(5).
 var stateWords = map[byte]string{
 	'R': "running", 'S': "sleeping", 'D': "disk", 'T': "stopped", 't': "traced", 'Z': "ended", 'X': "ended", 'I': "idle", 'P': "parked",
 }
 
-// threadState says what a thread does now.
+// threadState returns what a thread is doing now.
 func threadState(pid, tid int) string {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/stat", pid, tid))
 	if err != nil {
 		return "ended"
 	}
-	// The name, in parentheses, may hold anything.
+	// The name, in parentheses, may contain anything.
 	at := bytes.LastIndexByte(b, ')')
 	if at < 0 || at+2 >= len(b) {
 		return "-"

@@ -102,11 +102,11 @@ func (d *drawn) press(keys string) {
 	}
 }
 
-// settles is for how long nothing is drawn after a whole picture, which may come here
-// in several pieces.
+// settles is how long nothing must be drawn after a complete picture, which may arrive in several
+// pieces.
 const settles = 60 * time.Millisecond
 
-// sees waits until the screen matches an expression, and gives it: all of a picture,
+// sees waits until the screen matches an expression, and returns the screen: a complete picture,
 // unless one follows the other for a second.
 func (d *drawn) sees(expression string) string {
 	d.t.Helper()
@@ -135,7 +135,7 @@ func (d *drawn) sees(expression string) string {
 	}
 }
 
-// ends waits for its end; the terminal has to be as it was.
+// ends waits for the program's end; the terminal must be as it was before.
 func (d *drawn) ends(code int) {
 	d.t.Helper()
 	select {
@@ -146,7 +146,7 @@ func (d *drawn) ends(code int) {
 	if got := d.ProcessState.ExitCode(); got != code {
 		d.t.Errorf("exit code %d, want %d (%v)\n%s\n%s", got, code, d.ProcessState, d.errs.String(), d.screen.text())
 	}
-	// The terminal may still hold the output written last.
+	// The terminal may still hold the last output.
 	for n := -1; n != d.screen.writes() || d.unread() > 0; time.Sleep(settles) {
 		n = d.screen.writes()
 	}
@@ -161,7 +161,7 @@ func (d *drawn) ends(code int) {
 	}
 }
 
-// unread returns how many bytes the program has written that were not read yet.
+// unread returns how many bytes that the program has written have not been read yet.
 func (d *drawn) unread() int {
 	n, err := unix.IoctlGetInt(int(d.keys.Fd()), unix.TIOCINQ)
 	if err != nil {
@@ -170,7 +170,7 @@ func (d *drawn) unread() int {
 	return n
 }
 
-// One session with all keys, on a Java program.
+// One session uses all keys, on a Java program.
 func TestTop(t *testing.T) {
 	launcher, classes := java(t)
 	target := start(t, exec.Command(launcher, "-cp", classes, "Ticks"))
@@ -204,13 +204,13 @@ func TestTop(t *testing.T) {
 	d.press(" ")
 	d.press("\t")
 	d.sees(`(?m)\d+\.\d% +\d+  (running|sleeping) +[▁▂▃▄▅▆▇█ ]+ +the worker +Ticks\.work`)
-	d.sees(`\d+\.\d% +\d+  (running|sleeping) .*  main  `) // which hardly works
+	d.sees(`\d+\.\d% +\d+  (running|sleeping) .*  main  `) // this thread hardly works
 	d.press("n")
 	d.sees(`↓THREAD`)
 	for _, s := range [][2]int{{40, 10}, {160, 40}, {80, 24}} {
 		d.screen.resize(s[0], s[1])
 		size(t, d.keys, s[0], s[1])
-		if s[0] == 40 { // a few rows; which depends on what else ran lately
+		if s[0] == 40 { // a few rows; which ones depends on what else ran lately
 			d.sees(`(?m)\d:\d\d\n(.*\n)*.*\d\.\d% +\d+ +\S`)
 			continue
 		}
@@ -228,7 +228,7 @@ func TestTop(t *testing.T) {
 	unharmed(t, target)
 }
 
-// However it ends, the terminal is given back.
+// However top ends, the terminal is restored.
 func TestTopEnds(t *testing.T) {
 	t.Parallel()
 	target := program(t, "tick")
@@ -271,7 +271,7 @@ func TestTopTargetEnds(t *testing.T) {
 	d.ends(exitOK)
 }
 
-// Ctrl-Z gives the terminal to the shell as it was, and fg goes on drawing.
+// Ctrl-Z restores the terminal for the shell, and fg goes on drawing.
 func TestTopSuspended(t *testing.T) {
 	t.Parallel()
 	able(t)
@@ -308,7 +308,7 @@ func TestTopSuspended(t *testing.T) {
 	<-d.done
 }
 
-// What keeps candid from sampling is one line, before anything is drawn.
+// If candid cannot sample, it prints one line before anything is drawn.
 func TestTopRefusals(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -335,7 +335,7 @@ func TestTopRefusals(t *testing.T) {
 	}
 	defer func() { idle.Process.Kill(); idle.Wait() }()
 	rests(t, idle.Process.Pid)
-	program(t, "spin") // something runs on an idle machine too
+	program(t, "spin") // something runs even on an idle machine
 	if out := ok(t, "top", "--once", "-a", "-d", "1s", "--rows", "3").out; !strings.HasPrefix(out, "the whole machine: ") {
 		t.Errorf("of the whole machine:\n%s", out)
 	}
@@ -355,7 +355,7 @@ func TestTopRefusals(t *testing.T) {
 	}
 }
 
-// The table for scripts holds the program's own split of its time.
+// The table for scripts agrees with the program's own split of its time.
 func TestTopOnce(t *testing.T) {
 	t.Parallel()
 	launcher, classes := java(t)
@@ -430,7 +430,7 @@ func TestTopOnce(t *testing.T) {
 	}
 }
 
-// Looking on costs little.
+// Watching costs little.
 func TestTopCost(t *testing.T) {
 	t.Parallel()
 	launcher, classes := java(t)
@@ -450,9 +450,9 @@ func TestTopCost(t *testing.T) {
 	d.ends(exitOK)
 }
 
-// slowness is how many times longer than where this was written a loop takes now, of
-// CPU time, at least 1: what a CPU does in a second differs between machines, and on
-// one machine with what its neighbours do.
+// slowness returns how many times more CPU time a loop takes now than where this was written, at
+// least 1: what a CPU does in a second differs between machines, and on one machine with the load
+// of its neighbours.
 func slowness() float64 {
 	const steps, here = 5000, 45e6 // of spinRed, ns
 	best := math.Inf(1)
@@ -464,7 +464,7 @@ func slowness() float64 {
 	return max(1, best/here)
 }
 
-// stat is /proc/PID/stat behind the name.
+// stat returns /proc/PID/stat from after the name.
 func stat(t testing.TB, pid int) string {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -2,5 +2,5 @@
 
 package main
 
-// threadState is nil: here nothing says what a thread does now.
+// threadState is nil: nothing shows what a thread is doing here.
 var threadState func(pid, tid int) string

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// Whoever of the chain is on top, all its callers are below it, however the
-// program is run.
+// Whichever method of the chain is on top, all its callers are below it, however the program is
+// run.
 func TestCallersArePresent(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{
@@ -48,8 +48,8 @@ func TestCallersArePresent(t *testing.T) {
 					}
 				}
 			}
-			// On a busy machine the program may not run much in two seconds, and of few samples
-			// one is much.
+			// On a busy machine the program may not run much in two seconds, and a single sample is
+			// much among few.
 			for tries := 0; tries < 10 && (all < 150 || all < 1000 && whole < all); tries++ {
 				count(ok(t, argv...).out)
 			}
@@ -69,8 +69,8 @@ func TestCallersArePresent(t *testing.T) {
 	}
 }
 
-// The program measures its own split of CPU time; the profile must give the
-// same, within what chance allows so few samples.
+// The program measures its own split of CPU time; the profile must agree, within what chance allows
+// for so few samples.
 func TestSharesAreTrue(t *testing.T) {
 	t.Parallel()
 	launcher, classes := java(t)
@@ -130,8 +130,8 @@ func TestSharesAreTrue(t *testing.T) {
 	}
 }
 
-// Java threads have their Java names, which are longer than the system's, and
-// can be chosen by them.
+// Java threads have their Java names, which are longer than the system's, and can be selected by
+// them.
 func TestThreadNames(t *testing.T) {
 	t.Parallel()
 	launcher, classes := java(t)

@@ -12,7 +12,7 @@ import (
 // release is set by the Makefile from the newest tag.
 var release = ""
 
-// version is the release, else the commit that the binary was built from.
+// version returns the release, otherwise the commit that the binary was built from.
 func version() string {
 	if release != "" {
 		return release
@@ -34,7 +34,7 @@ func version() string {
 	return "devel"
 }
 
-// versionLine is what candid says of itself.
+// versionLine returns candid's name, version and platform.
 func versionLine() string {
 	return fmt.Sprintf("candid %s %s/%s %s", version(), runtime.GOOS, runtime.GOARCH, runtime.Version())
 }

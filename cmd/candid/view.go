@@ -80,7 +80,7 @@ FILE is a profile in a format that candid reads:
 					growing[i] = follows(file)
 				}
 				if growing[i] != nil && !spec.Filters() && !threads && !cmd.Flags().Changed("event") {
-					continue // nothing needs to be known of it
+					continue // nothing needs to be known about it
 				}
 				if len(args) == 1 {
 					if profiles[i], err = format.Read(file); err != nil {
@@ -142,7 +142,8 @@ FILE is a profile in a format that candid reads:
 	return cmd
 }
 
-// rawPage is what the page shows first, with samples that came late where they came if raw is set.
+// rawPage returns what the page shows first; if raw is set, samples that came late are shown where
+// they came.
 func rawPage(page string, raw bool) string {
 	switch {
 	case !raw:
@@ -153,7 +154,7 @@ func rawPage(page string, raw bool) string {
 	return page + "&raw=1"
 }
 
-// passing reads what of a file passes the filters, and has it say so.
+// passing reads the part of a file that passes the filters, and reports how much that is.
 func passing(w io.Writer, flags *filterFlags, spec *filter.Spec, file string) (*profile.Profile, error) {
 	p, err := flags.read(w, spec, file, profile.KeepSamples, nil)
 	if err != nil {
@@ -165,8 +166,8 @@ func passing(w io.Writer, flags *filterFlags, spec *filter.Spec, file string) (*
 	return p, nil
 }
 
-// serve shows what a server has until Ctrl-C; page is what the page shows first, as it
-// stands in its address.
+// serve serves a server's recordings until Ctrl-C; page is what the page shows first, as it appears
+// in its address.
 func serve(cmd *cobra.Command, s *view.Server, open bool, page string) error {
 	ctx, signals := interruptible(cmd.Context(), false, func() {})
 	defer signals.stop()
@@ -215,6 +216,6 @@ func openBrowser(url string) error {
 		return err
 	}
 	priority.Child(c.Process.Pid)
-	go func() { _ = c.Wait() }() // it says what it has to say in its own window
+	go func() { _ = c.Wait() }() // it prints its messages in its own window
 	return nil
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/candid-profiler/candid/internal/report"
 )
 
-// TestView opens a recording the way people do, compares the page with the
-// report, and ends it with Ctrl-C.
+// TestView opens a recording as people do, compares the page with the report, and ends it with
+// Ctrl-C.
 func TestView(t *testing.T) {
 	t.Parallel()
 	file := recorded(t)
@@ -28,7 +28,7 @@ func TestView(t *testing.T) {
 	if !strings.HasPrefix(url, "http://127.0.0.1:") {
 		t.Fatalf("it prints %q", url)
 	}
-	// A second one takes another port and another token.
+	// A second server takes another port and another token.
 	other := start(t, exec.Command(binary, "view", file))
 	if second := other.line(t); second == url || second[:strings.LastIndex(second, ":")] != url[:strings.LastIndex(url, ":")] {
 		t.Errorf("two pages are at %s and %s", url, second)
@@ -97,8 +97,7 @@ func sameAsReport(t *testing.T, b *chromium.Browser, url, file, hash string, fil
 	}
 }
 
-// TestViewTime looks at a stretch of time of a recording that keeps times, and at
-// one thread of it.
+// TestViewTime views a stretch of time of a recording that keeps times, and one thread of it.
 func TestViewTime(t *testing.T) {
 	t.Parallel()
 	launcher, classes := java(t)
@@ -110,7 +109,7 @@ func TestViewTime(t *testing.T) {
 	sameAsReport(t, b, url, file, "")
 	sameAsReport(t, b, url, file, "#from=500000000&to=1300000000&tab=timeline", "--from", "500ms", "--to", "1300ms")
 	sameAsReport(t, b, url, file, "#from=500000000&focus=f3%24&tab=tree", "--from", "500ms", "--focus", "f3$")
-	// The flags of the filters stand in the address that is printed.
+	// The flags of the filters appear in the address that is printed.
 	for _, filter := range [][]string{
 		{"--from", "300ms", "--to", "-200ms", "--focus", "f[1-3]$", "--ignore", "f8"},
 		{"--thread", "^main$|Compiler", "--thread-kind", "java", "--state", "running"},
@@ -139,12 +138,12 @@ func TestViewRefusals(t *testing.T) {
 	candid(t, "view", "--port", port, file).refused(t, exitFailed, port, "--port")
 }
 
-// TestViewFollows looks at a recording while it is made, on the page of record
-// --view and on one of its own, until it is ended.
+// TestViewFollows views a recording while it is being made, on the page of record --view and on one
+// of its own, until the recording ends.
 func TestViewFollows(t *testing.T) {
 	t.Parallel()
 	names := []string{"chain.jfr", "chain.jfr.zst"}
-	if fixture.Full(t) { // the other packed one; TestKilledRecording reads both while they grow
+	if fixture.Full(t) { // the other packed format; TestKilledRecording reads both while they grow
 		names = append(names, "chain.jfr.gz")
 	}
 	for _, name := range names {
@@ -173,7 +172,7 @@ func viewFollows(t *testing.T, name string) {
 		}
 	}
 	go func() {
-		for lines.Scan() { // so that it can go on telling
+		for lines.Scan() { // so that it can go on printing
 		}
 	}()
 	first := chromium.Open(t, 1280, 800)
@@ -182,7 +181,7 @@ func viewFollows(t *testing.T, name string) {
 	if facts := first.Text("document.querySelector('.facts').textContent"); !strings.Contains(facts, "recording, ") {
 		t.Errorf("the page says %q while it is recorded", facts)
 	}
-	// The file is there now: it can be followed too.
+	// The file exists now: it can be followed too.
 	v := start(t, exec.Command(binary, "view", file))
 	second := chromium.Open(t, 1280, 800)
 	other := v.line(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// vt is as much of a terminal as a program that draws needs: what is on the
-// screen after what was written. What it does not know it remembers.
+// vt emulates as much of a terminal as a program that draws needs: it holds the screen after what
+// was written. It remembers sequences that it does not know.
 type vt struct {
 	mu          sync.Mutex
 	w, h        int
@@ -21,8 +21,8 @@ type vt struct {
 	x, y        int
 	top, bottom int             // scroll region, bottom included
 	modes       map[string]bool // private and other modes, by number
-	last        string          // the character that was drawn last
-	pending     []byte          // the beginning of a sequence
+	last        string          // the last drawn character
+	pending     []byte          // the beginning of an incomplete sequence
 	unknown     []string
 	written     int
 }
@@ -47,7 +47,7 @@ func (v *vt) resize(w, h int) {
 	v.x, v.y = min(v.x, w-1), min(v.y, h-1)
 }
 
-// text is the screen, without spaces at the ends of lines.
+// text returns the screen, without spaces at the ends of lines.
 func (v *vt) text() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -59,7 +59,7 @@ func (v *vt) text() string {
 	return b.String()
 }
 
-// changed are the modes that are not as they were in the beginning.
+// changed returns the modes that are not as they were in the beginning.
 func (v *vt) changed() []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -88,7 +88,7 @@ func (v *vt) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// take draws what b begins with and gives its length, 0 if it is not all there.
+// take draws what b begins with and returns its length, 0 if it is incomplete.
 func (v *vt) take(b []byte) int {
 	switch c := b[0]; {
 	case c == 0x1b:
@@ -115,7 +115,7 @@ func (v *vt) take(b []byte) int {
 
 func (v *vt) draw(s string) {
 	w := ansi.StringWidth(s)
-	if w == 0 { // it belongs to the one before
+	if w == 0 { // it combines with the one before
 		if v.x > 0 {
 			v.cells[v.y][v.x-1] += s
 		}
@@ -146,8 +146,7 @@ func (v *vt) feed() {
 
 func (v *vt) blank() []string { return slices.Repeat([]string{" "}, v.w) }
 
-// scroll moves the lines from one on to the end of the region up, or down if n
-// is negative.
+// scroll moves the lines from one line to the end of the region up, or down if n is negative.
 func (v *vt) scroll(from, n int) {
 	region := v.cells[from : v.bottom+1]
 	for ; n > 0; n-- {
@@ -192,7 +191,7 @@ func (v *vt) escape(b []byte) int {
 	return 2
 }
 
-// control takes a sequence that begins with ESC [.
+// control handles a sequence that begins with ESC [.
 func (v *vt) control(b []byte) int {
 	end := slices.IndexFunc(b[2:], func(c byte) bool { return c >= 0x40 && c <= 0x7e })
 	if end < 0 {
@@ -202,7 +201,7 @@ func (v *vt) control(b []byte) int {
 	text, final := string(b[2:end]), b[end]
 	private := strings.HasPrefix(text, "?")
 	if strings.ContainsAny(text, ">=<$ !") || final == 'u' || private && final != 'h' && final != 'l' {
-		return end + 1 // asks the terminal something, or sets its keyboard
+		return end + 1 // queries the terminal, or sets its keyboard
 	}
 	var args []int
 	for _, a := range strings.Split(strings.TrimPrefix(text, "?"), ";") {
@@ -298,7 +297,7 @@ func (v *vt) control(b []byte) int {
 	return end + 1
 }
 
-// writes is how many bytes were written to the terminal.
+// writes returns how many bytes were written to the terminal.
 func (v *vt) writes() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()

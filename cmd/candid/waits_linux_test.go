@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Without BPF wall time is sampled by suspending threads, whatever perf events are
-// permitted; what takes BPF is refused with a line that says so and what to do.
+// Without BPF wall time is sampled by suspending threads, whatever perf events are permitted;
+// requests that need BPF are refused with a line that says so and what to do.
 func TestWaitsWithoutBPF(t *testing.T) {
 	t.Parallel()
 	able(t)
@@ -42,7 +42,7 @@ func TestWaitsWithoutBPF(t *testing.T) {
 	} {
 		asUser(t, append(append([]string{"record"}, c.args...), "-o", os.DevNull, "--format", "pprof", "--", "sleep", "0.1")...).refused(t, exitCandidFailed, c.words...)
 	}
-	// Of another user's threads nobody else may see where they sleep: they would be missing.
+	// Nobody but their user may see where another user's threads sleep: they would be missing.
 	caps := func(list string, events string) result {
 		c := exec.Command("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all,"+list, "--ambient-caps=-all,"+list, "--bounding-set=-all,"+list,
 			binary, "record", "-e", events, "-d", "700ms", "-p", other, "-o", "-", "--format", "collapsed")

@@ -6,33 +6,32 @@ import (
 	"slices"
 )
 
-// Follow describes how to find the memory, beside the thread's stack, in which a
-// runtime keeps the rest of that stack. An engine goes through the steps while the
-// thread stands still, and what Copy steps name becomes Snapshot.Regions. So the
-// engine learns the way from the runtime, and knows nothing of it.
+// Follow describes how to find the memory, besides the thread's stack, in which a runtime keeps the
+// rest of that stack. An engine executes the steps while the thread is stopped, and what OpCopy
+// steps name becomes Snapshot.Regions. So the engine gets the way from the runtime, and needs no
+// knowledge of it.
 //
-// The steps work on Registers numbers of 64 bits. A step that fails goes on with step
-// No, any other with the next one. The end is reached behind the last step, or when
-// an engine has done as much for one sample as it is willing to: what was copied till
-// then is delivered.
+// The steps operate on Registers values of 64 bits. After a step that fails execution continues
+// with step No, after any other with the next one. It ends after the last step, or when an engine
+// has done as much for one sample as it is willing to: what was copied until then is delivered.
 type Follow struct {
 	Steps     []Step
 	Reference Reference
 }
 
-// Bounds of a Follow.
+// Limits of a Follow.
 const (
 	MaxSteps  = 64
 	Registers = 16
-	// StepsEnd as a Step's No ends the way.
+	// StepsEnd as a Step's No ends execution.
 	StepsEnd = 255
 )
 
-// Step is one step.
+// Step is one instruction of a Follow.
 type Step struct {
 	Op       Op
-	Dst, Src uint8 // of Registers
-	No       uint8 // the index of the step to go on with if this one fails
+	Dst, Src uint8 // indices into the Registers values
+	No       uint8 // index of the step to continue with if this one fails
 	Arg      uint32
 	Imm      uint64
 }
@@ -40,27 +39,27 @@ type Step struct {
 // Op is what a step does.
 type Op uint8
 
-// The steps; the BPF programs have the same numbers.
+// Operations; the BPF programs use the same numbers.
 const (
 	OpSet       Op = iota // dst = Imm
 	OpRegister            // dst = the thread's register with the DWARF number Arg
-	OpThread              // dst = the thread pointer, from which the thread's own variables are reached
+	OpThread              // dst = the thread pointer, from which thread-local variables are reached
 	OpAdd                 // dst = src + Imm
 	OpSum                 // dst += src
 	OpLess                // dst -= src
 	OpShift               // dst <<= Arg
-	OpLoad                // dst = the 8 bytes at src + Imm; fails where they cannot be read
+	OpLoad                // dst = the 8 bytes at src + Imm; fails if they cannot be read
 	OpLoad4               // the same for 4 bytes
 	OpReference           // dst = what the reference at src + Imm refers to; fails if it is null
 	OpOnStack             // fails unless dst is an aligned address on the thread's stack, in its live part
 	OpNotZero             // fails if dst is 0
-	OpCount               // dst--; fails if it was 0 (at most 2³² are counted)
-	OpJump                // goes on with No
+	OpCount               // dst--; fails if it was 0 (at most 2³² counts)
+	OpJump                // continues with No
 	OpCopy                // copies the memory at dst, Arg bytes or, if that is 0, src bytes; fails if that is too much
 	numOps
 )
 
-// Reference says how references in the runtime's heap are turned into addresses.
+// Reference describes how references in the runtime's heap are decoded to addresses.
 type Reference struct {
 	Kind  ReferenceKind
 	Shift uint8
@@ -70,17 +69,16 @@ type Reference struct {
 // ReferenceKind is a kind of Reference.
 type ReferenceKind uint8
 
-// The kinds of Reference.
+// Kinds of Reference.
 const (
 	PlainReference   ReferenceKind = iota // 8 bytes, the address
 	NarrowReference                       // 4 bytes: Base + value << Shift
 	ShiftedReference                      // 8 bytes: value >> Shift
-	// ColoredReference: 8 bytes, one of the bits 12 to 15 is set, and the address begins
-	// behind it.
+	// ColoredReference: 8 bytes, one of the bits 12 to 15 is set, and the address begins above it.
 	ColoredReference
 )
 
-// Check says what is wrong with a Follow, nil if nothing is.
+// Check returns what is wrong with a Follow, nil if nothing is.
 func (f *Follow) Check() error {
 	if len(f.Steps) == 0 || len(f.Steps) > MaxSteps {
 		return fmt.Errorf("a way of %d steps: 1 to %d are possible", len(f.Steps), MaxSteps)
@@ -93,18 +91,18 @@ func (f *Follow) Check() error {
 	return nil
 }
 
-// Followed is a Follow being gone through by an engine that reads a thread's memory
-// itself. It may be used again for the next thread.
+// Followed executes a Follow for an engine that reads a thread's memory itself. It may be used
+// again for the next thread.
 type Followed struct {
-	// Load reads memory of the thread's process, which stands still; it fills b or fails.
+	// Load reads memory of the thread's process, while the thread is stopped; it fills b or fails.
 	Load func(b []byte, addr uint64) bool
-	// Register gives a register by its DWARF number; false if it is not known.
+	// Register returns a register by its DWARF number; false if it is not known.
 	Register func(n uint32) (uint64, bool)
 	Thread   uint64 // the thread pointer; 0: not known
 	SP, Top  uint64 // the live part of the stack; Top is 0 if it is not known
 	Most     int    // bytes to copy at most
 
-	Regions []Region // what was copied; Bytes lie in Room
+	Regions []Region // what was copied; the Bytes are in Room
 	Room    []byte
 	values  [Registers]uint64
 	word    [8]byte
@@ -113,12 +111,12 @@ type Followed struct {
 const (
 	mostSteps   = 2048
 	mostRegions = 64
-	// nearStack is how far above the stack pointer a stack may end whose top is not known.
+	// nearStack is how far above the stack pointer a stack may end if its top is not known.
 	nearStack = 64 << 20
-	lowest    = 4096 // no address is below
+	lowest    = 4096 // no valid address is below
 )
 
-// Go goes through the steps, and leaves in Regions what they copied.
+// Go executes the steps, and leaves what they copied in Regions.
 func (r *Followed) Go(f *Follow) {
 	r.Regions, r.Room = r.Regions[:0], r.Room[:0]
 	clear(r.values[:])
@@ -153,7 +151,7 @@ func (r *Followed) load(addr, n uint64) (uint64, bool) {
 	return v, true
 }
 
-// step does one step; false if it fails.
+// step executes one step; false if it fails.
 func (r *Followed) step(f *Follow, s *Step) (ok bool) {
 	dst, src := &r.values[s.Dst%Registers], r.values[s.Src%Registers]
 	var v uint64
@@ -238,7 +236,7 @@ func (r *Followed) copy(addr uint64, fixed uint32, length uint64) bool {
 	r.Room = slices.Grow(r.Room, int(length))[:at+int(length)]
 	if !r.Load(r.Room[at:], addr) {
 		r.Room = r.Room[:at]
-		return true // as the BPF programs do, which copy later
+		return true // like the BPF programs, which copy later
 	}
 	r.Regions = append(r.Regions, Region{Addr: addr, Bytes: r.Room[at:]})
 	return true

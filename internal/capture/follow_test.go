@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// memory is the words of a process, by address.
+// memory holds the words of a process, by address.
 type memory map[uint64]uint64
 
 func (m memory) load(b []byte, addr uint64) bool {
@@ -20,8 +20,8 @@ func (m memory) load(b []byte, addr uint64) bool {
 	return true
 }
 
-// A list in the heap is followed from a register, and from the thread's own storage where
-// the register holds something else; what it leads to is copied, and a circle ends.
+// A list in the heap is followed from a register, and from thread-local storage if the register
+// holds something else; what it leads to is copied, and a cycle ends.
 func TestFollow(t *testing.T) {
 	const stack, thread, first, second = 0x7000_0000, 0x10000, 0x20000, 0x30000
 	m := memory{
@@ -73,7 +73,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// Whatever a process's memory holds, the way through it ends.
+// Whatever a process's memory holds, execution ends.
 func FuzzFollow(f *testing.F) {
 	f.Add([]byte{13, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, uint64(1<<20))
 	f.Fuzz(func(t *testing.T, raw []byte, seed uint64) {

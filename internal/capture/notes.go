@@ -1,8 +1,8 @@
 package capture
 
-// Noter is an Engine that has more to say of a recording than Stats.
+// Noter is an Engine that has more to report about a recording than Stats.
 type Noter interface {
-	// Notes is what people should know who look at the recording, a line each. It is called
-	// after Run.
+	// Notes returns what readers of the recording should know, one line each. It is called after
+	// Run.
 	Notes() []string
 }

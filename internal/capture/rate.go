@@ -13,24 +13,23 @@ const (
 	MaxHz = 20000
 )
 
-// roundPeriods are the periods, in ns, that programs like for their timers and
-// that kernels have for their ticks (100, 250, 300 and 1000 Hz).
+// roundPeriods are the periods, in ns, that programs often use for their timers and kernels for
+// their ticks (100, 250, 300 and 1000 Hz).
 var roundPeriods = [...]float64{1e6, 2e6, 1e9 / 300, 4e6, 5e6, 10e6, 20e6, 25e6, 50e6, 100e6}
 
-// orders is up to which ratio of small numbers lock step matters: sampling that
-// meets a task's period at n points only measures its share to within 1/n.
+// orders is the largest number in ratios for which lockstep matters: sampling that meets a task's
+// period only at n points measures its share to within 1/n.
 const orders = 16
 
-// The phases must have spread after settleSamples samples or settleTime ns,
-// whichever is later.
+// The phases must have spread after settleSamples samples or settleTime ns, whichever is later.
 const (
 	settleSamples = 100
 	settleTime    = 0.5e9
 )
 
-// lockStep says how far a sampling period in ns keeps step with round periods:
-// the largest error that a task's share of time can have once the
-// phases had time to spread, as a part of that task's period. 0 is none, 1 is full lock step.
+// lockStep returns how far a sampling period in ns is in lockstep with round periods: the largest
+// error that a task's share of time can have once the phases have had time to spread, as a fraction
+// of that task's period. 0 is none, 1 is full lockstep.
 func lockStep(period float64) float64 {
 	worst, settle := 0.0, math.Max(settleSamples, settleTime/period)
 	for _, t := range roundPeriods {
@@ -38,8 +37,8 @@ func lockStep(period float64) float64 {
 		alpha -= math.Floor(alpha)
 		for n := 1.0; n <= orders; n++ {
 			off := math.Abs(n*alpha - math.Round(n*alpha))
-			// With a step of off from one round to the next, the n points
-			// spread over settle/n rounds.
+			// With a step of off from one round to the next, the n points spread over settle/n
+			// rounds.
 			spread := off * settle
 			if e := (1 - math.Min(1, spread)) / n; e > worst {
 				worst = e
@@ -49,13 +48,13 @@ func lockStep(period float64) float64 {
 	return worst
 }
 
-// tolerable is how much lock step a period may have.
+// tolerable is how much lockstep a period may have.
 const tolerable = 0.13
 
-// ChooseRate turns a rate in samples per second of CPU time into a period that
-// does not keep step with the kernel's tick or with round milliseconds. If that
-// moves the rate by more than rounding, moved is true and why tells the user.
-// Rates outside [MinHz, MaxHz] are taken to the limit.
+// ChooseRate converts a rate in samples per second of CPU time to a period that is not in lockstep
+// with the kernel's tick or with round milliseconds. If that changes the rate by more than
+// rounding, moved is true and why says so for the user. Rates outside [MinHz, MaxHz] are set to the
+// limit.
 func ChooseRate(hz float64) (period time.Duration, moved bool, why string) {
 	if !(hz >= MinHz) {
 		hz = MinHz
@@ -67,8 +66,8 @@ func ChooseRate(hz float64) (period time.Duration, moved bool, why string) {
 	if lockStep(want) <= tolerable {
 		return time.Duration(want), false, ""
 	}
-	// The nearest neighbour that is tolerable, a shorter period first; if there
-	// is none within a few percent, the best.
+	// The nearest neighbour that is tolerable is chosen, a shorter period first; if there is none
+	// within a few percent, the best.
 	best, bestStep := want, math.Inf(1)
 	const grain = 0.0005
 	for i := 1.0; i*grain <= 0.04; i++ {
@@ -88,9 +87,8 @@ func ChooseRate(hz float64) (period time.Duration, moved bool, why string) {
 		hz, 1e9/float64(period))
 }
 
-// Jitter draws a period within three percent of the given one that keeps no
-// more step with round periods than ChooseRate would allow. It may be called
-// from any goroutine.
+// Jitter draws a random period within three percent of the given one that is no more in lockstep
+// with round periods than ChooseRate would allow. It may be called from any goroutine.
 func Jitter(period time.Duration) time.Duration {
 	p := float64(period)
 	best, bestStep := p, math.Inf(1)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// share is the measured share of a task that runs for busy of every task ns,
-// from phase on, when looked at in periods that next gives.
+// share returns the measured share of a task that runs for busy of every task ns, from phase on, if
+// it is sampled at the periods that next returns.
 func share(total, task, busy, phase float64, next func(t float64) float64) float64 {
 	hit, all := 0.0, 0.0
 	for t := next(0); t < total; {
@@ -21,9 +21,9 @@ func share(total, task, busy, phase float64, next func(t float64) float64) float
 	return hit / all
 }
 
-// TestChooseRateKeepsOffRoundTimers draws periods at random, so it allows what
-// chance does: of independent samples 0.3 % of the shares lie beyond three
-// standard deviations. A rate in step with a task is wrong by ten and more.
+// TestChooseRateKeepsOffRoundTimers draws periods at random, so it allows for chance: of
+// independent samples 0.3 % of the shares lie beyond three standard deviations. A rate in lockstep
+// with a task is wrong by ten and more.
 func TestChooseRateKeepsOffRoundTimers(t *testing.T) {
 	beyond, all := 0, 0
 	for _, hz := range []float64{19, 49, 50, 97, 99, 100, 101, 125, 199, 200, 249, 250, 300, 333, 500, 997, 999, 1000, 2000, 4999, 5000, 10000} {
@@ -36,7 +36,7 @@ func TestChooseRateKeepsOffRoundTimers(t *testing.T) {
 		}
 		for _, task := range []float64{4e6, 5e6, 10e6, 20e6} {
 			for phase := 0.0; phase < 1; phase += 0.11 {
-				// The period is redrawn every second, as engines do.
+				// The period is redrawn every second, as in the engines.
 				current, until := float64(period), 1e9
 				got := share(20e9, task, task/5, phase*task, func(now float64) float64 {
 					if now > until {

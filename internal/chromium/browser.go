@@ -16,8 +16,8 @@ type Browser struct {
 	t        fixture.TB
 	process  *process
 	session  string
-	Requests []string // addresses that the page asked for
-	Errors   []string // what the page's console complained of
+	Requests []string // addresses that the page requested
+	Errors   []string // errors on the page's console
 }
 
 type message struct {
@@ -29,11 +29,11 @@ type message struct {
 	Session string          `json:"sessionId"`
 }
 
-// Patience is how long the browser may take for anything.
+// Patience is how long the browser may take to answer a command or to reach a state.
 var Patience = 60 * time.Second
 
-// Open opens a page in a profile that nothing else uses. It ends with the test. Where Run
-// runs the tests, they take turns in as many browsers as there are pages at the same time.
+// Open opens a page in a profile that nothing else uses and closes it when the test ends. If Run
+// runs the tests, they take turns in as many browsers as there are pages open at the same time.
 func Open(t fixture.TB, width, height int) *Browser {
 	t.Helper()
 	p, release := take(t)
@@ -58,7 +58,7 @@ func Open(t fixture.TB, width, height int) *Browser {
 	return b
 }
 
-// Call sends a command and waits for its answer; what else arrives is noted.
+// Call sends a command and waits for its answer; messages that arrive in between are noted.
 func (b *Browser) Call(method string, params any, result any) {
 	b.t.Helper()
 	id, err := b.process.send(method, b.session, params)
@@ -95,7 +95,7 @@ func (b *Browser) Call(method string, params any, result any) {
 
 func (b *Browser) note(m message) {
 	if m.Session != b.session {
-		return // of the page before
+		return // of the previous page
 	}
 	switch m.Method {
 	case "Network.requestWillBeSent":
@@ -111,7 +111,7 @@ func (b *Browser) note(m message) {
 	}
 }
 
-// Eval gives the value of a JavaScript expression.
+// Eval evaluates a JavaScript expression into result.
 func (b *Browser) Eval(expression string, result any) {
 	b.t.Helper()
 	var r struct {
@@ -129,7 +129,7 @@ func (b *Browser) Eval(expression string, result any) {
 	}
 }
 
-// Text gives the value of a JavaScript expression that is a string.
+// Text returns the value of a JavaScript expression that is a string.
 func (b *Browser) Text(expression string) string {
 	b.t.Helper()
 	var s string
@@ -160,14 +160,13 @@ func (b *Browser) Until(expression string) {
 	}
 }
 
-// Size sets the window's size in CSS pixels, and the device's pixels per one of
-// those.
+// Size sets the window's size in CSS pixels, and the number of device pixels per CSS pixel.
 func (b *Browser) Size(width, height int, scale float64) {
 	b.t.Helper()
 	b.Call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": scale, "mobile": false}, nil)
 }
 
-// Dark reports whether the user prefers dark pages; motion is never wanted.
+// Dark sets whether the user prefers dark pages; reduced motion is always preferred.
 func (b *Browser) Dark(on bool) {
 	b.t.Helper()
 	value := "light"
@@ -185,11 +184,11 @@ var keyCodes = map[string]int{
 	"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40,
 }
 
-// Key presses a key, with the text that it types.
+// Key presses a key, including the text that it types.
 func (b *Browser) Key(key string) {
 	b.t.Helper()
 	p := map[string]any{"type": "keyDown", "key": key}
-	if code := keyCodes[key]; code != 0 { // what the browser itself does with it goes by its number
+	if code := keyCodes[key]; code != 0 { // the browser's own handling of the key depends on its code
 		p["windowsVirtualKeyCode"] = code
 	}
 	if len(key) == 1 {
@@ -202,10 +201,10 @@ func (b *Browser) Key(key string) {
 	b.Call("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key}, nil)
 }
 
-// Picture writes what is shown to a PNG file.
+// Picture writes a screenshot to a PNG file.
 func (b *Browser) Picture(file string) {
 	b.t.Helper()
-	// What is drawn in the next frame is on the picture.
+	// The screenshot shows what is drawn in the next frame.
 	b.Eval("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(0))))", nil)
 	var shot struct{ Data []byte }
 	b.Call("Page.captureScreenshot", map[string]any{"format": "png"}, &shot)

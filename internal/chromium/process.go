@@ -19,21 +19,21 @@ import (
 type process struct {
 	cmd      *exec.Cmd
 	in, out  *os.File
-	dir      string // its home
+	dir      string // its home directory
 	messages chan message
 	next     atomic.Int64
 	failed   bool // it did not answer
 }
 
-// shared are the browsers in which tests take turns.
+// shared holds the browsers in which tests take turns.
 var shared struct {
 	sync.Mutex
 	on   bool       // Run runs the tests
-	free []*process // those that no test uses
+	free []*process // browsers that no test uses
 }
 
-// Run runs a package's tests with few browsers for all of them, and gives the exit code.
-// TestMain calls it.
+// Run runs a package's tests with few browsers for all of them and returns the exit code. TestMain
+// calls it.
 func Run(m interface{ Run() int }) int {
 	shared.on = true
 	code := m.Run()
@@ -43,9 +43,9 @@ func Run(m interface{ Run() int }) int {
 	return code
 }
 
-// browsers are the programs that will do, the best first. The shell has the same engine, and
-// none of the windows, which take more than half of the time of tests. A full run takes the
-// browser that people have.
+// browsers returns the names of the programs that can be used, the best first. The headless shell
+// has the same engine but no windows, which take more than half of the time of tests. A full run
+// uses the browser that people have.
 func browsers(full bool) []string {
 	whole := []string{"chromium", "chromium-browser", "google-chrome"}
 	shell := []string{"chromium-headless-shell", "chrome-headless-shell"}
@@ -55,8 +55,8 @@ func browsers(full bool) []string {
 	return append(shell, whole...)
 }
 
-// take gives a browser that no one else uses, because only one of a browser's pages has the
-// focus, and what gives it back.
+// take returns a browser that no other test uses, because only one of a browser's pages has the
+// focus, and the function that releases it.
 func take(t fixture.TB) (*process, func()) {
 	t.Helper()
 	path := fixture.Tool(t, browsers(fixture.Full(t))...)
@@ -74,7 +74,7 @@ func take(t fixture.TB) (*process, func()) {
 	return p, p.release
 }
 
-// release gives a browser back, if it still answers and there are more tests.
+// release puts a browser back, if it still answers and there are more tests.
 func (p *process) release() {
 	shared.Lock()
 	keep := shared.on && !p.failed
@@ -96,8 +96,8 @@ func start(path string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Not a test's own: processes of the browser may write into it a moment longer than
-	// the browser lives, and then it is not empty when the test removes it.
+	// This is not the test's own directory: processes of the browser may write into it for a moment
+	// after the browser has ended, so it might not be empty when the test removes it.
 	dir, err := os.MkdirTemp("", "candid-chromium-*")
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func start(path string) (*process, error) {
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
 		"--hide-scrollbars", "--remote-debugging-pipe", "--user-data-dir="+filepath.Join(dir, "user"), "about:blank")
 	cmd.Env = append(os.Environ(), "HOME="+dir, "TZ=UTC")
-	cmd.ExtraFiles = []*os.File{toBrowser, fromBrowser} // 3 and 4
+	cmd.ExtraFiles = []*os.File{toBrowser, fromBrowser} // file descriptors 3 and 4
 	if err := fixture.Spawn(cmd); err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, fmt.Errorf("start %s: %w", path, err)
@@ -131,7 +131,7 @@ func start(path string) (*process, error) {
 	return p, nil
 }
 
-// send sends a command and gives the number that its answer will have.
+// send sends a command and returns the ID that its answer will have.
 func (p *process) send(method, session string, params any) (int64, error) {
 	id := p.next.Add(1)
 	m := map[string]any{"id": id, "method": method}
@@ -149,7 +149,7 @@ func (p *process) send(method, session string, params any) (int64, error) {
 	return id, err
 }
 
-// dispose closes a page with all that its profile holds, and waits for that.
+// dispose closes a page and everything in its profile, and waits until that is done.
 func (p *process) dispose(context string) {
 	id, err := p.send("Target.disposeBrowserContext", "", map[string]any{"browserContextId": context})
 	late := time.After(Patience)
@@ -168,9 +168,9 @@ func (p *process) dispose(context string) {
 	p.failed = true
 }
 
-// end ends the browser and removes what it has written.
+// end ends the browser and removes the files that it has written.
 func (p *process) end() {
-	p.in.Close() // the browser ends when its pipe does
+	p.in.Close() // the browser ends when its pipe is closed
 	done := make(chan struct{})
 	go func() {
 		for range p.messages {

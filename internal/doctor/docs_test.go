@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// The pages about privileges say what doctor says: the same capabilities, in the
-// same commands.
+// The pages about privileges agree with doctor: the same capabilities, in the same commands.
 func TestPagesAgree(t *testing.T) {
 	read := func(name string) string {
 		b, err := os.ReadFile("../../docs/" + name)

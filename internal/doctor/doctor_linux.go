@@ -13,9 +13,9 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// Examine looks at the machine and, if one is given, at a target. The error
-// wraps target.ErrNoProcess, target.ErrZombie or target.ErrKernelThread if there
-// is no such target; that one may not be looked into is in the Report.
+// Examine examines the machine and, if one is given, a target. The error wraps target.ErrNoProcess,
+// target.ErrZombie or target.ErrKernelThread if there is no such target; a target that may not be
+// examined is reported in the Report.
 func Examine(o Options) (*Report, error) {
 	r := &Report{Schema: Schema, Version: o.Version}
 	pid := os.Getpid()
@@ -57,7 +57,7 @@ func Examine(o Options) (*Report, error) {
 	return r, nil
 }
 
-// replace puts a check in the place of the one with its id.
+// replace replaces the check with the same ID.
 func replace(checks []Check, c Check) {
 	for i := range checks {
 		if checks[i].ID == c.ID {
@@ -66,9 +66,9 @@ func replace(checks []Check, c Check) {
 	}
 }
 
-// probe opens the engine that `record` would choose for a process, and then the
-// others to see whether they could be had. None of them begins to sample. detail
-// is why there is none if chosen is "".
+// probe opens the engine that `record` would choose for a process, and then the others to see
+// whether they can be opened. None of them begins to sample. detail is the reason if there is none
+// and chosen is "".
 func probe(pid int, hz float64) (chosen, detail string, all []Engine) {
 	period, _, _ := capture.ChooseRate(hz)
 	opts := capture.Options{PIDs: []int{pid}, Period: period, Events: []capture.Event{{Name: "cpu", Kind: capture.CPUTime, Unit: "nanoseconds"}}}

@@ -11,13 +11,12 @@ import (
 
 const (
 	dpkgInfo = "var/lib/dpkg/info"
-	// maxLists bounds how much of dpkg's lists is read, bytes; a full desktop has
-	// about 40 MiB.
+	// maxLists bounds how many bytes of dpkg's lists are read; a full desktop has about 40 MiB.
 	maxLists = 256 << 20
 )
 
-// owners finds the Debian packages that files belong to, by dpkg's lists of
-// files. What belongs to none is left out.
+// owners finds the Debian packages that files belong to, by dpkg's lists of files. Files that
+// belong to none are left out.
 func owners(root fs.FS, paths []string) map[string]string {
 	out := map[string]string{}
 	if len(paths) == 0 {
@@ -59,13 +58,13 @@ func owners(root fs.FS, paths []string) map[string]string {
 	return out
 }
 
-// packageName is what Debian allows as the name of a package (Debian Policy 5.6.1).
+// packageName matches what Debian allows as the name of a package (Debian Policy 5.6.1).
 var packageName = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
 
 var openJDK = regexp.MustCompile(`^openjdk-([0-9]+)-`)
 
-// debugPackage is the package that should hold the symbols of another one's
-// files: PACKAGE-dbgsym, but for the few that have one made by hand.
+// debugPackage returns the package that should hold the symbols of another one's files:
+// PACKAGE-dbgsym, except for the few that have a package made by hand.
 func debugPackage(pkg string) string {
 	switch m := openJDK.FindStringSubmatch(pkg); {
 	case pkg == "":

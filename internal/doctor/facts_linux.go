@@ -21,13 +21,13 @@ import (
 	"github.com/candid-profiler/candid/internal/priority"
 )
 
-// sysctls are the settings that are looked at.
+// sysctls are the settings that are examined.
 var sysctls = []string{
 	"kernel.perf_event_paranoid", "kernel.perf_event_max_sample_rate", "kernel.perf_cpu_time_max_percent",
 	"kernel.perf_event_mlock_kb", "kernel.kptr_restrict", "kernel.unprivileged_bpf_disabled", "kernel.yama.ptrace_scope",
 }
 
-// gather looks at this machine.
+// gather examines this machine.
 func gather() *facts {
 	f := &facts{uid: os.Geteuid(), sysctl: map[string]string{}, pidOne: "unknown"}
 	var uts unix.Utsname
@@ -55,7 +55,7 @@ func gather() *facts {
 	_, err := os.Stat("/sys/kernel/btf/vmlinux")
 	f.btf = err == nil
 	if s, err := readSmall("/sys/kernel/security/lockdown"); err == nil {
-		// The one in force stands in brackets.
+		// The current mode is in brackets.
 		_, s, _ = strings.Cut(s, "[")
 		f.lockdown, _, _ = strings.Cut(s, "]")
 	}
@@ -87,7 +87,7 @@ func gather() *facts {
 	return f
 }
 
-// readSmall reads a file of the kernel's that holds one value.
+// readSmall reads a file of the kernel's that contains one value.
 func readSmall(name string) (string, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -98,7 +98,7 @@ func readSmall(name string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// tickRate finds CONFIG_HZ in the kernel's configuration, 0 if that is not told.
+// tickRate returns CONFIG_HZ from the kernel's configuration, 0 if that is not available.
 func tickRate(release string) int {
 	var r io.Reader
 	file, err := os.Open("/proc/config.gz")
@@ -123,7 +123,7 @@ func tickRate(release string) int {
 	return 0
 }
 
-// readStatus reads what /proc/self/status tells of privileges.
+// readStatus reads what /proc/self/status reports about privileges.
 func (f *facts) readStatus() {
 	f.filters = -1
 	s, err := readSmall("/proc/thread-self/status")
@@ -150,7 +150,7 @@ func (f *facts) readStatus() {
 	}
 }
 
-// The inodes of the machine's own namespaces (include/linux/proc_ns.h).
+// The inodes of the machine's initial namespaces (include/linux/proc_ns.h).
 const (
 	firstUserNS = 0xEFFFFFFD
 	firstPIDNS  = 0xEFFFFFFC
@@ -199,7 +199,7 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// reachOfPerf finds what perf events may be opened on, by opening some.
+// reachOfPerf finds out where perf events may be opened, by opening some.
 func reachOfPerf() (perfReach, error) {
 	a := perfevent.Attr{Kind: capture.CPUTime, Period: 1e9}
 	cpus, err := perfevent.OnlineCPUs()
@@ -227,7 +227,7 @@ func tryEvent(a perfevent.Attr, tid, cpu int) error {
 	return unix.Close(fd)
 }
 
-// hardwareCounters says why this machine's CPUs cannot count cycles for us.
+// hardwareCounters returns why candid cannot count cycles on this machine's CPUs.
 func hardwareCounters() error {
 	return tryEvent(perfevent.Attr{Kind: capture.Counter, Name: "cycles", Type: capture.TypeHardware, Period: 1 << 40, NoKernel: true}, 0, -1)
 }
@@ -235,7 +235,7 @@ func hardwareCounters() error {
 // marker is what readSelf reads. On the stack it might move meanwhile.
 var marker, seenMarker uint64 = 0x5ca1ab1e, 0
 
-// readSelf reads candid's own memory as it would read that of others: that is
+// readSelf reads candid's own memory in the way in which it would read that of others: this is
 // always permitted, unless a filter forbids the call itself.
 func readSelf() error {
 	local := unix.Iovec{Base: (*byte)(unsafe.Pointer(&seenMarker))}
@@ -248,8 +248,8 @@ func readSelf() error {
 	return err
 }
 
-// ownCgroup is the path of candid's cgroup and how many CPUs it may use (0: all),
-// by version 2 of cgroups, else by version 1.
+// ownCgroup returns the path of candid's cgroup and how many CPUs it may use (0: all), by version 2
+// of cgroups, otherwise by version 1.
 func ownCgroup() (name string, cpus float64) {
 	s, err := readSmall("/proc/self/cgroup")
 	if err != nil {
@@ -264,7 +264,7 @@ func ownCgroup() (name string, cpus float64) {
 			name = f[2]
 		}
 	}
-	// The limit of every level holds.
+	// The limit of every level applies.
 	for dir := path.Clean("/" + name); ; dir = path.Dir(dir) {
 		if s, err := readSmall(path.Join("/sys/fs/cgroup", dir, "cpu.max")); err == nil {
 			var quota, period float64

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// jvmChecks says what a Java VM's flags mean.
+// jvmChecks explains a Java VM's flags.
 func jvmChecks(j *JVM) []Check {
 	var out []Check
 	gc := Check{ID: "target.jvm.gc", Group: groupTarget, Name: "collector", State: OK, Seen: j.GC, Means: "candid works the same with every collector"}
@@ -34,7 +34,7 @@ func jvmChecks(j *JVM) []Check {
 	return append(out, notes)
 }
 
-// symbolCheck is all modules in one line.
+// symbolCheck summarizes all modules in one line.
 func symbolCheck(modules []Module) Check {
 	c := Check{ID: "target.symbols", Group: groupTarget, Name: "symbols", State: OK, Seen: plural(len(modules), "module", "modules"), Means: "every module names its functions and can be unwound"}
 	var nameless, few, bare int
@@ -68,7 +68,7 @@ func symbolCheck(modules []Module) Check {
 	}
 	if len(packages) > 0 {
 		slices.Sort(packages)
-		// apt installs none of its packages where it does not know one.
+		// apt installs none of its packages if it does not know one.
 		var commands, made, apart []string
 		for _, p := range packages {
 			if strings.HasSuffix(p, "-dbgsym") {

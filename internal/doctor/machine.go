@@ -17,8 +17,8 @@ const (
 	groupTarget     = "target"
 )
 
-// machine says what the facts mean. engine is what was chosen, "" if none could
-// be; hz is the rate that `record` has unless told otherwise.
+// machine explains the facts. engine is the chosen one, "" if none could be; hz is the default rate
+// of `record`.
 func (f *facts) machine(engine string, hz float64) []Check {
 	var out []Check
 	add := func(c ...Check) { out = append(out, c...) }
@@ -132,13 +132,13 @@ func (f *facts) checkUser() Check {
 	return c
 }
 
-// capabilities are those that matter, with what each brings.
+// capabilities are those that matter, with what each permits.
 var capabilities = []struct {
 	bit        int
 	name       string
-	with       string // what it brings
+	with       string // what it permits
 	without    string
-	instead    int // another that does as well, 0: none
+	instead    int // another that is sufficient too, 0: none
 	machineOwn bool
 }{
 	{capPerfmon, "CAP_PERFMON", "perf events for every process, kernel included", "perf events as far as kernel.perf_event_paranoid goes", capSysAdmin, true},
@@ -227,7 +227,7 @@ func (f *facts) checkRead() Check {
 	return c
 }
 
-// paranoid is kernel.perf_event_paranoid, 2 if it is not told.
+// paranoid returns kernel.perf_event_paranoid, 2 if it is not available.
 func (f *facts) paranoid() int {
 	if n, err := strconv.Atoi(f.sysctl["kernel.perf_event_paranoid"]); err == nil {
 		return n
@@ -235,7 +235,7 @@ func (f *facts) paranoid() int {
 	return 2
 }
 
-// setting makes the check of a setting of the kernel.
+// setting returns the check of a kernel setting.
 func (f *facts) setting(id string) Check {
 	c := Check{ID: id, Group: groupSettings, Name: strings.TrimPrefix(id, "kernel."), State: OK, Seen: f.sysctl[id]}
 	if c.Seen == "" {

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// ideal is a machine on which nothing is missing.
+// ideal returns a machine on which nothing is missing.
 func ideal() *facts {
 	return &facts{
 		kernel: "6.18.1", major: 6, minor: 18, cpus: 4, hz: 250, btf: true, lockdown: "none", clock: "tsc", clocks: []string{"tsc", "hpet"},
@@ -22,7 +22,7 @@ func ideal() *facts {
 	}
 }
 
-// ordinary is the same machine for an ordinary user.
+// ordinary returns the same machine for an ordinary user.
 func ordinary() *facts {
 	f := ideal()
 	f.uid, f.user, f.effective, f.perf = 1000, "ann", 0, perfUser
@@ -59,7 +59,7 @@ func TestNothingMissing(t *testing.T) {
 	}
 }
 
-// What is found follows from what was seen, on machines that are not at hand.
+// The findings follow from the facts, for machines that are not at hand.
 func TestFindings(t *testing.T) {
 	const setcap = "sudo setcap cap_perfmon,cap_bpf,cap_sys_ptrace,cap_syslog+ep /usr/bin/candid"
 	for _, c := range []struct {
@@ -141,7 +141,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// Commands are such as work for who types them, where they are typed.
+// Commands work for the user who types them, where they are typed.
 func TestFixesSuit(t *testing.T) {
 	const sysctl, outside = "sudo sysctl kernel.kptr_restrict=0", "  # on the machine itself, outside of this container"
 	for _, c := range []struct {
@@ -223,8 +223,7 @@ func TestFixesOnce(t *testing.T) {
 	}
 }
 
-// However narrow the terminal, no line but a command is longer, and colour adds
-// nothing that takes room.
+// However narrow the terminal, no line except for a command is longer, and colour takes no room.
 func TestWidth(t *testing.T) {
 	f := ordinary()
 	r := &Report{Verdict: f.verdict("perf-thread", "", nil), Engine: "perf", Checks: f.machine("perf-thread", 99),
@@ -287,8 +286,8 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// apt installs nothing if it does not know one of the packages: those that need an
-// archive that most machines do not have are installed apart.
+// apt installs nothing if it does not know one of the packages: packages from an archive that most
+// machines do not have are installed separately.
 func TestSymbolPackages(t *testing.T) {
 	c := symbolCheck([]Module{
 		{Symbols: "dynsym only", State: Limited, Package: "zlib1g-dbgsym", Unwind: true},
@@ -339,7 +338,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Whoever pastes the command that starts a container with more capabilities gets them all.
+// The command that starts a container with more capabilities contains all of them.
 func TestOneStart(t *testing.T) {
 	got := oneStart([]Fix{
 		{"docker run --cap-add PERFMON IMAGE", "more"}, {"sudo sysctl a=1", "a"},

@@ -10,7 +10,7 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// module looks at one file of the target.
+// module examines one file of the target.
 func (e *examiner) module(m target.Module) Module {
 	row := Module{Path: printable(m.Path), State: No, Symbols: "unreadable"}
 	x, _ := m.Executable()

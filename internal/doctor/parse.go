@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// kernelVersion takes the first two numbers of a release like 6.18.44-cloud.
+// kernelVersion parses the first two numbers of a release like 6.18.44-cloud.
 func kernelVersion(release string) (major, minor int) {
 	a, rest, _ := strings.Cut(release, ".")
 	b := strings.FieldsFunc(rest, func(r rune) bool { return r < '0' || r > '9' })
@@ -16,8 +16,8 @@ func kernelVersion(release string) (major, minor int) {
 	return major, minor
 }
 
-// procOptions finds in the text of /proc/self/mountinfo how the file system that
-// hides behind /proc is mounted (proc(5): the last mount on a directory counts).
+// procOptions finds in the text of /proc/self/mountinfo the mount options of the file system at
+// /proc (proc(5): the last mount on a directory counts).
 func procOptions(mountinfo string) string {
 	options := ""
 	for line := range strings.Lines(mountinfo) {
@@ -39,7 +39,7 @@ func procOptions(mountinfo string) string {
 	return options
 }
 
-// hidden says how /proc hides processes from users, "" if it does not.
+// hidden returns how /proc hides processes from users, "" if it does not.
 func hidden(options string) string {
 	for o := range strings.SplitSeq(options, ",") {
 		switch o {

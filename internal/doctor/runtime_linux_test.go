@@ -9,7 +9,8 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// A program of node says that its functions are named, where they are; Python's are not.
+// For a program of node the report says that its functions are named, if they are; Python's are
+// not.
 func TestRuntimesAreJudged(t *testing.T) {
 	node := OK
 	if cpu.Host() != cpu.AMD64 {

@@ -27,7 +27,7 @@ func (f *facts) checkParanoid(engine string) Check {
 	case n == 1:
 		c.State, c.Means = Limited, "users may sample their own threads, one event for each of them"
 		c.Fix = &Fix{"sudo sysctl kernel.perf_event_paranoid=0", "one event per CPU instead of one per thread and CPU"}
-	case n == 2 || f.perf == perfUser: // 3 and 4 mean more than 2 only where a distribution made them to
+	case n == 2 || f.perf == perfUser: // 3 and 4 differ from 2 only on distributions that define them
 		c.State, c.Means = Limited, "users may sample their own threads, without the time spent in the kernel"
 		c.Fix = lower
 	default:
@@ -147,8 +147,8 @@ func (f *facts) checkYama() Check {
 	return c
 }
 
-// checkFiles compares the limit of open files with what an engine opens for a
-// target of that many threads, 0 if there is none.
+// checkFiles compares the limit of open files with what an engine opens for a target of that many
+// threads, 0 if there is no target.
 func (f *facts) checkFiles(engine string, threads int) Check {
 	c := Check{ID: "limits.open_files", Group: groupLimits, Name: "open files", State: OK, Seen: count(f.openFiles)}
 	const own = 64 // files of targets, terminals and the like
@@ -172,7 +172,7 @@ func (f *facts) checkFiles(engine string, threads int) Check {
 			c.State = No
 			c.Means += ", one event per thread and CPU"
 		}
-		// The Go runtime has raised the soft limit to the hard one already.
+		// The Go runtime has already raised the soft limit to the hard one.
 		const gain = "events for all threads"
 		if limit := fmt.Sprintf("nofile=%d:%d", need+need/2, need+need/2); f.canHold(capResource) {
 			c.Fix = &Fix{"sudo prlimit --pid $$ --" + limit, gain}
@@ -183,8 +183,8 @@ func (f *facts) checkFiles(engine string, threads int) Check {
 	return c
 }
 
-// checkLocked looks at the limit that the samples of an ordinary user count
-// against once kernel.perf_event_mlock_kb is used up.
+// checkLocked checks the limit that the samples of an ordinary user count against once
+// kernel.perf_event_mlock_kb is used up.
 func (f *facts) checkLocked() Check {
 	c := Check{ID: "limits.locked_memory", Group: groupLimits, Name: "locked memory", State: OK, Seen: count(f.locked), Means: "more room for samples, beyond perf_event_mlock_kb"}
 	if f.locked != math.MaxUint64 {
@@ -206,11 +206,11 @@ func count(n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// checkNice reports whether candid keeps its time where many threads want each CPU.
+// checkNice reports whether candid stays responsive if many threads want each CPU.
 func (f *facts) checkNice() Check {
 	c := Check{ID: "limits.nice", Group: groupLimits, Name: "nice level", State: OK, Seen: fmt.Sprintf("%d, at best %d", f.nice, f.bestNice),
 		Means: "with --nice candid takes a better one where many threads want each CPU, so that it keeps its time"}
-	const enough = -20 // for any crowd
+	const enough = -20 // sufficient for any crowd
 	crowded := f.runnable >= priority.Crowded*max(f.cpus, 1)
 	switch {
 	case f.nice > 0:

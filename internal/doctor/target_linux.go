@@ -18,10 +18,10 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// examiner looks at one process.
+// examiner examines one process.
 type examiner struct {
 	f      *facts
-	p      *target.Process // nil if it may not be looked into
+	p      *target.Process // nil if candid may not examine it
 	t      *Target
 	checks []Check
 }
@@ -31,7 +31,7 @@ func (e *examiner) add(c Check) {
 	e.checks = append(e.checks, c)
 }
 
-// target looks at the process. denied is why it may not be looked into.
+// target examines the process. denied is why candid may not open it, nil if it may.
 func (e *examiner) target(pid int, denied error) {
 	e.t = &Target{PID: pid, NamespacePID: pid, UID: -1, Runtime: "unknown", Modules: []Module{}}
 	if denied != nil {
@@ -81,7 +81,7 @@ func (e *examiner) denied(err error) {
 	e.add(c)
 }
 
-// checkRead reads the target's memory by the system call that costs least.
+// checkRead reads the target's memory with the cheapest system call.
 func (e *examiner) checkRead() Check {
 	c := Check{ID: "target.process_vm_readv", Name: "process_vm_readv", State: OK, Seen: "works", Means: "its memory is read without stopping it"}
 	var b [1]byte
@@ -95,7 +95,7 @@ func (e *examiner) checkRead() Check {
 	return c
 }
 
-// checkPlace reports whether the target lives in a container of its own.
+// checkPlace reports whether the target is in a container of its own.
 func (e *examiner) checkPlace() Check {
 	c := Check{ID: "target.namespaces", Name: "namespaces", State: OK, Seen: "same as candid's", Means: "pids and paths mean the same to both"}
 	var differ []string
@@ -116,7 +116,7 @@ func (e *examiner) checkPlace() Check {
 	return c
 }
 
-// runtime looks at what the program runs on.
+// runtime examines the program's language runtime.
 func (e *examiner) runtime() {
 	c := Check{ID: "target.runtime", Name: "runtime", State: OK}
 	rt, err := runtimes.Of(e.p)
@@ -143,7 +143,7 @@ func (e *examiner) runtime() {
 	e.add(c)
 }
 
-// instance looks at a runtime that candid knows.
+// instance examines a runtime that candid knows.
 func (e *examiner) instance(r *runtimes.Runtime, c Check) {
 	code, _ := native.New(e.p, native.NewFiles()) // without it a runtime that needs it is not found
 	i, err := r.Finder().Open(e.p, code)
@@ -165,7 +165,7 @@ func (e *examiner) instance(r *runtimes.Runtime, c Check) {
 	}
 }
 
-// jvm looks at the flags of a Java VM.
+// jvm examines the flags of a Java VM.
 func (e *examiner) jvm(vm runtimes.Configured) {
 	j := &JVM{Release: printable(vm.Release()), GC: vm.GC(), Flags: map[string]string{}, Notes: []string{}}
 	for _, n := range vm.Notes() {
@@ -191,12 +191,12 @@ func userName(uid int) string {
 	return "uid " + id
 }
 
-// printable makes what came from a target safe to show, on one line.
+// printable makes text from a target safe to show, on one line.
 func printable(s string) string {
 	return strings.Join(strings.Fields(symbol.Printable(s)), " ")
 }
 
-// modules looks at the files whose code is mapped.
+// modules examines the files whose code is mapped.
 func (e *examiner) modules() {
 	all, err := e.p.Modules()
 	if err != nil {
@@ -220,7 +220,7 @@ func (e *examiner) modules() {
 	own, err1 := namespace("self", "mnt")
 	its, err2 := namespace(strconv.Itoa(e.p.PID), "mnt")
 	if err1 == nil && err2 == nil && own == its {
-		// In another mount namespace other packages would be asked for.
+		// In another mount namespace the packages would be other ones.
 		owners := owners(os.DirFS("/"), paths)
 		for i := range e.t.Modules {
 			if m := &e.t.Modules[i]; m.State != OK {

@@ -8,16 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// Style says how to write a Report as text.
+// Style is how to write a Report as text.
 type Style struct {
 	Width int  // columns; 0: 100
-	Color bool // by terminal sequences
+	Color bool // with terminal escape sequences
 }
 
 const (
 	widthDefault = 100
 	widthLeast   = 40
-	// leastText is the narrowest that running text may stand beside other columns.
+	// leastText is the least width in columns of running text beside other columns.
 	leastText = 24
 	// rowsOfModules is how many modules are listed for people.
 	rowsOfModules = 40
@@ -79,7 +79,7 @@ func (t *page) paint(code, s string) string {
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
 
-// paintState is a state's word in 7 columns.
+// paintState returns a state's word in 7 columns.
 func (t *page) paintState(s State) string {
 	return t.paint(stateColors[s], string(s)) + strings.Repeat(" ", 7-len(s))
 }
@@ -88,7 +88,7 @@ func (t *page) heading(s string) {
 	t.line(t.paint(bold, cut(s, t.width)))
 }
 
-// verdict writes the whole in a sentence.
+// verdict writes the conclusion in a sentence.
 func (t *page) verdict(v Verdict) {
 	for i, l := range wrap(v.Text, t.width-9) {
 		first := strings.Repeat(" ", 7)
@@ -125,7 +125,7 @@ func (t *page) checks(rows []Check) {
 	}
 	room := t.width - name - 13
 	if seen = min(seen, max(12, room*2/5)); room-2-seen < leastText {
-		seen = max(12, room-2) // what it means goes below
+		seen = max(12, room-2) // the meaning goes below
 	}
 	for _, c := range rows {
 		t.row(c.State, []string{c.Name, c.Seen, c.Means}, []int{name, seen})
@@ -133,8 +133,8 @@ func (t *page) checks(rows []Check) {
 	t.line("")
 }
 
-// row writes a state and cells; all but the last have a width, each is wrapped
-// within its own. On narrow terminals the last cell goes below the others.
+// row writes a state and cells; all but the last have a width, each is wrapped within its own. On
+// narrow terminals the last cell goes below the others.
 func (t *page) row(state State, cells []string, widths []int) {
 	const gap = 2
 	at := 2 + 7 + gap
@@ -193,7 +193,7 @@ func (t *page) modules(all []Module) {
 	}
 	t.row("", head, []int{symbols, len(head[1]), len(head[2])})
 	shown := 0
-	for _, s := range []State{No, Limited, OK} { // what can be improved first
+	for _, s := range []State{No, Limited, OK} { // what can be improved comes first
 		for _, m := range all {
 			if m.State != s {
 				continue
@@ -233,12 +233,12 @@ func (t *page) fixes(all []Fix) {
 		for _, l := range wrap(f.Gain, t.width-4) {
 			t.line("  # " + l)
 		}
-		// A command is never broken: it is there to be copied.
+		// A command is never wrapped: it is there to be copied.
 		t.line("  " + t.paint(bold, f.Command))
 	}
 }
 
-// columns is how many columns s takes, counting each character as one.
+// columns returns how many columns s takes, counting each character as one.
 func columns(s string) int { return utf8.RuneCountInString(s) }
 
 func cut(s string, width int) string {
@@ -248,8 +248,8 @@ func cut(s string, width int) string {
 	return string([]rune(s)[:max(width-1, 0)]) + "…"
 }
 
-// wrap breaks text between words into lines of at most width columns; a word
-// that is longer is broken too. It gives one line at least.
+// wrap breaks text between words into lines of at most width columns; a word that is longer is
+// broken too. It returns at least one line.
 func wrap(text string, width int) []string {
 	width = max(width, 8)
 	var lines []string

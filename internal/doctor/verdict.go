@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ways says in people's words how the engines work, by name.
+// ways describes for people how the engines work, by name.
 var ways = map[string]string{
 	"bpf":         "perf events + BPF stack copy",
 	"perf":        "perf events and stack copies of a fixed size",
@@ -13,8 +13,8 @@ var ways = map[string]string{
 	"suspend":     "stopping running threads for microseconds",
 }
 
-// verdict is the whole in a sentence or two. engine is what was chosen, "" if
-// none could be; t is the target, nil if none was asked about.
+// verdict returns the conclusion in a sentence or two. engine is the chosen one, "" if none could
+// be; t is the target, nil if the user asked about none.
 func (f *facts) verdict(engine string, detail string, t *Target) Verdict {
 	if engine == "" {
 		what := "candid cannot record here"
@@ -75,14 +75,14 @@ func (f *facts) verdict(engine string, detail string, t *Target) Verdict {
 	return v
 }
 
-// yama is kernel.yama.ptrace_scope, 0 where there is none.
+// yama returns kernel.yama.ptrace_scope, 0 if there is none.
 func (f *facts) yama() int {
 	var n int
 	fmt.Sscan(f.sysctl["kernel.yama.ptrace_scope"], &n)
 	return n
 }
 
-// poor is how many modules have not all their names.
+// poor returns how many modules lack some of their names.
 func (t *Target) poor() int {
 	n := 0
 	for _, m := range t.Modules {

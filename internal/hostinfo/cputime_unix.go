@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OwnCPU is the CPU time that this process has used so far; 0 where the system does not
-// say.
+// OwnCPU returns the CPU time that this process has used so far; 0 if the system does not report
+// it.
 func OwnCPU() time.Duration {
 	var ru unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &ru) != nil {

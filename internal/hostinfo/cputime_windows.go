@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// OwnCPU is the CPU time that this process has used so far; 0 where the system does not
-// say.
+// OwnCPU returns the CPU time that this process has used so far; 0 if the system does not report
+// it.
 func OwnCPU() time.Duration {
 	var creation, exit, kernel, user windows.Filetime
 	if windows.GetProcessTimes(windows.CurrentProcess(), &creation, &exit, &kernel, &user) != nil {

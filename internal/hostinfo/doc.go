@@ -1,32 +1,33 @@
-// Package hostinfo tells what the machine is, how busy it is, what memory a process on it
-// has and what CPU time this one has used, from what the operating system shows to all.
+// Package hostinfo reports what the machine is, how busy it is, how much memory a process on it
+// uses and how much CPU time this process has used, from what the operating system shows to all
+// users.
 package hostinfo
 
 import "errors"
 
-// ErrUnsupported is wrapped by the errors for what this system does not show, or
-// candid does not read there.
+// ErrUnsupported is wrapped by the errors for values that this system does not show, or that candid
+// does not read there.
 var ErrUnsupported = errors.New("not supported on this system")
 
-// Info is what does not change.
+// Info describes the machine; it does not change.
 type Info struct {
 	OS      string // name and version, and the kernel's
-	CPU     string // its model
-	CPUs    string // more of it, in words
-	Virtual string // what it is if it is a virtual machine, or that it is none; "": not known
+	CPU     string // the model
+	CPUs    string // sockets, cores and the like, in words
+	Virtual string // what kind of virtual machine it is, or that it is none; "": not known
 	Sockets int
 	Cores   int
-	Threads int // that run at once: logical CPUs
+	Threads int // logical CPUs
 }
 
-// Load is how much was used of the machine's CPUs since it began, in
-// target.CPUTicks's ticks, and its memory now.
+// Load is how much of the machine's CPUs was used since boot, in the ticks of target.CPUTicks, and
+// its memory now.
 type Load struct {
-	Busy, All          uint64 // of all CPUs
+	Busy, All          uint64 // summed over all CPUs
 	Memory, MemoryUsed uint64 // bytes
 }
 
-// Interface is how much went through a network interface since it came, in bytes.
+// Interface is how much was received and sent on a network interface since it appeared, in bytes.
 type Interface struct {
 	Name           string
 	Received, Sent uint64

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// BenchmarkNow and BenchmarkMemory are what a look at the machine and at a process takes,
-// once a second.
+// BenchmarkNow and BenchmarkMemory measure one reading of the machine and of a process, which
+// happens once a second.
 func BenchmarkNow(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

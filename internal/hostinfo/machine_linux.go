@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Look reads what the machine is.
+// Look reads the description of the machine.
 func Look() (Info, error) {
 	var out Info
 	var u unix.Utsname
@@ -37,7 +37,7 @@ func Look() (Info, error) {
 	return out, nil
 }
 
-// maker is who made this machine, as its firmware says.
+// maker returns the manufacturer of this machine, as its firmware reports it.
 func maker() string {
 	var words []string
 	for _, name := range []string{"sys_vendor", "product_name"} {
@@ -52,7 +52,7 @@ func maker() string {
 	return strings.Join(words, " ")
 }
 
-// prettyName is what a distribution calls itself.
+// prettyName returns the name that a distribution gives itself.
 func prettyName(osRelease []byte) string {
 	for line := range strings.Lines(string(osRelease)) {
 		if v, ok := strings.CutPrefix(strings.TrimSpace(line), "PRETTY_NAME="); ok {
@@ -65,8 +65,8 @@ func prettyName(osRelease []byte) string {
 	return ""
 }
 
-// cpuinfo reads /proc/cpuinfo and reports whether a hypervisor shows in it, and whether one
-// would. That of arm64 has neither a model's name nor cores, nor flags.
+// cpuinfo reads /proc/cpuinfo and reports whether it shows a hypervisor, and whether it would show
+// one. On arm64 the file has no model name, no cores and no flags.
 func (i *Info) cpuinfo(b []byte) (virtual, known bool) {
 	sockets, cores := map[string]bool{}, map[string]bool{}
 	n, socket := 0, ""
@@ -119,8 +119,8 @@ func Now() (Load, error) {
 	return out, nil
 }
 
-// busy adds up the first line of /proc/stat (proc_stat(5)): user, nice, system, idle,
-// iowait, irq, softirq, steal; what guests used is in user already.
+// busy adds up the first line of /proc/stat (proc_stat(5)): user, nice, system, idle, iowait, irq,
+// softirq, steal; guest time is already included in user.
 func busy(b []byte) (used, all uint64, err error) {
 	line, _, _ := bytes.Cut(b, []byte{'\n'})
 	words := strings.Fields(string(line))
@@ -140,7 +140,7 @@ func busy(b []byte) (used, all uint64, err error) {
 	return used, all, nil
 }
 
-// kib gives a number of KiB from a line that begins with key, in bytes.
+// kib returns the number of KiB in the line that begins with key, converted to bytes.
 func kib(b []byte, key string) (uint64, bool) {
 	i := bytes.Index(b, []byte(key))
 	if i < 0 || i > 0 && b[i-1] != '\n' {
@@ -154,7 +154,7 @@ func kib(b []byte, key string) (uint64, bool) {
 	return v << 10, err == nil
 }
 
-// Memory reads how much memory a process has, and had at most, bytes.
+// Memory reads how much memory a process uses, and its peak, in bytes.
 func Memory(pid int) (resident, peak uint64, err error) {
 	name := "/proc/" + strconv.Itoa(pid) + "/status"
 	b, err := os.ReadFile(name)
@@ -163,7 +163,7 @@ func Memory(pid int) (resident, peak uint64, err error) {
 	}
 	resident, ok := kib(b, "VmRSS:")
 	peak, ok2 := kib(b, "VmHWM:")
-	if !ok || !ok2 { // one that ends has none any more
+	if !ok || !ok2 { // a process that is ending has none any more
 		return 0, 0, fmt.Errorf("%s tells of no memory", name)
 	}
 	return resident, peak, nil

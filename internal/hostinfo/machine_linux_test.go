@@ -39,7 +39,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// What this very process uses shows.
+// The resource usage of this process itself is visible.
 func TestThisMachine(t *testing.T) {
 	i, err := Look()
 	if err != nil || i.OS == "" || i.CPU == "" || i.Threads < 1 {
@@ -98,7 +98,7 @@ func TestInterfaces(t *testing.T) {
 	if got, err := interfaces(nil); len(got) != 0 || err != nil {
 		t.Error(got, err)
 	}
-	// Those of this process.
+	// The interfaces of this process.
 	if n, err := Network(os.Getpid()); err != nil {
 		t.Errorf("%+v, %v", n, err)
 	}

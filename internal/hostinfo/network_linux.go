@@ -10,13 +10,13 @@ import (
 // maxInterfaces bounds how many interfaces are read.
 const maxInterfaces = 1024
 
-// NetworkSpace names the network namespace of a process: those of the same name use the
-// same interfaces.
+// NetworkSpace returns the name of a process's network namespace: processes with the same name use
+// the same interfaces.
 func NetworkSpace(pid int) (string, error) {
 	return os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/net")
 }
 
-// Network reads what went through the network interfaces that a process can use.
+// Network reads how much was received and sent on the network interfaces that a process can use.
 func Network(pid int) ([]Interface, error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/net/dev")
 	if err != nil {
@@ -25,8 +25,8 @@ func Network(pid int) ([]Interface, error) {
 	return interfaces(b)
 }
 
-// interfaces reads /proc/PID/net/dev (proc_pid_net(5)): two lines of titles, then a line
-// for each interface, NAME: with eight numbers of what came and eight of what went, the
+// interfaces reads /proc/PID/net/dev (proc_pid_net(5)): two header lines, then a line for each
+// interface, NAME: followed by eight numbers for what was received and eight for what was sent, the
 // bytes first.
 func interfaces(b []byte) ([]Interface, error) {
 	var out []Interface

@@ -13,20 +13,18 @@ import (
 	"github.com/candid-profiler/candid/internal/capture/perfevent"
 )
 
-// lookEvery is how often the crowd is looked at.
+// lookEvery is the interval at which the crowd is measured.
 const lookEvery = time.Second
 
-// base is one more than the level that candid's children shall have, as the
-// kernel writes levels (20 less the nice level); 0: candid's own is that.
+// base is one more than the level that candid's children should have, as the kernel encodes levels
+// (20 minus the nice level); 0 means that it is candid's own level.
 var base atomic.Int32
 
-// Keep looks after candid's level until stop is called, which gives back the one
-// that it had. tell is called when the level is changed or cannot be, at most once
-// for each of both; it may be called from another goroutine before stop returns.
-// There is one such at a time.
+// Keep adjusts candid's level until stop is called, which restores the original one. tell is called
+// when the level is changed and when it cannot be changed, at most once for each; it may be called
+// from another goroutine before stop returns. Only one Keep may be active at a time.
 //
-// A candid that was started with a worse level than 0 keeps it: somebody wanted
-// it so.
+// A candid that was started at a nice level above 0 keeps it: somebody wanted it so.
 func Keep(tell func(Told)) (stop func()) {
 	k := &keeper{tell: tell, runnable: Runnable, set: setAll, end: make(chan struct{})}
 	p, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
@@ -48,11 +46,11 @@ func Keep(tell func(Told)) (stop func()) {
 	}
 }
 
-// levelZero is nice level 0 as the system call gives it.
+// levelZero is nice level 0 as the system call returns it.
 const levelZero = 20
 
-// Child gives a process that candid has started the level that candid had itself.
-// What cannot be done is left: the process has ended, or its level is the right one.
+// Child gives a process that candid has started the level that candid had originally. Errors are
+// ignored: the process has ended, or its level is already right.
 func Child(pid int) {
 	if b := base.Load(); b != 0 {
 		_ = unix.Setpriority(unix.PRIO_PROCESS, pid, levelZero-int(b-1))
@@ -64,8 +62,8 @@ type keeper struct {
 	runnable  func() (threads, cpus int, err error)
 	set       func(nice int) (got int, err error)
 	base, now int
-	raised    bool // was told
-	refused   bool // was told
+	raised    bool // tell was called for it
+	refused   bool // tell was called for it
 	end       chan struct{}
 }
 
@@ -82,7 +80,7 @@ func (k *keeper) run() {
 	}
 }
 
-// look looks at the crowd and changes the level where that helps.
+// look measures the crowd and changes the level if that helps.
 func (k *keeper) look() {
 	n, cpus, err := k.runnable()
 	if err != nil {
@@ -92,8 +90,8 @@ func (k *keeper) look() {
 	if want == k.now && want == k.base {
 		return
 	}
-	// Also where nothing changes: threads may have been begun by one that was not
-	// reached yet.
+	// The level is set even if it does not change: threads may have been started by one that had
+	// not been reached yet.
 	got, err := k.set(want)
 	if k.now = got; want >= k.base {
 		return
@@ -108,8 +106,8 @@ func (k *keeper) look() {
 	}
 }
 
-// Runnable is how many threads want a CPU on this machine now, those that have one
-// counted, and how many CPUs there are.
+// Runnable returns how many threads want a CPU on this machine now, including those that are
+// running, and how many CPUs there are.
 func Runnable() (threads, cpus int, err error) {
 	b, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -123,7 +121,7 @@ func Runnable() (threads, cpus int, err error) {
 	return n, max(len(list), 1), err
 }
 
-// Own is the level that candid has.
+// Own returns the nice level of candid.
 func Own() int {
 	p, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 	if err != nil {
@@ -132,14 +130,14 @@ func Own() int {
 	return levelZero - p
 }
 
-// Best is the best level that candid may have.
+// Best returns the best nice level that candid may set.
 func Best() int {
 	best := Own()
 	var lim unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NICE, &lim) == nil {
 		best = min(best, max(levelZero-int(min(lim.Cur, 40)), -20))
 	}
-	// There is no asking for a capability but by its effect; it shows in status.
+	// The effective set shows whether candid has the capability.
 	const sysNice = 23 // CAP_SYS_NICE
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
@@ -149,24 +147,24 @@ func Best() int {
 	return best
 }
 
-// inFirstUserNS reports whether capabilities that candid holds count for levels: the
-// kernel asks for them in the machine's own user namespace, whose inode is always
-// the same (include/linux/proc_ns.h).
+// inFirstUserNS reports whether capabilities that candid holds count for nice levels: the kernel
+// checks them in the initial user namespace, whose inode is always the same
+// (include/linux/proc_ns.h).
 func inFirstUserNS() bool {
 	const first = 0xEFFFFFFD
 	var st unix.Stat_t
 	return unix.Stat("/proc/self/ns/user", &st) == nil && st.Ino == first
 }
 
-// setAll gives all of candid's threads a level, or the best that they may have
-// where that is refused, which is the error then.
+// setAll sets the level of all of candid's threads. If that is refused, it sets the best level that
+// they may have and returns the refusal as the error.
 func setAll(nice int) (int, error) {
 	best := Best()
 	var refused error
 	if best > nice {
 		nice, refused = best, unix.EACCES
 	}
-	// Threads that are begun meanwhile have the level of the one that began them.
+	// Threads that are started meanwhile inherit the level of the thread that started them.
 	for range 3 {
 		changed, err := setOnce(nice)
 		if err != nil {
@@ -179,7 +177,7 @@ func setAll(nice int) (int, error) {
 	return Own(), refused
 }
 
-// setOnce goes over the threads once and reports whether any had another level.
+// setOnce goes over the threads once and reports whether any of them had another level.
 func setOnce(nice int) (changed bool, err error) {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// roles of the test binary, in roleEnv.
+// These are the roles of the test binary, in roleEnv.
 const (
 	roleEnv   = "CANDID_TEST_PRIORITY"
 	roleAlone = "alone" // keeps its level without being allowed to raise it
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// alone is 0 if an ordinary user is told once that the level cannot be had.
+// alone returns 0 if an ordinary user is told exactly once that the level was refused.
 func alone() int {
 	told := 0
 	k := keeper{runnable: func() (int, int, error) { return 1000, 2, nil }, set: setAll, tell: func(t Told) {
@@ -45,7 +45,7 @@ func alone() int {
 	return 0
 }
 
-// threadsNotAt says how many threads of this process do not have a level.
+// threadsNotAt returns how many threads of this process do not have a level.
 func threadsNotAt(t *testing.T, level int) int {
 	t.Helper()
 	tasks, err := os.ReadDir("/proc/self/task")
@@ -62,8 +62,8 @@ func threadsNotAt(t *testing.T, level int) int {
 	return n
 }
 
-// In a crowd all threads are raised, later ones too, not children; afterwards
-// everything is as it was.
+// In a crowd all threads are raised, later ones too, but not child processes; afterwards everything
+// is as before.
 func TestKeep(t *testing.T) {
 	if Best() > -5 {
 		t.Skip("a better nice level is not permitted: run as root, or with CAP_SYS_NICE")
@@ -71,7 +71,7 @@ func TestKeep(t *testing.T) {
 	if Own() != 0 {
 		t.Skip("the test itself has another nice level than 0")
 	}
-	// A real crowd: Keep looks at the machine.
+	// This is a real crowd: Keep examines the machine itself.
 	_, cpus, err := Runnable()
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +86,8 @@ func TestKeep(t *testing.T) {
 	var mu sync.Mutex
 	var told []Told
 	stop := Keep(func(x Told) { mu.Lock(); told = append(told, x); mu.Unlock() })
-	// How many are runnable at one moment is chance, so it may take some looks.
+	// The number of runnable threads at one moment varies by chance, so it may take several
+	// measurements.
 	for end := time.Now().Add(time.Minute); Own() == 0; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("it was not raised in a crowd within a minute")
@@ -94,7 +95,7 @@ func TestKeep(t *testing.T) {
 	}
 	var done sync.WaitGroup
 	release := make(chan struct{})
-	for range 30 { // as many threads
+	for range 30 { // in as many threads
 		done.Go(func() { var b [1]byte; _, _ = unix.Read(pipe(t, release), b[:]) })
 	}
 	child := exec.Command("sleep", "60")
@@ -117,7 +118,7 @@ func TestKeep(t *testing.T) {
 	if len(told) != 1 || told[0].Refused() || told[0].Got > -5 || told[0].Runnable < Crowded {
 		t.Errorf("%+v", told)
 	}
-	// There may be another after it.
+	// Keep can be started again afterwards.
 	stop = Keep(func(Told) {})
 	stop()
 	if n := threadsNotAt(t, 0); n != 0 {
@@ -125,7 +126,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// pipe is the end of a pipe that can be read from when release is closed.
+// pipe returns the read end of a pipe that becomes readable when release is closed.
 func pipe(t *testing.T, release chan struct{}) int {
 	var p [2]int
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
@@ -136,8 +137,7 @@ func pipe(t *testing.T, release chan struct{}) int {
 	return p[0]
 }
 
-// Threads that are there already, and those that are begun meanwhile, all get the
-// level.
+// All threads get the level, those that exist already and those that are started meanwhile.
 func TestAllThreads(t *testing.T) {
 	if Best() > -5 {
 		t.Skip("a better nice level is not permitted: run as root, or with CAP_SYS_NICE")
@@ -166,7 +166,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Who was started at a worse level than others stays there.
+// A process that was started at a worse level than others stays there.
 func TestWorseLevelIsKept(t *testing.T) {
 	if Own() > 0 {
 		t.Skip("the test itself has a nice level above 0 already")

@@ -8,13 +8,13 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 )
 
-// Keep does nothing: crowds are looked at on Linux only.
+// Keep does nothing: crowds are measured on Linux only.
 func Keep(func(Told)) (stop func()) { return func() {} }
 
-// Child does nothing: Keep has changed no level.
+// Child does nothing: Keep has not changed any level.
 func Child(int) {}
 
-// Runnable is not known here.
+// Runnable returns an error: the number is not known here.
 func Runnable() (threads, cpus int, err error) {
 	return 0, 0, fmt.Errorf("count runnable threads: %w: Linux only", capture.ErrUnsupported)
 }

@@ -15,7 +15,7 @@ func TestLevels(t *testing.T) {
 		{0, 1600, 2, -20},
 		{0, 1600, 64, -10},
 		{0, 500, 2, -20},
-		{-20, 300, 2, -20}, // half of the crowd: it is not given up yet
+		{-20, 300, 2, -20}, // half of the crowd: the level is not given up yet
 		{-20, 240, 2, -15},
 		{-5, 8, 2, -5},
 		{-5, 7, 2, 0},
@@ -49,8 +49,7 @@ func TestParseRunnable(t *testing.T) {
 	}
 }
 
-// What is told names the crowd, and where candid may not do anything about it what
-// to do.
+// A report names the crowd and, if candid may not change its level, what to do about that.
 func TestTold(t *testing.T) {
 	s := Told{1600, 2, -20, -20}.String()
 	if !strings.Contains(s, "1600 threads want 2 CPUs") || !strings.Contains(s, "nice level -20") || strings.Contains(s, "CAP_SYS_NICE") {
@@ -62,7 +61,7 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// What is told early is said when it may be, in order and once.
+// Reports that come early are passed on when that is allowed, in order and once.
 func TestHeld(t *testing.T) {
 	var said []int
 	held, open := Held(func(t Told) { said = append(said, t.Runnable) })

@@ -12,13 +12,14 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// compile builds a C program of testdata.
+// compile compiles a C program in testdata.
 func compile(t *testing.T, name string, flags ...string) string {
 	t.Helper()
 	return fixture.C(t, filepath.Join("testdata", name+".c"), append([]string{"-g"}, flags...)...)
 }
 
-// output makes what launched programs print go to the buffer that it gives.
+// output redirects what launched programs print to a buffer, and returns a function that returns
+// its contents.
 func output(t *testing.T) func() string {
 	t.Helper()
 	f, err := os.CreateTemp(t.TempDir(), "out")
@@ -45,8 +46,8 @@ func recordShares(t *testing.T, o Options) (*profile.Profile, []known) {
 	return recordKnown(t, o, compile(t, "shares"), "5")
 }
 
-// Time asleep is what the program itself measured, within 2 % of its time for each
-// thread and for each function that waits.
+// Time asleep agrees with what the program itself measured, within 2 % of its time for each thread
+// and for each function that waits.
 func TestOffCPUTruth(t *testing.T) {
 	p, list := recordShares(t, Options{Events: []string{"off-cpu"}})
 	for _, k := range list {
@@ -57,7 +58,7 @@ func TestOffCPUTruth(t *testing.T) {
 	checkSleepers(t, p)
 }
 
-// checkSleepers looks at what the samples of sleepers say besides their weight.
+// checkSleepers checks what the samples of sleepers contain besides their weight.
 func checkSleepers(t *testing.T, p *profile.Profile) {
 	t.Helper()
 	calls, inner := map[string]bool{}, map[string]int{}
@@ -90,9 +91,9 @@ func checkSleepers(t *testing.T, p *profile.Profile) {
 	t.Log(b.String())
 }
 
-// Wall time is all of each thread's life, split by what it did as the kernel
-// counts it, and off-cpu beside it the same sleeps. One of the threads naps so often
-// that much of what the kernel charges to it lies before its switches.
+// Wall time covers all of each thread's life, split by what it did by the kernel's account, and
+// off-cpu beside it contains the same sleeps. One of the threads naps so often that much of what
+// the kernel charges to it lies before its context switches.
 func TestWallTruth(t *testing.T) {
 	p, list := recordShares(t, Options{Events: []string{"wall", "off-cpu"}, Hz: 499})
 	for _, k := range list {
@@ -103,9 +104,9 @@ func TestWallTruth(t *testing.T) {
 	checkSleepers(t, p)
 }
 
-// Without BPF wall time is the same, and time on a CPU can be taken beside it. Where
-// candid's own threads get no CPU it does not see what goes on meanwhile, and time that
-// passed before it looked again is told of afterwards: a busy machine has more attempts.
+// Without BPF wall time is the same, and time on a CPU can be recorded with it. If candid's own
+// threads get no CPU, it does not see what happens meanwhile, and that time is reported afterwards:
+// on a busy machine there are more attempts.
 func TestWallTruthWithoutBPF(t *testing.T) {
 	fixture.Attempts(t, 8, func() (wrong string) {
 		p, list := recordShares(t, Options{Engine: "suspend", Events: []string{"wall", "cpu"}, Hz: 499})

@@ -10,36 +10,34 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// A program that generates code, such as a Java VM, must be looked at while it lives.
-// How long it will live nobody knows, so while it is young it is looked at often;
-// and whether a program that has just begun is one of these has to be found out. On a
-// machine that builds something, thousands begin that are not: what the processes of a
-// file did tells what the next one will do.
+// A program that generates code, such as a Java VM, must be examined while it lives. Nobody knows
+// how long it will live, so while it is young it is examined often; and whether a program that has
+// just begun is one of these has to be found out. On a machine that builds something, thousands
+// begin that are not: what earlier processes of a file did predicts what the next one will do.
 const (
 	hurriedly = 10 * time.Millisecond
 	unclear   = 100 * time.Millisecond // after an Exec
 	youth     = time.Second
 	maxYoung  = 1 << 14
-	// plainAfter is how many processes of a file must have ended without code that is in
-	// no file, for the next ones to be taken for such too.
+	// plainAfter is how many processes of a file must have ended without code that is in no file,
+	// for later ones to be expected to be the same.
 	plainAfter  = 2
 	maxPrograms = 1 << 12
 )
 
-// births follows which programs begin, and reports whether they want to be looked at soon.
-// It is told of everything as soon as it is known, which may be by another goroutine
-// than the session's.
+// births follows which programs begin, and reports whether they must be examined soon. It receives
+// every event as soon as it is known, possibly from a goroutine other than the session's.
 type births struct {
 	mu       sync.Mutex
 	programs map[programKey]*program
-	running  map[uint32]born // those that began while candid looked
+	running  map[uint32]born // processes that began while candid was watching
 	hurry    time.Time       // samples are wanted soon until then
-	maps     bool            // the engine tells of mappings
-	news     []*program      // that the engine is to be told of
-	prompted atomic.Bool     // the engine tells of what happens before it hands it over
+	maps     bool            // the engine reports mappings
+	news     []*program      // programs to be reported to the engine
+	prompted atomic.Bool     // the engine reports events before it hands them over
 }
 
-// programKey names the file of a program as its mapping does.
+// programKey identifies the file of a program as its mapping does.
 type programKey struct {
 	dev, inode uint64
 	path       string
@@ -48,19 +46,19 @@ type programKey struct {
 // program is what is known of the processes of one file.
 type program struct {
 	key      programKey
-	told     bool // the engine takes it to be ordinary
-	plain    int  // so many ended and had code from files only
-	fleeting bool // some had other code
+	told     bool // the engine takes it for ordinary
+	plain    int  // number of processes that ended and had code from files only
+	fleeting bool // some processes had other code
 }
 
-// ordinary reports whether what runs is in files.
+// ordinary reports whether the program's code is expected to be all in files.
 func (p *program) ordinary() bool { return p != nil && !p.fleeting && p.plain >= plainAfter }
 
-// born is a process that became a program while candid looked.
+// born is a process that executed its program while candid was watching.
 type born struct {
 	program  *program // nil before its file is mapped
 	at       time.Time
-	forked   bool // it is a copy of one that did
+	forked   bool // it is a forked copy of such a process
 	fleeting bool // it has code that is in no file
 }
 
@@ -68,10 +66,10 @@ func newBirths() *births {
 	return &births{programs: map[programKey]*program{}, running: map[uint32]born{}}
 }
 
-// notice takes what happened to a process, and reports whether it should be looked at at once.
+// notice records an event of a process, and reports whether the process should be examined at once.
 func (b *births) notice(n *capture.ProcessEvent, now time.Time) (soon bool) {
 	if n.PID == 0 {
-		return false // candid's pid namespace knows nothing of it, or mappings were missed
+		return false // the process is not visible in candid's pid namespace, or mappings were missed
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -88,7 +86,7 @@ func (b *births) notice(n *capture.ProcessEvent, now time.Time) (soon bool) {
 			delete(b.running, n.PID)
 		}
 	case capture.Exec:
-		// Which program it is shows when its file is mapped, if that is told.
+		// The program is known when its file is mapped, if that is reported.
 		b.put(n.PID, born{at: now})
 		if !b.maps {
 			b.until(now.Add(unclear))
@@ -131,7 +129,7 @@ func (b *births) notice(n *capture.ProcessEvent, now time.Time) (soon bool) {
 	return false
 }
 
-// generates notes that a process has code that is in no file.
+// generates records that a process has code that is in no file.
 func (b *births) generates(pid uint32) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -147,19 +145,19 @@ func (b *births) generate(r born) born {
 	return r
 }
 
-// new notes that more is known of a program.
+// new queues a program about which more is known.
 func (b *births) new(p *program) {
 	if p.ordinary() != p.told && len(b.news) < maxPrograms {
 		b.news = append(b.news, p)
 	}
 }
 
-// tell tells the engine which programs have become ordinary, and which are no more.
+// tell tells the engine which programs have become ordinary, and which no longer are.
 func (b *births) tell(engine capture.WakeupFilter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, p := range b.news {
-		// A program that cannot be told of costs some wakeups.
+		// A program that cannot be passed to the engine costs some wakeups.
 		if is := p.ordinary(); is != p.told && engine.Plain(p.key.dev, p.key.inode, is) == nil {
 			p.told = is
 		}
@@ -206,7 +204,7 @@ func (s *session) Prompt(n *capture.ProcessEvent) bool {
 	return s.births.notice(n, time.Now())
 }
 
-// fleeting reports whether a mapping is a sign of code that is in no file.
+// fleeting reports whether a mapping indicates code that is in no file.
 func fleeting(m *target.Mapping) bool {
 	return m.Anonymous() && m.Path == "" || strings.HasSuffix(m.Path, "/libjvm.so")
 }

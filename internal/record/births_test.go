@@ -7,7 +7,7 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 )
 
-// told tells of one thing after the other, and gives what was said to the last.
+// told passes the events in order, and returns the result for the last.
 func (b *births) told(ns ...capture.ProcessEvent) (soon bool) {
 	for i := range ns {
 		soon = b.notice(&ns[i], time.Now())
@@ -23,8 +23,8 @@ func exitOf(pid uint32) capture.ProcessEvent {
 	return capture.ProcessEvent{Kind: capture.Exit, PID: pid, TID: pid, Last: true}
 }
 
-// A program that begins is looked at soon, as it may generate code, and one that has such
-// code all the more.
+// A program that begins is examined soon, as it may generate code, and one that has such code all
+// the more.
 func TestBirthsHurry(t *testing.T) {
 	b := newBirths()
 	if !b.told(execOf(1)) || !b.hurries(time.Now()) {
@@ -51,8 +51,8 @@ func TestBirthsHurry(t *testing.T) {
 	}
 }
 
-// The processes of a file tell what the next one will do: nobody hurries for a
-// compiler's thousandth process, but always for a VM's.
+// The processes of a file predict what the next one will do: nobody hurries for a compiler's
+// thousandth process, but always for a VM's.
 func TestBirthsLearn(t *testing.T) {
 	b := newBirths()
 	for pid := uint32(1); pid <= plainAfter; pid++ {
@@ -66,14 +66,14 @@ func TestBirthsLearn(t *testing.T) {
 		b.told(capture.ProcessEvent{Kind: capture.Fork, PID: 51, TID: 51, Parent: 50}) || b.told(exitOf(51)) || b.told(exitOf(50)) || b.hurries(time.Now()) {
 		t.Error("a program is looked at that is known to have code from files only")
 	}
-	// It may be wrong: then it is an ordinary one no more.
+	// The prediction may be wrong: then the program is no longer ordinary.
 	if !b.told(execOf(60), mapped(60, 0x5000, "/bin/cc1"), mapped(60, 0x9000, "")) || !b.told(exitOf(60)) {
 		t.Error("an ordinary program that generates code is not looked at")
 	}
 	if !b.told(execOf(61), mapped(61, 0x5000, "/bin/cc1")) {
 		t.Error("it was forgotten that a program generates code")
 	}
-	// A forked copy, and the end of a thread that is not the last, teach nothing.
+	// A forked copy, and the end of a thread that is not the last, do not count.
 	b = newBirths()
 	b.told(execOf(1), mapped(1, 0x5000, "/bin/sh"))
 	for pid := range uint32(10) {
@@ -82,14 +82,14 @@ func TestBirthsLearn(t *testing.T) {
 	if b.programs[programKey{0, 1, "/bin/sh"}].ordinary() {
 		t.Error("a program is ordinary of which none has ended")
 	}
-	// A VM that was there before is known by being one.
+	// A VM that was running before is known by its code.
 	b.generates(99)
 	if !b.told(capture.ProcessEvent{Kind: capture.Exit, PID: 99, TID: 100}) {
 		t.Error("threads of a VM end without a look")
 	}
 }
 
-// However many processes and programs come, what is known of them is bounded.
+// However many processes and programs begin, what is known of them is bounded.
 func TestBirthsBounded(t *testing.T) {
 	b := newBirths()
 	for pid := range uint32(3 * maxYoung) {

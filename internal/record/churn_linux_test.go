@@ -14,8 +14,8 @@ import (
 )
 
 // While classes are unloaded and others take the place of their methods and code many times a
-// second, a stack that is called complete names every method, and the right ones: the
-// two kinds of class that come and go each have a method that only its own run calls.
+// second, a stack that is marked complete names every method, and the right ones: the two kinds of
+// class that come and go each have a method that only its own run calls.
 func TestChurnIsTold(t *testing.T) {
 	for _, major := range fixture.JDKs(t, 8) {
 		t.Run(fmt.Sprintf("jdk%d", major), func(t *testing.T) {

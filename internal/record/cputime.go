@@ -7,18 +7,17 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// used is the CPU time that a process has used, ns, by the kernel's count.
+// used is the CPU time that a process has used, in ns, by the kernel's account.
 type used struct {
 	first, last uint64
-	read        time.Time // when last was
+	read        time.Time // when last was read
 }
 
-// usedBefore is the CPU time of a process that does not count, ns: of its first thread,
-// and of all.
+// usedBefore is the CPU time of a process that does not count, in ns: of its first thread, and of
+// all threads.
 type usedBefore struct{ thread, all uint64 }
 
-// sum is what was used while it was recorded; 0 if the process ended before it
-// could be counted.
+// sum returns what was used during the recording; 0 if the process ended before it could be read.
 func (u used) sum() uint64 {
 	if u.last < u.first {
 		return 0
@@ -26,20 +25,21 @@ func (u used) sum() uint64 {
 	return u.last - u.first
 }
 
-// count takes what was read now.
+// count records a value that was read now.
 func (u *used) count(ns uint64) {
 	u.last, u.read = max(u.last, ns), time.Now()
 }
 
 const (
-	// countEvery is how often it is read: a process that ends takes it along.
+	// countEvery is how often CPU time is read: what a process used after the last reading is lost
+	// when it ends.
 	countEvery = time.Second
-	// maxCounted is of how many processes at most: each costs about 10 µs.
+	// maxCounted is for how many processes CPU time is read: each costs about 10 µs.
 	maxCounted = 100
 )
 
-// markCPU notes how much CPU time the threads have used before now. A thread
-// that starts later has used nothing.
+// markCPU records how much CPU time the threads have used before now. A thread that starts later
+// has used nothing.
 func (p *process) markCPU(cpu map[int]uint64) {
 	p.markThreads(cpu)
 	p.countCPU()
@@ -52,8 +52,8 @@ func (p *process) markThreads(cpu map[int]uint64) {
 	}
 }
 
-// cpuTimes reads how long each thread of a process has run, nil if it cannot be known.
-// The engine may have that at hand while it does not run; otherwise it is nil.
+// cpuTimes returns how long each thread of a process has run, nil if that cannot be known. The
+// engine may have that at hand while it is not running; otherwise engine is nil.
 func (p *process) cpuTimes(engine capture.Engine) map[int]uint64 {
 	if a, ok := engine.(capture.CPUAccounting); ok {
 		if cpu := a.CPUTimes(p.pid); cpu != nil {
@@ -67,8 +67,8 @@ func (p *process) cpuTimes(engine capture.Engine) map[int]uint64 {
 	return cpu
 }
 
-// beginCPU finds from where on the CPU time of a process that was just opened
-// counts: from now on, or from when it began.
+// beginCPU determines from when on the CPU time of a process that was just opened counts: from now
+// on, or from its beginning.
 func (s *session) beginCPU(p *process) {
 	before, known := s.before[uint32(p.pid)]
 	if !known && s.start == 0 {
@@ -93,7 +93,7 @@ func (p *process) countCPU() {
 	}
 }
 
-// countAll does so for all processes, now and then.
+// countAll does so for all processes, if it is time.
 func (s *session) countAll() {
 	if len(s.procs) > maxCounted {
 		s.uncounted = true
@@ -103,16 +103,16 @@ func (s *session) countAll() {
 	}
 	s.counted = time.Now()
 	for _, p := range s.procs {
-		// It may have been read with the process's load just now.
+		// It may just have been read with the process's load.
 		if s.counted.Sub(p.used.read) > countEvery/2 {
 			p.countCPU()
 		}
 	}
 }
 
-// targetCPU is what all targets have used while they were recorded, those that
-// have ended up to a second before; 0 if that was not counted, or more than a
-// hundredth of the samples are of processes that had ended before they could be.
+// targetCPU returns what all targets used during the recording, for those that have ended up to a
+// second before their end; 0 if that was not read, or if more than a hundredth of the samples
+// belong to processes that had ended before it could be.
 func (s *session) targetCPU() time.Duration {
 	for _, p := range s.procs {
 		if !s.uncounted {
@@ -122,7 +122,7 @@ func (s *session) targetCPU() time.Duration {
 	return s.targetSoFar()
 }
 
-// targetSoFar is targetCPU as it was last counted.
+// targetSoFar returns targetCPU as of the last reading.
 func (s *session) targetSoFar() time.Duration {
 	if s.uncounted || s.unseen*100 > s.samples {
 		return 0

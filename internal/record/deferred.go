@@ -8,33 +8,33 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Reading the symbols of a large file takes longer than an engine's buffer holds
-// samples at a high rate. Stacks with frames of a file that is still being read
-// are put aside, walked, and named when it has been.
+// deferredNaming holds stacks that are named later. Reading the symbols of a large file takes
+// longer than an engine's buffer can hold samples at a high rate. So stacks with frames in a file
+// that is still being read are walked and put aside, and named when the file has been read.
 type deferredNaming struct {
 	stacks []unnamed
-	frames int // of all of them
+	frames int // number of frames in all stacks
 	of     map[*process]int
 	tried  time.Time // when they were last tried
 }
 
-// tryEvery is how often it is tried to name what was put off.
+// tryEvery is the interval between attempts to name what was put aside.
 const tryEvery = 50 * time.Millisecond
 
 // unnamed is a walked stack that cannot be named yet.
 type unnamed struct {
 	p      *process
-	in     *interner // p's when the stack was walked
+	in     *interner // the process's interner when the stack was walked
 	tid    uint32
 	sp     uint64 // the stack pointer
 	frames []walk.Frame
 	out    profile.Sample
 }
 
-// maxLater bounds the frames that are put aside: 24 bytes each.
+// maxLater bounds the number of frames that are put aside: 24 bytes each.
 const maxLater = 1 << 18
 
-// putOff keeps the stack that was just walked until it can be named.
+// putOff puts the stack that was just walked aside until it can be named.
 func (s *session) putOff(p *process, tid uint32, sp uint64, out profile.Sample) {
 	l := &s.deferred
 	if l.of == nil {
@@ -68,8 +68,7 @@ func (s *session) name(wait bool) {
 	l.stacks = kept
 }
 
-// nameAllOf names what was put aside of a process before what is known of it
-// changes.
+// nameAllOf names what was put aside for a process before what is known of the process changes.
 func (s *session) nameAllOf(p *process) {
 	for i := range s.deferred.stacks {
 		if s.deferred.stacks[i].p == p {

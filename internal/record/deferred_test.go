@@ -8,8 +8,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// slow is a naming that is not ready for frames with a Ref of 100 and more before
-// it is told to be.
+// slow is a naming that is not ready for frames with a Ref of 100 and more until ready is set.
 type slow struct {
 	naming
 	ready    bool
@@ -29,8 +28,8 @@ func (s *slow) Resolve(f walk.Frame, out []symbol.Frame) []symbol.Frame {
 	return s.naming.Resolve(f, out)
 }
 
-// Stacks with frames of a file that is still being read are named when it has
-// been, or at the latest when all must be; others are not held up.
+// Stacks with frames in a file that is still being read are named when it has been read, or at the
+// latest when all must be; others are not held up.
 func TestStacksThatAreNamedLater(t *testing.T) {
 	for _, wait := range []bool{false, true} {
 		in, _, b := newTestInterner()
@@ -93,7 +92,7 @@ func TestStacksThatAreNamedLater(t *testing.T) {
 	}
 }
 
-// What is put aside is bounded.
+// The amount that is put aside is bounded.
 func TestLaterIsBounded(t *testing.T) {
 	in, _, b := newTestInterner()
 	in.resolvers[1] = &slow{}

@@ -7,14 +7,14 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// ends follows those targets that were given by number until they end.
+// ends follows the targets that were given by PID until they end.
 type ends struct {
-	start  time.Time // of sampling
+	start  time.Time // start of sampling
 	living []*target.Witness
 	seen   []End
 }
 
-// watch takes hold of the targets. One that cannot be held is refused elsewhere.
+// watch starts to watch the targets. Those that cannot be watched are refused elsewhere.
 func (e *ends) watch(pids []int) {
 	for _, pid := range pids {
 		if w := target.Watch(pid); w != nil {
@@ -23,7 +23,7 @@ func (e *ends) watch(pids []int) {
 	}
 }
 
-// tell takes what the engine saw of a process's end.
+// tell records what the engine saw of a process's end.
 func (e *ends) tell(pid int, o target.Outcome) {
 	for _, w := range e.living {
 		if w.PID == pid {
@@ -39,13 +39,13 @@ func (e *ends) close() {
 	e.living = nil
 }
 
-// passing is how long the kernel may take from letting a process's parent know how it
-// ended to letting others know.
+// passing is how long it may take from when the kernel reports to a process's parent how it ended
+// until others can know.
 const passing = 100 * time.Millisecond
 
-// lookEnds looks which targets have ended, and tells of each if there are several. With
-// no patience one of which it is not known how is left for later: the engine may be about
-// to tell.
+// lookEnds checks which targets have ended, and reports each if there are several. With no
+// patience, a target whose way of ending is not known yet is left for later: the engine may be
+// about to report it.
 func (s *session) lookEnds(patience time.Duration) {
 	e := &s.ends
 	left := e.living[:0]
@@ -66,7 +66,7 @@ func (s *session) lookEnds(patience time.Duration) {
 	e.living = left
 }
 
-// lastEnds tells how the recording ended, if it was by its targets.
+// lastEnds returns how the recording ended, if its targets ended it.
 func (s *session) lastEnds(all bool) []End {
 	s.lookEnds(passing)
 	seen, after := s.ends.seen, rounded(time.Since(s.ends.start))

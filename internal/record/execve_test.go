@@ -15,8 +15,8 @@ func (n byPC) Resolve(f walk.Frame, out []symbol.Frame) []symbol.Frame {
 	return append(out, symbol.Frame{Function: n[f.PC], BCI: -1, Kind: f.Kind, Addr: f.PC})
 }
 
-// A stack that is not there because its program is not is whole; one that could
-// not be read for any other reason is not.
+// A stack that is missing because its program is gone is complete; one that could not be read for
+// any other reason is not.
 func TestStackOfNoProgram(t *testing.T) {
 	for _, c := range []struct {
 		inner string
@@ -34,7 +34,7 @@ func TestStackOfNoProgram(t *testing.T) {
 		var st walk.Stack
 		st.Push(walk.Frame{PC: 1, Kind: walk.KindKernel})
 		st.Push(walk.Frame{PC: 2, Kind: walk.KindKernel})
-		st.Push(walk.Frame{PC: 3, Kind: walk.KindNative, Owner: 1}) // the user's own do_exit is no kernel's
+		st.Push(walk.Frame{PC: 3, Kind: walk.KindNative, Owner: 1}) // a do_exit of the user's own is not the kernel's
 		st.End = c.end
 		if in.execs(&st); st.End != c.want || len(st.Frames) != c.left {
 			t.Errorf("%s, %v: %v with %d frames", c.inner, c.end, st.End, len(st.Frames))

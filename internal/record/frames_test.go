@@ -8,7 +8,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// One place in a method is one frame, wherever it was compiled into.
+// One place in a method is one frame, wherever it was compiled.
 func TestInlinedAddresses(t *testing.T) {
 	b := profile.NewBuilder()
 	at := func(kind walk.Kind, addr uint64) uint32 {

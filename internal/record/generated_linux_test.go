@@ -11,7 +11,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// namesOf are the functions of a stack, innermost first.
+// namesOf returns the functions of a stack, innermost first.
 func namesOf(p *profile.Profile, node uint32) (names []string) {
 	for ; node != profile.RootNode; node = p.Nodes[node].Parent {
 		names = append(names, p.Funcs[p.Frames[p.Nodes[node].Frame].Func].Name)
@@ -19,9 +19,9 @@ func namesOf(p *profile.Profile, node uint32) (names []string) {
 	return names
 }
 
-// A stack that passes through code that no file holds and no runtime claims is never
-// called complete, however much that code looks like a compiler's, and whatever memory it is
-// in: of a trap's frame the code itself says that a function calls it which nobody ever called.
+// A stack that passes through code that no file holds and no runtime claims is never marked
+// complete, however much that code looks like a compiler's, and whatever memory it is in. For a
+// trap's frame the code itself names a caller that never made the call.
 func TestGeneratedCodeIsNotComplete(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the program generates x86-64 code")
@@ -59,7 +59,7 @@ func TestGeneratedCodeIsNotComplete(t *testing.T) {
 			tooLittle("%d samples of %s", c.all, name)
 			continue
 		}
-		// What is guessed is right where the code is as compilers make it.
+		// A guess is right if the code is as compilers make it.
 		if trap := strings.HasPrefix(name, "trap"); !trap && c.true < c.all*95/100 {
 			t.Errorf("of %d stacks of %s the caller of the generated code is found in %d", c.all, name, c.true)
 		} else if trap && c.invented == 0 {

@@ -8,11 +8,10 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// frameKey is what makes two physical frames of one process the same for the
-// profile.
+// frameKey identifies the physical frames of one process that are the same for the profile.
 type frameKey struct {
 	ref   uint64
-	pc    uint64 // 0 where ref alone says it
+	pc    uint64 // 0 if ref alone identifies it
 	owner uint8
 	kind  walk.Kind
 	prov  walk.Provenance
@@ -26,25 +25,24 @@ func (k *frameKey) hash() uint64 {
 	return h ^ h>>32
 }
 
-// interner turns the walked stacks of one process into nodes of the profile's
-// trie. Names are looked up once for each distinct physical frame; after that a
-// stack costs a comparison with the thread's last one and a hash lookup for
-// each frame that differs.
+// interner converts the walked stacks of one process to nodes of the profile's trie. Names are
+// looked up once for each distinct physical frame; after that a stack costs a comparison with the
+// thread's last one and a hash lookup for each frame that differs.
 type interner struct {
 	b         *profile.Builder
-	resolvers []symbol.Resolver // by walk.Frame.Owner; nil: nobody
-	byRef     []bool            // by owner: Ref identifies the frame, whatever its PC
+	resolvers []symbol.Resolver // by walk.Frame.Owner; nil if nobody resolves it
+	byRef     []bool            // by owner: Ref identifies the frame, whatever its PC is
 	kernel    symbol.Resolver
 
 	keys    []frameKey // of the distinct physical frames
-	ends    []uint32   // where in logical what each stands for ends; the one before is its begin
-	blank   []bool     // in what each stands for there is a managed frame without a name
-	logical []uint32   // profile frames, of one physical frame outermost first
+	ends    []uint32   // by frame, the end in logical of what it stands for; the previous frame's end is the begin
+	blank   []bool     // by frame, whether it stands for a managed frame without a name
+	logical []uint32   // profile frames; those of one physical frame outermost first
 	table   []uint32   // open addressing over keys: index+1, 0 empty
 
 	last    map[uint32]*lastStack
 	scratch []symbol.Frame
-	patient bool // names are waited for
+	patient bool // wait for names
 }
 
 // lastStack is a thread's previous stack, outermost frame first. Successive
@@ -52,7 +50,7 @@ type interner struct {
 type lastStack struct {
 	frames []walk.Frame
 	nodes  []uint32
-	blank  []bool // of this frame or one further out the method is not known
+	blank  []bool // by node, whether the method of this frame or of one further out is unknown
 }
 
 // maxLast bounds how many threads' last stacks are kept.
@@ -62,11 +60,11 @@ func newInterner(b *profile.Builder, kernel symbol.Resolver) *interner {
 	return &interner{b: b, kernel: kernel, table: make([]uint32, 1024), last: make(map[uint32]*lastStack)}
 }
 
-// maxKeys is how many physical frames an interner knows: a runtime that compiles its code
-// again and again has always new ones.
+// maxKeys is how many physical frames an interner knows: a runtime that recompiles its code again
+// and again always has new ones.
 var maxKeys = 1 << 18
 
-// anew is an interner like in that knows no frame yet.
+// anew returns an interner like in that knows no frame yet.
 func (in *interner) anew(b *profile.Builder) *interner {
 	next := newInterner(b, in.kernel)
 	next.resolvers, next.byRef = in.resolvers, in.byRef
@@ -75,15 +73,15 @@ func (in *interner) anew(b *profile.Builder) *interner {
 
 func (in *interner) key(f *walk.Frame) frameKey {
 	k := frameKey{ref: f.Ref, pc: f.PC, owner: f.Owner, kind: f.Kind, prov: f.Prov, flags: f.Flags}
-	// A runtime's stubs share a Ref: only the PC tells them apart.
+	// A runtime's stubs share a Ref: only the PC distinguishes them.
 	if f.Kind != walk.KindKernel && f.Kind != walk.KindStub && int(f.Owner) < len(in.byRef) && in.byRef[f.Owner] {
 		k.pc = 0
 	}
 	return k
 }
 
-// node gives the trie node of a whole stack. It is false where a frame cannot be
-// named yet; then all others have been named.
+// node returns the trie node of a whole stack. It returns false if a frame cannot be named yet; all
+// others have been named then.
 func (in *interner) node(tid uint32, st *walk.Stack) (uint32, bool) {
 	l := in.last[tid]
 	if l == nil {
@@ -128,14 +126,14 @@ func (in *interner) node(tid uint32, st *walk.Stack) (uint32, bool) {
 	return node, true
 }
 
-// unnamed reports whether the method of some managed frame of the stack that node was last
-// asked about for a thread is not known.
+// unnamed reports whether, in the stack that node last handled for a thread, the method of some
+// managed frame is unknown.
 func (in *interner) unnamed(tid uint32) bool {
 	l := in.last[tid]
 	return l != nil && len(l.blank) > 0 && l.blank[len(l.blank)-1]
 }
 
-// standsFor gives the profile frames of the physical frame with an index in keys.
+// standsFor returns the profile frames of the physical frame with an index in keys.
 func (in *interner) standsFor(i uint32) []uint32 {
 	from := uint32(0)
 	if i > 0 {
@@ -144,8 +142,8 @@ func (in *interner) standsFor(i uint32) []uint32 {
 	return in.logical[from:in.ends[i]]
 }
 
-// physical gives the index of a physical frame in keys, naming it if it is new;
-// false if it cannot be named yet.
+// physical returns the index of a physical frame in keys, and names it if it is new; false if it
+// cannot be named yet.
 func (in *interner) physical(k frameKey, f *walk.Frame) (uint32, bool) {
 	mask := uint64(len(in.table) - 1)
 	for h := k.hash() & mask; ; h = (h + 1) & mask {
@@ -163,7 +161,7 @@ func (in *interner) physical(k frameKey, f *walk.Frame) (uint32, bool) {
 	return in.add(k, f), true
 }
 
-// preparer is f's resolver if it may need a while before it can name it.
+// preparer returns f's resolver if that may need a while before it can name f.
 func (in *interner) preparer(f *walk.Frame) symbol.Preparer {
 	if f.Kind == walk.KindKernel || int(f.Owner) >= len(in.resolvers) {
 		return nil
@@ -200,8 +198,8 @@ func (in *interner) grow() {
 	}
 }
 
-// name resolves a physical frame and appends what it stands for to logical. It says
-// whether a managed frame among that has no name.
+// name resolves a physical frame and appends what it stands for to logical. It reports whether a
+// managed frame among that has no name.
 func (in *interner) name(f *walk.Frame) (blank bool) {
 	in.scratch = in.scratch[:0]
 	switch {
@@ -215,7 +213,7 @@ func (in *interner) name(f *walk.Frame) (blank bool) {
 	if len(in.scratch) == 0 {
 		in.scratch = append(in.scratch, unknownFrame(f))
 	}
-	// The order in which frames are made known is that in which they are named.
+	// Frames are added in the order in which they are named.
 	from := len(in.logical)
 	for i := range in.scratch {
 		in.logical = append(in.logical, in.b.Frame(profileFrame(in.b, &in.scratch[i], f)))
@@ -225,7 +223,7 @@ func (in *interner) name(f *walk.Frame) (blank bool) {
 	return blank
 }
 
-// unknownFrame names code that no file and no runtime claims.
+// unknownFrame returns a frame for code that no file and no runtime claims.
 func unknownFrame(f *walk.Frame) symbol.Frame {
 	name := "[unknown]"
 	if f.Kind == walk.KindKernel {
@@ -245,9 +243,9 @@ func profileFrame(b *profile.Builder, s *symbol.Frame, f *walk.Frame) profile.Fr
 	}
 	switch out.Kind {
 	case walk.KindInterpreted, walk.KindCompiled, walk.KindC1, walk.KindC2, walk.KindNativeMethod, walk.KindStub, walk.KindInlined:
-		// Addresses of generated code mean nothing after the run, and would make
-		// many frames of one place. What is inlined in native code has that of the
-		// frame that it is in.
+		// Addresses of generated code mean nothing after the run, and would split one place into
+		// many frames. Functions that are inlined in native code have the address of the frame that
+		// they are in.
 		out.Addr = 0
 	}
 	return out

@@ -11,12 +11,12 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// naming names every frame by its Ref and PC and counts how often it is asked.
+// naming names every frame by its Ref and PC and counts how often it is called.
 type naming struct{ asked int }
 
 func (n *naming) Resolve(f walk.Frame, out []symbol.Frame) []symbol.Frame {
 	n.asked++
-	if f.Ref%3 == 0 { // with an inlined one
+	if f.Ref%3 == 0 { // with an inlined frame
 		out = append(out, symbol.Frame{Function: fmt.Sprintf("in%d", f.Ref), Kind: walk.KindInlined})
 	}
 	return append(out, symbol.Frame{Function: fmt.Sprintf("f%d.%d", f.Ref, f.PC), Kind: f.Kind})
@@ -31,7 +31,7 @@ func newTestInterner() (*interner, *naming, *profile.Builder) {
 	return in, n, b
 }
 
-// Whatever the order of stacks and threads, a node stands for its stack.
+// A node stands for its stack, whatever the order of stacks and threads.
 func TestInternerKeepsStacks(t *testing.T) {
 	in, n, b := newTestInterner()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -40,13 +40,13 @@ func TestInternerKeepsStacks(t *testing.T) {
 	var stack walk.Stack
 	stack.Frames = make([]walk.Frame, 0, 64)
 	for range 20000 {
-		// Mostly the same outer frames, as real programs have them.
+		// Most outer frames are the same, as in real programs.
 		keep := r.IntN(len(stack.Frames) + 1)
 		stack.Frames = stack.Frames[len(stack.Frames)-keep:]
 		for range r.IntN(6) {
 			f := walk.Frame{Ref: uint64(r.IntN(12)), PC: uint64(r.IntN(4)), Owner: 1, Kind: walk.KindC2}
 			if r.IntN(50) == 0 {
-				f.Owner = 0 // nobody's
+				f.Owner = 0 // belongs to nobody
 			}
 			if len(stack.Frames) < 60 {
 				stack.Frames = append([]walk.Frame{f}, stack.Frames...)
@@ -90,7 +90,7 @@ func TestInternerKeepsStacks(t *testing.T) {
 	}
 }
 
-// An interner that begins anew gives a stack the node that it had.
+// A new interner returns the same node for a stack as the one before.
 func TestInternerAnew(t *testing.T) {
 	in, n, b := newTestInterner()
 	stack := func(i uint64) *walk.Stack {
@@ -116,8 +116,8 @@ func TestInternerAnew(t *testing.T) {
 	}
 }
 
-// Stubs of a runtime share a Ref but not a name; what else it knows by Ref is
-// one frame at every PC.
+// Stubs of a runtime share a Ref but not a name; other code that it identifies by Ref is one frame
+// at every PC.
 func TestInternerTellsStubsApart(t *testing.T) {
 	in, _, b := newTestInterner()
 	in.byRef[1] = true

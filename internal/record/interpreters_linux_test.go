@@ -12,13 +12,13 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// TestUnknownInterpreters looks at runtimes that candid does not know. Their interpreter is a
-// program like others, whose stacks are complete; what they compile while they run is code that
-// nobody knows, and a stack through it is not complete. Nothing says what their threads are for.
+// TestUnknownInterpreters records runtimes that candid does not know. Their interpreter is a
+// program like others, whose stacks are complete; what they compile at run time is unknown code,
+// and a stack through it is not complete. The kind of their threads is unknown.
 func TestUnknownInterpreters(t *testing.T) {
 	luajit := fixture.Tool(t, "luajit")
 	lua := filepath.Join("testdata", "loop.lua")
-	// What is found as python3 may be a script that starts it.
+	// The python3 that is found may be a script that starts the interpreter.
 	python, err := exec.Command(fixture.Tool(t, "python3"), "-c", "import sys; print(sys.executable)").Output()
 	if err != nil {
 		t.Fatal(err)

@@ -7,8 +7,8 @@ import (
 	"github.com/candid-profiler/candid/internal/capture/launch"
 )
 
-// What the copy of candid did before it became the program is no sample of the program,
-// whichever of its threads did it and whenever that began.
+// The program's samples do not contain what the copy of candid did before it became the program,
+// whichever of its threads did it and whenever that thread began.
 func TestIsCopy(t *testing.T) {
 	const pid, listed, later = 10, 11, 12
 	begin := launch.Begin{Time: 1000, Done: 2000, Others: []int{listed}}

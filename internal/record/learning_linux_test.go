@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Code that a VM runs for the first time must be read while the VM is there, so the
-// next batch comes soon after one that had such code.
+// Code that a VM runs for the first time must be read while the VM exists, so the next batch comes
+// soon after one that contained such code.
 func TestLearningHurries(t *testing.T) {
 	s := session{births: newBirths(), o: &Options{}}
 	s.pace.stir(time.Now().Add(time.Hour))
@@ -24,8 +24,8 @@ func TestLearningHurries(t *testing.T) {
 	}
 }
 
-// The longer a program has been seen, the less is lost of all if it ends; a program that
-// begins is seen anew. Where programs come and go by themselves none may be missed.
+// The longer a program has been seen, the smaller the share that is lost if it ends; a program that
+// begins counts anew. If programs come and go by themselves, none may be missed.
 func TestLearningTakesItsTime(t *testing.T) {
 	begin := time.Now()
 	var c batchPace
@@ -53,8 +53,8 @@ func TestLearningTakesItsTime(t *testing.T) {
 	}
 }
 
-// Where nothing new has been seen for a while batches may come more rarely, but not
-// where somebody waits for them or something must be seen while it is there.
+// If nothing new has been seen for a while batches may be less frequent, but not if somebody waits
+// for them or something must be seen while it exists.
 func TestCalm(t *testing.T) {
 	calmed := func() *session {
 		s := newSession(&Options{})
@@ -98,7 +98,7 @@ func TestCalm(t *testing.T) {
 	}
 }
 
-// A little new code does not end the calm, not even for long; more of it does.
+// A little new code does not end the calm, even over a long time; more of it does.
 func TestTrickle(t *testing.T) {
 	at := time.Now()
 	var c batchPace
@@ -119,8 +119,8 @@ func TestTrickle(t *testing.T) {
 	}
 }
 
-// A runtime that is mapped after the first look, of which the engine need not tell, is
-// found before long; in a program that has none it is looked for seldom.
+// A runtime that is mapped after the first look, which the engine need not report, is found before
+// long; in a program without one, the search is rare.
 func TestLateRuntimeIsFound(t *testing.T) {
 	s := newSession(&Options{})
 	defer s.close()

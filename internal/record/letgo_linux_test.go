@@ -7,7 +7,7 @@ import (
 	"weak"
 )
 
-// When recording has ended, nothing holds what was known of the targets.
+// When recording has ended, nothing refers to what was known of the targets.
 func TestLetGo(t *testing.T) {
 	s := newSession(&Options{Log: func(string) {}})
 	target := func() weak.Pointer[process] {

@@ -7,22 +7,22 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// lifetime knows whether a process is one of the many of a machine that end soon: the
-// source lines of its files would take longer to read than it lives. Its methods may be
-// called from any goroutine.
+// lifetime estimates whether a process is one of the many on a machine that end soon: reading the
+// source lines of its files would take longer than it lives. Its methods may be called from any
+// goroutine.
 type lifetime struct {
 	target *target.Process
-	hasty  *atomic.Bool // nothing more shall be read
+	hasty  *atomic.Bool // nothing more should be read
 }
 
 func lifetimeOf(p *process, hasty *atomic.Bool) *lifetime { return &lifetime{p.target, hasty} }
 
-// grown is how old a process is that is not fleeting.
+// grown is the age from which on a process is not expected to end soon.
 const grown = time.Second
 
-// age is how long ago the process began. What it runs now may have begun later.
+// age returns how long ago the process began. Its current program may have begun later.
 func (f *lifetime) age() time.Duration {
-	const tick = uint64(10 * time.Millisecond) // the kernel's unit for programs, on all machines
+	const tick = uint64(10 * time.Millisecond) // USER_HZ, the same on all machines
 	began, now := f.target.StartTime*tick, monotonic()
 	return time.Duration(now - min(began, now))
 }
@@ -30,7 +30,7 @@ func (f *lifetime) age() time.Duration {
 // mayEnd reports whether the process may end soon, or has.
 func (f *lifetime) mayEnd() bool { return f.age() < grown || !f.target.Alive() }
 
-// wantsLines waits until the process has grown or ended, and reports whether it lives.
+// wantsLines waits until the process is grown or has ended, and reports whether it lives.
 func (f *lifetime) wantsLines() bool {
 	const look = 50 * time.Millisecond
 	for f.target.Alive() && !f.hasty.Load() {

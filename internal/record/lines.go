@@ -2,9 +2,8 @@ package record
 
 import "sync"
 
-// lines takes what is to be said while it is recorded, from any goroutine. What comes
-// while a launched program has the terminal waits until it has it no more: the program's
-// own output is there, and it may draw on it.
+// lines prints messages during a recording, from any goroutine. While a launched program has the
+// terminal they are held back: the program's own output is there, and it may draw on it.
 type lines struct {
 	mu    sync.Mutex
 	log   func(string)
@@ -28,7 +27,7 @@ func (l *lines) hold() {
 	l.holds = true
 }
 
-// release says what was held back.
+// release prints what was held back.
 func (l *lines) release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

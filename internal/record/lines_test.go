@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is to be said while a launched program has the terminal is said afterwards, in order.
+// Messages that come while a launched program has the terminal are printed afterwards, in order.
 func TestLinesWait(t *testing.T) {
 	var said []string
 	l := &lines{log: func(line string) { said = append(said, line) }}

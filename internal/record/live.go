@@ -9,36 +9,35 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// Live takes samples as they come: as Options.Live in place of the profile, which
-// then has none. Everything is called from one goroutine, and what is handed over
-// may only be read before the call returns.
+// Live receives samples as they come. As Options.Live it replaces the profile, which then has no
+// samples. Everything is called from one goroutine, and arguments may only be read until the call
+// returns.
 type Live interface {
 	// Begin says that sampling begins now, at time 0 of all samples.
 	Begin(Begun)
-	// Sample takes one sample. Its indices are b's: another b has others. Beside a
-	// profile there is one b only, and the profile has the same indices.
+	// Sample receives one sample. Its indices refer to b and have no meaning in another b. Beside a
+	// profile there is only one b, and the profile has the same indices.
 	Sample(b *profile.Builder, s profile.Sample)
 	// Batch is called after each batch of samples, also after an empty one, a
 	// few times a second.
 	Batch(b *profile.Builder, now Progress)
 }
 
-// Keeper is a Live beside a profile that may be all that keeps single samples.
+// Keeper is a Live beside a profile that may be the only place where single samples are kept.
 type Keeper interface {
-	// Kept reports whether it has all samples so far in safety, so that the profile need
-	// not have them: of these it has only what they come to (profile.Builder.SumUp).
-	// It is asked now and then after a batch.
+	// Kept reports whether it has safely stored all samples so far, so that the profile need only
+	// keep their sums (profile.Builder.SumUp). It is called now and then after a batch.
 	Kept() bool
 }
 
-// sumEvery is how many samples, or observations, a profile beside a Keeper has before it
-// is asked: summing up goes over all that was summed up before.
+// sumEvery is how many samples, or observations, a profile beside a Keeper holds before Kept is
+// called: summing up goes over everything that was summed up before.
 const (
 	sumEvery    = 1 << 16
 	forgetEvery = 1 << 13
 )
 
-// SumUp sums up what a profile has, where it is much and live is a Keeper that has it.
+// SumUp sums up a profile's samples if there are many and live is a Keeper that has stored them.
 func SumUp(b *profile.Builder, live Live) {
 	k, ok := live.(Keeper)
 	if !ok {
@@ -57,34 +56,33 @@ type Begun struct {
 	Events   []profile.Event
 }
 
-// Progress is how far a recording has come.
+// Progress is how far a recording has got.
 type Progress struct {
 	Elapsed time.Duration // since Begin
-	Stats   capture.Stats // of the engine, up to half a second old
-	OwnCPU  time.Duration // candid's own CPU time since before attaching, as old
+	Stats   capture.Stats // up to half a second old
+	OwnCPU  time.Duration // candid's own CPU time since before attaching, equally old
 }
 
-// liveLimits are how large the tables behind samples may get before they are
-// begun anew: names and stacks that a program once had come to more over days
-// than those that it has.
+// liveLimits are how large the tables behind samples may get before they are rebuilt: over days,
+// the names and stacks that a program once had add up to more than those that it has now.
 var liveLimits = struct{ nodes, frames, keys, threads, processes int }{1 << 18, 1 << 17, 1 << 18, 1 << 14, 1 << 12}
 
-// liveEvery is how often Stats are asked for: that costs system calls.
+// liveEvery is how often Stats is called, which costs system calls.
 const liveEvery = 500 * time.Millisecond
 
-// weighEvery is how often candid asks for its own memory, which costs more than all of
-// those: a recording that is killed tells what it was a few seconds before.
+// weighEvery is how often candid reads its own memory use, which costs more than all of those: a
+// recording that is killed contains the value of a few seconds before.
 const weighEvery = 5 * time.Second
 
 const (
-	// tellEvery is how long whoever takes the samples waits for a sleep that goes on: it
-	// is what of the sleeps is missing in a recording that is killed.
+	// tellEvery is how long a sleep that goes on is held back from the receiver of the samples:
+	// that much of the sleeps is missing in a recording that is killed.
 	tellEvery = time.Second
-	// tellMost is of how many of them a file is told in a second: 21 bytes each.
+	// tellMost is how many of them are written to a file in a second: 21 bytes each.
 	tellMost = 1000
 )
 
-// add hands a sample to whoever wants it.
+// add hands a sample to its receivers.
 func (s *session) add(out profile.Sample) {
 	if out.State == profile.StateSleeping {
 		out.State = s.waiting(out.Node)
@@ -101,7 +99,7 @@ func (s *session) add(out profile.Sample) {
 	s.samples++
 }
 
-// begin tells the taker that sampling begins.
+// begin tells the receiver that sampling begins.
 func (s *session) begin(engine capture.Engine, start time.Time) {
 	s.pace.stir(start)
 	m := s.b.Meta()
@@ -121,7 +119,7 @@ func (s *session) begin(engine capture.Engine, start time.Time) {
 	}
 }
 
-// copyingOf gives what asks an engine how long it was in the targets' way, which
+// copyingOf returns a function that returns how long an engine has interrupted the targets, which
 // only the BPF engine knows.
 func copyingOf(engine capture.Engine) func() time.Duration {
 	c, ok := engine.(interface {
@@ -139,7 +137,7 @@ func copyingOf(engine capture.Engine) func() time.Duration {
 	}
 }
 
-// consumer is who takes the samples as they come, nil if nobody does.
+// consumer returns the receiver of samples as they come, nil if there is none.
 func (s *session) consumer() Live {
 	if s.o.Live != nil {
 		return s.o.Live
@@ -147,7 +145,7 @@ func (s *session) consumer() Live {
 	return s.o.Beside
 }
 
-// liveBatch ends a batch for the taker.
+// liveBatch ends a batch for the receiver.
 func (s *session) liveBatch() {
 	taker := s.consumer()
 	if taker == nil {
@@ -182,8 +180,8 @@ func (s *session) outgrown() bool {
 	return keys > l.keys
 }
 
-// renew begins the tables behind samples anew. What lives on is entered again as
-// it is met.
+// renew rebuilds the tables behind samples. Entries that are still in use are added again as they
+// occur.
 func (s *session) renew() {
 	s.name(true)
 	old := s.b

@@ -7,16 +7,16 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// taker takes samples as they come.
+// taker receives samples as they come.
 type taker struct {
 	begun   Begun
 	begins  int
 	samples int
 	weight  uint64
-	known   int // samples with a name and a thread of the target's
+	known   int // samples with a name and a thread of the target
 	tables  map[*profile.Builder]bool
 	last    Progress
-	most    int // nodes
+	most    int // greatest number of nodes
 }
 
 func (k *taker) Begin(b Begun) { k.begun, k.begins = b, k.begins+1 }
@@ -41,8 +41,8 @@ func (k *taker) Sample(b *profile.Builder, s profile.Sample) {
 
 func (k *taker) Batch(_ *profile.Builder, p Progress) { k.last = p }
 
-// takeEnough records for a second, or longer where the target gets so little CPU that
-// there is not enough to look at.
+// takeEnough records for a second, or longer if the target gets so little CPU that there are too
+// few samples.
 func takeEnough(t *testing.T, pid, tables int) (res *Result, k taker) {
 	t.Helper()
 	for _, long := range []time.Duration{time.Second, 4 * time.Second, 16 * time.Second} {
@@ -54,7 +54,7 @@ func takeEnough(t *testing.T, pid, tables int) (res *Result, k taker) {
 	return res, k
 }
 
-// Whoever takes samples as they come gets all of them, and the profile none.
+// The receiver of samples as they come gets all of them, and the profile none.
 func TestLive(t *testing.T) {
 	res, k := takeEnough(t, spin(t).Process.Pid, 1)
 	if n := len(res.Profile.Samples); n != 0 {
@@ -71,8 +71,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// The tables behind samples are begun anew when they have grown, and the samples
-// stay what they are.
+// The tables behind samples are rebuilt when they have grown, and the samples do not change.
 func TestLiveTablesStaySmall(t *testing.T) {
 	before := liveLimits
 	liveLimits.nodes = 8

@@ -13,7 +13,7 @@ func TestPeakMemory(t *testing.T) {
 	if before < 4<<20 || before > 4<<30 {
 		t.Fatalf("this process holds %d bytes", before)
 	}
-	b := make([]byte, before-held(t)+80<<20) // what was held at the peak may be free by now
+	b := make([]byte, before-held(t)+80<<20) // memory held at the peak may have been freed by now
 	for i := 0; i < len(b); i += 4096 {
 		b[i] = 1
 	}
@@ -23,8 +23,7 @@ func TestPeakMemory(t *testing.T) {
 	_ = b[0]
 }
 
-// held is what this process holds now, by another account than that of the peak,
-// bytes.
+// held returns how many bytes this process holds now, by a different account from that of the peak.
 func held(t *testing.T) uint64 {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/statm")

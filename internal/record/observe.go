@@ -11,37 +11,37 @@ import (
 )
 
 const (
-	// observeEvery is how often the machine and the processes are looked at beside
-	// their samples, and collectEvery how often runtimes are for what is over sooner.
+	// observeEvery is how often the machine and the processes are read besides their samples, and
+	// collectEvery how often runtimes are, for events that are over sooner.
 	observeEvery = time.Second
 	collectEvery = 90 * time.Millisecond
-	// maxObserved is of how many processes at once at most: each costs some 50 µs, and
-	// threads beside.
+	// maxObserved is how many processes are observed at once: each costs some 50 µs, and its
+	// threads cost extra.
 	maxObserved = 16
 )
 
-// observer reads what the machine and the processes do beside their samples.
+// observer reads what the machine and the processes do besides their samples.
 type observer struct {
 	began   bool
-	looked  time.Time // when all was
-	counted time.Time // when collections were
+	looked  time.Time // when everything was last read
+	counted time.Time // when collections were last read
 	load    hostinfo.Load
 	of      map[*process]*observed
 	traffic map[string]*traffic // by network namespace
 }
 
-// observed is what was last seen of a process.
+// observed is the last reading of a process.
 type observed struct {
-	used    [2]uint64     // ticks: in the program, in the kernel
+	used    [2]uint64     // ticks in user mode and in the kernel
 	load    hostinfo.Load // of the machine at that time
 	seen    bool
 	threads threadLoads
 	looks   int
-	// libraries are those that were told of, by where they begin.
+	// libraries that were reported, by start address
 	libraries map[uint64]struct{}
 }
 
-// observe looks where it is time. A profile that nobody keeps has no observations.
+// observe reads what is due. A profile that nobody keeps has no observations.
 func (s *session) observe(last bool) {
 	o := &s.observer
 	if s.o.Live != nil {
@@ -75,8 +75,8 @@ func (s *session) observe(last bool) {
 			s.observeProcess(p, seen)
 			s.threadLoads(p, &seen.threads, now, last)
 			s.network(p, now)
-			// Libraries come mostly when a program begins, and none is told of when it has
-			// ended: at once, then those that are new after 1, 3, 7, … seconds.
+			// Most libraries are loaded when a program begins, and none can be read when it has
+			// ended: so they are read at once, then the new ones after 1, 3, 7, … seconds.
 			if seen.looks++; last || seen.looks&(seen.looks-1) == 0 {
 				s.libraries(p, seen)
 			}
@@ -87,8 +87,8 @@ func (s *session) observe(last bool) {
 	}
 }
 
-// chooseObserved takes in processes that have come. On the whole machine those are
-// with a runtime that tells of itself: there are too many others.
+// chooseObserved adds processes that have come. On the whole machine only those with a runtime that
+// reports on itself are added: there are too many others.
 func (s *session) chooseObserved() {
 	for _, p := range s.procs {
 		if s.observer.of[p] != nil || p.gone || p.able.tells == nil && s.o.All {
@@ -102,15 +102,15 @@ func (s *session) chooseObserved() {
 	}
 }
 
-// seen adds an observation of now.
+// seen adds an observation at the present time.
 func (s *session) seen(kind uint16, process int, values ...profile.Value) {
 	s.b.Observe(profile.Observation{Kind: kind, Process: int32(process), Time: s.now(), Values: values})
 }
 
-// now is the time since sampling began, ns.
+// now returns the time since sampling began, in ns.
 func (s *session) now() uint64 { return max(monotonic(), s.start) - s.start }
 
-// observations takes what a process's runtime tells of itself.
+// observations receives what a process's runtime reports about itself.
 type observations struct {
 	s *session
 	p *process
@@ -147,7 +147,7 @@ func (s *session) observeMachine() {
 		profile.Number(uint64(info.Sockets)), profile.Number(uint64(info.Cores)), profile.Number(uint64(info.Threads)))
 }
 
-// observeProcess reads the load that a process is, and its memory.
+// observeProcess reads a process's CPU load and memory.
 func (s *session) observeProcess(p *process, seen *observed) {
 	user, system, err := target.CPUTicks(p.target, 0)
 	if err != nil || !p.target.Alive() {

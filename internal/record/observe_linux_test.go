@@ -21,7 +21,7 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// collects runs Collects while it is recorded, and gives the VM's own log too.
+// collects records Collects, and also returns the VM's own log.
 func collects(t *testing.T, major int, flags ...string) (p *profile.Profile, pid int, log string) {
 	t.Helper()
 	dir := fixture.Classes(t, major, filepath.Join("testdata", "Collects.java"))
@@ -52,10 +52,10 @@ func collects(t *testing.T, major int, flags ...string) (p *profile.Profile, pid
 	defer stop()
 	go func() {
 		lines.Scan()
-		time.AfterFunc(1200*time.Millisecond, stop) // and looked at once more
+		time.AfterFunc(1200*time.Millisecond, stop) // and it is read once more
 	}()
-	// It collects when its counters have been looked at once: of what was before that
-	// nothing is known.
+	// The program starts its collections when its counters have been read once: what was before
+	// that is unknown.
 	var begin sync.Once
 	r, err := Run(ctx, Options{PIDs: []int{cmd.Process.Pid}, Hz: 97, Events: []string{"cpu"}, Progress: func(uint64, time.Duration) {
 		begin.Do(func() { fmt.Fprintln(in) })
@@ -67,8 +67,8 @@ func collects(t *testing.T, major int, flags ...string) (p *profile.Profile, pid
 	return r.Profile, cmd.Process.Pid, string(b)
 }
 
-// observedText gives a value of the first observation of a kind whose first value is key, ""
-// for any.
+// observedText returns a value of the first observation of a kind whose first value is key, "" for
+// any.
 func observedText(t *testing.T, p *profile.Profile, kind uint16, key string, value int) string {
 	t.Helper()
 	for _, o := range p.Observations {
@@ -80,8 +80,8 @@ func observedText(t *testing.T, p *profile.Profile, kind uint16, key string, val
 	return ""
 }
 
-// Collections of garbage that are told of are the VM's, and what it is and how it is
-// set is there, without its secrets.
+// The reported garbage collections are the VM's, and its description and settings are in the
+// recording, without its secrets.
 func TestObservesJVM(t *testing.T) {
 	for major, flags := range map[int][]string{8: {"-XX:+UseParallelGC"}, 17: {"-XX:+UseG1GC"}, 25: {"-XX:+UseSerialGC"}} {
 		t.Run(strconv.Itoa(major), func(t *testing.T) {
@@ -117,8 +117,8 @@ func TestObservesJVM(t *testing.T) {
 			for _, n := range counts {
 				told += n
 			}
-			// Those that came at once, because the machine was busy, are only counted. The
-			// last ones may come when nobody looks any more.
+			// Collections that came at the same time, because the machine was busy, are only
+			// counted. The last ones may come when they are no longer read.
 			if seen == 0 || pauses < seen || told < uint64(seen) || major >= 11 && told > uint64(len(logged)) {
 				t.Errorf("%d collections and %d pauses seen, %d told, %d logged", seen, pauses, told, len(logged))
 			}
@@ -188,7 +188,7 @@ func TestObservesAnyProgram(t *testing.T) {
 		switch o.Kind {
 		case profile.CPULoad:
 			loads++
-			most = max(most, o.Values[0].Share()) // on a busy machine it does not run in every stretch
+			most = max(most, o.Values[0].Share()) // on a busy machine it does not run in every interval
 			for _, v := range o.Values {
 				if v.Share() < 0 || v.Share() > 1 {
 					t.Errorf("load %v", v.Share())
@@ -226,7 +226,7 @@ func TestObservesAnyProgram(t *testing.T) {
 	}
 }
 
-// librariesOf are the libraries that are told of, by name.
+// librariesOf returns the libraries that are reported, by name.
 func librariesOf(p *profile.Profile) map[string][]profile.Observation {
 	out := map[string][]profile.Observation{}
 	for _, o := range p.Observations {
@@ -237,8 +237,8 @@ func librariesOf(p *profile.Profile) map[string][]profile.Observation {
 	return out
 }
 
-// What went through the interfaces of this process is told of, once for all processes
-// that share them.
+// The traffic through the interfaces of this process is reported, once for all processes that share
+// them.
 func TestObservesNetwork(t *testing.T) {
 	s := newSession(&Options{})
 	self, err := target.Open(os.Getpid())
@@ -280,7 +280,7 @@ func TestObservesNetwork(t *testing.T) {
 		}
 		found++
 		for _, rate := range o.Values[1:] {
-			// Others use the interface too.
+			// Other processes use the interface too.
 			if least := 8 * sent / now.Sub(begun).Seconds() * 0.999; o.Process != -1 || float64(rate.Number) < least {
 				t.Errorf("%+v, of at least %.0f bits a second", o, least)
 			}
@@ -300,8 +300,8 @@ func TestObservesNetwork(t *testing.T) {
 	}
 }
 
-// Of many processes some are observed, which is told, and one that comes takes the place
-// of one that went.
+// Only some of many processes are observed, which is reported, and a new process takes the place of
+// one that has gone.
 func TestObservesSome(t *testing.T) {
 	s := newSession(&Options{})
 	s.observer.of = map[*process]*observed{}
@@ -324,7 +324,7 @@ func TestObservesSome(t *testing.T) {
 			t.Errorf("process %d is observed, which is gone", p.pid)
 		}
 	}
-	// Of the whole machine it is Java's.
+	// On the whole machine only Java's are.
 	s.observer.of, s.o.All = map[*process]*observed{}, true
 	s.chooseObserved()
 	if len(s.observer.of) != 0 {

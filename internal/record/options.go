@@ -1,5 +1,5 @@
-// Package record runs the pipeline: it opens the targets, lets an engine sample
-// them, walks and names every stack as it comes, and gives the profile.
+// Package record runs the pipeline: it opens the targets, lets an engine sample them, walks and
+// names every stack as it comes, and returns the profile.
 package record
 
 import (
@@ -20,68 +20,68 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// Options says what to record.
+// Options are what to record, and how.
 type Options struct {
 	PIDs       []int    // processes to record, or
 	All        bool     // the whole machine, or
 	Command    []string // a program to launch
 	Children   bool     // also the processes that targets start
-	NoJVMFlags bool     // launch java with the very arguments given
-	// Nice lets candid take a better nice level than its targets have while many threads
-	// want each CPU. Without it samples are taken less often where candid gets too little.
+	NoJVMFlags bool     // launch java with exactly the given arguments
+	// Nice lets candid take a better nice level than its targets while many threads want each CPU.
+	// Without it fewer samples are taken if candid gets too little of a CPU.
 	Nice bool
-	// Output is where what a launched program prints goes; it then has no terminal,
-	// and no input. nil: the program has candid's own.
+	// Output is where the output of a launched program goes; the program then has no terminal and
+	// no input. nil: the program has candid's own.
 	Output *os.File
 
 	Duration time.Duration // 0: until the targets end or the context does
 	Hz       float64       // samples per second of CPU time
-	Events   []string      // what to sample by, as package event reads it
+	Events   []string      // events to sample by, in the syntax of package event
 	MinSleep time.Duration // capture.Options.MinSleep
 	Engine   string        // "auto" or an engine's name
-	Filter   *filter.Spec  // what of the samples is kept when recording ends; nil: all
+	Filter   *filter.Spec  // which samples are kept when recording ends; nil: all
 
 	Version string       // of candid, for the profile
-	Log     func(string) // takes one line for the user; never nil after check
-	// Launched is called once when the launched program has been started, with
-	// the way to pass a signal on to it; may be nil.
+	Log     func(string) // receives one line for the user; never nil after check
+	// Launched is called once when the launched program has been started, with a function that
+	// passes a signal on to it; may be nil.
 	Launched func(signal func(os.Signal) error)
 	// Progress is called about five times a second with the samples so far; may be nil.
 	Progress func(samples uint64, elapsed time.Duration)
-	Live     Live // takes the samples while they come; nil: the profile does
-	Beside   Live // takes the samples while they come beside the profile, where there is no Live; may be nil
+	Live     Live // receives the samples as they come, instead of the profile; may be nil
+	Beside   Live // receives the samples as they come, besides the profile, if Live is nil; may be nil
 
-	walked func(*walk.Walker, *capture.Snapshot, walk.Memory, *walk.Stack) // looks at each walk; for tests
+	walked func(*walk.Walker, *capture.Snapshot, walk.Memory, *walk.Stack) // called for each walk; for tests
 }
 
-// Costs is what a recording cost.
+// Costs are what a recording has cost.
 type Costs struct {
 	Stats       capture.Stats
 	OwnCPU      time.Duration // candid's own CPU time, attaching included
 	MaxRSS      uint64        // bytes, candid's own peak
-	Target      time.Duration // CPU time that copying took from the targets, as far as it is known
-	TargetCPU   time.Duration // CPU time that the targets' threads used, as far as it is known
+	Target      time.Duration // CPU time that copying took from the targets, as far as known
+	TargetCPU   time.Duration // CPU time that the targets' threads used, as far as known
 	FirstWalked time.Duration // from the start of attaching to the first walked sample; 0: none
 }
 
-// kept is what a file keeps of it.
+// kept returns the part that is stored in a file.
 func (c *Costs) kept() profile.Cost {
 	return profile.Cost{Copying: c.Target, TargetCPU: c.TargetCPU, OwnCPU: c.OwnCPU, Memory: c.MaxRSS, FirstWalked: c.FirstWalked}
 }
 
-// Result is what a recording gave.
+// Result is the outcome of a recording.
 type Result struct {
 	Profile *profile.Profile
-	Passed  filter.Passed // of what was recorded, in Profile
-	// Filtered is why Options.Filter left nothing of what was recorded, or could not be
-	// applied, and then all is left. It wraps an error of package filter.
+	Passed  filter.Passed // how much of what was recorded is in Profile
+	// Filtered is why Options.Filter left nothing of what was recorded, or could not be applied; in
+	// both cases everything is kept. It wraps an error of package filter.
 	Filtered error
 	Costs    Costs
-	// Ends are those targets given by number that ended while they were recorded, in
-	// that order.
+	// Ends are the targets given by PID that ended during the recording, in the order of their
+	// ends.
 	Ends  []End
-	Early bool          // all had, before Options.Duration had passed
-	child *launch.Child // the launched program; nil: none
+	Early bool          // all of them ended before Options.Duration had passed
+	child *launch.Child // the launched program; nil if there is none
 }
 
 // End is how a target ended.
@@ -91,8 +91,8 @@ type End struct {
 	Outcome target.Outcome
 }
 
-// Signal sends the launched program a signal, all of its process group if it has
-// Options.Output. It may have ended already, then that is the error.
+// Signal sends a signal to the launched program, or to its whole process group if it has
+// Options.Output. If the program has already ended, Signal returns that as an error.
 func (r *Result) Signal(sig os.Signal) error {
 	if r.child == nil {
 		return nil
@@ -100,8 +100,8 @@ func (r *Result) Signal(sig os.Signal) error {
 	return r.child.Signal(sig)
 }
 
-// Wait waits for the launched program to end and gives its exit code, 128+n if
-// signal n ended it; launched is false if there is none.
+// Wait waits for the launched program to end and returns its exit code, 128+n if signal n ended it;
+// launched is false if there is none.
 func (r *Result) Wait() (code int, launched bool, err error) {
 	if r.child == nil {
 		return 0, false, nil
@@ -110,8 +110,8 @@ func (r *Result) Wait() (code int, launched bool, err error) {
 	return code, true, err
 }
 
-// DefaultHz is the Options.Hz of a recording for which no other is asked. It is low
-// enough to be left on, and keeps step with nothing.
+// DefaultHz is the Options.Hz of a recording for which no other rate is requested. It is low enough
+// to be left on, and is in lockstep with nothing.
 const DefaultHz = 99
 
 // Limits of Options.Hz.
@@ -123,7 +123,7 @@ const (
 // ErrUsage is wrapped by errors that say that the options are wrong.
 var ErrUsage = errors.New("wrong usage")
 
-// Check says what is wrong with the options; the error wraps ErrUsage.
+// Check returns what is wrong with the options; the error wraps ErrUsage.
 func (o *Options) Check() error {
 	_, err := o.check()
 	return err

@@ -6,8 +6,8 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 )
 
-// Processes that candid's pid namespace knows nothing of all have the number 0: what one
-// of them does says nothing of the others.
+// Processes that are not visible in candid's pid namespace all have PID 0: what one of them does
+// says nothing about the others.
 func TestOutsideTheNamespace(t *testing.T) {
 	s := newSession(&Options{All: true})
 	defer s.close()

@@ -8,8 +8,8 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 )
 
-// Slowed implements capture.Pacer: what is recorded at another rate than was asked for is
-// told at once, and in the recording.
+// Slowed implements capture.Pacer: sampling at another rate than requested is reported at once, and
+// in the recording.
 func (s *session) Slowed(c capture.Slowed) {
 	at := since(c.Time, s.start)
 	if c.Times <= 1 {
@@ -24,13 +24,13 @@ func (s *session) Slowed(c capture.Slowed) {
 	s.say(fmt.Sprintf("sampling %d times less often from %v on, every %v: candid gets too little of the CPUs to walk more; what is recorded stands for all of the time", c.Times, at, period.Round(time.Microsecond)))
 }
 
-// say tells people something now, and keeps it with the recording.
+// say prints a message now, and keeps it with the recording.
 func (s *session) say(line string) {
 	s.note(line)
 	s.o.Log(line)
 }
 
-// noteLosses keeps when samples were lost.
+// noteLosses records when samples were lost.
 func (s *session) noteLosses(losses []capture.Loss) {
 	const most = 8
 	for i, l := range losses {
@@ -42,14 +42,14 @@ func (s *session) noteLosses(losses []capture.Loss) {
 	}
 }
 
-// since is how long after the start something was.
+// since returns how long after the start something happened.
 func since(at, start uint64) time.Duration {
 	return time.Duration(max(at, start) - start).Round(10 * time.Millisecond)
 }
 
-// spareThread lets one goroutine more run than there are CPUs, until stop is called: who
-// empties an engine's buffers must not wait for those who read symbols, when the kernel has
-// taken the CPU from them.
+// spareThread lets one more goroutine run than there are CPUs, until stop is called: the goroutine
+// that empties an engine's buffers must not wait for those that read symbols, when the kernel has
+// preempted them.
 func spareThread() (stop func()) {
 	before := runtime.GOMAXPROCS(0)
 	runtime.GOMAXPROCS(before + 1)

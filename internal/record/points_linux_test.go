@@ -10,8 +10,8 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// byFunction sums up an event's samples and weights of stacks that hold each of
-// the functions; "" is all of them.
+// byFunction sums up an event's samples and weights for stacks that contain each of the functions;
+// "" is all stacks.
 func byFunction(p *profile.Profile, event int, functions ...string) map[string]profile.Count {
 	sums := map[string]profile.Count{}
 	for i := range p.Samples {
@@ -34,8 +34,8 @@ func byFunction(p *profile.Profile, event int, functions ...string) map[string]p
 	return sums
 }
 
-// One recording of several events at once: each tells how often things happened
-// that the program did a known number of times, and who did them.
+// One recording of several events at once: each event reports how often things happened that the
+// program did a known number of times, and which function did them.
 func TestCountsAreTrue(t *testing.T) {
 	out := output(t)
 	defer out()
@@ -74,15 +74,15 @@ func TestCountsAreTrue(t *testing.T) {
 	}
 }
 
-// Of a counter of which so many samples a second are asked for, these stand for all that it
-// counts in the targets, whatever else happens on the CPU, and for those who did it: a
-// tracepoint at the same place counts each.
+// The samples of a counter with a requested rate stand for everything that it counts in the
+// targets, whatever else happens on the CPU, and for the functions that caused it: a tracepoint at
+// the same place counts each.
 func TestSampledCountsAreTrue(t *testing.T) {
 	out := output(t)
 	defer out()
 	program := compile(t, "switches")
-	// Where others switch more often than the kernel tells of, whose those were that it does
-	// not tell of is a guess.
+	// If other threads switch more often than the kernel reports, it is a guess whose the
+	// unreported switches were.
 	fixture.Attempts(t, 8, func() string {
 		r := run(t, Options{Command: []string{program}, Hz: 499, Events: []string{"cs", "sched:sched_switch"}})
 		if code, _, err := r.Wait(); code != 0 || err != nil {
@@ -98,8 +98,8 @@ func TestSampledCountsAreTrue(t *testing.T) {
 		if want["seldom"].Weight < 1900 || want["often"].Weight < 7600 || n < 100 {
 			return fmt.Sprintf("%v counted, %v sampled", want, got)
 		}
-		// What is missing is what came after the last sample; what is too much others did while
-		// the kernel told of none.
+		// Switches that are missing came after the last sample; those that are too many were done
+		// by others while the kernel reported none.
 		if all, seen := float64(want[""].Weight), float64(got[""].Weight); math.Abs(seen-all) > 0.15*all {
 			return fmt.Sprintf("samples stand for %.0f of %.0f switches", seen, all)
 		}
@@ -111,7 +111,7 @@ func TestSampledCountsAreTrue(t *testing.T) {
 	})
 }
 
-// What there is not is told in one line that says so.
+// An event that does not exist is reported in one line.
 func TestNoSuchEvent(t *testing.T) {
 	pid := spin(t).Process.Pid
 	for name, want := range map[string]string{

@@ -25,34 +25,34 @@ type process struct {
 	pid    int
 	index  int // in the profile's Processes
 	target *target.Process
-	code   *attach.Process // what it runs, and who steps over and names that
+	code   *attach.Process // what it runs, and what steps over and names that code
 	able   able
 	in     *interner
 
-	learned int // what the runtime had learned when the last batch ended
+	learned int // number of pieces of code that the runtime had learned when the last batch ended
 
 	threads      map[uint32]uint32 // tid -> profile thread
-	newThreads   bool              // one has come since the runtime was asked for names
-	named        time.Time         // when it was asked
-	startCPU     map[int]uint64    // ns by tid when recording began
+	newThreads   bool              // a thread has come since the runtime was last asked for names
+	named        time.Time         // when the runtime was asked
+	startCPU     map[int]uint64    // ns by TID when recording began
 	used         used              // CPU time of all threads
 	fresh        bool              // what is cached has been checked for this batch
-	batched      bool              // the batch has samples of it
-	sampled      time.Time         // when a batch that had samples of it ended last
-	thin         bool              // no more is kept of it than must be
-	loaded       time.Time         // when its program was
+	batched      bool              // the batch has samples of the process
+	sampled      time.Time         // when a batch that had samples of the process last ended
+	thin         bool              // only what must be kept of it is kept
+	loaded       time.Time         // when its program was loaded
 	runtimeUntil time.Time         // look for a runtime until then
-	runtimeNext  time.Time         // but not before then
+	runtimeNext  time.Time         // but do not look before then
 	gone         bool              // the process has ended
-	goneAt       time.Time         // when that was seen
-	unseen       bool              // it had ended before it was looked at
+	goneAt       time.Time         // when its end was noticed
+	unseen       bool              // it had ended before it could be examined
 	noGo         bool              // the engine takes it to run no Go code
 	followed     bool              // the engine knows where its stacks go on
-	missed       bool              // mappings may have been made that nobody told of
+	missed       bool              // mappings may have been made that nobody reported
 	looked       time.Time         // when its mappings were last read
 }
 
-// able is what the runtimes of a process can do; nil where none can.
+// able holds what the runtimes of a process can do; a field is nil if none can.
 type able struct {
 	names   runtimes.ThreadNamer
 	waits   runtimes.LockWaiter
@@ -61,7 +61,7 @@ type able struct {
 	tells   runtimes.Observed
 }
 
-// ended notes that a process has ended.
+// ended records that a process has ended.
 func (s *session) ended(p *process) {
 	if !p.gone {
 		p.gone, p.goneAt = true, time.Now()
@@ -69,8 +69,7 @@ func (s *session) ended(p *process) {
 	}
 }
 
-// learns is how many pieces of a runtime's code the batch had that had not been seen
-// before.
+// learns returns how many pieces of a runtime's code in the batch had not been seen before.
 func (p *process) learns() int {
 	if p.able.learns == nil {
 		return 0
@@ -80,20 +79,20 @@ func (p *process) learns() int {
 	return max(p.learned-before, 0)
 }
 
-// runtimePatience is how long after a process began to be looked at (or to run
-// another program) candid goes on looking for a runtime that is still starting.
+// runtimePatience is how long candid looks for a runtime that is still starting, from the first
+// look at a process or from its exec.
 const runtimePatience = 10 * time.Second
 
-// late is how long samples of the process may come when it has ended.
+// late returns how long samples of the process may still come after its end.
 func (p *process) late() time.Duration {
 	if p.unseen {
-		// There are many of them, and their samples come in one batch, or two.
+		// There are many such processes, and their samples come in one batch, or two.
 		return lateSamples / 4
 	}
 	return lateSamples
 }
 
-// hold takes hold of a process, or of what is known of it if it has ended.
+// hold opens a process, or what is known of it if it has ended.
 func (s *session) hold(pid int) (t *target.Process, unseen bool, err error) {
 	space := s.spaces.of(uint32(pid))
 	t, err = target.Open(pid)
@@ -126,7 +125,7 @@ func (s *session) openProcess(pid int) (*process, error) {
 		if unseen || space == nil || t.Alive() && !errors.Is(err, target.ErrZombie) && !errors.Is(err, target.ErrNoProcess) {
 			return nil, err
 		}
-		// It ended while it was looked at.
+		// The process ended while it was examined.
 		t = target.Ended(pid, t.Comm(), space)
 		p.target, p.unseen = t, true
 		s.ended(p)
@@ -140,8 +139,8 @@ func (s *session) openProcess(pid int) (*process, error) {
 	return p, nil
 }
 
-// load builds everything that depends on the program that the process runs. It
-// is called again when the process execs another one.
+// load builds everything that depends on the program that the process runs. It is called again when
+// the process executes another one.
 func (s *session) load(p *process) error {
 	code, err := attach.New(p.target, attach.Options{
 		Files: s.files, Finders: s.finders, Cache: s.walkCache, Shared: s.names, Root: p.target.RootPath, PerfMap: p.target.NamespacePID(), Clock: monotonic,
@@ -163,7 +162,7 @@ func (s *session) load(p *process) error {
 	return nil
 }
 
-// know takes over what is known of the program's runtimes.
+// know updates what is known of the program's runtimes.
 func (p *process) know(s *session) {
 	p.able = able{}
 	p.able.names, _ = runtimes.Ability[runtimes.ThreadNamer](p.code.Runtimes)
@@ -176,15 +175,15 @@ func (p *process) know(s *session) {
 }
 
 const (
-	// runtimeAgain is how soon a process in which no runtime is mapped is looked at again,
-	// unless it maps something: not all engines tell of that.
+	// runtimeAgain is how soon a process in which no runtime is mapped is examined again, unless it
+	// maps something: not all engines report that.
 	runtimeAgain = time.Second
-	// runtimeSoon is how soon it is while it is young: then the runtime has been there for no
-	// longer than it has not.
+	// runtimeSoon is the same for a young process: a runtime that is found has then existed for no
+	// longer than the process had existed without it.
 	runtimeSoon = 20 * time.Millisecond
 )
 
-// runtimePause is how soon a process is looked at again whose program was loaded some time ago.
+// runtimePause returns how soon a process is examined again whose program was loaded that long ago.
 func runtimePause(loaded time.Duration) time.Duration {
 	return min(max(loaded, runtimeSoon), runtimeAgain)
 }
@@ -217,7 +216,7 @@ func (s *session) findRuntimes(p *process) {
 			}
 		case errors.Is(m.Err, runtimes.ErrNotReady):
 		case errors.Is(m.Err, target.ErrZombie), errors.Is(m.Err, target.ErrNoProcess), p.target.Memory().Released(), !p.target.Alive():
-			// It is ending: its memory goes before the rest of it does.
+			// The process is ending: its memory is freed before the rest.
 			p.runtimeUntil = time.Time{}
 		default:
 			p.runtimeUntil = time.Time{}
@@ -226,7 +225,7 @@ func (s *session) findRuntimes(p *process) {
 	}
 }
 
-// foundRuntime notes what follows from a runtime that was found.
+// foundRuntime records what follows from a runtime that was found.
 func (s *session) foundRuntime(p *process, f attach.Found) {
 	if _, ok := f.Instance.(runtimes.Learner); ok {
 		s.births.generates(uint32(p.pid))
@@ -248,20 +247,20 @@ func (s *session) foundRuntime(p *process, f attach.Found) {
 	}
 }
 
-// told reports whether the engine has told of every mapping that the process has.
+// told reports whether the engine has reported every mapping that the process has.
 func (p *process) told() bool {
 	sp := p.target.Space()
 	return sp != nil && sp.Whole && !p.missed
 }
 
-// spare tells the engine what it need not look for in the process: a program that a launcher
-// begins has Go code only in libraries, and then it is seen on stacks.
+// spare tells the engine what it need not look for in the process: a program whose own file only
+// loads a runtime has Go code only in libraries, and then that is seen on stacks.
 func (s *session) spare(p *process) {
 	none := p.code.Launched() && !p.code.Native.RunsGo()
 	if s.sparing == nil || none == p.noGo {
 		return
 	}
-	// What could not be told is told with the next batch.
+	// If this fails it is tried again with the next batch.
 	if s.sparing.RunsGo(p.pid, !none) == nil {
 		p.noGo = none
 	}
@@ -283,8 +282,7 @@ func (s *session) describeRuntime(p *process) {
 	}
 }
 
-// refresh makes sure, once a batch, that what is cached of the process still
-// holds.
+// refresh makes sure, once a batch, that what is cached about the process is still valid.
 func (s *session) refresh(p *process) {
 	if p.fresh {
 		return
@@ -297,11 +295,11 @@ func (s *session) refresh(p *process) {
 	p.code.Walker.Renew()
 	if p.missed {
 		p.missed, p.looked = false, time.Now()
-		_ = p.code.Native.Refresh() // it stays as it was where that fails
+		_ = p.code.Native.Refresh() // if this fails it stays as it was
 	}
 	if p.gone || !p.target.Alive() {
-		// Its last samples are walked with what is known: there is nothing left
-		// to check that against.
+		// Its last samples are walked with what is known: there is nothing left to check that
+		// against.
 		s.ended(p)
 		return
 	}
@@ -310,7 +308,7 @@ func (s *session) refresh(p *process) {
 	p.code.BeginBatch()
 }
 
-// thread gives the profile's index of a thread.
+// thread returns the profile's index of a thread.
 func (s *session) thread(p *process, tid uint32) uint32 {
 	if i, ok := p.threads[tid]; ok {
 		return i
@@ -334,8 +332,8 @@ func (s *session) thread(p *process, tid uint32) uint32 {
 	return i
 }
 
-// nameThreads asks the runtime for its threads' names, which are longer and
-// truer than the operating system's.
+// nameThreads asks the runtime for its threads' names, which are longer and more accurate than the
+// operating system's.
 func (s *session) nameThreads(p *process) {
 	if p.able.names == nil || p.gone || !p.newThreads || time.Since(p.named) < 250*time.Millisecond {
 		return
@@ -352,18 +350,18 @@ func (s *session) nameThreads(p *process) {
 		}
 		th.Kind = p.kindOf(tid, th, name, whole)
 	}
-	// With thousands of threads a look takes long: then look less often.
+	// With thousands of threads this takes long: then it is done less often.
 	p.named = time.Now().Add(20 * time.Since(begin))
 }
 
-// kindOf says what a thread is for, after the runtime was asked for names: whole says that it
-// told of all of its threads. What is known is not taken back: a runtime that ends tells of no
+// kindOf returns what a thread is for, after the runtime was asked for names; whole means that it
+// reported all of its threads. A known kind is not withdrawn: a runtime that ends reports no
 // thread. A native thread may become the runtime's, though (JNI's AttachCurrentThread).
 func (p *process) kindOf(tid uint32, th *profile.Thread, name string, whole bool) string {
 	kind := p.able.names.ThreadKind(tid, name, th.OSName, whole)
 	switch {
 	case th.Kind == runtimes.ThreadUnknown && kind == runtimes.ThreadNative:
-		// It may have ended, and left the list, before the runtime was asked.
+		// The thread may have ended, and left the list, before the runtime was asked.
 		if _, err := p.target.ThreadName(int(tid)); err != nil {
 			return runtimes.ThreadUnknown
 		}
@@ -373,8 +371,8 @@ func (p *process) kindOf(tid uint32, th *profile.Thread, name string, whole bool
 	return kind
 }
 
-// ranManaged notes that a thread of unknown kind has a runtime's frames on its stack: it may
-// end before the runtime is asked.
+// ranManaged notes that a thread of unknown kind has a runtime's frames on its stack: it may end
+// before the runtime is asked.
 func (s *session) ranManaged(p *process, thread uint32, st *walk.Stack) {
 	if p.able.names == nil {
 		return
@@ -392,14 +390,14 @@ func isManaged(f walk.Frame) bool {
 	return false
 }
 
-// notice handles what happened to a process.
+// notice handles an event of a process.
 func (s *session) notice(n capture.ProcessEvent) {
 	p := s.procs[n.PID]
 	switch n.Kind {
 	case capture.Exec:
 		s.pace.begin()
 		s.comms[n.TID] = n.Comm
-		delete(s.bare, n.PID) // it may be looked at now
+		delete(s.bare, n.PID) // it can be examined now
 		if p == nil {
 			return
 		}
@@ -407,7 +405,7 @@ func (s *session) notice(n capture.ProcessEvent) {
 		if err := p.target.Close(); err == nil {
 			if t, unseen, err := s.hold(int(n.PID)); err == nil {
 				p.target, p.gone, p.unseen = t, false, unseen
-				p.noGo, p.followed = false, false // that was of the old program
+				p.noGo, p.followed = false, false // these belonged to the old program
 				if unseen {
 					s.ended(p)
 				}
@@ -441,11 +439,11 @@ func (s *session) notice(n capture.ProcessEvent) {
 		delete(s.sleeps, sleepKey{n.TID, false})
 		delete(s.sleeps, sleepKey{n.TID, true})
 		if p != nil {
-			// The kernel may give the number to another thread.
+			// The kernel may reuse the TID for another thread.
 			delete(p.threads, n.TID)
 			delete(p.startCPU, int(n.TID))
-			// The kernel tells of the last thread's end before it takes the process down,
-			// which is there for as long as that takes.
+			// The kernel reports the last thread's end before it tears down the process, which
+			// exists for as long as that takes.
 			if n.Last || !p.target.Alive() {
 				s.ended(p)
 			}
@@ -469,11 +467,11 @@ func (s *session) notice(n capture.ProcessEvent) {
 	}
 }
 
-// lookAgain is how often the mappings of a process are read whole although it is
-// told what is mapped: nobody tells what is taken away.
+// lookAgain is how often the mappings of a process are read as a whole although new mappings are
+// reported: nobody reports removals.
 const lookAgain = time.Second
 
-// mapped takes note of a mapping that a process made.
+// mapped records a mapping that a process made.
 func (s *session) mapped(p *process, m *target.Mapping) {
 	known := m.End > m.Start
 	if known {
@@ -490,20 +488,19 @@ func (s *session) mapped(p *process, m *target.Mapping) {
 	}
 	if p.code.Looking() {
 		p.runtimeUntil, p.runtimeNext = time.Now().Add(runtimePatience), time.Time{}
-		p.fresh = false // samples of this very batch may be of the runtime's code
+		p.fresh = false // samples in this very batch may be of the runtime's code
 	}
 }
 
-// flushNames takes the names that the runtime knows now, because the process
-// is about to be forgotten.
+// flushNames reads the names that the runtime knows now, because the process is about to be
+// forgotten.
 func (s *session) flushNames(p *process) {
 	p.target.Memory().Invalidate()
 	p.named, p.newThreads = time.Time{}, true
 	s.nameThreads(p)
 }
 
-// accountCPU puts the kernel's account of each living thread's CPU time beside
-// its samples.
+// accountCPU stores the kernel's account of each living thread's CPU time with its samples.
 func (s *session) accountCPU(p *process, end map[int]uint64) {
 	threads := s.b.Threads()
 	for tid, i := range p.threads {
@@ -513,8 +510,8 @@ func (s *session) accountCPU(p *process, end map[int]uint64) {
 	}
 }
 
-// commOf is what the operating system calls a thread that is no target's, ""
-// if it has ended.
+// commOf returns the operating system's name for a thread that belongs to no target, "" if it has
+// ended.
 func commOf(pid, tid uint32) string {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/comm", pid, tid))
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// A target that becomes another program before the engine has it is told of by nobody: it
-// is found out.
+// A target that executes another program before the engine has it is detected, although nobody
+// reports it.
 func TestReplacedBeforeItIsSampled(t *testing.T) {
 	p := fixture.Start(t, exec.Command("sh", "-c", "echo ready; read x; exec sleep 1000"))
 	p.Await("ready")

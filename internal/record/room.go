@@ -9,38 +9,37 @@ import (
 	"time"
 )
 
-// A whole machine runs more programs than there is memory for their tables. 200 MB are for
-// everything: candid's own program and the engine's ring take 25 to 30, the backlog in which
-// samples wait up to 48 while candid gets too little of the CPUs, garbage and what Go's runtime
-// needs some 25. What is left is for what lives on the heap, and there is one order in which
-// it is given back:
+// A whole machine runs more programs than there is memory for their tables. The limit is 200 MB in
+// total: candid's own program and the engine's ring take 25 to 30, the backlog in which samples
+// wait takes up to 48 while candid gets too little of the CPUs, garbage and what Go's runtime needs
+// take some 25. The rest is for what lives on the heap, which is freed in a fixed order:
 //
 //  1. Source lines are read only up to linesHeap. They are by far the largest part of what is
-//     kept of a file, and what can be gone without first.
-//  2. Copies of targets' pages take allPages at most: those of processes that were sampled
-//     longest ago go first.
-//  3. Above allHeap the files used longest ago go, until it is low enough. They are read
-//     again when a name in them is asked for that has not been asked for yet.
+//     kept of a file, and the part that can most easily be done without.
+//  2. Copies of targets' pages take allPages at most: the copies for the processes that were
+//     sampled longest ago are freed first.
+//  3. Above allHeap the least recently used files are freed, until the heap is small enough. They
+//     are read again when a name in them is needed that has not been looked up yet.
 //
-// Unwind tables and Go's tables of functions are not kept at all (see fileblocks).
+// Unwind tables and Go's function tables are not kept at all (see fileblocks).
 const (
 	allHeap   = 96 << 20
 	linesHeap = 80 << 20
 	allPages  = 12 << 20
-	// allShared bounds what files that processes may come for take of that.
+	// allShared bounds the part of it for files that future processes may use.
 	allShared = 64 << 20
 )
 
-// room reports whether there is memory for source lines. Its methods may be called from any
+// room decides whether there is memory for source lines. Its methods may be called from any
 // goroutine.
 type room struct {
 	refused atomic.Int64
-	used    func() uint64 // nil: by the heap
+	used    func() uint64 // nil: read from the heap
 
-	cycle uint64 // of the collector, in which files were given back last
+	cycle uint64 // of the collector, in which files were last freed
 }
 
-// has reports whether there is room for so many bytes more.
+// has reports whether there is room for that many more bytes.
 func (r *room) has(bytes uint64) bool {
 	used := r.used
 	if used == nil {
@@ -53,10 +52,10 @@ func (r *room) has(bytes uint64) bool {
 	return false
 }
 
-// heapUsed is what the heap holds now, garbage included, bytes.
+// heapUsed returns how many bytes the heap holds now, garbage included.
 func heapUsed() uint64 { return metric("/memory/classes/heap/objects:bytes") }
 
-// metric gives one number of Go's runtime.
+// metric returns one value of Go's runtime metrics.
 func metric(name string) uint64 {
 	s := []metrics.Sample{{Name: name}}
 	if metrics.Read(s); s[0].Value.Kind() != metrics.KindUint64 {
@@ -65,8 +64,8 @@ func metric(name string) uint64 {
 	return s[0].Value.Uint64()
 }
 
-// excess is by how much the heap was too large when it was last collected, bytes. What is
-// given back because of that shows with the collection after the next: one may be under way.
+// excess returns by how many bytes the heap was too large when it was last collected. Memory that
+// is freed because of that shows with the collection after the next: one may be under way.
 func (r *room) excess(live, cycle uint64) int {
 	if live <= allHeap || r.cycle != 0 && cycle < r.cycle+2 {
 		return 0
@@ -75,7 +74,7 @@ func (r *room) excess(live, cycle uint64) int {
 	return int(live - allHeap)
 }
 
-// note says what was left out, "" if nothing was.
+// note returns what was left out, "" if nothing was.
 func (r *room) note() string {
 	n := r.refused.Load()
 	if n == 0 {
@@ -85,17 +84,17 @@ func (r *room) note() string {
 }
 
 const (
-	// thinEvery is how often it is looked for what need not be kept.
+	// thinEvery is how often candid looks for memory that need not be kept.
 	thinEvery = time.Second
-	// thinAfter is for how long a process has not been sampled of which less is kept.
+	// thinAfter is how long a process must not have been sampled before less is kept of it.
 	thinAfter = 2 * time.Second
 	// pagesEvery is how often the copies of pages are counted.
 	pagesEvery = 100 * time.Millisecond
 )
 
-// thin gives back the memory that processes of a whole machine take which do not run at the
-// moment: copies of their pages, and what was found of single addresses, up to 4 MB each.
-// Those that have ended keep theirs, while there is room: nothing of them can be read again.
+// thin frees memory that is used for processes of a whole machine that are not running at the
+// moment: copies of their pages, and what was found for single addresses, up to 4 MB each.
+// Processes that have ended keep theirs while there is room: nothing of them can be read again.
 func (s *session) thin(now time.Time) {
 	if !s.o.All {
 		return
@@ -113,7 +112,7 @@ func (s *session) thin(now time.Time) {
 			continue
 		}
 		if !p.target.Alive() {
-			s.ended(p) // not every engine tells that it was the last thread
+			s.ended(p) // not every engine reports that it was the last thread
 			continue
 		}
 		if p.thin {
@@ -128,8 +127,8 @@ func (s *session) thin(now time.Time) {
 	}
 }
 
-// trimPages bounds the copies of pages of all processes. Those of processes that have ended,
-// whose last samples may yet come, are worth the most.
+// trimPages bounds the copies of pages of all processes. The copies for processes that have ended,
+// whose last samples may yet come, are kept longest.
 func (s *session) trimPages() {
 	sum := 0
 	for _, p := range s.procs {

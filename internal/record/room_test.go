@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Source lines of a whole machine are read as long as there is room, and it is said when
-// there was none.
+// Source lines of a whole machine are read as long as there is room, and a lack of room is
+// reported.
 func TestRoom(t *testing.T) {
 	used := uint64(0)
 	r := room{used: func() uint64 { return used }}
@@ -29,7 +29,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// What a heap is too large by is given back once, until it shows in the heap that it was.
+// The excess of a heap is freed once, until the effect shows in the heap.
 func TestExcess(t *testing.T) {
 	var r room
 	for i, step := range []struct {

@@ -21,9 +21,9 @@ import (
 	"github.com/candid-profiler/candid/internal/runtimes/supported"
 )
 
-// Run records until the duration has passed, the targets have ended or ctx is
-// done. Whatever was recorded is in the Result, also when an error comes with
-// it. A launched program goes on when recording ends: Result.Wait gives its exit.
+// Run records until the duration has passed, the targets have ended or ctx is done. Whatever was
+// recorded is in the Result, even if there is an error. A launched program goes on when recording
+// ends: Result.Wait returns its exit code.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	events, err := o.check()
 	if err != nil {
@@ -31,12 +31,12 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	s := newSession(&o)
 	defer s.close()
-	s.lines = &lines{log: s.o.Log} // they come from several goroutines
+	s.lines = &lines{log: s.o.Log} // messages come from several goroutines
 	s.o.Log = s.lines.say
 	period, moved, why := capture.ChooseRate(o.Hz)
 	s.period = period
 	defer spareThread()()
-	// The same process twice is one target.
+	// The same process given twice is one target.
 	o.PIDs = slices.Compact(slices.Sorted(slices.Values(o.PIDs)))
 	opts := capture.Options{PIDs: o.PIDs, All: o.All, Children: o.Children, Period: period, Events: events, MinSleep: o.MinSleep}
 	opts.Tell = tellEvery
@@ -74,7 +74,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 			return err
 		}
 	}
-	// The engine takes as long to load as the targets to be looked at.
+	// Loading the engine takes as long as examining the targets.
 	for _, e := range events {
 		s.events = append(s.events, profileEvent(e, opts))
 	}
@@ -94,7 +94,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	closeEngine := sync.OnceValue(engine.Close)
 	defer closeEngine()
-	// Who stops threads to look at them must not let them wait for a CPU of its own.
+	// An engine that stops threads to examine them must not make them wait for a CPU of its own.
 	if o.Nice || engine.Name() == "suspend" {
 		defer s.keepTime()()
 	}
@@ -103,7 +103,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	o.Log(engine.Describe())
 
-	// Attaching took a while, in which the targets ran on unsampled.
+	// Attaching took a while, in which the targets ran unsampled.
 	for _, p := range s.procs {
 		p.markCPU(p.cpuTimes(engine))
 	}
@@ -149,7 +149,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		}
 	}
 	targetCPU, copying, stats, describe := s.targetCPU(), s.copying(), engine.Stats(), engine.Describe()
-	// From here on the targets' tables and the engine's rings are memory for writing what
+	// From here on the memory of the targets' tables and the engine's rings is used to write what
 	// was recorded.
 	s.letGo()
 	_ = closeEngine()
@@ -192,7 +192,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	return res, runErr
 }
 
-// moment is one moment by the clock that samples are timed by and by the time of day: where
+// moment returns one moment by the clock that samples are timed by and by the time of day: if
 // candid waits for a CPU between reading the two, they are read again.
 func moment() (mono uint64, day time.Time) {
 	best := ^uint64(0)
@@ -209,7 +209,7 @@ func moment() (mono uint64, day time.Time) {
 	return mono, day
 }
 
-// keepTime keeps candid in time on a crowded machine until stop is called.
+// keepTime keeps candid responsive on a crowded machine until stop is called.
 func (s *session) keepTime() (stop func()) {
 	return priority.Keep(func(t priority.Told) {
 		s.o.Log(t.String())
@@ -219,7 +219,7 @@ func (s *session) keepTime() (stop func()) {
 	})
 }
 
-// filter leaves of the profile what was asked for.
+// filter keeps what was requested of the profile.
 func (r *Result) filter(spec *filter.Spec) {
 	r.Passed = filter.Passed{All: r.Profile.SampleCount(), Left: r.Profile.SampleCount()}
 	if spec == nil {
@@ -228,7 +228,7 @@ func (r *Result) filter(spec *filter.Spec) {
 	p, n, err := spec.Apply(r.Profile, 0)
 	switch {
 	case errors.Is(err, filter.ErrUsage):
-		// That it cannot be asked shows when it is too late to ask something else.
+		// It is too late to request another filter.
 		r.Filtered = fmt.Errorf("%w; all that was recorded is kept", err)
 		return
 	case err != nil:
@@ -239,7 +239,7 @@ func (r *Result) filter(spec *filter.Spec) {
 	r.Profile, r.Passed = p, n
 }
 
-// launch starts the program, stopped.
+// launch starts the program, stopped before its first instruction.
 func (o *Options) launch(argv []string) (*launch.Child, error) {
 	if o.Output != nil {
 		return launch.StartApart(argv, os.Environ(), o.Output)
@@ -247,7 +247,7 @@ func (o *Options) launch(argv []string) (*launch.Child, error) {
 	return launch.Start(argv, os.Environ())
 }
 
-// profileEvent is how the profile tells of an event.
+// profileEvent returns the profile's description of an event.
 func profileEvent(e capture.Event, o capture.Options) profile.Event {
 	out := profile.Event{Name: e.Name, Unit: e.Unit, Period: max(e.Period, 1)}
 	switch e.Kind {
@@ -259,7 +259,7 @@ func profileEvent(e capture.Event, o capture.Options) profile.Event {
 	return out
 }
 
-// openEngine opens the engine meanwhile; the function waits for it.
+// openEngine opens the engine in the background; the returned function waits for it.
 func openEngine(opts capture.Options, name string) func() (capture.Engine, error) {
 	var engine capture.Engine
 	var err error
@@ -274,8 +274,8 @@ func openEngine(opts capture.Options, name string) func() (capture.Engine, error
 	}
 }
 
-// attach looks at the targets before sampling starts, so that the first sample
-// is walked at once and a target that cannot be read is refused with its reason.
+// attach examines the targets before sampling starts, so that the first sample is walked at once
+// and a target that cannot be read is refused with its reason.
 func (s *session) attach() error {
 	s.ends.watch(s.o.PIDs)
 	for _, pid := range s.o.PIDs {
@@ -288,8 +288,8 @@ func (s *session) attach() error {
 	return nil
 }
 
-// replaced notices targets that have become other programs since they were opened: the
-// engine tells only of what happens once it has them.
+// replaced detects targets that have executed other programs since they were opened: the engine
+// reports only what happens once it has them.
 func (s *session) replaced() {
 	for pid, p := range s.procs {
 		if p.gone || !p.target.Replaced() {
@@ -300,12 +300,12 @@ func (s *session) replaced() {
 			n.Comm = name
 		}
 		s.Notice(n)
-		// What it maps is told by somebody only from now on.
+		// Only mappings from now on are reported.
 		s.Notice(capture.ProcessEvent{Kind: capture.Mmap, Time: s.start})
 	}
 }
 
-// what says what was recorded, as people write it.
+// what returns what was recorded, as people would write it.
 func (s *session) what() string {
 	procs := s.b.Processes()
 	switch {

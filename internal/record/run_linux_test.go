@@ -69,7 +69,7 @@ func run(t *testing.T, o Options) *Result {
 		t.Fatal(err)
 	}
 	if r.child != nil {
-		t.Cleanup(r.child.Kill) // also where the test has waited for it
+		t.Cleanup(r.child.Kill) // even if the test has waited for it
 	}
 	return r
 }
@@ -83,7 +83,7 @@ func openFiles(t *testing.T) int {
 	return len(fds)
 }
 
-// cpuTime is what the first thread of a process has used until now.
+// cpuTime returns what the first thread of a process has used until now.
 func cpuTime(pid int) (time.Duration, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
 	if err != nil {
@@ -117,12 +117,12 @@ func TestManyRecordings(t *testing.T) {
 		if len(r.Profile.Samples) > 0 {
 			seen++
 		}
-		if n == 20 { // all that is opened once is open now
+		if n == 20 { // everything that is opened once is open now
 			runtime.GC()
 			files, routines = openFiles(t), runtime.NumGoroutine()
 		}
 	}
-	share := 0.0 // of a CPU, which the target had
+	share := 0.0 // share of a CPU that the target had
 	if u, err := cpuTime(pid); err != nil {
 		t.Error(err)
 	} else {
@@ -152,7 +152,7 @@ func TestEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	o := Options{PIDs: []int{pid, pid}, Hz: 499, Events: []string{"cpu"}}
-	o.Progress = func(samples uint64, _ time.Duration) { // the first comes with the first batch
+	o.Progress = func(samples uint64, _ time.Duration) { // the first call comes with the first batch
 		if samples > 10 {
 			cancel()
 		}
@@ -172,7 +172,7 @@ func TestEndsWithContext(t *testing.T) {
 	}
 }
 
-// The samples stand for the CPU time that the kernel counted.
+// The samples stand for the CPU time by the kernel's account.
 func TestWeightIsCPUTime(t *testing.T) {
 	pid := spin(t).Process.Pid
 	r := run(t, Options{PIDs: []int{pid}, Duration: 2 * time.Second, Hz: 2000})
@@ -216,7 +216,7 @@ func TestThreadFilter(t *testing.T) {
 	if r := recorded(); len(r.Profile.Samples) == 0 || r.Filtered != nil {
 		t.Errorf("no sample of a thread that matches: %v, %v", r.Passed, r.Filtered)
 	}
-	// What cannot be asked of what came out leaves all of it.
+	// A filter that cannot be applied to the result leaves all of it.
 	r := Result{Profile: profiletest.Java()}
 	n := len(r.Profile.Samples)
 	r.filter(parsed(filter.Words{From: (r.Profile.Meta.Duration - time.Millisecond).String(), To: "-1s"}))
@@ -225,11 +225,11 @@ func TestThreadFilter(t *testing.T) {
 	}
 }
 
-// The profile of a launched program is there while it runs on.
+// The profile of a launched program is available while the program runs on.
 func TestLaunch(t *testing.T) {
 	var pass func(os.Signal) error
-	// On a busy machine the program may run, or not, for tens of milliseconds between the
-	// last sample and the reading of the kernel's account.
+	// On a busy machine the program may run, or not, for tens of milliseconds between the last
+	// sample and the reading of the kernel's account.
 	r := run(t, Options{Command: []string{"sh", "-c", "while :; do :; done"}, Duration: time.Second,
 		Launched: func(f func(os.Signal) error) { pass = f }})
 	if len(r.Profile.Samples) == 0 || pass == nil {
@@ -275,7 +275,7 @@ func TestLaunchFailures(t *testing.T) {
 			t.Errorf("process %d: %v", pid, err)
 		}
 	}
-	// Nobody waits for a child that was not there.
+	// There is no child left to wait for.
 	if _, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); err != syscall.ECHILD {
 		t.Errorf("a child is left: %v", err)
 	}
@@ -289,7 +289,7 @@ func TestKernelThreads(t *testing.T) {
 	}
 	defer file.Close()
 	stop, stopped := make(chan bool), make(chan bool)
-	go func() { // what the kernel's own threads write out
+	go func() { // this is written out by the kernel's own threads
 		defer close(stopped)
 		for data := make([]byte, 1<<20); ; {
 			select {
@@ -319,8 +319,8 @@ func TestKernelThreads(t *testing.T) {
 	}
 }
 
-// On the whole machine kernel threads and processes that come and go are seen,
-// and none of them is held on to.
+// On the whole machine kernel threads and processes that come and go are seen, and none of them is
+// kept open.
 func TestWholeMachine(t *testing.T) {
 	before := openFiles(t)
 	stop, stopped := make(chan bool), make(chan bool)
@@ -351,8 +351,8 @@ func TestWholeMachine(t *testing.T) {
 	if err := r.Profile.Check(); err != nil {
 		t.Error(err)
 	}
-	// The files of programs are closed when their tables are garbage; kallsyms and
-	// others are opened once.
+	// The files of programs are closed when their tables are garbage; kallsyms and others are
+	// opened once.
 	after := 0
 	for range 50 {
 		runtime.GC()

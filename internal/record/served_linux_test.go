@@ -14,12 +14,12 @@ import (
 type served struct {
 	major int
 	class string
-	app   string // whose jars it needs, "" for none
+	app   string // the app whose jars it needs, "" for none
 }
 
-// TestVirtualServer records servers that take each request on a virtual thread, which gives a
-// part of it to another, from their launch on: whatever computes below the frames where a
-// request waits has those frames, in one run, below the method that took the request.
+// TestVirtualServer records servers that take each request on a virtual thread, which passes a part
+// of it to another, from their launch on: whatever computes below the frames where a request waits
+// has those frames, in one run, below the method that took the request.
 func TestVirtualServer(t *testing.T) {
 	servers := []served{{25, "Served", ""}, {25, "TomcatServed", "tomcat"}, {27, "JettyServed", "jetty"}}
 	seconds := "4"
@@ -47,14 +47,14 @@ func TestVirtualServer(t *testing.T) {
 	}
 }
 
-// judgeServed looks at all samples of a request.
+// judgeServed checks all samples of a request.
 func judgeServed(t *testing.T, p *profile.Profile) {
 	t.Helper()
 	inside, complete := 0, 0
 	wrong, cut := map[string]int{}, map[string]int{}
 	for i := range p.Samples {
 		s := &p.Samples[i]
-		names := namesOf(p, s.Node) // the innermost first
+		names := namesOf(p, s.Node) // innermost first
 		if !slices.Contains(names, "Served.down") {
 			continue
 		}
@@ -80,7 +80,8 @@ func judgeServed(t *testing.T, p *profile.Profile) {
 	}
 }
 
-// servedWrongly says what is wrong with a stack that passes through Served.down, "" if nothing.
+// servedWrongly returns what is wrong with a stack that passes through Served.down, "" if nothing
+// is.
 func servedWrongly(names []string) string {
 	first := slices.Index(names, "Served.down")
 	last := first
@@ -98,7 +99,7 @@ func servedWrongly(names []string) string {
 	case slices.Contains(rest[1:], rest[0]):
 		return rest[0] + " twice"
 	}
-	// The method that takes requests calls what answers them, once each, on a thread.
+	// The method that takes requests calls the methods that answer them, once each, on a thread.
 	run := 0
 	for _, n := range rest {
 		if n == "java.lang.VirtualThread.run" {

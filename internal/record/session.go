@@ -20,14 +20,13 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// session is a running recording. It is the engine's Sink: everything is
-// called from one goroutine.
+// session is a running recording. It is the engine's Sink: everything is called from one goroutine.
 type session struct {
 	o       *Options
 	b       *profile.Builder
 	events  []profile.Event
-	period  time.Duration   // between samples of a clock, as asked for
-	waits   map[uint32]wait // what sleepers with the stack of a node do
+	period  time.Duration   // between samples of a clock, as requested
+	waits   map[uint32]wait // by node, how sleepers with that stack wait
 	sleeps  sleeps
 	files   *native.Files
 	names   *symbol.Shared
@@ -37,14 +36,14 @@ type session struct {
 	pace    batchPace
 	kernel  *kallsyms.Resolver
 	procs   map[uint32]*process
-	batch   []*process      // of which the batch has samples
-	gone    []*process      // that have ended, the first first
+	batch   []*process      // processes of which the batch has samples
+	gone    []*process      // processes that have ended, oldest first
 	bare    map[uint32]bool // processes that could not be opened, or have no program
 	comms   map[uint32]string
-	// before is what a process which is yet to be opened had used when sampling began, or
-	// the process did.
+	// before is what a process that is yet to be opened had used when sampling began, or when the
+	// process did.
 	before   map[uint32]usedBefore
-	launched *launched // nil: nothing was
+	launched *launched // nil if nothing was launched
 
 	began     time.Time // start of attaching
 	start     uint64    // CLOCK_MONOTONIC ns when sampling began
@@ -52,7 +51,7 @@ type session struct {
 	samples   uint64
 	clocked   uint64 // of those: taken by a timer while the thread ran
 	skids     uint64 // of these: with frames marked as walk.Skid
-	unseen    uint64 // of those: of processes that had ended before they were looked at
+	unseen    uint64 // of those: of processes that had ended before they could be examined
 	progress  time.Time
 	stack     walk.Stack
 	walkCache *walk.WalkCache
@@ -61,33 +60,33 @@ type session struct {
 	observer  observer
 	ends      ends
 	deferred  deferredNaming
-	hasty     atomic.Bool                   // recording has ended: source lines that are not read yet never are
+	hasty     atomic.Bool                   // recording has ended: source lines that have not been read yet never are
 	late      atomic.Pointer[priority.Told] // candid gets a CPU late, and may not change that
 	lines     *lines
-	room      room // of a whole machine
+	room      room // used when recording the whole machine
 	thinned   time.Time
 	trimmed   time.Time
 
-	counted   time.Time // when the targets' CPU time was read
-	uncounted bool      // there are too many of them
-	endedCPU  uint64    // ns, of those that have ended
+	counted   time.Time // when the targets' CPU time was last read
+	uncounted bool      // there are too many targets
+	endedCPU  uint64    // ns, of targets that have ended
 
-	// For Options.Live.
+	// The following fields are for Options.Live.
 	stats      func() capture.Stats
 	copying    func() time.Duration
-	sparing    capture.GoHinter     // nil: the engine is not
-	waking     capture.WakeupFilter // nil: the engine is not
-	follower   capture.Follower     // nil: the engine is not
+	sparing    capture.GoHinter     // nil if the engine does not implement it
+	waking     capture.WakeupFilter // nil if the engine does not implement it
+	follower   capture.Follower     // nil if the engine does not implement it
 	told       time.Time
-	weighed    time.Time // when candid's own memory was looked at
+	weighed    time.Time // when candid's own memory use was last read
 	progressed Progress
 
-	// For threads of which only the kernel's part can be seen.
+	// The following fields are for threads of which only the kernel's part can be seen.
 	kernelWalk *walk.Walker
 	kernelIn   *interner
 }
 
-// Engines ask by the interface whether the Sink has these.
+// Engines check by type assertion whether the Sink has these.
 var (
 	_ capture.Sink           = (*session)(nil)
 	_ capture.BatchScheduler = (*session)(nil)
@@ -150,7 +149,7 @@ func (s *session) Sample(snap *capture.Snapshot) {
 	}
 }
 
-// states are the profile's by the kernel's.
+// states maps the kernel's states to the profile's.
 var states = [...]profile.State{
 	capture.Running:         profile.StateRunning,
 	capture.Runnable:        profile.StateRunnable,
@@ -158,9 +157,8 @@ var states = [...]profile.State{
 	capture.Uninterruptible: profile.StateDisk,
 }
 
-// bareSample adds a sample of a kernel thread, or of a process that ended
-// before it could be looked at: the time is real, and what the kernel did for
-// it can be seen.
+// bareSample adds a sample of a kernel thread, or of a process that ended before it could be
+// examined: its time is real, and what the kernel did for it can be seen.
 func (s *session) bareSample(snap *capture.Snapshot, out profile.Sample) {
 	name := s.comms[snap.TID]
 	if name == "" {
@@ -184,8 +182,8 @@ func (s *session) bareSample(snap *capture.Snapshot, out profile.Sample) {
 	s.add(out)
 }
 
-// markSkid marks where the kernel enabled interrupts and the sampling timer's was
-// delivered too late. Samples of other events are taken where the event is.
+// markSkid marks frames where the kernel enabled interrupts and the sampling timer's interrupt was
+// delivered too late. Samples of other events are taken at the event.
 func (s *session) markSkid(snap *capture.Snapshot) {
 	if snap.State != capture.Running || int(snap.Event) >= len(s.events) || !timed[s.events[snap.Event].Name] {
 		return
@@ -196,10 +194,10 @@ func (s *session) markSkid(snap *capture.Snapshot) {
 	}
 }
 
-// timed are the events that a timer of the kernel's takes.
+// timed are the events that are sampled by a timer of the kernel's.
 var timed = map[string]bool{"cpu": true, "wall": true, "cpu-clock": true, "task-clock": true}
 
-// skidNote says how many samples were taken too late, "" if none were.
+// skidNote returns how many samples were taken too late, "" if none were.
 func (s *session) skidNote() string {
 	if s.skids == 0 {
 		return ""
@@ -208,9 +206,9 @@ func (s *session) skidNote() string {
 		s.skids, s.clocked, 100*float64(s.skids)/float64(s.clocked))
 }
 
-// walk walks and names the stack of one snapshot; false if it cannot be named yet.
-// A fault of candid's own costs that one stack, which is counted as broken, and is
-// told; never the recording.
+// walk walks and names the stack of one snapshot; false if it cannot be named yet. A fault of
+// candid's own costs only that one stack, which is counted as broken and reported, never the
+// recording.
 func (s *session) walk(p *process, snap *capture.Snapshot, out *profile.Sample) (named bool) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -236,10 +234,10 @@ func (s *session) walk(p *process, snap *capture.Snapshot, out *profile.Sample) 
 	return named
 }
 
-// process gives the target with this pid, attaching to it at its first sample.
+// process returns the target with this PID, and attaches to it at its first sample.
 func (s *session) process(pid uint32) *process {
 	if pid == 0 {
-		return nil // candid's pid namespace knows nothing of it
+		return nil // the process is not visible in candid's pid namespace
 	}
 	if p := s.procs[pid]; p != nil {
 		return p
@@ -259,13 +257,13 @@ func (s *session) process(pid uint32) *process {
 	return p
 }
 
-// Notice takes what happened to a target.
+// Notice handles an event of a target.
 func (s *session) Notice(n capture.ProcessEvent) {
 	if n.PID == 0 && n.Kind != capture.Mmap {
-		return // it is of many processes that candid's pid namespace knows nothing of
+		return // it stands for many processes that are not visible in candid's pid namespace
 	}
 	if n.Kind == capture.Fork && n.PID != n.Parent {
-		// The number is a new process's now.
+		// The PID belongs to a new process now.
 		delete(s.bare, n.PID)
 		if p := s.procs[n.PID]; p != nil {
 			s.forget(p)
@@ -288,7 +286,7 @@ func (s *session) Notice(n capture.ProcessEvent) {
 	s.notice(n)
 }
 
-// BatchEnd marks everything that was read from the targets as old.
+// BatchEnd marks everything that was read from the targets as stale.
 func (s *session) BatchEnd() {
 	now := time.Now()
 	news, bare := 0, false
@@ -328,17 +326,15 @@ func (s *session) BatchEnd() {
 	}
 }
 
-// lateSamples is how long after a process was seen to have ended samples of it
-// may still come.
+// lateSamples is how long after the end of a process was seen its samples may still come.
 const lateSamples = 2 * time.Second
 
-// forgetGone forgets the processes that ended so long ago that no sample of them is still
-// on its way.
+// forgetGone forgets the processes that ended so long ago that no sample of them can still arrive.
 func (s *session) forgetGone(now time.Time) {
 	left := s.gone[:0]
 	for _, p := range s.gone {
 		switch {
-		case !p.gone || s.procs[uint32(p.pid)] != p: // it goes on as another program, or is forgotten
+		case !p.gone || s.procs[uint32(p.pid)] != p: // it goes on as another program, or has been forgotten
 		case now.Sub(p.goneAt) > p.late() && s.deferred.of[p] == 0:
 			s.forget(p)
 		default:
@@ -349,8 +345,8 @@ func (s *session) forgetGone(now time.Time) {
 	s.gone = left
 }
 
-// forget lets go of a process that has ended: its number may come again, and
-// on a busy machine there are many.
+// forget drops a process that has ended: its PID may be reused, and on a busy machine there are
+// many.
 func (s *session) forget(p *process) {
 	s.nameAllOf(p)
 	p.countCPU()
@@ -360,7 +356,7 @@ func (s *session) forget(p *process) {
 	delete(s.observer.of, p)
 }
 
-// note keeps a line about what could not be had, once.
+// note keeps a line about what was not available, once.
 func (s *session) note(line string) {
 	const most = 100
 	m := s.b.Meta()
@@ -379,7 +375,7 @@ func (s *session) letGo() {
 	clear(s.comms)
 }
 
-// close lets the targets go.
+// close closes the targets.
 func (s *session) close() {
 	s.gc.Stop()
 	s.kernel.Close()

@@ -8,20 +8,20 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// shareJDKs are where Java's time is compared with what its threads say of themselves.
+// shareJDKs are the versions on which Java's time is compared with the threads' own accounts.
 var shareJDKs = []int{8, 17, 25}
 
-// javaShares is the command that runs workloads/Shares.java.
+// javaShares returns the command that runs workloads/Shares.java.
 func javaShares(t *testing.T, major int) []string {
 	t.Helper()
 	classes := fixture.Classes(t, major, filepath.Join("..", "..", "workloads", "Shares.java"))
 	return []string{fixture.JDKTool(t, major, "java"), "-Xmx64m", "-cp", classes, "Shares", "2"}
 }
 
-// Java threads that sleep, wait for a monitor, for data, for the disk and parked, and
-// compute: wall time and time off the CPU are what the kernel counts for each, and what each
-// measured in the method that it waits in, within 2 % of its time. A collection that stops a thread on its
-// way into the method is in the one and not in the other: that takes another attempt.
+// Java threads sleep, wait for a monitor, for data, for the disk and parked, and compute. Wall time
+// and time off the CPU agree with the kernel's account of each thread, and with what each measured
+// in the method that it waits in, within 2 % of its time. A collection that stops a thread on its
+// way into the method is in one of them and not in the other: that takes another attempt.
 func TestWallTruthOfJava(t *testing.T) {
 	for _, major := range shareJDKs {
 		t.Run(fmt.Sprint(major), func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestWallTruthOfJava(t *testing.T) {
 	}
 }
 
-// The same without BPF, with attempts as in TestWallTruthWithoutBPF.
+// The same holds without BPF, with attempts as in TestWallTruthWithoutBPF.
 func TestWallTruthOfJavaWithoutBPF(t *testing.T) {
 	for _, major := range shareJDKs {
 		t.Run(fmt.Sprint(major), func(t *testing.T) {

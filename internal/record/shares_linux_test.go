@@ -13,7 +13,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// known is what a thread of testdata/shares.c or workloads/Shares.java says of itself, ns.
+// known is the account that a thread of testdata/shares.c or workloads/Shares.java gives of itself,
+// in ns.
 type known struct {
 	name, function                     string
 	tid                                int
@@ -39,17 +40,17 @@ func parseKnown(t *testing.T, text string) []known {
 	return list
 }
 
-// shares is what a profile says of a thread, ns.
+// shares is what a profile contains for a thread, in ns.
 type shares struct {
-	ran, ready, slept float64 // all of it
+	ran, ready, slept float64 // in total
 	busy, asleep      float64 // ran and slept in its function
-	stood             float64 // slept elsewhere, in no system call: it stood still for candid
-	edge              float64 // of samples that reach beyond the account, what may be of it or not
+	stood             float64 // slept elsewhere, in no system call: it was stopped by candid
+	edge              float64 // of samples that reach beyond the account: may belong to it or not
 }
 
-// amounts sums up an event's weights of the time that a thread gives account of. What is
-// of it is decided by when samples were taken, not by their stacks. A weight is of the time
-// before the sample: one that reaches beyond the account is cut.
+// amounts sums up an event's weights for the time that a thread's account covers. When samples were
+// taken decides what belongs to it, not their stacks. A weight stands for the time before the
+// sample: one that reaches beyond the account is cut.
 func (k known) amounts(p *profile.Profile, event int) (sum shares) {
 	mono, day := moment()
 	zero := float64(mono) - float64(day.Sub(p.Meta.Start))
@@ -94,9 +95,8 @@ func calls(p *profile.Profile, node uint32, function string) bool {
 	return false
 }
 
-// recordKnown records a program of which five threads or more give account. They begin
-// when the first sample has come: on a busy machine sampling may begin long after the
-// program.
+// recordKnown records a program in which at least five threads give an account. They begin when the
+// first sample has come: on a busy machine sampling may begin long after the program.
 func recordKnown(t *testing.T, o Options, command ...string) (*profile.Profile, []known) {
 	t.Helper()
 	out := output(t)
@@ -130,30 +130,31 @@ func recordKnown(t *testing.T, o Options, command ...string) (*profile.Profile, 
 	return r.Profile, list
 }
 
-// apart is the part of a thread's time that candid and the thread may differ by.
+// apart is the fraction of a thread's time by which candid's and its own account may differ.
 const apart = 0.02
 
-// off says by what part of whole the two differ.
+// off returns by what fraction of whole the two differ.
 func off(got, want, whole float64) float64 { return math.Abs(got-want) / whole }
 
-// compareWall compares the first event, wall, with what a thread says of itself. It gives
-// what is wrong.
+// compareWall compares the first event, wall, with a thread's own account. It returns what is
+// wrong.
 func (k known) compareWall(t *testing.T, p *profile.Profile) string {
 	t.Helper()
 	sum := k.amounts(p, 0)
-	// A thread may stand still between a look at its clocks and its function.
+	// A thread may be stopped between reading its clocks and its function.
 	list := []compared{
 		{"ran", sum.ran, k.run, sum.edge}, {"waited for a CPU", sum.ready, k.wait, sum.edge}, {"slept", sum.slept, k.sleep(), sum.edge},
 		{"lived", sum.ran + sum.ready + sum.slept, k.wall(), sum.edge}, {"slept in " + k.function, sum.asleep, k.asleep, sum.edge + sum.stood},
 	}
 	if k.ran > k.run/2 {
-		// Of a function that only waits, what it ran is mostly what taking the account costs.
+		// For a function that only waits, the time that it ran is mostly the cost of taking the
+		// account.
 		list = append(list, compared{"ran in " + k.function, sum.busy, k.ran, sum.edge})
 	}
 	return k.compare(t, p, 0, list)
 }
 
-// compareSleep does so with an event of sleeps only.
+// compareSleep does the same for an event of sleeps only.
 func (k known) compareSleep(t *testing.T, p *profile.Profile, event int) string {
 	t.Helper()
 	sum := k.amounts(p, event)
@@ -162,8 +163,8 @@ func (k known) compareSleep(t *testing.T, p *profile.Profile, event int) string 
 	})
 }
 
-// compared is something that a thread did, for so many ns by candid and by itself, and
-// by what they may differ besides.
+// compared is something that a thread did, in ns by candid's account and by its own, and by how
+// much they may differ in addition.
 type compared struct {
 	what           string
 	got, want, may float64

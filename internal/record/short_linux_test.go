@@ -21,7 +21,7 @@ const actBrief = "CANDID_TEST_BRIEF"
 
 func init() {
 	if os.Getenv(actBrief) != "" {
-		// What starting took, which is half as much on some machines, is no part of it.
+		// The time for starting, which is half as much on some machines, does not count.
 		for begun := ownCPU(); ownCPU()-begun < 50*time.Millisecond; {
 			briefWork()
 		}
@@ -29,7 +29,7 @@ func init() {
 	}
 }
 
-// ownCPU is the CPU time that this process has used.
+// ownCPU returns the CPU time that this process has used.
 func ownCPU() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &ts); err != nil {
@@ -45,7 +45,7 @@ func briefWork() {
 	}
 }
 
-// stacks sums up what became of a profile's samples.
+// stacks sums up the outcome of a profile's samples.
 type stacks struct{ all, broken, nameless, with int }
 
 // look counts the samples, and those with a function of that name.
@@ -68,7 +68,7 @@ func (s *stacks) look(t *testing.T, p *profile.Profile, function string) {
 	}
 }
 
-// functions are a stack's, innermost first.
+// functions returns a stack's functions, innermost first.
 func functions(p *profile.Profile, node uint32) string {
 	var names []string
 	for ; node != profile.RootNode; node = p.Nodes[node].Parent {
@@ -77,8 +77,8 @@ func functions(p *profile.Profile, node uint32) string {
 	return strings.Join(names, " < ")
 }
 
-// brief is a program whose function FUNCTION works for 30 ms of CPU time, or for as
-// many as it is told.
+// brief is a program whose function FUNCTION works for 30 ms of CPU time, or for as many as its
+// argument says.
 const brief = `
 #include <time.h>
 #include <stdlib.h>
@@ -92,8 +92,7 @@ func briefC(t *testing.T, function string) string {
 	return fixture.C(t, strings.ReplaceAll(brief, "FUNCTION", function))
 }
 
-// Programs that have ended before the first look at their samples are walked and
-// named like others.
+// Programs that ended before the first look at their samples are walked and named like others.
 func TestShortPrograms(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -101,7 +100,7 @@ func TestShortPrograms(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, function string
-		ms             int // that the function works
+		ms             int // CPU time of the function
 		argv           []string
 	}{
 		{"C", "grind", 30, []string{briefC(t, "grind")}},
@@ -111,15 +110,15 @@ func TestShortPrograms(t *testing.T) {
 			t.Run(c.name+"/"+engine, func(t *testing.T) {
 				var s stacks
 				times := 0
-				// A hundred stacks do not tell what a hundredth of them is: if too many seem to
-				// be so, more are looked at.
+				// A hundred stacks do not show what a hundredth of them is: if too many seem to be
+				// wrong, more are recorded.
 				fixture.Settles(t, 6, func() string {
 					for range 4 {
 						s.look(t, run(t, Options{Command: c.argv, Engine: engine}).Profile, c.function)
 						times++
 					}
-					// What there is beyond the time in the function is the program's start, which
-					// is the longer the slower the machine is.
+					// The time beyond that in the function is the program's start, which is longer
+					// on slower machines.
 					work := min(s.all, times*c.ms*997/1000)
 					if s.all < 20*times || s.broken*100 > s.all || s.nameless*100 > s.all || s.with*100 < work*80 {
 						return fmt.Sprintf("of %d stacks %d are broken, %d have a frame without a name, %d are in %s", s.all, s.broken, s.nameless, s.with, c.function)
@@ -131,7 +130,7 @@ func TestShortPrograms(t *testing.T) {
 	}
 }
 
-// A Java VM is looked at while it lives, however short that is.
+// A Java VM is examined while it lives, however short that is.
 func TestShortJava(t *testing.T) {
 	java := fixture.JDKTool(t, 17, "java")
 	best := ""
@@ -149,7 +148,7 @@ func TestShortJava(t *testing.T) {
 	t.Error(best)
 }
 
-// Each sample of a script goes to the program that it was taken of, and is whole.
+// Each sample of a script belongs to the program that it was taken of, and is complete.
 func TestShortChildren(t *testing.T) {
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")
@@ -200,8 +199,8 @@ func TestShortChildren(t *testing.T) {
 	}
 }
 
-// A program whose file has been replaced meanwhile is not named by the new file,
-// even if that got the number of the old one.
+// A program whose file has been replaced meanwhile is not named by the new file, even if that got
+// the inode number of the old one.
 func TestShortReplaced(t *testing.T) {
 	one, other := briefC(t, "firstly"), briefC(t, "secondly")
 	file := filepath.Join(t.TempDir(), "program")

@@ -14,9 +14,9 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// A timer's interrupt that came late, where the kernel enables interrupts again, counts for
-// the function before: in lists, trees and graphs, also of the file that was written. The
-// raw frames are kept.
+// If a timer's interrupt came late, where the kernel enables interrupts again, its sample counts
+// for the function before: in lists, trees and graphs, also from a written file. The raw frames are
+// kept.
 func TestSkid(t *testing.T) {
 	target := fixture.Start(t, exec.Command(fixture.C(t, `
 #include <stdio.h>

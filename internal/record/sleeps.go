@@ -6,8 +6,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// sleep is a sample of a thread that slept, kept because its sleep may go on, or of one
-// that ran, kept because it may turn out to stand for more.
+// sleep is a sample of a thread that slept, kept because the sleep may go on, or of one that ran,
+// kept because it may turn out to stand for more time.
 type sleep struct {
 	id  uint64 // capture.Snapshot.Sleep
 	out profile.Sample
@@ -16,7 +16,7 @@ type sleep struct {
 // maxSleeps bounds how many sleeps are remembered.
 const maxSleeps = 1 << 17
 
-// sleeps is by thread number and whether the thread ran.
+// sleeps is keyed by TID and whether the thread ran.
 type sleeps map[sleepKey]sleep
 
 type sleepKey struct {
@@ -28,7 +28,7 @@ func keyOf(snap *capture.Snapshot) sleepKey {
 	return sleepKey{snap.TID, snap.Sleep&capture.Ran != 0}
 }
 
-// remember keeps a named sample in case that its sleep goes on.
+// remember keeps a named sample in case its sleep goes on.
 func (m sleeps) remember(snap *capture.Snapshot, out profile.Sample) {
 	if snap.Sleep == 0 {
 		return
@@ -57,6 +57,6 @@ func (s *session) Again(snap *capture.Snapshot) (taken, want bool) {
 		out.Time = snap.Time - s.start
 	}
 	s.add(out)
-	// Where a stack was broken, code that was not known may be known by now.
+	// If a stack was broken, code that was unknown may be known by now.
 	return true, out.End > walk.EndTruncated
 }

@@ -7,12 +7,12 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// spaces follows the address spaces of all processes that the engine tells of, so
-// that a program can be walked and named that ended before it could be looked at.
-// A process costs a few words until it maps something of its own.
+// spaces follows the address spaces of all processes that the engine reports, so that a program
+// that ended before it could be examined can be walked and named. A process costs a few words until
+// it maps something of its own.
 type spaces struct {
 	byPID map[uint32]*target.Space
-	ended []endedSpace // the first first
+	ended []endedSpace // oldest first
 }
 
 type endedSpace struct {
@@ -28,10 +28,10 @@ func newSpaces() *spaces {
 	return &spaces{byPID: map[uint32]*target.Space{}}
 }
 
-// of gives what is known of a process, nil for nothing.
+// of returns what is known of a process, nil for nothing.
 func (s *spaces) of(pid uint32) *target.Space { return s.byPID[pid] }
 
-// notice takes what happened to a process.
+// notice records an event of a process.
 func (s *spaces) notice(n *capture.ProcessEvent) {
 	switch n.Kind {
 	case capture.Fork:
@@ -58,7 +58,7 @@ func (s *spaces) notice(n *capture.ProcessEvent) {
 	}
 }
 
-// have gives what is known of a process that is there.
+// have returns what is known of an existing process.
 func (s *spaces) have(pid uint32) *target.Space {
 	sp := s.byPID[pid]
 	if sp == nil {
@@ -76,14 +76,14 @@ func (s *spaces) put(pid uint32, sp *target.Space) {
 	s.byPID[pid] = sp
 }
 
-// missed says that mappings were made that nobody told of.
+// missed records that mappings were made that nobody reported.
 func (s *spaces) missed() {
 	for _, sp := range s.byPID {
 		sp.Whole = false
 	}
 }
 
-// sweep forgets those who ended some time ago.
+// sweep forgets processes that ended some time ago.
 func (s *spaces) sweep(now time.Time) {
 	n := 0
 	for ; n < len(s.ended) && now.Sub(s.ended[n].at) > lateSamples; n++ {

@@ -32,12 +32,12 @@ func TestSpaces(t *testing.T) {
 	if sp := s.of(2); len(sp.Mappings()) != 2 || sp.Program != "/bin/gzip" || len(s.of(1).Mappings()) != 1 {
 		t.Fatalf("after the exec: %+v", sp)
 	}
-	// Others' lost mappings make all of them uncertain.
+	// If another process's mappings are lost, all processes become uncertain.
 	tell(capture.ProcessEvent{Kind: capture.Mmap})
 	if s.of(1).Whole || s.of(2).Whole {
 		t.Error("still whole")
 	}
-	// One that has ended is kept a while, and one that took its number is kept.
+	// A process that has ended is kept for a while, and one that reuses its PID is kept.
 	tell(capture.ProcessEvent{Kind: capture.Exit, PID: 2, TID: 2, Last: true}, capture.ProcessEvent{Kind: capture.Exit, PID: 1, TID: 1, Last: true},
 		capture.ProcessEvent{Kind: capture.Fork, PID: 2, TID: 2, Parent: 7})
 	s.sweep(time.Now())

@@ -12,14 +12,14 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// Two threads that are asleep all the time, one of them in naps of 1.3 s: of any stretch of
-// a recording they have slept through all, the stretches have the whole together, and a
-// sleep is one sample, however often it was told of.
+// Two threads are asleep all the time, one of them in naps of 1.3 s. In any stretch of a recording
+// they slept all of the time, the stretches add up to the whole, and a sleep is one sample, however
+// often it was reported.
 func TestSleepsInStretches(t *testing.T) {
 	program := compile(t, "naps")
 	for _, how := range [][2]string{{"auto", "wall"}, {"auto", "off-cpu"}, {"suspend", "wall"}} {
 		t.Run(strings.Join(how[:], " "), func(t *testing.T) {
-			t.Parallel() // it sleeps, and candid with it
+			t.Parallel() // it sleeps, and so does candid
 			sleepsInStretches(t, program, how)
 		})
 	}
@@ -41,8 +41,8 @@ func sleepsInStretches(t *testing.T, program string, how [2]string) {
 			s := p.Select(profile.Filter{From: from, To: to})
 			for k, n := range s.Threads {
 				sums[k] += n.Weight
-				// Attaching is in the first one, and what comes after the last look in the last.
-				// The one that naps waits for a CPU between its naps, which is no sleep.
+				// Attaching is in the first stretch, and what comes after the last look in the
+				// last. The thread that naps waits for a CPU between its naps, which is not sleep.
 				share, less, more := float64(n.Weight)/float64(to-from), apart, apart
 				if p.Threads[k].Name == "napper" {
 					if less, more = 0.1, 0.1; how[1] == "off-cpu" {
@@ -63,7 +63,7 @@ func sleepsInStretches(t *testing.T, program string, how [2]string) {
 			t.Fatalf("%v: %d threads", how, len(p.Threads))
 		}
 		if how[0] != "auto" {
-			return wrong // which of the pieces are of one sleep is not always known there
+			return wrong // there it is not always known which of the pieces belong to one sleep
 		}
 		at := map[uint32]int{}
 		for _, s := range p.Samples {

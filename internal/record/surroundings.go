@@ -8,11 +8,11 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// maxLibraries bounds how many libraries are told of one process.
+// maxLibraries bounds how many libraries are reported for one process.
 const maxLibraries = 4096
 
-// libraries tells of a process's program and libraries, of each once: those that have come
-// since it was last asked.
+// libraries reports a process's program and libraries, each once: those that have come since the
+// last call.
 func (s *session) libraries(p *process, seen *observed) {
 	modules, err := p.target.Modules()
 	if err != nil {
@@ -21,7 +21,7 @@ func (s *session) libraries(p *process, seen *observed) {
 	for i := range modules {
 		m := &modules[i]
 		if m.Inode == 0 || len(seen.libraries) >= maxLibraries {
-			continue // the vdso is no library
+			continue // the vdso is not a library
 		}
 		if _, told := seen.libraries[m.Start]; told {
 			continue
@@ -34,15 +34,14 @@ func (s *session) libraries(p *process, seen *observed) {
 	}
 }
 
-// traffic is what went through the interfaces of a network namespace until a time.
+// traffic is the total through the interfaces of a network namespace at a time.
 type traffic struct {
 	at   time.Time
 	used map[string]hostinfo.Interface
 }
 
-// network tells how much went through the interfaces that a process can use, once for
-// all processes that share them. It is not told of an interface through which nothing
-// went, as the JDK does not.
+// network reports how much went through the interfaces that a process can use, once for all
+// processes that share them. An interface without traffic is not reported, as in the JDK.
 func (s *session) network(p *process, now time.Time) {
 	o := &s.observer
 	if o.traffic == nil {
@@ -54,7 +53,7 @@ func (s *session) network(p *process, now time.Time) {
 	}
 	last := o.traffic[space]
 	if last != nil && last.at.Equal(now) {
-		return // it was asked for another process in this round
+		return // another process has asked for it in this round
 	}
 	used, err := hostinfo.Network(p.pid)
 	if err != nil || !p.target.Alive() {
@@ -78,7 +77,7 @@ func (s *session) network(p *process, now time.Time) {
 	}
 }
 
-// bitRate is bytes in a time as bits a second.
+// bitRate converts bytes in a time to bits per second.
 func bitRate(bytes uint64, in time.Duration) uint64 {
 	if in <= 0 {
 		return 0

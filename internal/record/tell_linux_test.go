@@ -10,7 +10,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// sleepTaker adds up, by thread, time asleep, and when the first of it came.
+// sleepTaker adds up, by thread, time asleep, and when its first part came.
 type sleepTaker struct {
 	asleep, early map[string]time.Duration
 	now           time.Duration
@@ -35,12 +35,12 @@ func (k *sleepTaker) Sample(b *profile.Builder, s profile.Sample) {
 
 func (k *sleepTaker) Batch(_ *profile.Builder, p Progress) { k.now = p.Elapsed }
 
-// Whoever takes samples as they come is told of sleeps that go on, and of none twice.
+// The receiver of samples as they come gets sleeps that go on, and none twice.
 func TestSleepsThatGoOn(t *testing.T) {
 	program := compile(t, "naps")
 	for _, how := range [][2]string{{"auto", "wall"}, {"auto", "off-cpu"}, {"suspend", "wall"}} {
 		t.Run(strings.Join(how[:], " "), func(t *testing.T) {
-			t.Parallel() // it sleeps, and candid with it
+			t.Parallel() // it sleeps, and so does candid
 			sleepsThatGoOn(t, program, how)
 		})
 	}

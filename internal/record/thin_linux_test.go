@@ -12,8 +12,8 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// Processes of a whole machine that have not been sampled for a while keep little, and
-// are walked as before when they are sampled again; those that have ended keep what there is.
+// Processes of a whole machine that have not been sampled for a while keep little, and are walked
+// as before when they are sampled again; those that have ended keep everything.
 func TestThin(t *testing.T) {
 	s := newSession(&Options{All: true})
 	defer s.close()
@@ -54,8 +54,8 @@ func TestThin(t *testing.T) {
 	}
 }
 
-// However many processes there are, copies of their pages take a fixed amount of memory, and
-// those of processes that have ended are given back last.
+// However many processes there are, copies of their pages take a fixed amount of memory, and those
+// for processes that have ended are freed last.
 func TestPagesAreBounded(t *testing.T) {
 	s := newSession(&Options{All: true})
 	defer s.close()
@@ -95,8 +95,8 @@ func TestPagesAreBounded(t *testing.T) {
 	runtime.KeepAlive(code)
 }
 
-// A process whose last thread has ended is forgotten, although the kernel has yet to take it
-// down; and so is one whose end nobody told of.
+// A process whose last thread has ended is forgotten, although the kernel has yet to tear it down;
+// and so is one whose end nobody reported.
 func TestEndIsBelieved(t *testing.T) {
 	s := newSession(&Options{All: true})
 	defer s.close()

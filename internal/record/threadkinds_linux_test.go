@@ -13,8 +13,8 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// What a thread is for stays known when its program has ended and the VM tells of no thread
-// any more; a thread that came too late to be asked about is of unknown kind, not native.
+// The kind of a thread stays known when its program has ended and the VM reports no thread any
+// more; a thread that came too late to be asked about is of unknown kind, not native.
 func TestThreadKindsStay(t *testing.T) {
 	for _, major := range []int{8, 21} {
 		t.Run(fmt.Sprint(major), func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestThreadKindsStay(t *testing.T) {
 				}
 				s.thread(p, uint32(tid))
 			}
-			for range 3 { // a thread that is just starting puts the answer off
+			for range 3 { // a thread that is just starting delays the answer
 				s.flushNames(p)
 			}
 			before := kindsOf(s)
@@ -55,7 +55,7 @@ func TestThreadKindsStay(t *testing.T) {
 			}
 
 			java.Kill()
-			s.thread(p, 1<<22-1) // no such thread: it has ended
+			s.thread(p, 1<<22-1) // there is no such thread: it has ended
 			ran := s.thread(p, 1<<22-2)
 			s.ranManaged(p, ran, &walk.Stack{Frames: []walk.Frame{{Kind: walk.KindNative}, {Kind: walk.KindC1}}})
 			s.flushNames(p)
@@ -85,7 +85,7 @@ func kindsOf(s *session) map[string]string {
 	return kinds
 }
 
-// A filter by kind says how many samples it leaves out because their threads' kind is not known.
+// A filter by kind reports how many samples it leaves out because their threads' kind is unknown.
 func TestUnknownKindsAreCounted(t *testing.T) {
 	b := profile.NewBuilder()
 	b.AddProcess(profile.Process{PID: 1, Runtime: "hotspot 21"})

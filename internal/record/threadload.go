@@ -11,23 +11,23 @@ import (
 )
 
 const (
-	// threadLoadEvery is how often the load that threads are is looked at, as the
-	// Flight Recorder does, and lastThreadLoad the least that is told of at the end.
+	// threadLoadEvery is how often the threads' load is read, as by the Flight Recorder, and
+	// lastThreadLoad the shortest time that is reported at the end.
 	threadLoadEvery = 10 * time.Second
 	lastThreadLoad  = time.Second
-	// maxThreadLoads is of how many threads of a process: each costs about 5 µs.
+	// maxThreadLoads bounds for how many threads of a process that is done: each costs about 5 µs.
 	maxThreadLoads = 250
 )
 
-// threadLoads is what the threads of a process had used when they were last looked at.
+// threadLoads is what the threads of a process had used when they were last read.
 type threadLoads struct {
 	looked time.Time
 	load   hostinfo.Load        // of the machine then
-	used   map[uint32][2]uint64 // by tid: ticks in the program, in the kernel
+	used   map[uint32][2]uint64 // by TID: ticks in user mode and in the kernel
 	some   bool                 // there were more threads
 }
 
-// begin notes what the threads have used that were there when recording began.
+// begin records what the threads that existed when recording began had used.
 func (l *threadLoads) begin(p *process) {
 	l.used = map[uint32][2]uint64{}
 	for tid := range p.startCPU {
@@ -40,7 +40,7 @@ func (l *threadLoads) begin(p *process) {
 	}
 }
 
-// threadLoads tells what load those threads of a process are of which there are samples.
+// threadLoads reports the load of a process's threads that have samples.
 func (s *session) threadLoads(p *process, l *threadLoads, now time.Time, last bool) {
 	load := s.observer.load
 	switch since := now.Sub(l.looked); {
@@ -62,7 +62,7 @@ func (s *session) threadLoads(p *process, l *threadLoads, now time.Time, last bo
 		used[tid] = [2]uint64{user, system}
 		before, known := l.used[tid]
 		if _, old := p.startCPU[int(tid)]; !known && (old || l.some) {
-			continue // since when is that?
+			continue // it is not known since when
 		}
 		if user < before[0] || system < before[1] || user+system == before[0]+before[1] {
 			continue

@@ -9,15 +9,16 @@ import (
 )
 
 const (
-	// unseenShare of the targets' CPU time may be missing before that is told.
+	// unseenShare is the share of the targets' CPU time that may be missing before that is
+	// reported.
 	unseenShare = 0.1
-	// unseenTime may be missing for other reasons: the kernel counts CPU time in ticks, and
-	// not all counts are read at the same moment.
+	// unseenTime is how much may be missing for other reasons: the kernel counts CPU time in ticks,
+	// and not all counts are read at the same moment.
 	unseenTime = 100 * time.Millisecond
 )
 
-// unseen says in words which part of the CPU time that the targets used the samples
-// stand for; "" if that is nearly all of it, as far as chance allows, or not known.
+// unseen describes for which part of the targets' CPU time the samples stand; "" if that is nearly
+// all of it, as far as chance allows, or not known.
 func unseen(p *profile.Profile, target time.Duration) string {
 	weights := p.EventWeights()
 	for i, e := range p.Events {

@@ -8,7 +8,7 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// What the samples do not stand for is told in words, if it is more than chance.
+// CPU time that the samples do not stand for is reported, if it is more than chance.
 func TestUnseen(t *testing.T) {
 	const period = uint64(10 * time.Millisecond)
 	for _, c := range []struct {
@@ -29,7 +29,7 @@ func TestUnseen(t *testing.T) {
 		{"not known", 100, 0, 0, 0, "", ""},
 		{"none", 0, 10 * time.Second, 0, 0, "", ""}, // the command says why there are none
 	} {
-		// Long recordings keep only what most samples come to.
+		// Long recordings keep only the sums of most samples.
 		for _, summed := range []bool{false, true} {
 			b := profile.NewBuilder()
 			for i := range c.samples {

@@ -11,9 +11,9 @@ import (
 	"github.com/candid-profiler/candid/internal/hostinfo"
 )
 
-// PeakMemory is the most memory that candid itself has held so far, bytes; 0 if
-// that is not known. To ask costs ten times what machine.OwnCPU does. What getrusage tells may
-// be of the program from which candid was started.
+// PeakMemory returns the most memory that candid itself has held so far, in bytes; 0 if that is not
+// known. The call costs ten times what hostinfo.OwnCPU does. The value of getrusage may be that of
+// the program from which candid was started.
 func PeakMemory() uint64 {
 	if _, peak, err := hostinfo.Memory(os.Getpid()); err == nil {
 		return peak
@@ -22,13 +22,13 @@ func PeakMemory() uint64 {
 	if unix.Getrusage(unix.RUSAGE_SELF, &ru) != nil {
 		return 0
 	}
-	if runtime.GOOS == "darwin" { // there it is in bytes
+	if runtime.GOOS == "darwin" { // there the unit is bytes
 		return uint64(ru.Maxrss)
 	}
 	return uint64(ru.Maxrss) * 1024
 }
 
-// monotonic is CLOCK_MONOTONIC in ns, the clock of Snapshot.Time.
+// monotonic returns CLOCK_MONOTONIC in ns, the clock of Snapshot.Time.
 func monotonic() uint64 {
 	var ts unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) != nil {

@@ -20,9 +20,9 @@ import (
 // ladderSteps is how many methods call one another in the program that ladder writes.
 const ladderSteps = 200
 
-// ladder writes a program whose stacks are known: method hN calls hN+1, up to the depth
-// at which it waits, and on the way up each hN calls bN, which computes. So the callers
-// of bN are hN, hN-1, … h0, each once, and which these are follows from the name alone.
+// ladder writes a program whose stacks are known: method hN calls hN+1, up to the depth at which it
+// waits, and on the way up each hN calls bN, which computes. So the callers of bN are hN, hN-1, …
+// h0, each once: the name alone determines them.
 func ladder(t testing.TB) string {
 	t.Helper()
 	var b strings.Builder
@@ -90,7 +90,7 @@ public class Ladder {
 		fmt.Fprintf(&b, "    static void h%d(int d) { if (d == %d) nap(d); else %s; b%d(); }\n", i, i, next, i)
 		fmt.Fprintf(&b, "    static void b%d() { long v = %d; for (int i = turns; i > 0; i--) v = v * 31 + (v >> 3); sink = v; }\n", i, i)
 	}
-	// How long each bN takes must not depend on how soon the VM gets to compiling it.
+	// How long each bN takes must not depend on when the VM compiles it.
 	b.WriteString("    static void warm() {\n")
 	for i := range ladderSteps {
 		fmt.Fprintf(&b, "        b%d();\n", i)
@@ -111,17 +111,17 @@ type rung struct {
 	flags  []string
 }
 
-// hardly makes threads compute so little that they wait and go on most of the time.
+// hardly makes threads compute so little that they are mostly unmounting and mounting.
 const hardly = "-Dturns=50"
 
-// restless reports whether most samples are of threads that are leaving or coming back.
+// restless reports whether most samples are of threads that are unmounting or mounting.
 func (r rung) restless() bool { return slices.Contains(r.flags, hardly) }
 
 func (r rung) String() string {
 	return strings.Join(append([]string{strconv.Itoa(r.jdk), r.mode, r.engine}, r.flags...), " ")
 }
 
-// climb records the ladder while it is climbed, and gives the profile.
+// climb records the ladder and returns the profile.
 func climb(t *testing.T, r rung, seconds float64) *profile.Profile {
 	t.Helper()
 	args := []string{"--add-exports", "java.base/jdk.internal.vm=ALL-UNNAMED"}
@@ -149,23 +149,23 @@ func climb(t *testing.T, r rung, seconds float64) *profile.Profile {
 	return rec.Profile
 }
 
-// climbed is what samples of a ladder come to.
+// climbed is the outcome of the samples of a ladder.
 type climbed struct {
 	samples          int // in a bN
 	right            int
 	complete         int // of the right ones
-	short            int // end before h0, and say so
+	short            int // ended before h0, and marked so
 	wrong            map[string]int
 	at               [ladderSteps]float64
 	ends             [walk.NumEnds]int
 	others           map[string]int // incomplete samples outside of a bN, by the innermost frames
 	all, allComplete int
-	chains           int // hold an hN
+	chains           int // samples that contain an hN
 	impossible       map[string]int
 }
 
-// chain looks at the hN of any sample: while threads leave and come back, too, they are one
-// chain down to h0.
+// chain checks the hN of any sample: they are one chain down to h0, even while threads unmount and
+// mount.
 func (c *climbed) chain(names []string, s *profile.Sample, n uint64) {
 	first := slices.IndexFunc(names, isStep)
 	if first < 0 {
@@ -176,7 +176,7 @@ func (c *climbed) chain(names []string, s *profile.Sample, n uint64) {
 	certainty := profile.CertaintyOf(s.End, s.Flags)
 	sure := certainty == profile.CertaintyComplete || certainty == profile.CertaintyStitched
 	if last := names[len(names)-1]; !sure && !strings.Contains(last, "Ladder") && !strings.HasPrefix(last, "java.") {
-		// Where a stack breaks off, what it has come to last may have no name.
+		// If a stack is cut, its outermost frame may have no name.
 		names = names[:len(names)-1]
 	}
 	if why := callersOf(level, names[first:], sure); why != "" {
@@ -236,8 +236,8 @@ func judge(p *profile.Profile) *climbed {
 	return c
 }
 
-// callersOf says what is wrong with the callers of the method at some level, "" if
-// nothing is. Callers may be missing only where the stack says that they are.
+// callersOf returns what is wrong with the callers of the method at some level, "" if nothing is.
+// Callers may be missing only if the stack says that they are.
 func callersOf(level int, callers []string, complete bool) string {
 	for i := 0; i <= level; i++ {
 		if i >= len(callers) {
@@ -283,13 +283,13 @@ func (c *climbed) String() string {
 	return b.String()
 }
 
-// shares says what is wrong with the shares of levels that are computed equally often.
+// shares returns what is wrong with the shares of levels that are computed equally often.
 func (c *climbed) shares() string {
 	wrong := ""
 	depths := []int{1, 3, 10, 40, 120, 199}
 	from := 0
-	// Levels up to the same depth are computed equally often, so chance alone makes their
-	// sums differ from the length of the stretch.
+	// Levels up to the same depth are computed equally often, so their sums differ from the length
+	// of the stretch only by chance.
 	base := 0.0
 	for i := len(depths) - 1; i >= 0; i-- {
 		from = 0
@@ -313,8 +313,7 @@ func (c *climbed) shares() string {
 	return wrong
 }
 
-// rungs are the configurations: of each JDK one way in make test, all of them in make
-// test-full.
+// rungs returns the configurations: for each JDK one in make test, all of them in make test-full.
 func rungs(t *testing.T) []rung {
 	if what := os.Getenv("CANDID_LADDER"); what != "" { // JDK,mode,engine,flag…;…
 		var list []rung
@@ -347,8 +346,8 @@ func rungs(t *testing.T) []rung {
 		rung{25, "park", "bpf", []string{"-XX:+UseCompactObjectHeaders"}}, rung{25, "park", "bpf", []string{"-XX:-UseCompressedOops"}})
 }
 
-// TestVirtualThreads records virtual threads that wait at known depths and compute on
-// their way up: at most one of a thousand samples may have other callers than there were.
+// TestVirtualThreads records virtual threads that wait at known depths and compute on their way up:
+// at most one sample in a thousand may have wrong callers.
 func TestVirtualThreads(t *testing.T) {
 	seconds := 2.0
 	if fixture.Full(t) {
@@ -373,7 +372,8 @@ func TestVirtualThreads(t *testing.T) {
 				t.Error(w)
 			}
 			if whole := float64(c.complete) / float64(c.samples); r.engine == "bpf" && whole < 0.98 {
-				// A thread that waits for a CPU in the midst of being brought back is so for long.
+				// A thread that waits for a CPU in the middle of being mounted stays in that state
+				// for long.
 				tooLittle("only %.1f %% of the samples are complete", 100*whole)
 			}
 		})

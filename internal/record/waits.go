@@ -10,11 +10,11 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// waitMethods are the functions by which programs wait, and how.
+// waitMethods are the functions by which programs wait, with the state of a thread in them.
 var waitMethods = map[string]profile.State{}
 
-// lockCode are the beginnings of the names of runtimes' functions in which a thread waits to
-// enter a lock.
+// lockCode are the prefixes of the names of runtimes' functions in which a thread waits to enter a
+// lock.
 var lockCode []string
 
 func init() {
@@ -24,24 +24,24 @@ func init() {
 	}
 }
 
-// waitDepth is how far from its inner end a stack is looked at.
+// waitDepth is how many frames of a stack, from its inner end, are examined.
 const waitDepth = 48
 
-// maxWaits bounds how many stacks' waits are remembered.
+// maxWaits bounds for how many stacks the wait is remembered.
 const maxWaits = 1 << 16
 
 // wait is what is known of how a sleeping thread with the stack of a node waits.
 type wait struct {
 	state profile.State
-	asks  uint8 // how often the runtime may still be asked
+	asks  uint8 // how many more times the runtime may be asked
 }
 
-// waitAsks is how often a runtime is asked about the stack of one node: the thread may
-// have gone on since its sample was taken.
+// waitAsks is how often a runtime is asked about the stack of one node: the thread may have gone on
+// since its sample was taken.
 const waitAsks = 8
 
-// waiting refines what a sleeping thread does by its stack: the program's own
-// way to wait says more than the system call under it.
+// waiting refines the state of a sleeping thread by its stack: the program's own way to wait says
+// more than the system call under it.
 func (s *session) waiting(node uint32) profile.State { return s.waitAt(node).state }
 
 func (s *session) waitAt(node uint32) wait {
@@ -59,8 +59,8 @@ func (s *session) waitAt(node uint32) wait {
 	return w
 }
 
-// askRuntime asks a runtime what the sleeping thread of a sample waits for, whose stack pointer
-// was sp, where the stack does not tell: many a runtime's library names none of its functions.
+// askRuntime asks a runtime what the sleeping thread of a sample waits for, whose stack pointer was
+// sp, if the stack does not show it: many runtimes' libraries have no function names.
 func (s *session) askRuntime(p *process, tid uint32, sp uint64, node uint32) {
 	w := s.waitAt(node)
 	if w.asks == 0 {
@@ -68,7 +68,7 @@ func (s *session) askRuntime(p *process, tid uint32, sp uint64, node uint32) {
 	}
 	w.asks--
 	if locked, ok := p.able.waits.WaitsForLock(tid); ok {
-		// Only if it still sleeps where the sample found it.
+		// The answer counts only if the thread still sleeps where the sample found it.
 		if at, ok := procsyscall.Of(p.pid, int(tid)); ok && !at.Running && at.SP == sp {
 			if w.asks = 0; locked {
 				w.state = profile.StateBlocked

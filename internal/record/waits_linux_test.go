@@ -13,12 +13,12 @@ import (
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
-// Each way in which a Java thread waits has its own state, for threads that wait
-// all the time of the recording.
+// Each way in which a Java thread waits has its own state, for threads that wait during the whole
+// recording.
 func TestJavaWaits(t *testing.T) {
 	for _, major := range []int{8, 17, 25} {
 		t.Run(fmt.Sprint(major), func(t *testing.T) {
-			t.Parallel() // threads that wait, and candid with them
+			t.Parallel() // the threads wait, and so does candid
 			classes := fixture.Classes(t, major, filepath.Join("testdata", "Waits.java"))
 			p := fixture.Start(t, exec.Command(fixture.JDKTool(t, major, "java"), "-Xmx64m", "-cp", classes, "Waits"))
 			p.Await("ready")
@@ -34,8 +34,8 @@ func TestJavaWaits(t *testing.T) {
 	}
 }
 
-// awakeTimes is how long each thread of a process has run or waited for a CPU until
-// now, by the kernel's account, ns.
+// awakeTimes returns how long each thread of a process has run or waited for a CPU until now, by
+// the kernel's account, in ns.
 func awakeTimes(t *testing.T, pid int) map[int]uint64 {
 	t.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
@@ -61,7 +61,7 @@ func awakeTimes(t *testing.T, pid int) map[int]uint64 {
 	return out
 }
 
-// checkJavaWaits: awake is how long threads did not wait for anything but a CPU.
+// checkJavaWaits checks the states; awake is how long threads ran or waited for a CPU.
 func checkJavaWaits(t *testing.T, engine string, p *profile.Profile, awake map[int]uint64) {
 	t.Helper()
 	states, tids := map[string]map[profile.State]uint64{}, map[string]int{}
@@ -82,8 +82,8 @@ func checkJavaWaits(t *testing.T, engine string, p *profile.Profile, awake map[i
 		for _, time := range states[name] {
 			all += time
 		}
-		// On a busy machine it takes a while until recording begins, and threads that wake
-		// up for the VM's sake wait for a CPU.
+		// On a busy machine it takes a while until recording begins, and threads that the VM wakes
+		// up wait for a CPU.
 		if got := states[name][want]; got+awake[tids[name]] < all*95/100 || got < all/4 || all < uint64(time.Second)/2 {
 			t.Errorf("%s: %s is %v for %v of %v: %v", engine, name, want, time.Duration(got), p.Meta.Duration, states[name])
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// What is taken over from a thread's last walk is what a whole walk of the same
+// Frames that are taken over from a thread's last walk are those that a whole walk of the same
 // snapshot finds.
 func TestWalkCacheIsTrue(t *testing.T) {
 	for _, c := range []struct {
@@ -49,11 +49,11 @@ func TestWalkCacheIsTrue(t *testing.T) {
 					if slices.Equal(whole.Frames, got.Frames) && whole.End == got.End && whole.Worst == got.Worst {
 						return
 					}
-					// What is not known exactly, and where a virtual thread's stack goes on, may
-					// be read from the running process, so twice is not always the same, where
-					// this waits for a CPU in between: a guess leads past frames that another one
-					// meets. What was taken over is the same where both walks came to it by the
-					// same way, and the whole one went on exactly.
+					// Frames that are not exact, and the continuation of a virtual thread's stack,
+					// may be read from the running process, so two walks can differ if the test
+					// waits for a CPU in between: a guess leads past frames that another one meets.
+					// The frames taken over must be the same if both walks reached them by the same
+					// way, and the whole one went on exactly.
 					live := func(f walk.Frame) bool { return f.Prov != walk.Exact || f.Flags&(walk.Virtual|walk.Stitched) != 0 }
 					if slices.ContainsFunc(whole.Frames, live) || slices.ContainsFunc(got.Frames, live) {
 						moved++
@@ -80,7 +80,8 @@ func TestWalkCacheIsTrue(t *testing.T) {
 			if moved*100 > walks {
 				t.Errorf("%d of %d walks were others the second time", moved, walks)
 			}
-			// How much can be shared depends on the machine's load too, which makes batches of few samples.
+			// How much can be shared also depends on the machine's load, which makes batches of few
+			// samples.
 			if walks < 100 || same == 0 {
 				t.Errorf("%d walks, %d of %d frames taken over", walks, same, frames)
 			}

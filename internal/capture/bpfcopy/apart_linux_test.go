@@ -19,7 +19,7 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// helperEnv makes the test binary play a part in a process of its own.
+// helperEnv makes the test binary play a role in a process of its own.
 const helperEnv = "CANDID_TEST_PART"
 
 func TestMain(m *testing.M) {
@@ -62,7 +62,7 @@ func recordInNamespace(bin string) error {
 		return err
 	}
 	defer e.Close()
-	// One in a namespace below ours.
+	// A program in a namespace below ours.
 	inner := exec.Command(bin)
 	inner.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
 	if err := fixture.Spawn(inner); err != nil {
@@ -77,7 +77,7 @@ func recordInNamespace(bin string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	r := newRecorder()
-	r.look = func(*capture.Snapshot) { // until there is enough of all three, and for a second
+	r.look = func(*capture.Snapshot) { // until there are enough samples of all three, and for a second
 		enough := 0
 		for _, n := range r.byTID {
 			if n > 10 {
@@ -104,7 +104,7 @@ func TestPIDNamespace(t *testing.T) {
 		t.Skip("making a pid namespace needs root")
 	}
 	bin := compile(t, `int main() { for (volatile long i = 0; ; i++); }`)
-	open(t, cpuOptions(99), Auto).Close() // skips where BPF is not permitted
+	open(t, cpuOptions(99), Auto).Close() // skips if BPF is not permitted
 	cmd := exec.Command("/proc/self/exe", bin)
 	cmd.Env = append(os.Environ(), helperEnv+"=namespace")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
@@ -195,8 +195,8 @@ func TestKilledProfilerLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestProgramCost checks that the programs account for each copy of a target, and for
-// nothing else: how long a copy takes is for the bench to say.
+// TestProgramCost checks that the programs account for each copy of a target, and for nothing else;
+// the benchmark measures how long a copy takes.
 func TestProgramCost(t *testing.T) {
 	prog := startProg(t, compile(t, spinSource))
 	idle := startProg(t, "sleep", "1000")
@@ -214,7 +214,7 @@ func TestProgramCost(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Logf("%v: %d samples, %d copies in %d ns", v, r.samples, copies, ns)
-		// A sample is accounted for after it can be read.
+		// A sample may be accounted for after it can be read.
 		if copies+1 < uint64(r.samples) || ns < copies {
 			t.Errorf("%v: %d samples are told as %d copies in %d ns", v, r.samples, copies, ns)
 		}

@@ -14,14 +14,14 @@ import (
 	"github.com/candid-profiler/candid/internal/capture/perfevent"
 )
 
-// away watches time that threads are off the CPU.
+// away measures the time that threads are off the CPU.
 type away struct {
 	coll  *ebpf.Collection
 	links []link.Link
-	all   *link.Iter // over the threads of all targets
+	all   *link.Iter // iterates over the threads of all targets
 }
 
-// openAway loads the programs beside those of main, whose maps they use.
+// openAway loads the programs for time off the CPU, which use the maps of main.
 func openAway(main *ebpf.Collection, opts capture.Options, ev *events, variant Variant, ringSize int, cache *btf.Cache) (*away, error) {
 	a, err := openAwayWith(main, opts, ev, variant, ringSize, cache, false)
 	if err == nil || errors.Is(err, capture.ErrPermission) {
@@ -90,7 +90,7 @@ func openAwayWith(main *ebpf.Collection, opts capture.Options, ev *events, varia
 	return a, nil
 }
 
-// switchers are the names that compilers give the end of a switch.
+// switchers are the names that compilers give the function that ends a context switch.
 var switchers = []string{"finish_task_switch", "finish_task_switch.isra.0", "finish_task_switch.constprop.0"}
 
 func (a *away) attach(back string, probe bool) error {
@@ -125,7 +125,7 @@ func (a *away) attach(back string, probe bool) error {
 	return loadError(fmt.Errorf("attach %s: %w", back, err))
 }
 
-// start begins to count time off the CPU, also that of threads that sleep already.
+// start begins to count time off the CPU, also for threads that are already asleep.
 func (a *away) start() error {
 	if a == nil {
 		return nil

@@ -9,37 +9,38 @@ import (
 )
 
 const (
-	// maxHeld is how many bytes of samples may wait for being walked. What comes on top of
-	// that is lost, and counted.
+	// maxHeld is how many bytes of samples may wait to be walked. Samples beyond that are lost, and
+	// counted.
 	maxHeld = 48 << 20
 	// maxNotes is how many notices may wait.
 	maxNotes = 1 << 18
-	// chunkSize is what records are copied into; a larger one gets a chunk of its own.
+	// chunkSize is the size in bytes of the chunks that records are copied into; a larger record
+	// gets a chunk of its own.
 	chunkSize = 1 << 20
-	// maxSpare is how many chunks are kept for the next batch.
+	// maxSpare is how many free chunks are kept for the next batch.
 	maxSpare = 3
-	// groupBytes is how much is walked in one go at most. What was read from a target's
-	// memory is trusted until then.
+	// groupBytes is how many bytes are walked in one go at most. Data read from a target's memory
+	// is trusted until the end of the group.
 	groupBytes = 4 << 20
 )
 
-// backlog keeps copies of records from when they are taken out of the rings until they
-// are walked. One goroutine puts in, another takes out; neither waits for the other. The
-// copies are in memory of their own, which is not part of core dumps, and is given back
-// when it is not used.
+// backlog holds copies of records from when they are taken out of the rings until they are walked.
+// One goroutine puts records in, another takes them out; neither waits for the other. The copies
+// are in separately mapped memory, which is not part of core dumps, and is unmapped when it is not
+// used.
 type backlog struct {
 	mu      sync.Mutex
-	batches []*batch // the first first
-	held    int      // bytes that the batches' chunks have
+	batches []*batch // the oldest first
+	held    int      // bytes of the batches' chunks
 	notes   int      // records without a sample
 	limit   int
 	spare   [][]byte
-	gone    []int // processes that the kernel said have ended
+	gone    []int // processes whose end the kernel reported
 
 	ready chan struct{} // something was put in
 }
 
-// batch is what was taken out of the rings in one go, in the order of time.
+// batch holds the records that were taken out of the rings in one go, in time order.
 type batch struct {
 	items  []item
 	maps   []capture.ProcessEvent // that items refer to
@@ -53,8 +54,8 @@ func newBacklog(limit int) *backlog {
 	return &backlog{limit: limit, ready: make(chan struct{}, 1)}
 }
 
-// copy keeps a copy of a record for the batch b, which is not in the backlog yet. It is
-// nil where there is no room. Notices have room of their own.
+// copy keeps a copy of a record for the batch b, which is not in the backlog yet. It returns nil if
+// there is no room. Notices are limited separately.
 func (l *backlog) copy(b *batch, record []byte, sample bool) []byte {
 	if len(record) > len(b.left) && !l.room(b, len(record), sample) {
 		return nil
@@ -71,7 +72,8 @@ func (l *backlog) copy(b *batch, record []byte, sample bool) []byte {
 	return kept
 }
 
-// room gives the batch a chunk with room for n bytes.
+// room adds a chunk with room for n bytes to the batch; false if the limit is reached or memory
+// cannot be mapped.
 func (l *backlog) room(b *batch, n int, sample bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,9 +98,8 @@ func (l *backlog) room(b *batch, n int, sample bool) bool {
 	return true
 }
 
-// open gives a batch to put more into: the last one, if nobody has taken it and it has
-// room, so that what is collected often takes no more memory than what is collected
-// rarely.
+// open returns a batch to add to: the last one, if nobody has taken it and it has room, so that
+// frequent collecting takes no more memory than rare collecting.
 func (l *backlog) open() *batch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,7 +114,7 @@ func (l *backlog) open() *batch {
 	return b
 }
 
-// put takes the batch in.
+// put adds the batch to the backlog.
 func (l *backlog) put(b *batch) {
 	if len(b.items) == 0 {
 		l.free(b, false)
@@ -126,8 +127,7 @@ func (l *backlog) put(b *batch) {
 	l.mu.Unlock()
 }
 
-// wake tells the one who takes out that there may be something, or that it is time to
-// look at other things.
+// wake wakes the taker: there may be something, or it is time to look at other things.
 func (l *backlog) wake() {
 	select {
 	case l.ready <- struct{}{}:
@@ -135,8 +135,8 @@ func (l *backlog) wake() {
 	}
 }
 
-// take gives the first batches, as many as are walked in one go; none if there are none.
-// They stay in the count until free.
+// take returns the first batches, as many as are walked in one go; none if there are none. They
+// stay in the count until free.
 func (l *backlog) take() []*batch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,7 +152,8 @@ func (l *backlog) take() []*batch {
 	return group
 }
 
-// free gives the memory of a batch back, which take gave or, if not taken, was never put in.
+// free releases the memory of a batch that take returned or, if taken is false, that was never put
+// in.
 func (l *backlog) free(b *batch, taken bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -170,14 +171,14 @@ func (l *backlog) free(b *batch, taken bool) {
 	*b = batch{}
 }
 
-// waiting is how many bytes of samples have not been walked.
+// waiting returns how many bytes of samples have not been walked yet.
 func (l *backlog) waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.held
 }
 
-// ended notes processes that have ended; takeEnded gives them, once.
+// ended notes processes that have ended; takeEnded returns them, once.
 func (l *backlog) ended(pids []int) {
 	if len(pids) == 0 {
 		return
@@ -195,7 +196,7 @@ func (l *backlog) takeEnded() []int {
 	return gone
 }
 
-// close gives all memory back. Nobody may use the backlog any more.
+// close unmaps all memory. Nobody may use the backlog afterwards.
 func (l *backlog) close() {
 	if l == nil {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// stuck is a sink that waits in its first sample, as for a file that is slow to read.
+// stuck is a sink that blocks in its first sample, as on a file that is slow to read.
 type stuck struct {
 	inside  chan struct{} // closed when it waits
 	release chan struct{}
@@ -48,8 +48,7 @@ func ended(t *testing.T, done <-chan error) {
 	}
 }
 
-// The ring is emptied also while the walker waits for something, and nothing of what comes
-// meanwhile is lost.
+// The ring is emptied even while the walker is blocked, and nothing that arrives meanwhile is lost.
 func TestReadingGoesOnWhileWalkingWaits(t *testing.T) {
 	prog := startProg(t, compile(t, spinSource))
 	e := open(t, cpuOptions(1000, prog.Process.Pid), Exact)
@@ -86,7 +85,7 @@ func TestReadingGoesOnWhileWalkingWaits(t *testing.T) {
 }
 
 // The backlog keeps records whole, in order and bounded: samples that find no room are refused,
-// notices beside them are not.
+// notices are still accepted.
 func TestBacklog(t *testing.T) {
 	l := newBacklog(4 * chunkSize)
 	defer l.close()
@@ -138,8 +137,8 @@ func TestBacklog(t *testing.T) {
 	l.free(big, false)
 }
 
-// Sampling gets slower when much waits or some was lost, and faster when that has not been
-// so for long.
+// Sampling slows down when much waits or samples were lost, and speeds up when neither has been so
+// for long.
 func TestPace(t *testing.T) {
 	const second, limit = uint64(1e9), 1000
 	var p pace
@@ -178,9 +177,8 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// Where samples come many times faster than they are walked, the rate falls before much
-// is lost, and rises again soon when that was the beginning only; the more slowly, the more
-// often that was too soon.
+// If samples come many times faster than they are walked, the rate falls before much is lost. It
+// rises again soon if that was only the beginning, and more slowly the more often it rose too soon.
 func TestPaceFallsAtOnce(t *testing.T) {
 	const limit, ms = 48 << 20, uint64(1e6)
 	var p pace
@@ -225,7 +223,7 @@ func TestPaceFallsAtOnce(t *testing.T) {
 	}
 }
 
-// A whole machine is sampled at a high rate once it shows that so much is walked.
+// A whole machine is sampled at a high rate only once it has shown that so much can be walked.
 func TestPaceBeginsSlowly(t *testing.T) {
 	const limit, ms = 48 << 20, uint64(1e6)
 	for period, want := range map[time.Duration]int{10 * time.Millisecond: 1, time.Second / 999: 1, 200 * time.Microsecond: 8, 100 * time.Microsecond: 16} {
@@ -241,7 +239,7 @@ func TestPaceBeginsSlowly(t *testing.T) {
 			t.Errorf("every %v: after two calm seconds %d times slower; told: %v", period, p.slow, p.told)
 		}
 	}
-	// A waiting sample ends the trying.
+	// A sample that waits ends the trying.
 	var p pace
 	now := 1000 * ms
 	p.begin(now, 100*time.Microsecond)

@@ -2,7 +2,7 @@ package bpfcopy
 
 import "testing"
 
-// BenchmarkProgramCost reports what the BPF programs account to a copy.
+// BenchmarkProgramCost reports the time that the BPF programs account to a copy.
 func BenchmarkProgramCost(b *testing.B) {
 	prog := startProg(b, compile(b, spinSource))
 	for _, v := range variants {

@@ -8,7 +8,7 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 )
 
-// Software counters load in each variant: the kernel takes the programs that see each hit.
+// Software counters load in each variant: the kernel accepts the programs that see each hit.
 func TestCountersLoad(t *testing.T) {
 	for _, v := range variants {
 		t.Run(fmt.Sprint(v), func(t *testing.T) {

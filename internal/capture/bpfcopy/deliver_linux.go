@@ -4,19 +4,18 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 )
 
-// item is a record of a batch, or a notice from elsewhere.
+// item is a record of a batch, or a notice from another source.
 type item struct {
 	time   uint64
-	weight uint64 // of a clock's sample
+	weight uint64 // of a clock sample
 	data   []byte
 	note   int // index into the batch's maps if data is nil
 }
 
-// maxExeced bounds what is remembered of processes whose end was missed.
+// maxExeced bounds how many processes are remembered whose end may have been missed.
 const maxExeced = 1 << 16
 
-// expect makes a new process a target before its mappings are looked through,
-// which lie in other rings.
+// expect makes a new process a target before its mappings, which are in other rings, are searched.
 func (e *Engine) expect(b []byte) {
 	var n capture.ProcessEvent
 	if b[0] != kindNotice || b[4] != noticeFork || e.opts.All {
@@ -50,8 +49,8 @@ func (e *Engine) deliver(it *item, sink capture.Sink) {
 			e.targets.Forget(n.PID)
 		}
 		if n.Last = last; last || n.Kind == capture.Exec {
-			// The kernel tells of an Exec here when the program is in place, there before
-			// it is mapped.
+			// The programs report an Exec when the program is in place, the other rings before it
+			// is mapped.
 			told := e.execed[n.PID]
 			delete(e.execed, n.PID)
 			if n.Kind == capture.Exec {
@@ -71,7 +70,7 @@ func (e *Engine) deliver(it *item, sink capture.Sink) {
 	}
 }
 
-// hand gives a sample to every event that it is one of.
+// hand delivers a sample for every event that it belongs to.
 func (e *Engine) hand(it *item, sink capture.Sink) {
 	b, weight := it.data, it.weight
 	switch s := &e.snap; s.Event {
@@ -103,8 +102,8 @@ func (e *Engine) hand(it *item, sink capture.Sink) {
 		}
 		back := s.Time
 		if ready > uint64(e.opts.Period) {
-			// The sleep ended when the wait for a CPU began. A wait of a period is what many
-			// short ones come to.
+			// The sleep ended when the wait for a CPU began. A wait of one period stands for many
+			// short ones.
 			s.Time -= min(s.Time, ready)
 		}
 		e.giveAway(sink, e.events.off, off, state)
@@ -125,8 +124,8 @@ func (e *Engine) give(sink capture.Sink, event uint16, weight uint64, state capt
 	sink.Sample(&e.snap)
 }
 
-// giveAway gives a sample of time off the CPU to an event, if there is one and
-// it stands for anything.
+// giveAway delivers a sample of time off the CPU for an event, if there is such an event and the
+// weight is not 0.
 func (e *Engine) giveAway(sink capture.Sink, event int, weight uint64, state capture.State) {
 	if event >= 0 && weight > 0 {
 		e.give(sink, uint16(event), weight, state)

@@ -1,7 +1,6 @@
-// Package bpfcopy is the engine that costs the target least: a small BPF
-// program on each CPU's sampling event looks whether the interrupted thread is
-// a target's, copies its registers and exactly the live bytes of its stack into
-// a ring buffer, and lets it go.
+// Package bpfcopy is the engine with the least cost for the target: a small BPF program on each
+// CPU's sampling event checks whether the interrupted thread is a target's, copies its registers
+// and exactly the live bytes of its stack into a ring buffer, and lets it go on.
 package bpfcopy
 
 //go:generate go tool bpf2go -go-package bpfcopy -tags linux -target amd64,arm64 -output-stem capture capture bpf/capture.c -- -O2 -Wall -Werror

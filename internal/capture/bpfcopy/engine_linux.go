@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// largestStack is the most that the programs copy of a stack, bytes.
+	// largestStack is the most bytes of a stack that the programs copy.
 	largestStack = 512 << 10
-	// unknownStack is the most where the stack's top is not known.
+	// unknownStack is the most bytes if the stack's top is not known.
 	unknownStack = 64 << 10
 )
 
-// maxStackOf is how much of a stack is copied at most.
+// maxStackOf returns how many bytes of a stack are copied at most.
 func maxStackOf(opts capture.Options) int {
 	if opts.MaxStack <= 0 || opts.MaxStack > largestStack {
 		return largestStack
@@ -29,33 +29,33 @@ func maxStackOf(opts capture.Options) int {
 	return max(opts.MaxStack, 1024)
 }
 
-// Engine is capture.Engine by BPF programs.
+// Engine implements capture.Engine with BPF programs.
 type Engine struct {
 	opts   capture.Options
 	progs  *programs
 	events *events
-	timers *perfevent.Timers // nil: nothing is sampled by a clock
+	timers *perfevent.Timers // nil if nothing is sampled by a clock
 	ticks  []int             // links of the program to the timers' events
-	mmaps  *perfevent.Mmaps  // nil where it could not be had
+	mmaps  *perfevent.Mmaps  // nil if it could not be opened
 	ring   *ring
 	waiter *perfevent.Waiter
 
-	// The rings and the clocks' periods belong to who holds reading.
+	// reading guards the rings and the clocks' periods.
 	reading sync.Mutex
 	stopped bool // nothing is sampled any more
 	kept    *backlog
 	pace    pace
 	patient atomic.Int64 // how long samples may wait in the ring, ns
 
-	prompter capture.Prompter // nil: the Sink is none
-	prompted bool             // it wants what was read now
+	prompter capture.Prompter // nil if the Sink does not implement it
+	prompted bool             // it wants what was read now to be walked at once
 	sampled  bool             // there has been a sample
 
 	targets *perfevent.Targets
 	snap    capture.Snapshot
-	execed  map[uint32]bool // an Exec was told by mmaps and not yet by the programs
+	execed  map[uint32]bool // mmaps reported an Exec that the programs have not reported yet
 
-	begun   map[uint32]uint64    // which program each target runs, as the programs name it; 0: its first
+	begun   map[uint32]uint64    // which program each target runs, by the programs' own number; 0: its first
 	known   map[uint32]knowledge // of those programs
 	follows [maxFollows]bool     // which slots of the map are in use
 
@@ -63,23 +63,23 @@ type Engine struct {
 	reader  atomic.Pointer[reader] // nil: the walker reads the rings itself
 	here    inPlace
 	flow    flow
-	strain  time.Time // when walking took long, or had to be soon, the last time
-	walked  time.Time // when it began last
+	strain  time.Time // when walking last took long, or had to happen soon
+	walked  time.Time // when walking last began
 
 	seen    asleep // threads that sleep at the end
 	told    told
 	started uint64    // CLOCK_MONOTONIC, ns, from when on time off the CPU counts
-	batched time.Time // when a batch ended last
-	telling time.Time // when sleeps that go on were told of last, or recording began
-	toldAll bool      // so was each that recording began in
-	asleep  int       // how many they were
+	batched time.Time // when a batch last ended
+	telling time.Time // when sleeps that go on were last reported, or recording began
+	toldAll bool      // so was each sleep that was going on when recording began
+	asleep  int       // how many there were
 
 	samples, bytes, malformed atomic.Uint64
-	dropped                   atomic.Uint64 // there was no room for them in kept
-	ended                     atomic.Uint64 // when sampling did, ns; 0: it goes on
+	dropped                   atomic.Uint64 // records for which there was no room in kept
+	ended                     atomic.Uint64 // when sampling ended, ns; 0: it goes on
 }
 
-// Who uses an engine asks by the interface whether it has more than capture.Engine.
+// Users of an engine ask by interface whether it has more than capture.Engine.
 var (
 	_ capture.Engine       = (*Engine)(nil)
 	_ capture.GoHinter     = (*Engine)(nil)
@@ -160,9 +160,9 @@ func (e *Engine) openTimers(cpus []int) (err error) {
 	})
 }
 
-// ringSize is room for half a second of 16 KiB stacks from every CPU, and for
-// several of the largest at least; of the whole machine, which may be so busy that the
-// reader waits for a CPU, for twice that. All of it counts as memory of candid's.
+// ringSize returns room for half a second of 16 KiB stacks from every CPU, and for at least several
+// of the largest. For the whole machine, which may be so busy that the reader waits for a CPU, it
+// returns twice that. All of it counts as candid's memory.
 func ringSize(opts capture.Options, cpus int) int {
 	want := 0.5 / opts.Period.Seconds() * float64(cpus) * 16384
 	if opts.All {
@@ -175,10 +175,10 @@ func ringSize(opts capture.Options, cpus int) int {
 	return size
 }
 
-// Name is "bpf".
+// Name returns "bpf".
 func (e *Engine) Name() string { return "bpf" }
 
-// Describe says what is used.
+// Describe returns what is used, for people.
 func (e *Engine) Describe() string {
 	s := "perf events + BPF stack copy (" + e.events.describe(e.opts) + ")"
 	if len(e.events.ticks) > 0 {
@@ -190,7 +190,7 @@ func (e *Engine) Describe() string {
 	return s
 }
 
-// Variant is how the stack's bytes are copied.
+// Variant returns how the stack's bytes are copied.
 func (e *Engine) Variant() Variant { return e.progs.variant }
 
 // Run samples until ctx ends or no target is left.
@@ -238,13 +238,13 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	e.telling, e.toldAll = time.Now(), false
 	for {
 		gone, any, err := e.turn(ctx, sink)
-		if !any && time.Since(e.batched) >= capture.IdleBatch*9/10 { // a wait may be a little shorter
+		if !any && time.Since(e.batched) >= capture.IdleBatch*9/10 { // a wait may be a little too short
 			e.batchEnd(sink)
 		}
 		e.patient.Store(int64(e.patience(sink)))
 		e.forget(gone)
 		if e.tellDue() {
-			// Earlier ends are reported first.
+			// Processes that ended earlier are reported first.
 			e.drain(sink)
 			if e.lookAsleep(perfevent.Now(), false, sink) {
 				e.batchEnd(sink)
@@ -259,15 +259,15 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 }
 
 const (
-	// mostPatience is how long samples may lie in the ring, which has room for more, and
-	// wakes the reader when three eighths of it are used.
+	// mostPatience is how long samples may lie in the ring, which has room for more and wakes the
+	// reader when three eighths of it are used.
 	mostPatience = 500 * time.Millisecond
-	// awayPatience is for those of threads that slept: what they waited for is asked
-	// when they are read.
+	// awayPatience is the same if threads that slept are sampled: what they waited for is asked
+	// when the samples are read.
 	awayPatience = 100 * time.Millisecond
 )
 
-// patience is how long samples may wait for their reader.
+// patience returns how long samples may wait for their reader.
 func (e *Engine) patience(sink capture.Sink) time.Duration {
 	if e.progs.away != nil {
 		return perfevent.Patience(sink, awayPatience)
@@ -275,11 +275,11 @@ func (e *Engine) patience(sink capture.Sink) time.Duration {
 	return perfevent.Patience(sink, mostPatience)
 }
 
-// firstTell is how long after recording began those sleeps are told of that began before,
-// however many they are.
+// firstTell is how long after the start of recording the sleeps that began before it are reported,
+// however many there are.
 const firstTell = 300 * time.Millisecond
 
-// tellDue reports whether it is time to tell of sleeps that go on.
+// tellDue reports whether it is time to report sleeps that go on.
 func (e *Engine) tellDue() bool {
 	every := e.opts.TellEvery(e.asleep)
 	if !e.toldAll {
@@ -292,7 +292,7 @@ func (e *Engine) tellDue() bool {
 	return true
 }
 
-// briefest is how long a sleep that is told of before it ends has lasted at least.
+// briefest returns the least duration of a sleep that is reported before it ends.
 func (e *Engine) briefest() time.Duration {
 	switch {
 	case e.opts.TellMost <= 0:
@@ -303,14 +303,14 @@ func (e *Engine) briefest() time.Duration {
 	return e.opts.Tell / 2
 }
 
-// finish hands over what is left when nothing more shall be sampled.
+// finish hands over what is left when sampling has ended.
 func (e *Engine) finish(sink capture.Sink) {
 	end := perfevent.Now()
 	e.collectRest()
 	e.walkAll(sink)
 	if e.progs.away != nil && e.lookAsleep(end, true, sink) {
 		sink.BatchEnd()
-		// Those that woke up meanwhile were left to tell of themselves.
+		// Threads that woke up meanwhile report their sleep themselves.
 		e.collectRest()
 		e.walkAll(sink)
 	}
@@ -321,7 +321,7 @@ func (e *Engine) batchEnd(sink capture.Sink) {
 	e.batched = time.Now()
 }
 
-// Close frees everything; the programs and the events vanish with it.
+// Close frees everything; the programs and the events go away with it.
 func (e *Engine) Close() error {
 	for _, fd := range e.ticks {
 		_ = unix.Close(fd)

@@ -14,7 +14,7 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// recorder keeps what an engine delivered.
+// recorder keeps what an engine has delivered.
 type recorder struct {
 	byTID    map[uint32]int
 	weight   map[uint32]uint64
@@ -59,7 +59,7 @@ func compile(t testing.TB, source string) string {
 	return fixture.C(t, source, "-g", "-fno-omit-frame-pointer", "-lm")
 }
 
-// open opens an engine or skips where BPF is not permitted.
+// open opens an engine, or skips the test if BPF is not permitted.
 func open(t testing.TB, opts capture.Options, v Variant) *Engine {
 	t.Helper()
 	e, err := Open(opts, v)
@@ -118,7 +118,7 @@ func TestSpin(t *testing.T) {
 			r := newRecorder()
 			maps, _ := os.ReadFile("/proc/" + itoa(prog.Process.Pid) + "/maps")
 			lo, hi := stackRange(t, string(maps))
-			holes := 0 // the kernel moves a page now and then, and it is not there meanwhile
+			holes := 0 // the kernel moves a page now and then, and it is absent meanwhile
 			r.look = func(s *capture.Snapshot) {
 				sp := s.Regs.SP()
 				if s.Regs.PC == 0 || sp < lo || sp >= hi {

@@ -12,19 +12,19 @@ import (
 // Variant is how the stack's bytes get into the ring buffer.
 type Variant uint8
 
-// The variants.
+// Values of Variant.
 const (
 	Auto Variant = iota
 	Exact
 	Sized
 )
 
-// Open fails: BPF programs run in Linux only.
+// Open fails: BPF programs run on Linux only.
 func Open(capture.Options, Variant) (capture.Engine, error) {
 	return nil, fmt.Errorf("sample with BPF: %w: BPF programs run in Linux only", capture.ErrUnsupported)
 }
 
-// Waiters tells where a process's threads entered the kernel.
+// Waiters finds where a process's threads entered the kernel.
 type Waiters struct{}
 
 // Waiter is a thread that was in the kernel.
@@ -34,10 +34,10 @@ type Waiter struct {
 	Regs cpu.Registers
 }
 
-// OpenWaiters fails: BPF programs run in Linux only.
+// OpenWaiters fails: BPF programs run on Linux only.
 func OpenWaiters(int) (*Waiters, error) {
 	return nil, fmt.Errorf("see where threads wait: %w: BPF programs run in Linux only", capture.ErrUnsupported)
 }
 
-// Each calls f with nothing.
+// Each returns nil without calling f.
 func (*Waiters) Each(func(Waiter)) error { return nil }

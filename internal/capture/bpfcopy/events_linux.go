@@ -12,16 +12,16 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 )
 
-// events are Options.Events by how they are sampled.
+// events are Options.Events, sorted by how they are sampled.
 type events struct {
-	ticks []uint16 // those that a CPU's clock samples: cpu, and the running part of wall
-	wall  int      // index, -1: not asked for
+	ticks []uint16 // events that a CPU's clock samples: cpu, and the running part of wall
+	wall  int      // index, -1 if not requested
 	off   int      // the same
 	// points are the indices of counters, tracepoints and probes.
 	points []int
 }
 
-// sortEvents finds out how to sample by what was asked for.
+// sortEvents decides how each requested event is sampled.
 func sortEvents(opts capture.Options) (*events, error) {
 	list := opts.Events
 	ev := &events{wall: -1, off: -1}
@@ -50,14 +50,15 @@ func sortEvents(opts capture.Options) (*events, error) {
 	return ev, nil
 }
 
-// everyHit reports whether a program is run at the hits of a counter, and takes as many of them
-// as make the period: the kernel does not do that well for its software counters.
+// everyHit reports whether a program runs at the hits of a counter and counts off the period
+// itself: the kernel does not do that well for its software counters.
 func everyHit(e capture.Event) bool {
 	return e.Kind == capture.Counter && e.Type == capture.TypeSoftware && e.Period == 0
 }
 
-// hitEvery is at each how many hits it is run. Page faults may be so many that a look at
-// each were felt: it is at one in eight, and what they come to is right on average.
+// hitEvery returns the number of hits between two runs of the program. Page faults may be so many
+// that a run at each would be noticed: the program runs at one in eight, and the weights are right
+// on average.
 func hitEvery(e capture.Event) uint64 {
 	const pageFaults, minorFaults = 2, 5 // PERF_COUNT_SW_PAGE_FAULTS and _MIN
 	if e.Config == pageFaults || e.Config == minorFaults {
@@ -66,12 +67,12 @@ func hitEvery(e capture.Event) uint64 {
 	return 1
 }
 
-// counts reports whether there are such.
+// counts reports whether any event is counted at every hit.
 func (ev *events) counts(opts capture.Options) bool {
 	return slices.ContainsFunc(ev.points, func(i int) bool { return everyHit(opts.Events[i]) })
 }
 
-// describe says what is sampled by, for people.
+// describe returns what is sampled, for people.
 func (ev *events) describe(opts capture.Options) string {
 	var parts []string
 	if len(ev.ticks) > 0 {
@@ -97,8 +98,8 @@ func (ev *events) describe(opts capture.Options) string {
 	return strings.Join(parts, "; ")
 }
 
-// attachEvent puts a program on a perf event: it gets cookie with each call. The
-// link that comes back takes it off when it is closed.
+// attachEvent attaches a program to a perf event: the program gets cookie with each call. Closing
+// the returned link detaches it.
 func attachEvent(prog *ebpf.Program, event int, cookie uint64) (fd int, err error) {
 	const linkCreate, perfEvent = 28, 41 // BPF_LINK_CREATE, BPF_PERF_EVENT of linux/bpf.h
 	attr := struct {

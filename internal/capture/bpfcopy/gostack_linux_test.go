@@ -11,8 +11,8 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 )
 
-// A program that is most of the time on the stack of its thread, which Go makes such
-// calls on, while its goroutine waits on its own.
+// clockSource is a program that spends most of its time on the stack of its thread, on which Go
+// makes such calls, while its goroutine waits on its own stack.
 const clockSource = `package main
 import "time"
 var t time.Time
@@ -31,7 +31,7 @@ func clock(t *testing.T) (bin string) {
 	return bin
 }
 
-// The goroutine's stack is copied unless the program is known to have none.
+// The goroutine's stack is copied unless the program is known to run no Go code.
 func TestSecondStackWhereGoRuns(t *testing.T) {
 	pid := startProg(t, clock(t)).Process.Pid
 	e := open(t, cpuOptions(500, pid), Exact)
@@ -80,7 +80,7 @@ func TestSecondStackWhereGoRuns(t *testing.T) {
 	}
 }
 
-// What was told of a program is not taken to be so of the next.
+// A statement about one program does not hold for the next.
 func TestSecondStackAfterExec(t *testing.T) {
 	cmd, release := startGated(t, "exec "+clock(t))
 	pid := cmd.Process.Pid
@@ -92,8 +92,8 @@ func TestSecondStackAfterExec(t *testing.T) {
 	findsSecond(t, e)
 }
 
-// Nor is what is told of it when the next runs already, before the engine's user could
-// know of that.
+// A statement about a program has no effect either if the next one already runs and the engine's
+// user could not know that yet.
 func TestSecondStackWhereExecIsUnknown(t *testing.T) {
 	bin := clock(t)
 	cmd, release := startGated(t, "exec "+bin)
@@ -107,7 +107,7 @@ func TestSecondStackWhereExecIsUnknown(t *testing.T) {
 			t.Fatalf("it runs %q: %v", exe, err)
 		}
 	}
-	if err := e.RunsGo(pid, false); err != nil { // of the shell
+	if err := e.RunsGo(pid, false); err != nil { // this is said of the shell
 		t.Fatal(err)
 	}
 	findsSecond(t, e)
@@ -133,7 +133,7 @@ func findsSecond(t *testing.T, e *Engine) {
 	}
 }
 
-// teller says of each program, as soon as it is told of, that it runs no Go code.
+// teller says of each program, as soon as it is reported, that it runs no Go code.
 type teller struct {
 	*recorder
 	t   *testing.T
@@ -157,8 +157,8 @@ func (s *teller) BatchEnd() {
 	}
 }
 
-// What is told of the new program holds, whichever of the kernel's two notices of an exec
-// came first.
+// A statement about the new program holds, whichever of the kernel's two notices of an exec came
+// first.
 func TestSecondStackTellingOfTheNextProgram(t *testing.T) {
 	cmd, release := startGated(t, "exec "+clock(t))
 	e := open(t, cpuOptions(500, cmd.Process.Pid), Exact)

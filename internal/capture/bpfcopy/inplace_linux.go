@@ -8,32 +8,33 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 )
 
-// Where walking keeps up with sampling, the walker reads the rings itself and walks the
-// stacks where they lie: that saves a copy of each, and a thread that wakes another. If it
-// takes longer all the same, a reader relieves it, and stays for a while.
+// If walking keeps up with sampling, the walker reads the rings itself and walks the stacks in
+// place: that saves a copy of each stack and a wakeup of another thread. If walking takes long all
+// the same, a reader relieves the walker, and stays for a while.
 const (
-	// reliefAfter is how long records that lie in the ring may be walked. A ring has room
-	// for several times that.
+	// reliefAfter is how long records in the ring may be walked in place. A ring has room for
+	// several times that.
 	reliefAfter = 15 * time.Millisecond
-	// swift is how long walking a batch takes at most where it keeps up.
+	// swift is how long walking a batch takes at most if the walker keeps up.
 	swift = 5 * time.Millisecond
-	// swiftFor is for how long it must have kept up.
+	// swiftFor is how long the walker must have kept up.
 	swiftFor = time.Second
-	// unhurried is how soon batches are wanted at most where that is said of them.
+	// unhurried is the shortest patience with which the walker reads the rings itself: a sink that
+	// wants batches sooner gets a reader.
 	unhurried = 50 * time.Millisecond
-	// soonFull is how soon half of the ring would be full where samples are so large or so
-	// many that it must not wait for the walker: not even until it is relieved.
+	// soonFull is the time in which half of the ring would be filled if samples are so large or so
+	// many that the ring must not wait for the walker, not even until it is relieved.
 	soonFull = 100 * time.Millisecond
 )
 
-// flow is how fast stacks come.
+// flow measures how fast stacks arrive.
 type flow struct {
 	since time.Time
-	bytes uint64 // until then
+	bytes uint64 // total until since
 	fast  bool
 }
 
-// look reports whether they would fill room bytes soon; bytes is how many have come so far.
+// look reports whether room bytes would be filled soon; bytes is the total so far.
 func (f *flow) look(now time.Time, bytes, room uint64) (fast bool) {
 	if d := now.Sub(f.since); d >= soonFull {
 		f.fast = !f.since.IsZero() && float64(bytes-f.bytes)*soonFull.Seconds() > float64(room)*d.Seconds()
@@ -42,22 +43,22 @@ func (f *flow) look(now time.Time, bytes, room uint64) (fast bool) {
 	return f.fast
 }
 
-// fills reports whether the ring would be full soon if nobody read it.
+// fills reports whether the ring would soon be full if nobody read it.
 func (e *Engine) fills(now time.Time) bool { return e.flow.look(now, e.bytes.Load(), e.ring.size/2) }
 
-// inPlace is what is walked where it lies in the ring.
+// inPlace is the batch that is walked in place in the ring.
 type inPlace struct {
 	mu    sync.Mutex
 	batch batch
-	next  int    // of the batch's items, the first that is not taken yet
-	from  uint64 // how far the ring was read before
+	next  int    // index of the first of the batch's items that is not taken yet
+	from  uint64 // the position up to which the ring was read before
 	busy  bool   // something is being walked while nobody reads the ring
-	holds bool   // that lies in the ring
+	holds bool   // and it lies in the ring
 	guard *time.Timer
 }
 
-// turn waits until there is something to be walked and walks it. It gives the processes
-// that have ended, whether there was anything, and why nothing can be read any more.
+// turn waits until there is something to walk and walks it. It returns the processes that have
+// ended, whether there was anything, and why nothing can be read any more.
 func (e *Engine) turn(ctx context.Context, sink capture.Sink) (gone []int, any bool, err error) {
 	r := e.reader.Load()
 	if r == nil {
@@ -105,7 +106,7 @@ func (e *Engine) turnHere(ctx context.Context, sink capture.Sink) (gone []int, a
 		if len(gone) > 0 || time.Since(e.walked) >= patience || e.ring.waiting() >= watermark(e.ring.size) {
 			break
 		}
-		// The kernel wakes for more than is worth a batch.
+		// The kernel also wakes the walker for events that are not worth a batch.
 		if e.collect() || e.kept.waiting() > wakeBytes {
 			break
 		}
@@ -123,9 +124,9 @@ func (e *Engine) turnHere(ctx context.Context, sink capture.Sink) (gone []int, a
 	return gone, any, nil
 }
 
-// walkHere walks what is in the backlog, and then what is in the rings, and reports whether
-// there was anything. If it takes long, a reader takes the rings over, and the rest of them
-// is left to the next turn.
+// walkHere walks what is in the backlog, then what is in the rings, and reports whether there was
+// anything. If it takes long, a reader takes over the rings, and the rest of their records is left
+// to the next turn.
 func (e *Engine) walkHere(sink capture.Sink) (any bool) {
 	h := &e.here
 	h.mu.Lock()
@@ -163,10 +164,10 @@ func (e *Engine) walkHere(sink capture.Sink) (any bool) {
 	return any
 }
 
-// readHere gives what is in the rings, to be walked where it lies; nil if a reader has them.
+// readHere returns what is in the rings, to be walked in place; nil if a reader has them.
 func (e *Engine) readHere() *batch {
 	h := &e.here
-	h.mu.Lock() // never within reading: relieve takes reading within it
+	h.mu.Lock() // never while holding reading: relieve locks reading while it holds this
 	defer h.mu.Unlock()
 	if e.reader.Load() != nil {
 		h.busy = false
@@ -182,7 +183,7 @@ func (e *Engine) readHere() *batch {
 	return b
 }
 
-// take gives the next item, nil when there is none.
+// take returns the next item, nil when there is none.
 func (h *inPlace) take() *item {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -194,8 +195,8 @@ func (h *inPlace) take() *item {
 	return &h.batch.items[h.next-1]
 }
 
-// relieve lets a reader take over if the walker is not done, and what is not walked yet be
-// copied out of the ring.
+// relieve starts a reader if the walker is not done, and copies what is not walked yet out of the
+// ring.
 func (e *Engine) relieve(ctx context.Context) {
 	h := &e.here
 	h.mu.Lock()
@@ -209,8 +210,8 @@ func (e *Engine) relieve(ctx context.Context) {
 	e.read(ctx)
 }
 
-// moveOut copies what lies in the ring and is not walked yet into the backlog. The caller
-// has locked e.here.
+// moveOut copies what is in the ring and not walked yet into the backlog. The caller has locked
+// e.here.
 func (e *Engine) moveOut() {
 	h := &e.here
 	e.reading.Lock()
@@ -228,7 +229,7 @@ func (e *Engine) moveOut() {
 		b.items = append(b.items, it)
 	}
 	e.kept.put(b)
-	var now []byte // what is being walked lies there still
+	var now []byte // what is being walked is still there
 	if h.next > 0 {
 		now = h.batch.items[h.next-1].data
 	}

@@ -10,14 +10,14 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// dawdler is a sink that is fast, but waits in each sample for which there is a token.
+// dawdler is a sink that is fast, but blocks in each sample for which there is a token.
 type dawdler struct {
-	token   chan chan struct{} // each closed when it may go on
+	token   chan chan struct{} // each is closed when the sink may go on
 	inside  chan struct{}
 	last    uint64
 	samples int
 	back    int
-	changed int // stacks that were not the same after it had waited
+	changed int // stacks that had changed after the sink had blocked
 }
 
 func (d *dawdler) Sample(snap *capture.Snapshot) {
@@ -40,16 +40,16 @@ func (d *dawdler) Sample(snap *capture.Snapshot) {
 func (d *dawdler) Notice(capture.ProcessEvent) {}
 func (d *dawdler) BatchEnd()                   {}
 
-// A walker that keeps up reads the rings itself. One that is held up is relieved: what comes
-// meanwhile is taken out and not lost, the stack that it is at stays what it was, and the
-// order of time is kept. This goes on for as often as it happens, and is so as well where it
-// is at what was taken out of the ring before its time.
+// A walker that keeps up reads the rings itself. One that is held up is relieved: what arrives
+// meanwhile is taken out and not lost, the stack that it is walking stays unchanged, and time order
+// is kept. This works as often as it happens, and also if the walker is held up in records that
+// were taken out of the ring early.
 func TestWalkerIsRelieved(t *testing.T) {
 	t.Run("ring", func(t *testing.T) { relieved(t, false) })
 	t.Run("backlog", func(t *testing.T) { relieved(t, true) })
 }
 
-// takeOut takes what is waiting out of the rings if the walker is not at it.
+// takeOut takes what is waiting out of the rings, unless the walker is reading them.
 func takeOut(e *Engine) {
 	e.here.mu.Lock()
 	defer e.here.mu.Unlock()
@@ -112,8 +112,8 @@ func relieved(t *testing.T, early bool) {
 	}
 }
 
-// A record that a pass has given stays as it is until it is let go, also what lay across the end of
-// the ring.
+// A record that a pass has returned stays unchanged until it is released, even one that lay across
+// the end of the ring.
 func TestRingHolds(t *testing.T) {
 	const size = 1 << 12
 	r := &ring{consumer: make([]byte, 8), producer: make([]byte, 8), data: make([]byte, size), size: size}
@@ -138,7 +138,7 @@ func TestRingHolds(t *testing.T) {
 		return size - (written - n)
 	}
 	for i := range 200 {
-		// Three records; the second is in use while others come behind it.
+		// There are three records; the second is in use while others arrive behind it.
 		from := r.pos
 		for k := range 3 {
 			write(byte(3*i+k), 200+8*(i%7))

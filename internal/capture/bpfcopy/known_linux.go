@@ -12,7 +12,7 @@ import (
 // maxFollows is how many processes' stacks are followed at a time.
 const maxFollows = 256
 
-// knowledge is what the BPF programs are told of a process's program.
+// knowledge is what the BPF programs are told about a process's program.
 type knowledge struct {
 	goless bool
 	follow uint32 // slot in follows plus 1, 0: none
@@ -24,9 +24,9 @@ var (
 	_ capture.WakeupFilter = (*Engine)(nil)
 )
 
-// RunsGo tells whether a target runs Go code, until it runs another program; if it is
-// not told, it may. It is of the program that the last notices told of, and holds for no
-// other, also if that has begun meanwhile. It is called from the Sink, or before Run.
+// RunsGo sets whether a target runs Go code, until it runs another program; if it is not called,
+// the target may. It applies to the program that the last notices reported, and to no other, even
+// if another has begun meanwhile. It is called from the Sink, or before Run.
 func (e *Engine) RunsGo(pid int, does bool) error {
 	k := e.known[uint32(pid)]
 	k.goless = !does
@@ -36,7 +36,7 @@ func (e *Engine) RunsGo(pid int, does bool) error {
 	return nil
 }
 
-// Follow tells where the stacks of a target go on. It is capture.Follower's.
+// Follow sets where the stacks of a target go on. It implements capture.Follower.
 func (e *Engine) Follow(pid int, how *capture.Follow) error {
 	if e.progs.variant != Exact {
 		return fmt.Errorf("follow the stacks of process %d: %w: it takes Linux 6.16", pid, capture.ErrUnsupported)
@@ -72,7 +72,8 @@ func (e *Engine) Follow(pid int, how *capture.Follow) error {
 	return nil
 }
 
-// Plain tells whether the code of a program's file is all in files. It is capture.WakeupFilter's.
+// Plain sets whether the code of a program's file is all in files. It implements
+// capture.WakeupFilter.
 func (e *Engine) Plain(dev, inode uint64, is bool) error {
 	m, key := e.progs.coll.Maps["plain"], captureProgramFile{Dev: dev, Inode: inode}
 	if !is {
@@ -94,13 +95,13 @@ func (e *Engine) giveUp(slot uint32) {
 	}
 }
 
-// unknow drops what was known of a process's program.
+// unknow forgets what was known about a process's program.
 func (e *Engine) unknow(pid uint32) {
 	e.giveUp(e.known[pid].follow)
 	delete(e.known, pid)
 }
 
-// tell tells the BPF programs what is known of the program that a process runs, and
+// tell passes what is known about the program that a process runs to the BPF programs, and
 // remembers it.
 func (e *Engine) tell(pid uint32, k knowledge) error {
 	if !e.targets.Has(pid) {
@@ -109,7 +110,7 @@ func (e *Engine) tell(pid uint32, k knowledge) error {
 	}
 	program, begun := e.begun[pid]
 	if e.opts.All && (!begun || program == 0) {
-		program = someProgram // until it runs another, which on_exec tells apart
+		program = someProgram // until it runs another, which on_exec detects
 	}
 	known := e.progs.coll.Maps["known"]
 	var err error
@@ -131,7 +132,7 @@ func (e *Engine) tell(pid uint32, k knowledge) error {
 // someProgram is SOME_PROGRAM of bpf/copy.h.
 const someProgram = ^uint64(0)
 
-// program puts a description in the form of the BPF programs.
+// program converts a description to the form of the BPF programs.
 func program(how *capture.Follow) (*captureFollow, error) {
 	if err := how.Check(); err != nil {
 		return nil, err

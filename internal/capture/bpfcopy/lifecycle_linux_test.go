@@ -19,10 +19,10 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// command is exec.Command of a list.
+// command is exec.Command for a list.
 func command(argv ...string) *exec.Cmd { return exec.Command(argv[0], argv[1:]...) }
 
-// forever is how long a recording goes on that does not notice its end.
+// forever is how long a recording runs that does not notice its end.
 const forever = 3 * time.Minute
 
 // startGated starts a shell that goes on with the script when released, so that
@@ -42,7 +42,7 @@ func startGated(t testing.TB, script string) (cmd *exec.Cmd, release func()) {
 	return cmd, func() { _, _ = io.WriteString(in, "\n") }
 }
 
-// Threads that work different parts of the time, each in pieces of 1 ms.
+// threadsSource has threads that work different shares of the time, each in pieces of 1 ms.
 const threadsSource = `
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -77,7 +77,7 @@ func TestThreadsAgainstTheKernelsAccount(t *testing.T) {
 			for tid, end := range after {
 				cpu := float64(end - before[tid])
 				got := float64(r.weight[uint32(tid)])
-				// Four deviations of counting, which chance exceeds once in 2,000 runs of
+				// Four standard deviations of the count, which chance exceeds once in 2,000 runs of
 				// this test, and the milliseconds around the recording.
 				limit := 4*math.Sqrt(cpu*1e6) + 5e6
 				t.Logf("thread %d: %.1f ms sampled, %.1f ms accounted, %d samples", tid, got/1e6, cpu/1e6, r.byTID[uint32(tid)])
@@ -89,7 +89,7 @@ func TestThreadsAgainstTheKernelsAccount(t *testing.T) {
 	}
 }
 
-// Threads that burn 3 ms and end, beside a first thread that burns as much.
+// shortSource has threads that burn 3 ms and end, beside a first thread that burns as much.
 const shortSource = `
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -203,7 +203,7 @@ int main() { while (clock() < CLOCKS_PER_SEC / 5); }`)
 	}
 }
 
-// The last notice of a target says how it ended.
+// The last notice of a target reports how it ended.
 func TestHowTargetsEnd(t *testing.T) {
 	for script, want := range map[string]target.Outcome{
 		"exit 0":              {Known: true},
@@ -226,7 +226,7 @@ func TestHowTargetsEnd(t *testing.T) {
 	}
 }
 
-// It need not be the first thread that ends the process.
+// The first thread need not be the one that ends the process.
 func TestHowHeadlessTargetEnds(t *testing.T) {
 	bin := compile(t, `
 #define _GNU_SOURCE
@@ -277,10 +277,10 @@ func TestNoSuchProcess(t *testing.T) {
 	}
 }
 
-// One who may not use BPF is told so whatever the kernel refuses first: maps are
-// made in an order that differs from run to run.
+// A user who may not use BPF is told so whatever the kernel refuses first: maps are made in an
+// order that differs from run to run.
 func TestRefusalIsOfPermission(t *testing.T) {
-	open(t, cpuOptions(99), Auto).Close() // skips where BPF is not permitted
+	open(t, cpuOptions(99), Auto).Close() // skips if BPF is not permitted
 	refused := fmt.Errorf("map aways: %w", ebpf.ErrNotSupported)
 	if err := loadError(refused); errors.Is(err, capture.ErrPermission) || !errors.Is(err, capture.ErrUnsupported) {
 		t.Errorf("root is told: %v", err)

@@ -20,10 +20,10 @@ import (
 // Variant is how the stack's bytes get into the ring buffer.
 type Variant uint8
 
-// The variants.
+// Values of Variant.
 const (
 	Auto  Variant = iota
-	Exact         // records of just the length that is needed; Linux 6.16 and later
+	Exact         // records of exactly the length that is needed; Linux 6.16 and later
 	Sized         // records of fixed sizes; Linux 5.15 and later
 )
 
@@ -41,26 +41,26 @@ func (v Variant) String() string {
 // targetChildren is a flag of a target (struct target of bpf/copy.h).
 const targetChildren = 1
 
-// firstPIDNamespace is the inode of the machine's first pid namespace
-// (PROC_PID_INIT_INO of linux/proc_ns.h).
+// firstPIDNamespace is the inode of the machine's initial pid namespace (PROC_PID_INIT_INO of
+// linux/proc_ns.h).
 const firstPIDNamespace = 0xEFFFFFFC
 
-// programs are what was loaded.
+// programs are the loaded programs.
 type programs struct {
 	coll    *ebpf.Collection
 	sample  *ebpf.Program
-	count   *ebpf.Program // nil: no software counter is asked for
-	away    *away         // nil: time off the CPU is not asked for
-	points  *points       // nil: only time is asked for
+	count   *ebpf.Program // nil if no software counter is requested
+	away    *away         // nil if time off the CPU is not requested
+	points  *points       // nil if only time is requested
 	links   []link.Link
 	variant Variant
-	why     string // the exact variant was not taken
+	why     string // why the exact variant was not used
 }
 
-// load loads the programs for the options, in the variant asked for or the
-// best that the kernel takes.
+// load loads the programs for the options, in the requested variant or the best that the kernel
+// accepts.
 func load(opts capture.Options, ev *events, variant Variant, ringSize int) (*programs, error) {
-	kernel := btf.NewCache() // to read the kernel's description takes longer than all else
+	kernel := btf.NewCache() // reading the kernel's types takes longer than everything else
 	switch variant {
 	case Exact, Sized:
 		return loadVariant(opts, ev, variant, ringSize, kernel)
@@ -141,7 +141,7 @@ func loadVariant(opts capture.Options, ev *events, variant Variant, ringSize int
 	return p, nil
 }
 
-// configure sets what the programs of one of the objects cannot know.
+// configure sets the variables and map sizes that one of the objects cannot know itself.
 func configure(spec *ebpf.CollectionSpec, opts capture.Options, ringSize int) error {
 	spec.Maps["ring"].MaxEntries = uint32(ringSize)
 	ns, err := pidNamespace()
@@ -172,7 +172,7 @@ func configure(spec *ebpf.CollectionSpec, opts capture.Options, ringSize int) er
 	return nil
 }
 
-// shared are the maps that all objects' programs use.
+// shared are the names of the maps that the programs of all objects use.
 var shared = []string{"ring", "targets", "known", "follows", "scratch", "lost", "spending"}
 
 func (p *programs) close() {
@@ -184,7 +184,7 @@ func (p *programs) close() {
 	p.coll.Close()
 }
 
-// loadError says why the programs could not be loaded and what helps.
+// loadError returns why the programs could not be loaded and what helps.
 func loadError(err error) error {
 	var verifier *ebpf.VerifierError
 	switch {
@@ -201,11 +201,10 @@ func loadError(err error) error {
 	return fmt.Errorf("load the BPF programs: %w", err)
 }
 
-// permitted reports whether this process may use BPF at all. What is refused first to
-// one that may not is chance, and need not say EPERM: without the types' description,
-// which it may not load either, a map of tasks is an invalid argument, which the
-// library takes for an old kernel. Least recently used maps take CAP_BPF whatever
-// kernel.unprivileged_bpf_disabled says.
+// permitted reports whether this process may use BPF at all. For a process that may not, it is
+// chance what is refused first, and the error need not be EPERM: without BTF, which it may not load
+// either, a map of tasks is an invalid argument, which the library takes for an old kernel. LRU
+// maps require CAP_BPF whatever kernel.unprivileged_bpf_disabled is.
 func permitted() bool {
 	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.LRUHash, KeySize: 4, ValueSize: 4, MaxEntries: 1})
 	if err != nil {
@@ -215,8 +214,8 @@ func permitted() bool {
 	return true
 }
 
-// pidNamespace is the inode of this process's pid namespace, 0 if it is the
-// machine's first, whose numbers need no looking up.
+// pidNamespace returns the inode of this process's pid namespace, 0 if it is the initial one, in
+// which PIDs need no translation.
 func pidNamespace() (uint32, error) {
 	info, err := os.Stat("/proc/self/ns/pid")
 	if err != nil {

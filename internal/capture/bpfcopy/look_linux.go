@@ -10,15 +10,15 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// asleep is what was read of threads that sleep while a recording ends. Their
-// registers come from the kernel, their stacks are read from outside: neither
-// changes while they sleep, and whether they did all the time is asked afterwards.
+// asleep is what was read about threads that sleep while a recording ends. Their registers come
+// from the kernel, their stacks are read from outside: neither changes while they sleep, and a
+// second look checks that they slept all the time.
 type asleep struct {
 	looks  []byte // records of bpf/away.c
 	stacks []byte
 	copies []stackCopy
-	maps   map[uint32][]target.Mapping // by process
-	still  map[uint32]uint64           // since when each thread sleeps, by its number
+	maps   map[uint32][]target.Mapping // by PID
+	still  map[uint32]uint64           // since when each thread sleeps, by TID
 }
 
 // stackCopy is a copy in asleep.stacks.
@@ -31,13 +31,12 @@ type stackCopy struct {
 const (
 	// lookArena is how many bytes of stacks are read before they are handed over.
 	lookArena = 4 << 20
-	// nearStack is how far from its thread's descriptor a stack pointer may be.
+	// nearStack is how far a stack pointer may be from its thread's descriptor.
 	nearStack = 64 << 20
 )
 
-// lookAsleep hands over sleeps that go on: those that the end of the recording
-// cuts off, with last, else the part of them until now. It reports whether there were
-// any.
+// lookAsleep hands over sleeps that go on: if last, those that the end of the recording cuts off,
+// otherwise the part of them until now. It reports whether the threads could be looked at.
 func (e *Engine) lookAsleep(end uint64, last bool, sink capture.Sink) bool {
 	a := &e.seen
 	a.looks, a.maps = a.looks[:0], map[uint32][]target.Mapping{}
@@ -55,7 +54,7 @@ func (e *Engine) lookAsleep(end uint64, last bool, sink capture.Sink) bool {
 			e.asleep++
 		}
 		if !last && (woken(b) || e.brief(b, started, end)) {
-			return // how long it slept it tells itself, when it has a CPU
+			return // it reports how long it slept itself, when it has a CPU
 		}
 		if word(b[offLookSince:]) != 0 && !e.repeat(b, started, end, sink) {
 			a.looks = append(a.looks, b...)
@@ -79,23 +78,23 @@ func (e *Engine) lookAsleep(end uint64, last bool, sink capture.Sink) bool {
 	return true
 }
 
-// stateOf is how a thread left the CPU.
+// stateOf returns how a thread left the CPU.
 func stateOf(b []byte) capture.State {
 	return min(capture.State(b[offLookState]), capture.Uninterruptible)
 }
 
-// woken reports whether a thread that is away only waits for a CPU.
+// woken reports whether a thread that is off the CPU only waits for one.
 func woken(b []byte) bool { return b[offLookState+1] != 0 }
 
-// brief reports whether what is not told yet of a sleep is so short that it has time, in a
-// recording: most such sleeps end soon. That does not go for those that began before it.
+// brief reports whether the unreported part of a sleep is still too short to be reported: most such
+// sleeps end soon. This does not apply to sleeps that began before the recording.
 func (e *Engine) brief(b []byte, started, end uint64) bool {
 	from, _ := e.told.until(binary.LittleEndian.Uint32(b[offLookTID:]), word(b[offLookSince:]), started)
 	return end < from+uint64(e.briefest())
 }
 
-// repeat hands over more time of a sleep that the sink knows; false if it has to be
-// told of whole. That the thread has not left that sleep is what the look says.
+// repeat hands over more time of a sleep that the sink knows; false if the sleep has to be handed
+// over in full. The look has shown that the thread is still in that sleep.
 func (e *Engine) repeat(b []byte, started, end uint64, sink capture.Sink) bool {
 	le, s := binary.LittleEndian, &e.snap
 	since, tid := le.Uint64(b[offLookSince:]), le.Uint32(b[offLookTID:])
@@ -124,8 +123,8 @@ func (e *Engine) repeat(b []byte, started, end uint64, sink capture.Sink) bool {
 	return again
 }
 
-// read copies stacks from record next on, as many as there is room for, and
-// gives the record to go on with.
+// read copies the stacks of the records from next on, as many as there is room for, and returns the
+// record to continue with.
 func (a *asleep) read(next, maxStack int) int {
 	a.stacks, a.copies = a.stacks[:0], a.copies[:0]
 	for next < len(a.looks) && len(a.stacks) < lookArena {
@@ -161,7 +160,7 @@ func (a *asleep) copyStack(look, maxStack int) stackCopy {
 	a.stacks = append(a.stacks, make([]byte, size)...)
 	n := readMemory(int(pid), a.stacks[from:], c.at)
 	if n == 0 {
-		// The page below the stack pointer may be a guard.
+		// The page below the stack pointer may be a guard page.
 		c.at = sp
 		n = readMemory(int(pid), a.stacks[from:from+int(size-belowSP)], sp)
 	}
@@ -170,7 +169,8 @@ func (a *asleep) copyStack(look, maxStack int) stackCopy {
 	return c
 }
 
-// top is the end of a thread's stack where C libraries or exec put it, else 0.
+// top returns the end of a thread's stack if its place is the one that C libraries or exec use,
+// else 0.
 func (a *asleep) top(pid int, sp, base, first uint64) uint64 {
 	if sp < base && base-sp <= nearStack {
 		var word [8]byte
@@ -184,7 +184,7 @@ func (a *asleep) top(pid int, sp, base, first uint64) uint64 {
 	return 0
 }
 
-// mappingEnd is where the mapping ends that holds an address, 0 if there is none.
+// mappingEnd returns the end of the mapping that holds an address, 0 if there is none.
 func (a *asleep) mappingEnd(pid uint32, addr uint64) uint64 {
 	maps, ok := a.maps[pid]
 	if !ok {
@@ -202,7 +202,7 @@ func (a *asleep) mappingEnd(pid uint32, addr uint64) uint64 {
 	return 0
 }
 
-// readMemory reads what it can from an address of a process on.
+// readMemory reads as much as it can of a process's memory from an address on.
 func readMemory(pid int, to []byte, addr uint64) int {
 	if len(to) == 0 {
 		return 0
@@ -215,13 +215,13 @@ func readMemory(pid int, to []byte, addr uint64) int {
 	return n
 }
 
-// handAsleep hands over one thread's sleep, if it still lasts.
+// handAsleep hands over one thread's sleep, if it still goes on.
 func (e *Engine) handAsleep(c stackCopy, started, end uint64, last bool, sink capture.Sink) {
 	b := e.seen.looks[c.look : c.look+lookSize]
 	le, s := binary.LittleEndian, &e.snap
 	since, tid := le.Uint64(b[offLookSince:]), le.Uint32(b[offLookTID:])
 	if e.seen.still[tid] != since {
-		return // it has woken up, and was sampled
+		return // it has woken up, and its sleep was sampled
 	}
 	from, known := e.told.until(tid, since, started)
 	if from >= end {
@@ -267,8 +267,8 @@ func (e *Engine) handAsleep(c stackCopy, started, end uint64, last bool, sink ca
 	}
 }
 
-// cutOff is what a stretch of time stands for whose end is not known: itself if
-// it is long, else a period as often as makes up for the others.
+// cutOff returns the weight of a stretch of time whose end is not known: its own length if it is
+// long, otherwise one period with the probability that makes up for the others.
 func cutOff(time, period uint64) uint64 {
 	switch {
 	case time >= period:

@@ -9,7 +9,7 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 )
 
-// How long it takes until the programs run: loading is most of what a user
+// BenchmarkOpen measures how long it takes until the programs run: loading is most of what a user
 // waits for before the first sample.
 func BenchmarkOpen(b *testing.B) {
 	for _, v := range []Variant{Exact, Sized} {

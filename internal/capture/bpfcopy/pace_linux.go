@@ -6,23 +6,23 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 )
 
-// pace decides how many times slower than asked for is sampled, where samples come faster
-// than they are walked for long: fewer samples that stand for more time are true, lost
-// ones are not. It also knows when samples were lost.
+// pace decides by which factor to slow down sampling if samples come faster than they are walked
+// for long: fewer samples that stand for more time are correct, lost ones are not. It also knows
+// when samples were lost.
 type pace struct {
-	slow    int    // 1: as asked
-	changed uint64 // when that was last changed, ns
-	waited  int    // bytes that waited when it was decided last
+	slow    int    // 1: as requested
+	changed uint64 // when slow was last changed, ns
+	waited  int    // bytes that were waiting at the last decision
 	faster  bool   // the last change was to sample faster
-	trying  bool   // how fast it can be is not known yet
-	calm    uint64 // since when little is waiting, ns; 0: it is not so
-	wait    uint64 // how long it must be so before sampling gets faster, ns
+	trying  bool   // the highest possible rate is not known yet
+	calm    uint64 // since when little has been waiting, ns; 0: much is
+	wait    uint64 // how long little must be waiting before sampling gets faster, ns
 	told    []capture.Slowed
 
 	looked uint64 // when the backlog was last looked at, ns
-	asked  uint64 // when lost was last asked for, ns
+	asked  uint64 // when lost was last read, ns
 	lost   uint64 // samples that were lost by then
-	loses  bool   // some were since the pace was last decided
+	loses  bool   // samples were lost since the last decision
 	losses []capture.Loss
 }
 
@@ -30,17 +30,16 @@ const (
 	maxSlow  = 64
 	slowEach = 500e6 // ns between two changes, if there is time
 	lookEach = 100e6 // ns between two looks
-	askEach  = 1e9   // ns after which lost is asked for, where nothing says that any were
+	askEach  = 1e9   // ns after which lost is read if nothing suggests a loss
 	calmWait = 2e9
 	tryWait  = 200e6
-	// tryHz is how often each CPU is sampled at first at most, where everything on the
-	// machine has to be looked at for the first time.
+	// tryHz is the highest initial sampling rate of each CPU if everything on the machine has to be
+	// examined for the first time.
 	tryHz   = 1000
 	maxWait = 320e9
 )
 
-// begin says how many times slower to begin, of a whole machine that shall be sampled with
-// this period.
+// begin returns the factor to start with if the whole machine is sampled with this period.
 func (p *pace) begin(now uint64, period time.Duration) int {
 	p.slow, p.wait = 1, calmWait
 	for p.slow < maxSlow && time.Duration(p.slow)*period < time.Second/(tryHz+tryHz/10) {
@@ -56,11 +55,11 @@ func (p *pace) begin(now uint64, period time.Duration) int {
 // due reports whether it is time to look.
 func (p *pace) due(now uint64) bool { return now-p.looked >= lookEach }
 
-// asks reports whether it is time to ask for what was lost, which is a system call: at once where
-// a ring was so full that some may have been.
+// asks reports whether it is time to read how many samples were lost, which is a system call: at
+// once if a ring was so full that some may have been.
 func (p *pace) asks(now uint64, full bool) bool { return full || now-p.asked >= askEach }
 
-// account takes how many samples have been lost by now in all.
+// account takes the total number of samples lost so far.
 func (p *pace) account(now, lost uint64) {
 	if lost > p.lost {
 		p.loses = true
@@ -69,8 +68,8 @@ func (p *pace) account(now, lost uint64) {
 	p.asked, p.lost = now, lost
 }
 
-// look says how many times slower to sample from now on, and whether that is new: waiting
-// bytes of samples, of at most limit, have not been walked.
+// look returns how many times slower to sample from now on, and whether that is new: waiting bytes
+// of samples, out of at most limit, have not been walked.
 func (p *pace) look(now uint64, waiting, limit int) (slow int, changed bool) {
 	p.looked = now
 	if p.slow == 0 {
@@ -81,8 +80,8 @@ func (p *pace) look(now uint64, waiting, limit int) (slow int, changed bool) {
 	} else if p.calm == 0 {
 		p.calm = now
 	}
-	// A backlog that grows shows that the last change was not enough; one that gets
-	// less is being walked. At ten thousand samples a second it is full in a moment.
+	// A backlog that grows shows that the last change was not enough; one that shrinks is being
+	// walked. At ten thousand samples a second it fills up in a moment.
 	urgent := p.loses || waiting > limit/4 && waiting-p.waited > limit/8
 	if p.trying && !urgent {
 		return p.try(now)
@@ -108,7 +107,7 @@ func (p *pace) look(now uint64, waiting, limit int) (slow int, changed bool) {
 	return p.slow, true
 }
 
-// try samples faster, step by step, as long as little is waiting.
+// try raises the sampling rate step by step, as long as little is waiting.
 func (p *pace) try(now uint64) (slow int, changed bool) {
 	if p.calm == 0 || now-max(p.calm, p.changed) < tryWait {
 		return p.slow, false
@@ -120,7 +119,7 @@ func (p *pace) try(now uint64) (slow int, changed bool) {
 	return p.slow, true
 }
 
-// tellPace tells the sink how fast is sampled, if that has changed.
+// tellPace tells the sink how fast sampling is, if that has changed.
 func (e *Engine) tellPace(sink capture.Sink) {
 	e.reading.Lock()
 	told := e.pace.told

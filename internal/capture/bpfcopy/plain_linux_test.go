@@ -52,7 +52,7 @@ func TestPlainProgramsWakeNobody(t *testing.T) {
 	}
 }
 
-// truePath is a program that does nothing, by the path that leads to its own file.
+// truePath returns the path of a program that does nothing, without symbolic links.
 func truePath(t *testing.T) string {
 	t.Helper()
 	path, err := filepath.EvalSymlinks("/bin/true")
@@ -62,7 +62,7 @@ func truePath(t *testing.T) string {
 	return path
 }
 
-// waker is a sink that wants to have at once what a process did.
+// waker is a sink that wants the notices of one process at once.
 type waker struct {
 	*recorder
 	wants uint32
@@ -70,8 +70,8 @@ type waker struct {
 
 func (w *waker) Prompt(n *capture.ProcessEvent) bool { return n.PID == w.wants }
 
-// The walker is woken for what the Sink wants to have at once, and not for everything
-// that the reader is woken for.
+// The walker is woken for what the Sink wants at once, and not for everything that the reader is
+// woken for.
 func TestPromptWakesTheWalker(t *testing.T) {
 	e := &Engine{kept: newBacklog(maxHeld), prompter: &waker{wants: 7}, sampled: true}
 	defer e.kept.close()
@@ -86,7 +86,8 @@ func TestPromptWakesTheWalker(t *testing.T) {
 			t.Errorf("process %d: %v", c.pid, e.prompted)
 		}
 	}
-	// The first sample is always wanted, and a Sink that does not say wants everything.
+	// The first sample is always wanted at once, and a Sink that is not a Prompter wants everything
+	// at once.
 	first := []item{{data: []byte{kindSample}}}
 	e.prompted, e.sampled = false, false
 	e.prompt(&batch{}, first)

@@ -11,19 +11,19 @@ import (
 	"github.com/candid-profiler/candid/internal/capture/perfevent"
 )
 
-// points are the events that are neither the CPU's clock nor time off it:
-// counters, tracepoints and probes.
+// points are the events that are neither a CPU's clock nor time off the CPU: counters, tracepoints
+// and probes.
 type points struct {
-	coll         *ebpf.Collection // nil: there are only counters
+	coll         *ebpf.Collection // nil if there are only counters
 	point, probe *ebpf.Program
-	fds          []int // of events, and of programs' links to them
-	events       []int // of fds: those that are started and stopped
+	fds          []int // of events, and of the links of programs to them
+	events       []int // the descriptors in fds of events that are started and stopped
 }
 
 // eventBits is how many bits of a cookie hold the event's index.
 const eventBits = 16
 
-// loadPoints loads what tracepoints and probes need beside the programs of main.
+// loadPoints loads the programs for tracepoints and probes, which use the maps of main.
 func loadPoints(main *ebpf.Collection, opts capture.Options, ev *events, variant Variant, ringSize int, cache *btf.Cache) (*points, error) {
 	p := &points{}
 	names := map[string]**ebpf.Program{}
@@ -67,7 +67,7 @@ func loadPoints(main *ebpf.Collection, opts capture.Options, ev *events, variant
 	return p, nil
 }
 
-// open opens the events, stopped.
+// open opens the events in stopped state.
 func (p *points) open(opts capture.Options, ev *events, sample, count *ebpf.Program, cpus []int) error {
 	for _, i := range ev.points {
 		e := opts.Events[i]
@@ -90,8 +90,7 @@ func (p *points) open(opts capture.Options, ev *events, sample, count *ebpf.Prog
 			if err != nil {
 				return err
 			}
-			// One event stands for all CPUs: the program is run wherever the kernel
-			// comes by.
+			// One event stands for all CPUs: the program runs on whichever CPU reaches the point.
 			a.Config, a.Period = id, 1
 			if err := p.add(a, -1, cpus[0], p.point, uint64(i)|max(e.Period, 1)<<eventBits); err != nil {
 				return err
@@ -101,7 +100,7 @@ func (p *points) open(opts capture.Options, ev *events, sample, count *ebpf.Prog
 	return nil
 }
 
-// addProcess puts the probes into a process.
+// addProcess sets the probes in a process.
 func (p *points) addProcess(pid int, opts capture.Options, ev *events, running bool) error {
 	if p == nil {
 		return nil
@@ -172,7 +171,7 @@ func (p *points) close() {
 	if p == nil {
 		return
 	}
-	// The links were made last.
+	// The links were made last and are closed first.
 	for i := len(p.fds) - 1; i >= 0; i-- {
 		_ = unix.Close(p.fds[i])
 	}

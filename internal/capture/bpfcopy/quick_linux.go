@@ -15,10 +15,10 @@ import (
 	"github.com/candid-profiler/candid/internal/kerneltypes"
 )
 
-// newCollection loads an object's maps and programs. The library does it too, but takes in all that
-// the kernel says of its types, which is a third of what a short recording costs. So it makes
-// the maps only; if the programs cannot be loaded without it, for whatever reason, it loads them and says
-// what is wrong.
+// newCollection loads an object's maps and programs. The library can do that too, but it parses all
+// of the kernel's BTF, which is a third of the cost of a short recording. So the library only makes
+// the maps; if the programs cannot be loaded without it, for whatever reason, it loads them and
+// returns the error.
 func newCollection(spec *ebpf.CollectionSpec, use map[string]*ebpf.Map, kernel *btf.Cache) (*ebpf.Collection, error) {
 	coll, err := quickCollection(spec, use)
 	if err == nil {
@@ -57,7 +57,7 @@ func quickCollection(spec *ebpf.CollectionSpec, use map[string]*ebpf.Map) (_ *eb
 	return coll, nil
 }
 
-// load loads a program. Its lines in the source are left out, which are for error messages.
+// load loads a program without its source lines, which only serve error messages.
 func (k *kernelTypes) load(spec *ebpf.ProgramSpec, maps map[string]*ebpf.Map) (*ebpf.Program, error) {
 	insns := make(asm.Instructions, len(spec.Instructions))
 	var relos []*btf.CORERelocation
@@ -109,7 +109,7 @@ func (k *kernelTypes) load(spec *ebpf.ProgramSpec, maps map[string]*ebpf.Map) (*
 	if err != nil {
 		return nil, fmt.Errorf("load the description of functions: %w", err)
 	}
-	defer described.Close() // the program keeps it
+	defer described.Close() // the program keeps a reference
 	attr := loadAttr{
 		progType: uint32(spec.Type), attachType: uint32(spec.AttachType), flags: spec.Flags, types: uint32(described.FD()),
 		functionSize: btf.FuncInfoSize, functionCount: uint32(len(functions)) / btf.FuncInfoSize,
@@ -125,7 +125,7 @@ func (k *kernelTypes) load(spec *ebpf.ProgramSpec, maps map[string]*ebpf.Map) (*
 	return attr.load(code.Bytes(), functions, spec.License)
 }
 
-// loadAttr is union bpf_attr of linux/bpf.h for BPF_PROG_LOAD, up to what is used.
+// loadAttr is union bpf_attr of linux/bpf.h for BPF_PROG_LOAD, up to the last field that is used.
 type loadAttr struct {
 	progType, insns                    uint32
 	code, license                      uint64
@@ -141,7 +141,7 @@ type loadAttr struct {
 	lineCount, attachTo, attachFD, pad uint32
 }
 
-// triesToLoad is how often the kernel may ask to try again because a signal came.
+// triesToLoad is how often the kernel may return EAGAIN because of a signal.
 const triesToLoad = 30
 
 func (a *loadAttr) load(code, functions []byte, license string) (*ebpf.Program, error) {

@@ -12,7 +12,8 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 )
 
-// All that candid loads is loaded without the library's way, which is for kernels that nobody has tried.
+// Everything that candid loads is loaded without the library's way, which is for kernels that
+// nobody has tried.
 func TestQuick(t *testing.T) {
 	if _, err := os.Stat("/sys/kernel/btf/vmlinux"); err != nil || !permitted() {
 		t.Skip("BPF is not permitted here, or the kernel does not describe itself")
@@ -42,7 +43,7 @@ func TestQuick(t *testing.T) {
 	}
 }
 
-// The kernel's types that are found lead to the same fields as all of them would.
+// The reduced set of kernel types leads to the same fields as all of them would.
 func TestSameFields(t *testing.T) {
 	kernel, err := btf.LoadKernelSpec()
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"github.com/candid-profiler/candid/internal/capture/perfevent"
 )
 
-// reader empties the rings beside the walker. It has a thread of its own and waits for
-// nothing but the rings: whoever walks and names what it takes out may have to read files,
-// or what a target holds, for longer than a ring has room. On a crowded machine the kernel
-// prefers a thread that mostly sleeps to those that have just run.
+// reader empties the rings while the walker works. It has a thread of its own and waits for nothing
+// but the rings: the goroutine that walks and symbolizes the samples may have to read files, or
+// wait for a target, for longer than a ring has room. On a crowded machine the kernel prefers a
+// thread that mostly sleeps to those that have just run.
 type reader struct {
-	leave atomic.Bool   // the walker is fast enough to read by itself
-	done  chan struct{} // closed when the rings are not read any more
-	err   error         // why, if it is not for leave or the context; once done is closed
+	leave atomic.Bool   // the walker is fast enough to read the rings itself
+	done  chan struct{} // closed when the reader no longer reads the rings
+	err   error         // why, unless it is because of leave or the context; set once done is closed
 }
 
 // read starts a reader, which reads until ctx ends.
@@ -33,12 +33,12 @@ func (e *Engine) read(ctx context.Context) {
 		defer e.kept.wake()
 		defer close(r.done)
 		if r.err = e.readOn(ctx, r); !r.leave.Load() {
-			e.stopSampling() // what is still to be walked may take a while
+			e.stopSampling() // walking the rest may take a while
 		}
 	}()
 }
 
-// readOn empties the rings until ctx ends or the reader shall leave, and gives what went
+// readOn empties the rings until ctx ends or the reader is asked to leave, and returns what went
 // wrong.
 func (e *Engine) readOn(ctx context.Context, r *reader) error {
 	var last time.Time // when the walker was woken
@@ -50,8 +50,8 @@ func (e *Engine) readOn(ctx context.Context, r *reader) error {
 		}
 		now := e.collect()
 		e.kept.ended(gone)
-		// The kernel wakes the reader for more than is worth a batch, which costs the more
-		// the less is in it.
+		// The kernel also wakes the reader for events that are not worth a batch, and a batch costs
+		// the more per record the fewer it holds.
 		since := time.Since(last)
 		patience := time.Duration(e.patient.Load())
 		if wait = patience - since; now || wait <= 0 || len(gone) > 0 || e.kept.waiting() > wakeBytes {
@@ -71,14 +71,14 @@ func (e *Engine) readOn(ctx context.Context, r *reader) error {
 }
 
 const (
-	// wakeBytes is how much may wait for being walked before its time.
+	// wakeBytes is how many bytes may wait to be walked before the walker is woken early.
 	wakeBytes = 2 * chunkSize
-	// promptly is how soon the rings are read again after something that the Sink wants
-	// to look at: how soon it wants the next batch it says only after this one.
+	// promptly is how soon the rings are read again after something that the Sink wants to look at:
+	// the Sink only says after this batch how soon it wants the next one.
 	promptly = 10 * time.Millisecond
 )
 
-// stopSampling ends sampling by clocks and points, and takes out what they left; the first
+// stopSampling ends sampling by clocks and points, and takes out what they have left, the first
 // time that it is called.
 func (e *Engine) stopSampling() {
 	e.reading.Lock()
@@ -97,7 +97,7 @@ func (e *Engine) stopSampling() {
 	}
 }
 
-// retune changes the period of the clocks where it is time.
+// retune changes the period of the clocks when it is time.
 func (e *Engine) retune() error {
 	if e.timers == nil {
 		return nil
@@ -138,13 +138,12 @@ func (e *Engine) collectOnce() (more bool) {
 	return more
 }
 
-// gather puts what is waiting in the rings now into a batch, at most half a ring, and says
-// whether there is more. What keep gives of a record is put there; nil means that there is
-// no room.
+// gather adds what is waiting in the rings now, at most half a ring, to a batch, and reports
+// whether there is more. It adds what keep returns for a record; nil means that there is no room.
 func (e *Engine) gather(b *batch, keep func(record []byte, sample bool) []byte) (more bool) {
 	from, maps := len(b.items), len(b.maps)
-	// What comes while the ring is read waits for the next time, so that nothing is
-	// taken before its cause.
+	// Records that arrive while the ring is read wait for the next pass, so that no effect is
+	// handled before its cause.
 	until, last := perfevent.Now(), uint64(0)
 	e.ring.begin()
 	for r := e.ring.next(); r != nil; r = e.ring.next() {
@@ -185,8 +184,8 @@ func (e *Engine) drop() {
 	e.ring.filled = true
 }
 
-// prompt tells the Sink of what happened, which may want to look at it now. One that does
-// not say wants to look at everything.
+// prompt shows what happened to the Sink, which may want to look at it now. A Sink that is not a
+// Prompter wants to look at everything.
 func (e *Engine) prompt(b *batch, items []item) {
 	if e.prompter == nil {
 		e.prompted = true
@@ -210,7 +209,7 @@ func (e *Engine) prompt(b *batch, items []item) {
 	}
 }
 
-// collectRest takes out what is left when nothing more is sampled. Notices go on coming.
+// collectRest takes out what is left when sampling has ended. Notices still arrive.
 func (e *Engine) collectRest() {
 	const rounds = 64
 	e.reading.Lock()
@@ -220,8 +219,8 @@ func (e *Engine) collectRest() {
 	e.pace.account(perfevent.Now(), e.lost())
 }
 
-// weigh is what a sample of a clock stands for; 0 for others. It is asked soon, because
-// the clocks' periods change.
+// weigh returns what a sample of a clock stands for; 0 for other samples. It is called soon,
+// because the clocks' periods change.
 func (e *Engine) weigh(r []byte) uint64 {
 	if len(r) < sampleSize || e.timers == nil || binary.LittleEndian.Uint32(r[offEvent:]) != eventTick {
 		return 0
@@ -229,8 +228,8 @@ func (e *Engine) weigh(r []byte) uint64 {
 	return e.timers.Weight(binary.LittleEndian.Uint32(r[offCPU:]), word(r[offTime:]))
 }
 
-// walkAll hands over all that was taken out of the rings, oldest first, and says
-// whether there was anything.
+// walkAll hands over everything that was taken out of the rings, oldest first, and reports whether
+// there was anything.
 func (e *Engine) walkAll(sink capture.Sink) (any bool) {
 	for {
 		group := e.kept.take()

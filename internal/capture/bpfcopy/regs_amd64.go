@@ -6,11 +6,11 @@ import (
 	"github.com/candid-profiler/candid/internal/cpu"
 )
 
-// regWords is how many words struct user_regs has.
+// regWords is the number of words in struct user_regs.
 const regWords = 21
 
-// regOrder is struct pt_regs of x86-64 (asm/ptrace.h) by DWARF number; its
-// words 15 and 17 to 20 are orig_ax, cs, flags, sp, ss.
+// regOrder maps struct pt_regs of x86-64 (asm/ptrace.h) to DWARF numbers; its words 15 and 17 to 20
+// are orig_ax, cs, flags, sp, ss.
 var regOrder = [15]uint8{
 	cpu.R15, cpu.R14, cpu.R13, cpu.R12, cpu.RBP, cpu.RBX, cpu.R11, cpu.R10,
 	cpu.R9, cpu.R8, cpu.RAX, cpu.RCX, cpu.RDX, cpu.RSI, cpu.RDI,
@@ -26,15 +26,15 @@ func decodeRegs(b []byte, r *cpu.Registers) {
 	r.R[cpu.RSP] = binary.LittleEndian.Uint64(b[8*19:])
 }
 
-// belowSP is how far below its stack pointer a leaf function may keep data.
+// belowSP is how many bytes below its stack pointer a leaf function may keep data.
 const belowSP = 128
 
-// baseIsTop reports whether a thread's descriptor, which C libraries begin with a
-// pointer to itself, is at base.
+// baseIsTop reports whether a thread's descriptor, which C libraries begin with a pointer to
+// itself, is at base.
 func baseIsTop(base, self uint64) bool { return self == base }
 
-// registerWord is the word of struct user_regs that has a register, by DWARF number; -1
-// if none does.
+// registerWord returns the word of struct user_regs that holds a register, by DWARF number; -1 if
+// none does.
 func registerWord(n uint32) int {
 	for i, r := range regOrder {
 		if uint32(r) == n {

@@ -6,8 +6,8 @@ import (
 	"github.com/candid-profiler/candid/internal/cpu"
 )
 
-// regWords is how many words struct user_regs has: x0 to x30, sp, pc, pstate
-// (asm/ptrace.h of arm64).
+// regWords is the number of words in struct user_regs: x0 to x30, sp, pc, pstate (asm/ptrace.h of
+// arm64).
 const regWords = 34
 
 func decodeRegs(b []byte, r *cpu.Registers) {
@@ -19,14 +19,14 @@ func decodeRegs(b []byte, r *cpu.Registers) {
 	r.PC = binary.LittleEndian.Uint64(b[8*32:])
 }
 
-// belowSP is how far below its stack pointer a leaf function may keep data.
+// belowSP is how many bytes below its stack pointer a leaf function may keep data.
 const belowSP = 0
 
-// baseIsTop reports whether a thread's descriptor is at base: nothing tells it here.
+// baseIsTop reports whether a thread's descriptor is at base: here nothing shows that it is not.
 func baseIsTop(_, _ uint64) bool { return true }
 
-// registerWord is the word of struct user_regs that has a register, by DWARF number; -1
-// if none does.
+// registerWord returns the word of struct user_regs that holds a register, by DWARF number; -1 if
+// none does.
 func registerWord(n uint32) int {
 	if n < 32 {
 		return int(n)

@@ -15,24 +15,23 @@ const (
 	ringDiscard = 1 << 30
 )
 
-// ringHeader is before every record: its length and where it lies.
+// ringHeader is the size of the header before every record: its length and where it lies.
 const ringHeader = 8
 
-// ring reads a BPF ring buffer in place: next goes over the finished records,
-// release gives their room back. The kernel offers the data twice in a row, so
-// that no record is ever split, but each mapped page counts as memory of
-// candid's: here they are mapped once, and the record that goes over the end is
-// put together.
+// ring reads a BPF ring buffer in place: next iterates over the finished records, release frees
+// their room. The kernel offers the data mapped twice in a row, so that no record is ever split,
+// but each mapped page counts as candid's memory: here the data is mapped once, and a record that
+// crosses the end is copied together.
 type ring struct {
-	consumer []byte // one page, ours to write
+	consumer []byte // one page, written by candid
 	producer []byte // one page, then the data
 	data     []byte
 	size     uint64
 	pos, end uint64
-	split    []byte // the record that went over the end: at most one of a pass
-	held     uint64 // what lies from here on is still in use, if holds
+	split    []byte // the record that crossed the end: at most one in a pass
+	held     uint64 // data from here on is still in use, if holds
 	holds    bool
-	filled   bool // more than half of it was in use since that was last cleared
+	filled   bool // more than half of the ring was in use since this was last cleared
 }
 
 // mapRing maps a ring buffer map of size bytes.
@@ -59,14 +58,13 @@ func (r *ring) close() {
 	r.consumer, r.producer, r.data, r.split = nil, nil, nil, nil
 }
 
-// begin notes how far the kernel has written, at most half a ring at a time, so
-// that room comes back soon enough.
+// begin notes how far the kernel has written, at most half a ring at a time, so that room is freed
+// soon enough.
 func (r *ring) begin() {
 	r.end = min(atomic.LoadUint64((*uint64)(unsafe.Pointer(&r.producer[0]))), r.pos+r.size/2)
 }
 
-// next is the next finished record; nil at the end, or where one is still
-// being written.
+// next returns the next finished record; nil at the end, or if a record is still being written.
 func (r *ring) next() []byte {
 	for r.pos < r.end {
 		off := r.pos & (r.size - 1)
@@ -76,7 +74,7 @@ func (r *ring) next() []byte {
 		}
 		n := uint64(length &^ (ringBusy | ringDiscard))
 		if n > r.size-ringHeader {
-			// Not a record; nothing behind it can be found.
+			// This is not a record; nothing behind it can be found.
 			r.pos = r.end
 			return nil
 		}
@@ -95,7 +93,7 @@ func (r *ring) next() []byte {
 	return nil
 }
 
-// release gives the kernel the room of all that next went over, but for what is held.
+// release frees the room of everything that next has returned, except for what is held.
 func (r *ring) release() {
 	freed := (*uint64)(unsafe.Pointer(&r.consumer[0]))
 	if atomic.LoadUint64((*uint64)(unsafe.Pointer(&r.producer[0])))-atomic.LoadUint64(freed) > r.size/2 {
@@ -108,8 +106,8 @@ func (r *ring) release() {
 	atomic.StoreUint64(freed, pos)
 }
 
-// hold keeps a record that next gave since the ring was read up to from, and what comes
-// behind it, from being written over until letGo.
+// hold keeps a record that next has returned since the ring was read up to from, and what comes
+// behind it, from being overwritten until letGo.
 func (r *ring) hold(from uint64, record []byte) {
 	r.held, r.holds = from, true
 	if len(record) == 0 {
@@ -120,20 +118,20 @@ func (r *ring) hold(from uint64, record []byte) {
 		r.held += (off - ringHeader - from) & (r.size - 1)
 		return
 	}
-	// It was put together. The next pass must not do so at the same place.
+	// It was copied together. The next pass must not do so in the same place.
 	r.split = nil
 }
 
 // letGo ends hold.
 func (r *ring) letGo() { r.holds = false }
 
-// more reports whether the kernel has written beyond what next went over.
+// more reports whether the kernel has written beyond what next has returned.
 func (r *ring) more() bool { return r.waiting() > 0 }
 
-// waiting is how many bytes the kernel has written beyond what next went over.
+// waiting returns how many bytes the kernel has written beyond what next has returned.
 func (r *ring) waiting() uint64 {
 	return atomic.LoadUint64((*uint64)(unsafe.Pointer(&r.producer[0]))) - r.pos
 }
 
-// watermark is how many bytes that wait wake the reader of a ring of size bytes.
+// watermark returns how many waiting bytes wake the reader of a ring of size bytes.
 func watermark(size uint64) uint64 { return size / 8 * 3 }

@@ -19,7 +19,7 @@ func newKernelRing(size int) *kernelRing {
 	return k
 }
 
-// put writes a record of n bytes of b, false if there is no room.
+// put writes a record of n bytes of value b; false if there is no room.
 func (k *kernelRing) put(n int, b byte, flags uint32) bool {
 	room := uint64(n+ringHeader+7) &^ 7
 	if k.head-binary.LittleEndian.Uint64(k.consumer)+room > k.size {
@@ -34,7 +34,7 @@ func (k *kernelRing) put(n int, b byte, flags uint32) bool {
 	return true
 }
 
-// Records of every length come out whole, also those that go over the end.
+// Records of every length come out whole, also those that cross the end.
 func TestRingSplit(t *testing.T) {
 	k := newKernelRing(1 << 12)
 	next, want, split := 0, 0, 0
@@ -52,7 +52,7 @@ func TestRingSplit(t *testing.T) {
 				pass = append(pass, b)
 				want++
 			}
-			// They stay as they are until they are released.
+			// Records stay unchanged until they are released.
 			for i, b := range pass {
 				if n := first + i; !bytes.Equal(b, bytes.Repeat([]byte{byte(n)}, n*7%900)) {
 					t.Fatalf("record %d is %d bytes of %x", n, len(b), b[:min(8, len(b))])

@@ -15,7 +15,7 @@ const (
 	kindNotice = 2
 )
 
-// What a notice tells, as in bpf/capture.c.
+// Kinds of notices, as in bpf/capture.c.
 const (
 	noticeExec = 1
 	noticeFork = 2
@@ -50,7 +50,7 @@ const (
 	offRegs      = 128
 	sampleSize   = offRegs + 8*regWords
 
-	// Of each region in the list of them.
+	// Offsets in each entry of the list of regions.
 	offRegionAddr = 0
 	offRegionLen  = 8
 	offRegionAt   = 12
@@ -85,20 +85,20 @@ const (
 	lookSize          = offLookKernel + 8*lookDepth
 )
 
-// maxKernel bounds the kernel's chain.
+// maxKernel bounds the length of the kernel's chain.
 const maxKernel = 128
 
-// errRecord says that a record is not what the program writes.
+// errRecord says that a record does not have the form that the program writes.
 var errRecord = errors.New("malformed record from the BPF program")
 
-// Events of a sample that are not an index into Options.Events.
+// Values of a sample's event that are not an index into Options.Events.
 const (
-	eventTick = 0xfffe // of a CPU's clock
-	eventAway = 0xffff // of time that a thread was off the CPU
+	eventTick = 0xfffe // a CPU's clock
+	eventAway = 0xffff // time that a thread was off the CPU
 )
 
-// decodeSample fills a Snapshot from a record; its slices point into b, its
-// weight is the kernel's own idea of the period.
+// decodeSample fills a Snapshot from a record; its slices point into b, and its weight is the
+// kernel's own notion of the period.
 func decodeSample(b []byte, s *capture.Snapshot) error {
 	if len(b) < sampleSize {
 		return fmt.Errorf("%w: a sample of %d bytes", errRecord, len(b))
@@ -139,13 +139,13 @@ func decodeSample(b []byte, s *capture.Snapshot) error {
 	decodeRegs(b[offRegs:sampleSize], &s.Regs)
 	if s.Flags&capture.NoUser != 0 {
 		s.Regs.PC, s.Regs.Known = 0, 0
-		// A kernel thread has no stack that could have been read: the kernel's chain is all.
+		// A kernel thread has no stack that could have been read: the kernel's chain is complete.
 		s.Flags &^= capture.StackUnread
 	}
 	return nil
 }
 
-// decodeRegions reads what was copied beside the stack.
+// decodeRegions reads the memory regions that were copied besides the stack.
 func decodeRegions(b []byte, s *capture.Snapshot) error {
 	le := binary.LittleEndian
 	s.Regions = s.Regions[:0]
@@ -166,7 +166,7 @@ func decodeRegions(b []byte, s *capture.Snapshot) error {
 	return nil
 }
 
-// decodeNotice reads a notice; last says that the process's last thread ended.
+// decodeNotice reads a notice; last reports whether the process's last thread has ended.
 func decodeNotice(b []byte, n *capture.ProcessEvent) (last bool, err error) {
 	if len(b) < noticeSize {
 		return false, fmt.Errorf("%w: a notice of %d bytes", errRecord, len(b))
@@ -204,5 +204,5 @@ func decodeNotice(b []byte, n *capture.ProcessEvent) (last bool, err error) {
 	return last, nil
 }
 
-// word is the first 8 bytes of b.
+// word returns the first 8 bytes of b.
 func word(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }

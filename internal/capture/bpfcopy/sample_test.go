@@ -9,7 +9,7 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// sampleRecord is a record as the program writes it, with two kernel frames.
+// sampleRecord returns a record as the program writes it, with two kernel frames.
 func sampleRecord(stack int) []byte {
 	b := make([]byte, sampleSize+16+stack)
 	le := binary.LittleEndian
@@ -42,8 +42,7 @@ func TestDecodeSample(t *testing.T) {
 	}
 }
 
-// The kernel's chain of a kernel thread is all that there is: nothing of it is unread, and
-// its walk is complete.
+// A kernel thread has only the kernel's chain: no stack counts as unread, and its walk is complete.
 func TestDecodeKernelThread(t *testing.T) {
 	b := sampleRecord(0)
 	binary.LittleEndian.PutUint32(b[offFlags:], uint32(capture.InKernel|capture.NoUser|capture.StackUnread))

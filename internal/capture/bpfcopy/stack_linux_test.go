@@ -26,7 +26,7 @@ func recordSome(t testing.TB, e *Engine, r *recorder) {
 	recordUntil(t, e, r, 10)
 }
 
-// recordUntil records until there are so many samples, however busy the machine.
+// recordUntil records until there are that many samples, however busy the machine.
 func recordUntil(t testing.TB, e *Engine, r *recorder, samples int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -45,7 +45,7 @@ func recordUntil(t testing.TB, e *Engine, r *recorder, samples int) {
 	}
 }
 
-// A page in the middle of the stack that is not there: the copy holds zeros.
+// holeSource has a page in the middle of its stack that is absent: the copy holds zeros.
 const holeSource = `
 #include <stdio.h>
 #include <stdint.h>
@@ -82,7 +82,7 @@ func TestHoleInTheStack(t *testing.T) {
 				}
 				around := s.Stack[hole-4096-s.StackAddr:][:3*4096]
 				if zero := make([]byte, 4096); bytes.Equal(around[:4096], zero) || bytes.Equal(around[2*4096:], zero) {
-					moved++ // by the kernel: the page was not there at that moment
+					moved++ // the kernel moved it: the page was absent at that moment
 					return
 				}
 				whole++
@@ -105,7 +105,7 @@ func TestHoleInTheStack(t *testing.T) {
 	}
 }
 
-// A stack pointer at the very start of a mapping: nothing is below it.
+// edgeSource has its stack pointer at the very start of a mapping: nothing is below it.
 const edgeSource = `
 #include <stdio.h>
 #include <sys/mman.h>
@@ -123,7 +123,7 @@ int main() {
 #endif
 }`
 
-// redZone is what the ABI lets code use below the stack pointer.
+// redZone is how many bytes the ABI lets code use below the stack pointer.
 var redZone = map[string]int{"amd64": 128}[runtime.GOARCH]
 
 func TestStackOfUnknownKind(t *testing.T) {
@@ -136,7 +136,7 @@ func TestStackOfUnknownKind(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := newRecorder()
-			there := false // it has said where it goes, and goes there
+			there := false // the program has printed where it goes, and goes there
 			r.look = func(s *capture.Snapshot) {
 				if there = there || s.Regs.SP() == sp; !there {
 					r.samples--
@@ -156,7 +156,7 @@ func TestStackOfUnknownKind(t *testing.T) {
 	}
 }
 
-// A stack deeper than any copy.
+// deepSource has a stack that is deeper than any copy.
 const deepSource = `
 #include <stdio.h>
 #include <string.h>

@@ -7,19 +7,19 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 )
 
-// Stats is what was done so far.
+// Stats returns the counts so far.
 func (e *Engine) Stats() capture.Stats {
 	return capture.Stats{Samples: e.samples.Load(), Bytes: e.bytes.Load(), Lost: e.lost(), Ended: e.ended.Load()}
 }
 
-// Losses are when samples were lost.
+// Losses returns when samples were lost.
 func (e *Engine) Losses() []capture.Loss {
 	e.reading.Lock()
 	defer e.reading.Unlock()
 	return slices.Clone(e.pace.losses)
 }
 
-// lost is how many samples could not be kept.
+// lost returns how many samples could not be kept.
 func (e *Engine) lost() uint64 {
 	lost := e.malformed.Load() + e.dropped.Load()
 	var perCPU []uint64
@@ -31,8 +31,8 @@ func (e *Engine) lost() uint64 {
 	return lost
 }
 
-// ProgramCost returns how many samples the BPF programs copied, and how long the
-// copied threads waited for that in all, ns, without the interrupt around it.
+// ProgramCost returns how many samples the BPF programs copied, and how long the copied threads
+// waited for that in total, in ns, without the interrupt around it.
 func (e *Engine) ProgramCost() (copies, ns uint64, err error) {
 	var perCPU []struct{ Copies, NS uint64 }
 	if err := e.progs.coll.Maps["spending"].Lookup(uint32(0), &perCPU); err != nil {

@@ -12,7 +12,7 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// schedstat is the CPU time of a thread by the kernel's own account, ns.
+// schedstat returns the CPU time of a thread by the kernel's own account, in ns.
 func schedstat(t testing.TB, pid, tid int) uint64 {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/schedstat", pid, tid))
@@ -26,7 +26,7 @@ func schedstat(t testing.TB, pid, tid int) uint64 {
 	return ns
 }
 
-// stackRange is where the first thread's stack is mapped.
+// stackRange returns where the first thread's stack is mapped.
 func stackRange(t testing.TB, maps string) (lo, hi uint64) {
 	t.Helper()
 	for line := range strings.Lines(maps) {
@@ -41,7 +41,7 @@ func stackRange(t testing.TB, maps string) (lo, hi uint64) {
 	return 0, 0
 }
 
-// threadTimes is the CPU time of each of a process's threads, ns.
+// threadTimes returns the CPU time of each of a process's threads, in ns.
 func threadTimes(t testing.TB, pid int) map[int]uint64 {
 	t.Helper()
 	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
@@ -59,5 +59,5 @@ func threadTimes(t testing.TB, pid int) map[int]uint64 {
 	return times
 }
 
-// favour lets a program run before others on a busy machine, where permitted.
+// favour lets a program run before others on a busy machine, if permitted.
 func favour(pid int) { _ = unix.Setpriority(unix.PRIO_PROCESS, pid, -10) }

@@ -22,7 +22,7 @@ func (e *Engine) AddPID(pid int) error {
 	if err := maps["known"].Delete(uint32(pid)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("sample process %d: forget what had its number: %w", pid, err)
 	}
-	// As a child of another one it may be a target already.
+	// As a child of another target it may be one already.
 	if err := maps["targets"].Update(uint32(pid), t, ebpf.UpdateNoExist); err != nil && !errors.Is(err, ebpf.ErrKeyExist) {
 		return fmt.Errorf("sample process %d: make it a target of the BPF program: %w", pid, err)
 	}
@@ -40,15 +40,15 @@ func (e *Engine) AddPID(pid int) error {
 	return nil
 }
 
-// begins notes which program a process runs from now on. Where the notice has been told
-// before, what was said since is of that program.
+// begins notes which program a process runs from now on. If the other source has reported the Exec
+// before (told), what was said since applies to that program.
 func (e *Engine) begins(n *capture.ProcessEvent, told bool) {
 	if len(e.begun) >= maxExeced {
 		clear(e.begun)
 	}
 	e.begun[n.PID] = n.Time
 	if k, ok := e.known[n.PID]; told && ok {
-		_ = e.tell(n.PID, k) // else a second stack is looked for in vain, or not
+		_ = e.tell(n.PID, k) // if this fails, a second stack is looked for in vain, or not at all
 		return
 	}
 	e.unknow(n.PID)

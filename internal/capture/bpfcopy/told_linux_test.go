@@ -27,8 +27,8 @@ int main() {
 }
 `
 
-// Threads that slept when recording began are told of soon, however many they are and
-// however seldom each is told of later.
+// Threads that slept when recording began are reported soon, however many there are and however
+// rarely each is reported later.
 func TestSleepersAreToldOfAtOnce(t *testing.T) {
 	p := fixture.Start(t, exec.Command(compile(t, waitSource)))
 	p.Line()
@@ -41,7 +41,7 @@ func TestSleepersAreToldOfAtOnce(t *testing.T) {
 	opts.Events = []capture.Event{{Name: "wall", Kind: capture.Wall, Unit: "nanoseconds"}}
 	opts.Tell, opts.TellMost = time.Second, 1
 	e := open(t, opts, Auto)
-	// That none is told of until its turn comes would take longer than this.
+	// If each thread were reported only when its turn comes, that would take longer than this.
 	ctx, stop := context.WithTimeout(context.Background(), 80*time.Second)
 	defer stop()
 	r := newRecorder()
@@ -86,14 +86,14 @@ int main() {
 }
 `
 
-// A sleep ends when the wait for a CPU begins, and not when that ends.
+// A sleep ends when the wait for a CPU begins, not when that wait ends.
 func TestSleepEndsBeforeWait(t *testing.T) {
 	p := fixture.Start(t, exec.Command(compile(t, lateSource)))
 	p.Line()
 	opts := cpuOptions(1000, p.PID())
 	opts.Events = []capture.Event{{Name: "wall", Kind: capture.Wall, Unit: "nanoseconds"}}
 	e := open(t, opts, Auto)
-	// It waits often for a CPU that another process keeps busy for tens of ms.
+	// It often waits for a CPU that another process keeps busy for tens of ms.
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 	r := newRecorder()

@@ -12,9 +12,9 @@ import (
 	"github.com/candid-profiler/candid/internal/kerneltypes"
 )
 
-// kernelTypes are those types of the kernel that the programs of one object use. The
-// library takes in everything that the kernel describes, which is most of what it takes to load
-// programs; here is just what the object has under the same name, where the kernel has it.
+// kernelTypes are the types of the kernel that the programs of one object use. The library parses
+// everything that the kernel describes, which is most of the time that loading programs takes;
+// these are just the kernel's types that have the same names as the object's.
 type kernelTypes struct {
 	fields *btf.Spec // structs with the members that the object knows
 	ids    map[kerneltypes.Wanted][]kerneltypes.ID
@@ -23,7 +23,7 @@ type kernelTypes struct {
 // errNoFunction says that the kernel lacks a function that a program calls.
 var errNoFunction = errors.New("the kernel has no such function")
 
-// id is the kernel's number of a type or function.
+// id returns the kernel's BTF ID of a type or function.
 func (k *kernelTypes) id(kind kerneltypes.Kind, name string) (uint32, error) {
 	ids := k.ids[kerneltypes.Wanted{Kind: kind, Name: name}]
 	switch len(ids) {
@@ -35,7 +35,7 @@ func (k *kernelTypes) id(kind kerneltypes.Kind, name string) (uint32, error) {
 	return 0, fmt.Errorf("the kernel has more than one %s", name)
 }
 
-// readKernelTypes finds what the programs of an object use.
+// readKernelTypes finds the types that the programs of an object use.
 func readKernelTypes(spec *ebpf.CollectionSpec) (*kernelTypes, error) {
 	raw, free, err := kerneltypes.Read()
 	if err != nil {
@@ -100,7 +100,8 @@ func readKernelTypes(spec *ebpf.CollectionSpec) (*kernelTypes, error) {
 	return k, nil
 }
 
-// attachType is by what type of the kernel a program says what it is attached to.
+// attachType returns the kind and name of the kernel type by which a program says what it is
+// attached to.
 func attachType(p *ebpf.ProgramSpec) (kerneltypes.Kind, string) {
 	if p.Type == ebpf.Tracing && p.AttachTo != "" {
 		switch p.AttachType {
@@ -113,7 +114,7 @@ func attachType(p *ebpf.ProgramSpec) (kerneltypes.Kind, string) {
 	return 0, ""
 }
 
-// trim is a type of the kernel with what like, the object's type of the same name, has.
+// trim returns a type of the kernel, reduced to what like, the object's type of the same name, has.
 func trim(set *kerneltypes.Set, id kerneltypes.ID, w kerneltypes.Wanted, like btf.Type) (btf.Type, error) {
 	t, err := part(set, id, like, 0)
 	if err == nil && w.Kind == kerneltypes.Typedef {
@@ -122,13 +123,13 @@ func trim(set *kerneltypes.Set, id kerneltypes.ID, w kerneltypes.Wanted, like bt
 	return t, err
 }
 
-// deepest is how deep structs lie in each other at most.
+// deepest is the greatest nesting depth of structs.
 const deepest = 16
 
 var plainInt = &btf.Int{Name: "int", Size: 4, Encoding: btf.Signed}
 
-// part is the same of what is inside a struct. What a pointer leads to is left out: to follow it is another
-// relocation.
+// part does the same for what is inside a struct. The target of a pointer is left out: following a
+// pointer is another relocation.
 func part(set *kerneltypes.Set, id kerneltypes.ID, like btf.Type, depth int) (btf.Type, error) {
 	if depth > deepest {
 		return nil, errors.New("the kernel's types lie too deep in each other")
@@ -180,7 +181,7 @@ func plain(t btf.Type) btf.Type {
 	return btf.UnderlyingType(t)
 }
 
-// membersLike are those members of t that like has too.
+// membersLike returns the members of t that like has too.
 func membersLike(set *kerneltypes.Set, t kerneltypes.Type, like btf.Type, depth int) ([]btf.Member, error) {
 	var members []btf.Member
 	for _, m := range set.Members(t) {
@@ -204,7 +205,7 @@ func membersLike(set *kerneltypes.Set, t kerneltypes.Type, like btf.Type, depth 
 	return members, nil
 }
 
-// member is the type of a member, also of one in a struct without a name; nil: there is none.
+// member returns the type of a member, also of one in an unnamed struct; nil if there is none.
 func member(t btf.Type, name string, depth int) btf.Type {
 	for _, m := range membersOf(t) {
 		if m.Name == name {

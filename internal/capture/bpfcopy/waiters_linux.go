@@ -12,24 +12,23 @@ import (
 	"github.com/candid-profiler/candid/internal/cpu"
 )
 
-// Waiters tells where a process's threads entered the kernel, for who may not read
-// /proc/PID/task/TID/syscall: that file is only for the process's user and for
-// whoever may read any file, whatever they may trace. No thread notices. It belongs to one
-// goroutine.
+// Waiters finds where a process's threads entered the kernel, for callers that may not read
+// /proc/PID/task/TID/syscall: that file is only for the process's user and for users who may read
+// any file, whatever else they may trace. No thread notices. A Waiters belongs to one goroutine.
 type Waiters struct {
 	pid    uint32
 	kernel *btf.Cache
 }
 
-// Waiter is a thread that was in the kernel. If it ran meanwhile, nothing of it is true.
+// Waiter is a thread that was in the kernel. If it has run meanwhile, none of the values is valid.
 type Waiter struct {
 	TID  uint32
-	Call int // the system call's number, -1 for none
+	Call int // system call number, -1 for none
 	Regs cpu.Registers
 }
 
-// OpenWaiters sees whether the program can be loaded. It takes CAP_BPF and CAP_PERFMON;
-// the errors are Open's.
+// OpenWaiters checks whether the program can be loaded. It requires CAP_BPF and CAP_PERFMON; the
+// errors are those of Open.
 func OpenWaiters(pid int) (*Waiters, error) {
 	w := &Waiters{pid: uint32(pid), kernel: btf.NewCache()}
 	return w, w.Each(func(Waiter) {})
@@ -37,8 +36,8 @@ func OpenWaiters(pid int) (*Waiters, error) {
 
 // Each calls f with every thread of the process that sleeps.
 func (w *Waiters) Each(f func(Waiter)) error {
-	// What the program keeps of a thread is right only the first time, as nothing
-	// tells it of switches here: so each look is another program's first.
+	// The program's record of a thread is right only the first time, because nothing reports
+	// context switches here: so a program is loaded anew for each look.
 	a, err := w.load()
 	if err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package engines chooses how threads are stopped and copied on this system:
-// the best way that it permits, or the one that the user asked for.
+// Package engines chooses how threads are stopped and copied on this system: the best way that the
+// system permits, or the one that the user asked for.
 package engines
 
 import (
@@ -13,16 +13,16 @@ import (
 	"github.com/candid-profiler/candid/internal/capture/suspend"
 )
 
-// ErrUnknown says that there is no engine of the name that was asked for.
+// ErrUnknown says that there is no engine with the requested name.
 var ErrUnknown = errors.New("unknown engine")
 
-// rung is one way, and what it says when the one above it could not be taken.
+// rung is one engine, and how to open it, given why the one above it could not be used.
 type rung struct {
 	name string
 	open func(opts capture.Options, why string) (capture.Engine, error)
 }
 
-// ladder is every way, best first.
+// ladder lists every engine, best first.
 var ladder = []rung{
 	{"bpf", func(opts capture.Options, _ string) (capture.Engine, error) {
 		return engine(bpfcopy.Open(opts, bpfcopy.Auto))
@@ -53,8 +53,7 @@ func engine[E capture.Engine](e E, err error) (capture.Engine, error) {
 	return e, nil
 }
 
-// Names are the engines' names, best first, as --engine takes them besides
-// "auto".
+// Names returns the engines' names, best first, as --engine takes them besides "auto".
 func Names() []string {
 	names := make([]string, len(ladder))
 	for i, r := range ladder {
@@ -63,9 +62,9 @@ func Names() []string {
 	return names
 }
 
-// Open opens the engine of that name; with "auto" or "" the best that this
-// system permits, whose Describe tells why it is not a better one. A process or
-// an event that is not there ends the search, as every engine would find the same.
+// Open opens the engine with that name; with "auto" or "" the best that this system permits, whose
+// Describe says why it is not a better one. If a process or an event does not exist, the search
+// ends, because every engine would find the same.
 func Open(opts capture.Options, choice string) (capture.Engine, error) {
 	what, instead := onlyBPF(opts)
 	if choice != "" && choice != "auto" {
@@ -96,7 +95,7 @@ func Open(opts capture.Options, choice string) (capture.Engine, error) {
 		switch {
 		case why == "":
 			why = reason(err)
-		case notByPerf(opts) != nil: // it is for want of BPF that no better engine is used
+		case notByPerf(opts) != nil: // no better engine is used because BPF is not available
 		case r.name == "perf-thread":
 			why = perfReason(err)
 		}
@@ -104,7 +103,7 @@ func Open(opts capture.Options, choice string) (capture.Engine, error) {
 	return nil, &noneError{tried}
 }
 
-// noneError says why each engine could not be had, in one line.
+// noneError says why none of the engines could be opened, in one line.
 type noneError struct{ tried []error }
 
 func (e *noneError) Error() string {
@@ -117,8 +116,7 @@ func (e *noneError) Error() string {
 
 func (e *noneError) Unwrap() []error { return e.tried }
 
-// reason is an engine's failure in a few words, for the line that describes the
-// next one.
+// reason returns an engine's failure in a few words, for the line that describes the next one.
 func reason(err error) string {
 	switch {
 	case errors.Is(err, capture.ErrPermission):
@@ -129,7 +127,7 @@ func reason(err error) string {
 	return firstLine(err.Error())
 }
 
-// bpfReason is why BPF could not be had, with what to do.
+// bpfReason returns why BPF could not be used, and what to do about it.
 func bpfReason(err error) error {
 	if errors.Is(err, capture.ErrPermission) {
 		return fmt.Errorf("BPF is %w: run candid as root, or with CAP_BPF and CAP_PERFMON ('candid doctor' says how)", capture.ErrPermission)
@@ -137,7 +135,7 @@ func bpfReason(err error) error {
 	return err
 }
 
-// perfReason is why the kernel's perf events could not be had at all.
+// perfReason returns why the kernel's perf events could not be used at all.
 func perfReason(err error) string {
 	if errors.Is(err, capture.ErrPermission) {
 		return "perf events are not permitted (kernel.perf_event_paranoid is " + perfevent.Paranoid() + "; CAP_PERFMON, or in a container its seccomp profile, would permit them)"

@@ -83,7 +83,7 @@ func record(t testing.TB, e capture.Engine, r capture.Sink, d time.Duration) {
 	recordUntil(t, e, r, d, nil)
 }
 
-// recordUntil runs an engine for d, and then until done is closed if it is not nil.
+// recordUntil runs an engine for d and then, if done is not nil, until done is closed.
 func recordUntil(t testing.TB, e capture.Engine, r capture.Sink, d time.Duration, done <-chan struct{}) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -99,7 +99,7 @@ func recordUntil(t testing.TB, e capture.Engine, r capture.Sink, d time.Duration
 	}
 }
 
-// stopProcess stops a process and waits until each of its threads stands still.
+// stopProcess stops a process and waits until each of its threads has stopped.
 func stopProcess(t testing.TB, pid int) {
 	t.Helper()
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
@@ -128,7 +128,7 @@ func stopProcess(t testing.TB, pid int) {
 	}
 }
 
-// threadTimes is the CPU time of each thread by the kernel's own account, ns.
+// threadTimes returns the CPU time of each thread by the kernel's own account, in ns.
 func threadTimes(t testing.TB, pid int) map[uint32]uint64 {
 	t.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
@@ -151,8 +151,8 @@ func threadTimes(t testing.TB, pid int) map[uint32]uint64 {
 	return times
 }
 
-// Two threads that work and enter the kernel, one of them the first, which starts
-// another at the end of its input or at a line of it.
+// workSource has two threads that work and enter the kernel. The first of them starts another one
+// at the end of its input or at a line of it.
 const workSource = `
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -186,25 +186,25 @@ func TestEveryEngine(t *testing.T) {
 				t.Errorf("the engine %s calls itself %s", name, e.Name())
 			}
 			r := newRecorder()
-			shallow := 0 // while the program starts its second thread
-			// A thread's first touch of a page of its stack is a fault, and a sample
-			// within it finds no page there; so does one while the kernel moves a page.
-			// The engine says so by a flag, and it happens to a few samples at most.
+			shallow := 0 // samples taken while the program starts its second thread
+			// A thread's first touch of a page of its stack is a fault, and a sample within it
+			// finds no page there; so does one while the kernel moves a page. The engine reports
+			// that with a flag, and it happens to a few samples at most.
 			holes := 0
 			r.look = func(s *capture.Snapshot) {
 				sp := s.Regs.SP()
 				end := s.StackAddr + uint64(len(s.Stack))
 				if s.Flags&capture.StackCut != 0 && end%4096 == 0 && end < s.StackTop && (name == "perf" || name == "perf-thread") {
-					// The kernel's own copy ends before a page that it had taken out of
-					// the process meanwhile; the engine says so, and the walk goes on there.
+					// The kernel's own copy ends before a page that it had taken out of the process
+					// meanwhile; the engine reports that, and the walk goes on there.
 					return
 				}
 				if name == "suspend" && s.Flags == capture.StackUnread|capture.NoUser && len(s.Stack) == 0 {
-					return // time in which the thread ran, and candid did not come to stop it
+					return // time in which the thread ran and candid did not get to stop it
 				}
 				if s.Flags&capture.StackUnread != 0 && s.Flags&capture.InKernel != 0 && len(s.Stack) == 0 {
-					// So is the first touch of all, when a thread begins: the kernel's own
-					// copy is empty then.
+					// The very first touch, when a thread begins, is such a fault too: the kernel's
+					// own copy is empty then.
 					holes++
 					return
 				}
@@ -221,8 +221,8 @@ func TestEveryEngine(t *testing.T) {
 					t.Errorf("flags %x with %d kernel frames", s.Flags, len(s.Kernel))
 				}
 			}
-			// The program stands still when sampling begins and ends, and while its accounts
-			// are read: on a busy machine it would run a long way between the one and the other.
+			// The program is stopped when sampling begins and ends, and while its accounts are
+			// read: on a busy machine it would run for long between the two.
 			stopProcess(t, pid)
 			before := threadTimes(t, pid)
 			time.AfterFunc(100*time.Millisecond, func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
@@ -234,7 +234,8 @@ func TestEveryEngine(t *testing.T) {
 			for tid, end := range after {
 				cpu := float64(end - before[tid])
 				got := float64(r.weight[tid])
-				// A dozen comparisons each time: 4.5 standard deviations come once in some 10,000 runs.
+				// There are a dozen comparisons each time: 4.5 standard deviations occur once in
+				// some 10,000 runs.
 				limit := 4.5*math.Sqrt(cpu*1e6) + 10e6
 				t.Logf("thread %d: %.1f ms sampled, %.1f ms accounted", tid, got/1e6, cpu/1e6)
 				if math.Abs(got-cpu) > limit {
@@ -252,12 +253,12 @@ func TestEveryEngine(t *testing.T) {
 			if len(after) != 3 || r.kinds[capture.Fork] != 1 || (r.kernel == 0) != (name == "suspend") || r.flags&capture.InKernel == 0 || st.Samples != uint64(r.samples) || st.Bytes != uint64(r.bytes) {
 				t.Errorf("%d threads, notices %v, %d kernel samples, stats %+v", len(after), r.kinds, r.kernel, st)
 			}
-			// The target's end is the engine's.
+			// The engine ends when the target does.
 			if err := p.Cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
 			begin := time.Now()
-			const forever = 3 * time.Minute // unless it notices
+			const forever = 3 * time.Minute // unless it notices the end
 			record(t, e, newRecorder(), forever)
 			if d := time.Since(begin); d >= forever {
 				t.Errorf("Run took %v after its target's end", d)
@@ -266,8 +267,8 @@ func TestEveryEngine(t *testing.T) {
 	}
 }
 
-// While a target does nothing batches end all the same: what is observed beside the samples
-// is looked at then.
+// While a target does nothing batches end all the same: what is observed besides the samples is
+// read then.
 func TestIdleTarget(t *testing.T) {
 	p := fixture.Start(t, exec.Command("sleep", "100"))
 	for _, name := range Names() {
@@ -279,7 +280,8 @@ func TestIdleTarget(t *testing.T) {
 			if err := e.Run(ctx, r); err != nil {
 				t.Fatal(err)
 			}
-			// The first may come when nothing has ended yet, and the last with the end.
+			// The first batch may end before any interval has passed, and the last one with the
+			// recording.
 			if r.batches < 3 {
 				t.Errorf("%d batches in %v", r.batches, 5*capture.IdleBatch)
 			}

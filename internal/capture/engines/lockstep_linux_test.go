@@ -8,8 +8,8 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// A thread for each of the periods 4, 5, 10 and 20 ms at three phases, each
-// busy for four percent of its period.
+// timersSource has a thread for each of the periods 4, 5, 10 and 20 ms at three phases, each busy
+// for four percent of its period.
 const timersSource = `
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -42,9 +42,9 @@ int main() {
 func TestTimersGetTheirTrueShare(t *testing.T) {
 	bin := fixture.C(t, timersSource)
 	for _, hz := range []float64{100, 250, 1000} {
-		// A thread runs for a 25th of the time. In 8 s at 100 Hz it has 32 samples, 4 s at
-		// 250 Hz and 3 s at 1000 Hz are 40 and 120: one that keeps step, and has none of its
-		// samples or twice as many, is 5.6 deviations off or more.
+		// A thread runs for a 25th of the time. In 8 s at 100 Hz it has 32 samples, 4 s at 250 Hz
+		// and 3 s at 1000 Hz are 40 and 120: a thread that is in lockstep, and has none of its
+		// samples or twice as many, is 5.6 standard deviations off or more.
 		long := map[float64]time.Duration{100: 8 * time.Second, 250: 4 * time.Second, 1000: 3 * time.Second}[hz]
 		if fixture.Full(t) {
 			long = 8 * time.Second
@@ -57,9 +57,9 @@ func TestTimersGetTheirTrueShare(t *testing.T) {
 		before := threadTimes(t, pid)
 		record(t, e, r, long)
 		after := threadTimes(t, pid)
-		// A task counts a 25th of its period itself. The kernel's account has the way to
-		// sleep and back beside, some ten µs each time and more on a slow machine, of which
-		// the timer sees little: the truth lies between the two.
+		// A thread counts a 25th of its period itself. The kernel's account also has the way to
+		// sleep and back, some ten µs each time and more on a slow machine, of which the timer sees
+		// little: the true value lies between the two.
 		itself := float64(long) / 25
 		off := func(got, least, most, deviation float64) float64 {
 			return max(got-most, 0)/deviation + min(got-min(least, most), 0)/deviation

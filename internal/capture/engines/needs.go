@@ -7,11 +7,11 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 )
 
-// onlyBPF says what of that which is asked for no engine but bpf gives, and what can
-// be had in its place; "" if there is no such thing.
+// onlyBPF returns which part of the request no engine but bpf supports, and what can be used
+// instead; "" if there is none.
 func onlyBPF(opts capture.Options) (what, instead string) {
 	var names []string
-	simple := true // nothing but time, of threads that run or that are there
+	simple := true // nothing but time, on the CPU or wall-clock
 	for _, e := range opts.Events {
 		if e.Kind == capture.OffCPU {
 			return "sample by " + e.Name, "where threads sleep is seen without it by -e wall"
@@ -28,12 +28,14 @@ func onlyBPF(opts capture.Options) (what, instead string) {
 	return "", ""
 }
 
-// needsBPF is the error where that engine could not be had, or another was asked for.
+// needsBPF returns the error for when that engine could not be opened, or another one was
+// requested.
 func needsBPF(what, instead string, why error) error {
 	return fmt.Errorf("%s: this takes the bpf engine; %s: %w", what, instead, why)
 }
 
-// notByPerf refuses wall time to the engines of perf events. It says nil of all else.
+// notByPerf returns an error for wall time, which the engines of perf events do not support, and
+// nil for everything else.
 func notByPerf(opts capture.Options) error {
 	for _, e := range opts.Events {
 		if e.Kind == capture.Wall {

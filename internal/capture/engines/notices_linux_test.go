@@ -13,7 +13,7 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// follower keeps what is told of each process in its order.
+// follower keeps the notices of all processes in order.
 type follower struct {
 	*recorder
 	notices []capture.ProcessEvent
@@ -21,8 +21,8 @@ type follower struct {
 
 func (f *follower) Notice(n capture.ProcessEvent) { f.notices = append(f.notices, n) }
 
-// Every engine that hears of processes tells of their mappings, after the Exec that
-// they belong to, and which file each shows.
+// Every engine that is notified of processes reports their mappings, after the Exec that they
+// belong to, and which file each shows.
 func TestNoticesOfMappings(t *testing.T) {
 	sh := fixture.Tool(t, "sh")
 	program, err := filepath.EvalSymlinks(fixture.Tool(t, "sleep"))
@@ -40,9 +40,8 @@ func TestNoticesOfMappings(t *testing.T) {
 	}
 }
 
-// noticesOfMappings looks at what an engine tells of two programs. It says so where
-// records were lost: all of the machine's mappings come, and whoever waits long for a
-// CPU loses some.
+// noticesOfMappings checks what an engine reports about two programs. It mentions lost records: the
+// mappings of the whole machine are reported, and an engine that waits long for a CPU loses some.
 func noticesOfMappings(t *testing.T, name, sh, program string, inode uint64) string {
 	c := exec.Command(sh, "-c", "read x; sleep 0.01; sleep 0.02; exit 0")
 	in, err := c.StdinPipe()
@@ -62,7 +61,7 @@ func noticesOfMappings(t *testing.T, name, sh, program string, inode uint64) str
 		in.Write([]byte("go\n"))
 	}()
 	go c.Wait()
-	record(t, e, f, time.Minute) // the end of its target is the engine's
+	record(t, e, f, time.Minute) // the engine ends with its target
 	if slices.ContainsFunc(f.notices, func(n capture.ProcessEvent) bool { return n.PID == 0 }) {
 		return "records of mappings were lost, as the engine says"
 	}

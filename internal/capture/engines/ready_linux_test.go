@@ -11,7 +11,7 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// Becomes another program at a line of input, which works for a while and says so.
+// waiterSource executes another program at a line of input, which works for a while and says so.
 const waiterSource = `
 #include <stdio.h>
 #include <time.h>
@@ -29,7 +29,7 @@ int main(int argc, char **argv) {
   execl("/proc/self/exe", "waiter", "work", (char *)0);
 }`
 
-// A program that is let go when the engine is ready is sampled from its first instruction on.
+// A program that is released when the engine is ready is sampled from its first instruction on.
 func TestReady(t *testing.T) {
 	bin := fixture.C(t, waiterSource)
 	for _, name := range Names() {
@@ -77,7 +77,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// What Ready fails with ends Run.
+// An error that Ready returns ends Run.
 func TestNotReady(t *testing.T) {
 	bin := fixture.C(t, waiterSource)
 	for _, name := range Names() {

@@ -40,7 +40,7 @@ func recordAsUser(bin string) error {
 	defer func() { _ = cmd.Process.Kill() }()
 	time.Sleep(100 * time.Millisecond)
 	if os.Getenv(lockedEnv) != "" {
-		// No memory for rings: the kernel then permits no perf event that samples.
+		// There is no memory for rings: the kernel then permits no perf event that samples.
 		if err := unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{}); err != nil {
 			return err
 		}
@@ -70,10 +70,10 @@ func recordAsUser(bin string) error {
 	return nil
 }
 
-// lockedEnv leaves it no memory for perf's rings.
+// lockedEnv leaves the test binary no memory for perf's rings.
 const lockedEnv = "CANDID_TEST_NO_RINGS"
 
-// Where no perf event is to be had, threads are suspended.
+// If no perf event can be opened, threads are suspended.
 func TestWithoutPerf(t *testing.T) {
 	const limit = "/proc/sys/kernel/perf_event_mlock_kb"
 	old, err := os.ReadFile(limit)
@@ -107,7 +107,7 @@ func TestUnprivileged(t *testing.T) {
 	}
 }
 
-// runAsUser runs recordAsUser as nobody and gives what it said.
+// runAsUser runs recordAsUser as nobody and returns its output.
 func runAsUser(t *testing.T, env ...string) string {
 	t.Helper()
 	bin := fixture.C(t, workSource)

@@ -1,4 +1,3 @@
-// Package event turns what users write after -e into what engines sample by:
-// candid's own names, all of perf's for software and hardware counters,
-// tracepoints and probes.
+// Package event parses what users write after -e into the events that engines sample by: candid's
+// own names, all of perf's names for software and hardware counters, tracepoints and probes.
 package event

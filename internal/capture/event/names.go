@@ -7,7 +7,7 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 )
 
-// counter is a counter of the kernel's by perf's names.
+// counter is a counter of the kernel under perf's names.
 type counter struct {
 	names  []string // the first is the usual one
 	typ    uint32
@@ -36,8 +36,8 @@ var counters = []counter{
 	{[]string{"ref-cycles"}, capture.TypeHardware, 9},
 }
 
-// caches are PERF_COUNT_HW_CACHE_* by number, and what can be counted of each
-// (perf's evsel__hw_cache_stat).
+// caches are PERF_COUNT_HW_CACHE_* by number, with what can be counted for each (perf's
+// evsel__hw_cache_stat).
 var caches = []struct {
 	name string
 	ops  string // of "rwp": loads, stores, prefetches
@@ -61,7 +61,7 @@ var cacheOps = []struct {
 	{'p', "prefetches", "prefetch-misses"},
 }
 
-// cacheEvents gives every counter of a cache.
+// cacheEvents returns every counter of a cache.
 func cacheEvents() []counter {
 	var list []counter
 	for i, c := range caches {
@@ -78,7 +78,7 @@ func cacheEvents() []counter {
 	return list
 }
 
-// byName is every counter by each of its names.
+// byName maps each name of every counter to it.
 var byName = func() map[string]counter {
 	m := map[string]counter{}
 	for _, list := range [][]counter{counters, cacheEvents()} {
@@ -91,8 +91,8 @@ var byName = func() map[string]counter {
 	return m
 }()
 
-// times are candid's own events, which count time. perf's names for the clock
-// of the CPU mean the same as cpu.
+// times are candid's own events, which count time. perf's names for the CPU clock mean the same as
+// cpu.
 var times = map[string]capture.EventKind{
 	"cpu":        capture.CPUTime,
 	"cpu-clock":  capture.CPUTime,
@@ -101,8 +101,8 @@ var times = map[string]capture.EventKind{
 	"wall":       capture.Wall,
 }
 
-// Names are the names that Parse knows, those of tracepoints and probes
-// excepted: candid's own first, then the counters.
+// Names returns the names that Parse knows, except those of tracepoints and probes: candid's own
+// first, then the counters.
 func Names() []string {
 	names := []string{"cpu", "wall", "off-cpu"}
 	for _, list := range [][]counter{counters, cacheEvents()} {
@@ -113,7 +113,7 @@ func Names() []string {
 	return names
 }
 
-// near gives up to three known names that are written almost like name.
+// near returns up to three known names that are spelled almost like name.
 func near(name string) []string {
 	type candidate struct {
 		name string
@@ -138,8 +138,8 @@ func near(name string) []string {
 	return names
 }
 
-// distance is how many letters must be added, left out or changed to make b of
-// a (Levenshtein); 99 for texts that are longer than any name.
+// distance returns how many letters must be inserted, deleted or replaced to turn a into b
+// (Levenshtein); 99 for texts that are longer than any name.
 func distance(a, b string) int {
 	if len(a) > 64 || len(b) > 64 {
 		return 99

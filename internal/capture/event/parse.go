@@ -13,7 +13,7 @@ import (
 // ErrUnknown is wrapped by every error of Parse.
 var ErrUnknown = errors.New("unknown event")
 
-// Help says in a few lines what Parse takes.
+// Help describes in a few lines what Parse accepts.
 const Help = `  cpu                      time on a CPU, -F samples per second (default)
   wall                     every thread, running or not, with its state
   off-cpu                  where threads sleep, by the time slept; see --min-sleep; needs BPF
@@ -27,15 +27,15 @@ const Help = `  cpu                      time on a CPU, -F samples per second (d
                            the targets only; uretprobe: its return
   NAME/period=N/  NAME:u   every Nth one; :u only in user mode, :k in the kernel`
 
-// suffix is a period and modes behind a name, the way perf writes them.
+// suffix matches a period and modes behind a name, as perf writes them.
 var suffix = regexp.MustCompile(`^(.+)/(?:period=([0-9]+))?/([ukh]*)$`)
 
-// longest bounds what is taken for an event.
+// longest bounds the length of an event's text, in bytes.
 const longest = 1024
 
-// Parse reads one event: "cpu", "page-faults", "cache-misses:u",
-// "r01c2/period=1000/", "sched:sched_switch", "uprobe:libc.so.6:malloc". Whether
-// there is such a tracepoint, function or counter on this machine, it does not ask.
+// Parse reads one event: "cpu", "page-faults", "cache-misses:u", "r01c2/period=1000/",
+// "sched:sched_switch", "uprobe:libc.so.6:malloc". It does not check whether this machine has such
+// a tracepoint, function or counter.
 func Parse(text string) (capture.Event, error) {
 	if len(text) > longest {
 		return capture.Event{}, fmt.Errorf("%w: a name of %d letters", ErrUnknown, len(text))
@@ -72,7 +72,7 @@ func Parse(text string) (capture.Event, error) {
 	return e, nil
 }
 
-// restrict limits where an event counts to the modes given, of "ukh".
+// restrict limits an event to the given modes, of "ukh".
 func restrict(e *capture.Event, modes string) error {
 	if e.Kind != capture.Counter {
 		return fmt.Errorf("only counters can be kept to a mode")
@@ -85,7 +85,7 @@ func restrict(e *capture.Event, modes string) error {
 	return nil
 }
 
-// Same reports whether two names mean the same event: "cs" and "context-switches".
+// Same reports whether two names, such as "cs" and "context-switches", mean the same event.
 func Same(a, b string) bool {
 	x, err := Parse(a)
 	if err != nil {
@@ -132,7 +132,7 @@ func parseName(name string) (capture.Event, error) {
 	return capture.Event{}, fmt.Errorf("%w %q%s", ErrUnknown, name, hint)
 }
 
-// others are events of other profilers that candid reads and does not record.
+// others are events of other profilers that candid reads but does not record.
 var others = map[string]string{
 	"alloc": "candid does not record allocations; what a JVM (jcmd PID JFR.start) or async-profiler recorded of them it reads",
 	"lock":  "candid records waiting for locks as part of -e wall and -e off-cpu, with the threads' state (report --state blocked); 'candid dump' shows who holds which lock now",
@@ -158,7 +158,7 @@ func counterOf(name string) (counter, bool) {
 	return counter{}, false
 }
 
-// isWord reports whether s is what a tracepoint and its system may be called.
+// isWord reports whether s may be the name of a tracepoint or of its system.
 func isWord(s string) bool {
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -176,8 +176,7 @@ func parseProbe(name string) (capture.Event, error) {
 		return capture.Event{}, fmt.Errorf("%w %q: %s; write uprobe:libc.so.6:malloc, or uprobe:/path/to/program:function+0x10", ErrUnknown, name, why)
 	}
 	kind, rest, _ := strings.Cut(name, ":")
-	// A path may hold colons; a function may not, but C++ names that are not
-	// mangled do.
+	// A path may contain colons; a function may not, except for C++ names that are not mangled.
 	cut := strings.LastIndexByte(rest, ':')
 	if cut < 0 {
 		return wrong("it names no function")

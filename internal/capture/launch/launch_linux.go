@@ -21,23 +21,22 @@ type Child struct {
 	PID int
 
 	proc   *os.Process
-	word   *os.File // to the child; nil once released
-	report *os.File // from the child
+	word   *os.File // pipe to the child; nil once released
+	report *os.File // pipe from the child
 	path   string
 	apart  bool // it leads a session of its own
 }
 
-// Start starts argv with the given environment, stopped before its first
-// instruction. Its stdin, stdout, stderr, directory and process group are
-// candid's own. The error wraps ErrNotFound or ErrNotExecutable where that is
-// known already.
+// Start starts argv with the given environment, stopped before its first instruction. Its stdin,
+// stdout, stderr, directory and process group are candid's own. The error wraps ErrNotFound or
+// ErrNotExecutable if that is already known.
 func Start(argv []string, env []string) (*Child, error) {
 	return begin(argv, env, [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, nil)
 }
 
-// StartApart starts argv as Start does, but away from candid's terminal: in a session
-// of its own, without input, and with what it prints going to output. Signal and Kill
-// are for all of its process group then.
+// StartApart starts argv as Start does, but away from candid's terminal: in a session of its own,
+// without input, and with its output going to output. Signal and Kill then apply to its whole
+// process group.
 func StartApart(argv []string, env []string, output *os.File) (*Child, error) {
 	nothing, err := os.Open(os.DevNull)
 	if err != nil {
@@ -91,8 +90,8 @@ func begin(argv []string, env []string, files [3]*os.File, attr *syscall.SysProc
 	return &Child{PID: proc.Pid, proc: proc, word: wordW, report: reportR, path: path}, nil
 }
 
-// Release lets the command run. It returns once the child has become the
-// command, or says why it could not (wrapping ErrNotExecutable or ErrNotFound).
+// Release lets the command run. It returns once the child has become the command, or returns why it
+// could not (wrapping ErrNotExecutable or ErrNotFound).
 func (c *Child) Release() (Begin, error) {
 	if c.word == nil {
 		return Begin{}, nil
@@ -111,12 +110,12 @@ func (c *Child) Release() (Begin, error) {
 	if err != nil {
 		return Begin{}, fmt.Errorf("release %s: the waiting process is gone: %w", c.path, err)
 	}
-	// The descriptor closes by itself when the command is executed.
+	// The descriptor is closed by the kernel when the command is executed.
 	var b [early.BeginSize + 4]byte
 	n, err := io.ReadFull(c.report, b[:])
 	switch {
 	case n == 0 && errors.Is(err, io.EOF):
-		return Begin{}, nil // Wait tells how it ended
+		return Begin{}, nil // Wait reports how it ended
 	case n == early.BeginSize && errors.Is(err, io.ErrUnexpectedEOF):
 		begin.Done = clock(unix.CLOCK_MONOTONIC)
 		for i, to := range []*uint64{&begin.Time, &begin.Thread, &begin.Process} {
@@ -128,7 +127,7 @@ func (c *Child) Release() (Begin, error) {
 	}
 	errno := syscall.Errno(binary.LittleEndian.Uint32(b[early.BeginSize:]))
 	if errno == syscall.ENOENT {
-		// The file is there, so it is its interpreter that is not.
+		// The file exists, so it is its interpreter that does not.
 		return Begin{}, fmt.Errorf("start %s: %w: its interpreter does not exist", c.path, ErrNotFound)
 	}
 	return Begin{}, fmt.Errorf("start %s: %w: %w", c.path, ErrNotExecutable, errno)
@@ -142,8 +141,7 @@ func clock(id int32) uint64 {
 	return uint64(ts.Nano())
 }
 
-// Wait waits for the command to end and gives its exit code, 128+n if signal n
-// ended it.
+// Wait waits for the command to end and returns its exit code, 128+n if signal n ended it.
 func (c *Child) Wait() (code int, err error) {
 	state, err := c.proc.Wait()
 	if err != nil {
@@ -163,8 +161,8 @@ func (c *Child) Signal(sig os.Signal) error {
 	return c.proc.Signal(sig)
 }
 
-// signalGroup signals the group that the command leads. Its number stays taken until
-// Wait has told of the command's end, and as long as one of the group lives.
+// signalGroup signals the process group that the command leads. The group's number is not reused
+// until Wait has returned and as long as any process of the group lives.
 func (c *Child) signalGroup(sig syscall.Signal) error {
 	if err := syscall.Kill(-c.PID, sig); err != nil {
 		return fmt.Errorf("signal %s: %w", c.path, err)
@@ -172,8 +170,8 @@ func (c *Child) signalGroup(sig syscall.Signal) error {
 	return nil
 }
 
-// Kill gives the command up: one that was not released never runs, one that was
-// is killed. It waits for its end.
+// Kill gives the command up: if it was not released it never runs, otherwise it is killed. Kill
+// waits for its end.
 func (c *Child) Kill() {
 	if c.word != nil {
 		c.word.Close()

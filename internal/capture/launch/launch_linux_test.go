@@ -71,8 +71,8 @@ func TestWaitsForRelease(t *testing.T) {
 func TestNothingLeaks(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "seen")
 	t.Setenv("ONLY_THIS", "1")
-	// The shell blocks signals itself while it starts others, so the one that
-	// looks takes its place.
+	// The shell itself blocks signals while it starts other programs, so the one that reads the
+	// mask takes its place.
 	child, err := Start([]string{"sh", "-c", "{ tr '\\0' '\\n' < /proc/$$/cmdline; env | sort; ls /proc/self/fd; } > " + file + "; exec grep SigBlk /proc/self/status >> " + file}, []string{"PATH=" + os.Getenv("PATH")})
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestNothingLeaks(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := string(b)
-	// What the test itself was started with is no leak, as descriptors of make.
+	// Descriptors with which the test itself was started, such as those of make, are not leaks.
 	plain, err := exec.Command("ls", "/proc/self/fd").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -159,14 +159,13 @@ func TestKillBeforeRelease(t *testing.T) {
 	}
 }
 
-// It is the first thread that waits, and that becomes the command: what was put on
-// it stays.
+// The first thread is the one that waits and becomes the command, so perf events on it stay.
 func TestFirstThreadWaits(t *testing.T) {
 	for range 20 {
 		child := start(t, "true")
 		var what []byte
 		for end := time.Now().Add(time.Minute); time.Now().Before(end); {
-			// The first thread is in read(3): nothing else is waited for like that.
+			// The first thread is in read(3): nothing else waits like that.
 			what, _ = os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", child.PID, child.PID))
 			if strings.HasPrefix(string(what), fmt.Sprintf("%d 0x%x ", syscall.SYS_READ, early.WordFD)) {
 				break

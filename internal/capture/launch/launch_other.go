@@ -14,7 +14,7 @@ type Child struct {
 	PID int
 }
 
-// Start fails: starting a command stopped is built for Linux.
+// Start fails: starting a stopped command is implemented for Linux only.
 func Start(argv []string, _ []string) (*Child, error) {
 	return nil, fmt.Errorf("start %v: %w: launching is built for Linux; start it yourself and use -p", argv, capture.ErrUnsupported)
 }

@@ -21,8 +21,8 @@ func (e *Engine) drain(sink capture.Sink) {
 	rings := e.rings
 	e.mu.Unlock()
 	e.batch = e.batch[:0]
-	// What comes while the rings are read waits for the next time, so that nothing
-	// is taken before its cause.
+	// Records that arrive while the rings are read wait for the next pass, so that no effect is
+	// handled before its cause.
 	until := Now()
 	for i, r := range rings {
 		r.Begin()
@@ -61,7 +61,7 @@ func (e *Engine) batchEnd(sink capture.Sink) {
 	e.batched = time.Now()
 }
 
-// deliver hands over the parsed record if it is a target's.
+// deliver hands over the parsed record if it belongs to a target.
 func (e *Engine) deliver(sink capture.Sink) {
 	r := &e.rec
 	n := capture.ProcessEvent{Time: r.Time, PID: r.PID, TID: r.TID}
@@ -90,7 +90,7 @@ func (e *Engine) deliver(sink capture.Sink) {
 		return
 	}
 	if r.PID == 0 || !e.targets.Has(r.PID) {
-		return // 0 are those of which candid's pid namespace knows nothing
+		return // 0 stands for processes that are not visible in candid's pid namespace
 	}
 	switch r.Type {
 	case RecordExit:
@@ -110,7 +110,7 @@ func (e *Engine) deliver(sink capture.Sink) {
 	sink.Notice(n)
 }
 
-// sample turns the record into a Snapshot.
+// sample converts the record to a Snapshot.
 func (e *Engine) sample(sink capture.Sink) {
 	r, s := &e.rec, &e.snap
 	*s = capture.Snapshot{Time: r.Time, Weight: r.Period, PID: r.PID, TID: r.TID, CPU: r.CPU, Kernel: r.Kernel}

@@ -13,51 +13,51 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 )
 
-// Scope is which events the engine opens.
+// Scope is where the engine opens its events.
 type Scope uint8
 
-// The scopes.
+// Values of Scope.
 const (
 	Machine Scope = iota // one per CPU; sees threads of any age
 	Threads              // one per thread and CPU; needs no privilege for one's own processes
 )
 
 const (
-	// largestStack is the most that the kernel copies (perf_event_attr.sample_stack_user).
+	// largestStack is the most bytes that the kernel copies (perf_event_attr.sample_stack_user).
 	largestStack = 65528
-	// defaultStack is what is copied if nothing is asked for: it holds nine of
-	// ten stacks of large Java programs at half the price of the largest.
+	// defaultStack is how many bytes are copied if no size is requested: it holds nine of ten
+	// stacks of large Java programs at half the cost of the largest.
 	defaultStack = 32 << 10
 
 	pollEvery = 100 * time.Millisecond
-	// Until the first sample the reader looks more often, for a while.
+	// For a while, until the first sample, the reader polls more often.
 	pollFirst  = 10 * time.Millisecond
 	firstWhile = 500 * time.Millisecond
 )
 
-// Engine is capture.Engine by the kernel's own copies.
+// Engine implements capture.Engine with the kernel's own copies.
 type Engine struct {
 	opts     capture.Options
 	attr     Attr
 	scope    Scope
-	why      string // the better engine was not taken
+	why      string // why the better engine was not used
 	noKernel bool
 
 	cpus    []int
 	timers  *Timers // of Machine
-	fds     []int   // of Threads, and those that listen
+	fds     []int   // events of Threads, and those that only listen
 	rings   []*Ring
-	ringOf  map[int]int // cpu to the descriptor that owns its ring
+	ringOf  map[int]int // by CPU, the descriptor that owns the CPU's ring
 	waiter  *Waiter
 	tops    *stackTops
 	running atomic.Bool
 
 	targets *Targets
 
-	mu sync.Mutex // of fds, rings
+	mu sync.Mutex // guards fds and rings
 
 	batch   []item
-	batched time.Time // when one ended last
+	batched time.Time // when a batch last ended
 	rec     Record
 	scratch [1 << 16]byte
 	snap    capture.Snapshot
@@ -68,8 +68,8 @@ type Engine struct {
 
 var _ capture.Engine = (*Engine)(nil)
 
-// OpenEngine opens the events; nothing is sampled before Run. The reason why no
-// better engine is used, if any, goes into Describe.
+// OpenEngine opens the events; nothing is sampled before Run. why is the reason that no better
+// engine is used, if any, for Describe.
 func OpenEngine(opts capture.Options, scope Scope, why string) (*Engine, error) {
 	if len(opts.Events) > 1 {
 		return nil, fmt.Errorf("sample by %d events at once: %w: give one", len(opts.Events), capture.ErrUnsupported)
@@ -144,7 +144,7 @@ func (e *Engine) open() (err error) {
 	return nil
 }
 
-// ringSize is room for a quarter of a second of samples from one CPU.
+// ringSize returns the size for a quarter of a second of samples from one CPU.
 func ringSize(period time.Duration, stack int) int {
 	want := 0.25 / period.Seconds() * float64(stack+1024)
 	size := 256 << 10
@@ -154,7 +154,7 @@ func ringSize(period time.Duration, stack int) int {
 	return size
 }
 
-// addRing maps a ring, a smaller one where the user's limit is met.
+// addRing maps a ring, or a smaller one if the user's limit is reached.
 func (e *Engine) addRing(cpu, fd, size int) error {
 	r, err := MapRing(fd, size)
 	for errors.Is(err, capture.ErrPermission) && size > 128<<10 {
@@ -169,9 +169,9 @@ func (e *Engine) addRing(cpu, fd, size int) error {
 	return e.waiter.Add(fd)
 }
 
-// listen opens an event that counts nothing and hears, from now on, what happens
-// to a thread (-1: to all) on a CPU. A program that is launched runs before it is
-// sampled, and what it maps then has to be known.
+// listen opens an event that counts nothing and reports, from now on, what happens to a thread (-1:
+// to all) on a CPU. A launched program runs before it is sampled, and what it maps then must be
+// known.
 func (e *Engine) listen(a Attr, tid, cpu int) error {
 	a.Quiet, a.Task = true, true
 	fd, err := Open(a, tid, cpu)
@@ -188,7 +188,7 @@ func (e *Engine) listen(a Attr, tid, cpu int) error {
 	return nil
 }
 
-// Name is "perf" or "perf-thread".
+// Name returns "perf" or "perf-thread".
 func (e *Engine) Name() string {
 	if e.scope == Threads {
 		return "perf-thread"
@@ -196,7 +196,7 @@ func (e *Engine) Name() string {
 	return "perf"
 }
 
-// Describe says what is used and why nothing better.
+// Describe returns what is used and why nothing better is.
 func (e *Engine) Describe() string {
 	event := "cpu-clock"
 	if e.attr.Kind != capture.CPUTime {
@@ -275,8 +275,8 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	}
 }
 
-// Patience is how long records may wait for their reader, at most most where the sink
-// is in no hurry.
+// Patience returns how long records may wait for their reader, at most most if the sink is in no
+// hurry.
 func Patience(sink capture.Sink, most time.Duration) time.Duration {
 	if h, ok := sink.(capture.BatchScheduler); ok {
 		if d := h.NextBatch(); d > 0 {
@@ -320,7 +320,7 @@ func (e *Engine) forget(pids []int) {
 	}
 }
 
-// Stats is what was done so far.
+// Stats returns the counts so far.
 func (e *Engine) Stats() capture.Stats {
 	return capture.Stats{Samples: e.samples.Load(), Lost: e.lost.Load(), Throttled: e.throttled.Load(), Bytes: e.bytes.Load()}
 }

@@ -8,19 +8,19 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 )
 
-// Scope is which events the engine opens.
+// Scope is where the engine opens its events.
 type Scope uint8
 
-// The scopes.
+// Values of Scope.
 const (
 	Machine Scope = iota
 	Threads
 )
 
-// OpenEngine fails: perf events are Linux's.
+// OpenEngine fails: perf events exist on Linux only.
 func OpenEngine(capture.Options, Scope, string) (capture.Engine, error) {
 	return nil, fmt.Errorf("sample with perf events: %w: they are Linux's", capture.ErrUnsupported)
 }
 
-// Paranoid is "unknown": only Linux has kernel.perf_event_paranoid.
+// Paranoid returns "unknown": only Linux has kernel.perf_event_paranoid.
 func Paranoid() string { return "unknown" }

@@ -6,7 +6,7 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// What mmap takes (asm-generic/mman-common.h).
+// Arguments of mmap (asm-generic/mman-common.h).
 const (
 	protRead  = 1
 	protWrite = 2
@@ -15,16 +15,16 @@ const (
 	mapKind   = 0xf // MAP_TYPE
 )
 
-// noName is what the kernel calls memory that no file is behind.
+// noName are the kernel's names for memory without a file.
 var noName = map[string]bool{"//anon": true, "//enomem": true, "//toolong": true}
 
-// maxPaths bounds the paths that are kept so that each is there once.
+// maxPaths bounds how many paths are interned.
 const maxPaths = 4096
 
-// paths keeps the paths of files that were seen mapped.
+// paths interns the paths of mapped files.
 type paths map[string]string
 
-// mapping is what a record of a mapping tells, as /proc/PID/maps would.
+// mapping returns what a record of a mapping contains, in the form of /proc/PID/maps.
 func (p *paths) mapping(r *Record) target.Mapping {
 	m := target.Mapping{
 		Start: r.Map.Addr, End: r.Map.Addr + r.Map.Len, Offset: r.Map.Offset,

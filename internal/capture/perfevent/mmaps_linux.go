@@ -8,9 +8,8 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 )
 
-// Mmaps hears of executable mappings, and of programs that become others, through
-// an event per CPU that counts nothing. The kernel cannot filter these by process,
-// but they are rare.
+// Mmaps reports executable mappings, and processes that execute another program, through an event
+// per CPU that counts nothing. The kernel cannot filter these by process, but they are rare.
 type Mmaps struct {
 	fds     []int
 	rings   []*Ring
@@ -19,7 +18,7 @@ type Mmaps struct {
 	scratch [1 << 16]byte
 }
 
-// mmapsRing is room for a few hundred mappings between two looks, bytes; the
+// mmapsRing is the size in bytes of a ring, room for a few hundred mappings between two reads; the
 // reader is woken when it is half full.
 const mmapsRing = 64 << 10
 
@@ -47,7 +46,7 @@ func OpenMmaps(cpus []int) (*Mmaps, error) {
 	return m, nil
 }
 
-// WakeBy lets a Waiter wake when much is waiting.
+// WakeBy makes a Waiter wake when much is waiting.
 func (m *Mmaps) WakeBy(w *Waiter) error {
 	for _, fd := range m.fds {
 		if err := w.Add(fd); err != nil {
@@ -57,8 +56,8 @@ func (m *Mmaps) WakeBy(w *Waiter) error {
 	return nil
 }
 
-// Read appends a notice for each mapping and each Exec, up to the given time, of a
-// process that wanted agrees to. What came later waits for the next time.
+// Read appends a notice for each mapping and each Exec, up to the given time, of a process for
+// which wanted returns true. Later records wait for the next Read.
 func (m *Mmaps) Read(to []capture.ProcessEvent, until uint64, wanted func(pid uint32) bool) []capture.ProcessEvent {
 	for _, r := range m.rings {
 		r.Begin()
@@ -76,7 +75,7 @@ func (m *Mmaps) Read(to []capture.ProcessEvent, until uint64, wanted func(pid ui
 				to = append(to, capture.ProcessEvent{Kind: capture.Mmap, Time: m.rec.Time})
 				continue
 			case m.rec.PID == 0 || !wanted(m.rec.PID):
-				// 0 are those of which candid's pid namespace knows nothing.
+				// 0 stands for processes that are not visible in candid's pid namespace.
 				continue
 			case m.rec.Type == RecordMmap || m.rec.Type == RecordMmap2:
 				n.Kind, n.Mapping = capture.Mmap, m.paths.mapping(&m.rec)

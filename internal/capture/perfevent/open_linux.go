@@ -16,13 +16,13 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 )
 
-// Attr is what an event is opened with; the zero value is a cpu-clock that
-// hands nothing to user space.
+// Attr is what an event is opened with; the zero value is a cpu-clock that writes nothing for user
+// space.
 type Attr struct {
 	Kind   capture.EventKind // CPUTime, Counter, Tracepoint or Probe
 	Name   string            // for errors; "": cpu-clock
 	Type   uint32            // of a Counter
-	Config uint64            // of a Counter, and the number of a Tracepoint
+	Config uint64            // of a Counter, or the ID of a Tracepoint
 	Place  Found             // of a Probe
 	Period uint64            // ns for CPUTime, else a count
 	Freq   uint64            // instead of Period: samples per second of each CPU
@@ -36,7 +36,7 @@ type Attr struct {
 	Quiet     bool // a counter that never fires: only Task
 	Inherit   bool
 	NoKernel  bool // do not sample in the kernel
-	NoUser    bool // only there
+	NoUser    bool // sample only there
 	OnlyMmaps bool // with Quiet: executable mappings and names, nothing else
 }
 
@@ -65,7 +65,7 @@ func Open(a Attr, tid, onCPU int) (int, error) {
 		if a.Place.Return {
 			attr.Config = 1 // retprobe in the format directory of the device
 		}
-		// Through the descriptor it is the very file, whatever namespace it is in.
+		// The path through the descriptor names exactly this file, whatever namespace it is in.
 		path := append([]byte(fmt.Sprintf("/proc/self/fd/%d", a.Place.File.Fd())), 0)
 		attr.Ext1, attr.Ext2 = uint64(uintptr(unsafe.Pointer(&path[0]))), a.Place.Offset
 		defer runtime.KeepAlive(path)
@@ -112,7 +112,7 @@ func Open(a Attr, tid, onCPU int) (int, error) {
 	return fd, nil
 }
 
-// probeType is the type of event that user probes are.
+// probeType returns the type of event that user probes have.
 func probeType() (uint32, error) {
 	b, err := os.ReadFile("/sys/bus/event_source/devices/uprobe/type")
 	if err != nil {
@@ -126,7 +126,7 @@ func probeType() (uint32, error) {
 	return uint32(n), nil
 }
 
-// openError says why an event could not be opened and what helps.
+// openError returns why an event could not be opened and what helps.
 func openError(a Attr, tid, onCPU int, err error) error {
 	what := cmp.Or(a.Name, "cpu-clock")
 	where := "of the whole machine"
@@ -153,7 +153,7 @@ func openError(a Attr, tid, onCPU int, err error) error {
 	return fmt.Errorf("open perf event %s %s on cpu %d: %w", what, where, onCPU, err)
 }
 
-// Paranoid is kernel.perf_event_paranoid as text, "unknown" if unreadable.
+// Paranoid returns kernel.perf_event_paranoid as text, "unknown" if it cannot be read.
 func Paranoid() string {
 	b, err := os.ReadFile("/proc/sys/kernel/perf_event_paranoid")
 	if err != nil {
@@ -162,8 +162,8 @@ func Paranoid() string {
 	return strings.TrimSpace(string(b))
 }
 
-// RateNote is a half sentence for Describe if the kernel will hold events of
-// this period back, else "".
+// RateNote returns a half sentence for Describe if the kernel will throttle events with this
+// period, else "".
 func RateNote(period time.Duration) string {
 	b, err := os.ReadFile("/proc/sys/kernel/perf_event_max_sample_rate")
 	if err != nil {
@@ -176,7 +176,7 @@ func RateNote(period time.Duration) string {
 	return fmt.Sprintf(", held back by the kernel beyond kernel.perf_event_max_sample_rate=%.0f", most)
 }
 
-// OnlineCPUs are the CPUs that events are opened on.
+// OnlineCPUs returns the CPUs that events are opened on.
 func OnlineCPUs() ([]int, error) {
 	b, err := os.ReadFile("/sys/devices/system/cpu/online")
 	if err != nil {
@@ -210,8 +210,7 @@ func parseCPUs(s string) ([]int, error) {
 	return cpus, nil
 }
 
-// For says what to open for an event of which a CPU shall take a sample each
-// period of its time.
+// For sets a up for an event of which each CPU takes a sample per period of its time.
 func (a *Attr) For(e capture.Event, period time.Duration) {
 	a.Kind, a.Name, a.Type, a.Config = e.Kind, e.Name, e.Type, e.Config
 	a.NoUser, a.NoKernel = e.NoUser, e.NoKernel
@@ -230,7 +229,7 @@ func Enable(fd int) error {
 	return unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_ENABLE, 0)
 }
 
-// Now is the clock that samples carry, in ns.
+// Now returns the time of the clock that samples carry, in ns.
 func Now() uint64 {
 	var ts unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) != nil {

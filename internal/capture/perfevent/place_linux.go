@@ -12,21 +12,21 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// Found is where a probe is put: a file, and the offset of an instruction in it.
+// Found is where a probe is set: a file, and the offset of an instruction in it.
 type Found struct {
-	File   *os.File // the caller's to close
+	File   *os.File // closed by the caller
 	Offset uint64
 	Return bool
 }
 
-// libraryDirs are where libraries lie that a program has not mapped yet, first
-// those of the system's own architecture (ld.so's own defaults, and Debian's).
+// libraryDirs are the directories of libraries that a program has not mapped yet, those of the
+// system's own architecture first (ld.so's own defaults, and Debian's).
 var libraryDirs = []string{"/lib64", "/usr/lib64", "/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu",
 	"/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/lib", "/usr/lib", "/usr/local/lib"}
 
-// FindPlace finds where in a process a probe lies: the library by its mappings,
-// or a path in its own root, the function by the file's symbols. The error wraps
-// capture.ErrNoEvent if there is no such library or function.
+// FindPlace finds where to set a probe in a process: the library by the process's mappings or as a
+// path in its root, the function by the file's symbols. The error wraps capture.ErrNoEvent if there
+// is no such library or function.
 func FindPlace(pid int, p capture.Place) (Found, error) {
 	proc, err := target.Open(pid)
 	if err != nil {
@@ -62,7 +62,7 @@ func openLibrary(proc *target.Process, name string) (*os.File, error) {
 			}
 		}
 	}
-	// It may be mapped yet: a program that is being launched has nothing of its own.
+	// It may be mapped later: a program that is being launched has mapped nothing of its own yet.
 	if path.Base(name) == name {
 		for _, dir := range libraryDirs {
 			if f, err := proc.OpenInRoot(dir + "/" + name); err == nil {
@@ -74,7 +74,7 @@ func openLibrary(proc *target.Process, name string) (*os.File, error) {
 		capture.ErrNoEvent, name, proc.PID)
 }
 
-// offsetOf is where in the file a place lies.
+// offsetOf returns a place's offset in the file.
 func offsetOf(f *os.File, p capture.Place) (off uint64, err error) {
 	if p.Function == "" {
 		return p.Offset, nil
@@ -124,7 +124,7 @@ func symbolOf(image *elf.File, name string) (elf.Symbol, bool) {
 	return elf.Symbol{}, false
 }
 
-// alike names functions that are called like name, for an error.
+// alike lists functions with names similar to name, for an error.
 func alike(image *elf.File, name string) string {
 	var names []string
 	syms, _ := image.DynamicSymbols()

@@ -17,8 +17,8 @@ import (
 // tracefsAt is where the kernel's tracing files are mounted, if they are.
 var tracefsAt = []string{"/sys/kernel/tracing", "/sys/kernel/debug/tracing"}
 
-// TracepointID is the number of a tracepoint, perf_event_attr.config. The error
-// wraps capture.ErrNoEvent if there is no such tracepoint.
+// TracepointID returns the number of a tracepoint, perf_event_attr.config. The error wraps
+// capture.ErrNoEvent if there is no such tracepoint.
 func TracepointID(p capture.Point) (uint64, error) {
 	fail := func(err error) (uint64, error) {
 		return 0, fmt.Errorf("find the tracepoint %s:%s: %w", p.System, p.Name, err)
@@ -45,8 +45,8 @@ func TracepointID(p capture.Point) (uint64, error) {
 	return id, nil
 }
 
-// openTracefs opens the directory of the kernel's tracing files. Where it is not
-// mounted it is opened without mounting it anywhere.
+// openTracefs opens the directory of the kernel's tracing files. If it is not mounted, it is opened
+// without mounting it anywhere.
 func openTracefs() (*os.File, error) {
 	var denied error
 	for _, at := range tracefsAt {
@@ -72,7 +72,7 @@ func openTracefs() (*os.File, error) {
 	return nil, fmt.Errorf("%w: the kernel's tracing files cannot be had: %w", capture.ErrUnsupported, err)
 }
 
-// others names tracepoints that are called like p, for an error.
+// others lists tracepoints with names similar to p's, for an error.
 func others(root string, p capture.Point) string {
 	dir := filepath.Join(root, p.System)
 	list, err := os.ReadDir(dir)
@@ -95,7 +95,7 @@ func others(root string, p capture.Point) string {
 	return ": did you mean " + strings.Join(names[:min(3, len(names))], ", ") + "?"
 }
 
-// common is how many letters two names begin alike with.
+// common returns how many letters two names have in common at their beginning.
 func common(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {

@@ -7,7 +7,7 @@ import (
 	"math/bits"
 )
 
-// Types of record, PERF_RECORD_* of linux/perf_event.h.
+// Types of records, PERF_RECORD_* of linux/perf_event.h.
 const (
 	RecordMmap       = 1
 	RecordLost       = 2
@@ -26,11 +26,11 @@ const (
 	miscMode     = 7 // where the CPU was: 1 in the kernel, 2 in user code
 	miscKernel   = 1
 	miscCommExec = 1 << 13
-	miscBuildID  = 1 << 14 // of a mapping: a build-id takes the place of the device and inode
+	miscBuildID  = 1 << 14 // in a mapping: a build-id takes the place of the device and inode
 )
 
-// Parts of a sample, PERF_SAMPLE_* of linux/perf_event.h, in the order of their
-// numbers; the kernel writes them in an order of its own.
+// Parts of a sample, PERF_SAMPLE_* of linux/perf_event.h, in numerical order; the kernel writes
+// them in an order of its own.
 const (
 	sampleTID       = 1 << 1
 	sampleTime      = 1 << 2
@@ -41,29 +41,28 @@ const (
 	sampleStackUser = 1 << 13
 )
 
-// headerSize is of struct perf_event_header: type, misc, size.
+// headerSize is the size of struct perf_event_header: type, misc, size.
 const headerSize = 8
 
-// trailerSize is of the identification at the end of every record but a sample:
-// pid, tid, time, cpu (sample_id_all).
+// trailerSize is the size of the identification at the end of every record but a sample: pid, tid,
+// time, cpu (sample_id_all).
 const trailerSize = 24
 
-// contextMarks: values of a call chain from here up are marks (PERF_CONTEXT_*),
-// not addresses.
+// contextMarks is the lowest value of a call chain that is a mark (PERF_CONTEXT_*) and not an
+// address.
 const contextMarks = ^uint64(4095) + 1
 
 // maxChain bounds a call chain (kernel.perf_event_max_stack is 127 by default).
 const maxChain = 1024
 
-// ErrRecord is wrapped by every error about a record that does not hold what
-// its type and size promise.
+// ErrRecord is wrapped by every error about a record whose contents contradict its type and size.
 var ErrRecord = errors.New("malformed perf record")
 
-// Layout says what the samples of an event hold besides pid, tid, time, cpu and
-// period, which all of this package's events ask for.
+// Layout is what the samples of an event contain besides pid, tid, time, cpu and period, which all
+// of this package's events request.
 type Layout struct {
 	Callchain bool
-	RegsMask  uint64 // registers, 0 for none; with registers comes the stack
+	RegsMask  uint64 // registers, 0 for none; if it is not 0, the stack is included too
 }
 
 // Record is a parsed record. Its slices are valid until the next Parse or until
@@ -75,9 +74,9 @@ type Record struct {
 	CPU      uint32
 	Period   uint64
 
-	Parent uint32 // of a fork: the parent's process
-	Lost   uint64 // of a loss: how many
-	Exec   bool   // of a comm: the name changed by exec
+	Parent uint32 // of a fork: the parent's PID
+	Lost   uint64 // of a loss: number of lost records
+	Exec   bool   // of a comm: the name was changed by exec
 	Comm   []byte
 
 	Map  Mmap   // of a mapping
@@ -85,13 +84,12 @@ type Record struct {
 
 	InKernel bool     // of a sample
 	Kernel   []uint64 // without marks, innermost first
-	ABI      uint64   // of the registers: 0 none, 1 for 32 bits, 2 for 64
+	ABI      uint64   // of the registers: 0 none, 1 32 bits, 2 64 bits
 	Regs     [64]uint64
 	Stack    []byte // as much as the kernel could read
 }
 
-// Mmap is an executable mapping that was made. Of a RecordMmap the parts behind
-// Offset are 0.
+// Mmap is a new executable mapping. In a RecordMmap the fields after Offset are 0.
 type Mmap struct {
 	Addr, Len, Offset uint64
 	Major, Minor      uint32
@@ -99,7 +97,7 @@ type Mmap struct {
 	Prot, Flags       uint32 // as mmap takes them
 }
 
-// Parse reads one record, whose header says that it is len(b) long.
+// Parse parses one record, whose header says that it is len(b) long.
 func (l Layout) Parse(b []byte, r *Record) error {
 	if len(b) < headerSize {
 		return fmt.Errorf("%w: %d bytes", ErrRecord, len(b))
@@ -171,7 +169,7 @@ func (l Layout) Parse(b []byte, r *Record) error {
 	return nil
 }
 
-// text is b up to its first zero byte.
+// text returns b up to its first zero byte.
 func text(b []byte) []byte {
 	for i, c := range b {
 		if c == 0 {

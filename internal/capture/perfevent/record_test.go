@@ -9,7 +9,7 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// words puts 64-bit words into bytes.
+// words encodes 64-bit words as bytes.
 func words(ws ...uint64) []byte {
 	var b []byte
 	for _, w := range ws {
@@ -78,7 +78,7 @@ func TestParseOthers(t *testing.T) {
 	}
 }
 
-// mmap2 is a record of a mapping as the kernel writes it.
+// mmap2 returns a record of a mapping as the kernel writes it.
 func mmap2(prot, flags uint32, path string) []byte {
 	body := words(pair(30, 31), 0x7f0000001000, 0x2000, 0x3000, pair(8, 5), 1234, 77, pair(prot, flags))
 	body = append(body, path...)
@@ -107,8 +107,7 @@ func TestMapping(t *testing.T) {
 			t.Errorf("%q: %+v", c.path, got)
 		}
 	}
-	// A mapping that wraps around, or of a record that does not say which file it
-	// is, is none.
+	// A mapping that wraps around, or whose record does not say which file it is, is ignored.
 	r.Map.Len = ^uint64(0)
 	if got := ps.mapping(&r); got.End != 0 {
 		t.Errorf("%+v", got)

@@ -11,7 +11,7 @@ var perfToDWARF = [8]uint8{cpu.RAX, cpu.RBX, cpu.RCX, cpu.RDX, cpu.RSI, cpu.RDI,
 
 const perfIP = 8
 
-// registers turns perf's registers into ours.
+// registers converts perf's registers to ours.
 func registers(r *[64]uint64, to *cpu.Registers) {
 	to.Arch = cpu.AMD64
 	to.Known = 0xffff

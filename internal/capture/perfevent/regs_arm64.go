@@ -5,7 +5,7 @@ import "github.com/candid-profiler/candid/internal/cpu"
 // RegsMask asks for x0 to x30, sp and pc (asm/perf_regs.h of arm64).
 const RegsMask = 1<<33 - 1
 
-// registers turns perf's registers into ours.
+// registers converts perf's registers to ours.
 func registers(r *[64]uint64, to *cpu.Registers) {
 	to.Arch = cpu.ARM64
 	to.Known = cpu.AllKnown

@@ -13,14 +13,14 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 )
 
-// Ring is an event's ring buffer, mapped. It is read in two steps: Next goes
-// over the records that the kernel has finished, Release gives their room back.
+// Ring is an event's mapped ring buffer. It is read in two steps: Next iterates over the records
+// that the kernel has finished, Release frees their room.
 type Ring struct {
 	memory []byte
 	meta   *unix.PerfEventMmapPage
 	data   []byte
-	pos    uint64 // up to where Next has read
-	end    uint64 // up to where the kernel had written at Begin
+	pos    uint64 // how far Next has read
+	end    uint64 // how far the kernel had written at Begin
 }
 
 // MapRing maps an event's ring of at least size bytes, rounded up to a power of
@@ -59,15 +59,14 @@ func (r *Ring) Begin() {
 	r.end = atomic.LoadUint64(&r.meta.Data_head)
 }
 
-// Span is where a record lies: counts of bytes since the ring was made.
+// Span is where a record lies: byte counts since the ring was made.
 type Span struct {
 	At   uint64
 	Size uint16
 }
 
-// Next is the next record, false when there is none before the end that Begin
-// noted. A record that contradicts its own header ends the batch: everything
-// up to there is skipped at Release.
+// Next returns the next record, false when there is none before the end that Begin noted. A record
+// that contradicts its own header ends the batch: everything up to the end is skipped at Release.
 func (r *Ring) Next() (Span, bool) {
 	if r.end-r.pos < headerSize || r.end-r.pos > uint64(len(r.data)) {
 		r.pos = r.end
@@ -89,10 +88,10 @@ func (r *Ring) Next() (Span, bool) {
 	return s, true
 }
 
-// Back gives the last record back, which Next is to give again.
+// Back undoes the last Next, so that Next returns the same record again.
 func (r *Ring) Back(s Span) { r.pos = s.At }
 
-// Bytes are a record's, in place, or in scratch if it goes around the ring's end.
+// Bytes returns a record's bytes, in place, or in scratch if the record crosses the ring's end.
 func (r *Ring) Bytes(s Span, scratch *[1 << 16]byte) []byte {
 	off := s.At & uint64(len(r.data)-1)
 	if off+uint64(s.Size) <= uint64(len(r.data)) {
@@ -112,7 +111,7 @@ func (r *Ring) word(s Span, at uint64) uint64 {
 	return binary.LittleEndian.Uint64(r.data[off:])
 }
 
-// Time is a record's time without parsing the rest.
+// Time returns a record's time without parsing the rest.
 func (r *Ring) Time(s Span) uint64 {
 	if uint32(r.word(s, 0)) == RecordSample {
 		return r.word(s, headerSize+8)
@@ -120,7 +119,7 @@ func (r *Ring) Time(s Span) uint64 {
 	return r.word(s, uint64(s.Size)-trailerSize+8)
 }
 
-// Release gives the kernel the room of all that Next went over.
+// Release frees the room of everything that Next has returned.
 func (r *Ring) Release() {
 	atomic.StoreUint64(&r.meta.Data_tail, r.pos)
 }

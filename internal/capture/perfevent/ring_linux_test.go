@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fakeRing is a ring over plain memory, as hostile as the fuzzer wants.
+// fakeRing returns a ring over plain memory, as hostile as the fuzzer wants.
 func fakeRing(data []byte, tail, head uint64) *Ring {
 	return &Ring{meta: &unix.PerfEventMmapPage{Data_head: head, Data_tail: tail}, data: data, pos: tail}
 }
@@ -49,7 +49,7 @@ func TestRingGoesAround(t *testing.T) {
 	start := uint64(4096*5 - 16)
 	record(start, 40)
 	record(start+40, 48)
-	data[(start+40+24)&4095] = 77 // after the ring's end
+	data[(start+40+24)&4095] = 77 // beyond the ring's end
 	r := fakeRing(data, start, start+88)
 	r.Begin()
 	var scratch [1 << 16]byte

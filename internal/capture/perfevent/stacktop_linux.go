@@ -2,24 +2,23 @@ package perfevent
 
 import "github.com/candid-profiler/candid/internal/target"
 
-// stackTops remembers where the threads' stacks are mapped, so that a copy that
-// the kernel made too long can be cut there.
+// stackTops remembers where the threads' stacks are mapped, so that a copy that the kernel made too
+// long can be cut at the stack's end.
 type stackTops struct {
-	procs map[uint32]*target.Process // nil: it could not be looked at
-	spans map[uint32]stackSpan       // by thread
+	procs map[uint32]*target.Process // nil if the process could not be opened
+	spans map[uint32]stackSpan       // by TID
 }
 
 type stackSpan struct{ low, high uint64 }
 
-// maxSpans bounds what is remembered.
+// maxSpans bounds how many stacks are remembered.
 const maxSpans = 1 << 16
 
 func newStackTops() *stackTops {
 	return &stackTops{procs: map[uint32]*target.Process{}, spans: map[uint32]stackSpan{}}
 }
 
-// top is the end of the mapping that holds the thread's stack pointer, 0 if
-// there is none to be found.
+// top returns the end of the mapping that holds the thread's stack pointer, 0 if none can be found.
 func (t *stackTops) top(pid, tid uint32, sp uint64) uint64 {
 	if s, ok := t.spans[tid]; ok && sp >= s.low && sp < s.high {
 		return s.high
@@ -48,11 +47,10 @@ func (t *stackTops) top(pid, tid uint32, sp uint64) uint64 {
 	return 0
 }
 
-// forgetThread drops what is known of a thread that ended.
+// forgetThread forgets a thread that has ended.
 func (t *stackTops) forgetThread(tid uint32) { delete(t.spans, tid) }
 
-// forgetProcess drops what is known of a process that ended or became another
-// program.
+// forgetProcess forgets a process that has ended or executed another program.
 func (t *stackTops) forgetProcess(pid uint32) {
 	if p := t.procs[pid]; p != nil {
 		_ = p.Close()

@@ -8,17 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Targets are the processes that an engine samples, for as long as they live. It may be
-// used from several goroutines, Check from one.
+// Targets are the processes that an engine samples, for as long as they live. It may be used from
+// several goroutines, but Check from one only.
 type Targets struct {
 	all     bool // the whole machine
 	mu      sync.Mutex
 	live    map[uint32]bool
-	dead    map[uint32]bool // of live: those that were gone at the last look
+	dead    map[uint32]bool // subset of live: those that were gone at the last check
 	checked time.Time
 }
 
-// NewTargets is without any, or of the whole machine.
+// NewTargets returns Targets without any process, or for the whole machine.
 func NewTargets(all bool) *Targets { return &Targets{all: all, live: map[uint32]bool{}} }
 
 // Add makes a process a target.
@@ -28,14 +28,14 @@ func (t *Targets) Add(pid uint32) {
 	t.live[pid] = true
 }
 
-// Forget makes a process none.
+// Forget removes a process from the targets.
 func (t *Targets) Forget(pid uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.live, pid)
 }
 
-// Has reports whether a process is one; with the whole machine each is.
+// Has reports whether a process is a target; with the whole machine every process is.
 func (t *Targets) Has(pid uint32) bool {
 	if t.all {
 		return true
@@ -45,7 +45,7 @@ func (t *Targets) Has(pid uint32) bool {
 	return t.live[pid]
 }
 
-// Left is how many live; with the whole machine there is always one.
+// Left returns how many targets live; with the whole machine it is always one.
 func (t *Targets) Left() int {
 	if t.all {
 		return 1
@@ -55,7 +55,7 @@ func (t *Targets) Left() int {
 	return len(t.live)
 }
 
-// Check drops targets whose end was missed, if it is time to look, and tells each to gone.
+// Check removes targets whose end was missed, if it is time to look, and calls gone for each.
 func (t *Targets) Check(gone func(pid uint32)) {
 	now := time.Now()
 	if t.checked.IsZero() {
@@ -72,7 +72,7 @@ func (t *Targets) Check(gone func(pid uint32)) {
 		if !errors.Is(unix.Kill(int(pid), 0), unix.ESRCH) {
 			continue
 		}
-		// What it did last may still lie in the rings: wait until they were read.
+		// Its last records may still be in the rings: wait until they have been read.
 		if !t.dead[pid] {
 			dead[pid] = true
 			continue

@@ -10,8 +10,8 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// rounds is how often the threads are listed to catch those that started while
-// the others' events were opened. Threads that those start later inherit.
+// rounds is how often the threads are listed to catch those that started while the others' events
+// were opened. Threads that are started later inherit the events.
 const rounds = 5
 
 // addThreads opens events for all threads of a process. The caller holds e.mu.
@@ -36,7 +36,7 @@ func (e *Engine) addThreads(pid int) error {
 			fresh++
 			if err := e.addThread(th.TID, len(threads) == 1); err != nil {
 				if errors.Is(err, unix.ESRCH) {
-					continue // it ended meanwhile
+					continue // the thread has ended meanwhile
 				}
 				return err
 			}
@@ -48,16 +48,16 @@ func (e *Engine) addThreads(pid int) error {
 	return nil
 }
 
-// addThread opens an event per CPU for a thread; those of one CPU share a ring. A
-// thread that is alone has another one that listens from now on.
+// addThread opens an event per CPU for a thread; the events of one CPU share a ring. If alone, the
+// thread gets another event that listens from now on.
 func (e *Engine) addThread(tid int, alone bool) error {
 	a := e.attr
 	a.Inherit, a.NoKernel, a.Task = true, e.noKernel, !alone
 	for _, c := range e.cpus {
 		fd, err := Open(a, tid, c)
 		if errors.Is(err, capture.ErrPermission) && !a.NoKernel && len(e.fds) == 0 {
-			// Since kernel.perf_event_paranoid=2 one may still look at one's own
-			// programs, though not at the kernel under them.
+			// With kernel.perf_event_paranoid=2 users may still sample their own programs, though
+			// not in the kernel.
 			e.noKernel, a.NoKernel = true, true
 			a.Layout.Callchain = false
 			e.attr.Layout.Callchain = false

@@ -12,16 +12,15 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 )
 
-// Timers are the sampling events of a machine, one per CPU, whose periods are
-// redrawn from time to time so that they keep step with nothing.
+// Timers are the sampling events of a machine, one per CPU, whose periods are redrawn from time to
+// time so that they do not run in lockstep with anything.
 //
-// To change a period, the kernel starts the timer anew, so that the time since
-// the last tick is not sampled: half a period on average. That time is added to
-// the weight of the next tick, which stands for it.
+// To change a period, the kernel restarts the timer, so that the time since the last tick is not
+// sampled: half a period on average. That time is added to the weight of the next tick.
 type Timers struct {
 	kind  capture.EventKind
 	base  time.Duration // between samples, of CPU time
-	asked time.Duration // base as it was asked for
+	asked time.Duration // base as requested
 	list  []timer
 	byCPU []int32 // index into list, -1 for none
 }
@@ -30,10 +29,10 @@ type Timers struct {
 type regime struct {
 	since  uint64 // ns, CLOCK_MONOTONIC
 	period uint64
-	carry  uint64 // time before since that no tick stands for
+	carry  uint64 // time before since that no tick stands for, ns
 }
 
-// regimes is how many are kept: samples are read later than they were taken.
+// regimes is how many regimes are kept: samples are read later than they were taken.
 const regimes = 4
 
 type timer struct {
@@ -43,8 +42,7 @@ type timer struct {
 	past    [regimes]regime
 }
 
-// OpenTimers opens an event per CPU, disabled. The caller owns their
-// descriptors' uses, Close closes them.
+// OpenTimers opens an event per CPU, disabled. The caller uses the descriptors, Close closes them.
 func OpenTimers(a Attr, cpus []int, period time.Duration) (*Timers, error) {
 	t := &Timers{kind: a.Kind, base: period, asked: period, byCPU: make([]int32, slices.Max(cpus)+1)}
 	for i := range t.byCPU {
@@ -77,12 +75,11 @@ func (t *Timers) Each(f func(cpu, fd int) error) error {
 	return nil
 }
 
-// Start lets the events run. Their phases differ by their start and, soon, by
-// their periods.
+// Start starts the events. Their phases differ by their start and, soon, by their periods.
 func (t *Timers) Start() error {
 	for i := range t.list {
 		tm := &t.list[i]
-		if t.base != t.asked && t.kind == capture.CPUTime { // to begin slowly
+		if t.base != t.asked && t.kind == capture.CPUTime { // begin slowly
 			period := uint64(capture.Jitter(t.base))
 			if err := setPeriod(tm.fd, period); err != nil {
 				return fmt.Errorf("set the sampling period of cpu %d: %w", tm.cpu, err)
@@ -99,22 +96,22 @@ func (t *Timers) Start() error {
 	return nil
 }
 
-// Stop holds the events.
+// Stop stops the events.
 func (t *Timers) Stop() {
 	for i := range t.list {
 		_ = unix.IoctlSetInt(t.list[i].fd, unix.PERF_EVENT_IOC_DISABLE, 0)
 	}
 }
 
-// interval is how long a period stays: at least a hundred ticks, so that
-// restarting costs little, and not the same for all CPUs.
+// interval returns how long a period stays, in ns: at least a hundred ticks, so that restarting
+// costs little, and not the same for all CPUs.
 func (t *Timers) interval() uint64 {
 	least := max(500*time.Millisecond, 100*t.base)
 	return uint64(float64(least) * (1 + rand.Float64()/2))
 }
 
-// Retune draws new periods where it is time. CPUs that took no sample since
-// the last draw are left alone, so that they can sleep.
+// Retune draws new periods when it is time. CPUs that took no sample since the last draw are left
+// alone, so that they can sleep.
 func (t *Timers) Retune(now uint64) error {
 	if t.kind != capture.CPUTime {
 		return nil // a counter's phase drifts by itself
@@ -136,7 +133,7 @@ func (t *Timers) Retune(now uint64) error {
 		if carry >= last.period {
 			carry %= last.period
 		} else {
-			carry += last.carry // not one tick in between
+			carry += last.carry // there was not one tick in between
 		}
 		copy(tm.past[1:], tm.past[:regimes-1])
 		tm.past[0] = regime{since: since, period: period, carry: carry}
@@ -145,8 +142,8 @@ func (t *Timers) Retune(now uint64) error {
 	return nil
 }
 
-// Slow lets the next Retune make the periods so many times longer than was asked for.
-// What samples weigh follows from when they were taken.
+// Slow makes the next Retune lengthen the periods to that many times the requested one. The weight
+// of a sample follows from when it was taken.
 func (t *Timers) Slow(times int) {
 	t.base = t.asked * time.Duration(max(times, 1))
 	for i := range t.list {
@@ -163,8 +160,8 @@ func setPeriod(fd int, period uint64) error {
 	return nil
 }
 
-// Weight is what a sample of this CPU and time stands for, ns. It is for CPUTime:
-// the samples of a counter carry their own.
+// Weight returns what a sample of this CPU and time stands for, in ns. It applies to CPUTime: the
+// samples of a counter carry their own weight.
 func (t *Timers) Weight(cpu uint32, at uint64) uint64 {
 	if int(cpu) >= len(t.byCPU) || t.byCPU[cpu] < 0 {
 		return uint64(t.base)

@@ -13,24 +13,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Waiter sleeps until a ring asks to be read, a process ends, or a context does.
+// Waiter sleeps until a ring is to be read, a process ends, or a context does.
 type Waiter struct {
 	epoll, wake, timer int
 
-	// The epoll descriptor as Go's own poller sees it: a goroutine that sleeps
-	// there costs nothing, while one in a system call keeps the runtime looking
-	// after it, some 200 µs for each time that it sleeps. The time to wait is a
-	// descriptor too: a deadline of Go's would have each Wait wake the thread that
-	// sleeps for all, to tell it to sleep shorter.
+	// file is the epoll descriptor for Go's own poller: a goroutine that sleeps there costs
+	// nothing, while one in a system call keeps the runtime's monitor thread active, which costs
+	// some 200 µs for each sleep. The timeout is a descriptor too: a Go deadline would make each
+	// Wait wake the thread that sleeps in the poller, to make it sleep shorter.
 	file   *os.File
 	raw    syscall.RawConn
 	events [16]unix.EpollEvent
 
-	mu    sync.Mutex // of procs
+	mu    sync.Mutex // guards procs
 	procs map[int32]int
 }
 
-// NewWaiter makes one that waits for nothing yet.
+// NewWaiter returns a Waiter that waits for nothing yet.
 func NewWaiter() (*Waiter, error) {
 	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -56,7 +55,7 @@ func NewWaiter() (*Waiter, error) {
 		return w, nil
 	}
 	if w.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err == nil {
-		// Each expiry is an edge, so that it need not be read.
+		// Each expiry is an edge, so that the timer need not be read.
 		err = w.add(w.timer, unix.EPOLLIN|unix.EPOLLET)
 	}
 	if err != nil {
@@ -74,12 +73,12 @@ func (w *Waiter) add(fd int, events uint32) error {
 	return nil
 }
 
-// Add waits for a ring: only for what the kernel thinks worth a wakeup, not for
-// every byte in it.
+// Add also waits for a ring: only for what the kernel thinks worth a wakeup, not for every byte in
+// it.
 func (w *Waiter) Add(fd int) error { return w.add(fd, unix.EPOLLIN|unix.EPOLLET) }
 
-// AddProcess waits for the end of a process too. Where the kernel cannot say
-// (before 5.3), the caller must look by itself.
+// AddProcess also waits for the end of a process. If the kernel cannot report that (before 5.3),
+// the caller must check for it.
 func (w *Waiter) AddProcess(pid int) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	switch {
@@ -102,17 +101,17 @@ func (w *Waiter) AddProcess(pid int) error {
 	return nil
 }
 
-// WakeOn makes Wait return when ctx ends; the function undoes it. It is to be called
-// before the first Wait, when programs have been started that candid starts.
+// WakeOn makes Wait return when ctx ends; the returned function undoes that. It must be called
+// before the first Wait, but after candid has started the programs that it starts.
 func (w *Waiter) WakeOn(ctx context.Context) func() bool {
 	easeWatcher()
 	return context.AfterFunc(ctx, w.Wake)
 }
 
-// Wake makes Wait return, also each further one.
+// Wake makes Wait return, and each further Wait too.
 func (w *Waiter) Wake() { _, _ = unix.Write(w.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
 
-// Wait sleeps for at most d and gives the processes that have ended.
+// Wait sleeps for at most d and returns the processes that have ended.
 func (w *Waiter) Wait(d time.Duration) (gone []int, err error) {
 	n, err := w.poll(d)
 	if err != nil {
@@ -138,7 +137,7 @@ func (w *Waiter) poll(d time.Duration) (n int, err error) {
 	if w.raw == nil {
 		return unix.EpollWait(w.epoll, w.events[:], int(d.Milliseconds()))
 	}
-	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(max(d.Nanoseconds(), 1))} // 0 would be never
+	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(max(d.Nanoseconds(), 1))} // 0 would mean never
 	if err := unix.TimerfdSettime(w.timer, 0, &spec, nil); err != nil {
 		return 0, err
 	}
@@ -149,7 +148,7 @@ func (w *Waiter) poll(d time.Duration) (n int, err error) {
 	return n, cmp.Or(err, closed)
 }
 
-// Close closes all that the Waiter opened itself.
+// Close closes everything that the Waiter opened itself.
 func (w *Waiter) Close() {
 	if w == nil {
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// Wait sleeps as long as it is told, and ends at once when there is reason to.
-// forever is how long a Waiter sleeps that is not woken.
+// forever is how long a Waiter sleeps that is not woken. Wait sleeps for as long as it is asked to,
+// and returns at once when there is a reason to.
 const forever = 2 * time.Minute
 
 func TestWaiter(t *testing.T) {
@@ -40,7 +40,7 @@ func TestWaiter(t *testing.T) {
 	if err := w.Add(fd); err != nil {
 		t.Fatal(err)
 	}
-	// Before and while it sleeps, again and again: no edge is lost.
+	// The event comes before and during the sleep, again and again: no edge is lost.
 	for i := range 20 {
 		wake := func() { _, _ = unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
 		if i%2 == 0 {

@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// The thread that Go began first may be woken late, and no other.
+// The thread that Go started first may be woken late, and no other.
 func TestEaseWatcher(t *testing.T) {
 	tid := watcher()
 	if tid == 0 {
 		t.Skip("the numbers of threads have begun anew")
 	}
 	if f, err := os.OpenFile(slackFile(tid), os.O_WRONLY, 0); err != nil {
-		t.Skip(err) // a kernel without it
+		t.Skip(err) // the kernel does not have the file
 	} else {
 		f.Close()
 	}

@@ -1,15 +1,15 @@
-// Package procsyscall reads where threads wait, without stopping them: a thread that
-// sleeps in the kernel shows its place in /proc/PID/task/TID/syscall (proc(5)),
-// and its stack does not change for as long as it sleeps there.
+// Package procsyscall reads where threads wait, without stopping them: /proc/PID/task/TID/syscall
+// (proc(5)) shows where a thread that sleeps in the kernel is, and its stack does not change for as
+// long as it sleeps there.
 //
-// The file is read with the permission that ptrace needs and that MayRead tells of. Of a
-// thread that runs or is about to it says only that.
+// Reading the file takes the permission that ptrace needs and the one that MayRead checks. For a
+// thread that runs or is runnable the file says only that.
 package procsyscall
 
 import "bytes"
 
-// NoCall is the number of no system call: the thread waits outside of one, for
-// a page that it touched, for example.
+// NoCall is the number that stands for no system call: the thread waits outside of one, for example
+// for a page that it touched.
 const NoCall = -1
 
 // Place is where a thread waits.
@@ -20,7 +20,7 @@ type Place struct {
 	SP, PC  uint64    // the stack pointer and program counter in user mode
 }
 
-// Parse reads a line of /proc/PID/task/TID/syscall. It does not allocate.
+// Parse parses a line of /proc/PID/task/TID/syscall. It does not allocate.
 func Parse(b []byte) (p Place, ok bool) {
 	b = bytes.TrimSuffix(b, newline)
 	if bytes.Equal(b, running) {
@@ -55,7 +55,7 @@ func Parse(b []byte) (p Place, ok bool) {
 
 var newline, running, noCall = []byte("\n"), []byte("running"), []byte("-1")
 
-// word takes a blank and a hexadecimal number off the front of b.
+// word parses a blank and a hexadecimal number at the front of b.
 func word(b []byte) (n uint64, rest []byte, ok bool) {
 	if len(b) < 4 || b[0] != ' ' || b[1] != '0' || b[2] != 'x' {
 		return 0, nil, false

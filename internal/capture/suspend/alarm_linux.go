@@ -6,15 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// alarm is a timer that sends the reminder to one OS thread. A sampling thread sets it
-// before it waits for a stop, and so need not give Go's processor away while it does: see
-// worker.await.
+// alarm is a timer that sends the reminder signal to one OS thread. A sampling thread sets it
+// before it waits for a stop, so that it need not give up Go's P while it waits: see worker.await.
 type alarm struct {
 	id   int32
 	made bool
 }
 
-// sigevent is struct sigevent of the kernel.
+// sigevent is the kernel's struct sigevent.
 type sigevent struct {
 	value  uint64
 	signo  int32
@@ -23,18 +22,18 @@ type sigevent struct {
 	_      [44]byte
 }
 
-// notifyThread is SIGEV_THREAD_ID: the signal is for one thread.
+// notifyThread is SIGEV_THREAD_ID: the signal goes to one thread.
 const notifyThread = 4
 
-// make makes the alarm of the calling OS thread. Where the kernel refuses, set says so.
+// make makes the alarm of the calling OS thread. If the kernel refuses, set returns false.
 func (a *alarm) make() {
 	ev := sigevent{signo: int32(reminder), notify: notifyThread, tid: int32(unix.Gettid())}
 	_, _, errno := unix.RawSyscall(unix.SYS_TIMER_CREATE, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&ev)), uintptr(unsafe.Pointer(&a.id)))
 	a.made = errno == 0
 }
 
-// set sends the reminder after some ns, and again and again every so many; first 0 ends
-// that. It reports whether that will be so.
+// set sends the reminder after first ns, and then every `every` ns; first 0 disarms it. It reports
+// whether that succeeded.
 func (a *alarm) set(first, every int64) bool {
 	if !a.made {
 		return false
@@ -44,7 +43,7 @@ func (a *alarm) set(first, every int64) bool {
 	return errno == 0
 }
 
-// delete gives the timer back.
+// delete deletes the timer.
 func (a *alarm) delete() {
 	if a.made {
 		a.made = false

@@ -12,7 +12,7 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// moves is how often a thread was moved to another CPU.
+// moves returns how often a thread was moved to another CPU.
 func moves(t *testing.T, tid int) int {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/sched", tid))
@@ -32,14 +32,14 @@ func moves(t *testing.T, tid int) int {
 	return 0
 }
 
-// Where another CPU is idle, a thread that is sampled stays where it is.
+// If another CPU is idle, a thread that is sampled stays where it is.
 func TestSamplesDoNotMoveThreads(t *testing.T) {
 	if runtime.NumCPU() < 2 {
 		t.Skip("there is one CPU only")
 	}
 	pid := start(t, compile(t, "spin")).pid()
-	// On a busy machine the kernel moves threads for reasons of its own, and a
-	// sampling thread has nowhere to go.
+	// On a busy machine the kernel moves threads for reasons of its own, and a sampling thread has
+	// nowhere to go.
 	fixture.Attempts(t, 25, func() string {
 		e := open(t, options(200, pid))
 		c := newCounter()

@@ -11,7 +11,7 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// look looks at one thread, and reports whether it has run since the last look.
+// look looks at one thread, and reports whether the thread has run since the last look.
 func (l *sleepScanner) look(sl *sleeper) (ran bool) {
 	goesOn := false
 	if sl.wanted.Load() && l.mayCopy(sl) {
@@ -42,7 +42,7 @@ func (l *sleepScanner) look(sl *sleeper) (ran bool) {
 		}
 		sl.lasted()
 		if !l.again(sl, sl.same, 0) {
-			return true // what was before is told first
+			return true // the time before is reported first
 		}
 		sl.asleep = false
 	}
@@ -53,7 +53,7 @@ func (l *sleepScanner) look(sl *sleeper) (ran bool) {
 		sl.th.stirred.Store(true)
 		l.tellNews()
 	}
-	// Also of a thread that has not run: it may have been on its way to sleep.
+	// This also applies to a thread that has not run: it may have been about to go to sleep.
 	if sl.seen = a; ran {
 		sl.tell = tellFirst
 	}
@@ -61,15 +61,15 @@ func (l *sleepScanner) look(sl *sleeper) (ran bool) {
 	return ran
 }
 
-// mayCopy reports whether the stack of a thread may be copied again now; till then its time is
+// mayCopy reports whether the stack of a thread may be copied again now; until then its time is
 // added up.
 func (l *sleepScanner) mayCopy(sl *sleeper) bool {
 	return !sl.quiet || l.end != 0 || float64(l.copies) < l.copyCredit
 }
 
-// goesOn makes a sample of a quiet thread's sleep, if it is time, without looking at it:
-// its process's CPU time has shown that it sleeps on. False if that is not known, or its
-// stack is to be copied again.
+// goesOn makes a sample of a quiet thread's sleep, if it is time, without looking at the thread:
+// its process's CPU time has shown that it still sleeps. It returns false if that is not known, or
+// if the stack is to be copied again.
 func (l *sleepScanner) goesOn(sl *sleeper, now int64) bool {
 	if !sl.group.sure || !sl.asleep || sl.gone || sl.wanted.Load() {
 		return false
@@ -82,7 +82,7 @@ func (l *sleepScanner) goesOn(sl *sleeper, now int64) bool {
 	return true
 }
 
-// lasted makes up for looks at a sleep that were not needed.
+// lasted makes up for the looks at a sleep that were not needed.
 func (sl *sleeper) lasted() {
 	if still := sl.group.still; still > sl.same && sl.quiet {
 		sl.due += still - sl.same
@@ -90,8 +90,7 @@ func (sl *sleeper) lasted() {
 	}
 }
 
-// again makes a sample of a sleep that goes on, or is over; false if there is no
-// room for it.
+// again makes a sample of a sleep that goes on or has ended; false if there is no room for it.
 func (l *sleepScanner) again(sl *sleeper, now int64, late uint64) bool {
 	if sl.due <= 0 {
 		return true
@@ -124,10 +123,11 @@ func (l *sleepScanner) made(sl *sleeper, s *sample, now int64) {
 	}
 }
 
-// copyAsleep makes a sample of a thread, if it sleeps; goesOn says that its sleep was told of.
+// copyAsleep makes a sample of a thread if it sleeps; goesOn says that this sleep was reported
+// before.
 func (l *sleepScanner) copyAsleep(sl *sleeper, now int64, a account, late uint64, goesOn bool) {
 	if sl.th.stops.Load() {
-		return // that is no sleep of its own
+		return // that is not a sleep of its own
 	}
 	weight := sl.slept(now, a, late) - sl.gave
 	if weight <= 0 || l.crowded {
@@ -140,7 +140,7 @@ func (l *sleepScanner) copyAsleep(sl *sleeper, now int64, a account, late uint64
 	}()
 	place, ok := procsyscall.Parse(l.read(sl, &sl.placeFD, "syscall"))
 	if !ok || place.Running || place.SP == 0 {
-		return // without a stack it has ended, and waits for its parent to take note
+		return // a thread without a stack has ended and waits to be reaped by its parent
 	}
 	top, limit := l.top(sl, place.SP)
 	l.mu.Lock()
@@ -166,7 +166,7 @@ func (l *sleepScanner) copyAsleep(sl *sleeper, now int64, a account, late uint64
 	}
 	s.state = l.stateOf(sl, place.Call)
 	if again, ok := l.reader.account(sl.th.schedFD); !ok || again != a {
-		l.drop() // it ran meanwhile, and its stack changed
+		l.drop() // the thread has run meanwhile, and its stack has changed
 		return
 	}
 	s.ready = sl.th.takeWaited(late, uint64(l.e.opts.Period))
@@ -174,7 +174,7 @@ func (l *sleepScanner) copyAsleep(sl *sleeper, now int64, a account, late uint64
 	l.made(sl, s, now)
 }
 
-// stateOf says how a thread sleeps in a system call.
+// stateOf returns how a thread sleeps in a system call.
 func (l *sleepScanner) stateOf(sl *sleeper, call int) capture.State {
 	if call >= 0 && call < len(interruptible) && interruptible[call] {
 		return capture.Sleeping
@@ -201,7 +201,7 @@ func (l *sleepScanner) copyStack(s *sample, sp, top, limit uint64) bool {
 	}
 	to := l.arena[l.used : l.used+int(size)]
 	if s.len, _ = copyStack(s.th.tid, to, s.at, 0); s.len == 0 && redZone > 0 {
-		// The page below the stack pointer may be a guard.
+		// The page below the stack pointer may be a guard page.
 		s.at = sp
 		s.len, _ = copyStack(s.th.tid, to[:size-redZone], sp, 0)
 	}
@@ -214,12 +214,12 @@ func (l *sleepScanner) copyStack(s *sample, sp, top, limit uint64) bool {
 	return true
 }
 
-// largestKnown is how large a mapping may be that is one thread's stack, bytes:
-// a larger one holds other things too.
+// largestKnown is the largest mapping, in bytes, that is taken for the stack of one thread: a
+// larger one holds other things too.
 const largestKnown = 64 << 20
 
-// top is where the stack ends that a stack pointer is in, 0 if that is not known,
-// and how much of it is copied at most.
+// top returns the end of the stack that a stack pointer is in, 0 if that is not known, and how much
+// of the stack is copied at most.
 func (l *sleepScanner) top(sl *sleeper, sp uint64) (top, limit uint64) {
 	limit = uint64(l.e.maxStack)
 	if top = sl.stack.top(sp); top != 0 {
@@ -236,7 +236,7 @@ func (l *sleepScanner) top(sl *sleeper, sp uint64) (top, limit uint64) {
 	return 0, min(limit, unknownStack)
 }
 
-// read reads a file of a thread, which is kept open if there are not too many.
+// read reads a file of a thread. The file is kept open unless too many are.
 func (l *sleepScanner) read(sl *sleeper, fd *int, name string) []byte {
 	if *fd >= 0 {
 		return l.reader.read(*fd)
@@ -265,19 +265,17 @@ func (l *sleepScanner) closeFiles(sl *sleeper) {
 	}
 }
 
-// stackMap is where a process's mappings lie, so that all stacks of it are found
-// by reading them once.
+// stackMap holds a process's mappings, so that reading them once finds all of its stacks.
 type stackMap struct {
 	proc   *target.Process
 	failed bool
-	spans  []stackSpan // in order
-	read   int64       // ns, when
-	cost   int64       // ns that it took
+	spans  []stackSpan // sorted
+	read   int64       // ns, when they were read
+	cost   int64       // ns that reading them took
 }
 
-// find is the mapping that holds a stack pointer of a thread that is as old as
-// that. Mappings that are older than the thread are read again, if that was not
-// done just now.
+// find returns the mapping that holds a stack pointer of a thread which began at since. Mappings
+// that were read before that are read again, unless they have just been.
 func (m *stackMap) find(pid int, sp uint64, since int64) stackSpan {
 	span := m.holds(sp)
 	if m.failed || span.high != 0 && m.read > since {

@@ -7,35 +7,35 @@ import (
 )
 
 const (
-	// slowStop is how long a thread may take to come to its stop before the
-	// sampling thread that waits for it is reminded, ns.
+	// slowStop is how long a thread may take to stop, in ns, before the sampling thread that waits
+	// for it is reminded.
 	slowStop = 100e6
-	// longestStop is when that is given up: the thread is in a call that nothing
-	// ends, or in a container that stands still.
+	// longestStop is when the wait is given up, in ns: the thread is in a call that nothing ends,
+	// or in a frozen container.
 	longestStop = 5e9
-	// lastStop is when it is given up after recording has ended.
+	// lastStop is when the wait is given up after recording has ended, in ns.
 	lastStop = 1e9
 )
 
-// firstWait is for how long a sampling thread waits for a stop until it looks whether
-// another one should take over, ns.
+// firstWait returns how long a sampling thread waits for a stop, in ns, before it checks whether
+// another one should take over.
 func firstWait(period time.Duration) int64 { return max(min(int64(period)/2, laterWait), 200e3) }
 
-// laterWait is how often it looks after that, ns. Go's runtime may have to wait for so long
-// where it wants all processors.
+// laterWait is how often it checks after that, in ns. Go's runtime may have to wait for that long
+// when it stops the world.
 const laterWait = 5e6
 
-// await waits for the stop. It is not ok if that never comes; the sampling thread
-// must end then, and the kernel lets the thread go.
+// await waits for the stop. ok is false if the stop never comes; the sampling thread must end then,
+// and the kernel lets the thread go.
 //
-// At first it keeps Go's processor, as doze does, as long as there are enough of them. Its
-// alarm tells it when it has waited for long.
+// At first await keeps Go's P, as doze does, as long as enough of them are left. The alarm
+// interrupts the wait when it has lasted long.
 func (w *worker) await(p *pick) (stop, bool) {
 	begin := clock()
 	w.waiting.Store(begin)
 	defer w.waiting.Store(0)
 	keeps := w.alarm.set(firstWait(w.e.opts.Period), laterWait)
-	held := false // one of e.patience
+	held := false // it holds one of e.patience
 	defer func() {
 		if keeps {
 			w.alarm.set(0, 0)
@@ -54,8 +54,8 @@ func (w *worker) await(p *pick) (stop, bool) {
 			}
 			return s, true
 		case unix.EINTR:
-			// Someone else in this process who waits for it may have been told
-			// in place of this thread.
+			// Another waiter for the thread in this process may have been woken instead of this
+			// one.
 			if s, ok := stopOf(p.tid); ok {
 				return s, true
 			}
@@ -75,8 +75,8 @@ func (w *worker) await(p *pick) (stop, bool) {
 				w.alarm.set(0, 0)
 			}
 		default:
-			// It has another number now, its process's, being the thread that exec
-			// leaves; or it is gone.
+			// It now has its process's TID, because another thread's exec leaves only that one; or
+			// it is gone.
 			return stop{ended: true}, true
 		}
 	}
@@ -88,7 +88,7 @@ func (w *worker) standsStill(p *pick) bool {
 	return ok && a == p.account
 }
 
-// finish gives the thread back.
+// finish returns the thread to the others.
 func (w *worker) finish(p *pick) {
 	e := w.e
 	e.mu.Lock()
@@ -107,7 +107,7 @@ func (w *worker) finish(p *pick) {
 		p.th.sampled = p.account.run
 	}
 	if p.stopped {
-		p.th.slept++ // the stop counts as one
+		p.th.slept++ // the stop counts as a sleep
 	}
 	if p.broken {
 		p.th.spared = true

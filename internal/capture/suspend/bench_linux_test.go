@@ -7,9 +7,9 @@ import (
 	"github.com/candid-profiler/candid/internal/hostinfo"
 )
 
-// BenchmarkStops reports how long threads stand still, how many samples a second
-// there are, of a program that uses every CPU, at the highest rate, and how many
-// one core could take: a second by the CPU time of a sample.
+// BenchmarkStops reports how long threads are stopped, how many samples a second are taken of a
+// program that uses every CPU, at the highest rate, and how many one core could take: one second
+// divided by the CPU time of a sample.
 func BenchmarkStops(b *testing.B) {
 	p := start(b, compile(b, "signals"))
 	e := open(b, options(20000, p.pid()))
@@ -27,11 +27,11 @@ func BenchmarkStops(b *testing.B) {
 	b.ReportMetric(float64(s.BrokenCalls), "broken")
 }
 
-// BenchmarkIdleThreads reports what a thousand threads that do not run take of a CPU.
+// BenchmarkIdleThreads reports how much of a CPU a thousand threads that do not run cost.
 func BenchmarkIdleThreads(b *testing.B) {
 	p := start(b, compile(b, "crowd"))
 	e := open(b, wallOptions(20, p.pid()))
-	record(b, e, newWallSink(), time.Second) // attaches
+	record(b, e, newWallSink(), time.Second) // attaches to the threads
 	for b.Loop() {
 		const d = 3 * time.Second
 		used := hostinfo.OwnCPU()

@@ -11,41 +11,41 @@ type sample struct {
 	th       *thread
 	time     int64
 	weight   uint64
-	ready    uint64 // ns that the thread waited for a CPU, of wall time
-	stood    uint64 // ns that it stood still for candid, of wall time
+	ready    uint64 // ns that the thread waited for a CPU, for wall time
+	stood    uint64 // ns that the thread was stopped by candid, for wall time
 	cpu      int
 	regs     words
 	asleep   bool   // only the stack pointer and the program counter are known
 	at       uint64 // address of the copy
-	off, len int    // of the copy in the arena
+	off, len int    // where the copy is in the arena
 	top      uint64
 	flags    capture.Flags
-	regions  []capture.Region // what the stack goes on in
+	regions  []capture.Region // memory in which the stack continues
 
-	// Of a thread that sleeps.
+	// Fields of a sample of a sleeping thread.
 	sleeper *sleeper
 	sleep   uint64
-	again   bool // no stack: it is the same sleep's as before
+	again   bool // without a stack: the same sleep as before
 	state   capture.State
 	call    uint32 // capture.Snapshot.Syscall
 }
 
-// buffer is where one thread of candid's leaves samples for their reader.
+// buffer holds the samples of one thread of candid's until they are read.
 type buffer struct {
-	mu      sync.Mutex // of what follows, except what is the reader's
+	mu      sync.Mutex // guards what follows, except what belongs to the reader
 	samples []sample
-	arena   []byte // the stacks of samples
+	arena   []byte // stacks of samples
 	used    int
-	spare   []byte   // the other arena, of the reader
-	ready   []sample // of the reader
+	spare   []byte   // the other arena, which belongs to the reader
+	ready   []sample // belongs to the reader
 }
 
-// makeBuffer makes one with room for size bytes of stack.
+// makeBuffer returns a buffer with room for size bytes of stacks.
 func makeBuffer(size int) buffer {
 	return buffer{samples: make([]sample, 0, max(256, size/8192)), arena: make([]byte, size), spare: make([]byte, size)}
 }
 
-// next makes room for one more sample; nil if there is none. The caller holds b.mu.
+// next returns room for one more sample; nil if there is none. The caller holds b.mu.
 func (b *buffer) next() *sample {
 	if len(b.samples) == cap(b.samples) {
 		return nil
@@ -54,20 +54,20 @@ func (b *buffer) next() *sample {
 	return &b.samples[len(b.samples)-1]
 }
 
-// drop takes the last sample back.
+// drop removes the last sample.
 func (b *buffer) drop() { b.samples = b.samples[:len(b.samples)-1] }
 
-// keep keeps the last sample, and reports whether the buffer is half full.
+// keep keeps the last sample, and reports whether the buffer is more than half full.
 func (b *buffer) keep(s *sample) bool {
 	b.used += (s.len + 7) &^ 7
 	return b.used > len(b.arena)/2 || len(b.samples) > cap(b.samples)/2
 }
 
-// take gives what there is to the reader: the samples, whose stacks are in b.spare
-// until the next call. The caller holds b.mu.
+// take returns what there is to the reader: the samples, whose stacks are in b.spare until the next
+// call. The caller holds b.mu.
 func (b *buffer) take() []sample {
-	// The samples are taken away under the lock; the stacks stay where they are, in
-	// the arena that is left now.
+	// The samples are copied under the lock; the stacks stay where they are, in the arena that now
+	// belongs to the reader.
 	b.ready = append(b.ready[:0], b.samples...)
 	b.arena, b.spare = b.spare, b.arena
 	b.samples, b.used = b.samples[:0], 0

@@ -15,7 +15,7 @@ import (
 	"github.com/candid-profiler/candid/internal/capture/procsyscall"
 )
 
-// callSeconds is how long the calls are watched; CANDID_CALLS_SECONDS asks for more.
+// callSeconds returns how long the calls are watched; CANDID_CALLS_SECONDS sets more.
 func callSeconds(t *testing.T) time.Duration {
 	if s := os.Getenv("CANDID_CALLS_SECONDS"); s != "" {
 		n, err := strconv.Atoi(s)
@@ -57,8 +57,8 @@ func TestNoCallIsBroken(t *testing.T) {
 	}
 }
 
-// stopBlindly stops every thread of the program again and again, whatever it
-// does, and gives what the program says of it.
+// stopBlindly stops every thread of the program again and again, whatever the thread does, and
+// returns what the program reports.
 func stopBlindly(t *testing.T, each func(tid int)) (broken, calls int) {
 	t.Helper()
 	p := start(t, compile(t, "calls"), "0")
@@ -90,15 +90,14 @@ func stopBlindly(t *testing.T, each func(tid int)) (broken, calls int) {
 	return broken, calls
 }
 
-// The program of TestNoCallIsBroken notices threads that are stopped whatever
-// they do.
+// The program of TestNoCallIsBroken notices threads that are stopped at arbitrary places.
 func TestBlindStopsBreakCalls(t *testing.T) {
 	if broken, _ := stopBlindly(t, func(int) {}); broken == 0 {
 		t.Errorf("no call was broken: the program does not notice what it should")
 	}
 }
 
-// Of the same stops no call breaks if it is mended.
+// The same stops break no call if the calls are mended.
 func TestMendedCallsGoOn(t *testing.T) {
 	if !mends {
 		t.Skip("calls cannot be mended on this processor")
@@ -120,13 +119,13 @@ func TestMendedCallsGoOn(t *testing.T) {
 	}
 }
 
-// A signal breaks a mended call off as it would any other.
+// A signal interrupts a mended call as it would any other.
 func TestSignalBreaksMendedCall(t *testing.T) {
 	if !mends {
 		t.Skip("calls cannot be mended on this processor")
 	}
 	p := start(t, compile(t, "waits"))
-	// A second signal of a kind does not come if the first is still to be taken.
+	// A second signal of a kind is lost if the first is still pending.
 	pending := func() bool {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid()))
 		_, after, ok := strings.Cut(string(b), "ShdPnd:")
@@ -136,7 +135,7 @@ func TestSignalBreaksMendedCall(t *testing.T) {
 	}
 	waits := func() {
 		for {
-			taken := !pending() // looked at first: it is handled next
+			taken := !pending() // checked first: the signal is handled next
 			b, err := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", p.pid()))
 			if place, ok := procsyscall.Parse(b); err != nil || !ok || taken && !place.Running && place.Call != procsyscall.NoCall {
 				return
@@ -163,12 +162,13 @@ func TestSignalBreaksMendedCall(t *testing.T) {
 				done <- errors.New("the call was not broken by the stop, or not mended")
 				return
 			}
-			// Now while it stands still on its way out, and the next time in the call.
+			// The signal comes now while the thread is stopped on its way out, and the next time in
+			// the call.
 			_ = unix.Kill(p.pid(), unix.SIGUSR1)
 			_ = release(p.pid(), s.signal)
 			waits()
 			_ = unix.Kill(p.pid(), unix.SIGUSR1)
-			waits() // or the end of input may come in before it
+			waits() // otherwise the end of input may come before it
 		}
 		done <- nil
 	})

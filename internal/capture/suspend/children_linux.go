@@ -7,7 +7,7 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 )
 
-// findChildren makes processes targets that targets have started.
+// findChildren makes the processes that targets have started targets.
 func (e *Engine) findChildren(now int64) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -46,7 +46,7 @@ func (e *Engine) findChildren(now int64) {
 	e.others = others
 }
 
-// parentOf is a process's parent, 0 if it has ended.
+// parentOf returns a process's parent, 0 if the process has ended.
 func parentOf(pid string) int {
 	b, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {

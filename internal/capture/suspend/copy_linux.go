@@ -5,7 +5,7 @@ import (
 	"github.com/candid-profiler/candid/internal/capture/procsyscall"
 )
 
-// add makes room for a sample; nil if there is none. The caller holds w.mu.
+// add returns room for a sample; nil if there is none. The caller holds w.mu.
 func (w *worker) add() *sample {
 	s := w.next()
 	if s == nil {
@@ -31,10 +31,9 @@ func (w *worker) end(s *sample) {
 	}
 }
 
-// copyAsleep takes the sample of a thread that fell asleep in the kernel before
-// the sampling thread had the CPU, so that it was in that call when the sampling
-// thread's time came. It is not stopped, for its stack does not change until it
-// runs again. The caller holds w.mu.
+// copyAsleep takes the sample of a thread that fell asleep in the kernel before the sampling thread
+// had the CPU, so that it was in that call when the sample was due. The thread is not stopped,
+// because its stack does not change until it runs again. The caller holds w.mu.
 func (w *worker) copyAsleep(p *pick) {
 	s := w.add()
 	if s == nil {
@@ -51,7 +50,7 @@ func (w *worker) copyAsleep(p *pick) {
 	s.flags |= capture.InKernel
 	p.inCall = true
 	if w.copyStack(p, s); p.took && !w.standsStill(p) {
-		// It ran on another CPU meanwhile, and its stack changed.
+		// The thread ran on another CPU meanwhile, and its stack has changed.
 		w.drop()
 		p.took = false
 		w.counts.raced++
@@ -131,7 +130,7 @@ func (w *worker) copyStack(p *pick, s *sample) {
 	to := w.arena[w.used : w.used+int(size)]
 	n, word := copyStack(p.tid, to, s.at, wordAt)
 	if n == 0 && redZone > 0 {
-		// The page below the stack pointer may be a guard.
+		// The page below the stack pointer may be a guard page.
 		s.at = sp
 		n, word = copyStack(p.tid, to[:size-redZone], s.at, wordAt)
 	}

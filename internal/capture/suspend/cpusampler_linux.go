@@ -10,40 +10,39 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuSampler is the sampling of one CPU.
+// cpuSampler samples one CPU.
 //
-// A thread that is to stop does so when it gets a CPU next, and where many want
-// one that takes a while. So another sampling thread takes over while one waits:
-// each has one thread to wait for, because a tracer that waits for several and
-// seizes another would wait for exec, and exec for it.
+// A thread that is to stop does so when it next gets a CPU, and if many threads want one that takes
+// a while. So another sampling thread takes over while one waits: each waits for one thread only,
+// because a tracer that waits for several and seizes another would wait for exec, and exec for it.
 type cpuSampler struct {
 	e   *Engine
 	cpu int
 
-	buffer // its mu is held while a thread stands still
-	// Of whoever holds mu.
+	buffer // its mu is held while a thread is stopped
+	// Guarded by mu.
 	stops  stopCounts
 	counts counts
 
-	idle  atomic.Bool   // nobody's thread ran on this CPU lately
-	news  chan struct{} // there is somebody to look at again, or recording has ended
-	rests atomic.Bool   // the one whose turn it is waits for that
+	idle  atomic.Bool   // no thread of the targets has run on this CPU lately
+	news  chan struct{} // there are threads to look at again, or recording has ended
+	rests atomic.Bool   // the worker that has the turn waits for that
 
-	turn   sync.Mutex // of what follows
-	ticks  *worker    // whose turn it is to sample
-	rested []*worker  // those that do not wait for a stop
+	turn   sync.Mutex // guards what follows
+	ticks  *worker    // the worker whose turn it is to sample
+	rested []*worker  // workers that do not wait for a stop
 	all    []*worker
 
-	// Of the one whose turn it is.
+	// Used by the worker that has the turn.
 	due   int64   // ns, when to sample
-	last  *thread // the one that was found last
+	last  *thread // the thread that was found last
 	quiet int
 	ran   []*thread // scratch
 }
 
 const (
-	// mostWorkers is how many sampling threads a CPU may have, and allWorkers how many
-	// all of them, if each has some at least.
+	// mostWorkers is the limit of sampling threads for a CPU, allWorkers the limit for all CPUs
+	// together; each CPU may have fewWorkers in any case.
 	mostWorkers, allWorkers, fewWorkers = 64, 1024, 4
 )
 
@@ -65,7 +64,7 @@ func (l *cpuSampler) start() *worker {
 	return w
 }
 
-// advance says when to sample next. The intervals differ, so as not to keep step with
+// advance sets when to sample next. The intervals vary, so that they do not run in lockstep with
 // anything.
 func (l *cpuSampler) advance(now int64) {
 	period := int64(l.e.opts.Period)
@@ -82,7 +81,7 @@ func (l *cpuSampler) advance(now int64) {
 	l.due += step
 }
 
-// hasTurn waits until it is a sampling thread's turn; false if recording has ended.
+// hasTurn waits until the sampling thread has the turn; false if recording has ended.
 func (l *cpuSampler) hasTurn(w *worker) bool {
 	l.turn.Lock()
 	mine := l.ticks == w
@@ -96,7 +95,7 @@ func (l *cpuSampler) hasTurn(w *worker) bool {
 	return !l.e.stopping.Load()
 }
 
-// poke ends a rest, this one or the next.
+// poke ends the current rest, or the next one.
 func (l *cpuSampler) poke() {
 	select {
 	case l.news <- struct{}{}:
@@ -104,8 +103,8 @@ func (l *cpuSampler) poke() {
 	}
 }
 
-// rest waits for as long as there is nobody whom the sampling thread could find. Only the
-// one whose turn it is does so.
+// rest waits for as long as there is no thread that the sampling thread could find. Only the one
+// that has the turn does so.
 func (l *cpuSampler) rest() {
 	l.e.mu.Lock()
 	nobody := l.e.nobody()
@@ -129,7 +128,7 @@ func (e *Engine) poke() {
 	}
 }
 
-// rouse wakes those that wait for their turn, when recording has ended.
+// rouse wakes the workers that wait for their turn, when recording has ended.
 func (l *cpuSampler) rouse() {
 	l.poke()
 	l.turn.Lock()
@@ -139,15 +138,15 @@ func (l *cpuSampler) rouse() {
 	}
 }
 
-// leave is the end of a sampling thread.
+// leave ends a sampling thread.
 func (l *cpuSampler) leave(w *worker) {
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	l.all = slices.DeleteFunc(l.all, func(o *worker) bool { return o == w })
 }
 
-// waitsLonger is called when a sampling thread has waited for a stop for a while. If
-// there is another thread that may have a CPU, another sampling thread looks for it.
+// waitsLonger lets another sampling thread look for another thread that may have a CPU, if there is
+// one. It is called when a sampling thread has waited for a stop for a while.
 func (l *cpuSampler) waitsLonger(w *worker) {
 	l.turn.Lock()
 	defer l.turn.Unlock()
@@ -156,7 +155,7 @@ func (l *cpuSampler) waitsLonger(w *worker) {
 	}
 }
 
-// anyUnattended reports whether a thread has run lately that nobody waits for.
+// anyUnattended reports whether a thread has run lately for which no sampling thread waits.
 func (e *Engine) anyUnattended() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -168,8 +167,8 @@ func (e *Engine) anyUnattended() bool {
 	return len(e.churning) > 0
 }
 
-// passOn gives the turn of a sampling thread to another one, if there is one. The
-// caller holds l.turn.
+// passOn gives the turn of a sampling thread to another one, if there is one or one can be started.
+// The caller holds l.turn.
 func (l *cpuSampler) passOn(from *worker) {
 	if l.ticks != from {
 		return
@@ -187,7 +186,7 @@ func (l *cpuSampler) passOn(from *worker) {
 	}
 }
 
-// remind wakes sampling threads that wait long for a stop, and lets another one sample.
+// remind wakes sampling threads that have waited long for a stop, and lets another one sample.
 func (l *cpuSampler) remind(now int64) {
 	l.turn.Lock()
 	defer l.turn.Unlock()
@@ -198,18 +197,18 @@ func (l *cpuSampler) remind(now int64) {
 	}
 }
 
-// remind wakes sampling threads that wait long for a stop.
+// remind wakes sampling threads that have waited long for a stop.
 func (e *Engine) remind(now int64) {
 	for _, l := range e.list {
 		l.remind(now)
 	}
 }
 
-// futexEvent is what a sampling thread waits for. As long as it may keep Go's processor for
-// that, see doze, nobody but it has to be woken.
+// futexEvent is what a sampling thread waits for. While the thread may keep Go's P (see doze), only
+// that thread has to be woken.
 type futexEvent struct {
 	state atomic.Uint32
-	parks chan struct{} // of one that waits without a processor
+	parks chan struct{} // wakes one that waits without a P
 }
 
 // Values of a futexEvent, besides 0.
@@ -218,7 +217,7 @@ const (
 	parked  = 2
 )
 
-// shortRests is for how many times laterWait a sampling thread keeps Go's processor.
+// shortRests is for how many times laterWait a sampling thread keeps Go's P.
 const shortRests = 4
 
 // Operations of futex(2).
@@ -227,8 +226,8 @@ const (
 	futexWake = 1 | 128
 )
 
-// wait waits until it is told, or is to stop. It keeps Go's processor for a while, if there
-// is patience left.
+// wait waits until tell is called or stopping is set. It keeps Go's P for a while, if there is
+// patience left.
 func (b *futexEvent) wait(stopping *atomic.Bool, patience *atomic.Int32) {
 	kept := patience.Add(-1) >= 0
 	ts := unix.NsecToTimespec(laterWait)
@@ -246,7 +245,7 @@ func (b *futexEvent) wait(stopping *atomic.Bool, patience *atomic.Int32) {
 	}
 }
 
-// tell ends a wait, this one or the next.
+// tell ends the current wait, or the next one.
 func (b *futexEvent) tell() {
 	if b.state.Swap(wasTold) == parked {
 		b.parks <- struct{}{}

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CPUTimes is what the accounts that are kept open say, and after Run what they said when
+// CPUTimes returns what the accounts that are kept open say, and after Run what they said when
 // recording ended.
 func (e *Engine) CPUTimes(pid int) map[int]uint64 {
 	now := clock()
@@ -45,5 +45,5 @@ func monotonic() int64 {
 	return ts.Nano()
 }
 
-// clock is CLOCK_MONOTONIC in ns, without a system call.
+// clock returns CLOCK_MONOTONIC in ns, without a system call.
 func clock() int64 { return epochMono + int64(time.Since(epoch)) }

@@ -16,8 +16,8 @@ type item struct {
 	notice int // index into Engine.notices if sample is nil
 }
 
-// drain hands over what the sampling threads have copied, in order of time. One
-// that is at work is left for the next time, unless it has to be all.
+// drain hands over what the sampling threads have copied, in time order. The buffer of a sampling
+// thread that is at work is left for the next time, unless all is set.
 func (e *Engine) drain(sink capture.Sink, all bool) {
 	e.batch = e.batch[:0]
 	held := make([]*buffer, 0, len(e.list)+1)
@@ -67,7 +67,7 @@ func (e *Engine) batchEnd(sink capture.Sink) {
 	e.batched = time.Now()
 }
 
-// buffers are where samples come from.
+// buffers returns the buffers that samples come from.
 func (e *Engine) buffers() []*buffer {
 	list := make([]*buffer, 0, len(e.list)+1)
 	for _, l := range e.list {
@@ -132,8 +132,8 @@ func (e *Engine) give(sink capture.Sink) {
 	sink.Sample(&e.snap)
 }
 
-// repeat hands over more time of a sleep that the sink knows. The stack is copied
-// again if the sink wants it.
+// repeat hands over more time of a sleep that the sink knows. The stack is copied again if the sink
+// wants it.
 func (e *Engine) repeat(sink capture.Sink, s *sample) {
 	out := &e.snap
 	taken, want := false, true
@@ -160,8 +160,8 @@ func (e *Engine) repeat(sink capture.Sink, s *sample) {
 	}
 }
 
-// findTop looks up where a stack ends whose thread register does not tell, and
-// cuts the copy there.
+// findTop looks up the end of a stack that the thread register does not show, and cuts the copy
+// there.
 func (e *Engine) findTop(th *thread, s *capture.Snapshot, now int64) {
 	span := th.proc.stacks.find(th.proc.pid, s.Regs.SP(), now)
 	if span.high == 0 {

@@ -17,8 +17,8 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// tracerEnv makes the test binary stop, or sample, the process that it names
-// and never end by itself.
+// tracerEnv makes the test binary stop or sample the process that it names, without ever ending by
+// itself.
 const tracerEnv = "CANDID_TEST_TRACER"
 
 func TestMain(m *testing.M) {
@@ -65,7 +65,7 @@ func trace(how string, pid int) error {
 			}
 		}
 		fmt.Println("stopped")
-		for { // Go would take a wait without end for a deadlock, and end
+		for { // Go would take an endless wait for a deadlock, and exit
 			time.Sleep(time.Hour)
 		}
 	})
@@ -92,7 +92,7 @@ func tracer(t *testing.T, how string, pid int) *exec.Cmd {
 	return cmd
 }
 
-// stoppedThreads are those of a process that are stopped or traced.
+// stoppedThreads returns the threads of a process that are stopped or traced.
 func stoppedThreads(t *testing.T, pid int) (stopped []string) {
 	t.Helper()
 	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
@@ -129,7 +129,7 @@ func TestSignalsArrive(t *testing.T) {
 
 func TestKilledTracerLeavesNothingStopped(t *testing.T) {
 	p := start(t, compile(t, "signals"))
-	// In the middle of a stop of every thread.
+	// It is killed in the middle of a stop of every thread.
 	cmd := tracer(t, "stop", p.pid())
 	if n := len(stoppedThreads(t, p.pid())); n != 6 {
 		t.Errorf("%d threads are stopped, there are 6", n)
@@ -139,7 +139,7 @@ func TestKilledTracerLeavesNothingStopped(t *testing.T) {
 	if s := stoppedThreads(t, p.pid()); len(s) > 0 {
 		t.Errorf("still stopped: %v", s)
 	}
-	// At any moment of sampling.
+	// It is killed at any moment of sampling.
 	for i := range 10 {
 		cmd := tracer(t, "sample", p.pid())
 		time.Sleep(time.Duration(30+17*i) * time.Millisecond)
@@ -194,8 +194,8 @@ func TestStoppedProcessStaysStopped(t *testing.T) {
 	}
 }
 
-// A process becomes another one while its threads are stopped, from its first
-// thread or from another one, and the rest of them end.
+// A process executes another program while its threads are stopped, from its first thread or from
+// another one, and the rest of them end.
 func TestExecWhileSampled(t *testing.T) {
 	p := start(t, compile(t, "execs"), "-150")
 	e := open(t, options(5000, p.pid()))
@@ -233,11 +233,11 @@ func TestAlreadyTraced(t *testing.T) {
 
 func TestThreadStorm(t *testing.T) {
 	bin := compile(t, "threads")
-	open(t, options(1000, os.Getpid())).Close() // skips where it is not permitted
+	open(t, options(1000, os.Getpid())).Close() // skips if it is not permitted
 	attempts(t, 8, func() (wrong, held string) { return storm(t, bin) })
 }
 
-// storm says what is wrong with the samples of a process whose threads live briefly, and
+// storm returns what is wrong with the samples of a process whose threads are short-lived, and
 // whether the engine was held back.
 func storm(t *testing.T, bin string) (wrong, held string) {
 	p := start(t, bin)
@@ -250,8 +250,8 @@ func storm(t *testing.T, bin string) (wrong, held string) {
 	c := newCounter()
 	steady, begin := accounts(t, p.pid()), clock()
 	first := cpuClock(p.pid())
-	// A program that gets little of a busy machine has to be sampled for longer, until what
-	// is not in any sample at the end is little beside the rest. What it runs from then on until
+	// A program that gets little of a busy machine has to be sampled for longer, until what is in
+	// no sample at the end is little compared to the rest. The time that it runs from then on until
 	// the engine is done may be in samples or not.
 	var recorded uint64
 	recordUntil(t, e, c, func() bool {
@@ -273,8 +273,8 @@ func storm(t *testing.T, bin string) (wrong, held string) {
 	if len(open) > len(before) {
 		t.Errorf("%d descriptors before, %d after", len(before), len(open))
 	}
-	// Most of the threads are never seen, but others like them stand for them. What they
-	// and the first thread have run is what the one that works on has not.
+	// Most of the threads are never seen, but others like them stand for them. Their CPU time and
+	// the first thread's is the total less that of the long-lived worker.
 	var all, worker uint64
 	var worked uint32
 	for tid, w := range c.weight {
@@ -290,7 +290,7 @@ func storm(t *testing.T, bin string) (wrong, held string) {
 		return fmt.Sprintf("%d samples, notices %v", c.samples, c.kinds), held
 	case float64(all) < 0.97*float64(recorded) || float64(all) > 1.03*float64(used):
 		return fmt.Sprintf("samples stand for %v of CPU, the process has used %v, and %v when the engine was done", time.Duration(all), time.Duration(recorded), time.Duration(used)), held
-	case after[worked] == 0: // it is not there any more
+	case after[worked] == 0: // it no longer exists
 		return "most samples are not of the thread that works on", held
 	case float64(truth) < 0.8*2e5*float64(made):
 		return fmt.Sprintf("%d brief threads of at least 0.2 ms have run %v", made, time.Duration(truth)), held
@@ -300,7 +300,7 @@ func storm(t *testing.T, bin string) (wrong, held string) {
 	return "", held
 }
 
-// accounts is what each thread of a process has run, ns.
+// accounts returns what each thread of a process has run, in ns.
 func accounts(t *testing.T, pid int) map[uint32]uint64 {
 	t.Helper()
 	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))

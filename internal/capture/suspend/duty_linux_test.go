@@ -23,15 +23,15 @@ type duty struct {
 	hz                  float64
 }
 
-// dutySink keeps where samples lie.
+// dutySink records where samples lie.
 type dutySink struct {
 	*crowdSink
 	lo, hi uint64 // of the function that computes
 
 	in, asleep, nowhere, elsewhere amount
-	places                         map[uint32]*amount // of the threads' last samples
-	weights                        map[uint32]uint64  // of these, with what came later
-	squares                        float64            // sum of weights' squares
+	places                         map[uint32]*amount // by TID, the amount that the thread's last sample is in
+	weights                        map[uint32]uint64  // by TID, the weight of that sample and of time added to it later
+	squares                        float64            // sum of the squared weights
 }
 
 type amount struct {
@@ -65,12 +65,11 @@ func (s *dutySink) Again(snap *capture.Snapshot) (taken, want bool) {
 	return taken, want
 }
 
-// Beside programs that take all CPUs, too, samples stand for what each thread ran by the
-// kernel's account, and for where it did, and not for where it is found when it has gone to
-// sleep.
+// Even beside programs that take all CPUs, samples stand for what each thread ran by the kernel's
+// account, and for where it ran, not for where it is found when it has gone to sleep.
 func TestSharesOfThreadsThatSleep(t *testing.T) {
 	bin := compile(t, "duty")
-	open(t, options(99, os.Getpid())).Close() // skips where it is not permitted
+	open(t, options(99, os.Getpid())).Close() // skips if it is not permitted
 	cases := []duty{{1, 1000, 19000, 1000}, {2, 100, 1000, 250}, {40, 500, 20000, 250}}
 	if fixture.Full(t) {
 		cases = append(cases, duty{1, 1000, 100, 250}, duty{1, 1000, 0, 1000}, duty{400, 500, 50000, 99})
@@ -111,7 +110,7 @@ func (d duty) test(t *testing.T, bin string) {
 	if _, err := io.WriteString(p, "x"); err != nil {
 		t.Fatal(err)
 	}
-	// Enough for some fifty samples, were none missed.
+	// This is enough for some fifty samples, if none were missed.
 	used := cpuClock(p.pid())
 	for ctx.Err() == nil && cpuClock(p.pid())-used < 50*uint64(opts.Period)+uint64(d.threads)*2e6 {
 		time.Sleep(20 * time.Millisecond)
@@ -131,9 +130,9 @@ func (d duty) test(t *testing.T, bin string) {
 		got, want := sink.weight[tid], a-before[tid]
 		ran, all = ran+want, all+got
 		if int(tid) == p.pid() {
-			continue // it runs between the looks too
+			continue // it also runs between the looks
 		}
-		// Of a thread that ran for less than an eighth of a period nothing need be told.
+		// A thread that ran for less than an eighth of a period need not be reported.
 		if diff := math.Abs(float64(got) - float64(want)); diff > 0.02*float64(want) && (got > 0 || diff > leastRest*float64(e.opts.Period)) {
 			t.Errorf("thread %d ran %v, its samples stand for %v", tid, time.Duration(want), time.Duration(got))
 		}
@@ -154,8 +153,8 @@ func (d duty) test(t *testing.T, bin string) {
 	if percent(sink.nowhere) > 50 {
 		fixture.NotPermitted(t, "candid was too late for every turn of most threads: %+v", e.Stops())
 	}
-	// What is told to be unknown is no wrong place. Of the others so much may be by chance,
-	// the weights being what they are.
+	// Time that is reported as unknown is not in a wrong place. The rest may be wrong by chance up
+	// to this much, given the weights.
 	p0 := truth/100 + 0.03
 	chance := 4 * math.Sqrt(p0*(1-p0)*sink.squares) / float64(all)
 	if wrong := out - percent(sink.nowhere); wrong > 100*(p0+chance) {

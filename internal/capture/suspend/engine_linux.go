@@ -12,47 +12,47 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 )
 
-// Engine is capture.Engine by ptrace.
+// Engine implements capture.Engine with ptrace.
 type Engine struct {
 	opts     capture.Options
-	wall     int      // index of that event, -1: it is not asked for
-	ticks    []uint16 // indices of the events that time on a CPU is a sample of
-	why      string   // no better engine was taken
+	wall     int      // index of the wall event, -1 if not requested
+	ticks    []uint16 // indices of the events that are sampled by time on a CPU
+	why      string   // why no better engine was used
 	maxStack int
-	wary     bool  // calls that a stop breaks off cannot be mended: stop only where there is none
-	blind    bool  // for tests: as where the kernel does not show the scheduler's notes
+	wary     bool  // calls that a stop interrupts cannot be mended: stop only where there is none
+	blind    bool  // for tests: behave as if the kernel did not show the scheduler's times
 	cpus     []int // where sampling threads may run
 
-	mu       sync.Mutex // of hot and of what the threads in it hold
-	hot      []*thread  // those that ran lately
-	churning []*process // those whose threads come and go
-	born     []*thread  // found by sampling threads, not told of yet
+	mu       sync.Mutex // guards hot and what its threads hold
+	hot      []*thread  // threads that ran lately
+	churning []*process // processes whose threads come and go
+	born     []*thread  // found by sampling threads, not reported yet
 
-	// Of Run's goroutine.
+	// Used by Run's goroutine.
 	procs   map[int]*process
 	idle    []*thread
 	notices []capture.ProcessEvent
-	others  map[int]bool // processes that are no targets
-	looked  int64        // ns, for children
+	others  map[int]bool // processes that are not targets
+	looked  int64        // ns, when children were last looked for
 	began   int64        // ns, when Run began
 	reader  reader
 	batch   []item
-	refused bool // a sleep's sample, since last cleared
+	refused bool // a sleep's sample was, since this was last cleared
 	snap    capture.Snapshot
 	given   given
-	batched time.Time // when a batch ended last
+	batched time.Time // when a batch last ended
 
-	adding  sync.Mutex // of added
+	adding  sync.Mutex // guards added
 	added   []*process
 	list    []*cpuSampler
-	scanner *sleepScanner // of wall time; nil: it is not asked for
+	scanner *sleepScanner // for wall time; nil if not requested
 	workers sync.WaitGroup
 
-	patience               atomic.Int32 // how many more sampling threads may keep Go's processor while they wait
+	patience               atomic.Int32 // how many more sampling threads may keep Go's P while they wait
 	stopping               atomic.Bool
-	ended                  atomic.Int64 // ns, when that was; 0: not yet
+	ended                  atomic.Int64 // ns, when recording ended; 0: not yet
 	resting                atomic.Bool  // Run is to be woken when a thread has run
-	waiting                atomic.Bool  // targets may still be what they were before they were let go
+	waiting                atomic.Bool  // targets may still be a copy of candid that waits to be released
 	wake                   chan struct{}
 	samples, bytes         atomic.Uint64
 	outOfReach, unfollowed atomic.Uint64
@@ -63,9 +63,9 @@ var (
 	_ capture.CPUAccounting = (*Engine)(nil)
 )
 
-// Open looks whether the targets may be traced; nothing is touched before Run.
-// The reason why no better engine is used, if any, goes into Describe. Where a
-// target is being traced already the error is a *TracedError.
+// Open checks whether the targets may be traced; nothing is touched before Run. why is the reason
+// that no better engine is used, if any, for Describe. If a target is already being traced the
+// error is a *TracedError.
 func Open(opts capture.Options, why string) (*Engine, error) {
 	wall, ticks := -1, []uint16{0}
 	for i, ev := range opts.Events {
@@ -86,8 +86,8 @@ func Open(opts capture.Options, why string) (*Engine, error) {
 	if opts.All {
 		return nil, fmt.Errorf("sample the whole machine: %w: suspending threads needs processes to be named; use -p", capture.ErrUnsupported)
 	}
-	// There is no thread of that number: the kernel gets as far as to say so
-	// unless a filter forbids the call.
+	// There is no thread with that ID: the kernel gets as far as to report so unless a filter
+	// forbids the call.
 	switch errno := seize(noSuchThread); errno {
 	case unix.ESRCH:
 	case unix.ENOSYS:
@@ -122,13 +122,13 @@ func Open(opts capture.Options, why string) (*Engine, error) {
 	return e, nil
 }
 
-// noSuchThread is above every thread's number (PID_MAX_LIMIT).
+// noSuchThread is above every TID (PID_MAX_LIMIT).
 const noSuchThread = 1<<31 - 1
 
-// Name is "suspend".
+// Name returns "suspend".
 func (e *Engine) Name() string { return "suspend" }
 
-// Describe says what is used.
+// Describe returns what is used, for people.
 func (e *Engine) Describe() string {
 	what := "cpu time"
 	if e.scanner != nil {
@@ -178,8 +178,8 @@ func (e *Engine) wakeReader() {
 	}
 }
 
-// arenaSize is room for the stacks of a fifth of a second, and for some of the
-// largest at least.
+// arenaSize returns room in bytes for the stacks of a fifth of a second, and for at least some of
+// the largest.
 func (e *Engine) arenaSize() int {
 	want := 0.2 / e.opts.Period.Seconds() * 32768
 	return int(min(max(want, 2<<20), 16<<20))
@@ -194,7 +194,7 @@ func (e *Engine) start() {
 		for _, cpu := range e.cpus {
 			list = append(list, &cpuSampler{e: e, cpu: cpu, buffer: makeBuffer(size), news: make(chan struct{}, 1)})
 		}
-		e.mu.Lock() // a test looks at it with the lock, from outside
+		e.mu.Lock() // a test looks at it from outside, with the lock
 		e.list = list
 		e.mu.Unlock()
 	}
@@ -212,7 +212,7 @@ func (e *Engine) stop() {
 	}
 }
 
-// Stats is what was done so far.
+// Stats returns the counts so far.
 func (e *Engine) Stats() capture.Stats {
 	s := capture.Stats{Samples: e.samples.Load(), Bytes: e.bytes.Load()}
 	for _, w := range e.list {
@@ -224,7 +224,7 @@ func (e *Engine) Stats() capture.Stats {
 	return s
 }
 
-// Stops is how long threads were stopped so far, and what else came of it.
+// Stops returns how long threads have been stopped so far, and what else came of it.
 func (e *Engine) Stops() Stops {
 	var all stopCounts
 	var c counts

@@ -9,32 +9,31 @@ import (
 )
 
 const (
-	// fewLooks is how many threads a tick may look at in any case, and mostLooks at how
-	// many at most; between them it is for looksShare of a CPU, if each takes lookTime ns.
+	// fewLooks is how many threads a tick may look at in any case, and mostLooks how many at most;
+	// between them the number is limited to looksShare of a CPU, if each look takes lookTime ns.
 	fewLooks, mostLooks  = 96, 1024
 	looksShare, lookTime = 0.03, 750
-	// closeLooks is at how many of them it looks closely, at most.
+	// closeLooks is how many of them are looked at closely, at most.
 	closeLooks = 24
-	// switchSlack is how far apart two notes of the scheduler about one switch
-	// between threads may be, ns. Mostly they are equal: sameSwitch.
+	// switchSlack is how far apart the scheduler's two times of one context switch may be, in ns.
+	// Mostly they differ by no more than sameSwitch.
 	switchSlack, sameSwitch = 20e3, 1e3
-	// promptly is how long the sampling thread may have waited for its CPU, ns, if the
-	// thread it got it from is to be where it was when it was due. A thread in its own code
-	// loses the CPU at once; one in a call may take longer, and so may any where the CPU is
-	// owed to others first.
+	// promptly is how long the sampling thread may have waited for its CPU, in ns, for the thread
+	// that it took the CPU from to be where it was when the sample was due. A thread in its own
+	// code loses the CPU at once; one in a call may take longer, and so may any thread if the CPU
+	// is owed to others first.
 	promptly = 15e3
-	// justNow is how long ago the sampling of another CPU may have seen that the thread
-	// ran which this one was taken from, ns.
+	// justNow is how long ago, in ns, another CPU's sampling may have seen the thread run that this
+	// CPU was taken from.
 	justNow = 1e6
 )
 
-// find looks for the thread that this CPU was taken from when the sampling
-// thread woke, and puts it into w.pick. The caller holds w.mu.
+// find looks for the thread that this CPU was taken from when the sampling thread woke, and stores
+// it in w.pick. The caller holds w.mu.
 //
-// The scheduler notes when it accounted a thread's time last: of one that does
-// not run, when it lost the CPU; of one that runs, when it got it, unless it was
-// accounted since. That the one is the other's predecessor shows in both notes
-// being the same.
+// The scheduler records when it last accounted a thread's time: for a thread that does not run,
+// when it lost the CPU; for one that runs, when it got it, unless it was accounted since. If both
+// times are the same, the one thread is the predecessor of the other.
 func (w *worker) find(woke int64) bool {
 	e := w.e
 	e.mu.Lock()
@@ -59,18 +58,17 @@ type search struct {
 	w            *worker
 	woke         int64
 	mine         uint64 // when the sampling thread got the CPU, on the scheduler's clock; 0: not read yet
-	direct       bool   // that is when the thread that was looked at last lost it
+	direct       bool   // the thread that was looked at last lost it at that time
 	looks, close int
-	most         int  // looks
-	moved        int  // how many have run since they were looked at last
-	ran          bool // one of them ran lately where the sampling thread is
+	most         int  // limit of looks
+	moved        int  // how many threads have run since the last look at them
+	ran          bool // one of them ran lately on the sampling thread's CPU
 }
 
-// lookAtHot looks at the threads that ran lately, first at those that were on this CPU
-// when they were looked at closely. Where many want a CPU those whose last turn is the
-// longest ago have had the next one, and where few do most likely those that had the
-// last one. There are limits to what one tick does; those that were seen to have run
-// are the last in the list afterwards.
+// lookAtHot looks at the threads that ran lately, first at those that were on this CPU at the last
+// close look. If many want a CPU, those whose last turn is longest ago have had the next one, and
+// if few do, most likely those that had the last one. There are limits to what one tick does;
+// threads that were seen to have run are the last in the list afterwards.
 func (s *search) lookAtHot() (found bool) {
 	found = s.lookAlong(true) || s.lookAlong(false)
 	if s.moved == 0 {
@@ -92,7 +90,7 @@ func (s *search) lookAtHot() (found bool) {
 	return found
 }
 
-// lookAlong looks at those that were on this CPU, or at the others.
+// lookAlong looks at the threads that were on this CPU, or at the others.
 func (s *search) lookAlong(here bool) bool {
 	hot := s.w.e.hot
 	low, high := 0, len(hot)-1
@@ -118,8 +116,8 @@ func (s *search) look(th *thread) bool {
 		return false
 	}
 	s.looks++
-	// The account is read first: if it is the same later, then the thread has
-	// not run since it was found.
+	// The account is read first: if it is the same later, the thread has not run since it was
+	// found.
 	a, late, ok := w.reader.accountAndDelay(th.schedFD)
 	if !ok {
 		th.gone = true
@@ -136,7 +134,7 @@ func (s *search) look(th *thread) bool {
 		return false
 	}
 	s.close++
-	// This comes first because the scheduler's notes take four times as long to read.
+	// This comes first because reading the scheduler's times takes four times as long.
 	st, ok := th.status(&w.reader)
 	if !ok {
 		return false
@@ -168,8 +166,8 @@ func (s *search) look(th *thread) bool {
 	}
 	switch unsure = !th.mayBeInKernel(st.system, a.run); {
 	case unsure && asleep:
-		// It may have computed anywhere before it went to sleep. What it ran is for a sample
-		// that is taken where it runs.
+		// It may have computed anywhere before it went to sleep. Its time is left for a sample that
+		// is taken while it runs.
 		return false
 	case unsure:
 		unsure = !w.prompt(s.direct)
@@ -196,15 +194,15 @@ func (s *search) precedes(th *thread) bool {
 	}
 	left, ok := parseStart(th.read(&w.reader, &th.noteFD, "sched"))
 	if !ok || left > s.mine {
-		return false // it has ended, or runs elsewhere
+		return false // it has ended, or runs on another CPU
 	}
 	s.direct = s.mine-left <= sameSwitch
 	// The sampling thread's time may have been accounted since it got the CPU.
 	return s.mine-left <= uint64(max(clock()-s.woke, 0))+switchSlack
 }
 
-// prompt reports whether the sampling thread got the CPU as soon as it was due, from the
-// thread itself and not after another one or an idle while.
+// prompt reports whether the sampling thread got the CPU as soon as it was due, directly from the
+// thread and not after another one or after idle time.
 func (w *worker) prompt(direct bool) bool {
 	if !direct || w.ownFD < 0 {
 		return false
@@ -213,10 +211,10 @@ func (w *worker) prompt(direct bool) bool {
 	return ok && waited-w.waitedBefore <= promptly
 }
 
-// mayBeInKernel reports whether a sample inside of a call may stand for what the thread has
-// run, where it is not sure that it was there when it was to be sampled: as long as all such
-// samples are for no more than what the kernel says that it ran in the kernel, which is exact
-// to a tick.
+// mayBeInKernel reports whether a sample inside of a call may stand for what the thread has run if
+// it is not sure that the thread was in the call when the sample was due: it may as long as all
+// such samples stand for no more than the thread's time in the kernel by the kernel's account,
+// which is exact to a tick.
 func (th *thread) mayBeInKernel(system, run uint64) bool {
 	const tick = uint64(time.Second / 100) // USER_HZ
 	if th.system == unknownTime {
@@ -225,8 +223,8 @@ func (th *thread) mayBeInKernel(system, run uint64) bool {
 	return system > th.system && th.inKernel+run-th.sampled <= (system-th.system-1)*tick
 }
 
-// read reads a file of a thread, which is opened when it is needed first and kept open if
-// there are descriptors to spare.
+// read reads a file of a thread, which is opened when it is first needed and kept open if there are
+// descriptors to spare.
 func (th *thread) read(r *reader, fd *int, name string) []byte {
 	if *fd != unopened {
 		return r.read(*fd)

@@ -2,44 +2,44 @@ package suspend
 
 import "sync"
 
-// group is the threads of one process that sleep on and on, for a sleep scanner.
+// group is the set of threads of one process that sleep on and on, for a sleep scanner.
 //
-// Looking at each costs a microsecond, every time. The CPU time of the whole
-// process costs a fiftieth of that a thread: as long as it is no more than that of
-// the threads which are looked at anyway, none of the others has run.
+// Looking at a thread costs a microsecond, every time. Reading the CPU time of the whole process
+// costs a fiftieth of that per thread: as long as it is no more than that of the threads which are
+// looked at anyway, none of the others has run.
 type group struct {
 	proc    *process
-	threads int // those of the process that the sleep scanner has, quiet or not
+	threads int // the process's threads that the sleep scanner has, quiet or not
 	quiet   []*sleeper
-	cursor  int     // where in quiet to go on
-	credit  float64 // looks that may be taken
-	tell    float64 // looks that are due although none has run, to tell of them
+	cursor  int     // index in quiet at which to continue
+	credit  float64 // looks that may be done
+	tell    float64 // looks that are due although none has run, to report the threads
 	maps    stackMap
 
-	begin  uint64 // CPU time of the process when the round began, ns; 0: not asked for
-	ours   uint64 // what lively threads have run, ns, as far as they were looked at
-	vague  bool   // one of them was not
-	lively bool   // there are any
-	rest   uint64 // what all others have: quiet ones, and those that ended
-	left   int    // how many of quiet have to be looked at before rest says that none has run
-	still  int64  // ns, until when surely none has run
-	asked  int64  // ns, when settle asked last
-	cost   int64  // ns that it takes
+	begin  uint64 // CPU time of the process when the round began, ns; 0: not read
+	ours   uint64 // what lively threads have run, in ns, as of the looks at them
+	vague  bool   // one of them was not looked at
+	lively bool   // there are lively threads
+	rest   uint64 // what all others have run, in ns: quiet threads, and those that have ended
+	left   int    // how many quiet threads have to be looked at before rest can show that none has run
+	still  int64  // ns, until when certainly none has run
+	asked  int64  // ns, when settle last asked
+	cost   int64  // ns that asking takes
 	ask    bool   // it is time to ask
-	sure   bool   // what settle said last
+	sure   bool   // the last result of settle
 }
 
 const (
-	// fewQuiet is from how many threads on their process's CPU time is asked for.
+	// fewQuiet is the number of quiet threads from which on their process's CPU time is read.
 	fewQuiet = 64
-	// settleShare is the part of a CPU that asking may take.
+	// settleShare is the share of a CPU that reading it may take.
 	settleShare = 0.005
 )
 
-// pause is how long it is left alone between two times that it is asked, ns.
+// pause returns the time between two readings of the process's CPU time, in ns.
 func (g *group) pause() int64 { return int64(float64(g.cost) / settleShare) }
 
-// asked is what the CPU time of a process was when the sleep scanner asked for it last.
+// asked is the CPU time of a process when the sleep scanner last read it.
 type asked struct {
 	mu    sync.Mutex
 	at    int64 // ns
@@ -52,14 +52,14 @@ func (a *asked) note(at int64, total uint64) {
 	a.mu.Unlock()
 }
 
-// since gives it, and when it was, if it is from after a time.
+// since returns the CPU time, and when it was read, if that was after t.
 func (a *asked) since(t int64) (total uint64, at int64, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.total, a.at, a.at > t
 }
 
-// beginRound is to be called before the lively threads are looked at.
+// beginRound must be called before the lively threads are looked at.
 func (g *group) beginRound(now int64) {
 	g.begin, g.ours, g.vague = 0, 0, false
 	g.ask = len(g.quiet) >= fewQuiet && now-g.asked >= g.pause()
@@ -68,7 +68,7 @@ func (g *group) beginRound(now int64) {
 	}
 }
 
-// beginLast is beginRound when recording ends, which asks in any case.
+// beginLast is beginRound for the end of recording, which reads the CPU time in any case.
 func (g *group) beginLast() {
 	g.asked, g.sure = 0, false
 	g.beginRound(clock())
@@ -83,8 +83,8 @@ func (g *group) met(sl *sleeper) {
 	g.ours += sl.seen.run
 }
 
-// settle says, after the lively threads were looked at, whether all quiet ones had
-// slept on when that was asked last.
+// settle reports, after the lively threads were looked at, whether all quiet threads were still
+// asleep at the last reading.
 func (g *group) settle(now int64) bool {
 	if !g.ask || g.vague {
 		return g.sure
@@ -107,14 +107,14 @@ func (g *group) settle(now int64) bool {
 	return true
 }
 
-// calm takes a thread that sleeps among the quiet ones.
+// calm adds a thread that sleeps to the quiet ones.
 func (g *group) calm(sl *sleeper) {
 	sl.quiet = true
 	g.quiet = append(g.quiet, sl)
 	g.rest += sl.seen.run
 }
 
-// stir takes the quiet thread at the cursor out, whose account was before.
+// stir removes the quiet thread at the cursor, whose account was before.
 func (g *group) stir(before account) {
 	g.quiet[g.cursor].quiet = false
 	last := len(g.quiet) - 1
@@ -123,9 +123,9 @@ func (g *group) stir(before account) {
 	g.rest -= before.run
 }
 
-// lookQuiet looks at as many of the quiet threads as are due when each may be
-// looked at once in so many ns, and gives how many they were. Looks that were not
-// needed while all slept on are there when one of them has run.
+// lookQuiet looks at as many of the quiet threads as are due if each may be looked at once in
+// interval ns, and returns how many. Looks that were not needed while all were asleep are available
+// when one of them has run.
 func (l *sleepScanner) lookQuiet(g *group, now, since int64, interval float64) (looks int) {
 	all := float64(len(g.quiet))
 	g.credit = min(g.credit+all*float64(since)/interval, all)
@@ -158,7 +158,7 @@ func (l *sleepScanner) lookQuiet(g *group, now, since int64, interval float64) (
 		}
 		g.stir(before)
 		if sl.gone {
-			g.rest += before.run // the process has still run it
+			g.rest += before.run // it still counts in the process's CPU time
 			continue
 		}
 		sl.lively = now + livelyFor

@@ -9,22 +9,22 @@ import (
 )
 
 const (
-	listEvery  = 100e6 // ns between two lists of a process's threads
-	listShare  = 200e3 // ns for each thread: a longer list is made less often, if their number does not change
-	listAtMost = 10e6  // ns, even where their number changes all the time
-	listAgo    = 200e6 // ns that it may be ago that the sleep scanner asked whether any has run
-	hotFor     = 100e6 // ns that a thread is watched after it ran last
-	firstPause = 20e6  // ns that a thread is left alone that just fell idle
-	// runnableLooks is how many threads at once are looked at for being runnable, of
-	// those that have not run lately.
+	listEvery  = 100e6 // ns between two listings of a process's threads
+	listShare  = 200e3 // ns for each thread: a longer list is read less often, unless the number of threads changes
+	listAtMost = 10e6  // ns, even if the number changes all the time
+	listAgo    = 200e6 // ns that may have passed since the sleep scanner last read whether any has run
+	hotFor     = 100e6 // ns that a thread is watched after it last ran
+	firstPause = 20e6  // ns that a thread is left alone after it has just become idle
+	// runnableLooks is how many threads that have not run lately are checked at a time for being
+	// runnable.
 	runnableLooks = 256
 	longestIdle   = 160e6 // ns that any thread is left alone, if there are few
-	// Looking at one idle thread takes this long, ns; looking at all of them
-	// may take this part of a CPU.
+	// Looking at one idle thread takes lookCost ns; looking at all of them may take lookShare of a
+	// CPU.
 	lookCost, lookShare = 1500, 0.01
 )
 
-// look brings what is known of the targets and their threads up to date.
+// look updates what is known of the targets and their threads.
 func (e *Engine) look(now int64) {
 	for _, p := range e.adopt() {
 		e.list1(p, now)
@@ -44,7 +44,7 @@ func (e *Engine) look(now int64) {
 		if since >= max(listEvery, listShare*int64(threads)) || uint64(st.Nlink) != p.links && since >= listAtMost {
 			p.links = uint64(st.Nlink)
 			if threads >= fewQuiet {
-				// Where nothing has run, nothing was begun either.
+				// If nothing has run, no thread was started either.
 				ran, at, ok := p.asked.since(now - listAgo)
 				if !ok {
 					ran, at = cpuClock(p.pid), now
@@ -75,7 +75,7 @@ func (e *Engine) look(now int64) {
 	}
 }
 
-// adopt takes the processes that AddPID left.
+// adopt returns the processes that AddPID left.
 func (e *Engine) adopt() []*process {
 	e.adding.Lock()
 	defer e.adding.Unlock()
@@ -92,7 +92,8 @@ func (e *Engine) adopt() []*process {
 	return fresh
 }
 
-// endingLooks is how often a process must look ended, listAtMost apart, to be so.
+// endingLooks is how often a process must appear to have ended, listAtMost apart, to be taken as
+// ended.
 const endingLooks = 3
 
 // list1 lists the threads of one process.
@@ -105,13 +106,13 @@ func (e *Engine) list1(p *process, now int64) {
 	s, ok := e.reader.status(p.stat)
 	tids, err := p.tids()
 	if s.state == 'Z' && len(tids) <= 1 && p.ending < endingLooks {
-		// Its end, or a moment of an exec by another thread than the first.
+		// The process has ended, or a thread other than the first is in exec.
 		p.ending++
 		p.listed = now - listEvery + listAtMost
 		return
 	}
 	if ok && (errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE)) {
-		return // which says nothing of the process
+		return // which does not mean that the process has ended
 	}
 	if p.ending = 0; !ok || err != nil || len(tids) == 0 || s.state == 'Z' && len(tids) == 1 {
 		e.mu.Lock()
@@ -136,7 +137,7 @@ func (e *Engine) list1(p *process, now int64) {
 		p.stacks = stackFinder{}
 		e.notices = append(e.notices,
 			capture.ProcessEvent{Kind: capture.Exec, Time: uint64(now), PID: uint32(p.pid), TID: uint32(p.pid), Comm: comm(p.pid)},
-			// What it maps from now on is told by nobody.
+			// Nobody reports mappings that are made from now on.
 			capture.ProcessEvent{Kind: capture.Mmap, Time: uint64(now)})
 	}
 	p.without = 0
@@ -164,7 +165,7 @@ func (e *Engine) list1(p *process, now int64) {
 			p.threads[tid] = th
 		}
 		e.mu.Unlock()
-		if known { // found by a sampling thread just now
+		if known { // a sampling thread has just found it
 			th.close()
 			continue
 		}
@@ -183,7 +184,8 @@ func (e *Engine) list1(p *process, now int64) {
 	}
 }
 
-// noteUnfollowed keeps how many threads at once there was no descriptor for, at most.
+// noteUnfollowed records the greatest number of threads at one time for which there was no
+// descriptor.
 func (e *Engine) noteUnfollowed() {
 	n := 0
 	for _, p := range e.procs {
@@ -192,7 +194,7 @@ func (e *Engine) noteUnfollowed() {
 	e.unfollowed.Store(max(e.unfollowed.Load(), uint64(n)))
 }
 
-// heat makes a thread one that the sampling threads look at.
+// heat moves a thread to those that the sampling threads look at.
 func (e *Engine) heat(th *thread, now int64) {
 	e.mu.Lock()
 	e.heatLocked(th, now)
@@ -208,7 +210,7 @@ func (e *Engine) heatLocked(th *thread, now int64) {
 	e.hot = append(e.hot, th)
 }
 
-// stir makes an idle thread that has run one that the sampling threads look at.
+// stir moves an idle thread that has run to those that the sampling threads look at.
 func (e *Engine) stir(th *thread, now int64) {
 	if s, ok := th.status(&e.reader); ok {
 		th.cpu = s.cpu
@@ -216,7 +218,7 @@ func (e *Engine) stir(th *thread, now int64) {
 	e.heat(th, now)
 }
 
-// retire makes a thread one that is looked at now and then.
+// retire moves a thread to those that are looked at now and then.
 func (e *Engine) retire(th *thread, now int64) {
 	th.rest()
 	th.pause = firstPause
@@ -226,7 +228,7 @@ func (e *Engine) retire(th *thread, now int64) {
 	th.idle.Store(true)
 }
 
-// follow makes the sleep scanner look at a thread, whose birth was since before.
+// follow makes the sleep scanner look at a thread that was born after before.
 func (e *Engine) follow(th *thread, crowd bool, before, now int64) {
 	if e.scanner == nil {
 		return
@@ -235,11 +237,11 @@ func (e *Engine) follow(th *thread, crowd bool, before, now int64) {
 		e.scanner.add(th, birth(th.started, max(before, e.began), now), account{}, 0, false)
 		return
 	}
-	// It was opened just now.
+	// The account has just been opened.
 	e.scanner.add(th, now, th.seen, th.waited.Load(), crowd)
 }
 
-// wakeIdle looks which idle threads have begun to run.
+// wakeIdle checks which idle threads have begun to run.
 func (e *Engine) wakeIdle(now int64) {
 	if e.scanner != nil && !e.scanner.news.Swap(false) {
 		return
@@ -252,7 +254,7 @@ func (e *Engine) wakeIdle(now int64) {
 			continue
 		}
 		if e.scanner != nil {
-			// It is the one that looks at idle threads.
+			// The sleep scanner is the one that looks at idle threads.
 			if th.stirred.Swap(false) {
 				th.seen, _ = e.reader.account(th.schedFD)
 				e.stir(th, now)
@@ -283,7 +285,7 @@ func (e *Engine) wakeIdle(now int64) {
 	e.idle = left
 }
 
-// sweep takes threads that ended or fell idle from those that are watched.
+// sweep removes threads that have ended or become idle from those that are watched.
 func (e *Engine) sweep(now int64) {
 	var gone, still []*thread
 	looks := runnableLooks
@@ -319,9 +321,9 @@ func (e *Engine) sweep(now int64) {
 	}
 }
 
-// runnable reports whether a thread wants a CPU, and goes on to be watched then: where
-// many do, its next turn is over before its account shows it. looks are those that
-// may still be taken. Of wall time the sleep scanner looks at all threads anyway.
+// runnable reports whether a thread wants a CPU, and continues to be watched then: if many do, its
+// next turn is over before its account shows it. looks is how many more looks may be done. For wall
+// time the sleep scanner looks at all threads anyway.
 func (e *Engine) runnable(th *thread, looks *int, now int64) bool {
 	if *looks == 0 || e.scanner != nil {
 		return false
@@ -344,7 +346,7 @@ func (e *Engine) inReach(cpu int) bool {
 	return false
 }
 
-// track looks where a thread went that ran where candid may not.
+// track finds out where a thread went that ran where candid may not run.
 func (e *Engine) track(th *thread, now int64) {
 	if a, ok := e.reader.account(th.schedFD); ok && a != th.seen {
 		th.seen, th.active = a, now

@@ -16,8 +16,8 @@ import (
 	"github.com/candid-profiler/candid/internal/priority"
 )
 
-// Thousands of threads that wait cost little, and hide those that work from
-// nobody; a stack that is deeper than what is copied is marked so.
+// Thousands of threads that wait cost little and do not hide those that work; a stack that is
+// deeper than what is copied is marked as cut.
 func TestManyThreads(t *testing.T) {
 	p := start(t, compile(t, "many"))
 	if fds, _ := filepath.Glob("/proc/self/fd/*"); len(fds) > 1000 {
@@ -48,9 +48,9 @@ func TestManyThreads(t *testing.T) {
 			t.Errorf("there was no descriptor for %d threads", s.Unfollowed)
 		case all > used*12/10:
 			t.Errorf("samples stand for %v, the process used %v", time.Duration(all), time.Duration(used))
-		// Asking all of them at each tick would take more than a CPU. Finding them again
-		// and half a megabyte of stack for every other sample are in it, which a machine
-		// with slow memory may take twice as long for as another. No crowd makes it more.
+		// Looking at all of them at each tick would take more than a CPU. The limit covers finding
+		// them again and half a megabyte of stack for every other sample, which may take twice as
+		// long on a machine with slow memory. A crowd does not make it more.
 		case own > d/2:
 			return fmt.Sprintf("%v of CPU in %v", own, d), ""
 		case c.samples < 20:
@@ -65,7 +65,7 @@ func TestManyThreads(t *testing.T) {
 	p.end()
 }
 
-// fewDescriptors leaves this process so many until the test ends.
+// fewDescriptors limits this process to n descriptors until the test ends.
 func fewDescriptors(t *testing.T, n uint64) {
 	var lim unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &lim); err != nil {
@@ -79,8 +79,8 @@ func fewDescriptors(t *testing.T, n uint64) {
 	t.Cleanup(func() { _ = unix.Setrlimit(unix.RLIMIT_NOFILE, &lim) })
 }
 
-// Where threads that run are many more than descriptors, the files that each of their
-// samples takes leave some to who writes the recording, and no thread counts as ended.
+// If many more threads run than there are descriptors, the files for their samples leave some
+// descriptors for writing the recording, and no thread counts as ended.
 func TestDescriptorsAreLeft(t *testing.T) {
 	p := start(t, compile(t, "queue"))
 	fewDescriptors(t, 200)
@@ -119,8 +119,9 @@ func TestDescriptorsAreLeft(t *testing.T) {
 	}
 }
 
-// With fewer descriptors than a process has threads, some are sampled and counts say of how
-// many there are none. That threads cannot be listed for want of one is not the process's end.
+// If there are fewer descriptors than a process has threads, some threads are sampled and the
+// counts say for how many there are none. Failing to list the threads for want of a descriptor does
+// not count as the process's end.
 func TestFewDescriptors(t *testing.T) {
 	p := start(t, compile(t, "crowd"))
 	fewDescriptors(t, 400)

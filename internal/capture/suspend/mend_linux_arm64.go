@@ -1,7 +1,7 @@
 package suspend
 
-// mends says that calls which a stop broke off cannot be made to go on: on arm64
-// the kernel decides what becomes of a call before it stops the thread.
+// mends says that calls which a stop interrupted cannot be made to go on: on arm64 the kernel
+// decides what becomes of a call before it stops the thread.
 const mends = false
 
 func (w *words) mend(int) bool { return false }

@@ -10,20 +10,19 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 )
 
-// Where threads come and go, most of them are never listed: they live for less
-// than the time between two lists. So a sampling thread that finds nobody it
-// knows looks among the process's newest threads too.
+// If threads come and go, most of them are never listed: they live for less than the time between
+// two listings. So a sampling thread that finds no thread that it knows also looks among the
+// process's newest threads.
 
 const (
 	// newestThreads is how many of a process's newest threads are looked at.
 	newestThreads = 32
-	// churnFor is how long a process counts as one whose threads come and go
-	// after that was seen last, ns.
+	// churnFor is how long a process counts as churning after its threads were last seen to come or
+	// go, in ns.
 	churnFor = 500e6
 )
 
-// findNewborn looks for the thread among those that are not known yet. The caller
-// holds e.mu.
+// findNewborn looks for the thread among those that are not known yet. The caller holds e.mu.
 func (s *search) findNewborn() bool {
 	w := s.w
 	if w.selfFD < 0 {
@@ -55,15 +54,15 @@ func (s *search) findNewborn() bool {
 	return false
 }
 
-// newest gives the numbers of the process's newest threads, unused places 0.
+// newest returns the TIDs of the process's newest threads, 0 for unused places.
 func (w *worker) newest(p *process) *[newestThreads]int {
 	w.tids = [newestThreads]int{}
 	var st unix.Stat_t
 	if unix.Fstat(p.list, &st) != nil || st.Nlink < 2 {
 		return &w.tids
 	}
-	// The kernel lists threads in the order of their birth, from any place on;
-	// the first two places are the folder itself and the one above it.
+	// The kernel lists threads in the order of their birth, from any position on; the first two
+	// positions are . and .. of the directory.
 	if _, err := unix.Seek(p.list, max(2, int64(st.Nlink)-newestThreads), unix.SEEK_SET); err != nil {
 		return &w.tids
 	}
@@ -75,7 +74,7 @@ func (w *worker) newest(p *process) *[newestThreads]int {
 	return &w.tids
 }
 
-// parseThreads takes the names that are numbers out of what getdents64 gave.
+// parseThreads extracts the names that are numbers from what getdents64 returned.
 func parseThreads(b []byte, tids []int) {
 	const nameAt = 19 // struct linux_dirent64: inode, offset, length, type, name
 	for i := 0; i < len(tids) && len(b) > nameAt; {
@@ -92,9 +91,9 @@ func parseThreads(b []byte, tids []int) {
 	}
 }
 
-// churn notes which processes' threads come and go, and what they have run that
-// is not in any sample: threads that ended unseen, and those parts of others'
-// lives. The next sample of a thread that is found newly born stands for it too.
+// churn records which processes' threads come and go, and how much they have run that is not in any
+// sample: threads that ended unseen, and the unsampled parts of others' lives. The next sample of a
+// newborn thread stands for that too.
 func (e *Engine) churn(now int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -123,7 +122,7 @@ func (e *Engine) churn(now int64) {
 	}
 }
 
-// unsampled is the CPU time of a process that no sample stands for, ns.
+// unsampled returns the CPU time of a process, in ns, that no sample stands for.
 func (p *process) unsampled() uint64 {
 	total := cpuClock(p.pid)
 	if total < p.clock+p.given {
@@ -132,9 +131,8 @@ func (p *process) unsampled() uint64 {
 	return total - p.clock - p.given
 }
 
-// cpuClock is the CPU time of a process with all its threads, those that have
-// ended too, ns; 0 if it is gone. The clock's number is made of the process's
-// (clock_getcpuclockid(3)).
+// cpuClock returns the CPU time of a process with all its threads, including those that have ended,
+// in ns; 0 if it is gone. The clock's ID is made from the PID (clock_getcpuclockid(3)).
 func cpuClock(pid int) uint64 {
 	const scheduled = 2 // CPUCLOCK_SCHED
 	var ts unix.Timespec
@@ -144,7 +142,7 @@ func cpuClock(pid int) uint64 {
 	return uint64(ts.Nano())
 }
 
-// tellBirths tells of the threads that sampling threads found.
+// tellBirths reports the threads that sampling threads have found.
 func (e *Engine) tellBirths(now int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

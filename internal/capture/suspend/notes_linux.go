@@ -9,16 +9,16 @@ import (
 
 var _ capture.Noter = (*Engine)(nil)
 
-// given is what the samples that were handed over stand for.
+// given is what the delivered samples stand for.
 type given struct {
 	samples, ns uint64 // where threads ran
-	nowhere     uint64 // ns that threads ran of which there is no other sample
-	threads     int    // how many those are
+	nowhere     uint64 // ns that threads without any other sample ran
+	threads     int    // how many such threads there are
 }
 
 const (
-	// fewTold is from how many samples on it is told that fewer were taken than asked for,
-	// and toldShare which part of them must be missing.
+	// fewTold is the number of requested samples from which on a shortage is reported, and
+	// toldShare the share of them that must be missing.
 	fewTold, toldShare = 20, 0.1
 )
 
@@ -39,7 +39,8 @@ func (e *Engine) Notes() []string {
 	return notes
 }
 
-// heldBack says how many samples less than asked for were taken, "" if they are nearly all.
+// heldBack describes how many samples fewer than requested were taken, "" if they are nearly all
+// there.
 func (e *Engine) heldBack(late uint64) string {
 	asked := float64(e.given.ns+e.given.nowhere) / float64(e.opts.Period)
 	if asked < fewTold || float64(e.given.samples) > (1-toldShare)*asked {

@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readBytes is room for one /proc/PID/task/TID/status, the longest of the files:
-// some sixty lines, of which those with lists of CPUs may be long.
+// readBytes is the buffer size for one /proc/PID/task/TID/status, the longest of the files: some
+// sixty lines, of which those with lists of CPUs may be long.
 const readBytes = 8192
 
-// reader reads small files of /proc again and again without allocating.
+// reader reads small files of /proc repeatedly without allocating.
 type reader struct{ buf [readBytes]byte }
 
-// read reads a descriptor's file from its beginning. Raw, because these files
+// read reads a descriptor's file from its beginning. It uses raw system calls, because these files
 // never block and there may be thousands to read.
 func (r *reader) read(fd int) []byte {
 	if fd < 0 {
@@ -29,7 +29,7 @@ func (r *reader) read(fd int) []byte {
 
 // account is what the kernel has counted for a thread: /proc/PID/task/TID/schedstat.
 type account struct {
-	run   uint64 // ns on a CPU, up to the last time that the scheduler looked
+	run   uint64 // ns on a CPU, up to the last time that the scheduler accounted it
 	turns uint64 // how often it was given a CPU
 }
 
@@ -38,8 +38,8 @@ func (r *reader) account(fd int) (a account, ok bool) {
 	return a, ok
 }
 
-// accountAndDelay gives besides for how long the thread has waited for a CPU, ns.
-// That may grow although it has not run.
+// accountAndDelay also returns how long the thread has waited for a CPU, in ns. That may grow
+// although the thread has not run.
 func (r *reader) accountAndDelay(fd int) (a account, delay uint64, ok bool) {
 	return parseAccount(r.read(fd))
 }
@@ -53,19 +53,19 @@ func parseAccount(b []byte) (a account, delay uint64, ok bool) {
 	return a, delay, ok1 && ok2
 }
 
-// status is what is used of /proc/PID/task/TID/stat.
+// status holds the fields of /proc/PID/task/TID/stat that are used.
 type status struct {
 	state      byte
 	cpu        int    // where it runs, ran or waits to run
-	startCode  uint64 // 0 if it may not be known
-	startStack uint64 // where exec put the argument count; 0 if it may not be known
+	startCode  uint64 // 0 if candid may not know it
+	startStack uint64 // where exec put the argument count; 0 if candid may not know it
 	started    uint64 // clock ticks after boot
 	system     uint64 // clock ticks that it ran in the kernel
 }
 
 func (r *reader) status(fd int) (s status, ok bool) { return parseStatus(r.read(fd)) }
 
-// Fields of stat by proc(5); the second is a name that may hold anything.
+// Fields of stat (proc(5)); the second is a name that may contain anything.
 const (
 	fieldState      = 3
 	fieldSystem     = 15
@@ -106,7 +106,7 @@ func parseStatus(b []byte) (s status, ok bool) {
 	return s, true
 }
 
-// number takes a decimal number off the front of b, after one blank or minus.
+// number parses a decimal number at the front of b, after one blank or minus.
 func number(b []byte) (n uint64, rest []byte, ok bool) {
 	i := 0
 	if len(b) > 0 && (b[0] == ' ' || b[0] == '-') {
@@ -119,7 +119,7 @@ func number(b []byte) (n uint64, rest []byte, ok bool) {
 	return n, b[i:], i > first
 }
 
-// parseParent is the fourth field of stat, 0 if there is none.
+// parseParent returns the fourth field of stat, 0 if there is none.
 func parseParent(b []byte) uint64 {
 	end := bytes.LastIndexByte(b, ')')
 	if end < 0 || len(b) < end+4 {
@@ -131,8 +131,8 @@ func parseParent(b []byte) uint64 {
 
 var voluntaryKey = []byte("\nvoluntary_ctxt_switches:\t")
 
-// parseVoluntary is how often a thread has given up the CPU by itself, mostly to
-// wait in a call: /proc/PID/task/TID/status.
+// parseVoluntary returns how often a thread has given up the CPU by itself, mostly to wait in a
+// call: /proc/PID/task/TID/status.
 func parseVoluntary(b []byte) (n uint64, ok bool) {
 	at := bytes.LastIndex(b, voluntaryKey)
 	if at < 0 {
@@ -144,9 +144,9 @@ func parseVoluntary(b []byte) (n uint64, ok bool) {
 
 var startKey = []byte("\nse.exec_start")
 
-// parseStart is when the scheduler last accounted a thread's time, ns on the
-// scheduler's clock: a line of /proc/PID/task/TID/sched, in ms with six decimals.
-// The file is there with CONFIG_SCHED_DEBUG, and in Linux 6.15 and later.
+// parseStart returns when the scheduler last accounted a thread's time, in ns on the scheduler's
+// clock: a line of /proc/PID/task/TID/sched, in ms with six decimals. The file exists with
+// CONFIG_SCHED_DEBUG, and in Linux 6.15 and later.
 func parseStart(b []byte) (ns uint64, ok bool) {
 	at := bytes.Index(b, startKey)
 	if at < 0 {

@@ -70,7 +70,7 @@ func FuzzProcFiles(f *testing.F) {
 
 func TestDecodeStop(t *testing.T) {
 	for status, want := range map[uint32]stop{
-		0x80057f: {},              // the stop that was asked for
+		0x80057f: {},              // the stop that was requested
 		0x80137f: {},              // the process is stopped
 		0x06057f: {exiting: true}, // PTRACE_EVENT_EXIT
 		0x000a7f: {signal: 10},    // SIGUSR1 is to be delivered

@@ -11,15 +11,15 @@ import (
 	"github.com/candid-profiler/candid/internal/priority"
 )
 
-// Threads that wait for a CPU longer than they have it at a time are watched all
-// the while: when one of them has had its turn it is too late to look at it.
+// Threads that wait for a CPU for longer than they have it at a time are watched all the while:
+// when one of them has had its turn it is too late to look at it.
 func TestQueueIsWatched(t *testing.T) {
 	p := start(t, compile(t, "queue"))
 	e := open(t, options(99, p.pid()))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- e.Run(ctx, newCounter()) }()
-	// Watching only those that have run within a tenth of a second would be some 40.
+	// If only those that have run within a tenth of a second were watched, there would be some 40.
 	const most, enough = 200, 120
 	hot := 0
 	for end := time.Now().Add(2 * time.Minute); hot < enough && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
@@ -36,7 +36,7 @@ func TestQueueIsWatched(t *testing.T) {
 	}
 }
 
-// crowdSink takes more time of samples that it was given.
+// crowdSink accepts more time for samples that it already has.
 type crowdSink struct {
 	*counter
 	last map[uint32]uint64
@@ -59,9 +59,8 @@ func (c *crowdSink) Again(s *capture.Snapshot) (taken, want bool) {
 	return true, false
 }
 
-// Where many threads want a CPU it takes long until one comes to its stop, and samples
-// are taken meanwhile as they are asked for. They stand for what all threads ran, and of
-// none for more than it ran.
+// If many threads want a CPU it takes long until one stops, and meanwhile samples are taken at the
+// requested rate. They stand for what all threads ran, and for no thread for more than it ran.
 func TestCrowdIsSampled(t *testing.T) {
 	const threads = 30
 	p := start(t, compile(t, "queue"), strconv.Itoa(threads))
@@ -85,7 +84,7 @@ func TestCrowdIsSampled(t *testing.T) {
 		t.Logf("%d samples of %d threads where %.0f were asked for, and %d at the end; they stand for %v of %v; %+v",
 			c.samples, len(c.weight), asked, c.more, time.Duration(all), time.Duration(used), e.Stops())
 		switch {
-		// Waiting for one stop after the other gives a tenth.
+		// Waiting for one stop after the other yields a tenth.
 		case float64(c.samples) < 0.25*asked:
 			return fmt.Sprintf("%d samples, %.0f were asked for", c.samples, asked), held
 		case len(c.weight) < threads*9/10:
@@ -117,8 +116,7 @@ func recordUntil(t *testing.T, e *Engine, sink capture.Sink, enough func() bool)
 	}
 }
 
-// A candid that is killed while it waits for stops of many threads leaves all of them
-// running.
+// A candid that is killed while it waits for many threads to stop leaves all of them running.
 func TestKilledInCrowdLeavesNothingStopped(t *testing.T) {
 	const threads = 30
 	p := start(t, compile(t, "queue"), strconv.Itoa(threads))
@@ -134,7 +132,7 @@ func TestKilledInCrowdLeavesNothingStopped(t *testing.T) {
 	for range 5 {
 		cmd := tracer(t, "sample", p.pid())
 		n := 0
-		// Mostly there are several at once soon; where candid gets no CPU there may be none.
+		// Usually several are traced at once soon; if candid gets no CPU there may be none.
 		for end := time.Now().Add(3 * time.Second); n < 2 && time.Now().Before(end); time.Sleep(time.Millisecond) {
 			n = traced()
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// mostFollowed is how much is copied beside a stack at most, bytes.
+// mostFollowed is how many bytes are copied besides a stack at most.
 const mostFollowed = 256 << 10
 
 var (
@@ -18,7 +18,7 @@ var (
 	_ capture.CPUAccounting = (*Engine)(nil)
 )
 
-// Follow says where the stacks of a target go on. It is capture.Follower's.
+// Follow sets where the stacks of a target go on. It implements capture.Follower.
 func (e *Engine) Follow(pid int, how *capture.Follow) error {
 	if how != nil {
 		if err := how.Check(); err != nil {
@@ -35,7 +35,7 @@ func (e *Engine) Follow(pid int, how *capture.Follow) error {
 	return nil
 }
 
-// Follow says where the stacks of the process go on; nil: nowhere else.
+// Follow sets where the stacks of the process go on; nil: nowhere else.
 func (s *Stopper) Follow(how *capture.Follow) error {
 	if how == nil {
 		return errors.New("follow stacks: there is no description")
@@ -47,8 +47,8 @@ func (s *Stopper) Follow(how *capture.Follow) error {
 	return nil
 }
 
-// copyRegions copies what the thread's stack goes on in, while the thread stands
-// still. The bytes are the sample's own.
+// copyRegions copies the memory in which the thread's stack goes on, while the thread is stopped.
+// The bytes belong to the sample.
 func (w *worker) copyRegions(p *pick, s *sample) {
 	how := p.th.proc.follow.Load()
 	if how == nil || s.len == 0 {

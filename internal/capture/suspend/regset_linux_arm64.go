@@ -19,11 +19,11 @@ func (w *words) read(tid int) unix.Errno {
 	}
 	w[regCall] = 0
 	if regset(tid, ntARMSystemCall, w[regCall:]) != 0 {
-		w[regCall] = 1<<32 - 1 // no call
+		w[regCall] = 1<<32 - 1 // not in a call
 	}
 	return 0
 }
 
-// baseIsTop reports whether the thread register is the stack's top. On arm64 the
-// first word there is no sign of it.
+// baseIsTop reports whether the thread register is the stack's top. On arm64 the first word there
+// does not show that.
 func baseIsTop(base, _ uint64) bool { return base != 0 }

@@ -8,23 +8,22 @@ import (
 )
 
 const (
-	// leastShare is the part of what a thread, or all, ran that need not be told of at the
-	// end.
+	// leastShare is the share of what one thread, or all of them, ran that need not be reported at
+	// the end.
 	leastShare = 0.01
-	// leastRest is the part of a period that is always told of.
+	// leastRest is the part of a period from which on a rest is always reported.
 	leastRest = 0.125
 )
 
-// rest is what a thread has run that no sample stands for.
+// rest is how long a thread has run that no sample stands for.
 type rest struct {
 	th *thread
 	ns uint64
 }
 
-// tellRest hands over what threads have run since their last samples, when the sampling
-// threads have ended, as more time of those: where threads are many and get a CPU
-// seldom, that is much of what they ran. Of a thread that has none it is told that it ran,
-// and that nobody knows where.
+// tellRest hands over what threads have run since their last samples, when the sampling threads
+// have ended, as more time of those samples: if threads are many and rarely get a CPU, that is much
+// of what they ran. A thread that has no sample is reported to have run at an unknown place.
 func (e *Engine) tellRest(sink capture.Sink) {
 	repeater, _ := sink.(capture.SleepSink)
 	now := uint64(clock())
@@ -55,10 +54,10 @@ func (e *Engine) tellRest(sink capture.Sink) {
 	sink.BatchEnd()
 }
 
-// rests reads the accounts of all threads for the last time, and gives what is to be told
-// of: but for a hundredth, all of each thread that has samples, and of the others together.
+// rests reads the accounts of all threads for the last time, and returns what is to be reported:
+// except for a hundredth, the rest of each thread that has samples, and of the others together.
 func (e *Engine) rests() (list []rest) {
-	var bare []rest // of threads without samples
+	var bare []rest // threads without samples
 	var all uint64
 	for _, p := range e.procs {
 		for _, th := range p.threads {

@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// roundEvery is how often Run looks after threads.
+	// roundEvery is how often Run looks after the threads.
 	roundEvery = 20 * time.Millisecond
-	// restEvery is that while no thread has run lately. The sleep scanner says when one has.
+	// restEvery is the same while no thread has run lately. The sleep scanner reports when one has.
 	restEvery = 60 * time.Millisecond
-	// mostPatience bounds how many of Go's processors are kept while threads wait for stops.
+	// mostPatience bounds how many of Go's Ps are kept while threads wait for stops.
 	mostPatience = 8
 	// pollEvery is how long samples may wait for their reader, ns.
 	pollEvery = 100e6
@@ -31,8 +31,8 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	e.begin()
 	e.given = given{}
 	e.waiting.Store(e.opts.Ready != nil)
-	// One of Go's processors for each thread that dozes, and some for those that wait for
-	// stops, besides those for others.
+	// Go gets one more P for each thread that dozes, and some for those that wait for stops,
+	// besides those for others.
 	patience := min(len(e.cpus), mostPatience) + 2
 	e.patience.Store(int32(patience))
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + len(e.cpus) + patience))
@@ -73,7 +73,7 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	}
 }
 
-// pace makes the ticker as fast as it has to be.
+// pace sets the ticker to the necessary interval.
 func (e *Engine) pace(ticker *time.Ticker) {
 	e.mu.Lock()
 	rests := e.scanner != nil && !e.opts.Children && e.nobody()
@@ -87,12 +87,12 @@ func (e *Engine) pace(ticker *time.Ticker) {
 	}
 	ticker.Reset(restEvery)
 	if e.scanner.news.Load() {
-		e.wakeReader() // it was not woken
+		e.wakeReader() // nobody has woken it
 	}
 }
 
-// letGo says that targets are sampled. One that waited for that has become another
-// program when it is told, and it is this program that samples from now on are of.
+// letGo reports that the targets are sampled (Options.Ready). A target that waited for that has
+// executed another program when Ready returns, and samples from now on belong to that program.
 func (e *Engine) letGo() error {
 	if e.opts.Ready == nil {
 		return nil
@@ -106,7 +106,7 @@ func (e *Engine) letGo() error {
 		e.list1(p, before)
 	}
 	if e.scanner != nil {
-		// What slept until now waited to be let go, or to become another program.
+		// Threads that slept until now waited to be released, or to execute another program.
 		e.countSleep(clock())
 	}
 	return nil
@@ -116,7 +116,7 @@ func (e *Engine) letGo() error {
 func (e *Engine) finish(sink capture.Sink) {
 	e.drain(sink, true)
 	e.tellRest(sink)
-	// What does not fit in at once, or has to be copied again, comes with the next round.
+	// Samples that do not fit at once, or must be copied again, come with the next round.
 	const most = 1 << 10
 	for range most {
 		if e.scanner == nil {
@@ -156,7 +156,7 @@ func (e *Engine) begin() {
 	}
 	for _, p := range e.procs {
 		p.clock = cpuClock(p.pid)
-		none := p.clock == p.ranFirst && p.clock != 0 // of its threads has run since they were opened
+		none := p.clock == p.ranFirst && p.clock != 0 // none of its threads has run since they were opened
 		p.ranFirst = 0
 		for _, th := range p.threads {
 			a, late, ok := th.seen, th.waited.Load(), true

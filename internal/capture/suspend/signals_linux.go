@@ -6,11 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reminder is the signal that ends a sampling thread's wait for a stop. Nobody else
-// sends it, and Go's handler for it does nothing.
+// reminder is the signal that ends a sampling thread's wait for a stop. No other code sends it, and
+// Go's handler for it does nothing.
 const reminder = unix.Signal(44)
 
-// sigaction is struct sigaction of the kernel on amd64 and arm64.
+// sigaction is the kernel's struct sigaction on amd64 and arm64.
 type sigaction struct {
 	handler  uintptr
 	flags    uint64
@@ -24,10 +24,9 @@ const (
 	restart     = 0x10000000 // SA_RESTART
 )
 
-// prepareSignals keeps the kernel from sending SIGCHLD to candid at every stop of a
-// traced thread (the end of a child is told as before), and lets the reminder break
-// off the call that it comes in: Go's handlers have such calls begun anew, so that no
-// other signal ends a wait.
+// prepareSignals keeps the kernel from sending SIGCHLD to candid at every stop of a traced thread
+// (the end of a child is reported as before), and lets the reminder interrupt the call during which
+// it arrives: Go's handlers have calls restarted, so that no other signal ends a wait.
 func prepareSignals() {
 	changeSignal(unix.SIGCHLD, noChildStop, 0)
 	changeSignal(reminder, 0, restart)
@@ -48,8 +47,8 @@ func changeSignal(sig unix.Signal, set, drop uint64) {
 	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&a)), 0, 8, 0, 0)
 }
 
-// remind ends the wait of a sampling thread that waits for a stop for long, so that it
-// looks for itself, and reports whether it did.
+// remind ends the wait of a sampling thread that has waited for a stop for long, so that it checks
+// by itself, and reports whether it did.
 func (w *worker) remind(now int64) bool {
 	t := w.waiting.Load()
 	if t == 0 || now-max(t, w.roused) <= slowStop {

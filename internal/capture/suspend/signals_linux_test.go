@@ -15,8 +15,8 @@ import (
 	"github.com/candid-profiler/candid/internal/fixture"
 )
 
-// A stop that never comes is given up, and the thread that it was for runs on. So it is
-// where the sampling thread has no alarm, and where it may keep Go's processor at first.
+// A stop that never comes is given up, and the thread that it was for runs on. This also holds if
+// the sampling thread has no alarm, and if it may keep Go's P at first.
 func TestStopThatNeverComes(t *testing.T) {
 	prepareSignals()
 	for _, patience := range []int32{-1, 0, 1} {
@@ -27,7 +27,7 @@ func TestStopThatNeverComes(t *testing.T) {
 	}
 }
 
-// neverStops waits for such a stop; with a patience below zero without an alarm.
+// neverStops waits for such a stop; a patience below zero means without an alarm.
 func neverStops(t *testing.T, patience int32) {
 	cmd := exec.Command("sleep", strconv.Itoa(600))
 	if err := fixture.Spawn(cmd); err != nil {
@@ -58,7 +58,7 @@ func neverStops(t *testing.T, patience int32) {
 			refused <- errno
 			return
 		}
-		// It is not asked to stop, so it does not.
+		// The process is not asked to stop, so it does not.
 		s, ok := w.await(&pick{tid: cmd.Process.Pid})
 		done <- outcome{s, ok}
 	})
@@ -82,8 +82,8 @@ func neverStops(t *testing.T, patience int32) {
 	t.Error("the wait for a stop that never comes has not ended")
 }
 
-// A sampling thread that waits for its turn is told whether it was told before it waits,
-// while it keeps Go's processor, or after it gave that away.
+// A sampling thread that waits for its turn is woken whether tell is called before it waits, while
+// it keeps Go's P, or after it gave that up.
 func TestTurnIsTold(t *testing.T) {
 	t.Parallel()
 	for _, patience := range []int32{0, 1} {

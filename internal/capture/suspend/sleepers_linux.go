@@ -11,41 +11,40 @@ import (
 )
 
 const (
-	// Looking after threads that sleep on may take this part of a CPU, and after
-	// those that run now and then: beyond it they are looked at less often.
+	// Looking after threads that sleep on (quiet) and after those that run now and then (lively)
+	// may take these shares of a CPU: beyond them the threads are looked at less often.
 	quietShare, livelyShare = 0.02, 0.10
-	// livelyFor is how long after it ran a thread is looked at with every round, ns.
+	// livelyFor is how long after it ran a thread is looked at in every round, in ns.
 	livelyFor = 1e9
-	// freshFor is how long it is after it was met first.
+	// freshFor is how long a thread is looked at in every round after it was first met, in ns.
 	freshFor = 250e6
-	// fastestRound is the least time between two rounds, ns.
+	// fastestRound is the least time between two rounds, in ns.
 	fastestRound = 1e6
-	// crowdedRound is how soon after one in which there was no room for all threads' first
-	// samples the next round is, ns.
+	// crowdedRound is the time to the next round after one in which there was no room for the first
+	// samples of all threads, in ns.
 	crowdedRound = 10e6
-	// tellFirst is how long a sleep that goes on is kept back at first, ns. Code that
-	// nobody knew when its stack was walked may be known then.
+	// tellFirst is how long a sleep that goes on is held back at first, in ns. Code that was
+	// unknown when its stack was walked may be known then.
 	tellFirst = 100e6
-	// tellAnyway is how long a sleep that goes on is kept back, ns, so that a
-	// recording shows roughly when threads slept.
+	// tellAnyway is how long a sleep that goes on is held back at most, in ns, so that a recording
+	// shows roughly when threads slept.
 	tellAnyway = 10e9
-	// lookerArena is room for the stacks of sleepers, bytes.
+	// lookerArena is how many bytes of sleepers' stacks there is room for.
 	lookerArena = 8 << 20
-	// firstCopyCost is what copying the stack of a sleeper is taken to cost at first, ns.
+	// firstCopyCost is the initial estimate of the cost of copying a sleeper's stack, in ns.
 	firstCopyCost = 50e3
-	// mostCopies is how many stacks of quiet threads are copied in one round at most, because
-	// they are wanted again.
+	// mostCopies is how many stacks of quiet threads that are wanted again are copied in one round
+	// at most.
 	mostCopies = 64
-	// mostKept is how many threads' files are kept open besides schedstat.
+	// mostKept is for how many threads files besides schedstat are kept open.
 	mostKept = 512
 )
 
-// sleepScanner looks at all threads of the targets, for wall time, and makes samples of
-// those that sleep. A thread whose account is the same as at the last look has
-// slept on where it was, so only its time is added up; the stack of one that has
-// run is read anew, from outside. Time that passes between two looks at a thread
-// that ran meanwhile goes to where it is found asleep next: the kernel's account
-// says how much of it was sleep.
+// sleepScanner looks at all threads of the targets, for wall time, and makes samples of those that
+// sleep. A thread whose account is the same as at the last look has slept on where it was, so only
+// its time is added up; the stack of a thread that has run is read again, from outside. The time
+// between two looks at a thread that ran meanwhile goes to the place where it is next found asleep:
+// the kernel's account says how much of it was sleep.
 type sleepScanner struct {
 	e *Engine
 	buffer
@@ -60,23 +59,23 @@ type sleepScanner struct {
 	news atomic.Bool // a thread that was idle has run, or one has ended
 
 	lively                []*sleeper
-	livelyCost, quietCost float64 // ns of one look; of a quiet thread what copying took apart
-	copyCost, copyCredit  float64 // ns of a copy, and how many of quiet threads there may be
+	livelyCost, quietCost float64 // ns of one look; for a quiet thread without the time for copying
+	copyCost, copyCredit  float64 // ns of a copy, and how many of quiet threads are allowed
 	copies                int     // since the round of quiet threads began
-	copying               int64   // ns that they took
-	kept                  int     // files that are open
+	copying               int64   // ns that the copies took
+	kept                  int     // number of open files
 	sleeps                uint64
 	tellEvery             int64
 	crowded               bool  // there was no room for a sample
-	unseen                int   // how many threads were therefore not looked at yet
-	end                   int64 // ns, when recording ended; 0: it has not
+	unseen                int   // how many threads were not looked at for that reason
+	end                   int64 // ns, when recording ended; 0: it goes on
 }
 
 func newLooker(e *Engine) *sleepScanner {
 	return &sleepScanner{e: e, groups: map[*process]*group{}, livelyCost: 20e3, quietCost: lookCost, copyCost: firstCopyCost}
 }
 
-// begin makes the time of all threads that there are count from now on, anew.
+// begin restarts the count of all threads' time from now on.
 func (l *sleepScanner) begin() {
 	l.open()
 	for _, g := range l.groups {
@@ -90,7 +89,7 @@ func (l *sleepScanner) begin() {
 	}
 }
 
-// paceTelling says how long sleeps that go on are kept back.
+// paceTelling sets how long sleeps that go on are held back.
 func (l *sleepScanner) paceTelling() {
 	threads := 0
 	for _, g := range l.groups {
@@ -101,8 +100,8 @@ func (l *sleepScanner) paceTelling() {
 	}
 }
 
-// add makes the sleep scanner look at a thread, whose time counts from a moment on. Of many
-// that there were already those that sleep are not looked at more often at first.
+// add makes the sleep scanner look at a thread, whose time counts from `from` on. With crowd, for
+// many threads that existed already, those that sleep are not looked at more often at first.
 func (l *sleepScanner) add(th *thread, from int64, a account, late uint64, crowd bool) {
 	th.sleeper = &sleeper{th: th, seen: never, placeFD: unopened, statFD: unopened, crowd: crowd}
 	th.sleeper.count(from, a, late)
@@ -111,14 +110,14 @@ func (l *sleepScanner) add(th *thread, from int64, a account, late uint64, crowd
 	l.box.Unlock()
 }
 
-// forget makes it let go of a thread, and close what is open of it.
+// forget makes the sleep scanner drop a thread and close its files.
 func (l *sleepScanner) forget(th *thread) {
 	l.box.Lock()
 	l.box.ended = append(l.box.ended, th)
 	l.box.Unlock()
 }
 
-// open takes what add and forget left.
+// open takes in what add and forget left.
 func (l *sleepScanner) open() {
 	l.box.Lock()
 	defer l.box.Unlock()
@@ -142,7 +141,7 @@ func (l *sleepScanner) open() {
 	l.box.added, l.box.ended = l.box.added[:0], l.box.ended[:0]
 }
 
-// over tells what is left to be told of a thread that has ended.
+// over reports what is left to report of a thread that has ended.
 func (l *sleepScanner) over(sl *sleeper) {
 	if sl.gone {
 		return
@@ -162,14 +161,14 @@ func (l *sleepScanner) over(sl *sleeper) {
 	l.tellNews()
 }
 
-// tellNews says that there is news.
+// tellNews signals that there is news.
 func (l *sleepScanner) tellNews() {
 	if l.news.Store(true); l.e.resting.Load() {
 		l.e.wakeReader()
 	}
 }
 
-// run looks until the engine stops.
+// run scans until the engine stops.
 func (l *sleepScanner) run() {
 	defer l.e.workers.Done()
 	last := clock()
@@ -177,14 +176,14 @@ func (l *sleepScanner) run() {
 	for !l.e.stopping.Load() {
 		now := clock()
 		if now < next {
-			time.Sleep(min(time.Duration(next-now), longestSleep)) // no hurry: a system call would keep Go's scheduler awake
+			time.Sleep(min(time.Duration(next-now), longestSleep)) // there is no hurry: a system call would keep Go's scheduler awake
 			continue
 		}
-		runtime.LockOSThread() // its CPU time is taken
+		runtime.LockOSThread() // the thread's CPU time is measured
 		l.round(now, now-last)
 		runtime.UnlockOSThread()
 		last = now
-		// The intervals differ, so as not to keep step with anything.
+		// The intervals vary, so that they do not run in lockstep with anything.
 		step := max(int64(l.e.opts.Period), fastestRound, int64(float64(len(l.lively))*l.livelyCost/livelyShare))
 		if len(l.lively) == 0 {
 			step = max(step, l.untilAsked(now))
@@ -200,8 +199,8 @@ func (l *sleepScanner) run() {
 	}
 }
 
-// untilAsked is for how long nothing is to be looked at, ns: all threads are known to
-// sleep on until that is asked again.
+// untilAsked returns for how many ns nothing is to be looked at: all threads are known to be asleep
+// until the CPU time is read again.
 func (l *sleepScanner) untilAsked(now int64) int64 {
 	wait := int64(0)
 	if len(l.groups) > 0 {
@@ -216,7 +215,7 @@ func (l *sleepScanner) untilAsked(now int64) int64 {
 	return wait
 }
 
-// round looks at the threads whose turn it is, having done so some ns ago.
+// round looks at the threads that are due; since is the time since the last round in ns.
 func (l *sleepScanner) round(now, since int64) {
 	l.open()
 	l.paceTelling()
@@ -240,7 +239,7 @@ func (l *sleepScanner) round(now, since int64) {
 			sl.lively = now + livelyFor
 		}
 		if sl.gone {
-			sl.group.rest += sl.seen.run // the process has still run it
+			sl.group.rest += sl.seen.run // it still counts in the process's CPU time
 			continue
 		}
 		sl.group.met(sl)
@@ -255,8 +254,8 @@ func (l *sleepScanner) round(now, since int64) {
 	l.calm(now)
 }
 
-// roundQuiet looks at quiet threads. Copying stacks again that are wanted again has a
-// share of its own, so that who has run is found no later for it.
+// roundQuiet looks at quiet threads. Copying stacks that are wanted again has a budget of its own,
+// so that threads that have run are found no later for it.
 func (l *sleepScanner) roundQuiet(now, since int64) {
 	all := 0
 	for _, g := range l.groups {
@@ -294,8 +293,8 @@ func (l *sleepScanner) calm(now int64) {
 	l.lively = lively
 }
 
-// last tells of all threads that sleep when recording ends; the sampling threads
-// and run have ended. It reports whether there was no room for some of it.
+// last reports all threads that sleep when recording ends; the sampling threads and run have ended.
+// It returns whether there was no room for some of it.
 func (l *sleepScanner) last() (more bool) {
 	l.open()
 	first := l.end == 0
@@ -328,7 +327,7 @@ func (l *sleepScanner) last() (more bool) {
 	return l.crowded
 }
 
-// close closes what is open of threads; those of the engine's processes it closes.
+// close closes the files of threads, except for those that belong to the engine's processes.
 func (l *sleepScanner) close() {
 	l.open()
 	l.each(l.closeFiles)

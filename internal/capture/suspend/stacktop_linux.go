@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// largestStack is the most that is copied of a stack, bytes.
+	// largestStack is the most bytes of a stack that are copied.
 	largestStack = 512 << 10
-	// unknownStack is the most where the stack's top is not known.
+	// unknownStack is the most bytes if the stack's top is not known.
 	unknownStack = 64 << 10
-	// near is how far from its thread's descriptor a stack pointer can be on the
-	// stack that belongs to it, bytes.
+	// near is how many bytes from its thread's descriptor a stack pointer can be on the stack that
+	// belongs to it.
 	near = 64 << 20
 )
 
@@ -27,19 +27,19 @@ func (s stackSpan) top(sp uint64) uint64 {
 	return 0
 }
 
-// stackFinder looks stacks up in a process's mappings, for threads whose
-// descriptor is elsewhere. It is used while no thread stands still, so that the
-// copy of a stack that was not known yet is cut, and the next one is not.
+// stackFinder looks up stacks in a process's mappings, for threads whose descriptor is elsewhere.
+// It is used while no thread is stopped, so that the copy of a stack that was not known yet is cut,
+// and the next one is not.
 type stackFinder struct {
 	proc   *target.Process
 	failed bool
-	asked  int64 // ns
+	asked  int64 // ns, when the mappings were last read
 }
 
-// findEvery is how often the mappings of a process are read at most, ns.
+// findEvery is the least time between two readings of a process's mappings, in ns.
 const findEvery = 100e6
 
-// find is the mapping that holds a stack pointer.
+// find returns the mapping that holds a stack pointer.
 func (f *stackFinder) find(pid int, sp uint64, now int64) stackSpan {
 	if f.failed || f.asked != 0 && now-f.asked < findEvery {
 		return stackSpan{}
@@ -72,8 +72,8 @@ func (f *stackFinder) close() {
 	f.proc = nil
 }
 
-// firstStack is where the stack ends that exec made for a process, 0 if that may not
-// be known.
+// firstStack returns the end of the stack that exec made for a process, 0 if candid may not know
+// it.
 func (e *Engine) firstStack(p *process) uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -84,7 +84,7 @@ func (p *process) firstStack() uint64 {
 	if p.startStack == 0 {
 		return 0
 	}
-	// The argument count is there, and the first argument above it.
+	// startStack is the address of the argument count, and the first argument is above it.
 	return p.startStack + 16
 }
 

@@ -6,25 +6,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// eintr is the error of a call that a signal or a stop broke off.
+// eintr is the error of a call that a signal or a stop interrupted.
 const eintr = int64(unix.EINTR)
 
-// Requests of ptrace. All but the first are made raw: they do not block, and a thread
-// that stands still must not wait for a place in Go's scheduler.
+// ptrace makes a ptrace request. All requests but the first are raw system calls: they do not
+// block, and a stopped thread must not have to wait for Go's scheduler.
 func ptrace(request, tid int, addr, data uintptr) unix.Errno {
 	_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, uintptr(request), uintptr(tid), addr, data, 0, 0)
 	return errno
 }
 
-// seize makes the calling OS thread the tracer of a thread, which runs on
-// undisturbed. The thread would report its own end, so that waiting for it
-// cannot last until its whole process ends. It must not be killed with candid,
-// so PTRACE_O_EXITKILL is never set.
+// seize makes the calling OS thread the tracer of a thread, which runs on undisturbed. The thread
+// will report its own end, so that waiting for it cannot last until its whole process ends. It must
+// not be killed with candid, so PTRACE_O_EXITKILL is never set.
 //
-// This request may block, for as long as a thread of the same process is in
-// exec, which waits for all other threads to end and, if one of them is traced,
-// for its tracer to take note: for another sampling thread, which must not lack
-// Go's processor for it.
+// This request may block for as long as a thread of the same process is in exec, which waits for
+// all other threads to end and, if one of them is traced, for its tracer to reap it: the tracer may
+// be another sampling thread, which must not lack Go's P for it.
 func seize(tid int) unix.Errno {
 	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(tid), 0, unix.PTRACE_O_TRACEEXIT, 0, 0)
 	return errno
@@ -34,8 +32,8 @@ func seize(tid int) unix.Errno {
 // instruction.
 func interrupt(tid int) unix.Errno { return ptrace(unix.PTRACE_INTERRUPT, tid, 0, 0) }
 
-// release lets a stopped thread go, delivering the signal that it stopped for,
-// if any. A thread whose process is stopped stays so.
+// release detaches from a stopped thread and delivers the signal that it stopped for, if any. A
+// thread whose process is stopped stays stopped.
 func release(tid int, signal int) unix.Errno {
 	return ptrace(unix.PTRACE_DETACH, tid, 0, uintptr(signal))
 }
@@ -46,15 +44,15 @@ func regset(tid int, set uintptr, to []uint64) unix.Errno {
 		return errno
 	}
 	if int(iov.Len) != len(to)*8 {
-		return unix.EOPNOTSUPP // a 32-bit program's are others
+		return unix.EOPNOTSUPP // the registers of a 32-bit program have another layout
 	}
 	return 0
 }
 
-// stop is what wait says of a traced thread.
+// stop is what wait reports of a traced thread.
 type stop struct {
 	ended   bool
-	exiting bool // on its way out: no code of its own will run
+	exiting bool // on its way out: it will not run any more code of its own
 	signal  int  // to deliver at release
 }
 
@@ -69,8 +67,8 @@ func decodeStop(status uint32) stop {
 	case status&0xff != waitStopped:
 		return stop{ended: true}
 	case status>>statusEventPos != 0:
-		// The stop that was asked for, the stop of the whole process, or the
-		// thread's end: there is no signal in it to be delivered.
+		// This is the stop that was requested, the stop of the whole process, or the thread's end:
+		// it contains no signal to be delivered.
 		return stop{exiting: status>>statusEventPos == unix.PTRACE_EVENT_EXIT}
 	}
 	return stop{signal: int(status >> 8 & 0xff)}
@@ -89,11 +87,11 @@ const (
 	childDumped = 3
 )
 
-// waitStop waits until a thread that the calling OS thread traces stops or ends. Unless it
-// keeps Go's processor it gives that away while it does, for a thread that is held back (by
-// a quota, or by busier ones) may take a while to come to its stop. A signal to
-// the OS thread by which it is reminded ends it with EINTR. What it tells stays to be told again, so that
-// whoever waits for the same process as its parent finds its end.
+// waitStop waits until a thread that the calling OS thread traces stops or ends. Unless keeps is
+// set it gives up Go's P while it waits, because a thread that is held back (by a quota, or by
+// busier ones) may take a while to stop. A signal to the OS thread (the reminder) ends the wait
+// with EINTR. The event stays waitable, so that a parent that waits for the same process still
+// finds its end.
 func waitStop(tid int, keeps bool) (s stop, errno unix.Errno) {
 	var info childInfo
 	const what = unix.WEXITED | unix.WSTOPPED | unix.WNOWAIT | unix.WALL | unix.WNOTHREAD
@@ -110,9 +108,9 @@ func waitStop(tid int, keeps bool) (s stop, errno unix.Errno) {
 	return decodeStop(uint32(info.status)<<8 | waitStopped), 0
 }
 
-// bury makes the kernel forget a thread that ended while it was traced, or tell
-// its parent. It reports whether that was done; not so of a child of candid's, whose
-// end is for whoever started it.
+// bury makes the kernel reap a thread that ended while it was traced, or notify its parent. It
+// reports whether that was done; it is not for a child of candid's, whose end belongs to the code
+// that started it.
 func bury(tid int, own bool) bool {
 	if own {
 		return false
@@ -121,7 +119,7 @@ func bury(tid int, own bool) bool {
 	return errno == 0 && int(n) == tid
 }
 
-// stopOf is the stop in which a thread is. ok is false if it is in none.
+// stopOf returns the stop that a thread is in. ok is false if it is in none.
 func stopOf(tid int) (s stop, ok bool) {
 	var info childInfo
 	switch ptrace(unix.PTRACE_GETSIGINFO, tid, 0, uintptr(unsafe.Pointer(&info))) {
@@ -131,16 +129,15 @@ func stopOf(tid int) (s stop, ok bool) {
 	default:
 		return stop{}, false
 	}
-	// In the stop of the whole process the number is that of the signal which stopped it.
+	// In the stop of the whole process signo is the signal that stopped it.
 	if event := info.code >> 8; event == unix.PTRACE_EVENT_STOP || event > 0 && info.signo == int32(unix.SIGTRAP) {
 		return stop{exiting: event == unix.PTRACE_EVENT_EXIT}, true
 	}
 	return stop{signal: int(info.signo)}, true
 }
 
-// copyStack copies from a thread's memory: the stack, and one word besides. It
-// gives how many bytes of the stack there were; the word is 0 if it or a part
-// of the stack is not there.
+// copyStack copies from a thread's memory: the stack, and one word besides. It returns how many
+// bytes of the stack could be read; the word is 0 if it or a part of the stack is absent.
 func copyStack(tid int, to []byte, from, wordAt uint64) (n int, word uint64) {
 	local := [2]unix.Iovec{
 		{Base: &to[0], Len: uint64(len(to))},

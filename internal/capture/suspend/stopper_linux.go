@@ -10,9 +10,9 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 )
 
-// Stopper copies single threads of one process, for a look at what each does
-// now. It keeps the engine's rules, so that a thread does not notice that it was
-// stopped. It belongs to one goroutine.
+// Stopper copies single threads of one process, to see what each is doing now. It follows the
+// engine's rules, so that a thread does not notice that it was stopped. It belongs to one
+// goroutine.
 type Stopper struct {
 	proc    *process
 	w       *worker
@@ -21,8 +21,8 @@ type Stopper struct {
 	cpus    unix.CPUSet
 }
 
-// NewStopper opens a process. The errors are the engine's: a *TracedError where
-// a debugger has the process, others wrap capture.ErrPermission.
+// NewStopper opens a process. The errors are the engine's: a *TracedError if a debugger has the
+// process, others wrap capture.ErrPermission.
 func NewStopper(pid int) (*Stopper, error) {
 	p, err := openProcess(pid)
 	if err != nil {
@@ -44,7 +44,7 @@ func NewStopper(pid int) (*Stopper, error) {
 	return s, nil
 }
 
-// Close gives the descriptors back.
+// Close closes the descriptors.
 func (s *Stopper) Close() {
 	for _, th := range s.threads {
 		th.close()
@@ -57,30 +57,30 @@ func (s *Stopper) Close() {
 // betweenLooks is how long a running thread is left to run between two looks.
 const betweenLooks = 2500 * time.Microsecond
 
-// Why a thread was not copied.
+// Reasons why a thread was not copied.
 var (
-	// ErrAsleep: it waits in a call, where its stack can be read without a stop.
+	// ErrAsleep: the thread waits in a call, where its stack can be read without a stop.
 	ErrAsleep = errors.New("the thread sleeps")
-	// ErrElusive: it was not met outside of a call where it could be stopped
-	// without being noticed. It may be next time.
+	// ErrElusive: the thread was not seen outside of a call, where it could be stopped without
+	// being noticed. It may be next time.
 	ErrElusive = errors.New("the thread was not met where it can be stopped unnoticed")
-	// ErrStuck: it did not come to its stop and was let go. It is in a call that
-	// nothing ends, or its container stands still.
+	// ErrStuck: the thread did not stop and was let go. It is in a call that nothing ends, or its
+	// container is frozen.
 	ErrStuck = errors.New("the thread does not come to its stop")
-	// ErrRefused: the kernel does not let it be traced.
+	// ErrRefused: the kernel does not let the thread be traced.
 	ErrRefused = errors.New("the kernel does not let the thread be traced")
 )
 
-// Copy tries once to stop each of the threads, and hands a Snapshot of each that
-// it could to f, with how long it stood still; the Snapshot is valid only until
-// f returns. Where calls that a stop breaks off cannot be mended it takes some
-// 3 ms, which are for the threads to run. What it gives says of each thread why it
-// was not copied; threads that ended, and those that were copied, are not in it.
+// Copy tries once to stop each of the threads, and passes f a Snapshot of each that it could stop,
+// with how long it was stopped; the Snapshot is valid only until f returns. If calls that a stop
+// interrupts cannot be mended, Copy takes some 3 ms for the threads to run. The result maps each
+// thread that was not copied to the reason; threads that have ended, and those that were copied,
+// are not in it.
 func (s *Stopper) Copy(tids []int, f func(snap *capture.Snapshot, stood time.Duration)) map[int]error {
 	left := make(map[int]error)
 	for rest := tids; len(rest) > 0; {
-		// The OS thread ends with the goroutine, and with it whatever it still
-		// traces is let go: then another one goes on.
+		// The OS thread ends with the goroutine, and the kernel lets go whatever it still traces:
+		// then another one goes on.
 		next := make(chan int)
 		go func() {
 			onOwnThread(func() {
@@ -93,8 +93,7 @@ func (s *Stopper) Copy(tids []int, f func(snap *capture.Snapshot, stood time.Dur
 	return left
 }
 
-// await waits for what round gives, and reminds it where it waits for a stop that does
-// not come.
+// await waits for the result of round, and reminds it if it waits for a stop that does not come.
 func (s *Stopper) await(next <-chan int) int {
 	ticker := time.NewTicker(roundEvery)
 	defer ticker.Stop()
@@ -108,8 +107,7 @@ func (s *Stopper) await(next <-chan int) int {
 	}
 }
 
-// round tries the threads, and gives how many it got done before its OS thread
-// had to end.
+// round tries the threads, and returns how many were done before its OS thread had to end.
 func (s *Stopper) round(tids []int, left map[int]error, f func(*capture.Snapshot, time.Duration)) int {
 	if s.w.e.wary {
 		for _, tid := range tids {
@@ -135,9 +133,9 @@ func (s *Stopper) round(tids []int, left map[int]error, f func(*capture.Snapshot
 	return len(tids)
 }
 
-// displace takes the CPU from a thread that runs, by going there: while candid
-// has the CPU that the thread ran on, the thread has none. It does nothing about
-// one whose whole process is stopped (SIGSTOP): that is in no call any more.
+// displace takes the CPU from a running thread by moving there: while candid has the CPU that the
+// thread ran on, the thread has none. It does nothing about a thread whose whole process is stopped
+// (SIGSTOP): that is no longer in any call.
 func (s *Stopper) displace(th *thread) error {
 	st, ok := th.status(&s.w.reader)
 	switch {
@@ -158,7 +156,7 @@ func (s *Stopper) displace(th *thread) error {
 	return nil
 }
 
-// thread follows a thread; nil if it has ended.
+// thread returns a thread and starts to follow it; nil if it has ended.
 func (s *Stopper) thread(tid int) *thread {
 	th := s.threads[tid]
 	if th == nil {
@@ -171,14 +169,14 @@ func (s *Stopper) thread(tid int) *thread {
 	return th
 }
 
-// one stops one thread. retire is worker.suspend's.
+// one stops one thread. retire is that of worker.suspend.
 func (s *Stopper) one(th *thread, f func(*capture.Snapshot, time.Duration)) (err error, retire bool) {
 	if err := s.displace(th); err != nil {
 		return err, false
 	}
 	w := s.w
-	// The account is read before the state: if it is the same later, then the
-	// thread has not run since it was found waiting.
+	// The account is read before the state: if it is the same later, the thread has not run since
+	// it was found waiting.
 	a, ok := w.reader.account(th.schedFD)
 	st, ok2 := th.status(&w.reader)
 	switch {
@@ -208,7 +206,7 @@ func (s *Stopper) one(th *thread, f func(*capture.Snapshot, time.Duration)) (err
 	return nil, retire
 }
 
-// hand makes a sample a Snapshot, as Engine.deliver does.
+// hand converts a sample to a Snapshot, as Engine.deliver does.
 func (s *Stopper) hand(from *sample, f func(*capture.Snapshot, time.Duration)) {
 	th := from.th
 	s.snap = capture.Snapshot{

@@ -14,8 +14,8 @@ import (
 	"github.com/candid-profiler/candid/internal/capture"
 )
 
-// A thread that runs is copied, one that sleeps is left alone, and one whose
-// process is stopped is copied and stays stopped.
+// A running thread is copied, a sleeping one is left alone, and one whose process is stopped is
+// copied and stays stopped.
 func TestStopper(t *testing.T) {
 	p := start(t, compile(t, "spin"))
 	pid := p.pid()
@@ -51,7 +51,7 @@ func TestStopper(t *testing.T) {
 		if left := s.Copy([]int{pid}, func(*capture.Snapshot, time.Duration) { copied++ }); copied != 1 || len(left) > 0 {
 			t.Fatalf("of the stopped process %d were copied: %v", copied, left)
 		}
-		// On its way back it runs in the kernel for a moment.
+		// On its way back the thread runs in the kernel for a moment.
 		await(t, pid, 'T')
 	}
 	if err := unix.Kill(pid, unix.SIGCONT); err != nil {
@@ -75,8 +75,7 @@ func await(t *testing.T, pid int, state byte) {
 	t.Fatalf("the state of the process is %c, not %c", s.state, state)
 }
 
-// Nobody notices that a thread was copied: of calls that wait in every way not
-// one is broken off.
+// No thread notices that it was copied: of calls that wait in every way not one is interrupted.
 func TestStopperBreaksNoCall(t *testing.T) {
 	for _, rounds := range []string{"0", "100000"} {
 		p := start(t, compile(t, "calls"), rounds)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// stopCounts counts how long threads stood still, in steps of an eighth.
+// stopCounts counts how long threads were stopped, in steps of an eighth.
 type stopCounts struct {
 	n   [64 * 8]uint32
 	max int64
@@ -25,7 +25,7 @@ func (c *stopCounts) addAll(o *stopCounts) {
 	c.max = max(c.max, o.max)
 }
 
-// quantile is the time that the part q of the stops did not exceed.
+// quantile returns the time that the share q of the stops did not exceed.
 func (c *stopCounts) quantile(q float64) time.Duration {
 	all := 0.0
 	for _, n := range c.n {
@@ -40,19 +40,19 @@ func (c *stopCounts) quantile(q float64) time.Duration {
 	return 0
 }
 
-// Stops is what stopping threads came to.
+// Stops is what came of stopping threads.
 type Stops struct {
 	Count          uint64
-	Median, P99    time.Duration // a thread stood still from its stop to its release
+	Median, P99    time.Duration // time that a thread was stopped, from its stop to its release
 	Max            time.Duration
 	Raced          uint64 // left alone: they ran again just before they would have been interrupted
 	Refused        uint64 // the kernel did not let candid trace them: a debugger did, or they were ending
 	BrokenCalls    uint64 // system calls that returned EINTR because of a stop
-	MendedCalls    uint64 // system calls that would have, and go on instead
+	MendedCalls    uint64 // system calls that would have done so, and go on instead
 	Asleep         uint64 // samples of threads that fell asleep just before they would have been stopped
-	Unsure         uint64 // stopped in a call, but maybe elsewhere when they were to be: no sample
-	Stuck          uint64 // threads that did not come to their stop, and were let go
-	Unfollowed     uint64 // threads that there was no descriptor for
+	Unsure         uint64 // stopped in a call, but maybe elsewhere when the sample was due: no sample
+	Stuck          uint64 // threads that did not stop, and were let go
+	Unfollowed     uint64 // threads for which there was no descriptor
 	OutOfReach     uint64 // looks at running threads on CPUs where candid may not run
-	SamplingMissed uint64 // periods that the sampling threads got no CPU in
+	SamplingMissed uint64 // periods in which the sampling threads got no CPU
 }

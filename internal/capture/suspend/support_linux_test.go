@@ -37,10 +37,10 @@ func (c *counter) Sample(s *capture.Snapshot) {
 func (c *counter) Notice(n capture.ProcessEvent) { c.kinds[n.Kind]++ }
 func (c *counter) BatchEnd()                     {}
 
-// program is a running program of a test.
+// program is a running program in a test.
 type program struct{ *fixture.Program }
 
-// compile compiles a program of testdata.
+// compile compiles a program in testdata.
 func compile(t testing.TB, name string) string {
 	t.Helper()
 	return fixture.C(t, filepath.Join("testdata", name+".c"))
@@ -56,7 +56,7 @@ func start(t testing.TB, argv ...string) *program {
 
 func (p *program) pid() int { return p.PID() }
 
-// end closes the program's input and gives what it says then.
+// end closes the program's input and returns what it prints then.
 func (p *program) end() string {
 	p.CloseInput()
 	return p.Line()
@@ -80,8 +80,8 @@ func open(t testing.TB, opts capture.Options) *Engine {
 	return e
 }
 
-// record runs the engine for a while, as candid does: in a crowd at a better nice
-// level than the program, which has been started already.
+// record runs the engine for a while, as candid does: in a crowd at a better nice level than the
+// program, which has already been started.
 func record(t testing.TB, e capture.Engine, sink capture.Sink, d time.Duration) {
 	t.Helper()
 	defer priority.Keep(func(priority.Told) {})()
@@ -92,10 +92,10 @@ func record(t testing.TB, e capture.Engine, sink capture.Sink, d time.Duration) 
 	}
 }
 
-// heldBack says why the engine cannot have sampled a program as it should, "" if it
-// could: the machine is crowded and, as the engine tells itself, its sampling threads got no
-// CPU in a tenth of their periods. Who has none when a sample is due cannot stop a
-// thread that has one. Late is what the engine told before that while.
+// heldBack returns why the engine cannot have sampled a program as it should, "" if it could: the
+// machine is crowded and, by the engine's own report, its sampling threads got no CPU in a tenth of
+// their periods. A sampling thread that has no CPU when a sample is due cannot stop a thread that
+// has one. late is what the engine had reported before.
 func heldBack(e *Engine, late uint64, long time.Duration) string {
 	late = e.Stats().Throttled - late
 	periods := uint64(len(e.list)) * uint64(long/e.opts.Period)
@@ -106,8 +106,8 @@ func heldBack(e *Engine, late uint64, long time.Duration) string {
 	return fmt.Sprintf("%d threads want %d CPUs, and the engine got none in %d of %d periods", threads, cpus, late, periods)
 }
 
-// attempts is fixture.Attempts for what the engine gives where it is not held back: what
-// is wrong is let pass if it was held back three times.
+// attempts is fixture.Attempts for what the engine delivers if it is not held back: a wrong result
+// passes if the engine was held back three times.
 func attempts(t testing.TB, most int, measure func() (wrong, held string)) {
 	t.Helper()
 	times := 0
@@ -124,8 +124,8 @@ func attempts(t testing.TB, most int, measure func() (wrong, held string)) {
 	})
 }
 
-// lateness measures for how long who wants a CPU does not get one, in this process and
-// until it is asked.
+// lateness measures how long a thread of this process that wants a CPU does not get one, until late
+// is called.
 func lateness() (late func() time.Duration) {
 	end, sum := make(chan bool), make(chan time.Duration)
 	go func() {

@@ -16,56 +16,54 @@ import (
 	"github.com/candid-profiler/candid/internal/capture/procsyscall"
 )
 
-// thread is one thread of a target. Which goroutine may touch it: while it is in
-// Engine.hot whoever holds Engine.mu, or the sampling thread that set busy;
-// otherwise the one of Run.
+// thread is one thread of a target. While it is in Engine.hot it may be touched by the holder of
+// Engine.mu, or by the sampling thread that has set busy; otherwise by Run's goroutine.
 type thread struct {
 	proc *process
 	tid  int
 
 	schedFD int // schedstat, kept open
-	// Of stat, sched, syscall, status and stack; unopened until they are needed
-	// and while the thread is idle, -1 where that is not permitted.
+	// stat, sched, syscall, status and stack; unopened until they are needed and while the thread
+	// is idle, -1 if that is not permitted.
 	statFD, noteFD, placeFD, statusFD, kernelFD int
 
 	seen    account
 	sampled uint64 // ns of CPU time that samples or the beginning account for
-	from    uint64 // of these, what the beginning does
+	from    uint64 // the part of it that the beginning accounts for
 	last    uint64 // ns that it had run when recording ended
-	// Clock ticks that it had run in the kernel when that was read first, unknownTime
-	// before, and ns of CPU time that samples in calls stand for since.
+	// Clock ticks that it had run in the kernel when that was first read, unknownTime before, and
+	// ns of CPU time that samples in calls account for since.
 	system, inKernel uint64
-	cpu              int   // where it ran last
+	cpu              int   // where it last ran
 	active           int64 // ns, when it was last seen to have run, or to want to
-	ran              int64 // ns, when a sampling thread saw last that it had run
+	ran              int64 // ns, when a sampling thread last saw that it had run
 
-	// While it is idle: when to look next and how long to leave it then, ns.
+	// When to look next while it is idle, and how long to leave it alone after that, ns.
 	next, pause int64
 
-	// How often it had gone to sleep by itself, and its account right after that
-	// was read.
+	// How often it had gone to sleep by itself, and its account right after that was read.
 	slept      uint64
 	sleptAt    account
 	sleptKnown bool
 
 	stack stackSpan
-	base  uint64 // the thread pointer as last seen, 0: not yet
-	shown uint64 // the number of the last sample that was handed over; of Run's goroutine
+	base  uint64 // thread pointer as last seen, 0: not yet
+	shown uint64 // number of the last sample that was handed over; used by Run's goroutine
 
-	// Of wall time.
+	// For wall time.
 	started uint64        // clock ticks after boot
-	sleeper *sleeper      // the sleep scanner's
+	sleeper *sleeper      // belongs to the sleep scanner
 	waited  atomic.Uint64 // ns of waiting for a CPU that samples, or the beginning, account for
-	stood   atomic.Int64  // ns that it stood still for candid, which the kernel counts as sleep
-	told    int64         // of these, what samples account for; of the sampling thread that set busy
-	stops   atomic.Bool   // it is to stop, or stands still, for candid
+	stood   atomic.Int64  // ns that it was stopped by candid, which the kernel counts as sleep
+	told    int64         // the part of it that samples account for; used by the sampling thread that has set busy
+	stops   atomic.Bool   // it is to stop, or is stopped, for candid
 	idle    atomic.Bool   // it is in Engine.idle
 	stirred atomic.Bool   // and has run since
 	over    atomic.Bool   // it has ended, as the sleep scanner saw
 
 	hot, busy, gone bool
 	newborn         bool // no sample was taken yet, and its whole life was recorded
-	spared          bool // a call of its was broken off once: never again
+	spared          bool // one of its calls was interrupted once: never stop it again
 }
 
 // process is a target.
@@ -73,12 +71,12 @@ type process struct {
 	pid        int
 	dir        int // /proc/PID, O_PATH
 	task       int // /proc/PID/task, O_PATH
-	list       int // the same, to be listed; of whoever holds Engine.mu
+	list       int // the same for listing; guarded by Engine.mu
 	stat       int // /proc/PID/stat
 	links      uint64
-	listed     int64  // ns
-	ranThen    uint64 // CPU time before it was listed, ns; 0: not asked for
-	ranFirst   uint64 // the same of the first time, until sampling begins
+	listed     int64  // ns, when the threads were last listed
+	ranThen    uint64 // CPU time before that, ns; 0: not read
+	ranFirst   uint64 // the same at the first listing, until sampling begins
 	asked      asked  // what the sleep scanner found
 	started    uint64
 	startCode  uint64
@@ -87,16 +85,16 @@ type process struct {
 	stacks     stackFinder
 	follow     atomic.Pointer[capture.Follow] // where its stacks go on; nil: nowhere else
 	own        bool                           // a child of candid's
-	child      bool                           // born while recording
+	child      bool                           // born during recording
 	gone       bool
-	ending     int // how often it looked as if it had ended
-	without    int // threads that there was no descriptor for
+	ending     int // how often it appeared to have ended
+	without    int // number of threads for which there was no descriptor
 
-	// Of whoever holds Engine.mu, ns.
+	// Guarded by Engine.mu, ns.
 	clock   uint64 // CPU time when recording began
-	given   uint64 // what samples stand for
+	given   uint64 // what samples account for
 	backlog uint64 // CPU time of threads that ended unsampled, for the next newborn's sample
-	churned int64  // when threads came or went last
+	churned int64  // when threads last came or went
 }
 
 func openProcess(pid int) (*process, error) {
@@ -122,7 +120,7 @@ func openProcess(pid int) (*process, error) {
 		if s.state != 'Z' {
 			break
 		}
-		// Its end, or a moment of an exec by another thread than the first.
+		// The process has ended, or a thread other than the first is in exec.
 		time.Sleep(time.Millisecond)
 		s, ok = r.status(p.stat)
 	}
@@ -155,13 +153,13 @@ func (p *process) close() {
 	p.dir, p.task, p.stat, p.list = -1, -1, -1, -1
 }
 
-// mayTrace says why candid may not stop the process's threads, nil if it may.
+// mayTrace returns why candid may not stop the process's threads, nil if it may.
 func (p *process) mayTrace() error {
 	if tracer := tracerOf(p.pid); tracer != 0 {
 		return &TracedError{PID: p.pid, Tracer: tracer, Name: comm(tracer)}
 	}
-	// The kernel asks the same for reading memory as for ptrace, and it asks
-	// before it looks at the address.
+	// The kernel checks the same permission for reading memory as for ptrace, and checks it before
+	// the address.
 	var b [1]byte
 	local := []unix.Iovec{{Base: &b[0], Len: 1}}
 	_, err := unix.ProcessVMReadv(p.pid, local, []unix.RemoteIovec{{Base: 0, Len: 1}}, 0)
@@ -176,7 +174,7 @@ func (p *process) mayTrace() error {
 	return fmt.Errorf("suspend threads of process %d: %w: reading its memory is forbidden here: %w", p.pid, capture.ErrPermission, err)
 }
 
-// mayRead says why candid may not see where the process's threads sleep, nil if it may.
+// mayRead returns why candid may not see where the process's threads sleep, nil if it may.
 func (p *process) mayRead() error {
 	if procsyscall.MayRead(p.task, p.pid) {
 		return nil
@@ -185,7 +183,7 @@ func (p *process) mayRead() error {
 		p.pid, capture.ErrPermission)
 }
 
-// whyNot tells what keeps candid from tracing a process, and what to do.
+// whyNot returns what keeps candid from tracing a process, and what to do about it.
 func whyNot(pid int) string {
 	if st, err := os.Stat("/proc/" + strconv.Itoa(pid) + "/"); err == nil {
 		if uid, ok := ownerOf(st); ok && uid != os.Geteuid() && os.Geteuid() != 0 {
@@ -206,8 +204,8 @@ func whyNot(pid int) string {
 	return "it holds more capabilities than candid, or a security rule forbids ptrace; run candid with CAP_SYS_PTRACE"
 }
 
-// TracedError says that another program traces the target already: a thread
-// can have one tracer only.
+// TracedError says that another program already traces the target: a thread can have only one
+// tracer.
 type TracedError struct {
 	PID, Tracer int
 	Name        string // of the tracer, "" if unknown
@@ -222,20 +220,20 @@ func (e *TracedError) Error() string {
 	return fmt.Sprintf("suspend threads of process %d: process %d%s traces it already; end that debugger or tracer first", e.PID, e.Tracer, name)
 }
 
-// Unwrap gives capture.ErrPermission.
+// Unwrap returns capture.ErrPermission.
 func (e *TracedError) Unwrap() error { return capture.ErrPermission }
 
-// tracerOf is the process that traces a thread, 0 if no one does.
+// tracerOf returns the process that traces a thread, 0 if there is none.
 func tracerOf(tid int) int {
 	tracer := statusNumber(tid, "TracerPid")
 	if tracer == 0 {
 		return 0
 	}
-	// What the kernel names is the thread of it that does.
+	// The kernel names the thread that traces, not its process.
 	return cmp.Or(statusNumber(tracer, "Tgid"), tracer)
 }
 
-// statusNumber is a number in /proc/TID/status, 0 if it is not there.
+// statusNumber returns a number in /proc/TID/status, 0 if it is not there.
 func statusNumber(tid int, key string) int {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/status")
 	if err != nil {
@@ -264,7 +262,7 @@ func comm(pid int) string {
 // maxThreads bounds how many threads of a process are followed.
 const maxThreads = 1 << 17
 
-// tids lists the process's threads.
+// tids returns the TIDs of the process's threads.
 func (p *process) tids() ([]int, error) {
 	fd, err := unix.Openat(p.dir, "task", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -291,8 +289,8 @@ func (p *process) openThread(tid int, r *reader) (*thread, error) {
 	return th, th.follow(r)
 }
 
-// openIdle starts to follow a thread that most likely sleeps: where it ran last is not
-// asked until it runs.
+// openIdle starts to follow a thread that most likely sleeps: where it last ran is not read until
+// it runs.
 func (p *process) openIdle(tid int, r *reader) (*thread, error) {
 	th := newThread(p, tid)
 	return th, th.openAccount(r)
@@ -302,8 +300,7 @@ func newThread(p *process, tid int) *thread {
 	return &thread{proc: p, tid: tid, system: unknownTime, schedFD: -1, statFD: unopened, noteFD: unopened, placeFD: unopened, statusFD: unopened, kernelFD: unopened}
 }
 
-// follow opens what is needed to see a thread run. It closes all of its files
-// where it fails.
+// follow opens what is needed to see a thread run. It closes all of the thread's files if it fails.
 func (th *thread) follow(r *reader) error {
 	if err := th.openAccount(r); err != nil {
 		return err
@@ -317,11 +314,11 @@ func (th *thread) follow(r *reader) error {
 	return nil
 }
 
-// spareFiles are descriptors that threads' accounts leave to others: who lists threads,
-// reads what a sample needs and writes the recording must still find some.
+// spareFiles is how many descriptors threads' accounts leave for other uses: listing threads,
+// reading what a sample needs and writing the recording.
 const spareFiles = 64
 
-// mostFiles is what descriptors of threads' accounts are below.
+// mostFiles returns the limit below which the descriptors of threads' accounts must be.
 func mostFiles() int {
 	var lim unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &lim) != nil || lim.Cur > 1<<30 {
@@ -330,8 +327,8 @@ func mostFiles() int {
 	return int(max(lim.Cur, 2*spareFiles) - spareFiles)
 }
 
-// openAccount opens a thread's account and reads it. It closes all of the thread's files
-// where it fails.
+// openAccount opens a thread's account and reads it. It closes all of the thread's files if it
+// fails.
 func (th *thread) openAccount(r *reader) (err error) {
 	th.schedFD, err = unix.Openat(th.proc.task, strconv.Itoa(th.tid)+"/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err == nil && th.schedFD >= mostFiles() {
@@ -351,10 +348,10 @@ func (th *thread) openAccount(r *reader) (err error) {
 	return nil
 }
 
-// unknownTime is no amount of time.
+// unknownTime is a value that no amount of time has.
 const unknownTime = 1<<64 - 1
 
-// unopened is for a file that was not tried yet.
+// unopened marks a file that has not been tried yet.
 const unopened = -2
 
 // close closes all of a thread's files.

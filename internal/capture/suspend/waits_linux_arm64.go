@@ -1,4 +1,4 @@
 package suspend
 
-// olderCalls are none: this architecture has newer calls only.
+// olderCalls is empty: this architecture has newer calls only.
 var olderCalls []int

@@ -20,11 +20,11 @@ import (
 	"github.com/candid-profiler/candid/internal/target"
 )
 
-// wallSink adds up wall time by thread, and by the call that each sleeps in.
+// wallSink adds up wall time by thread, and by the call that each thread sleeps in.
 type wallSink struct {
 	*counter
-	calls map[uint32]map[uint32]uint64 // by thread, then by Snapshot.Syscall
-	last  map[uint32]capture.Snapshot  // the last whole sample
+	calls map[uint32]map[uint32]uint64 // by TID, then by Snapshot.Syscall
+	last  map[uint32]capture.Snapshot  // the last sample with a stack
 	again int
 	deaf  time.Time // until then it knows no sleep
 }
@@ -65,17 +65,17 @@ func wallOptions(hz float64, pids ...int) capture.Options {
 	return o
 }
 
-// A thread among many that changes its place rarely is where it is, and all others'
-// time is told whole, also to a sink that forgets.
+// A thread that rarely changes its place among many others is shown where it is, and all others'
+// time is reported completely, also to a sink that forgets.
 func TestWallOfCrowd(t *testing.T) {
 	bin := compile(t, "crowd")
-	open(t, wallOptions(99, os.Getpid())).Close() // skips where it is not permitted
+	open(t, wallOptions(99, os.Getpid())).Close() // skips if it is not permitted
 	for _, deaf := range []bool{false, true} {
 		fixture.Attempts(t, 6, func() string { return wallOfCrowd(t, bin, deaf) })
 	}
 }
 
-// wallOfCrowd says where the crowd's wall time is not what it is.
+// wallOfCrowd returns how the crowd's wall time differs from the truth.
 func wallOfCrowd(t *testing.T, bin string, deaf bool) string {
 	p := start(t, bin)
 	defer p.Kill()
@@ -116,7 +116,8 @@ func wallOfCrowd(t *testing.T, bin string, deaf bool) string {
 		t.Fatal(err)
 	}
 	waited := late()
-	// Of each thread, from when the engine began with it, which takes long where it gets no CPU.
+	// The time of each thread counts from when the engine started with it, which takes long if the
+	// engine gets no CPU.
 	all := map[uint32]time.Duration{}
 	e.scanner.each(func(sl *sleeper) { all[uint32(sl.th.tid)] = time.Duration(e.scanner.end - sl.began) })
 	wanderers := 0
@@ -132,7 +133,7 @@ func wallOfCrowd(t *testing.T, bin string, deaf bool) string {
 		other := calls[unix.SYS_PSELECT6+1] + calls[selectCall+1]
 		t.Logf("deaf %v: napped %v, selected %v; truth %v, %v; %d samples, %d again; candid waited %v for a CPU", deaf, time.Duration(slept), time.Duration(other),
 			time.Duration(naps), time.Duration(selects), c.samples, c.again, waited)
-		// Of 5.6 s; and while candid has no CPU it cannot see where a thread has gone.
+		// The total is 5.6 s; while candid has no CPU it cannot see where a thread has gone.
 		most := int64(400*time.Millisecond + waited)
 		if d := int64(slept) - int64(naps); d < -most || d > most {
 			return fmt.Sprintf("it napped %v, not %v", time.Duration(naps), time.Duration(slept))
@@ -150,23 +151,22 @@ func wallOfCrowd(t *testing.T, bin string, deaf bool) string {
 	return ""
 }
 
-// Threads in their thousands that do not run cost next to nothing: none is stopped, its
-// stack is read once, its account in no period twice, and what is known of it is repeated a
-// few times at most. How long that takes is measured by BenchmarkIdleThreads, and here in
-// make test-full.
+// Thousands of threads that do not run cost next to nothing: none is stopped, its stack is read
+// once, its account at most once per period, and what is known of it is repeated a few times at
+// most. How long that takes is measured by BenchmarkIdleThreads, and here in make test-full.
 func TestIdleThreadsAreCheap(t *testing.T) {
 	const threads, hz, d = 1001, 20, 3 * time.Second
 	p := start(t, compile(t, "crowd"))
 	e := open(t, wallOptions(hz, p.pid()))
 	c := newWallSink()
-	record(t, e, c, time.Second) // attaches
+	record(t, e, c, time.Second) // attaches to the threads
 	known, before, stops, reads := c.again, c.samples, e.Stops().Count, readCalls(t)
 	begin := time.Now()
 	record(t, e, c, d)
 	known, before, stops, reads = c.again-known, c.samples-before, e.Stops().Count-stops, readCalls(t)-reads
 	long := time.Since(begin)
 	t.Logf("%d samples, %d that are known, %d stops and %d reads in %v for %d threads", before, known, stops, reads, long, threads)
-	// Who asks for the counts reads too, and so does what keeps the nice level.
+	// Reading the counts is a read call too, and so is keeping the nice level.
 	if most := int(threads*hz*long.Seconds()) + threads; stops != 0 || before > threads || known > 7*threads || reads > most {
 		t.Errorf("%d samples, %d that are known, %d stops and %d reads of at most %d", before, known, stops, reads, most)
 	}
@@ -187,7 +187,7 @@ func TestIdleThreadsAreCheap(t *testing.T) {
 	})
 }
 
-// The accounts that the engine keeps open say what the kernel's files do.
+// The accounts that the engine keeps open agree with the kernel's files.
 func TestCPUTimesOfCrowd(t *testing.T) {
 	p := start(t, compile(t, "crowd"))
 	e := open(t, wallOptions(99, p.pid()))
@@ -199,7 +199,7 @@ func TestCPUTimesOfCrowd(t *testing.T) {
 	for tid := range times(t, proc) {
 		for {
 			if place, ok := procsyscall.Of(p.pid(), tid); ok && place.Call == unix.SYS_READ && !place.Running {
-				break // it has come to where it stays
+				break // it has reached the place where it stays
 			}
 			time.Sleep(time.Millisecond)
 		}
@@ -212,8 +212,8 @@ func TestCPUTimesOfCrowd(t *testing.T) {
 		}
 	}
 	compare("before recording")
-	// What ran when the threads began may be still to be looked for; then it is known of
-	// all of them at once that they sleep.
+	// At first the threads that have run may still have to be found; after that it is known of all
+	// of them at once that they sleep.
 	for _, d := range []time.Duration{time.Millisecond, time.Second} {
 		record(t, e, newWallSink(), d)
 		compare(fmt.Sprintf("after %v", d))
@@ -229,7 +229,7 @@ func times(t *testing.T, p *target.Process) map[int]uint64 {
 	return ns
 }
 
-// A thread that runs after nobody did for long is found.
+// A thread that runs after none did for long is found.
 func TestFoundAfterRest(t *testing.T) {
 	for _, opts := range []capture.Options{options(99), wallOptions(20)} {
 		p := start(t, "sh", "-c", "echo ready; read word; while :; do :; done")
@@ -263,8 +263,8 @@ func TestFoundAfterRest(t *testing.T) {
 	}
 }
 
-// While candid gets no CPU a thread that it has stopped stands still. That is no part of
-// the sleep that comes next.
+// While candid gets no CPU, a thread that it has stopped stays stopped. That time is not part of
+// the next sleep.
 func TestStandingStillIsNoSleep(t *testing.T) {
 	p := start(t, compile(t, "turns"))
 	e := open(t, wallOptions(499, p.pid()))
@@ -301,8 +301,8 @@ func TestStandingStillIsNoSleep(t *testing.T) {
 	case <-ctx.Done():
 		t.Fatal("no samples")
 	}
-	// Who stops threads and copies their stacks is kept waiting now and then, and who looks
-	// at those that sleep a little longer.
+	// The code that stops threads and copies their stacks is delayed now and then, and the code
+	// that looks at those that sleep a little longer.
 	for ctx.Err() == nil {
 		e.scanner.mu.Lock()
 		for _, l := range e.list {
@@ -332,7 +332,7 @@ func TestStandingStillIsNoSleep(t *testing.T) {
 	}
 }
 
-// resting is how many CPUs' sampling threads wait for somebody to look at.
+// resting returns on how many CPUs the sampling threads wait for a thread to look at.
 func resting(e *Engine) (n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -344,7 +344,7 @@ func resting(e *Engine) (n int) {
 	return n
 }
 
-// A process that has ended does not sleep while its parent takes no note of it.
+// A process that has ended does not count as asleep until its parent reaps it.
 func TestEndedProcessDoesNotSleep(t *testing.T) {
 	p := start(t, "sh", "-c", "echo ready; read word")
 	e := open(t, wallOptions(1000, p.pid()))
@@ -352,7 +352,7 @@ func TestEndedProcessDoesNotSleep(t *testing.T) {
 	samples := 0
 	c.look = func(s *capture.Snapshot) {
 		if samples++; samples == 1 {
-			p.CloseInput() // it is waited for when the test ends
+			p.CloseInput() // the process is reaped when the test ends
 		}
 		if s.Regs.SP() == 0 {
 			t.Errorf("a sample of %v without a stack, %v", time.Duration(s.Weight), s.State)
@@ -364,7 +364,7 @@ func TestEndedProcessDoesNotSleep(t *testing.T) {
 	}
 }
 
-// readCalls is how often this process has called the kernel to read something.
+// readCalls returns how many read system calls this process has made.
 func readCalls(t *testing.T) (n int) {
 	t.Helper()
 	raw, err := os.ReadFile("/proc/self/io")

@@ -10,13 +10,14 @@ import (
 )
 
 const (
-	// longestSleep is how late a sampling thread may notice that it shall end.
+	// longestSleep is how late a sampling thread may notice that it should end.
 	longestSleep = 50 * time.Millisecond
-	// sliceNS is the time slice that sampling threads ask for. Since Linux 6.12
-	// a thread with a shorter slice takes the CPU from others as soon as it
-	// wakes; it is still longer than a tick's work.
+	// sliceNS is the time slice that sampling threads request. Since Linux 6.12 a thread with a
+	// shorter slice takes the CPU from others as soon as it wakes; it is still longer than a tick's
+	// work.
 	sliceNS = 500_000
-	// quietTicks without a thread on its CPU make a sampling thread look less often.
+	// quietTicks is after how many ticks without a thread on its CPU a sampling thread looks less
+	// often.
 	quietTicks = 16
 )
 
@@ -24,9 +25,9 @@ const (
 type worker struct {
 	*cpuSampler
 	reader reader
-	selfFD int // its own account of scheduling, -1: the kernel keeps none
+	selfFD int // its own sched file, -1: the kernel has none
 	ownFD  int // its own schedstat
-	// waitedBefore is for how long it had waited for a CPU before it slept last, ns.
+	// waitedBefore is how long it had waited for a CPU before it last slept, in ns.
 	waitedBefore uint64
 	pick         pick
 	tids         [newestThreads]int
@@ -34,16 +35,16 @@ type worker struct {
 	aside      bool  // it has left its CPU
 	asideAfter int64 // ns, when it may do so again
 
-	thread  atomic.Int32 // its number
+	thread  atomic.Int32 // its TID
 	waiting atomic.Int64 // ns, since when it waits for a stop; 0: it does not
 	alarm   alarm
-	roused  int64      // ns, when it was reminded last; of whoever reminds
-	turns   futexEvent // told when it has the sampler's turn
+	roused  int64      // ns, when it was last reminded; used by the reminder's sender
+	turns   futexEvent // signals that it has the sampler's turn
 }
 
-// counts are what else came of a worker's ticks.
+// counts are other outcomes of a worker's ticks.
 type counts struct {
-	lost    uint64 // no room
+	lost    uint64 // there was no room
 	late    uint64 // periods slept through
 	raced   uint64
 	broken  uint64
@@ -72,35 +73,35 @@ type pick struct {
 	tid     int
 	account account
 	late    uint64 // ns that it had waited for a CPU
-	at      int64  // ns, since when it does not run
+	at      int64  // ns, since when it has not run
 	first   uint64 // end of the stack that exec made
 	stack   stackSpan
-	backlog uint64 // ns of others that the sample stands for too
+	backlog uint64 // ns of other threads that the sample stands for too
 	asleep  bool   // it went to sleep just before the sampling thread got the CPU
-	unsure  bool   // if it is in a call, it may have been elsewhere when it was to be sampled
+	unsure  bool   // if it is in a call, it may have been elsewhere when the sample was due
 	stopped bool
 	took    bool // a sample was made
-	inCall  bool // of a place in a call
-	settled bool // its process is stopped (SIGSTOP), so it is in no call that a stop could break off
+	inCall  bool // the sample is of a place in a call
+	settled bool // its process is stopped (SIGSTOP), so it is in no call that a stop could interrupt
 	broken  bool
 	ended   bool
 }
 
-// count adds one to one of w.counts.
+// count increments one of w.counts.
 func (l *cpuSampler) count(n *uint64) {
 	l.mu.Lock()
 	*n++
 	l.mu.Unlock()
 }
 
-// run samples until the engine stops. It never unlocks its OS thread, which so
-// ends with it: whatever it was still tracing then is let go by the kernel.
+// run samples until the engine stops. It never unlocks its OS thread, which therefore ends with it:
+// the kernel lets go whatever it was still tracing.
 func (w *worker) run() {
 	onOwnThread(w.sample)
 }
 
-// onOwnThread runs f in a goroutine whose OS thread ends with it. The process's
-// first thread never ends, so it is not used.
+// onOwnThread runs f in a goroutine whose OS thread ends with it. The process's first thread never
+// ends, so it is not used.
 func onOwnThread(f func()) {
 	runtime.LockOSThread()
 	if unix.Gettid() != unix.Getpid() {
@@ -125,7 +126,7 @@ func (w *worker) sample() {
 		return // the CPU was taken away
 	}
 	askForSlice(sliceNS)
-	// What is due at once is not put together with other threads' timers.
+	// The timer should not be coalesced with other threads' timers.
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	w.alarm.make()
 	defer w.alarm.delete()
@@ -148,7 +149,7 @@ func (w *worker) sample() {
 				w.waitedBefore = waited
 			}
 			if left := w.due - now; w.quiet > quietTicks && left > laterWait {
-				// Nobody is there to be precise for, and Go's runtime can rest.
+				// No thread needs a precise time, and Go's runtime can rest.
 				time.Sleep(min(time.Duration(left), longestSleep))
 			} else {
 				doze(min(w.due, now+int64(longestSleep)))
@@ -172,8 +173,8 @@ func (w *worker) sample() {
 	w.leave(w)
 }
 
-// askForSlice asks for time slices of so many ns, at the nice level that the thread
-// has. Refused by kernels before 6.12, which let waking threads run soon anyway.
+// askForSlice requests time slices of ns nanoseconds, at the nice level that the thread has.
+// Kernels before 6.12 refuse that; they let waking threads run soon anyway.
 func askForSlice(ns uint64) {
 	a, err := unix.SchedGetAttr(0, 0)
 	if err != nil || a.Policy != unix.SCHED_NORMAL {
@@ -183,14 +184,13 @@ func askForSlice(ns uint64) {
 	_ = unix.SchedSetAttr(0, a, 0)
 }
 
-// slowAside is how long a stop may take that a sampling thread waits for on
-// another CPU, ns. If it takes longer, others have work there.
+// slowAside is how long a stop may take, in ns, that a sampling thread waits for on another CPU. If
+// it takes longer, other threads have work there.
 const slowAside = 300e3
 
-// stepAside leaves the CPU to the thread that is about to stop there, if another
-// CPU is idle. The kernel wakes a thread on the CPU where it was if that is idle
-// then, but on any idle one if the sampling thread is in its place: each sample would
-// move the thread, away from the caches that hold its data.
+// stepAside leaves the CPU to the thread that is about to stop there, if another CPU is idle. The
+// kernel wakes a thread on its last CPU if that is idle then, but on any idle one if the sampling
+// thread occupies it: each sample would move the thread away from the caches that hold its data.
 func (w *worker) stepAside() {
 	if clock() < w.asideAfter {
 		return
@@ -214,10 +214,10 @@ func (w *worker) goHome() bool {
 	return unix.SchedSetaffinity(0, &home) == nil
 }
 
-// doze is sleepUntil, but keeps Go's processor. To take that away, and to give another one,
-// costs more than what a sampling thread does when it wakes, and makes a thread of the
-// runtime look every 20 µs for more to take away. Where the processor is wanted meanwhile,
-// the runtime sends a signal, which ends the sleep.
+// doze sleeps until t as sleepUntil does, but keeps Go's P. Taking the P away and returning one
+// costs more than what a sampling thread does when it wakes, and makes the runtime's monitor thread
+// look every 20 µs for more to take away. If the P is wanted meanwhile, the runtime sends a signal,
+// which ends the sleep.
 func doze(t int64) {
 	ts := unix.NsecToTimespec(t)
 	_, _, _ = unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
@@ -228,15 +228,15 @@ func sleepUntil(t int64) {
 	_, _, _ = unix.Syscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
 }
 
-// onCPU reports whether the calling thread runs where it was bound to.
+// onCPU reports whether the calling thread runs on the CPU that it was bound to.
 func (w *worker) onCPU() bool {
 	var cpu uint32
 	_, _, errno := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&cpu)), 0, 0)
 	return errno == 0 && int(cpu) == w.cpu
 }
 
-// tick samples the thread that this CPU was taken from. It reports whether the
-// sampling thread must end, to let go of one that it could not stop.
+// tick samples the thread that this CPU was taken from. It reports whether the sampling thread must
+// end, to let go of a thread that it could not stop.
 func (w *worker) tick(woke int64) (retire bool) {
 	// Nothing that may sleep comes between finding the thread and stopping it.
 	if !w.onCPU() || !w.find(woke) {
@@ -253,7 +253,7 @@ func (w *worker) tick(woke int64) (retire bool) {
 	return retire
 }
 
-// suspend stops the thread, copies and releases it. It says what tick says.
+// suspend stops the thread, copies it and releases it. It returns the same as tick.
 func (w *worker) suspend(p *pick) (retire bool) {
 	if !w.standsStill(p) {
 		w.count(&w.counts.raced)
@@ -269,7 +269,7 @@ func (w *worker) suspend(p *pick) (retire bool) {
 		return false
 	}
 	if w.e.wary && !w.standsStill(p) {
-		// It runs, on another CPU: it may be entering a call right now.
+		// The thread is running on another CPU: it may be entering a call right now.
 		w.count(&w.counts.raced)
 		return true
 	}
@@ -288,8 +288,8 @@ func (w *worker) suspend(p *pick) (retire bool) {
 		}
 		return true
 	}
-	// Nothing may stay traced by this OS thread that it does not know of: exec
-	// would wait for it for ever, and it for exec.
+	// This OS thread must not go on tracing anything that it does not know of: exec would wait for
+	// it for ever, and it for exec.
 	if st.ended {
 		p.ended = true
 		return !bury(p.tid, p.tid == p.th.proc.pid && p.th.proc.own)
@@ -309,15 +309,16 @@ func (w *worker) suspend(p *pick) (retire bool) {
 	return retire
 }
 
-// stood accounts for the time that a thread stands still, which is about to end. The kernel
-// counts it as sleep, and where candid waits for a CPU it is long: it is where the thread was
-// stopped, and none of the next sleep. The caller holds w.mu.
+// stood accounts for the time that a thread was stopped, which is about to end. The kernel counts
+// it as sleep, and it is long if candid waits for a CPU: it belongs to the place where the thread
+// was stopped, not to the next sleep. The caller holds w.mu.
 func (w *worker) stood(p *pick) {
 	a, late, ok := w.reader.accountAndDelay(p.th.schedFD)
 	if !ok {
 		return
 	}
-	// It was to run on, and has, has waited for a CPU or stood still.
+	// Since p.at it has run, waited for a CPU or been stopped: the remainder is the time that it
+	// was stopped.
 	ns := clock() - p.at - int64(a.run-p.account.run) - int64(late-p.late)
 	if ns <= 0 {
 		return

@@ -1,7 +1,7 @@
-// Package early is the copy of candid that waits to become a command. It does so
-// while packages begin, and needs hardly any other, so that it begins before nearly all: the rest
-// of candid would take several times as long to begin as the copy needs, and the copy
-// belongs to what a short recording costs.
+// Package early is the copy of candid that waits to become a command. It does so during package
+// initialization, and has hardly any imports, so that it is initialized before nearly all other
+// packages: initializing the rest of candid would take several times as long as the copy needs, and
+// the copy is part of the cost of a short recording.
 package early
 
 import (
@@ -12,19 +12,19 @@ import (
 	"unsafe"
 )
 
-// Name is the first argument by which a copy of candid knows that it
-// is to wait and become another program.
+// Name is the first argument by which a copy of candid knows that it should wait and then become
+// another program.
 const Name = "candid: waiting to run"
 
 // WordFD and errorFD are descriptors besides stdin, stdout and stderr.
 const (
-	WordFD = 3 // one byte comes: go; end of file: candid is gone, do not run
-	// errorFD takes a Begin's Time, Thread and Process just before the command is executed, and
+	WordFD = 3 // one byte: go; end of file: candid is gone, do not run
+	// errorFD receives a Begin's Time, Thread and Process just before the command is executed, and
 	// the error number if that fails.
 	errorFD = 4
 )
 
-// BeginSize is how long the part of the report is that comes before the command.
+// BeginSize is the size in bytes of the part of the report that precedes the command.
 const BeginSize = 3 * 8
 
 // Exit codes of a launching program for its own failures, as env and timeout
@@ -35,23 +35,23 @@ const (
 	codeNotFound      = 127
 )
 
-// The first thread must execute the command: perf events and probes that
-// were put on it would stay behind with it, as the kernel lets the thread that
-// executes a program take its place. The main goroutine is on it while packages begin.
+// The first thread must execute the command: the kernel lets the thread that executes a program
+// take the first one's place, so perf events and probes on another first thread would be lost with
+// it. The main goroutine runs on that thread during package initialization.
 func init() {
 	if len(os.Args) >= 3 && os.Args[0] == Name {
 		wait(os.Args[1], os.Args[2:])
 	}
 }
 
-// Clocks of linux/time.h.
+// Clock numbers from linux/time.h.
 const (
 	clockMonotonic  = 1
 	clockProcessCPU = 2
 	clockThreadCPU  = 3
 )
 
-// wait waits for the word and becomes the command; it never returns.
+// wait waits for the word to go and becomes the command; it never returns.
 func wait(path string, argv []string) {
 	syscall.CloseOnExec(WordFD)
 	syscall.CloseOnExec(errorFD)
