@@ -30,8 +30,8 @@ quick:
 	scripts/go-test.sh quick
 
 # Install what the tests need and run every test, the long ones on a few configurations.
-# If all of it is there, a test that lacks something fails; otherwise it is skipped,
-# and says what it lacks.
+# If all of it is installed, a test that lacks something fails; otherwise the test is
+# skipped and says what it lacks.
 test:
 	@if scripts/install-test-deps.sh; then export CANDID_TEST_INSTALLED=1; fi; $(MAKE) --no-print-directory check
 
@@ -40,7 +40,7 @@ test:
 test-full:
 	@if scripts/install-test-deps.sh; then export CANDID_TEST_INSTALLED=1; fi; $(MAKE) --no-print-directory check-full
 
-# What was installed is not looked at.
+# make test without installing anything.
 check: vet tidy
 	scripts/test-web.sh
 	scripts/go-test.sh
@@ -49,11 +49,11 @@ check-full: vet tidy
 	scripts/test-web.sh
 	CANDID_FULL=1 scripts/go-test.sh
 
-# go.mod and go.sum say what is imported.
+# go.mod and go.sum match the imports.
 tidy:
 	go mod tidy -diff
 
-# It must compile for every platform, and be formatted and vetted.
+# The code is formatted, and compiles and is vetted for every platform.
 vet:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not gofmt-ed:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	go vet ./...
@@ -66,8 +66,8 @@ bench: candid
 	go test -run '^$$' -bench ProgramCost -benchtime 2000x ./internal/capture/bpfcopy
 	go test -run '^$$' -bench IdleThreads -benchtime 1x ./internal/capture/suspend
 
-# The long run of the single-step oracle; ORACLE=20000 steps so many instructions
-# of each configuration instead.
+# The long run of the single-step oracle; with ORACLE=20000 it steps that many
+# instructions of each configuration instead.
 ORACLE ?= full
 oracle:
 	-scripts/install-test-deps.sh
@@ -87,7 +87,7 @@ build:
 generate:
 	go generate ./internal/capture/...
 
-# The committed objects are what the sources give.
+# The committed objects are the ones that the sources produce.
 check-generate: generate
 	git diff --exit-code -- internal/capture
 

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Profile a real Java program: javac compiling the JDK's own sources. Installs
-# what is missing below ~/.cache and writes demo-flame.html.
+# Profile a real Java program: javac compiling the JDK's own sources. Install
+# whatever is missing below ~/.cache and write demo-flame.html.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 say() { printf '\n== %s\n' "$*" >&2; }

@@ -1,11 +1,11 @@
 #!/bin/bash
 # Real Java programs as workloads, unpacked below the cache folder
 # ($CANDID_RUNTIMES/apps, default ~/.cache/candid-runtimes/apps). Nothing is
-# put into the system.
+# installed into the system.
 #
 #   scripts/get-apps.sh [NAME ...]     default: all of jdksrc h2 clojure closure tomcat jetty
 #
-#   jdksrc/src.zip     the JDK 17's own sources, for javac to compile
+#   jdksrc/src.zip     JDK 17's own sources, for javac to compile
 #   h2/h2.jar          H2, an SQL database
 #   clojure/*.jar      the Clojure language
 #   closure/compiler.jar   Google's Closure compiler (JDK 21 or later)

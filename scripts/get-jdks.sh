@@ -1,14 +1,14 @@
 #!/bin/bash
 # Unpack several Debian OpenJDKs side by side below a cache folder. Nothing is
-# put into the system and no root is needed.
+# installed into the system and no root is needed.
 #
 #   scripts/get-jdks.sh [V@SUITE ...]      default: 8 11 17 21 25 27
 #
 # Each lands in $CANDID_RUNTIMES/jdks/V (default ~/.cache/candid-runtimes/jdks/V)
 # as a working JAVA_HOME with the small tools that the tests call (javac, jstack,
-# jcmd, jfr). A JDK that is there and runs is left alone, so a second call is
-# quick. A suite that has moved on costs its JDK, not the others: the script
-# says what is missing and exits 1 at the end.
+# jcmd, jfr). A JDK that exists and runs is left alone, so a second call is
+# quick. If a suite no longer has its JDK, the others are still unpacked: the
+# script says what is missing and exits 1 at the end.
 set -uo pipefail
 
 DEST=${CANDID_RUNTIMES:-$HOME/.cache/candid-runtimes}/jdks
@@ -35,7 +35,7 @@ MIRROR=${MIRROR%/}
 mkdir -p "$DEST"
 DEST=$(readlink -f "$DEST")
 
-# with_suite SUITE CMD...: run an apt tool with a state of its own for one suite.
+# with_suite SUITE CMD...: run an apt tool with a separate state for one suite.
 with_suite() {
   local suite=$1 root="$DEST/.apt/$1"
   shift
@@ -77,7 +77,7 @@ for s in $suites; do
   [ "$s" = sid ] && pkgs+=(libc6 libc-bin libstdc++6 libgcc-s1 zlib1g)
   [ "$s" = bookworm ] && pkgs+=(patchelf)
   mkdir -p "$DEST/.debs/$s"
-  # One by one: a package that is gone must not take the others with it.
+  # One by one: a missing package must not make the others fail.
   ( cd "$DEST/.debs/$s" && for p in "${pkgs[@]}"; do with_suite "$s" apt-get -qq download "$p" >&2 || say "get-jdks: $s has no $p"; done ) &
 done
 wait
@@ -91,8 +91,8 @@ fi
 PATCHELF=$DEST/.tools/usr/bin/patchelf
 LOADER=$(find "$DEST/glibc" -name 'ld-linux-*.so.*' 2>/dev/null | head -1)
 
-# tools VERSION HOME: wrappers for the tools whose launchers only the large
-# jdk package has; their classes are in every runtime image.
+# tools VERSION HOME: write wrappers for the tools whose launchers are only in the
+# large jdk package; their classes are in every runtime image.
 tools() {
   local t
   for t in javac:jdk.compiler/com.sun.tools.javac.Main jar:jdk.jartool/sun.tools.jar.Main jcmd:jdk.jcmd/sun.tools.jcmd.JCmd \

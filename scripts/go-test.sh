@@ -1,9 +1,9 @@
 #!/bin/bash
-# Run the Go tests: packages that only compute beside one another, then those that look at
-# running processes, one more at a time than there are CPUs, because they mostly wait, then
-# those that look at the whole machine one after another. What measures, and the packages beside it did not permit
-# it, is run again alone. It ends with how many tests ran, which failed, and which were
-# skipped and why.
+# Run the Go tests: first the packages that only compute, in parallel; then those that look at
+# running processes, one more at a time than there are CPUs, because they mostly wait; then
+# those that look at the whole machine, one after another. Tests whose measurements other
+# packages did not permit are run again alone. The run ends with how many tests ran, which
+# failed, and which were skipped and why.
 #
 #   scripts/go-test.sh           all packages; CANDID_FULL=1: on all configurations
 #   scripts/go-test.sh quick     only the packages that compute, with -short
@@ -12,34 +12,34 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-# waits: packages that stop threads, load BPF programs, start Chromium or JVMs, those that
-# take longest first. Their tests stand load on both CPUs.
+# waits: packages that stop threads, load BPF programs, start Chromium or JVMs, the ones that
+# take longest first. Their tests tolerate load on both CPUs.
 waits='cmd/candid internal/view internal/hotspot internal/record internal/format/jfr
   internal/capture/suspend internal/native internal/capture/bpfcopy internal/format/html internal/capture/engines
   internal/dump internal/format/perfdata internal/capture/event internal/capture/launch internal/capture/perfevent internal/target'
 # measures: packages whose tests compare the machine's time, nice levels or CPUs with their own.
 measures='internal/kallsyms internal/hostinfo internal/oracle internal/attribution internal/priority internal/walk'
-# How many of them run at once: two at a time had both CPUs at work for 70 % of the time.
+# How many of them run at once: two at a time kept both CPUs busy for 70 % of the time.
 lanes=$(($(nproc) + 1))
 [ "$lanes" -le 4 ] || lanes=4
-# How many tests of a package that are t.Parallel run at once there. They wait more than they
+# How many t.Parallel tests of a package run at once there. They wait more than they
 # compute: two at a time, those of cmd/candid took some 320 s for 200 s of CPU time.
 waiting=$(nproc)
 [ "$waiting" -ge 4 ] || waiting=4
-# A package's limit, which only ends what hangs.
+# A package's time limit, which only ends tests that hang.
 limit=15m
 [ -z "${CANDID_FULL:-}" ] || limit=40m
 # The events of the last run, for `times`.
 kept=${XDG_CACHE_HOME:-$HOME/.cache}/candid-tests/last.json
 
-# with_tests: the import paths of those of the packages that have tests here.
+# with_tests PACKAGE...: the import paths of those packages that have tests on this platform.
 with_tests() { go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' "$@" | grep .; }
 
-# dirs: directories as packages.
+# dirs DIR...: directories as package patterns.
 dirs() { printf './%s\n' "$@"; }
 
-# again: the tests of which the events say that the machine did not permit them, alone, each
-# with the tests that it is a part of. A test that is skipped again stays skipped.
+# again EVENTS: run each test that the machine did not permit, according to the events, alone
+# with its parent tests. A test that is skipped again stays skipped.
 again() {
   local package test failed=0
   while read -r package test; do
@@ -48,7 +48,7 @@ again() {
   return $failed
 }
 
-# but_hindered passes events on without the end of those tests: theirs comes when they were
+# but_hindered passes events on except for the end of those tests, which comes after they were
 # run again.
 but_hindered() {
   awk '

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Install what `make test` needs on a Debian machine, as little as possible, and
-# nothing that is there already. With the argument "bench": also what
-# `make bench` compares with and runs. It says what it could not install, and exits 1
-# then.
+# nothing that is already installed. With the argument "bench", also install what
+# `make bench` runs and compares with. The script says what it could not install, and
+# then exits 1.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 say() { printf '%s\n' "$*" >&2; }
@@ -11,7 +11,7 @@ sudo=
 [ "$(id -u)" = 0 ] || { command -v sudo >/dev/null && sudo=sudo; }
 
 have() { command -v "$1" >/dev/null 2>&1; }
-# missing: the packages of what the tests call and is not here.
+# missing: the packages of the programs that the tests call and that are not installed.
 missing() {
   need=()
   have gcc || need+=(gcc libc6-dev)
@@ -40,7 +40,7 @@ missing
 if [ ${#need[@]} -gt 0 ]; then
   if have apt-get; then
     say "installing: ${need[*]}"
-    # A fresh machine may be at its own updates, which hold apt's lock.
+    # A fresh machine may be running its own updates, which hold apt's lock.
     $sudo apt-get -qq -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 update >&2 || true
     for p in "${need[@]}"; do
       DEBIAN_FRONTEND=noninteractive $sudo apt-get -y -qq -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 --no-install-recommends install "$p" >/dev/null || say "could not install $p"

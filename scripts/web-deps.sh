@@ -1,6 +1,6 @@
 #!/bin/bash
-# Install the page's tools, if they are not there as web/package-lock.json has them:
-# a network that is away does not matter then.
+# Install the page's tools unless they are already installed as web/package-lock.json has
+# them, in which case no network is needed.
 set -uo pipefail
 cd "$(dirname "$0")/../web"
 done=node_modules/.candid-ok

@@ -1,4 +1,4 @@
-// Reading what internal/format/html/encode.go writes; the layout is described there.
+// Reads the output of internal/format/html/encode.go, where the layout is described.
 
 import { parse, type Name } from "./flame/label";
 import { fromDepth, type Cells, type Tree } from "./flame/tree";
@@ -28,13 +28,13 @@ export interface Header {
   readonly compared?: Compared;
 }
 
-// Compared says of two recordings in one file which is which.
+// Compared says which of two recordings in one file is which.
 export interface Compared {
   readonly names: readonly [string, string];
   readonly second: number; // the first thread of the new one
   readonly normalize: "total" | "time" | "none";
   readonly scale: readonly [number, number]; // of a weight, unless shares are compared
-  readonly effective: readonly [number, number]; // how many samples of the same weight tell as much
+  readonly effective: readonly [number, number]; // how many samples of equal weight carry the same information
   readonly samples: readonly [number, number];
   readonly seconds: readonly [number, number]; // 0: not known
 }
@@ -45,7 +45,7 @@ export interface Quality {
   readonly samples: number;
   readonly complete: number;
   readonly stitched: number;
-  readonly unnamed?: number; // absent in pages of before
+  readonly unnamed?: number; // absent in older pages
   readonly heuristic: number;
   readonly truncated: number;
   readonly broken: number;
@@ -76,7 +76,7 @@ export interface Data {
   readonly stitched: Uint8Array;
   readonly coarse: Uint8Array;
   readonly virtual: Uint8Array;
-  readonly samples: ArrayLike<number>; // of the whole recording, with those below it
+  readonly samples: ArrayLike<number>; // of the whole recording, including the subtree
   cells: Cells;
 }
 
@@ -108,7 +108,7 @@ class Reader {
     return s;
   }
 
-  // column reads the next column into an array that make gives.
+  // column reads the next column into an array that make returns.
   column<T extends Int32Array | Uint8Array | Float64Array>(make: (n: number) => T): T {
     const n = this.uint32();
     if (n > this.bytes.length) throw new Error("the data is damaged: a column longer than the file");
@@ -170,7 +170,7 @@ export function decode(bytes: Uint8Array): Data {
   return { header, funcs, names, kind, starts, tree, line, lines, derived, heuristic, stitched, coarse, virtual, samples: samplesOf(tree, cells), cells };
 }
 
-// samplesOf adds up the samples of all events by node, with those below it.
+// samplesOf adds up the samples of all events by node, including the subtree.
 export function samplesOf(tree: Tree, cells: Cells): Float64Array {
   const out = new Float64Array(tree.n);
   for (let i = 0; i < cells.n; i++) out[cells.node[i]] += cells.count[i];
@@ -190,7 +190,7 @@ export function named(header: Header, func: ArrayLike<number>, kind: Uint8Array)
   return { funcs, names: funcs.map((f, i) => parse(f.name, managed(kind[i], f))) };
 }
 
-// managed says whether a name is written pkg.Class.method.
+// managed reports whether a name is written pkg.Class.method.
 function managed(kind: number, f: Func): boolean {
   return kind >= 3 && kind <= 10 && kind !== 8 && !f.name.includes("::");
 }

@@ -1,10 +1,11 @@
-// Whether chance explains that a share differs between two recordings: the rule of
-// internal/diff/chance.go, with shares of all that there is.
+// Whether chance explains the difference of a share between two recordings: the rule of
+// internal/diff/chance.go, for shares of the whole.
 
-// SIGMAS is what diff.Unlikely comes to in standard deviations.
+// SIGMAS is diff.Unlikely in standard deviations.
 const SIGMAS = 2.999976992703393, UNLIKELY = 0.0027;
 
-// Tally is what one of the two has: its samples' weight, and how many of the same weight tell as much.
+// Tally is the total of one of the two: its samples' weight, and how many samples of equal weight
+// carry the same information.
 export interface Tally { readonly weight: number; readonly effective: number }
 
 export function effective(n: { readonly samples: number; readonly weight: number }, squares: number): number {
@@ -14,7 +15,8 @@ export function effective(n: { readonly samples: number; readonly weight: number
 const LOGS = new Float64Array(1024); // of factorials
 for (let i = 2; i < LOGS.length; i++) LOGS[i] = LOGS[i - 1] + Math.log(i);
 
-// logFactorial is that of a whole number, by Stirling's series where it is large.
+// logFactorial is the logarithm of the factorial of a whole number, by Stirling's series if it is
+// large.
 function logFactorial(n: number): number {
   if (n < LOGS.length) return LOGS[n];
   return (n + 0.5) * Math.log(n) - n + 0.5 * Math.log(2 * Math.PI) + 1 / (12 * n) - 1 / (360 * n * n * n);
@@ -24,19 +26,20 @@ function choose(n: number, k: number): number {
   return k < 0 || k > n ? -Infinity : logFactorial(n) - logFactorial(k) - logFactorial(n - k);
 }
 
-// Chance is asked about many parts of the same two.
+// Chance answers for many parts of the same two totals.
 export class Chance {
-  private readonly known = new Map<string, boolean>(); // of small numbers, which come again and again
+  private readonly known = new Map<string, boolean>(); // for small numbers, which recur often
 
   constructor(private readonly before: Tally, private readonly after: Tally) {}
 
-  // explains says whether chance alone does, of weights before and after.
+  // explains reports whether chance alone explains the difference of the weights before and
+  // after.
   explains(before: number, after: number): boolean {
     const { before: b, after: a } = this;
     let n1 = b.effective, n2 = a.effective;
     let k1 = b.weight > 0 ? (before / b.weight) * n1 : 0, k2 = a.weight > 0 ? (after / a.weight) * n2 : 0;
     if (n1 <= 0 || n2 <= 0 || k1 + k2 <= 0 || k1 + k2 >= n1 + n2) return true;
-    if (k1 + k2 > (n1 + n2) / 2) [k1, k2] = [n1 - k1, n2 - k2]; // the rarer of the two outcomes tells the same
+    if (k1 + k2 > (n1 + n2) / 2) [k1, k2] = [n1 - k1, n2 - k2]; // the rarer of the two outcomes gives the same answer
     const k = k1 + k2, n = n1 + n2;
     if ((Math.min(n1, n2) * k) / n > 50) {
       const p = k / n;
@@ -50,14 +53,14 @@ export class Chance {
   }
 }
 
-// exact is Fisher's test of both sides.
+// exact is Fisher's two-sided test.
 function exact(n1: number, n2: number, k: number, k2: number): boolean {
   const all = choose(n1 + n2, k);
   return likely(Math.min(k2, k), (x) => choose(n2, x) + choose(n1, k - x) - all);
 }
 
-// likely adds up probabilities, of which at gives the logarithm, from most down, and says
-// whether twice as much is more than UNLIKELY.
+// likely adds up probabilities, whose logarithms at returns, from most down, and reports whether
+// twice the sum is more than UNLIKELY.
 function likely(most: number, at: (x: number) => number): boolean {
   let sum = 0;
   for (let x = most; x >= 0; x--) {
@@ -69,8 +72,8 @@ function likely(most: number, at: (x: number) => number): boolean {
   return 2 * sum > UNLIKELY;
 }
 
-// Rates is asked about parts of two that are compared by the second, or as they are: seen is how
-// many samples of each side tell of one and the same time.
+// Rates answers for parts of two that are compared per second, or as they are: seen is how many
+// samples of each side stand for the same time.
 export class Rates {
   private readonly known = new Map<string, boolean>();
 

@@ -1,15 +1,14 @@
-// The colours of the graph. Kinds are told apart by hue and by lightness, so
-// that they stay apart for people who see fewer hues: blues and greens are
-// managed code, the brighter the better compiled; ochre and orange lie outside
-// of it.
+// The colours of the graph. Kinds differ in hue and in lightness, so that people who see fewer
+// hues can tell them apart: blues and greens are managed code, the brighter the better compiled;
+// ochre and orange are code outside of it.
 
 // NAMES are the kinds that have a colour of their own.
 const NAMES = ["unknown", "kernel", "native", "interpreted", "compiled", "C1", "C2", "inlined", "stub", "native method", "AOT", "no stack"];
 
 export const KINDS = NAMES.length;
 
-// colorsOf gives each of some kinds the number of its colour. A kind that this page does not know
-// has that of the unknown ones, and its own name.
+// colorsOf returns the colour number of each kind. A kind that this page does not know has the
+// colour of unknown kinds, and its own name.
 export function colorsOf(kinds: readonly string[]): Uint8Array {
   return Uint8Array.from(kinds, (name) => Math.max(0, NAMES.indexOf(name)));
 }
@@ -25,13 +24,13 @@ export interface Theme {
   readonly dim: string;
   readonly match: string;
   readonly matchText: string;
-  readonly faded: readonly string[]; // [kind], while something else is looked for
+  readonly faded: readonly string[]; // [kind], while something else is searched for
   readonly fadedText: string;
   readonly root: string;
   readonly hatch: string;
   readonly focus: string;
-  readonly strong: readonly string[]; // the same where no text stands on it
-  readonly change: readonly string[]; // from all gone over the same to all new, CHANGES of them
+  readonly strong: readonly string[]; // the same for areas without text
+  readonly change: readonly string[]; // from vanished through unchanged to new, CHANGES steps
   // The same as pixels, 0xAABBGGRR.
   readonly fillPixel: Uint32Array; // [kind * SHADES + shade]
   readonly fadedPixel: Uint32Array; // [kind]
@@ -41,7 +40,7 @@ export interface Theme {
   readonly changePixel: Uint32Array;
 }
 
-// CHANGES is how many steps there are from what is gone to what is new.
+// CHANGES is the number of steps from vanished to new.
 export const CHANGES = 21;
 
 type HSL = readonly [h: number, s: number, l: number];
@@ -66,7 +65,7 @@ function css([h, s, l]: HSL, add = 0): string {
   return `hsl(${h} ${s}% ${l + add}%)`;
 }
 
-// pixel gives a colour as it lies in a canvas's memory.
+// pixel returns a colour as a canvas stores it in memory.
 function pixel([h, s, l]: HSL, add = 0): number {
   const light = (l + add) / 100;
   const a = (s / 100) * Math.min(light, 1 - light);
@@ -82,7 +81,7 @@ function hexPixel(hex: string): number {
   return (0xff000000 | ((v & 0xff) << 16) | (v & 0xff00) | (v >> 16)) >>> 0;
 }
 
-// mix gives the colour between two pixels, 0 for a and 1 for b.
+// mix returns the colour between two pixels, 0 for a and 1 for b.
 export function mix(a: number, b: number, t: number): number {
   let out = 0xff000000;
   for (let shift = 0; shift < 24; shift += 8) {
@@ -96,7 +95,7 @@ type Plain = Omit<Theme, "change" | "strong" | "changePixel" | "fill" | "faded" 
 
 function theme(plain: Plain, kinds: readonly HSL[], fade: (c: HSL) => HSL): Theme {
   const steps = [-2.5, 0, 2.5];
-  // Less is blue and more is orange, which all eyes tell apart; the same is grey.
+  // Less is blue and more is orange, which everybody can tell apart; unchanged is grey.
   const changes = Array.from({ length: CHANGES }, (_, i): HSL => {
     const d = (2 * i) / (CHANGES - 1) - 1;
     const l = plain.name === "light" ? 90 - 22 * Math.abs(d) : 24 + 12 * Math.abs(d);

@@ -1,6 +1,6 @@
-// Drawing: from typed arrays to rectangles on a canvas. Only the rows that can
-// be seen are looked at, and in each only what is at least a pixel wide: what
-// is narrower is found by binary search, one look a pixel.
+// Drawing: from typed arrays to rectangles on a canvas. Only visible rows are processed, and in
+// each row only frames at least a pixel wide: narrower ones are found by binary search, one
+// search for each pixel.
 
 import { mix, SHADES, type Theme } from "./colors";
 import { firstAfter, type Layout } from "./layout";
@@ -9,7 +9,7 @@ import { anyIn, countRow, type Match } from "./search";
 import type { Tree } from "./tree";
 
 export interface View {
-  readonly x0: number; // what is seen, in the unit of the values
+  readonly x0: number; // the visible range, in the unit of the values
   readonly x1: number;
   readonly width: number; // of the canvas, in CSS pixels
   readonly height: number;
@@ -36,7 +36,7 @@ export interface Scene {
   readonly hovered: number; // node under the pointer, or -1
 }
 
-// The part of CanvasRenderingContext2D that is used, so that tests can stand in.
+// The part of CanvasRenderingContext2D that is used, so that tests can replace it.
 export interface Canvas {
   fillStyle: string | CanvasPattern | CanvasGradient;
   strokeStyle: string | CanvasPattern | CanvasGradient;
@@ -47,21 +47,21 @@ export interface Canvas {
   fillText(s: string, x: number, y: number, maxWidth?: number): void;
 }
 
-// Stamp puts an image on the canvas of which each row of pixels (0xAABBGGRR, 0
-// for none) is stretched to the height of a row of frames.
+// Stamp puts an image on the canvas and stretches each of its rows of pixels (0xAABBGGRR, 0 for
+// none) to the height of a row of frames.
 export type Stamp = (pixels: Uint32Array, width: number, rows: number, y: number, rowHeight: number) => void;
 
 // NARROW is the width, in pixels, under which frames are drawn together.
 export const NARROW = 1;
 
-// rowTop gives the upper edge of a row on the canvas.
+// rowTop returns the upper edge of a row on the canvas.
 export function rowTop(v: View, rows: number, row: number): number {
   if (!v.flame) return row * v.rowHeight - v.scroll;
   const content = Math.max(rows * v.rowHeight, v.height);
   return content - (row + 1) * v.rowHeight - v.scroll;
 }
 
-// rowOf gives the row at a height on the canvas; it may not exist.
+// rowOf returns the row at a height on the canvas; it may not exist.
 export function rowOf(v: View, rows: number, y: number): number {
   if (!v.flame) return Math.floor((y + v.scroll) / v.rowHeight);
   const content = Math.max(rows * v.rowHeight, v.height);
@@ -96,8 +96,8 @@ export function draw(c: Canvas, s: Scene, v: View, hatch: string | CanvasPattern
   const texts: Text[] = [];
   const hatched: number[] = [];
   const minText = 3 * s.charWidth + 8;
-  // What is narrow goes into an image, a pixel a frame wide and high: tens of
-  // thousands of rectangles would take longer than everything else.
+  // Narrow frames go into an image, a pixel wide and high for each: tens of thousands of
+  // rectangles would take longer than everything else.
   const span = Math.ceil(v.width);
   const seen = bottom - top + 1;
   if (seen <= 0) return 0;
@@ -126,12 +126,12 @@ export function draw(c: Canvas, s: Scene, v: View, hatch: string | CanvasPattern
         k++;
         continue;
       }
-      // One pixel for all that begins in it: in the colour of what lies at its
-      // middle, or of a match if there is one among them.
+      // One pixel for all frames that begin in it: in the colour of the frame at its middle, or of a
+      // match if there is one among them.
       const px = Math.floor(left);
       const edge = v.x0 + (px + 1) / scale;
       let next = firstAfter(l, k + 1, hi, edge);
-      // What reaches over the edge but is narrow too belongs to the next pixel.
+      // A narrow frame that reaches over the edge belongs to the next pixel.
       if (next <= k) next = k + 1;
       const hit = match && anyIn(match, row, k, next);
       const mid = l.rowNodes[Math.min(next - 1, firstAfter(l, k, next, v.x0 + (px + 0.5) / scale))];
@@ -177,7 +177,7 @@ function pixelOf(s: Scene, i: number, sym: number): number {
   return s.match ? s.theme.fadedPixel[s.kind[sym]] : s.theme.fillPixel[s.kind[sym] * SHADES + s.shade[sym]];
 }
 
-// write puts the names on, first all that is dim, then all that is not.
+// write draws the names, first all dim text, then all other text.
 function write(c: Canvas, s: Scene, v: View, texts: readonly Text[]): void {
   const { theme } = s;
   const baseline = v.rowHeight / 2;

@@ -1,19 +1,19 @@
-// What is written on a frame, by how much room there is: method and class
-// before everything else, then the package, then the rest.
+// The text on a frame, by the room that there is: method and class before everything else, then
+// the package, then the rest.
 
 export interface Name {
   readonly full: string;
-  readonly short: number; // where the class begins: what is before it is dimmed or left out
+  readonly short: number; // where the class begins: the part before it is dimmed or left out
   readonly method: number; // where the method begins
-  readonly end: number; // where the method ends: what follows are parameters
+  readonly end: number; // where the method ends: parameters follow
 }
 
-// parse finds the parts of a name: pkg.Class.method, ns::Class::method(args),
-// one word, or path/module+0x1f where there is no symbol.
+// parse finds the parts of a name: pkg.Class.method, ns::Class::method(args), one word, or
+// path/module+0x1f if there is no symbol.
 export function parse(full: string, managed: boolean): Name {
   if (full.startsWith("[")) return { full, short: 0, method: 0, end: full.length };
   if (/\+0x[0-9a-f]+$/.test(full)) {
-    const module = full.lastIndexOf("/") + 1; // points in it, as in libc.so.6, part nothing
+    const module = full.lastIndexOf("/") + 1; // dots in it, as in libc.so.6, separate nothing
     return { full, short: module, method: module, end: full.length };
   }
   if (managed) {
@@ -54,19 +54,19 @@ export function parse(full: string, managed: boolean): Name {
   return { full, short, method, end };
 }
 
-// parseGo finds the parts of a name that Go's compiler gave: path/pkg.Func,
-// path/pkg.(*Type).Method, path/pkg.Func[go.shape.int].func1; null for any other. C
-// compilers put words like .cold and .part.0 behind a name.
+// parseGo finds the parts of a name given by Go's compiler: path/pkg.Func,
+// path/pkg.(*Type).Method, path/pkg.Func[go.shape.int].func1; null for any other name. C
+// compilers append words like .cold and .part.0 to a name.
 function parseGo(full: string): Name | null {
   if (!/^[^\s:<>()]+\.(\(\*?[^()]+\)\.)?[^\s:<>()]+$/.test(full) || /\.(cold|part|constprop|isra|lto_priv|localalias|llvm)(\.|$)/.test(full)) return null;
   const bracket = full.search(/[[(]/);
   const short = full.lastIndexOf("/", bracket < 0 ? full.length : bracket) + 1;
-  let method = 0; // behind the last point outside of brackets
+  let method = 0; // after the last dot outside of brackets
   for (let i = short, deep = 0; i < full.length; i++) {
     const c = full[i];
     if (c === "[" || c === "(") deep++;
     else if (c === "]" || c === ")") deep--;
-    // A function in a function is known by the one that it is in.
+    // A function inside a function is known by the outer one.
     else if (c === "." && deep === 0 && !/^(func|gowrap|deferwrap)?\d+(\.|$)/.test(full.slice(i + 1, i + 24))) method = i + 1;
   }
   return method > short && method < full.length ? { full, short, method, end: full.length } : null;
@@ -79,7 +79,7 @@ export interface Label {
 
 const NONE: Label = { dim: "", text: "" };
 
-// fit gives the label for a name where there is room for n characters.
+// fit returns the label for a name with room for n characters.
 export function fit(name: Name, n: number): Label {
   if (n < 3) return NONE;
   const { full, short, method, end } = name;
@@ -88,7 +88,7 @@ export function fit(name: Name, n: number): Label {
   if (end <= n) return { dim: full.slice(0, short), text: whole };
   if (whole.length <= n) {
     const room = n - whole.length;
-    // As much of the package as there is room for, cut at its left.
+    // As much of the package as fits, cut at its left.
     return room >= 5 ? { dim: "…" + full.slice(short - (room - 1), short), text: whole } : { dim: "", text: whole };
   }
   const word = full.slice(method, end);
@@ -99,8 +99,8 @@ export function fit(name: Name, n: number): Label {
   return { dim: "", text: word.slice(0, n - 1) + "…" };
 }
 
-// columns is how many columns of a fixed-width font s takes: most signs of East
-// Asian scripts and pictographs take two.
+// columns is the number of columns of a fixed-width font that s takes: most East Asian characters
+// and pictographs take two.
 export function columns(s: string): number {
   let n = 0;
   for (const c of s) {

@@ -1,5 +1,5 @@
-// Where the frames lie: horizontally in the unit of the values, vertically in
-// rows by depth. Nothing here knows a page or a pixel.
+// The positions of the frames: horizontally in the unit of the values, vertically in rows by
+// depth. Nothing here knows a page or a pixel.
 
 import type { Tree } from "./tree";
 
@@ -8,19 +8,19 @@ export interface Layout {
   readonly total: Float64Array; // width of each node
   readonly rowStart: Int32Array; // row d holds rowNodes[rowStart[d]] up to rowNodes[rowStart[d+1]]
   readonly rowNodes: Int32Array; // nodes wider than nothing, row by row, left to right
-  readonly right: Float64Array; // right edge of each of rowNodes: what is looked for lies together
+  readonly right: Float64Array; // right edge of each of rowNodes: kept together for searching
   readonly rows: number;
-  bySymbol?: Int32Array; // how many of rowNodes are of each symbol, once somebody searched
-  rowSym?: (Int32Array | undefined)[]; // by row: the symbols of its nodes, once somebody searched there
-  before?: Int32Array; // what a search counts in
+  bySymbol?: Int32Array; // number of rowNodes of each symbol, once there was a search
+  rowSym?: (Int32Array | undefined)[]; // by row: the symbols of its nodes, once a search counted the row
+  before?: Int32Array; // the counts of a search
 }
 
-// layout lays the frames out. The arrays of old are used again if they are long enough:
-// it is not valid any more.
+// layout lays the frames out. It reuses the arrays of old if they are long enough: old is not
+// valid afterwards.
 export function layout(tree: Tree, total: Float64Array, old?: Layout): Layout {
   const { n, depth } = tree;
   const x = old && old.x.buffer.byteLength >= 8 * n ? new Float64Array(old.x.buffer, 0, n) : new Float64Array(n);
-  // By depth: where the next node begins. That of a node's children is the node's own.
+  // By depth: where the next node begins. A node's children begin where the node does.
   let deepest = 0;
   for (let i = 0; i < n; i++) if (depth[i] > deepest) deepest = depth[i];
   const next = new Float64Array(deepest + 2);
@@ -55,8 +55,8 @@ export function layout(tree: Tree, total: Float64Array, old?: Layout): Layout {
   return { x, total, rowStart, rowNodes, right, rows, before };
 }
 
-// firstAfter gives the index into rowNodes, from lo up to hi, of the first node
-// whose right edge lies right of at; hi if there is none. It is mostly near lo.
+// firstAfter returns the index into rowNodes, from lo up to hi, of the first node whose right
+// edge lies to the right of at; hi if there is none. It is usually near lo.
 export function firstAfter(l: Layout, lo: number, hi: number, at: number): number {
   const { right } = l;
   for (let step = 1; lo < hi; step *= 2) {
@@ -75,7 +75,7 @@ export function firstAfter(l: Layout, lo: number, hi: number, at: number): numbe
   return lo;
 }
 
-// nodeAt gives the node at a row and a position, or -1.
+// nodeAt returns the node at a row and a position, or -1.
 export function nodeAt(l: Layout, row: number, at: number): number {
   if (row < 0 || row >= l.rows) return -1;
   const k = firstAfter(l, l.rowStart[row], l.rowStart[row + 1], at);
@@ -84,14 +84,14 @@ export function nodeAt(l: Layout, row: number, at: number): number {
   return l.x[i] <= at ? i : -1;
 }
 
-// neighbour gives the node beside i in its row, dir -1 or 1, or -1.
+// neighbour returns the node next to i in its row, dir -1 or 1, or -1.
 export function neighbour(l: Layout, tree: Tree, i: number, dir: -1 | 1): number {
   const row = tree.depth[i];
   const k = firstAfter(l, l.rowStart[row], l.rowStart[row + 1], l.x[i]) + dir;
   return k >= l.rowStart[row] && k < l.rowStart[row + 1] ? l.rowNodes[k] : -1;
 }
 
-// heaviestChild gives the widest child of i, or -1.
+// heaviestChild returns the widest child of i, or -1.
 export function heaviestChild(l: Layout, tree: Tree, i: number): number {
   let best = -1;
   for (let c = i + 1; c < tree.end[i]; c = tree.end[c]) {
@@ -100,7 +100,7 @@ export function heaviestChild(l: Layout, tree: Tree, i: number): number {
   return best;
 }
 
-// deepestCovering gives the deepest node that spans all of [x0, x1].
+// deepestCovering returns the deepest node that spans all of [x0, x1].
 export function deepestCovering(l: Layout, tree: Tree, x0: number, x1: number): number {
   const slack = 1e-9 * (l.total[0] || 1);
   let at = 0;

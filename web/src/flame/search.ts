@@ -1,4 +1,4 @@
-// Searching: names are matched once each, the tree is then only looked at.
+// Searching: each name is matched once, then the tree is only scanned.
 
 import type { Layout } from "./layout";
 import type { Tree } from "./tree";
@@ -6,20 +6,20 @@ import type { Tree } from "./tree";
 export interface Match {
   readonly symbols: Uint8Array; // 1 for the symbols that match
   readonly nodes: number; // how many frames match, of those wider than nothing
-  readonly total: number; // what they make up together, each stack counted once
-  readonly before: Int32Array; // how many of a row's rowNodes match before each index and after its first; of rows that were counted
-  readonly counted: Uint8Array; // 1 for those
+  readonly total: number; // their combined total, each stack counted once
+  readonly before: Int32Array; // how many of a row's rowNodes match before each index and after its first; for rows that were counted
+  readonly counted: Uint8Array; // 1 for rows that were counted
 }
 
-// compile gives the expression that text means, without regard to case unless
-// it holds a capital letter, or why it is none.
+// compile returns the expression for text, case-insensitive unless text has a capital letter, or
+// the reason why it is not an expression.
 export function compile(text: string): { re?: RegExp; error?: string } {
   if (text === "") return {};
   try {
     return { re: new RegExp(text, /\p{Lu}/u.test(text.replace(/\\./g, "")) ? "u" : "iu") };
   } catch {
-    // Names are full of characters that mean something in an expression:
-    // without the u flag more of them stand for themselves.
+    // Names are full of characters that mean something in an expression: without the u flag more of
+    // them stand for themselves.
   }
   try {
     return { re: new RegExp(text, /[A-Z]/.test(text.replace(/\\./g, "")) ? "" : "i") };
@@ -35,8 +35,8 @@ export function matching(names: readonly string[], re: RegExp): Uint8Array {
   return out;
 }
 
-// match finds the nodes with marked symbols. A matching frame under another one
-// is found, but adds nothing to the total: its time is in there already.
+// match finds the nodes with marked symbols. A matching frame under another one is found, but
+// adds nothing to the total: its time is already included.
 export function match(tree: Tree, l: Layout, symbols: Uint8Array): Match {
   const { sym, end, n } = tree;
   let total = 0;
@@ -64,7 +64,7 @@ function countSymbols(tree: Tree, l: Layout, symbols: number): Int32Array {
   return out;
 }
 
-// countRow counts the matches of one row: of most rows nobody sees any.
+// countRow counts the matches of one row: most rows are never visible.
 export function countRow(m: Match, tree: Tree, l: Layout, row: number): void {
   if (m.counted[row]) return;
   m.counted[row] = 1;
@@ -85,7 +85,7 @@ export function countRow(m: Match, tree: Tree, l: Layout, row: number): void {
   }
 }
 
-// anyIn says whether some of rowNodes from k up to next match, which are of a counted row.
+// anyIn reports whether some of rowNodes from k up to next match; their row has been counted.
 export function anyIn(m: Match, row: number, k: number, next: number): boolean {
   return m.before[next + row] > m.before[k + row];
 }
@@ -103,7 +103,7 @@ export function within(tree: Tree, l: Layout, symbols: Uint8Array, at: number): 
   return total;
 }
 
-// steps are the matching nodes that step goes to, in preorder.
+// steps are the matching nodes that step visits, in preorder.
 export function steps(tree: Tree, l: Layout, symbols: Uint8Array): number[] {
   const hits: number[] = [];
   for (let i = 1; i < tree.n; ) {
@@ -115,9 +115,9 @@ export function steps(tree: Tree, l: Layout, symbols: Uint8Array): number[] {
   return hits;
 }
 
-// step gives the matching node after (dir 1) or before (dir -1) node from, in
-// preorder and around the end; -1 if there is none. Nodes under a matching node
-// are left out, so that a recursion is one step.
+// step returns the matching node after (dir 1) or before (dir -1) node from, in preorder and
+// around the end; -1 if there is none. Nodes under a matching node are left out, so that a
+// recursion is one step.
 export function step(tree: Tree, l: Layout, symbols: Uint8Array, from: number, dir: -1 | 1): number {
   const hits = steps(tree, l, symbols);
   if (!hits.length) return -1;

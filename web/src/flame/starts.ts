@@ -1,27 +1,28 @@
-// The tree without the frames by which threads and programs start: what flame.Tree.FoldStarts
-// does for the viewer, for a page that has nobody to ask.
+// The tree without the frames by which threads and programs start: the same as
+// flame.Tree.FoldStarts does for the viewer, for a page without a server.
 
 import { samplesOf, type Data } from "../data";
 import { fromDepth, type Cells, type Tree } from "./tree";
 
-// Of a symbol: it may be of what starts a thread, its name says so, and it is what a thread is
-// there for if something that starts one calls it.
+// By symbol: it may be a frame by which a thread starts, its name says that it is one, and it is
+// the purpose of a thread if a frame by which threads start calls it.
 const START = 1, NAMED = 2, BEGINS = 4;
 
 export interface Folded {
   readonly tree: Tree;
-  readonly to: Int32Array; // by node: where it is in it
-  readonly from: Int32Array; // by node of it: the heaviest of those that it was made of
+  readonly to: Int32Array; // by node: its place in the folded tree
+  readonly from: Int32Array; // by node of the folded tree: the heaviest of the nodes that it was made from
 }
 
-// foldStarts gives null if there is nothing to fold. samples are those of each node with what
-// is below it; siblings stand in the order of it.
+// foldStarts returns null if there is nothing to fold. samples are those of each node including
+// its subtree; siblings are in the order of samples.
 export function foldStarts(tree: Tree, marks: Uint8Array, samples: Float64Array): Folded | null {
   const { n, sym, parent } = tree;
   const start = new Uint8Array(n), leads = new Uint8Array(n), body = new Uint8Array(n);
   for (let i = n - 1; i > 0; i--) {
     const m = marks[sym[i]];
-    // Without names what a VM's own threads do looks like their start: then what leads to one is.
+    // Without names, the work of a VM's own threads looks like their start: then only the frames
+    // that lead to a start count as one.
     if (m & START && (m & NAMED || leads[i])) start[i] = leads[parent[i]] = 1;
   }
   let any = false;
@@ -33,19 +34,19 @@ export function foldStarts(tree: Tree, marks: Uint8Array, samples: Float64Array)
   if (!any) return null;
   const own = samples.slice();
   for (let i = 1; i < n; i++) own[parent[i]] -= samples[i];
-  const left = new Float64Array(n); // of a start: samples of stacks that stay as they are
+  const left = new Float64Array(n); // for a start: samples of stacks that stay as they are
   for (let i = n - 1; i > 0; i--) {
     if (start[i]) left[i] += own[i];
     else if (!body[i]) left[i] = samples[i];
     if (start[parent[i]]) left[parent[i]] += left[i];
   }
 
-  // New nodes, of which a parent comes before its children: no more than there were.
+  // New nodes, parents before their children: no more than there were.
   const symbol = new Int32Array(n).fill(-1), above = new Int32Array(n), first = new Int32Array(n).fill(-1), last = new Int32Array(n).fill(-1), next = new Int32Array(n).fill(-1);
   const total = new Float64Array(n), from = new Int32Array(n);
   let made = 1;
-  const several = new Uint8Array(n); // it may have children that were several nodes, or in another order
-  const known = new Map<number, number>(); // children of those, by both's numbers
+  const several = new Uint8Array(n); // its children may come from several nodes, or be in another order
+  const known = new Map<number, number>(); // children of those, by the numbers of both
   const key = (at: number, s: number): number => at * marks.length + s;
   const mixed = (at: number): void => {
     if (several[at]) return;
@@ -99,7 +100,7 @@ export function foldStarts(tree: Tree, marks: Uint8Array, samples: Float64Array)
   return { tree: fromDepth(depth, syms), to: to.map((c) => place[c]), from: source };
 }
 
-// withoutStarts is the data of a page so; null if there is nothing to fold.
+// withoutStarts is the data of a page with starts folded; null if there is nothing to fold.
 export function withoutStarts(data: Data, marks: Uint8Array): Data | null {
   const { tree, cells } = data;
   const f = foldStarts(tree, marks, samplesOf(tree, cells));
@@ -116,7 +117,7 @@ export function withoutStarts(data: Data, marks: Uint8Array): Data | null {
   };
 }
 
-// moved are cells whose nodes are elsewhere, in the order of nodes.
+// moved returns the cells at the new places of their nodes, in the order of nodes.
 function moved(cells: Cells, to: Int32Array, nodes: number): Cells {
   const at = new Int32Array(nodes + 1); // where the cells of a node begin
   for (let i = 0; i < cells.n; i++) at[to[cells.node[i]] + 1]++;

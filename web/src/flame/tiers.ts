@@ -1,22 +1,23 @@
 // One frame for each function: a tree in which frames that differ only in their kind of code
 // (interpreted, C1, C2, inlined) are one. A runtime compiles a method again and again, so that
-// otherwise one method is a tower for each tier it ran in.
+// otherwise a method would have a tower for each tier it ran in.
 
 import { fromDepth, type Tree, type Values } from "./tree";
 
 export interface Merged {
   readonly tree: Tree; // sym is the symbol of a member of the dominant kind: see settle
-  readonly to: Int32Array; // by node of the tree as recorded: where it is in this one
+  readonly to: Int32Array; // by node of the tree as recorded: its place in this one
   readonly first: Int32Array; // by node, and one more: where its members begin
   readonly members: Int32Array; // nodes of the tree as recorded, ascending for each node
 }
 
-// mergeTiers gives null if no two frames are of one function. key is by symbol, the same for
-// symbols of one function; samples are those of each node with what is below it, by which
-// siblings are put in order.
+// mergeTiers returns null if no two frames are of one function. key is by symbol, the same for
+// symbols of one function; samples are those of each node including its subtree, and determine
+// the order of siblings.
 export function mergeTiers(tree: Tree, key: Int32Array, samples: ArrayLike<number>): Merged | null {
   const { n, sym, parent } = tree;
-  // Nodes are numbered as they are met first; a parent is met before its children.
+  // Nodes are numbered in the order in which they are first met; a parent is met before its
+  // children.
   const above = new Int32Array(n), keys = new Int32Array(n).fill(-1), total = new Float64Array(n);
   const to = new Int32Array(n);
   let slots = 64;
@@ -41,7 +42,7 @@ export function mergeTiers(tree: Tree, key: Int32Array, samples: ArrayLike<numbe
   }
   if (made === n) return null;
 
-  // The order in which each node is followed by what is below it, the heaviest child first.
+  // The order in which each node is followed by its subtree, the heaviest child first.
   const size = new Int32Array(made).fill(1), begin = new Int32Array(made + 1), down = new Int32Array(made);
   for (let c = made - 1; c > 0; c--) {
     size[above[c]] += size[c];
@@ -83,8 +84,8 @@ export function mergeTiers(tree: Tree, key: Int32Array, samples: ArrayLike<numbe
   return { tree: fromDepth(depth, syms, origin), to, first, members };
 }
 
-// gather adds up what the members of each node have. The arrays of old are used again if they
-// are as long: it is not valid any more.
+// gather adds up the values of the members of each node. It reuses the arrays of old if they have
+// the same length: old is not valid afterwards.
 export function gather(m: Merged, v: Values, old?: Values): Values {
   const { n } = m.tree;
   const again = old && old.self.length === n;
@@ -97,8 +98,8 @@ export function gather(m: Merged, v: Values, old?: Values): Values {
   return { self: sum("self"), total: sum("total"), count: sum("count"), samples: sum("samples") };
 }
 
-// settle gives each node a symbol of the kind that most of its total is of. total is by node of
-// the tree as recorded, which is fine; kind by symbol.
+// settle gives each node a symbol of the kind that has most of its total. total is by node of
+// fine, the tree as recorded; kind is by symbol.
 export function settle(m: Merged, fine: Tree, total: Float64Array, kind: Uint8Array): void {
   const { first, members, tree: { n, sym } } = m;
   const by = new Float64Array(256);

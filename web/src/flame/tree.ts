@@ -12,7 +12,7 @@ export interface Tree {
   readonly origin: Int32Array; // the node of the unsplit tree it stands for; -1 for the roots of groups
 }
 
-// Cells hold what ended in one node, in one thread, for one event.
+// Cells hold the samples that ended in one node, in one thread, for one event.
 export interface Cells {
   readonly n: number;
   readonly node: Int32Array; // ascending
@@ -29,7 +29,7 @@ export interface Values {
   readonly samples: Float64Array; // total, in samples
 }
 
-// fromDepth completes a tree of which depth and symbol are known, in preorder.
+// fromDepth completes a tree from its depths and symbols, in preorder.
 export function fromDepth(depth: Int32Array, sym: Int32Array, origin?: Int32Array): Tree {
   const n = depth.length;
   const parent = new Int32Array(n);
@@ -50,9 +50,9 @@ export function fromDepth(depth: Int32Array, sym: Int32Array, origin?: Int32Arra
   return { n, sym, depth, parent, end, origin };
 }
 
-// addUp gives each node what ended in it and under it, of one event and of the
-// threads for which threads[t] is not 0. The arrays of old are used again if they
-// are as long: it is not valid any more.
+// addUp adds up, for each node, the samples that ended in it and under it, for one event and the
+// threads for which threads[t] is not 0. It reuses the arrays of old if they have the same
+// length: old is not valid afterwards.
 export function addUp(tree: Tree, cells: Cells, event: number, threads: Uint8Array, old?: Values): Values {
   const { n, depth } = tree;
   const again = old && old.self.length === n;
@@ -65,9 +65,9 @@ export function addUp(tree: Tree, cells: Cells, event: number, threads: Uint8Arr
   }
   const total = again ? old.total : new Float64Array(n);
   const samples = again ? old.samples : new Float64Array(n);
-  // From the last node to the first: what lies below a node has been met, and waits
-  // for it at its depth. Millions of nodes are added up each time that somebody
-  // moves the mouse, and their parents lie far apart.
+  // From the last node to the first: a node's subtree has been met by then, and its sum waits at
+  // the node's depth. Millions of nodes are added up on each movement of the mouse, and their
+  // parents are far apart in memory.
   let deepest = 0;
   for (let i = 0; i < n; i++) if (depth[i] > deepest) deepest = depth[i];
   const weights = new Float64Array(deepest + 2), counts = new Float64Array(deepest + 2);
@@ -84,9 +84,8 @@ export function addUp(tree: Tree, cells: Cells, event: number, threads: Uint8Arr
   return { self, total, count, samples };
 }
 
-// split gives a tree in which every group of threads has a root of its own, and
-// the cells as they fall into it. Group g's root has symbol firstSymbol+g; order
-// says which group comes first.
+// split returns a tree in which every group of threads has its own root, and the cells in it.
+// Group g's root has symbol firstSymbol+g; order says which group comes first.
 export function split(
   tree: Tree, cells: Cells, groupOf: Int32Array, order: ArrayLike<number>, firstSymbol: number,
 ): { tree: Tree; cells: Cells } {
@@ -129,8 +128,8 @@ export function split(
     for (let j = first[g]; j < first[g + 1]; j++) {
       const i = byGroup[j];
       const at = cells.node[i];
-      // Cells come in preorder, so only what lies between the last node's
-      // ancestors and this one is new.
+      // Cells come in preorder, so only the nodes between the last node's ancestors and this one are
+      // new.
       path = [];
       let a = at;
       while (a > 0 && !(a <= last && last < tree.end[a])) {

@@ -1,10 +1,11 @@
-// Where a node of one tree is in another one of the same recording, by the names on the way to it.
+// The place of a node of one tree in another tree of the same recording, by the names on the path
+// to it.
 
 import type { Tree } from "./tree";
 
 type NameOf = (symbol: number) => string;
 
-// wayOf is the names on the way to a node, null if there is none.
+// wayOf is the names on the path to a node, null if there is no path.
 export function wayOf(tree: Tree, name: NameOf, node: number): string[] | null {
   if (node <= 0 || node >= tree.n) return node === 0 ? [] : null;
   const out: string[] = [];
@@ -12,9 +13,9 @@ export function wayOf(tree: Tree, name: NameOf, node: number): string[] | null {
   return out.reverse();
 }
 
-// nodeAt is the node that a way leads to, -1 if it is not there. starts says of each symbol
-// whether threads start by it: a way may have such frames where the tree has none, or lack
-// them where it has them.
+// nodeAt is the node at the end of a path, -1 if it does not exist. starts says for each symbol
+// whether threads start by it: a path may have such frames where the tree has none, or lack them
+// where it has them.
 export function nodeAt(tree: Tree, name: NameOf, starts: Uint8Array, way: readonly string[] | null): number {
   if (!way) return -1;
   let at = below(tree, name, 0, way);
@@ -34,7 +35,7 @@ export function nodeAt(tree: Tree, name: NameOf, starts: Uint8Array, way: readon
   return -1;
 }
 
-// below is the node that a way leads to from another one, -1 if it is not there.
+// below is the node at the end of a path from another node, -1 if it does not exist.
 function below(tree: Tree, name: NameOf, at: number, way: readonly string[]): number {
   for (const next of way) {
     let c = at + 1;

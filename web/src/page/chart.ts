@@ -40,8 +40,8 @@ export class Chart {
   private frame = 0;
   private animation = 0;
   private hatch: CanvasPattern | string = "transparent";
-  private aimed = -1; // a node that is kept in sight until somebody goes elsewhere
-  private aimedAsked = false; // somebody looks for it
+  private aimed = -1; // a node that is kept in sight until the user goes elsewhere
+  private aimedAsked = false; // the user looks for it
   private placed = false;
   private lastHeight = 0;
   private lastTop = 0;
@@ -66,8 +66,8 @@ export class Chart {
     this.show(zoom, false);
   }
 
-  // aim brings a node into sight where so few rows fit that it is likely out of it: in a
-  // small window, or where the page is made larger; in any window if somebody asked for it.
+  // aim brings a node into sight if so few rows fit that it is probably out of sight: in a small
+  // window, or when the page is made larger; in any window if the user asked for it.
   aim(node: number, asked = false): void {
     this.aimed = node;
     this.aimedAsked = asked;
@@ -77,11 +77,11 @@ export class Chart {
   private toAim(): void {
     let node = this.aimed;
     if (node < 0 || node >= this.model.tree.n || !this.height) return;
-    // Of one that is too narrow for a name, what calls it and is not: between frames
-    // without names nobody knows where they are.
+    // If a node is too narrow for a name, its nearest caller that is not: between frames without
+    // names a reader cannot tell where they are.
     const named = (100 / this.canvas.clientWidth) * (this.x1 - this.x0);
     while (node > 0 && this.model.layout.total[node] < named) node = this.model.tree.parent[node];
-    const seen = Math.min(this.height, innerHeight - this.canvas.getBoundingClientRect().top); // the page may go on below the window
+    const seen = Math.min(this.height, innerHeight - this.canvas.getBoundingClientRect().top); // the page may continue below the window
     if (seen >= 16 * this.rowHeight && !this.aimedAsked) return;
     const top = rowTop(this.view(), this.model.layout.rows, this.model.tree.depth[node]);
     if (top < this.rowHeight) this.root.scrollTop += top - 2 * this.rowHeight;
@@ -89,7 +89,7 @@ export class Chart {
     this.lastTop = this.root.scrollTop;
   }
 
-  // rowAt is from where to where in the window a node's row is.
+  // rowAt is the vertical range of a node's row in the window.
   rowAt(node: number): [number, number] {
     const top = this.canvas.getBoundingClientRect().top + rowTop(this.view(), this.model.layout.rows, this.model.tree.depth[node]);
     return [top, top + this.rowHeight];
@@ -144,7 +144,7 @@ export class Chart {
       const l = this.model.layout;
       const mid = l.x[node] + l.total[node] / 2;
       if (mid < this.x0 || mid > this.x1) {
-        // Outside of what is seen: zoom out to what holds both.
+        // Outside of the visible range: zoom out to a node that holds both.
         let z = this.zoom;
         while (z > 0 && !(l.x[z] <= l.x[node] && l.x[node] + l.total[node] <= l.x[z] + l.total[z])) z = this.model.tree.parent[z];
         this.show(z, false);
@@ -203,7 +203,7 @@ export class Chart {
     this.font = `${rem * 0.78}px ${FONT}`;
     this.context.font = this.font;
     this.charWidth = this.context.measureText("MMMMMMMMMMMMMMMMMMMM").width / 20;
-    if (!this.root.clientHeight) return; // behind another tab: what is seen stays until it is back
+    if (!this.root.clientHeight) return; // behind another tab: the picture stays until the tab is back
     const ratio = devicePixelRatio || 1;
     this.width = Math.max(1, this.root.clientWidth);
     this.height = Math.max(1, this.root.clientHeight);
@@ -244,7 +244,7 @@ export class Chart {
     this.hatch = p ?? "transparent";
   }
 
-  // reveal scrolls as little as shows a row.
+  // reveal scrolls as little as needed to show a row.
   private reveal(row: number, centre: boolean): void {
     const top = rowTop(this.view(), this.model.layout.rows, row);
     if (centre) this.root.scrollTop += top - this.height / 2;
@@ -252,7 +252,7 @@ export class Chart {
     else if (top > this.height - 2 * this.rowHeight) this.root.scrollTop += top - this.height + 3 * this.rowHeight;
   }
 
-  // revealSubtree scrolls so that a node and what it calls are seen, if they are not.
+  // revealSubtree scrolls so that a node and its callees are visible, if they are not.
   private revealSubtree(node: number): void {
     const { tree, layout: l } = this.model;
     let deepest = tree.depth[node];
@@ -263,7 +263,7 @@ export class Chart {
     const inside = (y: number) => y >= 0 && y + this.rowHeight <= this.height;
     if (inside(near) && inside(far)) return;
     this.root.scrollTop += this.flame ? near - (this.height - 4 * this.rowHeight) : near - 3 * this.rowHeight;
-    this.lastTop = this.root.scrollTop; // the window may get another height before it tells
+    this.lastTop = this.root.scrollTop; // the window's height may change before resize reports it
   }
 
   private nodeUnder(e: MouseEvent): number {
@@ -303,7 +303,7 @@ export class Chart {
     this.x0 = x0;
     this.x1 = x1;
     const z = deepestCovering(this.model.layout, this.model.tree, x0, x1);
-    // Of a chain of frames of the same width the one that was zoomed to stays.
+    // In a chain of frames of the same width, the one that was zoomed to stays.
     const l = this.model.layout;
     if (z !== this.zoom && !(l.x[z] === l.x[this.zoom] && l.total[z] === l.total[this.zoom])) {
       this.zoom = z;
@@ -316,7 +316,7 @@ export class Chart {
     const c = this.canvas;
     new ResizeObserver(() => this.resize()).observe(this.root);
     this.root.addEventListener("scroll", () => {
-      // In a window of another height than before it is the window that scrolled: resize comes.
+      // In a window whose height has changed, the window caused the scrolling: resize follows.
       if (this.root.clientHeight === this.lastHeight) this.lastTop = this.root.scrollTop;
       this.redraw();
     }, { passive: true });
@@ -380,7 +380,7 @@ export class Chart {
     });
   }
 
-  // key does what a key means in the graph and says whether it means anything.
+  // key does what a key means in the graph and reports whether it means anything.
   private key(key: string): boolean {
     const { tree, layout: l } = this.model;
     const at = this.selected;

@@ -1,10 +1,10 @@
-// The way from the root to the zoomed frame.
+// The path from the root to the zoomed frame.
 
 import { el } from "./dom";
 import { percent } from "./format";
 import type { Model } from "./model";
 
-const ENDS = 4; // that many from each end of a long way are shown
+const ENDS = 4; // of a long path this many are shown from each end
 
 export class Crumbs {
   readonly root = el("nav", { class: "crumbs", "aria-label": "Zoomed to" });
@@ -41,6 +41,6 @@ export class Crumbs {
       this.root.append(el("span", { class: "share" }, `${percent(values.total[zoom], values.total[0])} of all`),
         el("button", { type: "button", class: "reset", title: "Show all (Escape)", click: () => this.go(0) }, "Reset zoom"));
     }
-    list.scrollLeft = list.scrollWidth; // where it is too long, its end counts
+    list.scrollLeft = list.scrollWidth; // if it is too long, its end is shown
   }
 }

@@ -6,29 +6,29 @@ import { el } from "./dom";
 import { percent, value, count } from "./format";
 import type { Model } from "./model";
 
-// ROUGH says what "coarse" comes to, and what helps.
+// ROUGH says what "coarse" means, and what helps.
 export const ROUGH = "samples are placed at the next safepoint or call: shares inside inlined code are rough. A JVM launched with -XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints places them exactly.";
 
 const MISSING = "no stack";
 
-// share255 reads a share of a node that was written as 0 to 255.
+// part is a share of a node, 0 to 255, as text; "" for all of it.
 function part(v: number): string {
   return v === 255 ? "" : ` in ${percent(v, 255)} of its samples`;
 }
 
-// provenance says how it is known that the frame of a node as recorded is there.
+// provenance says how it is known that a node's frame as recorded is there.
 export function provenance(m: Model, origin: number): string[] {
   return known(m, (by) => by[origin]);
 }
 
-// known says that of shares of a frame, 0 to 255.
+// known says the same for shares of a frame, 0 to 255.
 function known(m: Model, share: (by: Uint8Array) => number): string[] {
   const d = m.data;
   const out: string[] = [];
   const [guess, derived, stitched, coarse, virtual] = [d.heuristic, d.derived, d.stitched, d.coarse, d.virtual].map(share);
   if (guess) out.push(`a guess${part(guess)}`);
   if (derived) out.push(`derived from the code${part(derived)}`);
-  // Which code it was in is certain; which of the methods that are inlined there is not.
+  // The code it was in is certain; the inlined method is not.
   const rough = coarse > derived;
   if (!out.length) out.push(rough ? "frame certain" : "exact");
   if (stitched) out.push(`read after the sample${part(stitched)}`);
@@ -38,7 +38,7 @@ function known(m: Model, share: (by: Uint8Array) => number): string[] {
   return out;
 }
 
-// kinds says of how much of a frame each kind of code is, the most first.
+// kinds says how much of a frame is of each kind of code, the largest first.
 function kinds(m: Model, node: number): string {
   const { kinds: names } = m.data.header;
   const list = m.kindsIn(node);
@@ -49,7 +49,7 @@ function kinds(m: Model, node: number): string {
 
 export interface Fact { readonly key: string; readonly text: string; readonly title?: string }
 
-// facts is what is known of a node beside its numbers.
+// facts is everything known about a node except its numbers.
 export function facts(m: Model, node: number): Fact[] {
   const { header, funcs } = m.data;
   const sym = m.tree.sym[node];
@@ -74,7 +74,7 @@ export function facts(m: Model, node: number): Fact[] {
   return out;
 }
 
-// numbers are what a node has itself and in all.
+// numbers are the self and total of a node.
 export function numbers(m: Model, node: number, zoom: number, event: number): Fact[] {
   const unit = m.data.header.events[event]?.unit ?? "count";
   const out: Fact[] = [];
@@ -95,7 +95,7 @@ export class Detail {
   private readonly copyButton: HTMLButtonElement;
   node = -1;
   numbers: (node: number, zoom: number, event: number) => readonly Fact[];
-  extra: (node: number) => readonly Fact[] = () => []; // what else is known of a node
+  extra: (node: number) => readonly Fact[] = () => []; // further facts about a node
 
   constructor(private readonly model: Model, copy: () => void) {
     this.numbers = (node, zoom, event) => numbers(model, node, zoom, event);
@@ -116,7 +116,7 @@ export class Detail {
     const sym = m.tree.sym[node];
     const f = m.data.funcs[sym];
     const full = m.nameOf(node);
-    // Of several functions of one name none stands for all.
+    // If several functions share a name, none stands for all.
     const all = m.symbolsIn(node).map((s) => m.data.funcs[s]);
     const one = (of: (x: Func) => string): string => (f && all.every((x) => x && of(x) === of(f)) ? of(f) : "");
     const signature = one((x) => x.signature), raw = one((x) => x.raw);

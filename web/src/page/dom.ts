@@ -18,7 +18,7 @@ export function el<K extends keyof HTMLElementTagNameMap>(tag: K, props: Props =
 
 export interface Choice<T extends string> { readonly value: T; readonly label: string; readonly title: string }
 
-// segmented is a row of buttons of which one is pressed.
+// segmented is a row of buttons, one of which is pressed.
 export function segmented<T extends string>(
   name: string, choices: readonly Choice<T>[], pick: (v: T) => void,
 ): { root: HTMLElement; set(v: T): void } {
@@ -32,8 +32,8 @@ export function segmented<T extends string>(
   };
 }
 
-// keepFocus makes a part of the page anew: whoever was at a control with the keyboard is at
-// the one of the same name again, else at what otherwise gives.
+// keepFocus rebuilds a part of the page: if a control in it had the keyboard's focus, the control
+// of the same name gets it again, or else the one that otherwise returns.
 export function keepFocus(root: HTMLElement, make: () => void, otherwise?: () => HTMLElement | null): void {
   const name = (e: Element): string => e.id || e.getAttribute("aria-label") || (e.tagName === "BUTTON" ? e.textContent ?? "" : "");
   const at = root !== document.activeElement && root.contains(document.activeElement) ? document.activeElement : null;

@@ -6,8 +6,8 @@ export function count(n: number): string {
   return whole.format(n);
 }
 
-// percent gives a share with as many digits as tell something, and never 0 for
-// what is there, nor 100 for what is not all.
+// percent formats a share with as many digits as are meaningful, and never as 0 for something or
+// as 100 for less than all.
 export function percent(part: number, all: number): string {
   if (all <= 0 || part <= 0) return "0 %";
   const p = (100 * part) / all;
@@ -26,7 +26,7 @@ export function seconds(s: number): string {
   return `${Math.floor(m / 60)} h ${m % 60} min`;
 }
 
-// value gives an amount of an event in its unit.
+// value formats an amount of an event in its unit.
 export function value(v: number, unit: string): string {
   switch (unit) {
     case "nanoseconds":
@@ -55,7 +55,7 @@ function trim(v: number): string {
   return v >= 10 ? v.toFixed(1) : v.toFixed(2);
 }
 
-// began tells a thread from another one of the same number and name.
+// began distinguishes a thread from another one of the same number and name.
 export function began(since?: number): string {
   return since ? ` · from ${value(since, "nanoseconds")}` : "";
 }
@@ -67,12 +67,13 @@ export function when(iso: string): string {
   return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
 }
 
-// options of java that say nothing of what it runs; those of the second take a word that follows.
+// options of java that say nothing about what it runs; those of the second are followed by a
+// word.
 const QUIET = /^-(X|D|agent|javaagent|ea|esa|da|server|client|verbose|-add-|-enable-|-illegal-|-show|-limit-modules=)/;
 const QUIET_PAIR = /^(-cp|-classpath|--class-path|-p|--module-path|--upgrade-module-path|--patch-module)$/;
 
-// commandLine shortens what was profiled to what tells it from others: a program without
-// its folder, of java what it runs first.
+// commandLine shortens a command to what distinguishes it from others: a program without its
+// folder; for java, what it runs comes first.
 export function commandLine(command: string): string {
   const m = /^(?:\S*[/\\])?([^\s/\\]+)(?=\s|$)(.*)$/s.exec(command);
   const java = !!m && /^javaw?(\.exe)?$/.test(m[1]);

@@ -1,4 +1,4 @@
-// What threads are for: those that run the program, and those by which its VM serves it.
+// The purposes of threads: those that run the program, and those with which its VM serves it.
 
 interface Threads { readonly length: number; readonly [i: number]: { readonly pid: number; readonly kind?: string } }
 
@@ -12,7 +12,7 @@ const KINDS: readonly { kind: string; label: string; title: string }[] = [
 
 export interface KindChoice { readonly value: string; readonly label: string; readonly title: string }
 
-// kindChoices are the kinds that can be told apart, and all; nothing if there is one kind only.
+// kindChoices are the kinds that can be told apart, and all; nothing if there is only one kind.
 export function kindChoices(threads: Threads): KindChoice[] {
   const there = new Set<string>();
   for (let i = 0; i < threads.length; i++) there.add(threads[i].kind ?? "");
@@ -21,9 +21,9 @@ export function kindChoices(threads: Threads): KindChoice[] {
     ...KINDS.filter((k) => there.has(k.kind)).map((k) => ({ value: k.kind, label: k.label, title: k.title }))];
 }
 
-// isOf says for each thread whether it is of a kind. One of which it is not known, of a process
-// that runs Java, is taken for the program's own: better one too many than one that is lost
-// without a word. candid's --thread-kind means the same (internal/profile/threads.go).
+// isOf returns a function that reports whether a thread is of a kind. A thread of unknown kind,
+// in a process that runs Java, counts as the program's own: one too many is better than one that
+// is lost silently. candid's --thread-kind means the same (internal/profile/threads.go).
 function isOf(threads: Threads, kind: string): (t: number) => boolean {
   const java = new Set<number>();
   for (let i = 0; kind === "java" && i < threads.length; i++) if (threads[i].kind === "java") java.add(threads[i].pid);
@@ -38,7 +38,7 @@ export function ofKind(threads: Threads, kind: string): Set<number> {
   return out;
 }
 
-// kindOf is the kind all of whose threads are chosen, and no others; "": there is none.
+// kindOf is the kind all of whose threads, and no others, are chosen; "" if there is none.
 export function kindOf(threads: Threads, chosen: (t: number) => boolean): string {
   for (const { kind } of KINDS) {
     const is = isOf(threads, kind);
@@ -52,7 +52,7 @@ export function kindOf(threads: Threads, chosen: (t: number) => boolean): string
   return "";
 }
 
-// labelOf is how a kind is called.
+// labelOf is the label of a kind.
 export function labelOf(kind: string): string {
   return KINDS.find((k) => k.kind === kind)?.label ?? kind;
 }

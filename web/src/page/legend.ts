@@ -26,7 +26,7 @@ export class Legend {
   private readonly style = document.documentElement.style;
   private readonly present = new Set<number>();
 
-  // tiers gives a function a frame for each kind of code that it ran in, or one for all.
+  // tiers gives a function one frame for each kind of code that it ran in, or one for all.
   readonly tiers: { root: HTMLElement; set(apart: boolean): void };
 
   constructor(private readonly model: Model, private readonly pick: (kind: number) => void, setTiers: (apart: boolean) => void) {
@@ -41,7 +41,7 @@ export class Legend {
     for (const k of model.data.kind) this.present.add(k);
   }
 
-  // paint gives the page the colours of the graph.
+  // paint sets the page's colours of the graph.
   paint(t: Theme): void {
     t.fill.forEach((c, k) => this.style.setProperty(`--kind-${k}`, c[1]));
     this.style.setProperty("--root", t.root);

@@ -125,7 +125,7 @@ function start(model: Model): void {
   }
 
   function setSplit(how: Split): void {
-    // Where the reader was, as far as it is there in the other tree.
+    // The reader's position, as far as it exists in the other tree.
     state.split = how;
     state.zoom = 0;
     chart.selected = -1;
@@ -133,18 +133,17 @@ function start(model: Model): void {
     save();
   }
 
-  // setStarts shows how threads start, or folds it.
+  // setStarts shows the frames by which threads start, or folds them.
   function setStarts(shown: boolean): void {
     elsewhere(() => (state.starts = shown));
   }
 
-  // setTiers gives a function a frame for each kind of code that it ran in, or one for all.
+  // setTiers gives a function one frame for each kind of code that it ran in, or one for all.
   function setTiers(apart: boolean): void {
     elsewhere(() => (state.tiers = apart));
   }
 
-  // elsewhere puts frames into another tree. What was zoomed to stays, where all threads have
-  // one root.
+  // elsewhere puts frames into another tree. The zoomed node stays if all threads have one root.
   function elsewhere(change: () => void): void {
     const name = (s: number): string => String(model.functionOf(s));
     const ways = [state.zoom, chart.selected].map((i) => (state.split === "none" ? wayOf(model.tree, name, i) : null));
@@ -172,7 +171,7 @@ function start(model: Model): void {
     save();
   }
 
-  // around brings what depends on the zoomed node up to date.
+  // around updates everything that depends on the zoomed node.
   function around(): void {
     crumbs.show(state.zoom);
     legend.show(state.zoom, state.event, state.kind);
@@ -180,7 +179,7 @@ function start(model: Model): void {
     tellFound();
   }
 
-  // rebuild brings everything up to date after threads, event or split changed.
+  // rebuild updates everything after threads, event or split changed.
   function rebuild(): void {
     const data = folded && !state.starts ? folded : whole;
     if (model.data !== data) model.reset(data);
@@ -202,7 +201,7 @@ function start(model: Model): void {
     find();
   }
 
-  // find marks what is searched for.
+  // find marks the matches of the search.
   function find(): void {
     const { re, error } = compile(state.query);
     pattern = re;
@@ -320,7 +319,7 @@ function start(model: Model): void {
         field.select();
         break;
       case "Escape":
-        // One step back at a time: zoom, then what is highlighted, then the focus.
+        // One step back at a time: zoom, then the highlighted kind, then the focus.
         if (state.zoom > 0) zoomTo(0);
         else if (state.query || state.kind >= 0) {
           field.value = state.query = "";
@@ -373,7 +372,7 @@ function start(model: Model): void {
         keys.showModal();
         break;
       default:
-        // Keys for the graph work wherever the focus is not in a control of its own.
+        // Keys for the graph work unless the focus is in a control of its own.
         if (/^(Arrow|Page|Home|[-+=<>,.]$)/.test(e.key) && e.target !== chart.canvas && (e.target === document.body || e.target === chart.root)) {
           chart.canvas.focus();
           chart.canvas.dispatchEvent(new KeyboardEvent("keydown", { key: e.key }));
@@ -399,7 +398,7 @@ function expose(model: Model, chart: Chart, state: () => State): void {
     nodes: () => model.tree.n,
     rows: () => model.layout.rows,
     state: () => ({ ...state(), hidden: [...state().hidden] }),
-    // node gives a node by the names on the way to it, or -1.
+    // node returns a node by the names on the path to it, or -1.
     node(path: readonly string[]): number {
       let at = 0;
       for (const name of path) {
@@ -420,12 +419,12 @@ function expose(model: Model, chart: Chart, state: () => State): void {
       for (const v of model.values.self) self += v;
       return { self, total: model.values.total[0], samples: model.values.samples[0] };
     },
-    // sides is what a node has of each of two that are compared.
+    // sides is the weight of a node in each of two recordings that are compared.
     sides: (i: number) => pair && {
       base: pair.sides[0].total[i], baseSelf: pair.sides[0].self[i], new: pair.sides[1].total[i], newSelf: pair.sides[1].self[i], change: pair.change[i], numbers: pair.numbers(i).map((f) => f.text),
     },
     matched: () => chart.match && { nodes: chart.match.nodes, total: chart.match.total },
-    // redraw draws at once, n times, and gives the milliseconds of each.
+    // redraw draws at once, n times, and returns the milliseconds of each.
     redraw(n = 1): number[] {
       return Array.from({ length: n }, () => {
         const start = performance.now();
@@ -453,7 +452,7 @@ function store(key: string, v: string): void {
   try {
     localStorage.setItem(key, v);
   } catch {
-    // A browser that keeps nothing for files: the choice lasts as long as the page.
+    // The browser stores nothing for files: the choice lasts as long as the page.
   }
 }
 

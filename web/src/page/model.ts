@@ -1,5 +1,5 @@
-// What is shown of the data: the tree as it is split, added up over the threads
-// and the event that are chosen, with one frame for each function.
+// The part of the data that is shown: the tree as it is split, added up over the chosen threads
+// and event, with one frame for each function.
 
 import { began, commandLine } from "./format";
 import type { Data, Split } from "../data";
@@ -26,13 +26,13 @@ export class Model {
   layout!: Layout;
   guessed!: Uint8Array; // by node of the tree: the share that is a guess, 0 to 255
   // The tree as recorded has a node for each kind of code that a function ran in. merged says
-  // which of its nodes make up one of tree; null: the two are the same.
+  // which of its nodes make up each node of tree; null: the two are the same.
   protected merged: Merged | null = null;
   protected recorded!: Tree;
   protected weights!: Values; // by node of recorded
   private merging = new WeakMap<Tree, Merged | null>();
   private anyGuess = false;
-  private keys: Int32Array = new Int32Array(0); // by symbol: the function it is of
+  private keys: Int32Array = new Int32Array(0); // by symbol: the function it belongs to
 
   constructor(data: Data) {
     this.reset(data);
@@ -60,7 +60,7 @@ export class Model {
     this.weigh();
   }
 
-  // take replaces what is added up; the tree stays.
+  // take replaces the cells that are added up; the tree stays.
   take(cells: Cells): void {
     this.data.cells = cells;
     this.trees.clear();
@@ -84,13 +84,14 @@ export class Model {
     return `${commandLine(command) || "process"} · ${pid}${runtime ? ` · ${runtime}` : ""}`;
   }
 
-  // first is the event that is shown where none is asked for: the first that has anything.
+  // first is the event that is shown by default: the first that has any samples.
   get first(): number {
     return Math.max(0, this.threadWeight.findIndex((w) => w.some((v) => v > 0)));
   }
 
-  // functions gives each symbol a number that symbols of one function share: those of one name
-  // and module, as in reports. What stands for missing frames, and roots of groups, is by itself.
+  // functions gives each symbol a number that the symbols of one function share, which are those
+  // of the same name and module, as in reports. Placeholders for missing frames and roots of
+  // groups have numbers of their own.
   private functions(): Int32Array {
     const { funcs, kind, header } = this.data;
     const known = new Map<string, number>();
@@ -104,17 +105,17 @@ export class Model {
     });
   }
 
-  // hasTiers says whether any function may have several frames for one.
+  // hasTiers reports whether any function may have several frames that can be one.
   get hasTiers(): boolean {
     return this.keys.some((k, s) => k !== s);
   }
 
-  // functionOf tells functions apart.
+  // functionOf returns the number of a symbol's function.
   functionOf(symbol: number): number {
     return this.keys[symbol] ?? symbol;
   }
 
-  // show brings tree, values and layout to what the state asks for.
+  // show updates tree, values and layout to the state.
   show(s: State): void {
     const { tree, cells } = this.treeFor(s.split);
     const threads = new Uint8Array(this.data.header.threads.length).fill(1);
@@ -124,7 +125,7 @@ export class Model {
     if (s.zoom >= this.tree.n || this.values.total[s.zoom] <= 0) s.zoom = 0;
   }
 
-  // lay takes a tree as it was recorded, of which weights are known, and gives what is shown of it.
+  // lay takes a tree as recorded, whose weights are known, and makes the tree that is shown from it.
   protected lay(tree: Tree, byTier: boolean, valuesOf: (merged: Merged | null) => Values): void {
     const merged = byTier ? null : this.mergedOf(tree);
     this.values = valuesOf(merged);
@@ -145,7 +146,7 @@ export class Model {
     return (byTier ? null : this.mergedOf(this.data.tree))?.tree ?? this.data.tree;
   }
 
-  // nodeOf is where in that tree a node of it as recorded is.
+  // nodeOf is the node of that tree for a node as recorded.
   nodeOf(recorded: number, byTier: boolean): number {
     return (byTier ? null : this.mergedOf(this.data.tree))?.to[recorded] ?? recorded;
   }
@@ -171,14 +172,14 @@ export class Model {
     for (let k = m.first[node]; k < m.first[node + 1]; k++) f(m.members[k]);
   }
 
-  // alone says that a tree is put in the place of the one that is shown, of which nothing is
+  // alone says that another tree takes the place of the one that is shown, in which nothing is
   // merged here.
   alone(): void {
     this.merged = null;
   }
 
-  // part is a share of a node, 0 to 255, of which by knows that of each node as recorded with
-  // all threads together: 0 only if nothing of what is shown has it, 255 only if all has.
+  // part is a share of a node, 0 to 255; by has that share for each node as recorded, with all
+  // threads together. It is 0 only if nothing shown has it, and 255 only if everything has.
   part(node: number, by: Uint8Array): number {
     const { merged: m } = this;
     if (!m) {
@@ -202,7 +203,7 @@ export class Model {
     return has <= 0 ? 0 : every ? 255 : Math.max(1, Math.min(254, Math.round(has / all)));
   }
 
-  // kindsIn is how much of a node's total each kind of code is of, the most first.
+  // kindsIn is the part of a node's total in each kind of code, the largest first.
   kindsIn(node: number): { kind: number; total: number }[] {
     const { kind } = this.data;
     const by = new Map<number, number>();
@@ -215,7 +216,7 @@ export class Model {
     return [...by].map(([kind, total]) => ({ kind, total })).sort((a, b) => b.total - a.total || a.kind - b.kind);
   }
 
-  // symbolsIn are the different symbols of what a node is made of.
+  // symbolsIn are the different symbols of the nodes that make up a node.
   symbolsIn(node: number): number[] {
     if (!this.merged) return [this.tree.sym[node]];
     const out = new Set<number>();
@@ -223,7 +224,7 @@ export class Model {
     return [...out];
   }
 
-  // severalLines says whether some of a node was at another line than origin's node mostly was.
+  // severalLines reports whether part of a node was at another line than most of origin's node.
   severalLines(node: number): boolean {
     const { line, lines } = this.data;
     const o = this.tree.origin[node];
@@ -274,9 +275,9 @@ export class Model {
     return s < 0 ? this.rootName() : this.names[s].full;
   }
 
-  private kindsOf: { values: Values | null; at: number; self: Float64Array } = { values: null, at: -1, self: new Float64Array(0) }; // what selfByKind gave last
+  private kindsOf: { values: Values | null; at: number; self: Float64Array } = { values: null, at: -1, self: new Float64Array(0) }; // the last result of selfByKind
 
-  // selfByKind adds up what ended in frames of each kind under node at.
+  // selfByKind adds up the self of the frames of each kind under node at.
   selfByKind(at: number): Float64Array {
     const last = this.kindsOf;
     if (last.values === this.values && last.at === at) return last.self;

@@ -1,5 +1,5 @@
-// Two recordings in one page: which of them the graph is as wide as, and in what
-// colour a frame shows how it changed.
+// Two recordings in one page: which of them sets the width of the graph, and the colour by which
+// a frame shows how it changed.
 
 import type { Compared, Data } from "../data";
 import { Chance, Rates } from "../flame/chance";
@@ -22,7 +22,7 @@ export class PairModel extends Model {
   readonly compared: Compared;
   sides!: readonly [Values, Values]; // by node
   change!: Uint8Array; // by node: step of the theme's changes
-  private scale!: readonly [number, number]; // makes what is compared of a weight
+  private scale!: readonly [number, number]; // converts a weight into the unit of the comparison
   private chance!: Chance | Rates;
 
   constructor(data: Data) {
@@ -39,7 +39,7 @@ export class PairModel extends Model {
     const part = (all: number, by: number): number => (c.normalize === "total" ? (all > 0 ? 1 / all : 0) : by);
     const [a, b] = (this.scale = [part(base.total[0], c.scale[0]), part(now.total[0], c.scale[1])]);
     const [before, after] = [base, now].map((v, side) => ({ weight: v.total[0], effective: c.effective[side] }));
-    // What a sample weighs may differ: at twice the rate as many say half as much.
+    // Weights per sample may differ: at twice the rate the same number of samples means half as much.
     const seen = (t: { weight: number; effective: number }, side: 0 | 1): number => (t.weight > 0 ? t.effective / (c.scale[side] * t.weight) : 0);
     this.chance = c.normalize === "total" ? new Chance(before, after) : new Rates(before, after, [seen(before, 0), seen(after, 1)]);
     const pick = (x: Values, y: Values): Values => (s.side === "base" ? x : s.side === "new" ? y : middle(x, a, y, b));
@@ -57,7 +57,7 @@ export class PairModel extends Model {
     if (s.zoom >= this.tree.n || this.values.total[s.zoom] <= 0) s.zoom = 0;
   }
 
-  // amount is a weight of a side as it is compared.
+  // amount is a weight of a side in the unit of the comparison.
   private amount(v: number): string {
     const unit = this.data.header.events[0].unit;
     switch (this.compared.normalize) {
@@ -74,7 +74,7 @@ export class PairModel extends Model {
     return `${p > 0 ? "+" : "−"}${Math.abs(p).toFixed(2)} points`;
   }
 
-  // numbers are what a node has on both sides.
+  // numbers are the figures of a node on both sides.
   numbers(node: number): Fact[] {
     const [base, now] = this.sides;
     const of = (name: string, x: Float64Array, y: Float64Array): Fact => {
@@ -112,8 +112,8 @@ export class PairModel extends Model {
   }
 }
 
-// middle is as wide as the middle of both, in the unit of the new one: everything
-// that either has is there.
+// middle is as wide as the mean of both, in the unit of the new one: everything that either has
+// is in it.
 function middle(base: Values, a: number, now: Values, b: number): Values {
   const mix = (x: Float64Array, y: Float64Array): Float64Array => y.map((v, i) => (b > 0 ? (v + (x[i] * a) / b) / 2 : x[i]));
   const add = (x: Float64Array, y: Float64Array): Float64Array => y.map((v, i) => v + x[i]);

@@ -1,8 +1,8 @@
-// What the page shows, as it stands in its address.
+// The state of the page, as its address holds it.
 
 import type { Split } from "../data";
 
-// Side is which of two recordings that are compared the graph is as wide as.
+// Side says which of two compared recordings sets the width of the graph.
 export type Side = "base" | "both" | "new";
 
 export interface State {
@@ -22,7 +22,7 @@ export function initial(split: Split, event = 0): State {
   return { zoom: 0, query: "", kind: -1, flame: true, split, event, hidden: new Set(), side: "both", starts: false, tiers: false };
 }
 
-// write gives the part of the address after #, "" for the state the page opens with.
+// write returns the part of the address after #, "" for the state in which the page opens.
 export function write(s: State, base: State): string {
   const q = new URLSearchParams();
   if (s.event !== base.event) q.set("event", String(s.event));

@@ -4,7 +4,7 @@ import { el } from "./dom";
 import { percent } from "./format";
 import type { Model } from "./model";
 
-const ROW = 26; // px at the usual font size; the list is drawn only where it is seen
+const ROW = 26; // px at the usual font size; the list is drawn only where it is visible
 
 export class Threads {
   readonly root: HTMLDialogElement;

@@ -98,14 +98,14 @@ export class AboutPane implements Pane {
     }
   }
 
-  // beside shows the same facts of both in columns beside each other.
+  // beside shows the same facts of both in adjacent columns.
   private beside(label: string, [before, after]: readonly (readonly [string, string][])[]): HTMLElement {
     return el("table", { class: "beside", "aria-label": label }, el("thead", {}, el("tr", {}, ...["", ...SIDES].map((t) => el("th", { scope: "col" }, t)))),
       el("tbody", {}, ...before.map(([name, v], i) => [name, v, after[i][1]]).filter(([, a, b]) => a || b).map(([name, a, b]) =>
         el("tr", { class: a !== b ? "differs" : undefined }, el("th", { scope: "row" }, name), el("td", {}, a), el("td", {}, b)))));
   }
 
-  // cost says what recording took from the target and from the machine.
+  // cost says what the recording cost the target and the machine.
   private cost(): HTMLElement[] {
     const { header: h } = this.app;
     if (h.parts) {
@@ -118,8 +118,8 @@ export class AboutPane implements Pane {
     return [list(rows.map(([k, v]) => [k, v || (k === "Of" ? "" : "not recorded")]))];
   }
 
-  // account compares each thread's samples with the CPU time that the kernel
-  // counted for it: where they disagree by more than chance explains, it says so.
+  // account compares each thread's samples with the CPU time that the kernel counted for it, and
+  // says where they disagree by more than chance explains.
   private async account(): Promise<void> {
     const { app } = this;
     try {

@@ -1,4 +1,4 @@
-// What candid answers about a recording, as the page knows it.
+// candid's answers about a recording, as the page keeps them.
 
 import { named, type Data, type Header, type Quality } from "../data";
 import { fromDepth, type Cells } from "../flame/tree";
@@ -13,18 +13,18 @@ export interface ViewHeader extends Header {
   readonly states: readonly string[];
   readonly kernelCPU: readonly number[];
   readonly sums: readonly Count[]; // by event
-  readonly pair: boolean; // two that are compared
-  readonly second: number; // of them: the first thread of the second
-  readonly parts: readonly Part[] | null; // and what is known of each
+  readonly pair: boolean; // two recordings are compared
+  readonly second: number; // the first thread of the second of them
+  readonly parts: readonly Part[] | null; // the data of each of them
   readonly cost: Cost;
   readonly version: number; // how often it has grown
   readonly growing: boolean; // it is still being made
-  readonly stopped: string; // why it is not followed any more, though it has not ended
+  readonly stopped: string; // why it is no longer followed, though it has not ended
   readonly skipped: number; // symbols that were sent before
-  readonly elapsed: number; // ns, of one that grows
+  readonly elapsed: number; // ns, of a growing recording
   readonly starts: boolean; // there are frames by which threads start
   readonly skid: boolean; // there are frames in which samples came late
-  readonly whole: boolean; // these are shown where the address does not say
+  readonly whole: boolean; // these are shown by default
 }
 
 export interface Cost { readonly copying: number; readonly targetCPU: number; readonly ownCPU: number; readonly memory: number; readonly firstWalked: number; readonly samples: number; readonly recorded: number } // ns and bytes; 0: not known
@@ -55,7 +55,7 @@ export interface Chosen {
   readonly before: { readonly all: Count; readonly chosen: Count; readonly quality: Quality; readonly states: readonly StateRow[] } | null; // of two that are compared
 }
 
-// ThreadSums is what each thread has, and all of them.
+// ThreadSums has the sum of each thread, and of all.
 export interface ThreadSums { readonly weight: Float64Array; readonly samples: Float64Array; readonly tally: Tally }
 
 export function tallyOf(h: CountsHead): Tally {
@@ -64,23 +64,22 @@ export function tallyOf(h: CountsHead): Tally {
 
 export interface CountsHead { all: Count; chosen: Count; quality: Quality; states: StateRow[]; squares: number }
 
-// firstOf is the event that is shown where none is asked for: the first that has samples.
+// firstOf is the event that is shown by default: the first that has samples.
 export function firstOf(h: ViewHeader): number {
   return Math.max(0, h.sums.findIndex((s) => s.samples > 0));
 }
 
-// Named is what is known by symbol.
+// Named has the data that is known by symbol.
 export interface Named {
   readonly data: Data;
   readonly methods: Methods;
   readonly starts: Uint8Array; // 1 for functions by which threads start
 }
 
-// Loaded is the tree, and what is known of the recording.
+// Loaded has the tree, and what is known of the recording.
 export interface Loaded extends Named { readonly header: ViewHeader }
 
-// loaded reads it. Of a recording that grows only the names are sent that are new: old has
-// the others.
+// loaded reads it. For a growing recording only new names are sent: old has the others.
 export function loaded(m: Message<ViewHeader>, old: Named): Loaded {
   const h = m.head;
   let kind = m.u8("kind");

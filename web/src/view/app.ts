@@ -1,4 +1,4 @@
-// What all tabs share: the recording, the state, and what the filters chose.
+// Shared by all tabs: the recording, the state, and the samples that the filters leave.
 
 import { CHANGES } from "../flame/colors";
 import { layout } from "../flame/layout";
@@ -16,10 +16,11 @@ import { filters, initial, plain, read, recordingOf, rewriting, rewritingOf, wri
 import { nodeAt, wayOf } from "../flame/way";
 import { ask, Grown, type Message } from "./wire";
 
-// Place is a node of the tree, and the symbol of the thread or the process that it is seen in; -1: of none.
+// Place is a node of the tree, and the symbol of the thread or the process in which it is shown;
+// -1: none.
 export interface Place { readonly node: number; readonly group: number }
 
-// What changed, so that not everything is drawn anew.
+// Change says what changed, so that not everything is drawn anew.
 export type Change = "counts" | "look";
 
 export class App {
@@ -36,7 +37,7 @@ export class App {
   before: Values | null = null;
   private cells: { after: Cells; before: Cells } | null = null;
   private cellsAt = -1; // the generation that they are of
-  private sumsFor = ""; // the question that was asked last
+  private sumsFor = ""; // the last request
   private sumsAre: Promise<{ now: Sums; before: Sums | null }> | null = null;
   private summing: AbortController | null = null;
   private running: AbortController | null = null;
@@ -44,19 +45,19 @@ export class App {
   private following: AbortController | null = null;
   private asOf = 0; // when the header came
   private has = 0; // symbols of a recording that grows, none of which stands for a package
-  private next: (Loaded & { shape: string; asOf: number }) | null = null; // loaded, and not shown yet
-  private stale = false; // the last question was about an earlier state
+  private next: (Loaded & { shape: string; asOf: number }) | null = null; // loaded, but not shown yet
+  private stale = false; // the last request was about an earlier state
   private shape = ""; // how the stacks are shown
-  private ways: (string[] | null)[] | null = null; // to be found again: the zoom, and what is held
-  built = false; // what the page is built for: a comparison
-  steady = false; // what is shown changes because the recording grew, not because of anybody
+  private ways: (string[] | null)[] | null = null; // to be found again: the zoomed node and the held ones
+  built = false; // the page is built for a comparison
+  steady = false; // the page changes because the recording grew, not because of the user
   held: { get(): number; set(node: number): void }[] = []; // nodes that are kept
   hasStates = false; // threads were seen in other states than running
   onError: (message: string) => void = () => {};
   onChange: (c: Change) => void = () => {};
   onKey: (e: KeyboardEvent) => void = () => {};
-  onFound: () => void = () => {}; // a tab has come to know what the search finds
-  onLoad: () => void = () => {}; // another recording is there, and what is chosen of it
+  onFound: () => void = () => {}; // a tab has learned what the search finds
+  onLoad: () => void = () => {}; // another recording is loaded, with its selections
 
   constructor(readonly names: readonly string[]) {}
 
@@ -73,7 +74,7 @@ export class App {
     return this.header.events[this.state.event]?.unit ?? "count";
   }
 
-  // eventName stands before an amount; nothing where it would only say that it is one.
+  // eventName precedes an amount; empty if it would only say that it is one.
   get eventName(): string {
     const name = this.header.events[this.state.event]?.name ?? "";
     return name && name !== "samples" ? `${name} ` : "";
@@ -86,7 +87,7 @@ export class App {
     return `${this.served(this.state)}/${question}${q ? `?${q}` : ""}`;
   }
 
-  // served is what candid calls a recording, or two that are compared.
+  // served is candid's name for a recording, or for two that are compared.
   private served(s: { readonly recording: number; readonly against: number }): string {
     return s.against >= 0 ? `${s.against}-${s.recording}` : String(s.recording);
   }
@@ -96,7 +97,7 @@ export class App {
     this.following?.abort();
     this.next = null;
     this.has = 0;
-    // What the address says of other stacks than were taken must be known first.
+    // If the address asks for other stacks than were taken, that must be known first.
     const asked = new URLSearchParams(hash.replace(/^#/, ""));
     const early = rewriting({ ...initial(), ...rewritingOf(asked, false) });
     if (!/^(shown|fold)$/.test(asked.get("starts") ?? "")) early.set("starts", "usual");
@@ -120,15 +121,15 @@ export class App {
       await this.refilter();
       if (this.generation !== generation) break;
       if (!this.stale || tries > 50) return;
-      await this.fetchTree(n, rewriting(this.state)); // it has grown between the two
+      await this.fetchTree(n, rewriting(this.state)); // it has grown between the two requests
       other();
     }
     this.onLoad();
     void this.follow(n);
   }
 
-  // fetchTree asks for the tree and what is known of the recording. Of a recording
-  // that grows only the names are sent that are new.
+  // fetchTree asks for the tree and what is known of the recording. For a growing recording only
+  // new names are sent.
   private async fetchTree(n: string, shape: URLSearchParams, signal?: AbortSignal): Promise<void> {
     const q = new URLSearchParams(shape);
     if (this.has && plain(q)) q.set("symbols", String(this.has));
@@ -136,7 +137,7 @@ export class App {
     this.next = { ...loaded(m, { data: this.model?.data, methods: this.methods, starts: this.starts }), shape: shape.toString(), asOf: performance.now() };
   }
 
-  // adopt makes the tree that was loaded last the one that is shown.
+  // adopt shows the tree that was loaded last.
   private adopt(): void {
     const { next } = this;
     if (!next) return;
@@ -151,17 +152,17 @@ export class App {
     this.shape = next.shape;
   }
 
-  // compared says whether two recordings, or two stretches of time, are.
+  // compared reports whether two recordings, or two stretches of time, are compared.
   get compared(): boolean {
     return this.header.pair || !!this.state.base;
   }
 
-  // elapsed is how long a recording that grows has been made, in ns.
+  // elapsed is how long a growing recording has been running, in ns.
   get elapsed(): number {
     return this.header.elapsed + (performance.now() - this.asOf) * 1e6;
   }
 
-  // rowsOfThreads are what threads are shown in.
+  // rowsOfThreads are the rows in which threads are shown.
   private get rowsOfThreads(): ThreadRows {
     if (this.threadRows?.header !== this.header) this.threadRows = new ThreadRows(this.header);
     return this.threadRows;
@@ -173,12 +174,12 @@ export class App {
     return this.rowsOfThreads.rows;
   }
 
-  // alike are the threads that stand in one row with a thread.
+  // alike are the threads that share a row with a thread.
   alike(t: number): readonly number[] {
     return this.rowsOfThreads.alike(t);
   }
 
-  // matchName is how a row of threads is called.
+  // matchName is the name of a row of threads.
   matchName(m: Match): string {
     if (!this.header.pair) return this.model.threadName(m.first);
     const n = Math.max(m.before.length, m.after.length);
@@ -190,13 +191,13 @@ export class App {
     return `${name || os || "thread"}${began(since)}`;
   }
 
-  // pairing is what is laid over each other in time; null: nothing is.
+  // pairing says what is compared over time; null: nothing is.
   get pairing(): Pairing | null {
     const { times } = this.state;
     return this.header.pair || (times && times !== "whole") ? pairing(this.header, this.state) : null;
   }
 
-  // structure is what the page is built for: when it changes, it is built anew.
+  // structure is what the page was built for: when it changes, the page is rebuilt.
   private structure(): string {
     const h = this.header;
     return JSON.stringify([h.events, h.processes.length > 1, h.kernelCPU.some((v) => v > 0), kindChoices(h.threads), h.growing, h.stopped, h.title]);
@@ -222,8 +223,8 @@ export class App {
     }
   }
 
-  // reshape loads the tree anew; what was zoomed to and pointed at stays, where it
-  // is there still. steady: what is shown stays where it is on the page.
+  // reshape loads the tree anew; the zoomed and the selected nodes stay if they still exist.
+  // steady: the content keeps its position on the page.
   private async reshape(signal?: AbortSignal, steady = false): Promise<void> {
     const held = this.waysTo();
     const kind = this.kindChosen, pid = this.processChosen;
@@ -239,18 +240,18 @@ export class App {
     this.steady = false;
   }
 
-  // tree is the one that nodes are numbered in.
+  // tree is the tree whose numbers nodes have.
   private get tree(): Tree {
     return this.state.split === "none" ? this.model.wholeTree(this.state.tiers) : this.model.tree;
   }
 
-  // drawsCells says whether it must be known what ended in each node: only the flame graph
-  // draws that, and only it knows the nodes of threads.
+  // drawsCells reports whether the self of each node must be known: only the flame graph draws
+  // that, and only it knows the nodes of threads.
   private get drawsCells(): boolean {
     return this.state.tab === "flame" || (this.state.split !== "none" && this.state.zoom > 0);
   }
 
-  // ready says whether what the tab needs of that is known.
+  // ready reports whether the counts that the tab needs are known.
   get ready(): boolean {
     return !this.drawsCells || this.cellsAt === this.generation;
   }
@@ -259,13 +260,13 @@ export class App {
     return `${this.state.tiers && symbol < this.model.symbols ? this.model.data.kind[symbol] : ""} ${this.nameOf(symbol)}`;
   }
 
-  // waysTo are the ways to what is zoomed to, and to what is held.
+  // waysTo are the paths to the zoomed node and to the held ones.
   private waysTo(): (string[] | null)[] {
     return [this.state.zoom, ...this.held.map((h) => h.get())].map((i) => (i > 0 ? wayOf(this.tree, (s) => this.nameKind(s), i) : i === 0 ? [] : null));
   }
 
-  // setTiers gives a function a frame for each kind of code that it ran in, or one for all. What
-  // is zoomed to and pointed at stays, as far as it is one frame.
+  // setTiers gives a function one frame for each kind of code that it ran in, or one for all. The
+  // zoomed and the selected nodes stay, as far as each is one frame.
   setTiers(tiers: boolean): void {
     if (tiers === this.state.tiers) return;
     const name = (s: number): string => this.nameOf(s);
@@ -291,7 +292,7 @@ export class App {
     return way?.length === 0 ? 0 : way ? nodeAt(this.tree, name, this.starts, way) : -1;
   }
 
-  // set changes the state; what chooses samples is asked for anew.
+  // set changes the state and requests again what depends on the selected samples.
   set(change: Partial<State>): void {
     const before = this.asked();
     const side = this.state.before;
@@ -311,7 +312,7 @@ export class App {
     }
   }
 
-  // reshaped brings the tree to what the state asks for.
+  // reshaped updates the tree to the state.
   private async reshaped(): Promise<void> {
     this.running?.abort();
     this.reshaping?.abort();
@@ -341,18 +342,19 @@ export class App {
     return q;
   }
 
-  // processChosen is the process all of whose threads are chosen, and no others; -1: there is none.
+  // processChosen is the process all of whose threads, and no others, are chosen; -1 if there is
+  // none.
   get processChosen(): number {
     return processOf(this.header, this.state.threads);
   }
 
-  // kindChosen is the kind of threads that is chosen; "": there is none.
+  // kindChosen is the kind of threads that is chosen; "" if there is none.
   get kindChosen(): string {
     return this.state.threads.size ? kindOf(this.header.threads, (t) => this.state.threads.has(t)) : "";
   }
 
-  // threadSums asks what each thread has of what some of the filters leave; of two recordings
-  // of one of them.
+  // threadSums requests the sum of each thread over the samples that some of the filters leave;
+  // if two recordings are compared, for one of them.
   async threadSums(q: URLSearchParams, side: "before" | "after"): Promise<ThreadSums> {
     q.set("cells", "no");
     if (this.header.pair) q.set("side", side);
@@ -367,7 +369,7 @@ export class App {
     return known;
   }
 
-  private readonly threadsOf = new Map<string, Promise<ThreadSums>>(); // what was asked last
+  private readonly threadsOf = new Map<string, Promise<ThreadSums>>(); // the last requests
 
   async refilter(): Promise<void> {
     this.running?.abort();
@@ -382,7 +384,7 @@ export class App {
     const { pair } = this.header;
     const [now, before] = this.sides("counts", q);
     try {
-      if (this.state.tab === "methods") this.sums().catch(() => {}); // whoever shows it hears of it
+      if (this.state.tab === "methods") this.sums().catch(() => {}); // the tab that shows it reports the error
       const [m, first] = await Promise.all([ask<CountsHead>(now, mine.signal), before ? ask<CountsHead>(before, mine.signal) : null]);
       if (this.running !== mine) return;
       this.adopt();
@@ -398,7 +400,7 @@ export class App {
       this.cells = null;
       if (first) {
         this.threadBefore = first.f64("threadWeight");
-        if (pair) { // A thread is of one of the two.
+        if (pair) { // A thread belongs to one of the two.
           first.f64("threadCount").forEach((v, t) => (threadCount[t] += v));
           this.threadBefore.forEach((v, t) => (threadWeight[t] += v));
         }
@@ -428,21 +430,21 @@ export class App {
       const compared = this.compared;
       if (compared !== this.built) {
         this.built = compared;
-        this.onLoad(); // the columns are others
+        this.onLoad(); // the columns have changed
       }
       else this.tell("counts");
       if (!this.ready) void this.refilter(); // another tab was chosen meanwhile
     } catch (e) {
       if (this.running !== mine) return;
-      if ((this.stale = e instanceof Grown)) return; // the tree that fits comes at once
+      if ((this.stale = e instanceof Grown)) return; // the matching tree follows at once
       this.busy = false;
       this.onError(e instanceof Error ? e.message : String(e));
     }
   }
 
-  threadBefore: Float64Array = new Float64Array(0); // weight by thread of what is compared with
+  threadBefore: Float64Array = new Float64Array(0); // weight by thread on the side that is compared with
 
-  // restore finds again what was zoomed to and pointed at.
+  // restore finds the zoomed and the selected nodes again.
   private restore(drawn: boolean): void {
     if (!this.ways) return;
     const [zoom, ...held] = this.ways.map((w) => this.at((s) => this.nameKind(s), w));
@@ -451,7 +453,7 @@ export class App {
     this.held.forEach((h, k) => h.set(k < held.length ? held[k] : -1));
   }
 
-  // blank leaves the flame graph with nothing, until it is seen.
+  // blank leaves the flame graph empty until it is visible.
   private blank(): void {
     const { model } = this;
     model.tree = fromDepth(Int32Array.of(0), Int32Array.of(-1));
@@ -459,7 +461,7 @@ export class App {
     model.layout = layout(model.tree, model.values.total);
   }
 
-  // take gives the flame graph the one of two that it shows.
+  // take gives the flame graph the one of the two that it shows.
   private take(): void {
     const { after, before } = this.cells!;
     const { event, tiers } = this.state;
@@ -469,8 +471,7 @@ export class App {
     this.model.show(this.state);
   }
 
-  // sums asks what each method has of what is shown; what was asked before is not wanted any
-  // more.
+  // sums requests the sums of each method over what is shown; it cancels the previous request.
   sums(): Promise<{ now: Sums; before: Sums | null }> {
     const [now, before] = this.sides("methods", this.query());
     const asked = `${now} ${before}`;
@@ -486,13 +487,13 @@ export class App {
     return this.sumsAre!;
   }
 
-  // waits are the longest of what is shown, if most of it is waits; candid knows the rule.
+  // waits are the longest waits of what is shown, if most of it is waits; candid has the rule.
   async waits(): Promise<readonly Wait[]> {
     return (await ask<{ waits: Wait[] }>(this.path("waits", this.query()))).head.waits;
   }
 
-  // sides are the paths of a question about what is shown and, where two are compared, what
-  // that is compared with.
+  // sides are the paths of a request about what is shown and, if two are compared, about what it
+  // is compared with.
   private sides(question: string, q: URLSearchParams): [string, string | null] {
     const { pair } = this.header;
     const { base } = this.state;
@@ -508,7 +509,7 @@ export class App {
     return [of("after"), pair || base ? of("before") : null];
   }
 
-  // change is by how much a share of all went up, from before to after.
+  // change is by how much a share of the whole rose, from before to after.
   change(after: number, before: number): number {
     const b = this.chosen.before;
     const share = (part: number, all: number): number => (all > 0 ? part / all : 0);
@@ -518,13 +519,12 @@ export class App {
   tallies: readonly [Tally, Tally] | null = null; // of two that are compared: before and after
   private chance: Chance | null = null;
 
-  // byChance says whether chance alone explains how a part differs.
+  // byChance reports whether chance alone explains the difference of a part.
   byChance(after: number, before: number): boolean {
     return this.chance?.explains(before, after) ?? false;
   }
 
-  // changes is for each node of a tree by which part of itself it went up or down, by more
-  // than chance.
+  // changes is, for each node of a tree, by which part of itself it rose or fell, beyond chance.
   changes(after: Float64Array, before: Float64Array): Uint8Array | null {
     if (!this.chosen.before) return null;
     const [a, b] = [this.chosen.chosen.weight || 1, this.chosen.before.chosen.weight || 1];
@@ -554,23 +554,23 @@ export class App {
     return name ? this.methods.symbol.findIndex((s) => this.model.names[s].full === name) : -1;
   }
 
-  reveal: Place | null = null; // what the call tree shall show
+  reveal: Place | null = null; // the node that the call tree is to show
 
-  // heaviest is the node of a method with the most in it, -1 if it is nowhere.
+  // heaviest is the heaviest node of a method, -1 if it has none.
   async heaviest(method: number): Promise<number> {
     const { now, before } = await this.sums();
     return now.node[method] >= 0 ? now.node[method] : (before?.node[method] ?? -1);
   }
 
-  known: { generation: number; sums: Sums } | null = null; // what each method has, once somebody has asked
+  known: { generation: number; sums: Sums } | null = null; // the sums of each method, once they were requested
 
-  // ownOf is what the whole method of a symbol has itself, 0 while it is not known.
+  // ownOf is the self of the whole method of a symbol, 0 while it is not known.
   ownOf(symbol: number): number {
     const method = this.methods.of[symbol] ?? -1;
     return method >= 0 && this.known?.generation === this.generation ? this.known.sums.self[method] : 0;
   }
 
-  // pattern is what is searched for; null: nothing, or no expression.
+  // pattern is the expression of the search; null: no search, or not a valid expression.
   get pattern(): RegExp | null {
     return compile(this.state.query).re ?? null;
   }
@@ -594,7 +594,7 @@ export class App {
     if (this.served(next) !== this.served(this.state)) {
       try {
         return await this.load(hash);
-      } catch (e) { // what was shown stays
+      } catch (e) { // the page stays as it was
         history.replaceState(null, "", `#${this.saved}`);
         void this.follow(this.served(this.state));
         this.onLoad();

@@ -1,5 +1,4 @@
-// What stands above every tab: search, filters as chips, and how much of the
-// recording they leave.
+// The part above every tab: search, filters as chips, and how much of the recording they leave.
 
 import { compile } from "../flame/search";
 import { el, keepFocus, segmented } from "../page/dom";
@@ -9,18 +8,18 @@ import type { App } from "./app";
 import { readable, type Tab } from "./state";
 import { spanText } from "./time";
 
-// FORMATS are the files that are offered, and with what each is opened.
+// FORMATS are the files that are offered, and the tools that open them.
 const FORMATS: [format: string, label: string, opens: string][] = [
   ["jfr", "JFR", "JMC, IntelliJ, candid"], ["pprof", "pprof", "go tool pprof, Pyroscope, Parca"], ["speedscope", "speedscope", "speedscope.app"], ["firefox", "Firefox Profiler", "profiler.firefox.com"],
   ["collapsed", "Collapsed stacks", "flamegraph.pl, scripts"], ["otlp", "OpenTelemetry", "collectors"], ["html", "One HTML file", "any browser"], ["json", "Report as JSON", "scripts"], ["text", "Report as text", "reading"],
 ];
 
-// OF_STACKS are the tabs that show what calls what.
+// OF_STACKS are the tabs that show callers and callees.
 const OF_STACKS: readonly Tab[] = ["flame", "tree", "methods", "callers"];
 
 export class Bar {
   readonly root: HTMLElement;
-  readonly takeaway: readonly HTMLElement[]; // what is shown, to be taken elsewhere
+  readonly takeaway: readonly HTMLElement[]; // saving and copying what is shown
   readonly field = el("input", {
     type: "search", id: "search", placeholder: "Search (regular expression)", "aria-label": "Search by regular expression", "aria-describedby": "found", spellcheck: "false", autocomplete: "off",
   });
@@ -35,7 +34,7 @@ export class Bar {
   private typing = 0;
   private readonly hottest = el("span", { class: "hottest" });
   private thinking = 0;
-  private offers: HTMLElement | null = null; // what can be done with what the search finds
+  private offers: HTMLElement | null = null; // actions on the matches of the search
 
   constructor(private readonly app: App, private readonly next: (dir: -1 | 1) => void, copyLink: () => void) {
     const h = app.header;
@@ -135,8 +134,8 @@ export class Bar {
     this.shown.dataset.weight = String(part.weight);
   }
 
-  // heat names the method that most of the time was spent in; where it was spent waiting, who
-  // waited longest, as reports do.
+  // heat names the method in which most of the time was spent; if most of it was waiting, the
+  // methods with the longest waits, as reports do.
   private async heat(): Promise<void> {
     const { app } = this;
     if (!this.root.isConnected || app.busy) return;
@@ -157,24 +156,24 @@ export class Bar {
     this.hottest.replaceChildren("Hottest: ", this.caller(best), ` ${percent(self[best], app.chosen.chosen.weight)}`);
   }
 
-  // caller is a method's name that leads to its callers.
+  // caller is a method's name that links to its callers.
   private caller(method: number): HTMLElement {
     const { app } = this;
     const n = app.model.names[app.methods.symbol[method]];
     return el("button", { type: "button", class: "quiet", title: `${n.full}\nShow who calls it`, click: () => app.go("callers", { of: n.full, sandwich: false }) }, n.full.slice(n.short, n.end));
   }
 
-  // tell says what the search came to: found is what the tab says.
+  // tell shows the result of the search: found is what the tab says.
   tell(found: string): void {
     const { app } = this;
     const { error } = compile(app.state.query);
     this.field.setAttribute("aria-invalid", String(!!error));
     this.found.classList.toggle("none", found === "no match");
     this.found.textContent = error ?? found;
-    if (this.offers) this.offers.hidden = found === "no match"; // nothing would be left, or nothing would change
+    if (this.offers) this.offers.hidden = found === "no match"; // either nothing would be left, or nothing would change
   }
 
-  // steps says whether there is something to go to.
+  // steps enables or disables the buttons that go from match to match.
   steps(on: boolean): void {
     for (const b of this.steppers) b.disabled = !on;
   }
@@ -235,8 +234,8 @@ export class Bar {
   }
 }
 
-// goPattern is a search as candid reads expressions: case counts there, and does
-// here only if there is a capital letter.
+// goPattern is a search in the syntax that candid reads: there case always matters, here only if
+// there is a capital letter.
 export function goPattern(text: string): string {
   return /\p{Lu}/u.test(text.replace(/\\./g, "")) ? text : `(?i)${text}`;
 }

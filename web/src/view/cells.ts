@@ -1,6 +1,5 @@
-// What stands in the cells of a table. A row that scrolls into sight takes the place
-// of one that left it: what a cell shows is data, and only what differs is written to
-// the page.
+// The content of the cells of a table. A row that scrolls into view takes the place of one that
+// left it: the content of a cell is data, and only differences are written to the page.
 
 import { el } from "../page/dom";
 
@@ -9,7 +8,7 @@ export type Cell =
   | { readonly kind: "gauge"; readonly width: number; readonly text: string } // a share as a number over a bar; width in percent
   | { readonly kind: "marked"; readonly class: string; readonly text: string }
   | { readonly kind: "name"; readonly title: string; readonly swatch: string; readonly of: string; readonly before: string; readonly name: string; readonly after: string; readonly remark: string; readonly why: string }
-  | { readonly kind: "thread"; readonly title: string; readonly name: string; readonly instead: string } // instead: what a narrow window has no column for
+  | { readonly kind: "thread"; readonly title: string; readonly name: string; readonly instead: string } // instead: the data that has no column in a narrow window
   | { readonly kind: "check"; readonly label: string; readonly on: boolean }
   | { readonly kind: "press"; readonly label: string };
 
@@ -18,7 +17,7 @@ type Show = (c: Cell) => void;
 
 const kindOf = (c: Cell): Kind => (typeof c === "string" ? "text" : c.kind);
 
-// setter writes what differs from the last time.
+// setter writes only what differs from the last time.
 function setter(write: (s: string) => void): (s: string) => void {
   let last = "";
   return (s) => {
@@ -35,7 +34,8 @@ function texts(parent: HTMLElement): (s: string) => void {
 const titles = (e: HTMLElement): ((s: string) => void) => setter((s) => (e.title = s));
 const classes = (e: HTMLElement): ((s: string) => void) => setter((s) => (e.className = s));
 
-// MAKE puts what a kind of cell consists of into an element, and gives what fills it.
+// MAKE puts the elements of a kind of cell into an element, and returns the function that fills
+// them.
 const MAKE: { [K in Kind]: (into: HTMLElement) => (c: K extends "text" ? string : Extract<Cell, { kind: K }>) => void } = {
   text: texts,
   gauge: (into) => {
@@ -61,7 +61,7 @@ const MAKE: { [K in Kind]: (into: HTMLElement) => (c: K extends "text" ? string 
     const whole = el("span", { class: "name" }, swatch, first, bold, last), mark = el("span", { class: "remark soft" });
     const remark = texts(mark), why = titles(mark);
     const title = titles(whole), look = classes(swatch), of = titles(swatch), before = texts(first), name = texts(bold), after = texts(last);
-    into.append(mark, whole); // the mark is seen however long the name is
+    into.append(mark, whole); // the mark is visible however long the name is
     return (c) => {
       remark(c.remark);
       why(c.why);
@@ -101,7 +101,7 @@ const MAKE: { [K in Kind]: (into: HTMLElement) => (c: K extends "text" ? string 
   },
 };
 
-// drawn is a cell that stays as it is, outside of a table of this kind.
+// drawn is a cell that stays as it is, outside of such a table.
 export function drawn(c: Cell): Node {
   const into = el("span");
   (MAKE[kindOf(c)](into) as Show)(c);
@@ -136,7 +136,7 @@ export class CellView {
     this.fill(c);
   }
 
-  // level is how far down in a tree the row is; open is null where nothing is below.
+  // level is the depth of the row in a tree; open is null if nothing is below.
   level(level: number, open: boolean | null): void {
     this.padded(`${0.5 + Math.min(level, 60) * 0.75}rem`);
     this.twisted?.(open === null ? "twist none" : open ? "twist open" : "twist");

@@ -1,4 +1,4 @@
-// What was sampled by, and what threads were doing when they were.
+// The events that were sampled, and what threads were doing at the samples.
 
 import { el, keepFocus } from "../page/dom";
 import { count, value } from "../page/format";
@@ -8,7 +8,7 @@ import type { Pane } from "./pane";
 import { Passages } from "./passages";
 import { CHANCE, delta, gauge } from "./tables";
 
-// became is by how many percent of what it was an amount is another.
+// became is the change of an amount, in percent of what it was.
 function became(after: number, before: number): string {
   if (before <= 0) return after > 0 ? "new" : "";
   const d = (100 * (after - before)) / before;

@@ -1,5 +1,5 @@
-// The flame graph's tab: the drawing of the one-file page, over what the filters
-// chose.
+// The flame graph's tab: the drawing of the one-file page, for the samples that the filters
+// leave.
 
 import type { Split } from "../data";
 import { match, matching, step, within } from "../flame/search";
@@ -21,7 +21,7 @@ function hottestIn(self: Float64Array): number {
   return best;
 }
 
-// heaviestMatch is the node with the most in it of those that a search finds, null if it finds none.
+// heaviestMatch is the heaviest node that a search finds, null if it finds none.
 function heaviestMatch(total: Float64Array, sym: Int32Array, symbols: Uint8Array | undefined): number | null {
   let best = 0;
   for (let i = 1; symbols && i < total.length; i++) if (symbols[sym[i]] && total[i] > (best && total[best])) best = i;
@@ -37,7 +37,7 @@ export class FlamePane implements Pane {
   private readonly orientation: { root: HTMLElement; set(v: "flame" | "icicle"): void };
   private readonly splits: { root: HTMLElement; set(v: Split): void };
   private readonly sides: { root: HTMLElement; set(v: "before" | "after"): void };
-  private text = ""; // what the search came to
+  private text = ""; // the result of the search
 
   constructor(private readonly app: App, menu: Menu, copy: (text: string) => void) {
     const model = app.model;
@@ -79,7 +79,8 @@ export class FlamePane implements Pane {
     });
   }
 
-  // place is a node as all threads together have it, and whose it is.
+  // place is a node of the tree of all threads together, with the thread or process that it was
+  // in.
   private place(node: number): Place {
     const { tree } = this.app.model;
     let root = node;
@@ -88,7 +89,7 @@ export class FlamePane implements Pane {
     return { node: tree.origin[node], group: group >= this.app.model.symbols ? group : -1 };
   }
 
-  // stack is the way to a node as text, the innermost first, as Java prints it.
+  // stack is the path to a node as text, the innermost frame first, as Java prints it.
   private stack(node: number): string {
     const { tree } = this.app.model;
     const out: string[] = [];
@@ -126,8 +127,8 @@ export class FlamePane implements Pane {
 
   private warming = 0;
 
-  // warm searches for nothing while nobody waits: the first search of millions of nodes
-  // takes several times as long as the next.
+  // warm runs a search that matches nothing while the page is idle: the first search of millions
+  // of nodes takes several times as long as the next.
   private warm(): void {
     clearTimeout(this.warming);
     this.warming = window.setTimeout(() => {
@@ -141,8 +142,8 @@ export class FlamePane implements Pane {
     return app.before && app.changes(app.after.total, app.before.total);
   }
 
-  // whole says of a frame how much the method has in all, where it has more elsewhere: on
-  // other ways, or, where those are apart, in other kinds of code.
+  // whole says for a frame how much the method has in total, if it has more elsewhere: on other
+  // paths, or, if those are separate, in other kinds of code.
   private whole(node: number): Fact[] {
     const { app } = this;
     if (app.compared) return [];
@@ -151,7 +152,7 @@ export class FlamePane implements Pane {
     return [{ key: "method", text: `whole method: self ${percent(own, app.chosen.chosen.weight)}`, title: "On all ways: as the method list has it" }];
   }
 
-  // compared says of a node how it was before and after.
+  // compared says how a node was before and after.
   private compared(node: number): Fact[] {
     const { app } = this;
     const { before, after } = app;

@@ -1,6 +1,5 @@
-// A table of any length: only the rows that can be seen are there. Browsers cap
-// the height of what is scrolled near 33 million pixels; longer tables are
-// scrolled faster than they are long.
+// A table of any length: only the visible rows exist on the page. Browsers cap the height of
+// scrolled content near 33 million pixels; longer tables scroll faster than they are long.
 
 import { el } from "../page/dom";
 import { CellView, type Cell } from "./cells";
@@ -12,7 +11,7 @@ export interface ColumnSpec {
   readonly numeric?: boolean;
   readonly sortable?: boolean;
   readonly width: string; // of the grid's template
-  readonly spare?: boolean; // left out where the window is narrow
+  readonly spare?: boolean; // left out if the window is narrow
 }
 
 export interface RowSpec {
@@ -24,17 +23,17 @@ export interface RowSpec {
 export interface GridSpec {
   readonly label: string;
   readonly columns: readonly ColumnSpec[];
-  readonly empty: string; // what is said if there are no rows
-  waiting?(): boolean; // they are not known yet
+  readonly empty: string; // the text if there are no rows
+  waiting?(): boolean; // the rows are not known yet
   count(): number;
   row(i: number): RowSpec;
   toggle?(i: number, open: boolean): void;
   act?(i: number): void; // a double click, or a key that means nothing else
-  check?(i: number): void; // its check box was pressed, or Space
-  press?(i: number): void; // its button was, or Enter
+  check?(i: number): void; // its check box was pressed, or the space bar
+  press?(i: number): void; // its button was pressed, or Enter
   menu?(i: number, x: number, y: number): void;
   sort?(id: string): void;
-  detail?(i: number): readonly string[]; // what else is known of a row, the name first
+  detail?(i: number): readonly string[]; // further details of a row, the name first
 }
 
 const CAP = 24e6;
@@ -51,13 +50,13 @@ export class Grid {
   private readonly head: HTMLElement;
   private readonly nothing: HTMLElement;
   private readonly line = el("div", { class: "grid-detail", role: "status", "aria-live": "polite" });
-  private told = -2; // the row that the line is about; -1: none, -2: it is out of date
+  private told = -2; // the row in the detail line; -1: none, -2: the line is out of date
   private drawn = new Map<number, RowView>(); // the rows that are there
   private rowHeight = 0;
   private frame = 0;
   private resting = 0;
-  private awaited = false; // focus is to go there
-  private length = -1; // what the page was told of all rows
+  private awaited = false; // the rows are to get the focus
+  private length = -1; // the number of rows that the page was told
   private high = "";
 
   constructor(private readonly spec: GridSpec) {
@@ -92,14 +91,14 @@ export class Grid {
     if (this.selected >= 0) this.reveal(this.selected);
     this.paint();
     if (this.selected < 0) return;
-    // What is told of the row may take more lines than before, and cover it.
+    // The detail line may need more lines than before, and cover the row.
     const at = this.scroller.scrollTop;
     this.reveal(this.selected);
     if (this.scroller.scrollTop !== at) this.paint();
   }
 
-  // step selects the next row for which is says so, dir 1, or the one before, -1, around the end.
-  // It gives whether there is one.
+  // step selects the next row for which is returns true, dir 1, or the previous one, -1, around
+  // the end. It reports whether there is one.
   step(dir: -1 | 1, is: (i: number) => boolean): boolean {
     const n = this.spec.count();
     const from = this.selected >= 0 ? this.selected : dir > 0 ? -1 : n;
@@ -118,7 +117,7 @@ export class Grid {
     this.scroller.focus();
   }
 
-  // tell says all that is known of a row in the line below.
+  // tell shows all details of a row in the line below.
   private tell(i: number): void {
     if (!this.spec.detail) return;
     this.told = i;
@@ -126,9 +125,9 @@ export class Grid {
     this.line.replaceChildren(...(name === undefined ? [el("span", { class: "soft" }, "Point at a row, or press an arrow key. A right click, or m, says what can be done with it.")] : [el("b", {}, name), ...rest.filter(Boolean).map((t) => el("span", { class: "fact" }, t))]));
   }
 
-  // refresh draws the rows anew; top also goes to the first.
+  // refresh draws the rows anew; top also scrolls to the first.
   refresh(top = false): void {
-    this.told = -2; // the numbers are others
+    this.told = -2; // the numbers have changed
     this.rowHeight = 0;
     if (top) this.scroller.scrollTop = 0;
     this.selected = Math.min(this.selected, this.spec.count() - 1);
@@ -142,8 +141,8 @@ export class Grid {
     });
   }
 
-  // offset is how far down in the whole table the first visible pixel is, and how far
-  // down it is on the page.
+  // offset is the position of the first visible pixel in the whole table, and its position on the
+  // page.
   private offset(): { top: number; height: number; at: number; room: number } {
     const all = this.spec.count() * this.rowHeight;
     const height = Math.min(all, CAP);
@@ -162,15 +161,15 @@ export class Grid {
     this.scroller.scrollTop = all === height ? to : (to * (height - room)) / Math.max(1, all - room);
   }
 
-  // measure asks how high a row is.
+  // measure returns the height of a row.
   private measure(): void {
     this.rowHeight ||= Math.round((parseFloat(getComputedStyle(document.documentElement).fontSize) || 16) * 1.5);
   }
 
-  // paint draws the rows that can be seen; scrolled: those that are there are right.
-  // What the page must be asked comes first: it would lay out anew what was changed.
+  // paint draws the visible rows; scrolled: existing rows are up to date. It reads from the page
+  // before it changes it, to avoid a second layout.
   paint(scrolled = false): void {
-    if (!this.root.isConnected) return; // of a page that was built anew
+    if (!this.root.isConnected) return; // of a page that was rebuilt
     this.measure();
     const n = this.spec.count();
     const { top, height, at, room } = this.offset();
@@ -182,7 +181,7 @@ export class Grid {
       this.scroller.hidden = this.line.hidden = n === 0;
       if (n > 0 && this.awaited) {
         this.awaited = false;
-        // What had the focus before may be out of sight already, and have it until the next frame.
+        // The row that had the focus may be out of view already, and keeps it until the next frame.
         const has = document.activeElement;
         if (!has || has === document.body || has.getClientRects().length === 0) this.scroller.focus();
       }
@@ -215,8 +214,8 @@ export class Grid {
     else this.scroller.removeAttribute("aria-activedescendant");
   }
 
-  // arrange gives the rows the order in the page that they are seen in, for those who
-  // read it from there. It waits until nobody scrolls, since it costs a new layout.
+  // arrange puts the rows into the page in their visible order, for screen readers. It waits
+  // until scrolling ends, since it costs a new layout.
   private arrange(): void {
     let at = this.body.firstElementChild;
     for (const i of [...this.drawn.keys()].sort((a, b) => a - b)) {
@@ -308,7 +307,7 @@ export class Grid {
   }
 }
 
-// RowView is a row on the page: which one of the table it is changes.
+// RowView is a row on the page, which shows different rows of the table over time.
 class RowView {
   readonly root: HTMLElement;
   private readonly cells: readonly CellView[];
@@ -347,7 +346,7 @@ class RowView {
     this.cells.forEach((c, k) => c.show(r.cells[k]));
   }
 
-  // move puts it so many pixels down.
+  // move puts it at a height in pixels.
   move(top: number): void {
     if (top !== this.top) this.root.style.top = `${(this.top = top)}px`;
   }

@@ -1,5 +1,5 @@
-// A heatmap: each column is a stretch of time from top to bottom, the next goes
-// on where it ended. What happens every so often shows as a pattern.
+// A heatmap: each column is a stretch of time from top to bottom, and the next continues where it
+// ended. Periodic activity shows as a pattern.
 
 import { DARK, LIGHT } from "../flame/colors";
 import { el, segmented } from "../page/dom";
@@ -15,8 +15,8 @@ import { points } from "./tables";
 import { color, spanText, surface, ticks, type Span } from "./time";
 import { ask } from "./wire";
 
-// heat is the colour of a share of the most. Lightness alone tells how much; the square
-// root keeps what is little in sight.
+// heat is the colour of a share of the maximum. Lightness alone shows the amount; the square root
+// keeps small amounts visible.
 function heat(v: number, dark: boolean): string {
   if (v === 0) return dark ? "#1f242b" : "#eceef0";
   const s = Math.sqrt(v);
@@ -27,7 +27,7 @@ const ROWS = 50;
 const AXIS = 18;
 // STEPS are keys and by how many cells they move: time runs down, then right.
 const STEPS: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, ArrowRight: ROWS, ArrowLeft: -ROWS, PageDown: 10, PageUp: -10, Home: -1e12, End: 1e12 };
-// What a column may last, so that a cell is a round time: 20 ms at least.
+// Possible durations of a column, so that a cell is a round time: at least 20 ms.
 const COLUMNS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600].map((s) => s * 1e9);
 
 export class HeatmapPane implements Pane {
@@ -38,16 +38,16 @@ export class HeatmapPane implements Pane {
   private readonly ramp = el("span", { class: "heat-key" }); // what the colours mean
   private rampIs = "";
   private readonly which: { root: HTMLElement; set(v: Times): void };
-  private sides: readonly Float32Array[] = []; // before and after; of one recording: what there is
-  private seen: Span = { from: 0, to: 1 }; // that the cells are of
-  private cursor = -1; // the cell that the keyboard is at
-  private anchor = -1; // and the one that it chooses from
+  private sides: readonly Float32Array[] = []; // before and after; for one recording only its cells
+  private seen: Span = { from: 0, to: 1 }; // the span of the cells
+  private cursor = -1; // the cell of the keyboard's cursor
+  private anchor = -1; // the cell from which it selects
   private columns = 0;
   private column = COLUMNS[0];
   private asked = "";
   private running: AbortController | null = null;
-  private from = -1; // the cell a drag began in
-  private win: Span | null = null; // what is shown; null: all
+  private from = -1; // the cell in which a drag began
+  private win: Span | null = null; // the span that is shown; null: all
   private begin = 0; // of the first cell, in ns
 
   constructor(private readonly app: App) {
@@ -103,7 +103,7 @@ export class HeatmapPane implements Pane {
     c.addEventListener("focus", () => this.paint());
   }
 
-  // go moves the keyboard by so many cells; choosing: what lies between is chosen.
+  // go moves the keyboard's cursor by a number of cells; choosing: selects the cells in between.
   private go(by: number, choosing: boolean): void {
     const from = this.cursor < 0 ? -1 : this.cursor;
     const most = Math.min(this.columns * ROWS, Math.ceil((this.all - this.begin) / this.cell)) - 1;
@@ -118,12 +118,12 @@ export class HeatmapPane implements Pane {
     return this.app.pairing;
   }
 
-  // all is how long everything that can be shown is.
+  // all is the duration of everything that can be shown.
   private get all(): number {
     return Math.max(1, this.pairing?.length ?? this.app.header.end);
   }
 
-  // mode is which of the two is shown; whole: nothing is compared.
+  // mode says which of the two is shown; whole: nothing is compared.
   private get mode(): Times {
     const { times } = this.app.state;
     return !this.pairing ? "whole" : times && times !== "whole" ? times : "difference";
@@ -133,7 +133,7 @@ export class HeatmapPane implements Pane {
     return this.column / ROWS;
   }
 
-  // time is when a cell begins.
+  // time is the beginning of a cell.
   private time(cell: number): number {
     return this.begin + cell * this.cell;
   }
@@ -189,28 +189,28 @@ export class HeatmapPane implements Pane {
     this.status.textContent = `${spanText(this.time(at), this.time(at + 1))}: before ${value(has[0], unit)} (${percent(has[0], all[0])}), after ${value(has[1], unit)} (${percent(has[1], all[1])}): ${points(this.difference(at))}${this.grey[at] ? " (within chance)" : ""}`;
   }
 
-  // alls is what each of the two has of what is shown; times a filter chooses are not
-  // taken out of the picture, so they are not here.
+  // alls is the total of each of the two; time filters do not remove anything from the picture,
+  // so they are left out here.
   private alls(): [number, number] {
     return [this.totals[0] ?? 0, this.totals[1] ?? 0];
   }
 
   private totals: readonly number[] = [];
 
-  // difference is by how much the share of a cell is more than before.
+  // difference is by how much the share of a cell is larger than before.
   private difference(i: number): number {
     const [b, a] = this.factors;
     return (this.sides[1]?.[i] ?? 0) * a - (this.sides[0]?.[i] ?? 0) * b;
   }
 
-  private factors: readonly [number, number] = [0, 0]; // that make shares of weights
+  private factors: readonly [number, number] = [0, 0]; // that turn weights into shares
 
   private chance: Chance | null = null; // of cells
-  private grey: Uint8Array = new Uint8Array(0); // cells whose difference it explains
+  private grey: Uint8Array = new Uint8Array(0); // cells whose difference chance explains
 
-  // judge finds the cells that chance explains. One that differs by less than chance may be of
-  // a column that differs by more: what goes on for so long is no chance. Where samples are
-  // so few that no cell and no column tells, two columns may, or four and so on.
+  // judge finds the cells that chance explains. A cell that differs by less than chance may be in
+  // a column that differs by more: a difference that lasts so long is not chance. If samples are
+  // so few that no cell and no column is significant, two columns may be, or four and so on.
   private judge(): void {
     const [b, a] = this.sides;
     const { chance, columns } = this;
@@ -234,7 +234,7 @@ export class HeatmapPane implements Pane {
     }
   }
 
-  // same says that chance explains all of the difference.
+  // same reports whether chance explains all of the difference.
   private get same(): boolean {
     return this.grey.length > 0 && this.grey.every((g, i) => g > 0 || this.difference(i) === 0);
   }
@@ -244,7 +244,7 @@ export class HeatmapPane implements Pane {
     return this.mode === "difference" && this.same ? `No stretch of time differs by more than chance. ${text}` : text;
   }
 
-  // shared is the end of the shorter one, up to which there are two to compare.
+  // shared is the end of the shorter one: after it there are not two to compare.
   private shared(p: Pairing): number {
     return Math.min(...p.of.map((s) => s.to - s.from));
   }
@@ -260,7 +260,7 @@ export class HeatmapPane implements Pane {
     const paired = JSON.stringify(p);
     if (paired !== this.paired) {
       this.paired = paired;
-      this.win = null; // another time is shown
+      this.win = null; // another span of time is shown
       this.cursor = this.anchor = -1;
     }
     const widest = Math.max(50, Math.floor(this.canvas.clientWidth / 4));
@@ -278,8 +278,8 @@ export class HeatmapPane implements Pane {
       if (side) x.set("side", side);
       return app.path("heatmap", x);
     };
-    // What each has in all, of what the filters leave without those of time, comes with
-    // the whole of it in one cell.
+    // The total of each, with all filters except those of time, is requested as a heatmap of one
+    // cell.
     const whole = (s: Span, side: string): string => {
       const x = new URLSearchParams(q);
       x.set("w0", String(s.from));
@@ -300,7 +300,7 @@ export class HeatmapPane implements Pane {
       const mine = (this.running = new AbortController());
       try {
         const answers = await Promise.all(paths.map((x) => x && ask<{ columns: number }>(x, mine.signal)));
-        const part = p?.sides && (app.state.from || app.state.to); // the picture is of all of the time
+        const part = p?.sides && (app.state.from || app.state.to); // the picture shows the whole time
         const tallies = !p ? null : part ? (await Promise.all((["before", "after"] as const).map((side) => app.threadSums(app.query(["from", "to"]), side)))).map((t) => t.tally) : app.tallies;
         if (this.running !== mine) return;
         const columns = Math.max(...answers.slice(0, p ? 2 : 1).map((m) => (m ? m.head.columns : 0)));
@@ -327,24 +327,24 @@ export class HeatmapPane implements Pane {
     this.paint();
   }
 
-  private paired = ""; // what is laid over each other
+  private paired = ""; // what is compared over time
 
   paint(): void {
     if (!this.root.isConnected || !this.columns) return;
     const { g, width, height } = surface(this.canvas);
     const { mode, pairing: p } = this;
-    if (p && this.sides.length < 2) return; // it is on its way
+    if (p && this.sides.length < 2) return; // it is not here yet
     const dark = document.documentElement.dataset.theme === "dark";
     const theme = dark ? DARK : LIGHT;
     let most = 0;
-    // Before and after have the same colours: shares of each.
+    // Before and after use the same colours: shares of each.
     const factor = mode === "before" ? this.factors[0] : mode === "after" ? this.factors[1] : 1;
     const shown = this.sides[mode === "after" ? 1 : 0];
     const shared = p ? this.shared(p) : 0;
     const last = p && mode === "difference" ? shared : p ? p.of[mode === "after" ? 1 : 0].to - p.of[mode === "after" ? 1 : 0].from : this.all;
     if (mode === "difference") {
       for (let i = 0; i < shown.length && this.time(i) < shared; i++) most = Math.max(most, Math.abs(this.difference(i)));
-      // What one sample makes is no more than a quarter of the colour: it may be chance.
+      // A single sample makes no more than a quarter of the colour: it may be chance.
       const { chosen } = this.app;
       for (const c of [chosen.before?.chosen, chosen.chosen]) if (c && c.samples > 0) most = Math.max(most, 4 / c.samples);
     } else if (p) this.sides.forEach((s, side) => s.forEach((v) => (most = Math.max(most, v * this.factors[side]))));

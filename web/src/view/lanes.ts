@@ -1,26 +1,26 @@
-// What a lane of the timeline looks like: its picture, what stands before it, and the band
-// between two that are compared.
+// The look of a lane of the timeline: its picture, its label, and the band between two that are
+// compared.
 
 import { DARK, LIGHT } from "../flame/colors";
 import { el } from "../page/dom";
 import { unequal, type Pairing } from "./match";
 import { points } from "./tables";
 
-const PICTURES = 120; // of lanes that are kept: as many as large screens show
+const PICTURES = 120; // number of lanes whose pictures are kept: as many as large screens show
 
 export interface Lane { readonly key: string; readonly weight: Float32Array; readonly state: Uint8Array }
 
 // Look is what a lane's picture depends on besides the lane.
 export interface Look { readonly width: number; readonly height: number; readonly full: number; readonly theme: string; readonly scale: number; readonly down: boolean }
 
-// Band is by how much the cells of two lanes differ.
+// Band is the difference between the cells of two lanes.
 export interface Band { readonly by: Float64Array; readonly chance: Uint8Array }
 
-// Pictures are what lanes look like, as long as they are seen.
+// Pictures are the pictures of lanes, kept while they are visible.
 export class Pictures {
   private readonly kept = new Map<Lane, { readonly look: Look; readonly canvas: HTMLCanvasElement }>(); // the oldest first
 
-  // of gives what a lane looks like. While lanes are scrolled they stay the same.
+  // of returns the picture of a lane. It stays the same while lanes are scrolled.
   of(lane: Lane, look: Look, colors: readonly string[]): HTMLCanvasElement {
     const last = this.kept.get(lane);
     if (last && (Object.keys(look) as (keyof Look)[]).every((k) => last.look[k] === look[k])) return last.canvas;
@@ -50,7 +50,7 @@ export class Pictures {
   }
 }
 
-// drawBand draws by how much two lanes differ.
+// drawBand draws the difference between two lanes.
 export function drawBand(g: CanvasRenderingContext2D, band: Band | null, strongest: number, x: number, y: number, width: number, height: number, theme: "light" | "dark"): void {
   g.fillStyle = theme === "dark" ? DARK.change[10] : LIGHT.change[10];
   g.fillRect(x, y, width, height);
@@ -67,7 +67,7 @@ export function drawBand(g: CanvasRenderingContext2D, band: Band | null, stronge
   }
 }
 
-// differenceKey is what the colours from less to more mean.
+// differenceKey explains the colours from less to more.
 export function differenceKey(p: Pairing, strongest: number, dark: boolean, where: string): (Node | string)[] {
   const colors = (dark ? DARK : LIGHT).strong;
   const middle = (colors.length - 1) / 2;
@@ -82,7 +82,7 @@ export function differenceKey(p: Pairing, strongest: number, dark: boolean, wher
   return [el("span", { title: how }, `${points(-strongest)} less`), ...steps, el("span", { title: how }, `${points(strongest)} more ${where}; grey: chance`)];
 }
 
-// label is a thread's name, with its number where there is room.
+// label is a thread's name, with its number if there is room.
 export function label(g: CanvasRenderingContext2D, full: string, name: string, width: number): string {
   return !name || g.measureText(full).width <= width ? clip(g, full, width) : clip(g, name, width);
 }
@@ -96,7 +96,7 @@ export function clip(g: CanvasRenderingContext2D, s: string, width: number): str
   return shorter(n);
 }
 
-// sum is what a lane has in some of its bins.
+// sum is the sum of some bins of a lane.
 export function sum(l: Lane | null, from: number, to: number): number {
   let out = 0;
   if (l) for (let b = from; b < to; b++) out += l.weight[b];

@@ -1,4 +1,4 @@
-// The page of candid view: tabs over one recording, kept in step by the app.
+// The page of candid view: tabs over one recording, which the app keeps in step.
 
 import { el, keepFocus } from "../page/dom";
 import { commandLine, count, seconds } from "../page/format";
@@ -26,7 +26,7 @@ const LABELS: Record<Tab, string> = {
 const toast = el("div", { class: "toast", role: "status", hidden: true });
 const alert = el("div", { class: "alert", role: "alert", hidden: true });
 
-// clock is a length of time in whole seconds.
+// clock formats a duration in whole seconds.
 function clock(s: number): string {
   const n = Math.max(0, Math.floor(s));
   return n < 120 ? `${n} s` : seconds(n);
@@ -59,7 +59,7 @@ function stored(): string | null {
   }
 }
 
-let ticking = 0; // tells how long the recording has been made
+let ticking = 0; // updates how long the recording has been running
 
 // build makes the page for the recording that the app holds.
 function build(app: App): void {
@@ -115,12 +115,12 @@ function build(app: App): void {
     try {
       localStorage.setItem("candid-theme", on ? "dark" : "light");
     } catch {
-      // A browser that keeps nothing: the choice lasts as long as the page.
+      // The browser stores nothing: the choice lasts as long as the page.
     }
   };
   prefers.onchange = () => stored() === null && setDark(prefers.matches, false);
 
-  // Of a recording that grows the header is another one each time.
+  // A growing recording has a new header each time.
   const facts = (): string[] => {
     const h = app.header;
     if (h.parts) return h.parts.map((p, i) => `${i ? "after" : "before"} ${[p.processes.length === 1 ? p.processes[0].runtime : "", seconds(p.duration), p.engine, p.lost ? `${count(p.lost)} lost` : ""].filter(Boolean).join(", ")}`);
@@ -132,7 +132,7 @@ function build(app: App): void {
   clearInterval(ticking);
   if (h.growing) ticking = window.setInterval(tellFacts, 1000);
   tellFacts();
-  // Of several files one is shown, or two are compared.
+  // With several files, one is shown, or two are compared.
   const open = (recording: number, against: number): void => {
     const q = new URLSearchParams({ recording: String(recording), tab: app.state.tab });
     if (against >= 0 && against !== recording) q.set("against", String(against));
@@ -178,7 +178,7 @@ function build(app: App): void {
       panes[t].root.hidden = !on;
       if (on) into(list, tabs[i]);
     });
-    if (app.ready) { // else it is asked for
+    if (app.ready) { // otherwise it is requested
       const fresh = drawn.get(tab) !== app.generation;
       drawn.set(tab, app.generation);
       panes[tab].update(fresh);
@@ -208,7 +208,7 @@ function build(app: App): void {
       app.set({ tab: TABS[Number(e.key) - 1] });
       panes[app.state.tab].focus();
     } else if ((e.target === document.body || panes[app.state.tab].root.contains(e.target as Node)) && panes[app.state.tab].key?.(e.key)) {
-      // The tab knew what to do.
+      // The tab handled it.
     } else if (e.key === "Escape" && app.state.query) app.set({ query: "" });
     else return;
     e.preventDefault();
@@ -219,7 +219,7 @@ function build(app: App): void {
   expose(app, flame, tree, panes.methods as MethodsPane, callers, panes.heatmap as HeatmapPane, panes.timeline as TimelinePane);
 }
 
-// into scrolls a list sideways until a child of it is in sight.
+// into scrolls a list sideways until one of its children is visible.
 function into(list: HTMLElement, child: HTMLElement): void {
   const [l, c] = [list.getBoundingClientRect(), child.getBoundingClientRect()];
   if (c.left < l.left) list.scrollLeft -= l.left - c.left;
@@ -264,7 +264,7 @@ function expose(app: App, flame: FlamePane, tree: CallTreePane, methods: Methods
     hottest: () => Array.from(app.model.values.self).reduce((best, v, i, self) => (v > self[best] ? i : best), 0),
     rowAt: (i: number) => flame.chart.rowAt(i),
     name: (i: number) => app.model.nameOf(i),
-    // paint draws the flame graph at once, n times, and gives the milliseconds of each.
+    // paint draws the flame graph at once, n times, and returns the milliseconds of each.
     paint: (n = 1) => Array.from({ length: n }, () => {
       const start = performance.now();
       flame.chart.paint();

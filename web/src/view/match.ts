@@ -1,5 +1,4 @@
-// Which of two belongs to which: threads of two recordings, and moments of two stretches
-// of time.
+// Matches threads of two recordings, and moments of two stretches of time.
 
 import { Chance, type Tally } from "../flame/chance";
 import { commandLine } from "../page/format";
@@ -7,10 +6,10 @@ import type { ViewHeader } from "./answers";
 import type { State } from "./state";
 import type { Span } from "./time";
 
-// Match is a row of threads. Of two recordings it has those of one name on both sides;
-// of one recording it is one thread, which is itself on both.
+// Match is a row of threads. For two recordings it has the threads of one name on both sides; for
+// one recording it is one thread, which is on both sides.
 export interface Match {
-  readonly first: number; // that it is called after
+  readonly first: number; // the thread that names the row
   readonly before: readonly number[];
   readonly after: readonly number[];
   readonly all: readonly number[];
@@ -18,8 +17,8 @@ export interface Match {
 
 function matchThreads(h: ViewHeader): Match[] {
   if (!h.pair) return h.threads.map((_, t) => ({ first: t, before: [t], after: [t], all: [t] }));
-  // Numbers differ from run to run. Where a recording has several programs, their threads
-  // are told apart by the program too.
+  // Numbers differ from run to run. If a recording has several programs, their threads are
+  // matched by program too.
   const many = (h.parts ?? []).some((p) => p.processes.length > 1);
   const commands = h.parts?.map((p) => new Map(p.processes.map((x) => [x.pid, commandLine(x.command)]))) ?? [];
   const rows = new Map<string, { before: number[]; after: number[] }>();
@@ -33,8 +32,8 @@ function matchThreads(h: ViewHeader): Match[] {
   return [...rows.values()].map(({ before, after }) => ({ first: after[0] ?? before[0], before, after, all: [...before, ...after] }));
 }
 
-// ThreadRows are the rows that the threads of a recording are shown in: of two recordings those
-// of one name are one row.
+// ThreadRows are the rows in which the threads of a recording are shown: for two recordings, the
+// threads of one name share a row.
 export class ThreadRows {
   readonly rows: readonly Match[];
   private readonly rowOf: Int32Array; // by thread
@@ -45,7 +44,7 @@ export class ThreadRows {
     this.rows.forEach((m, i) => m.all.forEach((t) => (this.rowOf[t] = i)));
   }
 
-  // alike are the threads that stand in one row with a thread.
+  // alike are the threads that share a row with a thread.
   alike(t: number): readonly number[] {
     return this.rows[this.rowOf[t]]?.all ?? [t];
   }
@@ -55,8 +54,8 @@ export function threadsOf(h: ViewHeader, pid: number): Set<number> {
   return new Set(h.threads.flatMap((t, i) => (t.pid === pid ? [i] : [])));
 }
 
-// processOf is the process that has all of some threads and no others; -1: there is none, or
-// only one.
+// processOf is the process that has all of some threads and no others; -1 if there is none, or
+// only one process.
 export function processOf(h: ViewHeader, threads: ReadonlySet<number>): number {
   const [first] = threads;
   if (first === undefined || h.processes.length < 2) return -1;
@@ -64,8 +63,8 @@ export function processOf(h: ViewHeader, threads: ReadonlySet<number>): number {
   return h.threads.every((t, i) => (t.pid === pid) === threads.has(i)) ? pid : -1;
 }
 
-// Pairing says which moments are compared: those that lie as far behind the beginning of
-// each of the two.
+// Pairing says which moments are compared: those at the same distance from the beginning of each
+// of the two.
 export interface Pairing {
   readonly of: readonly [Span, Span]; // before and after, in ns of their own recording
   readonly length: number; // of the longer one
@@ -84,23 +83,23 @@ export function pairing(h: ViewHeader, s: State): Pairing | null {
   return { of, length: Math.max(of[0].to - of[0].from, of[1].to - of[1].from), sides: false };
 }
 
-// Scale makes what is in a part of the time comparable: shares of all of one's own, as on
-// every other tab. Where one of the two is longer its shares of a second are smaller by
-// that, which is taken out: what is compared is how much more or less than usual.
+// scales returns the factors that make amounts in a part of the time comparable: as shares of
+// each side's total, as on every other tab. If one of the two is longer, its shares per second are smaller by that factor,
+// which is taken out: the comparison is about how much more or less than usual.
 export function scales(p: Pairing, all: readonly [number, number]): [number, number] {
   const one = (side: 0 | 1): number => (all[side] > 0 ? (p.of[side].to - p.of[side].from) / p.length / all[side] : 0);
   return [one(0), one(1)];
 }
 
-// unequal says whether the two are of different length, so that their shares of a second
-// cannot be compared as they are.
+// unequal reports whether the two differ in length, so that their shares per second cannot be
+// compared as they are.
 export function unequal(p: Pairing): boolean {
   const [a, b] = p.of.map((s) => s.to - s.from);
   return Math.abs(a - b) > 0.02 * p.length;
 }
 
-// overTime is about parts of two that are laid over each other in time: if one is longer,
-// as much less of it lies in each part.
+// overTime is for parts of two that are compared over time: if one is longer, each part has a
+// correspondingly smaller share of it.
 export function overTime(tallies: readonly [Tally, Tally], p: Pairing): Chance {
   const of = (side: 0 | 1): Tally => {
     const longer = p.length / (p.of[side].to - p.of[side].from);

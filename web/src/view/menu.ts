@@ -1,4 +1,4 @@
-// What can be done with a method, wherever it stands.
+// The actions for a method, wherever it is shown.
 
 import { el } from "../page/dom";
 import type { App, Place } from "./app";
@@ -33,8 +33,8 @@ export class Menu {
     if (this.back instanceof HTMLElement) this.back.focus();
   }
 
-  // open shows it for the method of a symbol; stack is the text of the stack it
-  // was opened on, and place the frame, if it was one.
+  // open shows the menu for the method of a symbol; stack is the text of the stack on which it
+  // was opened, and place the frame, if it was one.
   open(symbol: number, x: number, y: number, stack = "", place: Place = { node: -1, group: -1 }): void {
     const { app } = this;
     if (symbol < 0) return;
@@ -80,7 +80,7 @@ export class Menu {
       ...(stack ? [item("Copy the stack", () => this.copy(stack))] : [])]);
   }
 
-  // openThread says what can be done with a thread.
+  // openThread shows the actions for a thread.
   openThread(t: number, x: number, y: number): void {
     const { app, item } = this;
     const only = { threads: new Set(app.alike(t)), zoom: 0 };

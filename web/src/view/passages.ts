@@ -1,12 +1,12 @@
-// Searching in what is written on a tab: rows of its tables, entries of its lists.
+// Searches the text of a tab: rows of its tables, entries of its lists.
 
 import { count } from "../page/format";
 
 const PASSAGES = "tbody tr, li, dd, p:not(.soft)";
 
 export class Passages {
-  private at: Element | null = null; // what was found last
-  private number = -1; // which one it was
+  private at: Element | null = null; // the last match
+  private number = -1; // its number
 
   constructor(private readonly root: HTMLElement) {}
 

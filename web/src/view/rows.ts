@@ -1,19 +1,19 @@
-// The rows of the call tree and of the callers that can be seen, as candid makes them, and
-// which of them are open.
+// The visible rows of the call tree and of the callers, as candid makes them, and which of them
+// are open.
 
 import type { Name } from "../flame/label";
 import type { Methods } from "./methods";
 import type { Message } from "./wire";
 
-// Known is what rows are named and told apart by.
+// Known has what names and identifies rows.
 export interface Known {
   readonly names: readonly Name[]; // of symbols, and after them those of threads and of processes
   readonly methods: Methods;
   readonly threads: number;
 }
 
-// keyOf tells the rows below one row apart: those of a method are one, and what is no method
-// is by itself.
+// keyOf identifies the rows below a row: the symbols of one method share a row, and a symbol
+// without a method has its own.
 export function keyOf(methods: Methods, symbol: number): number {
   const m = symbol < methods.of.length ? methods.of[symbol] : -1;
   return m >= 0 ? m : -2 - symbol;
@@ -21,11 +21,11 @@ export function keyOf(methods: Methods, symbol: number): number {
 
 const OPEN = 1, LEAF = 2;
 
-// Rows are those of a table, the heavier first and what is below one after it.
+// Rows are the rows of a table, the heavier first, each followed by its subtree.
 export class Rows {
   readonly n: number;
   readonly depth: Uint32Array;
-  symbol: Uint32Array; // one of those that a row stands for
+  symbol: Uint32Array; // one of the symbols that a row stands for
   readonly remark: Uint8Array;
   readonly place: Int32Array; // the heaviest node of the tree, -1: none
   readonly self: Float64Array;
@@ -33,7 +33,7 @@ export class Rows {
   readonly before: Float64Array | null; // total before, where two are compared
   readonly samples: Uint32Array;
   readonly more: boolean; // there are more
-  readonly shown: number; // the one that was looked for, -1: none
+  readonly shown: number; // the row that was looked for, -1: none
   private readonly flags: Uint8Array;
 
   constructor(m: Message<{ more: boolean; shown: number }>, public known: Known) {
@@ -55,7 +55,7 @@ export class Rows {
     return this.known.names[this.symbol[i]].full;
   }
 
-  // way is a row and those above it, the outermost first.
+  // way is a row and its ancestors, the outermost first.
   way(i: number): number[] {
     const out = [i];
     for (let k = i - 1, d = this.depth[i]; d > 0; k--) {
@@ -66,9 +66,9 @@ export class Rows {
     return out.reverse();
   }
 
-  // find is the row that names lead to, -1: none.
+  // find is the row at the end of a path of names, -1 if there is none.
   find(way: readonly string[]): number {
-    let at = 0; // of them are found
+    let at = 0; // number of names found
     for (let i = 0; i < this.n; i++) {
       const d = this.depth[i];
       if (d > at || d >= way.length) continue;
@@ -79,8 +79,8 @@ export class Rows {
     return -1;
   }
 
-  // fit brings the rows to what is known now, and says whether that is possible: whether they
-  // are called the same.
+  // fit adapts the rows to the symbols that are known now, and reports whether that is possible:
+  // whether they have the same names.
   fit(known: Known): boolean {
     const was = this.known;
     if (known === was) return true;
@@ -92,26 +92,26 @@ export class Rows {
   }
 }
 
-// Opened is a row that is open, or was, and those below it.
+// Opened is a row that is or was open, and the rows below it.
 export interface Opened {
   readonly name: string;
-  symbol: number; // one of those it stands for; -1: there is none of its name
+  symbol: number; // one of the symbols that it stands for; -1: none has its name
   open: boolean;
   readonly below: Map<number, Opened>; // by key
 }
 
-// MOST is how many open rows candid is asked for.
+// MOST is the maximum number of open rows in a request.
 export const MOST = 16_000;
 
-// OpenRows remembers which rows are open, also where other rows are shown meanwhile: by their names where
-// the symbols are others.
+// OpenRows remembers which rows are open, even while other rows are shown: by their names if the
+// symbols have changed.
 export class OpenRows {
   private readonly root: Opened = { name: "", symbol: -1, open: true, below: new Map() };
-  private nameless = -1e9; // keys of those that are nowhere now
+  private nameless = -1e9; // keys of rows that do not exist now
 
   constructor(private known: Known) {}
 
-  // any says whether any row is open.
+  // any reports whether any row is open.
   get any(): boolean {
     return [...this.root.below.values()].some((o) => o.open);
   }
@@ -124,7 +124,7 @@ export class OpenRows {
     return next;
   }
 
-  // at gives what is known of a row.
+  // at returns what is remembered of a row.
   at(rows: Rows, i: number): Opened {
     return rows.way(i).reduce((o, k) => this.below(o, rows, k), this.root);
   }
@@ -141,12 +141,12 @@ export class OpenRows {
     }
   }
 
-  // fit finds the rows again where they have other symbols.
+  // fit finds the rows again if they have other symbols.
   fit(known: Known): void {
     if (known === this.known) return;
     this.known = known;
     const { names, methods } = known;
-    let symbols: Map<string, number[]> | null = null; // of one name several methods may be
+    let symbols: Map<string, number[]> | null = null; // several methods may share a name
     const named = (name: string): number[] => {
       if (!symbols) {
         symbols = new Map();
@@ -176,7 +176,8 @@ export class OpenRows {
     visit(this.root);
   }
 
-  // write gives those that can be seen as candid reads them, and which of them are just being opened.
+  // write returns the visible open rows in the format that candid reads, and which of them are just
+  // being opened.
   write(unfolding: ReadonlySet<Opened>): { text: string; unfold: number[]; n: number } {
     const out: string[] = [], unfold: number[] = [];
     const visit = (o: Opened, depth: number): void => {

@@ -1,6 +1,6 @@
-// One method between all of its callers and all that it calls, over everything
-// that the filters leave. candid sends what is wide enough to be seen, and what the rest of
-// each frame's callers or callees comes to; who zooms gets what is seen then.
+// One method between all of its callers and everything it calls, over all samples that the
+// filters leave. candid sends the frames wide enough to be visible, and the sum of the rest of
+// each frame's callers or callees; after a zoom it sends what is visible then.
 
 import type { Name } from "../flame/label";
 import { layout, nodeAt } from "../flame/layout";
@@ -16,19 +16,19 @@ import type { Menu } from "./menu";
 import { points } from "./tables";
 import { ask, Grown, type Message } from "./wire";
 
-// Half is one half, as candid made it. Node 0 is the method, with all of its total: a
-// stack counts once, for the outermost frame of the method.
+// Half is one half, as candid made it. Node 0 is the method, with all of its total: a stack
+// counts once, for the outermost frame of the method.
 export interface Half {
-  readonly tree: Tree; // origin -1: several narrow frames in one
-  readonly folded: Uint32Array; // how many those are
+  readonly tree: Tree; // origin -1: several narrow frames as one
+  readonly folded: Uint32Array; // their number
   readonly after: Float64Array;
   readonly before: Float64Array | null;
 }
 
 const NOWHERE = 0xffffffff;
 
-// half reads one of the two; sym are the symbols of the recording's tree, narrow is that of
-// narrow frames in one.
+// half reads one of the two; sym are the symbols of the recording's tree, narrow is the symbol of
+// narrow frames as one.
 export function half(m: Message<unknown>, name: "callers" | "callees", sym: Int32Array, narrow: number): Half {
   const depths = m.u32(`${name}.depth`), origins = m.u32(`${name}.origin`), folded = m.u32(`${name}.folded`);
   const n = depths.length;
@@ -58,12 +58,12 @@ export class Sandwich {
   private method = -1;
   private halvesNow: readonly Half[] = [];
   private running: AbortController | null = null;
-  private looking = 0; // a view has changed, and it will be asked what is seen there
-  private looked: readonly [number, number][] = WHOLE; // of each half: what was looked at closely, as shares of its width
-  private of = { names: [] as readonly Name[], with: [] as Name[] }; // names with one more, for what is narrow
+  private looking = 0; // a timer: a view has changed, and its visible part will be requested
+  private looked: readonly [number, number][] = WHOLE; // for each half: the part that was requested in detail, as shares of its width
+  private of = { names: [] as readonly Name[], with: [] as Name[] }; // the names and one more, for narrow frames
 
   constructor(private readonly app: App, menu: Menu) {
-    // What is not of a half is the recording's.
+    // Everything that is not of a half is the recording's.
     this.models = [0, 1].map(() => Object.create(app.model) as Model);
     this.charts = this.models.map((m, k) => {
       m.tree = app.model.tree;
@@ -110,12 +110,12 @@ export class Sandwich {
       el("h3", {}, "Callers", app.compared ? el("span", { class: "soft" }, " · blue: less, orange: more, grey: chance explains it") : ""), this.charts[0].root, el("h3", {}, "What it calls"), this.charts[1].root, this.line);
   }
 
-  // busy says that what is shown is not of what the filters chose yet.
+  // busy reports that the content is not yet that of the chosen samples.
   get busy(): boolean {
     return this.running !== null || this.looking !== 0;
   }
 
-  // look asks for what is seen, when a view has come to rest.
+  // look requests the visible part when a view has come to rest.
   private look(): void {
     clearTimeout(this.looking);
     this.looking = window.setTimeout(() => {
@@ -125,7 +125,8 @@ export class Sandwich {
         const { x0, x1 } = c.view();
         return all > 0 && x1 > x0 ? [Math.max(0, x0 / all), Math.min(1, x1 / all)] : [0, 1];
       });
-      // What is folded where one looks, and was not looked at as closely, is asked for.
+      // Frames that are folded in the visible part, which was not requested in this detail, are
+      // requested.
       const k = seen.findIndex(([a, b], k) => {
         const [from, to] = this.looked[k];
         const m = this.models[k];
@@ -136,8 +137,7 @@ export class Sandwich {
     }, 200);
   }
 
-  // update asks candid for both halves of a method's; what was asked before is not wanted
-  // any more.
+  // update requests both halves of a method; it cancels the previous request.
   async update(method: number): Promise<void> {
     clearTimeout(this.looking);
     this.looking = 0;
@@ -145,7 +145,7 @@ export class Sandwich {
     await this.ask(method);
   }
 
-  // ask asks for both halves; one of them closely between two shares of its width.
+  // ask requests both halves; one of them in detail between two shares of its width.
   private async ask(method: number, closely = -1, [left, right]: readonly [number, number] = [0, 1]): Promise<void> {
     const { app } = this;
     this.running?.abort();
@@ -166,7 +166,7 @@ export class Sandwich {
     try {
       const m = await ask(app.path("sandwich", q), mine.signal);
       if (this.running !== mine) return;
-      if (generation === app.generation) { // else the filters have changed, and it will be asked anew when it is seen
+      if (generation === app.generation) { // otherwise the filters have changed, and a new request follows when it is visible
         this.method = method;
         const halves = (["callers", "callees"] as const).map((name) => half(m, name, tree.sym, app.model.names.length));
         if (closely >= 0) this.closer(closely, halves[closely], [left, right]);
@@ -174,7 +174,7 @@ export class Sandwich {
       }
     } catch (e) {
       if (this.running !== mine) return;
-      if (!(e instanceof Grown)) app.onError(e instanceof Error ? e.message : String(e)); // else what fits comes at once
+      if (!(e instanceof Grown)) app.onError(e instanceof Error ? e.message : String(e)); // otherwise the matching answer follows at once
     }
     this.running = null;
   }
@@ -209,14 +209,14 @@ export class Sandwich {
     m.guessed = Uint8Array.from(tree.origin, (o) => (o >= 0 ? m.data.heuristic[o] : 0));
   }
 
-  // closer takes one half in which more is to be seen: what was seen stays where it is.
+  // closer takes a half with more detail: the visible part stays where it is.
   private closer(k: number, now: Half, looked: [number, number]): void {
     const { app } = this;
     const m = this.models[k];
     const chart = this.charts[k];
     const place = (i: number): [number, number] => [m.tree.depth[i], m.layout.x[i] + m.layout.total[i] / 2];
     const folded = (i: number): boolean => i > 0 && m.tree.origin[i] < 0;
-    // Several narrow ones that were zoomed to are below the frame that they are next to.
+    // Narrow frames that were zoomed to as one are below the frame next to them.
     const zoom = place(folded(chart.zoom) ? m.tree.parent[chart.zoom] : chart.zoom), selected = chart.selected >= 0 && !folded(chart.selected) ? place(chart.selected) : null;
     this.halvesNow = this.halvesNow.map((h, i) => (i === k ? now : h));
     this.looked = this.looked.map((l, i) => (i === k ? looked : l));
@@ -229,8 +229,8 @@ export class Sandwich {
     this.search();
   }
 
-  // halves are what is shown, for tests: the total of each, of the frames next to the method and
-  // of those that are too narrow, and how many nodes there are.
+  // halves are the contents, for tests: the total of each half, of the frames next to the method
+  // and of those that are too narrow, and the number of nodes.
   halves(): { total: number; next: Record<string, number>; narrow: number; nodes: number }[] {
     return this.models.map((m) => {
       const next: Record<string, number> = {};
@@ -269,13 +269,13 @@ export class Sandwich {
     this.line.replaceChildren(el("b", {}, name), ` ${[value(v, app.unit), `${percent(v, all)} of what is shown`, ...(node > 0 ? [`${percent(v, whole)} of the method's`] : []), ...change, ...known].join(" · ")}`);
   }
 
-  // search marks what is searched for, in both halves.
+  // search marks the matches of the search in both halves.
   search(): void {
     const re = this.app.pattern;
     this.charts.forEach((c, k) => {
       const m = this.models[k];
       const symbols = re && Uint8Array.from(m.names, (n, s) => Number(re.test(this.app.model.searchable[s] ?? n.full)));
-      if (symbols) symbols[symbols.length - 1] = 0; // several in one have no name
+      if (symbols) symbols[symbols.length - 1] = 0; // several frames as one have no name
       c.match = symbols && this.halvesNow.length ? match(m.tree, m.layout, symbols) : null;
       c.redraw();
     });
@@ -287,9 +287,10 @@ export class Sandwich {
     return n === 0 ? "no match" : `${count(n)} frame${n === 1 ? "" : "s"}`;
   }
 
-  private foundIn = 0; // the half in which something was found last
+  private foundIn = 0; // the half of the last match
 
-  // next goes to the next frame that the search finds: through the callers, then through what is called.
+  // next goes to the next match of the search: first through the callers, then through the
+  // callees.
   next(dir: -1 | 1): boolean {
     const hits = this.charts.map((c, k) => (c.match?.nodes ? steps(this.models[k].tree, this.models[k].layout, c.match.symbols) : []));
     const all = hits.flatMap((list, k) => list.map((node) => ({ k, node })));

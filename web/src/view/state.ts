@@ -1,4 +1,4 @@
-// What the page shows and of what, as it stands in its address.
+// The state of the page, as its address holds it: what it shows, and of which recording.
 
 import type { Split } from "../data";
 import { initial as flameInitial, parseRanges, ranges, type State as FlameState } from "../page/state";
@@ -6,7 +6,7 @@ import { initial as flameInitial, parseRanges, ranges, type State as FlameState 
 export const TABS = ["flame", "tree", "methods", "callers", "timeline", "heatmap", "threads", "events", "about"] as const;
 export type Tab = (typeof TABS)[number];
 
-// Times is what the heatmap shows of two that are compared; whole: nothing is compared.
+// Times says what the heatmap shows of two that are compared; whole: nothing is compared.
 export const TIMES = ["whole", "before", "after", "difference"] as const;
 export type Times = (typeof TIMES)[number];
 
@@ -23,11 +23,11 @@ export interface State extends FlameState {
   merge: string[]; // expressions: functions whose frames are left out of their stacks
   collapse: string[]; // "package X" or "module X": one frame
   recursion: string[]; // expressions: functions whose recursion is one frame
-  raw: boolean; // frames are shown in which samples came late, whose time is their callers'
-  base: [number, number] | null; // ns: the stretch of time that the other one is compared with
+  raw: boolean; // frames in which samples came late are shown; their time is their callers'
+  base: [number, number] | null; // ns: the stretch of time that the chosen one is compared with
   sandwich: boolean; // callers and callees of one method, not a table of callers
   before: boolean; // of two that are compared: the flame graph shows the first
-  times: Times | ""; // of two that are compared: what is laid out over time; "": what is usual
+  times: Times | ""; // of two that are compared: what is shown over time; "": the default
   of: string; // the method whose callers are shown: its name; "": of every method
 }
 
@@ -37,8 +37,8 @@ export function initial(): State {
 
 export interface Limits { readonly served: number; readonly threads: number; readonly events: number; readonly first: number; readonly whole: boolean; readonly kinds: number; readonly states: readonly string[]; readonly end: number }
 
-// write gives the part of the address after #. An event is in it if it is not the one
-// that is shown where none is asked for, and so with how threads start.
+// write returns the part of the address after #. It contains an event only if it is not the
+// default, and likewise whether the frames by which threads start are shown.
 export function write(s: State, l: Pick<Limits, "first" | "whole">): string {
   const q = new URLSearchParams();
   if (s.recording) q.set("recording", String(s.recording));
@@ -60,7 +60,7 @@ export function write(s: State, l: Pick<Limits, "first" | "whole">): string {
   return q.toString();
 }
 
-// filters are the part of the state that chooses samples, in the words that
+// filters are the part of the state that selects samples, in the syntax that
 // internal/view/query.go reads.
 export function filters(s: State): URLSearchParams {
   const q = new URLSearchParams();
@@ -75,8 +75,8 @@ export function filters(s: State): URLSearchParams {
   return q;
 }
 
-// rewriting is the part of the state that shows stacks otherwise than they were
-// taken, in the words that internal/view/shape.go reads.
+// rewriting is the part of the state that changes how stacks are shown, in the syntax that
+// internal/view/shape.go reads.
 export function rewriting(s: State): URLSearchParams {
   const q = new URLSearchParams();
   for (const f of s.merge) q.append("merge", f);
@@ -87,8 +87,8 @@ export function rewriting(s: State): URLSearchParams {
   return q;
 }
 
-// rewritingOf reads that part of an address. whole: how threads start is shown where it does
-// not say.
+// rewritingOf reads that part of an address. whole: whether the frames by which threads start are
+// shown if the address does not say.
 export function rewritingOf(q: URLSearchParams, whole: boolean): Pick<State, "merge" | "collapse" | "recursion" | "starts" | "raw"> {
   return {
     merge: q.getAll("merge").slice(0, 16), collapse: q.getAll("collapse").filter((c) => /^(package|module) /.test(c)).slice(0, 16),
@@ -97,12 +97,12 @@ export function rewritingOf(q: URLSearchParams, whole: boolean): Pick<State, "me
   };
 }
 
-// plain says whether all functions are shown by their names, and no others.
+// plain reports whether all functions are shown by their names, and no others.
 export function plain(rewriting: URLSearchParams): boolean {
   return [...rewriting.keys()].every((k) => k === "starts" || k === "raw");
 }
 
-// recordingOf says which of so many recordings an address is of, and which one that is
+// recordingOf returns which of the served recordings an address is of, and which one it is
 // compared with, -1 for none.
 export function recordingOf(hash: string, served: number): { recording: number; against: number } {
   const q = new URLSearchParams(hash.replace(/^#/, ""));
@@ -149,13 +149,13 @@ export function read(hash: string, l: Limits): State {
   return s;
 }
 
-// exactly is the expression, for candid, that only this name matches.
+// exactly is the expression, for candid, that matches only this name.
 export function exactly(name: string): string {
   return `^${name.replace(/[\\.+*?()|[\]{}^$]/g, "\\$&")}$`;
 }
 
-// readable is an expression as a chip shows it: a name without the signs that
-// make it an expression.
+// readable is an expression as a chip shows it: a name without the characters that make it an
+// expression.
 export function readable(expression: string): string {
   if (!/^\^.*\$$/s.test(expression)) return expression;
   const inner = expression.slice(1, -1);

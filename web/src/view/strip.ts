@@ -1,5 +1,5 @@
-// The strip above every tab: what happened over the whole recording, and the
-// stretch of it that everything shows.
+// The strip above every tab: what happened over the whole recording, and the stretch of it that
+// every tab shows.
 
 import { el } from "../page/dom";
 import type { App } from "./app";
@@ -10,7 +10,7 @@ import { ask } from "./wire";
 export class Strip {
   readonly root: HTMLElement;
   private readonly canvas = el("canvas", { "aria-hidden": "true" });
-  private sums: Float64Array[] = []; // of two recordings that are compared, of each
+  private sums: Float64Array[] = []; // one for each of two recordings that are compared
   private bins = 0;
   private asked = "";
   private running: AbortController | null = null;
@@ -93,10 +93,10 @@ export class Strip {
   }
 }
 
-// SIDES are how the two are called where they stand over each other.
+// SIDES are the labels of the two that are drawn above each other.
 export const SIDES = ["before", "after"] as const;
 
-// tag writes a word over what is drawn.
+// tag writes a word over the drawing.
 export function tag(g: CanvasRenderingContext2D, text: string, x: number, y: number): void {
   const wide = g.measureText(text).width;
   g.fillStyle = color("--veil");
@@ -105,8 +105,8 @@ export function tag(g: CanvasRenderingContext2D, text: string, x: number, y: num
   g.fillText(text, x, y);
 }
 
-// ended dims, of two recordings of different length, what comes after the end of one; at
-// says where one of the two is drawn.
+// ended dims, for two recordings of different length, the part after the end of one; at says
+// where one of the two is drawn.
 export function ended(g: CanvasRenderingContext2D, app: App, w: Span, left: number, width: number, at: (side: number) => readonly [y: number, height: number]): void {
   const p = app.pairing;
   if (!p || !unequal(p)) return;
@@ -121,7 +121,7 @@ export function ended(g: CanvasRenderingContext2D, app: App, w: Span, left: numb
   });
 }
 
-// highest is how much a bin has at most, of one or of two that share their scale.
+// highest is the maximum of a bin, for one or for two that share their scale.
 function highest(list: readonly Float64Array[], bins: number, n: number): number {
   if (!bins) return 0;
   let most = 0;
@@ -129,15 +129,15 @@ function highest(list: readonly Float64Array[], bins: number, n: number): number
     const all = new Float64Array(bins);
     for (let b = 0; b < bins; b++) for (let k = 0; k < n; k++) all[b] += sums[b * n + k];
     all.sort();
-    // A sleep counts where it ends, so that a few bins may have far more than all others:
-    // those are cut off, or the others could not be seen.
+    // A sleep counts where it ends, so a few bins may have far more than all others: those are cut
+    // off, or the others would not be visible.
     const usual = all[Math.floor(0.98 * (bins - 1))];
     most = Math.max(most, usual > 0 && all[bins - 1] > 4 * usual ? 1.5 * usual : all[bins - 1]);
   }
   return most;
 }
 
-// drawBins draws what is stacked by state in each bin.
+// drawBins draws the states of each bin, stacked.
 function drawBins(g: CanvasRenderingContext2D, sums: Float64Array, bins: number, states: readonly string[], colors: Record<string, string>, width: number, height: number, top: number, most: number): void {
   if (!bins || most <= 0) return;
   const n = states.length;
@@ -157,7 +157,7 @@ function drawBins(g: CanvasRenderingContext2D, sums: Float64Array, bins: number,
   }
 }
 
-// shade dims what is not chosen.
+// shade dims the time that is not chosen.
 export function shade(g: CanvasRenderingContext2D, c: Span | null, w: Span, left: number, width: number, height: number): void {
   if (!c) return;
   const x = (t: number): number => left + Math.max(0, Math.min(1, (t - w.from) / (w.to - w.from))) * (width - left);
@@ -194,7 +194,7 @@ export function chosenSpan(app: App): Span | null {
   return from || to ? { from, to: to || app.header.end } : null;
 }
 
-// choose makes everything show a stretch of time only; null: all.
+// choose makes every tab show only a stretch of time; null: all.
 export function choose(app: App, s: Span | null): void {
   if (!s) app.set({ from: 0, to: 0 });
   else app.set({ from: Math.max(0, Math.floor(s.from)), to: Math.min(app.header.end, Math.max(Math.floor(s.from) + 1, Math.ceil(s.to))) });

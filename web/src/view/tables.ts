@@ -25,7 +25,7 @@ export function nameCell(app: App, symbol: number, kind: number, remark = 0): Ce
   };
 }
 
-// Where a row is less certain than it looks, in the words of reports.
+// The reasons why a row is less certain than it looks, in the words of reports.
 const REMARK = ["", "(guessed) ", "(coarse) "];
 const WHY = ["", "By frame pointers or a search of the stack, which can be wrong", ROUGH[0].toUpperCase() + ROUGH.slice(1)];
 
@@ -49,22 +49,21 @@ export function points(d: number): string {
   return `${p > 0 ? "+" : "−"}${Math.abs(p).toFixed(2)}`;
 }
 
-// delta is a change, in its colour; one that chance explains is grey, and marked as reports
-// mark it.
+// delta is a change, in its colour; one that chance explains is grey and marked as in reports.
 export function delta(d: number, chance = false): Cell {
   return chance && d !== 0 ? { kind: "marked", class: "soft", text: `~ ${points(d)}` } : { kind: "marked", class: d > 0 ? "more" : d < 0 ? "less" : "soft", text: points(d) };
 }
 
-// changed is that of a part of all.
+// changed is the delta of a part of the whole.
 function changed(app: App, after: number, before: number): Cell {
   return delta(app.change(after, before), app.byChance(after, before));
 }
 
-// CHANCE explains it.
+// CHANCE explains the mark.
 export const CHANCE = "~ and grey: chance explains the difference";
 
-// known is all that is known of a method at a place of the tree: as the flame graph
-// says it of a frame.
+// known is everything known of a method at a place of the tree: the same as the flame graph says
+// of a frame.
 function known(app: App, symbol: number, node: number, self: number, total: number): string[] {
   const { data } = app.model;
   const f = data.funcs[symbol];
@@ -105,12 +104,12 @@ export class MethodsPane implements Pane {
   private order: number[] = []; // methods
   private by: "self" | "total" | "samples" | "name" | "selfChange" | "totalChange";
   private descending = true;
-  private mostSelf = 0; // what the bars are relative to: the numbers stay shares of all that is shown
+  private mostSelf = 0; // the maximum that the bars are relative to: the numbers stay shares of everything shown
   private mostTotal = 0;
   private now: Sums | null = null; // null: not known yet
   private before: Sums | null = null;
   private asking: object | null = null;
-  private of: Methods | null = null; // what they are numbered by
+  private of: Methods | null = null; // the methods by which they are numbered
   private rankedFor: Methods | null = null;
   private rank: Int32Array = new Int32Array(0);
 
@@ -158,8 +157,8 @@ export class MethodsPane implements Pane {
     this.root = el("div", { class: "pane" }, this.grid.root, this.remarks.root);
   }
 
-  // ranks are the places of the methods by name: comparing names takes longer than all
-  // else of sorting.
+  // ranks are the positions of the methods by name: comparing names takes longer than the rest of
+  // sorting.
   private ranks(): Int32Array {
     const { methods } = this.app;
     if (this.rankedFor !== methods) {
@@ -172,7 +171,7 @@ export class MethodsPane implements Pane {
     return this.rank;
   }
 
-  // busy says that what is shown is not of what the filters chose yet.
+  // busy reports that the content is not yet that of the chosen samples.
   get busy(): boolean {
     return this.asking !== null;
   }
@@ -182,28 +181,28 @@ export class MethodsPane implements Pane {
     else if (!this.asking) this.fill(false, this.app.steady);
   }
 
-  // ask asks candid for the sums, and fills the table with them.
+  // ask requests the sums from candid, and fills the table with them.
   private async ask(): Promise<void> {
     const { app } = this;
     const { generation, steady } = app;
     const mine = (this.asking = {});
-    if (!steady && this.of !== app.methods) [this.now, this.order] = [null, []]; // they were numbered otherwise
+    if (!steady && this.of !== app.methods) [this.now, this.order] = [null, []]; // they were numbered differently
     this.of = app.methods;
     try {
       const { now, before } = await app.sums();
       if (this.asking !== mine) return;
       this.asking = null;
-      if (generation !== app.generation) return; // it is asked anew when it is seen
+      if (generation !== app.generation) return; // a new request follows when it is visible
       [this.now, this.before] = [now, before];
       this.fill(true, steady);
     } catch (e) {
       if (this.asking !== mine) return;
       this.asking = null;
-      if (!(e instanceof Grown) && !isAborted(e)) app.onError(e instanceof Error ? e.message : String(e)); // else what fits comes at once
+      if (!(e instanceof Grown) && !isAborted(e)) app.onError(e instanceof Error ? e.message : String(e)); // otherwise the matching answer follows at once
     }
   }
 
-  // next goes from row to row: only methods that the search finds are listed.
+  // next goes from row to row: the list has only methods that the search finds.
   next(dir: -1 | 1): boolean {
     return this.grid.step(dir, () => true);
   }
@@ -245,7 +244,7 @@ export class MethodsPane implements Pane {
   }
 }
 
-// FIRST is how many rows are asked for at first: whoever scrolls to the last one gets more.
+// FIRST is how many rows are requested at first: scrolling to the last one requests more.
 const FIRST = 10_000, LAST = 1 << 18;
 
 // TreePane is a table of rows that open.
@@ -254,12 +253,12 @@ abstract class TreePane implements Pane {
   protected readonly grid: Grid;
   private readonly remarks = new Remarks();
   protected rows: Rows | null = null; // null: not known yet
-  private all: Pick<App["chosen"], "chosen" | "before">; // what the rows are shares of
+  private all: Pick<App["chosen"], "chosen" | "before">; // the total that the rows are shares of
   private running: AbortController | null = null;
-  private unfolding = new Set<Opened>(); // that have been opened, and what is below is not known yet
+  private unfolding = new Set<Opened>(); // that have been opened, but whose children are not known yet
   private most = FIRST;
-  private wanted: Place | null = null; // what is to be shown
-  private fresh = true; // the rows are of other samples than those that are asked for
+  private wanted: Place | null = null; // the place to be shown
+  private fresh = true; // the rows are of other samples than those that were requested
 
   constructor(protected readonly app: App, menu: Menu, label: string, firstColumn: string, ...above: HTMLElement[]) {
     this.all = app.chosen;
@@ -285,7 +284,7 @@ abstract class TreePane implements Pane {
     this.root = el("div", { class: "pane" }, ...above, this.grid.root, this.remarks.root);
   }
 
-  // group is the symbol of the thread or the process that a row stands below, -1 if there is none.
+  // group is the symbol of the thread or the process that a row is below, -1 if there is none.
   private group(i: number): number {
     const outermost = this.rows!.symbol[this.rows!.way(i)[0]];
     return outermost >= this.app.model.symbols ? outermost : -1;
@@ -307,17 +306,17 @@ abstract class TreePane implements Pane {
     return [gauge(r.self[i], all), value(r.self[i], unit), gauge(r.total[i], all, this.widest(all)), value(r.total[i], unit), count(r.samples[i])];
   }
 
-  // widest is what has the longest bar: the numbers are shares of all.
+  // widest is the amount of the longest bar: the numbers are shares of all.
   protected widest(all: number): number {
     return all;
   }
 
-  protected abstract question(q: URLSearchParams): void; // which rows those are
+  protected abstract question(q: URLSearchParams): void; // adds to q which rows are requested
   protected abstract opened(): OpenRows; // of those rows
   protected abstract place(i: number): number; // the node of the tree that a row is, -1 if it is none
   protected abstract stack(way: readonly string[]): string; // of names, the outermost row's first
 
-  // busy says that what is shown is not what was asked for yet.
+  // busy reports that the content is not yet what was requested.
   get busy(): boolean {
     return this.running !== null;
   }
@@ -336,7 +335,7 @@ abstract class TreePane implements Pane {
     void this.ask();
   }
 
-  // further asks for more rows, when the last one is seen.
+  // further requests more rows when the last one is visible.
   private further(): void {
     if (this.running || this.most >= LAST) return;
     this.most = Math.min(LAST, this.most * 4);
@@ -347,7 +346,7 @@ abstract class TreePane implements Pane {
     return this.rows!.way(i).map((k) => this.rows!.name(k));
   }
 
-  // ask asks candid for the rows; what was asked before is not wanted any more.
+  // ask requests the rows from candid; it cancels the previous request.
   private async ask(): Promise<void> {
     const { app } = this;
     this.running?.abort();
@@ -374,7 +373,7 @@ abstract class TreePane implements Pane {
       const rows = new Rows(await ask(app.path("rows", q), mine.signal), naming);
       if (this.running !== mine) return;
       this.running = null;
-      if (generation !== app.generation) return; // it is asked anew when it is seen
+      if (generation !== app.generation) return; // a new request follows when it is visible
       this.unfolding.clear();
       this.fresh = false;
       opened.take(rows);
@@ -382,7 +381,7 @@ abstract class TreePane implements Pane {
     } catch (e) {
       if (this.running !== mine) return;
       this.running = null;
-      if (!(e instanceof Grown) && !isAborted(e)) app.onError(e instanceof Error ? e.message : String(e)); // else what fits comes at once
+      if (!(e instanceof Grown) && !isAborted(e)) app.onError(e instanceof Error ? e.message : String(e)); // otherwise the matching answer follows at once
     }
   }
 
@@ -410,19 +409,19 @@ abstract class TreePane implements Pane {
     } else if (!this.running) this.grid.refresh();
   }
 
-  // show opens the rows on the way to a node as well, and chooses the last one.
+  // show also opens the rows on the path to a node, and selects the last one.
   protected show(place: Place, fresh: boolean): Promise<void> {
     this.wanted = place;
     this.fresh ||= fresh;
     return this.ask();
   }
 
-  // finds says whether a search finds a row.
+  // finds reports whether a search finds a row.
   private finds(re: RegExp, i: number): boolean {
     return re.test(this.app.model.searchable[this.rows!.symbol[i]] ?? "");
   }
 
-  // next goes to the next row that the search finds, of those that are open.
+  // next goes to the next row that the search finds, among the open ones.
   next(dir: -1 | 1): boolean | Promise<boolean> {
     const re = this.app.pattern;
     return !!re && !!this.rows && this.grid.step(dir, (i) => this.finds(re, i));
@@ -446,7 +445,7 @@ abstract class TreePane implements Pane {
     }));
   }
 
-  // chosenWay is the way to the row that is chosen, for tests.
+  // chosenWay is the path to the selected row, for tests.
   chosenWay(): string[] {
     const { selected } = this.grid;
     return this.rows && selected >= 0 && selected < this.rows.n ? this.names(selected) : [];
@@ -459,15 +458,15 @@ abstract class TreePane implements Pane {
 
 export class CallTreePane extends TreePane {
   private tally = ""; // which of how many rows was found last
-  private tallyOf = ""; // of which question
+  private tallyOf = ""; // the request that it belongs to
   private finding: AbortController | null = null;
 
   constructor(app: App, menu: Menu) {
     super(app, menu, "Call tree", "Calls, from the thread's first frame down");
   }
 
-  // next goes to the next row that the search finds, open or not: the way to it opens. Where
-  // threads have roots of their own, or two are compared, only rows that are open are looked at.
+  // next goes to the next row that the search finds, open or not: the path to it opens. If
+  // threads have roots of their own, or two are compared, only open rows are searched.
   override async next(dir: -1 | 1): Promise<boolean> {
     const { app } = this;
     if (!app.pattern || !this.rows || app.state.split !== "none" || app.compared) return super.next(dir);
@@ -501,7 +500,7 @@ export class CallTreePane extends TreePane {
     return this.app.pattern && this.tallyOf === this.asked() ? this.tally : super.found();
   }
 
-  private readonly open = new Map<string, OpenRows>(); // by what puts all rows elsewhere: whether it is shown how threads start, and where samples came late
+  private readonly open = new Map<string, OpenRows>(); // by the settings that give all rows other places: whether starts and late samples are shown
 
   protected opened(): OpenRows {
     const { naming, state } = this.app;
@@ -531,7 +530,7 @@ export class CallTreePane extends TreePane {
   }
 }
 
-// sideSwitch chooses which one of two that are compared graphs are as wide as.
+// sideSwitch chooses which of two that are compared sets the width of the graphs.
 export function sideSwitch(app: App): { root: HTMLElement; set(v: "before" | "after"): void } {
   return segmented<"before" | "after">("Side", [
     { value: "before", label: "Before", title: "As wide as they were before: what is gone is there" },
@@ -539,7 +538,7 @@ export function sideSwitch(app: App): { root: HTMLElement; set(v: "before" | "af
   ], (v) => app.set({ before: v === "before" }));
 }
 
-// KEPT is of how many methods it is remembered which rows of their callers were open.
+// KEPT is the number of methods whose open caller rows are remembered.
 const KEPT = 20;
 
 type Mode = "one" | "all" | "sandwich";
@@ -548,8 +547,8 @@ export class CallersPane extends TreePane {
   private readonly title: HTMLElement;
   private readonly mode: { root: HTMLElement; set(v: Mode): void };
   private shown = "";
-  private shownIn = ""; // the same, of the sandwich
-  private waiting = true; // the table is not of what is shown
+  private shownIn = ""; // the same for the sandwich
+  private waiting = true; // the table is not yet of what is shown
   private readonly sides: { root: HTMLElement; set(v: "before" | "after"): void };
   readonly sandwich: Sandwich;
 
@@ -570,7 +569,7 @@ export class CallersPane extends TreePane {
     this.root.append(this.sandwich.root);
   }
 
-  // method is the one that is shown, or else the chosen row's, or the hottest.
+  // method is the one that is shown, or else the selected row's, or the hottest.
   private method(): string {
     const { app } = this;
     if (app.methodNamed(app.state.of) >= 0) return app.state.of;
@@ -621,7 +620,7 @@ export class CallersPane extends TreePane {
     const of = app.methodNamed(app.state.of) >= 0 ? app.state.of : "";
     const rows = this.open.get(of) ?? new OpenRows(app.naming);
     this.open.delete(of);
-    this.open.set(of, rows); // it goes last
+    this.open.set(of, rows); // it becomes the newest
     for (const old of this.open.keys()) if (this.open.size > KEPT) this.open.delete(old);
     return rows;
   }
@@ -658,7 +657,7 @@ export class CallersPane extends TreePane {
     this.shown = of;
     if (sandwich) {
       this.sandwich.search();
-      return; // the table is made when it is seen
+      return; // the table is made when it is visible
     }
     super.update(this.waiting);
     this.waiting = false;

@@ -1,4 +1,4 @@
-// The table of threads: which of them everything shows.
+// The table of threads, which selects the threads that every tab shows.
 
 import { el } from "../page/dom";
 import { commandLine, count, percent, value } from "../page/format";
@@ -14,7 +14,8 @@ import { Grown } from "./wire";
 
 type Key = "name" | "id" | "kind" | "weight" | "samples" | "kernel" | "before" | "change";
 
-// Sums are what threads have of what passes the filters, of one or of both that are compared.
+// Sums are the sums of threads over the samples that pass the filters, for one or for both that
+// are compared.
 interface Sums { readonly weight: Float64Array; readonly samples: Float64Array; readonly sum: number }
 
 const NO_TALLY = { weight: 0, effective: 0 };
@@ -29,13 +30,13 @@ export class ThreadsPane implements Pane {
   private by: Key;
   private descending = true;
   private is: Sums = NONE; // by row
-  private was: Sums = NONE; // what is compared with
+  private was: Sums = NONE; // the side that is compared with
   private chance: Chance | null = null; // of two that are compared
-  private most = 0; // what the bars are relative to: a share
+  private most = 0; // the share that the bars are relative to
 
   private only = ""; // the process whose threads are listed; "": all are
 
-  // Of many processes: those whose threads can be chosen together, and are listed then.
+  // If there are many processes: those whose threads can be chosen together, and are then listed.
   private readonly processes = el("select", { "aria-label": "Choose the threads of a process", change: () => {
     this.only = this.processes.value;
     this.app.set({ threads: new Set(this.only ? this.app.header.threads.flatMap((_, t) => (this.processOf(t) === this.only ? [t] : [])) : []) });
@@ -111,14 +112,14 @@ export class ThreadsPane implements Pane {
     this.field.addEventListener("input", () => this.refresh(true));
   }
 
-  // many says whether there are processes to choose from.
+  // many reports whether there are processes to choose from.
   private get many(): boolean {
     const h = this.app.header;
     return (h.parts ?? [h]).some((p) => p.processes.length > 1);
   }
 
-  // processOf is the process of a thread: its number, of two recordings what was run, which
-  // is all that the two have in common.
+  // processOf is the process of a thread: its number, or for two recordings its command, which is
+  // all that the two have in common.
   private processOf(t: number): string {
     const h = this.app.header;
     const { pid } = h.threads[t];
@@ -133,7 +134,7 @@ export class ThreadsPane implements Pane {
   private commandsOf: ViewHeader | null = null;
   private commands: readonly ReadonlyMap<number, string>[] = [];
 
-  // change is by how much the share of a row went up.
+  // change is by how much the share of a row rose.
   private change(r: number): number {
     const { is, was } = this;
     return (is.sum > 0 ? is.weight[r] / is.sum : 0) - (was.sum > 0 ? was.weight[r] / was.sum : 0);
@@ -216,7 +217,7 @@ export class ThreadsPane implements Pane {
     if (!app.state.threads.size) this.only = "";
     const { matches } = app;
     const { is, was } = this;
-    if (is.weight.length !== matches.length) return; // the numbers are on their way
+    if (is.weight.length !== matches.length) return; // the numbers are not here yet
     const has = (t: number): boolean => (!this.only || this.processOf(t) === this.only) && (!q || `${h.threads[t].name} ${h.threads[t].os} ${h.threads[t].tid}`.toLowerCase().includes(q));
     this.order = matches.map((_, r) => r).filter((r) => (is.samples[r] > 0 || (was.samples[r] ?? 0) > 0 || matches[r].all.some((t) => app.state.threads.has(t))) && matches[r].all.some(has));
     const text = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
@@ -240,7 +241,7 @@ export class ThreadsPane implements Pane {
     this.grid.refresh(top);
   }
 
-  // matches says whether the search finds a row, by the names of its threads.
+  // matches reports whether the search finds a row, by the names of its threads.
   private matches(re: RegExp, r: number): boolean {
     return this.app.matches[r].all.some((t) => re.test(this.app.model.threadName(t)));
   }

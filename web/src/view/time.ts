@@ -2,7 +2,7 @@
 
 export interface Span { readonly from: number; readonly to: number } // ns
 
-// ticks gives round times within a span, about n of them.
+// ticks returns round times within a span, about n of them.
 export function ticks(s: Span, n: number): { at: number; text: string }[] {
   const width = s.to - s.from;
   if (width <= 0 || n < 1) return [];
@@ -15,7 +15,8 @@ export function ticks(s: Span, n: number): { at: number; text: string }[] {
   return out;
 }
 
-// time is a moment of the recording; precision is what it is told apart by.
+// time formats a moment of the recording; precision is the smallest difference that it has to
+// show.
 export function time(ns: number, precision = 1e6): string {
   if (precision >= 60e9 || ns >= 600e9) {
     const s = Math.floor(ns / 1e9);
@@ -28,14 +29,14 @@ export function time(ns: number, precision = 1e6): string {
   return `${(ns / 1e9).toFixed(digits)} s`;
 }
 
-// spanText says a stretch of time with as many digits as it needs.
+// spanText formats a stretch of time with as many digits as it needs.
 export function spanText(from: number, to: number): string {
   const p = 10 ** Math.max(3, Math.min(9, Math.floor(Math.log10(Math.max(1, to - from))) - 2));
   return `${time(from, p)} – ${time(to, p)}`;
 }
 
 export interface BrushOptions {
-  window(): Span; // what the element shows
+  window(): Span; // the span that the element shows
   chosen(): Span | null;
   choose(s: Span | null, final: boolean): void;
   left?(): number; // where the time begins on the element, in pixels
@@ -51,7 +52,7 @@ export function brush(e: HTMLElement, o: BrushOptions): void {
     return Math.round(w.from + Math.max(0, Math.min(1, share)) * (w.to - w.from));
   };
   let start = -1;
-  let grip = 0; // a moved selection: where it was taken
+  let grip = 0; // for a moved selection: where it was grabbed
   let moved: Span | null = null;
   let x0 = 0;
   const spanOf = (x: number): Span => {
@@ -71,7 +72,7 @@ export function brush(e: HTMLElement, o: BrushOptions): void {
     const w = o.window();
     const px = (w.to - w.from) / Math.max(1, e.getBoundingClientRect().width - left());
     moved = null;
-    if (c && Math.abs(start - c.from) < 5 * px) start = c.to; // an edge is drawn
+    if (c && Math.abs(start - c.from) < 5 * px) start = c.to; // an edge is dragged
     else if (c && Math.abs(start - c.to) < 5 * px) start = c.from;
     else if (c && start > c.from && start < c.to && !ev.shiftKey) {
       moved = c;
@@ -113,13 +114,13 @@ export function brush(e: HTMLElement, o: BrushOptions): void {
   });
 }
 
-// Lane is how states look: dark on light and light on dark pages.
+// Lane is the look of states: dark on light pages and light on dark ones.
 export const STATE_COLORS: Record<"light" | "dark", Record<string, string>> = {
   light: { unknown: "#5f7f95", running: "#1f8f6f", runnable: "#d9a441", sleeping: "#b9c4cf", blocked: "#b5374f", parked: "#8f86c4", waiting: "#c18fb4", disk: "#c46a2c" },
   dark: { unknown: "#7d9fb8", running: "#35b08c", runnable: "#c08a2c", sleeping: "#4a545f", blocked: "#d8546d", parked: "#7a71b5", waiting: "#9a6a8e", disk: "#c2683a" },
 };
 
-// surface fits a canvas to the place it has and gives its context in CSS pixels.
+// surface fits a canvas to its available space and returns its context in CSS pixels.
 export function surface(c: HTMLCanvasElement): { g: CanvasRenderingContext2D; width: number; height: number } {
   const ratio = devicePixelRatio || 1;
   const width = Math.max(1, c.clientWidth);

@@ -14,13 +14,13 @@ import { points } from "./tables";
 import { brush, color, spanText, STATE_COLORS, surface, ticks, type Span } from "./time";
 import { ask } from "./wire";
 
-const LABEL = [230, 290]; // px for names, where the window is wide enough; of two that are compared
+const LABEL = [230, 290]; // px for names if the window is wide enough; the second if two are compared
 const SHARE = [78, 118]; // of it for the share
 const BAND = 6; // px between two that are compared, for the difference
-const CELL = 8; // px of the band that have one colour
+const CELL = 8; // px of the band that share a colour
 const AXIS = 18;
 
-type Side = 0 | 1; // before and after; of one recording: after
+type Side = 0 | 1; // before and after; for one recording: after
 
 export class TimelinePane implements Pane {
   readonly root: HTMLElement;
@@ -30,7 +30,7 @@ export class TimelinePane implements Pane {
   private readonly nothing = el("p", { class: "grid-empty" }, "This recording does not know when its samples were taken: its format merges equal stacks. Record to a format that keeps times to see threads over time.");
   private readonly status = el("span", { class: "pane-title", "aria-live": "polite" });
   private readonly legend = el("div", { class: "states" });
-  private readonly scale = el("span", { class: "heat-key" }); // what the colours of the difference mean
+  private readonly scale = el("span", { class: "heat-key" }); // explains the colours of the difference
   private scaleIs = "";
   private readonly over = segmented<"whole" | "difference">("Two stretches of time", [
     { value: "whole", label: "Where they are", title: "The whole recording, with both stretches marked" },
@@ -38,18 +38,18 @@ export class TimelinePane implements Pane {
   ], (times) => this.app.set({ times }));
   private win: Span = { from: 0, to: 1 };
   private order: number[] = []; // rows of threads: app.matches
-  private cursor = -1; // the row that the keyboard is at
-  private paired = ""; // what is laid over each other
+  private cursor = -1; // the row of the keyboard's cursor
+  private paired = ""; // what is compared over time
   private lanes: [Map<number, Lane>, Map<number, Lane>] = [new Map(), new Map()]; // by thread, before and after
   private sums = new Map<string, { readonly parts: readonly Lane[]; readonly lane: Lane }>(); // of rows with several threads
   private readonly pictures = new Pictures();
   private shownKey = "";
   private most = 1;
-  private differs = 0; // the largest difference in a cell of the band, of the lanes that came
-  private mostOf = ""; // the question whose lanes it is of
+  private differs = 0; // the largest difference in a cell of the band, among the loaded lanes
+  private mostOf = ""; // the request whose lanes it is of
   private running: AbortController | null = null;
   private frame = 0;
-  private whole = true; // what is shown is all of the recording, also when it grows
+  private whole = true; // the whole recording is shown, also when it grows
   private base: [Float64Array, Float64Array]; // weight by row, without filters of threads and time
   private chance: Chance | null = null; // of two: of rows
   private cellChance: Chance | null = null; // and of cells
@@ -64,7 +64,7 @@ export class TimelinePane implements Pane {
     this.win = { from: 0, to: Math.max(1, app.header.end) };
     this.root = el("div", { class: "pane timeline" }, el("div", { class: "pane-bar" }, this.legend, this.scale, this.status, app.compared && !app.header.pair ? this.over.root : "", zoomIn, zoomOut), this.scroller, this.nothing);
     this.canvas.addEventListener("keydown", (e) => this.typed(e));
-    // Over each other two stretches of time have no time in common that could be chosen.
+    // Two stretches of time that are drawn over each other have no common time to choose.
     const free = (): boolean => !this.pairing || this.pairing.sides;
     brush(this.canvas, { window: () => this.win, chosen: () => (free() ? chosenSpan(app) : null), choose: (s) => free() && choose(app, s), left: () => this.label });
     this.canvas.addEventListener("click", (e) => {
@@ -103,17 +103,17 @@ export class TimelinePane implements Pane {
     new ResizeObserver(() => this.later()).observe(this.scroller);
   }
 
-  // pairing is what is laid over each other; null: one recording is shown as it is.
+  // pairing says what is compared over time; null: one recording is shown as it is.
   private get pairing(): Pairing | null {
     return this.app.pairing;
   }
 
-  // all is how long everything that can be shown is.
+  // all is the duration of everything that can be shown.
   private get all(): number {
     return Math.max(1, this.pairing?.length ?? this.app.header.end);
   }
 
-  // label is how wide the names are, in px.
+  // label is the width of the names, in px.
   private get label(): number {
     return Math.min(LABEL[this.pairing ? 1 : 0], Math.round(this.scroller.clientWidth * 0.38));
   }
@@ -135,7 +135,7 @@ export class TimelinePane implements Pane {
     this.zoom({ from: Math.floor(from), to: Math.ceil(from + width) });
   }
 
-  // choose makes a row of threads count, or not any more; several: with those that do.
+  // choose selects or deselects a row of threads; several: in addition to those selected.
   private choose(r: number, several: boolean): void {
     const { app } = this;
     const { all } = app.matches[r];
@@ -170,7 +170,7 @@ export class TimelinePane implements Pane {
     e.stopPropagation();
   }
 
-  // matches says whether the search finds a row, by the names of its threads.
+  // matches reports whether the search finds a row, by the names of its threads.
   private matches(re: RegExp, r: number): boolean {
     return this.app.matches[r].all.some((t) => re.test(this.app.model.threadName(t)));
   }
@@ -193,7 +193,7 @@ export class TimelinePane implements Pane {
     return n === 0 ? "no match" : `${grouped(n)} thread${n === 1 ? "" : "s"}`;
   }
 
-  // go moves the keyboard to a row, in sight.
+  // go moves the keyboard's cursor to a row and makes it visible.
   private go(k: number): void {
     const r = this.order[k];
     if (r === undefined) return;
@@ -205,9 +205,9 @@ export class TimelinePane implements Pane {
     this.later();
   }
 
-  private told = ""; // of a row, while somebody is at it
+  private told = ""; // about a row, while the pointer or the cursor is at it
 
-  // tell says what a row has at a place of the picture, or in all; -1: nobody is at a row.
+  // tell says what a row has at a place of the picture, or in total; -1: no row.
   private tell(r: number, place: number): void {
     this.told = r < 0 ? "" : this.words(r, place);
     this.status.textContent = this.told || this.summary();
@@ -225,7 +225,7 @@ export class TimelinePane implements Pane {
     const lanes = ([0, 1] as const).map((side) => this.laneOf(side, r));
     const n = lanes[1]?.weight.length ?? lanes[0]?.weight.length ?? 0;
     if (!n) return name;
-    // As much time as can be pointed at: some pixels.
+    // The smallest time that can be pointed at: some pixels.
     const room = Math.max(1, this.scroller.clientWidth - this.label);
     const step = Math.max(1, Math.round((CELL * n) / room));
     const b = Math.min(n - 1, Math.floor((place * n) / step) * step), e = Math.min(n, b + step);
@@ -260,7 +260,7 @@ export class TimelinePane implements Pane {
     if (!timed) return;
     this.over.set(this.pairing ? "difference" : "whole");
     const paired = JSON.stringify(this.pairing);
-    if (paired !== this.paired) { // another time is shown
+    if (paired !== this.paired) { // another span of time is shown
       this.paired = paired;
       this.whole = true;
       fresh = true;
@@ -272,7 +272,7 @@ export class TimelinePane implements Pane {
 
   private async count(): Promise<void> {
     const { app, pairing: p } = this;
-    // Lanes stay where they are while a stretch of time or threads are chosen.
+    // Lanes stay where they are while the user chooses a stretch of time or threads.
     const asked = (side: Side): Promise<ThreadSums> => {
       const q = app.query(["from", "to", "threads"]);
       if (p && !p.sides) {
@@ -306,14 +306,14 @@ export class TimelinePane implements Pane {
     });
   }
 
-  // visible are the lanes that can be seen, and some around them.
+  // visible are the visible lanes, and some around them.
   private visible(): number[] {
     const row = this.rowHeight();
     const first = Math.max(0, Math.floor(this.scroller.scrollTop / row) - 5);
     return this.order.slice(first, Math.min(first + 200, first + Math.ceil(this.scroller.clientHeight / row) + 12));
   }
 
-  // sides are those that lanes are drawn of.
+  // sides are the sides for which lanes are drawn.
   private get sides(): readonly Side[] {
     return this.pairing ? [0, 1] : [1];
   }
@@ -326,7 +326,7 @@ export class TimelinePane implements Pane {
     const key = `${app.header.version} ${this.win.from} ${this.win.to} ${this.paired} ${q.toString()}`;
     if (key !== this.shownKey) {
       this.shownKey = key;
-      if (!this.whole || !app.header.growing) this.lanes.forEach((l) => l.clear()); // else those from before stand until they are replaced
+      if (!this.whole || !app.header.growing) this.lanes.forEach((l) => l.clear()); // otherwise the old ones stay until they are replaced
       this.running?.abort();
       this.running = null;
     }
@@ -367,7 +367,7 @@ export class TimelinePane implements Pane {
     }
   }
 
-  // laneOf is what a row has on a side; null: it is not here, or there is nothing.
+  // laneOf is a row's lane on a side; null: it is not loaded, or there is nothing.
   private laneOf(side: Side, r: number): Lane | null {
     const threads = this.app.matches[r]?.[SIDES[side]] ?? [];
     const parts: Lane[] = [];
@@ -398,8 +398,8 @@ export class TimelinePane implements Pane {
     return lane;
   }
 
-  // band is by how much a row has more or less, cell by cell, as shares of each, and whether
-  // chance explains it.
+  // band is the difference of a row, cell by cell, as shares of each side, and whether chance
+  // explains it.
   private band(r: number, width: number): Band | null {
     const { pairing: p } = this;
     const { before, after } = this.app.matches[r];
@@ -433,12 +433,12 @@ export class TimelinePane implements Pane {
     if (this.canvas.style.height !== `${height}px`) this.canvas.style.height = `${height}px`;
     void this.fetch();
     const { g, width } = surface(this.canvas);
-    const left = this.label; // asked once: the browser looks it up in the layout
+    const left = this.label; // read once: the browser looks it up in the layout
     const scale = this.canvas.width / width;
     const theme = document.documentElement.dataset.theme === "dark" ? "dark" : "light";
     const colors = app.header.states.map((s) => STATE_COLORS[theme][s] ?? STATE_COLORS[theme].unknown);
     const ink = color("--ink"), soft = color("--soft"), line = color("--line"), on = color("--on");
-    // A bin in which a thread did nothing else all the time is as high as its lane.
+    // A bin that a thread spent entirely in one state is as high as its lane.
     const full = Math.max(1, Math.min(this.most, app.unit === "nanoseconds" ? Math.max((this.win.to - this.win.from) / Math.max(1, this.binsShown()), app.header.events[app.state.event]?.period ?? 0) : this.most));
     const all = p ? this.alls : [0, app.chosen.all.weight];
     g.textBaseline = "middle";
@@ -448,7 +448,7 @@ export class TimelinePane implements Pane {
     const last = Math.min(this.order.length, first + Math.ceil(height / row) + 1);
     const bands = new Map<number, Band | null>();
     if (p) for (let k = first; k < last; k++) bands.set(k, this.band(this.order[k], width - left));
-    // What one sample makes is no more than a quarter of the colour: it may be chance.
+    // A single sample makes no more than a quarter of the colour: it may be chance.
     const strongest = Math.max(this.differs, 4 * this.oneSample());
     for (let k = first; k < last; k++) {
       const y = AXIS + k * row - this.scroller.scrollTop;
@@ -478,7 +478,7 @@ export class TimelinePane implements Pane {
       g.fillStyle = chosen ? ink : soft;
       const room = left - SHARE[p ? 1 : 0];
       g.fillText(p?.sides ? clip(g, app.matchName(m), room) : label(g, app.model.threadName(m.first), app.header.threads[m.first].name, room), 8, y + row / 2);
-      if (p) { // by how much its share went up
+      if (p) { // by how much its share rose
         const d = (all[1] > 0 ? this.base[1][r] / all[1] : 0) - (all[0] > 0 ? this.base[0][r] / all[0] : 0);
         g.font = `600 ${font}`;
         const chance = this.chance?.explains(this.base[0][r], this.base[1][r]) ?? false;
@@ -520,7 +520,7 @@ export class TimelinePane implements Pane {
     this.states(theme);
   }
 
-  // oneSample is the share that a sample is of all.
+  // oneSample is the share of the total that one sample makes.
   private oneSample(): number {
     const { chosen } = this.app;
     const counts = [chosen.before?.chosen ?? chosen.chosen, chosen.chosen];
@@ -535,7 +535,7 @@ export class TimelinePane implements Pane {
     this.scale.replaceChildren(...(p ? differenceKey(p, strongest, theme === "dark", "(points, between the lanes)") : []));
   }
 
-  // compared is what is drawn of two, for tests: by row, both sides' shares of all, the sums
+  // compared is the drawing of two, for tests: by row, both sides' shares of the total, the sums
   // of the lanes, and the band.
   compared(): { name: string; before: number; after: number; lanes: (number | null)[]; band: number[]; chance: boolean; grey: number[] }[] {
     const total = (l: Lane | null): number | null => l && sum(l, 0, l.weight.length);

@@ -1,5 +1,5 @@
-// Reading what internal/view/wire.go writes: columns of numbers as typed arrays
-// that lie in the answer itself, so that nothing is copied.
+// Reads the output of internal/view/wire.go: columns of numbers as typed arrays that lie in the
+// answer itself, so that nothing is copied.
 
 type Column = Uint8Array | Uint32Array | Int32Array | Float32Array | Float64Array;
 
@@ -41,15 +41,15 @@ export function decode<H>(buffer: ArrayBuffer): Message<H> {
   };
 }
 
-// Grown says that the question was about an earlier state of the recording.
+// Grown says that the request was about an earlier state of the recording.
 export class Grown extends Error {}
 
-// isAborted says that a question was taken back.
+// isAborted reports whether a request was cancelled.
 export function isAborted(e: unknown): boolean {
   return e instanceof DOMException && e.name === "AbortError";
 }
 
-// ask asks candid. A question that is aborted costs candid nothing any more.
+// ask sends a request to candid. An aborted request costs candid nothing any more.
 export async function ask<H>(path: string, signal?: AbortSignal): Promise<Message<H>> {
   let answer: Response;
   try {
