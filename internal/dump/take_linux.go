@@ -48,8 +48,36 @@ type frameKey struct {
 // read when the walk gets there.
 const stackBytes = 64 << 10
 
-// take reads all threads of the process.
+// mostTakes bounds how often a process is read because it mapped code in the meantime.
+const mostTakes = 3
+
+// take reads all threads of the process. A program that has just begun maps its libraries while it
+// is read, so that a thread may already wait in code that the list of modules lacks. Then the
+// process is read again.
 func (p *process) take(o *Options) (*Process, error) {
+	for try := 1; ; try++ {
+		out, err := p.takeOnce(o)
+		if err != nil || try == mostTakes || !p.mappedMeanwhile(out) {
+			return out, err
+		}
+	}
+}
+
+// mappedMeanwhile reports whether a stack ended at an address outside all code, and the process's
+// mappings are not those that it was walked with.
+func (p *process) mappedMeanwhile(out *Process) bool {
+	lost := slices.ContainsFunc(out.Threads, func(t Thread) bool {
+		return t.End == walk.EndBadPC.String() || t.End == walk.EndNoRule.String()
+	})
+	if !lost {
+		return false
+	}
+	maps, err := p.Target.Mappings()
+	return err == nil && !slices.Equal(maps, p.look.maps)
+}
+
+// takeOnce reads all threads of the process, with the modules that it has at the beginning.
+func (p *process) takeOnce(o *Options) (*Process, error) {
 	if !p.Target.Alive() {
 		return nil, fmt.Errorf("look at process %d: it has ended: %w", p.pid, target.ErrNoProcess)
 	}
