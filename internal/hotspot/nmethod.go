@@ -278,7 +278,10 @@ func (vm *VM) decodeNMethod(b *blob, h []byte, pc uint64) {
 	vm.methods.naming = false
 	if b.kind == blobNativeMethod && nm.methodID != 0 {
 		m := vm.methods.all[nm.methodID]
-		nm.enterSpecial = m.name == "enterSpecial" && m.class == "jdk/internal/vm/Continuation"
+		if m.class == "jdk/internal/vm/Continuation" {
+			nm.enterSpecial = m.name == "enterSpecial"
+			vm.stepping.continuations = true
+		}
 	}
 }
 

@@ -22,8 +22,9 @@ const (
 )
 
 var (
-	_ walk.Stepper  = (*VM)(nil)
-	_ walk.Stateful = (*VM)(nil)
+	_ walk.Stepper    = (*VM)(nil)
+	_ walk.Stateful   = (*VM)(nil)
+	_ walk.StackMover = (*VM)(nil)
 )
 
 // stepping is the stepper's state between frames. A VM is used by one walk at a time.
@@ -58,6 +59,8 @@ type stepping struct {
 
 	// enterSpecial is the last seen return address of a call in enterSpecial.
 	enterSpecial uint64
+	// continuations says that code of continuations has been seen on a stack.
+	continuations bool
 
 	readings readings
 }
@@ -334,3 +337,7 @@ func (vm *VM) codeRA(ra uint64) bool {
 	e := vm.classify(ra)
 	return e != nil && e.how != howNone && e.how != howAdapter && (e.blob == nil || !e.blob.freed)
 }
+
+// MovesStacks reports whether the process has been seen to use virtual threads. It implements
+// walk.StackMover.
+func (vm *VM) MovesStacks() bool { return vm.stepping.continuations }

@@ -173,3 +173,12 @@ type Stateful interface {
 	// Settled reports whether it carries none at the moment.
 	Settled() bool
 }
+
+// StackMover is a Stepper whose runtime may take a thread's frames off its stack and put others
+// in their place from the outermost one inwards, as virtual threads do.
+type StackMover interface {
+	// MovesStacks reports whether it has been seen to do so in this process. Then a stack of
+	// which a part was not copied is not completed from the process: its inner end may be what
+	// it was while what lies above belongs to another virtual thread already.
+	MovesStacks() bool
+}

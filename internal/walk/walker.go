@@ -34,8 +34,9 @@ type Walker struct {
 
 	arch      cpu.Arch
 	code      Code
-	steppers  [maxOwners + 1]Stepper  // by owner index
-	unsettled [maxOwners + 1]Stateful // those of them that are
+	steppers  [maxOwners + 1]Stepper    // by owner index
+	unsettled [maxOwners + 1]Stateful   // those of them that are
+	movers    [maxOwners + 1]StackMover // likewise
 	n         int
 	cursor    Cursor
 	check     [checkBytes]byte
@@ -59,6 +60,7 @@ func (w *Walker) Add(s Stepper) uint8 {
 	w.n++
 	w.steppers[w.n] = s
 	w.unsettled[w.n], _ = s.(Stateful)
+	w.movers[w.n], _ = s.(StackMover)
 	return uint8(w.n)
 }
 
@@ -242,6 +244,11 @@ func (w *Walker) believes(c *Cursor, snap *capture.Snapshot, first int, prov Pro
 	}
 	if *checked || c.Checked {
 		return true
+	}
+	for _, m := range w.movers[:w.n+1] {
+		if m != nil && m.MovesStacks() {
+			return false
+		}
 	}
 	*checked = true
 	return w.unchanged(c, snap, snap.StackAddr+uint64(len(snap.Stack)))

@@ -239,6 +239,26 @@ func (s *far) Step(c *Cursor) Verdict {
 	return Stepped
 }
 
+// mover is such code of a runtime whose threads change stacks.
+type mover struct{ far }
+
+func (*mover) MovesStacks() bool { return true }
+
+// A stack of a runtime that exchanges a thread's outer frames is not completed behind its copy,
+// even if nothing seems to have changed.
+func TestMovedStacksAreNotCompleted(t *testing.T) {
+	snap := snapshot(0x1001, 2, 0x1015, 4, 0x1025)
+	snap.StackTop = 0x7000 + 8*8
+	s := &mover{far{fake{lo: 0x1000, hi: 0x2000, doneAt: 0x1035}}}
+	w := New(cpu.AMD64, s)
+	w.Add(s)
+	var out Stack
+	w.Walk(snap, live{0x7000, []uint64{2, 0x1015, 4, 0x1025, 6, 0x1035, 8, 0x1045}}, &out)
+	if out.End != EndTruncated || len(out.Frames) != 2 {
+		t.Errorf("%d frames, end %v", len(out.Frames), out.End)
+	}
+}
+
 // Memory behind the end of a copy is read when the walk happens. What is found there is shown
 // only if the end of the copy is what it was and each frame there is proved.
 func TestBehindTheCopy(t *testing.T) {
