@@ -12,10 +12,10 @@ func signalName(s syscall.Signal) string { return fmt.Sprintf("signal %d", int(s
 
 type witnessSystem struct{}
 
-// HaveChildren returns false: it is not implemented here yet.
+// HaveChildren returns false: only Linux lists the children of a process.
 func HaveChildren([]int) bool { return false }
 
-// Watch returns nil: it is not implemented here yet.
+// Watch returns nil, which witnesses nothing: only Linux tells how a process that is no child ended.
 func Watch(int) *Witness { return nil }
 
 // Close does nothing.
