@@ -232,3 +232,15 @@ func operate(op byte, st *[maxStack]uint64, n int, r *reader, mem Words) int {
 	}
 	return -1
 }
+
+// RegisterPlus returns the expression of a register, at most 31, plus an offset (DW_OP_breg).
+func RegisterPlus(reg uint8, off int32) []byte {
+	e := []byte{0x70 + reg&31}
+	for {
+		b := byte(off & 0x7f)
+		if off >>= 7; off == 0 && b&0x40 == 0 || off == -1 && b&0x40 != 0 {
+			return append(e, b)
+		}
+		e = append(e, b|0x80)
+	}
+}
