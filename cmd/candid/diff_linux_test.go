@@ -153,7 +153,7 @@ func TestDiff(t *testing.T) {
 	// An event can be selected by all of its names here too.
 	renamed := func(file string, filter profile.Filter) string {
 		p := profile.Apply(all, filter)
-		p.Events = []profile.Event{{Name: "context-switches", Unit: "count"}}
+		p.Events = []profile.Event{{Name: "context-switches", Kind: profile.EventCounter, Unit: "count"}}
 		return written(t, file, p)
 	}
 	switches := []string{"diff", renamed("old.jfr", profile.Filter{}), renamed("later.jfr", profile.Filter{Ignore: regexp.MustCompile("Json")})}

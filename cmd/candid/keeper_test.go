@@ -37,7 +37,7 @@ func newReplay(t *testing.T, path string) *replay {
 	for i := range 4 {
 		r.b.Thread(1, 2+i, "t")
 	}
-	r.s.Begin(record.Begun{Start: r.b.Meta().Start, Events: []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1e6}}})
+	r.s.Begin(record.Begun{Start: r.b.Meta().Start, Events: []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: 1e6}}})
 	return r
 }
 

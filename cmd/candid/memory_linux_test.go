@@ -155,7 +155,7 @@ func writeRecording(t *testing.T, file string, samples int) {
 	for i := range 20 {
 		b.Thread(1, 10+i, fmt.Sprint("worker", i))
 	}
-	events := []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1_000_000}}
+	events := []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: 1_000_000}}
 	s := jfr.NewStream(f, b, func() jfr.Info { return jfr.Info{Meta: b.Meta(), Events: events} })
 	for i := range samples {
 		s.Add(profile.Sample{Time: uint64(i) * 50_123, Weight: 1_000_000, Node: nodes[i*7919%len(nodes)], Thread: uint32(i * 31 % 20), State: profile.StateRunning})

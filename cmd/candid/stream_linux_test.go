@@ -237,7 +237,7 @@ func TestStreamingKeepsUp(t *testing.T) {
 	out := &output{path: filepath.Join(t.TempDir(), "x.jfr"), name: "jfr", flags: &outputFlags{}}
 	s := newStreaming(out, func(line string) { t.Error(line) })
 	b := profile.NewBuilder()
-	s.Begin(record.Begun{Start: time.Now(), Events: []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1e6}}})
+	s.Begin(record.Begun{Start: time.Now(), Events: []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: 1e6}}})
 	thread := b.Thread(1, 1, "main")
 	for i := range 100 {
 		s.Sample(b, profile.Sample{Time: uint64(i) * 1e6, Weight: 1e6, Thread: thread, State: profile.StateRunning})
@@ -293,7 +293,7 @@ func TestStreamingLosesItsName(t *testing.T) {
 			told := ""
 			s := newStreaming(out, func(line string) { told += line })
 			b := profile.NewBuilder()
-			s.Begin(record.Begun{Start: time.Now(), Events: []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1e6}}})
+			s.Begin(record.Begun{Start: time.Now(), Events: []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: 1e6}}})
 			thread := b.Thread(1, 1, "main")
 			sample := func(n int) {
 				for range n {
@@ -339,7 +339,7 @@ func TestStreamingIsCutOff(t *testing.T) {
 				s := newStreaming(out, func(line string) { told += line })
 				b := profile.NewBuilder()
 				b.Keep(keep)
-				s.Begin(record.Begun{Start: time.Now(), Events: []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1e6}}})
+				s.Begin(record.Begun{Start: time.Now(), Events: []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: 1e6}}})
 				thread := b.Thread(1, 1, "main")
 				sample := func(n int) {
 					for range n {
@@ -364,7 +364,7 @@ func TestStreamingIsCutOff(t *testing.T) {
 					}
 				}
 				p := b.Finish()
-				p.Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1e6}}
+				p.Events = []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: 1e6}}
 				_, err := s.finish(p)
 				ext, n := name, 30+later
 				if keep == profile.KeepSums {

@@ -101,11 +101,11 @@ func Compare(base, new Side, how Normalize) (*Comparison, error) {
 	b, n := base.Profile, new.Profile
 	if sameEvent(b.Events[0], n.Events[0]) {
 		c.Event = n.Events[0]
-	} else if how == Total && (unnamed(b.Events[0]) || unnamed(n.Events[0]) || onCPU(b.Events[0]) && onCPU(n.Events[0])) {
+	} else if how == Total && (unnamed(b.Events[0]) || unnamed(n.Events[0]) || b.Events[0].Kind.OnCPU() && n.Events[0].Kind.OnCPU()) {
 		// A file of collapsed stacks does not say what its samples are of, and the event of CPU
 		// time has a different name for each way to sample it.
 		c.Note = fmt.Sprintf("%s has %s, %s has %s: compared by shares of samples", base.Name, b.Events[0].Name, new.Name, n.Events[0].Name)
-		c.Event = profile.Event{Name: "samples", Unit: "count", Period: 1}
+		c.Event = profile.UnnamedSamples()
 		b, n = inSamples(b, c.Event), inSamples(n, c.Event)
 	} else {
 		return nil, fmt.Errorf("%w: %s has %s, %s has %s; --event chooses one that both have", ErrIncomparable, base.Name, eventName(b.Events[0]), new.Name, eventName(n.Events[0]))
@@ -125,17 +125,8 @@ func Compare(base, new Side, how Normalize) (*Comparison, error) {
 
 func sameEvent(a, b profile.Event) bool { return a.Name == b.Name && a.Unit == b.Unit }
 
-// cpuEvents are the names that profilers give to events that occur in proportion to time on a CPU;
-// perf appends modifiers after a colon.
-var cpuEvents = []string{"cpu", "cpu-clock", "task-clock", "cpu-time", "cycles", "cpu-cycles", "itimer", "ctimer"}
-
-func onCPU(e profile.Event) bool {
-	name, _, _ := strings.Cut(e.Name, ":")
-	return slices.Contains(cpuEvents, name)
-}
-
 // unnamed reports whether an event is just samples of something unknown.
-func unnamed(e profile.Event) bool { return e.Name == "samples" && e.Unit == "count" }
+func unnamed(e profile.Event) bool { return e.Kind == profile.EventSamples && e.Unit == "count" }
 
 func eventName(e profile.Event) string {
 	if e.Unit == "count" {

@@ -283,7 +283,7 @@ func TestNamesMerge(t *testing.T) {
 	}
 	// The event of CPU time has many names.
 	perf := before()
-	perf.Events = []profile.Event{{Name: "cycles:P", Unit: "count", Period: 1}}
+	perf.Events = []profile.Event{{Name: "cycles:P", Kind: profile.EventCycles, Unit: "count", Period: 1}}
 	c = compared(t, perf, after(), Total)
 	for _, m := range c.Methods {
 		if c.Funcs[m.Func].Name == "b" && (!near(c.Value(0, m.Self[0]), 0.3) || !near(c.Value(1, m.Self[1]), 0.5)) || !strings.Contains(c.Note, "cycles:P") {
@@ -388,7 +388,7 @@ func TestSummedIsTheSame(t *testing.T) {
 	}
 	// Samples that carry the same information whatever they weigh.
 	base, new := heavy(before()), heavy(after())
-	new.Events[0].Name = "cycles"
+	new.Events[0].Name, new.Events[0].Kind = "cycles", profile.EventCycles
 	want := told(base, new, Total)
 	if got := told(profile.Weighed(base), profile.Weighed(new), Total); got != want {
 		t.Errorf("of two events, summed up:\n%s\nwant\n%s", got, want)

@@ -171,7 +171,7 @@ func FuzzParseMoment(f *testing.F) {
 
 // An event has several names: each of them chooses it.
 func TestEventByAnotherName(t *testing.T) {
-	p := &profile.Profile{Events: []profile.Event{{Name: "cpu", Unit: "nanoseconds"}, {Name: "cs", Unit: "count"}}}
+	p := &profile.Profile{Events: []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds"}, {Name: "cs", Kind: profile.EventCounter, Unit: "count"}}}
 	for name, want := range map[string]int{"cs": 1, "context-switches": 1, "task-clock": 0} {
 		if f, err := parsed(t, Words{Event: name}).For(p); err != nil || f.Event != want {
 			t.Errorf("%s is event %d, %v", name, f.Event, err)

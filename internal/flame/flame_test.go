@@ -90,7 +90,7 @@ func TestSumsMergeAlike(t *testing.T) {
 func TestMerge(t *testing.T) {
 	b := profile.NewBuilder()
 	p := b.Profile()
-	p.Events = []profile.Event{{Name: "cpu", Unit: "count", Period: 1}}
+	p.Events = []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "count", Period: 1}}
 	th := b.Thread(1, 1, "main")
 	fn := b.Func(profile.Func{Name: "a.B.c"})
 	at := func(kind walk.Kind, prov walk.Provenance, line int32) uint32 {

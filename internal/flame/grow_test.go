@@ -48,7 +48,7 @@ func (w *wild) batch() []profile.Sample {
 // tables returns those of the recording so far.
 func (w *wild) tables() *profile.Profile {
 	p := *w.b.Profile()
-	p.Events, p.Threads = []profile.Event{{Name: "cpu", Unit: "count"}}, []profile.Thread{{PID: 1, TID: 1}}
+	p.Events, p.Threads = []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "count"}}, []profile.Thread{{PID: 1, TID: 1}}
 	for i := range w.b.Nodes() {
 		p.Nodes = append(p.Nodes[:i], w.b.At(uint32(i)))
 	}

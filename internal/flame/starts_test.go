@@ -37,7 +37,7 @@ func stacks(t *Tree, funcs []profile.Func) map[string]uint32 {
 func TestFoldStarts(t *testing.T) {
 	b := profile.NewBuilder()
 	p := b.Profile()
-	p.Events = []profile.Event{{Name: "cpu", Unit: "count", Period: 1}}
+	p.Events = []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "count", Period: 1}}
 	th := b.Thread(1, 1, "main")
 	type frame struct {
 		kind         walk.Kind

@@ -27,7 +27,7 @@ func skidding() *profile.Profile {
 	}
 	p := b.Finish()
 	p.Meta.Version = "test"
-	p.Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1}}
+	p.Events = []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: 1}}
 	return p
 }
 

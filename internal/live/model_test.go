@@ -60,7 +60,7 @@ func feed(m *Model, b *profile.Builder, samples []profile.Sample) {
 // whole returns the profile of the same samples.
 func whole(b *profile.Builder, samples []profile.Sample) *profile.Profile {
 	p := b.Profile()
-	p.Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds"}}
+	p.Events = []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds"}}
 	p.Samples = samples
 	return p
 }
@@ -382,7 +382,7 @@ func BenchmarkTable(b *testing.B) {
 // A sample of a long sleep counts for the time before it, in which the thread slept.
 func TestLongSleeps(t *testing.T) {
 	m := New()
-	m.Begin(record.Begun{Events: []profile.Event{{Name: "wall", Unit: "nanoseconds"}}})
+	m.Begin(record.Begun{Events: []profile.Event{{Name: "wall", Kind: profile.EventWall, Unit: "nanoseconds"}}})
 	b := profile.NewBuilder()
 	node := b.Node(profile.RootNode, b.Frame(profile.Frame{Func: b.Func(profile.Func{Name: "sleep"})}))
 	th := b.Thread(1, 2, "t")

@@ -3,7 +3,6 @@ package live
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/attribution"
@@ -57,11 +56,7 @@ type Table struct {
 func (t *Table) CPUTime() bool { return cpuTime(t.Begun.Events) }
 
 func cpuTime(events []profile.Event) bool {
-	if len(events) == 0 || events[0].Unit != "nanoseconds" {
-		return false
-	}
-	name, _, _ := strings.Cut(events[0].Name, ":")
-	return name == "cpu" || name == "cpu-clock" || name == "task-clock"
+	return len(events) > 0 && events[0].Unit == "nanoseconds" && events[0].Kind.CPUTime()
 }
 
 // Sums are sums over all samples.

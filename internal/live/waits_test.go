@@ -14,7 +14,7 @@ import (
 // for each; for a thread that runs, the hottest one is.
 func TestWaits(t *testing.T) {
 	m := New()
-	m.Begin(record.Begun{Events: []profile.Event{{Name: "wall", Unit: "nanoseconds", Period: 1e7}}})
+	m.Begin(record.Begun{Events: []profile.Event{{Name: "wall", Kind: profile.EventWall, Unit: "nanoseconds", Period: 1e7}}})
 	b := profile.NewBuilder()
 	b.AddProcess(profile.Process{PID: 7})
 	stack := func(names ...string) uint32 {

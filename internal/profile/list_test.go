@@ -10,7 +10,7 @@ import (
 // The method list of many stacks is the same for any number of workers.
 func TestListInParts(t *testing.T) {
 	b := NewBuilder()
-	b.p.Events = []Event{{Name: "cpu", Unit: "nanoseconds", Period: 1}}
+	b.p.Events = []Event{{Name: "cpu", Kind: EventCPU, Unit: "nanoseconds", Period: 1}}
 	thread := b.Thread(1, 1, "main")
 	var frames []uint32
 	for i := range 300 {

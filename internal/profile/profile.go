@@ -76,9 +76,20 @@ func (c *Cost) Of(samples uint64, recorded time.Duration) {
 
 // Event describes what a sample's weight counts.
 type Event struct {
-	Name   string // "cpu"
-	Unit   string // "nanoseconds", "count"
+	Name   string // as a user or another profiler calls it: "cpu", "cache-misses:u"
+	Kind   EventKind
+	Unit   string // "nanoseconds", "count", "bytes"
 	Period uint64 // nominal weight of one sample
+}
+
+// NamedEvent returns an event of a file that does not say its kind.
+func NamedEvent(name, unit string, period uint64) Event {
+	return Event{Name: name, Kind: EventKindOf(name), Unit: unit, Period: period}
+}
+
+// UnnamedSamples returns the event of a file that does not say what its samples are of.
+func UnnamedSamples() Event {
+	return Event{Name: "samples", Kind: EventSamples, Unit: "count", Period: 1}
 }
 
 // Process is one profiled process.

@@ -11,7 +11,7 @@ import (
 // randomly adds samples to both builders, one of which sums up now and then.
 func randomly(r *rand.Rand, samples, each int, whole, summed *Builder) {
 	for _, b := range []*Builder{whole, summed} {
-		b.p.Events = []Event{{Name: "cpu", Unit: "nanoseconds", Period: 1e6}, {Name: "off-cpu", Unit: "nanoseconds"}}
+		b.p.Events = []Event{{Name: "cpu", Kind: EventCPU, Unit: "nanoseconds", Period: 1e6}, {Name: "off-cpu", Kind: EventOffCPU, Unit: "nanoseconds"}}
 		for i := range 20 {
 			b.Frame(Frame{Func: b.Func(Func{Name: string(rune('a' + i))}), Line: int32(i), BCI: -1, Kind: walk.Kind(i % int(walk.NumKinds))})
 		}

@@ -143,8 +143,9 @@ func (c Count) asSamplesOf(other Count) float64 {
 	return float64(c.Weight) / (float64(other.Weight) / float64(other.Samples))
 }
 
-// comparable reports whether samples of the event are proportional to CPU time.
+// comparable reports whether the event's samples can be compared with the CPU time that the kernel
+// accounts.
 func (s *Selection) comparable() bool {
 	e := s.Filter.Event
-	return e < len(s.Profile.Events) && s.Profile.Events[e].Name == "cpu"
+	return e < len(s.Profile.Events) && s.Profile.Events[e].Kind == EventCPU
 }

@@ -18,7 +18,7 @@ func TestFewHeavySamplesAgree(t *testing.T) {
 			b.Add(Sample{Thread: two, Weight: c.weight})
 		}
 		p := b.Finish()
-		p.Events = []Event{{Name: "cpu", Unit: "nanoseconds", Period: 1e6}}
+		p.Events = []Event{{Name: "cpu", Kind: EventCPU, Unit: "nanoseconds", Period: 1e6}}
 		for i := range p.Threads {
 			p.Threads[i].KernelCPU = 100e6
 		}

@@ -13,7 +13,7 @@ func TestWaitsInPieces(t *testing.T) {
 	for round := range 50 {
 		whole, pieces := NewBuilder(), NewBuilder()
 		for _, b := range []*Builder{whole, pieces} {
-			b.p.Events = []Event{{"wall", "nanoseconds", 50e6}, {"off-cpu", "nanoseconds", 1e6}}
+			b.p.Events = []Event{{Name: "wall", Kind: EventWall, Unit: "nanoseconds", Period: 50e6}, {Name: "off-cpu", Kind: EventOffCPU, Unit: "nanoseconds", Period: 1e6}}
 			for tid := range 3 {
 				b.Thread(1, tid, "t")
 			}
@@ -97,7 +97,7 @@ func TestWaitsInPieces(t *testing.T) {
 // Pieces whose beginning is missing are a sample by themselves, and never absorb another wait.
 func TestPiecesAlone(t *testing.T) {
 	b := NewBuilder()
-	b.p.Events = []Event{{"wall", "nanoseconds", 50e6}}
+	b.p.Events = []Event{{Name: "wall", Kind: EventWall, Unit: "nanoseconds", Period: 50e6}}
 	b.Thread(1, 1, "t")
 	sec := uint64(time.Second)
 	b.Add(Sample{Time: 2 * sec, Weight: sec, State: StateSleeping})

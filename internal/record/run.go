@@ -249,7 +249,7 @@ func (o *Options) launch(argv []string) (*launch.Child, error) {
 
 // profileEvent returns the profile's description of an event.
 func profileEvent(e capture.Event, o capture.Options) profile.Event {
-	out := profile.Event{Name: e.Name, Unit: e.Unit, Period: max(e.Period, 1)}
+	out := profile.Event{Name: e.Name, Kind: eventKind(e), Unit: e.Unit, Period: max(e.Period, 1)}
 	switch e.Kind {
 	case capture.CPUTime, capture.Wall:
 		out.Period = uint64(o.Period)
@@ -257,6 +257,31 @@ func profileEvent(e capture.Event, o capture.Options) profile.Event {
 		out.Period = uint64(cmp.Or(o.MinSleep, capture.DefaultMinSleep))
 	}
 	return out
+}
+
+// eventKind returns the profile's kind of an event.
+func eventKind(e capture.Event) profile.EventKind {
+	switch e.Kind {
+	case capture.CPUTime:
+		if e.NoUser || e.NoKernel {
+			return profile.EventCPUPart
+		}
+		return profile.EventCPU
+	case capture.Wall:
+		return profile.EventWall
+	case capture.OffCPU:
+		return profile.EventOffCPU
+	case capture.Tracepoint:
+		return profile.EventTracepoint
+	case capture.Probe:
+		return profile.EventProbe
+	case capture.Counter:
+		if profile.EventKindOf(e.Name) == profile.EventCycles {
+			return profile.EventCycles
+		}
+		return profile.EventCounter
+	}
+	return profile.EventOther
 }
 
 // openEngine opens the engine in the background; the returned function waits for it.

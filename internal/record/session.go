@@ -185,7 +185,11 @@ func (s *session) bareSample(snap *capture.Snapshot, out profile.Sample) {
 // markSkid marks frames where the kernel enabled interrupts and the sampling timer's interrupt was
 // delivered too late. Samples of other events are taken at the event.
 func (s *session) markSkid(snap *capture.Snapshot) {
-	if snap.State != capture.Running || int(snap.Event) >= len(s.events) || !timed[s.events[snap.Event].Name] {
+	if snap.State != capture.Running || int(snap.Event) >= len(s.events) {
+		return
+	}
+	// Both are sampled by a timer of the kernel's.
+	if k := s.events[snap.Event].Kind; k != profile.EventCPU && k != profile.EventWall {
 		return
 	}
 	s.clocked++
@@ -193,9 +197,6 @@ func (s *session) markSkid(snap *capture.Snapshot) {
 		s.skids++
 	}
 }
-
-// timed are the events that are sampled by a timer of the kernel's.
-var timed = map[string]bool{"cpu": true, "wall": true, "cpu-clock": true, "task-clock": true}
 
 // skidNote returns how many samples were taken too late, "" if none were.
 func (s *session) skidNote() string {

@@ -98,7 +98,7 @@ func TestUnknownKindsAreCounted(t *testing.T) {
 		}
 	}
 	p := b.Finish()
-	p.Events = []profile.Event{{Name: "cpu", Unit: "count", Period: 1}}
+	p.Events = []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "count", Period: 1}}
 	for _, c := range []struct {
 		kinds   []string
 		unknown uint64

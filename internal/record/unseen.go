@@ -22,7 +22,7 @@ const (
 func unseen(p *profile.Profile, target time.Duration) string {
 	weights := p.EventWeights()
 	for i, e := range p.Events {
-		if e.Name != "cpu" || e.Unit != "nanoseconds" {
+		if e.Kind != profile.EventCPU || e.Unit != "nanoseconds" {
 			continue
 		}
 		seen := weights[i]

@@ -40,7 +40,7 @@ func TestUnseen(t *testing.T) {
 				b.Add(profile.Sample{Event: 0, Weight: period})
 			}
 			p := b.Finish()
-			p.Events = []profile.Event{{Name: "wall", Unit: "nanoseconds", Period: period}, {Name: "cpu", Unit: "nanoseconds", Period: period}}
+			p.Events = []profile.Event{{Name: "wall", Kind: profile.EventWall, Unit: "nanoseconds", Period: period}, {Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: period}}
 			p.Losses = profile.Losses{Lost: c.lost, Throttled: c.throttled}
 			said := unseen(p, c.target)
 			if (said == "") != (c.says == "") || !strings.Contains(said, c.says) || !strings.Contains(said, c.saysBeside) {
@@ -48,7 +48,7 @@ func TestUnseen(t *testing.T) {
 			}
 		}
 	}
-	p := &profile.Profile{Events: []profile.Event{{Name: "page-faults", Unit: "count"}}, Samples: make([]profile.Sample, 3)}
+	p := &profile.Profile{Events: []profile.Event{{Name: "page-faults", Kind: profile.EventCounter, Unit: "count"}}, Samples: make([]profile.Sample, 3)}
 	if said := unseen(p, time.Hour); said != "" {
 		t.Errorf("of no CPU time: %q", said)
 	}

@@ -76,7 +76,7 @@ func DiffJSON(w io.Writer, c *diff.Comparison, o DiffOptions) error {
 	if o.View == ViewCallers && o.Callers == nil {
 		return ErrNoCallers
 	}
-	d := Diff{Schema: DiffSchema, Event: Event(c.Event), Normalize: string(c.Normalize), Note: text(c.Note), Unlikely: diff.Unlikely, Methods: []DiffRow{}}
+	d := Diff{Schema: DiffSchema, Event: eventOf(c.Event), Normalize: string(c.Normalize), Note: text(c.Note), Unlikely: diff.Unlikely, Methods: []DiffRow{}}
 	for i, side := range []*DiffSide{&d.Base, &d.New} {
 		s := &c.Sides[i]
 		*side = DiffSide{text(s.Name), text(s.Profile.Meta.Command), s.All, Count(c.All[i]), int64(s.Span), QualityOf(s.Profile.Quality())}

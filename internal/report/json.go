@@ -79,6 +79,8 @@ type Event struct {
 	Period uint64 `json:"period"`
 }
 
+func eventOf(e profile.Event) Event { return Event{Name: e.Name, Unit: e.Unit, Period: e.Period} }
+
 // State is what threads were doing.
 type State struct {
 	State   string `json:"state"`
@@ -180,11 +182,11 @@ func Make(s *profile.Selection, o Options) *Report {
 		r.Processes = append(r.Processes, Process{pr.PID, text(pr.Runtime), text(pr.Command)})
 	}
 	if s.Filter.Event < len(p.Events) {
-		r.Event = Event(p.Events[s.Filter.Event])
+		r.Event = eventOf(p.Events[s.Filter.Event])
 	}
 	r.Events, r.States = []Event{}, []State{}
 	for _, e := range p.Events {
-		r.Events = append(r.Events, Event(e))
+		r.Events = append(r.Events, eventOf(e))
 	}
 	for _, st := range s.ByState() {
 		r.States = append(r.States, State{st.State.String(), text(st.Syscall), Count(st.Count)})

@@ -140,7 +140,7 @@ func (pg *page) hottest(s *profile.Selection) {
 func (pg *page) otherEvents(s *profile.Selection) {
 	p, told := s.Profile, len(attribution.WaitsOf(s)) > 0
 	for i, e := range p.Events {
-		if i == s.Filter.Event || e.Unit != "nanoseconds" || told != (e.Name == "cpu") || !told && !waitEvents[e.Name] {
+		if i == s.Filter.Event || e.Unit != "nanoseconds" || told != (e.Kind == profile.EventCPU) || !told && e.Kind != profile.EventWall && e.Kind != profile.EventOffCPU {
 			continue
 		}
 		f := s.Filter
@@ -161,9 +161,6 @@ func (pg *page) otherEvents(s *profile.Selection) {
 		}
 	}
 }
-
-// waitEvents are the events that cover waits.
-var waitEvents = map[string]bool{"wall": true, "off-cpu": true}
 
 func (pg *page) hottestMethods(s *profile.Selection) {
 	rows := s.List()

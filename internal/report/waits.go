@@ -26,7 +26,7 @@ const (
 // it did, or if that is not known.
 func waitingHint(p *profile.Profile) string {
 	d, c := p.Meta.Duration, p.Meta.Cost
-	if len(p.Events) != 1 || p.Events[0].Name != "cpu" || p.Events[0].Unit != "nanoseconds" || d < hintLeast || c.TargetCPU == 0 || c.Samples > 0 {
+	if len(p.Events) != 1 || p.Events[0].Kind != profile.EventCPU || p.Events[0].Unit != "nanoseconds" || d < hintLeast || c.TargetCPU == 0 || c.Samples > 0 {
 		return ""
 	}
 	// On some machines the kernel's account is only as fine as its tick.

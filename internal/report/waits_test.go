@@ -16,7 +16,7 @@ import (
 func waiting(java bool) *profile.Profile {
 	b := profile.NewBuilder()
 	p := b.Profile()
-	p.Events = []profile.Event{{Name: "wall", Unit: "nanoseconds", Period: 1e7}}
+	p.Events = []profile.Event{{Name: "wall", Kind: profile.EventWall, Unit: "nanoseconds", Period: 1e7}}
 	p.Meta.Duration = 10 * time.Second
 	add := func(thread, kind string, state profile.State, weight time.Duration, names ...string) {
 		node := uint32(profile.RootNode)
@@ -95,7 +95,7 @@ func TestLongestWaits(t *testing.T) {
 // A recording of CPU time and of waits summarizes both, whichever comes first.
 func TestSummaryOfTwoEvents(t *testing.T) {
 	p := waiting(true)
-	p.Events = append(p.Events, profile.Event{Name: "cpu", Unit: "nanoseconds", Period: 1e7})
+	p.Events = append(p.Events, profile.Event{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: 1e7})
 	cpu := uint16(len(p.Events) - 1)
 	for i := range p.Samples {
 		if s := p.Samples[i]; s.State == profile.StateRunning {
@@ -104,7 +104,7 @@ func TestSummaryOfTwoEvents(t *testing.T) {
 			break
 		}
 	}
-	p.Events[0].Name = "wall"
+	p.Events[0].Name, p.Events[0].Kind = "wall", profile.EventWall
 	for shown, want := range map[int][]string{
 		0:        {"waits    blocked   18.0s  Shop$Inventory.reserve\n", "of cpu   1 sample · 1.00s in all\nhottest "},
 		int(cpu): {"hottest ", "in all\nwaits    blocked   18.0s  Shop$Inventory.reserve\n"},
@@ -135,7 +135,7 @@ func TestWaitsOfALibrary(t *testing.T) {
 // A report of the CPU time of a program that hardly uses any says where else to look.
 func TestWaitingHint(t *testing.T) {
 	idleFor := func(used, during time.Duration) *profile.Profile {
-		p := &profile.Profile{Events: []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1e7}}}
+		p := &profile.Profile{Events: []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: 1e7}}}
 		p.Meta.Duration, p.Meta.Cost.TargetCPU = during, used
 		return p
 	}
@@ -157,7 +157,7 @@ func TestWaitingHint(t *testing.T) {
 	short := idleFor(time.Millisecond, 500*time.Millisecond)
 	unknown := idleFor(0, 5*time.Second)
 	wall := idleFor(100*time.Millisecond, 5*time.Second)
-	wall.Events[0].Name = "wall"
+	wall.Events[0].Name, wall.Events[0].Kind = "wall", profile.EventWall
 	part := idleFor(100*time.Millisecond, 5*time.Second)
 	part.Meta.Cost.Samples = 7
 	coarse := idleFor(time.Millisecond, 5*time.Second) // the kernel's account lags behind the samples

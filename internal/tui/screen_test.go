@@ -30,7 +30,7 @@ type program struct {
 func newProgram(command string) *program {
 	p := &program{Model: live.New(), b: profile.NewBuilder()}
 	p.b.AddProcess(profile.Process{PID: 77, Command: command, Runtime: "hotspot 17"})
-	p.Begin(record.Begun{Engine: "bpf", Events: []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1e7}}})
+	p.Begin(record.Begun{Engine: "bpf", Events: []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: 1e7}}})
 	return p
 }
 
@@ -441,7 +441,7 @@ func BenchmarkDraw(b *testing.B) {
 // threads, not of CPUs.
 func TestWall(t *testing.T) {
 	p := newProgram("java Waits")
-	p.Begin(record.Begun{Engine: "bpf", Events: []profile.Event{{Name: "wall", Unit: "nanoseconds", Period: 1e7}}})
+	p.Begin(record.Begun{Engine: "bpf", Events: []profile.Event{{Name: "wall", Kind: profile.EventWall, Unit: "nanoseconds", Period: 1e7}}})
 	node := p.b.Node(profile.RootNode, p.b.Frame(profile.Frame{Func: p.b.Func(profile.Func{Name: "Waits.run"}), Kind: walk.KindC2}))
 	for i := range 200 {
 		state, tid := profile.StateParked, 1

@@ -156,7 +156,7 @@ func TestWaitsOverTime(t *testing.T) {
 	ctx := context.Background()
 	for round := range 10 {
 		p := profiletest.Server(300, 3000, 40)
-		p.Events[1] = profile.Event{Name: "off-cpu", Unit: "nanoseconds", Period: 1_000_000}
+		p.Events[1] = profile.Event{Name: "off-cpu", Kind: profile.EventOffCPU, Unit: "nanoseconds", Period: 1_000_000}
 		for i := range p.Samples {
 			s := &p.Samples[i]
 			s.State = profile.State(rnd.IntN(profile.NumStates))

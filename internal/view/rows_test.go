@@ -392,7 +392,7 @@ func TestRowsBounded(t *testing.T) {
 	b := profile.NewBuilder()
 	p := b.Profile()
 	p.Processes = []profile.Process{{PID: 1}}
-	p.Meta.Duration, p.Events = 1e9, []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1}}
+	p.Meta.Duration, p.Events = 1e9, []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: 1}}
 	thread := b.Thread(1, 1, "main")
 	frame := b.Frame(profile.Frame{Func: b.Func(profile.Func{Name: "f"})})
 	const deep = 1500

@@ -282,7 +282,7 @@ func TestSandwichOfAHostileTree(t *testing.T) {
 	maxSandwich = 1 << 20
 	b := profile.NewBuilder()
 	p := b.Profile()
-	p.Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1}}
+	p.Events = []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: 1}}
 	frame := func(name string) uint32 {
 		return b.Frame(profile.Frame{Func: b.Func(profile.Func{Name: name}), Kind: walk.KindCompiled, BCI: -1})
 	}

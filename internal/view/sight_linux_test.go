@@ -15,7 +15,7 @@ func TestPageHottestInSight(t *testing.T) {
 	t.Parallel()
 	b := profile.NewBuilder()
 	p := b.Profile()
-	p.Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1e7}}
+	p.Events = []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: 1e7}}
 	b.AddProcess(profile.Process{PID: 1, Command: "deep"})
 	node := uint32(profile.RootNode)
 	for depth := range 60 {

@@ -14,7 +14,7 @@ import (
 func asleep(t testing.TB) *Recording {
 	b := profile.NewBuilder()
 	p := b.Profile()
-	p.Events = []profile.Event{{Name: "wall", Unit: "nanoseconds", Period: 1e7}}
+	p.Events = []profile.Event{{Name: "wall", Kind: profile.EventWall, Unit: "nanoseconds", Period: 1e7}}
 	p.Meta.Duration = 30 * time.Second
 	p.Meta.Command = "java Shop"
 	b.AddProcess(profile.Process{PID: 1, Command: "java Shop", Runtime: "hotspot 21"})

@@ -60,7 +60,7 @@ func ReadInto(b *profile.Builder, r io.Reader) (*profile.Profile, error) {
 	}
 	rd.sum()
 	p := b.Finish()
-	p.Events = []profile.Event{{Name: "samples", Unit: "count", Period: 1}}
+	p.Events = []profile.Event{profile.UnnamedSamples()}
 	if rd.merged {
 		p.Meta.Notes = append(p.Meta.Notes, "the file's samples are too many to count one by one: some stacks are one sample with all their weight")
 	}

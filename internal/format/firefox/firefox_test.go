@@ -222,7 +222,7 @@ func TestWrite(t *testing.T) {
 // TestOther: events are tracks, kinds are categories, and samples without times follow each other.
 func TestOther(t *testing.T) {
 	b := profile.NewBuilder()
-	b.Profile().Events = []profile.Event{{Name: "samples", Unit: "count", Period: 1}, {Name: "alloc", Unit: "bytes"}}
+	b.Profile().Events = []profile.Event{{Name: "samples", Kind: profile.EventSamples, Unit: "count", Period: 1}, {Name: "alloc", Kind: profile.EventAlloc, Unit: "bytes"}}
 	var node uint32
 	for k := range walk.NumKinds {
 		node = b.Node(node, b.Frame(profile.Frame{Func: b.Func(profile.Func{Name: "f", File: "f.c", Module: fmt.Sprint("m", k)}), Kind: k, Line: 7, BCI: -1}))

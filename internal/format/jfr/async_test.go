@@ -33,7 +33,7 @@ func asyncFile(t testing.TB, settings map[string]string, states map[byte]int) []
 func TestAsyncProfiler(t *testing.T) {
 	const ms = 1_000_000
 	event := func(name string, period uint64) profile.Event {
-		return profile.Event{Name: name, Unit: "nanoseconds", Period: period}
+		return profile.NamedEvent(name, "nanoseconds", period)
 	}
 	for _, c := range []struct {
 		settings string
@@ -46,8 +46,8 @@ func TestAsyncProfiler(t *testing.T) {
 		{"event=wall interval=0", map[byte]int{stateRunnable: 3, stateSleeping: 4}, "recorded by async-profiler, event wall", map[profile.Event]uint64{event("wall", 50*ms): 350 * ms}},
 		{"event=cpu interval=10000000 wall=200000000", map[byte]int{stateDefault: 5, stateRunnable: 3, stateSleeping: 4}, "recorded by async-profiler, event cpu",
 			map[profile.Event]uint64{event("cpu", 10*ms): 50 * ms, event("wall", 200*ms): 1400 * ms}},
-		{"event=cycles interval=1000000", map[byte]int{stateDefault: 5}, "recorded by async-profiler, event cycles", map[profile.Event]uint64{{Name: "cycles", Unit: "count", Period: 1}: 5}},
-		{"alloc=0", map[byte]int{stateRunnable: 2}, "recorded by async-profiler", map[profile.Event]uint64{{Name: "execution", Unit: "count", Period: 1}: 2}},
+		{"event=cycles interval=1000000", map[byte]int{stateDefault: 5}, "recorded by async-profiler, event cycles", map[profile.Event]uint64{{Name: "cycles", Kind: profile.EventCycles, Unit: "count", Period: 1}: 5}},
+		{"alloc=0", map[byte]int{stateRunnable: 2}, "recorded by async-profiler", map[profile.Event]uint64{{Name: "execution", Kind: profile.EventExecution, Unit: "count", Period: 1}: 2}},
 	} {
 		settings := map[string]string{"jstackdepth": "2048"}
 		for _, s := range strings.Fields(c.settings) {
@@ -85,7 +85,7 @@ func TestEventTypes(t *testing.T) {
 	} {
 		var events []profile.Event
 		for _, name := range strings.Fields(names) {
-			events = append(events, profile.Event{Name: name})
+			events = append(events, profile.NamedEvent(name, "", 0))
 		}
 		for i := range events {
 			if got := eventType(events, i); got != want[i] {

@@ -21,7 +21,7 @@ var hour = sync.OnceValue(func() *profile.Profile {
 	const samples, stacks = 3_600_000, 40_000
 	r := rand.New(rand.NewPCG(1, 2))
 	b := profile.NewBuilder()
-	b.Profile().Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1_001_001}}
+	b.Profile().Events = []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: 1_001_001}}
 	var frames []uint32
 	for i := range 8000 {
 		fn := b.Func(profile.Func{

@@ -58,6 +58,9 @@ func (s *Stream) tell(info *Info) {
 			b = appendString(appendString(appendInt(b, int32(t.events)), e.Name), e.Unit)
 			return appendLong(b, e.Period)
 		})
+		if e.Kind != profile.EventKindOf(e.Name) {
+			s.setting(typeEvent, kindSetting+e.Name, e.Kind.String())
+		}
 	}
 	for ; t.notes < len(m.Notes); t.notes++ {
 		s.event(typeNote, func(b []byte) []byte {
@@ -97,30 +100,36 @@ func (s *Stream) tell(info *Info) {
 	}
 }
 
+// kindSetting begins the name of a setting of candid.Event that says the kind of an event whose name
+// stands for another one.
+const kindSetting = "kind:"
+
+// setting writes a setting of a type of events.
+func (s *Stream) setting(typ byte, name, value string) {
+	s.event(typeActiveSetting, func(b []byte) []byte {
+		return appendString(appendString(appendLong(b, uint64(typ)), name), value)
+	})
+}
+
 // settings writes for new events the settings that async-profiler and its readers use: which event
 // ExecutionSamples are of, and how much time a sample stands for.
 func (s *Stream) settings(events []profile.Event) {
-	setting := func(typ byte, name, value string) {
-		s.event(typeActiveSetting, func(b []byte) []byte {
-			return appendString(appendString(appendLong(b, uint64(typ)), name), value)
-		})
-	}
 	for i := s.told.events; i < len(events); i++ {
 		e := &events[i]
 		typ := s.typeOf(uint16(i), events)
 		interval := "interval"
 		switch {
 		case typ == typeExecutionSample:
-			setting(typ, "event", e.Name)
-		case typ == typeWallClockSample && !slices.ContainsFunc(events, onCPU):
-			setting(typ, "event", e.Name)
+			s.setting(typ, "event", e.Name)
+		case typ == typeWallClockSample && !slices.ContainsFunc(events, executing):
+			s.setting(typ, "event", e.Name)
 		case typ == typeWallClockSample:
 			interval = "wall"
 		default:
 			continue
 		}
 		if e.Unit == "nanoseconds" && e.Period > 0 {
-			setting(typ, interval, strconv.FormatUint(e.Period, 10))
+			s.setting(typ, interval, strconv.FormatUint(e.Period, 10))
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (r *reader) foreignFinal(p *profile.Profile) {
 	f := &r.foreign
 	if len(f.events) == 0 {
 		if len(p.Events) == 0 {
-			p.Events = []profile.Event{{Name: "samples", Unit: "count", Period: 1}}
+			p.Events = []profile.Event{profile.UnnamedSamples()}
 		}
 		return
 	}
@@ -45,7 +45,7 @@ func (r *reader) foreignFinal(p *profile.Profile) {
 	of, period := make([]uint16, len(order)), make([]uint64, len(order))
 	for i, row := range order {
 		e := &foreignEvents[row]
-		event := profile.Event{Name: e.event, Unit: "count", Period: 1}
+		event := profile.Event{Name: e.event, Kind: e.kind, Unit: "count", Period: 1}
 		period[i] = 1
 		switch {
 		case e.unit == inBytes:
@@ -56,7 +56,7 @@ func (r *reader) foreignFinal(p *profile.Profile) {
 			ns := f.periods[e.event]
 			if f.async || f.sampled != "" {
 				if e.typ == nameExecutionSample && f.sampled != "" {
-					event.Name = f.sampled
+					event.Name, event.Kind = f.sampled, profile.EventKindOf(f.sampled)
 				}
 				ns = cmp.Or(f.asyncPeriod(event.Name), ns)
 			}

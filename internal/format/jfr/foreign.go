@@ -43,6 +43,7 @@ const (
 
 type foreignEvent struct {
 	typ, event     string
+	kind           profile.EventKind
 	thread, weight string
 	unit           unit
 	state          profile.State // unless the event has one
@@ -52,20 +53,20 @@ type foreignEvent struct {
 // them) and of async-profiler (src/jfrMetadata.cpp). They are in the order in which a profile lists
 // its events; several types may be the same event.
 var foreignEvents = []foreignEvent{
-	{"jdk.CPUTimeSample", "cpu", "eventThread", "samplingPeriod", inTicks, profile.StateRunning},
-	{nameExecutionSample, "execution", "sampledThread", "", counted, profile.StateUnknown},
-	{nameWallClockSample, "wall", "sampledThread", "samples", repeated, profile.StateUnknown},
-	{"jdk.NativeMethodSample", "native-method", "sampledThread", "", counted, profile.StateUnknown},
-	{"jdk.ObjectAllocationSample", "alloc", "eventThread", "weight", inBytes, profile.StateRunning},
-	{"jdk.ObjectAllocationInNewTLAB", "alloc-tlab", "eventThread", "tlabSize", inBytes, profile.StateRunning},
-	{"jdk.ObjectAllocationOutsideTLAB", "alloc-tlab", "eventThread", "allocationSize", inBytes, profile.StateRunning},
-	{"jdk.JavaMonitorEnter", "lock", "eventThread", "duration", inTicks, profile.StateBlocked},
-	{"jdk.ThreadPark", "park", "eventThread", "duration", inTicks, profile.StateParked},
-	{"jdk.JavaMonitorWait", "wait", "eventThread", "duration", inTicks, profile.StateWaiting},
-	{"jdk.ThreadSleep", "sleep", "eventThread", "duration", inTicks, profile.StateSleeping},
-	{"profiler.NativeLock", "native-lock", "eventThread", "duration", inTicks, profile.StateBlocked},
-	{"profiler.Malloc", "malloc", "eventThread", "size", inBytes, profile.StateRunning},
-	{"profiler.LiveObject", "live", "eventThread", "allocationSize", inBytes, profile.StateUnknown},
+	{"jdk.CPUTimeSample", "cpu", profile.EventCPU, "eventThread", "samplingPeriod", inTicks, profile.StateRunning},
+	{nameExecutionSample, "execution", profile.EventExecution, "sampledThread", "", counted, profile.StateUnknown},
+	{nameWallClockSample, "wall", profile.EventWall, "sampledThread", "samples", repeated, profile.StateUnknown},
+	{"jdk.NativeMethodSample", "native-method", profile.EventOther, "sampledThread", "", counted, profile.StateUnknown},
+	{"jdk.ObjectAllocationSample", "alloc", profile.EventAlloc, "eventThread", "weight", inBytes, profile.StateRunning},
+	{"jdk.ObjectAllocationInNewTLAB", "alloc-tlab", profile.EventAlloc, "eventThread", "tlabSize", inBytes, profile.StateRunning},
+	{"jdk.ObjectAllocationOutsideTLAB", "alloc-tlab", profile.EventAlloc, "eventThread", "allocationSize", inBytes, profile.StateRunning},
+	{"jdk.JavaMonitorEnter", "lock", profile.EventLock, "eventThread", "duration", inTicks, profile.StateBlocked},
+	{"jdk.ThreadPark", "park", profile.EventWait, "eventThread", "duration", inTicks, profile.StateParked},
+	{"jdk.JavaMonitorWait", "wait", profile.EventWait, "eventThread", "duration", inTicks, profile.StateWaiting},
+	{"jdk.ThreadSleep", "sleep", profile.EventWait, "eventThread", "duration", inTicks, profile.StateSleeping},
+	{"profiler.NativeLock", "native-lock", profile.EventLock, "eventThread", "duration", inTicks, profile.StateBlocked},
+	{"profiler.Malloc", "malloc", profile.EventAlloc, "eventThread", "size", inBytes, profile.StateRunning},
+	{"profiler.LiveObject", "live", profile.EventLive, "eventThread", "allocationSize", inBytes, profile.StateUnknown},
 }
 
 // wallRow is the row of wall-clock samples.
@@ -117,6 +118,7 @@ func (s *schema) eventReaders(rs *readers) error {
 			{nameRecording, []string{"began", "recorded", "unfinished"}, []string{"version", "engine", "description", "command", "host"}, ownRecording, 2},
 			{nameNote, []string{"number"}, []string{"text"}, ownNote, 0},
 			{nameEvent, []string{"number", "period"}, []string{"name", "unit"}, ownEvent, 0},
+			{nameActiveSetting, []string{"id"}, []string{"name", "value"}, ownSetting, 0},
 			{nameProcess, []string{"number", "pid"}, []string{"command", "runtime"}, ownProcess, 0},
 			{nameThreadInfo, []string{"number", "pid", "tid", "cpuTime"}, []string{"name", "osName", "kind"}, ownThreadInfo, 0},
 			{nameLosses, []string{"lost", "throttled"}, nil, ownLosses, 0},

@@ -43,7 +43,7 @@ func TestForeignStacks(t *testing.T) {
 			t.Errorf("%s: %d, want %d", name, got[name], n)
 		}
 	}
-	if len(p.Samples) != 60 || p.Events[0] != (profile.Event{Name: "cpu", Unit: "nanoseconds", Period: 1_000_000}) || p.Samples[59].Time == 0 {
+	if len(p.Samples) != 60 || p.Events[0] != (profile.Event{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: 1_000_000}) || p.Samples[59].Time == 0 {
 		t.Errorf("%d samples of %v", len(p.Samples), p.Events)
 	}
 }

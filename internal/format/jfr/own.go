@@ -316,7 +316,7 @@ func (r *reader) ownEvent(name string, number uint64) uint16 {
 			return uint16(i)
 		}
 	}
-	r.own.events = append(events, profile.Event{Name: name, Unit: "count", Period: 1})
+	r.own.events = append(events, profile.NamedEvent(name, "count", 1))
 	return uint16(len(events))
 }
 

@@ -3,6 +3,7 @@ package jfr
 import (
 	"cmp"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/profile"
@@ -38,6 +39,23 @@ func ownEvent(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 		e.Unit, e.Period = c.pools.text(rec.t[1]), rec.n[1]
 	}
 	return nil
+}
+
+// ownSetting reads the kind of an event whose name stands for another one. Such a setting follows
+// the description of the event.
+func ownSetting(r *reader, c *chunk, h *eventReader, cur *cursor) error {
+	var rec record
+	h.slots.read(cur, &rec)
+	name, ok := strings.CutPrefix(c.pools.text(rec.t[0]), kindSetting)
+	if t := r.schema.byID[rec.n[0]]; !ok || t == nil || t.name != nameEvent {
+		return cur.err
+	}
+	for i := range r.own.events {
+		if e := &r.own.events[i]; e.Name == name {
+			e.Kind = profile.StoredEventKind(c.pools.text(rec.t[1]), name)
+		}
+	}
+	return cur.err
 }
 
 func ownProcess(r *reader, c *chunk, h *eventReader, cur *cursor) error {

@@ -224,7 +224,7 @@ func FuzzPacked(f *testing.F) {
 // Samples without a known stack stay that way, if there is nothing else.
 func TestNoStacksAtAll(t *testing.T) {
 	b := profile.NewBuilder()
-	b.Profile().Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 5}}
+	b.Profile().Events = []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: 5}}
 	for i := range 10 {
 		b.Add(profile.Sample{Time: uint64(i), Thread: b.Thread(1, 2, "main"), Node: profile.RootNode, Weight: 5})
 	}

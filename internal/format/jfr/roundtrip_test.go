@@ -32,7 +32,7 @@ func everything(samples int) *profile.Profile {
 		Describe: "a line", Command: "java -jar \"x\" \u202e\x01", Version: "1.2", Notes: []string{"one", "two \n lines"},
 		Cost: profile.Cost{Copying: time.Second, TargetCPU: time.Hour, OwnCPU: 3, Memory: 1 << 40, FirstWalked: 7},
 	}
-	p.Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1_001_001}, {Name: "wall", Unit: "nanoseconds", Period: 10}, {Name: "sched:sched_switch", Unit: "count", Period: 1}}
+	p.Events = []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: 1_001_001}, {Name: "wall", Kind: profile.EventWall, Unit: "nanoseconds", Period: 10}, {Name: "sched:sched_switch", Kind: profile.EventTracepoint, Unit: "count", Period: 1}}
 	p.Losses = profile.Losses{Lost: 1 << 60, Throttled: 7}
 	b.AddProcess(profile.Process{PID: 1, Command: "init"})
 	b.AddProcess(profile.Process{PID: 4711, Command: "java", Runtime: "hotspot 21"})
@@ -299,7 +299,7 @@ func unpack(t testing.TB, data []byte) *profile.Profile {
 // file.
 func TestRoundTrip(t *testing.T) {
 	empty := profile.NewBuilder().Profile()
-	empty.Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 5}}
+	empty.Events = []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: 5}}
 	for name, p := range map[string]*profile.Profile{"java": profiletest.Java(), "everything": everything(50_000), "nothing": empty} {
 		t.Run(name, func(t *testing.T) {
 			data := written(t, p)

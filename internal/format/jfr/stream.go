@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/profile"
@@ -293,16 +292,7 @@ func (s *Stream) constants(pools []pool, here, before int64) error {
 	return nil
 }
 
-// onCPU reports whether the samples of an event are of threads on a CPU, and show what takes its
-// time. Other profilers have other names for such events, and perf adds modifiers (cycles:u).
-func onCPU(e profile.Event) bool {
-	name, _, _ := strings.Cut(e.Name, ":")
-	switch name {
-	case "cpu", "samples", "execution", "itimer", "ctimer", "cpu-clock", "task-clock", "cycles", "cpu-cycles":
-		return true
-	}
-	return false
-}
+func executing(e profile.Event) bool { return e.Kind.Executing() }
 
 // eventType returns the type of event that other readers expect for the samples of events[i]. They
 // add up all ExecutionSamples, so only the first of several similar events has that type.
@@ -311,9 +301,9 @@ func eventType(events []profile.Event, i int) byte {
 		return typeSample
 	}
 	switch {
-	case events[i].Name == "wall":
+	case events[i].Kind == profile.EventWall:
 		return typeWallClockSample
-	case i == slices.IndexFunc(events, onCPU):
+	case i == slices.IndexFunc(events, executing):
 		return typeExecutionSample
 	}
 	return typeSample

@@ -85,8 +85,8 @@ func stepByStep(t *testing.T, p *profile.Profile, begin newStream, flushes [][]p
 // Each flush ends with a sample of wall time that is written as one interval, and each
 // ExecutionSample follows such a sample.
 func TestOrderOfWaits(t *testing.T) {
-	both := []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: period}, {Name: "wall", Unit: "nanoseconds", Period: period}, {Name: "page-faults", Unit: "count", Period: 1}}
-	alone := []profile.Event{{Name: "page-faults", Unit: "count", Period: 1}, {Name: "wall", Unit: "nanoseconds", Period: period}}
+	both := []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: period}, {Name: "wall", Kind: profile.EventWall, Unit: "nanoseconds", Period: period}, {Name: "page-faults", Kind: profile.EventCounter, Unit: "count", Period: 1}}
+	alone := []profile.Event{{Name: "page-faults", Kind: profile.EventCounter, Unit: "count", Period: 1}, {Name: "wall", Kind: profile.EventWall, Unit: "nanoseconds", Period: period}}
 	// c is a sample of CPU time, p one of another event, w5 a wait of 5 intervals, r5 as long on a
 	// CPU, and a suffix /2 gives the thread; otherwise each has its own. / begins a flush.
 	for _, c := range []struct {
@@ -190,7 +190,7 @@ func TestOrderOfWaits(t *testing.T) {
 // that it took, and readers that multiply ExecutionSamples by the latest number get the right sum.
 func TestOthersCountWaits(t *testing.T) {
 	p := *profiletest.Java()
-	p.Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: period}, {Name: "wall", Unit: "nanoseconds", Period: period}}
+	p.Events = []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: period}, {Name: "wall", Kind: profile.EventWall, Unit: "nanoseconds", Period: period}}
 	p.Samples = p.Samples[:2000]
 	var waited, cpu uint64
 	var flushes [][]profile.Sample

@@ -174,7 +174,7 @@ func TestZstdReadWhileItGrows(t *testing.T) {
 // Uniform data is padded so that it can be read.
 func TestZstdAllAlike(t *testing.T) {
 	b := profile.NewBuilder()
-	b.Profile().Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 5}}
+	b.Profile().Events = []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: 5}}
 	thread := b.Thread(1, 2, "main")
 	for range 100_000 {
 		b.Add(profile.Sample{Time: 7, Thread: thread, Node: profile.RootNode, Weight: 5})

@@ -179,7 +179,7 @@ func several() *profile.Profile {
 	b := profile.NewBuilder()
 	p := b.Profile()
 	p.Meta = profile.Meta{Start: time.Unix(1700000000, 5), Host: "box", Version: "1.0"}
-	p.Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 10}, {Name: "page-faults", Unit: "count", Period: 1}}
+	p.Events = []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: 10}, {Name: "page-faults", Kind: profile.EventCounter, Unit: "count", Period: 1}}
 	b.AddProcess(profile.Process{PID: 1, Command: "/usr/bin/one -x"})
 	b.AddProcess(profile.Process{PID: 2, Command: "two", Runtime: "hotspot 17"})
 	node := uint32(0)

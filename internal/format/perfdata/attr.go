@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"math/bits"
+
+	"github.com/candid-profiler/candid/internal/format/perfscript"
+	"github.com/candid-profiler/candid/internal/profile"
 )
 
 // Bits of perf_event_attr.sample_type that select the fields of a sample, in the order of the
@@ -59,7 +62,8 @@ type attr struct {
 	regsUser    uint64
 	stackUser   uint32
 	name        string
-	event       int // index into the profile's events, -1: no sample yet
+	kind        profile.EventKind // known from the first sample on
+	event       int               // index into the profile's events, -1: no sample yet
 	numRegsUser int
 }
 
@@ -89,6 +93,21 @@ var (
 	software = []string{"cpu-clock", "task-clock", "page-faults", "context-switches", "cpu-migrations", "minor-faults", "major-faults",
 		"alignment-faults", "emulation-faults", "dummy", "bpf-output", "cgroup-switches"}
 )
+
+// eventKind returns the kind of the event: the one that its name stands for, otherwise that of its
+// type (PERF_TYPE_* of linux/perf_event.h).
+func (a *attr) eventKind() profile.EventKind {
+	if k := perfscript.Kind(a.label()); k != profile.EventOther {
+		return k
+	}
+	switch a.typ {
+	case 0, 1, 3, 4: // hardware, software, cache, raw
+		return profile.EventCounter
+	case 2:
+		return profile.EventTracepoint
+	}
+	return profile.EventOther
+}
 
 // label returns the event's name: the one that perf wrote, otherwise one by its numbers.
 func (a *attr) label() string {

@@ -44,11 +44,11 @@ func (r *reader) events(p *profile.Profile) []uint16 {
 		if a.event < 0 {
 			continue
 		}
-		e := profile.Event{Name: a.label(), Unit: "count", Period: a.period}
+		e := profile.Event{Name: a.label(), Kind: a.kind, Unit: "count", Period: a.period}
 		if a.flags&flagFreq != 0 {
 			e.Period = r.weights[a.event] / max(r.counts[a.event], 1)
 		}
-		if perfscript.InTime(e.Name) {
+		if perfscript.InTime(e.Kind) {
 			e.Unit = "nanoseconds"
 		}
 		// perf has one name for the same event in programs and in the kernel.
@@ -59,8 +59,8 @@ func (r *reader) events(p *profile.Profile) []uint16 {
 		p.Events = append(p.Events, e)
 	}
 	if len(p.Events) == 0 {
-		name := r.attrs[0].label()
-		p.Events = []profile.Event{{Name: name, Unit: "count", Period: 1}}
+		a := r.attrs[0]
+		p.Events = []profile.Event{{Name: a.label(), Kind: a.eventKind(), Unit: "count", Period: 1}}
 	}
 	return place
 }

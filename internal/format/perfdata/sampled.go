@@ -8,7 +8,6 @@ import (
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/cpu"
-	"github.com/candid-profiler/candid/internal/format/perfscript"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -44,12 +43,12 @@ func (r *reader) sampled(a *attr, misc uint16, body []byte) error {
 		p.index = r.b.AddProcess(profile.Process{PID: int(int32(s.pid)), Command: command})
 	}
 	if a.event < 0 {
-		a.event = len(r.kinds)
+		a.event, a.kind = len(r.kinds), a.eventKind()
 		r.kinds = append(r.kinds, a)
 		r.weights, r.counts = append(r.weights, 0), append(r.counts, 0)
 	}
 	out := profile.Sample{Time: s.time, Weight: s.period, Event: uint16(a.event), Thread: r.procs.thread(p, s.tid)}
-	if perfscript.OnCPU(a.label()) {
+	if a.kind.OnCPU() {
 		out.State = profile.StateRunning
 	}
 	r.stackOf(p, a, s)

@@ -28,24 +28,31 @@ func (r *reader) comment(text string) {
 // first are the events with which a profile of several begins: those that show where the time went.
 var first = []string{"cycles", "cpu-clock", "task-clock"}
 
-// OnCPU reports whether samples of perf's event of that name are of threads that are running,
-// whatever else they show.
-func OnCPU(name string) bool { return rank(name) < len(first) }
+// Kind returns the kind of perf's event of that name.
+func Kind(name string) profile.EventKind {
+	if k := profile.EventKindOf(base(name)); k.OnCPU() {
+		return k
+	}
+	return profile.EventKindOf(name)
+}
+
+// base returns the name of an event without modifiers (cycles:u) and without the kind of core, which
+// perf puts before it on machines with several (cpu_core/cycles/).
+func base(name string) string {
+	base, _, _ := strings.Cut(name, ":")
+	return strings.Trim(strings.TrimPrefix(strings.TrimPrefix(base, "cpu_core/"), "cpu_atom/"), "/")
+}
 
 func rank(name string) int {
-	base, _, _ := strings.Cut(name, ":")
-	base = strings.Trim(strings.TrimPrefix(strings.TrimPrefix(base, "cpu_core/"), "cpu_atom/"), "/")
+	base := base(name)
 	if i := slices.Index(first, base); i >= 0 {
 		return i
 	}
 	return len(first)
 }
 
-// InTime reports whether the period of perf's event of that name is a duration in ns.
-func InTime(name string) bool {
-	base, _, _ := strings.Cut(name, ":")
-	return base == "cpu-clock" || base == "task-clock" || base == "offcpu-time"
-}
+// InTime reports whether the period of an event of perf's is a duration in ns.
+func InTime(k profile.EventKind) bool { return k.CPUTime() || k == profile.EventOffCPU }
 
 // finish completes the profile.
 func (r *reader) finish() *profile.Profile {
@@ -59,21 +66,21 @@ func (r *reader) finish() *profile.Profile {
 	for to, from := range order {
 		k := &r.kinds[from]
 		place[from] = uint16(to)
-		e := profile.Event{Name: k.name, Unit: "count", Period: 1}
+		e := profile.Event{Name: k.name, Kind: Kind(k.name), Unit: "count", Period: 1}
 		if k.weighed {
 			e.Period = k.weight / max(k.samples, 1)
-			if InTime(k.name) {
+			if InTime(e.Kind) {
 				e.Unit = "nanoseconds"
 			}
 		}
 		p.Events = append(p.Events, e)
 	}
 	if len(p.Events) == 0 {
-		p.Events = []profile.Event{{Name: "samples", Unit: "count", Period: 1}}
+		p.Events = []profile.Event{profile.UnnamedSamples()}
 	}
 	p.Change(func(s *profile.Sample) {
 		s.Event = place[s.Event]
-		if OnCPU(p.Events[s.Event].Name) {
+		if p.Events[s.Event].Kind.OnCPU() {
 			s.State = profile.StateRunning
 		}
 		if r.timed {

@@ -92,7 +92,7 @@ func TestReads(t *testing.T) {
 			if c.name == "several events, the one of time first" && p.Events[0].Name != "cycles:u" {
 				t.Errorf("events %v", p.Events)
 			}
-			if c.name == "as perf prints it" && p.Events[0] != (profile.Event{Name: "cpu-clock:ppp", Unit: "nanoseconds", Period: 2004008}) {
+			if c.name == "as perf prints it" && p.Events[0] != (profile.Event{Name: "cpu-clock:ppp", Kind: profile.EventCPUPart, Unit: "nanoseconds", Period: 2004008}) {
 				t.Errorf("events %v", p.Events)
 			}
 		})

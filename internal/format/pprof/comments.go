@@ -39,7 +39,11 @@ func remarks(p *profile.Profile) (comments, silent []string) {
 		silent = append(silent, line("cost %d %d %d %d %d %d %d", c.Copying, c.TargetCPU, c.OwnCPU, c.Memory, c.FirstWalked, c.Samples, c.Recorded))
 	}
 	for _, e := range p.Events {
-		silent = append(silent, line("event %q %q %d", e.Name, e.Unit, e.Period))
+		l := line("event %q %q %d", e.Name, e.Unit, e.Period)
+		if e.Kind != profile.EventKindOf(e.Name) {
+			l += fmt.Sprintf(" %q", e.Kind.String())
+		}
+		silent = append(silent, l)
 	}
 	for _, pr := range p.Processes {
 		silent = append(silent, line("process %d %q %q", pr.PID, pr.Runtime, pr.Command))
@@ -97,7 +101,9 @@ func parseComments(lines []string, p *profile.Profile) (ours bool) {
 				Samples: args.number(), Recorded: args.duration(),
 			}
 		case "event":
-			p.Events = append(p.Events, profile.Event{Name: args.text(), Unit: args.text(), Period: args.number()})
+			e := profile.Event{Name: args.text(), Unit: args.text(), Period: args.number()}
+			e.Kind = profile.StoredEventKind(args.text(), e.Name)
+			p.Events = append(p.Events, e)
 		case "process":
 			p.Processes = append(p.Processes, profile.Process{PID: int(args.number()), Runtime: args.text(), Command: args.text()})
 		case "thread":

@@ -91,7 +91,7 @@ func TestOutputDependsOnlyOnTheProfile(t *testing.T) {
 func TestSeveralEventsNamesAndSignatures(t *testing.T) {
 	b := profile.NewBuilder()
 	p := b.Profile()
-	p.Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 10}, {Name: "cache-misses", Unit: "count", Period: 1000}}
+	p.Events = []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: 10}, {Name: "cache-misses", Kind: profile.EventCounter, Unit: "count", Period: 1000}}
 	f1 := b.Frame(profile.Frame{Func: b.Func(profile.Func{Name: "a.B.c", Signature: "(I)V"}), BCI: 17, Kind: walk.KindInterpreted})
 	f2 := b.Frame(profile.Frame{Func: b.Func(profile.Func{Name: "a.B$$Lambda.run", Raw: "a.B$$Lambda$12/0x800.run", Signature: "()V"}), BCI: -1, Kind: walk.KindC2, Flags: walk.Coarse | walk.Virtual})
 	f3 := b.Frame(profile.Frame{Func: b.Func(profile.Func{Name: "f(int)", Raw: "_Z1fi", Module: "[vdso]"}), BCI: -1, Kind: walk.KindNative, Prov: walk.Derived})

@@ -165,7 +165,7 @@ func (r *reader) head(data []byte) error {
 			if err != nil {
 				return err
 			}
-			r.types = append(r.types, profile.Event{Name: name, Unit: unit})
+			r.types = append(r.types, profile.NamedEvent(name, unit, 0))
 		case profilePeriodType:
 			name, _, err := r.valueType(c.data)
 			if err != nil {

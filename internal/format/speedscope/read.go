@@ -130,6 +130,7 @@ func (r *reader) about(key string) {
 	case "events":
 		s.array(func() {
 			var e profile.Event
+			kind := ""
 			s.object(func(key string) {
 				switch key {
 				case "name":
@@ -138,10 +139,13 @@ func (r *reader) about(key string) {
 					e.Unit = s.string()
 				case "period":
 					e.Period = r.count(s.number())
+				case "kind":
+					kind = s.string()
 				default:
 					s.skip()
 				}
 			})
+			e.Kind = profile.StoredEventKind(kind, e.Name)
 			if len(r.extra.events) < 1<<12 {
 				r.extra.events = append(r.extra.events, e)
 			}

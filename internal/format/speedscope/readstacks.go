@@ -26,12 +26,11 @@ func (r *reader) finish() (*profile.Profile, error) {
 	p.Events = r.extra.events
 	for i := len(p.Events); i < len(r.units); i++ {
 		names := map[string]string{"nanoseconds": "time", "bytes": "bytes", "count": "samples", "": "samples"}
-		e := profile.Event{Name: names[r.units[i]], Unit: cmp.Or(r.units[i], "count")}
-		e.Period = r.count(r.totals[i] / float64(max(r.counts[i], 1)))
-		p.Events = append(p.Events, e)
+		period := r.count(r.totals[i] / float64(max(r.counts[i], 1)))
+		p.Events = append(p.Events, profile.NamedEvent(names[r.units[i]], cmp.Or(r.units[i], "count"), period))
 	}
 	if len(p.Events) == 0 {
-		p.Events = []profile.Event{{Name: "samples", Unit: "count", Period: 1}}
+		p.Events = []profile.Event{profile.UnnamedSamples()}
 	}
 	m := &p.Meta
 	if r.extra.start != 0 {

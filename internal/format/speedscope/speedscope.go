@@ -71,6 +71,10 @@ func (w *writer) write() {
 		w.text(e.Unit)
 		w.raw(`,"period":`)
 		w.number(e.Period)
+		if e.Kind != profile.EventKindOf(e.Name) {
+			w.raw(`,"kind":`)
+			w.text(e.Kind.String())
+		}
 		w.raw("}")
 	}
 	w.raw(`],"duration":`)

@@ -104,7 +104,7 @@ func Java() *profile.Profile {
 func New(stacks []Stack) *profile.Profile {
 	b := profile.NewBuilder()
 	p := b.Profile()
-	p.Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: Period}}
+	p.Events = []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: Period}}
 	left := make([]int, len(stacks))
 	all := 0
 	for i, s := range stacks {

@@ -8,7 +8,7 @@ import (
 
 // Later adds to p another first event, which has no samples.
 func Later(p *profile.Profile) *profile.Profile {
-	p.Events = append([]profile.Event{{Name: "page-faults", Unit: "count", Period: 1}}, p.Events...)
+	p.Events = append([]profile.Event{{Name: "page-faults", Kind: profile.EventCounter, Unit: "count", Period: 1}}, p.Events...)
 	for i := range p.Samples {
 		p.Samples[i].Event++
 	}
@@ -19,7 +19,7 @@ func Later(p *profile.Profile) *profile.Profile {
 // three samples.
 func Reused() *profile.Profile {
 	b := profile.NewBuilder()
-	b.Profile().Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1000}}
+	b.Profile().Events = []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: 1000}}
 	frame := b.Frame(profile.Frame{Func: b.Func(profile.Func{Name: "work"}), BCI: -1})
 	for i, name := range []string{"first", "second", "first", "second", "second"} {
 		thread := b.NamedThread(7, 12, name)
@@ -32,7 +32,7 @@ func Reused() *profile.Profile {
 // name.
 func Again() *profile.Profile {
 	b := profile.NewBuilder()
-	b.Profile().Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1000}}
+	b.Profile().Events = []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: 1000}}
 	b.AddProcess(profile.Process{PID: 7, Command: "pools"})
 	b.Meta().Duration = 10 * time.Second
 	frame := b.Frame(profile.Frame{Func: b.Func(profile.Func{Name: "work"}), BCI: -1})

@@ -33,7 +33,7 @@ func Server(nodes, samples, depth int) *profile.Profile {
 		Command: "java -Xmx2g -jar shop-service.jar --port 8080", Version: "0.1",
 		Notes: []string{"kernel symbols are hidden (kernel.kptr_restrict=2): kernel frames have no names", "DebugNonSafepoints is off: positions inside inlined code are coarse"},
 	}
-	p.Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 10101010}, {Name: "alloc", Unit: "bytes", Period: 524288}}
+	p.Events = []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: 10101010}, {Name: "alloc", Kind: profile.EventAlloc, Unit: "bytes", Period: 524288}}
 	p.Processes = []profile.Process{{PID: 4242, Command: "java -jar shop-service.jar", Runtime: "hotspot 17.0.15"}}
 	p.Losses.Lost = 12
 

@@ -16,7 +16,7 @@ func Wide(methods, threads, samples int) *profile.Profile {
 	b := profile.NewBuilder()
 	p := b.Profile()
 	p.Meta = profile.Meta{Start: time.Date(2026, 11, 20, 14, 3, 7, 0, time.UTC), Duration: time.Minute, Command: "java -jar everything.jar"}
-	p.Events = []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 10101010}}
+	p.Events = []profile.Event{{Name: "cpu", Kind: profile.EventCPU, Unit: "nanoseconds", Period: 10101010}}
 	p.Processes = []profile.Process{{PID: 4242, Command: "java -jar everything.jar", Runtime: "hotspot 21.0.1"}}
 	frames := make([]uint32, methods)
 	for i := range frames {
