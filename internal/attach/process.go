@@ -5,6 +5,7 @@ package attach
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/native"
@@ -21,11 +22,11 @@ type Options struct {
 	Arch    cpu.Arch        // of the process; 0: this machine's
 	Cache   *walk.WalkCache // of the walker
 	Shared  *symbol.Shared  // names of files that several processes map
-	// Root returns the path by which candid can open what the process knows as another path.
-	Root func(path string) string
-	// PerfMap is the pid of the process in its own namespace, for the names that it records of code
-	// that it generates; 0: there are none.
-	PerfMap int
+	// Open opens a file in the root of the process; nil: in candid's own.
+	Open func(path string) (*os.File, error)
+	// PerfMap opens the names that the process records of code that it generates; nil: there are
+	// none.
+	PerfMap func() (*os.File, error)
 	// Clock is the clock of capture.Snapshot.Time, in ns; nil if there is none to compare with.
 	Clock func() uint64
 	// Names is called with the resolver of native code before it is used.
@@ -56,7 +57,7 @@ func Open(pid int, files *native.Files) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := New(t, Options{Files: files, Finders: NewFinders(), Root: t.RootPath, PerfMap: t.NamespacePID()})
+	p, err := New(t, Options{Files: files, Finders: NewFinders(), Open: t.OpenInRoot, PerfMap: t.OpenPerfMap})
 	if err != nil {
 		t.Close()
 		return nil, err
@@ -100,14 +101,14 @@ func (p *Process) build() {
 	p.Walker = walk.New(p.o.Arch, p.Native)
 	p.Walker.Cache = p.o.Cache
 	p.Runtimes, p.resolvers, p.byRef = nil, []symbol.Resolver{nil}, []bool{false}
-	p.Names = symbol.NewNative(Places{p.Native}, p.o.Root)
+	p.Names = symbol.NewNative(Places{p.Native}, p.o.Open)
 	if p.o.Shared != nil {
 		p.Names.Share(p.o.Shared)
 	}
 	if p.o.Names != nil {
 		p.o.Names(p.Names)
 	}
-	if p.o.PerfMap != 0 {
+	if p.o.PerfMap != nil {
 		p.Names.UsePerfMap(p.o.PerfMap)
 	}
 	for _, i := range p.found {

@@ -26,7 +26,7 @@ func (e *examiner) module(m target.Module) Module {
 		_, err := ehframe.Open(f)
 		row.Unwind = err == nil
 	}
-	s, err := symbol.Open(file, symbol.Options{Path: m.Path, OpenDebug: func(path string) (*os.File, error) { return symbol.OpenDebug(e.p.RootPath("/"), path) }})
+	s, err := symbol.Open(file, symbol.Options{Path: m.Path, OpenDebug: func(path string) (*os.File, error) { return symbol.OpenDebug(e.p.OpenInRoot, path) }})
 	if err != nil {
 		row.Symbols, row.Note = string(symbol.OriginNone), "it is no ELF file"
 		return row

@@ -143,7 +143,7 @@ func (s *session) openProcess(pid int) (*process, error) {
 // the process executes another one.
 func (s *session) load(p *process) error {
 	code, err := attach.New(p.target, attach.Options{
-		Files: s.files, Finders: s.finders, Cache: s.walkCache, Shared: s.names, Root: p.target.RootPath, PerfMap: p.target.NamespacePID(), Clock: monotonic,
+		Files: s.files, Finders: s.finders, Cache: s.walkCache, Shared: s.names, Open: p.target.OpenInRoot, PerfMap: p.target.OpenPerfMap, Clock: monotonic,
 		Names: func(names *symbol.Native) {
 			if s.o.All {
 				f := lifetimeOf(p, &s.hasty)
@@ -498,6 +498,16 @@ func (s *session) flushNames(p *process) {
 	p.target.Memory().Invalidate()
 	p.named, p.newThreads = time.Time{}, true
 	s.nameThreads(p)
+}
+
+// noteMaps says why names that a runtime wrote of its generated code were not used.
+func (s *session) noteMaps(p *process) {
+	if p.code == nil {
+		return
+	}
+	if err := p.code.Names.PerfMapProblem(); err != nil {
+		s.note(fmt.Sprintf("process %d: generated code has no names: %v", p.pid, err))
+	}
 }
 
 // accountCPU stores the kernel's account of each living thread's CPU time with its samples.

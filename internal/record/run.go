@@ -138,6 +138,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	s.name(true)
 	for _, p := range s.procs {
 		s.flushNames(p)
+		s.noteMaps(p)
 		s.accountCPU(p, p.cpuTimes(engine))
 	}
 	s.observe(true)

@@ -350,6 +350,7 @@ func (s *session) forgetGone(now time.Time) {
 // many.
 func (s *session) forget(p *process) {
 	s.nameAllOf(p)
+	s.noteMaps(p)
 	p.countCPU()
 	s.endedCPU += p.used.sum()
 	p.target.Close()

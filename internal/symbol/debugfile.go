@@ -23,7 +23,7 @@ func (f *File) openDebugFile() *image {
 	}
 	id := f.m.buildID()
 	if len(id) > 2 {
-		if m := f.tryDebug(path.Join(debugDir, ".build-id", id[:2], id[2:]+".debug"), id, nil); m != nil {
+		if m := f.tryDebug(buildIDDir+id[:2]+"/"+id[2:]+".debug", id, nil); m != nil {
 			return m
 		}
 	}

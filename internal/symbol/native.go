@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/dwarfline"
 	"github.com/candid-profiler/candid/internal/javaname"
+	"github.com/candid-profiler/candid/internal/safeopen"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
@@ -52,7 +52,7 @@ type Locator interface {
 // frame in it is named, and each address is named once. It is not safe for concurrent use.
 type Native struct {
 	loc    Locator
-	root   func(path string) string
+	open   func(path string) (*os.File, error)
 	files  map[FileID]*nativeFile
 	shared *Shared
 	perf   *perfMap
@@ -112,10 +112,13 @@ func (nf *nativeFile) wait() {
 	}
 }
 
-// NewNative returns a resolver. root turns a path of the target's mount namespace into one that can
-// be opened here; nil if they are the same.
-func NewNative(loc Locator, root func(path string) string) *Native {
-	return &Native{loc: loc, root: root, files: map[FileID]*nativeFile{}}
+// NewNative returns a resolver. open opens a regular file in the target's root; nil if that is the
+// root directory of candid itself.
+func NewNative(loc Locator, open func(path string) (*os.File, error)) *Native {
+	if open == nil {
+		open = func(path string) (*os.File, error) { return safeopen.InRoot("/", path) }
+	}
+	return &Native{loc: loc, open: open, files: map[FileID]*nativeFile{}}
 }
 
 // Share lets the resolver use what others have read of files. shared is used from the goroutine of
@@ -123,10 +126,15 @@ func NewNative(loc Locator, root func(path string) string) *Native {
 func (n *Native) Share(shared *Shared) { n.shared = shared }
 
 // UsePerfMap makes code without a file be named by the map that the runtime itself writes to
-// /tmp/perf-PID.map. pid is the process's id in its own namespace.
-func (n *Native) UsePerfMap(pid int) {
-	path := "/tmp/perf-" + strconv.Itoa(pid) + ".map"
-	n.perf = &perfMap{open: func() (*os.File, error) { return openIn(n.rootDir(), path) }}
+// /tmp/perf-PID.map, which open opens; see target.Process.OpenPerfMap.
+func (n *Native) UsePerfMap(open func() (*os.File, error)) { n.perf = &perfMap{open: open} }
+
+// PerfMapProblem returns why the runtime's map is not used, nil if it is or there is none.
+func (n *Native) PerfMapProblem() error {
+	if n.perf == nil {
+		return nil
+	}
+	return n.perf.problem
 }
 
 // Resolve names f: inlined functions first, then the function that was compiled.
@@ -346,25 +354,25 @@ func readInTurn(f *File, wanted func() bool, room func(uint64) bool) bool {
 	return false
 }
 
-func (n *Native) rootDir() string {
-	if n.root == nil {
-		return "/"
-	}
-	return n.root("/")
-}
-
 // openDebug opens a debug file.
-func (n *Native) openDebug(path string) (*os.File, error) { return OpenDebug(n.rootDir(), path) }
+func (n *Native) openDebug(path string) (*os.File, error) { return OpenDebug(n.open, path) }
 
-// OpenDebug opens a debug file at its path below the root directory, else at its path here: a
-// container mostly has none.
-func OpenDebug(root, path string) (*os.File, error) {
-	f, err := openIn(root, path)
-	if err != nil && root != "/" {
-		return openIn("/", path)
+// OpenDebug opens a debug file in the target's root, with open, else on this machine: a container
+// mostly has none. The target chooses the names in debug links, so that only files that are found by
+// build-id, in the system's own directory for them, are looked for outside of its root.
+func OpenDebug(open func(path string) (*os.File, error), path string) (*os.File, error) {
+	f, err := open(path)
+	if err != nil && strings.HasPrefix(path, buildIDDir) && !strings.Contains(path, "..") {
+		return safeopen.InRoot(system, path)
 	}
 	return f, err
 }
+
+// buildIDDir is where debug files are found by build-id.
+const buildIDDir = debugDir + "/.build-id/"
+
+// system is the root directory of this machine, or of a test.
+var system = "/"
 
 // Notes returns which files could not be used, completely or in part, and why.
 func (n *Native) Notes() []error {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/safeopen"
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
@@ -289,8 +290,8 @@ func TestPerfMap(t *testing.T) {
 	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	n := NewNative(oneFile{}, func(p string) string { return filepath.Join(dir, p) })
-	n.UsePerfMap(7)
+	n := NewNative(oneFile{}, nil)
+	n.UsePerfMap(func() (*os.File, error) { return safeopen.InRoot(dir, "/tmp/perf-7.map") })
 	name := func(pc uint64) string {
 		e, _ := n.perf.find(pc, time.Now())
 		return e.name

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"os"
@@ -70,8 +69,8 @@ func (p *perfMap) refresh() {
 	}
 	defer f.Close()
 	st, err := f.Stat()
-	if err != nil || !st.Mode().IsRegular() {
-		p.problem = fmt.Errorf("%s is not a regular file", f.Name())
+	if err != nil {
+		p.problem = err
 		return
 	}
 	if p.ino != nil && (!os.SameFile(p.ino, st) || st.Size() < p.read) {

@@ -1,11 +1,14 @@
 package target
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/candid-profiler/candid/internal/safeopen"
 )
 
 // OpenFile opens the file behind a mapping for reading. It works for files in other mount
@@ -60,11 +63,7 @@ func (p *Process) openRoot(path string, m *Mapping) (*os.File, error) {
 		return nil, err
 	}
 	defer unix.Close(root)
-	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
-	fd, err := unix.Openat2(root, path, &how)
-	if err == unix.ENOSYS || err == unix.EPERM { // before Linux 5.6, or filtered
-		fd, err = unix.Openat(root, "./"+path, unix.O_PATH|unix.O_CLOEXEC, 0)
-	}
+	fd, err := safeopen.At(root, path, false)
 	if err != nil {
 		return nil, err
 	}
@@ -81,42 +80,63 @@ func changedSince(st *unix.Stat_t, made uint64) bool {
 	return st.Ctim.Nano()-(wall.Nano()-mono.Nano()) > int64(made)
 }
 
-// overlayFS is OVERLAYFS_SUPER_MAGIC. Some kernels show the inode of the lower
-// layer in /proc/PID/maps and that of the overlay in stat, so that the two need
-// not agree there.
-const overlayFS = 0x794c7630
-
-// regular turns an O_PATH descriptor, of which it takes ownership, into a file that can be read. It
-// checks the type first, because opening a device or a pipe may have effects. The file must be that
-// of the mapping m, unless that is nil; strict says that the path is not the target's, so that the
-// inode alone does not prove it.
+// regular turns an O_PATH descriptor, of which it takes ownership, into a file that can be read. The
+// file must be that of the mapping m, unless that is nil; strict says that the path is not the
+// target's, so that the file may have been another one when it was mapped.
 func regular(fd int, name string, m *Mapping, strict bool) (*os.File, error) {
 	defer unix.Close(fd)
+	f, err := safeopen.Regular(fd, name)
+	if errors.Is(err, safeopen.ErrKind) {
+		return nil, fmt.Errorf("%w: %w", err, ErrUnsupported)
+	}
+	if err != nil || m == nil {
+		return f, err
+	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
+		f.Close()
 		return nil, err
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return nil, fmt.Errorf("not a regular file: %w", ErrUnsupported)
+	if strict && changedSince(&st, m.Made) {
+		f.Close()
+		return nil, ErrStale
 	}
-	if m != nil && !strict && st.Ino != m.Inode {
-		var fs unix.Statfs_t
-		if err := unix.Fstatfs(fd, &fs); err != nil || int64(fs.Type) != overlayFS {
+	if st.Ino != m.Inode || numberOf(st.Dev) != m.Dev {
+		if dev, inode := mappedAs(int(f.Fd()), &st); dev != m.Dev || inode != m.Inode {
+			f.Close()
 			return nil, ErrStale
 		}
 	}
-	if m != nil && strict && changedSince(&st, m.Made) {
-		return nil, ErrStale
+	return f, nil
+}
+
+// OpenPerfMap opens the file in which the process's runtime names the code that it generates:
+// /tmp/perf-PID.map in the target's root, with the process's own number. Anybody may write to that
+// directory, so the file is used only if it belongs to the process's user, or to root and may be
+// read by everybody; links are not followed. The error wraps fs.ErrNotExist if there is no file.
+func (p *Process) OpenPerfMap() (*os.File, error) {
+	path := "/tmp/perf-" + strconv.Itoa(p.NamespacePID()) + ".map"
+	f, err := p.openOwn(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s is not used: %w", path, err)
 	}
-	real, err := unix.Open("/proc/self/fd/"+strconv.Itoa(fd), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
+	return f, nil
+}
+
+func (p *Process) openOwn(path string) (*os.File, error) {
+	root, err := p.openat(p.at("root"), unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, err
 	}
-	if m != nil && strict && (st.Ino != m.Inode || numberOf(st.Dev) != m.Dev) {
-		if dev, inode := mappedAs(real, &st); dev != m.Dev || inode != m.Inode {
-			unix.Close(real)
-			return nil, ErrStale
-		}
+	defer unix.Close(root)
+	return safeopen.OwnedAt(root, path, p.uidNow())
+}
+
+// uidNow returns the user that the process runs as now: servers give up root after they started.
+func (p *Process) uidNow() int {
+	var buf [4096]byte
+	if raw, err := p.readSmall("status", buf[:]); err == nil {
+		return parseStatus(raw).UID
 	}
-	return os.NewFile(uintptr(real), name), nil
+	return p.uid
 }

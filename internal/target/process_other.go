@@ -60,6 +60,9 @@ func (p *Process) OpenFile(m Mapping) (*os.File, error) {
 // OpenInRoot returns an error that wraps ErrUnsupported.
 func (p *Process) OpenInRoot(string) (*os.File, error) { return nil, errSystem("open a file") }
 
+// OpenPerfMap returns an error that wraps ErrUnsupported.
+func (p *Process) OpenPerfMap() (*os.File, error) { return nil, errSystem("open a file") }
+
 // CPUTimes returns an error that wraps ErrUnsupported.
 func CPUTimes(*Process) (map[int]uint64, error) { return nil, errSystem("read CPU times") }
 

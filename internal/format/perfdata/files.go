@@ -1,12 +1,14 @@
 package perfdata
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/safeopen"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
 )
@@ -97,13 +99,10 @@ func (fs *files) try(path string, want file) (*os.File, error) {
 			return nil, fmt.Errorf("%s is no file with code: %w", path, target.ErrStale)
 		}
 	}
-	// Opening a device or a pipe may have effects, so it is checked first.
-	if st, err := os.Stat(clean); err != nil {
-		return nil, err
-	} else if !st.Mode().IsRegular() || st.Size() == 0 {
-		return nil, fmt.Errorf("%s is no file with code: %w", path, target.ErrStale)
+	f, err := safeopen.File(clean)
+	if errors.Is(err, safeopen.ErrKind) {
+		return nil, fmt.Errorf("%s is no file with code: %w: %w", path, err, target.ErrStale)
 	}
-	f, err := os.Open(clean)
 	if err != nil {
 		return nil, err
 	}
@@ -119,6 +118,9 @@ func (fs *files) check(f *os.File, want file) error {
 	st, err := f.Stat()
 	if err != nil {
 		return err
+	}
+	if st.Size() == 0 {
+		return fmt.Errorf("it is empty: %w", target.ErrStale)
 	}
 	if want.id != "" {
 		id, err := symbol.BuildID(f, st.Size())

@@ -2,10 +2,13 @@ package perfdata
 
 import (
 	"cmp"
+	"os"
+	"strconv"
 
 	"github.com/candid-profiler/candid/internal/attach"
 	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/native"
+	"github.com/candid-profiler/candid/internal/safeopen"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -156,7 +159,9 @@ func (ps *processes) prepare(p *process) error {
 	}
 	o := attach.Options{Files: ps.files, Arch: ps.r.arch(), Shared: ps.shared}
 	if ps.r.files.same {
-		o.PerfMap = int(p.pid)
+		// As perf does, names of generated code are taken from files of this user, or of root.
+		path := "/tmp/perf-" + strconv.Itoa(int(p.pid)) + ".map"
+		o.PerfMap = func() (*os.File, error) { return safeopen.Owned(path, os.Geteuid()) }
 	}
 	code, err := attach.New(target.Recorded(int(p.pid), ps.comms[p.pid], p.space, ps.r.files.open), o)
 	if err != nil {
