@@ -19,6 +19,11 @@ missing() {
   have readelf || need+=(binutils)
   have eu-addr2line || need+=(elfutils)
   have git || need+=(git)
+  # Programs for Windows, which run in Wine.
+  [ "$(uname -m)" != x86_64 ] || have x86_64-w64-mingw32-gcc || need+=(gcc-mingw-w64-x86-64-win32)
+  [ "$(uname -m)" != x86_64 ] || have x86_64-w64-mingw32-g++ || need+=(g++-mingw-w64-x86-64-win32)
+  have clang || need+=(clang)
+  have lld || have ld.lld || need+=(lld)
   have strace || need+=(strace)
   have unshare || need+=(util-linux)
   have xz || need+=(xz-utils)

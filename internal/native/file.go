@@ -21,8 +21,9 @@ type File struct {
 	Progs []elf.ProgHeader // nil if it is not a readable ELF file
 	Entry uint64           // address where the program starts, 0 if there is none
 	table *ehframe.Table   // nil: none
+	image *peImage         // nil if it is not an image of Windows
 	goes  *golang.Table    // nil: no Go code
-	file  *os.File         // nil if it is not an ELF file
+	file  *os.File         // nil if it is neither an ELF file nor a PE image
 }
 
 // FileID identifies a file's content: processes share a file if its FileID is the same; a replaced
@@ -66,7 +67,7 @@ func (fs *Files) of(f *os.File) (*File, error) {
 	}
 	file := openTables(fileblocks.Open(f))
 	file.ID = id
-	if file.Progs == nil {
+	if file.Progs == nil && file.image == nil {
 		f.Close()
 	} else {
 		file.file = f
@@ -80,12 +81,13 @@ func (fs *Files) of(f *os.File) (*File, error) {
 	return file, nil
 }
 
-// openTables reads the parts of an ELF image that walking needs. For a file that is not ELF, or is
-// damaged, the result is a File without tables.
+// openTables reads the parts of an ELF or PE image that walking needs. For a file that is neither, or
+// is damaged, the result is a File without tables.
 func openTables(r io.ReaderAt) *File {
 	file := &File{}
 	e, err := elf.NewFile(r)
 	if err != nil {
+		file.image = openPE(r)
 		return file
 	}
 	file.Entry = e.Entry

@@ -6,11 +6,6 @@ import (
 	"github.com/candid-profiler/candid/internal/walk"
 )
 
-// FollowRule moves the Cursor to the caller according to a rule, for steppers of generated code that
-// carries unwind tables. The frame must have been appended. The verdict is Stepped; Done if the rule
-// says that there is no caller; Stuck if a register or memory that it needs is not known.
-func FollowRule(c *walk.Cursor, r *ehframe.Rule) walk.Verdict { return follow(c, r) }
-
 // follow moves the Cursor to the caller according to a rule.
 func follow(c *walk.Cursor, r *ehframe.Rule) walk.Verdict {
 	if !r.Simple || c.Regs.Known&(1<<r.CFAReg) == 0 {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/candid-profiler/candid/internal/pe"
 	"github.com/candid-profiler/candid/internal/target"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -53,7 +54,7 @@ func (m *Module) kind() walk.Kind {
 // that is not a program, or written over a program's, is a runtime's: it may use the stack in other
 // ways. A path that ends in a jump may lead on in the same function.
 func (m *Module) proof(mem walk.Memory, at uint64, weak bool) walk.Provenance {
-	if weak || m.Mapping.Path != vdso && (m.File == nil || m.File.Progs == nil || !m.asInFile(mem, at)) {
+	if weak || m.Mapping.Path != vdso && (m.File == nil || m.File.Progs == nil && m.File.image == nil || !m.asInFile(mem, at)) {
 		return walk.Heuristic
 	}
 	return walk.Derived
@@ -63,6 +64,9 @@ func (m *Module) proof(mem walk.Memory, at uint64, weak bool) walk.Provenance {
 func (m *Module) asInFile(mem walk.Memory, at uint64) bool {
 	// Most functions that no table describes are shorter.
 	const before, behind = 64, 192
+	if m.File.image != nil {
+		return m.File.image.holds(mem, m.Bias, at, before, behind)
+	}
 	i := slices.IndexFunc(m.File.Progs, func(p elf.ProgHeader) bool {
 		return p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 && at-m.Bias-p.Vaddr < p.Filesz
 	})
@@ -79,6 +83,15 @@ func (m *Module) asInFile(mem walk.Memory, at uint64) bool {
 	}
 	_, err := m.File.file.ReadAt(file[:n], int64(p.Off+from))
 	return err == nil && now == file
+}
+
+// PE returns the module's PE image, nil if it is not one. Addresses of the module are then
+// relative to the image's start.
+func (m *Module) PE() *pe.Image {
+	if m.File == nil || m.File.image == nil {
+		return nil
+	}
+	return m.File.image.Image
 }
 
 // Open opens the module's file, which the caller closes. It works for removed files and files in
@@ -165,7 +178,7 @@ func (s *Stepper) Map(m target.Mapping) {
 // take replaces the known mappings by those of the process.
 func (s *Stepper) take(maps []target.Mapping) {
 	areas := make([]area, 0, len(s.areas)+8)
-	for _, m := range maps {
+	for _, m := range s.withImages(maps) {
 		if m.Perm&target.PermExec == 0 {
 			continue
 		}
@@ -260,6 +273,16 @@ func (s *Stepper) load(m *Module) {
 			return
 		}
 	default:
+		return
+	}
+	if m.File.image != nil {
+		rva, ok := m.File.image.AtOffset(m.Mapping.Offset)
+		if !ok {
+			m.Bias = m.Mapping.Start - m.Mapping.Offset
+			m.File = &File{ID: m.File.ID, file: m.File.file}
+			return
+		}
+		m.Bias = m.Mapping.Start - uint64(rva)
 		return
 	}
 	seen := target.Module{Path: m.Mapping.Path, Start: m.Mapping.Start, Mappings: []target.Mapping{m.Mapping}}

@@ -28,6 +28,7 @@ type Stepper struct {
 	reader     *codeReader          // nil until code has to be read
 	runsGo     bool                 // Go code was seen
 	cutting    bool                 // a frame that a signal interrupted is being appended
+	heads      map[key]*File        // files that may be PE images, by their first mapping; nil: none
 	cache      []entry              // a power of two
 	shift      uint8                // 64 minus its logarithm
 	fills      int                  // since it grew
@@ -240,6 +241,10 @@ func (s *Stepper) fill(c *walk.Cursor, e *entry, at, pc uint64) bool {
 		s.reader = new(codeReader)
 	}
 	mem, arch := s.process.Memory(), c.Regs.Arch
+	if m.File != nil && m.File.image != nil && arch == cpu.AMD64 {
+		e.rule, e.prov = s.peRule(c, m, a, at, pc)
+		return true
+	}
 	if m.File != nil && m.File.Entry != 0 && s.reader.entered(arch, mem, m.File.Entry+m.Bias, at) {
 		e.first = true
 		return true

@@ -36,11 +36,12 @@ type Symbol struct {
 	NoName bool
 }
 
-// File names the code of one ELF file. Everything but the symbol tables is read when first needed.
+// File names the code of one ELF file or PE image. Everything but the symbol tables is read when first needed.
 // It is not safe for concurrent use.
 type File struct {
-	m       *image
-	debug   *image // a separate debug file, nil if there is none
+	pe      *peFile // nil if it is an ELF file
+	m       *image  // nil if it is a PE image
+	debug   *image  // a separate debug file, nil if there is none
 	close   []io.Closer
 	opt     Options
 	table   table
@@ -57,7 +58,7 @@ type File struct {
 }
 
 // Open reads the symbols of f and takes over ownership of f: Close closes it. If the file is not an
-// ELF file, f is closed and the error wraps ErrNotELF.
+// ELF file or a PE image, f is closed and the error wraps ErrNotELF.
 func Open(f *os.File, opt Options) (*File, error) {
 	st, err := f.Stat()
 	if err == nil && !st.Mode().IsRegular() {
@@ -79,6 +80,9 @@ func Open(f *os.File, opt Options) (*File, error) {
 // OpenReader is Open for an image of size bytes that is not a file, such as the
 // kernel's vdso. r must stay readable until Close.
 func OpenReader(r io.ReaderAt, size int64, opt Options) (*File, error) {
+	if p, err := openPE(r, opt); p != nil || err != nil {
+		return &File{pe: p, opt: opt}, err
+	}
 	m, err := openImage(r, size)
 	if err != nil {
 		return nil, err
@@ -155,15 +159,28 @@ func (f *File) Close() error {
 
 // Symbols returns the number of code symbols that were found.
 func (f *File) Symbols() int {
+	if f.pe != nil {
+		return len(f.pe.table.syms)
+	}
 	f.loadSymbols()
 	return len(f.table.syms)
 }
 
 // Notes returns why parts of the file could not be used.
-func (f *File) Notes() []error { return f.notes }
+func (f *File) Notes() []error {
+	if f.pe != nil {
+		return f.pe.notes
+	}
+	return f.notes
+}
 
 // BuildID returns the file's build-id in hex, "" if it has none.
-func (f *File) BuildID() string { return f.m.buildID() }
+func (f *File) BuildID() string {
+	if f.pe != nil {
+		return f.pe.id()
+	}
+	return f.m.buildID()
+}
 
 // BuildID reads only the build-id of an ELF file of size bytes, in hex; "" if it has none.
 func BuildID(r io.ReaderAt, size int64) (string, error) {
@@ -184,6 +201,9 @@ func NoteBuildID(notes []byte) string {
 // Symbol names the function that holds addr, an address of the file. It returns false if there is
 // no code there.
 func (f *File) Symbol(addr uint64) (Symbol, bool) {
+	if f.pe != nil {
+		return f.pe.symbol(addr)
+	}
 	code, ok := f.m.code(addr)
 	if !ok {
 		return Symbol{}, false
@@ -244,6 +264,9 @@ func (f *File) Lines(addr uint64, out []dwarfline.Place) []dwarfline.Place {
 	if f.opt.NoLines {
 		return out
 	}
+	if f.pe != nil {
+		return f.pe.places(addr, out)
+	}
 	if f.readLines(); f.lines != nil {
 		return f.lines.Lookup(addr, out)
 	}
@@ -255,14 +278,21 @@ func (f *File) Lines(addr uint64, out []dwarfline.Place) []dwarfline.Place {
 
 // readLines reads the line information, once.
 func (f *File) readLines() {
-	if !f.haveLines && !f.opt.NoLines {
+	if f.pe != nil {
+		f.pe.readLines()
+	} else if !f.haveLines && !f.opt.NoLines {
 		f.haveLines = true
 		f.lines = f.openLines()
 	}
 }
 
 // hasLines reports whether there is line information to read.
-func (f *File) hasLines() bool { return f.m.describes() || f.debug.describes() }
+func (f *File) hasLines() bool {
+	if f.pe != nil {
+		return f.pe.linesMemory() > 0
+	}
+	return f.m.describes() || f.debug.describes()
+}
 
 // describes reports whether the image has debugging information.
 func (m *image) describes() bool {
@@ -291,6 +321,9 @@ func (f *File) openLines() *dwarfline.Data {
 
 // linesMemory returns about how many bytes of memory the line information takes.
 func (f *File) linesMemory() (n uint64) {
+	if f.pe != nil {
+		return f.pe.linesMemory()
+	}
 	const unpacked = 3 // factor from compressed to uncompressed size, mostly
 	for _, m := range []*image{f.m, f.debug} {
 		if !m.describes() {

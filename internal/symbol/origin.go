@@ -12,12 +12,16 @@ const (
 	OriginGo        Origin = "pclntab"        // Go's own table of functions
 	OriginMini      Origin = ".gnu_debugdata" // the packed table of symbols that .dynsym lacks
 	OriginDynsym    Origin = "dynsym only"    // exported functions only
+	OriginExports   Origin = "exports only"   // of a PE image
+	OriginPDB       Origin = "PDB"            // the separate file of debug information of a PE image
 	OriginNone      Origin = "none"
 )
 
 // Origin returns where the names come from; the most complete one if there are several.
 func (f *File) Origin() Origin {
 	switch {
+	case f.pe != nil:
+		return f.pe.origin
 	case f.m.has(elf.SHT_SYMTAB):
 		return OriginSymtab
 	case f.debug.has(elf.SHT_SYMTAB):
@@ -34,6 +38,9 @@ func (f *File) Origin() Origin {
 
 // HasLines reports whether there is source line information.
 func (f *File) HasLines() bool {
+	if f.pe != nil {
+		return f.hasLines()
+	}
 	for _, m := range []*image{f.m, f.debug} {
 		if m != nil && (m.find(".debug_line") != nil || m.find(".zdebug_line") != nil) {
 			return true

@@ -38,6 +38,7 @@ const (
 // strtab reads the names of one symbol table, from memory or from the file. Only a few names of a
 // file are looked up.
 type strtab struct {
+	by  func(off uint32) string // if not nil, finds the names
 	mem []byte
 	r   io.ReaderAt
 	off int64
@@ -45,6 +46,9 @@ type strtab struct {
 }
 
 func (t *strtab) name(off uint32) string {
+	if t.by != nil {
+		return t.by(off)
+	}
 	if t.mem != nil {
 		return cString(t.mem, uint64(off), maxRawName)
 	}

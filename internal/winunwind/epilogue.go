@@ -264,24 +264,25 @@ func (u *Unwinder) samePart(f Function, info Info, to uint32) bool {
 	if !ok {
 		return false
 	}
-	return u.primary(f) == u.primary(g)
+	return u.Primary(f) == u.Primary(g)
 }
 
-// primary returns the start of the part that the chain of f ends with.
-func (u *Unwinder) primary(f Function) uint32 {
+// Primary returns the entry that the chain of f ends with: that of the part with which the function
+// begins. It is f itself if it is not chained, or its unwind information cannot be read.
+func (u *Unwinder) Primary(f Function) Function {
 	var buf [MaxInfoSize]byte
 	for links := 0; links < maxChain; links++ {
 		g, err := u.follow(f)
 		if err != nil {
-			return f.Begin
+			return f
 		}
 		info, err := u.info(g, &buf)
 		if err != nil || info.Flags&FlagChained == 0 {
-			return g.Begin
+			return g
 		}
 		f = info.Chain
 	}
-	return f.Begin
+	return f
 }
 
 // freed reports whether the frame has been freed before the jump at pc: a jump to another function

@@ -1,0 +1,213 @@
+package symbol
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/candid-profiler/candid/internal/dwarfline"
+	"github.com/candid-profiler/candid/internal/pe"
+)
+
+// peFile names the code of a PE image. Its addresses are relative to the image's start.
+type peFile struct {
+	*pe.Image
+	opt       Options
+	module    string // short name without .dll or .exe, for names relative to an export
+	functions *pe.Functions
+	table     table
+	origin    Origin
+	lines     *dwarfline.Data
+	haveLines bool
+	notes     []error
+}
+
+// openPE opens a PE image; nil without an error if r holds none. Images that candid does not walk
+// are none.
+func openPE(r io.ReaderAt, opt Options) (*peFile, error) {
+	var magic [2]byte
+	if _, err := r.ReadAt(magic[:], 0); err != nil || string(magic[:]) != "MZ" {
+		return nil, nil
+	}
+	image, err := pe.Open(r)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotELF, err)
+	}
+	f := &peFile{Image: image, opt: opt, module: peModule(opt.Path)}
+	f.functions, _ = image.Functions()
+	f.load()
+	return f, nil
+}
+
+// peModule returns what precedes the exclamation mark in a name: ntdll for ntdll.dll.
+func peModule(path string) string {
+	name := path[strings.LastIndexAny(path, `/\`)+1:]
+	if i := strings.LastIndexByte(name, '.'); i > 0 {
+		name = name[:i]
+	}
+	return name
+}
+
+// load reads the symbols, the most complete first.
+func (f *peFile) load() {
+	f.origin = OriginNone
+	f.take(f.addSymbols(), OriginSymtab)
+	f.take(f.addExports(), OriginExports)
+	f.table.finish()
+}
+
+// take records the result of reading one source.
+func (f *peFile) take(err error, from Origin) {
+	switch {
+	case err == nil:
+		if f.origin == OriginNone {
+			f.origin = from
+		}
+	case !errors.Is(err, pe.ErrAbsent):
+		f.notes = append(f.notes, err)
+	}
+}
+
+func (f *peFile) addSymbols() error {
+	src := uint8(len(f.table.strings))
+	before := len(f.table.syms)
+	err := f.Symbols(func(index, rva uint32, external bool) {
+		e := entry{addr: uint64(rva), name: index, rank: rankLocal, src: src}
+		if external {
+			e.rank = rankGlobal
+		}
+		if len(f.table.syms) < maxSymbols {
+			f.table.syms = append(f.table.syms, e)
+		}
+	})
+	if err == nil && len(f.table.syms) == before {
+		err = pe.ErrAbsent
+	}
+	f.table.strings = append(f.table.strings, strtab{by: f.SymbolName})
+	return err
+}
+
+func (f *peFile) addExports() error {
+	exports, err := f.Exports()
+	if err != nil {
+		return err
+	}
+	src := uint8(len(f.table.strings))
+	var names []byte
+	for _, e := range exports {
+		if s := f.Section(e.RVA); s == nil || !s.Executable() {
+			continue
+		}
+		rank := uint8(rankWeak)
+		if e.Name[0] == '#' {
+			rank = rankUntyped
+		}
+		f.table.syms = append(f.table.syms, entry{addr: uint64(e.RVA), name: uint32(len(names)), rank: rank, src: src})
+		names = append(append(names, e.Name...), 0)
+	}
+	f.table.strings = append(f.table.strings, strtab{mem: names})
+	return nil
+}
+
+// symbol names the function that holds addr.
+func (f *peFile) symbol(addr uint64) (Symbol, bool) {
+	if addr > 1<<32-1 {
+		return Symbol{}, false
+	}
+	sec := f.Section(uint32(addr))
+	if sec == nil || !sec.Executable() {
+		return Symbol{}, false
+	}
+	start, known := f.start(uint32(addr))
+	i := f.table.find(addr)
+	if i < 0 || f.table.syms[i].addr < uint64(sec.RVA) {
+		s := Symbol{Start: addr, NoName: true}
+		if known {
+			s.Start = uint64(start)
+		}
+		return s, true
+	}
+	e := &f.table.syms[i]
+	s := named(f.table.nameOf(i, addr), e.addr)
+	if e.addr < uint64(start) {
+		// Another function, without a symbol. As debuggers of Windows do, it is named by its distance
+		// from the symbol before it.
+		s = Symbol{Name: fmt.Sprintf("%s!%s+%#x", Printable(f.module), s.Name, uint64(start)-e.addr), Start: uint64(start)}
+	}
+	return s, true
+}
+
+// start returns where the function that holds rva begins, from the unwind tables; 0 and false if
+// they do not tell. For code between two functions, it is the end of the one before.
+func (f *peFile) start(rva uint32) (uint32, bool) {
+	if f.functions == nil {
+		return 0, false
+	}
+	fn, ok := f.functions.Before(rva)
+	if !ok {
+		return 0, false
+	}
+	if !fn.Contains(rva) {
+		return fn.End, false
+	}
+	return f.functions.Primary(fn).Begin, true
+}
+
+// id identifies the image as symbol stores do: by the PDB, else by the time of linking and the size.
+func (f *peFile) id() string {
+	if p, err := f.PDB(); err == nil {
+		return strings.ToLower(p.ID())
+	}
+	return fmt.Sprintf("%08x%x", f.Timestamp, f.SizeOfImage)
+}
+
+// places appends the source positions of addr to out, as File.Lines.
+func (f *peFile) places(addr uint64, out []dwarfline.Place) []dwarfline.Place {
+	if f.readLines(); f.lines != nil {
+		return f.lines.Lookup(f.Base+addr, out)
+	}
+	return out
+}
+
+// readLines reads the image's DWARF, which MinGW's compilers write, once.
+func (f *peFile) readLines() {
+	if f.haveLines || f.opt.NoLines {
+		return
+	}
+	f.haveLines = true
+	if f.linesMemory() == 0 {
+		return
+	}
+	left := uint64(maxDWARF)
+	d, err := dwarfline.Open(binary.LittleEndian, func(name string) ([]byte, error) {
+		b, err := f.SectionData(".debug_"+name, left)
+		left -= min(left, uint64(len(b)))
+		if errors.Is(err, pe.ErrAbsent) {
+			err = nil
+		}
+		return b, err
+	})
+	if err != nil {
+		f.notes = append(f.notes, fmt.Errorf("line information: %w", err))
+		return
+	}
+	f.lines = d
+}
+
+// linesMemory returns about how many bytes of memory the line information takes; 0 if there is none.
+func (f *peFile) linesMemory() (n uint64) {
+	found := false
+	for i := range f.Sections {
+		s := &f.Sections[i]
+		if name := f.SectionName(s); strings.HasPrefix(name, ".debug_") {
+			n += min(uint64(s.Raw), maxDWARF)
+			found = found || name == ".debug_info"
+		}
+	}
+	if !found {
+		return 0
+	}
+	return n
+}
