@@ -61,5 +61,6 @@ fi
 if have npm; then scripts/web-deps.sh || fail "could not install the page's tools: tests that need them will say so"; fi
 scripts/get-jdks.sh || fail "some JDKs are missing: their tests will say so"
 scripts/get-apps.sh tomcat jetty || fail "some servers are missing: their tests will say so"
+scripts/get-dotnet.sh || fail "the .NET runtimes are missing: their tests will say so"
 if [ "${1:-}" = bench ]; then scripts/get-apps.sh || fail "some programs are missing: the bench will say so"; fi
 exit $failed

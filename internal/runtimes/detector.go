@@ -162,7 +162,9 @@ func (f *fileFacts) learn(r io.ReaderAt, name string) {
 	switch f.kind {
 	case Go:
 		f.version = goVersion(r)
-	case CoreCLR, Python:
+	case CoreCLR:
+		f.version = CoreCLRVersion(r, name)
+	case Python:
 		f.version = versionInPath(name)
 	}
 }

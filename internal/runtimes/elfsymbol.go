@@ -178,3 +178,21 @@ func readAt(r io.ReaderAt, p []byte, off uint64) bool {
 	n, _ := r.ReadAt(p, int64(off))
 	return n == len(p)
 }
+
+// Exports returns the addresses in an ELF file of exported variables or functions, 0 for those that
+// it does not export, and the file's program headers. The error says that it is no ELF file.
+func Exports(r io.ReaderAt, names ...string) (at []uint64, progs []elf.ProgHeader, err error) {
+	file, err := elf.NewFile(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	table := newSymbolTable(file)
+	for _, n := range names {
+		addr, _ := table.lookup(n)
+		at = append(at, addr)
+	}
+	for _, p := range file.Progs {
+		progs = append(progs, p.ProgHeader)
+	}
+	return at, progs, nil
+}

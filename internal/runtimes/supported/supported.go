@@ -3,6 +3,7 @@ package supported
 
 import (
 	"github.com/candid-profiler/candid/internal/runtimes"
+	"github.com/candid-profiler/candid/internal/runtimes/dotnet"
 	"github.com/candid-profiler/candid/internal/runtimes/java"
 	"github.com/candid-profiler/candid/internal/runtimes/javascript"
 )
@@ -11,6 +12,7 @@ import (
 var Runtimes = []*runtimes.Runtime{
 	&java.Runtime,
 	&javascript.Runtime,
+	&dotnet.Runtime,
 }
 
 // Of returns the runtime of a kind, nil if the table has none.

@@ -1,0 +1,16 @@
+package coreclr
+
+import "errors"
+
+// Errors of Open.
+var (
+	// ErrNotReady says that the runtime is still starting.
+	ErrNotReady = errors.New("the runtime is still starting")
+	// ErrVersion says that nothing is known of the runtime's version: frames of managed code are
+	// then found by guessing, and have no names.
+	ErrVersion = errors.New("managed code is read of .NET 8, 9 and 10")
+	// ErrDescriptor says that what the runtime publishes about itself cannot be read.
+	ErrDescriptor = errors.New("the runtime's contract descriptor cannot be read")
+	// ErrPlatform says that managed code cannot be read on this kind of machine.
+	ErrPlatform = errors.New("managed code is read on x86-64 only")
+)

@@ -1,0 +1,172 @@
+package coreclr
+
+import "fmt"
+
+// layout is where a runtime keeps what is read of it: offsets in bytes, and a few constants.
+// 0 means that a field is not known, unless it is known to be at 0.
+type layout struct {
+	// Sections of code (src/coreclr/vm/codeman.h: RangeSection, RangeSectionFragment).
+	section struct{ begin, end, flags, module, heap, list uint64 }
+	frag    struct{ next, begin, end, section uint64 }
+	// A heap's node (codeman.h: HeapList, in 10 CodeHeapListNode).
+	heap struct{ base, nibbles uint64 }
+	// A method's header, to which the word before its code points (codeman.h: RealCodeHeader).
+	header struct{ debug, method, unwinds, unwind uint64 }
+	// pointers says that the map of nibbles holds pointers too, as since 10
+	// (src/coreclr/vm/nibblemapmacros.h).
+	pointers bool
+	lastStub uint64 // header values up to this one are kinds of stubs
+
+	ready struct{ info, header, composite, functions, count, methods uint64 } // ReadyToRunInfo; info is Module's
+
+	desc    struct{ flags3, chunk, flags uint64 } // MethodDesc (vm/method.hpp)
+	chunk   struct{ size, table, tokens uint64 }  // MethodDescChunk
+	dynamic struct{ name, flags uint64 }          // DynamicMethodDesc, and its StoredSigMethodDesc
+	generic struct{ args, flags, count uint64 }   // InstantiatedMethodDesc
+
+	table struct{ flags, flags2, module, class, args uint64 } // MethodTable (vm/methodtable.h)
+	// tokenShift is by how much the type's row is shifted in MethodTable's flags2.
+	tokenShift uint
+	typ        struct{ kind, arg, token, module uint64 } // TypeDesc, ParamTypeDesc, TypeVarTypeDesc (vm/typedesc.h)
+	rank       uint64                                    // ArrayClass
+
+	module struct{ path, base, simple, file, metadata uint64 } // Module (vm/ceeload.h)
+	// image is the way from a Module's PEAssembly to the image: PEAssembly, PEImage, the layouts'
+	// places in it (loaded, then flat), and the base in a layout.
+	image struct{ assembly, file, loaded, flat, base uint64 }
+
+	thread struct{ id, os, link, state, handle uint64 } // Thread (vm/threads.h)
+	store  struct{ first, count uint64 }                // ThreadStore
+
+	code  struct{ state, first uint64 }             // how a MethodDesc leads to the versions of its code
+	nodes struct{ code, next, method, tier uint64 } // NativeCodeVersionNode (vm/codeversion.h)
+}
+
+// Offsets that have not changed from 8 to 10: those of 10 are published, and those of 8 and 9 were
+// compared with the runtime's own perf map on 8.0.30, 9.0.1 and 9.0.5. They are also in
+// open-telemetry/opentelemetry-ebpf-profiler, interpreter/dotnet/data.go.
+func common() layout {
+	var l layout
+	l.section.begin, l.section.end, l.section.flags, l.section.module, l.section.heap, l.section.list = 0, 8, 16, 32, 40, 48
+	l.frag.next, l.frag.begin, l.frag.end, l.frag.section = 0, 8, 16, 24
+	l.heap.base, l.heap.nibbles = 32, 40
+	l.header.debug, l.header.method, l.header.unwinds, l.header.unwind = 0, 24, 32, 36
+	l.lastStub = 15
+	l.ready.header, l.ready.composite, l.ready.functions, l.ready.count = 16, 40, 80, 88
+	l.desc.flags3, l.desc.chunk, l.desc.flags = 0, 2, 6
+	l.chunk.size, l.chunk.table, l.chunk.tokens = 24, 0, 18
+	l.dynamic.name, l.dynamic.flags = 32, 28
+	l.generic.args, l.generic.flags, l.generic.count = 24, 32, 34
+	l.table.flags, l.table.flags2, l.table.module, l.table.class, l.table.args = 0, 8, 24, 40, 48
+	l.tokenShift = 8
+	l.typ.kind, l.typ.arg, l.typ.token, l.typ.module = 0, 16, 40, 16
+	l.rank = 72
+	l.image.file, l.image.base = 8, 8
+	l.nodes.code, l.nodes.method, l.nodes.next, l.nodes.tier = 0, 8, 24, 36
+	return l
+}
+
+// layoutOf returns the layout of a major version, without what it publishes itself. The values in
+// it were found in the releases named in common.
+func layoutOf(major int) (layout, error) {
+	l := common()
+	switch major {
+	case 8:
+		l.ready.info, l.ready.methods = 0x480, 432
+		l.tokenShift = 16
+		l.generic.args, l.generic.flags, l.generic.count = 16, 24, 26 // MethodDesc has a word less
+		l.module.simple, l.module.path = 0x108, 0
+		l.image.assembly, l.image.loaded, l.image.flat = 0x110, 0x78, 0x70
+	case 9:
+		l.ready.info, l.ready.methods = 0x3d8, 432
+		l.module.simple, l.module.path, l.module.base = 0x108, 0x110, 0x120
+		l.image.assembly, l.image.loaded, l.image.flat = 0x118, 0x78, 0x70
+	case 10:
+		l.pointers = true
+	default:
+		return l, fmt.Errorf("CoreCLR %d is not known: %w", major, ErrVersion)
+	}
+	return l, nil
+}
+
+// publish replaces what the runtime's descriptor publishes.
+func (l *layout) publish(d *descriptor) {
+	for _, f := range []struct {
+		to    *uint64
+		typ   string
+		field string
+	}{
+		{&l.section.begin, "RangeSection", "RangeBegin"},
+		{&l.section.end, "RangeSection", "RangeEndOpen"},
+		{&l.section.flags, "RangeSection", "Flags"},
+		{&l.section.module, "RangeSection", "R2RModule"},
+		{&l.section.heap, "RangeSection", "HeapList"},
+		{&l.frag.next, "RangeSectionFragment", "Next"},
+		{&l.frag.begin, "RangeSectionFragment", "RangeBegin"},
+		{&l.frag.end, "RangeSectionFragment", "RangeEndOpen"},
+		{&l.frag.section, "RangeSectionFragment", "RangeSection"},
+		{&l.heap.base, "CodeHeapListNode", "MapBase"},
+		{&l.heap.nibbles, "CodeHeapListNode", "HeaderMap"},
+		{&l.header.debug, "RealCodeHeader", "DebugInfo"},
+		{&l.header.method, "RealCodeHeader", "MethodDesc"},
+		{&l.header.unwinds, "RealCodeHeader", "NumUnwindInfos"},
+		{&l.header.unwind, "RealCodeHeader", "UnwindInfos"},
+		{&l.ready.info, "Module", "ReadyToRunInfo"},
+		{&l.ready.header, "ReadyToRunInfo", "ReadyToRunHeader"},
+		{&l.ready.composite, "ReadyToRunInfo", "CompositeInfo"},
+		{&l.ready.functions, "ReadyToRunInfo", "RuntimeFunctions"},
+		{&l.ready.count, "ReadyToRunInfo", "NumRuntimeFunctions"},
+		{&l.ready.methods, "ReadyToRunInfo", "EntryPointToMethodDescMap"},
+		{&l.desc.flags3, "MethodDesc", "Flags3AndTokenRemainder"},
+		{&l.desc.chunk, "MethodDesc", "ChunkIndex"},
+		{&l.desc.flags, "MethodDesc", "Flags"},
+		{&l.chunk.size, "MethodDescChunk", "!"},
+		{&l.chunk.table, "MethodDescChunk", "MethodTable"},
+		{&l.chunk.tokens, "MethodDescChunk", "FlagsAndTokenRange"},
+		{&l.dynamic.name, "DynamicMethodDesc", "MethodName"},
+		{&l.dynamic.flags, "StoredSigMethodDesc", "ExtendedFlags"},
+		{&l.generic.args, "InstantiatedMethodDesc", "PerInstInfo"},
+		{&l.generic.flags, "InstantiatedMethodDesc", "Flags2"},
+		{&l.generic.count, "InstantiatedMethodDesc", "NumGenericArgs"},
+		{&l.table.flags, "MethodTable", "MTFlags"},
+		{&l.table.flags2, "MethodTable", "MTFlags2"},
+		{&l.table.module, "MethodTable", "Module"},
+		{&l.table.class, "MethodTable", "EEClassOrCanonMT"},
+		{&l.table.args, "MethodTable", "PerInstInfo"},
+		{&l.typ.kind, "TypeDesc", "TypeAndFlags"},
+		{&l.typ.arg, "ParamTypeDesc", "TypeArg"},
+		{&l.typ.token, "TypeVarTypeDesc", "Token"},
+		{&l.typ.module, "TypeVarTypeDesc", "Module"},
+		{&l.rank, "ArrayClass", "Rank"},
+		{&l.module.path, "Module", "Path"},
+		{&l.module.base, "Module", "Base"},
+		{&l.module.file, "Module", "FileName"},
+		{&l.module.metadata, "Module", "DynamicMetadata"},
+		{&l.image.assembly, "Module", "PEAssembly"},
+		{&l.image.file, "PEAssembly", "PEImage"},
+		{&l.image.loaded, "PEImage", "LoadedImageLayout"},
+		{&l.image.base, "PEImageLayout", "Base"},
+		{&l.thread.id, "Thread", "Id"},
+		{&l.thread.os, "Thread", "OSId"},
+		{&l.thread.link, "Thread", "LinkNext"},
+		{&l.thread.state, "Thread", "State"},
+		{&l.thread.handle, "Thread", "GCHandle"},
+		{&l.store.first, "ThreadStore", "FirstThreadLink"},
+		{&l.store.count, "ThreadStore", "ThreadCount"},
+		{&l.code.state, "MethodDescCodeData", "VersioningState"},
+		{&l.code.first, "MethodDescVersioningState", "NativeCodeVersionNode"},
+		{&l.nodes.code, "NativeCodeVersionNode", "NativeCode"},
+		{&l.nodes.next, "NativeCodeVersionNode", "Next"},
+		{&l.nodes.method, "NativeCodeVersionNode", "MethodDesc"},
+	} {
+		if off, ok := d.field(f.typ, f.field); ok {
+			*f.to = off
+		}
+	}
+	if v, ok := d.global("StubCodeBlockLast"); ok {
+		l.lastStub = v
+	}
+	if l.module.path >= 8 && l.module.simple == 0 {
+		l.module.simple = l.module.path - 8 // the field before it, in every version
+	}
+}

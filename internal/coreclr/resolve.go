@@ -1,0 +1,56 @@
+package coreclr
+
+import (
+	"github.com/candid-profiler/candid/internal/symbol"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// nameTable is what is known of names.
+type nameTable struct {
+	types map[uint64]string
+}
+
+const maxTypes = 1 << 16
+
+func (t *nameTable) open() { t.types = map[uint64]string{} }
+
+func (t *nameTable) rememberType(handle uint64, s string) {
+	if len(t.types) >= maxTypes {
+		clear(t.types)
+	}
+	t.types[handle] = s
+}
+
+var _ symbol.Resolver = (*VM)(nil)
+
+// Resolve appends the method that a frame of this VM stands for. It must be called in the batch in
+// which the frame was walked. The Ref of a frame is the id of its code<<32 | the offset in it; 0 for
+// a stub of which nothing is known.
+func (vm *VM) Resolve(f walk.Frame, out []symbol.Frame) []symbol.Frame {
+	s := symbol.Frame{BCI: -1, Kind: f.Kind, Flags: f.Flags, Addr: f.PC}
+	id := f.Ref >> 32
+	if id == 0 || id >= uint64(len(vm.code.all)) {
+		s.Function = "[stub]"
+		return append(out, s)
+	}
+	c := vm.code.all[id]
+	if c.stub != 0 || c.method == 0 && c.image == nil {
+		s.Function = "[stub]"
+		return append(out, s)
+	}
+	n := vm.name(c)
+	s.Function, s.Raw, s.Signature = n.function, n.raw, n.signature
+	s.NoName = n.function == unknownMethod || n.function == unloaded
+	if n.stub {
+		s.Kind = walk.KindStub
+	}
+	return append(out, s)
+}
+
+// kindOf returns the kind of a method's code.
+func (vm *VM) kindOf(c *code) walk.Kind {
+	if c.image != nil {
+		return walk.KindAOT
+	}
+	return walk.KindCompiled
+}

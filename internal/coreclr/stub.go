@@ -1,0 +1,77 @@
+package coreclr
+
+import (
+	"github.com/candid-profiler/candid/internal/native"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// maxStub bounds the code of a stub that is read, in bytes.
+const maxStub = 256
+
+// Code is what is known of a process's native code; *native.Stepper implements it.
+type Code interface {
+	// Frame returns the frame of an address; its Kind is walk.KindUnknown if no file holds it.
+	Frame(pc uint64, flags walk.FrameFlags) (walk.Frame, bool)
+	// Executable reports whether addr lies in memory that may be executed.
+	Executable(addr uint64) bool
+}
+
+// loose reports whether an address lies in memory that no file holds. The runtime puts small pieces
+// of code there that its map does not have, such as those that move a delegate's arguments.
+func (vm *VM) loose(pc uint64) bool {
+	if vm.native == nil {
+		return false
+	}
+	f, ok := vm.native.Frame(pc, 0)
+	return ok && f.Kind == walk.KindUnknown
+}
+
+// stepStub steps over code that belongs to no method: precode, which leads to a method that may
+// not be compiled yet, dispatch of interface calls, counting of calls. It jumps to where it leads
+// and calls nothing, so only the innermost frame can be in it. What it has pushed by then is found by
+// reading the code.
+func (vm *VM) stepStub(c *walk.Cursor, at uint64, flags walk.FrameFlags) walk.Verdict {
+	s := vm.sectionOf(at)
+	if s == nil && (!c.Leaf || !vm.loose(at)) {
+		return walk.NotMine
+	}
+	f := walk.Frame{PC: c.Regs.PC, Ref: vm.stubRef(s, at), Kind: walk.KindStub, Prov: c.Prov, Flags: flags}
+	if !c.Leaf {
+		c.Stack.Push(f)
+		return walk.Stuck
+	}
+	code := vm.stubCode[:]
+	if s != nil && s.hi-at < maxStub {
+		code = code[:s.hi-at]
+	}
+	for len(code) > 0 && !vm.mem.Bytes(at, code) {
+		code = code[:len(code)/2] // what follows may not be mapped
+	}
+	r := vm.reader.Rule(code, at, at, true)
+	ok := r != nil
+	if ok {
+		var ra uint64
+		ra, _, ok = native.Caller(c, r)
+		// Code in no section is the runtime's only if managed code has called it.
+		ok = ok && c.AfterCall(ra) && (s != nil || vm.sectionOf(ra-1) != nil)
+	}
+	if !ok && s == nil {
+		return walk.NotMine
+	}
+	c.Stack.Push(f)
+	if !ok || !native.Follow(c, r) {
+		return walk.Stuck
+	}
+	c.Prov = max(c.Prov, walk.Derived)
+	return walk.Stepped
+}
+
+// stubRef returns the Ref of a stub: the id of its kind's piece of code.
+func (vm *VM) stubRef(s *section, at uint64) uint64 {
+	if s != nil && s.kind == methods {
+		if c := vm.generated(s, at); c != nil {
+			return uint64(c.id)<<32 | (at-c.start)&0xffffffff
+		}
+	}
+	return 0
+}

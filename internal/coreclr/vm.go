@@ -1,0 +1,111 @@
+package coreclr
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/candid-profiler/candid/internal/cpu"
+	"github.com/candid-profiler/candid/internal/native"
+	"github.com/candid-profiler/candid/internal/target"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// VM is the CoreCLR of one process: a walk.Stepper for managed code, and the names of its frames. It
+// is used from one goroutine.
+type VM struct {
+	mem     memory
+	version string
+	lay     layout
+	desc    *descriptor // nil: the runtime publishes none
+	unix    bool
+	native  Code   // nil: nothing is known of it
+	open    Opener // nil: no files are read
+
+	batch    uint32
+	sections sectionTable
+	code     codeTable
+	names    nameTable
+	modules  map[uint64]*module
+	reader   native.Reader
+	stubCode [maxStub]byte
+	notes    []string
+}
+
+// memory is the process's memory, through a cache that lasts for a batch.
+type memory interface {
+	target.Reader
+	walk.Memory
+}
+
+// Symbols are the addresses of variables that the runtime exports; 0 for those that it does not.
+type Symbols struct {
+	DacTable   uint64 // g_dacTable
+	Descriptor uint64 // DotNetRuntimeContractDescriptor
+}
+
+// Opener opens a file that the process knows by a path.
+type Opener func(path string) (File, error)
+
+// File is a file that is read in places.
+type File interface {
+	ReadAt(p []byte, off int64) (int, error)
+	Close() error
+}
+
+// Open reads the runtime of a process. version is "9.0.5". The error wraps ErrNotReady, ErrVersion
+// or ErrPlatform. code and open may be nil.
+func Open(mem memory, version string, at Symbols, code Code, open Opener) (*VM, error) {
+	if cpu.Host() != cpu.AMD64 {
+		return nil, ErrPlatform
+	}
+	major, _ := strconv.Atoi(version[:max(strings.IndexByte(version, '.'), 0)])
+	vm := &VM{mem: mem, version: version, unix: true, native: code, open: open, batch: 1, modules: map[uint64]*module{}}
+	var err error
+	if vm.lay, err = layoutOf(major); err != nil {
+		return nil, fmt.Errorf("read CoreCLR %s: %w", version, err)
+	}
+	if at.Descriptor != 0 {
+		if vm.desc, err = readDescriptor(mem, at.Descriptor); err == nil {
+			vm.lay.publish(vm.desc)
+		} else if major >= 10 {
+			return nil, fmt.Errorf("read CoreCLR %s: %w", version, err)
+		}
+	}
+	// The first entry of the table is the map of code (src/coreclr/inc/dacvars.h); it is what the
+	// descriptor calls ExecutionManagerCodeRangeMapAddress.
+	root, ok := vm.mem.Word(at.DacTable)
+	if vm.desc != nil {
+		if p, ok := vm.desc.pointer("ExecutionManagerCodeRangeMapAddress"); ok {
+			root = p
+		}
+	}
+	if !ok || root == 0 {
+		return nil, fmt.Errorf("read CoreCLR %s: its map of code is not there: %w", version, ErrNotReady)
+	}
+	if vm.lay.ready.info == 0 || vm.lay.table.module == 0 {
+		return nil, fmt.Errorf("read CoreCLR %s: it does not publish what is needed: %w", version, ErrDescriptor)
+	}
+	vm.sections.root = root
+	vm.code.open()
+	vm.names.open()
+	return vm, nil
+}
+
+// Version returns the version, "9.0.5".
+func (vm *VM) Version() string { return vm.version }
+
+// Notes returns what does not work with this runtime, and why, one sentence each.
+func (vm *VM) Notes() []string { return vm.notes }
+
+// Learned returns how many pieces of code have been read so far.
+func (vm *VM) Learned() int { return len(vm.code.all) }
+
+// BeginBatch makes what is cached safe to use for the samples that follow. It must be called after
+// the cache of the process's memory was dropped.
+func (vm *VM) BeginBatch() {
+	vm.batch++
+	vm.checkSections()
+}
+
+var _ walk.Stepper = (*VM)(nil)

@@ -1,0 +1,143 @@
+package dotnet_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/fixture"
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/record"
+)
+
+// chain are the methods of testdata/Chain.cs, outermost first, as they call each other.
+var chain = []string{
+	"Program.Run", "Program.ByStatic", "Derived.ByVirtual", "Derived.ByInterface", "Box<%s>.ByGenericType",
+	"Program.ByGenericMethod<int, %s>", "Program.ByDelegate", "Program.Leaf",
+}
+
+// configurations are settings of the runtime that make it compile in different ways.
+var configurations = []struct {
+	name string
+	env  []string
+	full bool // only in make test-full
+}{
+	{name: "default"},
+	{name: "without tiers", env: []string{"DOTNET_TieredCompilation=0"}, full: true},
+	{name: "without ReadyToRun", env: []string{"DOTNET_ReadyToRun=0"}, full: true},
+	{name: "Tier-0 only", env: []string{"DOTNET_TC_CallCountThreshold=1000000000", "DOTNET_OSR_HitLimit=1000000000", "DOTNET_TC_OnStackReplacement_InitialCounter=1000000000"}, full: true},
+}
+
+// start starts a program for a major version of .NET, which prints "ready".
+func start(t *testing.T, major int, assembly string, env []string, args ...string) *fixture.Program {
+	t.Helper()
+	cmd := fixture.DotNetCommand(t, major, assembly, args...)
+	cmd.Env = append(cmd.Environ(), env...)
+	p := fixture.Start(t, cmd)
+	p.Await("ready")
+	return p
+}
+
+// recorded records a program.
+func recorded(t *testing.T, o record.Options) *profile.Profile {
+	t.Helper()
+	var log []string
+	o.Log = func(s string) { log = append(log, s) }
+	res, err := record.Run(context.Background(), o)
+	if err != nil {
+		t.Fatalf("%v; %q", err, log)
+	}
+	return res.Profile
+}
+
+// managed returns the managed methods of a stack, outermost first.
+func managed(p *profile.Profile, node uint32) (list []string) {
+	for ; node != profile.RootNode; node = p.Nodes[node].Parent {
+		if f := &p.Frames[p.Nodes[node].Frame]; profile.ManagedFrame(f.Kind) {
+			list = append(list, p.Funcs[f.Func].Name)
+		}
+	}
+	slices.Reverse(list)
+	return list
+}
+
+// TestChain records a program whose stack is known: every caller must be in at least 99.9 % of the
+// samples.
+func TestChain(t *testing.T) {
+	for _, major := range fixture.DotNets {
+		assembly := fixture.CSharp(t, major, "testdata/Chain.cs")
+		for _, c := range configurations {
+			if c.full && !fixture.Full(t) {
+				continue
+			}
+			t.Run(fmt.Sprintf("%d %s", major, c.name), func(t *testing.T) {
+				tooLittle := fixture.Watch(t)
+				target := start(t, major, assembly, c.env)
+				long := 2 * time.Second
+				if fixture.Full(t) {
+					long = 20 * time.Second
+				}
+				p := recorded(t, record.Options{PIDs: []int{target.PID()}, Duration: long, Hz: 999, Events: []string{"cpu"}})
+				checkChain(t, p, tooLittle)
+			})
+		}
+	}
+}
+
+func checkChain(t *testing.T, p *profile.Profile, tooLittle func(string, ...any)) {
+	t.Helper()
+	in, whole, incomplete := 0, 0, map[string]int{}
+	for _, s := range p.Samples {
+		stack := managed(p, s.Node)
+		at := slices.Index(stack, chain[0])
+		if at < 0 {
+			// Nothing but the chain is run in managed code, apart from what a runtime does for itself.
+			if strings.Contains(strings.Join(stack, " "), "Program.") {
+				t.Errorf("a stack without %s: %q", chain[0], stack)
+			}
+			continue
+		}
+		in++
+		if follows(stack[at:]) && profile.CertaintyOf(s.End, s.Flags) == profile.CertaintyComplete {
+			whole++
+			continue
+		}
+		incomplete[fmt.Sprint(profile.CertaintyOf(s.End, s.Flags), stack)]++
+	}
+	t.Logf("%d samples, %d in the chain, %d of these whole; %+v", len(p.Samples), in, whole, p.Quality())
+	if in < 200 {
+		tooLittle("%d samples of the chain", in)
+		return
+	}
+	if float64(whole) < 0.999*float64(in) {
+		t.Errorf("of %d stacks %d have every caller: %v", in, whole, incomplete)
+	}
+}
+
+// follows reports whether a stack from Run on is the chain, as far as it goes. What the leaf of the
+// chain calls may follow.
+func follows(stack []string) bool {
+	for i, f := range stack {
+		if i >= len(chain) {
+			break
+		}
+		want := chain[i]
+		if strings.Contains(want, "%s") {
+			// Code may be shared by all types that are references.
+			if f != fmt.Sprintf(want, "string") && f != fmt.Sprintf(want, "System.__Canon") {
+				return called(f)
+			}
+			continue
+		}
+		if f != want {
+			return called(f)
+		}
+	}
+	return true
+}
+
+// called reports whether a method is one that methods of the chain call besides the next one.
+func called(f string) bool { return strings.HasPrefix(f, "System.") }

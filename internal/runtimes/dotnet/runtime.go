@@ -1,0 +1,153 @@
+// Package dotnet makes CoreCLR, .NET's runtime, one of candid's runtimes. Package coreclr reads it;
+// this package finds it and adapts it to the interfaces of package runtimes.
+package dotnet
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/candid-profiler/candid/internal/coreclr"
+	"github.com/candid-profiler/candid/internal/native"
+	"github.com/candid-profiler/candid/internal/runtimes"
+	"github.com/candid-profiler/candid/internal/symbol"
+	"github.com/candid-profiler/candid/internal/target"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// Runtime is CoreCLR.
+var Runtime = runtimes.Runtime{
+	Kind:      runtimes.CoreCLR,
+	Functions: ".NET methods", Threads: ".NET threads", Programs: ".NET processes",
+	Means:    ".NET methods are named, of all tiers and compiled ahead of time, with lines where there are portable PDBs",
+	Launched: true,
+	Finder:   func() runtimes.Finder { return &finder{files: map[fileKey]*facts{}} },
+}
+
+// finder looks for CoreCLR in processes, and remembers which files hold it.
+type finder struct{ files map[fileKey]*facts }
+
+type fileKey struct{ dev, inode uint64 }
+
+// facts are what a file says about the CoreCLR in it; nil: it has none.
+type facts struct {
+	dacTable, descriptor uint64 // addresses in the file
+	progs                []elf.ProgHeader
+	version              string
+}
+
+// maxFiles bounds the files that are remembered.
+const maxFiles = 1 << 12
+
+var _ runtimes.Finder = (*finder)(nil)
+
+// library is the name of the runtime's file where it is not a part of the program's own.
+const library = "libcoreclr.so"
+
+// Without implements runtimes.Finder. The runtime is in a library of its own, or, in single-file
+// programs, in the program itself.
+func (f *finder) Without(m target.Mapping) bool {
+	if !m.FileBacked() {
+		return true
+	}
+	if path.Base(m.Path) == library {
+		return false
+	}
+	known, seen := f.files[fileKey{m.Dev, m.Inode}]
+	return seen && known == nil || strings.Contains(path.Base(m.Path), ".so")
+}
+
+// Open implements runtimes.Finder.
+func (f *finder) Open(t *target.Process, code *native.Stepper) (runtimes.Instance, error) {
+	modules, err := t.Modules()
+	if err != nil {
+		return nil, err
+	}
+	exe := strings.TrimSuffix(t.Exe(), " (deleted)")
+	unplaced := ""
+	for _, m := range modules {
+		if path.Base(m.Path) != library && m.Path != exe || m.VDSO() {
+			continue
+		}
+		k := f.facts(t, m)
+		if k == nil {
+			continue
+		}
+		bias, ok := m.Bias(k.progs)
+		if !ok {
+			unplaced = m.Path // a single-file program maps its assemblies from the same file
+			continue
+		}
+		at := coreclr.Symbols{DacTable: bias + k.dacTable}
+		if k.descriptor != 0 {
+			at.Descriptor = bias + k.descriptor
+		}
+		var known coreclr.Code
+		if code != nil {
+			known = code
+		}
+		vm, err := coreclr.Open(t.Memory(), k.version, at, known, opener(t))
+		if errors.Is(err, coreclr.ErrNotReady) {
+			err = runtimes.Mark(err, runtimes.ErrNotReady)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("open CoreCLR of process %d (%s): %w", t.PID, m.Path, err)
+		}
+		return &instance{VM: vm, process: t}, nil
+	}
+	if unplaced != "" {
+		return nil, fmt.Errorf("open CoreCLR of process %d: no mapping of %s matches its segments", t.PID, unplaced)
+	}
+	return nil, fmt.Errorf("process %d: %w", t.PID, runtimes.ErrAbsent)
+}
+
+// opener returns how the files of a process are opened.
+func opener(t *target.Process) coreclr.Opener {
+	return func(path string) (coreclr.File, error) { return t.OpenInRoot(path) }
+}
+
+// facts examines a module's file, unless that was done before.
+func (f *finder) facts(t *target.Process, m target.Module) *facts {
+	key := fileKey{m.Dev, m.Inode}
+	if k, ok := f.files[key]; ok {
+		return k
+	}
+	if len(f.files) >= maxFiles {
+		clear(f.files)
+	}
+	var k *facts
+	x, _ := m.Executable()
+	if file, err := t.OpenFile(x); err == nil {
+		defer file.Close()
+		if at, progs, err := runtimes.Exports(file, "g_dacTable", "DotNetRuntimeContractDescriptor"); err == nil && at[0] != 0 {
+			k = &facts{dacTable: at[0], descriptor: at[1], progs: progs, version: runtimes.CoreCLRVersion(file, m.Path)}
+		}
+	}
+	f.files[key] = k
+	return k
+}
+
+// instance is the CoreCLR of one process.
+type instance struct {
+	*coreclr.VM
+	process *target.Process
+}
+
+var (
+	_ runtimes.Instance = (*instance)(nil)
+	_ runtimes.Learner  = (*instance)(nil)
+)
+
+// Title implements runtimes.Instance.
+func (i *instance) Title() string { return runtimes.CoreCLR.String() + " " + i.Version() }
+
+// Stepper implements runtimes.Instance.
+func (i *instance) Stepper() walk.Stepper { return i.VM }
+
+// Resolver implements runtimes.Instance.
+func (i *instance) Resolver(symbol.Resolver) symbol.Resolver { return i.VM }
+
+// ByRef implements runtimes.Instance.
+func (i *instance) ByRef() bool { return true }
