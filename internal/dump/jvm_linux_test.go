@@ -195,6 +195,8 @@ func withoutModule(s string) string {
 
 var generatedName = regexp.MustCompile(`\$\$Lambda(\$\d+)?(/[0-9a-fx]+)?\.`)
 
+var lineNumber = regexp.MustCompile(`:\d+\)$`)
+
 // javaFrames returns the Java frames of a thread in jstack's format.
 func javaFrames(th *Thread) []string {
 	var out []string
@@ -241,7 +243,13 @@ func TestEqualsJstack(t *testing.T) {
 				for i, f := range w.frames {
 					w.frames[i] = generatedName.ReplaceAllString(f, "$$$$Lambda.")
 				}
-				if a, b := strings.Join(javaFrames(th), "\n"), strings.Join(w.frames, "\n"); a != b {
+				frames := javaFrames(th)
+				if w.name == "spinning" && len(frames) > 0 && len(w.frames) > 0 && !strings.Contains(frames[0], ":") {
+					// The thread may stand where code has no line, as between its entry from the
+					// interpreter and the loop; the JDK lets it run on to a place that has one.
+					w.frames[0] = lineNumber.ReplaceAllString(w.frames[0], ")")
+				}
+				if a, b := strings.Join(frames, "\n"), strings.Join(w.frames, "\n"); a != b {
 					t.Errorf("%q is\n%s\nand not\n%s", w.name, a, b)
 				}
 				compared++

@@ -10,9 +10,9 @@ import (
 // middle of the code and about tail jumps.
 func (l *leaf) byDepth(p spot) (f found, ok bool) {
 	d := l.vm.depth(l.b, l.pc)
-	end := l.sp + l.fs
-	switch d.Kind {
-	case native.DepthUnknown:
+	var end uint64
+	switch {
+	case d.Kind == native.DepthUnknown:
 		if p != inBuilt {
 			return f, false
 		}
@@ -20,24 +20,14 @@ func (l *leaf) byDepth(p spot) (f found, ok bool) {
 		if by == 0 {
 			return f, false
 		}
-		end += by
-	case native.DepthBytes:
-		if d.Bytes == 0 && p != inBuilt {
+		end = l.sp + by + l.fs
+	case d.Kind == native.DepthBytes && d.Bytes == 0 && p != inBuilt:
+		return f, false
+	default:
+		if end, ok = l.unpushed(d); !ok {
 			return f, false
 		}
-		end += uint64(int64(d.Bytes))
-	case native.DepthOnStack:
-		old, known := l.c.Word(l.sp + uint64(int64(d.Bytes)))
-		if !known || old <= l.sp || old-l.sp > maxFrame {
-			return f, false
-		}
-		end = old + uint64(int64(d.Less)) + l.fs
-	case native.DepthInRegister:
-		old := l.c.Regs.R[d.Reg]
-		if l.c.Regs.Known&(1<<d.Reg) == 0 || old < l.sp || old-l.sp > maxFrame {
-			return f, false
-		}
-		end = old + uint64(int64(d.Less)) + l.fs
+		end += l.fs
 	}
 	if end < l.sp+8 || end-l.sp > 2*maxFrame || end&7 != 0 {
 		return f, false
@@ -54,4 +44,38 @@ func (l *leaf) byDepth(p spot) (f found, ok bool) {
 		f.saved = true
 	}
 	return f, true
+}
+
+// unpushed returns the stack pointer as it was before the code pushed anything, by its depth.
+func (l *leaf) unpushed(d native.Depth) (uint64, bool) {
+	switch d.Kind {
+	case native.DepthBytes:
+		return l.sp + uint64(int64(d.Bytes)), true
+	case native.DepthOnStack:
+		old, known := l.c.Word(l.sp + uint64(int64(d.Bytes)))
+		return old + uint64(int64(d.Less)), known && old > l.sp && old-l.sp <= maxFrame
+	case native.DepthInRegister:
+		old := l.c.Regs.R[d.Reg]
+		return old + uint64(int64(d.Less)), l.c.Regs.Known&(1<<d.Reg) != 0 && old >= l.sp && old-l.sp <= maxFrame
+	}
+	return 0, false
+}
+
+// barrier finds the caller of a c2i adapter that has pushed registers for a collector's barrier,
+// which loads the holder of its method (c2i_entry_barrier, since JDK 15). The room for them holds
+// whatever was there before, old return addresses too.
+func (l *leaf) barrier() (found, bool) {
+	if l.extended() || l.aligning() {
+		return found{}, false
+	}
+	d := l.vm.depth(l.b, l.pc)
+	if d.Kind == native.DepthUnknown || d.Kind == native.DepthBytes && d.Bytes <= 0 {
+		return found{}, false
+	}
+	at, ok := l.unpushed(d)
+	if !ok || at <= l.sp || at-l.sp > maxStubFrame || at&7 != 0 {
+		return found{}, false
+	}
+	ra, ok := l.c.Word(at)
+	return found{ra: ra, sp: at + 8, fp: l.fp}, ok && l.vm.validRA(ra)
 }

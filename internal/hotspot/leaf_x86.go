@@ -335,6 +335,11 @@ func (l *leaf) callerX86() (found, bool) {
 	if !ok {
 		return found{}, false
 	}
+	if l.b.kind == blobAdapter && p == onTop && !l.patching() {
+		if f, ok := l.barrier(); ok {
+			return f, true
+		}
+	}
 	if l.b.kind == blobAdapter && p == onTop && (l.patching() || !l.vm.validRA(l.top())) {
 		// The word on top may be an old return address.
 		if r13 := l.c.Regs.R[cpu.R13]; r13 >= l.sp && r13-l.sp < maxStubFrame && r13&7 == 0 {

@@ -92,6 +92,25 @@ func TestAdapterPatchesCaller(t *testing.T) {
 	}
 }
 
+// A c2i adapter that has pushed registers for a collector's barrier has its return address below
+// all that it pushed. The room that it made may hold old return addresses.
+func TestAdapterInBarrier(t *testing.T) {
+	// jmp over; mov r10,[rbx+8]; pushf; sub rsp,8; sub rsp,0x80; mov [rsp+0x78],rax; sub rsp,0x80;
+	// movsd [rsp],xmm0; push rax; a call; pop rax; add rsp,0x80; mov rax,[rsp+0x78]; add rsp,0x80;
+	// add rsp,8; popf; pop rax; mov r13,rsp; sub rsp,0x10; mov [rsp],rax; jmp rcx
+	const code = "eb00 4c8b5308 9c 4883ec08 4881ec80000000 4889442478 4881ec80000000 c5fb110424 50 ffd1 58 4881c480000000 488b442478 4881c480000000 4883c408 9d 58 4c8bec 4883ec10 48890424 ffe1"
+	for off, below := range map[int]int{2: 0, 6: 0, 7: 8, 11: 0x10, 18: 0x90, 23: 0x90, 30: 0x110, 35: 0x110, 36: 0x118, 38: 0x118, 39: 0x110, 46: 0x90, 51: 0x90, 58: 0x10, 62: 8, 63: 0} {
+		s := stopIn(t, blobAdapter, code, off)
+		if off%2 == 0 {
+			s.put(0, staleRA)
+		}
+		s.put(below, rightRA)
+		s.c.Regs.R[cpu.R13] = s.c.Regs.SP() + 0x40
+		s.put(0x40, staleRA)
+		s.goesTo(rightRA, below+8)
+	}
+}
+
 // An adapter to the interpreter has made room and has yet to put its return address there: the word
 // on top is an old one.
 func TestAdapterMakesRoom(t *testing.T) {

@@ -73,9 +73,13 @@ const maxPushedFor = 256
 
 // depth returns where the stack pointer is at pc in the body of a compiled method, relative to its
 // place in the frame: C1 pushes the arguments of its type checks, intrinsics and collectors'
-// barriers push registers, an epilogue takes the frame off. The whole body is followed once.
+// barriers push registers, an epilogue takes the frame off. Adapters have no frame. The whole body
+// is followed once.
 func (vm *VM) depth(b *blob, pc uint64) native.Depth {
 	body := b.frameComplete
+	if b.kind == blobAdapter {
+		body = b.codeBegin
+	}
 	if pc < body || pc >= b.codeEnd {
 		return native.Depth{}
 	}
