@@ -32,6 +32,9 @@ const (
 	ReasonYama                // kernel.yama.ptrace_scope restricts the same user too
 	ReasonPolicy              // a seccomp or security module rule
 	ReasonSystem              // this operating system
+	ReasonNotAdmin            // Windows: another user's, or at a higher integrity level
+	ReasonProtected           // Windows: a protected process
+	ReasonMachine             // its code is for another processor, as that of a 32-bit program
 	numReasons
 )
 
@@ -49,6 +52,9 @@ var reasons = [numReasons]struct {
 	ReasonYama:         {"kernel.yama.ptrace_scope forbids it; run with CAP_SYS_PTRACE or set it to 0", ErrPermission},
 	ReasonPolicy:       {"a security rule (seccomp, SELinux, AppArmor) forbids it", ErrPermission},
 	ReasonSystem:       {"candid cannot look into processes on this system yet", ErrUnsupported},
+	ReasonNotAdmin:     {"it runs as another user or at a higher level; run candid as administrator", ErrPermission},
+	ReasonProtected:    {"it is a protected process: Windows lets no program look into it", ErrPermission},
+	ReasonMachine:      {"it is a 32-bit program, or for another processor: candid reads programs of its own processor", ErrUnsupported},
 }
 
 // String returns the reason in a few words, with what to do.

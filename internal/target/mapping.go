@@ -1,6 +1,9 @@
 package target
 
-import "strings"
+import (
+	"path"
+	"strings"
+)
 
 // Perm is the access permissions of a mapping.
 type Perm uint8
@@ -47,7 +50,21 @@ type Mapping struct {
 }
 
 // Anonymous reports whether the mapping has no file and no name.
-func (m Mapping) Anonymous() bool { return m.Inode == 0 && !strings.HasPrefix(m.Path, "/") }
+func (m Mapping) Anonymous() bool { return m.Inode == 0 && !wholePath(m.Path) }
+
+// wholePath reports whether a path begins at a root: /lib/x, C:\x, \\server\share\x.
+func wholePath(path string) bool {
+	return strings.HasPrefix(path, "/") || strings.HasPrefix(path, `\\`) || len(path) > 2 && path[1] == ':' && path[2] == '\\'
+}
+
+// BaseName returns the last part of a path, which may be one of Windows.
+func BaseName(p string) string {
+	if !strings.HasPrefix(p, "/") && wholePath(p) {
+		p = p[strings.LastIndexByte(p, '\\')+1:]
+		return p
+	}
+	return path.Base(p)
+}
 
 // notFiles are the paths that the kernel prints for memory that is in no file system: shared
 // anonymous memory, System V segments, memfd.
@@ -55,7 +72,7 @@ var notFiles = []string{"/memfd:", "/dev/zero", "/SYSV", "/anon_hugepage", "/[ai
 
 // FileBacked reports whether the mapping is of a file that has a path.
 func (m Mapping) FileBacked() bool {
-	if m.Inode == 0 || !strings.HasPrefix(m.Path, "/") {
+	if m.Inode == 0 || !wholePath(m.Path) {
 		return false
 	}
 	for _, p := range notFiles {

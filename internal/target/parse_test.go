@@ -178,3 +178,14 @@ func FuzzProcFiles(f *testing.F) {
 		}
 	})
 }
+
+func TestBaseName(t *testing.T) {
+	for path, want := range map[string]string{
+		"/usr/lib/libc.so.6": "libc.so.6", `C:\Windows\System32\ntdll.dll`: "ntdll.dll", `\\server\share\a b\x.exe`: "x.exe",
+		`/tmp/with\backslash`: `with\backslash`, "libc.so.6": "libc.so.6", `C:\`: "",
+	} {
+		if got := BaseName(path); got != want {
+			t.Errorf("%s: %q, not %q", path, got, want)
+		}
+	}
+}

@@ -3,7 +3,6 @@ package target
 import (
 	"fmt"
 	"os"
-	"strconv"
 )
 
 // Process is one running process, held so that its id cannot come to mean another one. Its methods
@@ -52,11 +51,3 @@ func (p *Process) NamespacePID() int {
 
 // String returns the process's id and name for display.
 func (p *Process) String() string { return fmt.Sprintf("%d (%s)", p.PID, p.comm) }
-
-// Root returns the root directory that the process sees, as a path of ours.
-func (p *Process) Root() string { return "/proc/" + strconv.Itoa(p.PID) + "/root" }
-
-// RootPath returns a path by which candid can open what the process knows as path, an absolute path
-// in its mount namespace. Absolute symbolic links on the way would lead out of that namespace;
-// OpenInRoot follows them correctly.
-func (p *Process) RootPath(path string) string { return p.Root() + path }

@@ -1,7 +1,6 @@
 package target
 
 import (
-	"path"
 	"slices"
 	"sort"
 )
@@ -113,7 +112,7 @@ func (s *Space) Mappings() []Mapping {
 // or the name of the process that it was forked from; "" if neither is known.
 func (s *Space) Name() string {
 	if s.Program != "" {
-		return path.Base(s.Program)
+		return BaseName(s.Program)
 	}
 	if s.origin != nil {
 		return s.origin.comm

@@ -1,0 +1,200 @@
+package target
+
+import (
+	"encoding/binary"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/candid-profiler/candid/internal/winsys"
+)
+
+// Mappings reads the process's committed regions, sorted by address. A region of an image is cut
+// where its sections begin, and its Offset is that of the section in the file, as for a file that
+// is mapped on other systems. For a process that has ended it returns the mappings in its Space, if
+// it has one.
+func (p *Process) Mappings() ([]Mapping, error) {
+	h, err := p.handle()
+	if err == nil && hasEnded(h) {
+		err = &AccessError{PID: p.PID, Reason: ReasonZombie, UID: -1}
+	}
+	if err != nil {
+		if known, ok := p.remembered(); ok {
+			return known, nil
+		}
+		return nil, err
+	}
+	paths := map[uint64]string{}
+	for _, l := range winsys.LoadedImages(h) {
+		paths[l.Base] = l.Path
+	}
+	var out []Mapping
+	var info windows.MemoryBasicInformation
+	for at := uint64(0); len(out) < maxMappings; {
+		if windows.VirtualQueryEx(h, uintptr(at), &info, unsafe.Sizeof(info)) != nil {
+			break
+		}
+		start, end := uint64(info.BaseAddress), uint64(info.BaseAddress)+uint64(info.RegionSize)
+		if end <= at {
+			break
+		}
+		at = end
+		if info.State != windows.MEM_COMMIT {
+			continue
+		}
+		m := Mapping{Start: start, End: end, Perm: permOf(info.Protect), Offset: start - uint64(info.AllocationBase)}
+		if info.Type != memPrivate {
+			base := uint64(info.AllocationBase)
+			path, known := paths[base]
+			if !known {
+				path = winsys.MappedFile(h, base)
+				paths[base] = path
+			}
+			m.Path = path
+			m.Dev, m.Inode = p.fileID(path)
+			if info.Type == memImage {
+				if im := p.imageAt(base); im != nil {
+					out = append(out, im.cut(m, base)...)
+					continue
+				}
+			}
+		}
+		out = append(out, m)
+	}
+	if len(out) == 0 {
+		return nil, &AccessError{PID: p.PID, Reason: ReasonZombie, UID: -1}
+	}
+	return out, nil
+}
+
+// Types of memory, MEM_* of winnt.h.
+const (
+	memPrivate = 0x20000
+	memImage   = 0x1000000
+)
+
+// permOf converts PAGE_*. Memory that must not be touched (PAGE_GUARD, PAGE_NOACCESS) has none.
+func permOf(protect uint32) Perm {
+	const guard = 0x100
+	if protect&guard != 0 {
+		return 0
+	}
+	switch protect & 0xff {
+	case windows.PAGE_READONLY:
+		return PermRead
+	case windows.PAGE_READWRITE, windows.PAGE_WRITECOPY:
+		return PermRead | PermWrite
+	case windows.PAGE_EXECUTE:
+		return PermExec
+	case windows.PAGE_EXECUTE_READ:
+		return PermRead | PermExec
+	case windows.PAGE_EXECUTE_READWRITE, windows.PAGE_EXECUTE_WRITECOPY:
+		return PermRead | PermWrite | PermExec
+	}
+	return 0
+}
+
+// fileID returns the identity of a mapped file, 0 and 0 if it cannot be opened.
+func (p *Process) fileID(path string) (dev, inode uint64) {
+	if !wholePath(path) {
+		return 0, 0
+	}
+	p.sys.mu.Lock()
+	id, ok := p.sys.files[path]
+	p.sys.mu.Unlock()
+	if ok {
+		return id[0], id[1]
+	}
+	if f, err := os.Open(path); err == nil {
+		id[0], id[1] = FileID(f)
+		f.Close()
+	}
+	p.sys.mu.Lock()
+	defer p.sys.mu.Unlock()
+	if p.sys.files == nil || len(p.sys.files) > maxSpace {
+		p.sys.files = map[string][2]uint64{}
+	}
+	p.sys.files[path] = id
+	return id[0], id[1]
+}
+
+// image is the layout of an image of the PE format in a process.
+type image struct {
+	entry    uint64 // RVA where it begins
+	sections []section
+}
+
+type section struct{ rva, size, offset uint64 }
+
+// imageAt reads the headers of an image from the process; nil if they are none.
+func (p *Process) imageAt(base uint64) *image {
+	p.sys.mu.Lock()
+	im, ok := p.sys.images[base]
+	p.sys.mu.Unlock()
+	if ok {
+		return im
+	}
+	im = readImage(p.mem, base)
+	p.sys.mu.Lock()
+	defer p.sys.mu.Unlock()
+	if p.sys.images == nil || len(p.sys.images) > maxSpace {
+		p.sys.images = map[uint64]*image{}
+	}
+	p.sys.images[base] = im
+	return im
+}
+
+// readImage reads an image's headers, which the loader maps as one page or more.
+func readImage(r Reader, base uint64) *image {
+	const most = 96 // sections that Windows loads
+	var b [4096]byte
+	le := binary.LittleEndian
+	if r.ReadAt(b[:], base) != nil || string(b[:2]) != "MZ" {
+		return nil
+	}
+	at := le.Uint32(b[0x3c:])
+	if at > uint32(len(b))-0x108 || string(b[at:at+4]) != "PE\x00\x00" {
+		return nil
+	}
+	h := b[at:]
+	n, optional := int(le.Uint16(h[6:])), int(le.Uint16(h[20:]))
+	im := &image{entry: uint64(le.Uint32(h[24+16:]))}
+	for i := range min(n, most) {
+		off := 24 + optional + 40*i
+		if off+40 > len(h) {
+			break
+		}
+		s := h[off:]
+		im.sections = append(im.sections, section{uint64(le.Uint32(s[12:])), uint64(max(le.Uint32(s[8:]), le.Uint32(s[16:]))), uint64(le.Uint32(s[20:]))})
+	}
+	return im
+}
+
+// cut divides a region of the image that is loaded at base by the sections that it shows.
+func (im *image) cut(m Mapping, base uint64) []Mapping {
+	var out []Mapping
+	at := m.Start
+	for _, s := range im.sections {
+		from := base + s.rva
+		to := from + (s.size+pageMask)&^uint64(pageMask)
+		from, to = max(from, at), min(to, m.End)
+		if from >= to {
+			continue
+		}
+		if from > at {
+			out = append(out, m.part(at, from, at-base))
+		}
+		out = append(out, m.part(from, to, from-base-s.rva+s.offset))
+		at = to
+	}
+	if at < m.End {
+		out = append(out, m.part(at, m.End, at-base))
+	}
+	return out
+}
+
+func (m Mapping) part(start, end, offset uint64) Mapping {
+	m.Start, m.End, m.Offset = start, end, offset
+	return m
+}
