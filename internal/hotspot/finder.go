@@ -1,7 +1,6 @@
 package hotspot
 
 import (
-	"path"
 	"strings"
 	"time"
 
@@ -62,5 +61,5 @@ func (f *Finder) note(m target.Mapping) {
 
 // likelyVM reports whether the name of a mapped file is that of a Java VM.
 func likelyVM(m target.Mapping) bool {
-	return strings.Contains(strings.ToLower(path.Base(m.Path)), "jvm")
+	return strings.Contains(strings.ToLower(target.BaseName(m.Path)), "jvm")
 }

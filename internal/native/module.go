@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"slices"
 	"sort"
 
@@ -38,7 +37,7 @@ func (m *Module) Name() string {
 	if m.Mapping.Path == "" {
 		return "[anon]"
 	}
-	return path.Base(m.Mapping.Path)
+	return target.BaseName(m.Mapping.Path)
 }
 
 // kind returns the kind of code that the module holds.

@@ -1,11 +1,18 @@
 package record
 
-import "time"
+import (
+	"os"
 
-// PeakMemory returns 0: it is not known here.
-func PeakMemory() uint64 { return 0 }
+	"github.com/candid-profiler/candid/internal/hostinfo"
+	"github.com/candid-profiler/candid/internal/winsys"
+)
 
-// monotonic returns the time of a clock in ns that never goes back.
-func monotonic() uint64 { return uint64(time.Since(processStart)) }
+// PeakMemory returns the most memory that candid itself has held so far, in bytes; 0 if that is not
+// known.
+func PeakMemory() uint64 {
+	_, peak, _ := hostinfo.Memory(os.Getpid())
+	return peak
+}
 
-var processStart = time.Now()
+// monotonic returns the performance counter in ns, the clock of Snapshot.Time.
+func monotonic() uint64 { return winsys.Clock() }

@@ -4,7 +4,6 @@ import (
 	"debug/elf"
 	"errors"
 	"io"
-	"path"
 	"regexp"
 	"strings"
 
@@ -201,7 +200,7 @@ var signs = []sign{
 // kindByName recognises files that export no known symbol, or cannot be read. A file that was read
 // and exports no table of a virtual machine is not a virtual machine, whatever its name.
 func kindByName(name string, wasRead bool) Kind {
-	base := path.Base(name)
+	base := strings.TrimSuffix(target.BaseName(name), ".exe")
 	switch {
 	case base == "libjvm.so" && !wasRead:
 		return Hotspot

@@ -1,7 +1,6 @@
 package v8
 
 import (
-	"path"
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/cpu"
@@ -76,7 +75,7 @@ func (f *Finder) Open(p *target.Process, nat *native.Stepper) (*VM, error) {
 // MayHold reports whether a mapped file has a name like the programs and libraries that contain V8
 // and publish what is needed. Examining all files would cost more than the rest of a recording.
 func MayHold(m target.Mapping) bool {
-	base := path.Base(m.Path)
+	base := target.BaseName(m.Path)
 	return m.FileBacked() && (strings.HasPrefix(base, "node") || strings.HasPrefix(base, "libnode"))
 }
 

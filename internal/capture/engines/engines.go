@@ -8,9 +8,7 @@ import (
 	"strings"
 
 	"github.com/candid-profiler/candid/internal/capture"
-	"github.com/candid-profiler/candid/internal/capture/bpfcopy"
 	"github.com/candid-profiler/candid/internal/capture/perfevent"
-	"github.com/candid-profiler/candid/internal/capture/suspend"
 )
 
 // ErrUnknown says that there is no engine with the requested name.
@@ -20,29 +18,6 @@ var ErrUnknown = errors.New("unknown engine")
 type rung struct {
 	name string
 	open func(opts capture.Options, why string) (capture.Engine, error)
-}
-
-// ladder lists every engine, best first.
-var ladder = []rung{
-	{"bpf", func(opts capture.Options, _ string) (capture.Engine, error) {
-		return engine(bpfcopy.Open(opts, bpfcopy.Auto))
-	}},
-	{"perf", func(opts capture.Options, why string) (capture.Engine, error) {
-		return perf(opts, perfevent.Machine, why)
-	}},
-	{"perf-thread", func(opts capture.Options, why string) (capture.Engine, error) {
-		return perf(opts, perfevent.Threads, why)
-	}},
-	{"suspend", func(opts capture.Options, why string) (capture.Engine, error) {
-		return engine(suspend.Open(opts, why))
-	}},
-}
-
-func perf(opts capture.Options, scope perfevent.Scope, why string) (capture.Engine, error) {
-	if err := notByPerf(opts); err != nil {
-		return nil, err
-	}
-	return engine(perfevent.OpenEngine(opts, scope, why))
 }
 
 // engine keeps a nil pointer from becoming an interface that is not nil.
@@ -66,7 +41,10 @@ func Names() []string {
 // Describe says why it is not a better one. If a process or an event does not exist, the search
 // ends, because every engine would find the same.
 func Open(opts capture.Options, choice string) (capture.Engine, error) {
-	what, instead := onlyBPF(opts)
+	what, instead := "", ""
+	if ladder[0].name == "bpf" {
+		what, instead = onlyBPF(opts)
+	}
 	if choice != "" && choice != "auto" {
 		for _, r := range ladder {
 			if r.name == choice {

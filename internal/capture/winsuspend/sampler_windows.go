@@ -1,0 +1,427 @@
+package winsuspend
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/winsys"
+)
+
+// sampler is the goroutine that stops threads, and what belongs to it.
+type sampler struct {
+	e       *Engine
+	procs   map[int]*process
+	refused map[int]int64 // processes of the whole machine that cannot be opened, and their creation
+	snap    winsys.Snapshot
+	round   uint64
+	listed  uint64 // ns: when threads were last listed
+	cost    uint64 // ns that it took
+	exact   bool   // threads' cycles are counted
+	states  bool   // the state of a single thread is told
+	stopper *stopper
+	timer   windows.Handle
+	sleeps  uint64
+	ready   []*sample // with a weight, not yet in the queue
+	queue   queue
+
+	slow    slowdown
+	elapsed uint64 // ns: time of the last tick
+}
+
+const (
+	// listEvery is how often threads are listed where their times are read one by one, ns.
+	listEvery = 50e6
+	// cooling is how long a thread counts as running after it was last seen to, ns. Times that are
+	// counted in ticks tell it late.
+	cooling = 60e6
+	// unowned is how long time may wait for a sample that was taken while the thread ran, ns. Then
+	// the next one is taken wherever it is.
+	unowned = 500e6
+	// coldLooks is how many periods pass between two looks at a thread that seems to sleep, for wall
+	// time, where nothing tells whether it has run.
+	coldLooks = 10
+)
+
+func (s *sampler) init(e *Engine) {
+	s.e, s.procs, s.refused = e, map[int]*process{}, map[int]int64{}
+	_, s.exact = winsys.Cycles(windows.CurrentThread())
+	_, s.states = winsys.ThreadNow(windows.CurrentThread())
+	s.slow.factor = 1
+}
+
+func (s *sampler) close() {
+	for _, p := range s.procs {
+		p.close()
+	}
+	clear(s.procs)
+	if s.stopper != nil {
+		s.stopper.close()
+		s.stopper = nil
+	}
+}
+
+// adopt takes over processes that were added.
+func (s *sampler) adopt() {
+	s.e.adding.Lock()
+	defer s.e.adding.Unlock()
+	for _, p := range s.e.added {
+		if s.procs[p.pid] != nil {
+			p.close()
+			continue
+		}
+		s.procs[p.pid] = p
+	}
+	s.e.added = nil
+}
+
+// run samples until stop is closed or no target is left.
+func (s *sampler) run(stop <-chan struct{}) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	raise()
+	cyclesNS(0) // measures the counter
+	s.stopper = newStopper(s.e.maxStack, s.e.objects)
+	s.timer = newTimer()
+	defer windows.CloseHandle(s.timer)
+	defer s.finish()
+	s.elapsed = winsys.Clock()
+	due := s.elapsed + rand.Uint64N(uint64(s.e.opts.Period))
+	for {
+		s.wait(due)
+		select {
+		case <-stop:
+			return nil
+		default:
+		}
+		if err := s.guarded(); err != nil {
+			return err
+		}
+		if err := s.tick(); err != nil {
+			return err
+		}
+		if len(s.procs) == 0 && !s.e.opts.All {
+			return nil
+		}
+		s.queue.put(s)
+		now := winsys.Clock()
+		period := uint64(float64(s.e.opts.Period) * s.slow.factor)
+		if late := now - min(now, due); late > period {
+			s.e.slowed.Add(late / period)
+			due = now
+		}
+		due += period - period/4 + rand.Uint64N(period/2+1)
+	}
+}
+
+// guarded makes sure that the guard is there. A guard that was ended is replaced.
+func (s *sampler) guarded() error {
+	w := s.e.watch
+	if !w.gone() {
+		return nil
+	}
+	s.e.guards.Add(1)
+	if err := w.start(); err != nil {
+		return err
+	}
+	if err := w.await(); err != nil {
+		return err
+	}
+	return nil
+}
+
+// tick looks at every thread that may have run.
+func (s *sampler) tick() error {
+	now := winsys.Clock()
+	if !s.exact || now-s.listed > max(listEvery, 20*s.cost) {
+		if err := s.list(false); err != nil {
+			return err
+		}
+	}
+	var stood, looked uint64
+	for _, p := range s.procs {
+		for _, th := range p.threads {
+			if s.e.wall < 0 && !s.mayRun(th, now) {
+				continue
+			}
+			n := s.look(th)
+			if stood += n; n > 0 {
+				looked++
+			}
+		}
+	}
+	if s.slow.count(stood, looked, now-s.elapsed) {
+		s.queue.slow(capture.Slowed{Time: now, Times: int(s.slow.factor + 0.5)})
+	}
+	s.elapsed = now
+	return nil
+}
+
+// mayRun reads what a thread has run, where it is told for one thread, and reports whether it may be
+// running.
+func (s *sampler) mayRun(th *thread, now uint64) bool {
+	if s.exact {
+		// One that has not run for long is asked less often.
+		if now > th.hot && now-th.looked < 4*uint64(s.e.opts.Period) {
+			return false
+		}
+		th.looked = now
+		s.countCycles(th, now)
+	}
+	return now <= th.hot || th.owed > 0
+}
+
+// countCycles reads what a thread has run.
+func (s *sampler) countCycles(th *thread, now uint64) {
+	c, ok := winsys.Cycles(th.handle)
+	if !ok || c <= th.cycles {
+		return
+	}
+	ns := cyclesNS(c - th.cycles)
+	th.cycles = c
+	s.counted(th, ns, now)
+}
+
+// counted adds time that a thread has run.
+func (s *sampler) counted(th *thread, ns, now uint64) {
+	th.hot, th.ran = now+cooling, now
+	s.ready = th.count(ns, s.ready)
+}
+
+// look stops a thread, if it does anything that is to be sampled, and returns for how long it stood.
+func (s *sampler) look(th *thread) (stood uint64) {
+	now := winsys.Clock()
+	state := capture.Running
+	if s.states {
+		t, ok := winsys.ThreadNow(th.handle)
+		if ok {
+			state = stateOf(&t)
+		}
+		if s.e.wall < 0 && state != capture.Running && state != capture.Runnable && !s.overdue(th, now) {
+			return 0
+		}
+	}
+	if s.e.wall >= 0 && s.sleepsOn(th, now, state) {
+		return 0
+	}
+	var t taken
+	v := s.stopper.stop(th, s.e.watch.page, &t)
+	if v == elsewhere && th.foundAt(t.addr) {
+		s.e.stops.add(t.stood)
+		stood = t.stood
+		v = s.stopper.stop(th, s.e.watch.page, &t)
+	}
+	s.e.stops.add(t.stood)
+	stood += t.stood
+	if v != copied {
+		if v == elsewhere {
+			s.e.lost.Add(1)
+		}
+		return stood
+	}
+	waits := state == capture.Sleeping
+	if !s.states {
+		if waits = th.proc.waits.holds(th.proc, t.regs.PC); waits {
+			state = capture.Sleeping
+		}
+	}
+	if s.e.wall >= 0 {
+		s.wallSample(th, &t, now, state)
+	}
+	if s.e.ticks < 0 {
+		return stood
+	}
+	if waits && !s.overdue(th, now) {
+		return stood
+	}
+	sm := th.snapshot(&t, uint16(s.e.ticks), capture.Running, s.queue.buffer(len(t.stack)))
+	if dropped := th.take(sm); dropped != nil {
+		s.queue.free(dropped)
+	}
+	if s.exact || th.owed > 0 {
+		s.ready = th.count(0, s.ready)
+	}
+	return stood
+}
+
+// overdue reports whether a thread has run for which no sample was taken while it did: then one is
+// taken where it waits.
+func (s *sampler) overdue(th *thread, now uint64) bool {
+	return th.owed >= uint64(s.e.opts.Period) && now-th.ran > unowned/4 || th.owed > 0 && now-th.ran > unowned
+}
+
+// stateOf converts a KTHREAD_STATE.
+func stateOf(t *winsys.ThreadInfo) capture.State {
+	switch t.State {
+	case winsys.StateRunning:
+		return capture.Running
+	case winsys.StateReady, winsys.StateStandby, winsys.StateDeferred:
+		return capture.Runnable
+	}
+	return capture.Sleeping
+}
+
+// finish gives what was counted last to the samples that wait for it.
+func (s *sampler) finish() {
+	_ = s.list(false)
+	for _, p := range s.procs {
+		s.settle(p)
+	}
+	s.queue.put(s)
+}
+
+// settle ends a process's account.
+func (s *sampler) settle(p *process) {
+	now := winsys.Clock()
+	for _, th := range p.threads {
+		if s.exact && th.handle != 0 {
+			s.countCycles(th, now)
+		}
+		s.drop(th)
+	}
+}
+
+// drop frees the samples of a thread that stay without weight.
+func (s *sampler) drop(th *thread) {
+	for _, w := range th.waiting {
+		s.queue.free(w)
+	}
+	th.waiting = nil
+}
+
+// list lists all processes and threads: which have come and gone, and what each has run.
+func (s *sampler) list(first bool) error {
+	s.adopt()
+	begin := winsys.Clock()
+	if err := s.snap.Take(); err != nil {
+		return err
+	}
+	s.round++
+	for i := range s.snap.Processes {
+		info := &s.snap.Processes[i]
+		p := s.procs[int(info.PID)]
+		if p != nil && p.created != 0 && p.created != info.Created && !p.alive() {
+			p = nil // the id is another process's now
+		}
+		if p == nil {
+			if p = s.wants(info, first); p == nil {
+				continue
+			}
+		}
+		p.seen = s.round
+		s.listThreads(p, info, begin)
+	}
+	for pid, p := range s.procs {
+		if p.seen == s.round || p.alive() {
+			continue
+		}
+		s.settle(p)
+		s.queue.notice(exit(p))
+		p.close()
+		delete(s.procs, pid)
+	}
+	s.listed = winsys.Clock()
+	s.cost = s.listed - begin
+	return nil
+}
+
+// wants opens a process that is not a target but should be one: a target's child, or one of a
+// machine that is recorded as a whole.
+func (s *sampler) wants(info *winsys.ProcessInfo, first bool) *process {
+	child := false
+	if s.e.opts.Children {
+		parent := s.procs[int(info.Parent)]
+		child = parent != nil && parent.created <= info.Created
+	}
+	if !child && !s.e.opts.All || info.PID <= 4 || int(info.PID) == os.Getpid() || int(info.PID) == s.e.watch.pid {
+		return nil
+	}
+	if at, ok := s.refused[int(info.PID)]; ok && at == info.Created {
+		return nil
+	}
+	p, err := openProcess(int(info.PID))
+	if err != nil {
+		if len(s.refused) > 1<<16 {
+			clear(s.refused)
+		}
+		s.refused[int(info.PID)] = info.Created
+		if child && mayOpen(err) {
+			s.e.note(err.Error())
+		}
+		return nil
+	}
+	s.procs[int(info.PID)] = p
+	if !first {
+		s.queue.notice(capture.ProcessEvent{Kind: capture.Fork, Time: winsys.Clock(), PID: info.PID, TID: info.PID, Parent: info.Parent})
+	}
+	return p
+}
+
+// listThreads opens threads that have come, counts what each has run, and closes those that have
+// ended.
+func (s *sampler) listThreads(p *process, info *winsys.ProcessInfo, now uint64) {
+	for i := range info.Threads {
+		t := &info.Threads[i]
+		th := p.threads[t.TID]
+		if th == nil {
+			var err error
+			if th, err = p.openThread(t.TID, s.e.objects); err != nil {
+				if !errors.Is(err, windows.ERROR_INVALID_PARAMETER) {
+					s.e.note("a thread could not be opened: " + err.Error())
+				}
+				continue
+			}
+			// One that was there before may run; what a new one has run since counts.
+			if th.hot = now + cooling; s.round > 1 {
+				s.counted(th, th.cpu, now)
+			}
+			th.wall, th.looked = now, 0
+			p.threads[t.TID] = th
+		}
+		th.seen = s.round
+		if cpu := t.CPU(); cpu > th.cpu {
+			if !s.exact {
+				s.counted(th, cpu-th.cpu, now)
+			}
+			th.cpu = cpu
+		}
+	}
+	for tid, th := range p.threads {
+		if th.seen == s.round {
+			continue
+		}
+		s.drop(th)
+		th.close()
+		delete(p.threads, tid)
+		s.queue.notice(capture.ProcessEvent{Kind: capture.Exit, Time: now, PID: uint32(p.pid), TID: tid})
+	}
+}
+
+var createTimer = windows.NewLazySystemDLL("kernel32.dll").NewProc("CreateWaitableTimerExW")
+var setTimer = windows.NewLazySystemDLL("kernel32.dll").NewProc("SetWaitableTimer")
+
+// newTimer makes a timer of high resolution (Windows 10 1803), or an ordinary one.
+func newTimer() windows.Handle {
+	const highResolution, all = 2, 0x1f0003
+	h, _, _ := createTimer.Call(0, 0, highResolution, all)
+	if h == 0 {
+		h, _, _ = createTimer.Call(0, 0, 0, all)
+	}
+	return windows.Handle(h)
+}
+
+// raise lets the sampling thread run as soon as it wants to: it runs for microseconds.
+func raise() {
+	const timeCritical = 15
+	setPriority.Call(uintptr(windows.CurrentThread()), timeCritical)
+}
+
+var setPriority = windows.NewLazySystemDLL("kernel32.dll").NewProc("SetThreadPriority")
+
+// atMost bounds one wait, so that the end of recording is noticed.
+const atMost = 100 * time.Millisecond
