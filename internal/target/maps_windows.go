@@ -25,10 +25,8 @@ func (p *Process) Mappings() ([]Mapping, error) {
 		}
 		return nil, err
 	}
+	// The kernel's word: the loader's list is the process's own, which may write any path there.
 	paths := map[uint64]string{}
-	for _, l := range winsys.LoadedImages(h) {
-		paths[l.Base] = l.Path
-	}
 	var out []Mapping
 	var info windows.MemoryBasicInformation
 	for at := uint64(0); len(out) < maxMappings; {

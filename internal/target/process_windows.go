@@ -3,6 +3,7 @@ package target
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"sync"
@@ -187,6 +188,11 @@ func (p *Process) OpenFile(m Mapping) (*os.File, error) {
 
 // OpenInRoot opens a file by its path.
 func (p *Process) OpenInRoot(path string) (*os.File, error) { return os.Open(path) }
+
+// OpenPerfMap returns an error that wraps fs.ErrNotExist: perf maps are Linux's.
+func (p *Process) OpenPerfMap() (*os.File, error) {
+	return nil, fmt.Errorf("perf map of process %d: %w", p.PID, fs.ErrNotExist)
+}
 
 // FileID returns the number of the volume that an open file is on, and the file's number there; 0
 // and 0 if they are not told.
