@@ -34,6 +34,10 @@ type Place struct {
 	Function string // linkage name if there is one, else the source name; "" if unknown
 	File     string // "" if unknown
 	Line     int32  // 0 if unknown
+	Start    int32  // line on which the function is declared, 0 if unknown
+	// Discriminator tells apart the blocks of one line, as compilers number them for profiles; 0
+	// without Data.Discriminators.
+	Discriminator uint32
 }
 
 type sections struct {
@@ -75,17 +79,21 @@ type Data struct {
 	units        []unit
 	index        []unitSpan // sorted by lo
 	abbrevTables map[uint64]*abbrevs
-	names        map[uint64]string
+	names        map[uint64]subprogram
 	scopes       map[uint64]uint64 // entry to the namespace or class around it, of loaded units
 	loaded       int
 	abbrevKept   int
 	abbrevWork   int
+
+	// Discriminators says to read them; it is set before the first Lookup. Profiles for people do
+	// not need them, and they take a third more memory.
+	Discriminators bool
 }
 
 // Open reads the units' headers. section returns the content of a .debug_ section by its name
 // without that prefix, decompressed, nil if the file has none; it bounds the size.
 func Open(order binary.ByteOrder, section func(name string) ([]byte, error)) (*Data, error) {
-	d := &Data{order: order, abbrevTables: map[uint64]*abbrevs{}, names: map[uint64]string{}, scopes: map[uint64]uint64{}}
+	d := &Data{order: order, abbrevTables: map[uint64]*abbrevs{}, names: map[uint64]subprogram{}, scopes: map[uint64]uint64{}}
 	for _, s := range []struct {
 		name string
 		to   *[]byte
@@ -248,8 +256,8 @@ func (d *Data) load(u *unit) *unitCode {
 // places returns the places of addr from a unit.
 func (d *Data) places(u *unit, c *unitCode, addr uint64, out []Place) []Place {
 	p := Place{}
-	if file, line, ok := c.lines.find(addr); ok {
-		p.File, p.Line = d.file(c.lines, file), line
+	if r, discriminator, ok := c.lines.find(addr); ok {
+		p.File, p.Line, p.Discriminator = d.file(c.lines, r.file), int32(r.line), discriminator
 	}
 	fn := c.function(addr)
 	if fn < 0 {
@@ -260,11 +268,11 @@ func (d *Data) places(u *unit, c *unitCode, addr uint64, out []Place) []Place {
 	}
 	for n, hops := c.innermost(fn, addr), 0; n >= 0 && hops < maxPlaces; n, hops = c.nodes[n].parent, hops+1 {
 		node := &c.nodes[n]
-		p.Function = d.name(node.die)
+		d.describe(&p, node.die)
 		out = append(out, p)
-		p = Place{File: d.file(c.lines, node.callFile), Line: int32(node.callLine)}
+		p = Place{File: d.file(c.lines, node.callFile), Line: int32(node.callLine), Discriminator: node.discriminator}
 	}
-	p.Function = d.name(c.roots[fn].die)
+	d.describe(&p, c.roots[fn].die)
 	return append(out, p)
 }
 

@@ -3,81 +3,83 @@ package dwarfline
 // Numbers from the DWARF 5 standard, section 7.5; GNU extensions from GCC's
 // include/dwarf2.def.
 const (
-	tagClass          = 0x02
-	tagLexicalBlock   = 0x0b
-	tagCompileUnit    = 0x11
-	tagStruct         = 0x13
-	tagUnion          = 0x17
-	tagInlined        = 0x1d
-	tagModule         = 0x1e
-	tagCatch          = 0x25
-	tagSubprogram     = 0x2e
-	tagTry            = 0x32
-	tagNamespace      = 0x39
-	atSibling         = 0x01
-	atName            = 0x03
-	atStmtList        = 0x10
-	atLowPC           = 0x11
-	atHighPC          = 0x12
-	atCompDir         = 0x1b
-	atOrigin          = 0x31
-	atSpecification   = 0x47
-	atRanges          = 0x55
-	atCallFile        = 0x58
-	atCallLine        = 0x59
-	atLinkageName     = 0x6e
-	atStrOffsetsBase  = 0x72
-	atAddrBase        = 0x73
-	atRnglistsBase    = 0x74
-	atMIPSLinkage     = 0x2007
-	atGNUAddrBase     = 0x2133
-	formAddr          = 0x01
-	formBlock2        = 0x03
-	formBlock4        = 0x04
-	formData2         = 0x05
-	formData4         = 0x06
-	formData8         = 0x07
-	formString        = 0x08
-	formBlock         = 0x09
-	formBlock1        = 0x0a
-	formData1         = 0x0b
-	formFlag          = 0x0c
-	formSdata         = 0x0d
-	formStrp          = 0x0e
-	formUdata         = 0x0f
-	formRefAddr       = 0x10
-	formRef1          = 0x11
-	formRef2          = 0x12
-	formRef4          = 0x13
-	formRef8          = 0x14
-	formRefUdata      = 0x15
-	formIndirect      = 0x16
-	formSecOffset     = 0x17
-	formExprloc       = 0x18
-	formFlagPresent   = 0x19
-	formStrx          = 0x1a
-	formAddrx         = 0x1b
-	formRefSup4       = 0x1c
-	formStrpSup       = 0x1d
-	formData16        = 0x1e
-	formLineStrp      = 0x1f
-	formRefSig8       = 0x20
-	formImplicitConst = 0x21
-	formLoclistx      = 0x22
-	formRnglistx      = 0x23
-	formRefSup8       = 0x24
-	formStrx1         = 0x25
-	formStrx2         = 0x26
-	formStrx3         = 0x27
-	formStrx4         = 0x28
-	formAddrx1        = 0x29
-	formAddrx2        = 0x2a
-	formAddrx3        = 0x2b
-	formAddrx4        = 0x2c
-	formGNUAddrIndex  = 0x1f01
-	formGNUStrIndex   = 0x1f02
-	formGNURefAlt     = 0x1f20
-	formGNUStrpAlt    = 0x1f21
+	tagClass           = 0x02
+	tagLexicalBlock    = 0x0b
+	tagCompileUnit     = 0x11
+	tagStruct          = 0x13
+	tagUnion           = 0x17
+	tagInlined         = 0x1d
+	tagModule          = 0x1e
+	tagCatch           = 0x25
+	tagSubprogram      = 0x2e
+	tagTry             = 0x32
+	tagNamespace       = 0x39
+	atSibling          = 0x01
+	atName             = 0x03
+	atStmtList         = 0x10
+	atLowPC            = 0x11
+	atHighPC           = 0x12
+	atCompDir          = 0x1b
+	atOrigin           = 0x31
+	atDeclLine         = 0x3b
+	atSpecification    = 0x47
+	atRanges           = 0x55
+	atCallFile         = 0x58
+	atCallLine         = 0x59
+	atLinkageName      = 0x6e
+	atGNUDiscriminator = 0x2136
+	atStrOffsetsBase   = 0x72
+	atAddrBase         = 0x73
+	atRnglistsBase     = 0x74
+	atMIPSLinkage      = 0x2007
+	atGNUAddrBase      = 0x2133
+	formAddr           = 0x01
+	formBlock2         = 0x03
+	formBlock4         = 0x04
+	formData2          = 0x05
+	formData4          = 0x06
+	formData8          = 0x07
+	formString         = 0x08
+	formBlock          = 0x09
+	formBlock1         = 0x0a
+	formData1          = 0x0b
+	formFlag           = 0x0c
+	formSdata          = 0x0d
+	formStrp           = 0x0e
+	formUdata          = 0x0f
+	formRefAddr        = 0x10
+	formRef1           = 0x11
+	formRef2           = 0x12
+	formRef4           = 0x13
+	formRef8           = 0x14
+	formRefUdata       = 0x15
+	formIndirect       = 0x16
+	formSecOffset      = 0x17
+	formExprloc        = 0x18
+	formFlagPresent    = 0x19
+	formStrx           = 0x1a
+	formAddrx          = 0x1b
+	formRefSup4        = 0x1c
+	formStrpSup        = 0x1d
+	formData16         = 0x1e
+	formLineStrp       = 0x1f
+	formRefSig8        = 0x20
+	formImplicitConst  = 0x21
+	formLoclistx       = 0x22
+	formRnglistx       = 0x23
+	formRefSup8        = 0x24
+	formStrx1          = 0x25
+	formStrx2          = 0x26
+	formStrx3          = 0x27
+	formStrx4          = 0x28
+	formAddrx1         = 0x29
+	formAddrx2         = 0x2a
+	formAddrx3         = 0x2b
+	formAddrx4         = 0x2c
+	formGNUAddrIndex   = 0x1f01
+	formGNUStrIndex    = 0x1f02
+	formGNURefAlt      = 0x1f20
+	formGNUStrpAlt     = 0x1f21
 )
 
 // value is an attribute's value as stored in the file; form 0 means that it is absent.
@@ -94,6 +96,8 @@ type die struct {
 	low, high, ranges          value
 	origin                     value // abstract origin, else specification
 	callFile, callLine         value
+	declLine                   value
+	discriminator              value // of the call that was inlined
 	sibling, stmtList, compDir value
 	strBase, addrBase, rngBase value
 }
@@ -139,6 +143,10 @@ func (d *Data) readDIE(b *buf, u *unit, out *die) bool {
 			out.callFile = val
 		case atCallLine:
 			out.callLine = val
+		case atDeclLine:
+			out.declLine = val
+		case atGNUDiscriminator:
+			out.discriminator = val
 		case atStmtList:
 			out.stmtList = val
 		case atCompDir:

@@ -38,6 +38,7 @@ type node struct {
 	parent             int32 // the call it was inlined into, -1 for the root
 	depth              int32
 	callFile, callLine uint32
+	discriminator      uint32
 }
 
 type nodeSpan struct {
@@ -105,7 +106,7 @@ func (d *Data) readFunctions(u *unit) *unitCode {
 				break
 			}
 			if spans = d.spans(u, &e, g, spans[:0]); len(spans) > 0 {
-				nd := node{die: at, parent: cur.node, callFile: uint32(e.callFile.v), callLine: uint32(e.callLine.v)}
+				nd := node{die: at, parent: cur.node, callFile: uint32(e.callFile.v), callLine: uint32(e.callLine.v), discriminator: uint32(e.discriminator.v)}
 				if cur.node >= 0 {
 					nd.depth = c.nodes[cur.node].depth + 1
 				}

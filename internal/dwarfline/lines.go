@@ -36,31 +36,36 @@ type lineTable struct {
 	dirs      []fileName
 	files     []fileName
 	paths     map[uint32]string
+	// discriminators are those of the rows, nil unless Data.Discriminators
+	discriminators []uint32
 }
 
 func (t *lineTable) size() int {
 	if t == nil {
 		return 0
 	}
-	return len(t.rows) + len(t.files)
+	return len(t.rows) + len(t.files) + len(t.discriminators)/4
 }
 
-// find returns the file's number and the line of the code at addr.
-func (t *lineTable) find(addr uint64) (file uint32, line int32, ok bool) {
+// find returns the row of the code at addr and its discriminator.
+func (t *lineTable) find(addr uint64) (r row, discriminator uint32, ok bool) {
 	if t == nil {
-		return 0, 0, false
+		return row{}, 0, false
 	}
 	i := sort.Search(len(t.sequences), func(i int) bool { return t.sequences[i].lo > addr }) - 1
 	if i < 0 || addr >= t.sequences[i].hi {
-		return 0, 0, false
+		return row{}, 0, false
 	}
 	s := t.sequences[i]
 	rows := t.rows[s.first:s.last]
 	j := sort.Search(len(rows), func(j int) bool { return rows[j].addr > addr }) - 1
 	if j < 0 {
-		return 0, 0, false
+		return row{}, 0, false
 	}
-	return rows[j].file, int32(rows[j].line), true
+	if at := int(s.first) + j; at < len(t.discriminators) {
+		discriminator = t.discriminators[at]
+	}
+	return rows[j], discriminator, true
 }
 
 // file returns the path of a file by its number, "" if there is no such file.
@@ -140,6 +145,7 @@ func (d *Data) readLines(u *unit) *lineTable {
 		fileTables4(t, &h)
 	}
 	b.off = start
+	p.discriminators = d.Discriminators
 	p.run(t, &b)
 	slices.SortStableFunc(t.sequences, func(a, b sequence) int { return cmp.Compare(a.lo, b.lo) })
 	return t
@@ -227,6 +233,8 @@ type program struct {
 	opcodeBase uint8
 	addrSize   uint8
 	lengths    []byte
+
+	discriminators bool // are kept
 }
 
 // run executes the program and collects its sequences.
@@ -235,9 +243,11 @@ func (p *program) run(t *lineTable, b *buf) {
 		opCopy, opAdvancePC, opAdvanceLine, opSetFile = 1, 2, 3, 4
 		opConstAddPC, opFixedAdvancePC                = 8, 9
 		extEndSequence, extSetAddress, extDefineFile  = 1, 2, 3
+		extSetDiscriminator                           = 4
 	)
 	first := 0
 	cur := row{file: 1, line: 1}
+	discriminator := uint32(0) // of the next row only
 	emit := func() {
 		// Addresses in a sequence only rise; a lower one means damage. If several rows have one
 		// address, only the last covers code.
@@ -247,10 +257,18 @@ func (p *program) run(t *lineTable, b *buf) {
 			}
 			if cur.addr == t.rows[n-1].addr {
 				t.rows[n-1] = cur
+				if p.discriminators {
+					t.discriminators[n-1] = discriminator
+				}
+				discriminator = 0
 				return
 			}
 		}
 		t.rows = append(t.rows, cur)
+		if p.discriminators {
+			t.discriminators = append(t.discriminators, discriminator)
+		}
+		discriminator = 0
 	}
 	for !b.bad && b.off < uint64(len(b.b)) && len(t.rows) < maxRows {
 		op := b.u8()
@@ -276,9 +294,13 @@ func (p *program) run(t *lineTable, b *buf) {
 					t.sequences = append(t.sequences, sequence{span{t.rows[first].addr, cur.addr}, int32(first), int32(len(t.rows))})
 				} else {
 					t.rows = t.rows[:first]
+					t.discriminators = t.discriminators[:min(first, len(t.discriminators))]
 				}
 				first = len(t.rows)
 				cur = row{file: 1, line: 1}
+				discriminator = 0
+			case extSetDiscriminator:
+				discriminator = uint32(b.uleb())
 			case extSetAddress:
 				if n-1 == 4 || n-1 == 8 {
 					cur.addr = b.uint(uint8(n - 1))
@@ -312,4 +334,5 @@ func (p *program) run(t *lineTable, b *buf) {
 		}
 	}
 	t.rows = t.rows[:first] // a sequence without an end is dropped
+	t.discriminators = t.discriminators[:min(first, len(t.discriminators))]
 }

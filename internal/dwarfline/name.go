@@ -7,22 +7,30 @@ const (
 	maxScopesKept = 1 << 20
 )
 
-// name returns the name of the function whose entry is at off: its linkage name, or its plain name
-// with the namespaces and classes around it, which is how compilers describe functions that are
-// local to a unit.
-func (d *Data) name(off uint64) string {
-	if s, ok := d.names[off]; ok {
-		return s
-	}
-	name := d.findName(off)
-	if len(d.names) >= maxNamesKept {
-		clear(d.names)
-	}
-	d.names[off] = name
-	return name
+// subprogram is what is known of a function by its entry.
+type subprogram struct {
+	name string
+	line int32 // of its declaration, 0 if unknown
 }
 
-func (d *Data) findName(at uint64) string {
+// describe sets the function of a place: that whose entry is at off.
+func (d *Data) describe(p *Place, off uint64) {
+	s, ok := d.names[off]
+	if !ok {
+		s.name, s.line = d.findName(off)
+		if len(d.names) >= maxNamesKept {
+			clear(d.names)
+		}
+		d.names[off] = s
+	}
+	p.Function, p.Start = s.name, s.line
+}
+
+// findName returns the name of the function whose entry is at an offset: its linkage name, or its
+// plain name with the namespaces and classes around it, which is how compilers describe functions
+// that are local to a unit; and the line of its declaration. The entry of a definition comes before
+// that of a declaration in a class.
+func (d *Data) findName(at uint64) (name string, line int32) {
 	plain := ""
 	inside := at
 	for range maxOriginHops {
@@ -30,8 +38,14 @@ func (d *Data) findName(at uint64) string {
 		if !ok {
 			break
 		}
+		if line == 0 {
+			line = int32(e.declLine.v)
+		}
 		if s := d.str(u, e.linkage); s != "" {
-			return s
+			if line == 0 {
+				line = d.declared(u, e)
+			}
+			return s, line
 		}
 		if plain == "" {
 			plain = d.str(u, e.name)
@@ -44,9 +58,26 @@ func (d *Data) findName(at uint64) string {
 		at = next
 	}
 	if plain == "" {
-		return ""
+		return "", line
 	}
-	return d.qualified(plain, inside)
+	return d.qualified(plain, inside), line
+}
+
+// declared returns the line of the declaration that an entry refers to.
+func (d *Data) declared(u *unit, e die) int32 {
+	for range maxOriginHops {
+		next, ok := u.ref(e.origin)
+		if !ok {
+			return 0
+		}
+		if u, e, ok = d.entryAt(next); !ok {
+			return 0
+		}
+		if e.declLine.v != 0 {
+			return int32(e.declLine.v)
+		}
+	}
+	return 0
 }
 
 // qualified puts the names of the scopes around the entry at off before name.

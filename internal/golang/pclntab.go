@@ -216,7 +216,11 @@ func (t *Pclntab) mark() {
 // fields are the used fields of a function's record. Functions begin with 0.
 type fields struct {
 	name, pcsp, pcfile, pcline, unit uint32
+	start                            uint32 // line of the declaration, since Go 1.20
 	flags                            uint8
+	pcdata, funcdata                 int64 // where these lists are, if there are any
+	npcdata                          uint32
+	nfuncdata                        uint8
 }
 
 func (t *Pclntab) fields(index, r io.ReaderAt, i int) (fields, bool) {
@@ -237,6 +241,11 @@ func (t *Pclntab) fields(index, r io.ReaderAt, i int) (fields, bool) {
 	f := fields{name: u32(0), pcsp: u32(12), pcfile: u32(16), pcline: u32(20)}
 	if t.layout.flag > 0 {
 		f.unit, f.flags = u32(28), b[entry+int64(t.layout.flag)]
+	}
+	if t.layout.flag == startLineLayout {
+		f.start, f.npcdata, f.nfuncdata = u32(32), u32(24), b[entry+39]
+		f.pcdata = at + entry + 40
+		f.funcdata = f.pcdata + 4*int64(f.npcdata)
 	}
 	return f, true
 }
@@ -289,8 +298,13 @@ func (t *Pclntab) Line(off uint64) (file string, line int32, ok bool) {
 	if !ok1 || !ok2 {
 		return "", 0, false
 	}
-	number, ok1 := t.value(f.pcfile, off-start)
-	line, ok2 = t.value(f.pcline, off-start)
+	return t.position(&f, off-start)
+}
+
+// position returns the file and the line of the instruction at an offset from its function's start.
+func (t *Pclntab) position(f *fields, off uint64) (file string, line int32, ok bool) {
+	number, ok1 := t.value(f.pcfile, off)
+	line, ok2 := t.value(f.pcline, off)
 	if !ok1 || !ok2 || number < 0 || line <= 0 {
 		return "", 0, false
 	}

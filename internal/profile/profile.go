@@ -118,7 +118,8 @@ type Func struct {
 	Signature string
 	Module    string
 	File      string
-	NoName    bool // Name is only module+offset
+	Start     int32 // source line on which it is declared; 0: unknown
+	NoName    bool  // Name is only module+offset
 }
 
 // Frame is a position in a function.

@@ -235,7 +235,7 @@ func unknownFrame(f *walk.Frame) symbol.Frame {
 func profileFrame(b *profile.Builder, s *symbol.Frame, f *walk.Frame) profile.Frame {
 	fn := b.Func(profile.Func{
 		Name: s.Function, Raw: s.Raw, Signature: s.Signature,
-		Module: s.Module, File: s.File, NoName: s.NoName,
+		Module: s.Module, File: s.File, Start: s.Start, NoName: s.NoName,
 	})
 	out := profile.Frame{
 		Func: fn, Line: s.Line, BCI: s.BCI, Kind: s.Kind, Prov: f.Prov,

@@ -267,6 +267,10 @@ func (f *File) Lines(addr uint64, out []dwarfline.Place) []dwarfline.Place {
 	if f.pe != nil {
 		return f.pe.places(addr, out)
 	}
+	// Go's own tables say the same as its DWARF, and need not be read as a whole.
+	if got := f.goTable.places(addr, out); len(got) > len(out) {
+		return got
+	}
 	if f.readLines(); f.lines != nil {
 		return f.lines.Lookup(addr, out)
 	}
@@ -291,7 +295,7 @@ func (f *File) hasLines() bool {
 	if f.pe != nil {
 		return f.pe.linesMemory() > 0
 	}
-	return f.m.describes() || f.debug.describes()
+	return (f.m.describes() || f.debug.describes()) && (f.goTable == nil || f.goTable.inlining == nil || !f.goTable.covers(f.m))
 }
 
 // describes reports whether the image has debugging information.

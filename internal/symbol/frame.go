@@ -19,6 +19,7 @@ type Frame struct {
 	Module string
 	File   string // source file, "" if unknown
 	Line   int32  // source line, 0 if unknown
+	Start  int32  // source line on which the function is declared, 0 if unknown
 	BCI    int32  // bytecode index, -1 if there is none
 	Kind   walk.Kind
 	Flags  walk.FrameFlags

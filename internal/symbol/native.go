@@ -249,7 +249,7 @@ func (n *Native) name(nf *nativeFile, addr uint64) []Frame {
 	out := make([]Frame, 0, len(n.places))
 	for i, pl := range n.places {
 		fr := r
-		fr.File, fr.Line = Printable(pl.File), pl.Line
+		fr.File, fr.Line, fr.Start = Printable(pl.File), pl.Line, pl.Start
 		inlined := i < len(n.places)-1
 		if inlined && pl.Function == "" {
 			continue // its description lies in a file made by dwz, which is not read

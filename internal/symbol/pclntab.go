@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/candid-profiler/candid/internal/dwarfline"
 	"github.com/candid-profiler/candid/internal/golang"
 )
 
@@ -13,6 +14,9 @@ import (
 type goTable struct {
 	tab  *golang.Pclntab
 	text uint64 // base of function offsets; 0 if the table holds addresses
+
+	inlining *golang.Inlining // nil if it was not found
+	scratch  []golang.Position
 }
 
 // openGoTable returns nil if m is not a Go program, or one that cannot be read here. The base of
@@ -20,49 +24,58 @@ type goTable struct {
 // otherwise it is found from the code, or from symbols. (If it cannot be found, the table is not
 // used, because its names would be wrong.)
 func openGoTable(m *image, symbols func() *table) *goTable {
+	t, at := findGoTable(m, symbols)
+	if t != nil {
+		t.findInlining(m, at)
+	}
+	return t
+}
+
+// findGoTable returns the table and its address, 0 if that is not known.
+func findGoTable(m *image, symbols func() *table) (*goTable, uint64) {
 	s := m.find(".gopclntab")
 	if s == nil {
 		s = m.find(".data.rel.ro.gopclntab")
 	}
 	if s == nil {
 		if known := m.openGolang(); known != nil {
-			return &goTable{tab: known.Pclntab, text: known.Text()}
+			return &goTable{tab: known.Pclntab, text: known.Text()}, 0
 		}
-		return nil
+		return nil, 0
 	}
 	if s.flags&elf.SHF_COMPRESSED != 0 || s.off > uint64(m.size) || s.size > uint64(m.size)-s.off {
-		return nil
+		return nil, 0
 	}
 	tab, err := golang.ReadPclntab(io.NewSectionReader(m.r, int64(s.off), int64(s.size)), int64(s.size), m.order)
 	if err != nil {
-		return nil
+		return nil, 0
 	}
 	t := &goTable{tab: tab, text: tab.Base()}
 	if t.text != 0 {
-		return t
+		return t, s.addr
 	}
 	if first, _ := tab.Range(); !tab.Offsets() {
 		if _, ok := m.code(first); ok {
-			return t
+			return t, s.addr
 		}
-		return nil // an old program that may be loaded at any address
+		return nil, 0 // an old program that may be loaded at any address
 	}
 	if t.findText(m) {
-		return t
+		return t, s.addr
 	}
 	if known := m.openGolang(); known != nil && known.Text() != 0 {
 		t.text = known.Text()
-		return t
+		return t, s.addr
 	}
 	if syms := symbols(); syms != nil { // a 32-bit program
 		for i := range syms.syms {
 			if e := &syms.syms[i]; syms.strings[e.src].name(e.name) == "runtime.text" {
 				t.text = e.addr
-				return t
+				return t, s.addr
 			}
 		}
 	}
-	return nil
+	return nil, 0
 }
 
 // openGolang finds the table, and the code that it describes, by their content; nil if there is
@@ -100,6 +113,19 @@ func (t *goTable) findText(m *image) bool {
 		}
 	}
 	return false
+}
+
+// places appends the source positions of an address, innermost first; none if the file has no
+// tables of inlined functions that can be read here.
+func (t *goTable) places(addr uint64, out []dwarfline.Place) []dwarfline.Place {
+	if t == nil || t.inlining == nil || addr < t.text {
+		return out
+	}
+	t.scratch = t.inlining.Lookup(addr-t.text, maxRawName, t.scratch[:0])
+	for _, p := range t.scratch {
+		out = append(out, dwarfline.Place{Function: Printable(p.Function), File: Printable(p.File), Line: p.Line, Start: p.Start})
+	}
+	return out
 }
 
 // function returns the name of the function at an address and where it starts.

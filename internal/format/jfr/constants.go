@@ -251,6 +251,7 @@ func (c *constants) function(i uint32) uint64 {
 	c.functions.long(module)
 	c.functions.long(file)
 	c.functions.flag(f.NoName)
+	c.functions.int(f.Start)
 	return id
 }
 

@@ -13,7 +13,7 @@ import (
 type ownPools struct {
 	frameKinds, provenances table[text]
 	states, ends, syscalls  table[text]
-	functions               table[[6]uint64]
+	functions               table[[7]uint64]
 	frames                  table[[7]uint64]
 	kinds                   table[ownKind]
 	samples                 table[profile.Sample] // the decoded kinds, as they occur
@@ -50,7 +50,7 @@ func (r *reader) ownConstants(c *chunk) error {
 	o := &c.pools.own
 	kinds := named(c, &o.frameKinds, profile.KindByName)
 	provs := named(c, &o.provenances, provenanceByName)
-	o.functions.each(func(id uint64, f [6]uint64) { o.funcOf.put(id, r.ownFunction(c, id, &f)) })
+	o.functions.each(func(id uint64, f [7]uint64) { o.funcOf.put(id, r.ownFunction(c, id, &f)) })
 	var err error
 	o.frames.each(func(id uint64, f [7]uint64) {
 		fn, ok := o.funcOf.get(f[0])
@@ -82,7 +82,7 @@ func (r *reader) ownConstants(c *chunk) error {
 			r.own.syscalls[id] = c.pools.text(name)
 		}
 	})
-	o.functions, o.frames, o.runs = table[[6]uint64]{}, table[[7]uint64]{}, nil
+	o.functions, o.frames, o.runs = table[[7]uint64]{}, table[[7]uint64]{}, nil
 	o.stackRuns = nil
 	c.calls = len(r.own.syscalls)
 	r.scratch.reset()
@@ -118,10 +118,10 @@ func endByName(name string) (walk.End, bool) {
 	return walk.EndNoRule, false
 }
 
-func (r *reader) ownFunction(c *chunk, id uint64, f *[6]uint64) uint32 {
+func (r *reader) ownFunction(c *chunk, id uint64, f *[7]uint64) uint32 {
 	p := &c.pools
 	fn := profile.Func{
-		Name: p.symbol(f[0]), Raw: p.symbol(f[1]), Signature: p.symbol(f[2]), Module: p.symbol(f[3]), File: p.symbol(f[4]), NoName: f[5] != 0,
+		Name: p.symbol(f[0]), Raw: p.symbol(f[1]), Signature: p.symbol(f[2]), Module: p.symbol(f[3]), File: p.symbol(f[4]), NoName: f[5] != 0, Start: int32(f[6]),
 	}
 	if f[0] == 0 {
 		m, _ := p.methods.get(id)

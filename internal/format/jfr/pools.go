@@ -126,8 +126,8 @@ var wanted = map[string]struct {
 	nameState:      {nil, []string{"name"}, func(p *pools, id uint64, r *record) { p.own.states.put(id, r.t[0]) }},
 	nameEnd:        {nil, []string{"name"}, func(p *pools, id uint64, r *record) { p.own.ends.put(id, r.t[0]) }},
 	nameSyscall:    {nil, []string{"name"}, func(p *pools, id uint64, r *record) { p.own.syscalls.put(id, r.t[0]) }},
-	nameFunction: {[]string{"name", "raw", "signature", "module", "file", "noName"}, nil, func(p *pools, id uint64, r *record) {
-		p.own.functions.put(id, [6]uint64(r.n[:6]))
+	nameFunction: {[]string{"name", "raw", "signature", "module", "file", "noName", "startLine"}, nil, func(p *pools, id uint64, r *record) {
+		p.own.functions.put(id, [7]uint64(r.n[:7]))
 	}},
 	nameFrame: {[]string{"function", "line", "bci", "kind", "provenance", "flags", "address"}, nil, func(p *pools, id uint64, r *record) {
 		p.own.frames.put(id, [7]uint64(r.n[:7]))

@@ -240,6 +240,7 @@ var typeDefs = []typeDef{
 		{"module", typeSymbol, "Module", constant},
 		{"file", typeSymbol, "Source File", constant},
 		{"noName", typeBoolean, "Only Module and Offset", 0},
+		{"startLine", typeInt, "Line of the Declaration", 0},
 	}},
 	{id: typeFrame, name: nameFrame, label: "Frame", fields: []fieldDef{
 		{"function", typeLong, "Function", 0},

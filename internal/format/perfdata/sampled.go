@@ -217,7 +217,7 @@ func (ps *processes) standFor(p *process, f *walk.Frame) []uint32 {
 
 // frame adds a named frame to the profile.
 func (r *reader) frame(s *symbol.Frame, f *walk.Frame) uint32 {
-	fn := r.b.Func(profile.Func{Name: s.Function, Raw: s.Raw, Signature: s.Signature, Module: s.Module, File: s.File, NoName: s.NoName})
+	fn := r.b.Func(profile.Func{Name: s.Function, Raw: s.Raw, Signature: s.Signature, Module: s.Module, File: s.File, Start: s.Start, NoName: s.NoName})
 	out := profile.Frame{Func: fn, Line: s.Line, BCI: s.BCI, Kind: s.Kind, Prov: f.Prov, Flags: s.Flags | f.Flags, Addr: s.Addr}
 	if out.Kind == walk.KindCompiled || s.NoName && s.Module == "" {
 		out.Addr = 0 // an address of generated code means nothing after the run

@@ -276,3 +276,29 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestStartLines checks that a function keeps the line of its declaration: the Go compiler refuses
+// profiles without.
+func TestStartLines(t *testing.T) {
+	b := profile.NewBuilder()
+	p := b.Profile()
+	p.Meta.Version, p.Events = "1", []profile.Event{{Name: "cpu", Unit: "nanoseconds", Period: 1}}
+	fn := b.Func(profile.Func{Name: "main.work", Module: "prog", File: "main.go", Start: 17})
+	frame := b.Frame(profile.Frame{Func: fn, Line: 20, BCI: -1, Kind: walk.KindNative})
+	b.Add(profile.Sample{Weight: 1, Node: b.Node(profile.RootNode, frame), Thread: b.Thread(1, 1, "main")})
+	file := written(t, b.Finish())
+	theirs, err := google.ParseData(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := theirs.Function[0].StartLine; got != 17 {
+		t.Errorf("pprof reads that the function starts on line %d, not 17", got)
+	}
+	ours, err := Parse(unpacked(t, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := ours.Funcs[0].Start; got != 17 {
+		t.Errorf("read back, the function starts on line %d, not 17", got)
+	}
+}

@@ -2,6 +2,7 @@ package pprof
 
 import (
 	"fmt"
+	"math"
 	"path"
 	"strings"
 	"time"
@@ -304,6 +305,8 @@ func (r *reader) function(data []byte) error {
 			raw = r.text(c.value)
 		case functionFilename:
 			f.File = r.text(c.value)
+		case functionStartLine:
+			f.Start = int32(min(c.value, math.MaxInt32))
 		}
 	}
 	if f.Name == "" {

@@ -47,6 +47,7 @@ const (
 	functionName       = 2
 	functionSystemName = 3
 	functionFilename   = 4
+	functionStartLine  = 5
 )
 
 // Labels of a sample.

@@ -255,6 +255,7 @@ func (w *writer) function(i uint32) uint64 {
 	m.Uint(functionName, w.str(f.Name))
 	m.Uint(functionSystemName, w.str(raw+f.Signature))
 	m.Uint(functionFilename, w.str(f.File))
+	m.Uint(functionStartLine, uint64(max(f.Start, 0)))
 	w.field(profileFunction, m)
 	return w.nextFunc
 }
