@@ -111,6 +111,7 @@ BASE and NEW are profiles in formats that candid reads:
 	fl.StringVar(&f.out.format, "format", "", "`NAME` of the format, if the extension does not say it")
 	fl.BoolVar(&f.out.force, "force", false, "overwrite the file if it is there")
 	f.filter.addReader(cmd, "the `NAME` of the event to compare (default the first that both have)")
+	addMaxMemory(cmd)
 	return cmd
 }
 

@@ -136,7 +136,10 @@ exit code (128+n if signal n ended it), or 125 candid failed, 126 not executable
 	cobra.EnableCommandSorting = false // in the order in which they are needed
 	root.AddCommand(newRecord(), newReport(), newView(), newDiff(), newConvert(), newTop(), newDump(), newPS(), newDoctor(), newVersion(), newPrivileges())
 	root.SetFlagErrorFunc(flagFailure)
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return checkSwallowed(cmd) }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		limitMemory(cmd)
+		return checkSwallowed(cmd)
+	}
 	wrapFlags(root)
 	// The original name of --children was --child.
 	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {

@@ -128,6 +128,7 @@ FILE is a profile in a format that candid reads, '-' is standard input:
 	fl.BoolVar(&raw, "raw", false, rawHelp)
 	fl.BoolVar(&json, "json", false, "print everything as JSON")
 	filter.addReader(cmd, "the `NAME` of the event to show (default the first that has samples)")
+	addMaxMemory(cmd)
 	return cmd
 }
 
@@ -196,6 +197,7 @@ Writes:
 	out.add(cmd)
 	cmd.Flags().BoolVar(&raw, "raw", false, rawHelp)
 	filter.addReader(cmd, "the `NAME` of the only event to keep")
+	addMaxMemory(cmd)
 	return cmd
 }
 

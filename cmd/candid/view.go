@@ -13,6 +13,7 @@ import (
 	"github.com/candid-profiler/candid/internal/filter"
 	"github.com/candid-profiler/candid/internal/format"
 	"github.com/candid-profiler/candid/internal/gctune"
+	"github.com/candid-profiler/candid/internal/memlimit"
 	"github.com/candid-profiler/candid/internal/priority"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/view"
@@ -139,6 +140,7 @@ FILE is a profile in a format that candid reads:
 	fl.BoolVarP(&threads, "threads", "t", false, "give each thread a root of its own in the flame graph")
 	fl.BoolVar(&raw, "raw", false, rawHelp)
 	filter.addReader(cmd, "the `NAME` of the event to show first (default the first that has samples)")
+	addMaxMemory(cmd)
 	return cmd
 }
 
@@ -185,6 +187,7 @@ func serve(cmd *cobra.Command, s *view.Server, open bool, page string) error {
 const untilCtrlC = "candid: the page is there until Ctrl-C is pressed"
 
 func newServer(port int, recordings ...*view.Recording) (*view.Server, error) {
+	memlimit.OnlyMax() // from now on files are read beside requests
 	l, err := view.Listen(port)
 	if err != nil {
 		return nil, err

@@ -21,6 +21,7 @@ import (
 	"github.com/candid-profiler/candid/internal/format/perfscript"
 	"github.com/candid-profiler/candid/internal/format/pprof"
 	"github.com/candid-profiler/candid/internal/format/speedscope"
+	"github.com/candid-profiler/candid/internal/memlimit"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
@@ -54,10 +55,14 @@ type Reading struct {
 	Keep profile.Keep
 	// Overflow takes the samples that exceed what memory may hold; nil: they stay in memory.
 	Overflow profile.Overflow
+
+	meter *memlimit.Meter // watches the memory that the file takes
 }
 
 // Read is the function Read, and also returns how many samples it left out.
 func (how Reading) Read(path string) (p *profile.Profile, left uint64, err error) {
+	how.meter = memlimit.Start()
+	defer how.meter.Stop()
 	b := how.builder(how.Keep)
 	b.LeaveOut(how.Filter)
 	if path == "-" {
@@ -86,6 +91,7 @@ func (how Reading) Read(path string) (p *profile.Profile, left uint64, err error
 func (how Reading) builder(keep profile.Keep) *profile.Builder {
 	b := profile.NewBuilder()
 	b.Keep(keep)
+	b.Limit(how.meter)
 	if how.Overflow != nil {
 		b.Overflow(how.Overflow)
 	}
@@ -107,7 +113,7 @@ func (how Reading) decodeFile(f *os.File, b *profile.Builder) (*profile.Profile,
 	st, err := f.Stat()
 	var head [max(64, jfr.Sniffed)]byte
 	if err == nil && st.IsDir() {
-		return decodeRepository(f.Name(), b)
+		return how.decodeRepository(f.Name(), b)
 	}
 	if err == nil && st.Mode().IsRegular() {
 		written := jfr.WrittenNow(f.Name())
@@ -118,15 +124,17 @@ func (how Reading) decodeFile(f *os.File, b *profile.Builder) (*profile.Profile,
 		n, _ := f.ReadAt(head[:], 0)
 		switch {
 		case jfr.Is(head[:n]):
-			return unfinished(written)(jfr.ReadInto(b, f, st.Size()))
+			how.meter.Size(st.Size())
+			return unfinished(written)(jfr.ReadInto(b, how.meter.ReaderAt(f), st.Size()))
 		case jfr.IsPacked(head[:n]):
 			packed, err := jfr.OpenPacked(f)
 			if err != nil {
 				return nil, err
 			}
+			how.meter.Size(packed.Size())
 			return unfinished(written)(jfr.ReadInto(b, packed, packed.Size()))
 		case perfdata.Is(head[:n]):
-			return perfdata.ReadInto(how.other(), f, st.Size(), st.ModTime())
+			return perfdata.ReadInto(how.other(), how.meter.ReaderAt(f), st.Size(), st.ModTime())
 		}
 	}
 	return how.decode(f, b, MaxUnpacked)
@@ -148,7 +156,7 @@ func unfinished(written bool) func(*profile.Profile, error) (*profile.Profile, e
 }
 
 // decodeRepository reads the directory in which a JVM keeps what it records.
-func decodeRepository(dir string, b *profile.Builder) (*profile.Profile, error) {
+func (how Reading) decodeRepository(dir string, b *profile.Builder) (*profile.Profile, error) {
 	r, err := jfr.OpenRepository(dir)
 	if errors.Is(err, jfr.ErrNoRepository) {
 		return nil, fmt.Errorf("%w: %w", ErrNotRead, err)
@@ -157,7 +165,8 @@ func decodeRepository(dir string, b *profile.Builder) (*profile.Profile, error) 
 		return nil, err
 	}
 	defer r.Close()
-	return jfr.ReadInto(b, r, r.Size())
+	how.meter.Size(r.Size())
+	return jfr.ReadInto(b, how.meter.ReaderAt(r), r.Size())
 }
 
 // Decode reads a profile whose content determines the format.
@@ -166,7 +175,9 @@ func Decode(r io.Reader) (*profile.Profile, error) {
 }
 
 func decode(r io.Reader, limit int64) (*profile.Profile, error) {
-	return Reading{}.decode(r, profile.NewBuilder(), limit)
+	how := Reading{meter: memlimit.Start()}
+	defer how.meter.Stop()
+	return how.decode(r, how.builder(profile.KeepSamples), limit)
 }
 
 // decode reads from r, JFR into b; at most limit bytes if everything must be in memory.
@@ -180,13 +191,16 @@ func (how Reading) decode(r io.Reader, b *profile.Builder, limit int64) (*profil
 		}
 		in = bufio.NewReaderSize(z, sniffed)
 	case isZstd(head):
+		window := windowOf(in)
 		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
 			return nil, cutOff(err)
 		}
 		defer z.Close()
+		how.meter.Window(window)
 		in = bufio.NewReaderSize(unpacked{z}, sniffed)
 	}
+	in = bufio.NewReaderSize(how.meter.Reader(in), sniffed)
 	head, err := in.Peek(sniffed)
 	if err != nil && err != io.EOF {
 		return nil, cutOff(err)
@@ -220,6 +234,7 @@ func (how Reading) decode(r io.Reader, b *profile.Builder, limit int64) (*profil
 			return nil, cutOff(err)
 		}
 		defer all.close()
+		how.meter.Size(all.size)
 		if recording { // head is overwritten by now
 			return unfinished(false)(jfr.ReadInto(b, all, all.size))
 		}
@@ -243,6 +258,16 @@ func (how Reading) decode(r io.Reader, b *profile.Builder, limit int64) (*profil
 // maxWindow is the maximum window of zstd data: the zstd program accepts the same without a further
 // option.
 const maxWindow = 128 << 20
+
+// windowOf returns the size of the window that the beginning of zstd data asks for.
+func windowOf(in *bufio.Reader) int64 {
+	b, _ := in.Peek(zstd.HeaderMaxSize)
+	var h zstd.Header
+	if h.Decode(b) != nil || h.Skippable {
+		return 0
+	}
+	return int64(min(h.WindowSize, maxWindow))
+}
 
 // isZstd reports whether a file with this beginning is compressed by zstd.
 func isZstd(head []byte) bool {

@@ -1,6 +1,12 @@
 package profile
 
-import "runtime"
+import (
+	"math"
+	"runtime"
+	"unsafe"
+
+	"github.com/candid-profiler/candid/internal/memlimit"
+)
 
 // Builder makes a Profile sample by sample, deduplicating as it goes. Strings, functions, frames
 // and stacks that are added twice are stored once.
@@ -31,7 +37,35 @@ type Builder struct {
 	logs      []*sampleLog // of tracks, in the order of their first samples
 	track     *sampleLog   // the latest one, of trackOf; nil: none
 	trackOf   Track
+
+	// Functions, frames and nodes may be added by one goroutine while another adds samples and
+	// threads.
+	meter        *memlimit.Meter
+	shape, taken memlimit.Gate
 }
+
+// Limit sets, before anything is added, what watches the memory that the profile takes. When it
+// takes too much, Err says so and nothing more is added: what is added then is what was there first.
+func (b *Builder) Limit(m *memlimit.Meter) {
+	b.meter, b.shape, b.taken = m, m.Gate(), m.Gate()
+}
+
+// Meter returns what Limit set; nil: nothing.
+func (b *Builder) Meter() *memlimit.Meter { return b.meter }
+
+// Room returns how many more samples a reader may make of the counts in a file. It depends on the
+// file and on Keep only.
+func (b *Builder) Room() int {
+	if b.keep >= KeepSums || b.room != nil && b.keep != KeepSamples {
+		return math.MaxInt
+	}
+	// At the end each sample is there packed and unpacked, and half of the memory is for others.
+	const each = 2 * int64(unsafe.Sizeof(Sample{})+maxLogged/2)
+	return int(b.meter.Allowance()/each) - b.Samples()
+}
+
+// Err returns the error if the profile takes too much memory.
+func (b *Builder) Err() error { return b.meter.Err() }
 
 // NewBuilder returns a Builder of an empty profile.
 func NewBuilder() *Builder {
@@ -72,6 +106,9 @@ func (b *Builder) Finish() *Profile {
 	b.nodes = &Trie{n: b.nodes.n}
 	if len(b.p.Nodes) > 1<<18 {
 		runtime.GC()
+	}
+	if n := b.slept.n + b.log.n; b.keep == KeepSamples && b.meter.Room(n*int(unsafe.Sizeof(Sample{}))) != nil {
+		return b.p
 	}
 	if b.keep != KeepSamples {
 		b.finish()
@@ -121,20 +158,28 @@ func (b *Builder) Syscall(name string) uint16 {
 }
 
 // Func returns the index of f in Funcs.
-func (b *Builder) Func(f Func) uint32 { return b.funcs.place(&b.p.Funcs, f) }
+func (b *Builder) Func(f Func) uint32 { return b.funcs.place(&b.p.Funcs, f, b.meter) }
 
 // Frame returns the index of f in Frames.
-func (b *Builder) Frame(f Frame) uint32 { return b.frames.place(&b.p.Frames, f) }
+func (b *Builder) Frame(f Frame) uint32 { return b.frames.place(&b.p.Frames, f, b.meter) }
 
 // Node returns the index of the stack that is parent's with frame called from it. It does not
 // allocate for a stack that is known. There are at most 2^32-1.
-func (b *Builder) Node(parent, frame uint32) uint32 { return b.nodes.Child(parent, frame) }
+func (b *Builder) Node(parent, frame uint32) uint32 {
+	if b.shape.Pass() != nil {
+		return RootNode
+	}
+	return b.nodes.Child(parent, frame)
+}
 
 // Thread returns the index of a thread in Threads, and adds it with name if it is new.
 func (b *Builder) Thread(pid, tid int, name string) uint32 {
 	k := [2]int{pid, tid}
 	i, ok := b.thread[k]
 	if !ok {
+		if b.taken.Pass() != nil && len(b.p.Threads) > 0 {
+			return 0
+		}
 		i = uint32(len(b.p.Threads))
 		b.p.Threads = append(b.p.Threads, Thread{PID: pid, TID: tid, Name: name, OSName: name})
 		b.thread[k] = i
@@ -172,6 +217,7 @@ func (b *Builder) NewThread(pid, tid int, name string) uint32 {
 // Add appends a sample, unless LeaveOut excludes it.
 func (b *Builder) Add(s Sample) {
 	switch {
+	case b.taken.Pass() != nil:
 	case b.early != nil && !b.early.takes(b, &s):
 	case b.keep == KeepSamples:
 		b.log.add(s)

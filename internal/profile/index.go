@@ -1,6 +1,10 @@
 package profile
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+
+	"github.com/candid-profiler/candid/internal/memlimit"
+)
 
 // index finds a value's place in a list that only grows, in a quarter of the memory of a map, which
 // would hold every value a second time.
@@ -9,8 +13,8 @@ type index[T comparable] struct {
 	table []uint32 // open addressing: place+1, 0 is free
 }
 
-// place returns v's place in list, and adds v if it is new.
-func (x *index[T]) place(list *[]T, v T) uint32 {
+// place returns v's place in list, and adds v if it is new and m permits it; else it returns 0.
+func (x *index[T]) place(list *[]T, v T, m *memlimit.Meter) uint32 {
 	if 2*(len(*list)+1) > len(x.table) {
 		x.grow(*list)
 	}
@@ -22,7 +26,9 @@ func (x *index[T]) place(list *[]T, v T) uint32 {
 		}
 	}
 	i := uint32(len(*list))
-	*list = append(*list, v)
+	if *list = memlimit.Append(m, *list, v); len(*list) == int(i) {
+		return 0
+	}
 	x.table[h] = i + 1
 	return i
 }

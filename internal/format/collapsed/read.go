@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/candid-profiler/candid/internal/memlimit"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -41,7 +42,7 @@ func ReadInto(b *profile.Builder, r io.Reader) (*profile.Profile, error) {
 	b.Meta().Notes = []string{"collapsed files do not keep what was lost, nor which stacks are stitched or guessed"}
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, maxLine)
-	rd := reader{b: b, frames: map[string]uint32{}}
+	rd := reader{b: b, gate: b.Meter().Gate(), frames: map[string]uint32{}}
 	n := 1
 	for ; in.Scan(); n++ {
 		text := strings.TrimSpace(in.Text())
@@ -64,7 +65,7 @@ func ReadInto(b *profile.Builder, r io.Reader) (*profile.Profile, error) {
 	if rd.merged {
 		p.Meta.Notes = append(p.Meta.Notes, "the file's samples are too many to count one by one: some stacks are one sample with all their weight")
 	}
-	if err := p.Check(); err != nil {
+	if err := cmp.Or(b.Err(), p.Check()); err != nil {
 		return nil, fmt.Errorf("read collapsed stacks: %w", err)
 	}
 	return p, nil
@@ -72,6 +73,7 @@ func ReadInto(b *profile.Builder, r io.Reader) (*profile.Profile, error) {
 
 type reader struct {
 	b      *profile.Builder
+	gate   memlimit.Gate
 	frames map[string]uint32
 	merged bool
 	sums   map[stack]uint64 // for lines that are not unfolded
@@ -119,6 +121,9 @@ func (r *reader) line(text string) error {
 			if name != "" {
 				s.Node = r.b.Node(s.Node, r.frame(name))
 			}
+			if err := r.gate.Pass(); err != nil {
+				return err
+			}
 		}
 	}
 	return r.add(s, count)
@@ -144,7 +149,7 @@ func (r *reader) add(s profile.Sample, count uint64) error {
 	if r.b.Samples() >= maxSamples || r.b.Nodes() > maxNodes {
 		return errTooLarge
 	}
-	room := max(maxUnfolded-r.b.Samples(), 0)
+	room := max(min(maxUnfolded-r.b.Samples(), r.b.Room()), 0)
 	if room == 0 || count > 1 && count > uint64(room)/4 {
 		if r.sums == nil {
 			r.sums = map[stack]uint64{}
@@ -164,7 +169,7 @@ func (r *reader) add(s profile.Sample, count uint64) error {
 	for range count {
 		r.b.Add(s)
 	}
-	return nil
+	return r.b.Err()
 }
 
 var errTooMuch = errors.New("a stack's counts come to more than 2^64")

@@ -91,7 +91,7 @@ func TestParts(t *testing.T) {
 // description of types, and that description.
 func parts(t testing.TB, data []byte) (pools, events, metadata []byte) {
 	t.Helper()
-	r := &reader{in: bytes.NewReader(data), size: int64(len(data))}
+	r := &reader{in: bytes.NewReader(data), size: int64(len(data)), b: profile.NewBuilder()}
 	c, err := r.header(0)
 	if err != nil {
 		t.Fatal(err)

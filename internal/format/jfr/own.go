@@ -1,6 +1,7 @@
 package jfr
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -50,14 +51,27 @@ func (r *reader) ownConstants(c *chunk) error {
 	o := &c.pools.own
 	kinds := named(c, &o.frameKinds, profile.KindByName)
 	provs := named(c, &o.provenances, provenanceByName)
-	o.functions.each(func(id uint64, f [7]uint64) { o.funcOf.put(id, r.ownFunction(c, id, &f)) })
 	var err error
+	gate := r.b.Meter().Gate()
+	o.functions.each(func(id uint64, f [7]uint64) {
+		if err == nil {
+			err = gate.Pass()
+			o.funcOf.put(id, r.ownFunction(c, id, &f))
+		}
+	})
+	if err != nil {
+		return err
+	}
 	o.frames.each(func(id uint64, f [7]uint64) {
 		fn, ok := o.funcOf.get(f[0])
 		if !ok {
 			err = fmt.Errorf("%w: frame %d is of function %d, which is not there", ErrMalformed, id, f[0])
 			return
 		}
+		if err != nil {
+			return
+		}
+		err = gate.Pass()
 		o.frameOf.put(id, r.b.Frame(profile.Frame{
 			Func: fn, Line: int32(f[1]), BCI: int32(f[2]) - 1, Kind: kinds[f[3]], Prov: provs[f[4]], Flags: walk.FrameFlags(f[5]), Addr: f[6],
 		}))
@@ -71,7 +85,7 @@ func (r *reader) ownConstants(c *chunk) error {
 		}
 	}
 	for i := range o.stackRuns {
-		if err := o.ofStacks(&o.stackRuns[i]); err != nil {
+		if err := cmp.Or(o.ofStacks(&o.stackRuns[i]), r.b.Meter().Check()); err != nil {
 			return err
 		}
 	}
@@ -143,6 +157,7 @@ func (r *reader) nodes(o *ownPools, u *run) error {
 		b = b[n:]
 		return v
 	}
+	gate := r.b.Meter().Gate()
 	for id := u.first; len(b) > 0; {
 		parent, ok := o.node(number())
 		n := number()
@@ -153,6 +168,9 @@ func (r *reader) nodes(o *ownPools, u *run) error {
 			f, ok := o.frameOf.get(number())
 			if !ok {
 				return fmt.Errorf("%w: node %d has a frame that is not there", ErrMalformed, id)
+			}
+			if err := gate.Pass(); err != nil {
+				return err
 			}
 			parent = r.b.Node(parent, f)
 			o.nodes.put(id, parent)

@@ -1,6 +1,7 @@
 package jfr
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,21 +10,35 @@ import (
 )
 
 // table holds constants by number. Numbers mostly run from 1 on: a list holds those that do, and is
-// never much longer than the number of constants.
+// never much longer than the number of constants. It is in pages, so that it grows without copying.
 type table[T any] struct {
-	list []T
-	have []bool
-	rest map[uint64]T
-	n    uint64 // constants that were put
+	pages []*tablePage[T]
+	rest  map[uint64]T
+	n     uint64 // constants that were put
+}
+
+const (
+	tableBits = 6 // log2 of how many constants a page holds
+	tableMask = 1<<tableBits - 1
+)
+
+type tablePage[T any] struct {
+	list [1 << tableBits]T
+	have [1 << tableBits]bool
 }
 
 func (t *table[T]) put(id uint64, v T) {
-	if t.n++; id < 4*t.n+1<<12 { // a file may have a great many chunks with few constants
-		for uint64(len(t.list)) <= id {
-			var zero T
-			t.list, t.have = append(t.list, zero), append(t.have, false)
+	// A file may have a great many chunks with few constants, so the pages are made as they are
+	// needed.
+	if t.n++; id < 4*t.n+1<<12 {
+		at := id >> tableBits
+		for uint64(len(t.pages)) <= at {
+			t.pages = append(t.pages, nil)
 		}
-		t.list[id], t.have[id] = v, true
+		if t.pages[at] == nil {
+			t.pages[at] = new(tablePage[T])
+		}
+		t.pages[at].list[id&tableMask], t.pages[at].have[id&tableMask] = v, true
 		return
 	}
 	if t.rest == nil {
@@ -33,17 +48,21 @@ func (t *table[T]) put(id uint64, v T) {
 }
 
 func (t *table[T]) get(id uint64) (T, bool) {
-	if id < uint64(len(t.list)) && t.have[id] {
-		return t.list[id], true
+	if at := id >> tableBits; at < uint64(len(t.pages)) {
+		if p := t.pages[at]; p != nil && p.have[id&tableMask] {
+			return p.list[id&tableMask], true
+		}
 	}
 	v, ok := t.rest[id]
 	return v, ok
 }
 
 func (t *table[T]) each(visit func(id uint64, v T)) {
-	for i, v := range t.list {
-		if t.have[i] {
-			visit(uint64(i), v)
+	for at, p := range t.pages {
+		for i := 0; p != nil && i < len(p.list); i++ {
+			if p.have[i] {
+				visit(uint64(at)<<tableBits|uint64(i), p.list[i])
+			}
 		}
 	}
 	// Sorted by number, so that a file yields the same profile each time.
@@ -263,6 +282,7 @@ func (r *reader) checkpoint(c *chunk, b []byte) error {
 	p, rs := &c.pools, &r.readers
 	var rec record
 	kept := false
+	gate := r.b.Meter().Gate()
 	for range cur.count() {
 		typ := cur.long()
 		n := cur.count()
@@ -274,8 +294,8 @@ func (r *reader) checkpoint(c *chunk, b []byte) error {
 			for range n {
 				id := cur.long()
 				t := cur.text()
-				if cur.err != nil {
-					return cur.err
+				if err := cmp.Or(cur.err, gate.Pass()); err != nil {
+					return err
 				}
 				p.strings.put(id, t)
 			}
@@ -288,8 +308,8 @@ func (r *reader) checkpoint(c *chunk, b []byte) error {
 			for range n {
 				id := cur.long()
 				data := cur.data()
-				if cur.err != nil {
-					return cur.err
+				if err := cmp.Or(cur.err, gate.Pass()); err != nil {
+					return err
 				}
 				*to = append(*to, run{id, data})
 			}
@@ -299,8 +319,8 @@ func (r *reader) checkpoint(c *chunk, b []byte) error {
 				id := cur.long()
 				p.traces.put(id, place{uint32(len(p.checkpoints)), uint32(cur.pos)})
 				rs.trace.plan.skip(cur)
-				if cur.err != nil {
-					return cur.err
+				if err := cmp.Or(cur.err, gate.Pass()); err != nil {
+					return err
 				}
 			}
 			kept = true
@@ -317,8 +337,8 @@ func (r *reader) checkpoint(c *chunk, b []byte) error {
 			rec = record{}
 			id := cur.long()
 			reader.slots.read(cur, &rec)
-			if cur.err != nil {
-				return cur.err
+			if err := cmp.Or(cur.err, gate.Pass()); err != nil {
+				return err
 			}
 			reader.put(p, id, &rec)
 		}

@@ -28,7 +28,7 @@ func ReadInto(b *profile.Builder, in io.ReaderAt, size int64) (*profile.Profile,
 		return nil, fmt.Errorf("read jfr: %w", err)
 	}
 	p := r.finish()
-	if err := p.Check(); err != nil {
+	if err := cmp.Or(b.Err(), p.Check()); err != nil {
 		return nil, fmt.Errorf("read jfr: %w", err)
 	}
 	return p, nil
@@ -184,7 +184,11 @@ func (r *reader) eventIn(room func(n int64) []byte, c *chunk, at int64, limit in
 	if head.err != nil || size <= int64(head.pos) || size > c.size-at {
 		return nil, 0, fmt.Errorf("%w: the event at byte %d has %d bytes", ErrMalformed, at, size)
 	}
-	b := room(max(min(size, limit)-int64(head.pos), 0))
+	n := max(min(size, limit)-int64(head.pos), 0)
+	if err := r.b.Meter().Room(int(n)); err != nil {
+		return nil, 0, err
+	}
+	b := room(n)
 	if _, err := r.in.ReadAt(b, c.base+at+int64(head.pos)); err != nil {
 		return nil, 0, err
 	}
@@ -270,7 +274,7 @@ func (r *reader) types(c *chunk) (bool, error) {
 		return false, fmt.Errorf("%w: %d bytes of types", ErrMalformed, size)
 	}
 	if !bytes.Equal(b, r.metadata) {
-		schema, err := readMetadata(b)
+		schema, err := readMetadata(b, r.b.Meter())
 		if err != nil || !schema.hasEvents() { // a page that candid appended
 			return false, err
 		}
@@ -296,6 +300,7 @@ func (r *reader) events(c *chunk, from, to int64) error {
 	limit := cmp.Or(c.limit, c.size)
 	r.window.end = c.base + limit
 	var cur cursor
+	gate := r.b.Meter().Gate()
 	for at := from; at < to; {
 		head, err := r.window.at(c.base+at, int(min(limit-at, 2*maxLong)))
 		if err != nil {
@@ -319,6 +324,9 @@ func (r *reader) events(c *chunk, from, to int64) error {
 			}
 			pos := cur.pos
 			cur = cursor{b: b, pos: pos}
+			if err := gate.Pass(); err != nil {
+				return err
+			}
 			if err := h.read(r, c, h, &cur); err != nil {
 				if r.readers.ours && at > c.checkpoint && errors.Is(err, errNotThere) {
 					return nil
@@ -370,6 +378,9 @@ func (r *reader) finish() *profile.Profile {
 		m.Notes = append(m.Notes, fmt.Sprintf("the file is cut off: %d bytes at its end are missing, or belong to nothing", r.cut))
 	}
 	p := r.b.Finish()
+	if r.b.Err() != nil {
+		return p // which is not used
+	}
 	r.placeObservations(p)
 	if len(r.own.events) > 0 {
 		p.Events, p.Losses, p.Syscalls = r.own.events, r.own.losses, r.own.syscalls

@@ -3,6 +3,8 @@ package jfr
 import (
 	"fmt"
 	"strconv"
+
+	"github.com/candid-profiler/candid/internal/memlimit"
 )
 
 // Limits of the types that a file may describe. The JDK's files have some 200 types of at most 60
@@ -38,7 +40,7 @@ type schema struct {
 }
 
 // readMetadata reads the content of a metadata event after its size.
-func readMetadata(b []byte) (*schema, error) {
+func readMetadata(b []byte, meter *memlimit.Meter) (*schema, error) {
 	c := &cursor{b: b}
 	if typ := c.long(); c.err == nil && typ != typeMetadata {
 		return nil, fmt.Errorf("%w: an event of type %d where its types should be described", ErrMalformed, typ)
@@ -46,11 +48,13 @@ func readMetadata(b []byte) (*schema, error) {
 	c.long() // start
 	c.long() // duration
 	c.long() // number
-	table := make([]string, c.count())
-	for i := range table {
-		table[i] = c.text().s
+	m := &metadataReader{c: c, meter: meter, gate: meter.Gate()}
+	for range c.count() {
+		if err := m.gate.Pass(); err != nil {
+			return nil, err
+		}
+		m.table = memlimit.Append(meter, m.table, c.text().s)
 	}
-	m := &metadataReader{c: c, table: table}
 	root := m.element(0)
 	if c.err != nil {
 		return nil, fmt.Errorf("its types: %w", c.err)
@@ -70,6 +74,8 @@ func readMetadata(b []byte) (*schema, error) {
 
 type metadataReader struct {
 	c     *cursor
+	meter *memlimit.Meter
+	gate  memlimit.Gate
 	table []string
 	n     int
 }
@@ -90,7 +96,14 @@ func (m *metadataReader) element(depth int) *element {
 		return e
 	}
 	for range m.c.count() {
-		e.attrs = append(e.attrs, m.text(), m.text())
+		if err := m.gate.Pass(); err != nil {
+			m.c.fail(err)
+			break
+		}
+		e.attrs = append(memlimit.Append(m.meter, e.attrs, m.text()), m.text())
+	}
+	if err := m.gate.Pass(); err != nil {
+		m.c.fail(err)
 	}
 	for range m.c.count() {
 		if m.c.err != nil {

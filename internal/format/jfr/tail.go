@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/candid-profiler/candid/internal/memlimit"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
@@ -26,6 +27,7 @@ type Tail struct {
 func NewTail(in io.ReaderAt) *Tail {
 	// The header of the chunk that is being written says how much of the file is valid.
 	t := &Tail{r: reader{in: in, size: math.MaxInt64 / 2, b: profile.NewBuilder(), window: window{in: in}}}
+	t.r.b.Limit(memlimit.Whole())
 	t.r.take = func(s profile.Sample) { t.fresh = append(t.fresh, s) }
 	return t
 }

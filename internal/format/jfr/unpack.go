@@ -301,6 +301,7 @@ func (r *reader) packedPart(p Packed, c *chunk, from int64) error {
 		if off = part.next; part.b == nil {
 			continue
 		}
+		r.b.Meter().Saw(len(part.b))
 		at := part.at - c.base
 		if part.hint > 0 {
 			c.checkpoint, c.known = at+part.hint, at
@@ -344,7 +345,11 @@ func (r *reader) packedChunk(p Packed, c *chunk) error {
 		if err != nil {
 			return err
 		}
+		r.b.Meter().Saw(len(part.b))
 		off = part.next
+		if err := r.b.Meter().Room(len(part.b)); err != nil {
+			return err
+		}
 		events = append(events, part.events()...)
 		if part.hint > 0 {
 			at := part.at - c.base

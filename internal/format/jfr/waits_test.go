@@ -22,7 +22,7 @@ type seen struct {
 // samplesSeen returns the samples of a file in its order.
 func samplesSeen(t *testing.T, b []byte) (all []seen) {
 	t.Helper()
-	r := &reader{in: &file{b: b}, size: int64(len(b))}
+	r := &reader{in: &file{b: b}, size: int64(len(b)), b: profile.NewBuilder()}
 	for base := int64(0); base < r.size; {
 		c, err := r.header(base)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/memlimit"
 	"github.com/candid-profiler/candid/internal/safeopen"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/target"
@@ -21,6 +22,9 @@ type files struct {
 	same    bool      // the recording was made on this machine
 	written time.Time // when the recording was finished; zero: not known
 	missing map[string]string
+
+	meter     *memlimit.Meter
+	permitted int64 // bytes that meter was asked to permit
 }
 
 // file is what a recording contains about a file.
@@ -110,7 +114,23 @@ func (fs *files) try(path string, want file) (*os.File, error) {
 		f.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	fs.permit(f)
 	return f, nil
+}
+
+// What naming by files of this machine may take besides: tables of symbols and of unwind rules are
+// as large as the files, which have nothing to do with the size of the recording.
+const (
+	mostPerFile  = 64 << 20
+	mostForFiles = 512 << 20
+)
+
+func (fs *files) permit(f *os.File) {
+	if st, err := f.Stat(); err == nil && fs.permitted < mostForFiles {
+		n := min(2*st.Size(), mostPerFile)
+		fs.permitted += n
+		fs.meter.Permit(n)
+	}
 }
 
 // check returns an error unless f is the file that was mapped.

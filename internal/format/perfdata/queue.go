@@ -36,7 +36,7 @@ func (q *queue) put(time uint64, rec record, a *attr) {
 	n := copy(q.room, rec.body)
 	rec.body, q.room = q.room[:n:n], q.room[n:]
 	q.seq++
-	q.list = append(q.list, queued{time, q.seq, rec, a})
+	q.list = append(q.list, queued{time, q.seq, rec, a}) // some 100 bytes for a record of 8 or more
 	q.bytes += n + 64
 	q.youngest = max(q.youngest, time)
 }

@@ -2,11 +2,13 @@ package perfdata
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"time"
 
+	"github.com/candid-profiler/candid/internal/memlimit"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/symbol"
 	"github.com/candid-profiler/candid/internal/walk"
@@ -78,6 +80,7 @@ func ReadStream(b *profile.Builder, in io.Reader, written time.Time) (*profile.P
 
 type reader struct {
 	b     *profile.Builder
+	gate  memlimit.Gate
 	attrs []*attr
 	byID  map[uint64]*attr
 	about about
@@ -108,9 +111,9 @@ type reader struct {
 }
 
 func newReader(b *profile.Builder, written time.Time) *reader {
-	r := &reader{b: b, byID: map[uint64]*attr{}}
+	r := &reader{b: b, gate: b.Meter().Gate(), byID: map[uint64]*attr{}}
 	r.files.init()
-	r.files.written = written
+	r.files.written, r.files.meter = written, b.Meter()
 	r.procs.init(r)
 	return r
 }
@@ -126,7 +129,7 @@ func (r *reader) done(err error) (*profile.Profile, error) {
 		return nil, fmt.Errorf("read perf.data: %w", err)
 	}
 	p := r.finish()
-	if err := p.Check(); err != nil {
+	if err := cmp.Or(r.b.Err(), p.Check()); err != nil {
 		return nil, fmt.Errorf("read perf.data: %w", err)
 	}
 	return p, nil
@@ -148,6 +151,9 @@ func (r *reader) file(in io.ReaderAt, size int64, head []byte) error {
 	section := func(off, n, limit uint64) ([]byte, error) {
 		if n > limit || off > uint64(size) || n > uint64(size)-off {
 			return nil, fmt.Errorf("%w: %d bytes at %d of %d", ErrMalformed, n, off, size)
+		}
+		if err := r.b.Meter().Room(int(n)); err != nil {
+			return nil, err
 		}
 		b := make([]byte, n)
 		_, err := in.ReadAt(b, int64(off))
@@ -215,7 +221,7 @@ func (r *reader) stream(in io.Reader) error {
 }
 
 func (r *reader) records(in io.Reader) error {
-	cut, err := each(newRecordReader(in), r.record)
+	cut, err := each(newRecordReader(in), r.b.Meter(), r.record)
 	if err != nil {
 		return err
 	}

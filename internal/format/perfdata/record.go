@@ -9,6 +9,9 @@ import (
 
 // record handles one record in the order of the file.
 func (r *reader) record(rec record) error {
+	if err := r.gate.Pass(); err != nil {
+		return err
+	}
 	if rec.typ >= firstOwn {
 		return r.own(rec)
 	}
@@ -110,6 +113,9 @@ const (
 
 // happened handles a record in the order of time.
 func (r *reader) happened(q *queued) error {
+	if err := r.gate.Pass(); err != nil {
+		return err
+	}
 	body := q.rec.body
 	if q.rec.typ != recordSample {
 		body = body[:len(body)-min(q.attr.sampleIDSize(), len(body))]

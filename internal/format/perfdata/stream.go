@@ -7,6 +7,8 @@ import (
 	"io"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/candid-profiler/candid/internal/memlimit"
 )
 
 // record is one record. Its body is valid until the next one is read.
@@ -146,7 +148,7 @@ func (u *unpacker) take(rec record) bool {
 
 // each calls f for every record of the stream, including those that are packed in others. A
 // recording that was cut off ends where it was cut: then cutOff is true.
-func each(rr *recordReader, f func(record) error) (cutOff bool, err error) {
+func each(rr *recordReader, m *memlimit.Meter, f func(record) error) (cutOff bool, err error) {
 	for {
 		rec, err := rr.next()
 		switch {
@@ -159,7 +161,7 @@ func each(rr *recordReader, f func(record) error) (cutOff bool, err error) {
 		}
 		u := &unpacker{rr: rr}
 		if u.take(rec) {
-			return u.each(f)
+			return u.each(m, f)
 		}
 		if err := f(rec); err != nil {
 			return false, err
@@ -169,13 +171,13 @@ func each(rr *recordReader, f func(record) error) (cutOff bool, err error) {
 
 // each continues after the first compressed record: from there on everything is one compressed
 // stream, which perf never ends.
-func (u *unpacker) each(f func(record) error) (cutOff bool, err error) {
+func (u *unpacker) each(m *memlimit.Meter, f func(record) error) (cutOff bool, err error) {
 	z, err := zstd.NewReader(u, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true))
 	if err != nil {
 		return false, err
 	}
 	defer z.Close()
-	inner := newRecordReader(io.LimitReader(z, maxUnpacked))
+	inner := newRecordReader(io.LimitReader(m.Reader(z), maxUnpacked))
 	for {
 		rec, err := inner.next()
 		if err == nil {

@@ -6,12 +6,14 @@ package perfscript
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 
+	"github.com/candid-profiler/candid/internal/memlimit"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -62,7 +64,7 @@ func Read(r io.Reader) (*profile.Profile, error) { return ReadInto(profile.NewBu
 
 // ReadInto is Read with an empty Builder of the caller, which may keep samples differently.
 func ReadInto(b *profile.Builder, r io.Reader) (*profile.Profile, error) {
-	rd := reader{b: b, frames: map[string]frame{}, threads: map[string]who{}, events: map[string]int{}}
+	rd := reader{b: b, gate: b.Meter().Gate(), frames: map[string]frame{}, threads: map[string]who{}, events: map[string]int{}}
 	in := bufio.NewReaderSize(r, maxLine)
 	for n := 1; ; n++ {
 		line, err := in.ReadSlice('\n')
@@ -79,11 +81,11 @@ func ReadInto(b *profile.Builder, r io.Reader) (*profile.Profile, error) {
 			break
 		}
 	}
-	if err := rd.flush(); err != nil {
+	if err := cmp.Or(rd.flush(), b.Err()); err != nil {
 		return nil, fmt.Errorf("read perf script: %w", err)
 	}
 	p := rd.finish()
-	if err := p.Check(); err != nil {
+	if err := cmp.Or(b.Err(), p.Check()); err != nil {
 		return nil, fmt.Errorf("read perf script: %w", err)
 	}
 	return p, nil
@@ -91,6 +93,7 @@ func ReadInto(b *profile.Builder, r io.Reader) (*profile.Profile, error) {
 
 type reader struct {
 	b       *profile.Builder
+	gate    memlimit.Gate
 	frames  map[string]frame // by the whole line
 	threads map[string]who   // by the beginning of a line
 	events  map[string]int   // indices of kinds
@@ -244,6 +247,9 @@ func (r *reader) source(line []byte) bool {
 func (r *reader) flush() error {
 	if !r.open {
 		return nil
+	}
+	if err := r.gate.Pass(); err != nil {
+		return err
 	}
 	if r.b.Single() >= maxSamples || r.b.Nodes() > maxNodes || len(r.b.Threads()) > maxThreads || len(r.b.Frames()) > maxFrames {
 		return errTooLarge

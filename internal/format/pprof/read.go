@@ -1,14 +1,17 @@
 package pprof
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path"
 	"strings"
 	"time"
+	"unsafe"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/candid-profiler/candid/internal/memlimit"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/walk"
 )
@@ -31,6 +34,7 @@ func Parse(data []byte) (*profile.Profile, error) { return ParseInto(profile.New
 func ParseInto(b *profile.Builder, data []byte) (*profile.Profile, error) {
 	r := &reader{
 		b:         b,
+		gate:      b.Meter().Gate(),
 		p:         b.Profile(),
 		functions: map[uint64]uint32{},
 		mappings:  map[uint64]place{},
@@ -40,7 +44,7 @@ func ParseInto(b *profile.Builder, data []byte) (*profile.Profile, error) {
 		return nil, fmt.Errorf("read pprof: %w", err)
 	}
 	p := b.Finish()
-	if err := p.Check(); err != nil {
+	if err := cmp.Or(b.Err(), p.Check()); err != nil {
 		return nil, fmt.Errorf("read pprof: %w", err)
 	}
 	return p, nil
@@ -83,6 +87,7 @@ func (t *locationTable) get(id uint64) []uint32 {
 
 type reader struct {
 	b       *profile.Builder
+	gate    memlimit.Gate
 	p       *profile.Profile // b's, without nodes and samples until the end
 	ours    bool
 	strings []string
@@ -115,14 +120,27 @@ func (r *reader) text(i uint64) string {
 // parse reads the file several times: its parts may be in any order, and keeping them all would
 // take many times the file's size.
 func (r *reader) parse(data []byte) error {
+	n := 0
 	c := cursor{rest: data}
 	for c.next() {
 		if c.field == profileStringTable {
-			r.strings = append(r.strings, strings.ToValidUTF8(string(c.data), "\uFFFD"))
+			n++
 		}
 	}
 	if c.err != nil {
 		return c.err
+	}
+	if err := r.b.Meter().Room(n * int(unsafe.Sizeof(""))); err != nil {
+		return err
+	}
+	r.strings = make([]string, 0, n)
+	for c = (cursor{rest: data}); c.next(); {
+		if c.field == profileStringTable {
+			if err := r.gate.Pass(); err != nil {
+				return err
+			}
+			r.strings = append(r.strings, strings.ToValidUTF8(string(c.data), "\uFFFD"))
+		}
 	}
 	if len(r.strings) == 0 {
 		return ErrWire
@@ -143,7 +161,7 @@ func (r *reader) parse(data []byte) error {
 			if c.field != step.field {
 				continue
 			}
-			if err := step.read(c.data); err != nil {
+			if err := cmp.Or(r.gate.Pass(), step.read(c.data)); err != nil {
 				return err
 			}
 		}
@@ -166,6 +184,9 @@ func (r *reader) head(data []byte) error {
 			if err != nil {
 				return err
 			}
+			if len(r.types) == maxTypes {
+				return fmt.Errorf("its samples have more than %d values", maxTypes)
+			}
 			r.types = append(r.types, profile.NamedEvent(name, unit, 0))
 		case profilePeriodType:
 			name, _, err := r.valueType(c.data)
@@ -184,7 +205,11 @@ func (r *reader) head(data []byte) error {
 		case profileDefaultSampleType:
 			r.defaultType = r.text(c.value)
 		case profileComment:
-			for _, i := range c.numbers(nil) {
+			r.ids, _ = c.numbers(r.ids[:0], maxComments)
+			for _, i := range r.ids {
+				if len(lines) == maxComments {
+					break
+				}
 				if line := r.text(i); !silentRemark(line) {
 					lines = append(lines, line)
 				}
@@ -321,11 +346,16 @@ func (r *reader) function(data []byte) error {
 	if raw != f.Name {
 		f.Raw = raw
 	}
-	if c.err == nil {
-		r.functions[id] = uint32(len(r.funcs))
-		r.funcs = append(r.funcs, f)
+	if c.err != nil {
+		return c.err
 	}
-	return c.err
+	if at, ok := r.functions[id]; ok {
+		r.funcs[at] = f
+		return nil
+	}
+	r.functions[id] = uint32(len(r.funcs))
+	r.funcs = memlimit.Append(r.b.Meter(), r.funcs, f)
+	return r.b.Err()
 }
 
 func (r *reader) location(data []byte) error {
@@ -359,7 +389,10 @@ func (r *reader) location(data []byte) error {
 			if lc.err != nil {
 				return lc.err
 			}
-			lines = append(lines, l)
+			lines = memlimit.Append(r.b.Meter(), lines, l)
+			if err := r.gate.Pass(); err != nil {
+				return err
+			}
 		}
 	}
 	if c.err != nil {
@@ -373,6 +406,9 @@ func (r *reader) location(data []byte) error {
 	}
 	frames := make([]uint32, 0, len(lines))
 	for i, l := range lines {
+		if err := r.gate.Pass(); err != nil {
+			return err
+		}
 		f := profile.Func{Name: "[unknown]", NoName: true}
 		if at, ok := r.functions[l.function]; ok {
 			f = r.funcs[at]

@@ -10,6 +10,15 @@ import (
 
 var errTooLarge = errors.New("the file holds more than candid reads: 32 million stack nodes or 16 million stacks")
 
+// maxStack bounds the depth of a stack: async-profiler has 2048 frames, candid at most some 3000.
+const maxStack = 1 << 16
+
+// maxTypes bounds how many values samples have, and maxComments how many remarks a file has.
+const (
+	maxTypes    = 1 << 10
+	maxComments = 1 << 12
+)
+
 // maxSkid is more than the number of functions that call each other to enable interrupts.
 const maxSkid = 8
 
@@ -24,9 +33,12 @@ func (r *reader) sample(data []byte) error {
 	for c.next() {
 		switch c.field {
 		case sampleLocation:
-			r.ids = c.numbers(r.ids)
+			var more bool
+			if r.ids, more = c.numbers(r.ids, maxStack); more {
+				s.End = walk.EndTruncated
+			}
 		case sampleValue:
-			r.values = c.numbers(r.values)
+			r.values, _ = c.numbers(r.values, maxTypes)
 		case sampleLabel:
 			if err := r.label(c.data, &s, &key, &event, &kind); err != nil {
 				return err
@@ -41,6 +53,12 @@ func (r *reader) sample(data []byte) error {
 		frames := r.locations.get(r.ids[i])
 		for j := len(frames) - 1; j >= 0; j-- {
 			node = r.b.Node(node, frames[j])
+		}
+		if r.b.Nodes() > maxNodes {
+			return errTooLarge
+		}
+		if err := r.gate.Pass(); err != nil {
+			return err
 		}
 	}
 	if r.ours && len(r.skids) <= maxSkid {
@@ -88,6 +106,11 @@ func (r *reader) sample(data []byte) error {
 	return r.add(s, count, 0)
 }
 
+// unfold returns how many more samples counts may be unfolded into.
+func (r *reader) unfold() int {
+	return max(min(maxUnfolded-r.b.Samples(), r.b.Room()), 0)
+}
+
 // add adds count samples with weight in total.
 func (r *reader) add(s profile.Sample, count, weight uint64) error {
 	if r.b.Samples() >= maxSamples {
@@ -97,7 +120,7 @@ func (r *reader) add(s profile.Sample, count, weight uint64) error {
 		count = 1
 	}
 	// At most a quarter of the remaining room: what follows must have some too.
-	if count > 1 && count > uint64(max(maxUnfolded-r.b.Samples(), 0))/4 {
+	if count > 1 && count > uint64(r.unfold())/4 {
 		r.merged = true
 		count = 1
 	}
@@ -109,7 +132,7 @@ func (r *reader) add(s profile.Sample, count, weight uint64) error {
 		}
 		r.b.Add(s)
 	}
-	return nil
+	return r.b.Err()
 }
 
 func (r *reader) label(data []byte, s *profile.Sample, key *threadKey, event, kind *string) error {

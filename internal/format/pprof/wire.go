@@ -53,12 +53,17 @@ func (c *cursor) advance(n int) bool {
 	return true
 }
 
-// numbers appends the field's value, or all of its packed values, to out.
-func (c *cursor) numbers(out []uint64) []uint64 {
+// numbers appends the field's value, or all of its packed values, to out, which gets no longer than
+// most; more reports whether there were further ones.
+func (c *cursor) numbers(out []uint64, most int) (all []uint64, more bool) {
+	list := c.data
 	if c.wire == protowire.VarintType {
-		return append(out, c.value)
+		if len(out) == most {
+			return out, true
+		}
+		return append(out, c.value), false
 	}
-	for list := c.data; len(list) > 0; {
+	for len(list) > 0 && len(out) < most {
 		v, n := protowire.ConsumeVarint(list)
 		if n < 0 {
 			c.err = ErrWire
@@ -66,5 +71,5 @@ func (c *cursor) numbers(out []uint64) []uint64 {
 		}
 		out, list = append(out, v), list[n:]
 	}
-	return out
+	return out, len(list) > 0
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/candid-profiler/candid/internal/memlimit"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
@@ -48,7 +49,7 @@ func ReadInto(b *profile.Builder, in io.Reader) (*profile.Profile, error) {
 	}
 	p, err := r.finish()
 	if err == nil {
-		err = p.Check()
+		err = cmp.Or(b.Err(), p.Check())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read speedscope: %w", err)
@@ -194,7 +195,7 @@ func (r *reader) frame() {
 		s.err = cmp.Or(s.err, errTooLarge)
 		return
 	}
-	r.frames = append(r.frames, f)
+	r.frames = memlimit.Append(r.b.Meter(), r.frames, f)
 }
 
 // scales are the numbers of ns, bytes or single things in the file's units.
@@ -291,6 +292,10 @@ func (r *reader) put(s profile.Sample) {
 		r.s.err = errTooLarge
 		return
 	}
+	if err := r.b.Err(); err != nil {
+		r.s.err = err
+		return
+	}
 	r.counts[s.Event]++
 	r.totals[s.Event] += float64(s.Weight)
 	r.b.Add(s)
@@ -305,6 +310,7 @@ func (r *reader) sampled(l *list, thread uint32) {
 		r.s.err = fmt.Errorf("%w: %d samples with %d weights", ErrMalformed, len(l.nodes), len(l.weights))
 		return
 	}
+	gate := r.b.Meter().Gate()
 	for _, k := range l.skids {
 		if int64(k.sample) >= int64(len(l.nodes)) {
 			r.s.err = fmt.Errorf("%w: where sample %d of %d came late", ErrMalformed, k.sample, len(l.nodes))
@@ -312,6 +318,10 @@ func (r *reader) sampled(l *list, thread uint32) {
 		}
 		if r.raw.Len() > maxNodes {
 			r.s.err = errTooLarge
+			return
+		}
+		if err := gate.Pass(); err != nil {
+			r.s.err = err
 			return
 		}
 		for _, f := range k.frames {
@@ -350,7 +360,9 @@ func (r *reader) evented(l *list, thread uint32) {
 	var stack []change
 	nodes := []uint32{profile.RootNode}
 	last := l.start
+	gate := r.b.Meter().Gate()
 	for _, c := range l.changes {
+		r.s.err = cmp.Or(r.s.err, gate.Pass())
 		if r.s.err != nil {
 			return
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"regexp"
 
+	"github.com/candid-profiler/candid/internal/memlimit"
 	"github.com/candid-profiler/candid/internal/profile"
 )
 
@@ -59,14 +60,14 @@ func (r *reader) profile() {
 				if len(l.nodes) >= maxSamples {
 					s.err = cmp.Or(s.err, errTooLarge)
 				}
-				l.nodes = append(l.nodes, r.stack())
+				l.nodes = memlimit.Append(r.b.Meter(), l.nodes, r.stack())
 			})
 		case "weights":
 			s.array(func() {
 				if len(l.weights) >= maxSamples {
 					s.err = cmp.Or(s.err, errTooLarge)
 				}
-				l.weights = append(l.weights, s.number())
+				l.weights = memlimit.Append(r.b.Meter(), l.weights, s.number())
 			})
 		case "events":
 			s.array(func() { r.change(&l) })
@@ -106,7 +107,7 @@ func (r *reader) own(l *list, key string) {
 				s.err = cmp.Or(s.err, errTooLarge)
 			}
 			last += r.count(s.number())
-			l.times = append(l.times, last)
+			l.times = memlimit.Append(r.b.Meter(), l.times, last)
 		})
 	case "states":
 		s.array(func() {
@@ -132,7 +133,7 @@ func (r *reader) own(l *list, key string) {
 			if len(l.state) >= maxSamples {
 				s.err = cmp.Or(s.err, errTooLarge)
 			}
-			l.state = append(l.state, s.index())
+			l.state = memlimit.Append(r.b.Meter(), l.state, s.index())
 		})
 	case "skid":
 		s.array(func() {
@@ -148,7 +149,7 @@ func (r *reader) own(l *list, key string) {
 					s.err = cmp.Or(s.err, errTooLarge)
 				}
 			})
-			l.skids = append(l.skids, k)
+			l.skids = memlimit.Append(r.b.Meter(), l.skids, k)
 		})
 	default:
 		s.skip()
@@ -191,7 +192,7 @@ func (r *reader) change(l *list) {
 		s.err = cmp.Or(s.err, errTooLarge)
 		return
 	}
-	l.changes = append(l.changes, c)
+	l.changes = memlimit.Append(r.b.Meter(), l.changes, c)
 }
 
 // numbered matches the names that candid, and others, give to threads.

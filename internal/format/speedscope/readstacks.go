@@ -48,7 +48,11 @@ func (r *reader) finish() (*profile.Profile, error) {
 func (r *reader) stacks() (node []uint32, end []walk.End, guessed []bool, err error) {
 	frames := make([]uint32, len(r.frames))
 	ends := make([]walk.End, len(r.frames))
+	gate := r.b.Meter().Gate()
 	for i, f := range r.frames {
+		if err := gate.Pass(); err != nil {
+			return nil, nil, nil, err
+		}
 		if ends[i] = walk.EndByFrame(f.name); r.ours && ends[i] != walk.EndComplete {
 			continue
 		}
@@ -68,8 +72,14 @@ func (r *reader) stacks() (node []uint32, end []walk.End, guessed []bool, err er
 	}
 	r.raw.Seal()
 	n := r.raw.Len()
+	if err := r.b.Meter().Room(n * 6); err != nil {
+		return nil, nil, nil, err
+	}
 	node, end, guessed = make([]uint32, n), make([]walk.End, n), make([]bool, n)
 	for i := 1; i < n; i++ {
+		if err := gate.Pass(); err != nil {
+			return nil, nil, nil, err
+		}
 		of := r.raw.At(uint32(i))
 		switch {
 		case int(of.Frame) >= len(frames):
