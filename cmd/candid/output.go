@@ -63,7 +63,7 @@ func (f *outputFlags) open() (*output, error) {
 	case err == nil && !st.Mode().IsRegular():
 		return o, nil // a pipe or a device: opened when there is something to write
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(f.path), ".candid-*")
+	tmp, err := createTemp(filepath.Dir(f.path))
 	if err != nil {
 		return nil, failedWrite(f.path, err)
 	}
@@ -174,7 +174,7 @@ func replaceFile(path string, force bool, emit func(io.Writer) error) error {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".candid-*")
+	tmp, err := createTemp(filepath.Dir(path))
 	if err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func (s *streaming) ready(b *profile.Builder) bool {
 	if s.file != nil {
 		return true
 	}
-	f, err := os.CreateTemp(filepath.Dir(s.path), ".candid-*")
+	f, err := createTemp(filepath.Dir(s.path))
 	if err != nil {
 		s.check(err)
 		return false
