@@ -28,7 +28,8 @@ type streaming struct {
 	begun   record.Begun
 	losses  profile.Losses
 	file    *os.File
-	grown   *watched // the same, for the stream to write to
+	mine    os.FileInfo // which file it is
+	grown   *watched    // the same, for the stream to write to
 	stream  *jfr.Stream
 	flushed time.Time
 	until   time.Duration // up to when samples were flushed
@@ -111,6 +112,8 @@ func (s *streaming) ready(b *profile.Builder) bool {
 	name := f.Name()
 	unfinished.Store(&name)
 	s.file, s.grown = f, &watched{file: f}
+	// Wine does not know the volume of an open file any more when it has been renamed.
+	s.mine, _ = f.Stat()
 	jfr.MarkWritten(f)
 	s.check(f.Chmod(newFileMode()))
 	s.stream = streamOf[s.out.name](s.grown, b, func() jfr.Info { return jfr.Info{Meta: b.Meta(), Events: s.begun.Events, Losses: s.losses} })
@@ -249,7 +252,7 @@ func (s *streaming) rescue() (elsewhere string, err error) {
 	}
 	there, err := os.Stat(s.path)
 	switch {
-	case err == nil && os.SameFile(mine, there):
+	case err == nil && s.mine != nil && os.SameFile(s.mine, there):
 		return "", nil
 	case errors.Is(err, os.ErrNotExist):
 		if err = replaceFile(s.path, false, emit); err == nil {

@@ -157,6 +157,8 @@ type Slowed struct {
 	Time  uint64 // ns, CLOCK_MONOTONIC
 	Times int    // factor by which it is slower than requested; 1: as requested
 	First bool   // sampling starts like this, to see whether more can be walked
+	// Why says why, if it is not that candid gets too little of the CPUs to walk more.
+	Why string
 }
 
 // Pacer is a Sink that wants to know the sampling rate.

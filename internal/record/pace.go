@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"time"
@@ -21,7 +22,8 @@ func (s *session) Slowed(c capture.Slowed) {
 		s.say(fmt.Sprintf("sampling %d times less often at first, every %v, until it shows how much candid can walk", c.Times, period.Round(time.Microsecond)))
 		return
 	}
-	s.say(fmt.Sprintf("sampling %d times less often from %v on, every %v: candid gets too little of the CPUs to walk more; what is recorded stands for all of the time", c.Times, at, period.Round(time.Microsecond)))
+	s.say(fmt.Sprintf("sampling %d times less often from %v on, every %v: %s; what is recorded stands for all of the time", c.Times, at, period.Round(time.Microsecond),
+		cmp.Or(c.Why, "candid gets too little of the CPUs to walk more")))
 }
 
 // say prints a message now, and keeps it with the recording.

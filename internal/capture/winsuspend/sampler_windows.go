@@ -34,6 +34,9 @@ type sampler struct {
 	elapsed uint64 // ns: time of the last tick
 }
 
+// tooLong is why samples are taken less often.
+const tooLong = "copying threads takes more than a twentieth of their time"
+
 const (
 	// listEvery is how often threads are listed where their times are read one by one, ns.
 	listEvery = 50e6
@@ -156,7 +159,7 @@ func (s *sampler) tick() error {
 		}
 	}
 	if s.slow.count(stood, looked, now-s.elapsed) {
-		s.queue.slow(capture.Slowed{Time: now, Times: int(s.slow.factor + 0.5)})
+		s.queue.slow(capture.Slowed{Time: now, Times: int(s.slow.factor + 0.5), Why: tooLong})
 	}
 	s.elapsed = now
 	return nil
