@@ -46,11 +46,11 @@ func (p *Profile) Check() error {
 	}
 	for i := range p.Observations {
 		o := &p.Observations[i]
-		if int(o.Kind) >= len(ObservationKinds) || int(o.Process) >= len(p.Processes) || len(o.Values) != len(ObservationKinds[o.Kind].Fields) {
+		if int(o.Kind) >= len(ObservationKinds) || int(o.Process) >= len(p.Processes) || len(o.Values) != len(ObservationKinds[o.Kind].Values) {
 			return fmt.Errorf("%w: observation %d: kind %d, process %d of %d, %d values", ErrInvalid, i, o.Kind, o.Process, len(p.Processes), len(o.Values))
 		}
 		for j, v := range o.Values {
-			if ObservationKinds[o.Kind].Fields[j].Type == ValueThread && v.Number != UnknownNumber && v.Number >= uint64(len(p.Threads)) {
+			if ObservationKinds[o.Kind].Values[j] == ValueThread && v.Number != UnknownNumber && v.Number >= uint64(len(p.Threads)) {
 				return fmt.Errorf("%w: observation %d: thread %d of %d", ErrInvalid, i, v.Number, len(p.Threads))
 			}
 		}

@@ -31,17 +31,17 @@ var fieldTypes = [...]struct {
 // observationType returns the type of the observations of a kind: the JDK's fields, in its order,
 // and the process.
 func observationType(kind int) typeDef {
-	k := &profile.ObservationKinds[kind]
-	t := typeDef{id: typeObservation + kind, name: k.Name, super: superEvent, label: k.Label, category: jvmEvents, fields: []fieldDef{startTime()}}
-	if k.Name[0] == 'c' {
+	k, def := &profile.ObservationKinds[kind], &observationDefs[kind]
+	t := typeDef{id: typeObservation + kind, name: def.name, super: superEvent, label: k.Name, category: jvmEvents, fields: []fieldDef{startTime()}}
+	if def.name[0] == 'c' {
 		t.category = candidEvents
 	}
 	if k.Lasts {
 		t.fields = append(t.fields, fieldDef{"duration", typeLong, "Duration", timespan})
 	}
-	for _, f := range k.Fields {
-		of := fieldTypes[f.Type]
-		t.fields = append(t.fields, fieldDef{f.Name, of.typ, f.Label, of.flags})
+	for i, f := range def.fields {
+		of := fieldTypes[k.Values[i]]
+		t.fields = append(t.fields, fieldDef{f.name, of.typ, f.label, of.flags})
 	}
 	t.fields = append(t.fields, fieldDef{"process", typeLong, "Process Id, 0: the Machine", 0})
 	return t
@@ -57,8 +57,8 @@ func describedOnly() []typeDef {
 	}
 	for kind := profile.BooleanFlag; kind <= profile.StringFlag; kind++ {
 		k := &profile.ObservationKinds[kind]
-		value := fieldTypes[k.Fields[1].Type].typ
-		add(k.Name+"Changed", k.Label+" Changed", fieldDef{"name", typeString, "Name", 0}, fieldDef{"oldValue", value, "Old Value", 0},
+		value := fieldTypes[k.Values[1]].typ
+		add(observationDefs[kind].name+"Changed", k.Name+" Changed", fieldDef{"name", typeString, "Name", 0}, fieldDef{"oldValue", value, "Old Value", 0},
 			fieldDef{"newValue", value, "New Value", 0}, fieldDef{"origin", typeString, "Origin", 0})
 	}
 	add("jdk.Shutdown", "JVM Shutdown", fieldDef{"reason", typeString, "Reason", 0})
@@ -84,7 +84,7 @@ func (s *Stream) observations() {
 			s.b = appendLong(s.b, o.Duration)
 		}
 		for i, v := range o.Values {
-			switch k.Fields[i].Type {
+			switch k.Values[i] {
 			case profile.ValueText:
 				s.b = appendString(s.b, v.Text)
 			case profile.ValueThread:

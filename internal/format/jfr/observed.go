@@ -29,9 +29,9 @@ const (
 // JDK's own events have the same names and fields.
 func (s *schema) observationReaders(rs *readers) error {
 	for i := range profile.ObservationKinds {
-		k := &profile.ObservationKinds[i]
-		t := s.byName[k.Name]
-		if t == nil || t.super != superEvent || rs.events[t.id] != nil || !t.hasAll([]string{"startTime", k.Fields[0].Name}) {
+		k, def := &profile.ObservationKinds[i], &observationDefs[i]
+		t := s.byName[def.name]
+		if t == nil || t.super != superEvent || rs.events[t.id] != nil || !t.hasAll([]string{"startTime", def.fields[0].name}) {
 			continue
 		}
 		p, err := s.planOf(t)
@@ -42,8 +42,8 @@ func (s *schema) observationReaders(rs *readers) error {
 		for j := range p.steps {
 			f := &t.fields[p.steps[j].field]
 			of := s.byID[f.typ]
-			seen.field[j] = fieldOf(k, f, &p.steps[j])
-			if seen.field[j] >= 0 && k.Fields[seen.field[j]].Type == profile.ValueThread {
+			seen.field[j] = fieldOf(i, f, &p.steps[j])
+			if seen.field[j] >= 0 && k.Values[seen.field[j]] == profile.ValueThread {
 				if of == nil || of.name != nameThread {
 					seen.field[j] = fieldNone
 				}
@@ -67,7 +67,7 @@ func (s *schema) observationReaders(rs *readers) error {
 }
 
 // fieldOf returns what a field of a type is for a kind.
-func fieldOf(k *profile.ObservationKind, f *field, st *step) int {
+func fieldOf(kind int, f *field, st *step) int {
 	if st.array {
 		return fieldNone
 	}
@@ -81,12 +81,12 @@ func fieldOf(k *profile.ObservationKind, f *field, st *step) int {
 			return fieldProcess
 		}
 	}
-	for i := range k.Fields {
-		if k.Fields[i].Name != f.name {
+	for i, known := range observationDefs[kind].fields {
+		if known.name != f.name {
 			continue
 		}
 		fits := false
-		switch k.Fields[i].Type {
+		switch profile.ObservationKinds[kind].Values[i] {
 		case profile.ValueThread:
 			fits = f.constant
 		case profile.ValueText:
@@ -143,9 +143,9 @@ func masked(o *profile.Observation) {
 // observation reads one observation.
 func observation(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 	k := &profile.ObservationKinds[h.row]
-	o := profile.Observation{Kind: uint16(h.row), Process: -1, Values: make([]profile.Value, len(k.Fields))}
-	for i := range k.Fields {
-		if k.Fields[i].Type < profile.ValueShare {
+	o := profile.Observation{Kind: uint16(h.row), Process: -1, Values: make([]profile.Value, len(k.Values))}
+	for i := range k.Values {
+		if k.Values[i] < profile.ValueShare {
 			o.Values[i].Number = profile.UnknownNumber
 		}
 	}
@@ -168,8 +168,8 @@ func observation(r *reader, c *chunk, h *eventReader, cur *cursor) error {
 		case to == fieldProcess:
 			pid = cur.long()
 		default:
-			if k.Fields[to].Type != profile.ValueThread {
-				o.Values[to] = h.seen.value(c, cur, i, k.Fields[to].Type)
+			if k.Values[to] != profile.ValueThread {
+				o.Values[to] = h.seen.value(c, cur, i, k.Values[to])
 			} else if err := r.observedThread(c, cur.long(), &o.Values[to]); err != nil {
 				return err
 			}

@@ -90,9 +90,9 @@ func everything(samples int) *profile.Profile {
 		if profile.ObservationKinds[k].Lasts {
 			o.Duration = r.Uint64N(1e9)
 		}
-		for _, f := range profile.ObservationKinds[k].Fields {
+		for _, typ := range profile.ObservationKinds[k].Values {
 			v := profile.Number(r.Uint64N(1 << 50))
-			switch f.Type {
+			switch typ {
 			case profile.ValueText:
 				v = profile.Text([]string{"", "a text \u202e", "Default"}[r.IntN(3)])
 			case profile.ValueFlag:
