@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"slices"
 	"sync"
 )
 
@@ -18,12 +19,26 @@ const (
 	least   = 10
 )
 
-// Collector bounds garbage as the heap grows. It affects the whole process: there is one at a time.
+// Collector bounds garbage as the heap grows. It affects the whole process: of several that have been
+// started, the first one that was not stopped does it.
 type Collector struct {
 	mu      sync.Mutex
 	percent int
 	stopped bool
 	sample  [1]metrics.Sample
+}
+
+// started are the Collectors that were not stopped, in the order in which they were started.
+var started struct {
+	mu   sync.Mutex
+	list []*Collector
+}
+
+// first reports whether c is the one that tunes the heap.
+func (c *Collector) first() bool {
+	started.mu.Lock()
+	defer started.mu.Unlock()
+	return len(started.list) > 0 && started.list[0] == c
 }
 
 // cycle becomes garbage at once, so that its finalizer runs after each collection: then the size of
@@ -35,7 +50,12 @@ type cycle struct{ c *Collector }
 func (c *Collector) Start() {
 	c.percent = most
 	c.sample[0].Name = "/gc/heap/live:bytes"
-	debug.SetGCPercent(most)
+	started.mu.Lock()
+	started.list = append(started.list, c)
+	started.mu.Unlock()
+	if c.first() {
+		debug.SetGCPercent(most)
+	}
 	c.watch()
 }
 
@@ -44,6 +64,9 @@ func (c *Collector) Stop() {
 	c.mu.Lock()
 	c.stopped = true
 	c.mu.Unlock()
+	started.mu.Lock()
+	started.list = slices.DeleteFunc(started.list, func(o *Collector) bool { return o == c })
+	started.mu.Unlock()
 }
 
 func (c *Collector) watch() {
@@ -60,6 +83,9 @@ func (c *Collector) tune() bool {
 	defer c.mu.Unlock()
 	if c.stopped {
 		return false
+	}
+	if !c.first() {
+		return true
 	}
 	metrics.Read(c.sample[:])
 	if c.sample[0].Value.Kind() != metrics.KindUint64 {

@@ -30,6 +30,16 @@ func (u *used) count(ns uint64) {
 	u.last, u.read = max(u.last, ns), time.Now()
 }
 
+// cpuAccount is the kernel's account of the CPU time that the targets use.
+type cpuAccount struct {
+	// before is what a process that is yet to be opened had used when sampling began, or when the
+	// process did.
+	before    map[uint32]usedBefore
+	counted   time.Time // when the targets' CPU time was last read
+	uncounted bool      // there are too many targets
+	ended     uint64    // ns, of targets that have ended
+}
+
 const (
 	// countEvery is how often CPU time is read: what a process used after the last reading is lost
 	// when it ends.
@@ -70,7 +80,7 @@ func (p *process) cpuTimes(engine capture.Engine) map[int]uint64 {
 // beginCPU determines from when on the CPU time of a process that was just opened counts: from now
 // on, or from its beginning.
 func (s *session) beginCPU(p *process) {
-	before, known := s.before[uint32(p.pid)]
+	before, known := s.account.before[uint32(p.pid)]
 	if !known && s.start == 0 {
 		return // it is marked when recording begins
 	}
@@ -78,7 +88,7 @@ func (s *session) beginCPU(p *process) {
 		p.markCPU(p.cpuTimes(nil))
 		return
 	}
-	delete(s.before, uint32(p.pid))
+	delete(s.account.before, uint32(p.pid))
 	if before.thread > 0 {
 		p.startCPU[p.pid] = before.thread
 	}
@@ -96,15 +106,15 @@ func (p *process) countCPU() {
 // countAll does so for all processes, if it is time.
 func (s *session) countAll() {
 	if len(s.procs) > maxCounted {
-		s.uncounted = true
+		s.account.uncounted = true
 	}
-	if s.uncounted || time.Since(s.counted) < countEvery {
+	if s.account.uncounted || time.Since(s.account.counted) < countEvery {
 		return
 	}
-	s.counted = time.Now()
+	s.account.counted = time.Now()
 	for _, p := range s.procs {
 		// It may just have been read with the process's load.
-		if s.counted.Sub(p.used.read) > countEvery/2 {
+		if s.account.counted.Sub(p.used.read) > countEvery/2 {
 			p.countCPU()
 		}
 	}
@@ -115,7 +125,7 @@ func (s *session) countAll() {
 // belong to processes that had ended before it could be.
 func (s *session) targetCPU() time.Duration {
 	for _, p := range s.procs {
-		if !s.uncounted {
+		if !s.account.uncounted {
 			p.countCPU()
 		}
 	}
@@ -124,10 +134,10 @@ func (s *session) targetCPU() time.Duration {
 
 // targetSoFar returns targetCPU as of the last reading.
 func (s *session) targetSoFar() time.Duration {
-	if s.uncounted || s.unseen*100 > s.samples {
+	if s.account.uncounted || s.unseen*100 > s.samples {
 		return 0
 	}
-	sum := s.endedCPU
+	sum := s.account.ended
 	for _, p := range s.procs {
 		sum += p.used.sum()
 	}

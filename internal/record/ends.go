@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/target"
@@ -30,6 +31,16 @@ func (e *ends) tell(pid int, o target.Outcome) {
 			w.Tell(o)
 		}
 	}
+}
+
+// drop stops watching a target.
+func (e *ends) drop(pid int) {
+	e.living = slices.DeleteFunc(e.living, func(w *target.Witness) bool {
+		if w.PID == pid {
+			w.Close()
+		}
+		return w.PID == pid
+	})
 }
 
 func (e *ends) close() {
@@ -66,8 +77,8 @@ func (s *session) lookEnds(patience time.Duration) {
 	e.living = left
 }
 
-// lastEnds returns how the recording ended, if its targets ended it.
-func (s *session) lastEnds(all bool) []End {
+// lastEnds prints how the recording ended, if its targets ended it.
+func (s *session) lastEnds(all bool) {
 	s.lookEnds(passing)
 	seen, after := s.ends.seen, rounded(time.Since(s.ends.start))
 	before := ""
@@ -83,7 +94,6 @@ func (s *session) lastEnds(all bool) []End {
 	default:
 		s.o.Log(fmt.Sprintf("the target ended after %v%s", after, before))
 	}
-	return seen
 }
 
 func rounded(d time.Duration) time.Duration { return d.Round(10 * time.Millisecond) }

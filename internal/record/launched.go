@@ -19,7 +19,7 @@ type launched struct {
 // launch starts to accept samples of the program that candid launched.
 func (s *session) launch(pid uint32, begin launch.Begin) {
 	s.launched = &launched{pid: pid, begin: begin}
-	s.before[pid] = usedBefore{thread: begin.Thread, all: begin.Process}
+	s.account.before[pid] = usedBefore{thread: begin.Thread, all: begin.Process}
 }
 
 // dying is how long after the program's first instruction, in ns, the waits of the copy's other

@@ -1,7 +1,10 @@
 package record
 
 import (
+	"cmp"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
@@ -82,6 +85,13 @@ const (
 	tellMost = 1000
 )
 
+// delivery is how far the receiver of the samples was told of a recording.
+type delivery struct {
+	told     time.Time // when progress was last read
+	weighed  time.Time // when candid's own memory use was
+	progress Progress
+}
+
 // add hands a sample to its receivers.
 func (s *session) add(out profile.Sample) {
 	if out.State == profile.StateSleeping {
@@ -106,10 +116,8 @@ func (s *session) begin(engine capture.Engine, start time.Time) {
 	m.Start, m.Engine, m.Describe = start, engine.Name(), engine.Describe()
 	m.Version, m.Command = s.o.Version, s.what()
 	m.Host, _ = os.Hostname()
-	s.stats, s.copying = engine.Stats, copyingOf(engine)
-	s.sparing, _ = engine.(capture.GoHinter)
-	s.waking, _ = engine.(capture.WakeupFilter)
-	s.follower, _ = engine.(capture.Follower)
+	s.engine = samplerOf(engine)
+	s.from.day = start
 	for _, p := range s.procs {
 		s.spare(p)
 		s.follow(p)
@@ -117,6 +125,15 @@ func (s *session) begin(engine capture.Engine, start time.Time) {
 	if t := s.consumer(); t != nil {
 		t.Begin(Begun{start, engine.Name(), engine.Describe(), s.events})
 	}
+}
+
+// samplerOf returns an engine with what it can do besides.
+func samplerOf(engine capture.Engine) sampler {
+	e := sampler{Engine: engine, copying: copyingOf(engine)}
+	e.hints, _ = engine.(capture.GoHinter)
+	e.wakeups, _ = engine.(capture.WakeupFilter)
+	e.follower, _ = engine.(capture.Follower)
+	return e
 }
 
 // copyingOf returns a function that returns how long an engine has interrupted the targets, which
@@ -151,17 +168,17 @@ func (s *session) liveBatch() {
 	if taker == nil {
 		return
 	}
-	if now := time.Now(); now.Sub(s.told) >= liveEvery {
-		s.told = now
-		s.progressed.Stats, s.progressed.OwnCPU = s.stats(), hostinfo.OwnCPU()-s.usage
+	if now := time.Now(); now.Sub(s.out.told) >= liveEvery {
+		s.out.told = now
+		s.out.progress.Stats, s.out.progress.OwnCPU = s.from.sinceThen(s.engine.Stats()), hostinfo.OwnCPU()-s.from.usage
 		cost := &s.b.Meta().Cost
-		*cost = profile.Cost{Copying: s.copying(), TargetCPU: s.targetSoFar(), OwnCPU: s.progressed.OwnCPU, Memory: cost.Memory, FirstWalked: s.first}
-		if now.Sub(s.weighed) >= weighEvery {
-			s.weighed, cost.Memory = now, PeakMemory()
+		*cost = profile.Cost{Copying: s.engine.copying() - s.from.copying, TargetCPU: s.targetSoFar(), OwnCPU: s.out.progress.OwnCPU, Memory: cost.Memory, FirstWalked: s.from.first}
+		if now.Sub(s.out.weighed) >= weighEvery {
+			s.out.weighed, cost.Memory = now, PeakMemory()
 		}
 	}
-	s.progressed.Elapsed = time.Duration(monotonic() - s.start)
-	taker.Batch(s.b, s.progressed)
+	s.out.progress.Elapsed = time.Duration(monotonic() - s.start)
+	taker.Batch(s.b, s.out.progress)
 	SumUp(s.b, taker)
 	if s.o.Live != nil && s.outgrown() {
 		s.renew()
@@ -173,7 +190,7 @@ func (s *session) outgrown() bool {
 	if s.b.Nodes() > l.nodes || len(s.b.Frames()) > l.frames || len(s.b.Threads()) > l.threads || len(s.b.Processes()) > l.processes {
 		return true
 	}
-	keys := len(s.kernelIn.keys)
+	keys := len(s.kernelOnly.in.keys)
 	for _, p := range s.procs {
 		keys += len(p.in.keys)
 	}
@@ -185,15 +202,23 @@ func (s *session) outgrown() bool {
 func (s *session) renew() {
 	s.name(true)
 	old := s.b
-	s.b, s.waits = profile.NewBuilder(), nil
-	clear(s.sleeps)
+	s.b = profile.NewBuilder()
 	*s.b.Meta() = *old.Meta()
-	s.kernelIn = newInterner(s.b, s.kernel)
-	for _, p := range s.procs {
+	clear(s.sleeps)
+	s.carryOn(old)
+}
+
+// carryOn adds what samples refer to, as far as it still exists, to a Builder that takes the place of
+// an old one.
+func (s *session) carryOn(old *profile.Builder) {
+	s.waits = nil
+	s.kernelOnly.in = newInterner(s.b, s.kernel)
+	procs := slices.SortedFunc(maps.Values(s.procs), func(a, b *process) int { return cmp.Compare(a.index, b.index) })
+	for _, p := range procs {
 		p.index = s.b.AddProcess(old.Processes()[p.index])
 		p.in = p.in.anew(s.b)
-		for tid, i := range p.threads {
-			t := old.Threads()[i]
+		for _, tid := range slices.Sorted(maps.Keys(p.threads)) {
+			t := old.Threads()[p.threads[tid]]
 			p.threads[tid] = s.b.NewThread(t.PID, t.TID, t.Name)
 			now := &s.b.Threads()[p.threads[tid]]
 			now.OSName, now.Kind = t.OSName, t.Kind

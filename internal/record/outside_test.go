@@ -13,7 +13,7 @@ func TestOutsideTheNamespace(t *testing.T) {
 	defer s.close()
 	s.Notice(capture.ProcessEvent{Kind: capture.Exec, Comm: "one"})
 	s.Notice(capture.ProcessEvent{Kind: capture.Fork, TID: 0, Parent: 0})
-	if s.process(0) != nil || s.spaces.of(0) != nil || s.comms[0] != "" {
-		t.Errorf("a process: %v, mappings: %v, called %q", s.process(0), s.spaces.of(0), s.comms[0])
+	if s.process(0) != nil || s.spaces.Of(0) != nil || s.comms[0] != "" {
+		t.Errorf("a process: %v, mappings: %v, called %q", s.process(0), s.spaces.Of(0), s.comms[0])
 	}
 }

@@ -3,7 +3,6 @@ package record
 import (
 	"cmp"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
@@ -26,34 +25,26 @@ func (s *session) Slowed(c capture.Slowed) {
 		cmp.Or(c.Why, "candid gets too little of the CPUs to walk more")))
 }
 
-// say prints a message now, and keeps it with the recording.
+// say prints a message now, and keeps it with the part that is being recorded.
 func (s *session) say(line string) {
-	s.note(line)
+	addNote(s.b.Meta(), line)
 	s.o.Log(line)
 }
 
-// noteLosses records when samples were lost.
-func (s *session) noteLosses(losses []capture.Loss) {
+// lossNotes describes when samples were lost in a part that began at start.
+func lossNotes(losses []capture.Loss, start uint64) []string {
 	const most = 8
+	var notes []string
 	for i, l := range losses {
 		if i == most {
-			s.note(fmt.Sprintf("samples were lost in %d stretches of time more", len(losses)-most))
-			break
+			return append(notes, fmt.Sprintf("samples were lost in %d stretches of time more", len(losses)-most))
 		}
-		s.note(fmt.Sprintf("%d samples were lost between %v and %v after recording began", l.Samples, since(l.From, s.start), since(l.To, s.start)))
+		notes = append(notes, fmt.Sprintf("%d samples were lost between %v and %v after recording began", l.Samples, since(l.From, start), since(l.To, start)))
 	}
+	return notes
 }
 
 // since returns how long after the start something happened.
 func since(at, start uint64) time.Duration {
 	return time.Duration(max(at, start) - start).Round(10 * time.Millisecond)
-}
-
-// spareThread lets one more goroutine run than there are CPUs, until stop is called: the goroutine
-// that empties an engine's buffers must not wait for those that read symbols, when the kernel has
-// preempted them.
-func spareThread() (stop func()) {
-	before := runtime.GOMAXPROCS(0)
-	runtime.GOMAXPROCS(before + 1)
-	return func() { runtime.GOMAXPROCS(before) }
 }

@@ -94,7 +94,7 @@ func (p *process) late() time.Duration {
 
 // hold opens a process, or what is known of it if it has ended.
 func (s *session) hold(pid int) (t *target.Process, unseen bool, err error) {
-	space := s.spaces.of(uint32(pid))
+	space := s.spaces.Of(uint32(pid))
 	t, err = target.Open(pid)
 	switch {
 	case err == nil:
@@ -121,7 +121,7 @@ func (s *session) openProcess(pid int) (*process, error) {
 	}
 	if err = s.load(p); err != nil {
 		t.Close()
-		space := s.spaces.of(uint32(pid))
+		space := s.spaces.Of(uint32(pid))
 		if unseen || space == nil || t.Alive() && !errors.Is(err, target.ErrZombie) && !errors.Is(err, target.ErrNoProcess) {
 			return nil, err
 		}
@@ -257,21 +257,21 @@ func (p *process) told() bool {
 // loads a runtime has Go code only in libraries, and then that is seen on stacks.
 func (s *session) spare(p *process) {
 	none := p.code.Launched() && !p.code.Native.RunsGo()
-	if s.sparing == nil || none == p.noGo {
+	if s.engine.hints == nil || none == p.noGo {
 		return
 	}
 	// If this fails it is tried again with the next batch.
-	if s.sparing.RunsGo(p.pid, !none) == nil {
+	if s.engine.hints.RunsGo(p.pid, !none) == nil {
 		p.noGo = none
 	}
 }
 
 // follow tells the engine where the runtime's stacks go on, as soon as the runtime knows.
 func (s *session) follow(p *process) {
-	if p.able.follows == nil || p.followed || s.follower == nil {
+	if p.able.follows == nil || p.followed || s.engine.follower == nil {
 		return
 	}
-	if how := p.able.follows.Follow(); how != nil && s.follower.Follow(p.pid, how) == nil {
+	if how := p.able.follows.Follow(); how != nil && s.engine.follower.Follow(p.pid, how) == nil {
 		p.followed = true
 	}
 }

@@ -39,6 +39,13 @@ type room struct {
 	cycle uint64 // of the collector, in which files were last freed
 }
 
+// memory is what a session that records a whole machine does to keep within its limit.
+type memory struct {
+	room    room
+	thinned time.Time // when processes were last looked over
+	trimmed time.Time // when copies of pages were last counted
+}
+
 // has reports whether there is room for that many more bytes.
 func (r *room) has(bytes uint64) bool {
 	used := r.used

@@ -2,196 +2,20 @@ package record
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
 	"github.com/candid-profiler/candid/internal/capture/engines"
 	"github.com/candid-profiler/candid/internal/capture/launch"
 	"github.com/candid-profiler/candid/internal/filter"
-	"github.com/candid-profiler/candid/internal/hostinfo"
 	"github.com/candid-profiler/candid/internal/priority"
 	"github.com/candid-profiler/candid/internal/profile"
 	"github.com/candid-profiler/candid/internal/redact"
-	"github.com/candid-profiler/candid/internal/runtimes/supported"
 )
-
-// Run records until the duration has passed, the targets have ended or ctx is done. Whatever was
-// recorded is in the Result, even if there is an error. A launched program goes on when recording
-// ends: Result.Wait returns its exit code.
-func Run(ctx context.Context, o Options) (*Result, error) {
-	events, err := o.check()
-	if err != nil {
-		return nil, err
-	}
-	s := newSession(&o)
-	defer s.close()
-	s.lines = &lines{log: s.o.Log} // messages come from several goroutines
-	s.o.Log = s.lines.say
-	period, moved, why := capture.ChooseRate(o.Hz)
-	s.period = period
-	defer spareThread()()
-	// The same process given twice is one target.
-	o.PIDs = slices.Compact(slices.Sorted(slices.Values(o.PIDs)))
-	opts := capture.Options{PIDs: o.PIDs, All: o.All, Children: o.Children, Period: period, Events: events, MinSleep: o.MinSleep}
-	opts.Tell = tellEvery
-	if o.Live == nil {
-		opts.TellMost = tellMost
-	}
-	res := &Result{}
-	var child *launch.Child
-	var argv []string
-	if len(o.Command) > 0 {
-		argv = o.Command
-		if !o.NoJVMFlags {
-			for _, r := range supported.Runtimes {
-				if r.Launch == nil {
-					continue
-				}
-				var said string
-				if argv, said = r.Launch(argv); said != "" {
-					o.Log(said + " (--no-jvm-flags to leave it alone)")
-				}
-			}
-		}
-		if child, err = o.launch(argv); err != nil {
-			return nil, err
-		}
-		if o.Launched != nil {
-			o.Launched(child.Signal)
-		}
-		opts.PIDs = []int{child.PID}
-		opts.Ready = func() error {
-			begin, err := child.Release()
-			if err == nil {
-				s.launch(uint32(child.PID), begin)
-			}
-			return err
-		}
-	}
-	// Loading the engine takes as long as examining the targets.
-	for _, e := range events {
-		s.events = append(s.events, profileEvent(e, opts))
-	}
-	loading := openEngine(opts, o.Engine)
-	if child == nil {
-		err = s.attach()
-	}
-	engine, engineErr := loading()
-	if err = cmp.Or(err, engineErr); err != nil {
-		if child != nil {
-			child.Kill()
-		}
-		if engineErr == nil {
-			err = errors.Join(err, engine.Close())
-		}
-		return nil, err
-	}
-	closeEngine := sync.OnceValue(engine.Close)
-	defer closeEngine()
-	// An engine that stops threads to examine them must not make them wait for a CPU of its own.
-	if o.Nice || engine.Name() == "suspend" {
-		defer s.keepTime()()
-	}
-	if moved {
-		o.Log(why)
-	}
-	o.Log(engine.Describe())
-
-	// Attaching took a while, in which the targets ran unsampled.
-	for _, p := range s.procs {
-		p.markCPU(p.cpuTimes(engine))
-	}
-	var start time.Time
-	s.start, start = moment()
-	s.ends.start = start
-	s.replaced()
-	s.begin(engine, start)
-	run := ctx
-	if o.Duration > 0 {
-		var cancel context.CancelFunc
-		run, cancel = context.WithTimeout(ctx, o.Duration)
-		defer cancel()
-	}
-	if child != nil && o.Output == nil {
-		s.lines.hold()
-	}
-	runErr := engine.Run(run, s)
-	s.lines.release()
-	if child != nil {
-		if s.launched == nil {
-			child.Kill()
-			return nil, cmp.Or(runErr, fmt.Errorf("%s ended before it could be recorded", argv[0]))
-		}
-		res.child = child
-	} else {
-		all := runErr == nil && run.Err() == nil
-		res.Ends, res.Early = s.lastEnds(all), all && o.Duration > 0
-	}
-
-	s.hasty.Store(true)
-	s.name(true)
-	for _, p := range s.procs {
-		s.flushNames(p)
-		s.noteMaps(p)
-		s.accountCPU(p, p.cpuTimes(engine))
-	}
-	s.observe(true)
-	s.told = time.Time{}
-	s.liveBatch()
-	if n, ok := engine.(capture.Noter); ok {
-		for _, line := range n.Notes() {
-			s.note(line)
-		}
-	}
-	targetCPU, copying, stats, describe := s.targetCPU(), s.copying(), engine.Stats(), engine.Describe()
-	// From here on the memory of the targets' tables and the engine's rings is used to write what
-	// was recorded.
-	s.letGo()
-	_ = closeEngine()
-	prof := s.b.Finish()
-	res.Profile = prof
-	prof.Meta.Duration = time.Since(start)
-	if stats.Ended > s.start { // walking what was left may have taken a while
-		prof.Meta.Duration = min(prof.Meta.Duration, time.Duration(stats.Ended-s.start))
-	}
-	prof.Meta.Describe = describe
-	prof.Meta.Command = s.what()
-	prof.Events = s.events
-	if t := s.late.Load(); t != nil {
-		s.note(t.String())
-	}
-	if l, ok := engine.(capture.Losing); ok {
-		s.noteLosses(l.Losses())
-	}
-	if err := s.kernel.Err(); err != nil {
-		s.note(fmt.Sprintf("kernel functions have no names: %v", err))
-	}
-	prof.Losses = profile.Losses{Lost: stats.Lost, Throttled: stats.Throttled}
-	res.Costs = Costs{
-		Stats: stats, Target: copying, OwnCPU: hostinfo.OwnCPU() - s.usage, TargetCPU: targetCPU, MaxRSS: PeakMemory(), FirstWalked: s.first,
-	}
-	prof.Meta.Cost = res.Costs.kept()
-	if n := unseen(prof, targetCPU); n != "" {
-		s.note(n)
-	}
-	if n := s.skidNote(); n != "" {
-		s.note(n)
-	}
-	if n := s.room.note(); n != "" {
-		s.note(n)
-	}
-	res.filter(s.o.Filter)
-	if errors.Is(runErr, context.Canceled) || errors.Is(runErr, context.DeadlineExceeded) {
-		runErr = nil
-	}
-	return res, runErr
-}
 
 // moment returns one moment by the clock that samples are timed by and by the time of day: if
 // candid waits for a CPU between reading the two, they are read again.
@@ -297,6 +121,36 @@ func openEngine(opts capture.Options, name string) func() (capture.Engine, error
 	return func() (capture.Engine, error) {
 		<-done
 		return engine, err
+	}
+}
+
+// addTarget begins to record one more process.
+func (s *session) addTarget(pid int) error {
+	delete(s.bare, uint32(pid))
+	if old := s.procs[uint32(pid)]; old != nil { // its number belongs to another process now
+		s.forget(old)
+	}
+	p, err := s.openProcess(pid)
+	if err != nil {
+		return err
+	}
+	s.procs[uint32(pid)] = p
+	s.follows(pid)
+	return nil
+}
+
+// follows makes a process one of the targets that were asked for.
+func (s *session) follows(pid int) {
+	s.o.PIDs = append(s.o.PIDs, pid)
+	s.ends.watch([]int{pid})
+}
+
+// dropTarget undoes addTarget.
+func (s *session) dropTarget(pid int) {
+	s.ends.drop(pid)
+	s.o.PIDs = slices.DeleteFunc(s.o.PIDs, func(p int) bool { return p == pid })
+	if p := s.procs[uint32(pid)]; p != nil {
+		s.forget(p)
 	}
 }
 

@@ -23,67 +23,71 @@ import (
 // session is a running recording. It is the engine's Sink: everything is called from one goroutine.
 type session struct {
 	o       *Options
-	b       *profile.Builder
+	lines   *lines
+	between between // what other goroutines want done
 	events  []profile.Event
-	period  time.Duration   // between samples of a clock, as requested
-	waits   map[uint32]wait // by node, how sleepers with that stack wait
-	sleeps  sleeps
-	files   *native.Files
-	names   *symbol.Shared
-	finders *attach.Finders
-	spaces  *spaces
-	births  *births
-	pace    batchPace
-	kernel  *kallsyms.Resolver
-	procs   map[uint32]*process
-	batch   []*process      // processes of which the batch has samples
-	gone    []*process      // processes that have ended, oldest first
-	bare    map[uint32]bool // processes that could not be opened, or have no program
-	comms   map[uint32]string
-	// before is what a process that is yet to be opened had used when sampling began, or when the
-	// process did.
-	before   map[uint32]usedBefore
+	period  time.Duration // between samples of a clock, as requested
+	engine  sampler
+
+	// The part that is being recorded.
+	b       *profile.Builder
+	start   uint64 // CLOCK_MONOTONIC ns when it began
+	from    origin
+	parts   int      // that have ended
+	lasting []string // notes that are true of later parts too
+	samples uint64
+	unseen  uint64 // of those: of processes that had ended before they could be examined
+	skids   skids
+	out     delivery
+
+	// The targets.
+	procs    map[uint32]*process
+	batch    []*process      // processes of which the batch has samples
+	gone     []*process      // processes that have ended, oldest first
+	bare     map[uint32]bool // processes that could not be opened, or have no program
+	comms    map[uint32]string
+	spaces   *spaces
+	births   *births
+	ends     ends
 	launched *launched // nil if nothing was launched
+	account  cpuAccount
+	observer observer
 
-	began     time.Time // start of attaching
-	start     uint64    // CLOCK_MONOTONIC ns when sampling began
-	first     time.Duration
-	samples   uint64
-	clocked   uint64 // of those: taken by a timer while the thread ran
-	skids     uint64 // of these: with frames marked as walk.Skid
-	unseen    uint64 // of those: of processes that had ended before they could be examined
-	progress  time.Time
-	stack     walk.Stack
-	walkCache *walk.WalkCache
-	usage     time.Duration // candid's own CPU time, before attaching
-	gc        gctune.Collector
-	observer  observer
-	ends      ends
-	deferred  deferredNaming
-	hasty     atomic.Bool                   // recording has ended: source lines that have not been read yet never are
-	late      atomic.Pointer[priority.Told] // candid gets a CPU late, and may not change that
-	lines     *lines
-	room      room // used when recording the whole machine
-	thinned   time.Time
-	trimmed   time.Time
+	// Walking and naming.
+	files      *native.Files
+	names      *symbol.Shared
+	finders    *attach.Finders
+	kernel     *kallsyms.Resolver
+	kernelOnly kernelOnly
+	stack      walk.Stack
+	walkCache  *walk.WalkCache
+	waits      map[uint32]wait // by node, how sleepers with that stack wait
+	sleeps     sleeps
+	deferred   deferredNaming
+	hasty      atomic.Bool // recording has ended: source lines that have not been read yet never are
 
-	counted   time.Time // when the targets' CPU time was last read
-	uncounted bool      // there are too many targets
-	endedCPU  uint64    // ns, of targets that have ended
+	// Its own pace and memory.
+	began    time.Time // start of attaching
+	progress time.Time // when Options.Progress was last called
+	pace     batchPace
+	late     atomic.Pointer[priority.Told] // candid gets a CPU late, and may not change that
+	gc       gctune.Collector
+	memory
+}
 
-	// The following fields are for Options.Live.
-	stats      func() capture.Stats
-	copying    func() time.Duration
-	sparing    capture.GoHinter     // nil if the engine does not implement it
-	waking     capture.WakeupFilter // nil if the engine does not implement it
-	follower   capture.Follower     // nil if the engine does not implement it
-	told       time.Time
-	weighed    time.Time // when candid's own memory use was last read
-	progressed Progress
+// sampler is the engine, with what only some engines can do.
+type sampler struct {
+	capture.Engine
+	copying  func() time.Duration
+	hints    capture.GoHinter     // nil if the engine does not implement it
+	wakeups  capture.WakeupFilter // nil if the engine does not implement it
+	follower capture.Follower     // nil if the engine does not implement it
+}
 
-	// The following fields are for threads of which only the kernel's part can be seen.
-	kernelWalk *walk.Walker
-	kernelIn   *interner
+// kernelOnly is for threads of which only the kernel's part can be seen.
+type kernelOnly struct {
+	walker *walk.Walker
+	in     *interner
 }
 
 // Engines check by type assertion whether the Sink has these.
@@ -99,8 +103,8 @@ func newSession(o *Options) *session {
 	b, k := profile.NewBuilder(), kallsyms.NewResolver()
 	s := &session{
 		o: o, b: b, files: native.NewFiles(), names: symbol.NewShared(), finders: attach.NewFinders(), spaces: newSpaces(), births: newBirths(), kernel: k,
-		procs: make(map[uint32]*process), before: make(map[uint32]usedBefore), bare: make(map[uint32]bool), comms: make(map[uint32]string), sleeps: make(sleeps),
-		began: time.Now(), usage: hostinfo.OwnCPU(), walkCache: walk.NewWalkCache(), kernelWalk: walk.New(hostArch, nil), kernelIn: newInterner(b, k),
+		procs: make(map[uint32]*process), account: cpuAccount{before: make(map[uint32]usedBefore)}, bare: make(map[uint32]bool), comms: make(map[uint32]string), sleeps: make(sleeps),
+		began: time.Now(), from: origin{usage: hostinfo.OwnCPU()}, walkCache: walk.NewWalkCache(), kernelOnly: kernelOnly{walk.New(hostArch, nil), newInterner(b, k)},
 	}
 	s.gc.Start()
 	if o.All {
@@ -170,41 +174,16 @@ func (s *session) bareSample(snap *capture.Snapshot, out profile.Sample) {
 	out.Thread = s.b.Thread(int(snap.PID), int(snap.TID), name)
 	only := *snap
 	only.Flags |= capture.NoUser
-	s.kernelWalk.Walk(&only, nil, &s.stack)
+	s.kernelOnly.walker.Walk(&only, nil, &s.stack)
 	s.markSkid(snap)
 	if snap.Flags&capture.NoUser == 0 {
 		s.stack.End = walk.EndUnread
-		s.kernelIn.execs(&s.stack)
+		s.kernelOnly.in.execs(&s.stack)
 	}
-	out.Node, _ = s.kernelIn.node(snap.TID, &s.stack)
+	out.Node, _ = s.kernelOnly.in.node(snap.TID, &s.stack)
 	out.End = s.stack.End
 	s.sleeps.remember(snap, out)
 	s.add(out)
-}
-
-// markSkid marks frames where the kernel enabled interrupts and the sampling timer's interrupt was
-// delivered too late. Samples of other events are taken at the event.
-func (s *session) markSkid(snap *capture.Snapshot) {
-	if snap.State != capture.Running || int(snap.Event) >= len(s.events) {
-		return
-	}
-	// Both are sampled by a timer of the kernel's.
-	if k := s.events[snap.Event].Kind; k != profile.EventCPU && k != profile.EventWall {
-		return
-	}
-	s.clocked++
-	if s.kernel.MarkSkid(s.stack.Frames) {
-		s.skids++
-	}
-}
-
-// skidNote returns how many samples were taken too late, "" if none were.
-func (s *session) skidNote() string {
-	if s.skids == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d of %d samples (%.1f %%) were taken where the kernel enabled interrupts again: they count for the caller, whose time it was (report --raw shows them as they were)",
-		s.skids, s.clocked, 100*float64(s.skids)/float64(s.clocked))
 }
 
 // walk walks and names the stack of one snapshot; false if it cannot be named yet. A fault of
@@ -225,8 +204,8 @@ func (s *session) walk(p *process, snap *capture.Snapshot, out *profile.Sample) 
 	if s.o.walked != nil {
 		s.o.walked(p.code.Walker, snap, p.target.Memory(), &s.stack)
 	}
-	if s.first == 0 {
-		s.first = time.Since(s.began)
+	if s.from.first == 0 && s.parts == 0 {
+		s.from.first = time.Since(s.began)
 	}
 	s.markSkid(snap)
 	s.ranManaged(p, out.Thread, &s.stack)
@@ -269,10 +248,10 @@ func (s *session) Notice(n capture.ProcessEvent) {
 		if p := s.procs[n.PID]; p != nil {
 			s.forget(p)
 		}
-		if len(s.before) > 1<<16 {
-			clear(s.before)
+		if len(s.account.before) > 1<<16 {
+			clear(s.account.before)
 		}
-		s.before[n.PID] = usedBefore{}
+		s.account.before[n.PID] = usedBefore{}
 	}
 	if s.launched != nil && n.Kind == capture.Exec && n.PID == s.launched.pid {
 		s.launched.execs++
@@ -305,8 +284,8 @@ func (s *session) BatchEnd() {
 	clear(s.batch)
 	s.batch = s.batch[:0]
 	s.forgetGone(now)
-	if s.waking != nil {
-		s.births.tell(s.waking)
+	if s.engine.wakeups != nil {
+		s.births.tell(s.engine.wakeups)
 	}
 	s.pace.batch(now, news)
 	s.spaces.sweep(now)
@@ -325,6 +304,7 @@ func (s *session) BatchEnd() {
 		s.progress = time.Now()
 		s.o.Progress(s.samples, time.Since(s.began))
 	}
+	s.between.run()
 }
 
 // lateSamples is how long after the end of a process was seen its samples may still come.
@@ -352,7 +332,7 @@ func (s *session) forget(p *process) {
 	s.nameAllOf(p)
 	s.noteMaps(p)
 	p.countCPU()
-	s.endedCPU += p.used.sum()
+	s.account.ended += p.used.sum()
 	p.target.Close()
 	delete(s.procs, uint32(p.pid))
 	delete(s.observer.of, p)
@@ -360,10 +340,9 @@ func (s *session) forget(p *process) {
 
 // note keeps a line about what was not available, once.
 func (s *session) note(line string) {
-	const most = 100
-	m := s.b.Meta()
-	if len(m.Notes) < most && !slices.Contains(m.Notes, line) {
-		m.Notes = append(m.Notes, line)
+	addNote(s.b.Meta(), line)
+	if len(s.lasting) < mostNotes && !slices.Contains(s.lasting, line) {
+		s.lasting = append(s.lasting, line)
 	}
 }
 
@@ -372,7 +351,8 @@ func (s *session) letGo() {
 	s.close()
 	clear(s.procs)
 	s.batch, s.gone = nil, nil
-	s.walkCache, s.files, s.names, s.spaces, s.kernelWalk, s.kernelIn = nil, nil, nil, nil, nil, nil
+	s.walkCache, s.files, s.names, s.spaces = nil, nil, nil, nil
+	s.kernelOnly, s.account.before = kernelOnly{}, nil
 	s.waits, s.sleeps, s.deferred, s.observer.of = nil, nil, deferredNaming{}, nil
 	clear(s.comms)
 }

@@ -39,6 +39,33 @@ func (m sleeps) remember(snap *capture.Snapshot, out profile.Sample) {
 	m[keyOf(snap)] = sleep{snap.Sleep, out}
 }
 
+// carryOn makes remembered samples refer to another Builder.
+func (m sleeps) carryOn(from, to *profile.Builder) {
+	nodes := map[uint32]uint32{profile.RootNode: profile.RootNode}
+	var node func(uint32) uint32
+	node = func(n uint32) uint32 {
+		at, ok := nodes[n]
+		if !ok {
+			old := from.At(n)
+			f := from.Frames()[old.Frame]
+			f.Func = to.Func(from.Funcs()[f.Func])
+			at = to.Node(node(old.Parent), to.Frame(f))
+			nodes[n] = at
+		}
+		return at
+	}
+	for k, v := range m {
+		t := from.Threads()[v.out.Thread]
+		v.out.Node, v.out.Thread = node(v.out.Node), to.Thread(t.PID, t.TID, t.Name)
+		now := &to.Threads()[v.out.Thread]
+		now.OSName, now.Kind = t.OSName, t.Kind
+		if v.out.Syscall > 0 {
+			v.out.Syscall = to.Syscall(from.Syscalls()[v.out.Syscall])
+		}
+		m[k] = v
+	}
+}
+
 // Again implements capture.SleepSink.
 func (s *session) Again(snap *capture.Snapshot) (taken, want bool) {
 	if s.launched.isCopy(snap) {

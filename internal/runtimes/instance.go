@@ -164,6 +164,9 @@ type LockWaiter interface {
 type Observed interface {
 	// Observe examines the runtime: all of it, once a second, or only what would be over by then.
 	Observe(all bool, to Observations)
+	// Redescribe makes the next Observe report again what it reported once, such as the settings:
+	// what comes from then on is another recording.
+	Redescribe()
 }
 
 // Observations receives what an Observed reports of one process.

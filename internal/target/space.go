@@ -17,6 +17,7 @@ type Space struct {
 
 	list   []Mapping // by address, not overlapping
 	shared bool      // another Space has list too
+	held   int       // how many of list are counted by Spaces
 	origin *Origin   // mappings from before the first record, nil: none
 }
 
@@ -75,6 +76,7 @@ func executable(maps []Mapping) []Mapping {
 func (s *Space) Fork() *Space {
 	s.shared = true
 	c := *s
+	c.held = 0
 	return &c
 }
 

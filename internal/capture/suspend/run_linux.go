@@ -2,10 +2,10 @@ package suspend
 
 import (
 	"context"
-	"runtime"
 	"time"
 
 	"github.com/candid-profiler/candid/internal/capture"
+	"github.com/candid-profiler/candid/internal/priority"
 )
 
 const (
@@ -35,7 +35,7 @@ func (e *Engine) Run(ctx context.Context, sink capture.Sink) error {
 	// besides those for others.
 	patience := min(len(e.cpus), mostPatience) + 2
 	e.patience.Store(int32(patience))
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + len(e.cpus) + patience))
+	defer priority.AddProcs(len(e.cpus) + patience)()
 	e.start()
 	defer e.finish(sink)
 	defer e.rest()

@@ -21,7 +21,6 @@ type process struct {
 	space   *target.Space
 	index   int // into the profile's Processes, -1: no sample yet
 	threads map[uint32]uint32
-	held    int // mappings of its own
 
 	// Created at the first sample.
 	code   *attach.Process
@@ -43,22 +42,25 @@ type processes struct {
 	comms  map[uint32]string // names of threads
 	files  *native.Files
 	shared *symbol.Shared
+	spaces *target.Spaces
 	open   int // how many have a stepper
-	held   int // mappings of all processes
 }
 
-// maxProcesses bounds the processes, and maxOpen those that have samples: their tables take memory.
+// maxOpen bounds the processes that have samples: their tables take memory.
 const (
-	maxProcesses = 1 << 16
-	maxOpen      = 1 << 12
-	maxComms     = 1 << 20
-	maxFrames    = 1 << 20 // that are cached for a process
-	maxMappings  = 4 << 20 // of all processes: each fork may get a list of its own
+	maxOpen   = 1 << 12
+	maxComms  = 1 << 20
+	maxFrames = 1 << 20 // that are cached for a process
 )
 
 func (ps *processes) init(r *reader) {
 	*ps = processes{r: r, live: map[uint32]*process{}, comms: map[uint32]string{}, files: native.NewFiles(),
 		shared: symbol.NewShared()}
+	// What existed before the recording is described at its beginning, by records like all others.
+	ps.spaces = target.NewSpaces(func(uint32) *target.Space { return &target.Space{Whole: true} }, func() {
+		ps.close()
+		clear(ps.live)
+	})
 }
 
 func (ps *processes) close() {
@@ -80,19 +82,15 @@ func (ps *processes) drop(p *process) {
 func (ps *processes) of(pid uint32) *process {
 	p := ps.live[pid]
 	if p == nil {
-		p = ps.begin(pid, &target.Space{Whole: true})
+		p = ps.begin(pid, ps.spaces.Have(pid))
 	}
 	return p
 }
 
+// begin adds the process that has an address space from now on.
 func (ps *processes) begin(pid uint32, space *target.Space) *process {
 	if old := ps.live[pid]; old != nil {
 		ps.drop(old)
-		ps.held -= old.held
-	} else if len(ps.live) >= maxProcesses || ps.held > maxMappings {
-		ps.close()
-		clear(ps.live)
-		ps.held = 0
 	}
 	p := &process{pid: pid, space: space, index: -1}
 	ps.live[pid] = p
@@ -105,7 +103,7 @@ func (ps *processes) named(pid, tid uint32, name string, exec bool) {
 	}
 	ps.comms[tid] = name
 	if exec {
-		ps.begin(pid, &target.Space{Whole: true})
+		ps.begin(pid, ps.spaces.Exec(pid))
 		return
 	}
 	if p := ps.live[pid]; p != nil {
@@ -123,7 +121,8 @@ func (ps *processes) forked(pid, parent, tid, parentTID uint32) {
 		delete(ps.comms, tid)
 	}
 	if pid != parent {
-		ps.begin(pid, ps.of(parent).space.Fork())
+		ps.of(parent)
+		ps.begin(pid, ps.spaces.Fork(pid, parent))
 	} else if p := ps.live[pid]; p != nil {
 		delete(p.threads, tid) // the number is that of a new thread
 	}
@@ -138,10 +137,7 @@ func (ps *processes) exited(pid, tid uint32) {
 
 func (ps *processes) mapped(pid uint32, m target.Mapping) {
 	p := ps.of(pid)
-	p.space.Map(m)
-	now := len(p.space.Mappings())
-	ps.held += now - p.held
-	p.held = now
+	ps.spaces.Map(pid, m)
 	if p.code != nil {
 		p.code.Native.Map(m)
 	}

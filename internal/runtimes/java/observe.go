@@ -13,6 +13,8 @@ import (
 type observer struct {
 	counters *hotspot.PerfData // nil: not found yet, or there are none
 	asked    int               // how often they were looked for
+	missing  bool              // it is known that there are none
+	told     bool              // the VM was described
 	gc       collections
 }
 
@@ -24,6 +26,10 @@ const counterPatience = 100
 func (i *instance) Observe(all bool, to runtimes.Observations) {
 	o := &i.observer
 	if o.counters == nil {
+		if o.missing && !o.told {
+			o.told = true
+			describe(to, i.VM, nil)
+		}
 		if o.asked >= counterPatience {
 			return
 		}
@@ -31,7 +37,7 @@ func (i *instance) Observe(all bool, to runtimes.Observations) {
 		c, err := i.OpenPerfData()
 		if err != nil {
 			if !errors.Is(err, hotspot.ErrNotReady) {
-				o.asked = counterPatience
+				o.asked, o.missing, o.told = counterPatience, true, true
 				to.Note(fmt.Sprintf("heap, collections, classes and compilations are not told of: %v", err))
 				describe(to, i.VM, nil)
 			}
@@ -42,8 +48,10 @@ func (i *instance) Observe(all bool, to runtimes.Observations) {
 			return
 		}
 		o.counters = c
-		describe(to, i.VM, c)
-		all = true
+	}
+	if !o.told {
+		o.told, all = true, true
+		describe(to, i.VM, o.counters)
 	}
 	before := to.Clock()
 	if !all && !o.gc.ran(o.counters) {
@@ -59,6 +67,9 @@ func (i *instance) Observe(all bool, to runtimes.Observations) {
 		tellCounts(to, o.counters)
 	}
 }
+
+// Redescribe implements runtimes.Observed.
+func (i *instance) Redescribe() { i.observer.told = false }
 
 // numbers returns counters as values.
 func numbers(c *hotspot.PerfData, names ...string) []profile.Value {
