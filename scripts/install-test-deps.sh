@@ -60,6 +60,7 @@ fi
 # The page's own tools, and speedscope, which reads what candid writes.
 if have npm; then scripts/web-deps.sh || fail "could not install the page's tools: tests that need them will say so"; fi
 scripts/get-jdks.sh || fail "some JDKs are missing: their tests will say so"
+[ "$(uname -m)" != x86_64 ] || scripts/get-wine.sh jvm || fail "Wine is missing: its tests will say so"
 scripts/get-apps.sh tomcat jetty || fail "some servers are missing: their tests will say so"
 scripts/get-dotnet.sh || fail "the .NET runtimes are missing: their tests will say so"
 if [ "${1:-}" = bench ]; then scripts/get-apps.sh || fail "some programs are missing: the bench will say so"; fi

@@ -111,7 +111,7 @@ func openProcess(pid int, files *native.Files) (*process, error) {
 	}
 	p := &process{Process: a, pid: pid}
 	p.dumper, _ = runtimes.Ability[runtimes.ThreadDumper](a.Runtimes)
-	p.follower, _ = runtimes.Ability[runtimes.Follower](a.Runtimes)
+	p.follower, _ = runtimes.FollowerOf(a.Runtimes)
 	if p.files, err = openTasks(pid); err != nil {
 		return nil, errors.Join(fmt.Errorf("list the threads of process %d: %w (%v)", pid, target.ErrNoProcess, err), a.Close())
 	}

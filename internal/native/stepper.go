@@ -182,6 +182,9 @@ func (s *Stepper) Step(c *walk.Cursor) walk.Verdict {
 			return s.interrupted(c, sp, high)
 		}
 		if v := follow(c, r); v != walk.Stuck {
+			if len(c.Regions) > 0 {
+				changeStack(c)
+			}
 			return v
 		}
 		return s.sized(c, e, r)
@@ -231,6 +234,7 @@ func (s *Stepper) fill(c *walk.Cursor, e *entry, at, pc uint64) bool {
 	}
 	if m.File != nil && m.File.table != nil {
 		if e.rule = m.File.table.Lookup(at - m.Bias); e.rule != nil {
+			e.rule = wineRule(c, m, e.rule, pc)
 			return true
 		}
 	}

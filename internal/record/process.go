@@ -168,7 +168,7 @@ func (p *process) know(s *session) {
 	p.able.names, _ = runtimes.Ability[runtimes.ThreadNamer](p.code.Runtimes)
 	p.able.waits, _ = runtimes.Ability[runtimes.LockWaiter](p.code.Runtimes)
 	p.able.learns, _ = runtimes.Ability[runtimes.Learner](p.code.Runtimes)
-	p.able.follows, _ = runtimes.Ability[runtimes.Follower](p.code.Runtimes)
+	p.able.follows, _ = runtimes.FollowerOf(p.code.Runtimes)
 	p.able.tells, _ = runtimes.Ability[runtimes.Observed](p.code.Runtimes)
 	p.in = newInterner(s.b, s.kernel)
 	p.in.resolvers, p.in.byRef = p.code.Resolvers()

@@ -195,6 +195,7 @@ var signs = []sign{
 	{kind: Ruby, symbol: "ruby_version", live: &rubyVersion},
 	{kind: Go, section: ".go.buildinfo"},
 	{kind: Go, section: ".gopclntab"},
+	{kind: Wine, symbol: "__wine_main"}, // of its ntdll.so
 }
 
 // kindByName recognises files that export no known symbol, or cannot be read. A file that was read

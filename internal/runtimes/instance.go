@@ -110,6 +110,44 @@ type Follower interface {
 	ThreadPointer(tid uint32) (uint64, bool)
 }
 
+// FollowerOf returns the Follower among some instances; false if there is none. Of several, it is
+// the first that describes something.
+func FollowerOf(of []Instance) (Follower, bool) {
+	var all followers
+	for _, i := range of {
+		if f, ok := i.(Follower); ok {
+			all = append(all, f)
+		}
+	}
+	if len(all) == 1 {
+		return all[0], true
+	}
+	return all, len(all) > 0
+}
+
+// followers are several Followers.
+type followers []Follower
+
+// Follow implements Follower.
+func (f followers) Follow() *capture.Follow {
+	for _, one := range f {
+		if how := one.Follow(); how != nil {
+			return how
+		}
+	}
+	return nil
+}
+
+// ThreadPointer implements Follower.
+func (f followers) ThreadPointer(tid uint32) (uint64, bool) {
+	for _, one := range f {
+		if base, ok := one.ThreadPointer(tid); ok {
+			return base, true
+		}
+	}
+	return 0, false
+}
+
 // Clocked is an Instance that compares times with the times of samples.
 type Clocked interface {
 	// SetClock sets the clock of walk.Cursor.Time, in ns.

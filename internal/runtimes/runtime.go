@@ -20,11 +20,12 @@ const (
 	Python
 	Ruby
 	Go
+	Wine   // a Windows program in Wine
 	Native // machine code from files, no known runtime
 	numKinds
 )
 
-var kindNames = [numKinds]string{"unknown", "hotspot", "openj9", "coreclr", "nativeaot", "native-image", "node", "python", "ruby", "go", "native"}
+var kindNames = [numKinds]string{"unknown", "hotspot", "openj9", "coreclr", "nativeaot", "native-image", "node", "python", "ruby", "go", "wine", "native"}
 
 // String returns the name as `ps` shows it.
 func (k Kind) String() string {

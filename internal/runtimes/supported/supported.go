@@ -6,6 +6,7 @@ import (
 	"github.com/candid-profiler/candid/internal/runtimes/dotnet"
 	"github.com/candid-profiler/candid/internal/runtimes/java"
 	"github.com/candid-profiler/candid/internal/runtimes/javascript"
+	"github.com/candid-profiler/candid/internal/runtimes/wine"
 )
 
 // Runtimes are all of them, in the order in which a walker asks them for a frame.
@@ -13,6 +14,7 @@ var Runtimes = []*runtimes.Runtime{
 	&java.Runtime,
 	&javascript.Runtime,
 	&dotnet.Runtime,
+	&wine.Runtime,
 }
 
 // Of returns the runtime of a kind, nil if the table has none.

@@ -1,0 +1,106 @@
+package record
+
+import (
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/candid-profiler/candid/internal/fixture"
+	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/walk"
+)
+
+// windowsWork is a program for Windows whose stacks are known: it computes, sorts with a callback
+// from the C library, and makes system calls.
+const windowsWork = `
+#include <windows.h>
+#include <stdio.h>
+#include <stdlib.h>
+volatile double sink;
+__attribute__((noinline)) double leaf(int n) { double s = 0; for (int i = 1; i < n; i++) s += 1.0 / i; return s; }
+__attribute__((noinline)) double middle(int n) { double r = leaf(n) * 2; sink = r; return r + 1; }
+__attribute__((noinline)) void computes(void) { for (int i = 0; i < 50; i++) sink += middle(20000); }
+int compare(const void *a, const void *b) { sink += leaf(300); return *(int *)a - *(int *)b; }
+__attribute__((noinline)) void sorts(void) {
+	int v[300];
+	for (int i = 0; i < 300; i++) v[i] = (i * 7919) % 300;
+	qsort(v, 300, sizeof v[0], compare);
+	sink += v[7];
+}
+__attribute__((noinline)) void calls(void) {
+	for (int i = 0; i < 100; i++) {
+		HANDLE h = CreateEventA(0, 0, 0, 0);
+		SetEvent(h);
+		WaitForSingleObject(h, 0);
+		CloseHandle(h);
+	}
+	sink += 1;
+}
+int main(void) {
+	puts("ready");
+	fflush(stdout);
+	for (;;) { computes(); sorts(); calls(); }
+}`
+
+// TestWine records a Windows program in Wine: its stacks are whole, through Windows' libraries,
+// Wine's own code and the kernel.
+func TestWine(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("Wine runs Windows programs of this processor only")
+	}
+	program := fixture.MinGW(t, "x86_64-w64-mingw32-gcc", "work.exe", windowsWork, "-O2")
+	target := fixture.Start(t, fixture.Wine(t, program))
+	target.Await("ready")
+	tooLittle := fixture.Watch(t)
+	r := run(t, Options{PIDs: []int{target.PID()}, Duration: 3 * time.Second, Hz: 499})
+	p := r.Profile
+	seen := map[string]int{}
+	complete, all := 0, 0
+	for _, s := range p.Samples {
+		var names []string // outermost first
+		kernel := false
+		for n := s.Node; n != profile.RootNode; n = p.Nodes[n].Parent {
+			f := &p.Frames[p.Nodes[n].Frame]
+			if f.Kind == walk.KindKernel {
+				kernel = true
+				continue
+			}
+			names = append(names, p.Funcs[f.Func].Name)
+		}
+		slices.Reverse(names)
+		main := slices.Index(names, "main")
+		all++
+		if s.End != walk.EndComplete {
+			t.Logf("%v: %q", s.End, names)
+			continue
+		}
+		complete++
+		if main < 0 || names[0] != "RtlUserThreadStart" {
+			t.Errorf("a stack that is complete without its beginning: %q", names)
+			continue
+		}
+		for _, chain := range [][]string{
+			{"computes", "middle", "leaf"}, {"sorts", "qsort"}, {"compare", "leaf"},
+			{"calls", "SetEvent", "NtSetEvent", "__wine_syscall_dispatcher", "NtSetEvent"},
+		} {
+			if i := slices.Index(names, chain[0]); i >= 0 && len(names) >= i+len(chain) && slices.Equal(names[i:i+len(chain)], chain) {
+				seen[chain[0]]++
+				if kernel {
+					seen["kernel below "+chain[0]]++
+				}
+			}
+		}
+	}
+	if all < 100 {
+		tooLittle("%d samples", all)
+	}
+	if complete*1000 < all*995 {
+		t.Errorf("%d of %d stacks are complete", complete, all)
+	}
+	for _, want := range []string{"computes", "sorts", "compare", "calls", "kernel below calls"} {
+		if seen[want] == 0 {
+			t.Errorf("no %s among %d stacks: %v", want, all, seen)
+		}
+	}
+}
