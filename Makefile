@@ -38,7 +38,7 @@ test:
 # Every test on all configurations: each JDK with each of its flags, storms, soaks, the
 # long run of the oracle.
 test-full:
-	@if scripts/install-test-deps.sh; then export CANDID_TEST_INSTALLED=1; fi; $(MAKE) --no-print-directory check-full
+	@if scripts/install-test-deps.sh full; then export CANDID_TEST_INSTALLED=1; fi; $(MAKE) --no-print-directory check-full
 
 # make test without installing anything.
 check: vet tidy

@@ -1,8 +1,9 @@
 #!/bin/bash
 # Install what `make test` needs on a Debian machine, as little as possible, and
-# nothing that is already installed. With the argument "bench", also install what
-# `make bench` runs and compares with. The script says what it could not install, and
-# then exits 1.
+# nothing that is already installed. With the argument "full", also install what only
+# `make test-full` needs: LLVM's tools, some 12 MB to download and 50 MB installed. With
+# "bench", also install what `make bench` runs and compares with. The script says what
+# it could not install, and then exits 1.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 say() { printf '%s\n' "$*" >&2; }
@@ -10,6 +11,7 @@ say() { printf '%s\n' "$*" >&2; }
 sudo=
 [ "$(id -u)" = 0 ] || { command -v sudo >/dev/null && sudo=sudo; }
 
+part=${1:-}
 have() { command -v "$1" >/dev/null 2>&1; }
 # missing: the packages of the programs that the tests call and that are not installed.
 missing() {
@@ -24,6 +26,7 @@ missing() {
   [ "$(uname -m)" != x86_64 ] || have x86_64-w64-mingw32-g++ || need+=(g++-mingw-w64-x86-64-win32)
   have clang || need+=(clang)
   have lld || have ld.lld || need+=(lld)
+  [ -z "$part" ] || have llvm-profdata || need+=(llvm)
   have strace || need+=(strace)
   have unshare || need+=(util-linux)
   have xz || need+=(xz-utils)

@@ -97,6 +97,7 @@ const (
 	CompilerStatistics
 	NativeLibrary
 	NetworkUtilization
+	NativeModule
 
 	numObservationKinds
 )
@@ -136,6 +137,9 @@ var ObservationKinds = [numObservationKinds]ObservationKind{
 	CompilerStatistics:        {Name: "Compiler Statistics", Values: []ValueType{ValueCount, ValueCount, ValueCount, ValueCount, ValueCount, ValueBytes, ValueBytes, ValueBytes, ValueBytes, ValueMillis, ValueMillis}},
 	NativeLibrary:             {Name: "Native Library", Values: []ValueType{ValueText, ValueAddress, ValueAddress}},
 	NetworkUtilization:        {Name: "Network Utilization", Values: []ValueType{ValueText, ValueCount, ValueCount}},
+	// A file that samples are in, which may be read again by whoever has the recording, if it is
+	// still the same.
+	NativeModule: {Name: "Native Module", Values: []ValueType{ValueText, ValueText, ValueText}},
 }
 
 // Observe appends an observation, which must fit its kind.

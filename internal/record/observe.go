@@ -28,6 +28,7 @@ type observer struct {
 	load    hostinfo.Load
 	of      map[*process]*observed
 	traffic map[string]*traffic // by network namespace
+	modules int                 // files with samples that were reported
 }
 
 // observed is the last reading of a process.

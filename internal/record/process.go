@@ -149,6 +149,9 @@ func (s *session) load(p *process) error {
 				f := lifetimeOf(p, &s.hasty)
 				names.Wanted, names.Fleeting, names.Room = f.wantsLines, f.mayEnd, s.room.has
 			}
+			if s.o.Live == nil {
+				names.Opened = s.nativeModule
+			}
 		},
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/candid-profiler/candid/internal/hostinfo"
 	"github.com/candid-profiler/candid/internal/profile"
+	"github.com/candid-profiler/candid/internal/symbol"
 )
 
 // maxLibraries bounds how many libraries are reported for one process.
@@ -32,6 +33,18 @@ func (s *session) libraries(p *process, seen *observed) {
 		seen.libraries[m.Start] = struct{}{}
 		s.seen(profile.NativeLibrary, p.index, profile.Text(m.Path), profile.Number(m.Start), profile.Number(m.End))
 	}
+}
+
+// maxNativeModules bounds how many files with samples are reported.
+const maxNativeModules = 1 << 16
+
+// nativeModule reports a file that samples are in, by which it can be found again.
+func (s *session) nativeModule(p symbol.Place, buildID string) {
+	if s.observer.modules >= maxNativeModules || p.Path == "" {
+		return
+	}
+	s.observer.modules++
+	s.seen(profile.NativeModule, -1, profile.Text(p.Name), profile.Text(p.Path), profile.Text(buildID))
 }
 
 // traffic is the total through the interfaces of a network namespace at a time.

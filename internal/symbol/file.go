@@ -24,6 +24,8 @@ type Options struct {
 	OpenDebug func(path string) (*os.File, error)
 	// NoLines says not to read DWARF.
 	NoLines bool
+	// Discriminators says that Lines tells apart the blocks of one line, for compilers.
+	Discriminators bool
 }
 
 // Symbol is the name of an address.
@@ -318,6 +320,7 @@ func (f *File) openLines() *dwarfline.Data {
 			f.notes = append(f.notes, fmt.Errorf("line information: %w", err))
 			continue
 		}
+		d.Discriminators = f.opt.Discriminators
 		return d
 	}
 	return nil

@@ -70,6 +70,8 @@ type Native struct {
 	// Fleeting, if set, reports whether the process may end soon. A file that others have read
 	// without source lines is then good enough.
 	Fleeting func() bool
+	// Opened, if set, is called by Resolve when the first frame in a file is named.
+	Opened func(p Place, buildID string)
 }
 
 var _ Preparer = (*Native)(nil)
@@ -82,6 +84,7 @@ type nativeFile struct {
 	shared   *Shared // nil if it is not shared
 	used     uint64  // when it was last used, counted by shared
 	released bool    // its content was released: it has to be read again
+	told     bool    // Opened was called
 	frames   map[uint64][]Frame
 }
 
@@ -153,6 +156,10 @@ func (n *Native) Resolve(f walk.Frame, out []Frame) []Frame {
 	}
 	nf, addr := n.file(p), lookupAddr(p.Addr, f.Flags)
 	nf.wait()
+	if !nf.told && nf.f != nil && n.Opened != nil {
+		nf.told = true
+		n.Opened(p, nf.f.BuildID())
+	}
 	if n.shared != nil {
 		n.shared.asked++
 		nf.used = n.shared.asked

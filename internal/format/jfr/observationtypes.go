@@ -82,6 +82,7 @@ var observationDefs = [len(profile.ObservationKinds)]observationDef{
 	profile.NetworkUtilization: {"jdk.NetworkUtilization", []observationField{
 		{"networkInterface", "Network Interface"}, {"readRate", "Read Rate in bits a second"}, {"writeRate", "Write Rate in bits a second"},
 	}},
+	profile.NativeModule: {"candid.NativeModule", []observationField{{"name", "Name in Frames"}, {"path", "Path"}, {"buildId", "Build Id"}}},
 }
 
 var flagFields = []observationField{{"name", "Name"}, {"value", "Value"}, {"origin", "Origin"}}
