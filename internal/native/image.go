@@ -4,6 +4,7 @@ import (
 	"io"
 	"sort"
 
+	"github.com/candid-profiler/candid/internal/cpu"
 	"github.com/candid-profiler/candid/internal/ehframe"
 	"github.com/candid-profiler/candid/internal/pe"
 	"github.com/candid-profiler/candid/internal/target"
@@ -42,20 +43,29 @@ func (s *Stepper) peRule(c *walk.Cursor, m *Module, a area, at, pc uint64) (*ehf
 			if err != nil {
 				return nil, walk.Heuristic
 			}
+			if c.Leaf && noFrame(r) {
+				// Tables of assembler code may leave out what it pushes: Wine's RtlCaptureContext.
+				if read := s.reader.rule(s.process.Memory(), at, pc, m.Bias+uint64(f.Begin), m.Bias+uint64(f.End)); read != nil && !s.reader.weak && !noFrame(read) {
+					return read, m.proof(s.process.Memory(), at, false)
+				}
+			}
 			return r, walk.Exact
 		}
 	}
 	// A function without an entry is a leaf, except in assembler code, whose authors forget that.
 	mem := s.process.Memory()
 	r := s.reader.rule(mem, at, pc, a.start, a.end)
-	if r == nil {
-		return nil, walk.Heuristic
+	if r == nil || noFrame(r) {
+		// As the convention says, even if the code ends with a jump that may be a switch.
+		return image.unwinder.Leaf(), m.proof(mem, at, false)
 	}
-	prov := m.proof(mem, at, s.reader.weak)
-	if leaf := image.unwinder.Leaf(); r.CFAReg == leaf.CFAReg && r.CFAExpr == nil && r.CFAOff == leaf.CFAOff && r.RA.How == ehframe.AtCFA && r.RA.Off == leaf.RA.Off && len(r.Saves) == 0 {
-		r = leaf
-	}
-	return r, prov
+	return r, m.proof(mem, at, s.reader.weak)
+}
+
+// noFrame reports whether a rule says that the return address is on top of the stack, and no register
+// has been changed.
+func noFrame(r *ehframe.Rule) bool {
+	return r.CFAReg == cpu.RSP && r.CFAExpr == nil && r.CFAOff == 8 && r.RA.How == ehframe.AtCFA && r.RA.Off == -8 && len(r.Saves) == 0
 }
 
 // holds reports whether the memory around an address is the same as in the image's file.
